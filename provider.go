@@ -1,0 +1,81 @@
+package assay
+
+import (
+	"context"
+	"time"
+)
+
+// A Provider answers conversations. Implementations are safe for concurrent
+// use.
+type Provider interface {
+	// Chat returns the model's next message. It has two outcomes:
+	//
+	//  1. a Response with a message from the assistant, and nil;
+	//  2. an error that is a *Fault (see [AsFault]) and a Response of which
+	//     only ServedModel, Usage and Waits may be set.
+	//
+	// Chat returns soon after ctx ends, with a Fault that says why. It does
+	// not keep req and does not change it.
+	Chat(ctx context.Context, req Request) (Response, error)
+}
+
+// A Request asks for one turn.
+type Request struct {
+	// Model is the name that results are filed under; an adapter maps it to
+	// what its endpoint calls it.
+	Model     string
+	Messages  []Message
+	Functions []Function
+	Sampling  Sampling
+}
+
+// Sampling holds the settings of generation that an experiment chose. A nil
+// field is not sent, and the endpoint's own default holds.
+type Sampling struct {
+	Temperature *float64 `json:"temperature,omitempty" yaml:"temperature"`
+	TopP        *float64 `json:"top_p,omitempty" yaml:"top_p"`
+	MaxTokens   *int     `json:"max_tokens,omitempty" yaml:"max_tokens"`
+}
+
+// A Response is one turn of a model.
+type Response struct {
+	Message Message
+	// ServedModel is the model that the endpoint says has answered.
+	ServedModel string
+	// Lane names the lane that served the turn: provider/key/deployment.
+	Lane  string
+	Usage Usage
+	// Cost is in dollars, by the prices that the user stated; 0 without.
+	Cost  float64
+	Waits Waits
+}
+
+// Waits tells where the time of a turn went and what it took.
+type Waits struct {
+	// Queued is time without a slot: waiting for a lane or backing off.
+	Queued time.Duration
+	// Working is time inside requests, failed ones included.
+	Working time.Duration
+	// Requests counts HTTP exchanges; Retried counts by fault kind those
+	// that were repeated.
+	Requests int
+	Retried  map[FaultKind]int
+}
+
+// Add returns the sum of both.
+func (w Waits) Add(v Waits) Waits {
+	sum := Waits{
+		Queued:   w.Queued + v.Queued,
+		Working:  w.Working + v.Working,
+		Requests: w.Requests + v.Requests,
+	}
+	for _, m := range []map[FaultKind]int{w.Retried, v.Retried} {
+		for k, n := range m {
+			if sum.Retried == nil {
+				sum.Retried = make(map[FaultKind]int)
+			}
+			sum.Retried[k] += n
+		}
+	}
+	return sum
+}

@@ -1,0 +1,40 @@
+package assay
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+)
+
+// TaskID names a task inside its library.
+type TaskID string
+
+// TaskTypes are the five kinds of task, in the order of every table.
+var TaskTypes = []string{"simple_task", "basic_task", "data_pipeline", "api_integration", "multi_stage_pipeline"}
+
+// Difficulties are the five wordings of a description, easiest first. They
+// change what a description says, never the task.
+var Difficulties = []string{"very_easy", "easy", "medium", "hard", "very_hard"}
+
+// A Task is one problem: what the agent is told, what it gets, and the tools
+// that have to succeed, in order.
+type Task struct {
+	ID          TaskID          `json:"id"`
+	Type        string          `json:"type"`
+	Difficulty  string          `json:"difficulty"`
+	Description string          `json:"description"`
+	Inputs      json.RawMessage `json:"inputs,omitempty"`
+	Expected    json.RawMessage `json:"expected_outputs,omitempty"`
+	Required    []string        `json:"required_tools"`
+}
+
+// Digest identifies the task's content: 128 bits of SHA-256 over its JSON, in
+// hex. A trial carries it, so a task that changes becomes another trial.
+func (t Task) Digest() string {
+	b, err := json.Marshal(t)
+	if err != nil { // only invalid RawMessage can fail, and libraries refuse it
+		panic("assay: task " + string(t.ID) + ": " + err.Error())
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,80 @@
+package assay
+
+import "slices"
+
+// A Tool is one simulated API of a task library.
+type Tool struct {
+	Name        string      `json:"name"`
+	Category    string      `json:"category"`
+	Operation   string      `json:"operation"`
+	Description string      `json:"description"`
+	Parameters  []Parameter `json:"parameters"`
+	Returns     []Return    `json:"returns"`
+	// Errors are the only codes with which a call of this tool can fail.
+	Errors []ToolError `json:"errors"`
+	// Dependencies name the tools that should have succeeded earlier.
+	Dependencies []string `json:"dependencies"`
+}
+
+// A Parameter is one argument of a [Tool]. Type is a JSON schema type.
+type Parameter struct {
+	Name        string `json:"name"`
+	Type        string `json:"type"`
+	Description string `json:"description"`
+	Required    bool   `json:"required"`
+	// Default is used when an optional parameter is left out; nil otherwise.
+	Default any `json:"default,omitempty"`
+}
+
+// A Return is one field of a tool's result. Type is a JSON schema type.
+type Return struct {
+	Name        string `json:"name"`
+	Type        string `json:"type"`
+	Description string `json:"description"`
+}
+
+// A ToolError is one way in which a tool can fail.
+type ToolError struct {
+	Code        string `json:"code"`
+	Description string `json:"description"`
+}
+
+// Catalog is the tool set of a library in a fixed order, looked up by name.
+// It is immutable after [NewCatalog] and safe for concurrent use.
+type Catalog struct {
+	tools  []Tool
+	byName map[string]int
+}
+
+// NewCatalog returns the catalog of tools, in the given order. Of two tools
+// with one name the first is found.
+func NewCatalog(tools []Tool) *Catalog {
+	c := &Catalog{tools: slices.Clone(tools), byName: make(map[string]int, len(tools))}
+	for i, t := range tools {
+		if _, dup := c.byName[t.Name]; !dup {
+			c.byName[t.Name] = i
+		}
+	}
+	return c
+}
+
+// Tool returns the tool of that name.
+func (c *Catalog) Tool(name string) (Tool, bool) {
+	i, ok := c.byName[name]
+	if !ok {
+		return Tool{}, false
+	}
+	return c.tools[i], true
+}
+
+// All returns the tools in order. The caller must not change them.
+func (c *Catalog) All() []Tool { return c.tools }
+
+// Names returns the tools' names in order.
+func (c *Catalog) Names() []string {
+	names := make([]string, len(c.tools))
+	for i, t := range c.tools {
+		names[i] = t.Name
+	}
+	return names
+}
