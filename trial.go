@@ -51,11 +51,11 @@ type Trial struct {
 
 // NewTrial returns the trial with its seed and its identity, which are
 // functions of the arguments alone. Repeat counts from 1.
-func NewTrial(cell Cell, task Task, set Setting, seed int64, repeat int) Trial {
+func NewTrial(cell Cell, task TaskRef, set Setting, seed int64, repeat int) Trial {
 	t := Trial{
 		Cell:       cell,
 		Task:       task.ID,
-		TaskDigest: task.Digest(),
+		TaskDigest: task.Digest,
 		Repeat:     repeat,
 		Setting:    set,
 	}
