@@ -27,6 +27,9 @@ type Request struct {
 	Messages  []Message
 	Functions []Function
 	Sampling  Sampling
+	// Budget is the working time that the turn may take, over all its
+	// requests; time in a queue does not count. Zero means no limit.
+	Budget time.Duration
 }
 
 // Sampling holds the settings of generation that an experiment chose. A nil

@@ -97,6 +97,8 @@ type Transcript struct {
 	Calls    []CallRecord `json:"calls"`
 	// Turns holds one entry for each reply of the model.
 	Turns []TurnRecord `json:"turns"`
+	// Ended is empty where a fault cut the episode off.
+	Ended Ended `json:"ended"`
 }
 
 // A TurnRecord tells what one reply cost.
@@ -107,6 +109,10 @@ type TurnRecord struct {
 	QueuedMS  int64 `json:"queued_ms"`
 	WorkingMS int64 `json:"working_ms"`
 	Requests  int   `json:"requests"`
+	// Lookups counts searches for tools and requests for a tool's details.
+	Lookups int `json:"lookups"`
+	// Assisted says that the episode answered the reply with a correction.
+	Assisted bool `json:"assisted"`
 }
 
 // A CallRecord is one executed call of a tool of the library.
