@@ -1,0 +1,176 @@
+// Package episode carries out one attempt at a trial: the prompt, the turns,
+// the tool calls, their limits, and the verdict at the end.
+//
+// It starts no goroutine, stores nothing and does not wait for rate limits:
+// the provider that it is given does. A fault of the provider ends the episode
+// and is never scored.
+package episode
+
+import (
+	"context"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/score"
+	"github.com/assay-eval/assay/internal/world"
+)
+
+// MaxCallsPerReply bounds the calls of one reply that are answered.
+const MaxCallsPerReply = 64
+
+// A Runner carries out episodes with the tools of one library. It is immutable
+// and safe for concurrent use.
+type Runner struct {
+	catalog   *assay.Catalog
+	search    *world.Search
+	functions map[string][]assay.Function
+	budget    time.Duration
+}
+
+// NewRunner returns a runner. Budget is the working time that an episode may
+// take, all its requests together and queues left out; 0 means no limit.
+func NewRunner(catalog *assay.Catalog, budget time.Duration) *Runner {
+	return &Runner{
+		catalog: catalog,
+		search:  world.NewSearch(catalog),
+		functions: map[string][]assay.Function{
+			Discover: Functions(Discover, catalog),
+			Listed:   Functions(Listed, catalog),
+		},
+		budget: budget,
+	}
+}
+
+// Run carries out one attempt. The attempt has either an outcome or a fault;
+// the transcript goes as far as the episode got. Experiment, run, number and
+// program are the caller's to fill in.
+func (r *Runner) Run(ctx context.Context, provider assay.Provider, trial assay.Trial, task assay.Task) (assay.Attempt, *assay.Transcript) {
+	e := &episode{Runner: r, provider: provider, trial: trial, task: task}
+	e.world = world.NewPilot(r.catalog, trial)
+	e.attempt = assay.Attempt{Trial: trial, Templates: TemplatesHash, StartedAt: time.Now().UTC()}
+	e.transcript.Messages = opening(trial, task, r.catalog)
+	err := e.turns(ctx)
+	e.transcript.Calls = e.world.Calls()
+	e.conclude(err)
+	return e.attempt, &e.transcript
+}
+
+// episode is the state of one attempt. It belongs to the goroutine of Run.
+type episode struct {
+	*Runner
+	provider   assay.Provider
+	trial      assay.Trial
+	task       assay.Task
+	world      *world.Pilot
+	transcript assay.Transcript
+	attempt    assay.Attempt
+	waits      assay.Waits
+	usage      assay.Usage
+}
+
+// turns runs the episode to its end. Each turn appends to the conversation, so
+// that no request is like an earlier one.
+func (e *episode) turns(ctx context.Context) error {
+	for turn := 1; turn <= e.trial.Setting.Turns; turn++ {
+		reply, err := e.ask(ctx)
+		if err != nil {
+			return err
+		}
+		if ended := e.answer(turn, reply); ended != "" {
+			e.transcript.Ended = ended
+			return nil
+		}
+	}
+	e.transcript.Ended = assay.TurnLimit
+	return nil
+}
+
+// ask gets one reply and appends it.
+func (e *episode) ask(ctx context.Context) (assay.Message, error) {
+	req := assay.Request{
+		Model: e.trial.Model, Messages: e.transcript.Messages,
+		Functions: e.functions[e.trial.Tools], Sampling: e.trial.Sampling,
+	}
+	if e.budget > 0 {
+		req.Budget = e.budget - e.waits.Working
+		if req.Budget <= 0 {
+			return assay.Message{}, &assay.Fault{Kind: assay.Timeout, Detail: "the trial's working time of " + e.budget.String() + " is used up"}
+		}
+	}
+	resp, err := e.provider.Chat(ctx, req)
+	e.account(resp)
+	if err != nil {
+		return assay.Message{}, err
+	}
+	reply := resp.Message
+	reply.Role = assay.Assistant
+	e.transcript.Messages = append(e.transcript.Messages, reply)
+	e.transcript.Turns = append(e.transcript.Turns, assay.TurnRecord{
+		Lane: resp.Lane, ServedModel: resp.ServedModel, Usage: resp.Usage,
+		QueuedMS: resp.Waits.Queued.Milliseconds(), WorkingMS: resp.Waits.Working.Milliseconds(),
+		Requests: resp.Waits.Requests,
+	})
+	return reply, nil
+}
+
+func (e *episode) account(resp assay.Response) {
+	e.waits = e.waits.Add(resp.Waits)
+	e.usage = e.usage.Add(resp.Usage)
+	e.attempt.CostUSD += resp.Cost
+	if resp.Lane != "" {
+		e.attempt.Lane = resp.Lane
+	}
+	if resp.ServedModel != "" {
+		e.attempt.ServedModel = resp.ServedModel
+	}
+}
+
+// answer executes a reply's calls, or says that there were none, and reports
+// how the episode ended, "" if it goes on.
+func (e *episode) answer(turn int, reply assay.Message) assay.Ended {
+	claimed := world.PilotFinished(reply.Content)
+	if claimed && e.world.Worked(e.task.Required) {
+		return assay.Finished
+	}
+	rec := &e.transcript.Turns[len(e.transcript.Turns)-1]
+	left := e.trial.Setting.Turns - turn
+	if len(reply.Calls) == 0 {
+		rec.Assisted = true
+		e.transcript.Messages = append(e.transcript.Messages, nudge(claimed, left))
+		return ""
+	}
+	for i, call := range reply.Calls {
+		content := refusal("at most " + maxCallsText + " calls of one reply are answered")
+		refused := true
+		if i < MaxCallsPerReply {
+			content, refused = e.call(turn, call, rec)
+		}
+		rec.Assisted = rec.Assisted || refused
+		e.transcript.Messages = append(e.transcript.Messages, assay.Message{
+			Role: assay.ToolRole, CallID: call.ID, Content: withLeft(content, left),
+		})
+	}
+	if ended, stop := e.world.Stop(); stop {
+		return ended
+	}
+	return ""
+}
+
+// conclude fills the attempt's outcome or fault in.
+func (e *episode) conclude(err error) {
+	a := &e.attempt
+	a.FinishedAt = time.Now().UTC()
+	a.Requests, a.Retried = e.waits.Requests, e.waits.Retried
+	a.InputTokens, a.OutputTokens = e.usage.InputTokens, e.usage.OutputTokens
+	a.QueuedMS, a.WorkingMS = e.waits.Queued.Milliseconds(), e.waits.Working.Milliseconds()
+	o := score.Pilot(e.catalog, e.task, &e.transcript)
+	if f := assay.AsFault(err); f != nil {
+		a.FaultKind, a.FaultDetail = f.Kind, f.Error()
+		if f.Lane != "" {
+			a.Lane = f.Lane
+		}
+		// How far it got is worth knowing; a verdict it is not.
+		o.Level, o.Ended, o.ErrorCategory = "", "", ""
+	}
+	a.Outcome = o
+}
