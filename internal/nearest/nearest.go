@@ -1,0 +1,65 @@
+// Package nearest finds what somebody meant who mistyped a name.
+//
+// It owns the distance between words and the wording of the advice; who asks
+// decides what is an error.
+package nearest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Hint words the nearest of the known names, or all of them when none is near
+// and they are few; "" when there is nothing helpful to say.
+func Hint(name string, known []string) string {
+	if near := Name(name, known); near != "" {
+		return fmt.Sprintf("did you mean %s?", near)
+	}
+	known = slices.Compact(slices.Sorted(slices.Values(known)))
+	if len(known) == 0 || len(known) > 24 {
+		return ""
+	}
+	return "known are " + strings.Join(known, ", ")
+}
+
+// Name returns the known name with the fewest edits to name, "" when none
+// is closer than half of its length.
+func Name(name string, known []string) string {
+	best, least := "", 1<<30
+	for _, k := range known {
+		d := distance(strings.ToLower(name), strings.ToLower(k))
+		if d < least && d <= max(1, len(k)/2) && d < len(k) {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// distance counts insertions, deletions, replacements and swaps of neighbours
+// (optimal string alignment).
+func distance(a, b string) int {
+	s, t := []rune(a), []rune(b)
+	rows := make([][]int, len(s)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(t)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(s); i++ {
+		for j := 1; j <= len(t); j++ {
+			cost := 1
+			if s[i-1] == t[j-1] {
+				cost = 0
+			}
+			d := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			if i > 1 && j > 1 && s[i-1] == t[j-2] && s[i-2] == t[j-1] {
+				d = min(d, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = d
+		}
+	}
+	return rows[len(s)][len(t)]
+}

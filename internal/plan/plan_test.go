@@ -1,0 +1,328 @@
+package plan_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/plan"
+)
+
+func write(t testing.TB, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// refs is a library with n tasks of each type.
+func refs(n int) plan.Refs {
+	return func(_ context.Context, taskType, difficulty string) ([]assay.TaskRef, error) {
+		var out []assay.TaskRef
+		for i := range n {
+			id := assay.TaskID(fmt.Sprintf("%s-%d", taskType, i))
+			out = append(out, assay.TaskRef{ID: id, Digest: difficulty})
+		}
+		return out, nil
+	}
+}
+
+func TestLoadErrors(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ name, text, want string }{
+		{"unknown field", "models: [sim/listed]\nvarients: [cot]\n", "2:1: unknown field \"varients\"\n  2 | varients: [cot]\n    | ^\nhint: did you mean variants?"},
+		{"unknown nested field", "models: [sim/listed]\nlimits: {turn: 3}\n", "2:10: unknown field \"turn\"\n  2 | limits: {turn: 3}\n    |          ^\nhint: did you mean turns?"},
+		{"percentage", "models: [a]\nreliabilities: [0.9, 80]\n", "2:22: reliability 80 is not between 0 and 1\n  2 | reliabilities: [0.9, 80]\n    |                      ^\nhint: write 0.8 for 80 %"},
+		{"wrong type", "models: [a]\nrepeats: often\n", "2:10: wrong type: found text, want a whole number"},
+		{"fraction", "models: [a]\nlimits:\n  turns: 1.5\n", "3:10: wrong type: found 1.5, want a whole number"},
+		{"no model", "name: x\n", "names no model"},
+		{"twice", "models: [a, b, a]\n", "1:16: model a is listed twice"},
+		{"variant", "models: [a]\nvariants: [optimum]\n", "2:12: unknown variant \"optimum\"\n  2 | variants: [optimum]\n    |            ^\nhint: did you mean optimal?"},
+		{"planned variant", "models: [a]\nvariants: [flawed]\n", "it is planned, and not in this version"},
+		{"planned world", "models: [a]\nworld: assay-1\n", "2:8: unknown world \"assay-1\""},
+		{"duration", "models: [a]\nlimits: {request: 150}\n", "\"150\" is not a duration"},
+		{"tasks", "models: [a]\ntasks_per_type: none\n", "\"none\" is not a number of tasks"},
+		{"turns", "models: [a]\nlimits: {turns: 0}\n", "limits.turns is 0, want 1 to 200"},
+		{"syntax", "models: [a\n", "1:"},
+		{"repeated field", "models: [a]\nmodels: [b]\n", "2:1: mapping key \"models\" already defined"},
+		{"empty", "", "is empty"},
+		{"scalar", "hello\n", "has to be a mapping"},
+		{"documents", "models: [a]\n---\nmodels: [b]\n", "2 YAML documents"},
+		{"name", "models: [a]\nname: a b\n", "2:7: \"a b\" is not a name"},
+	} {
+		_, err := plan.Load(write(t, "e.yaml", tc.text))
+		if err == nil {
+			t.Errorf("%s: no error", tc.name)
+			continue
+		}
+		if !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "e.yaml") {
+			t.Errorf("%s: error\n%s\nwant it to contain\n%s", tc.name, err, tc.want)
+		}
+	}
+}
+
+func TestLoadDefaults(t *testing.T) {
+	t.Parallel()
+	e, err := plan.Load(write(t, "first-try.yaml", "models: [sim/listed]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &plan.Experiment{
+		Name: "first-try", Seed: 2025, World: "pilot", Library: "builtin", Models: []string{"sim/listed"},
+		Variants: []string{"baseline", "cot", "optimal"}, Difficulties: plan.Names{"easy"}, TaskTypes: assay.TaskTypes,
+		Reliabilities: []float64{0.8}, TasksPerType: 20, Repeats: 1, Protocol: "native", Tools: "discover",
+		Limits: plan.Limits{Turns: 10, Request: plan.DefaultRequest, Trial: plan.DefaultTrial},
+	}
+	if diff := cmp.Diff(want, e, cmpopts.IgnoreUnexported(plan.Experiment{})); diff != "" {
+		t.Errorf("experiment (-want +got):\n%s", diff)
+	}
+}
+
+func TestExperimentRoundTripsAsJSON(t *testing.T) {
+	t.Parallel()
+	e, err := plan.Load(write(t, "e.yaml", "models: [a]\ntasks_per_type: all\nsampling: {temperature: 0}\nlimits: {trial: 90s}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back plan.Experiment
+	if err := json.Unmarshal(b, &back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(e, &back, cmpopts.IgnoreUnexported(plan.Experiment{})); diff != "" {
+		t.Errorf("after a round trip (-want +got):\n%s", diff)
+	}
+}
+
+func TestQuickstartIsAFewHundredTrials(t *testing.T) {
+	t.Parallel()
+	e := plan.Quickstart()
+	p, err := e.Expand(t.Context(), refs(50))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := p.Planned() * len(e.Models); n < 300 || n > 900 {
+		t.Errorf("quickstart has %d trials, want a few hundred", n)
+	}
+	if len(e.Models) < 3 || len(e.Variants) < 3 || len(e.Reliabilities) < 2 {
+		t.Errorf("quickstart has %d models × %d variants × %d reliabilities, want at least 3 × 3 × 2", len(e.Models), len(e.Variants), len(e.Reliabilities))
+	}
+}
+
+// TestIdentityIsContent is invariant 2: the order of a file and its other
+// models do not change a trial.
+func TestIdentityIsContent(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		models := rapid.Permutation([]string{"a", "b", "c"}).Draw(t, "models")
+		models = models[:rapid.IntRange(1, 3).Draw(t, "n")]
+		variants := rapid.Permutation([]string{"baseline", "cot", "optimal"}).Draw(t, "variants")
+		rates := rapid.Permutation([]string{"0.9", "0.80", "7e-1"}).Draw(t, "reliabilities")
+		lines := rapid.Permutation([]string{
+			"models: [" + strings.Join(models, ", ") + "]", "variants: [" + strings.Join(variants, ", ") + "]",
+			"reliabilities: [" + strings.Join(rates, ", ") + "]", "tasks_per_type: 3", "repeats: 2",
+		}).Draw(t, "lines")
+		path := filepath.Join(dir, "e.yaml")
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := ids(t, path, models[0])
+		want := reference(t, dir, models[0])
+		if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b assay.TrialID) bool { return a < b })); diff != "" {
+			t.Fatalf("trials changed:\n%s", diff)
+		}
+	})
+}
+
+func reference(t *rapid.T, dir, model string) []assay.TrialID {
+	path := filepath.Join(dir, "r.yaml")
+	text := "models: [" + model + "]\nvariants: [baseline, cot, optimal]\nreliabilities: [0.9, 0.8, 0.7]\ntasks_per_type: 3\nrepeats: 2\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return ids(t, path, model)
+}
+
+func ids(t *rapid.T, path, model string) []assay.TrialID {
+	e, err := plan.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := e.Expand(t.Context(), refs(10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []assay.TrialID
+	seen := make(map[assay.TrialID]bool)
+	for trial := range p.Trials(model) {
+		if seen[trial.ID] {
+			t.Fatalf("trial %s twice", trial.ID)
+		}
+		seen[trial.ID] = true
+		out = append(out, trial.ID)
+	}
+	if len(out) != p.Planned() {
+		t.Fatalf("%d trials, planned %d", len(out), p.Planned())
+	}
+	return out
+}
+
+// TestCellsAreBalancedAndPaired looks at every prefix of a model's trials: no
+// cell is more than one trial ahead, and all cells of a type have the same
+// tasks and seeds.
+func TestCellsAreBalancedAndPaired(t *testing.T) {
+	t.Parallel()
+	e, err := plan.Load(write(t, "e.yaml", "models: [a, b]\nreliabilities: [0.9, 0.5]\ntasks_per_type: 7\nrepeats: 2\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := e.Expand(t.Context(), refs(30))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := make(map[assay.Cell]int)
+	seeds := make(map[string]map[string]uint64) // cell without type → task/repeat → seed
+	for _, model := range e.Models {
+		for trial := range p.Trials(model) {
+			counts[trial.Cell]++
+			key := fmt.Sprint(trial.Model, trial.Variant, trial.Reliability)
+			if seeds[key] == nil {
+				seeds[key] = make(map[string]uint64)
+			}
+			seeds[key][fmt.Sprint(trial.Task, trial.Repeat)] = trial.Seed
+			low, high := 1<<30, 0
+			for cell, n := range counts {
+				if cell.Model == model {
+					low, high = min(low, n), max(high, n)
+				}
+			}
+			if len(counts)%30 == 0 && high-low > 1 {
+				t.Fatalf("cells between %d and %d trials", low, high)
+			}
+		}
+	}
+	var first map[string]uint64
+	for key, s := range seeds {
+		if first == nil {
+			first = s
+		}
+		if diff := cmp.Diff(first, s); diff != "" {
+			t.Errorf("%s meets other tasks or luck:\n%s", key, diff)
+		}
+	}
+}
+
+func TestTooFewTasks(t *testing.T) {
+	t.Parallel()
+	e, err := plan.Load(write(t, "e.yaml", "models: [a]\ntasks_per_type: 40\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.Expand(t.Context(), refs(39))
+	if err == nil || !strings.Contains(err.Error(), "e.yaml:2:17: library builtin has 39 tasks of type simple_task") {
+		t.Errorf("error %v", err)
+	}
+}
+
+const providersText = `providers:
+  gateway:
+    base_url: ${GATEWAY_URL}
+    keys: [KEY_0, KEY_1]
+    models:
+      m: {limits: {concurrency: 5, rpm: 600, tpm: 200000}}
+  azure-east:
+    protocol: azure
+    base_url: https://x.example.com
+    api_version: 2025-04-01-preview
+    keys: [AZ]
+    models:
+      m:
+        deployments: [m-1, m-2]
+        serves: [M-0324]
+        price: {input: 0.27, output: 1.10}
+`
+
+func env(vars map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
+}
+
+func TestProvidersLanes(t *testing.T) {
+	t.Parallel()
+	p, err := plan.LoadProviders(write(t, "p.yaml", providersText), env(map[string]string{"GATEWAY_URL": "http://gw/v1"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, l := range p.Lanes("m") {
+		names = append(names, l.Name())
+	}
+	want := []string{"azure-east/AZ/m-1", "azure-east/AZ/m-2", "gateway/KEY_0/m", "gateway/KEY_1/m"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("lanes (-want +got):\n%s", diff)
+	}
+	if l := p.Lanes("m")[2]; l.Endpoint.BaseURL != "http://gw/v1" || l.Serve.Limits.RPM != 600 {
+		t.Errorf("lane %+v", l)
+	}
+	if lanes := p.Lanes("other"); lanes != nil {
+		t.Errorf("lanes of an unknown model: %v", lanes)
+	}
+}
+
+func TestProvidersErrors(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ name, old, new, want string }{
+		{"variable", "${GATEWAY_URL}", "${GATEWAY_URI}", "3:15: environment variable GATEWAY_URI is not set"},
+		{"field", "deployments", "deployment", "14:9: unknown field \"deployment\""},
+		{"protocol", "protocol: azure", "protocol: azur", "8:15: unknown protocol \"azur\""},
+		{"pasted key", "[AZ]", "[sk-abc123]", "11:12: is not the name of an environment variable"},
+		{"address", "https://x.example.com", "x.example.com", "9:15: is not an address"},
+		{"version", "    api_version: 2025-04-01-preview\n", "", "provider azure-east needs an api_version"},
+		{"negative", "rpm: 600", "rpm: -1", "limits.rpm is negative"},
+	} {
+		text := strings.Replace(providersText, tc.old, tc.new, 1)
+		_, err := plan.LoadProviders(write(t, "p.yaml", text), env(map[string]string{"GATEWAY_URL": "http://gw/v1"}))
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error\n%v\nwant it to contain %q", tc.name, err, tc.want)
+		}
+	}
+}
+
+// FuzzLoad: whatever stands in a file gives an experiment or an *Error.
+func FuzzLoad(f *testing.F) {
+	f.Add(string(plan.QuickstartFile))
+	f.Add("models: [a]\nlimits: {turns: 1.5}\n")
+	f.Add("models: {a: b}\n- x\n")
+	f.Add("a: &a [*a]\n")
+	f.Add(providersText)
+	f.Fuzz(func(t *testing.T, text string) {
+		path := write(t, "e.yaml", text)
+		defer time.AfterFunc(20*time.Second, func() { panic("no end with " + strconv.Quote(text)) }).Stop()
+		if _, err := plan.Load(path); err != nil {
+			if _, ok := err.(*plan.Error); !ok {
+				t.Errorf("Load() error is a %T: %v", err, err)
+			}
+		}
+		if _, err := plan.LoadProviders(path, env(nil)); err != nil {
+			if _, ok := err.(*plan.Error); !ok {
+				t.Errorf("LoadProviders() error is a %T: %v", err, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,21 @@
+package plan
+
+import _ "embed"
+
+// QuickstartFile is the built-in experiment as a file, to run and to learn
+// from.
+//
+//go:embed quickstart.yaml
+var QuickstartFile []byte
+
+// Quickstart returns the built-in experiment.
+func Quickstart() *Experiment {
+	doc, err := parseDocument("quickstart.yaml", QuickstartFile)
+	if err == nil {
+		var e *Experiment
+		if e, err = load(doc); err == nil {
+			return e
+		}
+	}
+	panic("plan: quickstart: " + err.Error())
+}
