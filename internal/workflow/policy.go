@@ -29,7 +29,7 @@ type Problem struct {
 
 // A Policy is the exact solution of a [Problem]: finite-horizon dynamic
 // programming over (required tools done, inserted dependencies done, outcomes
-// of the last three calls, failures in a row, calls left). Its actions are the
+// of the last calls, calls left). Its actions are the
 // next required tool, or a dependency that is not required, so that a success
 // never breaks the required order. It is not safe for concurrent use.
 type Policy struct {
@@ -44,16 +44,20 @@ type Policy struct {
 
 // state determines the distribution of all that follows.
 type state struct {
-	done   int // required tools that have succeeded: a prefix
-	extra  int // bit set of inserted dependencies that have succeeded
-	recent int // last outcomes, newest in the lowest bit, below a leading one
-	streak int // failed calls in a row, up to the limit
+	done  int // required tools that have succeeded: a prefix
+	extra int // bit set of inserted dependencies that have succeeded
+	// recent holds the last outcomes, newest in the lowest bit, below a
+	// leading one: 1 before any call, 8 after three failures. A fourth failure
+	// in a row gives fourFailed, a fifth ended, where that rule holds.
+	recent int
 	left   int // calls left
 }
 
 const (
-	recents = 16 // a leading one and up to three outcomes
-	streaks = world.PilotFailureStreak + 1
+	threeFailed = 8
+	fourFailed  = 0
+	recents     = 16
+	ended       = recents
 )
 
 // maxExtra bounds the bit set. The deepest chain of the known tools has four.
@@ -76,7 +80,7 @@ func Solve(catalog *assay.Catalog, problem Problem) *Policy {
 		}
 		p.needs = append(p.needs, needs)
 	}
-	n := (len(problem.Required) + 1) << len(p.extra) * recents * streaks * (problem.Calls + 1)
+	n := (len(problem.Required) + 1) << len(p.extra) * recents * (problem.Calls + 1)
 	p.value = make([]float64, n)
 	for i := range p.value {
 		p.value[i] = math.NaN()
@@ -116,8 +120,7 @@ type Call struct {
 func (p *Policy) start() state { return state{recent: 1, left: p.problem.Calls} }
 
 func (p *Policy) over(s state) bool {
-	return s.done == len(p.problem.Required) || s.left <= 0 ||
-		!p.problem.NoEarlyStop && s.streak >= world.PilotFailureStreak
+	return s.done == len(p.problem.Required) || s.left <= 0 || s.recent == ended
 }
 
 // action returns the action number of a tool, -1 where it has no effect but
@@ -135,16 +138,11 @@ func (p *Policy) action(s state, tool string) int {
 // after returns the state that follows when an action was called.
 func (p *Policy) after(s state, action int, ok bool) state {
 	s.left = max(0, s.left-1)
-	s.recent <<= 1
-	if s.recent >= recents {
-		s.recent = s.recent&(recents/2-1) | recents/2
-	}
 	if !ok {
-		s.streak = min(s.streak+1, world.PilotFailureStreak)
+		s.recent = p.afterFailure(s.recent)
 		return s
 	}
-	s.streak = 0
-	s.recent |= 1
+	s.recent = afterSuccess(s.recent)
 	switch {
 	case action < 0:
 	case action < len(p.problem.Required):
@@ -155,9 +153,36 @@ func (p *Policy) after(s state, action int, ok bool) state {
 	return s
 }
 
+// afterFailure and afterSuccess move the last outcomes on. Five failures in a
+// row are what world.PilotFailureStreak says.
+func (p *Policy) afterFailure(recent int) int {
+	switch {
+	case p.problem.NoEarlyStop || recent != threeFailed && recent != fourFailed:
+		return lastThree(recent << 1)
+	case recent == threeFailed:
+		return fourFailed
+	}
+	return ended
+}
+
+func afterSuccess(recent int) int {
+	if recent == fourFailed {
+		recent = threeFailed
+	}
+	return lastThree(recent<<1 | 1)
+}
+
+// lastThree keeps three outcomes below the leading one.
+func lastThree(recent int) int {
+	if recent < recents {
+		return recent
+	}
+	return recent&(recents/2-1) | recents/2
+}
+
 func (p *Policy) index(s state) int {
 	i := s.done<<len(p.extra) | s.extra
-	return ((i*recents+s.recent)*streaks+s.streak)*(p.problem.Calls+1) + s.left
+	return (i*recents+s.recent)*(p.problem.Calls+1) + s.left
 }
 
 // solve returns the value of a state and notes its best action. Of equal
@@ -199,8 +224,8 @@ func (p *Policy) chance(s state, action int) float64 {
 		}
 	}
 	var recent []bool
-	if s.recent >= recents/2 {
-		recent = []bool{s.recent&4 != 0, s.recent&2 != 0, s.recent&1 != 0}
+	if r := s.recent; r >= recents/2 || r == fourFailed {
+		recent = []bool{r&4 != 0, r&2 != 0, r&1 != 0}
 	}
 	return world.PilotChance(p.problem.Reliability, deps, recent)
 }

@@ -1,0 +1,20 @@
+package world
+
+import "strings"
+
+// pilotPhrases are what the original took for a claim to be done.
+var pilotPhrases = []string{
+	"task_completed", "task completed", "task is complete", "finished executing", "all steps completed",
+	"workflow complete", "done with the task", "successfully completed the task", "task has been completed",
+}
+
+// PilotFinished reports whether a reply claims that the task is done.
+func PilotFinished(reply string) bool {
+	reply = strings.ToLower(reply)
+	for _, p := range pilotPhrases {
+		if strings.Contains(reply, p) {
+			return true
+		}
+	}
+	return false
+}
