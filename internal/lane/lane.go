@@ -72,6 +72,7 @@ type lane struct {
 	requests window
 	tokens   window
 
+	pausedSince time.Time
 	pausedUntil time.Time
 	pauseReason string
 	closed      *assay.Fault
@@ -151,7 +152,7 @@ func (l *lane) release(now time.Time, t ticket, usage assay.Usage, fault *assay.
 	case fault.Kind == assay.RateLimited || fault.Kind == assay.Overloaded && fault.RetryAfter > 0:
 		l.limited(now, t, fault)
 	case fault.Kind.Retryable():
-		l.faulted(now, fault)
+		l.faulted(now, t, fault)
 	}
 }
 
@@ -167,16 +168,25 @@ func (l *lane) limited(now time.Time, t ticket, fault *assay.Fault) {
 	}
 	wait := fault.RetryAfter
 	if wait <= 0 {
-		if l.pausedUntil.After(t.started) {
+		if l.oldNews(t) {
 			return
 		}
 		wait = jitter(time.Second << min(l.limitedRow, 6))
 		l.limitedRow++
 	}
-	l.pause(now.Add(wait), string(fault.Kind))
+	l.pause(now, wait, string(fault.Kind))
 }
 
-func (l *lane) faulted(now time.Time, fault *assay.Fault) {
+// oldNews reports whether a request was sent before the latest pause began:
+// what befell it is the trouble that the pause is for.
+func (l *lane) oldNews(t ticket) bool {
+	return !t.started.After(l.pausedSince) && !l.pausedSince.IsZero()
+}
+
+func (l *lane) faulted(now time.Time, t ticket, fault *assay.Fault) {
+	if l.pausesInRow > 0 && l.oldNews(t) {
+		return
+	}
 	l.faultsInRow++
 	if l.faultsInRow < breakAfter && l.pausesInRow == 0 {
 		return
@@ -188,11 +198,12 @@ func (l *lane) faulted(now time.Time, fault *assay.Fault) {
 	wait := min(longestPause, firstPause<<l.pausesInRow)
 	l.pausesInRow++
 	l.faultsInRow = 0
-	l.pause(now.Add(wait), fmt.Sprintf("down (%s)", fault.Kind))
+	l.pause(now, wait, fmt.Sprintf("down (%s)", fault.Kind))
 }
 
-func (l *lane) pause(until time.Time, reason string) {
-	if until.After(l.pausedUntil) {
+func (l *lane) pause(now time.Time, wait time.Duration, reason string) {
+	l.pausedSince = now
+	if until := now.Add(wait); until.After(l.pausedUntil) {
 		l.pausedUntil, l.pauseReason = until, reason
 	}
 }
