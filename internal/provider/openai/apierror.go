@@ -1,0 +1,125 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// An apiError is what the body of an error says, in the words of OpenAI. Any
+// field may be empty.
+type apiError struct {
+	// found says that the body is an error whatever its status: it has an
+	// "error" and no choices.
+	found   bool
+	message string
+	kind    string // OpenAI's "type"
+	param   string
+	code    string
+	// status is the HTTP status that gateways put into code, else 0.
+	status int
+}
+
+// is reports whether the code or the type is one of names.
+func (e apiError) is(names ...string) bool {
+	for _, n := range names {
+		if strings.EqualFold(e.code, n) || strings.EqualFold(e.kind, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// parseError reads the shapes in which endpoints put errors: OpenAI's, a bare
+// string, a list of one, and a message without an "error" around it. The
+// message of a body that is not JSON is its text, unless that is a page.
+func parseError(body []byte, isJSON bool) apiError {
+	body = bytes.TrimSpace(body)
+	if !json.Valid(body) {
+		if isJSON || bytes.HasPrefix(body, []byte("<")) {
+			return apiError{}
+		}
+		return apiError{message: string(body[:min(len(body), 4*longestDetail)])}
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+		body = list[0]
+	}
+	var doc struct {
+		Error   json.RawMessage `json:"error"`
+		Message json.RawMessage `json:"message"`
+		Detail  json.RawMessage `json:"detail"`
+		Choices json.RawMessage `json:"choices"`
+	}
+	if json.Unmarshal(body, &doc) != nil {
+		return apiError{}
+	}
+	if len(doc.Error) > 0 && string(doc.Error) != "null" {
+		e := parseErrorObject(doc.Error)
+		switch string(doc.Choices) {
+		case "", "null", "[]":
+			e.found = true
+		}
+		return e
+	}
+	e := parseErrorObject(body)
+	if e.message == "" {
+		e.message = scalar(doc.Detail)
+	}
+	if e.message == "" {
+		e.message = string(doc.Detail) // a list of what is wrong where
+	}
+	return e
+}
+
+func parseErrorObject(raw json.RawMessage) apiError {
+	if s := scalar(raw); s != "" {
+		return apiError{message: s}
+	}
+	var doc struct {
+		Message    json.RawMessage `json:"message"`
+		Type       json.RawMessage `json:"type"`
+		Param      json.RawMessage `json:"param"`
+		Code       json.RawMessage `json:"code"`
+		InnerError struct {
+			Code json.RawMessage `json:"code"`
+		} `json:"innererror"`
+	}
+	// What does not fit stays empty: an error that is reported oddly is still
+	// classified by its status.
+	_ = json.Unmarshal(raw, &doc)
+	e := apiError{
+		message: scalar(doc.Message),
+		kind:    scalar(doc.Type),
+		param:   scalar(doc.Param),
+		code:    scalar(doc.Code),
+	}
+	if e.code == "" {
+		e.code = scalar(doc.InnerError.Code)
+	}
+	if n, err := strconv.Atoi(e.code); err == nil && n >= 400 && n < 600 {
+		e.status = n
+	}
+	return e
+}
+
+// scalar returns a JSON string's text, a number as it is written, and "" for
+// the rest.
+func scalar(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var n json.Number
+	if json.Unmarshal(raw, &n) == nil {
+		return n.String()
+	}
+	return ""
+}
+
+// firstByte is the index of the first byte of a valid JSON document that is
+// not white space.
+func firstByte(doc []byte) int {
+	return len(doc) - len(bytes.TrimLeft(doc, " \t\r\n"))
+}

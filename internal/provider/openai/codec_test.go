@@ -1,0 +1,272 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/provider/openai"
+)
+
+// recorder answers every request with reply and keeps what it was sent.
+type recorder struct {
+	t       testing.TB
+	reply   string
+	method  string
+	uri     string
+	header  http.Header
+	body    map[string]any
+	rawBody []byte
+}
+
+func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	r.method, r.uri, r.header = req.Method, req.RequestURI, req.Header.Clone()
+	dec := json.NewDecoder(req.Body)
+	var raw json.RawMessage
+	if err := dec.Decode(&raw); err != nil {
+		r.t.Errorf("the request is no JSON: %v", err)
+	}
+	r.rawBody, r.body = raw, nil
+	if err := json.Unmarshal(raw, &r.body); err != nil {
+		r.t.Error(err)
+	}
+	writeJSON(w, 200, r.reply)
+}
+
+func writeJSON(w http.ResponseWriter, status int, body string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(body))
+}
+
+// record starts a recorder and returns a provider for it.
+func record(t testing.TB, reply string, cfg openai.Config) (*recorder, *openai.Provider) {
+	t.Helper()
+	r := &recorder{t: t, reply: reply}
+	p := serve(t, r, cfg)
+	return r, p
+}
+
+// serve starts a server with h and returns a provider for it.
+func serve(t testing.TB, h http.Handler, cfg openai.Config) *openai.Provider {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	cfg.BaseURL = server.URL + cfg.BaseURL
+	return newProvider(t, cfg)
+}
+
+func newProvider(t testing.TB, cfg openai.Config) *openai.Provider {
+	t.Helper()
+	if cfg.Deployment == "" {
+		cfg.Deployment = "small"
+	}
+	if cfg.Client == nil {
+		cfg.Client = openai.NewClient(openai.ClientOptions{})
+		t.Cleanup(cfg.Client.CloseIdleConnections)
+	}
+	p, err := openai.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func ptr[T any](v T) *T { return &v }
+
+const hello = `{"id":"c1","object":"chat.completion","created":1,"model":"small-2025","choices":[
+	{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"hello"}}],
+	"usage":{"prompt_tokens":11,"completion_tokens":3,"total_tokens":14}}`
+
+func hi() assay.Request {
+	return assay.Request{Model: "small", Messages: []assay.Message{{Role: assay.User, Content: "hi"}}}
+}
+
+func TestRequestOnTheWire(t *testing.T) {
+	t.Parallel()
+	rec, p := record(t, hello, openai.Config{BaseURL: "/v1/", Key: openai.NewSecret("sk-0123456789"), Deployment: "small-east"})
+	req := assay.Request{
+		Model: "small",
+		Messages: []assay.Message{
+			{Role: assay.System, Content: "be good"},
+			{Role: assay.User, Content: "two files"},
+			{Role: assay.Assistant, Reasoning: "never sent", Calls: []assay.ToolCall{
+				{ID: "a", Name: "read", Arguments: `{"p": 1}`},
+				{ID: "b", Name: "read", Arguments: ``},
+			}},
+			{Role: assay.ToolRole, CallID: "a", Content: "one"},
+			{Role: assay.ToolRole, CallID: "b", Content: "two"},
+			{Role: assay.Assistant, Content: "done"},
+			{Role: assay.User, Content: "thanks"},
+		},
+		Functions: []assay.Function{{
+			Name: "read", Description: "reads", Parameters: json.RawMessage(`{"type":"object","properties":{"z":{},"a":{"maximum":12345678901234567890}}}`),
+		}, {Name: "bare"}},
+		Sampling: assay.Sampling{Temperature: ptr(0.0), MaxTokens: ptr(100)},
+	}
+	resp, err := p.Chat(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := assay.Response{
+		Message:     assay.Message{Role: assay.Assistant, Content: "hello"},
+		ServedModel: "small-2025",
+		Usage:       assay.Usage{InputTokens: 11, OutputTokens: 3},
+	}
+	if d := cmp.Diff(want, resp); d != "" {
+		t.Errorf("Chat() differs (-want +got):\n%s", d)
+	}
+	if got, want := rec.method+" "+rec.uri, "POST /v1/chat/completions"; got != want {
+		t.Errorf("request line = %q, want %q", got, want)
+	}
+	if got := rec.header.Get("Authorization"); got != "Bearer sk-0123456789" {
+		t.Errorf("Authorization = %q", got)
+	}
+	const wantBody = `{"model":"small-east","messages":[
+		{"role":"system","content":"be good"},
+		{"role":"user","content":"two files"},
+		{"role":"assistant","content":null,"tool_calls":[
+			{"id":"a","type":"function","function":{"name":"read","arguments":"{\"p\": 1}"}},
+			{"id":"b","type":"function","function":{"name":"read","arguments":"{}"}}]},
+		{"role":"tool","tool_call_id":"a","content":"one"},
+		{"role":"tool","tool_call_id":"b","content":"two"},
+		{"role":"assistant","content":"done"},
+		{"role":"user","content":"thanks"}],
+		"tools":[
+			{"type":"function","function":{"name":"read","description":"reads","parameters":{"type":"object","properties":{"z":{},"a":{"maximum":12345678901234567890}}}}},
+			{"type":"function","function":{"name":"bare"}}],
+		"temperature":0,"max_tokens":100}`
+	var body map[string]any
+	if err := json.Unmarshal([]byte(wantBody), &body); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(body, rec.body); d != "" {
+		t.Errorf("body differs (-want +got):\n%s", d)
+	}
+	const schema = `{"type":"object","properties":{"z":{},"a":{"maximum":12345678901234567890}}}`
+	if !json.Valid(rec.rawBody) || !strings.Contains(string(rec.rawBody), schema) {
+		t.Errorf("the schema's text was changed: %s", rec.rawBody)
+	}
+}
+
+func TestAzureOnTheWire(t *testing.T) {
+	t.Parallel()
+	rec, p := record(t, hello, openai.Config{
+		Azure: true, APIVersion: "2025-04-01-preview", Deployment: "DeepSeek V3/2", Key: openai.NewSecret("azure-key-1234"),
+	})
+	if _, err := p.Chat(t.Context(), hi()); err != nil {
+		t.Fatal(err)
+	}
+	const want = "/openai/deployments/DeepSeek%20V3%2F2/chat/completions?api-version=2025-04-01-preview"
+	if rec.uri != want {
+		t.Errorf("URI = %q, want %q", rec.uri, want)
+	}
+	if got := rec.header.Get("Api-Key"); got != "azure-key-1234" {
+		t.Errorf("api-key = %q", got)
+	}
+	if got, ok := rec.header["Authorization"]; ok {
+		t.Errorf("Authorization = %q, want none", got)
+	}
+}
+
+// A process's environment may hold settings for the SDK, which are not ours.
+func TestEnvironmentIsNotRead(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "sk-from-the-environment")
+	t.Setenv("OPENAI_ORG_ID", "org-from-the-environment")
+	t.Setenv("OPENAI_BASE_URL", "http://elsewhere.invalid/")
+	rec, p := record(t, hello, openai.Config{})
+	if _, err := p.Chat(t.Context(), hi()); err != nil {
+		t.Fatal(err)
+	}
+	for name, values := range rec.header {
+		for _, v := range values {
+			if strings.Contains(v, "from-the-environment") {
+				t.Errorf("%s: %s was sent", name, v)
+			}
+		}
+	}
+}
+
+func TestDecode(t *testing.T) {
+	t.Parallel()
+	call := func(id, args string) assay.ToolCall {
+		return assay.ToolCall{ID: id, Name: "read", Arguments: args}
+	}
+	tests := []struct {
+		name   string
+		choice string
+		want   assay.Message
+	}{
+		{
+			"ParallelCalls", `{"finish_reason":"tool_calls","message":{"content":null,"tool_calls":[
+			{"id":"x","type":"function","function":{"name":"read","arguments":"{\"p\" : 1 }"}},
+			{"id":"y","type":"function","function":{"name":"read","arguments":"not json"}}]}}`,
+			assay.Message{Calls: []assay.ToolCall{call("x", `{"p" : 1 }`), call("y", "not json")}},
+		},
+		{
+			"CallsWithoutID", `{"message":{"content":"","tool_calls":[
+			{"function":{"name":"read","arguments":"{}"}},{"id":"","function":{"name":"read","arguments":""}}]}}`,
+			assay.Message{Calls: []assay.ToolCall{call("call_1_0", "{}"), call("call_1_1", "")}},
+		},
+		{
+			"CallsWithOneID", `{"message":{"tool_calls":[
+			{"id":"x","function":{"name":"read","arguments":"{}"}},{"id":"x","function":{"name":"read","arguments":"{}"}}]}}`,
+			assay.Message{Calls: []assay.ToolCall{call("x", "{}"), call("call_1_1", "{}")}},
+		},
+		{
+			"ArgumentsAsObject", `{"message":{"tool_calls":[{"id":"x","function":{"name":"read","arguments":{"p":  1}}}]}}`,
+			assay.Message{Calls: []assay.ToolCall{call("x", `{"p":  1}`)}},
+		},
+		{
+			"Reasoning", `{"message":{"content":"4","reasoning_content":"2+2"}}`,
+			assay.Message{Content: "4", Reasoning: "2+2"},
+		},
+		{
+			"ReasoningOfOtherGateways", `{"message":{"content":"4","reasoning":"2+2"}}`,
+			assay.Message{Content: "4", Reasoning: "2+2"},
+		},
+		{
+			"ReasoningOnly", `{"message":{"content":"","reasoning_content":"the answer is 4"}}`,
+			assay.Message{Content: "the answer is 4", Reasoning: "the answer is 4"},
+		},
+		{
+			"ReasoningBesideCalls", `{"message":{"content":null,"reasoning_content":"hm","tool_calls":[{"id":"x","function":{"name":"read","arguments":"{}"}}]}}`,
+			assay.Message{Reasoning: "hm", Calls: []assay.ToolCall{call("x", "{}")}},
+		},
+		{
+			"ReasoningIsNoText", `{"message":{"content":"4","reasoning_content":{"a":1}}}`,
+			assay.Message{Content: "4"},
+		},
+		{
+			"Refusal", `{"message":{"content":null,"refusal":"I will not"}}`,
+			assay.Message{Content: "I will not"},
+		},
+		{
+			"Parts", `{"message":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}}`,
+			assay.Message{Content: "ab"},
+		},
+		{
+			"Verbatim", `{"message":{"content":"  <b>\u0000 \u00e4\ud83d\ude00\n"}}`,
+			assay.Message{Content: "  <b>\x00 ä😀\n"},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			_, p := record(t, `{"model":"m","choices":[`+test.choice+`]}`, openai.Config{})
+			resp, err := p.Chat(t.Context(), hi())
+			if err != nil {
+				t.Fatal(err)
+			}
+			test.want.Role = assay.Assistant
+			if d := cmp.Diff(test.want, resp.Message); d != "" {
+				t.Errorf("message differs (-want +got):\n%s", d)
+			}
+		})
+	}
+}

@@ -1,0 +1,116 @@
+package openai
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/assay-eval/assay"
+)
+
+// A paramSet is a set of the sampling parameters on the wire.
+type paramSet uint32
+
+const (
+	temperature paramSet = 1 << iota
+	topP
+	maxTokens
+	maxCompletionTokens
+)
+
+// paramNames is in the order in which messages are searched for a name.
+var paramNames = []struct {
+	param paramSet
+	name  string
+}{
+	{temperature, "temperature"},
+	{topP, "top_p"},
+	{maxTokens, "max_tokens"},
+	{maxCompletionTokens, "max_completion_tokens"},
+}
+
+// A dialect says which parameters a family of models refuses.
+type dialect struct {
+	// prefix is the start of a model's name, up to its end or a character
+	// that is no letter or digit.
+	prefix  string
+	refuses paramSet
+}
+
+// dialects is searched in order; the first that fits holds. Who refuses
+// max_tokens is sent max_completion_tokens.
+var dialects = []dialect{
+	{"gpt-5-chat", maxTokens},
+	{"gpt-5", temperature | topP | maxTokens},
+	{"o1", temperature | topP | maxTokens},
+	{"o3", temperature | topP | maxTokens},
+	{"o4", temperature | topP | maxTokens},
+}
+
+// dialectOf returns what a model refuses by its name, in any case and with or
+// without a vendor before a slash.
+func dialectOf(model string) paramSet {
+	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	for _, d := range dialects {
+		rest, ok := strings.CutPrefix(name, d.prefix)
+		if ok && (rest == "" || !isAlphanumeric(rest[0])) {
+			return d.refuses
+		}
+	}
+	return 0
+}
+
+func isAlphanumeric(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' }
+
+// missing names the settings of s that sent does not carry.
+func missing(s assay.Sampling, sent paramSet) []string {
+	var names []string
+	if s.Temperature != nil && sent&temperature == 0 {
+		names = append(names, "temperature")
+	}
+	if s.TopP != nil && sent&topP == 0 {
+		names = append(names, "top_p")
+	}
+	if s.MaxTokens != nil && sent&(maxTokens|maxCompletionTokens) == 0 {
+		names = append(names, "max_tokens")
+	}
+	return names
+}
+
+// refusal matches what endpoints say of a parameter, or of any other value of
+// it than their default, that their model does not take.
+var refusal = regexp.MustCompile(`(?i)unsupported|not support|unrecognized|unknown|unexpected|not permitted|not allowed|deprecated`)
+
+// parameterish matches the words around the name of a parameter, so that a
+// message about something else that mentions a temperature teaches nothing.
+var parameterish = regexp.MustCompile(`(?i)parameter|argument|field|input|value`)
+
+// unsupported returns the sampling parameter that an error with status 400
+// refuses, or 0.
+func unsupported(e apiError) paramSet {
+	if e.param != "" {
+		if p := paramNamed(e.param); refusal.MatchString(e.code + " " + e.message) {
+			return p
+		}
+		return 0
+	}
+	if !refusal.MatchString(e.message) || !parameterish.MatchString(e.message) {
+		return 0
+	}
+	var found paramSet
+	first := len(e.message)
+	for _, p := range paramNames {
+		if i := strings.Index(e.message, p.name); i >= 0 && i < first {
+			first, found = i, p.param
+		}
+	}
+	return found
+}
+
+func paramNamed(name string) paramSet {
+	for _, p := range paramNames {
+		if p.name == name {
+			return p.param
+		}
+	}
+	return 0
+}

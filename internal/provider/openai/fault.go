@@ -1,0 +1,297 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/assay-eval/assay"
+)
+
+// longestDetail bounds a fault's detail, in bytes.
+const longestDetail = 300
+
+// classify is the SDK's only view of the wire: it turns every response that is
+// not a JSON document with status 2xx into a fault.
+func (p *Provider) classify(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+	resp, err := next(req)
+	if err != nil {
+		return nil, p.transportFault(req.Context(), err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, p.transportFault(req.Context(), err)
+	}
+	if f := p.responseFault(resp, body); f != nil {
+		return nil, f
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
+}
+
+// faultOf classifies what the SDK returned: a fault of ours, the end of the
+// context, or its own failure to encode or decode.
+func (p *Provider) faultOf(ctx context.Context, err error) error {
+	var f *assay.Fault
+	switch {
+	case errors.As(err, &f):
+		return f
+	case ctx.Err() != nil:
+		return p.contextFault(ctx)
+	}
+	return malformed(p.detail(err.Error(), ""))
+}
+
+func (p *Provider) contextFault(ctx context.Context) *assay.Fault {
+	cause := context.Cause(ctx)
+	var f *assay.Fault
+	if errors.As(cause, &f) {
+		own := *f // other requests may have the same cause
+		return &own
+	}
+	kind := assay.Interrupted
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(cause, context.DeadlineExceeded) {
+		kind = assay.Timeout
+	}
+	return &assay.Fault{Kind: kind, Detail: p.detail(cause.Error(), ""), Err: ctx.Err()}
+}
+
+// transportFault classifies an exchange that ended without a whole response.
+func (p *Provider) transportFault(ctx context.Context, err error) *assay.Fault {
+	if ctx.Err() != nil {
+		return p.contextFault(ctx)
+	}
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err // the rest is the address
+	}
+	f := &assay.Fault{Kind: assay.Network, Detail: p.detail(err.Error(), "")}
+	if text := err.Error(); p.scrub.text(text) == text {
+		f.Err = err
+	}
+	var body *bodyError
+	if errors.As(err, &body) {
+		f.Status = body.status
+	}
+	var dns *net.DNSError
+	var timeout net.Error
+	switch {
+	case isTooLarge(err):
+		f.Kind = assay.Malformed
+	case errors.As(err, &dns):
+	case errors.As(err, &timeout) && timeout.Timeout():
+		f.Kind = assay.Timeout
+	}
+	return f
+}
+
+// responseFault classifies a whole response, nil for one that may be a
+// completion.
+func (p *Provider) responseFault(resp *http.Response, body []byte) *assay.Fault {
+	isJSON := isJSONType(resp.Header.Get("Content-Type"))
+	switch s := resp.StatusCode; {
+	case s >= 400:
+		return p.errorFault(s, resp.Header, parseError(body, isJSON))
+	case s >= 300:
+		return p.redirectFault(resp)
+	case !isJSON:
+		return malformed(p.detail(fmt.Sprintf("content type %q where JSON was due", resp.Header.Get("Content-Type")), ""))
+	case !json.Valid(body):
+		return malformed(fmt.Sprintf("a body of %d bytes that is no JSON document", len(body)))
+	case body[firstByte(body)] != '{':
+		return malformed("a JSON document that is no object")
+	}
+	// Some gateways answer errors with status 200.
+	if e := parseError(body, true); e.found {
+		if e.status == 0 {
+			e.status = http.StatusOK
+		}
+		return p.errorFault(e.status, resp.Header, e)
+	}
+	return nil
+}
+
+func (p *Provider) redirectFault(resp *http.Response) *assay.Fault {
+	target := "elsewhere"
+	if u, err := resp.Location(); err == nil {
+		target = "to " + u.Host
+	}
+	return &assay.Fault{
+		Kind:   assay.Network,
+		Status: resp.StatusCode,
+		Detail: p.detail("the endpoint redirects "+target+", where the key is not sent", "; hint: check base_url"),
+	}
+}
+
+func (p *Provider) errorFault(status int, h http.Header, e apiError) *assay.Fault {
+	f := &assay.Fault{Kind: kindOf(status, h, e), Status: status}
+	if f.Kind == assay.BadRequest {
+		if refused := unsupported(e); refused != 0 {
+			f.Err = refusedError(refused)
+		}
+	}
+	switch f.Kind {
+	case assay.RateLimited:
+		f.RetryAfter = retryAfter(h)
+		if f.RetryAfter == 0 {
+			f.RetryAfter = limitReset(h)
+		}
+	case assay.Overloaded, assay.Server:
+		f.RetryAfter = retryAfter(h)
+	}
+	message := e.message
+	if message == "" {
+		message = http.StatusText(status)
+	}
+	f.Detail = p.detail(message, p.hint(f.Kind))
+	return f
+}
+
+func (p *Provider) hint(kind assay.FaultKind) string {
+	switch kind {
+	case assay.Auth, assay.Quota:
+		if p.cfg.KeyName == "" {
+			return "; hint: check the key"
+		}
+		if kind == assay.Quota {
+			return "; hint: the key in " + p.cfg.KeyName + " has nothing left to spend"
+		}
+		return "; hint: check the variable " + p.cfg.KeyName
+	case assay.NotFound:
+		return fmt.Sprintf("; hint: check the deployment %q and base_url", shorten(p.cfg.Deployment, 80))
+	}
+	return ""
+}
+
+// detail joins a message, cleaned and cut, and a hint that is kept whole.
+func (p *Provider) detail(message, hint string) string {
+	line := strings.Join(strings.FieldsFunc(p.clean(message), func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r)
+	}), " ")
+	hint = p.clean(hint)
+	return shorten(line, longestDetail-len(hint)) + hint
+}
+
+// shorten cuts s to at most n bytes between two runes.
+func shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	const mark = "…"
+	n -= len(mark)
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:max(n, 0)] + mark
+}
+
+// A refusedError is the cause of a bad request in which the endpoint refused a
+// sampling parameter by name.
+type refusedError paramSet
+
+func (e refusedError) Error() string {
+	for _, p := range paramNames {
+		if p.param == paramSet(e) {
+			return "the model does not take " + p.name
+		}
+	}
+	return "the model does not take a parameter"
+}
+
+// refusedParam returns the parameter that err says was refused, or 0.
+func refusedParam(err error) paramSet {
+	var e refusedError
+	if errors.As(err, &e) {
+		return paramSet(e)
+	}
+	return 0
+}
+
+// kindOf classifies an error by its status and, where endpoints disagree on
+// the status, by what they say.
+func kindOf(status int, h http.Header, e apiError) assay.FaultKind {
+	switch {
+	case saysQuota(status, h, e):
+		return assay.Quota
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return assay.Auth
+	case status == http.StatusNotFound:
+		return assay.NotFound
+	case status == http.StatusRequestTimeout:
+		return assay.Timeout
+	case status == http.StatusConflict:
+		return assay.Server
+	case status == http.StatusTooManyRequests:
+		return assay.RateLimited
+	case status == http.StatusServiceUnavailable, status == 529:
+		return assay.Overloaded
+	case status >= 500:
+		return assay.Server
+	case status >= 400:
+		return badRequestKind(e)
+	case saysRateLimit(e):
+		return assay.RateLimited // an error with status 200
+	}
+	return assay.Malformed
+}
+
+func badRequestKind(e apiError) assay.FaultKind {
+	switch {
+	case saysRateLimit(e):
+		return assay.RateLimited
+	case e.is("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"):
+		return assay.ContentFilter
+	case e.is("model_not_found", "DeploymentNotFound"):
+		return assay.NotFound
+	}
+	return assay.BadRequest
+}
+
+// saysRateLimit recognises the gateways that answer a burst with status 400.
+func saysRateLimit(e apiError) bool {
+	return containsFold(e.code+" "+e.kind+" "+e.message,
+		"rate limit", "rate_limit", "ratelimit", "too many requests", "throttl")
+}
+
+// saysQuota tells money that is gone from requests that come too fast. A bare
+// message counts only without a wait: some endpoints say "quota" of the
+// requests of a minute and when to come back.
+func saysQuota(status int, h http.Header, e apiError) bool {
+	switch status {
+	case http.StatusPaymentRequired:
+		return true
+	case http.StatusTooManyRequests, http.StatusForbidden:
+	default:
+		return false
+	}
+	if containsFold(e.code+" "+e.kind, "insufficient_quota", "billing") {
+		return true
+	}
+	return containsFold(e.message, "insufficient_quota", "insufficient quota", "exceeded your current quota", "billing") &&
+		retryAfter(h) == 0
+}
+
+func containsFold(s string, any ...string) bool {
+	s = strings.ToLower(s)
+	for _, sub := range any {
+		if strings.Contains(s, sub) {
+			return true
+		}
+	}
+	return false
+}
+
+func isJSONType(contentType string) bool {
+	media, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
+}

@@ -1,0 +1,191 @@
+package simserver_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay/internal/simserver"
+)
+
+// limitHeaders returns what a response says about limits.
+func limitHeaders(w *httptest.ResponseRecorder) map[string]string {
+	got := map[string]string{}
+	for name := range w.Header() {
+		if strings.HasPrefix(name, "X-Ratelimit-") || strings.HasPrefix(name, "Retry-After") {
+			got[strings.TrimPrefix(name, "X-Ratelimit-")] = w.Header().Get(name)
+		}
+	}
+	return got
+}
+
+func limited(t testing.TB, limits ...simserver.Limit) *simserver.Server {
+	return newServer(t, simserver.Config{Limits: limits, Latency: simserver.Latency{Median: time.Second}})
+}
+
+func wantStatus(t testing.TB, w *httptest.ResponseRecorder, status int) {
+	t.Helper()
+	if w.Code != status {
+		t.Errorf("status = %d %s, want %d", w.Code, w.Body, status)
+	}
+}
+
+func wantHeaders(t testing.TB, w *httptest.ResponseRecorder, want map[string]string) {
+	t.Helper()
+	if d := cmp.Diff(want, limitHeaders(w)); d != "" {
+		t.Errorf("headers differ (-want +got):\n%s", d)
+	}
+}
+
+func TestRequestsPerMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := limited(t, simserver.Limit{RPM: 2})
+		wantHeaders(t, say(s, "sim/listed", "x"), map[string]string{ // at 0 s, answered at 1 s
+			"Limit-Requests": "2", "Remaining-Requests": "1", "Reset-Requests": "59s",
+		})
+		time.Sleep(9 * time.Second)
+		wantStatus(t, say(s, "sim/listed", "x"), 200) // at 10 s
+		time.Sleep(500 * time.Millisecond)
+
+		over := say(s, "sim/listed", "x") // at 11.5 s
+		wantStatus(t, over, 429)
+		wantHeaders(t, over, map[string]string{
+			"Limit-Requests": "2", "Remaining-Requests": "0", "Reset-Requests": "58.5s",
+			"Retry-After": "49", "Retry-After-Ms": "48500",
+		})
+
+		time.Sleep(48500*time.Millisecond - 1) // just before 60 s
+		wantStatus(t, say(s, "sim/listed", "x"), 429)
+		time.Sleep(time.Nanosecond)
+		wantStatus(t, say(s, "sim/listed", "x"), 200)
+		wantStatus(t, say(s, "sim/listed", "x"), 429) // the window slides, it does not start anew
+		if got := s.Stats().OverLimit; got != 3 {
+			t.Errorf("OverLimit = %d, want 3", got)
+		}
+	})
+}
+
+func TestTokensPerMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		// A request reserves 5 tokens for its prompt and 256 for the reply; it
+		// takes 15.
+		s := limited(t, simserver.Limit{TPM: 300})
+		first := say(s, "sim/listed", "x")
+		wantStatus(t, first, 200)
+		wantHeaders(t, first, map[string]string{"Limit-Tokens": "300", "Remaining-Tokens": "285", "Reset-Tokens": "59s"})
+		wantStatus(t, say(s, "sim/listed", "x"), 200)
+		wantStatus(t, say(s, "sim/listed", "x"), 200) // 2 s to 3 s, 45 tokens now
+		over := say(s, "sim/listed", "x")
+		wantStatus(t, over, 429)
+		wantHeaders(t, over, map[string]string{
+			"Limit-Tokens": "300", "Remaining-Tokens": "255", "Reset-Tokens": "59s",
+			"Retry-After": "57", "Retry-After-Ms": "57000",
+		})
+		small := ask(s, "/v1/chat/completions", goodKey, `{"model":"sim/listed","max_tokens":10,"messages":[{"role":"user","content":"x"}]}`)
+		wantStatus(t, small, 200)
+		large := ask(s, "/v1/chat/completions", goodKey, `{"model":"sim/listed","max_tokens":1000,"messages":[{"role":"user","content":"x"}]}`)
+		wantStatus(t, large, 429)
+	})
+}
+
+func TestConcurrency(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := limited(t, simserver.Limit{Concurrency: 2})
+		var running sync.WaitGroup
+		for range 2 {
+			running.Go(func() { wantStatus(t, say(s, "sim/listed", "x"), 200) })
+		}
+		synctest.Wait()
+		over := say(s, "sim/listed", "x")
+		wantStatus(t, over, 429)
+		wantHeaders(t, over, map[string]string{"Retry-After": "1", "Retry-After-Ms": "1000"})
+		// The other deployment, another key and another model have their own.
+		wantStatus(t, say(s, "sim-listed-2", "x"), 200)
+		running.Wait()
+		wantStatus(t, say(s, "sim/listed", "x"), 200)
+		if got := s.Stats(); got.MaxInFlight != 3 || got.InFlight != 0 || got.OverLimit != 1 {
+			t.Errorf("Stats() = %+v, want at most 3 in flight, none now, 1 over the limit", got)
+		}
+	})
+}
+
+func TestLimitsAreOfKeyAndDeployment(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := limited(t, simserver.Limit{RPM: 1}, simserver.Limit{Model: "sim-direct", RPM: 2})
+		body := func(model string) string {
+			return `{"model":"` + model + `","messages":[{"role":"user","content":"x"}]}`
+		}
+		const path = "/v1/chat/completions"
+		for _, step := range []struct {
+			key, model string
+			status     int
+		}{
+			{"k1", "sim/listed", 200},
+			{"k1", "sim-listed", 429}, // the same deployment
+			{"k1", "sim-listed-2", 200},
+			{"k2", "sim/listed", 200},
+			{"k1", "sim/direct", 200},
+			{"k1", "sim/direct", 200},
+			{"k1", "sim/direct", 429},
+		} {
+			if w := ask(s, path, step.key, body(step.model)); w.Code != step.status {
+				t.Errorf("%s %s: status %d, want %d", step.key, step.model, w.Code, step.status)
+			}
+		}
+		azure := ask(s, "/openai/deployments/sim-listed/chat/completions", "k2", body(""))
+		wantStatus(t, azure, http.StatusTooManyRequests)
+	})
+}
+
+func TestParseLimit(t *testing.T) {
+	t.Parallel()
+	good := map[string]simserver.Limit{
+		"rpm=600,tpm=200000,concurrency=5": {RPM: 600, TPM: 200000, Concurrency: 5},
+		"sim/listed:rpm=60":                {Model: "sim/listed", RPM: 60},
+		"llama3:8b: tpm = 7":               {Model: "llama3:8b", TPM: 7},
+	}
+	for text, want := range good {
+		if got, err := simserver.ParseLimit(text); err != nil || got != want {
+			t.Errorf("ParseLimit(%q) = %+v, %v; want %+v", text, got, err, want)
+		}
+	}
+	bad := map[string]string{
+		"":                         "has no value",
+		"rpm":                      "has no value",
+		"rmp=6":                    `did you mean rpm?`,
+		"concurency=6":             `did you mean concurrency?`,
+		"rpm=0":                    "not a whole number above 0",
+		"rpm=1.5":                  "not a whole number above 0",
+		"rpm=1,rpm=2":              "set twice",
+		":rpm=1":                   "no model",
+		"rpm=99999999999999999999": "not a whole number",
+	}
+	for text, want := range bad {
+		if got, err := simserver.ParseLimit(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseLimit(%q) = %+v, %v; want %q", text, got, err, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("sim/listed:rpm=60,tpm=1")
+	f.Add("hang=1%")
+	f.Fuzz(func(t *testing.T, s string) {
+		if l, err := simserver.ParseLimit(s); err == nil && l.RPM < 1 && l.TPM < 1 && l.Concurrency < 1 {
+			t.Errorf("ParseLimit(%q) = %+v, no limit", s, l)
+		}
+		if x, err := simserver.ParseFault(s); err == nil && !(x.Share >= 0 && x.Share <= 1) {
+			t.Errorf("ParseFault(%q) = %+v", s, x)
+		}
+	})
+}

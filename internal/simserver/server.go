@@ -1,0 +1,257 @@
+// Package simserver is an HTTP server with OpenAI's chat completions API in
+// front of any [assay.Provider], for rehearsing an experiment before paying
+// for it. It behaves like a hosted endpoint on its good and its bad days:
+// keys, deployments, rate limits, latency and faults.
+//
+// It owns the server's half of the wire format, the limits and the injection
+// of faults. It does not own the models: what they say is the provider's. It
+// opens no socket; give the [Server] to an [http.Server].
+package simserver
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/nearest"
+)
+
+// Config sets up a [Server].
+type Config struct {
+	// Provider answers the requests; its requests carry the names in Models.
+	Provider assay.Provider
+	// Models are served, each under its own name; there must be one.
+	Models []string
+	// Keys are accepted; if there are none, any key that is not empty is.
+	Keys []string
+	// Limits hold for each key and deployment by itself. By default there are
+	// none. A limit that names a model replaces the one that names none.
+	Limits []Limit
+	// Latency is how long replies take beside the provider's own time; none
+	// by default.
+	Latency Latency
+	// Faults befall a share of the requests that are within their limits; by
+	// default none. Shares add up to 1 at most.
+	Faults []Fault
+	// Seed decides latencies and which request meets a fault.
+	Seed uint64
+}
+
+// Server answers requests. It is safe for concurrent use.
+type Server struct {
+	cfg    Config
+	mux    *http.ServeMux
+	names  map[string]string // deployment name without suffix → model
+	keys   map[string]bool
+	limits map[string]Limit // by model; "" for the others
+	faults picker
+	stats  counters
+	closed chan struct{} // closed by Close
+	close  sync.Once
+
+	mu    sync.Mutex
+	lanes map[laneID]*lane // guarded by mu
+}
+
+// laneID is the unit of limits.
+type laneID struct{ key, deployment string }
+
+var (
+	_ http.Handler = (*Server)(nil)
+	_ io.Closer    = (*Server)(nil)
+)
+
+// New returns the server that cfg describes.
+func New(cfg Config) (*Server, error) {
+	if cfg.Provider == nil {
+		return nil, errors.New("a simulated server needs a provider")
+	}
+	if len(cfg.Models) == 0 {
+		return nil, errors.New("a simulated server needs a model")
+	}
+	s := &Server{
+		cfg:    cfg,
+		mux:    http.NewServeMux(),
+		names:  make(map[string]string),
+		keys:   make(map[string]bool),
+		limits: make(map[string]Limit),
+		closed: make(chan struct{}),
+		lanes:  make(map[laneID]*lane),
+	}
+	for _, m := range cfg.Models {
+		if other, dup := s.names[canonical(m)]; dup {
+			return nil, fmt.Errorf("models %q and %q have one deployment name, %s", other, m, canonical(m))
+		}
+		s.names[canonical(m)] = m
+	}
+	for _, k := range cfg.Keys {
+		s.keys[k] = true
+	}
+	if err := s.setLimits(); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.faults, err = newPicker(cfg.Faults, cfg.Seed); err != nil {
+		return nil, err
+	}
+	if err := cfg.Latency.check(); err != nil {
+		return nil, err
+	}
+	s.routes()
+	return s, nil
+}
+
+func (s *Server) setLimits() error {
+	for _, l := range s.cfg.Limits {
+		model := ""
+		if l.Model != "" {
+			var ok bool
+			if model, ok = s.names[canonical(l.Model)]; !ok {
+				return unknown("model of a limit", l.Model, s.cfg.Models)
+			}
+		}
+		if err := l.check(); err != nil {
+			return err
+		}
+		if _, dup := s.limits[model]; dup {
+			return fmt.Errorf("two limits for %q", cmp.Or(model, "all models"))
+		}
+		s.limits[model] = l
+	}
+	return nil
+}
+
+// unknown is the error of a name that is none of known.
+func unknown(what, name string, known []string) error {
+	err := fmt.Errorf("unknown %s %q", what, name)
+	if hint := nearest.Hint(name, known); hint != "" {
+		err = fmt.Errorf("%w\nhint: %s", err, hint)
+	}
+	return err
+}
+
+func (s *Server) routes() {
+	s.mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
+		s.chat(&exchange{server: s, w: w, r: r, key: bearer(r)})
+	})
+	s.mux.HandleFunc("POST /openai/deployments/{deployment}/chat/completions", func(w http.ResponseWriter, r *http.Request) {
+		s.chat(&exchange{server: s, w: w, r: r, key: r.Header.Get("Api-Key"), deployment: r.PathValue("deployment")})
+	})
+	s.mux.HandleFunc("GET /v1/models", s.listModels)
+	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
+		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+	})
+	s.mux.HandleFunc("GET /stats", func(w http.ResponseWriter, r *http.Request) {
+		writeJSON(w, http.StatusOK, s.Stats())
+	})
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, apiError{http.StatusNotFound, "Unknown request URL: " + r.Method + " " + r.URL.Path, "invalid_request_error", "", "unknown_url"})
+	})
+}
+
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// Close ends all requests that the server holds back, by latency or by a
+// fault, and lets no new one through. It does not wait for them, nor does it
+// reach into the provider; [http.Server.Shutdown] and [http.Server.Close] do.
+// Its error is nil.
+func (s *Server) Close() error {
+	s.close.Do(func() { close(s.closed) })
+	return nil
+}
+
+// Stats returns what has happened so far.
+func (s *Server) Stats() Stats { return s.stats.snapshot() }
+
+// ConnState counts open connections, if it is set as an [http.Server]'s.
+func (s *Server) ConnState(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.stats.connections(1)
+	case http.StateClosed, http.StateHijacked:
+		s.stats.connections(-1)
+	}
+}
+
+// number is the suffix of further deployments of a model.
+var number = regexp.MustCompile(`-[0-9]+$`)
+
+// model returns the model that a deployment serves.
+func (s *Server) model(deployment string) (string, bool) {
+	name := canonical(deployment)
+	if m, ok := s.names[name]; ok {
+		return m, true
+	}
+	m, ok := s.names[number.ReplaceAllString(name, "")]
+	return m, ok
+}
+
+// canonical is the one spelling of a deployment's name: Azure's cannot hold a
+// slash.
+func canonical(name string) string { return strings.ReplaceAll(name, "/", "-") }
+
+// lane returns the lane of a deployment of model under key.
+func (s *Server) lane(key, deployment, model string) *lane {
+	id := laneID{key, canonical(deployment)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lanes[id]
+	if l == nil {
+		limit, ok := s.limits[model]
+		if !ok {
+			limit = s.limits[""]
+		}
+		l = &lane{limit: limit}
+		s.lanes[id] = l
+	}
+	return l
+}
+
+func bearer(r *http.Request) string {
+	key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		return ""
+	}
+	return strings.TrimSpace(key)
+}
+
+// authorize returns nil for a key that is accepted.
+func (s *Server) authorize(key string) *apiError {
+	switch {
+	case key == "":
+		return &apiError{http.StatusUnauthorized, "You didn't provide an API key.", "invalid_request_error", "", "missing_api_key"}
+	case len(s.keys) > 0 && !s.keys[key]:
+		// Real endpoints echo it, so clients have to cope.
+		return &apiError{http.StatusUnauthorized, "Incorrect API key provided: " + key + ".", "invalid_request_error", "", "invalid_api_key"}
+	}
+	return nil
+}
+
+func (s *Server) listModels(w http.ResponseWriter, r *http.Request) {
+	if e := s.authorize(bearer(r)); e != nil {
+		writeError(w, *e)
+		return
+	}
+	type model struct {
+		ID      string `json:"id"`
+		Object  string `json:"object"`
+		Created int64  `json:"created"`
+		OwnedBy string `json:"owned_by"`
+	}
+	list := struct {
+		Object string  `json:"object"`
+		Data   []model `json:"data"`
+	}{"list", []model{}}
+	for _, m := range slices.Sorted(slices.Values(s.cfg.Models)) {
+		list.Data = append(list.Data, model{m, "model", 0, "assay"})
+	}
+	writeJSON(w, http.StatusOK, list)
+}
