@@ -1,0 +1,214 @@
+package library
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A draft is a built-in task in the making: a scenario in one month, walked
+// through step by step.
+type draft struct {
+	scenario
+	// period is the month as 2024-01, month the same in words.
+	period, month string
+	// in and out are the formats of the data before and after.
+	in, out string
+
+	steps  []step
+	inputs map[string]any
+	// records are those that are left after the steps so far; count stands
+	// for them where the task does not spell them out.
+	records []map[string]any
+	count   int
+	// facts are what the last step told, result is its result if it has one.
+	facts, result map[string]any
+	// cond is what a filter keeps; zero where no records are spelled out.
+	cond condition
+	// dated and located say that the description has told the month of the
+	// data, and where they are.
+	dated, located bool
+}
+
+// newDraft returns the task of a chain of verbs, not yet worded. Month counts
+// from the start of the scenarios' calendar.
+func newDraft(s scenario, month int, verbs []string) *draft {
+	t := time.Date(2024, time.January+time.Month(month), 1, 0, 0, 0, 0, time.UTC)
+	formats := []string{"csv", "json", "xml", "yaml"}
+	in := roll(len(formats), s.slug, month, "format")
+	out := in + 1 + roll(len(formats)-1, s.slug, month, "output")
+	d := &draft{
+		scenario: s,
+		period:   t.Format("2006-01"),
+		month:    t.Format("January 2006"),
+		in:       formats[in],
+		out:      formats[out%len(formats)],
+		inputs:   make(map[string]any),
+	}
+	var inline, counts bool
+	for _, v := range verbs {
+		st := steps[v]
+		d.steps = append(d.steps, st)
+		inline = inline || st.inline
+		counts = counts || st.counts
+	}
+	switch {
+	case inline:
+		d.records = s.records(d.period, 4+roll(3, s.slug, month, "records"))
+		d.set("data", map[string]any{"records": d.records})
+		d.cond = equals(s.label, s.values[0])
+		if slices.Contains(verbs, "aggregate") { // which would find one group
+			d.cond = atLeastMedian(s.measure, d.records)
+		}
+	case counts:
+		d.count = 40 + roll(900, s.slug, month, "count")
+		d.set("record_count", d.count)
+	}
+	for _, st := range d.steps {
+		d.result = nil
+		d.facts = st.apply(d)
+	}
+	return d
+}
+
+// set gives an input its value. Steps share inputs, so they have to agree.
+func (d *draft) set(name string, value any) {
+	if old, ok := d.inputs[name]; ok && fmt.Sprint(old) != fmt.Sprint(value) {
+		panic(fmt.Sprintf("library: task on %s %s: input %s is both %v and %v", d.slug, d.period, name, old, value))
+	}
+	d.inputs[name] = value
+}
+
+// expected is what the last tool returns when all has gone well. The
+// arguments are the names of its results.
+func (d *draft) expected(returns []string) map[string]any {
+	last := d.steps[len(d.steps)-1]
+	n := d.count
+	if d.records != nil {
+		n = len(d.records)
+	}
+	if last.counts {
+		d.facts["records"] = n
+	}
+	want := make(map[string]any)
+	for _, name := range returns {
+		switch name {
+		case "success", "valid":
+			want[name] = true
+		case "errors":
+			want[name] = []string{}
+		case "data":
+			want[name] = map[string]any{"source": d.inputs["source"]}
+		case "transformed_data":
+			want[name] = map[string]any{"format": d.out}
+		case "result":
+			want[name] = d.result
+		case "metadata":
+			want[name] = d.facts
+		default:
+			panic("library: no expectation for the result " + name)
+		}
+	}
+	return want
+}
+
+// say fills a wording with the draft's particulars. {file}, {of} and {things}
+// tell the path or the month when they come first and are short afterwards.
+func (d *draft) say(wording string) string {
+	file, of, things := "the file", "", d.things
+	if !d.located {
+		file, of = "the file "+d.path(), " of "+d.path()
+	}
+	d.located = d.located || mentions(wording, "{file}", "{of}", "{url}")
+	if !d.located && !d.dated {
+		things += " of " + d.month
+	}
+	d.dated = d.dated || d.located || mentions(wording, "{things}")
+	return strings.NewReplacer(
+		"{file}", file, "{of}", of, "{things}", things, "{url}", d.url(),
+		"{in}", strings.ToUpper(d.in), "{out}", strings.ToUpper(d.out),
+		"{label}", d.label, "{value}", d.values[0], "{condition}", d.cond.String(),
+		"{measure}", inWords(d.measure), "{hours}", strconv.Itoa(d.hours()),
+		"{prefix}", d.prefix, "{team}", d.team, "{system}", d.system, "{target}", d.target(),
+		"{host}", d.host(), "{credentials}", d.slug+"-reader", "{gateway}", d.gateway(),
+		"{archive}", d.archive(), "{queue}", d.slug+"-intake", "{time}", d.time(),
+		"{key}", d.cacheKey(), "{minutes}", strconv.Itoa(d.minutes()),
+		"{horizon}", strconv.Itoa(d.horizon()), "{runs}", strconv.Itoa(d.runs()),
+		"{contract}", d.contract(), "{endpoint}", d.endpoint(),
+		"{destination}", d.destination(), "{channel}", d.channel(),
+	).Replace(wording)
+}
+
+func mentions(wording string, marks ...string) bool {
+	return slices.ContainsFunc(marks, func(m string) bool { return strings.Contains(wording, m) })
+}
+
+func inWords(field string) string { return strings.ReplaceAll(field, "_", " ") }
+
+func (d *draft) path() string     { return "inbox/" + d.slug + "/" + d.period + "." + d.in }
+func (d *draft) host() string     { return d.slug + ".example.com" }
+func (d *draft) url() string      { return "https://" + d.host() + "/v1/" + d.period + "." + d.in }
+func (d *draft) endpoint() string { return "https://" + d.system + ".example.com/v2/" + d.slug }
+func (d *draft) contract() string { return d.slug + "-v2" }
+func (d *draft) channel() string  { return "#" + d.slug + "-alerts" }
+func (d *draft) cacheKey() string { return d.slug + ":" + d.period }
+func (d *draft) archive() string  { return "archive/" + d.slug + "-" + d.period + ".gz" }
+
+func (d *draft) destination() string {
+	return "reports/" + d.slug + "-" + d.period + "." + d.out
+}
+
+func (d *draft) target() string {
+	return []string{"billing", "planning", "archive"}[roll(3, d.slug, d.period, "target")]
+}
+
+func (d *draft) gateway() string {
+	return "gw-" + []string{"east", "west", "central"}[roll(3, d.slug, d.period, "gateway")]
+}
+
+func (d *draft) time() string {
+	return fmt.Sprintf("%02d:%02d", roll(6, d.slug, d.period, "hour"), 15*roll(4, d.slug, d.period, "minute"))
+}
+
+func (d *draft) minutes() int { return 5 * (1 + roll(6, d.slug, d.period, "minutes")) }
+func (d *draft) horizon() int { return 7 * (1 + roll(4, d.slug, d.period, "horizon")) }
+func (d *draft) hours() int   { return 10 * (2 + roll(9, d.slug, d.period, "hours")) }
+func (d *draft) runs() int    { return 100 * (1 + roll(10, d.slug, d.period, "runs")) }
+
+// A condition says which records a filter keeps.
+type condition struct {
+	field   string
+	value   any
+	atLeast bool
+}
+
+func equals(field, value string) condition { return condition{field: field, value: value} }
+
+// atLeastMedian keeps the upper half of the records.
+func atLeastMedian(field string, records []map[string]any) condition {
+	values := make([]int, len(records))
+	for i, r := range records {
+		values[i] = r[field].(int)
+	}
+	slices.Sort(values)
+	return condition{field: field, value: values[len(values)/2], atLeast: true}
+}
+
+func (c condition) String() string {
+	if c.atLeast {
+		return fmt.Sprintf("%s is at least %v", inWords(c.field), c.value)
+	}
+	return fmt.Sprintf("%s is %v", inWords(c.field), c.value)
+}
+
+// apply returns the records that meet the condition.
+func (c condition) apply(records []map[string]any) []map[string]any {
+	return slices.DeleteFunc(slices.Clone(records), func(r map[string]any) bool {
+		if c.atLeast {
+			return r[c.field].(int) < c.value.(int)
+		}
+		return r[c.field] != c.value
+	})
+}

@@ -1,0 +1,184 @@
+package library
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"unicode/utf8"
+)
+
+// A position is a byte of a text file as people find it.
+type position struct {
+	line, column int // from 1; columns count characters
+	// excerpt is the part of the line around the byte, on one line, and caret
+	// how many characters of it come before the byte.
+	excerpt string
+	caret   int
+}
+
+// How much of a line is shown around a position, in bytes. Machine-made JSON
+// often is a single line of many megabytes.
+const (
+	shownBefore = 60
+	shownAfter  = 30
+)
+
+// locate finds the byte at offset. It reads the file up to there again, as it
+// is asked only about broken files.
+func locate(path string, offset int64) (position, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return position{}, err
+	}
+	defer f.Close()
+	p := position{line: 1, column: 1}
+	var lineStart int64
+	r := bufio.NewReader(f)
+	i, mark := int64(0), int64(len(byteOrderMark))
+	if head, _ := r.Peek(len(byteOrderMark)); bytes.Equal(head, byteOrderMark) && offset >= mark {
+		if _, err := r.Discard(len(byteOrderMark)); err != nil {
+			return position{}, err
+		}
+		i, lineStart = mark, mark // no editor counts it
+	}
+	for ; i < offset; i++ {
+		c, err := r.ReadByte()
+		if err == io.EOF {
+			offset = i
+			break
+		}
+		if err != nil {
+			return position{}, err
+		}
+		switch {
+		case c == '\n':
+			p.line, p.column, lineStart = p.line+1, 1, i+1
+		case utf8.RuneStart(c):
+			p.column++
+		}
+	}
+	from := max(lineStart, offset-shownBefore)
+	window := make([]byte, offset-from+shownAfter)
+	n, err := f.ReadAt(window, from)
+	if err != nil && err != io.EOF {
+		return position{}, err
+	}
+	before := min(int(offset-from), n)
+	p.excerpt, p.caret = excerpt(window[:before], window[before:n])
+	return p, nil
+}
+
+func excerpt(before, after []byte) (text string, caret int) {
+	after, _, _ = bytes.Cut(after, []byte("\n"))
+	for len(before) > 0 && !utf8.RuneStart(before[0]) { // cut amid a character
+		before = before[1:]
+	}
+	plain := func(b []byte) string {
+		return strings.Map(func(r rune) rune {
+			if r < ' ' || r == 0x7f {
+				return ' '
+			}
+			return r
+		}, string(b))
+	}
+	head := plain(before)
+	return strings.TrimRight(head+strings.ToValidUTF8(plain(after), ""), " "), utf8.RuneCountInString(head)
+}
+
+// errorAt wraps err with the place in the file that it is about.
+func errorAt(path string, offset int64, err error) error {
+	p, lerr := locate(path, offset)
+	if lerr != nil {
+		return fmt.Errorf("%s: %w", path, errors.Join(err, lerr))
+	}
+	return fmt.Errorf("%s:%d:%d: %w\n  %s\n  %s^", path, p.line, p.column, err, p.excerpt, strings.Repeat(" ", p.caret))
+}
+
+// A slot is a place in a JSON text as a decoder meets it.
+type slot struct {
+	separator string // that has to come first, if any
+	key       bool   // an object key has to come, not any value
+}
+
+// jsonErrorAt says where the JSON text is broken that a streaming decoder
+// refused with err when it went on from the byte start to fill the slot. A
+// decoder that also reads tokens does not know the offset of its errors, so
+// the value is decoded once more.
+func jsonErrorAt(path string, start int64, s slot, err error) error {
+	f, openErr := os.Open(path)
+	if openErr != nil {
+		return openErr
+	}
+	defer f.Close()
+	if _, err := f.Seek(start, io.SeekStart); err != nil {
+		return err
+	}
+	r := bufio.NewReader(f)
+	at := start + skip(r, white, math.MaxInt64)
+	separated := skip(r, s.separator, 1)
+	at += separated
+	at += skip(r, white, math.MaxInt64)
+	next, _ := r.Peek(1)
+	if len(next) > 0 && (s.separator != "" && separated == 0 || s.key && next[0] != '"') {
+		return errorAt(path, at, errors.New(err.Error()))
+	}
+	var skipped json.RawMessage
+	again := json.NewDecoder(r).Decode(&skipped)
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(again, &syntax):
+		return errorAt(path, at+syntax.Offset-1, errors.New(syntax.Error()))
+	case errors.Is(again, io.EOF) || errors.Is(again, io.ErrUnexpectedEOF):
+		st, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		return errorAt(path, st.Size(), errors.New("the file ends in the midst of a value"))
+	case again != nil:
+		return again
+	}
+	return errorAt(path, at, errors.New(err.Error()))
+}
+
+const white = " \t\r\n"
+
+// skip reads over at most limit of the given bytes and returns how many there
+// were.
+func skip(r *bufio.Reader, chars string, limit int64) (n int64) {
+	for ; n < limit; n++ {
+		c, err := r.ReadByte()
+		if err != nil {
+			break
+		}
+		if strings.IndexByte(chars, c) < 0 {
+			r.UnreadByte() // cannot fail right after ReadByte
+			break
+		}
+	}
+	return n
+}
+
+// markLength returns how many bytes of byte order mark the file begins with,
+// and refuses what is plainly no JSON file.
+func markLength(path string) (int64, error) {
+	head, err := readHead(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return 0, fmt.Errorf("%s: no such file", path)
+	case err != nil:
+		return 0, fmt.Errorf("%s: %w", path, err)
+	case bytes.HasPrefix(head, lfsPointer):
+		return 0, fmt.Errorf("%s: it is a Git LFS pointer, not the file itself\nhint: fetch the content with `git lfs pull`", path)
+	case bytes.HasPrefix(head, []byte("SQLite format 3\x00")):
+		return 0, fmt.Errorf("%s: it is an SQLite file, not JSON\nhint: an Assay library needs no import; name it in the experiment", path)
+	case bytes.HasPrefix(head, byteOrderMark):
+		return int64(len(byteOrderMark)), nil
+	}
+	return 0, nil
+}

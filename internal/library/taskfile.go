@@ -1,0 +1,246 @@
+package library
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/assay-eval/assay"
+)
+
+// A foreignTask is a task as foreign libraries spell it: two schemas, of which
+// one says id, test_input and expected_output, the other instance_id, inputs
+// and expected_outputs.
+type foreignTask struct {
+	ID              string          `json:"id"`
+	InstanceID      string          `json:"instance_id"`
+	TaskType        string          `json:"task_type"`
+	Description     string          `json:"description"`
+	Difficulty      string          `json:"difficulty_level"`
+	Inputs          json.RawMessage `json:"inputs"`
+	TestInput       json.RawMessage `json:"test_input"`
+	ExpectedOutputs json.RawMessage `json:"expected_outputs"`
+	ExpectedOutput  json.RawMessage `json:"expected_output"`
+	RequiredTools   []string        `json:"required_tools"`
+}
+
+// task returns the task in our words, with difficulty where it has none.
+func (f foreignTask) task(difficulty string) assay.Task {
+	return assay.Task{
+		ID:          assay.TaskID(firstOf(f.InstanceID, f.ID)),
+		Type:        f.TaskType,
+		Difficulty:  firstOf(f.Difficulty, difficulty),
+		Description: strings.TrimSpace(f.Description),
+		Inputs:      firstValue(f.Inputs, f.TestInput),
+		Expected:    firstValue(f.ExpectedOutputs, f.ExpectedOutput),
+		Required:    f.RequiredTools,
+	}
+}
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func firstValue(a, b json.RawMessage) json.RawMessage {
+	for _, v := range []json.RawMessage{a, b} {
+		if len(v) > 0 && string(v) != "null" {
+			return v
+		}
+	}
+	return nil
+}
+
+// An entry is one element of a task file.
+type entry struct {
+	foreignTask
+	// number counts the elements from 1; offset is where the element starts.
+	number int
+	offset int64
+	// malformed says why the element is not of the shape of a task, if so.
+	malformed string
+}
+
+// taskEntries yields the elements of a task file one by one: a JSON object
+// with a list "tasks", or the list alone. An error, which names file, line and
+// column, is yielded last.
+func taskEntries(path string) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		f, err := openTaskFile(path)
+		if err != nil {
+			yield(entry{}, err)
+			return
+		}
+		defer f.Close()
+		stopped, err := f.walk(func(e entry) bool { return yield(e, nil) })
+		if err != nil && !stopped {
+			yield(entry{}, err)
+		}
+	}
+}
+
+// A taskFile is a task file in the course of being read.
+type taskFile struct {
+	*os.File
+	dec  *json.Decoder
+	base int64 // where in the file the decoder started
+	read int   // elements so far
+}
+
+func openTaskFile(path string) (*taskFile, error) {
+	base, err := markLength(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.Seek(base, io.SeekStart); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &taskFile{File: f, dec: json.NewDecoder(f), base: base}, nil
+}
+
+func (f *taskFile) offset() int64 { return f.base + f.dec.InputOffset() }
+
+// token is the decoder's Token with a place in its errors.
+func (f *taskFile) token(s slot) (json.Token, error) {
+	start := f.offset()
+	tok, err := f.dec.Token()
+	if err != nil {
+		return nil, f.broken(start, s, err)
+	}
+	return tok, nil
+}
+
+// value is the decoder's Decode likewise.
+func (f *taskFile) value(s slot, v *json.RawMessage) error {
+	start := f.offset()
+	if err := f.dec.Decode(v); err != nil {
+		return f.broken(start, s, err)
+	}
+	return nil
+}
+
+func (f *taskFile) broken(start int64, s slot, err error) error {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return jsonErrorAt(f.Name(), start, s, err)
+	}
+	return fmt.Errorf("%s: %w", f.Name(), err)
+}
+
+// walk calls f for every element until it returns false.
+func (f *taskFile) walk(visit func(entry) bool) (stopped bool, err error) {
+	tok, err := f.token(slot{})
+	if err != nil {
+		return false, err
+	}
+	switch tok {
+	case json.Delim('['):
+		stopped, err = f.list(visit)
+	case json.Delim('{'):
+		stopped, err = f.object(visit)
+	default:
+		return false, errorAt(f.Name(), f.base, errors.New("a task file is a JSON object with a list \"tasks\", or that list alone"))
+	}
+	if stopped || err != nil {
+		return stopped, err
+	}
+	return false, f.ended()
+}
+
+// ended reports whether nothing but white space is left.
+func (f *taskFile) ended() error {
+	rest := bufio.NewReader(io.MultiReader(f.dec.Buffered(), f))
+	at := f.offset() + skip(rest, white, math.MaxInt64)
+	switch _, err := rest.Peek(1); {
+	case err == nil:
+		return errorAt(f.Name(), at, errors.New("there is text after the end of the task file"))
+	case !errors.Is(err, io.EOF):
+		return err
+	}
+	return nil
+}
+
+func (f *taskFile) object(visit func(entry) bool) (stopped bool, err error) {
+	found, next := false, slot{key: true}
+	for f.dec.More() {
+		key, err := f.token(next)
+		next.separator = ","
+		if err != nil {
+			return false, err
+		}
+		if key != "tasks" {
+			var skipped json.RawMessage
+			if err := f.value(slot{separator: ":"}, &skipped); err != nil {
+				return false, err
+			}
+			continue
+		}
+		tok, err := f.token(slot{separator: ":"})
+		if err != nil {
+			return false, err
+		}
+		if tok != json.Delim('[') {
+			return false, errorAt(f.Name(), f.offset()-1, errors.New("\"tasks\" has to be a list"))
+		}
+		if stopped, err = f.list(visit); stopped || err != nil {
+			return stopped, err
+		}
+		found = true
+	}
+	if _, err := f.token(slot{}); err != nil {
+		return false, err
+	}
+	if !found {
+		return false, fmt.Errorf("%s: the object has no list \"tasks\"\nhint: a task file is {\"tasks\": [...]} or the list alone; a tool registry goes with --tools", f.Name())
+	}
+	return false, nil
+}
+
+// list reads the elements up to and with the closing bracket.
+func (f *taskFile) list(visit func(entry) bool) (stopped bool, err error) {
+	var next slot
+	for f.dec.More() {
+		var raw json.RawMessage
+		if err := f.value(next, &raw); err != nil {
+			return false, err
+		}
+		next.separator = ","
+		f.read++
+		e := entry{number: f.read, offset: f.offset() - int64(len(raw))}
+		e.malformed = misshapen(json.Unmarshal(raw, &e.foreignTask))
+		if !visit(e) {
+			return true, nil
+		}
+	}
+	_, err = f.token(slot{})
+	return false, err
+}
+
+// misshapen says what a valid JSON value lacks to be a task; empty for nil.
+func misshapen(err error) string {
+	var typ *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return ""
+	case !errors.As(err, &typ):
+		return err.Error()
+	case typ.Field == "":
+		return "it is a JSON " + typ.Value + ", not an object"
+	case typ.Type.Kind() == reflect.Slice:
+		return fmt.Sprintf("%s is a %s, not a list", typ.Field, typ.Value)
+	}
+	return fmt.Sprintf("%s is a %s, not a %s", typ.Field, typ.Value, typ.Type)
+}
