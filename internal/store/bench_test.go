@@ -1,0 +1,110 @@
+package store_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// longTranscript is about as large as one of ten turns with ten tools.
+func longTranscript(i int) *assay.Transcript {
+	t := transcript(i)
+	t.Messages[0].Content = strings.Repeat("file_operations_reader: reads the content of a file and returns it as text. ", 40)
+	for turn := range 10 {
+		id := fmt.Sprintf("call_%d_%d", i, turn)
+		t.Messages = append(t.Messages,
+			assay.Message{Role: assay.Assistant, Content: fmt.Sprintf("Step %d of the workflow for item %d: read, then validate.", turn, i*7919%1000), Calls: []assay.ToolCall{{ID: id, Name: "file_operations_reader", Arguments: fmt.Sprintf(`{"source":"/data/input_%d.json","options":{"limit":%d}}`, i*31+turn, turn)}}},
+			assay.Message{Role: assay.ToolRole, CallID: id, Content: fmt.Sprintf(`{"status":"success","rows":%d,"checksum":"%x","message":"processed without errors"}`, i*turn, i*104729+turn)})
+		t.Calls = append(t.Calls, t.Calls[0])
+		t.Turns = append(t.Turns, t.Turns[0])
+	}
+	return t
+}
+
+func BenchmarkSave(b *testing.B) {
+	for _, goroutines := range []int{1, 25, 64} {
+		b.Run(fmt.Sprint(goroutines, "-goroutines"), func(b *testing.B) {
+			db, path := create(b, store.Options{})
+			var next atomic.Int64
+			var wg sync.WaitGroup
+			b.ResetTimer()
+			for range goroutines {
+				wg.Go(func() {
+					for i := int(next.Add(1)); i <= b.N; i = int(next.Add(1)) {
+						if err := db.Save(b.Context(), outcome(i), longTranscript(i)); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "saves/s")
+			if err := db.Close(); err != nil {
+				b.Fatal(err)
+			}
+			fi, err := os.Stat(path)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(fi.Size())/float64(b.N), "B/attempt")
+		})
+	}
+}
+
+// seed fills the store at path with n settled trials, faster than by Save.
+func seed(b *testing.B, path string, n int) {
+	b.Helper()
+	rawClosed(b, path, fmt.Sprintf(`PRAGMA synchronous = OFF; PRAGMA cache_size = -100000; BEGIN;
+		INSERT INTO trials WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM c WHERE i < %d)
+			SELECT randomblob(16), 'qwen2.5-7b-instruct', 'flawed_sequence_disorder', 'severe', 'easy', 'data_pipeline', 0.8,
+			'task_' || i, '0123456789abcdef0123456789abcdef', 1, i, 'assay-1', 'native', 'required', 10, '{}' FROM c;
+		INSERT INTO attempts SELECT NULL, id, 1, 1, 'v0.1.0', '89abcdef0123456789abcdef01234567', 'azure-east/KEY/deployment', 'served',
+			'full_success', 'finished', '', 4, 4, '["file_operations_reader","data_processing_parser","file_operations_writer"]',
+			'["file_operations_reader","data_processing_parser","file_operations_writer"]', 1.0, 1, 0, 'assay-1', '', '', 0, 4, '{}',
+			10000, 500, 0.001, 100, 9000, '2026-03-04T05:06:07.123456789Z', '2026-03-04T05:06:17.123456789Z' FROM trials ORDER BY rowid;
+		COMMIT`, n))
+}
+
+const seeded = 200_000
+
+func BenchmarkSettled(b *testing.B) {
+	db, path := create(b, store.Options{})
+	seed(b, path, seeded)
+	for b.Loop() {
+		set, err := db.Settled(b.Context())
+		if err != nil || set.Len() != seeded {
+			b.Fatal(set.Len(), err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)*1e6/seeded, "ms/million")
+}
+
+func BenchmarkAttempts(b *testing.B) {
+	db, path := create(b, store.Options{})
+	seed(b, path, seeded)
+	fi, err := os.Stat(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		n := 0
+		for _, err := range db.Attempts(b.Context(), store.Filter{}) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			n++
+		}
+		if n != seeded {
+			b.Fatal(n)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)*1e6/seeded, "ms/million")
+	b.ReportMetric(float64(fi.Size())/seeded, "B/attempt")
+}

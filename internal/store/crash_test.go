@@ -1,0 +1,457 @@
+package store_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// other returns the command of another process in a role of play.
+func other(t testing.TB, role, path string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), exe)
+	cmd.Env = append(os.Environ(), roleVar+"="+role, pathVar+"="+path)
+	return cmd
+}
+
+// killAfter runs a process that saves, kills it after some acknowledged saves,
+// and adds what it said to begun and saved.
+func killAfter(t *testing.T, path string, saves int, begun, saved map[assay.TrialID]bool) {
+	t.Helper()
+	cmd := other(t, "save", path)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// Lines that were in the pipe when the kill came count too.
+	acks := 0
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		word, id, _ := strings.Cut(lines.Text(), " ")
+		switch word {
+		case "begin":
+			begun[assay.TrialID(id)] = true
+		case "saved":
+			saved[assay.TrialID(id)] = true
+			if acks++; acks == saves {
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if err := cmd.Wait(); err == nil || acks < saves {
+		t.Fatalf("the saver ended after %d saves: %v\n%s", acks, err, &stderr)
+	}
+}
+
+func TestKillLosesNothingAcknowledged(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "assay.db")
+	begun, saved := map[assay.TrialID]bool{}, map[assay.TrialID]bool{}
+	rounds := 8
+	if testing.Short() {
+		rounds = 3
+	}
+	for round := range rounds {
+		killAfter(t, path, 1+rand.IntN(100), begun, saved)
+		// Even rounds are read as the kill left them, log and all.
+		if round%2 == 0 {
+			accounted(t, openReadOnly(t, path), begun, saved)
+			continue
+		}
+		db := open(t, path, store.Options{})
+		accounted(t, db, begun, saved)
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d rounds, %d saves acknowledged, %d begun", rounds, len(saved), len(begun))
+}
+
+// accounted checks that what was acknowledged is there exactly once, whole,
+// and that nothing is there that nobody saved.
+func accounted(t *testing.T, db *store.DB, begun, saved map[assay.TrialID]bool) {
+	t.Helper()
+	found := map[assay.TrialID]bool{}
+	for _, a := range all(t, db, store.Filter{}) {
+		if found[a.ID] || a.Number != 1 {
+			t.Errorf("trial %s is there more than once", a.ID)
+		}
+		if !begun[a.ID] {
+			t.Errorf("trial %s was never saved", a.ID)
+		}
+		found[a.ID] = true
+		if _, err := db.Transcript(t.Context(), a.ID, 1); err != nil {
+			t.Error(err)
+		}
+	}
+	for id := range saved {
+		if !found[id] {
+			t.Errorf("trial %s was acknowledged and is lost", id)
+		}
+	}
+	settled, err := db.Settled(t.Context())
+	if err != nil || settled.Len() != len(found) {
+		t.Errorf("Settled() has %d, %v, want %d", settled.Len(), err, len(found))
+	}
+}
+
+func TestCopyMidRunHoldsWhatWasSaved(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	for i := range 50 {
+		save(t, db, outcome(i))
+		if i%10 != 9 {
+			continue
+		}
+		lost := filepath.Join(t.TempDir(), "assay.db")
+		copyFiles(t, path, lost)
+		if got := len(all(t, openReadOnly(t, lost), store.Filter{})); got != i+1 {
+			t.Errorf("read-only: %d attempts after the loss of the process, want %d", got, i+1)
+		}
+		again := open(t, lost, store.Options{})
+		if got := len(all(t, again, store.Filter{})); got != i+1 {
+			t.Errorf("reopened: %d attempts after the loss of the process, want %d", got, i+1)
+		}
+		begin(t, again, "r2")
+	}
+}
+
+func TestSecondProcessIsToldWhoHoldsTheStore(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "assay.db")
+	cmd := other(t, "hold", path)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "open\n" {
+		t.Fatalf("holder said %q, %v", line, err)
+	}
+	_, err = store.Open(t.Context(), path, store.Options{})
+	want := []string{"assay.db is in use by another run", "run run-of-holder", fmt.Sprint("pid ", cmd.Process.Pid), "on host ", "since ", "\nhint: ", "--store another.db"}
+	for _, part := range want {
+		if !errors.Is(err, store.ErrInUse) || !strings.Contains(err.Error(), part) {
+			t.Errorf("Open() = %v, want %q in it", err, part)
+		}
+	}
+	if runs, err := openReadOnly(t, path).Runs(t.Context(), ""); len(runs) != 1 || err != nil {
+		t.Errorf("reading meanwhile: %v, %v", runs, err)
+	}
+	if err := stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	db := open(t, path, store.Options{})
+	if b, err := os.ReadFile(path + ".lock"); err != nil || !bytes.Contains(b, fmt.Append(nil, os.Getpid())) {
+		t.Errorf("lock file says %q, %v", b, err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(path + ".lock"); err != nil || len(b) != 0 {
+		t.Errorf("lock file after Close says %q, %v", b, err)
+	}
+}
+
+func TestGarbageInLockFile(t *testing.T) {
+	t.Parallel()
+	_, path := create(t, store.Options{})
+	if err := os.WriteFile(path+".lock", []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Open(t.Context(), path, store.Options{}); !errors.Is(err, store.ErrInUse) {
+		t.Errorf("Open() = %v, want ErrInUse", err)
+	}
+}
+
+// fillUp saves until an error comes and returns the trials that were saved.
+func fillUp(t *testing.T, db *store.DB) (saved []assay.TrialID, err error) {
+	t.Helper()
+	random := rand.NewChaCha8([32]byte{1})
+	for i := range 100_000 {
+		script := transcript(i)
+		noise := make([]byte, 2000)
+		if _, err := random.Read(noise); err != nil {
+			t.Fatal(err)
+		}
+		script.Messages[0].Content = fmt.Sprintf("%x", noise)
+		a := outcome(i)
+		if err := db.Save(t.Context(), a, script); err != nil {
+			return saved, err
+		}
+		saved = append(saved, a.ID)
+	}
+	return saved, nil
+}
+
+func checkDiskFull(t *testing.T, db *store.DB, path string) {
+	t.Helper()
+	saved, err := fillUp(t, db)
+	if !errors.Is(err, store.ErrDiskFull) || !strings.Contains(err.Error(), "free space and run again") {
+		t.Fatalf("after %d saves: %v, want ErrDiskFull with a hint", len(saved), err)
+	}
+	if err := db.Save(t.Context(), outcome(1_000_000), nil); !errors.Is(err, store.ErrDiskFull) {
+		t.Errorf("Save after the failure = %v, want ErrDiskFull", err)
+	}
+	holds := func(db *store.DB) {
+		t.Helper()
+		var got []assay.TrialID
+		for _, a := range all(t, db, store.Filter{}) {
+			got = append(got, a.ID)
+		}
+		if diff := cmp.Diff(saved, got); diff != "" {
+			t.Errorf("stored (-acknowledged +found):\n%s", diff)
+		}
+	}
+	holds(db)
+	if err := db.Close(); err != nil {
+		t.Errorf("Close() = %v", err)
+	}
+	holds(openReadOnly(t, path))
+	t.Logf("%d attempts fitted", len(saved))
+}
+
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{MaxBytes: 1 << 20})
+	checkDiskFull(t, db, path)
+	again := open(t, path, store.Options{})
+	begin(t, again, "r2")
+	a := outcome(1_000_000)
+	a.Run = "r2"
+	save(t, again, a)
+}
+
+// mount mounts a file system in memory, which takes root.
+func mount(t *testing.T, options string) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("mounting a file system takes root")
+	}
+	dir := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Skipf("mount: %v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
+			t.Errorf("umount: %v: %s", err, out)
+		}
+	})
+	return dir
+}
+
+func TestFullFileSystem(t *testing.T) {
+	t.Parallel()
+	for _, size := range []string{"512k", "1m", "3m", "6m"} {
+		path := filepath.Join(mount(t, "size="+size), "assay.db")
+		db := open(t, path, store.Options{})
+		begin(t, db, "r1")
+		checkDiskFull(t, db, path)
+	}
+}
+
+func TestFullFileSystemAtOpen(t *testing.T) {
+	t.Parallel()
+	dir := mount(t, "size=64k")
+	path := filepath.Join(dir, "assay.db")
+	filler := filepath.Join(dir, "filler")
+	if err := os.WriteFile(filler, make([]byte, 40<<10), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Open(t.Context(), path, store.Options{}); !errors.Is(err, store.ErrDiskFull) {
+		t.Errorf("Open() = %v, want ErrDiskFull", err)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "mount", "-o", "remount,size=8m", dir).CombinedOutput(); err != nil {
+		t.Fatalf("remount: %v: %s", err, out)
+	}
+	db := open(t, path, store.Options{})
+	begin(t, db, "r1")
+	save(t, db, outcome(1))
+}
+
+func TestReadOnlyDirectory(t *testing.T) {
+	t.Parallel()
+	closed := func(t *testing.T, path string) {
+		db := open(t, path, store.Options{})
+		begin(t, db, "r1")
+		save(t, db, outcome(1), outcome(2), outcome(3))
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed := func(t *testing.T, path string) {
+		source := filepath.Join(t.TempDir(), "assay.db")
+		db := open(t, source, store.Options{})
+		begin(t, db, "r1")
+		save(t, db, outcome(1), outcome(2), outcome(3))
+		copyFiles(t, source, path)
+	}
+	for name, tc := range map[string]struct {
+		make  func(*testing.T, string)
+		index bool // keep the shared index of the log
+		fails bool
+	}{
+		"closed store":          {make: closed},
+		"killed store":          {make: killed, index: true},
+		"log without its index": {make: killed, fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := mount(t, "size=8m")
+			path := filepath.Join(dir, "assay.db")
+			tc.make(t, path)
+			if tc.index {
+				// A reader that has gone leaves the index, as a kill does.
+				db := openReadOnly(t, path)
+				if got := len(all(t, db, store.Filter{})); got != 3 {
+					t.Fatalf("%d attempts, want 3", got)
+				}
+				if err := db.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if out, err := exec.CommandContext(t.Context(), "mount", "-o", "remount,ro", dir).CombinedOutput(); err != nil {
+				t.Skipf("remount: %v: %s", err, out)
+			}
+			if _, err := store.Open(t.Context(), path, store.Options{}); !errors.Is(err, store.ErrReadOnly) || !strings.Contains(err.Error(), "hint: ") {
+				t.Errorf("Open() = %v, want ErrReadOnly with a hint", err)
+			}
+			if tc.fails {
+				if _, err := store.OpenReadOnly(t.Context(), path); err == nil || !strings.Contains(err.Error(), "hint: copy both files") {
+					t.Errorf("OpenReadOnly() = %v, want the hint to copy", err)
+				}
+				return
+			}
+			db := openReadOnly(t, path)
+			if got := len(all(t, db, store.Filter{})); got != 3 {
+				t.Errorf("%d attempts, want 3", got)
+			}
+			if _, err := db.Transcript(t.Context(), outcome(2).ID, 0); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestMovedStoreStopsTheRun(t *testing.T) {
+	t.Parallel()
+	for _, suffix := range []string{"", "-wal"} {
+		db, path := create(t, store.Options{})
+		save(t, db, outcome(1))
+		if err := os.Rename(path+suffix, path+".aside"); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 2 {
+			if err := db.Save(t.Context(), outcome(2+i), nil); !errors.Is(err, store.ErrMoved) {
+				t.Errorf("Save after %q was moved = %v, want ErrMoved", filepath.Base(path+suffix), err)
+			}
+		}
+		if err := os.Rename(path+".aside", path+suffix); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+		if got := all(t, openReadOnly(t, path), store.Filter{}); !slices.ContainsFunc(got, func(a assay.Attempt) bool { return a.ID == outcome(1).ID }) {
+			t.Errorf("%q was moved and put back: the first result is lost", filepath.Base(path+suffix))
+		}
+	}
+}
+
+// TestUserWithoutPermission runs as a user who may not write, because root may
+// do everything.
+func TestUserWithoutPermission(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Skip("root may read and write everything")
+	}
+	db, path := create(t, store.Options{})
+	save(t, db, outcome(1))
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o444); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Open(t.Context(), path, store.Options{}); !errors.Is(err, store.ErrReadOnly) {
+		t.Errorf("Open of a write-protected file = %v, want ErrReadOnly", err)
+	}
+	if got := len(all(t, openReadOnly(t, path), store.Filter{})); got != 1 {
+		t.Errorf("%d attempts, want 1", got)
+	}
+	if err := os.Chmod(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, path, os.ErrPermission, "permissions")
+}
+
+func TestReaderInAnotherProcessWhileSaving(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	stop := make(chan struct{})
+	done := make(chan int)
+	go func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				done <- i
+				return
+			default:
+				if err := db.Save(t.Context(), outcome(i), transcript(i)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}()
+	last := 0
+	for range 5 {
+		out, err := other(t, "read", path).Output()
+		if err != nil {
+			t.Errorf("reader: %v", err)
+		}
+		n := bytes.Count(out, []byte{'\n'})
+		if n < last {
+			t.Errorf("a reader saw %d attempts after another saw %d", n, last)
+		}
+		last = n
+	}
+	close(stop)
+	if n := <-done; n < last {
+		t.Errorf("readers saw %d attempts of %d", last, n)
+	}
+}

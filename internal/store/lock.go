@@ -1,0 +1,93 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/assay-eval/assay"
+)
+
+// A lock makes one process the writer of a store. The system releases it when
+// the process ends, however it ends. The file beside the store stays: were it
+// unlinked, two processes could each lock a file of that name.
+type lock struct {
+	flock *flock.Flock
+	me    holder
+}
+
+// A holder is the content of a lock's file. It is for messages only; the lock
+// is the system's.
+type holder struct {
+	Run   assay.RunID `json:"run"`
+	PID   int         `json:"pid"`
+	Host  string      `json:"host"`
+	Since time.Time   `json:"since"`
+}
+
+func acquire(path string) (*lock, error) {
+	name := path + ".lock"
+	fl := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o644))
+	ok, err := fl.TryLock()
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return nil, hinted(fmt.Errorf("store %s: %w: %w", path, ErrReadOnly, err), "check the permissions of the directory, or use --store another.db")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock store: %w", err)
+	}
+	if !ok {
+		return nil, errors.Join(inUse(path), fl.Close())
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	lk := &lock{flock: fl, me: holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC().Truncate(time.Second)}}
+	if err := lk.write(); err != nil {
+		return nil, errors.Join(explain(path, err), fl.Close())
+	}
+	return lk, nil
+}
+
+func inUse(path string) error {
+	name := filepath.Base(path)
+	err := fmt.Errorf("%s is %w", name, ErrInUse)
+	var h holder
+	if b, e := os.ReadFile(path + ".lock"); e == nil && json.Unmarshal(b, &h) == nil && h.PID != 0 {
+		run := ""
+		if h.Run != "" {
+			run = fmt.Sprintf("run %s, ", h.Run)
+		}
+		err = fmt.Errorf("%s is %w (%spid %d on host %s since %s)", name, ErrInUse, run, h.PID, h.Host, h.Since.Format(time.RFC3339))
+	}
+	return hinted(err, "wait for it, or use --store another.db; status, show and export work meanwhile")
+}
+
+// name tells others which run holds the lock.
+func (l *lock) name(run assay.RunID) error {
+	l.me.Run = run
+	return l.write()
+}
+
+func (l *lock) write() error {
+	b, err := json.Marshal(l.me)
+	if err != nil {
+		return fmt.Errorf("lock store: %w", err)
+	}
+	if err := os.WriteFile(l.flock.Path(), append(b, '\n'), 0o644); err != nil {
+		return fmt.Errorf("lock store: %w", err)
+	}
+	return nil
+}
+
+// release empties the file and gives the lock up. It may be called once.
+func (l *lock) release() error {
+	return errors.Join(os.Truncate(l.flock.Path(), 0), l.flock.Close())
+}

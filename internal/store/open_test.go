@@ -1,0 +1,320 @@
+package store_test
+
+import (
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// beside lists the directory of path.
+func beside(t testing.TB, path string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// digests maps the files beside path to their content, but for the shared
+// index of the log, which every reader writes to.
+func digests(t testing.TB, path string) map[string]string {
+	t.Helper()
+	sums := map[string]string{}
+	for _, name := range beside(t, path) {
+		if strings.HasSuffix(name, "-shm") {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(filepath.Dir(path), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums[name] = fmt.Sprintf("%d bytes, %x", len(b), sha256.Sum256(b))
+	}
+	return sums
+}
+
+func raw(t testing.TB, path, text string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { db.Close() })
+	if _, err := db.Exec(text); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func rawClosed(t testing.TB, path, text string) {
+	t.Helper()
+	if err := raw(t, path, text).Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// copyFiles copies a store with its log, as a crash would leave them.
+func copyFiles(t testing.TB, from, to string) {
+	t.Helper()
+	for _, suffix := range []string{"", "-wal"} {
+		b, err := os.ReadFile(from + suffix)
+		if err == nil {
+			err = os.WriteFile(to+suffix, b, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOpenRefusesAndTouchesNothing(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		make func(t *testing.T, path string)
+		want error
+		hint string
+	}{
+		"text": {func(t *testing.T, path string) {
+			if err := os.WriteFile(path, []byte(strings.Repeat("dear diary\n", 500)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}, store.ErrNotStore, "another.db"},
+		"one byte": {func(t *testing.T, path string) {
+			if err := os.WriteFile(path, []byte("x"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}, store.ErrNotStore, "another.db"},
+		"other program's database": {func(t *testing.T, path string) {
+			rawClosed(t, path, "CREATE TABLE attempts (x); INSERT INTO attempts VALUES (1)")
+		}, store.ErrNotStore, "another.db"},
+		"other program's database with a log": {func(t *testing.T, path string) {
+			rawClosed(t, path, "PRAGMA journal_mode = WAL; PRAGMA application_id = 77; CREATE TABLE t (x)")
+		}, store.ErrNotStore, "another.db"},
+		"newer": {func(t *testing.T, path string) {
+			newStore(t, path)
+			rawClosed(t, path, "PRAGMA user_version = 99")
+		}, store.ErrNewer, "upgrade"},
+		"newer in its log": {func(t *testing.T, path string) {
+			source := filepath.Join(t.TempDir(), "source.db")
+			newStore(t, source)
+			raw(t, source, "PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 99")
+			copyFiles(t, source, path)
+		}, store.ErrNewer, "upgrade"},
+		"directory": {func(t *testing.T, path string) {
+			if err := os.Mkdir(path, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}, store.ErrNotStore, "file's name"},
+		"log without its main file": {func(t *testing.T, path string) {
+			if err := os.WriteFile(path+"-wal", []byte("results"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}, store.ErrNotStore, "put back"},
+		"log of an emptied main file": {func(t *testing.T, path string) {
+			if err := os.WriteFile(path, nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path+"-wal", []byte("results"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}, store.ErrNotStore, "put back"},
+		"link to nothing": {func(t *testing.T, path string) {
+			if err := os.Symlink("gone.db", path); err != nil {
+				t.Fatal(err)
+			}
+		}, nil, "remove the link"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "assay.db")
+			tc.make(t, path)
+			if name == "directory" || name == "link to nothing" {
+				refused(t, path, tc.want, tc.hint)
+				return
+			}
+			before := digests(t, path)
+			refused(t, path, tc.want, tc.hint)
+			if diff := cmp.Diff(before, digests(t, path)); diff != "" {
+				t.Errorf("files changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func newStore(t testing.TB, path string) {
+	t.Helper()
+	if err := open(t, path, store.Options{}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path + ".lock"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func refused(t testing.TB, path string, want error, hint string) {
+	t.Helper()
+	_, writing := store.Open(t.Context(), path, store.Options{})
+	_, reading := store.OpenReadOnly(t.Context(), path)
+	for name, err := range map[string]error{"Open": writing, "OpenReadOnly": reading} {
+		if err == nil || want != nil && !errors.Is(err, want) || !strings.Contains(err.Error(), "\nhint: ") || !strings.Contains(err.Error(), hint) {
+			t.Errorf("%s() = %v, want %v with a hint on %q", name, err, want, hint)
+		}
+	}
+}
+
+func TestOpenMissingDirectory(t *testing.T) {
+	t.Parallel()
+	refused(t, filepath.Join(t.TempDir(), "no", "assay.db"), fs.ErrNotExist, "create it")
+	refused(t, "", nil, "--store")
+}
+
+func TestOpenReadOnlyWithoutStore(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "assay.db")
+	check := func() {
+		t.Helper()
+		if _, err := store.OpenReadOnly(t.Context(), path); !errors.Is(err, store.ErrNoStore) {
+			t.Errorf("OpenReadOnly() = %v, want ErrNoStore", err)
+		}
+	}
+	check()
+	if left := beside(t, path); len(left) != 0 {
+		t.Errorf("reading nothing left %v", left)
+	}
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	check()
+	db := open(t, path, store.Options{}) // an empty file counts as new
+	begin(t, db, "r1")
+	save(t, db, outcome(1))
+	if got := len(all(t, openReadOnly(t, path), store.Filter{})); got != 1 {
+		t.Errorf("%d attempts, want 1", got)
+	}
+}
+
+// TestCreationCutOff opens what a kill in the midst of the first commit leaves:
+// the first pages of the file, and the journal that undoes them.
+func TestCreationCutOff(t *testing.T) {
+	t.Parallel()
+	whole, source, path := filepath.Join(t.TempDir(), "whole.db"), filepath.Join(t.TempDir(), "source.db"), filepath.Join(t.TempDir(), "assay.db")
+	newStore(t, whole)
+	head, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A transaction larger than its cache has its journal on disk.
+	raw(t, source, `PRAGMA cache_size = 1; BEGIN; CREATE TABLE t (x);
+		INSERT INTO t WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM c WHERE i < 500) SELECT zeroblob(999) FROM c`)
+	journal, err := os.ReadFile(source + "-journal")
+	if err != nil || len(journal) == 0 {
+		t.Fatalf("journal of %d bytes, %v", len(journal), err)
+	}
+	for name, content := range map[string][]byte{path: head[:2*4096], path + "-journal": journal} {
+		if err := os.WriteFile(name, content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := store.OpenReadOnly(t.Context(), path); err == nil {
+		t.Error("OpenReadOnly() of half a store = nil error")
+	}
+	db := open(t, path, store.Options{})
+	begin(t, db, "r1")
+	save(t, db, outcome(1))
+	if got := len(all(t, openReadOnly(t, path), store.Filter{})); got != 1 {
+		t.Errorf("%d attempts, want 1", got)
+	}
+}
+
+func TestOlderStoreIsNotRead(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "assay.db")
+	newStore(t, path)
+	rawClosed(t, path, "PRAGMA user_version = 0")
+	if _, err := store.OpenReadOnly(t.Context(), path); !errors.Is(err, store.ErrOlder) {
+		t.Errorf("OpenReadOnly() = %v, want ErrOlder", err)
+	}
+}
+
+func TestOpenOddNames(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"a b.db", "100%.db", "what?.db", "#1&x=y;.db", "file:x", "größe+.db", "'q\".db", ":memory:"} {
+		path := filepath.Join(t.TempDir(), name)
+		db := open(t, path, store.Options{})
+		begin(t, db, "r1")
+		save(t, db, outcome(1))
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{name, name + ".lock"}, beside(t, path)); diff != "" {
+			t.Errorf("files (-want +got):\n%s", diff)
+		}
+		if got := len(all(t, openReadOnly(t, path), store.Filter{})); got != 1 {
+			t.Errorf("%s: %d attempts, want 1", name, got)
+		}
+	}
+}
+
+func TestOpenThroughLink(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	save(t, db, outcome(1))
+	link := filepath.Join(t.TempDir(), "link.db")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Open(t.Context(), link, store.Options{}); !errors.Is(err, store.ErrInUse) {
+		t.Errorf("Open of the same file by another name = %v, want ErrInUse", err)
+	}
+	if got := len(all(t, openReadOnly(t, link), store.Filter{})); got != 1 {
+		t.Errorf("%d attempts, want 1", got)
+	}
+}
+
+func TestSchemaKeepsTheRecord(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	save(t, db, fault(1), outcome(1))
+	if err := db.EndRun(t.Context(), "r1", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	sqlite := raw(t, path, "PRAGMA foreign_keys = ON")
+	columns := "program, templates, lane, served_model, level, ended, error_category, turns, tool_calls, required_tools, executed_tools, coverage, order_correct, assisted, score_version, fault, fault_detail, parked, requests, retried, input_tokens, output_tokens, cost_usd, queued_ms, working_ms, started_at, finished_at"
+	for _, text := range []string{
+		"UPDATE attempts SET level = 'full_success' WHERE level <> ''",
+		"DELETE FROM attempts",
+		"UPDATE trials SET model = 'another'",
+		"DELETE FROM trials",
+		"UPDATE transcripts SET body = x''",
+		"DELETE FROM transcripts",
+		"UPDATE runs SET summary = '{}'",
+		"DELETE FROM runs",
+		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 3, run, " + columns + " FROM attempts WHERE level <> ''",
+		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 1, run, " + columns + " FROM attempts WHERE fault <> ''",
+		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT zeroblob(16), 1, run, " + columns + " FROM attempts WHERE fault <> ''",
+		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 4, 99, " + columns + " FROM attempts WHERE fault <> ''",
+		"INSERT INTO trials SELECT x'00', model, variant, severity, difficulty, task_type, reliability, task, task_digest, repeat, seed, world, protocol, tools, turn_limit, sampling FROM trials",
+	} {
+		if _, err := sqlite.Exec(text); err == nil {
+			t.Errorf("allowed: %s", text)
+		}
+	}
+}

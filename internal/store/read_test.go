@@ -1,0 +1,296 @@
+package store_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+func TestAttemptsFilter(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	if err := db.BeginRun(t.Context(), experiment("f"), store.Run{ID: "r2", StartedAt: epoch}); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, db, "r3")
+	another, later := outcome(2), outcome(3)
+	another.Experiment, another.Run, later.Run = "f", "r2", "r3"
+	save(t, db, fault(1), outcome(1), another)
+	snapshot, err := db.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	save(t, db, later)
+	for name, tc := range map[string]struct {
+		filter store.Filter
+		want   string
+	}{
+		"all":                     {store.Filter{}, "r1/1 r1/2 r2/1 r3/1"},
+		"experiment":              {store.Filter{Experiment: "e"}, "r1/1 r1/2 r3/1"},
+		"experiment and outcomes": {store.Filter{Experiment: "e", OnlySettled: true}, "r1/2 r3/1"},
+		"faults":                  {store.Filter{OnlyFaults: true}, "r1/1"},
+		"both":                    {store.Filter{OnlyFaults: true, OnlySettled: true}, ""},
+		"run":                     {store.Filter{Run: "r2"}, "r2/1"},
+		"trial":                   {store.Filter{Trial: outcome(1).ID}, "r1/1 r1/2"},
+		"snapshot":                {store.Filter{Snapshot: snapshot}, "r1/1 r1/2 r2/1"},
+		"first state":             {store.Filter{Snapshot: "0"}, ""},
+		"unknown":                 {store.Filter{Experiment: "g"}, ""},
+	} {
+		var got []string
+		for _, a := range all(t, db, tc.filter) {
+			got = append(got, fmt.Sprintf("%s/%d", a.Run, a.Number))
+		}
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("%s: %v, want %s", name, got, tc.want)
+		}
+	}
+	for _, a := range db.Attempts(t.Context(), store.Filter{Trial: "xyz"}) {
+		if a == nil {
+			t.Error("a trial ID that is none gives no error")
+		}
+	}
+}
+
+func TestAttemptsEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	save(t, db, outcome(1), outcome(2))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	calls := 0
+	for _, err := range db.Attempts(ctx, store.Filter{}) {
+		if calls++; !errors.Is(err, context.Canceled) {
+			t.Errorf("error = %v, want canceled", err)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("%d steps, want 1", calls)
+	}
+}
+
+func TestSettledSet(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	const n = 300
+	for i := range n {
+		a := outcome(i)
+		if i%3 == 0 {
+			a = fault(i)
+		}
+		save(t, db, a)
+	}
+	set, err := db.Settled(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 * n {
+		id := outcome(i).ID
+		if got, want := set.Has(id), i < n && i%3 != 0; got != want {
+			t.Errorf("trial %d: Has() = %v, want %v", i, got, want)
+		}
+	}
+	if set.Len() != n*2/3 || set.Has("") || set.Has("zz") || (store.Set{}).Has(outcome(1).ID) {
+		t.Errorf("set of %d holds what it should not", set.Len())
+	}
+}
+
+func TestSnapshotNamesAState(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	snapshot := func() string {
+		t.Helper()
+		s, err := db.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	empty := snapshot()
+	save(t, db, outcome(1))
+	one := snapshot()
+	if again := snapshot(); again != one {
+		t.Errorf("one state has two names: %s, %s", one, again)
+	}
+	save(t, db, outcome(2))
+	two := snapshot()
+	if empty == one || one == two || !regexp.MustCompile(`^2-[0-9a-f]{12}$`).MatchString(two) {
+		t.Errorf("three states are named %s, %s, %s", empty, one, two)
+	}
+	if got, err := openReadOnly(t, path).Snapshot(t.Context()); got != two || err != nil {
+		t.Errorf("another reader: Snapshot() = %s, %v, want %s", got, err, two)
+	}
+	for _, wrong := range []string{"3-aaaaaaaaaaaa", "2-aaaaaaaaaaaa", one + "x", "2", "-", "x"} {
+		for _, err := range db.Attempts(t.Context(), store.Filter{Snapshot: wrong}) {
+			if !errors.Is(err, store.ErrUnknownSnapshot) {
+				t.Errorf("snapshot %q: error = %v, want ErrUnknownSnapshot", wrong, err)
+			}
+		}
+	}
+}
+
+func TestTranscriptChoosesTheAttempt(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	id := outcome(1).ID
+	saves := []*assay.Attempt{fault(1), fault(1), outcome(1), fault(1)}
+	for i, a := range saves {
+		if err := db.Save(t.Context(), a, transcript(i+1)); err != nil {
+			t.Fatal(err)
+		}
+		want := min(i+1, 3) // the latest until one settles, then that one
+		for _, number := range []int{0, i + 1} {
+			if number != 0 {
+				want = number
+			}
+			got, err := db.Transcript(t.Context(), id, number)
+			if diff := cmp.Diff(*transcript(want), got); diff != "" || err != nil {
+				t.Errorf("Transcript(%d) of %d: %v (-want +got):\n%s", number, i+1, err, diff)
+			}
+		}
+	}
+	if err := db.Save(t.Context(), outcome(2), nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, missing := range []struct {
+		trial  assay.TrialID
+		number int
+	}{{id, 5}, {outcome(2).ID, 0}, {outcome(3).ID, 0}} {
+		if _, err := db.Transcript(t.Context(), missing.trial, missing.number); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("Transcript(%v) = %v, want ErrNotFound", missing, err)
+		}
+	}
+}
+
+func TestDamagedTranscript(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	save(t, db, outcome(1))
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rawClosed(t, path, "DROP TRIGGER transcripts_keep; UPDATE transcripts SET body = x'28b52ffd0001'")
+	if _, err := openReadOnly(t, path).Transcript(t.Context(), outcome(1).ID, 0); !errors.Is(err, store.ErrDamaged) {
+		t.Errorf("Transcript() = %v, want ErrDamaged", err)
+	}
+}
+
+func TestFindTrial(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	withID := func(id string) *assay.Attempt {
+		a := outcome(1)
+		a.ID = assay.TrialID(id)
+		return a
+	}
+	long := "aabbccdd" + strings.Repeat("0", 23)
+	for _, last := range "0123456" {
+		save(t, db, withID(long+string(last)))
+	}
+	alone := "aabbccde" + strings.Repeat("f", 24)
+	save(t, db, withID(alone))
+	for prefix, want := range map[string]string{"aabbccde": alone, "AABBCCDE": alone, "aabbccdef": alone, alone: alone, long + "3": long + "3"} {
+		if got, err := db.FindTrial(t.Context(), prefix); string(got) != want || err != nil {
+			t.Errorf("FindTrial(%q) = %q, %v, want %q", prefix, got, err, want)
+		}
+	}
+	for prefix, want := range map[string]error{
+		"": store.ErrPrefix, "aab": store.ErrPrefix, "xxxx": store.ErrPrefix, "aabbé": store.ErrPrefix, alone + "0": store.ErrPrefix,
+		"ffff": store.ErrNotFound, "aabbccdf": store.ErrNotFound, "aabbccde0": store.ErrNotFound,
+	} {
+		if _, err := db.FindTrial(t.Context(), prefix); !errors.Is(err, want) {
+			t.Errorf("FindTrial(%q) = %v, want %v", prefix, err, want)
+		}
+	}
+	_, err := db.FindTrial(t.Context(), "aabb")
+	var ambiguous *store.AmbiguousError
+	if !errors.As(err, &ambiguous) || len(ambiguous.Trials) != 5 || !ambiguous.More || !strings.Contains(err.Error(), "\nhint: ") {
+		t.Errorf("FindTrial(aabb) = %v, want five candidates and more", err)
+	}
+}
+
+func TestExperimentsAndRuns(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	later := experiment("e")
+	later.Spec, later.Planned, later.Library.Digest = json.RawMessage(`{"edited": true}`), 20, "d2"
+	if err := db.BeginRun(t.Context(), later, store.Run{ID: "r2", Program: "v2", Host: "h", PID: 8, StartedAt: epoch.Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	first := store.Experiment{Name: "a", Spec: json.RawMessage("null"), CreatedAt: epoch, UpdatedAt: epoch}
+	if err := db.BeginRun(t.Context(), first, store.Run{ID: "r3", StartedAt: epoch}); err != nil {
+		t.Fatal(err)
+	}
+	later.CreatedAt, later.UpdatedAt = epoch, epoch.Add(time.Hour)
+	got, err := db.Experiments(t.Context())
+	if diff := cmp.Diff([]store.Experiment{first, later}, got); diff != "" || err != nil {
+		t.Errorf("Experiments(): %v (-want +got):\n%s", err, diff)
+	}
+
+	before := time.Now()
+	if err := db.EndRun(t.Context(), "r2", json.RawMessage(`{"done": 3}`)); err != nil {
+		t.Fatal(err)
+	}
+	runs, err := db.Runs(t.Context(), "e")
+	if err != nil || len(runs) != 2 {
+		t.Fatalf("Runs() = %v, %v, want two", runs, err)
+	}
+	if end := runs[1].FinishedAt; end.Before(before) || end.After(time.Now()) {
+		t.Errorf("the run ended at %v, want now", end)
+	}
+	runs[1].FinishedAt = time.Time{}
+	want := []store.Run{
+		{ID: "r1", Experiment: "e", Program: "v1", Host: "h", PID: 7, StartedAt: epoch},
+		{ID: "r2", Experiment: "e", Program: "v2", Host: "h", PID: 8, StartedAt: epoch.Add(time.Hour), Summary: json.RawMessage(`{"done": 3}`)},
+	}
+	if diff := cmp.Diff(want, runs); diff != "" {
+		t.Errorf("Runs() (-want +got):\n%s", diff)
+	}
+	if runs, err := db.Runs(t.Context(), ""); len(runs) != 3 || err != nil {
+		t.Errorf("Runs of all = %v, %v, want three", runs, err)
+	}
+}
+
+func TestRunsBeginAndEndOnce(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	if err := db.EndRun(t.Context(), "r1", nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct{ got, want error }{
+		"begin again": {db.BeginRun(t.Context(), experiment("e"), store.Run{ID: "r1"}), store.ErrRunExists},
+		"end again":   {db.EndRun(t.Context(), "r1", nil), store.ErrRunEnded},
+		"end unknown": {db.EndRun(t.Context(), "r9", nil), store.ErrUnknownRun},
+		"no name":     {db.BeginRun(t.Context(), store.Experiment{}, store.Run{ID: "r2"}), store.ErrInvalid},
+		"no ID":       {db.BeginRun(t.Context(), experiment("e"), store.Run{}), store.ErrInvalid},
+		"no JSON":     {db.BeginRun(t.Context(), store.Experiment{Name: "e", Spec: json.RawMessage("{")}, store.Run{ID: "r2"}), store.ErrInvalid},
+	} {
+		if !errors.Is(tc.got, tc.want) {
+			t.Errorf("%s: %v, want %v", name, tc.got, tc.want)
+		}
+	}
+	save(t, db, outcome(1)) // refusals end nothing
+}
+
+func TestMigrationsAreNumbered(t *testing.T) {
+	t.Parallel()
+	entries, err := os.ReadDir("migrations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range entries {
+		if want := fmt.Sprintf("%03d_", i+1); !strings.HasPrefix(e.Name(), want) {
+			t.Errorf("migration %s, want %s first", e.Name(), want)
+		}
+	}
+}

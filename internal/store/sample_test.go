@@ -1,0 +1,203 @@
+package store_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+var epoch = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+
+func experiment(name string) store.Experiment {
+	return store.Experiment{
+		Name:    name,
+		Spec:    json.RawMessage(`{"name": "` + name + `"}`),
+		Library: store.Library{Path: "lib.tasks", Name: "builtin", Digest: "d1"},
+		Planned: 10,
+	}
+}
+
+// create returns a new store in which run "r1" of experiment "e" has begun.
+func create(t testing.TB, opts store.Options) (*store.DB, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "assay.db")
+	db := open(t, path, opts)
+	begin(t, db, "r1")
+	return db, path
+}
+
+func open(t testing.TB, path string, opts store.Options) *store.DB {
+	t.Helper()
+	db, err := store.Open(t.Context(), path, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() }) // again after tests that look at its result
+	return db
+}
+
+func openReadOnly(t testing.TB, path string) *store.DB {
+	t.Helper()
+	db, err := store.OpenReadOnly(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func begin(t testing.TB, db *store.DB, run assay.RunID) {
+	t.Helper()
+	if err := db.BeginRun(t.Context(), experiment("e"), store.Run{ID: run, Program: "v1", Host: "h", PID: 7, StartedAt: epoch}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// outcome returns an attempt at the i-th trial that settles it.
+func outcome(i int) *assay.Attempt {
+	tools := []string{"file_operations_reader", "data_processing_parser", "data_processing_transformer", "file_operations_writer"}
+	return &assay.Attempt{
+		Trial: assay.NewTrial(
+			assay.Cell{Model: "qwen2.5-7b-instruct", Variant: "flawed_sequence_disorder", Severity: "severe", Difficulty: "easy", TaskType: "multi_stage_pipeline", Reliability: 0.8},
+			assay.TaskRef{ID: assay.TaskID(fmt.Sprintf("task_%08d", i)), Digest: "0123456789abcdef0123456789abcdef"},
+			assay.Setting{World: "assay-1", Protocol: "native", Tools: "required", Turns: 10}, 2025, 1),
+		Experiment: "e", Run: "r1", Program: "assay v0.1.0", Templates: "89abcdef0123456789abcdef01234567",
+		Lane: "azure-east/AZURE_KEY/DeepSeek-V3-0324-2", ServedModel: "DeepSeek-V3-0324",
+		Outcome: assay.Outcome{
+			Level: assay.PartialSuccess, Ended: assay.TurnLimit, ErrorCategory: "sequence_order", Turns: 10, ToolCalls: 9,
+			RequiredTools: tools, ExecutedTools: append(tools[1:], tools...), Coverage: 0.75, Assisted: 1, ScoreVersion: "assay-1",
+		},
+		Requests: 11, Retried: map[assay.FaultKind]int{assay.RateLimited: 1}, InputTokens: 20123, OutputTokens: 1234, CostUSD: 0.0068,
+		QueuedMS: 1234, WorkingMS: 56789, StartedAt: epoch.Add(123456789), FinishedAt: epoch.Add(time.Minute + 987654321),
+	}
+}
+
+// fault returns an attempt at the same trial that leaves it owed.
+func fault(i int) *assay.Attempt {
+	a := outcome(i)
+	a.Outcome = assay.Outcome{}
+	a.FaultKind, a.FaultDetail = assay.RateLimited, "too many requests"
+	return a
+}
+
+func transcript(i int) *assay.Transcript {
+	return &assay.Transcript{
+		Messages: []assay.Message{
+			{Role: assay.System, Content: "You carry out tasks with tools."},
+			{Role: assay.User, Content: fmt.Sprint("task <", i, "> & more")},
+			{Role: assay.Assistant, Reasoning: "first parse", Calls: []assay.ToolCall{{ID: "c1", Name: "parse", Arguments: `{"x":1}`}}},
+			{Role: assay.ToolRole, CallID: "c1", Content: "ok"},
+		},
+		Calls: []assay.CallRecord{{Turn: 1, Tool: "parse", OK: true, Output: `{"y":2}`, Chance: 0.8, Luck: 0.25}},
+		Turns: []assay.TurnRecord{{Lane: "l", ServedModel: "m", Usage: assay.Usage{InputTokens: 10, OutputTokens: 5}, WorkingMS: 3, Requests: 1}},
+		Ended: assay.Finished,
+	}
+}
+
+func save(t testing.TB, db *store.DB, attempts ...*assay.Attempt) {
+	t.Helper()
+	for i, a := range attempts {
+		if err := db.Save(t.Context(), a, transcript(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func all(t testing.TB, db *store.DB, f store.Filter) (attempts []assay.Attempt) {
+	t.Helper()
+	for a, err := range db.Attempts(t.Context(), f) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		attempts = append(attempts, a)
+	}
+	return attempts
+}
+
+func saveForEver(ctx context.Context, path string) error {
+	db, err := store.Open(ctx, path, store.Options{})
+	if err != nil {
+		return err
+	}
+	run := assay.RunID(time.Now().Format(time.RFC3339Nano))
+	if err := db.BeginRun(ctx, experiment("e"), store.Run{ID: run, StartedAt: epoch}); err != nil {
+		return err
+	}
+	const savers = 8
+	errs := make(chan error)
+	for s := range savers {
+		go func() {
+			for i := 0; ; i++ {
+				a := outcome(0)
+				a.Run = run
+				a.Trial = assay.NewTrial(assay.Cell{Model: string(run)}, assay.TaskRef{ID: "t"}, assay.Setting{}, int64(s), i)
+				// One write call a line, so that a kill cuts no line.
+				fmt.Printf("begin %s\n", a.ID)
+				if err := db.Save(ctx, a, transcript(i)); err != nil {
+					errs <- err
+					return
+				}
+				fmt.Printf("saved %s\n", a.ID)
+			}
+		}()
+	}
+	return <-errs
+}
+
+// drawAttempt returns an attempt that the store has to take.
+func drawAttempt(t *rapid.T) *assay.Attempt {
+	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "\x00", "a\x00b", "'", "\"", "\xff\xfe", "2026-01-01", "12", "<&>\u2028"}))
+	draw := func(name string) string { return text.Draw(t, name) }
+	list := func(name string) []string {
+		if all := rapid.SliceOfN(rapid.String(), 0, 4).Draw(t, name); len(all) > 0 {
+			return all
+		}
+		return nil
+	}
+	n := func(name string) int { return rapid.IntRange(0, 1<<53).Draw(t, name) }
+	unit := func(name string) float64 { return rapid.Float64Range(0, 1).Draw(t, name) }
+	at := func(name string) time.Time {
+		return time.Unix(rapid.Int64Range(-62135596800, 253402300799).Draw(t, name), rapid.Int64Range(0, 1e9-1).Draw(t, name+" ns")).UTC()
+	}
+	cell := assay.Cell{Model: "m" + draw("model"), Variant: draw("variant"), Severity: draw("severity"), Difficulty: draw("difficulty"), TaskType: draw("type"), Reliability: unit("reliability")}
+	set := assay.Setting{World: draw("world"), Protocol: draw("protocol"), Tools: draw("tools"), Turns: n("turn limit")}
+	if rapid.Bool().Draw(t, "sampled") {
+		temperature, tokens := unit("temperature"), n("tokens")
+		set.Sampling = assay.Sampling{Temperature: &temperature, MaxTokens: &tokens}
+	}
+	a := &assay.Attempt{
+		Trial:      assay.NewTrial(cell, assay.TaskRef{ID: assay.TaskID(draw("task")), Digest: draw("digest")}, set, rapid.Int64().Draw(t, "seed"), n("repeat")),
+		Experiment: "e", Run: "r1", Program: draw("program"), Templates: draw("templates"), Lane: draw("lane"), ServedModel: draw("served"),
+		Outcome: assay.Outcome{
+			ErrorCategory: draw("category"), Turns: n("turns"), ToolCalls: n("calls"), RequiredTools: list("required"), ExecutedTools: list("executed"),
+			Coverage: unit("coverage"), OrderCorrect: rapid.Bool().Draw(t, "order"), Assisted: n("assisted"), ScoreVersion: draw("score"),
+		},
+		Requests: n("requests"), InputTokens: n("in"), OutputTokens: n("out"), CostUSD: rapid.Float64Range(0, 1e9).Draw(t, "cost"),
+		QueuedMS: int64(n("queued")), WorkingMS: int64(n("working")), StartedAt: at("started"), FinishedAt: at("finished"),
+	}
+	if retried := rapid.MapOfN(rapid.SampledFrom(assay.FaultKinds), rapid.IntRange(0, 99), 0, 3).Draw(t, "retried"); len(retried) > 0 {
+		a.Retried = retried
+	}
+	if rapid.Bool().Draw(t, "settles") {
+		a.Level = rapid.SampledFrom(assay.Levels).Draw(t, "level")
+		a.Ended = rapid.SampledFrom(ends).Draw(t, "ended")
+		return a
+	}
+	a.FaultKind = rapid.SampledFrom(assay.FaultKinds).Draw(t, "fault")
+	a.FaultDetail, a.Parked = draw("detail"), rapid.Bool().Draw(t, "parked")
+	return a
+}
+
+var ends = []assay.Ended{assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.CallLimit, assay.Loop}

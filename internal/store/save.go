@@ -1,0 +1,242 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+const (
+	historySQL = `SELECT coalesce(max(number), 0), EXISTS (SELECT 1 FROM attempts WHERE trial = ?1 AND level <> '')
+		FROM attempts WHERE trial = ?1`
+
+	trialColumns = `id, model, variant, severity, difficulty, task_type, reliability,
+		task, task_digest, repeat, seed, world, protocol, tools, turn_limit, sampling`
+
+	// The first three are known to the writer only.
+	attemptColumns = `number, run, trial, program, templates, lane, served_model,
+		level, ended, error_category, turns, tool_calls, required_tools, executed_tools,
+		coverage, order_correct, assisted, score_version, fault, fault_detail, parked,
+		requests, retried, input_tokens, output_tokens, cost_usd, queued_ms, working_ms,
+		started_at, finished_at`
+)
+
+func insertSQL(table, columns string) string {
+	n := strings.Count(columns, ",") + 1
+	return "INSERT INTO " + table + " (" + columns + ") VALUES (?" + strings.Repeat(", ?", n-1) + ")"
+}
+
+// A record is an attempt in the form of its rows.
+type record struct {
+	key        trialKey
+	run        assay.RunID
+	experiment string
+	settles    bool
+	trial      []any // in the order of trialColumns
+	attempt    []any // in the order of attemptColumns, from program on
+	transcript []byte
+}
+
+// Save stores an attempt, with its transcript unless that is nil, and sets
+// a.Number to its place among the attempts of its trial, from 1. It has three
+// outcomes:
+//
+//  1. nil: the attempt is on disk and survives the loss of power;
+//  2. an error that is [ErrSettled], [ErrInvalid] or [ErrUnknownRun]: this
+//     attempt is refused, nothing of it is stored, and others are welcome;
+//  3. another error. When ctx ended, the attempt may or may not be stored. Else
+//     it is not stored, the store is done for, and the run has to end.
+//
+// A caller that wants a finished attempt kept passes a ctx that outlives the
+// signal to stop. Save keeps neither a nor t.
+func (db *DB) Save(ctx context.Context, a *assay.Attempt, t *assay.Transcript) error {
+	r, err := db.encode(a, t)
+	if err != nil {
+		return fmt.Errorf("save attempt at trial %s: %w: %w", a.ID, ErrInvalid, err)
+	}
+	var number int
+	err = db.do(ctx, len(r.transcript)+1024, func(w *writer) (err error) {
+		number, err = w.insert(r)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("save attempt at trial %s: %w", a.ID, err)
+	}
+	a.Number = number
+	return nil
+}
+
+// insert adds the rows of r and returns the attempt's number.
+func (w *writer) insert(r *record) (int, error) {
+	run, err := w.run(r.run)
+	if err != nil {
+		return 0, err
+	}
+	if run.experiment != r.experiment {
+		return 0, fmt.Errorf("%w: run %s is of experiment %q, not %q", ErrInvalid, r.run, run.experiment, r.experiment)
+	}
+	var number int
+	var settled bool
+	if err := w.stmt.history.QueryRowContext(w.ctx, r.key[:]).Scan(&number, &settled); err != nil {
+		return 0, err
+	}
+	if settled && r.settles {
+		return 0, ErrSettled
+	}
+	if number == 0 {
+		if err := w.exec(w.stmt.trial, r.trial...); err != nil {
+			return 0, err
+		}
+	}
+	number++
+	res, err := w.stmt.attempt.ExecContext(w.ctx, append([]any{number, run.seq, r.key[:]}, r.attempt...)...)
+	if err != nil || r.transcript == nil {
+		return number, err
+	}
+	id, err := res.LastInsertId()
+	if err != nil {
+		return 0, err
+	}
+	return number, w.exec(w.stmt.transcript, id, r.transcript)
+}
+
+// encode does the work of a save that needs no database, in the goroutine of
+// the caller.
+func (db *DB) encode(a *assay.Attempt, t *assay.Transcript) (*record, error) {
+	r := &record{run: a.Run, experiment: a.Experiment, settles: a.Settles()}
+	var err error
+	if r.key, err = parseTrialID(a.ID); err != nil {
+		return nil, err
+	}
+	if err := check(a); err != nil {
+		return nil, err
+	}
+	if r.trial, err = trialRow(r.key, &a.Trial); err != nil {
+		return nil, err
+	}
+	if r.attempt, err = attemptRow(a); err != nil {
+		return nil, err
+	}
+	if t != nil {
+		r.transcript, err = db.compress(t)
+	}
+	return r, err
+}
+
+// check says in words what the schema would refuse, for the mistakes that
+// matter most.
+func check(a *assay.Attempt) error {
+	switch {
+	case a.Level == "" && a.FaultKind == "":
+		return fmt.Errorf("neither level nor fault is set")
+	case a.Level != "" && a.FaultKind != "":
+		return fmt.Errorf("level %s and fault %s are both set", a.Level, a.FaultKind)
+	case a.Level != "" && !slices.Contains(assay.Levels, a.Level):
+		return fmt.Errorf("unknown level %q", a.Level)
+	case a.FaultKind != "" && !slices.Contains(assay.FaultKinds, a.FaultKind):
+		return fmt.Errorf("unknown fault %q", a.FaultKind)
+	case !(a.Coverage >= 0 && a.Coverage <= 1): // so that NaN is refused too
+		return fmt.Errorf("coverage %v is outside [0,1]", a.Coverage)
+	case a.Seed > math.MaxInt64:
+		return fmt.Errorf("seed %d is too large", a.Seed)
+	}
+	return nil
+}
+
+func trialRow(key trialKey, t *assay.Trial) ([]any, error) {
+	sampling, err := json.Marshal(t.Sampling)
+	if err != nil {
+		return nil, err
+	}
+	return []any{
+		key[:], t.Model, t.Variant, t.Severity, t.Difficulty, t.TaskType, t.Reliability,
+		string(t.Task), t.TaskDigest, t.Repeat, int64(t.Seed), t.World, t.Protocol, t.Tools, t.Turns, string(sampling),
+	}, nil
+}
+
+func attemptRow(a *assay.Attempt) ([]any, error) {
+	required, err := list(a.RequiredTools)
+	if err != nil {
+		return nil, err
+	}
+	executed, err := list(a.ExecutedTools)
+	if err != nil {
+		return nil, err
+	}
+	retried := []byte("{}")
+	if len(a.Retried) > 0 {
+		if retried, err = json.Marshal(a.Retried); err != nil {
+			return nil, err
+		}
+	}
+	started, err := formatTime(a.StartedAt)
+	if err != nil {
+		return nil, err
+	}
+	finished, err := formatTime(a.FinishedAt)
+	if err != nil {
+		return nil, err
+	}
+	return []any{
+		a.Program, a.Templates, a.Lane, a.ServedModel,
+		string(a.Level), string(a.Ended), a.ErrorCategory, a.Outcome.Turns, a.ToolCalls, required, executed,
+		a.Coverage, flag(a.OrderCorrect), a.Assisted, a.ScoreVersion, string(a.FaultKind), a.FaultDetail, flag(a.Parked),
+		a.Requests, string(retried), a.InputTokens, a.OutputTokens, a.CostUSD, a.QueuedMS, a.WorkingMS,
+		started, finished,
+	}, nil
+}
+
+func list(names []string) (string, error) {
+	if len(names) == 0 {
+		return "[]", nil
+	}
+	b, err := json.Marshal(names)
+	return string(b), err
+}
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func formatTime(t time.Time) (string, error) {
+	b, err := t.UTC().MarshalText()
+	return string(b), err
+}
+
+// compress returns the transcript as it is stored.
+func (db *DB) compress(t *assay.Transcript) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(t); err != nil {
+		return nil, fmt.Errorf("transcript: %w", err)
+	}
+	return db.enc.EncodeAll(b.Bytes(), nil), nil
+}
+
+// A trialKey is a trial's ID as it is stored.
+type trialKey [16]byte
+
+func parseTrialID(id assay.TrialID) (trialKey, error) {
+	var k trialKey
+	if len(id) != 2*len(k) || strings.ToLower(string(id)) != string(id) {
+		return k, fmt.Errorf("trial ID %q is not 32 lower-case hex digits", id)
+	}
+	if _, err := hex.Decode(k[:], []byte(id)); err != nil {
+		return k, fmt.Errorf("trial ID %q is not 32 lower-case hex digits", id)
+	}
+	return k, nil
+}
+
+func (k trialKey) id() assay.TrialID { return assay.TrialID(hex.EncodeToString(k[:])) }

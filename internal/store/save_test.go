@@ -1,0 +1,359 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+func TestSaveNumbersAttempts(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	attempts := []*assay.Attempt{fault(1), fault(2), fault(1), outcome(1), fault(1), outcome(2)}
+	save(t, db, attempts...)
+	var numbers []int
+	for _, a := range attempts {
+		numbers = append(numbers, a.Number)
+	}
+	if diff := cmp.Diff([]int{1, 1, 2, 3, 4, 2}, numbers); diff != "" {
+		t.Errorf("numbers (-want +got):\n%s", diff)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db = open(t, path, store.Options{})
+	begin(t, db, "r2")
+	another := fault(1)
+	another.Run = "r2"
+	save(t, db, another)
+	if another.Number != 5 {
+		t.Errorf("number after reopening = %d, want 5", another.Number)
+	}
+}
+
+func TestSaveSettlesOnce(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	save(t, db, outcome(1))
+	again := outcome(1)
+	again.Level = assay.FullSuccess
+	if err := db.Save(t.Context(), again, nil); !errors.Is(err, store.ErrSettled) {
+		t.Errorf("second outcome: Save() = %v, want ErrSettled", err)
+	}
+	if again.Number != 0 {
+		t.Errorf("refused attempt got number %d", again.Number)
+	}
+	if got := all(t, db, store.Filter{}); len(got) != 1 || got[0].Level != assay.PartialSuccess {
+		t.Errorf("stored %v, want the first outcome alone", got)
+	}
+}
+
+func TestSaveKeepsEveryField(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	settled, faulted := outcome(1), fault(2)
+	settled.OrderCorrect, faulted.Parked = true, true
+	temperature, topP, tokens := 0.5, 0.25, 99
+	settled.Sampling = assay.Sampling{Temperature: &temperature, TopP: &topP, MaxTokens: &tokens}
+	save(t, db, settled, faulted)
+	if unset := zeroes(reflect.ValueOf(*settled), reflect.ValueOf(*faulted)); len(unset) > 0 {
+		t.Fatalf("fields without a value in this test: %v", unset)
+	}
+	if diff := cmp.Diff([]assay.Attempt{*settled, *faulted}, all(t, db, store.Filter{})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// zeroes names the fields that are zero in both structs.
+func zeroes(a, b reflect.Value) (names []string) {
+	if a.Kind() != reflect.Struct || a.Type() == reflect.TypeFor[time.Time]() {
+		return nil
+	}
+	for i := range a.NumField() {
+		if a.Field(i).IsZero() && b.Field(i).IsZero() {
+			names = append(names, a.Type().Field(i).Name)
+		}
+		names = append(names, zeroes(a.Field(i), b.Field(i))...)
+	}
+	return names
+}
+
+func TestSaveRoundTripProperty(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	rapid.Check(t, func(r *rapid.T) {
+		want := drawAttempt(r)
+		script := transcript(rapid.Int().Draw(r, "i"))
+		script.Messages[0].Content = rapid.String().Draw(r, "content")
+		err := db.Save(t.Context(), want, script)
+		if errors.Is(err, store.ErrSettled) { // drawn before
+			return
+		}
+		if err != nil {
+			r.Fatal(err)
+		}
+		got := all(t, db, store.Filter{Trial: want.ID})
+		if diff := cmp.Diff(*want, got[len(got)-1]); diff != "" {
+			r.Fatalf("-want +got:\n%s", diff)
+		}
+		gotScript, err := db.Transcript(t.Context(), want.ID, want.Number)
+		if diff := cmp.Diff(*script, gotScript); diff != "" || err != nil {
+			r.Fatalf("transcript: %v (-want +got):\n%s", err, diff)
+		}
+	})
+}
+
+func TestSaveTakesEveryKnownWord(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	for i, kind := range assay.FaultKinds {
+		a := fault(i)
+		a.FaultKind = kind
+		save(t, db, a)
+	}
+	for i, level := range assay.Levels {
+		for j, end := range ends {
+			a := outcome(100 + 10*i + j)
+			a.Level, a.Ended = level, end
+			save(t, db, a)
+		}
+	}
+}
+
+// bad are attempts that have to be refused.
+var bad = map[string]func(*assay.Attempt){
+	"level and fault":      func(a *assay.Attempt) { a.FaultKind = assay.Timeout },
+	"neither":              func(a *assay.Attempt) { a.Level = "" },
+	"unknown level":        func(a *assay.Attempt) { a.Level = "good" },
+	"unknown fault":        func(a *assay.Attempt) { a.Level, a.FaultKind = "", "bad_luck" },
+	"unknown end":          func(a *assay.Attempt) { a.Ended = "bored" },
+	"coverage above 1":     func(a *assay.Attempt) { a.Coverage = 1.5 },
+	"coverage below 0":     func(a *assay.Attempt) { a.Coverage = -0.1 },
+	"coverage no number":   func(a *assay.Attempt) { a.Coverage = math.NaN() },
+	"reliability percent":  func(a *assay.Attempt) { a.Reliability = 80 },
+	"cost no number":       func(a *assay.Attempt) { a.CostUSD = math.NaN() },
+	"cost infinite":        func(a *assay.Attempt) { a.CostUSD = math.Inf(1) },
+	"negative turns":       func(a *assay.Attempt) { a.Outcome.Turns = -1 },
+	"negative tokens":      func(a *assay.Attempt) { a.InputTokens = -1 },
+	"parked outcome":       func(a *assay.Attempt) { a.Parked = true },
+	"no model":             func(a *assay.Attempt) { a.Model = "" },
+	"no trial":             func(a *assay.Attempt) { a.ID = "" },
+	"short trial":          func(a *assay.Attempt) { a.ID = "00" },
+	"upper-case trial":     func(a *assay.Attempt) { a.ID = "AABBCCDDEEFF00112233445566778899" },
+	"other experiment":     func(a *assay.Attempt) { a.Experiment = "f" },
+	"year 10000":           func(a *assay.Attempt) { a.FinishedAt = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
+	"seed beyond int64":    func(a *assay.Attempt) { a.Seed = math.MaxUint64 },
+	"sampling no number":   func(a *assay.Attempt) { v := math.NaN(); a.Sampling.Temperature = &v },
+	"transcript no number": func(*assay.Attempt) {},
+}
+
+func TestSaveRefusesBadAttempts(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	for name, spoil := range bad {
+		a, script := outcome(1), transcript(1)
+		spoil(a)
+		if name == "transcript no number" {
+			script.Calls[0].Luck = math.NaN()
+		}
+		if err := db.Save(t.Context(), a, script); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("%s: Save() = %v, want ErrInvalid", name, err)
+		}
+	}
+	a := outcome(1)
+	a.Run = "r9"
+	if err := db.Save(t.Context(), a, nil); !errors.Is(err, store.ErrUnknownRun) {
+		t.Errorf("unknown run: Save() = %v, want ErrUnknownRun", err)
+	}
+	if _, err := db.FindTrial(t.Context(), string(outcome(1).ID)); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a refused attempt left its trial: FindTrial() = %v", err)
+	}
+	save(t, db, outcome(1))
+}
+
+func TestBadAttemptsHurtNobodyInTheirBatch(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	const n = 400
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			a := outcome(i)
+			if i%4 == 0 {
+				a.Ended = "bored" // seen by the schema only, inside the batch
+			}
+			err := db.Save(t.Context(), a, transcript(i))
+			if refused := errors.Is(err, store.ErrInvalid); refused != (i%4 == 0) || err != nil && !refused {
+				t.Errorf("attempt %d: Save() = %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	if got := len(all(t, db, store.Filter{})); got != n*3/4 {
+		t.Errorf("%d attempts stored, want %d", got, n*3/4)
+	}
+}
+
+func TestGroupCommitIsExact(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	const goroutines, trials = 64, 40
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	settled := map[assay.TrialID]int{}
+	numbers := map[string]bool{}
+	for g := range goroutines {
+		wg.Go(func() {
+			for i := range trials {
+				// All work on the same trials: one of them settles each.
+				a := fault(i)
+				if g%2 == 0 {
+					a = outcome(i)
+				}
+				err := db.Save(t.Context(), a, transcript(i))
+				mu.Lock()
+				switch {
+				case err == nil && a.Settles():
+					settled[a.ID]++
+					fallthrough
+				case err == nil:
+					key := fmt.Sprint(a.ID, a.Number)
+					if numbers[key] {
+						t.Errorf("%s was given twice", key)
+					}
+					numbers[key] = true
+				case !errors.Is(err, store.ErrSettled):
+					t.Error(err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	for id, n := range settled {
+		if n != 1 {
+			t.Errorf("trial %s settled %d times", id, n)
+		}
+	}
+	if len(settled) != trials {
+		t.Errorf("%d trials settled, want %d", len(settled), trials)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := all(t, openReadOnly(t, path), store.Filter{})
+	if want := trials * (goroutines/2 + 1); len(got) != want || len(numbers) != want {
+		t.Errorf("%d stored and %d acknowledged, want %d", len(got), len(numbers), want)
+	}
+	next := map[assay.TrialID]int{}
+	for _, a := range got {
+		if next[a.ID]++; a.Number != next[a.ID] {
+			t.Fatalf("trial %s: attempt %d follows %d", a.ID, a.Number, next[a.ID]-1)
+		}
+	}
+}
+
+func TestSaveStopsWaitingWithItsContext(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	cause := errors.New("had enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	for i := range 50 {
+		if err := db.Save(ctx, outcome(i), nil); err != nil && !errors.Is(err, cause) {
+			t.Errorf("Save() = %v, want nil or %v", err, cause)
+		}
+	}
+}
+
+func TestSaveWhileReading(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	save(t, db, outcome(0), outcome(1))
+	other := openReadOnly(t, path)
+	for _, reader := range []*store.DB{db, other} {
+		before := len(all(t, reader, store.Filter{}))
+		seen := 0
+		for a, err := range reader.Attempts(t.Context(), store.Filter{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen++
+			save(t, db, outcome(100*before+seen))
+			if _, err := reader.Transcript(t.Context(), a.ID, 0); err != nil {
+				t.Error(err)
+			}
+		}
+		if seen != before {
+			t.Errorf("the loop saw %d attempts, want the %d from its beginning", seen, before)
+		}
+	}
+	if got := len(all(t, other, store.Filter{})); got != 8 {
+		t.Errorf("%d attempts, want 8", got)
+	}
+}
+
+func TestReadOnlyStoreRefusesWrites(t *testing.T) {
+	t.Parallel()
+	_, path := create(t, store.Options{})
+	db := openReadOnly(t, path)
+	for name, err := range map[string]error{
+		"Save":     db.Save(t.Context(), outcome(1), nil),
+		"BeginRun": db.BeginRun(t.Context(), experiment("e"), store.Run{ID: "r2"}),
+		"EndRun":   db.EndRun(t.Context(), "r1", nil),
+	} {
+		if !errors.Is(err, store.ErrReadOnly) {
+			t.Errorf("%s() = %v, want ErrReadOnly", name, err)
+		}
+	}
+}
+
+func TestCloseSavesWhatIsQueued(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	saved := 0
+	for i := range 200 {
+		wg.Go(func() {
+			err := db.Save(t.Context(), outcome(i), nil)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				saved++
+			case !errors.Is(err, store.ErrClosed):
+				t.Error(err)
+			}
+		})
+	}
+	for range 3 {
+		wg.Go(func() {
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := db.Save(t.Context(), outcome(999), nil); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("Save after Close = %v, want ErrClosed", err)
+	}
+	if left := beside(t, path); strings.Join(left, " ") != "assay.db assay.db.lock" {
+		t.Errorf("files after Close: %v", left)
+	}
+	if got := len(all(t, openReadOnly(t, path), store.Filter{})); got != saved {
+		t.Errorf("%d stored, %d acknowledged", got, saved)
+	}
+}

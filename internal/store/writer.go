@@ -1,0 +1,227 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/assay-eval/assay"
+)
+
+// Bounds of one transaction. They keep the time to a commit and the memory of
+// a batch small; they delay nothing.
+const (
+	batchOps   = 256
+	batchBytes = 4 << 20
+)
+
+// An op is one write, whole or not at all.
+type op struct {
+	// apply runs in the writer's goroutine, inside a savepoint.
+	apply func(*writer) error
+	bytes int
+	// done gets the one result; it is buffered so that the writer never waits.
+	done chan error
+}
+
+// A writer is the one connection that writes. After openWriter its fields
+// belong to the goroutine in serve, and after that has returned to Close.
+type writer struct {
+	path string
+	pool *sql.DB
+	conn *sql.Conn
+	// ctx carries the values of the opener and never ends: a transaction is
+	// finished or rolled back, whoever lost interest.
+	ctx  context.Context
+	stmt statements
+	runs map[assay.RunID]runKey
+	// files are the store's files as opened, to notice that they are gone.
+	files map[string]os.FileInfo
+	// failed is the error that ended all writing.
+	failed error
+}
+
+func (w *writer) serve(queue <-chan *op) {
+	for first := range queue {
+		w.commit(gather(first, queue))
+	}
+}
+
+// gather returns first and whatever else is waiting now.
+func gather(first *op, queue <-chan *op) []*op {
+	batch, bytes := []*op{first}, first.bytes
+	for len(batch) < batchOps && bytes < batchBytes {
+		select {
+		case o, ok := <-queue:
+			if !ok {
+				return batch
+			}
+			batch, bytes = append(batch, o), bytes+o.bytes
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// commit makes the batch durable and answers its waiters. An op that is
+// refused leaves no trace and does not hurt the others; any other error fails
+// the whole batch and ends all writing.
+func (w *writer) commit(batch []*op) {
+	var refused []error
+	if w.failed == nil {
+		var err error
+		if refused, err = w.transact(batch); err != nil {
+			w.failed = explain(w.path, err)
+		}
+	}
+	for i, o := range batch {
+		if w.failed != nil {
+			o.done <- w.failed
+			continue
+		}
+		o.done <- refused[i]
+	}
+}
+
+func (w *writer) transact(batch []*op) (refused []error, err error) {
+	if err := w.exec(w.stmt.begin); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			// SQLite may have rolled back on its own; then this fails and
+			// that is fine.
+			_ = w.exec(w.stmt.rollback)
+			clear(w.runs)
+		}
+	}()
+	refused = make([]error, len(batch))
+	for i, o := range batch {
+		if refused[i], err = w.attempt(o); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.exec(w.stmt.commit); err != nil {
+		return nil, err
+	}
+	return refused, w.moved()
+}
+
+// attempt applies o in a savepoint. The first result is for o alone, the
+// second for the batch.
+func (w *writer) attempt(o *op) (refused, err error) {
+	if err := w.exec(w.stmt.savepoint); err != nil {
+		return nil, err
+	}
+	if err := o.apply(w); err != nil {
+		var ok bool
+		if refused, ok = refusal(err); !ok {
+			return nil, err
+		}
+		if err := w.exec(w.stmt.undo); err != nil {
+			return nil, err
+		}
+	}
+	return refused, w.exec(w.stmt.release)
+}
+
+func (w *writer) exec(s *sql.Stmt, args ...any) error {
+	_, err := s.ExecContext(w.ctx, args...)
+	return err
+}
+
+// remember notes which files are written to.
+func (w *writer) remember(ctx context.Context) error {
+	var objects int // the first read creates the log's file
+	if err := w.conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&objects); err != nil {
+		return err
+	}
+	w.files = make(map[string]os.FileInfo)
+	for _, name := range []string{w.path, w.path + "-wal"} {
+		fi, err := os.Stat(name)
+		if err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+		w.files[name] = fi
+	}
+	return nil
+}
+
+// moved reports files that no longer have their names. SQLite would write on,
+// to files that nobody finds again.
+func (w *writer) moved() error {
+	for name, was := range w.files {
+		if is, err := os.Stat(name); err != nil || !os.SameFile(was, is) {
+			return hinted(fmt.Errorf("%w: %s", ErrMoved, name), "put the files back where they were, all of them, and run again")
+		}
+	}
+	return nil
+}
+
+// checkpoint folds the log into the main file. Readers can keep it from doing
+// so, and after a failure there is no trying; in both cases the results stay
+// in the log, where the next opener finds them.
+func (w *writer) checkpoint() error {
+	if w.failed != nil {
+		return nil
+	}
+	if _, err := w.conn.ExecContext(w.ctx, "PRAGMA busy_timeout = 1000"); err != nil {
+		return explain(w.path, err)
+	}
+	var busy, logged, moved int
+	err := w.conn.QueryRowContext(w.ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &logged, &moved)
+	return explain(w.path, err)
+}
+
+func (w *writer) close() error {
+	errs := []error{w.stmt.close()}
+	if w.conn != nil {
+		errs = append(errs, w.conn.Close())
+	}
+	return errors.Join(append(errs, w.pool.Close())...)
+}
+
+// statements are the compiled statements of a writer.
+type statements struct {
+	begin, commit, rollback, savepoint, release, undo *sql.Stmt
+	history, trial, attempt, transcript               *sql.Stmt
+}
+
+func (s *statements) texts() map[**sql.Stmt]string {
+	return map[**sql.Stmt]string{
+		&s.begin:      "BEGIN IMMEDIATE",
+		&s.commit:     "COMMIT",
+		&s.rollback:   "ROLLBACK",
+		&s.savepoint:  "SAVEPOINT op",
+		&s.release:    "RELEASE op",
+		&s.undo:       "ROLLBACK TO op",
+		&s.history:    historySQL,
+		&s.trial:      insertSQL("trials", trialColumns),
+		&s.attempt:    insertSQL("attempts", attemptColumns),
+		&s.transcript: "INSERT INTO transcripts (attempt, body) VALUES (?, ?)",
+	}
+}
+
+func (w *writer) compile(ctx context.Context) error {
+	w.runs = make(map[assay.RunID]runKey)
+	for s, text := range w.stmt.texts() {
+		var err error
+		if *s, err = w.conn.PrepareContext(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *statements) close() error {
+	var errs []error
+	for stmt := range s.texts() {
+		if *stmt != nil {
+			errs = append(errs, (*stmt).Close())
+		}
+	}
+	return errors.Join(errs...)
+}
