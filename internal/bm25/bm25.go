@@ -113,8 +113,10 @@ var stopWords = strings.Fields(`a all an and any are as at be by each for from h
 	of on or so that the their them then there these this those to up was what when where which while will with you your`)
 
 // suffixes are tried in order; the first that leaves three letters goes.
-var suffixes = []string{"ations", "ation", "ators", "ator", "ating", "ated", "ates", "ate", "ings", "ing", "iers", "ier", "ies", "ied",
-	"ers", "ors", "er", "or", "ed", "es", "y", "e", "s"}
+var suffixes = []string{
+	"ations", "ation", "ators", "ator", "ating", "ated", "ates", "ate", "ings", "ing", "iers", "ier", "ies", "ied",
+	"ers", "ors", "er", "or", "ed", "es", "y", "e", "s",
+}
 
 // stem brings the forms of a verb and the one who does it together: parse,
 // parses, parsing and parser are one word.

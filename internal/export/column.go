@@ -88,17 +88,20 @@ func Columns() []string {
 }
 
 func text[T ~string](name string, at func(*assay.Attempt) *T) column {
-	return column{name,
+	return column{
+		name,
 		func(a *assay.Attempt) (string, error) { return escape(string(*at(a))), nil },
 		func(a *assay.Attempt, s string) error {
 			s, err := unescape(s)
 			*at(a) = T(s)
 			return err
-		}}
+		},
+	}
 }
 
 func whole[T int | int64](name string, at func(*assay.Attempt) *T) column {
-	return column{name,
+	return column{
+		name,
 		func(a *assay.Attempt) (string, error) { return strconv.FormatInt(int64(*at(a)), 10), nil },
 		func(a *assay.Attempt, s string) error {
 			n, err := strconv.ParseInt(s, 10, 64)
@@ -107,11 +110,13 @@ func whole[T int | int64](name string, at func(*assay.Attempt) *T) column {
 			}
 			*at(a) = T(n)
 			return err
-		}}
+		},
+	}
 }
 
 func real(name string, at func(*assay.Attempt) *float64) column {
-	return column{name,
+	return column{
+		name,
 		func(a *assay.Attempt) (string, error) {
 			return strconv.FormatFloat(*at(a), 'f', -1, 64), finite(*at(a))
 		},
@@ -119,7 +124,8 @@ func real(name string, at func(*assay.Attempt) *float64) column {
 			v, err := strconv.ParseFloat(s, 64)
 			*at(a) = v
 			return errors.Join(err, finite(v))
-		}}
+		},
+	}
 }
 
 func finite(v float64) error {
@@ -130,28 +136,34 @@ func finite(v float64) error {
 }
 
 func flag(name string, at func(*assay.Attempt) *bool) column {
-	return column{name,
+	return column{
+		name,
 		func(a *assay.Attempt) (string, error) { return strconv.FormatBool(*at(a)), nil },
 		func(a *assay.Attempt, s string) (err error) {
 			*at(a), err = strconv.ParseBool(s)
 			return err
-		}}
+		},
+	}
 }
 
 func moment(name string, at func(*assay.Attempt) *time.Time) column {
-	return column{name,
+	return column{
+		name,
 		func(a *assay.Attempt) (string, error) { return formatTime(*at(a)) },
-		func(a *assay.Attempt, s string) error { return at(a).UnmarshalText([]byte(s)) }}
+		func(a *assay.Attempt, s string) error { return at(a).UnmarshalText([]byte(s)) },
+	}
 }
 
 // object is a column of JSON, which has no line ends to escape.
 func object[T any](name string, at func(*assay.Attempt) *T) column {
-	return column{name,
+	return column{
+		name,
 		func(a *assay.Attempt) (string, error) {
 			b, err := json.Marshal(at(a))
 			return string(b), err
 		},
-		func(a *assay.Attempt, s string) error { return json.Unmarshal([]byte(s), at(a)) }}
+		func(a *assay.Attempt, s string) error { return json.Unmarshal([]byte(s), at(a)) },
+	}
 }
 
 func getSeed(a *assay.Attempt) (string, error) { return strconv.FormatUint(a.Seed, 10), nil }

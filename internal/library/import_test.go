@@ -68,8 +68,10 @@ func TestImportOfTheOriginal630(t *testing.T) {
 		t.Errorf("gaps (-want +got):\n%s", diff)
 	}
 	wantCounts := []library.Count{
-		{Type: "simple_task", Difficulty: "easy", Tasks: 40}, {Type: "basic_task", Difficulty: "easy", Tasks: 150},
-		{Type: "data_pipeline", Difficulty: "easy", Tasks: 190}, {Type: "api_integration", Difficulty: "easy", Tasks: 170},
+		{Type: "simple_task", Difficulty: "easy", Tasks: 40},
+		{Type: "basic_task", Difficulty: "easy", Tasks: 150},
+		{Type: "data_pipeline", Difficulty: "easy", Tasks: 190},
+		{Type: "api_integration", Difficulty: "easy", Tasks: 170},
 		{Type: "multi_stage_pipeline", Difficulty: "easy", Tasks: 80},
 	}
 	if diff := cmp.Diff(wantCounts, report.Counts); diff != "" {
@@ -255,8 +257,10 @@ func TestImportSaysWhereTheFileIsBroken(t *testing.T) {
 	const task = `{"id": "a", "task_type": "simple_task", "description": "x", "required_tools": ["utility_cache"]}`
 	long := strings.Repeat("é", 5000)
 	for _, tt := range []struct{ name, text, want string }{
-		{"amid a task", "{\"tasks\": [\n  " + task + ",\n  {\"id\": \"b\" \"task_type\": 1}\n]}",
-			":3:14: invalid character '\"' after object key:value pair\n    {\"id\": \"b\" \"task_type\": 1}\n               ^"},
+		{
+			"amid a task", "{\"tasks\": [\n  " + task + ",\n  {\"id\": \"b\" \"task_type\": 1}\n]}",
+			":3:14: invalid character '\"' after object key:value pair\n    {\"id\": \"b\" \"task_type\": 1}\n               ^",
+		},
 		{"no comma", "[\n" + task + "\n" + "  " + task + "]", ":3:3: "},
 		{"no value", "[\n" + task + ",\n]", ":3:1: "},
 		{"cut in a task", "[\n{\"id\": \"a\",", ":2:12: the file ends"},

@@ -50,8 +50,10 @@ func TestRegistryRefusals(t *testing.T) {
 	const errs = `"errors": [{"code": "TIMEOUT"}]`
 	for _, tt := range []struct{ name, registry, want string }{
 		{"unknown dependency", `{"x_a": {` + errs + `, "dependencies": ["x_aa"]}}`, `tool x_a: it depends on "x_aa", which is no tool; did you mean x_a?`},
-		{"cycle", `{"x_a": {` + errs + `, "dependencies": ["x_b"]}, "x_b": {` + errs + `, "dependencies": ["x_c"]}, "x_c": {` + errs + `, "dependencies": ["x_b"]}}`,
-			"tool x_b: its dependencies lead back to it: x_b → x_c → x_b"},
+		{
+			"cycle", `{"x_a": {` + errs + `, "dependencies": ["x_b"]}, "x_b": {` + errs + `, "dependencies": ["x_c"]}, "x_c": {` + errs + `, "dependencies": ["x_b"]}}`,
+			"tool x_b: its dependencies lead back to it: x_b → x_c → x_b",
+		},
 		{"own dependency", `{"x_a": {` + errs + `, "dependencies": ["x_a"]}}`, "x_a → x_a"},
 		{"no errors", `{"x_a": {}}`, "tool x_a: it lists no errors"},
 		{"no code", `{"x_a": {"errors": [{}]}}`, "tool x_a: error 1 has no code"},

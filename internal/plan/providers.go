@@ -126,8 +126,11 @@ func (p *Providers) checkModels(name string, e *Endpoint) error {
 			field string
 			value float64
 		}{
-			{"limits.concurrency", float64(s.Limits.Concurrency)}, {"limits.rpm", float64(s.Limits.RPM)},
-			{"limits.tpm", float64(s.Limits.TPM)}, {"price.input", s.Price.Input}, {"price.output", s.Price.Output},
+			{"limits.concurrency", float64(s.Limits.Concurrency)},
+			{"limits.rpm", float64(s.Limits.RPM)},
+			{"limits.tpm", float64(s.Limits.TPM)},
+			{"price.input", s.Price.Input},
+			{"price.output", s.Price.Output},
 		} {
 			if n.value < 0 {
 				return p.doc.at(place+"."+n.field, fmt.Sprintf("%s is negative", n.field), "leave it out for no limit")

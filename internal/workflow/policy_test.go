@@ -148,8 +148,11 @@ func follow(t *testing.T, policy *workflow.Policy, w *world.Pilot, problem workf
 // chain is a catalog in which b needs a, c needs b, and d and e need nothing.
 func chain() *assay.Catalog {
 	return assay.NewCatalog([]assay.Tool{
-		{Name: "a"}, {Name: "b", Dependencies: []string{"a"}}, {Name: "c", Dependencies: []string{"b"}},
-		{Name: "d"}, {Name: "e"},
+		{Name: "a"},
+		{Name: "b", Dependencies: []string{"a"}},
+		{Name: "c", Dependencies: []string{"b"}},
+		{Name: "d"},
+		{Name: "e"},
 	})
 }
 

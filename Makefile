@@ -1,0 +1,51 @@
+# Everything runs with Go alone; `make test` adds a C compiler for the race
+# detector where it can, and says so where it cannot.
+
+GO    ?= go
+TOOLS := $(GO) tool -modfile=tools/go.mod
+
+.PHONY: all build test lint format fuzz bench ci
+
+all: build
+
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -o assay ./cmd/assay
+
+test: compiler
+	@if command -v $${CC:-gcc} >/dev/null 2>&1; then \
+		CGO_ENABLED=1 $(GO) test -race ./...; \
+	else \
+		echo "make: no C compiler, so the tests run without the race detector"; \
+		$(GO) test ./...; \
+	fi
+
+# The race detector needs a C compiler.
+.PHONY: compiler
+compiler:
+	@command -v $${CC:-gcc} >/dev/null 2>&1 || { \
+		command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ] && \
+		apt-get update -qq && apt-get install -y -qq gcc libc6-dev; } || true
+
+lint:
+	@out=$$($(TOOLS) gofumpt -l .); [ -z "$$out" ] || { echo "not formatted (make format):"; echo "$$out"; exit 1; }
+	$(GO) vet ./...
+	$(TOOLS) staticcheck ./...
+
+format:
+	$(TOOLS) gofumpt -w .
+
+# Each fuzzer for a while; FUZZTIME=10m for a long one.
+FUZZTIME ?= 20s
+fuzz:
+	@for p in $$($(GO) list ./...); do \
+		for f in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$($(GO) list -f '{{.Dir}}' $$p)/*_test.go 2>/dev/null | sed 's/func //'); do \
+			echo "$$p $$f"; $(GO) test -run XXX -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; \
+		done; \
+	done
+
+# Memory of 25 episodes in flight, saves a second, planning: see docs/measured.md.
+bench:
+	$(GO) test -run XXX -bench . -benchtime 1s ./...
+
+ci:
+	./.ci/run

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/lane"
+	"github.com/assay-eval/assay/internal/library"
+	"github.com/assay-eval/assay/internal/nearest"
+	"github.com/assay-eval/assay/internal/plan"
+	"github.com/assay-eval/assay/internal/provider/openai"
+	"github.com/assay-eval/assay/internal/provider/sim"
+)
+
+// A job is an experiment with its tasks and planned trials.
+type job struct {
+	experiment *plan.Experiment
+	library    *library.Library
+	plan       *plan.Plan
+}
+
+// openJob plans an experiment over its library.
+func openJob(ctx context.Context, e *plan.Experiment) (*job, error) {
+	lib, err := openLibrary(ctx, e.Library)
+	if err != nil {
+		return nil, err
+	}
+	p, err := e.Expand(ctx, lib.Refs)
+	if err != nil {
+		return nil, errors.Join(err, lib.Close())
+	}
+	return &job{experiment: e, library: lib, plan: p}, nil
+}
+
+func openLibrary(ctx context.Context, name string) (*library.Library, error) {
+	if name == plan.BuiltinLibrary {
+		return library.Builtin(ctx)
+	}
+	return library.Open(ctx, name)
+}
+
+func (j *job) close() error { return j.library.Close() }
+
+// planned is the number of trials over all models.
+func (j *job) planned() int { return j.plan.Planned() * len(j.experiment.Models) }
+
+// trials yields all planned trials, model by model.
+func (j *job) trials() iter.Seq[assay.Trial] {
+	return func(yield func(assay.Trial) bool) {
+		for _, m := range j.experiment.Models {
+			for t := range j.plan.Trials(m) {
+				if !yield(t) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// pools are the models' providers, with what has to be closed after the run.
+type pools struct {
+	byModel map[string]*lane.Pool
+	client  *http.Client
+}
+
+func (p *pools) close() {
+	if p.client != nil {
+		p.client.CloseIdleConnections()
+	}
+}
+
+// waits says what requests of a model wait for, "" for nothing.
+func (p *pools) waits(model string) string {
+	lanes, waiting := p.byModel[model].Status()
+	if waiting == 0 {
+		return ""
+	}
+	var next lane.Status
+	for _, l := range lanes {
+		switch {
+		case strings.HasPrefix(l.Waits, "closed"):
+		case next.Name == "", !l.Until.IsZero() && (next.Until.IsZero() || l.Until.Before(next.Until)):
+			next = l
+		}
+	}
+	if next.Waits == "" {
+		return ""
+	}
+	s := fmt.Sprintf("%s of %s", next.Waits, next.Name)
+	if !next.Until.IsZero() {
+		s += fmt.Sprintf(", next in %.0fs", max(0, time.Until(next.Until).Seconds()))
+	}
+	return s
+}
+
+// openPools makes a pool for each model. A model that a providers file serves
+// is asked there; otherwise it has to be a built-in one. It checks everything
+// that can be wrong before the first request.
+func (j *job) openPools(p *process, simLatency time.Duration, observe func(lane.Exchange)) (*pools, error) {
+	var providers *plan.Providers
+	if path := j.experiment.Providers; path != "" {
+		var err error
+		if providers, err = plan.LoadProviders(path, p.env); err != nil {
+			return nil, err
+		}
+	}
+	lanes, err := j.lanes(providers)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := readKeys(providers, lanes, p.env)
+	if err != nil {
+		return nil, err
+	}
+	out := &pools{byModel: make(map[string]*lane.Pool)}
+	out.client = openai.NewClient(openai.ClientOptions{
+		ResponseHeaderTimeout: time.Duration(j.experiment.Limits.Request),
+		MaxIdleConnsPerHost:   width(lanes),
+		Secrets:               secrets(keys),
+	})
+	agents := sim.New(j.library.Catalog(), sim.Latency{Median: simLatency, Sigma: 0.4})
+	options := lane.Options{Request: time.Duration(j.experiment.Limits.Request), Observe: observe}
+	for _, model := range j.experiment.Models {
+		configs, err := out.configs(lanes[model], keys)
+		if err != nil {
+			return nil, err
+		}
+		if len(configs) == 0 {
+			configs = []lane.Config{{
+				Name: "builtin", Provider: agents, Orders: model, Limits: lane.Limits{Concurrency: builtinConcurrency},
+			}}
+		}
+		out.byModel[model] = lane.NewPool(model, configs, options)
+	}
+	return out, nil
+}
+
+// builtinConcurrency is how many episodes of a built-in model run at once.
+const builtinConcurrency = 16
+
+// lanes returns the lanes of each model, none for a built-in one.
+func (j *job) lanes(providers *plan.Providers) (map[string][]plan.Lane, error) {
+	byModel := make(map[string][]plan.Lane)
+	known := append([]string{}, sim.Names...)
+	if providers != nil {
+		known = append(known, providers.Models()...)
+	}
+	for _, model := range j.experiment.Models {
+		if providers != nil {
+			byModel[model] = providers.Lanes(model)
+		}
+		if len(byModel[model]) > 0 || sim.Is(model) {
+			continue
+		}
+		hint := nearest.Hint(model, known)
+		if providers == nil && !strings.HasPrefix(hint, "did") {
+			hint = "write `providers: providers.yaml` in the experiment file and list the model there"
+		}
+		return nil, j.experiment.ModelError(model, fmt.Sprintf("no provider serves model %s", model), hint)
+	}
+	return byModel, nil
+}
+
+// readKeys reads the keys that the lanes need from the environment.
+func readKeys(providers *plan.Providers, lanes map[string][]plan.Lane, env func(string) (string, bool)) (map[string]openai.Secret, error) {
+	keys := make(map[string]openai.Secret)
+	for _, ls := range lanes {
+		for _, l := range ls {
+			if _, ok := keys[l.KeyName]; ok {
+				continue
+			}
+			value, ok := env(l.KeyName)
+			if value = strings.TrimSpace(value); !ok || value == "" {
+				return nil, providers.KeyError(l, fmt.Sprintf("environment variable %s is not set", l.KeyName),
+					fmt.Sprintf("export %s=... with the key of provider %s", l.KeyName, l.Provider))
+			}
+			keys[l.KeyName] = openai.NewSecret(value)
+		}
+	}
+	return keys, nil
+}
+
+func secrets(keys map[string]openai.Secret) []openai.Secret {
+	var all []openai.Secret
+	for _, s := range keys {
+		all = append(all, s)
+	}
+	return all
+}
+
+func width(lanes map[string][]plan.Lane) int {
+	n := 0
+	for _, ls := range lanes {
+		for _, l := range ls {
+			n += max(l.Serve.Limits.Concurrency, lane.DefaultConcurrency)
+		}
+	}
+	return max(n, 1)
+}
+
+func (p *pools) configs(lanes []plan.Lane, keys map[string]openai.Secret) ([]lane.Config, error) {
+	var configs []lane.Config
+	for _, l := range lanes {
+		provider, err := openai.New(openai.Config{
+			BaseURL: l.Endpoint.BaseURL, Key: keys[l.KeyName], KeyName: l.KeyName, Deployment: l.Deployment,
+			Azure: l.Endpoint.Protocol == plan.Azure, APIVersion: l.Endpoint.APIVersion,
+			Client: p.client, Secrets: secrets(keys),
+		})
+		if err != nil {
+			return nil, fmt.Errorf("lane %s: %w", l.Name(), err)
+		}
+		configs = append(configs, lane.Config{
+			Name: l.Name(), Provider: provider, Limits: l.Serve.Limits, Price: l.Serve.Price,
+			Orders: l.Deployment, Serves: l.Serve.Serves,
+		})
+	}
+	return configs, nil
+}
+
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return name
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assay-eval/assay/internal/library"
+	"github.com/assay-eval/assay/internal/plan"
+	"github.com/assay-eval/assay/internal/report"
+)
+
+func newLibrary(p *process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "library",
+		Short: "Import and inspect task libraries",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newImport(p), newInspect(p))
+	return cmd
+}
+
+func newImport(p *process) *cobra.Command {
+	opts := library.ImportOptions{}
+	cmd := &cobra.Command{
+		Use:   "import TASKS.json",
+		Short: "Make a library file of a JSON task library",
+		Long: `Import reads a JSON task library, checks it, and writes the tasks that can run to
+a library file. It reports every problem by count and example, and says which
+tasks it left out.`,
+		Example: `  assay library import tasks.json --tools registry.json -o pilot.db
+  assay library inspect pilot.db`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if opts.Out == "" {
+				return usageError("say where to write the library\nhint: assay library import %s -o library.db", args[0])
+			}
+			opts.Tasks = args[0]
+			opts.Created = time.Now()
+			r, err := library.Import(cmd.Context(), opts)
+			if s := r.String(); s != "" && r.Read > 0 {
+				fmt.Fprint(p.out, s)
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(p.out, "\nNext: write `library: %s` in an experiment file\n", opts.Out)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&opts.Tools, "tools", "", "the JSON tool registry `file`; without it the built-in tools")
+	cmd.Flags().StringVarP(&opts.Out, "output", "o", "", "the library `file` to write")
+	cmd.Flags().StringVar(&opts.Difficulty, "difficulty", "easy", "the difficulty of tasks that state none")
+	cmd.Flags().StringVar(&opts.Name, "name", "", "the library's name; the output's name without it")
+	cmd.Flags().BoolVar(&opts.Force, "force", false, "replace an existing library file")
+	choice(cmd, "difficulty", "very_easy", "easy", "medium", "hard", "very_hard")
+	return cmd
+}
+
+func newInspect(p *process) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "inspect [LIBRARY.db]",
+		Short: "Show what a library holds",
+		Example: `  assay library inspect
+  assay library inspect pilot.db`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			name := plan.BuiltinLibrary
+			if len(args) == 1 {
+				name = args[0]
+			}
+			lib, err := openLibrary(cmd.Context(), name)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, lib.Close()) }()
+			counts, err := lib.Counts(cmd.Context())
+			if err != nil {
+				return err
+			}
+			meta := lib.Meta()
+			if asJSON {
+				return json.NewEncoder(p.out).Encode(map[string]any{"library": meta, "tools": lib.Catalog().Names(), "counts": counts})
+			}
+			fmt.Fprintf(p.out, "library %s  (%d tools, digest %s)\n\n", meta.Name, len(lib.Catalog().All()), meta.Digest)
+			t := report.NewTable("task type", "difficulty", "tasks")
+			for _, c := range counts {
+				t.Row(c.Type, c.Difficulty, fmt.Sprint(c.Tasks))
+			}
+			fmt.Fprintln(p.out, t)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}

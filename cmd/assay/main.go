@@ -1,0 +1,179 @@
+// Command assay measures how well language-model agents carry out tool
+// workflows when instructions are flawed and tools fail.
+//
+// This package holds the command line only: it reads flags, wires the packages
+// of internal/ together, prints, and chooses the exit code.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/assay-eval/assay/internal/plan"
+)
+
+// The exit codes.
+const (
+	exitOK          = 0
+	exitError       = 1
+	exitUsage       = 2
+	exitIncomplete  = 3   // finished with owed or parked trials
+	exitInterrupted = 130 // stopped by a signal
+)
+
+// process is what the commands see of the operating system.
+type process struct {
+	in          io.Reader
+	out, err    io.Writer
+	env         func(string) (string, bool)
+	signals     <-chan os.Signal
+	errTerminal bool // err is a terminal
+	outTerminal bool
+	name        string // how the user called the program
+}
+
+func main() {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	os.Exit(run(os.Args[1:], &process{
+		in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv, signals: signals,
+		errTerminal: isTerminal(os.Stderr), outTerminal: isTerminal(os.Stdout), name: programName(),
+	}))
+}
+
+func isTerminal(f *os.File) bool {
+	return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+}
+
+// programName is how to call this program again: `go run` leaves its binary in
+// a temporary directory.
+func programName() string {
+	if path, err := os.Executable(); err == nil && strings.Contains(path, "go-build") {
+		return "go run ./cmd/assay"
+	}
+	return "assay"
+}
+
+// exitError carries an exit code with a message that may be empty.
+type codedError struct {
+	code int
+	err  error
+}
+
+func (e *codedError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *codedError) Unwrap() error { return e.err }
+
+func usageError(format string, args ...any) error {
+	return &codedError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// run carries out one command line and returns the exit code.
+func run(args []string, p *process) int {
+	root := newRoot(p)
+	root.SetArgs(args)
+	root.SetIn(p.in)
+	root.SetOut(p.out)
+	root.SetErr(p.err)
+	err := root.ExecuteContext(context.Background())
+	if err == nil {
+		return exitOK
+	}
+	if msg := err.Error(); msg != "" {
+		fmt.Fprintln(p.err, "assay: "+msg)
+	}
+	return exitCode(err)
+}
+
+func exitCode(err error) int {
+	var coded *codedError
+	if errors.As(err, &coded) {
+		return coded.code
+	}
+	var file *plan.Error
+	if errors.As(err, &file) {
+		return exitUsage
+	}
+	return exitError
+}
+
+func newRoot(p *process) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "assay",
+		Short: "Measure how language-model agents carry out tool workflows",
+		Long: `Assay measures how well language-model agents carry out tool workflows when
+tools fail. It runs thousands of multi-turn trials over every provider, key and
+deployment at once, within their rate limits, and saves each result the moment
+it exists. Running an experiment again runs only what is owed.`,
+		Example: `  assay run                         the built-in quickstart: no key, no network
+  assay run experiment.yaml         an experiment of yours
+  assay status                      what is done, owed and parked
+  assay show 3f2a9c                 one trial's transcript
+  assay export --format csv         all attempts`,
+		Version:       version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError("%w\nhint: `%s --help` lists the flags", err, cmd.CommandPath())
+	})
+	root.AddCommand(newRun(p), newStatus(p), newShow(p), newExport(p), newLibrary(p), newSim(p))
+	wrapArgs(root)
+	return root
+}
+
+// wrapArgs makes wrong arguments of any command a usage error.
+func wrapArgs(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return usageError("%w\nhint: `%s --help` shows how to call it", err, cmd.CommandPath())
+			}
+			return nil
+		}
+	}
+	for _, c := range cmd.Commands() {
+		wrapArgs(c)
+	}
+}
+
+// version is the module's version, with the commit where the build knows it.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	if v == "" || v == "(devel)" {
+		v = "devel"
+	}
+	return v
+}
+
+// storeFlag adds --store to a command.
+func storeFlag(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVar(path, "store", "assay.db", "the `file` that holds all results")
+	_ = cmd.MarkFlagFilename("store", "db")
+}
+
+// choice completes a flag with fixed values.
+func choice(cmd *cobra.Command, flag string, values ...string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}

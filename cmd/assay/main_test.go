@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/export"
+)
+
+// binary is the program as users have it, built once for all tests: without
+// the race detector, for tests that are long or that kill it.
+var binary = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(scratch, "program")
+	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// scratch is a directory that lives as long as the tests.
+var scratch string
+
+func TestMain(m *testing.M) {
+	var err error
+	if scratch, err = os.MkdirTemp("", "assay-test"); err != nil {
+		panic(err)
+	}
+	// The built-in library is made once for all tests, away from the user's.
+	os.Setenv("XDG_CACHE_HOME", scratch)
+	code := m.Run()
+	os.RemoveAll(scratch)
+	os.Exit(code)
+}
+
+// program returns a command that runs the built program.
+func program(t testing.TB, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exec.CommandContext(t.Context(), path, args...)
+}
+
+// mustProgram runs the built program, which has to succeed.
+func mustProgram(t testing.TB, args ...string) {
+	t.Helper()
+	if out, err := program(t, args...).CombinedOutput(); err != nil {
+		t.Fatalf("assay %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// result is what a command line gave.
+type result struct {
+	code     int
+	out, err string
+}
+
+// call runs a command line in this process.
+func call(t testing.TB, env map[string]string, args ...string) result {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code := run(args, &process{
+		in: strings.NewReader(""), out: &out, err: &errs, name: "assay",
+		env: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+	})
+	return result{code, out.String(), errs.String()}
+}
+
+// must runs a command line that has to succeed.
+func must(t testing.TB, env map[string]string, args ...string) result {
+	t.Helper()
+	r := call(t, env, args...)
+	if r.code != 0 {
+		t.Fatalf("assay %s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.out, r.err)
+	}
+	return r
+}
+
+// file writes a file into dir and returns its path.
+func file(t testing.TB, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// attempts exports a store and reads the export.
+func attempts(t testing.TB, store string) []assay.Attempt {
+	t.Helper()
+	r := must(t, nil, "export", "--store", store)
+	var all []assay.Attempt
+	for a, err := range export.Read(strings.NewReader(r.out)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// lastEvent returns the last JSON line of a run with --display json.
+func lastEvent(t testing.TB, out string) map[string]any {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	var event map[string]any
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &event); err != nil {
+		t.Fatalf("last line %q: %v", lines[len(lines)-1], err)
+	}
+	return event
+}
+
+// pilotLibrary imports the 2025 original's library, or skips.
+func pilotLibrary(t testing.TB, dir string) string {
+	t.Helper()
+	data := filepath.Join("..", "..", "..", "shared", "data", "pilot")
+	if _, err := os.Stat(filepath.Join(data, "task_library_630.json")); err != nil {
+		t.Skipf("the original's data is not here: %v", err)
+	}
+	out := filepath.Join(dir, "pilot.db")
+	must(t, nil, "library", "import", filepath.Join(data, "task_library_630.json"), "--tools", filepath.Join(data, "tool_registry.json"), "-o", out)
+	return out
+}

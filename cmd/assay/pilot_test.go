@@ -1,0 +1,138 @@
+package main
+
+import (
+	"cmp"
+	"math"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/stat"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// TestPilotFigures runs agents of known skill over the original's 630 tasks
+// and holds their rates against the exact probabilities. World, episode,
+// scoring, seeding, engine, store and export all have to be right for it.
+func TestPilotFigures(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pilotLibrary(t, dir)
+	experiment := file(t, dir, "figures.yaml", `
+library: pilot.db
+world: pilot
+models: [sim/listed, sim/optimal]
+variants: [optimal]
+reliabilities: [0.9, 0.8, 0.7, 0.6]
+tasks_per_type: all
+repeats: 2
+limits: {turns: 10}
+`)
+	db := filepath.Join(dir, "figures.db")
+	mustProgram(t, "run", experiment, "--store", db, "--sim-latency", "0", "--display", "none")
+	want := map[string]map[float64]float64{
+		"sim/listed":  {.9: .830, .8: .773, .7: .694, .6: .590},
+		"sim/optimal": {.9: .971, .8: .924, .7: .840, .6: .715},
+	}
+	got := make(map[string]map[float64]map[string][2]int) // model, reliability, type → full, n
+	for _, a := range attempts(t, db) {
+		if got[a.Model] == nil {
+			got[a.Model] = make(map[float64]map[string][2]int)
+		}
+		if got[a.Model][a.Reliability] == nil {
+			got[a.Model][a.Reliability] = make(map[string][2]int)
+		}
+		c := got[a.Model][a.Reliability][a.TaskType]
+		if a.Level == assay.FullSuccess {
+			c[0]++
+		}
+		c[1]++
+		got[a.Model][a.Reliability][a.TaskType] = c
+	}
+	for model, rates := range want {
+		for reliability, p := range rates {
+			mean, variance := 0.0, 0.0
+			for _, taskType := range assay.TaskTypes {
+				c := got[model][reliability][taskType]
+				rate := float64(c[0]) / float64(c[1])
+				mean += rate / 5
+				variance += rate * (1 - rate) / float64(c[1]) / 25
+			}
+			half := stat.Z99 * math.Sqrt(variance)
+			t.Logf("%s at %v: %.4f ± %.4f, exact %.3f", model, reliability, mean, half, p)
+			if math.Abs(mean-p) > half {
+				t.Errorf("%s at %v: %.4f ± %.4f does not hold %.3f", model, reliability, mean, half, p)
+			}
+		}
+	}
+}
+
+// outcome is what has to be the same however a trial was run.
+type outcome struct {
+	ID       assay.TrialID
+	Outcome  assay.Outcome
+	Messages []assay.Message
+	Calls    []assay.CallRecord
+	Ended    assay.Ended
+}
+
+// outcomes returns the settled trials with their whole conversations.
+func outcomes(t *testing.T, path string) []outcome {
+	t.Helper()
+	db, err := store.OpenReadOnly(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var all []outcome
+	for a, err := range db.Attempts(t.Context(), store.Filter{OnlySettled: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := db.Transcript(t.Context(), a.ID, a.Number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, outcome{a.ID, a.Outcome, tr.Messages, tr.Calls, tr.Ended})
+	}
+	slices.SortFunc(all, func(a, b outcome) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+// TestHTTPGivesTheSameOutcomes runs one experiment in process and over real
+// HTTP, one request at a time and 64 at once: outcome and conversation of
+// every trial are the same to the byte.
+func TestHTTPGivesTheSameOutcomes(t *testing.T) {
+	t.Parallel()
+	for _, tools := range []string{"discover", "listed"} {
+		t.Run(tools, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			text := `
+name: same
+models: [sim/listed, sim/optimal, sim/obedient, sim/searcher, sim/mute]
+reliabilities: [0.7]
+tasks_per_type: 2
+tools: ` + tools + "\n"
+			inProcess := filepath.Join(dir, "process.db")
+			must(t, nil, "run", file(t, dir, "process.yaml", text), "--store", inProcess, "--sim-latency", "0", "--display", "none")
+			want := outcomes(t, inProcess)
+			if len(want) != 5*3*5*2 {
+				t.Fatalf("%d trials done in process", len(want))
+			}
+			server := serve(t)
+			for name, limits := range map[string]string{"one": "{concurrency: 1}", "many": "{concurrency: 64}"} {
+				file(t, dir, name+"-providers.yaml", providersFile(server.url, limits))
+				db := filepath.Join(dir, name+".db")
+				must(t, map[string]string{"SIM_KEY": "k"}, "run", file(t, dir, name+".yaml", text+"providers: "+name+"-providers.yaml\n"),
+					"--store", db, "--display", "none")
+				if diff := gocmp.Diff(want, outcomes(t, db)); diff != "" {
+					t.Errorf("concurrency %s differs from the run in process:\n%.4000s", name, diff)
+				}
+			}
+		})
+	}
+}

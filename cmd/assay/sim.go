@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assay-eval/assay/internal/plan"
+	"github.com/assay-eval/assay/internal/provider/sim"
+	"github.com/assay-eval/assay/internal/simserver"
+)
+
+type simFlags struct {
+	addr    string
+	library string
+	keys    []string
+	limits  []string
+	faults  []string
+	latency time.Duration
+	sigma   float64
+	seed    uint64
+}
+
+func newSim(p *process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sim",
+		Short: "Serve the simulated models",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newSimServe(p))
+	return cmd
+}
+
+func newSimServe(p *process) *cobra.Command {
+	var f simFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the simulated models behind an OpenAI-compatible API",
+		Long: `Serve puts the built-in models behind a real HTTP server that speaks OpenAI's and
+Azure's chat completions, with rate limits for each key and deployment, latency
+and faults. With it you rehearse an experiment before paying for it.
+
+A model's deployment can be written with dashes and a number: sim-optimal-2 is a
+second deployment of sim/optimal, with limits of its own. GET /stats tells what
+the server has seen.
+
+Faults: a status such as 429, 500, 503 or 401; hang, hang-body, drip, reset,
+truncate, bad-json, empty, wrong-model.`,
+		Example: `  assay sim serve
+  assay sim serve --limit rpm=600,concurrency=8 --limit sim/optimal:rpm=60
+  assay sim serve --latency 800ms --fault hang=1% --fault 500=3% --fault 429=3%`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return serveSim(cmd.Context(), p, f) },
+	}
+	cmd.Flags().StringVar(&f.addr, "addr", "127.0.0.1:8080", "the address to listen on; port 0 takes a free one")
+	cmd.Flags().StringVar(&f.library, "library", plan.BuiltinLibrary, "the library whose tools the expert models know")
+	cmd.Flags().StringArrayVar(&f.keys, "key", nil, "accept only keys in these environment `variables`; without it any key")
+	cmd.Flags().StringArrayVar(&f.limits, "limit", nil, "`limits` for each key and deployment: [MODEL:]rpm=N,tpm=N,concurrency=N")
+	cmd.Flags().StringArrayVar(&f.faults, "fault", nil, "misbehave in a `share` of the requests, such as 500=3%")
+	cmd.Flags().DurationVar(&f.latency, "latency", 0, "median time to reply")
+	cmd.Flags().Float64Var(&f.sigma, "latency-sigma", 0.4, "standard deviation of the logarithm of the latency")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "decides latencies and which request meets a fault")
+	return cmd
+}
+
+func (f simFlags) config(p *process) (simserver.Config, error) {
+	cfg := simserver.Config{
+		Models: sim.Names, Seed: f.seed,
+		Latency: simserver.Latency{Median: f.latency, Sigma: f.sigma},
+	}
+	for _, s := range f.limits {
+		l, err := simserver.ParseLimit(s)
+		if err != nil {
+			return cfg, usageError("--limit %s: %w", s, err)
+		}
+		cfg.Limits = append(cfg.Limits, l)
+	}
+	for _, s := range f.faults {
+		x, err := simserver.ParseFault(s)
+		if err != nil {
+			return cfg, usageError("--fault %s: %w", s, err)
+		}
+		cfg.Faults = append(cfg.Faults, x)
+	}
+	for _, name := range f.keys {
+		value, ok := p.env(name)
+		if !ok || value == "" {
+			return cfg, usageError("--key %s: the environment variable is not set", name)
+		}
+		cfg.Keys = append(cfg.Keys, value)
+	}
+	return cfg, nil
+}
+
+func serveSim(ctx context.Context, p *process, f simFlags) error {
+	cfg, err := f.config(p)
+	if err != nil {
+		return err
+	}
+	lib, err := openLibrary(ctx, f.library)
+	if err != nil {
+		return err
+	}
+	cfg.Provider = sim.New(lib.Catalog(), sim.Latency{})
+	if err := lib.Close(); err != nil {
+		return err
+	}
+	handler, err := simserver.New(cfg)
+	if err != nil {
+		return usageError("%w", err)
+	}
+	listener, err := net.Listen("tcp", f.addr)
+	if err != nil {
+		return fmt.Errorf("%w\nhint: --addr 127.0.0.1:0 takes a free port", err)
+	}
+	server := &http.Server{Handler: handler, ConnState: handler.ConnState, ReadHeaderTimeout: 10 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	greet(p, listener.Addr().String())
+	select {
+	case err = <-failed:
+	case <-p.signals:
+		fmt.Fprintln(p.err, "stopping")
+		// Close ends what is held back, so Shutdown has little to wait for.
+		stop, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		err = errors.Join(handler.Close(), server.Shutdown(stop))
+		<-failed
+	}
+	stats := handler.Stats()
+	fmt.Fprintf(p.err, "%d requests, %d over a limit, %d at once at most\n", stats.Requests, stats.OverLimit, stats.MaxInFlight)
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// greet prints a providers file that works.
+func greet(p *process, addr string) {
+	fmt.Fprintf(p.err, "serving simulated models on http://%s; Ctrl-C ends it\nexport SIM_KEY=any, and use this as a providers file:\n\n", addr)
+	fmt.Fprintf(p.out, "providers:\n  rehearsal:\n    base_url: http://%s/v1\n    keys: [SIM_KEY]\n    models:\n", addr)
+	for _, m := range sim.Names {
+		fmt.Fprintf(p.out, "      %s: {}\n", m)
+	}
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/nearest"
+	"github.com/assay-eval/assay/internal/plan"
+	"github.com/assay-eval/assay/internal/report"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// experimentStatus is what `status` says of one experiment.
+type experimentStatus struct {
+	Name      string        `json:"experiment"`
+	World     string        `json:"world"`
+	Library   string        `json:"library"`
+	Planned   int           `json:"planned"`
+	Done      int           `json:"done"`
+	Owed      int           `json:"owed"`
+	Parked    int           `json:"parked"`
+	Faults    int           `json:"faults"`
+	Models    []modelStatus `json:"models"`
+	LastRun   store.Run     `json:"last_run"`
+	Runs      int           `json:"runs"`
+	parkedFor map[string]int
+}
+
+type modelStatus struct {
+	Model   string `json:"model"`
+	Planned int    `json:"planned"`
+	Done    int    `json:"done"`
+	Owed    int    `json:"owed"`
+	// Parked counts owed trials that the latest run gave up.
+	Parked int                     `json:"parked"`
+	Faults map[assay.FaultKind]int `json:"faults"`
+}
+
+func newStatus(p *process) *cobra.Command {
+	var path string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status [EXPERIMENT]",
+		Short: "Show what is done, owed and parked",
+		Example: `  assay status
+  assay status quickstart --json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			db, err := store.OpenReadOnly(cmd.Context(), path)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, db.Close()) }()
+			chosen, err := chooseExperiments(cmd.Context(), db, args)
+			if err != nil {
+				return err
+			}
+			all := []experimentStatus{}
+			for _, e := range chosen {
+				s, err := statusOf(cmd.Context(), db, e)
+				if err != nil {
+					return err
+				}
+				all = append(all, s)
+			}
+			if asJSON {
+				return json.NewEncoder(p.out).Encode(all)
+			}
+			return writeStatus(p.out, path, all)
+		},
+	}
+	storeFlag(cmd, &path)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
+	return cmd
+}
+
+// chooseExperiments returns the named experiment, or all.
+func chooseExperiments(ctx context.Context, db *store.DB, args []string) ([]store.Experiment, error) {
+	all, err := db.Experiments(ctx)
+	if err != nil || len(args) == 0 {
+		return all, err
+	}
+	var names []string
+	for _, e := range all {
+		if e.Name == args[0] {
+			return []store.Experiment{e}, nil
+		}
+		names = append(names, e.Name)
+	}
+	err = fmt.Errorf("the store has no experiment %q", args[0])
+	if hint := nearest.Hint(args[0], names); hint != "" {
+		err = fmt.Errorf("%w\nhint: %s", err, hint)
+	}
+	return nil, err
+}
+
+// reopen plans a stored experiment again.
+func reopen(ctx context.Context, e store.Experiment) (*job, error) {
+	var spec plan.Experiment
+	if err := json.Unmarshal(e.Spec, &spec); err != nil {
+		return nil, fmt.Errorf("experiment %s in the store: %w", e.Name, err)
+	}
+	return openJob(ctx, &spec)
+}
+
+func statusOf(ctx context.Context, db *store.DB, e store.Experiment) (s experimentStatus, err error) {
+	j, err := reopen(ctx, e)
+	if err != nil {
+		return s, fmt.Errorf("plan experiment %s again: %w", e.Name, err)
+	}
+	defer func() { err = errors.Join(err, j.close()) }()
+	settled, err := db.Settled(ctx)
+	if err != nil {
+		return s, err
+	}
+	runs, err := db.Runs(ctx, e.Name)
+	if err != nil {
+		return s, err
+	}
+	s = experimentStatus{Name: e.Name, World: j.experiment.World, Library: j.experiment.Library, Runs: len(runs), parkedFor: make(map[string]int)}
+	if len(runs) > 0 {
+		s.LastRun = runs[len(runs)-1]
+	}
+	index := make(map[string]*modelStatus)
+	for _, name := range j.experiment.Models {
+		m := modelStatus{Model: name, Planned: j.plan.Planned(), Faults: make(map[assay.FaultKind]int)}
+		for t := range j.plan.Trials(name) {
+			if settled.Has(t.ID) {
+				m.Done++
+			}
+		}
+		m.Owed = m.Planned - m.Done
+		s.Models = append(s.Models, m)
+	}
+	for i := range s.Models {
+		index[s.Models[i].Model] = &s.Models[i]
+	}
+	for a, err := range db.Attempts(ctx, store.Filter{Experiment: e.Name, OnlyFaults: true}) {
+		if err != nil {
+			return s, err
+		}
+		m := index[a.Model]
+		if m == nil {
+			continue // the file no longer names the model
+		}
+		m.Faults[a.FaultKind]++
+		s.Faults++
+		if a.Parked && a.Run == s.LastRun.ID && !settled.Has(a.ID) {
+			m.Parked++
+			s.parkedFor[a.FaultDetail]++
+		}
+	}
+	for _, m := range s.Models {
+		s.Planned += m.Planned
+		s.Done += m.Done
+		s.Owed += m.Owed
+		s.Parked += m.Parked
+	}
+	return s, nil
+}
+
+func writeStatus(w io.Writer, path string, all []experimentStatus) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintf(w, "%s holds no experiment yet.\n", path)
+		return err
+	}
+	for i, s := range all {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "experiment %s  (world %s, library %s)\n\n", s.Name, s.World, s.Library)
+		t := report.NewTable("model", "", "planned", "done", "owed", "parked", "faults")
+		for _, m := range s.Models {
+			t.Row(m.Model, "", fmt.Sprint(m.Planned), fmt.Sprint(m.Done), fmt.Sprint(m.Owed), fmt.Sprint(m.Parked), faultText(m.Faults))
+		}
+		fmt.Fprintf(w, "%s\n\n%s\n", t, lastRun(s))
+		if err := writeParked(w, s.parkedFor); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func lastRun(s experimentStatus) string {
+	r := s.LastRun
+	state := "has not ended: it is running, or it was killed"
+	if !r.FinishedAt.IsZero() {
+		state = "ended after " + r.FinishedAt.Sub(r.StartedAt).Round(time.Second).String()
+	}
+	return fmt.Sprintf("%d runs; the latest began %s and %s.", s.Runs, r.StartedAt.Format(time.RFC3339), state)
+}
+
+// writeParked lists the reasons for which trials are parked, most frequent
+// first.
+func writeParked(w io.Writer, reasons map[string]int) error {
+	const most = 5
+	var lines []string
+	for reason, n := range reasons {
+		lines = append(lines, fmt.Sprintf("%6d parked: %s", n, strings.ReplaceAll(reason, "\n", " ")))
+	}
+	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(b, a) })
+	for i, l := range lines {
+		if i == most {
+			l = fmt.Sprintf("       and %d more reasons", len(lines)-most)
+		}
+		if _, err := fmt.Fprintln(w, l); err != nil || i == most {
+			return err
+		}
+	}
+	return nil
+}
+
+func faultText(by map[assay.FaultKind]int) string {
+	var parts []string
+	for _, k := range assay.FaultKinds {
+		if n := by[k]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, k))
+		}
+	}
+	if len(parts) == 0 {
+		return "–"
+	}
+	return strings.Join(parts, ", ")
+}
