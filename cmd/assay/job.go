@@ -68,6 +68,8 @@ func (j *job) trials() iter.Seq[assay.Trial] {
 type pools struct {
 	byModel map[string]*lane.Pool
 	client  *http.Client
+	// notes tell the user what is not as the files say.
+	notes []string
 }
 
 func (p *pools) close() {
@@ -128,7 +130,7 @@ func (j *job) openPools(p *process, simLatency time.Duration, observe func(lane.
 	agents := sim.New(j.library.Catalog(), sim.Latency{Median: simLatency, Sigma: 0.4})
 	options := lane.Options{Request: time.Duration(j.experiment.Limits.Request), Observe: observe}
 	for _, model := range j.experiment.Models {
-		configs, err := out.configs(lanes[model], keys)
+		configs, err := out.configs(lanes[model], keys, j.experiment.Sampling)
 		if err != nil {
 			return nil, err
 		}
@@ -205,7 +207,7 @@ func width(lanes map[string][]plan.Lane) int {
 	return max(n, 1)
 }
 
-func (p *pools) configs(lanes []plan.Lane, keys map[string]openai.Secret) ([]lane.Config, error) {
+func (p *pools) configs(lanes []plan.Lane, keys map[string]openai.Secret, sampling assay.Sampling) ([]lane.Config, error) {
 	var configs []lane.Config
 	for _, l := range lanes {
 		provider, err := openai.New(openai.Config{
@@ -215,6 +217,9 @@ func (p *pools) configs(lanes []plan.Lane, keys map[string]openai.Secret) ([]lan
 		})
 		if err != nil {
 			return nil, fmt.Errorf("lane %s: %w", l.Name(), err)
+		}
+		if unsent := provider.Omits(assay.Request{Sampling: sampling}); len(unsent) > 0 {
+			p.notes = append(p.notes, fmt.Sprintf("%s refuses %s, so it is asked without", l.Name(), strings.Join(unsent, ", ")))
 		}
 		configs = append(configs, lane.Config{
 			Name: l.Name(), Provider: provider, Limits: l.Serve.Limits, Price: l.Serve.Price,

@@ -19,7 +19,9 @@ import (
 // the race detector, for tests that are long or that kill it.
 var binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(scratch, "program")
-	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	build := exec.Command("go", "build", "-o", path, ".")
+	build.Env = environment // the compiler's cache is the user's
+	out, err := build.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
@@ -28,6 +30,9 @@ var binary = sync.OnceValues(func() (string, error) {
 
 // scratch is a directory that lives as long as the tests.
 var scratch string
+
+// environment is what the tests were started with.
+var environment = os.Environ()
 
 func TestMain(m *testing.M) {
 	var err error

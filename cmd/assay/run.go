@@ -335,7 +335,7 @@ func (s *session) announce(owed int) {
 	if s.displayMode() == "json" {
 		s.object(map[string]any{
 			"event": "start", "experiment": s.experiment.Name, "run": s.id, "program": version(), "store": s.flags.store,
-			"planned": s.planned(), "done": s.planned() - owed, "owed": owed, "models": s.experiment.Models,
+			"planned": s.planned(), "done": s.planned() - owed, "owed": owed, "models": s.experiment.Models, "notes": append([]string{}, s.pools.notes...),
 		})
 		return
 	}
@@ -347,6 +347,9 @@ func (s *session) announce(owed int) {
 		text += fmt.Sprintf(", %d done before, %d owed", done, owed)
 	}
 	fmt.Fprintf(s.process.err, "%s; results go to %s\n", text, s.flags.store)
+	for _, note := range s.pools.notes {
+		fmt.Fprintln(s.process.err, "note: "+note)
+	}
 }
 
 func (s *session) object(fields map[string]any) {

@@ -238,5 +238,3 @@ func parseTrialID(id assay.TrialID) (trialKey, error) {
 	}
 	return k, nil
 }
-
-func (k trialKey) id() assay.TrialID { return assay.TrialID(hex.EncodeToString(k[:])) }

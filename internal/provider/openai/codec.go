@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 
 	sdk "github.com/openai/openai-go/v3"
@@ -66,30 +67,57 @@ func encodeMessage(m assay.Message) sdk.ChatCompletionMessageParamUnion {
 	return sdk.UserMessage(m.Content)
 }
 
+// emptyText stands for a reply without text or call: endpoints refuse an
+// assistant message that has neither.
+const emptyText = "(empty reply)"
+
+// encodeAssistant sends a model's reply back to it. A model writes what it
+// likes as a call's name and arguments, and many endpoints refuse a
+// conversation in which these are not well formed. That would turn the model's
+// mistake into a fault of the request, so what cannot be sent is replaced; the
+// answer to the call says what was wrong, and the transcript has the original.
 func encodeAssistant(m assay.Message) *sdk.ChatCompletionAssistantMessageParam {
 	a := &sdk.ChatCompletionAssistantMessageParam{}
-	a.Content.OfString = param.NewOpt(m.Content)
-	if m.Content == "" && len(m.Calls) > 0 {
+	switch {
+	case m.Content != "":
+		a.Content.OfString = param.NewOpt(m.Content)
+	case len(m.Calls) > 0:
 		// Some endpoints miss the field if it is left out, others refuse "".
 		a.Content.OfString = param.Null[string]()
+	default:
+		a.Content.OfString = param.NewOpt(emptyText)
 	}
 	for _, c := range m.Calls {
-		arguments := c.Arguments
-		if strings.TrimSpace(arguments) == "" {
-			// Models write nothing for a call without arguments; endpoints
-			// that parse what they are sent back want an object.
-			arguments = "{}"
-		}
 		a.ToolCalls = append(a.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
 			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
 				ID: c.ID,
 				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
-					Name: c.Name, Arguments: arguments,
+					Name: sendableName(c.Name), Arguments: sendableArguments(c.Arguments),
 				},
 			},
 		})
 	}
 	return a
+}
+
+var unsendable = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+
+// sendableName keeps to OpenAI's rule for names of functions.
+func sendableName(name string) string {
+	name = unsendable.ReplaceAllString(name, "_")
+	if name == "" {
+		return "unnamed"
+	}
+	return name[:min(len(name), 64)]
+}
+
+// sendableArguments returns a JSON object: the model's, or an empty one.
+func sendableArguments(text string) string {
+	var object map[string]json.RawMessage
+	if json.Unmarshal([]byte(text), &object) != nil || object == nil {
+		return "{}"
+	}
+	return text
 }
 
 // encodeFunction keeps the schema's text as it is: through the SDK's map its
@@ -123,18 +151,12 @@ func (p *Provider) decode(c *sdk.ChatCompletion, turn int) (assay.Response, erro
 		return resp, &assay.Fault{Kind: assay.ContentFilter, Status: 200, Detail: "the endpoint's filter cut the reply off"}
 	}
 	m := p.decodeMessage(choice.Message, turn)
-	if strings.TrimSpace(m.Content) == "" && len(m.Calls) == 0 {
-		return resp, malformed(emptyReply(choice.FinishReason))
+	if strings.TrimSpace(m.Content) == "" && len(m.Calls) == 0 && choice.FinishReason != "length" {
+		return resp, malformed("empty reply")
 	}
+	// A model that used up its tokens before it said anything has replied.
 	resp.Message = m
 	return resp, nil
-}
-
-func emptyReply(finish string) string {
-	if finish == "length" {
-		return "empty reply: the token limit ran out before the model had said anything; hint: raise max_tokens"
-	}
-	return "empty reply"
 }
 
 // malformed is the fault of a response that came and is no completion.

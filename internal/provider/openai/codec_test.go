@@ -98,9 +98,14 @@ func TestRequestOnTheWire(t *testing.T) {
 			{Role: assay.Assistant, Reasoning: "never sent", Calls: []assay.ToolCall{
 				{ID: "a", Name: "read", Arguments: `{"p": 1}`},
 				{ID: "b", Name: "read", Arguments: ``},
+				{ID: "c", Name: "read file!", Arguments: `{"p": `},
+				{ID: "d", Name: "", Arguments: `["p"]`},
 			}},
 			{Role: assay.ToolRole, CallID: "a", Content: "one"},
 			{Role: assay.ToolRole, CallID: "b", Content: "two"},
+			{Role: assay.ToolRole, CallID: "c", Content: "three"},
+			{Role: assay.ToolRole, CallID: "d", Content: "four"},
+			{Role: assay.Assistant},
 			{Role: assay.Assistant, Content: "done"},
 			{Role: assay.User, Content: "thanks"},
 		},
@@ -132,9 +137,14 @@ func TestRequestOnTheWire(t *testing.T) {
 		{"role":"user","content":"two files"},
 		{"role":"assistant","content":null,"tool_calls":[
 			{"id":"a","type":"function","function":{"name":"read","arguments":"{\"p\": 1}"}},
-			{"id":"b","type":"function","function":{"name":"read","arguments":"{}"}}]},
+			{"id":"b","type":"function","function":{"name":"read","arguments":"{}"}},
+			{"id":"c","type":"function","function":{"name":"read_file_","arguments":"{}"}},
+			{"id":"d","type":"function","function":{"name":"unnamed","arguments":"{}"}}]},
 		{"role":"tool","tool_call_id":"a","content":"one"},
 		{"role":"tool","tool_call_id":"b","content":"two"},
+		{"role":"tool","tool_call_id":"c","content":"three"},
+		{"role":"tool","tool_call_id":"d","content":"four"},
+		{"role":"assistant","content":"(empty reply)"},
 		{"role":"assistant","content":"done"},
 		{"role":"user","content":"thanks"}],
 		"tools":[
@@ -241,6 +251,10 @@ func TestDecode(t *testing.T) {
 		{
 			"ReasoningIsNoText", `{"message":{"content":"4","reasoning_content":{"a":1}}}`,
 			assay.Message{Content: "4"},
+		},
+		{
+			"OutOfTokens", `{"finish_reason":"length","message":{"content":null}}`,
+			assay.Message{},
 		},
 		{
 			"Refusal", `{"message":{"content":null,"refusal":"I will not"}}`,

@@ -150,10 +150,6 @@ func TestFaultOfStatus(t *testing.T) {
 		{"NoChoices", 200, nil, `{"choices":[]}`, fault{Kind: assay.Malformed, Detail: "a completion without choices"}},
 		{"ChoicesOfAnotherType", 200, nil, `{"choices":"none"}`, fault{Kind: assay.Malformed, Detail: "a completion without choices"}},
 		{"EmptyReply", 200, nil, `{"choices":[{"finish_reason":"stop","message":{"content":" "}}]}`, fault{Kind: assay.Malformed, Detail: "empty reply"}},
-		{
-			"EmptyForLength", 200, nil, `{"choices":[{"finish_reason":"length","message":{}}]}`,
-			fault{Kind: assay.Malformed, Detail: "empty reply: the token limit ran out before the model had said anything; hint: raise max_tokens"},
-		},
 		{"BadJSON", 200, nil, `{"choices":[`, fault{Kind: assay.Malformed, Detail: "a body of 12 bytes that is no JSON document"}},
 		{"NoBody", 200, nil, ``, fault{Kind: assay.Malformed, Detail: "a body of 0 bytes that is no JSON document"}},
 		{"List", 200, nil, `[]`, fault{Kind: assay.Malformed, Detail: "a JSON document that is no object"}},
