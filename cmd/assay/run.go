@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -110,6 +111,7 @@ type session struct {
 	cost     float64
 	faults   map[assay.FaultKind]int
 	lastDone assay.TrialID
+	noted    map[string]bool // lane and kind of faults that the user knows of
 }
 
 func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFlags) (err error) {
@@ -118,7 +120,7 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 		return err
 	}
 	defer func() { err = errors.Join(err, j.close()) }()
-	s := &session{job: j, process: p, flags: f, started: time.Now(), faults: make(map[assay.FaultKind]int)}
+	s := &session{job: j, process: p, flags: f, started: time.Now(), faults: make(map[assay.FaultKind]int), noted: make(map[string]bool)}
 	// Everything that can be wrong is found before the store is touched.
 	s.meter = live.NewMeter(func(model string) string { return s.pools.waits(model) })
 	if s.pools, err = j.openPools(p, f.simLatency, s.observe); err != nil {
@@ -136,6 +138,7 @@ func (s *session) observe(x lane.Exchange) {
 	kind := assay.FaultKind("")
 	if x.Fault != nil {
 		kind = x.Fault.Kind
+		s.noteFault(x.Lane, x.Fault)
 	}
 	s.meter.Request(x.Model, kind, x.Usage)
 	s.mu.Lock()
@@ -144,6 +147,21 @@ func (s *session) observe(x lane.Exchange) {
 	s.tokens += x.Usage.Total()
 	if kind != "" {
 		s.faults[kind]++
+	}
+}
+
+// noteFault tells the user of the first fault of each kind on each lane.
+func (s *session) noteFault(lane string, f *assay.Fault) {
+	if f.Kind == assay.Interrupted {
+		return
+	}
+	key := lane + " " + string(f.Kind)
+	s.mu.Lock()
+	known := s.noted[key]
+	s.noted[key] = true
+	s.mu.Unlock()
+	if !known {
+		s.meter.Note(strings.ReplaceAll(f.Error(), "\n", "; "))
 	}
 }
 
@@ -168,6 +186,9 @@ func (s *session) run(ctx context.Context) error {
 	}
 	if err := s.begin(ctx); err != nil {
 		return err
+	}
+	for _, note := range s.pools.notes {
+		s.meter.Note(note)
 	}
 	s.announce(owed)
 	summary, runErr := s.work(ctx)
@@ -199,7 +220,7 @@ func (s *session) work(ctx context.Context) (engine.Summary, error) {
 	stop := make(chan struct{})
 	viewCtx, endView := context.WithCancel(context.WithoutCancel(ctx))
 	var helpers sync.WaitGroup
-	helpers.Go(func() { live.Run(viewCtx, s.meter, s.view(), s.interval()) })
+	helpers.Go(func() { live.Run(viewCtx, s.meter, s.view(), s.interval) })
 	helpers.Go(func() { s.listen(viewCtx, stop, cancel) })
 	summary, err := engine.Run(ctx, stop, s.engineConfig())
 	endView()
@@ -219,6 +240,9 @@ func (s *session) listen(ctx context.Context, stop chan<- struct{}, abort contex
 		case 1:
 			s.meter.Stopping()
 			close(stop)
+			for _, p := range s.pools.byModel {
+				p.Drain()
+			}
 			if s.displayMode() == "plain" {
 				fmt.Fprintln(s.process.err, "stopping: episodes in flight finish; Ctrl-C again aborts them")
 			}
@@ -313,21 +337,27 @@ func (s *session) view() live.View {
 	case "live":
 		return live.NewTerminal(s.process.err)
 	case "json":
-		return live.JSON{W: s.process.out}
+		return &live.JSON{W: s.process.out}
 	case "none":
 		return live.None{}
 	}
-	return live.Plain{W: s.process.err}
+	return &live.Plain{W: s.process.err}
 }
 
-func (s *session) interval() time.Duration {
-	switch s.displayMode() {
-	case "live":
+// interval is the time to the next snapshot. Plain lines become fewer in a long
+// run, whose log somebody will read.
+func (s *session) interval(elapsed time.Duration) time.Duration {
+	switch mode := s.displayMode(); {
+	case mode == "live":
 		return 250 * time.Millisecond
-	case "json":
+	case mode == "json":
 		return time.Second
+	case elapsed < time.Minute:
+		return 5 * time.Second
+	case elapsed < 10*time.Minute:
+		return 20 * time.Second
 	}
-	return 5 * time.Second
+	return time.Minute
 }
 
 // announce says what is about to happen.
@@ -335,7 +365,7 @@ func (s *session) announce(owed int) {
 	if s.displayMode() == "json" {
 		s.object(map[string]any{
 			"event": "start", "experiment": s.experiment.Name, "run": s.id, "program": version(), "store": s.flags.store,
-			"planned": s.planned(), "done": s.planned() - owed, "owed": owed, "models": s.experiment.Models, "notes": append([]string{}, s.pools.notes...),
+			"planned": s.planned(), "done": s.planned() - owed, "owed": owed, "models": s.experiment.Models,
 		})
 		return
 	}
@@ -347,9 +377,6 @@ func (s *session) announce(owed int) {
 		text += fmt.Sprintf(", %d done before, %d owed", done, owed)
 	}
 	fmt.Fprintf(s.process.err, "%s; results go to %s\n", text, s.flags.store)
-	for _, note := range s.pools.notes {
-		fmt.Fprintln(s.process.err, "note: "+note)
-	}
 }
 
 func (s *session) object(fields map[string]any) {

@@ -196,7 +196,11 @@ func lastRun(s experimentStatus) string {
 	if !r.FinishedAt.IsZero() {
 		state = "ended after " + r.FinishedAt.Sub(r.StartedAt).Round(time.Second).String()
 	}
-	return fmt.Sprintf("%d runs; the latest began %s and %s.", s.Runs, r.StartedAt.Format(time.RFC3339), state)
+	runs := "1 run, which began"
+	if s.Runs > 1 {
+		runs = fmt.Sprintf("%d runs; the latest began", s.Runs)
+	}
+	return fmt.Sprintf("%s %s and %s.", runs, r.StartedAt.Format(time.RFC3339), state)
 }
 
 // writeParked lists the reasons for which trials are parked, most frequent

@@ -58,8 +58,11 @@ const (
 	// firstPause doubles with each pause in a row, up to longestPause.
 	firstPause   = 5 * time.Second
 	longestPause = 5 * time.Minute
-	// closeAfter pauses in a row the lane is given up for the run.
-	closeAfter = 6
+	// closeAfter pauses in a row the lane is given up for the run: an outage
+	// of ten minutes. One that never worked is given up after half a minute,
+	// for its address or name is more likely wrong.
+	closeAfter      = 6
+	closeAfterNever = 3
 	// longestRetryAfter is the longest wait that an endpoint can ask for; one
 	// that asks for more is closed for the run.
 	longestRetryAfter = 15 * time.Minute
@@ -77,6 +80,7 @@ type lane struct {
 	pauseReason string
 	closed      *assay.Fault
 
+	worked      bool
 	faultsInRow int // without a success between, 429s not counted
 	pausesInRow int
 	limitedRow  int // bursts of 429s in a row
@@ -146,6 +150,7 @@ func (l *lane) release(now time.Time, t ticket, usage assay.Usage, fault *assay.
 	}
 	switch {
 	case fault == nil:
+		l.worked = true
 		l.faultsInRow, l.pausesInRow, l.limitedRow = 0, 0, 0
 	case fault.Kind.ClosesLane():
 		l.shut(fault)
@@ -191,7 +196,7 @@ func (l *lane) faulted(now time.Time, t ticket, fault *assay.Fault) {
 	if l.faultsInRow < breakAfter && l.pausesInRow == 0 {
 		return
 	}
-	if l.pausesInRow >= closeAfter {
+	if l.pausesInRow >= closeAfter || !l.worked && l.pausesInRow >= closeAfterNever {
 		l.shut(fault)
 		return
 	}

@@ -53,6 +53,8 @@ type Pool struct {
 	timer   *time.Timer
 	mean    float64 // of the tokens of replies
 	replies int
+	// draining is set by Drain.
+	draining bool
 }
 
 var _ assay.Provider = (*Pool)(nil)
@@ -60,8 +62,14 @@ var _ assay.Provider = (*Pool)(nil)
 // waiter is one request in the queue.
 type waiter struct {
 	tokens int
-	// granted gets one ticket, or is closed when no lane is left.
+	// granted gets one ticket, or is closed after err was set.
 	granted chan ticket
+	err     error
+}
+
+func (w *waiter) refuse(err error) {
+	w.err = err
+	close(w.granted)
 }
 
 // NewPool returns the pool of a model's lanes.
@@ -226,7 +234,7 @@ func (p *Pool) acquire(ctx context.Context, tokens int, most time.Duration) (tic
 	select {
 	case t, ok := <-w.granted:
 		if !ok {
-			return ticket{}, p.Closed()
+			return ticket{}, w.err
 		}
 		return t, nil
 	case <-ctx.Done():
@@ -271,15 +279,16 @@ func (p *Pool) release(now time.Time, t ticket, usage assay.Usage, fault *assay.
 // A lane that is full is looked at again when one of its requests ends.
 func (p *Pool) dispatchLocked(now time.Time) {
 	for len(p.waiting) > 0 {
-		if p.closedLocked() != nil {
-			for _, w := range p.waiting {
-				close(w.granted)
-			}
-			p.waiting = nil
+		if err := p.closedLocked(); err != nil {
+			p.refuseLocked(err)
 			return
 		}
 		best, at := p.soonestLocked(now, p.waiting[0].tokens)
 		if best == nil {
+			return
+		}
+		if at.After(now) && p.draining {
+			p.refuseLocked(&assay.Fault{Kind: assay.Interrupted, Detail: "the run was stopped while this turn waited for a limit or a pause"})
 			return
 		}
 		if at.After(now) {
@@ -290,6 +299,22 @@ func (p *Pool) dispatchLocked(now time.Time) {
 		p.waiting = slices.Delete(p.waiting, 0, 1)
 		w.granted <- best.take(now, w.tokens)
 	}
+}
+
+func (p *Pool) refuseLocked(err error) {
+	for _, w := range p.waiting {
+		w.refuse(err)
+	}
+	p.waiting = nil
+}
+
+// Drain interrupts the turns that wait for a limit or a pause, now and from
+// now on. Turns in flight go on, and so do those that only wait for a slot.
+func (p *Pool) Drain() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.draining = true
+	p.dispatchLocked(time.Now())
 }
 
 // soonestLocked returns the open lane that can start a request first; among

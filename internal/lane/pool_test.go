@@ -25,7 +25,7 @@ type endpoint struct {
 	served string
 	script func(n int, at time.Duration) error // n counts from 1
 
-	mu       sync.Mutex
+	mu       sync.Mutex // also held while script runs
 	start    time.Time
 	arrivals []time.Duration
 	inFlight int
@@ -54,12 +54,19 @@ func (e *endpoint) Chat(ctx context.Context, _ assay.Request) (assay.Response, e
 	case <-ctx.Done():
 		return assay.Response{}, ctx.Err()
 	}
-	if e.script != nil {
-		if err := e.script(n, at); err != nil {
-			return assay.Response{}, err
-		}
+	if err := e.follow(n, at); err != nil {
+		return assay.Response{}, err
 	}
 	return assay.Response{ServedModel: e.served, Usage: assay.Usage{InputTokens: e.tokens}}, nil
+}
+
+func (e *endpoint) follow(n int, at time.Duration) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.script == nil {
+		return nil
+	}
+	return e.script(n, at)
 }
 
 func (e *endpoint) lane(name string, limits lane.Limits) lane.Config {
@@ -320,33 +327,28 @@ func TestNoLaneLeft(t *testing.T) {
 func TestServerThatIsDownIsProbed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := newEndpoint(time.Millisecond)
-		const back = time.Minute
+		e := newEndpoint(100 * time.Millisecond)
+		const down, back = time.Second, time.Minute
+		asked := 0
 		e.script = func(_ int, at time.Duration) error {
-			if at < back {
-				return fault(assay.Network)
+			if at < down || at >= back {
+				return nil
 			}
-			return nil
+			asked++
+			return fault(assay.Network)
 		}
 		p := lane.NewPool("m", []lane.Config{e.lane("l", lane.Limits{Concurrency: 10})}, lane.Options{})
-		errs := ask(t.Context(), p, 100)
-		down := 0
-		for _, at := range e.arrivals {
-			if at < back {
-				down++
-			}
-		}
-		if down > 30 {
-			t.Errorf("%d requests went to a server that was down", down)
-		}
 		failed := 0
-		for _, err := range errs {
+		for _, err := range ask(t.Context(), p, 300) {
 			if err != nil {
 				failed++
 			}
 		}
+		if asked > 30 {
+			t.Errorf("%d requests went to a server that was down", asked)
+		}
 		if failed > 10 {
-			t.Errorf("%d of 100 turns failed although the server came back", failed)
+			t.Errorf("%d of 300 turns failed although the server came back", failed)
 		}
 		if took := time.Since(e.start); took > 3*time.Minute {
 			t.Errorf("took %v", took)
@@ -421,6 +423,44 @@ func TestStopWhileWaiting(t *testing.T) {
 		}
 		if lanes, waiting := p.Status(); lanes[0].InFlight != 0 || waiting != 0 {
 			t.Errorf("after the stop %+v, %d waiting", lanes, waiting)
+		}
+	})
+}
+
+// TestDrain: a soft stop does not wait for limits and pauses, but for requests
+// in flight and for slots.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := newEndpoint(time.Second)
+		p := lane.NewPool("m", []lane.Config{e.lane("l", lane.Limits{Concurrency: 2, RPM: 4})}, lane.Options{})
+		time.AfterFunc(500*time.Millisecond, p.Drain)
+		done, interrupted := 0, 0
+		for _, err := range ask(t.Context(), p, 10) {
+			if f := assay.AsFault(err); f == nil {
+				done++
+			} else if f.Kind == assay.Interrupted {
+				interrupted++
+			}
+		}
+		if took := time.Since(e.start); done != 4 || interrupted != 6 || took != 2*time.Second {
+			t.Errorf("%d done and %d interrupted after %v, want 4 and 6 after 2s", done, interrupted, took)
+		}
+	})
+}
+
+// TestLaneThatNeverWorkedIsGivenUpSoon: a wrong address does not hold a run.
+func TestLaneThatNeverWorkedIsGivenUpSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := newEndpoint(0)
+		e.script = func(int, time.Duration) error { return fault(assay.Network) }
+		p := lane.NewPool("m", []lane.Config{e.lane("l", lane.Limits{})}, lane.Options{})
+		for p.Closed() == nil {
+			ask(t.Context(), p, 8)
+		}
+		if took := time.Since(e.start); took < 30*time.Second || took > 50*time.Second {
+			t.Errorf("given up after %v, want a little more than 5 + 10 + 20 seconds", took)
 		}
 	})
 }

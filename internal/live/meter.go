@@ -6,6 +6,7 @@
 package live
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,8 @@ type Snapshot struct {
 	Models  []ModelState
 	// Stopping says that the run starts nothing new.
 	Stopping bool
+	// Notes are what the user should know, oldest first; only added to.
+	Notes []string
 }
 
 // A ModelState is one model's part of a [Snapshot].
@@ -72,6 +75,7 @@ type Meter struct {
 	models   []*gauge
 	byName   map[string]*gauge
 	stopping bool
+	notes    []string
 }
 
 // gauge is one model's counters.
@@ -137,6 +141,18 @@ func (m *Meter) Closed(model, why string) {
 	m.with(model, func(g *gauge) { g.state.Closed = why })
 }
 
+// maxNotes bounds the notes of a run.
+const maxNotes = 50
+
+// Note adds a note, once.
+func (m *Meter) Note(text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.notes) < maxNotes && !slices.Contains(m.notes, text) {
+		m.notes = append(m.notes, text)
+	}
+}
+
 // Stopping notes that the run starts nothing new.
 func (m *Meter) Stopping() {
 	m.mu.Lock()
@@ -165,7 +181,7 @@ func (m *Meter) Snapshot() Snapshot {
 func (m *Meter) count(now time.Time) Snapshot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := Snapshot{Elapsed: now.Sub(m.start), Stopping: m.stopping}
+	s := Snapshot{Elapsed: now.Sub(m.start), Stopping: m.stopping, Notes: slices.Clone(m.notes)}
 	for _, g := range m.models {
 		state := g.state
 		state.Faults = make(map[assay.FaultKind]int, len(g.state.Faults))

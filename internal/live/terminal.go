@@ -67,6 +67,9 @@ var (
 	warn = lipgloss.NewStyle().Foreground(lipgloss.Yellow)
 )
 
+// shownNotes is how many notes, the latest, stand below the table.
+const shownNotes = 5
+
 // draw renders a snapshot for a terminal of that width; 0 means unknown.
 func draw(s Snapshot, width int) string {
 	if len(s.Models) == 0 {
@@ -97,7 +100,11 @@ func draw(s Snapshot, width int) string {
 	if s.Stopping {
 		head += warn.Render("  stopping: waiting for episodes in flight, Ctrl-C again aborts them")
 	}
-	return fit(head+"\n"+t.String(), width) + "\n"
+	text := head + "\n" + t.String()
+	for _, note := range s.Notes[max(0, len(s.Notes)-shownNotes):] {
+		text += "\n" + warn.Render("note: ") + strings.ReplaceAll(note, "\n", " ")
+	}
+	return fit(text, width) + "\n"
 }
 
 // fit cuts lines at the terminal's width, so that none wraps.

@@ -20,16 +20,17 @@ type View interface {
 	Close(last Snapshot)
 }
 
-// Run shows snapshots at an interval until ctx ends, and then the last one.
-func Run(ctx context.Context, meter *Meter, view View, every time.Duration) {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	view.Show(meter.Snapshot())
+// Run shows snapshots until ctx ends, and then the last one. Every gives the
+// time to the next snapshot from the time since the start.
+func Run(ctx context.Context, meter *Meter, view View, every func(elapsed time.Duration) time.Duration) {
 	for {
+		s := meter.Snapshot()
+		view.Show(s)
+		timer := time.NewTimer(every(s.Elapsed))
 		select {
-		case <-ticker.C:
-			view.Show(meter.Snapshot())
+		case <-timer.C:
 		case <-ctx.Done():
+			timer.Stop()
 			view.Close(meter.Snapshot())
 			return
 		}
@@ -37,10 +38,17 @@ func Run(ctx context.Context, meter *Meter, view View, every time.Duration) {
 }
 
 // Plain writes a line now and then, for a file or a pipe.
-type Plain struct{ W io.Writer }
+type Plain struct {
+	W     io.Writer
+	noted int
+}
 
 // Show implements [View].
-func (p Plain) Show(s Snapshot) {
+func (p *Plain) Show(s Snapshot) {
+	for _, note := range s.Notes[p.noted:] {
+		fmt.Fprintln(p.W, "note: "+note)
+	}
+	p.noted = len(s.Notes)
 	t := s.Total()
 	line := fmt.Sprintf("%s  %d/%d done, %d in flight, %s tokens/min", clock(s.Elapsed), t.Done, t.Planned, t.InFlight, count(t.TokensPerMinute))
 	if f := faults(t.Faults); f != "" {
@@ -59,13 +67,20 @@ func (p Plain) Show(s Snapshot) {
 }
 
 // Close implements [View].
-func (p Plain) Close(s Snapshot) { p.Show(s) }
+func (p *Plain) Close(s Snapshot) { p.Show(s) }
 
 // JSON writes one object a line, as the contract of --display json says.
-type JSON struct{ W io.Writer }
+type JSON struct {
+	W     io.Writer
+	noted int
+}
 
 // Show implements [View].
-func (j JSON) Show(s Snapshot) {
+func (j *JSON) Show(s Snapshot) {
+	for _, note := range s.Notes[j.noted:] {
+		j.write(map[string]string{"event": "note", "text": note})
+	}
+	j.noted = len(s.Notes)
 	type model struct {
 		Model           string                  `json:"model"`
 		Planned         int                     `json:"planned"`
@@ -90,6 +105,10 @@ func (j JSON) Show(s Snapshot) {
 			m.TokensPerMinute, m.Waits, m.Left.Seconds(),
 		})
 	}
+	j.write(object)
+}
+
+func (j *JSON) write(object any) {
 	b, err := json.Marshal(object)
 	if err != nil {
 		panic("live: " + err.Error())
@@ -98,7 +117,7 @@ func (j JSON) Show(s Snapshot) {
 }
 
 // Close implements [View].
-func (j JSON) Close(s Snapshot) { j.Show(s) }
+func (j *JSON) Close(s Snapshot) { j.Show(s) }
 
 // None shows nothing.
 type None struct{}
