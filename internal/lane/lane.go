@@ -63,6 +63,10 @@ const (
 	// for its address or name is more likely wrong.
 	closeAfter      = 6
 	closeAfterNever = 3
+	// mistakenAfter answers that tell of a mistake in the files, a refused
+	// request or another model's name, close a lane that never worked: all
+	// others would be paid for in vain.
+	mistakenAfter = 5
 	// longestRetryAfter is the longest wait that an endpoint can ask for; one
 	// that asks for more is closed for the run.
 	longestRetryAfter = 15 * time.Minute
@@ -81,6 +85,7 @@ type lane struct {
 	closed      *assay.Fault
 
 	worked      bool
+	mistakes    int // refused requests and other models' answers before it worked
 	faultsInRow int // without a success between, 429s not counted
 	pausesInRow int
 	limitedRow  int // bursts of 429s in a row
@@ -158,6 +163,10 @@ func (l *lane) release(now time.Time, t ticket, usage assay.Usage, fault *assay.
 		l.limited(now, t, fault)
 	case fault.Kind.Retryable():
 		l.faulted(now, t, fault)
+	case !l.worked && (fault.Kind == assay.BadRequest || fault.Kind == assay.Identity):
+		if l.mistakes++; l.mistakes >= mistakenAfter {
+			l.shut(fault)
+		}
 	}
 }
 

@@ -406,6 +406,36 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
+// TestMistakeInTheFilesIsFoundSoon: a lane that never worked and whose answers
+// bear another model's name costs five requests, not thousands; one that has
+// worked is not closed by a few.
+func TestMistakeInTheFilesIsFoundSoon(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []assay.FaultKind{assay.Identity, assay.BadRequest} {
+		synctest.Test(t, func(t *testing.T) {
+			e := newEndpoint(time.Second)
+			e.script = func(n int, _ time.Duration) error {
+				if n > 1 {
+					return fault(kind)
+				}
+				return nil
+			}
+			worked := lane.NewPool("m", []lane.Config{e.lane("l", lane.Limits{Concurrency: 1})}, lane.Options{})
+			ask(t.Context(), worked, 20)
+			if err := worked.Closed(); err != nil || len(e.arrivals) != 20 {
+				t.Errorf("%s: a lane that had worked is closed after %d requests: %v", kind, len(e.arrivals), err)
+			}
+			e = newEndpoint(time.Second)
+			e.script = func(int, time.Duration) error { return fault(kind) }
+			never := lane.NewPool("m", []lane.Config{e.lane("l", lane.Limits{Concurrency: 1})}, lane.Options{})
+			ask(t.Context(), never, 20)
+			if f := assay.AsFault(never.Closed()); f == nil || f.Kind != kind || len(e.arrivals) != 5 {
+				t.Errorf("%s: a lane that never worked: %v after %d requests, want closed after 5", kind, f, len(e.arrivals))
+			}
+		})
+	}
+}
+
 func TestStopWhileWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
