@@ -6,73 +6,24 @@
 package live
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/assay-eval/assay"
 )
 
-// A Snapshot is the state of a run at one moment.
-type Snapshot struct {
-	Elapsed time.Duration
-	Models  []ModelState
-	// Stopping says that the run starts nothing new.
-	Stopping bool
-	// Notes are what the user should know, oldest first; only added to.
-	Notes []string
-}
-
-// A ModelState is one model's part of a [Snapshot].
-type ModelState struct {
-	Name string
-	// Planned counts the experiment's trials of the model, Done those with an
-	// outcome, of this run or an earlier one.
-	Planned, Done int
-	// Parked counts the trials that this run gave up.
-	Parked   int
-	InFlight int // episodes
-	// Requests counts exchanges; Faults those of them that failed, by kind.
-	Requests int
-	Faults   map[assay.FaultKind]int
-	// TokensPerMinute is over the last minute, or since the start.
-	TokensPerMinute float64
-	// Waits says what requests of the model wait for now; empty for nothing.
-	Waits string
-	// Left is the time until the model is done at the pace of the last minute;
-	// 0 when that is not known.
-	Left   time.Duration
-	Closed string
-}
-
-// Owed is how many trials have no outcome and were not given up.
-func (m ModelState) Owed() int { return m.Planned - m.Done - m.Parked }
-
-// Total sums the models up; it has no name and waits for nothing.
-func (s Snapshot) Total() ModelState {
-	total := ModelState{Name: "all", Faults: make(map[assay.FaultKind]int)}
-	for _, m := range s.Models {
-		total.Planned += m.Planned
-		total.Done += m.Done
-		total.Parked += m.Parked
-		total.InFlight += m.InFlight
-		total.Requests += m.Requests
-		total.TokensPerMinute += m.TokensPerMinute
-		total.Left = max(total.Left, m.Left)
-		for k, n := range m.Faults {
-			total.Faults[k] += n
-		}
-	}
-	return total
-}
-
-// Meter counts. It is safe for concurrent use.
+// Meter counts. It is safe for concurrent use. Events of models that it does
+// not know are passed over.
 type Meter struct {
 	start time.Time
 	waits func(model string) string
 
-	mu       sync.Mutex
-	models   []*gauge
+	mu       sync.Mutex // guards what follows
+	models   []*gauge   // as announced
 	byName   map[string]*gauge
 	stopping bool
 	notes    []string
@@ -82,11 +33,11 @@ type Meter struct {
 type gauge struct {
 	state  ModelState
 	tokens rate
-	ends   rate
+	ends   rate // of episodes, in outcomes
 }
 
-// NewMeter returns a meter. Waits says what a model's requests wait for; it
-// may be nil.
+// NewMeter returns a meter of a run that begins now. Waits says what a model's
+// requests wait for; it may be nil.
 func NewMeter(waits func(model string) string) *Meter {
 	if waits == nil {
 		waits = func(string) string { return "" }
@@ -94,7 +45,7 @@ func NewMeter(waits func(model string) string) *Meter {
 	return &Meter{start: time.Now(), waits: waits, byName: make(map[string]*gauge)}
 }
 
-// Model announces a model with what is planned and what is done already.
+// Model announces a model, once, with what is planned and what is done already.
 func (m *Meter) Model(name string, planned, done int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,16 +57,17 @@ func (m *Meter) Model(name string, planned, done int) {
 // Started counts an episode in flight.
 func (m *Meter) Started(model string) { m.with(model, func(g *gauge) { g.state.InFlight++ }) }
 
-// Settled counts an episode that ended in an outcome.
+// Settled counts an episode that Started counted and that ended in an outcome.
 func (m *Meter) Settled(model string) {
 	m.with(model, func(g *gauge) {
 		g.state.InFlight--
 		g.state.Done++
-		g.ends.add(time.Now(), 1)
+		g.ends.add(time.Since(m.start), 1)
 	})
 }
 
-// Faulted counts an episode that ended without an outcome.
+// Faulted counts an episode that Started counted and that ended without an
+// outcome. Parked says that the run gives its trial up.
 func (m *Meter) Faulted(model string, parked bool) {
 	m.with(model, func(g *gauge) {
 		g.state.InFlight--
@@ -132,25 +84,36 @@ func (m *Meter) Request(model string, fault assay.FaultKind, usage assay.Usage) 
 		if fault != "" {
 			g.state.Faults[fault]++
 		}
-		g.tokens.add(time.Now(), usage.Total())
+		g.tokens.add(time.Since(m.start), usage.Total())
 	})
 }
 
-// Closed notes why a model can serve nothing more.
+// Closed says why a model can serve nothing more.
 func (m *Meter) Closed(model, why string) {
 	m.with(model, func(g *gauge) { g.state.Closed = why })
+	m.Note(model + " is closed: " + why)
 }
 
 // maxNotes bounds the notes of a run.
 const maxNotes = 50
 
-// Note adds a note, once.
+// Note adds a note, once, as one line without control characters: its text can
+// come from an endpoint.
 func (m *Meter) Note(text string) {
+	text = oneLine(text)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.notes) < maxNotes && !slices.Contains(m.notes, text) {
+	switch {
+	case len(m.notes) > maxNotes || slices.Contains(m.notes, text):
+	case len(m.notes) == maxNotes:
+		m.notes = append(m.notes, "further notes are not shown")
+	default:
 		m.notes = append(m.notes, text)
 	}
+}
+
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ")
 }
 
 // Stopping notes that the run starts nothing new.
@@ -168,28 +131,25 @@ func (m *Meter) with(model string, f func(*gauge)) {
 	}
 }
 
-// Snapshot returns the present state.
+// Snapshot returns the present state, which shares nothing with the meter.
 func (m *Meter) Snapshot() Snapshot {
-	now := time.Now()
-	s := m.count(now)
-	for i := range s.Models {
+	s := m.read()
+	for i := range s.Models { // without the mutex, for waits may take another
 		s.Models[i].Waits = m.waits(s.Models[i].Name)
 	}
 	return s
 }
 
-func (m *Meter) count(now time.Time) Snapshot {
+func (m *Meter) read() Snapshot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := Snapshot{Elapsed: now.Sub(m.start), Stopping: m.stopping, Notes: slices.Clone(m.notes)}
+	elapsed := time.Since(m.start)
+	s := Snapshot{Elapsed: elapsed, Stopping: m.stopping, Notes: slices.Clone(m.notes)}
 	for _, g := range m.models {
 		state := g.state
-		state.Faults = make(map[assay.FaultKind]int, len(g.state.Faults))
-		for k, n := range g.state.Faults {
-			state.Faults[k] = n
-		}
-		state.TokensPerMinute = g.tokens.perMinute(now, m.start)
-		if pace := g.ends.perMinute(now, m.start); pace > 0 {
+		state.Faults = maps.Clone(g.state.Faults)
+		state.TokensPerMinute = g.tokens.perMinute(elapsed)
+		if pace := g.ends.perMinute(elapsed); pace > 0 && state.Closed == "" && !m.stopping {
 			state.Left = time.Duration(float64(state.Owed()) / pace * float64(time.Minute))
 		}
 		s.Models = append(s.Models, state)
@@ -197,21 +157,22 @@ func (m *Meter) count(now time.Time) Snapshot {
 	return s
 }
 
-// rate sums amounts over the last minute in cells of a second.
+// rate sums amounts over the last minute, in cells of a second. Its times
+// count from the start of the run and never go back.
 type rate struct {
 	cells [60]int
-	last  int64 // second of the newest cell
+	last  int // second of the newest cell
 }
 
-func (r *rate) add(now time.Time, n int) {
-	r.advance(now.Unix())
-	r.cells[now.Unix()%60] += n
+func (r *rate) add(at time.Duration, n int) {
+	r.advance(at)
+	r.cells[r.last%60] += n
 }
 
-func (r *rate) advance(second int64) {
+func (r *rate) advance(to time.Duration) {
+	second := int(to / time.Second)
 	if second-r.last >= 60 {
-		r.cells = [60]int{}
-		r.last = second
+		r.cells, r.last = [60]int{}, second
 	}
 	for r.last < second {
 		r.last++
@@ -219,15 +180,17 @@ func (r *rate) advance(second int64) {
 	}
 }
 
-func (r *rate) perMinute(now, start time.Time) float64 {
-	r.advance(now.Unix())
+// perMinute divides by the time that the cells cover. Within the first second
+// it is 0, for that says nothing yet.
+func (r *rate) perMinute(now time.Duration) float64 {
+	r.advance(now)
 	sum := 0
 	for _, n := range r.cells {
 		sum += n
 	}
-	span := min(time.Minute, now.Sub(start))
-	if span < time.Second {
+	covered := now - time.Duration(max(0, r.last-59))*time.Second
+	if covered < time.Second {
 		return 0
 	}
-	return float64(sum) * float64(time.Minute) / float64(span)
+	return float64(sum) * float64(time.Minute) / float64(covered)
 }

@@ -1,27 +1,32 @@
 package live
 
 import (
-	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
-	"charm.land/lipgloss/v2"
-	"charm.land/lipgloss/v2/table"
 )
 
 // Terminal redraws a table in place. It reads no input, so Ctrl-C stays a
-// signal.
+// signal, and what it drew last stays on the screen.
 type Terminal struct {
 	program *tea.Program
-	done    chan struct{}
+	done    chan struct{} // closed when the program has ended
 }
 
-// NewTerminal takes the part of the screen below the cursor.
+// The size of a terminal that does not tell its own.
+const usualWidth, usualHeight = 80, 24
+
+// NewTerminal takes the part of the screen below the cursor. It draws on what
+// is no terminal too.
 func NewTerminal(w io.Writer) *Terminal {
 	t := &Terminal{
-		program: tea.NewProgram(screen{}, tea.WithInput(nil), tea.WithOutput(w), tea.WithoutSignalHandler(), tea.WithFPS(10)),
-		done:    make(chan struct{}),
+		program: tea.NewProgram(screen{width: usualWidth, height: usualHeight},
+			tea.WithInput(nil), tea.WithOutput(w), tea.WithoutSignalHandler(), tea.WithFPS(10),
+			tea.WithEnvironment(unasked(os.Environ())), tea.WithWindowSize(usualWidth, usualHeight), tea.WithFilter(sized)),
+		done: make(chan struct{}),
 	}
 	go func() {
 		defer close(t.done)
@@ -41,10 +46,34 @@ func (t *Terminal) Close(last Snapshot) {
 	<-t.done
 }
 
-// screen is the bubbletea model: the last snapshot and the width.
+// unasked returns the environment without what makes bubbletea ask the
+// terminal which modes it has. Nobody here would read the answer: it would
+// stand on the screen, and be typed into the shell after the run. Over SSH
+// bubbletea does not ask, but for the terminals that it knows by name.
+func unasked(env []string) []string {
+	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, "WT_SESSION=") })
+	for i, v := range env {
+		for _, known := range []string{"ghostty", "wezterm", "alacritty", "kitty", "rio"} {
+			if strings.HasPrefix(v, "TERM=") && strings.Contains(v, known) {
+				env[i] = "TERM=xterm-256color" // which all of them understand
+			}
+		}
+	}
+	return append(env, "SSH_TTY=assay")
+}
+
+// sized gives a terminal without a size the usual one.
+func sized(_ tea.Model, msg tea.Msg) tea.Msg {
+	if size, ok := msg.(tea.WindowSizeMsg); ok && (size.Width <= 0 || size.Height <= 0) {
+		return tea.WindowSizeMsg{Width: usualWidth, Height: usualHeight}
+	}
+	return msg
+}
+
+// screen is the bubbletea model: the last snapshot and the size.
 type screen struct {
-	snapshot Snapshot
-	width    int
+	snapshot      Snapshot
+	width, height int
 }
 
 func (s screen) Init() tea.Cmd { return nil }
@@ -54,106 +83,13 @@ func (s screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case Snapshot:
 		s.snapshot = m
 	case tea.WindowSizeMsg:
-		s.width = m.Width
+		s.width, s.height = m.Width, m.Height
 	}
 	return s, nil
 }
 
-func (s screen) View() tea.View { return tea.NewView(draw(s.snapshot, s.width)) }
-
-var (
-	dim  = lipgloss.NewStyle().Faint(true)
-	bold = lipgloss.NewStyle().Bold(true)
-	warn = lipgloss.NewStyle().Foreground(lipgloss.Yellow)
-)
-
-// shownNotes is how many notes, the latest, stand below the table.
-const shownNotes = 5
-
-// draw renders a snapshot for a terminal of that width; 0 means unknown.
-func draw(s Snapshot, width int) string {
-	if len(s.Models) == 0 {
-		return ""
-	}
-	t := table.New().Border(lipgloss.HiddenBorder()).
-		BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).BorderColumn(false).BorderHeader(false).
-		Headers("model", "", "done", "in flight", "tokens/min", "left", "waiting for", "faults").
-		StyleFunc(func(row, col int) lipgloss.Style {
-			style := lipgloss.NewStyle().PaddingRight(2)
-			switch {
-			case row == table.HeaderRow:
-				style = style.Faint(true)
-			case col == 7:
-				style = style.Foreground(lipgloss.Yellow)
-			}
-			if col >= 2 && col <= 5 {
-				style = style.Align(lipgloss.Right)
-			}
-			return style
-		})
-	for _, m := range s.Models {
-		t.Row(m.Name, bar(m, 16), fmt.Sprintf("%d/%d", m.Done, m.Planned), fmt.Sprint(m.InFlight),
-			count(m.TokensPerMinute), left(m), waiting(m), troubles(m))
-	}
-	total := s.Total()
-	head := bold.Render(fmt.Sprintf("%d of %d trials done", total.Done, total.Planned)) + dim.Render("  "+clock(s.Elapsed))
-	if s.Stopping {
-		head += warn.Render("  stopping: waiting for episodes in flight, Ctrl-C again aborts them")
-	}
-	text := head + "\n" + t.String()
-	for _, note := range s.Notes[max(0, len(s.Notes)-shownNotes):] {
-		text += "\n" + warn.Render("note: ") + strings.ReplaceAll(note, "\n", " ")
-	}
-	return fit(text, width) + "\n"
-}
-
-// fit cuts lines at the terminal's width, so that none wraps.
-func fit(text string, width int) string {
-	if width <= 0 {
-		return text
-	}
-	lines := strings.Split(text, "\n")
-	for i, l := range lines {
-		lines[i] = lipgloss.NewStyle().MaxWidth(width).Render(l)
-	}
-	return strings.Join(lines, "\n")
-}
-
-func bar(m ModelState, width int) string {
-	if m.Planned == 0 {
-		return ""
-	}
-	full := min(width, m.Done*width/m.Planned)
-	return strings.Repeat("█", full) + strings.Repeat("░", width-full)
-}
-
-func left(m ModelState) string {
-	switch {
-	case m.Owed() == 0:
-		return "–"
-	case m.Left > 0:
-		return clock(m.Left)
-	}
-	return "?"
-}
-
-func waiting(m ModelState) string {
-	switch {
-	case m.Closed != "":
-		return "closed"
-	case m.Waits != "":
-		return m.Waits
-	}
-	return "–"
-}
-
-func troubles(m ModelState) string {
-	s := faults(m.Faults)
-	if m.Parked > 0 {
-		if s != "" {
-			s += ", "
-		}
-		s += fmt.Sprintf("%d parked", m.Parked)
-	}
-	return s
+func (s screen) View() tea.View {
+	v := tea.NewView(draw(s.snapshot, s.width, s.height))
+	v.DisableBracketedPasteMode = true // nothing is read
+	return v
 }

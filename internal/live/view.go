@@ -2,9 +2,7 @@ package live
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -20,9 +18,28 @@ type View interface {
 	Close(last Snapshot)
 }
 
+// patience is how long Run waits for a view that is stuck when ctx has ended.
+const patience = 5 * time.Second
+
 // Run shows snapshots until ctx ends, and then the last one. Every gives the
 // time to the next snapshot from the time since the start.
+//
+// A view is stuck when nobody reads what it writes. Run then returns a little
+// after the end of ctx all the same, and leaves the view's goroutine behind.
 func Run(ctx context.Context, meter *Meter, view View, every func(elapsed time.Duration) time.Duration) {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		show(ctx, meter, view, every)
+	}()
+	<-ctx.Done()
+	select {
+	case <-closed:
+	case <-time.After(patience):
+	}
+}
+
+func show(ctx context.Context, meter *Meter, view View, every func(elapsed time.Duration) time.Duration) {
 	for {
 		s := meter.Snapshot()
 		view.Show(s)
@@ -37,88 +54,6 @@ func Run(ctx context.Context, meter *Meter, view View, every func(elapsed time.D
 	}
 }
 
-// Plain writes a line now and then, for a file or a pipe.
-type Plain struct {
-	W     io.Writer
-	noted int
-}
-
-// Show implements [View].
-func (p *Plain) Show(s Snapshot) {
-	for _, note := range s.Notes[p.noted:] {
-		fmt.Fprintln(p.W, "note: "+note)
-	}
-	p.noted = len(s.Notes)
-	t := s.Total()
-	line := fmt.Sprintf("%s  %d/%d done, %d in flight, %s tokens/min", clock(s.Elapsed), t.Done, t.Planned, t.InFlight, count(t.TokensPerMinute))
-	if f := faults(t.Faults); f != "" {
-		line += ", faults: " + f
-	}
-	if t.Parked > 0 {
-		line += fmt.Sprintf(", %d parked", t.Parked)
-	}
-	if w := waits(s); w != "" {
-		line += ", waiting: " + w
-	}
-	if t.Left > 0 && t.Owed() > 0 {
-		line += ", about " + clock(t.Left) + " left"
-	}
-	fmt.Fprintln(p.W, line)
-}
-
-// Close implements [View].
-func (p *Plain) Close(s Snapshot) { p.Show(s) }
-
-// JSON writes one object a line, as the contract of --display json says.
-type JSON struct {
-	W     io.Writer
-	noted int
-}
-
-// Show implements [View].
-func (j *JSON) Show(s Snapshot) {
-	for _, note := range s.Notes[j.noted:] {
-		j.write(map[string]string{"event": "note", "text": note})
-	}
-	j.noted = len(s.Notes)
-	type model struct {
-		Model           string                  `json:"model"`
-		Planned         int                     `json:"planned"`
-		Done            int                     `json:"done"`
-		Owed            int                     `json:"owed"`
-		Parked          int                     `json:"parked"`
-		InFlight        int                     `json:"in_flight"`
-		Requests        int                     `json:"requests"`
-		Faults          map[assay.FaultKind]int `json:"faults"`
-		TokensPerMinute float64                 `json:"tokens_per_minute"`
-		Waits           string                  `json:"waits"`
-		LeftSeconds     float64                 `json:"left_s"`
-	}
-	object := struct {
-		Event   string  `json:"event"`
-		Elapsed float64 `json:"elapsed_s"`
-		Models  []model `json:"models"`
-	}{"progress", s.Elapsed.Seconds(), []model{}}
-	for _, m := range s.Models {
-		object.Models = append(object.Models, model{
-			m.Name, m.Planned, m.Done, m.Owed(), m.Parked, m.InFlight, m.Requests, m.Faults,
-			m.TokensPerMinute, m.Waits, m.Left.Seconds(),
-		})
-	}
-	j.write(object)
-}
-
-func (j *JSON) write(object any) {
-	b, err := json.Marshal(object)
-	if err != nil {
-		panic("live: " + err.Error())
-	}
-	fmt.Fprintf(j.W, "%s\n", b)
-}
-
-// Close implements [View].
-func (j *JSON) Close(s Snapshot) { j.Show(s) }
-
 // None shows nothing.
 type None struct{}
 
@@ -127,16 +62,6 @@ func (None) Show(Snapshot) {}
 
 // Close implements [View].
 func (None) Close(Snapshot) {}
-
-func waits(s Snapshot) string {
-	var all []string
-	for _, m := range s.Models {
-		if m.Waits != "" {
-			all = append(all, m.Name+" "+m.Waits)
-		}
-	}
-	return strings.Join(all, "; ")
-}
 
 // faults lists counts by kind, most frequent first.
 func faults(by map[assay.FaultKind]int) string {
@@ -165,14 +90,14 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", s/3600, s%3600/60)
 }
 
-// count writes a number with k and M.
+// count writes a number with k and M: 999, 1.2k, 35k, 2.0M.
 func count(n float64) string {
 	switch {
 	case n >= 999_500:
 		return fmt.Sprintf("%.1fM", n/1e6)
-	case n >= 9_995:
+	case n >= 9_950:
 		return fmt.Sprintf("%.0fk", n/1e3)
-	case n >= 1000:
+	case n >= 999.5:
 		return fmt.Sprintf("%.1fk", n/1e3)
 	}
 	return fmt.Sprintf("%.0f", n)

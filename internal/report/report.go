@@ -6,9 +6,7 @@
 package report
 
 import (
-	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/stat"
@@ -27,21 +25,25 @@ type Row struct {
 	Full    int `json:"full_success"`
 	Partial int `json:"partial_success"`
 	Failed  int `json:"failure"`
-	// FullRate is Full / Done with its 95 % interval; meaningless without Done.
+	// FullRate is Full / Done with its 95 % interval. Without Done the rates
+	// and the mean are 0 and say nothing.
 	FullRate     float64       `json:"full_success_rate"`
 	FullInterval stat.Interval `json:"full_success_95"`
 	PartialRate  float64       `json:"partial_success_rate"`
 	FailureRate  float64       `json:"failure_rate"`
-	MeanTurns    float64       `json:"mean_turns"`
-	CostUSD      float64       `json:"cost_usd"`
+	// MeanTurns is over the trials that are done.
+	MeanTurns float64 `json:"mean_turns"`
+	// CostUSD is of all attempts, faults too.
+	CostUSD float64 `json:"cost_usd"`
 
-	turns int
+	turns int // of the trials that are done
 }
 
 // A Table is the main result of an experiment.
 type Table struct {
 	Experiment string `json:"experiment"`
-	Rows       []Row  `json:"rows"`
+	// Rows are in the order in which their trials were planned.
+	Rows []Row `json:"rows"`
 	// Averaged names the factors that vary and that the rows average over.
 	Averaged []string `json:"averaged_over"`
 	Planned  int      `json:"planned"`
@@ -53,14 +55,23 @@ type key struct {
 	reliability    float64
 }
 
-// Build makes the table of an experiment from its planned trials, in order,
-// and from attempts. Attempts at other trials are passed over.
-func Build(experiment string, planned iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error]) (*Table, error) {
-	t := &Table{Experiment: experiment}
+// planned is what Build knows of a trial.
+type planned struct {
+	row     int // index in Table.Rows
+	settled bool
+}
+
+// Build makes the table of an experiment from its planned trials, each of them
+// once, and from attempts, oldest first. An attempt counts by its trial alone:
+// the outcome of a trial that another experiment shares counts here too, and
+// attempts at other trials are passed over. The first outcome settles a trial;
+// a later one adds its cost and nothing else.
+func Build(experiment string, trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error]) (*Table, error) {
+	t := &Table{Experiment: experiment, Rows: []Row{}}
 	rows := make(map[key]int)
-	of := make(map[assay.TrialID]int)
+	known := make(map[assay.TrialID]planned)
 	varies := newVariety()
-	for trial := range planned {
+	for trial := range trials {
 		k := key{trial.Model, trial.Variant, trial.Reliability}
 		i, ok := rows[k]
 		if !ok {
@@ -69,15 +80,16 @@ func Build(experiment string, planned iter.Seq[assay.Trial], attempts iter.Seq2[
 			t.Rows = append(t.Rows, Row{Model: trial.Model, Variant: trial.Variant, Reliability: trial.Reliability})
 		}
 		t.Rows[i].Planned++
-		of[trial.ID] = i
+		known[trial.ID] = planned{row: i}
 		varies.add(trial)
 	}
 	for a, err := range attempts {
 		if err != nil {
 			return nil, err
 		}
-		if i, ok := of[a.ID]; ok {
-			t.Rows[i].add(&a)
+		if p, ok := known[a.ID]; ok {
+			t.Rows[p.row].add(&a, p.settled)
+			known[a.ID] = planned{p.row, p.settled || a.Settles()}
 		}
 	}
 	for i := range t.Rows {
@@ -89,10 +101,14 @@ func Build(experiment string, planned iter.Seq[assay.Trial], attempts iter.Seq2[
 	return t, nil
 }
 
-func (r *Row) add(a *assay.Attempt) {
+// add counts an attempt at a trial that an earlier one may have settled.
+func (r *Row) add(a *assay.Attempt, settled bool) {
 	r.CostUSD += a.CostUSD
-	if !a.Settles() {
+	switch {
+	case !a.Settles():
 		r.Faults++
+		return
+	case settled:
 		return
 	}
 	r.Done++
@@ -114,31 +130,33 @@ func (r *Row) finish() {
 	r.MeanTurns = float64(r.turns) / n
 }
 
-// variety finds the factors that take several values.
+// variety finds the factors beside a row's own that take several values.
 type variety struct {
-	types, difficulties, severities, repeats map[string]bool
+	types, difficulties, severities map[string]bool
+	repeats                         map[int]bool
 }
 
 func newVariety() *variety {
-	return &variety{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	return &variety{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[int]bool{}}
 }
 
 func (v *variety) add(t assay.Trial) {
 	v.types[t.TaskType] = true
 	v.difficulties[t.Difficulty] = true
 	v.severities[t.Severity] = true
-	v.repeats[fmt.Sprint(t.Repeat)] = true
+	v.repeats[t.Repeat] = true
 }
 
+// names uses the names of an export's fields.
 func (v *variety) names() []string {
 	names := []string{}
 	for _, f := range []struct {
 		name   string
-		values map[string]bool
-	}{{"task_type", v.types}, {"difficulty", v.difficulties}, {"severity", v.severities}, {"repeat", v.repeats}} {
-		if len(f.values) > 1 {
+		values int
+	}{{"task_type", len(v.types)}, {"difficulty", len(v.difficulties)}, {"severity", len(v.severities)}, {"repeat", len(v.repeats)}} {
+		if f.values > 1 {
 			names = append(names, f.name)
 		}
 	}
-	return slices.Clip(names)
+	return names
 }

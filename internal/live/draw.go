@@ -1,0 +1,158 @@
+package live
+
+import (
+	"fmt"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+	"charm.land/lipgloss/v2/table"
+)
+
+var (
+	dim  = lipgloss.NewStyle().Faint(true)
+	bold = lipgloss.NewStyle().Bold(true)
+	warn = lipgloss.NewStyle().Foreground(lipgloss.Yellow)
+)
+
+// shownNotes is how many notes, the latest, stand below the table.
+const shownNotes = 5
+
+// draw renders a snapshot for a terminal of that size; 0 means unknown. No
+// line is wider, and there are no more lines, the empty one after the last
+// newline included, unless the terminal has only a few. From one snapshot of a
+// run to the next the number of lines does not fall: bubbletea would leave
+// some of the earlier frame on the screen.
+func draw(s Snapshot, width, height int) string {
+	if len(s.Models) == 0 {
+		return ""
+	}
+	lines := []string{head(s)}
+	notes := s.Notes[max(0, len(s.Notes)-shownNotes):]
+	models, hidden := s.Models, 0
+	if room := height - len(notes) - 3; height > 0 && len(models) > room {
+		models = urgent(models, max(1, room-1))
+		hidden = len(s.Models) - len(models)
+	}
+	lines = append(lines, strings.Split(rows(models, width), "\n")...)
+	if hidden > 0 {
+		lines = append(lines, dim.Render(fmt.Sprintf("and %d more models", hidden)))
+	}
+	for _, note := range notes {
+		lines = append(lines, warn.Render("note: ")+note)
+	}
+	return fit(lines, width) + "\n"
+}
+
+func head(s Snapshot) string {
+	total := s.Total()
+	text := bold.Render(fmt.Sprintf("%d of %d trials done", total.Done, total.Planned)) + dim.Render("  "+clock(s.Elapsed))
+	if s.Stopping {
+		text += warn.Render("  stopping: Ctrl-C again aborts episodes in flight")
+	}
+	return text
+}
+
+// urgent returns n of the models in their order, those at work before those
+// that owe nothing or are closed.
+func urgent(models []ModelState, n int) []ModelState {
+	idle := func(m ModelState) bool { return m.Closed != "" || m.Owed() == 0 && m.InFlight == 0 }
+	working := 0
+	for _, m := range models {
+		if !idle(m) {
+			working++
+		}
+	}
+	spare := max(0, n-working) // room for idle ones
+	var out []ModelState
+	for _, m := range models {
+		switch {
+		case len(out) == n:
+			return out
+		case !idle(m):
+			out = append(out, m)
+		case spare > 0:
+			out, spare = append(out, m), spare-1
+		}
+	}
+	return out
+}
+
+// rows renders a table with one line for each model below its head. What can
+// be cut off best stands at the right.
+func rows(models []ModelState, width int) string {
+	const faultColumn = 6
+	barWidth := 16
+	if width > 0 && width < 100 {
+		barWidth = 8
+	}
+	t := table.New().Border(lipgloss.HiddenBorder()).
+		BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).BorderColumn(false).BorderHeader(false).
+		Headers("model", "", "done", "in flight", "tokens/min", "left", "faults", "waiting for").
+		StyleFunc(func(row, col int) lipgloss.Style {
+			style := lipgloss.NewStyle().PaddingRight(2)
+			switch {
+			case row == table.HeaderRow:
+				style = style.Faint(true)
+			case col == faultColumn:
+				style = style.Foreground(lipgloss.Yellow)
+			}
+			if col >= 2 && col <= 5 {
+				style = style.Align(lipgloss.Right)
+			}
+			return style
+		})
+	for _, m := range models {
+		t.Row(m.Name, bar(m, barWidth), fmt.Sprintf("%d/%d", m.Done, m.Planned), fmt.Sprint(m.InFlight),
+			count(m.TokensPerMinute), left(m), troubles(m), waiting(m))
+	}
+	return t.String()
+}
+
+// fit joins the lines, each cut at the width of the terminal.
+func fit(lines []string, width int) string {
+	if width > 0 {
+		cut := lipgloss.NewStyle().MaxWidth(width)
+		for i, l := range lines {
+			lines[i] = cut.Render(l)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func bar(m ModelState, width int) string {
+	if m.Planned == 0 {
+		return ""
+	}
+	full := min(width, m.Done*width/m.Planned)
+	return strings.Repeat("█", full) + strings.Repeat("░", width-full)
+}
+
+func left(m ModelState) string {
+	switch {
+	case m.Owed() == 0:
+		return "–"
+	case m.Closed != "":
+		return "closed"
+	case m.Left > 0:
+		return clock(m.Left)
+	}
+	return "?"
+}
+
+func waiting(m ModelState) string {
+	if m.Waits == "" {
+		return "–"
+	}
+	return m.Waits
+}
+
+func troubles(m ModelState) string {
+	s := faults(m.Faults)
+	if m.Parked > 0 {
+		if s != "" {
+			s += ", "
+		}
+		s += fmt.Sprintf("%d parked", m.Parked)
+	}
+	return s
+}

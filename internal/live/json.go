@@ -1,0 +1,68 @@
+package live
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/assay-eval/assay"
+)
+
+// JSON writes one object a line: {"event":"progress",…} for a snapshot and
+// {"event":"note","text":…} for each note, once. The field names are part of
+// the contract of --display json. Times are in seconds.
+type JSON struct {
+	W     io.Writer
+	noted int // notes written
+}
+
+type progress struct {
+	Event    string          `json:"event"`
+	Elapsed  float64         `json:"elapsed_s"`
+	Stopping bool            `json:"stopping"`
+	Models   []modelProgress `json:"models"`
+}
+
+type modelProgress struct {
+	Model           string                  `json:"model"`
+	Planned         int                     `json:"planned"`
+	Done            int                     `json:"done"`
+	Owed            int                     `json:"owed"`
+	Parked          int                     `json:"parked"`
+	InFlight        int                     `json:"in_flight"`
+	Requests        int                     `json:"requests"`
+	Faults          map[assay.FaultKind]int `json:"faults"`
+	TokensPerMinute float64                 `json:"tokens_per_minute"`
+	Waits           string                  `json:"waits"`
+	Closed          string                  `json:"closed"`
+	Left            float64                 `json:"left_s"`
+}
+
+// Show implements [View].
+func (j *JSON) Show(s Snapshot) {
+	for _, note := range s.Notes[j.noted:] {
+		j.write(map[string]string{"event": "note", "text": note})
+	}
+	j.noted = len(s.Notes)
+	p := progress{Event: "progress", Elapsed: s.Elapsed.Seconds(), Stopping: s.Stopping, Models: []modelProgress{}}
+	for _, m := range s.Models {
+		p.Models = append(p.Models, modelProgress{
+			Model: m.Name, Planned: m.Planned, Done: m.Done, Owed: m.Owed(), Parked: m.Parked, InFlight: m.InFlight,
+			Requests: m.Requests, Faults: m.Faults, TokensPerMinute: m.TokensPerMinute,
+			Waits: m.Waits, Closed: m.Closed, Left: m.Left.Seconds(),
+		})
+	}
+	j.write(p)
+}
+
+// Close implements [View].
+func (j *JSON) Close(last Snapshot) { j.Show(last) }
+
+// write ignores errors: a reader that is gone is no reason to stop a run.
+func (j *JSON) write(object any) {
+	b, err := json.Marshal(object)
+	if err != nil {
+		panic("live: " + err.Error())
+	}
+	_, _ = fmt.Fprintf(j.W, "%s\n", b)
+}

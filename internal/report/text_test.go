@@ -1,0 +1,128 @@
+package report_test
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"charm.land/lipgloss/v2"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/report"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares text with a file in testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+func TestWriteText(t *testing.T) {
+	t.Parallel()
+	trials, attempts := mixed()
+	hard := assay.NewTrial(assay.Cell{Model: "模型", Variant: "cot", TaskType: "data_pipeline", Difficulty: "easy", Reliability: 1},
+		assay.TaskRef{ID: "t9"}, assay.Setting{}, 1, 2)
+	done := trials[4:5]
+	for name, table := range map[string]*report.Table{
+		"mixed.txt":    build(t, append(trials, hard), append(attempts, outcome(hard, assay.Failure, 10))...),
+		"complete.txt": build(t, done, outcome(done[0], assay.FullSuccess, 5)),
+		"empty.txt":    build(t, nil),
+	} {
+		var b strings.Builder
+		if err := table.WriteText(&b); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, b.String())
+	}
+}
+
+// full is a disk without room.
+type full struct{}
+
+var errFull = errors.New("no space left")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+func TestWriteTextTellsErrors(t *testing.T) {
+	t.Parallel()
+	if err := build(t, nil).WriteText(full{}); !errors.Is(err, errFull) {
+		t.Errorf("WriteText() = %v, want the writer's error", err)
+	}
+}
+
+func TestTextTable(t *testing.T) {
+	t.Parallel()
+	table := report.NewTable("name", "kind", "n", "share")
+	table.Row("a", "long kind", "1000", "5 %")
+	table.Row("a longer name", "k", "7", "100 %")
+	table.Row("模型", "", "–", "")
+	want := `name           kind          n  share
+───────────────────────────────────────
+a              long kind  1000    5 %
+a longer name  k             7  100 %
+模型                         –`
+	if diff := cmp.Diff(want, table.String()); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
+	}
+}
+
+// TestTextTableAligns: in every line a cell of the first two columns begins,
+// and one of the others ends, where its column's head does; columns are two
+// apart and no line ends in a space.
+func TestTextTableAligns(t *testing.T) {
+	t.Parallel()
+	cell := rapid.StringOfN(rapid.SampledFrom([]rune("abcé模%")), 1, 12, -1)
+	rapid.Check(t, func(t *rapid.T) {
+		columns := rapid.IntRange(1, 6).Draw(t, "columns")
+		lines := rapid.SliceOfN(rapid.SliceOfN(cell, columns, columns), 1, 6).Draw(t, "lines")
+		table := report.NewTable(lines[0]...)
+		for _, row := range lines[1:] {
+			table.Row(row...)
+		}
+		widths := make([]int, columns)
+		for _, row := range lines {
+			for i, c := range row {
+				widths[i] = max(widths[i], lipgloss.Width(c))
+			}
+		}
+		got := strings.Split(table.String(), "\n")
+		rule := strings.Trim(got[1], "─")
+		got = append(got[:1], got[2:]...)
+		for n, row := range lines {
+			var want strings.Builder
+			for i, c := range row {
+				pad := strings.Repeat(" ", widths[i]-lipgloss.Width(c))
+				if i < 2 {
+					want.WriteString(c + pad + "  ")
+				} else {
+					want.WriteString(pad + c + "  ")
+				}
+			}
+			if w := strings.TrimRight(want.String(), " "); got[n] != w {
+				t.Fatalf("line %d is %q, want %q", n, got[n], w)
+			}
+		}
+		if rule != "" || len(got) != len(lines) {
+			t.Fatalf("%d lines and a rule %q", len(got), rule)
+		}
+	})
+}
