@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/episode"
@@ -149,7 +150,7 @@ func Load(path string) (*Experiment, error) {
 func load(doc *document) (*Experiment, error) {
 	e := &Experiment{doc: doc}
 	if err := doc.decode(e); err != nil {
-		return nil, err
+		return nil, e.locate(err)
 	}
 	e.defaults()
 	if err := e.check(); err != nil {
@@ -162,6 +163,27 @@ func load(doc *document) (*Experiment, error) {
 		e.Providers = relative(doc.dir, e.Providers)
 	}
 	return e, nil
+}
+
+// locate finds the place of an error that a value's own reader gave, which the
+// YAML library passes on without it.
+func (e *Experiment) locate(err error) error {
+	found, ok := err.(*Error)
+	if !ok || found.Line > 0 {
+		return err
+	}
+	for field, value := range map[string]interface{ UnmarshalYAML([]byte) error }{
+		"tasks_per_type": new(Count), "limits.request": new(Duration), "limits.trial": new(Duration),
+	} {
+		node := e.node(field)
+		if node == nil {
+			continue
+		}
+		if err := value.UnmarshalYAML([]byte(node.GetToken().Value)); err != nil {
+			return e.doc.at("$."+field, err.Error(), "")
+		}
+	}
+	return err
 }
 
 // relative returns the absolute path of one that stands in a file in dir.
@@ -241,14 +263,23 @@ func group(names []string, name string, members []string) []string {
 	return out
 }
 
-// has reports whether the file has the field.
+// has reports whether the file gives the field a value.
 func (e *Experiment) has(field string) bool {
+	node := e.node(field)
+	return node != nil && node.Type() != ast.NullType
+}
+
+// node returns the value of a field, nil without it.
+func (e *Experiment) node(field string) ast.Node {
 	p, err := yaml.PathString("$." + field)
 	if err != nil {
-		return false
+		return nil
 	}
 	node, err := p.FilterFile(e.doc.file)
-	return err == nil && node != nil
+	if err != nil {
+		return nil
+	}
+	return node
 }
 
 var nameText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)

@@ -53,8 +53,8 @@ func TestLoadErrors(t *testing.T) {
 		{"variant", "models: [a]\nvariants: [optimum]\n", "2:12: unknown variant \"optimum\"\n  2 | variants: [optimum]\n    |            ^\nhint: did you mean optimal?"},
 		{"planned variant", "models: [a]\nvariants: [flawed]\n", "it is planned, and not in this version"},
 		{"planned world", "models: [a]\nworld: assay-1\n", "2:8: unknown world \"assay-1\""},
-		{"duration", "models: [a]\nlimits: {request: 150}\n", "\"150\" is not a duration"},
-		{"tasks", "models: [a]\ntasks_per_type: none\n", "\"none\" is not a number of tasks"},
+		{"duration", "models: [a]\nlimits: {request: 150}\n", "2:19: \"150\" is not a duration: write a number with its unit, such as 150s or 10m\n  2 | limits: {request: 150}\n    |                   ^"},
+		{"tasks", "models: [a]\ntasks_per_type: none\n", "2:17: \"none\" is not a number of tasks"},
 		{"turns", "models: [a]\nlimits: {turns: 0}\n", "limits.turns is 0, want 1 to 200"},
 		{"syntax", "models: [a\n", "1:"},
 		{"repeated field", "models: [a]\nmodels: [b]\n", "2:1: mapping key \"models\" already defined"},
@@ -76,7 +76,7 @@ func TestLoadErrors(t *testing.T) {
 
 func TestLoadDefaults(t *testing.T) {
 	t.Parallel()
-	e, err := plan.Load(write(t, "first-try.yaml", "models: [sim/listed]\n"))
+	e, err := plan.Load(write(t, "first-try.yaml", "models: [sim/listed]\nseed:\nrepeats:\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
