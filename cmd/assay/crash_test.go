@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -42,6 +43,76 @@ tasks_per_type: 10
 	again := must(t, nil, "run", experiment, "--store", db, "--display", "json")
 	if done := lastEvent(t, again.out); done["requests"] != 0.0 || done["owed"] != 0.0 {
 		t.Errorf("a further run did something: %v", done)
+	}
+}
+
+// TestReaderGoesAway: a run does not notice that nobody reads its output, and
+// a soft stop by a signal leaves the rest owed.
+func TestReaderGoesAway(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db := filepath.Join(dir, "assay.db")
+	cmd := program(t, "run", "--store", db, "--display", "json", "--sim-latency", "5ms")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the run ended with %v", err)
+	}
+	if done := settled(t, db); done != 450 {
+		t.Errorf("%d trials done, want 450", done)
+	}
+}
+
+// TestSoftStopBySignal: the first signal lets episodes in flight finish; the
+// exit code says that it was interrupted, and the same command goes on.
+func TestSoftStopBySignal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db := filepath.Join(dir, "assay.db")
+	cmd := program(t, "run", "--store", db, "--display", "json", "--sim-latency", "100ms")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var last struct {
+		Event              string
+		Done, Owed, Parked int
+		Stopped            bool
+	}
+	stopped := false
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		_ = json.Unmarshal(lines.Bytes(), &last)
+		if last.Event == "progress" && !stopped {
+			stopped = true
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	}
+	if last.Event != "done" || !last.Stopped || last.Owed == 0 || last.Done != settled(t, db) || last.Done+last.Owed+last.Parked != 450 {
+		t.Errorf("last event %+v, %d in the store", last, settled(t, db))
+	}
+	must(t, nil, "run", "--store", db, "--display", "none", "--sim-latency", "0")
+	if done := settled(t, db); done != 450 {
+		t.Errorf("%d trials done in the end, want 450", done)
 	}
 }
 

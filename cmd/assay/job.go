@@ -7,10 +7,12 @@ import (
 	"iter"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/episode"
 	"github.com/assay-eval/assay/internal/lane"
 	"github.com/assay-eval/assay/internal/library"
 	"github.com/assay-eval/assay/internal/nearest"
@@ -33,10 +35,30 @@ func openJob(ctx context.Context, e *plan.Experiment) (*job, error) {
 		return nil, err
 	}
 	p, err := e.Expand(ctx, lib.Refs)
+	if err == nil {
+		err = checkFunctions(e, lib.Catalog())
+	}
 	if err != nil {
 		return nil, errors.Join(err, lib.Close())
 	}
 	return &job{experiment: e, library: lib, plan: p}, nil
+}
+
+// functionName is what endpoints accept as the name of a function.
+var functionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// checkFunctions refuses to list tools whose names no endpoint would accept.
+func checkFunctions(e *plan.Experiment, catalog *assay.Catalog) error {
+	if e.Tools != episode.Listed {
+		return nil
+	}
+	for _, name := range catalog.Names() {
+		if !functionName.MatchString(name) {
+			return e.FieldError("tools", fmt.Sprintf("tool %q of library %s cannot be a function: its name is not of letters, digits, _ and -", name, e.Library),
+				"write tools: discover, which takes any name")
+		}
+	}
+	return nil
 }
 
 func openLibrary(ctx context.Context, name string) (*library.Library, error) {

@@ -43,6 +43,8 @@ type process struct {
 }
 
 func main() {
+	// Whoever reads our output may go away; a run does not stop for that.
+	signal.Ignore(syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	os.Exit(run(os.Args[1:], &process{
@@ -64,7 +66,7 @@ func programName() string {
 	return "assay"
 }
 
-// exitError carries an exit code with a message that may be empty.
+// codedError carries an exit code; without err there is no message.
 type codedError struct {
 	code int
 	err  error
@@ -94,7 +96,7 @@ func run(args []string, p *process) int {
 	if err == nil {
 		return exitOK
 	}
-	if msg := err.Error(); msg != "" {
+	if msg := err.Error(); msg != "" && !errors.Is(err, syscall.EPIPE) {
 		fmt.Fprintln(p.err, "assay: "+msg)
 	}
 	return exitCode(err)
@@ -134,7 +136,7 @@ it exists. Running an experiment again runs only what is owed.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w\nhint: `%s --help` lists the flags", err, cmd.CommandPath())
 	})
-	root.AddCommand(newRun(p), newStatus(p), newShow(p), newExport(p), newLibrary(p), newSim(p))
+	root.AddCommand(newRun(p), newStatus(p), newShow(p), newExport(p), newLibrary(p), newSchema(p), newSim(p))
 	wrapArgs(root)
 	return root
 }

@@ -392,11 +392,11 @@ func (s *session) object(fields map[string]any) {
 func (s *session) finish(ctx context.Context, summary engine.Summary, runErr error) error {
 	snapshot := s.meter.Snapshot()
 	total := snapshot.Total()
-	owed := total.Planned - total.Done
+	open := total.Planned - total.Done // owed or parked
 	wall := time.Since(s.started)
 	done := map[string]any{
 		"event": "done", "experiment": s.experiment.Name, "run": s.id, "store": s.flags.store,
-		"planned": total.Planned, "done": total.Done, "owed": owed, "parked": total.Parked,
+		"planned": total.Planned, "done": total.Done, "owed": total.Owed(), "parked": total.Parked,
 		"settled": summary.Settled, "faults": summary.Faulted, "request_faults": s.faults, "requests": s.requests,
 		"tokens": s.tokens, "cost_usd": s.cost, "wall_s": wall.Seconds(), "stopped": summary.Stopped,
 	}
@@ -419,9 +419,9 @@ func (s *session) finish(ctx context.Context, summary engine.Summary, runErr err
 	switch {
 	case runErr != nil:
 		return runErr
-	case summary.Stopped && owed > 0:
+	case summary.Stopped && open > 0:
 		return &codedError{code: exitInterrupted}
-	case owed > 0:
+	case open > 0:
 		return &codedError{code: exitIncomplete}
 	}
 	return nil
@@ -450,11 +450,10 @@ func (s *session) print(ctx context.Context, summary engine.Summary, total live.
 			fmt.Fprintf(w, "%s stopped early: %v\n", m, err)
 		}
 	}
-	owed := total.Planned - total.Done
-	if owed > 0 {
-		fmt.Fprintf(w, "%d trials are still owed", owed)
+	if total.Done < total.Planned {
+		fmt.Fprintf(w, "%d trials are still owed", total.Owed())
 		if total.Parked > 0 {
-			fmt.Fprintf(w, ", %d of them parked after %d faults each", total.Parked, engine.MaxAttempts)
+			fmt.Fprintf(w, " and %d parked after %d faults each", total.Parked, engine.MaxAttempts)
 		}
 		fmt.Fprintln(w, "; the same command runs them.")
 	}

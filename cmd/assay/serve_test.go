@@ -20,7 +20,7 @@ type rehearsal struct{ url string }
 
 // serve starts `assay sim serve` in this process and stops it at the end of
 // the test, with the signal that a user would send.
-func serve(t *testing.T, args ...string) rehearsal {
+func serve(t testing.TB, args ...string) rehearsal {
 	t.Helper()
 	reader, writer := io.Pipe()
 	signals := make(chan os.Signal, 1)
@@ -56,7 +56,7 @@ func serve(t *testing.T, args ...string) rehearsal {
 	return rehearsal{url}
 }
 
-func (r rehearsal) stats(t *testing.T) simserver.Stats {
+func (r rehearsal) stats(t testing.TB) simserver.Stats {
 	t.Helper()
 	resp, err := http.Get(r.url + "/stats")
 	if err != nil {

@@ -40,7 +40,7 @@ type modelStatus struct {
 	Planned int    `json:"planned"`
 	Done    int    `json:"done"`
 	Owed    int    `json:"owed"`
-	// Parked counts owed trials that the latest run gave up.
+	// Parked counts trials that the latest run gave up.
 	Parked int                     `json:"parked"`
 	Faults map[assay.FaultKind]int `json:"faults"`
 }
@@ -138,7 +138,6 @@ func statusOf(ctx context.Context, db *store.DB, e store.Experiment) (s experime
 				m.Done++
 			}
 		}
-		m.Owed = m.Planned - m.Done
 		s.Models = append(s.Models, m)
 	}
 	for i := range s.Models {
@@ -159,7 +158,9 @@ func statusOf(ctx context.Context, db *store.DB, e store.Experiment) (s experime
 			s.parkedFor[a.FaultDetail]++
 		}
 	}
-	for _, m := range s.Models {
+	for i := range s.Models {
+		m := &s.Models[i]
+		m.Owed = m.Planned - m.Done - m.Parked
 		s.Planned += m.Planned
 		s.Done += m.Done
 		s.Owed += m.Owed

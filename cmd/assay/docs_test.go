@@ -1,0 +1,138 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/assay-eval/assay"
+)
+
+// repository is the root of the module, from this package.
+const repository = "../.."
+
+func document(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(repository, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+var fence = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
+
+// blocks returns the code blocks of a language.
+func blocks(text, language string) []string {
+	var out []string
+	for _, m := range fence.FindAllStringSubmatch(text, -1) {
+		if m[1] == language {
+			out = append(out, m[2])
+		}
+	}
+	return out
+}
+
+// TestReadme does what the README says, in a fresh directory: it writes the
+// YAML blocks to the files that they name and runs every line that calls assay.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	readme := document(t, "README.md")
+	dir := t.TempDir()
+	server := serve(t)
+	for _, yaml := range blocks(readme, "yaml") {
+		name, _, _ := strings.Cut(strings.TrimPrefix(yaml, "# "), "\n")
+		file(t, dir, name, strings.ReplaceAll(yaml, "http://127.0.0.1:8080", server.url))
+	}
+	file(t, dir, "tasks.json", `[{"id": "t1", "task_type": "basic_task", "description": "Read the file and filter it.", "required_tools": ["a_reader", "a_filter"]}]`)
+	file(t, dir, "registry.json", `{"a_reader": {"name": "a_reader", "description": "Reads.", "errors": [{"code": "TIMEOUT", "description": "late"}]},
+		"a_filter": {"name": "a_filter", "description": "Filters.", "errors": [{"code": "TIMEOUT", "description": "late"}], "dependencies": ["a_reader"]}}`)
+	ran, trial := 0, ""
+	for _, script := range blocks(readme, "sh") {
+		for line := range strings.Lines(script) {
+			line, _, _ = strings.Cut(line, "#")
+			line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "go run ./cmd/"))
+			args := strings.Fields(line)
+			if len(args) == 0 || args[0] != "assay" || strings.HasPrefix(line, "assay sim serve") {
+				continue
+			}
+			if args[1] == "show" { // the trial in the text is of another store
+				args[2] = trial
+			}
+			if args[1] == "run" {
+				args = append(args, "--sim-latency", "0")
+			}
+			cmd := program(t, args[1:]...)
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "GATEWAY_KEY_0=any", "GATEWAY_KEY_1=any")
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", line, err, out)
+			}
+			if m := regexp.MustCompile(`assay show (\w{8})`).FindSubmatch(out); m != nil {
+				trial = string(m[1])
+			}
+			ran++
+		}
+	}
+	if ran < 9 {
+		t.Errorf("the README has %d commands, want at least 9: are its code blocks read?", ran)
+	}
+}
+
+// TestDocumentedTestsExist: what docs/incidents.md promises is there.
+func TestDocumentedTestsExist(t *testing.T) {
+	t.Parallel()
+	exists := make(map[string]bool)
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
+	err := filepath.WalkDir(repository, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range declared.FindAllSubmatch(text, -1) {
+			exists[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`\b(Test|Fuzz|Benchmark)[A-Z]\w+`).FindAllString(document(t, "docs/incidents.md"), -1)
+	for _, name := range named {
+		if !exists[name] {
+			t.Errorf("docs/incidents.md names %s, which does not exist", name)
+		}
+	}
+	if len(named) < 40 {
+		t.Errorf("docs/incidents.md names %d tests: is it read?", len(named))
+	}
+}
+
+// TestDocumentedFaults: docs/files.md says of every kind of fault what it does.
+func TestDocumentedFaults(t *testing.T) {
+	t.Parallel()
+	text := document(t, "docs/files.md")
+	for _, kind := range assay.FaultKinds {
+		if !strings.Contains(text, "`"+string(kind)+"`") {
+			t.Errorf("docs/files.md does not have the fault %s", kind)
+		}
+	}
+}
+
+// TestHelpHasExamples: every command shows how it is used.
+func TestHelpHasExamples(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"run"}, {"status"}, {"show"}, {"export"}, {"library", "import"}, {"library", "inspect"}, {"schema"}, {"sim", "serve"}} {
+		r := must(t, nil, append(args, "--help")...)
+		if !strings.Contains(r.out, "Examples:") || !strings.Contains(r.out, "Usage:") {
+			t.Errorf("assay %v --help has no examples:\n%s", args, r.out)
+		}
+	}
+	if r := must(t, nil, "completion", "bash"); !strings.Contains(r.out, "complete") {
+		t.Error("no shell completion")
+	}
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/assay-eval/assay/internal/nearest"
+	"github.com/assay-eval/assay/internal/plan"
+)
+
+func newSchema(p *process) *cobra.Command {
+	schemas := map[string]func() []byte{"experiment": plan.ExperimentSchema, "providers": plan.ProvidersSchema}
+	names := []string{"experiment", "providers"}
+	return &cobra.Command{
+		Use:   "schema experiment|providers",
+		Short: "Print the JSON schema of a file that you write",
+		Long: `Schema prints a JSON schema, with which editors complete and check the file. Many
+editors read it from a comment on the first line:
+
+  # yaml-language-server: $schema=experiment.schema.json`,
+		Example: `  assay schema experiment > experiment.schema.json
+  assay schema providers > providers.schema.json`,
+		Args:      cobra.ExactArgs(1),
+		ValidArgs: names,
+		RunE: func(_ *cobra.Command, args []string) error {
+			schema, ok := schemas[args[0]]
+			if !ok {
+				return usageError("there is no schema of %q\nhint: %s", args[0], nearest.Hint(args[0], names))
+			}
+			_, err := p.out.Write(schema())
+			return err
+		},
+	}
+}
