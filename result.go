@@ -49,7 +49,7 @@ type Outcome struct {
 	// OrderCorrect says that all required tools succeeded and their first
 	// successes came in the required order.
 	OrderCorrect bool `json:"order_correct"`
-	// Assisted counts the corrections that the episode sent to the model.
+	// Assisted counts the turns that the episode answered with a correction.
 	Assisted int `json:"assisted"`
 	// ScoreVersion names the rules that gave level and category.
 	ScoreVersion string `json:"score_version"`

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/episode"
 )
 
 // repository is the root of the module, from this package.
@@ -120,6 +121,14 @@ func TestDocumentedFaults(t *testing.T) {
 		if !strings.Contains(text, "`"+string(kind)+"`") {
 			t.Errorf("docs/files.md does not have the fault %s", kind)
 		}
+	}
+}
+
+// TestTemplatesAreInTheChangelog: a change of wording is a change for users.
+func TestTemplatesAreInTheChangelog(t *testing.T) {
+	t.Parallel()
+	if !strings.Contains(document(t, "CHANGELOG.md"), episode.TemplatesHash) {
+		t.Errorf("CHANGELOG.md does not have the templates %s", episode.TemplatesHash)
 	}
 }
 

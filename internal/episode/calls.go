@@ -1,23 +1,20 @@
 package episode
 
 import (
+	"bytes"
 	"encoding/json"
-	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/assay-eval/assay"
 )
 
-var maxCallsText = strconv.Itoa(MaxCallsPerReply)
-
-// call answers one call of the model. Refused means that it was not well
+// call answers one call of the model. Refused means that the call was not well
 // formed: nothing was executed, and the answer is a correction that names no
 // tool but the one that the model wrote.
 func (e *episode) call(turn int, call assay.ToolCall, rec *assay.TurnRecord) (answer map[string]any, refused bool) {
-	args, err := parseArguments(call.Arguments)
-	if err != nil {
-		return refusal(err.Error()), true
+	args, ok := parseArguments(call.Arguments)
+	if !ok {
+		return refusal("no object", nil), true
 	}
 	if e.trial.Tools == Listed {
 		return e.execute(turn, call.Name, call.Arguments)
@@ -26,14 +23,15 @@ func (e *episode) call(turn int, call assay.ToolCall, rec *assay.TurnRecord) (an
 	case toolSearch:
 		query := strings.TrimSpace(text(args["query"]))
 		if query == "" {
-			return refusal("tool_search needs a query: a string that says what the tool should do"), true
+			return refusal("no query", nil), true
 		}
 		rec.Lookups++
 		return e.found(query), false
 	case toolInfo:
-		tool, ok := e.catalog.Tool(text(args["tool"]))
+		name := text(args["tool"])
+		tool, ok := e.catalog.Tool(name)
 		if !ok {
-			return refusal(noTool(text(args["tool"]))), true
+			return noTool(toolInfo, name), true
 		}
 		rec.Lookups++
 		return map[string]any{"tool": details(tool)}, false
@@ -44,16 +42,16 @@ func (e *episode) call(turn int, call assay.ToolCall, rec *assay.TurnRecord) (an
 		}
 		return e.execute(turn, text(args["tool"]), inner)
 	}
-	return refusal(fmt.Sprintf("there is no function %q; the functions are tool_search, tool_info and tool_call", clip(call.Name))), true
+	return refusal("no discover function", clip(call.Name)), true
 }
 
 func (e *episode) execute(turn int, tool, arguments string) (answer map[string]any, refused bool) {
 	rec, err := e.world.Call(turn, tool, arguments)
 	if err != nil {
 		if e.trial.Tools == Listed {
-			return refusal(fmt.Sprintf("there is no function %q", clip(tool))), true
+			return refusal("no listed function", clip(tool)), true
 		}
-		return refusal(noTool(tool)), true
+		return noTool(toolCall, tool), true
 	}
 	answer = map[string]any{"tool": rec.Tool, "success": rec.OK}
 	if rec.OK {
@@ -67,7 +65,7 @@ func (e *episode) execute(turn int, tool, arguments string) (answer map[string]a
 func (e *episode) found(query string) map[string]any {
 	tools := e.search.Tools(query)
 	if len(tools) == 0 {
-		return map[string]any{"tools": []any{}, "note": "no matching tools; try other words"}
+		return map[string]any{"tools": []any{}, "note": render("no match", nil)}
 	}
 	list := make([]any, len(tools))
 	for i, t := range tools {
@@ -88,10 +86,17 @@ func details(t assay.Tool) any {
 	}{t.Name, t.Description, schema(t), t.Returns, t.Errors, append([]string{}, t.Dependencies...)}
 }
 
-func refusal(why string) map[string]any { return map[string]any{"refused": why} }
+// refusal is the correction of that name in templates/answers.tmpl.
+func refusal(name string, data any) map[string]any {
+	return map[string]any{"refused": render(name, data)}
+}
 
-func noTool(name string) string {
-	return fmt.Sprintf("no tool is named %q; find names with tool_search", clip(name))
+// noTool refuses a call of a function with a name that no tool has.
+func noTool(function, name string) map[string]any {
+	if name == "" {
+		return refusal("no name", function)
+	}
+	return refusal("no tool", clip(name))
 }
 
 // clip keeps a name that a model made up from filling the conversation.
@@ -106,24 +111,29 @@ func clip(name string) string {
 // withLeft adds how many replies are left and encodes the answer.
 func withLeft(answer map[string]any, left int) string {
 	answer["replies_left"] = left
-	b, err := json.Marshal(answer)
-	if err != nil {
-		panic("episode: answer: " + err.Error())
-	}
-	return string(b)
+	return string(encode(answer))
 }
 
-// parseArguments reads what a model wrote as arguments. Nothing at all counts
-// as no arguments.
-func parseArguments(s string) (map[string]json.RawMessage, error) {
+// encode returns v as JSON in which <, > and & stand as themselves, for a
+// model reads it as text. What cannot be encoded is a bug of ours.
+func encode(v any) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic("episode: encode: " + err.Error())
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
+
+// parseArguments reads what a model wrote as arguments, and reports whether
+// that is a JSON object. Nothing at all counts as no arguments, as does null.
+func parseArguments(s string) (args map[string]json.RawMessage, ok bool) {
 	if strings.TrimSpace(s) == "" {
-		return nil, nil
+		return nil, true
 	}
-	var args map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(s), &args); err != nil {
-		return nil, fmt.Errorf("the arguments have to be one JSON object: %v", err)
-	}
-	return args, nil
+	err := json.Unmarshal([]byte(s), &args)
+	return args, err == nil
 }
 
 // text returns a JSON string's value, "" for anything else.

@@ -15,7 +15,8 @@ import (
 	"github.com/assay-eval/assay/internal/world"
 )
 
-// MaxCallsPerReply bounds the calls of one reply that are answered.
+// MaxCallsPerReply bounds the calls of one reply that are carried out. Those
+// beyond it are refused, for every call needs an answer.
 const MaxCallsPerReply = 64
 
 // A Runner carries out episodes with the tools of one library. It is immutable
@@ -85,8 +86,11 @@ func (e *episode) turns(ctx context.Context) error {
 	return nil
 }
 
-// ask gets one reply and appends it.
+// ask gets one reply and appends it. It asks for none once ctx has ended.
 func (e *episode) ask(ctx context.Context) (assay.Message, error) {
+	if ctx.Err() != nil {
+		return assay.Message{}, stopped(ctx)
+	}
 	req := assay.Request{
 		Model: e.trial.Model, Messages: e.transcript.Messages,
 		Functions: e.functions[e.trial.Tools], Sampling: e.trial.Sampling,
@@ -111,6 +115,15 @@ func (e *episode) ask(ctx context.Context) (assay.Message, error) {
 		Requests: resp.Waits.Requests,
 	})
 	return reply, nil
+}
+
+// stopped is the fault of an episode whose context has ended: of the kind that
+// the context's error tells, for the reason that its cause tells.
+func stopped(ctx context.Context) *assay.Fault {
+	f := assay.AsFault(ctx.Err())
+	f.Err = context.Cause(ctx)
+	f.Detail = f.Err.Error()
+	return f
 }
 
 func (e *episode) account(resp assay.Response) {
@@ -140,8 +153,7 @@ func (e *episode) answer(turn int, reply assay.Message) assay.Ended {
 		return ""
 	}
 	for i, call := range reply.Calls {
-		content := refusal("at most " + maxCallsText + " calls of one reply are answered")
-		refused := true
+		content, refused := refusal("too many calls", MaxCallsPerReply), true
 		if i < MaxCallsPerReply {
 			content, refused = e.call(turn, call, rec)
 		}

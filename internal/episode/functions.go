@@ -2,7 +2,6 @@ package episode
 
 import (
 	"encoding/json"
-	"strings"
 
 	"github.com/assay-eval/assay"
 )
@@ -57,7 +56,7 @@ func describe(t assay.Tool) string {
 	if len(t.Dependencies) == 0 {
 		return t.Description
 	}
-	return t.Description + " Needs first: " + strings.Join(t.Dependencies, ", ") + "."
+	return t.Description + " " + render("needs first", t.Dependencies)
 }
 
 // schema returns the JSON schema of a tool's arguments.
@@ -66,6 +65,8 @@ func schema(t assay.Tool) json.RawMessage {
 		Type        string `json:"type"`
 		Description string `json:"description,omitempty"`
 		Default     any    `json:"default,omitempty"`
+		// Items is there for an array, as OpenAI demands: anything goes.
+		Items *struct{} `json:"items,omitempty"`
 	}
 	s := struct {
 		Type       string              `json:"type"`
@@ -74,14 +75,14 @@ func schema(t assay.Tool) json.RawMessage {
 		Additional bool                `json:"additionalProperties"`
 	}{Type: "object", Properties: make(map[string]property), Required: []string{}}
 	for _, p := range t.Parameters {
-		s.Properties[p.Name] = property{Type: p.Type, Description: p.Description, Default: p.Default}
+		prop := property{Type: p.Type, Description: p.Description, Default: p.Default}
+		if p.Type == "array" {
+			prop.Items = &struct{}{}
+		}
+		s.Properties[p.Name] = prop
 		if p.Required {
 			s.Required = append(s.Required, p.Name)
 		}
 	}
-	b, err := json.Marshal(s)
-	if err != nil {
-		panic("episode: schema of " + t.Name + ": " + err.Error())
-	}
-	return b
+	return encode(s)
 }

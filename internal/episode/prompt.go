@@ -44,7 +44,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 }).ParseFS(templateFiles, "templates/*.tmpl"))
 
 // TemplatesHash identifies the wording of everything that an episode says to a
-// model, beside what library and task say. It goes into every result.
+// model, beside what library, task and world say. It goes into every result.
 var TemplatesHash = hashTemplates()
 
 func hashTemplates() string {

@@ -51,7 +51,7 @@ func Pilot(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript) assay.
 	o.OrderCorrect = o.Coverage == 1 && slices.Equal(firsts(task.Required, o.ExecutedTools), task.Required)
 	o.Level = pilotLevel(task, tr, o)
 	if o.Level != assay.FullSuccess {
-		o.ErrorCategory = pilotCategory(catalog, task, tr, o)
+		o.ErrorCategory = pilotCategory(catalog, task, tr)
 	}
 	return o
 }
@@ -131,21 +131,19 @@ func claimedFinish(messages []assay.Message) bool {
 
 // pilotCategory decides by the whole history; the first rule that fits wins.
 // A simulated TIMEOUT is a tool's bad luck like any other code.
-func pilotCategory(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, o assay.Outcome) string {
+func pilotCategory(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript) string {
 	switch {
 	case len(tr.Calls) == 0 && !lookedUp(tr):
 		return ToolCallFormat
 	case len(tr.Calls) == 0:
 		return MaxTurns
-	case o.Coverage == 1:
-		return SequenceOrder
 	case leftOut(task, tr) && strayed(catalog, task, tr):
 		return ToolSelection
 	case outOfOrder(task, tr):
 		return SequenceOrder
 	case hasty(catalog, task, tr):
 		return DependencyError
-	case tr.Ended == assay.TurnLimit && spentTurns(tr) < len(tr.Turns):
+	case tr.Ended == assay.TurnLimit && busyTurns(tr) < len(tr.Turns):
 		return MaxTurns
 	}
 	return OtherError
@@ -189,10 +187,8 @@ func hasty(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript) bool {
 	done := make(map[string]bool)
 	for _, c := range tr.Calls {
 		tool, _ := catalog.Tool(c.Tool)
-		at := slices.Index(task.Required, c.Tool)
 		for _, d := range tool.Dependencies {
-			later := slices.Index(task.Required, d) > at
-			if !c.OK && !done[d] && !later {
+			if !c.OK && !done[d] && slices.Index(task.Required, d) <= place(catalog, task.Required, c.Tool) {
 				return true
 			}
 		}
@@ -201,8 +197,23 @@ func hasty(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript) bool {
 	return false
 }
 
-// spentTurns counts the turns in which a tool was executed.
-func spentTurns(tr *assay.Transcript) int {
+// place returns where in the required order a tool is of use at the latest: a
+// required tool at its own place, another one before the first required tool
+// that builds on it, and one on which none builds at the end.
+func place(catalog *assay.Catalog, required []string, tool string) int {
+	if i := slices.Index(required, tool); i >= 0 {
+		return i
+	}
+	for i, r := range required {
+		if slices.Contains(workflow.Missing(catalog, []string{r}), tool) {
+			return i
+		}
+	}
+	return len(required)
+}
+
+// busyTurns counts the turns in which a tool was executed.
+func busyTurns(tr *assay.Transcript) int {
 	turns := make(map[int]bool)
 	for _, c := range tr.Calls {
 		turns[c.Turn] = true

@@ -1,13 +1,16 @@
 package workflow
 
-import "github.com/assay-eval/assay"
+import (
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/world"
+)
 
 // A Plan is what a model is shown: steps in order and what the planner knows
 // of the environment.
 type Plan struct {
 	Steps []Step
-	// Reliability is the chance that a call works when all that it needs is
-	// there and nothing failed lately.
+	// Reliability is the chance that the world gives a call when all that it
+	// needs is there and nothing failed lately.
 	Reliability float64
 }
 
@@ -23,7 +26,7 @@ type Step struct {
 // Reference returns the plan of the pilot world: the required tools in their
 // listed order, as in the original, which never inserted a dependency.
 func Reference(catalog *assay.Catalog, task assay.Task, reliability float64) Plan {
-	plan := Plan{Reliability: reliability}
+	plan := Plan{Reliability: world.PilotChance(reliability, nil, nil)}
 	for _, name := range task.Required {
 		tool, _ := catalog.Tool(name)
 		plan.Steps = append(plan.Steps, Step{Tool: name, Purpose: tool.Description, Needs: tool.Dependencies})

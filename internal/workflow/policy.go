@@ -39,7 +39,7 @@ type Policy struct {
 	// dependencies as action numbers; -1 is one that can never be ready.
 	needs [][]int
 	value []float64 // by state; NaN until solved
-	best  []int8    // by state
+	best  []int16   // by state
 }
 
 // state determines the distribution of all that follows.
@@ -85,7 +85,7 @@ func Solve(catalog *assay.Catalog, problem Problem) *Policy {
 	for i := range p.value {
 		p.value[i] = math.NaN()
 	}
-	p.best = make([]int8, n)
+	p.best = make([]int16, n)
 	return p
 }
 
@@ -110,6 +110,9 @@ func (p *Policy) Next(calls []Call) string {
 		return p.extra[a-len(p.problem.Required)]
 	}
 }
+
+// Size is about how many bytes the policy holds.
+func (p *Policy) Size() int { return 10 * len(p.value) }
 
 // A Call is one executed call, as a policy sees it.
 type Call struct {
@@ -212,7 +215,7 @@ func (p *Policy) solve(s state) float64 {
 			try(len(p.problem.Required) + e)
 		}
 	}
-	p.value[i], p.best[i] = best, int8(bestAction)
+	p.value[i], p.best[i] = best, int16(bestAction)
 	return best
 }
 

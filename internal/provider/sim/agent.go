@@ -66,8 +66,8 @@ func (m *Models) obedient(v *view) assay.Message {
 	if msg, wait := v.look(); wait {
 		return msg
 	}
-	if steps := v.steps(); len(v.calls) < len(steps) {
-		return v.execute(steps[len(v.calls)])
+	if steps := v.steps(); v.tried < len(steps) {
+		return v.execute(steps[v.tried])
 	}
 	return done
 }

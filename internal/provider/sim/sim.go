@@ -3,13 +3,15 @@
 // how the engine, the worlds and the scores are checked against computed
 // probabilities.
 //
-// An agent's choice is a function of the conversation alone, so it gives the
-// same answer in this process and behind an HTTP server, at any concurrency.
+// An agent's choice is a function of the conversation and of the tools that it
+// was taught, so it gives the same answer in this process and behind an HTTP
+// server, at any concurrency.
 package sim
 
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -52,6 +54,7 @@ type Models struct {
 
 	mu       sync.Mutex
 	policies map[string]*workflow.Policy
+	held     int // bytes of policies
 }
 
 var _ assay.Provider = (*Models)(nil)
@@ -83,6 +86,9 @@ func (m *Models) Chat(ctx context.Context, req assay.Request) (assay.Response, e
 
 // wait takes the reply's latency, whose luck depends on the conversation only.
 func (m *Models) wait(ctx context.Context, req assay.Request) error {
+	if ctx.Err() != nil {
+		return ended(ctx)
+	}
 	if m.latency.Median <= 0 {
 		return nil
 	}
@@ -99,8 +105,20 @@ func (m *Models) wait(ctx context.Context, req assay.Request) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return assay.AsFault(context.Cause(ctx))
+		return ended(ctx)
 	}
+}
+
+// ended is the fault of a request whose context has ended. A cause that is a
+// fault says it best; of any other the context's error knows the kind.
+func ended(ctx context.Context) *assay.Fault {
+	cause := context.Cause(ctx)
+	var f *assay.Fault
+	if !errors.As(cause, &f) {
+		f = assay.AsFault(ctx.Err())
+		f.Detail, f.Err = cause.Error(), cause
+	}
+	return f
 }
 
 // usage counts four bytes as a token, as is usual for English and JSON.
@@ -123,9 +141,9 @@ func size(m assay.Message) int {
 	return n
 }
 
-// maxPolicies bounds the memory that solved policies take; the libraries have
-// far fewer kinds of task.
-const maxPolicies = 64
+// maxPolicies bounds the bytes that solved policies take together. With ten
+// turns all kinds of task of the known libraries fit in.
+const maxPolicies = 8 << 20
 
 // next asks the policy for the steps, which is solved once for each kind of
 // task. A policy is not safe for concurrent use, hence the lock; a solved
@@ -136,10 +154,11 @@ func (m *Models) next(steps []string, reliability float64, calls int, history []
 	defer m.mu.Unlock()
 	p := m.policies[key]
 	if p == nil {
-		if len(m.policies) >= maxPolicies {
-			clear(m.policies)
-		}
 		p = workflow.Solve(m.catalog, workflow.Problem{Required: steps, Reliability: reliability, Calls: calls})
+		if m.held += p.Size(); m.held > maxPolicies {
+			clear(m.policies)
+			m.held = p.Size()
+		}
 		m.policies[key] = p
 	}
 	return p.Next(history)

@@ -25,20 +25,26 @@ type view struct {
 	plan []string
 	// reliability is the chance that the plan states.
 	reliability float64
-	calls       []call
+	// tried counts calls of tools, refused ones included; calls are those
+	// that were executed.
+	tried int
+	calls []call
 	// found holds for each search so far the tools found, best first.
 	found [][]string
 }
 
 // call is one executed call of a tool.
 type call struct {
-	turn int
 	tool string
 	ok   bool
 }
 
 // assumedReliability is what an agent expects where no plan tells.
 const assumedReliability = 0.8
+
+// longestEpisode bounds the replies that an agent plans for, whatever a
+// conversation says.
+const longestEpisode = 200
 
 var (
 	limitText       = regexp.MustCompile(`at most (\d+) replies`)
@@ -56,7 +62,8 @@ func newView(req assay.Request) *view {
 		switch m.Role {
 		case assay.System:
 			if s := limitText.FindStringSubmatch(m.Content); s != nil {
-				v.limit, _ = strconv.Atoi(s[1])
+				n, _ := strconv.Atoi(s[1]) // of a number too large, the largest
+				v.limit = min(n, longestEpisode)
 			}
 		case assay.User:
 			if i <= 1 {
@@ -66,6 +73,9 @@ func newView(req assay.Request) *view {
 			v.turn++
 			for _, c := range m.Calls {
 				pending[c.ID] = c
+				if !v.discover || c.Name == "tool_call" {
+					v.tried++
+				}
 			}
 		case assay.ToolRole:
 			v.readResult(pending[m.CallID], m.Content)
@@ -75,8 +85,10 @@ func newView(req assay.Request) *view {
 }
 
 func (v *view) readTask(text string) {
-	_, rest, _ := strings.Cut(text, "## Task\n\n")
-	v.description, _, _ = strings.Cut(rest, "\n\n")
+	_, v.description, _ = strings.Cut(text, "## Task\n\n")
+	for _, next := range []string{"\n\n## ", "\n\nBegin with the first step."} {
+		v.description, _, _ = strings.Cut(v.description, next)
+	}
 	_, plan, ok := strings.Cut(text, "## Plan\n")
 	if !ok {
 		return
@@ -105,7 +117,7 @@ func (v *view) readResult(c assay.ToolCall, content string) {
 	if r.Success != nil {
 		var tool string
 		if json.Unmarshal(r.Tool, &tool) == nil {
-			v.calls = append(v.calls, call{v.turn, tool, *r.Success})
+			v.calls = append(v.calls, call{tool, *r.Success})
 		}
 	}
 	if c.Name == "tool_search" {

@@ -1,0 +1,192 @@
+package episode_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/episode"
+	"github.com/assay-eval/assay/internal/library"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew; read the difference")
+
+// golden compares got with a file in testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v; with -update it is written", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs; if it should, run with -update and note it in CHANGELOG.md:\n%s", path, diff)
+	}
+}
+
+// script writes messages down as in a play.
+func script(messages []assay.Message) string {
+	var b strings.Builder
+	for _, m := range messages {
+		fmt.Fprintf(&b, "=== %s", m.Role)
+		if m.CallID != "" {
+			fmt.Fprintf(&b, " to %s", m.CallID)
+		}
+		b.WriteString("\n")
+		if m.Content != "" {
+			b.WriteString(m.Content + "\n")
+		}
+		for _, c := range m.Calls {
+			fmt.Fprintf(&b, "--- %s: %s %s\n", c.ID, c.Name, c.Arguments)
+		}
+	}
+	return b.String()
+}
+
+// opening returns the messages of an episode's first request.
+func opening(t *testing.T, catalog *assay.Catalog, trial assay.Trial, task assay.Task) []assay.Message {
+	t.Helper()
+	trial.Setting.Turns = max(trial.Setting.Turns, 1)
+	f := scripted(saying("TASK_COMPLETED"))
+	episode.NewRunner(catalog, 0).Run(t.Context(), f, trial, task)
+	return f.asked[0].Messages
+}
+
+func TestOpenings(t *testing.T) {
+	t.Parallel()
+	for _, variant := range episode.Variants {
+		for _, setting := range []string{episode.Discover, episode.Listed} {
+			trial := trial(setting, .85, 1)
+			trial.Variant = variant
+			messages := opening(t, catalog, trial, task())
+			text := script(messages)
+			golden(t, variant+"_"+setting+".txt", text)
+
+			if len(messages) != 2 || messages[0].Role != assay.System || messages[1].Role != assay.User {
+				t.Errorf("%s, %s: not a system and a user message", variant, setting)
+			}
+			planned := variant == episode.Optimal
+			if got := strings.Contains(text, "## Plan"); got != planned {
+				t.Errorf("%s, %s: plan in the prompt is %v, want %v", variant, setting, got, planned)
+			}
+			if got := slices.ContainsFunc(catalog.Names(), func(n string) bool { return strings.Contains(text, n) }); got != planned {
+				t.Errorf("%s, %s: a tool's name in the prompt is %v, want %v", variant, setting, got, planned)
+			}
+			if got := strings.Contains(text, "Reasoning:"); got != (variant == episode.CoT) {
+				t.Errorf("%s, %s: the advice to think is %v", variant, setting, got)
+			}
+			if got := strings.Contains(text, "tool_search"); got != (setting == episode.Discover) {
+				t.Errorf("%s, %s: tool_search in the prompt is %v", variant, setting, got)
+			}
+		}
+	}
+}
+
+// TestOpeningOfABareTask has neither inputs nor an expected result.
+func TestOpeningOfABareTask(t *testing.T) {
+	t.Parallel()
+	for _, empty := range []string{"", "{}", " null "} {
+		bare := task()
+		bare.Inputs, bare.Expected = json.RawMessage(empty), json.RawMessage(empty)
+		got := opening(t, catalog, trial(episode.Listed, .85, 1), bare)[1].Content
+		if want := "## Task\n\n" + bare.Description + "\n\nBegin with the first step."; got != want {
+			t.Errorf("inputs %q: %q, want %q", empty, got, want)
+		}
+	}
+}
+
+// TestPlanStatesTheTrueChance: the world does not go beyond its bounds, and
+// the plan does not promise more.
+func TestPlanStatesTheTrueChance(t *testing.T) {
+	t.Parallel()
+	for reliability, want := range map[float64]string{1: "95 %", .95: "95 %", .8: "80 %", .123: "12.3 %", 2. / 3: "66.67 %", .05: "10 %", 0: "10 %"} {
+		trial := trial(episode.Discover, reliability, 1)
+		trial.Variant = episode.Optimal
+		if got := opening(t, catalog, trial, task())[1].Content; !strings.Contains(got, "probability of about "+want) {
+			t.Errorf("reliability %v: the plan does not say %s:\n%s", reliability, want, got)
+		}
+	}
+}
+
+// TestNoToolInThePromptsOfTheBuiltinTasks: what baseline and cot say names no
+// tool, for any of the built-in tasks.
+func TestNoToolInThePromptsOfTheBuiltinTasks(t *testing.T) {
+	t.Parallel()
+	builtin := assay.NewCatalog(library.Tools())
+	trial := trial(episode.Discover, .8, 1)
+	trial.Variant = episode.CoT
+	n := 0
+	for task := range library.Generate() {
+		n++
+		text := script(opening(t, builtin, trial, task))
+		for _, name := range builtin.Names() {
+			if strings.Contains(text, name) {
+				t.Errorf("task %s: the prompt names %s", task.ID, name)
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("there are no built-in tasks")
+	}
+}
+
+// TestAnswers holds the wording of all that can answer a reply.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	call := func(id, name, args string) assay.ToolCall { return assay.ToolCall{ID: id, Name: name, Arguments: args} }
+	long := strings.Repeat("very_", 16) + "long_name"
+	for setting, calls := range map[string][]assay.ToolCall{
+		episode.Discover: {
+			call("search", "tool_search", `{"query":"ping a host"}`),
+			call("search-in-vain", "tool_search", `{"query":"xyzzy"}`),
+			call("search-for-nothing", "tool_search", `{}`),
+			call("info", "tool_info", `{"tool":"`+writer+`"}`),
+			call("info-unknown", "tool_info", `{"tool":"<b>&"}`),
+			call("info-nothing", "tool_info", `{"tool":["x"]}`),
+			call("call-works", "tool_call", `{"tool":"`+reader+`","arguments":{"source":"x"}}`),
+			call("call-fails", "tool_call", `{"tool":"`+pinger+`"}`),
+			call("call-unknown", "tool_call", `{"tool":"`+long+`"}`),
+			call("call-nothing", "tool_call", `{"name":"`+reader+`"}`),
+			call("no-such-function", reader, `{}`),
+			call("array", "tool_call", `["`+reader+`"]`),
+			call("cut-off", "tool_call", `{"tool":"`),
+		},
+		episode.Listed: {
+			call("works", reader, `{"source":"x"}`),
+			call("fails", pinger, ``),
+			call("no-such-function", "tool_search", `{"query":"x"}`),
+			call("array", reader, `["x"]`),
+			call("cut-off", reader, `{"source":"`),
+		},
+	} {
+		reply := assay.Message{Content: "All at once.", Calls: calls}
+		trial := trial(setting, .8, seedFor(t, .8, slices.Concat(worked(reader), failed(pinger))))
+		trial.Setting.Turns = 3
+		_, tr := run(t, scripted(reply, saying("Hm."), saying("TASK_COMPLETED")), trial)
+		golden(t, "answers_"+setting+".txt", script(tr.Messages[2:]))
+	}
+}
+
+// TestTemplatesHash notices a change of wording.
+func TestTemplatesHash(t *testing.T) {
+	t.Parallel()
+	const known = "be60f21fec9b8a25"
+	if episode.TemplatesHash != known {
+		t.Errorf("TemplatesHash = %s, want %s: the wording has changed. Results before and after cannot be pooled, "+
+			"so note the new hash in CHANGELOG.md, and here", episode.TemplatesHash, known)
+	}
+}
