@@ -76,11 +76,31 @@ func TestReadme(t *testing.T) {
 			if m := regexp.MustCompile(`assay show (\w{8})`).FindSubmatch(out); m != nil {
 				trial = string(m[1])
 			}
+			if line == "assay run" {
+				sameTable(t, readme, string(out))
+			}
 			ran++
 		}
 	}
 	if ran < 9 {
 		t.Errorf("the README has %d commands, want at least 9: are its code blocks read?", ran)
+	}
+}
+
+// sameTable: the quickstart's table in the README is what it gives.
+func sameTable(t *testing.T, readme, out string) {
+	t.Helper()
+	rows := 0
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, "sim/") {
+			rows++
+			if !strings.Contains(readme, line) {
+				t.Errorf("the README's table does not have the row %s", line)
+			}
+		}
+	}
+	if rows != 18 {
+		t.Errorf("the quickstart's table has %d rows, want 18", rows)
 	}
 }
 
