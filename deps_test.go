@@ -21,6 +21,7 @@ const policy = `
 	internal/bm25       :
 	internal/nearest    :
 	internal/stat       :
+	internal/golden     :
 	internal/world      : internal/bm25
 	internal/workflow   : internal/world
 	internal/score      : internal/workflow internal/world

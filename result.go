@@ -1,6 +1,11 @@
 package assay
 
-import "time"
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
 
 // RunID names one process session that worked on an experiment.
 type RunID string
@@ -89,6 +94,24 @@ type Attempt struct {
 
 // Settles reports whether the attempt ended in an outcome.
 func (a *Attempt) Settles() bool { return a.Level != "" }
+
+// Check says what makes the record count as something that it is not: it has
+// to be an outcome or a fault, of a known level or kind.
+func (a *Attempt) Check() error {
+	switch {
+	case a.Level == "" && a.FaultKind == "":
+		return errors.New("neither level nor fault is set")
+	case a.Level != "" && a.FaultKind != "":
+		return fmt.Errorf("level %s and fault %s are both set", a.Level, a.FaultKind)
+	case a.Level != "" && !slices.Contains(Levels, a.Level):
+		return fmt.Errorf("unknown level %q", a.Level)
+	case a.FaultKind != "" && !slices.Contains(FaultKinds, a.FaultKind):
+		return fmt.Errorf("unknown fault %q", a.FaultKind)
+	case !(a.Coverage >= 0 && a.Coverage <= 1): // so that NaN is refused too
+		return fmt.Errorf("coverage %v is outside [0,1]", a.Coverage)
+	}
+	return nil
+}
 
 // A Transcript is everything that happened in an attempt. It is stored for
 // faults too, as far as the episode got.

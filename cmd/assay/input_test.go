@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"database/sql"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -259,4 +262,43 @@ func TestReadOnlyFileSystem(t *testing.T) {
 		t.Errorf("%d trials can be read, want 5", now)
 	}
 	must(t, nil, "status", "--store", db)
+}
+
+// TestDirectoryTurnsReadOnly takes the right to write to the store's directory
+// away while a run is under way: the store's files are open, so the run ends
+// well and all results are there.
+func TestDirectoryTurnsReadOnly(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cmd := program(t, "run", "--store", filepath.Join(dir, "assay.db"), "--display", "json", "--sim-latency", "30ms")
+	if os.Getuid() == 0 { // for whom no directory is read-only
+		const nobody = 65534
+		if err := errors.Join(os.Chown(dir, nobody, nobody), os.Chmod(scratch, 0o755), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Skipf("no process can be started as another user here: %v", err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if strings.Contains(lines.Text(), `"start"`) {
+			if err := os.Chmod(dir, 0o555); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the run ended with %v", err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if done := settled(t, filepath.Join(dir, "assay.db")); done != 450 {
+		t.Errorf("%d trials done, want 450", done)
+	}
 }

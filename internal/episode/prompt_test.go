@@ -2,41 +2,16 @@ package episode_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/episode"
+	"github.com/assay-eval/assay/internal/golden"
 	"github.com/assay-eval/assay/internal/library"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew; read the difference")
-
-// golden compares got with a file in testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v; with -update it is written", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs; if it should, run with -update and note it in CHANGELOG.md:\n%s", path, diff)
-	}
-}
 
 // script writes messages down as in a play.
 func script(messages []assay.Message) string {
@@ -74,7 +49,7 @@ func TestOpenings(t *testing.T) {
 			trial.Variant = variant
 			messages := opening(t, catalog, trial, task())
 			text := script(messages)
-			golden(t, variant+"_"+setting+".txt", text)
+			golden.Check(t, variant+"_"+setting+".txt", text)
 
 			if len(messages) != 2 || messages[0].Role != assay.System || messages[1].Role != assay.User {
 				t.Errorf("%s, %s: not a system and a user message", variant, setting)
@@ -177,7 +152,7 @@ func TestAnswers(t *testing.T) {
 		trial := trial(setting, .8, seedFor(t, .8, slices.Concat(worked(reader), failed(pinger))))
 		trial.Setting.Turns = 3
 		_, tr := run(t, scripted(reply, saying("Hm."), saying("TASK_COMPLETED")), trial)
-		golden(t, "answers_"+setting+".txt", script(tr.Messages[2:]))
+		golden.Check(t, "answers_"+setting+".txt", script(tr.Messages[2:]))
 	}
 }
 

@@ -182,14 +182,6 @@ func check(a *assay.Attempt) error {
 		return errors.New("trial is empty")
 	case a.Number < 1:
 		return fmt.Errorf("attempt is %d, but attempts count from 1", a.Number)
-	case a.Level == "" && a.FaultKind == "":
-		return errors.New("neither level nor fault is set")
-	case a.Level != "" && a.FaultKind != "":
-		return fmt.Errorf("level %s and fault %s are both set", a.Level, a.FaultKind)
-	case a.Level != "" && !slices.Contains(assay.Levels, a.Level):
-		return fmt.Errorf("unknown level %q", a.Level)
-	case a.FaultKind != "" && !slices.Contains(assay.FaultKinds, a.FaultKind):
-		return fmt.Errorf("unknown fault %q", a.FaultKind)
 	}
-	return nil
+	return a.Check()
 }

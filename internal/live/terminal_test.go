@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
+	"github.com/assay-eval/assay/internal/golden"
 	"github.com/assay-eval/assay/internal/live"
 )
 
@@ -51,7 +52,7 @@ func TestDraw(t *testing.T) {
 			fmt.Fprintf(&b, "== part %d of the story, width %d\n%s", i, width, plain(live.Draw(s, width, 24)))
 		}
 	}
-	golden(t, "draw.txt", b.String())
+	golden.Check(t, "draw.txt", b.String())
 }
 
 func TestDrawManyModels(t *testing.T) {
@@ -60,7 +61,7 @@ func TestDrawManyModels(t *testing.T) {
 	for _, height := range []int{0, 18, 17, 12, 7, 3} {
 		fmt.Fprintf(&b, "== height %d\n%s", height, plain(live.Draw(crowd(13), 80, height)))
 	}
-	golden(t, "crowd.txt", b.String())
+	golden.Check(t, "crowd.txt", b.String())
 }
 
 // TestDrawFits: whatever stands in a snapshot, no line is wider than the

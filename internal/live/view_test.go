@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,28 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/golden"
 	"github.com/assay-eval/assay/internal/live"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares text with a file in testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
-}
 
 // story is a run as a view sees it: from nothing to the end.
 func story() []live.Snapshot {
@@ -83,14 +61,14 @@ func TestPlain(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	tell(&live.Plain{W: &b})
-	golden(t, "plain.txt", b.String())
+	golden.Check(t, "plain.txt", b.String())
 }
 
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	tell(&live.JSON{W: &b})
-	golden(t, "json.txt", b.String())
+	golden.Check(t, "json.txt", b.String())
 
 	names := map[string][]string{
 		"note":     {"event", "text"},

@@ -2,9 +2,6 @@ package report_test
 
 import (
 	"errors"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,28 +10,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/golden"
 	"github.com/assay-eval/assay/internal/report"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares text with a file in testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
-}
 
 func TestWriteText(t *testing.T) {
 	t.Parallel()
@@ -51,7 +29,7 @@ func TestWriteText(t *testing.T) {
 		if err := table.WriteText(&b); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, name, b.String())
+		golden.Check(t, name, b.String())
 	}
 }
 

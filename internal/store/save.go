@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -134,21 +133,10 @@ func (db *DB) encode(a *assay.Attempt, t *assay.Transcript) (*record, error) {
 // check says in words what the schema would refuse, for the mistakes that
 // matter most.
 func check(a *assay.Attempt) error {
-	switch {
-	case a.Level == "" && a.FaultKind == "":
-		return fmt.Errorf("neither level nor fault is set")
-	case a.Level != "" && a.FaultKind != "":
-		return fmt.Errorf("level %s and fault %s are both set", a.Level, a.FaultKind)
-	case a.Level != "" && !slices.Contains(assay.Levels, a.Level):
-		return fmt.Errorf("unknown level %q", a.Level)
-	case a.FaultKind != "" && !slices.Contains(assay.FaultKinds, a.FaultKind):
-		return fmt.Errorf("unknown fault %q", a.FaultKind)
-	case !(a.Coverage >= 0 && a.Coverage <= 1): // so that NaN is refused too
-		return fmt.Errorf("coverage %v is outside [0,1]", a.Coverage)
-	case a.Seed > math.MaxInt64:
+	if a.Seed > math.MaxInt64 {
 		return fmt.Errorf("seed %d is too large", a.Seed)
 	}
-	return nil
+	return a.Check()
 }
 
 func trialRow(key trialKey, t *assay.Trial) ([]any, error) {
