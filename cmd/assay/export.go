@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay/internal/export"
@@ -62,20 +63,29 @@ either a level or a fault. With --output the file is written whole or not at all
 	return cmd
 }
 
-// toFile writes to standard output, or to a file that appears when it is whole.
-func toFile(p *process, path string, write func(io.Writer) error) error {
+// toFile writes to standard output, or to a file that appears when it is whole
+// and on disk. Renaming replaces a file at once on every system that Go has.
+func toFile(p *process, path string, write func(io.Writer) error) (err error) {
 	if path == "-" {
 		return write(p.out)
 	}
-	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	defer func() { _ = f.Cleanup() }()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
 	if err := write(f); err != nil {
-		return err
+		return errors.Join(err, f.Close())
 	}
-	if err := f.CloseAtomicallyReplace(); err != nil {
+	// CreateTemp keeps files private; an export is for whoever may read the store.
+	if err := errors.Join(f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil

@@ -64,18 +64,25 @@ func newStatus(p *process) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all := []experimentStatus{}
+			all, unplanned := []experimentStatus{}, []error{}
 			for _, e := range chosen {
 				s, err := statusOf(cmd.Context(), db, e)
 				if err != nil {
-					return err
+					// One experiment whose library is gone must not hide the others.
+					unplanned = append(unplanned, fmt.Errorf("experiment %s cannot be planned again: %w", e.Name, err))
+					continue
 				}
 				all = append(all, s)
 			}
+			defer func() { err = errors.Join(append([]error{err}, unplanned...)...) }()
 			if asJSON {
 				return json.NewEncoder(p.out).Encode(all)
 			}
-			return writeStatus(p.out, path, all)
+			if len(chosen) == 0 {
+				_, err := fmt.Fprintf(p.out, "%s holds no experiment yet.\n", path)
+				return err
+			}
+			return writeStatus(p.out, all)
 		},
 	}
 	storeFlag(cmd, &path)
@@ -115,7 +122,7 @@ func reopen(ctx context.Context, e store.Experiment) (*job, error) {
 func statusOf(ctx context.Context, db *store.DB, e store.Experiment) (s experimentStatus, err error) {
 	j, err := reopen(ctx, e)
 	if err != nil {
-		return s, fmt.Errorf("plan experiment %s again: %w", e.Name, err)
+		return s, err
 	}
 	defer func() { err = errors.Join(err, j.close()) }()
 	settled, err := db.Settled(ctx)
@@ -169,11 +176,7 @@ func statusOf(ctx context.Context, db *store.DB, e store.Experiment) (s experime
 	return s, nil
 }
 
-func writeStatus(w io.Writer, path string, all []experimentStatus) error {
-	if len(all) == 0 {
-		_, err := fmt.Fprintf(w, "%s holds no experiment yet.\n", path)
-		return err
-	}
+func writeStatus(w io.Writer, all []experimentStatus) error {
 	for i, s := range all {
 		if i > 0 {
 			fmt.Fprintln(w)
