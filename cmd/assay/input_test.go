@@ -277,6 +277,11 @@ func TestDirectoryTurnsReadOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		probe := exec.Command("sh", "-c", `test -w "$1" && test -x "$2"`, "sh", dir, cmd.Path)
+		probe.SysProcAttr = cmd.SysProcAttr
+		if err := probe.Run(); err != nil {
+			t.Skipf("another user cannot reach the test's directories here: %v", err)
+		}
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
