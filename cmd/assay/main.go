@@ -37,8 +37,7 @@ type process struct {
 	out, err    io.Writer
 	env         func(string) (string, bool)
 	signals     <-chan os.Signal
-	errTerminal bool // err is a terminal
-	outTerminal bool
+	errTerminal bool   // err is a terminal
 	name        string // how the user called the program
 }
 
@@ -49,7 +48,7 @@ func main() {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	os.Exit(run(os.Args[1:], &process{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv, signals: signals,
-		errTerminal: isTerminal(os.Stderr), outTerminal: isTerminal(os.Stdout), name: programName(),
+		errTerminal: isTerminal(os.Stderr), name: programName(),
 	}))
 }
 

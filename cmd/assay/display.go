@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/engine"
+	"github.com/assay-eval/assay/internal/live"
+	"github.com/assay-eval/assay/internal/report"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+func (s *session) displayMode() string {
+	if s.flags.display != "auto" {
+		return s.flags.display
+	}
+	if s.process.errTerminal {
+		return "live"
+	}
+	return "plain"
+}
+
+func (s *session) view() live.View {
+	switch s.displayMode() {
+	case "live":
+		return live.NewTerminal(s.process.err)
+	case "json":
+		return &live.JSON{W: s.process.out}
+	case "none":
+		return live.None{}
+	}
+	return &live.Plain{W: s.process.err}
+}
+
+// interval is the time to the next snapshot. Plain lines become fewer in a long
+// run, whose log somebody will read.
+func (s *session) interval(elapsed time.Duration) time.Duration {
+	switch mode := s.displayMode(); {
+	case mode == "live":
+		return 250 * time.Millisecond
+	case mode == "json":
+		return time.Second
+	case elapsed < time.Minute:
+		return 5 * time.Second
+	case elapsed < 10*time.Minute:
+		return 20 * time.Second
+	}
+	return time.Minute
+}
+
+// announce says what is about to happen.
+func (s *session) announce(owed int) {
+	if s.displayMode() == "json" {
+		s.object(map[string]any{
+			"event": "start", "experiment": s.experiment.Name, "run": s.id, "program": version(), "store": s.flags.store,
+			"planned": s.planned(), "done": s.planned() - owed, "owed": owed, "models": s.experiment.Models,
+		})
+		return
+	}
+	if s.displayMode() == "none" {
+		return
+	}
+	text := fmt.Sprintf("experiment %s: %d trials planned", s.experiment.Name, s.planned())
+	if done := s.planned() - owed; done > 0 {
+		text += fmt.Sprintf(", %d done before, %d owed", done, owed)
+	}
+	fmt.Fprintf(s.process.err, "%s; results go to %s\n", text, s.flags.store)
+}
+
+func (s *session) object(fields map[string]any) {
+	b, err := json.Marshal(fields)
+	if err != nil {
+		panic("assay: event: " + err.Error())
+	}
+	fmt.Fprintf(s.process.out, "%s\n", b)
+}
+
+// finish closes the run in the store, prints what came out and chooses the
+// exit code.
+func (s *session) finish(ctx context.Context, summary engine.Summary, runErr error) error {
+	snapshot := s.meter.Snapshot()
+	total := snapshot.Total()
+	open := total.Planned - total.Done // owed or parked
+	wall := time.Since(s.started)
+	done := map[string]any{
+		"event": "done", "experiment": s.experiment.Name, "run": s.id, "store": s.flags.store,
+		"planned": total.Planned, "done": total.Done, "owed": total.Owed(), "parked": total.Parked,
+		"settled": summary.Settled, "faults": summary.Faulted, "request_faults": s.faults, "requests": s.requests,
+		"tokens": s.tokens, "cost_usd": s.cost, "wall_s": wall.Seconds(), "stopped": summary.Stopped,
+	}
+	if runErr != nil {
+		done["error"] = runErr.Error()
+	} else if s.id != "" {
+		b, err := json.Marshal(done)
+		if err != nil {
+			return fmt.Errorf("encode summary: %w", err)
+		}
+		if err := s.db.EndRun(ctx, s.id, b); err != nil {
+			return err
+		}
+	}
+	if s.displayMode() == "json" {
+		s.object(done)
+	} else if err := s.print(ctx, summary, total, wall); err != nil {
+		return errors.Join(runErr, err)
+	}
+	switch {
+	case runErr != nil:
+		return runErr
+	case summary.Stopped && open > 0:
+		return &codedError{code: exitInterrupted}
+	case open > 0:
+		return &codedError{code: exitIncomplete}
+	}
+	return nil
+}
+
+// print shows the table and what to do next.
+func (s *session) print(ctx context.Context, summary engine.Summary, total live.ModelState, wall time.Duration) error {
+	table, err := report.Build(s.experiment.Name, s.trials(), s.db.Attempts(ctx, store.Filter{}))
+	if err != nil {
+		return err
+	}
+	w := s.process.out
+	fmt.Fprintln(w)
+	if err := table.WriteText(w); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if s.id == "" {
+		fmt.Fprintf(w, "All %d trials of %s are done; nothing was run.\n", total.Planned, s.experiment.Name)
+	} else {
+		fmt.Fprintf(w, "%d of %d trials done, %d in this run, in %s with %d requests.\n",
+			total.Done, total.Planned, summary.Settled, wall.Round(100*time.Millisecond), s.requests)
+	}
+	for _, m := range s.experiment.Models {
+		if err := summary.Closed[m]; err != nil {
+			fmt.Fprintf(w, "%s stopped early: %v\n", m, err)
+		}
+	}
+	if total.Done < total.Planned {
+		fmt.Fprintf(w, "%d trials are still owed", total.Owed())
+		if total.Parked > 0 {
+			fmt.Fprintf(w, " and %d parked after %d faults each", total.Parked, engine.MaxAttempts)
+		}
+		fmt.Fprintln(w, "; the same command runs them.")
+	}
+	path := s.flags.store
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	fmt.Fprintf(w, "Results are in %s\n\nNext:\n", path)
+	s.next()
+	return nil
+}
+
+// next suggests commands that work as they stand.
+func (s *session) next() {
+	flag := ""
+	if s.flags.store != "assay.db" {
+		flag = " --store " + s.flags.store
+	}
+	w, name := s.process.out, s.process.name
+	fmt.Fprintf(w, "  %s status%s\n", name, flag)
+	if id := s.example(); id != "" {
+		fmt.Fprintf(w, "  %s show %s%s\n", name, id[:8], flag)
+	}
+	fmt.Fprintf(w, "  %s export --format csv --output results.csv%s\n", name, flag)
+}
+
+// example is some trial of the experiment that is done, "" without one.
+func (s *session) example() assay.TrialID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lastDone != "" {
+		return s.lastDone
+	}
+	for t := range s.trials() {
+		if s.settled.Has(t.ID) {
+			return t.ID
+		}
+	}
+	return ""
+}

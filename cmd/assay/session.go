@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/engine"
+	"github.com/assay-eval/assay/internal/episode"
+	"github.com/assay-eval/assay/internal/lane"
+	"github.com/assay-eval/assay/internal/live"
+	"github.com/assay-eval/assay/internal/plan"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// session is one run of a job.
+type session struct {
+	*job
+	process *process
+	flags   runFlags
+	id      assay.RunID
+	db      *store.DB
+	settled store.Set
+	pools   *pools
+	meter   *live.Meter
+	started time.Time
+
+	mu       sync.Mutex // guards what follows, which lanes and engine count
+	requests int
+	tokens   int
+	cost     float64
+	faults   map[assay.FaultKind]int
+	lastDone assay.TrialID
+	noted    map[string]bool // lane and kind of faults that the user knows of
+}
+
+func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFlags) (err error) {
+	j, err := openJob(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.close()) }()
+	s := &session{job: j, process: p, flags: f, started: time.Now(), faults: make(map[assay.FaultKind]int), noted: make(map[string]bool)}
+	// Everything that can be wrong is found before the store is touched.
+	s.meter = live.NewMeter(func(model string) string { return s.pools.waits(model) })
+	if s.pools, err = j.openPools(p, f.simLatency, s.observe); err != nil {
+		return err
+	}
+	defer s.pools.close()
+	if s.db, err = store.Open(ctx, f.store, store.Options{}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.db.Close()) }()
+	return s.run(ctx)
+}
+
+func (s *session) observe(x lane.Exchange) {
+	kind := assay.FaultKind("")
+	if x.Fault != nil {
+		kind = x.Fault.Kind
+		s.noteFault(x.Lane, x.Fault)
+	}
+	s.meter.Request(x.Model, kind, x.Usage)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests++
+	s.tokens += x.Usage.Total()
+	if kind != "" {
+		s.faults[kind]++
+	}
+}
+
+// noteFault tells the user of the first fault of each kind on each lane.
+func (s *session) noteFault(lane string, f *assay.Fault) {
+	if f.Kind == assay.Interrupted {
+		return
+	}
+	key := lane + " " + string(f.Kind)
+	s.mu.Lock()
+	known := s.noted[key]
+	s.noted[key] = true
+	s.mu.Unlock()
+	if !known {
+		s.meter.Note(strings.ReplaceAll(f.Error(), "\n", "; "))
+	}
+}
+
+func (s *session) run(ctx context.Context) error {
+	var err error
+	if s.settled, err = s.db.Settled(ctx); err != nil {
+		return err
+	}
+	owed := 0
+	for _, m := range s.experiment.Models {
+		done := 0
+		for t := range s.plan.Trials(m) {
+			if s.settled.Has(t.ID) {
+				done++
+			}
+		}
+		s.meter.Model(m, s.plan.Planned(), done)
+		owed += s.plan.Planned() - done
+	}
+	if owed == 0 {
+		return s.finish(ctx, engine.Summary{}, nil)
+	}
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	for _, note := range s.pools.notes {
+		s.meter.Note(note)
+	}
+	s.announce(owed)
+	summary, runErr := s.work(ctx)
+	return s.finish(ctx, summary, runErr)
+}
+
+// begin stores that the run has begun.
+func (s *session) begin(ctx context.Context) error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return fmt.Errorf("make a run ID: %w", err)
+	}
+	s.id = assay.RunID(id.String())
+	spec, err := json.Marshal(s.experiment)
+	if err != nil {
+		return fmt.Errorf("encode experiment: %w", err)
+	}
+	meta := s.library.Meta()
+	return s.db.BeginRun(ctx, store.Experiment{
+		Name: s.experiment.Name, Spec: spec, Planned: s.planned(),
+		Library: store.Library{Path: s.experiment.Library, Name: meta.Name, Digest: meta.Digest},
+	}, store.Run{ID: s.id, Program: version(), Host: hostName(), PID: os.Getpid(), StartedAt: s.started.UTC()})
+}
+
+// work runs the engine under the view until all is done or a signal stops it.
+func (s *session) work(ctx context.Context) (engine.Summary, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := make(chan struct{})
+	viewCtx, endView := context.WithCancel(context.WithoutCancel(ctx))
+	var helpers sync.WaitGroup
+	helpers.Go(func() { live.Run(viewCtx, s.meter, s.view(), s.interval) })
+	helpers.Go(func() { s.listen(viewCtx, stop, cancel) })
+	summary, err := engine.Run(ctx, stop, s.engineConfig())
+	endView()
+	helpers.Wait()
+	return summary, err
+}
+
+// listen turns the first signal into a soft stop and the second into a hard one.
+func (s *session) listen(ctx context.Context, stop chan<- struct{}, abort context.CancelCauseFunc) {
+	for n := 1; ; n++ {
+		select {
+		case <-s.process.signals:
+		case <-ctx.Done():
+			return
+		}
+		switch n {
+		case 1:
+			s.meter.Stopping()
+			close(stop)
+			for _, p := range s.pools.byModel {
+				p.Drain()
+			}
+			if s.displayMode() == "plain" {
+				fmt.Fprintln(s.process.err, "stopping: episodes in flight finish; Ctrl-C again aborts them")
+			}
+		case 2:
+			abort(engine.ErrStopped)
+		}
+	}
+}
+
+func (s *session) engineConfig() engine.Config {
+	runner := episode.NewRunner(s.library.Catalog(), time.Duration(s.experiment.Limits.Trial))
+	cfg := engine.Config{
+		Attempt: func(ctx context.Context, trial assay.Trial) (assay.Attempt, *assay.Transcript) {
+			a, tr := s.attempt(ctx, runner, trial)
+			a.Experiment, a.Run, a.Program = s.experiment.Name, s.id, version()
+			return a, tr
+		},
+		Save:  s.db.Save,
+		Event: s.event,
+	}
+	for _, name := range s.experiment.Models {
+		pool := s.pools.byModel[name]
+		cfg.Models = append(cfg.Models, engine.Model{Name: name, Owed: s.owed(name), Width: pool.Width, Closed: pool.Closed})
+	}
+	return cfg
+}
+
+func (s *session) owed(model string) iter.Seq[assay.Trial] {
+	return func(yield func(assay.Trial) bool) {
+		for t := range s.plan.Trials(model) {
+			if !s.settled.Has(t.ID) && !yield(t) {
+				return
+			}
+		}
+	}
+}
+
+func (s *session) attempt(ctx context.Context, runner *episode.Runner, trial assay.Trial) (assay.Attempt, *assay.Transcript) {
+	started := time.Now().UTC()
+	task, err := s.library.Task(ctx, trial.Task, trial.Difficulty)
+	if err == nil && task.Digest() != trial.TaskDigest {
+		err = fmt.Errorf("task %s of library %s is not the one that was planned", trial.Task, s.experiment.Library)
+	}
+	if err != nil {
+		kind := assay.Harness
+		if ctx.Err() != nil {
+			kind = assay.Interrupted
+		}
+		return assay.Attempt{
+			Trial: trial, FaultKind: kind, FaultDetail: err.Error(), Templates: episode.TemplatesHash,
+			StartedAt: started, FinishedAt: time.Now().UTC(),
+		}, &assay.Transcript{}
+	}
+	return runner.Run(ctx, s.pools.byModel[trial.Model], trial, task)
+}
+
+func (s *session) event(e engine.Event) {
+	switch e.Kind {
+	case engine.Started:
+		s.meter.Started(e.Model)
+	case engine.Settled:
+		s.meter.Settled(e.Model)
+	case engine.Faulted, engine.Dropped:
+		s.meter.Faulted(e.Model, false)
+	case engine.Parked:
+		s.meter.Faulted(e.Model, true)
+	case engine.ModelClosed:
+		s.meter.Closed(e.Model, e.Err.Error())
+	}
+	if e.Attempt != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.cost += e.Attempt.CostUSD
+		if e.Kind == engine.Settled {
+			s.lastDone = e.Attempt.ID
+		}
+	}
+}
