@@ -186,3 +186,10 @@ func TestWaitsAndCatalog(t *testing.T) {
 		t.Errorf("Names() = %v", got)
 	}
 }
+
+func BenchmarkNewTrial(b *testing.B) {
+	base := trial()
+	for i := range b.N {
+		assay.NewTrial(base.Cell, assay.TaskRef{ID: "t1", Digest: "01ff8653929c3b8383307e9424b817d0"}, base.Setting, 2025, i)
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"strconv"
 )
 
@@ -65,18 +64,46 @@ func NewTrial(cell Cell, task TaskRef, set Setting, seed int64, repeat int) Tria
 }
 
 func trialSeed(seed int64, world string, task TaskID, repeat int) uint64 {
-	sum := sha256.Sum256(fmt.Appendf(nil, "assay seed 1\x00%d\x00%s\x00%s\x00%d", seed, world, task, repeat))
+	b := append(make([]byte, 0, 128), "assay seed 1\x00"...)
+	b = append(strconv.AppendInt(b, seed, 10), 0)
+	b = append(append(b, world...), 0)
+	b = append(append(b, task...), 0)
+	b = strconv.AppendInt(b, int64(repeat), 10)
+	sum := sha256.Sum256(b)
 	return binary.BigEndian.Uint64(sum[:8]) >> 11
 }
 
-// identity hashes the fields that say what is measured. Whatever is added to
-// it later has to leave the text of today's trials unchanged, or every store
-// of every user would owe its trials again.
+// identity hashes the fields that say what is measured, each on a line of its
+// own. Whatever is added to it later has to leave the text of today's trials
+// unchanged, or every store of every user would owe its trials again. It is
+// made a million times in a large plan, hence no fmt.
 func (t Trial) identity() TrialID {
-	b := fmt.Appendf(nil, "assay trial 1\nmodel %q\nvariant %q\nseverity %q\ndifficulty %q\ntype %q\nreliability %s\n",
-		t.Model, t.Variant, t.Severity, t.Difficulty, t.TaskType, FormatReliability(t.Reliability))
-	b = fmt.Appendf(b, "task %q %s\nrepeat %d\nseed %d\nworld %q\nprotocol %q\ntools %q\nturns %d\n",
-		t.Task, t.TaskDigest, t.Repeat, t.Seed, t.World, t.Protocol, t.Tools, t.Turns)
+	b := append(make([]byte, 0, 512), "assay trial 1"...)
+	text := func(name, value string) {
+		b = append(append(append(b, '\n'), name...), ' ')
+		b = strconv.AppendQuote(b, value)
+	}
+	number := func(name string, value uint64) {
+		b = append(append(append(b, '\n'), name...), ' ')
+		b = strconv.AppendUint(b, value, 10)
+	}
+	text("model", t.Model)
+	text("variant", t.Variant)
+	text("severity", t.Severity)
+	text("difficulty", t.Difficulty)
+	text("type", t.TaskType)
+	b = append(append(b, "\nreliability "...), FormatReliability(t.Reliability)...)
+	text("task", string(t.Task))
+	b = append(append(b, ' '), t.TaskDigest...)
+	b = append(b, "\nrepeat "...)
+	b = strconv.AppendInt(b, int64(t.Repeat), 10)
+	number("seed", t.Seed)
+	text("world", t.World)
+	text("protocol", t.Protocol)
+	text("tools", t.Tools)
+	b = append(b, "\nturns "...)
+	b = strconv.AppendInt(b, int64(t.Turns), 10)
+	b = append(b, '\n')
 	if t.Sampling != (Sampling{}) {
 		s, err := json.Marshal(t.Sampling)
 		if err != nil {
