@@ -92,6 +92,7 @@ func (s *session) finish(ctx context.Context, summary engine.Summary, runErr err
 		"planned": total.Planned, "done": total.Done, "owed": total.Owed(), "parked": total.Parked,
 		"settled": summary.Settled, "faults": summary.Faulted, "request_faults": s.faults, "requests": s.requests,
 		"tokens": s.tokens, "cost_usd": s.cost, "wall_s": wall.Seconds(), "stopped": summary.Stopped,
+		"lanes": s.speeds(),
 	}
 	if runErr != nil {
 		done["error"] = runErr.Error()
@@ -139,6 +140,9 @@ func (s *session) print(ctx context.Context, summary engine.Summary, total live.
 			total.Done, total.Planned, summary.Settled, wall.Round(100*time.Millisecond), s.requests)
 	}
 	for _, m := range s.experiment.Models {
+		if text := speedText(m, s.pools.byModel[m].Ledgers(), wall); text != "" {
+			fmt.Fprintln(w, text)
+		}
 		if err := summary.Closed[m]; err != nil {
 			fmt.Fprintf(w, "%s stopped early: %v\n", m, err)
 		}

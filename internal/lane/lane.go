@@ -89,13 +89,16 @@ type lane struct {
 	faultsInRow int // without a success between, 429s not counted
 	pausesInRow int
 	limitedRow  int // bursts of 429s in a row
+
+	used, available time.Duration // of slots, up to the pool's last booking
+	waited          map[string]time.Duration
 }
 
 func newLane(c Config) *lane {
 	if c.Limits.Concurrency <= 0 {
 		c.Limits.Concurrency = DefaultConcurrency
 	}
-	return &lane{Config: c, requests: window{limit: c.Limits.RPM}, tokens: window{limit: c.Limits.TPM}}
+	return &lane{Config: c, waited: make(map[string]time.Duration), requests: window{limit: c.Limits.RPM}, tokens: window{limit: c.Limits.TPM}}
 }
 
 // width is how many requests the lane may have in flight. After a pause for

@@ -55,6 +55,7 @@ type Pool struct {
 	replies int
 	// draining is set by Drain.
 	draining bool
+	booked   time.Time // up to when the lanes' ledgers are kept
 }
 
 var _ assay.Provider = (*Pool)(nil)
@@ -226,8 +227,10 @@ func (p *Pool) estimate(req assay.Request) int {
 func (p *Pool) acquire(ctx context.Context, tokens int, most time.Duration) (ticket, error) {
 	w := &waiter{tokens: tokens, granted: make(chan ticket, 1)}
 	p.mu.Lock()
+	now := time.Now()
+	p.bookLocked(now)
 	p.waiting = append(p.waiting, w)
-	p.dispatchLocked(time.Now())
+	p.dispatchLocked(now)
 	p.mu.Unlock()
 	timer := time.NewTimer(most)
 	defer timer.Stop()
@@ -250,6 +253,8 @@ func (p *Pool) acquire(ctx context.Context, tokens int, most time.Duration) (tic
 func (p *Pool) abandon(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	now := time.Now()
+	p.bookLocked(now)
 	if i := slices.Index(p.waiting, w); i >= 0 {
 		p.waiting = slices.Delete(p.waiting, i, i+1)
 	}
@@ -260,12 +265,13 @@ func (p *Pool) abandon(w *waiter) {
 		}
 	default:
 	}
-	p.dispatchLocked(time.Now())
+	p.dispatchLocked(now)
 }
 
 func (p *Pool) release(now time.Time, t ticket, usage assay.Usage, fault *assay.Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.bookLocked(now)
 	t.lane.release(now, t, usage, fault)
 	if fault == nil {
 		p.replies++
@@ -313,8 +319,10 @@ func (p *Pool) refuseLocked(err error) {
 func (p *Pool) Drain() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	now := time.Now()
+	p.bookLocked(now)
 	p.draining = true
-	p.dispatchLocked(time.Now())
+	p.dispatchLocked(now)
 }
 
 // soonestLocked returns the open lane that can start a request first; among
@@ -342,7 +350,9 @@ func (p *Pool) wakeLocked(d time.Duration) {
 	p.timer = time.AfterFunc(d, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.dispatchLocked(time.Now())
+		now := time.Now()
+		p.bookLocked(now)
+		p.dispatchLocked(now)
 	})
 }
 
