@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,8 +42,11 @@ tasks_per_type: 10
 		t.Errorf("%d trials done in the end, want %d", done, planned)
 	}
 	again := must(t, nil, "run", experiment, "--store", db, "--display", "json")
-	if done := lastEvent(t, again.out); done["requests"] != 0.0 || done["owed"] != 0.0 {
+	if done := lastEvent(t, again.out); done["event"] != "done" || done["requests"] != 0.0 || done["owed"] != 0.0 {
 		t.Errorf("a further run did something: %v", done)
+	}
+	if !strings.Contains(strings.SplitN(again.out, "\n", 2)[0], `"event":"start"`) {
+		t.Errorf("the first line of a further run is not its start:\n%s", again.out)
 	}
 }
 

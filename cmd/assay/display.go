@@ -94,16 +94,11 @@ func (s *session) finish(ctx context.Context, summary engine.Summary, runErr err
 		"tokens": s.tokens, "cost_usd": s.cost, "wall_s": wall.Seconds(), "stopped": summary.Stopped,
 		"lanes": s.speeds(),
 	}
+	if runErr == nil && s.id != "" {
+		runErr = s.end(ctx, done)
+	}
 	if runErr != nil {
 		done["error"] = runErr.Error()
-	} else if s.id != "" {
-		b, err := json.Marshal(done)
-		if err != nil {
-			return fmt.Errorf("encode summary: %w", err)
-		}
-		if err := s.db.EndRun(ctx, s.id, b); err != nil {
-			return err
-		}
 	}
 	if s.displayMode() == "json" {
 		s.object(done)
@@ -119,6 +114,15 @@ func (s *session) finish(ctx context.Context, summary engine.Summary, runErr err
 		return &codedError{code: exitIncomplete}
 	}
 	return nil
+}
+
+// end stores that the run has ended, with its summary.
+func (s *session) end(ctx context.Context, summary map[string]any) error {
+	b, err := json.Marshal(summary)
+	if err != nil {
+		return fmt.Errorf("encode summary: %w", err)
+	}
+	return s.db.EndRun(ctx, s.id, b)
 }
 
 // print shows the table and what to do next.

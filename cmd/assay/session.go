@@ -111,6 +111,9 @@ func (s *session) run(ctx context.Context) error {
 		owed += s.plan.Planned() - done
 	}
 	if owed == 0 {
+		if s.displayMode() == "json" { // whose first line is always the start
+			s.announce(owed)
+		}
 		return s.finish(ctx, engine.Summary{}, nil)
 	}
 	if err := s.begin(ctx); err != nil {
