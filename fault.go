@@ -63,6 +63,10 @@ type Fault struct {
 	Status int
 	// RetryAfter is how long the endpoint asks to wait; 0 when it says nothing.
 	RetryAfter time.Duration
+	// Bucket is the limit that a rate_limited fault says was hit; empty if it
+	// does not say. Limit is that limit as stated by the endpoint; 0 if not.
+	Bucket Bucket
+	Limit  int
 	// Detail is for people. It holds no secret.
 	Detail string
 	// Err is the cause, if any.

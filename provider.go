@@ -12,7 +12,7 @@ type Provider interface {
 	//
 	//  1. a Response with a message from the assistant, and nil;
 	//  2. an error that is a *Fault (see [AsFault]) and a Response of which
-	//     only ServedModel, Usage and Waits may be set.
+	//     only ServedModel, Usage, Waits and Quotas may be set.
 	//
 	// Chat returns soon after ctx ends, with a Fault that says why. It does
 	// not keep req and does not change it.
@@ -51,6 +51,32 @@ type Response struct {
 	// Cost is in dollars, by the prices that the user stated; 0 without.
 	Cost  float64
 	Waits Waits
+	// Quotas is what the endpoint said about its limits.
+	Quotas []QuotaState
+}
+
+// Bucket names what a limit of an endpoint counts.
+type Bucket string
+
+// The buckets of a lane. What counts requests or tokens and is not of a day
+// holds over a minute.
+const (
+	Concurrency    Bucket = "concurrency" // requests in flight
+	RequestsPerDay Bucket = "rpd"
+	Requests       Bucket = "rpm"
+	Tokens         Bucket = "tpm"  // of prompts and replies together
+	InputTokens    Bucket = "itpm" // of prompts
+	OutputTokens   Bucket = "otpm" // of replies
+)
+
+// A QuotaState is what a response tells about one of the endpoint's limits.
+type QuotaState struct {
+	Bucket Bucket
+	// Limit is the whole of it, and Remaining what was left of it when the
+	// endpoint answered; -1 where it does not say.
+	Limit, Remaining int
+	// Reset is the time until all of it is there again; 0 if not said.
+	Reset time.Duration
 }
 
 // Waits tells where the time of a turn went and what it took.
