@@ -1,14 +1,13 @@
 package simserver
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"math"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -43,14 +42,14 @@ type exchange struct {
 	lane   *lane
 	ticket ticket
 
-	// used is how many tokens the reply took; 0 without one.
-	used int
+	// used is what the request took; nothing without a reply.
+	used cost
 	// left says that the request no longer counts as in flight.
 	left bool
 }
 
 func (s *Server) chat(x *exchange) {
-	s.stats.arrive()
+	s.stats.arrive(time.Now())
 	defer x.leave()
 	select {
 	case <-s.closed:
@@ -71,13 +70,14 @@ func (x *exchange) authorize() *apiError { return x.server.authorize(x.key) }
 
 // read reads the body and finds out what it wants.
 func (x *exchange) read() *apiError {
-	raw, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, largestBody))
-	if err != nil {
+	var raw bytes.Buffer
+	raw.Grow(int(min(max(x.r.ContentLength, 0), largestBody)) + bytes.MinRead)
+	if _, err := raw.ReadFrom(http.MaxBytesReader(x.w, x.r.Body, largestBody)); err != nil {
 		return unreadable(err)
 	}
-	x.hash = hash(raw)
+	x.hash = hash(raw.Bytes())
 	var body chatRequest
-	if err := json.Unmarshal(raw, &body); err != nil {
+	if err := json.Unmarshal(raw.Bytes(), &body); err != nil {
 		return badRequest("", "We could not parse the JSON body of your request: %v", err)
 	}
 	if x.deployment == "" {
@@ -114,14 +114,16 @@ func (x *exchange) admit() *apiError {
 	if n := x.req.Sampling.MaxTokens; n != nil {
 		reply = min(*n, math.MaxInt32)
 	}
-	ticket, denied := x.lane.admit(time.Now(), estimate(x.req)+reply)
+	ticket, denied := x.lane.admit(time.Now(), cost{estimate(x.req), reply})
 	if denied == nil {
 		x.ticket = ticket
 		return nil
 	}
 	x.server.stats.overLimit()
-	x.w.Header().Set("Retry-After", seconds(denied.wait))
-	x.w.Header().Set("Retry-After-Ms", strconv.FormatInt(milliseconds(denied.wait), 10))
+	x.retryAfter(denied.wait)
+	if x.server.cfg.RetryAfter == RetryAfterSilent {
+		return &apiError{http.StatusTooManyRequests, "Rate limit reached", "rate_limit_error", "", "rate_limit_exceeded"}
+	}
 	return &apiError{
 		status: http.StatusTooManyRequests,
 		message: fmt.Sprintf("Rate limit reached for %s on %s: Limit %d, Used %d, Requested %d. Please try again in %dms.",
@@ -135,15 +137,15 @@ func (x *exchange) answer() {
 	fault := x.server.faults.pick()
 	if fault != "" {
 		x.server.stats.fault(fault)
-	}
-	if x.fail(fault) {
-		return
+		if x.fail(fault) {
+			return
+		}
 	}
 	resp, ok := x.reply()
 	if !ok {
 		return
 	}
-	x.used = resp.Usage.Total()
+	x.used = cost{resp.Usage.InputTokens, resp.Usage.OutputTokens}
 	x.server.stats.tokens(resp.Usage.InputTokens, resp.Usage.OutputTokens)
 	model := x.req.Model
 	if fault == "wrong-model" {
@@ -162,14 +164,7 @@ func (x *exchange) answer() {
 // sent what there is to send.
 func (x *exchange) reply() (assay.Response, bool) {
 	s := x.server
-	timer := time.NewTimer(s.cfg.Latency.of(s.cfg.Seed, x.hash))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-x.r.Context().Done():
-		return assay.Response{}, false
-	case <-s.closed:
-		x.sendError(closing())
+	if d := s.cfg.Latency.of(s.cfg.Seed, x.hash); d > 0 && !x.wait(d) {
 		return assay.Response{}, false
 	}
 	resp, err := s.cfg.Provider.Chat(x.r.Context(), x.req)
@@ -180,6 +175,21 @@ func (x *exchange) reply() (assay.Response, bool) {
 		x.sendFault(assay.AsFault(err))
 	}
 	return assay.Response{}, false
+}
+
+// wait waits for d, and reports whether nothing came before. If that was Close
+// it has answered.
+func (x *exchange) wait(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-x.r.Context().Done():
+	case <-x.server.closed:
+		x.sendError(closing())
+	}
+	return false
 }
 
 // otherModel is another model's name than the given one.
@@ -199,7 +209,7 @@ func (x *exchange) sendFault(f *assay.Fault) {
 	switch f.Kind {
 	case assay.RateLimited:
 		e.status = http.StatusTooManyRequests
-		x.w.Header().Set("Retry-After", seconds(max(f.RetryAfter, time.Second)))
+		x.retryAfter(max(f.RetryAfter, time.Second))
 	case assay.Overloaded:
 		e.status = http.StatusServiceUnavailable
 	case assay.Auth:
@@ -217,25 +227,24 @@ func (x *exchange) sendFault(f *assay.Fault) {
 func (x *exchange) sendError(e apiError) { x.send(e.status, e.body()) }
 
 func (x *exchange) send(status int, body []byte) {
-	x.announce(status)
-	writeBody(x.w, status, body)
+	x.begin(status, contentJSON, len(body))
+	_, _ = x.w.Write(body) // a failed write means that the client has left
 }
 
 // begin sends the headers of a body that will be length bytes long, or so the
 // client is told.
-func (x *exchange) begin(status, length int) {
+func (x *exchange) begin(status int, contentType string, length int) {
 	x.announce(status)
-	x.w.Header().Set("Content-Type", "application/json")
-	x.w.Header().Set("Content-Length", strconv.Itoa(length))
-	x.w.WriteHeader(status)
+	writeHead(x.w, status, contentType, length)
 }
 
 // announce does the books of a response before the client can see it.
 func (x *exchange) announce(status int) {
 	x.leave()
-	x.server.stats.status(status)
+	now := time.Now()
+	x.server.stats.status(status, now)
 	if x.lane != nil {
-		x.lane.report(x.w.Header(), time.Now())
+		x.lane.report(x.w.Header(), now)
 	}
 }
 
@@ -249,7 +258,7 @@ func (x *exchange) leave() {
 		return
 	}
 	x.left = true
-	x.server.stats.leave()
+	x.server.stats.leave(time.Now())
 	if x.ticket.lane != nil {
 		x.ticket.done(x.used)
 	}
@@ -261,11 +270,3 @@ func hash(body []byte) uint64 {
 	_, _ = h.Write(body) // never fails
 	return h.Sum64()
 }
-
-// seconds and milliseconds round up: a client that waits as long as it is told
-// must not come too early.
-func seconds(d time.Duration) string {
-	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
-}
-
-func milliseconds(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }

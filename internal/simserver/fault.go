@@ -1,7 +1,9 @@
 package simserver
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -21,14 +23,19 @@ type Fault struct {
 }
 
 // FaultKinds lists what a [Fault] can be: a status code (429 asks for one
-// second of patience); hang, no answer until the client leaves; hang-body,
-// headers and then nothing; drip, the right body at ten bytes a second; reset,
-// a TCP reset; truncate, half a body; bad-json; empty, a completion without
-// choices; wrong-model, a reply in another model's name.
+// second of patience); quota, a 429 that no patience helps; content-filter, a
+// 400 for what the prompt says; redirect, to an address where nobody answers;
+// html, a page in place of a completion; hang, no answer until the client
+// leaves; hang-body, headers and then nothing; drip, the right body at ten
+// bytes a second; reset, a TCP reset; truncate, half a body; oversized, a
+// right body behind 9 MiB of white space; bad-json; empty, a completion
+// without choices; wrong-model, a reply in another model's name.
 func FaultKinds() []string {
 	return []string{
-		"401", "404", "429", "500", "503", "529",
-		"hang", "hang-body", "drip", "reset", "truncate",
+		"400", "401", "403", "404", "408", "409", "413", "422", "429",
+		"500", "502", "503", "504", "529",
+		"quota", "content-filter", "redirect", "html",
+		"hang", "hang-body", "drip", "reset", "truncate", "oversized",
 		"bad-json", "empty", "wrong-model",
 	}
 }
@@ -104,16 +111,24 @@ func (p picker) pick() string {
 // fail plays a fault that needs no reply from the model, and reports whether
 // kind is one.
 func (x *exchange) fail(kind string) bool {
-	switch kind {
-	case "401", "404", "429", "500", "503", "529":
-		status, err := strconv.Atoi(kind)
-		if err != nil {
-			panic("simserver: fault kind " + kind)
-		}
+	if status, err := strconv.Atoi(kind); err == nil {
 		if status == http.StatusTooManyRequests {
-			x.w.Header().Set("Retry-After", "1")
+			x.retryAfter(time.Second)
 		}
 		x.sendError(injected(status))
+		return true
+	}
+	switch kind {
+	case "quota":
+		x.sendError(apiError{http.StatusTooManyRequests, "You exceeded your current quota. This failure is simulated.", "insufficient_quota", "", "insufficient_quota"})
+	case "content-filter":
+		x.sendError(apiError{http.StatusBadRequest, "The prompt was filtered. This failure is simulated.", "invalid_request_error", "prompt", "content_filter"})
+	case "redirect":
+		x.w.Header().Set("Location", "http://127.0.0.1:1/")
+		x.sendError(injected(http.StatusTemporaryRedirect))
+	case "html":
+		x.begin(http.StatusOK, "text/html; charset=utf-8", len(page))
+		_, _ = io.WriteString(x.w, page)
 	case "hang":
 		if x.hold() {
 			x.sendError(closing())
@@ -126,15 +141,34 @@ func (x *exchange) fail(kind string) bool {
 	return true
 }
 
+// page is what a gateway may say for itself.
+const page = "<!doctype html><title>Sign in</title><p>This failure is simulated.</p>\n"
+
 func injected(status int) apiError {
 	e := apiError{status: status, message: "This failure is simulated.", kind: "server_error", code: "simulated"}
 	switch status {
+	case http.StatusBadRequest:
+		e.kind, e.code = "invalid_request_error", ""
 	case http.StatusUnauthorized:
 		e.kind, e.code = "invalid_request_error", "invalid_api_key"
+	case http.StatusForbidden:
+		e.kind, e.code = "permission_error", "permission_denied"
 	case http.StatusNotFound:
 		e.kind, e.code = "invalid_request_error", "model_not_found"
+	case http.StatusRequestTimeout:
+		e.kind, e.code = "timeout_error", "request_timeout"
+	case http.StatusConflict:
+		e.kind, e.code = "conflict_error", "conflict"
+	case http.StatusRequestEntityTooLarge:
+		e.kind, e.code = "invalid_request_error", "request_too_large"
+	case http.StatusUnprocessableEntity:
+		e.kind, e.code = "invalid_request_error", "unprocessable_entity"
 	case http.StatusTooManyRequests:
 		e.kind, e.code = "requests", "rate_limit_exceeded"
+	case http.StatusBadGateway:
+		e.code = "bad_gateway"
+	case http.StatusGatewayTimeout:
+		e.code = "gateway_timeout"
 	}
 	return e
 }
@@ -171,16 +205,18 @@ func (x *exchange) spoil(kind string, body []byte) bool {
 	case "truncate":
 		// net/http closes the connection after a handler that wrote less
 		// than it had announced.
-		x.begin(http.StatusOK, len(body))
+		x.begin(http.StatusOK, contentJSON, len(body))
 		_, _ = x.w.Write(body[:len(body)/2])
 	case "hang-body":
-		x.begin(http.StatusOK, len(body))
+		x.begin(http.StatusOK, contentJSON, len(body))
 		_, _ = x.w.Write(body[:1])
 		_ = http.NewResponseController(x.w).Flush()
 		x.hold()
 	case "drip":
-		x.begin(http.StatusOK, len(body))
+		x.begin(http.StatusOK, contentJSON, len(body))
 		x.drip(body)
+	case "oversized":
+		x.pad(body)
 	default:
 		return false
 	}
@@ -203,4 +239,18 @@ func (x *exchange) drip(body []byte) {
 		}
 		_ = http.NewResponseController(x.w).Flush()
 	}
+}
+
+// pad sends body behind so much white space that a client which bounds what it
+// reads finds no completion.
+func (x *exchange) pad(body []byte) {
+	const chunks, size = 9 * 16, 64 << 10
+	x.begin(http.StatusOK, contentJSON, chunks*size+len(body))
+	space := bytes.Repeat([]byte(" "), size)
+	for range chunks {
+		if _, err := x.w.Write(space); err != nil {
+			return
+		}
+	}
+	_, _ = x.w.Write(body)
 }

@@ -2,8 +2,10 @@ package simserver_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -94,19 +96,33 @@ func TestConversationOverHTTP(t *testing.T) {
 func TestFaultsOverHTTP(t *testing.T) {
 	t.Parallel()
 	tests := map[string]assay.Fault{
+		"400":       {Kind: assay.BadRequest, Status: 400},
 		"401":       {Kind: assay.Auth, Status: 401},
+		"403":       {Kind: assay.Auth, Status: 403},
 		"404":       {Kind: assay.NotFound, Status: 404},
+		"408":       {Kind: assay.Timeout, Status: 408},
+		"409":       {Kind: assay.Server, Status: 409},
+		"413":       {Kind: assay.BadRequest, Status: 413},
+		"422":       {Kind: assay.BadRequest, Status: 422},
 		"429":       {Kind: assay.RateLimited, Status: 429, RetryAfter: time.Second},
 		"500":       {Kind: assay.Server, Status: 500},
+		"502":       {Kind: assay.Server, Status: 502},
 		"503":       {Kind: assay.Overloaded, Status: 503},
+		"504":       {Kind: assay.Server, Status: 504},
 		"529":       {Kind: assay.Overloaded, Status: 529},
+		"quota":     {Kind: assay.Quota, Status: 429},
+		"redirect":  {Kind: assay.Network, Status: 307},
+		"html":      {Kind: assay.Malformed, Status: 200},
+		"oversized": {Kind: assay.Malformed, Status: 200},
 		"hang":      {Kind: assay.Timeout},
-		"hang-body": {Kind: assay.Timeout},
-		"drip":      {Kind: assay.Timeout},
-		"reset":     {Kind: assay.Network},
-		"truncate":  {Kind: assay.Network, Status: 200},
-		"bad-json":  {Kind: assay.Malformed, Status: 200},
-		"empty":     {Kind: assay.Malformed, Status: 200},
+
+		"content-filter": {Kind: assay.ContentFilter, Status: 400},
+		"hang-body":      {Kind: assay.Timeout},
+		"drip":           {Kind: assay.Timeout},
+		"reset":          {Kind: assay.Network},
+		"truncate":       {Kind: assay.Network, Status: 200},
+		"bad-json":       {Kind: assay.Malformed, Status: 200},
+		"empty":          {Kind: assay.Malformed, Status: 200},
 	}
 	for _, kind := range simserver.FaultKinds() {
 		want, ok := tests[kind]
@@ -119,7 +135,8 @@ func TestFaultsOverHTTP(t *testing.T) {
 			p := client(t, openai.Config{BaseURL: start(t, s) + "/v1", Deployment: "sim/listed"})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			if want.Kind == assay.Timeout {
+			held := want.Kind == assay.Timeout && want.Status == 0
+			if held {
 				ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
 				defer cancel()
 			}
@@ -138,11 +155,108 @@ func TestFaultsOverHTTP(t *testing.T) {
 				t.Errorf("fault = %+v, want %+v", f, want)
 			}
 			// A deadline of a busy machine may run out before the request arrives.
-			if got := s.Stats(); want.Kind != assay.Timeout && (got.Requests != 1 || got.Faults[kind] != 1) {
+			if got := s.Stats(); !held && (got.Requests != 1 || got.Faults[kind] != 1) {
 				t.Errorf("Stats() = %+v", got)
 			}
 		})
 	}
+}
+
+// What a plain client sees of the faults that answer in full.
+func TestFaultResponses(t *testing.T) {
+	t.Parallel()
+	type response struct {
+		Status                         int
+		ContentType, Location          string
+		RetryAfter, RetryAfterMs, Code string
+		Type                           string
+	}
+	failure := func(status int, kind, code string) response {
+		return response{Status: status, ContentType: "application/json", Type: kind, Code: code}
+	}
+	limited := failure(429, "requests", "rate_limit_exceeded")
+	limited.RetryAfter, limited.RetryAfterMs = "1", "1000"
+	redirect := failure(307, "server_error", "simulated")
+	redirect.Location = "http://127.0.0.1:1/"
+	for kind, want := range map[string]response{
+		"400":            failure(400, "invalid_request_error", ""),
+		"401":            failure(401, "invalid_request_error", "invalid_api_key"),
+		"403":            failure(403, "permission_error", "permission_denied"),
+		"404":            failure(404, "invalid_request_error", "model_not_found"),
+		"408":            failure(408, "timeout_error", "request_timeout"),
+		"409":            failure(409, "conflict_error", "conflict"),
+		"413":            failure(413, "invalid_request_error", "request_too_large"),
+		"422":            failure(422, "invalid_request_error", "unprocessable_entity"),
+		"429":            limited,
+		"500":            failure(500, "server_error", "simulated"),
+		"502":            failure(502, "server_error", "bad_gateway"),
+		"503":            failure(503, "server_error", "simulated"),
+		"504":            failure(504, "server_error", "gateway_timeout"),
+		"529":            failure(529, "server_error", "simulated"),
+		"quota":          failure(429, "insufficient_quota", "insufficient_quota"),
+		"content-filter": failure(400, "invalid_request_error", "content_filter"),
+		"redirect":       redirect,
+		"html":           {Status: 200, ContentType: "text/html; charset=utf-8"},
+		"oversized":      {Status: 200, ContentType: "application/json"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			url := start(t, newServer(t, simserver.Config{Faults: []simserver.Fault{{Kind: kind, Share: 1}}}))
+			resp, body := post(t, url)
+			got := response{
+				Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Location: resp.Header.Get("Location"),
+				RetryAfter: resp.Header.Get("Retry-After"), RetryAfterMs: resp.Header.Get("Retry-After-Ms"),
+			}
+			var doc struct {
+				Error   struct{ Message, Type, Code string }
+				Choices []any
+			}
+			if err := json.Unmarshal(body, &doc); err != nil && kind != "html" {
+				t.Error(err)
+			}
+			got.Type, got.Code = doc.Error.Type, doc.Error.Code
+			if got != want {
+				t.Errorf("response = %+v, want %+v", got, want)
+			}
+			if got.Status >= 400 && !strings.Contains(doc.Error.Message, "simulated") {
+				t.Errorf("message = %q", doc.Error.Message)
+			}
+			if strings.Contains(strings.ToLower(string(body)), "rate") && kind != "429" {
+				t.Errorf("the body speaks of a rate: %.200s", body)
+			}
+			if kind == "oversized" && (len(body) <= 9<<20 || len(doc.Choices) != 1) {
+				t.Errorf("%d bytes with %d choices, want above 9 MiB with 1", len(body), len(doc.Choices))
+			}
+			if kind == "html" && !strings.HasPrefix(string(body), "<!doctype html>") {
+				t.Errorf("body = %s", body)
+			}
+		})
+	}
+}
+
+// post sends a request with a client that follows no redirect.
+func post(t testing.TB, url string) (*http.Response, []byte) {
+	t.Helper()
+	client := &http.Client{
+		Transport:     &http.Transport{},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	defer client.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/chat/completions",
+		strings.NewReader(`{"model":"sim/listed","messages":[{"role":"user","content":"x"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+goodKey)
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return resp, body
 }
 
 // The key that a server echoes in its refusal does not come through.
@@ -267,6 +381,9 @@ func TestLatency(t *testing.T) {
 		for i := range 999 {
 			all = append(all, measure(i))
 		}
+		if want := time.Duration(916_518_440); all[0] != want {
+			t.Errorf("the first took %v, want %v as always", all[0], want)
+		}
 		for i := range 10 {
 			if again := measure(i); again != all[i] {
 				t.Errorf("request %d took %v, then %v", i, all[i], again)
@@ -320,7 +437,7 @@ func TestParseFault(t *testing.T) {
 	bad := map[string]string{
 		"hang":       "has no share",
 		"hung=1%":    `did you mean hang?`,
-		"502=1%":     `did you mean 500?`,
+		"505=1%":     `did you mean 500?`,
 		"hang=often": "is no number",
 		"hang=101%":  "between 0 and 1",
 		"hang=-1":    "between 0 and 1",

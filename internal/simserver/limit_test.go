@@ -18,7 +18,7 @@ import (
 func limitHeaders(w *httptest.ResponseRecorder) map[string]string {
 	got := map[string]string{}
 	for name := range w.Header() {
-		if strings.HasPrefix(name, "X-Ratelimit-") || strings.HasPrefix(name, "Retry-After") {
+		if strings.Contains(name, "Ratelimit-") || strings.HasPrefix(name, "Retry-After") {
 			got[strings.TrimPrefix(name, "X-Ratelimit-")] = w.Header().Get(name)
 		}
 	}
@@ -96,6 +96,51 @@ func TestTokensPerMinute(t *testing.T) {
 	})
 }
 
+// Each bucket denies by its own name, and lets the client come again at the
+// moment that it says.
+func TestBuckets(t *testing.T) {
+	t.Parallel()
+	// A request asks for 5 tokens of prompt and 20 of reply; it takes 10 and 5.
+	const body = `{"model":"sim/listed","max_tokens":20,"messages":[{"role":"user","content":"x"}]}`
+	tests := []struct {
+		limit   simserver.Limit
+		pass    int // before the first denial
+		message string
+		kind    string
+		wait    time.Duration
+	}{
+		{simserver.Limit{RPM: 2}, 2, "requests per min (RPM): Limit 2, Used 2, Requested 1. Please try again in 58000ms.", "requests", 58 * time.Second},
+		{simserver.Limit{RPD: 3}, 3, "requests per day (RPD): Limit 3, Used 3, Requested 1. Please try again in 86397000ms.", "requests", 24*time.Hour - 3*time.Second},
+		{simserver.Limit{TPM: 50}, 2, "tokens per min (TPM): Limit 50, Used 30, Requested 25. Please try again in 58000ms.", "tokens", 58 * time.Second},
+		{simserver.Limit{ITPM: 24}, 2, "input tokens per min (ITPM): Limit 24, Used 20, Requested 5. Please try again in 58000ms.", "tokens", 58 * time.Second},
+		{simserver.Limit{OTPM: 33}, 3, "output tokens per min (OTPM): Limit 33, Used 15, Requested 20. Please try again in 57000ms.", "tokens", 57 * time.Second},
+		// The longest wait counts.
+		{simserver.Limit{RPM: 2, RPD: 2, TPM: 50}, 2, "requests per day (RPD): Limit 2, Used 2, Requested 1. Please try again in 86398000ms.", "requests", 24*time.Hour - 2*time.Second},
+	}
+	for _, test := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			s := limited(t, test.limit)
+			send := func() *httptest.ResponseRecorder { return ask(s, "/v1/chat/completions", goodKey, body) }
+			for range test.pass {
+				wantStatus(t, send(), 200)
+			}
+			over := send()
+			wantStatus(t, over, 429)
+			want := map[string]any{
+				"message": "Rate limit reached for sim/listed on " + test.message,
+				"type":    test.kind, "param": nil, "code": "rate_limit_exceeded",
+			}
+			if d := cmp.Diff(want, decode(t, over)["error"]); d != "" {
+				t.Errorf("%+v: error differs (-want +got):\n%s", test.limit, d)
+			}
+			time.Sleep(test.wait - 1)
+			wantStatus(t, send(), 429)
+			time.Sleep(time.Nanosecond)
+			wantStatus(t, send(), 200)
+		})
+	}
+}
+
 func TestConcurrency(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -151,6 +196,7 @@ func TestParseLimit(t *testing.T) {
 	t.Parallel()
 	good := map[string]simserver.Limit{
 		"rpm=600,tpm=200000,concurrency=5": {RPM: 600, TPM: 200000, Concurrency: 5},
+		"rpd=9,itpm=8,otpm=7":              {RPD: 9, ITPM: 8, OTPM: 7},
 		"sim/listed:rpm=60":                {Model: "sim/listed", RPM: 60},
 		"llama3:8b: tpm = 7":               {Model: "llama3:8b", TPM: 7},
 	}
@@ -162,6 +208,9 @@ func TestParseLimit(t *testing.T) {
 	bad := map[string]string{
 		"":                         "has no value",
 		"rpm":                      "has no value",
+		"ipm=6":                    `did you mean rpm?`,
+		"itmp=6":                   `did you mean itpm?`,
+		"otpm=1,otpm=1":            "set twice",
 		"rmp=6":                    `did you mean rpm?`,
 		"concurency=6":             `did you mean concurrency?`,
 		"rpm=0":                    "not a whole number above 0",
@@ -181,7 +230,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("sim/listed:rpm=60,tpm=1")
 	f.Add("hang=1%")
 	f.Fuzz(func(t *testing.T, s string) {
-		if l, err := simserver.ParseLimit(s); err == nil && l.RPM < 1 && l.TPM < 1 && l.Concurrency < 1 {
+		if l, err := simserver.ParseLimit(s); err == nil && max(l.RPM, l.RPD, l.TPM, l.ITPM, l.OTPM, l.Concurrency) < 1 {
 			t.Errorf("ParseLimit(%q) = %+v, no limit", s, l)
 		}
 		if x, err := simserver.ParseFault(s); err == nil && !(x.Share >= 0 && x.Share <= 1) {

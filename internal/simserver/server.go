@@ -15,7 +15,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -35,6 +34,13 @@ type Config struct {
 	// Limits hold for each key and deployment by itself. By default there are
 	// none. A limit that names a model replaces the one that names none.
 	Limits []Limit
+	// Headers is how responses tell the limits, one of [HeaderStyles]; by
+	// default [HeadersOpenAI]. A family of headers tells of the limit for a
+	// minute or else for a day.
+	Headers string
+	// RetryAfter is how a refusal for too many requests tells when to come
+	// again, one of [RetryAfters]; by default [RetryAfterBoth].
+	RetryAfter string
 	// Latency is how long replies take beside the provider's own time; none
 	// by default.
 	Latency Latency
@@ -50,8 +56,8 @@ type Server struct {
 	cfg    Config
 	mux    *http.ServeMux
 	names  map[string]string // deployment name without suffix → model
-	keys   map[string]bool
-	limits map[string]Limit // by model; "" for the others
+	keys   map[string]int    // position in Config.Keys
+	limits map[string]Limit  // by model; "" for the others
 	faults picker
 	stats  counters
 	closed chan struct{} // closed by Close
@@ -81,7 +87,7 @@ func New(cfg Config) (*Server, error) {
 		cfg:    cfg,
 		mux:    http.NewServeMux(),
 		names:  make(map[string]string),
-		keys:   make(map[string]bool),
+		keys:   make(map[string]int),
 		limits: make(map[string]Limit),
 		closed: make(chan struct{}),
 		lanes:  make(map[laneID]*lane),
@@ -92,10 +98,13 @@ func New(cfg Config) (*Server, error) {
 		}
 		s.names[canonical(m)] = m
 	}
-	for _, k := range cfg.Keys {
-		s.keys[k] = true
+	for i, k := range slices.Backward(cfg.Keys) {
+		s.keys[k] = i
 	}
 	if err := s.setLimits(); err != nil {
+		return nil, err
+	}
+	if err := s.setStyles(); err != nil {
 		return nil, err
 	}
 	var err error
@@ -125,6 +134,18 @@ func (s *Server) setLimits() error {
 			return fmt.Errorf("two limits for %q", cmp.Or(model, "all models"))
 		}
 		s.limits[model] = l
+	}
+	return nil
+}
+
+func (s *Server) setStyles() error {
+	s.cfg.Headers = cmp.Or(s.cfg.Headers, HeadersOpenAI)
+	if !slices.Contains(HeaderStyles(), s.cfg.Headers) {
+		return unknown("style of headers", s.cfg.Headers, HeaderStyles())
+	}
+	s.cfg.RetryAfter = cmp.Or(s.cfg.RetryAfter, RetryAfterBoth)
+	if !slices.Contains(RetryAfters(), s.cfg.RetryAfter) {
+		return unknown("way to say retry after", s.cfg.RetryAfter, RetryAfters())
 	}
 	return nil
 }
@@ -168,9 +189,6 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Stats returns what has happened so far.
-func (s *Server) Stats() Stats { return s.stats.snapshot() }
-
 // ConnState counts open connections, if it is set as an [http.Server]'s.
 func (s *Server) ConnState(_ net.Conn, state http.ConnState) {
 	switch state {
@@ -181,16 +199,17 @@ func (s *Server) ConnState(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// number is the suffix of further deployments of a model.
-var number = regexp.MustCompile(`-[0-9]+$`)
-
 // model returns the model that a deployment serves.
 func (s *Server) model(deployment string) (string, bool) {
 	name := canonical(deployment)
 	if m, ok := s.names[name]; ok {
 		return m, true
 	}
-	m, ok := s.names[number.ReplaceAllString(name, "")]
+	first, numbered := strings.CutSuffix(strings.TrimRight(name, "0123456789"), "-")
+	if !numbered || strings.HasSuffix(name, "-") {
+		return "", false
+	}
+	m, ok := s.names[first] // a further deployment of it
 	return m, ok
 }
 
@@ -209,7 +228,7 @@ func (s *Server) lane(key, deployment, model string) *lane {
 		if !ok {
 			limit = s.limits[""]
 		}
-		l = &lane{limit: limit}
+		l = newLane(limit, s.cfg.Headers)
 		s.lanes[id] = l
 	}
 	return l
@@ -228,11 +247,16 @@ func (s *Server) authorize(key string) *apiError {
 	switch {
 	case key == "":
 		return &apiError{http.StatusUnauthorized, "You didn't provide an API key.", "invalid_request_error", "", "missing_api_key"}
-	case len(s.keys) > 0 && !s.keys[key]:
+	case !s.accepts(key):
 		// Real endpoints echo it, so clients have to cope.
 		return &apiError{http.StatusUnauthorized, "Incorrect API key provided: " + key + ".", "invalid_request_error", "", "invalid_api_key"}
 	}
 	return nil
+}
+
+func (s *Server) accepts(key string) bool {
+	_, ok := s.keys[key]
+	return ok || len(s.keys) == 0
 }
 
 func (s *Server) listModels(w http.ResponseWriter, r *http.Request) {

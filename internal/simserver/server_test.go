@@ -176,6 +176,8 @@ func TestErrors(t *testing.T) {
 		{"Typo", goodKey, `{"model":"sim/direkt","messages":[` + user + `]}`, 404, "did you mean sim/direct?"},
 		{"NoMessages", goodKey, chat(`"messages":[]`), 400, "empty"},
 		{"Role", goodKey, chat(`"messages":[{"role":"robot","content":"x"}]`), 400, "robot"},
+		{"ContentNumber", goodKey, chat(`"messages":[{"role":"user","content":7}]`), 400, "messages[0].content"},
+		{"PartsOfNothing", goodKey, chat(`"messages":[{"role":"user","content":[7]}]`), 400, "only text"},
 		{"Image", goodKey, chat(`"messages":[{"role":"user","content":[{"type":"image_url"}]}]`), 400, "image_url"},
 		{"Stream", goodKey, chat(`"stream":true,"messages":[` + user + `]`), 400, "stream"},
 		{"Choices", goodKey, chat(`"n":2,"messages":[` + user + `]`), 400, "one choice"},
@@ -208,7 +210,6 @@ func TestErrors(t *testing.T) {
 func TestOtherRoutes(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, simserver.Config{})
-	say(s, "sim/listed", "x")
 	tests := []struct {
 		method, path string
 		status       int
@@ -216,7 +217,7 @@ func TestOtherRoutes(t *testing.T) {
 	}{
 		{"GET", "/healthz", 200, `{"status":"ok"}`},
 		{"GET", "/v1/models", 200, `{"object":"list","data":[{"id":"sim/direct","object":"model","created":0,"owned_by":"assay"},{"id":"sim/listed","object":"model","created":0,"owned_by":"assay"}]}`},
-		{"GET", "/stats", 200, `{"requests":1,"faults":{},"statuses":{"200":1},"over_limit":0,"prompt_tokens":10,"completion_tokens":5,"in_flight":0,"max_in_flight":1,"connections":0}`},
+		{"GET", "/stats", 200, `{"requests":0,"faults":{},"statuses":{},"over_limit":0,"prompt_tokens":0,"completion_tokens":0,"in_flight":0,"max_in_flight":0,"busy_seconds":0,"connections":0,"per_lane":[]}`},
 		{"POST", "/v1/completions", 404, `{"error":{"message":"Unknown request URL: POST /v1/completions","type":"invalid_request_error","param":null,"code":"unknown_url"}}`},
 	}
 	for _, test := range tests {
@@ -244,6 +245,10 @@ func TestNewRefuses(t *testing.T) {
 		{"LimitOfUnknownModel", func(c *simserver.Config) { c.Limits = []simserver.Limit{{Model: "sim/lst"}} }, `did you mean sim/listed?`},
 		{"TwoLimits", func(c *simserver.Config) { c.Limits = []simserver.Limit{{RPM: 1}, {TPM: 1}} }, "two limits"},
 		{"NegativeLimit", func(c *simserver.Config) { c.Limits = []simserver.Limit{{RPM: -1}} }, "below 0"},
+		{"NegativeDay", func(c *simserver.Config) { c.Limits = []simserver.Limit{{RPD: -1}} }, "below 0"},
+		{"NegativeOutput", func(c *simserver.Config) { c.Limits = []simserver.Limit{{OTPM: -1}} }, "below 0"},
+		{"Headers", func(c *simserver.Config) { c.Headers = "antropic" }, `did you mean anthropic?`},
+		{"RetryAfter", func(c *simserver.Config) { c.RetryAfter = "second" }, `did you mean seconds?`},
 		{"Fault", func(c *simserver.Config) { c.Faults = []simserver.Fault{{Kind: "hung", Share: 0.1}} }, `did you mean hang?`},
 		{"Shares", func(c *simserver.Config) {
 			c.Faults = []simserver.Fault{{Kind: "hang", Share: 0.6}, {Kind: "500", Share: 0.5}}

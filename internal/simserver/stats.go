@@ -1,8 +1,14 @@
 package simserver
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"maps"
+	"slices"
+	"strconv"
 	"sync"
+	"time"
 )
 
 // Stats counts what a server has seen. Chat requests count, others do not.
@@ -21,14 +27,75 @@ type Stats struct {
 	CompletionTokens int64 `json:"completion_tokens"`
 	InFlight         int64 `json:"in_flight"`
 	MaxInFlight      int64 `json:"max_in_flight"`
+	// BusySeconds is the sum of the times that requests were in flight: with
+	// two in flight it grows by two a second.
+	BusySeconds float64 `json:"busy_seconds"`
+	// FirstRequest is when the first request arrived.
+	FirstRequest time.Time `json:"first_request,omitzero"`
+	// LastResponse is when the last response began.
+	LastResponse time.Time `json:"last_response,omitzero"`
 	// Connections are open; see [Server.ConnState].
 	Connections int64 `json:"connections"`
+	// PerLane is sorted by key and then by deployment.
+	PerLane []LaneStats `json:"per_lane"`
+}
+
+// LaneStats counts what one key asked of one deployment.
+type LaneStats struct {
+	// Key stands for the key: "key 0" is the first of [Config.Keys]; where
+	// none are configured it is "key" with the beginning of the key's SHA-256.
+	Key string `json:"key"`
+	// Deployment has dashes where the model's name has slashes.
+	Deployment string `json:"deployment"`
+	// Requests were let through, Denied were over a limit.
+	Requests int64 `json:"requests"`
+	Denied   int64 `json:"denied"`
+	// Tokens are what the requests that are done took.
+	Tokens int64 `json:"tokens"`
+}
+
+// Stats returns what has happened so far.
+func (s *Server) Stats() Stats {
+	stats := s.stats.snapshot(time.Now())
+	stats.PerLane = s.laneStats()
+	return stats
+}
+
+func (s *Server) laneStats() []LaneStats {
+	s.mu.Lock()
+	lanes := maps.Clone(s.lanes)
+	s.mu.Unlock()
+	list := make([]LaneStats, 0, len(lanes))
+	for id, l := range lanes {
+		stats := l.stats()
+		stats.Key, stats.Deployment = s.keyName(id.key), id.deployment
+		list = append(list, stats)
+	}
+	slices.SortFunc(list, func(a, b LaneStats) int {
+		return cmp.Or(
+			cmp.Compare(len(a.Key), len(b.Key)), // key 2 comes before key 10
+			cmp.Compare(a.Key, b.Key),
+			cmp.Compare(a.Deployment, b.Deployment),
+		)
+	})
+	return list
+}
+
+// keyName tells keys apart without showing them.
+func (s *Server) keyName(key string) string {
+	if i, ok := s.keys[key]; ok {
+		return "key " + strconv.Itoa(i)
+	}
+	sum := sha256.Sum256([]byte(key))
+	return "key" + hex.EncodeToString(sum[:3])
 }
 
 // counters are the server's Stats while they change.
 type counters struct {
-	mu sync.Mutex
-	s  Stats // guarded by mu
+	mu      sync.Mutex
+	s       Stats         // guarded by mu, as all below
+	busy    time.Duration // BusySeconds until changed
+	changed time.Time     // when InFlight last did
 }
 
 func (c *counters) change(f func(s *Stats)) {
@@ -37,10 +104,12 @@ func (c *counters) change(f func(s *Stats)) {
 	f(&c.s)
 }
 
-func (c *counters) snapshot() Stats {
+func (c *counters) snapshot(now time.Time) Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.inFlightLocked(0, now)
 	s := c.s
+	s.BusySeconds = c.busy.Seconds()
 	s.Faults, s.Statuses = maps.Clone(s.Faults), maps.Clone(s.Statuses)
 	if s.Faults == nil {
 		s.Faults = map[string]int64{}
@@ -51,15 +120,31 @@ func (c *counters) snapshot() Stats {
 	return s
 }
 
-func (c *counters) arrive() {
-	c.change(func(s *Stats) {
-		s.Requests++
-		s.InFlight++
-		s.MaxInFlight = max(s.MaxInFlight, s.InFlight)
-	})
+// inFlightLocked adds n to the requests in flight.
+func (c *counters) inFlightLocked(n int64, now time.Time) {
+	if now.After(c.changed) { // it is not where another request was faster from the clock to the lock
+		c.busy += time.Duration(c.s.InFlight) * now.Sub(c.changed)
+		c.changed = now
+	}
+	c.s.InFlight += n
+	c.s.MaxInFlight = max(c.s.MaxInFlight, c.s.InFlight)
 }
 
-func (c *counters) leave() { c.change(func(s *Stats) { s.InFlight-- }) }
+func (c *counters) arrive(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.s.Requests == 0 {
+		c.s.FirstRequest = now.UTC()
+	}
+	c.s.Requests++
+	c.inFlightLocked(1, now)
+}
+
+func (c *counters) leave(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inFlightLocked(-1, now)
+}
 
 func (c *counters) overLimit() { c.change(func(s *Stats) { s.OverLimit++ }) }
 
@@ -74,12 +159,13 @@ func (c *counters) fault(kind string) {
 	})
 }
 
-func (c *counters) status(code int) {
+func (c *counters) status(code int, now time.Time) {
 	c.change(func(s *Stats) {
 		if s.Statuses == nil {
 			s.Statuses = make(map[int]int64)
 		}
 		s.Statuses[code]++
+		s.LastResponse = now.UTC()
 	})
 }
 

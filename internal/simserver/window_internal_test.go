@@ -1,59 +1,142 @@
 package simserver
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 )
 
-// Whatever comes when, no window of 60 seconds holds more than the limit, and
-// a client that waits as long as it was told is let through.
-func TestWindowHoldsTheLimit(t *testing.T) {
+// naive is the limits' meaning, written down without regard to time.
+type naive struct {
+	limit    Limit
+	inFlight int
+	log      []entry
+}
+
+type rule struct {
+	limit int
+	span  time.Duration
+	count func(cost) int
+}
+
+func (n *naive) rules() []rule {
+	all := []rule{
+		{n.limit.RPM, time.Minute, func(cost) int { return 1 }},
+		{n.limit.RPD, 24 * time.Hour, func(cost) int { return 1 }},
+		{n.limit.TPM, time.Minute, func(c cost) int { return c.prompt + c.reply }},
+		{n.limit.ITPM, time.Minute, func(c cost) int { return c.prompt }},
+		{n.limit.OTPM, time.Minute, func(c cost) int { return c.reply }},
+	}
+	return slices.DeleteFunc(all, func(r rule) bool { return r.limit == 0 })
+}
+
+// used is the sum over the requests less than a span before at.
+func (n *naive) used(r rule, at time.Time) int {
+	used := 0
+	for _, e := range n.log {
+		if at.Sub(e.at) < r.span {
+			used += r.count(e.cost)
+		}
+	}
+	return used
+}
+
+// wait is the time until a request fits if nothing else happens, and whether
+// it ever will.
+func (n *naive) wait(now time.Time, asked cost) (wait time.Duration, ever bool) {
+	fits := func(r rule, at time.Time) bool { return n.used(r, at)+r.count(asked) <= r.limit }
+	ever = true
+	for _, r := range n.rules() {
+		if fits(r, now) {
+			continue
+		}
+		longest := r.span
+		if r.count(asked) > r.limit {
+			ever = false
+		} else {
+			for _, e := range n.log { // the first of the times at which something leaves
+				if at := e.at.Add(r.span); at.After(now) && fits(r, at) {
+					longest = at.Sub(now)
+					break
+				}
+			}
+		}
+		wait = max(wait, longest)
+	}
+	return wait, ever
+}
+
+// Whatever comes when and however long it takes, a lane does what the naive
+// limits say: it lets through, it denies, it tells the exact wait.
+func TestLaneAgainstBruteForce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
+		bound := func(name string, high int) int {
+			return rapid.OneOf(rapid.Just(0), rapid.IntRange(1, high)).Draw(t, name)
+		}
 		limit := Limit{
-			RPM: rapid.IntRange(0, 5).Draw(t, "rpm"),
-			TPM: rapid.IntRange(0, 100).Draw(t, "tpm"),
+			RPM: bound("rpm", 5), RPD: bound("rpd", 12),
+			TPM: bound("tpm", 120), ITPM: bound("itpm", 60), OTPM: bound("otpm", 60),
+			Concurrency: bound("concurrency", 4),
 		}
-		type admitted struct {
-			at     time.Time
-			tokens int
+		want := &naive{limit: limit}
+		l := newLane(limit, HeadersOpenAI)
+		type flight struct {
+			ticket ticket
+			index  int // in the log
 		}
-		var log []admitted
-		l := &lane{limit: limit}
+		var flights []flight
 		now := time.Unix(0, 0)
-		for range rapid.IntRange(1, 40).Draw(t, "requests") {
-			now = now.Add(time.Duration(rapid.IntRange(0, 20_000).Draw(t, "gap")) * time.Millisecond)
-			reserve := rapid.IntRange(1, 60).Draw(t, "reserve")
-			ticket, denied := l.admit(now, reserve)
-			if denied != nil {
-				if denied.wait <= 0 || denied.wait > window {
-					t.Fatalf("wait = %v, want within (0, %v]", denied.wait, window)
-				}
-				now = now.Add(denied.wait)
-				if ticket, denied = l.admit(now, reserve); denied != nil {
-					if limit.TPM > 0 && reserve > limit.TPM {
-						continue // never fits
-					}
-					t.Fatalf("denied again after the wait: %+v", denied)
-				}
-			}
-			used := rapid.IntRange(0, reserve).Draw(t, "used")
-			ticket.done(used)
-			log = append(log, admitted{now, used})
+		land := func() {
+			i := rapid.IntRange(0, len(flights)-1).Draw(t, "which")
+			used := cost{rapid.IntRange(0, 50).Draw(t, "prompt"), rapid.IntRange(0, 50).Draw(t, "reply")}
+			flights[i].ticket.done(used)
+			want.log[flights[i].index].cost = used
+			want.inFlight--
+			flights = slices.Delete(flights, i, i+1)
 		}
-		for i, end := range log {
-			requests, tokens := 0, 0
-			for _, a := range log[:i+1] {
-				if end.at.Sub(a.at) < window {
-					requests++
-					tokens += a.tokens
+		try := func(reserve cost) *denial {
+			wait, _ := want.wait(now, reserve)
+			full := limit.Concurrency > 0 && want.inFlight >= limit.Concurrency
+			if wait == 0 && full {
+				wait = time.Second
+			}
+			ticket, denied := l.admit(now, reserve)
+			switch {
+			case denied == nil && wait == 0:
+				want.log = append(want.log, entry{now, reserve})
+				want.inFlight++
+				flights = append(flights, flight{ticket, len(want.log) - 1})
+			case denied == nil || denied.wait != wait:
+				t.Fatalf("at %v: denial = %+v, want a wait of %v", now, denied, wait)
+			}
+			return denied
+		}
+		gap := rapid.OneOf(rapid.IntRange(0, 20_000), rapid.IntRange(0, 10*3600_000))
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			now = now.Add(time.Duration(gap.Draw(t, "gap")) * time.Millisecond)
+			for len(flights) > 0 && rapid.Bool().Draw(t, "land") {
+				land()
+			}
+			reserve := cost{rapid.IntRange(1, 40).Draw(t, "ask"), rapid.IntRange(1, 40).Draw(t, "max")}
+			_, ever := want.wait(now, reserve)
+			if denied := try(reserve); denied != nil && ever && want.inFlight == 0 {
+				now = now.Add(denied.wait)
+				if again := try(reserve); again != nil {
+					t.Fatalf("denied again after the wait: %+v", again)
 				}
 			}
-			if limit.RPM > 0 && requests > limit.RPM || limit.TPM > 0 && tokens > limit.TPM {
-				t.Fatalf("%d requests and %d tokens in the window that ends at %v, limit %+v", requests, tokens, end.at, limit)
+			for i, r := range want.rules() {
+				l.expireLocked(now)
+				if got := l.buckets[i].used; got != want.used(r, now) {
+					t.Fatalf("at %v: %s used = %d, want %d", now, l.buckets[i].name, got, want.used(r, now))
+				}
 			}
+		}
+		for len(flights) > 0 {
+			land()
 		}
 		if l.inFlight != 0 {
 			t.Fatalf("%d in flight at the end", l.inFlight)
@@ -64,19 +147,95 @@ func TestWindowHoldsTheLimit(t *testing.T) {
 // An entry that left its window before its request was done is not missed.
 func TestTicketOutlivesItsEntry(t *testing.T) {
 	t.Parallel()
-	l := &lane{limit: Limit{RPM: 10, TPM: 100}}
+	for _, limit := range []Limit{{TPM: 100}, {TPM: 100, RPD: 10}} {
+		l := newLane(limit, HeadersNone)
+		start := time.Unix(0, 0)
+		slow, _ := l.admit(start, cost{80, 10})
+		next, denied := l.admit(start.Add(time.Minute), cost{80, 10})
+		if denied != nil {
+			t.Fatalf("denied: %+v", denied)
+		}
+		tokens := &l.buckets[len(l.buckets)-1]
+		slow.done(cost{40, 10})
+		if tokens.used != 90 {
+			t.Errorf("%+v: tokens = %d, want those of the next request alone", limit, tokens.used)
+		}
+		next.done(cost{5, 2})
+		if tokens.used != 7 || l.inFlight != 0 || l.counts.Tokens != 57 {
+			t.Errorf("%+v: tokens = %d, in flight %d, charged %d; want 7, 0 and 57", limit, tokens.used, l.inFlight, l.counts.Tokens)
+		}
+	}
+}
+
+// With ten thousand entries in the windows a request looks at the oldest and at
+// its own: the others are made wrong here, and nothing comes of it.
+func TestAdmitDoesNotReadTheWindow(t *testing.T) {
+	t.Parallel()
+	const n = 10_000
+	l := newLane(Limit{RPM: 2 * n, RPD: 2 * n, TPM: 20 * n, ITPM: 20 * n, OTPM: 20 * n}, HeadersOpenAI)
+	now := time.Unix(0, 0)
+	admit := func() ticket {
+		now = now.Add(time.Millisecond)
+		ticket, denied := l.admit(now, cost{3, 2})
+		if denied != nil {
+			t.Fatalf("denied: %+v", denied)
+		}
+		return ticket
+	}
+	for range n {
+		admit()
+	}
+	for i := range l.entries[1:] {
+		l.entries[1+i] = entry{time.Unix(1e9, 0).Add(-time.Hour), cost{1 << 40, 1 << 40}}
+	}
+	l.entries[n-1].at = now
+	for range n {
+		admit().done(cost{2, 1})
+	}
+	for _, b := range l.buckets {
+		perOld, perNew := b.count(cost{3, 2}), b.count(cost{2, 1})
+		if want := n*perOld + n*perNew; b.used != want {
+			t.Errorf("%s used = %d, want %d", b.name, b.used, want)
+		}
+	}
+}
+
+// A lane forgets what no bucket needs.
+func TestLaneForgets(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		limit Limit
+		want  int
+	}{
+		{Limit{Concurrency: 2}, 0},
+		{Limit{TPM: 1 << 30}, 60},
+		{Limit{TPM: 1 << 30, RPD: 1 << 30}, 86400},
+	} {
+		l := newLane(test.limit, HeadersNone)
+		for i := range 100_000 {
+			ticket, _ := l.admit(time.Unix(int64(i), 0), cost{1, 1})
+			ticket.done(cost{1, 1})
+		}
+		if len(l.entries) != test.want || cap(l.entries) > 2*test.want+64 {
+			t.Errorf("%+v: %d entries of %d, want %d", test.limit, len(l.entries), cap(l.entries), test.want)
+		}
+	}
+}
+
+// Two requests may read the clock in one order and come to the lane in the
+// other. The wait is exact all the same.
+func TestLaneOutrunByItsClock(t *testing.T) {
+	t.Parallel()
+	l := newLane(Limit{TPM: 100}, HeadersNone)
 	start := time.Unix(0, 0)
-	slow, _ := l.admit(start, 90)
-	next, denied := l.admit(start.Add(window), 90)
-	if denied != nil {
-		t.Fatalf("denied: %+v", denied)
+	l.admit(start.Add(time.Millisecond), cost{10, 0})
+	l.admit(start, cost{90, 0})
+	now := start.Add(time.Second)
+	_, denied := l.admit(now, cost{50, 0})
+	if denied == nil {
+		t.Fatal("not denied")
 	}
-	slow.done(50)
-	if l.tokens != 90 {
-		t.Errorf("tokens = %d, want those of the next request alone", l.tokens)
-	}
-	next.done(7)
-	if l.tokens != 7 || l.inFlight != 0 {
-		t.Errorf("tokens = %d, in flight %d; want 7 and 0", l.tokens, l.inFlight)
+	if _, again := l.admit(now.Add(denied.wait), cost{50, 0}); again != nil {
+		t.Errorf("denied again after the wait: %+v", again)
 	}
 }

@@ -2,6 +2,7 @@ package simserver
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/assay-eval/assay"
 )
+
+const contentJSON = "application/json"
 
 // An apiError is an error of OpenAI's API.
 type apiError struct {
@@ -37,10 +40,10 @@ type chatRequest struct {
 }
 
 type chatMessage struct {
-	Role       string      `json:"role"`
-	Content    chatContent `json:"content"`
-	ToolCalls  []chatCall  `json:"tool_calls,omitempty"`
-	ToolCallID string      `json:"tool_call_id,omitempty"`
+	Role       string     `json:"role"`
+	Content    any        `json:"content"` // see text
+	ToolCalls  []chatCall `json:"tool_calls"`
+	ToolCallID string     `json:"tool_call_id"`
 }
 
 type chatCall struct {
@@ -57,27 +60,28 @@ type chatTool struct {
 	Function assay.Function `json:"function"`
 }
 
-// chatContent is text; on the wire it may be null or a list of parts too.
-type chatContent string
-
-func (c *chatContent) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] != '[' {
-		return json.Unmarshal(b, (*string)(c))
-	}
-	var parts []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
-	if err := json.Unmarshal(b, &parts); err != nil {
-		return err
-	}
-	for _, p := range parts {
-		if p.Type != "text" {
-			return fmt.Errorf("content of type %q, where only text is supported", p.Type)
+// text is what a message's content says: on the wire it is text, null or a
+// list of parts. Decoded as any it is read once; a decoder of its own would be
+// handed each text and read it again.
+func text(content any) (string, error) {
+	switch c := content.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return c, nil
+	case []any:
+		var all strings.Builder
+		for _, p := range c {
+			part, _ := p.(map[string]any)
+			if part["type"] != "text" {
+				return "", fmt.Errorf("content of type %q, where only text is supported", part["type"])
+			}
+			text, _ := part["text"].(string)
+			all.WriteString(text)
 		}
-		*c += chatContent(p.Text)
+		return all.String(), nil
 	}
-	return nil
+	return "", errors.New("neither text nor a list of parts")
 }
 
 // request returns what a body asks the model for.
@@ -89,8 +93,9 @@ func (b *chatRequest) request(model string) (assay.Request, *apiError) {
 	if e := b.check(); e != nil {
 		return req, e
 	}
-	for i, m := range b.Messages {
-		out, e := m.message(i)
+	req.Messages = make([]assay.Message, 0, len(b.Messages))
+	for i := range b.Messages {
+		out, e := b.Messages[i].message(i)
 		if e != nil {
 			return req, e
 		}
@@ -129,8 +134,12 @@ func (b *chatRequest) check() *apiError {
 	return nil
 }
 
-func (m chatMessage) message(i int) (assay.Message, *apiError) {
-	out := assay.Message{Content: string(m.Content), CallID: m.ToolCallID}
+func (m *chatMessage) message(i int) (assay.Message, *apiError) {
+	content, err := text(m.Content)
+	if err != nil {
+		return assay.Message{}, badRequest("messages", "Invalid 'messages[%d].content': %v.", i, err)
+	}
+	out := assay.Message{Content: content, CallID: m.ToolCallID}
 	switch m.Role {
 	case "system", "developer":
 		out.Role = assay.System
@@ -250,10 +259,14 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 
 // writeBody ignores a failed write: the client has left.
 func writeBody(w http.ResponseWriter, status int, body []byte) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
+	writeHead(w, status, contentJSON, len(body))
 	_, _ = w.Write(body)
+}
+
+func writeHead(w http.ResponseWriter, status int, contentType string, length int) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(length))
+	w.WriteHeader(status)
 }
 
 func encode(v any) []byte {
