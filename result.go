@@ -33,6 +33,8 @@ const (
 	FailureStreak Ended = "failure_streak" // the last five calls all failed
 	CallLimit     Ended = "call_limit"     // more than fifteen calls succeeded
 	Loop          Ended = "loop"           // the last five successful calls were of one tool
+	TokenLimit    Ended = "token_limit"    // the episode had used up its tokens
+	CostLimit     Ended = "cost_limit"     // the episode had used up its money
 )
 
 // An Outcome is what the model earned in an episode.

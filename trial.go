@@ -31,6 +31,9 @@ type Setting struct {
 	Tools    string   `json:"tools"`
 	Turns    int      `json:"turn_limit"`
 	Sampling Sampling `json:"sampling"`
+	// Tokens and USD end an episode that has used up so much; 0 for no limit.
+	Tokens int     `json:"token_limit"`
+	USD    float64 `json:"cost_limit"`
 }
 
 // A Trial is one planned, seeded execution of a task in a cell.
@@ -110,6 +113,12 @@ func (t Trial) identity() TrialID {
 			panic("assay: sampling: " + err.Error())
 		}
 		b = append(append(append(b, "sampling "...), s...), '\n')
+	}
+	if t.Tokens > 0 {
+		b = append(strconv.AppendInt(append(b, "tokens "...), int64(t.Tokens), 10), '\n')
+	}
+	if t.USD > 0 {
+		b = append(strconv.AppendFloat(append(b, "usd "...), t.USD, 'f', -1, 64), '\n')
 	}
 	sum := sha256.Sum256(b)
 	return TrialID(hex.EncodeToString(sum[:16]))

@@ -73,6 +73,10 @@ type episode struct {
 // that no request is like an earlier one.
 func (e *episode) turns(ctx context.Context) error {
 	for turn := 1; turn <= e.trial.Setting.Turns; turn++ {
+		if ended := e.spent(); ended != "" {
+			e.transcript.Ended = ended
+			return nil
+		}
 		reply, err := e.ask(ctx)
 		if err != nil {
 			return err
@@ -86,6 +90,19 @@ func (e *episode) turns(ctx context.Context) error {
 	return nil
 }
 
+// spent reports that the episode has used up its tokens or its money, "" if
+// not. A limit is checked between turns: what a reply takes is known when it
+// has come.
+func (e *episode) spent() assay.Ended {
+	switch {
+	case e.trial.Tokens > 0 && e.usage.Total() >= e.trial.Tokens:
+		return assay.TokenLimit
+	case e.trial.USD > 0 && e.attempt.CostUSD >= e.trial.USD:
+		return assay.CostLimit
+	}
+	return ""
+}
+
 // ask gets one reply and appends it. It asks for none once ctx has ended.
 func (e *episode) ask(ctx context.Context) (assay.Message, error) {
 	if ctx.Err() != nil {
@@ -93,7 +110,7 @@ func (e *episode) ask(ctx context.Context) (assay.Message, error) {
 	}
 	req := assay.Request{
 		Model: e.trial.Model, Messages: e.transcript.Messages,
-		Functions: e.functions[e.trial.Tools], Sampling: e.trial.Sampling,
+		Functions: e.functions[e.trial.Tools], Sampling: e.trial.Sampling, Lane: e.attempt.Lane,
 	}
 	if e.budget > 0 {
 		req.Budget = e.budget - e.waits.Working
