@@ -27,6 +27,9 @@ type Request struct {
 	Messages  []Message
 	Functions []Function
 	Sampling  Sampling
+	// Lane is where the conversation's last turn was served, empty at its
+	// start: going on there may find its prompt cached.
+	Lane string
 	// Budget is the working time that the turn may take, over all its
 	// requests; time in a queue does not count. Zero means no limit.
 	Budget time.Duration

@@ -103,13 +103,18 @@ func (p *pools) close() {
 // waits says what requests of a model wait for, "" for nothing.
 func (p *pools) waits(model string) string {
 	lanes, waiting := p.byModel[model].Status()
-	if waiting == 0 {
+	if waiting.Requests == 0 {
 		return ""
 	}
+	return waitText(lanes)
+}
+
+// waitText says which lane can start a request next, and what that waits for.
+func waitText(lanes []lane.Status) string {
 	var next lane.Status
 	for _, l := range lanes {
 		switch {
-		case strings.HasPrefix(l.Waits, "closed"):
+		case l.Closed != nil:
 		case next.Name == "", !l.Until.IsZero() && (next.Until.IsZero() || l.Until.Before(next.Until)):
 			next = l
 		}
@@ -127,7 +132,7 @@ func (p *pools) waits(model string) string {
 // openPools makes a pool for each model. A model that a providers file serves
 // is asked there; otherwise it has to be a built-in one. It checks everything
 // that can be wrong before the first request.
-func (j *job) openPools(p *process, simLatency time.Duration, observe func(lane.Exchange)) (*pools, error) {
+func (j *job) openPools(p *process, simLatency time.Duration, options lane.Options) (*pools, error) {
 	var providers *plan.Providers
 	if path := j.experiment.Providers; path != "" {
 		var err error
@@ -150,7 +155,7 @@ func (j *job) openPools(p *process, simLatency time.Duration, observe func(lane.
 		Secrets:               secrets(keys),
 	})
 	agents := sim.New(j.library.Catalog(), sim.Latency{Median: simLatency, Sigma: 0.4})
-	options := lane.Options{Request: time.Duration(j.experiment.Limits.Request), Observe: observe}
+	options.Request = time.Duration(j.experiment.Limits.Request)
 	for _, model := range j.experiment.Models {
 		configs, err := out.configs(lanes[model], keys, j.experiment.Sampling)
 		if err != nil {
@@ -223,7 +228,7 @@ func width(lanes map[string][]plan.Lane) int {
 	n := 0
 	for _, ls := range lanes {
 		for _, l := range ls {
-			n += max(l.Serve.Limits.Concurrency, lane.DefaultConcurrency)
+			n += l.Serve.Limits.Widest()
 		}
 	}
 	return max(n, 1)

@@ -33,6 +33,7 @@ type session struct {
 	pools   *pools
 	meter   *live.Meter
 	started time.Time
+	wake    chan struct{} // has room for one value
 
 	mu       sync.Mutex // guards what follows, which lanes and engine count
 	requests int
@@ -49,10 +50,10 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 		return err
 	}
 	defer func() { err = errors.Join(err, j.close()) }()
-	s := &session{job: j, process: p, flags: f, started: time.Now(), faults: make(map[assay.FaultKind]int), noted: make(map[string]bool)}
+	s := &session{job: j, process: p, flags: f, started: time.Now(), wake: make(chan struct{}, 1), faults: make(map[assay.FaultKind]int), noted: make(map[string]bool)}
 	// Everything that can be wrong is found before the store is touched.
 	s.meter = live.NewMeter(func(model string) string { return s.pools.waits(model) })
-	if s.pools, err = j.openPools(p, f.simLatency, s.observe); err != nil {
+	if s.pools, err = j.openPools(p, f.simLatency, lane.Options{Observe: s.observe, Wake: s.wakeUp}); err != nil {
 		return err
 	}
 	defer s.pools.close()
@@ -61,6 +62,14 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 	}
 	defer func() { err = errors.Join(err, s.db.Close()) }()
 	return s.run(ctx)
+}
+
+// wakeUp tells the engine that a model may have room.
+func (s *session) wakeUp() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it will look anyway
+	}
 }
 
 func (s *session) observe(x lane.Exchange) {
@@ -194,10 +203,14 @@ func (s *session) engineConfig() engine.Config {
 		},
 		Save:  s.db.Save,
 		Event: s.event,
+		Wake:  s.wake,
 	}
 	for _, name := range s.experiment.Models {
 		pool := s.pools.byModel[name]
-		cfg.Models = append(cfg.Models, engine.Model{Name: name, Owed: s.owed(name), Width: pool.Width, Closed: pool.Closed})
+		cfg.Models = append(cfg.Models, engine.Model{
+			Name: name, Owed: s.owed(name), Admit: pool.Admit, Closed: pool.Closed, Exhausted: pool.Exhausted,
+			Most: func() int { return 2*pool.Width() + 64 },
+		})
 	}
 	return cfg
 }

@@ -30,6 +30,10 @@ type bench struct {
 	fault  func(id assay.TrialID, attempt int) assay.FaultKind
 	save   func(*assay.Attempt) error
 	events []engine.Event
+
+	skip     func(*assay.Trial) string
+	wake     <-chan struct{}
+	commands <-chan engine.Command
 }
 
 func (b *bench) attempt(ctx context.Context, trial assay.Trial) (assay.Attempt, *assay.Transcript) {
@@ -76,6 +80,7 @@ func (b *bench) run(ctx context.Context, stop <-chan struct{}, models ...engine.
 			return nil
 		},
 		Event: func(e engine.Event) { b.events = append(b.events, e) },
+		Skip:  b.skip, Wake: b.wake, Commands: b.commands,
 	})
 }
 
@@ -89,10 +94,21 @@ func (b *bench) count(kind engine.EventKind) int {
 	return n
 }
 
+// model has places for width episodes at once.
 func model(name string, n, width int) engine.Model {
+	free := make(chan struct{}, width)
 	return engine.Model{
 		Name: name, Owed: trials(name, n),
-		Width: func() int { return width }, Closed: func() error { return nil },
+		Admit: func(ctx context.Context) (context.Context, func(), bool) {
+			select {
+			case free <- struct{}{}:
+				return ctx, func() { <-free }, true
+			default:
+				return ctx, nil, false
+			}
+		},
+		Most:   func() int { return 2 * width },
+		Closed: func() error { return nil },
 	}
 }
 
@@ -285,8 +301,101 @@ func TestOwedIsReadAsNeeded(t *testing.T) {
 		if _, err := b.run(t.Context(), stop, m); err != nil {
 			t.Fatal(err)
 		}
-		if made != 6 {
-			t.Errorf("%d trials were made, want 6", made)
+		if made != 7 {
+			t.Errorf("%d trials were made, want 6 and one ahead", made)
+		}
+	})
+}
+
+// TestWakeStartsWhatWaited: nothing is in flight and nothing can start until
+// the model has room, a minute later.
+func TestWakeStartsWhatWaited(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		wake := make(chan struct{}, 1)
+		b := &bench{took: time.Second, wake: wake}
+		m := model("a", 3, 1)
+		start, admit := time.Now(), m.Admit
+		m.Admit = func(ctx context.Context) (context.Context, func(), bool) {
+			if time.Since(start) < time.Minute {
+				return ctx, nil, false
+			}
+			return admit(ctx)
+		}
+		exhausted := time.Duration(0)
+		m.Exhausted = func() { exhausted = time.Since(start) }
+		time.AfterFunc(30*time.Second, func() { wake <- struct{}{} }) // too early
+		time.AfterFunc(time.Minute, func() { wake <- struct{}{} })
+		sum, err := b.run(t.Context(), nil, m)
+		if err != nil || sum.Settled != 3 || time.Since(start) != 63*time.Second {
+			t.Errorf("summary %+v after %v, error %v", sum, time.Since(start), err)
+		}
+		if exhausted != 62*time.Second {
+			t.Errorf("exhausted after %v, want 62s, when the last one began", exhausted)
+		}
+	})
+}
+
+// TestSkippedStaysOwed: what is skipped is neither run nor saved, and counted
+// with its reason.
+func TestSkippedStaysOwed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{took: time.Second}
+		settled := 0
+		b.skip = func(*assay.Trial) string {
+			if settled = b.count(engine.Settled); settled >= 5 {
+				return "budget"
+			}
+			return ""
+		}
+		sum, err := b.run(t.Context(), nil, model("a", 100, 1))
+		// The sixth had its turn while the fifth was running.
+		if err != nil || sum.Settled != 6 || sum.Skipped["budget"] != 94 || b.count(engine.Skipped) != 94 || len(b.saved) != 6 {
+			t.Errorf("summary %+v, %d saved, error %v", sum, len(b.saved), err)
+		}
+	})
+}
+
+// TestCommands: cancelled trials stop and do not start, requeued ones run, and
+// parked ones run again.
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		commands := make(chan engine.Command)
+		b := &bench{took: time.Second, commands: commands, fault: func(id assay.TrialID, n int) assay.FaultKind {
+			if id == "a-1" && n <= engine.MaxAttempts {
+				return assay.Server
+			}
+			return ""
+		}}
+		is := func(ids ...assay.TrialID) func(*assay.Trial) bool {
+			return func(trial *assay.Trial) bool { return slices.Contains(ids, trial.ID) }
+		}
+		do := func(cancel bool, match func(*assay.Trial) bool) int {
+			done := make(chan int, 1)
+			commands <- engine.Command{Cancel: cancel, Match: match, Done: done}
+			return <-done
+		}
+		go func() {
+			time.Sleep(500 * time.Millisecond)
+			if n := do(true, is("a-0", "a-7")); n != 1 {
+				t.Errorf("%d in flight were cancelled, want 1", n)
+			}
+			time.Sleep(12 * time.Second) // a-7 had its turn, and a-1 was parked
+			if n := do(false, is("a-1", "a-7")); n != 2 {
+				t.Errorf("%d are back in the queue, want 2", n)
+			}
+		}()
+		sum, err := b.run(t.Context(), nil, model("a", 9, 1), model("b", 20, 1))
+		if err != nil || sum.Settled != 8+20 || sum.Parked != 1 {
+			t.Errorf("summary %+v, error %v", sum, err)
+		}
+		if n := b.attempts["a-0"]; n != 1 {
+			t.Errorf("the cancelled trial had %d attempts, want the one that was interrupted", n)
+		}
+		if n := b.attempts["a-7"]; n != 1 {
+			t.Errorf("the trial that was cancelled and requeued had %d attempts, want 1", n)
 		}
 	})
 }

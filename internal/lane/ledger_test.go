@@ -32,7 +32,8 @@ func TestLedgerNamesTheBottleneck(t *testing.T) {
 			e := newEndpoint(time.Second)
 			p := lane.NewPool("m", []lane.Config{e.lane("l", tc.limits)}, lane.Options{})
 			mustAll(t, ask(t.Context(), p, tc.requests))
-			time.Sleep(time.Hour) // idle time is not booked
+			p.Exhausted()
+			time.Sleep(time.Hour) // idle time is not booked when no trial waits
 			l := p.Ledgers()[0]
 			if l.Used != tc.used || l.Available != tc.available || l.Waited[tc.reason] != tc.waited || len(l.Waited) != 1 {
 				t.Errorf("%s: %+v, want %v of %v used, waited %v", tc.name, l, tc.used, tc.available, tc.waited)

@@ -2,10 +2,8 @@ package lane
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +23,9 @@ type Options struct {
 	// Observe, if set, hears of each request when it has ended. It must not
 	// block.
 	Observe func(Exchange)
+	// Wake, if set, is called when [Pool.Admit] may succeed again after it
+	// failed, and when the pool has closed. It must not block.
+	Wake func()
 }
 
 // Defaults of [Options].
@@ -38,6 +39,7 @@ type Exchange struct {
 	Model, Lane string
 	Fault       *assay.Fault // nil for success
 	Usage       assay.Usage
+	Cost        float64 // in dollars
 	Took        time.Duration
 }
 
@@ -47,31 +49,14 @@ type Pool struct {
 	model   string
 	options Options
 
-	mu      sync.Mutex
-	lanes   []*lane
-	waiting []*waiter // first come, first served
-	timer   *time.Timer
-	mean    float64 // of the tokens of replies
-	replies int
-	// draining is set by Drain.
-	draining bool
-	booked   time.Time // up to when the lanes' ledgers are kept
+	mu sync.Mutex
+	q  *queue // guarded by mu
+	// turnedAway says that Admit failed since the last call of Wake.
+	turnedAway bool
+	timer      *time.Timer
 }
 
 var _ assay.Provider = (*Pool)(nil)
-
-// waiter is one request in the queue.
-type waiter struct {
-	tokens int
-	// granted gets one ticket, or is closed after err was set.
-	granted chan ticket
-	err     error
-}
-
-func (w *waiter) refuse(err error) {
-	w.err = err
-	close(w.granted)
-}
 
 // NewPool returns the pool of a model's lanes.
 func NewPool(model string, lanes []Config, options Options) *Pool {
@@ -81,11 +66,7 @@ func NewPool(model string, lanes []Config, options Options) *Pool {
 	if options.Queue <= 0 {
 		options.Queue = DefaultQueue
 	}
-	p := &Pool{model: model, options: options}
-	for _, c := range lanes {
-		p.lanes = append(p.lanes, newLane(c))
-	}
-	return p
+	return &Pool{model: model, options: options, q: newQueue(time.Now(), model, lanes)}
 }
 
 // Chat implements [assay.Provider]. It waits for a lane, sends the request,
@@ -94,9 +75,10 @@ func NewPool(model string, lanes []Config, options Options) *Pool {
 // the request's budget.
 func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
 	var waits assay.Waits
+	bytes := size(req)
 	for {
 		asked := time.Now()
-		t, err := p.acquire(ctx, p.estimate(req), p.options.Queue-waits.Queued)
+		t, err := p.acquire(ctx, bytes, req.Lane, p.options.Queue-waits.Queued)
 		waits.Queued += time.Since(asked)
 		if err != nil {
 			return assay.Response{Waits: waits}, err
@@ -113,14 +95,30 @@ func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, err
 			waits.Retried = make(map[assay.FaultKind]int)
 		}
 		waits.Retried[fault.Kind]++
-		if fault.Kind.ClosesLane() || fault.Kind == assay.RateLimited {
-			continue // the lane itself waits; another may be free
+		if fault.Kind.ClosesLane() {
+			continue // another lane takes over
 		}
 		if err := backOff(ctx, &waits); err != nil {
 			resp.Waits = waits
 			return resp, err
 		}
 	}
+}
+
+// size is the number of bytes of a request's conversation and functions.
+func size(req assay.Request) int {
+	n := 0
+	for i := range req.Messages {
+		m := &req.Messages[i]
+		n += len(m.Content)
+		for _, c := range m.Calls {
+			n += len(c.Name) + len(c.Arguments)
+		}
+	}
+	for i := range req.Functions {
+		n += len(req.Functions[i].Description) + len(req.Functions[i].Parameters)
+	}
+	return n
 }
 
 func (p *Pool) worthRepeating(ctx context.Context, req assay.Request, fault *assay.Fault, waits assay.Waits) bool {
@@ -143,21 +141,24 @@ func (p *Pool) send(ctx context.Context, t ticket, req assay.Request, waits *ass
 	now := time.Now()
 	waits.Working += now.Sub(t.started)
 	waits.Requests++
-	p.release(now, t, resp.Usage, fault)
+	p.change(func(now time.Time) { p.q.release(now, t, resp, fault) })
 	if p.options.Observe != nil {
-		p.options.Observe(Exchange{Model: p.model, Lane: t.lane.Name, Fault: fault, Usage: resp.Usage, Took: now.Sub(t.started)})
+		p.options.Observe(Exchange{
+			Model: p.model, Lane: t.lane.Name, Fault: fault, Usage: resp.Usage, Cost: resp.Cost, Took: now.Sub(t.started),
+		})
 	}
 	return resp, fault
 }
 
-// exchange sends one request within its limit and checks who answered.
+// exchange sends one request within its limit and checks who answered. Of the
+// lane it reads only what never changes.
 func exchange(ctx context.Context, l *lane, req assay.Request, limit time.Duration, why string) (assay.Response, *assay.Fault) {
 	expired := &assay.Fault{Kind: assay.Timeout, Lane: l.Name, Detail: fmt.Sprintf("no answer within the %s of %v", why, limit)}
 	bounded, cancel := context.WithTimeoutCause(ctx, limit, expired)
 	defer cancel()
 	resp, err := l.Provider.Chat(bounded, req)
 	resp.Lane = l.Name
-	resp.Cost = (float64(resp.Usage.InputTokens)*l.Price.Input + float64(resp.Usage.OutputTokens)*l.Price.Output) / 1e6
+	resp.Cost = l.Price.Of(resp.Usage)
 	fault := assay.AsFault(err)
 	switch {
 	case fault == nil && !l.knows(resp.ServedModel):
@@ -201,172 +202,134 @@ func backOff(ctx context.Context, waits *assay.Waits) error {
 	}
 }
 
-// estimate guesses the tokens of a request: four bytes of conversation a
-// token, and the mean of the model's replies.
-func (p *Pool) estimate(req assay.Request) int {
-	n := 0
-	for _, m := range req.Messages {
-		n += len(m.Content)
-		for _, c := range m.Calls {
-			n += len(c.Name) + len(c.Arguments)
-		}
-	}
-	for _, f := range req.Functions {
-		n += len(f.Description) + len(f.Parameters)
-	}
+// change makes one change of the queue's state, and what follows from it.
+func (p *Pool) change(f func(now time.Time)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	reply := 256.0
-	if p.replies > 0 {
-		reply = p.mean
+	now := time.Now()
+	p.q.book(now)
+	f(now)
+	p.followLocked(now)
+}
+
+// followLocked starts who can start, sets the timer for who can later, and
+// wakes who was turned away if there is room now.
+func (p *Pool) followLocked(now time.Time) {
+	next := p.q.dispatch(now)
+	if p.turnedAway {
+		room, at := p.q.room(now)
+		if room || p.q.closed() != nil {
+			p.turnedAway = false
+			if p.options.Wake != nil {
+				p.options.Wake()
+			}
+		} else if next.IsZero() {
+			next = at
+		}
 	}
-	return n/4 + int(reply)
+	if !next.IsZero() {
+		p.wakeLocked(next.Sub(now))
+	}
+}
+
+func (p *Pool) wakeLocked(d time.Duration) {
+	if p.timer == nil {
+		p.timer = time.AfterFunc(d, func() { p.change(func(time.Time) {}) })
+		return
+	}
+	p.timer.Reset(d)
+}
+
+// An admission is the place that Admit reserved for a conversation.
+type admission struct {
+	pool *Pool
+	once sync.Once
+}
+
+type admissionKey struct{}
+
+// free gives the place back, once: when its first request has come, or when
+// none will.
+func (a *admission) free() { a.once.Do(func() { a.pool.q.reserved-- }) }
+
+// Admit reserves a place for a new conversation if its first request could
+// start now and nobody waits. The conversation has to ask with the context
+// that Admit returns; done, which may be called at any time, says that it has
+// ended. After a failure [Options.Wake] tells when to try again.
+func (p *Pool) Admit(ctx context.Context) (inside context.Context, done func(), ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	p.q.book(now)
+	if room, at := p.q.room(now); !room {
+		p.turnedAway = true
+		if !at.IsZero() && p.q.peek() == nil {
+			p.wakeLocked(at.Sub(now))
+		}
+		return ctx, nil, false
+	}
+	p.q.reserved++
+	a := &admission{pool: p}
+	return context.WithValue(ctx, admissionKey{}, a), func() { p.change(func(time.Time) { a.free() }) }, true
 }
 
 // acquire waits for a slot, at most for the given time.
-func (p *Pool) acquire(ctx context.Context, tokens int, most time.Duration) (ticket, error) {
-	w := &waiter{tokens: tokens, granted: make(chan ticket, 1)}
-	p.mu.Lock()
-	now := time.Now()
-	p.bookLocked(now)
-	p.waiting = append(p.waiting, w)
-	p.dispatchLocked(now)
-	p.mu.Unlock()
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case t, ok := <-w.granted:
-		if !ok {
-			return ticket{}, w.err
-		}
-		return t, nil
-	case <-ctx.Done():
-		p.abandon(w)
-		return ticket{}, &assay.Fault{Kind: assay.Interrupted, Detail: "stopped while waiting for a lane", Err: context.Cause(ctx)}
-	case <-timer.C:
-		p.abandon(w)
-		return ticket{}, &assay.Fault{Kind: assay.Timeout, Detail: fmt.Sprintf("waited %v for a lane of %s", most, p.model)}
+func (p *Pool) acquire(ctx context.Context, bytes int, home string, most time.Duration) (ticket, error) {
+	type answer struct {
+		ticket ticket
+		err    error
 	}
-}
-
-// abandon takes a waiter out of the queue; a ticket that it just got goes back.
-func (p *Pool) abandon(w *waiter) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	p.bookLocked(now)
-	if i := slices.Index(p.waiting, w); i >= 0 {
-		p.waiting = slices.Delete(p.waiting, i, i+1)
-	}
-	select {
-	case t, ok := <-w.granted:
-		if ok {
-			t.lane.giveBack(t)
+	granted := make(chan answer, 1)
+	w := &waiter{lane: home, answer: func(t ticket, err error) { granted <- answer{t, err} }}
+	p.change(func(now time.Time) {
+		if a, ok := ctx.Value(admissionKey{}).(*admission); ok && a.pool == p {
+			a.free()
 		}
+		w.cost = p.q.estimate(bytes)
+		p.q.enqueue(now, w)
+	})
+	select {
+	case a := <-granted: // most often at once: no timer
+		return a.ticket, a.err
 	default:
 	}
-	p.dispatchLocked(now)
-}
-
-func (p *Pool) release(now time.Time, t ticket, usage assay.Usage, fault *assay.Fault) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.bookLocked(now)
-	t.lane.release(now, t, usage, fault)
-	if fault == nil {
-		p.replies++
-		p.mean += (float64(usage.OutputTokens) - p.mean) / float64(min(p.replies, 100))
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	var err error
+	select {
+	case a := <-granted:
+		return a.ticket, a.err
+	case <-ctx.Done():
+		err = &assay.Fault{Kind: assay.Interrupted, Detail: "stopped while waiting for a lane", Err: context.Cause(ctx)}
+	case <-timer.C:
+		err = &assay.Fault{Kind: assay.Timeout, Detail: fmt.Sprintf("waited %v for a lane of %s", most, p.model)}
 	}
-	p.dispatchLocked(now)
-}
-
-// dispatchLocked grants slots to the head of the queue as long as a lane can
-// start it now, and else sets the timer for the earliest time that is known.
-// A lane that is full is looked at again when one of its requests ends.
-func (p *Pool) dispatchLocked(now time.Time) {
-	for len(p.waiting) > 0 {
-		if err := p.closedLocked(); err != nil {
-			p.refuseLocked(err)
-			return
+	p.change(func(time.Time) {
+		w.gone = true
+		select {
+		case a := <-granted:
+			if a.err == nil {
+				a.ticket.lane.giveBack(a.ticket)
+			}
+		default:
 		}
-		best, at := p.soonestLocked(now, p.waiting[0].tokens)
-		if best == nil {
-			return
-		}
-		if at.After(now) && p.draining {
-			p.refuseLocked(&assay.Fault{Kind: assay.Interrupted, Detail: "the run was stopped while this turn waited for a limit or a pause"})
-			return
-		}
-		if at.After(now) {
-			p.wakeLocked(at.Sub(now))
-			return
-		}
-		w := p.waiting[0]
-		p.waiting = slices.Delete(p.waiting, 0, 1)
-		w.granted <- best.take(now, w.tokens)
-	}
-}
-
-func (p *Pool) refuseLocked(err error) {
-	for _, w := range p.waiting {
-		w.refuse(err)
-	}
-	p.waiting = nil
+	})
+	return ticket{}, err
 }
 
 // Drain interrupts the turns that wait for a limit or a pause, now and from
 // now on. Turns in flight go on, and so do those that only wait for a slot.
-func (p *Pool) Drain() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	p.bookLocked(now)
-	p.draining = true
-	p.dispatchLocked(now)
-}
+func (p *Pool) Drain() { p.change(func(time.Time) { p.q.refusing = true }) }
 
-// soonestLocked returns the open lane that can start a request first; among
-// equals the one with the smallest share of its width in use.
-func (p *Pool) soonestLocked(now time.Time, tokens int) (best *lane, at time.Time) {
-	for _, l := range p.lanes {
-		if l.closed != nil {
-			continue
-		}
-		t, _, full := l.start(now, tokens)
-		if full {
-			continue
-		}
-		if best == nil || t.Before(at) || t.Equal(at) && l.inFlight*best.width() < best.inFlight*l.width() {
-			best, at = l, t
-		}
-	}
-	return best, at
-}
-
-func (p *Pool) wakeLocked(d time.Duration) {
-	if p.timer != nil {
-		p.timer.Stop()
-	}
-	p.timer = time.AfterFunc(d, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		now := time.Now()
-		p.bookLocked(now)
-		p.dispatchLocked(now)
-	})
-}
+// Exhausted says that no trial of the model waits to start any more: from now on
+// slots that are free are not idle.
+func (p *Pool) Exhausted() { p.change(func(time.Time) { p.q.demand = false }) }
 
 // Width is how many requests the open lanes may have in flight together.
 func (p *Pool) Width() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n := 0
-	for _, l := range p.lanes {
-		if l.closed == nil {
-			n += l.Limits.Concurrency
-		}
-	}
-	return n
+	return p.q.width()
 }
 
 // Closed returns why the pool can serve nothing any more: the faults that
@@ -374,57 +337,19 @@ func (p *Pool) Width() int {
 func (p *Pool) Closed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.closedLocked()
+	return p.q.closed()
 }
 
-func (p *Pool) closedLocked() error {
-	var faults []error
-	for _, l := range p.lanes {
-		if l.closed == nil {
-			return nil
-		}
-		faults = append(faults, l.closed)
-	}
-	first := assay.AsFault(errors.Join(faults...))
-	if first == nil {
-		return &assay.Fault{Kind: assay.NotFound, Detail: "model " + p.model + " has no lane"}
-	}
-	f := *first
-	if len(faults) > 1 {
-		f.Detail += fmt.Sprintf(" (and %d other lanes closed)", len(faults)-1)
-	}
-	return &f
-}
-
-// A Status is one lane at one moment.
-type Status struct {
-	Name     string
-	InFlight int
-	Width    int
-	// Waits is what a next request would wait for: concurrency, rpm, tpm, the
-	// reason of a pause, or closed; empty when it could start now.
-	Waits string
-	// Until is when it could start, zero where that is not known.
-	Until time.Time
-}
-
-// Status returns the state of all lanes and how many requests wait.
-func (p *Pool) Status() (lanes []Status, waiting int) {
+// Ledgers returns the ledgers of all lanes.
+func (p *Pool) Ledgers() []Ledger {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
-	for _, l := range p.lanes {
-		s := Status{Name: l.Name, InFlight: l.inFlight, Width: l.Limits.Concurrency}
-		at, reason, full := l.start(now, 0)
-		switch {
-		case l.closed != nil:
-			s.Waits = "closed: " + l.closed.Error()
-		case full:
-			s.Waits = reason
-		case at.After(now):
-			s.Waits, s.Until = reason, at
-		}
-		lanes = append(lanes, s)
-	}
-	return lanes, len(p.waiting)
+	return p.q.ledgers()
+}
+
+// Busy is how long the model had a request in flight or waiting.
+func (p *Pool) Busy() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.q.busy
 }

@@ -451,8 +451,8 @@ func TestStopWhileWaiting(t *testing.T) {
 		if took := time.Since(e.start); took != time.Second {
 			t.Errorf("stopping took %v, want 1s", took)
 		}
-		if lanes, waiting := p.Status(); lanes[0].InFlight != 0 || waiting != 0 {
-			t.Errorf("after the stop %+v, %d waiting", lanes, waiting)
+		if lanes, waiting := p.Status(); lanes[0].InFlight != 0 || waiting.Requests != 0 {
+			t.Errorf("after the stop %+v, %+v", lanes, waiting)
 		}
 	})
 }

@@ -1,0 +1,137 @@
+package lane
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+// heed takes over what the endpoint says about its limits: a limit that the
+// user did not state, or overstated, and what it has counted beyond our count.
+func (l *lane) heed(now time.Time, quotas []assay.QuotaState) {
+	for _, q := range quotas {
+		b := slices.Index(Buckets[:], q.Bucket)
+		if b < requests || q.Limit <= 0 {
+			continue
+		}
+		l.learned[b].declare(now, q.Limit)
+		if q.Remaining < 0 {
+			continue
+		}
+		w := l.window(b)
+		span := w.span
+		if q.Reset > 0 {
+			span = min(span, q.Reset)
+		}
+		l.foreign[b] = foreign{max(0, q.Limit-q.Remaining-w.sum.in(b)), now.Add(span)}
+	}
+}
+
+// refused answers a refusal. It may be a limit or chance: some endpoints
+// refuse now and then under load. A limit refuses all requests that follow, so
+// a few in a row are believed, and what a later success contradicts is taken
+// back.
+func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
+	l.history.mark(t.number, bad)
+	if fault.RetryAfter > longestRetryAfter {
+		l.shut(&assay.Fault{
+			Kind: assay.Quota, Lane: l.Name, Status: fault.Status,
+			Detail: fmt.Sprintf("the endpoint asks to wait %v: %s", fault.RetryAfter, fault.Detail),
+		})
+		return
+	}
+	certain := fault.Limit > 0 || fault.RetryAfter > shortWait
+	if needed := l.believes(); !certain && l.history.row(t.number, needed) < needed {
+		l.refusalsInDoubt++
+		return
+	}
+	l.refusalsInDoubt = 0
+	fresh := t.started.After(l.cutAt)
+	switch {
+	case certain:
+		l.belief = nil
+	case fresh:
+		l.belief = &belief{after: t.number, before: l.history.next, learned: l.learned, pausedUntil: l.pausedUntil}
+	}
+	l.learn(now, fault, fresh)
+	if wait := l.asked(fault, t); wait > 0 {
+		l.pause(now, wait, string(fault.Kind))
+	}
+	if fresh {
+		l.cutAt = now
+	}
+}
+
+// believes is how many refusals in a row the lane takes for a limit.
+func (l *lane) believes() int {
+	if l.refusals.of > busyShare && l.refusals.n > 20 {
+		return 1
+	}
+	return tooMany(l.refusals.of, 1, believeAfter)
+}
+
+// recant undoes what was done because of refusals that were chance.
+func (l *lane) recant() {
+	l.learned, l.pausedUntil, l.belief = l.belief.learned, l.belief.pausedUntil, nil
+	l.refusals.count(true)
+}
+
+// asked is how long to pause: as long as the endpoint asks, else a little, and
+// longer with each burst in a row. Requests that were sent before the pause
+// began belong to the same burst and do not lengthen it.
+func (l *lane) asked(fault *assay.Fault, t ticket) time.Duration {
+	if fault.RetryAfter > 0 {
+		return fault.RetryAfter
+	}
+	if l.oldNews(t) {
+		return 0
+	}
+	l.limitedRow++
+	return jitter(time.Second << min(l.limitedRow-1, 6))
+}
+
+// learn lowers the limit that a refusal is about, once a burst.
+func (l *lane) learn(now time.Time, fault *assay.Fault, fresh bool) {
+	b := slices.Index(Buckets[:], fault.Bucket)
+	if b < 0 {
+		b = l.suspect(fault)
+	}
+	g, allowed := &l.learned[b], l.inFlight
+	if b != concurrency {
+		allowed = l.window(b).sum.in(b)
+	}
+	switch {
+	case fault.Limit > 0:
+		if b == requests && l.limit(b) > 0 && allowed < fault.Limit*9/10 && fresh {
+			// Refused within its limit: the endpoint takes no bursts.
+			l.spacing = time.Minute / time.Duration(fault.Limit)
+		}
+		g.declare(now, fault.Limit)
+	case b == requestsPerDay:
+		// Its count may have begun before ours: the wait it asks for has to do.
+	default:
+		if b != concurrency {
+			allowed = int(math.Round(caution * float64(allowed)))
+		}
+		if fresh {
+			g.cut(now, allowed)
+		} else {
+			g.refine(allowed)
+		}
+	}
+}
+
+// suspect guesses which limit was hit, from those that the user did not state:
+// a short wait tells of requests in flight, a long one of requests a minute.
+func (l *lane) suspect(fault *assay.Fault) int {
+	switch {
+	case fault.RetryAfter > shortWait && l.stated[requests] == 0:
+		return requests
+	case fault.RetryAfter > shortWait && l.stated[tokens] == 0:
+		return tokens
+	}
+	return concurrency
+}

@@ -1,0 +1,99 @@
+package lane
+
+import (
+	"math"
+	"time"
+)
+
+// A governor learns one limit from refusals: it cuts to what the endpoint
+// demonstrably allowed, and tries a little more after a rest, in growing steps
+// while that works and after growing rests while it does not. So a limit that
+// was learned too low recovers, and one that is right is seldom touched. The
+// zero value knows no limit.
+type governor struct {
+	limit int // 0: none known
+	// said: the endpoint stated the limit itself, so there is nothing to try.
+	said bool
+	// starting: the limit was never refused and doubles with each round.
+	starting bool
+	changed  time.Time
+	// bound says that since the change a request had to wait for the limit.
+	bound bool
+	// good counts requests that succeeded since the change.
+	good int
+	step float64       // the share that the next raise adds
+	rest time.Duration // from a change to the next raise
+}
+
+const (
+	firstStep = 0.02
+	// A rest is as long as a window at first, so that its count can show
+	// whether the new limit holds.
+	firstRest   = windowSpan
+	longestRest = 16 * time.Minute
+	// caution is the part of what was allowed in the last minute that a rate
+	// is cut to: our minute and the endpoint's do not begin together.
+	caution = 0.97
+	// again is the part that is left of a limit that was itself refused.
+	again = 0.9
+)
+
+// known returns a governor that starts from a limit learned earlier.
+func known(limit int, now time.Time) governor {
+	return governor{limit: limit, changed: now, step: firstStep, rest: firstRest}
+}
+
+// declare takes over a limit that the endpoint states.
+func (g *governor) declare(now time.Time, limit int) {
+	if limit <= 0 || g.said && g.limit == limit {
+		return
+	}
+	*g = governor{limit: limit, said: true, changed: now}
+}
+
+// cut is the one answer to a burst of refusals. Allowed is how much the
+// endpoint had let through when it refused more.
+func (g *governor) cut(now time.Time, allowed int) {
+	limit := allowed
+	if g.limit > 0 && !g.starting && allowed >= g.limit {
+		limit = int(again * float64(g.limit))
+	}
+	rest := g.rest
+	if g.step == firstStep && rest > 0 { // the last raise, or none, was too much
+		rest *= 2
+	}
+	*g = governor{limit: max(1, limit), changed: now, step: firstStep, rest: min(max(rest, firstRest), longestRest)}
+}
+
+// refine lowers the limit within a burst, as more of it turns out to have been
+// refused.
+func (g *governor) refine(allowed int) {
+	if g.limit > 0 && !g.said {
+		g.limit = max(1, min(g.limit, allowed))
+	}
+}
+
+// succeeded counts a success and raises the limit when it is time. A limit for
+// which nothing waits is not raised: it would mean nothing.
+func (g *governor) succeeded(now time.Time, most int) {
+	if g.limit == 0 || g.said || most > 0 && g.limit >= most {
+		return
+	}
+	g.good++
+	switch {
+	case !g.bound:
+		return
+	case g.starting && g.good >= g.limit:
+		g.limit *= 2
+	case !g.starting && now.Sub(g.changed) >= g.rest:
+		g.limit += max(1, int(math.Round(g.step*float64(g.limit))))
+		g.step = min(1, 2*g.step)
+		g.rest = firstRest
+	default:
+		return
+	}
+	if most > 0 {
+		g.limit = min(g.limit, most)
+	}
+	g.changed, g.bound, g.good = now, false, 0
+}

@@ -1,0 +1,202 @@
+package lane
+
+import (
+	"container/heap"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+// Work is what a model is going to be asked, for [Simulate].
+type Work struct {
+	Conversations int
+	// Turns is the mean number of replies in a conversation, at least 1.
+	Turns float64
+	// Prompt is the mean number of tokens of a conversation's first prompt,
+	// Growth what each turn adds to it, and Reply those of a reply.
+	Prompt, Growth, Reply float64
+	// Latency is the mean time to a reply. Times are log-normal, with Sigma
+	// the standard deviation of the logarithm.
+	Latency time.Duration
+	Sigma   float64
+}
+
+// A Simulation is how long work takes, and why.
+type Simulation struct {
+	Wall                                time.Duration
+	Requests, InputTokens, OutputTokens int
+	Cost                                float64 // in dollars
+	Ledgers                             []Ledger
+}
+
+// mostSimulated is the number of requests after which a simulation goes on in
+// proportion: by then windows and widths have long settled.
+const mostSimulated = 200_000
+
+// Simulate works through a model's lanes in virtual time, with the code that
+// does it in real time. Endpoints are taken to keep to the limits that are
+// stated or were learned, and to fail never.
+func Simulate(lanes []Config, work Work) Simulation {
+	s := simulator{
+		now: time.Unix(0, 0), work: work, owed: work.Conversations,
+		random: rand.New(rand.NewPCG(1, 2)),
+	}
+	s.work.Turns = max(1, work.Turns)
+	if most := int(mostSimulated / s.work.Turns); s.owed > most {
+		s.owed = most
+	}
+	conversations := s.owed
+	s.queue = newQueue(s.now, "", lanes)
+	s.run()
+	return s.result(conversations)
+}
+
+type simulator struct {
+	work   Work
+	random *rand.Rand
+	queue  *queue
+	now    time.Time
+	owed   int
+	asking int // conversations that are not over
+	events events
+	total  Simulation
+
+	// When half of the requests were made, and when the last conversation
+	// began: between the two the pace is steady.
+	half, full           time.Time
+	halfOwed             int
+	halfKnown, fullKnown bool
+}
+
+// event is a reply, or only a time to look again.
+type event struct {
+	at           time.Time
+	ticket       ticket
+	conversation *conversation
+}
+
+type conversation struct{ turn, turns int }
+
+type events []event
+
+func (e events) Len() int           { return len(e) }
+func (e events) Less(i, j int) bool { return e[i].at.Before(e[j].at) }
+func (e events) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)        { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}
+
+func (s *simulator) run() {
+	first := s.owed
+	for s.owed > 0 || s.asking > 0 {
+		wake := s.queue.dispatch(s.now)
+		for s.owed > 0 && s.asking < 2*s.queue.width()+64 {
+			room, at := s.queue.room(s.now)
+			if !room {
+				if wake.IsZero() {
+					wake = at
+				}
+				break
+			}
+			s.owed--
+			s.asking++
+			s.ask(&conversation{turns: s.turns()})
+			wake = s.queue.dispatch(s.now)
+		}
+		if !s.halfKnown && s.owed <= first/2 {
+			s.half, s.halfOwed, s.halfKnown = s.now, s.owed, true
+		}
+		if !s.fullKnown && s.owed == 0 {
+			s.full, s.fullKnown = s.now, true
+			s.queue.book(s.now)
+			s.queue.demand = false
+		}
+		if !s.next(wake) {
+			return // no lane can ever start anything
+		}
+	}
+}
+
+// next lets time pass until the next reply, or until wake.
+func (s *simulator) next(wake time.Time) bool {
+	if len(s.events) == 0 || !wake.IsZero() && wake.Before(s.events[0].at) {
+		if wake.IsZero() || !wake.After(s.now) {
+			return false
+		}
+		s.now = wake
+		return true
+	}
+	e := heap.Pop(&s.events).(event)
+	s.now = e.at
+	c := e.conversation
+	usage := assay.Usage{
+		InputTokens:  int(s.work.Prompt + s.work.Growth*float64(c.turn)),
+		OutputTokens: int(s.work.Reply),
+	}
+	s.queue.release(s.now, e.ticket, assay.Response{Usage: usage}, nil)
+	s.total.Requests++
+	s.total.InputTokens += usage.InputTokens
+	s.total.OutputTokens += usage.OutputTokens
+	s.total.Cost += e.ticket.lane.Price.Of(usage)
+	if c.turn++; c.turn < c.turns {
+		s.ask(c)
+	} else {
+		s.asking--
+	}
+	return true
+}
+
+func (s *simulator) ask(c *conversation) {
+	input := s.work.Prompt + s.work.Growth*float64(c.turn)
+	s.queue.enqueue(s.now, &waiter{
+		cost: cost{1, int(input), int(s.work.Reply)},
+		answer: func(t ticket, err error) {
+			if err == nil {
+				heap.Push(&s.events, event{s.now.Add(s.latency()), t, c})
+			}
+		},
+	})
+}
+
+// turns draws a whole number with the given mean.
+func (s *simulator) turns() int {
+	whole, rest := math.Modf(s.work.Turns)
+	if s.random.Float64() < rest {
+		whole++
+	}
+	return int(whole)
+}
+
+func (s *simulator) latency() time.Duration {
+	if s.work.Sigma <= 0 {
+		return s.work.Latency
+	}
+	// The mean of a log-normal is exp(mu + sigma²/2).
+	x := math.Exp(s.work.Sigma*s.random.NormFloat64() - s.work.Sigma*s.work.Sigma/2)
+	return time.Duration(float64(s.work.Latency) * x)
+}
+
+// result scales what was simulated up to all of the work.
+func (s *simulator) result(conversations int) Simulation {
+	out := s.total
+	out.Wall = s.now.Sub(time.Unix(0, 0))
+	out.Ledgers = s.queue.ledgers()
+	rest := s.work.Conversations - conversations
+	if rest <= 0 || conversations == 0 {
+		return out
+	}
+	scale := float64(s.work.Conversations) / float64(conversations)
+	out.Requests = int(float64(out.Requests) * scale)
+	out.InputTokens = int(float64(out.InputTokens) * scale)
+	out.OutputTokens = int(float64(out.OutputTokens) * scale)
+	out.Cost *= scale
+	if s.halfOwed > 0 {
+		out.Wall += time.Duration(float64(s.full.Sub(s.half)) * float64(rest) / float64(s.halfOwed))
+	}
+	return out
+}

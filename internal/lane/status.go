@@ -1,0 +1,123 @@
+package lane
+
+import (
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+// A Status is one lane at one moment.
+type Status struct {
+	Name     string
+	InFlight int
+	Width    int
+	// Oldest is when the oldest request in flight began, zero without one.
+	Oldest time.Time
+	// Waits is what a next request would wait for: a bucket, the reason of a
+	// pause, or closed; empty when it could start now.
+	Waits string
+	// Until is when it could start, zero where that is not known.
+	Until  time.Time
+	Closed *assay.Fault
+	Held   bool // paused by the user
+	// Limits hold now, 0 for none; Learned are those of them that were learned
+	// from refusals or told by the endpoint, and not stated by the user.
+	Limits, Learned Limits
+}
+
+// Waiting tells of the requests that wait for a lane.
+type Waiting struct {
+	Requests int
+	Since    time.Time // of the longest wait, zero without one
+}
+
+// Status returns the state of all lanes and of the queue.
+func (p *Pool) Status() ([]Status, Waiting) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	var lanes []Status
+	for _, l := range p.q.lanes {
+		lanes = append(lanes, l.status(now, p.q.typical()))
+	}
+	w := Waiting{Requests: p.q.depth()}
+	if first := p.q.peek(); first != nil {
+		w.Since = first.since
+	}
+	return lanes, w
+}
+
+func (l *lane) status(now time.Time, typical cost) Status {
+	s := Status{
+		Name: l.Name, InFlight: l.inFlight, Width: l.limit(concurrency), Closed: l.closed, Held: l.held,
+		Limits: l.limits(), Learned: l.learnedLimits(),
+	}
+	for _, t := range l.since {
+		if s.Oldest.IsZero() || t.Before(s.Oldest) {
+			s.Oldest = t
+		}
+	}
+	at, why, full := l.start(now, typical)
+	switch {
+	case l.closed != nil:
+		s.Waits = "closed: " + l.closed.Error()
+	case full:
+		s.Waits = l.name(why)
+	case at.After(now):
+		s.Waits, s.Until = l.name(why), at
+	}
+	return s
+}
+
+// learnedLimits are those that hold and that the user did not state.
+func (l *lane) learnedLimits() Limits {
+	var out Limits
+	for i, b := range Buckets {
+		if g := &l.learned[i]; g.limit > 0 && !g.starting && l.limit(i) == g.limit && l.stated[i] != g.limit {
+			*out.Of(b) = g.limit
+		}
+	}
+	return out
+}
+
+// Hold pauses the lanes for which match says so, for as long as the user
+// likes, or lets them go on. It returns their names.
+func (p *Pool) Hold(hold bool, match func(lane string) bool) (names []string) {
+	p.change(func(time.Time) {
+		for _, l := range p.q.lanes {
+			if match(l.Name) {
+				l.held = hold
+				names = append(names, l.Name)
+			}
+		}
+	})
+	return names
+}
+
+// SetLimits states limits anew on the lanes for which match says so: each
+// bucket of set is replaced, 0 meaning that none is stated. What was learned
+// about them is forgotten. It returns the lanes' names.
+func (p *Pool) SetLimits(set map[assay.Bucket]int, match func(lane string) bool) (names []string) {
+	p.change(func(now time.Time) {
+		for _, l := range p.q.lanes {
+			if !match(l.Name) {
+				continue
+			}
+			names = append(names, l.Name)
+			for i, b := range Buckets {
+				if n, ok := set[b]; ok {
+					l.state(now, i, n)
+				}
+			}
+		}
+	})
+	return names
+}
+
+// state sets a limit as if it had been stated from the beginning.
+func (l *lane) state(now time.Time, bucket, limit int) {
+	l.stated[bucket], l.learned[bucket], l.foreign[bucket] = limit, governor{}, foreign{}
+	if bucket == concurrency && limit == 0 {
+		l.learned[bucket] = governor{limit: firstWidth, starting: true, changed: now}
+	}
+}
