@@ -19,6 +19,15 @@ type apiError struct {
 	code    string
 	// status is the HTTP status that gateways put into code, else 0.
 	status int
+	// retryDelay and quotaID are in Google's details.
+	retryDelay, quotaID string
+}
+
+// text is what the error says of limits, in no more bytes than anybody would
+// write about them.
+func (e apiError) text() string {
+	const longest = 4096
+	return e.message[:min(len(e.message), longest)] + " " + e.code + " " + e.kind + " " + e.quotaID
 }
 
 // is reports whether the code or the type is one of names.
@@ -73,6 +82,13 @@ func parseError(body []byte, isJSON bool) apiError {
 	return e
 }
 
+// mentionsError tells bodies that may have an "error", in the spellings that
+// occur, from most completions without decoding them. Of an error that it
+// misses, decoding finds that it has no choices.
+func mentionsError(body []byte) bool {
+	return bytes.Contains(body, []byte(`rror"`)) || bytes.Contains(body, []byte(`RROR"`))
+}
+
 func parseErrorObject(raw json.RawMessage) apiError {
 	if s := scalar(raw); s != "" {
 		return apiError{message: s}
@@ -85,6 +101,7 @@ func parseErrorObject(raw json.RawMessage) apiError {
 		InnerError struct {
 			Code json.RawMessage `json:"code"`
 		} `json:"innererror"`
+		Details json.RawMessage `json:"details"`
 	}
 	// What does not fit stays empty: an error that is reported oddly is still
 	// classified by its status.
@@ -101,7 +118,27 @@ func parseErrorObject(raw json.RawMessage) apiError {
 	if n, err := strconv.Atoi(e.code); err == nil && n >= 400 && n < 600 {
 		e.status = n
 	}
+	e.readDetails(doc.Details)
 	return e
+}
+
+// readDetails reads what Google says about a limit.
+func (e *apiError) readDetails(raw json.RawMessage) {
+	var details []struct {
+		RetryDelay string `json:"retryDelay"`
+		Violations []struct {
+			QuotaID string `json:"quotaId"`
+		} `json:"violations"`
+	}
+	_ = json.Unmarshal(raw, &details)
+	for _, d := range details {
+		if d.RetryDelay != "" {
+			e.retryDelay = d.RetryDelay
+		}
+		if len(d.Violations) > 0 {
+			e.quotaID = d.Violations[0].QuotaID
+		}
+	}
 }
 
 // scalar returns a JSON string's text, a number as it is written, and "" for

@@ -1,70 +1,135 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
+	"slices"
 	"strings"
+	"sync"
 
 	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/packages/respjson"
-	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/assay-eval/assay"
 )
 
-// encode returns the request's body without the parameters in unsent, and the
-// parameters that it does carry.
-func (p *Provider) encode(req assay.Request, unsent paramSet) (sdk.ChatCompletionNewParams, paramSet) {
-	params := sdk.ChatCompletionNewParams{
-		Model:    p.cfg.Deployment,
-		Messages: make([]sdk.ChatCompletionMessageParamUnion, len(req.Messages)),
-	}
-	for i, m := range req.Messages {
-		params.Messages[i] = encodeMessage(m)
-	}
-	for _, f := range req.Functions {
-		params.Tools = append(params.Tools, encodeFunction(f))
-	}
-	sent := encodeSampling(&params, req.Sampling, unsent)
-	return params, sent
+// A wireRequest is a request's body but for its functions.
+type wireRequest struct {
+	Model               string        `json:"model"`
+	Messages            []wireMessage `json:"messages"`
+	Temperature         *float64      `json:"temperature,omitempty"`
+	TopP                *float64      `json:"top_p,omitempty"`
+	MaxTokens           *int          `json:"max_tokens,omitempty"`
+	MaxCompletionTokens *int          `json:"max_completion_tokens,omitempty"`
 }
 
-// encodeSampling sets what s sets and unsent does not hold back. The limit of
+type wireMessage struct {
+	Role string `json:"role"`
+	// Content is null in an assistant's message that has calls alone.
+	Content *string    `json:"content"`
+	Calls   []wireCall `json:"tool_calls,omitempty"`
+	CallID  *string    `json:"tool_call_id,omitempty"`
+}
+
+type wireCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+type wireFunction struct {
+	Type     string `json:"type"`
+	Function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		Parameters  json.RawMessage `json:"parameters,omitempty"`
+	} `json:"function"`
+}
+
+// encode returns the request's body without the parameters in unsent, and the
+// parameters that it does carry. It stands in for the SDK's encoder, which
+// takes several times as long; a test holds it to what that writes.
+func (p *Provider) encode(req assay.Request, unsent paramSet) ([]byte, paramSet, error) {
+	wire := wireRequest{Model: p.cfg.Deployment, Messages: make([]wireMessage, len(req.Messages))}
+	for i := range req.Messages {
+		wire.Messages[i] = encodeMessage(&req.Messages[i])
+	}
+	sent := wire.setSampling(req.Sampling, unsent)
+	body, err := marshal(wire)
+	if err != nil || len(req.Functions) == 0 {
+		return body, sent, err
+	}
+	tools, err := p.functions.encode(req.Functions)
+	if err != nil {
+		return nil, 0, err
+	}
+	return joinTools(body, tools), sent, nil
+}
+
+// joinTools puts tools into the object that body is.
+func joinTools(body []byte, tools [][]byte) []byte {
+	const head, tail = `,"tools":[`, `]}`
+	size := len(head) + len(tail)
+	for _, tool := range tools {
+		size += len(tool) + len(",")
+	}
+	body = append(slices.Grow(body[:len(body)-1], size), head...)
+	for i, tool := range tools {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, tool...)
+	}
+	return append(body, tail...)
+}
+
+// marshal is [json.Marshal] without the escapes that only pages of HTML need.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// setSampling sets what s sets and unsent does not hold back. The limit of
 // tokens has two names; the one that is not held back is used.
-func encodeSampling(params *sdk.ChatCompletionNewParams, s assay.Sampling, unsent paramSet) (sent paramSet) {
+func (r *wireRequest) setSampling(s assay.Sampling, unsent paramSet) (sent paramSet) {
 	if s.Temperature != nil && unsent&temperature == 0 {
-		params.Temperature = param.NewOpt(*s.Temperature)
+		r.Temperature = s.Temperature
 		sent |= temperature
 	}
 	if s.TopP != nil && unsent&topP == 0 {
-		params.TopP = param.NewOpt(*s.TopP)
+		r.TopP = s.TopP
 		sent |= topP
 	}
 	switch {
 	case s.MaxTokens == nil:
 	case unsent&maxTokens == 0:
-		params.MaxTokens = param.NewOpt(int64(*s.MaxTokens))
+		r.MaxTokens = s.MaxTokens
 		sent |= maxTokens
 	case unsent&maxCompletionTokens == 0:
-		params.MaxCompletionTokens = param.NewOpt(int64(*s.MaxTokens))
+		r.MaxCompletionTokens = s.MaxTokens
 		sent |= maxCompletionTokens
 	}
 	return sent
 }
 
-func encodeMessage(m assay.Message) sdk.ChatCompletionMessageParamUnion {
+func encodeMessage(m *assay.Message) wireMessage {
 	switch m.Role {
-	case assay.System:
-		return sdk.SystemMessage(m.Content)
+	case assay.System, assay.User:
+		return wireMessage{Role: string(m.Role), Content: &m.Content}
 	case assay.ToolRole:
-		return sdk.ToolMessage(m.Content, m.CallID)
+		return wireMessage{Role: string(m.Role), Content: &m.Content, CallID: &m.CallID}
 	case assay.Assistant:
-		return sdk.ChatCompletionMessageParamUnion{OfAssistant: encodeAssistant(m)}
+		return encodeAssistant(m)
 	}
-	return sdk.UserMessage(m.Content)
+	return wireMessage{Role: string(assay.User), Content: &m.Content}
 }
 
 // emptyText stands for a reply without text or call: endpoints refuse an
@@ -76,35 +141,33 @@ const emptyText = "(empty reply)"
 // conversation in which these are not well formed. That would turn the model's
 // mistake into a fault of the request, so what cannot be sent is replaced; the
 // answer to the call says what was wrong, and the transcript has the original.
-func encodeAssistant(m assay.Message) *sdk.ChatCompletionAssistantMessageParam {
-	a := &sdk.ChatCompletionAssistantMessageParam{}
+func encodeAssistant(m *assay.Message) wireMessage {
+	out := wireMessage{Role: string(m.Role)}
 	switch {
 	case m.Content != "":
-		a.Content.OfString = param.NewOpt(m.Content)
+		out.Content = &m.Content
 	case len(m.Calls) > 0:
 		// Some endpoints miss the field if it is left out, others refuse "".
-		a.Content.OfString = param.Null[string]()
 	default:
-		a.Content.OfString = param.NewOpt(emptyText)
+		out.Content = new(emptyText)
 	}
 	for _, c := range m.Calls {
-		a.ToolCalls = append(a.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
-			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
-				ID: c.ID,
-				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
-					Name: sendableName(c.Name), Arguments: sendableArguments(c.Arguments),
-				},
-			},
-		})
+		call := wireCall{ID: c.ID, Type: "function"}
+		call.Function.Name, call.Function.Arguments = sendableName(c.Name), sendableArguments(c.Arguments)
+		out.Calls = append(out.Calls, call)
 	}
-	return a
+	return out
 }
-
-var unsendable = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 
 // sendableName keeps to OpenAI's rule for names of functions.
 func sendableName(name string) string {
-	name = unsendable.ReplaceAllString(name, "_")
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-':
+			return r
+		}
+		return '_'
+	}, name)
 	if name == "" {
 		return "unnamed"
 	}
@@ -113,24 +176,66 @@ func sendableName(name string) string {
 
 // sendableArguments returns a JSON object: the model's, or an empty one.
 func sendableArguments(text string) string {
-	var object map[string]json.RawMessage
-	if json.Unmarshal([]byte(text), &object) != nil || object == nil {
+	doc := []byte(text)
+	if !json.Valid(doc) || doc[firstByte(doc)] != '{' {
 		return "{}"
 	}
 	return text
 }
 
-// encodeFunction keeps the schema's text as it is: through the SDK's map its
-// keys would be sorted and its numbers respelled.
-func encodeFunction(f assay.Function) sdk.ChatCompletionToolUnionParam {
-	def := shared.FunctionDefinitionParam{Name: f.Name}
-	if f.Description != "" {
-		def.Description = param.NewOpt(f.Description)
+// A functionCache keeps the JSON of functions, of which a run has few and
+// sends all with every request.
+type functionCache struct {
+	mu   sync.RWMutex
+	json map[functionText][]byte // guarded by mu
+}
+
+// functionText is the whole of a function, so that a changed one is another.
+type functionText struct{ name, description, parameters string }
+
+// mostFunctions bounds a cache. More functions are encoded each time.
+const mostFunctions = 1024
+
+// encode returns functions as the entries of a request's tools. A schema's
+// text stays as it is, but for blanks: keys keep their order and numbers their
+// spelling.
+func (c *functionCache) encode(functions []assay.Function) ([][]byte, error) {
+	tools := make([][]byte, len(functions))
+	for i, f := range functions {
+		tools[i] = c.known(f)
+		if tools[i] != nil {
+			continue
+		}
+		var err error
+		if tools[i], err = encodeFunction(f); err != nil {
+			return nil, fmt.Errorf("encode the function %s: %w", f.Name, err)
+		}
+		c.keep(f, tools[i])
 	}
-	if len(f.Parameters) > 0 {
-		def.SetExtraFields(map[string]any{"parameters": f.Parameters})
+	return tools, nil
+}
+
+func (c *functionCache) known(f assay.Function) []byte {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.json[functionText{f.Name, f.Description, string(f.Parameters)}]
+}
+
+func (c *functionCache) keep(f assay.Function, text []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.json == nil {
+		c.json = make(map[functionText][]byte)
 	}
-	return sdk.ChatCompletionFunctionTool(def)
+	if len(c.json) < mostFunctions {
+		c.json[functionText{f.Name, f.Description, string(f.Parameters)}] = text
+	}
+}
+
+func encodeFunction(f assay.Function) ([]byte, error) {
+	wire := wireFunction{Type: "function"}
+	wire.Function.Name, wire.Function.Description, wire.Function.Parameters = f.Name, f.Description, f.Parameters
+	return marshal(wire)
 }
 
 // decode returns the first choice of a completion. turn numbers the calls that
@@ -207,6 +312,9 @@ func contentText(m sdk.ChatCompletionMessage) string {
 // text is a field's string; empty where it is absent or something else.
 func text(f respjson.Field) string {
 	var s string
+	if f.Raw() == "" {
+		return ""
+	}
 	if json.Unmarshal([]byte(f.Raw()), &s) != nil {
 		return ""
 	}

@@ -253,6 +253,10 @@ func TestDecode(t *testing.T) {
 			assay.Message{Content: "4"},
 		},
 		{
+			"TalkOfErrors", `{"error":null,"message":{"content":"say \"error\"","name":"error","error":"none"}}`,
+			assay.Message{Content: `say "error"`},
+		},
+		{
 			"OutOfTokens", `{"finish_reason":"length","message":{"content":null}}`,
 			assay.Message{},
 		},

@@ -1,12 +1,10 @@
 package openai
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net"
 	"net/http"
@@ -14,6 +12,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/openai/openai-go/v3/option"
 
 	"github.com/assay-eval/assay"
 )
@@ -23,19 +23,20 @@ const longestDetail = 300
 
 // classify is the SDK's only view of the wire: it turns every response that is
 // not a JSON document with status 2xx into a fault.
-func (p *Provider) classify(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+// What the endpoint says about its limits goes to quotas in any case.
+func (p *Provider) classify(req *http.Request, next option.MiddlewareNext, quotas *[]assay.QuotaState) (*http.Response, error) {
 	resp, err := next(req)
 	if err != nil {
 		return nil, p.transportFault(req.Context(), err)
 	}
-	body, err := io.ReadAll(resp.Body)
+	body, err := contentOf(resp)
 	if err != nil {
 		return nil, p.transportFault(req.Context(), err)
 	}
-	if f := p.responseFault(resp, body); f != nil {
+	*quotas = quotaStates(resp.Header, p.cfg.Azure)
+	if f := p.responseFault(resp, body, *quotas); f != nil {
 		return nil, f
 	}
-	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, nil
 }
 
@@ -97,11 +98,11 @@ func (p *Provider) transportFault(ctx context.Context, err error) *assay.Fault {
 
 // responseFault classifies a whole response, nil for one that may be a
 // completion.
-func (p *Provider) responseFault(resp *http.Response, body []byte) *assay.Fault {
+func (p *Provider) responseFault(resp *http.Response, body []byte, quotas []assay.QuotaState) *assay.Fault {
 	isJSON := isJSONType(resp.Header.Get("Content-Type"))
 	switch s := resp.StatusCode; {
 	case s >= 400:
-		return p.errorFault(s, resp.Header, parseError(body, isJSON))
+		return p.errorFault(s, resp.Header, parseError(body, isJSON), quotas)
 	case s >= 300:
 		return p.redirectFault(resp)
 	case !isJSON:
@@ -112,13 +113,17 @@ func (p *Provider) responseFault(resp *http.Response, body []byte) *assay.Fault 
 		return malformed("a JSON document that is no object")
 	}
 	// Some gateways answer errors with status 200.
-	if e := parseError(body, true); e.found {
-		if e.status == 0 {
-			e.status = http.StatusOK
-		}
-		return p.errorFault(e.status, resp.Header, e)
+	if !mentionsError(body) {
+		return nil
 	}
-	return nil
+	e := parseError(body, true)
+	if !e.found {
+		return nil
+	}
+	if e.status == 0 {
+		e.status = http.StatusOK
+	}
+	return p.errorFault(e.status, resp.Header, e, quotas)
 }
 
 func (p *Provider) redirectFault(resp *http.Response) *assay.Fault {
@@ -133,7 +138,7 @@ func (p *Provider) redirectFault(resp *http.Response) *assay.Fault {
 	}
 }
 
-func (p *Provider) errorFault(status int, h http.Header, e apiError) *assay.Fault {
+func (p *Provider) errorFault(status int, h http.Header, e apiError, quotas []assay.QuotaState) *assay.Fault {
 	f := &assay.Fault{Kind: kindOf(status, h, e), Status: status}
 	if f.Kind == assay.BadRequest {
 		if refused := unsupported(e); refused != 0 {
@@ -142,12 +147,13 @@ func (p *Provider) errorFault(status int, h http.Header, e apiError) *assay.Faul
 	}
 	switch f.Kind {
 	case assay.RateLimited:
-		f.RetryAfter = retryAfter(h)
+		f.Bucket, f.Limit = limitHit(e, quotas)
+		f.RetryAfter = retryAfter(h, e)
 		if f.RetryAfter == 0 {
 			f.RetryAfter = limitReset(h)
 		}
 	case assay.Overloaded, assay.Server:
-		f.RetryAfter = retryAfter(h)
+		f.RetryAfter = retryAfter(h, e)
 	}
 	message := e.message
 	if message == "" {
@@ -278,7 +284,7 @@ func saysQuota(status int, h http.Header, e apiError) bool {
 		return true
 	}
 	return containsFold(e.message, "insufficient_quota", "insufficient quota", "exceeded your current quota", "billing") &&
-		retryAfter(h) == 0
+		retryAfter(h, e) == 0
 }
 
 func containsFold(s string, any ...string) bool {

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -142,6 +143,7 @@ func TestFaultOfStatus(t *testing.T) {
 		{"500", 500, nil, `{"error":`, fault{Kind: assay.Server, Detail: "Internal Server Error"}},
 		{"502", 502, header("Content-Type", "text/html"), "<html><h1>Bad</h1></html>", fault{Kind: assay.Server, Detail: "Bad Gateway"}},
 		{"ErrorWith200", 200, nil, `{"error":{"message":"slow down","code":429}}`, fault{Kind: assay.RateLimited, Detail: "slow down", Status: 429}},
+		{"ErrorInCapitalsWith200", 200, nil, `{"Error":{"message":"slow down","code":429}}`, fault{Kind: assay.RateLimited, Detail: "slow down", Status: 429}},
 		{"UnclearErrorWith200", 200, nil, `{"error":{"message":"hm"},"choices":[]}`, fault{Kind: assay.Malformed, Detail: "hm"}},
 		{
 			"Filter", 200, nil, `{"model":"m","choices":[{"finish_reason":"content_filter","message":{"content":"half"}}]}`,
@@ -289,6 +291,7 @@ func TestFaultOfUnreachableEndpoint(t *testing.T) {
 		{"Refused", gone.URL, nil, "refused"},
 		{"DNS", "http://assay.invalid", noName, "assay.invalid"},
 		{"DNSTimeout", "http://assay.invalid", slowName, "assay.invalid"},
+		{"DNSOfTheSystem", "http://assay.invalid", nil, "assay.invalid"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -371,6 +374,103 @@ func TestHeaderTimeout(t *testing.T) {
 	p := serve(t, stall("hang"), openai.Config{Client: client})
 	_, f := chatFault(t, t.Context(), p)
 	if f.Kind != assay.Timeout {
+		t.Errorf("fault = %+v, want a timeout", f)
+	}
+}
+
+// A body that stops is given up, and its connection with it: the handler ends
+// when the client has left.
+func TestBodyIdle(t *testing.T) {
+	t.Parallel()
+	left := make(chan struct{})
+	stop := stall("hang-body")
+	client := openai.NewClient(openai.ClientOptions{BodyIdle: 20 * time.Millisecond})
+	t.Cleanup(client.CloseIdleConnections)
+	p := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(left)
+		stop(w, r)
+	}), openai.Config{Client: client})
+	_, f := chatFault(t, t.Context(), p)
+	want := &assay.Fault{Kind: assay.Timeout, Status: 200, Detail: "read the response body: no byte came for 20ms"}
+	if d := cmp.Diff(want, f, cmpopts.IgnoreFields(assay.Fault{}, "Err")); d != "" {
+		t.Errorf("fault differs (-want +got):\n%s", d)
+	}
+	<-left
+}
+
+// pausing is a body whose bytes each take a while, within a context.
+type pausing struct {
+	io.Reader
+	ctx   context.Context
+	pause time.Duration
+}
+
+func (b pausing) Read(p []byte) (int, error) {
+	select {
+	case <-b.ctx.Done():
+		return 0, b.ctx.Err()
+	case <-time.After(b.pause):
+		return b.Reader.Read(p[:1])
+	}
+}
+
+func (pausing) Close() error { return nil }
+
+// roundTripper answers with a function.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// By default a body may pause for a minute. One that drips is read to its end,
+// however long that is in all.
+func TestPausesInABody(t *testing.T) {
+	t.Parallel()
+	for pause, want := range map[time.Duration]string{
+		59 * time.Second: "",
+		61 * time.Second: "timeout (HTTP 200): read the response body: no byte came for 1m0s",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var asked context.Context
+			p := newProvider(t, openai.Config{Client: &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+				asked = r.Context()
+				return &http.Response{StatusCode: 200, Header: headers(), Body: pausing{strings.NewReader(hello), asked, pause}}, nil
+			})}})
+			start := time.Now()
+			_, err := p.Chat(t.Context(), hi())
+			spent, got := time.Duration(len(hello)+1)*pause, ""
+			if err != nil {
+				spent, got = time.Minute, err.Error()
+			}
+			if got != want || time.Since(start) != spent {
+				t.Errorf("pauses of %v: fault %q after %v, want %q after %v", pause, got, time.Since(start), want, spent)
+			}
+			if asked.Err() == nil {
+				t.Error("the request's context is not released")
+			}
+		})
+	}
+}
+
+func TestEndpointThatNeverSpeaksTLS(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	client := openai.NewClient(openai.ClientOptions{TLSTimeout: 20 * time.Millisecond})
+	t.Cleanup(client.CloseIdleConnections)
+	p := newProvider(t, openai.Config{BaseURL: "https://" + listener.Addr().String(), Client: client})
+	if _, f := chatFault(t, t.Context(), p); f.Kind != assay.Timeout || !strings.Contains(f.Detail, "TLS handshake") {
+		t.Errorf("fault = %+v, want a timeout of the handshake", f)
+	}
+}
+
+func TestDialTimeout(t *testing.T) {
+	t.Parallel()
+	client := openai.NewClient(openai.ClientOptions{DialTimeout: time.Nanosecond})
+	p := newProvider(t, openai.Config{BaseURL: "http://127.0.0.1:9", Client: client})
+	if _, f := chatFault(t, t.Context(), p); f.Kind != assay.Timeout {
 		t.Errorf("fault = %+v, want a timeout", f)
 	}
 }

@@ -6,7 +6,7 @@
 // deadlines and never shows a key. It does not retry, wait, pace, price or
 // check which model answered; a lane does.
 //
-// The official SDK encodes and decodes. Its retries are off, it reads nothing
+// The official SDK sends and decodes. Its retries are off, it reads nothing
 // from the environment, and it sees a response only after the body is read
 // whole, bounded, cleaned of secrets and known to be JSON.
 package openai
@@ -81,6 +81,8 @@ type Provider struct {
 	cfg     Config
 	scrub   *scrubber
 	service sdk.ChatCompletionService
+	// functions holds what was sent as tools.
+	functions functionCache
 	// learned holds the parameters that the endpoint has refused so far, a
 	// paramSet.
 	learned atomic.Uint32
@@ -101,7 +103,6 @@ func New(cfg Config) (*Provider, error) {
 		option.WithBaseURL(cfg.endpoint()),
 		option.WithHTTPClient(guarded(cfg.Client, p.scrub)),
 		option.WithMaxRetries(0),
-		option.WithMiddleware(p.classify),
 	}
 	switch {
 	case cfg.Azure:
@@ -182,8 +183,11 @@ func (p *Provider) LogValue() slog.Value { return slog.StringValue(p.String()) }
 func (p *Provider) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
 	var news paramSet
 	for {
-		params, sent := p.encode(req, p.unsent(req.Model)|news)
-		resp, err := p.exchange(ctx, req, params)
+		body, sent, err := p.encode(req, p.unsent(req.Model)|news)
+		if err != nil {
+			return assay.Response{}, &assay.Fault{Kind: assay.Harness, Detail: p.detail(err.Error(), ""), Err: err}
+		}
+		resp, err := p.exchange(ctx, body, len(req.Messages))
 		refused := refusedParam(err) & sent
 		if refused == 0 {
 			if f := assay.AsFault(err); f == nil || f.Kind != assay.BadRequest {
@@ -198,7 +202,7 @@ func (p *Provider) Chat(ctx context.Context, req assay.Request) (assay.Response,
 // Omits names the sampling parameters that req sets and that the endpoint is
 // not sent, because its model refuses them.
 func (p *Provider) Omits(req assay.Request) []string {
-	_, sent := p.encode(assay.Request{Model: req.Model, Sampling: req.Sampling}, p.unsent(req.Model))
+	sent := new(wireRequest).setSampling(req.Sampling, p.unsent(req.Model))
 	return missing(req.Sampling, sent)
 }
 
@@ -208,10 +212,18 @@ func (p *Provider) unsent(model string) paramSet {
 	return dialectOf(p.cfg.Deployment) | dialectOf(model) | paramSet(p.learned.Load())
 }
 
-func (p *Provider) exchange(ctx context.Context, req assay.Request, params sdk.ChatCompletionNewParams) (assay.Response, error) {
-	completion, err := p.service.New(ctx, params)
-	if err != nil {
-		return assay.Response{}, p.faultOf(ctx, err)
+// exchange sends a body. turn numbers the calls that come without an ID.
+func (p *Provider) exchange(ctx context.Context, body []byte, turn int) (assay.Response, error) {
+	var quotas []assay.QuotaState
+	classify := func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+		return p.classify(r, next, &quotas)
 	}
-	return p.decode(completion, len(req.Messages))
+	completion, err := p.service.New(ctx, sdk.ChatCompletionNewParams{},
+		option.WithRequestBody("application/json", body), option.WithMiddleware(classify))
+	if err != nil {
+		return assay.Response{Quotas: quotas}, p.faultOf(ctx, err)
+	}
+	resp, err := p.decode(completion, turn)
+	resp.Quotas = quotas
+	return resp, err
 }

@@ -3,6 +3,7 @@ package openai_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,18 +12,27 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
+	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/provider/openai"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// No test goes through a proxy of the machine.
+func TestMain(m *testing.M) {
+	if err := os.Setenv("NO_PROXY", "*"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func gzipped(t testing.TB, text string) []byte {
 	t.Helper()
@@ -201,6 +211,32 @@ func TestEchoedKeyNeverAppears(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Whatever a secret is made of, no spelling of it gets through.
+func TestNoSpellingOfAnySecretAppears(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		secret := rapid.StringN(8, 40, -1).Draw(t, "secret")
+		quoted, err := json.Marshal(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inJSON := string(quoted[1 : len(quoted)-1])
+		for _, spelled := range []string{secret, inJSON, strings.ReplaceAll(inJSON, "/", `\/`), url.QueryEscape(secret), url.PathEscape(secret)} {
+			p, err := openai.New(openai.Config{
+				Deployment: "m", Secrets: []openai.Secret{openai.NewSecret("sk-another-one"), openai.NewSecret(secret)},
+				Client: &http.Client{Transport: canned{400, http.Header{"Content-Type": {"text/plain"}}, "key: " + spelled}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = p.Chat(context.Background(), hi())
+			if f := assay.AsFault(err); f == nil || f.Detail != "key: [redacted]" {
+				t.Errorf("Chat() = %v", err)
+			}
+		}
+	})
 }
 
 // Text that happens to contain a very short secret is not touched: a result

@@ -62,6 +62,9 @@ type scrubber struct {
 	// spellings are sorted, longest first, so that one which contains another
 	// is replaced whole.
 	spellings []string
+	// cores has of each secret a part that all its spellings share. A text
+	// without any of them, as nearly all are, holds no secret.
+	cores []string
 }
 
 func newScrubber(secrets []Secret) *scrubber {
@@ -69,8 +72,14 @@ func newScrubber(secrets []Secret) *scrubber {
 	for _, secret := range secrets {
 		if text := secret.reveal(); len(text) >= shortestSecret {
 			s.spellings = append(s.spellings, spellings(text)...)
+			s.cores = append(s.cores, core(text))
 		}
 	}
+	return s.sorted()
+}
+
+// sorted puts s in order and returns it.
+func (s *scrubber) sorted() *scrubber {
 	slices.SortFunc(s.spellings, func(a, b string) int {
 		if d := len(b) - len(a); d != 0 {
 			return d
@@ -78,7 +87,26 @@ func newScrubber(secrets []Secret) *scrubber {
 		return strings.Compare(a, b)
 	})
 	s.spellings = slices.Compact(s.spellings)
+	slices.Sort(s.cores)
+	s.cores = slices.Compact(s.cores)
 	return s
+}
+
+// core is the longest run in text of what no spelling escapes; it may be
+// empty, which every text contains.
+func core(text string) string {
+	var longest string
+	for _, run := range strings.FieldsFunc(text, func(r rune) bool { return !isPlain(r) }) {
+		if len(run) > len(longest) {
+			longest = run
+		}
+	}
+	return longest
+}
+
+// isPlain reports whether every spelling has c as it is.
+func isPlain[T byte | rune](c T) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '-' || c == '_' || c == '.'
 }
 
 // spellings lists text as it is and as JSON, Go and URLs escape it.
@@ -106,10 +134,9 @@ func spellings(text string) []string {
 func escapeASCII(text, hex string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
-		switch {
-		case '0' <= c && c <= '9', 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', c == '-', c == '_', c == '.':
+		if isPlain(c) {
 			b.WriteByte(c)
-		default:
+		} else {
 			fmt.Fprintf(&b, `\u`+hex, c)
 		}
 	}
@@ -121,25 +148,22 @@ func (s *scrubber) with(t *scrubber) *scrubber {
 	if s == nil {
 		return t
 	}
-	both := &scrubber{spellings: slices.Concat(s.spellings, t.spellings)}
-	slices.SortStableFunc(both.spellings, func(a, b string) int { return len(b) - len(a) })
-	return both
+	both := &scrubber{spellings: slices.Concat(s.spellings, t.spellings), cores: slices.Concat(s.cores, t.cores)}
+	return both.sorted()
 }
 
 func (s *scrubber) bytes(b []byte) []byte {
-	if s == nil {
+	if s == nil || !slices.ContainsFunc(s.cores, func(core string) bool { return bytes.Contains(b, []byte(core)) }) {
 		return b
 	}
 	for _, secret := range s.spellings {
-		if bytes.Contains(b, []byte(secret)) {
-			b = bytes.ReplaceAll(b, []byte(secret), []byte(redacted))
-		}
+		b = bytes.ReplaceAll(b, []byte(secret), []byte(redacted))
 	}
 	return b
 }
 
 func (s *scrubber) text(t string) string {
-	if s == nil {
+	if s == nil || !slices.ContainsFunc(s.cores, func(core string) bool { return strings.Contains(t, core) }) {
 		return t
 	}
 	for _, secret := range s.spellings {

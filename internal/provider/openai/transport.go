@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,14 +11,23 @@ import (
 	"time"
 )
 
-const defaultMaxBody = 8 << 20
+const (
+	defaultMaxBody  = 8 << 20
+	defaultBodyIdle = time.Minute
+)
 
 // ClientOptions sets up the HTTP client that the providers of a process share.
 type ClientOptions struct {
+	// DialTimeout bounds the wait for a connection, name resolution included,
+	// and TLSTimeout the wait for its handshake; 10 seconds each by default.
+	DialTimeout, TLSTimeout time.Duration
 	// ResponseHeaderTimeout bounds the wait for the first byte of a response,
 	// which for a completion is nearly all of its time; 5 minutes by default.
 	// A request's own deadline, its context's, is usually shorter.
 	ResponseHeaderTimeout time.Duration
+	// BodyIdle bounds the wait for each further byte of a body, 1 minute by
+	// default. A body that keeps dripping has the request's deadline alone.
+	BodyIdle time.Duration
 	// MaxIdleConnsPerHost is how many connections to one host are kept for
 	// reuse, 256 by default. Give the number of requests in flight, or each
 	// request beyond it costs a handshake.
@@ -33,20 +43,12 @@ type ClientOptions struct {
 // takes proxies from the environment. A response that it returns has a body
 // that is already read: closing it is free and forgetting to is harmless.
 func NewClient(opts ClientOptions) *http.Client {
-	if opts.ResponseHeaderTimeout <= 0 {
-		opts.ResponseHeaderTimeout = 5 * time.Minute
-	}
-	if opts.MaxIdleConnsPerHost <= 0 {
-		opts.MaxIdleConnsPerHost = 256
-	}
-	if opts.MaxBody <= 0 {
-		opts.MaxBody = defaultMaxBody
-	}
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
+	opts.setDefaults()
+	dialer := &net.Dialer{Timeout: opts.DialTimeout, KeepAlive: 15 * time.Second}
 	base := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           dialer.DialContext,
-		TLSHandshakeTimeout:   10 * time.Second,
+		TLSHandshakeTimeout:   opts.TLSTimeout,
 		ResponseHeaderTimeout: opts.ResponseHeaderTimeout,
 		MaxIdleConnsPerHost:   opts.MaxIdleConnsPerHost,
 		IdleConnTimeout:       90 * time.Second,
@@ -56,8 +58,30 @@ func NewClient(opts ClientOptions) *http.Client {
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 	}
 	return &http.Client{
-		Transport:     &guard{next: base, limit: opts.MaxBody, scrub: newScrubber(opts.Secrets)},
+		Transport:     &guard{next: base, limit: opts.MaxBody, idle: opts.BodyIdle, scrub: newScrubber(opts.Secrets)},
 		CheckRedirect: noRedirect,
+	}
+}
+
+func (o *ClientOptions) setDefaults() {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&o.DialTimeout, 10 * time.Second},
+		{&o.TLSTimeout, 10 * time.Second},
+		{&o.ResponseHeaderTimeout, 5 * time.Minute},
+		{&o.BodyIdle, defaultBodyIdle},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	if o.MaxIdleConnsPerHost <= 0 {
+		o.MaxIdleConnsPerHost = 256
+	}
+	if o.MaxBody <= 0 {
+		o.MaxBody = defaultMaxBody
 	}
 }
 
@@ -70,41 +94,100 @@ func guarded(c *http.Client, s *scrubber) *http.Client {
 	if next == nil {
 		next = http.DefaultTransport
 	}
-	g := &guard{next: next, limit: defaultMaxBody, scrub: s}
+	g := &guard{next: next, limit: defaultMaxBody, idle: defaultBodyIdle, scrub: s}
 	if inner, ok := next.(*guard); ok {
-		g = &guard{next: inner.next, limit: inner.limit, scrub: inner.scrub.with(s)}
+		g = &guard{next: inner.next, limit: inner.limit, idle: inner.idle, scrub: inner.scrub.with(s)}
 	}
 	return &http.Client{Transport: g, CheckRedirect: noRedirect, Jar: c.Jar, Timeout: c.Timeout}
 }
 
-// guard reads a response body whole, within the request's context and up to
-// limit bytes, closes it, and hands it on without the secrets.
+// guard reads a response body whole, within the request's context, without a
+// pause longer than idle and up to limit bytes, closes it, and hands it on
+// without the secrets.
 type guard struct {
 	next  http.RoundTripper
 	limit int64
+	idle  time.Duration
 	scrub *scrubber
 }
 
 // RoundTrip returns a *bodyError when the headers came and the body did not.
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := g.next.RoundTrip(req)
+	ctx, cancel := context.WithCancelCause(req.Context())
+	defer cancel(nil)
+	resp, err := g.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, g.limit+1))
+	body, err := g.read(resp, cancel)
 	// A reply that arrived whole is not lost because its close went wrong.
 	_ = resp.Body.Close()
-	if err == nil && int64(len(body)) > g.limit {
-		err = tooLargeError(g.limit)
-	}
 	if err != nil {
+		var idle idleError
+		if errors.As(context.Cause(ctx), &idle) {
+			err = idle
+		}
 		return nil, &bodyError{status: resp.StatusCode, err: err}
 	}
 	body = g.scrub.bytes(body)
-	resp.Body = io.NopCloser(bytes.NewReader(body))
+	resp.Body = newWholeBody(body)
 	resp.ContentLength = int64(len(body))
 	resp.Header.Del("Content-Length")
 	return resp, nil
+}
+
+// read returns the whole body. It cancels the request, which closes its
+// connection, when no byte comes for too long.
+func (g *guard) read(resp *http.Response, cancel context.CancelCauseFunc) ([]byte, error) {
+	watch := time.AfterFunc(g.idle, func() { cancel(idleError(g.idle)) })
+	defer watch.Stop()
+	var body bytes.Buffer
+	// ReadFrom wants room at the end, or it grows the buffer once more. A long
+	// body gets its room as it comes, for its length is only a promise.
+	body.Grow(int(min(max(resp.ContentLength, 0), 64<<10)) + bytes.MinRead)
+	_, err := body.ReadFrom(&watchedBody{io.LimitReader(resp.Body, g.limit+1), watch, g.idle})
+	if err == nil && int64(body.Len()) > g.limit {
+		err = tooLargeError(g.limit)
+	}
+	return body.Bytes(), err
+}
+
+// A watchedBody winds its watch up at every byte.
+type watchedBody struct {
+	io.Reader
+	watch *time.Timer
+	idle  time.Duration
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if n > 0 {
+		b.watch.Reset(b.idle)
+	}
+	return n, err
+}
+
+// A wholeBody is a body that was read whole. Who knows need not read it again.
+type wholeBody struct {
+	*bytes.Reader
+	content []byte
+}
+
+func newWholeBody(content []byte) *wholeBody {
+	return &wholeBody{bytes.NewReader(content), content}
+}
+
+func (*wholeBody) Close() error { return nil }
+
+// contentOf returns a response's body, which can still be read afterwards.
+func contentOf(resp *http.Response) ([]byte, error) {
+	if b, ok := resp.Body.(*wholeBody); ok {
+		return b.content, nil
+	}
+	content, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	resp.Body = newWholeBody(content)
+	return content, err
 }
 
 // CloseIdleConnections lets [http.Client.CloseIdleConnections] through.
@@ -129,6 +212,16 @@ type tooLargeError int64
 func (e tooLargeError) Error() string {
 	return fmt.Sprintf("longer than %d bytes", int64(e))
 }
+
+// idleError is how long no byte of a body came.
+type idleError time.Duration
+
+func (e idleError) Error() string {
+	return fmt.Sprintf("no byte came for %v", time.Duration(e))
+}
+
+func (idleError) Timeout() bool   { return true }
+func (idleError) Temporary() bool { return true }
 
 func isTooLarge(err error) bool {
 	var e tooLargeError
