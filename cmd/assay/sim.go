@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,8 @@ type simFlags struct {
 	latency time.Duration
 	sigma   float64
 	seed    uint64
+	headers string
+	waits   string
 }
 
 func newSim(p *process) *cobra.Command {
@@ -50,10 +53,13 @@ A model's deployment can be written with dashes and a number: sim-optimal-2 is a
 second deployment of sim/optimal, with limits of its own. GET /stats tells what
 the server has seen.
 
-Faults: a status such as 429, 500, 503 or 401; hang, hang-body, drip, reset,
-truncate, bad-json, empty, wrong-model.`,
+Limits: concurrency, rpm, rpd, tpm, itpm, otpm. They hold in every span of a
+minute, rpd of a day.
+
+Faults: ` + wrapped(simserver.FaultKinds()) + `.`,
 		Example: `  assay sim serve
   assay sim serve --limit rpm=600,concurrency=8 --limit sim/optimal:rpm=60
+  assay sim serve --limit tpm=200000 --limit-headers none --retry-after silent
   assay sim serve --latency 800ms --fault hang=1% --fault 500=3% --fault 429=3%`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveSim(cmd.Context(), p, f) },
@@ -61,7 +67,11 @@ truncate, bad-json, empty, wrong-model.`,
 	cmd.Flags().StringVar(&f.addr, "addr", "127.0.0.1:8080", "the address to listen on; port 0 takes a free one")
 	cmd.Flags().StringVar(&f.library, "library", plan.BuiltinLibrary, "the library whose tools the expert models know")
 	cmd.Flags().StringArrayVar(&f.keys, "key", nil, "accept only keys in these environment `variables`; without it any key")
-	cmd.Flags().StringArrayVar(&f.limits, "limit", nil, "`limits` for each key and deployment: [MODEL:]rpm=N,tpm=N,concurrency=N")
+	cmd.Flags().StringArrayVar(&f.limits, "limit", nil, "`limits` for each key and deployment: [MODEL:]rpm=N,tpm=N,...")
+	cmd.Flags().StringVar(&f.headers, "limit-headers", simserver.HeadersOpenAI, "how responses tell the limits: "+strings.Join(simserver.HeaderStyles(), ", "))
+	cmd.Flags().StringVar(&f.waits, "retry-after", simserver.RetryAfterBoth, "how a refusal tells the wait: "+strings.Join(simserver.RetryAfters(), ", "))
+	choice(cmd, "limit-headers", simserver.HeaderStyles()...)
+	choice(cmd, "retry-after", simserver.RetryAfters()...)
 	cmd.Flags().StringArrayVar(&f.faults, "fault", nil, "misbehave in a `share` of the requests, such as 500=3%")
 	cmd.Flags().DurationVar(&f.latency, "latency", 0, "median time to reply")
 	cmd.Flags().Float64Var(&f.sigma, "latency-sigma", 0.4, "standard deviation of the logarithm of the latency")
@@ -69,9 +79,26 @@ truncate, bad-json, empty, wrong-model.`,
 	return cmd
 }
 
+// wrapped lists names, after a word, in lines that fit a terminal.
+func wrapped(names []string) string {
+	var b strings.Builder
+	width := len("Faults: ")
+	for i, n := range names {
+		switch width += len(n) + len(", "); {
+		case i > 0 && width > 80:
+			b.WriteString(",\n")
+			width = len(n)
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(n)
+	}
+	return b.String()
+}
+
 func (f simFlags) config(p *process) (simserver.Config, error) {
 	cfg := simserver.Config{
-		Models: sim.Names, Seed: f.seed,
+		Models: sim.Names, Seed: f.seed, Headers: f.headers, RetryAfter: f.waits,
 		Latency: simserver.Latency{Median: f.latency, Sigma: f.sigma},
 	}
 	for _, s := range f.limits {

@@ -10,7 +10,8 @@ import (
 // A Limit bounds what one key may ask of one deployment. A field that is 0
 // sets no bound.
 type Limit struct {
-	// Model is whose deployments the limit is for; "" for all.
+	// Model is whose deployments the limit is for, or one deployment, such as
+	// sim/optimal-2; "" for all.
 	Model string
 	// RPM bounds the requests that are let through in any 60 seconds, RPD in
 	// any 24 hours.

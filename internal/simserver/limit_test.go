@@ -238,3 +238,23 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestDeploymentsHaveTheirOwnLimits: the limit that names a deployment holds
+// for it, that of its model for the others.
+func TestDeploymentsHaveTheirOwnLimits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := limited(t, simserver.Limit{Model: "sim/listed", RPM: 2}, simserver.Limit{Model: "sim/listed-2", RPM: 1})
+		for _, deployment := range []string{"sim/listed", "sim-listed", "sim/listed-2"} {
+			wantStatus(t, say(s, deployment, "x"), 200)
+		}
+		for _, deployment := range []string{"sim/listed", "sim-listed-2"} {
+			wantStatus(t, say(s, deployment, "x"), 429)
+		}
+	})
+	if _, err := simserver.New(simserver.Config{
+		Provider: echo{}, Models: []string{"sim/listed"}, Limits: []simserver.Limit{{Model: "sim/lister-2", RPM: 1}},
+	}); err == nil || !strings.Contains(err.Error(), "did you mean sim/listed") {
+		t.Errorf("error %v, want one that names sim/listed", err)
+	}
+}

@@ -57,7 +57,7 @@ type Server struct {
 	mux    *http.ServeMux
 	names  map[string]string // deployment name without suffix → model
 	keys   map[string]int    // position in Config.Keys
-	limits map[string]Limit  // by model; "" for the others
+	limits map[string]Limit  // by canonical deployment or model; "" for the others
 	faults picker
 	stats  counters
 	closed chan struct{} // closed by Close
@@ -120,20 +120,17 @@ func New(cfg Config) (*Server, error) {
 
 func (s *Server) setLimits() error {
 	for _, l := range s.cfg.Limits {
-		model := ""
-		if l.Model != "" {
-			var ok bool
-			if model, ok = s.names[canonical(l.Model)]; !ok {
-				return unknown("model of a limit", l.Model, s.cfg.Models)
-			}
+		if _, ok := s.model(l.Model); l.Model != "" && !ok {
+			return unknown("model of a limit", l.Model, s.cfg.Models)
 		}
 		if err := l.check(); err != nil {
 			return err
 		}
-		if _, dup := s.limits[model]; dup {
-			return fmt.Errorf("two limits for %q", cmp.Or(model, "all models"))
+		name := canonical(l.Model)
+		if _, dup := s.limits[name]; dup {
+			return fmt.Errorf("two limits for %q", cmp.Or(l.Model, "all models"))
 		}
-		s.limits[model] = l
+		s.limits[name] = l
 	}
 	return nil
 }
@@ -224,9 +221,12 @@ func (s *Server) lane(key, deployment, model string) *lane {
 	defer s.mu.Unlock()
 	l := s.lanes[id]
 	if l == nil {
-		limit, ok := s.limits[model]
-		if !ok {
-			limit = s.limits[""]
+		limit := s.limits[""]
+		for _, name := range []string{id.deployment, canonical(model)} {
+			if own, ok := s.limits[name]; ok {
+				limit = own
+				break
+			}
 		}
 		l = newLane(limit, s.cfg.Headers)
 		s.lanes[id] = l
