@@ -43,6 +43,9 @@ func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
 		})
 		return
 	}
+	if l.belief.about(t.number) {
+		l.belief.refused++
+	}
 	certain := fault.Limit > 0 || fault.RetryAfter > shortWait
 	if needed := l.believes(); !certain && l.history.row(t.number, needed) < needed {
 		l.refusalsInDoubt++
@@ -56,7 +59,12 @@ func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
 	case fresh:
 		l.belief = &belief{after: t.number, before: l.history.next, learned: l.learned, pausedUntil: l.pausedUntil}
 	}
-	l.learn(now, fault, fresh)
+	if fresh {
+		l.doubted, l.calm = !certain && l.isCalm(), 0
+	}
+	if !l.doubted {
+		l.learn(now, fault, fresh)
+	}
 	if wait := l.asked(fault, t); wait > 0 {
 		l.pause(now, wait, string(fault.Kind))
 	}
@@ -65,12 +73,22 @@ func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
 	}
 }
 
+// isCalm reports that so many requests succeeded since the latest burst of
+// refusals that the next one has nothing to do with it: all slots twice over.
+func (l *lane) isCalm() bool { return l.calm >= max(8, 2*l.limit(concurrency)) }
+
 // believes is how many refusals in a row the lane takes for a limit.
 func (l *lane) believes() int {
 	if l.refusals.of > busyShare && l.refusals.n > 20 {
 		return 1
 	}
-	return tooMany(l.refusals.of, 1, believeAfter)
+	least := 1
+	if width := l.limit(concurrency); width >= 32 {
+		least = 3
+	} else if width >= 8 {
+		least = 2
+	}
+	return tooMany(l.refusals.of, least, believeAfter)
 }
 
 // recant undoes what was done because of refusals that were chance.
@@ -97,7 +115,10 @@ func (l *lane) asked(fault *assay.Fault, t ticket) time.Duration {
 func (l *lane) learn(now time.Time, fault *assay.Fault, fresh bool) {
 	b := slices.Index(Buckets[:], fault.Bucket)
 	if b < 0 {
-		b = l.suspect(fault)
+		if fresh {
+			l.suspected = l.suspect(now, fault)
+		}
+		b = l.suspected
 	}
 	g, allowed := &l.learned[b], l.inFlight
 	if b != concurrency {
@@ -117,6 +138,10 @@ func (l *lane) learn(now time.Time, fault *assay.Fault, fresh bool) {
 			allowed = int(math.Round(caution * float64(allowed)))
 		}
 		if fresh {
+			if b == concurrency {
+				was := *g
+				l.narrowed = &was
+			}
 			g.cut(now, allowed)
 		} else {
 			g.refine(allowed)
@@ -124,14 +149,23 @@ func (l *lane) learn(now time.Time, fault *assay.Fault, fresh bool) {
 	}
 }
 
-// suspect guesses which limit was hit, from those that the user did not state:
-// a short wait tells of requests in flight, a long one of requests a minute.
-func (l *lane) suspect(fault *assay.Fault) int {
-	switch {
-	case fault.RetryAfter > shortWait && l.stated[requests] == 0:
-		return requests
-	case fault.RetryAfter > shortWait && l.stated[tokens] == 0:
-		return tokens
+// suspect guesses which limit was hit, of those that the user did not state.
+// It is a rate if the endpoint asks for a long wait, or has nothing else in
+// flight, or had more before, with a margin for replies that are on their way.
+// A width that was cut just before is then restored: it was not to blame.
+func (l *lane) suspect(now time.Time, fault *assay.Fault) int {
+	rate := requests
+	if l.stated[requests] > 0 {
+		rate = tokens
 	}
-	return concurrency
+	width := &l.learned[concurrency]
+	few := l.inFlight == 0 || l.inFlight < width.held-max(1, width.held/10)
+	switch {
+	case l.stated[rate] > 0, !few && fault.RetryAfter <= shortWait:
+		return concurrency
+	case few && l.narrowed != nil && now.Sub(width.changed) < windowSpan:
+		*width = *l.narrowed
+	}
+	l.narrowed = nil
+	return rate
 }

@@ -12,6 +12,8 @@ import (
 // zero value knows no limit.
 type governor struct {
 	limit int // 0: none known
+	// held is what the endpoint is known to have allowed, if not more.
+	held int
 	// said: the endpoint stated the limit itself, so there is nothing to try.
 	said bool
 	// starting: the limit was never refused and doubles with each round.
@@ -20,12 +22,14 @@ type governor struct {
 	// bound says that since the change a request had to wait for the limit.
 	bound bool
 	// good counts requests that succeeded since the change.
-	good int
-	step float64       // the share that the next raise adds
-	rest time.Duration // from a change to the next raise
+	good   int
+	raised int           // how often, since the latest cut
+	rest   time.Duration // from a change to the next raise
 }
 
 const (
+	// firstStep is the share of a limit that the first raise adds; each
+	// further one adds twice as much.
 	firstStep = 0.02
 	// A rest is as long as a window at first, so that its count can show
 	// whether the new limit holds.
@@ -40,7 +44,7 @@ const (
 
 // known returns a governor that starts from a limit learned earlier.
 func known(limit int, now time.Time) governor {
-	return governor{limit: limit, changed: now, step: firstStep, rest: firstRest}
+	return governor{limit: limit, changed: now, rest: firstRest}
 }
 
 // declare takes over a limit that the endpoint states.
@@ -58,11 +62,11 @@ func (g *governor) cut(now time.Time, allowed int) {
 	if g.limit > 0 && !g.starting && allowed >= g.limit {
 		limit = int(again * float64(g.limit))
 	}
-	rest := g.rest
-	if g.step == firstStep && rest > 0 { // the last raise, or none, was too much
-		rest *= 2
+	rest := firstRest
+	if g.rest > 0 && g.raised == 1 { // the first raise was too much, again
+		rest = min(2*g.rest, longestRest)
 	}
-	*g = governor{limit: max(1, limit), changed: now, step: firstStep, rest: min(max(rest, firstRest), longestRest)}
+	*g = governor{limit: max(1, limit), held: max(1, allowed), changed: now, rest: rest}
 }
 
 // refine lowers the limit within a burst, as more of it turns out to have been
@@ -70,6 +74,7 @@ func (g *governor) cut(now time.Time, allowed int) {
 func (g *governor) refine(allowed int) {
 	if g.limit > 0 && !g.said {
 		g.limit = max(1, min(g.limit, allowed))
+		g.held = min(g.held, g.limit)
 	}
 }
 
@@ -80,20 +85,23 @@ func (g *governor) succeeded(now time.Time, most int) {
 		return
 	}
 	g.good++
+	held := g.limit
 	switch {
 	case !g.bound:
 		return
 	case g.starting && g.good >= g.limit:
 		g.limit *= 2
 	case !g.starting && now.Sub(g.changed) >= g.rest:
-		g.limit += max(1, int(math.Round(g.step*float64(g.limit))))
-		g.step = min(1, 2*g.step)
-		g.rest = firstRest
+		step := firstStep * float64(int(1)<<min(g.raised, 6))
+		g.limit += max(1, int(math.Round(min(1, step)*float64(g.limit))))
+		if g.raised++; g.raised > 1 { // the raise before this one was right
+			g.rest = firstRest
+		}
 	default:
 		return
 	}
 	if most > 0 {
 		g.limit = min(g.limit, most)
 	}
-	g.changed, g.bound, g.good = now, false, 0
+	g.held, g.changed, g.bound, g.good = held, now, false, 0
 }

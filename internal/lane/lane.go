@@ -15,6 +15,7 @@ package lane
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -135,8 +136,8 @@ const (
 	// that asks for more is closed for the run.
 	longestRetryAfter = 15 * time.Minute
 	// A refusal is believed at once when it asks for a longer wait than
-	// shortWait; else believeAfter of them in a row are, and fewer on a lane
-	// that was never seen to refuse by chance.
+	// shortWait; else believeAfter of them in a row are, and fewer on a narrow
+	// lane or one that was never seen to refuse by chance.
 	shortWait    = 2 * time.Second
 	believeAfter = 8
 	// A lane where more than this share of requests is refused by chance is
@@ -172,7 +173,15 @@ type lane struct {
 	refusals, faults               share
 	refusalsInDoubt, faultsInDoubt int
 
-	belief      *belief
+	belief *belief
+	// calm counts successes since the latest burst of refusals, and doubted
+	// says that nothing was learned from that: it may have been chance.
+	calm    int
+	doubted bool
+	// narrowed is what was known of the width before it was cut on suspicion.
+	narrowed *governor
+	// suspected is the limit that the latest burst of refusals was put down to.
+	suspected   int
 	cutAt       time.Time
 	worked      bool
 	mistakes    int // refused requests and other models' answers in a row
@@ -192,11 +201,18 @@ type foreign struct {
 }
 
 // belief is what a lane did because of a refusal that may have been chance. If
-// a request that was sent later, and before the lane reacted, succeeds, it was.
+// most of the requests that were sent later, and before the lane reacted,
+// succeed, it was.
 type belief struct {
-	after, before uint64 // numbers of requests that can contradict
+	after, before uint64 // numbers of these requests
+	refused, good int    // of them
 	learned       [numBuckets]governor
 	pausedUntil   time.Time
+}
+
+// about reports whether a request tells whether the belief is right.
+func (b *belief) about(number uint64) bool {
+	return b != nil && number > b.after && number < b.before
 }
 
 func newLane(now time.Time, c Config) *lane {
@@ -204,6 +220,7 @@ func newLane(now time.Time, c Config) *lane {
 		Config: c, since: make(map[uint64]time.Time),
 		minute: window{span: windowSpan}, day: window{span: daySpan, grain: time.Minute},
 		waited: make(map[string]time.Duration), history: newHistory(max(c.Limits.Concurrency, widest)),
+		calm: math.MaxInt,
 	}
 	for i, b := range Buckets {
 		l.stated[i] = *c.Limits.Of(b)
@@ -416,8 +433,17 @@ func (l *lane) succeeded(now time.Time, t ticket) {
 	l.history.mark(t.number, good)
 	l.refusals.chance(&l.refusalsInDoubt)
 	l.faults.chance(&l.faultsInDoubt)
-	if b := l.belief; b != nil && t.number > b.after && t.number < b.before {
-		l.recant()
+	if l.calm < math.MaxInt {
+		l.calm++
+	}
+	if l.doubted && l.isCalm() {
+		l.doubted = false
+		l.refusals.count(true)
+	}
+	if b := l.belief; b.about(t.number) {
+		if b.good++; b.good >= 3*(b.refused+1) {
+			l.recant()
+		}
 	}
 	for i := range l.learned {
 		most := l.stated[i]

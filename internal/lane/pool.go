@@ -83,7 +83,7 @@ func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, err
 		if err != nil {
 			return assay.Response{Waits: waits}, err
 		}
-		resp, fault := p.send(ctx, t, req, &waits)
+		resp, fault := p.send(ctx, t, bytes, req, &waits)
 		resp.Waits = waits
 		if fault == nil {
 			return resp, nil
@@ -132,7 +132,7 @@ func (p *Pool) worthRepeating(ctx context.Context, req assay.Request, fault *ass
 }
 
 // send makes one exchange on a lane and gives its slot back.
-func (p *Pool) send(ctx context.Context, t ticket, req assay.Request, waits *assay.Waits) (assay.Response, *assay.Fault) {
+func (p *Pool) send(ctx context.Context, t ticket, bytes int, req assay.Request, waits *assay.Waits) (assay.Response, *assay.Fault) {
 	limit, why := p.options.Request, "request limit"
 	if left := req.Budget - waits.Working; req.Budget > 0 && left < limit {
 		limit, why = left, "trial's working time"
@@ -141,7 +141,7 @@ func (p *Pool) send(ctx context.Context, t ticket, req assay.Request, waits *ass
 	now := time.Now()
 	waits.Working += now.Sub(t.started)
 	waits.Requests++
-	p.change(func(now time.Time) { p.q.release(now, t, resp, fault) })
+	p.change(func(now time.Time) { p.q.release(now, t, bytes, resp, fault) })
 	if p.options.Observe != nil {
 		p.options.Observe(Exchange{
 			Model: p.model, Lane: t.lane.Name, Fault: fault, Usage: resp.Usage, Cost: resp.Cost, Took: now.Sub(t.started),
@@ -280,12 +280,11 @@ func (p *Pool) acquire(ctx context.Context, bytes int, home string, most time.Du
 		err    error
 	}
 	granted := make(chan answer, 1)
-	w := &waiter{lane: home, answer: func(t ticket, err error) { granted <- answer{t, err} }}
+	w := &waiter{bytes: max(bytes, 1), lane: home, answer: func(t ticket, err error) { granted <- answer{t, err} }}
 	p.change(func(now time.Time) {
 		if a, ok := ctx.Value(admissionKey{}).(*admission); ok && a.pool == p {
 			a.free()
 		}
-		w.cost = p.q.estimate(bytes)
 		p.q.enqueue(now, w)
 	})
 	select {

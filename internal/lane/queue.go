@@ -3,6 +3,7 @@ package lane
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -28,7 +29,10 @@ type queue struct {
 
 // waiter is one request in the queue.
 type waiter struct {
-	cost cost
+	// bytes is the size of its conversation, from which its cost is guessed
+	// when it is its turn; if 0, cost is known.
+	bytes int
+	cost  cost
 	// lane is where the conversation was, "" at its start.
 	lane  string
 	since time.Time
@@ -94,6 +98,9 @@ func (q *queue) dispatch(now time.Time) time.Time {
 		if err := q.closed(); err != nil {
 			q.refuseAll(err)
 			break
+		}
+		if w.bytes > 0 {
+			w.cost = q.estimate(w.bytes)
 		}
 		best, at := q.soonest(now, w.cost, w.lane)
 		switch {
@@ -171,12 +178,13 @@ func (q *queue) room(now time.Time) (bool, time.Time) {
 	return places > q.reserved, soonest
 }
 
-// release frees a request's slot. Dispatch has to follow.
-func (q *queue) release(now time.Time, t ticket, resp assay.Response, fault *assay.Fault) {
+// release frees the slot of a request whose conversation had so many bytes.
+// Dispatch has to follow.
+func (q *queue) release(now time.Time, t ticket, bytes int, resp assay.Response, fault *assay.Fault) {
 	q.book(now)
 	t.lane.release(now, t, resp.Usage, resp.Quotas, fault)
 	if fault == nil {
-		q.estimator.learn(t.estimate, resp.Usage)
+		q.estimator.learn(bytes, resp.Usage)
 	}
 }
 
@@ -214,7 +222,7 @@ func (q *queue) width() int {
 
 // An estimator guesses what a request will take, from what earlier ones took.
 type estimator struct {
-	perByte mean // tokens of a prompt for each guessed one
+	perByte mean // tokens of a prompt for each byte of its conversation
 	reply   mean
 	prompt  mean
 }
@@ -240,25 +248,27 @@ func (m *mean) or(x float64) float64 {
 // Before the first reply, a token is taken for four bytes, and a reply for 256
 // tokens.
 const (
-	bytesPerToken = 4
-	firstReply    = 256
-	firstPrompt   = 1000
+	firstPerByte = 0.25
+	firstReply   = 256
+	firstPrompt  = 1000
 )
 
 // estimate guesses the cost of a request whose conversation has so many bytes.
 func (e *estimator) estimate(bytes int) cost {
-	return cost{1, int(float64(bytes) / bytesPerToken * e.perByte.or(1)), int(e.reply.or(firstReply))}
+	return cost{1, ceil(float64(bytes) * e.perByte.or(firstPerByte)), ceil(e.reply.or(firstReply))}
 }
 
 // typical is the cost of a request that is not known yet.
 func (e *estimator) typical() cost {
-	return cost{1, int(e.prompt.or(firstPrompt)), int(e.reply.or(firstReply))}
+	return cost{1, ceil(e.prompt.or(firstPrompt)), ceil(e.reply.or(firstReply))}
 }
 
-func (e *estimator) learn(guess cost, u assay.Usage) {
+func ceil(x float64) int { return int(math.Ceil(x)) }
+
+func (e *estimator) learn(bytes int, u assay.Usage) {
 	e.reply.add(float64(u.OutputTokens))
 	e.prompt.add(float64(u.InputTokens))
-	if guess.input > 0 && u.InputTokens > 0 {
-		e.perByte.add(float64(u.InputTokens) / float64(guess.input) * e.perByte.or(1))
+	if bytes > 0 && u.InputTokens > 0 {
+		e.perByte.add(float64(u.InputTokens) / float64(bytes))
 	}
 }

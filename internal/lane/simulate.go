@@ -138,7 +138,7 @@ func (s *simulator) next(wake time.Time) bool {
 		InputTokens:  int(s.work.Prompt + s.work.Growth*float64(c.turn)),
 		OutputTokens: int(s.work.Reply),
 	}
-	s.queue.release(s.now, e.ticket, assay.Response{Usage: usage}, nil)
+	s.queue.release(s.now, e.ticket, 0, assay.Response{Usage: usage}, nil)
 	s.total.Requests++
 	s.total.InputTokens += usage.InputTokens
 	s.total.OutputTokens += usage.OutputTokens
