@@ -32,11 +32,12 @@ const policy = `
 	internal/provider/openai :
 	internal/provider/sim    : internal/bm25 internal/workflow
 	internal/simserver  : internal/nearest
-	internal/plan       : internal/episode internal/lane internal/nearest internal/world
+	internal/plan       : internal/episode internal/lane internal/nearest internal/stat internal/world
 	internal/store      :
 	internal/export     : internal/nearest
 	internal/report     : internal/stat
 	internal/live       :
+	internal/bench      :
 	cmd/assay           : *
 `
 

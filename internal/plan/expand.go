@@ -31,6 +31,11 @@ type stratum struct {
 	tasks []assay.TaskRef
 }
 
+func (s stratum) of(model string) assay.Cell {
+	s.cell.Model = model
+	return s.cell
+}
+
 // Expand plans the experiment's trials over a library's tasks. A cell takes
 // its tasks without replacement in an order that the seed decides, so that all
 // models, variants and reliabilities meet the same tasks.
@@ -56,6 +61,7 @@ func (e *Experiment) Expand(ctx context.Context, refs Refs) (*Plan, error) {
 			p.longest = max(p.longest, len(tasks))
 		}
 	}
+	slices.SortStableFunc(p.strata, longestFirst)
 	return p, nil
 }
 
@@ -89,6 +95,26 @@ func (e *Experiment) sample(refs []assay.TaskRef, taskType, difficulty string) (
 	return out, nil
 }
 
+// byWork lists the types of task by how much work they are expected to be, most
+// first.
+var byWork = []string{"multi_stage_pipeline", "data_pipeline", "api_integration", "basic_task", "simple_task"}
+
+// longestFirst orders strata within a round, so that what takes longest does
+// not begin last. The less reliable tools are, the more calls are repeated.
+func longestFirst(a, b stratum) int {
+	return cmp.Or(
+		cmp.Compare(workRank(a.cell.TaskType), workRank(b.cell.TaskType)),
+		cmp.Compare(a.cell.Reliability, b.cell.Reliability),
+	)
+}
+
+func workRank(taskType string) int {
+	if i := slices.Index(byWork, taskType); i >= 0 {
+		return i
+	}
+	return len(byWork) / 2
+}
+
 // Planned is the number of trials of one model.
 func (p *Plan) Planned() int {
 	n := 0
@@ -98,8 +124,20 @@ func (p *Plan) Planned() int {
 	return n * p.experiment.Repeats
 }
 
+// Cells yields one model's cells, each with its planned number of trials.
+func (p *Plan) Cells(model string) iter.Seq2[assay.Cell, int] {
+	return func(yield func(assay.Cell, int) bool) {
+		for _, g := range p.strata {
+			if !yield(g.of(model), len(g.tasks)*p.experiment.Repeats) {
+				return
+			}
+		}
+	}
+}
+
 // Trials yields one model's trials. Cells advance together, so that a run that
-// is stopped early leaves balanced results.
+// is stopped early leaves balanced results; among equals those that are
+// expected to take longest come first.
 func (p *Plan) Trials(model string) iter.Seq[assay.Trial] {
 	set := p.experiment.Setting()
 	return func(yield func(assay.Trial) bool) {
@@ -109,9 +147,7 @@ func (p *Plan) Trials(model string) iter.Seq[assay.Trial] {
 					if i >= len(g.tasks) {
 						continue
 					}
-					cell := g.cell
-					cell.Model = model
-					if !yield(assay.NewTrial(cell, g.tasks[i], set, p.experiment.Seed, repeat)) {
+					if !yield(assay.NewTrial(g.of(model), g.tasks[i], set, p.experiment.Seed, repeat)) {
 						return
 					}
 				}

@@ -9,6 +9,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -42,6 +43,8 @@ type Experiment struct {
 	Protocol      string         `yaml:"protocol" json:"protocol"`
 	Tools         string         `yaml:"tools" json:"tools"`
 	Limits        Limits         `yaml:"limits" json:"limits"`
+	Budget        Budgets        `yaml:"budget" json:"budget,omitzero"`
+	Stop          StopRules      `yaml:"stop" json:"stop,omitzero"`
 	Sampling      assay.Sampling `yaml:"sampling" json:"sampling"`
 	Providers     string         `yaml:"providers" json:"providers,omitempty"`
 	// Severities belong to flawed variants, which this version does not have.
@@ -56,6 +59,9 @@ type Limits struct {
 	Turns   int      `yaml:"turns" json:"turns"`
 	Request Duration `yaml:"request" json:"request"`
 	Trial   Duration `yaml:"trial" json:"trial"`
+	// Tokens and USD end an episode that has used up so much; 0 for no limit.
+	Tokens int     `yaml:"tokens" json:"tokens,omitempty"`
+	USD    float64 `yaml:"usd" json:"usd,omitempty"`
 }
 
 // The defaults of an experiment file.
@@ -235,6 +241,7 @@ func (e *Experiment) defaults() {
 	if e.Limits.Trial == 0 {
 		e.Limits.Trial = DefaultTrial
 	}
+	e.stopDefaults()
 	e.Variants = group(e.Variants, "plain", episode.Variants)
 	e.Difficulties = group(e.Difficulties, All, assay.Difficulties)
 	e.TaskTypes = group(e.TaskTypes, All, assay.TaskTypes)
@@ -342,7 +349,7 @@ func (e *Experiment) place(field, name string) string {
 		if err != nil {
 			break
 		}
-		node, err := p.FilterFile(e.doc.file)
+		node, err := p.FilterFile(e.source().file)
 		if err != nil || node == nil {
 			break
 		}
@@ -376,6 +383,40 @@ func (e *Experiment) checkNumbers() error {
 			return e.doc.at("$."+n.field, fmt.Sprintf("%s is %d, want 1 to %d", n.field, n.value, n.most), "")
 		}
 	}
+	if err := e.checkSpending(); err != nil {
+		return err
+	}
+	if err := e.checkStop(); err != nil {
+		return err
+	}
+	return e.checkSampling()
+}
+
+// checkSpending checks the bounds of what episodes and runs spend. Those that
+// the file does not state are 0.
+func (e *Experiment) checkSpending() error {
+	b := e.Budget
+	for _, n := range []struct {
+		field string
+		value float64
+	}{
+		{"limits.tokens", float64(e.Limits.Tokens)},
+		{"limits.usd", e.Limits.USD},
+		{"budget.usd", b.USD},
+		{"budget.tokens", float64(b.Tokens)},
+		{"budget.per_model.usd", b.PerModel.USD},
+		{"budget.per_model.tokens", float64(b.PerModel.Tokens)},
+		{"budget.per_cell.usd", b.PerCell.USD},
+		{"budget.per_cell.tokens", float64(b.PerCell.Tokens)},
+	} {
+		if e.has(n.field) && !(n.value > 0 && n.value <= math.MaxFloat64) {
+			return e.FieldError(n.field, fmt.Sprintf("%s is %v, want a number above 0", n.field, n.value), "leave it out for no limit")
+		}
+	}
+	return nil
+}
+
+func (e *Experiment) checkSampling() error {
 	if t := e.Sampling.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
 		return e.doc.at("$.sampling.temperature", fmt.Sprintf("temperature %v is not between 0 and 2", *t), "")
 	}
@@ -390,17 +431,27 @@ func (e *Experiment) checkNumbers() error {
 
 // ModelError returns an error at the place where the file names a model.
 func (e *Experiment) ModelError(model, message, hint string) error {
-	return e.doc.at(e.place("models", model), message, hint)
+	return e.source().at(e.place("models", model), message, hint)
 }
 
 // FieldError returns an error at the place of a field.
 func (e *Experiment) FieldError(field, message, hint string) error {
-	return e.doc.at("$."+field, message, hint)
+	return e.source().at("$."+field, message, hint)
+}
+
+// source is what errors point into: the file, and nothing for an experiment
+// that was read from the store.
+func (e *Experiment) source() *document {
+	if e.doc == nil {
+		return &document{name: "experiment " + e.Name, file: new(ast.File)}
+	}
+	return e.doc
 }
 
 // Setting returns what decides a trial's outcome beside its cell and task.
 func (e *Experiment) Setting() assay.Setting {
 	return assay.Setting{
-		World: e.World, Protocol: e.Protocol, Tools: e.Tools, Turns: e.Limits.Turns, Sampling: e.Sampling,
+		World: e.World, Protocol: e.Protocol, Tools: e.Tools, Sampling: e.Sampling,
+		Turns: e.Limits.Turns, Tokens: e.Limits.Tokens, USD: e.Limits.USD,
 	}
 }

@@ -260,23 +260,13 @@ func fieldType(t reflect.Type, name string) (reflect.Type, bool) {
 	case reflect.Map:
 		return t.Elem(), true
 	case reflect.Struct:
-		for f := range fields(t) {
+		for _, f := range reflect.VisibleFields(t) {
 			if yamlName(f) == name {
 				return f.Type, true
 			}
 		}
 	}
 	return nil, false
-}
-
-func fields(t reflect.Type) func(yield func(reflect.StructField) bool) {
-	return func(yield func(reflect.StructField) bool) {
-		for i := range t.NumField() {
-			if !yield(t.Field(i)) {
-				return
-			}
-		}
-	}
 }
 
 func yamlName(f reflect.StructField) string {
@@ -294,7 +284,7 @@ func fieldNames(t reflect.Type) []string {
 		return nil
 	}
 	var names []string
-	for f := range fields(t) {
+	for _, f := range reflect.VisibleFields(t) {
 		if n := yamlName(f); n != "" && n != "-" {
 			names = append(names, n)
 			names = append(names, fieldNames(f.Type)...)

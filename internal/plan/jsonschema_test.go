@@ -112,6 +112,10 @@ func (f schemaFile) keyword(s schema, keyword string, v any) string {
 		return fail(isNumber && number < bound)
 	case "exclusiveMinimum":
 		return fail(isNumber && number <= bound)
+	case "exclusiveMaximum":
+		return fail(isNumber && number >= bound)
+	case "not":
+		return fail(matches(s[keyword]))
 	case "maximum":
 		return fail(isNumber && number > bound)
 	case "minItems":

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,6 +27,25 @@ func write(t testing.TB, name, text string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+func load(t testing.TB, text string) *plan.Experiment {
+	t.Helper()
+	e, err := plan.Load(write(t, "e.yaml", text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// expand plans over a library with n tasks of each type.
+func expand(t testing.TB, e *plan.Experiment, n int) *plan.Plan {
+	t.Helper()
+	p, err := e.Expand(t.Context(), refs(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // refs is a library with n tasks of each type.
@@ -56,6 +76,19 @@ func TestLoadErrors(t *testing.T) {
 		{"duration", "models: [a]\nlimits: {request: 150}\n", "2:19: \"150\" is not a duration: write a number with its unit, such as 150s or 10m\n  2 | limits: {request: 150}\n    |                   ^"},
 		{"tasks", "models: [a]\ntasks_per_type: none\n", "2:17: \"none\" is not a number of tasks"},
 		{"turns", "models: [a]\nlimits: {turns: 0}\n", "limits.turns is 0, want 1 to 200"},
+		{"tokens of an episode", "models: [a]\nlimits: {tokens: 0}\n", "2:18: limits.tokens is 0, want a number above 0\n  2 | limits: {tokens: 0}\n    |                  ^\nhint: leave it out for no limit"},
+		{"money of an episode", "models: [a]\nlimits: {usd: .inf}\n", "2:15: limits.usd is +Inf"},
+		{"no number", "models: [a]\nbudget: {usd: .nan}\n", "2:15: budget.usd is NaN"},
+		{"budget of a model", "models: [a]\nbudget:\n  per_model: {tokens: -5}\n", "3:23: budget.per_model.tokens is -5, want a number above 0"},
+		{"budget of a cell", "models: [a]\nbudget:\n  per_cell: {usd: 0}\n", "3:19: budget.per_cell.usd is 0"},
+		{"fraction of a token", "models: [a]\nbudget:\n  tokens: 1.5\n", "3:11: wrong type: found 1.5, want a whole number"},
+		{"unknown budget", "models: [a]\nbudget: {per_modell: {}}\n", "2:10: unknown field \"per_modell\"\n  2 | budget: {per_modell: {}}\n    |          ^\nhint: did you mean per_model?"},
+		{"too few outcomes", "models: [a]\nstop: {hopeless: {after: 4}}\n", "2:26: stop.hopeless.after is 4, want at least 5"},
+		{"percentage of a rule", "models: [a]\nstop:\n  malformed: {above: 80}\n", "3:22: stop.malformed.above is 80, not between 0 and 1\n  3 |   malformed: {above: 80}\n    |                      ^\nhint: write 0.8 for 80 %"},
+		{"rate of zero", "models: [a]\nstop: {hopeless: {below: 0}}\n", "2:26: stop.hopeless.below is 0, not between 0 and 1"},
+		{"share of another rule", "models: [a]\nstop: {hopeless: {above: 0.1}}\n", "2:26: stop.hopeless has no above\n  2 | stop: {hopeless: {above: 0.1}}\n    |                          ^\nhint: write below"},
+		{"scope of a rule", "models: [a]\nstop: {malformed: {per: modell}}\n", "2:25: unknown scope of a stop rule \"modell\"\n  2 | stop: {malformed: {per: modell}}\n    |                         ^\nhint: did you mean model?"},
+		{"unknown rule", "models: [a]\nstop: {hopelss: {}}\n", "2:8: unknown field \"hopelss\"\n  2 | stop: {hopelss: {}}\n    |        ^\nhint: did you mean hopeless?"},
 		{"syntax", "models: [a\n", "1:"},
 		{"repeated field", "models: [a]\nmodels: [b]\n", "2:1: mapping key \"models\" already defined"},
 		{"empty", "", "is empty"},
@@ -91,22 +124,114 @@ func TestLoadDefaults(t *testing.T) {
 	}
 }
 
+// fullText states what a file can state of spending and stopping.
+const fullText = `models: [a]
+tasks_per_type: all
+sampling: {temperature: 0}
+limits: {trial: 90s, tokens: 50000, usd: 0.5}
+budget: {usd: 50, tokens: 20000000, per_model: {usd: 10, tokens: 5000000}, per_cell: {tokens: 200000}}
+stop:
+  hopeless: {after: 30, below: 0.1}
+  malformed:
+`
+
+// TestExperimentRoundTripsAsJSON reads back what the store keeps, and plans it.
 func TestExperimentRoundTripsAsJSON(t *testing.T) {
 	t.Parallel()
-	e, err := plan.Load(write(t, "e.yaml", "models: [a]\ntasks_per_type: all\nsampling: {temperature: 0}\nlimits: {trial: 90s}\n"))
+	for _, text := range []string{fullText, "models: [a]\n"} {
+		e := load(t, text)
+		b, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back plan.Experiment
+		if err := json.Unmarshal(b, &back); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(e, &back, cmpopts.IgnoreUnexported(plan.Experiment{})); diff != "" {
+			t.Errorf("after a round trip (-want +got):\n%s", diff)
+		}
+		want, got := slices.Collect(expand(t, e, 25).Trials("a")), slices.Collect(expand(t, &back, 25).Trials("a"))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("trials after a round trip (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// TestErrorsWithoutAFile: an experiment from the store has no file to point
+// into, and its library can have shrunk.
+func TestErrorsWithoutAFile(t *testing.T) {
+	t.Parallel()
+	e := plan.Experiment{Name: "stored", Library: "l", TasksPerType: 40, Difficulties: plan.Names{"easy"}, TaskTypes: plan.Names{"basic_task"}}
+	_, err := e.Expand(t.Context(), refs(3))
+	if want := "experiment stored: library l has 3 tasks of type basic_task"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error %v, want it to begin with %q", err, want)
+	}
+	if got, want := e.ModelError("a", "is not served", "").Error(), "experiment stored: is not served"; got != want {
+		t.Errorf("error %q, want %q", got, want)
+	}
+}
+
+// TestUnstatedIsNotStored: what an older program does not know stands in the
+// store only where the file has it.
+func TestUnstatedIsNotStored(t *testing.T) {
+	t.Parallel()
+	b, err := json.Marshal(load(t, "models: [a]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := json.Marshal(e)
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"tokens", "usd", "budget", "stop"} {
+		if strings.Contains(string(b), `"`+name+`"`) {
+			t.Errorf("%s stands in %s", name, b)
+		}
 	}
-	var back plan.Experiment
-	if err := json.Unmarshal(b, &back); err != nil {
-		t.Fatal(err)
+}
+
+func TestSpendingIsRead(t *testing.T) {
+	t.Parallel()
+	e := load(t, fullText)
+	type spending struct {
+		Tokens int
+		USD    float64
+		Budget plan.Budgets
+		Stop   plan.StopRules
 	}
-	if diff := cmp.Diff(e, &back, cmpopts.IgnoreUnexported(plan.Experiment{})); diff != "" {
-		t.Errorf("after a round trip (-want +got):\n%s", diff)
+	want := spending{
+		50000, 0.5,
+		plan.Budgets{Budget: plan.Budget{USD: 50, Tokens: 20_000_000}, PerModel: plan.Budget{USD: 10, Tokens: 5_000_000}, PerCell: plan.Budget{Tokens: 200_000}},
+		plan.StopRules{
+			Hopeless:  &plan.StopRule{After: 30, Below: 0.1, Per: plan.PerCell},
+			Malformed: &plan.StopRule{After: 20, Above: 0.8, Per: plan.PerModel},
+		},
+	}
+	if diff := cmp.Diff(want, spending{e.Limits.Tokens, e.Limits.USD, e.Budget, e.Stop}); diff != "" {
+		t.Errorf("spending (-want +got):\n%s", diff)
+	}
+}
+
+// TestOnlyLimitsAreIdentity: what bounds an episode decides its outcome; what
+// bounds a run does not.
+func TestOnlyLimitsAreIdentity(t *testing.T) {
+	t.Parallel()
+	first := func(text string) assay.Trial {
+		for trial := range expand(t, load(t, "models: [a]\n"+text), 20).Trials("a") {
+			return trial
+		}
+		return assay.Trial{}
+	}
+	plain := first("")
+	for text, same := range map[string]bool{
+		"budget: {usd: 1, tokens: 5, per_model: {usd: 1}}\n": true,
+		"stop: {hopeless: {}, malformed: {}}\n":              true,
+		"limits: {tokens: 50000}\n":                          false,
+		"limits: {usd: 0.5}\n":                               false,
+	} {
+		if got := first(text); (got.ID == plain.ID) != same {
+			t.Errorf("%q: trial %s, without it %s, want the same %v", text, got.ID, plain.ID, same)
+		}
+	}
+	if got := first("limits: {tokens: 50000, usd: 0.5}\n"); got.Tokens != 50000 || got.USD != 0.5 {
+		t.Errorf("trial has limits of %d tokens and %v dollars", got.Tokens, got.USD)
 	}
 }
 
@@ -229,6 +354,73 @@ func TestCellsAreBalancedAndPaired(t *testing.T) {
 	}
 }
 
+// TestLongestFirst: every round goes through all cells, those with the most
+// expected work first.
+func TestLongestFirst(t *testing.T) {
+	t.Parallel()
+	e := load(t, "models: [a]\nvariants: [cot, baseline]\ndifficulties: [hard, easy]\nreliabilities: [0.9, 0.5]\ntasks_per_type: 3\nrepeats: 2\n")
+	var got, want []string
+	p := expand(t, e, 3)
+	for trial := range p.Trials("a") {
+		got = append(got, fmt.Sprint(trial.TaskType, trial.Reliability, trial.Difficulty, trial.Variant))
+	}
+	for _, taskType := range []string{"multi_stage_pipeline", "data_pipeline", "api_integration", "basic_task", "simple_task"} {
+		for _, reliability := range []float64{0.5, 0.9} {
+			for _, difficulty := range []string{"hard", "easy"} {
+				for _, variant := range []string{"cot", "baseline"} {
+					want = append(want, fmt.Sprint(taskType, reliability, difficulty, variant))
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff(slices.Repeat(want, 6), got); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}
+
+// TestUnknownTypeIsInTheMiddle plans a stored experiment of a program that
+// knows more types.
+func TestUnknownTypeIsInTheMiddle(t *testing.T) {
+	t.Parallel()
+	e := load(t, "models: [a]\nvariants: [cot]\ntasks_per_type: 1\n")
+	e.TaskTypes = plan.Names{"simple_task", "new_task", "data_pipeline"}
+	var got []string
+	for trial := range expand(t, e, 1).Trials("a") {
+		got = append(got, trial.TaskType)
+	}
+	if diff := cmp.Diff([]string{"data_pipeline", "new_task", "simple_task"}, got); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}
+
+func TestCellsCountTheirTrials(t *testing.T) {
+	t.Parallel()
+	e := load(t, "models: [a, b]\nreliabilities: [0.9, 0.5]\ntasks_per_type: all\nrepeats: 3\n")
+	p, err := e.Expand(t.Context(), func(ctx context.Context, taskType, difficulty string) ([]assay.TaskRef, error) {
+		return refs(len(taskType))(ctx, taskType, difficulty) // a different number of each type
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make(map[assay.Cell]int)
+	for trial := range p.Trials("b") {
+		want[trial.Cell]++
+	}
+	got := make(map[assay.Cell]int)
+	for cell, n := range p.Cells("b") {
+		got[cell] += n
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(got) != 30 {
+		t.Errorf("%d cells (-trials +cells):\n%s", len(got), diff)
+	}
+	for cell := range p.Cells("a") {
+		if cell.Model != "a" || cell.TaskType != "multi_stage_pipeline" {
+			t.Errorf("first cell %+v", cell)
+		}
+		break
+	}
+}
+
 func TestTooFewTasks(t *testing.T) {
 	t.Parallel()
 	e, err := plan.Load(write(t, "e.yaml", "models: [a]\ntasks_per_type: 40\n"))
@@ -294,7 +486,13 @@ func TestProvidersErrors(t *testing.T) {
 		{"pasted key", "[AZ]", "[sk-abc123]", "11:12: is not the name of an environment variable"},
 		{"address", "https://x.example.com", "x.example.com", "9:15: is not an address"},
 		{"version", "    api_version: 2025-04-01-preview\n", "", "provider azure-east needs an api_version"},
-		{"negative", "rpm: 600", "rpm: -1", "limits.rpm is negative"},
+		{"negative", "rpm: 600", "rpm: -1", "6:41: limits.rpm is negative"},
+		{"negative day", "rpm: 600", "rpd: -1", "6:41: limits.rpd is negative\n  6 |       m: {limits: {concurrency: 5, rpd: -1, tpm: 200000}}\n    |                                         ^\nhint: leave it out, and the lane learns it"},
+		{"negative input", "rpm: 600", "itpm: -1", "limits.itpm is negative"},
+		{"negative output", "rpm: 600", "otpm: -1", "limits.otpm is negative"},
+		{"negative width", "concurrency: 5", "concurrency: -5", "limits.concurrency is negative"},
+		{"negative tokens", "tpm: 200000", "tpm: -1", "limits.tpm is negative"},
+		{"negative price", "output: 1.10", "output: -1", "price.output is negative"},
 	} {
 		text := strings.Replace(providersText, tc.old, tc.new, 1)
 		_, err := plan.LoadProviders(write(t, "p.yaml", text), env(map[string]string{"GATEWAY_URL": "http://gw/v1"}))

@@ -122,18 +122,17 @@ func (p *Providers) checkModels(name string, e *Endpoint) error {
 	for _, model := range slices.Sorted(maps.Keys(e.Models)) {
 		s := e.Models[model]
 		place := "$.providers." + quote(name) + ".models." + quote(model)
+		for _, b := range lane.Buckets {
+			if *s.Limits.Of(b) < 0 {
+				return p.doc.at(place+".limits."+string(b), fmt.Sprintf("limits.%s is negative", b), "leave it out, and the lane learns it")
+			}
+		}
 		for _, n := range []struct {
 			field string
 			value float64
-		}{
-			{"limits.concurrency", float64(s.Limits.Concurrency)},
-			{"limits.rpm", float64(s.Limits.RPM)},
-			{"limits.tpm", float64(s.Limits.TPM)},
-			{"price.input", s.Price.Input},
-			{"price.output", s.Price.Output},
-		} {
+		}{{"price.input", s.Price.Input}, {"price.output", s.Price.Output}} {
 			if n.value < 0 {
-				return p.doc.at(place+"."+n.field, fmt.Sprintf("%s is negative", n.field), "leave it out for no limit")
+				return p.doc.at(place+"."+n.field, fmt.Sprintf("%s is negative", n.field), "leave it out where it is not known")
 			}
 		}
 	}

@@ -75,7 +75,7 @@ func (f schemaFile) compareStruct(t *testing.T, path string, s schema, typ refle
 	var fields []string
 	for _, field := range reflect.VisibleFields(typ) {
 		name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
-		if !field.IsExported() || name == "-" {
+		if !field.IsExported() || field.Anonymous || name == "-" {
 			continue
 		}
 		fields = append(fields, name)
@@ -149,6 +149,8 @@ func TestSchemaEnums(t *testing.T) {
 		{"world", experiment.property("world"), load, "models: [a]\nworld: %s\n"},
 		{"protocol", experiment.property("protocol"), load, "models: [a]\nprotocol: %s\n"},
 		{"tools", experiment.property("tools"), load, "models: [a]\ntools: %s\n"},
+		{"per of hopeless", experiment.property("stop.hopeless.per"), load, "models: [a]\nstop: {hopeless: {per: %s}}\n"},
+		{"per of malformed", experiment.property("stop.malformed.per"), load, "models: [a]\nstop: {malformed: {per: %s}}\n"},
 		{
 			"protocol of a provider", sub(sub(endpoint, "properties"), "protocol"), loadProviders,
 			"providers: {p: {protocol: %s, base_url: 'http://h', api_version: v, keys: [K], models: {m: {}}}}\n",
@@ -176,17 +178,12 @@ func TestSchemaEnums(t *testing.T) {
 func TestSchemaDefaults(t *testing.T) {
 	t.Parallel()
 	f := parseSchema(t, plan.ExperimentSchema())
-	stated := map[string]any{"models": []string{"a"}}
-	for name, p := range sub(f.root, "properties") {
-		if v, ok := p.(map[string]any)["default"]; ok {
-			stated[name] = v
-		}
+	stated := defaults(f.root)
+	stated["models"] = []string{"a"}
+	stated["limits"] = defaults(f.property("limits"))
+	stated["stop"] = map[string]any{
+		"hopeless": defaults(f.property("stop.hopeless")), "malformed": defaults(f.property("stop.malformed")),
 	}
-	limits := make(map[string]any)
-	for name, p := range sub(f.property("limits"), "properties") {
-		limits[name] = p.(map[string]any)["default"]
-	}
-	stated["limits"] = limits
 	b, err := json.Marshal(stated)
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +192,7 @@ func TestSchemaDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := plan.Load(write(t, "e.yaml", "models: [a]\n"))
+	want, err := plan.Load(write(t, "e.yaml", "models: [a]\nstop: {hopeless: {}, malformed: {}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,10 +200,23 @@ func TestSchemaDefaults(t *testing.T) {
 		t.Errorf("defaults of the program (-) and of the schema (+):\n%s", diff)
 	}
 	serve := sub(sub(parseSchema(t, plan.ProvidersSchema()).root, "$defs"), "serve")
-	concurrency := sub(sub(sub(sub(serve, "properties"), "limits"), "properties"), "concurrency")
-	if concurrency["default"] != float64(lane.DefaultConcurrency) {
-		t.Errorf("default of concurrency is %v, want %d", concurrency["default"], lane.DefaultConcurrency)
+	unstated := defaults(sub(sub(serve, "properties"), "limits"))
+	for _, b := range lane.Buckets {
+		if unstated[string(b)] != 0.0 {
+			t.Errorf("default of %s is %v, want 0 for not stated", b, unstated[string(b)])
+		}
 	}
+}
+
+// defaults returns the defaults of an object's properties that have one.
+func defaults(s schema) map[string]any {
+	values := make(map[string]any)
+	for name, p := range sub(s, "properties") {
+		if v, ok := p.(map[string]any)["default"]; ok {
+			values[name] = v
+		}
+	}
+	return values
 }
 
 // TestSchemaAgreesWithLoad gives the same files to the schema and to the
@@ -259,6 +269,20 @@ func experimentFiles() map[string]bool {
 		"limits: {request: 1h2m3.5s}": true, "limits: {request: .5s}": true, "limits: {request: 1.h}": true,
 		"limits: {request: 150}": false, "limits: {request: 0s}": false, "limits: {request: -1s}": false,
 		"limits: {trial: 10 m}": false, "limits: {trial: 2d}": false, "limits: {trial: 300ms}": true, "limits: {trial: 7us}": true,
+		"limits: {tokens: 1, usd: 0.01}": true, "limits: {tokens: 0}": false, "limits: {tokens: -1}": false,
+		"limits: {tokens: 1.5}": false, "limits: {tokens: all}": false, "limits: {usd: 0}": false, "limits: {usd: -0.5}": false, "limits: {usd: 2}": true,
+		"budget: {}": true, "budget: {usd: 50, tokens: 20000000, per_model: {usd: 10, tokens: 5000000}, per_cell: {tokens: 200000}}": true,
+		"budget: {usd: 0}": false, "budget: {tokens: -1}": false, "budget: {tokens: 0.5}": false, "budget: 50": false, "budget: {eur: 1}": false,
+		"budget: {per_model: {usd: -1}}": false, "budget: {per_model: {tokens: 0}}": false, "budget: {per_model: {tokens: 1.5}}": false,
+		"budget: {per_cell: {usd: 0}}": false, "budget: {per_cell: {tokens: 0}}": false, "budget: {per_cell: {per_model: {}}}": false,
+		"budget: {Budget: {usd: 1}}": false,
+		"stop: {}":                   true, "stop: {hopeless: {}}": true, "stop: {hopeless: , malformed: }": true, "stop: {hopeles: {}}": false,
+		"stop: {hopeless: {after: 5, below: 0.2, per: model}}": true, "stop: {malformed: {after: 5, above: 0.5, per: cell}}": true,
+		"stop: {hopeless: {after: 4}}": false, "stop: {malformed: {after: 0}}": false, "stop: {malformed: {after: 5.5}}": false,
+		"stop: {hopeless: {below: 0}}": false, "stop: {hopeless: {below: 1}}": false, "stop: {hopeless: {below: 2}}": false,
+		"stop: {malformed: {above: 0}}": false, "stop: {malformed: {above: 1}}": false, "stop: {malformed: {above: -0.8}}": false,
+		"stop: {hopeless: {above: 0.5}}": false, "stop: {malformed: {below: 0.5}}": false,
+		"stop: {hopeless: {per: run}}": false, "stop: {malformed: {per: cells}}": false, "stop: {hopeless: true}": false,
 		"sampling: {}": true, "sampling: {temperature: 2, top_p: 1, max_tokens: 1}": true,
 		"sampling: {temperature: 2.1}": false, "sampling: {temperature: -1}": false,
 		"sampling: {top_p: 0}": false, "sampling: {max_tokens: 0}": false, "sampling: {max_tokens: 1.5}": false,
@@ -288,6 +312,14 @@ func providersFiles() map[string]bool {
 		{"rpm: 600", "rpm: -1"}:                                                    false,
 		{"rpm: 600", "rpm: 0.5"}:                                                   false,
 		{"rpm: 600", "rps: 600"}:                                                   false,
+		{"rpm: 600", "itpm: 1000, otpm: 100, rpd: 5000"}:                           true,
+		{"rpm: 600", "itpm: -1"}:                                                   false,
+		{"rpm: 600", "otpm: -1"}:                                                   false,
+		{"rpm: 600", "rpd: -1"}:                                                    false,
+		{"rpm: 600", "rpd: 1.5"}:                                                   false,
+		{"concurrency: 5", "concurrency: -5"}:                                      false,
+		{"concurrency: 5", "concurrency: 0"}:                                       true,
+		{"tpm: 200000", "tpm: -1"}:                                                 false,
 		{"input: 0.27", "input: -0.27"}:                                            false,
 		{"{limits: {concurrency: 5, rpm: 600, tpm: 200000}}", ""}:                  true,
 		{"      m: {limits: {concurrency: 5, rpm: 600, tpm: 200000}}", "      {}"}: false,
