@@ -115,10 +115,7 @@ func (l *lane) asked(fault *assay.Fault, t ticket) time.Duration {
 func (l *lane) learn(now time.Time, fault *assay.Fault, fresh bool) {
 	b := slices.Index(Buckets[:], fault.Bucket)
 	if b < 0 {
-		if fresh {
-			l.suspected = l.suspect(now, fault)
-		}
-		b = l.suspected
+		b, fresh = l.suspect(now, fault, fresh)
 	}
 	g, allowed := &l.learned[b], l.inFlight
 	if b != concurrency {
@@ -138,10 +135,6 @@ func (l *lane) learn(now time.Time, fault *assay.Fault, fresh bool) {
 			allowed = int(math.Round(caution * float64(allowed)))
 		}
 		if fresh {
-			if b == concurrency {
-				was := *g
-				l.narrowed = &was
-			}
 			g.cut(now, allowed)
 		} else {
 			g.refine(allowed)
@@ -149,23 +142,42 @@ func (l *lane) learn(now time.Time, fault *assay.Fault, fresh bool) {
 	}
 }
 
-// suspect guesses which limit was hit, of those that the user did not state.
-// It is a rate if the endpoint asks for a long wait, or has nothing else in
-// flight, or had more before, with a margin for replies that are on their way.
-// A width that was cut just before is then restored: it was not to blame.
-func (l *lane) suspect(now time.Time, fault *assay.Fault) int {
-	rate := requests
-	if l.stated[requests] > 0 {
-		rate = tokens
-	}
+// suspect guesses which limit was hit, and says whether it is a new one. A burst has one reason, but its first
+// refusal may come while others are on their way that will be refused as well,
+// and so look like too many in flight.
+func (l *lane) suspect(now time.Time, fault *assay.Fault, fresh bool) (bucket int, isNew bool) {
 	width := &l.learned[concurrency]
-	few := l.inFlight == 0 || l.inFlight < width.held-max(1, width.held/10)
-	switch {
-	case l.stated[rate] > 0, !few && fault.RetryAfter <= shortWait:
-		return concurrency
-	case few && l.narrowed != nil && now.Sub(width.changed) < windowSpan:
-		*width = *l.narrowed
+	before := *width
+	if !fresh && l.narrowed != nil {
+		before = *l.narrowed
 	}
-	l.narrowed = nil
-	return rate
+	// A rate, if the endpoint has had more in flight than it has now, with a
+	// margin for replies that are on their way.
+	few := l.inFlight < before.held-max(1, before.held/10) || fresh && l.inFlight == 0
+	switch {
+	case !fresh && (l.suspected != concurrency || !few):
+		return l.suspected, false
+	case !few && fault.RetryAfter <= shortWait:
+		l.suspected, l.narrowed = concurrency, &before
+	default:
+		l.suspected = l.likelyRate()
+		if few && l.narrowed != nil && now.Sub(width.changed) < windowSpan {
+			*width = *l.narrowed // which was not to blame, then
+		}
+		l.narrowed = nil
+	}
+	return l.suspected, true
+}
+
+// likelyRate is requests or tokens a minute: what the user did not state, or
+// else has used more of.
+func (l *lane) likelyRate() int {
+	rpm, tpm := l.stated[requests], l.stated[tokens]
+	switch {
+	case rpm == 0:
+		return requests
+	case tpm == 0, l.minute.sum.in(tokens)*rpm > l.minute.sum.in(requests)*tpm:
+		return tokens
+	}
+	return requests
 }
