@@ -16,8 +16,9 @@ type Ledger struct {
 	// Worked is all slot-time with a request in flight, also at the end of a
 	// run, when no trial waited any more.
 	Worked time.Duration
-	// Waited is the time in which some request of the model waited and this
-	// was the lane that could have started it soonest, by what it waited for.
+	// Waited is the time in which a request of the model, or a trial that could
+	// start with one, waited and this was the lane that could have started it
+	// soonest, by what it waited for.
 	Waited map[string]time.Duration
 	// Requests, InputTokens and OutputTokens are what the lane served.
 	Requests, InputTokens, OutputTokens int
@@ -30,6 +31,19 @@ func (l Ledger) Occupancy() float64 {
 		return 0
 	}
 	return float64(l.Used) / float64(l.Available)
+}
+
+// scale multiplies times and counts.
+func (l *Ledger) scale(times, counts float64) {
+	for _, d := range []*time.Duration{&l.Used, &l.Available, &l.Worked} {
+		*d = time.Duration(float64(*d) * times)
+	}
+	for reason, d := range l.Waited {
+		l.Waited[reason] = time.Duration(float64(d) * times)
+	}
+	for _, n := range []*int{&l.Requests, &l.InputTokens, &l.OutputTokens} {
+		*n = int(float64(*n) * counts)
+	}
 }
 
 // ledger is the state that the lanes' ledgers share.
@@ -68,8 +82,12 @@ func (q *queue) book(now time.Time) {
 	if working || w != nil {
 		q.busy += span
 	}
-	if w != nil {
-		if l, why := q.bottleneck(now.Add(-span), w.cost); l != nil {
+	if w != nil || q.turnedAway && q.demand {
+		c := q.typical()
+		if w != nil {
+			c = w.cost
+		}
+		if l, why := q.bottleneck(now.Add(-span), c); l != nil && why != nothing {
 			l.waited[l.name(why)] += span
 		}
 	}

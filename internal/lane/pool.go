@@ -49,11 +49,9 @@ type Pool struct {
 	model   string
 	options Options
 
-	mu sync.Mutex
-	q  *queue // guarded by mu
-	// turnedAway says that Admit failed since the last call of Wake.
-	turnedAway bool
-	timer      *time.Timer
+	mu    sync.Mutex
+	q     *queue // guarded by mu
+	timer *time.Timer
 }
 
 var _ assay.Provider = (*Pool)(nil)
@@ -216,10 +214,10 @@ func (p *Pool) change(f func(now time.Time)) {
 // wakes who was turned away if there is room now.
 func (p *Pool) followLocked(now time.Time) {
 	next := p.q.dispatch(now)
-	if p.turnedAway {
+	if p.q.turnedAway {
 		room, at := p.q.room(now)
 		if room || p.q.closed() != nil {
-			p.turnedAway = false
+			p.q.turnedAway = false
 			if p.options.Wake != nil {
 				p.options.Wake()
 			}
@@ -262,7 +260,6 @@ func (p *Pool) Admit(ctx context.Context) (inside context.Context, done func(), 
 	now := time.Now()
 	p.q.book(now)
 	if room, at := p.q.room(now); !room {
-		p.turnedAway = true
 		if !at.IsZero() && p.q.peek() == nil {
 			p.wakeLocked(at.Sub(now))
 		}

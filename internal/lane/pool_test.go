@@ -24,6 +24,7 @@ type endpoint struct {
 	tokens int
 	served string
 	script func(n int, at time.Duration) error // n counts from 1
+	quotas func(n int) []assay.QuotaState
 
 	mu       sync.Mutex // also held while script runs
 	start    time.Time
@@ -57,7 +58,11 @@ func (e *endpoint) Chat(ctx context.Context, _ assay.Request) (assay.Response, e
 	if err := e.follow(n, at); err != nil {
 		return assay.Response{}, err
 	}
-	return assay.Response{ServedModel: e.served, Usage: assay.Usage{InputTokens: e.tokens}}, nil
+	resp := assay.Response{ServedModel: e.served, Usage: assay.Usage{InputTokens: e.tokens}}
+	if e.quotas != nil {
+		resp.Quotas = e.quotas(n)
+	}
+	return resp, nil
 }
 
 func (e *endpoint) follow(n int, at time.Duration) error {

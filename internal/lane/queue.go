@@ -20,6 +20,9 @@ type queue struct {
 	// reserved places belong to conversations that were let in and have not
 	// asked yet.
 	reserved int
+	// turnedAway says that a conversation was not let in, and has to be told
+	// when there is room.
+	turnedAway bool
 	// refusing says that nobody may wait for a limit or a pause any more.
 	refusing bool
 
@@ -154,6 +157,7 @@ func (q *queue) soonest(now time.Time, c cost, home string) (best *lane, at time
 // waiting before it; if not, when to ask again at the latest, zero where only
 // a release can change anything.
 func (q *queue) room(now time.Time) (bool, time.Time) {
+	q.turnedAway = true
 	if q.peek() != nil {
 		return false, time.Time{}
 	}
@@ -175,7 +179,8 @@ func (q *queue) room(now time.Time) (bool, time.Time) {
 			soonest = at
 		}
 	}
-	return places > q.reserved, soonest
+	q.turnedAway = places <= q.reserved
+	return !q.turnedAway, soonest
 }
 
 // release frees the slot of a request whose conversation had so many bytes.

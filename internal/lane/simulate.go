@@ -195,8 +195,12 @@ func (s *simulator) result(conversations int) Simulation {
 	out.InputTokens = int(float64(out.InputTokens) * scale)
 	out.OutputTokens = int(float64(out.OutputTokens) * scale)
 	out.Cost *= scale
+	simulated := out.Wall
 	if s.halfOwed > 0 {
 		out.Wall += time.Duration(float64(s.full.Sub(s.half)) * float64(rest) / float64(s.halfOwed))
+	}
+	for i := range out.Ledgers {
+		out.Ledgers[i].scale(float64(out.Wall)/float64(max(1, simulated)), scale)
 	}
 	return out
 }
