@@ -37,6 +37,8 @@ var columns = []column{
 	text("tools", func(a *assay.Attempt) *string { return &a.Tools }),
 	whole("turn_limit", func(a *assay.Attempt) *int { return &a.Setting.Turns }),
 	object("sampling", func(a *assay.Attempt) *assay.Sampling { return &a.Sampling }),
+	whole("token_limit", func(a *assay.Attempt) *int { return &a.Setting.Tokens }),
+	real("cost_limit", func(a *assay.Attempt) *float64 { return &a.Setting.USD }),
 	whole("attempt", func(a *assay.Attempt) *int { return &a.Number }),
 	text("experiment", func(a *assay.Attempt) *string { return &a.Experiment }),
 	text("run", func(a *assay.Attempt) *assay.RunID { return &a.Run }),

@@ -170,7 +170,7 @@ func TestWriteEmptyValues(t *testing.T) {
 	a.StartedAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.FixedZone("", 3600))
 	want := `{"trial":"00112233445566778899aabbccddeeff","model":"m","variant":"","severity":"","difficulty":"",` +
 		`"task_type":"","reliability":0,"task":"","task_digest":"","repeat":0,"seed":0,"world":"","protocol":"","tools":"",` +
-		`"turn_limit":0,"sampling":{},"attempt":1,"experiment":"","run":"","program":"","templates":"","lane":"",` +
+		`"turn_limit":0,"sampling":{},"token_limit":0,"cost_limit":0,"attempt":1,"experiment":"","run":"","program":"","templates":"","lane":"",` +
 		`"served_model":"","level":"","ended":"","error_category":"","turns":0,"tool_calls":0,"required_tools":[],` +
 		`"executed_tools":[],"coverage":0,"order_correct":false,"assisted":0,"score_version":"","fault":"network",` +
 		`"fault_detail":"","parked":false,"requests":0,"retried":{},"input_tokens":0,"output_tokens":0,"cost_usd":0,` +
@@ -179,7 +179,7 @@ func TestWriteEmptyValues(t *testing.T) {
 		t.Errorf("JSONL (-want +got):\n%s", diff)
 	}
 	want = strings.Join(export.Columns(), ",") + "\n" +
-		"00112233445566778899aabbccddeeff,m,,,,,0,,,0,0,,,,0,{},1,,,,,,,,,,0,0,[],[],0,false,0,,network,,false,0,{},0,0,0,0,0," +
+		"00112233445566778899aabbccddeeff,m,,,,,0,,,0,0,,,,0,{},0,0,1,,,,,,,,,,0,0,[],[],0,false,0,,network,,false,0,{},0,0,0,0,0," +
 		"2026-01-01T11:00:00Z,0001-01-01T00:00:00Z\n"
 	if diff := cmp.Diff(want, write(t, export.CSV, a)); diff != "" {
 		t.Errorf("CSV (-want +got):\n%s", diff)
@@ -267,7 +267,7 @@ func drawAttempt(t *rapid.T) assay.Attempt {
 			Cell: assay.Cell{Model: draw("model"), Variant: draw("variant"), Severity: draw("severity"), Difficulty: draw("difficulty"), TaskType: draw("type"), Reliability: unit.Draw(t, "reliability")},
 			Task: assay.TaskID(draw("task")), TaskDigest: draw("digest"), Repeat: n("repeat"),
 			Seed:    rapid.Uint64Range(0, 1<<53-1).Draw(t, "seed"),
-			Setting: assay.Setting{World: draw("world"), Protocol: draw("protocol"), Tools: draw("tools"), Turns: n("turn limit")},
+			Setting: assay.Setting{World: draw("world"), Protocol: draw("protocol"), Tools: draw("tools"), Turns: n("turn limit"), Tokens: n("token limit"), USD: rapid.Float64Range(0, 1e6).Draw(t, "cost limit")},
 		},
 		Number: 1 + n("number"), Experiment: draw("experiment"), Run: assay.RunID(draw("run")), Program: draw("program"),
 		Templates: draw("templates"), Lane: draw("lane"), ServedModel: draw("served"),

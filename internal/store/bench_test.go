@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/store"
@@ -58,17 +59,18 @@ func BenchmarkSave(b *testing.B) {
 	}
 }
 
-// seed fills the store at path with n settled trials, faster than by Save.
-func seed(b *testing.B, path string, n int) {
-	b.Helper()
-	rawClosed(b, path, fmt.Sprintf(`PRAGMA synchronous = OFF; PRAGMA cache_size = -100000; BEGIN;
+// seed adds n settled trials to the store at path, faster than by Save.
+func seed(t testing.TB, path string, n int) {
+	t.Helper()
+	rawClosed(t, path, fmt.Sprintf(`PRAGMA synchronous = OFF; PRAGMA cache_size = -100000; BEGIN;
 		INSERT INTO trials WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM c WHERE i < %d)
 			SELECT randomblob(16), 'qwen2.5-7b-instruct', 'flawed_sequence_disorder', 'severe', 'easy', 'data_pipeline', 0.8,
-			'task_' || i, '0123456789abcdef0123456789abcdef', 1, i, 'assay-1', 'native', 'required', 10, '{}' FROM c;
+			'task_' || i, '0123456789abcdef0123456789abcdef', 1, i, 'assay-1', 'native', 'required', 10, '{}', 0, 0 FROM c;
 		INSERT INTO attempts SELECT NULL, id, 1, 1, 'v0.1.0', '89abcdef0123456789abcdef01234567', 'azure-east/KEY/deployment', 'served',
 			'full_success', 'finished', '', 4, 4, '["file_operations_reader","data_processing_parser","file_operations_writer"]',
 			'["file_operations_reader","data_processing_parser","file_operations_writer"]', 1.0, 1, 0, 'assay-1', '', '', 0, 4, '{}',
-			10000, 500, 0.001, 100, 9000, '2026-03-04T05:06:07.123456789Z', '2026-03-04T05:06:17.123456789Z' FROM trials ORDER BY rowid;
+			10000, 500, 0.001, 100, 9000, '2026-03-04T05:06:07.123456789Z', '2026-03-04T05:06:17.123456789Z'
+			FROM trials WHERE id NOT IN (SELECT trial FROM attempts) ORDER BY rowid;
 		COMMIT`, n))
 }
 
@@ -84,6 +86,50 @@ func BenchmarkSettled(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)*1e6/seeded, "ms/million")
+}
+
+func BenchmarkOutcomes(b *testing.B) {
+	db, path := create(b, store.Options{})
+	seed(b, path, seeded)
+	for b.Loop() {
+		n := 0
+		for _, err := range db.Outcomes(b.Context()) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			n++
+		}
+		if n != seeded {
+			b.Fatal(n)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)*1e6/seeded, "ms/million")
+}
+
+// BenchmarkSpent counts all attempts, or sees at the first that none counts.
+func BenchmarkSpent(b *testing.B) {
+	db, path := create(b, store.Options{})
+	seed(b, path, seeded)
+	for name, since := range map[string]time.Time{"all": epoch, "none": epoch.AddDate(0, 0, 7)} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := db.Spent(b.Context(), since); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)*1e6/seeded, "ms/million")
+		})
+	}
+}
+
+func BenchmarkProfile(b *testing.B) {
+	db, path := create(b, store.Options{})
+	seed(b, path, seeded)
+	for b.Loop() {
+		if _, err := db.Profile(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 func BenchmarkAttempts(b *testing.B) {

@@ -240,7 +240,7 @@ func frozenName(path string, cause error) (string, error) {
 
 // openWriter opens the connection that writes, with the newest schema.
 func openWriter(ctx context.Context, path string, opts Options) (*writer, error) {
-	pool, err := sql.Open("sqlite", dsn(path, "mode=rwc", writeCache, "synchronous(FULL)", "foreign_keys(1)"))
+	pool, err := sql.Open("sqlite", dsn(path, "mode=rwc", writeCache, "synchronous(FULL)"))
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", path, err)
 	}
@@ -256,6 +256,11 @@ func (w *writer) prepare(ctx context.Context, opts Options) (err error) {
 		return err
 	}
 	if err := migrate(ctx, w.conn, w.path); err != nil {
+		return err
+	}
+	// Only now, and here because a transaction cannot switch it: a migration
+	// may replace a table that others refer to.
+	if _, err := w.conn.ExecContext(ctx, "PRAGMA foreign_keys = ON"); err != nil {
 		return err
 	}
 	// Only now: the mark of a store is in the main file before a log exists.
@@ -315,12 +320,8 @@ func applyMigrations(ctx context.Context, conn *sql.Conn, path string) error {
 	}
 	names := migrationNames()
 	for _, name := range names[version:] {
-		text, err := migrations.ReadFile(name)
-		if err != nil {
+		if err := apply(ctx, conn, path, name); err != nil {
 			return err
-		}
-		if _, err := conn.ExecContext(ctx, string(text)); err != nil {
-			return fmt.Errorf("%s: %w", strings.TrimPrefix(name, "migrations/"), err)
 		}
 	}
 	if version == len(names) {
@@ -329,6 +330,43 @@ func applyMigrations(ctx context.Context, conn *sql.Conn, path string) error {
 		_, err := conn.ExecContext(ctx, "UPDATE runs SET id = id WHERE FALSE")
 		return err
 	}
+	if err := checkReferences(ctx, conn, path); err != nil {
+		return err
+	}
 	_, err = conn.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, len(names)))
 	return err
+}
+
+func apply(ctx context.Context, conn *sql.Conn, path, name string) error {
+	text, err := migrations.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	if _, err = conn.ExecContext(ctx, string(text)); err == nil {
+		return nil
+	}
+	err = fmt.Errorf("%s: %w", strings.TrimPrefix(name, "migrations/"), err)
+	if primary(err) == sqlite3.SQLITE_CONSTRAINT {
+		return notOurs(path, err)
+	}
+	return err
+}
+
+// notOurs refuses a store with rows that its schema would not have let in.
+func notOurs(path string, err error) error {
+	return hinted(fmt.Errorf("store %s cannot be brought up to date: %w: %w", path, ErrDamaged, err),
+		"nothing was changed; it holds rows that no assay wrote; go back to a copy, or use --store another.db")
+}
+
+// checkReferences makes up for migrations that run without enforcement of
+// foreign keys.
+func checkReferences(ctx context.Context, conn *sql.Conn, path string) error {
+	var lost int
+	if err := conn.QueryRowContext(ctx, "SELECT count(*) FROM pragma_foreign_key_check").Scan(&lost); err != nil {
+		return err
+	}
+	if lost > 0 {
+		return notOurs(path, fmt.Errorf("%d rows refer to rows that are not there", lost))
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package store_test
 import (
 	"crypto/sha256"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,7 +13,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -293,10 +297,21 @@ func TestSchemaKeepsTheRecord(t *testing.T) {
 	if err := db.EndRun(t.Context(), "r1", nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
+	keepsTheRecord(t, db, path)
+}
+
+// keepsTheRecord closes a store in which run r1 has ended, after a fault of a
+// trial and its outcome, and tries to change what it holds.
+func keepsTheRecord(t *testing.T, db *store.DB, path string) {
+	t.Helper()
+	err := errors.Join(
+		db.Learn(t.Context(), "r1", []store.LaneLimit{{Lane: "l", Bucket: assay.Tokens, Value: 1, At: epoch}}),
+		db.Log(t.Context(), store.Control{Run: "r1", At: epoch, Command: json.RawMessage("{}")}),
+		db.Close())
+	if err != nil {
 		t.Fatal(err)
 	}
-	sqlite := raw(t, path, "PRAGMA foreign_keys = ON")
+	shell := raw(t, path, "PRAGMA foreign_keys = ON")
 	columns := "program, templates, lane, served_model, level, ended, error_category, turns, tool_calls, required_tools, executed_tools, coverage, order_correct, assisted, score_version, fault, fault_detail, parked, requests, retried, input_tokens, output_tokens, cost_usd, queued_ms, working_ms, started_at, finished_at"
 	for _, text := range []string{
 		"UPDATE attempts SET level = 'full_success' WHERE level <> ''",
@@ -305,16 +320,38 @@ func TestSchemaKeepsTheRecord(t *testing.T) {
 		"DELETE FROM trials",
 		"UPDATE transcripts SET body = x''",
 		"DELETE FROM transcripts",
-		"UPDATE runs SET summary = '{}'",
+		"UPDATE runs SET summary = '{}' WHERE id = 'r1'",
 		"DELETE FROM runs",
-		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 3, run, " + columns + " FROM attempts WHERE level <> ''",
-		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 1, run, " + columns + " FROM attempts WHERE fault <> ''",
-		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT zeroblob(16), 1, run, " + columns + " FROM attempts WHERE fault <> ''",
-		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 4, 99, " + columns + " FROM attempts WHERE fault <> ''",
-		"INSERT INTO trials SELECT x'00', model, variant, severity, difficulty, task_type, reliability, task, task_digest, repeat, seed, world, protocol, tools, turn_limit, sampling FROM trials",
+		"UPDATE lane_limits SET value = 2",
+		"DELETE FROM lane_limits",
+		"UPDATE controls SET command = '[]'",
+		"DELETE FROM controls",
+		"INSERT INTO lane_limits (run, lane, bucket, value, learned_at) VALUES (99, 'l', 'rpm', 1, '')",
+		"INSERT INTO controls (run, at, command) VALUES (99, '', '{}')",
+		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 93, run, " + columns + " FROM attempts WHERE level <> '' LIMIT 1",
+		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 1, run, " + columns + " FROM attempts WHERE fault <> '' LIMIT 1",
+		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT zeroblob(16), 1, run, " + columns + " FROM attempts WHERE fault <> '' LIMIT 1",
+		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 94, 99, " + columns + " FROM attempts WHERE fault <> '' LIMIT 1",
+		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 95, run, " + strings.Replace(columns, "ended", "'bored'", 1) + " FROM attempts WHERE fault <> '' LIMIT 1",
+		"INSERT INTO trials SELECT x'00', model, variant, severity, difficulty, task_type, reliability, task, task_digest, repeat, seed, world, protocol, tools, turn_limit, sampling, token_limit, cost_limit FROM trials LIMIT 1",
 	} {
-		if _, err := sqlite.Exec(text); err == nil {
-			t.Errorf("allowed: %s", text)
+		_, err := shell.Exec(text)
+		if primary(err) != sqlite3.SQLITE_CONSTRAINT {
+			t.Errorf("%v, want a constraint against: %s", err, text)
+			continue
+		}
+		// Other constraints may hold too, but not on every row.
+		if !strings.HasPrefix(text, "INSERT") && !strings.Contains(err.Error(), "are never") {
+			t.Errorf("%v, want a trigger against: %s", err, text)
 		}
 	}
+}
+
+// primary is the result code of SQLite in err's chain, or 0.
+func primary(err error) int {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		return e.Code() & 0xff
+	}
+	return 0
 }

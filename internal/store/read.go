@@ -29,7 +29,7 @@ type Filter struct {
 }
 
 const resultColumns = `trial, model, variant, severity, difficulty, task_type, reliability, task, task_digest, repeat, seed,
-	world, protocol, tools, turn_limit, sampling, attempt, experiment, run, program, templates, lane, served_model,
+	world, protocol, tools, turn_limit, sampling, token_limit, cost_limit, attempt, experiment, run, program, templates, lane, served_model,
 	level, ended, error_category, turns, tool_calls, required_tools, executed_tools,
 	coverage, order_correct, assisted, score_version, fault, fault_detail, parked,
 	requests, retried, input_tokens, output_tokens, cost_usd, queued_ms, working_ms, started_at, finished_at`
@@ -110,7 +110,7 @@ func scanAttempt(rows *sql.Rows) (a assay.Attempt, err error) {
 	var sampling, required, executed, retried, started, finished string
 	err = rows.Scan(&a.ID, &a.Model, &a.Variant, &a.Severity, &a.Difficulty, &a.TaskType, &a.Reliability,
 		&a.Task, &a.TaskDigest, &a.Repeat, &a.Seed,
-		&a.World, &a.Protocol, &a.Tools, &a.Setting.Turns, &sampling,
+		&a.World, &a.Protocol, &a.Tools, &a.Setting.Turns, &sampling, &a.Setting.Tokens, &a.Setting.USD,
 		&a.Number, &a.Experiment, &a.Run, &a.Program, &a.Templates, &a.Lane, &a.ServedModel,
 		&a.Level, &a.Ended, &a.ErrorCategory, &a.Outcome.Turns, &a.ToolCalls, &required, &executed,
 		&a.Coverage, &a.OrderCorrect, &a.Assisted, &a.ScoreVersion, &a.FaultKind, &a.FaultDetail, &a.Parked,

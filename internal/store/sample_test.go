@@ -172,7 +172,7 @@ func drawAttempt(t *rapid.T) *assay.Attempt {
 		return time.Unix(rapid.Int64Range(-62135596800, 253402300799).Draw(t, name), rapid.Int64Range(0, 1e9-1).Draw(t, name+" ns")).UTC()
 	}
 	cell := assay.Cell{Model: "m" + draw("model"), Variant: draw("variant"), Severity: draw("severity"), Difficulty: draw("difficulty"), TaskType: draw("type"), Reliability: unit("reliability")}
-	set := assay.Setting{World: draw("world"), Protocol: draw("protocol"), Tools: draw("tools"), Turns: n("turn limit")}
+	set := assay.Setting{World: draw("world"), Protocol: draw("protocol"), Tools: draw("tools"), Turns: n("turn limit"), Tokens: n("token limit"), USD: rapid.Float64Range(0, 1e9).Draw(t, "cost limit")}
 	if rapid.Bool().Draw(t, "sampled") {
 		temperature, tokens := unit("temperature"), n("tokens")
 		set.Sampling = assay.Sampling{Temperature: &temperature, MaxTokens: &tokens}
@@ -200,4 +200,4 @@ func drawAttempt(t *rapid.T) *assay.Attempt {
 	return a
 }
 
-var ends = []assay.Ended{assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.CallLimit, assay.Loop}
+var ends = []assay.Ended{assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.CallLimit, assay.Loop, assay.TokenLimit, assay.CostLimit}

@@ -18,7 +18,8 @@ const (
 		FROM attempts WHERE trial = ?1`
 
 	trialColumns = `id, model, variant, severity, difficulty, task_type, reliability,
-		task, task_digest, repeat, seed, world, protocol, tools, turn_limit, sampling`
+		task, task_digest, repeat, seed, world, protocol, tools, turn_limit, sampling,
+		token_limit, cost_limit`
 
 	// The first three are known to the writer only.
 	attemptColumns = `number, run, trial, program, templates, lane, served_model,
@@ -131,12 +132,24 @@ func (db *DB) encode(a *assay.Attempt, t *assay.Transcript) (*record, error) {
 }
 
 // check says in words what the schema would refuse, for the mistakes that
-// matter most.
+// matter most, and refuses an end that nobody knows, which the schema cannot.
 func check(a *assay.Attempt) error {
 	if a.Seed > math.MaxInt64 {
 		return fmt.Errorf("seed %d is too large", a.Seed)
 	}
+	if a.Ended != "" && !known(a.Ended) {
+		return fmt.Errorf("unknown end %q", a.Ended)
+	}
 	return a.Check()
+}
+
+func known(end assay.Ended) bool {
+	switch end {
+	case assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.CallLimit, assay.Loop,
+		assay.TokenLimit, assay.CostLimit:
+		return true
+	}
+	return false
 }
 
 func trialRow(key trialKey, t *assay.Trial) ([]any, error) {
@@ -147,6 +160,7 @@ func trialRow(key trialKey, t *assay.Trial) ([]any, error) {
 	return []any{
 		key[:], t.Model, t.Variant, t.Severity, t.Difficulty, t.TaskType, t.Reliability,
 		string(t.Task), t.TaskDigest, t.Repeat, int64(t.Seed), t.World, t.Protocol, t.Tools, t.Turns, string(sampling),
+		t.Tokens, t.USD,
 	}, nil
 }
 

@@ -67,6 +67,7 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	settled.OrderCorrect, faulted.Parked = true, true
 	temperature, topP, tokens := 0.5, 0.25, 99
 	settled.Sampling = assay.Sampling{Temperature: &temperature, TopP: &topP, MaxTokens: &tokens}
+	settled.Tokens, settled.USD = 50_000, 0.125
 	save(t, db, settled, faulted)
 	if unset := zeroes(reflect.ValueOf(*settled), reflect.ValueOf(*faulted)); len(unset) > 0 {
 		t.Fatalf("fields without a value in this test: %v", unset)
@@ -139,6 +140,10 @@ var bad = map[string]func(*assay.Attempt){
 	"unknown level":        func(a *assay.Attempt) { a.Level = "good" },
 	"unknown fault":        func(a *assay.Attempt) { a.Level, a.FaultKind = "", "bad_luck" },
 	"unknown end":          func(a *assay.Attempt) { a.Ended = "bored" },
+	"fault with an end":    func(a *assay.Attempt) { a.Level, a.FaultKind = "", assay.Timeout },
+	"outcome without end":  func(a *assay.Attempt) { a.Ended = "" },
+	"negative token limit": func(a *assay.Attempt) { a.Tokens = -1 },
+	"cost limit infinite":  func(a *assay.Attempt) { a.USD = math.Inf(1) },
 	"coverage above 1":     func(a *assay.Attempt) { a.Coverage = 1.5 },
 	"coverage below 0":     func(a *assay.Attempt) { a.Coverage = -0.1 },
 	"coverage no number":   func(a *assay.Attempt) { a.Coverage = math.NaN() },
@@ -192,7 +197,7 @@ func TestBadAttemptsHurtNobodyInTheirBatch(t *testing.T) {
 		wg.Go(func() {
 			a := outcome(i)
 			if i%4 == 0 {
-				a.Ended = "bored" // seen by the schema only, inside the batch
+				a.Parked = true // seen by the schema only, inside the batch
 			}
 			err := db.Save(t.Context(), a, transcript(i))
 			if refused := errors.Is(err, store.ErrInvalid); refused != (i%4 == 0) || err != nil && !refused {
@@ -313,6 +318,8 @@ func TestReadOnlyStoreRefusesWrites(t *testing.T) {
 		"Save":     db.Save(t.Context(), outcome(1), nil),
 		"BeginRun": db.BeginRun(t.Context(), experiment("e"), store.Run{ID: "r2"}),
 		"EndRun":   db.EndRun(t.Context(), "r1", nil),
+		"Learn":    db.Learn(t.Context(), "r1", []store.LaneLimit{{Lane: "l", Bucket: assay.Tokens}}),
+		"Log":      db.Log(t.Context(), store.Control{Run: "r1", Command: []byte("{}")}),
 	} {
 		if !errors.Is(err, store.ErrReadOnly) {
 			t.Errorf("%s() = %v, want ErrReadOnly", name, err)

@@ -1,5 +1,5 @@
-// Package store is the one record of trials, attempts and transcripts: an
-// SQLite file.
+// Package store is the one record of trials, attempts and transcripts, and of
+// what runs learned of their lanes and were told to do: an SQLite file.
 //
 // It owns durability and the laws of the record. A saved attempt is on disk
 // before [DB.Save] returns, attempts are only ever added, and a trial is
@@ -8,9 +8,10 @@
 // is shared and nobody waits for a batch to fill.
 //
 // It never invents, repairs, renames or deletes: a file that it cannot read is
-// refused and left as it is. It derives no aggregates and does not judge what
-// an attempt says beyond the constraints of its schema; counting and scoring
-// belong to the readers of [DB.Attempts].
+// refused and left as it is. It stores no aggregates and does not judge what
+// an attempt says beyond the constraints of its schema; scoring, and counting
+// by factors, belong to the readers of [DB.Attempts] and [DB.Outcomes]. What it
+// sums is what attempts took: see [DB.Spent] and [DB.Profile].
 package store
 
 import (

@@ -1,0 +1,53 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+// A Control is a command that was given to a run while it worked.
+type Control struct {
+	Run     assay.RunID     `json:"run"`
+	At      time.Time       `json:"at"`
+	Command json.RawMessage `json:"command"`
+}
+
+// Log stores a command. Its errors are those of [DB.Save].
+func (db *DB) Log(ctx context.Context, c Control) error {
+	at, err := formatTime(c.At)
+	if err != nil {
+		return fmt.Errorf("save command to run %s: %w: %w", c.Run, ErrInvalid, err)
+	}
+	err = db.do(ctx, len(c.Command), func(w *writer) error {
+		k, err := w.run(c.Run)
+		if err != nil {
+			return err
+		}
+		_, err = w.conn.ExecContext(w.ctx, "INSERT INTO controls (run, at, command) VALUES (?, ?, ?)", k.seq, at, string(c.Command))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("save command to run %s: %w", c.Run, err)
+	}
+	return nil
+}
+
+// Controls returns the commands to the runs of an experiment, or to all runs
+// for "", in the order in which they were stored.
+func (db *DB) Controls(ctx context.Context, experiment string) ([]Control, error) {
+	rows, err := db.reader.QueryContext(ctx, `SELECT r.id, c.at, c.command FROM controls c CROSS JOIN runs r ON r.seq = c.run
+		WHERE ?1 IN ('', r.experiment) ORDER BY c.id`, experiment)
+	return collect(db, rows, err, func(c *Control) error {
+		var at, command string
+		err := rows.Scan(&c.Run, &at, &command)
+		c.Command = json.RawMessage(command)
+		if err != nil {
+			return err
+		}
+		return c.At.UnmarshalText([]byte(at))
+	})
+}

@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Spent counts the requests on a lane of the attempts that finished within one
+// minute.
+type Spent struct {
+	// At is when the last of these attempts finished.
+	At       time.Time
+	Requests int
+}
+
+// finishSlack is by how much an attempt may seem to have finished later than
+// one that was saved after it: a writer waits for no attempt that long, and a
+// clock that is put right rarely jumps further.
+const finishSlack = 24 * time.Hour
+
+// Spent returns, by lane, the requests of the attempts that finished at since
+// or later, in steps of a minute, oldest first. An attempt counts whole, for
+// the lane of its last turn and when it finished; one without a lane does not
+// count.
+//
+// No index is kept for this, for it would cost every save and every attempt's
+// row. Attempts are saved as they finish, so they are walked from the latest
+// backwards until one finished long before since.
+func (db *DB) Spent(ctx context.Context, since time.Time) (map[string][]Spent, error) {
+	type step struct {
+		lane   string
+		minute int64
+	}
+	steps := make(map[step]Spent)
+	err := db.backwards(ctx, since.Add(-finishSlack), func(lane string, finished time.Time, requests int) {
+		if lane == "" || requests == 0 || finished.Before(since) {
+			return
+		}
+		k := step{lane, finished.Unix() / 60}
+		s := steps[k]
+		if finished.After(s.At) {
+			s.At = finished
+		}
+		s.Requests += requests
+		steps[k] = s
+	})
+	if err != nil {
+		return nil, err
+	}
+	spent := make(map[string][]Spent)
+	for k, s := range steps {
+		spent[k.lane] = append(spent[k.lane], s)
+	}
+	for _, s := range spent {
+		slices.SortFunc(s, func(a, b Spent) int { return a.At.Compare(b.At) })
+	}
+	return spent, nil
+}
+
+// backwards visits the attempts from the latest to the first that finished
+// before the end.
+func (db *DB) backwards(ctx context.Context, end time.Time, visit func(lane string, finished time.Time, requests int)) error {
+	rows, err := db.reader.QueryContext(ctx, "SELECT lane, finished_at, requests FROM attempts ORDER BY id DESC")
+	if err != nil {
+		return db.readError(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var lane, text string
+		var requests int
+		if err := rows.Scan(&lane, &text, &requests); err != nil {
+			return db.readError(err)
+		}
+		finished, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil {
+			return fmt.Errorf("read store %s: %w", db.path, err)
+		}
+		if finished.Before(end) {
+			return nil
+		}
+		visit(lane, finished, requests)
+	}
+	if err := rows.Err(); err != nil {
+		return db.readError(err)
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+func TestSpentByLaneAndMinute(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	since := time.Date(2026, 3, 4, 12, 0, 30, 0, time.UTC)
+	for i, s := range []struct {
+		lane     string
+		after    time.Duration
+		requests int
+	}{
+		{"east", -48 * time.Hour, 1_000_000}, // ends the walk
+		{"east", 10 * time.Second, 7},        // saved late, within the slack
+		{"east", -24*time.Hour + 1, 100_000},
+		{"east", -1, 10_000},
+		{"east", 0, 1},
+		{"west", 29 * time.Second, 2},
+		{"east", 20 * time.Second, 3},
+		{"", 20 * time.Second, 1000},
+		{"idle", 20 * time.Second, 0},
+		{"east", 30 * time.Second, 4},
+		{"east", 15 * time.Second, 5},
+		{"west", 2 * time.Hour, 6},
+	} {
+		a := outcome(i)
+		if i%2 == 0 {
+			a = fault(i)
+		}
+		a.Lane, a.Requests, a.FinishedAt = s.lane, s.requests, since.Add(s.after)
+		save(t, db, a)
+	}
+	for name, tc := range map[string]struct {
+		since time.Time
+		want  map[string][]store.Spent
+	}{
+		"since": {since, map[string][]store.Spent{
+			"east": {{since.Add(20 * time.Second), 7 + 1 + 3 + 5}, {since.Add(30 * time.Second), 4}},
+			"west": {{since.Add(29 * time.Second), 2}, {since.Add(2 * time.Hour), 6}},
+		}},
+		"another zone": {since.Add(2 * time.Hour).In(time.FixedZone("", 3600)), map[string][]store.Spent{"west": {{since.Add(2 * time.Hour), 6}}}},
+		"later":        {since.Add(3 * time.Hour), map[string][]store.Spent{}},
+		"a day before": {since.Add(-24 * time.Hour), map[string][]store.Spent{
+			"east": {
+				{since.Add(-24*time.Hour + 1), 100_000},
+				{since.Add(20 * time.Second), 10_000 + 7 + 1 + 3 + 5},
+				{since.Add(30 * time.Second), 4},
+			},
+			"west": {{since.Add(29 * time.Second), 2}, {since.Add(2 * time.Hour), 6}},
+		}},
+	} {
+		got, err := db.Spent(t.Context(), tc.since)
+		if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+			t.Errorf("%s: Spent(): %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
+// TestSpentStopsWalking shows where the walk ends by an attempt that it would
+// count if it went on.
+func TestSpentStopsWalking(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	for i, finished := range []time.Time{epoch, epoch.Add(-25 * time.Hour), epoch} {
+		a := outcome(i)
+		a.FinishedAt = finished
+		save(t, db, a)
+	}
+	got, err := db.Spent(t.Context(), epoch)
+	want := map[string][]store.Spent{outcome(0).Lane: {{epoch, outcome(0).Requests}}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("Spent(): %v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestOutcomesAreThoseOfAttempts(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	for i, level := range []assay.Level{assay.Failure, assay.FullSuccess, assay.PartialSuccess, assay.FullSuccess} {
+		a := outcome(i)
+		a.Level, a.ErrorCategory = level, ""
+		if level != assay.FullSuccess {
+			a.ErrorCategory = "category of " + string(level)
+		}
+		save(t, db, fault(i), a)
+	}
+	save(t, db, fault(9))
+	var want, got []store.Outcome
+	for _, a := range all(t, db, store.Filter{OnlySettled: true}) {
+		want = append(want, store.Outcome{Trial: a.ID, Level: a.Level, ErrorCategory: a.ErrorCategory})
+	}
+	for o, err := range db.Outcomes(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, o)
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(got) != 4 {
+		t.Errorf("Outcomes() (-want +got):\n%s", diff)
+	}
+	for range db.Outcomes(t.Context()) {
+		break
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	calls := 0
+	for o, err := range db.Outcomes(t.Context()) {
+		if calls++; err == nil || o != (store.Outcome{}) {
+			t.Errorf("after Close: %v, %v, want an error alone", o, err)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("after Close: %d steps, want 1", calls)
+	}
+}
+
+func TestProfileByModelAndVariant(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	at := func(a *assay.Attempt, model, variant string) *assay.Attempt {
+		cell := a.Cell
+		cell.Model, cell.Variant = model, variant
+		a.Trial = assay.NewTrial(cell, assay.TaskRef{ID: a.Task, Digest: a.TaskDigest}, a.Setting, 1, 1)
+		return a
+	}
+	save(t, db,
+		at(outcome(1), "b", "baseline"), at(outcome(2), "b", "baseline"), at(fault(3), "b", "baseline"),
+		at(outcome(1), "b", "optimal"), at(fault(1), "a", "optimal"), at(fault(1), "a", "optimal"))
+	one := outcome(1)
+	want := []store.Profile{
+		{Model: "a", Variant: "optimal", Faulted: 2, FaultedRequests: 2 * one.Requests},
+		{
+			Model: "b", Variant: "baseline", Attempts: 2, Turns: 2 * one.Outcome.Turns, Requests: 2 * one.Requests,
+			InputTokens: 2 * one.InputTokens, OutputTokens: 2 * one.OutputTokens,
+			WorkingMS: 2 * one.WorkingMS, CostUSD: 2 * one.CostUSD, Faulted: 1, FaultedRequests: one.Requests,
+		},
+		{
+			Model: "b", Variant: "optimal", Attempts: 1, Turns: one.Outcome.Turns, Requests: one.Requests,
+			InputTokens: one.InputTokens, OutputTokens: one.OutputTokens, WorkingMS: one.WorkingMS, CostUSD: one.CostUSD,
+		},
+	}
+	got, err := db.Profile(t.Context())
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("Profile(): %v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestProfileLooksBackOnTheLatest(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	save(t, db, outcome(1), fault(2), outcome(2), fault(3))
+	for latest, want := range []string{"0+0", "0+1", "1+1", "1+2", "2+2", "2+2"} {
+		got, err := db.ProfileOf(t.Context(), latest)
+		attempts, faulted := 0, 0
+		for _, p := range got {
+			attempts, faulted = attempts+p.Attempts, faulted+p.Faulted
+		}
+		if fmt.Sprintf("%d+%d", attempts, faulted) != want || err != nil {
+			t.Errorf("of the latest %d: %+v, %v, want %s", latest, got, err, want)
+		}
+	}
+}
