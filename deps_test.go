@@ -29,6 +29,7 @@ const policy = `
 	internal/library    : internal/nearest
 	internal/lane       :
 	internal/engine     :
+	internal/gate       : internal/plan
 	internal/provider/openai :
 	internal/provider/sim    : internal/bm25 internal/workflow
 	internal/simserver  : internal/nearest
@@ -37,7 +38,6 @@ const policy = `
 	internal/export     : internal/nearest
 	internal/report     : internal/stat
 	internal/live       :
-	internal/bench      :
 	cmd/assay           : *
 `
 

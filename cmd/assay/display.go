@@ -5,11 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/engine"
+	"github.com/assay-eval/assay/internal/gate"
 	"github.com/assay-eval/assay/internal/live"
 	"github.com/assay-eval/assay/internal/report"
 	"github.com/assay-eval/assay/internal/store"
@@ -85,14 +90,20 @@ func (s *session) object(fields map[string]any) {
 func (s *session) finish(ctx context.Context, summary engine.Summary, runErr error) error {
 	snapshot := s.meter.Snapshot()
 	total := snapshot.Total()
-	open := total.Planned - total.Done // owed or parked
+	for _, m := range snapshot.Models {
+		if summary.Closed[m.Name] != nil { // no lane is left: nothing of it can run
+			total.Parked += m.Owed()
+		}
+	}
+	open := total.Planned - total.Done - total.Skipped // owed or parked
 	wall := time.Since(s.started)
 	done := map[string]any{
 		"event": "done", "experiment": s.experiment.Name, "run": s.id, "store": s.flags.store,
 		"planned": total.Planned, "done": total.Done, "owed": total.Owed(), "parked": total.Parked,
 		"settled": summary.Settled, "faults": summary.Faulted, "request_faults": s.faults, "requests": s.requests,
 		"tokens": s.tokens, "cost_usd": s.cost, "wall_s": wall.Seconds(), "stopped": summary.Stopped,
-		"lanes": s.speeds(),
+		"lanes": s.speeds(), "skipped": total.Skipped, "not_run": summary.Skipped, "stopped_early": s.gate.Stops(),
+		"closed": closedText(summary.Closed), "least_s": s.least().Seconds(), "forecast_s": s.forecast.Wall, "forecast": s.forecast.Models,
 	}
 	if runErr == nil && s.id != "" {
 		runErr = s.end(ctx, done)
@@ -143,20 +154,21 @@ func (s *session) print(ctx context.Context, summary engine.Summary, total live.
 		fmt.Fprintf(w, "%d of %d trials done, %d in this run, in %s with %d requests.\n",
 			total.Done, total.Planned, summary.Settled, wall.Round(100*time.Millisecond), s.requests)
 	}
-	for _, m := range s.experiment.Models {
-		if text := speedText(m, s.pools.byModel[m].Ledgers(), wall); text != "" {
-			fmt.Fprintln(w, text)
-		}
-		if err := summary.Closed[m]; err != nil {
-			fmt.Fprintf(w, "%s stopped early: %v\n", m, err)
-		}
+	s.printSpeed(w, summary, wall)
+	for _, stop := range s.gate.Stops() {
+		fmt.Fprintf(w, "%s; n = %d, and %d trials were skipped\n", stop, stop.Outcomes, stop.Skipped)
 	}
-	if total.Done < total.Planned {
+	if total.Done+total.Skipped < total.Planned {
 		fmt.Fprintf(w, "%d trials are still owed", total.Owed())
 		if total.Parked > 0 {
-			fmt.Fprintf(w, " and %d parked after %d faults each", total.Parked, engine.MaxAttempts)
+			fmt.Fprintf(w, " and %d are parked", total.Parked)
 		}
 		fmt.Fprintln(w, "; the same command runs them.")
+		for _, reason := range slices.Sorted(maps.Keys(summary.Skipped)) {
+			if reason != "cancelled" && !s.isStop(reason) {
+				fmt.Fprintf(w, "%d of them were not run: %s\n", summary.Skipped[reason], reason)
+			}
+		}
 	}
 	path := s.flags.store
 	if abs, err := filepath.Abs(path); err == nil {
@@ -165,6 +177,51 @@ func (s *session) print(ctx context.Context, summary engine.Summary, total live.
 	fmt.Fprintf(w, "Results are in %s\n\nNext:\n", path)
 	s.next()
 	return nil
+}
+
+// printSpeed tells the truth about speed: how long it took against what was
+// forecast and what the limits alone would allow, and what bound each model.
+func (s *session) printSpeed(w io.Writer, summary engine.Summary, wall time.Duration) {
+	if s.id == "" {
+		return
+	}
+	ratio := func(part time.Duration) string {
+		return fmt.Sprintf("%s (%.2f×)", duration(part.Seconds()), wall.Seconds()/part.Seconds())
+	}
+	var against []string
+	if least := s.least(); least > 0 {
+		against = append(against, "the least that its limits and replies allow is "+ratio(least))
+	}
+	if s.forecast.Wall > 0 && !summary.Stopped && len(summary.Skipped) == 0 {
+		against = append(against, "forecast was "+ratio(time.Duration(s.forecast.Wall*float64(time.Second))))
+	}
+	if len(against) > 0 {
+		fmt.Fprintf(w, "It took %s; %s.\n", duration(wall.Seconds()), strings.Join(against, ", "))
+	}
+	for _, m := range s.experiment.Models {
+		if text := speedText(m, s.pools.byModel[m].Ledgers(), wall); text != "" {
+			fmt.Fprintln(w, text)
+		}
+		if err := summary.Closed[m]; err != nil {
+			fmt.Fprintf(w, "%s stopped: no lane is left: %v\n", m, err)
+		}
+	}
+	for _, l := range s.learnedLimits() {
+		fmt.Fprintf(w, "learned: %s allows %s\n", l.Lane, limitText(l.Bucket, l.Value))
+	}
+}
+
+// isStop reports whether a reason for skipping is a stop rule's.
+func (s *session) isStop(reason string) bool {
+	return slices.ContainsFunc(s.gate.Stops(), func(stop gate.Stop) bool { return stop.Reason == reason })
+}
+
+func closedText(closed map[string]error) map[string]string {
+	out := make(map[string]string, len(closed))
+	for model, err := range closed {
+		out[model] = err.Error()
+	}
+	return out
 }
 
 // next suggests commands that work as they stand.

@@ -19,6 +19,7 @@ import (
 	"github.com/assay-eval/assay/internal/plan"
 	"github.com/assay-eval/assay/internal/provider/openai"
 	"github.com/assay-eval/assay/internal/provider/sim"
+	"github.com/assay-eval/assay/internal/store"
 )
 
 // A job is an experiment with its tasks and planned trials.
@@ -88,6 +89,7 @@ func (j *job) trials() iter.Seq[assay.Trial] {
 
 // pools are the models' providers, with what has to be closed after the run.
 type pools struct {
+	configs map[string][]lane.Config // by model
 	byModel map[string]*lane.Pool
 	client  *http.Client
 	// notes tell the user what is not as the files say.
@@ -129,10 +131,10 @@ func waitText(lanes []lane.Status) string {
 	return s
 }
 
-// openPools makes a pool for each model. A model that a providers file serves
-// is asked there; otherwise it has to be a built-in one. It checks everything
-// that can be wrong before the first request.
-func (j *job) openPools(p *process, simLatency time.Duration, options lane.Options) (*pools, error) {
+// preparePools finds the lanes of each model. A model that a providers file
+// serves is asked there; otherwise it has to be a built-in one. It checks
+// everything that can be wrong before the first request.
+func (j *job) preparePools(p *process, simLatency time.Duration) (*pools, error) {
 	var providers *plan.Providers
 	if path := j.experiment.Providers; path != "" {
 		var err error
@@ -144,20 +146,22 @@ func (j *job) openPools(p *process, simLatency time.Duration, options lane.Optio
 	if err != nil {
 		return nil, err
 	}
+	if err := j.checkPrices(lanes); err != nil {
+		return nil, err
+	}
 	keys, err := readKeys(providers, lanes, p.env)
 	if err != nil {
 		return nil, err
 	}
-	out := &pools{byModel: make(map[string]*lane.Pool)}
+	out := &pools{configs: make(map[string][]lane.Config), byModel: make(map[string]*lane.Pool)}
 	out.client = openai.NewClient(openai.ClientOptions{
 		ResponseHeaderTimeout: time.Duration(j.experiment.Limits.Request),
 		MaxIdleConnsPerHost:   width(lanes),
 		Secrets:               secrets(keys),
 	})
-	agents := sim.New(j.library.Catalog(), sim.Latency{Median: simLatency, Sigma: 0.4})
-	options.Request = time.Duration(j.experiment.Limits.Request)
+	agents := sim.New(j.library.Catalog(), sim.Latency{Median: simLatency, Sigma: simSigma})
 	for _, model := range j.experiment.Models {
-		configs, err := out.configs(lanes[model], keys, j.experiment.Sampling)
+		configs, err := out.remote(lanes[model], keys, j.experiment.Sampling)
 		if err != nil {
 			return nil, err
 		}
@@ -166,10 +170,83 @@ func (j *job) openPools(p *process, simLatency time.Duration, options lane.Optio
 				Name: "builtin", Provider: agents, Orders: model, Limits: lane.Limits{Concurrency: builtinConcurrency},
 			}}
 		}
-		out.byModel[model] = lane.NewPool(model, configs, options)
+		out.configs[model] = configs
 	}
 	return out, nil
 }
+
+// open makes the pools.
+func (p *pools) open(options lane.Options) {
+	for model, configs := range p.configs {
+		p.byModel[model] = lane.NewPool(model, configs, options)
+	}
+}
+
+// recall gives the lanes what earlier runs learned, and what they spent today
+// of a limit per day.
+func (p *pools) recall(ctx context.Context, db *store.DB) error {
+	learned, err := db.Learned(ctx)
+	if err != nil {
+		return err
+	}
+	var spent map[string][]store.Spent
+	for _, configs := range p.configs {
+		for i := range configs {
+			c := &configs[i]
+			for _, l := range learned {
+				if n := c.Learned.Of(l.Bucket); l.Lane == c.Name && n != nil {
+					*n = l.Value
+				}
+			}
+			if c.Limits.RPD == 0 {
+				continue
+			}
+			if spent == nil {
+				if spent, err = db.Spent(ctx, time.Now().Add(-24*time.Hour)); err != nil {
+					return err
+				}
+			}
+			for _, s := range spent[c.Name] {
+				c.Spent = append(c.Spent, lane.Spent{At: s.At, Requests: s.Requests})
+			}
+		}
+	}
+	return nil
+}
+
+// checkPrices refuses a bound in dollars on models that have no price: it
+// would never be met.
+func (j *job) checkPrices(lanes map[string][]plan.Lane) error {
+	e := j.experiment
+	field := ""
+	switch {
+	case e.Limits.USD > 0:
+		field = "limits.usd"
+	case e.Budget.USD > 0:
+		field = "budget.usd"
+	case e.Budget.PerModel.USD > 0:
+		field = "budget.per_model.usd"
+	case e.Budget.PerCell.USD > 0:
+		field = "budget.per_cell.usd"
+	default:
+		return nil
+	}
+	for _, model := range e.Models {
+		if len(lanes[model]) == 0 && e.Limits.USD == 0 {
+			continue // built in, and free
+		}
+		for _, l := range lanes[model] {
+			if l.Serve.Price == (lane.Price{}) {
+				return e.FieldError(field, fmt.Sprintf("%s bounds dollars, but model %s has no price at provider %s", field, model, l.Provider),
+					"write price: {input: 0.27, output: 1.10} beside its limits, in dollars per million tokens, or bound tokens")
+			}
+		}
+	}
+	return nil
+}
+
+// simSigma spreads the built-in models' latency.
+const simSigma = 0.4
 
 // builtinConcurrency is how many episodes of a built-in model run at once.
 const builtinConcurrency = 16
@@ -234,7 +311,8 @@ func width(lanes map[string][]plan.Lane) int {
 	return max(n, 1)
 }
 
-func (p *pools) configs(lanes []plan.Lane, keys map[string]openai.Secret, sampling assay.Sampling) ([]lane.Config, error) {
+// remote returns a model's lanes at its providers.
+func (p *pools) remote(lanes []plan.Lane, keys map[string]openai.Secret, sampling assay.Sampling) ([]lane.Config, error) {
 	var configs []lane.Config
 	for _, l := range lanes {
 		provider, err := openai.New(openai.Config{

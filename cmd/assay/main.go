@@ -122,7 +122,9 @@ tools fail. It runs thousands of multi-turn trials over every provider, key and
 deployment at once, within their rate limits, and saves each result the moment
 it exists. Running an experiment again runs only what is owed.`,
 		Example: `  assay run                         the built-in quickstart: no key, no network
+  assay plan experiment.yaml        what it would cost and take
   assay run experiment.yaml         an experiment of yours
+  assay ctl pause                   pause the run, from another terminal
   assay status                      what is done, owed and parked
   assay show 3f2a9c                 one trial's transcript
   assay export --format csv         all attempts`,
@@ -135,7 +137,7 @@ it exists. Running an experiment again runs only what is owed.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w\nhint: `%s --help` lists the flags", err, cmd.CommandPath())
 	})
-	root.AddCommand(newRun(p), newStatus(p), newShow(p), newExport(p), newLibrary(p), newSchema(p), newSim(p))
+	root.AddCommand(newRun(p), newPlan(p), newCtl(p), newStatus(p), newShow(p), newExport(p), newLibrary(p), newSchema(p), newSim(p))
 	wrapArgs(root)
 	return root
 }

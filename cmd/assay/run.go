@@ -16,6 +16,8 @@ type runFlags struct {
 	simLatency time.Duration
 }
 
+const defaultSimLatency = 100 * time.Millisecond
+
 var displays = []string{"auto", "live", "plain", "json", "none"}
 
 func newRun(p *process) *cobra.Command {
@@ -71,7 +73,7 @@ parked trials, 130 interrupted.`,
 	}
 	storeFlag(cmd, &f.store)
 	cmd.Flags().StringVar(&f.display, "display", "auto", "how to show progress: auto, live, plain, json or none")
-	cmd.Flags().DurationVar(&f.simLatency, "sim-latency", 100*time.Millisecond, "median time that the built-in simulated models take to reply")
+	cmd.Flags().DurationVar(&f.simLatency, "sim-latency", defaultSimLatency, "median time that the built-in simulated models take to reply")
 	choice(cmd, "display", displays...)
 	return cmd
 }

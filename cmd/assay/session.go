@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,6 +17,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/engine"
 	"github.com/assay-eval/assay/internal/episode"
+	"github.com/assay-eval/assay/internal/gate"
 	"github.com/assay-eval/assay/internal/lane"
 	"github.com/assay-eval/assay/internal/live"
 	"github.com/assay-eval/assay/internal/plan"
@@ -32,13 +34,20 @@ type session struct {
 	settled store.Set
 	pools   *pools
 	meter   *live.Meter
+	gate    *gate.Gate
 	started time.Time
 	wake    chan struct{} // has room for one value
+	// commands go to the engine; ended is closed when it takes no more.
+	commands chan engine.Command
+	ended    chan struct{}
+	forecast forecast
+	latest   atomic.Int64 // when a request ended last, in nanoseconds of Unix
 
 	mu       sync.Mutex // guards what follows, which lanes and engine count
 	requests int
 	tokens   int
 	cost     float64
+	longest  time.Duration // working time of an episode
 	faults   map[assay.FaultKind]int
 	lastDone assay.TrialID
 	noted    map[string]bool // lane and kind of faults that the user knows of
@@ -50,10 +59,15 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 		return err
 	}
 	defer func() { err = errors.Join(err, j.close()) }()
-	s := &session{job: j, process: p, flags: f, started: time.Now(), wake: make(chan struct{}, 1), faults: make(map[assay.FaultKind]int), noted: make(map[string]bool)}
+	s := &session{
+		job: j, process: p, flags: f, started: time.Now(),
+		wake: make(chan struct{}, 1), commands: make(chan engine.Command), ended: make(chan struct{}),
+		gate:   gate.New(e.Budget, e.Stop),
+		faults: make(map[assay.FaultKind]int), noted: make(map[string]bool),
+	}
 	// Everything that can be wrong is found before the store is touched.
 	s.meter = live.NewMeter(func(model string) string { return s.pools.waits(model) })
-	if s.pools, err = j.openPools(p, f.simLatency, lane.Options{Observe: s.observe, Wake: s.wakeUp}); err != nil {
+	if s.pools, err = j.preparePools(p, f.simLatency); err != nil {
 		return err
 	}
 	defer s.pools.close()
@@ -61,6 +75,12 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 		return err
 	}
 	defer func() { err = errors.Join(err, s.db.Close()) }()
+	if err := s.pools.recall(ctx, s.db); err != nil {
+		return err
+	}
+	s.pools.open(lane.Options{
+		Request: time.Duration(e.Limits.Request), Observe: s.observe, Wake: s.wakeUp,
+	})
 	return s.run(ctx)
 }
 
@@ -78,6 +98,7 @@ func (s *session) observe(x lane.Exchange) {
 		kind = x.Fault.Kind
 		s.noteFault(x.Lane, x.Fault)
 	}
+	s.latest.Store(time.Now().UnixNano())
 	s.meter.Request(x.Model, kind, x.Usage)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +129,11 @@ func (s *session) run(ctx context.Context) error {
 	if s.settled, err = s.db.Settled(ctx); err != nil {
 		return err
 	}
-	owed := 0
+	if err := s.recallOutcomes(ctx); err != nil {
+		return err
+	}
+	owed := make(map[string]int)
+	total := 0
 	for _, m := range s.experiment.Models {
 		done := 0
 		for t := range s.plan.Trials(m) {
@@ -117,13 +142,17 @@ func (s *session) run(ctx context.Context) error {
 			}
 		}
 		s.meter.Model(m, s.plan.Planned(), done)
-		owed += s.plan.Planned() - done
+		owed[m] = s.plan.Planned() - done
+		total += owed[m]
 	}
-	if owed == 0 {
+	if total == 0 {
 		if s.displayMode() == "json" { // whose first line is always the start
-			s.announce(owed)
+			s.announce(total)
 		}
 		return s.finish(ctx, engine.Summary{}, nil)
+	}
+	if s.forecast, err = s.job.foresee(ctx, s.db, s.pools.configs, owed, s.flags.simLatency); err != nil {
+		return err
 	}
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -131,9 +160,32 @@ func (s *session) run(ctx context.Context) error {
 	for _, note := range s.pools.notes {
 		s.meter.Note(note)
 	}
-	s.announce(owed)
+	s.announce(total)
 	summary, runErr := s.work(ctx)
 	return s.finish(ctx, summary, runErr)
+}
+
+// recallOutcomes tells the gate what earlier runs found, if a rule asks.
+func (s *session) recallOutcomes(ctx context.Context) error {
+	if s.experiment.Stop == (plan.StopRules{}) || s.settled.Len() == 0 {
+		return nil
+	}
+	outcomes := make(map[assay.TrialID]store.Outcome)
+	for o, err := range s.db.Outcomes(ctx) {
+		if err != nil {
+			return err
+		}
+		outcomes[o.Trial] = o
+	}
+	for t := range s.trials() {
+		if o, ok := outcomes[t.ID]; ok {
+			s.gate.Outcome(t.Cell, o.Level, o.ErrorCategory)
+		}
+	}
+	for _, stop := range s.gate.Stops() {
+		s.meter.Note(stop.String())
+	}
+	return nil
 }
 
 // begin stores that the run has begun.
@@ -163,10 +215,17 @@ func (s *session) work(ctx context.Context) (engine.Summary, error) {
 	var helpers sync.WaitGroup
 	helpers.Go(func() { live.Run(viewCtx, s.meter, s.view(), s.interval) })
 	helpers.Go(func() { s.listen(viewCtx, stop, cancel) })
+	helpers.Go(func() { s.watch(viewCtx) })
+	control, err := s.serveControl()
+	if err != nil { // a run is worth more than its remote control
+		s.meter.Note("assay ctl cannot reach this run: " + err.Error())
+	}
 	summary, err := engine.Run(ctx, stop, s.engineConfig())
+	close(s.ended)
+	control.close()
 	endView()
 	helpers.Wait()
-	return summary, err
+	return summary, errors.Join(err, s.remember(context.WithoutCancel(ctx)))
 }
 
 // listen turns the first signal into a soft stop and the second into a hard one.
@@ -201,9 +260,11 @@ func (s *session) engineConfig() engine.Config {
 			a.Experiment, a.Run, a.Program = s.experiment.Name, s.id, version()
 			return a, tr
 		},
-		Save:  s.db.Save,
-		Event: s.event,
-		Wake:  s.wake,
+		Save:     s.db.Save,
+		Event:    s.event,
+		Wake:     s.wake,
+		Skip:     s.skip,
+		Commands: s.commands,
 	}
 	for _, name := range s.experiment.Models {
 		pool := s.pools.byModel[name]
@@ -241,7 +302,36 @@ func (s *session) attempt(ctx context.Context, runner *episode.Runner, trial ass
 			StartedAt: started, FinishedAt: time.Now().UTC(),
 		}, &assay.Transcript{}
 	}
-	return runner.Run(ctx, s.pools.byModel[trial.Model], trial, task)
+	s.gate.Begin(trial.Cell)
+	defer s.gate.End(trial.Cell)
+	return runner.Run(ctx, &gated{s.pools.byModel[trial.Model], s.gate, trial.Cell}, trial, task)
+}
+
+// gated asks the gate before each turn and tells it what the turn took.
+type gated struct {
+	assay.Provider
+	gate *gate.Gate
+	cell assay.Cell
+}
+
+func (g *gated) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+	if f := g.gate.Allow(g.cell); f != nil {
+		return assay.Response{}, f
+	}
+	resp, err := g.Provider.Chat(ctx, req)
+	g.gate.Spend(g.cell, resp.Usage, resp.Cost)
+	return resp, err
+}
+
+// skip says why a trial is not to be run in this run.
+func (s *session) skip(t *assay.Trial) string {
+	reason, rule := s.gate.Skip(t.Cell)
+	if rule {
+		s.meter.Skipped(t.Model)
+	} else if reason != "" {
+		s.meter.Note(reason + "; its trials stay owed")
+	}
+	return reason
 }
 
 func (s *session) event(e engine.Event) {
@@ -254,15 +344,25 @@ func (s *session) event(e engine.Event) {
 		s.meter.Faulted(e.Model, false)
 	case engine.Parked:
 		s.meter.Faulted(e.Model, true)
+	case engine.Requeued:
+		s.meter.Requeued(e.Model, e.WasParked)
 	case engine.ModelClosed:
 		s.meter.Closed(e.Model, e.Err.Error())
 	}
-	if e.Attempt != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.cost += e.Attempt.CostUSD
-		if e.Kind == engine.Settled {
-			s.lastDone = e.Attempt.ID
+	a := e.Attempt
+	if a == nil {
+		return
+	}
+	if e.Kind == engine.Settled {
+		for _, stop := range s.gate.Outcome(a.Cell, a.Level, a.ErrorCategory) {
+			s.meter.Note(stop.String())
 		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cost += a.CostUSD
+	if e.Kind == engine.Settled {
+		s.lastDone = a.ID
+		s.longest = max(s.longest, time.Duration(a.WorkingMS)*time.Millisecond)
 	}
 }

@@ -15,26 +15,42 @@ type laneSpeed struct {
 	Used      float64            `json:"used_s"`
 	Available float64            `json:"available_s"`
 	Waited    map[string]float64 `json:"waited_s"`
+	Requests  int                `json:"requests"`
+	Limits    lane.Limits        `json:"limits"`
+	Learned   lane.Limits        `json:"learned"`
 }
 
 // speeds returns the lanes of all models that were asked anything.
 func (s *session) speeds() []laneSpeed {
 	all := []laneSpeed{}
 	for _, model := range s.experiment.Models {
-		for _, l := range s.pools.byModel[model].Ledgers() {
+		states, _ := s.pools.byModel[model].Status()
+		for i, l := range s.pools.byModel[model].Ledgers() {
 			waited := make(map[string]float64, len(l.Waited))
 			for reason, d := range l.Waited {
 				waited[reason] = d.Seconds()
 			}
-			all = append(all, laneSpeed{model, l.Name, l.Occupancy(), l.Used.Seconds(), l.Available.Seconds(), waited})
+			all = append(all, laneSpeed{
+				model, l.Name, l.Occupancy(), l.Used.Seconds(), l.Available.Seconds(), waited, l.Requests, l.Limits, states[i].Learned,
+			})
 		}
 	}
 	return all
 }
 
-// speedText says in a line how full a model's lanes were and what bound them;
-// "" for a model that was asked nothing.
-func speedText(model string, ledgers []lane.Ledger, wall time.Duration) string {
+// least is the shortest time in which this run's requests could have been
+// made: by the limits of the slowest model's lanes, or the longest episode.
+func (s *session) least() time.Duration {
+	least := s.longest
+	for _, p := range s.pools.byModel {
+		least = max(least, lane.Least(p.Ledgers()))
+	}
+	return least
+}
+
+// boundBy names the limit that decided how long a model's work took, and for
+// how long it was waited for; "" when nothing was.
+func boundBy(ledgers []lane.Ledger, wall time.Duration) (string, time.Duration) {
 	var used, available, longest time.Duration
 	bound := ""
 	for _, l := range ledgers {
@@ -46,16 +62,33 @@ func speedText(model string, ledgers []lane.Ledger, wall time.Duration) string {
 			}
 		}
 	}
+	switch {
+	case longest > wall/10:
+		return bound, longest
+	case available > 0 && float64(used) >= 0.75*float64(available):
+		return "concurrency", 0
+	}
+	return "", 0
+}
+
+// speedText says in a line how full a model's lanes were and what bound them;
+// "" for a model that was asked nothing.
+func speedText(model string, ledgers []lane.Ledger, wall time.Duration) string {
+	var used, available time.Duration
+	for _, l := range ledgers {
+		used += l.Used
+		available += l.Available
+	}
 	if available == 0 {
 		return ""
 	}
-	occupancy := float64(used) / float64(available)
-	text := fmt.Sprintf("%s: lanes %.0f %% full", model, 100*occupancy)
+	text := fmt.Sprintf("%s: lanes %.0f %% full", model, 100*float64(used)/float64(available))
+	bound, waited := boundBy(ledgers, wall)
 	switch {
-	case longest > wall/10:
-		text += fmt.Sprintf(", bound by %s (for %s)", bound, longest.Round(100*time.Millisecond))
-	case occupancy >= 0.75:
-		text += ", bound by concurrency"
+	case waited > 0:
+		text += fmt.Sprintf(", bound by %s (for %s)", bound, waited.Round(100*time.Millisecond))
+	case bound != "":
+		text += ", bound by " + bound
 	}
 	return text
 }

@@ -82,6 +82,8 @@ type Event struct {
 	Trial *assay.Trial
 	// Reason is set for Skipped.
 	Reason string
+	// WasParked is set for Requeued.
+	WasParked bool
 	// Err is set for ModelClosed.
 	Err error
 }
@@ -97,7 +99,7 @@ const (
 	Parked                       // a fault is stored; the run gives the trial up
 	Dropped                      // an attempt was interrupted and is not stored
 	Skipped                      // a trial is not run; it stays owed
-	Requeued                     // a parked trial is back in the queue
+	Requeued                     // a parked or cancelled trial is back in the queue
 	ModelClosed                  // a model can serve nothing more; its trials stay owed
 )
 
@@ -141,7 +143,7 @@ func Run(ctx context.Context, stop <-chan struct{}, cfg Config) (Summary, error)
 		defer done()
 		l.queues = append(l.queues, &queue{
 			Model: m, read: next, attempts: make(map[assay.TrialID]int),
-			flying: make(map[assay.TrialID]flight), removed: make(map[assay.TrialID]assay.Trial),
+			flying: make(map[assay.TrialID]flight), removed: make(map[assay.TrialID]removal),
 		})
 	}
 	l.run()
@@ -173,7 +175,12 @@ type queue struct {
 	attempts map[assay.TrialID]int
 	flying   map[assay.TrialID]flight
 	// removed are parked and cancelled trials, which a command can bring back.
-	removed map[assay.TrialID]assay.Trial
+	removed map[assay.TrialID]removal
+}
+
+type removal struct {
+	trial  assay.Trial
+	parked bool
 }
 
 // flight is an attempt that has not ended.
@@ -277,7 +284,7 @@ func (l *loop) advance(q *queue) bool {
 		}
 		if why := l.skips(&trial); why != "" {
 			if why == cancelled {
-				q.removed[trial.ID] = trial
+				q.removed[trial.ID] = removal{trial: trial}
 			}
 			l.summary.Skipped[why]++
 			l.event(Event{Kind: Skipped, Model: q.Name, Trial: &trial, Reason: why})
@@ -344,14 +351,17 @@ func (l *loop) obey(c Command) int {
 		return n
 	}
 	for _, q := range l.queues {
-		for id, trial := range q.removed {
-			if !c.Match(&trial) {
+		for id, r := range q.removed {
+			if !c.Match(&r.trial) {
 				continue
 			}
 			delete(q.removed, id)
-			q.again = append(q.again, trial)
+			q.again = append(q.again, r.trial)
 			n++
-			l.event(Event{Kind: Requeued, Model: q.Name, Trial: &trial})
+			if r.parked {
+				l.summary.Parked--
+			}
+			l.event(Event{Kind: Requeued, Model: q.Name, Trial: &r.trial, WasParked: r.parked})
 		}
 	}
 	l.uncancel(c.Match)
@@ -403,7 +413,7 @@ func (l *loop) settle(e ended) {
 	switch {
 	case a.FaultKind == assay.Interrupted:
 		if cause == nil {
-			q.removed[e.trial.ID] = e.trial
+			q.removed[e.trial.ID] = removal{trial: e.trial}
 		}
 		l.event(Event{Kind: Dropped, Model: q.Name, Trial: &e.trial})
 	case a.Settles():
@@ -412,7 +422,7 @@ func (l *loop) settle(e ended) {
 		l.event(Event{Kind: Settled, Model: q.Name, Attempt: a})
 	case a.Parked:
 		delete(q.attempts, a.ID)
-		q.removed[a.ID] = a.Trial
+		q.removed[a.ID] = removal{a.Trial, true}
 		l.summary.Faulted++
 		l.summary.Parked++
 		l.event(Event{Kind: Parked, Model: q.Name, Attempt: a})

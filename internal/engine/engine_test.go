@@ -388,7 +388,7 @@ func TestCommands(t *testing.T) {
 			}
 		}()
 		sum, err := b.run(t.Context(), nil, model("a", 9, 1), model("b", 20, 1))
-		if err != nil || sum.Settled != 8+20 || sum.Parked != 1 {
+		if err != nil || sum.Settled != 8+20 || sum.Parked != 0 {
 			t.Errorf("summary %+v, error %v", sum, err)
 		}
 		if n := b.attempts["a-0"]; n != 1 {

@@ -74,9 +74,11 @@ func (q *queue) book(now time.Time) {
 			continue
 		}
 		l.used += time.Duration(l.inFlight) * span
+		slots := l.inFlight // of a lane that is closed or held
 		if l.closed == nil && !l.held {
-			l.available += time.Duration(max(l.limit(concurrency), l.inFlight)) * span
+			slots = max(slots, l.limit(concurrency))
 		}
+		l.available += time.Duration(slots) * span
 	}
 	w := q.peek()
 	if working || w != nil {

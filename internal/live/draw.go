@@ -147,12 +147,12 @@ func waiting(m ModelState) string {
 }
 
 func troubles(m ModelState) string {
-	s := faults(m.Faults)
+	words := []string{faults(m.Faults)}
 	if m.Parked > 0 {
-		if s != "" {
-			s += ", "
-		}
-		s += fmt.Sprintf("%d parked", m.Parked)
+		words = append(words, fmt.Sprintf("%d parked", m.Parked))
 	}
-	return s
+	if m.Skipped > 0 {
+		words = append(words, fmt.Sprintf("%d skipped", m.Skipped))
+	}
+	return strings.TrimPrefix(strings.Join(words, ", "), ", ")
 }

@@ -88,6 +88,18 @@ func (m *Meter) Request(model string, fault assay.FaultKind, usage assay.Usage) 
 	})
 }
 
+// Skipped counts a trial that a stop rule gives up.
+func (m *Meter) Skipped(model string) { m.with(model, func(g *gauge) { g.state.Skipped++ }) }
+
+// Requeued takes back that a trial was given up.
+func (m *Meter) Requeued(model string, wasParked bool) {
+	m.with(model, func(g *gauge) {
+		if wasParked {
+			g.state.Parked--
+		}
+	})
+}
+
 // Closed says why a model can serve nothing more.
 func (m *Meter) Closed(model, why string) {
 	m.with(model, func(g *gauge) { g.state.Closed = why })

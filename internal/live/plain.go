@@ -33,6 +33,9 @@ func line(s Snapshot) string {
 	if t.Parked > 0 {
 		line += fmt.Sprintf(", %d parked", t.Parked)
 	}
+	if t.Skipped > 0 {
+		line += fmt.Sprintf(", %d skipped", t.Skipped)
+	}
 	if w := waits(s); w != "" {
 		line += ", waiting: " + w
 	}

@@ -24,7 +24,9 @@ type ModelState struct {
 	// outcome, of this run or an earlier one.
 	Planned, Done int
 	// Parked counts the trials that this run gave up.
-	Parked   int
+	Parked int
+	// Skipped counts the trials that a stop rule gave up.
+	Skipped  int
 	InFlight int // episodes
 	// Requests counts exchanges; Faults those of them that failed, by kind.
 	Requests int
@@ -42,7 +44,7 @@ type ModelState struct {
 }
 
 // Owed is how many trials have no outcome and were not given up.
-func (m ModelState) Owed() int { return m.Planned - m.Done - m.Parked }
+func (m ModelState) Owed() int { return m.Planned - m.Done - m.Parked - m.Skipped }
 
 // Total sums the models up. It waits for nothing and is not closed; its Left
 // is the longest, 0 when that of a model at work is not known.
@@ -53,6 +55,7 @@ func (s Snapshot) Total() ModelState {
 		total.Planned += m.Planned
 		total.Done += m.Done
 		total.Parked += m.Parked
+		total.Skipped += m.Skipped
 		total.InFlight += m.InFlight
 		total.Requests += m.Requests
 		total.TokensPerMinute += m.TokensPerMinute

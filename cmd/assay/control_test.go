@@ -1,0 +1,144 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// TestControl commands a run from outside: lanes, limits and trials, as seen
+// in the run, in its results and in the store's log.
+func TestControl(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "c.db")
+	experiment := file(t, dir, "c.yaml", "name: c\nmodels: [sim/optimal, sim/listed]\nvariants: [optimal]\ntasks_per_type: 20\n")
+	if r := call(t, nil, "ctl", "status", "--store", path); r.code != exitError || !strings.Contains(r.err, "no run works on") {
+		t.Errorf("without a run: exit code %d, %s", r.code, r.err)
+	}
+	var wg sync.WaitGroup
+	var ended result
+	wg.Go(func() {
+		ended = call(t, nil, "run", experiment, "--store", path, "--display", "json", "--sim-latency", "20ms")
+	})
+	defer wg.Wait()
+	waitFor(t, func() bool { return call(t, nil, "ctl", "status", "--store", path).code == 0 })
+	ctl := func(args ...string) string {
+		t.Helper()
+		return must(t, nil, append([]string{"ctl", "--store", path}, args...)...).out
+	}
+	if fi, err := os.Stat(path + ".ctl"); err != nil || fi.Mode().Perm() != 0o600 {
+		t.Errorf("the socket: %v, error %v; want mode 600", fi.Mode(), err)
+	}
+	if got := ctl("pause"); got != "paused builtin, builtin\n" {
+		t.Errorf("pause said %q", got)
+	}
+	ctl("set", "sim/optimal", "concurrency=3")
+	ctl("cancel", "sim/listed")
+	// Every lane is paused, so what is in flight ends and nothing begins.
+	var state runControl
+	waitFor(t, func() bool {
+		if err := json.Unmarshal([]byte(ctl("status", "--json")), &state); err != nil {
+			t.Fatal(err)
+		}
+		return state.Models[0].Lanes[0].InFlight == 0 && state.Models[1].Lanes[0].InFlight == 0
+	})
+	if l := state.Models[0].Lanes[0]; !l.Paused || l.Limits.Concurrency != 3 || l.Waits != "your pause" {
+		t.Errorf("lane %+v, want it paused with concurrency 3", l)
+	}
+	for _, tc := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"pause", "nobody"}, exitError, "no lane or model is called nobody"},
+		{[]string{"set", "sim/optimal", "concurency=3"}, exitUsage, "did you mean concurrency"},
+		{[]string{"set", "sim/optimal", "rpm=many"}, exitUsage, "not a whole number"},
+		{[]string{"set", "sim/optimal"}, exitUsage, "no limit to set"},
+		{[]string{"cancel"}, exitUsage, "requires at least 1 arg"},
+	} {
+		if r := call(t, nil, append([]string{"ctl", "--store", path}, tc.args...)...); r.code != tc.code || !strings.Contains(r.err, tc.says) {
+			t.Errorf("ctl %v: exit code %d, %s", tc.args, r.code, r.err)
+		}
+	}
+	ctl("resume")
+	wg.Wait()
+	event := lastEvent(t, ended.out)
+	if ended.code != exitIncomplete || event["done"].(float64) >= 200 || event["not_run"].(map[string]any)["cancelled"].(float64) < 50 {
+		t.Errorf("exit code %d, %v; want trials of sim/listed cancelled and owed", ended.code, event)
+	}
+	if _, err := os.Stat(path + ".ctl"); err == nil {
+		t.Error("the socket is still there")
+	}
+	checkControls(t, path)
+	// What was cancelled is owed: the next run does it.
+	must(t, nil, "run", experiment, "--store", path, "--display", "none", "--sim-latency", "0")
+}
+
+func checkControls(t *testing.T, path string) {
+	t.Helper()
+	db, err := store.OpenReadOnly(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	controls, err := db.Controls(t.Context(), "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var verbs []string
+	for _, c := range controls {
+		var o order
+		if err := json.Unmarshal(c.Command, &o); err != nil {
+			t.Fatal(err)
+		}
+		verbs = append(verbs, o.Do)
+	}
+	if got := strings.Join(verbs, " "); got != "pause set cancel pause resume" {
+		t.Errorf("logged %q", got)
+	}
+}
+
+// waitFor polls until ok; the test's own deadline bounds it.
+func waitFor(t testing.TB, ok func() bool) {
+	t.Helper()
+	for !ok() {
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the test ended first")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// TestModelWithoutLaneIsParked: five refusals close a lane that never worked.
+// Its trials are parked with the reason, and the run ends.
+func TestModelWithoutLaneIsParked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	server := serve(t, "--fault", "422=100%")
+	file(t, dir, "providers.yaml", providersFile(server.url, "{concurrency: 2}"))
+	path := filepath.Join(dir, "p.db")
+	experiment := file(t, dir, "p.yaml", "name: p\nmodels: [sim/optimal]\nvariants: [optimal]\ntasks_per_type: 3\nproviders: providers.yaml\n")
+	r := call(t, map[string]string{"SIM_KEY": "k"}, "run", experiment, "--store", path, "--display", "json")
+	event := lastEvent(t, r.out)
+	closed, ok := event["closed"].(map[string]any)["sim/optimal"].(string)
+	if r.code != exitIncomplete || event["owed"] != 0.0 || event["parked"] != 15.0 || !ok || !strings.Contains(closed, "bad_request") {
+		t.Errorf("exit code %d, %v; want 15 parked trials and the reason", r.code, event)
+	}
+	if asked := server.stats(t).Requests; asked > 6 {
+		t.Errorf("%d requests were paid for in vain, want five or six", asked)
+	}
+	for _, a := range attempts(t, path) {
+		if a.FaultKind != assay.BadRequest {
+			t.Errorf("fault %s, want bad_request", a.FaultKind)
+		}
+	}
+}

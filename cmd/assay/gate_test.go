@@ -1,0 +1,102 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestBudgetEndsARun: nothing is asked once it is spent, what was not run
+// stays owed, and the next run has a budget of its own.
+func TestBudgetEndsARun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "b.db")
+	experiment := file(t, dir, "b.yaml", "name: b\nmodels: [sim/listed]\nvariants: [optimal]\ntasks_per_type: 20\nbudget: {tokens: 150000}\n")
+	done := 0.0
+	for run := 1; run <= 10; run++ {
+		r := call(t, nil, "run", experiment, "--store", path, "--display", "json", "--sim-latency", "1ms")
+		event := lastEvent(t, r.out)
+		// Requests that were in flight when it was spent still count.
+		if tokens := event["tokens"].(float64); tokens > 150_000+16*10_000 {
+			t.Errorf("run %d took %v tokens of a budget of 150,000", run, tokens)
+		}
+		if event["done"].(float64) <= done {
+			t.Fatalf("run %d did nothing: %v", run, event)
+		}
+		done = event["done"].(float64)
+		if r.code == 0 {
+			if run == 1 || done != 100 {
+				t.Errorf("complete after %d runs with %v done, want several runs", run, done)
+			}
+			return
+		}
+		if r.code != exitIncomplete {
+			t.Fatalf("exit code %d\n%s", r.code, r.err)
+		}
+	}
+	t.Error("ten budgets were not enough")
+}
+
+// TestStopRulesEndACell: a model that never calls a tool is given up after 20
+// trials, which is said with n; the rest is no longer owed, in this run and
+// the next; other models go on.
+func TestStopRulesEndACell(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "s.db")
+	experiment := file(t, dir, "s.yaml", `
+name: s
+models: [sim/mute, sim/optimal]
+variants: [optimal]
+reliabilities: [1]
+tasks_per_type: 100
+limits: {turns: 10}
+stop:
+  hopeless: {below: 0.2, per: model}
+`)
+	for _, want := range []string{"stopped early: full success is below 20 % with 95 % confidence", "trials were skipped"} {
+		r := call(t, nil, "run", experiment, "--store", path, "--display", "none", "--sim-latency", "0")
+		if r.code != 0 || !strings.Contains(r.out, want) || strings.Contains(r.out, "still owed") {
+			t.Fatalf("exit code %d, want complete with %q\n%s%s", r.code, want, r.out, r.err)
+		}
+	}
+	mute, optimal := 0, 0
+	for _, a := range attempts(t, path) {
+		if a.Model == "sim/mute" {
+			mute++
+		} else {
+			optimal++
+		}
+	}
+	if mute < 20 || mute > 20+2*builtinConcurrency+64 || optimal != 500 {
+		t.Errorf("%d trials of sim/mute and %d of sim/optimal, want few more than 20, and 500", mute, optimal)
+	}
+}
+
+// TestEpisodeLimits end an episode with an outcome.
+func TestEpisodeLimits(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "l.db")
+	experiment := file(t, dir, "l.yaml", "name: l\nmodels: [sim/listed]\nvariants: [optimal]\ntasks_per_type: 4\nlimits: {tokens: 5000}\n")
+	must(t, nil, "run", experiment, "--store", path, "--display", "none", "--sim-latency", "0")
+	limited := 0
+	for _, a := range attempts(t, path) {
+		if a.Ended == "token_limit" {
+			limited++
+			if a.InputTokens+a.OutputTokens < 5000 || a.Level == "" {
+				t.Errorf("trial %s ended at %d tokens with level %q", a.ID, a.InputTokens+a.OutputTokens, a.Level)
+			}
+		}
+	}
+	if limited == 0 {
+		t.Error("no episode ended at its tokens")
+	}
+	// Dollars need a price, or they would never be counted.
+	file(t, dir, "providers.yaml", providersFile("http://127.0.0.1:9", "{}"))
+	r := call(t, map[string]string{"SIM_KEY": "k"}, "run", file(t, dir, "m.yaml", "models: [sim/listed]\nproviders: providers.yaml\nbudget: {usd: 5}\n"), "--store", path)
+	if r.code != exitUsage || !strings.Contains(r.err, "m.yaml:3") || !strings.Contains(r.err, "has no price at provider rehearsal") {
+		t.Errorf("exit code %d: %s", r.code, r.err)
+	}
+}

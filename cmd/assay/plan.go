@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assay-eval/assay/internal/plan"
+	"github.com/assay-eval/assay/internal/report"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// planned is what `assay plan` says.
+type planned struct {
+	Experiment string `json:"experiment"`
+	Cells      int    `json:"cells"`
+	Planned    int    `json:"planned"`
+	Done       int    `json:"done"`
+	Owed       int    `json:"owed"`
+	forecast
+	Cost float64 `json:"cost_usd"`
+}
+
+func newPlan(p *process) *cobra.Command {
+	var path string
+	var asJSON bool
+	var simLatency time.Duration
+	cmd := &cobra.Command{
+		Use:   "plan [FILE]",
+		Short: "Say what a run would do, cost and take, and what binds it",
+		Long: `Plan counts the trials of an experiment that are owed and forecasts requests,
+tokens, dollars and time, by working through the lanes in virtual time, with the
+code that does it in a run. It asks no endpoint and needs no key.
+
+What a trial takes is known from earlier attempts in the store; for a model that
+was never asked it comes from a rehearsal with simulated agents, and the time to
+a reply is assumed.`,
+		Example: `  assay plan experiment.yaml
+  assay plan experiment.yaml --store results.db --json`,
+		Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e := plan.Quickstart()
+			if len(args) == 1 {
+				var err error
+				if e, err = plan.Load(args[0]); err != nil {
+					return err
+				}
+			}
+			out, err := makePlan(cmd.Context(), p, e, path, simLatency)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(p.out).Encode(out)
+			}
+			writePlan(p, e, out)
+			return nil
+		},
+	}
+	storeFlag(cmd, &path)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().DurationVar(&simLatency, "sim-latency", defaultSimLatency, "median time that the built-in simulated models take to reply")
+	return cmd
+}
+
+func makePlan(ctx context.Context, p *process, e *plan.Experiment, path string, simLatency time.Duration) (out planned, err error) {
+	j, err := openJob(ctx, e)
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, j.close()) }()
+	// A plan needs no key, so any will do.
+	keyless := *p
+	keyless.env = func(name string) (string, bool) {
+		if v, ok := p.env(name); ok && v != "" {
+			return v, true
+		}
+		return "none", true
+	}
+	pools, err := j.preparePools(&keyless, simLatency)
+	if err != nil {
+		return out, err
+	}
+	defer pools.close()
+	var db *store.DB
+	var settled store.Set
+	if _, missing := os.Stat(path); !errors.Is(missing, fs.ErrNotExist) {
+		if db, err = store.OpenReadOnly(ctx, path); err != nil {
+			return out, err
+		}
+		defer func() { err = errors.Join(err, db.Close()) }()
+		if err := pools.recall(ctx, db); err != nil {
+			return out, err
+		}
+		if settled, err = db.Settled(ctx); err != nil {
+			return out, err
+		}
+	}
+	out = planned{Experiment: e.Name, Planned: j.planned()}
+	owed := make(map[string]int)
+	for _, m := range e.Models {
+		for range j.plan.Cells(m) {
+			out.Cells++
+		}
+		owed[m] = j.plan.Planned()
+		if settled.Len() == 0 {
+			continue // a million identities need not be made
+		}
+		for t := range j.plan.Trials(m) {
+			if settled.Has(t.ID) {
+				owed[m]--
+				out.Done++
+			}
+		}
+	}
+	out.Owed = out.Planned - out.Done
+	if out.forecast, err = j.foresee(ctx, db, pools.configs, owed, simLatency); err != nil {
+		return out, err
+	}
+	for _, m := range out.Models {
+		out.Cost += m.Cost
+	}
+	return out, nil
+}
+
+func writePlan(p *process, e *plan.Experiment, out planned) {
+	w := p.out
+	fmt.Fprintf(w, "experiment %s: %d cells, %d trials planned, %d done, %d owed\n\n", out.Experiment, out.Cells, out.Planned, out.Done, out.Owed)
+	t := report.NewTable("model", "trials", "requests", "input tokens", "output tokens", "cost", "time", "bound by", "from")
+	for _, m := range out.Models {
+		cost := "–"
+		if m.Cost > 0 {
+			cost = fmt.Sprintf("$%.2f", m.Cost)
+		}
+		bound := m.Bound
+		if bound == "" {
+			bound = "–"
+		}
+		t.Row(m.Model, fmt.Sprint(m.Trials), fmt.Sprint(m.Requests), fmt.Sprint(m.InputTokens), fmt.Sprint(m.OutputTokens),
+			cost, duration(m.Wall), bound, m.Basis)
+	}
+	fmt.Fprintf(w, "%s\n\nModels run side by side: about %s in all", t, duration(out.Wall))
+	if out.Cost > 0 {
+		fmt.Fprintf(w, ", $%.2f", out.Cost)
+	}
+	fmt.Fprintln(w, ".")
+	if b := e.Budget; b.USD > 0 && out.Cost > b.USD {
+		fmt.Fprintf(w, "That is more than the run's budget of $%g: the rest will stay owed.\n", b.USD)
+	}
+}
+
+// duration says seconds as a person would.
+func duration(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d < 48*time.Hour:
+		return d.Round(time.Second).String()
+	}
+	return fmt.Sprintf("%.1f days", d.Hours()/24)
+}

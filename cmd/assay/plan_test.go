@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func planOf(t *testing.T, env map[string]string, args ...string) planned {
+	t.Helper()
+	var out planned
+	if err := json.Unmarshal([]byte(must(t, env, append([]string{"plan", "--json"}, args...)...).out), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestPlan forecasts without a key and without a request, counts what is done,
+// and names the limit that binds.
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "p.db")
+	file(t, dir, "providers.yaml", `
+providers:
+  gateway:
+    base_url: http://127.0.0.1:9/v1
+    keys: [KEY_0, KEY_1]
+    models:
+      big: {limits: {concurrency: 10, rpm: 100}, price: {input: 1, output: 2}}
+      sim/listed: {limits: {concurrency: 4}}
+`)
+	experiment := file(t, dir, "p.yaml", "name: p\nmodels: [big, sim/listed]\nvariants: [cot]\ntasks_per_type: 20\nrepeats: 50\nproviders: providers.yaml\n")
+	out := planOf(t, nil, experiment, "--store", path)
+	big := out.Models[0]
+	if out.Cells != 10 || out.Planned != 10_000 || out.Done != 0 || big.Trials != 5000 {
+		t.Errorf("%+v", out)
+	}
+	// Two lanes of 100 requests a minute are what binds it.
+	if minutes := float64(big.Requests) / 200; math.Abs(big.Wall/60/minutes-1) > 0.03 || !strings.HasPrefix(big.Bound, "rpm of gateway/KEY_") {
+		t.Errorf("%v minutes, bound by %q; want about %v, bound by rpm", big.Wall/60, big.Bound, minutes)
+	}
+	if want := float64(big.InputTokens)*1e-6 + float64(big.OutputTokens)*2e-6; math.Abs(big.Cost-want) > 0.01*want || out.Cost != big.Cost {
+		t.Errorf("cost %v, want %v", big.Cost, want)
+	}
+	if !strings.Contains(big.Basis, "rehearsal; 3s a reply assumed") {
+		t.Errorf("basis %q", big.Basis)
+	}
+	text := must(t, nil, "plan", experiment, "--store", path).out
+	for _, want := range []string{"10 cells, 10000 trials planned, 0 done, 10000 owed", "rpm of gateway/KEY_", "Models run side by side"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// TestForecastLearnsFromAttempts: after a run, what is owed is forecast from
+// what was seen, near enough.
+func TestForecastLearnsFromAttempts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f.db")
+	text := "name: f\nmodels: [sim/listed]\nvariants: [optimal]\ntasks_per_type: 10\n"
+	must(t, nil, "run", file(t, dir, "f.yaml", text), "--store", path, "--display", "none", "--sim-latency", "1ms")
+	requests := 0
+	for _, a := range attempts(t, path) {
+		requests += a.Requests
+	}
+	out := planOf(t, nil, file(t, dir, "g.yaml", text+"repeats: 3\n"), "--store", path)
+	m := out.Models[0]
+	if out.Done != 50 || m.Trials != 100 || m.Basis != "50 earlier attempts" {
+		t.Errorf("%+v", out)
+	}
+	if math.Abs(float64(m.Requests)/float64(2*requests)-1) > 0.1 {
+		t.Errorf("%d requests for 100 trials, where 50 took %d", m.Requests, requests)
+	}
+}
