@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +29,11 @@ func TestTrialIdentityIsPinned(t *testing.T) {
 	plain := trial()
 	if plain.ID != "741abf303c6172f02d75106cdb3049ac" || plain.Seed != 6499444289095762 {
 		t.Errorf("trial %s with seed %d", plain.ID, plain.Seed)
+	}
+	limited := trial().Setting
+	limited.Tokens, limited.USD = 50_000, 0.5
+	if got := assay.NewTrial(plain.Cell, assay.TaskRef{ID: "t1", Digest: "d1"}, limited, 2025, 1); got.ID == plain.ID || got.Seed != plain.Seed {
+		t.Errorf("with limits of tokens and dollars it is trial %s with seed %d, want another trial with the same luck", got.ID, got.Seed)
 	}
 	warm := 0.5
 	set := plain.Setting
@@ -191,5 +198,21 @@ func BenchmarkNewTrial(b *testing.B) {
 	base := trial()
 	for i := range b.N {
 		assay.NewTrial(base.Cell, assay.TaskRef{ID: "t1", Digest: "01ff8653929c3b8383307e9424b817d0"}, base.Setting, 2025, i)
+	}
+}
+
+// TestFaultTableIsDocumented: the table in the code and that for users are one.
+func TestFaultTableIsDocumented(t *testing.T) {
+	doc, err := os.ReadFile("docs/files.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range assay.FaultTable {
+		if row := fmt.Sprintf("| `%s` | %s | %s |\n", r.Kind, r.When, r.Does); !strings.Contains(string(doc), row) {
+			t.Errorf("docs/files.md lacks the row\n%s", row)
+		}
+		if r.Retry != r.Kind.Retryable() || r.ClosesLane != r.Kind.ClosesLane() || r.Retry && r.ClosesLane {
+			t.Errorf("rule %+v is not what the kind does", r)
+		}
 	}
 }

@@ -10,49 +10,82 @@ import (
 // FaultKind classifies what went wrong that is not the model's doing.
 type FaultKind string
 
-// The kinds of fault.
+// The kinds of fault; [FaultTable] says more of each.
 const (
-	RateLimited   FaultKind = "rate_limited"   // 429: too fast for this lane
-	Overloaded    FaultKind = "overloaded"     // 503, 529: the endpoint sheds load
-	Server        FaultKind = "server"         // other 5xx
-	Network       FaultKind = "network"        // dial, reset, DNS, TLS, redirect
-	Timeout       FaultKind = "timeout"        // a deadline of ours ran out
-	Auth          FaultKind = "auth"           // 401, 403: the key is not accepted
-	Quota         FaultKind = "quota"          // the key's money or daily quota is gone
-	NotFound      FaultKind = "not_found"      // 404: no such deployment or model
-	BadRequest    FaultKind = "bad_request"    // other 4xx: the endpoint refuses what we sent
-	ContentFilter FaultKind = "content_filter" // the endpoint's filter refused
-	Malformed     FaultKind = "malformed"      // an answer that is not a chat completion
-	Identity      FaultKind = "identity"       // another model than the ordered one answered
-	Harness       FaultKind = "harness"        // our own: a panic, a full disk
-	Interrupted   FaultKind = "interrupted"    // the run was stopped
+	RateLimited   FaultKind = "rate_limited"
+	Overloaded    FaultKind = "overloaded"
+	Server        FaultKind = "server"
+	Network       FaultKind = "network"
+	Timeout       FaultKind = "timeout"
+	Auth          FaultKind = "auth"
+	Quota         FaultKind = "quota"
+	NotFound      FaultKind = "not_found"
+	BadRequest    FaultKind = "bad_request"
+	ContentFilter FaultKind = "content_filter"
+	Malformed     FaultKind = "malformed"
+	Identity      FaultKind = "identity"
+	Harness       FaultKind = "harness"
+	Interrupted   FaultKind = "interrupted"
 )
 
+// A FaultRule is a row of the table of faults: what a kind tells of, and what
+// it leads to.
+type FaultRule struct {
+	Kind FaultKind
+	When string
+	// Retry says that the same request may work a little later.
+	Retry bool
+	// ClosesLane says that this credential or deployment cannot serve anything
+	// for the rest of the run.
+	ClosesLane bool
+	// Does says the rest in words.
+	Does string
+}
+
+// FaultTable holds a rule for each kind.
+var FaultTable = []FaultRule{
+	{RateLimited, "429, or another status that says so", true, false, "the lane waits as long as the endpoint asks, if that is not chance, and learns; the same turn again, on any lane"},
+	{Overloaded, "503, 529", true, false, "backoff without a slot, the same turn again; with Retry-After as rate_limited"},
+	{Server, "other 5xx, 409", true, false, "backoff without a slot, the same turn again"},
+	{Network, "connection, DNS, TLS, redirect", true, false, "backoff without a slot, the same turn again"},
+	{Timeout, "a deadline ran out, 408", true, false, "backoff without a slot, the same turn again"},
+	{Auth, "401, 403", false, true, "the lane is closed for the run; the same turn on another lane"},
+	{Quota, "no money left, 402, a wait of more than 15 minutes", false, true, "the lane is closed for the run; the same turn on another lane"},
+	{NotFound, "404: no such deployment or model", false, true, "the lane is closed for the run; the same turn on another lane"},
+	{BadRequest, "other 4xx: the endpoint refuses what was sent", false, false, "the attempt ends; five in a row close a lane that never worked, fifty one that did"},
+	{ContentFilter, "the endpoint's filter refused", false, false, "the attempt ends"},
+	{Malformed, "an answer that is no chat completion, cut off or empty", true, false, "backoff without a slot, the same turn again"},
+	{Identity, "another model than the ordered one answered", false, false, "the attempt ends; five in a row close a lane that never worked, fifty one that did"},
+	{Harness, "our own mistake", false, false, "the attempt ends; a panic or a failed write ends the run"},
+	{Interrupted, "the run was stopped, the trial cancelled, a budget spent", false, false, "nothing is stored, the trial stays owed"},
+}
+
 // FaultKinds lists every kind, for tables and validation.
-var FaultKinds = []FaultKind{
-	RateLimited, Overloaded, Server, Network, Timeout, Auth, Quota, NotFound,
-	BadRequest, ContentFilter, Malformed, Identity, Harness, Interrupted,
+var FaultKinds = func() []FaultKind {
+	kinds := make([]FaultKind, len(FaultTable))
+	for i, r := range FaultTable {
+		kinds[i] = r.Kind
+	}
+	return kinds
+}()
+
+// rule is the table's row; an unknown kind leads to nothing.
+func (k FaultKind) rule() FaultRule {
+	for _, r := range FaultTable {
+		if r.Kind == k {
+			return r
+		}
+	}
+	return FaultRule{Kind: k}
 }
 
 // Retryable reports whether the same request may work a little later, so that
 // another request for the same turn is worth its cost.
-func (k FaultKind) Retryable() bool {
-	switch k {
-	case RateLimited, Overloaded, Server, Network, Timeout, Malformed:
-		return true
-	}
-	return false
-}
+func (k FaultKind) Retryable() bool { return k.rule().Retry }
 
 // ClosesLane reports whether the fault says that this credential or deployment
 // cannot serve anything for the rest of the run.
-func (k FaultKind) ClosesLane() bool {
-	switch k {
-	case Auth, Quota, NotFound:
-		return true
-	}
-	return false
-}
+func (k FaultKind) ClosesLane() bool { return k.rule().ClosesLane }
 
 // A Fault is an error that is never a score: the trial it hit stays owed.
 type Fault struct {

@@ -133,6 +133,10 @@ func TestModelWithoutLaneIsParked(t *testing.T) {
 	if r.code != exitIncomplete || event["owed"] != 0.0 || event["parked"] != 15.0 || !ok || !strings.Contains(closed, "bad_request") {
 		t.Errorf("exit code %d, %v; want 15 parked trials and the reason", r.code, event)
 	}
+	status := must(t, nil, "status", "--store", path).out
+	if !strings.Contains(status, "15 parked: rehearsal/SIM_KEY/sim/optimal: bad_request") {
+		t.Errorf("status does not tell why they are parked:\n%s", status)
+	}
 	if asked := server.stats(t).Requests; asked > 6 {
 		t.Errorf("%d requests were paid for in vain, want five or six", asked)
 	}

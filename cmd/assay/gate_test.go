@@ -61,6 +61,10 @@ stop:
 			t.Fatalf("exit code %d, want complete with %q\n%s%s", r.code, want, r.out, r.err)
 		}
 	}
+	status := must(t, nil, "status", "--store", path).out
+	if !strings.Contains(status, "sim/mute stopped early: full success is below 20 %") || !strings.Contains(status, "trials are skipped") {
+		t.Errorf("status does not tell of the stop:\n%s", status)
+	}
 	mute, optimal := 0, 0
 	for _, a := range attempts(t, path) {
 		if a.Model == "sim/mute" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/episode"
+	"github.com/assay-eval/assay/internal/gate"
 	"github.com/assay-eval/assay/internal/lane"
 	"github.com/assay-eval/assay/internal/library"
 	"github.com/assay-eval/assay/internal/nearest"
@@ -85,6 +86,27 @@ func (j *job) trials() iter.Seq[assay.Trial] {
 			}
 		}
 	}
+}
+
+// judge tells a gate the outcomes that the store holds of the planned trials,
+// if a stop rule asks for them.
+func (j *job) judge(ctx context.Context, db *store.DB, g *gate.Gate) error {
+	if j.experiment.Stop == (plan.StopRules{}) {
+		return nil
+	}
+	outcomes := make(map[assay.TrialID]store.Outcome)
+	for o, err := range db.Outcomes(ctx) {
+		if err != nil {
+			return err
+		}
+		outcomes[o.Trial] = o
+	}
+	for t := range j.trials() {
+		if o, ok := outcomes[t.ID]; ok {
+			g.Outcome(t.Cell, o.Level, o.ErrorCategory)
+		}
+	}
+	return nil
 }
 
 // pools are the models' providers, with what has to be closed after the run.

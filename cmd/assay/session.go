@@ -167,20 +167,8 @@ func (s *session) run(ctx context.Context) error {
 
 // recallOutcomes tells the gate what earlier runs found, if a rule asks.
 func (s *session) recallOutcomes(ctx context.Context) error {
-	if s.experiment.Stop == (plan.StopRules{}) || s.settled.Len() == 0 {
-		return nil
-	}
-	outcomes := make(map[assay.TrialID]store.Outcome)
-	for o, err := range s.db.Outcomes(ctx) {
-		if err != nil {
-			return err
-		}
-		outcomes[o.Trial] = o
-	}
-	for t := range s.trials() {
-		if o, ok := outcomes[t.ID]; ok {
-			s.gate.Outcome(t.Cell, o.Level, o.ErrorCategory)
-		}
+	if err := s.judge(ctx, s.db, s.gate); err != nil {
+		return err
 	}
 	for _, stop := range s.gate.Stops() {
 		s.meter.Note(stop.String())

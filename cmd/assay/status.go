@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/gate"
 	"github.com/assay-eval/assay/internal/nearest"
 	"github.com/assay-eval/assay/internal/plan"
 	"github.com/assay-eval/assay/internal/report"
@@ -28,6 +29,8 @@ type experimentStatus struct {
 	Done      int           `json:"done"`
 	Owed      int           `json:"owed"`
 	Parked    int           `json:"parked"`
+	Skipped   int           `json:"skipped"`
+	Stopped   []gate.Stop   `json:"stopped_early"`
 	Faults    int           `json:"faults"`
 	Models    []modelStatus `json:"models"`
 	LastRun   store.Run     `json:"last_run"`
@@ -40,9 +43,12 @@ type modelStatus struct {
 	Planned int    `json:"planned"`
 	Done    int    `json:"done"`
 	Owed    int    `json:"owed"`
-	// Parked counts trials that the latest run gave up.
-	Parked int                     `json:"parked"`
-	Faults map[assay.FaultKind]int `json:"faults"`
+	// Parked counts trials that the latest run gave up, each for its faults or
+	// all for want of a lane.
+	Parked int `json:"parked"`
+	// Skipped counts trials that a stop rule gives up.
+	Skipped int                     `json:"skipped"`
+	Faults  map[assay.FaultKind]int `json:"faults"`
 }
 
 func newStatus(p *process) *cobra.Command {
@@ -137,12 +143,18 @@ func statusOf(ctx context.Context, db *store.DB, e store.Experiment) (s experime
 	if len(runs) > 0 {
 		s.LastRun = runs[len(runs)-1]
 	}
+	rules := gate.New(plan.Budgets{}, j.experiment.Stop)
+	if err := j.judge(ctx, db, rules); err != nil {
+		return s, err
+	}
 	index := make(map[string]*modelStatus)
 	for _, name := range j.experiment.Models {
 		m := modelStatus{Model: name, Planned: j.plan.Planned(), Faults: make(map[assay.FaultKind]int)}
 		for t := range j.plan.Trials(name) {
 			if settled.Has(t.ID) {
 				m.Done++
+			} else if _, rule := rules.Skip(t.Cell); rule {
+				m.Skipped++
 			}
 		}
 		s.Models = append(s.Models, m)
@@ -165,9 +177,19 @@ func statusOf(ctx context.Context, db *store.DB, e store.Experiment) (s experime
 			s.parkedFor[a.FaultDetail]++
 		}
 	}
+	closed, err := closedIn(s.LastRun)
+	if err != nil {
+		return s, err
+	}
+	s.Stopped = rules.Stops()
 	for i := range s.Models {
 		m := &s.Models[i]
-		m.Owed = m.Planned - m.Done - m.Parked
+		m.Owed = m.Planned - m.Done - m.Parked - m.Skipped
+		if why, ok := closed[m.Model]; ok && m.Owed > 0 {
+			s.parkedFor[why] += m.Owed
+			m.Parked, m.Owed = m.Parked+m.Owed, 0
+		}
+		s.Skipped += m.Skipped
 		s.Planned += m.Planned
 		s.Done += m.Done
 		s.Owed += m.Owed
@@ -176,17 +198,34 @@ func statusOf(ctx context.Context, db *store.DB, e store.Experiment) (s experime
 	return s, nil
 }
 
+// closedIn says which models a run could serve no more, and why.
+func closedIn(r store.Run) (map[string]string, error) {
+	var summary struct {
+		Closed map[string]string `json:"closed"`
+	}
+	if len(r.Summary) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(r.Summary, &summary); err != nil {
+		return nil, fmt.Errorf("summary of run %s: %w", r.ID, err)
+	}
+	return summary.Closed, nil
+}
+
 func writeStatus(w io.Writer, all []experimentStatus) error {
 	for i, s := range all {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
 		fmt.Fprintf(w, "experiment %s  (world %s, library %s)\n\n", s.Name, s.World, s.Library)
-		t := report.NewTable("model", "", "planned", "done", "owed", "parked", "faults")
+		t := report.NewTable("model", "", "planned", "done", "owed", "parked", "skipped", "faults")
 		for _, m := range s.Models {
-			t.Row(m.Model, "", fmt.Sprint(m.Planned), fmt.Sprint(m.Done), fmt.Sprint(m.Owed), fmt.Sprint(m.Parked), faultText(m.Faults))
+			t.Row(m.Model, "", fmt.Sprint(m.Planned), fmt.Sprint(m.Done), fmt.Sprint(m.Owed), fmt.Sprint(m.Parked), fmt.Sprint(m.Skipped), faultText(m.Faults))
 		}
 		fmt.Fprintf(w, "%s\n\n%s\n", t, lastRun(s))
+		for _, stop := range s.Stopped {
+			fmt.Fprintf(w, "%s; n = %d, and %d trials are skipped\n", stop, stop.Outcomes, stop.Skipped)
+		}
 		if err := writeParked(w, s.parkedFor); err != nil {
 			return err
 		}

@@ -211,5 +211,5 @@ func budgetText(i int, c assay.Cell, b plan.Budget) string {
 func (g *Gate) Stops() []Stop {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.Clone(g.stops)
+	return append([]Stop{}, g.stops...)
 }
