@@ -38,6 +38,7 @@ const policy = `
 	internal/export     : internal/nearest
 	internal/report     : internal/stat
 	internal/live       :
+	internal/bench      : internal/simserver
 	cmd/assay           : *
 `
 

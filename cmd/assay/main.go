@@ -137,7 +137,7 @@ it exists. Running an experiment again runs only what is owed.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w\nhint: `%s --help` lists the flags", err, cmd.CommandPath())
 	})
-	root.AddCommand(newRun(p), newPlan(p), newCtl(p), newStatus(p), newShow(p), newExport(p), newLibrary(p), newSchema(p), newSim(p))
+	root.AddCommand(newRun(p), newPlan(p), newCtl(p), newStatus(p), newShow(p), newExport(p), newLibrary(p), newSchema(p), newSim(p), newBench(p))
 	wrapArgs(root)
 	return root
 }
