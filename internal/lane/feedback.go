@@ -21,13 +21,27 @@ func (l *lane) heed(now time.Time, quotas []assay.QuotaState) {
 		if q.Remaining < 0 {
 			continue
 		}
-		w := l.window(b)
-		span := w.span
-		if q.Reset > 0 {
-			span = min(span, q.Reset)
-		}
-		l.foreign[b] = foreign{max(0, q.Limit-q.Remaining-w.sum.in(b)), now.Add(span)}
+		l.compare(now, b, q)
 	}
+}
+
+// compare explains by how much an endpoint's count exceeds ours: by what it
+// holds back for our requests in flight, or else by other users of the key.
+func (l *lane) compare(now time.Time, b int, q assay.QuotaState) {
+	w := l.window(b)
+	beyond := max(0, q.Limit-q.Remaining-w.sum.in(b))
+	if counts := b != requests && b != requestsPerDay; counts && l.inFlight > 0 {
+		// It rises at once and falls slowly: too much costs little, and our
+		// window still holds what has just left theirs.
+		each := float64(beyond) / float64(l.inFlight)
+		l.withheld[b] = max(each, l.withheld[b]+(each-l.withheld[b])/1024)
+		beyond = 0
+	}
+	span := w.span
+	if q.Reset > 0 {
+		span = min(span, q.Reset)
+	}
+	l.foreign[b] = foreign{beyond, now.Add(span)}
 }
 
 // refused answers a refusal. It may be a limit or chance: some endpoints

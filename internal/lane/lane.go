@@ -156,12 +156,15 @@ type lane struct {
 	stated  [numBuckets]int
 	learned [numBuckets]governor
 	foreign [numBuckets]foreign
+	// withheld is what the endpoint holds back for each request in flight, beyond
+	// our estimate of it; many reserve a reply's whole max_tokens.
+	withheld [numBuckets]float64
 	// spacing is the least time between two requests; an endpoint that refuses
 	// bursts within its limit gets them evenly.
 	spacing time.Duration
 	latest  time.Time // start of the latest request
 
-	held        bool // by the user
+	paused      bool // by the user
 	pausedSince time.Time
 	pausedUntil time.Time
 	pauseReason string
@@ -193,8 +196,8 @@ type lane struct {
 	served                 cost
 }
 
-// foreign is what an endpoint has counted and we have not: other users of the
-// key, or tokens that it holds back for replies in flight.
+// foreign is what an endpoint has counted and we have not, with none of our
+// requests in flight: the key has other users.
 type foreign struct {
 	amount int
 	until  time.Time
@@ -271,7 +274,7 @@ type reason int
 const (
 	nothing reason = -1
 	pausing reason = numBuckets + iota
-	held
+	userPause
 	spacing
 )
 
@@ -281,7 +284,7 @@ func (l *lane) name(r reason) string {
 		return ""
 	case r == pausing:
 		return l.pauseReason
-	case r == held:
+	case r == userPause:
 		return "your pause"
 	case r == spacing:
 		return "even spacing"
@@ -304,7 +307,7 @@ func (l *lane) start(now time.Time, c cost) (at time.Time, why reason, full bool
 		if limit <= 0 {
 			continue
 		}
-		w, weight := l.window(b), c.in(b)
+		w, weight := l.window(b), c.in(b)+ceil(l.withheld[b]*float64(l.inFlight+1))
 		later(w.free(now, b, weight, limit), reason(b))
 		if f := l.foreign[b]; f.amount > 0 && f.until.After(now) && w.sum.in(b)+f.amount+weight > limit {
 			later(f.until, reason(b))
@@ -315,8 +318,8 @@ func (l *lane) start(now time.Time, c cost) (at time.Time, why reason, full bool
 		later(l.latest.Add(l.spacing), spacing)
 	}
 	switch {
-	case l.held:
-		return at, held, true
+	case l.paused:
+		return at, userPause, true
 	case l.inFlight >= l.width():
 		return at, concurrency, true
 	}

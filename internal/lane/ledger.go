@@ -74,8 +74,8 @@ func (q *queue) book(now time.Time) {
 			continue
 		}
 		l.used += time.Duration(l.inFlight) * span
-		slots := l.inFlight // of a lane that is closed or held
-		if l.closed == nil && !l.held {
+		slots := l.inFlight // of a lane that is closed or paused by the user
+		if l.closed == nil && !l.paused {
 			slots = max(slots, l.limit(concurrency))
 		}
 		l.available += time.Duration(slots) * span

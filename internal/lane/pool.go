@@ -186,7 +186,9 @@ func (l *lane) wrongModel(served string) *assay.Fault {
 
 // backOff waits between two requests of a turn, without a slot.
 func backOff(ctx context.Context, waits *assay.Waits) error {
-	const base, most = 500 * time.Millisecond, 20 * time.Second
+	// Short at first, for most faults are single; a lane that is really down
+	// pauses by itself, and its turns then wait for it.
+	const base, most = 100 * time.Millisecond, 20 * time.Second
 	d := rand.N(min(most, base<<waits.Requests))
 	start := time.Now()
 	timer := time.NewTimer(d)

@@ -49,7 +49,7 @@ func (p *Pool) Status() ([]Status, Waiting) {
 
 func (l *lane) status(now time.Time, typical cost) Status {
 	s := Status{
-		Name: l.Name, InFlight: l.inFlight, Width: l.limit(concurrency), Closed: l.closed, Held: l.held,
+		Name: l.Name, InFlight: l.inFlight, Width: l.limit(concurrency), Closed: l.closed, Held: l.paused,
 		Limits: l.limits(), Learned: l.learnedLimits(),
 	}
 	for _, t := range l.since {
@@ -86,7 +86,7 @@ func (p *Pool) Hold(hold bool, match func(lane string) bool) (names []string) {
 	p.change(func(time.Time) {
 		for _, l := range p.q.lanes {
 			if match(l.Name) {
-				l.held = hold
+				l.paused = hold
 				names = append(names, l.Name)
 			}
 		}
