@@ -25,6 +25,15 @@ func (l *lane) heed(now time.Time, quotas []assay.QuotaState) {
 	}
 }
 
+const (
+	// usuallyWithheld is what a lane expects an endpoint that tells its limits
+	// to hold back for a reply, in tokens, until many headers have told.
+	usuallyWithheld = 256
+	// margin is for what grows with a conversation. It costs little: what is
+	// kept free for requests in flight is used when they have ended.
+	margin = 1.25
+)
+
 // compare explains by how much an endpoint's count exceeds ours: by what it
 // holds back for our requests in flight, or else by other users of the key.
 func (l *lane) compare(now time.Time, b int, q assay.QuotaState) {
@@ -34,7 +43,10 @@ func (l *lane) compare(now time.Time, b int, q assay.QuotaState) {
 		// It rises at once and falls slowly: too much costs little, and our
 		// window still holds what has just left theirs.
 		each := float64(beyond) / float64(l.inFlight)
-		l.withheld[b] = max(each, l.withheld[b]+(each-l.withheld[b])/1024)
+		if l.withheld[b] == 0 {
+			each = max(each, usuallyWithheld)
+		}
+		l.withheld[b] = max(each, l.withheld[b]+(each-l.withheld[b])/10_000)
 		beyond = 0
 	}
 	span := w.span

@@ -307,7 +307,7 @@ func (l *lane) start(now time.Time, c cost) (at time.Time, why reason, full bool
 		if limit <= 0 {
 			continue
 		}
-		w, weight := l.window(b), c.in(b)+ceil(l.withheld[b]*float64(l.inFlight+1))
+		w, weight := l.window(b), c.in(b)+ceil(margin*l.withheld[b]*float64(l.inFlight+1))
 		later(w.free(now, b, weight, limit), reason(b))
 		if f := l.foreign[b]; f.amount > 0 && f.until.After(now) && w.sum.in(b)+f.amount+weight > limit {
 			later(f.until, reason(b))
@@ -411,6 +411,8 @@ func (l *lane) release(now time.Time, t ticket, usage assay.Usage, quotas []assa
 		l.uncount(t)
 	case fault != nil && fault.Kind != assay.Timeout:
 		l.settle(t, cost{requests: 1}) // broken: nothing was generated
+	default:
+		l.served.requests++ // what it took is not known: the estimate stays
 	}
 	l.heed(now, quotas)
 	switch {

@@ -25,8 +25,8 @@ func TestLedgerNamesTheBottleneck(t *testing.T) {
 		// Ten rounds of five; while the last one runs nobody waits.
 		{"concurrency", lane.Limits{Concurrency: 5}, 50, "concurrency", 50 * time.Second, 50 * time.Second, 9 * time.Second},
 		// Three requests at once, and three more when the window has moved on;
-		// the wait for them is until 1m00.25s, the run a second longer.
-		{"rpm", lane.Limits{Concurrency: 10, RPM: 3}, 6, "rpm", 6 * time.Second, 612500 * time.Millisecond, 60250 * time.Millisecond},
+		// the wait for them is until 1m00.5s, the run a second longer.
+		{"rpm", lane.Limits{Concurrency: 10, RPM: 3}, 6, "rpm", 6 * time.Second, 615000 * time.Millisecond, 60500 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			e := newEndpoint(time.Second)

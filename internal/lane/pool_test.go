@@ -194,7 +194,7 @@ func TestWindowsHold(t *testing.T) {
 // workConserving replays the ideal schedule: each request starts as soon as a
 // slot and the window allow.
 func workConserving(arrivals []time.Duration, rpm, width int, took time.Duration) error {
-	const span = time.Minute + 250*time.Millisecond
+	const span = time.Minute + 500*time.Millisecond
 	for i, at := range arrivals {
 		ideal := time.Duration(0)
 		if i >= width {

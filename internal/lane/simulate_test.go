@@ -24,11 +24,11 @@ func TestSimulateExactly(t *testing.T) {
 		reason        string
 	}{
 		{lane.Limits{Concurrency: 5}, 50, 2, 20 * time.Second, ""},
-		{lane.Limits{Concurrency: 10, RPM: 3}, 6, 1, 61250 * time.Millisecond, "rpm"},
-		{lane.Limits{Concurrency: 10, TPM: 450}, 7, 1, 2*60250*time.Millisecond + time.Second, "tpm"}, // 150 tokens a turn
+		{lane.Limits{Concurrency: 10, RPM: 3}, 6, 1, 61500 * time.Millisecond, "rpm"},
+		{lane.Limits{Concurrency: 10, TPM: 450}, 7, 1, 2*60500*time.Millisecond + time.Second, "tpm"}, // 150 tokens a turn
 		// Scaled up from the first 200,000 requests.
 		{lane.Limits{Concurrency: 100}, 1_000_000, 2, 20_000 * time.Second, ""},
-		{lane.Limits{Concurrency: 100, RPM: 600}, 1_000_000, 1, time.Duration(1_000_000/600) * 60250 * time.Millisecond, "rpm"},
+		{lane.Limits{Concurrency: 100, RPM: 600}, 1_000_000, 1, time.Duration(1_000_000/600) * 60500 * time.Millisecond, "rpm"},
 	} {
 		s := lane.Simulate([]lane.Config{{Name: "l", Limits: tc.limits, Price: lane.Price{Input: 1, Output: 2}}}, lane.Work{
 			Conversations: tc.conversations, Turns: tc.turns, Prompt: 100, Reply: 50, Latency: time.Second,

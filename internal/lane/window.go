@@ -4,8 +4,9 @@ import "time"
 
 // windowSpan is the length in which a limit per minute holds. It is a little
 // longer than a minute because a server counts when a request arrives, and two
-// requests can take differently long to get there.
-const windowSpan = time.Minute + 250*time.Millisecond
+// requests can take differently long to get there: a burst that hundreds of
+// requests make at once is slow on its way.
+const windowSpan = time.Minute + 500*time.Millisecond
 
 // daySpan is the same for a limit per day.
 const daySpan = 24*time.Hour + time.Minute
