@@ -72,13 +72,16 @@ func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
 	if l.belief.about(t.number) {
 		l.belief.refused++
 	}
+	if l.refusals.of < busyShare/10 {
+		l.learned[concurrency].good = 0 // only a round without a refusal proves a width
+	}
 	certain := fault.Limit > 0 || fault.RetryAfter > shortWait
-	if needed := l.believes(); !certain && l.history.row(t.number, needed) < needed {
+	fresh := t.started.After(l.cutAt) // not of a burst that was believed
+	if needed := l.believes(); fresh && !certain && l.history.row(t.number, needed) < needed {
 		l.refusalsInDoubt++
 		return
 	}
 	l.refusalsInDoubt = 0
-	fresh := t.started.After(l.cutAt)
 	switch {
 	case certain:
 		l.belief = nil
