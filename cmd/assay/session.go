@@ -32,6 +32,7 @@ type session struct {
 	id      assay.RunID
 	db      *store.DB
 	settled store.Set
+	done    map[string]places
 	pools   *pools
 	meter   *live.Meter
 	gate    *gate.Gate
@@ -134,15 +135,10 @@ func (s *session) run(ctx context.Context) error {
 	}
 	owed := make(map[string]int)
 	total := 0
+	s.done = s.findDone()
 	for _, m := range s.experiment.Models {
-		done := 0
-		for t := range s.plan.Trials(m) {
-			if s.settled.Has(t.ID) {
-				done++
-			}
-		}
-		s.meter.Model(m, s.plan.Planned(), done)
-		owed[m] = s.plan.Planned() - done
+		s.meter.Model(m, s.plan.Planned(), s.done[m].n)
+		owed[m] = s.plan.Planned() - s.done[m].n
 		total += owed[m]
 	}
 	if total == 0 {
@@ -265,13 +261,47 @@ func (s *session) engineConfig() engine.Config {
 }
 
 func (s *session) owed(model string) iter.Seq[assay.Trial] {
-	return func(yield func(assay.Trial) bool) {
-		for t := range s.plan.Trials(model) {
-			if !s.settled.Has(t.ID) && !yield(t) {
-				return
-			}
-		}
+	return s.plan.Some(model, func(place int) bool { return !s.done[model].has(place) })
+}
+
+// places are those of a model's trials that were done before the run, a bit
+// each.
+type places struct {
+	bits []uint64
+	n    int
+}
+
+func (p places) has(place int) bool {
+	return place/64 < len(p.bits) && p.bits[place/64]&(1<<(place%64)) != 0
+}
+
+// findDone looks for each planned trial in the store once, model by model in
+// parallel: a million identities take a second to make.
+func (s *session) findDone() map[string]places {
+	done := make(map[string]places)
+	if s.settled.Len() == 0 {
+		return done
 	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, model := range s.experiment.Models {
+		wg.Go(func() {
+			p := places{bits: make([]uint64, s.plan.Planned()/64+1)}
+			place := 0
+			for t := range s.plan.Trials(model) {
+				if s.settled.Has(t.ID) {
+					p.bits[place/64] |= 1 << (place % 64)
+					p.n++
+				}
+				place++
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			done[model] = p
+		})
+	}
+	wg.Wait()
+	return done
 }
 
 func (s *session) attempt(ctx context.Context, runner *episode.Runner, trial assay.Trial) (assay.Attempt, *assay.Transcript) {

@@ -524,3 +524,19 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+// TestSomeAreThoseOfTrials, at their places.
+func TestSomeAreThoseOfTrials(t *testing.T) {
+	t.Parallel()
+	p := expand(t, load(t, "models: [a]\nreliabilities: [0.9, 0.5]\ntasks_per_type: 3\nrepeats: 2\n"), 3)
+	all := slices.Collect(p.Trials("a"))
+	third := slices.Collect(p.Some("a", func(place int) bool { return place%3 == 1 }))
+	if len(third) != len(all)/3 {
+		t.Fatalf("%d of %d", len(third), len(all))
+	}
+	for i, trial := range third {
+		if trial != all[3*i+1] {
+			t.Errorf("the trial at place %d is another", 3*i+1)
+		}
+	}
+}
