@@ -2,56 +2,21 @@ package openai
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"mime"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/openai/openai-go/v3/option"
 
 	"github.com/assay-eval/assay"
 )
 
 // longestDetail bounds a fault's detail, in bytes.
 const longestDetail = 300
-
-// classify is the SDK's only view of the wire: it turns every response that is
-// not a JSON document with status 2xx into a fault.
-// What the endpoint says about its limits goes to quotas in any case.
-func (p *Provider) classify(req *http.Request, next option.MiddlewareNext, quotas *[]assay.QuotaState) (*http.Response, error) {
-	resp, err := next(req)
-	if err != nil {
-		return nil, p.transportFault(req.Context(), err)
-	}
-	body, err := contentOf(resp)
-	if err != nil {
-		return nil, p.transportFault(req.Context(), err)
-	}
-	*quotas = quotaStates(resp.Header, p.cfg.Azure)
-	if f := p.responseFault(resp, body, *quotas); f != nil {
-		return nil, f
-	}
-	return resp, nil
-}
-
-// faultOf classifies what the SDK returned: a fault of ours, the end of the
-// context, or its own failure to encode or decode.
-func (p *Provider) faultOf(ctx context.Context, err error) error {
-	var f *assay.Fault
-	switch {
-	case errors.As(err, &f):
-		return f
-	case ctx.Err() != nil:
-		return p.contextFault(ctx)
-	}
-	return malformed(p.detail(err.Error(), ""))
-}
 
 func (p *Provider) contextFault(ctx context.Context) *assay.Fault {
 	cause := context.Cause(ctx)
@@ -72,9 +37,9 @@ func (p *Provider) transportFault(ctx context.Context, err error) *assay.Fault {
 	if ctx.Err() != nil {
 		return p.contextFault(ctx)
 	}
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		err = wrapped.Err // the rest is the address
+	var tlsError tls.RecordHeaderError
+	if errors.As(err, &tlsError) && string(tlsError.RecordHeader[:]) == "HTTP/" {
+		err = http.ErrSchemeMismatch // says what happened
 	}
 	f := &assay.Fault{Kind: assay.Network, Detail: p.detail(err.Error(), "")}
 	if text := err.Error(); p.scrub.text(text) == text {
@@ -96,8 +61,8 @@ func (p *Provider) transportFault(ctx context.Context, err error) *assay.Fault {
 	return f
 }
 
-// responseFault classifies a whole response, nil for one that may be a
-// completion.
+// responseFault classifies a whole response by all but its completion, nil for
+// one that may have a completion.
 func (p *Provider) responseFault(resp *http.Response, body []byte, quotas []assay.QuotaState) *assay.Fault {
 	isJSON := isJSONType(resp.Header.Get("Content-Type"))
 	switch s := resp.StatusCode; {
@@ -107,13 +72,9 @@ func (p *Provider) responseFault(resp *http.Response, body []byte, quotas []assa
 		return p.redirectFault(resp)
 	case !isJSON:
 		return malformed(p.detail(fmt.Sprintf("content type %q where JSON was due", resp.Header.Get("Content-Type")), ""))
-	case !json.Valid(body):
-		return malformed(fmt.Sprintf("a body of %d bytes that is no JSON document", len(body)))
-	case body[firstByte(body)] != '{':
-		return malformed("a JSON document that is no object")
 	}
 	// Some gateways answer errors with status 200.
-	if !mentionsError(body) {
+	if !mentionsError(body) || body[firstByte(body)] != '{' {
 		return nil
 	}
 	e := parseError(body, true)

@@ -144,6 +144,11 @@ func TestFaultOfStatus(t *testing.T) {
 		{"502", 502, header("Content-Type", "text/html"), "<html><h1>Bad</h1></html>", fault{Kind: assay.Server, Detail: "Bad Gateway"}},
 		{"ErrorWith200", 200, nil, `{"error":{"message":"slow down","code":429}}`, fault{Kind: assay.RateLimited, Detail: "slow down", Status: 429}},
 		{"ErrorInCapitalsWith200", 200, nil, `{"Error":{"message":"slow down","code":429}}`, fault{Kind: assay.RateLimited, Detail: "slow down", Status: 429}},
+		{"ListOfErrorsWith200", 200, nil, `[{"error":{"message":"slow down","code":429}}]`, fault{Kind: assay.Malformed, Detail: "a JSON document that is no object"}},
+		{"HalfAnErrorWith200", 200, nil, `{"error":{"message":"slow down","code":429}`, fault{Kind: assay.Malformed, Detail: "a body of 43 bytes that is no JSON document"}},
+		{"Text", 200, nil, ` "hello"`, fault{Kind: assay.Malformed, Detail: "a JSON document that is no object"}},
+		{"Null", 200, nil, "null ", fault{Kind: assay.Malformed, Detail: "a JSON document that is no object"}},
+		{"TwoDocuments", 200, nil, "{}{}", fault{Kind: assay.Malformed, Detail: "a body of 4 bytes that is no JSON document"}},
 		{"UnclearErrorWith200", 200, nil, `{"error":{"message":"hm"},"choices":[]}`, fault{Kind: assay.Malformed, Detail: "hm"}},
 		{
 			"Filter", 200, nil, `{"model":"m","choices":[{"finish_reason":"content_filter","message":{"content":"half"}}]}`,

@@ -6,9 +6,13 @@
 // deadlines and never shows a key. It does not retry, wait, pace, price or
 // check which model answered; a lane does.
 //
-// The official SDK sends and decodes. Its retries are off, it reads nothing
-// from the environment, and it sees a response only after the body is read
-// whole, bounded, cleaned of secrets and known to be JSON.
+// Encoding, sending and decoding are its own, and nothing sees a response
+// before the body is read whole, bounded and cleaned of secrets. With 30 tools
+// and 18 messages a call costs 53 µs of CPU here and 140 µs through the
+// official SDK, and a request that waits for its reply holds 11 KB of heap and
+// 2 KB of stack instead of 41 and 7. The SDK is the oracle of the tests: what
+// is sent is what it would send, and what is read of a completion, in odd ones
+// too, is what it would read.
 package openai
 
 import (
@@ -22,9 +26,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
 
 	"github.com/assay-eval/assay"
 )
@@ -53,8 +54,8 @@ type Config struct {
 	// APIVersion is Azure's api-version, by default "2024-10-21".
 	APIVersion string
 	// Client is shared by all providers of a process and made by [NewClient].
-	// By default the provider has one of its own. Redirects are never
-	// followed, whatever the client says.
+	// By default the provider has one of its own. Of another client only the
+	// transport is used: no redirect is followed.
 	Client *http.Client
 	// Secrets are all secrets of the process beside Key. None of them leaves
 	// this package, even if an endpoint echoes it.
@@ -78,9 +79,13 @@ func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 // Provider is one deployment, asked with one key. It is safe for concurrent
 // use.
 type Provider struct {
-	cfg     Config
-	scrub   *scrubber
-	service sdk.ChatCompletionService
+	cfg   Config
+	scrub *scrubber
+	wire  *guard
+	// url and header are the same in every request. header holds the key, and
+	// prints as an address; nobody changes it.
+	url    string
+	header *http.Header
 	// functions holds what was sent as tools.
 	functions functionCache
 	// learned holds the parameters that the endpoint has refused so far, a
@@ -96,24 +101,12 @@ func New(cfg Config) (*Provider, error) {
 		return nil, err
 	}
 	p := &Provider{
-		cfg:   cfg,
-		scrub: newScrubber(append(slices.Clone(cfg.Secrets), cfg.Key)),
+		cfg:    cfg,
+		scrub:  newScrubber(append(slices.Clone(cfg.Secrets), cfg.Key)),
+		url:    cfg.endpoint(),
+		header: cfg.header(),
 	}
-	opts := []option.RequestOption{
-		option.WithBaseURL(cfg.endpoint()),
-		option.WithHTTPClient(guarded(cfg.Client, p.scrub)),
-		option.WithMaxRetries(0),
-	}
-	switch {
-	case cfg.Azure:
-		opts = append(opts, option.WithQuery("api-version", cfg.APIVersion))
-		if !cfg.Key.IsZero() {
-			opts = append(opts, option.WithHeader("api-key", cfg.Key.reveal()))
-		}
-	case !cfg.Key.IsZero():
-		opts = append(opts, option.WithAPIKey(cfg.Key.reveal()))
-	}
-	p.service = sdk.NewChatCompletionService(opts...)
+	p.wire = guardOf(cfg.Client, p.scrub)
 	return p, nil
 }
 
@@ -163,9 +156,22 @@ func checkBaseURL(base string) error {
 
 func (c *Config) endpoint() string {
 	if c.Azure {
-		return c.BaseURL + "/openai/deployments/" + url.PathEscape(c.Deployment) + "/"
+		return c.BaseURL + "/openai/deployments/" + url.PathEscape(c.Deployment) +
+			"/chat/completions?api-version=" + url.QueryEscape(c.APIVersion)
 	}
-	return c.BaseURL + "/"
+	return c.BaseURL + "/chat/completions"
+}
+
+func (c *Config) header() *http.Header {
+	h := &http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}, "User-Agent": {"assay"}}
+	switch key := c.Key.reveal(); {
+	case key == "":
+	case c.Azure:
+		h.Set("Api-Key", key)
+	default:
+		h.Set("Authorization", "Bearer "+key)
+	}
+	return h
 }
 
 func (p *Provider) String() string { return p.cfg.String() }
@@ -183,17 +189,13 @@ func (p *Provider) LogValue() slog.Value { return slog.StringValue(p.String()) }
 func (p *Provider) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
 	var news paramSet
 	for {
-		body, sent, err := p.encode(req, p.unsent(req.Model)|news)
-		if err != nil {
-			return assay.Response{}, &assay.Fault{Kind: assay.Harness, Detail: p.detail(err.Error(), ""), Err: err}
-		}
-		resp, err := p.exchange(ctx, body, len(req.Messages))
+		resp, sent, err := p.exchange(ctx, &req, p.unsent(req.Model)|news)
 		refused := refusedParam(err) & sent
 		if refused == 0 {
 			if f := assay.AsFault(err); f == nil || f.Kind != assay.BadRequest {
 				p.learned.Or(uint32(news))
 			}
-			return resp, err
+			return *resp, err
 		}
 		news |= refused
 	}
@@ -212,18 +214,52 @@ func (p *Provider) unsent(model string) paramSet {
 	return dialectOf(p.cfg.Deployment) | dialectOf(model) | paramSet(p.learned.Load())
 }
 
-// exchange sends a body. turn numbers the calls that come without an ID.
-func (p *Provider) exchange(ctx context.Context, body []byte, turn int) (assay.Response, error) {
-	var quotas []assay.QuotaState
-	classify := func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-		return p.classify(r, next, &quotas)
-	}
-	completion, err := p.service.New(ctx, sdk.ChatCompletionNewParams{},
-		option.WithRequestBody("application/json", body), option.WithMiddleware(classify))
+// exchange sends req without the parameters in unsent and returns the reply,
+// never nil, and the parameters that were sent. Ten thousand goroutines may
+// wait in it, so that it and what it calls keep no large values on the stack.
+func (p *Provider) exchange(ctx context.Context, req *assay.Request, unsent paramSet) (*assay.Response, paramSet, error) {
+	post, sent, err := p.post(ctx, req, unsent)
 	if err != nil {
-		return assay.Response{Quotas: quotas}, p.faultOf(ctx, err)
+		return &assay.Response{}, 0, &assay.Fault{Kind: assay.Harness, Detail: p.detail(err.Error(), ""), Err: err}
 	}
-	resp, err := p.decode(completion, turn)
-	resp.Quotas = quotas
-	return resp, err
+	reply, body, err := p.wire.fetch(post)
+	if err != nil {
+		return &assay.Response{}, sent, p.transportFault(ctx, err)
+	}
+	resp, err := p.read(reply, body, len(req.Messages))
+	return resp, sent, err
+}
+
+// post makes the HTTP request. Nothing in it keeps the encoded body once that
+// is written: where a transport has to write it again, it is encoded again.
+func (p *Provider) post(ctx context.Context, req *assay.Request, unsent paramSet) (*http.Request, paramSet, error) {
+	body, sent, err := p.encode(req, unsent)
+	if err != nil {
+		return nil, 0, err
+	}
+	post, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, body)
+	if err != nil {
+		return nil, 0, err
+	}
+	post.Header = *p.header
+	post.ContentLength = body.size()
+	post.GetBody = func() (io.ReadCloser, error) {
+		again, _, err := p.encode(req, unsent)
+		return again, err
+	}
+	return post, sent, nil
+}
+
+// read classifies a response and decodes its completion. turn numbers the
+// calls that come without an ID.
+func (p *Provider) read(reply *http.Response, body []byte, turn int) (*assay.Response, error) {
+	resp := &assay.Response{Quotas: quotaStates(reply.Header, p.cfg.Azure)}
+	if f := p.responseFault(reply, body, resp.Quotas); f != nil {
+		return resp, f
+	}
+	c, f := parseCompletion(body)
+	if f != nil {
+		return resp, f
+	}
+	return resp, p.decode(c, turn, resp)
 }

@@ -128,6 +128,14 @@ func TestEncodingIsTheSDKs(t *testing.T) {
 		}
 		if r.ContentLength != int64(len(sent)) || r.Header.Get("Content-Type") != "application/json" || r.GetBody == nil {
 			t.Errorf("length %d, header %v for %d bytes", r.ContentLength, r.Header, len(sent))
+			return canned{200, headers(), hello}.RoundTrip(r)
+		}
+		body, err := r.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		if again, err := io.ReadAll(body); err != nil || !bytes.Equal(again, sent) {
+			t.Errorf("the body once more is %s, %v; want %s", again, err, sent)
 		}
 		return canned{200, headers(), hello}.RoundTrip(r)
 	})}})

@@ -53,6 +53,10 @@ func NewClient(opts ClientOptions) *http.Client {
 		MaxIdleConnsPerHost:   opts.MaxIdleConnsPerHost,
 		IdleConnTimeout:       90 * time.Second,
 		ForceAttemptHTTP2:     true,
+		// Bodies are read and written past these buffers, of which every
+		// connection has two while it waits for a reply.
+		ReadBufferSize:  2 << 10,
+		WriteBufferSize: 2 << 10,
 		// Many requests share one HTTP/2 connection: without pings a dead one
 		// would take them all to their deadlines.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
@@ -87,18 +91,17 @@ func (o *ClientOptions) setDefaults() {
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// guarded returns a client like c that follows no redirect and also scrubs the
-// secrets of s. It shares c's connections.
-func guarded(c *http.Client, s *scrubber) *http.Client {
+// guardOf returns a guard over the connections of c that also scrubs the
+// secrets of s.
+func guardOf(c *http.Client, s *scrubber) *guard {
 	next := c.Transport
 	if next == nil {
 		next = http.DefaultTransport
 	}
-	g := &guard{next: next, limit: defaultMaxBody, idle: defaultBodyIdle, scrub: s}
 	if inner, ok := next.(*guard); ok {
-		g = &guard{next: inner.next, limit: inner.limit, idle: inner.idle, scrub: inner.scrub.with(s)}
+		return &guard{next: inner.next, limit: inner.limit, idle: inner.idle, scrub: inner.scrub.with(s)}
 	}
-	return &http.Client{Transport: g, CheckRedirect: noRedirect, Jar: c.Jar, Timeout: c.Timeout}
+	return &guard{next: next, limit: defaultMaxBody, idle: defaultBodyIdle, scrub: s}
 }
 
 // guard reads a response body whole, within the request's context, without a
@@ -111,13 +114,26 @@ type guard struct {
 	scrub *scrubber
 }
 
-// RoundTrip returns a *bodyError when the headers came and the body did not.
+// RoundTrip returns the errors of fetch.
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, body, err := g.fetch(req)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	resp.ContentLength = int64(len(body))
+	resp.Header.Del("Content-Length")
+	return resp, nil
+}
+
+// fetch returns a response, whose own Body is spent, and its content. The
+// error is a *bodyError when the headers came and the body did not.
+func (g *guard) fetch(req *http.Request) (*http.Response, []byte, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	defer cancel(nil)
 	resp, err := g.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	body, err := g.read(resp, cancel)
 	// A reply that arrived whole is not lost because its close went wrong.
@@ -127,13 +143,9 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		if errors.As(context.Cause(ctx), &idle) {
 			err = idle
 		}
-		return nil, &bodyError{status: resp.StatusCode, err: err}
+		return nil, nil, &bodyError{status: resp.StatusCode, err: err}
 	}
-	body = g.scrub.bytes(body)
-	resp.Body = newWholeBody(body)
-	resp.ContentLength = int64(len(body))
-	resp.Header.Del("Content-Length")
-	return resp, nil
+	return resp, g.scrub.bytes(body), nil
 }
 
 // read returns the whole body. It cancels the request, which closes its
@@ -165,29 +177,6 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 		b.watch.Reset(b.idle)
 	}
 	return n, err
-}
-
-// A wholeBody is a body that was read whole. Who knows need not read it again.
-type wholeBody struct {
-	*bytes.Reader
-	content []byte
-}
-
-func newWholeBody(content []byte) *wholeBody {
-	return &wholeBody{bytes.NewReader(content), content}
-}
-
-func (*wholeBody) Close() error { return nil }
-
-// contentOf returns a response's body, which can still be read afterwards.
-func contentOf(resp *http.Response) ([]byte, error) {
-	if b, ok := resp.Body.(*wholeBody); ok {
-		return b.content, nil
-	}
-	content, err := io.ReadAll(resp.Body)
-	_ = resp.Body.Close()
-	resp.Body = newWholeBody(content)
-	return content, err
 }
 
 // CloseIdleConnections lets [http.Client.CloseIdleConnections] through.

@@ -4,13 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"sync"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/respjson"
 
 	"github.com/assay-eval/assay"
 )
@@ -52,41 +48,29 @@ type wireFunction struct {
 }
 
 // encode returns the request's body without the parameters in unsent, and the
-// parameters that it does carry. It stands in for the SDK's encoder, which
-// takes several times as long; a test holds it to what that writes.
-func (p *Provider) encode(req assay.Request, unsent paramSet) ([]byte, paramSet, error) {
+// parameters that it does carry.
+func (p *Provider) encode(req *assay.Request, unsent paramSet) (*requestBody, paramSet, error) {
 	wire := wireRequest{Model: p.cfg.Deployment, Messages: make([]wireMessage, len(req.Messages))}
 	for i := range req.Messages {
 		wire.Messages[i] = encodeMessage(&req.Messages[i])
 	}
 	sent := wire.setSampling(req.Sampling, unsent)
-	body, err := marshal(wire)
-	if err != nil || len(req.Functions) == 0 {
-		return body, sent, err
+	head, err := marshal(&wire)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(req.Functions) == 0 {
+		return newRequestBody(head), sent, nil
 	}
 	tools, err := p.functions.encode(req.Functions)
 	if err != nil {
 		return nil, 0, err
 	}
-	return joinTools(body, tools), sent, nil
+	return newRequestBody(slices.Concat([][]byte{head[:len(head)-1], toolsHead}, tools, [][]byte{toolsTail})...), sent, nil
 }
 
-// joinTools puts tools into the object that body is.
-func joinTools(body []byte, tools [][]byte) []byte {
-	const head, tail = `,"tools":[`, `]}`
-	size := len(head) + len(tail)
-	for _, tool := range tools {
-		size += len(tool) + len(",")
-	}
-	body = append(slices.Grow(body[:len(body)-1], size), head...)
-	for i, tool := range tools {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = append(body, tool...)
-	}
-	return append(body, tail...)
-}
+// What is before and after the tools in a request's body.
+var toolsHead, toolsTail = []byte(`,"tools":[`), []byte(`]}`)
 
 // marshal is [json.Marshal] without the escapes that only pages of HTML need.
 func marshal(v any) ([]byte, error) {
@@ -187,7 +171,7 @@ func sendableArguments(text string) string {
 // sends all with every request.
 type functionCache struct {
 	mu   sync.RWMutex
-	json map[functionText][]byte // guarded by mu
+	json map[functionText][]byte // each with a comma; guarded by mu
 }
 
 // functionText is the whole of a function, so that a changed one is another.
@@ -196,9 +180,9 @@ type functionText struct{ name, description, parameters string }
 // mostFunctions bounds a cache. More functions are encoded each time.
 const mostFunctions = 1024
 
-// encode returns functions as the entries of a request's tools. A schema's
-// text stays as it is, but for blanks: keys keep their order and numbers their
-// spelling.
+// encode returns functions as the entries of a request's tools with the commas
+// between them. A schema's text stays as it is, but for blanks: keys keep their
+// order and numbers their spelling. The entries are shared and must not change.
 func (c *functionCache) encode(functions []assay.Function) ([][]byte, error) {
 	tools := make([][]byte, len(functions))
 	for i, f := range functions {
@@ -212,6 +196,8 @@ func (c *functionCache) encode(functions []assay.Function) ([][]byte, error) {
 		}
 		c.keep(f, tools[i])
 	}
+	last := tools[len(tools)-1]
+	tools[len(tools)-1] = last[:len(last)-len(",")]
 	return tools, nil
 }
 
@@ -232,117 +218,10 @@ func (c *functionCache) keep(f assay.Function, text []byte) {
 	}
 }
 
+// encodeFunction returns an entry of a request's tools and a comma.
 func encodeFunction(f assay.Function) ([]byte, error) {
 	wire := wireFunction{Type: "function"}
 	wire.Function.Name, wire.Function.Description, wire.Function.Parameters = f.Name, f.Description, f.Parameters
-	return marshal(wire)
+	text, err := marshal(&wire)
+	return append(text, ','), err
 }
-
-// decode returns the first choice of a completion. turn numbers the calls that
-// came without an ID.
-func (p *Provider) decode(c *sdk.ChatCompletion, turn int) (assay.Response, error) {
-	resp := assay.Response{
-		ServedModel: p.clean(c.Model),
-		Usage: assay.Usage{
-			InputTokens:  count(c.Usage.PromptTokens),
-			OutputTokens: count(c.Usage.CompletionTokens),
-		},
-	}
-	if len(c.Choices) == 0 {
-		return resp, malformed("a completion without choices")
-	}
-	choice := c.Choices[0]
-	if choice.FinishReason == "content_filter" {
-		return resp, &assay.Fault{Kind: assay.ContentFilter, Status: 200, Detail: "the endpoint's filter cut the reply off"}
-	}
-	m := p.decodeMessage(choice.Message, turn)
-	if strings.TrimSpace(m.Content) == "" && len(m.Calls) == 0 && choice.FinishReason != "length" {
-		return resp, malformed("empty reply")
-	}
-	// A model that used up its tokens before it said anything has replied.
-	resp.Message = m
-	return resp, nil
-}
-
-// malformed is the fault of a response that came and is no completion.
-func malformed(detail string) *assay.Fault {
-	return &assay.Fault{Kind: assay.Malformed, Status: 200, Detail: detail}
-}
-
-func (p *Provider) decodeMessage(m sdk.ChatCompletionMessage, turn int) assay.Message {
-	out := assay.Message{
-		Role:    assay.Assistant,
-		Content: p.clean(contentText(m)),
-		Calls:   p.decodeCalls(m.ToolCalls, turn),
-	}
-	for _, name := range []string{"reasoning_content", "reasoning"} {
-		if out.Reasoning = p.clean(text(m.JSON.ExtraFields[name])); out.Reasoning != "" {
-			break
-		}
-	}
-	if strings.TrimSpace(out.Content) == "" && len(out.Calls) == 0 {
-		switch {
-		case out.Reasoning != "":
-			out.Content = out.Reasoning
-		case m.Refusal != "":
-			out.Content = p.clean(m.Refusal)
-		}
-	}
-	return out
-}
-
-// contentText is the content, or the text in it where a gateway sends parts.
-func contentText(m sdk.ChatCompletionMessage) string {
-	if !strings.HasPrefix(strings.TrimSpace(m.JSON.Content.Raw()), "[") {
-		return m.Content
-	}
-	var parts []struct {
-		Text string `json:"text"`
-	}
-	if json.Unmarshal([]byte(m.JSON.Content.Raw()), &parts) != nil {
-		return m.Content
-	}
-	var b strings.Builder
-	for _, part := range parts {
-		b.WriteString(part.Text)
-	}
-	return b.String()
-}
-
-// text is a field's string; empty where it is absent or something else.
-func text(f respjson.Field) string {
-	var s string
-	if f.Raw() == "" {
-		return ""
-	}
-	if json.Unmarshal([]byte(f.Raw()), &s) != nil {
-		return ""
-	}
-	return s
-}
-
-func (p *Provider) decodeCalls(calls []sdk.ChatCompletionMessageToolCallUnion, turn int) []assay.ToolCall {
-	var out []assay.ToolCall
-	seen := make(map[string]bool, len(calls))
-	for i, c := range calls {
-		id := p.clean(c.ID)
-		if id == "" || seen[id] {
-			id = fmt.Sprintf("call_%d_%d", turn, i)
-		}
-		seen[id] = true
-		out = append(out, assay.ToolCall{
-			ID:        id,
-			Name:      p.clean(c.Function.Name),
-			Arguments: p.clean(c.Function.Arguments),
-		})
-	}
-	return out
-}
-
-// clean makes text of an endpoint safe to keep: no secret in any spelling that
-// decoding brought to light, and valid UTF-8.
-func (p *Provider) clean(s string) string {
-	return strings.ToValidUTF8(p.scrub.text(s), "\uFFFD")
-}
-
-func count(n int64) int { return int(min(max(n, 0), math.MaxInt32)) }
