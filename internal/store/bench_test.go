@@ -28,6 +28,27 @@ func longTranscript(i int) *assay.Transcript {
 	return t
 }
 
+// BenchmarkCompress makes stored bytes of transcripts, with a dictionary.
+func BenchmarkCompress(b *testing.B) {
+	db, _ := create(b, store.Options{})
+	text, body := 0, 0
+	compress := func(i int) {
+		n, m, err := db.Compress(b.Context(), longTranscript(i))
+		if err != nil {
+			b.Fatal(err)
+		}
+		text, body = text+n, body+m
+	}
+	for i := range enough {
+		compress(i)
+	}
+	text, body = 0, 0
+	for i := 0; b.Loop(); i++ {
+		compress(enough + i)
+	}
+	b.ReportMetric(100*float64(body)/float64(text), "%")
+}
+
 func BenchmarkSave(b *testing.B) {
 	for _, goroutines := range []int{1, 25, 64} {
 		b.Run(fmt.Sprint(goroutines, "-goroutines"), func(b *testing.B) {

@@ -1,8 +1,23 @@
 package store
 
-import "context"
+import (
+	"context"
+
+	"github.com/assay-eval/assay"
+)
 
 // ProfileOf is [DB.Profile] with another number of attempts to look back on.
 func (db *DB) ProfileOf(ctx context.Context, latest int) ([]Profile, error) {
 	return db.profile(ctx, latest)
+}
+
+// Compress does what [DB.Save] does with a transcript before it is stored, and
+// returns the sizes of its JSON and of what is stored.
+func (db *DB) Compress(ctx context.Context, t *assay.Transcript) (text, body int, err error) {
+	b, err := transcriptJSON(t)
+	if err != nil {
+		return 0, 0, err
+	}
+	c, err := db.compress(ctx, b)
+	return len(b), len(c), err
 }

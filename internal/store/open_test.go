@@ -311,7 +311,7 @@ func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shell := raw(t, path, "PRAGMA foreign_keys = ON")
+	shell := raw(t, path, "PRAGMA foreign_keys = ON; INSERT INTO dictionaries (body) VALUES (x'')")
 	columns := "program, templates, lane, served_model, level, ended, error_category, turns, tool_calls, required_tools, executed_tools, coverage, order_correct, assisted, score_version, fault, fault_detail, parked, requests, retried, input_tokens, output_tokens, cost_usd, queued_ms, working_ms, started_at, finished_at"
 	for _, text := range []string{
 		"UPDATE attempts SET level = 'full_success' WHERE level <> ''",
@@ -326,6 +326,9 @@ func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 		"DELETE FROM lane_limits",
 		"UPDATE controls SET command = '[]'",
 		"DELETE FROM controls",
+		"UPDATE dictionaries SET body = x''",
+		"DELETE FROM dictionaries",
+		"INSERT INTO dictionaries VALUES (0, x'')",
 		"INSERT INTO lane_limits (run, lane, bucket, value, learned_at) VALUES (99, 'l', 'rpm', 1, '')",
 		"INSERT INTO controls (run, at, command) VALUES (99, '', '{}')",
 		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 93, run, " + columns + " FROM attempts WHERE level <> '' LIMIT 1",

@@ -206,19 +206,15 @@ func (db *DB) Transcript(ctx context.Context, trial assay.TrialID, number int) (
 	case body == nil:
 		return assay.Transcript{}, fmt.Errorf("%s: transcript: %w", what, ErrNotFound)
 	}
-	t, err := db.decompress(body)
+	text, err := db.decompress(ctx, body)
 	if err != nil {
-		return t, fmt.Errorf("%s: transcript: %w: %w", what, ErrDamaged, err)
+		return assay.Transcript{}, fmt.Errorf("%s: transcript: %w", what, err)
+	}
+	var t assay.Transcript
+	if err := json.Unmarshal(text, &t); err != nil {
+		return assay.Transcript{}, fmt.Errorf("%s: transcript: %w", what, damagedBody(err))
 	}
 	return t, nil
-}
-
-func (db *DB) decompress(body []byte) (t assay.Transcript, err error) {
-	text, err := db.dec.DecodeAll(body, nil)
-	if err != nil {
-		return t, err
-	}
-	return t, json.Unmarshal(text, &t)
 }
 
 func (db *DB) readError(err error) error {

@@ -145,7 +145,7 @@ func saveForEver(ctx context.Context, path string) error {
 				a.Trial = assay.NewTrial(assay.Cell{Model: string(run)}, assay.TaskRef{ID: "t"}, assay.Setting{}, int64(s), i)
 				// One write call a line, so that a kill cuts no line.
 				fmt.Printf("begin %s\n", a.ID)
-				if err := db.Save(ctx, a, transcript(i)); err != nil {
+				if err := db.Save(ctx, a, longTranscript(i)); err != nil {
 					errs <- err
 					return
 				}

@@ -40,9 +40,9 @@ type record struct {
 	run        assay.RunID
 	experiment string
 	settles    bool
-	trial      []any // in the order of trialColumns
-	attempt    []any // in the order of attemptColumns, from program on
-	transcript []byte
+	trial      []any  // in the order of trialColumns
+	attempt    []any  // in the order of attemptColumns, from program on
+	transcript []byte // its JSON from encode, and what Save makes of that
 }
 
 // Save stores an attempt, with its transcript unless that is nil, and sets
@@ -58,9 +58,14 @@ type record struct {
 // A caller that wants a finished attempt kept passes a ctx that outlives the
 // signal to stop. Save keeps neither a nor t.
 func (db *DB) Save(ctx context.Context, a *assay.Attempt, t *assay.Transcript) error {
-	r, err := db.encode(a, t)
+	r, err := encode(a, t)
 	if err != nil {
 		return fmt.Errorf("save attempt at trial %s: %w: %w", a.ID, ErrInvalid, err)
+	}
+	if r.transcript != nil {
+		if r.transcript, err = db.compress(ctx, r.transcript); err != nil {
+			return fmt.Errorf("save attempt at trial %s: %w", a.ID, err)
+		}
 	}
 	var number int
 	err = db.do(ctx, len(r.transcript)+1024, func(w *writer) (err error) {
@@ -109,8 +114,8 @@ func (w *writer) insert(r *record) (int, error) {
 }
 
 // encode does the work of a save that needs no database, in the goroutine of
-// the caller.
-func (db *DB) encode(a *assay.Attempt, t *assay.Transcript) (*record, error) {
+// the caller. Compression is left to do.
+func encode(a *assay.Attempt, t *assay.Transcript) (*record, error) {
 	r := &record{run: a.Run, experiment: a.Experiment, settles: a.Settles()}
 	var err error
 	if r.key, err = parseTrialID(a.ID); err != nil {
@@ -126,7 +131,7 @@ func (db *DB) encode(a *assay.Attempt, t *assay.Transcript) (*record, error) {
 		return nil, err
 	}
 	if t != nil {
-		r.transcript, err = db.compress(t)
+		r.transcript, err = transcriptJSON(t)
 	}
 	return r, err
 }
@@ -216,15 +221,14 @@ func formatTime(t time.Time) (string, error) {
 	return string(b), err
 }
 
-// compress returns the transcript as it is stored.
-func (db *DB) compress(t *assay.Transcript) ([]byte, error) {
+func transcriptJSON(t *assay.Transcript) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(t); err != nil {
 		return nil, fmt.Errorf("transcript: %w", err)
 	}
-	return db.enc.EncodeAll(b.Bytes(), nil), nil
+	return b.Bytes(), nil
 }
 
 // A trialKey is a trial's ID as it is stored.

@@ -315,7 +315,7 @@ func TestReadOnlyStoreRefusesWrites(t *testing.T) {
 	_, path := create(t, store.Options{})
 	db := openReadOnly(t, path)
 	for name, err := range map[string]error{
-		"Save":     db.Save(t.Context(), outcome(1), nil),
+		"Save":     db.Save(t.Context(), outcome(1), transcript(1)),
 		"BeginRun": db.BeginRun(t.Context(), experiment("e"), store.Run{ID: "r2"}),
 		"EndRun":   db.EndRun(t.Context(), "r1", nil),
 		"Learn":    db.Learn(t.Context(), "r1", []store.LaneLimit{{Lane: "l", Bucket: assay.Tokens}}),

@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/zstd"
 	_ "modernc.org/sqlite" // the driver named "sqlite"
@@ -37,10 +38,14 @@ type Options struct {
 type DB struct {
 	path   string
 	reader *sql.DB
-	// enc and dec serve EncodeAll and DecodeAll only: safe for concurrent use,
-	// without goroutines, and so in no need of closing.
-	enc *zstd.Encoder
-	dec *zstd.Decoder
+	// dec knows the dictionaries that were needed so far.
+	dec atomic.Pointer[zstd.Decoder]
+
+	// enc is what transcripts are compressed with. It has no dictionary that is
+	// not on disk. sample is nil once enc is settled, and in a store that is
+	// open for reading only.
+	enc    atomic.Pointer[zstd.Encoder]
+	sample atomic.Pointer[sample]
 
 	// w, lock and queue are nil in a store that is open for reading only.
 	w    *writer
@@ -90,6 +95,9 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(err, w.close(), lk.release())
 	}
+	if err := db.beginSample(ctx); err != nil {
+		return nil, errors.Join(err, db.reader.Close(), w.close(), lk.release())
+	}
 	db.w, db.lock, db.queue = w, lk, make(chan *op)
 	db.writer.Go(func() { w.serve(db.queue) })
 	return db, nil
@@ -111,16 +119,6 @@ func OpenReadOnly(ctx context.Context, path string) (*DB, error) {
 }
 
 func newDB(path, dsn string) (*DB, error) {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
-		zstd.WithWindowSize(zstdWindow))
-	if err != nil {
-		return nil, fmt.Errorf("store: zstd: %w", err)
-	}
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxMemory(maxTranscript))
-	if err != nil {
-		return nil, fmt.Errorf("store: zstd: %w", err)
-	}
 	reader, err := sql.Open("sqlite", dsn)
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", path, err)
@@ -128,7 +126,10 @@ func newDB(path, dsn string) (*DB, error) {
 	// No bound on open connections: a loop over attempts may look up
 	// transcripts, and a bound would let such loops wait for each other.
 	reader.SetMaxIdleConns(1)
-	return &DB{path: path, reader: reader, enc: enc, dec: dec}, nil
+	db := &DB{path: path, reader: reader}
+	db.dec.Store(newDecoder())
+	db.enc.Store(dictionary{}.encoder())
+	return db, nil
 }
 
 // Close saves what is queued, folds the write-ahead log into the main file and

@@ -19,7 +19,7 @@ func TestWriterIsDurable(t *testing.T) {
 		"busy_timeout":   "10000",
 		"cache_size":     "-4000",
 		"application_id": "1098080633",
-		"user_version":   "2",
+		"user_version":   "3",
 	} {
 		var got string
 		if err := w.conn.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {

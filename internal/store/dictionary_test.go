@@ -1,0 +1,421 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// enough long transcripts let a session settle its dictionary and use it.
+const enough = 40
+
+// kinds of experiments that share no text.
+var kinds = []func(int) *assay.Transcript{
+	longTranscript,
+	func(i int) *assay.Transcript { return translated(i, "qwertyuiopasdfghjklzxcvbnm") },
+	func(i int) *assay.Transcript { return translated(i, "mnbvcxzlkjhgfdsapoiuytrewq") },
+}
+
+// translated is a long transcript with other letters.
+func translated(i int, letters string) *assay.Transcript {
+	t := longTranscript(i)
+	for m := range t.Messages {
+		t.Messages[m].Content = strings.Map(func(r rune) rune {
+			if 'a' <= r && r <= 'z' {
+				return rune(letters[r-'a'])
+			}
+			return r
+		}, t.Messages[m].Content)
+	}
+	return t
+}
+
+// kept is what was saved, by trial.
+type kept map[assay.TrialID]*assay.Transcript
+
+// session saves n transcripts of a kind in a session of its own.
+func (k kept) session(t *testing.T, path string, kind func(int) *assay.Transcript, n int) {
+	t.Helper()
+	db := open(t, path, store.Options{})
+	run := assay.RunID(fmt.Sprint("session-", len(k)))
+	begin(t, db, run)
+	for range n {
+		k.save(t, db, run, kind)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (k kept) save(t *testing.T, db *store.DB, run assay.RunID, kind func(int) *assay.Transcript) {
+	t.Helper()
+	a := outcome(len(k))
+	a.Run = run
+	script := kind(len(k))
+	if err := db.Save(t.Context(), a, script); err != nil {
+		t.Fatal(err)
+	}
+	k[a.ID] = script
+}
+
+// in checks that db holds what was saved.
+func (k kept) in(t *testing.T, db *store.DB) {
+	t.Helper()
+	for id, want := range k {
+		got, err := db.Transcript(t.Context(), id, 0)
+		if err != nil || !reflect.DeepEqual(*want, got) { // cmp is slow
+			t.Fatalf("transcript of %s: %v (-want +got):\n%s", id, err, cmp.Diff(*want, got))
+		}
+	}
+}
+
+// needs returns how many transcripts in a store need which dictionary, and how
+// many dictionaries there are.
+func needs(t *testing.T, path string) (transcripts map[uint32]int, stored int) {
+	t.Helper()
+	db := raw(t, path, "")
+	defer db.Close()
+	if err := db.QueryRow("SELECT count(*) FROM dictionaries").Scan(&stored); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := db.Query("SELECT body FROM transcripts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	transcripts = make(map[uint32]int)
+	for rows.Next() {
+		var body []byte
+		var h zstd.Header
+		if err := errors.Join(rows.Scan(&body), h.Decode(body)); err != nil {
+			t.Fatal(err)
+		}
+		transcripts[h.DictionaryID]++
+	}
+	return transcripts, stored
+}
+
+func TestOneDictionaryForEachKindOfText(t *testing.T) {
+	t.Parallel()
+	path := createClosed(t)
+	reader := openReadOnly(t, path) // knows none of the dictionaries
+	scripts := kept{}
+	for step, s := range []struct {
+		kind, saves, dictionaries int
+	}{
+		{0, 5, 0}, // too few
+		{0, enough, 1},
+		{0, enough, 1},
+		{1, enough, 2},
+		{0, enough, 2}, // the older one is chosen again
+		{2, enough, 3},
+		{1, 5, 3},
+	} {
+		before, _ := needs(t, path)
+		scripts.session(t, path, kinds[s.kind], s.saves)
+		after, stored := needs(t, path)
+		if stored != s.dictionaries {
+			t.Errorf("session %d: %d dictionaries, want %d", step, stored, s.dictionaries)
+		}
+		right := uint32(s.kind + 1)
+		if used := after[right] - before[right]; s.saves == enough && used < enough/3 {
+			t.Errorf("session %d: %d transcripts use dictionary %d, want most of %d", step, used, right, enough)
+		}
+		scripts.in(t, reader)
+	}
+	scripts.in(t, openReadOnly(t, path))
+	scripts.in(t, open(t, path, store.Options{}))
+}
+
+func createClosed(t *testing.T) string {
+	t.Helper()
+	db, path := create(t, store.Options{})
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestNoDictionaryForTextsThatShareNothing(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	rapid.Check(t, func(r *rapid.T) {
+		script := transcript(0)
+		script.Messages[0].Content = string(rapid.SliceOfN(rapid.Rune(), 3000, 3000).Draw(r, "text"))
+		a := outcome(rapid.Int().Draw(r, "trial"))
+		if err := db.Save(t.Context(), a, script); err != nil && !errors.Is(err, store.ErrSettled) {
+			r.Fatal(err)
+		}
+	})
+	if _, stored := needs(t, path); stored != 0 {
+		t.Errorf("%d dictionaries, want none", stored)
+	}
+}
+
+func TestDictionaryRoundTripProperty(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	scripts := kept{}
+	for range enough {
+		scripts.save(t, db, "r1", longTranscript)
+	}
+	common := longTranscript(1).Messages[0].Content
+	reader := openReadOnly(t, path)
+	next := enough
+	rapid.Check(t, func(r *rapid.T) {
+		// Up to some hundred kilobytes, which is more than a block and a window.
+		piece := rapid.OneOf(rapid.String(), rapid.Just(common), rapid.Custom(func(r *rapid.T) string {
+			return strings.Repeat(rapid.StringN(1, 20, -1).Draw(r, "repeated"), rapid.IntRange(1, 5000).Draw(r, "times"))
+		}))
+		script := longTranscript(next)
+		for m := range script.Messages {
+			script.Messages[m].Content = strings.Join(rapid.SliceOfN(piece, 0, 4).Draw(r, "content"), " ")
+		}
+		a := outcome(next)
+		next++
+		if err := db.Save(t.Context(), a, script); err != nil {
+			r.Fatal(err)
+		}
+		got, err := reader.Transcript(t.Context(), a.ID, 0)
+		if diff := cmp.Diff(*script, got); diff != "" || err != nil {
+			r.Fatalf("%v (-want +got):\n%s", err, diff)
+		}
+	})
+	if used, stored := needs(t, path); stored != 1 || used[1] < enough/3 {
+		t.Errorf("%d dictionaries, transcripts by dictionary %v", stored, used)
+	}
+}
+
+// TestTranscriptWithoutItsDictionary takes dictionaries away and alters them.
+func TestTranscriptWithoutItsDictionary(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]string{
+		"missing":  "DELETE FROM dictionaries WHERE id = 2",
+		"damaged":  "UPDATE dictionaries SET body = x'28b52ffd0001' WHERE id = 2",
+		"no zstd":  "UPDATE dictionaries SET body = x'74657874' WHERE id = 2",
+		"of other": "UPDATE dictionaries SET body = (SELECT body FROM dictionaries WHERE id = 1) WHERE id = 2",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := createClosed(t)
+			scripts := kept{}
+			scripts.session(t, path, kinds[0], enough)
+			scripts.session(t, path, kinds[1], enough)
+			used, _ := needs(t, path)
+			rawClosed(t, path, "DROP TRIGGER dictionaries_keep; DROP TRIGGER dictionaries_stay;"+spoil)
+			reader, lost := openReadOnly(t, path), kept{}
+			for id, want := range scripts {
+				got, err := reader.Transcript(t.Context(), id, 0)
+				switch {
+				case err == nil && reflect.DeepEqual(*want, got):
+				case errors.Is(err, store.ErrDamaged) && strings.Contains(err.Error(), "\nhint: "):
+					lost[id] = want
+				default:
+					t.Fatalf("Transcript() = %v, %v, want the transcript or ErrDamaged with a hint", got, err)
+				}
+			}
+			if len(lost) != used[2] || len(lost) == 0 {
+				t.Errorf("%d transcripts lost, want the %d that need dictionary 2", len(lost), used[2])
+			}
+			// The store serves on.
+			scripts.session(t, path, kinds[0], enough)
+			for id := range lost {
+				delete(scripts, id)
+			}
+			scripts.in(t, openReadOnly(t, path))
+			if now, _ := needs(t, path); name != "of other" && now[2] > used[2] {
+				t.Errorf("%d transcripts need a dictionary that is no good, %d before", now[2], used[2])
+			}
+		})
+	}
+}
+
+// TestDictionaryIsOnDiskFirst looks at what a kill would leave after each save.
+func TestDictionaryIsOnDiskFirst(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	scripts := kept{}
+	before := 0
+	for range enough {
+		scripts.save(t, db, "r1", longTranscript)
+		killed := filepath.Join(t.TempDir(), "assay.db")
+		copyFiles(t, path, killed)
+		if len(scripts) > enough/2 && len(scripts)%5 != 0 { // the dictionary is long in use
+			continue
+		}
+		scripts.in(t, openReadOnly(t, killed))
+		if _, stored := needs(t, killed); stored > before {
+			before = stored
+			more := kept{}
+			for id, script := range scripts {
+				more[id] = script
+			}
+			more.session(t, killed, longTranscript, 5)
+			more.in(t, openReadOnly(t, killed))
+			if used, _ := needs(t, killed); used[1] < 5 {
+				t.Errorf("%d transcripts use the dictionary, want the 5 of the next session at least", used[1])
+			}
+		}
+	}
+	if before != 1 {
+		t.Errorf("%d dictionaries, want 1", before)
+	}
+}
+
+// TestDiskFullAtTheDictionary lets the disk be full at every page about it.
+func TestDiskFullAtTheDictionary(t *testing.T) {
+	t.Parallel()
+	const page = 4096
+	path := createClosed(t)
+	fi, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with, without := 0, 0
+	for limit := fi.Size(); with < 5; limit += page {
+		db, path := create(t, store.Options{MaxBytes: limit})
+		scripts := kept{}
+		var err error
+		for i := 0; err == nil; i++ {
+			a, script := outcome(i), longTranscript(i)
+			if err = db.Save(t.Context(), a, script); err == nil {
+				scripts[a.ID] = script
+			}
+		}
+		if !errors.Is(err, store.ErrDiskFull) {
+			t.Fatalf("%d bytes: %v, want ErrDiskFull", limit, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		scripts.in(t, openReadOnly(t, path))
+		if _, stored := needs(t, path); stored == 1 {
+			with++
+		} else {
+			without++
+		}
+	}
+	if without == 0 {
+		t.Error("no store was full before its dictionary")
+	}
+}
+
+// TestSaverOfTheDictionaryLeaves ends the context of each save in the midst of
+// it or before.
+func TestSaverOfTheDictionaryLeaves(t *testing.T) {
+	t.Parallel()
+	for range 2 {
+		db, path := create(t, store.Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for i := range enough {
+			if err := db.Save(ctx, outcome(i), longTranscript(i)); err != nil && !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+		}
+		scripts := kept{}
+		for i := range enough {
+			a, script := outcome(1000+i), longTranscript(i)
+			if err := db.Save(t.Context(), a, script); err != nil {
+				t.Fatal(err)
+			}
+			scripts[a.ID] = script
+		}
+		scripts.in(t, openReadOnly(t, path))
+		scripts.in(t, db)
+	}
+}
+
+func TestSecondFormatIsExtended(t *testing.T) {
+	t.Parallel()
+	path := createClosed(t)
+	scripts := kept{}
+	scripts.session(t, path, longTranscript, 10)
+	rawClosed(t, path, "DROP TABLE dictionaries; PRAGMA user_version = 2")
+	if _, err := store.OpenReadOnly(t.Context(), path); !errors.Is(err, store.ErrOlder) {
+		t.Errorf("OpenReadOnly() = %v, want ErrOlder", err)
+	}
+	scripts.session(t, path, longTranscript, enough)
+	if used, stored := needs(t, path); stored != 1 || used[0] < 10 || used[1] < enough/3 {
+		t.Errorf("%d dictionaries, transcripts by dictionary %v", stored, used)
+	}
+	scripts.in(t, openReadOnly(t, path))
+}
+
+// TestReadersMeetNewDictionaries reads in three handles what two sessions save
+// from many goroutines.
+func TestReadersMeetNewDictionaries(t *testing.T) {
+	t.Parallel()
+	path := createClosed(t)
+	first, second := openReadOnly(t, path), openReadOnly(t, path)
+	for session, kind := range kinds[:2] {
+		db := open(t, path, store.Options{})
+		run := assay.RunID(fmt.Sprint("session-", session))
+		begin(t, db, run)
+		var wg sync.WaitGroup
+		for saver := range 4 {
+			wg.Go(func() {
+				for i := range enough / 2 {
+					a, script := outcome(10000*session+1000*saver+i), kind(i)
+					a.Run = run
+					if err := db.Save(t.Context(), a, script); err != nil {
+						t.Error(err)
+						return
+					}
+					for _, reader := range []*store.DB{db, first, second} {
+						got, err := reader.Transcript(t.Context(), a.ID, 0)
+						if err != nil || !reflect.DeepEqual(*script, got) {
+							t.Errorf("Transcript() = %v, %v", got, err)
+							return
+						}
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if used, stored := needs(t, path); stored != session+1 || used[uint32(session+1)] < enough/2 {
+			t.Errorf("session %d: %d dictionaries, transcripts by dictionary %v", session, stored, used)
+		}
+	}
+}
+
+func TestDictionaryHalvesTranscripts(t *testing.T) {
+	t.Parallel()
+	path := createClosed(t)
+	kept{}.session(t, path, longTranscript, enough+20)
+	db := raw(t, path, "")
+	var sizes []int
+	rows, err := db.Query("SELECT length(body) FROM transcripts ORDER BY attempt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int
+		if err := rows.Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		sizes = append(sizes, n)
+	}
+	before, after := slices.Min(sizes[:5]), slices.Max(sizes[enough:])
+	if 2*after > before {
+		t.Errorf("transcripts take %d bytes before the dictionary and %d after it, want less than half", before, after)
+	}
+}
