@@ -177,7 +177,8 @@ func (j *job) preparePools(p *process, simLatency time.Duration) (*pools, error)
 	}
 	out := &pools{configs: make(map[string][]lane.Config), byModel: make(map[string]*lane.Pool)}
 	out.client = openai.NewClient(openai.ClientOptions{
-		ResponseHeaderTimeout: time.Duration(j.experiment.Limits.Request),
+		// A lane's own limit comes first, and says more.
+		ResponseHeaderTimeout: time.Duration(j.experiment.Limits.Request) + 10*time.Second,
 		MaxIdleConnsPerHost:   width(lanes),
 		Secrets:               secrets(keys),
 	})

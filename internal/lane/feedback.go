@@ -94,7 +94,7 @@ func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
 	if !l.doubted {
 		l.learn(now, fault, fresh)
 	}
-	if wait := l.asked(fault, t); wait > 0 {
+	if wait := l.asked(now, fault, t); wait > 0 {
 		l.pause(now, wait, string(fault.Kind))
 	}
 	if fresh {
@@ -126,18 +126,28 @@ func (l *lane) recant() {
 	l.refusals.count(true)
 }
 
-// asked is how long to pause: as long as the endpoint asks, else a little, and
-// longer with each burst in a row. Requests that were sent before the pause
-// began belong to the same burst and do not lengthen it.
-func (l *lane) asked(fault *assay.Fault, t ticket) time.Duration {
-	if fault.RetryAfter > 0 {
+// asked is how long to pause: as long as the endpoint asks, or a little, and
+// longer with each burst in a row, for there may be more to it. Requests that
+// were sent before the pause began belong to the same burst and do not
+// lengthen it.
+func (l *lane) asked(now time.Time, fault *assay.Fault, t ticket) time.Duration {
+	if l.oldNews(t) {
 		return fault.RetryAfter
 	}
-	if l.oldNews(t) {
-		return 0
+	if l.limitedRow == 0 {
+		l.refusedSince = now
 	}
 	l.limitedRow++
-	return jitter(time.Second << min(l.limitedRow-1, 6))
+	if now.Sub(l.refusedSince) > patience {
+		l.shut(&assay.Fault{
+			Kind: assay.Quota, Lane: l.Name, Status: fault.Status,
+			Detail: fmt.Sprintf("the endpoint has refused everything for %v: %s", patience, fault.Detail),
+		})
+	}
+	if fault.RetryAfter > 0 && l.limitedRow <= 2 {
+		return fault.RetryAfter
+	}
+	return max(fault.RetryAfter, jitter(time.Second<<min(l.limitedRow-1, 3)))
 }
 
 // learn lowers the limit that a refusal is about, once a burst.
@@ -157,14 +167,21 @@ func (l *lane) learn(now time.Time, fault *assay.Fault, fresh bool) {
 			l.spacing = time.Minute / time.Duration(fault.Limit)
 		}
 		g.declare(now, fault.Limit)
-	case b == requestsPerDay:
-		// Its count may have begun before ours: the wait it asks for has to do.
+	case b != concurrency && now.Sub(l.born) < l.window(b).span && (g.recalled || allowed < leastRate):
+		// The endpoint's count began before ours: the wait has to do.
 	default:
-		if b != concurrency {
+		floor := 1
+		switch {
+		case b != concurrency:
 			allowed = int(math.Round(caution * float64(allowed)))
+			if floor = leastRate; g.limit > 0 {
+				floor = g.limit / 2
+			}
+		case allowed == 0: // others have all there is
+			floor = g.limit / 2
 		}
 		if fresh {
-			g.cut(now, allowed)
+			g.cut(now, allowed, max(1, floor))
 		} else {
 			g.refine(allowed)
 		}

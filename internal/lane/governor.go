@@ -14,8 +14,12 @@ type governor struct {
 	limit int // 0: none known
 	// held is what the endpoint is known to have allowed, if not more.
 	held int
+	// floor is what the latest cut did not go below.
+	floor int
 	// said: the endpoint stated the limit itself, so there is nothing to try.
 	said bool
+	// recalled: it was learned by an earlier run, and not cut since.
+	recalled bool
 	// starting: the limit was never refused and doubles with each round.
 	starting bool
 	changed  time.Time
@@ -38,13 +42,15 @@ const (
 	// caution is the part of what was allowed in the last minute that a rate
 	// is cut to: our minute and the endpoint's do not begin together.
 	caution = 0.97
+	// leastRate is what a first cut of a rate does not go below.
+	leastRate = 10
 	// again is the part that is left of a limit that was itself refused.
 	again = 0.9
 )
 
 // known returns a governor that starts from a limit learned earlier.
 func known(limit int, now time.Time) governor {
-	return governor{limit: limit, changed: now, rest: firstRest}
+	return governor{limit: limit, recalled: true, changed: now, rest: firstRest}
 }
 
 // declare takes over a limit that the endpoint states.
@@ -56,8 +62,9 @@ func (g *governor) declare(now time.Time, limit int) {
 }
 
 // cut is the one answer to a burst of refusals. Allowed is how much the
-// endpoint had let through when it refused more.
-func (g *governor) cut(now time.Time, allowed int) {
+// endpoint had let through when it refused more; that may be little because
+// others use the same key, so the cut goes no lower than floor.
+func (g *governor) cut(now time.Time, allowed, floor int) {
 	limit := allowed
 	if g.limit > 0 && !g.starting && allowed >= g.limit {
 		limit = int(again * float64(g.limit))
@@ -66,15 +73,15 @@ func (g *governor) cut(now time.Time, allowed int) {
 	if g.rest > 0 && g.raised == 1 { // the first raise was too much, again
 		rest = min(2*g.rest, longestRest)
 	}
-	*g = governor{limit: max(1, limit), held: max(1, allowed), changed: now, rest: rest}
+	*g = governor{limit: max(floor, limit), held: max(1, allowed), floor: floor, changed: now, rest: rest}
 }
 
 // refine lowers the limit within a burst, as more of it turns out to have been
 // refused.
 func (g *governor) refine(allowed int) {
 	if g.limit > 0 && !g.said {
-		g.limit = max(1, min(g.limit, allowed))
-		g.held = min(g.held, g.limit)
+		g.limit = max(1, g.floor, min(g.limit, allowed))
+		g.held = min(g.held, max(1, allowed))
 	}
 }
 

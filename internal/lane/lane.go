@@ -135,6 +135,8 @@ const (
 	// longestRetryAfter is the longest wait that an endpoint can ask for; one
 	// that asks for more is closed for the run.
 	longestRetryAfter = 15 * time.Minute
+	// A lane that has refused everything for so long is given up.
+	patience = 10 * time.Minute
 	// A refusal is believed at once when it asks for a longer wait than
 	// shortWait; else believeAfter of them in a row are, and fewer on a narrow
 	// lane or one that was never seen to refuse by chance.
@@ -148,6 +150,7 @@ const (
 // lane is the state of one lane. It is guarded by its pool's mutex.
 type lane struct {
 	Config
+	born     time.Time
 	inFlight int
 	since    map[uint64]time.Time // starts of requests in flight, by number
 	minute   window
@@ -189,7 +192,9 @@ type lane struct {
 	worked      bool
 	mistakes    int // refused requests and other models' answers in a row
 	pausesInRow int
-	limitedRow  int // bursts of refusals in a row
+	// limitedRow counts bursts of refusals in a row, since refusedSince.
+	limitedRow   int
+	refusedSince time.Time
 
 	used, available, inUse time.Duration // of slots, up to the last booking
 	waited                 map[string]time.Duration
@@ -220,7 +225,7 @@ func (b *belief) about(number uint64) bool {
 
 func newLane(now time.Time, c Config) *lane {
 	l := &lane{
-		Config: c, since: make(map[uint64]time.Time),
+		Config: c, born: now, since: make(map[uint64]time.Time),
 		minute: window{span: windowSpan}, day: window{span: daySpan, grain: time.Minute},
 		waited: make(map[string]time.Duration), history: newHistory(max(c.Limits.Concurrency, widest)),
 		calm: math.MaxInt,

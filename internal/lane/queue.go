@@ -146,11 +146,21 @@ func (q *queue) soonest(now time.Time, c cost, home string) (best *lane, at time
 		if l.Name == home && !t.After(now) {
 			return l, t
 		}
-		if best == nil || t.Before(at) || t.Equal(at) && l.inFlight*best.width() < best.inFlight*l.width() {
+		if best == nil || t.Before(at) || t.Equal(at) && l.rather(best) {
 			best, at = l, t
 		}
 	}
 	return best, at
+}
+
+// rather reports whether a request had rather go to l than to other, when both
+// can start it at the same time: not where requests came to nothing lately, for
+// such a lane is always free, and else where there is more room.
+func (l *lane) rather(other *lane) bool {
+	if bad := l.mistakes > 0; bad != (other.mistakes > 0) {
+		return !bad
+	}
+	return l.inFlight*other.width() < other.inFlight*l.width()
 }
 
 // room reports whether one more conversation could start now, with nobody
