@@ -13,10 +13,10 @@ build:
 
 test: compiler
 	@if command -v $${CC:-gcc} >/dev/null 2>&1; then \
-		CGO_ENABLED=1 $(GO) test -race ./...; \
+		CGO_ENABLED=1 $(GO) test -race -parallel 4 ./...; \
 	else \
 		echo "make: no C compiler, so the tests run without the race detector"; \
-		$(GO) test ./...; \
+		$(GO) test -parallel 4 ./...; \
 	fi
 
 # The race detector needs a C compiler.
