@@ -136,7 +136,7 @@ func (j *job) rehearse(ctx context.Context, model string) (lane.Work, error) {
 			return lane.Work{}, err
 		}
 		trial.Model = agent
-		a, _ := runner.Run(ctx, agents, trial, task)
+		a, _ := runner.Run(ctx, agents, &trial, &task)
 		trials++
 		sum.Requests += a.Outcome.Turns
 		sum.InputTokens += a.InputTokens

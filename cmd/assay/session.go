@@ -239,7 +239,7 @@ func (s *session) listen(ctx context.Context, stop chan<- struct{}, abort contex
 func (s *session) engineConfig() engine.Config {
 	runner := episode.NewRunner(s.library.Catalog(), time.Duration(s.experiment.Limits.Trial))
 	cfg := engine.Config{
-		Attempt: func(ctx context.Context, trial assay.Trial) (assay.Attempt, *assay.Transcript) {
+		Attempt: func(ctx context.Context, trial *assay.Trial) (*assay.Attempt, *assay.Transcript) {
 			a, tr := s.attempt(ctx, runner, trial)
 			a.Experiment, a.Run, a.Program = s.experiment.Name, s.id, version()
 			return a, tr
@@ -304,25 +304,35 @@ func (s *session) findDone() map[string]places {
 	return done
 }
 
-func (s *session) attempt(ctx context.Context, runner *episode.Runner, trial assay.Trial) (assay.Attempt, *assay.Transcript) {
-	started := time.Now().UTC()
-	task, err := s.library.Task(ctx, trial.Task, trial.Difficulty)
-	if err == nil && task.Digest() != trial.TaskDigest {
-		err = fmt.Errorf("task %s of library %s is not the one that was planned", trial.Task, s.experiment.Library)
-	}
+func (s *session) attempt(ctx context.Context, runner *episode.Runner, trial *assay.Trial) (*assay.Attempt, *assay.Transcript) {
+	task, err := s.task(ctx, trial)
 	if err != nil {
-		kind := assay.Harness
-		if ctx.Err() != nil {
-			kind = assay.Interrupted
-		}
-		return assay.Attempt{
-			Trial: trial, FaultKind: kind, FaultDetail: err.Error(), Templates: episode.TemplatesHash,
-			StartedAt: started, FinishedAt: time.Now().UTC(),
-		}, &assay.Transcript{}
+		return noTask(ctx, trial, err), &assay.Transcript{}
 	}
 	s.gate.Begin(trial.Cell)
 	defer s.gate.End(trial.Cell)
 	return runner.Run(ctx, &gated{s.pools.byModel[trial.Model], s.gate, trial.Cell}, trial, task)
+}
+
+// task reads a trial's task, which has to be the one that was planned.
+func (s *session) task(ctx context.Context, trial *assay.Trial) (*assay.Task, error) {
+	task, err := s.library.Task(ctx, trial.Task, trial.Difficulty)
+	if err == nil && task.Digest() != trial.TaskDigest {
+		err = fmt.Errorf("task %s of library %s is not the one that was planned", trial.Task, s.experiment.Library)
+	}
+	return &task, err
+}
+
+// noTask is the attempt at a trial whose task cannot be had.
+func noTask(ctx context.Context, trial *assay.Trial, err error) *assay.Attempt {
+	kind := assay.Harness
+	if ctx.Err() != nil {
+		kind = assay.Interrupted
+	}
+	now := time.Now().UTC()
+	return &assay.Attempt{
+		Trial: *trial, FaultKind: kind, FaultDetail: err.Error(), Templates: episode.TemplatesHash, StartedAt: now, FinishedAt: now,
+	}
 }
 
 // gated asks the gate before each turn and tells it what the turn took.

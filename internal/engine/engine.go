@@ -51,7 +51,7 @@ type Config struct {
 	Skip func(trial *assay.Trial) string
 	// Attempt carries out one attempt. It returns soon after ctx ends, with a
 	// fault of kind interrupted.
-	Attempt func(ctx context.Context, trial assay.Trial) (assay.Attempt, *assay.Transcript)
+	Attempt func(ctx context.Context, trial *assay.Trial) (*assay.Attempt, *assay.Transcript)
 	// Save makes an attempt durable before it returns. It is called from many
 	// goroutines. An error stops the run.
 	Save func(ctx context.Context, attempt *assay.Attempt, transcript *assay.Transcript) error
@@ -185,14 +185,14 @@ type removal struct {
 
 // flight is an attempt that has not ended.
 type flight struct {
-	trial  assay.Trial
+	trial  *assay.Trial
 	cancel context.CancelCauseFunc
 }
 
 type ended struct {
 	queue   *queue
-	trial   assay.Trial
-	attempt assay.Attempt
+	trial   *assay.Trial
+	attempt *assay.Attempt
 	err     error
 }
 
@@ -257,15 +257,16 @@ func (l *loop) fill(q *queue) (waits bool) {
 
 // start begins an attempt at the trial whose turn it is.
 func (l *loop) start(ctx context.Context, q *queue, done func()) {
-	trial := *q.first
+	trial := q.first
 	q.first = nil
 	ctx, cancel := context.WithCancelCause(ctx)
 	q.flying[trial.ID] = flight{trial, cancel}
-	l.event(Event{Kind: Started, Model: q.Name, Trial: &trial})
+	l.event(Event{Kind: Started, Model: q.Name, Trial: trial})
 	last := q.attempts[trial.ID]+1 >= MaxAttempts
 	go func() {
 		defer cancel(nil)
-		e := l.attempt(ctx, q, trial, last)
+		e := ended{queue: q, trial: trial}
+		l.attempt(ctx, &e, last)
 		done()
 		l.ended <- e
 	}()
@@ -338,7 +339,7 @@ func (l *loop) obey(c Command) int {
 		l.cancels = append(l.cancels, c.Match)
 		for _, q := range l.queues {
 			for _, f := range q.flying {
-				if c.Match(&f.trial) {
+				if c.Match(f.trial) {
 					f.cancel(ErrCancelled)
 					n++
 				}
@@ -377,24 +378,24 @@ func (l *loop) uncancel(match func(*assay.Trial) bool) {
 }
 
 // attempt runs in its own goroutine. Last says that a fault parks the trial.
-func (l *loop) attempt(ctx context.Context, q *queue, trial assay.Trial, last bool) (e ended) {
-	e.queue, e.trial = q, trial
+// Ten thousand of them may wait for a reply at once, so large values are passed
+// by pointer, here and below: they would be on every stack.
+func (l *loop) attempt(ctx context.Context, e *ended, last bool) {
 	started := time.Now().UTC()
 	defer func() {
 		if v := recover(); v != nil {
-			e.err = fmt.Errorf("trial %s: panic: %v\n%s", trial.ID, v, debug.Stack())
-			e.attempt = assay.Attempt{Trial: trial, StartedAt: started, FinishedAt: time.Now().UTC(), FaultKind: assay.Harness}
+			e.err = fmt.Errorf("trial %s: panic: %v\n%s", e.trial.ID, v, debug.Stack())
+			e.attempt = &assay.Attempt{Trial: *e.trial, StartedAt: started, FinishedAt: time.Now().UTC(), FaultKind: assay.Harness}
 		}
 	}()
-	attempt, transcript := l.cfg.Attempt(ctx, trial)
+	attempt, transcript := l.cfg.Attempt(ctx, e.trial)
 	e.attempt = attempt
 	if attempt.FaultKind == assay.Interrupted {
-		return e
+		return
 	}
-	e.attempt.Parked = last && !attempt.Settles()
+	attempt.Parked = last && !attempt.Settles()
 	// What has finished is saved, also when the run is being stopped.
-	e.err = l.cfg.Save(context.WithoutCancel(ctx), &e.attempt, transcript)
-	return e
+	e.err = l.cfg.Save(context.WithoutCancel(ctx), attempt, transcript)
 }
 
 func (l *loop) settle(e ended) {
@@ -406,16 +407,16 @@ func (l *loop) settle(e ended) {
 			l.err = e.err
 			l.cancel(ErrStopped)
 		}
-		l.event(Event{Kind: Dropped, Model: q.Name, Trial: &e.trial})
+		l.event(Event{Kind: Dropped, Model: q.Name, Trial: e.trial})
 		return
 	}
-	a := &e.attempt
+	a := e.attempt
 	switch {
 	case a.FaultKind == assay.Interrupted:
 		if cause == nil {
-			q.removed[e.trial.ID] = removal{trial: e.trial}
+			q.removed[e.trial.ID] = removal{trial: *e.trial}
 		}
-		l.event(Event{Kind: Dropped, Model: q.Name, Trial: &e.trial})
+		l.event(Event{Kind: Dropped, Model: q.Name, Trial: e.trial})
 	case a.Settles():
 		delete(q.attempts, a.ID)
 		l.summary.Settled++

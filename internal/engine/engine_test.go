@@ -36,7 +36,7 @@ type bench struct {
 	commands <-chan engine.Command
 }
 
-func (b *bench) attempt(ctx context.Context, trial assay.Trial) (assay.Attempt, *assay.Transcript) {
+func (b *bench) attempt(ctx context.Context, trial *assay.Trial) (*assay.Attempt, *assay.Transcript) {
 	b.mu.Lock()
 	b.attempts[trial.ID]++
 	n := b.attempts[trial.ID]
@@ -48,7 +48,7 @@ func (b *bench) attempt(ctx context.Context, trial assay.Trial) (assay.Attempt, 
 		b.inFlight--
 		b.mu.Unlock()
 	}()
-	a := assay.Attempt{Trial: trial}
+	a := &assay.Attempt{Trial: *trial}
 	select {
 	case <-time.After(b.took):
 	case <-ctx.Done():

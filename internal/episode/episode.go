@@ -45,23 +45,28 @@ func NewRunner(catalog *assay.Catalog, budget time.Duration) *Runner {
 // Run carries out one attempt. The attempt has either an outcome or a fault;
 // the transcript goes as far as the episode got. Experiment, run, number and
 // program are the caller's to fill in.
-func (r *Runner) Run(ctx context.Context, provider assay.Provider, trial assay.Trial, task assay.Task) (assay.Attempt, *assay.Transcript) {
-	e := &episode{Runner: r, provider: provider, trial: trial, task: task}
-	e.world = world.NewPilot(r.catalog, trial)
-	e.attempt = assay.Attempt{Trial: trial, Templates: TemplatesHash, StartedAt: time.Now().UTC()}
-	e.transcript.Messages = opening(trial, task, r.catalog)
+func (r *Runner) Run(ctx context.Context, provider assay.Provider, trial *assay.Trial, task *assay.Task) (*assay.Attempt, *assay.Transcript) {
+	e := r.begin(provider, trial, task)
 	err := e.turns(ctx)
 	e.transcript.Calls = e.world.Calls()
 	e.conclude(err)
-	return e.attempt, &e.transcript
+	return &e.attempt, &e.transcript
+}
+
+func (r *Runner) begin(provider assay.Provider, trial *assay.Trial, task *assay.Task) *episode {
+	e := &episode{Runner: r, provider: provider, trial: trial, task: task}
+	e.world = world.NewPilot(r.catalog, *trial)
+	e.attempt = assay.Attempt{Trial: *trial, Templates: TemplatesHash, StartedAt: time.Now().UTC()}
+	e.transcript.Messages = opening(*trial, *task, r.catalog)
+	return e
 }
 
 // episode is the state of one attempt. It belongs to the goroutine of Run.
 type episode struct {
 	*Runner
 	provider   assay.Provider
-	trial      assay.Trial
-	task       assay.Task
+	trial      *assay.Trial
+	task       *assay.Task
 	world      *world.Pilot
 	transcript assay.Transcript
 	attempt    assay.Attempt
@@ -104,25 +109,33 @@ func (e *episode) spent() assay.Ended {
 }
 
 // ask gets one reply and appends it. It asks for none once ctx has ended.
-func (e *episode) ask(ctx context.Context) (assay.Message, error) {
+func (e *episode) ask(ctx context.Context) (*assay.Message, error) {
 	if ctx.Err() != nil {
-		return assay.Message{}, stopped(ctx)
+		return nil, stopped(ctx)
 	}
-	req := assay.Request{
+	left := e.budget - e.waits.Working
+	if e.budget > 0 && left <= 0 {
+		return nil, &assay.Fault{Kind: assay.Timeout, Detail: "the trial's working time of " + e.budget.String() + " is used up"}
+	}
+	resp, err := e.provider.Chat(ctx, e.request(left))
+	e.account(&resp)
+	if err != nil {
+		return nil, err
+	}
+	return e.hear(&resp), nil
+}
+
+// request asks for the next turn, within the working time that is left.
+func (e *episode) request(left time.Duration) assay.Request {
+	return assay.Request{
 		Model: e.trial.Model, Messages: e.transcript.Messages,
 		Functions: e.functions[e.trial.Tools], Sampling: e.trial.Sampling, Lane: e.attempt.Lane,
+		Budget: max(0, left),
 	}
-	if e.budget > 0 {
-		req.Budget = e.budget - e.waits.Working
-		if req.Budget <= 0 {
-			return assay.Message{}, &assay.Fault{Kind: assay.Timeout, Detail: "the trial's working time of " + e.budget.String() + " is used up"}
-		}
-	}
-	resp, err := e.provider.Chat(ctx, req)
-	e.account(resp)
-	if err != nil {
-		return assay.Message{}, err
-	}
+}
+
+// hear appends a reply to the transcript and returns it.
+func (e *episode) hear(resp *assay.Response) *assay.Message {
 	reply := resp.Message
 	reply.Role = assay.Assistant
 	e.transcript.Messages = append(e.transcript.Messages, reply)
@@ -131,7 +144,7 @@ func (e *episode) ask(ctx context.Context) (assay.Message, error) {
 		QueuedMS: resp.Waits.Queued.Milliseconds(), WorkingMS: resp.Waits.Working.Milliseconds(),
 		Requests: resp.Waits.Requests,
 	})
-	return reply, nil
+	return &reply
 }
 
 // stopped is the fault of an episode whose context has ended: of the kind that
@@ -143,7 +156,7 @@ func stopped(ctx context.Context) *assay.Fault {
 	return f
 }
 
-func (e *episode) account(resp assay.Response) {
+func (e *episode) account(resp *assay.Response) {
 	e.waits = e.waits.Add(resp.Waits)
 	e.usage = e.usage.Add(resp.Usage)
 	e.attempt.CostUSD += resp.Cost
@@ -157,7 +170,7 @@ func (e *episode) account(resp assay.Response) {
 
 // answer executes a reply's calls, or says that there were none, and reports
 // how the episode ended, "" if it goes on.
-func (e *episode) answer(turn int, reply assay.Message) assay.Ended {
+func (e *episode) answer(turn int, reply *assay.Message) assay.Ended {
 	claimed := world.PilotFinished(reply.Content)
 	if claimed && e.world.Worked(e.task.Required) {
 		return assay.Finished
@@ -192,7 +205,7 @@ func (e *episode) conclude(err error) {
 	a.Requests, a.Retried = e.waits.Requests, e.waits.Retried
 	a.InputTokens, a.OutputTokens = e.usage.InputTokens, e.usage.OutputTokens
 	a.QueuedMS, a.WorkingMS = e.waits.Queued.Milliseconds(), e.waits.Working.Milliseconds()
-	o := score.Pilot(e.catalog, e.task, &e.transcript)
+	o := score.Pilot(e.catalog, *e.task, &e.transcript)
 	if f := assay.AsFault(err); f != nil {
 		a.FaultKind, a.FaultDetail = f.Kind, f.Error()
 		if f.Lane != "" {

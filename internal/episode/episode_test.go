@@ -276,7 +276,7 @@ func TestBudget(t *testing.T) {
 		f := &fake{chat: func(context.Context, int) (assay.Response, error) {
 			return assay.Response{Message: saying("Hm."), Waits: assay.Waits{Working: tc.working, Queued: time.Hour}}, nil
 		}}
-		a, tr := episode.NewRunner(catalog, 10*time.Second).Run(t.Context(), f, trial(episode.Discover, .8, 1), task())
+		a, tr := episode.NewRunner(catalog, 10*time.Second).Run(t.Context(), f, new(trial(episode.Discover, .8, 1)), new(task()))
 		var budgets []time.Duration
 		for _, req := range f.asked {
 			budgets = append(budgets, req.Budget)
@@ -299,7 +299,7 @@ func TestBudgetSpentByTheEnd(t *testing.T) {
 	}}
 	trial := trial(episode.Discover, .8, 1)
 	trial.Setting.Turns = 2
-	if a, _ := episode.NewRunner(catalog, 10*time.Second).Run(t.Context(), f, trial, task()); a.Ended != assay.TurnLimit {
+	if a, _ := episode.NewRunner(catalog, 10*time.Second).Run(t.Context(), f, new(trial), new(task())); a.Ended != assay.TurnLimit {
 		t.Errorf("ended %q, fault %q %q; want the turn limit", a.Ended, a.FaultKind, a.FaultDetail)
 	}
 }
@@ -334,7 +334,7 @@ func TestInterrupted(t *testing.T) {
 			cancel(why)
 			return tc.then(ctx)
 		}}
-		a, tr := episode.NewRunner(catalog, 0).Run(ctx, f, trial(episode.Discover, .8, 1), task())
+		a, tr := episode.NewRunner(catalog, 0).Run(ctx, f, new(trial(episode.Discover, .8, 1)), new(task()))
 		if a.FaultKind != assay.Interrupted || a.Settles() {
 			t.Errorf("%s: fault %q, level %q; want an interruption", tc.name, a.FaultKind, a.Level)
 		}
@@ -359,7 +359,7 @@ func TestRunnerIsShared(t *testing.T) {
 	results := make(chan result)
 	const n = 16
 	play := func(seed uint64) assay.Outcome {
-		a, _ := runner.Run(t.Context(), scripted(query, calling(episode.Discover, reader), calling(episode.Discover, parser)), trial(episode.Discover, .8, seed), task())
+		a, _ := runner.Run(t.Context(), scripted(query, calling(episode.Discover, reader), calling(episode.Discover, parser)), new(trial(episode.Discover, .8, seed)), new(task()))
 		return a.Outcome
 	}
 	for seed := range uint64(n) {

@@ -158,7 +158,7 @@ func seedFor(t testing.TB, reliability float64, steps []step) uint64 {
 func repeat(tool string, n int) []string { return slices.Repeat([]string{tool}, n) }
 
 // run carries out an episode without a budget.
-func run(t testing.TB, p assay.Provider, trial assay.Trial) (assay.Attempt, *assay.Transcript) {
+func run(t testing.TB, p assay.Provider, trial assay.Trial) (*assay.Attempt, *assay.Transcript) {
 	t.Helper()
-	return episode.NewRunner(catalog, 0).Run(t.Context(), p, trial, task())
+	return episode.NewRunner(catalog, 0).Run(t.Context(), p, new(trial), new(task()))
 }

@@ -39,7 +39,7 @@ func episodeLaws(t *rapid.T) {
 	f := &fake{chat: func(context.Context, int) (assay.Response, error) {
 		return assay.Response{Message: replies.Draw(t, "reply")}, nil
 	}}
-	a, tr := episode.NewRunner(catalog, 0).Run(context.Background(), f, trial, task())
+	a, tr := episode.NewRunner(catalog, 0).Run(context.Background(), f, new(trial), new(task()))
 
 	if !a.Settles() || a.FaultKind != "" {
 		t.Fatalf("level %q, fault %q %s: want an outcome", a.Level, a.FaultKind, a.FaultDetail)
@@ -229,7 +229,7 @@ func TestSettingsAgree(t *testing.T) {
 				}
 				replies = append(replies, m)
 			}
-			a, tr := episode.NewRunner(catalog, 0).Run(context.Background(), scripted(replies...), trial(setting, reliability, seed), task())
+			a, tr := episode.NewRunner(catalog, 0).Run(context.Background(), scripted(replies...), new(trial(setting, reliability, seed)), new(task()))
 			return a.Outcome, tr.Calls
 		}
 		outcome, calls := play(episode.Discover)

@@ -37,7 +37,7 @@ func opening(t *testing.T, catalog *assay.Catalog, trial assay.Trial, task assay
 	t.Helper()
 	trial.Setting.Turns = max(trial.Setting.Turns, 1)
 	f := scripted(saying("TASK_COMPLETED"))
-	episode.NewRunner(catalog, 0).Run(t.Context(), f, trial, task)
+	episode.NewRunner(catalog, 0).Run(t.Context(), f, new(trial), new(task))
 	return f.asked[0].Messages
 }
 

@@ -103,7 +103,7 @@ func inEpisodes(t *testing.T, model string, play func(w *world.Pilot, task assay
 				w := world.NewPilot(catalog, trial)
 				play(w, task)
 				want := called(&assay.Transcript{Calls: w.Calls()})
-				a, tr := runner.Run(t.Context(), models, trial, task)
+				a, tr := runner.Run(t.Context(), models, new(trial), new(task))
 				if got := called(tr); !slices.Equal(got, want) || a.FaultKind != "" {
 					t.Fatalf("task %s, seed %d, %s: calls %v, fault %q; want %v", task.ID, seed, setting, got, a.FaultDetail, want)
 				}
@@ -122,7 +122,7 @@ func TestSearcher(t *testing.T) {
 		for _, variant := range episode.Variants {
 			trial := trial(sim.Searcher, setting, variant, .8, 1)
 			trial.Setting.Turns = 40
-			a, tr := runner.Run(t.Context(), sim.New(catalog, sim.Latency{}), trial, task(fetcher, parser))
+			a, tr := runner.Run(t.Context(), sim.New(catalog, sim.Latency{}), new(trial), new(task(fetcher, parser)))
 			if a.ToolCalls != 0 || a.Ended != assay.TurnLimit || a.Turns != 40 {
 				t.Errorf("%s, %s: %d calls, ended %q after %d turns", setting, variant, a.ToolCalls, a.Ended, a.Turns)
 			}
@@ -151,7 +151,7 @@ func TestSearcher(t *testing.T) {
 func TestMute(t *testing.T) {
 	t.Parallel()
 	for _, setting := range settings {
-		a, tr := runner.Run(t.Context(), sim.New(catalog, sim.Latency{}), trial(sim.Mute, setting, episode.Optimal, .8, 1), task(fetcher))
+		a, tr := runner.Run(t.Context(), sim.New(catalog, sim.Latency{}), new(trial(sim.Mute, setting, episode.Optimal, .8, 1)), new(task(fetcher)))
 		if a.ErrorCategory != score.ToolCallFormat || a.Level != assay.Failure || a.Assisted != 10 {
 			t.Errorf("%s: level %s, category %s, assisted %d", setting, a.Level, a.ErrorCategory, a.Assisted)
 		}
@@ -192,7 +192,7 @@ func TestObedientEarnsTheProduct(t *testing.T) {
 		const n = 1500
 		won := 0
 		for seed := range uint64(n) {
-			a, _ := runner.Run(t.Context(), models, trial(sim.Obedient, settings[seed%2], episode.Optimal, tc.reliability, seed), task(tc.chain...))
+			a, _ := runner.Run(t.Context(), models, new(trial(sim.Obedient, settings[seed%2], episode.Optimal, tc.reliability, seed)), new(task(tc.chain...)))
 			if a.Level == assay.FullSuccess {
 				won++
 			}

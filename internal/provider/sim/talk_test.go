@@ -70,7 +70,7 @@ type talk struct {
 func newTalk(t testing.TB, model, setting, variant string, task assay.Task) *talk {
 	t.Helper()
 	var e eavesdropper
-	runner.Run(t.Context(), &e, trial(model, setting, variant, .8, 1), task)
+	runner.Run(t.Context(), &e, new(trial(model, setting, variant, .8, 1)), new(task))
 	if len(e.heard.Messages) != 2 {
 		t.Fatalf("the episode opens with %d messages", len(e.heard.Messages))
 	}
