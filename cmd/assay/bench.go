@@ -278,7 +278,7 @@ func (y *yardstick) singles(ctx context.Context, trials, slots int, latency time
 	if err != nil {
 		return nil, err
 	}
-	ideal := bench.Work{Requests: trials, Latency: latency, Slots: slots}.Ideal()
+	ideal := bench.Ideal(slices.Repeat([]time.Duration{latency}, trials), slots)
 	return []bench.Row{
 		row("ideal of the wall time", bench.Share, bench.Quotient(ideal.Seconds(), m.Wall.Seconds())).
 			Beside(bench.Quotient(ideal.Seconds(), bare.Wall.Seconds())).AtLeast(aim).
@@ -394,23 +394,62 @@ func (y *yardstick) learnedLimits(ctx context.Context) ([]bench.Row, error) {
 func (y *yardstick) faults(ctx context.Context) ([]bench.Row, error) {
 	const latency, patience = 100 * time.Millisecond, 2 * time.Second
 	slots := y.size(200, 50)
+	path := y.Path("faults.db")
 	m, err := y.Run(ctx, bench.Scenario{
 		Server: []string{"--latency", latency.String(), "--latency-sigma", "0", "--fault", "hang=1%", "--fault", "500=5%", "--fault", "429=5%"},
 		Model:  sim.Mute, Trials: y.size(5000, 500), Limits: fmt.Sprintf("concurrency: %d", slots),
-		Text: fmt.Sprintf("limits: {turns: 1, request: %v}", patience),
+		Text:  fmt.Sprintf("limits: {turns: 1, request: %v}", patience),
+		Store: path,
 	})
 	if err != nil {
 		return nil, err
 	}
-	hangs := int(m.Stats.Faults["hang"])
-	ideal := bench.Work{Requests: int(m.Stats.Statuses[http.StatusOK]), Latency: latency, Hangs: hangs, Patience: patience, Slots: slots}.Ideal()
+	took, err := endpointTimes(ctx, path, latency, patience)
+	if err != nil {
+		return nil, err
+	}
+	ideal := bench.Ideal(took, slots)
 	return []bench.Row{
 		row("ideal of the wall time", bench.Share, bench.Quotient(ideal.Seconds(), m.Wall.Seconds())).AtLeast(0.85).
-			Because("ideal %v: all answers and %d hangs fill the slots, and a hang among the last requests takes %v once more; %s",
-				ideal.Round(time.Millisecond), hangs, patience, m.Phases()),
+			Because("ideal %v: the same trials in the same order, each as long as its endpoint took, with %d hangs of %v, some twice in a trial; %s",
+				ideal.Round(time.Millisecond), m.Stats.Faults["hang"], patience, m.Phases()),
 		row("occupancy", bench.Share, m.Occupancy()),
 		count("trials not done", m.Undone()).None(),
 	}, nil
+}
+
+// endpointTimes are how long the endpoint took for each attempt in a store, in
+// their order: a latency for its reply, and the client's patience for each
+// request that hung. Refusals and errors come at once.
+func endpointTimes(ctx context.Context, path string, latency, patience time.Duration) (took []time.Duration, err error) {
+	db, err := store.OpenReadOnly(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	type one struct {
+		began time.Time
+		took  time.Duration
+	}
+	var all []one
+	for a, err := range db.Attempts(ctx, store.Filter{}) {
+		if err != nil {
+			return nil, err
+		}
+		d := time.Duration(a.Retried[assay.Timeout]) * patience
+		switch {
+		case a.Settles():
+			d += latency
+		case a.FaultKind == assay.Timeout:
+			d += patience
+		}
+		all = append(all, one{a.StartedAt, d})
+	}
+	slices.SortFunc(all, func(a, b one) int { return a.began.Compare(b.began) })
+	for _, x := range all {
+		took = append(took, x.took)
+	}
+	return took, nil
 }
 
 // million is number 3.

@@ -1,41 +1,34 @@
 package bench
 
 import (
+	"container/heap"
 	"slices"
 	"time"
 )
 
-// Work is what requests had to do, whoever sent them.
-type Work struct {
-	// Requests were answered, each after Latency.
-	Requests int
-	Latency  time.Duration
-	// Hangs were never answered: each kept its slot for Patience, which is the
-	// client's limit for a request.
-	Hangs    int
-	Patience time.Duration
-	// Slots is how many requests may be in flight.
-	Slots int
+// Ideal is the wall time of a client that costs nothing and does trials in
+// their order, each in a slot for as long as it took its endpoint: whenever a
+// slot is free it takes the next one. Nobody can know beforehand which of them
+// will hang, so nobody could order them better.
+func Ideal(trials []time.Duration, slots int) time.Duration {
+	free := make(slotTimes, max(slots, 1))
+	var last time.Duration
+	for _, took := range trials {
+		free[0] += took
+		last = max(last, free[0])
+		heap.Fix(&free, 0)
+	}
+	return last
 }
 
-// Ideal is the wall time of a client that costs nothing: every slot is full
-// until no work is left.
-//
-// Hangs add their patience once more. Among the last requests, those that fill
-// the slots a last time, there is one as soon as hangs are as frequent as
-// slots; nothing is left to do beside it, and no client can know beforehand.
-func (w Work) Ideal() time.Duration {
-	slots := time.Duration(max(w.Slots, 1))
-	busy := time.Duration(w.Requests)*w.Latency + time.Duration(w.Hangs)*w.Patience
-	ideal := busy / slots
-	if w.Hangs > 0 {
-		ideal += w.Patience
-	}
-	if w.Requests > 0 {
-		ideal = max(ideal, w.Latency)
-	}
-	return ideal
-}
+// slotTimes are when slots are free, the earliest first.
+type slotTimes []time.Duration
+
+func (s slotTimes) Len() int           { return len(s) }
+func (s slotTimes) Less(i, j int) bool { return s[i] < s[j] }
+func (s slotTimes) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
+func (s *slotTimes) Push(any)          { panic("bench: slots are not added") }
+func (s *slotTimes) Pop() any          { panic("bench: slots are not taken away") }
 
 // A Lane has limits that hold in every span of a minute; 0 is none.
 type Lane struct {

@@ -16,41 +16,39 @@ func TestIdeal(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	for _, tc := range []struct {
-		name string
-		work bench.Work
-		want time.Duration
+		name   string
+		trials []time.Duration
+		slots  int
+		want   time.Duration
 	}{
-		{"nothing", bench.Work{}, 0},
-		{"full slots", bench.Work{Requests: 5000, Latency: 100 * ms, Slots: 200}, 2500 * ms},
-		{"more slots than requests", bench.Work{Requests: 3, Latency: 100 * ms, Slots: 200}, 100 * ms},
-		{"hangs fill slots, and one is last", bench.Work{Requests: 5000, Latency: 100 * ms, Hangs: 50, Patience: 2 * time.Second, Slots: 200}, 5 * time.Second},
+		{"nothing", nil, 200, 0},
+		{"full slots", slices.Repeat([]time.Duration{100 * ms}, 5000), 200, 2500 * ms},
+		{"more slots than trials", slices.Repeat([]time.Duration{100 * ms}, 3), 200, 100 * ms},
+		{"a hang at the end", []time.Duration{100 * ms, 100 * ms, 2000 * ms}, 2, 2100 * ms},
+		{"a hang at the beginning", []time.Duration{2000 * ms, 100 * ms, 100 * ms}, 2, 2000 * ms},
 	} {
-		if got := tc.work.Ideal(); got != tc.want {
+		if got := bench.Ideal(tc.trials, tc.slots); got != tc.want {
 			t.Errorf("%s: Ideal() = %v, want %v", tc.name, got, tc.want)
 		}
 	}
 }
 
-// TestIdealIsALowerBound: no client that serves requests in slots, in whatever
-// order, is faster; and more slots or less work make the ideal no longer.
-func TestIdealIsALowerBound(t *testing.T) {
+// TestIdealLaws: it is at least the longest trial and the slots' even share,
+// and at most one trial more than that share; more slots make it no longer.
+func TestIdealLaws(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := bench.Work{
-			Requests: rapid.IntRange(0, 200).Draw(t, "requests"),
-			Latency:  time.Duration(rapid.IntRange(1, 1000).Draw(t, "ms")) * time.Millisecond,
-			Slots:    rapid.IntRange(1, 50).Draw(t, "slots"),
+		ms := rapid.SliceOf(rapid.IntRange(1, 1000)).Draw(t, "ms")
+		slots := rapid.IntRange(1, 50).Draw(t, "slots")
+		var trials []time.Duration
+		var sum, longest time.Duration
+		for _, n := range ms {
+			d := time.Duration(n) * time.Millisecond
+			trials, sum, longest = append(trials, d), sum+d, max(longest, d)
 		}
-		waves := (w.Requests + w.Slots - 1) / w.Slots
-		if best := time.Duration(waves) * w.Latency; w.Ideal() > best {
-			t.Fatalf("%+v: ideal %v, but whole waves take %v", w, w.Ideal(), best)
-		}
-		wider, longer, faulty := w, w, w
-		wider.Slots++
-		longer.Requests++
-		faulty.Hangs, faulty.Patience = 1, time.Second
-		if wider.Ideal() > w.Ideal() || longer.Ideal() < w.Ideal() || faulty.Ideal() < w.Ideal() {
-			t.Fatalf("%+v: ideal %v, wider %v, longer %v, faulty %v", w, w.Ideal(), wider.Ideal(), longer.Ideal(), faulty.Ideal())
+		got := bench.Ideal(trials, slots)
+		if share := sum / time.Duration(slots); got < max(share, longest) || got > share+longest {
+			t.Fatalf("%v in %d slots: %v, with a share of %v and a longest of %v", ms, slots, got, share, longest)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package lane
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -61,7 +62,7 @@ func (l *lane) compare(now time.Time, b int, q assay.QuotaState) {
 // a few in a row are believed, and what a later success contradicts is taken
 // back.
 func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
-	l.history.mark(t.number, bad)
+	l.history.mark(t.number, refused)
 	if fault.RetryAfter > longestRetryAfter {
 		l.shut(&assay.Fault{
 			Kind: assay.Quota, Lane: l.Name, Status: fault.Status,
@@ -77,7 +78,7 @@ func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
 	}
 	certain := fault.Limit > 0 || fault.RetryAfter > shortWait
 	fresh := t.started.After(l.cutAt) // not of a burst that was believed
-	if needed := l.believes(); fresh && !certain && l.history.row(t.number, needed) < needed {
+	if needed := l.believes(); fresh && !certain && l.history.row(t.number, refused, needed) < needed {
 		l.refusalsInDoubt++
 		return
 	}
@@ -108,15 +109,12 @@ func (l *lane) isCalm() bool { return l.calm >= max(8, 2*l.limit(concurrency)) }
 
 // believes is how many refusals in a row the lane takes for a limit.
 func (l *lane) believes() int {
-	if l.refusals.of > busyShare && l.refusals.n > 20 {
+	if l.refusals.of > busyShare && l.refusals.n > 200 { // not the first burst alone
 		return 1
 	}
-	least := 1
-	if width := l.limit(concurrency); width >= 32 {
-		least = 3
-	} else if width >= 8 {
-		least = 2
-	}
+	// One for a narrow lane, four for one of 128: a wide one loses little by
+	// some more refusals, and much by a pause.
+	least := max(1, (bits.Len(uint(l.limit(concurrency)))+1)/2-1)
 	return tooMany(l.refusals.of, least, believeAfter)
 }
 

@@ -16,7 +16,8 @@ type state uint8
 const (
 	pending state = iota
 	good
-	bad
+	broken  // by a fault
+	refused // for its rate
 )
 
 func newHistory(width int) history {
@@ -46,16 +47,17 @@ func (h *history) remembers(n uint64) bool {
 }
 
 // row is how many requests that were sent one after the other, n among them,
-// went badly; most are counted.
-func (h *history) row(n uint64, most int) int {
+// are in a state; most are counted.
+func (h *history) row(n uint64, s state, most int) int {
+	ended := func(i uint64) bool { return h.remembers(i) && h.states[i%uint64(len(h.states))] == s }
 	row := 0
-	for i := n; row < most && h.remembers(i) && h.states[i%uint64(len(h.states))] == bad; i-- {
+	for i := n; row < most && ended(i); i-- {
 		row++
 		if i == 0 {
 			break
 		}
 	}
-	for i := n + 1; row < most && h.remembers(i) && h.states[i%uint64(len(h.states))] == bad; i++ {
+	for i := n + 1; row < most && ended(i); i++ {
 		row++
 	}
 	return row

@@ -408,11 +408,11 @@ func (l *lane) settle(t ticket, real cost) {
 // release frees the slot and learns from how the request went.
 func (l *lane) release(now time.Time, t ticket, usage assay.Usage, quotas []assay.QuotaState, fault *assay.Fault) {
 	l.letGo(t)
-	refused := fault != nil && (fault.Kind == assay.RateLimited || fault.Kind == assay.Overloaded && fault.RetryAfter > 0)
+	isRefusal := fault != nil && (fault.Kind == assay.RateLimited || fault.Kind == assay.Overloaded && fault.RetryAfter > 0)
 	switch {
 	case usage.Total() > 0:
 		l.settle(t, cost{1, usage.InputTokens, usage.OutputTokens})
-	case refused:
+	case isRefusal:
 		l.uncount(t)
 	case fault != nil && fault.Kind != assay.Timeout:
 		l.settle(t, cost{requests: 1}) // broken: nothing was generated
@@ -425,7 +425,7 @@ func (l *lane) release(now time.Time, t ticket, usage assay.Usage, quotas []assa
 		l.succeeded(now, t)
 	case fault.Kind.ClosesLane():
 		l.shut(fault)
-	case refused:
+	case isRefusal:
 		l.refused(now, t, fault)
 	case fault.Kind.Retryable():
 		l.faulted(now, t, fault)
@@ -478,13 +478,13 @@ func (l *lane) oldNews(t ticket) bool {
 }
 
 func (l *lane) faulted(now time.Time, t ticket, fault *assay.Fault) {
-	l.history.mark(t.number, bad)
+	l.history.mark(t.number, broken)
 	needed := tooMany(l.faults.of, breakAfter, breakAfterMost)
 	l.faultsInDoubt++
 	if l.pausesInRow > 0 && l.oldNews(t) {
 		return
 	}
-	if l.pausesInRow == 0 && l.history.row(t.number, needed) < needed {
+	if l.pausesInRow == 0 && l.history.row(t.number, broken, needed) < needed {
 		return
 	}
 	if l.pausesInRow >= closeAfter || !l.worked && l.pausesInRow >= closeAfterNever {
