@@ -200,6 +200,7 @@ func (s *session) work(ctx context.Context) (engine.Summary, error) {
 	helpers.Go(func() { live.Run(viewCtx, s.meter, s.view(), s.interval) })
 	helpers.Go(func() { s.listen(viewCtx, stop, cancel) })
 	helpers.Go(func() { s.watch(viewCtx) })
+	helpers.Go(func() { s.keepLearned(viewCtx) })
 	control, err := s.serveControl()
 	if err != nil { // a run is worth more than its remote control
 		s.meter.Note("assay ctl cannot reach this run: " + err.Error())

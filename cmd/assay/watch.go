@@ -20,19 +20,10 @@ const (
 	rememberEvery = 30 * time.Second
 )
 
-// watch looks after a run until ctx ends: it says what a run that stands still
-// waits for, and stores what lanes have learned.
+// watch says what a run waits for in which no request ends, until ctx ends.
 func (s *session) watch(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
 	said := stallAfter
-	remembered := time.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, time.Second, func() {
 		last := s.started
 		if at := s.latest.Load(); at > 0 {
 			last = time.Unix(0, at)
@@ -44,11 +35,28 @@ func (s *session) watch(ctx context.Context) {
 			said *= 2
 			s.meter.Note(s.stall(time.Now(), still))
 		}
-		if time.Since(remembered) >= rememberEvery {
-			remembered = time.Now()
-			if err := s.remember(ctx); err != nil {
-				s.meter.Note("limits that were learned could not be stored: " + err.Error())
-			}
+	})
+}
+
+// keepLearned stores what lanes learn now and then, until ctx ends: a run that
+// is killed has not learned in vain.
+func (s *session) keepLearned(ctx context.Context) {
+	every(ctx, rememberEvery, func() {
+		if err := s.remember(ctx); err != nil && ctx.Err() == nil {
+			s.meter.Note("limits that were learned could not be stored: " + err.Error())
+		}
+	})
+}
+
+func every(ctx context.Context, d time.Duration, do func()) {
+	tick := time.NewTicker(d)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			do()
 		}
 	}
 }
@@ -60,14 +68,14 @@ func (s *session) stall(now time.Time, still time.Duration) string {
 		lanes, waiting := s.pools.byModel[model].Status()
 		for _, l := range lanes {
 			if l.InFlight > 0 {
-				parts = append(parts, fmt.Sprintf("%d requests in flight on %s, the oldest for %s",
+				parts = append(parts, fmt.Sprintf("%d in flight on %s, the oldest request for %s",
 					l.InFlight, l.Name, now.Sub(l.Oldest).Round(time.Second)))
 			}
 		}
 		switch why := waitText(lanes); {
 		case waiting.Requests > 0:
-			parts = append(parts, fmt.Sprintf("%d turns of %s wait for %s, the first for %s",
-				waiting.Requests, model, orNothing(why), now.Sub(waiting.Since).Round(time.Second)))
+			parts = append(parts, fmt.Sprintf("waiting of %s: %d for %s, the first for %s",
+				model, waiting.Requests, orNothing(why), now.Sub(waiting.Since).Round(time.Second)))
 		case why != "":
 			parts = append(parts, fmt.Sprintf("trials of %s wait for %s", model, why))
 		}
