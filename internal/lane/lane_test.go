@@ -215,6 +215,31 @@ func TestHoldAndSetLimits(t *testing.T) {
 	})
 }
 
+// TestPausedByTheUser: a pause may last longer than a queue's deadline, and a
+// soft stop does not wait for its end.
+func TestPausedByTheUser(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		all := func(string) bool { return true }
+		e := newEndpoint(time.Second)
+		p := lane.NewPool("m", []lane.Config{e.lane("l", lane.Limits{Concurrency: 1})}, lane.Options{Queue: time.Minute})
+		p.Hold(true, all)
+		time.AfterFunc(time.Hour, func() { p.Hold(false, all) })
+		mustAll(t, ask(t.Context(), p, 1))
+		if took := time.Since(e.start); took != time.Hour+time.Second {
+			t.Errorf("a turn that waited for the user took %v, want 1h0m1s", took)
+		}
+		p.Hold(true, all)
+		time.AfterFunc(time.Minute/2, p.Drain)
+		start := time.Now()
+		for _, err := range ask(t.Context(), p, 2) {
+			if f := assay.AsFault(err); f == nil || f.Kind != assay.Interrupted || time.Since(start) != time.Minute/2 {
+				t.Errorf("fault %v after %v, want an interruption at the stop", err, time.Since(start))
+			}
+		}
+	})
+}
+
 // TestNoWindowExceedsItsLimit holds over several lanes, limits of every kind,
 // replies of any length and conversations that stay where they are.
 func TestNoWindowExceedsItsLimit(t *testing.T) {

@@ -294,13 +294,19 @@ func (p *Pool) acquire(ctx context.Context, bytes int, home string, most time.Du
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	var err error
-	select {
-	case a := <-granted:
-		return a.ticket, a.err
-	case <-ctx.Done():
-		err = &assay.Fault{Kind: assay.Interrupted, Detail: "stopped while waiting for a lane", Err: context.Cause(ctx)}
-	case <-timer.C:
-		err = &assay.Fault{Kind: assay.Timeout, Detail: fmt.Sprintf("waited %v for a lane of %s", most, p.model)}
+	for err == nil {
+		select {
+		case a := <-granted:
+			return a.ticket, a.err
+		case <-ctx.Done():
+			err = &assay.Fault{Kind: assay.Interrupted, Detail: "stopped while waiting for a lane", Err: context.Cause(ctx)}
+		case <-timer.C:
+			if p.paused() { // as long as the user likes
+				timer.Reset(most)
+				continue
+			}
+			err = &assay.Fault{Kind: assay.Timeout, Detail: fmt.Sprintf("waited %v for a lane of %s", most, p.model)}
+		}
 	}
 	p.change(func(time.Time) {
 		w.gone = true
@@ -313,6 +319,12 @@ func (p *Pool) acquire(ctx context.Context, bytes int, home string, most time.Du
 		}
 	})
 	return ticket{}, err
+}
+
+func (p *Pool) paused() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.q.paused()
 }
 
 // Drain interrupts the turns that wait for a limit or a pause, now and from

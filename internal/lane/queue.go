@@ -107,10 +107,12 @@ func (q *queue) dispatch(now time.Time) time.Time {
 		}
 		best, at := q.soonest(now, w.cost, w.lane)
 		switch {
+		case best == nil && q.refusing && q.paused():
+			q.refuseAll(stoppedWaiting())
 		case best == nil:
 			return time.Time{}
 		case at.After(now) && q.refusing:
-			q.refuseAll(&assay.Fault{Kind: assay.Interrupted, Detail: "the run was stopped while this turn waited for a limit or a pause"})
+			q.refuseAll(stoppedWaiting())
 		case at.After(now):
 			return at
 		default:
@@ -119,6 +121,20 @@ func (q *queue) dispatch(now time.Time) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+func stoppedWaiting() error {
+	return &assay.Fault{Kind: assay.Interrupted, Detail: "the run was stopped while this turn waited for a limit or a pause"}
+}
+
+// paused reports whether the user has paused every lane that is open.
+func (q *queue) paused() bool {
+	for _, l := range q.lanes {
+		if l.closed == nil && !l.paused {
+			return false
+		}
+	}
+	return true
 }
 
 func (q *queue) refuseAll(err error) {
