@@ -301,7 +301,7 @@ func (p *Pool) acquire(ctx context.Context, bytes int, home string, most time.Du
 		case <-ctx.Done():
 			err = &assay.Fault{Kind: assay.Interrupted, Detail: "stopped while waiting for a lane", Err: context.Cause(ctx)}
 		case <-timer.C:
-			if p.paused() { // as long as the user likes
+			if p.paused() || len(granted) > 0 { // as long as the user likes; or just now
 				timer.Reset(most)
 				continue
 			}
