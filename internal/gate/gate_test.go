@@ -28,16 +28,24 @@ func TestBudgets(t *testing.T) {
 		says    string
 	}{
 		{
-			"run", plan.Budgets{Budget: plan.Budget{Tokens: 100}},
-			[]assay.Cell{cell("a", "cot"), cell("b", "cot")}, nil, "the budget of the run is spent (100 tokens)",
+			"run",
+			plan.Budgets{Budget: plan.Budget{Tokens: 100}},
+			[]assay.Cell{cell("a", "cot"), cell("b", "cot")},
+			nil, "the budget of the run is spent (100 tokens)",
 		},
 		{
-			"model", plan.Budgets{PerModel: plan.Budget{USD: 1}},
-			[]assay.Cell{cell("a", "cot"), cell("a", "baseline")}, []assay.Cell{cell("b", "cot")}, "the budget of a is spent ($1)",
+			"model",
+			plan.Budgets{PerModel: plan.Budget{USD: 1}},
+			[]assay.Cell{cell("a", "cot"), cell("a", "baseline")},
+			[]assay.Cell{cell("b", "cot")},
+			"the budget of a is spent ($1)",
 		},
 		{
-			"cell", plan.Budgets{PerCell: plan.Budget{USD: 2, Tokens: 100}},
-			[]assay.Cell{cell("a", "cot")}, []assay.Cell{cell("a", "baseline")}, "the budget of a cell of a is spent ($2, 100 tokens)",
+			"cell",
+			plan.Budgets{PerCell: plan.Budget{USD: 2, Tokens: 100}},
+			[]assay.Cell{cell("a", "cot")},
+			[]assay.Cell{cell("a", "baseline")},
+			"the budget of a cell of a is spent ($2, 100 tokens)",
 		},
 	} {
 		g := gate.New(tc.budgets, plan.StopRules{})
