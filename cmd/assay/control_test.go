@@ -19,14 +19,14 @@ func TestControl(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "c.db")
-	experiment := file(t, dir, "c.yaml", "name: c\nmodels: [sim/optimal, sim/listed]\nvariants: [optimal]\ntasks_per_type: 20\n")
+	experiment := file(t, dir, "c.yaml", "name: c\nmodels: [sim/optimal, sim/listed]\nvariants: [optimal]\ntasks_per_type: 40\n")
 	if r := call(t, nil, "ctl", "status", "--store", path); r.code != exitError || !strings.Contains(r.err, "no run works on") {
 		t.Errorf("without a run: exit code %d, %s", r.code, r.err)
 	}
 	var wg sync.WaitGroup
 	var ended result
 	wg.Go(func() {
-		ended = call(t, nil, "run", experiment, "--store", path, "--display", "json", "--sim-latency", "20ms")
+		ended = call(t, nil, "run", experiment, "--store", path, "--display", "json", "--sim-latency", "300ms")
 	})
 	defer wg.Wait()
 	waitFor(t, func() bool { return call(t, nil, "ctl", "status", "--store", path).code == 0 })
@@ -68,10 +68,11 @@ func TestControl(t *testing.T) {
 			t.Errorf("ctl %v: exit code %d, %s", tc.args, r.code, r.err)
 		}
 	}
+	ctl("set", "sim/optimal", "concurrency=200")
 	ctl("resume")
 	wg.Wait()
 	event := lastEvent(t, ended.out)
-	if ended.code != exitIncomplete || event["done"].(float64) >= 200 || event["not_run"].(map[string]any)["cancelled"].(float64) < 50 {
+	if ended.code != exitIncomplete || event["done"].(float64) >= 400 || event["not_run"].(map[string]any)["cancelled"].(float64) < 100 {
 		t.Errorf("exit code %d, %v; want trials of sim/listed cancelled and owed", ended.code, event)
 	}
 	if _, err := os.Stat(path + ".ctl"); err == nil {
@@ -101,7 +102,7 @@ func checkControls(t *testing.T, path string) {
 		}
 		verbs = append(verbs, o.Do)
 	}
-	if got := strings.Join(verbs, " "); got != "pause set cancel pause resume" {
+	if got := strings.Join(verbs, " "); got != "pause set cancel pause set resume" {
 		t.Errorf("logged %q", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/assay-eval/assay"
@@ -52,6 +53,7 @@ func TestReadme(t *testing.T) {
 	file(t, dir, "registry.json", `{"a_reader": {"name": "a_reader", "description": "Reads.", "errors": [{"code": "TIMEOUT", "description": "late"}]},
 		"a_filter": {"name": "a_filter", "description": "Filters.", "errors": [{"code": "TIMEOUT", "description": "late"}], "dependencies": ["a_reader"]}}`)
 	ran, trial := 0, ""
+	var stop func() // ends the run that commands are for
 	for _, script := range blocks(readme, "sh") {
 		for line := range strings.Lines(script) {
 			line, _, _ = strings.Cut(line, "#")
@@ -66,9 +68,16 @@ func TestReadme(t *testing.T) {
 			if args[1] == "run" {
 				args = append(args, "--sim-latency", "0")
 			}
+			switch {
+			case args[1] == "ctl" && stop == nil:
+				stop = longRun(t, dir)
+			case args[1] != "ctl" && stop != nil:
+				stop()
+				stop = nil
+			}
 			cmd := program(t, args[1:]...)
 			cmd.Dir = dir
-			cmd.Env = append(os.Environ(), "GATEWAY_KEY_0=any", "GATEWAY_KEY_1=any")
+			cmd.Env = readmeKeys()
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", line, err, out)
@@ -85,6 +94,28 @@ func TestReadme(t *testing.T) {
 	if ran < 9 {
 		t.Errorf("the README has %d commands, want at least 9: are its code blocks read?", ran)
 	}
+}
+
+func readmeKeys() []string {
+	return append(os.Environ(), "GATEWAY_KEY_0=any", "GATEWAY_KEY_1=any")
+}
+
+// longRun starts a run that lasts until it is stopped, for commands to it.
+func longRun(t *testing.T, dir string) (stop func()) {
+	t.Helper()
+	file(t, dir, "long.yaml", "name: long\nmodels: [my-model]\nproviders: providers.yaml\ntasks_per_type: all\nrepeats: 100\n")
+	cmd := program(t, "run", "long.yaml", "--display", "none")
+	cmd.Dir, cmd.Env = dir, readmeKeys()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	t.Cleanup(stop)
+	waitFor(t, func() bool { return call(t, nil, "ctl", "status", "--store", filepath.Join(dir, "assay.db")).code == 0 })
+	return stop
 }
 
 // sameTable: the quickstart's table in the README is what it gives.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -39,7 +40,7 @@ type modelForecast struct {
 const (
 	assumedLatency = 3 * time.Second
 	assumedReply   = 150
-	rehearsed      = 30 // trials
+	rehearsed      = 40 // trials
 	// usualSigma is how latencies of hosted models spread.
 	usualSigma = 0.5
 )
@@ -122,15 +123,13 @@ func (j *job) rehearse(ctx context.Context, model string) (lane.Work, error) {
 	agents := sim.New(j.library.Catalog(), sim.Latency{})
 	runner := episode.NewRunner(j.library.Catalog(), 0)
 	var sum assay.Attempt
-	trials, stride := 0, max(1, min(j.plan.Planned(), 20*rehearsed)/rehearsed)
-	i := 0
-	for trial := range j.plan.Trials(model) {
-		if trials == rehearsed {
-			break
-		}
-		if i++; (i-1)%stride != 0 {
-			continue
-		}
+	trials := 0
+	random := rand.New(rand.NewPCG(1, 1)) // the same sample each time
+	chosen := make(map[int]bool, rehearsed)
+	for range rehearsed {
+		chosen[random.IntN(max(1, j.plan.Planned()))] = true
+	}
+	for trial := range j.plan.Some(model, func(place int) bool { return chosen[place] }) {
 		task, err := j.library.Task(ctx, trial.Task, trial.Difficulty)
 		if err != nil {
 			return lane.Work{}, err
