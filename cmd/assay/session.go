@@ -34,6 +34,7 @@ type session struct {
 	settled store.Set
 	done    map[string]places
 	pools   *pools
+	tasks   *taskCache
 	meter   *live.Meter
 	gate    *gate.Gate
 	started time.Time
@@ -64,6 +65,7 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 		job: j, process: p, flags: f, started: time.Now(),
 		wake: make(chan struct{}, 1), commands: make(chan engine.Command), ended: make(chan struct{}),
 		gate:   gate.New(e.Budget, e.Stop),
+		tasks:  newTaskCache(j.library),
 		faults: make(map[assay.FaultKind]int), noted: make(map[string]bool),
 	}
 	// Everything that can be wrong is found before the store is touched.
@@ -306,22 +308,13 @@ func (s *session) findDone() map[string]places {
 }
 
 func (s *session) attempt(ctx context.Context, runner *episode.Runner, trial *assay.Trial) (*assay.Attempt, *assay.Transcript) {
-	task, err := s.task(ctx, trial)
+	task, err := s.tasks.task(ctx, trial)
 	if err != nil {
 		return noTask(ctx, trial, err), &assay.Transcript{}
 	}
 	s.gate.Begin(trial.Cell)
 	defer s.gate.End(trial.Cell)
 	return runner.Run(ctx, &gated{s.pools.byModel[trial.Model], s.gate, trial.Cell}, trial, task)
-}
-
-// task reads a trial's task, which has to be the one that was planned.
-func (s *session) task(ctx context.Context, trial *assay.Trial) (*assay.Task, error) {
-	task, err := s.library.Task(ctx, trial.Task, trial.Difficulty)
-	if err == nil && task.Digest() != trial.TaskDigest {
-		err = fmt.Errorf("task %s of library %s is not the one that was planned", trial.Task, s.experiment.Library)
-	}
-	return &task, err
 }
 
 // noTask is the attempt at a trial whose task cannot be had.
