@@ -43,7 +43,13 @@ fuzz:
 		done; \
 	done
 
+# The soak's long form, for the night: half an hour under all faults at random.
+.PHONY: soak
+soak:
+	ASSAY_SOAK=30m $(GO) test -v -run '^TestSoak$$' -timeout 60m ./cmd/assay
+
 # Memory of 25 episodes in flight, saves a second, planning: see docs/measured.md.
+# `assay bench` measures the whole program.
 bench:
 	$(GO) test -run XXX -bench . -benchtime 1s ./...
 
