@@ -206,7 +206,7 @@ func (s *session) printSpeed(w io.Writer, summary engine.Summary, wall time.Dura
 			fmt.Fprintf(w, "%s stopped: no lane is left: %v\n", m, err)
 		}
 	}
-	for _, l := range s.learnedLimits() {
+	for _, l := range s.learnedLimits(false) {
 		fmt.Fprintf(w, "learned: %s allows %s\n", l.Lane, limitText(l.Bucket, l.Value))
 	}
 }

@@ -93,24 +93,26 @@ func orNothing(why string) string {
 	return why
 }
 
-// learnedLimits are those that lanes found out, in the order of the models.
-func (s *session) learnedLimits() []store.LaneLimit {
-	var all []store.LaneLimit
+// learnedLimits are those that lanes found out, in the order of the models. With
+// all, buckets of which nothing is learned are there too, with 0.
+func (s *session) learnedLimits(all bool) []store.LaneLimit {
+	var limits []store.LaneLimit
 	now := time.Now().UTC()
 	for _, model := range s.experiment.Models {
 		lanes, _ := s.pools.byModel[model].Status()
 		for _, l := range lanes {
 			for _, b := range lane.Buckets {
-				if n := *l.Learned.Of(b); n > 0 {
-					all = append(all, store.LaneLimit{Lane: l.Name, Bucket: b, Value: n, At: now})
+				if n := *l.Learned.Of(b); n > 0 || all {
+					limits = append(limits, store.LaneLimit{Lane: l.Name, Bucket: b, Value: n, At: now})
 				}
 			}
 		}
 	}
-	return all
+	return limits
 }
 
-// remember stores the learned limits that the store does not know yet.
+// remember stores what has changed of the learned limits, and that one no
+// longer holds.
 func (s *session) remember(ctx context.Context) error {
 	type key struct {
 		lane   string
@@ -125,7 +127,7 @@ func (s *session) remember(ctx context.Context) error {
 		known[key{l.Lane, l.Bucket}] = l.Value
 	}
 	var news []store.LaneLimit
-	for _, l := range s.learnedLimits() {
+	for _, l := range s.learnedLimits(true) {
 		if known[key{l.Lane, l.Bucket}] != l.Value {
 			news = append(news, l)
 		}
