@@ -165,8 +165,9 @@ func (l *lane) learn(now time.Time, fault *assay.Fault, fresh bool) {
 			l.spacing = time.Minute / time.Duration(fault.Limit)
 		}
 		g.declare(now, fault.Limit)
-	case b != concurrency && now.Sub(l.born) < l.window(b).span && (g.recalled || allowed < leastRate):
-		// The endpoint's count began before ours: the wait has to do.
+	case b != concurrency && now.Sub(l.born) < l.window(b).span && (g.recalled || allowed < leastRate || fault.RetryAfter <= shortWait):
+		// Less than a minute of ours is no measure of a rate, and the
+		// endpoint's count began before: the wait has to do.
 	default:
 		floor := 1
 		switch {

@@ -164,7 +164,7 @@ func TestLimitsAreLearned(t *testing.T) {
 		{rpm: 60}, {rpm: 240}, {tpm: 60000}, {concurrency: 1}, {concurrency: 4}, {concurrency: 30}, {concurrency: 10, rpm: 300},
 	}
 	for style, want := range map[refusalStyle]struct{ share, refused float64 }{
-		namesLimit: {0.99, 0}, waits: {0.9, 0.06}, saysOne: {0.7, 0.1}, silent: {0.7, 0.1},
+		namesLimit: {0.99, 0}, waits: {0.9, 0.06}, saysOne: {0.6, 0.3}, silent: {0.6, 0.3},
 	} {
 		for i := range limits {
 			synctest.Test(t, func(t *testing.T) {
@@ -284,6 +284,22 @@ func TestRefusedFromTheStart(t *testing.T) {
 			saturate(p, 6, 5*time.Minute)
 			if accepted, _ := e.figures(5 * time.Minute); accepted < 4*60*8/10 {
 				t.Errorf("refusals that say %v: %d requests in four minutes, where 240 are allowed", style, accepted)
+			}
+		})
+	}
+}
+
+// TestChanceTeachesNoRate: the first minute of a storm is no measure of what an
+// endpoint allows in a minute.
+func TestChanceTeachesNoRate(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(5) {
+		synctest.Test(t, func(t *testing.T) {
+			e := &limitedEndpoint{took: time.Second, tokens: 10, chance: 0.1, random: rand.New(rand.NewPCG(seed, 1)), start: time.Now()}
+			p := lane.NewPool("m", []lane.Config{{Name: "l", Provider: e, Orders: "m", Limits: lane.Limits{Concurrency: 12}}}, lane.Options{})
+			saturate(p, 40, 50*time.Second)
+			if lanes, _ := p.Status(); lanes[0].Learned.RPM != 0 || lanes[0].Learned.TPM != 0 {
+				t.Errorf("learned %+v from chance", lanes[0].Learned)
 			}
 		})
 	}
