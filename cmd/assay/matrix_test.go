@@ -272,7 +272,7 @@ func faultsOnOneLane(t *testing.T, calm map[assay.TrialID]outcome) {
 // minute for which a lane that never worked is tried.
 func TestFaultMatrixStays(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it waits for three quarters of a minute")
+		t.Skip("-short: it waits out the pauses of lanes that are down, for most of a minute")
 	}
 	t.Parallel()
 	rig := newMatrixRig(t, nil)

@@ -51,7 +51,7 @@ const soakRepeat = 3 * 2 * 5 * 10
 // run without a network gives.
 func TestSoak(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes a minute")
+		t.Skip("-short: it keeps a run under faults for a while")
 	}
 	t.Parallel()
 	long := 20 * time.Second

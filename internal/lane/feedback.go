@@ -187,9 +187,9 @@ func (l *lane) learn(now time.Time, fault *assay.Fault, fresh bool) {
 	}
 }
 
-// suspect guesses which limit was hit, and says whether it is a new one. A burst has one reason, but its first
-// refusal may come while others are on their way that will be refused as well,
-// and so look like too many in flight.
+// suspect guesses which limit was hit, and says whether it is a new one. A
+// burst has one reason, but its first refusal may come while others are on
+// their way that will be refused as well, and so look like too many in flight.
 func (l *lane) suspect(now time.Time, fault *assay.Fault, fresh bool) (bucket int, isNew bool) {
 	width := &l.learned[concurrency]
 	before := *width
