@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -290,5 +291,38 @@ func TestNoWindowExceedsItsLimit(t *testing.T) {
 				}
 			}
 		})
+	})
+}
+
+// chat is a provider that is a function.
+type chat func() (assay.Response, error)
+
+func (c chat) Chat(context.Context, assay.Request) (assay.Response, error) { return c() }
+
+// TestRefusalThatWasChanceIsTakenBack: two refusals in a row pause the lane for
+// the second that they ask for, and the pause ends when most of what was sent
+// after them has succeeded.
+func TestRefusalThatWasChanceIsTakenBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var sent, resumed atomic.Int64
+		p := lane.NewPool("m", []lane.Config{{
+			Name: "l", Orders: "m", Limits: lane.Limits{Concurrency: 16}, Provider: chat(func() (assay.Response, error) {
+				switch sent.Add(1) {
+				case 2, 3:
+					time.Sleep(10 * time.Millisecond)
+					return assay.Response{}, &assay.Fault{Kind: assay.RateLimited, RetryAfter: time.Second}
+				case 18: // the first one refused was not believed yet: one more was sent
+					resumed.Store(int64(time.Since(start)))
+				}
+				time.Sleep(100 * time.Millisecond)
+				return assay.Response{ServedModel: "m"}, nil
+			}),
+		}}, lane.Options{})
+		mustAll(t, ask(t.Context(), p, 40))
+		if got := time.Duration(resumed.Load()); got != 100*time.Millisecond {
+			t.Errorf("the lane went on after %v, want 100ms, when its other requests had succeeded", got)
+		}
 	})
 }
