@@ -28,11 +28,11 @@ type Ended string
 
 // The ends of an episode.
 const (
-	Finished      Ended = "finished"       // the model said so and all required tools had succeeded
+	Finished      Ended = "finished"       // the model said so, as its world accepts it
 	TurnLimit     Ended = "turn_limit"     // no turn was left
 	FailureStreak Ended = "failure_streak" // the last five calls all failed
 	CallLimit     Ended = "call_limit"     // more than fifteen calls succeeded
-	Loop          Ended = "loop"           // the last five successful calls were of one tool
+	Loop          Ended = "loop"           // no progress, and a rule ends an episode for that
 	TokenLimit    Ended = "token_limit"    // the episode had used up its tokens
 	CostLimit     Ended = "cost_limit"     // the episode had used up its money
 )
@@ -53,14 +53,77 @@ type Outcome struct {
 	ExecutedTools []string `json:"executed_tools"`
 	// Coverage is the share of required tools that succeeded, in [0,1].
 	Coverage float64 `json:"coverage"`
-	// OrderCorrect says that all required tools succeeded and their first
-	// successes came in the required order.
+	// OrderCorrect says that all required tools succeeded in the required
+	// order: in assay-1 as a subsequence of the successful calls, in pilot by
+	// their first successes.
 	OrderCorrect bool `json:"order_correct"`
 	// Assisted counts the turns that the episode answered with a correction.
 	Assisted int `json:"assisted"`
+
+	// Adherence tells how near the successful calls come to the task's own
+	// plan, in [0,1], and GivenAdherence to the plan that the model was shown;
+	// nil where it was shown none. Where the plan was flawed, obeying it is
+	// seen in the second and costs in the first.
+	Adherence      float64  `json:"adherence"`
+	GivenAdherence *float64 `json:"given_adherence"`
+	// Mistakes counts calls that failed by the model's own error, Failures
+	// those that failed by chance, and Recovered those of them whose tool
+	// succeeded later.
+	Mistakes  int `json:"mistakes"`
+	Failures  int `json:"failures"`
+	Recovered int `json:"recovered"`
+	// Wasted counts the calls that the best policy would not have made with
+	// the same luck, and Efficiency is the share of the others, in [0,1]; 0
+	// without any call.
+	Wasted     int     `json:"wasted_calls"`
+	Efficiency float64 `json:"efficiency"`
+	// Extra counts calls beyond the first of a reply.
+	Extra int `json:"extra_calls"`
+	// Loop is the first kind of loop that the episode got into, empty for
+	// none, and LoopTurn the turn in which that began, from 1.
+	Loop     LoopKind `json:"loop"`
+	LoopTurn int      `json:"loop_turn"`
+	// Best is the probability with which the best policy, one call a reply,
+	// fully succeeds at this trial's task within its turns. It is the ceiling
+	// that a rate of full success is compared with.
+	Best float64 `json:"best_possible"`
+	// Pilot holds the further verdicts of the 2025 original; nil in other
+	// worlds.
+	Pilot *PilotScores `json:"pilot,omitempty"`
 	// ScoreVersion names the rules that gave level and category.
 	ScoreVersion string `json:"score_version"`
 }
+
+// PilotScores are the three verdicts that the 2025 original gave under the one
+// name of full success, and the scores behind them.
+type PilotScores struct {
+	// Executor asks for coverage and order, Paper also for output and a claim
+	// to be done, and Batch for two scores of at least 0.8.
+	Executor Level `json:"executor"`
+	Paper    Level `json:"paper"`
+	Batch    Level `json:"batch"`
+	// WorkflowScore is adherence to the plan that was shown, flawed or not;
+	// at most 0.92.
+	WorkflowScore float64 `json:"workflow_score"`
+	Phase2Score   float64 `json:"phase2_score"`
+	QualityScore  float64 `json:"quality_score"`
+	FinalScore    float64 `json:"final_score"`
+}
+
+// LoopKind is a way in which an episode made no progress.
+type LoopKind string
+
+// The kinds of loop.
+const (
+	RepeatLoop   LoopKind = "repeat"    // the same call with the same result
+	SearchLoop   LoopKind = "search"    // lookups that show nothing new
+	PingPongLoop LoopKind = "ping_pong" // two calls in turn
+	Monologue    LoopKind = "monologue" // replies without an action
+	ErrorLoop    LoopKind = "error"     // the same mistake
+)
+
+// LoopKinds lists the kinds, in the order of settings and tables.
+var LoopKinds = []LoopKind{RepeatLoop, SearchLoop, PingPongLoop, Monologue, ErrorLoop}
 
 // An Attempt is one try at a trial: the record that is stored and exported.
 // Either Level or FaultKind is set, never both.
@@ -109,8 +172,15 @@ func (a *Attempt) Check() error {
 		return fmt.Errorf("unknown level %q", a.Level)
 	case a.FaultKind != "" && !slices.Contains(FaultKinds, a.FaultKind):
 		return fmt.Errorf("unknown fault %q", a.FaultKind)
-	case !(a.Coverage >= 0 && a.Coverage <= 1): // so that NaN is refused too
-		return fmt.Errorf("coverage %v is outside [0,1]", a.Coverage)
+	}
+	shares := map[string]float64{"coverage": a.Coverage, "adherence": a.Adherence, "efficiency": a.Efficiency, "best_possible": a.Best}
+	if a.GivenAdherence != nil {
+		shares["given_adherence"] = *a.GivenAdherence
+	}
+	for name, v := range shares {
+		if !(v >= 0 && v <= 1) { // so that NaN is refused too
+			return fmt.Errorf("%s %v is outside [0,1]", name, v)
+		}
 	}
 	return nil
 }
@@ -122,6 +192,12 @@ type Transcript struct {
 	Calls    []CallRecord `json:"calls"`
 	// Turns holds one entry for each reply of the model.
 	Turns []TurnRecord `json:"turns"`
+	// Plan holds the tools of the plan that the model was shown, in order; nil
+	// without one.
+	Plan []string `json:"plan,omitempty"`
+	// Loops are the loops that the episode got into, the first of each kind,
+	// in the order in which they were noticed.
+	Loops []LoopRecord `json:"loops,omitempty"`
 	// Ended is empty where a fault cut the episode off.
 	Ended Ended `json:"ended"`
 }
@@ -140,6 +216,14 @@ type TurnRecord struct {
 	Assisted bool `json:"assisted"`
 }
 
+// A LoopRecord is one loop: its kind, the turn in which it began and the turn
+// in which it was noticed, both from 1.
+type LoopRecord struct {
+	Kind    LoopKind `json:"kind"`
+	Began   int      `json:"began"`
+	Noticed int      `json:"noticed"`
+}
+
 // A CallRecord is one executed call of a tool of the library.
 type CallRecord struct {
 	Turn      int    `json:"turn"`
@@ -149,6 +233,9 @@ type CallRecord struct {
 	// Code and Error are set where OK is false.
 	Code  string `json:"code,omitempty"`
 	Error string `json:"error,omitempty"`
+	// Mistake says that the call failed by the model's own error, whatever the
+	// luck; it spent none, and Chance and Luck are 0.
+	Mistake bool `json:"mistake,omitempty"`
 	// Output is the JSON that the tool returned.
 	Output string `json:"output,omitempty"`
 	// Chance is the probability of success that the world's rules gave the

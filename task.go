@@ -16,12 +16,19 @@ var TaskTypes = []string{"simple_task", "basic_task", "data_pipeline", "api_inte
 // change what a description says, never the task.
 var Difficulties = []string{"very_easy", "easy", "medium", "hard", "very_hard"}
 
+// Mixtures are named blends of the five difficulties. Where a library has one,
+// each of its tasks stands in it at one of the five.
+var Mixtures = []string{"easy_biased", "medium_biased", "hard_biased"}
+
 // A Task is one problem: what the agent is told, what it gets, and the tools
 // that have to succeed, in order.
 type Task struct {
-	ID          TaskID          `json:"id"`
-	Type        string          `json:"type"`
-	Difficulty  string          `json:"difficulty"`
+	ID         TaskID `json:"id"`
+	Type       string `json:"type"`
+	Difficulty string `json:"difficulty"`
+	// Wording is, in a mixture, which of the five difficulties the description
+	// has; empty elsewhere.
+	Wording     string          `json:"wording,omitempty"`
 	Description string          `json:"description"`
 	Inputs      json.RawMessage `json:"inputs,omitempty"`
 	Expected    json.RawMessage `json:"expected_outputs,omitempty"`

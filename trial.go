@@ -34,7 +34,20 @@ type Setting struct {
 	// Tokens and USD end an episode that has used up so much; 0 for no limit.
 	Tokens int     `json:"token_limit"`
 	USD    float64 `json:"cost_limit"`
+	// SeveralCalls says what becomes of calls beyond the first of a reply:
+	// executed in order where it is empty, or [RefuseSeveral].
+	SeveralCalls string `json:"several_calls"`
+	// Persistence and Burst, in [0,1), make failures by chance last and
+	// cluster: see docs/worlds.md. 0 for neither.
+	Persistence float64 `json:"persistence"`
+	Burst       float64 `json:"burst"`
+	// Loops are the rules for loops, in the spelling of package episode; empty
+	// for the world's own.
+	Loops string `json:"loops"`
 }
+
+// RefuseSeveral refuses all calls of a reply but the first.
+const RefuseSeveral = "refuse"
 
 // A Trial is one planned, seeded execution of a task in a cell.
 type Trial struct {
@@ -119,6 +132,19 @@ func (t Trial) identity() TrialID {
 	}
 	if t.USD > 0 {
 		b = append(strconv.AppendFloat(append(b, "usd "...), t.USD, 'f', -1, 64), '\n')
+	}
+	for _, f := range []struct{ name, value string }{{"several", t.SeveralCalls}, {"loops", t.Loops}} {
+		if f.value != "" {
+			b = append(strconv.AppendQuote(append(append(b, f.name...), ' '), f.value), '\n')
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value float64
+	}{{"persistence", t.Persistence}, {"burst", t.Burst}} {
+		if f.value > 0 {
+			b = append(strconv.AppendFloat(append(append(b, f.name...), ' '), f.value, 'f', -1, 64), '\n')
+		}
 	}
 	sum := sha256.Sum256(b)
 	return TrialID(hex.EncodeToString(sum[:16]))

@@ -39,6 +39,10 @@ var columns = []column{
 	object("sampling", func(a *assay.Attempt) *assay.Sampling { return &a.Sampling }),
 	whole("token_limit", func(a *assay.Attempt) *int { return &a.Setting.Tokens }),
 	real("cost_limit", func(a *assay.Attempt) *float64 { return &a.Setting.USD }),
+	text("several_calls", func(a *assay.Attempt) *string { return &a.SeveralCalls }),
+	real("persistence", func(a *assay.Attempt) *float64 { return &a.Persistence }),
+	real("burst", func(a *assay.Attempt) *float64 { return &a.Burst }),
+	text("loops", func(a *assay.Attempt) *string { return &a.Loops }),
 	whole("attempt", func(a *assay.Attempt) *int { return &a.Number }),
 	text("experiment", func(a *assay.Attempt) *string { return &a.Experiment }),
 	text("run", func(a *assay.Attempt) *assay.RunID { return &a.Run }),
@@ -56,6 +60,24 @@ var columns = []column{
 	real("coverage", func(a *assay.Attempt) *float64 { return &a.Coverage }),
 	flag("order_correct", func(a *assay.Attempt) *bool { return &a.OrderCorrect }),
 	whole("assisted", func(a *assay.Attempt) *int { return &a.Assisted }),
+	real("adherence", func(a *assay.Attempt) *float64 { return &a.Adherence }),
+	optional(real("given_adherence", func(a *assay.Attempt) *float64 { return a.GivenAdherence }), givenAdherence),
+	whole("mistakes", func(a *assay.Attempt) *int { return &a.Mistakes }),
+	whole("failures", func(a *assay.Attempt) *int { return &a.Failures }),
+	whole("recovered", func(a *assay.Attempt) *int { return &a.Recovered }),
+	whole("wasted_calls", func(a *assay.Attempt) *int { return &a.Wasted }),
+	real("efficiency", func(a *assay.Attempt) *float64 { return &a.Efficiency }),
+	whole("extra_calls", func(a *assay.Attempt) *int { return &a.Extra }),
+	text("loop", func(a *assay.Attempt) *assay.LoopKind { return &a.Loop }),
+	whole("loop_turn", func(a *assay.Attempt) *int { return &a.LoopTurn }),
+	real("best_possible", func(a *assay.Attempt) *float64 { return &a.Best }),
+	optional(text("pilot_executor", func(a *assay.Attempt) *assay.Level { return &a.Pilot.Executor }), pilot),
+	optional(text("pilot_paper", func(a *assay.Attempt) *assay.Level { return &a.Pilot.Paper }), pilot),
+	optional(text("pilot_batch", func(a *assay.Attempt) *assay.Level { return &a.Pilot.Batch }), pilot),
+	optional(real("pilot_workflow_score", func(a *assay.Attempt) *float64 { return &a.Pilot.WorkflowScore }), pilot),
+	optional(real("pilot_phase2_score", func(a *assay.Attempt) *float64 { return &a.Pilot.Phase2Score }), pilot),
+	optional(real("pilot_quality_score", func(a *assay.Attempt) *float64 { return &a.Pilot.QualityScore }), pilot),
+	optional(real("pilot_final_score", func(a *assay.Attempt) *float64 { return &a.Pilot.FinalScore }), pilot),
 	text("score_version", func(a *assay.Attempt) *string { return &a.ScoreVersion }),
 	text("fault", func(a *assay.Attempt) *assay.FaultKind { return &a.FaultKind }),
 	text("fault_detail", func(a *assay.Attempt) *string { return &a.FaultDetail }),
@@ -129,6 +151,32 @@ func real(name string, at func(*assay.Attempt) *float64) column {
 		},
 	}
 }
+
+// optional makes a column empty while the pointer on the way to its field is
+// nil. The first cell that is not empty sets the pointer.
+func optional[T any](c column, at func(*assay.Attempt) **T) column {
+	return column{
+		c.name,
+		func(a *assay.Attempt) (string, error) {
+			if *at(a) == nil {
+				return "", nil
+			}
+			return c.get(a)
+		},
+		func(a *assay.Attempt, s string) error {
+			if *at(a) == nil {
+				if s == "" {
+					return nil
+				}
+				*at(a) = new(T)
+			}
+			return c.set(a, s)
+		},
+	}
+}
+
+func givenAdherence(a *assay.Attempt) **float64  { return &a.GivenAdherence }
+func pilot(a *assay.Attempt) **assay.PilotScores { return &a.Pilot }
 
 func finite(v float64) error {
 	if math.IsNaN(v) || math.IsInf(v, 0) {

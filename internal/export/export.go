@@ -4,14 +4,17 @@
 // of [assay.Attempt]. It does not choose or count attempts, opens no files and
 // knows no store.
 //
-// Both formats hold one attempt a line, in UTF-8, with times in RFC 3339 UTC,
-// and leave no field out: what is empty is "", 0, [] or {}.
+// Both formats hold one attempt a line, in UTF-8, with times in RFC 3339 UTC.
+// What is empty is "", 0, [] or {}.
 //
-//   - JSONL: one JSON object a line.
+//   - JSONL: one JSON object a line. given_adherence is null where no plan was
+//     shown, and pilot is left out where there is none; no other field is.
 //   - CSV: a header and the columns of [Columns], as RFC 4180 says, with LF as
 //     the end of a line. The lists required_tools and executed_tools are JSON
 //     arrays, for names may hold any character; sampling and retried are JSON
-//     objects. In all other text a backslash, a line feed and a carriage return
+//     objects. The fields of pilot have columns of their own, from
+//     pilot_executor on; these and given_adherence are empty where there is
+//     none. In all other text a backslash, a line feed and a carriage return
 //     are written \\, \n and \r, so that a line is always a record.
 //
 // What is written reads back equal, except that empty lists and maps become

@@ -126,6 +126,11 @@ func TestJSONHoldsEveryFieldOnce(t *testing.T) {
 			t.Errorf("field %s is missing", name)
 		}
 	}
+	for _, name := range []string{"executor", "paper", "batch", "workflow_score", "phase2_score", "quality_score", "final_score"} {
+		if _, ok := fields["pilot"].(map[string]any)[name]; !ok {
+			t.Errorf("field %s of pilot is missing", name)
+		}
+	}
 	var leaves int
 	countLeaves(reflect.TypeFor[assay.Attempt](), &leaves)
 	if len(fields) != leaves {
@@ -144,6 +149,8 @@ func countLeaves(typ reflect.Type, n *int) {
 	}
 }
 
+// keysInOrder returns the keys of an object, with those of an object pilot in
+// it in place of that.
 func keysInOrder(t *testing.T, line string) (keys []string) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(line))
@@ -155,10 +162,16 @@ func keysInOrder(t *testing.T, line string) (keys []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys = append(keys, key.(string))
-		var skip json.RawMessage
-		if err := d.Decode(&skip); err != nil {
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
 			t.Fatal(err)
+		}
+		if key != "pilot" {
+			keys = append(keys, key.(string))
+			continue
+		}
+		for _, inner := range keysInOrder(t, string(value)) {
+			keys = append(keys, "pilot_"+inner)
 		}
 	}
 	return keys
@@ -170,16 +183,18 @@ func TestWriteEmptyValues(t *testing.T) {
 	a.StartedAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.FixedZone("", 3600))
 	want := `{"trial":"00112233445566778899aabbccddeeff","model":"m","variant":"","severity":"","difficulty":"",` +
 		`"task_type":"","reliability":0,"task":"","task_digest":"","repeat":0,"seed":0,"world":"","protocol":"","tools":"",` +
-		`"turn_limit":0,"sampling":{},"token_limit":0,"cost_limit":0,"attempt":1,"experiment":"","run":"","program":"","templates":"","lane":"",` +
+		`"turn_limit":0,"sampling":{},"token_limit":0,"cost_limit":0,"several_calls":"","persistence":0,"burst":0,"loops":"","attempt":1,"experiment":"","run":"","program":"","templates":"","lane":"",` +
 		`"served_model":"","level":"","ended":"","error_category":"","turns":0,"tool_calls":0,"required_tools":[],` +
-		`"executed_tools":[],"coverage":0,"order_correct":false,"assisted":0,"score_version":"","fault":"network",` +
+		`"executed_tools":[],"coverage":0,"order_correct":false,"assisted":0,"adherence":0,"given_adherence":null,` +
+		`"mistakes":0,"failures":0,"recovered":0,"wasted_calls":0,"efficiency":0,"extra_calls":0,"loop":"","loop_turn":0,` +
+		`"best_possible":0,"score_version":"","fault":"network",` +
 		`"fault_detail":"","parked":false,"requests":0,"retried":{},"input_tokens":0,"output_tokens":0,"cost_usd":0,` +
 		`"queued_ms":0,"working_ms":0,"started_at":"2026-01-01T11:00:00Z","finished_at":"0001-01-01T00:00:00Z"}` + "\n"
 	if diff := cmp.Diff(want, write(t, export.JSONL, a)); diff != "" {
 		t.Errorf("JSONL (-want +got):\n%s", diff)
 	}
 	want = strings.Join(export.Columns(), ",") + "\n" +
-		"00112233445566778899aabbccddeeff,m,,,,,0,,,0,0,,,,0,{},0,0,1,,,,,,,,,,0,0,[],[],0,false,0,,network,,false,0,{},0,0,0,0,0," +
+		"00112233445566778899aabbccddeeff,m,,,,,0,,,0,0,,,,0,{},0,0,,0,0,,1,,,,,,,,,,0,0,[],[],0,false,0,0,,0,0,0,0,0,0,,0,0,,,,,,,,,network,,false,0,{},0,0,0,0,0," +
 		"2026-01-01T11:00:00Z,0001-01-01T00:00:00Z\n"
 	if diff := cmp.Diff(want, write(t, export.CSV, a)); diff != "" {
 		t.Errorf("CSV (-want +got):\n%s", diff)
@@ -267,13 +282,16 @@ func drawAttempt(t *rapid.T) assay.Attempt {
 			Cell: assay.Cell{Model: draw("model"), Variant: draw("variant"), Severity: draw("severity"), Difficulty: draw("difficulty"), TaskType: draw("type"), Reliability: unit.Draw(t, "reliability")},
 			Task: assay.TaskID(draw("task")), TaskDigest: draw("digest"), Repeat: n("repeat"),
 			Seed:    rapid.Uint64Range(0, 1<<53-1).Draw(t, "seed"),
-			Setting: assay.Setting{World: draw("world"), Protocol: draw("protocol"), Tools: draw("tools"), Turns: n("turn limit"), Tokens: n("token limit"), USD: rapid.Float64Range(0, 1e6).Draw(t, "cost limit")},
+			Setting: assay.Setting{World: draw("world"), Protocol: draw("protocol"), Tools: draw("tools"), Turns: n("turn limit"), Tokens: n("token limit"), USD: rapid.Float64Range(0, 1e6).Draw(t, "cost limit"), SeveralCalls: draw("several"), Persistence: unit.Draw(t, "persistence"), Burst: unit.Draw(t, "burst"), Loops: draw("loops")},
 		},
 		Number: 1 + n("number"), Experiment: draw("experiment"), Run: assay.RunID(draw("run")), Program: draw("program"),
 		Templates: draw("templates"), Lane: draw("lane"), ServedModel: draw("served"),
 		Outcome: assay.Outcome{
 			ErrorCategory: draw("category"), Turns: n("turns"), ToolCalls: n("calls"), RequiredTools: list("required"), ExecutedTools: list("executed"),
 			Coverage: unit.Draw(t, "coverage"), OrderCorrect: rapid.Bool().Draw(t, "order"), Assisted: n("assisted"), ScoreVersion: draw("score"),
+			Adherence: unit.Draw(t, "adherence"), Mistakes: n("mistakes"), Failures: n("failures"), Recovered: n("recovered"),
+			Wasted: n("wasted"), Efficiency: unit.Draw(t, "efficiency"), Extra: n("extra"),
+			Loop: assay.LoopKind(draw("loop")), LoopTurn: n("loop turn"), Best: unit.Draw(t, "best"),
 		},
 		Requests: n("requests"), InputTokens: n("in"), OutputTokens: n("out"), CostUSD: rapid.Float64Range(0, 1e6).Draw(t, "cost"),
 		QueuedMS: int64(n("queued")), WorkingMS: int64(n("working")), StartedAt: at.Draw(t, "started"), FinishedAt: at.Draw(t, "finished"),
@@ -281,6 +299,17 @@ func drawAttempt(t *rapid.T) assay.Attempt {
 	if rapid.Bool().Draw(t, "sampled") {
 		temperature, tokens := unit.Draw(t, "temperature"), n("tokens")
 		a.Sampling = assay.Sampling{Temperature: &temperature, MaxTokens: &tokens}
+	}
+	if rapid.Bool().Draw(t, "given") {
+		given := unit.Draw(t, "given adherence")
+		a.GivenAdherence = &given
+	}
+	if rapid.Bool().Draw(t, "pilot") {
+		level := func(name string) assay.Level { return assay.Level(draw(name)) }
+		a.Pilot = &assay.PilotScores{
+			Executor: level("executor"), Paper: level("paper"), Batch: level("batch"), WorkflowScore: unit.Draw(t, "workflow"),
+			Phase2Score: unit.Draw(t, "phase 2"), QualityScore: unit.Draw(t, "quality"), FinalScore: unit.Draw(t, "final"),
+		}
 	}
 	if retried := rapid.MapOfN(rapid.SampledFrom(assay.FaultKinds), count, 0, 3).Draw(t, "retried"); len(retried) > 0 {
 		a.Retried = retried
@@ -429,6 +458,11 @@ func TestReadRefuses(t *testing.T) {
 		"bad cell":         {strings.Replace(table, ",false,", ",maybe,", 1), "line 2: column order_correct"},
 		"bad escape":       {strings.Replace(table, ",network,", `,network,\x`, 1), "column fault_detail"},
 		"not a number":     {strings.Replace(table, ",{},0,0,0,0,0,", ",{},0,0,NaN,0,0,", 1), "column cost_usd: NaN"},
+		"share above 1":    {strings.Replace(jsonl, `"adherence":0`, `"adherence":2`, 1), "adherence 2 is outside"},
+		"given above 1":    {strings.Replace(jsonl, `"given_adherence":null`, `"given_adherence":2`, 1), "given_adherence 2 is outside"},
+		"given no number":  {strings.Replace(table, ",0,,0,0,0,0,0,0,,", ",0,NaN,0,0,0,0,0,0,,", 1), "column given_adherence: NaN"},
+		"pilot half empty": {strings.Replace(table, ",,,,,,,,,network", ",full_success,,,,,,,,network", 1), "column pilot_workflow_score: "},
+		"pilot unknown":    {strings.Replace(jsonl, `"score_version"`, `"pilot":{"judge":""},"score_version"`, 1), `unknown field "judge"`},
 		"something else":   {"hello\n", `column "hello" is unknown`},
 		"unfinished quote": {table + `"`, "line 3"},
 	} {

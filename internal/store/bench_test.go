@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -84,13 +85,15 @@ func BenchmarkSave(b *testing.B) {
 func seed(t testing.TB, path string, n int) {
 	t.Helper()
 	rawClosed(t, path, fmt.Sprintf(`PRAGMA synchronous = OFF; PRAGMA cache_size = -100000; BEGIN;
-		INSERT INTO trials WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM c WHERE i < %d)
+		INSERT INTO trials (id, model, variant, severity, difficulty, task_type, reliability, task, task_digest, repeat, seed,
+			world, protocol, tools, turn_limit, sampling) WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM c WHERE i < %d)
 			SELECT randomblob(16), 'qwen2.5-7b-instruct', 'flawed_sequence_disorder', 'severe', 'easy', 'data_pipeline', 0.8,
-			'task_' || i, '0123456789abcdef0123456789abcdef', 1, i, 'assay-1', 'native', 'required', 10, '{}', 0, 0 FROM c;
+			'task_' || i, '0123456789abcdef0123456789abcdef', 1, i, 'assay-1', 'native', 'required', 10, '{}' FROM c;
 		INSERT INTO attempts SELECT NULL, id, 1, 1, 'v0.1.0', '89abcdef0123456789abcdef01234567', 'azure-east/KEY/deployment', 'served',
 			'full_success', 'finished', '', 4, 4, '["file_operations_reader","data_processing_parser","file_operations_writer"]',
 			'["file_operations_reader","data_processing_parser","file_operations_writer"]', 1.0, 1, 0, 'assay-1', '', '', 0, 4, '{}',
-			10000, 500, 0.001, 100, 9000, '2026-03-04T05:06:07.123456789Z', '2026-03-04T05:06:17.123456789Z'
+			10000, 500, 0.001, 100, 9000, '2026-03-04T05:06:07.123456789Z', '2026-03-04T05:06:17.123456789Z',
+			0.7512345, 0.5612345, 1, 2, 1, 3, 0.6612345, 0, 'repeat', 4, 0.8712345, ''
 			FROM trials WHERE id NOT IN (SELECT trial FROM attempts) ORDER BY rowid;
 		COMMIT`, n))
 }
@@ -109,10 +112,46 @@ func BenchmarkSettled(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)*1e6/seeded, "ms/million")
 }
 
+// seedScores adds scores to the first n attempts of the store at path.
+func seedScores(t testing.TB, path string, n int) {
+	t.Helper()
+	body, err := json.Marshal(better(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rawClosed(t, path, fmt.Sprintf(`PRAGMA synchronous = OFF; PRAGMA cache_size = -100000; INSERT INTO scores (attempt, scored_at, program, body)
+		SELECT id, '2026-03-04T05:06:07.123456789Z', 'v0.2.0', '%s' FROM attempts ORDER BY id LIMIT %d`, body, n))
+}
+
+// scored runs a benchmark on a seeded store after so many rescorings.
+func scored(b *testing.B, bench func(*testing.B, *store.DB)) {
+	for _, n := range []int{0, 1000, seeded} {
+		b.Run(fmt.Sprint(n, "-rescored"), func(b *testing.B) {
+			db, path := create(b, store.Options{})
+			seed(b, path, seeded)
+			fi, err := os.Stat(path)
+			if err != nil {
+				b.Fatal(err)
+			}
+			size := fi.Size()
+			if n > 0 {
+				seedScores(b, path, n)
+			}
+			if fi, err = os.Stat(path); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				bench(b, db)
+			}
+			b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)*1e6/seeded, "ms/million")
+			b.ReportMetric(float64(size)/seeded, "B/attempt")
+			b.ReportMetric(float64(fi.Size()-size)/float64(max(1, n)), "B/score")
+		})
+	}
+}
+
 func BenchmarkOutcomes(b *testing.B) {
-	db, path := create(b, store.Options{})
-	seed(b, path, seeded)
-	for b.Loop() {
+	scored(b, func(b *testing.B, db *store.DB) {
 		n := 0
 		for _, err := range db.Outcomes(b.Context()) {
 			if err != nil {
@@ -123,8 +162,47 @@ func BenchmarkOutcomes(b *testing.B) {
 		if n != seeded {
 			b.Fatal(n)
 		}
+	})
+}
+
+func BenchmarkAttempts(b *testing.B) {
+	scored(b, func(b *testing.B, db *store.DB) {
+		n := 0
+		for _, err := range db.Attempts(b.Context(), store.Filter{}) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			n++
+		}
+		if n != seeded {
+			b.Fatal(n)
+		}
+	})
+}
+
+// BenchmarkRescore reads attempts with their transcripts and stores an outcome
+// for each.
+func BenchmarkRescore(b *testing.B) {
+	const n = 20_000
+	db, path := create(b, store.Options{})
+	seed(b, path, n-1)
+	if err := db.Save(b.Context(), outcome(1), longTranscript(1)); err != nil {
+		b.Fatal(err)
 	}
-	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)*1e6/seeded, "ms/million")
+	rawClosed(b, path, "INSERT INTO transcripts SELECT id, (SELECT body FROM transcripts) FROM attempts WHERE id NOT IN (SELECT attempt FROM transcripts)")
+	for b.Loop() {
+		var batch []store.Rescored
+		for s, err := range db.Transcripts(b.Context(), store.Filter{}) {
+			if err != nil || s.Transcript == nil {
+				b.Fatal(err)
+			}
+			if batch = append(batch, rescored(&s.Attempt, better(1))); len(batch) == 500 {
+				rescore(b, db, batch...)
+				batch = batch[:0]
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)*1e6/n, "ms/million")
 }
 
 // BenchmarkSpent counts all attempts, or sees at the first that none counts.
@@ -151,27 +229,4 @@ func BenchmarkProfile(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-}
-
-func BenchmarkAttempts(b *testing.B) {
-	db, path := create(b, store.Options{})
-	seed(b, path, seeded)
-	fi, err := os.Stat(path)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		n := 0
-		for _, err := range db.Attempts(b.Context(), store.Filter{}) {
-			if err != nil {
-				b.Fatal(err)
-			}
-			n++
-		}
-		if n != seeded {
-			b.Fatal(n)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)*1e6/seeded, "ms/million")
-	b.ReportMetric(float64(fi.Size())/seeded, "B/attempt")
 }

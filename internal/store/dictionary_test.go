@@ -342,10 +342,10 @@ func TestSaverOfTheDictionaryLeaves(t *testing.T) {
 
 func TestSecondFormatIsExtended(t *testing.T) {
 	t.Parallel()
-	path := createClosed(t)
+	source := createClosed(t)
 	scripts := kept{}
-	scripts.session(t, path, longTranscript, 10)
-	rawClosed(t, path, "DROP TABLE dictionaries; PRAGMA user_version = 2")
+	scripts.session(t, source, longTranscript, 10)
+	path := downgrade(t, source, 2)
 	if _, err := store.OpenReadOnly(t.Context(), path); !errors.Is(err, store.ErrOlder) {
 		t.Errorf("OpenReadOnly() = %v, want ErrOlder", err)
 	}

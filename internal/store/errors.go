@@ -123,7 +123,7 @@ func refusal(err error) (error, bool) {
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE:
 		return fmt.Errorf("%w: %w", ErrInvalid, err), true
 	}
-	for _, known := range []error{ErrSettled, ErrInvalid, ErrUnknownRun, ErrRunExists, ErrRunEnded} {
+	for _, known := range []error{ErrSettled, ErrInvalid, ErrNotFound, ErrUnknownRun, ErrRunExists, ErrRunEnded} {
 		if errors.Is(err, known) {
 			return err, true
 		}

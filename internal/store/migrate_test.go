@@ -5,22 +5,88 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// firstFormat makes a store as the first migration alone leaves it, with what
-// two runs saved.
-func firstFormat(t *testing.T) string {
+// formats are those before the present one.
+var formats = []int{1, 2, 3}
+
+// schema returns the text of the migrations after one format up to another.
+func schema(t *testing.T, after, upTo int) string {
 	t.Helper()
-	source, path := filepath.Join(t.TempDir(), "source.db"), filepath.Join(t.TempDir(), "assay.db")
+	entries, err := os.ReadDir("migrations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, e := range entries[after:upTo] {
+		text, err := os.ReadFile(filepath.Join("migrations", e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}
+
+// columns returns the columns of each table of a format.
+func columns(t *testing.T, format int) map[string]string {
+	t.Helper()
+	db := raw(t, ":memory:", schema(t, 0, format))
+	defer db.Close()
+	rows, err := db.Query("SELECT m.name, group_concat(c.name, ', ') FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.type = 'table' GROUP BY 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	all := make(map[string]string)
+	for rows.Next() {
+		var table, columns string
+		if err := rows.Scan(&table, &columns); err != nil {
+			t.Fatal(err)
+		}
+		all[table] = columns
+	}
+	return all
+}
+
+// downgrade makes a store of a former format with the rows of a closed one.
+// Identities of attempts get gaps, so that they are kept and not made again.
+func downgrade(t *testing.T, source string, format int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "assay.db")
+	text := schema(t, 0, format) + fmt.Sprintf(`PRAGMA application_id = 0x41736179; PRAGMA user_version = %d; PRAGMA journal_mode = WAL;
+		ATTACH '%s' AS source;`, format, source)
+	all := columns(t, format)
+	for _, table := range slices.Sorted(maps.Keys(all)) {
+		chosen := all[table]
+		switch table {
+		case "attempts":
+			chosen = strings.Replace(chosen, "id", "10 * id", 1)
+		case "transcripts":
+			chosen = strings.Replace(chosen, "attempt", "10 * attempt", 1)
+		}
+		text += fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM source.%s;", table, all[table], chosen, table)
+	}
+	rawClosed(t, path, text)
+	return path
+}
+
+// former makes a store of a former format with what two runs saved.
+func former(t *testing.T, format int) string {
+	t.Helper()
+	source := filepath.Join(t.TempDir(), "source.db")
 	db := open(t, source, store.Options{})
 	begin(t, db, "r1")
 	save(t, db, fault(1), fault(2), outcome(1), fault(1))
@@ -37,37 +103,25 @@ func firstFormat(t *testing.T) string {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	schema, err := os.ReadFile("migrations/001_init.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const trial = `id, model, variant, severity, difficulty, task_type, reliability, task, task_digest, repeat, seed,
-		world, protocol, tools, turn_limit, sampling`
-	// Identities with gaps, so that they are kept and not made again.
-	rawClosed(t, path, string(schema)+`PRAGMA application_id = 0x41736179; PRAGMA user_version = 1; PRAGMA journal_mode = WAL;
-		ATTACH '`+source+`' AS source;
-		INSERT INTO runs SELECT * FROM source.runs;
-		INSERT INTO trials (`+trial+`) SELECT `+trial+` FROM source.trials;
-		CREATE TEMP TABLE gapped AS SELECT * FROM source.attempts;
-		UPDATE gapped SET id = id * 10;
-		INSERT INTO attempts SELECT * FROM gapped;
-		INSERT INTO transcripts SELECT attempt * 10, body FROM source.transcripts`)
-	return path
+	return downgrade(t, source, format)
 }
 
-// content returns every row of the tables of the first format, and its version.
-func content(t *testing.T, path string) (rows []string) {
+// unmeasured is an attempt as former formats hold it.
+func unmeasured(a assay.Attempt) assay.Attempt {
+	o := &a.Outcome
+	o.Adherence, o.GivenAdherence, o.Mistakes, o.Failures, o.Recovered, o.Wasted, o.Efficiency, o.Extra = 0, nil, 0, 0, 0, 0, 0, 0
+	o.Loop, o.LoopTurn, o.Best, o.Pilot = "", 0, 0, nil
+	return a
+}
+
+// content returns every row of the tables of a format.
+func content(t *testing.T, path string, format int) (rows []string) {
 	t.Helper()
 	db := raw(t, path, "")
-	for _, query := range []string{
-		"SELECT * FROM runs ORDER BY seq",
-		`SELECT rowid, id, model, variant, severity, difficulty, task_type, reliability, task, task_digest, repeat, seed,
-			world, protocol, tools, turn_limit, sampling FROM trials ORDER BY rowid`,
-		"SELECT * FROM attempts ORDER BY id",
-		"SELECT * FROM transcripts ORDER BY attempt",
-	} {
-		rows = append(rows, query)
-		rows = append(rows, dump(t, db, query)...)
+	all := columns(t, format)
+	for _, table := range slices.Sorted(maps.Keys(all)) {
+		rows = append(rows, table)
+		rows = append(rows, dump(t, db, fmt.Sprintf("SELECT rowid, %s FROM %s ORDER BY rowid", all[table], table))...)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
@@ -111,27 +165,32 @@ func version(t *testing.T, path string) string {
 
 func TestMigrationKeepsTheRecord(t *testing.T) {
 	t.Parallel()
-	path := firstFormat(t)
-	before := content(t, path)
+	for _, format := range formats {
+		t.Run(fmt.Sprint("from ", format), func(t *testing.T) {
+			t.Parallel()
+			migrationKeepsTheRecord(t, format)
+		})
+	}
+}
+
+func migrationKeepsTheRecord(t *testing.T, format int) {
+	path := former(t, format)
+	before := content(t, path, format)
 	if _, err := store.OpenReadOnly(t.Context(), path); !errors.Is(err, store.ErrOlder) {
 		t.Errorf("OpenReadOnly() = %v, want ErrOlder", err)
 	}
 	db := open(t, path, store.Options{})
-	if diff := cmp.Diff(before, content(t, path)); diff != "" {
+	if diff := cmp.Diff(before, content(t, path, format)); diff != "" || len(before) < 17 {
 		t.Errorf("rows (-before +after):\n%s", diff)
 	}
-	attempts := all(t, db, store.Filter{})
-	numbers := map[assay.TrialID]int{}
-	for _, a := range attempts {
-		numbers[a.ID]++
-		want := outcome(1).Trial
-		want.ID, want.Task, want.Seed = a.ID, a.Task, a.Seed
-		if diff := cmp.Diff(want, a.Trial); diff != "" || a.Number != numbers[a.ID] {
-			t.Errorf("attempt %d at its trial (-want +got):\n%s", a.Number, diff)
-		}
+	var want []assay.Attempt
+	for i, a := range []*assay.Attempt{fault(1), fault(2), outcome(1), fault(1), outcome(3), outcome(2)} {
+		a.Number = []int{1, 1, 2, 3, 1, 2}[i]
+		want = append(want, unmeasured(*a))
 	}
-	if len(attempts) != 6 {
-		t.Errorf("%d attempts, want 6", len(attempts))
+	want[5].Run = "r2"
+	if diff := cmp.Diff(want, all(t, db, store.Filter{})); diff != "" {
+		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
 	if got, err := db.Transcript(t.Context(), outcome(1).ID, 2); err != nil || !cmp.Equal(got, *transcript(2)) {
 		t.Errorf("Transcript() = %+v, %v", got, err)
@@ -141,6 +200,9 @@ func TestMigrationKeepsTheRecord(t *testing.T) {
 		a := outcome(10 + i)
 		a.Run, a.Ended = "r3", end
 		save(t, db, a)
+		if diff := cmp.Diff([]assay.Attempt{*a}, all(t, db, store.Filter{Trial: a.ID})); diff != "" {
+			t.Errorf("after the migration (-want +got):\n%s", diff)
+		}
 	}
 	last, err := db.Snapshot(t.Context())
 	if err != nil || !strings.HasPrefix(last, fmt.Sprint(60+len(ends), "-")) {
@@ -149,51 +211,82 @@ func TestMigrationKeepsTheRecord(t *testing.T) {
 	keepsTheRecord(t, db, path)
 }
 
-// TestMigrationCutOff opens what a kill in the midst of the migration leaves:
+// TestMigrationChecks tries what the program does not, on a migrated store.
+func TestMigrationChecks(t *testing.T) {
+	t.Parallel()
+	path := former(t, 3)
+	if err := open(t, path, store.Options{}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	shell := raw(t, path, "DROP TRIGGER attempts_keep; DROP TRIGGER trials_keep")
+	for _, change := range []string{
+		"attempts SET adherence = 1.5", "attempts SET adherence = NULL", "attempts SET given_adherence = -0.5",
+		"attempts SET mistakes = -1", "attempts SET failures = -1", "attempts SET recovered = -1", "attempts SET wasted_calls = -1",
+		"attempts SET efficiency = 'high'", "attempts SET efficiency = 2", "attempts SET extra_calls = -1",
+		"attempts SET loop = 'repeat'", "attempts SET loop_turn = 1", "attempts SET loop_turn = -1, loop = 'repeat'",
+		"attempts SET loop_turn = 1, loop = hex(zeroblob(21))", "attempts SET best_possible = 1.5", "attempts SET pilot = '{'",
+		"trials SET persistence = 1", "trials SET persistence = -0.5", "trials SET burst = 1", "trials SET burst = -0.5",
+		"trials SET several_calls = NULL", "trials SET loops = NULL",
+	} {
+		if _, err := shell.Exec("UPDATE " + change); primary(err) != sqlite3.SQLITE_CONSTRAINT {
+			t.Errorf("%v, want a constraint against: %s", err, change)
+		}
+	}
+	if got := dump(t, shell, "PRAGMA integrity_check"); len(got) != 1 || !strings.Contains(got[0], "ok") {
+		t.Errorf("integrity: %v", got)
+	}
+}
+
+// TestMigrationCutOff opens what a kill in the midst of a migration leaves:
 // the old store, and a log that no commit ends.
 func TestMigrationCutOff(t *testing.T) {
 	t.Parallel()
-	path := firstFormat(t)
-	before := content(t, path)
-	text, err := os.ReadFile("migrations/002_limits.sql")
-	if err != nil {
-		t.Fatal(err)
+	for _, format := range formats {
+		path := former(t, format)
+		before := content(t, path, format)
+		// A cache too small for the changes puts them into the log at once.
+		raw(t, path, "PRAGMA cache_size = 1; BEGIN IMMEDIATE;"+schema(t, format, formats[len(formats)-1]+1))
+		killed := filepath.Join(t.TempDir(), "assay.db")
+		copyFiles(t, path, killed)
+		if fi, err := os.Stat(killed + "-wal"); err != nil || fi.Size() < 2*4096 {
+			t.Errorf("log: %v, %v, want some pages", fi, err)
+		}
+		if got := version(t, killed); !strings.Contains(got, fmt.Sprint(format)) {
+			t.Errorf("version %s after the kill, want %d", got, format)
+		}
+		if diff := cmp.Diff(before, content(t, killed, format)); diff != "" {
+			t.Errorf("rows (-before +after the kill):\n%s", diff)
+		}
+		db := open(t, killed, store.Options{})
+		if diff := cmp.Diff(before, content(t, killed, format)); diff != "" {
+			t.Errorf("rows (-before +after the migration):\n%s", diff)
+		}
+		keepsTheRecord(t, db, killed)
 	}
-	// A cache too small for the changes puts them into the log at once.
-	raw(t, path, "PRAGMA cache_size = 1; BEGIN IMMEDIATE;"+string(text))
-	killed := filepath.Join(t.TempDir(), "assay.db")
-	copyFiles(t, path, killed)
-	if fi, err := os.Stat(killed + "-wal"); err != nil || fi.Size() < 4*4096 {
-		t.Fatalf("log: %v, %v, want some pages", fi, err)
-	}
-	if got := version(t, killed); !strings.Contains(got, "1") {
-		t.Errorf("version %s after the kill, want 1", got)
-	}
-	if diff := cmp.Diff(before, content(t, killed)); diff != "" {
-		t.Errorf("rows (-before +after the kill):\n%s", diff)
-	}
-	db := open(t, killed, store.Options{})
-	if diff := cmp.Diff(before, content(t, killed)); diff != "" {
-		t.Errorf("rows (-before +after the migration):\n%s", diff)
-	}
-	keepsTheRecord(t, db, killed)
 }
 
 func TestMigrationRefusesWhatNoAssayWrote(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]string{
-		"end":       "DROP TRIGGER attempts_keep; PRAGMA ignore_check_constraints = ON; UPDATE attempts SET ended = 'bored' WHERE fault <> ''",
-		"reference": "INSERT INTO transcripts VALUES (999, x'00')",
-	} {
-		path := firstFormat(t)
-		rawClosed(t, path, spoil)
-		before := content(t, path)
+	const (
+		end       = "DROP TRIGGER attempts_keep; PRAGMA ignore_check_constraints = ON; UPDATE attempts SET ended = 'bored' WHERE fault <> ''"
+		reference = "INSERT INTO transcripts VALUES (999, x'00')"
+		// The columns of the next format would be taken for these.
+		column  = "ALTER TABLE attempts ADD COLUMN mood TEXT NOT NULL DEFAULT 'good'"
+		another = "ALTER TABLE trials ADD COLUMN mood TEXT NOT NULL DEFAULT 'good'"
+	)
+	for _, tc := range []struct {
+		format int
+		spoil  string
+	}{{1, end}, {1, reference}, {2, reference}, {3, reference}, {3, column}, {3, another}} {
+		path := former(t, tc.format)
+		rawClosed(t, path, tc.spoil)
+		before := content(t, path, tc.format)
 		_, err := store.Open(t.Context(), path, store.Options{})
 		if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), "\nhint: nothing was changed") {
-			t.Errorf("%s: Open() = %v, want ErrDamaged with a hint", name, err)
+			t.Errorf("from %d: Open() = %v, want ErrDamaged with a hint", tc.format, err)
 		}
-		if diff := cmp.Diff(before, content(t, path)); diff != "" || !strings.Contains(version(t, path), "1") {
-			t.Errorf("%s: version %s, rows (-before +after):\n%s", name, version(t, path), diff)
+		if diff := cmp.Diff(before, content(t, path, tc.format)); diff != "" || !strings.Contains(version(t, path), fmt.Sprint(tc.format)) {
+			t.Errorf("from %d: version %s, rows (-before +after):\n%s", tc.format, version(t, path), diff)
 		}
 	}
 }

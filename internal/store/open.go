@@ -346,16 +346,17 @@ func apply(ctx context.Context, conn *sql.Conn, path, name string) error {
 		return nil
 	}
 	err = fmt.Errorf("%s: %w", strings.TrimPrefix(name, "migrations/"), err)
-	if primary(err) == sqlite3.SQLITE_CONSTRAINT {
+	if c := primary(err); c == sqlite3.SQLITE_CONSTRAINT || c == sqlite3.SQLITE_ERROR {
 		return notOurs(path, err)
 	}
 	return err
 }
 
-// notOurs refuses a store with rows that its schema would not have let in.
+// notOurs refuses a store with rows that its schema would not have let in, or
+// with another schema.
 func notOurs(path string, err error) error {
 	return hinted(fmt.Errorf("store %s cannot be brought up to date: %w: %w", path, ErrDamaged, err),
-		"nothing was changed; it holds rows that no assay wrote; go back to a copy, or use --store another.db")
+		"nothing was changed; it holds what no assay wrote; go back to a copy, or use --store another.db")
 }
 
 // checkReferences makes up for migrations that run without enforcement of

@@ -304,7 +304,15 @@ func TestSchemaKeepsTheRecord(t *testing.T) {
 // trial and its outcome, and tries to change what it holds.
 func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 	t.Helper()
+	var settled *assay.Attempt
+	for a, err := range db.Attempts(t.Context(), store.Filter{OnlySettled: true}) {
+		if settled = &a; err != nil {
+			t.Fatal(err)
+		}
+	}
 	err := errors.Join(
+		db.Rescore(t.Context(), []store.Rescored{rescored(settled, better(0))}),
+		db.Classify(t.Context(), opinion(settled)),
 		db.Learn(t.Context(), "r1", []store.LaneLimit{{Lane: "l", Bucket: assay.Tokens, Value: 1, At: epoch}}),
 		db.Log(t.Context(), store.Control{Run: "r1", At: epoch, Command: json.RawMessage("{}")}),
 		db.Close())
@@ -329,6 +337,18 @@ func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 		"UPDATE dictionaries SET body = x''",
 		"DELETE FROM dictionaries",
 		"INSERT INTO dictionaries VALUES (0, x'')",
+		"UPDATE scores SET program = ''",
+		"DELETE FROM scores",
+		"INSERT INTO scores (attempt, scored_at, program, body) SELECT a.id, scored_at, s.program, body FROM scores s, attempts a WHERE fault <> ''",
+		"INSERT INTO scores (attempt, scored_at, program, body) SELECT 9999, scored_at, program, body FROM scores",
+		"INSERT INTO scores (attempt, scored_at, program, body) SELECT attempt, scored_at, program, '{}' FROM scores",
+		"INSERT INTO scores (attempt, scored_at, program, body) SELECT attempt, scored_at, program, json_set(body, '$.level', 'good') FROM scores",
+		"UPDATE classifications SET category = 'other'",
+		"DELETE FROM classifications",
+		"INSERT INTO classifications SELECT NULL, a.id, c.model, prompt, category, confidence, reason, rule_category, classified_at, 0, 0, 0, raw FROM classifications c, attempts a WHERE fault <> ''",
+		"INSERT INTO classifications SELECT NULL, 9999, model, prompt, category, confidence, reason, rule_category, classified_at, 0, 0, 0, raw FROM classifications",
+		"INSERT INTO classifications SELECT NULL, attempt, model, prompt, category, confidence, reason, rule_category, classified_at, 0, 0, 0, raw FROM classifications",
+		"INSERT INTO classifications SELECT NULL, attempt, 'm', prompt, category, 2, reason, rule_category, classified_at, 0, 0, 0, raw FROM classifications",
 		"INSERT INTO lane_limits (run, lane, bucket, value, learned_at) VALUES (99, 'l', 'rpm', 1, '')",
 		"INSERT INTO controls (run, at, command) VALUES (99, '', '{}')",
 		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 93, run, " + columns + " FROM attempts WHERE level <> '' LIMIT 1",
@@ -336,7 +356,7 @@ func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT zeroblob(16), 1, run, " + columns + " FROM attempts WHERE fault <> '' LIMIT 1",
 		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 94, 99, " + columns + " FROM attempts WHERE fault <> '' LIMIT 1",
 		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 95, run, " + strings.Replace(columns, "ended", "'bored'", 1) + " FROM attempts WHERE fault <> '' LIMIT 1",
-		"INSERT INTO trials SELECT x'00', model, variant, severity, difficulty, task_type, reliability, task, task_digest, repeat, seed, world, protocol, tools, turn_limit, sampling, token_limit, cost_limit FROM trials LIMIT 1",
+		"INSERT INTO trials SELECT x'00', model, variant, severity, difficulty, task_type, reliability, task, task_digest, repeat, seed, world, protocol, tools, turn_limit, sampling, token_limit, cost_limit, several_calls, persistence, burst, loops FROM trials LIMIT 1",
 	} {
 		_, err := shell.Exec(text)
 		if primary(err) != sqlite3.SQLITE_CONSTRAINT {

@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,54 +24,99 @@ type Filter struct {
 	OnlyFaults  bool
 	// Snapshot leaves out what came after that state; see [DB.Snapshot].
 	Snapshot string
+	// AsSaved gives outcomes as they were saved, whatever [DB.Rescore] added.
+	AsSaved bool
 }
 
 const resultColumns = `trial, model, variant, severity, difficulty, task_type, reliability, task, task_digest, repeat, seed,
-	world, protocol, tools, turn_limit, sampling, token_limit, cost_limit, attempt, experiment, run, program, templates, lane, served_model,
-	level, ended, error_category, turns, tool_calls, required_tools, executed_tools,
-	coverage, order_correct, assisted, score_version, fault, fault_detail, parked,
+	world, protocol, tools, turn_limit, sampling, token_limit, cost_limit, several_calls, persistence, burst, loops,
+	attempt, experiment, run, program, templates, lane, served_model,
+	level, ended, error_category, turns, tool_calls, required_tools, executed_tools, coverage, order_correct, assisted,
+	adherence, given_adherence, mistakes, failures, recovered, wasted_calls, efficiency, extra_calls,
+	loop, loop_turn, best_possible, pilot, score_version, fault, fault_detail, parked,
 	requests, retried, input_tokens, output_tokens, cost_usd, queued_ms, working_ms, started_at, finished_at`
 
+// Columns beside those of the view.
+const (
+	noColumn     = "NULL"
+	bodyColumn   = "(SELECT body FROM transcripts WHERE transcripts.attempt = results.id)"
+	latestColumn = "(SELECT body FROM scores WHERE scores.attempt = results.id AND scores.id <= ? ORDER BY scores.id DESC LIMIT 1)"
+)
+
+// page is how many attempts are read in one transaction. Transactions of
+// readers keep the log from being folded into the file, so none of them lasts
+// as long as a slow reader.
+const page = 1000
+
 // Attempts streams attempts in the order in which they were saved, as of the
-// moment when the loop begins. Empty lists and maps are nil and times are UTC.
-// After an error, which comes with a zero attempt, the sequence ends.
+// moment when the loop begins. An outcome is the one that [DB.Rescore] stored
+// last for the attempt, or else as it was saved. Empty lists and maps are nil
+// and times are UTC. After an error, which comes with a zero attempt, the
+// sequence ends.
 func (db *DB) Attempts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, error] {
 	return func(yield func(assay.Attempt, error) bool) {
-		if err := db.stream(ctx, f, yield); err != nil {
+		err := db.walk(ctx, f, noColumn, func(a assay.Attempt, _ []byte) (bool, error) { return yield(a, nil), nil })
+		if err != nil {
 			yield(assay.Attempt{}, err)
 		}
 	}
 }
 
-func (db *DB) stream(ctx context.Context, f Filter, yield func(assay.Attempt, error) bool) error {
-	where, args, err := db.where(ctx, f)
+// walk visits attempts, each with one more column, until visit returns false
+// or an error.
+func (db *DB) walk(ctx context.Context, f Filter, column string, visit func(assay.Attempt, []byte) (bool, error)) error {
+	at, err := db.state(ctx, f.Snapshot)
 	if err != nil {
 		return err
 	}
-	rows, err := db.reader.QueryContext(ctx, "SELECT "+resultColumns+" FROM results"+where+" ORDER BY id", args...)
+	where, args, err := f.where(at)
 	if err != nil {
-		return db.readError(err)
+		return err
+	}
+	latest := noColumn
+	if at.scores > 0 && !f.AsSaved {
+		latest, args = latestColumn, append([]any{at.scores}, args...)
+	}
+	text := "SELECT id, " + latest + ", " + column + ", " + resultColumns + " FROM results WHERE " + where +
+		" AND results.id > ? ORDER BY results.id LIMIT ?"
+	last := int64(0)
+	for more := true; more && err == nil; {
+		more, err = db.walkPage(ctx, text, args, &last, visit)
+	}
+	return err
+}
+
+// walkPage visits attempts after the last one and reports whether there are more.
+func (db *DB) walkPage(ctx context.Context, text string, args []any, last *int64, visit func(assay.Attempt, []byte) (bool, error)) (more bool, err error) {
+	rows, err := db.reader.QueryContext(ctx, text, append(args, *last, page)...)
+	if err != nil {
+		return false, db.readError(err)
 	}
 	defer rows.Close()
-	for rows.Next() {
-		a, err := scanAttempt(rows)
-		if err != nil {
-			return db.readError(err)
+	n := 0
+	var score, column sql.RawBytes
+	for ; rows.Next(); n++ {
+		a, err := scanAttempt(rows, last, &score, &column)
+		if err == nil && score != nil {
+			a.Outcome, err = parseOutcome(score)
 		}
-		if !yield(a, nil) {
-			return nil
+		if err != nil {
+			return false, db.readError(fmt.Errorf("%s: %w", nameAttempt(a.ID, a.Number), err))
+		}
+		if more, err := visit(a, column); err != nil || !more {
+			return false, err
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return db.readError(err)
+		return false, db.readError(err)
 	}
-	return nil
+	return n == page, nil
 }
 
-func (db *DB) where(ctx context.Context, f Filter) (string, []any, error) {
-	var terms []string
-	var args []any
-	add := func(term string, arg ...any) { terms, args = append(terms, term), append(args, arg...) }
+// where returns the filter's condition on results, with the end of a state.
+func (f Filter) where(at state) (string, []any, error) {
+	terms, args := []string{"results.id <= ?"}, []any{at.attempts}
+	add := func(term string, arg ...any) { terms, args = append(terms, "results."+term), append(args, arg...) }
 	if f.Experiment != "" {
 		add("experiment = ?", f.Experiment)
 	}
@@ -93,31 +136,25 @@ func (db *DB) where(ctx context.Context, f Filter) (string, []any, error) {
 	if f.OnlyFaults {
 		add("fault <> ''")
 	}
-	if f.Snapshot != "" {
-		last, err := db.snapshotEnd(ctx, f.Snapshot)
-		if err != nil {
-			return "", nil, err
-		}
-		add("id <= ?", last)
-	}
-	if len(terms) == 0 {
-		return "", nil, nil
-	}
-	return " WHERE " + strings.Join(terms, " AND "), args, nil
+	return strings.Join(terms, " AND "), args, nil
 }
 
-func scanAttempt(rows *sql.Rows) (a assay.Attempt, err error) {
-	var sampling, required, executed, retried, started, finished string
-	err = rows.Scan(&a.ID, &a.Model, &a.Variant, &a.Severity, &a.Difficulty, &a.TaskType, &a.Reliability,
+// scanAttempt reads the columns in front, and then an attempt.
+func scanAttempt(rows *sql.Rows, front ...any) (a assay.Attempt, err error) {
+	var sampling, required, executed, pilot, retried, started, finished string
+	err = rows.Scan(append(front, &a.ID, &a.Model, &a.Variant, &a.Severity, &a.Difficulty, &a.TaskType, &a.Reliability,
 		&a.Task, &a.TaskDigest, &a.Repeat, &a.Seed,
 		&a.World, &a.Protocol, &a.Tools, &a.Setting.Turns, &sampling, &a.Setting.Tokens, &a.Setting.USD,
+		&a.SeveralCalls, &a.Persistence, &a.Burst, &a.Loops,
 		&a.Number, &a.Experiment, &a.Run, &a.Program, &a.Templates, &a.Lane, &a.ServedModel,
 		&a.Level, &a.Ended, &a.ErrorCategory, &a.Outcome.Turns, &a.ToolCalls, &required, &executed,
-		&a.Coverage, &a.OrderCorrect, &a.Assisted, &a.ScoreVersion, &a.FaultKind, &a.FaultDetail, &a.Parked,
+		&a.Coverage, &a.OrderCorrect, &a.Assisted,
+		&a.Adherence, &a.GivenAdherence, &a.Mistakes, &a.Failures, &a.Recovered, &a.Wasted, &a.Efficiency, &a.Extra,
+		&a.Loop, &a.LoopTurn, &a.Best, &pilot, &a.ScoreVersion, &a.FaultKind, &a.FaultDetail, &a.Parked,
 		&a.Requests, &retried, &a.InputTokens, &a.OutputTokens, &a.CostUSD, &a.QueuedMS, &a.WorkingMS,
-		&started, &finished)
+		&started, &finished)...)
 	if err != nil {
-		return assay.Attempt{}, err
+		return a, err
 	}
 	for _, f := range []struct {
 		text, empty string
@@ -126,95 +163,21 @@ func scanAttempt(rows *sql.Rows) (a assay.Attempt, err error) {
 		{sampling, "{}", &a.Sampling},
 		{required, "[]", &a.RequiredTools},
 		{executed, "[]", &a.ExecutedTools},
+		{pilot, "", &a.Pilot},
 		{retried, "{}", &a.Retried},
 	} {
 		if f.text == f.empty {
 			continue
 		}
 		if err := json.Unmarshal([]byte(f.text), f.to); err != nil {
-			return assay.Attempt{}, fmt.Errorf("trial %s, attempt %d: %w", a.ID, a.Number, err)
+			return a, err
 		}
 	}
-	if err := errors.Join(a.StartedAt.UnmarshalText([]byte(started)), a.FinishedAt.UnmarshalText([]byte(finished))); err != nil {
-		return assay.Attempt{}, fmt.Errorf("trial %s, attempt %d: %w", a.ID, a.Number, err)
-	}
-	return a, nil
+	return a, errors.Join(a.StartedAt.UnmarshalText([]byte(started)), a.FinishedAt.UnmarshalText([]byte(finished)))
 }
 
-// Snapshot names the present state: the number of attempts and a digest of the
-// last one. As attempts are only added, it names the same attempts for ever.
-func (db *DB) Snapshot(ctx context.Context) (string, error) {
-	var last sql.NullInt64
-	if err := db.reader.QueryRowContext(ctx, "SELECT max(id) FROM attempts").Scan(&last); err != nil {
-		return "", db.readError(err)
-	}
-	if !last.Valid {
-		return emptySnapshot, nil
-	}
-	return db.snapshotAt(ctx, last.Int64)
-}
-
-const emptySnapshot = "0"
-
-func (db *DB) snapshotAt(ctx context.Context, id int64) (string, error) {
-	var trial, attempt, run, finished string
-	err := db.reader.QueryRowContext(ctx, "SELECT trial, attempt, run, finished_at FROM results WHERE id = ?", id).
-		Scan(&trial, &attempt, &run, &finished)
-	if err != nil {
-		return "", db.readError(err)
-	}
-	sum := sha256.Sum256([]byte(strings.Join([]string{trial, attempt, run, finished}, "\x00")))
-	return fmt.Sprintf("%d-%s", id, hex.EncodeToString(sum[:6])), nil
-}
-
-// snapshotEnd returns the row with which a snapshot ends.
-func (db *DB) snapshotEnd(ctx context.Context, snapshot string) (int64, error) {
-	if snapshot == emptySnapshot {
-		return 0, nil
-	}
-	var id int64
-	var digest string
-	if _, err := fmt.Sscanf(snapshot, "%d-%s", &id, &digest); err != nil {
-		return 0, fmt.Errorf("%q: %w", snapshot, ErrUnknownSnapshot)
-	}
-	is, err := db.snapshotAt(ctx, id)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && is != snapshot {
-		return 0, fmt.Errorf("%q: %w", snapshot, ErrUnknownSnapshot)
-	}
-	return id, err
-}
-
-// Transcript returns the transcript of an attempt. Number 0 means the attempt
-// that settled the trial or, while none did, the latest.
-func (db *DB) Transcript(ctx context.Context, trial assay.TrialID, number int) (assay.Transcript, error) {
-	key, err := parseTrialID(trial)
-	if err != nil {
-		return assay.Transcript{}, err
-	}
-	var body []byte
-	err = db.reader.QueryRowContext(ctx, `SELECT body FROM attempts LEFT JOIN transcripts ON attempt = id
-		WHERE trial = ?1 AND ?2 IN (0, number) ORDER BY level <> '' DESC, number DESC LIMIT 1`, key[:], number).Scan(&body)
-	what := fmt.Sprintf("trial %s", trial)
-	if number != 0 {
-		what = fmt.Sprintf("attempt %d at trial %s", number, trial)
-	}
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return assay.Transcript{}, fmt.Errorf("%s: %w", what, ErrNotFound)
-	case err != nil:
-		return assay.Transcript{}, db.readError(err)
-	case body == nil:
-		return assay.Transcript{}, fmt.Errorf("%s: transcript: %w", what, ErrNotFound)
-	}
-	text, err := db.decompress(ctx, body)
-	if err != nil {
-		return assay.Transcript{}, fmt.Errorf("%s: transcript: %w", what, err)
-	}
-	var t assay.Transcript
-	if err := json.Unmarshal(text, &t); err != nil {
-		return assay.Transcript{}, fmt.Errorf("%s: transcript: %w", what, damagedBody(err))
-	}
-	return t, nil
+func nameAttempt(trial assay.TrialID, number int) string {
+	return fmt.Sprintf("attempt %d at trial %s", number, trial)
 }
 
 func (db *DB) readError(err error) error {

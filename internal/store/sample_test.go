@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"path/filepath"
 	"testing"
 	"time"
@@ -77,10 +78,21 @@ func outcome(i int) *assay.Attempt {
 		Lane: "azure-east/AZURE_KEY/DeepSeek-V3-0324-2", ServedModel: "DeepSeek-V3-0324",
 		Outcome: assay.Outcome{
 			Level: assay.PartialSuccess, Ended: assay.TurnLimit, ErrorCategory: "sequence_order", Turns: 10, ToolCalls: 9,
-			RequiredTools: tools, ExecutedTools: append(tools[1:], tools...), Coverage: 0.75, Assisted: 1, ScoreVersion: "assay-1",
+			RequiredTools: tools, ExecutedTools: append(tools[1:], tools...), Coverage: 0.75, Assisted: 1,
+			Adherence: 1. / 3, GivenAdherence: pointer(0.625), Mistakes: 1, Failures: 2, Recovered: 1, Wasted: 3, Efficiency: 2. / 3, Extra: 4,
+			Loop: assay.ErrorLoop, LoopTurn: 5, Best: 0.87654321, ScoreVersion: "assay-1",
 		},
 		Requests: 11, Retried: map[assay.FaultKind]int{assay.RateLimited: 1}, InputTokens: 20123, OutputTokens: 1234, CostUSD: 0.0068,
 		QueuedMS: 1234, WorkingMS: 56789, StartedAt: epoch.Add(123456789), FinishedAt: epoch.Add(time.Minute + 987654321),
+	}
+}
+
+func pointer[T any](v T) *T { return &v }
+
+func pilot() *assay.PilotScores {
+	return &assay.PilotScores{
+		Executor: assay.FullSuccess, Paper: assay.PartialSuccess, Batch: assay.Failure,
+		WorkflowScore: 0.92, Phase2Score: 0.1, QualityScore: 0.2, FinalScore: 0.3,
 	}
 }
 
@@ -100,8 +112,13 @@ func transcript(i int) *assay.Transcript {
 			{Role: assay.Assistant, Reasoning: "first parse", Calls: []assay.ToolCall{{ID: "c1", Name: "parse", Arguments: `{"x":1}`}}},
 			{Role: assay.ToolRole, CallID: "c1", Content: "ok"},
 		},
-		Calls: []assay.CallRecord{{Turn: 1, Tool: "parse", OK: true, Output: `{"y":2}`, Chance: 0.8, Luck: 0.25}},
+		Calls: []assay.CallRecord{
+			{Turn: 1, Tool: "parse", OK: true, Output: `{"y":2}`, Chance: 0.8, Luck: 0.25},
+			{Turn: 1, Tool: "write", Code: "DEPENDENCY_ERROR", Error: "parse first", Mistake: true},
+		},
 		Turns: []assay.TurnRecord{{Lane: "l", ServedModel: "m", Usage: assay.Usage{InputTokens: 10, OutputTokens: 5}, WorkingMS: 3, Requests: 1}},
+		Plan:  []string{"parse", "write"},
+		Loops: []assay.LoopRecord{{Kind: assay.SearchLoop, Began: 1, Noticed: 3}, {Kind: assay.RepeatLoop, Began: 2, Noticed: 4}},
 		Ended: assay.Finished,
 	}
 }
@@ -160,6 +177,42 @@ func saveForEver(ctx context.Context, path string) error {
 func drawAttempt(t *rapid.T) *assay.Attempt {
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "\x00", "a\x00b", "'", "\"", "\xff\xfe", "2026-01-01", "12", "<&>\u2028"}))
 	draw := func(name string) string { return text.Draw(t, name) }
+	n := func(name string) int { return rapid.IntRange(0, 1<<53).Draw(t, name) }
+	unit := func(name string) float64 { return rapid.Float64Range(0, 1).Draw(t, name) }
+	at := func(name string) time.Time {
+		return time.Unix(rapid.Int64Range(-62135596800, 253402300799).Draw(t, name), rapid.Int64Range(0, 1e9-1).Draw(t, name+" ns")).UTC()
+	}
+	cell := assay.Cell{Model: "m" + draw("model"), Variant: draw("variant"), Severity: draw("severity"), Difficulty: draw("difficulty"), TaskType: draw("type"), Reliability: unit("reliability")}
+	set := assay.Setting{
+		World: draw("world"), Protocol: draw("protocol"), Tools: draw("tools"), Turns: n("turn limit"),
+		Tokens: n("token limit"), USD: rapid.Float64Range(0, 1e9).Draw(t, "cost limit"), SeveralCalls: draw("several"), Loops: draw("loops"),
+		Persistence: rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "persistence"), Burst: rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "burst"),
+	}
+	if rapid.Bool().Draw(t, "sampled") {
+		temperature, tokens := unit("temperature"), n("tokens")
+		set.Sampling = assay.Sampling{Temperature: &temperature, MaxTokens: &tokens}
+	}
+	a := &assay.Attempt{
+		Trial:      assay.NewTrial(cell, assay.TaskRef{ID: assay.TaskID(draw("task")), Digest: draw("digest")}, set, rapid.Int64().Draw(t, "seed"), n("repeat")),
+		Experiment: "e", Run: "r1", Program: draw("program"), Templates: draw("templates"), Lane: draw("lane"), ServedModel: draw("served"),
+		Outcome:  drawOutcome(t, text),
+		Requests: n("requests"), InputTokens: n("in"), OutputTokens: n("out"), CostUSD: rapid.Float64Range(0, 1e9).Draw(t, "cost"),
+		QueuedMS: int64(n("queued")), WorkingMS: int64(n("working")), StartedAt: at("started"), FinishedAt: at("finished"),
+	}
+	if retried := rapid.MapOfN(rapid.SampledFrom(assay.FaultKinds), rapid.IntRange(0, 99), 0, 3).Draw(t, "retried"); len(retried) > 0 {
+		a.Retried = retried
+	}
+	if rapid.Bool().Draw(t, "settles") {
+		return a
+	}
+	a.Level, a.Ended = "", ""
+	a.FaultKind = rapid.SampledFrom(assay.FaultKinds).Draw(t, "fault")
+	a.FaultDetail, a.Parked = draw("detail"), rapid.Bool().Draw(t, "parked")
+	return a
+}
+
+// drawOutcome returns an outcome that the store has to take.
+func drawOutcome(t *rapid.T, text *rapid.Generator[string]) assay.Outcome {
 	list := func(name string) []string {
 		if all := rapid.SliceOfN(rapid.String(), 0, 4).Draw(t, name); len(all) > 0 {
 			return all
@@ -168,36 +221,28 @@ func drawAttempt(t *rapid.T) *assay.Attempt {
 	}
 	n := func(name string) int { return rapid.IntRange(0, 1<<53).Draw(t, name) }
 	unit := func(name string) float64 { return rapid.Float64Range(0, 1).Draw(t, name) }
-	at := func(name string) time.Time {
-		return time.Unix(rapid.Int64Range(-62135596800, 253402300799).Draw(t, name), rapid.Int64Range(0, 1e9-1).Draw(t, name+" ns")).UTC()
+	level := func(name string) assay.Level { return rapid.SampledFrom(assay.Levels).Draw(t, name) }
+	o := assay.Outcome{
+		Level: level("level"), Ended: rapid.SampledFrom(ends).Draw(t, "ended"),
+		ErrorCategory: text.Draw(t, "category"), Turns: n("turns"), ToolCalls: n("calls"), RequiredTools: list("required"), ExecutedTools: list("executed"),
+		Coverage: unit("coverage"), OrderCorrect: rapid.Bool().Draw(t, "order"), Assisted: n("assisted"),
+		Adherence: unit("adherence"), Mistakes: n("mistakes"), Failures: n("failures"), Recovered: n("recovered"),
+		Wasted: n("wasted"), Efficiency: unit("efficiency"), Extra: n("extra"), Best: unit("best"), ScoreVersion: text.Draw(t, "score"),
 	}
-	cell := assay.Cell{Model: "m" + draw("model"), Variant: draw("variant"), Severity: draw("severity"), Difficulty: draw("difficulty"), TaskType: draw("type"), Reliability: unit("reliability")}
-	set := assay.Setting{World: draw("world"), Protocol: draw("protocol"), Tools: draw("tools"), Turns: n("turn limit"), Tokens: n("token limit"), USD: rapid.Float64Range(0, 1e9).Draw(t, "cost limit")}
-	if rapid.Bool().Draw(t, "sampled") {
-		temperature, tokens := unit("temperature"), n("tokens")
-		set.Sampling = assay.Sampling{Temperature: &temperature, MaxTokens: &tokens}
+	if rapid.Bool().Draw(t, "given") {
+		o.GivenAdherence = pointer(unit("given adherence"))
 	}
-	a := &assay.Attempt{
-		Trial:      assay.NewTrial(cell, assay.TaskRef{ID: assay.TaskID(draw("task")), Digest: draw("digest")}, set, rapid.Int64().Draw(t, "seed"), n("repeat")),
-		Experiment: "e", Run: "r1", Program: draw("program"), Templates: draw("templates"), Lane: draw("lane"), ServedModel: draw("served"),
-		Outcome: assay.Outcome{
-			ErrorCategory: draw("category"), Turns: n("turns"), ToolCalls: n("calls"), RequiredTools: list("required"), ExecutedTools: list("executed"),
-			Coverage: unit("coverage"), OrderCorrect: rapid.Bool().Draw(t, "order"), Assisted: n("assisted"), ScoreVersion: draw("score"),
-		},
-		Requests: n("requests"), InputTokens: n("in"), OutputTokens: n("out"), CostUSD: rapid.Float64Range(0, 1e9).Draw(t, "cost"),
-		QueuedMS: int64(n("queued")), WorkingMS: int64(n("working")), StartedAt: at("started"), FinishedAt: at("finished"),
+	if rapid.Bool().Draw(t, "looped") {
+		o.Loop, o.LoopTurn = rapid.SampledFrom(assay.LoopKinds).Draw(t, "loop"), 1+n("loop turn")
 	}
-	if retried := rapid.MapOfN(rapid.SampledFrom(assay.FaultKinds), rapid.IntRange(0, 99), 0, 3).Draw(t, "retried"); len(retried) > 0 {
-		a.Retried = retried
+	if rapid.Bool().Draw(t, "pilot") {
+		score := rapid.Float64Range(-1e9, 1e9)
+		o.Pilot = &assay.PilotScores{
+			Executor: level("executor"), Paper: level("paper"), Batch: level("batch"),
+			WorkflowScore: score.Draw(t, "workflow"), Phase2Score: score.Draw(t, "phase 2"), QualityScore: score.Draw(t, "quality"), FinalScore: score.Draw(t, "final"),
+		}
 	}
-	if rapid.Bool().Draw(t, "settles") {
-		a.Level = rapid.SampledFrom(assay.Levels).Draw(t, "level")
-		a.Ended = rapid.SampledFrom(ends).Draw(t, "ended")
-		return a
-	}
-	a.FaultKind = rapid.SampledFrom(assay.FaultKinds).Draw(t, "fault")
-	a.FaultDetail, a.Parked = draw("detail"), rapid.Bool().Draw(t, "parked")
-	return a
+	return o
 }
 
 var ends = []assay.Ended{assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.CallLimit, assay.Loop, assay.TokenLimit, assay.CostLimit}

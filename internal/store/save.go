@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,14 +21,15 @@ const (
 
 	trialColumns = `id, model, variant, severity, difficulty, task_type, reliability,
 		task, task_digest, repeat, seed, world, protocol, tools, turn_limit, sampling,
-		token_limit, cost_limit`
+		token_limit, cost_limit, several_calls, persistence, burst, loops`
 
 	// The first three are known to the writer only.
 	attemptColumns = `number, run, trial, program, templates, lane, served_model,
 		level, ended, error_category, turns, tool_calls, required_tools, executed_tools,
-		coverage, order_correct, assisted, score_version, fault, fault_detail, parked,
-		requests, retried, input_tokens, output_tokens, cost_usd, queued_ms, working_ms,
-		started_at, finished_at`
+		coverage, order_correct, assisted, adherence, given_adherence, mistakes, failures, recovered,
+		wasted_calls, efficiency, extra_calls, loop, loop_turn, best_possible, pilot,
+		score_version, fault, fault_detail, parked, requests, retried, input_tokens, output_tokens,
+		cost_usd, queued_ms, working_ms, started_at, finished_at`
 )
 
 func insertSQL(table, columns string) string {
@@ -137,15 +140,39 @@ func encode(a *assay.Attempt, t *assay.Transcript) (*record, error) {
 }
 
 // check says in words what the schema would refuse, for the mistakes that
-// matter most, and refuses an end that nobody knows, which the schema cannot.
+// matter most, and refuses words that nobody knows, which the schema cannot.
 func check(a *assay.Attempt) error {
 	if a.Seed > math.MaxInt64 {
 		return fmt.Errorf("seed %d is too large", a.Seed)
 	}
-	if a.Ended != "" && !known(a.Ended) {
-		return fmt.Errorf("unknown end %q", a.Ended)
+	if err := a.Check(); err != nil {
+		return err
 	}
-	return a.Check()
+	return checkOutcome(&a.Outcome)
+}
+
+func checkOutcome(o *assay.Outcome) error {
+	switch {
+	case o.Ended != "" && !known(o.Ended):
+		return fmt.Errorf("unknown end %q", o.Ended)
+	case (o.Level == "") != (o.Ended == ""):
+		return fmt.Errorf("level %q does not go with end %q", o.Level, o.Ended)
+	case o.Loop != "" && !slices.Contains(assay.LoopKinds, o.Loop):
+		return fmt.Errorf("unknown loop %q", o.Loop)
+	case (o.Loop == "") != (o.LoopTurn == 0):
+		return fmt.Errorf("loop %q does not go with turn %d", o.Loop, o.LoopTurn)
+	case min(o.Turns, o.ToolCalls, o.Assisted, o.Mistakes, o.Failures, o.Recovered, o.Wasted, o.Extra, o.LoopTurn) < 0:
+		return errors.New("a count is negative")
+	}
+	if o.Pilot == nil {
+		return nil
+	}
+	for _, level := range []assay.Level{o.Pilot.Executor, o.Pilot.Paper, o.Pilot.Batch} {
+		if !slices.Contains(assay.Levels, level) {
+			return fmt.Errorf("unknown level %q in pilot", level)
+		}
+	}
+	return nil
 }
 
 func known(end assay.Ended) bool {
@@ -165,7 +192,7 @@ func trialRow(key trialKey, t *assay.Trial) ([]any, error) {
 	return []any{
 		key[:], t.Model, t.Variant, t.Severity, t.Difficulty, t.TaskType, t.Reliability,
 		string(t.Task), t.TaskDigest, t.Repeat, int64(t.Seed), t.World, t.Protocol, t.Tools, t.Turns, string(sampling),
-		t.Tokens, t.USD,
+		t.Tokens, t.USD, t.SeveralCalls, t.Persistence, t.Burst, t.Loops,
 	}, nil
 }
 
@@ -184,6 +211,12 @@ func attemptRow(a *assay.Attempt) ([]any, error) {
 			return nil, err
 		}
 	}
+	pilot := []byte{}
+	if a.Pilot != nil {
+		if pilot, err = json.Marshal(a.Pilot); err != nil {
+			return nil, err
+		}
+	}
 	started, err := formatTime(a.StartedAt)
 	if err != nil {
 		return nil, err
@@ -195,7 +228,9 @@ func attemptRow(a *assay.Attempt) ([]any, error) {
 	return []any{
 		a.Program, a.Templates, a.Lane, a.ServedModel,
 		string(a.Level), string(a.Ended), a.ErrorCategory, a.Outcome.Turns, a.ToolCalls, required, executed,
-		a.Coverage, flag(a.OrderCorrect), a.Assisted, a.ScoreVersion, string(a.FaultKind), a.FaultDetail, flag(a.Parked),
+		a.Coverage, flag(a.OrderCorrect), a.Assisted, a.Adherence, a.GivenAdherence, a.Mistakes, a.Failures, a.Recovered,
+		a.Wasted, a.Efficiency, a.Extra, string(a.Loop), a.LoopTurn, a.Best, string(pilot),
+		a.ScoreVersion, string(a.FaultKind), a.FaultDetail, flag(a.Parked),
 		a.Requests, string(retried), a.InputTokens, a.OutputTokens, a.CostUSD, a.QueuedMS, a.WorkingMS,
 		started, finished,
 	}, nil
@@ -233,6 +268,8 @@ func transcriptJSON(t *assay.Transcript) ([]byte, error) {
 
 // A trialKey is a trial's ID as it is stored.
 type trialKey [16]byte
+
+func (k trialKey) id() assay.TrialID { return assay.TrialID(hex.EncodeToString(k[:])) }
 
 func parseTrialID(id assay.TrialID) (trialKey, error) {
 	var k trialKey

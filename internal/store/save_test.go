@@ -68,6 +68,8 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	temperature, topP, tokens := 0.5, 0.25, 99
 	settled.Sampling = assay.Sampling{Temperature: &temperature, TopP: &topP, MaxTokens: &tokens}
 	settled.Tokens, settled.USD = 50_000, 0.125
+	settled.SeveralCalls, settled.Persistence, settled.Burst, settled.Loops = assay.RefuseSeveral, 0.25, 0.5, "repeat=stop"
+	settled.Pilot = pilot()
 	save(t, db, settled, faulted)
 	if unset := zeroes(reflect.ValueOf(*settled), reflect.ValueOf(*faulted)); len(unset) > 0 {
 		t.Fatalf("fields without a value in this test: %v", unset)
@@ -79,6 +81,9 @@ func TestSaveKeepsEveryField(t *testing.T) {
 
 // zeroes names the fields that are zero in both structs.
 func zeroes(a, b reflect.Value) (names []string) {
+	if a.Kind() == reflect.Pointer && !a.IsNil() {
+		return zeroes(a.Elem(), reflect.Zero(a.Type().Elem()))
+	}
 	if a.Kind() != reflect.Struct || a.Type() == reflect.TypeFor[time.Time]() {
 		return nil
 	}
@@ -131,6 +136,11 @@ func TestSaveTakesEveryKnownWord(t *testing.T) {
 			save(t, db, a)
 		}
 	}
+	for i, kind := range assay.LoopKinds {
+		a := outcome(200 + i)
+		a.Loop = kind
+		save(t, db, a)
+	}
 }
 
 // bad are attempts that have to be refused.
@@ -150,6 +160,25 @@ var bad = map[string]func(*assay.Attempt){
 	"reliability percent":  func(a *assay.Attempt) { a.Reliability = 80 },
 	"cost no number":       func(a *assay.Attempt) { a.CostUSD = math.NaN() },
 	"cost infinite":        func(a *assay.Attempt) { a.CostUSD = math.Inf(1) },
+	"persistence 1":        func(a *assay.Attempt) { a.Persistence = 1 },
+	"burst below 0":        func(a *assay.Attempt) { a.Burst = -0.1 },
+	"burst no number":      func(a *assay.Attempt) { a.Burst = math.NaN() },
+	"adherence above 1":    func(a *assay.Attempt) { a.Adherence = 1.5 },
+	"given adherence -1":   func(a *assay.Attempt) { a.GivenAdherence = pointer(-1.) },
+	"given adherence NaN":  func(a *assay.Attempt) { a.GivenAdherence = pointer(math.NaN()) },
+	"efficiency above 1":   func(a *assay.Attempt) { a.Efficiency = 1.5 },
+	"best no number":       func(a *assay.Attempt) { a.Best = math.NaN() },
+	"unknown loop":         func(a *assay.Attempt) { a.Loop = "spiral" },
+	"loop without turn":    func(a *assay.Attempt) { a.LoopTurn = 0 },
+	"turn without loop":    func(a *assay.Attempt) { a.Loop = "" },
+	"loop before turn 1":   func(a *assay.Attempt) { a.LoopTurn = -1 },
+	"unknown pilot level":  func(a *assay.Attempt) { a.Pilot = pilot(); a.Pilot.Paper = "good" },
+	"pilot no number":      func(a *assay.Attempt) { a.Pilot = pilot(); a.Pilot.Phase2Score = math.NaN() },
+	"negative mistakes":    func(a *assay.Attempt) { a.Mistakes = -1 },
+	"negative failures":    func(a *assay.Attempt) { a.Failures = -1 },
+	"negative recovered":   func(a *assay.Attempt) { a.Recovered = -1 },
+	"negative wasted":      func(a *assay.Attempt) { a.Wasted = -1 },
+	"negative extra":       func(a *assay.Attempt) { a.Extra = -1 },
 	"negative turns":       func(a *assay.Attempt) { a.Outcome.Turns = -1 },
 	"negative tokens":      func(a *assay.Attempt) { a.InputTokens = -1 },
 	"parked outcome":       func(a *assay.Attempt) { a.Parked = true },
@@ -319,6 +348,8 @@ func TestReadOnlyStoreRefusesWrites(t *testing.T) {
 		"BeginRun": db.BeginRun(t.Context(), experiment("e"), store.Run{ID: "r2"}),
 		"EndRun":   db.EndRun(t.Context(), "r1", nil),
 		"Learn":    db.Learn(t.Context(), "r1", []store.LaneLimit{{Lane: "l", Bucket: assay.Tokens}}),
+		"Rescore":  db.Rescore(t.Context(), []store.Rescored{{Trial: outcome(1).ID, Number: 1, Outcome: outcome(1).Outcome}}),
+		"Classify": db.Classify(t.Context(), store.Classification{Trial: outcome(1).ID, Number: 1}),
 		"Log":      db.Log(t.Context(), store.Control{Run: "r1", Command: []byte("{}")}),
 	} {
 		if !errors.Is(err, store.ErrReadOnly) {

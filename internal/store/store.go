@@ -1,11 +1,13 @@
-// Package store is the one record of trials, attempts and transcripts, and of
-// what runs learned of their lanes and were told to do: an SQLite file.
+// Package store is the one record of trials, attempts and transcripts, of later
+// verdicts on them, and of what runs learned of their lanes and were told to do:
+// an SQLite file.
 //
 // It owns durability and the laws of the record. A saved attempt is on disk
 // before [DB.Save] returns, attempts are only ever added, and a trial is
-// settled at most once. Saves from many goroutines meet in one writer that
-// commits whatever is queued as one transaction, so the cost of a disk flush
-// is shared and nobody waits for a batch to fill.
+// settled at most once. What later rules or a model say of an outcome is added
+// beside it: see [DB.Rescore] and [DB.Classify]. Saves from many goroutines meet
+// in one writer that commits whatever is queued as one transaction, so the cost
+// of a disk flush is shared and nobody waits for a batch to fill.
 //
 // It never invents, repairs, renames or deletes: a file that it cannot read is
 // refused and left as it is. It stores no aggregates and does not judge what

@@ -35,13 +35,18 @@ func (s Set) Len() int { return len(s.keys) }
 func (db *DB) Settled(ctx context.Context) (Set, error) {
 	// The index of settled attempts answers alone, and in order.
 	rows, err := db.reader.QueryContext(ctx, "SELECT trial FROM attempts WHERE level <> '' ORDER BY trial")
+	keys, err := db.collectKeys(rows, err)
+	return Set{keys}, err
+}
+
+// collectKeys returns the trials of rows of one column.
+func (db *DB) collectKeys(rows *sql.Rows, err error) ([]trialKey, error) {
 	var raw sql.RawBytes
-	keys, err := collect(db, rows, err, func(k *trialKey) error {
+	return collect(db, rows, err, func(k *trialKey) error {
 		err := rows.Scan(&raw)
 		copy(k[:], raw)
 		return err
 	})
-	return Set{keys}, err
 }
 
 // Digits of a trial's ID that a prefix has at least, and trials that an

@@ -188,6 +188,7 @@ func (w *writer) close() error {
 type statements struct {
 	begin, commit, rollback, savepoint, release, undo *sql.Stmt
 	history, trial, attempt, transcript               *sql.Stmt
+	find, score                                       *sql.Stmt
 }
 
 func (s *statements) texts() map[**sql.Stmt]string {
@@ -202,6 +203,8 @@ func (s *statements) texts() map[**sql.Stmt]string {
 		&s.trial:      insertSQL("trials", trialColumns),
 		&s.attempt:    insertSQL("attempts", attemptColumns),
 		&s.transcript: "INSERT INTO transcripts (attempt, body) VALUES (?, ?)",
+		&s.find:       "SELECT id FROM attempts WHERE trial = ? AND number = ?",
+		&s.score:      insertSQL("scores", scoreColumns),
 	}
 }
 

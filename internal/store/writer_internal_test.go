@@ -19,7 +19,9 @@ func TestWriterIsDurable(t *testing.T) {
 		"busy_timeout":   "10000",
 		"cache_size":     "-4000",
 		"application_id": "1098080633",
-		"user_version":   "3",
+		"user_version":   "4",
+		// A migration switches it on and off again.
+		"writable_schema": "0",
 	} {
 		var got string
 		if err := w.conn.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {

@@ -1,0 +1,182 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+func opinion(a *assay.Attempt) store.Classification {
+	return store.Classification{
+		Trial: a.ID, Number: a.Number, Model: "judge", Prompt: "classify-1", Category: "tool_choice", Confidence: 0.75,
+		Reason: "it took the parser for the reader", RuleCategory: a.ErrorCategory, At: epoch,
+		InputTokens: 1500, OutputTokens: 60, CostUSD: 0.0012, Raw: `{"category": "tool_choice"}`,
+	}
+}
+
+func classify(t testing.TB, db *store.DB, opinions ...store.Classification) {
+	t.Helper()
+	for _, c := range opinions {
+		if err := db.Classify(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func classifications(t testing.TB, db *store.DB, f store.Filter) (all []store.Classification) {
+	t.Helper()
+	for c, err := range db.Classifications(t.Context(), f) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+func TestClassifications(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	if err := db.BeginRun(t.Context(), experiment("f"), store.Run{ID: "r2", StartedAt: epoch}); err != nil {
+		t.Fatal(err)
+	}
+	one, two, three := outcome(1), outcome(2), outcome(3)
+	two.Experiment, two.Run = "f", "r2"
+	save(t, db, fault(1), one, two)
+	early := snapshot(t, db)
+	save(t, db, three)
+
+	first, second, other, newer := opinion(three), opinion(one), opinion(two), opinion(one)
+	other.Model, newer.Prompt = "another judge", "classify-2"
+	classify(t, db, first, second, other, newer)
+	rescore(t, db, rescored(one, better(1))) // changes nothing here
+	killed := filepath.Join(t.TempDir(), "assay.db")
+	copyFiles(t, path, killed)
+	reader := openReadOnly(t, killed)
+	for name, tc := range map[string]struct {
+		filter store.Filter
+		want   []store.Classification
+	}{
+		"all":        {store.Filter{}, []store.Classification{first, second, other, newer}},
+		"experiment": {store.Filter{Experiment: "f"}, []store.Classification{other}},
+		"run":        {store.Filter{Run: "r1", OnlySettled: true}, []store.Classification{first, second, newer}},
+		"trial":      {store.Filter{Trial: one.ID}, []store.Classification{second, newer}},
+		"snapshot":   {store.Filter{Snapshot: early}, []store.Classification{second, other, newer}},
+		"faults":     {store.Filter{OnlyFaults: true}, nil},
+	} {
+		if diff := cmp.Diff(tc.want, classifications(t, reader, tc.filter)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for _, tc := range []struct{ model, prompt, want string }{
+		{"judge", "classify-1", "1 3"}, {"judge", "classify-2", "1"}, {"another judge", "classify-1", "2"}, {"another judge", "classify-2", ""}, {"", "", ""},
+	} {
+		set, err := reader.Classified(t.Context(), tc.model, tc.prompt)
+		var got []string
+		for i := range 5 {
+			if set.Has(outcome(i).ID) {
+				got = append(got, fmt.Sprint(i))
+			}
+		}
+		if err != nil || strings.Join(got, " ") != tc.want || set.Len() != len(got) {
+			t.Errorf("Classified(%s, %s) = %v, %v, want %s", tc.model, tc.prompt, got, err, tc.want)
+		}
+	}
+	for c, err := range reader.Classifications(t.Context(), store.Filter{Trial: "xyz"}) {
+		if err == nil || c != (store.Classification{}) {
+			t.Errorf("a trial ID that is none gives %v, %v", c, err)
+		}
+	}
+}
+
+func TestClassifyRefuses(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	f, a := fault(1), outcome(1)
+	save(t, db, f, a)
+	for name, tc := range map[string]struct {
+		spoil func(*store.Classification)
+		want  error
+	}{
+		"fault":               {func(c *store.Classification) { c.Number = f.Number }, store.ErrInvalid},
+		"unknown attempt":     {func(c *store.Classification) { c.Number = 3 }, store.ErrNotFound},
+		"unknown trial":       {func(c *store.Classification) { c.Trial = outcome(2).ID }, store.ErrNotFound},
+		"no trial":            {func(c *store.Classification) { c.Trial = "" }, store.ErrInvalid},
+		"no model":            {func(c *store.Classification) { c.Model = "" }, store.ErrInvalid},
+		"no prompt":           {func(c *store.Classification) { c.Prompt = "" }, store.ErrInvalid},
+		"no category":         {func(c *store.Classification) { c.Category = "" }, store.ErrInvalid},
+		"confidence percent":  {func(c *store.Classification) { c.Confidence = 75 }, store.ErrInvalid},
+		"confidence below 0":  {func(c *store.Classification) { c.Confidence = -0.1 }, store.ErrInvalid},
+		"confidence no value": {func(c *store.Classification) { c.Confidence = math.NaN() }, store.ErrInvalid},
+		"negative tokens":     {func(c *store.Classification) { c.OutputTokens = -1 }, store.ErrInvalid},
+		"cost infinite":       {func(c *store.Classification) { c.CostUSD = math.Inf(1) }, store.ErrInvalid},
+		"year 10000":          {func(c *store.Classification) { c.At = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }, store.ErrInvalid},
+	} {
+		c := opinion(a)
+		tc.spoil(&c)
+		if err := db.Classify(t.Context(), c); !errors.Is(err, tc.want) {
+			t.Errorf("%s: Classify() = %v, want %v", name, err, tc.want)
+		}
+	}
+	if got := classifications(t, db, store.Filter{}); got != nil {
+		t.Errorf("something of a refused call was stored: %v", got)
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	taken := 0
+	for range 20 {
+		wg.Go(func() {
+			err := db.Classify(t.Context(), opinion(a))
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				taken++
+			} else if !errors.Is(err, store.ErrInvalid) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if got := classifications(t, db, store.Filter{}); taken != 1 || len(got) != 1 {
+		t.Errorf("%d opinions were taken and %d are stored, want one", taken, len(got))
+	}
+}
+
+func TestClassificationRoundTripProperty(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	a := outcome(1)
+	save(t, db, fault(1), a)
+	next := 0
+	rapid.Check(t, func(r *rapid.T) {
+		text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "\x00", "a\x00b", "'", "\xff\xfe", "2026-01-01", "12"}))
+		n := rapid.IntRange(0, 1<<53)
+		next++
+		want := store.Classification{
+			Trial: a.ID, Number: a.Number, Model: fmt.Sprint("m", next, text.Draw(r, "model")), Prompt: "p" + text.Draw(r, "prompt"), Category: "c" + text.Draw(r, "category"),
+			Confidence: rapid.Float64Range(0, 1).Draw(r, "confidence"), Reason: text.Draw(r, "reason"), RuleCategory: text.Draw(r, "rule"),
+			At:          time.Unix(rapid.Int64Range(-62135596800, 253402300799).Draw(r, "at"), rapid.Int64Range(0, 1e9-1).Draw(r, "ns")).UTC(),
+			InputTokens: n.Draw(r, "in"), OutputTokens: n.Draw(r, "out"), CostUSD: rapid.Float64Range(0, 1e9).Draw(r, "cost"), Raw: text.Draw(r, "raw"),
+		}
+		classify(t, db, want)
+		got := classifications(t, db, store.Filter{Trial: a.ID})
+		if diff := cmp.Diff(want, got[len(got)-1]); diff != "" {
+			r.Fatalf("-want +got:\n%s", diff)
+		}
+		set, err := db.Classified(t.Context(), want.Model, want.Prompt)
+		if err != nil || set.Len() != 1 || !set.Has(a.ID) {
+			r.Fatalf("Classified() has %d, %v, want the one", set.Len(), err)
+		}
+	})
+}

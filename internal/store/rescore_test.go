@@ -1,0 +1,248 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// better is what later rules say of the i-th trial.
+func better(i int) assay.Outcome {
+	o := outcome(i).Outcome
+	o.Level, o.ErrorCategory, o.ScoreVersion, o.Best, o.Pilot = assay.FullSuccess, "", "assay-2", 0.125, pilot()
+	return o
+}
+
+func rescored(a *assay.Attempt, o assay.Outcome) store.Rescored {
+	return store.Rescored{Trial: a.ID, Number: a.Number, Outcome: o, At: epoch, Program: "assay v2"}
+}
+
+func rescore(t testing.TB, db *store.DB, outcomes ...store.Rescored) {
+	t.Helper()
+	if err := db.Rescore(t.Context(), outcomes); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func outcomes(t testing.TB, db *store.DB) (all []store.Outcome) {
+	t.Helper()
+	for o, err := range db.Outcomes(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+func snapshot(t testing.TB, db *store.DB) string {
+	t.Helper()
+	name, err := db.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestLatestScoreHolds(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	a, b := outcome(1), outcome(2)
+	save(t, db, fault(1), a, b)
+	before := all(t, db, store.Filter{})
+	rescore(t, db, rescored(a, better(1)))
+	second := better(1)
+	second.Level, second.ErrorCategory, second.ScoreVersion, second.RequiredTools = assay.Failure, "other", "assay-3", []string{}
+	rescore(t, db, rescored(a, second))
+
+	want := slices.Clone(before)
+	second.RequiredTools = nil
+	want[1].Outcome = second
+	killed := filepath.Join(t.TempDir(), "assay.db")
+	copyFiles(t, path, killed)
+	for name, reader := range map[string]*store.DB{"writer": db, "reader": openReadOnly(t, path), "after a kill": openReadOnly(t, killed)} {
+		if diff := cmp.Diff(want, all(t, reader, store.Filter{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(want[1:2], all(t, reader, store.Filter{Trial: a.ID, OnlySettled: true})); diff != "" {
+			t.Errorf("%s, one trial (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(before, all(t, reader, store.Filter{AsSaved: true})); diff != "" {
+			t.Errorf("%s, as saved (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff([]store.Outcome{{a.ID, assay.Failure, "other"}, {b.ID, b.Level, b.ErrorCategory}}, outcomes(t, reader)); diff != "" {
+			t.Errorf("%s: Outcomes() (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestRescoreRefuses(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	f, a := fault(1), outcome(1)
+	save(t, db, f, a)
+	good := rescored(a, better(1))
+	for name, tc := range map[string]struct {
+		spoil func(*store.Rescored)
+		want  error
+	}{
+		"fault":            {func(r *store.Rescored) { r.Number = f.Number }, store.ErrInvalid},
+		"unknown attempt":  {func(r *store.Rescored) { r.Number = 3 }, store.ErrNotFound},
+		"no attempt":       {func(r *store.Rescored) { r.Number = 0 }, store.ErrNotFound},
+		"unknown trial":    {func(r *store.Rescored) { r.Trial = outcome(2).ID }, store.ErrNotFound},
+		"no trial":         {func(r *store.Rescored) { r.Trial = "" }, store.ErrInvalid},
+		"no level":         {func(r *store.Rescored) { r.Outcome = assay.Outcome{} }, store.ErrInvalid},
+		"unknown level":    {func(r *store.Rescored) { r.Outcome.Level = "good" }, store.ErrInvalid},
+		"no end":           {func(r *store.Rescored) { r.Outcome.Ended = "" }, store.ErrInvalid},
+		"unknown end":      {func(r *store.Rescored) { r.Outcome.Ended = "bored" }, store.ErrInvalid},
+		"unknown loop":     {func(r *store.Rescored) { r.Outcome.Loop = "spiral" }, store.ErrInvalid},
+		"adherence 2":      {func(r *store.Rescored) { r.Outcome.Adherence = 2 }, store.ErrInvalid},
+		"best no number":   {func(r *store.Rescored) { r.Outcome.Best = math.NaN() }, store.ErrInvalid},
+		"pilot no number":  {func(r *store.Rescored) { r.Outcome.Pilot.FinalScore = math.NaN() }, store.ErrInvalid},
+		"pilot unknown":    {func(r *store.Rescored) { r.Outcome.Pilot.Batch = "" }, store.ErrInvalid},
+		"negative wasted":  {func(r *store.Rescored) { r.Outcome.Wasted = -1 }, store.ErrInvalid},
+		"negative turns":   {func(r *store.Rescored) { r.Outcome.Turns = -1 }, store.ErrInvalid},
+		"year 10000":       {func(r *store.Rescored) { r.At = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }, store.ErrInvalid},
+		"loop before turn": {func(r *store.Rescored) { r.Outcome.LoopTurn = 0 }, store.ErrInvalid},
+	} {
+		bad := good
+		bad.Outcome = better(1)
+		tc.spoil(&bad)
+		err := db.Rescore(t.Context(), []store.Rescored{good, bad, good})
+		if !errors.Is(err, tc.want) || !strings.Contains(err.Error(), fmt.Sprintf("rescore attempt %d at trial %s: ", bad.Number, bad.Trial)) {
+			t.Errorf("%s: Rescore() = %v, want %v", name, err, tc.want)
+		}
+	}
+	if got := snapshot(t, db); strings.Contains(got, "+") {
+		t.Errorf("snapshot %s: something of a refused call was stored", got)
+	}
+	rescore(t, db)
+	rescore(t, db, good)
+	if got := all(t, db, store.Filter{OnlySettled: true}); got[0].Level != assay.FullSuccess {
+		t.Errorf("level %s, want that of the rescoring", got[0].Level)
+	}
+}
+
+// TestRescoreKeepsNothingOfItsCaller uses the slice again while the writer may
+// still work on a call whose context has ended.
+func TestRescoreKeepsNothingOfItsCaller(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	a := outcome(1)
+	save(t, db, a)
+	batch := make([]store.Rescored, 20)
+	for range 50 {
+		for i := range batch {
+			batch[i] = rescored(a, better(1))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go cancel()
+		if err := db.Rescore(ctx, batch); err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		clear(batch)
+	}
+	for _, got := range all(t, db, store.Filter{}) {
+		if diff := cmp.Diff(better(1), got.Outcome); diff != "" && got.ScoreVersion != a.ScoreVersion {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+}
+
+// TestSnapshotsReadTheSameForEver draws histories of saves and rescorings, each
+// in a run, and reads each of their states again at their end.
+func TestSnapshotsReadTheSameForEver(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	reader := openReadOnly(t, path)
+	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "'", "\"", "<&>\u2028", "12", `\`, "a\x00b"}))
+	type state struct{ now, saved []assay.Attempt }
+	runs, trials, verdicts := 0, 0, make(map[assay.TrialID]store.Outcome)
+	rapid.Check(t, func(r *rapid.T) {
+		runs++
+		run := assay.RunID(fmt.Sprint("run-", runs))
+		begin(t, db, run)
+		var is state
+		states := map[string]state{snapshot(t, db): is}
+		for range rapid.IntRange(1, 8).Draw(r, "steps") {
+			is = state{slices.Clone(is.now), slices.Clone(is.saved)}
+			if len(is.now) == 0 || rapid.Bool().Draw(r, "save") {
+				trials++
+				a := drawAttempt(r)
+				a.Run, a.Trial = run, assay.NewTrial(a.Cell, assay.TaskRef{ID: a.Task, Digest: a.TaskDigest}, a.Setting, int64(trials), trials)
+				save(t, db, a)
+				is.now, is.saved = append(is.now, *a), append(is.saved, *a)
+			}
+			var batch []store.Rescored
+			for range rapid.IntRange(0, 3).Draw(r, "rescored") {
+				a := &is.now[rapid.IntRange(0, len(is.now)-1).Draw(r, "attempt")]
+				if a.Settles() {
+					a.Outcome = drawOutcome(r, text)
+					batch = append(batch, rescored(a, a.Outcome))
+				}
+			}
+			rescore(t, db, batch...)
+			states[snapshot(t, db)] = is
+		}
+		for name, was := range states {
+			for filter, want := range map[store.Filter][]assay.Attempt{{Run: run, Snapshot: name}: was.now, {Run: run, Snapshot: name, AsSaved: true}: was.saved} {
+				if got := all(t, reader, filter); !reflect.DeepEqual(want, got) { // cmp is slow
+					r.Fatalf("%+v (-want +got):\n%s", filter, cmp.Diff(want, got))
+				}
+			}
+		}
+		for _, a := range is.now {
+			if a.Settles() {
+				verdicts[a.ID] = store.Outcome{Trial: a.ID, Level: a.Level, ErrorCategory: a.ErrorCategory}
+			}
+		}
+	})
+	got := make(map[assay.TrialID]store.Outcome)
+	for _, o := range outcomes(t, reader) {
+		got[o.Trial] = o
+	}
+	if diff := cmp.Diff(verdicts, got); diff != "" {
+		t.Errorf("Outcomes() (-want +got):\n%s", diff)
+	}
+}
+
+func TestScoresAreOfTheSnapshot(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	a := outcome(1)
+	save(t, db, a)
+	names := []string{snapshot(t, db)}
+	for turns := range 2 {
+		o := better(1)
+		o.Turns = turns
+		rescore(t, db, rescored(a, o))
+		names = append(names, snapshot(t, db))
+	}
+	if names[0] == names[1] || names[1] == names[2] || !regexp.MustCompile(`^1\+1-[0-9a-f]{12}$`).MatchString(names[1]) {
+		t.Errorf("three states are named %v", names)
+	}
+	for i, name := range names {
+		digest := name[strings.Index(name, "-"):]
+		for _, wrong := range []string{"1+3" + digest, "2+1" + digest, "1+0" + digest, "+1" + digest, "1+" + digest, fmt.Sprint("1+", i+1, digest)} {
+			for _, err := range db.Attempts(t.Context(), store.Filter{Snapshot: wrong}) {
+				if !errors.Is(err, store.ErrUnknownSnapshot) {
+					t.Errorf("snapshot %q: error = %v, want ErrUnknownSnapshot", wrong, err)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A state is what was stored at some moment: the attempts and the scores up to
+// these rows. As rows are only added, they are the same for ever.
+type state struct{ attempts, scores int64 }
+
+// Snapshot names the present state: the number of attempts, after a plus that
+// of later scores where there are any, and a digest of the last of both. It
+// names the same attempts with the same outcomes for ever.
+func (db *DB) Snapshot(ctx context.Context) (string, error) {
+	now, err := db.present(ctx)
+	if err != nil {
+		return "", err
+	}
+	return db.nameOf(ctx, now)
+}
+
+func (db *DB) present(ctx context.Context) (now state, err error) {
+	err = db.reader.QueryRowContext(ctx, "SELECT (SELECT ifnull(max(id), 0) FROM attempts), (SELECT ifnull(max(id), 0) FROM scores)").
+		Scan(&now.attempts, &now.scores)
+	if err != nil {
+		return state{}, db.readError(err)
+	}
+	return now, nil
+}
+
+// state returns the state of that name, or the present one for "".
+func (db *DB) state(ctx context.Context, snapshot string) (at state, err error) {
+	if snapshot == "" {
+		return db.present(ctx)
+	}
+	rows, _, _ := strings.Cut(snapshot, "-")
+	format, to := "%d", []any{&at.attempts}
+	if strings.Contains(rows, "+") {
+		format, to = "%d+%d", append(to, &at.scores)
+	}
+	if _, err := fmt.Sscanf(rows, format, to...); err != nil {
+		return state{}, fmt.Errorf("%q: %w", snapshot, ErrUnknownSnapshot)
+	}
+	is, err := db.nameOf(ctx, at)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && is != snapshot {
+		return state{}, fmt.Errorf("%q: %w", snapshot, ErrUnknownSnapshot)
+	}
+	return at, err
+}
+
+func (db *DB) nameOf(ctx context.Context, s state) (string, error) {
+	if s == (state{}) {
+		return "0", nil
+	}
+	last := make([]string, 4)
+	err := db.reader.QueryRowContext(ctx, "SELECT trial, attempt, run, finished_at FROM results WHERE id = ?", s.attempts).
+		Scan(&last[0], &last[1], &last[2], &last[3])
+	if err != nil {
+		return "", db.readError(err)
+	}
+	rows := fmt.Sprint(s.attempts)
+	if s.scores > 0 {
+		rows += fmt.Sprint("+", s.scores)
+		score := make([]string, 3)
+		err := db.reader.QueryRowContext(ctx, "SELECT attempt, scored_at, body FROM scores WHERE id = ?", s.scores).
+			Scan(&score[0], &score[1], &score[2])
+		if err != nil {
+			return "", db.readError(err)
+		}
+		last = append(last, score...)
+	}
+	sum := sha256.Sum256([]byte(strings.Join(last, "\x00")))
+	return rows + "-" + hex.EncodeToString(sum[:6]), nil
+}

@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/assay-eval/assay"
+)
+
+// Transcript returns the transcript of an attempt. Number 0 means the attempt
+// that settled the trial or, while none did, the latest.
+func (db *DB) Transcript(ctx context.Context, trial assay.TrialID, number int) (assay.Transcript, error) {
+	key, err := parseTrialID(trial)
+	if err != nil {
+		return assay.Transcript{}, err
+	}
+	var body []byte
+	err = db.reader.QueryRowContext(ctx, `SELECT body FROM attempts LEFT JOIN transcripts ON attempt = id
+		WHERE trial = ?1 AND ?2 IN (0, number) ORDER BY level <> '' DESC, number DESC LIMIT 1`, key[:], number).Scan(&body)
+	what := fmt.Sprintf("trial %s", trial)
+	if number != 0 {
+		what = nameAttempt(trial, number)
+	}
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return assay.Transcript{}, fmt.Errorf("%s: %w", what, ErrNotFound)
+	case err != nil:
+		return assay.Transcript{}, db.readError(err)
+	case body == nil:
+		return assay.Transcript{}, fmt.Errorf("%s: transcript: %w", what, ErrNotFound)
+	}
+	t, err := db.parseTranscript(ctx, body)
+	if err != nil {
+		return assay.Transcript{}, fmt.Errorf("%s: %w", what, err)
+	}
+	return t, nil
+}
+
+// A Stored is an attempt with what happened in it.
+type Stored struct {
+	Attempt assay.Attempt
+	// Transcript is nil where none was saved or it cannot be read.
+	Transcript *assay.Transcript
+}
+
+// Transcripts streams what [DB.Attempts] streams, with the transcripts. One
+// that is damaged comes as its attempt with an [ErrDamaged], and the sequence
+// goes on with the next. After any other error, which comes with a zero value,
+// it ends. It holds one transcript at a time.
+func (db *DB) Transcripts(ctx context.Context, f Filter) iter.Seq2[Stored, error] {
+	return func(yield func(Stored, error) bool) {
+		err := db.walk(ctx, f, bodyColumn, func(a assay.Attempt, body []byte) (bool, error) {
+			if body == nil {
+				return yield(Stored{Attempt: a}, nil), nil
+			}
+			t, err := db.parseTranscript(ctx, body)
+			switch {
+			case err == nil:
+				return yield(Stored{a, &t}, nil), nil
+			case errors.Is(err, ErrDamaged):
+				return yield(Stored{Attempt: a}, fmt.Errorf("%s: %w", nameAttempt(a.ID, a.Number), err)), nil
+			}
+			return false, err
+		})
+		if err != nil {
+			yield(Stored{}, err)
+		}
+	}
+}
+
+func (db *DB) parseTranscript(ctx context.Context, body []byte) (t assay.Transcript, err error) {
+	text, err := db.decompress(ctx, body)
+	if err != nil {
+		return assay.Transcript{}, fmt.Errorf("transcript: %w", err)
+	}
+	if err := json.Unmarshal(text, &t); err != nil {
+		return assay.Transcript{}, fmt.Errorf("transcript: %w", damagedBody(err))
+	}
+	return t, nil
+}

@@ -1,0 +1,139 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+func TestTranscriptsAreThoseOfAttempts(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	var saved []*assay.Attempt
+	for i := range enough { // some need a dictionary
+		a := outcome(i)
+		if i%3 == 0 {
+			a = fault(i)
+		}
+		if err := db.Save(t.Context(), a, longTranscript(i)); err != nil {
+			t.Fatal(err)
+		}
+		saved = append(saved, a)
+	}
+	if err := db.Save(t.Context(), outcome(1000), nil); err != nil {
+		t.Fatal(err)
+	}
+	rescore(t, db, rescored(saved[1], better(1)))
+	before := snapshot(t, db)
+	rescore(t, db, rescored(saved[2], better(2)))
+	for _, filter := range []store.Filter{{}, {AsSaved: true}, {Snapshot: before}, {OnlyFaults: true}, {OnlySettled: true}, {Trial: saved[4].ID}, {Run: "r9"}} {
+		want := all(t, db, filter)
+		n := 0
+		for s, err := range openReadOnly(t, path).Transcripts(t.Context(), filter) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want[n], s.Attempt); diff != "" {
+				t.Fatalf("%+v: attempt (-want +got):\n%s", filter, diff)
+			}
+			var script *assay.Transcript
+			if got, err := db.Transcript(t.Context(), s.Attempt.ID, s.Attempt.Number); err == nil {
+				script = &got
+			} else if !errors.Is(err, store.ErrNotFound) {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(script, s.Transcript); diff != "" {
+				t.Fatalf("%+v: transcript (-want +got):\n%s", filter, diff)
+			}
+			n++
+		}
+		if n != len(want) {
+			t.Errorf("%+v: %d attempts, want %d", filter, n, len(want))
+		}
+	}
+}
+
+func TestTranscriptsGoOnAfterADamagedOne(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	save(t, db, outcome(1), outcome(2), outcome(3))
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rawClosed(t, path, "DROP TRIGGER transcripts_keep; UPDATE transcripts SET body = x'28b52ffd0001' WHERE attempt = 2")
+	var got []string
+	for s, err := range openReadOnly(t, path).Transcripts(t.Context(), store.Filter{}) {
+		if damaged := err != nil; damaged != (s.Transcript == nil) || damaged && !errors.Is(err, store.ErrDamaged) {
+			t.Errorf("transcript %v, error %v", s.Transcript, err)
+		}
+		got = append(got, fmt.Sprint(s.Attempt.Task, " ", err == nil))
+	}
+	if want := "task_00000001 true, task_00000002 false, task_00000003 true"; strings.Join(got, ", ") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
+func TestTranscriptsEndWithTheirContext(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	save(t, db, outcome(1), outcome(2))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	calls := 0
+	for s, err := range db.Transcripts(ctx, store.Filter{}) {
+		if calls++; !errors.Is(err, context.Canceled) || s.Transcript != nil {
+			t.Errorf("%v, error = %v, want canceled alone", s, err)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("%d steps, want 1", calls)
+	}
+}
+
+// TestLongLoops walks over more attempts than are read at once, saves and
+// rescores meanwhile, and looks whether the log can be folded into the file.
+func TestLongLoops(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	const n = 2400
+	seed(t, path, n-1)
+	a := outcome(1)
+	save(t, db, a) // the last
+	rawClosed(t, path, "INSERT INTO transcripts SELECT id, (SELECT body FROM transcripts) FROM attempts WHERE id NOT IN (SELECT attempt FROM transcripts)")
+	before := all(t, db, store.Filter{})
+	reader := openReadOnly(t, path)
+	next := 0
+	for s, err := range reader.Transcripts(t.Context(), store.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(before[next], s.Attempt) || s.Transcript == nil { // cmp is slow
+			t.Fatalf("attempt %d (-want +got):\n%s", next, cmp.Diff(before[next], s.Attempt))
+		}
+		switch next++; next {
+		case 10:
+			rescore(t, db, rescored(&s.Attempt, better(0)), rescored(a, better(1)))
+			save(t, db, outcome(2))
+		case n / 2:
+			var busy, logged, folded int
+			err := raw(t, path, "").QueryRow("PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &logged, &folded)
+			if err != nil || logged == 0 || folded != logged {
+				t.Errorf("%d of %d pages of the log could be folded into the file: %v", folded, logged, err)
+			}
+		}
+	}
+	if next != n {
+		t.Errorf("%d attempts, want the %d from the beginning of the loop", next, n)
+	}
+	if got := all(t, db, store.Filter{OnlySettled: true}); len(got) != n+1 || got[9].ScoreVersion != "assay-2" || got[n-1].ScoreVersion != "assay-2" {
+		t.Errorf("%d attempts after the loop, with rules %s and %s", len(got), got[9].ScoreVersion, got[n-1].ScoreVersion)
+	}
+}
