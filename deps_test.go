@@ -31,12 +31,13 @@ const policy = `
 	internal/engine     :
 	internal/gate       : internal/plan
 	internal/provider/openai :
-	internal/provider/sim    : internal/bm25 internal/workflow
+	internal/provider/sim    : internal/bm25 internal/workflow internal/world
 	internal/simserver  : internal/nearest
-	internal/plan       : internal/episode internal/lane internal/nearest internal/stat internal/world
+	internal/plan       : internal/episode internal/lane internal/nearest internal/stat internal/workflow internal/world
 	internal/store      :
 	internal/export     : internal/nearest
 	internal/report     : internal/stat
+	internal/classify   :
 	internal/live       :
 	internal/bench      : internal/simserver
 	cmd/assay           : *

@@ -8,60 +8,80 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// call answers one call of the model. Refused means that the call was not well
-// formed: nothing was executed, and the answer is a correction that names no
-// tool but the one that the model wrote.
-func (e *episode) call(turn int, call assay.ToolCall, rec *assay.TurnRecord) (answer map[string]any, refused bool) {
-	args, ok := parseArguments(call.Arguments)
-	if !ok {
-		return refusal("no object", nil), true
-	}
-	if e.trial.Tools == Listed {
-		return e.execute(turn, call.Name, call.Arguments)
-	}
-	switch call.Name {
-	case toolSearch:
-		query := strings.TrimSpace(text(args["query"]))
-		if query == "" {
-			return refusal("no query", nil), true
+// carryOut carries a reply's actions out in order and returns their answers.
+func (e *episode) carryOut(turn int, actions []action, rec *assay.TurnRecord) []map[string]any {
+	answers := make([]map[string]any, 0, len(actions))
+	for i, a := range actions {
+		var answer map[string]any
+		switch {
+		case i >= MaxCallsPerReply:
+			answer = e.correct(rec, &correction{"too many calls", MaxCallsPerReply})
+		case a.wrong != nil:
+			answer = e.correct(rec, a.wrong)
+		case (a.act == call || e.trial.Tools == Listed) && e.progress.executed > 0 && e.trial.SeveralCalls == assay.RefuseSeveral:
+			answer = e.correct(rec, &correction{"one call", nil})
+		case a.act != call && e.trial.Tools == Listed: // as natively, where it is no function
+			answer = e.correct(rec, &correction{"no listed function", a.act.String()})
+		case a.act == call:
+			answer = e.execute(turn, a, rec)
+		case a.act == info:
+			answer = e.describe(a.text, rec)
+		default:
+			rec.Lookups++
+			answer = e.found(a.text)
 		}
-		rec.Lookups++
-		return e.found(query), false
-	case toolInfo:
-		name := text(args["tool"])
-		tool, ok := e.catalog.Tool(name)
-		if !ok {
-			return noTool(toolInfo, name), true
-		}
-		rec.Lookups++
-		return map[string]any{"tool": details(tool)}, false
-	case toolCall:
-		inner := "{}"
-		if raw, ok := args["arguments"]; ok {
-			inner = string(raw)
-		}
-		return e.execute(turn, text(args["tool"]), inner)
+		answers = append(answers, answer)
 	}
-	return refusal("no discover function", clip(call.Name)), true
+	return answers
 }
 
-func (e *episode) execute(turn int, tool, arguments string) (answer map[string]any, refused bool) {
-	rec, err := e.world.Call(turn, tool, arguments)
+// correct answers what is not well formed, and notes it as assistance.
+func (e *episode) correct(rec *assay.TurnRecord, c *correction) map[string]any {
+	rec.Assisted = true
+	text := render(c.name, c.data)
+	e.progress.malformed(text)
+	return map[string]any{"refused": text}
+}
+
+func (e *episode) execute(turn int, a action, rec *assay.TurnRecord) map[string]any {
+	r, err := e.world.Call(turn, a.text, a.arguments)
 	if err != nil {
-		if e.trial.Tools == Listed {
-			return refusal("no listed function", clip(tool)), true
-		}
-		return noTool(toolCall, tool), true
+		return e.correct(rec, e.noTool(a.text))
 	}
-	answer = map[string]any{"tool": rec.Tool, "success": rec.OK}
-	if rec.OK {
-		answer["output"] = json.RawMessage(rec.Output)
+	e.progress.called(&r)
+	answer := map[string]any{"tool": r.Tool, "success": r.OK}
+	if r.OK {
+		answer["output"] = json.RawMessage(r.Output)
 	} else {
-		answer["error"] = rec.Error
+		answer["error"] = r.Error
 	}
-	return answer, false
+	answer["succeeded"] = e.succeeded()
+	return answer
 }
 
+// succeeded lists the tools that have succeeded so far; never nil.
+func (e *episode) succeeded() []string { return append([]string{}, e.world.Succeeded()...) }
+
+// noTool refuses a name that no tool has.
+func (e *episode) noTool(name string) *correction {
+	if e.trial.Tools == Listed {
+		return &correction{"no listed function", clip(name)}
+	}
+	return &correction{"no tool", clip(name)}
+}
+
+// describe answers a wish to read about a tool.
+func (e *episode) describe(name string, rec *assay.TurnRecord) map[string]any {
+	tool, ok := e.catalog.Tool(name)
+	if !ok {
+		return e.correct(rec, e.noTool(name))
+	}
+	rec.Lookups++
+	e.progress.shown(tool.Name)
+	return map[string]any{"tool": details(e.trial.World, tool)}
+}
+
+// found answers a search.
 func (e *episode) found(query string) map[string]any {
 	tools := e.search.Tools(query)
 	if len(tools) == 0 {
@@ -69,35 +89,51 @@ func (e *episode) found(query string) map[string]any {
 	}
 	list := make([]any, len(tools))
 	for i, t := range tools {
-		list[i] = details(t)
+		e.progress.shown(t.Name)
+		list[i] = details(e.trial.World, t)
 	}
 	return map[string]any{"tools": list}
 }
 
-// details is a tool as a model sees it.
-func details(t assay.Tool) any {
-	return struct {
-		Name        string            `json:"name"`
-		Description string            `json:"description"`
-		Parameters  json.RawMessage   `json:"parameters"`
-		Returns     []assay.Return    `json:"returns"`
-		Errors      []assay.ToolError `json:"errors"`
-		Needs       []string          `json:"needs"`
-	}{t.Name, t.Description, schema(t), t.Returns, t.Errors, append([]string{}, t.Dependencies...)}
+// toolDetails is a tool as a model sees it.
+type toolDetails struct {
+	Name        string            `json:"name"`
+	Description string            `json:"description"`
+	Parameters  json.RawMessage   `json:"parameters"`
+	Returns     []assay.Return    `json:"returns"`
+	Errors      []assay.ToolError `json:"errors"`
+	Needs       []string          `json:"needs"`
 }
 
-// refusal is the correction of that name in templates/answers.tmpl.
-func refusal(name string, data any) map[string]any {
-	return map[string]any{"refused": render(name, data)}
+func details(world string, t assay.Tool) toolDetails {
+	return toolDetails{t.Name, t.Description, schema(world, t), t.Returns, t.Errors, append([]string{}, t.Dependencies...)}
 }
 
-// noTool refuses a call of a function with a name that no tool has.
-func noTool(function, name string) map[string]any {
-	if name == "" {
-		return refusal("no name", function)
+// reply appends the answers to the conversation, each with the replies that
+// are left: as results of the native calls, or under tags as one message.
+func (e *episode) reply(actions []action, answers []map[string]any, left int) {
+	var blocks []string
+	for i, answer := range answers {
+		answer["replies_left"] = left
+		content := string(encode(answer))
+		if e.trial.Protocol == Tags {
+			blocks = append(blocks, resultOpen+content+resultClose)
+			continue
+		}
+		e.say(assay.Message{Role: assay.ToolRole, CallID: actions[i].id, Content: content})
 	}
-	return refusal("no tool", clip(name))
+	if len(blocks) > 0 {
+		e.say(assay.Message{Role: assay.User, Content: strings.Join(blocks, "\n")})
+	}
 }
+
+// What stands around each answer under tags, in the order of the actions.
+const (
+	resultOpen  = "<tool_result>"
+	resultClose = "</tool_result>"
+)
+
+func (e *episode) say(m assay.Message) { e.transcript.Messages = append(e.transcript.Messages, m) }
 
 // clip keeps a name that a model made up from filling the conversation.
 func clip(name string) string {
@@ -106,12 +142,6 @@ func clip(name string) string {
 		return name
 	}
 	return strings.ToValidUTF8(name[:most], "") + "…"
-}
-
-// withLeft adds how many replies are left and encodes the answer.
-func withLeft(answer map[string]any, left int) string {
-	answer["replies_left"] = left
-	return string(encode(answer))
 }
 
 // encode returns v as JSON in which <, > and & stand as themselves, for a
@@ -124,23 +154,4 @@ func encode(v any) json.RawMessage {
 		panic("episode: encode: " + err.Error())
 	}
 	return bytes.TrimSpace(b.Bytes())
-}
-
-// parseArguments reads what a model wrote as arguments, and reports whether
-// that is a JSON object. Nothing at all counts as no arguments, as does null.
-func parseArguments(s string) (args map[string]json.RawMessage, ok bool) {
-	if strings.TrimSpace(s) == "" {
-		return nil, true
-	}
-	err := json.Unmarshal([]byte(s), &args)
-	return args, err == nil
-}
-
-// text returns a JSON string's value, "" for anything else.
-func text(raw json.RawMessage) string {
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return ""
-	}
-	return s
 }

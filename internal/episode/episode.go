@@ -24,41 +24,45 @@ const MaxCallsPerReply = 64
 type Runner struct {
 	catalog   *assay.Catalog
 	search    *world.Search
-	functions map[string][]assay.Function
+	judge     *score.Judge
+	functions map[toolbox][]assay.Function
 	budget    time.Duration
 }
+
+// A toolbox is what decides which functions a model has.
+type toolbox struct{ world, tools string }
 
 // NewRunner returns a runner. Budget is the working time that an episode may
 // take, all its requests together and queues left out; 0 means no limit.
 func NewRunner(catalog *assay.Catalog, budget time.Duration) *Runner {
-	return &Runner{
-		catalog: catalog,
-		search:  world.NewSearch(catalog),
-		functions: map[string][]assay.Function{
-			Discover: Functions(Discover, catalog),
-			Listed:   Functions(Listed, catalog),
-		},
-		budget: budget,
+	r := &Runner{
+		catalog:   catalog,
+		search:    world.NewSearch(catalog),
+		judge:     score.New(catalog),
+		functions: make(map[toolbox][]assay.Function),
+		budget:    budget,
 	}
+	for _, w := range world.Names {
+		for _, tools := range []string{Discover, Listed} {
+			r.functions[toolbox{w, tools}] = Functions(w, tools, catalog)
+		}
+	}
+	return r
 }
 
 // Run carries out one attempt. The attempt has either an outcome or a fault;
 // the transcript goes as far as the episode got. Experiment, run, number and
 // program are the caller's to fill in.
 func (r *Runner) Run(ctx context.Context, provider assay.Provider, trial *assay.Trial, task *assay.Task) (*assay.Attempt, *assay.Transcript) {
-	e := r.begin(provider, trial, task)
-	err := e.turns(ctx)
-	e.transcript.Calls = e.world.Calls()
+	e := &episode{Runner: r, provider: provider, trial: trial, task: task}
+	e.attempt = assay.Attempt{Trial: *trial, Templates: TemplatesHash, StartedAt: time.Now().UTC()}
+	err := e.begin()
+	if err == nil {
+		err = e.turns(ctx)
+		e.transcript.Calls, e.transcript.Loops = e.world.Calls(), e.progress.loops
+	}
 	e.conclude(err)
 	return &e.attempt, &e.transcript
-}
-
-func (r *Runner) begin(provider assay.Provider, trial *assay.Trial, task *assay.Task) *episode {
-	e := &episode{Runner: r, provider: provider, trial: trial, task: task}
-	e.world = world.NewPilot(r.catalog, *trial)
-	e.attempt = assay.Attempt{Trial: *trial, Templates: TemplatesHash, StartedAt: time.Now().UTC()}
-	e.transcript.Messages = opening(*trial, *task, r.catalog)
-	return e
 }
 
 // episode is the state of one attempt. It belongs to the goroutine of Run.
@@ -67,11 +71,32 @@ type episode struct {
 	provider   assay.Provider
 	trial      *assay.Trial
 	task       *assay.Task
-	world      *world.Pilot
+	world      world.World
+	progress   *progress
 	transcript assay.Transcript
 	attempt    assay.Attempt
 	waits      assay.Waits
 	usage      assay.Usage
+}
+
+// begin sets the world up and writes the messages with which it begins.
+func (e *episode) begin() error {
+	rules, err := rulesOf(e.trial)
+	if err != nil {
+		return err
+	}
+	plan, err := GivenPlan(e.catalog, e.trial, e.task)
+	if err != nil {
+		return err
+	}
+	e.world, e.progress = world.Begin(e.catalog, e.trial, e.task), newProgress(rules)
+	if plan != nil {
+		for _, s := range plan.Steps {
+			e.transcript.Plan = append(e.transcript.Plan, s.Tool)
+		}
+	}
+	e.transcript.Messages = e.opening(plan)
+	return nil
 }
 
 // turns runs the episode to its end. Each turn appends to the conversation, so
@@ -125,20 +150,24 @@ func (e *episode) ask(ctx context.Context) (*assay.Message, error) {
 	return e.hear(&resp), nil
 }
 
-// request asks for the next turn, within the working time that is left.
+// request asks for the next turn, within the working time that is left. Under
+// tags a model has no functions.
 func (e *episode) request(left time.Duration) assay.Request {
-	return assay.Request{
-		Model: e.trial.Model, Messages: e.transcript.Messages,
-		Functions: e.functions[e.trial.Tools], Sampling: e.trial.Sampling, Lane: e.attempt.Lane,
+	req := assay.Request{
+		Model: e.trial.Model, Messages: e.transcript.Messages, Sampling: e.trial.Sampling, Lane: e.attempt.Lane,
 		Budget: max(0, left),
 	}
+	if e.trial.Protocol != Tags {
+		req.Functions = e.functions[toolbox{e.trial.World, e.trial.Tools}]
+	}
+	return req
 }
 
 // hear appends a reply to the transcript and returns it.
 func (e *episode) hear(resp *assay.Response) *assay.Message {
 	reply := resp.Message
 	reply.Role = assay.Assistant
-	e.transcript.Messages = append(e.transcript.Messages, reply)
+	e.say(reply)
 	e.transcript.Turns = append(e.transcript.Turns, assay.TurnRecord{
 		Lane: resp.Lane, ServedModel: resp.ServedModel, Usage: resp.Usage,
 		QueuedMS: resp.Waits.Queued.Milliseconds(), WorkingMS: resp.Waits.Working.Milliseconds(),
@@ -168,32 +197,28 @@ func (e *episode) account(resp *assay.Response) {
 	}
 }
 
-// answer executes a reply's calls, or says that there were none, and reports
-// how the episode ended, "" if it goes on.
+// answer carries out a reply's actions, or says that there were none, and
+// reports how the episode ended, "" if it goes on.
 func (e *episode) answer(turn int, reply *assay.Message) assay.Ended {
-	claimed := world.PilotFinished(reply.Content)
-	if claimed && e.world.Worked(e.task.Required) {
+	actions := e.actions(reply)
+	if e.world.Ends(reply.Content, len(actions) > 0) {
 		return assay.Finished
 	}
 	rec := &e.transcript.Turns[len(e.transcript.Turns)-1]
 	left := e.trial.Setting.Turns - turn
-	if len(reply.Calls) == 0 {
+	e.progress.begin(turn)
+	if len(actions) == 0 {
 		rec.Assisted = true
-		e.transcript.Messages = append(e.transcript.Messages, nudge(claimed, left))
-		return ""
+		e.say(e.nudge(e.world.Claims(reply.Content, false), left))
+	} else {
+		e.reply(actions, e.carryOut(turn, actions, rec), left)
 	}
-	for i, call := range reply.Calls {
-		content, refused := refusal("too many calls", MaxCallsPerReply), true
-		if i < MaxCallsPerReply {
-			content, refused = e.call(turn, call, rec)
-		}
-		rec.Assisted = rec.Assisted || refused
-		e.transcript.Messages = append(e.transcript.Messages, assay.Message{
-			Role: assay.ToolRole, CallID: call.ID, Content: withLeft(content, left),
-		})
-	}
+	e.progress.end(len(actions), rec)
 	if ended, stop := e.world.Stop(); stop {
 		return ended
+	}
+	if e.progress.stops() {
+		return assay.Loop
 	}
 	return ""
 }
@@ -205,14 +230,14 @@ func (e *episode) conclude(err error) {
 	a.Requests, a.Retried = e.waits.Requests, e.waits.Retried
 	a.InputTokens, a.OutputTokens = e.usage.InputTokens, e.usage.OutputTokens
 	a.QueuedMS, a.WorkingMS = e.waits.Queued.Milliseconds(), e.waits.Working.Milliseconds()
-	o := score.Pilot(e.catalog, *e.task, &e.transcript)
+	o := e.judge.Outcome(e.trial, e.task, &e.transcript)
 	if f := assay.AsFault(err); f != nil {
 		a.FaultKind, a.FaultDetail = f.Kind, f.Error()
 		if f.Lane != "" {
 			a.Lane = f.Lane
 		}
 		// How far it got is worth knowing; a verdict it is not.
-		o.Level, o.Ended, o.ErrorCategory = "", "", ""
+		o.Level, o.Ended, o.ErrorCategory, o.Pilot = "", "", "", nil
 	}
 	a.Outcome = o
 }

@@ -108,7 +108,7 @@ func TestEndings(t *testing.T) {
 				if a.FaultKind != "" || a.FaultDetail != "" {
 					t.Errorf("fault %q %q beside an outcome", a.FaultKind, a.FaultDetail)
 				}
-				if want := score.Pilot(catalog, task(), tr); !cmp.Equal(a.Outcome, want) {
+				if want := score.New(catalog).Outcome(&trial, new(task()), tr); !cmp.Equal(a.Outcome, want) {
 					t.Errorf("the outcome is not the score of the transcript:\n%s", cmp.Diff(want, a.Outcome))
 				}
 			})

@@ -140,7 +140,7 @@ func steps(ok bool, tools []string) []step {
 func seedFor(t testing.TB, reliability float64, steps []step) uint64 {
 	t.Helper()
 	for seed := range uint64(100_000) {
-		w := world.NewPilot(catalog, trial("", reliability, seed))
+		w := world.NewPilot(catalog, trial("", reliability, seed), nil)
 		if !slices.ContainsFunc(steps, func(s step) bool {
 			rec, err := w.Call(1, s.tool, "")
 			if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/world"
 )
 
 // The functions of the setting discover.
@@ -38,15 +39,15 @@ var discoverFunctions = []assay.Function{
 	},
 }
 
-// Functions returns what a model may call in a setting of tools.
-func Functions(setting string, catalog *assay.Catalog) []assay.Function {
+// Functions returns what a model may call in a world with a setting of tools.
+func Functions(worldName, setting string, catalog *assay.Catalog) []assay.Function {
 	if setting == Discover {
 		return discoverFunctions
 	}
 	var functions []assay.Function
 	for _, t := range catalog.All() {
 		functions = append(functions, assay.Function{
-			Name: t.Name, Description: describe(t), Parameters: schema(t),
+			Name: t.Name, Description: describe(t), Parameters: schema(worldName, t),
 		})
 	}
 	return functions
@@ -59,15 +60,20 @@ func describe(t assay.Tool) string {
 	return t.Description + " " + render("needs first", t.Dependencies)
 }
 
-// schema returns the JSON schema of a tool's arguments.
-func schema(t assay.Tool) json.RawMessage {
-	type property struct {
-		Type        string `json:"type"`
-		Description string `json:"description,omitempty"`
-		Default     any    `json:"default,omitempty"`
-		// Items is there for an array, as OpenAI demands: anything goes.
-		Items *struct{} `json:"items,omitempty"`
-	}
+// A property is a member of an object's JSON schema.
+type property struct {
+	Type        string `json:"type"`
+	Description string `json:"description,omitempty"`
+	Default     any    `json:"default,omitempty"`
+	// Items is there for an array, as OpenAI demands: anything goes.
+	Items      *struct{}           `json:"items,omitempty"`
+	Properties map[string]property `json:"properties,omitempty"`
+	Required   []string            `json:"required,omitempty"`
+}
+
+// schema returns the JSON schema of a tool's arguments. In assay-1 data is a
+// reference.
+func schema(worldName string, t assay.Tool) json.RawMessage {
 	s := struct {
 		Type       string              `json:"type"`
 		Properties map[string]property `json:"properties"`
@@ -76,8 +82,12 @@ func schema(t assay.Tool) json.RawMessage {
 	}{Type: "object", Properties: make(map[string]property), Required: []string{}}
 	for _, p := range t.Parameters {
 		prop := property{Type: p.Type, Description: p.Description, Default: p.Default}
-		if p.Type == "array" {
+		switch {
+		case p.Type == "array":
 			prop.Items = &struct{}{}
+		case worldName == world.Assay1Name && world.IsReference(p):
+			prop.Properties = map[string]property{world.RefKey: {Type: "string", Description: render("reference", nil)}}
+			prop.Required = []string{world.RefKey}
 		}
 		s.Properties[p.Name] = prop
 		if p.Required {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/workflow"
+	"github.com/assay-eval/assay/internal/world"
 )
 
 // The settings of how a model meets the tools.
@@ -24,16 +25,6 @@ const (
 	Listed = "listed"
 )
 
-// The variants: how the task is put to the model.
-const (
-	Baseline = "baseline" // the task alone
-	CoT      = "cot"      // the task and the advice to think step by step
-	Optimal  = "optimal"  // the task and the reference plan
-)
-
-// Variants lists the variants, in the order of every table.
-var Variants = []string{Baseline, CoT, Optimal}
-
 //go:embed templates/*.tmpl
 var templateFiles embed.FS
 
@@ -41,24 +32,37 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"inc":     func(i int) int { return i + 1 },
 	"join":    strings.Join,
 	"percent": func(p float64) string { return fmt.Sprintf("%.4g", 100*p) },
+	"json":    func(v any) string { return string(encode(v)) },
 }).ParseFS(templateFiles, "templates/*.tmpl"))
 
 // TemplatesHash identifies the wording of everything that an episode says to a
 // model, beside what library, task and world say. It goes into every result.
 var TemplatesHash = hashTemplates()
 
-func hashTemplates() string {
-	h := sha256.New()
+// A Template is a file of what episodes say to models, as it stands.
+type Template struct{ Name, Text string }
+
+// Templates returns the templates, by name.
+func Templates() []Template {
 	names, err := fs.Glob(templateFiles, "templates/*.tmpl")
 	if err != nil {
 		panic("episode: templates: " + err.Error())
 	}
+	var all []Template
 	for _, name := range names {
 		b, err := templateFiles.ReadFile(name)
 		if err != nil {
 			panic("episode: templates: " + err.Error())
 		}
-		fmt.Fprintf(h, "%s %d\n%s", name, len(b), b)
+		all = append(all, Template{name, string(b)})
+	}
+	return all
+}
+
+func hashTemplates() string {
+	h := sha256.New()
+	for _, t := range Templates() {
+		fmt.Fprintf(h, "%s %d\n%s", t.Name, len(t.Text), t.Text)
 	}
 	b, err := json.Marshal(discoverFunctions)
 	if err != nil {
@@ -68,21 +72,45 @@ func hashTemplates() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
+// GivenPlan returns the plan that a trial's variant shows to the model, nil for
+// a variant without one. That a flaw does not apply to the task is an error:
+// such a trial is not planned.
+func GivenPlan(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) (*workflow.Plan, error) {
+	flaw, flawed := FlawOf(trial.Variant)
+	if trial.Variant != Optimal && !flawed {
+		return nil, nil
+	}
+	plan := workflow.For(catalog, trial.World, task, trial.Reliability)
+	if flawed {
+		var ok bool
+		if plan, ok = workflow.Flawed(catalog, plan, task, flaw, trial.Severity, trial.Seed); !ok {
+			return nil, fmt.Errorf("flaw %s does not apply to task %s", flaw, task.ID)
+		}
+	}
+	return &plan, nil
+}
+
 // opening returns the messages with which an episode begins.
-func opening(trial assay.Trial, task assay.Task, catalog *assay.Catalog) []assay.Message {
+func (e *episode) opening(plan *workflow.Plan) []assay.Message {
+	trial := e.trial
 	data := struct {
-		Task             assay.Task
+		Task             *assay.Task
 		Inputs, Expected string
 		Turns            int
-		Discover, Think  bool
+		Discover, Tags   bool
+		Arguments, Think bool
+		One              bool
+		Tools            []toolDetails
 		Plan             *workflow.Plan
 	}{
-		Task: task, Inputs: pretty(task.Inputs), Expected: pretty(task.Expected),
-		Turns: trial.Setting.Turns, Discover: trial.Tools == Discover, Think: trial.Variant == CoT,
+		Task: e.task, Inputs: pretty(e.task.Inputs), Expected: pretty(e.task.Expected), Turns: trial.Setting.Turns,
+		Discover: trial.Tools == Discover, Tags: trial.Protocol == Tags, Arguments: trial.World != world.PilotName,
+		Think: trial.Variant == CoT, One: trial.SeveralCalls == assay.RefuseSeveral, Plan: plan,
 	}
-	if trial.Variant == Optimal {
-		plan := workflow.Reference(catalog, task, trial.Reliability)
-		data.Plan = &plan
+	if data.Tags && !data.Discover {
+		for _, t := range e.catalog.All() {
+			data.Tools = append(data.Tools, details(trial.World, t))
+		}
 	}
 	return []assay.Message{
 		{Role: assay.System, Content: render("system.tmpl", data)},
@@ -90,12 +118,14 @@ func opening(trial assay.Trial, task assay.Task, catalog *assay.Catalog) []assay
 	}
 }
 
-// nudge answers a reply without a call. It names no tool.
-func nudge(claimed bool, left int) assay.Message {
+// nudge answers a reply without an action. It names no tool but those that
+// have succeeded.
+func (e *episode) nudge(claimed bool, left int) assay.Message {
 	data := struct {
-		Claimed bool
-		Left    int
-	}{claimed, left}
+		Claimed, Tags bool
+		Succeeded     []string
+		Left          int
+	}{claimed, e.trial.Protocol == Tags, e.world.Succeeded(), left}
 	return assay.Message{Role: assay.User, Content: render("nudge.tmpl", data)}
 }
 

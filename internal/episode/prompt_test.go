@@ -11,6 +11,7 @@ import (
 	"github.com/assay-eval/assay/internal/episode"
 	"github.com/assay-eval/assay/internal/golden"
 	"github.com/assay-eval/assay/internal/library"
+	"github.com/assay-eval/assay/internal/world"
 )
 
 // script writes messages down as in a play.
@@ -43,31 +44,46 @@ func opening(t *testing.T, catalog *assay.Catalog, trial assay.Trial, task assay
 
 func TestOpenings(t *testing.T) {
 	t.Parallel()
-	for _, variant := range episode.Variants {
-		for _, setting := range []string{episode.Discover, episode.Listed} {
-			trial := trial(setting, .85, 1)
-			trial.Variant = variant
-			messages := opening(t, catalog, trial, task())
-			text := script(messages)
-			golden.Check(t, variant+"_"+setting+".txt", text)
-
-			if len(messages) != 2 || messages[0].Role != assay.System || messages[1].Role != assay.User {
-				t.Errorf("%s, %s: not a system and a user message", variant, setting)
-			}
-			planned := variant == episode.Optimal
-			if got := strings.Contains(text, "## Plan"); got != planned {
-				t.Errorf("%s, %s: plan in the prompt is %v, want %v", variant, setting, got, planned)
-			}
-			if got := slices.ContainsFunc(catalog.Names(), func(n string) bool { return strings.Contains(text, n) }); got != planned {
-				t.Errorf("%s, %s: a tool's name in the prompt is %v, want %v", variant, setting, got, planned)
-			}
-			if got := strings.Contains(text, "Reasoning:"); got != (variant == episode.CoT) {
-				t.Errorf("%s, %s: the advice to think is %v", variant, setting, got)
-			}
-			if got := strings.Contains(text, "tool_search"); got != (setting == episode.Discover) {
-				t.Errorf("%s, %s: tool_search in the prompt is %v", variant, setting, got)
+	for _, w := range world.Names {
+		for _, variant := range []string{episode.Baseline, episode.CoT, episode.Optimal, "flawed_parameter_error"} {
+			for _, setting := range []string{episode.Discover, episode.Listed} {
+				for _, protocol := range episode.Protocols {
+					checkOpening(t, w, variant, setting, protocol)
+				}
 			}
 		}
+	}
+}
+
+func checkOpening(t *testing.T, w, variant, setting, protocol string) {
+	t.Helper()
+	trial := trial(setting, .85, 1)
+	trial.World, trial.Variant, trial.Protocol, trial.Severity = w, variant, protocol, "severe"
+	messages := opening(t, catalog, trial, task())
+	text := script(messages)
+	label := strings.Join([]string{w, variant, setting, protocol}, "_")
+	golden.Check(t, label+".txt", text)
+
+	if len(messages) != 2 || messages[0].Role != assay.System || messages[1].Role != assay.User {
+		t.Errorf("%s: not a system and a user message", label)
+	}
+	_, flawed := episode.FlawOf(variant)
+	planned := variant == episode.Optimal || flawed
+	if got := strings.Contains(text, "## Plan"); got != planned {
+		t.Errorf("%s: plan in the prompt is %v, want %v", label, got, planned)
+	}
+	listed := setting == episode.Listed && protocol == episode.Tags
+	if got := slices.ContainsFunc(catalog.Names(), func(n string) bool { return strings.Contains(text, n) }); got != (planned || listed) {
+		t.Errorf("%s: a tool's name in the prompt is %v", label, got)
+	}
+	if got := strings.Contains(text, "Reasoning:"); got != (variant == episode.CoT) {
+		t.Errorf("%s: the advice to think is %v", label, got)
+	}
+	if got := strings.Contains(text, "tool_search"); got != (setting == episode.Discover) {
+		t.Errorf("%s: tool_search in the prompt is %v", label, got)
+	}
+	if strings.Contains(text, "flaw") {
+		t.Errorf("%s: the prompt speaks of flaws", label)
 	}
 }
 
@@ -124,8 +140,8 @@ func TestAnswers(t *testing.T) {
 	t.Parallel()
 	call := func(id, name, args string) assay.ToolCall { return assay.ToolCall{ID: id, Name: name, Arguments: args} }
 	long := strings.Repeat("very_", 16) + "long_name"
-	for setting, calls := range map[string][]assay.ToolCall{
-		episode.Discover: {
+	for name, calls := range map[string][]assay.ToolCall{
+		"discover": {
 			call("search", "tool_search", `{"query":"ping a host"}`),
 			call("search-in-vain", "tool_search", `{"query":"xyzzy"}`),
 			call("search-for-nothing", "tool_search", `{}`),
@@ -140,7 +156,7 @@ func TestAnswers(t *testing.T) {
 			call("array", "tool_call", `["`+reader+`"]`),
 			call("cut-off", "tool_call", `{"tool":"`),
 		},
-		episode.Listed: {
+		"listed": {
 			call("works", reader, `{"source":"x"}`),
 			call("fails", pinger, ``),
 			call("no-such-function", "tool_search", `{"query":"x"}`),
@@ -149,17 +165,34 @@ func TestAnswers(t *testing.T) {
 		},
 	} {
 		reply := assay.Message{Content: "All at once.", Calls: calls}
-		trial := trial(setting, .8, seedFor(t, .8, slices.Concat(worked(reader), failed(pinger))))
+		trial := trial(name, .8, seedFor(t, .8, slices.Concat(worked(reader), failed(pinger))))
 		trial.Setting.Turns = 3
 		_, tr := run(t, scripted(reply, saying("Hm."), saying("TASK_COMPLETED")), trial)
-		golden.Check(t, "answers_"+setting+".txt", script(tr.Messages[2:]))
+		golden.Check(t, "answers_"+name+".txt", script(tr.Messages[2:]))
 	}
+}
+
+// TestAnswersUnderTags holds the wording under tags, in assay-1.
+func TestAnswersUnderTags(t *testing.T) {
+	t.Parallel()
+	reply := saying(`First <tool_search>ping a host</tool_search>, then <tool_info>` + writer + `</tool_info>.
+<tool_call>` + reader + ` {"source": "inbox/week-07.csv"}</tool_call>
+<tool_call>` + reader + ` {"source": "elsewhere"}</tool_call>
+<tool_call>` + writer + `</tool_call>
+<tool_call>` + parser + ` ,</tool_call>
+<tool_call>parse</tool_call>
+</tool_info>
+<tool_call>` + parser)
+	trial := trial(episode.Discover, 1, 1)
+	trial.World, trial.Protocol, trial.Setting.Turns = world.Assay1Name, episode.Tags, 3
+	_, tr := run(t, scripted(reply, saying("Hm."), saying("TASK_COMPLETED")), trial)
+	golden.Check(t, "answers_tags.txt", script(tr.Messages[2:]))
 }
 
 // TestTemplatesHash notices a change of wording.
 func TestTemplatesHash(t *testing.T) {
 	t.Parallel()
-	const known = "be60f21fec9b8a25"
+	const known = "e6703f2f936e4c8f"
 	if episode.TemplatesHash != known {
 		t.Errorf("TemplatesHash = %s, want %s: the wording has changed. Results before and after cannot be pooled, "+
 			"so note the new hash in CHANGELOG.md, and here", episode.TemplatesHash, known)

@@ -1,8 +1,3 @@
-// Package score judges episodes: how far the model got, and for what is not
-// full success the one reason.
-//
-// It holds pure functions of a task and a transcript, so that stored
-// transcripts can be judged again. It does no I/O and knows no provider.
 package score
 
 import (
@@ -14,56 +9,25 @@ import (
 	"github.com/assay-eval/assay/internal/world"
 )
 
-// PilotVersion names the rules of [Pilot]. It changes whenever a transcript
-// could get another verdict.
-const PilotVersion = "pilot-1"
-
-// The categories of error, one for each outcome that is not full success.
-const (
-	ToolCallFormat  = "tool_call_format" // no valid call was ever made
-	MaxTurns        = "max_turns"        // replies were spent without executing a tool
-	ToolSelection   = "tool_selection"   // a required tool was left out, others were called
-	ParameterConfig = "parameter_config" // wrong arguments; no call of the pilot can earn it
-	SequenceOrder   = "sequence_order"   // right tools, wrong order
-	DependencyError = "dependency"       // called before what it needs had succeeded
-	OtherError      = "other"            // right decisions, bad luck
-)
-
 // Pilot gives the outcome of an episode by the rules of the original's
-// executor: full success is every required tool succeeded and the first
-// successes came in the required order; partial success is at least two of
-// four signs of progress.
+// executor, all but Best: full success is every required tool succeeded and
+// the first successes came in the required order; partial success is at least
+// two of four signs of progress. The original's two other verdicts stand
+// beside it.
 func Pilot(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript) assay.Outcome {
-	o := assay.Outcome{
-		Ended:         tr.Ended,
-		Turns:         len(tr.Turns),
-		ToolCalls:     len(tr.Calls),
-		RequiredTools: task.Required,
-		ExecutedTools: succeeded(tr.Calls),
-		ScoreVersion:  PilotVersion,
-	}
-	for _, t := range tr.Turns {
-		if t.Assisted {
-			o.Assisted++
-		}
-	}
+	c := &course{catalog: catalog, required: task.Required, firsts: true}
+	o := measured(task, tr, task.Required, c.follow(tr.Calls))
+	o.ScoreVersion = PilotVersion
 	o.Coverage = coverage(task.Required, o.ExecutedTools)
 	o.OrderCorrect = o.Coverage == 1 && slices.Equal(firsts(task.Required, o.ExecutedTools), task.Required)
-	o.Level = pilotLevel(task, tr, o)
+	s := pilotSigns(task, tr, &o)
+	o.Level = s.level(o.OrderCorrect)
+	o.Pilot = pilotScores(tr, &o)
+	o.Pilot.Paper = s.level(o.OrderCorrect && s.output && s.claim)
 	if o.Level != assay.FullSuccess {
 		o.ErrorCategory = pilotCategory(catalog, task, tr)
 	}
 	return o
-}
-
-func succeeded(calls []assay.CallRecord) []string {
-	tools := []string{}
-	for _, c := range calls {
-		if c.OK {
-			tools = append(tools, c.Tool)
-		}
-	}
-	return tools
 }
 
 // coverage divides by the length of the list, so a tool that is required
@@ -86,22 +50,29 @@ func firsts(required, executed []string) []string {
 	return order
 }
 
-func pilotLevel(task assay.Task, tr *assay.Transcript, o assay.Outcome) assay.Level {
-	if o.OrderCorrect {
-		return assay.FullSuccess
+// signs are the four signs of progress.
+type signs struct{ coverage, output, number, claim bool }
+
+func pilotSigns(task assay.Task, tr *assay.Transcript, o *assay.Outcome) signs {
+	return signs{
+		coverage: o.Coverage >= 0.6,
+		output:   slices.ContainsFunc(o.ExecutedTools, makesOutput),
+		number:   len(o.ExecutedTools) >= pilotMinimum[task.Type],
+		claim:    claimedFinish(tr.Messages),
 	}
-	signs := 0
-	for _, sign := range []bool{
-		o.Coverage >= 0.6,
-		slices.ContainsFunc(o.ExecutedTools, makesOutput),
-		len(o.ExecutedTools) >= pilotMinimum[task.Type],
-		claimedFinish(tr.Messages),
-	} {
+}
+
+func (s signs) level(full bool) assay.Level {
+	n := 0
+	for _, sign := range []bool{s.coverage, s.output, s.number, s.claim} {
 		if sign {
-			signs++
+			n++
 		}
 	}
-	if signs >= 2 {
+	switch {
+	case full:
+		return assay.FullSuccess
+	case n >= 2:
 		return assay.PartialSuccess
 	}
 	return assay.Failure
@@ -137,34 +108,22 @@ func pilotCategory(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript
 		return ToolCallFormat
 	case len(tr.Calls) == 0:
 		return MaxTurns
-	case leftOut(task, tr) && strayed(catalog, task, tr):
+	case leftOut(task, tr) && strayed(catalog, task.Required, tr.Calls):
 		return ToolSelection
 	case outOfOrder(task, tr):
 		return SequenceOrder
 	case hasty(catalog, task, tr):
 		return DependencyError
-	case tr.Ended == assay.TurnLimit && busyTurns(tr) < len(tr.Turns):
+	case tr.Ended == assay.TurnLimit && len(tr.Calls)-extra(tr.Calls) < len(tr.Turns):
 		return MaxTurns
 	}
 	return OtherError
-}
-
-// lookedUp reports whether the model searched for a tool or read about one.
-func lookedUp(tr *assay.Transcript) bool {
-	return slices.ContainsFunc(tr.Turns, func(t assay.TurnRecord) bool { return t.Lookups > 0 })
 }
 
 func leftOut(task assay.Task, tr *assay.Transcript) bool {
 	return slices.ContainsFunc(task.Required, func(tool string) bool {
 		return !slices.ContainsFunc(tr.Calls, func(c assay.CallRecord) bool { return c.Tool == tool })
 	})
-}
-
-// strayed reports whether a tool was called that the task neither requires nor
-// builds on.
-func strayed(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript) bool {
-	useful := slices.Concat(task.Required, workflow.Missing(catalog, task.Required))
-	return slices.ContainsFunc(tr.Calls, func(c assay.CallRecord) bool { return !slices.Contains(useful, c.Tool) })
 }
 
 // outOfOrder reports whether a required tool was called before an earlier one
@@ -210,13 +169,4 @@ func place(catalog *assay.Catalog, required []string, tool string) int {
 		}
 	}
 	return len(required)
-}
-
-// busyTurns counts the turns in which a tool was executed.
-func busyTurns(tr *assay.Transcript) int {
-	turns := make(map[int]bool)
-	for _, c := range tr.Calls {
-		turns[c.Turn] = true
-	}
-	return len(turns)
 }

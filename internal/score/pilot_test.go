@@ -3,6 +3,7 @@ package score_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/score"
+	"github.com/assay-eval/assay/internal/workflow"
+	"github.com/assay-eval/assay/internal/world"
 )
 
 // catalog has a chain read ← parse ← shape ← write, and two tools on which
@@ -25,9 +28,11 @@ var catalog = assay.NewCatalog([]assay.Tool{
 	{Name: "post"},
 })
 
-// transcript returns that of an episode with one call in a turn. A call is
-// written as its tool and + or - for how it went; "~" is a turn that only
-// looked tools up, "." one with neither, and "!" a claim to be done.
+// transcript returns that of an episode which the model says is finished. A
+// word is a turn; a call is written as its tool and how it went: + or - by
+// chance, ? for wrong arguments and < for a missing dependency. Calls of one
+// turn are joined by commas. "~" is a turn that only looked tools up, "." one
+// with neither, and "!" a claim to be done.
 func transcript(calls string) *assay.Transcript {
 	tr := &assay.Transcript{Ended: assay.Finished}
 	for i, word := range strings.Fields(calls) {
@@ -41,18 +46,35 @@ func transcript(calls string) *assay.Transcript {
 		case "!":
 			m.Content = "TASK_COMPLETED"
 		default:
-			tool, ok := strings.CutSuffix(word, "+")
-			tool = strings.TrimSuffix(tool, "-")
-			c := assay.CallRecord{Turn: i + 1, Tool: tool, OK: ok}
-			if !ok {
-				c.Code, c.Error = "TIMEOUT", "TIMEOUT: too slow (after 12 seconds)"
+			for call := range strings.SplitSeq(word, ",") {
+				tr.Calls = append(tr.Calls, record(i+1, call))
 			}
-			tr.Calls = append(tr.Calls, c)
 		}
 		tr.Messages = append(tr.Messages, m)
 		tr.Turns = append(tr.Turns, turn)
 	}
 	return tr
+}
+
+func record(turn int, call string) assay.CallRecord {
+	n := len(call) - 1
+	c := assay.CallRecord{Turn: turn, Tool: call[:n]}
+	switch call[n] {
+	case '+':
+		c.OK = true
+	case '-':
+		c.Code = "TIMEOUT"
+	case '?':
+		c.Mistake, c.Code = true, world.InvalidInput
+	case '<':
+		c.Mistake, c.Code = true, world.DependencyFail
+	default:
+		panic("no such call: " + call)
+	}
+	if !c.OK {
+		c.Error = c.Code + ": too bad (after 12 seconds)"
+	}
+	return c
 }
 
 func task(typ string, required ...string) assay.Task {
@@ -234,18 +256,33 @@ func TestOutcome(t *testing.T) {
 		Level: assay.PartialSuccess, Ended: assay.Finished, ErrorCategory: score.ToolSelection, Turns: 8, ToolCalls: 5,
 		RequiredTools: []string{"read", "parse", "shape"}, ExecutedTools: []string{"read", "note", "parse", "read"},
 		Coverage: 2. / 3, Assisted: 1, ScoreVersion: score.PilotVersion,
+		Adherence: .5, Failures: 1, Recovered: 1, Wasted: 2, Efficiency: .6,
+		Pilot: &assay.PilotScores{
+			Executor: assay.PartialSuccess, Paper: assay.PartialSuccess, Batch: assay.PartialSuccess,
+			WorkflowScore: .4*2/3 + .3*2/3 + .2*4/5,
+			QualityScore:  .32 + .3*1.2*3/4 + .2*(.4*2/3+.3*2/3+.2*4/5),
+		},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	want.Pilot.Phase2Score = (.5 + .3 + .2*2/3 + want.Pilot.QualityScore) / 2
+	want.Pilot.FinalScore = want.Pilot.Phase2Score
+	if diff := cmp.Diff(want, got, cmp.Comparer(near)); diff != "" {
 		t.Errorf("outcome:\n%s", diff)
 	}
 }
+
+// near compares scores but for the last digits.
+func near(a, b float64) bool { return math.Abs(a-b) < 1e-12 }
+
+// rounds of random transcripts give each verdict at least once.
+const rounds = 10
 
 // TestLaws holds the score to its laws over random transcripts.
 func TestLaws(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
-	rapid.Check(t, func(t *rapid.T) {
-		task, tr := anyTask().Draw(t, "task"), anyTranscript().Draw(t, "transcript")
+	check := func(t *rapid.T) {
+		task := anyTask().Draw(t, "task")
+		tr := anyTranscript(task).Draw(t, "transcript")
 		task0, tr0 := clone(t, task), clone(t, tr)
 		o := score.Pilot(catalog, task, &tr)
 
@@ -261,8 +298,8 @@ func TestLaws(t *testing.T) {
 		if full := o.Level == assay.FullSuccess; full != (o.ErrorCategory == "") || full != o.OrderCorrect {
 			t.Fatalf("level %s, category %q, order correct %v", o.Level, o.ErrorCategory, o.OrderCorrect)
 		}
-		if o.ErrorCategory != "" && !slices.Contains(categories, o.ErrorCategory) {
-			t.Fatalf("unknown category %q", o.ErrorCategory)
+		if o.ErrorCategory != "" && !slices.Contains(score.Categories, o.ErrorCategory) || o.ErrorCategory == score.Timeout {
+			t.Fatalf("category %q", o.ErrorCategory)
 		}
 		if o.ErrorCategory == score.ToolCallFormat && len(tr.Calls) > 0 {
 			t.Fatalf("%d calls, and yet %s", len(tr.Calls), o.ErrorCategory)
@@ -276,11 +313,15 @@ func TestLaws(t *testing.T) {
 		if o.Turns != len(tr.Turns) || o.ToolCalls != len(tr.Calls) || len(o.ExecutedTools) > o.ToolCalls || o.ExecutedTools == nil || o.Ended != tr.Ended {
 			t.Fatalf("counts: %+v", o)
 		}
+		measureLaws(t, &tr, &o)
 		seen[string(o.Level)]++
 		seen[o.ErrorCategory]++
-	})
-	for _, c := range append([]string{string(assay.FullSuccess), string(assay.PartialSuccess), string(assay.Failure)}, categories...) {
-		if seen[c] == 0 && c != score.ParameterConfig {
+	}
+	for range rounds {
+		rapid.Check(t, check)
+	}
+	for _, c := range append([]string{string(assay.FullSuccess), string(assay.PartialSuccess), string(assay.Failure)}, score.Categories...) {
+		if seen[c] == 0 && c != score.ParameterConfig && c != score.Timeout {
 			t.Errorf("no transcript gave %s: the test is too weak", c)
 		}
 	}
@@ -292,7 +333,8 @@ func TestCodesDoNotMatter(t *testing.T) {
 	t.Parallel()
 	codes := rapid.SampledFrom([]string{"TIMEOUT", "INVALID_INPUT", "DEPENDENCY_ERROR", "PERMISSION_DENIED", "OPERATION_FAILED"})
 	rapid.Check(t, func(t *rapid.T) {
-		task, tr := anyTask().Draw(t, "task"), anyTranscript().Draw(t, "transcript")
+		task := anyTask().Draw(t, "task")
+		tr := anyTranscript(task).Draw(t, "transcript")
 		o := score.Pilot(catalog, task, &tr)
 		for i := range tr.Calls {
 			if !tr.Calls[i].OK {
@@ -320,11 +362,6 @@ func TestUnknownTools(t *testing.T) {
 	}
 }
 
-var categories = []string{
-	score.ToolCallFormat, score.MaxTurns, score.ToolSelection, score.ParameterConfig,
-	score.SequenceOrder, score.DependencyError, score.OtherError,
-}
-
 func anyTask() *rapid.Generator[assay.Task] {
 	return rapid.Custom(func(t *rapid.T) assay.Task {
 		names := rapid.Permutation(catalog.Names()).Draw(t, "required")
@@ -336,16 +373,49 @@ func anyTask() *rapid.Generator[assay.Task] {
 	})
 }
 
-func anyTranscript() *rapid.Generator[assay.Transcript] {
+// anyTranscript draws one of pilot, whose calls fail by chance only.
+func anyTranscript(task assay.Task) *rapid.Generator[assay.Transcript] {
 	words := []string{"~", ".", "!"}
 	for _, name := range catalog.Names() {
-		words = append(words, name+"+", name+"+", name+"-")
+		words = append(words, name+"+", name+"+", name+"-", name+"-,"+name+"+")
 	}
-	ends := []assay.Ended{assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.Loop, assay.CallLimit, ""}
+	return episodes(task, words, []string{"read-", "read+", "parse+", "parse-"})
+}
+
+// episodes draws episodes of words: of any, of the first three, of few, or the
+// task's plan with some of them between.
+func episodes(task assay.Task, words, few []string) *rapid.Generator[assay.Transcript] {
+	ends := []assay.Ended{assay.Finished, assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.Loop, assay.CallLimit, assay.TokenLimit, ""}
+	loop := rapid.Custom(func(t *rapid.T) assay.LoopRecord {
+		return assay.LoopRecord{Kind: rapid.SampledFrom(assay.LoopKinds).Draw(t, "kind"), Began: 2, Noticed: 4}
+	})
 	return rapid.Custom(func(t *rapid.T) assay.Transcript {
-		from := rapid.SampledFrom([][]string{words, words, words[:3], {"read-", "read+", "parse+", "parse-"}}).Draw(t, "words")
-		tr := transcript(strings.Join(rapid.SliceOfN(rapid.SampledFrom(from), 0, 12).Draw(t, "calls"), " "))
+		from := rapid.SampledFrom([][]string{words, words, words[:3], few, nil, nil}).Draw(t, "words")
+		calls := []string{}
+		if from != nil {
+			calls = rapid.SliceOfN(rapid.SampledFrom(from), 0, 12).Draw(t, "calls")
+		} else {
+			steps := task.Required
+			if rapid.Bool().Draw(t, "insert") {
+				steps = workflow.Sequence(catalog, task.Required)
+			}
+			for _, step := range append(steps, "") {
+				if rapid.IntRange(0, 3).Draw(t, "noise") == 0 {
+					calls = append(calls, rapid.SampledFrom(words).Draw(t, "word"))
+				}
+				if step != "" && rapid.IntRange(0, 7).Draw(t, "drop") > 0 {
+					calls = append(calls, step+"+")
+				}
+			}
+		}
+		tr := transcript(strings.Join(calls, " "))
 		tr.Ended = rapid.SampledFrom(ends).Draw(t, "ended")
+		if rapid.Bool().Draw(t, "planned") {
+			tr.Plan = rapid.SliceOfN(rapid.SampledFrom(catalog.Names()), 1, 5).Draw(t, "plan")
+		}
+		if rapid.Bool().Draw(t, "looped") {
+			tr.Loops = rapid.SliceOfN(loop, 1, 2).Draw(t, "loops")
+		}
 		return *tr
 	})
 }

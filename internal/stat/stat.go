@@ -4,10 +4,12 @@ package stat
 
 import "math"
 
-// Z95 and Z99 are the two-sided standard normal quantiles of 95 and 99 %.
+// Z95, Z99 and Z999 are the two-sided standard normal quantiles of 95, 99 and
+// 99.9 %.
 const (
-	Z95 = 1.959963984540054
-	Z99 = 2.5758293035489004
+	Z95  = 1.959963984540054
+	Z99  = 2.5758293035489004
+	Z999 = 3.2905267314918945
 )
 
 // An Interval is a range that holds a rate with some confidence.

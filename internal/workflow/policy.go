@@ -1,264 +1,199 @@
 // Package workflow makes plans: the exact best policy for a task in a world
-// whose chances are known, and the linear plan that is shown to a model.
+// whose chances are known, the linear plan that is shown to a model, and plans
+// with a known flaw.
 //
 // It does not execute anything and does not word prompts.
 package workflow
 
 import (
-	"math"
-	"slices"
+	"fmt"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/world"
 )
 
-// A Problem is what a policy is solved for: a task's required tools in the
-// pilot world.
+// A Problem is what a policy is solved for: a task's required tools in a
+// world, and how many calls there are for them.
 type Problem struct {
+	// World is the name of the world; empty for the pilot world.
+	World string
+	// Required are the tools that have to succeed, in this order.
 	Required    []string
 	Reliability float64
+	// Persistence and Burst make failures last and cluster in assay-1.
+	Persistence, Burst float64
 	// Calls is how many calls can be made at most.
 	Calls int
-	// InOrder forbids to insert dependencies that are not required: the
-	// policy then is to run the required tools in order and to retry.
+	// InOrder forbids, in the pilot world, to insert dependencies that are not
+	// required: the policy then is to run the required tools in order and to
+	// retry.
 	InOrder bool
-	// NoEarlyStop leaves out the rule that five failed calls in a row end
-	// the episode.
+	// NoEarlyStop leaves out the pilot world's rule that five failed calls in
+	// a row end the episode.
 	NoEarlyStop bool
 }
-
-// A Policy is the exact solution of a [Problem]: finite-horizon dynamic
-// programming over (required tools done, inserted dependencies done, outcomes
-// of the last calls, calls left). Its actions are the
-// next required tool, or a dependency that is not required, so that a success
-// never breaks the required order. It is not safe for concurrent use.
-type Policy struct {
-	problem Problem
-	extra   []string // insertable dependencies, by name
-	// needs holds for each action (required tools, then extra) its
-	// dependencies as action numbers; -1 is one that can never be ready.
-	needs [][]int
-	value []float64 // by state; NaN until solved
-	best  []int16   // by state
-}
-
-// state determines the distribution of all that follows.
-type state struct {
-	done  int // required tools that have succeeded: a prefix
-	extra int // bit set of inserted dependencies that have succeeded
-	// recent holds the last outcomes, newest in the lowest bit, below a
-	// leading one: 1 before any call, 8 after three failures. A fourth failure
-	// in a row gives fourFailed, a fifth ended, where that rule holds.
-	recent int
-	left   int // calls left
-}
-
-const (
-	threeFailed = 8
-	fourFailed  = 0
-	recents     = 16
-	ended       = recents
-)
-
-// maxExtra bounds the bit set. The deepest chain of the known tools has four.
-const maxExtra = 10
-
-// Solve returns the policy for a problem. It is cheap: below a millisecond for
-// the tasks of the known libraries.
-func Solve(catalog *assay.Catalog, problem Problem) *Policy {
-	p := &Policy{problem: problem}
-	if !problem.InOrder {
-		p.extra = Missing(catalog, problem.Required)
-		p.extra = p.extra[:min(len(p.extra), maxExtra)]
-	}
-	actions := slices.Concat(problem.Required, p.extra)
-	for _, a := range actions {
-		tool, _ := catalog.Tool(a)
-		var needs []int
-		for _, d := range tool.Dependencies {
-			needs = append(needs, slices.Index(actions, d))
-		}
-		p.needs = append(p.needs, needs)
-	}
-	n := (len(problem.Required) + 1) << len(p.extra) * recents * (problem.Calls + 1)
-	p.value = make([]float64, n)
-	for i := range p.value {
-		p.value[i] = math.NaN()
-	}
-	p.best = make([]int16, n)
-	return p
-}
-
-// Success is the probability of full success from the start.
-func (p *Policy) Success() float64 { return p.solve(p.start()) }
-
-// Next returns the tool to call after the given calls, or "" when all required
-// tools have succeeded or no call is left. Calls of tools outside the policy
-// count as history only.
-func (p *Policy) Next(calls []Call) string {
-	s := p.start()
-	for _, c := range calls {
-		s = p.after(s, p.action(s, c.Tool), c.OK)
-	}
-	if p.over(s) {
-		return ""
-	}
-	p.solve(s)
-	if a := int(p.best[p.index(s)]); a < len(p.problem.Required) {
-		return p.problem.Required[a]
-	} else {
-		return p.extra[a-len(p.problem.Required)]
-	}
-}
-
-// Size is about how many bytes the policy holds.
-func (p *Policy) Size() int { return 10 * len(p.value) }
 
 // A Call is one executed call, as a policy sees it.
 type Call struct {
 	Tool string
 	OK   bool
+	// Mistake says that the world refused the call: it took its place among
+	// the calls and changed nothing else.
+	Mistake bool
 }
 
-func (p *Policy) start() state { return state{recent: 1, left: p.problem.Calls} }
-
-func (p *Policy) over(s state) bool {
-	return s.done == len(p.problem.Required) || s.left <= 0 || s.recent == ended
+// A Policy is the exact solution of a [Problem]: finite-horizon dynamic
+// programming over the true chances. It is not safe for concurrent use.
+type Policy struct {
+	work
+	rules  rules
+	calls  int
+	solved map[state]node
 }
 
-// action returns the action number of a tool, -1 where it has no effect but
-// its place in the history.
-func (p *Policy) action(s state, tool string) int {
-	if s.done < len(p.problem.Required) && p.problem.Required[s.done] == tool {
-		return s.done
-	}
-	if i := slices.Index(p.extra, tool); i >= 0 {
-		return len(p.problem.Required) + i
-	}
-	return -1
+// state determines the distribution of all that follows.
+type state struct {
+	left   uint32 // calls left
+	done   uint16 // required tools that have succeeded in their order
+	recent uint16 // how the latest calls went, as the rules remember it
+	have   set    // tools that have succeeded, among those that others depend on
+	failed set    // tools whose latest call failed, where that matters
 }
 
-// after returns the state that follows when an action was called.
-func (p *Policy) after(s state, action int, ok bool) state {
-	s.left = max(0, s.left-1)
-	if !ok {
-		s.recent = p.afterFailure(s.recent)
-		return s
-	}
-	s.recent = afterSuccess(s.recent)
-	switch {
-	case action < 0:
-	case action < len(p.problem.Required):
-		s.done++
+// node is what a state is worth under the best policy.
+type node struct {
+	success float64 // probability of full success
+	calls   float64 // expected number of calls from here on
+	best    int     // the tool to call, none where it is over
+}
+
+// What stands for a tool where there is none.
+const (
+	none     = -1
+	finished = -2 // all required tools are done
+)
+
+// rules are what sets a world apart for a policy. Tools are numbers, none for
+// one that has no part in the work.
+type rules interface {
+	// worth returns the tools among which a best policy chooses in a state.
+	worth(s state) set
+	// chance is that of a call that is worth making.
+	chance(s state, tool int) float64
+	// remember returns a state with the outcome of the latest call in its
+	// memory.
+	remember(s state, tool int, ok bool) state
+	// stopped reports whether the calls so far have ended the episode.
+	stopped(s state) bool
+}
+
+// Solve returns the policy for a problem. A task that takes more than 64
+// different tools is beyond it: it has no success.
+func Solve(catalog *assay.Catalog, problem Problem) *Policy {
+	p := &Policy{calls: max(0, problem.Calls), solved: make(map[state]node)}
+	switch problem.World {
+	case "", world.PilotName:
+		p.work, p.rules = pilotProblem(catalog, problem)
+	case world.Assay1Name:
+		p.work, p.rules = assay1Problem(catalog, problem)
 	default:
-		s.extra |= 1 << (action - len(p.problem.Required))
+		panic(fmt.Sprintf("workflow: no world is named %q", problem.World))
 	}
+	p.solve(p.start())
+	return p
+}
+
+// Success is the probability of full success from the start.
+func (p *Policy) Success() float64 { return p.solve(p.start()).success }
+
+// Expected is the expected number of calls that the policy makes until it is
+// done, is stopped, or has no call left.
+func (p *Policy) Expected() float64 { return p.solve(p.start()).calls }
+
+// Next returns the tool to call after the given calls, or "" when all required
+// tools have succeeded, no call is left, or none is of use. Calls of tools that
+// have no part in the work count as history only.
+func (p *Policy) Next(calls []Call) string {
+	s := p.start()
+	for _, c := range calls {
+		if c.Mistake {
+			s.left = max(s.left, 1) - 1
+		} else {
+			s = p.after(s, p.number(c.Tool), c.OK)
+		}
+	}
+	return p.name(p.solve(s).best)
+}
+
+// Linear returns the tools that the policy calls when every call works.
+func (p *Policy) Linear() []string {
+	var names []string
+	s := p.start()
+	for n := p.solve(s); n.best != none; n = p.solve(s) {
+		names = append(names, p.name(n.best))
+		s = p.after(s, n.best, true)
+	}
+	return names
+}
+
+// Size is about how many bytes the policy holds.
+func (p *Policy) Size() int { return 80*len(p.solved) + 1024 }
+
+func (p *Policy) start() state { return state{left: uint32(p.calls)} }
+
+// after returns the state that follows when a tool was called.
+func (p *Policy) after(s state, tool int, ok bool) state {
+	if tool != none && ok {
+		if tool == p.next(s) {
+			s.done++
+		}
+		s.have |= only(tool) & p.matters
+	}
+	s = p.rules.remember(s, tool, ok)
+	s.left = max(s.left, 1) - 1
 	return s
 }
 
-// afterFailure and afterSuccess move the last outcomes on. Five failures in a
-// row are what world.PilotFailureStreak says.
-func (p *Policy) afterFailure(recent int) int {
+// solve returns what a state is worth. Of equal tools the first wins.
+func (p *Policy) solve(s state) node {
+	next := p.next(s)
 	switch {
-	case p.problem.NoEarlyStop || recent != threeFailed && recent != fourFailed:
-		return lastThree(recent << 1)
-	case recent == threeFailed:
-		return fourFailed
+	case next == finished:
+		return node{success: 1, best: none}
+	case s.left == 0 || p.rules.stopped(s):
+		return node{best: none}
 	}
-	return ended
-}
-
-func afterSuccess(recent int) int {
-	if recent == fourFailed {
-		recent = threeFailed
+	if n, ok := p.solved[s]; ok {
+		return n
 	}
-	return lastThree(recent<<1 | 1)
-}
-
-// lastThree keeps three outcomes below the leading one.
-func lastThree(recent int) int {
-	if recent < recents {
-		return recent
+	best := node{success: -1, best: none}
+	worth := p.rules.worth(s)
+	if worth.has(next) {
+		best = p.try(s, next)
+		worth &^= only(next)
 	}
-	return recent&(recents/2-1) | recents/2
-}
-
-func (p *Policy) index(s state) int {
-	i := s.done<<len(p.extra) | s.extra
-	return (i*recents+s.recent)*(p.problem.Calls+1) + s.left
-}
-
-// solve returns the value of a state and notes its best action. Of equal
-// actions the first wins, and the required tool comes first.
-func (p *Policy) solve(s state) float64 {
-	if s.done == len(p.problem.Required) {
-		return 1
-	}
-	if p.over(s) {
-		return 0
-	}
-	i := p.index(s)
-	if v := p.value[i]; !math.IsNaN(v) {
-		return v
-	}
-	best, bestAction := -1.0, 0
-	try := func(action int) {
-		chance := p.chance(s, action)
-		v := chance*p.solve(p.after(s, action, true)) + (1-chance)*p.solve(p.after(s, action, false))
-		if v > best+1e-12 {
-			best, bestAction = v, action
+	for tool := range worth.all {
+		if n := p.try(s, tool); n.success > best.success+1e-12 {
+			best = n
 		}
 	}
-	try(s.done)
-	for e := range p.extra {
-		if s.extra&(1<<e) == 0 {
-			try(len(p.problem.Required) + e)
-		}
-	}
-	p.value[i], p.best[i] = best, int16(bestAction)
+	best.success = max(0, best.success)
+	p.solved[s] = best
 	return best
 }
 
-func (p *Policy) chance(s state, action int) float64 {
-	deps := make([]world.Dependency, len(p.needs[action]))
-	for i, need := range p.needs[action] {
-		if !p.ready(s, need) {
-			deps[i] = world.Missing
+// try returns what a state is worth when a tool is called in it first.
+func (p *Policy) try(s state, tool int) node {
+	chance := p.rules.chance(s, tool)
+	n := node{calls: 1, best: tool}
+	follow := func(chance float64, ok bool) {
+		if chance > 0 {
+			then := p.solve(p.after(s, tool, ok))
+			n.success += chance * then.success
+			n.calls += chance * then.calls
 		}
 	}
-	var recent []bool
-	if r := s.recent; r >= recents/2 || r == fourFailed {
-		recent = []bool{r&4 != 0, r&2 != 0, r&1 != 0}
-	}
-	return world.PilotChance(p.problem.Reliability, deps, recent)
-}
-
-func (p *Policy) ready(s state, need int) bool {
-	switch n := len(p.problem.Required); {
-	case need < 0:
-		return false
-	case need < n:
-		return need < s.done
-	default:
-		return s.extra&(1<<(need-n)) != 0
-	}
-}
-
-// Missing returns, by name, the tools that the required ones depend on,
-// directly or through others, and that are not required themselves.
-func Missing(catalog *assay.Catalog, required []string) []string {
-	var missing []string
-	todo := slices.Clone(required)
-	for len(todo) > 0 {
-		tool, _ := catalog.Tool(todo[0])
-		todo = todo[1:]
-		for _, d := range tool.Dependencies {
-			if !slices.Contains(required, d) && !slices.Contains(missing, d) {
-				missing = append(missing, d)
-				todo = append(todo, d)
-			}
-		}
-	}
-	slices.Sort(missing)
-	return missing
+	follow(chance, true)
+	follow(1-chance, false)
+	return n
 }

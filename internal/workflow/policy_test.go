@@ -1,13 +1,14 @@
 package workflow_test
 
 import (
-	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
@@ -15,45 +16,16 @@ import (
 	"github.com/assay-eval/assay/internal/world"
 )
 
-// pilotData reads the 2025 original's tools and its 630 tasks, grouped by type.
-func pilotData(t *testing.T) (*assay.Catalog, map[string][][]string) {
-	t.Helper()
-	dir := filepath.Join("..", "..", "..", "shared", "data", "pilot")
-	read := func(name string, into any) {
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Skipf("the original's data is not here: %v", err)
-		}
-		if err := json.Unmarshal(b, into); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var registry map[string]assay.Tool
-	read("tool_registry.json", &registry)
-	var tools []assay.Tool
-	for _, tool := range registry {
-		tools = append(tools, tool)
-	}
-	var library struct {
-		Tasks []struct {
-			Type     string   `json:"task_type"`
-			Required []string `json:"required_tools"`
-		}
-	}
-	read("task_library_630.json", &library)
-	byType := make(map[string][][]string)
-	for _, task := range library.Tasks {
-		byType[task.Type] = append(byType[task.Type], task.Required)
-	}
-	return assay.NewCatalog(tools), byType
-}
-
 // TestPublishedBounds holds the planner to the figures that two independent
 // implementations agreed on: the mean over the five task types of the
 // probability of full success, in order and optimal.
 func TestPublishedBounds(t *testing.T) {
 	t.Parallel()
-	catalog, byType := pilotData(t)
+	catalog, tasks := pilotData(t)
+	byType := make(map[string][]assay.Task)
+	for _, task := range tasks {
+		byType[task.Type] = append(byType[task.Type], task)
+	}
 	type figures map[float64][2]float64
 	for _, tc := range []struct {
 		name    string
@@ -69,11 +41,12 @@ func TestPublishedBounds(t *testing.T) {
 		for reliability, want := range tc.want {
 			for i, inOrder := range []bool{true, false} {
 				got := 0.0
-				for _, lists := range byType {
-					got += meanSuccess(catalog, lists, workflow.Problem{
+				for _, tasks := range byType {
+					got += meanSuccess(catalog, tasks, workflow.Problem{
 						Reliability: reliability, Calls: tc.calls, InOrder: inOrder, NoEarlyStop: tc.noEarly,
 					}) / float64(len(byType))
 				}
+				t.Logf("%s, reliability %v, in order %v: %.4f", tc.name, reliability, inOrder, got)
 				if math.Abs(got-want[i]) > .001 {
 					t.Errorf("%s, reliability %v, in order %v: success %.4f, want %.3f", tc.name, reliability, inOrder, got, want[i])
 				}
@@ -87,6 +60,7 @@ func TestPublishedBounds(t *testing.T) {
 	for typ, want := range byTypeWant {
 		for i, inOrder := range []bool{true, false} {
 			got := meanSuccess(catalog, byType[typ], workflow.Problem{Reliability: .8, Calls: 10, InOrder: inOrder, NoEarlyStop: true})
+			t.Logf("%s, in order %v: %.4f", typ, inOrder, got)
 			if math.Abs(got-want[i]) > .001 {
 				t.Errorf("%s in order %v: success %.4f, want %.3f", typ, inOrder, got, want[i])
 			}
@@ -94,93 +68,267 @@ func TestPublishedBounds(t *testing.T) {
 	}
 }
 
-func meanSuccess(catalog *assay.Catalog, lists [][]string, p workflow.Problem) float64 {
+// meanSuccess solves what tasks have in common once.
+func meanSuccess(catalog *assay.Catalog, tasks []assay.Task, p workflow.Problem) float64 {
+	known := make(map[string]float64)
 	sum := 0.0
-	for _, required := range lists {
-		p.Required = required
-		sum += workflow.Solve(catalog, p).Success()
+	for _, task := range tasks {
+		key := strings.Join(task.Required, " ")
+		if _, ok := known[key]; !ok {
+			p.Required = task.Required
+			known[key] = workflow.Solve(catalog, p).Success()
+		}
+		sum += known[key]
 	}
-	return sum / float64(len(lists))
+	return sum / float64(len(tasks))
+}
+
+// TestPlanningIsCheap tells what it takes to bound all the original's task
+// instances, its tasks in eight difficulties, at four reliabilities.
+func TestPlanningIsCheap(t *testing.T) {
+	catalog, tasks := pilotData(t)
+	for _, tc := range []struct {
+		name string
+		set  assay.Setting
+	}{
+		{"pilot", assay.Setting{World: world.PilotName, Turns: 10}},
+		{"assay-1", assay.Setting{World: world.Assay1Name, Turns: 10}},
+		{"assay-1, failures last", assay.Setting{World: world.Assay1Name, Turns: 10, Persistence: .5}},
+		{"assay-1, failures last and cluster", assay.Setting{World: world.Assay1Name, Turns: 10, Persistence: .5, Burst: .3}},
+	} {
+		bounds := workflow.NewBounds(catalog)
+		begin := time.Now()
+		n, sum := 0, 0.0
+		for range 8 {
+			for _, task := range tasks {
+				for _, reliability := range []float64{.9, .8, .7, .6} {
+					sum += bounds.Best(&assay.Trial{Cell: assay.Cell{Reliability: reliability}, Setting: tc.set}, task.Required)
+					n++
+				}
+			}
+		}
+		t.Logf("%s: %d bounds in %v, mean %.4f", tc.name, n, time.Since(begin), sum/float64(n))
+	}
 }
 
 // TestPolicyEarnsItsValue follows the policy through simulated luck: the share
-// of successes is the value that the solution claims.
+// of successes and the mean number of calls are what the solution claims.
 func TestPolicyEarnsItsValue(t *testing.T) {
 	t.Parallel()
 	catalog := chain()
-	problem := workflow.Problem{Required: []string{"c", "e"}, Reliability: .7, Calls: 8}
-	policy := workflow.Solve(catalog, problem)
-	const n = 20000
-	won := 0
-	for seed := range uint64(n) {
-		w := world.NewPilot(catalog, assay.Trial{Cell: assay.Cell{Reliability: .7}, Seed: seed})
-		if follow(t, policy, w, problem) {
-			won++
+	for _, set := range []assay.Setting{
+		{World: world.PilotName, Turns: 8},
+		{World: world.Assay1Name, Turns: 9},
+		{World: world.Assay1Name, Turns: 9, Persistence: .4},
+		{World: world.Assay1Name, Turns: 9, Persistence: .8, Burst: .7},
+	} {
+		task := assay.Task{Required: []string{"c", "e", "b"}}
+		trial := assay.Trial{Cell: assay.Cell{Reliability: .7}, Setting: set}
+		policy := workflow.Solve(catalog, workflow.ProblemOf(&trial, task.Required))
+		const n = 5000
+		won, calls := 0.0, 0.0
+		for seed := range uint64(n) {
+			trial.Seed = seed
+			w := world.Begin(catalog, &trial, &task)
+			follow(t, policy, w)
+			calls += float64(len(w.Calls())) / n
+			if fullSuccess(set.World, task.Required, w) {
+				won += 1. / n
+			}
 		}
-	}
-	want := policy.Success()
-	got := float64(won) / n
-	if sigma := math.Sqrt(want * (1 - want) / n); math.Abs(got-want) > 4*sigma {
-		t.Errorf("success of %d trials = %.4f, want %.4f ± %.4f", n, got, want, 4*sigma)
+		want := policy.Success()
+		if sigma := math.Sqrt(want * (1 - want) / n); math.Abs(won-want) > 4*sigma {
+			t.Errorf("%+v: success of %d trials = %.4f, want %.4f ± %.4f", set, n, won, want, 4*sigma)
+		}
+		// The number of calls lies between 0 and 9, so its deviation is below 4.5.
+		if want := policy.Expected(); math.Abs(calls-want) > 4*4.5/math.Sqrt(n) {
+			t.Errorf("%+v: mean calls of %d trials = %.3f, want %.3f", set, n, calls, want)
+		}
 	}
 }
 
-func follow(t *testing.T, policy *workflow.Policy, w *world.Pilot, problem workflow.Problem) bool {
+func follow(t *testing.T, policy *workflow.Policy, w world.World) {
 	t.Helper()
-	var calls []workflow.Call
-	for turn := range problem.Calls {
+	for turn := 0; ; turn++ {
+		var calls []workflow.Call
+		for _, c := range w.Calls() {
+			calls = append(calls, workflow.Call{Tool: c.Tool, OK: c.OK, Mistake: c.Mistake})
+		}
 		tool := policy.Next(calls)
 		if tool == "" {
-			break
+			return
 		}
 		rec, err := w.Call(turn, tool, "{}")
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || rec.Mistake {
+			t.Fatalf("the policy's call of %s: %v %s", tool, err, rec.Error)
 		}
-		calls = append(calls, workflow.Call{Tool: tool, OK: rec.OK})
 		if _, stop := w.Stop(); stop {
-			break
+			return
 		}
 	}
-	return w.Worked(problem.Required)
 }
 
-// chain is a catalog in which b needs a, c needs b, and d and e need nothing.
-func chain() *assay.Catalog {
-	return assay.NewCatalog([]assay.Tool{
-		{Name: "a"},
-		{Name: "b", Dependencies: []string{"a"}},
-		{Name: "c", Dependencies: []string{"b"}},
-		{Name: "d"},
-		{Name: "e"},
-	})
+// fullSuccess judges calls by the rules of a world.
+func fullSuccess(worldName string, required []string, w world.World) bool {
+	if worldName == world.PilotName {
+		var first []string
+		for _, tool := range w.Succeeded() {
+			if slices.Contains(required, tool) {
+				first = append(first, tool)
+			}
+		}
+		return slices.Equal(first, required)
+	}
+	var worked []string
+	for _, c := range w.Calls() {
+		if c.OK {
+			worked = append(worked, c.Tool)
+		}
+	}
+	return inOrder(required, worked)
+}
+
+// inOrder reports whether names are a subsequence of those of steps.
+func inOrder(names, steps []string) bool {
+	for _, s := range steps {
+		if len(names) > 0 && names[0] == s {
+			names = names[1:]
+		}
+	}
+	return len(names) == 0
+}
+
+func anyProblem(t *rapid.T, catalog *assay.Catalog) workflow.Problem {
+	chance := rapid.OneOf(rapid.Float64Range(0, 1), rapid.SampledFrom([]float64{0, .5, 1}))
+	p := workflow.Problem{
+		World:       rapid.SampledFrom(world.Names).Draw(t, "world"),
+		Required:    anyRequired(t, catalog, 6),
+		Reliability: chance.Draw(t, "reliability"),
+		Calls:       rapid.IntRange(0, 8).Draw(t, "calls"),
+	}
+	if rapid.Bool().Draw(t, "lasting") {
+		p.Persistence = chance.Draw(t, "persistence")
+	}
+	if rapid.Bool().Draw(t, "clustering") {
+		p.Burst = chance.Draw(t, "burst")
+	}
+	return p
 }
 
 func TestPolicyLaws(t *testing.T) {
 	t.Parallel()
-	catalog := chain()
 	rapid.Check(t, func(t *rapid.T) {
-		names := rapid.Permutation(catalog.Names()).Draw(t, "names")
-		required := names[:rapid.IntRange(1, len(names)).Draw(t, "n")]
-		p := workflow.Problem{
-			Required:    required,
-			Reliability: rapid.Float64Range(0, 1).Draw(t, "reliability"),
-			Calls:       rapid.IntRange(0, 8).Draw(t, "calls"),
-		}
-		best := workflow.Solve(catalog, p).Success()
-		more, ordered := p, p
+		catalog := anyCatalog(t, 6)
+		p := anyProblem(t, catalog)
+		policy := workflow.Solve(catalog, p)
+		best := policy.Success()
+		more, ordered, patient := p, p, p
 		more.Calls++
 		ordered.InOrder = true
+		patient.NoEarlyStop = true
 		if v := workflow.Solve(catalog, more).Success(); v < best-1e-9 {
 			t.Errorf("one more call lowers success from %v to %v", best, v)
 		}
 		if v := workflow.Solve(catalog, ordered).Success(); v > best+1e-9 {
 			t.Errorf("in order %v beats the optimum %v", v, best)
 		}
-		if best < 0 || best > 1 || p.Calls < len(required) && best != 0 {
-			t.Errorf("success %v with %d calls for %d tools", best, p.Calls, len(required))
+		if v := workflow.Solve(catalog, patient).Success(); v < best-1e-9 {
+			t.Errorf("without early stop %v is below %v", v, best)
+		}
+		if best < 0 || best > 1+1e-9 || p.Calls < len(p.Required) && best != 0 {
+			t.Errorf("success %v with %d calls for %d tools", best, p.Calls, len(p.Required))
+		}
+		if e := policy.Expected(); e < 0 || e > float64(p.Calls)+1e-9 || e < best*float64(len(p.Required))-1e-9 {
+			t.Errorf("%v calls expected of %d, with success %v at %d tools", e, p.Calls, best, len(p.Required))
+		}
+		linear := policy.Linear()
+		if len(linear) > p.Calls || len(linear) < p.Calls && !inOrder(p.Required, linear) {
+			t.Errorf("the linear plan %v of %d calls does not run %v", linear, p.Calls, p.Required)
+		}
+		history := make([]workflow.Call, len(linear))
+		for i, tool := range linear {
+			if got := policy.Next(history[:i]); got != tool {
+				t.Errorf("the linear plan is %v, but %q comes after %d of it", linear, got, i)
+			}
+			history[i] = workflow.Call{Tool: tool, OK: true}
 		}
 	})
+}
+
+// TestNextTakesAnyHistory: a mistake costs a call and nothing else, and calls
+// of any tool are history.
+func TestNextTakesAnyHistory(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		catalog := anyCatalog(t, 6)
+		p := anyProblem(t, catalog)
+		names := append(catalog.Names(), "unknown")
+		history := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) workflow.Call {
+			return workflow.Call{Tool: rapid.SampledFrom(names).Draw(t, "tool"), OK: rapid.Bool().Draw(t, "ok")}
+		}), 0, 8).Draw(t, "history")
+		fewer := p
+		fewer.Calls--
+		at := rapid.IntRange(0, len(history)).Draw(t, "at")
+		refused := workflow.Call{Tool: rapid.SampledFrom(names).Draw(t, "tool"), Mistake: true}
+		got := workflow.Solve(catalog, p).Next(slices.Insert(slices.Clone(history), at, refused))
+		if want := workflow.Solve(catalog, fewer).Next(history); got != want {
+			t.Errorf("after a mistake among %v comes %q, with a call less %q", history, got, want)
+		}
+		if len(history) >= p.Calls && workflow.Solve(catalog, p).Next(history) != "" {
+			t.Errorf("a call comes after %d of %d", len(history), p.Calls)
+		}
+	})
+}
+
+// TestBounds: a bound is that of the problem that the trial poses.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	catalog := chain()
+	bounds := workflow.NewBounds(catalog)
+	required := []string{"c", "e"}
+	set := assay.Setting{Turns: 7, Persistence: .3, Burst: .2}
+	want := map[string]workflow.Problem{
+		world.PilotName:  {World: world.PilotName, Required: required, Reliability: .8, Calls: 7},
+		world.Assay1Name: {World: world.Assay1Name, Required: required, Reliability: .8, Calls: 6, Persistence: .3, Burst: .2},
+	}
+	for _, name := range world.Names {
+		set.World = name
+		trial := &assay.Trial{Cell: assay.Cell{Reliability: .8}, Setting: set}
+		if diff := cmp.Diff(want[name], workflow.ProblemOf(trial, required)); diff != "" {
+			t.Error(diff)
+		}
+		best := workflow.Solve(catalog, want[name]).Success()
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for range 50 {
+					if got := bounds.Best(trial, required); got != best {
+						t.Errorf("%s: bound %v, want %v", name, got, best)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+	if best := bounds.Best(&assay.Trial{Cell: assay.Cell{Reliability: 1}, Setting: assay.Setting{World: world.Assay1Name}}, required); best != 0 {
+		t.Errorf("bound without any turn = %v", best)
+	}
+}
+
+// TestHopelessProblems: what can never be called has no success.
+func TestHopelessProblems(t *testing.T) {
+	t.Parallel()
+	catalog := assay.NewCatalog([]assay.Tool{
+		{Name: "a", Dependencies: []string{"b"}},
+		{Name: "b", Dependencies: []string{"a"}},
+		{Name: "c", Dependencies: []string{"gone"}},
+	})
+	for _, required := range [][]string{{"a"}, {"c"}, {"gone"}} {
+		policy := workflow.Solve(catalog, workflow.Problem{World: world.Assay1Name, Required: required, Reliability: 1, Calls: 9})
+		if policy.Success() != 0 || policy.Next(nil) != "" {
+			t.Errorf("%v: success %v, beginning with %q", required, policy.Success(), policy.Next(nil))
+		}
+	}
 }
 
 func TestMissingIsTransitive(t *testing.T) {

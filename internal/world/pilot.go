@@ -68,16 +68,23 @@ type Pilot struct {
 	seed        uint64
 	reliability float64
 
-	calls  []assay.CallRecord
-	made   map[string]int  // calls so far, by tool
-	latest map[string]bool // outcome of the latest call, by tool
-	worked map[string]bool // tools that have succeeded
+	required []string
+
+	calls     []assay.CallRecord
+	made      map[string]int  // calls so far, by tool
+	latest    map[string]bool // outcome of the latest call, by tool
+	worked    map[string]bool // tools that have succeeded
+	succeeded []string        // these, in the order of their first success
 }
 
-// NewPilot returns the world at the start of a trial.
-func NewPilot(catalog *assay.Catalog, trial assay.Trial) *Pilot {
+var _ World = (*Pilot)(nil)
+
+// NewPilot returns the world at the start of a trial of a task with these
+// required tools.
+func NewPilot(catalog *assay.Catalog, trial assay.Trial, required []string) *Pilot {
 	return &Pilot{
 		catalog:     catalog,
+		required:    required,
 		seed:        trial.Seed,
 		reliability: trial.Reliability,
 		made:        make(map[string]int),
@@ -108,7 +115,10 @@ func (p *Pilot) Call(turn int, name, arguments string) (assay.CallRecord, error)
 	p.calls = append(p.calls, rec)
 	p.made[name]++
 	p.latest[name] = rec.OK
-	p.worked[name] = p.worked[name] || rec.OK
+	if rec.OK && !p.worked[name] {
+		p.worked[name] = true
+		p.succeeded = append(p.succeeded, name)
+	}
 	return rec, nil
 }
 
@@ -133,15 +143,23 @@ func (p *Pilot) recent() []bool {
 	return recent
 }
 
-// Calls returns what was executed so far. The caller must not change it.
+// Calls implements [World].
 func (p *Pilot) Calls() []assay.CallRecord { return p.calls }
 
-// Worked reports whether every one of the tools has succeeded at least once.
-func (p *Pilot) Worked(tools []string) bool {
-	return !slices.ContainsFunc(tools, func(t string) bool { return !p.worked[t] })
+// Succeeded implements [World].
+func (p *Pilot) Succeeded() []string { return p.succeeded }
+
+// Claims implements [World]: the original looked for phrases, in a reply with
+// calls too.
+func (p *Pilot) Claims(reply string, _ bool) bool { return PilotFinished(reply) }
+
+// Ends implements [World]: a claim counts once every required tool has
+// succeeded. The calls of that reply are not executed.
+func (p *Pilot) Ends(reply string, _ bool) bool {
+	return PilotFinished(reply) && !slices.ContainsFunc(p.required, func(t string) bool { return !p.worked[t] })
 }
 
-// Stop reports whether the calls so far end the episode, and how.
+// Stop implements [World].
 func (p *Pilot) Stop() (assay.Ended, bool) {
 	n := len(p.calls)
 	if n >= PilotFailureStreak && !slices.ContainsFunc(p.calls[n-PilotFailureStreak:], func(c assay.CallRecord) bool { return c.OK }) {
@@ -179,11 +197,16 @@ func failure(tool assay.Tool, luck Luck) (code, text string) {
 		errs = fallbackErrors
 	}
 	e := errs[luck.pick(0, len(errs))]
-	text = e.Code + ": " + e.Description
+	return e.Code, failureText(tool, e, luck)
+}
+
+// failureText is what the model is told of a failure by chance.
+func failureText(tool assay.Tool, e assay.ToolError, luck Luck) string {
+	text := e.Code + ": " + e.Description
 	if c := context(tool, e.Code, luck); c != "" {
 		text += " (" + c + ")"
 	}
-	return e.Code, text
+	return text
 }
 
 func context(tool assay.Tool, code string, luck Luck) string {

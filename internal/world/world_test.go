@@ -51,7 +51,7 @@ func catalog() *assay.Catalog {
 }
 
 func pilot(seed uint64, reliability float64) *world.Pilot {
-	return world.NewPilot(catalog(), assay.Trial{Cell: assay.Cell{Reliability: reliability}, Seed: seed})
+	return world.NewPilot(catalog(), assay.Trial{Cell: assay.Cell{Reliability: reliability}, Seed: seed}, nil)
 }
 
 // TestLuckIgnoresScheduling is invariant 8: the k-th call of a tool meets the

@@ -3,10 +3,12 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/workflow"
+	"github.com/assay-eval/assay/internal/world"
 )
 
 // An agent decides the next message from what it sees.
@@ -15,9 +17,11 @@ type agent func(m *Models, v *view) assay.Message
 var agents = map[string]agent{
 	Listed:   (*Models).listed,
 	Optimal:  (*Models).optimal,
+	Expert:   (*Models).expert,
 	Obedient: (*Models).obedient,
 	Searcher: (*Models).searcher,
 	Mute:     (*Models).mute,
+	Judge:    (*Models).judge,
 }
 
 // listed runs the steps in order, each until it succeeds.
@@ -25,12 +29,22 @@ func (m *Models) listed(v *view) assay.Message {
 	if msg, wait := v.look(); wait {
 		return msg
 	}
-	for _, tool := range v.steps() {
-		if !v.succeeded(tool) {
-			return v.execute(tool)
+	return m.carryOut(v, v.steps())
+}
+
+// carryOut runs steps in order, each until it succeeds. A tool that is there
+// twice has to succeed twice.
+func (m *Models) carryOut(v *view, steps []string) assay.Message {
+	next := 0
+	for _, c := range v.calls {
+		if c.ok && next < len(steps) && steps[next] == c.text {
+			next++
 		}
 	}
-	return done
+	if next == len(steps) {
+		return done
+	}
+	return m.execute(v, steps[next])
 }
 
 // optimal follows the exact best policy for the steps, with what it knows of
@@ -40,36 +54,65 @@ func (m *Models) optimal(v *view) assay.Message {
 		return msg
 	}
 	steps := v.steps()
-	worked := 0
-	var history []workflow.Call
-	for _, c := range v.calls {
-		history = append(history, workflow.Call{Tool: c.tool, OK: c.ok})
+	problem := workflow.Problem{World: world.PilotName, Required: steps, Reliability: v.reliability}
+	if v.arguments {
+		problem.World = world.Assay1Name
 	}
+	worked := 0
+	succeeded := v.succeeded()
 	for _, tool := range steps {
-		if v.succeeded(tool) {
+		if slices.Contains(succeeded, tool) {
 			worked++
 		}
 	}
-	if worked == len(steps) {
+	if worked == len(steps) && !v.arguments {
 		return done
 	}
+	var history []workflow.Call
+	for _, c := range v.calls {
+		history = append(history, workflow.Call{Tool: c.text, OK: c.ok, Mistake: c.refused})
+	}
 	idle := v.turn - len(v.calls) // replies that executed nothing
-	calls := max(len(history)+1, v.limit-idle)
-	if tool := m.next(steps, v.reliability, calls, history); tool != "" {
-		return v.execute(tool)
+	problem.Calls = max(len(history)+1, v.limit-idle)
+	if tool := m.next(problem, history); tool != "" {
+		return m.execute(v, tool)
 	}
 	return done
 }
 
-// obedient runs each step once, as written, whatever comes of it.
+// expert works from the description and from what it knows of the tools, and
+// takes a plan for no more than a hint: it finds the tools that the parts of
+// the description ask for, runs before each what it needs, and fills the
+// arguments in by itself.
+func (m *Models) expert(v *view) assay.Message {
+	var hints []string
+	for _, s := range v.plan {
+		hints = append(hints, s.tool)
+	}
+	return m.carryOut(v, workflow.Sequence(m.catalog, m.guide.matches(v.queries(), hints)))
+}
+
+// obedient carries the given plan out to the letter, with the arguments that
+// stand in it. A step that failed by chance it tries again; one that cannot
+// work it passes over, for it repairs nothing.
 func (m *Models) obedient(v *view) assay.Message {
 	if msg, wait := v.look(); wait {
 		return msg
 	}
-	if steps := v.steps(); v.tried < len(steps) {
-		return v.execute(steps[v.tried])
+	if v.plan == nil {
+		return m.carryOut(v, v.steps())
 	}
-	return done
+	next := v.corrected
+	for _, c := range v.calls {
+		if c.ok || c.refused {
+			next++
+		}
+	}
+	if next >= len(v.plan) {
+		return done
+	}
+	s := v.plan[next]
+	return v.message(act{text: s.tool, arguments: s.arguments})
 }
 
 // searcher looks for tools for ever, with other words each time.
@@ -79,10 +122,10 @@ func (m *Models) searcher(v *view) assay.Message {
 	if len(words) > 0 {
 		query = words[v.turn%len(words)]
 	}
-	return v.message(v.search(0, fmt.Sprintf("%s, attempt %d", query, v.turn+1)))
+	return v.message(act{search: true, text: fmt.Sprintf("%s, attempt %d", query, v.turn+1)})
 }
 
-// mute never calls a function.
+// mute never acts.
 func (m *Models) mute(v *view) assay.Message {
 	return assay.Message{Role: assay.Assistant, Content: fmt.Sprintf("Thought %d: I would begin by reading the task again.", v.turn+1)}
 }
@@ -95,77 +138,58 @@ func (v *view) look() (assay.Message, bool) {
 	if !v.discover || v.plan != nil || len(v.found) > 0 {
 		return assay.Message{}, false
 	}
-	var calls []assay.ToolCall
-	for i, q := range v.queries() {
-		calls = append(calls, v.search(i, q))
+	var acts []act
+	for _, q := range v.queries() {
+		acts = append(acts, act{search: true, text: q})
 	}
-	if len(calls) == 0 {
-		calls = append(calls, v.search(0, v.description))
+	if len(acts) == 0 {
+		acts = append(acts, act{search: true, text: v.description})
 	}
-	return v.message(calls...), true
+	return v.message(acts...), true
 }
 
-func (v *view) message(calls ...assay.ToolCall) assay.Message {
-	return assay.Message{Role: assay.Assistant, Calls: calls}
+// execute calls a tool with arguments that fit what has happened so far.
+func (m *Models) execute(v *view, name string) assay.Message {
+	tool, _ := m.catalog.Tool(name)
+	return v.message(act{text: name, arguments: string(workflow.Arguments(tool, v.inputs, v.succeeded()))})
 }
 
-func (v *view) search(i int, query string) assay.ToolCall {
-	return v.call(i, "tool_search", map[string]any{"query": query})
-}
-
-func (v *view) execute(tool string) assay.Message {
-	if v.discover {
-		return v.message(v.call(0, "tool_call", map[string]any{"tool": tool}))
-	}
-	return v.message(v.call(0, tool, v.arguments(tool)))
-}
-
-// arguments fills a listed function's required parameters with values of the
-// right type.
-func (v *view) arguments(tool string) map[string]any {
-	args := map[string]any{}
-	for _, f := range v.functions {
-		if f.Name != tool {
-			continue
+// message writes actions down, under the protocol of the conversation.
+func (v *view) message(acts ...act) assay.Message {
+	msg := assay.Message{Role: assay.Assistant}
+	if v.tags {
+		var lines []string
+		for _, a := range acts {
+			line := "<tool_call>" + strings.TrimSpace(a.text+" "+a.arguments) + "</tool_call>"
+			if a.search {
+				line = "<tool_search>" + a.text + "</tool_search>"
+			}
+			lines = append(lines, line)
 		}
-		var s struct {
-			Properties map[string]struct{ Type string }
-			Required   []string
-		}
-		if json.Unmarshal(f.Parameters, &s) != nil {
-			return args
-		}
-		for _, name := range s.Required {
-			args[name] = example(s.Properties[name].Type, name)
-		}
+		msg.Content = strings.Join(lines, "\n")
+		return msg
 	}
-	return args
+	for i, a := range acts {
+		name, args := a.text, a.arguments
+		switch {
+		case a.search:
+			name, args = "tool_search", encode(map[string]any{"query": a.text})
+		case v.discover:
+			inner := json.RawMessage(a.arguments)
+			if a.arguments == "" {
+				inner = json.RawMessage("{}")
+			}
+			name, args = "tool_call", encode(map[string]any{"tool": a.text, "arguments": inner})
+		}
+		msg.Calls = append(msg.Calls, assay.ToolCall{ID: fmt.Sprintf("call_%d_%d", v.turn+1, i), Name: name, Arguments: args})
+	}
+	return msg
 }
 
-func example(typ, name string) any {
-	switch typ {
-	case "object":
-		return map[string]any{}
-	case "array":
-		return []any{}
-	case "number", "integer":
-		return 1
-	case "boolean":
-		return true
-	}
-	switch {
-	case strings.Contains(name, "format"):
-		return "json"
-	case name == "destination":
-		return "data/output.json"
-	}
-	return "data/input.json"
-}
-
-func (v *view) call(i int, name string, args map[string]any) assay.ToolCall {
-	b, err := json.Marshal(args)
+func encode(v any) string {
+	b, err := json.Marshal(v)
 	if err != nil {
 		panic("sim: arguments: " + err.Error())
 	}
-	return assay.ToolCall{ID: fmt.Sprintf("call_%d_%d", v.turn+1, i), Name: name, Arguments: string(b)}
+	return string(b)
 }

@@ -15,12 +15,16 @@ import (
 	"github.com/assay-eval/assay/internal/world"
 )
 
-// builtinTasks returns some of the built-in tasks, of each type.
+// builtinTasks returns some of the built-in tasks, of each type, in the
+// wording that agents who search by keywords understand.
 func builtinTasks() []assay.Task {
 	var tasks []assay.Task
 	n := 0
 	for task := range library.Generate() {
-		if n++; n%21 == 0 {
+		if task.Difficulty != "easy" {
+			continue
+		}
+		if n++; n%9 == 0 {
 			tasks = append(tasks, task)
 		}
 	}
@@ -31,31 +35,26 @@ func builtinTasks() []assay.Task {
 // until it succeeds.
 func TestListedInEpisodes(t *testing.T) {
 	t.Parallel()
-	inEpisodes(t, sim.Listed, func(w *world.Pilot, task assay.Task) {
-		next := 0
-		playOut(w, func() string {
-			if n := len(w.Calls()); n > 0 && w.Calls()[n-1].OK {
-				next++
-			}
-			if next == len(task.Required) {
-				return ""
-			}
-			return task.Required[next]
-		})
+	inEpisodes(t, sim.Listed, untilItWorks)
+}
+
+func untilItWorks(w *world.Pilot, task assay.Task) {
+	next := 0
+	playOut(w, func() string {
+		if n := len(w.Calls()); n > 0 && w.Calls()[n-1].OK {
+			next++
+		}
+		if next == len(task.Required) {
+			return ""
+		}
+		return task.Required[next]
 	})
 }
 
-// TestObedientInEpisodes: with a plan the agent calls each step once.
+// TestObedientInEpisodes: in pilot, where no call is refused, it is the same.
 func TestObedientInEpisodes(t *testing.T) {
 	t.Parallel()
-	inEpisodes(t, sim.Obedient, func(w *world.Pilot, task assay.Task) {
-		playOut(w, func() string {
-			if n := len(w.Calls()); n < len(task.Required) {
-				return task.Required[n]
-			}
-			return ""
-		})
-	})
+	inEpisodes(t, sim.Obedient, untilItWorks)
 }
 
 // TestOptimalInEpisodes: with a plan the agent calls what the exact policy for
@@ -100,14 +99,14 @@ func inEpisodes(t *testing.T, model string, play func(w *world.Pilot, task assay
 		for seed := range uint64(4) {
 			for _, setting := range settings {
 				trial := trial(model, setting, episode.Optimal, .7, seed)
-				w := world.NewPilot(catalog, trial)
+				w := world.NewPilot(catalog, trial, task.Required)
 				play(w, task)
 				want := called(&assay.Transcript{Calls: w.Calls()})
 				a, tr := runner.Run(t.Context(), models, new(trial), new(task))
 				if got := called(tr); !slices.Equal(got, want) || a.FaultKind != "" {
 					t.Fatalf("task %s, seed %d, %s: calls %v, fault %q; want %v", task.ID, seed, setting, got, a.FaultDetail, want)
 				}
-				if w.Worked(task.Required) && len(w.Calls()) < 10 && a.Ended != assay.Finished {
+				if len(w.Succeeded()) == len(task.Required) && len(w.Calls()) < 10 && a.Ended != assay.Finished {
 					t.Fatalf("task %s, seed %d, %s: ended %s with all done in %d calls", task.ID, seed, setting, a.Ended, len(w.Calls()))
 				}
 			}
@@ -119,7 +118,7 @@ func inEpisodes(t *testing.T, model string, play func(w *world.Pilot, task assay
 func TestSearcher(t *testing.T) {
 	t.Parallel()
 	for _, setting := range settings {
-		for _, variant := range episode.Variants {
+		for _, variant := range episode.Plain {
 			trial := trial(sim.Searcher, setting, variant, .8, 1)
 			trial.Setting.Turns = 40
 			a, tr := runner.Run(t.Context(), sim.New(catalog, sim.Latency{}), new(trial), new(task(fetcher, parser)))
@@ -165,42 +164,78 @@ func TestMute(t *testing.T) {
 	}
 }
 
-// TestObedientEarnsTheProduct: an agent that calls each tool of a chain once
-// succeeds with the product of the calls' chances.
-func TestObedientEarnsTheProduct(t *testing.T) {
+// TestSkillIsAsComputed: in assay-1 the agents that carry a plan out succeed as
+// often as the planner computes, under both protocols and in both settings.
+func TestSkillIsAsComputed(t *testing.T) {
 	t.Parallel()
 	models := sim.New(catalog, sim.Latency{})
 	for _, tc := range []struct {
+		model       string
 		reliability float64
-		chain       []string
+		required    []string
 	}{
-		{.8, []string{fetcher, parser, transformer}},
-		{1, []string{parser, transformer, checker, writer}},
-		{.9, []string{fetcher, transformer, writer}}, // the last two lack one tool each
+		{sim.Listed, .5, []string{fetcher, parser, transformer}},
+		{sim.Optimal, .6, []string{parser, transformer, checker, writer}},
+		{sim.Obedient, .5, []string{fetcher, writer}}, // with three more that the writer needs
 	} {
-		want := 1.0
-		for i, name := range tc.chain {
-			tool, _ := catalog.Tool(name)
-			var deps []world.Dependency
-			for _, d := range tool.Dependencies {
-				if !slices.Contains(tc.chain[:i], d) {
-					deps = append(deps, world.Missing)
-				}
-			}
-			want *= world.PilotChance(tc.reliability, deps, slices.Repeat([]bool{true}, i))
-		}
-		const n = 1500
-		won := 0
+		const n = 2000
+		won, best := 0, 0.0
 		for seed := range uint64(n) {
-			a, _ := runner.Run(t.Context(), models, new(trial(sim.Obedient, settings[seed%2], episode.Optimal, tc.reliability, seed)), new(task(tc.chain...)))
+			trial := trial(tc.model, settings[seed%2], episode.Optimal, tc.reliability, seed)
+			trial.World, trial.Protocol = world.Assay1Name, episode.Protocols[seed/2%2]
+			a, _ := runner.Run(t.Context(), models, &trial, new(task(tc.required...)))
 			if a.Level == assay.FullSuccess {
 				won++
 			}
+			best = a.Best
 		}
-		got, sigma := float64(won)/n, math.Sqrt(want*(1-want)/n)
-		t.Logf("%v at %v: %.4f, exact %.4f ± %.4f", tc.chain, tc.reliability, got, want, 4*sigma)
-		if math.Abs(got-want) > 4*sigma {
-			t.Errorf("%v at %v: success of %d trials = %.4f, want %.4f ± %.4f", tc.chain, tc.reliability, n, got, want, 4*sigma)
+		got, sigma := float64(won)/n, math.Sqrt(best*(1-best)/n)
+		t.Logf("%s, %v at %v: %.4f, computed %.4f ± %.4f", tc.model, tc.required, tc.reliability, got, best, 4*sigma)
+		if math.Abs(got-best) > 4*sigma || best < .1 || best > .99 {
+			t.Errorf("%s, %v at %v: success of %d trials = %.4f, want %.4f ± %.4f", tc.model, tc.required, tc.reliability, n, got, best, 4*sigma)
+		}
+	}
+}
+
+// TestFlawsFellTheObedient: an agent that follows plans to the letter falls
+// under every flaw, and one that judges for itself does not.
+func TestFlawsFellTheObedient(t *testing.T) {
+	t.Parallel()
+	models := sim.New(catalog, sim.Latency{})
+	tasks := builtinTasks()
+	rate := func(model, variant string) (full, n int) {
+		for i, task := range tasks {
+			if flaw, flawed := episode.FlawOf(variant); flawed && !workflow.Applies(catalog, world.Assay1Name, &task, flaw) {
+				continue
+			}
+			for repeat := range uint64(3) {
+				trial := trial(model, episode.Discover, variant, .8, uint64(i)*100+repeat)
+				trial.World, trial.Severity = world.Assay1Name, "severe"
+				a, _ := runner.Run(t.Context(), models, &trial, &task)
+				if a.FaultKind != "" {
+					t.Fatalf("%s, %s, task %s: %s", model, variant, task.ID, a.FaultDetail)
+				}
+				n++
+				if a.Level == assay.FullSuccess {
+					full++
+				}
+			}
+		}
+		return full, n
+	}
+	for _, variant := range episode.Variants[2:] { // the optimal plan and the flawed ones
+		o, n := rate(sim.Obedient, variant)
+		e, _ := rate(sim.Expert, variant)
+		obedient, expert := float64(o)/float64(n), float64(e)/float64(n)
+		t.Logf("%-28s obedient %.2f, expert %.2f of %d", variant, obedient, expert, n)
+		switch {
+		case variant == episode.Optimal && (obedient < .85 || expert < .7):
+			t.Errorf("with the plan the obedient succeeds in %.2f and the expert in %.2f", obedient, expert)
+		case variant == episode.Optimal:
+		case obedient > .85 || variant != "flawed_redundant_operations" && obedient > .05:
+			t.Errorf("%s: the obedient succeeds in %.2f", variant, obedient)
+		case expert < .7:
+			t.Errorf("%s: the expert succeeds in %.2f", variant, expert)
 		}
 	}
 }

@@ -29,13 +29,15 @@ import (
 const (
 	Listed   = "sim/listed"   // runs the steps in order, each until it succeeds
 	Optimal  = "sim/optimal"  // follows the exact best policy
-	Obedient = "sim/obedient" // runs the given plan to the letter, each step once
+	Expert   = "sim/expert"   // works from the description, and takes a plan for a hint
+	Obedient = "sim/obedient" // runs the given plan to the letter
 	Searcher = "sim/searcher" // searches for ever
 	Mute     = "sim/mute"     // never calls a tool
+	Judge    = "sim/judge"    // answers `assay classify`, and nothing else
 )
 
 // Names lists the built-in models.
-var Names = []string{Listed, Optimal, Obedient, Searcher, Mute}
+var Names = []string{Listed, Optimal, Expert, Obedient, Searcher, Mute, Judge}
 
 // Is reports whether a model's name is one of a built-in model.
 func Is(model string) bool { return slices.Contains(Names, model) }
@@ -50,6 +52,7 @@ type Latency struct {
 // Models answers for all built-in models. It is safe for concurrent use.
 type Models struct {
 	catalog *assay.Catalog
+	guide   *guide // to the catalog
 	latency Latency
 
 	mu       sync.Mutex
@@ -62,7 +65,11 @@ var _ assay.Provider = (*Models)(nil)
 // New returns the built-in models. The catalog is what the experts among them
 // know of the tools.
 func New(catalog *assay.Catalog, latency Latency) *Models {
-	return &Models{catalog: catalog, latency: latency, policies: make(map[string]*workflow.Policy)}
+	var tools []listing
+	for _, t := range catalog.All() {
+		tools = append(tools, list(t.Name, t.Description))
+	}
+	return &Models{catalog: catalog, guide: newGuide(tools), latency: latency, policies: make(map[string]*workflow.Policy)}
 }
 
 // Chat implements [assay.Provider].
@@ -145,16 +152,17 @@ func size(m assay.Message) int {
 // turns all kinds of task of the known libraries fit in.
 const maxPolicies = 8 << 20
 
-// next asks the policy for the steps, which is solved once for each kind of
+// next asks the policy for a problem, which is solved once for each kind of
 // task. A policy is not safe for concurrent use, hence the lock; a solved
 // state costs a microsecond.
-func (m *Models) next(steps []string, reliability float64, calls int, history []workflow.Call) string {
-	key := fmt.Sprintf("%s %x %d", strings.Join(steps, " "), binary.BigEndian.AppendUint64(nil, math.Float64bits(reliability)), calls)
+func (m *Models) next(problem workflow.Problem, history []workflow.Call) string {
+	key := fmt.Sprintf("%s %s %x %d", problem.World, strings.Join(problem.Required, " "),
+		binary.BigEndian.AppendUint64(nil, math.Float64bits(problem.Reliability)), problem.Calls)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.policies[key]
 	if p == nil {
-		p = workflow.Solve(m.catalog, workflow.Problem{Required: steps, Reliability: reliability, Calls: calls})
+		p = workflow.Solve(m.catalog, problem)
 		if m.held += p.Size(); m.held > maxPolicies {
 			clear(m.policies)
 			m.held = p.Size()

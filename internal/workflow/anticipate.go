@@ -1,0 +1,59 @@
+package workflow
+
+import (
+	"bytes"
+	"slices"
+)
+
+// anticipate has steps refer to a result that is not there yet: that of a later
+// step, or their own where there is none.
+func (f *flawed) anticipate() []Step {
+	able := f.able()
+	count := min(len(able), f.count(1, 2, max(2, (len(f.steps)+1)/2)))
+	steps := slices.Clone(f.steps)
+	for _, i := range f.dice.shuffle("anticipate", able)[:count] {
+		later := f.notYet(i)
+		to := later[f.dice.pick("result", i, len(later))]
+		steps[i].Arguments = bytes.ReplaceAll(steps[i].Arguments, reference(f.flow(i)), reference(to))
+	}
+	return steps
+}
+
+// able returns the steps that refer to something and can refer to a result
+// that is not there yet.
+func (f *flawed) able() []int {
+	var able []int
+	for i, s := range f.steps {
+		if len(references(s.Arguments)) > 0 && len(f.notYet(i)) > 0 {
+			able = append(able, i)
+		}
+	}
+	return able
+}
+
+// notYet returns the tools that have no result before step i but get one
+// later, or else the step's own if that has none.
+func (f *flawed) notYet(i int) []string {
+	names := toolNames(f.steps)
+	var later []string
+	for _, name := range names[i+1:] {
+		if name != names[i] && !slices.Contains(names[:i], name) {
+			later = append(later, name)
+		}
+	}
+	if len(later) == 0 && !slices.Contains(names[:i], names[i]) {
+		return names[i : i+1]
+	}
+	return later
+}
+
+// flow returns the reference by which data comes to step i: to an earlier
+// result, or else to the inputs.
+func (f *flawed) flow(i int) string {
+	refs := references(f.steps[i].Arguments)
+	names := toolNames(f.steps[:i])
+	if k := slices.IndexFunc(refs, func(r string) bool { return slices.Contains(names, r) }); k >= 0 {
+		return refs[k]
+	}
+	return refs[0]
+}

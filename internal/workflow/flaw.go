@@ -1,0 +1,166 @@
+package workflow
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/assay-eval/assay"
+)
+
+// A Flaw is a kind of mistake that a plan can have.
+type Flaw string
+
+// The kinds of flaw.
+const (
+	SequenceDisorder     Flaw = "sequence_disorder"     // steps are in the wrong order
+	ToolMisuse           Flaw = "tool_misuse"           // steps call a similar wrong tool
+	ParameterError       Flaw = "parameter_error"       // steps have arguments that are refused
+	MissingStep          Flaw = "missing_step"          // steps are left out
+	RedundantOperations  Flaw = "redundant_operations"  // steps are there twice
+	LogicalInconsistency Flaw = "logical_inconsistency" // steps use results that are not there yet
+	SemanticDrift        Flaw = "semantic_drift"        // steps lead away, each from the one before
+)
+
+// Flaws lists the kinds of flaw, in the order of every table.
+var Flaws = []Flaw{
+	SequenceDisorder, ToolMisuse, ParameterError, MissingStep, RedundantOperations, LogicalInconsistency, SemanticDrift,
+}
+
+// Severities lists how bad a flaw can be, mildest first.
+var Severities = []string{"light", "medium", "severe"}
+
+// The severities as numbers.
+const (
+	light = iota
+	medium
+	severe
+)
+
+// Flawed returns a plan that [For] made, with a flaw of a severity, and false
+// where the flaw cannot be had: see [Applies]. The given plan does not change.
+// What the flaw leaves open is a function of the task's ID, the flaw and the
+// seed.
+//
+// The number of steps to be added, left out or changed, to come from one plan
+// to the other, never falls from a severity to the next. In assay-1 nobody who
+// follows the flawed plan to the letter fully succeeds, but for
+// [RedundantOperations], which only takes more calls.
+func Flawed(catalog *assay.Catalog, plan Plan, task *assay.Task, flaw Flaw, severity string, seed uint64) (Plan, bool) {
+	f := flawed{
+		catalog: catalog, task: task, steps: plan.Steps,
+		severity: slices.Index(Severities, severity),
+		dice:     dice(fmt.Sprintf("assay flaw 1\x00%d\x00%s\x00%s", seed, task.ID, flaw)),
+	}
+	if f.severity < 0 {
+		panic(fmt.Sprintf("workflow: no severity is named %q", severity))
+	}
+	if !f.can(flaw) {
+		return Plan{}, false
+	}
+	plan.Steps = f.apply(flaw)
+	return plan, true
+}
+
+// Applies reports whether the plan for a task in the world of that name can
+// have a flaw, of whatever severity and with whatever seed.
+func Applies(catalog *assay.Catalog, worldName string, task *assay.Task, flaw Flaw) bool {
+	f := flawed{catalog: catalog, task: task, steps: For(catalog, worldName, task, 1).Steps}
+	return f.can(flaw)
+}
+
+// flawed is a plan that is to get a flaw.
+type flawed struct {
+	catalog  *assay.Catalog
+	task     *assay.Task
+	steps    []Step // the plan's; not to be changed
+	severity int
+	dice     dice
+}
+
+// can reports whether there are enough steps for a flaw, and enough tools to
+// replace them, at its worst.
+func (f *flawed) can(flaw Flaw) bool {
+	n := len(f.steps)
+	switch flaw {
+	case SequenceDisorder:
+		return f.swap(f.steps, "") != nil
+	case ToolMisuse:
+		return n > 0 && f.others() >= n/2+1
+	case ParameterError, RedundantOperations:
+		return n > 0
+	case MissingStep:
+		return n > 1
+	case LogicalInconsistency:
+		return n > 1 && len(f.able()) > 0
+	case SemanticDrift:
+		return n > 1 && f.others() >= n-1
+	}
+	panic(fmt.Sprintf("workflow: no flaw is named %q", flaw))
+}
+
+// apply returns the steps with a flaw that they can have.
+func (f *flawed) apply(flaw Flaw) []Step {
+	switch flaw {
+	case SequenceDisorder:
+		return f.disorder()
+	case ToolMisuse:
+		return f.misuse()
+	case ParameterError:
+		return f.misfit()
+	case MissingStep:
+		return f.omit()
+	case LogicalInconsistency:
+		return f.anticipate()
+	case SemanticDrift:
+		return f.drift()
+	}
+	return f.repeat()
+}
+
+// count returns the one of three numbers that is the severity's.
+func (f *flawed) count(light, medium, severe int) int {
+	return []int{light, medium, severe}[f.severity]
+}
+
+// omit leaves out steps between the first and the last, all of them at worst,
+// and of two steps one. What refers to them stays as it was.
+func (f *flawed) omit() []Step {
+	n := len(f.steps)
+	between := numbers(1, n-1)
+	if n == 2 {
+		between = numbers(0, 2)
+	}
+	order := f.dice.shuffle("omit", between)
+	some := n - 2
+	gone := order[:max(1, f.count(1, min(2, some), some))]
+	var steps []Step
+	for i, s := range f.steps {
+		if !slices.Contains(gone, i) {
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+// repeat has steps follow themselves: one, half of them, all.
+func (f *flawed) repeat() []Step {
+	n := len(f.steps)
+	twice := f.dice.shuffle("repeat", numbers(0, n))[:f.count(1, (n+1)/2, n)]
+	var steps []Step
+	for i, s := range f.steps {
+		steps = append(steps, s)
+		if slices.Contains(twice, i) {
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+// toolNames returns the tools of steps.
+func toolNames(steps []Step) []string {
+	names := make([]string, len(steps))
+	for i, s := range steps {
+		names[i] = s.Tool
+	}
+	return names
+}

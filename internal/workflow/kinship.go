@@ -1,0 +1,75 @@
+package workflow
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/assay-eval/assay"
+)
+
+// kinship tells how similar the tools of a catalog are: by the share of the
+// words of their names and descriptions that they have in common.
+type kinship struct {
+	tools []assay.Tool
+	words [][]string // of each tool
+}
+
+// sameCategory is how much more similar tools of one category are: as if they
+// shared a quarter of their words.
+const sameCategory = 0.25
+
+func newKinship(catalog *assay.Catalog) kinship {
+	k := kinship{tools: catalog.All()}
+	for _, t := range k.tools {
+		k.words = append(k.words, words(t))
+	}
+	return k
+}
+
+// nearest returns all tools but those taken, the most similar to one first.
+func (k kinship) nearest(name string, taken []string) []string {
+	to := slices.IndexFunc(k.tools, func(t assay.Tool) bool { return t.Name == name })
+	type candidate struct {
+		name     string
+		likeness float64
+	}
+	var candidates []candidate
+	for i, t := range k.tools {
+		if !slices.Contains(taken, t.Name) {
+			likeness := shared(k.words[to], k.words[i])
+			if t.Category == k.tools[to].Category {
+				likeness += sameCategory
+			}
+			candidates = append(candidates, candidate{t.Name, likeness})
+		}
+	}
+	slices.SortStableFunc(candidates, func(a, b candidate) int { return cmp.Compare(b.likeness, a.likeness) })
+	names := make([]string, len(candidates))
+	for i, c := range candidates {
+		names[i] = c.name
+	}
+	return names
+}
+
+// words returns the words of a tool's name and description, in order and each
+// once, but for the short ones that all texts share.
+func words(tool assay.Tool) []string {
+	text := strings.ToLower(tool.Name + " " + tool.Description)
+	list := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) })
+	list = slices.DeleteFunc(list, func(w string) bool { return len(w) < 4 })
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// shared is the share of the words of either list that both have.
+func shared(a, b []string) float64 {
+	both := 0
+	for _, w := range a {
+		if _, ok := slices.BinarySearch(b, w); ok {
+			both++
+		}
+	}
+	return float64(both) / float64(max(1, len(a)+len(b)-both))
+}

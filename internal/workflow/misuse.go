@@ -1,0 +1,64 @@
+package workflow
+
+import (
+	"bytes"
+	"slices"
+)
+
+// choices is among how many of the most similar tools a wrong one is chosen.
+const choices = 3
+
+// misuse has steps call a similar tool that is not in the plan. What referred
+// to the right tool's result refers to that of the wrong one.
+func (f *flawed) misuse() []Step {
+	n := len(f.steps)
+	kin := newKinship(f.catalog)
+	taken := toolNames(f.steps)
+	steps := slices.Clone(f.steps)
+	for _, i := range f.dice.shuffle("misuse", numbers(0, n))[:f.count(1, min(2, max(1, n/2)), n/2+1)] {
+		similar := kin.nearest(f.steps[i].Tool, taken)
+		tool := similar[f.dice.pick("tool", i, min(choices, len(similar)))]
+		taken = append(taken, tool)
+		f.replace(steps, i, tool)
+		f.relink(steps, i)
+	}
+	return steps
+}
+
+// replace puts another tool at a step, with arguments of its own.
+func (f *flawed) replace(steps []Step, i int, name string) {
+	tool, _ := f.catalog.Tool(name)
+	steps[i] = stepOf(tool, Arguments(tool, f.task.Inputs, toolNames(steps[:i])))
+}
+
+// relink has the steps that referred to the result of step i of the plan refer
+// to that of the tool that stands there now.
+func (f *flawed) relink(steps []Step, i int) {
+	before, after := f.steps[i].Tool, steps[i].Tool
+	for j := i + 1; j < len(steps); j++ {
+		steps[j].Arguments = bytes.ReplaceAll(steps[j].Arguments, reference(before), reference(after))
+		if f.steps[j].Tool == before { // what follows refers to this one
+			return
+		}
+	}
+}
+
+// drift leads away from the plan: from some step on each is the one that is
+// most similar to the step before it.
+func (f *flawed) drift() []Step {
+	n := len(f.steps)
+	kin := newKinship(f.catalog)
+	taken := toolNames(f.steps)
+	steps := slices.Clone(f.steps)
+	for i := f.count(n-1, n/2, 1); i < n; i++ {
+		tool := kin.nearest(steps[i-1].Tool, taken)[0]
+		taken = append(taken, tool)
+		f.replace(steps, i, tool)
+	}
+	return steps
+}
+
+// others counts the tools that are not in the plan.
+func (f *flawed) others() int {
+	return len(f.catalog.All()) - len(distinct(toolNames(f.steps)))
+}
