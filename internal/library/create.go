@@ -40,17 +40,21 @@ var errNoTasks = errors.New("the library has no tasks")
 // without tools or tasks, or with two tasks of one ID and difficulty, is an
 // error.
 func Create(ctx context.Context, path string, meta Meta, tools []assay.Tool, tasks iter.Seq[assay.Task]) error {
-	_, err := create(ctx, path, meta, tools, func(yield func(assay.Task, error) bool) {
+	if _, err := create(ctx, path, meta, tools, withoutErrors(tasks)); err != nil {
+		return fmt.Errorf("create library %s: %w", path, err)
+	}
+	return nil
+}
+
+// withoutErrors yields tasks that never end in an error.
+func withoutErrors(tasks iter.Seq[assay.Task]) iter.Seq2[assay.Task, error] {
+	return func(yield func(assay.Task, error) bool) {
 		for t := range tasks {
 			if !yield(t, nil) {
 				return
 			}
 		}
-	})
-	if err != nil {
-		return fmt.Errorf("create library %s: %w", path, err)
 	}
-	return nil
 }
 
 // create is [Create] for tasks that may end in an error. It returns the

@@ -1,7 +1,7 @@
 // Package library owns the tasks that agents are measured on and the tools
 // that these tasks are made of: the thirty built-in tools, the generator of
-// the built-in tasks, the library file, and the import of foreign JSON
-// libraries.
+// the built-in tasks in their five wordings and three mixtures, the library
+// file, and the import of foreign JSON libraries.
 //
 // A library is one immutable SQLite file. It is written whole or not at all
 // (see [Create]), opened in milliseconds however large it is, and read task by

@@ -3,20 +3,24 @@ package library
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/assay-eval/assay"
 )
 
 // A draft is a built-in task in the making: a scenario in one month, walked
 // through step by step.
 type draft struct {
 	scenario
+	catalog *assay.Catalog
 	// period is the month as 2024-01, month the same in words.
 	period, month string
 	// in and out are the formats of the data before and after.
 	in, out string
 
+	// verbs name the steps.
+	verbs  []string
 	steps  []step
 	inputs map[string]any
 	// records are those that are left after the steps so far; count stands
@@ -27,19 +31,23 @@ type draft struct {
 	facts, result map[string]any
 	// cond is what a filter keeps; zero where no records are spelled out.
 	cond condition
-	// dated and located say that the description has told the month of the
-	// data, and where they are.
+	// marks fills what wordings leave open; see [draft.say].
+	marks *strings.Replacer
+	// dated and located say that the description in the making has told the
+	// month of the data, and where they are.
 	dated, located bool
 }
 
 // newDraft returns the task of a chain of verbs, not yet worded. Month counts
 // from the start of the scenarios' calendar.
-func newDraft(s scenario, month int, verbs []string) *draft {
+func newDraft(catalog *assay.Catalog, s scenario, month int, verbs []string) *draft {
 	t := time.Date(2024, time.January+time.Month(month), 1, 0, 0, 0, 0, time.UTC)
 	formats := []string{"csv", "json", "xml", "yaml"}
 	in := roll(len(formats), s.slug, month, "format")
 	out := in + 1 + roll(len(formats)-1, s.slug, month, "output")
 	d := &draft{
+		catalog:  catalog,
+		verbs:    verbs,
 		scenario: s,
 		period:   t.Format("2006-01"),
 		month:    t.Format("January 2006"),
@@ -81,9 +89,44 @@ func (d *draft) set(name string, value any) {
 	d.inputs[name] = value
 }
 
-// expected is what the last tool returns when all has gone well. The
-// arguments are the names of its results.
-func (d *draft) expected(returns []string) map[string]any {
+// tools are those that the task requires, in order.
+func (d *draft) tools() []string {
+	tools := make([]string, len(d.steps))
+	for i, st := range d.steps {
+		tools[i] = st.tool
+	}
+	return tools
+}
+
+// closure returns the tools of verbs, each after those that it depends on.
+func (d *draft) closure(verbs []string) []string {
+	var tools []string
+	var add func(name string)
+	add = func(name string) {
+		if slices.Contains(tools, name) {
+			return
+		}
+		for _, dep := range d.tool(name).Dependencies {
+			add(dep)
+		}
+		tools = append(tools, name)
+	}
+	for _, v := range verbs {
+		add(steps[v].tool)
+	}
+	return tools
+}
+
+func (d *draft) tool(name string) assay.Tool {
+	t, ok := d.catalog.Tool(name)
+	if !ok {
+		panic("library: no such built-in tool: " + name)
+	}
+	return t
+}
+
+// expected is what the last tool returns when all has gone well.
+func (d *draft) expected() map[string]any {
 	last := d.steps[len(d.steps)-1]
 	n := d.count
 	if d.records != nil {
@@ -93,56 +136,25 @@ func (d *draft) expected(returns []string) map[string]any {
 		d.facts["records"] = n
 	}
 	want := make(map[string]any)
-	for _, name := range returns {
-		switch name {
+	for _, r := range d.tool(last.tool).Returns {
+		switch r.Name {
 		case "success", "valid":
-			want[name] = true
+			want[r.Name] = true
 		case "errors":
-			want[name] = []string{}
+			want[r.Name] = []string{}
 		case "data":
-			want[name] = map[string]any{"source": d.inputs["source"]}
+			want[r.Name] = map[string]any{"source": d.inputs["source"]}
 		case "transformed_data":
-			want[name] = map[string]any{"format": d.out}
+			want[r.Name] = map[string]any{"format": d.out}
 		case "result":
-			want[name] = d.result
+			want[r.Name] = d.result
 		case "metadata":
-			want[name] = d.facts
+			want[r.Name] = d.facts
 		default:
-			panic("library: no expectation for the result " + name)
+			panic("library: no expectation for the result " + r.Name)
 		}
 	}
 	return want
-}
-
-// say fills a wording with the draft's particulars. {file}, {of} and {things}
-// tell the path or the month when they come first and are short afterwards.
-func (d *draft) say(wording string) string {
-	file, of, things := "the file", "", d.things
-	if !d.located {
-		file, of = "the file "+d.path(), " of "+d.path()
-	}
-	d.located = d.located || mentions(wording, "{file}", "{of}", "{url}")
-	if !d.located && !d.dated {
-		things += " of " + d.month
-	}
-	d.dated = d.dated || d.located || mentions(wording, "{things}")
-	return strings.NewReplacer(
-		"{file}", file, "{of}", of, "{things}", things, "{url}", d.url(),
-		"{in}", strings.ToUpper(d.in), "{out}", strings.ToUpper(d.out),
-		"{label}", d.label, "{value}", d.values[0], "{condition}", d.cond.String(),
-		"{measure}", inWords(d.measure), "{hours}", strconv.Itoa(d.hours()),
-		"{prefix}", d.prefix, "{team}", d.team, "{system}", d.system, "{target}", d.target(),
-		"{host}", d.host(), "{credentials}", d.slug+"-reader", "{gateway}", d.gateway(),
-		"{archive}", d.archive(), "{queue}", d.slug+"-intake", "{time}", d.time(),
-		"{key}", d.cacheKey(), "{minutes}", strconv.Itoa(d.minutes()),
-		"{horizon}", strconv.Itoa(d.horizon()), "{runs}", strconv.Itoa(d.runs()),
-		"{contract}", d.contract(), "{endpoint}", d.endpoint(),
-		"{destination}", d.destination(), "{channel}", d.channel(),
-	).Replace(wording)
-}
-
-func mentions(wording string, marks ...string) bool {
-	return slices.ContainsFunc(marks, func(m string) bool { return strings.Contains(wording, m) })
 }
 
 func inWords(field string) string { return strings.ReplaceAll(field, "_", " ") }

@@ -1,5 +1,11 @@
 package library
 
+import (
+	"context"
+
+	"github.com/assay-eval/assay"
+)
+
 // For tests: what the built-in library has to be, and its making elsewhere.
 const (
 	BuiltinDigest = builtinDigest
@@ -8,8 +14,24 @@ const (
 
 var (
 	CachedBuiltin = cachedBuiltin
+	FindBuiltin   = findBuiltin
 	CheckTools    = checkTools
 )
+
+// ReadImport is the part of [Import] that writes nothing: it reads and checks.
+func ReadImport(opts ImportOptions) (kept []assay.Task, tools []assay.Tool, r Report, err error) {
+	im, err := newImporter(opts)
+	if err != nil {
+		return nil, nil, Report{}, err
+	}
+	for t, err := range im.tasks(context.Background()) {
+		if err != nil {
+			return nil, nil, Report{}, err
+		}
+		kept = append(kept, t)
+	}
+	return kept, im.catalog.All(), im.finished(), nil
+}
 
 // CountEntries reads a task file and counts its elements.
 func CountEntries(path string) (n int, err error) {

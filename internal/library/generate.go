@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/assay-eval/assay"
 )
@@ -14,46 +12,90 @@ import (
 // GeneratorVersion names what [Generate] yields and [Tools] returns. It
 // changes with any of their words, so that a library made earlier is not
 // taken for today's.
-const GeneratorVersion = "1"
+const GeneratorVersion = "2"
 
-// tasksPerType is how many built-in tasks each task type has.
-const tasksPerType = 126
+// TasksPerType is how many built-in tasks each task type has.
+// MaxTasksPerType is how many [GenerateN] tells apart, with IDs that sort as
+// numbers do and a calendar of ten years.
+const (
+	TasksPerType    = 126
+	MaxTasksPerType = 999
+)
 
-// Generate yields the built-in tasks, type by type in the order of
-// [assay.TaskTypes] and by ID within a type: always the same ones.
-func Generate() iter.Seq[assay.Task] {
+// Generate yields the built-in tasks: what [GenerateN] yields for
+// [TasksPerType], always the same ones.
+func Generate() iter.Seq[assay.Task] { return generate(TasksPerType) }
+
+// GenerateN yields n tasks of each type, type by type in the order of
+// [assay.TaskTypes]. Each comes in all five [assay.Difficulties] and once in
+// each of [assay.Mixtures], so that 40 times n are yielded. In its five
+// wordings the k-th task of a type is the same for every n; how a mixture
+// words it depends on n too.
+func GenerateN(n int) (iter.Seq[assay.Task], error) {
+	if n < 1 || n > MaxTasksPerType {
+		return nil, fmt.Errorf("generate %d tasks of each type: no such number can be made\nhint: choose one from 1 to %d", n, MaxTasksPerType)
+	}
+	return generate(n), nil
+}
+
+func generate(n int) iter.Seq[assay.Task] {
 	return func(yield func(assay.Task) bool) {
 		catalog := assay.NewCatalog(Tools())
 		for ord, typ := range assay.TaskTypes {
-			for n := range tasksPerType {
-				if !yield(builtinTask(catalog, ord, typ, n)) {
-					return
+			mixed := make([][]string, len(assay.Mixtures))
+			for i, name := range assay.Mixtures {
+				mixed[i] = mixtures[name].wordings(name, typ, n)
+			}
+			for k := range n {
+				task, texts := builtinTask(catalog, ord, typ, k)
+				for _, task.Difficulty = range assay.Difficulties {
+					task.Description = texts[task.Difficulty]
+					if !yield(task) {
+						return
+					}
+				}
+				for i := range mixed {
+					task.Difficulty, task.Wording = assay.Mixtures[i], mixed[i][k]
+					task.Description = texts[task.Wording]
+					if !yield(task) {
+						return
+					}
 				}
 			}
 		}
 	}
 }
 
-// builtinTask returns number n, from 0, of a task type. Each turn through the
-// scenarios meets other chains, and no two tasks share scenario and month.
-func builtinTask(catalog *assay.Catalog, ord int, typ string, n int) assay.Task {
-	turn := n / len(scenarios)
-	verbs := strings.Fields(chains[typ][(n+5*turn)%len(chains[typ])])
-	d := newDraft(scenarios[n%len(scenarios)], ord*tasksPerType/len(scenarios)+turn, verbs)
-
-	var required []string
-	for _, st := range d.steps {
-		required = append(required, st.tool)
+// builtinTask returns number k, from 0, of a task type, and its descriptions
+// by difficulty.
+func builtinTask(catalog *assay.Catalog, ord int, typ string, k int) (assay.Task, map[string]string) {
+	d := newDraft(catalog, scenarios[k%len(scenarios)], month(ord, k/len(scenarios)), chain(typ, k))
+	texts := make(map[string]string)
+	for _, difficulty := range assay.Difficulties {
+		texts[difficulty] = d.describe(difficulty, k)
 	}
 	return assay.Task{
-		ID:          assay.TaskID(fmt.Sprintf("%s-%03d", idPrefix(typ), n+1)),
-		Type:        typ,
-		Difficulty:  "easy",
-		Description: d.describe(n),
-		Inputs:      mustJSON(d.inputs),
-		Expected:    mustJSON(d.expected(returnsOf(catalog, required[len(required)-1]))),
-		Required:    required,
-	}
+		ID:       assay.TaskID(fmt.Sprintf("%s-%03d", idPrefix(typ), k+1)),
+		Type:     typ,
+		Inputs:   mustJSON(d.inputs),
+		Expected: mustJSON(d.expected()),
+		Required: d.tools(),
+	}, texts
+}
+
+// chain returns the verbs of number k of a task type. Each turn through the
+// scenarios meets other ones.
+func chain(typ string, k int) []string {
+	turn := k / len(scenarios)
+	return strings.Fields(chains[typ][(k+5*turn)%len(chains[typ])])
+}
+
+// month is when the tasks of a turn through the scenarios play. No two turns of
+// all types share one, so that no two tasks share scenario and month. Each
+// type has a quarter of a year in turn.
+func month(ord, turn int) int {
+	const quarter = 3
+	return (turn/quarter*len(assay.TaskTypes)+ord)*quarter + turn%quarter
 }
 
 func idPrefix(typ string) string {
@@ -70,70 +112,6 @@ func idPrefix(typ string) string {
 		return "multi"
 	}
 	panic("library: no ID prefix for the task type " + typ)
-}
-
-func returnsOf(catalog *assay.Catalog, tool string) []string {
-	t, ok := catalog.Tool(tool)
-	if !ok {
-		panic("library: no such built-in tool: " + tool)
-	}
-	names := make([]string, len(t.Returns))
-	for i, r := range t.Returns {
-		names[i] = r.Name
-	}
-	return names
-}
-
-// describe words the task at the difficulty easy: every step in order, in
-// plain words, in at most three sentences. Pick varies the wording.
-func (d *draft) describe(pick int) string {
-	d.dated, d.located = false, false
-	clauses := make([]string, len(d.steps))
-	for i, st := range d.steps {
-		clauses[i] = d.say(st.easy[roll(len(st.easy), d.slug, d.period, pick, st.tool)])
-	}
-	if roll(3, d.slug, d.period, pick, "opening") == 0 {
-		clauses[0] = "for the " + d.team + ", " + clauses[0]
-	}
-	return join(clauses, roll(2, d.slug, d.period, pick, "joints") == 0)
-}
-
-// join makes sentences of clauses. Between two of them stands always one of
-// ". ", "; " and ", then ", so that a reader can take them apart again.
-func join(clauses []string, semicolons bool) string {
-	comma := ", then "
-	if semicolons {
-		comma = "; then "
-	}
-	starts := map[int]string{}
-	switch n := len(clauses); {
-	case n == 3 && semicolons:
-		starts[2] = "Finally, "
-	case n == 4:
-		starts[2] = "After that, "
-	case n > 4:
-		starts[(n+1)/3] = "Next, "
-		starts[n-1-n/7] = "Finally, "
-	}
-	var b strings.Builder
-	for i, c := range clauses {
-		start, ok := starts[i]
-		switch {
-		case i == 0:
-			c = capital(c)
-		case ok:
-			b.WriteString(". " + start)
-		default:
-			b.WriteString(comma)
-		}
-		b.WriteString(c)
-	}
-	return b.String() + "."
-}
-
-func capital(s string) string {
-	r, size := utf8.DecodeRuneInString(s)
-	return string(unicode.ToUpper(r)) + s[size:]
 }
 
 func mustJSON(v any) json.RawMessage {

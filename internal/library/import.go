@@ -29,7 +29,8 @@ type ImportOptions struct {
 	Out string
 	// Force replaces Out if it exists.
 	Force bool
-	// Difficulty is that of tasks which state none; empty for "easy".
+	// Difficulty is that of tasks which state none: one of the five or a
+	// mixture of them; empty for "easy".
 	Difficulty string
 	// Name is the library's; empty for Out's base name without extension.
 	Name string
@@ -56,17 +57,15 @@ func Import(ctx context.Context, opts ImportOptions) (Report, error) {
 	if err := opts.check(); err != nil {
 		return Report{}, err
 	}
-	tools, source := Tools(), "import of "+filepath.Base(opts.Tasks)
+	im, err := newImporter(opts)
+	if err != nil {
+		return Report{}, err
+	}
+	source := "import of " + filepath.Base(opts.Tasks)
 	if opts.Tools != "" {
-		var err error
-		if tools, err = readRegistry(opts.Tools); err != nil {
-			return Report{}, err
-		}
 		source += " with the tools of " + filepath.Base(opts.Tools)
 	}
-	im := &importer{opts: opts, catalog: assay.NewCatalog(tools), seen: make(map[wording]bool)}
-	im.report.Counts, im.report.Findings = []Count{}, []Finding{}
-	meta, err := create(ctx, opts.Out, Meta{Name: opts.Name, Source: source, Created: opts.Created}, tools, im.tasks(ctx))
+	meta, err := create(ctx, opts.Out, Meta{Name: opts.Name, Source: source, Created: opts.Created}, im.catalog.All(), im.tasks(ctx))
 	report := im.finished()
 	switch {
 	case errors.Is(err, errNoTasks):
@@ -84,8 +83,8 @@ func (o ImportOptions) check() error {
 	if o.Tasks == "" || o.Out == "" {
 		return errors.New("import: both the file to read and the library to write have to be named\nhint: `assay library import FILE --tools REGISTRY -o OUT.db`")
 	}
-	if !slices.Contains(assay.Difficulties, o.Difficulty) {
-		return fmt.Errorf("import: no difficulty %q%s\nhint: valid are %s", o.Difficulty, suggest(o.Difficulty, assay.Difficulties), strings.Join(assay.Difficulties, ", "))
+	if !slices.Contains(difficulties, o.Difficulty) {
+		return fmt.Errorf("import: no difficulty %q%s\nhint: valid are %s", o.Difficulty, suggest(o.Difficulty, difficulties), strings.Join(difficulties, ", "))
 	}
 	out, err := os.Stat(o.Out)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -121,6 +120,20 @@ type importer struct {
 type wording struct {
 	id         assay.TaskID
 	difficulty string
+}
+
+// newImporter reads the tools that the tasks may require.
+func newImporter(opts ImportOptions) (*importer, error) {
+	tools := Tools()
+	if opts.Tools != "" {
+		var err error
+		if tools, err = readRegistry(opts.Tools); err != nil {
+			return nil, err
+		}
+	}
+	im := &importer{opts: opts, catalog: assay.NewCatalog(tools), seen: make(map[wording]bool)}
+	im.report.Counts, im.report.Findings = []Count{}, []Finding{}
+	return im, nil
 }
 
 // tasks yields the tasks to keep, and an error last if there is one.
@@ -167,9 +180,9 @@ func (im *importer) keeps(e entry, t assay.Task) bool {
 	if !slices.Contains(assay.TaskTypes, t.Type) {
 		note(UnknownType, func() string { return unknownType(t.Type) })
 	}
-	if !slices.Contains(assay.Difficulties, t.Difficulty) {
+	if !slices.Contains(difficulties, t.Difficulty) {
 		note(InvalidDifficulty, func() string {
-			return fmt.Sprintf("%q%s; valid are %s", t.Difficulty, suggest(t.Difficulty, assay.Difficulties), strings.Join(assay.Difficulties, ", "))
+			return fmt.Sprintf("%q%s; valid are %s", t.Difficulty, suggest(t.Difficulty, difficulties), strings.Join(difficulties, ", "))
 		})
 	}
 	if key := (wording{t.ID, t.Difficulty}); im.seen[key] {

@@ -244,7 +244,8 @@ func (l *Library) Refs(ctx context.Context, taskType, difficulty string) ([]assa
 }
 
 // Counts returns how many tasks there are of each type at each difficulty, in
-// the order of [assay.TaskTypes] and [assay.Difficulties]; zeros are left out.
+// the order of [assay.TaskTypes], and of [assay.Difficulties] and then
+// [assay.Mixtures]; zeros are left out.
 func (l *Library) Counts(ctx context.Context) ([]Count, error) {
 	var counts []Count
 	err := each(ctx, l.db, func(scan func(...any) error) error {
@@ -363,7 +364,7 @@ func digestOf(body []byte) string {
 
 func sortDifficulties(s []string) {
 	slices.SortFunc(s, func(a, b string) int {
-		return slices.Index(assay.Difficulties, a) - slices.Index(assay.Difficulties, b)
+		return slices.Index(difficulties, a) - slices.Index(difficulties, b)
 	})
 }
 
@@ -372,6 +373,6 @@ func sortCounts(counts []Count) {
 		if d := slices.Index(assay.TaskTypes, a.Type) - slices.Index(assay.TaskTypes, b.Type); d != 0 {
 			return d
 		}
-		return slices.Index(assay.Difficulties, a.Difficulty) - slices.Index(assay.Difficulties, b.Difficulty)
+		return slices.Index(difficulties, a.Difficulty) - slices.Index(difficulties, b.Difficulty)
 	})
 }

@@ -16,7 +16,7 @@ const (
 	Malformed         FindingKind = "malformed"          // not of the shape of a task, or without an ID
 	DuplicateID       FindingKind = "duplicate_id"       // its ID and difficulty were there before
 	UnknownType       FindingKind = "unknown_task_type"  // none of the five task types
-	InvalidDifficulty FindingKind = "invalid_difficulty" // none of the five difficulties
+	InvalidDifficulty FindingKind = "invalid_difficulty" // none of the five difficulties or a mixture of them
 	EmptyDescription  FindingKind = "empty_description"  // nothing to tell the agent
 	NoRequiredTools   FindingKind = "no_required_tools"  // nothing to do
 	UnknownTool       FindingKind = "unknown_tool"       // requires a tool that the registry lacks
@@ -138,8 +138,12 @@ func (r Report) String() string {
 	if r.Library.Digest != "" {
 		fmt.Fprintf(&b, "library %s: %s, %d tools, digest %s\n", r.Library.Name, r.Out, r.Library.Tools, r.Library.Digest)
 	}
+	width := 10
 	for _, c := range r.Counts {
-		fmt.Fprintf(&b, "  %-21s %-10s %6d\n", c.Type, c.Difficulty, c.Tasks)
+		width = max(width, len(c.Difficulty))
+	}
+	for _, c := range r.Counts {
+		fmt.Fprintf(&b, "  %-21s %-*s %6d\n", c.Type, width, c.Difficulty, c.Tasks)
 	}
 	for _, f := range r.Findings {
 		verdict := "excluded"

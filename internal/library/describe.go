@@ -1,0 +1,90 @@
+package library
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// describe words the task at one of the five difficulties. Pick is the task's
+// number in its type, by which the wording easy varies.
+func (d *draft) describe(difficulty string, pick int) string {
+	d.dated, d.located = false, false
+	switch difficulty {
+	case "very_easy":
+		return d.describeVeryEasy()
+	case "easy":
+		return d.describeEasy(pick)
+	case "medium":
+		return d.describeMedium()
+	case "hard":
+		return d.describeHard()
+	case "very_hard":
+		return d.describeVeryHard()
+	}
+	panic("library: no wording for the difficulty " + difficulty)
+}
+
+// choose picks one of the wordings, always the same for the same task and key.
+func (d *draft) choose(wordings []string, key ...string) string {
+	return wordings[d.draw(len(wordings), key...)]
+}
+
+// draw picks a number in [0,n) for a key. Unlike those of [roll], the numbers
+// that a task draws for several keys have nothing to do with each other.
+func (d *draft) draw(n int, key ...string) int {
+	sum := sha256.Sum256([]byte(d.slug + " " + d.period + " " + strings.Join(key, " ")))
+	return int(binary.BigEndian.Uint32(sum[:]) % uint32(n))
+}
+
+// say fills a wording with the draft's particulars. {file}, {of} and {things}
+// tell the path or the month when they come first and are short afterwards.
+func (d *draft) say(wording string) string {
+	file, of, things := "the file", "", d.things
+	if !d.located {
+		file, of = "the file "+d.path(), " of "+d.path()
+	}
+	d.located = d.located || mentions(wording, "{file}", "{of}", "{url}")
+	d.dated = d.dated || mentions(wording, "{month}")
+	if !d.located && !d.dated {
+		things += " of " + d.month
+	}
+	d.dated = d.dated || d.located || mentions(wording, "{things}")
+	wording = strings.NewReplacer("{file}", file, "{of}", of, "{things}", things).Replace(wording)
+	if d.marks == nil {
+		d.marks = d.newMarks()
+	}
+	return d.marks.Replace(wording)
+}
+
+// newMarks returns what fills the marks that are always the same in a task.
+func (d *draft) newMarks() *strings.Replacer {
+	return strings.NewReplacer(
+		"{url}", d.url(), "{month}", d.month, "{in}", strings.ToUpper(d.in), "{out}", strings.ToUpper(d.out),
+		"{label}", d.label, "{value}", d.values[0], "{condition}", d.cond.String(),
+		"{measure}", inWords(d.measure), "{hours}", strconv.Itoa(d.hours()),
+		"{prefix}", d.prefix, "{team}", d.team, "{system}", d.system, "{target}", d.target(),
+		"{host}", d.host(), "{credentials}", d.slug+"-reader", "{gateway}", d.gateway(),
+		"{archive}", d.archive(), "{queue}", d.slug+"-intake", "{time}", d.time(),
+		"{key}", d.cacheKey(), "{minutes}", strconv.Itoa(d.minutes()),
+		"{horizon}", strconv.Itoa(d.horizon()), "{runs}", strconv.Itoa(d.runs()),
+		"{contract}", d.contract(), "{endpoint}", d.endpoint(),
+		"{destination}", d.destination(), "{channel}", d.channel(),
+	)
+}
+
+func mentions(wording string, marks ...string) bool {
+	return slices.ContainsFunc(marks, func(m string) bool { return strings.Contains(wording, m) })
+}
+
+func capital(s string) string {
+	r, size := utf8.DecodeRuneInString(s)
+	if size == 0 {
+		return s
+	}
+	return string(unicode.ToUpper(r)) + s[size:]
+}
