@@ -9,6 +9,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"regexp"
@@ -17,7 +18,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/assay-eval/assay"
@@ -29,26 +29,25 @@ import (
 // An Experiment is a file that names factors and their levels. Its JSON is
 // what the store keeps of it.
 type Experiment struct {
-	Name          string         `yaml:"name" json:"name"`
-	Seed          int64          `yaml:"seed" json:"seed"`
-	World         string         `yaml:"world" json:"world"`
-	Library       string         `yaml:"library" json:"library"`
-	Models        []string       `yaml:"models" json:"models"`
-	Variants      []string       `yaml:"variants" json:"variants"`
-	Difficulties  Names          `yaml:"difficulties" json:"difficulties"`
-	TaskTypes     Names          `yaml:"task_types" json:"task_types"`
-	Reliabilities []float64      `yaml:"reliabilities" json:"reliabilities"`
-	TasksPerType  Count          `yaml:"tasks_per_type" json:"tasks_per_type"`
-	Repeats       int            `yaml:"repeats" json:"repeats"`
-	Protocol      string         `yaml:"protocol" json:"protocol"`
-	Tools         string         `yaml:"tools" json:"tools"`
-	Limits        Limits         `yaml:"limits" json:"limits"`
-	Budget        Budgets        `yaml:"budget" json:"budget,omitzero"`
-	Stop          StopRules      `yaml:"stop" json:"stop,omitzero"`
-	Sampling      assay.Sampling `yaml:"sampling" json:"sampling"`
-	Providers     string         `yaml:"providers" json:"providers,omitempty"`
-	// Severities belong to flawed variants, which this version does not have.
-	Severities []string `yaml:"severities" json:"severities,omitempty"`
+	Name    string   `yaml:"name" json:"name"`
+	Seed    int64    `yaml:"seed" json:"seed"`
+	World   string   `yaml:"world" json:"world"`
+	Library string   `yaml:"library" json:"library"`
+	Models  []string `yaml:"models" json:"models"`
+	// Factors are those of every trial, or where there are parts what these
+	// leave out.
+	Factors      `yaml:",inline"`
+	Parts        []PartSpec                  `yaml:"parts" json:"parts,omitempty"`
+	Protocol     string                      `yaml:"protocol" json:"protocol"`
+	Tools        string                      `yaml:"tools" json:"tools"`
+	SeveralCalls string                      `yaml:"several_calls" json:"several_calls,omitempty"`
+	Failures     Failures                    `yaml:"failures" json:"failures,omitzero"`
+	Loops        map[assay.LoopKind]LoopRule `yaml:"loops" json:"loops,omitempty"`
+	Limits       Limits                      `yaml:"limits" json:"limits"`
+	Budget       Budgets                     `yaml:"budget" json:"budget,omitzero"`
+	Stop         StopRules                   `yaml:"stop" json:"stop,omitzero"`
+	Sampling     assay.Sampling              `yaml:"sampling" json:"sampling"`
+	Providers    string                      `yaml:"providers" json:"providers,omitempty"`
 
 	doc *document
 }
@@ -72,7 +71,6 @@ const (
 	DefaultTrial   = Duration(10 * time.Minute)
 	DefaultTasks   = Count(20)
 	BuiltinLibrary = "builtin"
-	Native         = "native"
 )
 
 // Names is a list of names, for which a file can also say `all`.
@@ -154,6 +152,25 @@ func Load(path string) (*Experiment, error) {
 }
 
 func load(doc *document) (*Experiment, error) {
+	e, err := read(doc)
+	if err != nil {
+		return nil, err
+	}
+	if i, message, hint := e.modelMistake(e.Models); message != "" {
+		field := "models"
+		if i >= 0 {
+			field = fmt.Sprintf("models[%d]", i)
+		}
+		return nil, e.FieldError(field, message, hint)
+	}
+	if err := e.checkPartModels(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// read reads a file that need not name models.
+func read(doc *document) (*Experiment, error) {
 	e := &Experiment{doc: doc}
 	if err := doc.decode(e); err != nil {
 		return nil, e.locate(err)
@@ -171,6 +188,42 @@ func load(doc *document) (*Experiment, error) {
 	return e, nil
 }
 
+// SetModels makes these the experiment's models, in place of those of its
+// file.
+func (e *Experiment) SetModels(models []string) error {
+	if _, message, hint := e.modelMistake(models); message != "" {
+		if len(models) == 0 {
+			hint = "built-in are the names that begin with sim/"
+		}
+		return &Error{File: "experiment " + e.Name, Message: message, Hint: hint}
+	}
+	e.Models = slices.Clone(models)
+	return nil
+}
+
+// SetProviders names the providers file, in place of what the experiment's
+// file says. A relative path is relative to the working directory.
+func (e *Experiment) SetProviders(path string) { e.Providers = relative(".", path) }
+
+// modelMistake says why an experiment cannot have a list of models, and which
+// of them is wrong, -1 for none by itself. The message is empty if it can.
+func (e *Experiment) modelMistake(models []string) (i int, message, hint string) {
+	if len(models) == 0 {
+		return -1, "names no model", "write models: [sim/listed] to try without a key; built-in are the names that begin with sim/"
+	}
+	for i, m := range models {
+		switch {
+		case strings.TrimSpace(m) != m || m == "":
+			return i, fmt.Sprintf("%q is not a model's name", m), ""
+		case slices.Index(models, m) < i:
+			return i, fmt.Sprintf("model %s is listed twice", m), "repeats: 2 runs every trial twice"
+		case !slices.ContainsFunc(e.parts(), func(p PartSpec) bool { return p.takes(m) }):
+			return i, fmt.Sprintf("no part of the experiment is for model %s", m), "add it to the models of a part, or remove it"
+		}
+	}
+	return -1, "", ""
+}
+
 // locate finds the place of an error that a value's own reader gave, which the
 // YAML library passes on without it.
 func (e *Experiment) locate(err error) error {
@@ -178,15 +231,19 @@ func (e *Experiment) locate(err error) error {
 	if !ok || found.Line > 0 {
 		return err
 	}
-	for field, value := range map[string]interface{ UnmarshalYAML([]byte) error }{
+	readers := map[string]interface{ UnmarshalYAML([]byte) error }{
 		"tasks_per_type": new(Count), "limits.request": new(Duration), "limits.trial": new(Duration),
-	} {
+	}
+	for i := range mostParts {
+		readers[fmt.Sprintf("parts[%d].tasks_per_type", i)] = new(Count)
+	}
+	for _, field := range slices.Sorted(maps.Keys(readers)) {
 		node := e.node(field)
 		if node == nil {
 			continue
 		}
-		if err := value.UnmarshalYAML([]byte(node.GetToken().Value)); err != nil {
-			return e.doc.at("$."+field, err.Error(), "")
+		if err := readers[field].UnmarshalYAML([]byte(node.GetToken().Value)); err != nil {
+			return e.FieldError(field, err.Error(), "")
 		}
 	}
 	return err
@@ -210,28 +267,11 @@ func (e *Experiment) defaults() {
 	if !e.has("seed") {
 		e.Seed = DefaultSeed
 	}
-	if !e.has("repeats") {
-		e.Repeats = 1
-	}
-	if !e.has("reliabilities") {
-		e.Reliabilities = []float64{0.8}
-	}
-	if e.TasksPerType == 0 {
-		e.TasksPerType = DefaultTasks
-	}
-	if len(e.Variants) == 0 {
-		e.Variants = []string{"plain"}
-	}
-	if len(e.Difficulties) == 0 {
-		e.Difficulties = Names{"easy"}
-	}
-	if len(e.TaskTypes) == 0 {
-		e.TaskTypes = Names{All}
-	}
-	orElse(&e.World, world.PilotName)
+	orElse(&e.World, world.Names[0])
 	orElse(&e.Library, BuiltinLibrary)
-	orElse(&e.Protocol, Native)
+	orElse(&e.Protocol, episode.Native)
 	orElse(&e.Tools, episode.Discover)
+	orElse(&e.SeveralCalls, execute)
 	if !e.has("limits.turns") {
 		e.Limits.Turns = DefaultTurns
 	}
@@ -241,33 +281,21 @@ func (e *Experiment) defaults() {
 	if e.Limits.Trial == 0 {
 		e.Limits.Trial = DefaultTrial
 	}
+	e.loopDefaults()
 	e.stopDefaults()
-	e.Variants = group(e.Variants, "plain", episode.Variants)
-	e.Difficulties = group(e.Difficulties, All, assay.Difficulties)
-	e.TaskTypes = group(e.TaskTypes, All, assay.TaskTypes)
+	e.fill(&e.Factors, "", Factors{
+		Variants: Names{"plain"}, Difficulties: Names{"easy"}, TaskTypes: Names{All},
+		Reliabilities: []float64{0.8}, TasksPerType: DefaultTasks, Repeats: 1,
+	})
+	for i := range e.Parts {
+		e.fill(&e.Parts[i].Factors, fmt.Sprintf("parts[%d].", i), e.Factors)
+	}
 }
 
 func orElse(s *string, value string) {
 	if *s == "" {
 		*s = value
 	}
-}
-
-// group replaces a group's name by its members and drops repetitions.
-func group(names []string, name string, members []string) []string {
-	var out []string
-	for _, n := range names {
-		add := []string{n}
-		if n == name {
-			add = members
-		}
-		for _, m := range add {
-			if !slices.Contains(out, m) {
-				out = append(out, m)
-			}
-		}
-	}
-	return out
 }
 
 // has reports whether the file gives the field a value.
@@ -277,66 +305,57 @@ func (e *Experiment) has(field string) bool {
 }
 
 // node returns the value of a field, nil without it.
-func (e *Experiment) node(field string) ast.Node {
-	p, err := yaml.PathString("$." + field)
-	if err != nil {
-		return nil
-	}
-	node, err := p.FilterFile(e.doc.file)
-	if err != nil {
-		return nil
-	}
-	return node
-}
+func (e *Experiment) node(field string) ast.Node { return e.source().node("$." + field) }
 
 var nameText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
+const nameHint = "use up to 100 letters, digits, dots, dashes and underscores"
+
 func (e *Experiment) check() error {
 	if !nameText.MatchString(e.Name) {
-		return e.doc.at("$.name", fmt.Sprintf("%q is not a name", e.Name), "use up to 100 letters, digits, dots, dashes and underscores")
+		return e.FieldError("name", fmt.Sprintf("%q is not a name", e.Name), nameHint)
 	}
-	if len(e.Models) == 0 {
-		return e.doc.at("$.models", "names no model", "write models: [sim/listed] to try without a key; built-in are the names that begin with sim/")
-	}
-	if len(e.Severities) > 0 {
-		return e.doc.at("$.severities", "severities belong to flawed variants, which this version does not have yet", "remove the line")
-	}
-	for _, list := range []struct {
-		field, what string
-		got, known  []string
+	for _, one := range []struct {
+		field, what, got string
+		known            []string
 	}{
-		{"variants", "variant", e.Variants, episode.Variants},
-		{"difficulties", "difficulty", e.Difficulties, assay.Difficulties},
-		{"task_types", "task type", e.TaskTypes, assay.TaskTypes},
-		{"world", "world", []string{e.World}, []string{world.PilotName}},
-		{"protocol", "protocol", []string{e.Protocol}, []string{Native}},
-		{"tools", "setting of tools", []string{e.Tools}, []string{episode.Discover, episode.Listed}},
+		{"world", "world", e.World, world.Names},
+		{"protocol", "protocol", e.Protocol, episode.Protocols},
+		{"tools", "setting of tools", e.Tools, []string{episode.Discover, episode.Listed}},
+		{"several_calls", "treatment of several calls", e.SeveralCalls, []string{execute, assay.RefuseSeveral}},
 	} {
-		if err := e.checkNames(list.field, list.what, list.got, list.known); err != nil {
+		if err := e.checkNames(one.field, one.what, []string{one.got}, one.known); err != nil {
 			return err
 		}
 	}
-	for i, m := range e.Models {
-		if strings.TrimSpace(m) != m || m == "" {
-			return e.doc.at(fmt.Sprintf("$.models[%d]", i), fmt.Sprintf("%q is not a model's name", m), "")
-		}
-		if j := slices.Index(e.Models, m); j < i {
-			return e.doc.at(fmt.Sprintf("$.models[%d]", i), fmt.Sprintf("model %s is listed twice", m), "repeats: 2 runs every trial twice")
+	if err := e.checkWhole("limits.turns", e.Limits.Turns, 200); err != nil {
+		return err
+	}
+	if err := e.checkFactors(&e.Factors, ""); err != nil {
+		return err
+	}
+	for _, check := range []func() error{
+		e.checkParts, e.checkSeverities, e.checkFailures, e.checkLoops, e.checkSpending, e.checkStop, e.checkSampling,
+	} {
+		if err := check(); err != nil {
+			return err
 		}
 	}
-	return e.checkNumbers()
+	return nil
 }
 
 func (e *Experiment) checkNames(field, what string, got, known []string) error {
 	for _, name := range got {
-		if slices.Contains(known, name) {
-			continue
+		if !slices.Contains(known, name) {
+			return e.FieldError(e.place(field, name), fmt.Sprintf("unknown %s %q", what, name), nearest.Hint(name, known))
 		}
-		hint := nearest.Hint(name, known)
-		if name == "assay-1" || name == "tags" || strings.HasPrefix(name, "flawed") {
-			hint = "it is planned, and not in this version; known are " + strings.Join(known, ", ")
-		}
-		return e.doc.at(e.place(field, name), fmt.Sprintf("unknown %s %q", what, name), hint)
+	}
+	return nil
+}
+
+func (e *Experiment) checkWhole(field string, n, most int) error {
+	if n < 1 || n > most {
+		return e.FieldError(field, fmt.Sprintf("%s is %d, want 1 to %d", field, n, most), "")
 	}
 	return nil
 }
@@ -344,52 +363,16 @@ func (e *Experiment) checkNames(field, what string, got, known []string) error {
 // place returns the path of a name in a field that is a list or a single name.
 func (e *Experiment) place(field, name string) string {
 	for i := range 1000 {
-		path := fmt.Sprintf("$.%s[%d]", field, i)
-		p, err := yaml.PathString(path)
-		if err != nil {
-			break
-		}
-		node, err := p.FilterFile(e.source().file)
-		if err != nil || node == nil {
+		path := fmt.Sprintf("%s[%d]", field, i)
+		node := e.node(path)
+		if node == nil {
 			break
 		}
 		if node.GetToken().Value == name {
 			return path
 		}
 	}
-	return "$." + field
-}
-
-func (e *Experiment) checkNumbers() error {
-	if len(e.Reliabilities) == 0 {
-		return e.doc.at("$.reliabilities", "names no reliability", "write reliabilities: [0.8]")
-	}
-	for i, r := range e.Reliabilities {
-		path := fmt.Sprintf("$.reliabilities[%d]", i)
-		switch {
-		case r > 1 && r <= 100:
-			return e.doc.at(path, fmt.Sprintf("reliability %v is not between 0 and 1", r), fmt.Sprintf("write %v for %v %%", r/100, r))
-		case !(r >= 0 && r <= 1):
-			return e.doc.at(path, fmt.Sprintf("reliability %v is not between 0 and 1", r), "")
-		case slices.Index(e.Reliabilities, r) < i:
-			return e.doc.at(path, fmt.Sprintf("reliability %v is listed twice", r), "")
-		}
-	}
-	for _, n := range []struct {
-		field       string
-		value, most int
-	}{{"repeats", e.Repeats, 10000}, {"limits.turns", e.Limits.Turns, 200}} {
-		if n.value < 1 || n.value > n.most {
-			return e.doc.at("$."+n.field, fmt.Sprintf("%s is %d, want 1 to %d", n.field, n.value, n.most), "")
-		}
-	}
-	if err := e.checkSpending(); err != nil {
-		return err
-	}
-	if err := e.checkStop(); err != nil {
-		return err
-	}
-	return e.checkSampling()
+	return field
 }
 
 // checkSpending checks the bounds of what episodes and runs spend. Those that
@@ -418,20 +401,20 @@ func (e *Experiment) checkSpending() error {
 
 func (e *Experiment) checkSampling() error {
 	if t := e.Sampling.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
-		return e.doc.at("$.sampling.temperature", fmt.Sprintf("temperature %v is not between 0 and 2", *t), "")
+		return e.FieldError("sampling.temperature", fmt.Sprintf("temperature %v is not between 0 and 2", *t), "")
 	}
 	if p := e.Sampling.TopP; p != nil && !(*p > 0 && *p <= 1) {
-		return e.doc.at("$.sampling.top_p", fmt.Sprintf("top_p %v is not between 0 and 1", *p), "")
+		return e.FieldError("sampling.top_p", fmt.Sprintf("top_p %v is not between 0 and 1", *p), "")
 	}
 	if n := e.Sampling.MaxTokens; n != nil && *n < 1 {
-		return e.doc.at("$.sampling.max_tokens", fmt.Sprintf("max_tokens is %d, want at least 1", *n), "")
+		return e.FieldError("sampling.max_tokens", fmt.Sprintf("max_tokens is %d, want at least 1", *n), "")
 	}
 	return nil
 }
 
 // ModelError returns an error at the place where the file names a model.
 func (e *Experiment) ModelError(model, message, hint string) error {
-	return e.source().at(e.place("models", model), message, hint)
+	return e.FieldError(e.place("models", model), message, hint)
 }
 
 // FieldError returns an error at the place of a field.
@@ -446,12 +429,4 @@ func (e *Experiment) source() *document {
 		return &document{name: "experiment " + e.Name, file: new(ast.File)}
 	}
 	return e.doc
-}
-
-// Setting returns what decides a trial's outcome beside its cell and task.
-func (e *Experiment) Setting() assay.Setting {
-	return assay.Setting{
-		World: e.World, Protocol: e.Protocol, Tools: e.Tools, Sampling: e.Sampling,
-		Turns: e.Limits.Turns, Tokens: e.Limits.Tokens, USD: e.Limits.USD,
-	}
 }

@@ -169,6 +169,9 @@ func (d *document) wrap(err error, into any) error {
 
 // plainMessage turns what the YAML library says of Go types into words.
 func plainMessage(s string) string {
+	if found, want, ok := strings.Cut(s, " was used where "); ok {
+		return fmt.Sprintf("wrong type: found %s, want %s", goWord(found), goWord(strings.TrimSuffix(want, " is expected")))
+	}
 	s = strings.TrimPrefix(s, "cannot unmarshal ")
 	if from, to, ok := strings.Cut(s, " into Go "); ok {
 		_, typ, _ := strings.Cut(to, "of type ")
@@ -200,16 +203,45 @@ func goWord(typ string) string {
 	return typ
 }
 
-// at returns an error at a YAML path such as $.reliabilities[0].
-func (d *document) at(path, message, hint string) *Error {
+// node returns the value at a YAML path such as $.reliabilities[0], nil
+// without one.
+func (d *document) node(path string) ast.Node {
 	p, err := yaml.PathString(path)
-	if err == nil {
-		if node, err := p.FilterFile(d.file); err == nil && node != nil {
-			pos := node.GetToken().Position
-			return d.here(pos.Line, pos.Column, message, hint)
+	if err != nil {
+		return nil
+	}
+	node, err := p.FilterFile(d.file)
+	if err != nil {
+		return nil
+	}
+	return node
+}
+
+// at returns an error at the value at a YAML path.
+func (d *document) at(path, message, hint string) *Error {
+	node := d.node(path)
+	if node == nil {
+		return &Error{File: d.name, Message: message, Hint: hint}
+	}
+	tok := node.GetToken()
+	if mapping, ok := node.(ast.MapNode); ok && tok.Value == ":" { // that of its first field
+		if fields := mapping.MapRange(); fields.Next() {
+			tok = fields.Key().GetToken()
 		}
 	}
-	return &Error{File: d.name, Message: message, Hint: hint}
+	return d.here(tok.Position.Line, tok.Position.Column, message, hint)
+}
+
+// atKey returns an error at the name of a field of the mapping at a YAML path.
+func (d *document) atKey(path, key, message, hint string) *Error {
+	if mapping, ok := d.node(path).(ast.MapNode); ok {
+		for fields := mapping.MapRange(); fields.Next(); {
+			if t := fields.Key().GetToken(); t.Value == key {
+				return d.here(t.Position.Line, t.Position.Column, message, hint)
+			}
+		}
+	}
+	return d.at(path, message, hint)
 }
 
 func (d *document) here(line, column int, message, hint string) *Error {

@@ -48,6 +48,20 @@ func list(s schema, keyword string) []any {
 	return l
 }
 
+// offered returns the names that a schema lets a value be, or an item of a
+// list.
+func (f schemaFile) offered(s schema) []any {
+	s = f.resolve(s)
+	names := slices.Clone(list(s, "enum"))
+	for _, other := range list(s, "anyOf") {
+		names = append(names, f.offered(other.(map[string]any))...)
+	}
+	if items := sub(s, "items"); items != nil {
+		names = append(names, f.offered(items)...)
+	}
+	return names
+}
+
 // property returns the schema of a field, such as limits.turns.
 func (f schemaFile) property(path string) schema {
 	s := f.root
@@ -131,6 +145,14 @@ func (f schemaFile) keyword(s schema, keyword string, v any) string {
 	case "items":
 		for _, item := range items {
 			if why := f.violation(sub(s, keyword), item); why != "" {
+				return why
+			}
+		}
+	case "contains":
+		return fail(isList && !slices.ContainsFunc(items, func(item any) bool { return f.violation(sub(s, keyword), item) == "" }))
+	case "propertyNames":
+		for name := range object {
+			if why := f.violation(sub(s, keyword), name); why != "" {
 				return why
 			}
 		}

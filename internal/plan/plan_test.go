@@ -41,7 +41,7 @@ func load(t testing.TB, text string) *plan.Experiment {
 // expand plans over a library with n tasks of each type.
 func expand(t testing.TB, e *plan.Experiment, n int) *plan.Plan {
 	t.Helper()
-	p, err := e.Expand(t.Context(), refs(n))
+	p, err := e.Expand(t.Context(), refs(n), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +71,43 @@ func TestLoadErrors(t *testing.T) {
 		{"no model", "name: x\n", "names no model"},
 		{"twice", "models: [a, b, a]\n", "1:16: model a is listed twice"},
 		{"variant", "models: [a]\nvariants: [optimum]\n", "2:12: unknown variant \"optimum\"\n  2 | variants: [optimum]\n    |            ^\nhint: did you mean optimal?"},
-		{"planned variant", "models: [a]\nvariants: [flawed]\n", "it is planned, and not in this version"},
-		{"planned world", "models: [a]\nworld: assay-1\n", "2:8: unknown world \"assay-1\""},
+		{"variant of a group", "models: [a]\nvariants: [plain, structurel]\n", "2:19: unknown variant \"structurel\"\n  2 | variants: [plain, structurel]\n    |                   ^\nhint: did you mean structural?"},
+		{"flaw", "models: [a]\nvariants: flawed_semantics_drift\n", "2:11: unknown variant \"flawed_semantics_drift\"\n  2 | variants: flawed_semantics_drift\n    |           ^\nhint: did you mean flawed_semantic_drift?"},
+		{"severity", "models: [a]\nvariants: [flawed]\nseverities: [sever]\n", "3:14: unknown severity \"sever\"\n  3 | severities: [sever]\n    |              ^\nhint: did you mean severe?"},
+		{"severity of nothing", "models: [a]\nseverities: [light]\n", "2:13: severities belong to flawed variants, and none is named\n  2 | severities: [light]\n    |             ^\nhint: name one, such as variants: [optimal, flawed], or remove the line"},
+		{"mixture", "models: [a]\ndifficulties: [hard_bias]\n", "hint: did you mean hard_biased?"},
+		{"world", "models: [a]\nworld: assay1\n", "2:8: unknown world \"assay1\"\n  2 | world: assay1\n    |        ^\nhint: did you mean assay-1?"},
+		{"protocol", "models: [a]\nprotocol: tag\n", "2:11: unknown protocol \"tag\"\n  2 | protocol: tag\n    |           ^\nhint: did you mean tags?"},
+		{"several calls", "models: [a]\nseveral_calls: reject\n", "2:16: unknown treatment of several calls \"reject\""},
+		{"failures of pilot", "models: [a]\nworld: pilot\nfailures: {burst: 0.2}\n", "3:1: failures neither last nor cluster in the world pilot\n  3 | failures: {burst: 0.2}\n    | ^\nhint: remove them, or write world: assay-1"},
+		{"certain burst", "models: [a]\nfailures: {burst: 1}\n", "2:19: failures.burst is 1, want at least 0 and below 1"},
+		{"percentage of failures", "models: [a]\nfailures: {persistence: 30}\n", "2:25: failures.persistence is 30, want at least 0 and below 1\n  2 | failures: {persistence: 30}\n    |                         ^\nhint: write 0.3 for 30 %"},
+		{"unknown failure", "models: [a]\nfailures: {bursts: 0.1}\n", "hint: did you mean burst?"},
+		{"kind of loop", "models: [a]\nloops:\n  repeat: off\n  serch: {after: 3}\n", "4:3: unknown kind of loop \"serch\"\n  4 |   serch: {after: 3}\n    |   ^\nhint: did you mean search?"},
+		{"only kind of loop", "models: [a]\nloops: {pingpong: off}\n", "2:9: unknown kind of loop \"pingpong\"\n  2 | loops: {pingpong: off}\n    |         ^\nhint: did you mean ping_pong?"},
+		{"short loop", "models: [a]\nloops: {error: {after: 1}}\n", "2:24: loops.error.after is 1, want at least 2\n  2 | loops: {error: {after: 1}}\n    |                        ^\nhint: write error: off for no rule"},
+		{"consequence", "models: [a]\nloops: {error: {then: halt}}\n", "2:23: unknown consequence of a loop \"halt\"\n  2 | loops: {error: {then: halt}}\n    |                       ^\nhint: known are record, stop"},
+		{"off inside", "models: [a]\nloops: {error: {then: off}}\n", "2:23: unknown consequence of a loop \"off\""},
+		{"word for a loop", "models: [a]\nloops: {error: never}\n", "2:16: wrong type: found text, want a mapping"},
+		{"field of a loop", "models: [a]\nloops: {error: {aftr: 3}}\n", "2:17: unknown field \"aftr\"\n  2 | loops: {error: {aftr: 3}}\n    |                 ^\nhint: did you mean after?"},
+		{"fraction of a loop", "models: [a]\nloops: {error: {after: 2.5}}\n", "2:24: wrong type: found 2.5, want a whole number"},
+		{"no part", "models: [a]\nparts: []\n", "2:8: names no part"},
+		{"part without a name", "models: [a]\nparts:\n  - repeats: 2\n    variants: [cot]\n", "3:5: this part has no name"},
+		{"name of a part", "models: [a]\nparts: [{name: a b}]\n", "2:16: \"a b\" is not a name"},
+		{"part twice", "models: [a]\nparts:\n  - {name: x}\n  - {name: x}\n", "4:12: part x is there twice"},
+		{"field of a part", "models: [a]\nparts: [{name: x, varaints: [cot]}]\n", "2:19: unknown field \"varaints\"\n  2 | parts: [{name: x, varaints: [cot]}]\n    |                   ^\nhint: did you mean variants?"},
+		{"seed of a part", "models: [a]\nparts: [{name: x, seed: 3}]\n", "2:19: unknown field \"seed\""},
+		{"variant of a part", "models: [a]\nparts:\n  - name: x\n    variants: [cot, optimum]\n", "4:21: unknown variant \"optimum\"\n  4 |     variants: [cot, optimum]\n    |                     ^\nhint: did you mean optimal?"},
+		{"severity of a plain part", "models: [a]\nvariants: [flawed]\nparts:\n  - {name: x, variants: [cot], severities: [light]}\n", "4:44: severities belong to flawed variants"},
+		{"severity of nothing in parts", "models: [a]\nseverities: light\nparts:\n  - {name: x, variants: [cot]}\n", "2:13: severities belong to flawed variants"},
+		{"tasks of a part", "models: [a]\nparts: [{name: x, tasks_per_type: none}]\n", "2:35: \"none\" is not a number of tasks"},
+		{"repeats of a part", "models: [a]\nparts: [{name: x, repeats: 0}]\n", "2:28: parts[0].repeats is 0, want 1 to 10000"},
+		{"reliability of a part", "models: [a]\nparts: [{name: x}, {name: y, reliabilities: [0.9, 80]}]\n", "2:51: reliability 80 is not between 0 and 1\n  2 | parts: [{name: x}, {name: y, reliabilities: [0.9, 80]}]\n    |                                                   ^\nhint: write 0.8 for 80 %"},
+		{"no reliability of a part", "models: [a]\nparts: [{name: x, reliabilities: []}]\n", "2:34: names no reliability"},
+		{"no model of a part", "models: [a]\nparts: [{name: x, models: []}]\n", "2:27: names no model"},
+		{"pattern", "models: [a]\nparts: [{name: x, models: ['[a']}]\n", "2:28: \"[a\" is not a pattern of names"},
+		{"model of a part", "models: [qwen2.5-7b-instruct]\nparts:\n  - {name: x, models: [qwen2.5-7b]}\n  - {name: y}\n", "3:24: the experiment has no model qwen2.5-7b\n  3 |   - {name: x, models: [qwen2.5-7b]}\n    |                        ^\nhint: did you mean qwen2.5-7b-instruct?"},
+		{"model of no part", "models: [a, b]\nparts: [{name: x, models: [A]}]\n", "1:13: no part of the experiment is for model b"},
 		{"duration", "models: [a]\nlimits: {request: 150}\n", "2:19: \"150\" is not a duration: write a number with its unit, such as 150s or 10m\n  2 | limits: {request: 150}\n    |                   ^"},
 		{"tasks", "models: [a]\ntasks_per_type: none\n", "2:17: \"none\" is not a number of tasks"},
 		{"turns", "models: [a]\nlimits: {turns: 0}\n", "limits.turns is 0, want 1 to 200"},
@@ -114,9 +149,12 @@ func TestLoadDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &plan.Experiment{
-		Name: "first-try", Seed: 2025, World: "pilot", Library: "builtin", Models: []string{"sim/listed"},
-		Variants: []string{"baseline", "cot", "optimal"}, Difficulties: plan.Names{"easy"}, TaskTypes: assay.TaskTypes,
-		Reliabilities: []float64{0.8}, TasksPerType: 20, Repeats: 1, Protocol: "native", Tools: "discover",
+		Name: "first-try", Seed: 2025, World: "assay-1", Library: "builtin", Models: []string{"sim/listed"},
+		Factors: plan.Factors{
+			Variants: []string{"baseline", "cot", "optimal"}, Difficulties: plan.Names{"easy"}, TaskTypes: assay.TaskTypes,
+			Reliabilities: []float64{0.8}, TasksPerType: 20, Repeats: 1,
+		},
+		Protocol: "native", Tools: "discover", SeveralCalls: "execute",
 		Limits: plan.Limits{Turns: 10, Request: plan.DefaultRequest, Trial: plan.DefaultTrial},
 	}
 	if diff := cmp.Diff(want, e, cmpopts.IgnoreUnexported(plan.Experiment{})); diff != "" {
@@ -124,8 +162,16 @@ func TestLoadDefaults(t *testing.T) {
 	}
 }
 
-// fullText states what a file can state of spending and stopping.
+// fullText states all that a file can leave out.
 const fullText = `models: [a]
+variants: [baseline, logical]
+severities: all
+parts:
+  - {name: one, models: ["?"], severities: [light], repeats: 2}
+  - {name: two, variants: [cot], difficulties: all, tasks_per_type: 3}
+several_calls: refuse
+failures: {persistence: 0.3, burst: 0.2}
+loops: {repeat: {after: 4}, search: off, error: {then: stop}}
 tasks_per_type: all
 sampling: {temperature: 0}
 limits: {trial: 90s, tokens: 50000, usd: 0.5}
@@ -162,8 +208,10 @@ func TestExperimentRoundTripsAsJSON(t *testing.T) {
 // into, and its library can have shrunk.
 func TestErrorsWithoutAFile(t *testing.T) {
 	t.Parallel()
-	e := plan.Experiment{Name: "stored", Library: "l", TasksPerType: 40, Difficulties: plan.Names{"easy"}, TaskTypes: plan.Names{"basic_task"}}
-	_, err := e.Expand(t.Context(), refs(3))
+	e := plan.Experiment{Name: "stored", Library: "l", Factors: plan.Factors{
+		TasksPerType: 40, Difficulties: plan.Names{"easy"}, TaskTypes: plan.Names{"basic_task"},
+	}}
+	_, err := e.Expand(t.Context(), refs(3), nil)
 	if want := "experiment stored: library l has 3 tasks of type basic_task"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %v, want it to begin with %q", err, want)
 	}
@@ -180,7 +228,7 @@ func TestUnstatedIsNotStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"tokens", "usd", "budget", "stop"} {
+	for _, name := range []string{"tokens", "usd", "budget", "stop", "severities", "parts", "failures", "loops"} {
 		if strings.Contains(string(b), `"`+name+`"`) {
 			t.Errorf("%s stands in %s", name, b)
 		}
@@ -238,11 +286,11 @@ func TestOnlyLimitsAreIdentity(t *testing.T) {
 func TestQuickstartIsAFewHundredTrials(t *testing.T) {
 	t.Parallel()
 	e := plan.Quickstart()
-	p, err := e.Expand(t.Context(), refs(50))
+	p, err := e.Expand(t.Context(), refs(50), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := p.Planned() * len(e.Models); n < 300 || n > 900 {
+	if n := p.Planned("sim/optimal") * len(e.Models); n < 300 || n > 900 {
 		t.Errorf("quickstart has %d trials, want a few hundred", n)
 	}
 	if len(e.Models) < 3 || len(e.Variants) < 3 || len(e.Reliabilities) < 2 {
@@ -290,7 +338,7 @@ func ids(t *rapid.T, path, model string) []assay.TrialID {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := e.Expand(t.Context(), refs(10))
+	p, err := e.Expand(t.Context(), refs(10), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,8 +351,8 @@ func ids(t *rapid.T, path, model string) []assay.TrialID {
 		seen[trial.ID] = true
 		out = append(out, trial.ID)
 	}
-	if len(out) != p.Planned() {
-		t.Fatalf("%d trials, planned %d", len(out), p.Planned())
+	if len(out) != p.Planned(model) {
+		t.Fatalf("%d trials, planned %d", len(out), p.Planned(model))
 	}
 	return out
 }
@@ -318,7 +366,7 @@ func TestCellsAreBalancedAndPaired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := e.Expand(t.Context(), refs(30))
+	p, err := e.Expand(t.Context(), refs(30), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -398,7 +446,7 @@ func TestCellsCountTheirTrials(t *testing.T) {
 	e := load(t, "models: [a, b]\nreliabilities: [0.9, 0.5]\ntasks_per_type: all\nrepeats: 3\n")
 	p, err := e.Expand(t.Context(), func(ctx context.Context, taskType, difficulty string) ([]assay.TaskRef, error) {
 		return refs(len(taskType))(ctx, taskType, difficulty) // a different number of each type
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -427,7 +475,7 @@ func TestTooFewTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = e.Expand(t.Context(), refs(39))
+	_, err = e.Expand(t.Context(), refs(39), nil)
 	if err == nil || !strings.Contains(err.Error(), "e.yaml:2:17: library builtin has 39 tasks of type simple_task") {
 		t.Errorf("error %v", err)
 	}
@@ -508,6 +556,8 @@ func FuzzLoad(f *testing.F) {
 	f.Add("models: [a]\nlimits: {turns: 1.5}\n")
 	f.Add("models: {a: b}\n- x\n")
 	f.Add("a: &a [*a]\n")
+	f.Add(fullText)
+	f.Add("models: [a]\nloops: {repeat: {after: 2.5}, 'x[': off, \"y'z\": }\nparts: [{name: x, models: ['[']}, ]\n")
 	f.Add(providersText)
 	f.Fuzz(func(t *testing.T, text string) {
 		path := write(t, "e.yaml", text)

@@ -10,7 +10,8 @@ var providersSchema string
 
 // ExperimentSchema returns the JSON schema, draft 2020-12, of experiment
 // files, for editors. What it allows, [Load] reads, but for what needs other
-// files or the environment; Load reads a little more, such as quoted numbers.
+// files or the environment and what parts have to do with each other and with
+// the rest; Load reads a little more, such as quoted numbers.
 func ExperimentSchema() []byte { return []byte(experimentSchema) }
 
 // ProvidersSchema returns the JSON schema, draft 2020-12, of providers files,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -55,15 +56,29 @@ func (f schemaFile) compare(t *testing.T, path string, s schema, typ reflect.Typ
 		f.compare(t, path, s, typ.Elem())
 	case reflect.Map:
 		f.compare(t, path+".*", sub(s, "additionalProperties"), typ.Elem())
+	case reflect.Slice:
+		if typ.Elem().Kind() == reflect.Struct {
+			f.compare(t, path+"[]", sub(s, "items"), typ.Elem())
+			return
+		}
+		f.compareValue(t, path, s, typ)
 	case reflect.Struct:
+		if alternatives := list(s, "anyOf"); len(alternatives) > 0 {
+			s = alternatives[0].(map[string]any)
+		}
 		f.compareStruct(t, path, s, typ)
 	default:
-		if reflect.PointerTo(typ).NumMethod() > 0 {
-			return // it reads itself, so that only files can tell what it reads
-		}
-		if why := f.violation(s, sample(typ)); strings.Contains(why, "not type") {
-			t.Errorf("%s is a %s: %s", path, typ, why)
-		}
+		f.compareValue(t, path, s, typ)
+	}
+}
+
+func (f schemaFile) compareValue(t *testing.T, path string, s schema, typ reflect.Type) {
+	t.Helper()
+	if reflect.PointerTo(typ).NumMethod() > 0 {
+		return // it reads itself, so that only files can tell what it reads
+	}
+	if why := f.violation(s, sample(typ)); strings.Contains(why, "not type") {
+		t.Errorf("%s is a %s: %s", path, typ, why)
 	}
 }
 
@@ -124,9 +139,10 @@ func known(t *testing.T, load func(text string) error, text string) []string {
 func TestSchemaEnums(t *testing.T) {
 	t.Parallel()
 	experiment := parseSchema(t, plan.ExperimentSchema())
-	anyOf := func(field string) schema {
-		return experiment.resolve(list(experiment.property(field), "anyOf")[0].(map[string]any))
+	partOf := func(field string) schema {
+		return sub(sub(sub(experiment.property("parts"), "items"), "properties"), field)
 	}
+	loop := list(sub(experiment.property("loops"), "additionalProperties"), "anyOf")[0].(map[string]any)
 	providers := parseSchema(t, plan.ProvidersSchema())
 	endpoint := providers.resolve(sub(providers.property("providers"), "additionalProperties"))
 	loadProviders := func(text string) error {
@@ -143,9 +159,17 @@ func TestSchemaEnums(t *testing.T) {
 		load   func(string) error
 		text   string // with %s for the name
 	}{
-		{"variants", sub(experiment.property("variants"), "items"), load, "models: [a]\nvariants: [%s]\n"},
-		{"difficulties", anyOf("difficulties"), load, "models: [a]\ndifficulties: %s\n"},
-		{"task_types", anyOf("task_types"), load, "models: [a]\ntask_types: %s\n"},
+		{"variants", experiment.property("variants"), load, "models: [a]\nvariants: [%s]\n"},
+		{"variants of a part", partOf("variants"), load, "models: [a]\nparts: [{name: x, variants: %s}]\n"},
+		{"severities", experiment.property("severities"), load, "models: [a]\nvariants: [flawed]\nseverities: [%s]\n"},
+		{"severities of a part", partOf("severities"), load, "models: [a]\nvariants: [flawed]\nparts: [{name: x, severities: %s}]\n"},
+		{"difficulties", experiment.property("difficulties"), load, "models: [a]\ndifficulties: %s\n"},
+		{"difficulties of a part", partOf("difficulties"), load, "models: [a]\nparts: [{name: x, difficulties: %s}]\n"},
+		{"task_types", experiment.property("task_types"), load, "models: [a]\ntask_types: %s\n"},
+		{"task_types of a part", partOf("task_types"), load, "models: [a]\nparts: [{name: x, task_types: %s}]\n"},
+		{"several_calls", experiment.property("several_calls"), load, "models: [a]\nseveral_calls: %s\n"},
+		{"loops", sub(experiment.property("loops"), "propertyNames"), load, "models: [a]\nloops: {%s: off}\n"},
+		{"then of a loop", sub(sub(loop, "properties"), "then"), load, "models: [a]\nloops: {repeat: {then: %s}}\n"},
 		{"world", experiment.property("world"), load, "models: [a]\nworld: %s\n"},
 		{"protocol", experiment.property("protocol"), load, "models: [a]\nprotocol: %s\n"},
 		{"tools", experiment.property("tools"), load, "models: [a]\ntools: %s\n"},
@@ -156,7 +180,7 @@ func TestSchemaEnums(t *testing.T) {
 			"providers: {p: {protocol: %s, base_url: 'http://h', api_version: v, keys: [K], models: {m: {}}}}\n",
 		},
 	} {
-		offered := list(tc.schema, "enum")
+		offered := experiment.offered(tc.schema)
 		if len(offered) == 0 {
 			t.Errorf("%s: no enum", tc.field)
 		}
@@ -181,6 +205,7 @@ func TestSchemaDefaults(t *testing.T) {
 	stated := defaults(f.root)
 	stated["models"] = []string{"a"}
 	stated["limits"] = defaults(f.property("limits"))
+	stated["failures"] = defaults(f.property("failures"))
 	stated["stop"] = map[string]any{
 		"hopeless": defaults(f.property("stop.hopeless")), "malformed": defaults(f.property("stop.malformed")),
 	}
@@ -239,6 +264,37 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 	}
 }
 
+// TestDocumentedFields: the page on files names every field of an experiment,
+// and its examples are read.
+func TestDocumentedFields(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("../../docs/files.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, _, _ := strings.Cut(string(b), "## Limits that nobody stated")
+	for field := range sub(parseSchema(t, plan.ExperimentSchema()).root, "properties") {
+		if !strings.Contains(page, "\n| `"+field+"` |") {
+			t.Errorf("no row for %s", field)
+		}
+	}
+	examples := 0
+	for block := range strings.SplitSeq(page, "```yaml\n") {
+		text, _, ok := strings.Cut(block, "```")
+		if !ok {
+			continue
+		}
+		examples++
+		if !strings.Contains(text, "models: [deepseek") {
+			text = "models: [a]\n" + text
+		}
+		load(t, text)
+	}
+	if examples < 4 {
+		t.Errorf("%d examples, want those of parts, failures, loops, budgets and stop rules", examples)
+	}
+}
+
 // experimentFiles are files, with whether they are good.
 func experimentFiles() map[string]bool {
 	files := map[string]bool{
@@ -257,9 +313,27 @@ func experimentFiles() map[string]bool {
 		"name: " + strings.Repeat("a", 100): true, "name: " + strings.Repeat("a", 101): false,
 		"seed: -7": true, "seed: x": false, "seed: 1.5": false,
 		"library: ../tasks.assay": true, "library: []": false,
-		"variants: cot": false, "variants: [cot, cot]": true, "variants: [plain, optimal]": true, "variants: [all]": false,
-		"severities: []": true, "severities: [severe]": false,
-		"difficulties: hard": true, "difficulties: [easy, all]": true, "difficulties: harder": false,
+		"variants: cot": true, "variants: [cot, cot]": true, "variants: [plain, optimal]": true, "variants: all": true,
+		"variants: [logical, flawed_missing_step]": true, "variants: flawd": false, "variants: [flawed_]": false, "variants: {}": false,
+		"severities: []": true, "severities: [severe]": false, "severities: severe": false,
+		"variants: [cot, flawed]\nseverities: [light, all]": true, "variants: operational\nseverities: light": true,
+		"variants: plain\nseverities: light": false, "variants: [flawed]\nseverities: [bad]": false, "variants: [plain]\nseverities: []": true,
+		"severities: all\nparts: [{name: x, variants: [all]}]": true,
+		"parts: []": false, "parts: {}": false, "parts: [x]": false, "parts: [{}]": false, "parts: [{name: x}, {name: y-1.2}]": true, "parts: [{name: x y}]": false,
+		"parts: [{name: x, models: [a, 'b*']}]": true, "parts: [{name: x, models: []}]": false, "parts: [{name: x, models: a}]": false,
+		"parts: [{name: x, models: ['']}, {name: y}]": false, "parts: [{name: x, seed: 1}]": false, "parts: [{name: x, world: pilot}]": false,
+		"parts: [{name: x, variants: flawed, severities: [light], difficulties: hard_biased, task_types: all, reliabilities: [1], tasks_per_type: all, repeats: 3}]": true,
+		"parts: [{name: x, variants: [x]}]": false, "parts: [{name: x, severities: [x]}]": false, "parts: [{name: x, difficulties: x}]": false,
+		"parts: [{name: x, task_types: x}]": false, "parts: [{name: x, reliabilities: []}]": false, "parts: [{name: x, tasks_per_type: 0}]": false,
+		"parts: [{name: x, repeats: 0}]": false, "parts: [{name: x, repeats: 10001}]": false, "parts: [{name: x, tasks_per_type: 1.5}]": false,
+		"world: pilot": true, "world: assay-2": false, "protocol: tags": true, "protocol: xml": false,
+		"several_calls: execute": true, "several_calls: refuse": true, "several_calls: true": false,
+		"failures: {}": true, "failures: {persistence: 0.3, burst: 0}": true, "failures: {burst: 1}": false, "failures: {persistence: -0.1}": false,
+		"failures: 0.3": false, "failures: {bursts: 0.1}": false, "world: pilot\nfailures: {burst: 0.1}": false, "world: assay-1\nfailures: {burst: 0.1}": true,
+		"loops: {}": true, "loops: {repeat: {after: 2, then: stop}, search: off, ping_pong: {}, monologue: {then: record}, error: {after: 200}}": true,
+		"loops: off": false, "loops: {repeats: off}": false, "loops: {repeat: on}": false, "loops: {repeat: 3}": false, "loops: {repeat: {after: 1}}": false,
+		"loops: {repeat: {after: 2.5}}": false, "loops: {repeat: {then: off}}": false, "loops: {repeat: {when: 3}}": false, "loops: [repeat]": false,
+		"difficulties: hard": true, "difficulties: [easy, all]": true, "difficulties: harder": false, "difficulties: [medium_biased, easy]": true,
 		"task_types: [data_pipeline]": true, "task_types: pipeline": false,
 		"reliabilities: [0, 0.25, 1]": true, "reliabilities: []": false, "reliabilities: [80]": false,
 		"reliabilities: [-0.1]": false, "reliabilities: 0.8": false, "reliabilities: [0.8, 0.80]": false,
@@ -289,6 +363,13 @@ func experimentFiles() map[string]bool {
 		"providers: p.yaml": true, "providers: {}": false,
 	} {
 		files["models: [a]\n"+line+"\n"] = good
+	}
+	for n, good := range map[int]bool{100: true, 101: false} {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "  - name: p%d\n", i)
+		}
+		files["models: [a]\nparts:\n"+b.String()] = good
 	}
 	return files
 }

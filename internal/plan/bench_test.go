@@ -1,0 +1,17 @@
+package plan_test
+
+import "testing"
+
+// BenchmarkSome passes a million trials over, and makes them.
+func BenchmarkSome(b *testing.B) {
+	p := expand(b, load(b, "models: [a]\nvariants: [optimal]\ntasks_per_type: 200\nrepeats: 1000\n"), 200)
+	for _, made := range []bool{false, true} {
+		name := map[bool]string{false: "passed", true: "made"}[made]
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				for range p.Some("a", func(int) bool { return made }) {
+				}
+			}
+		})
+	}
+}

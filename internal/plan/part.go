@@ -1,0 +1,54 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/assay-eval/assay"
+)
+
+// A Part is a part of a planned experiment. An experiment whose file names
+// none is one part.
+type Part struct {
+	Name string
+	// Models are those of the experiment's that the part is for.
+	Models []string
+	// Varies lists the factors with more than one level, by the names that
+	// they have in an export: variant, severity, difficulty, reliability and
+	// task_type, in this order.
+	Varies []string
+
+	factors Factors
+}
+
+func newPart(spec PartSpec, models []string) Part {
+	p := Part{Name: spec.Name, factors: spec.Factors}
+	for _, m := range models {
+		if spec.takes(m) {
+			p.Models = append(p.Models, m)
+		}
+	}
+	for _, f := range []struct {
+		name   string
+		levels int
+	}{
+		{"variant", len(spec.Variants)},
+		{"severity", len(spec.Severities)},
+		{"difficulty", len(spec.Difficulties)},
+		{"reliability", len(spec.Reliabilities)},
+		{"task_type", len(spec.TaskTypes)},
+	} {
+		if f.levels > 1 {
+			p.Varies = append(p.Varies, f.name)
+		}
+	}
+	return p
+}
+
+// Has reports whether a cell is one of the part's combinations of levels.
+func (p Part) Has(c assay.Cell) bool {
+	f := p.factors
+	return slices.Contains(p.Models, c.Model) &&
+		slices.Contains(f.Variants, c.Variant) && slices.Contains(f.severities(c.Variant), c.Severity) &&
+		slices.Contains(f.Difficulties, c.Difficulty) && slices.Contains(f.TaskTypes, c.TaskType) &&
+		slices.Contains(f.Reliabilities, c.Reliability)
+}
