@@ -12,6 +12,26 @@ import (
 	"github.com/assay-eval/assay/internal/stat"
 )
 
+// A Design is what a table has to know of an experiment beside its trials. The
+// zero Design gives one without parts.
+type Design struct {
+	Parts []Part
+	// Categories are those of error, in the order of their table; others that
+	// occur come after them.
+	Categories []string
+	LeftOut    []LeftOut
+}
+
+// LeftOut says that a flaw does not apply to some of the tasks of a type, which
+// were therefore not planned with that variant.
+type LeftOut struct {
+	Variant  string `json:"variant"`
+	TaskType string `json:"task_type"`
+	// Tasks are left out of Of.
+	Tasks int `json:"left_out"`
+	Of    int `json:"of"`
+}
+
 // A Row counts the trials of one model, variant and reliability.
 type Row struct {
 	Model       string  `json:"model"`
@@ -31,132 +51,128 @@ type Row struct {
 	FullInterval stat.Interval `json:"full_success_95"`
 	PartialRate  float64       `json:"partial_success_rate"`
 	FailureRate  float64       `json:"failure_rate"`
+	// Best is the mean of [assay.Outcome.Best] over the BestMeasured trials
+	// that were judged by rules which measure it, nil without any, and OfBest
+	// the rate of full success of the same trials as a share of it.
+	Best         *float64 `json:"best_possible"`
+	BestMeasured int      `json:"best_measured"`
+	OfBest       *float64 `json:"of_best"`
 	// MeanTurns is over the trials that are done.
 	MeanTurns float64 `json:"mean_turns"`
 	// CostUSD is of all attempts, faults too.
 	CostUSD float64 `json:"cost_usd"`
-
-	turns int // of the trials that are done
 }
 
-// A Table is the main result of an experiment.
+// A Share is a count with the rate that it makes and the rate's 95 % interval.
+type Share struct {
+	Count    int           `json:"count"`
+	Rate     float64       `json:"rate"`
+	Interval stat.Interval `json:"interval"`
+}
+
+// share of n; without n the rate is 0 and says nothing.
+func share(count, n int) Share {
+	return Share{count, float64(count) / float64(max(1, n)), stat.Wilson(count, n, stat.Z95)}
+}
+
+// A Table is the main result of an experiment, with the tables of its parts.
 type Table struct {
 	Experiment string `json:"experiment"`
 	// Rows are in the order in which their trials were planned.
 	Rows []Row `json:"rows"`
-	// Averaged names the factors that vary and that the rows average over.
+	// Averaged names the factors that rows average over.
 	Averaged []string `json:"averaged_over"`
 	Planned  int      `json:"planned"`
 	Done     int      `json:"done"`
+	Parts    []Pivot  `json:"parts"`
+	Errors   Errors   `json:"errors"`
+	// Loops counts the episodes that got into a loop, by its first kind.
+	Loops []LoopCount `json:"loops"`
+	// Pilot is empty unless outcomes have the pilot world's further verdicts.
+	Pilot   Pilot     `json:"pilot"`
+	LeftOut []LeftOut `json:"left_out"`
 }
 
-type key struct {
-	model, variant string
-	reliability    float64
-}
-
-// planned is what Build knows of a trial.
-type planned struct {
-	row     int // index in Table.Rows
-	settled bool
-}
-
-// Build makes the table of an experiment from its planned trials, each of them
-// once, and from attempts, oldest first. An attempt counts by its trial alone:
-// the outcome of a trial that another experiment shares counts here too, and
-// attempts at other trials are passed over. The first outcome settles a trial;
-// a later one adds its cost and nothing else.
+// Build is [Design.Build] of the zero Design.
 func Build(experiment string, trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error]) (*Table, error) {
-	t := &Table{Experiment: experiment, Rows: []Row{}}
-	rows := make(map[key]int)
-	known := make(map[assay.TrialID]planned)
-	varies := newVariety()
-	for trial := range trials {
-		k := key{trial.Model, trial.Variant, trial.Reliability}
-		i, ok := rows[k]
-		if !ok {
-			i = len(t.Rows)
-			rows[k] = i
-			t.Rows = append(t.Rows, Row{Model: trial.Model, Variant: trial.Variant, Reliability: trial.Reliability})
-		}
-		t.Rows[i].Planned++
-		known[trial.ID] = planned{row: i}
-		varies.add(trial)
+	return Design{}.Build(experiment, trials, attempts)
+}
+
+// Build makes the tables of an experiment from its planned trials, each of
+// them once, and from attempts, those at one trial oldest first. An attempt
+// counts by its trial alone: the outcome of a trial that another experiment
+// shares counts here too, and attempts at other trials are passed over. The
+// first outcome settles a trial; a later one adds its cost and nothing else.
+//
+// Attempts are read once. What is kept grows with the cells and, by a mark for
+// each, with the trials.
+func (d Design) Build(experiment string, trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error]) (*Table, error) {
+	cells, err := count(trials, attempts)
+	if err != nil {
+		return nil, err
 	}
-	for a, err := range attempts {
-		if err != nil {
-			return nil, err
-		}
-		if p, ok := known[a.ID]; ok {
-			t.Rows[p.row].add(&a, p.settled)
-			known[a.ID] = planned{p.row, p.settled || a.Settles()}
-		}
+	t := &Table{
+		Experiment: experiment,
+		Parts:      []Pivot{},
+		Errors:     d.errors(cells),
+		Loops:      loops(cells),
+		Pilot:      pilot(cells),
+		LeftOut:    append([]LeftOut{}, d.LeftOut...),
 	}
-	for i := range t.Rows {
-		t.Rows[i].finish()
-		t.Planned += t.Rows[i].Planned
-		t.Done += t.Rows[i].Done
+	t.Rows, t.Averaged = rows(cells)
+	for _, r := range t.Rows {
+		t.Planned += r.Planned
+		t.Done += r.Done
 	}
-	t.Averaged = varies.names()
+	for _, p := range d.Parts {
+		t.Parts = append(t.Parts, p.pivot(cells, d.LeftOut))
+	}
 	return t, nil
 }
 
-// add counts an attempt at a trial that an earlier one may have settled.
-func (r *Row) add(a *assay.Attempt, settled bool) {
-	r.CostUSD += a.CostUSD
-	switch {
-	case !a.Settles():
-		r.Faults++
-		return
-	case settled:
-		return
+func rows(cells []*cell) (rows []Row, averaged []string) {
+	type key struct {
+		model, variant string
+		reliability    float64
 	}
-	r.Done++
-	r.turns += a.Outcome.Turns
-	switch a.Level {
-	case assay.FullSuccess:
-		r.Full++
-	case assay.PartialSuccess:
-		r.Partial++
-	default:
-		r.Failed++
-	}
-}
-
-func (r *Row) finish() {
-	n := float64(max(1, r.Done))
-	r.FullRate, r.PartialRate, r.FailureRate = float64(r.Full)/n, float64(r.Partial)/n, float64(r.Failed)/n
-	r.FullInterval = stat.Wilson(r.Full, r.Done, stat.Z95)
-	r.MeanTurns = float64(r.turns) / n
-}
-
-// variety finds the factors beside a row's own that take several values.
-type variety struct {
-	types, difficulties, severities map[string]bool
-	repeats                         map[int]bool
-}
-
-func newVariety() *variety {
-	return &variety{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[int]bool{}}
-}
-
-func (v *variety) add(t assay.Trial) {
-	v.types[t.TaskType] = true
-	v.difficulties[t.Difficulty] = true
-	v.severities[t.Severity] = true
-	v.repeats[t.Repeat] = true
-}
-
-// names uses the names of an export's fields.
-func (v *variety) names() []string {
-	names := []string{}
-	for _, f := range []struct {
-		name   string
-		values int
-	}{{"task_type", len(v.types)}, {"difficulty", len(v.difficulties)}, {"severity", len(v.severities)}, {"repeat", len(v.repeats)}} {
-		if f.values > 1 {
-			names = append(names, f.name)
+	pools, averaged := pool(cells, func(c assay.Cell) key { return key{c.Model, c.Variant, c.Reliability} })
+	measured := make(map[string]bool) // by version of the rules
+	for _, p := range pools {
+		for version, b := range p.best {
+			measured[version] = measured[version] || b.sum > 0
 		}
 	}
-	return names
+	rows = []Row{}
+	for _, p := range pools {
+		r := p.row(measured)
+		r.Model, r.Variant, r.Reliability = p.key.model, p.key.variant, p.key.reliability
+		rows = append(rows, r)
+	}
+	return rows, averaged
+}
+
+// row tells what was counted; measured are the versions of the rules that
+// measure the best possible.
+func (t *tally) row(measured map[string]bool) Row {
+	full := share(t.full, t.done)
+	r := Row{
+		Planned: t.planned, Done: t.done, Faults: t.faults, Full: t.full, Partial: t.partial, Failed: t.failed,
+		FullRate: full.Rate, FullInterval: full.Interval,
+		PartialRate: share(t.partial, t.done).Rate, FailureRate: share(t.failed, t.done).Rate,
+		MeanTurns: t.meanTurns(), CostUSD: t.costUSD,
+	}
+	var all best
+	for version, b := range t.best {
+		if measured[version] {
+			all.merge(b)
+		}
+	}
+	r.BestMeasured = all.done
+	if all.done > 0 {
+		r.Best = new(all.sum / float64(all.done))
+	}
+	if all.sum > 0 {
+		r.OfBest = new(float64(all.full) / all.sum)
+	}
+	return r
 }

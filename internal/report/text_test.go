@@ -2,6 +2,8 @@ package report_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,4 +105,66 @@ func TestTextTableAligns(t *testing.T) {
 			t.Fatalf("%d lines and a rule %q", len(got), rule)
 		}
 	})
+}
+
+// TestWideTable: columns that find no room continue below; each is there once,
+// after the first ones, and no line is wider than the screen if it can be
+// helped.
+func TestWideTable(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		columns, rows, left := rapid.IntRange(1, 40).Draw(t, "columns"), rapid.IntRange(0, 3).Draw(t, "rows"), rapid.IntRange(0, 2).Draw(t, "left")
+		// Names are unique words, so that they can be found again.
+		name := func(row, column int) string {
+			return fmt.Sprintf("r%dc%dx%s", row, column, strings.Repeat("y", rapid.IntRange(0, 30).Draw(t, "width")))
+		}
+		var heads []string
+		for c := range columns {
+			heads = append(heads, name(0, c)+"\nsecond")
+		}
+		table := report.NewWideTable(left, heads...)
+		cells := slices.Clone(heads)
+		for r := range rows {
+			var row []string
+			for c := range columns {
+				row = append(row, name(r+1, c))
+			}
+			table.Row(row...)
+			cells = append(cells, row...)
+		}
+		blocks := strings.Split(table.String(), "\n\n")
+		for i, c := range cells {
+			c, _, _ = strings.Cut(c, "\n")
+			want := 1
+			if i%columns < left {
+				want = len(blocks)
+			}
+			if got := strings.Count(table.String(), c[:strings.Index(c, "x")+1]); got != want {
+				t.Fatalf("%s is there %d times, want %d:\n%s", c, got, want, table)
+			}
+		}
+		for _, b := range blocks {
+			lines := strings.Split(b, "\n")
+			own := len(strings.Fields(lines[0])) - left
+			for _, l := range lines {
+				if lipgloss.Width(l) > report.Screen && own > 1 {
+					t.Fatalf("a line is %d wide:\n%s", lipgloss.Width(l), b)
+				}
+			}
+			if len(lines) != rows+3 {
+				t.Fatalf("a block has %d lines for %d rows:\n%s", len(lines), rows, b)
+			}
+		}
+	})
+}
+
+// TestHeadsStandAtTheBottom, above the rule.
+func TestHeadsStandAtTheBottom(t *testing.T) {
+	t.Parallel()
+	table := report.NewTable("name", "kind", "full\nsuccess")
+	table.Row("a", "b", "7")
+	want := "               full\nname  kind  success\n─────────────────────\na     b           7"
+	if diff := cmp.Diff(want, table.String()); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
+	}
 }

@@ -1,0 +1,558 @@
+package report_test
+
+import (
+	"fmt"
+	"iter"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/report"
+	"github.com/assay-eval/assay/internal/stat"
+)
+
+// levelOf says what a factor's level is called in a table.
+func levelOf(c assay.Cell, factor string) string {
+	return map[string]string{
+		"variant": c.Variant, "severity": c.Severity, "difficulty": c.Difficulty,
+		"task_type": c.TaskType, "reliability": assay.FormatReliability(c.Reliability),
+	}[factor]
+}
+
+// drawDesign draws parts that have some of the cells of trials.
+func drawDesign(t *rapid.T, trials []assay.Trial) report.Design {
+	cells := make(map[assay.Cell]bool)
+	var models []string
+	for _, trial := range trials {
+		cells[trial.Cell] = true
+		if !slices.Contains(models, trial.Model) {
+			models = append(models, trial.Model)
+		}
+	}
+	d := report.Design{Categories: categories[:rapid.IntRange(0, len(categories)).Draw(t, "categories")]}
+	for i := range rapid.IntRange(0, 3).Draw(t, "parts") {
+		part := report.Part{
+			Name:   fmt.Sprint("part ", i),
+			Varies: rapid.SliceOfDistinct(rapid.SampledFrom([]string{"task_type", "reliability", "difficulty", "severity", "variant"}), rapid.ID).Draw(t, "varies"),
+			Models: rapid.SliceOfDistinct(rapid.SampledFrom(models), rapid.ID).Draw(t, "models"),
+		}
+		if salt := rapid.IntRange(0, 3).Draw(t, "salt"); salt > 0 {
+			part.Has = func(c assay.Cell) bool { return len(fmt.Sprint(c))%3 != salt && c.Variant != "v0" }
+		}
+		d.Parts = append(d.Parts, part)
+	}
+	return d
+}
+
+// TestPartLaws: every trial that is done counts once in each part that has its
+// cell, in its model's row and its level's column; rates follow from counts.
+func TestPartLaws(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		trials, _ := drawTrials(t)
+		d := drawDesign(t, trials)
+		var done []assay.Trial
+		for i, trial := range trials {
+			if rapid.IntRange(0, 3).Draw(t, fmt.Sprint("done ", i)) > 0 {
+				done = append(done, trial)
+			}
+		}
+		attempts := play(done, rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)))
+		table, err := d.Build("e", slices.Values(trials), all(attempts...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, part := range d.Parts {
+			checkPart(t, part, table.Parts[i], trials, attempts)
+		}
+		checkErrors(t, table, d.Categories)
+		checkPilot(t, table)
+	})
+}
+
+func checkPart(t *rapid.T, part report.Part, got report.Pivot, trials []assay.Trial, attempts []assay.Attempt) {
+	t.Helper()
+	type key struct{ model, level string }
+	planned, done, full := make(map[key]int), make(map[key]int), make(map[key]int)
+	metrics := make(map[string]report.Metrics)
+	for _, trial := range trials {
+		if has(part, trial.Cell) {
+			planned[key{trial.Model, levelOf(trial.Cell, got.Factor)}]++
+		}
+	}
+	for _, a := range attempts {
+		if !has(part, a.Cell) {
+			continue
+		}
+		k, m := key{a.Model, levelOf(a.Cell, got.Factor)}, metrics[a.Model]
+		done[k]++
+		m.Done++
+		switch a.Level {
+		case assay.FullSuccess:
+			full[k]++
+			m.Full.Count++
+			m.Weighted++
+		case assay.PartialSuccess:
+			m.Partial.Count++
+			m.Weighted += 0.5
+		}
+		m.MeanTurns += float64(a.Turns)
+		m.ToolCoverage += a.Coverage
+		metrics[a.Model] = m
+	}
+	for _, r := range got.Rows {
+		lowest, highest := 1.0, 0.0
+		for i, c := range r.Cells {
+			k := key{r.Model, c.Level}
+			if c.Level != got.Levels[i] || c.Planned != planned[k] || c.Done != done[k] || c.Full != full[k] {
+				t.Fatalf("%s has %+v, want %d of %d done, %d full", k, c, done[k], planned[k], full[k])
+			}
+			if c.Rate != float64(c.Full)/float64(max(1, c.Done)) || c.Interval != stat.Wilson(c.Full, c.Done, stat.Z95) {
+				t.Fatalf("the rate does not follow from its counts: %+v", c)
+			}
+			if c.Planned > 0 {
+				lowest, highest = min(lowest, c.Rate), max(highest, c.Rate)
+			}
+			delete(planned, k)
+		}
+		unknown := slices.ContainsFunc(r.Cells, func(c report.PivotCell) bool { return c.Planned > 0 && c.Done == 0 })
+		if unknown != (r.Mean == nil) || !unknown && (*r.Mean < lowest-1e-12 || *r.Mean > highest+1e-12) {
+			t.Fatalf("the mean of %+v is %v", r.Cells, r.Mean)
+		}
+	}
+	if len(planned) > 0 {
+		t.Fatalf("no cell of the table has %v", planned)
+	}
+	for _, m := range got.Metrics {
+		checkMetrics(t, m, metrics[m.Model])
+	}
+	if (got.Factor == "task_type") != (len(got.Metrics) == len(got.Rows)) && len(got.Rows) > 0 {
+		t.Fatalf("%d rows of metrics for %d models by %s", len(got.Metrics), len(got.Rows), got.Factor)
+	}
+	checkNames(t, part, got)
+}
+
+// checkMetrics compares with sums.
+func checkMetrics(t *rapid.T, got, sum report.Metrics) {
+	t.Helper()
+	n := float64(max(1, sum.Done))
+	for _, c := range []struct {
+		what      string
+		got, want float64
+	}{
+		{"n", float64(got.Done), float64(sum.Done)},
+		{"full", got.Full.Rate * n, float64(sum.Full.Count)},
+		{"partial", got.Partial.Rate * n, float64(sum.Partial.Count)},
+		{"failure", got.Failure.Rate * n, float64(sum.Done - sum.Full.Count - sum.Partial.Count)},
+		{"success", got.Success.Rate * n, float64(sum.Full.Count + sum.Partial.Count)},
+		{"weighted", got.Weighted * n, sum.Weighted},
+		{"turns", got.MeanTurns * n, sum.MeanTurns},
+		{"coverage", got.ToolCoverage * n, sum.ToolCoverage},
+	} {
+		if math.Abs(c.got-c.want) > 1e-9 {
+			t.Fatalf("%s of %s is %v, want %v", c.what, got.Model, c.got, c.want)
+		}
+	}
+	if got.Full.Interval != stat.Wilson(got.Full.Count, got.Done, stat.Z95) {
+		t.Fatalf("interval %v of %+v", got.Full.Interval, got)
+	}
+}
+
+// checkNames: the factor is the first that varies, rows are in the order of the
+// part's models, and no level is there twice.
+func checkNames(t *rapid.T, part report.Part, got report.Pivot) {
+	t.Helper()
+	want := "task_type"
+	for _, f := range []string{"reliability", "difficulty", "severity", "variant"} {
+		if slices.Contains(part.Varies, f) {
+			want = f
+		}
+	}
+	if got.Name != part.Name || got.Factor != want {
+		t.Fatalf("%q by %s, want %q by %s", got.Name, got.Factor, part.Name, want)
+	}
+	var models []string
+	for _, r := range got.Rows {
+		models = append(models, r.Model)
+	}
+	if len(part.Models) > 0 && !slices.IsSortedFunc(models, func(a, b string) int { return slices.Index(part.Models, a) - slices.Index(part.Models, b) }) {
+		t.Fatalf("rows %v, want the order of %v", models, part.Models)
+	}
+	if levels := slices.Sorted(slices.Values(got.Levels)); len(slices.Compact(levels)) != len(got.Levels) {
+		t.Fatalf("levels %v", got.Levels)
+	}
+}
+
+// checkErrors: each outcome that is not full success is in one category.
+func checkErrors(t *rapid.T, table *report.Table, categories []string) {
+	t.Helper()
+	if e := table.Errors; !slices.Equal(categories, e.Categories[:len(categories)]) || !slices.IsSorted(e.Categories[len(categories):]) {
+		t.Fatalf("categories %v, want first %v", e.Categories, categories)
+	}
+	done, full := make(map[string]int), make(map[string]int)
+	for _, r := range table.Rows {
+		done[r.Model] += r.Done
+		full[r.Model] += r.Full
+	}
+	for _, r := range table.Errors.Rows {
+		sum, rates := 0, 0.0
+		for i, c := range r.Cells {
+			if c.Category != table.Errors.Categories[i] || c.Rate != float64(c.Count)/float64(max(1, r.Total)) {
+				t.Fatalf("%+v of %d", c, r.Total)
+			}
+			sum += c.Count
+			rates += c.Rate
+		}
+		if sum != r.Total || r.Done != done[r.Model] || r.Total != r.Done-full[r.Model] || r.Total > 0 && math.Abs(rates-1) > 1e-9 {
+			t.Fatalf("%d in categories that add up to %v: %+v", sum, rates, r)
+		}
+	}
+}
+
+// checkPilot: where all outcomes have the verdicts, the executor's is the level.
+func checkPilot(t *rapid.T, table *report.Table) {
+	t.Helper()
+	type key struct{ model, variant string }
+	done, full := make(map[key]int), make(map[key]int)
+	for _, r := range table.Rows {
+		k := key{r.Model, r.Variant}
+		done[k] += r.Done
+		full[k] += r.Full
+	}
+	for _, r := range table.Pilot.Rows {
+		k := key{r.Model, r.Variant}
+		if r.Done != done[k] || r.Executor.Count != full[k] || r.Done == 0 || r.Batch.Interval != stat.Wilson(r.Batch.Count, r.Done, stat.Z95) {
+			t.Fatalf("%+v, want %d of %d", r, full[k], done[k])
+		}
+		delete(done, k)
+	}
+	for k, n := range done {
+		if n > 0 {
+			t.Fatalf("%v has %d outcomes and no row", k, n)
+		}
+	}
+}
+
+// TestOrderOfAttemptsIsIrrelevant, but for attempts at one trial.
+func TestOrderOfAttemptsIsIrrelevant(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		trials, _ := drawTrials(t)
+		d := drawDesign(t, trials)
+		attempts := play(trials, rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)))
+		for i := range rapid.IntRange(0, 5).Draw(t, "faults") {
+			attempts = append(attempts, fault(trials[i%len(trials)], assay.Network))
+		}
+		build := func(attempts []assay.Attempt) *report.Table {
+			table, err := d.Build("e", slices.Values(trials), all(attempts...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return table
+		}
+		want := build(attempts)
+		if diff := cmp.Diff(want, build(rapid.Permutation(attempts).Draw(t, "order")), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+			t.Fatalf("another order (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// rates plays a hundred tasks in each cell, of which so many fully succeed.
+type rates map[assay.Cell]int
+
+func (r rates) build(t *testing.T, parts ...report.Part) *report.Table {
+	t.Helper()
+	var trials []assay.Trial
+	var attempts []assay.Attempt
+	for _, cell := range slices.SortedFunc(keys(r), func(a, b assay.Cell) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
+		for i := range 100 {
+			trial := assay.NewTrial(cell, assay.TaskRef{ID: assay.TaskID(fmt.Sprint(i))}, assay.Setting{}, 1, 1)
+			trials = append(trials, trial)
+			switch full := r[cell]; {
+			case i < full:
+				attempts = append(attempts, outcome(trial, assay.FullSuccess, 5))
+			case full >= 0:
+				attempts = append(attempts, outcome(trial, assay.Failure, 5))
+			}
+		}
+	}
+	table, err := report.Design{Parts: parts}.Build("e", slices.Values(trials), all(attempts...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+func keys(r rates) iter.Seq[assay.Cell] {
+	return func(yield func(assay.Cell) bool) {
+		for c := range r {
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// owed marks a cell of which nothing is done.
+const owed = -1
+
+func of(variant, difficulty string, reliability float64) assay.Cell {
+	return assay.Cell{Model: "m", Variant: variant, Difficulty: difficulty, TaskType: "basic_task", Reliability: reliability}
+}
+
+func value(p *float64) string {
+	if p == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.4f", *p)
+}
+
+// TestDerived computes what rows derive, by hand.
+func TestDerived(t *testing.T) {
+	t.Parallel()
+	variants := func(names ...string) report.Part {
+		return report.Part{Varies: []string{"task_type", "variant"}, Has: func(c assay.Cell) bool {
+			return slices.Contains(names, c.Variant) && c.Difficulty == "easy" && c.Reliability == 0.8
+		}}
+	}
+	by := func(factor string) report.Part { return report.Part{Varies: []string{factor}} }
+	drift, misuse := "flawed_semantic_drift", "flawed_tool_misuse"
+	severe := func(name, severity string) assay.Cell {
+		c := of(name, "easy", 0.8)
+		c.Severity = severity
+		return c
+	}
+	for name, tc := range map[string]struct {
+		rates rates
+		part  report.Part
+		want  string // levels, mean, optimal, flawed mean, difference, sensitivity, best
+	}{
+		"the index of the original's example": {
+			rates{of("baseline", "easy", 0.8): 82, of("cot", "easy", 0.8): 88, of("optimal", "easy", 0.8): 85},
+			variants("baseline", "cot", "optimal"), "[baseline cot optimal] 0.8500 – – – 0.0245 [cot]",
+		},
+		"the flawed mean is one more value": {
+			rates{of("baseline", "easy", 0.8): 82, of("cot", "easy", 0.8): 88, of("optimal", "easy", 0.8): 85, of(drift, "easy", 0.8): 20, of(misuse, "easy", 0.8): 40},
+			variants("baseline", "cot", "optimal"), "[baseline cot optimal] 0.8500 – 0.3000 – 0.2391 [cot]",
+		},
+		"flawed levels are one value, and two are best": {
+			rates{of("optimal", "easy", 0.8): 50, of("baseline", "easy", 0.8): 60, of("cot", "easy", 0.8): 40, of(drift, "easy", 0.8): 80, of(misuse, "easy", 0.8): 40},
+			variants("baseline", "cot", "optimal", drift, misuse),
+			"[baseline cot optimal flawed_semantic_drift flawed_tool_misuse] 0.5400 – 0.6000 0.1000 0.0829 [baseline flawed]",
+		},
+		"optimal stands beside flaws": {
+			rates{of("optimal", "easy", 0.8): 70, of("optimal", "hard", 0.8): 0, of("optimal", "easy", 0.6): 0, of(drift, "easy", 0.8): 50, of(misuse, "easy", 0.8): 60},
+			variants(drift, misuse), "[flawed_semantic_drift flawed_tool_misuse] 0.5500 0.7000 0.5500 -0.1500 – []",
+		},
+		"it does not under other conditions": {
+			rates{of("optimal", "easy", 0.9): 70, of("optimal", "hard", 0.8): 70, of(drift, "easy", 0.8): 50},
+			variants(drift), "[flawed_semantic_drift] 0.5000 – 0.5000 – – []",
+		},
+		"nor under some of them": {
+			rates{of("optimal", "easy", 0.9): 70, of(drift, "easy", 0.8): 50, of(drift, "easy", 0.9): 50},
+			by("variant"), "[optimal flawed_semantic_drift] 0.6000 – 0.5000 -0.2000 – []",
+		},
+		"baseline and cot take optimal from elsewhere": {
+			rates{of("baseline", "easy", 0.8): 82, of("cot", "easy", 0.8): 88, of("optimal", "easy", 0.8): 85},
+			variants("baseline", "cot"), "[baseline cot] 0.8500 0.8500 – – 0.0245 [cot]",
+		},
+		"without an outcome nothing is derived": {
+			rates{of("baseline", "easy", 0.8): 82, of("cot", "easy", 0.8): 88, of("optimal", "easy", 0.8): owed, of(drift, "easy", 0.8): 20},
+			variants("baseline", "cot", "optimal", drift), "[baseline cot optimal flawed_semantic_drift] – – 0.2000 – – []",
+		},
+		"what is lost": {
+			rates{of("cot", "easy", 0.6): 23, of("cot", "easy", 0.9): 71, of("cot", "easy", 0.75): 50},
+			by("reliability"), "[0.9 0.75 0.6] 0.4800 – – 0.4800 – []",
+		},
+		"the last less the first": {
+			rates{of("cot", "medium", 0.8): 15, of("cot", "very_easy", 0.8): 25, of("cot", "easy_biased", 0.8): 10},
+			by("difficulty"), "[very_easy medium easy_biased] 0.1667 – – -0.1500 – []",
+		},
+		"severities": {
+			rates{severe(drift, "severe"): 15, severe(drift, "light"): 55},
+			by("severity"), "[light severe] 0.3500 – – -0.4000 – []",
+		},
+		"types of task have no contrast": {
+			rates{of("cot", "easy", 0.8): 15}, by("task_type"), "[basic_task] 0.1500 – – – – []",
+		},
+	} {
+		v := tc.rates.build(t, tc.part).Parts[0]
+		r := v.Rows[0]
+		var beside *float64
+		if r.Optimal != nil {
+			beside = &r.Optimal.Rate
+		}
+		got := fmt.Sprint(v.Levels, " ", value(r.Mean), " ", value(beside), " ", value(r.FlawedMean), " ", value(r.Difference), " ", value(r.Sensitivity), " ", r.Best)
+		if got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+// TestBest: rules that measure no best possible are told by their version, so
+// that a task which cannot be done counts and an old outcome does not.
+func TestBest(t *testing.T) {
+	t.Parallel()
+	var trials []assay.Trial
+	var attempts []assay.Attempt
+	play := func(model, version string, best float64, level assay.Level) {
+		trial := trial(model, "cot", 0.8, fmt.Sprint(len(trials)))
+		a := outcome(trial, level, 3)
+		a.Best, a.ScoreVersion = best, version
+		trials, attempts = append(trials, trial), append(attempts, a)
+	}
+	play("new", "v2", 0.75, assay.FullSuccess)
+	play("new", "v2", 0, assay.Failure)
+	play("old", "v1", 0, assay.FullSuccess)
+	play("both", "v1", 0, assay.FullSuccess)
+	play("both", "v2", 0.5, assay.Failure)
+	play("hopeless", "v2", 0, assay.Failure)
+	trials = append(trials, trial("owed", "cot", 0.8, "t"))
+	want := "new 0.3750 (2) 1.3333, old – (0) –, both 0.5000 (1) 0.0000, hopeless 0.0000 (1) –, owed – (0) –"
+	var got []string
+	table := build(t, trials, attempts...)
+	for _, r := range table.Rows {
+		got = append(got, fmt.Sprintf("%s %s (%d) %s", r.Model, value(r.Best), r.BestMeasured, value(r.OfBest)))
+	}
+	if text := strings.Join(got, ", "); text != want {
+		t.Errorf("best possible: %s, want %s", text, want)
+	}
+	var text strings.Builder
+	if err := table.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "leave out trials that older rules judged") {
+		t.Errorf("the note on old outcomes is missing:\n%s", text.String())
+	}
+}
+
+// TestLoops counts each episode with a loop once, kinds in their order.
+func TestLoops(t *testing.T) {
+	t.Parallel()
+	var trials []assay.Trial
+	var attempts []assay.Attempt
+	for i, kind := range []assay.LoopKind{"new", assay.ErrorLoop, "", assay.RepeatLoop, assay.ErrorLoop} {
+		trials = append(trials, trial("m", "cot", 0.8, fmt.Sprint(i)))
+		a := outcome(trials[i], assay.FullSuccess, 3)
+		a.Loop = kind
+		attempts = append(attempts, a)
+	}
+	want := []report.LoopCount{{assay.RepeatLoop, 1}, {assay.ErrorLoop, 2}, {"new", 1}}
+	if diff := cmp.Diff(want, build(t, trials, attempts...).Loops); diff != "" {
+		t.Errorf("loops (-want +got):\n%s", diff)
+	}
+}
+
+// TestLeftOutConcernsParts: a part lists what it would have, also where no task
+// of the type is left.
+func TestLeftOutConcernsParts(t *testing.T) {
+	t.Parallel()
+	name := "flawed_missing_step"
+	d := report.Design{
+		LeftOut: []report.LeftOut{{name, "simple_task", 20, 20}, {name, "data_pipeline", 1, 20}, {"flawed_other", "basic_task", 3, 20}},
+		Parts: []report.Part{
+			{Name: "flaws", Has: func(c assay.Cell) bool { return c.Variant == name && c.TaskType != "data_pipeline" }},
+			{Name: "plain", Has: func(c assay.Cell) bool { return c.Variant == "cot" }},
+		},
+	}
+	table, err := d.Build("e", slices.Values([]assay.Trial{trial("m", name, 0.8, "t"), trial("m", "cot", 0.8, "t")}), all())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([][]report.LeftOut{d.LeftOut, d.LeftOut[:1], {}}, [][]report.LeftOut{table.LeftOut, table.Parts[0].LeftOut, table.Parts[1].LeftOut}); diff != "" {
+		t.Errorf("left out (-want +got):\n%s", diff)
+	}
+}
+
+// TestOnePartIsShownForWhatItAdds: not if the main table has its factor.
+func TestOnePartIsShownForWhatItAdds(t *testing.T) {
+	t.Parallel()
+	r := rates{of("cot", "easy", 0.8): 10, of("optimal", "hard", 0.7): 20}
+	nothing := report.Part{Name: "nothing", Has: func(assay.Cell) bool { return false }}
+	for name, tc := range map[string]struct {
+		parts []report.Part
+		want  bool
+	}{
+		"variant":              {[]report.Part{{Name: "part", Varies: []string{"variant"}}}, false},
+		"reliability":          {[]report.Part{{Name: "part", Varies: []string{"reliability"}}}, false},
+		"difficulty":           {[]report.Part{{Name: "part", Varies: []string{"difficulty"}}}, true},
+		"one type":             {[]report.Part{{Name: "part"}}, false},
+		"one of two":           {[]report.Part{{Name: "part", Varies: []string{"variant"}}, nothing}, true},
+		"a part without cells": {[]report.Part{nothing, nothing}, false},
+	} {
+		var text strings.Builder
+		if err := r.build(t, tc.parts...).WriteText(&text); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(text.String(), "full success by"); got != tc.want {
+			t.Errorf("%s: there is a table of a part: %v, want %v\n%s", name, got, tc.want, text.String())
+		}
+	}
+}
+
+// TestMemoryIsOfTheTrials: an attempt leaves nothing behind.
+func TestMemoryIsOfTheTrials(t *testing.T) {
+	d, trials := suite()
+	attempts := play(trials, rand.New(rand.NewPCG(1, 2)))
+	times := func(n int) float64 {
+		return testing.AllocsPerRun(5, func() {
+			if _, err := d.Build("e", slices.Values(trials), repeated(attempts, n)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if once, often := times(1), times(50); often > once+10 {
+		t.Errorf("%v allocations for %d attempts, %v for 50 times as many", once, len(attempts), often)
+	}
+}
+
+// repeated yields the attempts n times.
+func repeated(attempts []assay.Attempt, n int) iter.Seq2[assay.Attempt, error] {
+	return func(yield func(assay.Attempt, error) bool) {
+		for range n {
+			for _, a := range attempts {
+				if !yield(a, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkBuild is of a million trials of five models, each with an outcome.
+func BenchmarkBuild(b *testing.B) {
+	d, few := suite()
+	trials := func(yield func(assay.Trial) bool) {
+		for i := range 1_000_000 {
+			trial := few[i%len(few)]
+			trial.ID = assay.TrialID(fmt.Sprintf("%032x", i))
+			if !yield(trial) {
+				return
+			}
+		}
+	}
+	played := play(few, rand.New(rand.NewPCG(1, 2)))
+	attempts := func(yield func(assay.Attempt, error) bool) {
+		i := 0
+		for trial := range trials {
+			a := played[i%len(few)]
+			a.Trial = trial
+			if i++; !yield(a, nil) {
+				return
+			}
+		}
+	}
+	for b.Loop() {
+		if _, err := d.Build("e", trials, attempts); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/million")
+}

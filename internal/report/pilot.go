@@ -1,0 +1,67 @@
+package report
+
+import (
+	"strings"
+
+	"github.com/assay-eval/assay"
+)
+
+// Pilot holds the three definitions of full success side by side that the 2025
+// original had, over the outcomes that were judged by all of them.
+type Pilot struct {
+	Rows     []PilotRow `json:"rows"`
+	Averaged []string   `json:"averaged_over"`
+}
+
+// A PilotRow is of a model and a variant. See [assay.PilotScores].
+type PilotRow struct {
+	Model    string `json:"model"`
+	Variant  string `json:"variant"`
+	Done     int    `json:"done"` // with all three verdicts
+	Executor Share  `json:"executor"`
+	Paper    Share  `json:"paper"`
+	Batch    Share  `json:"batch"`
+}
+
+func pilot(cells []*cell) Pilot {
+	var judged []*cell
+	for _, c := range cells {
+		if c.pilot.done > 0 {
+			judged = append(judged, c)
+		}
+	}
+	type key struct{ model, variant string }
+	pools, averaged := pool(judged, func(c assay.Cell) key { return key{c.Model, c.Variant} })
+	out := Pilot{Rows: []PilotRow{}, Averaged: averaged}
+	for _, p := range pools {
+		n := p.pilot.done
+		out.Rows = append(out.Rows, PilotRow{
+			p.key.model, p.key.variant, n,
+			share(p.pilot.executor, n), share(p.pilot.paper, n), share(p.pilot.batch, n),
+		})
+	}
+	return out
+}
+
+func (p Pilot) text() string {
+	if len(p.Rows) == 0 {
+		return ""
+	}
+	tab := newTable(2, "model", "variant", "executor", "paper", "batch")
+	for _, r := range p.Rows {
+		row := []string{r.Model, r.Variant}
+		for _, s := range []Share{r.Executor, r.Paper, r.Batch} {
+			row = append(row, rateText(s.Rate, r.Done))
+		}
+		tab.Row(row...)
+	}
+	notes := []string{
+		"The 2025 original published numbers of all three under the one name of full success.",
+		"Executor asks for all required tools in order, paper also for output and a claim to be done, and batch for a",
+		"workflow score and a phase 2 score of at least 0.8. Cells are rates, with n in brackets.",
+	}
+	if len(p.Averaged) > 0 {
+		notes = append(notes, "They average over "+strings.Join(p.Averaged, ", ")+".")
+	}
+	return section("pilot: full success by three definitions", tab, notes)
+}
