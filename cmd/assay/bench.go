@@ -491,7 +491,7 @@ func (y *yardstick) fill(ctx context.Context, s bench.Scenario, n int) (err erro
 	if err != nil {
 		return err
 	}
-	j, err := openJob(ctx, e)
+	j, err := openJob(ctx, e, 0)
 	if err != nil {
 		return err
 	}

@@ -73,8 +73,8 @@ func TestReaderGoesAway(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the run ended with %v", err)
 	}
-	if done := settled(t, db); done != 450 {
-		t.Errorf("%d trials done, want 450", done)
+	if done := settled(t, db); done != quickstartTrials {
+		t.Errorf("%d trials done, want %d", done, quickstartTrials)
 	}
 }
 
@@ -111,12 +111,12 @@ func TestSoftStopBySignal(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
 		t.Errorf("exit code %d, want %d", code, exitInterrupted)
 	}
-	if last.Event != "done" || !last.Stopped || last.Owed == 0 || last.Done != settled(t, db) || last.Done+last.Owed+last.Parked != 450 {
+	if last.Event != "done" || !last.Stopped || last.Owed == 0 || last.Done != settled(t, db) || last.Done+last.Owed+last.Parked != quickstartTrials {
 		t.Errorf("last event %+v, %d in the store", last, settled(t, db))
 	}
 	must(t, nil, "run", "--store", db, "--display", "none", "--sim-latency", "0")
-	if done := settled(t, db); done != 450 {
-		t.Errorf("%d trials done in the end, want 450", done)
+	if done := settled(t, db); done != quickstartTrials {
+		t.Errorf("%d trials done in the end, want %d", done, quickstartTrials)
 	}
 }
 
@@ -171,3 +171,6 @@ func settled(t *testing.T, db string) int {
 	}
 	return len(seen)
 }
+
+// quickstartTrials is how many trials the quickstart has.
+const quickstartTrials = 438

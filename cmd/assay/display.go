@@ -16,8 +16,6 @@ import (
 	"github.com/assay-eval/assay/internal/engine"
 	"github.com/assay-eval/assay/internal/gate"
 	"github.com/assay-eval/assay/internal/live"
-	"github.com/assay-eval/assay/internal/report"
-	"github.com/assay-eval/assay/internal/store"
 )
 
 func (s *session) displayMode() string {
@@ -138,7 +136,7 @@ func (s *session) end(ctx context.Context, summary map[string]any) error {
 
 // print shows the table and what to do next.
 func (s *session) print(ctx context.Context, summary engine.Summary, total live.ModelState, wall time.Duration) error {
-	table, err := report.Build(s.experiment.Name, s.trials(), s.db.Attempts(ctx, store.Filter{}))
+	table, err := s.tables(ctx, s.db)
 	if err != nil {
 		return err
 	}

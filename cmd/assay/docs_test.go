@@ -58,6 +58,7 @@ func TestReadme(t *testing.T) {
 		for line := range strings.Lines(script) {
 			line, _, _ = strings.Cut(line, "#")
 			line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "go run ./cmd/"))
+			line, _, _ = strings.Cut(line, " > ")
 			args := strings.Fields(line)
 			if len(args) == 0 || args[0] != "assay" || strings.HasPrefix(line, "assay sim serve") {
 				continue
@@ -123,7 +124,7 @@ func sameTable(t *testing.T, readme, out string) {
 	t.Helper()
 	rows := 0
 	for line := range strings.Lines(out) {
-		if strings.HasPrefix(line, "sim/") && strings.Contains(line, "/25") {
+		if strings.HasPrefix(line, "sim/") && (strings.Contains(line, "/25") || strings.Contains(line, "/23")) {
 			rows++
 			if !strings.Contains(readme, line) {
 				t.Errorf("the README's table does not have the row %s", line)

@@ -83,7 +83,11 @@ func (j *job) foresee(ctx context.Context, db *store.DB, configs map[string][]la
 // experiment's variants, or else from a rehearsal.
 func (j *job) work(ctx context.Context, model string, past map[string]store.Profile, simLatency time.Duration) (lane.Work, string, error) {
 	var sum store.Profile
-	for _, variant := range j.experiment.Variants {
+	variants := make(map[string]bool)
+	for cell := range j.plan.Cells(model) {
+		variants[cell.Variant] = true
+	}
+	for variant := range variants {
 		p := past[variant]
 		sum.Attempts += p.Attempts
 		sum.Turns += p.Turns
@@ -127,7 +131,7 @@ func (j *job) rehearse(ctx context.Context, model string) (lane.Work, error) {
 	random := rand.New(rand.NewPCG(1, 1)) // the same sample each time
 	chosen := make(map[int]bool, rehearsed)
 	for range rehearsed {
-		chosen[random.IntN(max(1, j.plan.Planned()))] = true
+		chosen[random.IntN(max(1, j.plan.Planned(model)))] = true
 	}
 	for trial := range j.plan.Some(model, func(place int) bool { return chosen[place] }) {
 		task, err := j.library.Task(ctx, trial.Task, trial.Difficulty)

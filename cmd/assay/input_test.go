@@ -224,15 +224,15 @@ func TestFullDiskStopsTheRun(t *testing.T) {
 		t.Errorf("exit code %d, want 1 with the reason\n%s", r.code, r.err)
 	}
 	done := settled(t, db)
-	if done == 0 || done == 450 {
+	if done == 0 || done == quickstartTrials {
 		t.Fatalf("%d trials were done: the test is too weak", done)
 	}
 	if out, err := exec.Command("mount", "-o", "remount,size=20m", small).CombinedOutput(); err != nil {
 		t.Fatalf("remount: %v %s", err, out)
 	}
 	must(t, nil, "run", "--store", db, "--sim-latency", "0", "--display", "none")
-	if now := settled(t, db); now != 450 {
-		t.Errorf("%d trials done in the end, want 450", now)
+	if now := settled(t, db); now != quickstartTrials {
+		t.Errorf("%d trials done in the end, want %d", now, quickstartTrials)
 	}
 }
 
@@ -303,7 +303,7 @@ func TestDirectoryTurnsReadOnly(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if done := settled(t, filepath.Join(dir, "assay.db")); done != 450 {
-		t.Errorf("%d trials done, want 450", done)
+	if done := settled(t, filepath.Join(dir, "assay.db")); done != quickstartTrials {
+		t.Errorf("%d trials done, want %d", done, quickstartTrials)
 	}
 }

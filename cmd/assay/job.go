@@ -20,7 +20,10 @@ import (
 	"github.com/assay-eval/assay/internal/plan"
 	"github.com/assay-eval/assay/internal/provider/openai"
 	"github.com/assay-eval/assay/internal/provider/sim"
+	"github.com/assay-eval/assay/internal/report"
+	"github.com/assay-eval/assay/internal/score"
 	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/workflow"
 )
 
 // A job is an experiment with its tasks and planned trials.
@@ -30,14 +33,18 @@ type job struct {
 	plan       *plan.Plan
 }
 
-// openJob plans an experiment over its library.
-func openJob(ctx context.Context, e *plan.Experiment) (*job, error) {
+// openJob plans an experiment over its library, or the first so many trials of
+// each model; 0 for all.
+func openJob(ctx context.Context, e *plan.Experiment, limit int) (*job, error) {
 	lib, err := openLibrary(ctx, e.Library)
 	if err != nil {
 		return nil, err
 	}
-	p, err := e.Expand(ctx, lib.Refs)
+	p, err := e.Expand(ctx, lib.Refs, applies(lib, e.World))
 	if err == nil {
+		if limit > 0 {
+			p = p.Limit(limit)
+		}
 		err = checkFunctions(e, lib.Catalog())
 	}
 	if err != nil {
@@ -72,8 +79,41 @@ func openLibrary(ctx context.Context, name string) (*library.Library, error) {
 
 func (j *job) close() error { return j.library.Close() }
 
+// applies says whether the flaw of a variant applies to a task of a library.
+func applies(lib *library.Library, world string) plan.Applies {
+	return func(ctx context.Context, ref assay.TaskRef, difficulty, variant string) (bool, error) {
+		flaw, flawed := episode.FlawOf(variant)
+		if !flawed {
+			return true, nil
+		}
+		task, err := lib.Task(ctx, ref.ID, difficulty)
+		if err != nil {
+			return false, err
+		}
+		return workflow.Applies(lib.Catalog(), world, &task, flaw), nil
+	}
+}
+
 // planned is the number of trials over all models.
-func (j *job) planned() int { return j.plan.Planned() * len(j.experiment.Models) }
+func (j *job) planned() int {
+	n := 0
+	for _, m := range j.experiment.Models {
+		n += j.plan.Planned(m)
+	}
+	return n
+}
+
+// tables makes the tables of the experiment's planned trials from a store.
+func (j *job) tables(ctx context.Context, db *store.DB) (*report.Table, error) {
+	d := report.Design{Categories: score.Categories}
+	for _, p := range j.plan.Parts() {
+		d.Parts = append(d.Parts, report.Part{Name: p.Name, Models: p.Models, Varies: p.Varies, Has: p.Has})
+	}
+	for _, n := range j.plan.NotApplicable() {
+		d.LeftOut = append(d.LeftOut, report.LeftOut(n))
+	}
+	return d.Build(j.experiment.Name, j.trials(), db.Attempts(ctx, store.Filter{}))
+}
 
 // trials yields all planned trials, model by model.
 func (j *job) trials() iter.Seq[assay.Trial] {

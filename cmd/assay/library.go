@@ -16,11 +16,11 @@ import (
 func newLibrary(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "library",
-		Short: "Import and inspect task libraries",
+		Short: "Make, inspect and validate task libraries",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newImport(p), newInspect(p))
+	cmd.AddCommand(newGenerate(p), newImport(p), newInspect(p), newValidate(p))
 	return cmd
 }
 

@@ -124,6 +124,7 @@ it exists. Running an experiment again runs only what is owed.`,
 		Example: `  assay run                         the built-in quickstart: no key, no network
   assay plan experiment.yaml        what it would cost and take
   assay run experiment.yaml         an experiment of yours
+  assay run --suite flawed --model sim/expert
   assay ctl pause                   pause the run, from another terminal
   assay status                      what is done, owed and parked
   assay show 3f2a9c                 one trial's transcript
@@ -137,7 +138,8 @@ it exists. Running an experiment again runs only what is owed.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w\nhint: `%s --help` lists the flags", err, cmd.CommandPath())
 	})
-	root.AddCommand(newRun(p), newPlan(p), newCtl(p), newStatus(p), newShow(p), newExport(p), newLibrary(p), newSchema(p), newSim(p), newBench(p))
+	root.AddCommand(newRun(p), newPlan(p), newSuites(p), newCtl(p), newStatus(p), newShow(p), newExport(p),
+		newRescore(p), newClassify(p), newLibrary(p), newSchema(p), newSim(p), newBench(p))
 	wrapArgs(root)
 	return root
 }

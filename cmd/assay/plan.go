@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/plan"
 	"github.com/assay-eval/assay/internal/report"
 	"github.com/assay-eval/assay/internal/store"
@@ -23,12 +24,27 @@ type planned struct {
 	Planned    int    `json:"planned"`
 	Done       int    `json:"done"`
 	Owed       int    `json:"owed"`
+	// Gaps say what is missing of each part for each model.
+	Gaps []gap `json:"gaps"`
+	// NotApplicable counts the tasks that are left out of flawed cells.
+	NotApplicable []report.LeftOut `json:"not_applicable"`
 	forecast
 	Cost float64 `json:"cost_usd"`
 }
 
+// A gap is what a part of an experiment still lacks for a model. What two parts
+// share counts in both.
+type gap struct {
+	Model   string `json:"model"`
+	Part    string `json:"part"`
+	Planned int    `json:"planned"`
+	Done    int    `json:"done"`
+	Owed    int    `json:"owed"`
+}
+
 func newPlan(p *process) *cobra.Command {
 	var path string
+	var which chosen
 	var asJSON bool
 	var simLatency time.Duration
 	cmd := &cobra.Command{
@@ -42,20 +58,18 @@ What a trial takes is known from earlier attempts in the store; for a model that
 was never asked it comes from a rehearsal with simulated agents, and the time to
 a reply is assumed.`,
 		Example: `  assay plan experiment.yaml
-  assay plan experiment.yaml --store results.db --json`,
+  assay plan experiment.yaml --store results.db --json
+  assay plan --suite all --model sim/optimal`,
 		Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e := plan.Quickstart()
-			if len(args) == 1 {
-				var err error
-				if e, err = plan.Load(args[0]); err != nil {
-					return err
-				}
+			e, err := which.experiment(args)
+			if err != nil {
+				return err
 			}
-			out, err := makePlan(cmd.Context(), p, e, path, simLatency)
+			out, err := makePlan(cmd.Context(), p, e, path, which.limit, simLatency)
 			if err != nil {
 				return err
 			}
@@ -67,13 +81,14 @@ a reply is assumed.`,
 		},
 	}
 	storeFlag(cmd, &path)
+	which.flags(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().DurationVar(&simLatency, "sim-latency", defaultSimLatency, "median time that the built-in simulated models take to reply")
 	return cmd
 }
 
-func makePlan(ctx context.Context, p *process, e *plan.Experiment, path string, simLatency time.Duration) (out planned, err error) {
-	j, err := openJob(ctx, e)
+func makePlan(ctx context.Context, p *process, e *plan.Experiment, path string, limit int, simLatency time.Duration) (out planned, err error) {
+	j, err := openJob(ctx, e, limit)
 	if err != nil {
 		return out, err
 	}
@@ -108,21 +123,36 @@ func makePlan(ctx context.Context, p *process, e *plan.Experiment, path string, 
 	out = planned{Experiment: e.Name, Planned: j.planned()}
 	owed := make(map[string]int)
 	for _, m := range e.Models {
-		for range j.plan.Cells(m) {
-			out.Cells++
-		}
-		owed[m] = j.plan.Planned()
-		if settled.Len() == 0 {
-			continue // a million identities need not be made
-		}
-		for t := range j.plan.Trials(m) {
-			if settled.Has(t.ID) {
-				owed[m]--
-				out.Done++
+		done := make(map[assay.Cell]int)
+		if settled.Len() > 0 { // else a million identities need not be made
+			for t := range j.plan.Trials(m) {
+				if settled.Has(t.ID) {
+					done[t.Cell]++
+				}
 			}
+		}
+		owed[m] = j.plan.Planned(m)
+		gaps := make([]gap, len(j.plan.Parts()))
+		for cell, planned := range j.plan.Cells(m) {
+			out.Cells++
+			out.Done += done[cell]
+			owed[m] -= done[cell]
+			for i, part := range j.plan.Parts() {
+				if part.Has(cell) {
+					gaps[i].Planned += planned
+					gaps[i].Done += done[cell]
+				}
+			}
+		}
+		for i, g := range gaps {
+			g.Model, g.Part, g.Owed = m, j.plan.Parts()[i].Name, g.Planned-g.Done
+			out.Gaps = append(out.Gaps, g)
 		}
 	}
 	out.Owed = out.Planned - out.Done
+	for _, n := range j.plan.NotApplicable() {
+		out.NotApplicable = append(out.NotApplicable, report.LeftOut(n))
+	}
 	if out.forecast, err = j.foresee(ctx, db, pools.configs, owed, simLatency); err != nil {
 		return out, err
 	}
@@ -135,6 +165,7 @@ func makePlan(ctx context.Context, p *process, e *plan.Experiment, path string, 
 func writePlan(p *process, e *plan.Experiment, out planned) {
 	w := p.out
 	fmt.Fprintf(w, "experiment %s: %d cells, %d trials planned, %d done, %d owed\n\n", out.Experiment, out.Cells, out.Planned, out.Done, out.Owed)
+	writeGaps(p, out)
 	t := report.NewTable("model", "trials", "requests", "input tokens", "output tokens", "cost", "time", "bound by", "from")
 	for _, m := range out.Models {
 		cost := "–"
@@ -155,6 +186,25 @@ func writePlan(p *process, e *plan.Experiment, out planned) {
 	fmt.Fprintln(w, ".")
 	if b := e.Budget; b.USD > 0 && out.Cost > b.USD {
 		fmt.Fprintf(w, "That is more than the run's budget of $%g: the rest will stay owed.\n", b.USD)
+	}
+}
+
+// writeGaps shows what is missing, part by part, where there are several or
+// something is done already.
+func writeGaps(p *process, out planned) {
+	if out.Done > 0 || len(out.Gaps) > len(out.Models) {
+		t := report.NewTable("model", "part", "planned", "done", "owed")
+		for _, g := range out.Gaps {
+			t.Row(g.Model, g.Part, fmt.Sprint(g.Planned), fmt.Sprint(g.Done), fmt.Sprint(g.Owed))
+		}
+		fmt.Fprintf(p.out, "%s\n\n", t)
+	}
+	if len(out.NotApplicable) > 0 {
+		n := 0
+		for _, l := range out.NotApplicable {
+			n += l.Tasks
+		}
+		fmt.Fprintf(p.out, "%d tasks have too few steps for a flaw, and are left out of its cells.\n\n", n)
 	}
 }
 

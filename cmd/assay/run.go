@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay/internal/nearest"
-	"github.com/assay-eval/assay/internal/plan"
 )
 
 type runFlags struct {
+	chosen
 	store      string
 	display    string
 	simLatency time.Duration
@@ -37,6 +37,8 @@ parked trials, 130 interrupted.`,
 		Example: `  assay run
   assay run experiment.yaml
   assay run experiment.yaml --store results.db --display json
+  assay run experiment.yaml --limit 50
+  assay run --suite all --model my-model --providers providers.yaml
 
   # experiment.yaml
   name: first-try
@@ -61,17 +63,15 @@ parked trials, 130 interrupted.`,
 			if !slices.Contains(displays, f.display) {
 				return usageError("unknown display %q\nhint: %s", f.display, nearest.Hint(f.display, displays))
 			}
-			e := plan.Quickstart()
-			if len(args) == 1 {
-				var err error
-				if e, err = plan.Load(args[0]); err != nil {
-					return err
-				}
+			e, err := f.experiment(args)
+			if err != nil {
+				return err
 			}
 			return runExperiment(cmd.Context(), p, e, f)
 		},
 	}
 	storeFlag(cmd, &f.store)
+	f.flags(cmd)
 	cmd.Flags().StringVar(&f.display, "display", "auto", "how to show progress: auto, live, plain, json or none")
 	cmd.Flags().DurationVar(&f.simLatency, "sim-latency", defaultSimLatency, "median time that the built-in simulated models take to reply")
 	choice(cmd, "display", displays...)

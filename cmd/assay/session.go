@@ -56,7 +56,7 @@ type session struct {
 }
 
 func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFlags) (err error) {
-	j, err := openJob(ctx, e)
+	j, err := openJob(ctx, e, f.limit)
 	if err != nil {
 		return err
 	}
@@ -139,8 +139,8 @@ func (s *session) run(ctx context.Context) error {
 	total := 0
 	s.done = s.findDone()
 	for _, m := range s.experiment.Models {
-		s.meter.Model(m, s.plan.Planned(), s.done[m].n)
-		owed[m] = s.plan.Planned() - s.done[m].n
+		s.meter.Model(m, s.plan.Planned(m), s.done[m].n)
+		owed[m] = s.plan.Planned(m) - s.done[m].n
 		total += owed[m]
 	}
 	if total == 0 {
@@ -289,7 +289,7 @@ func (s *session) findDone() map[string]places {
 	var wg sync.WaitGroup
 	for _, model := range s.experiment.Models {
 		wg.Go(func() {
-			p := places{bits: make([]uint64, s.plan.Planned()/64+1)}
+			p := places{bits: make([]uint64, s.plan.Planned(model)/64+1)}
 			place := 0
 			for t := range s.plan.Trials(model) {
 				if s.settled.Has(t.ID) {

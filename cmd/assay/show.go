@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,23 +13,35 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/episode"
 	"github.com/assay-eval/assay/internal/store"
 )
 
 func newShow(p *process) *cobra.Command {
 	var path string
 	var number int
-	var asJSON bool
+	var asJSON, prompt bool
 	cmd := &cobra.Command{
-		Use:   "show TRIAL",
-		Short: "Show a trial's transcript",
+		Use:   "show [TRIAL]",
+		Short: "Show a trial's transcript, or what models are told",
 		Long: `Show prints what happened in a trial: the conversation, each call of a tool with
-its chance and its luck, and the verdict. TRIAL is the beginning of a trial's ID.`,
+its chance and its luck, and the verdict. TRIAL is the beginning of a trial's ID.
+
+With --prompt it prints only the messages that the trial began with, and without
+a trial the templates of everything that episodes say to models, with their hash.`,
 		Example: `  assay show 3f2a9c
   assay show 3f2a9c --attempt 1
-  assay show 3f2a9c --json | jq .transcript.calls`,
-		Args: cobra.ExactArgs(1),
+  assay show 3f2a9c --json | jq .transcript.calls
+  assay show 3f2a9c --prompt
+  assay show --prompt`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			switch {
+			case len(args) == 0 && prompt:
+				return writeTemplates(p.out, asJSON)
+			case len(args) == 0:
+				return usageError("say which trial to show\nhint: `assay status` and `assay export` name trials; `assay show --prompt` prints the templates")
+			}
 			db, err := store.OpenReadOnly(cmd.Context(), path)
 			if err != nil {
 				return err
@@ -53,19 +66,69 @@ its chance and its luck, and the verdict. TRIAL is the beginning of a trial's ID
 			if err != nil {
 				return err
 			}
+			if prompt {
+				return writeOpening(p.out, tr, asJSON)
+			}
 			if asJSON {
 				return json.NewEncoder(p.out).Encode(struct {
 					Attempt    assay.Attempt    `json:"attempt"`
 					Transcript assay.Transcript `json:"transcript"`
 				}{a, tr})
 			}
-			return writeTrial(p.out, attempts, a, tr)
+			opinions, err := opinionsOn(cmd.Context(), db, a)
+			if err != nil {
+				return err
+			}
+			return writeTrial(p.out, attempts, a, tr, opinions)
 		},
 	}
 	storeFlag(cmd, &path)
 	cmd.Flags().IntVar(&number, "attempt", 0, "the attempt's number; 0 is the one that settled the trial, or the latest")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&prompt, "prompt", false, "print what the model was told at first, or without a trial the templates")
 	return cmd
+}
+
+// writeTemplates prints what episodes say to models.
+func writeTemplates(out io.Writer, asJSON bool) error {
+	templates := episode.Templates()
+	if asJSON {
+		files := make(map[string]string)
+		for _, t := range templates {
+			files[t.Name] = t.Text
+		}
+		return json.NewEncoder(out).Encode(map[string]any{"hash": episode.TemplatesHash, "templates": files})
+	}
+	var w bytes.Buffer
+	fmt.Fprintf(&w, "templates %s\n", episode.TemplatesHash)
+	for _, t := range templates {
+		fmt.Fprintf(&w, "\n── %s ──\n%s", t.Name, t.Text)
+	}
+	_, err := out.Write(w.Bytes())
+	return err
+}
+
+// writeOpening prints the messages with which a trial began.
+func writeOpening(out io.Writer, tr assay.Transcript, asJSON bool) error {
+	messages := tr.Messages
+	for i, m := range messages {
+		if m.Role == assay.Assistant {
+			messages = messages[:i]
+			break
+		}
+	}
+	if asJSON {
+		return json.NewEncoder(out).Encode(messages)
+	}
+	var w bytes.Buffer
+	for i, m := range messages {
+		if i > 0 {
+			w.WriteString("\n")
+		}
+		fmt.Fprintf(&w, "── %s ──\n%s\n", m.Role, m.Content)
+	}
+	_, err := out.Write(w.Bytes())
+	return err
 }
 
 func chooseAttempt(attempts []assay.Attempt, number int) (assay.Attempt, error) {
@@ -87,17 +150,20 @@ func chooseAttempt(attempts []assay.Attempt, number int) (assay.Attempt, error) 
 	return best, nil
 }
 
-func writeTrial(out io.Writer, attempts []assay.Attempt, a assay.Attempt, tr assay.Transcript) error {
+func writeTrial(out io.Writer, attempts []assay.Attempt, a assay.Attempt, tr assay.Transcript, opinions []store.Classification) error {
 	var w bytes.Buffer
 	fmt.Fprintf(&w, "trial %s, attempt %d of %d\n", a.ID, a.Number, len(attempts))
-	fmt.Fprintf(&w, "  %s, %s, %s %s, reliability %s, task %s, repeat %d\n", a.Model, a.Variant, a.Difficulty, a.TaskType,
+	variant := a.Variant
+	if a.Severity != "" {
+		variant += " (" + a.Severity + ")"
+	}
+	fmt.Fprintf(&w, "  %s, %s, %s %s, reliability %s, task %s, repeat %d\n", a.Model, variant, a.Difficulty, a.TaskType,
 		assay.FormatReliability(a.Reliability), a.Task, a.Repeat)
-	fmt.Fprintf(&w, "  world %s, tools %s, seed %d, templates %s, experiment %s\n", a.World, a.Tools, a.Seed, a.Templates, a.Experiment)
+	fmt.Fprintf(&w, "  world %s, protocol %s, tools %s, seed %d, templates %s, experiment %s\n", a.World, a.Protocol, a.Tools, a.Seed, a.Templates, a.Experiment)
 	fmt.Fprintf(&w, "  served by %s on %s, %d requests, %d + %d tokens, %s working, %s queued\n", a.ServedModel, a.Lane, a.Requests,
 		a.InputTokens, a.OutputTokens, time.Duration(a.WorkingMS)*time.Millisecond, time.Duration(a.QueuedMS)*time.Millisecond)
-	calls := tr.Calls
 	turn := 0
-	for _, m := range tr.Messages {
+	for i, m := range tr.Messages {
 		if m.Role == assay.Assistant {
 			turn++
 			fmt.Fprintf(&w, "\n── turn %d ──\n", turn)
@@ -105,29 +171,46 @@ func writeTrial(out io.Writer, attempts []assay.Attempt, a assay.Attempt, tr ass
 			fmt.Fprintf(&w, "\n── %s ──\n", m.Role)
 		}
 		writeMessage(&w, m)
-		if m.Role == assay.ToolRole && len(calls) > 0 && executes(m.Content, calls[0].Tool) {
-			c := calls[0]
-			calls = calls[1:]
-			verdict := "failed"
-			if c.OK {
-				verdict = "worked"
-			}
-			fmt.Fprintf(&w, "    (chance %.3f, luck %.3f: %s)\n", c.Chance, c.Luck, verdict)
+		if i+1 == len(tr.Messages) || tr.Messages[i+1].Role == assay.Assistant {
+			writeCalls(&w, tr.Calls, turn)
 		}
 	}
 	w.WriteString("\n")
 	writeVerdict(&w, a)
+	for _, o := range opinions {
+		fmt.Fprintf(&w, "  %s says %s, with confidence %.2f: %s\n", o.Model, o.Category, o.Confidence, o.Reason)
+	}
 	_, err := out.Write(w.Bytes())
 	return err
 }
 
-// executes reports whether a tool message is the result of an executed call.
-func executes(content, tool string) bool {
-	var r struct {
-		Tool    json.RawMessage
-		Success *bool
+// opinionsOn returns what models said of an attempt.
+func opinionsOn(ctx context.Context, db *store.DB, a assay.Attempt) ([]store.Classification, error) {
+	var opinions []store.Classification
+	for o, err := range db.Classifications(ctx, store.Filter{Trial: a.ID}) {
+		if err != nil {
+			return nil, err
+		}
+		if o.Number == a.Number {
+			opinions = append(opinions, o)
+		}
 	}
-	return json.Unmarshal([]byte(content), &r) == nil && r.Success != nil && string(r.Tool) == fmt.Sprintf("%q", tool)
+	return opinions, nil
+}
+
+// writeCalls says how the calls of a turn were decided.
+func writeCalls(w *bytes.Buffer, calls []assay.CallRecord, turn int) {
+	for _, c := range calls {
+		switch {
+		case c.Turn != turn:
+		case c.Mistake:
+			fmt.Fprintf(w, "    (%s: a mistake, %s)\n", c.Tool, c.Code)
+		case c.OK:
+			fmt.Fprintf(w, "    (%s: chance %.3f, luck %.3f: worked)\n", c.Tool, c.Chance, c.Luck)
+		default:
+			fmt.Fprintf(w, "    (%s: chance %.3f, luck %.3f: failed, %s)\n", c.Tool, c.Chance, c.Luck, c.Code)
+		}
+	}
 }
 
 func writeMessage(w *bytes.Buffer, m assay.Message) {
@@ -157,7 +240,19 @@ func writeVerdict(w *bytes.Buffer, a assay.Attempt) {
 	if a.ErrorCategory != "" {
 		fmt.Fprintf(w, ", error category %s", a.ErrorCategory)
 	}
-	fmt.Fprintf(w, " (rules %s)\n", a.ScoreVersion)
+	fmt.Fprintf(w, "\n  calls: %d mistakes, %d failed by chance (%d overcome), %d wasted; efficiency %.2f\n",
+		a.Mistakes, a.Failures, a.Recovered, a.Wasted, a.Efficiency)
+	fmt.Fprintf(w, "  adherence to the task's plan %.2f", a.Adherence)
+	if a.GivenAdherence != nil {
+		fmt.Fprintf(w, ", to the plan it was given %.2f", *a.GivenAdherence)
+	}
+	if a.Outcome.Loop != "" {
+		fmt.Fprintf(w, "; a loop (%s) began in turn %d", a.Outcome.Loop, a.LoopTurn)
+	}
+	fmt.Fprintf(w, "\n  the best policy succeeds with probability %.3f (rules %s)\n", a.Best, a.ScoreVersion)
+	if s := a.Pilot; s != nil {
+		fmt.Fprintf(w, "  the original's three verdicts: executor %s, paper %s, batch %s\n", s.Executor, s.Paper, s.Batch)
+	}
 }
 
 func indent(text, by string) string {

@@ -122,7 +122,7 @@ func reopen(ctx context.Context, e store.Experiment) (*job, error) {
 	if err := json.Unmarshal(e.Spec, &spec); err != nil {
 		return nil, fmt.Errorf("experiment %s in the store: %w", e.Name, err)
 	}
-	return openJob(ctx, &spec)
+	return openJob(ctx, &spec, 0)
 }
 
 func statusOf(ctx context.Context, db *store.DB, e store.Experiment) (s experimentStatus, err error) {
@@ -149,7 +149,7 @@ func statusOf(ctx context.Context, db *store.DB, e store.Experiment) (s experime
 	}
 	index := make(map[string]*modelStatus)
 	for _, name := range j.experiment.Models {
-		m := modelStatus{Model: name, Planned: j.plan.Planned(), Faults: make(map[assay.FaultKind]int)}
+		m := modelStatus{Model: name, Planned: j.plan.Planned(name), Faults: make(map[assay.FaultKind]int)}
 		for t := range j.plan.Trials(name) {
 			if settled.Has(t.ID) {
 				m.Done++

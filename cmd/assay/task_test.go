@@ -10,7 +10,7 @@ import (
 // keeps no more than its bound.
 func TestTaskCache(t *testing.T) {
 	t.Parallel()
-	j, err := openJob(t.Context(), load(t, "models: [sim/listed]\ntasks_per_type: all\n"))
+	j, err := openJob(t.Context(), load(t, "models: [sim/listed]\ntasks_per_type: all\n"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/library"
+)
+
+func newGenerate(p *process) *cobra.Command {
+	var out string
+	var perType int
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "generate -o LIBRARY.db",
+		Short: "Make a library of generated tasks",
+		Long: `Generate writes tasks over the thirty built-in tools: so many of each of the five
+types, each worded at five difficulties, and the three biased mixtures of them. The
+same number gives the same library. With the default number it is the built-in
+library, as a file.`,
+		Example: `  assay library generate -o tasks.db
+  assay library generate --tasks-per-type 500 -o large.db`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if out == "" {
+				return usageError("say where to write the library\nhint: assay library generate -o library.db")
+			}
+			tasks, err := library.GenerateN(perType)
+			if err != nil {
+				return &codedError{exitUsage, err}
+			}
+			if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) && !force {
+				return fmt.Errorf("%s exists already\nhint: choose another file, or replace it with --force", out)
+			}
+			meta := library.Meta{Name: "generated", Source: fmt.Sprintf("generator %s, %d tasks a type", library.GeneratorVersion, perType)}
+			if err := library.Create(cmd.Context(), out, meta, library.Tools(), tasks); err != nil {
+				return err
+			}
+			fmt.Fprintf(p.out, "%s: %d descriptions of %d tasks\nNext: write `library: %s` in an experiment file\n",
+				out, len(allDifficulties)*len(assay.TaskTypes)*perType, len(assay.TaskTypes)*perType, out)
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&out, "output", "o", "", "the library `file` to write")
+	cmd.Flags().IntVar(&perType, "tasks-per-type", library.TasksPerType, "how many tasks of each type")
+	cmd.Flags().BoolVar(&force, "force", false, "replace an existing file")
+	return cmd
+}

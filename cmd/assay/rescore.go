@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/library"
+	"github.com/assay-eval/assay/internal/plan"
+	"github.com/assay-eval/assay/internal/score"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+func newRescore(p *process) *cobra.Command {
+	var path string
+	var dry, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "rescore",
+		Short: "Judge stored transcripts again by today's rules",
+		Long: `Rescore judges the transcript of every outcome in a store by the rules of this
+program and stores what differs beside the attempt, which is never changed. From
+then on reports and exports show the new verdicts; each names the version of the
+rules that gave it.
+
+A transcript is judged with its own task, so the libraries that the runs used have
+to be where they were.`,
+		Example: `  assay rescore --dry-run
+  assay rescore --store results.db`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			sum, err := rescore(cmd.Context(), path, dry)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(p.out).Encode(sum)
+			}
+			writeRescored(p, sum, dry)
+			return nil
+		},
+	}
+	storeFlag(cmd, &path)
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would change, and store nothing")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// rescored is what `assay rescore` says.
+type rescored struct {
+	Outcomes int `json:"outcomes"`
+	// Changed counts outcomes of which anything differs from what was stored,
+	// their version too; Levels those whose level does, by "from → to".
+	Changed    int            `json:"changed"`
+	Levels     map[string]int `json:"levels"`
+	Categories int            `json:"categories"`
+	// Skipped counts outcomes that cannot be judged again, by the reason.
+	Skipped map[string]int `json:"skipped"`
+}
+
+// rescoreBatch outcomes are stored at once.
+const rescoreBatch = 256
+
+func rescore(ctx context.Context, path string, dry bool) (sum rescored, err error) {
+	// To open it for reading first refuses a store that does not exist.
+	db, err := store.OpenReadOnly(ctx, path)
+	if err == nil && !dry {
+		if err = db.Close(); err == nil {
+			db, err = store.Open(ctx, path, store.Options{})
+		}
+	}
+	if err != nil {
+		return sum, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	tasks := newTaskBook(db)
+	defer func() { err = errors.Join(err, tasks.close()) }()
+	sum = rescored{Levels: make(map[string]int), Skipped: make(map[string]int)}
+	var batch []store.Rescored
+	save := func() error {
+		if dry {
+			batch = nil
+		}
+		err := db.Rescore(ctx, batch)
+		batch = batch[:0]
+		return err
+	}
+	for s, err := range db.Transcripts(ctx, store.Filter{OnlySettled: true}) {
+		if err != nil && !errors.Is(err, store.ErrDamaged) {
+			return sum, err
+		}
+		sum.Outcomes++
+		if err != nil || s.Transcript == nil {
+			sum.Skipped["its transcript is missing or damaged"]++
+			continue
+		}
+		task, judge, err := tasks.task(ctx, &s.Attempt)
+		if err != nil {
+			if ctx.Err() != nil {
+				return sum, err
+			}
+			sum.Skipped[err.Error()]++
+			continue
+		}
+		outcome := judge.Outcome(&s.Attempt.Trial, task, s.Transcript)
+		if sum.differs(s.Attempt.Outcome, outcome) {
+			batch = append(batch, store.Rescored{
+				Trial: s.Attempt.ID, Number: s.Attempt.Number, Outcome: outcome, At: time.Now().UTC(), Program: version(),
+			})
+		}
+		if len(batch) >= rescoreBatch {
+			if err := save(); err != nil {
+				return sum, err
+			}
+		}
+	}
+	return sum, save()
+}
+
+// differs counts a change of an outcome, if there is one.
+func (r *rescored) differs(before, after assay.Outcome) bool {
+	if sameOutcome(before, after) {
+		return false
+	}
+	r.Changed++
+	if before.Level != after.Level {
+		r.Levels[fmt.Sprintf("%s → %s", before.Level, after.Level)]++
+	}
+	if before.ErrorCategory != after.ErrorCategory {
+		r.Categories++
+	}
+	return true
+}
+
+// sameOutcome compares as a store reads: an empty list is none.
+func sameOutcome(a, b assay.Outcome) bool {
+	for _, o := range []*assay.Outcome{&a, &b} {
+		if len(o.RequiredTools) == 0 {
+			o.RequiredTools = nil
+		}
+		if len(o.ExecutedTools) == 0 {
+			o.ExecutedTools = nil
+		}
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+func writeRescored(p *process, sum rescored, dry bool) {
+	verb := "were stored"
+	if dry {
+		verb = "would be stored"
+	}
+	fmt.Fprintf(p.out, "%d outcomes judged again by the rules %s; %d differ and %s\n",
+		sum.Outcomes, score.Assay1Version+" and "+score.PilotVersion, sum.Changed, verb)
+	for _, change := range slices.Sorted(maps.Keys(sum.Levels)) {
+		fmt.Fprintf(p.out, "  %6d  %s\n", sum.Levels[change], change)
+	}
+	if sum.Categories > 0 {
+		fmt.Fprintf(p.out, "  %6d  another error category\n", sum.Categories)
+	}
+	for _, why := range slices.Sorted(maps.Keys(sum.Skipped)) {
+		fmt.Fprintf(p.out, "  %6d  left as they are: %s\n", sum.Skipped[why], why)
+	}
+}
+
+// A taskBook finds the tasks of stored attempts in the libraries that their
+// runs used. Libraries stay open until close.
+type taskBook struct {
+	db      *store.DB
+	runs    map[assay.RunID]store.Library // nil until asked for
+	shelves map[string]*shelf             // by path
+}
+
+// A shelf is an open library, or why it cannot be had.
+type shelf struct {
+	library *library.Library
+	tasks   *taskCache
+	judge   *score.Judge
+	err     error
+}
+
+func newTaskBook(db *store.DB) *taskBook {
+	return &taskBook{db: db, shelves: make(map[string]*shelf)}
+}
+
+// task returns the task of an attempt and the judge for its library. An error
+// says why it cannot be had.
+func (b *taskBook) task(ctx context.Context, a *assay.Attempt) (*assay.Task, *score.Judge, error) {
+	if b.runs == nil {
+		var err error
+		if b.runs, err = b.db.Libraries(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	path := b.runs[a.Run].Path
+	s := b.shelves[path]
+	if s == nil {
+		s = openShelf(ctx, path)
+		b.shelves[path] = s
+	}
+	if s.err != nil {
+		return nil, nil, s.err
+	}
+	task, err := s.tasks.task(ctx, &a.Trial)
+	if err != nil {
+		return nil, nil, fmt.Errorf("library %s no longer has its task as it was", path)
+	}
+	return task, s.judge, nil
+}
+
+func openShelf(ctx context.Context, path string) *shelf {
+	if path == "" {
+		path = plan.BuiltinLibrary
+	}
+	lib, err := openLibrary(ctx, path)
+	if err != nil {
+		return &shelf{err: fmt.Errorf("library %s cannot be opened", path)}
+	}
+	return &shelf{library: lib, tasks: newTaskCache(lib), judge: score.New(lib.Catalog())}
+}
+
+func (b *taskBook) close() error {
+	var errs []error
+	for _, s := range b.shelves {
+		if s.library != nil {
+			errs = append(errs, s.library.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
