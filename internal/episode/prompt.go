@@ -64,6 +64,7 @@ func hashTemplates() string {
 	for _, t := range Templates() {
 		fmt.Fprintf(h, "%s %d\n%s", t.Name, len(t.Text), t.Text)
 	}
+	fmt.Fprintf(h, "plans %s\n", workflow.Version)
 	b, err := json.Marshal(discoverFunctions)
 	if err != nil {
 		panic("episode: functions: " + err.Error())

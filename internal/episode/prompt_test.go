@@ -1,6 +1,8 @@
 package episode_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,6 +13,7 @@ import (
 	"github.com/assay-eval/assay/internal/episode"
 	"github.com/assay-eval/assay/internal/golden"
 	"github.com/assay-eval/assay/internal/library"
+	"github.com/assay-eval/assay/internal/workflow"
 	"github.com/assay-eval/assay/internal/world"
 )
 
@@ -192,9 +195,79 @@ func TestAnswersUnderTags(t *testing.T) {
 // TestTemplatesHash notices a change of wording.
 func TestTemplatesHash(t *testing.T) {
 	t.Parallel()
-	const known = "e6703f2f936e4c8f"
+	const known = "d993f258fdc2c475"
 	if episode.TemplatesHash != known {
 		t.Errorf("TemplatesHash = %s, want %s: the wording has changed. Results before and after cannot be pooled, "+
 			"so note the new hash in CHANGELOG.md, and here", episode.TemplatesHash, known)
 	}
+}
+
+// TestEveryFlawChangesThePrompt renders every built-in task with every flaw and
+// severity that applies to it, in both worlds. The prompts differ from the
+// optimal one in the steps of the plan alone, and all plans together are those
+// that were once made.
+func TestEveryFlawChangesThePrompt(t *testing.T) {
+	t.Parallel()
+	builtin := assay.NewCatalog(library.Tools())
+	runner := episode.NewRunner(builtin, 0)
+	h := sha256.New()
+	compared, n := 0, 0
+	for task := range library.Generate() {
+		if task.Difficulty != "easy" {
+			continue
+		}
+		if n++; testing.Short() && n%10 > 0 {
+			continue
+		}
+		for _, w := range world.Names {
+			if w == world.PilotName && n%5 > 0 {
+				continue // the same plans, for these tasks need no insertion
+			}
+			trial := trial(episode.Discover, .8, 7)
+			trial.World, trial.Variant = w, episode.Optimal
+			optimal := prompt(t, runner, trial, task)
+			for _, flaw := range workflow.Flaws {
+				if !workflow.Applies(builtin, w, &task, flaw) {
+					continue
+				}
+				for _, severity := range workflow.Severities {
+					trial.Variant, trial.Severity = "flawed_"+string(flaw), severity
+					got := prompt(t, runner, trial, task)
+					fmt.Fprintln(h, got)
+					compared++
+					before, steps, after := cutPlan(t, got)
+					wantBefore, rightSteps, wantAfter := cutPlan(t, optimal)
+					if steps == rightSteps || before != wantBefore || after != wantAfter {
+						t.Fatalf("%s, task %s, %s, %s: the prompt differs from the optimal one elsewhere, or not in the plan\n%s", w, task.ID, flaw, severity, got)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d prompts", compared)
+	const known = "81616e886fbf5960"
+	if got := hex.EncodeToString(h.Sum(nil)[:8]); got != known && !testing.Short() {
+		t.Errorf("the flawed prompts have the digest %s, want %s: if that is intended, raise workflow.Version and pin the new one", got, known)
+	}
+}
+
+// prompt is the text with which an episode begins.
+func prompt(t *testing.T, runner *episode.Runner, trial assay.Trial, task assay.Task) string {
+	t.Helper()
+	f := scripted(saying("TASK_COMPLETED"))
+	a, _ := runner.Run(t.Context(), f, new(trial), new(task))
+	if len(f.asked) == 0 {
+		t.Fatalf("task %s, %s: %s", task.ID, trial.Variant, a.FaultDetail)
+	}
+	return script(f.asked[0].Messages)
+}
+
+func cutPlan(t *testing.T, text string) (before, steps, after string) {
+	t.Helper()
+	before, rest, ok := strings.Cut(text, "\n## Plan\n")
+	steps, after, end := strings.Cut(rest, "\nA call whose needs are met")
+	if !ok || !end {
+		t.Fatalf("there is no plan in the prompt\n%s", text)
+	}
+	return before, steps, after
 }

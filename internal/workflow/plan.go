@@ -8,6 +8,10 @@ import (
 	"github.com/assay-eval/assay/internal/world"
 )
 
+// Version names how plans are made, flawed ones too. It goes into the hash of
+// what models are told, for a plan is most of that.
+const Version = "1"
+
 // A Plan is what a model is shown: steps in order and what the planner knows
 // of the environment.
 type Plan struct {
