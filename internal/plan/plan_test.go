@@ -290,7 +290,7 @@ func TestQuickstartIsAFewHundredTrials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := p.Planned("sim/optimal") * len(e.Models); n < 300 || n > 900 {
+	if n := p.Planned(e.Models[0]) * len(e.Models); n < 300 || n > 900 {
 		t.Errorf("quickstart has %d trials, want a few hundred", n)
 	}
 	if len(e.Models) < 3 || len(e.Variants) < 3 || len(e.Reliabilities) < 2 {
