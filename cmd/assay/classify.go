@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,7 +15,9 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/classify"
 	"github.com/assay-eval/assay/internal/lane"
+	"github.com/assay-eval/assay/internal/nearest"
 	"github.com/assay-eval/assay/internal/plan"
+	"github.com/assay-eval/assay/internal/provider/sim"
 	"github.com/assay-eval/assay/internal/report"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -42,10 +46,14 @@ command goes on where it was stopped.`,
   assay classify --model sim/judge --experiment quickstart --limit 100`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.model == "" {
-				return usageError("say which model to ask\nhint: --model NAME --providers FILE, or --model sim/judge to try it without a key")
+			if err := f.check(); err != nil {
+				return err
 			}
-			sum, err := classifyAll(cmd.Context(), p, f)
+			var sum *classified
+			err := untilInterrupted(cmd.Context(), p, func(ctx context.Context) (err error) {
+				sum, err = classifyAll(ctx, p, f)
+				return err
+			})
 			if sum == nil {
 				return err
 			}
@@ -74,6 +82,22 @@ command goes on where it was stopped.`,
 	return cmd
 }
 
+func (f classifyFlags) check() error {
+	switch {
+	case f.model == "":
+		return usageError("say which model to ask\nhint: --model NAME --providers FILE, or --model sim/judge to try it without a key")
+	case f.providers == "" && !sim.Is(f.model):
+		hint := nearest.Hint(f.model, sim.Names)
+		if !strings.HasPrefix(hint, "did") {
+			hint = "--providers FILE names the providers file that serves it"
+		}
+		return usageError("no built-in model is named %q\nhint: %s", f.model, hint)
+	case f.limit < 0:
+		return usageError("--limit is %d, want a number of outcomes", f.limit)
+	}
+	return nil
+}
+
 // classified is what `assay classify` says.
 type classified struct {
 	Model  string `json:"model"`
@@ -98,17 +122,6 @@ type classified struct {
 }
 
 func classifyAll(ctx context.Context, p *process, f classifyFlags) (sum *classified, err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() { // ends with the command
-		select {
-		case <-p.signals:
-			cancel(errors.New("interrupted; the same command goes on with the rest"))
-		case <-stop:
-		}
-	}()
 	pool, closePool, err := onePool(ctx, p, f)
 	if err != nil {
 		return nil, err
@@ -124,6 +137,11 @@ func classifyAll(ctx context.Context, p *process, f classifyFlags) (sum *classif
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	if f.experiment != "" {
+		if _, err := chooseExperiments(ctx, db, []string{f.experiment}); err != nil {
+			return nil, err
+		}
+	}
 	c := &classification{db: db, flags: f, tasks: newTaskBook(db), sum: &classified{Model: f.model, Prompt: classify.PromptVersion}}
 	defer func() { err = errors.Join(err, c.tasks.close()) }()
 	if c.known, err = db.Classified(ctx, f.model, classify.PromptVersion); err != nil {
@@ -135,6 +153,28 @@ func classifyAll(ctx context.Context, p *process, f classifyFlags) (sum *classif
 	s.Answered, s.Unreadable, s.Faulted = done.Answered, done.Unreadable, done.Faulted
 	s.Tokens, s.CostUSD = done.Usage.Total(), done.Cost
 	return s, errors.Join(err, c.agree(context.WithoutCancel(ctx)))
+}
+
+// untilInterrupted carries work out with a context that ends with the first
+// signal.
+func untilInterrupted(ctx context.Context, p *process, work func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	interrupted := &codedError{exitInterrupted, errors.New("interrupted\nhint: run the same command again; what is stored is not done twice")}
+	var listener sync.WaitGroup
+	listener.Go(func() {
+		select {
+		case <-p.signals:
+			cancel(interrupted)
+		case <-ctx.Done():
+		}
+	})
+	err := work(ctx)
+	cancel(nil)
+	listener.Wait()
+	if err != nil && context.Cause(ctx) == error(interrupted) {
+		return interrupted
+	}
+	return err
 }
 
 // mostWorkers bounds how many outcomes are asked about at once.

@@ -1,9 +1,8 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -34,11 +33,18 @@ library, as a file.`,
 			if err != nil {
 				return &codedError{exitUsage, err}
 			}
-			if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) && !force {
+			switch there, err := os.Lstat(out); {
+			case err != nil: // whatever else is wrong with the path, making the file tells
+			case there.IsDir():
+				return fmt.Errorf("%s is a directory\nhint: name a file in it", out)
+			case !force:
 				return fmt.Errorf("%s exists already\nhint: choose another file, or replace it with --force", out)
 			}
 			meta := library.Meta{Name: "generated", Source: fmt.Sprintf("generator %s, %d tasks a type", library.GeneratorVersion, perType)}
-			if err := library.Create(cmd.Context(), out, meta, library.Tools(), tasks); err != nil {
+			err = untilInterrupted(cmd.Context(), p, func(ctx context.Context) error {
+				return library.Create(ctx, out, meta, library.Tools(), tasks)
+			})
+			if err != nil {
 				return err
 			}
 			fmt.Fprintf(p.out, "%s: %d descriptions of %d tasks\nNext: write `library: %s` in an experiment file\n",

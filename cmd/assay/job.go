@@ -330,7 +330,7 @@ func (j *job) lanes(providers *plan.Providers) (map[string][]plan.Lane, error) {
 		}
 		hint := nearest.Hint(model, known)
 		if providers == nil && !strings.HasPrefix(hint, "did") {
-			hint = "write `providers: providers.yaml` in the experiment file and list the model there"
+			hint = "list the model in a providers file, and name that with --providers or as `providers: providers.yaml` in the experiment file"
 		}
 		return nil, j.experiment.ModelError(model, fmt.Sprintf("no provider serves model %s", model), hint)
 	}

@@ -28,6 +28,8 @@ type planned struct {
 	Gaps []gap `json:"gaps"`
 	// NotApplicable counts the tasks that are left out of flawed cells.
 	NotApplicable []report.LeftOut `json:"not_applicable"`
+	// Ceilings are what the best policy reaches, at each reliability.
+	Ceilings []ceiling `json:"ceilings"`
 	forecast
 	Cost float64 `json:"cost_usd"`
 }
@@ -153,6 +155,9 @@ func makePlan(ctx context.Context, p *process, e *plan.Experiment, path string, 
 	for _, n := range j.plan.NotApplicable() {
 		out.NotApplicable = append(out.NotApplicable, report.LeftOut(n))
 	}
+	if out.Ceilings, err = j.ceilings(ctx); err != nil {
+		return out, err
+	}
 	if out.forecast, err = j.foresee(ctx, db, pools.configs, owed, simLatency); err != nil {
 		return out, err
 	}
@@ -166,6 +171,7 @@ func writePlan(p *process, e *plan.Experiment, out planned) {
 	w := p.out
 	fmt.Fprintf(w, "experiment %s: %d cells, %d trials planned, %d done, %d owed\n\n", out.Experiment, out.Cells, out.Planned, out.Done, out.Owed)
 	writeGaps(p, out)
+	writeCeilings(p, out.Ceilings)
 	t := report.NewTable("model", "trials", "requests", "input tokens", "output tokens", "cost", "time", "bound by", "from")
 	for _, m := range out.Models {
 		cost := "–"

@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func planOf(t *testing.T, env map[string]string, args ...string) planned {
@@ -75,5 +78,25 @@ func TestForecastLearnsFromAttempts(t *testing.T) {
 	}
 	if math.Abs(float64(m.Requests)/float64(2*requests)-1) > 0.1 {
 		t.Errorf("%d requests for 100 trials, where 50 took %d", m.Requests, requests)
+	}
+}
+
+// TestPlanTellsTheCeiling: three required tools in nine calls, as the binomial
+// tail and the negative binomial mean have it.
+func TestPlanTellsTheCeiling(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := file(t, dir, "e.yaml", "models: [sim/listed]\ntask_types: [basic_task]\nreliabilities: [1, 0.5]\n")
+	out := planOf(t, nil, e, "--store", filepath.Join(dir, "none.db"))
+	tail := 1 - (1+9+36)/512.
+	// The third success comes in call n with probability C(n-1,2)/2^n; an
+	// episode without it makes nine calls.
+	calls := 9 * (1 - tail)
+	for n := 3; n <= 9; n++ {
+		calls += float64(n*(n-1)*(n-2)/2) / float64(int(1)<<n)
+	}
+	want := []ceiling{{1, 1, 3, 60}, {0.5, tail, calls, 60}} // 20 tasks, three variants
+	if diff := cmp.Diff(want, out.Ceilings, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("ceilings (-want +got):\n%s", diff)
 	}
 }

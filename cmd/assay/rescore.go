@@ -36,7 +36,11 @@ to be where they were.`,
   assay rescore --store results.db`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			sum, err := rescore(cmd.Context(), path, dry)
+			var sum rescored
+			err := untilInterrupted(cmd.Context(), p, func(ctx context.Context) (err error) {
+				sum, err = rescore(ctx, path, dry)
+				return err
+			})
 			if err != nil {
 				return err
 			}

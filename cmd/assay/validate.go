@@ -45,10 +45,8 @@ The exit code is 1 if any of that does not hold.`,
 			if len(args) == 1 {
 				name = args[0]
 			}
-			for _, w := range worlds {
-				if !slices.Contains(world.Names, w) {
-					return usageError("no world %q\nhint: there are %s", w, strings.Join(world.Names, " and "))
-				}
+			if err := checkWorlds(worlds); err != nil {
+				return err
 			}
 			lib, err := openLibrary(cmd.Context(), name)
 			if err != nil {
@@ -56,22 +54,25 @@ The exit code is 1 if any of that does not hold.`,
 			}
 			defer func() { err = errors.Join(err, lib.Close()) }()
 			var proofs []proof
-			sound := true
-			for _, w := range worlds {
-				v := newValidator(lib, w)
-				pr, err := v.all(cmd.Context())
-				if err != nil {
-					return err
+			err = untilInterrupted(cmd.Context(), p, func(ctx context.Context) error {
+				for _, w := range worlds {
+					pr, err := newValidator(lib, w).all(ctx)
+					if err != nil {
+						return err
+					}
+					proofs = append(proofs, pr)
 				}
-				proofs = append(proofs, pr)
-				sound = sound && pr.Sound
+				return nil
+			})
+			if err != nil {
+				return err
 			}
 			if asJSON {
 				err = json.NewEncoder(p.out).Encode(map[string]any{"library": lib.Meta(), "worlds": proofs})
 			} else {
 				err = writeProofs(p, lib.Meta(), proofs)
 			}
-			if err == nil && !sound {
+			if err == nil && slices.ContainsFunc(proofs, func(pr proof) bool { return !pr.Sound }) {
 				err = errors.New("the library is not sound")
 			}
 			return err
@@ -81,6 +82,18 @@ The exit code is 1 if any of that does not hold.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	choice(cmd, "world", world.Names...)
 	return cmd
+}
+
+func checkWorlds(worlds []string) error {
+	for _, w := range worlds {
+		if !slices.Contains(world.Names, w) {
+			return usageError("no world %q\nhint: there are %s", w, strings.Join(world.Names, " and "))
+		}
+	}
+	if len(worlds) == 0 { // which would prove nothing
+		return usageError("--world names no world\nhint: there are %s", strings.Join(world.Names, " and "))
+	}
+	return nil
 }
 
 // A proof is what playing all tasks in one world has shown.

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/plan"
+)
+
+// TestChooseRefuses: what says no experiment, or several, is a wrong use with a
+// remedy, for a run and for a plan alike, and nothing is written.
+func TestChooseRefuses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	experiment := file(t, dir, "e.yaml", "models: [sim/listed]\n")
+	before := tree(t, dir)
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--suite", "flaweds", "--model", "sim/listed"}, "no suite is named \"flaweds\"\nhint: did you mean flawed?"},
+		{[]string{"--suite", "x", "--model", "sim/listed"}, "no suite is named \"x\"\nhint: known are all, baseline, flawed, prompts, reliability, scale"},
+		{[]string{experiment, "--suite", "flawed"}, "both a file and --suite name an experiment\nhint: `assay suites flawed` prints"},
+		{[]string{"--suite", "flawed"}, "say which models to run the suite on\nhint: --model sim/optimal"},
+		{[]string{"--suite", "flawed", "--model", "sim/mute", "--model", "sim/mute"}, "experiment flawed: model sim/mute is listed twice\nhint: "},
+		{[]string{experiment, "--model", "sim/mute", "--model", "sim/mute"}, "experiment e: model sim/mute is listed twice\nhint: "},
+		{[]string{experiment, "--model", ""}, "\"\" is not a model's name"},
+		{[]string{experiment, "--model", "sim/lusted"}, "hint: did you mean sim/listed?"},
+		{[]string{experiment, "--limit", "-1"}, "--limit is -1, want a number of trials"},
+		{[]string{experiment, "--limit", "many"}, "invalid argument \"many\""},
+		{[]string{experiment, "--providers", filepath.Join(dir, "none.yaml")}, "none.yaml: no such file\nhint: "},
+	} {
+		for _, verb := range []string{"run", "plan"} {
+			args := append([]string{verb, "--store", filepath.Join(dir, "assay.db")}, tc.args...)
+			if r := call(t, nil, args...); r.code != exitUsage || !strings.Contains(r.err, tc.want) || r.out != "" {
+				t.Errorf("%v: exit code %d, want %d with %q\n%s%s", args, r.code, exitUsage, tc.want, r.err, r.out)
+			}
+		}
+	}
+	if tree(t, dir) != before {
+		t.Error("a refused experiment has left something behind")
+	}
+}
+
+// TestModelsInsteadOfTheFiles: --model replaces the models of a file, and
+// --providers its providers.
+func TestModelsInsteadOfTheFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	experiment := file(t, dir, "e.yaml", "models: [sim/listed]\nproviders: none.yaml\ntasks_per_type: 1\nvariants: [cot]\n")
+	providers := file(t, dir, "p.yaml", "providers:\n  gw:\n    base_url: http://127.0.0.1:9/v1\n    keys: [GW_KEY]\n    models: {mine: {}}\n")
+	out := planOf(t, nil, experiment, "--store", filepath.Join(dir, "assay.db"), "--model", "mine", "--model", "sim/mute", "--providers", providers)
+	var models []string
+	for _, m := range out.Models {
+		models = append(models, m.Model)
+	}
+	if diff := cmp.Diff([]string{"mine", "sim/mute"}, models); diff != "" || out.Planned != 10 {
+		t.Errorf("%d trials planned of models (-want +got):\n%s", out.Planned, diff)
+	}
+}
+
+// TestLimit runs the first trials of each model, which are balanced over the
+// cells, then more of them, and then the rest: nothing twice.
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "l.db")
+	experiment := file(t, dir, "l.yaml", "models: [sim/mute, sim/listed]\nvariants: [baseline, optimal]\nreliabilities: [0.9, 0.7]\ntasks_per_type: 3\n")
+	const cells, all = 2 * 2 * 5, 2 * 2 * 5 * 3
+	e, err := plan.Load(experiment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := openJob(t.Context(), e, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.close()
+	earlier := 0
+	for _, limit := range []int{27, 27, 45, 0} {
+		n := limit
+		if limit == 0 {
+			n = all
+		}
+		if out := planOf(t, nil, experiment, "--store", path, "--limit", fmt.Sprint(limit)); out.Planned != 2*n || out.Done != 2*earlier || out.Owed != 2*(n-earlier) {
+			t.Errorf("plan with --limit %d: %d planned, %d done, %d owed", limit, out.Planned, out.Done, out.Owed)
+		}
+		r := must(t, nil, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "json", "--limit", fmt.Sprint(limit))
+		if event := lastEvent(t, r.out); event["done"] != float64(2*n) || event["settled"] != float64(2*(n-earlier)) || event["owed"] != 0.0 {
+			t.Errorf("run with --limit %d: %v", limit, event)
+		}
+		stored := attempts(t, path)
+		storedOnce(t, stored, map[string]int{"sim/mute": n, "sim/listed": n})
+		isBeginning(t, j.plan, stored, n)
+		for cell, count := range perCell(stored) {
+			if least := n / cells; count < least || count > least+1 {
+				t.Errorf("--limit %d: cell %+v has %d trials, want %d or one more", limit, cell, count, least)
+			}
+		}
+		earlier = n
+		// The status is of the whole experiment, whatever the limit was.
+		var status []experimentStatus
+		decode(t, must(t, nil, "status", "--store", path, "--json").out, &status)
+		if len(status) != 1 || status[0].Planned != 2*all || status[0].Done != 2*n || status[0].Owed != 2*(all-n) {
+			t.Errorf("status after --limit %d: %+v", limit, status)
+		}
+	}
+}
+
+// isBeginning: the attempts are at the first n trials of each model.
+func isBeginning(t *testing.T, p *plan.Plan, stored []assay.Attempt, n int) {
+	t.Helper()
+	want, got := make(map[assay.TrialID]bool), make(map[assay.TrialID]bool)
+	for _, model := range []string{"sim/mute", "sim/listed"} {
+		k := 0
+		for trial := range p.Trials(model) {
+			if k++; k > n {
+				break
+			}
+			want[trial.ID] = true
+		}
+	}
+	for _, a := range stored {
+		got[a.ID] = true
+	}
+	if !maps.Equal(want, got) {
+		t.Errorf("the %d trials of a model that are stored are not its first", n)
+	}
+}
+
+func perCell(all []assay.Attempt) map[assay.Cell]int {
+	counts := make(map[assay.Cell]int)
+	for _, a := range all {
+		counts[a.Cell]++
+	}
+	return counts
+}
+
+// TestQuickstartTakesFlags: without a file the flags are for the quickstart.
+func TestQuickstartTakesFlags(t *testing.T) {
+	t.Parallel()
+	out := planOf(t, nil, "--store", filepath.Join(t.TempDir(), "assay.db"), "--model", "sim/mute", "--limit", "9")
+	if out.Experiment != "quickstart" || out.Planned != 9 || len(out.Models) != 1 {
+		t.Errorf("%+v", out)
+	}
+}
+
+// TestSuitesAreFiles: every suite is listed with a sentence, and what is printed
+// of it is, with a line that names models, a file of the same trials.
+func TestSuitesAreFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	list := strings.Split(must(t, nil, "suites").out, "\n")
+	for i, name := range plan.Suites {
+		listed, sentence, _ := strings.Cut(list[i], " ")
+		if sentence = strings.TrimSpace(sentence); listed != name || len(sentence) < 20 || !strings.HasSuffix(sentence, ".") {
+			t.Errorf("line %d is %q, want suite %s with a sentence", i, list[i], name)
+		}
+		text := must(t, nil, "suites", name).out
+		mine := file(t, dir, name+".yaml", text+"models: [sim/mute, qwen2.5-3b-instruct]\n")
+		which := chosen{suite: name, models: []string{"sim/mute", "qwen2.5-3b-instruct"}}
+		suite, err := which.experiment(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := new(chosen).experiment([]string{mine})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(specOf(t, suite), specOf(t, file)); diff != "" {
+			t.Errorf("suite %s and its file (-suite +file):\n%s", name, diff)
+		}
+		if want, got := trialIDs(t, suite), trialIDs(t, file); !slices.Equal(want, got) || len(got) == 0 {
+			t.Errorf("suite %s has %d trials, its file %d, and they are not the same", name, len(want), len(got))
+		}
+	}
+	r := call(t, nil, "suites", "reliabilty")
+	if r.code != exitUsage || !strings.Contains(r.err, "no suite is named \"reliabilty\"\nhint: did you mean reliability?") || r.out != "" {
+		t.Errorf("unknown suite: exit code %d\n%s", r.code, r.err)
+	}
+}
+
+// specOf is what a store keeps of an experiment.
+func specOf(t *testing.T, e *plan.Experiment) string {
+	t.Helper()
+	b, err := json.MarshalIndent(e, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func trialIDs(t *testing.T, e *plan.Experiment) (ids []assay.TrialID) {
+	t.Helper()
+	j, err := openJob(t.Context(), e, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.close()
+	for trial := range j.trials() {
+		ids = append(ids, trial.ID)
+	}
+	return ids
+}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/score"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// TestRescoreChangesNothing: the verdicts of a run are what the rules give for
+// the stored transcripts, in both worlds, under both protocols, and with tools
+// listed or to be found.
+func TestRescoreChangesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "all.db")
+	const each = 5 * 3 * 5 // models, variants, types
+	n := 0
+	for _, world := range []string{"assay-1", "pilot"} {
+		for _, protocol := range []string{"native", "tags"} {
+			for _, tools := range []string{"discover", "listed"} {
+				name := world + "-" + protocol + "-" + tools
+				experiment := file(t, dir, name+".yaml", fmt.Sprintf(`
+models: [sim/optimal, sim/expert, sim/obedient, sim/searcher, sim/mute]
+variants: [baseline, optimal, flawed_tool_misuse]
+reliabilities: [0.7]
+tasks_per_type: 1
+world: %s
+protocol: %s
+tools: %s
+`, world, protocol, tools))
+				mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
+				n += each
+			}
+		}
+	}
+	before := snapshotOf(t, path)
+	r := must(t, nil, "rescore", "--store", path)
+	if want := fmt.Sprintf("%d outcomes judged again by the rules %s and %s; 0 differ and were stored\n", n, score.Assay1Version, score.PilotVersion); r.out != want {
+		t.Errorf("rescore says %q, want %q", r.out, want)
+	}
+	if after := snapshotOf(t, path); after != before {
+		t.Errorf("snapshot %s has become %s", before, after)
+	}
+}
+
+// TestRescore brings back what the rules say where other verdicts are stored,
+// more of them than fit into one batch, and leaves the attempts as they are.
+func TestRescore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "r.db")
+	experiment := file(t, dir, "r.yaml", "models: [sim/obedient, sim/mute]\nvariants: [optimal, flawed_missing_step]\ntasks_per_type: 32\n")
+	mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
+	right, saved := must(t, nil, "export", "--store", path).out, asSaved(t, path)
+	levels, categories := misjudge(t, path)
+	if n := len(levels); n < 2*rescoreBatch {
+		t.Fatalf("%d outcomes are misjudged, want two batches at least", n)
+	}
+	wrong, misjudged := must(t, nil, "export", "--store", path).out, snapshotOf(t, path)
+	if wrong == right {
+		t.Fatal("the wrong verdicts are not in the export")
+	}
+
+	counts := make(map[string]int)
+	for _, change := range levels {
+		counts[change]++
+	}
+	dry := rescoredBy(t, "--store", path, "--dry-run")
+	want := rescored{Outcomes: len(saved), Changed: len(levels), Levels: counts, Categories: categories, Skipped: map[string]int{}}
+	if diff := cmp.Diff(want, dry); diff != "" {
+		t.Errorf("rescore --dry-run (-want +got):\n%s", diff)
+	}
+	text := must(t, nil, "rescore", "--store", path, "--dry-run").out
+	for _, want := range []string{
+		fmt.Sprintf("%d outcomes judged again by the rules %s and %s; %d differ and would be stored\n", len(saved), score.Assay1Version, score.PilotVersion, len(levels)),
+		fmt.Sprintf("  %6d  failure → full_success\n", counts["failure → full_success"]),
+		fmt.Sprintf("  %6d  another error category\n", categories),
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text lacks %q:\n%s", want, text)
+		}
+	}
+	if got := snapshotOf(t, path); got != misjudged || must(t, nil, "export", "--store", path).out != wrong {
+		t.Errorf("a dry run has changed the store from %s to %s", misjudged, got)
+	}
+
+	if diff := cmp.Diff(want, rescoredBy(t, "--store", path)); diff != "" {
+		t.Errorf("rescore (-want +got):\n%s", diff)
+	}
+	if got := must(t, nil, "export", "--store", path).out; got != right {
+		t.Error("the export is not what it was before the wrong verdicts")
+	}
+	if got := snapshotOf(t, path); got == misjudged {
+		t.Error("the right verdicts and the wrong ones have the same snapshot")
+	}
+	if diff := cmp.Diff(saved, asSaved(t, path)); diff != "" {
+		t.Errorf("attempts have changed:\n%.2000s", diff)
+	}
+	if again := rescoredBy(t, "--store", path); again.Changed != 0 || again.Outcomes != len(saved) {
+		t.Errorf("the second time: %+v", again)
+	}
+}
+
+// misjudge stores a wrong verdict for most outcomes. It returns what has to
+// become of their levels, and of how many of their categories.
+func misjudge(t *testing.T, path string) (levels []string, categories int) {
+	t.Helper()
+	all := attempts(t, path)
+	db, err := store.Open(t.Context(), path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var wrong []store.Rescored
+	for i, a := range all {
+		o := a.Outcome
+		switch {
+		case i%10 == 0: // right as it is
+			continue
+		case o.Level == assay.FullSuccess:
+			o.Level, o.ErrorCategory = assay.Failure, score.OtherError
+			categories++
+		default:
+			o.Level, o.ErrorCategory = assay.FullSuccess, ""
+			categories++
+		}
+		o.Adherence = 0.125
+		wrong = append(wrong, store.Rescored{Trial: a.ID, Number: a.Number, Outcome: o, At: time.Now(), Program: "of another day"})
+		levels = append(levels, fmt.Sprintf("%s → %s", o.Level, a.Level))
+	}
+	for batch := range slices.Chunk(wrong, 100) {
+		if err := db.Rescore(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return levels, categories
+}
+
+// rescoredBy returns what `assay rescore --json` says.
+func rescoredBy(t *testing.T, args ...string) rescored {
+	t.Helper()
+	var out rescored
+	decode(t, must(t, nil, append([]string{"rescore", "--json"}, args...)...).out, &out)
+	return out
+}
+
+func decode(t *testing.T, text string, to any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), to); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+}
+
+func snapshotOf(t *testing.T, path string) string {
+	t.Helper()
+	db, err := store.OpenReadOnly(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	snapshot, err := db.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snapshot
+}
+
+// asSaved returns the attempts as they were saved, whatever came later.
+func asSaved(t *testing.T, path string) []assay.Attempt {
+	t.Helper()
+	db, err := store.OpenReadOnly(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var all []assay.Attempt
+	for a, err := range db.Attempts(t.Context(), store.Filter{AsSaved: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// TestRescoreWithoutLibrary: outcomes whose task cannot be had stay as they
+// are, with the reason, and the others are judged.
+func TestRescoreWithoutLibrary(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "r.db")
+	task := func(text string) string {
+		return file(t, dir, "tasks.json", `[{"id": "t", "task_type": "basic_task", "description": "`+text+`", "required_tools": ["file_operations_reader"]}]`)
+	}
+	must(t, nil, "run", file(t, dir, "builtin.yaml", "models: [sim/mute]\ntasks_per_type: 1\nvariants: [cot]\n"),
+		"--store", path, "--sim-latency", "0", "--display", "none")
+	for _, name := range []string{"gone", "changed"} {
+		must(t, nil, "library", "import", task("Read it."), "-o", filepath.Join(dir, name+".db"))
+		experiment := file(t, dir, name+".yaml", "models: [sim/mute]\nlibrary: "+name+".db\ntask_types: [basic_task]\ntasks_per_type: all\nvariants: [cot]\nseed: "+fmt.Sprint(len(name))+"\n")
+		must(t, nil, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
+	}
+	misjudge(t, path)
+	wrong := attempts(t, path)
+	if err := os.Remove(filepath.Join(dir, "gone.db")); err != nil {
+		t.Fatal(err)
+	}
+	must(t, nil, "library", "import", task("Read it twice."), "-o", filepath.Join(dir, "changed.db"), "--force")
+
+	got := rescoredBy(t, "--store", path)
+	want := map[string]int{
+		"library " + filepath.Join(dir, "gone.db") + " cannot be opened":                    1,
+		"library " + filepath.Join(dir, "changed.db") + " no longer has its task as it was": 1,
+	}
+	// The first of the five others was not misjudged.
+	if diff := cmp.Diff(want, got.Skipped); diff != "" || got.Outcomes != 7 || got.Changed != 4 {
+		t.Errorf("%+v\nskipped (-want +got):\n%s", got, diff)
+	}
+	text := must(t, nil, "rescore", "--store", path).out
+	for why := range want {
+		if !strings.Contains(text, "       1  left as they are: "+why+"\n") {
+			t.Errorf("the text lacks %q:\n%s", why, text)
+		}
+	}
+	for i, a := range attempts(t, path) {
+		changed := !cmp.Equal(a, wrong[i])
+		if want := i > 0 && a.Experiment == "builtin"; changed != want {
+			t.Errorf("attempt %d, of experiment %s: changed %v, want %v", i, a.Experiment, changed, want)
+		}
+	}
+}
+
+// TestRescoreOfNothing: without a store nothing is made.
+func TestRescoreOfNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, args := range [][]string{{}, {"--dry-run"}} {
+		r := call(t, nil, append([]string{"rescore", "--store", filepath.Join(dir, "none.db")}, args...)...)
+		if r.code != exitError || !strings.Contains(r.err, "no store here\nhint: ") {
+			t.Errorf("rescore %v: exit code %d\n%s", args, r.code, r.err)
+		}
+	}
+	if files := tree(t, dir); files != "" {
+		t.Errorf("files were made:\n%s", files)
+	}
+}

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/library"
+	"github.com/assay-eval/assay/internal/world"
+)
+
+// validated is what `assay library validate --json` says.
+type validated struct {
+	Library library.Meta `json:"library"`
+	Worlds  []proof      `json:"worlds"`
+}
+
+// TestValidateBuiltin: every task of the built-in library can be solved, as
+// often as the planner computes, and not by doing nothing.
+func TestValidateBuiltin(t *testing.T) {
+	t.Parallel()
+	text, err := program(t, "library", "validate", "--world", world.Assay1Name, "--json").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	var got validated
+	decode(t, string(text), &got)
+	if len(got.Worlds) != 1 || got.Library.Name != "builtin" {
+		t.Fatalf("%s", text)
+	}
+	pr := got.Worlds[0]
+	if want := 630 * len(allDifficulties); pr.Tasks != want || pr.Unsolvable != 0 || !pr.Sound || len(pr.Failed)+len(pr.Null) != 0 {
+		t.Errorf("%+v, want %d tasks", pr, want)
+	}
+	// With luck of 5,040 episodes the rate is within one point of the planner's.
+	if pr.Planned < 0.95 || pr.Planned > 0.99 || pr.Oracle < pr.Planned-0.01 || pr.Oracle > pr.Planned+0.01 || pr.Z == 0 {
+		t.Errorf("oracle %.4f, planner %.4f, %.2f σ", pr.Oracle, pr.Planned, pr.Z)
+	}
+}
+
+// ended runs a command to its end, whatever its exit code.
+func ended(t *testing.T, cmd *exec.Cmd) result {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+}
+
+// chain returns tools each of which depends on the one before.
+func chain(n int) []assay.Tool {
+	var tools []assay.Tool
+	for i := range n {
+		tool := assay.Tool{
+			Name: fmt.Sprint("tool_", i), Description: "Does something.",
+			Returns: []assay.Return{{Name: "success", Type: "boolean"}}, Errors: []assay.ToolError{{Code: "TIMEOUT"}},
+		}
+		if i > 0 {
+			tool.Dependencies = []string{tools[i-1].Name}
+		}
+		tools = append(tools, tool)
+	}
+	return tools
+}
+
+func taskOf(id assay.TaskID, required ...string) assay.Task {
+	return assay.Task{ID: id, Type: "basic_task", Difficulty: "easy", Description: "Do it.", Required: required}
+}
+
+// TestValidateFinds what is wrong with tasks: each library has a sound task
+// beside the one in question.
+func TestValidateFinds(t *testing.T) {
+	t.Parallel()
+	reader := assay.Tool{Name: "reader", Description: "Reads.", Parameters: []assay.Parameter{{Name: "source", Type: "string", Required: true}}}
+	refused := taskOf("refused", "reader") // a source has to be the input's, and may not be empty
+	refused.Inputs = []byte(`{"source": ""}`)
+	lost := assay.Tool{Name: "lost", Description: "Needs what is not there.", Dependencies: []string{"tool_99"}}
+	tools := append(chain(12), reader, lost)
+	for _, tc := range []struct {
+		name string
+		task assay.Task
+		want map[string]proof // by world, with the counts and names of the task in question
+	}{
+		{"sound", taskOf("short", "tool_1"), map[string]proof{
+			"assay-1": {Sound: true}, "pilot": {Sound: true},
+		}},
+		{"too long", taskOf("long", "tool_11"), map[string]proof{
+			"assay-1": {Sound: true, Unsolvable: 1, Examples: []string{"long (easy)"}},
+			"pilot":   {Sound: true}, // where a call may work without what it depends on
+		}},
+		{"without its dependency", taskOf("orphan", "lost"), map[string]proof{
+			"assay-1": {Sound: true, Unsolvable: 1, Examples: []string{"orphan (easy)"}},
+			"pilot":   {Sound: true},
+		}},
+		{"no arguments will do", refused, map[string]proof{
+			"assay-1": {Failed: []string{"refused (easy)"}},
+			"pilot":   {Sound: true}, // where arguments do not matter
+		}},
+		{"nothing to do", taskOf("empty"), map[string]proof{
+			"assay-1": {Failed: []string{"empty (easy)"}},
+			"pilot":   {Failed: []string{"empty (easy)"}},
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "lib.db")
+			tasks := []assay.Task{taskOf("control", "tool_0"), tc.task}
+			if err := library.Create(t.Context(), path, library.Meta{Name: "small"}, tools, slices.Values(tasks)); err != nil {
+				t.Fatal(err)
+			}
+			sound := true
+			for _, w := range tc.want {
+				sound = sound && w.Sound
+			}
+			code, message := exitOK, ""
+			if !sound {
+				code, message = exitError, "assay: the library is not sound\n"
+			}
+			r := ended(t, program(t, "library", "validate", path, "--json"))
+			if r.code != code || r.err != message {
+				t.Errorf("exit code %d, %q; want %d, %q", r.code, r.err, code, message)
+			}
+			var got validated
+			decode(t, r.out, &got)
+			for _, pr := range got.Worlds {
+				want := tc.want[pr.World]
+				want.World, want.Tasks = pr.World, 2
+				want.Oracle, want.Planned, want.Z = pr.Oracle, pr.Planned, pr.Z
+				if diff := cmp.Diff(want, pr); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			}
+			text := ended(t, program(t, "library", "validate", path)).out
+			for world, pr := range tc.want {
+				for _, line := range proofLines(world, pr) {
+					if !strings.Contains(text, line) {
+						t.Errorf("the text lacks %q:\n%s", line, text)
+					}
+				}
+			}
+			if strings.Contains(text, "NOT SOUND") == sound {
+				t.Errorf("sound is %v:\n%s", sound, text)
+			}
+		})
+	}
+}
+
+// proofLines are what the text says of a proof's examples.
+func proofLines(world string, pr proof) (lines []string) {
+	for text, tasks := range map[string][]string{
+		"no policy succeeds within the turns at":      pr.Examples,
+		"the oracle fails, although no tool does, at": pr.Failed,
+		"doing nothing scores at":                     pr.Null,
+	} {
+		if len(tasks) > 0 {
+			lines = append(lines, fmt.Sprintf("%s: %s %s, …\n", world, text, strings.Join(tasks, ", ")))
+		}
+	}
+	return lines
+}
+
+// TestValidateRefuses worlds that are none and libraries that are not there,
+// and ends with a signal.
+func TestValidateRefuses(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--world", "assay-2"}, exitUsage, "no world \"assay-2\"\nhint: there are assay-1 and pilot"},
+		{[]string{"--world", ""}, exitUsage, "--world names no world\nhint: there are assay-1 and pilot"},
+		{[]string{filepath.Join(t.TempDir(), "none.db")}, exitError, "no such file\nhint: "},
+	} {
+		r := call(t, nil, append([]string{"library", "validate"}, tc.args...)...)
+		if r.code != tc.code || !strings.Contains(r.err, tc.want) || r.out != "" {
+			t.Errorf("validate %v: exit code %d, want %d with %q\n%s%s", tc.args, r.code, tc.code, tc.want, r.err, r.out)
+		}
+	}
+	signals := make(chan os.Signal, 1)
+	signals <- syscall.SIGINT
+	var out, errs bytes.Buffer
+	code := run([]string{"library", "validate"}, &process{in: strings.NewReader(""), out: &out, err: &errs, name: "assay", signals: signals})
+	if code != exitInterrupted || !strings.HasPrefix(errs.String(), "assay: interrupted\n") || out.Len() > 0 {
+		t.Errorf("interrupted: exit code %d\n%s%s", code, errs.String(), out.String())
+	}
+}
+
+// inspected is what `assay library inspect --json` says.
+type inspected struct {
+	Library library.Meta    `json:"library"`
+	Tools   []string        `json:"tools"`
+	Counts  []library.Count `json:"counts"`
+}
+
+func inspect(t *testing.T, args ...string) inspected {
+	t.Helper()
+	var got inspected
+	decode(t, must(t, nil, append([]string{"library", "inspect", "--json"}, args...)...).out, &got)
+	return got
+}
+
+// TestGenerate makes libraries of any size, and never replaces a file unasked.
+func TestGenerate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.db")
+	r := must(t, nil, "library", "generate", "-o", path, "--tasks-per-type", "3")
+	if want := path + ": 120 descriptions of 15 tasks\nNext: write `library: " + path + "` in an experiment file\n"; r.out != want {
+		t.Errorf("generate says %q, want %q", r.out, want)
+	}
+	got := inspect(t, path)
+	if len(got.Tools) != 30 || len(got.Counts) != 5*8 || got.Library.Tasks != 120 {
+		t.Errorf("%+v", got)
+	}
+	for i, c := range got.Counts {
+		if want := (library.Count{Type: assay.TaskTypes[i/8], Difficulty: allDifficulties[i%8], Tasks: 3}); c != want {
+			t.Errorf("count %d is %+v, want %+v", i, c, want)
+		}
+	}
+	for _, line := range []string{"(30 tools, digest " + got.Library.Digest + ")", "multi_stage_pipeline  hard_biased        3"} {
+		if text := must(t, nil, "library", "inspect", path).out; !strings.Contains(text, line) {
+			t.Errorf("inspect lacks %q:\n%s", line, text)
+		}
+	}
+
+	before := tree(t, dir)
+	for _, tc := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"-o", path}, exitError, "x.db exists already\nhint: choose another file, or replace it with --force"},
+		{[]string{"-o", dir, "--force"}, exitError, " is a directory\nhint: name a file in it"},
+		{[]string{"-o", filepath.Join(path, "y.db")}, exitError, "not a directory"},
+		{[]string{"-o", filepath.Join(dir, "no", "y.db")}, exitError, "no such file or directory"},
+		{nil, exitUsage, "say where to write the library\nhint: assay library generate -o library.db"},
+		{[]string{"-o", filepath.Join(dir, "y.db"), "--tasks-per-type", "0"}, exitUsage, "generate 0 tasks of each type: no such number can be made\nhint: "},
+		{[]string{"-o", filepath.Join(dir, "y.db"), "--tasks-per-type", "1000"}, exitUsage, "hint: choose one from 1 to 999"},
+	} {
+		r := call(t, nil, append([]string{"library", "generate"}, tc.args...)...)
+		if r.code != tc.code || !strings.Contains(r.err, tc.want) || r.out != "" {
+			t.Errorf("generate %v: exit code %d, want %d with %q\n%s%s", tc.args, r.code, tc.code, tc.want, r.err, r.out)
+		}
+	}
+	if tree(t, dir) != before {
+		t.Error("a refused library has left something behind")
+	}
+	must(t, nil, "library", "generate", "-o", path, "--tasks-per-type", "2", "--force")
+	if n := inspect(t, path).Library.Tasks; n != 80 {
+		t.Errorf("the replaced library has %d tasks, want 80", n)
+	}
+}
+
+// TestGenerateBuiltin: with its default number generate makes the built-in
+// library, so that both have the same trials.
+func TestGenerateBuiltin(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "builtin.db")
+	mustProgram(t, "library", "generate", "-o", path)
+	got, want := inspect(t, path), inspect(t)
+	if diff := cmp.Diff(want.Counts, got.Counts); diff != "" || got.Library.Digest != want.Library.Digest || got.Library.Digest == "" {
+		t.Errorf("digest %s, want %s; counts (-builtin +generated):\n%s", got.Library.Digest, want.Library.Digest, diff)
+	}
+}
