@@ -35,15 +35,15 @@ type Task struct {
 	Required    []string        `json:"required_tools"`
 }
 
-// A TaskRef names a task together with its [Task.Digest]; planning needs no
-// more of it.
+// A TaskRef names a task together with a digest of its content; planning needs
+// no more of it.
 type TaskRef struct {
 	ID     TaskID
 	Digest string
 }
 
 // Digest identifies the task's content: 128 bits of SHA-256 over its JSON, in
-// hex. A trial carries it, so a task that changes becomes another trial.
+// hex. A trial carries a digest, so a task that changes becomes another trial.
 func (t Task) Digest() string {
 	b, err := json.Marshal(t)
 	if err != nil { // only invalid RawMessage can fail, and libraries refuse it

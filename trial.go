@@ -54,7 +54,8 @@ type Trial struct {
 	ID TrialID `json:"trial"`
 	Cell
 	Task TaskID `json:"task"`
-	// TaskDigest is the [Task.Digest] of the task as planned.
+	// TaskDigest identifies the task as planned, by its [Task.Digest] and, where
+	// they are not the built-in ones, by the tools that it is about.
 	TaskDigest string `json:"task_digest"`
 	Repeat     int    `json:"repeat"`
 	// Seed decides all luck of the trial. It is below 2^53, so every reader

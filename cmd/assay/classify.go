@@ -127,12 +127,7 @@ func classifyAll(ctx context.Context, p *process, f classifyFlags) (sum *classif
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closePool()) }()
-	db, err := store.OpenReadOnly(ctx, f.store) // refuses a store that does not exist
-	if err == nil {
-		if err = db.Close(); err == nil {
-			db, err = store.Open(ctx, f.store, store.Options{})
-		}
-	}
+	db, err := openExisting(ctx, f.store)
 	if err != nil {
 		return nil, err
 	}

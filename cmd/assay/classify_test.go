@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/classify"
@@ -354,8 +355,12 @@ func TestUntilInterrupted(t *testing.T) {
 	}
 	signals <- syscall.SIGTERM
 	err := untilInterrupted(t.Context(), p, func(ctx context.Context) error {
-		<-ctx.Done()
-		return ctx.Err()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Minute):
+			return errors.New("the signal was not noticed")
+		}
 	})
 	if exitCode(err) != exitInterrupted || !strings.HasPrefix(err.Error(), "interrupted\n") {
 		t.Errorf("exit code %d for %v", exitCode(err), err)

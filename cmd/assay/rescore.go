@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"time"
@@ -59,6 +61,7 @@ to be where they were.`,
 
 // rescored is what `assay rescore` says.
 type rescored struct {
+	// Outcomes are those that were judged.
 	Outcomes int `json:"outcomes"`
 	// Changed counts outcomes of which anything differs from what was stored,
 	// their version too; Levels those whose level does, by "from → to".
@@ -73,13 +76,7 @@ type rescored struct {
 const rescoreBatch = 256
 
 func rescore(ctx context.Context, path string, dry bool) (sum rescored, err error) {
-	// To open it for reading first refuses a store that does not exist.
-	db, err := store.OpenReadOnly(ctx, path)
-	if err == nil && !dry {
-		if err = db.Close(); err == nil {
-			db, err = store.Open(ctx, path, store.Options{})
-		}
-	}
+	db, err := openExisting(ctx, path)
 	if err != nil {
 		return sum, err
 	}
@@ -100,9 +97,12 @@ func rescore(ctx context.Context, path string, dry bool) (sum rescored, err erro
 		if err != nil && !errors.Is(err, store.ErrDamaged) {
 			return sum, err
 		}
-		sum.Outcomes++
 		if err != nil || s.Transcript == nil {
 			sum.Skipped["its transcript is missing or damaged"]++
+			continue
+		}
+		if score.Version(s.Attempt.World) == "" {
+			sum.Skipped[fmt.Sprintf("this program does not know the world %q", s.Attempt.World)]++
 			continue
 		}
 		task, judge, err := tasks.task(ctx, &s.Attempt)
@@ -113,6 +113,7 @@ func rescore(ctx context.Context, path string, dry bool) (sum rescored, err erro
 			sum.Skipped[err.Error()]++
 			continue
 		}
+		sum.Outcomes++
 		outcome := judge.Outcome(&s.Attempt.Trial, task, s.Transcript)
 		if sum.differs(s.Attempt.Outcome, outcome) {
 			batch = append(batch, store.Rescored{
@@ -126,6 +127,15 @@ func rescore(ctx context.Context, path string, dry bool) (sum rescored, err erro
 		}
 	}
 	return sum, save()
+}
+
+// openExisting opens a store to write, which brings one of an earlier version to
+// today's, and makes none where there is none.
+func openExisting(ctx context.Context, path string) (*store.DB, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return store.OpenReadOnly(ctx, path) // whose error says what to do
+	}
+	return store.Open(ctx, path, store.Options{})
 }
 
 // differs counts a change of an outcome, if there is one.

@@ -60,35 +60,29 @@ func TestRescore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "r.db")
-	experiment := file(t, dir, "r.yaml", "models: [sim/obedient, sim/mute]\nvariants: [optimal, flawed_missing_step]\ntasks_per_type: 32\n")
+	experiment := file(t, dir, "r.yaml", "models: [sim/obedient, sim/mute]\nvariants: [optimal, flawed_missing_step]\nreliabilities: [0.6]\ntasks_per_type: 32\n")
 	mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
 	right, saved := must(t, nil, "export", "--store", path).out, asSaved(t, path)
-	levels, categories := misjudge(t, path)
-	if n := len(levels); n < 2*rescoreBatch {
-		t.Fatalf("%d outcomes are misjudged, want two batches at least", n)
+	want := misjudge(t, path)
+	if want.Changed < 2*rescoreBatch || len(want.Levels) < 3 {
+		t.Fatalf("too few outcomes are misjudged for two batches: %+v", want)
 	}
 	wrong, misjudged := must(t, nil, "export", "--store", path).out, snapshotOf(t, path)
 	if wrong == right {
 		t.Fatal("the wrong verdicts are not in the export")
 	}
 
-	counts := make(map[string]int)
-	for _, change := range levels {
-		counts[change]++
-	}
-	dry := rescoredBy(t, "--store", path, "--dry-run")
-	want := rescored{Outcomes: len(saved), Changed: len(levels), Levels: counts, Categories: categories, Skipped: map[string]int{}}
-	if diff := cmp.Diff(want, dry); diff != "" {
+	if diff := cmp.Diff(want, rescoredBy(t, "--store", path, "--dry-run")); diff != "" {
 		t.Errorf("rescore --dry-run (-want +got):\n%s", diff)
 	}
 	text := must(t, nil, "rescore", "--store", path, "--dry-run").out
-	for _, want := range []string{
-		fmt.Sprintf("%d outcomes judged again by the rules %s and %s; %d differ and would be stored\n", len(saved), score.Assay1Version, score.PilotVersion, len(levels)),
-		fmt.Sprintf("  %6d  failure → full_success\n", counts["failure → full_success"]),
-		fmt.Sprintf("  %6d  another error category\n", categories),
+	for _, line := range []string{
+		fmt.Sprintf("%d outcomes judged again by the rules %s and %s; %d differ and would be stored\n", want.Outcomes, score.Assay1Version, score.PilotVersion, want.Changed),
+		fmt.Sprintf("  %6d  failure → full_success\n", want.Levels["failure → full_success"]),
+		fmt.Sprintf("  %6d  another error category\n", want.Categories),
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the text lacks %q:\n%s", want, text)
+		if !strings.Contains(text, line) {
+			t.Errorf("the text lacks %q:\n%s", line, text)
 		}
 	}
 	if got := snapshotOf(t, path); got != misjudged || must(t, nil, "export", "--store", path).out != wrong {
@@ -112,10 +106,11 @@ func TestRescore(t *testing.T) {
 	}
 }
 
-// misjudge stores a wrong verdict for most outcomes. It returns what has to
-// become of their levels, and of how many of their categories.
-func misjudge(t *testing.T, path string) (levels []string, categories int) {
+// misjudge stores a wrong verdict for most outcomes. It returns what a rescore
+// has to say of them.
+func misjudge(t *testing.T, path string) rescored {
 	t.Helper()
+	levels, categories := make(map[string]int), 0
 	all := attempts(t, path)
 	db, err := store.Open(t.Context(), path, store.Options{})
 	if err != nil {
@@ -125,26 +120,28 @@ func misjudge(t *testing.T, path string) (levels []string, categories int) {
 	var wrong []store.Rescored
 	for i, a := range all {
 		o := a.Outcome
+		o.Adherence = 0.123 // which no plan gives
 		switch {
 		case i%10 == 0: // right as it is
 			continue
+		case i%10 == 1: // right but for a measure
 		case o.Level == assay.FullSuccess:
 			o.Level, o.ErrorCategory = assay.Failure, score.OtherError
-			categories++
 		default:
 			o.Level, o.ErrorCategory = assay.FullSuccess, ""
+		}
+		if o.Level != a.Level {
+			levels[fmt.Sprintf("%s → %s", o.Level, a.Level)]++
 			categories++
 		}
-		o.Adherence = 0.125
 		wrong = append(wrong, store.Rescored{Trial: a.ID, Number: a.Number, Outcome: o, At: time.Now(), Program: "of another day"})
-		levels = append(levels, fmt.Sprintf("%s → %s", o.Level, a.Level))
 	}
 	for batch := range slices.Chunk(wrong, 100) {
 		if err := db.Rescore(t.Context(), batch); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return levels, categories
+	return rescored{Outcomes: len(all), Changed: len(wrong), Levels: levels, Categories: categories, Skipped: map[string]int{}}
 }
 
 // rescoredBy returns what `assay rescore --json` says.

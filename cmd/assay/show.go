@@ -240,7 +240,15 @@ func writeVerdict(w *bytes.Buffer, a assay.Attempt) {
 	if a.ErrorCategory != "" {
 		fmt.Fprintf(w, ", error category %s", a.ErrorCategory)
 	}
-	fmt.Fprintf(w, "\n  calls: %d mistakes, %d failed by chance (%d overcome), %d wasted; efficiency %.2f\n",
+	fmt.Fprintf(w, " (rules %s)\n", a.ScoreVersion)
+	if a.ScoreVersion != "pilot-1" { // which measured nothing more
+		writeMeasures(w, a)
+	}
+}
+
+// writeMeasures says how the episode went beside its verdict.
+func writeMeasures(w *bytes.Buffer, a assay.Attempt) {
+	fmt.Fprintf(w, "  calls: %d mistakes, %d failed by chance (%d overcome), %d wasted; efficiency %.2f\n",
 		a.Mistakes, a.Failures, a.Recovered, a.Wasted, a.Efficiency)
 	fmt.Fprintf(w, "  adherence to the task's plan %.2f", a.Adherence)
 	if a.GivenAdherence != nil {
@@ -249,7 +257,7 @@ func writeVerdict(w *bytes.Buffer, a assay.Attempt) {
 	if a.Outcome.Loop != "" {
 		fmt.Fprintf(w, "; a loop (%s) began in turn %d", a.Outcome.Loop, a.LoopTurn)
 	}
-	fmt.Fprintf(w, "\n  the best policy succeeds with probability %.3f (rules %s)\n", a.Best, a.ScoreVersion)
+	fmt.Fprintf(w, "\n  the best policy succeeds with probability %.3f\n", a.Best)
 	if s := a.Pilot; s != nil {
 		fmt.Fprintf(w, "  the original's three verdicts: executor %s, paper %s, batch %s\n", s.Executor, s.Paper, s.Batch)
 	}

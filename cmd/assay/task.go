@@ -40,7 +40,7 @@ func (c *taskCache) task(ctx context.Context, trial *assay.Trial) (*assay.Task, 
 	if err != nil {
 		return nil, err
 	}
-	if task.Digest() != trial.TaskDigest {
+	if c.library.Digest(&task) != trial.TaskDigest {
 		return nil, fmt.Errorf("task %s of the library is not the one that was planned", trial.Task)
 	}
 	c.keep(trial.TaskDigest, &task)

@@ -183,7 +183,7 @@ func (v *validator) play(ctx context.Context, task *assay.Task) error {
 	attempt := func(model string, agent assay.Provider, reliability float64, round int) (*assay.Attempt, error) {
 		cell := assay.Cell{Model: model, Variant: episode.Baseline, Difficulty: task.Difficulty, TaskType: task.Type, Reliability: reliability}
 		set := assay.Setting{World: v.world, Protocol: episode.Native, Tools: episode.Discover, Turns: plan.DefaultTurns}
-		trial := assay.NewTrial(cell, assay.TaskRef{ID: task.ID, Digest: task.Digest()}, set, plan.DefaultSeed, luckOf(task, round))
+		trial := assay.NewTrial(cell, assay.TaskRef{ID: task.ID, Digest: v.library.Digest(task)}, set, plan.DefaultSeed, luckOf(task, round))
 		a, _ := v.runner.Run(ctx, agent, &trial, task)
 		if a.FaultKind != "" {
 			return nil, fmt.Errorf("task %s: %s", label, a.FaultDetail)

@@ -78,7 +78,7 @@ func taskOf(id assay.TaskID, required ...string) assay.Task {
 	return assay.Task{ID: id, Type: "basic_task", Difficulty: "easy", Description: "Do it.", Required: required}
 }
 
-// TestValidateFinds what is wrong with tasks: each library has a sound task
+// TestValidateFinds what is wrong with tasks: each library has sound tasks
 // beside the one in question.
 func TestValidateFinds(t *testing.T) {
 	t.Parallel()
@@ -90,24 +90,29 @@ func TestValidateFinds(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		task assay.Task
+		more int              // further tasks, at which luck decides
 		want map[string]proof // by world, with the counts and names of the task in question
 	}{
-		{"sound", taskOf("short", "tool_1"), map[string]proof{
+		{"sound", taskOf("short", "tool_1"), 0, map[string]proof{
 			"assay-1": {Sound: true}, "pilot": {Sound: true},
 		}},
-		{"too long", taskOf("long", "tool_11"), map[string]proof{
+		{"too long", taskOf("long", "tool_11"), 0, map[string]proof{
 			"assay-1": {Sound: true, Unsolvable: 1, Examples: []string{"long (easy)"}},
 			"pilot":   {Sound: true}, // where a call may work without what it depends on
 		}},
-		{"without its dependency", taskOf("orphan", "lost"), map[string]proof{
+		{"without its dependency", taskOf("orphan", "lost"), 0, map[string]proof{
 			"assay-1": {Sound: true, Unsolvable: 1, Examples: []string{"orphan (easy)"}},
 			"pilot":   {Sound: true},
 		}},
-		{"no arguments will do", refused, map[string]proof{
+		{"no arguments will do", refused, 0, map[string]proof{
 			"assay-1": {Failed: []string{"refused (easy)"}},
 			"pilot":   {Sound: true}, // where arguments do not matter
 		}},
-		{"nothing to do", taskOf("empty"), map[string]proof{
+		{"one of many", refused, 200, map[string]proof{
+			"assay-1": {Failed: []string{"refused (easy)"}}, // which the rates do not show
+			"pilot":   {Sound: true},
+		}},
+		{"nothing to do", taskOf("empty"), 0, map[string]proof{
 			"assay-1": {Failed: []string{"empty (easy)"}},
 			"pilot":   {Failed: []string{"empty (easy)"}},
 		}},
@@ -116,6 +121,9 @@ func TestValidateFinds(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "lib.db")
 			tasks := []assay.Task{taskOf("control", "tool_0"), tc.task}
+			for i := range tc.more {
+				tasks = append(tasks, taskOf(assay.TaskID(fmt.Sprint("more_", i)), "tool_6"))
+			}
 			if err := library.Create(t.Context(), path, library.Meta{Name: "small"}, tools, slices.Values(tasks)); err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +143,7 @@ func TestValidateFinds(t *testing.T) {
 			decode(t, r.out, &got)
 			for _, pr := range got.Worlds {
 				want := tc.want[pr.World]
-				want.World, want.Tasks = pr.World, 2
+				want.World, want.Tasks = pr.World, len(tasks)
 				want.Oracle, want.Planned, want.Z = pr.Oracle, pr.Planned, pr.Z
 				if diff := cmp.Diff(want, pr); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)

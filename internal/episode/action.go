@@ -83,12 +83,21 @@ func wellFormed(a action) action {
 		if a.act == search {
 			return wrong(a.id, "no query", nil)
 		}
-		return wrong(a.id, "no name", a.act.String())
+		return wrong(a.id, noName(a.id), a.act.String())
 	}
 	if _, ok := parseArguments(a.arguments); !ok {
 		return wrong(a.id, "no object", nil)
 	}
 	return a
+}
+
+// noName is the correction of an action without a tool: under tags, whose
+// actions have no ID, it shows the form.
+func noName(id string) string {
+	if id == "" {
+		return "no name in tag"
+	}
+	return "no name"
 }
 
 // parseArguments reads what a model wrote as arguments, and reports whether

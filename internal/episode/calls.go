@@ -8,7 +8,8 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// carryOut carries a reply's actions out in order and returns their answers.
+// carryOut carries a reply's actions out in order and returns their answers, each
+// with the tools that have succeeded by then.
 func (e *episode) carryOut(turn int, actions []action, rec *assay.TurnRecord) []map[string]any {
 	answers := make([]map[string]any, 0, len(actions))
 	for i, a := range actions {
@@ -30,6 +31,7 @@ func (e *episode) carryOut(turn int, actions []action, rec *assay.TurnRecord) []
 			rec.Lookups++
 			answer = e.found(a.text)
 		}
+		answer["succeeded"] = append([]string{}, e.world.Succeeded()...)
 		answers = append(answers, answer)
 	}
 	return answers
@@ -55,12 +57,8 @@ func (e *episode) execute(turn int, a action, rec *assay.TurnRecord) map[string]
 	} else {
 		answer["error"] = r.Error
 	}
-	answer["succeeded"] = e.succeeded()
 	return answer
 }
-
-// succeeded lists the tools that have succeeded so far; never nil.
-func (e *episode) succeeded() []string { return append([]string{}, e.world.Succeeded()...) }
 
 // noTool refuses a name that no tool has.
 func (e *episode) noTool(name string) *correction {
@@ -77,7 +75,7 @@ func (e *episode) describe(name string, rec *assay.TurnRecord) map[string]any {
 		return e.correct(rec, e.noTool(name))
 	}
 	rec.Lookups++
-	e.progress.shown(tool.Name)
+	e.progress.shown(info, tool.Name)
 	return map[string]any{"tool": details(e.trial.World, tool)}
 }
 
@@ -89,7 +87,7 @@ func (e *episode) found(query string) map[string]any {
 	}
 	list := make([]any, len(tools))
 	for i, t := range tools {
-		e.progress.shown(t.Name)
+		e.progress.shown(search, t.Name)
 		list[i] = details(e.trial.World, t)
 	}
 	return map[string]any{"tools": list}

@@ -132,13 +132,13 @@ func checkTurn(t *rapid.T, messages []assay.Message, left int, finishes bool) []
 // inspect counts the executed calls and the lookups, says whether a correction
 // was sent, and fails where one names a tool that the model did not write.
 func inspect(t *rapid.T, calls []assay.ToolCall, answers []assay.Message, executedAll []assay.CallRecord) (executed, lookups int, corrected bool) {
+	before := "" // every answer repeats what has succeeded
+	for _, c := range executedAll {
+		before += c.Tool + " "
+	}
 	for i, a := range answers {
 		if a.Role == assay.User {
-			var wrote strings.Builder // a nudge repeats what has succeeded
-			for _, c := range executedAll {
-				wrote.WriteString(c.Tool + " ")
-			}
-			leaks(t, a.Content, wrote.String())
+			leaks(t, a.Content, before)
 			return 0, 0, true
 		}
 		var fields map[string]json.RawMessage
@@ -148,7 +148,7 @@ func inspect(t *rapid.T, calls []assay.ToolCall, answers []assay.Message, execut
 		switch {
 		case fields["refused"] != nil:
 			corrected = true
-			leaks(t, a.Content, calls[i].Name+calls[i].Arguments)
+			leaks(t, a.Content, before+calls[i].Name+calls[i].Arguments)
 		case fields["success"] != nil:
 			executed++
 		default:

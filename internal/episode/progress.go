@@ -14,15 +14,15 @@ import (
 type progress struct {
 	rules LoopRules
 	turn  int
-	known map[string]bool // tools that were shown
+	known map[string]bool // what lookups have shown
 	loops []assay.LoopRecord
 
 	calls    trail // of calls with their results
 	errors   trail // of mistakes and corrections; anything else breaks it
-	searches trail // of turns that only looked up and saw nothing new
+	searches trail // of turns that only looked things up, and none for the first time
 	silences trail // of turns without an action
 
-	news, executed int // tools shown for the first time, and calls, of this turn
+	news, executed int // things shown for the first time, and calls, of this turn
 }
 
 func newProgress(rules LoopRules) *progress {
@@ -37,13 +37,31 @@ type mark struct {
 	turn int
 }
 
+// add appends a mark. One reply makes one mark of a key in a row: what it holds
+// was written before any answer could be read.
+func (t *trail) add(key string, turn int) {
+	if m := (mark{key, turn}); len(*t) == 0 || (*t)[len(*t)-1] != m {
+		*t = append(*t, m)
+	}
+}
+
 // turns reports the turn in which the latest n marks began, if each of them is
-// like the one period before it, and those of a period differ.
+// like the one period before it, those of a period differ, and they come from n
+// replies at least.
 func (t trail) turns(n, period int) (began int, round bool) {
 	if n*period > len(t) || n == 0 {
 		return 0, false
 	}
 	t = t[len(t)-n*period:]
+	replies := 1
+	for i := 1; i < len(t); i++ {
+		if t[i].turn != t[i-1].turn {
+			replies++
+		}
+	}
+	if replies < n {
+		return 0, false
+	}
 	for i := range t {
 		if i >= period && t[i].key != t[i-period].key || i > 0 && period > 1 && t[i].key == t[i-1].key {
 			return 0, false
@@ -55,10 +73,10 @@ func (t trail) turns(n, period int) (began int, round bool) {
 // begin says that a reply has come.
 func (p *progress) begin(turn int) { p.turn, p.news, p.executed = turn, 0, 0 }
 
-// shown says that a lookup has told about a tool.
-func (p *progress) shown(tool string) {
-	if !p.known[tool] {
-		p.known[tool] = true
+// shown says that a lookup of a kind has told about a tool.
+func (p *progress) shown(lookup act, tool string) {
+	if what := lookup.String() + " " + tool; !p.known[what] {
+		p.known[what] = true
 		p.news++
 	}
 }
@@ -67,7 +85,7 @@ func (p *progress) shown(tool string) {
 func (p *progress) malformed(correction string) { p.failed(correction) }
 
 func (p *progress) failed(key string) {
-	p.errors = append(p.errors, mark{key, p.turn})
+	p.errors.add(key, p.turn)
 	p.notice(assay.ErrorLoop, p.errors, 1)
 }
 
@@ -82,7 +100,7 @@ func (p *progress) called(c *assay.CallRecord) {
 	default:
 		return
 	}
-	p.calls = append(p.calls, mark{c.Tool + " " + c.Arguments + " " + c.Code, p.turn})
+	p.calls.add(c.Tool+" "+c.Arguments+" "+c.Code, p.turn)
 	p.notice(assay.RepeatLoop, p.calls, 1)
 	p.notice(assay.PingPongLoop, p.calls, 2)
 }
@@ -92,13 +110,13 @@ func (p *progress) end(actions int, rec *assay.TurnRecord) {
 	if actions > 0 {
 		p.silences = nil
 	} else {
-		p.silences = append(p.silences, mark{turn: p.turn})
+		p.silences.add("", p.turn)
 		p.notice(assay.Monologue, p.silences, 1)
 	}
 	if rec.Lookups == 0 || p.executed > 0 || p.news > 0 {
 		p.searches = nil
 	} else {
-		p.searches = append(p.searches, mark{turn: p.turn})
+		p.searches.add("", p.turn)
 		p.notice(assay.SearchLoop, p.searches, 1)
 	}
 }

@@ -15,11 +15,12 @@ import (
 // play feeds turns to a progress. A turn is a word of marks: a small letter is
 // a call of that tool that worked, a capital one a mistake with it, "-" a
 // failure by chance of a, "!" a malformed action, "?" a lookup with nothing
-// new, "+" a lookup of a new tool, "." a reply without an action.
+// new, "+" a lookup of a new tool, i, j and k reading about a tool of that name,
+// "." a reply without an action.
 func play(rules LoopRules, turns ...string) []assay.LoopRecord {
 	p := newProgress(rules)
 	shown := 0
-	p.shown("old")
+	p.shown(search, "old")
 	for i, turn := range turns {
 		p.begin(i + 1)
 		var rec assay.TurnRecord
@@ -34,11 +35,14 @@ func play(rules LoopRules, turns ...string) []assay.LoopRecord {
 				p.malformed("not closed")
 			case c == '?':
 				rec.Lookups++
-				p.shown("old")
+				p.shown(search, "old")
+			case c >= 'i' && c <= 'k':
+				rec.Lookups++
+				p.shown(info, name)
 			case c == '+':
 				rec.Lookups++
 				shown++
-				p.shown(fmt.Sprint("tool", shown))
+				p.shown(search, fmt.Sprint("tool", shown))
 			case c == '-':
 				p.called(&assay.CallRecord{Tool: "a", Code: "TIMEOUT"})
 			case c >= 'A' && c <= 'Z':
@@ -62,7 +66,13 @@ func TestLoops(t *testing.T) {
 	}{
 		{"nothing", "a b c d", ""},
 		{"the same call", "a b b b", "repeat 2-4"},
-		{"in one reply", "abbb", "repeat 1-1"},
+		{"in one reply", "abbb", ""},
+		{"twice in each reply", "bb bb bb", "repeat 1-3"},
+		{"malformed in one reply", "!!!! a", ""},
+		{"two in turn in one reply", "ababab", ""},
+		{"two in turn in each reply", "ab ab ab", "ping_pong 1-3"},
+		{"reading about what was found", "+ i j k ?", ""},
+		{"reading the same", "+ i i i i", "search 3-5"},
 		{"not often enough", "a a b a a", ""},
 		{"polling after bad luck", "- - - - - - a", ""},
 		{"bad luck between the same calls", "a - a - a", "repeat 1-5"},

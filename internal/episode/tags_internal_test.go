@@ -48,12 +48,12 @@ func TestTagActions(t *testing.T) {
 		{"file_reader</tool_call>", []string{stray}},
 		{"<tool_call>a<tool_call>b</tool_call>", []string{open, "tool_call b"}},
 		{"<tool_call>a</tool_info></tool_call>", []string{open, "wrong: </tool_info> closes nothing: write <tool_info>…</tool_info>", stray}},
-		{"<tool_call></tool_call>", []string{"wrong: tool_call needs the exact name of a tool"}},
-		{"<tool_info> \n </tool_info>", []string{"wrong: tool_info needs the exact name of a tool"}},
+		{"<tool_call></tool_call>", []string{"wrong: <tool_call> begins with the exact name of a tool, and its arguments follow: <tool_call>TOOL {\"argument\": \"value\"}</tool_call>"}},
+		{"<tool_info> \n </tool_info>", []string{"wrong: <tool_info> begins with the exact name of a tool"}},
 		{"<tool_search></tool_search>", []string{"wrong: tool_search needs a query: words that say what the tool should do"}},
-		{"<tool_call>file_reader source=a</tool_call>", []string{"wrong: the arguments have to be one valid JSON object"}},
-		{"<tool_call>file_reader [1]</tool_call>", []string{"wrong: the arguments have to be one valid JSON object"}},
-		{`<tool_call>{"tool": "file_reader"}</tool_call>`, []string{"wrong: tool_call needs the exact name of a tool"}},
+		{"<tool_call>file_reader source=a</tool_call>", []string{"wrong: the arguments have to be one JSON object, such as {\"argument\": \"value\"}, and neither text nor a list"}},
+		{"<tool_call>file_reader [1]</tool_call>", []string{"wrong: the arguments have to be one JSON object, such as {\"argument\": \"value\"}, and neither text nor a list"}},
+		{`<tool_call>{"tool": "file_reader"}</tool_call>`, []string{"wrong: <tool_call> begins with the exact name of a tool, and its arguments follow: <tool_call>TOOL {\"argument\": \"value\"}</tool_call>"}},
 
 		// Nothing is guessed.
 		{"<TOOL_CALL>file_reader</TOOL_CALL>", nil},

@@ -41,11 +41,11 @@ func GenerateN(n int) (iter.Seq[assay.Task], error) {
 func generate(n int) iter.Seq[assay.Task] {
 	return func(yield func(assay.Task) bool) {
 		catalog := assay.NewCatalog(Tools())
+		mixed := make([]map[string][]string, len(assay.Mixtures))
+		for i, name := range assay.Mixtures {
+			mixed[i] = mixtures[name].wordings(name, n)
+		}
 		for ord, typ := range assay.TaskTypes {
-			mixed := make([][]string, len(assay.Mixtures))
-			for i, name := range assay.Mixtures {
-				mixed[i] = mixtures[name].wordings(name, typ, n)
-			}
 			for k := range n {
 				task, texts := builtinTask(catalog, ord, typ, k)
 				for _, task.Difficulty = range assay.Difficulties {
@@ -55,7 +55,7 @@ func generate(n int) iter.Seq[assay.Task] {
 					}
 				}
 				for i := range mixed {
-					task.Difficulty, task.Wording = assay.Mixtures[i], mixed[i][k]
+					task.Difficulty, task.Wording = assay.Mixtures[i], mixed[i][typ][k]
 					task.Description = texts[task.Wording]
 					if !yield(task) {
 						return

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	_ "modernc.org/sqlite" // driver "sqlite"
@@ -31,6 +32,8 @@ type Library struct {
 	catalog *assay.Catalog
 	db      *sql.DB
 	task    *sql.Stmt
+	// tools identifies the tools, "" for the built-in ones; see [Library.Digest].
+	tools string
 	// private says that the file is ours alone and goes away with Close.
 	private bool
 }
@@ -139,6 +142,9 @@ func (l *Library) load(ctx context.Context) error {
 		return fmt.Errorf("tools: %d of %d are there", len(tools), l.meta.Tools)
 	}
 	l.catalog = assay.NewCatalog(tools)
+	if l.tools, err = toolsDigest(tools); err != nil {
+		return fmt.Errorf("tools: %w", err)
+	}
 	l.task, err = l.db.PrepareContext(ctx, `SELECT digest, body FROM tasks WHERE id = ? AND difficulty = ?`)
 	return err
 }
@@ -234,6 +240,7 @@ func (l *Library) Refs(ctx context.Context, taskType, difficulty string) ([]assa
 		if err := scan(&r.ID, &r.Digest); err != nil {
 			return err
 		}
+		r.Digest = l.withTools(r.Digest)
 		refs = append(refs, r)
 		return nil
 	}, `SELECT id, digest FROM tasks WHERE type = ? AND difficulty = ? ORDER BY id`, taskType, difficulty)
@@ -241,6 +248,36 @@ func (l *Library) Refs(ctx context.Context, taskType, difficulty string) ([]assa
 		return nil, fmt.Errorf("list tasks of library %s: %w", l.meta.Name, err)
 	}
 	return refs, nil
+}
+
+// Digest identifies a task of the library together with the tools that it is
+// about: the same task over other tools is another one. Over the built-in tools
+// it is [assay.Task.Digest].
+func (l *Library) Digest(t *assay.Task) string { return l.withTools(t.Digest()) }
+
+func (l *Library) withTools(digest string) string {
+	if l.tools == "" {
+		return digest
+	}
+	return digestOf([]byte("assay task and tools 1\x00" + digest + "\x00" + l.tools))
+}
+
+// builtinTools is what toolsDigest would give the built-in tools.
+var builtinTools = sync.OnceValues(func() (string, error) { return hashTools(Tools()) })
+
+// toolsDigest identifies tools, "" for the built-in ones.
+func toolsDigest(tools []assay.Tool) (string, error) {
+	digest, err := hashTools(tools)
+	builtin, builtinErr := builtinTools()
+	if err = errors.Join(err, builtinErr); err != nil || digest == builtin {
+		return "", err
+	}
+	return digest, nil
+}
+
+func hashTools(tools []assay.Tool) (string, error) {
+	b, err := json.Marshal(tools)
+	return digestOf(b), err
 }
 
 // Counts returns how many tasks there are of each type at each difficulty, in

@@ -127,7 +127,7 @@ func checkRefs(t *rapid.T, l *library.Library, tasks []assay.Task) {
 		var want []assay.TaskRef
 		for _, task := range tasks {
 			if task.Type == c.Type && task.Difficulty == c.Difficulty {
-				want = append(want, assay.TaskRef{ID: task.ID, Digest: task.Digest()})
+				want = append(want, assay.TaskRef{ID: task.ID, Digest: l.Digest(&task)})
 			}
 		}
 		slices.SortFunc(want, func(a, b assay.TaskRef) int { return strings.Compare(string(a.ID), string(b.ID)) })
@@ -430,5 +430,33 @@ func BenchmarkTask(b *testing.B) {
 		if _, err := l.Task(b.Context(), assay.TaskID(fmt.Sprintf("task-%06d", i)), assay.Difficulties[i/5%5]); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestDigestHoldsTheTools: the same task over other tools is another one, and
+// over the built-in tools it is what it always was.
+func TestDigestHoldsTheTools(t *testing.T) {
+	t.Parallel()
+	task := assay.Task{ID: "t", Type: "simple_task", Difficulty: "easy", Description: "Read.", Required: []string{"file_operations_reader"}}
+	digest := func(tools []assay.Tool) string {
+		path := filepath.Join(t.TempDir(), "l.db")
+		if err := library.Create(t.Context(), path, library.Meta{Name: "l"}, tools, slices.Values([]assay.Task{task})); err != nil {
+			t.Fatal(err)
+		}
+		refs, err := open(t, path).Refs(t.Context(), "simple_task", "easy")
+		if err != nil || len(refs) != 1 {
+			t.Fatalf("refs %v, %v", refs, err)
+		}
+		return refs[0].Digest
+	}
+	other := library.Tools()
+	other[0].Dependencies = []string{"network_fetcher"}
+	reworded := library.Tools()
+	reworded[3].Description += " Or so."
+	if got := digest(library.Tools()); got != task.Digest() {
+		t.Errorf("over the built-in tools the digest is %s, want %s", got, task.Digest())
+	}
+	if a, b := digest(other), digest(reworded); a == task.Digest() || b == task.Digest() || a == b {
+		t.Errorf("over other tools the digests are %s and %s, over the built-in ones %s", a, b, task.Digest())
 	}
 }

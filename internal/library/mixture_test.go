@@ -10,8 +10,8 @@ import (
 	"github.com/assay-eval/assay/internal/library"
 )
 
-// TestMixtures: each has, of every type, its share of the five wordings, also
-// among the tasks of one length.
+// TestMixtures: each has its share of the five wordings, also among the tasks of
+// each type and of one length.
 func TestMixtures(t *testing.T) {
 	t.Parallel()
 	shares := map[string][]float64{
@@ -19,22 +19,21 @@ func TestMixtures(t *testing.T) {
 		"medium_biased": {.05, .20, .50, .20, .05},
 		"hard_biased":   {.01, .04, .15, .50, .30},
 	}
-	want := map[string][]int{ // of 126, the rest added to the largest
-		"easy_biased":   {37, 65, 18, 5, 1},
-		"medium_biased": {6, 25, 64, 25, 6},
-		"hard_biased":   {1, 5, 18, 65, 37},
+	want := map[string][]int{ // of 630, the rest added to the middle
+		"easy_biased":   {189, 315, 95, 25, 6},
+		"medium_biased": {31, 126, 316, 126, 31},
+		"hard_biased":   {6, 25, 95, 315, 189},
 	}
 	type group struct {
 		mixture, typ string
-		length       int // 0 for all
+		length       int // 0 for all of a type, -1 for all types
 	}
 	counts := make(map[group][]int)
 	for _, task := range generated() {
 		if task.Wording == "" {
 			continue
 		}
-		for _, length := range []int{0, len(task.Required)} {
-			g := group{task.Difficulty, task.Type, length}
+		for _, g := range []group{{task.Difficulty, "", -1}, {task.Difficulty, task.Type, 0}, {task.Difficulty, task.Type, len(task.Required)}} {
 			if counts[g] == nil {
 				counts[g] = make([]int, 5)
 			}
@@ -42,7 +41,7 @@ func TestMixtures(t *testing.T) {
 		}
 	}
 	for g, got := range counts {
-		if g.length == 0 {
+		if g.length == -1 {
 			if diff := cmp.Diff(want[g.mixture], got); diff != "" {
 				t.Errorf("%v (-want +got):\n%s", g, diff)
 			}
@@ -63,8 +62,7 @@ func TestMixtures(t *testing.T) {
 	}
 }
 
-// TestMixturesOfAnySize: a library of any size has whole mixtures, and the
-// main wording has what rounding leaves.
+// TestMixturesOfAnySize: a library of any size has whole mixtures.
 func TestMixturesOfAnySize(t *testing.T) {
 	t.Parallel()
 	main := map[string]string{"easy_biased": "easy", "medium_biased": "medium", "hard_biased": "hard"}
@@ -75,7 +73,7 @@ func TestMixturesOfAnySize(t *testing.T) {
 		}
 		counts := make(map[string]map[string]int)
 		for task := range tasks {
-			if task.Wording != "" && task.Type == "basic_task" {
+			if task.Wording != "" {
 				if counts[task.Difficulty] == nil {
 					counts[task.Difficulty] = make(map[string]int)
 				}
@@ -83,15 +81,12 @@ func TestMixturesOfAnySize(t *testing.T) {
 			}
 		}
 		for _, name := range assay.Mixtures {
-			if got, least := counts[name][main[name]], n/2; got < least {
+			if got, least := counts[name][main[name]], 5*n/2; got < least {
 				t.Errorf("%s of %d tasks has %v", name, n, counts[name])
-			}
-			if n == 1 && counts[name][main[name]] != 1 {
-				t.Errorf("%s of one task has %v", name, counts[name])
 			}
 		}
 		if n == 100 {
-			want := map[string]int{"very_easy": 30, "easy": 50, "medium": 15, "hard": 4, "very_hard": 1}
+			want := map[string]int{"very_easy": 150, "easy": 250, "medium": 75, "hard": 20, "very_hard": 5}
 			if diff := cmp.Diff(want, counts["easy_biased"]); diff != "" {
 				t.Errorf("easy_biased of 100 tasks (-want +got):\n%s", diff)
 			}

@@ -62,10 +62,16 @@ func (w *Assay1) Calls() []assay.CallRecord { return w.calls }
 // Succeeded implements [World].
 func (w *Assay1) Succeeded() []string { return w.succeeded }
 
-// Claims implements [World]: a claim is a reply without any action.
+// Claims implements [World]: a claim is a reply without any action that begins or
+// ends with the word.
 func (w *Assay1) Claims(reply string, acts bool) bool {
-	return !acts && strings.Contains(reply, "TASK_COMPLETED")
+	reply = strings.Trim(reply, " \t\r\n.!*_`#")
+	return !acts && (strings.HasPrefix(reply, claim) || strings.HasSuffix(reply, claim))
 }
+
+// claim is the word with which a model says that the work is done. Elsewhere in
+// a reply it may be a promise.
+const claim = "TASK_COMPLETED"
 
 // Ends implements [World]: a claim ends the episode, whatever was done.
 func (w *Assay1) Ends(reply string, acts bool) bool { return w.Claims(reply, acts) }

@@ -269,6 +269,10 @@ func TestAssay1Claims(t *testing.T) {
 	}{
 		{"TASK_COMPLETED", false, true},
 		{"All steps are done. TASK_COMPLETED.", false, true},
+		{"TASK_COMPLETED: all three steps are done.", false, true},
+		{"Done.\n\n**TASK_COMPLETED**\n", false, true},
+		{"I will reply TASK_COMPLETED when the work is complete.", false, false},
+		{"Is that \"TASK_COMPLETED\"?", false, false},
 		{"TASK_COMPLETED", true, false},
 		{"The task is completed.", false, false},
 		{"task_completed", false, false},
