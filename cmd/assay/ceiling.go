@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -24,19 +25,20 @@ type ceiling struct {
 	Trials int `json:"trials"`
 }
 
-// mostCeilings bounds how many trials are looked at; of more, every so manyth.
+// mostCeilings is about how many trials are looked at where there are more.
 const mostCeilings = 5000
 
 // ceilings computes what is possible, from the trials of a model. Models do not
 // differ in it, unless parts are for some of them.
 func (j *job) ceilings(ctx context.Context) ([]ceiling, error) {
 	model := slices.MaxFunc(j.experiment.Models, func(a, b string) int { return cmp.Compare(j.plan.Planned(a), j.plan.Planned(b)) })
-	step := 1 + j.plan.Planned(model)/mostCeilings
+	planned := max(1, j.plan.Planned(model))
+	random := rand.New(rand.NewPCG(1, 1)) // the same sample each time
 	tasks := newTaskCache(j.library)
 	type value struct{ best, calls float64 }
 	known := make(map[string]value)
 	sums := make(map[float64]ceiling)
-	for trial := range j.plan.Some(model, func(place int) bool { return place%step == 0 }) {
+	for trial := range j.plan.Some(model, func(int) bool { return random.IntN(planned) < mostCeilings }) {
 		task, err := tasks.task(ctx, &trial)
 		if err != nil {
 			return nil, err

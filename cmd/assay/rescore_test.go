@@ -220,7 +220,7 @@ func TestRescoreWithoutLibrary(t *testing.T) {
 		"library " + filepath.Join(dir, "changed.db") + " no longer has its task as it was": 1,
 	}
 	// The first of the five others was not misjudged.
-	if diff := cmp.Diff(want, got.Skipped); diff != "" || got.Outcomes != 7 || got.Changed != 4 {
+	if diff := cmp.Diff(want, got.Skipped); diff != "" || got.Outcomes != 5 || got.Changed != 4 {
 		t.Errorf("%+v\nskipped (-want +got):\n%s", got, diff)
 	}
 	text := must(t, nil, "rescore", "--store", path).out
@@ -234,6 +234,41 @@ func TestRescoreWithoutLibrary(t *testing.T) {
 		if want := i > 0 && a.Experiment == "builtin"; changed != want {
 			t.Errorf("attempt %d, of experiment %s: changed %v, want %v", i, a.Experiment, changed, want)
 		}
+	}
+}
+
+// TestRescoreOfAnotherWorld: what a later program has judged by rules that this
+// one does not know stays as it is.
+func TestRescoreOfAnotherWorld(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "r.db")
+	experiment := file(t, dir, "r.yaml", "models: [sim/mute]\ntasks_per_type: 1\nvariants: [cot]\ntask_types: [basic_task]\n")
+	must(t, nil, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
+	a := attempts(t, path)[0]
+	set := a.Setting
+	set.World = "assay-9"
+	a.Trial = assay.NewTrial(a.Cell, assay.TaskRef{ID: a.Task, Digest: a.TaskDigest}, set, 1, a.Repeat)
+	a.Adherence = 0.123
+	saveAttempt(t, path, &a)
+	got := rescoredBy(t, "--store", path)
+	if diff := cmp.Diff(map[string]int{`this program does not know the world "assay-9"`: 1}, got.Skipped); diff != "" || got.Outcomes != 1 || got.Changed != 0 {
+		t.Errorf("%+v\nskipped (-want +got):\n%s", got, diff)
+	}
+	if diff := cmp.Diff(a, attempts(t, path)[1]); diff != "" {
+		t.Errorf("the attempt has changed:\n%s", diff)
+	}
+}
+
+func saveAttempt(t *testing.T, path string, a *assay.Attempt) {
+	t.Helper()
+	db, err := store.Open(t.Context(), path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.Save(t.Context(), a, &assay.Transcript{Ended: a.Ended}); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -17,12 +17,21 @@ import (
 	"github.com/assay-eval/assay/internal/score"
 )
 
-// qwen is a model of the family for which the suite scale is.
-const qwen = "qwen2.5-7b-instruct"
+// Models of a provider's: one of the family that the suite scale compares, and
+// one that the suite all leaves out of it.
+const (
+	family = "qwen2.5-7b-instruct"
+	other  = "deepseek-v3"
+)
 
-// suiteCounts are the trials of each part of the suite all, as the README has
-// them, for a model of another family.
-var suiteCounts = map[string]int{"baseline": 100, "scale": 0, "flawed": 664, "reliability": 400, "prompts": 300}
+// suiteCount is how many trials a part of the suite all has for a model, as the
+// README says.
+func suiteCount(name, model string) int {
+	if name == "scale" && model == other {
+		return 0
+	}
+	return map[string]int{"baseline": 100, "scale": 200, "flawed": 664, "reliability": 400, "prompts": 300}[name]
+}
 
 // TestSuites runs the whole study with one command: every part has its trials,
 // each of which is stored once, and its table. Then there is nothing left to
@@ -37,14 +46,18 @@ providers:
     base_url: %s/v1
     keys: [SIM_KEY]
     models:
+      %s: {deployments: [sim/listed], serves: [sim/listed]}
       %s: {deployments: [sim/listed], serves: [sim/listed], limits: {concurrency: 16}}
-`, serveProgram(t), qwen))
-	chosen := []string{"--model", "sim/expert", "--model", "sim/obedient", "--model", qwen, "--providers", providers, "--store", db}
-	suiteGaps(t, 0, append(chosen, "--suite", "all"))
+`, serveProgram(t), family, other))
+	where := []string{"--providers", providers, "--store", db}
+	builtin := slices.Concat(where, []string{"--model", "sim/expert", "--model", "sim/obedient"})
+	three := slices.Concat(builtin, []string{"--model", other})
+	suiteGaps(t, 0, []string{family}, slices.Concat(where, []string{"--model", family}))
+	suiteGaps(t, 0, []string{"sim/expert", "sim/obedient", other}, three)
 
-	out := runSuite(t, "all", chosen)
-	if !strings.Contains(out, "\n3992 of 3992 trials done, 3992 in this run") {
-		t.Errorf("the run does not say that it did 3,992 trials:\n%s", out)
+	out := runSuite(t, "all", three)
+	if !strings.Contains(out, "\n4192 of 4192 trials done, 4192 in this run") {
+		t.Errorf("the run does not say that it did 4,192 trials:\n%s", out)
 	}
 	for _, title := range []string{
 		"baseline: full success by task type", "baseline: main metrics", "scale: full success by difficulty", "flawed: full success by variant",
@@ -54,18 +67,16 @@ providers:
 			t.Errorf("the tables do not have %q once:\n%s", title, out)
 		}
 	}
-	suiteGaps(t, 1, append(chosen, "--suite", "all"))
+	suiteGaps(t, 1, []string{"sim/expert", "sim/obedient", other}, three)
 	all := attempts(t, db)
-	storedOnce(t, all, map[string]int{"sim/expert": 1264, "sim/obedient": 1264, qwen: 1464})
+	storedOnce(t, all, map[string]int{"sim/expert": 1464, "sim/obedient": 1464, other: 1264})
 	flawsFell(t, all)
 	categoriesTell(t, all)
 
 	for _, name := range plan.Suites {
-		// The suite scale is for any model: the sizes of another family are
-		// compared by it.
-		models := chosen
-		if name == "scale" {
-			models = chosen[4:]
+		models := three
+		if name == "scale" { // which alone is for any model
+			models = builtin
 		}
 		if out := runSuite(t, name, models); !strings.Contains(out, "trials of "+name+" are done; nothing was run.") {
 			t.Errorf("the suite %s has work left:\n%s", name, out)
@@ -89,26 +100,24 @@ func runSuite(t *testing.T, name string, args []string) string {
 
 // suiteGaps checks what a plan of the suite all says of each part: how much
 // there is, and whether all (1) or nothing (0) of it is done.
-func suiteGaps(t *testing.T, share int, args []string) {
+func suiteGaps(t *testing.T, share int, models, args []string) {
 	t.Helper()
-	out := planOf(t, nil, args...)
+	out := planOf(t, nil, append(args, "--suite", "all")...)
+	var want []gap
 	planned := 0
-	for _, model := range []string{"sim/expert", "sim/obedient", qwen} {
+	for _, model := range models {
 		for _, name := range plan.Suites[:5] {
-			n := suiteCounts[name]
-			if model == qwen && name == "scale" {
-				n = 200
-			}
-			want := gap{Model: model, Part: name, Planned: n, Done: share * n, Owed: (1 - share) * n}
-			if !slices.Contains(out.Gaps, want) {
-				t.Errorf("the plan does not have the gap %+v: %+v", want, out.Gaps)
-			}
+			n := suiteCount(name, model)
+			want = append(want, gap{Model: model, Part: name, Planned: n, Done: share * n, Owed: (1 - share) * n})
 			planned += n
 		}
-		planned -= 2 * suiteCounts["baseline"] // which reliability and prompts have too
+		planned -= 2 * suiteCount("baseline", model) // which reliability and prompts have too
 	}
-	if len(out.Gaps) != 3*5 || out.Planned != planned || out.Done != share*planned || out.Owed != (1-share)*planned {
-		t.Errorf("%d gaps, %d planned, %d done, %d owed; want 15, and %d planned", len(out.Gaps), out.Planned, out.Done, out.Owed, planned)
+	if diff := cmp.Diff(want, out.Gaps); diff != "" {
+		t.Errorf("gaps (-want +got):\n%s", diff)
+	}
+	if out.Planned != planned || out.Done != share*planned || out.Owed != (1-share)*planned {
+		t.Errorf("%d planned, %d done, %d owed; want %d planned", out.Planned, out.Done, out.Owed, planned)
 	}
 }
 

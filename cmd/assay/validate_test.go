@@ -164,6 +164,28 @@ func TestValidateFinds(t *testing.T) {
 	}
 }
 
+// TestValidateHoldsTheRate: a planner that promises more than the oracle keeps
+// is found out, although every task can be solved.
+func TestValidateHoldsTheRate(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lib.db")
+	if err := library.Create(t.Context(), path, library.Meta{}, chain(1), slices.Values([]assay.Task{taskOf("control", "tool_0")})); err != nil {
+		t.Fatal(err)
+	}
+	lib, err := library.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lib.Close()
+	for promised, sound := range map[float64]bool{0: true, 50: false} {
+		v := newValidator(lib, world.Assay1Name)
+		v.planned = promised
+		if pr, err := v.all(t.Context()); err != nil || pr.Sound != sound || pr.Unsolvable+len(pr.Failed)+len(pr.Null) != 0 {
+			t.Errorf("%v successes are promised beyond those computed: %+v, error %v", promised, pr, err)
+		}
+	}
+}
+
 // proofLines are what the text says of a proof's examples.
 func proofLines(world string, pr proof) (lines []string) {
 	for text, tasks := range map[string][]string{

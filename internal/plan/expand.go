@@ -25,7 +25,7 @@ type Applies func(ctx context.Context, task assay.TaskRef, difficulty, variant s
 type Plan struct {
 	experiment    *Experiment
 	parts         []Part
-	strata        map[string][]*stratum // by model, in the order of a round
+	strata        map[string][]*stratum // by model, the longest first
 	notApplicable []NotApplicable
 	limit         int // trials of a model
 }
@@ -150,7 +150,7 @@ func (x *expansion) notApplicable() []NotApplicable {
 	return all
 }
 
-// strata returns the cells of some parts, each once, in the order of a round.
+// strata returns the cells of some parts, each once, the longest first.
 func (x *expansion) strata(has func(part int) bool) []*stratum {
 	var all []*stratum
 	index := make(map[assay.Cell]*stratum)
@@ -204,11 +204,12 @@ func (p *Plan) Cells(model string) iter.Seq2[assay.Cell, int] {
 	return func(yield func(assay.Cell, int) bool) {
 		strata := p.strata[model]
 		rounds, rest := p.rounds(strata)
+		last := inTurn(after(rounds, slices.Clone(strata)))
+		last = last[:min(rest, len(last))]
 		for _, s := range strata {
 			n := min(s.planned, rounds)
-			if s.planned > rounds && rest > 0 {
+			if slices.Contains(last, s) {
 				n++
-				rest--
 			}
 			if n > 0 && !yield(s.of(model), n) {
 				return
@@ -236,8 +237,9 @@ func (p *Plan) rounds(strata []*stratum) (whole, rest int) {
 
 // Trials yields one model's trials in rounds, each of which has one trial of
 // every cell that has any left, so that a run that is stopped early leaves
-// balanced results. Within a round those that are expected to take longest come
-// first.
+// balanced results. Within a round the types of task take turns, those that are
+// expected to take longest first, so that a run of less than a round is balanced
+// over the types too, and does not have, say, pipelines alone.
 func (p *Plan) Trials(model string) iter.Seq[assay.Trial] {
 	return p.Some(model, func(int) bool { return true })
 }
@@ -248,8 +250,9 @@ func (p *Plan) Some(model string, want func(place int) bool) iter.Seq[assay.Tria
 	set := p.experiment.Setting()
 	return func(yield func(assay.Trial) bool) {
 		place, strata := 0, slices.Clone(p.strata[model])
+		order := inTurn(strata)
 		for round := 0; len(strata) > 0; round++ {
-			for _, s := range strata {
+			for _, s := range order {
 				if place == p.limit {
 					return
 				}
@@ -261,7 +264,9 @@ func (p *Plan) Some(model string, want func(place int) bool) iter.Seq[assay.Tria
 				}
 				place++
 			}
-			strata = slices.DeleteFunc(strata, func(s *stratum) bool { return s.planned == round+1 })
+			if strata = after(round+1, strata); len(strata) < len(order) {
+				order = inTurn(strata)
+			}
 		}
 	}
 }

@@ -202,6 +202,7 @@ func TestLimit(t *testing.T) {
 		}
 		compareTrials(t, limited, model, want)
 		checkTurns(t, maps.Collect(whole.Cells(model)), maps.Collect(limited.Cells(model)))
+		checkTypes(t, maps.Collect(whole.Cells(model)), maps.Collect(limited.Cells(model)))
 		if less := limited.Limit(n / 2); less.Planned(model) != min(n/2, len(all)) || less.Limit(n).Planned(model) != less.Planned(model) {
 			t.Fatalf("%d trials, limited to %d and %d", less.Planned(model), n, n/2)
 		}
@@ -223,6 +224,72 @@ func checkTurns(t *rapid.T, planned, got map[assay.Cell]int) {
 				t.Fatalf("%d of %d trials of %+v, and %d of %d of %+v", got[a], planned[a], a, got[b], planned[b], b)
 			}
 		}
+	}
+}
+
+// checkTypes: of two types whose cells have the same numbers of trials, none is
+// more than one trial ahead. Of others a type can be, as cells take turns.
+func checkTypes(t *rapid.T, planned, got map[assay.Cell]int) {
+	cells := make(map[string][]int)
+	trials := make(map[string]int)
+	for cell, n := range planned {
+		cells[cell.TaskType] = append(cells[cell.TaskType], n)
+		trials[cell.TaskType] += got[cell]
+	}
+	for _, sizes := range cells {
+		slices.Sort(sizes)
+	}
+	for a := range cells {
+		for b := range cells {
+			if slices.Equal(cells[a], cells[b]) && trials[a] > trials[b]+1 {
+				t.Fatalf("%d trials of %s and %d of %s", trials[a], a, trials[b], b)
+			}
+		}
+	}
+}
+
+// TestTypesTakeTurns: every suite is balanced over types and cells, after
+// however many trials.
+func TestTypesTakeTurns(t *testing.T) {
+	t.Parallel()
+	const model = "sim/listed"
+	for _, name := range plan.Suites {
+		p := suite(t, name, model)
+		types, cells := make(map[string]int), make(map[assay.Cell]int)
+		for cell := range p.Cells(model) {
+			types[cell.TaskType], cells[cell] = 0, 0
+		}
+		n := 0
+		for trial := range p.Trials(model) {
+			n++
+			types[trial.TaskType]++
+			cells[trial.Cell]++
+			if s := spread(types); s > 1 {
+				t.Fatalf("%s: types differ by %d after %d trials: %v", name, s, n, types)
+			}
+			if s := spread(cells); s > 1 {
+				t.Fatalf("%s: cells differ by %d after %d trials", name, s, n)
+			}
+		}
+	}
+}
+
+func spread[K comparable](counts map[K]int) int {
+	n := slices.Collect(maps.Values(counts))
+	return slices.Max(n) - slices.Min(n)
+}
+
+// TestFewTrialsAreSpread: the first trials of the suite flawed are of all types
+// and all variants.
+func TestFewTrialsAreSpread(t *testing.T) {
+	t.Parallel()
+	types, variants := make(map[string]int), make(map[string]int)
+	for cell, n := range suite(t, "flawed", "m").Limit(20).Cells("m") {
+		types[cell.TaskType] += n
+		variants[cell.Variant] += n
+	}
+	if len(types) != 5 || spread(types) != 0 || len(variants) != 7 {
+		t.Errorf("20 trials are %v of %v", types, variants)
 	}
 }
 
@@ -367,14 +434,18 @@ func TestNotApplicableIsNothingWithoutAFlaw(t *testing.T) {
 	}
 }
 
-// TestDifficultiesArePaired: all wordings meet the same tasks in the same
-// order, and with the same luck.
+// TestDifficultiesArePaired: all wordings meet the same tasks of a type in the
+// same order, and with the same luck.
 func TestDifficultiesArePaired(t *testing.T) {
 	t.Parallel()
 	p := expand(t, load(t, "models: [a]\nvariants: [cot]\ndifficulties: [all, hard_biased]\ntasks_per_type: 7\n"), 30)
-	got := make(map[string][]string)
+	got := make(map[string]map[string][]string) // by difficulty and type
 	for trial := range p.Trials("a") {
-		got[trial.Difficulty] = append(got[trial.Difficulty], fmt.Sprint(trial.Task, trial.Seed))
+		if got[trial.Difficulty] == nil {
+			got[trial.Difficulty] = make(map[string][]string)
+		}
+		tasks := got[trial.Difficulty]
+		tasks[trial.TaskType] = append(tasks[trial.TaskType], fmt.Sprint(trial.Task, trial.Seed))
 	}
 	if len(got) != 6 {
 		t.Fatalf("%d difficulties", len(got))

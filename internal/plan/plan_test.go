@@ -402,9 +402,10 @@ func TestCellsAreBalancedAndPaired(t *testing.T) {
 	}
 }
 
-// TestLongestFirst: every round goes through all cells, those with the most
-// expected work first.
-func TestLongestFirst(t *testing.T) {
+// TestOrderOfARound: every round goes through all cells. Types take turns, those
+// with the most expected work first, and each begins one place further in the
+// list of its cells, which has the least reliable first.
+func TestOrderOfARound(t *testing.T) {
 	t.Parallel()
 	e := load(t, "models: [a]\nvariants: [cot, baseline]\ndifficulties: [hard, easy]\nreliabilities: [0.9, 0.5]\ntasks_per_type: 3\nrepeats: 2\n")
 	var got, want []string
@@ -412,16 +413,38 @@ func TestLongestFirst(t *testing.T) {
 	for trial := range p.Trials("a") {
 		got = append(got, fmt.Sprint(trial.TaskType, trial.Reliability, trial.Difficulty, trial.Variant))
 	}
-	for _, taskType := range []string{"multi_stage_pipeline", "data_pipeline", "api_integration", "basic_task", "simple_task"} {
-		for _, reliability := range []float64{0.5, 0.9} {
-			for _, difficulty := range []string{"hard", "easy"} {
-				for _, variant := range []string{"cot", "baseline"} {
-					want = append(want, fmt.Sprint(taskType, reliability, difficulty, variant))
-				}
-			}
+	list := []string{
+		"0.5hardcot", "0.5hardbaseline", "0.5easycot", "0.5easybaseline",
+		"0.9hardcot", "0.9hardbaseline", "0.9easycot", "0.9easybaseline",
+	}
+	for i := range list {
+		for turn, taskType := range []string{"multi_stage_pipeline", "data_pipeline", "api_integration", "basic_task", "simple_task"} {
+			want = append(want, taskType+list[(i+turn)%len(list)])
 		}
 	}
 	if diff := cmp.Diff(slices.Repeat(want, 6), got); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}
+
+// TestOrderOfUnlikeTypes: a type that has fewer cells left is passed over once
+// they have had their turn.
+func TestOrderOfUnlikeTypes(t *testing.T) {
+	t.Parallel()
+	p := expand(t, load(t, `models: [a]
+task_types: [simple_task, data_pipeline]
+tasks_per_type: 1
+parts:
+  - {name: both, variants: [cot]}
+  - {name: one, variants: [optimal, baseline], task_types: simple_task}
+  - {name: more, variants: [baseline], task_types: simple_task, tasks_per_type: 2}
+`), 2)
+	var got []string
+	for trial := range p.Trials("a") {
+		got = append(got, trial.TaskType+" "+trial.Variant)
+	}
+	want := []string{"data_pipeline cot", "simple_task optimal", "simple_task baseline", "simple_task cot", "simple_task baseline"}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}
 }

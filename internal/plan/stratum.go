@@ -69,8 +69,8 @@ func (s *stratum) at(k int) (task assay.TaskRef, repeat int) {
 // first.
 var byWork = []string{"multi_stage_pipeline", "data_pipeline", "api_integration", "basic_task", "simple_task"}
 
-// longestFirst orders strata within a round, so that what takes longest does
-// not begin last. The less reliable tools are, the more calls are repeated.
+// longestFirst orders strata, so that what takes longest does not begin last.
+// The less reliable tools are, the more calls are repeated.
 func longestFirst(a, b *stratum) int {
 	return cmp.Or(
 		cmp.Compare(workRank(a.cell.TaskType), workRank(b.cell.TaskType)),
@@ -83,4 +83,35 @@ func workRank(taskType string) int {
 		return i
 	}
 	return len(byWork) / 2
+}
+
+// after deletes the strata that have no trial left after some rounds.
+func after(rounds int, strata []*stratum) []*stratum {
+	return slices.DeleteFunc(strata, func(s *stratum) bool { return s.planned <= rounds })
+}
+
+// inTurn returns strata, which are the longest first, in the order of a round:
+// one of each type of task in turn, as long as the type has any. However short
+// a run is, no type is then more than one trial ahead of another with as many
+// strata. Each type begins one place further in its list than the type before,
+// so that few trials are also spread over variants, reliabilities and the like.
+func inTurn(strata []*stratum) []*stratum {
+	var types [][]*stratum
+	for _, s := range strata {
+		i := slices.IndexFunc(types, func(list []*stratum) bool { return list[0].cell.TaskType == s.cell.TaskType })
+		if i < 0 {
+			i = len(types)
+			types = append(types, nil)
+		}
+		types[i] = append(types[i], s)
+	}
+	order := make([]*stratum, 0, len(strata))
+	for i := 0; len(order) < len(strata); i++ {
+		for t, list := range types {
+			if i < len(list) {
+				order = append(order, list[(i+t)%len(list)])
+			}
+		}
+	}
+	return order
 }

@@ -30,16 +30,16 @@ func suite(t *testing.T, name string, models ...string) *plan.Plan {
 // TestSuitesHaveTheirCounts are the counts of the study that the suites repeat.
 func TestSuitesHaveTheirCounts(t *testing.T) {
 	t.Parallel()
-	const other, qwen, prefixed = "deepseek-v3", "Qwen2.5-7B-Instruct", "Qwen/qwen2.5-72b-instruct"
+	const other, qwen, prefixed, simulated = "deepseek-v3", "Qwen2.5-7B-Instruct", "Qwen/qwen2.5-72b-instruct", "sim/listed"
 	for name, want := range map[string]map[string]int{
 		"baseline":    {other: 100, qwen: 100},
 		"scale":       {other: 200, qwen: 200},
 		"flawed":      {other: 700, qwen: 700},
 		"reliability": {other: 400, qwen: 400}, // 100 of them are those of baseline
 		"prompts":     {other: 300, qwen: 300}, // and so here
-		"all":         {other: 1300, qwen: 1500, prefixed: 1500},
+		"all":         {other: 1300, qwen: 1500, prefixed: 1500, simulated: 1500},
 	} {
-		p := suite(t, name, other, qwen, prefixed)
+		p := suite(t, name, other, qwen, prefixed, simulated)
 		for model, n := range want {
 			cells := 0
 			for _, trials := range p.Cells(model) {
