@@ -36,7 +36,7 @@ func (r *PivotRow) compare(all, mine []*cell) {
 		}
 	}
 	if _, ok := plain[optimal]; !ok {
-		if t := beside(all, mine, optimal); t != nil {
+		if t := beside(all, mine, variant, optimal); t != nil {
 			c := newPivotCell(optimal, t)
 			r.Optimal, plain[optimal] = &c, c.known()
 		}
@@ -67,10 +67,10 @@ type condition struct {
 
 func conditionOf(c assay.Cell) condition { return condition{c.Difficulty, c.Reliability} }
 
-// beside pools the cells of a variant under the conditions, and with the types
-// of task, that a model's cells have. It returns nil where there is a condition
+// beside pools the cells at a level under the conditions, and with the types of
+// task, that a model's cells have. It returns nil where there is a condition
 // for which there are none, for then the two do not compare.
-func beside(all, mine []*cell, name string) *tally {
+func beside(all, mine []*cell, factor, name string) *tally {
 	types, conditions := make(map[string]bool), make(map[condition]bool)
 	for _, c := range mine {
 		types[c.TaskType] = true
@@ -78,7 +78,7 @@ func beside(all, mine []*cell, name string) *tally {
 	}
 	var t tally
 	for _, c := range all {
-		if c.Model != mine[0].Model || c.Variant != name {
+		if c.Model != mine[0].Model || level(c.Cell, factor) != name {
 			continue
 		}
 		if _, ok := conditions[conditionOf(c.Cell)]; ok && types[c.TaskType] {
@@ -94,15 +94,15 @@ func beside(all, mine []*cell, name string) *tally {
 	return &t
 }
 
-// flawedBeside returns the rates of the flawed variants that stand beside a
-// model's cells.
+// flawedBeside returns the rates of the flawed variants, in each of their
+// severities, that stand beside a model's cells.
 func flawedBeside(all, mine []*cell) []*float64 {
 	var rates []*float64
-	for _, name := range levels(all, variant) {
+	for _, name := range levels(all, graded) {
 		if !isFlawed(name) {
 			continue
 		}
-		if t := beside(all, mine, name); t != nil {
+		if t := beside(all, mine, graded, name); t != nil {
 			c := newPivotCell(name, t)
 			rates = append(rates, c.known())
 		}

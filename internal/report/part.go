@@ -80,6 +80,13 @@ func levels(cells []*cell, factor string) []string {
 		difficulty: assay.Difficulties,
 		severity:   {"", "light", "medium", "severe"},
 	}[factor]
+	if factor == graded {
+		for _, name := range levels(cells, variant) {
+			for _, s := range levels(cells, severity) {
+				known = append(known, gradedName(name, s))
+			}
+		}
+	}
 	if factor == reliability {
 		rates := make(map[float64]bool)
 		for _, c := range cells {

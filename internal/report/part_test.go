@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/golden"
 	"github.com/assay-eval/assay/internal/report"
 	"github.com/assay-eval/assay/internal/stat"
 )
@@ -24,6 +25,17 @@ func levelOf(c assay.Cell, factor string) string {
 		"variant": c.Variant, "severity": c.Severity, "difficulty": c.Difficulty,
 		"task_type": c.TaskType, "reliability": assay.FormatReliability(c.Reliability),
 	}[factor]
+}
+
+// several tells whether a part has flawed variants in several severities.
+func several(part report.Part, trials []assay.Trial) bool {
+	severities := make(map[string]bool)
+	for _, trial := range trials {
+		if has(part, trial.Cell) && strings.HasPrefix(trial.Variant, "flawed_") {
+			severities[trial.Severity] = true
+		}
+	}
+	return len(severities) > 1
 }
 
 // drawDesign draws parts that have some of the cells of trials.
@@ -82,16 +94,23 @@ func checkPart(t *rapid.T, part report.Part, got report.Pivot, trials []assay.Tr
 	type key struct{ model, level string }
 	planned, done, full := make(map[key]int), make(map[key]int), make(map[key]int)
 	metrics := make(map[string]report.Metrics)
+	split := got.Factor == "variant" && several(part, trials)
+	level := func(c assay.Cell) string {
+		if split && strings.HasPrefix(c.Variant, "flawed_") {
+			return c.Variant + ", " + c.Severity
+		}
+		return levelOf(c, got.Factor)
+	}
 	for _, trial := range trials {
 		if has(part, trial.Cell) {
-			planned[key{trial.Model, levelOf(trial.Cell, got.Factor)}]++
+			planned[key{trial.Model, level(trial.Cell)}]++
 		}
 	}
 	for _, a := range attempts {
 		if !has(part, a.Cell) {
 			continue
 		}
-		k, m := key{a.Model, levelOf(a.Cell, got.Factor)}, metrics[a.Model]
+		k, m := key{a.Model, level(a.Cell)}, metrics[a.Model]
 		done[k]++
 		m.Done++
 		switch a.Level {
@@ -396,6 +415,116 @@ func TestDerived(t *testing.T) {
 	}
 }
 
+// TestBestOfNothing: where no task can be done in the turns there are, that was
+// measured all the same.
+func TestBestOfNothing(t *testing.T) {
+	t.Parallel()
+	m := trial("m", "cot", 0.8, "t")
+	a := outcome(m, assay.Failure, 1)
+	a.ScoreVersion = "assay-1.1"
+	table := build(t, []assay.Trial{m}, a)
+	if r := table.Rows[0]; value(r.Best) != "0.0000" || r.BestMeasured != 1 || r.OfBest != nil {
+		t.Errorf("best possible %s of %d, of best %s", value(r.Best), r.BestMeasured, value(r.OfBest))
+	}
+	if got := text(t, table); !strings.Contains(got, "of best") {
+		t.Errorf("the column is missing:\n%s", got)
+	}
+}
+
+func text(t *testing.T, table *report.Table) string {
+	t.Helper()
+	var b strings.Builder
+	if err := table.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestSeverities are kept apart in rows and in levels, from the lightest on.
+func TestSeverities(t *testing.T) {
+	t.Parallel()
+	r := rates{of("optimal", "easy", 0.8): 70}
+	for i, flaw := range flaws[:4] {
+		for k, severity := range []string{"severe", "medium", "light"} {
+			c := of(flaw, "easy", 0.8)
+			c.Severity = severity
+			r[c] = 20 + 10*k + i
+		}
+	}
+	part := report.Part{Name: "flaws", Varies: []string{"variant", "severity"}, Has: func(c assay.Cell) bool { return c.Variant != "optimal" }}
+	plain := report.Part{Name: "plain", Varies: []string{"variant"}, Has: func(c assay.Cell) bool { return c.Variant == "optimal" }}
+	table := r.build(t, part, plain)
+	golden.Check(t, "severities.txt", text(t, table))
+	own, borrowed := table.Parts[0].Rows[0], table.Parts[1].Rows[0]
+	if value(own.FlawedMean) != "0.3150" || value(own.Difference) != "-0.3850" || value(borrowed.FlawedMean) != "0.3150" {
+		t.Errorf("flawed mean %s, less optimal %s, beside optimal %s", value(own.FlawedMean), value(own.Difference), value(borrowed.FlawedMean))
+	}
+}
+
+// TestSeveritiesAreInOrder, whatever the order in which they were planned; flaws
+// are as planned, after what is plain.
+func TestSeveritiesAreInOrder(t *testing.T) {
+	t.Parallel()
+	var trials []assay.Trial
+	for _, severity := range []string{"severe", "light", "medium"} {
+		for _, name := range []string{"flawed_tool_misuse", "flawed_missing_step", "cot"} {
+			c := of(name, "easy", 0.8)
+			if name != "cot" {
+				c.Severity = severity
+			}
+			trials = append(trials, assay.NewTrial(c, assay.TaskRef{ID: assay.TaskID(severity)}, assay.Setting{}, 1, 1))
+		}
+	}
+	table, err := report.Design{Parts: []report.Part{{Varies: []string{"variant"}}}}.Build("e", slices.Values(trials), all())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"cot", "flawed_tool_misuse, light", "flawed_tool_misuse, medium", "flawed_tool_misuse, severe",
+		"flawed_missing_step, light", "flawed_missing_step, medium", "flawed_missing_step, severe",
+	}
+	if diff := cmp.Diff(want, table.Parts[0].Levels); diff != "" {
+		t.Errorf("levels (-want +got):\n%s", diff)
+	}
+}
+
+// TestPooled: wordings and rules are those of the outcomes that count.
+func TestPooled(t *testing.T) {
+	t.Parallel()
+	var trials []assay.Trial
+	var attempts []assay.Attempt
+	add := func(task, templates, version string, kind assay.FaultKind) {
+		of := trial("m", "cot", 0.8, task)
+		a := outcome(of, assay.FullSuccess, 3)
+		if kind != "" {
+			a = fault(of, kind)
+		}
+		a.Templates, a.ScoreVersion = templates, version
+		trials, attempts = append(trials, of), append(attempts, a)
+	}
+	add("t1", "d993f258aa", "pilot-1", "")
+	add("t2", "a fault's", "", assay.Network)
+	if got := text(t, build(t, trials, attempts...)); strings.Contains(got, "pooled") {
+		t.Errorf("a note without need:\n%s", got)
+	}
+	add("t3", "be60f21fbb", "assay-1.1", "")
+	add("t4", "be60f21fbb", "pilot-1", "")
+	late := attempts[0]
+	late.Templates, late.ScoreVersion = "too late", "too late"
+	table := build(t, trials, append(attempts, late)...)
+	if diff := cmp.Diff([][]string{{"be60f21fbb", "d993f258aa"}, {"assay-1.1", "pilot-1"}}, [][]string{table.Templates, table.ScoreVersions}); diff != "" {
+		t.Errorf("wordings and rules (-want +got):\n%s", diff)
+	}
+	for _, want := range []string{
+		"Outcomes of 2 wordings of the prompts are pooled: be60f21f…, d993f258…; compare them with care.\n",
+		"Outcomes judged by 2 rules are pooled: assay-1.1, pilot-1; `assay rescore` brings all to today's.\n",
+	} {
+		if got := text(t, table); !strings.Contains(got, want) {
+			t.Errorf("no note %q:\n%s", want, got)
+		}
+	}
+}
+
 // TestBest: rules that measure no best possible are told by their version, so
 // that a task which cannot be done counts and an old outcome does not.
 func TestBest(t *testing.T) {
@@ -410,8 +539,9 @@ func TestBest(t *testing.T) {
 	}
 	play("new", "v2", 0.75, assay.FullSuccess)
 	play("new", "v2", 0, assay.Failure)
-	play("old", "v1", 0, assay.FullSuccess)
-	play("both", "v1", 0, assay.FullSuccess)
+	play("old", "pilot-1", 0, assay.FullSuccess)
+	play("old", "", 0, assay.FullSuccess)
+	play("both", "pilot-1", 0, assay.FullSuccess)
 	play("both", "v2", 0.5, assay.Failure)
 	play("hopeless", "v2", 0, assay.Failure)
 	trials = append(trials, trial("owed", "cot", 0.8, "t"))

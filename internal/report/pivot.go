@@ -14,7 +14,9 @@ type Pivot struct {
 	Name   string `json:"name"`
 	Factor string `json:"factor"`
 	// Levels are in their natural order: plain variants before flawed ones,
-	// what is easier, milder or more reliable before the rest.
+	// what is easier, milder or more reliable before the rest. Of variants,
+	// where flawed ones are there in several severities, each severity is a
+	// level: "flawed_tool_misuse, light".
 	Levels []string `json:"levels"`
 	// Averaged names the factors that cells average over.
 	Averaged []string   `json:"averaged_over"`
@@ -51,8 +53,9 @@ type PivotRow struct {
 	// is the experiment's, at the same difficulties, reliabilities and types of
 	// task.
 	Optimal *PivotCell `json:"optimal,omitempty"`
-	// FlawedMean is over the flawed variants, each counting the same: the
-	// part's, or where it has none the experiment's as above, of all severities.
+	// FlawedMean is over the flawed variants and, where there are several, their
+	// severities, each counting the same: the part's, or where it has none the
+	// experiment's as above.
 	FlawedMean *float64 `json:"flawed_mean,omitempty"`
 	Difference *float64 `json:"difference,omitempty"`
 	// Sensitivity is the population standard deviation of the rates of the
@@ -100,14 +103,18 @@ type Metrics struct {
 func (p Part) pivot(all []*cell, left []LeftOut) Pivot {
 	cells := where(all, p.has)
 	factor := p.factor()
+	by := factor
+	if factor == variant && severityVaries(cells) {
+		by = graded
+	}
 	type key struct{ model, level string }
-	pools, averaged := pool(cells, func(c assay.Cell) key { return key{c.Model, level(c, factor)} })
+	pools, averaged := pool(cells, func(c assay.Cell) key { return key{c.Model, level(c, by)} })
 	at := make(map[key]*tally)
 	for _, pool := range pools {
 		at[pool.key] = &pool.tally
 	}
 	v := Pivot{
-		Name: p.Name, Factor: factor, Levels: levels(cells, factor), Averaged: averaged,
+		Name: p.Name, Factor: factor, Levels: levels(cells, by), Averaged: averaged,
 		Rows: []PivotRow{}, LeftOut: p.leftOut(cells, left),
 	}
 	v.Contrast = contrast(factor, v.Levels)

@@ -18,7 +18,7 @@ type column struct {
 func (p *Pivot) columns() []column {
 	columns := []column{{"model", func(r PivotRow) string { return r.Model }}}
 	for i, l := range p.Levels {
-		columns = append(columns, column{headText(readable(l)), func(r PivotRow) string { return cellText(&r.Cells[i]) }})
+		columns = append(columns, column{levelHead(l), func(r PivotRow) string { return cellText(&r.Cells[i]) }})
 	}
 	for _, c := range []column{
 		{"mean", func(r PivotRow) string {
@@ -43,6 +43,15 @@ func (p *Pivot) columns() []column {
 		}
 	}
 	return columns
+}
+
+// levelHead has a severity on a line of its own.
+func levelHead(level string) string {
+	name, severity, graded := strings.Cut(level, ", ")
+	if !graded {
+		return headText(readable(name))
+	}
+	return headText(readable(name)) + "\n" + severity
 }
 
 func isPlain(name string) bool { return !isFlawed(name) }
@@ -107,7 +116,8 @@ func (p *Pivot) notes() []string {
 		notes = append(notes, "The mean is unweighted: each level counts the same, whatever its n.")
 	}
 	if i := slices.IndexFunc(p.Levels, isFlawed); i >= 0 && p.Factor == variant {
-		notes = append(notes, fmt.Sprintf("Heads name the flaw of a plan: %s is the variant %s.", readable(p.Levels[i]), p.Levels[i]))
+		name, _, _ := strings.Cut(p.Levels[i], ", ")
+		notes = append(notes, fmt.Sprintf("Heads name the flaw of a plan: %s is the variant %s.", readable(name), name))
 	}
 	if some(func(r PivotRow) bool { return r.Difference != nil }) {
 		notes = append(notes, "Differences are in percentage points.")
@@ -118,7 +128,12 @@ func (p *Pivot) notes() []string {
 	if from := p.borrowed(); len(from) > 0 {
 		notes = append(notes, "Taken from other trials of the same difficulty, task type and reliability: "+strings.Join(from, ", ")+".")
 	}
-	return append(notes, leftOutNotes(p.LeftOut)...)
+	left := leftOutNotes(p.LeftOut)
+	notes = append(notes, left...)
+	if len(left) > 0 && p.Contrast == FlawedMinusOptimal && some(func(r PivotRow) bool { return r.Difference != nil }) {
+		notes = append(notes, "Optimal includes the tasks that are left out of flawed variants, so the difference is not over the same tasks.")
+	}
+	return notes
 }
 
 // borrowed names the columns that are of trials outside the part.

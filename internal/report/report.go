@@ -7,6 +7,8 @@ package report
 
 import (
 	"iter"
+	"maps"
+	"slices"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/stat"
@@ -32,10 +34,12 @@ type LeftOut struct {
 	Of    int `json:"of"`
 }
 
-// A Row counts the trials of one model, variant and reliability.
+// A Row counts the trials of one model, variant, severity and reliability.
 type Row struct {
-	Model       string  `json:"model"`
-	Variant     string  `json:"variant"`
+	Model   string `json:"model"`
+	Variant string `json:"variant"`
+	// Severity is of a flawed variant, and empty for others.
+	Severity    string  `json:"severity"`
 	Reliability float64 `json:"reliability"`
 	// Planned and Done count trials; coverage is their quotient.
 	Planned int `json:"planned"`
@@ -84,8 +88,13 @@ type Table struct {
 	Averaged []string `json:"averaged_over"`
 	Planned  int      `json:"planned"`
 	Done     int      `json:"done"`
-	Parts    []Pivot  `json:"parts"`
-	Errors   Errors   `json:"errors"`
+	// Templates and ScoreVersions are sorted: the hashes of the prompts that
+	// the outcomes which count were played with, and the versions of the rules
+	// that judged them. Empty stands for one that is not known.
+	Templates     []string `json:"templates"`
+	ScoreVersions []string `json:"score_versions"`
+	Parts         []Pivot  `json:"parts"`
+	Errors        Errors   `json:"errors"`
 	// Loops counts the episodes that got into a loop, by its first kind.
 	Loops []LoopCount `json:"loops"`
 	// Pilot is empty unless outcomes have the pilot world's further verdicts.
@@ -120,10 +129,13 @@ func (d Design) Build(experiment string, trials iter.Seq[assay.Trial], attempts 
 		LeftOut:    append([]LeftOut{}, d.LeftOut...),
 	}
 	t.Rows, t.Averaged = rows(cells)
-	for _, r := range t.Rows {
-		t.Planned += r.Planned
-		t.Done += r.Done
+	var total tally
+	for _, c := range cells {
+		total.merge(&c.tally)
 	}
+	t.Planned, t.Done = total.planned, total.done
+	t.Templates = append([]string{}, slices.Sorted(maps.Keys(total.templates))...)
+	t.ScoreVersions = append([]string{}, slices.Sorted(maps.Keys(total.rules))...)
 	for _, p := range d.Parts {
 		t.Parts = append(t.Parts, p.pivot(cells, d.LeftOut))
 	}
@@ -132,47 +144,33 @@ func (d Design) Build(experiment string, trials iter.Seq[assay.Trial], attempts 
 
 func rows(cells []*cell) (rows []Row, averaged []string) {
 	type key struct {
-		model, variant string
-		reliability    float64
+		model, variant, severity string
+		reliability              float64
 	}
-	pools, averaged := pool(cells, func(c assay.Cell) key { return key{c.Model, c.Variant, c.Reliability} })
-	measured := make(map[string]bool) // by version of the rules
-	for _, p := range pools {
-		for version, b := range p.best {
-			measured[version] = measured[version] || b.sum > 0
-		}
-	}
+	pools, averaged := pool(cells, func(c assay.Cell) key { return key{c.Model, c.Variant, c.Severity, c.Reliability} })
 	rows = []Row{}
 	for _, p := range pools {
-		r := p.row(measured)
-		r.Model, r.Variant, r.Reliability = p.key.model, p.key.variant, p.key.reliability
+		r := p.row()
+		r.Model, r.Variant, r.Severity, r.Reliability = p.key.model, p.key.variant, p.key.severity, p.key.reliability
 		rows = append(rows, r)
 	}
 	return rows, averaged
 }
 
-// row tells what was counted; measured are the versions of the rules that
-// measure the best possible.
-func (t *tally) row(measured map[string]bool) Row {
+// row tells what was counted.
+func (t *tally) row() Row {
 	full := share(t.full, t.done)
 	r := Row{
 		Planned: t.planned, Done: t.done, Faults: t.faults, Full: t.full, Partial: t.partial, Failed: t.failed,
 		FullRate: full.Rate, FullInterval: full.Interval,
 		PartialRate: share(t.partial, t.done).Rate, FailureRate: share(t.failed, t.done).Rate,
-		MeanTurns: t.meanTurns(), CostUSD: t.costUSD,
+		MeanTurns: t.meanTurns(), CostUSD: t.costUSD, BestMeasured: t.best.done,
 	}
-	var all best
-	for version, b := range t.best {
-		if measured[version] {
-			all.merge(b)
-		}
+	if t.best.done > 0 {
+		r.Best = new(t.best.sum / float64(t.best.done))
 	}
-	r.BestMeasured = all.done
-	if all.done > 0 {
-		r.Best = new(all.sum / float64(all.done))
-	}
-	if all.sum > 0 {
-		r.OfBest = new(float64(all.full) / all.sum)
+	if t.best.sum > 0 {
+		r.OfBest = new(float64(t.best.full) / t.best.sum)
 	}
 	return r
 }

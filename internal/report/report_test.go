@@ -82,7 +82,7 @@ func TestBuildCounts(t *testing.T) {
 	got := build(t, trials, attempts...)
 	third := 1.0 / 3
 	want := &report.Table{
-		Experiment: "e", Planned: 16, Done: 4, Averaged: []string{},
+		Experiment: "e", Planned: 16, Done: 4, Averaged: []string{}, Templates: []string{""}, ScoreVersions: []string{""},
 		Rows: []report.Row{
 			{
 				Model: "model-b", Variant: "baseline", Reliability: 0.9, Planned: 4, Done: 3, Faults: 3, Full: 1, Partial: 1, Failed: 1,
@@ -156,11 +156,13 @@ func TestTableIsJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(b), `{"experiment":"e","rows":[],"averaged_over":[],"planned":0,"done":0,"parts":[],`+
+	if got, want := string(b), `{"experiment":"e","rows":[],"averaged_over":[],"planned":0,"done":0,"templates":[],"score_versions":[],"parts":[],`+
 		`"errors":{"categories":[],"rows":[]},"loops":[],"pilot":{"rows":[],"averaged_over":[]},"left_out":[]}`; got != want {
 		t.Errorf("an empty table is %s, want %s", got, want)
 	}
 }
+
+var variantNames = []string{"v0", "flawed_v1", "flawed_v2"}
 
 // drawTrials draws the product of some levels of every factor, and the names
 // of the factors beside a row's own of which there are several.
@@ -172,7 +174,7 @@ func drawTrials(t *rapid.T) (trials []assay.Trial, averaged []string) {
 	for i := range models * variants * rates * types * difficulties * severities * tasks * repeats {
 		next := func(n int) int { level := i % n; i /= n; return level }
 		cell := assay.Cell{
-			Model: fmt.Sprint("m", next(models)), Variant: fmt.Sprint("v", next(variants)), Reliability: float64(next(rates)) / 2,
+			Model: fmt.Sprint("m", next(models)), Variant: variantNames[next(variants)], Reliability: float64(next(rates)) / 2,
 			TaskType: fmt.Sprint("t", next(types)), Difficulty: fmt.Sprint("d", next(difficulties)), Severity: fmt.Sprint("s", next(severities)),
 		}
 		ref := assay.TaskRef{ID: assay.TaskID(fmt.Sprint("task", next(tasks)))}
@@ -182,7 +184,7 @@ func drawTrials(t *rapid.T) (trials []assay.Trial, averaged []string) {
 	for _, f := range []struct {
 		name   string
 		levels int
-	}{{"task_type", types}, {"difficulty", difficulties}, {"severity", severities}, {"repeat", repeats}} {
+	}{{"task_type", types}, {"difficulty", difficulties}, {"repeat", repeats}} {
 		if f.levels > 1 {
 			averaged = append(averaged, f.name)
 		}

@@ -21,17 +21,18 @@ type tally struct {
 	costUSD, coverage     float64
 	errors                map[string]int // by category, of what is not full success
 	loops                 map[assay.LoopKind]int
-	// best is kept apart by the version of the rules: an outcome does not say
-	// whether they measure it. Those that do are not 0 throughout.
-	best  map[string]best
-	pilot verdicts
+	best                  best
+	pilot                 verdicts
+	// templates and rules count the outcomes by the wording of their prompts
+	// and by the version of the rules that judged them.
+	templates, rules map[string]int
 	// repeat is of the first trial, and repeated says that another differs.
 	repeat   int
 	repeated bool
 }
 
-// best sums the best policy's probabilities over trials that are done, and
-// counts how many of them fully succeeded.
+// best sums the best policy's probabilities over the trials that are done and
+// were judged by rules which measure them, and counts the full successes.
 type best struct {
 	sum        float64
 	done, full int
@@ -99,6 +100,8 @@ func (t *tally) add(a *assay.Attempt, settled bool) {
 		t.faults++
 	case !settled:
 		t.settle(&a.Outcome)
+		bump(&t.templates, a.Templates, 1)
+		bump(&t.rules, a.ScoreVersion, 1)
 	}
 }
 
@@ -106,11 +109,9 @@ func (t *tally) settle(o *assay.Outcome) {
 	t.done++
 	t.turns += o.Turns
 	t.coverage += o.Coverage
-	b := best{sum: o.Best, done: 1}
 	switch o.Level {
 	case assay.FullSuccess:
 		t.full++
-		b.full = 1
 	case assay.PartialSuccess:
 		t.partial++
 	default:
@@ -125,8 +126,14 @@ func (t *tally) settle(o *assay.Outcome) {
 	if o.Pilot != nil {
 		t.pilot.merge(verdicts{1, isFull(o.Pilot.Executor), isFull(o.Pilot.Paper), isFull(o.Pilot.Batch)})
 	}
-	t.weigh(o.ScoreVersion, b)
+	if measuresBest(o.ScoreVersion) {
+		t.best.merge(best{o.Best, 1, isFull(o.Level)})
+	}
 }
+
+// measuresBest tells whether outcomes of that version of the rules say what the
+// best policy achieves. The first ones of the pilot world do not.
+func measuresBest(version string) bool { return version != "" && version != "pilot-1" }
 
 func isFull(l assay.Level) int {
 	if l == assay.FullSuccess {
@@ -140,14 +147,6 @@ func (v *verdicts) merge(o verdicts) {
 	v.executor += o.executor
 	v.paper += o.paper
 	v.batch += o.batch
-}
-
-func (t *tally) weigh(version string, b best) {
-	if t.best == nil {
-		t.best = make(map[string]best)
-	}
-	b.merge(t.best[version])
-	t.best[version] = b
 }
 
 func bump[K comparable](counts *map[K]int, k K, n int) {
@@ -172,6 +171,7 @@ func (t *tally) merge(o *tally) {
 	t.turns += o.turns
 	t.costUSD += o.costUSD
 	t.coverage += o.coverage
+	t.best.merge(o.best)
 	t.pilot.merge(o.pilot)
 	for category, n := range o.errors {
 		bump(&t.errors, category, n)
@@ -179,8 +179,11 @@ func (t *tally) merge(o *tally) {
 	for kind, n := range o.loops {
 		bump(&t.loops, kind, n)
 	}
-	for version, b := range o.best {
-		t.weigh(version, b)
+	for hash, n := range o.templates {
+		bump(&t.templates, hash, n)
+	}
+	for version, n := range o.rules {
+		bump(&t.rules, version, n)
 	}
 }
 
@@ -229,6 +232,8 @@ const (
 	severity    = "severity"
 	reliability = "reliability"
 	repeat      = "repeat" // of a trial, not of a cell
+	// graded is the variant together with its severity, as one factor.
+	graded = "variant and severity"
 )
 
 var factors = []string{variant, taskType, difficulty, severity, reliability}
@@ -244,6 +249,21 @@ func level(c assay.Cell, factor string) string {
 		return c.Difficulty
 	case severity:
 		return c.Severity
+	case graded:
+		return gradedName(c.Variant, c.Severity)
 	}
 	return assay.FormatReliability(c.Reliability)
+}
+
+// gradedName names a flawed variant with its severity, and others as they are.
+func gradedName(name, severity string) string {
+	if !isFlawed(name) || severity == "" {
+		return name
+	}
+	return name + ", " + severity
+}
+
+// severityVaries tells whether flawed variants are there in several severities.
+func severityVaries(cells []*cell) bool {
+	return len(levels(where(cells, func(c assay.Cell) bool { return isFlawed(c.Variant) }), severity)) > 1
 }

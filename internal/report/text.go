@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -48,8 +49,9 @@ func (t *Table) main() string {
 		heads = append(heads, "faults")
 	}
 	tab := newTable(2, heads...)
+	name := t.variantText()
 	for _, r := range t.Rows {
-		row := []string{r.Model, r.Variant, assay.FormatReliability(r.Reliability), fmt.Sprintf("%d/%d", r.Done, r.Planned)}
+		row := []string{r.Model, name(r), assay.FormatReliability(r.Reliability), fmt.Sprintf("%d/%d", r.Done, r.Planned)}
 		row = append(row, ifAny(r.Done, percent(r.FullRate),
 			fmt.Sprintf("%.1f – %s", 100*r.FullInterval.Low, percent(r.FullInterval.High)))...)
 		if measured {
@@ -62,6 +64,23 @@ func (t *Table) main() string {
 		tab.Row(row...)
 	}
 	return section("", tab, t.notes(measured))
+}
+
+// variantText names rows' variants, with the severity where flawed ones are
+// there in several.
+func (t *Table) variantText() func(Row) string {
+	severities := make(map[string]bool)
+	for _, r := range t.Rows {
+		if isFlawed(r.Variant) {
+			severities[r.Severity] = true
+		}
+	}
+	return func(r Row) string {
+		if len(severities) < 2 {
+			return r.Variant
+		}
+		return gradedName(r.Variant, r.Severity)
+	}
 }
 
 func (t *Table) notes(measured bool) []string {
@@ -78,8 +97,37 @@ func (t *Table) notes(measured bool) []string {
 	if slices.ContainsFunc(t.Rows, func(r Row) bool { return r.BestMeasured > 0 && r.BestMeasured < r.Done }) {
 		notes = append(notes, "Both leave out trials that older rules judged, which did not measure it.")
 	}
+	notes = append(notes, t.pooledNotes()...)
 	notes = append(notes, leftOutNotes(t.LeftOut)...)
 	return append(notes, "Intervals are Wilson's and take trials as independent. A fault is never a failure.")
+}
+
+// pooledNotes tell of outcomes that came about in different ways.
+func (t *Table) pooledNotes() []string {
+	list := func(names []string, text func(string) string) string {
+		var texts []string
+		for _, n := range names {
+			texts = append(texts, cmp.Or(text(n), "one not known"))
+		}
+		return strings.Join(texts, ", ")
+	}
+	whole := func(name string) string { return name }
+	var notes []string
+	if n := len(t.Templates); n > 1 {
+		notes = append(notes, fmt.Sprintf("Outcomes of %d wordings of the prompts are pooled: %s; compare them with care.", n, list(t.Templates, shortHash)))
+	}
+	if n := len(t.ScoreVersions); n > 1 {
+		notes = append(notes, fmt.Sprintf("Outcomes judged by %d rules are pooled: %s; `assay rescore` brings all to today's.", n, list(t.ScoreVersions, whole)))
+	}
+	return notes
+}
+
+// shortHash is enough of a hash to tell it from others.
+func shortHash(hash string) string {
+	if len(hash) <= 8 {
+		return hash
+	}
+	return hash[:8] + "…"
 }
 
 // leftOutNotes has a line for each variant.
