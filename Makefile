@@ -11,12 +11,14 @@ all: build
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o assay ./cmd/assay
 
+# One package at a time: some tests of cmd/assay need an answer within seconds,
+# and the race detector makes others heavy.
 test: compiler
 	@if command -v $${CC:-gcc} >/dev/null 2>&1; then \
-		CGO_ENABLED=1 $(GO) test -race -parallel 4 ./...; \
+		CGO_ENABLED=1 $(GO) test -race -p 1 -parallel 4 ./...; \
 	else \
 		echo "make: no C compiler, so the tests run without the race detector"; \
-		$(GO) test -parallel 4 ./...; \
+		$(GO) test -p 1 -parallel 4 ./...; \
 	fi
 
 # The race detector needs a C compiler.

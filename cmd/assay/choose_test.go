@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/plan"
@@ -209,4 +211,28 @@ func trialIDs(t *testing.T, e *plan.Experiment) (ids []assay.TrialID) {
 		ids = append(ids, trial.ID)
 	}
 	return ids
+}
+
+// TestSignalEndsEveryCommand: a command that knows nothing of signals ends with
+// the first all the same, and says what to do next.
+func TestSignalEndsEveryCommand(t *testing.T) {
+	t.Parallel()
+	signals := make(chan os.Signal, 1)
+	p := &process{signals: signals}
+	begun := make(chan struct{})
+	cmd := interruptible(p, &cobra.Command{RunE: func(cmd *cobra.Command, _ []string) error {
+		close(begun)
+		<-cmd.Context().Done()
+		return cmd.Context().Err()
+	}})
+	cmd.SetContext(t.Context())
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs([]string{})
+	go func() {
+		<-begun
+		signals <- os.Interrupt
+	}()
+	if err := cmd.ExecuteContext(t.Context()); exitCode(err) != exitInterrupted || !strings.Contains(err.Error(), "run the same command again") {
+		t.Errorf("error %v, exit code %d", err, exitCode(err))
+	}
 }

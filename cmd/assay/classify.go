@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -148,28 +147,6 @@ func classifyAll(ctx context.Context, p *process, f classifyFlags) (sum *classif
 	s.Answered, s.Unreadable, s.Faulted = done.Answered, done.Unreadable, done.Faulted
 	s.Tokens, s.CostUSD = done.Usage.Total(), done.Cost
 	return s, errors.Join(err, c.agree(context.WithoutCancel(ctx)))
-}
-
-// untilInterrupted carries work out with a context that ends with the first
-// signal.
-func untilInterrupted(ctx context.Context, p *process, work func(context.Context) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	interrupted := &codedError{exitInterrupted, errors.New("interrupted\nhint: run the same command again; what is stored is not done twice")}
-	var listener sync.WaitGroup
-	listener.Go(func() {
-		select {
-		case <-p.signals:
-			cancel(interrupted)
-		case <-ctx.Done():
-		}
-	})
-	err := work(ctx)
-	cancel(nil)
-	listener.Wait()
-	if err != nil && context.Cause(ctx) == error(interrupted) {
-		return interrupted
-	}
-	return err
 }
 
 // mostWorkers bounds how many outcomes are asked about at once.

@@ -41,7 +41,7 @@ func TestBadInput(t *testing.T) {
 			"model without provider",
 			map[string]string{"e.yaml": "models: [my-model]\n"},
 			nil, 2,
-			[]string{"e.yaml:1:10: no provider serves model my-model", "hint: write `providers: providers.yaml`"},
+			[]string{"e.yaml:1:10: no provider serves model my-model", "hint: list the model in a providers file"},
 		},
 		{
 			"model misspelt",

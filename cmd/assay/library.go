@@ -20,7 +20,7 @@ func newLibrary(p *process) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newGenerate(p), newImport(p), newInspect(p), newValidate(p))
+	cmd.AddCommand(newGenerate(p), interruptible(p, newImport(p)), interruptible(p, newInspect(p)), newValidate(p))
 	return cmd
 }
 

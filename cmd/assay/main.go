@@ -138,7 +138,8 @@ it exists. Running an experiment again runs only what is owed.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w\nhint: `%s --help` lists the flags", err, cmd.CommandPath())
 	})
-	root.AddCommand(newRun(p), newPlan(p), newSuites(p), newCtl(p), newStatus(p), newShow(p), newExport(p),
+	root.AddCommand(newRun(p), interruptible(p, newPlan(p)), newSuites(p), newCtl(p),
+		interruptible(p, newStatus(p)), interruptible(p, newShow(p)), interruptible(p, newExport(p)),
 		newRescore(p), newClassify(p), newLibrary(p), newSchema(p), newSim(p), newBench(p))
 	wrapArgs(root)
 	return root

@@ -277,7 +277,7 @@ func TestFaultMatrixStays(t *testing.T) {
 	t.Parallel()
 	rig := newMatrixRig(t, nil)
 	slow := func(m misbehaviour) bool { return m.does == waits }
-	together := situation{name: "stays", broken: true, request: time.Second, skip: slow}
+	together := situation{name: "stays", broken: true, request: 3 * time.Second, skip: slow}
 	alone := situation{ // fifteen requests, each after a wait
 		name: "stays-waiting", broken: true, request: time.Second, trials: 1, skip: func(m misbehaviour) bool { return !slow(m) },
 	}

@@ -76,7 +76,11 @@ type rescored struct {
 const rescoreBatch = 256
 
 func rescore(ctx context.Context, path string, dry bool) (sum rescored, err error) {
-	db, err := openExisting(ctx, path)
+	open := openExisting
+	if dry {
+		open = store.OpenReadOnly
+	}
+	db, err := open(ctx, path)
 	if err != nil {
 		return sum, err
 	}
