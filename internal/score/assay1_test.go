@@ -10,6 +10,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/score"
+	"github.com/assay-eval/assay/internal/world"
 )
 
 // episode returns a transcript that ends finished where its last turn is a
@@ -64,8 +65,11 @@ func TestAssay1Category(t *testing.T) {
 		{"talk", "read", ". . .", score.ToolCallFormat},
 		{"a claim and nothing else", "read", "!", score.ToolCallFormat},
 		{"searches until the end", "read", "~ ~ ~", score.MaxTurns},
-		{"one search among talk", "read", ". ~ .", score.MaxTurns},
 		{"a search and a claim", "read", "~ !", score.ToolSelection},
+		{"one search among talk", "read", ". ~ .", score.ToolCallFormat},
+		{"one search among talk, and a claim", "read", ". ~ . !", score.ToolCallFormat},
+		{"as many searches as corrections", "read", ". ~ ~ .", score.MaxTurns},
+		{"as many searches as corrections, and a claim", "read", ". ~ !", score.ToolSelection},
 
 		// 2. Only the claim is missing.
 		{"no claim", "read parse", "read+ parse+", score.MaxTurns},
@@ -89,10 +93,22 @@ func TestAssay1Category(t *testing.T) {
 		{"the last mistake decides", "parse", "parse? parse<", score.DependencyError},
 		{"the last mistake decides, too", "parse", "parse< parse?", score.ParameterConfig},
 		{"a mistake before foreign calls", "read", "read? note+ note+", score.ParameterConfig},
-		{"a mistake that was made good", "read parse", "read? read+", score.MaxTurns},
 		{"a mistake before bad luck", "read", "read? read- read-", score.OtherError},
 
-		// 5. A foreign tool.
+		// 5. The latest call of the step was a mistake.
+		{"the plan in reverse, and a claim", "read parse shape", "shape< parse< read+ !", score.DependencyError},
+		{"the plan in reverse, and no turn left", "read parse shape", "shape< parse< read+", score.DependencyError},
+		{"the plan in reverse, up to the one that is left out", "parse shape", "shape< parse< read+ !", score.DependencyError},
+		{"the plan in reverse, and other calls", "read parse", "parse< read+ note+ !", score.DependencyError},
+		{"the plan in reverse, and bad luck with its first step", "read parse", "parse< read- !", score.OtherError},
+		{"refused, and then something before it worked", "read parse", "parse? read+ !", score.ParameterConfig},
+		{"the latest decides", "read parse", "parse? parse< read+ !", score.DependencyError},
+		{"the latest decides, too", "read parse", "parse< parse? read+ !", score.ParameterConfig},
+		{"a mistake with a later tool", "read parse shape", "shape< read+ !", score.ToolSelection},
+		{"a mistake, and then bad luck in its place", "read parse", "parse< read+ parse- !", score.OtherError},
+		{"a mistake with the step, which had succeeded too early", "read note", "note+ note? read+ !", score.SequenceOrder},
+
+		// 6. A foreign tool.
 		{"another tool instead", "read", "note+ post+", score.ToolSelection},
 		{"another tool instead, by mistake", "read", "note?", score.ToolSelection},
 		{"another tool instead, by bad luck", "read", "note-", score.ToolSelection},
@@ -100,7 +116,7 @@ func TestAssay1Category(t *testing.T) {
 		{"another tool and a later one", "read parse", "parse< note+", score.ToolSelection},
 		{"another tool, earlier", "read parse", "note+ read- read- read+", score.OtherError},
 
-		// 6. A later tool.
+		// 8. A later tool.
 		{"a later tool instead", "read note", "note+ note+", score.SequenceOrder},
 		{"a later tool instead, which builds on the step", "read parse", "parse< parse<", score.SequenceOrder},
 		{"a later tool, and a claim", "read note", "note+ !", score.ToolSelection},
@@ -108,16 +124,17 @@ func TestAssay1Category(t *testing.T) {
 		{"skipped one in the middle", "read note post", "read+ post+", score.SequenceOrder},
 		{"a later tool, earlier", "read note post", "post+ read- read- read+", score.OtherError},
 
-		// 7. A claim.
+		// 7 and 9. A claim.
 		{"left out", "read parse", "read+ !", score.ToolSelection},
 		{"left out after bad luck with another", "read parse", "read- read- read+ !", score.ToolSelection},
 		{"left out, and the last one again", "read parse", "read+ read+ !", score.ToolSelection},
 		{"gave up", "read parse", "read+ parse- !", score.OtherError},
 		{"gave up early", "read", "read- !", score.OtherError},
+		{"too early once, then bad luck with what it needs", "parse", "parse< read- read- read-", score.OtherError},
 		{"gave up on a dependency", "parse", "read- !", score.OtherError},
 		{"not again in its place", "parse read", "read+ parse+ !", score.SequenceOrder},
 
-		// 8. Cut off.
+		// 10. Cut off.
 		{"bad luck", "read", "read- read- read-", score.OtherError},
 		{"bad luck until the last turn", "read parse", "read- read- read+", score.OtherError},
 		{"bad luck in most turns", "read", "~ read- read-", score.OtherError},
@@ -131,6 +148,19 @@ func TestAssay1Category(t *testing.T) {
 		{"two unlucky calls of one turn", "read", "read-,read- .", score.MaxTurns},
 		{"bad luck beside success costs no turn", "read parse shape", "read-,read+ parse- parse+", score.OtherError},
 		{"bad luck beside success costs no turn, too", "read parse shape", "read-,read+ . parse-,parse+", score.MaxTurns},
+		{"a mistake that was made good", "read parse", "read? read+", score.ParameterConfig},
+		{"mistakes, and then too few turns", "read parse shape", "read? parse< read+ parse+", score.DependencyError},
+		{"mistakes in most turns", "read parse", "read? . ~ read? read+", score.ParameterConfig},
+		{"mistakes with what had succeeded", "read parse shape", "read+ read? read? parse+", score.ParameterConfig},
+		{"mistakes and as much talk", "read parse", "read? . read+", score.MaxTurns},
+		{"mistakes and as many searches", "read parse", "read? ~ read+", score.MaxTurns},
+		{"mistakes and as many needless calls", "read parse shape", "read? read+ read+ parse+", score.MaxTurns},
+		{"two mistakes of one turn", "read parse", "read?,read? . read+", score.MaxTurns},
+		{"a mistake beside success costs no turn", "read parse shape", "read?,read+ parse+", score.MaxTurns},
+		{"a mistake beside a needless call", "read parse shape", "read+ read?,read+ parse+", score.MaxTurns},
+		{"more bad luck than mistakes", "read parse", "read? read- read- read+", score.OtherError},
+		{"as much bad luck as mistakes", "read parse", "read? read- read+", score.ParameterConfig},
+		{"mistakes, and only the claim is missing", "read", "read? read? read+", score.MaxTurns},
 	} {
 		o := score.Assay1(catalog, task("basic_task", strings.Fields(tc.required)...), episode(tc.calls))
 		if o.ErrorCategory != tc.want {
@@ -166,12 +196,48 @@ func TestArgumentsNameTheDependency(t *testing.T) {
 		{"parse?", `{"data": {"ref": "reads"}}`, score.ParameterConfig},
 		{"parse?", `{"data": {"ref": "shape"}}`, score.ParameterConfig},
 		{"read+ parse?", `{"data": {"ref": "read"}, "no": 1}`, score.ParameterConfig},
+		{"parse? read+ !", `{"data": {"ref": "read"}}`, score.DependencyError},
+		{"parse? read+ !", `{"data": {"ref": "shape"}}`, score.ParameterConfig},
 	} {
 		tr := episode(tc.calls)
-		tr.Calls[len(tr.Calls)-1].Arguments = tc.arguments
+		wrong := slices.IndexFunc(tr.Calls, func(c assay.CallRecord) bool { return c.Mistake })
+		tr.Calls[wrong].Arguments = tc.arguments
 		if got := score.Assay1(catalog, task("basic_task", "parse"), tr).ErrorCategory; got != tc.want {
 			t.Errorf("%q with %s: %s, want %s", tc.calls, tc.arguments, got, tc.want)
 		}
+	}
+}
+
+// TestReversePlan plays every part of the chain of dependencies backwards in
+// the world itself: whether the model claims to be done or not, its error is a
+// dependency once the first step has succeeded, and only bad luck until then.
+func TestReversePlan(t *testing.T) {
+	t.Parallel()
+	chain := []string{"read", "parse", "shape", "writer"}
+	seen := map[string]int{}
+	for seed := range uint64(40) {
+		for n := 2; n <= len(chain); n++ {
+			for _, ended := range []assay.Ended{assay.Finished, assay.TurnLimit} {
+				trial, task := trialIn(world.Assay1Name), task("basic_task", chain[:n]...)
+				trial.Seed = seed
+				w, tr := world.Begin(catalog, trial, &task), &assay.Transcript{Ended: ended}
+				for turn, tool := range slices.Backward(chain[:n]) {
+					if _, err := w.Call(n-turn, tool, ""); err != nil {
+						t.Fatal(err)
+					}
+					tr.Turns = append(tr.Turns, assay.TurnRecord{})
+				}
+				tr.Calls = w.Calls()
+				got := score.Assay1(catalog, task, tr).ErrorCategory
+				seen[got]++
+				if worked := tr.Calls[n-1].OK; worked && got != score.DependencyError || !worked && ended == assay.Finished && got != score.OtherError {
+					t.Errorf("seed %d, %d steps, ended %s: %s; the first step worked: %v", seed, n, ended, got, worked)
+				}
+			}
+		}
+	}
+	if seen[score.DependencyError] == 0 || seen[score.OtherError] == 0 {
+		t.Errorf("categories %v: the test is too weak", seen)
 	}
 }
 
@@ -237,6 +303,14 @@ func TestAssay1Laws(t *testing.T) {
 		// Whoever wastes no call and does not stop early has lost time or luck.
 		if right := o.Wasted == 0 && o.ToolCalls > 0 && o.Ended != assay.Finished; right && o.ErrorCategory != score.OtherError && o.ErrorCategory != score.MaxTurns {
 			t.Fatalf("category %s without a wasted call", o.ErrorCategory)
+		}
+		// Mistakes alone, in most of the turns, are neither bad luck nor lack of
+		// time; nor are corrections, without any call.
+		if only := o.Mistakes == o.ToolCalls && o.Mistakes > 0; only && o.Ended != assay.Finished && o.Extra == 0 && 2*o.Mistakes > o.Turns && (o.ErrorCategory == score.MaxTurns || o.ErrorCategory == score.OtherError) {
+			t.Fatalf("category %s for mistakes in %d of %d turns", o.ErrorCategory, o.Mistakes, o.Turns)
+		}
+		if o.ToolCalls == 0 && 2*o.Assisted > o.Turns && o.ErrorCategory != score.ToolCallFormat {
+			t.Fatalf("category %s for no call and corrections in %d of %d turns", o.ErrorCategory, o.Assisted, o.Turns)
 		}
 		measureLaws(t, &tr, &o)
 		seen[string(o.Level)]++

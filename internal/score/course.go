@@ -2,12 +2,9 @@ package score
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/workflow"
-	"github.com/assay-eval/assay/internal/world"
 )
 
 // A use is what a call did for its task. A call is wanted when its success
@@ -17,11 +14,10 @@ type use int
 
 // The uses of a call, best first.
 const (
-	useful    use = iota // wanted, and it worked
-	unlucky              // wanted, and it failed by chance
-	mistaken             // wanted, and its arguments were wrong
-	premature            // wanted, but what it needs had not succeeded
-	idle                 // not wanted, however it went
+	useful   use = iota // wanted, and it worked
+	unlucky             // wanted, and it failed by chance
+	mistaken            // wanted, and it failed by the model's own error
+	idle                // not wanted, however it went
 )
 
 // wasted reports whether the best policy would not have made the call with the
@@ -61,8 +57,6 @@ func (c *course) use(call *assay.CallRecord) use {
 		return useful
 	case !call.Mistake:
 		return unlucky
-	case c.lacks(call):
-		return premature
 	}
 	return mistaken
 }
@@ -102,16 +96,6 @@ func (c *course) inserts(tool string) bool {
 		}
 	}
 	return false
-}
-
-// lacks reports whether a mistake is that a dependency had not succeeded: the
-// world said so, or the arguments name that dependency, which assay-1 notices
-// before it looks at dependencies.
-func (c *course) lacks(call *assay.CallRecord) bool {
-	tool, _ := c.catalog.Tool(call.Tool)
-	return call.Code == world.DependencyFail || slices.ContainsFunc(tool.Dependencies, func(d string) bool {
-		return !slices.Contains(c.done, d) && strings.Contains(call.Arguments, strconv.Quote(d))
-	})
 }
 
 func (c *course) succeed(tool string) {
