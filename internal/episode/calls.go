@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/world"
 )
 
 // carryOut carries a reply's actions out in order and returns their answers, each
@@ -63,9 +64,9 @@ func (e *episode) execute(turn int, a action, rec *assay.TurnRecord) map[string]
 // noTool refuses a name that no tool has.
 func (e *episode) noTool(name string) *correction {
 	if e.trial.Tools == Listed {
-		return &correction{"no listed function", clip(name)}
+		return &correction{"no listed function", world.Clip(name)}
 	}
-	return &correction{"no tool", clip(name)}
+	return &correction{"no tool", world.Clip(name)}
 }
 
 // describe answers a wish to read about a tool.
@@ -103,8 +104,8 @@ type toolDetails struct {
 	Needs       []string          `json:"needs"`
 }
 
-func details(world string, t assay.Tool) toolDetails {
-	return toolDetails{t.Name, t.Description, schema(world, t), t.Returns, t.Errors, append([]string{}, t.Dependencies...)}
+func details(worldName string, t assay.Tool) toolDetails {
+	return toolDetails{t.Name, t.Description, schema(worldName, t), t.Returns, t.Errors, append([]string{}, t.Dependencies...)}
 }
 
 // reply appends the answers to the conversation, each with the replies that
@@ -132,15 +133,6 @@ const (
 )
 
 func (e *episode) say(m assay.Message) { e.transcript.Messages = append(e.transcript.Messages, m) }
-
-// clip keeps a name that a model made up from filling the conversation.
-func clip(name string) string {
-	const most = 80
-	if len(name) <= most {
-		return name
-	}
-	return strings.ToValidUTF8(name[:most], "") + "…"
-}
 
 // encode returns v as JSON in which <, > and & stand as themselves, for a
 // model reads it as text. What cannot be encoded is a bug of ours.

@@ -48,9 +48,6 @@ func origin(tool assay.Tool, earlier []string) string {
 // taskInputs are the members of a task's inputs that are not null.
 type taskInputs map[string]json.RawMessage
 
-// allInputs is the name under which a call refers to all inputs of the task.
-const allInputs = "inputs"
-
 func readInputs(raw json.RawMessage) taskInputs {
 	var in taskInputs
 	if json.Unmarshal(raw, &in) != nil { // as in the world, what is no object has no members
@@ -84,9 +81,9 @@ func (in taskInputs) arguments(tool assay.Tool, earlier []string) json.RawMessag
 // data names the inputs that a tool without an earlier step works on.
 func (in taskInputs) data() string {
 	if _, ok := in["data"]; ok {
-		return allInputs + ".data"
+		return world.InputsName + ".data"
 	}
-	return allInputs
+	return world.InputsName
 }
 
 // value is that of a required parameter: the input of its name if it is of the
@@ -96,7 +93,7 @@ func (in taskInputs) value(p assay.Parameter) json.RawMessage {
 	switch p.Type {
 	case "object":
 		if jsonType(v) == "object" {
-			return reference(allInputs + "." + p.Name)
+			return reference(world.InputsName + "." + p.Name)
 		}
 		return json.RawMessage("{}")
 	case "array":

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/world"
 )
 
 // misfit gives steps arguments that assay-1 refuses.
@@ -91,10 +92,10 @@ func (f *flawed) nothing(ref string) string {
 	in := readInputs(f.task.Inputs)
 	return misspelt(ref, func(name string) bool {
 		_, known := f.catalog.Tool(name)
-		if input, ok := strings.CutPrefix(name, allInputs+"."); ok && !known {
+		if input, ok := strings.CutPrefix(name, world.InputsName+"."); ok && !known {
 			_, known = in[input]
 		}
-		return known || name == allInputs
+		return known || name == world.InputsName
 	})
 }
 

@@ -21,7 +21,7 @@ func readArguments(tool assay.Tool, text string) (map[string]any, *mistake) {
 	}
 	for _, name := range sortedKeys(args) {
 		if !slices.ContainsFunc(tool.Parameters, func(p assay.Parameter) bool { return p.Name == name }) {
-			return nil, invalid("%s has no parameter %q; its parameters are %s", tool.Name, clip(name), parameterNames(tool))
+			return nil, invalid("%s has no parameter %q; its parameters are %s", tool.Name, Clip(name), parameterNames(tool))
 		}
 	}
 	for _, p := range tool.Parameters {
@@ -113,8 +113,8 @@ func typeOf(v any) string {
 	return "object"
 }
 
-// clip keeps what a model made up from filling the conversation.
-func clip(text string) string {
+// Clip keeps what a model made up from filling the conversation.
+func Clip(text string) string {
 	const most = 80
 	if len(text) <= most {
 		return text

@@ -10,9 +10,9 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// inputsName is the reference to all inputs of a task, and with a dot and a
+// InputsName is the reference to all inputs of a task, and with a dot and a
 // name behind it to one of them.
-const inputsName = "inputs"
+const InputsName = "inputs"
 
 // RefKey is the member that makes an object a reference.
 const RefKey = "ref"
@@ -56,12 +56,12 @@ func (t *things) check(tool assay.Tool, args map[string]any) *mistake {
 			}
 		}
 		if s, isText := v.(string); isText && p.Name == "source" && !t.isSource(s) {
-			return invalid("source %q is neither in the inputs nor the name of a tool that has succeeded", clip(s))
+			return invalid("source %q is neither in the inputs nor the name of a tool that has succeeded", Clip(s))
 		}
 	}
 	for _, name := range refs(args) {
 		if !t.has(name) {
-			return invalid("%q refers to nothing; %s", clip(name), t.names())
+			return invalid("%q refers to nothing; %s", Clip(name), t.names())
 		}
 	}
 	return nil
@@ -69,18 +69,18 @@ func (t *things) check(tool assay.Tool, args map[string]any) *mistake {
 
 // names tells what can be referred to.
 func (t *things) names() string {
-	names := []string{inputsName}
+	names := []string{InputsName}
 	for _, k := range sortedKeys(t.inputs) {
-		names = append(names, inputsName+"."+k)
+		names = append(names, InputsName+"."+k)
 	}
 	return "there are " + strings.Join(append(names, sortedKeys(t.results)...), ", ")
 }
 
 func (t *things) has(name string) bool {
-	if _, ok := t.results[name]; ok || name == inputsName {
+	if _, ok := t.results[name]; ok || name == InputsName {
 		return true
 	}
-	member, ok := strings.CutPrefix(name, inputsName+".")
+	member, ok := strings.CutPrefix(name, InputsName+".")
 	if ok {
 		_, ok = t.inputs[member]
 	}
@@ -197,7 +197,7 @@ func (t *things) items(used []string) int {
 		if r, ok := t.results[name]; ok {
 			return r.items
 		}
-		if member, ok := strings.CutPrefix(name, inputsName+"."); ok {
+		if member, ok := strings.CutPrefix(name, InputsName+"."); ok {
 			if n, ok := length(t.inputs[member]); ok {
 				return n
 			}
