@@ -50,9 +50,9 @@ func (db *DB) Classify(ctx context.Context, c Classification) error {
 		if err != nil {
 			return err
 		}
-		_, err = w.conn.ExecContext(w.ctx, insertSQL("classifications", classificationColumns), id, c.Model, c.Prompt, c.Category,
+		res, err := w.conn.ExecContext(w.ctx, insertSQL("classifications", classificationColumns), id, c.Model, c.Prompt, c.Category,
 			c.Confidence, c.Reason, c.RuleCategory, at, c.InputTokens, c.OutputTokens, c.CostUSD, c.Raw)
-		return err
+		return w.sealNew("classification", res, err)
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)

@@ -175,7 +175,7 @@ func (db *DB) saveDictionary(ctx context.Context, text []byte) (uint32, error) {
 	var id int64
 	err := db.do(ctx, len(body), func(w *writer) error {
 		res, err := w.conn.ExecContext(w.ctx, "INSERT INTO dictionaries (body) VALUES (?)", body)
-		if err != nil {
+		if err := w.sealNew("dictionary", res, err); err != nil {
 			return err
 		}
 		id, err = res.LastInsertId()

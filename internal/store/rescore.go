@@ -47,7 +47,8 @@ func (db *DB) Rescore(ctx context.Context, outcomes []Rescored) error {
 		for _, r := range rows {
 			id, err := w.findAttempt(r.key, r.number)
 			if err == nil {
-				err = w.exec(w.stmt.score, id, r.at, r.program, r.body)
+				res, failed := w.stmt.score.ExecContext(w.ctx, id, r.at, r.program, r.body)
+				err = w.sealNew("score", res, failed)
 			}
 			if err != nil {
 				return fmt.Errorf("rescore %s: %w", nameAttempt(r.key.id(), r.number), err)

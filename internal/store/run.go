@@ -68,11 +68,11 @@ func (db *DB) BeginRun(ctx context.Context, e Experiment, r Run) error {
 		} else if !errors.Is(err, ErrUnknownRun) {
 			return err
 		}
-		_, err := w.conn.ExecContext(w.ctx, `INSERT INTO runs (id, experiment, spec, library_path, library_name, library_digest,
+		res, err := w.conn.ExecContext(w.ctx, `INSERT INTO runs (id, experiment, spec, library_path, library_name, library_digest,
 			planned, program, host, pid, started_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			string(r.ID), e.Name, string(e.Spec), e.Library.Path, e.Library.Name, e.Library.Digest,
 			e.Planned, r.Program, r.Host, r.PID, started)
-		if err != nil {
+		if err := w.sealNew("run", res, err); err != nil {
 			return err
 		}
 		return db.lock.name(r.ID)
@@ -94,7 +94,8 @@ func (db *DB) EndRun(ctx context.Context, id assay.RunID, summary json.RawMessag
 		return fmt.Errorf("end run %s: %w", id, err)
 	}
 	err = db.do(ctx, len(summary), func(w *writer) error {
-		if _, err := w.run(id); err != nil {
+		k, err := w.run(id)
+		if err != nil {
 			return err
 		}
 		res, err := w.conn.ExecContext(w.ctx, "UPDATE runs SET finished_at = ?, summary = ? WHERE id = ? AND finished_at IS NULL",
@@ -105,7 +106,7 @@ func (db *DB) EndRun(ctx context.Context, id assay.RunID, summary json.RawMessag
 		if n, err := res.RowsAffected(); err != nil || n == 0 {
 			return errors.Join(ErrRunEnded, err)
 		}
-		return nil
+		return w.sealRow("run_end", k.seq)
 	})
 	if err != nil {
 		return fmt.Errorf("end run %s: %w", id, err)

@@ -23,8 +23,8 @@ const (
 		task, task_digest, repeat, seed, world, protocol, tools, turn_limit, sampling,
 		token_limit, cost_limit, several_calls, persistence, burst, loops`
 
-	// The first three are known to the writer only.
-	attemptColumns = `number, run, trial, program, templates, lane, served_model,
+	// The first four are known to the writer only.
+	attemptColumns = `id, number, run, trial, program, templates, lane, served_model,
 		level, ended, error_category, turns, tool_calls, required_tools, executed_tools,
 		coverage, order_correct, assisted, adherence, given_adherence, mistakes, failures, recovered,
 		wasted_calls, efficiency, extra_calls, loop, loop_turn, best_possible, pilot,
@@ -45,6 +45,7 @@ type record struct {
 	settles    bool
 	trial      []any  // in the order of trialColumns
 	attempt    []any  // in the order of attemptColumns, from program on
+	seal       sum    // of the attempt
 	transcript []byte // its JSON from encode, and what Save makes of that
 }
 
@@ -105,15 +106,20 @@ func (w *writer) insert(r *record) (int, error) {
 		}
 	}
 	number++
-	res, err := w.stmt.attempt.ExecContext(w.ctx, append([]any{number, run.seq, r.key[:]}, r.attempt...)...)
-	if err != nil || r.transcript == nil {
-		return number, err
-	}
-	id, err := res.LastInsertId()
-	if err != nil {
+	id := w.last + 1
+	if err := w.exec(w.stmt.attempt, append([]any{id, number, run.seq, r.key[:]}, r.attempt...)...); err != nil {
 		return 0, err
 	}
-	return number, w.exec(w.stmt.transcript, id, r.transcript)
+	if err := w.exec(w.stmt.seal, id, r.seal[:]); err != nil {
+		return 0, err
+	}
+	if r.transcript != nil {
+		if err := w.exec(w.stmt.transcript, id, r.transcript); err != nil {
+			return 0, err
+		}
+	}
+	w.last = id
+	return number, nil
 }
 
 // encode does the work of a save that needs no database, in the goroutine of
@@ -134,9 +140,12 @@ func encode(a *assay.Attempt, t *assay.Transcript) (*record, error) {
 		return nil, err
 	}
 	if t != nil {
-		r.transcript, err = transcriptJSON(t)
+		if r.transcript, err = transcriptJSON(t); err != nil {
+			return nil, err
+		}
 	}
-	return r, err
+	r.seal = sealAttempt(r.key, string(a.Run), r.attempt, digest(r.transcript))
+	return r, nil
 }
 
 // check says in words what the schema would refuse, for the mistakes that

@@ -103,8 +103,12 @@ func TestTranscriptsEndWithTheirContext(t *testing.T) {
 func TestLongLoops(t *testing.T) {
 	t.Parallel()
 	db, path := create(t, store.Options{})
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
 	const n = 2400
 	seed(t, path, n-1)
+	db = open(t, path, store.Options{})
 	a := outcome(1)
 	save(t, db, a) // the last
 	rawClosed(t, path, "INSERT INTO transcripts SELECT id, (SELECT body FROM transcripts) FROM attempts WHERE id NOT IN (SELECT attempt FROM transcripts)")

@@ -37,6 +37,8 @@ type writer struct {
 	ctx  context.Context
 	stmt statements
 	runs map[assay.RunID]runKey
+	// last is the highest ID that an attempt ever had.
+	last int64
 	// files are the store's files as opened, to notice that they are gone.
 	files map[string]os.FileInfo
 	// failed is the error that ended all writing.
@@ -187,7 +189,7 @@ func (w *writer) close() error {
 // statements are the compiled statements of a writer.
 type statements struct {
 	begin, commit, rollback, savepoint, release, undo *sql.Stmt
-	history, trial, attempt, transcript               *sql.Stmt
+	history, trial, attempt, seal, transcript         *sql.Stmt
 	find, score                                       *sql.Stmt
 }
 
@@ -202,6 +204,7 @@ func (s *statements) texts() map[**sql.Stmt]string {
 		&s.history:    historySQL,
 		&s.trial:      insertSQL("trials", trialColumns),
 		&s.attempt:    insertSQL("attempts", attemptColumns),
+		&s.seal:       "INSERT INTO attempt_seals (attempt, sum) VALUES (?, ?)",
 		&s.transcript: "INSERT INTO transcripts (attempt, body) VALUES (?, ?)",
 		&s.find:       "SELECT id FROM attempts WHERE trial = ? AND number = ?",
 		&s.score:      insertSQL("scores", scoreColumns),
@@ -210,8 +213,12 @@ func (s *statements) texts() map[**sql.Stmt]string {
 
 func (w *writer) compile(ctx context.Context) error {
 	w.runs = make(map[assay.RunID]runKey)
+	err := w.conn.QueryRowContext(ctx, `SELECT max((SELECT ifnull(max(id), 0) FROM attempts),
+		(SELECT ifnull(max(last), 0) FROM deleted WHERE of = 'attempt'))`).Scan(&w.last)
+	if err != nil {
+		return err
+	}
 	for s, text := range w.stmt.texts() {
-		var err error
 		if *s, err = w.conn.PrepareContext(ctx, text); err != nil {
 			return err
 		}

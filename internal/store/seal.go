@@ -1,0 +1,161 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"math"
+)
+
+// A sum is half a SHA-256: 128 bits, enough to find every accident.
+type sum [16]byte
+
+// A sealer hashes values as SQLite stores them, each with its type and length.
+type sealer struct{ h hash.Hash }
+
+func newSealer(of string) sealer {
+	s := sealer{sha256.New()}
+	s.add(of)
+	return s
+}
+
+// add takes int64, float64, string, []byte and nil as SQLite gives them, and the
+// types of arguments that it stores as these.
+func (s sealer) add(values ...any) {
+	var buf [9]byte
+	put := func(kind byte, n uint64) {
+		buf[0] = kind
+		binary.BigEndian.PutUint64(buf[1:], n)
+		s.h.Write(buf[:])
+	}
+	for _, v := range values {
+		switch v := v.(type) {
+		case nil:
+			put('n', 0)
+		case int:
+			put('i', uint64(v))
+		case int64:
+			put('i', uint64(v))
+		case float64:
+			put('f', math.Float64bits(v+0)) // so that -0 is 0, as it is on disk
+		case *float64:
+			if v == nil {
+				put('n', 0)
+			} else {
+				put('f', math.Float64bits(*v+0))
+			}
+		case string:
+			put('t', uint64(len(v)))
+			s.h.Write([]byte(v))
+		case []byte:
+			put('b', uint64(len(v)))
+			s.h.Write(v)
+		default:
+			panic(fmt.Sprintf("store: seal of a %T", v))
+		}
+	}
+}
+
+func (s sealer) sum() sum { return sum(s.h.Sum(nil)[:len(sum{})]) }
+
+// digest is that of a transcript's JSON; nil stands for no transcript.
+func digest(transcript []byte) []byte {
+	if transcript == nil {
+		return nil
+	}
+	d := sha256.Sum256(transcript)
+	return d[:len(sum{})]
+}
+
+// sealAttempt makes an attempt's seal of its columns from program on. Columns
+// that later formats add need a seal under another name.
+func sealAttempt(key trialKey, run string, row []any, transcript []byte) sum {
+	s := newSealer("assay attempt 1")
+	s.add(key[:], run)
+	s.add(row...)
+	if transcript == nil {
+		s.add(nil)
+	} else {
+		s.add(transcript)
+	}
+	return s.sum()
+}
+
+// sealed are the tables whose rows have seals of their own in the table seals,
+// with the columns that these cover.
+var sealed = map[string]struct{ table, id, columns string }{
+	"run": {"runs", "seq", `id, experiment, spec, library_path, library_name, library_digest,
+		planned, program, host, pid, started_at`},
+	"run_end":        {"runs", "seq", "id, finished_at, summary"},
+	"score":          {"scores", "id", scoreColumns},
+	"classification": {"classifications", "id", classificationColumns},
+	"dictionary":     {"dictionaries", "id", "body"},
+	"import":         {"imports", "id", "kind, name, sha256, imported_at, program, body"},
+}
+
+// A querier is a pool of connections, or one.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// sealRow adds the seal of a row that was just written.
+func (w *writer) sealRow(of string, id int64) error {
+	t := sealed[of]
+	var s sum
+	err := eachRaw(w.ctx, w.conn, "SELECT "+t.columns+" FROM "+t.table+" WHERE "+t.id+" = ?", []any{id}, func(row []any) (bool, error) {
+		s = sealOf(of, row)
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	_, err = w.conn.ExecContext(w.ctx, "INSERT INTO seals (of, id, sum) VALUES (?, ?, ?)", of, id, s[:])
+	return err
+}
+
+// sealNew seals what an insertion added, unless that failed.
+func (w *writer) sealNew(of string, res sql.Result, err error) error {
+	if err != nil {
+		return err
+	}
+	id, err := res.LastInsertId()
+	if err != nil {
+		return err
+	}
+	return w.sealRow(of, id)
+}
+
+func sealOf(of string, row []any) sum {
+	s := newSealer("assay " + of + " 1")
+	s.add(row...)
+	return s.sum()
+}
+
+// eachRaw visits rows as SQLite gives them. The slice is good until the next.
+func eachRaw(ctx context.Context, db querier, text string, args []any, visit func([]any) (bool, error)) (err error) {
+	rows, err := db.QueryContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	row, to := make([]any, len(columns)), make([]any, len(columns))
+	for i := range row {
+		to[i] = &row[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(to...); err != nil {
+			return err
+		}
+		if more, err := visit(row); err != nil || !more {
+			return err
+		}
+	}
+	return rows.Err()
+}
