@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"strconv"
 )
 
@@ -78,6 +79,14 @@ func NewTrial(cell Cell, task TaskRef, set Setting, seed int64, repeat int) Tria
 	t.Seed = trialSeed(seed, set.World, task.ID, repeat)
 	t.ID = t.identity()
 	return t
+}
+
+// CheckID tells whether the trial's ID is that of its content.
+func (t *Trial) CheckID() error {
+	if is := t.identity(); is != t.ID {
+		return fmt.Errorf("its content makes it trial %s", is)
+	}
+	return nil
 }
 
 func trialSeed(seed int64, world string, task TaskID, repeat int) uint64 {

@@ -221,7 +221,7 @@ func TestTranscriptWithoutItsDictionary(t *testing.T) {
 			scripts.session(t, path, kinds[0], enough)
 			scripts.session(t, path, kinds[1], enough)
 			used, _ := needs(t, path)
-			rawClosed(t, path, "DROP TRIGGER dictionaries_keep; DROP TRIGGER dictionaries_stay;"+spoil)
+			meddle(t, path, spoil)
 			reader, lost := openReadOnly(t, path), kept{}
 			for id, want := range scripts {
 				got, err := reader.Transcript(t.Context(), id, 0)

@@ -72,6 +72,9 @@ func (e *AmbiguousError) Error() string {
 	return b.String()
 }
 
+// doRescue says what helps against a damaged store.
+const doRescue = "nothing was changed; \"assay verify\" says what is wrong, \"assay export\" reads what is whole, \"assay recover\" copies it to a new store"
+
 func hinted(err error, hint string) error { return fmt.Errorf("%w\nhint: %s", err, hint) }
 
 // code is the extended result code of SQLite in err's chain, or 0.
@@ -103,7 +106,7 @@ func explain(path string, err error) error {
 	case c == sqlite3.SQLITE_BUSY, c == sqlite3.SQLITE_LOCKED:
 		sentinel, hint = ErrBusy, "another program has the file open for writing; close it and run again"
 	case c == sqlite3.SQLITE_CORRUPT, c == sqlite3.SQLITE_NOTADB:
-		sentinel, hint = ErrDamaged, "nothing was changed; go back to a copy, or salvage rows with \"sqlite3 FILE .recover\""
+		sentinel, hint = ErrDamaged, doRescue
 	default:
 		return err
 	}
@@ -123,7 +126,7 @@ func refusal(err error) (error, bool) {
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE:
 		return fmt.Errorf("%w: %w", ErrInvalid, err), true
 	}
-	for _, known := range []error{ErrSettled, ErrInvalid, ErrNotFound, ErrUnknownRun, ErrRunExists, ErrRunEnded} {
+	for _, known := range []error{ErrImported, ErrSettled, ErrInvalid, ErrNotFound, ErrUnknownRun, ErrRunExists, ErrRunEnded} {
 		if errors.Is(err, known) {
 			return err, true
 		}

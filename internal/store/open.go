@@ -214,6 +214,12 @@ func findReadable(ctx context.Context, path string) (string, error) {
 			id, version, err = header(ctx, name)
 		}
 	}
+	if primary(err) == sqlite3.SQLITE_CORRUPT {
+		// Perhaps it is cut off. With this, and without any pragma that looks at the
+		// schema, SQLite reads what is left.
+		name = dsn(path, "mode=ro", "writable_schema(1)", "query_only(1)")
+		id, version, err = header(ctx, name)
+	}
 	switch {
 	case err != nil:
 		return "", explain(path, err)
@@ -271,6 +277,9 @@ func (w *writer) prepare(ctx context.Context, opts Options) (err error) {
 	if mode != "wal" {
 		return hinted(fmt.Errorf("store %s: the file system offers no shared memory for SQLite's log", w.path), "put the store on a local disk")
 	}
+	if err := refuseDamaged(ctx, w.conn, w.path); err != nil {
+		return err
+	}
 	if opts.MaxBytes > 0 {
 		if err := limitSize(ctx, w.conn, opts.MaxBytes); err != nil {
 			return err
@@ -280,6 +289,32 @@ func (w *writer) prepare(ctx context.Context, opts Options) (err error) {
 		return err
 	}
 	return w.remember(ctx)
+}
+
+// refuseDamaged refuses what [DB.Verify] found to be damaged, and what can be seen
+// to be in a moment.
+func refuseDamaged(ctx context.Context, conn *sql.Conn, path string) error {
+	damaged := func(what string) error {
+		return hinted(fmt.Errorf("store %s: %w: %s", path, ErrDamaged, what), doRescue)
+	}
+	if _, err := os.Stat(markPath(path)); err == nil {
+		return damaged("\"assay verify\" found it so, and left " + filepath.Base(markPath(path)))
+	}
+	has, tells, err := sizes(ctx, conn, path)
+	if err != nil {
+		return err
+	}
+	if has < tells {
+		return damaged(fmt.Sprintf("%d of its %d bytes are missing", tells-has, tells))
+	}
+	wrong, err := schemaDiffers(ctx, conn)
+	if err != nil {
+		return err
+	}
+	for _, w := range wrong {
+		return damaged(w.name + " " + w.what)
+	}
+	return nil
 }
 
 func limitSize(ctx context.Context, conn *sql.Conn, limit int64) error {

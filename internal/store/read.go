@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -26,6 +27,11 @@ type Filter struct {
 	Snapshot string
 	// AsSaved gives outcomes as they were saved, whatever [DB.Rescore] added.
 	AsSaved bool
+	// Since leaves out what that snapshot has.
+	Since string
+	// Skipped, unless nil, is told of attempts that cannot be read, and these are
+	// passed over.
+	Skipped func(error)
 }
 
 const resultColumns = `trial, model, variant, severity, difficulty, task_type, reliability, task, task_digest, repeat, seed,
@@ -52,10 +58,10 @@ const page = 1000
 // moment when the loop begins. An outcome is the one that [DB.Rescore] stored
 // last for the attempt, or else as it was saved. Empty lists and maps are nil
 // and times are UTC. After an error, which comes with a zero attempt, the
-// sequence ends.
+// sequence ends. Several goroutines read ahead, a few thousand attempts at most.
 func (db *DB) Attempts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, error] {
 	return func(yield func(assay.Attempt, error) bool) {
-		err := db.walk(ctx, f, noColumn, func(a assay.Attempt, _ []byte) (bool, error) { return yield(a, nil), nil })
+		err := db.walk(ctx, f, noColumn, page, func(a assay.Attempt, _ []byte) (bool, error) { return yield(a, nil), nil })
 		if err != nil {
 			yield(assay.Attempt{}, err)
 		}
@@ -64,8 +70,11 @@ func (db *DB) Attempts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, e
 
 // walk visits attempts, each with one more column, until visit returns false
 // or an error.
-func (db *DB) walk(ctx context.Context, f Filter, column string, visit func(assay.Attempt, []byte) (bool, error)) error {
+func (db *DB) walk(ctx context.Context, f Filter, column string, rows int64, visit func(assay.Attempt, []byte) (bool, error)) error {
 	at, err := db.state(ctx, f.Snapshot)
+	if err != nil && f.Skipped != nil && f.Snapshot == "" && isDamage(err) {
+		at.attempts, err = db.lastAttempt(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -73,44 +82,105 @@ func (db *DB) walk(ctx context.Context, f Filter, column string, visit func(assa
 	if err != nil {
 		return err
 	}
+	if f.Since != "" {
+		since, err := db.state(ctx, f.Since)
+		if err != nil {
+			return err
+		}
+		where, args = where+" AND results.id > ?", append(args, since.attempts)
+	}
 	latest := noColumn
 	if at.scores > 0 && !f.AsSaved {
 		latest, args = latestColumn, append([]any{at.scores}, args...)
 	}
-	text := "SELECT id, " + latest + ", " + column + ", " + resultColumns + " FROM results WHERE " + where +
-		" AND results.id > ? ORDER BY results.id LIMIT ?"
-	last := int64(0)
-	for more := true; more && err == nil; {
-		more, err = db.walkPage(ctx, text, args, &last, visit)
+	text := "SELECT id, " + latest + ", " + column + ", " + resultColumns + " FROM results WHERE " + where
+	visitAll := func(p attemptPage) (bool, error) {
+		for i := range p.attempts {
+			if more, err := visit(p.attempts[i], p.columns[i]); err != nil || !more {
+				return false, err
+			}
+		}
+		for _, skipped := range p.skipped {
+			f.Skipped(skipped)
+		}
+		return p.err == nil, p.err
 	}
-	return err
+	if f.Trial != "" { // whose attempts an index finds
+		_, err := visitAll(db.readPage(ctx, text+" ORDER BY results.id", args))
+		return err
+	}
+	text += " AND results.id BETWEEN ? AND ? ORDER BY results.id"
+	return inBlocks(ctx, at.attempts, rows, func(ctx context.Context, first, last int64) attemptPage {
+		if f.Skipped != nil {
+			return db.readAround(ctx, text, args, first, last)
+		}
+		return db.readPage(ctx, text, slices.Concat(args, []any{first, last}))
+	}, visitAll)
 }
 
-// walkPage visits attempts after the last one and reports whether there are more.
-func (db *DB) walkPage(ctx context.Context, text string, args []any, last *int64, visit func(assay.Attempt, []byte) (bool, error)) (more bool, err error) {
-	rows, err := db.reader.QueryContext(ctx, text, append(args, *last, page)...)
+// lastAttempt returns the highest row ID of an attempt. Where attempts are damaged
+// it is that of their seals.
+func (db *DB) lastAttempt(ctx context.Context) (last int64, err error) {
+	for _, text := range []string{"SELECT ifnull(max(id), 0) FROM attempts", "SELECT ifnull(max(attempt), 0) FROM attempt_seals"} {
+		if err = db.reader.QueryRowContext(ctx, text).Scan(&last); err == nil || !isDamage(err) {
+			break
+		}
+	}
+	return last, db.wrap(err)
+}
+
+// An attemptPage is some attempts, each with one more column, and the error that
+// came after them.
+type attemptPage struct {
+	attempts []assay.Attempt
+	columns  [][]byte
+	skipped  []error
+	err      error
+}
+
+func (db *DB) readPage(ctx context.Context, text string, args []any) (p attemptPage) {
+	rows, err := db.reader.QueryContext(ctx, text, args...)
 	if err != nil {
-		return false, db.readError(err)
+		p.err = db.readError(err)
+		return p
 	}
 	defer rows.Close()
-	n := 0
-	var score, column sql.RawBytes
-	for ; rows.Next(); n++ {
-		a, err := scanAttempt(rows, last, &score, &column)
+	var id int64
+	var score sql.RawBytes
+	for rows.Next() {
+		var column []byte
+		a, err := scanAttempt(rows, &id, &score, &column)
 		if err == nil && score != nil {
 			a.Outcome, err = parseOutcome(score)
 		}
 		if err != nil {
-			return false, db.readError(fmt.Errorf("%s: %w", nameAttempt(a.ID, a.Number), err))
+			p.err = db.readError(fmt.Errorf("%s: %w", nameAttempt(a.ID, a.Number), err))
+			return p
 		}
-		if more, err := visit(a, column); err != nil || !more {
-			return false, err
-		}
+		p.attempts, p.columns = append(p.attempts, a), append(p.columns, column)
 	}
 	if err := rows.Err(); err != nil {
-		return false, db.readError(err)
+		p.err = db.readError(err)
 	}
-	return n == page, nil
+	return p
+}
+
+// readAround reads a page, and where a part of it is damaged its halves, down to
+// one row, which is skipped.
+func (db *DB) readAround(ctx context.Context, text string, args []any, first, last int64) attemptPage {
+	p := db.readPage(ctx, text, slices.Concat(args, []any{first, last}))
+	if p.err == nil || ctx.Err() != nil {
+		return p
+	}
+	if first == last {
+		return attemptPage{skipped: []error{fmt.Errorf("the attempt with row ID %d: %w", first, p.err)}}
+	}
+	half := (first + last) / 2
+	l, r := db.readAround(ctx, text, args, first, half), db.readAround(ctx, text, args, half+1, last)
+	return attemptPage{
+		append(l.attempts, r.attempts...), append(l.columns, r.columns...),
+		append(l.skipped, r.skipped...), errors.Join(l.err, r.err),
+	}
 }
 
 // where returns the filter's condition on results, with the end of a state.

@@ -45,7 +45,7 @@ type record struct {
 	settles    bool
 	trial      []any  // in the order of trialColumns
 	attempt    []any  // in the order of attemptColumns, from program on
-	seal       sum    // of the attempt
+	identity   sum    // of the attempt
 	transcript []byte // its JSON from encode, and what Save makes of that
 }
 
@@ -110,7 +110,8 @@ func (w *writer) insert(r *record) (int, error) {
 	if err := w.exec(w.stmt.attempt, append([]any{id, number, run.seq, r.key[:]}, r.attempt...)...); err != nil {
 		return 0, err
 	}
-	if err := w.exec(w.stmt.seal, id, r.seal[:]); err != nil {
+	seal := sealAttempt(r.identity, id, int64(number))
+	if err := w.exec(w.stmt.seal, id, seal[:]); err != nil {
 		return 0, err
 	}
 	if r.transcript != nil {
@@ -144,7 +145,7 @@ func encode(a *assay.Attempt, t *assay.Transcript) (*record, error) {
 			return nil, err
 		}
 	}
-	r.seal = sealAttempt(r.key, string(a.Run), r.attempt, digest(r.transcript))
+	r.identity = identify(r.key, string(a.Run), r.attempt, digest(r.transcript))
 	return r, nil
 }
 

@@ -1,13 +1,16 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash"
 	"math"
+	"strings"
 )
 
 // A sum is half a SHA-256: 128 bits, enough to find every accident.
@@ -70,9 +73,10 @@ func digest(transcript []byte) []byte {
 	return d[:len(sum{})]
 }
 
-// sealAttempt makes an attempt's seal of its columns from program on. Columns
-// that later formats add need a seal under another name.
-func sealAttempt(key trialKey, run string, row []any, transcript []byte) sum {
+// identify makes of an attempt's columns from program on, and of what it refers to,
+// what tells it from all others, in any store. Columns that later formats add need
+// another name here.
+func identify(key trialKey, run string, row []any, transcript []byte) sum {
 	s := newSealer("assay attempt 1")
 	s.add(key[:], run)
 	s.add(row...)
@@ -84,16 +88,73 @@ func sealAttempt(key trialKey, run string, row []any, transcript []byte) sum {
 	return s.sum()
 }
 
-// sealed are the tables whose rows have seals of their own in the table seals,
-// with the columns that these cover.
+// sealAttempt makes an attempt's seal of what it is and of its place in the store.
+func sealAttempt(identity sum, id, number int64) sum {
+	s := newSealer("assay place 1")
+	s.add(identity[:], id, number)
+	return s.sum()
+}
+
+// sealed are the rows, or parts of rows, that have seals in the table seals, with
+// the columns that these cover. A run has three, for its parts have different
+// worth: without its identity its attempts are nobody's.
 var sealed = map[string]struct{ table, id, columns string }{
-	"run": {"runs", "seq", `id, experiment, spec, library_path, library_name, library_digest,
+	"run": {"runs", "seq", `id, experiment, library_path, library_name, library_digest,
 		planned, program, host, pid, started_at`},
+	"run_spec":       {"runs", "seq", "id, spec"},
 	"run_end":        {"runs", "seq", "id, finished_at, summary"},
 	"score":          {"scores", "id", scoreColumns},
 	"classification": {"classifications", "id", classificationColumns},
 	"dictionary":     {"dictionaries", "id", "body"},
-	"import":         {"imports", "id", "kind, name, sha256, imported_at, program, body"},
+	"import":         {"imports", "id", importColumns},
+}
+
+// A sealedRow was compared with its seal.
+type sealedRow struct {
+	id  int64
+	row []any // the columns that are sealed, good until the next row
+	// broken says why the row is not to be trusted; empty for one that is.
+	broken string
+}
+
+// eachSealed visits the rows of a table, in the order of their IDs.
+func (db *DB) eachSealed(ctx context.Context, of string, visit func(sealedRow) (bool, error)) error {
+	t := sealed[of]
+	var unsealed int64
+	err := db.reader.QueryRowContext(ctx, "SELECT ifnull((SELECT last FROM unsealed WHERE of = ?), 0)", wholeRow(of)).Scan(&unsealed)
+	if err != nil {
+		return db.readError(err)
+	}
+	text := "SELECT t." + t.id + ", s.sum, t." + strings.Join(columnNames(t.columns), ", t.") + " FROM " + t.table +
+		" t LEFT JOIN seals s ON s.of = ? AND s.id = t." + t.id + " ORDER BY t." + t.id
+	err = eachRaw(ctx, db.reader, text, []any{of}, func(row []any) (bool, error) {
+		r := sealedRow{row: row[2:]}
+		r.id, _ = row[0].(int64)
+		want, ok := row[1].([]byte)
+		is := sealOf(of, r.row)
+		open := of == "run_end" && row[3] == nil
+		switch {
+		case ok && !bytes.Equal(is[:], want):
+			r.broken = "is not what was saved"
+		case !ok && !open && r.id > unsealed:
+			r.broken = "has no seal: another program added it, or the seal is lost"
+		}
+		return visit(r)
+	})
+	if err != nil {
+		return db.readError(err)
+	}
+	return nil
+}
+
+// wholeRow is the kind of row that a part belongs to.
+func wholeRow(of string) string {
+	base, _, _ := strings.Cut(of, "_")
+	return base
+}
+
+func columnNames(list string) []string {
+	return strings.Split(strings.Join(strings.Fields(list), " "), ", ")
 }
 
 // A querier is a pool of connections, or one.
@@ -122,10 +183,10 @@ func (w *writer) sealNew(of string, res sql.Result, err error) error {
 		return err
 	}
 	id, err := res.LastInsertId()
-	if err != nil {
-		return err
+	if err != nil || of != "run" {
+		return errors.Join(err, w.sealRow(of, id))
 	}
-	return w.sealRow(of, id)
+	return errors.Join(w.sealRow(of, id), w.sealRow("run_spec", id))
 }
 
 func sealOf(of string, row []any) sum {

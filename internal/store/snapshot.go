@@ -15,8 +15,9 @@ import (
 type state struct{ attempts, scores int64 }
 
 // Snapshot names the present state: the number of attempts, after a plus that
-// of later scores where there are any, and a digest of the last of both. It
-// names the same attempts with the same outcomes for ever.
+// of later scores where there are any, and a digest of the last of both and of what
+// was deleted so far. It names the same attempts with the same outcomes for ever,
+// or, once some of them were deleted, nothing.
 func (db *DB) Snapshot(ctx context.Context) (string, error) {
 	now, err := db.present(ctx)
 	if err != nil {
@@ -74,6 +75,15 @@ func (db *DB) nameOf(ctx context.Context, s state) (string, error) {
 			return "", db.readError(err)
 		}
 		last = append(last, score...)
+	}
+	var gone sql.NullString
+	err = db.reader.QueryRowContext(ctx, `SELECT group_concat(id || ' ' || at || ' ' || what) FROM
+		(SELECT * FROM deletions WHERE id IN (SELECT deletion FROM deleted) ORDER BY id)`).Scan(&gone)
+	if err != nil {
+		return "", db.readError(err)
+	}
+	if gone.Valid {
+		last = append(last, gone.String)
 	}
 	sum := sha256.Sum256([]byte(strings.Join(last, "\x00")))
 	return rows + "-" + hex.EncodeToString(sum[:6]), nil

@@ -50,10 +50,10 @@ type Stored struct {
 // Transcripts streams what [DB.Attempts] streams, with the transcripts. One
 // that is damaged comes as its attempt with an [ErrDamaged], and the sequence
 // goes on with the next. After any other error, which comes with a zero value,
-// it ends. It holds one transcript at a time.
+// it ends. Several goroutines read ahead, some hundred transcripts at most.
 func (db *DB) Transcripts(ctx context.Context, f Filter) iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
-		err := db.walk(ctx, f, bodyColumn, func(a assay.Attempt, body []byte) (bool, error) {
+		err := db.walk(ctx, f, bodyColumn, page/10, func(a assay.Attempt, body []byte) (bool, error) {
 			if body == nil {
 				return yield(Stored{Attempt: a}, nil), nil
 			}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/assay-eval/assay"
 )
 
@@ -161,6 +163,21 @@ func (w *writer) moved() error {
 		}
 	}
 	return nil
+}
+
+// decoder returns a decoder that knows all dictionaries. There are few of them.
+func (w *writer) decoder() (*zstd.Decoder, error) {
+	var all []dictionary
+	plain := newDecoder()
+	err := eachRaw(w.ctx, w.conn, "SELECT id, body FROM dictionaries", nil, func(row []any) (bool, error) {
+		id, _ := row[0].(int64)
+		body, _ := row[1].([]byte)
+		if text, err := plain.DecodeAll(body, nil); err == nil {
+			all = append(all, dictionary{uint32(id), text})
+		}
+		return true, nil
+	})
+	return newDecoder(all...), err
 }
 
 // checkpoint folds the log into the main file. Readers can keep it from doing

@@ -1,8 +1,8 @@
 -- What proves that a store is whole: a seal of each row, made when the row was
 -- written; what was taken away on purpose; and aggregates of other systems.
 
--- sum is the first half of a SHA-256 over the attempt's row, the IDs of its trial
--- and its run, and the JSON of its transcript. Seals say nothing of who wrote a
+-- sum is the first half of a SHA-256 over the attempt's row and its place, the IDs
+-- of its trial and its run, and the JSON of its transcript. Seals say nothing of who wrote a
 -- row: they find what disks, copies and hands do to a file.
 CREATE TABLE attempt_seals (
 	attempt INTEGER PRIMARY KEY,
@@ -15,7 +15,7 @@ BEGIN SELECT raise(ABORT, 'seals are never deleted'); END;
 
 -- The same for the rows of other tables.
 CREATE TABLE seals (
-	of  TEXT NOT NULL CHECK (of IN ('run', 'run_end', 'score', 'classification', 'dictionary', 'import')),
+	of  TEXT NOT NULL CHECK (of IN ('run', 'run_spec', 'run_end', 'score', 'classification', 'dictionary', 'import')),
 	id  INTEGER NOT NULL,
 	sum BLOB NOT NULL CHECK (length(sum) = 16),
 	PRIMARY KEY (of, id)

@@ -1,0 +1,596 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+// ErrExists says that a new store would take an old one's place.
+var ErrExists = errors.New("exists already")
+
+// A Conflict is two outcomes of one trial in several stores. The one that was
+// finished first settles the trial, and the other is left where it is.
+type Conflict struct {
+	Trial assay.TrialID `json:"trial"`
+	Kept  Claim         `json:"kept"`
+	Left  Claim         `json:"left"`
+}
+
+// A Claim is an outcome that a store has of a trial.
+type Claim struct {
+	Store string      `json:"store"`
+	Run   assay.RunID `json:"run"`
+	Level assay.Level `json:"level"`
+}
+
+// Copied says what came into a new store.
+type Copied struct {
+	Runs        int `json:"runs"`
+	Trials      int `json:"trials"`
+	Attempts    int `json:"attempts"`
+	Outcomes    int `json:"outcomes"`
+	Transcripts int `json:"transcripts"`
+	// Doubles are attempts that several stores have, and Conflicts outcomes
+	// that were left.
+	Doubles   int `json:"doubles"`
+	Conflicts int `json:"conflicts"`
+	// Lost are attempts that are not whole and were left.
+	Lost int `json:"lost"`
+}
+
+// A Rebuild makes a new store of the rows of others, which it only reads.
+type Rebuild struct {
+	// Lost is told of each thing that is not whole, and of its store; it is
+	// left out. Where Lost is nil, the first such thing is an error.
+	Lost func(path string, p Problem)
+	// Conflict is told of each conflict.
+	Conflict func(Conflict)
+	// Progress is told now and then what is done.
+	Progress func(what string, done, of int)
+}
+
+// Make makes a store at path, where none may be, of the rows of the stores at
+// from. It appears whole or not at all. What it holds does not depend on the order
+// of the stores, or on how often one is given: rows are told apart by their
+// content, sorted by their time, and numbered anew.
+func (r Rebuild) Make(ctx context.Context, path string, from ...string) (sum Copied, err error) {
+	if _, err := os.Lstat(path); err == nil {
+		return sum, hinted(fmt.Errorf("%s %w", path, ErrExists), "nothing was written; name a file that is not there")
+	}
+	b := &rebuilder{Rebuild: r, ctx: ctx, runs: make(map[assay.RunID]int64), trials: make(map[trialKey]*placed)}
+	defer func() {
+		for _, s := range b.sources {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	for _, name := range from {
+		s, err := OpenReadOnly(ctx, name)
+		if err != nil {
+			return sum, err
+		}
+		b.sources = append(b.sources, s)
+	}
+	part := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-part")
+	for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
+		defer os.Remove(part + suffix)
+		if err := os.Remove(part + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return sum, err
+		}
+	}
+	if b.to, err = Open(ctx, part, Options{}); err != nil {
+		return sum, err
+	}
+	for _, step := range []func() error{b.copyRuns, b.find, b.copyAttempts, b.copyVerdicts, b.copyRest} {
+		if err = step(); err != nil {
+			break
+		}
+	}
+	if err = errors.Join(err, b.to.Close()); err != nil {
+		return b.sum, err
+	}
+	// A link fails where a file of that name came up meanwhile; a rename would not.
+	if err := os.Link(part, path); err != nil {
+		return b.sum, fmt.Errorf("store: %w", err)
+	}
+	return b.sum, nil
+}
+
+type rebuilder struct {
+	Rebuild
+	ctx     context.Context
+	sources []*DB
+	to      *DB
+	sum     Copied
+
+	runs    map[assay.RunID]int64 // in the new store
+	found   []foundAttempt
+	trials  map[trialKey]*placed
+	next    int64   // the ID of the next attempt
+	renamed []moved // the sources' attempts in the new store
+}
+
+// A foundAttempt is one of a source's.
+type foundAttempt struct {
+	finished int64
+	sum      sum
+	key      trialKey
+	id       int64
+	source   int32
+	settles  bool
+}
+
+// placed is what the new store has of a trial.
+type placed struct {
+	number  int
+	settled *foundAttempt
+}
+
+// moved maps the IDs of a source's attempts.
+type moved map[int64]int64
+
+func (b *rebuilder) lose(s *DB, p Problem) error {
+	if b.Lost == nil {
+		return hinted(fmt.Errorf("store %s: %w: %s", s.path, ErrDamaged, p), "\"assay verify\" says more, \"assay recover\" copies what is whole")
+	}
+	b.Lost(s.path, p)
+	return nil
+}
+
+// tolerate takes note of damage and gives back any other error.
+func (b *rebuilder) tolerate(s *DB, what string, err error) error {
+	if err == nil || b.ctx.Err() != nil || !isDamage(err) {
+		return err
+	}
+	return b.lose(s, Problem{"file", what, "cannot be read on: " + firstLine(err), doRestore})
+}
+
+const runColumns = `id, experiment, library_path, library_name, library_digest, planned, program, host, pid, started_at, spec, finished_at, summary`
+
+// A foundRun is a source's, with those of its parts that are whole.
+type foundRun struct {
+	id, started string
+	ended       bool
+	sum         sum
+	row         []any // in the order of runColumns
+}
+
+// copyRuns copies runs, oldest first. Of two states of a run the one that has
+// ended holds. Where its experiment's text is damaged, the copy has null.
+func (b *rebuilder) copyRuns() error {
+	all := make(map[string]*foundRun)
+	for _, s := range b.sources {
+		runs, err := b.runsOf(s)
+		if err := b.tolerate(s, "table runs", err); err != nil {
+			return err
+		}
+		for _, n := range runs {
+			old := all[n.id]
+			if old == nil || n.ended && !old.ended || n.ended == old.ended && bytes.Compare(n.sum[:], old.sum[:]) < 0 {
+				all[n.id] = n
+			}
+		}
+	}
+	sorted := slices.SortedFunc(maps.Values(all), func(x, y *foundRun) int {
+		return cmp.Or(strings.Compare(x.started, y.started), strings.Compare(x.id, y.id))
+	})
+	return b.to.do(b.ctx, 0, func(w *writer) error {
+		for _, r := range sorted {
+			res, err := w.conn.ExecContext(w.ctx, insertSQL("runs", runColumns), r.row...)
+			if err := w.sealNew("run", res, err); err != nil {
+				return err
+			}
+			seq, err := res.LastInsertId()
+			if err != nil {
+				return err
+			}
+			b.runs[assay.RunID(r.id)] = seq
+			b.sum.Runs++
+			if r.ended {
+				if err := w.sealRow("run_end", seq); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// runsOf returns the runs of a source, by their rows.
+func (b *rebuilder) runsOf(s *DB) (map[int64]*foundRun, error) {
+	runs := make(map[int64]*foundRun)
+	broken := func(r sealedRow, lost string) error {
+		return b.lose(s, Problem{"seal", fmt.Sprintf("run %v", r.row[0]), r.broken + lost, doRestore})
+	}
+	err := s.eachSealed(b.ctx, "run", func(r sealedRow) (bool, error) {
+		if r.broken != "" {
+			return true, broken(r, "; its attempts are left")
+		}
+		n := &foundRun{row: append(slices.Clone(r.row), "null", nil, nil), sum: sealOf("run", r.row)}
+		n.id, _ = r.row[0].(string)
+		n.started, _ = r.row[9].(string)
+		runs[r.id] = n
+		return true, nil
+	})
+	if err != nil {
+		return runs, err
+	}
+	err = s.eachSealed(b.ctx, "run_spec", func(r sealedRow) (bool, error) {
+		n := runs[r.id]
+		switch {
+		case n == nil:
+		case r.broken != "":
+			return true, broken(r, "; its experiment's text is left")
+		default:
+			n.row[10] = r.row[1]
+		}
+		return true, nil
+	})
+	if err != nil {
+		return runs, err
+	}
+	return runs, s.eachSealed(b.ctx, "run_end", func(r sealedRow) (bool, error) {
+		n := runs[r.id]
+		switch {
+		case n == nil:
+		case r.broken != "":
+			return true, broken(r, "; its end is left")
+		case r.row[1] != nil:
+			n.ended, n.row[11], n.row[12] = true, r.row[1], r.row[2]
+		}
+		return true, nil
+	})
+}
+
+func (db *DB) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return db.readError(err)
+}
+
+// find looks at every attempt of all sources and keeps those that are whole.
+func (b *rebuilder) find() error {
+	for i, s := range b.sources {
+		b.renamed = append(b.renamed, make(moved))
+		if err := b.findIn(i, s); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(b.found, func(x, y foundAttempt) int {
+		return cmp.Or(cmp.Compare(x.finished, y.finished), bytes.Compare(x.sum[:], y.sum[:]))
+	})
+	return nil
+}
+
+func (b *rebuilder) findIn(i int, s *DB) error {
+	var failed error
+	v := &verifier{db: s, ctx: b.ctx, inspect: func(*Stored) []Problem { return nil }, trials: map[trialKey]*progressOf{}, cells: map[assay.Cell]int{}}
+	v.progress = func(done, of int) { b.Progress("reading "+s.path, done, of) }
+	v.found = func(p Problem) {
+		if failed == nil {
+			failed = b.lose(s, p)
+		}
+	}
+	v.keep = func(c *checked) {
+		if c.unreadable || len(c.problems) > 0 {
+			b.sum.Lost++
+			return
+		}
+		if _, ok := b.runs[c.run]; !ok {
+			b.sum.Lost++
+			return
+		}
+		b.found = append(b.found, foundAttempt{c.finished, c.sum, c.key, c.id, int32(i), c.settles})
+	}
+	for _, step := range []func() error{v.begin, v.attempts} {
+		if err := b.tolerate(s, "attempts", step()); err != nil {
+			return err
+		}
+	}
+	return failed
+}
+
+// copyAttempts copies what was found, each content once and one outcome a trial.
+func (b *rebuilder) copyAttempts() error {
+	const batch = 256
+	seen := make(map[sum]int64, len(b.found))
+	for first := 0; first < len(b.found); first += batch {
+		var rows []copyRow
+		for i := range b.found[first:min(first+batch, len(b.found))] {
+			f := &b.found[first+i]
+			if id, double := seen[f.sum]; double {
+				b.sum.Doubles++
+				if id > 0 {
+					b.renamed[f.source][f.id] = id
+				}
+				continue
+			}
+			t := b.trials[f.key]
+			if t == nil {
+				t = new(placed)
+				b.trials[f.key] = t
+			}
+			if f.settles && t.settled != nil {
+				seen[f.sum] = 0
+				if err := b.conflict(t.settled, f); err != nil {
+					return err
+				}
+				continue
+			}
+			b.next++
+			t.number++
+			seen[f.sum], b.renamed[f.source][f.id] = b.next, b.next
+			if f.settles {
+				t.settled = f
+				b.sum.Outcomes++
+			}
+			row, err := b.load(f, b.next, t.number)
+			if err != nil {
+				return err
+			}
+			rows = append(rows, row)
+		}
+		if err := b.to.do(b.ctx, 0, func(w *writer) error { return b.insert(w, rows) }); err != nil {
+			return err
+		}
+		b.Progress("writing", first+len(rows), len(b.found))
+	}
+	return nil
+}
+
+func (b *rebuilder) conflict(kept, left *foundAttempt) error {
+	b.sum.Conflicts++
+	c := Conflict{Trial: kept.key.id()}
+	for _, x := range []struct {
+		f  *foundAttempt
+		to *Claim
+	}{{kept, &c.Kept}, {left, &c.Left}} {
+		s := b.sources[x.f.source]
+		x.to.Store = s.path
+		err := s.reader.QueryRowContext(b.ctx, "SELECT r.id, a.level FROM attempts a JOIN runs r ON r.seq = a.run WHERE a.id = ?", x.f.id).
+			Scan(&x.to.Run, &x.to.Level)
+		if err != nil {
+			return s.readError(err)
+		}
+	}
+	b.Conflict(c)
+	return nil
+}
+
+// A copyRow is an attempt on its way.
+type copyRow struct {
+	key                 trialKey
+	trial               []any // nil for a trial that is there
+	attempt             []any
+	seal                sum
+	transcript, dropped []byte
+	id                  int64
+}
+
+// load reads an attempt from its source, with its trial if it is the first.
+func (b *rebuilder) load(f *foundAttempt, id int64, number int) (r copyRow, err error) {
+	s := b.sources[f.source]
+	r = copyRow{key: f.key, seal: sealAttempt(f.sum, id, int64(number)), id: id}
+	if number == 1 {
+		err := eachRaw(b.ctx, s.reader, "SELECT "+trialColumns+" FROM trials WHERE id = ?", []any{f.key[:]}, func(row []any) (bool, error) {
+			r.trial = slices.Clone(row)
+			return true, nil
+		})
+		if err != nil {
+			return r, s.readError(err)
+		}
+	}
+	err = eachRaw(b.ctx, s.reader, `SELECT r.id, d.digest, x.body, a.`+strings.Join(attemptNames(), ", a.")+` FROM attempts a JOIN runs r ON r.seq = a.run
+		LEFT JOIN dropped d ON d.attempt = a.id LEFT JOIN transcripts x ON x.attempt = a.id WHERE a.id = ?`, []any{f.id}, func(row []any) (bool, error) {
+		run, _ := row[0].(string)
+		r.dropped, _ = row[1].([]byte)
+		r.dropped = slices.Clone(r.dropped)
+		body, _ := row[2].([]byte)
+		if body != nil {
+			text, err := s.decompress(b.ctx, body)
+			if err != nil {
+				return false, err
+			}
+			if r.transcript, err = b.to.compress(b.ctx, text); err != nil {
+				return false, err
+			}
+		}
+		r.attempt = append([]any{id, number, b.runs[assay.RunID(run)], f.key[:]}, slices.Clone(row[3:])...)
+		return true, nil
+	})
+	if err != nil {
+		return r, s.readError(err)
+	}
+	return r, nil
+}
+
+// attemptNames are the columns of an attempt that its seal covers.
+func attemptNames() []string { return columnNames(attemptColumns)[4:] }
+
+func (b *rebuilder) insert(w *writer, rows []copyRow) error {
+	for _, r := range rows {
+		if r.trial != nil {
+			if err := w.exec(w.stmt.trial, r.trial...); err != nil {
+				return err
+			}
+			b.sum.Trials++
+		}
+		if err := w.exec(w.stmt.attempt, r.attempt...); err != nil {
+			return err
+		}
+		if err := w.exec(w.stmt.seal, r.id, r.seal[:]); err != nil {
+			return err
+		}
+		b.sum.Attempts++
+		w.last = r.id
+		switch {
+		case r.transcript != nil:
+			if err := w.exec(w.stmt.transcript, r.id, r.transcript); err != nil {
+				return err
+			}
+			b.sum.Transcripts++
+		case r.dropped != nil:
+			deletion, err := w.deletion(json.RawMessage(`{"transcripts_only":true,"before":"this store was made of others"}`), "", true)
+			if err != nil {
+				return err
+			}
+			if _, err := w.conn.ExecContext(w.ctx, "INSERT INTO dropped (attempt, deletion, digest) VALUES (?, ?, ?)", r.id, deletion, r.dropped); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// A dated row waits to be copied in the order of its time.
+type dated struct {
+	at  string
+	row []any
+}
+
+// copyDated copies rows of a table from all sources, each once, in the order of
+// the column named at. The rows have seals, unless of is empty. change may alter a
+// row's first column to fit the new store, or refuse the row.
+func (b *rebuilder) copyDated(of, table, columns, at string, change func(source int, row []any) bool) error {
+	seen := make(map[sum]bool)
+	var all []dated
+	when := slices.Index(columnNames(columns), at)
+	for i, s := range b.sources {
+		take := func(row []any) {
+			row = slices.Clone(row)
+			if change != nil && !change(i, row) {
+				return
+			}
+			if sum := sealOf(table, row); !seen[sum] {
+				seen[sum] = true
+				text, _ := row[when].(string)
+				all = append(all, dated{text, row})
+			}
+		}
+		var err error
+		if of == "" {
+			err = s.wrap(eachRaw(b.ctx, s.reader, "SELECT "+columns+" FROM "+table, nil, func(row []any) (bool, error) {
+				take(row)
+				return true, nil
+			}))
+		} else {
+			err = s.eachSealed(b.ctx, of, func(r sealedRow) (bool, error) {
+				if r.broken != "" {
+					return true, b.lose(s, Problem{"seal", fmt.Sprintf("row %d of %s", r.id, table), r.broken, doRestore})
+				}
+				take(r.row)
+				return true, nil
+			})
+		}
+		if err := b.tolerate(s, "table "+table, err); err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(all, func(x, y dated) int {
+		if c := strings.Compare(x.at, y.at); c != 0 {
+			return c
+		}
+		p, q := sealOf(table, x.row), sealOf(table, y.row)
+		return bytes.Compare(p[:], q[:])
+	})
+	insert := strings.Replace(insertSQL(table, columns), "INSERT", "INSERT OR IGNORE", 1)
+	return b.to.do(b.ctx, 0, func(w *writer) error {
+		for _, d := range all {
+			res, err := w.conn.ExecContext(w.ctx, insert, d.row...)
+			if err != nil {
+				return err
+			}
+			if n, err := res.RowsAffected(); err != nil || n == 0 || of == "" {
+				if err != nil {
+					return err
+				}
+				continue // one that was made earlier holds
+			}
+			if err := w.sealNew(of, res, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// copyVerdicts copies what was said later of attempts that were copied.
+func (b *rebuilder) copyVerdicts() error {
+	ofAttempt := func(source int, row []any) bool {
+		id, _ := row[0].(int64)
+		to, ok := b.renamed[source][id]
+		row[0] = to
+		return ok
+	}
+	if err := b.copyDated("score", "scores", scoreColumns, "scored_at", ofAttempt); err != nil {
+		return err
+	}
+	return b.copyDated("classification", "classifications", classificationColumns, "classified_at", ofAttempt)
+}
+
+// copyRest copies what belongs to runs, and imports.
+func (b *rebuilder) copyRest() error {
+	for _, t := range []struct{ table, columns, at string }{
+		{"lane_limits", "run, lane, bucket, value, learned_at", "learned_at"},
+		{"controls", "run, at, command", "at"},
+	} {
+		seqs := make([]map[int64]int64, len(b.sources))
+		for i, s := range b.sources {
+			seqs[i] = make(map[int64]int64)
+			err := eachRaw(b.ctx, s.reader, "SELECT seq, id FROM runs", nil, func(row []any) (bool, error) {
+				seq, _ := row[0].(int64)
+				id, _ := row[1].(string)
+				if to, ok := b.runs[assay.RunID(id)]; ok {
+					seqs[i][seq] = to
+				}
+				return true, nil
+			})
+			if err := b.tolerate(s, "table runs", s.wrap(err)); err != nil {
+				return err
+			}
+		}
+		err := b.copyDated("", t.table, t.columns, t.at, func(source int, row []any) bool {
+			seq, _ := row[0].(int64)
+			to, ok := seqs[source][seq]
+			row[0] = to
+			return ok
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return b.copyDated("import", "imports", importColumns, "imported_at", nil)
+}
+
+// deletion records that rows went on purpose, and returns its row. With once it is
+// made only if there is none of these words.
+func (w *writer) deletion(what json.RawMessage, program string, once bool) (id int64, err error) {
+	if once {
+		err := w.conn.QueryRowContext(w.ctx, "SELECT ifnull(max(id), 0) FROM deletions WHERE what = ?", string(what)).Scan(&id)
+		if err != nil || id > 0 {
+			return id, err
+		}
+	}
+	now, err := formatTime(time.Now())
+	if err != nil {
+		return 0, err
+	}
+	res, err := w.conn.ExecContext(w.ctx, "INSERT INTO deletions (at, program, what) VALUES (?, ?, ?)", now, program, string(what))
+	if err != nil {
+		return 0, err
+	}
+	return res.LastInsertId()
+}
