@@ -36,7 +36,10 @@ const policy = `
 	internal/plan       : internal/episode internal/lane internal/nearest internal/stat internal/workflow internal/world
 	internal/store      :
 	internal/export     : internal/nearest
-	internal/report     : internal/stat
+	internal/document   :
+	internal/report     : internal/document internal/stat
+	internal/legacy     : internal/nearest
+	internal/evallog    :
 	internal/classify   :
 	internal/live       :
 	internal/bench      : internal/simserver

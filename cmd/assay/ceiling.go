@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/report"
+	"github.com/assay-eval/assay/internal/document"
 	"github.com/assay-eval/assay/internal/workflow"
 )
 
@@ -65,7 +65,7 @@ func (j *job) ceilings(ctx context.Context) ([]ceiling, error) {
 }
 
 func writeCeilings(p *process, ceilings []ceiling) {
-	t := report.NewTable("reliability", "", "best possible", "calls expected")
+	t := document.NewTextTable("reliability", "", "best possible", "calls expected")
 	for _, c := range ceilings {
 		t.Row(assay.FormatReliability(c.Reliability), "", fmt.Sprintf("%.1f %%", 100*c.Best), fmt.Sprintf("%.1f", c.Calls))
 	}

@@ -13,11 +13,11 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/classify"
+	"github.com/assay-eval/assay/internal/document"
 	"github.com/assay-eval/assay/internal/lane"
 	"github.com/assay-eval/assay/internal/nearest"
 	"github.com/assay-eval/assay/internal/plan"
 	"github.com/assay-eval/assay/internal/provider/sim"
-	"github.com/assay-eval/assay/internal/report"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -272,7 +272,7 @@ func writeClassified(p *process, s *classified) {
 	if s.Opinions == 0 {
 		return
 	}
-	t := report.NewTable(append([]string{"rules ↓  model →", ""}, s.Categories...)...)
+	t := document.NewTextTable(append([]string{"rules ↓  model →", ""}, s.Categories...)...)
 	for i, row := range s.Counts {
 		cells := []string{s.Categories[i], ""}
 		for _, n := range row {

@@ -18,9 +18,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/document"
 	"github.com/assay-eval/assay/internal/lane"
 	"github.com/assay-eval/assay/internal/nearest"
-	"github.com/assay-eval/assay/internal/report"
 )
 
 func newCtl(p *process) *cobra.Command {
@@ -172,7 +172,7 @@ func sendOrder(ctx context.Context, storePath string, o order) (reply, error) {
 func writeControlState(p *process, s *runControl) {
 	fmt.Fprintf(p.out, "run %s of experiment %s: %d of %d trials done, %d episodes in flight, for %s\n\n",
 		s.Run, s.Experiment, s.Done, s.Planned, s.InFlight, time.Duration(s.Elapsed*float64(time.Second)).Round(time.Second))
-	t := report.NewTable("model", "lane", "in flight", "limits", "waits for")
+	t := document.NewTextTable("model", "lane", "in flight", "limits", "waits for")
 	for _, m := range s.Models {
 		for _, l := range m.Lanes {
 			t.Row(m.Model, l.Lane, fmt.Sprint(l.InFlight), limitsText(l.Limits, l.Learned), cmp.Or(l.Waits, "–"))

@@ -16,7 +16,7 @@ import (
 // repository is the root of the module, from this package.
 const repository = "../.."
 
-func document(t *testing.T, name string) string {
+func readDocument(t *testing.T, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(repository, name))
 	if err != nil {
@@ -42,7 +42,7 @@ func blocks(text, language string) []string {
 // YAML blocks to the files that they name and runs every line that calls assay.
 func TestReadme(t *testing.T) {
 	t.Parallel()
-	readme := document(t, "README.md")
+	readme := readDocument(t, "README.md")
 	dir := t.TempDir()
 	server := serve(t)
 	for _, yaml := range blocks(readme, "yaml") {
@@ -154,7 +154,7 @@ func TestDocumentedTestsExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile(`\b(Test|Fuzz|Benchmark)[A-Z]\w+`).FindAllString(document(t, "docs/incidents.md"), -1)
+	named := regexp.MustCompile(`\b(Test|Fuzz|Benchmark)[A-Z]\w+`).FindAllString(readDocument(t, "docs/incidents.md"), -1)
 	for _, name := range named {
 		if !exists[name] {
 			t.Errorf("docs/incidents.md names %s, which does not exist", name)
@@ -168,7 +168,7 @@ func TestDocumentedTestsExist(t *testing.T) {
 // TestDocumentedFaults: docs/files.md says of every kind of fault what it does.
 func TestDocumentedFaults(t *testing.T) {
 	t.Parallel()
-	text := document(t, "docs/files.md")
+	text := readDocument(t, "docs/files.md")
 	for _, kind := range assay.FaultKinds {
 		if !strings.Contains(text, "`"+string(kind)+"`") {
 			t.Errorf("docs/files.md does not have the fault %s", kind)
@@ -179,7 +179,7 @@ func TestDocumentedFaults(t *testing.T) {
 // TestTemplatesAreInTheChangelog: a change of wording is a change for users.
 func TestTemplatesAreInTheChangelog(t *testing.T) {
 	t.Parallel()
-	if !strings.Contains(document(t, "CHANGELOG.md"), episode.TemplatesHash) {
+	if !strings.Contains(readDocument(t, "CHANGELOG.md"), episode.TemplatesHash) {
 		t.Errorf("CHANGELOG.md does not have the templates %s", episode.TemplatesHash)
 	}
 }

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/assay-eval/assay/internal/document"
 	"github.com/assay-eval/assay/internal/library"
 	"github.com/assay-eval/assay/internal/plan"
-	"github.com/assay-eval/assay/internal/report"
 )
 
 func newLibrary(p *process) *cobra.Command {
@@ -88,7 +88,7 @@ func newInspect(p *process) *cobra.Command {
 				return json.NewEncoder(p.out).Encode(map[string]any{"library": meta, "tools": lib.Catalog().Names(), "counts": counts})
 			}
 			fmt.Fprintf(p.out, "library %s  (%d tools, digest %s)\n\n", meta.Name, len(lib.Catalog().All()), meta.Digest)
-			t := report.NewTable("task type", "difficulty", "tasks")
+			t := document.NewTextTable("task type", "difficulty", "tasks")
 			for _, c := range counts {
 				t.Row(c.Type, c.Difficulty, fmt.Sprint(c.Tasks))
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/document"
 	"github.com/assay-eval/assay/internal/plan"
 	"github.com/assay-eval/assay/internal/report"
 	"github.com/assay-eval/assay/internal/store"
@@ -172,7 +173,7 @@ func writePlan(p *process, e *plan.Experiment, out planned) {
 	fmt.Fprintf(w, "experiment %s: %d cells, %d trials planned, %d done, %d owed\n\n", out.Experiment, out.Cells, out.Planned, out.Done, out.Owed)
 	writeGaps(p, out)
 	writeCeilings(p, out.Ceilings)
-	t := report.NewTable("model", "trials", "requests", "input tokens", "output tokens", "cost", "time", "bound by", "from")
+	t := document.NewTextTable("model", "trials", "requests", "input tokens", "output tokens", "cost", "time", "bound by", "from")
 	for _, m := range out.Models {
 		cost := "–"
 		if m.Cost > 0 {
@@ -199,7 +200,7 @@ func writePlan(p *process, e *plan.Experiment, out planned) {
 // something is done already.
 func writeGaps(p *process, out planned) {
 	if out.Done > 0 || len(out.Gaps) > len(out.Models) {
-		t := report.NewTable("model", "part", "planned", "done", "owed")
+		t := document.NewTextTable("model", "part", "planned", "done", "owed")
 		for _, g := range out.Gaps {
 			t.Row(g.Model, g.Part, fmt.Sprint(g.Planned), fmt.Sprint(g.Done), fmt.Sprint(g.Owed))
 		}

@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/document"
 	"github.com/assay-eval/assay/internal/gate"
 	"github.com/assay-eval/assay/internal/nearest"
 	"github.com/assay-eval/assay/internal/plan"
-	"github.com/assay-eval/assay/internal/report"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -218,7 +218,7 @@ func writeStatus(w io.Writer, all []experimentStatus) error {
 			fmt.Fprintln(w)
 		}
 		fmt.Fprintf(w, "experiment %s  (world %s, library %s)\n\n", s.Name, s.World, s.Library)
-		t := report.NewTable("model", "", "planned", "done", "owed", "parked", "skipped", "faults")
+		t := document.NewTextTable("model", "", "planned", "done", "owed", "parked", "skipped", "faults")
 		for _, m := range s.Models {
 			t.Row(m.Model, "", fmt.Sprint(m.Planned), fmt.Sprint(m.Done), fmt.Sprint(m.Owed), fmt.Sprint(m.Parked), fmt.Sprint(m.Skipped), faultText(m.Faults))
 		}

@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/document"
 	"github.com/assay-eval/assay/internal/episode"
 	"github.com/assay-eval/assay/internal/library"
 	"github.com/assay-eval/assay/internal/plan"
 	"github.com/assay-eval/assay/internal/provider/sim"
-	"github.com/assay-eval/assay/internal/report"
 	"github.com/assay-eval/assay/internal/stat"
 	"github.com/assay-eval/assay/internal/world"
 )
@@ -246,7 +246,7 @@ func example(list []string, label string) []string {
 
 func writeProofs(p *process, meta library.Meta, proofs []proof) error {
 	fmt.Fprintf(p.out, "library %s, digest %s\n\n", meta.Name, meta.Digest)
-	t := report.NewTable("world", "verdict", "tasks", "unsolvable", "oracle", "planner", "distance")
+	t := document.NewTextTable("world", "verdict", "tasks", "unsolvable", "oracle", "planner", "distance")
 	for _, pr := range proofs {
 		verdict := "sound"
 		if !pr.Sound {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/document"
 )
 
 // Errors tells, for each model, why outcomes are not full success.
@@ -61,7 +62,7 @@ func (e Errors) text() string {
 	for _, category := range e.Categories {
 		heads = append(heads, headText(readable(category)))
 	}
-	tab := newTable(1, heads...)
+	tab := document.NewScreenTable(1, heads...)
 	for _, r := range e.Rows {
 		row := []string{r.Model, fmt.Sprint(r.Total)}
 		for _, c := range r.Cells {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/document"
 )
 
 // Pilot holds the three definitions of full success side by side that the 2025
@@ -47,7 +48,7 @@ func (p Pilot) text() string {
 	if len(p.Rows) == 0 {
 		return ""
 	}
-	tab := newTable(2, "model", "variant", "executor", "paper", "batch")
+	tab := document.NewScreenTable(2, "model", "variant", "executor", "paper", "batch")
 	for _, r := range p.Rows {
 		row := []string{r.Model, r.Variant}
 		for _, s := range []Share{r.Executor, r.Paper, r.Batch} {

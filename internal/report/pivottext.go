@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/assay-eval/assay/internal/document"
 )
 
 // A column is what a pivot table shows of a row.
@@ -62,7 +64,7 @@ func (p *Pivot) text() string {
 	for _, c := range columns {
 		heads = append(heads, c.head)
 	}
-	tab := newTable(1, heads...)
+	tab := document.NewScreenTable(1, heads...)
 	for _, r := range p.Rows {
 		var row []string
 		for _, c := range columns {
@@ -149,7 +151,7 @@ func (p *Pivot) borrowed() []string {
 }
 
 func (p *Pivot) metricsText() string {
-	tab := newTable(1, "model", "n", "full or\npartial", "full", "partial", "failure", "weighted", "turns", "tools\ncovered")
+	tab := document.NewScreenTable(1, "model", "n", "full or\npartial", "full", "partial", "failure", "weighted", "turns", "tools\ncovered")
 	for _, m := range p.Metrics {
 		row := ifAny(m.Done, percent(m.Success.Rate), percent(m.Full.Rate), percent(m.Partial.Rate), percent(m.Failure.Rate),
 			percent(m.Weighted), fmt.Sprintf("%.1f", m.MeanTurns), percent(m.ToolCoverage))

@@ -11,6 +11,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/document"
 	"github.com/assay-eval/assay/internal/golden"
 	"github.com/assay-eval/assay/internal/report"
 )
@@ -131,7 +132,7 @@ func TestWriteTextOfASuite(t *testing.T) {
 	}
 	golden.Check(t, "suite.txt", b.String())
 	for line := range strings.Lines(b.String()) {
-		if w := lipgloss.Width(strings.TrimSuffix(line, "\n")); w > report.Screen {
+		if w := lipgloss.Width(strings.TrimSuffix(line, "\n")); w > document.Screen {
 			t.Errorf("a line is %d wide: %s", w, line)
 		}
 	}

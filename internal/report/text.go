@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/document"
 )
 
 // nothing stands in a cell for what is not known.
@@ -48,7 +49,7 @@ func (t *Table) main() string {
 	if faults {
 		heads = append(heads, "faults")
 	}
-	tab := newTable(2, heads...)
+	tab := document.NewScreenTable(2, heads...)
 	name := t.variantText()
 	for _, r := range t.Rows {
 		row := []string{r.Model, name(r), assay.FormatReliability(r.Reliability), fmt.Sprintf("%d/%d", r.Done, r.Planned)}
@@ -157,7 +158,7 @@ func leftOutNotes(left []LeftOut) []string {
 	return notes
 }
 
-func section(title string, tab *TextTable, notes []string) string {
+func section(title string, tab *document.TextTable, notes []string) string {
 	text := fmt.Sprintf("%s\n\n%s", tab, strings.Join(notes, "\n"))
 	if title == "" {
 		return text

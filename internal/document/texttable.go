@@ -1,4 +1,4 @@
-package report
+package document
 
 import (
 	"strings"
@@ -6,8 +6,8 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// screen is how many columns of text the tables of a report may take.
-const screen = 120
+// Screen is how many columns of text a table that fits the screen may take.
+const Screen = 120
 
 // gap is how far columns of a table are apart.
 const gap = 2
@@ -21,14 +21,14 @@ type TextTable struct {
 	rows  [][]string
 }
 
-// NewTable returns a table with the given column heads, two of them to the
+// NewTextTable returns a table with the given column heads, two of them to the
 // left. A line feed in a head begins its next line.
-func NewTable(heads ...string) *TextTable { return &TextTable{left: 2, heads: heads} }
+func NewTextTable(heads ...string) *TextTable { return &TextTable{left: 2, heads: heads} }
 
-// newTable returns a table whose lines fit the screen: columns that find no
+// NewScreenTable returns a table whose lines fit the screen: columns that find no
 // room continue below, after those to the left.
-func newTable(left int, heads ...string) *TextTable {
-	return &TextTable{left: left, width: screen, heads: heads}
+func NewScreenTable(left int, heads ...string) *TextTable {
+	return &TextTable{left: left, width: Screen, heads: heads}
 }
 
 // Row adds a row of at most as many cells as there are heads.
