@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -162,6 +163,19 @@ func (p *pools) close() {
 	if p.client != nil {
 		p.client.CloseIdleConnections()
 	}
+}
+
+// serves returns the names that responses of each model may bear.
+func (p *pools) serves() map[string][]string {
+	names := make(map[string][]string)
+	for model, configs := range p.configs {
+		for _, c := range configs {
+			names[model] = append(append(names[model], c.Orders), c.Serves...)
+		}
+		slices.Sort(names[model])
+		names[model] = slices.Compact(names[model])
+	}
+	return names
 }
 
 // waits says what requests of a model wait for, "" for nothing.

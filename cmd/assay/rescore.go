@@ -10,6 +10,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -189,9 +190,10 @@ func writeRescored(p *process, sum rescored, dry bool) {
 }
 
 // A taskBook finds the tasks of stored attempts in the libraries that their
-// runs used. Libraries stay open until close.
+// runs used. Libraries stay open until close. It is safe for concurrent use.
 type taskBook struct {
 	db      *store.DB
+	mu      sync.Mutex                    // guards what follows
 	runs    map[assay.RunID]store.Library // nil until asked for
 	shelves map[string]*shelf             // by path
 }
@@ -211,26 +213,35 @@ func newTaskBook(db *store.DB) *taskBook {
 // task returns the task of an attempt and the judge for its library. An error
 // says why it cannot be had.
 func (b *taskBook) task(ctx context.Context, a *assay.Attempt) (*assay.Task, *score.Judge, error) {
-	if b.runs == nil {
-		var err error
-		if b.runs, err = b.db.Libraries(ctx); err != nil {
-			return nil, nil, err
-		}
+	s, path, err := b.shelf(ctx, a.Run)
+	if err == nil {
+		err = s.err
 	}
-	path := b.runs[a.Run].Path
-	s := b.shelves[path]
-	if s == nil {
-		s = openShelf(ctx, path)
-		b.shelves[path] = s
-	}
-	if s.err != nil {
-		return nil, nil, s.err
+	if err != nil {
+		return nil, nil, err
 	}
 	task, err := s.tasks.task(ctx, &a.Trial)
 	if err != nil {
 		return nil, nil, fmt.Errorf("library %s no longer has its task as it was", path)
 	}
 	return task, s.judge, nil
+}
+
+// shelf returns the library that a run used, with its path.
+func (b *taskBook) shelf(ctx context.Context, run assay.RunID) (*shelf, string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.runs == nil {
+		var err error
+		if b.runs, err = b.db.Libraries(ctx); err != nil {
+			return nil, "", err
+		}
+	}
+	path := b.runs[run].Path
+	if b.shelves[path] == nil {
+		b.shelves[path] = openShelf(ctx, path)
+	}
+	return b.shelves[path], path, nil
 }
 
 func openShelf(ctx context.Context, path string) *shelf {

@@ -187,7 +187,7 @@ func (s *session) begin(ctx context.Context) error {
 	}
 	meta := s.library.Meta()
 	return s.db.BeginRun(ctx, store.Experiment{
-		Name: s.experiment.Name, Spec: spec, Planned: s.planned(),
+		Name: s.experiment.Name, Spec: spec, Planned: s.planned(), Serves: s.pools.serves(),
 		Library: store.Library{Path: s.experiment.Library, Name: meta.Name, Digest: meta.Digest},
 	}, store.Run{ID: s.id, Program: version(), Host: hostName(), PID: os.Getpid(), StartedAt: s.started.UTC()})
 }

@@ -513,10 +513,11 @@ func (l *lane) shut(fault *assay.Fault) {
 // names a name with a date behind it counts, as gpt-4o-mini-2024-07-18 for
 // gpt-4o-mini: that is how OpenAI names the snapshot behind an alias.
 func (l *lane) knows(served string) bool {
-	return matches(l.Orders, served) || slices.ContainsFunc(l.Serves, func(name string) bool { return matches(name, served) })
+	return Matches(l.Orders, served) || slices.ContainsFunc(l.Serves, func(name string) bool { return Matches(name, served) })
 }
 
-func matches(name, served string) bool {
+// Matches reports whether served is a name of the model of that name.
+func Matches(name, served string) bool {
 	if strings.EqualFold(name, served) {
 		return true
 	}

@@ -271,6 +271,15 @@ func (e *Experiment) checkPartModels() error {
 	return nil
 }
 
+// EachFactors returns the factors of each part of the experiment.
+func (e *Experiment) EachFactors() []Factors {
+	var all []Factors
+	for _, p := range e.parts() {
+		all = append(all, p.Factors)
+	}
+	return all
+}
+
 // parts returns the parts of the experiment; one that has none is one part
 // with its own name.
 func (e *Experiment) parts() []PartSpec {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,11 +30,8 @@ func (db *DB) Backup(ctx context.Context, path string) (snapshot string, err err
 			err = errors.Join(err, gone)
 		}
 	}()
-	if _, err := db.reader.ExecContext(ctx, "VACUUM INTO ?", part); err != nil {
+	if err := db.copyTo(ctx, part); err != nil {
 		return "", explain(part, fmt.Errorf("backup: %w", err))
-	}
-	if err := flush(part); err != nil {
-		return "", err
 	}
 	copied, err := OpenReadOnly(ctx, part)
 	if err != nil {
@@ -48,6 +46,16 @@ func (db *DB) Backup(ctx context.Context, path string) (snapshot string, err err
 		return "", fmt.Errorf("backup: %w", err)
 	}
 	return snapshot, nil
+}
+
+// copyTo needs a connection that may write, if not to the store.
+func (db *DB) copyTo(ctx context.Context, path string) error {
+	conn, err := sql.Open("sqlite", dsn(db.path, "mode=ro", readCache))
+	if err != nil {
+		return err
+	}
+	_, err = conn.ExecContext(ctx, "VACUUM INTO ?", path)
+	return errors.Join(err, conn.Close(), flush(path))
 }
 
 func flush(path string) error {

@@ -157,7 +157,7 @@ func (b *rebuilder) tolerate(s *DB, what string, err error) error {
 	return b.lose(s, Problem{"file", what, "cannot be read on: " + firstLine(err), doRestore})
 }
 
-const runColumns = `id, experiment, library_path, library_name, library_digest, planned, program, host, pid, started_at, spec, finished_at, summary`
+const runColumns = `id, experiment, library_path, library_name, library_digest, planned, program, host, pid, started_at, spec, serves, finished_at, summary`
 
 // A foundRun is a source's, with those of its parts that are whole.
 type foundRun struct {
@@ -218,7 +218,7 @@ func (b *rebuilder) runsOf(s *DB) (map[int64]*foundRun, error) {
 		if r.broken != "" {
 			return true, broken(r, "; its attempts are left")
 		}
-		n := &foundRun{row: append(slices.Clone(r.row), "null", nil, nil), sum: sealOf("run", r.row)}
+		n := &foundRun{row: append(slices.Clone(r.row), "null", "{}", nil, nil), sum: sealOf("run", r.row)}
 		n.id, _ = r.row[0].(string)
 		n.started, _ = r.row[9].(string)
 		runs[r.id] = n
@@ -234,7 +234,7 @@ func (b *rebuilder) runsOf(s *DB) (map[int64]*foundRun, error) {
 		case r.broken != "":
 			return true, broken(r, "; its experiment's text is left")
 		default:
-			n.row[10] = r.row[1]
+			n.row[10], n.row[11] = r.row[1], r.row[2]
 		}
 		return true, nil
 	})
@@ -248,7 +248,7 @@ func (b *rebuilder) runsOf(s *DB) (map[int64]*foundRun, error) {
 		case r.broken != "":
 			return true, broken(r, "; its end is left")
 		case r.row[1] != nil:
-			n.ended, n.row[11], n.row[12] = true, r.row[1], r.row[2]
+			n.ended, n.row[12], n.row[13] = true, r.row[1], r.row[2]
 		}
 		return true, nil
 	})

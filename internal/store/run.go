@@ -19,6 +19,8 @@ type Experiment struct {
 	Library Library         `json:"library"`
 	// Planned counts the trials of the whole plan.
 	Planned int `json:"planned"`
+	// Serves has, for each model, the names that a response may bear.
+	Serves map[string][]string `json:"serves,omitempty"`
 	// CreatedAt and UpdatedAt are the starts of its first and its latest run.
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
@@ -58,7 +60,11 @@ func (db *DB) BeginRun(ctx context.Context, e Experiment, r Run) error {
 	if len(e.Spec) == 0 {
 		e.Spec = json.RawMessage("null")
 	}
+	serves := []byte("{}")
 	started, err := formatTime(r.StartedAt)
+	if err == nil && len(e.Serves) > 0 {
+		serves, err = json.Marshal(e.Serves)
+	}
 	if err != nil {
 		return fmt.Errorf("begin run %s: %w: %w", r.ID, ErrInvalid, err)
 	}
@@ -69,9 +75,9 @@ func (db *DB) BeginRun(ctx context.Context, e Experiment, r Run) error {
 			return err
 		}
 		res, err := w.conn.ExecContext(w.ctx, `INSERT INTO runs (id, experiment, spec, library_path, library_name, library_digest,
-			planned, program, host, pid, started_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			planned, program, host, pid, started_at, serves) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			string(r.ID), e.Name, string(e.Spec), e.Library.Path, e.Library.Name, e.Library.Digest,
-			e.Planned, r.Program, r.Host, r.PID, started)
+			e.Planned, r.Program, r.Host, r.PID, started, string(serves))
 		if err := w.sealNew("run", res, err); err != nil {
 			return err
 		}
@@ -162,6 +168,40 @@ func (db *DB) Runs(ctx context.Context, experiment string) ([]Run, error) {
 		}
 		return r.StartedAt.UnmarshalText([]byte(started))
 	})
+}
+
+// Plans returns each run's experiment as it was when the run began. A text that
+// cannot be read leaves its field empty.
+func (db *DB) Plans(ctx context.Context) (map[assay.RunID]Experiment, error) {
+	type planned struct {
+		run        assay.RunID
+		experiment Experiment
+	}
+	rows, err := db.reader.QueryContext(ctx, "SELECT id, experiment, spec, library_path, library_name, library_digest, planned, serves FROM runs")
+	all, err := collect(db, rows, err, func(p *planned) error {
+		var spec, serves string
+		e := &p.experiment
+		err := rows.Scan(&p.run, &e.Name, &spec, &e.Library.Path, &e.Library.Name, &e.Library.Digest, &e.Planned, &serves)
+		e.Spec = json.RawMessage(spec)
+		if json.Unmarshal([]byte(serves), &e.Serves) != nil {
+			e.Serves = nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	plans := make(map[assay.RunID]Experiment, len(all))
+	for _, p := range all {
+		plans[p.run] = p.experiment
+	}
+	return plans, nil
+}
+
+// Models returns the models of which there are attempts, sorted.
+func (db *DB) Models(ctx context.Context) ([]string, error) {
+	rows, err := db.reader.QueryContext(ctx, "SELECT DISTINCT model FROM trials ORDER BY model")
+	return collect(db, rows, err, func(m *string) error { return rows.Scan(m) })
 }
 
 // Libraries returns the library that each run used.

@@ -101,7 +101,7 @@ func sealAttempt(identity sum, id, number int64) sum {
 var sealed = map[string]struct{ table, id, columns string }{
 	"run": {"runs", "seq", `id, experiment, library_path, library_name, library_digest,
 		planned, program, host, pid, started_at`},
-	"run_spec":       {"runs", "seq", "id, spec"},
+	"run_spec":       {"runs", "seq", "id, spec, serves"},
 	"run_end":        {"runs", "seq", "id, finished_at, summary"},
 	"score":          {"scores", "id", scoreColumns},
 	"classification": {"classifications", "id", classificationColumns},

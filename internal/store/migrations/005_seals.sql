@@ -1,3 +1,7 @@
+-- Which names of models responses might bear, by model, when the run began; empty
+-- for what is not known.
+ALTER TABLE runs ADD COLUMN serves TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(serves));
+
 -- What proves that a store is whole: a seal of each row, made when the row was
 -- written; what was taken away on purpose; and aggregates of other systems.
 

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A progress shows on a terminal how far long work got, and nothing elsewhere.
+type progress struct {
+	p    *process
+	what string
+
+	mu    sync.Mutex
+	begun time.Time
+	shown time.Time
+	width int
+}
+
+// patience is how long work may take until its progress is shown.
+const patience = time.Second
+
+func (p *process) progress(what string) *progress {
+	return &progress{p: p, what: what, begun: time.Now()}
+}
+
+// at shows how much is done of what there is.
+func (s *progress) at(done, of int) { s.on(s.what, done, of) }
+
+func (s *progress) on(what string, done, of int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if !s.p.errTerminal || now.Sub(s.begun) < patience || now.Sub(s.shown) < patience/5 {
+		return
+	}
+	s.shown = now
+	text := fmt.Sprintf("%s: %d of %d", what, done, of)
+	fmt.Fprintf(s.p.err, "\r%s%s", text, strings.Repeat(" ", max(0, s.width-len(text))))
+	s.width = len(text)
+}
+
+// end clears the line.
+func (s *progress) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.width > 0 {
+		fmt.Fprintf(s.p.err, "\r%s\r", strings.Repeat(" ", s.width))
+	}
+}
