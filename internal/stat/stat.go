@@ -1,8 +1,7 @@
-// Package stat holds the statistics of results: intervals of rates. It is pure
-// mathematics and knows nothing of trials.
+// Package stat holds the statistics of results: rates and their intervals, the
+// comparison of two cells, what difference a design can detect, and what
+// chance alone moves. It is pure mathematics and knows nothing of trials.
 package stat
-
-import "math"
 
 // Z95, Z99 and Z999 are the two-sided standard normal quantiles of 95, 99 and
 // 99.9 %.
@@ -18,22 +17,22 @@ type Interval struct {
 	High float64 `json:"high"`
 }
 
-// Wilson returns the score interval of a rate of k in n (Wilson, "Probable
-// inference", JASA 22, 1927), which holds its level near 0 and 1 and for small
-// n, where the textbook interval does not. Without observations it is [0,1].
-func Wilson(k, n int, z float64) Interval {
-	if n <= 0 {
-		return Interval{0, 1}
+// A Group is the trials of one task: Full of N fulfilled it. Trials of one task
+// resemble each other, so that ten of them tell less than ten tasks.
+type Group struct {
+	Full, N int
+}
+
+// rate is Full in N; N must not be 0.
+func (g Group) rate() float64 { return float64(g.Full) / float64(g.N) }
+
+// observed drops the groups without trials.
+func observed(groups []Group) []Group {
+	var out []Group
+	for _, g := range groups {
+		if g.N > 0 {
+			out = append(out, g)
+		}
 	}
-	p, m, zz := float64(k)/float64(n), float64(n), z*z
-	center := (p + zz/(2*m)) / (1 + zz/m)
-	half := z / (1 + zz/m) * math.Sqrt(p*(1-p)/m+zz/(4*m*m))
-	i := Interval{max(0, center-half), min(1, center+half)}
-	if k == 0 {
-		i.Low = 0
-	}
-	if k == n {
-		i.High = 1
-	}
-	return i
+	return out
 }

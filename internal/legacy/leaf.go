@@ -1,0 +1,313 @@
+package legacy
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// numberOf reads a number; bad says what is wrong with it, and is a kind of
+// finding.
+func numberOf(n *node) (v float64, bad string) {
+	switch {
+	case n == nil:
+		return 0, missingField
+	case n.kind == null:
+		return 0, nullField
+	case n.kind != number:
+		return 0, notANumber
+	}
+	v, err := strconv.ParseFloat(n.text, 64)
+	switch {
+	case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
+		return 0, notANumber
+	case v < 0:
+		return 0, negativeNumber
+	}
+	return v + 0, "" // no negative zero
+}
+
+// maxCount is the largest number that is believed to be a count.
+const maxCount = 1e9
+
+// maxLeaves is far above every combination of the original's factors.
+const maxLeaves = 1 << 15
+
+// leaf reads one leaf.
+func (r *reader) leaf(p place, n *node) {
+	if len(r.leaves) >= maxLeaves {
+		r.err = fmt.Errorf("the file has more than %d leaves, which no master_database.json has", maxLeaves)
+		return
+	}
+	values, missing := r.values(p, n)
+	a := p.Aggregate
+	a.Path, a.Missing = p.path, missing
+	a.fill(values)
+	full, known := fullOf(values, missing)
+	values["full_success"] = full
+	switch field := lacks(missing); {
+	case field != "":
+		a.Reason = field + " is not known"
+	case !known:
+		a.Reason = "full_success is missing, and its rate does not tell it"
+	default:
+		r.judge(p, &a, int(full))
+	}
+	for _, reason := range p.blocked {
+		a.block(reason)
+	}
+	r.checkRates(p, values, missing)
+	r.leaves = append(r.leaves, leaf{aggregate: len(r.db.Aggregates), counts: countsOf(values)})
+	r.db.Aggregates = append(r.db.Aggregates, a)
+}
+
+// needed are the fields without which counts cannot be checked.
+var needed = []string{"total", "success", "partial", "failed", "total_errors"}
+
+func lacks(missing []string) string {
+	for _, f := range needed {
+		if slices.Contains(missing, f) {
+			return f
+		}
+	}
+	return ""
+}
+
+// values reads the fields of a leaf by name, and reports what is odd about
+// them. Missing are those that are absent or hold no proper number.
+func (r *reader) values(p place, n *node) (values map[string]float64, missing []string) {
+	values = make(map[string]float64, len(leafFields))
+	fields, known := r.rename(p, n)
+	var absent, nulls []string
+	for _, f := range leafFields {
+		v, bad := numberOf(fields[f])
+		if bad == "" && slices.Contains(countFields, f) && (v != math.Trunc(v) || v > maxCount) {
+			bad = notANumber
+		}
+		switch bad {
+		case "":
+			values[f] = v
+			continue
+		case missingField:
+			absent = append(absent, f)
+		case nullField:
+			nulls = append(nulls, f)
+		default:
+			r.find(p, bad, f+" "+fields[f].describe(), "", "taken as missing", "%s holds no value that it can have", f)
+		}
+		missing = append(missing, f)
+	}
+	if len(absent) > 0 {
+		r.find(p, missingField, "", strings.Join(absent, " "), "counters taken as 0 where the others agree with that", "%d of %d fields are missing", len(absent), len(leafFields))
+	}
+	if len(nulls) > 0 {
+		r.find(p, nullField, strings.Join(nulls, " "), "", "taken as missing", "%d of %d fields are null", len(nulls), len(leafFields))
+	}
+	r.unknown(p, n, known)
+	if both, ok := values["partial_success"]; ok && !slices.Contains(missing, "partial") && both != values["partial"] {
+		r.find(p, successMismatch, "partial_success "+decimals(both), "partial "+decimals(values["partial"]), notUsable, "the two counts of partial success differ")
+		missing = append(missing, "partial") // neither can be believed
+	}
+	return values, missing
+}
+
+// rename returns the fields of a leaf by their present names, and all names
+// that a leaf may have.
+func (r *reader) rename(p place, n *node) (fields map[string]*node, known []string) {
+	fields = make(map[string]*node, len(n.members))
+	known = slices.Clone(leafFields)
+	for _, m := range n.members {
+		fields[m.key] = m.value
+	}
+	for _, m := range n.members {
+		name, old := renamed[m.key]
+		if !old {
+			continue
+		}
+		known = append(known, m.key)
+		done := "read as " + name
+		if now, both := fields[name]; !both {
+			fields[name] = m.value
+		} else if done = "ignored for " + name; now.text != m.value.text {
+			done += ", which differs"
+		}
+		r.find(p, renamedField, m.key+" "+m.value.describe(), name, done, "%s is called %s", m.key, name)
+	}
+	return fields, known
+}
+
+// fullOf returns the full successes. The original created the counter with the
+// first of them, and always stored their share of the total.
+func fullOf(values map[string]float64, missing []string) (float64, bool) {
+	if !slices.Contains(missing, "full_success") {
+		return values["full_success"], true
+	}
+	if slices.Contains(missing, "full_success_rate") || slices.Contains(missing, "total") {
+		return 0, false
+	}
+	exact := values["full_success_rate"] * values["total"]
+	whole := math.Round(exact)
+	return whole, math.Abs(exact-whole) < 1e-6 && whole <= maxCount
+}
+
+func countsOf(values map[string]float64) map[string]float64 {
+	counts := make(map[string]float64, len(countFields))
+	for _, f := range countFields {
+		counts[f] = values[f]
+	}
+	return counts
+}
+
+// fill sets what is stored.
+func (a *Aggregate) fill(v map[string]float64) {
+	count := func(name string) int { return int(v[name]) }
+	a.Stored = Counts{
+		Total: count("total"), Success: count("success"), Full: count("full_success"), Partial: count("partial"),
+		Failed: count("failed"), Errors: count("total_errors"),
+	}
+	a.Errors = make(map[string]int, len(categories))
+	for _, c := range categories {
+		a.Errors[c] = count(c + errorSuffix)
+	}
+	a.Rates = make(map[string]float64, len(ratios))
+	for _, r := range ratios {
+		if stored, ok := v[r.name]; ok {
+			a.Rates[r.name] = stored
+		}
+	}
+	a.Averages = Averages{
+		Seconds: v["avg_execution_time"], Turns: v["avg_turns"], ToolCalls: v["avg_tool_calls"], Coverage: v["tool_coverage_rate"],
+		Workflow: v["avg_workflow_score"], Phase2: v["avg_phase2_score"], Quality: v["avg_quality_score"], Final: v["avg_final_score"],
+	}
+	a.Assistance = Assistance{
+		Tests: count("tests_with_assistance"), Turns: count("total_assisted_turns"),
+		Success: count("assisted_success"), Failure: count("assisted_failure"),
+	}
+}
+
+// A Rule says how the counts to use follow from the stored ones.
+type Rule string
+
+// With f full and p partial successes and e errors, a leaf holds n = f + e
+// tests: every test that is no full success was given one category of error,
+// and these counters had one writer only. Two writers added to total, success
+// and failed.
+const (
+	// AsStored: total = n, success = f + p, failed = e - p.
+	AsStored Rule = "as_stored"
+	// FullFromRate is AsStored where the counter f is missing, and is its rate
+	// times the total.
+	FullFromRate Rule = "full_from_rate"
+	// Unclassified: e is 0, success = f + p > 0 and total = success + failed. The
+	// failures have no category; success, which has, was counted once.
+	Unclassified Rule = "unclassified"
+	// Doubled: total = 2n, success = 2(f + p) and failed = 2(e - p). All tests
+	// were counted twice.
+	Doubled Rule = "doubled"
+	// PartlyDoubled: total = success + failed lies between n and 2n, success
+	// between f + p and twice that, and failed between e - p and twice that. Some
+	// tests were counted twice, and n is right whichever they were.
+	PartlyDoubled Rule = "partly_doubled"
+)
+
+// judge decides which counts of a leaf may be used.
+func (r *reader) judge(p place, a *Aggregate, full int) {
+	c := a.Stored
+	c.Full = full
+	classified := 0
+	for _, n := range a.Errors {
+		classified += n
+	}
+	once := Counts{
+		Total: full + c.Errors, Success: full + c.Partial, Full: full,
+		Partial: c.Partial, Failed: c.Errors - c.Partial, Errors: c.Errors,
+	}
+	rule := ruleOf(c, once, classified)
+	switch {
+	case rule == AsStored && full != a.Stored.Full:
+		rule = FullFromRate
+		a.Corrected, a.Reason = &once, "full_success is missing; it is full_success_rate times total"
+	case rule == AsStored:
+		a.Reason = "the counts agree"
+	case rule == Unclassified:
+		a.Reason = "the counts agree, but the failures have no category"
+		if full != a.Stored.Full {
+			a.Corrected = &c
+		}
+	case rule == Doubled:
+		a.Corrected, a.Reason = &once, "total, success and failed count every test twice: n = full_success + total_errors"
+		r.find(p, doubledCounts, totals(a.Stored), totals(once), corrected, "every test is counted twice: full_success + total_errors is %d", once.Total)
+	case rule == PartlyDoubled:
+		a.Corrected, a.Reason = &once, "total, success and failed count some tests twice: n = full_success + total_errors"
+		r.find(p, partlyDoubled, totals(a.Stored), totals(once), corrected, "some tests are counted twice: full_success + total_errors is %d", once.Total)
+	default:
+		a.Reason = "the counts contradict each other"
+	}
+	a.Rule, a.Usable = rule, rule != ""
+	r.contradictions(p, c, classified, rule)
+}
+
+// ruleOf returns the rule that fits, "" if none does. Once are the counts if
+// every test counts once.
+func ruleOf(c, once Counts, classified int) Rule {
+	within := func(v, low int) bool { return v >= low && v <= 2*low }
+	evident := classified == c.Errors && once.Failed >= 0 && c.Total == c.Success+c.Failed
+	switch {
+	case c == once:
+		return AsStored
+	case c.Errors == 0 && classified == 0 && once.Success > 0 && c.Success == once.Success && c.Total == c.Success+c.Failed:
+		return Unclassified
+	case !evident:
+		return ""
+	case c.Success == 2*once.Success && c.Failed == 2*once.Failed:
+		return Doubled
+	case within(c.Success, once.Success) && within(c.Failed, once.Failed):
+		return PartlyDoubled
+	}
+	return ""
+}
+
+// contradictions reports the sums that do not hold and that no double counting
+// explains.
+func (r *reader) contradictions(p place, c Counts, classified int, rule Rule) {
+	done := asStored
+	if rule == "" {
+		done = notUsable
+	}
+	twice := rule == Doubled || rule == PartlyDoubled
+	if want := c.Success + c.Failed; c.Total != want {
+		r.find(p, totalMismatch, fmt.Sprint("total ", c.Total), fmt.Sprint("total ", want), done, "success %d and failed %d make %d", c.Success, c.Failed, want)
+	}
+	if want := c.Full + c.Partial; c.Success != want && !twice {
+		r.find(p, successMismatch, fmt.Sprint("success ", c.Success), fmt.Sprint("success ", want), done, "full %d and partial %d make %d", c.Full, c.Partial, want)
+	}
+	if want := c.Total - c.Full; c.Errors != want && !twice {
+		r.find(p, errorsMismatch, fmt.Sprint("total_errors ", c.Errors), fmt.Sprint("total_errors ", want), done, "of %d tests %d are full successes", c.Total, c.Full)
+	}
+	if classified != c.Errors {
+		r.find(p, errorsMismatch, fmt.Sprint("total_errors ", c.Errors), fmt.Sprint("total_errors ", classified), done, "the categories add up to %d", classified)
+	}
+}
+
+// checkRates reports the stored rates that do not follow from the stored
+// counts. A counter that is missing is 0 here.
+func (r *reader) checkRates(p place, values map[string]float64, missing []string) {
+	var stored, want []string
+	for _, ratio := range ratios {
+		got, ok := values[ratio.name]
+		if !ok || slices.Contains(missing, ratio.by) {
+			continue
+		}
+		if w := ratio.of(values); !near(got, w) {
+			stored = append(stored, ratio.name+" "+decimals(got))
+			want = append(want, ratio.name+" "+decimals(w))
+		}
+	}
+	if len(stored) > 0 {
+		r.find(p, rateMismatch, strings.Join(stored, ", "), strings.Join(want, ", "), "kept as stored; rates are computed from counts", "%d rates do not follow from the counts", len(stored))
+	}
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*max(1, math.Abs(b)) }

@@ -1,0 +1,132 @@
+package legacy
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/assay-eval/assay"
+)
+
+// A MixedError refuses attempts that the formats would pool although they do
+// not belong together: the formats have no field for what differs between them.
+type MixedError struct {
+	Varies []Variation
+}
+
+// A Variation is a field of the attempts, by its JSON name, and its values in
+// the order in which they came, at most maxShown of them.
+type Variation struct {
+	Field  string
+	Values []string
+	// More says that there are further values.
+	More bool
+}
+
+func (e *MixedError) Error() string {
+	var parts, names []string
+	for _, v := range e.Varies {
+		values := strings.Join(v.Values, ", ")
+		if v.More {
+			values += ", …"
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s)", v.Field, values))
+		names = append(names, v.Field)
+	}
+	hint := "write the attempts of one " + strings.Join(names, " and one ") + " at a time"
+	if slices.Contains(names, "score_version") {
+		hint += "; `assay rescore` brings all outcomes to one score_version"
+	}
+	return fmt.Sprintf("the attempts differ in %s, for which the 2025 format has no field\nhint: %s", strings.Join(parts, "; "), hint)
+}
+
+// maxShown bounds the values that are kept of a field.
+const maxShown = 5
+
+// A mixture notices which fields vary that have to be the same in a file:
+// whatever else than the cell decides an outcome. Repeats of a trial are tests
+// like any other and may vary.
+type mixture struct {
+	fields []Variation
+	rates  map[string]Variation // reliabilities by their bucket
+}
+
+func (m *mixture) add(a *assay.Attempt) {
+	if a.Severity != "" { // plans without a flaw have none
+		m.note("severity", a.Severity)
+	}
+	m.setting(a)
+	if m.rates == nil {
+		m.rates = make(map[string]Variation)
+	}
+	key := rateKey(a.Reliability)
+	bucket := m.rates[key]
+	bucket.Field = "reliability"
+	bucket.note(assay.FormatReliability(a.Reliability))
+	m.rates[key] = bucket
+}
+
+func (m *mixture) setting(a *assay.Attempt) {
+	real := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	sampling, err := json.Marshal(a.Sampling)
+	if err != nil {
+		panic("legacy: sampling: " + err.Error())
+	}
+	for _, f := range []struct{ name, value string }{
+		{"world", a.World},
+		{"protocol", a.Protocol},
+		{"tools", a.Tools},
+		{"turn_limit", strconv.Itoa(a.Setting.Turns)},
+		{"sampling", string(sampling)},
+		{"token_limit", strconv.Itoa(a.Tokens)},
+		{"cost_limit", real(a.USD)},
+		{"several_calls", a.SeveralCalls},
+		{"persistence", real(a.Persistence)},
+		{"burst", real(a.Burst)},
+		{"loops", a.Loops},
+		{"score_version", a.ScoreVersion},
+	} {
+		m.note(f.name, f.value)
+	}
+}
+
+func (m *mixture) note(field, value string) {
+	i := slices.IndexFunc(m.fields, func(v Variation) bool { return v.Field == field })
+	if i < 0 {
+		i = len(m.fields)
+		m.fields = append(m.fields, Variation{Field: field})
+	}
+	m.fields[i].note(value)
+}
+
+func (v *Variation) note(value string) {
+	if value == "" {
+		value = `""`
+	}
+	switch {
+	case slices.Contains(v.Values, value):
+	case len(v.Values) < maxShown:
+		v.Values = append(v.Values, value)
+	default:
+		v.More = true
+	}
+}
+
+func (m *mixture) err() error {
+	varies := slices.Clone(m.fields)
+	var buckets []string
+	for b := range m.rates {
+		buckets = append(buckets, b)
+	}
+	slices.Sort(buckets)
+	for _, b := range buckets {
+		varies = append(varies, m.rates[b])
+	}
+	varies = slices.DeleteFunc(varies, func(v Variation) bool { return len(v.Values) < 2 })
+	if len(varies) == 0 {
+		return nil
+	}
+	return &MixedError{varies}
+}

@@ -1,0 +1,311 @@
+package legacy
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+// Meta is what a master_database.json says of itself.
+type Meta struct {
+	// CreatedAt and LastUpdated are, where they are zero, the start of the first
+	// attempt that counts and the end of the last.
+	CreatedAt, LastUpdated time.Time
+}
+
+// WriteV3 writes a master_database.json of version 3.0 that is derived from
+// attempts. Nothing is written when it returns an error of attempts or a
+// [MixedError].
+//
+// The first outcome of a trial counts, in the order of attempts; faults and
+// later outcomes do not, and repeats count as tests of their own. Prompt types
+// are the variants, and the rate is the reliability, rounded to four places.
+//
+// The level is the batch runner's where an attempt has it, in the world pilot,
+// because that is the level which the original recorded; elsewhere it is the
+// attempt's own. An outcome that is full by its own level and not by the batch
+// runner's has no category of error, and is counted under other_errors, as is a
+// category that the original does not have. Success is full and partial success
+// together, everywhere in the file.
+//
+// avg_execution_time is working time in seconds; avg_tool_calls counts
+// successful calls; the four scores are those of the pilot world, and 0 in
+// others; assistance is corrections of the model's format. Times are UTC, in
+// the original's form, which has no zone. All summaries and totals are sums
+// over the leaves. The same attempts give the same bytes.
+func WriteV3(w io.Writer, meta Meta, attempts iter.Seq2[assay.Attempt, error]) error {
+	leaves, err := gather(attempts)
+	if err != nil {
+		return err
+	}
+	var all tally
+	for _, l := range leaves {
+		all.merge(l.tally)
+	}
+	if meta.CreatedAt.IsZero() {
+		meta.CreatedAt = all.first
+	}
+	if meta.LastUpdated.IsZero() {
+		meta.LastUpdated = all.last
+	}
+	models, names := modelsDoc(leaves)
+	p := &printer{bufio.NewWriter(w)}
+	p.value(doc{
+		{"version", Version},
+		{"created_at", stamp(meta.CreatedAt)},
+		{"last_updated", stamp(meta.LastUpdated)},
+		{"test_groups", groupsDoc(leaves)},
+		{"models", models},
+		{"summary", doc{
+			{"total_tests", all.total()},
+			{"total_success", all.full + all.partial},
+			{"total_partial", all.partial},
+			{"total_failure", all.failed},
+			{"models_tested", names},
+			{"last_test_time", stamp(all.last)},
+			{"overall_success_rate", share(all.full+all.partial, all.total())},
+		}},
+	}, 0)
+	p.raw("\n")
+	return p.w.Flush()
+}
+
+// WriteCSV writes the original's CSV: a header and a line for each leaf, with
+// its 50 columns. They are what [WriteV3] writes of the leaf, and timestamp, the
+// end of its last test. Unlike the original's, full_success holds full successes
+// only.
+func WriteCSV(w io.Writer, attempts iter.Seq2[assay.Attempt, error]) error {
+	leaves, err := gather(attempts)
+	if err != nil {
+		return err
+	}
+	out := csv.NewWriter(w)
+	if err := out.Write(columns); err != nil {
+		return err
+	}
+	for _, l := range leaves {
+		record := []string{l.model, l.variant, l.rate, l.difficulty, l.taskType, stamp(l.last)}
+		for _, f := range l.fields() {
+			record = append(record, scalar(f.value))
+		}
+		if err := out.Write(record); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// runs splits leaves where a part of their key changes, and calls f for each
+// run and the tally of it. Sorted leaves are split into groups.
+func runs(leaves []*tallied, of func(key) string, f func(name string, part []*tallied, sum tally)) {
+	for len(leaves) > 0 {
+		name, n := of(leaves[0].key), 0
+		var sum tally
+		for n < len(leaves) && of(leaves[n].key) == name {
+			sum.merge(leaves[n].tally)
+			n++
+		}
+		f(name, leaves[:n], sum)
+		leaves = leaves[n:]
+	}
+}
+
+func modelsDoc(leaves []*tallied) (models doc, names []string) {
+	runs(leaves, func(k key) string { return k.model }, func(name string, part []*tallied, sum tally) {
+		names = append(names, name)
+		means := sum.means()
+		models = append(models, pair{name, doc{
+			{"model_name", name},
+			{"first_test_time", stamp(sum.first)},
+			{"last_test_time", stamp(sum.last)},
+			{"total_tests", sum.total()},
+			{"overall_stats", doc{
+				{"total_success", sum.full + sum.partial},
+				{"total_partial", sum.partial},
+				{"total_full", sum.full},
+				{"total_failure", sum.failed},
+				{"success_rate", share(sum.full+sum.partial, sum.total())},
+				{"weighted_success_score", (float64(sum.full) + float64(sum.partial)/2) / float64(sum.total())},
+				{"avg_execution_time", means["avg_execution_time"]},
+				{"avg_turns", means["avg_turns"]},
+				{"tool_coverage_rate", means["tool_coverage_rate"]},
+			}},
+			{"by_prompt_type", promptsDoc(part)},
+		}})
+	})
+	return models, names
+}
+
+func promptsDoc(leaves []*tallied) (prompts doc) {
+	runs(leaves, func(k key) string { return k.variant }, func(name string, part []*tallied, sum tally) {
+		prompts = append(prompts, pair{name, doc{{"summary", sum.fields()}, {"by_tool_success_rate", ratesDoc(part)}}})
+	})
+	return prompts
+}
+
+func ratesDoc(leaves []*tallied) (rates doc) {
+	runs(leaves, func(k key) string { return k.rate }, func(rate string, part []*tallied, _ tally) {
+		var difficulties doc
+		runs(part, func(k key) string { return k.difficulty }, func(name string, part []*tallied, _ tally) {
+			var types doc
+			for _, l := range part {
+				types = append(types, pair{l.taskType, l.fields()})
+			}
+			difficulties = append(difficulties, pair{name, doc{{"by_task_type", types}}})
+		})
+		rates = append(rates, pair{rate, doc{{"by_difficulty", difficulties}}})
+	})
+	return rates
+}
+
+// groupsDoc holds a group for each combination but the rate, over which it
+// pools. Their instances, single tests, are left empty as in the original.
+func groupsDoc(leaves []*tallied) (groups doc) {
+	pooled := make(map[key]*tally)
+	var order []key
+	for _, l := range leaves {
+		k := l.key
+		k.rate = ""
+		if pooled[k] == nil {
+			pooled[k] = new(tally)
+			order = append(order, k)
+		}
+		pooled[k].merge(l.tally)
+	}
+	used := make(map[string]bool)
+	for _, k := range order {
+		id := strings.Join([]string{k.model, k.taskType, k.variant, k.difficulty}, "_")
+		for used[id] { // names may hold the separator
+			id += "_"
+		}
+		used[id] = true
+		groups = append(groups, pair{id, groupDoc(k, pooled[k])})
+	}
+	return groups
+}
+
+func groupDoc(k key, t *tally) doc {
+	var flaw any
+	if name, flawed := strings.CutPrefix(k.variant, flawedPrefix); flawed {
+		flaw = name
+	}
+	return doc{
+		{"model", k.model},
+		{"task_type", k.taskType},
+		{"prompt_type", k.variant},
+		{"difficulty", k.difficulty},
+		{"is_flawed", flaw != nil},
+		{"flaw_type", flaw},
+		{"statistics", doc{
+			{"total", t.total()},
+			{"success", t.full + t.partial},
+			{"partial_success", t.partial},
+			{"failure", t.failed},
+			{"success_rate", share(t.full+t.partial, t.total())},
+			{"avg_execution_time", t.means()["avg_execution_time"]},
+		}},
+		{"instances", []string{}},
+	}
+}
+
+func share(n, of int) float64 {
+	if of == 0 {
+		return 0
+	}
+	return float64(n) / float64(of)
+}
+
+// stamp writes a time as the original does; "" for none.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000000")
+}
+
+// A doc is a JSON object whose members keep their order. Values are doc,
+// []string, string, int, float64, bool or nil.
+type doc []pair
+
+type pair struct {
+	key   string
+	value any
+}
+
+// A printer writes indented JSON. Errors of w stay in it, until its Flush.
+type printer struct{ w *bufio.Writer }
+
+func (p *printer) raw(s string) { p.w.WriteString(s) }
+
+func (p *printer) value(v any, depth int) {
+	inner := "\n" + strings.Repeat("  ", depth+1)
+	outer := inner[:len(inner)-2]
+	switch v := v.(type) {
+	case doc:
+		p.raw("{")
+		for i, m := range v {
+			p.comma(i)
+			p.raw(inner + quote(m.key) + ": ")
+			p.value(m.value, depth+1)
+		}
+		p.close(len(v), outer, "}")
+	case []string:
+		p.raw("[")
+		for i, s := range v {
+			p.comma(i)
+			p.raw(inner + quote(s))
+		}
+		p.close(len(v), outer, "]")
+	case string:
+		p.raw(quote(v))
+	case nil:
+		p.raw("null")
+	default:
+		p.raw(scalar(v))
+	}
+}
+
+func (p *printer) comma(i int) {
+	if i > 0 {
+		p.raw(",")
+	}
+}
+
+func (p *printer) close(n int, indent, bracket string) {
+	if n > 0 {
+		p.raw(indent)
+	}
+	p.raw(bracket)
+}
+
+// scalar writes a number or a truth value.
+func scalar(v any) string {
+	switch v := v.(type) {
+	case int:
+		return strconv.Itoa(v)
+	case float64:
+		return decimal(v)
+	case bool:
+		return strconv.FormatBool(v)
+	}
+	panic(fmt.Sprintf("legacy: no scalar: %T", v))
+}
+
+func quote(s string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil {
+		panic("legacy: text: " + err.Error())
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

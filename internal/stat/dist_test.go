@@ -1,0 +1,95 @@
+package stat
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func near(t testing.TB, what string, got, want, tolerance float64) {
+	t.Helper()
+	if math.IsNaN(got) || math.Abs(got-want) > tolerance {
+		t.Errorf("%s = %.10g, want %.10g", what, got, want)
+	}
+}
+
+// TestStudentTable compares with the usual printed tables (e.g. NIST/SEMATECH
+// e-Handbook of Statistical Methods, 1.3.6.7.2, three digits; 2.228139 as in
+// Abramowitz and Stegun's style of tables) and, with more digits and broken
+// degrees of freedom, with scipy 1.17.1.
+func TestStudentTable(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ p, df, want, tolerance float64 }{
+		{.975, 1, 12.706, 5e-4},
+		{.975, 2, 4.303, 5e-4},
+		{.95, 5, 2.015, 5e-4},
+		{.975, 10, 2.228139, 5e-7},
+		{.99, 20, 2.528, 5e-4},
+		{.995, 100, 2.626, 5e-4},
+
+		{.975, 10, 2.228138851986274, 1e-11},
+		{.975, 1, 12.706204736174694, 1e-10},
+		{.995, 5, 4.032142983555228, 1e-11},
+		{.975, 2.5, 3.5746548420036817, 1e-11},
+		{.9, .7, 5.009947959646406, 1e-10},
+		{.975, 150.3, 1.9758732589209351, 1e-11},
+		{.9995, 3, 12.923978636687961, 1e-9},
+		{.6, 30, .2556053649519128, 1e-11},
+		{.025, 10, -2.228138851986274, 1e-11},
+		{.975, 1e7, Z95, 2e-6},
+	} {
+		near(t, "t", studentQuantile(tc.p, tc.df), tc.want, tc.tolerance)
+	}
+}
+
+func TestStudentInverse(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		p := rapid.Float64Range(.001, .999).Draw(t, "p")
+		df := rapid.Float64Range(.5, 1e5).Draw(t, "df")
+		if got := studentCDF(studentQuantile(p, df), df); math.Abs(got-p) > 1e-10 {
+			t.Fatalf("CDF(quantile(%v, %v)) = %v", p, df, got)
+		}
+	})
+}
+
+// TestNormalTable compares with scipy 1.17.1 and the constants with both.
+func TestNormalTable(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ p, want float64 }{
+		{.8, power80}, {.975, Z95}, {.995, Z99}, {.9995, Z999}, {.001, -3.0902323061678132}, {.5, 0},
+	} {
+		near(t, "quantile", normalQuantile(tc.p), tc.want, 1e-12)
+		near(t, "CDF", normalCDF(tc.want), tc.p, 1e-14)
+	}
+}
+
+// TestQuantile compares with numpy.quantile (2.x, its default), which is type 7.
+func TestQuantile(t *testing.T) {
+	t.Parallel()
+	sample := []float64{1, 1, 2, 3, 4, 5, 6, 9}
+	for _, tc := range []struct{ q, want float64 }{
+		{0, 1}, {.1, 1}, {.25, 1.75}, {.5, 3.5}, {.9, 6.9}, {.95, 7.95}, {1, 9}, {-1, 1}, {2, 9},
+	} {
+		near(t, "quantile", Quantile(sample, tc.q), tc.want, 1e-12)
+	}
+	if got := Quantile(nil, .5); !math.IsNaN(got) {
+		t.Errorf("of nothing = %v, want NaN", got)
+	}
+}
+
+func TestQuantileLaws(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.SliceOfN(rapid.Float64Range(-1e6, 1e6), 1, 50).Draw(t, "sample")
+		slices.Sort(s)
+		a := rapid.Float64Range(0, 1).Draw(t, "a")
+		b := rapid.Float64Range(a, 1).Draw(t, "b")
+		x, y := Quantile(s, a), Quantile(s, b)
+		if x > y || x < s[0] || y > s[len(s)-1] {
+			t.Fatalf("%v, %v of %v", x, y, s)
+		}
+	})
+}

@@ -1,0 +1,323 @@
+package stat
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// A Pair is one task tried on both sides: A of NA trials fulfilled it on one
+// side, B of NB on the other. There is one Pair per task.
+type Pair struct {
+	A, NA int
+	B, NB int
+}
+
+// difference is A's rate less B's.
+func (p Pair) difference() float64 {
+	return float64(p.A)/float64(p.NA) - float64(p.B)/float64(p.NB)
+}
+
+// A Comparison says how far two sides differ and whether chance explains it.
+// Rates are shares of 1; a difference is A less B.
+type Comparison struct {
+	Tasks int `json:"tasks"` // tried on both sides; 0 where tasks were not paired
+	Pairs int `json:"pairs"` // trials of one side that have a partner on the other
+
+	RateA          float64  `json:"rate_a"`
+	RateB          float64  `json:"rate_b"`
+	Difference     float64  `json:"difference"`
+	Interval       Interval `json:"interval"` // of Difference, 95 %
+	IntervalMethod string   `json:"interval_method"`
+
+	// P is the two-sided p-value of no difference, Method the test.
+	P      float64 `json:"p"`
+	Method string  `json:"method"`
+
+	// OnlyA and OnlyB count the tasks on which that side did better: with one
+	// trial each, the discordant pairs.
+	OnlyA int `json:"only_a"`
+	OnlyB int `json:"only_b"`
+
+	// CohenH is the effect size of two rates: 0.2 is small, 0.5 medium, 0.8
+	// large. OddsRatio is OnlyA to OnlyB with half a task added to both, so that
+	// it is finite and swapping the sides inverts it.
+	CohenH    float64 `json:"cohen_h"`
+	OddsRatio float64 `json:"odds_ratio"`
+
+	// Detectable is the least difference that such data would have shown in 80
+	// of 100 runs, at the scatter that was seen. It is not a power of the seen
+	// difference, which would say no more than P.
+	Detectable float64 `json:"detectable"`
+}
+
+// Compare compares two sides over the tasks that both tried. Each task weighs
+// the same, whatever its number of trials: tasks are what the result is meant
+// to hold for, and a task must not count double because the harness lost a
+// trial of another.
+//
+// P is the sign-flip test: had both sides the same chances on each task, each
+// task's difference could as well have had the other sign (Fisher, The Design
+// of Experiments, 1935, section 21). Its distribution over all 2^tasks signs is
+// computed exactly (Pagano and Tritchler, "On obtaining permutation
+// distributions in polynomial time", JASA 78, 1983), so with one trial per side
+// it is the exact test of [McNemar]. Only where numbers of trials are so unlike
+// that this is too much work, 9,999 signs are drawn from a fixed seed and P is
+// (b+1)/(m+1) (Phipson and Smyth, "Permutation p-values should never be zero",
+// 2010). Unequal numbers of trials on the two sides of a task make the signs
+// exchangeable in mean only.
+//
+// Interval is [NewcombePaired] with one trial per side. With repeats it is the
+// same formula over the score intervals of each side's clustered trials, as in
+// [Clustered], and the correlation of the tasks' rates (squaring and adding any
+// two good intervals so is the method of variance estimates recovery: Donner
+// and Zou, "Closed-form confidence intervals for functions of the normal mean
+// and standard deviation", Statistical Methods in Medical Research 21, 2012).
+//
+// In simulations (20 to 200 tasks, 1 to 8 trials, rates of 5 to 95 %, several
+// kinds of likeness of the sides) coverage averaged over the rates is never
+// more than one point below 95 % and no single case is below 92 %. It errs to
+// caution: above 95 % by up to four points with 20 tasks, two and a half with 50
+// and one and a half from 100 on. Resampling of tasks does worse on the same
+// data, because what few tasks did not show it cannot draw: with 20 tasks 91 to
+// 94 % (percentile), 89 to 93 % (BCa) and 90 to 94 % (studentised) on average
+// and as low as 73 %, so there is no bootstrap here. Student's t over the tasks'
+// differences is right on average and falls to 76 % where sides differ on few
+// tasks only.
+//
+// Interval and P are two methods and may differ on whether 0 is plausible; P is
+// the one to decide by.
+func Compare(pairs []Pair) Comparison {
+	pairs = both(pairs)
+	c := Comparison{
+		Tasks: len(pairs), Interval: Interval{-1, 1}, P: 1, OddsRatio: 1, Detectable: 1,
+		Method: "exact McNemar", IntervalMethod: "Newcombe paired",
+	}
+	if c.Tasks == 0 {
+		return c
+	}
+	m, single := float64(c.Tasks), true
+	sideA, sideB := make([]Group, c.Tasks), make([]Group, c.Tasks)
+	var scatter, step float64
+	for i, p := range pairs {
+		sideA[i], sideB[i] = Group{p.A, p.NA}, Group{p.B, p.NB}
+		c.Pairs += min(p.NA, p.NB)
+		single = single && p.NA == 1 && p.NB == 1
+		d := sideA[i].rate() - sideB[i].rate()
+		scatter += d * d / m
+		step += (1/float64(p.NA) + 1/float64(p.NB)) / 2 / m
+		// In whole numbers: 1/3 and 2/6 are the same rate.
+		switch d := p.A*p.NB - p.B*p.NA; {
+		case d > 0:
+			c.OnlyA++
+		case d < 0:
+			c.OnlyB++
+		}
+	}
+	rateA, intervalA := even(sideA)
+	rateB, intervalB := even(sideB)
+	c.RateA, c.RateB, c.Difference = rateA, rateB, rateA-rateB
+	c.Interval = hybrid(rateA, rateB, likeness(sideA, sideB, rateA, rateB, step), intervalA, intervalB)
+	c.CohenH = cohenH(rateA, rateB)
+	c.OddsRatio = (float64(c.OnlyA) + .5) / (float64(c.OnlyB) + .5)
+	c.Detectable = detectablePaired(m, scatter, step)
+	if single {
+		c.P, _ = McNemar(c.OnlyA, c.OnlyB)
+		return c
+	}
+	c.IntervalMethod = "Newcombe paired, clustered"
+	c.Method = "exact sign flip by task"
+	var exact bool
+	if c.P, exact = signFlip(pairs); !exact {
+		c.Method = "sampled sign flip by task"
+	}
+	return c
+}
+
+// likeness is the correlation of the tasks' rates on two sides, whose means are
+// given. A positive one is lessened as Newcombe's method 10 does, whose
+// correction of n/2 in counts is half a step of one task's rate here.
+func likeness(a, b []Group, meanA, meanB, step float64) float64 {
+	var aa, bb, ab float64
+	for i := range a {
+		x, y := a[i].rate()-meanA, b[i].rate()-meanB
+		aa += x * x
+		bb += y * y
+		ab += x * y
+	}
+	if aa*bb < 1e-20 { // a side without variance, but for rounding
+		return 0
+	}
+	if ab > 0 {
+		ab = max(0, ab-step/2)
+	}
+	return ab / math.Sqrt(aa*bb)
+}
+
+// both drops the tasks that one side did not try.
+func both(pairs []Pair) []Pair {
+	var out []Pair
+	for _, p := range pairs {
+		if p.NA > 0 && p.NB > 0 {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// McNemar tests b against c discordant pairs: how likely so uneven a split, or
+// a more uneven one, is if both directions are as likely. The exact p-value
+// never calls more than its level false and often far fewer; mid counts the
+// seen split by half, which keeps to the level in all but contrived cases
+// (Fagerland, Lydersen and Laake, "The McNemar test for binary matched-pairs
+// data: mid-p and asymptotic are better than exact conditional", BMC Medical
+// Research Methodology 13:91, 2013).
+func McNemar(b, c int) (exact, mid float64) {
+	n, least := b+c, min(b, c)
+	if n == 0 {
+		return 1, 1
+	}
+	var tail, seen float64
+	for k := 0; k <= least; k++ {
+		seen = math.Exp(logChoose(n, k) - float64(n)*math.Ln2)
+		tail += seen
+	}
+	if b == c {
+		return 1, 1 - seen/2
+	}
+	exact = min(1, 2*tail)
+	return exact, max(0, exact-seen)
+}
+
+// NewcombePaired is the interval of the difference of two rates on the same
+// tasks, from the counts of tasks that both, only A, only B and neither
+// fulfilled: the hybrid score interval with the continuity-corrected
+// correlation (Newcombe, "Improved confidence intervals for the difference
+// between binomial proportions based on paired data", Statistics in Medicine
+// 17, 1998, method 10). Without tasks it is [-1,1].
+func NewcombePaired(both, onlyA, onlyB, neither int, z float64) Interval {
+	n := both + onlyA + onlyB + neither
+	if n <= 0 {
+		return Interval{-1, 1}
+	}
+	a, b := both+onlyA, both+onlyB
+	var phi float64
+	if product := float64(a) * float64(n-a) * float64(b) * float64(n-b); product > 0 {
+		cross := float64(both)*float64(neither) - float64(onlyA)*float64(onlyB)
+		if cross > 0 {
+			cross = max(0, cross-float64(n)/2)
+		}
+		phi = cross / math.Sqrt(product)
+	}
+	return hybrid(float64(a)/float64(n), float64(b)/float64(n), phi, Wilson(a, n, z), Wilson(b, n, z))
+}
+
+// signFlip is the two-sided p-value of the tasks' differences under random
+// signs, and whether it was computed exactly.
+func signFlip(pairs []Pair) (p float64, exact bool) {
+	if steps, ok := whole(pairs); ok {
+		return convolve(steps), true
+	}
+	return sample(pairs), false
+}
+
+// affordable bounds what the exact distribution may cost, in additions: some 20 ms.
+const affordable = 2e7
+
+// whole returns the tasks' differences, but for those of 0, as multiples of
+// their largest common unit, and whether the exact distribution is cheap.
+func whole(pairs []Pair) ([]int, bool) {
+	common := 1 // the least common multiple of all numbers of trials
+	for _, p := range pairs {
+		for _, n := range [2]int{p.NA, p.NB} {
+			common *= n / gcd(common, n)
+			if common > affordable {
+				return nil, false
+			}
+		}
+	}
+	var steps []int
+	unit, total := 0, 0
+	for _, p := range pairs {
+		if d := p.A*(common/p.NA) - p.B*(common/p.NB); d != 0 {
+			steps = append(steps, d)
+			unit = gcd(unit, max(d, -d))
+		}
+	}
+	for i := range steps {
+		steps[i] /= unit
+		total += max(steps[i], -steps[i])
+	}
+	return steps, float64(total)*float64(len(steps)) <= affordable
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// convolve is the share of sign choices whose sum is at least as far from 0 as
+// that of the given signs.
+func convolve(steps []int) float64 {
+	seen, total := 0, 0
+	for _, s := range steps {
+		seen += s
+		total += max(s, -s)
+	}
+	seen = max(seen, -seen)
+	share := make([]float64, total+1) // by the sum of the steps that are positive
+	share[0] = 1
+	top := 0
+	for _, s := range steps {
+		s = max(s, -s)
+		top += s
+		for w := top; w >= s; w-- {
+			share[w] = (share[w] + share[w-s]) / 2
+		}
+		for w := range s {
+			share[w] /= 2
+		}
+	}
+	var p float64
+	for w, v := range share {
+		if sum := 2*w - total; max(sum, -sum) >= seen {
+			p += v
+		}
+	}
+	return min(1, p)
+}
+
+// sample estimates what convolve computes from drawn signs. The seed is fixed:
+// the same data give the same p-value.
+func sample(pairs []Pair) float64 {
+	differences := make([]float64, 0, len(pairs))
+	var seen float64
+	for _, p := range pairs {
+		d := p.difference()
+		seen += d
+		differences = append(differences, math.Abs(d))
+	}
+	// Sums that are equal but for the order of rounding count as equal.
+	seen = math.Abs(seen) - 1e-9
+	const draws = 9_999
+	r := rand.New(rand.NewPCG(1935, 21))
+	hits := 0
+	for range draws {
+		var sum float64
+		var bits uint64
+		for i, d := range differences {
+			if i%64 == 0 {
+				bits = r.Uint64()
+			}
+			// The drawn bit becomes the sign bit: a branch would be guessed wrong
+			// every second time.
+			sum += math.Float64frombits(math.Float64bits(d) | bits<<63)
+			bits >>= 1
+		}
+		if math.Abs(sum) >= seen {
+			hits++
+		}
+	}
+	return float64(hits+1) / (draws + 1)
+}
