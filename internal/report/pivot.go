@@ -77,8 +77,8 @@ type PivotCell struct {
 }
 
 func newPivotCell(level string, t *tally) PivotCell {
-	s := share(t.full, t.done)
-	return PivotCell{level, t.done, t.planned, t.full, s.Rate, s.Interval}
+	r := stat.Clustered(t.groups(), 0.95)
+	return PivotCell{level, t.done, t.planned, t.full, r.Rate, r.Interval}
 }
 
 // Metrics are a model's main metrics in a part.

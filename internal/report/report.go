@@ -49,12 +49,15 @@ type Row struct {
 	Full    int `json:"full_success"`
 	Partial int `json:"partial_success"`
 	Failed  int `json:"failure"`
-	// FullRate is Full / Done with its 95 % interval. Without Done the rates
+	// FullRate is Full / Done with its 95 % interval, which respects that trials
+	// repeat within tasks: see [stat.Clustered]. Without Done the rates
 	// and the mean are 0 and say nothing.
 	FullRate     float64       `json:"full_success_rate"`
 	FullInterval stat.Interval `json:"full_success_95"`
-	PartialRate  float64       `json:"partial_success_rate"`
-	FailureRate  float64       `json:"failure_rate"`
+	// DesignEffect is by how much repeats of tasks widen the interval: 1 for none.
+	DesignEffect float64 `json:"design_effect"`
+	PartialRate  float64 `json:"partial_success_rate"`
+	FailureRate  float64 `json:"failure_rate"`
 	// Best is the mean of [assay.Outcome.Best] over the BestMeasured trials
 	// that were judged by rules which measure it, nil without any, and OfBest
 	// the rate of full success of the same trials as a share of it.
@@ -120,6 +123,10 @@ func (d Design) Build(experiment string, trials iter.Seq[assay.Trial], attempts 
 	if err != nil {
 		return nil, err
 	}
+	return d.table(experiment, cells), nil
+}
+
+func (d Design) table(experiment string, cells []*cell) *Table {
 	t := &Table{
 		Experiment: experiment,
 		Parts:      []Pivot{},
@@ -139,7 +146,7 @@ func (d Design) Build(experiment string, trials iter.Seq[assay.Trial], attempts 
 	for _, p := range d.Parts {
 		t.Parts = append(t.Parts, p.pivot(cells, d.LeftOut))
 	}
-	return t, nil
+	return t
 }
 
 func rows(cells []*cell) (rows []Row, averaged []string) {
@@ -159,10 +166,10 @@ func rows(cells []*cell) (rows []Row, averaged []string) {
 
 // row tells what was counted.
 func (t *tally) row() Row {
-	full := share(t.full, t.done)
+	full := stat.Clustered(t.groups(), 0.95)
 	r := Row{
 		Planned: t.planned, Done: t.done, Faults: t.faults, Full: t.full, Partial: t.partial, Failed: t.failed,
-		FullRate: full.Rate, FullInterval: full.Interval,
+		FullRate: full.Rate, FullInterval: full.Interval, DesignEffect: full.DesignEffect,
 		PartialRate: share(t.partial, t.done).Rate, FailureRate: share(t.failed, t.done).Rate,
 		MeanTurns: t.meanTurns(), CostUSD: t.costUSD, BestMeasured: t.best.done,
 	}

@@ -86,20 +86,20 @@ func TestBuildCounts(t *testing.T) {
 		Rows: []report.Row{
 			{
 				Model: "model-b", Variant: "baseline", Reliability: 0.9, Planned: 4, Done: 3, Faults: 3, Full: 1, Partial: 1, Failed: 1,
-				FullRate: third, PartialRate: third, FailureRate: third, FullInterval: stat.Wilson(1, 3, stat.Z95), MeanTurns: 7, CostUSD: 1.5,
+				FullRate: third, PartialRate: third, FailureRate: third, FullInterval: stat.Wilson(1, 3, stat.Z95), MeanTurns: 7, CostUSD: 1.5, DesignEffect: 1,
 			},
 			{
 				Model: "model-b", Variant: "baseline", Reliability: 0.75, Planned: 4, Done: 1, Full: 1,
-				FullRate: 1, FullInterval: stat.Wilson(1, 1, stat.Z95), MeanTurns: 3, CostUSD: 0.25,
+				FullRate: 1, FullInterval: stat.Wilson(1, 1, stat.Z95), MeanTurns: 3, CostUSD: 0.25, DesignEffect: 1,
 			},
 			{
 				Model: "a", Variant: "baseline", Reliability: 0.9, Planned: 4, Faults: 1,
-				FullInterval: stat.Interval{Low: 0, High: 1}, CostUSD: 0.25,
+				FullInterval: stat.Interval{Low: 0, High: 1}, CostUSD: 0.25, DesignEffect: 1,
 			},
-			{Model: "a", Variant: "baseline", Reliability: 0.75, Planned: 4, FullInterval: stat.Interval{Low: 0, High: 1}},
+			{Model: "a", Variant: "baseline", Reliability: 0.75, Planned: 4, FullInterval: stat.Interval{Low: 0, High: 1}, DesignEffect: 1},
 		},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(report.Table{}, "Parts", "Errors", "Loops", "Pilot", "LeftOut")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12), cmpopts.IgnoreFields(report.Table{}, "Parts", "Errors", "Loops", "Pilot", "LeftOut")); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
 	}
 }

@@ -1,10 +1,14 @@
 package report
 
 import (
+	"encoding/hex"
 	"iter"
+	"maps"
+	"math"
 	"slices"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/stat"
 )
 
 // A cell is a planned cell with what came of its trials.
@@ -29,7 +33,28 @@ type tally struct {
 	// repeat is of the first trial, and repeated says that another differs.
 	repeat   int
 	repeated bool
+	detail
 }
+
+// detail is what a tally keeps beyond counts of outcomes.
+type detail struct {
+	// tasks has the outcomes of each task.
+	tasks map[task]stat.Group
+	// turnCounts and tokenBins tell how outcomes are distributed.
+	turnCounts, tokenBins map[int]int
+	input, output, calls  int
+	requests              int
+	wasted, mistakes      int
+	assisted, working     int            // outcomes with a correction; milliseconds
+	served                map[string]int // outcomes, by the model that answered
+	faultKinds            map[assay.FaultKind]int
+	adherence, given      float64
+	givenN                int
+	ordered               int // outcomes with all required tools in order
+}
+
+// A task is the place of a task in the order in which tasks were met.
+type task int32
 
 // best sums the best policy's probabilities over the trials that are done and
 // were judged by rules which measure them, and counts the full successes.
@@ -51,37 +76,55 @@ type verdicts struct{ done, executor, paper, batch int }
 // count tallies trials and attempts by cell, in the order in which the cells
 // were planned.
 func count(trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error]) ([]*cell, error) {
-	type place struct {
-		cell    *cell
-		settled bool
-	}
 	var cells []*cell
-	index := make(map[assay.Cell]*cell)
-	known := make(map[assay.TrialID]place)
+	index := make(map[assay.Cell]int32)
+	// A million trials are here at once: the place of each one's cell, and ^place
+	// once it is settled.
+	known := make(map[[16]byte]int32)
 	for trial := range trials {
-		c := index[trial.Cell]
-		if c == nil {
-			c = &cell{Cell: trial.Cell}
-			index[trial.Cell] = c
-			cells = append(cells, c)
+		place, ok := index[trial.Cell]
+		if !ok {
+			place = int32(len(cells))
+			index[trial.Cell] = place
+			cells = append(cells, &cell{Cell: trial.Cell})
 		}
-		c.plan(trial.Repeat)
-		known[trial.ID] = place{cell: c}
+		cells[place].plan(trial.Repeat)
+		known[key(trial.ID)] = place
 	}
+	tasks := make(map[assay.TaskID]task)
 	for a, err := range attempts {
 		if err != nil {
 			return nil, err
 		}
-		p, ok := known[a.ID]
+		id := key(a.ID)
+		place, ok := known[id]
 		if !ok {
 			continue
 		}
-		p.cell.add(&a, p.settled)
-		if a.Settles() && !p.settled {
-			known[a.ID] = place{p.cell, true}
+		settled := place < 0
+		if settled {
+			place = ^place
+		}
+		t, ok := tasks[a.Task]
+		if !ok {
+			t = task(len(tasks))
+			tasks[a.Task] = t
+		}
+		cells[place].add(&a, t, settled)
+		if a.Settles() && !settled {
+			known[id] = ^place
 		}
 	}
 	return cells, nil
+}
+
+// key is a trial's ID in fewer bytes. Other IDs than those of trials keep apart as
+// far as their first 16 bytes do.
+func key(id assay.TrialID) (k [16]byte) {
+	if n, err := hex.Decode(k[:], []byte(id[:min(len(id), 32)])); err != nil || n < len(k) {
+		copy(k[:], id)
+	}
+	return k
 }
 
 func (t *tally) plan(repeat int) {
@@ -93,16 +136,102 @@ func (t *tally) plan(repeat int) {
 }
 
 // add counts an attempt at a trial that an earlier one may have settled.
-func (t *tally) add(a *assay.Attempt, settled bool) {
+func (t *tally) add(a *assay.Attempt, of task, settled bool) {
 	t.costUSD += a.CostUSD
+	t.requests += a.Requests
 	switch {
 	case !a.Settles():
 		t.faults++
+		bump(&t.faultKinds, a.FaultKind, 1)
 	case !settled:
 		t.settle(&a.Outcome)
+		t.describe(a, of)
 		bump(&t.templates, a.Templates, 1)
 		bump(&t.rules, a.ScoreVersion, 1)
 	}
+}
+
+// describe keeps what an outcome took and how it came about.
+func (t *tally) describe(a *assay.Attempt, of task) {
+	if t.tasks == nil {
+		t.tasks = make(map[task]stat.Group)
+	}
+	g := t.tasks[of]
+	t.tasks[of] = stat.Group{Full: g.Full + isFull(a.Level), N: g.N + 1}
+	bump(&t.turnCounts, a.Outcome.Turns, 1)
+	bump(&t.tokenBins, tokenBin(a.InputTokens+a.OutputTokens), 1)
+	bump(&t.served, a.ServedModel, 1)
+	t.input += a.InputTokens
+	t.output += a.OutputTokens
+	t.calls += a.ToolCalls
+	t.wasted += a.Wasted
+	t.mistakes += a.Mistakes
+	t.working += int(a.WorkingMS)
+	t.adherence += a.Adherence
+	if a.GivenAdherence != nil {
+		t.given += *a.GivenAdherence
+		t.givenN++
+	}
+	if a.Assisted > 0 {
+		t.assisted++
+	}
+	if a.OrderCorrect {
+		t.ordered++
+	}
+}
+
+func (d *detail) merge(o *detail) {
+	if d.tasks == nil && len(o.tasks) > 0 {
+		d.tasks = make(map[task]stat.Group, len(o.tasks))
+	}
+	for of, g := range o.tasks {
+		was := d.tasks[of]
+		d.tasks[of] = stat.Group{Full: was.Full + g.Full, N: was.N + g.N}
+	}
+	bumpAll(&d.turnCounts, o.turnCounts)
+	bumpAll(&d.tokenBins, o.tokenBins)
+	bumpAll(&d.served, o.served)
+	bumpAll(&d.faultKinds, o.faultKinds)
+	d.input += o.input
+	d.output += o.output
+	d.calls += o.calls
+	d.requests += o.requests
+	d.wasted += o.wasted
+	d.mistakes += o.mistakes
+	d.assisted += o.assisted
+	d.working += o.working
+	d.adherence += o.adherence
+	d.given += o.given
+	d.givenN += o.givenN
+	d.ordered += o.ordered
+}
+
+// groups are the outcomes by task, in the order of tasks.
+func (d *detail) groups() []stat.Group {
+	groups := make([]stat.Group, 0, len(d.tasks))
+	for _, of := range slices.Sorted(maps.Keys(d.tasks)) {
+		groups = append(groups, d.tasks[of])
+	}
+	return groups
+}
+
+// tokenStep is the width of the bins that tokens are counted in: a quantile of
+// them is exact to half of that.
+const tokenStep = 1.05
+
+func tokenBin(tokens int) int {
+	if tokens < 1 {
+		return -1
+	}
+	return int(math.Floor(math.Log(float64(tokens)) / math.Log(tokenStep)))
+}
+
+// tokensOf is the middle of a bin.
+func tokensOf(bin int) float64 {
+	if bin < 0 {
+		return 0
+	}
+	return math.Pow(tokenStep, float64(bin)+.5)
 }
 
 func (t *tally) settle(o *assay.Outcome) {
@@ -156,6 +285,12 @@ func bump[K comparable](counts *map[K]int, k K, n int) {
 	(*counts)[k] += n
 }
 
+func bumpAll[K comparable](counts *map[K]int, more map[K]int) {
+	for k, n := range more {
+		bump(counts, k, n)
+	}
+}
+
 // merge adds what another tally, of other trials, has counted.
 func (t *tally) merge(o *tally) {
 	if t.planned == 0 {
@@ -173,18 +308,11 @@ func (t *tally) merge(o *tally) {
 	t.coverage += o.coverage
 	t.best.merge(o.best)
 	t.pilot.merge(o.pilot)
-	for category, n := range o.errors {
-		bump(&t.errors, category, n)
-	}
-	for kind, n := range o.loops {
-		bump(&t.loops, kind, n)
-	}
-	for hash, n := range o.templates {
-		bump(&t.templates, hash, n)
-	}
-	for version, n := range o.rules {
-		bump(&t.rules, version, n)
-	}
+	bumpAll(&t.errors, o.errors)
+	bumpAll(&t.loops, o.loops)
+	bumpAll(&t.templates, o.templates)
+	bumpAll(&t.rules, o.rules)
+	t.detail.merge(&o.detail)
 }
 
 func (t *tally) meanTurns() float64 { return float64(t.turns) / float64(max(1, t.done)) }
@@ -224,13 +352,14 @@ func pool[K comparable](cells []*cell, key func(assay.Cell) K) (pools []*pooled[
 	return pools, averaged
 }
 
-// The factors beside the model, by the names of an export's fields.
+// The factors, by the names of an export's fields.
 const (
 	variant     = "variant"
 	taskType    = "task_type"
 	difficulty  = "difficulty"
 	severity    = "severity"
 	reliability = "reliability"
+	model       = "model"
 	repeat      = "repeat" // of a trial, not of a cell
 	// graded is the variant together with its severity, as one factor.
 	graded = "variant and severity"
@@ -241,6 +370,8 @@ var factors = []string{variant, taskType, difficulty, severity, reliability}
 // level returns the level that a factor has in a cell.
 func level(c assay.Cell, factor string) string {
 	switch factor {
+	case model:
+		return c.Model
 	case variant:
 		return c.Variant
 	case taskType:

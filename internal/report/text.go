@@ -100,7 +100,7 @@ func (t *Table) notes(measured bool) []string {
 	}
 	notes = append(notes, t.pooledNotes()...)
 	notes = append(notes, leftOutNotes(t.LeftOut)...)
-	return append(notes, "Intervals are Wilson's and take trials as independent. A fault is never a failure.")
+	return append(notes, "Intervals are Wilson's, wider where trials repeat within tasks. A fault is never a failure.")
 }
 
 // pooledNotes tell of outcomes that came about in different ways.
