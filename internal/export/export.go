@@ -1,11 +1,12 @@
-// Package export writes attempts to files and reads them back.
+// Package export writes attempts and their calls of tools to files, reads them
+// back, and describes the files in a manifest.
 //
-// It owns the two text formats and their field names, which are the JSON names
-// of [assay.Attempt]. It does not choose or count attempts, opens no files and
-// knows no store.
+// It owns the three formats and their field names, which are the JSON names of
+// [assay.Attempt] and [Call]. It does not choose attempts, opens no files but
+// those that a manifest names and knows no store.
 //
-// Both formats hold one attempt a line, in UTF-8, with times in RFC 3339 UTC.
-// What is empty is "", 0, [] or {}.
+// The two text formats hold one record a line, in UTF-8, with times in RFC 3339
+// UTC. What is empty is "", 0, [] or {}.
 //
 //   - JSONL: one JSON object a line. given_adherence is null where no plan was
 //     shown, and pilot is left out where there is none; no other field is.
@@ -16,162 +17,126 @@
 //     pilot_executor on; these and given_adherence are empty where there is
 //     none. In all other text a backslash, a line feed and a carriage return
 //     are written \\, \n and \r, so that a line is always a record.
+//   - Parquet: the columns of CSV with their types, compressed with zstd. Text
+//     is STRING; whole numbers, seed too, are INT64; other numbers are DOUBLE
+//     and flags BOOLEAN. Times are TIMESTAMP(NANOS, UTC), for that is how
+//     precise they are stored; pandas, pyarrow and DuckDB read them as such,
+//     and DuckDB wants a cast to TIMESTAMPTZ before it subtracts them.
+//     required_tools and executed_tools are LIST<STRING>; sampling and retried
+//     are of the type JSON, which is the text that CSV has. Null are
+//     given_adherence and the fields of pilot where CSV has nothing, and the
+//     zero time; nothing else is. The file's metadata holds assay.table,
+//     assay.format_version, assay.program and assay.snapshot.
 //
 // What is written reads back equal, except that empty lists and maps become
-// nil and that JSONL has no bytes that are not UTF-8.
+// nil, that JSONL and Parquet have no bytes that are not UTF-8, and that
+// Parquet has no times outside the years 1678 to 2262 and no seeds from 2^63
+// on, which it refuses.
+//
+// Beside the files lies the JSON of a [Manifest]. Its field names are as much a
+// contract as those of the records: fields are added, never renamed.
 package export
 
 import (
-	"bytes"
-	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
-	"time"
 
 	"github.com/assay-eval/assay"
 )
 
-// chunk is how many bytes are gathered before they are written.
-const chunk = 64 << 10
+// Version numbers the formats and the manifest. A field more leaves it as it
+// is: it changes when a reader of the old one would misunderstand a file.
+const Version = 1
+
+// A Table is a kind of record.
+type Table string
+
+// The tables.
+const (
+	AttemptTable Table = "attempts"
+	CallTable    Table = "calls"
+)
+
+// An Origin tells where records come from: the version of the program that
+// exports them and the snapshot of the store. Parquet files carry it.
+type Origin struct {
+	Program  string
+	Snapshot string
+}
 
 // Write writes the attempts to w and returns how many of them w has taken
-// whole. It stops at the first error, of attempts or of w; the lines before it
-// are good. Closing w is the caller's.
-func Write(w io.Writer, format Format, attempts iter.Seq2[assay.Attempt, error]) (n int, err error) {
-	out := &lineWriter{w: w}
-	encode, err := encoder(out, format)
+// whole. It stops at the first error, of attempts or of w. In the text formats
+// the lines before it are good; a Parquet file is good when Write has returned
+// without an error, and holds nothing before. Closing w is the caller's.
+func (o Origin) Write(w io.Writer, format Format, records iter.Seq2[assay.Attempt, error]) (n int, err error) {
+	return write(w, format, &attempts, o, records)
+}
+
+// WriteCalls is [Origin.Write] for calls.
+func (o Origin) WriteCalls(w io.Writer, format Format, records iter.Seq2[Call, error]) (n int, err error) {
+	return write(w, format, &calls, o, records)
+}
+
+// Write is [Origin.Write] without an origin.
+func Write(w io.Writer, format Format, records iter.Seq2[assay.Attempt, error]) (n int, err error) {
+	return Origin{}.Write(w, format, records)
+}
+
+// WriteCalls is [Origin.WriteCalls] without an origin.
+func WriteCalls(w io.Writer, format Format, records iter.Seq2[Call, error]) (n int, err error) {
+	return Origin{}.WriteCalls(w, format, records)
+}
+
+// Columns returns the names of the fields of an attempt, in the order of all
+// formats.
+func Columns() []string { return names(attemptColumns) }
+
+// An encoder turns records into the bytes of a file.
+type encoder[R any] interface {
+	add(*R) error
+	// flush writes what add keeps back, as far as it can be read in a file
+	// without an end.
+	flush() error
+	// close flushes and ends the file.
+	close() error
+	// records counts those that have reached the file so that they can be read.
+	records() int
+}
+
+func write[R any](w io.Writer, format Format, t *table[R], from Origin, records iter.Seq2[R, error]) (int, error) {
+	out, err := newEncoder(w, format, t, from)
 	if err != nil {
 		return 0, err
 	}
-	for a, err := range attempts {
+	after := func(err error) (int, error) {
+		return out.records(), fmt.Errorf("export: after %d %s: %w", out.records(), t.name, err)
+	}
+	for r, err := range records {
 		if err == nil {
-			a = canonical(a)
-			err = encode(&a)
+			r = t.canonical(r)
+			err = out.add(&r)
 		} else if flushed := out.flush(); flushed != nil {
 			err = fmt.Errorf("%w; then: %w", err, flushed)
 		}
 		if err != nil {
-			return out.records(format), fmt.Errorf("export: after %d attempts: %w", out.records(format), err)
+			return after(err)
 		}
 	}
-	if err := out.flush(); err != nil {
-		return out.records(format), fmt.Errorf("export: after %d attempts: %w", out.records(format), err)
+	if err := out.close(); err != nil {
+		return after(err)
 	}
-	return out.records(format), nil
+	return out.records(), nil
 }
 
-// encoder returns what adds one attempt to out.
-func encoder(out *lineWriter, format Format) (func(*assay.Attempt) error, error) {
+func newEncoder[R any](w io.Writer, format Format, t *table[R], from Origin) (encoder[R], error) {
 	switch format {
 	case JSONL:
-		e := json.NewEncoder(&out.buf)
-		e.SetEscapeHTML(false)
-		return func(a *assay.Attempt) error {
-			if err := e.Encode(a); err != nil {
-				return fmt.Errorf("trial %s: %w", a.ID, err)
-			}
-			return out.full()
-		}, nil
+		return newJSONL(w, t), nil
 	case CSV:
-		e := csv.NewWriter(&out.buf)
-		row := Columns()
-		if err := addRow(e, row); err != nil {
-			return nil, err
-		}
-		return func(a *assay.Attempt) error {
-			for i, c := range columns {
-				var err error
-				if row[i], err = c.get(a); err != nil {
-					return fmt.Errorf("trial %s: %s: %w", a.ID, c.name, err)
-				}
-			}
-			if err := addRow(e, row); err != nil {
-				return err
-			}
-			return out.full()
-		}, nil
+		return newCSV(w, t)
+	case Parquet:
+		return newParquet(w, t, from), nil
 	}
 	return nil, unknown(string(format))
-}
-
-func addRow(e *csv.Writer, row []string) error {
-	if err := e.Write(row); err != nil {
-		return err
-	}
-	e.Flush()
-	return e.Error()
-}
-
-// canonical returns a with UTC times and without nil lists.
-func canonical(a assay.Attempt) assay.Attempt {
-	a.StartedAt, a.FinishedAt = a.StartedAt.UTC().Round(0), a.FinishedAt.UTC().Round(0)
-	if a.RequiredTools == nil {
-		a.RequiredTools = []string{}
-	}
-	if a.ExecutedTools == nil {
-		a.ExecutedTools = []string{}
-	}
-	if a.Retried == nil {
-		a.Retried = map[assay.FaultKind]int{}
-	}
-	return a
-}
-
-// plain undoes what canonical did to lists.
-func plain(a assay.Attempt) assay.Attempt {
-	if len(a.RequiredTools) == 0 {
-		a.RequiredTools = nil
-	}
-	if len(a.ExecutedTools) == 0 {
-		a.ExecutedTools = nil
-	}
-	if len(a.Retried) == 0 {
-		a.Retried = nil
-	}
-	a.StartedAt, a.FinishedAt = a.StartedAt.UTC(), a.FinishedAt.UTC()
-	return a
-}
-
-// A lineWriter writes whole chunks and counts the lines that arrived.
-type lineWriter struct {
-	w     io.Writer
-	buf   bytes.Buffer
-	lines int
-}
-
-// full writes the buffer when it holds a chunk.
-func (l *lineWriter) full() error {
-	if l.buf.Len() < chunk {
-		return nil
-	}
-	return l.flush()
-}
-
-func (l *lineWriter) flush() error {
-	b := l.buf.Bytes()
-	if len(b) == 0 {
-		return nil
-	}
-	n, err := l.w.Write(b)
-	if err == nil && n < len(b) {
-		err = io.ErrShortWrite
-	}
-	l.lines += bytes.Count(b[:min(n, len(b))], []byte{'\n'})
-	l.buf.Reset()
-	return err
-}
-
-// records is the number of lines without the header.
-func (l *lineWriter) records(format Format) int {
-	if format == CSV {
-		return max(0, l.lines-1)
-	}
-	return l.lines
-}
-
-func formatTime(t time.Time) (string, error) {
-	b, err := t.MarshalText()
-	return string(b), err
 }

@@ -28,6 +28,9 @@ var contract = strings.Fields(`trial attempt experiment run model variant severi
 	required_tools executed_tools coverage order_correct input_tokens output_tokens cost_usd queued_ms
 	working_ms started_at finished_at`)
 
+// texts are the formats of which a file is good up to any line.
+var texts = []export.Format{export.JSONL, export.CSV}
+
 func sequence(attempts ...assay.Attempt) iter.Seq2[assay.Attempt, error] {
 	return func(yield func(assay.Attempt, error) bool) {
 		for _, a := range attempts {
@@ -243,7 +246,7 @@ func TestRoundTripProperty(t *testing.T) {
 		if format == export.CSV {
 			header = 1
 		}
-		if got := bytes.Count(b.Bytes(), []byte{'\n'}); got != len(want)+header {
+		if got := bytes.Count(b.Bytes(), []byte{'\n'}); format != export.Parquet && got != len(want)+header {
 			t.Fatalf("%d lines, want one for each of %d records", got, len(want))
 		}
 		got, err := collect(export.Read(&b))
@@ -274,7 +277,7 @@ func drawAttempt(t *rapid.T) assay.Attempt {
 	n := func(name string) int { return count.Draw(t, name) }
 	unit := rapid.Float64Range(0, 1)
 	at := rapid.Custom(func(t *rapid.T) time.Time {
-		return time.Unix(rapid.Int64Range(0, 1<<36).Draw(t, "s"), rapid.Int64Range(0, 1e9-1).Draw(t, "ns")).UTC()
+		return time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "s"), rapid.Int64Range(0, 1e9-1).Draw(t, "ns")).UTC()
 	})
 	a := assay.Attempt{
 		Trial: assay.Trial{
@@ -345,7 +348,7 @@ func (w *limitedWriter) Write(p []byte) (int, error) {
 func TestFailingWriterCountsWhatArrived(t *testing.T) {
 	t.Parallel()
 	attempts := slices.Repeat([]assay.Attempt{filled(t)}, 300)
-	for _, format := range export.Formats {
+	for _, format := range texts {
 		whole := len(write(t, format, attempts...))
 		for _, room := range []int{0, 1, 100, 5000, 70_000, whole / 2, whole - 1} {
 			w := &limitedWriter{left: room}
@@ -366,7 +369,7 @@ func TestFailingWriterCountsWhatArrived(t *testing.T) {
 func TestWriteKeepsWhatCameBeforeAnError(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken store")
-	for _, format := range export.Formats {
+	for _, format := range texts {
 		var b bytes.Buffer
 		n, err := export.Write(&b, format, func(yield func(assay.Attempt, error) bool) {
 			_ = yield(fault(), nil) && yield(assay.Attempt{}, broken)
@@ -493,7 +496,7 @@ func TestReadStopsWhenAsked(t *testing.T) {
 
 func TestParseFormat(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]export.Format{"jsonl": export.JSONL, "JSONL": export.JSONL, "csv": export.CSV} {
+	for name, want := range map[string]export.Format{"jsonl": export.JSONL, "JSONL": export.JSONL, "csv": export.CSV, "Parquet": export.Parquet} {
 		if got, err := export.ParseFormat(name); got != want || err != nil {
 			t.Errorf("ParseFormat(%q) = %q, %v, want %q, nil", name, got, err, want)
 		}

@@ -12,12 +12,13 @@ type Format string
 
 // The formats.
 const (
-	JSONL Format = "jsonl"
-	CSV   Format = "csv"
+	JSONL   Format = "jsonl"
+	CSV     Format = "csv"
+	Parquet Format = "parquet"
 )
 
 // Formats lists the formats, the default first.
-var Formats = []Format{JSONL, CSV}
+var Formats = []Format{JSONL, CSV, Parquet}
 
 // ParseFormat returns the format of that name, in any case.
 func ParseFormat(name string) (Format, error) {

@@ -16,55 +16,71 @@ import (
 
 // Read returns the attempts in a file that [Write] wrote. It tells the formats
 // apart itself. A file without content holds no attempts. The sequence ends
-// after the first error, which comes with a zero attempt and names the line: a
-// field that is unknown or, of those that every version writes, missing; a
-// value that does not fit; an attempt that is neither outcome nor fault, or
-// both. The sequence can be walked once.
-func Read(r io.Reader) iter.Seq2[assay.Attempt, error] {
-	return func(yield func(assay.Attempt, error) bool) {
+// after the first error, which comes with a zero attempt and names the line or,
+// in Parquet, the row: a field that is unknown or, of those that every version
+// writes, missing; a value that does not fit; an attempt that is neither outcome
+// nor fault, or both. The sequence can be walked once.
+//
+// Parquet is read where it lies if r is what an [os.File] is, an [io.ReaderAt]
+// and [io.Seeker]; else all of r is held in memory. It may be what another
+// program made of such a file, if that compressed it with zstd.
+func Read(r io.Reader) iter.Seq2[assay.Attempt, error] { return read(r, &attempts) }
+
+// ReadCalls is [Read] for the calls that [WriteCalls] wrote.
+func ReadCalls(r io.Reader) iter.Seq2[Call, error] { return read(r, &calls) }
+
+func read[R any](r io.Reader, t *table[R]) iter.Seq2[R, error] {
+	return func(yield func(R, error) bool) {
 		in := bufio.NewReaderSize(r, chunk)
 		var err error
-		switch first, e := sniff(in); {
+		switch start, e := sniff(in); {
 		case e == io.EOF:
 		case e != nil:
 			err = e
-		case first == '{':
-			err = readJSONL(in, yield)
+		case start == magic:
+			err = readParquet(r, in, t, yield)
+		case start[0] == '{':
+			err = readJSONL(in, t, yield)
 		default:
-			err = readCSV(in, yield)
+			err = readCSV(in, t, yield)
 		}
 		if err != nil {
-			yield(assay.Attempt{}, fmt.Errorf("read attempts: %w", err))
+			var zero R
+			yield(zero, fmt.Errorf("read %s: %w", t.name, err))
 		}
 	}
 }
 
-// sniff drops a byte order mark and returns the first byte without taking it.
-func sniff(in *bufio.Reader) (byte, error) {
+// magic is how Parquet files begin and end.
+const magic = "PAR1"
+
+// sniff drops a byte order mark and returns the first bytes, as many as magic
+// has if there are, without taking them.
+func sniff(in *bufio.Reader) (string, error) {
 	if mark, err := in.Peek(3); err == nil && string(mark) == "\ufeff" {
 		if _, err := in.Discard(len(mark)); err != nil {
-			return 0, err
+			return "", err
 		}
 	}
-	b, err := in.Peek(1)
-	if err != nil {
-		return 0, err
+	b, err := in.Peek(len(magic))
+	if len(b) == 0 {
+		return "", err
 	}
-	return b[0], nil
+	return string(b), nil
 }
 
-func readJSONL(in *bufio.Reader, yield func(assay.Attempt, error) bool) error {
+func readJSONL[R any](in *bufio.Reader, t *table[R], yield func(R, error) bool) error {
 	for number := 1; ; number++ {
 		line, end := in.ReadBytes('\n')
 		if end != nil && end != io.EOF {
 			return end
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			a, err := parseLine(line)
+			r, err := parseLine(t, line)
 			if err != nil {
 				return fmt.Errorf("line %d: %w", number, err)
 			}
-			if !yield(a, nil) {
+			if !yield(r, nil) {
 				return nil
 			}
 		}
@@ -74,26 +90,26 @@ func readJSONL(in *bufio.Reader, yield func(assay.Attempt, error) bool) error {
 	}
 }
 
-func parseLine(line []byte) (assay.Attempt, error) {
-	var a assay.Attempt
+func parseLine[R any](t *table[R], line []byte) (R, error) {
+	var r, zero R
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&a); err != nil {
-		return assay.Attempt{}, err
+	if err := d.Decode(&r); err != nil {
+		return zero, err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return assay.Attempt{}, errors.New("more than one object on the line")
+		return zero, errors.New("more than one object on the line")
 	}
-	if err := hasRequired(line); err != nil {
-		return assay.Attempt{}, err
+	if err := hasRequired(line, t.required); err != nil {
+		return zero, err
 	}
-	return plain(a), check(&a)
+	return t.plain(r), t.check(&r)
 }
 
 // hasRequired looks for the fields' keys. Inside a JSON string the quotes of
 // such a key would be escaped; spacing that other programs may have put before
 // the colon takes the slower way.
-func hasRequired(line []byte) error {
+func hasRequired(line []byte, required []string) error {
 	quick := make([]byte, 0, 32)
 	for _, name := range required {
 		quick = append(append(append(quick[:0], '"'), name...), '"', ':')
@@ -114,74 +130,63 @@ func hasRequired(line []byte) error {
 	return nil
 }
 
-func readCSV(in io.Reader, yield func(assay.Attempt, error) bool) error {
-	r := csv.NewReader(in)
-	r.ReuseRecord = true
-	header, err := r.Read()
+func readCSV[R any](in io.Reader, t *table[R], yield func(R, error) bool) error {
+	file := csv.NewReader(in)
+	file.ReuseRecord = true
+	header, err := file.Read()
 	if err != nil {
 		return err
 	}
-	order, err := parseHeader(header)
+	order, err := parseHeader(t, header)
 	if err != nil {
-		return err
+		return fmt.Errorf("line 1: %w", err)
 	}
 	for {
-		row, err := r.Read()
+		row, err := file.Read()
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		line, _ := r.FieldPos(0)
-		a, err := parseRow(order, row)
+		line, _ := file.FieldPos(0)
+		r, err := parseRow(t, order, row)
 		if err != nil {
 			return fmt.Errorf("line %d: %w", line, err)
 		}
-		if !yield(a, nil) {
+		if !yield(r, nil) {
 			return nil
 		}
 	}
 }
 
 // parseHeader returns the columns in the file's order, which is free.
-func parseHeader(header []string) ([]column, error) {
-	order := make([]column, len(header))
+func parseHeader[R any](t *table[R], header []string) ([]*column[R], error) {
+	order := make([]*column[R], len(header))
 	for i, name := range header {
-		at := slices.IndexFunc(columns, func(c column) bool { return c.name == name })
+		at := slices.IndexFunc(t.columns, func(c column[R]) bool { return c.name == name })
 		if at < 0 {
-			return nil, fmt.Errorf("line 1: column %q is unknown\nhint: the file is neither JSONL nor CSV of \"assay export\", or of a newer assay", name)
+			return nil, fmt.Errorf("column %q is unknown\nhint: the file does not hold %s of \"assay export\", or of a newer assay", name, t.name)
 		}
 		if slices.Index(header, name) != i {
-			return nil, fmt.Errorf("line 1: column %s is there twice", name)
+			return nil, fmt.Errorf("column %s is there twice", name)
 		}
-		order[i] = columns[at]
+		order[i] = &t.columns[at]
 	}
-	for _, name := range required {
+	for _, name := range t.required {
 		if !slices.Contains(header, name) {
-			return nil, fmt.Errorf("line 1: column %s is missing", name)
+			return nil, fmt.Errorf("column %s is missing", name)
 		}
 	}
 	return order, nil
 }
 
-func parseRow(order []column, row []string) (assay.Attempt, error) {
-	var a assay.Attempt
+func parseRow[R any](t *table[R], order []*column[R], row []string) (R, error) {
+	var r, zero R
 	for i, c := range order {
-		if err := c.set(&a, row[i]); err != nil {
-			return assay.Attempt{}, fmt.Errorf("column %s: %w", c.name, err)
+		if err := c.set(&r, row[i]); err != nil {
+			return zero, fmt.Errorf("column %s: %w", c.name, err)
 		}
 	}
-	return plain(a), check(&a)
-}
-
-// check refuses what would count as something that it is not.
-func check(a *assay.Attempt) error {
-	switch {
-	case a.ID == "":
-		return errors.New("trial is empty")
-	case a.Number < 1:
-		return fmt.Errorf("attempt is %d, but attempts count from 1", a.Number)
-	}
-	return a.Check()
+	return t.plain(r), t.check(&r)
 }

@@ -1,0 +1,246 @@
+package evallog
+
+import (
+	"fmt"
+	"time"
+)
+
+// scorer is the name under which Inspect shows our verdicts.
+const scorer = "assay"
+
+// formatVersion is Inspect's version of the format of logs.
+const formatVersion = 2
+
+// object is a JSON object of which nothing is known, most often an empty one.
+type object map[string]any
+
+// header is Inspect's EvalLog without samples and reductions.
+type header struct {
+	Version int         `json:"version"`
+	Status  string      `json:"status"`
+	Eval    evalSpec    `json:"eval"`
+	Plan    evalPlan    `json:"plan"`
+	Results evalResults `json:"results"`
+	Stats   evalStats   `json:"stats"`
+	Error   *evalError  `json:"error,omitempty"`
+}
+
+// start is what Inspect writes of a log before it has samples.
+type start struct {
+	Version int      `json:"version"`
+	Eval    evalSpec `json:"eval"`
+	Plan    evalPlan `json:"plan"`
+}
+
+type evalSpec struct {
+	ID          string            `json:"eval_id"`
+	Run         string            `json:"run_id"`
+	Created     string            `json:"created"`
+	Task        string            `json:"task"`
+	TaskID      string            `json:"task_id"`
+	TaskVersion string            `json:"task_version"`
+	TaskAttribs object            `json:"task_attribs"`
+	TaskArgs    object            `json:"task_args"`
+	Dataset     evalDataset       `json:"dataset"`
+	Model       string            `json:"model"`
+	ModelConfig object            `json:"model_generate_config"`
+	ModelArgs   object            `json:"model_args"`
+	Config      evalConfig        `json:"config"`
+	Packages    map[string]string `json:"packages"`
+	Metadata    evalMetadata      `json:"metadata"`
+	Scorers     []evalScorer      `json:"scorers"`
+}
+
+type evalDataset struct {
+	Name     string   `json:"name,omitempty"`
+	Samples  int      `json:"samples"`
+	IDs      []string `json:"sample_ids"`
+	Shuffled bool     `json:"shuffled"`
+}
+
+type evalConfig struct {
+	Epochs      int  `json:"epochs"`
+	FailOnError bool `json:"fail_on_error"`
+}
+
+// evalMetadata is what else Assay knows of all attempts. A list has more than
+// one member where they differ.
+type evalMetadata struct {
+	Experiment string   `json:"experiment"`
+	Snapshot   string   `json:"snapshot"`
+	Planned    int      `json:"planned,omitempty"`
+	Runs       []string `json:"runs"`
+	Programs   []string `json:"programs"`
+	Worlds     []string `json:"worlds"`
+	Templates  []string `json:"templates"`
+	Rules      []string `json:"score_versions"`
+}
+
+type evalScorer struct {
+	Name    string       `json:"name"`
+	Options object       `json:"options"`
+	Metrics []metricName `json:"metrics"`
+}
+
+type metricName struct {
+	Name    string `json:"name"`
+	Options object `json:"options"`
+}
+
+type evalPlan struct {
+	Name   string     `json:"name"`
+	Steps  []evalStep `json:"steps"`
+	Config object     `json:"config"`
+}
+
+type evalStep struct {
+	Solver string `json:"solver"`
+	Params object `json:"params"`
+}
+
+type evalResults struct {
+	Total     int         `json:"total_samples"`
+	Completed int         `json:"completed_samples"`
+	Scores    []evalScore `json:"scores"`
+}
+
+type evalScore struct {
+	Name     string                `json:"name"`
+	Scorer   string                `json:"scorer"`
+	Scored   int                   `json:"scored_samples"`
+	Unscored int                   `json:"unscored_samples"`
+	Params   object                `json:"params"`
+	Metrics  map[string]evalMetric `json:"metrics"`
+}
+
+type evalMetric struct {
+	Name   string  `json:"name"`
+	Value  float64 `json:"value"`
+	Params object  `json:"params"`
+}
+
+type evalStats struct {
+	Started   string                `json:"started_at"`
+	Completed string                `json:"completed_at"`
+	Usage     map[string]modelUsage `json:"model_usage"`
+	RoleUsage object                `json:"role_usage"`
+}
+
+// evalError is Inspect's EvalError and its EvalRetryError. There are no stacks
+// of ours to show, and the viewer shows the traceback: so it is the message.
+type evalError struct {
+	Message   string `json:"message"`
+	Traceback string `json:"traceback"`
+	ANSI      string `json:"traceback_ansi"`
+}
+
+func newError(text string) *evalError { return &evalError{text, text, text} }
+
+// reduction is Inspect's EvalSampleReductions.
+type reduction struct {
+	Scorer  string         `json:"scorer"`
+	Samples []reducedScore `json:"samples"`
+}
+
+type reducedScore struct {
+	Value  float64 `json:"value"`
+	Sample string  `json:"sample_id"`
+}
+
+// taskID, and the other identities of a log, are the same whenever the same
+// results are written.
+func (m *Meta) taskID() string { return digest("task", m.Experiment, m.Model) }
+
+func (l *log) header() header {
+	h := header{
+		Version: formatVersion,
+		Eval:    l.spec(),
+		Plan: evalPlan{
+			Name: "plan", Steps: []evalStep{{Solver: "assay", Params: object{}}}, Config: object{},
+		},
+		Results: evalResults{Total: max(l.total, l.meta.Planned), Completed: l.scored, Scores: []evalScore{}},
+		Stats: evalStats{
+			Started: stamp(l.begun), Completed: stamp(l.ended),
+			Usage: map[string]modelUsage{}, RoleUsage: object{},
+		},
+	}
+	h.Status, h.Error = l.status()
+	if l.usage != (modelUsage{}) {
+		h.Stats.Usage[l.meta.Model] = l.usage
+	}
+	if n, metrics := l.metrics(); n > 0 {
+		h.Results.Scores = []evalScore{{Name: scorer, Scorer: scorer, Scored: n, Params: object{}, Metrics: metrics}}
+	}
+	return h
+}
+
+// status says what a reader may rely on: it is success where every trial that
+// is planned has a sample, be it an error, and error where nothing is scored.
+func (l *log) status() (string, *evalError) {
+	switch {
+	case l.total > 0 && l.scored == 0:
+		return "error", newError("every trial ended in a fault, the latest in " + l.fault)
+	case l.total < l.meta.Planned:
+		return "cancelled", nil
+	}
+	return "success", nil
+}
+
+func (l *log) spec() evalSpec {
+	m := &l.meta
+	packages := map[string]string{}
+	if m.Program != "" {
+		packages["assay"] = m.Program
+	}
+	version := "0"
+	if rules := l.rules.list(); len(rules) > 0 {
+		version = fmt.Sprint(rules)
+		if len(rules) == 1 {
+			version = rules[0]
+		}
+	}
+	return evalSpec{
+		ID:          digest("eval", m.Experiment, m.Model, m.Snapshot),
+		Run:         digest("run", m.Experiment, m.Snapshot),
+		Created:     stamp(m.Created.Truncate(time.Second)),
+		Task:        m.Experiment,
+		TaskID:      m.taskID(),
+		TaskVersion: version,
+		TaskAttribs: object{}, TaskArgs: object{},
+		Dataset: evalDataset{Name: m.Experiment, Samples: len(l.ids), IDs: append([]string{}, l.ids...)},
+		Model:   m.Model, ModelConfig: object{}, ModelArgs: object{},
+		Config:   evalConfig{Epochs: l.epochs},
+		Packages: packages,
+		Metadata: evalMetadata{
+			Experiment: m.Experiment, Snapshot: m.Snapshot, Planned: m.Planned,
+			Runs: l.runs.list(), Programs: l.programs.list(), Worlds: l.worlds.list(),
+			Templates: l.templates.list(), Rules: l.rules.list(),
+		},
+		Scorers: []evalScorer{{
+			Name: scorer, Options: object{},
+			Metrics: []metricName{{"inspect_ai/accuracy", object{}}, {"inspect_ai/stderr", object{}}},
+		}},
+	}
+}
+
+// reductions are the values of the items that have one.
+func (l *log) reductions() []reduction {
+	r := reduction{Scorer: scorer, Samples: []reducedScore{}}
+	for it := range l.scoredItems() {
+		r.Samples = append(r.Samples, reducedScore{it.mean(), it.id})
+	}
+	return []reduction{r}
+}
+
+// stamp writes a time as Inspect does: no version of Python fails to read it.
+// The zero time is left out.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	layout := "2006-01-02T15:04:05-07:00"
+	if t.Nanosecond() != 0 {
+		layout = "2006-01-02T15:04:05.000000-07:00"
+	}
+	return t.UTC().Format(layout)
+}

@@ -1,0 +1,189 @@
+package evallog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/assay-eval/assay"
+)
+
+// message is Inspect's ChatMessage of any role.
+type message struct {
+	ID      string     `json:"id"`
+	Content any        `json:"content"` // a string or a []part
+	Source  string     `json:"source,omitempty"`
+	Role    assay.Role `json:"role"`
+
+	// Of assistants.
+	Metadata *assay.TurnRecord `json:"metadata,omitempty"`
+	Calls    []toolCall        `json:"tool_calls,omitempty"`
+	Model    string            `json:"model,omitempty"`
+
+	// Of tools.
+	CallID   string `json:"tool_call_id,omitempty"`
+	Function string `json:"function,omitempty"`
+}
+
+// part is a piece of content, with reasoning or with text.
+type part struct {
+	Type      string `json:"type"`
+	Reasoning string `json:"reasoning,omitempty"`
+	Text      string `json:"text,omitempty"`
+}
+
+type toolCall struct {
+	ID        string          `json:"id"`
+	Function  string          `json:"function"`
+	Arguments json.RawMessage `json:"arguments"`
+	Wrong     string          `json:"parse_error,omitempty"`
+	Type      string          `json:"type"`
+}
+
+// modelOutput is Inspect's ModelOutput.
+type modelOutput struct {
+	Model      string      `json:"model"`
+	Choices    []choice    `json:"choices"`
+	Completion string      `json:"completion"`
+	Usage      *modelUsage `json:"usage,omitempty"`
+}
+
+type choice struct {
+	Message message `json:"message"`
+	Stop    string  `json:"stop_reason"`
+}
+
+func attemptName(a *assay.Attempt) string { return fmt.Sprintf("%s-%d", a.ID, a.Number) }
+
+// conversation is the transcript's, with what each turn cost beside the reply.
+func conversation(name string, t *assay.Transcript) ([]message, error) {
+	all := make([]message, 0, len(t.Messages))
+	functions := make(map[string]string)
+	turn := 0
+	for i, m := range t.Messages {
+		out := message{ID: fmt.Sprintf("%s-%d", name, i+1), Role: m.Role, Content: m.Content}
+		switch m.Role {
+		case assay.System, assay.User:
+			if turn == 0 {
+				out.Source = "input"
+			}
+		case assay.Assistant:
+			out.Source = "generate"
+			out.Content = said(&m)
+			if turn < len(t.Turns) {
+				out.Metadata, out.Model = &t.Turns[turn], t.Turns[turn].ServedModel
+			}
+			turn++
+			for _, c := range m.Calls {
+				functions[c.ID] = c.Name
+				out.Calls = append(out.Calls, newToolCall(c))
+			}
+		case assay.ToolRole:
+			out.CallID, out.Function = m.CallID, functions[m.CallID]
+		default:
+			return nil, fmt.Errorf("message %d: no role is called %q", i+1, m.Role)
+		}
+		all = append(all, out)
+	}
+	return all, nil
+}
+
+// said is a reply's text, after its reasoning where there is any.
+func said(m *assay.Message) any {
+	if m.Reasoning == "" {
+		return m.Content
+	}
+	parts := []part{{Type: "reasoning", Reasoning: m.Reasoning}}
+	if m.Content != "" {
+		parts = append(parts, part{Type: "text", Text: m.Content})
+	}
+	return parts
+}
+
+// newToolCall is a call with its arguments or, where the model wrote something
+// that is no object, with that text as what is wrong with it.
+func newToolCall(c assay.ToolCall) toolCall {
+	out := toolCall{ID: c.ID, Function: c.Name, Arguments: json.RawMessage("{}"), Type: "function"}
+	text := strings.ToValidUTF8(c.Arguments, "\uFFFD") // what is raw is not checked again
+	if text == "" {
+		return out
+	}
+	args, err := arguments(text)
+	if err != nil {
+		out.Wrong = "Error parsing the following tool call arguments:\n\n" + text + "\n\nError details: " + err.Error()
+		return out
+	}
+	out.Arguments = args
+	return out
+}
+
+// arguments returns what a model wrote as JSON that does not keep Inspect from
+// reading the log, or from writing it again: an object, in which numbers are no
+// longer and nothing is deeper than Python takes, and no half of a surrogate
+// pair stands alone.
+func arguments(text string) (json.RawMessage, error) {
+	var v map[string]any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		return nil, err
+	}
+	if v == nil {
+		return nil, errors.New("it is null")
+	}
+	if depth(v) > deepest {
+		return nil, fmt.Errorf("it is deeper than %d levels", deepest)
+	}
+	if !strings.Contains(strings.ToLower(text), `\ud`) {
+		return json.RawMessage(text), nil
+	}
+	d := json.NewDecoder(strings.NewReader(text)) // which replaces such halves
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}
+
+// deepest is far below the limits of Python's readers and writers, 250 levels
+// and more, and far above what a call needs.
+const deepest = 100
+
+func depth(v any) int {
+	d := 0
+	switch v := v.(type) {
+	case map[string]any:
+		for _, w := range v {
+			d = max(d, depth(w))
+		}
+	case []any:
+		for _, w := range v {
+			d = max(d, depth(w))
+		}
+	default:
+		return 0
+	}
+	return d + 1
+}
+
+// outputOf is a reply as a model's output. Text is what it says.
+func outputOf(m message, text string) modelOutput {
+	c := choice{m, "stop"}
+	if len(m.Calls) > 0 {
+		c.Stop = "tool_calls"
+	}
+	out := modelOutput{Model: m.Model, Choices: []choice{c}, Completion: text}
+	if r := m.Metadata; r != nil {
+		out.Usage = &modelUsage{Input: r.InputTokens, Output: r.OutputTokens, Total: r.Total()}
+	}
+	return out
+}
+
+// latestOutput is that of the latest reply, without choices where there is none.
+func latestOutput(a *assay.Attempt, t *assay.Transcript, messages []message) modelOutput {
+	for i := len(messages) - 1; i >= 0; i-- {
+		if messages[i].Role == assay.Assistant {
+			return outputOf(messages[i], t.Messages[i].Content)
+		}
+	}
+	return modelOutput{Model: a.ServedModel, Choices: []choice{}}
+}

@@ -1,0 +1,241 @@
+package evallog
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+)
+
+// evalSample is Inspect's EvalSample.
+type evalSample struct {
+	ID     string   `json:"id"`
+	Epoch  int      `json:"epoch"`
+	Input  string   `json:"input"`
+	Target []string `json:"target"`
+
+	Messages []message        `json:"messages"`
+	Output   modelOutput      `json:"output"`
+	Scores   map[string]score `json:"scores"`
+	Metadata metadata         `json:"metadata"`
+	Store    object           `json:"store"`
+	Events   []any            `json:"events"`
+	Pool     eventsData       `json:"events_data"`
+
+	about
+	Error       *evalError        `json:"error,omitempty"`
+	Retries     []evalError       `json:"error_retries"`
+	Limit       *limit            `json:"limit,omitempty"`
+	Attachments map[string]string `json:"attachments"`
+}
+
+// evalSummary is Inspect's EvalSampleSummary.
+type evalSummary struct {
+	ID       string           `json:"id"`
+	Epoch    int              `json:"epoch"`
+	Input    string           `json:"input"`
+	Target   []string         `json:"target"`
+	Metadata metadata         `json:"metadata"`
+	Scores   map[string]score `json:"scores"`
+	about
+	Error       string `json:"error,omitempty"`
+	Limit       string `json:"limit,omitempty"`
+	LimitReason string `json:"limit_reason,omitempty"`
+	Retries     int    `json:"retries"`
+	Completed   bool   `json:"completed"`
+	Messages    int    `json:"message_count"`
+}
+
+// about is what a sample and its summary have in common, of one form.
+type about struct {
+	Usage     map[string]modelUsage `json:"model_usage"`
+	RoleUsage object                `json:"role_usage"`
+	Started   string                `json:"started_at,omitempty"`
+	Completed string                `json:"completed_at,omitempty"`
+	Total     float64               `json:"total_time"` // in seconds
+	Working   float64               `json:"working_time"`
+	UUID      string                `json:"uuid"`
+	Turns     int                   `json:"turn_count"`
+}
+
+// metadata is the attempt under the names of the data contract, and what its
+// transcript has beside messages.
+type metadata struct {
+	*assay.Attempt
+	Calls []assay.CallRecord `json:"calls,omitempty"`
+	Plan  []string           `json:"plan,omitempty"`
+	Loops []assay.LoopRecord `json:"loop_records,omitempty"`
+}
+
+type score struct {
+	Value       string         `json:"value"`
+	Answer      string         `json:"answer,omitempty"`
+	Explanation string         `json:"explanation"`
+	Metadata    *assay.Outcome `json:"metadata,omitempty"`
+	History     []object       `json:"history"`
+}
+
+type limit struct {
+	Type   string      `json:"type"`
+	Limit  float64     `json:"limit"`
+	Reason assay.Ended `json:"reason"`
+}
+
+type modelUsage struct {
+	Input  int     `json:"input_tokens"`
+	Output int     `json:"output_tokens"`
+	Total  int     `json:"total_tokens"`
+	USD    float64 `json:"total_cost,omitempty"`
+}
+
+func (u *modelUsage) add(v modelUsage) {
+	u.Input += v.Input
+	u.Output += v.Output
+	u.Total += v.Total
+	u.USD += v.USD
+}
+
+func usageOf(a *assay.Attempt) modelUsage {
+	return modelUsage{a.InputTokens, a.OutputTokens, a.InputTokens + a.OutputTokens, a.CostUSD}
+}
+
+// newEvalSample is an attempt as an epoch of a sample, after the trial's faults
+// so far.
+func newEvalSample(s *Sample, t *trial) (*evalSample, error) {
+	a := &s.Attempt
+	transcript := s.Transcript
+	if transcript == nil {
+		transcript = &assay.Transcript{}
+	}
+	uuid := attemptName(a)
+	messages, err := conversation(uuid, transcript)
+	if err != nil {
+		return nil, err
+	}
+	r := &evalSample{
+		ID: t.item.id, Epoch: t.epoch, Input: input(s), Target: target(s),
+		Messages: messages, Output: latestOutput(a, transcript, messages), Scores: map[string]score{},
+		Metadata: metadata{a, callsOf(transcript), transcript.Plan, transcript.Loops},
+		Store:    object{}, Events: eventsOf(a, transcript, messages), Pool: eventsData{messages, []object{}},
+		Attachments: map[string]string{},
+		about: about{
+			Usage: map[string]modelUsage{a.Model: usageOf(a)}, RoleUsage: object{},
+			Started: stamp(a.StartedAt), Completed: stamp(a.FinishedAt),
+			Total: max(0, a.FinishedAt.Sub(a.StartedAt).Seconds()), Working: float64(a.WorkingMS) / 1000,
+			UUID: uuid, Turns: a.Outcome.Turns,
+		},
+		Retries: append([]evalError{}, t.faults...),
+		Limit:   limitOf(a),
+	}
+	if a.Settles() {
+		r.Scores[scorer] = scoreOf(a)
+	} else {
+		r.Error = newError(faultText(a))
+	}
+	return r, nil
+}
+
+// input is what the task says, or the best of what is known of that.
+func input(s *Sample) string {
+	if s.Task != nil {
+		return s.Task.Description
+	}
+	if s.Transcript != nil {
+		for _, m := range s.Transcript.Messages {
+			if m.Role == assay.User {
+				return m.Content
+			}
+		}
+	}
+	return string(s.Attempt.Task)
+}
+
+// target is the tools that the task requires, in order.
+func target(s *Sample) []string {
+	required := s.Attempt.RequiredTools
+	if len(required) == 0 && s.Task != nil { // as after a fault
+		required = s.Task.Required
+	}
+	return append([]string{}, required...)
+}
+
+// callsOf are the transcript's calls without their outputs, which are long and
+// among the messages.
+func callsOf(t *assay.Transcript) []assay.CallRecord {
+	calls := slices.Clone(t.Calls)
+	for i := range calls {
+		calls[i].Output = ""
+	}
+	return calls
+}
+
+func scoreOf(a *assay.Attempt) score {
+	why := string(a.Level) + "; ended: " + string(a.Ended)
+	if a.ErrorCategory != "" {
+		why += "; error category: " + a.ErrorCategory
+	}
+	return score{
+		Value: values[a.Level].letter, Answer: strings.Join(a.ExecutedTools, ", "), Explanation: why,
+		Metadata: &a.Outcome, History: []object{},
+	}
+}
+
+// limitOf is the limit that ended the episode, nil for another end. Limits of
+// turns and of money have names in recent versions of Inspect, and others refuse
+// a log in which they occur: hence custom.
+func limitOf(a *assay.Attempt) *limit {
+	switch a.Ended {
+	case assay.TurnLimit:
+		return &limit{"custom", float64(a.Setting.Turns), a.Ended}
+	case assay.CostLimit:
+		return &limit{"custom", a.USD, a.Ended}
+	case assay.TokenLimit:
+		return &limit{"token", float64(a.Tokens), a.Ended}
+	}
+	return nil
+}
+
+func faultText(a *assay.Attempt) string {
+	if a.FaultDetail == "" {
+		return string(a.FaultKind)
+	}
+	return string(a.FaultKind) + ": " + a.FaultDetail
+}
+
+// The lengths to which Inspect cuts a summary's input and answer, in runes.
+const (
+	longestInput  = 5120
+	longestAnswer = 1024
+)
+
+// summary leaves out what is long, and what is said elsewhere in it.
+func (r *evalSample) summary() evalSummary {
+	s := evalSummary{
+		ID: r.ID, Epoch: r.Epoch, Input: clip(r.Input, longestInput), Target: r.Target,
+		Metadata: metadata{Attempt: r.Metadata.Attempt}, Scores: map[string]score{}, about: r.about,
+		Retries: len(r.Retries), Completed: true, Messages: len(r.Messages),
+	}
+	for name, v := range r.Scores {
+		v.Metadata, v.Answer = nil, clip(v.Answer, longestAnswer)
+		s.Scores[name] = v
+	}
+	if r.Error != nil {
+		s.Error = r.Error.Message
+	}
+	if r.Limit != nil {
+		s.Limit, s.LimitReason = r.Limit.Type, string(r.Limit.Reason)
+	}
+	return s
+}
+
+// clip cuts a text to n runes, three of them dots.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	runes := []rune(s)
+	if len(runes) <= n {
+		return s
+	}
+	return string(runes[:n-3]) + "..."
+}

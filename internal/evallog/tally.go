@@ -1,0 +1,199 @@
+package evallog
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+// tally is what is told of all samples together.
+type tally struct {
+	items map[string]*item
+	ids   []string // of items, in order
+	// total counts the trials that are written, scored those with an outcome.
+	total, scored int
+	epochs        int
+	usage         modelUsage
+	begun, ended  time.Time
+	fault         string // the latest
+	// What all attempts were made with and judged by.
+	worlds, templates, rules, programs, runs set
+}
+
+// set is a set of texts; its empty member does not count.
+type set map[string]bool
+
+func (s set) list() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(s)), func(text string) bool { return text == "" })
+}
+
+func newTally() tally {
+	return tally{
+		items: make(map[string]*item), epochs: 1,
+		worlds: set{}, templates: set{}, rules: set{}, programs: set{}, runs: set{},
+	}
+}
+
+// count takes an attempt in, whatever becomes of it.
+func (t *tally) count(a *assay.Attempt) {
+	t.usage.add(usageOf(a))
+	if !a.StartedAt.IsZero() && (t.begun.IsZero() || a.StartedAt.Before(t.begun)) {
+		t.begun = a.StartedAt
+	}
+	if a.FinishedAt.After(t.ended) {
+		t.ended = a.FinishedAt
+	}
+	if !a.Settles() {
+		t.fault = faultText(a)
+	}
+	t.worlds[a.World] = true
+	t.templates[a.Templates] = true
+	t.rules[a.ScoreVersion] = true
+	t.programs[a.Program] = true
+	t.runs[string(a.Run)] = true
+}
+
+// item returns the item that the attempt's trial is an epoch of.
+func (t *tally) item(a *assay.Attempt) (*item, error) {
+	id, err := itemID(a)
+	if err != nil {
+		return nil, err
+	}
+	it := t.items[id]
+	if it == nil {
+		it = &item{id: id, of: t}
+		t.items[id] = it
+		t.ids = append(t.ids, id)
+	}
+	return it, nil
+}
+
+// An item is what Inspect calls a sample: a task in a cell under a setting. Its
+// trials are the epochs.
+type item struct {
+	id     string
+	of     *tally
+	epochs []int // that are taken
+	n      int   // outcomes
+	value  float64
+	full   int
+}
+
+// epoch takes an epoch for a repeat: the repeat's own number or, where another
+// trial of the item has it, as after a change of the experiment's seed, the
+// next that is free.
+func (it *item) epoch(repeat int) int {
+	e := max(1, repeat)
+	for slices.Contains(it.epochs, e) {
+		e++
+	}
+	it.epochs = append(it.epochs, e)
+	it.of.epochs = max(it.of.epochs, e)
+	return e
+}
+
+func (it *item) score(l assay.Level) {
+	it.n++
+	it.value += values[l].number
+	if l == assay.FullSuccess {
+		it.full++
+	}
+}
+
+// mean is the item's value.
+func (it *item) mean() float64 { return it.value / float64(it.n) }
+
+// values are Inspect's names of our levels, and what its metrics count them as.
+var values = map[assay.Level]struct {
+	letter string
+	number float64
+}{
+	assay.FullSuccess:    {"C", 1},
+	assay.PartialSuccess: {"P", 0.5},
+	assay.Failure:        {"I", 0},
+}
+
+// itemID names the item of an attempt's trial: the task and the cell to be read,
+// and a digest of all that two trials have in common which differ in model and
+// repeat only. So the logs of two models have the same names. It is safe in a
+// path.
+func itemID(a *assay.Attempt) (string, error) {
+	cell := a.Cell
+	cell.Model = ""
+	text, err := json.Marshal(struct {
+		assay.Cell
+		Task   assay.TaskID
+		Digest string
+		assay.Setting
+	}{cell, a.Task, a.TaskDigest, a.Setting})
+	if err != nil {
+		return "", err
+	}
+	parts := []string{safe(string(a.Task))}
+	for _, p := range []string{a.Difficulty, a.Variant, a.Severity} {
+		if p != "" {
+			parts = append(parts, safe(p))
+		}
+	}
+	parts = append(parts, "r"+assay.FormatReliability(a.Reliability), digest(string(text))[:6])
+	return strings.Join(parts, "."), nil
+}
+
+// safe replaces what means something in a path, an address or a shell.
+func safe(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '.', r == '_', r == '-':
+			return r
+		}
+		return '-'
+	}, s)
+}
+
+// digest identifies texts, as long as Inspect's identities are.
+func digest(texts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
+	return hex.EncodeToString(sum[:11])
+}
+
+// metrics are Inspect's, over the values of the n items that have one: their
+// mean, its standard error, and the share of full success.
+func (t *tally) metrics() (n int, all map[string]evalMetric) {
+	var sum, squares, full float64
+	for it := range t.scoredItems() {
+		n++
+		sum += it.mean()
+		full += float64(it.full) / float64(it.n)
+	}
+	mean, stderr := sum/float64(n), 0.0
+	for it := range t.scoredItems() {
+		squares += (it.mean() - mean) * (it.mean() - mean)
+	}
+	if n > 1 {
+		stderr = math.Sqrt(squares / float64(n-1) / float64(n))
+	}
+	all = make(map[string]evalMetric)
+	for name, v := range map[string]float64{"accuracy": mean, "stderr": stderr, "full_success": full / float64(n)} {
+		all[name] = evalMetric{Name: name, Value: v, Params: object{}}
+	}
+	return n, all
+}
+
+// scoredItems are the items that have an outcome, in order.
+func (t *tally) scoredItems() iter.Seq[*item] {
+	return func(yield func(*item) bool) {
+		for _, id := range t.ids {
+			if it := t.items[id]; it.n > 0 && !yield(it) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package export
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+// attempts is the table of attempts.
+var attempts = table[assay.Attempt]{
+	name:      AttemptTable,
+	columns:   attemptColumns,
+	required:  attemptRequired,
+	label:     func(a *assay.Attempt) string { return "trial " + string(a.ID) },
+	canonical: canonical,
+	plain:     plain,
+	check:     checkAttempt,
+}
+
+// attemptColumns are in the order of the JSON fields.
+var attemptColumns = []column[assay.Attempt]{
+	distinct(text("trial", "Identity of the trial: 128 bits of SHA-256 over what is measured, in hex.", func(a *assay.Attempt) *assay.TrialID { return &a.ID })),
+	text("model", "Model that was asked for, by its name in the experiment.", func(a *assay.Attempt) *string { return &a.Model }),
+	text("variant", "How the task was put to the model: alone, with advice, with its plan or with a flawed plan.", func(a *assay.Attempt) *string { return &a.Variant }),
+	text("severity", "How badly the flawed plan is flawed; empty where the variant has no severity.", func(a *assay.Attempt) *string { return &a.Severity }),
+	text("difficulty", "Difficulty of the task.", func(a *assay.Attempt) *string { return &a.Difficulty }),
+	text("task_type", "Type of the task.", func(a *assay.Attempt) *string { return &a.TaskType }),
+	real("reliability", "Probability, in [0,1], that a well-formed call works.", func(a *assay.Attempt) *float64 { return &a.Reliability }),
+	text("task", "Identity of the task in its library.", func(a *assay.Attempt) *assay.TaskID { return &a.Task }),
+	text("task_digest", "Digest of the task as planned, and of its tools where they are not the built-in ones.", func(a *assay.Attempt) *string { return &a.TaskDigest }),
+	whole("repeat", "Number of the repeat within its cell and task, from 1.", func(a *assay.Attempt) *int { return &a.Repeat }),
+	seed("seed", "Seed that decides all luck of the trial, an integer below 2^53.", func(a *assay.Attempt) *uint64 { return &a.Seed }),
+	text("world", "Name and version of the rules for tools, luck and scoring.", func(a *assay.Attempt) *string { return &a.World }),
+	text("protocol", "How the model calls tools.", func(a *assay.Attempt) *string { return &a.Protocol }),
+	text("tools", "Which tools the model was told of.", func(a *assay.Attempt) *string { return &a.Tools }),
+	whole("turn_limit", "Turns that the episode was allowed.", func(a *assay.Attempt) *int { return &a.Setting.Turns }),
+	object("sampling", "Sampling parameters that the model was asked with, a JSON object; those that were left to the provider are not in it.", func(a *assay.Attempt) *assay.Sampling { return &a.Sampling }),
+	whole("token_limit", "Tokens after which the episode ended; 0 for no limit.", func(a *assay.Attempt) *int { return &a.Setting.Tokens }),
+	real("cost_limit", "Dollars after which the episode ended; 0 for no limit.", func(a *assay.Attempt) *float64 { return &a.Setting.USD }),
+	text("several_calls", "What became of calls beyond the first of a reply: empty where they were executed, or refuse.", func(a *assay.Attempt) *string { return &a.SeveralCalls }),
+	real("persistence", "How strongly a failure by chance lasts on the same tool, in [0,1).", func(a *assay.Attempt) *float64 { return &a.Persistence }),
+	real("burst", "How strongly a failure by chance spreads to the next call, in [0,1).", func(a *assay.Attempt) *float64 { return &a.Burst }),
+	text("loops", "Rules for loops; empty for the world's own.", func(a *assay.Attempt) *string { return &a.Loops }),
+	whole("attempt", "Number of the attempt at its trial, from 1.", func(a *assay.Attempt) *int { return &a.Number }),
+	text("experiment", "Name of the experiment that the attempt was made for.", func(a *assay.Attempt) *string { return &a.Experiment }),
+	text("run", "Identity of the run that made the attempt.", func(a *assay.Attempt) *assay.RunID { return &a.Run }),
+	text("program", "Version of the program that made the attempt.", func(a *assay.Attempt) *string { return &a.Program }),
+	text("templates", "Hash of the prompt templates that were in force.", func(a *assay.Attempt) *string { return &a.Templates }),
+	text("lane", "Lane that served the latest turn: provider, key and deployment.", func(a *assay.Attempt) *string { return &a.Lane }),
+	text("served_model", "Model that the endpoint said has answered.", func(a *assay.Attempt) *string { return &a.ServedModel }),
+	text("level", "How far the episode got: full_success, partial_success or failure; empty for a fault.", func(a *assay.Attempt) *assay.Level { return &a.Level }),
+	text("ended", "How the episode came to its end; empty for a fault.", func(a *assay.Attempt) *assay.Ended { return &a.Ended }),
+	text("error_category", "The one reason why the level is not full success; empty for full success.", func(a *assay.Attempt) *string { return &a.ErrorCategory }),
+	whole("turns", "Turns that the model took.", func(a *assay.Attempt) *int { return &a.Outcome.Turns }),
+	whole("tool_calls", "Calls of tools that were executed, failed ones included.", func(a *assay.Attempt) *int { return &a.ToolCalls }),
+	list("required_tools", "Tools that the task requires, in order.", func(a *assay.Attempt) *[]string { return &a.RequiredTools }),
+	list("executed_tools", "Tools whose calls succeeded, in order, repeats kept.", func(a *assay.Attempt) *[]string { return &a.ExecutedTools }),
+	real("coverage", "Share of the required tools that succeeded, in [0,1].", func(a *assay.Attempt) *float64 { return &a.Coverage }),
+	flag("order_correct", "Whether all required tools succeeded in the required order.", func(a *assay.Attempt) *bool { return &a.OrderCorrect }),
+	whole("assisted", "Turns that the episode answered with a correction.", func(a *assay.Attempt) *int { return &a.Assisted }),
+	real("adherence", "How near the successful calls come to the task's own plan, in [0,1].", func(a *assay.Attempt) *float64 { return &a.Adherence }),
+	optional(real("given_adherence", "How near the successful calls come to the plan that the model was shown, in [0,1]; null where it was shown none.", func(a *assay.Attempt) *float64 { return a.GivenAdherence }), givenAdherence),
+	whole("mistakes", "Calls that failed by the model's own error.", func(a *assay.Attempt) *int { return &a.Mistakes }),
+	whole("failures", "Calls that failed by chance.", func(a *assay.Attempt) *int { return &a.Failures }),
+	whole("recovered", "Calls that failed by chance and whose tool succeeded later.", func(a *assay.Attempt) *int { return &a.Recovered }),
+	whole("wasted_calls", "Calls that the best policy would not have made with the same luck.", func(a *assay.Attempt) *int { return &a.Wasted }),
+	real("efficiency", "Share of the calls that were not wasted, in [0,1]; 0 without any call.", func(a *assay.Attempt) *float64 { return &a.Efficiency }),
+	whole("extra_calls", "Calls beyond the first of a reply.", func(a *assay.Attempt) *int { return &a.Extra }),
+	text("loop", "Kind of the first loop that the episode got into; empty for none.", func(a *assay.Attempt) *assay.LoopKind { return &a.Loop }),
+	whole("loop_turn", "Turn in which that loop began, from 1; 0 for none.", func(a *assay.Attempt) *int { return &a.LoopTurn }),
+	real("best_possible", "Probability, in [0,1], with which the best policy fully succeeds at the trial.", func(a *assay.Attempt) *float64 { return &a.Best }),
+	optional(text("pilot_executor", "Level by the 2025 original's coverage and order; null in other worlds than pilot.", func(a *assay.Attempt) *assay.Level { return &a.Pilot.Executor }), pilot),
+	optional(text("pilot_paper", "Level by the 2025 original's paper, with output and a claim to be done; null in other worlds than pilot.", func(a *assay.Attempt) *assay.Level { return &a.Pilot.Paper }), pilot),
+	optional(text("pilot_batch", "Level by the 2025 original's two scores of at least 0.8; null in other worlds than pilot.", func(a *assay.Attempt) *assay.Level { return &a.Pilot.Batch }), pilot),
+	optional(real("pilot_workflow_score", "The 2025 original's score of adherence to the plan that was shown, in [0,0.92]; null in other worlds than pilot.", func(a *assay.Attempt) *float64 { return &a.Pilot.WorkflowScore }), pilot),
+	optional(real("pilot_phase2_score", "The 2025 original's score of its second phase, without a unit; null in other worlds than pilot.", func(a *assay.Attempt) *float64 { return &a.Pilot.Phase2Score }), pilot),
+	optional(real("pilot_quality_score", "The 2025 original's score of quality, without a unit; null in other worlds than pilot.", func(a *assay.Attempt) *float64 { return &a.Pilot.QualityScore }), pilot),
+	optional(real("pilot_final_score", "The 2025 original's final score, without a unit; null in other worlds than pilot.", func(a *assay.Attempt) *float64 { return &a.Pilot.FinalScore }), pilot),
+	text("score_version", "Version of the rules that gave level and category.", func(a *assay.Attempt) *string { return &a.ScoreVersion }),
+	text("fault", "Kind of what went wrong that is not the model's doing; empty for an outcome.", func(a *assay.Attempt) *assay.FaultKind { return &a.FaultKind }),
+	distinct(text("fault_detail", "What the fault said.", func(a *assay.Attempt) *string { return &a.FaultDetail })),
+	flag("parked", "Whether the run gave the trial up with this fault.", func(a *assay.Attempt) *bool { return &a.Parked }),
+	whole("requests", "HTTP exchanges that the attempt took, retries included.", func(a *assay.Attempt) *int { return &a.Requests }),
+	object("retried", "Requests that were repeated, by kind of fault, a JSON object of counts.", func(a *assay.Attempt) *map[assay.FaultKind]int { return &a.Retried }),
+	whole("input_tokens", "Tokens of input that the provider counted.", func(a *assay.Attempt) *int { return &a.InputTokens }),
+	whole("output_tokens", "Tokens of output that the provider counted.", func(a *assay.Attempt) *int { return &a.OutputTokens }),
+	real("cost_usd", "Cost in dollars by the prices that the user stated; 0 without prices.", func(a *assay.Attempt) *float64 { return &a.CostUSD }),
+	whole("queued_ms", "Milliseconds that the attempt waited for lanes.", func(a *assay.Attempt) *int64 { return &a.QueuedMS }),
+	whole("working_ms", "Milliseconds that the attempt was at work.", func(a *assay.Attempt) *int64 { return &a.WorkingMS }),
+	moment("started_at", "Time at which the attempt began, in UTC.", func(a *assay.Attempt) *time.Time { return &a.StartedAt }),
+	moment("finished_at", "Time at which the attempt ended, in UTC.", func(a *assay.Attempt) *time.Time { return &a.FinishedAt }),
+}
+
+// attemptRequired are the fields without which a file is not read. The others
+// came into the formats later, or may have, and are empty where they are
+// missing.
+var attemptRequired = []string{
+	"trial", "attempt", "experiment", "run", "model", "variant", "severity", "difficulty", "task_type", "task",
+	"reliability", "repeat", "seed", "world", "lane", "served_model", "level", "ended", "fault", "error_category",
+	"turns", "tool_calls", "required_tools", "executed_tools", "coverage", "order_correct", "input_tokens",
+	"output_tokens", "cost_usd", "queued_ms", "working_ms", "started_at", "finished_at",
+}
+
+func givenAdherence(a *assay.Attempt) **float64  { return &a.GivenAdherence }
+func pilot(a *assay.Attempt) **assay.PilotScores { return &a.Pilot }
+
+// canonical returns a with UTC times and without nil lists.
+func canonical(a assay.Attempt) assay.Attempt {
+	a.StartedAt, a.FinishedAt = a.StartedAt.UTC().Round(0), a.FinishedAt.UTC().Round(0)
+	if a.RequiredTools == nil {
+		a.RequiredTools = []string{}
+	}
+	if a.ExecutedTools == nil {
+		a.ExecutedTools = []string{}
+	}
+	if a.Retried == nil {
+		a.Retried = map[assay.FaultKind]int{}
+	}
+	return a
+}
+
+// plain undoes what canonical did to lists.
+func plain(a assay.Attempt) assay.Attempt {
+	if len(a.RequiredTools) == 0 {
+		a.RequiredTools = nil
+	}
+	if len(a.ExecutedTools) == 0 {
+		a.ExecutedTools = nil
+	}
+	if len(a.Retried) == 0 {
+		a.Retried = nil
+	}
+	a.StartedAt, a.FinishedAt = a.StartedAt.UTC(), a.FinishedAt.UTC()
+	return a
+}
+
+// checkAttempt refuses what would count as something that it is not.
+func checkAttempt(a *assay.Attempt) error {
+	switch {
+	case a.ID == "":
+		return errors.New("trial is empty")
+	case a.Number < 1:
+		return fmt.Errorf("attempt is %d, but attempts count from 1", a.Number)
+	}
+	return a.Check()
+}

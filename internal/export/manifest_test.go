@@ -1,0 +1,232 @@
+package export_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/export"
+)
+
+// exported writes both tables in all formats to a directory and returns their
+// manifest.
+func exported(t *testing.T) (dir string, m export.Manifest) {
+	t.Helper()
+	dir = t.TempDir()
+	m = export.Manifest{
+		FormatVersion: export.Version, Program: "1.2.3", CreatedAt: time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC), Snapshot: "3-abc",
+		Store: "assay.db", Filter: map[string]string{"experiment": "a<b"},
+		Columns: append(export.Describe(export.AttemptTable), export.Describe(export.CallTable)...),
+	}
+	origin := export.Origin{Program: m.Program, Snapshot: m.Snapshot}
+	retry := fault()
+	retry.Number = 2
+	for _, format := range export.Formats {
+		m.Counts = export.Counts{}
+		create(t, dir, &m, "attempts."+string(format), format, export.AttemptTable, func(w io.Writer) (int, error) {
+			return origin.Write(w, format, m.Counts.Count(sequence(fault(), filled(t), retry)))
+		})
+		create(t, dir, &m, "calls."+string(format), format, export.CallTable, func(w io.Writer) (int, error) {
+			return origin.WriteCalls(w, format, callSequence(oneCall(), filledCall(t)))
+		})
+	}
+	return dir, m
+}
+
+func create(t *testing.T, dir string, m *export.Manifest, name string, format export.Format, table export.Table, write func(io.Writer) (int, error)) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := export.NewDigest(file)
+	n, err := write(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m.Files = append(m.Files, d.File(path, format, table, n))
+}
+
+func TestManifestJSONNames(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	m := export.Manifest{FormatVersion: 1, Files: []export.File{{}}, Columns: []export.Column{{}}}
+	if err := m.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Files, Columns []json.RawMessage
+		Counts         json.RawMessage
+	}
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ name, object, want string }{
+		{"manifest", b.String(), "format_version program created_at snapshot store filter files columns counts"},
+		{"file", string(got.Files[0]), "name format table rows bytes sha256"},
+		{"column", string(got.Columns[0]), "table name type nullable description"},
+		{"counts", string(got.Counts), "attempts outcomes faults trials"},
+	} {
+		if names := strings.Join(keysInOrder(t, tc.object), " "); names != tc.want {
+			t.Errorf("fields of %s = %s, want %s", tc.name, names, tc.want)
+		}
+	}
+}
+
+func TestManifestRoundTrip(t *testing.T) {
+	t.Parallel()
+	dir, want := exported(t)
+	var b bytes.Buffer
+	if err := want.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	got, err := export.ReadManifest(&b)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Fatalf("ReadManifest() error %v (-want +got):\n%s", err, diff)
+	}
+	if want := (export.Counts{Attempts: 3, Outcomes: 1, Faults: 2, Trials: 2}); got.Counts != want {
+		t.Errorf("counts = %+v, want %+v", got.Counts, want)
+	}
+	if err := got.Verify(dir); err != nil {
+		t.Errorf("Verify() = %v", err)
+	}
+}
+
+func TestCountPassesErrors(t *testing.T) {
+	t.Parallel()
+	var c export.Counts
+	all, err := collect(c.Count(func(yield func(assay.Attempt, error) bool) {
+		_ = yield(fault(), nil) && yield(assay.Attempt{}, io.ErrUnexpectedEOF)
+	}))
+	if len(all) != 1 || err != io.ErrUnexpectedEOF || c != (export.Counts{Attempts: 1, Faults: 1, Trials: 1}) {
+		t.Errorf("Count passed %d, %v and counted %+v", len(all), err, c)
+	}
+}
+
+func TestVerifySaysWhatDiffers(t *testing.T) {
+	t.Parallel()
+	file := func(m *export.Manifest, name string) *export.File {
+		for i := range m.Files {
+			if m.Files[i].Name == name {
+				return &m.Files[i]
+			}
+		}
+		t.Fatalf("no file %s", name)
+		return nil
+	}
+	change := func(dir, name string, edit func([]byte) []byte) {
+		path := filepath.Join(dir, name)
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, edit(b), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flip := func(b []byte) []byte { b[len(b)/2] ^= 1; return b }
+	cut := func(b []byte) []byte { return b[:len(b)-2] }
+	for name, tc := range map[string]struct {
+		edit   func(dir string, m *export.Manifest)
+		want   []string
+		absent string
+	}{
+		"byte of CSV":     {func(dir string, _ *export.Manifest) { change(dir, "attempts.csv", flip) }, []string{"verify attempts.csv: has SHA-256 "}, "bytes"},
+		"byte of Parquet": {func(dir string, _ *export.Manifest) { change(dir, "calls.parquet", flip) }, []string{"verify calls.parquet: has SHA-256 "}, "bytes"},
+		"cut":             {func(dir string, _ *export.Manifest) { change(dir, "calls.jsonl", cut) }, []string{"verify calls.jsonl: has ", " bytes, and the manifest says ", "SHA-256", "has 1 rows, and the manifest says 2"}, "attempts"},
+		"cut Parquet":     {func(dir string, _ *export.Manifest) { change(dir, "calls.parquet", cut) }, []string{"the file is cut off", "SHA-256"}, "attempts"},
+		"rows of CSV":     {func(_ string, m *export.Manifest) { file(m, "calls.csv").Rows++ }, []string{"verify calls.csv: has 2 rows, and the manifest says 3"}, "SHA"},
+		"rows of Parquet": {func(_ string, m *export.Manifest) { file(m, "attempts.parquet").Rows-- }, []string{"verify attempts.parquet: has 3 rows, and the manifest says 2"}, "SHA"},
+		"missing": {func(dir string, m *export.Manifest) {
+			if err := os.Remove(filepath.Join(dir, "attempts.jsonl")); err != nil {
+				t.Fatal(err)
+			}
+			file(m, "calls.csv").Rows++
+		}, []string{"verify attempts.jsonl: open ", "verify calls.csv: has 2 rows"}, "SHA"},
+		"elsewhere":      {func(_ string, m *export.Manifest) { m.Files[0].Name = "../attempts.jsonl" }, []string{"not that of a file beside"}, "SHA"},
+		"parent":         {func(_ string, m *export.Manifest) { m.Files[0].Name = ".." }, []string{"not that of a file beside"}, "SHA"},
+		"unknown format": {func(_ string, m *export.Manifest) { m.Files[0].Format = "xml" }, []string{`unknown export format "xml"`}, "SHA"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, m := exported(t)
+			tc.edit(dir, &m)
+			err := m.Verify(dir)
+			if err == nil {
+				t.Fatal("Verify() = nil")
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("Verify() = %v, want %q in it", err, want)
+				}
+			}
+			if strings.Contains(err.Error(), tc.absent) {
+				t.Errorf("Verify() = %v, want no %q in it", err, tc.absent)
+			}
+		})
+	}
+}
+
+func TestReadManifestRefuses(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                       "EOF",
+		"{":                      "unexpected EOF",
+		"[]":                     "cannot unmarshal",
+		"{}":                     "format version is 0",
+		`{"format_version":2}`:   "format version is 2, and this program knows 1 to 1\nhint: ",
+		`{"format_version":1}{}`: "more than one object",
+		`{"format_version":1,"files":[{"rows":"x"}]}`: "rows",
+	} {
+		if _, err := export.ReadManifest(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ReadManifest(%s) error = %v, want %q in it", text, err, want)
+		}
+	}
+	if _, err := export.ReadManifest(strings.NewReader(`{"format_version":1,"later":true}`)); err != nil {
+		t.Errorf("ReadManifest with a field of a newer program: %v", err)
+	}
+}
+
+func TestEveryColumnIsDescribed(t *testing.T) {
+	t.Parallel()
+	if export.Describe("oops") != nil {
+		t.Error("Describe(oops) is not nil")
+	}
+	units := map[string]string{"_ms": "Milliseconds", "_usd": "dollars", "_tokens": "Tokens", "_at": "UTC", "cost_limit": "Dollars"}
+	for _, table := range []export.Table{export.AttemptTable, export.CallTable} {
+		seen := make(map[string]string)
+		for _, c := range export.Describe(table) {
+			if c.Table != table || !strings.HasSuffix(c.Description, ".") || strings.Count(c.Description, ". ") > 0 || len(c.Description) < 15 {
+				t.Errorf("%s.%s: %q is not one sentence", table, c.Name, c.Description)
+			}
+			if other, ok := seen[c.Description]; ok {
+				t.Errorf("%s.%s is described as %s is", table, c.Name, other)
+			}
+			seen[c.Description] = c.Name
+			if nullable := strings.Contains(c.Description, "null "); nullable != c.Nullable && c.Type != "timestamp" {
+				t.Errorf("%s.%s: nullable is %v, and its description is %q", table, c.Name, c.Nullable, c.Description)
+			}
+			for suffix, unit := range units {
+				if strings.HasSuffix(c.Name, suffix) && !strings.Contains(c.Description, unit) {
+					t.Errorf("%s.%s: no %q in %q", table, c.Name, unit, c.Description)
+				}
+			}
+		}
+	}
+	for i, c := range export.Describe(export.AttemptTable) {
+		if c.Name != export.Columns()[i] {
+			t.Errorf("column %d is %s, want %s", i, c.Name, export.Columns()[i])
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package export
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
+)
+
+// Bounds of what is held in memory. A row group ends at so many records or
+// bytes, whichever comes first; a batch is encoded column by column.
+const (
+	groupRows  = 64 << 10
+	groupBytes = 64 << 20
+	batchRows  = 256
+)
+
+// The keys of a file's metadata.
+const (
+	keyTable    = "assay.table"
+	keyVersion  = "assay.format_version"
+	keyProgram  = "assay.program"
+	keySnapshot = "assay.snapshot"
+)
+
+type parquetWriter[R any] struct {
+	table *table[R]
+	file  *parquet.GenericWriter[any]
+	// levels are the definition levels of values that are there, by column.
+	levels []int
+	batch  []R
+	cells  cells
+	group  int   // records in the row group
+	start  int64 // bytes in the file before the row group
+	added  int
+	closed bool
+}
+
+func newParquet[R any](w io.Writer, t *table[R], from Origin) *parquetWriter[R] {
+	schema := parquet.NewSchema(string(t.name), newOrdered(t))
+	p := &parquetWriter[R]{
+		table: t,
+		file: parquet.NewGenericWriter[any](w, schema, parquet.Compression(newCodec()),
+			parquet.KeyValueMetadata(keyTable, string(t.name)), parquet.KeyValueMetadata(keyVersion, strconv.Itoa(Version)),
+			parquet.KeyValueMetadata(keyProgram, from.Program), parquet.KeyValueMetadata(keySnapshot, from.Snapshot)),
+		levels: make([]int, len(t.columns)),
+	}
+	for i, path := range schema.Columns() {
+		leaf, _ := schema.Lookup(path...)
+		p.levels[i] = leaf.MaxDefinitionLevel
+	}
+	return p
+}
+
+// A codec is the library's zstd with a checksum in each frame, which every
+// decoder checks. Without it a damaged dictionary is read as other words.
+type codec struct {
+	compress.Codec
+	zstd *zstd.Encoder
+}
+
+func newCodec() codec {
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true), zstd.WithEncoderCRC(true))
+	if err != nil {
+		panic("export: " + err.Error()) // our own options are wrong
+	}
+	return codec{&parquet.Zstd, z}
+}
+
+func (c codec) Encode(dst, src []byte) ([]byte, error) { return c.zstd.EncodeAll(src, dst[:0]), nil }
+
+// An ordered group has its fields in the order of a table's columns, each of
+// which is one leaf, where the library's own are in that of the alphabet.
+type ordered struct {
+	parquet.Group
+	fields []parquet.Field
+}
+
+func newOrdered[R any](t *table[R]) ordered {
+	place := make(map[string]int)
+	group := make(parquet.Group)
+	for i, c := range t.columns {
+		place[c.name], group[c.name] = i, c.node
+	}
+	fields := group.Fields()
+	slices.SortFunc(fields, func(a, b parquet.Field) int { return cmp.Compare(place[a.Name()], place[b.Name()]) })
+	return ordered{group, fields}
+}
+
+func (o ordered) Fields() []parquet.Field { return o.fields }
+
+func (p *parquetWriter[R]) add(r *R) error {
+	p.batch = append(p.batch, *r)
+	if len(p.batch) < batchRows {
+		return nil
+	}
+	return p.encode()
+}
+
+// encode moves the batch into the row group, and that into the file when it is
+// large enough.
+func (p *parquetWriter[R]) encode() error {
+	leaves := p.file.ColumnWriters()
+	for i := range p.table.columns {
+		c := &p.table.columns[i]
+		p.cells.reset(i, p.levels[i])
+		for j := range p.batch {
+			if err := c.put(&p.cells, &p.batch[j]); err != nil {
+				return fmt.Errorf("%s: %s: %w", p.table.label(&p.batch[j]), c.name, err)
+			}
+		}
+		if len(p.batch) == 0 {
+			continue
+		}
+		if _, err := leaves[i].WriteRowValues(p.cells.values); err != nil {
+			return err
+		}
+	}
+	p.group += len(p.batch)
+	p.added += len(p.batch)
+	p.batch = p.batch[:0]
+	if p.group < groupRows && p.file.Size()-p.start < groupBytes {
+		return nil
+	}
+	err := p.file.Flush()
+	p.group, p.start = 0, p.file.Size()
+	return err
+}
+
+// flush does nothing: without its end no part of the file can be read.
+func (p *parquetWriter[R]) flush() error { return nil }
+
+func (p *parquetWriter[R]) close() error {
+	if err := p.encode(); err != nil {
+		return err
+	}
+	err := p.file.Close()
+	p.closed = err == nil
+	return err
+}
+
+func (p *parquetWriter[R]) records() int {
+	if !p.closed {
+		return 0
+	}
+	return p.added
+}

@@ -1,0 +1,275 @@
+package export
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// readParquet reads what in has begun to read of r.
+func readParquet[R any](r io.Reader, in *bufio.Reader, t *table[R], yield func(R, error) bool) (err error) {
+	file, size, err := inPlace(r, in)
+	if err != nil {
+		return err
+	}
+	p, err := openParquet(t, file, size)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	for {
+		records, end := p.next()
+		for i := range records {
+			if !yield(records[i], nil) {
+				return nil
+			}
+		}
+		if end == io.EOF {
+			return nil
+		}
+		if end != nil {
+			return end
+		}
+	}
+}
+
+// inPlace returns what can be read at any place, from the first byte that in
+// has not given away: r itself, or else a copy of it.
+func inPlace(r io.Reader, in *bufio.Reader) (io.ReaderAt, int64, error) {
+	if file, ok := r.(interface {
+		io.ReaderAt
+		io.Seeker
+	}); ok {
+		here, err := file.Seek(0, io.SeekCurrent)
+		end, err2 := file.Seek(0, io.SeekEnd)
+		if err == nil && err2 == nil { // a pipe is a file too, but has no places
+			here -= int64(in.Buffered())
+			return io.NewSectionReader(file, here, end-here), end - here, nil
+		}
+	}
+	all, err := io.ReadAll(in)
+	return bytes.NewReader(all), int64(len(all)), err
+}
+
+type parquetReader[R any] struct {
+	table  *table[R]
+	file   io.ReaderAt
+	size   int64
+	groups []parquet.RowGroup
+	chunks [][]format.ColumnChunk // of each of groups
+	// order holds the columns in the file's order, which is free, and kinds
+	// the physical types of their values.
+	order []*column[R]
+	kinds []parquet.Kind
+
+	rows    parquet.Rows // of the row group that is being read, or nil
+	left    int64        // rows of it that are to come
+	number  int          // rows that were read
+	buffer  []parquet.Row
+	records []R
+}
+
+func openParquet[R any](t *table[R], r io.ReaderAt, size int64) (p *parquetReader[R], err error) {
+	defer rescue(&err)
+	if err := checkEnd(r, size); err != nil {
+		return nil, err
+	}
+	file, err := parquet.OpenFile(r, size, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
+	if err != nil {
+		return nil, err
+	}
+	p = &parquetReader[R]{table: t, file: r, size: size, groups: file.RowGroups(), buffer: make([]parquet.Row, batchRows)}
+	for _, g := range file.Metadata().RowGroups {
+		p.chunks = append(p.chunks, g.Columns)
+	}
+	return p, p.parseSchema(file.Schema())
+}
+
+// checkEnd refuses a file that is cut off before the library trusts the length
+// that the last bytes tell, of up to 4 GB.
+func checkEnd(r io.ReaderAt, size int64) error {
+	var end [8]byte
+	if size < int64(len(magic)+len(end)) {
+		return errors.New("the file is cut off")
+	}
+	if _, err := r.ReadAt(end[:], size-int64(len(end))); err != nil && err != io.EOF {
+		return err
+	}
+	footer := int64(binary.LittleEndian.Uint32(end[:]))
+	if string(end[4:]) != magic || footer > size-int64(len(magic)+len(end)) {
+		return errors.New("the file is cut off")
+	}
+	return nil
+}
+
+// Bounds of what a column of a row group may ask memory for. They are far above
+// what our files hold; lengths in a damaged file are anything up to 2^31.
+const (
+	maxValues = 16 << 20
+	maxPage   = 256 << 20 // bytes
+)
+
+// checkPages walks the headers of a column's pages and refuses what the library
+// would make room for before it sees that the file cannot hold it.
+func checkPages(r io.ReaderAt, size int64, m *format.ColumnMetaData) error {
+	start, length := m.DataPageOffset, m.TotalCompressedSize
+	if m.DictionaryPageOffset > 0 {
+		start = min(start, m.DictionaryPageOffset)
+	}
+	switch {
+	case m.Codec != format.Zstd:
+		return fmt.Errorf("compressed with %v, and only ZSTD is read", m.Codec)
+	case m.NumValues < 0 || m.NumValues > maxValues:
+		return fmt.Errorf("the file is damaged: %d values in a row group", m.NumValues)
+	case start < 0 || length < 0 || start > size || length > size-start:
+		return errors.New("the file is damaged: the column is outside of it")
+	}
+	section := io.NewSectionReader(r, start, length)
+	in := bufio.NewReaderSize(section, 512)
+	decoder := thrift.NewDecoder(new(thrift.CompactProtocol).NewReader(in))
+	for at := int64(0); at < length; {
+		var h format.PageHeader
+		if err := decoder.Decode(&h); err != nil {
+			return fmt.Errorf("the file is damaged: header of a page: %w", err)
+		}
+		values := max(h.DataPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumValues, h.DictionaryPageHeader.V.NumValues)
+		here, err := section.Seek(0, io.SeekCurrent)
+		if err != nil {
+			return err
+		}
+		at = here - int64(in.Buffered()) + int64(h.CompressedPageSize)
+		if h.CompressedPageSize < 0 || at > length || h.UncompressedPageSize > maxPage || int64(values) > m.NumValues {
+			return errors.New("the file is damaged: a page is too large")
+		}
+		if _, err := section.Seek(at, io.SeekStart); err != nil {
+			return err
+		}
+		in.Reset(section)
+	}
+	return nil
+}
+
+// rescue makes an error of a panic. The library checks much, but it panics at
+// some of what it does not expect in a damaged file.
+func rescue(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("the file is damaged: %v", p)
+	}
+}
+
+func (p *parquetReader[R]) parseSchema(got *parquet.Schema) error {
+	paths := got.Columns()
+	header := make([]string, len(paths))
+	for i, path := range paths {
+		header[i] = path[0]
+	}
+	order, err := parseHeader(p.table, header)
+	if err != nil {
+		return err
+	}
+	p.order = order
+	want := parquet.NewSchema(string(p.table.name), newOrdered(p.table))
+	leaves := make(map[string]parquet.LeafColumn)
+	for _, path := range want.Columns() {
+		leaves[path[0]], _ = want.Lookup(path...)
+	}
+	for i, path := range paths {
+		leaf, ok := got.Lookup(path...)
+		if want := leaves[header[i]]; !ok || !fits(leaf, want) {
+			return fmt.Errorf("column %s is of type %v, not %v", header[i], leaf.Node.Type(), want.Node.Type())
+		}
+		p.kinds = append(p.kinds, leaf.Node.Type().Kind())
+	}
+	return nil
+}
+
+// fits leaves to programs that write our files anew, as pandas and DuckDB do,
+// what can be null and what is called a string or a number of 64 bits.
+func fits(got, want parquet.LeafColumn) bool {
+	a, b := got.Node.Type(), want.Node.Type()
+	return a.Kind() == b.Kind() && isTime(a) == isTime(b) &&
+		len(got.Path) == len(want.Path) && got.MaxRepetitionLevel == want.MaxRepetitionLevel
+}
+
+func isTime(t parquet.Type) bool { return t.String() == nanoseconds }
+
+var nanoseconds = parquet.Timestamp(parquet.Nanosecond).Type().String()
+
+// next returns the next records, which are valid until it is called again, and
+// io.EOF or what is wrong with the one after them.
+func (p *parquetReader[R]) next() (records []R, err error) {
+	p.records = p.records[:0]
+	defer func() { records = p.records }()
+	defer rescue(&err)
+	if p.rows == nil {
+		if len(p.groups) == 0 {
+			return nil, io.EOF
+		}
+		for i := range p.chunks[0] {
+			if err := checkPages(p.file, p.size, &p.chunks[0][i].MetaData); err != nil {
+				return nil, fmt.Errorf("after row %d: column %s: %w", p.number, p.order[i].name, err)
+			}
+		}
+		p.rows, p.left = p.groups[0].Rows(), p.groups[0].NumRows()
+		p.groups, p.chunks = p.groups[1:], p.chunks[1:]
+	}
+	n, err := p.rows.ReadRows(p.buffer)
+	if err != nil && err != io.EOF {
+		return nil, fmt.Errorf("row %d: %w", p.number+1, err)
+	}
+	for _, row := range p.buffer[:n] {
+		p.number++
+		r, err := p.parse(row)
+		if err != nil {
+			return nil, fmt.Errorf("row %d: %w", p.number, err)
+		}
+		p.records = append(p.records, r)
+	}
+	p.left -= int64(n)
+	if n > 0 && p.left > 0 {
+		return nil, nil
+	}
+	if p.left != 0 {
+		return nil, fmt.Errorf("row %d: there are not as many rows as the file says", p.number)
+	}
+	err, p.rows = p.rows.Close(), nil
+	return nil, err
+}
+
+func (p *parquetReader[R]) parse(row parquet.Row) (R, error) {
+	var r, zero R
+	seen := 0
+	for i, values := range row.Range {
+		if values[0].Column() != i {
+			break
+		}
+		seen++
+		c, kind := p.order[i], p.kinds[i]
+		if slices.ContainsFunc(values, func(v parquet.Value) bool { return !v.IsNull() && v.Kind() != kind }) {
+			return zero, fmt.Errorf("column %s: a value of another type", c.name)
+		}
+		if err := c.take(&r, values); err != nil {
+			return zero, fmt.Errorf("column %s: %w", c.name, err)
+		}
+	}
+	if seen != len(p.order) {
+		return zero, fmt.Errorf("column %s: there is no value", p.order[seen].name)
+	}
+	return p.table.plain(r), p.table.check(&r)
+}
+
+func (p *parquetReader[R]) close() (err error) {
+	defer rescue(&err)
+	if p.rows == nil {
+		return nil
+	}
+	return p.rows.Close()
+}
