@@ -90,7 +90,9 @@ func TestPartLaws(t *testing.T) {
 }
 
 // atLeast tells whether an interval holds another, but for rounding.
-func atLeast(i, other stat.Interval) bool { return i.Low <= other.Low+1e-9 && i.High >= other.High-1e-9 }
+func atLeast(i, other stat.Interval) bool {
+	return i.Low <= other.Low+1e-9 && i.High >= other.High-1e-9
+}
 
 func checkPart(t *rapid.T, part report.Part, got report.Pivot, trials []assay.Trial, attempts []assay.Attempt) {
 	t.Helper()

@@ -56,6 +56,10 @@ func (p Pilot) text() string {
 		}
 		tab.Row(row...)
 	}
+	return section("pilot: full success by three definitions", tab, p.notes())
+}
+
+func (p Pilot) notes() []string {
 	notes := []string{
 		"The 2025 original published numbers of all three under the one name of full success.",
 		"Executor asks for all required tools in order, paper also for output and a claim to be done, and batch for a",
@@ -64,5 +68,5 @@ func (p Pilot) text() string {
 	if len(p.Averaged) > 0 {
 		notes = append(notes, "They average over "+strings.Join(p.Averaged, ", ")+".")
 	}
-	return section("pilot: full success by three definitions", tab, notes)
+	return notes
 }

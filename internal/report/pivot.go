@@ -97,6 +97,8 @@ type Metrics struct {
 	MeanTurns float64 `json:"mean_turns"`
 	// ToolCoverage is the mean share of the required tools that succeeded.
 	ToolCoverage float64 `json:"mean_coverage"`
+	// Ordered counts outcomes in which all required tools succeeded in order.
+	Ordered Share `json:"order_correct"`
 }
 
 // pivot makes the part's table from all cells of the experiment.
@@ -196,7 +198,7 @@ func mean(rates []*float64) *float64 {
 func (t *tally) metrics(model string) Metrics {
 	m := Metrics{
 		Model: model, Done: t.done, Planned: t.planned,
-		Success: share(t.full+t.partial, t.done), Full: share(t.full, t.done),
+		Success: share(t.full+t.partial, t.done), Full: share(t.full, t.done), Ordered: share(t.ordered, t.done),
 		Partial: share(t.partial, t.done), Failure: share(t.failed, t.done),
 		MeanTurns: t.meanTurns(),
 	}

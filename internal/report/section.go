@@ -1,0 +1,582 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/document"
+	"github.com/assay-eval/assay/internal/stat"
+)
+
+// Document lays the analysis out for people to read. Sections without figures are
+// left out.
+func (a *Analysis) Document() *document.Document {
+	d := &document.Document{
+		Title: "Experiment " + a.Experiment,
+		Lead:  a.lead(),
+	}
+	for _, alarm := range a.Alarms {
+		d.Alarms = append(d.Alarms, document.Alarm{Title: alarm.Title, Text: alarm.Text, Where: atMost(alarm.Where, 12)})
+	}
+	for _, s := range []*document.Section{
+		a.successSection(), a.mainSection(), a.variantSection(), a.flawSection(), a.modelSection(), a.curveSection(),
+		a.pivotSection(taskType, "By task type"), a.scaleSection(), a.errorSection(), a.loopSection(),
+		a.effortSection(), a.costSection(), a.repeatSection(), a.pilotSection(), a.laneSection(),
+	} {
+		if s != nil {
+			d.Sections = append(d.Sections, *s)
+		}
+	}
+	d.Sections = append(d.Sections, a.partSections()...)
+	d.Sections = append(d.Sections, a.otherSections()...)
+	for _, f := range a.Facts {
+		d.Facts = append(d.Facts, document.Fact(f))
+	}
+	return d
+}
+
+func (a *Analysis) lead() string {
+	text := fmt.Sprintf("%d of %d trials are done, over %d cells.", a.Done, a.Planned, len(a.Cells))
+	switch n := len(a.Alarms); {
+	case a.Done == 0:
+		return text + " There is nothing to report yet."
+	case n == 1:
+		return text + " Read the alarm before the figures."
+	case n > 1:
+		return text + fmt.Sprintf(" Read the %d alarms before the figures.", n)
+	}
+	return text
+}
+
+func atMost(all []string, n int) []string {
+	if len(all) <= n {
+		return all
+	}
+	return append(slices.Clone(all[:n]), fmt.Sprintf("and %d more", len(all)-n))
+}
+
+// Cells of document tables.
+
+func text(s string) document.Cell { return document.Cell{Text: s} }
+
+func figure(v float64, format string) document.Cell {
+	return document.Cell{Text: fmt.Sprintf(format, v), Value: &v}
+}
+
+func whole(n int) document.Cell { return figure(float64(n), "%.0f") }
+
+func rate(r float64, n int, i stat.Interval) document.Cell {
+	if n == 0 {
+		return document.Cell{Text: nothing, Tone: document.Muted}
+	}
+	return document.Cell{Text: percent(r), Value: &r, Hint: fmt.Sprintf("95 %% interval %s, n = %d", intervalText(i), n)}
+}
+
+func optional(v *float64, show func(float64) string) document.Cell {
+	if v == nil {
+		return document.Cell{Text: nothing, Tone: document.Muted}
+	}
+	return document.Cell{Text: show(*v), Value: v}
+}
+
+func intervalText(i stat.Interval) string {
+	return fmt.Sprintf("%.1f – %s", 100*i.Low, percent(i.High))
+}
+
+func names(heads ...string) (columns []document.Column) {
+	for _, h := range heads {
+		columns = append(columns, document.Column{Head: h, Names: true})
+	}
+	return columns
+}
+
+func figures(heads ...string) (columns []document.Column) {
+	for _, h := range heads {
+		columns = append(columns, document.Column{Head: h})
+	}
+	return columns
+}
+
+func (a *Analysis) successSection() *document.Section {
+	if len(a.Rows) == 0 {
+		return nil
+	}
+	s := &document.Section{ID: "success", Title: "Full success", Chart: a.successChart()}
+	t := &document.Table{Columns: append(names("model", "variant"), figures("reliability", "done", "planned", "full success", "95 % interval", "best possible", "of best", "partial", "failure", "turns", "faults")...)}
+	name := a.variantText()
+	for _, r := range a.Rows {
+		row := []document.Cell{text(r.Model), text(name(r)), figure(r.Reliability, "%g"), whole(r.Done), whole(r.Planned), rate(r.FullRate, r.Done, r.FullInterval)}
+		interval := document.Cell{Text: nothing, Tone: document.Muted}
+		if r.Done > 0 {
+			interval = document.Cell{Text: intervalText(r.FullInterval), Value: &r.FullInterval.Low, Hint: fmt.Sprintf("design effect %.2f", r.DesignEffect)}
+		}
+		row = append(row, interval, optional(r.Best, percent), optional(r.OfBest, percent))
+		if r.Done > 0 {
+			row = append(row, figure(r.PartialRate, "%.3f"), figure(r.FailureRate, "%.3f"), figure(r.MeanTurns, "%.1f"))
+			row[len(row)-3].Text, row[len(row)-2].Text = percent(r.PartialRate), percent(r.FailureRate)
+		} else {
+			row = append(row, text(nothing), text(nothing), text(nothing))
+		}
+		t.Rows = append(t.Rows, append(row, whole(r.Faults)))
+	}
+	s.Table = t
+	s.Notes = a.notes(slices.ContainsFunc(a.Rows, func(r Row) bool { return r.BestMeasured > 0 }))
+	return s
+}
+
+func (a *Analysis) mainSection() *document.Section {
+	if len(a.Main) == 0 {
+		return nil
+	}
+	t := &document.Table{Columns: append(names("model"), figures("n", "full or partial", "full", "partial", "failure", "weighted", "turns", "tools covered", "order correct")...)}
+	for _, m := range a.Main {
+		share := func(s Share) document.Cell { return rate(s.Rate, m.Done, s.Interval) }
+		t.Rows = append(t.Rows, []document.Cell{
+			text(m.Model), whole(m.Done), share(m.Success), share(m.Full), share(m.Partial), share(m.Failure),
+			points(m.Weighted), figure(m.MeanTurns, "%.1f"), points(m.ToolCoverage), share(m.Ordered),
+		})
+	}
+	return &document.Section{ID: "main-metrics", Title: "Main metrics", Table: t, Notes: append([]string{
+		"Weighted counts a partial success as half a full one. Tools covered is the mean share of the required tools that succeeded.",
+	}, a.averagedNote()...)}
+}
+
+// points shows a share of which there is no interval.
+func points(v float64) document.Cell { return document.Cell{Text: percent(v), Value: &v} }
+
+// averagedNote says what a table by model averages over.
+func (a *Analysis) averagedNote() []string {
+	averaged := slices.Clone(a.Averaged)
+	for _, f := range []struct {
+		name   string
+		varies bool
+	}{
+		{variant, differ(a.Rows, func(r Row) string { return r.Variant })},
+		{severity, differ(a.Rows, func(r Row) string { return gradedName(r.Variant, r.Severity) }) && severities(a.Rows) > 1},
+		{reliability, differ(a.Rows, func(r Row) string { return assay.FormatReliability(r.Reliability) })},
+	} {
+		if f.varies && !slices.Contains(averaged, f.name) {
+			averaged = append(averaged, f.name)
+		}
+	}
+	if len(averaged) == 0 {
+		return nil
+	}
+	return []string{"Rates average over " + readableList(averaged) + "; models whose cells differ do not compare here."}
+}
+
+func readableList(names []string) string {
+	var out []string
+	for _, n := range names {
+		out = append(out, readable(n))
+	}
+	return strings.Join(out, ", ")
+}
+
+func differ[T any](all []T, of func(T) string) bool {
+	return slices.ContainsFunc(all, func(v T) bool { return of(v) != of(all[0]) })
+}
+
+func severities(rows []Row) int {
+	seen := make(map[string]bool)
+	for _, r := range rows {
+		if isFlawed(r.Variant) {
+			seen[r.Severity] = true
+		}
+	}
+	return len(seen)
+}
+
+// table shows a pivot's columns, with intervals as hints.
+func (p *Pivot) table() *document.Table {
+	t := &document.Table{}
+	columns := p.columns()
+	for i, c := range columns {
+		t.Columns = append(t.Columns, document.Column{Head: strings.ReplaceAll(strings.ReplaceAll(c.head, "-\n", ""), "\n", " "), Names: i == 0 || c.head == "best"})
+	}
+	for _, r := range p.Rows {
+		var row []document.Cell
+		for i, c := range columns {
+			cell := text(c.cell(r))
+			if i > 0 && i <= len(r.Cells) {
+				l := r.Cells[i-1]
+				cell = rate(l.Rate, l.Done, l.Interval)
+			} else if v := leadingNumber(cell.Text); i > 0 && v != nil {
+				cell.Value = v
+			}
+			row = append(row, cell)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// leadingNumber is the number that a text begins with.
+func leadingNumber(s string) *float64 {
+	var v float64
+	if _, err := fmt.Sscanf(s, "%f", &v); err != nil {
+		return nil
+	}
+	return &v
+}
+
+func (a *Analysis) pivot(factor string) *Pivot {
+	for i := range a.Pivots {
+		if a.Pivots[i].Factor == factor {
+			return &a.Pivots[i]
+		}
+	}
+	return nil
+}
+
+func (a *Analysis) pivotSection(factor, title string) *document.Section {
+	p := a.pivot(factor)
+	if p == nil {
+		return nil
+	}
+	return &document.Section{ID: "by-" + strings.ReplaceAll(factor, "_", "-"), Title: title, Chart: p.chart(), Table: p.table(), Notes: p.notes()}
+}
+
+func (a *Analysis) variantSection() *document.Section {
+	s := a.pivotSection(variant, "Variants")
+	if s != nil {
+		s.Lead = "How the same task is put to the model: alone, with advice, with its plan, with a flawed plan."
+	}
+	return s
+}
+
+// flawSection shows what each variant changes against the reference.
+func (a *Analysis) flawSection() *document.Section {
+	if len(a.Variants) == 0 {
+		return nil
+	}
+	s := &document.Section{
+		ID: "variant-differences", Title: "What each variant changes",
+		Lead:  fmt.Sprintf("Differences to %s on the same tasks, under the same conditions, in percentage points.", readable(a.Variants[0].B)),
+		Chart: a.heatChart(), Table: pairedTable(a.Variants, "model", "variant", func(p Paired) (string, string) { return p.Model, readable(p.A) }),
+		Notes: pairedNotes(a.Variants),
+	}
+	return s
+}
+
+func (a *Analysis) modelSection() *document.Section {
+	if len(a.Models) == 0 {
+		return nil
+	}
+	return &document.Section{
+		ID: "model-differences", Title: "Models against each other",
+		Lead:  "Each two models on the tasks that both tried, under the same conditions.",
+		Table: pairedTable(a.Models, "A", "B", func(p Paired) (string, string) { return p.A, p.B }),
+		Notes: pairedNotes(a.Models),
+	}
+}
+
+func pairedTable(all []Paired, first, second string, of func(Paired) (string, string)) *document.Table {
+	t := &document.Table{Columns: append(names(first, second), []document.Column{
+		{Head: "tasks", Hint: "that both sides tried"},
+		{Head: "A"},
+		{Head: "B"},
+		{Head: "A − B", Hint: "in percentage points"},
+		{Head: "95 % interval"},
+		{Head: "A only", Hint: "tasks on which A did better"},
+		{Head: "B only", Hint: "tasks on which B did better"},
+		{Head: "h", Hint: "Cohen's effect size: 0.2 is small, 0.5 medium, 0.8 large"},
+		{Head: "p"},
+		{Head: "q", Hint: "p adjusted for all comparisons of the table (Benjamini–Hochberg)"},
+		{Head: "detectable", Hint: "the least difference that this comparison would show in 80 of 100 repetitions"},
+	}...)}
+	for _, p := range all {
+		x, y := of(p)
+		d := figure(100*p.Difference, "%+.1f")
+		switch {
+		case p.Significant() && p.Difference > 0:
+			d.Tone = document.Good
+		case p.Significant():
+			d.Tone = document.Bad
+		}
+		t.Rows = append(t.Rows, []document.Cell{
+			text(x), text(y), whole(p.Tasks), points(p.RateA), points(p.RateB), d,
+			{Text: fmt.Sprintf("%+.1f – %+.1f", 100*p.Interval.Low, 100*p.Interval.High), Value: &p.Interval.Low},
+			whole(p.OnlyA), whole(p.OnlyB), figure(p.CohenH, "%+.2f"),
+			{Text: chance(p.P), Value: &p.P},
+			{Text: chance(p.Q), Value: &p.Q},
+			{Text: fmt.Sprintf("%.1f", 100*p.Detectable), Value: &p.Detectable},
+		})
+	}
+	return t
+}
+
+func pairedNotes(all []Paired) []string {
+	methods, significant := make(map[string]bool), 0
+	for _, p := range all {
+		methods[p.Method] = true
+		if p.Significant() {
+			significant++
+		}
+	}
+	return []string{
+		fmt.Sprintf("%d of %d comparisons are significant: q below .05, the share of false ones among them being held at 5 %% (Benjamini and Hochberg, 1995).", significant, len(all)),
+		"p is of the " + strings.Join(slices.Sorted(maps.Keys(methods)), " and the ") + " test; each task weighs the same. A only and B only count tasks on which one side did better.",
+	}
+}
+
+func (a *Analysis) curveSection() *document.Section {
+	if len(a.Curves) == 0 {
+		return nil
+	}
+	s := a.pivotSection(reliability, "Success by reliability of the tools")
+	if s == nil {
+		return nil
+	}
+	s.Lead = "The dashed line is what the best policy reaches: no agent can do better on average."
+	s.Chart = a.curveChart()
+	return s
+}
+
+// scaleSection shows difficulty by model, and what sizes tell.
+func (a *Analysis) scaleSection() *document.Section {
+	p := a.pivot(difficulty)
+	if p == nil {
+		return nil
+	}
+	s := a.pivotSection(difficulty, "By difficulty, and scale")
+	var rows [][]document.Cell
+	for _, m := range a.Main {
+		if _, billions, ok := familyOf(m.Model); ok && m.Done > 0 {
+			rows = append(rows, []document.Cell{figure(100*m.Full.Rate/math.Sqrt(billions), "%.1f")})
+		} else {
+			rows = append(rows, []document.Cell{{Text: nothing, Tone: document.Muted}})
+		}
+	}
+	if slices.ContainsFunc(rows, func(r []document.Cell) bool { return r[0].Value != nil }) && len(rows) == len(s.Table.Rows) {
+		s.Table.Columns = append(s.Table.Columns, document.Column{Head: "per √B", Hint: "percent of full success by the square root of the parameters in billions"})
+		for i := range rows {
+			s.Table.Rows[i] = append(s.Table.Rows[i], rows[i]...)
+		}
+	}
+	return s
+}
+
+func (a *Analysis) errorSection() *document.Section {
+	e := a.Errors
+	if !slices.ContainsFunc(e.Rows, func(r ErrorRow) bool { return r.Total > 0 }) {
+		return nil
+	}
+	t := &document.Table{Columns: append(names("model"), figures("n")...)}
+	for _, c := range e.Categories {
+		t.Columns = append(t.Columns, document.Column{Head: readable(c)})
+	}
+	t.Columns = append(t.Columns, names("main mode")...)
+	for _, r := range e.Rows {
+		row := []document.Cell{text(r.Model), whole(r.Total)}
+		most, main := 0, nothing
+		for _, c := range r.Cells {
+			cell := rate(c.Rate, r.Total, c.Interval)
+			cell.Hint = fmt.Sprintf("%d of %d; %s", c.Count, r.Total, cell.Hint)
+			row = append(row, cell)
+			if c.Count > most {
+				most, main = c.Count, readable(c.Category)
+			}
+		}
+		t.Rows = append(t.Rows, append(row, text(main)))
+	}
+	return &document.Section{
+		ID: "errors", Title: "Why outcomes are not full success", Chart: e.chart(), Table: t,
+		Notes: []string{"Cells are shares of the n outcomes that are not full success, each of which has one category."},
+	}
+}
+
+func (a *Analysis) loopSection() *document.Section {
+	if t := a.loopText(); t != "" {
+		return &document.Section{ID: "loops", Title: "Loops", Lead: strings.ToUpper(t[:1]) + t[1:]}
+	}
+	return nil
+}
+
+func (a *Analysis) effortSection() *document.Section {
+	if a.Done == 0 {
+		return nil
+	}
+	t := &document.Table{Columns: append(names("model"), figures("n", "turns ¼", "median", "¾", "tokens ¼", "median", "¾", "95 %", "calls", "wasted", "mistakes", "corrected", "seconds", "adherence", "to the plan given")...)}
+	for _, s := range a.Spreads {
+		if s.Done == 0 {
+			continue
+		}
+		row := []document.Cell{text(s.Model), whole(s.Done)}
+		for _, v := range s.TurnQuarts {
+			row = append(row, figure(v, "%.0f"))
+		}
+		for _, v := range append(s.TokenQuarts[:], s.Token95) {
+			row = append(row, tokens(v))
+		}
+		t.Rows = append(t.Rows, append(row, figure(s.CallsPer, "%.1f"), points(s.WastedShare), points(s.MistakeShare),
+			rate(s.Assisted.Rate, s.Done, s.Assisted.Interval), figure(s.SecondsPer, "%.1f"), figure(s.Adherence, "%.2f"), optional(s.Given, func(v float64) string { return fmt.Sprintf("%.2f", v) })))
+	}
+	return &document.Section{
+		ID: "effort", Title: "Turns, tokens and calls", Chart: a.turnChart(), Table: t,
+		Notes: []string{
+			"Of outcomes: a quarter of them took at most what ¼ says. Tokens are those of prompts and replies together, exact to 2.5 %; calls, seconds and adherence are means.",
+			"Wasted and mistakes are shares of calls: those that the best policy would not have made with the same luck, and those that failed by the model's own error. Corrected is the share of outcomes with a correction.",
+		},
+	}
+}
+
+func tokens(v float64) document.Cell {
+	t := fmt.Sprintf("%.0f", v)
+	if v >= 1000 {
+		t = fmt.Sprintf("%.1fk", v/1000)
+	}
+	return document.Cell{Text: t, Value: &v}
+}
+
+func (a *Analysis) costSection() *document.Section {
+	if !slices.ContainsFunc(a.Spreads, func(s Spread) bool { return s.CostUSD > 0 }) {
+		return nil
+	}
+	t := &document.Table{Columns: append(names("model"), figures("full success", "dollars", "per trial", "per full success")...)}
+	for _, s := range a.Spreads {
+		per := s.CostUSD / float64(max(1, s.Done))
+		t.Rows = append(t.Rows, []document.Cell{
+			text(s.Model), rate(s.Success.Rate, s.Done, s.Success.Interval), figure(s.CostUSD, "%.2f"), figure(per, "%.5f"),
+			optional(s.CostPerFull, func(v float64) string { return fmt.Sprintf("%.5f", v) }),
+		})
+	}
+	return &document.Section{
+		ID: "cost", Title: "What success costs", Chart: a.costChart(), Table: t,
+		Notes: []string{"Dollars are of all attempts, those that ended in faults too, at the prices of the providers file."},
+	}
+}
+
+func (a *Analysis) repeatSection() *document.Section {
+	if len(a.Repeats) == 0 {
+		return nil
+	}
+	ks := make(map[int]bool)
+	for _, r := range a.Repeats {
+		for _, p := range r.Passes {
+			ks[p.K] = true
+		}
+	}
+	t := &document.Table{Columns: append(names("model"), figures("tasks")...)}
+	order := slices.Sorted(maps.Keys(ks))
+	for _, k := range order {
+		t.Columns = append(t.Columns, document.Column{Head: fmt.Sprintf("pass@%d", k), Hint: "chance that at least one of so many trials succeeds"})
+	}
+	for _, k := range order {
+		t.Columns = append(t.Columns, document.Column{Head: fmt.Sprintf("pass^%d", k), Hint: "chance that all of so many trials succeed"})
+	}
+	t.Columns = append(t.Columns, []document.Column{{Head: "flips", Hint: "chance that two repeats end differently"}, {Head: "noise", Hint: "what 95 % of differences between two runs of one repeat stay within, in points"}}...)
+	for _, r := range a.Repeats {
+		row := []document.Cell{text(r.Model), whole(r.Noise.Tasks)}
+		at, hat := make(map[int]document.Cell), make(map[int]document.Cell)
+		for _, p := range r.Passes {
+			at[p.K], hat[p.K] = rate(p.At, p.Tasks, p.AtInterval), rate(p.Hat, p.Tasks, p.HatInterval)
+		}
+		for _, cells := range []map[int]document.Cell{at, hat} {
+			for _, k := range order {
+				c, ok := cells[k]
+				if !ok {
+					c = document.Cell{Text: nothing, Tone: document.Muted}
+				}
+				row = append(row, c)
+			}
+		}
+		t.Rows = append(t.Rows, append(row, rate(r.Noise.Flip, r.Noise.Repeated, r.Noise.FlipInterval), figure(100*r.Noise.Limit, "± %.2f")))
+	}
+	return &document.Section{
+		ID: "repeats", Title: "What repeats tell", Table: t,
+		Notes: []string{
+			"pass@k is the unbiased estimate of the chance that at least one of k trials fully succeeds (Chen et al., 2021), pass^k that all k do (Yao et al., 2024), as means over tasks in their cells. Only full success counts.",
+			"A difference between two runs that stays within the noise is what chance alone makes.",
+		},
+	}
+}
+
+func (a *Analysis) pilotSection() *document.Section {
+	if len(a.Pilot.Rows) == 0 {
+		return nil
+	}
+	t := &document.Table{Columns: append(names("model", "variant"), figures("n", "executor", "paper", "batch")...)}
+	for _, r := range a.Pilot.Rows {
+		row := []document.Cell{text(r.Model), text(readable(r.Variant)), whole(r.Done)}
+		for _, s := range []Share{r.Executor, r.Paper, r.Batch} {
+			row = append(row, rate(s.Rate, r.Done, s.Interval))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return &document.Section{ID: "pilot", Title: "Full success by the original's three definitions", Table: t, Notes: a.Pilot.notes()}
+}
+
+func (a *Analysis) laneSection() *document.Section {
+	if len(a.Lanes) == 0 {
+		return nil
+	}
+	t := &document.Table{Columns: append(names("model", "lane", "run"), append(figures("requests", "occupancy", "busy"), names("waited for")...)...)}
+	for _, l := range a.Lanes {
+		var waited []string
+		for _, what := range slices.Sorted(maps.Keys(l.WaitedS)) {
+			waited = append(waited, fmt.Sprintf("%s %.0f s", what, l.WaitedS[what]))
+		}
+		t.Rows = append(t.Rows, []document.Cell{
+			text(l.Model), text(l.Lane), text(shortHash(string(l.Run))), whole(l.Requests), points(l.Occupancy), figure(l.UsedS, "%.0f s"), text(strings.Join(waited, ", ")),
+		})
+	}
+	return &document.Section{
+		ID: "lanes", Title: "How full the lanes were", Chart: a.laneChart(), Table: t,
+		Notes: []string{"Occupancy is the share of what a lane's tightest limit allowed, while there was something to do."},
+	}
+}
+
+// partSections are the tables of an experiment's parts, if it has several.
+func (a *Analysis) partSections() (all []document.Section) {
+	if len(a.Parts) < 2 {
+		return nil
+	}
+	for i := range a.Parts {
+		p := &a.Parts[i]
+		if len(p.Rows) == 0 {
+			continue
+		}
+		all = append(all, document.Section{
+			ID: fmt.Sprintf("part-%d", i+1), Title: "Part " + p.Name, Lead: "Full success by " + readable(p.Factor) + ".", Table: p.table(), Notes: p.notes(),
+		})
+		if len(p.Metrics) > 0 {
+			sub := Analysis{Table: &Table{}, Main: p.Metrics}
+			s := sub.mainSection()
+			s.ID, s.Title = fmt.Sprintf("part-%d-metrics", i+1), "Part "+p.Name+": main metrics"
+			all = append(all, *s)
+		}
+	}
+	return all
+}
+
+func (a *Analysis) otherSections() (all []document.Section) {
+	for i, o := range a.Others {
+		t := &document.Table{Columns: append(names("model", "variant", "difficulty"), figures("reliability", "n", "full success", "95 % interval", "partial")...)}
+		for _, r := range o.Rows {
+			n := text(fmt.Sprint(r.N))
+			n.Value = new(float64(r.N))
+			if r.Corrected {
+				n.Text += " *"
+				n.Hint = "corrected: the file counted outcomes twice"
+			}
+			full := rate(r.FullRate, r.N, r.Interval)
+			partial := float64(r.Partial) / float64(max(1, r.N))
+			t.Rows = append(t.Rows, []document.Cell{
+				text(r.Model), text(readable(r.Variant)), text(readable(r.Difficulty)), figure(r.Reliability, "%g"), n, full,
+				{Text: intervalText(r.Interval), Value: &r.Interval.Low},
+				points(partial),
+			})
+		}
+		all = append(all, document.Section{
+			ID: fmt.Sprintf("other-%d", i+1), Title: "Of another system: " + o.Source,
+			Lead: "These are aggregates that another system reported. They are no trials of this experiment and count nowhere else.", Table: t,
+			Notes: []string{o.Note, "Figures with * are corrected; see the import's report."},
+		})
+	}
+	return all
+}
