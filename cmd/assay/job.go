@@ -104,8 +104,8 @@ func (j *job) planned() int {
 	return n
 }
 
-// tables makes the tables of the experiment's planned trials from a store.
-func (j *job) tables(ctx context.Context, db *store.DB) (*report.Table, error) {
+// design is what reports have to know of the experiment beside its trials.
+func (j *job) design() report.Design {
 	d := report.Design{Categories: score.Categories}
 	for _, p := range j.plan.Parts() {
 		d.Parts = append(d.Parts, report.Part{Name: p.Name, Models: p.Models, Varies: p.Varies, Has: p.Has})
@@ -113,7 +113,12 @@ func (j *job) tables(ctx context.Context, db *store.DB) (*report.Table, error) {
 	for _, n := range j.plan.NotApplicable() {
 		d.LeftOut = append(d.LeftOut, report.LeftOut(n))
 	}
-	return d.Build(j.experiment.Name, j.trials(), db.Attempts(ctx, store.Filter{}))
+	return d
+}
+
+// tables makes the tables of the experiment's planned trials from a store.
+func (j *job) tables(ctx context.Context, db *store.DB) (*report.Table, error) {
+	return j.design().Build(j.experiment.Name, j.trials(), db.Verdicts(ctx, store.Filter{}))
 }
 
 // trials yields all planned trials, model by model.

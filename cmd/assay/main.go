@@ -38,6 +38,7 @@ type process struct {
 	env         func(string) (string, bool)
 	signals     <-chan os.Signal
 	errTerminal bool   // err is a terminal
+	outTerminal bool   // out is one
 	name        string // how the user called the program
 }
 
@@ -48,7 +49,7 @@ func main() {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	os.Exit(run(os.Args[1:], &process{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv, signals: signals,
-		errTerminal: isTerminal(os.Stderr), name: programName(),
+		errTerminal: isTerminal(os.Stderr), outTerminal: isTerminal(os.Stdout), name: programName(),
 	}))
 }
 
@@ -140,6 +141,7 @@ it exists. Running an experiment again runs only what is owed.`,
 	})
 	root.AddCommand(newRun(p), interruptible(p, newPlan(p)), newSuites(p), newCtl(p),
 		interruptible(p, newStatus(p)), interruptible(p, newShow(p)), interruptible(p, newExport(p)),
+		interruptible(p, newReport(p)), interruptible(p, newImports(p)),
 		interruptible(p, newVerify(p)), interruptible(p, newRecover(p)), interruptible(p, newBackup(p)),
 		interruptible(p, newMerge(p)), interruptible(p, newDelete(p)),
 		newRescore(p), newClassify(p), newLibrary(p), newSchema(p), newSim(p), newBench(p))

@@ -201,14 +201,8 @@ func opinionsOn(ctx context.Context, db *store.DB, a assay.Attempt) ([]store.Cla
 // writeCalls says how the calls of a turn were decided.
 func writeCalls(w *bytes.Buffer, calls []assay.CallRecord, turn int) {
 	for _, c := range calls {
-		switch {
-		case c.Turn != turn:
-		case c.Mistake:
-			fmt.Fprintf(w, "    (%s: a mistake, %s)\n", c.Tool, c.Code)
-		case c.OK:
-			fmt.Fprintf(w, "    (%s: chance %.3f, luck %.3f: worked)\n", c.Tool, c.Chance, c.Luck)
-		default:
-			fmt.Fprintf(w, "    (%s: chance %.3f, luck %.3f: failed, %s)\n", c.Tool, c.Chance, c.Luck, c.Code)
+		if c.Turn == turn {
+			fmt.Fprintf(w, "    (%s)\n", decided(c))
 		}
 	}
 }

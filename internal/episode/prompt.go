@@ -91,6 +91,17 @@ func GivenPlan(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) (*w
 	return &plan, nil
 }
 
+// Opening returns the messages with which an episode begins. Its errors are those
+// of [GivenPlan].
+func Opening(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) ([]assay.Message, error) {
+	plan, err := GivenPlan(catalog, trial, task)
+	if err != nil {
+		return nil, err
+	}
+	e := &episode{Runner: &Runner{catalog: catalog}, trial: trial, task: task}
+	return e.opening(plan), nil
+}
+
 // opening returns the messages with which an episode begins.
 func (e *episode) opening(plan *workflow.Plan) []assay.Message {
 	trial := e.trial

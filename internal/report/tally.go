@@ -78,41 +78,44 @@ type verdicts struct{ done, executor, paper, batch int }
 func count(trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error]) ([]*cell, error) {
 	var cells []*cell
 	index := make(map[assay.Cell]int32)
-	// A million trials are here at once: the place of each one's cell, and ^place
-	// once it is settled.
-	known := make(map[[16]byte]int32)
+	// A million trials are here at once.
+	type place struct {
+		cell int32 // ^cell once the trial is settled
+		task task
+	}
+	known := make(map[[16]byte]place)
+	tasks := make(map[assay.TaskID]task)
 	for trial := range trials {
-		place, ok := index[trial.Cell]
+		c, ok := index[trial.Cell]
 		if !ok {
-			place = int32(len(cells))
-			index[trial.Cell] = place
+			c = int32(len(cells))
+			index[trial.Cell] = c
 			cells = append(cells, &cell{Cell: trial.Cell})
 		}
-		cells[place].plan(trial.Repeat)
-		known[key(trial.ID)] = place
+		cells[c].plan(trial.Repeat)
+		of, ok := tasks[trial.Task]
+		if !ok {
+			of = task(len(tasks))
+			tasks[trial.Task] = of
+		}
+		known[key(trial.ID)] = place{c, of}
 	}
-	tasks := make(map[assay.TaskID]task)
 	for a, err := range attempts {
 		if err != nil {
 			return nil, err
 		}
 		id := key(a.ID)
-		place, ok := known[id]
+		p, ok := known[id]
 		if !ok {
 			continue
 		}
-		settled := place < 0
+		settled := p.cell < 0
 		if settled {
-			place = ^place
+			p.cell = ^p.cell
 		}
-		t, ok := tasks[a.Task]
-		if !ok {
-			t = task(len(tasks))
-			tasks[a.Task] = t
-		}
-		cells[place].add(&a, t, settled)
+		cells[p.cell].add(&a, p.task, settled)
 		if a.Settles() && !settled {
-			known[id] = ^place
+			known[id] = place{^p.cell, p.task}
 		}
 	}
 	return cells, nil

@@ -4,7 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/assay-eval/assay"
 )
@@ -27,6 +31,113 @@ func (db *DB) Outcomes(ctx context.Context) iter.Seq2[Outcome, error] {
 			yield(Outcome{}, err)
 		}
 	}
+}
+
+// verdictColumns are in the order in which scanVerdict reads them.
+const verdictColumns = `a.trial, r.id, a.templates, a.lane, a.served_model, a.level, a.ended, a.error_category, a.turns, a.tool_calls,
+	a.coverage, a.order_correct, a.assisted, a.adherence, a.given_adherence, a.mistakes, a.failures, a.recovered,
+	a.wasted_calls, a.efficiency, a.extra_calls, a.loop, a.loop_turn, a.best_possible, a.pilot, a.score_version, a.fault,
+	a.requests, a.input_tokens, a.output_tokens, a.cost_usd, a.queued_ms, a.working_ms`
+
+// Verdicts streams what [DB.Attempts] streams, in the same order, but for what
+// tables of results do not need: of the trial there is the ID alone, and names of
+// tools, times and details of faults are left out. It takes a third of the time.
+// Of the filter Experiment, Run, Trial and Since have no meaning here.
+func (db *DB) Verdicts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, error] {
+	return func(yield func(assay.Attempt, error) bool) {
+		at, err := db.state(ctx, f.Snapshot)
+		if err != nil {
+			yield(assay.Attempt{}, err)
+			return
+		}
+		latest, args := noColumn, []any{}
+		if at.scores > 0 && !f.AsSaved {
+			latest, args = "(SELECT body FROM scores WHERE scores.attempt = a.id AND scores.id <= ? ORDER BY scores.id DESC LIMIT 1)", []any{at.scores}
+		}
+		text := "SELECT " + latest + ", " + verdictColumns + " FROM attempts a CROSS JOIN runs r ON r.seq = a.run WHERE a.id BETWEEN ? AND ? ORDER BY a.id"
+		err = inBlocks(ctx, at.attempts, page, func(ctx context.Context, first, last int64) attemptPage {
+			return db.readVerdicts(ctx, text, slices.Concat(args, []any{first, last}))
+		}, func(p attemptPage) (bool, error) {
+			for i := range p.attempts {
+				if !yield(p.attempts[i], nil) {
+					return false, nil
+				}
+			}
+			return p.err == nil, p.err
+		})
+		if err != nil {
+			yield(assay.Attempt{}, err)
+		}
+	}
+}
+
+func (db *DB) readVerdicts(ctx context.Context, text string, args []any) (p attemptPage) {
+	seen := make(words)
+	err := eachRaw(ctx, db.reader, text, args, func(row []any) (bool, error) {
+		a, err := scanVerdict(row[1:], seen)
+		if err == nil {
+			if score, ok := row[0].(string); ok {
+				a.Outcome, err = parseOutcome([]byte(score))
+				a.RequiredTools, a.ExecutedTools = nil, nil
+			}
+		}
+		if err != nil {
+			return false, fmt.Errorf("an attempt at trial %s: %w", a.ID, err)
+		}
+		p.attempts = append(p.attempts, a)
+		return true, nil
+	})
+	p.err = db.wrap(err)
+	return p
+}
+
+// scanVerdict reads the values of verdictColumns.
+func scanVerdict(row []any, seen words) (a assay.Attempt, err error) {
+	next := 0
+	bad := func() { err = errors.Join(err, fmt.Errorf("column %d holds %v", next, row[next-1])) }
+	text := func() string {
+		s, ok := row[next].(string)
+		if next++; !ok {
+			bad()
+		}
+		return seen.same(s)
+	}
+	whole := func() int {
+		n, ok := row[next].(int64)
+		if next++; !ok {
+			bad()
+		}
+		return int(n)
+	}
+	real := func() float64 {
+		v, ok := row[next].(float64)
+		if next++; !ok {
+			bad()
+		}
+		return v
+	}
+	key, _ := row[next].([]byte)
+	a.ID = assay.TrialID(hex.EncodeToString(key))
+	next++
+	a.Run, a.Templates, a.Lane, a.ServedModel = assay.RunID(text()), text(), text(), text()
+	a.Level, a.Ended, a.ErrorCategory = assay.Level(text()), assay.Ended(text()), text()
+	a.Outcome.Turns, a.ToolCalls, a.Coverage, a.OrderCorrect, a.Assisted = whole(), whole(), real(), whole() != 0, whole()
+	a.Adherence = real()
+	if row[next] != nil {
+		a.GivenAdherence = new(real())
+	} else {
+		next++
+	}
+	a.Mistakes, a.Failures, a.Recovered, a.Wasted, a.Efficiency, a.Extra = whole(), whole(), whole(), whole(), real(), whole()
+	a.Outcome.Loop, a.LoopTurn, a.Best = assay.LoopKind(text()), whole(), real()
+	if pilot := text(); pilot != "" {
+		if failed := json.Unmarshal([]byte(pilot), &a.Pilot); failed != nil {
+			err = errors.Join(err, failed)
+		}
+	}
+	a.ScoreVersion, a.FaultKind = text(), assay.FaultKind(text())
+	a.Requests, a.InputTokens, a.OutputTokens, a.CostUSD, a.QueuedMS, a.WorkingMS = whole(), whole(), whole(), real(), int64(whole()), int64(whole())
+	return a, err
 }
 
 func (db *DB) streamOutcomes(ctx context.Context, yield func(Outcome, error) bool) error {
@@ -66,6 +177,16 @@ func (db *DB) streamOutcomes(ctx context.Context, yield func(Outcome, error) boo
 
 // words holds texts that come again and again, once each.
 type words map[string]string
+
+// same returns the first text that was like this one.
+func (w words) same(text string) string {
+	word, ok := w[text]
+	if !ok {
+		word = text
+		w[word] = word
+	}
+	return word
+}
 
 func (w words) of(text []byte) string {
 	word, ok := w[string(text)]

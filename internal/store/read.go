@@ -147,9 +147,10 @@ func (db *DB) readPage(ctx context.Context, text string, args []any) (p attemptP
 	defer rows.Close()
 	var id int64
 	var score sql.RawBytes
+	known := make(lists)
 	for rows.Next() {
 		var column []byte
-		a, err := scanAttempt(rows, &id, &score, &column)
+		a, err := known.scanAttempt(rows, &id, &score, &column)
 		if err == nil && score != nil {
 			a.Outcome, err = parseOutcome(score)
 		}
@@ -209,8 +210,27 @@ func (f Filter) where(at state) (string, []any, error) {
 	return strings.Join(terms, " AND "), args, nil
 }
 
+// lists holds lists of tools that come again and again, by their JSON. Attempts
+// share them.
+type lists map[string][]string
+
+func (l lists) of(text string) ([]string, error) {
+	if text == "[]" {
+		return nil, nil
+	}
+	list, ok := l[text]
+	if !ok {
+		if err := json.Unmarshal([]byte(text), &list); err != nil {
+			return nil, err
+		}
+		list = slices.Clip(list)
+		l[text] = list
+	}
+	return list, nil
+}
+
 // scanAttempt reads the columns in front, and then an attempt.
-func scanAttempt(rows *sql.Rows, front ...any) (a assay.Attempt, err error) {
+func (l lists) scanAttempt(rows *sql.Rows, front ...any) (a assay.Attempt, err error) {
 	var sampling, required, executed, pilot, retried, started, finished string
 	err = rows.Scan(append(front, &a.ID, &a.Model, &a.Variant, &a.Severity, &a.Difficulty, &a.TaskType, &a.Reliability,
 		&a.Task, &a.TaskDigest, &a.Repeat, &a.Seed,
@@ -231,8 +251,6 @@ func scanAttempt(rows *sql.Rows, front ...any) (a assay.Attempt, err error) {
 		to          any
 	}{
 		{sampling, "{}", &a.Sampling},
-		{required, "[]", &a.RequiredTools},
-		{executed, "[]", &a.ExecutedTools},
 		{pilot, "", &a.Pilot},
 		{retried, "{}", &a.Retried},
 	} {
@@ -243,7 +261,17 @@ func scanAttempt(rows *sql.Rows, front ...any) (a assay.Attempt, err error) {
 			return a, err
 		}
 	}
-	return a, errors.Join(a.StartedAt.UnmarshalText([]byte(started)), a.FinishedAt.UnmarshalText([]byte(finished)))
+	a.RequiredTools, err = l.of(required)
+	if err != nil {
+		return a, err
+	}
+	if a.ExecutedTools, err = l.of(executed); err != nil {
+		return a, err
+	}
+	if err := a.StartedAt.UnmarshalText([]byte(started)); err != nil {
+		return a, err
+	}
+	return a, a.FinishedAt.UnmarshalText([]byte(finished))
 }
 
 func nameAttempt(trial assay.TrialID, number int) string {

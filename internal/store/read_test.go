@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/store"
@@ -297,5 +298,40 @@ func TestMigrationsAreNumbered(t *testing.T) {
 		if want := fmt.Sprintf("%03d_", i+1); !strings.HasPrefix(e.Name(), want) {
 			t.Errorf("migration %s, want %s first", e.Name(), want)
 		}
+	}
+}
+
+// TestVerdictsAreAttempts: what Verdicts tells is what Attempts does.
+func TestVerdictsAreAttempts(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	rapid.Check(t, func(r *rapid.T) {
+		a := drawAttempt(r)
+		a.Experiment, a.Run = "e", "r1"
+		if err := db.Save(t.Context(), a, nil); err != nil && !errors.Is(err, store.ErrSettled) {
+			r.Fatal(err)
+		}
+		if a.Settles() && rapid.Bool().Draw(r, "rescored") && a.Number > 0 {
+			rescore(t, db, rescored(a, drawOutcome(r, rapid.String())))
+		}
+	})
+	want := all(t, db, store.Filter{})
+	n := 0
+	for got, err := range db.Verdicts(t.Context(), store.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := want[n]
+		n++
+		w.Trial = assay.Trial{ID: w.ID}
+		w.Number, w.Experiment, w.Program, w.FaultDetail, w.Parked, w.Retried = 0, "", "", "", false, nil
+		w.StartedAt, w.FinishedAt = time.Time{}, time.Time{}
+		w.RequiredTools, w.ExecutedTools = nil, nil
+		if diff := cmp.Diff(w, got); diff != "" {
+			t.Fatalf("verdict %d (-attempt +verdict):\n%s", n, diff)
+		}
+	}
+	if n != len(want) || n == 0 {
+		t.Errorf("%d verdicts, want %d", n, len(want))
 	}
 }

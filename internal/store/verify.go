@@ -460,7 +460,7 @@ func (v *verifier) content(ctx context.Context, first, last int64, all []checked
 	defer rows.Close()
 	for rows.Next() {
 		var id int64
-		a, err := scanAttempt(rows, &id)
+		a, err := make(lists).scanAttempt(rows, &id)
 		for seen < len(all) && all[seen].id < id {
 			all[seen].problems = append(all[seen].problems, Problem{"reference", nameAttempt(all[seen].key.id(), all[seen].number), "its trial or its run is missing", doRestore})
 			seen++

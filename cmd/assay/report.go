@@ -1,0 +1,444 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/document"
+	"github.com/assay-eval/assay/internal/episode"
+	"github.com/assay-eval/assay/internal/gate"
+	"github.com/assay-eval/assay/internal/legacy"
+	"github.com/assay-eval/assay/internal/plan"
+	"github.com/assay-eval/assay/internal/report"
+	"github.com/assay-eval/assay/internal/stat"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+var reportFormats = []string{"text", "md", "html", "json"}
+
+type reportFlags struct {
+	store, format, output string
+	transcripts           int
+}
+
+func newReport(p *process) *cobra.Command {
+	var f reportFlags
+	cmd := &cobra.Command{
+		Use:   "report [EXPERIMENT]",
+		Short: "Tables, charts and alarms of an experiment",
+		Long: `Report says what an experiment found: alarms first, then rates with intervals, what
+variants and models change on the same tasks, success by reliability below what the best
+policy reaches, errors, turns, tokens, cost, and what it takes to do the same again. Without
+EXPERIMENT it is that of the latest run.
+
+The HTML is one file that needs no network. With --transcripts N it holds the transcripts
+of up to N episodes of each model that did not fully succeed.`,
+		Example: `  assay report
+  assay report flawed-workflows --format html --output report.html
+  assay report --format html --transcripts 20 --output report.html
+  assay report --format json | jq '.alarms[].title'`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if !slices.Contains(reportFormats, f.format) {
+				return usageError("--format %q: the formats are %s", f.format, strings.Join(reportFormats, ", "))
+			}
+			if f.transcripts > 0 && f.format != "html" {
+				return usageError("--transcripts is for --format html; `assay show` prints one")
+			}
+			db, err := store.OpenReadOnly(cmd.Context(), f.store)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, db.Close()) }()
+			e, err := latestExperiment(cmd.Context(), db, args)
+			if err != nil {
+				return err
+			}
+			return writeReport(cmd.Context(), p, db, e, f)
+		},
+	}
+	storeFlag(cmd, &f.store)
+	cmd.Flags().StringVar(&f.format, "format", "text", strings.Join(reportFormats, ", "))
+	cmd.Flags().StringVarP(&f.output, "output", "o", "-", "the `file` to write; - is standard output")
+	cmd.Flags().IntVar(&f.transcripts, "transcripts", 0, "transcripts of episodes that did not fully succeed, at most `N` of each model")
+	choice(cmd, "format", reportFormats...)
+	return cmd
+}
+
+// latestExperiment returns the named experiment, or that of the latest run.
+func latestExperiment(ctx context.Context, db *store.DB, args []string) (e store.Experiment, err error) {
+	all, err := chooseExperiments(ctx, db, args)
+	if err != nil {
+		return e, err
+	}
+	if len(all) == 0 {
+		return e, errors.New("the store holds no experiment yet\nhint: `assay run` runs one")
+	}
+	return slices.MaxFunc(all, func(a, b store.Experiment) int { return a.UpdatedAt.Compare(b.UpdatedAt) }), nil
+}
+
+func writeReport(ctx context.Context, p *process, db *store.DB, e store.Experiment, f reportFlags) (err error) {
+	j, err := reopen(ctx, e)
+	if err != nil {
+		return fmt.Errorf("experiment %s cannot be planned again: %w", e.Name, err)
+	}
+	defer func() { err = errors.Join(err, j.close()) }()
+	a, snapshot, err := analyze(ctx, db, j, e)
+	if err != nil {
+		return err
+	}
+	return toFile(p, f.output, func(w io.Writer) error {
+		if f.format == "json" {
+			return json.NewEncoder(w).Encode(a)
+		}
+		d := a.Document()
+		if f.transcripts > 0 {
+			if err := addFailures(ctx, db, j, d, snapshot, f.transcripts); err != nil {
+				return err
+			}
+		}
+		switch f.format {
+		case "html":
+			return d.WriteHTML(w)
+		case "md":
+			return d.WriteMarkdown(w)
+		}
+		return d.WriteText(w, f.output == "-" && p.outTerminal)
+	})
+}
+
+// analyze makes the figures of an experiment's report, and names the state of the
+// store that they are of.
+func analyze(ctx context.Context, db *store.DB, j *job, e store.Experiment) (*report.Analysis, string, error) {
+	snapshot, err := db.Snapshot(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	runs, err := db.Runs(ctx, e.Name)
+	if err != nil {
+		return nil, "", err
+	}
+	b := report.Beside{Now: time.Now()}
+	for _, r := range runs {
+		lanes, err := lanesOf(r)
+		if err != nil {
+			return nil, "", err
+		}
+		b.Lanes = append(b.Lanes, lanes...)
+	}
+	b.Lanes = b.Lanes[max(0, len(b.Lanes)-mostLanes):]
+	if b.Others, err = othersIn(ctx, db); err != nil {
+		return nil, "", err
+	}
+	rules := gate.New(plan.Budgets{}, j.experiment.Stop)
+	if err := j.judge(ctx, db, rules); err != nil {
+		return nil, "", err
+	}
+	for _, s := range rules.Stops() {
+		b.Stopped = append(b.Stopped, fmt.Sprintf("%s; n = %d, %d trials are skipped", s, s.Outcomes, s.Skipped))
+	}
+	if b.Prompts, err = j.prompts(ctx); err != nil {
+		return nil, "", err
+	}
+	b.Facts = j.facts(e, runs, snapshot)
+	a, err := j.design().Analyze(j.experiment.Name, j.trials(), db.Verdicts(ctx, store.Filter{Snapshot: snapshot}), b)
+	return a, snapshot, err
+}
+
+// mostLanes of the latest runs are shown.
+const mostLanes = 60
+
+// lanesOf reads how full a run's lanes were from its summary.
+func lanesOf(r store.Run) ([]report.Lane, error) {
+	var summary struct {
+		Lanes []report.Lane `json:"lanes"`
+	}
+	if len(r.Summary) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(r.Summary, &summary); err != nil {
+		return nil, fmt.Errorf("summary of run %s: %w", r.ID, err)
+	}
+	for i := range summary.Lanes {
+		summary.Lanes[i].Run = r.ID
+	}
+	return summary.Lanes, nil
+}
+
+// othersIn returns the aggregates of other systems that the store holds, pooled over
+// task types: counts are added, and rates follow from them.
+func othersIn(ctx context.Context, db *store.DB) ([]report.Other, error) {
+	imports, err := db.Imports(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []report.Other
+	for _, i := range imports {
+		if i.Kind != legacyKind {
+			continue
+		}
+		var d legacy.Database
+		if err := json.Unmarshal(i.Body, &d); err != nil {
+			return nil, fmt.Errorf("import %s: %w", i.Name, err)
+		}
+		all = append(all, otherOf(i, &d))
+	}
+	return all, nil
+}
+
+func otherOf(i store.Import, d *legacy.Database) report.Other {
+	type key struct {
+		model, variant, difficulty string
+		reliability                float64
+	}
+	type sum struct {
+		legacy.Counts
+		corrected bool
+	}
+	sums := make(map[key]*sum)
+	var order []key
+	left := 0
+	for n := range d.Aggregates {
+		a := &d.Aggregates[n]
+		counts, ok := a.Counts()
+		if !ok {
+			left++
+			continue
+		}
+		k := key{a.Model, a.Variant, a.Difficulty, a.Reliability}
+		if sums[k] == nil {
+			sums[k] = new(sum)
+			order = append(order, k)
+		}
+		sums[k].Add(counts)
+		sums[k].corrected = sums[k].corrected || a.Corrected != nil
+	}
+	o := report.Other{
+		Source: fmt.Sprintf("%s, %s, last updated %s", i.Kind, i.Name, d.LastUpdated),
+		Note: fmt.Sprintf("Counts are pooled over task types. %d of %d aggregates are not usable and left out; %d contradictions were found in the file (SHA-256 %s…).",
+			left, len(d.Aggregates), len(d.Findings), i.SHA256[:12]),
+	}
+	for _, k := range order {
+		s := sums[k]
+		o.Rows = append(o.Rows, report.OtherRow{
+			Model: k.model, Variant: k.variant, Difficulty: k.difficulty, Reliability: k.reliability,
+			N: s.Total, Full: s.Full, Partial: s.Partial, FullRate: float64(s.Full) / float64(max(1, s.Total)),
+			Interval: stat.Wilson(s.Full, s.Total, stat.Z95), Corrected: s.corrected,
+		})
+	}
+	return o
+}
+
+// facts are what it takes to do the same again.
+func (j *job) facts(e store.Experiment, runs []store.Run, snapshot string) []report.Fact {
+	x := j.experiment
+	programs := make(map[string]bool)
+	for _, r := range runs {
+		programs[r.Program] = true
+	}
+	meta := j.library.Meta()
+	library := fmt.Sprintf("%s, digest %s", meta.Name, meta.Digest)
+	if e.Library.Digest != "" && e.Library.Digest != meta.Digest {
+		library += fmt.Sprintf("; the latest run used %s", e.Library.Digest)
+	}
+	facts := []report.Fact{
+		{Name: "experiment", Value: x.Name},
+		{Name: "snapshot", Value: snapshot},
+		{Name: "seed", Value: fmt.Sprint(x.Seed)},
+		{Name: "world", Value: x.World},
+		{Name: "library", Value: library},
+		{Name: "protocol", Value: x.Protocol},
+		{Name: "tools", Value: x.Tools},
+		{Name: "limits", Value: fmt.Sprintf("%d turns, %s a request, %s a trial", x.Limits.Turns, time.Duration(x.Limits.Request), time.Duration(x.Limits.Trial))},
+		{Name: "templates", Value: episode.TemplatesHash + " today"},
+		{Name: "programs", Value: strings.Join(slices.Sorted(maps.Keys(programs)), ", ")},
+		{Name: "runs", Value: fmt.Sprint(len(runs))},
+	}
+	if len(runs) > 0 {
+		facts = append(facts, report.Fact{Name: "ran", Value: fmt.Sprintf("%s to %s", runs[0].StartedAt.Format(time.RFC3339), lastEnd(runs).Format(time.RFC3339))})
+	}
+	return append(facts, report.Fact{Name: "reported by", Value: "assay " + version()}, report.Fact{Name: "reported at", Value: time.Now().UTC().Format(time.RFC3339)})
+}
+
+func lastEnd(runs []store.Run) time.Time {
+	last := runs[len(runs)-1].StartedAt
+	for _, r := range runs {
+		if r.FinishedAt.After(last) {
+			last = r.FinishedAt
+		}
+	}
+	return last
+}
+
+// sampled tasks of each type tell whether variants say the same to models.
+const sampled = 4
+
+// prompts returns a digest of what each variant and severity says at first, over a
+// sample of tasks.
+func (j *job) prompts(ctx context.Context) (map[string]string, error) {
+	type graded struct{ variant, severity string }
+	type strand struct {
+		graded
+		taskType string
+	}
+	seen := make(map[strand]map[assay.TaskID]bool)
+	digests := make(map[graded][]string)
+	first := j.experiment.Models[0]
+	for c, n := range j.plan.Cells(first) {
+		if n > 0 {
+			seen[strand{graded{c.Variant, c.Severity}, c.TaskType}] = make(map[assay.TaskID]bool)
+		}
+	}
+	open := len(seen)
+	looked := 0
+	for t := range j.plan.Trials(first) {
+		// Cells take turns, so that the first trials are of all of them.
+		if looked++; open == 0 || looked > 40*len(seen)*sampled {
+			break
+		}
+		g := graded{t.Variant, t.Severity}
+		tasks := seen[strand{g, t.TaskType}]
+		if tasks == nil || len(tasks) == sampled || tasks[t.Task] {
+			continue
+		}
+		tasks[t.Task] = true
+		if len(tasks) == sampled {
+			open--
+		}
+		task, err := j.library.Task(ctx, t.Task, t.Difficulty)
+		if err != nil {
+			return nil, err
+		}
+		messages, err := episode.Opening(j.library.Catalog(), &t, &task)
+		if err != nil {
+			return nil, err
+		}
+		text, err := json.Marshal(messages)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(text)
+		digests[g] = append(digests[g], string(t.Task)+" "+hex.EncodeToString(sum[:8]))
+	}
+	prompts := make(map[string]string)
+	for g, all := range digests {
+		slices.Sort(all)
+		sum := sha256.Sum256([]byte(strings.Join(all, "\n")))
+		prompts[report.PromptKey(g.variant, g.severity)] = hex.EncodeToString(sum[:8])
+	}
+	return prompts, nil
+}
+
+// addFailures adds the transcripts of episodes that did not fully succeed, and a
+// table that leads to them.
+func addFailures(ctx context.Context, db *store.DB, j *job, d *document.Document, snapshot string, most int) error {
+	mine := make(map[assay.TrialID]bool)
+	for t := range j.trials() {
+		mine[t.ID] = true
+	}
+	chosen := make(map[string]int)
+	table := &document.Table{Columns: []document.Column{
+		{Head: "trial", Names: true},
+		{Head: "model", Names: true},
+		{Head: "variant", Names: true},
+		{Head: "task type", Names: true},
+		{Head: "reliability"},
+		{Head: "level", Names: true},
+		{Head: "why", Names: true},
+		{Head: "turns"},
+	}}
+	for a, err := range db.Attempts(ctx, store.Filter{Snapshot: snapshot, OnlySettled: true}) {
+		if err != nil {
+			return err
+		}
+		if a.Level == assay.FullSuccess || !mine[a.ID] || chosen[a.Model] == most {
+			continue
+		}
+		tr, err := db.Transcript(ctx, a.ID, a.Number)
+		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		chosen[a.Model]++
+		e := episodeOf(&a, &tr)
+		d.Episodes = append(d.Episodes, e)
+		turns := float64(a.Outcome.Turns)
+		table.Rows = append(table.Rows, []document.Cell{
+			{Text: string(a.ID[:8]), Episode: e.ID},
+			{Text: a.Model},
+			{Text: a.Variant},
+			{Text: a.TaskType},
+			{Text: assay.FormatReliability(a.Reliability), Value: &a.Reliability},
+			{Text: string(a.Level)},
+			{Text: a.ErrorCategory},
+			{Text: fmt.Sprint(a.Outcome.Turns), Value: &turns},
+		})
+	}
+	if len(table.Rows) > 0 {
+		d.Sections = append(d.Sections, document.Section{
+			ID: "failures", Title: "Episodes that did not fully succeed", Table: table,
+			Lead: fmt.Sprintf("The first %d of each model, with their transcripts.", most),
+		})
+	}
+	return nil
+}
+
+// episodeOf lays a transcript out.
+func episodeOf(a *assay.Attempt, tr *assay.Transcript) document.Episode {
+	e := document.Episode{
+		ID:    fmt.Sprintf("trial-%s-%d", a.ID, a.Number),
+		Title: fmt.Sprintf("%s: %s, %s", a.ID[:8], a.Model, a.Variant),
+		Lead: fmt.Sprintf("%s, %s, reliability %s, task %s. It ended in %s (%s) after %d turns and %d calls.", a.TaskType, a.Difficulty,
+			assay.FormatReliability(a.Reliability), a.Task, a.Level, a.ErrorCategory, a.Outcome.Turns, a.ToolCalls),
+	}
+	turn := 0
+	for i, m := range tr.Messages {
+		if m.Role == assay.Assistant {
+			turn++
+		}
+		var text []string
+		if m.Reasoning != "" {
+			text = append(text, "(reasoning) "+m.Reasoning)
+		}
+		if m.Content != "" {
+			text = append(text, m.Content)
+		}
+		for _, c := range m.Calls {
+			text = append(text, fmt.Sprintf("→ %s %s", c.Name, c.Arguments))
+		}
+		e.Steps = append(e.Steps, document.Step{Who: string(m.Role), Text: strings.Join(text, "\n")})
+		if i+1 == len(tr.Messages) || tr.Messages[i+1].Role == assay.Assistant {
+			for _, c := range tr.Calls {
+				if c.Turn == turn {
+					e.Steps = append(e.Steps, document.Step{Text: decided(c)})
+				}
+			}
+		}
+	}
+	return e
+}
+
+// decided says how a call was decided.
+func decided(c assay.CallRecord) string {
+	switch {
+	case c.Mistake:
+		return fmt.Sprintf("%s: a mistake, %s", c.Tool, c.Code)
+	case c.OK:
+		return fmt.Sprintf("%s: chance %.3f, luck %.3f: worked", c.Tool, c.Chance, c.Luck)
+	}
+	return fmt.Sprintf("%s: chance %.3f, luck %.3f: failed, %s", c.Tool, c.Chance, c.Luck, c.Code)
+}
