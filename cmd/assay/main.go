@@ -141,7 +141,7 @@ it exists. Running an experiment again runs only what is owed.`,
 	})
 	root.AddCommand(newRun(p), interruptible(p, newPlan(p)), newSuites(p), newCtl(p),
 		interruptible(p, newStatus(p)), interruptible(p, newShow(p)), interruptible(p, newExport(p)),
-		interruptible(p, newReport(p)), interruptible(p, newImports(p)),
+		interruptible(p, newReport(p)), interruptible(p, newCompare(p)), interruptible(p, newImports(p)),
 		interruptible(p, newVerify(p)), interruptible(p, newRecover(p)), interruptible(p, newBackup(p)),
 		interruptible(p, newMerge(p)), interruptible(p, newDelete(p)),
 		newRescore(p), newClassify(p), newLibrary(p), newSchema(p), newSim(p), newBench(p))

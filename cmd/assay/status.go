@@ -33,6 +33,7 @@ type experimentStatus struct {
 	Stopped   []gate.Stop   `json:"stopped_early"`
 	Faults    int           `json:"faults"`
 	Models    []modelStatus `json:"models"`
+	Coverage  []coverage    `json:"coverage"`
 	LastRun   store.Run     `json:"last_run"`
 	Runs      int           `json:"runs"`
 	parkedFor map[string]int
@@ -49,6 +50,17 @@ type modelStatus struct {
 	// Skipped counts trials that a stop rule gives up.
 	Skipped int                     `json:"skipped"`
 	Faults  map[assay.FaultKind]int `json:"faults"`
+}
+
+// coverage tells how far cells of all task types are, together.
+type coverage struct {
+	Model       string  `json:"model"`
+	Variant     string  `json:"variant"`
+	Severity    string  `json:"severity"`
+	Difficulty  string  `json:"difficulty"`
+	Reliability float64 `json:"reliability"`
+	Planned     int     `json:"planned"`
+	Done        int     `json:"done"`
 }
 
 func newStatus(p *process) *cobra.Command {
@@ -150,9 +162,21 @@ func statusOf(ctx context.Context, db *store.DB, e store.Experiment) (s experime
 	index := make(map[string]*modelStatus)
 	for _, name := range j.experiment.Models {
 		m := modelStatus{Model: name, Planned: j.plan.Planned(name), Faults: make(map[assay.FaultKind]int)}
+		at := make(map[assay.Cell]int)
 		for t := range j.plan.Trials(name) {
+			cell := t.Cell
+			cell.TaskType = ""
+			place, ok := at[cell]
+			if !ok {
+				place = len(s.Coverage)
+				at[cell] = place
+				s.Coverage = append(s.Coverage, coverage{Model: name, Variant: cell.Variant, Severity: cell.Severity, Difficulty: cell.Difficulty, Reliability: cell.Reliability})
+			}
+			c := &s.Coverage[place]
+			c.Planned++
 			if settled.Has(t.ID) {
 				m.Done++
+				c.Done++
 			} else if _, rule := rules.Skip(t.Cell); rule {
 				m.Skipped++
 			}
@@ -222,7 +246,11 @@ func writeStatus(w io.Writer, all []experimentStatus) error {
 		for _, m := range s.Models {
 			t.Row(m.Model, "", fmt.Sprint(m.Planned), fmt.Sprint(m.Done), fmt.Sprint(m.Owed), fmt.Sprint(m.Parked), fmt.Sprint(m.Skipped), faultText(m.Faults))
 		}
-		fmt.Fprintf(w, "%s\n\n%s\n", t, lastRun(s))
+		fmt.Fprintf(w, "%s\n\n", t)
+		if matrix := coverageMatrix(s.Coverage); matrix != "" {
+			fmt.Fprintf(w, "coverage: done of planned\n\n%s\n\n", matrix)
+		}
+		fmt.Fprintln(w, lastRun(s))
 		for _, stop := range s.Stopped {
 			fmt.Fprintf(w, "%s; n = %d, and %d trials are skipped\n", stop, stop.Outcomes, stop.Skipped)
 		}
@@ -231,6 +259,53 @@ func writeStatus(w io.Writer, all []experimentStatus) error {
 		}
 	}
 	return nil
+}
+
+// coverageMatrix has a row for each model and condition, and a column for each
+// variant; it is empty for a single one, which the table of models shows.
+func coverageMatrix(all []coverage) string {
+	type row struct {
+		model, difficulty string
+		reliability       float64
+	}
+	var rows []row
+	var variants []string
+	cells := make(map[row]map[string]coverage)
+	for _, c := range all {
+		r := row{c.Model, c.Difficulty, c.Reliability}
+		name := strings.TrimPrefix(c.Variant, "flawed_")
+		if c.Severity != "" && c.Severity != "severe" {
+			name += ",\n" + c.Severity
+		}
+		if cells[r] == nil {
+			cells[r] = make(map[string]coverage)
+			rows = append(rows, r)
+		}
+		cells[r][name] = c
+		if !slices.Contains(variants, name) {
+			variants = append(variants, name)
+		}
+	}
+	if len(variants) < 2 && len(rows) < 2 {
+		return ""
+	}
+	heads := []string{"model", "difficulty", "reli-\nability"}
+	for _, v := range variants {
+		heads = append(heads, strings.ReplaceAll(v, "_", "\n"))
+	}
+	t := document.NewScreenTable(3, heads...)
+	for _, r := range rows {
+		line := []string{r.model, strings.ReplaceAll(r.difficulty, "_", " "), assay.FormatReliability(r.reliability)}
+		for _, v := range variants {
+			text := "–"
+			if c, ok := cells[r][v]; ok {
+				text = fmt.Sprintf("%d/%d", c.Done, c.Planned)
+			}
+			line = append(line, text)
+		}
+		t.Row(line...)
+	}
+	return t.String()
 }
 
 func lastRun(s experimentStatus) string {

@@ -120,7 +120,7 @@ func sizes(a *Analysis) (where []string) {
 			large, small, d = p.B, p.A, -d
 		}
 		if d < 0 {
-			where = append(where, fmt.Sprintf("%s is %.1f points below %s on %d tasks (q = %s)", large, -100*d, small, p.Tasks, chance(p.Q)))
+			where = append(where, fmt.Sprintf("%s is %.1f points below %s on %d tasks (q %s)", large, -100*d, small, p.Tasks, chance(p.Q)))
 		}
 	}
 	return where
@@ -154,7 +154,7 @@ func loudVariants(cells []*cell, b Beside) (found []string) {
 	}
 	for _, p := range adjust(all) {
 		if p.Significant() {
-			found = append(found, fmt.Sprintf("%s: %s and %s differ by %+.1f points on %d tasks (q = %s)", p.Model, p.A, p.B, 100*p.Difference, p.Tasks, chance(p.Q)))
+			found = append(found, fmt.Sprintf("%s: %s and %s differ by %+.1f points on %d tasks (q %s)", p.Model, p.A, p.B, 100*p.Difference, p.Tasks, chance(p.Q)))
 		}
 	}
 	return found
@@ -196,6 +196,14 @@ func faultyModels(cells []*cell) (where []string) {
 		where = append(where, fmt.Sprintf("%s: %d of %d attempts: %s", p.key, p.faults, attempts, strings.Join(kinds, ", ")))
 	}
 	return where
+}
+
+// pText writes a p value with its name.
+func pText(p float64) string {
+	if p < .001 {
+		return "p < .001"
+	}
+	return "p = " + chance(p)
 }
 
 // chance writes a p or q value.

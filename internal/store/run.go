@@ -204,6 +204,12 @@ func (db *DB) Models(ctx context.Context) ([]string, error) {
 	return collect(db, rows, err, func(m *string) error { return rows.Scan(m) })
 }
 
+// Variants returns the variants of which there are attempts, sorted.
+func (db *DB) Variants(ctx context.Context) ([]string, error) {
+	rows, err := db.reader.QueryContext(ctx, "SELECT DISTINCT variant FROM trials ORDER BY variant")
+	return collect(db, rows, err, func(v *string) error { return rows.Scan(v) })
+}
+
 // Libraries returns the library that each run used.
 func (db *DB) Libraries(ctx context.Context) (map[assay.RunID]Library, error) {
 	type used struct {

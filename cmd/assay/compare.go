@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/document"
+	"github.com/assay-eval/assay/internal/export"
+	"github.com/assay-eval/assay/internal/nearest"
+	"github.com/assay-eval/assay/internal/report"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+type compareFlags struct {
+	store, format, output string
+	where                 []string
+	transcripts           int
+}
+
+func newCompare(p *process) *cobra.Command {
+	var f compareFlags
+	cmd := &cobra.Command{
+		Use:   "compare A B",
+		Short: "Compare two experiments, runs, models or variants on the same tasks",
+		Long: `Compare says what changed from A to B, whether that is more than chance, on the whole
+and condition by condition, and which trials flipped. Each of A and B is an experiment, a
+run (or the beginning of its ID), a model or a variant; where a name could be several, write
+model:NAME, run:NAME, experiment:NAME or variant:NAME.
+
+Trials are matched by task, repeat and everything else that both sides have in common;
+what each side has one of, and not the same, is what they differ in.`,
+		Example: `  assay compare sim/expert sim/obedient
+  assay compare optimal flawed_missing_step --where model=sim/obedient
+  assay compare before after --format html --transcripts 20 --output compare.html
+  assay compare run:01a1fe7e run:01a2003b --format json | jq '.flips'`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if !slices.Contains(reportFormats, f.format) {
+				return usageError("--format %q: the formats are %s", f.format, strings.Join(reportFormats, ", "))
+			}
+			where, err := export.ParseWhere(f.where)
+			if err != nil {
+				return usageError("--where: %w", err)
+			}
+			db, err := store.OpenReadOnly(cmd.Context(), f.store)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, db.Close()) }()
+			return compareSides(cmd.Context(), p, db, args, where, f)
+		},
+	}
+	storeFlag(cmd, &f.store)
+	cmd.Flags().StringVar(&f.format, "format", "text", strings.Join(reportFormats, ", "))
+	cmd.Flags().StringVarP(&f.output, "output", "o", "-", "the `file` to write; - is standard output")
+	cmd.Flags().StringArrayVar(&f.where, "where", nil, "of both sides only attempts with `FIELD=VALUE`; may be given several times")
+	cmd.Flags().IntVar(&f.transcripts, "transcripts", 0, "with --format html: both transcripts of the first `N` flips")
+	choice(cmd, "format", reportFormats...)
+	return cmd
+}
+
+func compareSides(ctx context.Context, p *process, db *store.DB, args []string, where export.Where, f compareFlags) error {
+	sides := &sides{ctx: ctx, db: db}
+	a, err := sides.find(args[0])
+	if err != nil {
+		return err
+	}
+	b, err := sides.find(args[1])
+	if err != nil {
+		return err
+	}
+	v, err := report.Compare(args[0], args[1], filtered(a, where), filtered(b, where))
+	if errors.Is(err, report.ErrNothingInCommon) {
+		return fmt.Errorf("%w: %s has %d settled trials, %s has %d\nhint: %s", err, v.A.Name, v.A.Trials, v.B.Name, v.B.Trials, apart(v))
+	}
+	if err != nil {
+		return err
+	}
+	return toFile(p, f.output, func(w io.Writer) error {
+		if f.format == "json" {
+			return json.NewEncoder(w).Encode(v)
+		}
+		episodes, shown, err := flipped(ctx, db, v, f)
+		if err != nil {
+			return err
+		}
+		d := v.Document(episodes)
+		d.Episodes = shown
+		switch f.format {
+		case "html":
+			return d.WriteHTML(w)
+		case "md":
+			return d.WriteMarkdown(w)
+		}
+		return d.WriteText(w, f.output == "-" && p.outTerminal)
+	})
+}
+
+// apart says in which factors two sides have no level in common.
+func apart(v *report.Versus) string {
+	var factors []string
+	for name, levels := range v.A.Levels {
+		others := v.B.Levels[name]
+		if len(levels)+len(others) > 2 && !slices.ContainsFunc(levels, func(l string) bool { return slices.Contains(others, l) }) {
+			factors = append(factors, name)
+		}
+	}
+	if len(factors) == 0 {
+		return "`assay status` says what each has"
+	}
+	slices.Sort(factors)
+	return "they have no level in common of " + strings.Join(factors, ", ") + ", and several each; choose one with --where"
+}
+
+func filtered(attempts iter.Seq2[assay.Attempt, error], where export.Where) iter.Seq2[assay.Attempt, error] {
+	return func(yield func(assay.Attempt, error) bool) {
+		for a, err := range attempts {
+			if (err != nil || where.Has(&a)) && !yield(a, err) {
+				return
+			}
+		}
+	}
+}
+
+// sides finds what a name stands for.
+type sides struct {
+	ctx context.Context
+	db  *store.DB
+}
+
+func (s *sides) find(name string) (iter.Seq2[assay.Attempt, error], error) {
+	kind, rest, explicit := strings.Cut(name, ":")
+	known, err := s.names()
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := known[kind]; !explicit || !ok {
+		kind, rest = "", name
+	}
+	var fits [][2]string
+	for _, k := range sideKinds {
+		if kind != "" && kind != k {
+			continue
+		}
+		for _, n := range known[k] {
+			if n == rest || k == "run" && len(rest) >= 4 && strings.HasPrefix(n, rest) {
+				fits = append(fits, [2]string{k, n})
+			}
+		}
+	}
+	switch len(fits) {
+	case 1:
+		return s.attempts(fits[0][0], fits[0][1])
+	case 0:
+		var all []string
+		for _, k := range sideKinds {
+			all = append(all, known[k]...)
+		}
+		err := fmt.Errorf("the store has no experiment, run, model or variant %q", name)
+		if hint := nearest.Hint(rest, all); hint != "" {
+			err = fmt.Errorf("%w\nhint: %s", err, hint)
+		}
+		return nil, err
+	}
+	var could []string
+	for _, f := range fits {
+		could = append(could, f[0]+":"+f[1])
+	}
+	return nil, usageError("%q could be several\nhint: write one of %s", name, strings.Join(could, ", "))
+}
+
+var sideKinds = []string{"experiment", "run", "model", "variant"}
+
+func (s *sides) names() (map[string][]string, error) {
+	known := make(map[string][]string)
+	experiments, err := s.db.Experiments(s.ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range experiments {
+		known["experiment"] = append(known["experiment"], e.Name)
+	}
+	runs, err := s.db.Runs(s.ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range runs {
+		known["run"] = append(known["run"], string(r.ID))
+	}
+	if known["model"], err = s.db.Models(s.ctx); err != nil {
+		return nil, err
+	}
+	known["variant"], err = s.db.Variants(s.ctx)
+	return known, err
+}
+
+func (s *sides) attempts(kind, name string) (iter.Seq2[assay.Attempt, error], error) {
+	keep := func(has func(*assay.Attempt) bool) iter.Seq2[assay.Attempt, error] {
+		return func(yield func(assay.Attempt, error) bool) {
+			for a, err := range s.db.Attempts(s.ctx, store.Filter{OnlySettled: true}) {
+				if (err != nil || has(&a)) && !yield(a, err) {
+					return
+				}
+			}
+		}
+	}
+	switch kind {
+	case "run":
+		return s.db.Attempts(s.ctx, store.Filter{Run: assay.RunID(name), OnlySettled: true}), nil
+	case "model":
+		return keep(func(a *assay.Attempt) bool { return a.Model == name }), nil
+	case "variant":
+		return keep(func(a *assay.Attempt) bool { return a.Variant == name }), nil
+	}
+	// An experiment is what it plans, whichever run settled that.
+	chosen, err := chooseExperiments(s.ctx, s.db, []string{name})
+	if err != nil {
+		return nil, err
+	}
+	j, err := reopen(s.ctx, chosen[0])
+	if err != nil {
+		return nil, fmt.Errorf("experiment %s cannot be planned again: %w", name, err)
+	}
+	planned := make(map[assay.TrialID]bool, j.planned())
+	for t := range j.trials() {
+		planned[t.ID] = true
+	}
+	return keep(func(a *assay.Attempt) bool { return planned[a.ID] }), j.close()
+}
+
+// flipped returns both episodes of the first flips, and their IDs by trial.
+func flipped(ctx context.Context, db *store.DB, v *report.Versus, f compareFlags) (map[assay.TrialID]string, []document.Episode, error) {
+	if f.transcripts > 0 && f.format != "html" {
+		return nil, nil, usageError("--transcripts is for --format html; `assay show` prints one")
+	}
+	ids := make(map[assay.TrialID]string)
+	var shown []document.Episode
+	for _, flip := range v.Flips[:min(f.transcripts, len(v.Flips))] {
+		for _, id := range []assay.TrialID{flip.A, flip.B} {
+			if ids[id] != "" {
+				continue
+			}
+			for a, err := range db.Attempts(ctx, store.Filter{Trial: id, OnlySettled: true}) {
+				if err != nil {
+					return nil, nil, err
+				}
+				tr, err := db.Transcript(ctx, id, a.Number)
+				if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) {
+					continue
+				}
+				if err != nil {
+					return nil, nil, err
+				}
+				e := episodeOf(&a, &tr)
+				ids[id] = e.ID
+				shown = append(shown, e)
+			}
+		}
+	}
+	return ids, shown, nil
+}

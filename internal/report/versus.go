@@ -1,0 +1,443 @@
+package report
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/document"
+	"github.com/assay-eval/assay/internal/stat"
+)
+
+// A Side is one of two sets of attempts that are compared: those of an experiment, a
+// run, a model or a variant.
+type Side struct {
+	Name string `json:"name"`
+	// Trials counts the settled trials, and Levels has the levels of each factor
+	// that they have.
+	Trials int                 `json:"trials"`
+	Levels map[string][]string `json:"levels"`
+}
+
+// A Versus says what changed from A to B on the tasks, and under the conditions, that
+// both have. Differences are B less A.
+type Versus struct {
+	A Side `json:"a"`
+	B Side `json:"b"`
+	// Differ names the factors in which the sides differ as a whole, such as the
+	// model; in all others trials are matched.
+	Differ []Difference `json:"differ"`
+	// Shared counts trials that are the same on both sides; they cannot differ.
+	Shared int `json:"shared"`
+	// Whole compares all matched trials.
+	Whole stat.Comparison `json:"whole"`
+	// Cells compare them condition by condition, with q over all of these.
+	Cells []VersusCell `json:"cells"`
+	// Flips are the matched trials whose full success changed; at most [mostFlips] of
+	// them, and how many there are.
+	Flips  []Flip `json:"flips"`
+	Worse  int    `json:"flips_to_worse"`
+	Better int    `json:"flips_to_better"`
+}
+
+// A Difference is a factor with its level on either side.
+type Difference struct {
+	Factor string `json:"factor"`
+	A      string `json:"a"`
+	B      string `json:"b"`
+}
+
+// A VersusCell compares the sides under one condition.
+type VersusCell struct {
+	Condition string `json:"condition"`
+	stat.Comparison
+	Q float64 `json:"q"`
+}
+
+// Significant says that the difference is taken for real.
+func (c VersusCell) Significant() bool { return c.Tasks > 0 && c.Q < level05 }
+
+// A Flip is a pair of trials, the same but for what is compared, one of which fully
+// succeeded.
+type Flip struct {
+	Condition string        `json:"condition"`
+	Task      assay.TaskID  `json:"task"`
+	A         assay.TrialID `json:"a"`
+	B         assay.TrialID `json:"b"`
+	LevelA    assay.Level   `json:"level_a"`
+	LevelB    assay.Level   `json:"level_b"`
+	CategoryA string        `json:"category_a"`
+	CategoryB string        `json:"category_b"`
+}
+
+// mostFlips are listed.
+const mostFlips = 1000
+
+// ErrNothingInCommon says that two sides have no task under the same conditions.
+var ErrNothingInCommon = errors.New("the two sides have no task under the same conditions")
+
+// A settled trial is what a comparison keeps of an attempt.
+type settled struct {
+	id       assay.TrialID
+	task     assay.TaskID
+	repeat   int
+	levels   [len(matched)]string
+	level    assay.Level
+	category string
+}
+
+// matched are the factors that two trials have to share, or in which the sides as a
+// whole may differ, in the order of texts.
+var matched = [...]struct {
+	name string
+	of   func(*assay.Attempt) string
+}{
+	{model, func(a *assay.Attempt) string { return a.Model }},
+	{"world", func(a *assay.Attempt) string { return a.World }},
+	{"protocol", func(a *assay.Attempt) string { return a.Protocol }},
+	{"tools", func(a *assay.Attempt) string { return a.Setting.Tools }},
+	{"turn_limit", func(a *assay.Attempt) string { return fmt.Sprint(a.Setting.Turns) }},
+	{"several_calls", func(a *assay.Attempt) string { return a.SeveralCalls }},
+	{"sampling", func(a *assay.Attempt) string { return samplingText(a.Sampling) }},
+	{graded, func(a *assay.Attempt) string { return gradedName(a.Variant, a.Severity) }},
+	{difficulty, func(a *assay.Attempt) string { return a.Difficulty }},
+	{taskType, func(a *assay.Attempt) string { return a.TaskType }},
+	{reliability, func(a *assay.Attempt) string { return assay.FormatReliability(a.Reliability) }},
+}
+
+func samplingText(s assay.Sampling) string {
+	if s == (assay.Sampling{}) {
+		return "the provider's"
+	}
+	var parts []string
+	if s.Temperature != nil {
+		parts = append(parts, fmt.Sprintf("temperature %g", *s.Temperature))
+	}
+	if s.TopP != nil {
+		parts = append(parts, fmt.Sprintf("top_p %g", *s.TopP))
+	}
+	if s.MaxTokens != nil {
+		parts = append(parts, fmt.Sprintf("max_tokens %d", *s.MaxTokens))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Compare compares two sets of attempts. Outcomes count, the first of each trial, and
+// faults do not. A factor in which each side has one level, and not the same, is what
+// the sides differ in; in all others trials are matched, as they are by task and
+// repeat. Its error beside those of the attempts is [ErrNothingInCommon].
+func Compare(nameA, nameB string, a, b iter.Seq2[assay.Attempt, error]) (*Versus, error) {
+	var sides [2][]settled
+	v := &Versus{Cells: []VersusCell{}, Flips: []Flip{}, Differ: []Difference{}}
+	for i, s := range []struct {
+		name     string
+		attempts iter.Seq2[assay.Attempt, error]
+		side     *Side
+	}{{nameA, a, &v.A}, {nameB, b, &v.B}} {
+		var err error
+		if sides[i], err = gather(s.attempts); err != nil {
+			return nil, err
+		}
+		*s.side = sideOf(s.name, sides[i])
+	}
+	drop := v.differences()
+	for i, f := range matched { // what never varies tells no condition from another
+		x, y := v.A.Levels[f.name], v.B.Levels[f.name]
+		drop[i] = drop[i] || len(x) == 1 && slices.Equal(x, y)
+	}
+	if v.pair(sides[0], sides[1], drop); v.Whole.Tasks == 0 {
+		return v, ErrNothingInCommon
+	}
+	return v, nil
+}
+
+func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error) {
+	seen := make(map[assay.TrialID]bool)
+	words := make(map[string]string)
+	for a, err := range attempts {
+		if err != nil {
+			return nil, err
+		}
+		if !a.Settles() || seen[a.ID] {
+			continue
+		}
+		seen[a.ID] = true
+		s := settled{id: a.ID, task: a.Task, repeat: a.Repeat, level: a.Level, category: a.ErrorCategory}
+		for i, f := range matched {
+			text := f.of(&a)
+			if words[text] == "" {
+				words[text] = text
+			}
+			s.levels[i] = words[text]
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+func sideOf(name string, all []settled) Side {
+	s := Side{Name: name, Trials: len(all), Levels: make(map[string][]string)}
+	for i, f := range matched {
+		seen := make(map[string]bool)
+		for _, t := range all {
+			seen[t.levels[i]] = true
+		}
+		s.Levels[f.name] = slices.Sorted(maps.Keys(seen))
+	}
+	return s
+}
+
+// differences finds the factors in which the sides differ as a whole.
+func (v *Versus) differences() (drop [len(matched)]bool) {
+	for i, f := range matched {
+		x, y := v.A.Levels[f.name], v.B.Levels[f.name]
+		if len(x) == 1 && len(y) == 1 && x[0] != y[0] {
+			drop[i] = true
+			v.Differ = append(v.Differ, Difference{f.name, x[0], y[0]})
+		}
+	}
+	return drop
+}
+
+// A condition's trials of a side, by task and repeat.
+type bench map[string]map[assay.TaskID]map[int]*settled
+
+func lay(all []settled, drop [len(matched)]bool) bench {
+	out := make(bench)
+	for i := range all {
+		t := &all[i]
+		var parts []string
+		for k := range matched {
+			if !drop[k] && t.levels[k] != "" {
+				parts = append(parts, readable(t.levels[k]))
+			}
+		}
+		condition := cmp.Or(strings.Join(parts, ", "), "all")
+		if out[condition] == nil {
+			out[condition] = make(map[assay.TaskID]map[int]*settled)
+		}
+		if out[condition][t.task] == nil {
+			out[condition][t.task] = make(map[int]*settled)
+		}
+		out[condition][t.task][t.repeat] = t
+	}
+	return out
+}
+
+// pair matches the sides. Repeats of a task that only one side has count by their
+// task, and cannot flip.
+func (v *Versus) pair(a, b []settled, drop [len(matched)]bool) {
+	left, right := lay(a, drop), lay(b, drop)
+	sums := make(map[assay.TaskID]stat.Pair)
+	for _, condition := range slices.Sorted(maps.Keys(left)) {
+		var pairs []stat.Pair
+		for _, task := range slices.Sorted(maps.Keys(left[condition])) {
+			x, y := left[condition][task], right[condition][task]
+			if y == nil {
+				continue
+			}
+			p := stat.Pair{A: fulls(y), NA: len(y), B: fulls(x), NB: len(x)}
+			pairs = append(pairs, p)
+			s := sums[task]
+			sums[task] = stat.Pair{A: s.A + p.A, NA: s.NA + p.NA, B: s.B + p.B, NB: s.NB + p.NB}
+			v.flips(condition, x, y)
+		}
+		if len(pairs) > 0 {
+			v.Cells = append(v.Cells, VersusCell{Condition: condition, Comparison: stat.Compare(pairs)})
+		}
+	}
+	p := make([]float64, len(v.Cells))
+	for i := range v.Cells {
+		p[i] = v.Cells[i].P
+	}
+	for i, q := range stat.BenjaminiHochberg(p) {
+		v.Cells[i].Q = q
+	}
+	var all []stat.Pair
+	for _, task := range slices.Sorted(maps.Keys(sums)) {
+		all = append(all, sums[task])
+	}
+	v.Whole = stat.Compare(all)
+}
+
+func fulls(trials map[int]*settled) (n int) {
+	for _, t := range trials {
+		n += isFull(t.level)
+	}
+	return n
+}
+
+func (v *Versus) flips(condition string, x, y map[int]*settled) {
+	for _, repeat := range slices.Sorted(maps.Keys(x)) {
+		a, b := x[repeat], y[repeat]
+		if b == nil {
+			continue
+		}
+		if a.id == b.id {
+			v.Shared++
+			continue
+		}
+		switch cmp.Compare(isFull(b.level), isFull(a.level)) {
+		case 0:
+			continue
+		case 1:
+			v.Better++
+		default:
+			v.Worse++
+		}
+		if len(v.Flips) < mostFlips {
+			v.Flips = append(v.Flips, Flip{condition, a.task, a.id, b.id, a.level, b.level, a.category, b.category})
+		}
+	}
+}
+
+// Document lays the comparison out for people to read, with links to the episodes of
+// flips where there are any of these IDs.
+func (v *Versus) Document(episodes map[assay.TrialID]string) *document.Document {
+	d := &document.Document{Title: v.A.Name + " against " + v.B.Name, Lead: v.lead()}
+	w := VersusCell{Condition: "all", Comparison: v.Whole, Q: v.Whole.P}
+	d.Sections = append(d.Sections, document.Section{
+		ID: "whole", Title: "On the whole", Table: versusTable([]VersusCell{w}), Notes: v.notes(),
+	})
+	if len(v.Cells) > 1 {
+		d.Sections = append(d.Sections, document.Section{
+			ID: "conditions", Title: "By condition", Chart: v.chart(), Table: versusTable(v.Cells),
+			Notes: []string{fmt.Sprintf("%d of %d conditions differ significantly: q below .05 after Benjamini and Hochberg.", v.significant(), len(v.Cells))},
+		})
+	}
+	if len(v.Flips) > 0 {
+		s := document.Section{
+			ID: "flips", Title: "Trials that flipped",
+			Lead:  fmt.Sprintf("%d trials fully succeed in %s only, %d in %s only. `assay show` prints a trial.", v.Worse, v.A.Name, v.Better, v.B.Name),
+			Table: &document.Table{Columns: names("condition", "task", "trial of A", "A", "trial of B", "B")},
+		}
+		for _, f := range v.Flips {
+			link := func(id assay.TrialID) document.Cell {
+				return document.Cell{Text: string(id[:min(12, len(id))]), Episode: episodes[id]}
+			}
+			s.Table.Rows = append(s.Table.Rows, []document.Cell{
+				text(f.Condition), text(string(f.Task)), link(f.A), text(outcomeText(f.LevelA, f.CategoryA)), link(f.B), text(outcomeText(f.LevelB, f.CategoryB)),
+			})
+		}
+		if n := v.Worse + v.Better; n > len(v.Flips) {
+			s.Notes = []string{fmt.Sprintf("The first %d of %d.", len(v.Flips), n)}
+		}
+		d.Sections = append(d.Sections, s)
+	}
+	return d
+}
+
+func outcomeText(l assay.Level, category string) string {
+	if category == "" {
+		return readable(string(l))
+	}
+	return readable(string(l)) + ": " + readable(category)
+}
+
+func (v *Versus) lead() string {
+	w := v.Whole
+	verdict := "no significant difference"
+	switch {
+	case w.P < level05 && w.Difference > 0:
+		verdict = "significantly better"
+	case w.P < level05:
+		verdict = "significantly worse"
+	}
+	text := fmt.Sprintf("%s is %+.1f points from %s: %s (%s) on %d tasks.", v.B.Name, 100*w.Difference, v.A.Name, verdict, pText(w.P), w.Tasks)
+	if w.P >= level05 {
+		text += fmt.Sprintf(" A difference of %.1f points would have shown in 80 of 100 repetitions.", 100*w.Detectable)
+	}
+	for _, d := range v.Differ {
+		text += fmt.Sprintf(" They differ in %s: %s and %s.", readable(d.Factor), cmp.Or(d.A, "none"), cmp.Or(d.B, "none"))
+	}
+	if len(v.Differ) > 1 {
+		text += " What the difference comes from cannot be told apart."
+	}
+	return text
+}
+
+func (v *Versus) notes() []string {
+	notes := []string{fmt.Sprintf("Matched by task and condition: %s has %d settled trials, %s has %d. p is of the %s test; each task weighs the same.", v.A.Name, v.A.Trials, v.B.Name, v.B.Trials, v.Whole.Method)}
+	if v.Shared > 0 {
+		notes = append(notes, fmt.Sprintf("%d trials are the same on both sides, and so cannot differ.", v.Shared))
+	}
+	return notes
+}
+
+func (v *Versus) significant() (n int) {
+	for _, c := range v.Cells {
+		if c.Significant() {
+			n++
+		}
+	}
+	return n
+}
+
+func versusTable(cells []VersusCell) *document.Table {
+	t := &document.Table{Columns: append(names("condition"), []document.Column{
+		{Head: "tasks"},
+		{Head: "A"},
+		{Head: "B"},
+		{Head: "B − A", Hint: "in percentage points"},
+		{Head: "95 % interval"},
+		{Head: "B only", Hint: "tasks on which B did better"},
+		{Head: "A only", Hint: "tasks on which A did better"},
+		{Head: "h", Hint: "Cohen's effect size"},
+		{Head: "p"},
+		{Head: "q", Hint: "p adjusted for all conditions"},
+		{Head: "detectable", Hint: "the least difference that would show in 80 of 100 repetitions, in points"},
+	}...)}
+	for _, c := range cells {
+		d := figure(100*c.Difference, "%+.1f")
+		switch {
+		case c.Significant() && c.Difference > 0:
+			d.Tone = document.Good
+		case c.Significant():
+			d.Tone = document.Bad
+		}
+		t.Rows = append(t.Rows, []document.Cell{
+			text(c.Condition), whole(c.Tasks), points(c.RateB), points(c.RateA), d,
+			{Text: fmt.Sprintf("%+.1f – %+.1f", 100*c.Interval.Low, 100*c.Interval.High), Value: &c.Interval.Low},
+			whole(c.OnlyA), whole(c.OnlyB), figure(c.CohenH, "%+.2f"),
+			{Text: chance(c.P), Value: &c.P},
+			{Text: chance(c.Q), Value: &c.Q},
+			{Text: fmt.Sprintf("%.1f", 100*c.Detectable), Value: &c.Detectable},
+		})
+	}
+	return t
+}
+
+// mostBars are shown in the chart of conditions.
+const mostBars = 60
+
+func (v *Versus) chart() *document.Chart {
+	cells := slices.Clone(v.Cells)
+	slices.SortStableFunc(cells, func(a, b VersusCell) int { return cmp.Compare(a.Difference, b.Difference) })
+	if len(cells) > mostBars {
+		return nil
+	}
+	var rows []object
+	for _, c := range cells {
+		rows = append(rows, object{
+			"condition": c.Condition, "points": 100 * c.Difference, "low": 100 * c.Interval.Low, "high": 100 * c.Interval.High,
+			"significant": map[bool]string{true: "significant", false: "not significant"}[c.Significant()], "q": c.Q, "tasks": c.Tasks,
+		})
+	}
+	y := object{"field": "condition", "type": "nominal", "title": nil, "sort": nil, "axis": object{"labelLimit": 420}}
+	return chart(fmt.Sprintf("Differences of %s to %s in %d conditions, in percentage points, with 95 %% intervals.", v.B.Name, v.A.Name, len(cells)), object{
+		"data": values(rows), "height": object{"step": 20},
+		"encoding": object{
+			"y": y, "opacity": object{"field": "significant", "type": "nominal", "title": nil, "scale": object{"domain": list{"significant", "not significant"}, "range": list{1, .45}}},
+			"tooltip": list{tip("condition", "condition", ""), tip("points", "points", "+.1f"), tip("low", "from", "+.1f"), tip("high", "to", "+.1f"), tip("q", "q", ".3f"), tip("tasks", "tasks", "d")},
+		},
+		"layer": list{
+			object{"mark": object{"type": "rule", "strokeWidth": 2}, "encoding": object{"x": object{"field": "low", "type": "quantitative", "title": "points"}, "x2": object{"field": "high"}}},
+			object{"mark": object{"type": "point", "filled": true, "size": 60}, "encoding": object{"x": object{"field": "points", "type": "quantitative"}}},
+		},
+	})
+}
