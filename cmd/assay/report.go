@@ -226,7 +226,8 @@ func otherOf(i store.Import, d *legacy.Database) report.Other {
 		sums[k].corrected = sums[k].corrected || a.Corrected != nil
 	}
 	o := report.Other{
-		Source: fmt.Sprintf("%s, %s, last updated %s", i.Kind, i.Name, d.LastUpdated),
+		Name:   i.Name,
+		Source: fmt.Sprintf("A %s, last updated %s", i.Kind, d.LastUpdated),
 		Note: fmt.Sprintf("Counts are pooled over task types. %d of %d aggregates are not usable and left out; %d contradictions were found in the file (SHA-256 %s…).",
 			left, len(d.Aggregates), len(d.Findings), i.SHA256[:12]),
 	}

@@ -77,7 +77,8 @@ func extremes(cells []*cell) (zero, perfect []string) {
 		model, variant, difficulty string
 		reliability                float64
 	}
-	pools, _ := pool(cells, func(c assay.Cell) key { return key{c.Model, level(c, graded), c.Difficulty, c.Reliability} })
+	by := variantFactor(cells)
+	pools, _ := pool(cells, func(c assay.Cell) key { return key{c.Model, level(c, by), c.Difficulty, c.Reliability} })
 	for _, p := range pools {
 		if p.done < fewest {
 			continue
@@ -98,7 +99,8 @@ func extremes(cells []*cell) (zero, perfect []string) {
 
 func broken(cells []*cell) (where []string) {
 	type key struct{ model, variant string }
-	pools, _ := pool(cells, func(c assay.Cell) key { return key{c.Model, level(c, graded)} })
+	by := variantFactor(cells)
+	pools, _ := pool(cells, func(c assay.Cell) key { return key{c.Model, level(c, by)} })
 	for _, p := range pools {
 		if n := p.errors[formatErr]; p.done >= fewest && float64(n) > malformed*float64(p.done) {
 			where = append(where, fmt.Sprintf("%s, %s: %d of %d", p.key.model, readable(p.key.variant), n, p.done))
@@ -128,7 +130,8 @@ func sizes(a *Analysis) (where []string) {
 
 func silentVariants(a *Analysis, b Beside) (where []string) {
 	for _, p := range a.Variants {
-		if p.Pairs >= silent && p.OnlyA+p.OnlyB == 0 && b.Prompts[p.A] != b.Prompts[p.B] {
+		// At 0 and 100 % that is no wonder, and another alarm.
+		if p.Pairs >= silent && p.OnlyA+p.OnlyB == 0 && p.RateA > 0 && p.RateA < 1 && b.Prompts[p.A] != b.Prompts[p.B] {
 			where = append(where, fmt.Sprintf("%s: %s and %s, %d tasks", p.Model, readable(p.A), readable(p.B), p.Tasks))
 		}
 	}
@@ -137,7 +140,8 @@ func silentVariants(a *Analysis, b Beside) (where []string) {
 
 // loudVariants compares variants of the same prompts.
 func loudVariants(cells []*cell, b Beside) (found []string) {
-	names := levels(cells, graded)
+	by := variantFactor(cells)
+	names := levels(cells, by)
 	var all []Paired
 	for _, m := range modelsOf(cells) {
 		mine := where(cells, func(c assay.Cell) bool { return c.Model == m })
@@ -146,7 +150,7 @@ func loudVariants(cells []*cell, b Beside) (found []string) {
 				if b.Prompts[x] == "" || b.Prompts[x] != b.Prompts[y] {
 					continue
 				}
-				if p := (Paired{Model: m, A: x, B: y, Comparison: pairUp(mine, x, y, graded)}); p.Tasks > 0 {
+				if p := (Paired{Model: m, A: x, B: y, Comparison: pairUp(mine, x, y, by)}); p.Tasks > 0 {
 					all = append(all, p)
 				}
 			}

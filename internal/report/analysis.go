@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"maps"
 	"math"
@@ -38,6 +39,16 @@ type Analysis struct {
 	Others []Other `json:"others"`
 	// Facts are what it takes to do the same again.
 	Facts []Fact `json:"reproduction"`
+
+	// shown are rates by model and variant for a chart: over all cells where every
+	// variant has the same conditions, else under the condition that most have.
+	shown     []shownRate
+	condition string // in words; empty for all
+}
+
+type shownRate struct {
+	model, variant string
+	PivotCell
 }
 
 // A CellRow counts the trials of one cell.
@@ -126,6 +137,7 @@ type Lane struct {
 
 // Other is what another system reports, labelled as such.
 type Other struct {
+	Name   string     `json:"name"` // of the file
 	Source string     `json:"source"`
 	Note   string     `json:"note"`
 	Rows   []OtherRow `json:"rows"`
@@ -174,10 +186,11 @@ func (d Design) Analyze(experiment string, trials iter.Seq[assay.Trial], attempt
 		return nil, err
 	}
 	a := &Analysis{
-		Table: d.table(experiment, cells), Cells: []CellRow{}, Pivots: d.pivots(cells), Curves: curves(cells),
+		Table: d.table(experiment, cells), Cells: []CellRow{}, Pivots: d.pivots(cells), Curves: curves(d.curved(cells)),
 		Spreads: spreads(cells), Repeats: repeats(cells), Lanes: orEmpty(b.Lanes), Others: orEmpty(b.Others), Facts: orEmpty(b.Facts),
 		Variants: compareVariants(cells), Models: compareModels(cells), Main: []Metrics{},
 	}
+	a.shown, a.condition = shown(cells)
 	for _, c := range cells {
 		r := CellRow{c.row(), c.Difficulty, c.TaskType}
 		r.Model, r.Variant, r.Severity, r.Reliability = c.Model, c.Variant, c.Severity, c.Cell.Reliability
@@ -186,8 +199,21 @@ func (d Design) Analyze(experiment string, trials iter.Seq[assay.Trial], attempt
 	for _, m := range (Part{}).models(cells) {
 		a.Main = append(a.Main, m.metrics(m.key))
 	}
+	if variantFactor(cells) == variant {
+		b.Prompts = plainKeys(b.Prompts)
+	}
 	a.Alarms = alarms(a, cells, b)
 	return a, nil
+}
+
+// plainKeys names variants without their severities, of which there is one.
+func plainKeys(prompts map[string]string) map[string]string {
+	out := make(map[string]string, len(prompts))
+	for name, digest := range prompts {
+		name, _, _ := strings.Cut(name, ", ")
+		out[name] = digest
+	}
+	return out
 }
 
 func orEmpty[T any](s []T) []T {
@@ -197,9 +223,68 @@ func orEmpty[T any](s []T) []T {
 	return s
 }
 
-// pivots makes a table for each factor that varies.
+// curved are the cells whose success by reliability tells something: those of the
+// part that is about it, where there are several parts.
+func (d Design) curved(cells []*cell) []*cell {
+	if len(d.Parts) < 2 {
+		return cells
+	}
+	for _, p := range d.Parts {
+		if p.factor() == reliability {
+			return where(cells, p.has)
+		}
+	}
+	return nil
+}
+
+// shown pools cells by model and variant.
+func shown(cells []*cell) (rates []shownRate, name string) {
+	by := variantFactor(cells)
+	at := make(map[condition]map[string]bool) // the variants under each condition
+	all := make(map[string]bool)
+	for _, c := range cells {
+		k := conditionOf(c.Cell)
+		if at[k] == nil {
+			at[k] = make(map[string]bool)
+		}
+		at[k][level(c.Cell, by)] = true
+		all[level(c.Cell, by)] = true
+	}
+	var most condition
+	balanced := true
+	for _, c := range cells { // the first of those that have most
+		if k := conditionOf(c.Cell); len(at[k]) > len(at[most]) {
+			most = k
+		}
+		balanced = balanced && len(at[conditionOf(c.Cell)]) == len(all)
+	}
+	if !balanced {
+		cells = where(cells, func(c assay.Cell) bool { return conditionOf(c) == most })
+		name = fmt.Sprintf("%s, reliability %s", readable(most.difficulty), assay.FormatReliability(most.reliability))
+	}
+	type key struct{ model, variant string }
+	pools, _ := pool(cells, func(c assay.Cell) key { return key{c.Model, level(c, by)} })
+	for _, p := range pools {
+		rates = append(rates, shownRate{p.key.model, p.key.variant, newPivotCell(p.key.variant, &p.tally)})
+	}
+	return rates, name
+}
+
+// variantFactor is the variant, together with its severity where that varies.
+func variantFactor(cells []*cell) string {
+	if severityVaries(cells) {
+		return graded
+	}
+	return variant
+}
+
+// pivots makes a table for each factor that varies. Several parts have tables of
+// their own, and over all of their cells rates would compare what is not alike.
 func (d Design) pivots(cells []*cell) []Pivot {
 	out := []Pivot{}
+	if len(d.Parts) > 1 {
+		return out
+	}
 	for _, f := range []string{taskType, difficulty, variant, reliability} {
 		if len(levels(cells, f)) > 1 {
 			out = append(out, Part{Varies: []string{f}}.pivot(cells, d.LeftOut))
@@ -210,7 +295,8 @@ func (d Design) pivots(cells []*cell) []Pivot {
 
 // compareVariants compares each variant, in each severity, with the optimal one.
 func compareVariants(cells []*cell) []Paired {
-	names := levels(cells, graded)
+	by := variantFactor(cells)
+	names := levels(cells, by)
 	reference := optimal
 	if !slices.Contains(names, optimal) {
 		if len(names) == 0 {
@@ -225,7 +311,7 @@ func compareVariants(cells []*cell) []Paired {
 			if name == reference {
 				continue
 			}
-			p := Paired{Model: m, A: name, B: reference, Comparison: pairUp(mine, name, reference, graded)}
+			p := Paired{Model: m, A: name, B: reference, Comparison: pairUp(mine, name, reference, by)}
 			if p.Tasks > 0 {
 				out = append(out, p)
 			}
@@ -322,6 +408,7 @@ func without(c assay.Cell, factor string) assay.Cell {
 // curves are there where the reliability varies.
 func curves(cells []*cell) []Curve {
 	out := []Curve{}
+	by := variantFactor(cells)
 	if len(levels(cells, reliability)) < 2 {
 		return out
 	}
@@ -331,7 +418,7 @@ func curves(cells []*cell) []Curve {
 		reliability float64
 	}
 	pools, _ := pool(cells, func(c assay.Cell) point {
-		return point{key{c.Model, level(c, graded)}, c.Reliability}
+		return point{key{c.Model, level(c, by)}, c.Reliability}
 	})
 	index := make(map[key]int)
 	for _, p := range pools {

@@ -52,10 +52,11 @@ var percentScale = object{"domain": list{0, 1}}
 func (a *Analysis) successChart() *document.Chart {
 	var rows []object
 	var models, variants []string
-	add := func(model, variant string, c PivotCell) {
+	for _, c := range a.shown {
 		if c.Done == 0 {
-			return
+			continue
 		}
+		model, variant := c.model, c.variant
 		rows = append(rows, object{"model": model, "variant": readable(variant), "rate": c.Rate, "low": c.Interval.Low, "high": c.Interval.High, "n": c.Done})
 		if !slices.Contains(models, model) {
 			models = append(models, model)
@@ -64,24 +65,17 @@ func (a *Analysis) successChart() *document.Chart {
 			variants = append(variants, v)
 		}
 	}
-	if p := a.pivot(variant); p != nil {
-		for _, r := range p.Rows {
-			for _, c := range r.Cells {
-				add(r.Model, c.Level, c)
-			}
-		}
-	} else {
-		for _, m := range a.Main {
-			add(m.Model, a.Rows[0].Variant, PivotCell{Done: m.Done, Rate: m.Full.Rate, Interval: m.Full.Interval})
-		}
-	}
 	if len(rows) == 0 {
 		return nil
 	}
 	y := nominal("model", "", models)
 	offset := object{"field": "variant", "sort": variants}
 	tips := list{tip("model", "model", ""), tip("variant", "variant", ""), tip("rate", "full success", ".1%"), tip("low", "from", ".1%"), tip("high", "to", ".1%"), tip("n", "outcomes", "d")}
-	return chart(fmt.Sprintf("Rates of full success of %d models in %d variants, each with its 95 %% interval.", len(models), len(variants)), object{
+	under := ""
+	if a.condition != "" {
+		under = " (" + a.condition + ")"
+	}
+	return chart(fmt.Sprintf("Rates of full success of %d models in %d variants%s, each with its 95 %% interval.", len(models), len(variants), under), object{
 		"data":     values(rows),
 		"height":   object{"step": max(9, 22-len(variants))},
 		"encoding": object{"y": y, "yOffset": offset, "color": nominal("variant", "variant", variants), "tooltip": tips},

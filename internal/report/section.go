@@ -204,7 +204,9 @@ func (p *Pivot) table() *document.Table {
 			cell := text(c.cell(r))
 			if i > 0 && i <= len(r.Cells) {
 				l := r.Cells[i-1]
-				cell = rate(l.Rate, l.Done, l.Interval)
+				if cell = rate(l.Rate, l.Done, l.Interval); l.Done > 0 {
+					cell.Text = rateText(l.Rate, l.Done)
+				}
 			} else if v := leadingNumber(cell.Text); i > 0 && v != nil {
 				cell.Value = v
 			}
@@ -300,7 +302,7 @@ func pairedTable(all []Paired, first, second string, of func(Paired) (string, st
 		}
 		t.Rows = append(t.Rows, []document.Cell{
 			text(x), text(y), whole(p.Tasks), points(p.RateA), points(p.RateB), d,
-			{Text: fmt.Sprintf("%+.1f – %+.1f", 100*p.Interval.Low, 100*p.Interval.High), Value: &p.Interval.Low},
+			{Text: fmt.Sprintf("%+.1f to %+.1f", 100*p.Interval.Low, 100*p.Interval.High), Value: &p.Interval.Low},
 			whole(p.OnlyA), whole(p.OnlyB), figure(p.CohenH, "%+.2f"),
 			{Text: chance(p.P), Value: &p.P},
 			{Text: chance(p.Q), Value: &p.Q},
@@ -330,7 +332,7 @@ func (a *Analysis) curveSection() *document.Section {
 	}
 	s := a.pivotSection(reliability, "Success by reliability of the tools")
 	if s == nil {
-		return nil
+		s = &document.Section{ID: "by-reliability", Title: "Success by reliability of the tools"}
 	}
 	s.Lead = "The dashed line is what the best policy reaches: no agent can do better on average."
 	s.Chart = a.curveChart()
@@ -542,7 +544,7 @@ func (a *Analysis) partSections() (all []document.Section) {
 			continue
 		}
 		all = append(all, document.Section{
-			ID: fmt.Sprintf("part-%d", i+1), Title: "Part " + p.Name, Lead: "Full success by " + readable(p.Factor) + ".", Table: p.table(), Notes: p.notes(),
+			ID: fmt.Sprintf("part-%d", i+1), Title: "Part " + p.Name, Lead: "Full success by " + readable(p.Factor) + ".", Chart: p.chart(), Table: p.table(), Notes: p.notes(),
 		})
 		if len(p.Metrics) > 0 {
 			sub := Analysis{Table: &Table{}, Main: p.Metrics}
@@ -573,8 +575,8 @@ func (a *Analysis) otherSections() (all []document.Section) {
 			})
 		}
 		all = append(all, document.Section{
-			ID: fmt.Sprintf("other-%d", i+1), Title: "Of another system: " + o.Source,
-			Lead: "These are aggregates that another system reported. They are no trials of this experiment and count nowhere else.", Table: t,
+			ID: fmt.Sprintf("other-%d", i+1), Title: "Of another system: " + o.Name,
+			Lead: o.Source + ". These are aggregates that another system reported. They are no trials of this experiment and count nowhere else.", Table: t,
 			Notes: []string{o.Note, "Figures with * are corrected; see the import's report."},
 		})
 	}

@@ -402,7 +402,7 @@ func versusTable(cells []VersusCell) *document.Table {
 		}
 		t.Rows = append(t.Rows, []document.Cell{
 			text(c.Condition), whole(c.Tasks), points(c.RateB), points(c.RateA), d,
-			{Text: fmt.Sprintf("%+.1f – %+.1f", 100*c.Interval.Low, 100*c.Interval.High), Value: &c.Interval.Low},
+			{Text: fmt.Sprintf("%+.1f to %+.1f", 100*c.Interval.Low, 100*c.Interval.High), Value: &c.Interval.Low},
 			whole(c.OnlyA), whole(c.OnlyB), figure(c.CohenH, "%+.2f"),
 			{Text: chance(c.P), Value: &c.P},
 			{Text: chance(c.Q), Value: &c.Q},
