@@ -42,6 +42,7 @@ const policy = `
 	internal/evallog    :
 	internal/classify   :
 	internal/live       :
+	internal/runlog     :
 	internal/bench      : internal/simserver
 	cmd/assay           : *
 `

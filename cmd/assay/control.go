@@ -164,7 +164,7 @@ func (s *session) obey(ctx context.Context, o order) (reply, error) {
 	}
 	text, err := do(ctx, o)
 	if err == nil {
-		s.meter.Note("by assay ctl: " + text)
+		s.note("by assay ctl: " + text)
 	}
 	return reply{Text: text}, err
 }

@@ -109,6 +109,7 @@ func (s *session) finish(ctx context.Context, summary engine.Summary, runErr err
 	if runErr != nil {
 		done["error"] = runErr.Error()
 	}
+	s.closeLog(done, runErr)
 	if s.displayMode() == "json" {
 		s.object(done)
 	} else if err := s.print(ctx, summary, total, wall); err != nil {

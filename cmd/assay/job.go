@@ -162,6 +162,8 @@ type pools struct {
 	client  *http.Client
 	// notes tell the user what is not as the files say.
 	notes []string
+	// secrets are the values of all keys, for what has to keep them out.
+	secrets []string
 }
 
 func (p *pools) close() {
@@ -241,6 +243,10 @@ func (j *job) preparePools(p *process, simLatency time.Duration) (*pools, error)
 		MaxIdleConnsPerHost:   width(lanes),
 		Secrets:               secrets(keys),
 	})
+	for name := range keys {
+		value, _ := p.env(name)
+		out.secrets = append(out.secrets, strings.TrimSpace(value))
+	}
 	agents := sim.New(j.library.Catalog(), sim.Latency{Median: simLatency, Sigma: simSigma})
 	for _, model := range j.experiment.Models {
 		configs, err := out.remote(lanes[model], keys, j.experiment.Sampling)

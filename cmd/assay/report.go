@@ -270,7 +270,7 @@ func (j *job) facts(e store.Experiment, runs []store.Run, snapshot string) []rep
 	if len(runs) > 0 {
 		facts = append(facts, report.Fact{Name: "ran", Value: fmt.Sprintf("%s to %s", runs[0].StartedAt.Format(time.RFC3339), lastEnd(runs).Format(time.RFC3339))})
 	}
-	return append(facts, report.Fact{Name: "reported by", Value: "assay " + version()}, report.Fact{Name: "reported at", Value: time.Now().UTC().Format(time.RFC3339)})
+	return append(facts, report.Fact{Name: "Assay", Value: version()}, report.Fact{Name: "reported", Value: time.Now().UTC().Format(time.RFC3339)})
 }
 
 func lastEnd(runs []store.Run) time.Time {

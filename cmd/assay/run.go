@@ -14,6 +14,9 @@ type runFlags struct {
 	store      string
 	display    string
 	simLatency time.Duration
+	// logDir is empty for the default.
+	logDir, logLevel string
+	debugTrials      []string
 }
 
 const defaultSimLatency = 100 * time.Millisecond
@@ -27,6 +30,9 @@ func newRun(p *process) *cobra.Command {
 		Short: "Run what is owed of an experiment",
 		Long: `Run works on every trial of an experiment that has no outcome yet. Without FILE
 it runs the built-in quickstart on simulated models: no key, no network.
+
+A run writes a log, one JSON object a line, into STORE.logs; logs are kept for 30 days, and
+a gigabyte of them.
 
 Each result is on disk before it is counted. Running again continues where the
 last run ended, however it ended. The first Ctrl-C starts nothing new and lets
@@ -63,6 +69,9 @@ parked trials, 130 interrupted.`,
 			if !slices.Contains(displays, f.display) {
 				return usageError("unknown display %q\nhint: %s", f.display, nearest.Hint(f.display, displays))
 			}
+			if _, ok := logLevels[f.logLevel]; !ok {
+				return usageError("unknown level %q\nhint: --log-level is debug, info, warn or error", f.logLevel)
+			}
 			e, err := f.experiment(args)
 			if err != nil {
 				return err
@@ -74,6 +83,10 @@ parked trials, 130 interrupted.`,
 	f.flags(cmd)
 	cmd.Flags().StringVar(&f.display, "display", "auto", "how to show progress: auto, live, plain, json or none")
 	cmd.Flags().DurationVar(&f.simLatency, "sim-latency", defaultSimLatency, "median time that the built-in simulated models take to reply")
+	cmd.Flags().StringVar(&f.logDir, "log-dir", "", "the `directory` of logs, a file a run; none for no log (default STORE.logs)")
+	cmd.Flags().StringVar(&f.logLevel, "log-level", "info", "what is logged: debug, info, warn, or error for all errors alone")
+	cmd.Flags().StringSliceVar(&f.debugTrials, "debug-trials", nil, "write whole episodes of trials whose IDs begin with `PREFIX` beside the log; all for every one")
 	choice(cmd, "display", displays...)
+	choice(cmd, "log-level", "debug", "info", "warn", "error")
 	return cmd
 }

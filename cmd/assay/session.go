@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	"github.com/assay-eval/assay/internal/lane"
 	"github.com/assay-eval/assay/internal/live"
 	"github.com/assay-eval/assay/internal/plan"
+	"github.com/assay-eval/assay/internal/runlog"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -36,6 +38,8 @@ type session struct {
 	pools   *pools
 	tasks   *taskCache
 	meter   *live.Meter
+	log     *slog.Logger // of runlog, which is nil for none
+	runlog  *runlog.Log
 	gate    *gate.Gate
 	started time.Time
 	wake    chan struct{} // has room for one value
@@ -67,6 +71,7 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 		gate:   gate.New(e.Budget, e.Stop),
 		tasks:  newTaskCache(j.library),
 		faults: make(map[assay.FaultKind]int), noted: make(map[string]bool),
+		log: slog.New(slog.DiscardHandler),
 	}
 	// Everything that can be wrong is found before the store is touched.
 	s.meter = live.NewMeter(func(model string) string { return s.pools.waits(model) })
@@ -101,6 +106,7 @@ func (s *session) observe(x lane.Exchange) {
 		kind = x.Fault.Kind
 		s.noteFault(x.Lane, x.Fault)
 	}
+	s.logExchange(x)
 	s.latest.Store(time.Now().UnixNano())
 	s.meter.Request(x.Model, kind, x.Usage)
 	s.mu.Lock()
@@ -123,7 +129,7 @@ func (s *session) noteFault(lane string, f *assay.Fault) {
 	s.noted[key] = true
 	s.mu.Unlock()
 	if !known {
-		s.meter.Note(strings.ReplaceAll(f.Error(), "\n", "; "))
+		s.note(strings.ReplaceAll(f.Error(), "\n", "; "))
 	}
 }
 
@@ -155,8 +161,9 @@ func (s *session) run(ctx context.Context) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
+	s.openLog()
 	for _, note := range s.pools.notes {
-		s.meter.Note(note)
+		s.note(note)
 	}
 	s.announce(total)
 	summary, runErr := s.work(ctx)
@@ -169,7 +176,7 @@ func (s *session) recallOutcomes(ctx context.Context) error {
 		return err
 	}
 	for _, stop := range s.gate.Stops() {
-		s.meter.Note(stop.String())
+		s.note(stop.String())
 	}
 	return nil
 }
@@ -205,7 +212,7 @@ func (s *session) work(ctx context.Context) (engine.Summary, error) {
 	helpers.Go(func() { s.keepLearned(viewCtx) })
 	control, err := s.serveControl()
 	if err != nil { // a run is worth more than its remote control
-		s.meter.Note("assay ctl cannot reach this run: " + err.Error())
+		s.note("assay ctl cannot reach this run: " + err.Error())
 	}
 	summary, err := engine.Run(ctx, stop, s.engineConfig())
 	close(s.ended)
@@ -247,7 +254,7 @@ func (s *session) engineConfig() engine.Config {
 			a.Experiment, a.Run, a.Program = s.experiment.Name, s.id, version()
 			return a, tr
 		},
-		Save:     s.db.Save,
+		Save:     s.save,
 		Event:    s.event,
 		Wake:     s.wake,
 		Skip:     s.skip,
@@ -351,7 +358,7 @@ func (s *session) skip(t *assay.Trial) string {
 	if rule {
 		s.meter.Skipped(t.Model)
 	} else if reason != "" {
-		s.meter.Note(reason + "; its trials stay owed")
+		s.note(reason + "; its trials stay owed")
 	}
 	return reason
 }
@@ -371,13 +378,14 @@ func (s *session) event(e engine.Event) {
 	case engine.ModelClosed:
 		s.meter.Closed(e.Model, e.Err.Error())
 	}
+	s.logEvent(e)
 	a := e.Attempt
 	if a == nil {
 		return
 	}
 	if e.Kind == engine.Settled {
 		for _, stop := range s.gate.Outcome(a.Cell, a.Level, a.ErrorCategory) {
-			s.meter.Note(stop.String())
+			s.note(stop.String())
 		}
 	}
 	s.mu.Lock()

@@ -33,7 +33,7 @@ func (s *session) watch(ctx context.Context) {
 			said = stallAfter
 		case still >= said:
 			said *= 2
-			s.meter.Note(s.stall(time.Now(), still))
+			s.note(s.stall(time.Now(), still))
 		}
 	})
 }
@@ -43,7 +43,7 @@ func (s *session) watch(ctx context.Context) {
 func (s *session) keepLearned(ctx context.Context) {
 	every(ctx, rememberEvery, func() {
 		if err := s.remember(ctx); err != nil && ctx.Err() == nil {
-			s.meter.Note("limits that were learned could not be stored: " + err.Error())
+			s.note("limits that were learned could not be stored: " + err.Error())
 		}
 	})
 }

@@ -47,7 +47,9 @@ func (t *TextTable) String() string {
 	for _, columns := range t.blocks(widths) {
 		var lines []string
 		for _, row := range heads {
-			lines = append(lines, t.line(row, columns, widths))
+			if l := t.line(row, columns, widths); l != "" {
+				lines = append(lines, l)
+			}
 		}
 		rule := 0
 		for _, c := range columns {

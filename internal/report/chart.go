@@ -137,7 +137,7 @@ func (a *Analysis) heatChart() *document.Chart {
 		}
 		rows = append(rows, object{
 			"model": p.Model, "variant": readable(p.A), "points": 100 * p.Difference, "label": fmt.Sprintf("%+.0f%s", 100*p.Difference, mark),
-			"q": p.Q, "tasks": p.Tasks, "rate": p.RateA, "reference": p.RateB, "strong": p.Difference < -.45 || p.Difference > .45,
+			"q": p.Q, "tasks": p.Tasks, "rate": p.RateA, "reference": p.RateB,
 		})
 		if v := readable(p.A); !slices.Contains(variants, v) {
 			variants = append(variants, v)
@@ -157,12 +157,9 @@ func (a *Analysis) heatChart() *document.Chart {
 		"layer": list{
 			object{"mark": "rect", "encoding": object{"color": object{
 				"field": "points", "type": "quantitative", "title": "points",
-				"scale": object{"scheme": "blueorange", "domain": list{-100, 100}, "domainMid": 0, "reverse": true},
+				"scale": object{"domain": list{-100, 100}, "domainMid": 0},
 			}}},
-			object{"mark": object{"type": "text"}, "encoding": object{
-				"text":  object{"field": "label"},
-				"color": object{"condition": object{"test": "datum.strong", "value": "white"}, "value": "#222"},
-			}},
+			object{"mark": object{"type": "text"}, "encoding": object{"text": object{"field": "label"}}},
 		},
 	})
 }

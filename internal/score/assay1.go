@@ -1,12 +1,12 @@
 package score
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/workflow"
 	"github.com/assay-eval/assay/internal/world"
 )
 
@@ -15,23 +15,47 @@ import (
 // the model's word that it is finished; partial success is at least 60 % of
 // the required tools. A task that requires nothing cannot succeed.
 func Assay1(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript) assay.Outcome {
+	return assay1(catalog, task, tr, nil)
+}
+
+func assay1(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *witness) assay.Outcome {
 	c := &course{catalog: catalog, required: task.Required}
 	uses := c.follow(tr.Calls)
-	o := measured(task, tr, workflow.Sequence(catalog, task.Required), uses)
+	o := measured(task, tr, c.plan(), uses)
 	o.ScoreVersion = Assay1Version
 	o.Coverage = share(task.Required, o.ExecutedTools)
 	o.OrderCorrect = len(task.Required) > 0 && c.next == len(task.Required)
-	switch {
-	case o.OrderCorrect && tr.Ended == assay.Finished:
-		o.Level = assay.FullSuccess
-		return o
-	case o.Coverage >= 0.6:
-		o.Level = assay.PartialSuccess
-	default:
-		o.Level = assay.Failure
+	o.Level = c.level(&o, w)
+	if o.Level != assay.FullSuccess {
+		w.decide("category")
+		o.ErrorCategory = c.category(tr, uses, w)
 	}
-	o.ErrorCategory = c.category(tr, uses)
 	return o
+}
+
+// level asks for all that full success takes before it looks at any part of it.
+func (c *course) level(o *assay.Outcome, w *witness) assay.Level {
+	w.decide("level")
+	succeeded := func() string { return covered(o) }
+	all := w.need("all required tools succeeded", o.Coverage == 1, succeeded)
+	order := w.need("they did in the required order", o.OrderCorrect, c.inPlace)
+	claimed := w.need("the model said that it was done", o.Ended == assay.Finished, func() string { return endedBy(o.Ended) })
+	switch {
+	case all && order && claimed:
+		return assay.FullSuccess
+	case w.ask("at least 60 % of the required tools succeeded", o.Coverage >= 0.6, succeeded):
+		return assay.PartialSuccess
+	}
+	return assay.Failure
+}
+
+// inPlace tells how far the required order was kept.
+func (c *course) inPlace() string {
+	text := fmt.Sprintf("%d of %d in their place", c.next, len(c.required))
+	if c.next < len(c.required) {
+		text += "; the next was to be " + c.required[c.next]
+	}
+	return text
 }
 
 // category gives the reason why an episode is not a full success. The step is
@@ -65,48 +89,34 @@ func Assay1(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript) assay
 //     Otherwise max_turns.
 //
 // The code of a failure by chance plays no part.
-func (c *course) category(tr *assay.Transcript, uses []use) string {
+func (c *course) category(tr *assay.Transcript, uses []use, w *witness) string {
 	switch {
-	case len(tr.Calls) == 0:
-		return withoutCall(tr)
-	case c.next == len(c.required):
+	case w.ask("no call was made", len(tr.Calls) == 0, func() string { return counted(len(tr.Calls), "call") }):
+		return withoutCall(tr, w)
+	case w.ask("only the word that it is done is missing", c.next == len(c.required), c.inPlace):
 		return MaxTurns
 	}
-	claimed := tr.Ended == assay.Finished
 	from := len(uses)
 	for from > 0 && uses[from-1].wasted() {
 		from--
 	}
-	rest := tr.Calls[from:]
-	step := c.required[c.next]
-	gaveUp := from > 0 && uses[from-1] == unlucky
-	wrong := lastIndex(uses, func(u use) bool { return u == mistaken })
-	latest := lastIndex(tr.Calls, func(r assay.CallRecord) bool { return r.Tool == step })
-	switch {
-	case tooEarly(step, tr.Calls, uses):
-		return SequenceOrder
-	case wrong >= from:
-		return c.fault(tr.Calls, wrong)
-	case latest >= 0 && tr.Calls[latest].Mistake && !gaveUp:
-		return c.fault(tr.Calls, latest)
-	case strayed(c.catalog, c.required, rest):
-		return ToolSelection
-	case claimed && !gaveUp && latest < 0:
-		return ToolSelection
-	case c.hurried(rest):
-		return SequenceOrder
-	case claimed && gaveUp:
-		return OtherError
-	case claimed && slices.Contains(c.done, step):
-		return SequenceOrder
-	case claimed:
-		return ToolSelection
+	e := ending{
+		course: c, calls: tr.Calls, uses: uses, from: from,
+		step:    c.required[c.next],
+		claimed: tr.Ended == assay.Finished,
+		gaveUp:  from > 0 && uses[from-1] == unlucky,
 	}
-	return c.cutOff(tr, uses)
+	if category := e.category(w); category != "" {
+		return category
+	}
+	if w.ask("the model said that it was done", e.claimed, func() string { return endedBy(tr.Ended) }) {
+		return e.leftOff(w)
+	}
+	return c.cutOff(tr, uses, w)
 }
 
 // withoutCall is the category of an episode without a call.
-func withoutCall(tr *assay.Transcript) string {
+func withoutCall(tr *assay.Transcript, w *witness) string {
 	lookups, corrected := 0, 0 // turns
 	for _, t := range tr.Turns {
 		if t.Lookups > 0 {
@@ -117,56 +127,47 @@ func withoutCall(tr *assay.Transcript) string {
 		}
 	}
 	switch {
-	case lookups == 0 || corrected > lookups:
+	case w.ask("no turn had a lookup, or more were corrected than had one", lookups == 0 || corrected > lookups, func() string {
+		return fmt.Sprintf("%s with a lookup, %d corrected", counted(lookups, "turn"), corrected)
+	}):
 		return ToolCallFormat
-	case tr.Ended == assay.Finished:
+	case w.ask("the model said that it was done", tr.Ended == assay.Finished, func() string { return endedBy(tr.Ended) }):
 		return ToolSelection
 	}
-	return MaxTurns
+	return w.remains(MaxTurns)
 }
 
 // cutOff is the category of an episode that ended on the way, when no call
 // tells the reason.
-func (c *course) cutOff(tr *assay.Transcript, uses []use) string {
+func (c *course) cutOff(tr *assay.Transcript, uses []use, w *witness) string {
 	n := losses(tr, uses)
+	lost := n[byNeedless] + n[byMistake] + n[byLookup] + n[byTalk]
 	switch {
-	case n[byLuck] > n[byNeedless]+n[byMistake]+n[byLookup]+n[byTalk]:
+	case w.ask("more replies were lost to bad luck than in ways of the model's", n[byLuck] > lost, func() string {
+		return fmt.Sprintf("%d to bad luck, %d in others", n[byLuck], lost)
+	}):
 		return OtherError
-	case n[byMistake] > max(n[byNeedless], n[byLookup], n[byTalk]):
-		return c.fault(tr.Calls, lastIndex(tr.Calls, func(r assay.CallRecord) bool { return r.Mistake }))
+	case w.ask("of these more held only mistakes than anything else", n[byMistake] > max(n[byNeedless], n[byLookup], n[byTalk]), func() string {
+		return fmt.Sprintf("%d only mistakes, %d needless calls, %d lookups, %d nothing", n[byMistake], n[byNeedless], n[byLookup], n[byTalk])
+	}):
+		return c.fault(tr.Calls, lastIndex(tr.Calls, func(r assay.CallRecord) bool { return r.Mistake }), w)
 	}
-	return MaxTurns
+	return w.remains(MaxTurns)
 }
 
 // fault is the category of the mistake in calls[i]: dependency where the world
 // said that one had not succeeded, and where the arguments name one that had
 // not, which assay-1 notices before it looks at dependencies.
-func (c *course) fault(calls []assay.CallRecord, i int) string {
+func (c *course) fault(calls []assay.CallRecord, i int, w *witness) string {
 	tool, _ := c.catalog.Tool(calls[i].Tool)
 	done := succeeded(calls[:i])
-	if calls[i].Code == world.DependencyFail || slices.ContainsFunc(tool.Dependencies, func(d string) bool {
-		return !slices.Contains(done, d) && strings.Contains(calls[i].Arguments, strconv.Quote(d))
-	}) {
+	if w.ask("that mistake was a dependency that had not succeeded", calls[i].Code == world.DependencyFail ||
+		slices.ContainsFunc(tool.Dependencies, func(d string) bool {
+			return !slices.Contains(done, d) && strings.Contains(calls[i].Arguments, strconv.Quote(d))
+		}), func() string { return nth(calls, i) + " failed with " + calls[i].Code }) {
 		return DependencyError
 	}
-	return ParameterConfig
-}
-
-// tooEarly reports whether a tool has succeeded in a call that was not wanted.
-func tooEarly(tool string, calls []assay.CallRecord, uses []use) bool {
-	for i, call := range calls {
-		if call.Tool == tool && call.OK && uses[i].wasted() {
-			return true
-		}
-	}
-	return false
-}
-
-// hurried reports whether a tool was called that is required after the step.
-func (c *course) hurried(calls []assay.CallRecord) bool {
-	return slices.ContainsFunc(calls, func(call assay.CallRecord) bool {
-		return slices.Contains(c.required[c.next+1:], call.Tool)
-	})
+	return w.remains(ParameterConfig)
 }
 
 // A loss is what a reply brought its task no further by.

@@ -37,6 +37,14 @@ type course struct {
 	done []string // tools that have succeeded
 }
 
+// plan is the task's own: in assay-1 with the dependencies that it inserts.
+func (c *course) plan() []string {
+	if c.firsts {
+		return c.required
+	}
+	return workflow.Sequence(c.catalog, c.required)
+}
+
 // follow tells the uses of calls, in order.
 func (c *course) follow(calls []assay.CallRecord) []use {
 	uses := make([]use, len(calls))
@@ -113,9 +121,9 @@ func (c *course) succeed(tool string) {
 	}
 }
 
-// strayed reports whether a tool was called that the task neither requires nor
-// builds on.
-func strayed(catalog *assay.Catalog, required []string, calls []assay.CallRecord) bool {
+// strayed returns the place of the first call of a tool that the task neither
+// requires nor builds on, -1 without one.
+func strayed(catalog *assay.Catalog, required []string, calls []assay.CallRecord) int {
 	needed := slices.Concat(required, workflow.Missing(catalog, required))
-	return slices.ContainsFunc(calls, func(c assay.CallRecord) bool { return !slices.Contains(needed, c.Tool) })
+	return slices.IndexFunc(calls, func(c assay.CallRecord) bool { return !slices.Contains(needed, c.Tool) })
 }

@@ -1,13 +1,14 @@
 package score
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/assay-eval/assay"
 )
 
 // pilotScores gives the scores that the original's batch runner recorded, and
-// the executor's and its own level. It gave the scorer the successful calls A
+// the executor's level; [batchLevel] gives its own. It gave the scorer the successful calls A
 // and not the history, so that "no history" stands for how calls went.
 //
 // The plan E is the one that was shown, flawed or not; without one it is the
@@ -20,7 +21,7 @@ import (
 // Achievement and quality are adjusted by the executor's verdict. The floors
 // that lie below what any A gives are left out.
 func pilotScores(tr *assay.Transcript, o *assay.Outcome) *assay.PilotScores {
-	p := &assay.PilotScores{Executor: o.Level, Batch: assay.Failure}
+	p := &assay.PilotScores{Executor: o.Level}
 	plan := tr.Plan
 	if len(plan) == 0 {
 		plan = o.RequiredTools
@@ -39,7 +40,6 @@ func pilotScores(tr *assay.Transcript, o *assay.Outcome) *assay.PilotScores {
 	p.QualityScore = quality
 	p.Phase2Score = (achievement + quality) / 2
 	p.FinalScore = p.Phase2Score
-	p.Batch = batchLevel(p)
 	return p
 }
 
@@ -90,13 +90,14 @@ func pilotEfficiency(unique, total int) float64 {
 	return .8 * ratio
 }
 
-func batchLevel(p *assay.PilotScores) assay.Level {
+func batchLevel(p *assay.PilotScores, w *witness) assay.Level {
 	// What is 0.8 on paper can come out a digit below.
 	reaches := func(score, least float64) bool { return score > least-1e-9 }
+	scores := func() string { return fmt.Sprintf("workflow %.3f, phase 2 %.3f", p.WorkflowScore, p.Phase2Score) }
 	switch {
-	case reaches(p.WorkflowScore, .8) && reaches(p.Phase2Score, .8):
+	case w.need("workflow and phase 2 scores of at least 0.8", reaches(p.WorkflowScore, .8) && reaches(p.Phase2Score, .8), scores):
 		return assay.FullSuccess
-	case reaches(p.WorkflowScore, .5) || reaches(p.Phase2Score, .5):
+	case w.ask("one of them of at least 0.5", reaches(p.WorkflowScore, .5) || reaches(p.Phase2Score, .5), scores):
 		return assay.PartialSuccess
 	}
 	return assay.Failure

@@ -65,12 +65,16 @@ func New(catalog *assay.Catalog) *Judge {
 // Outcome judges an episode by the rules of its trial's world. It is a function
 // of its arguments alone. A world that does not exist is a bug of the caller.
 func (j *Judge) Outcome(trial *assay.Trial, task *assay.Task, tr *assay.Transcript) assay.Outcome {
+	return j.judge(trial, task, tr, nil)
+}
+
+func (j *Judge) judge(trial *assay.Trial, task *assay.Task, tr *assay.Transcript, w *witness) assay.Outcome {
 	var o assay.Outcome
 	switch trial.World {
 	case world.Assay1Name:
-		o = Assay1(j.catalog, *task, tr)
+		o = assay1(j.catalog, *task, tr, w)
 	case world.PilotName:
-		o = Pilot(j.catalog, *task, tr)
+		o = pilot(j.catalog, *task, tr, w)
 	default:
 		panic("score: no world is named " + trial.World)
 	}
@@ -123,34 +127,65 @@ func succeeded(calls []assay.CallRecord) []string {
 	return tools
 }
 
-// extra counts the calls beyond the first of each reply. Calls stand in the
-// order of their turns.
+// extra counts the calls beyond the first of each reply.
 func extra(calls []assay.CallRecord) int {
 	n := 0
-	for i := 1; i < len(calls); i++ {
-		if calls[i].Turn == calls[i-1].Turn {
+	for i := range calls {
+		if beyondFirst(calls, i) {
 			n++
 		}
 	}
 	return n
 }
 
-// countFailures goes backwards, so that it knows which tools succeed later.
-func countFailures(o *assay.Outcome, calls []assay.CallRecord) {
+// beyondFirst reports whether calls[i] is not the first of its reply. Calls
+// stand in the order of their turns.
+func beyondFirst(calls []assay.CallRecord, i int) bool {
+	return i > 0 && calls[i].Turn == calls[i-1].Turn
+}
+
+// A fate is how a call went.
+type fate int
+
+// The fates of calls.
+const (
+	worked   fate = iota
+	mistake       // failed by the model's own error
+	lost          // failed by chance
+	overcome      // failed by chance, and its tool succeeded later
+)
+
+// fates goes backwards, so that it knows which tools succeed later.
+func fates(calls []assay.CallRecord) []fate {
+	all := make([]fate, len(calls))
 	var later []string
-	for _, c := range slices.Backward(calls) {
+	for i, c := range slices.Backward(calls) {
 		switch {
 		case c.OK:
 			if !slices.Contains(later, c.Tool) {
 				later = append(later, c.Tool)
 			}
 		case c.Mistake:
-			o.Mistakes++
+			all[i] = mistake
+		case slices.Contains(later, c.Tool):
+			all[i] = overcome
 		default:
+			all[i] = lost
+		}
+	}
+	return all
+}
+
+func countFailures(o *assay.Outcome, calls []assay.CallRecord) {
+	for _, f := range fates(calls) {
+		switch f {
+		case mistake:
+			o.Mistakes++
+		case overcome:
+			o.Recovered++
 			o.Failures++
-			if slices.Contains(later, c.Tool) {
-				o.Recovered++
-			}
+		case lost:
+			o.Failures++
 		}
 	}
 }

@@ -1,0 +1,178 @@
+package document
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+var (
+	//go:embed page/page.html
+	pageHTML string
+	//go:embed page/style.css
+	styleCSS string
+	//go:embed page/script.js
+	scriptJS string
+	//go:embed page/charts.js
+	chartsJS string
+	//go:embed vega/vega.min.js
+	vegaJS string
+	//go:embed vega/vega-lite.min.js
+	vegaLiteJS string
+	//go:embed vega/vega-embed.min.js
+	vegaEmbedJS string
+	//go:embed vega/LICENSES.txt
+	vegaLicences string
+)
+
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
+	"line": line, "paragraphs": paragraphs, "excerpts": excerpts,
+	"sign": func(t Tone) string { return sign[t] }, "meaning": func(t Tone) string { return meaning[t] },
+}).Parse(pageHTML))
+
+// A page is a document with what its HTML needs.
+type page struct {
+	*Document
+	FactsTitle string
+	Style      template.CSS
+	Scripts    []template.JS
+	// Policy forbids all that is not in the page.
+	Policy template.HTMLAttr
+	// Charts tells whether there are any.
+	Charts bool
+
+	episodes map[string]bool
+}
+
+// WriteHTML writes the document as one file that loads nothing: styles, scripts
+// and the data of the charts are in it. Its content security policy allows its
+// own scripts and no others, nor that they make code out of text.
+//
+// It fails if the specification of a chart is not JSON, before it writes.
+func (d *Document) WriteHTML(w io.Writer) error {
+	p := page{Document: d, FactsTitle: factsTitle, Style: template.CSS(styleCSS), episodes: make(map[string]bool)}
+	for _, s := range d.Sections {
+		if s.Chart == nil {
+			continue
+		}
+		p.Charts = true
+		if !json.Valid(s.Chart.Spec) {
+			return fmt.Errorf("chart of section %q: its specification is not JSON", s.ID)
+		}
+	}
+	for _, e := range d.Episodes {
+		p.episodes[e.ID] = true
+	}
+	p.Scripts = []template.JS{template.JS(scriptJS)}
+	if p.Charts {
+		licences := "/*\n" + vegaLicences + "\n*/\n"
+		p.Scripts = append(p.Scripts, template.JS(licences+vegaJS), template.JS(vegaLiteJS), template.JS(vegaEmbedJS), template.JS(chartsJS))
+	}
+	p.Policy = policy(p.Scripts)
+	var b bytes.Buffer
+	if err := pageTemplate.Execute(&b, p); err != nil {
+		return fmt.Errorf("write HTML: %w", err)
+	}
+	_, err := b.WriteTo(w)
+	return err
+}
+
+// policy names the scripts by their hashes.
+func policy(scripts []template.JS) template.HTMLAttr {
+	var hashes strings.Builder
+	for _, s := range scripts {
+		sum := sha256.Sum256([]byte(s))
+		fmt.Fprintf(&hashes, " 'sha256-%s'", base64.StdEncoding.EncodeToString(sum[:]))
+	}
+	return template.HTMLAttr(`content="default-src 'none'; script-src` + hashes.String() +
+		`; style-src 'unsafe-inline'; img-src data: blob:; connect-src 'none'; base-uri 'none'; form-action 'none'"`)
+}
+
+// A placed cell knows where it stands.
+type placed struct {
+	Cell
+	Names bool
+	// Long names may take several lines.
+	Long bool
+	// RowHead is the first cell of a row if it is a name.
+	RowHead bool
+	// Key is what the column is sorted by; empty for the text.
+	Key string
+}
+
+// Place returns the cells of a row, as many as the table has columns.
+func (p page) Place(t *Table, row []Cell) []placed {
+	out := make([]placed, len(t.Columns))
+	for i, c := range t.Columns {
+		if i < len(row) {
+			out[i].Cell = row[i]
+		}
+		out[i].Names, out[i].RowHead = c.Names, c.Names && i == 0
+		out[i].Long = utf8.RuneCountInString(out[i].Text) > 36
+		if v := out[i].Value; v != nil && !math.IsNaN(*v) {
+			out[i].Key = strings.Replace(strconv.FormatFloat(*v, 'g', -1, 64), "Inf", "Infinity", 1)
+		}
+		if !p.episodes[out[i].Episode] {
+			out[i].Episode = ""
+		}
+	}
+	return out
+}
+
+// Legend says what the signs in a table mean.
+func (p page) Legend(t *Table) string { return t.legend() }
+
+// Version returns the version of Assay that the facts tell, or nothing.
+func (p page) Version() string {
+	for _, f := range p.Facts {
+		switch strings.ToLower(f.Name) {
+		case "assay", "version", "assay version":
+			return f.Value
+		}
+	}
+	return ""
+}
+
+// An excerpt of a step is code or not.
+type excerpt struct {
+	Code bool
+	Text string
+}
+
+// excerpts parts a step's text at its fences. What a tool says, and what looks
+// like JSON or a tag, is code.
+func excerpts(s Step) []excerpt {
+	text := strings.Trim(s.Text, "\n")
+	if start := strings.TrimSpace(text); s.Who == "tool" || start != "" && strings.ContainsRune("{[<", rune(start[0])) {
+		return []excerpt{{true, text}}
+	}
+	var out []excerpt
+	code := false
+	for l := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimSpace(l), "```") {
+			code = !code
+			out = append(out, excerpt{Code: code})
+			continue
+		}
+		if len(out) == 0 {
+			out = append(out, excerpt{})
+		}
+		out[len(out)-1].Text += l
+	}
+	var full []excerpt
+	for _, e := range out {
+		if e.Text = strings.Trim(e.Text, "\n"); e.Text != "" {
+			full = append(full, e)
+		}
+	}
+	return full
+}

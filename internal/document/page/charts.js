@@ -1,0 +1,120 @@
+"use strict";
+// The charts take colours and fonts from the page's style, are drawn again when
+// these or the width change, and once more in the colours of paper, for print.
+(() => {
+  const paperWidth = 680; // pixels between the margins of A4
+  const figures = Array.from(document.querySelectorAll("figure"));
+  const composed = ["facet", "concat", "hconcat", "vconcat", "repeat"];
+
+  // A chart with a height for each row fits in width alone, which is no news.
+  const logger = vega.logger(vega.Warn);
+  const warn = logger.warn;
+  logger.warn = (...words) => (/Dropping "fit-/.test(words[0]) ? logger : warn.apply(logger, words));
+
+  function config(element, width, tilted) {
+    const style = getComputedStyle(element);
+    const get = (name) => style.getPropertyValue(name).trim();
+    const colours = (name) => get(name).split(/\s+/);
+    const [ink, muted, line, grid, surface] = ["--ink", "--muted", "--line", "--grid", "--surface"].map(get);
+    const series = colours("--series");
+    const limit = Math.max(90, Math.round(width * 0.3));
+    return {
+      background: surface, font: get("--sans"), padding: 2,
+      view: { stroke: null },
+      title: { color: ink, fontSize: 14, fontWeight: 600, anchor: "start", subtitleColor: muted },
+      axis: {
+        labelColor: muted, titleColor: muted, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 400, labelLimit: limit,
+        domainColor: line, tickColor: line, gridColor: grid, labelPadding: 6, titlePadding: 10, tickSize: 4,
+      },
+      axisQuantitative: { domain: false, ticks: false, tickCount: width < 480 ? 4 : 6 },
+      axisBand: { grid: false, ticks: false },
+      axisXQuantitative: { labelFlush: false },
+      axisXDiscrete: tilted ? { labelAngle: -45, labelOverlap: false }
+        : { labelAngle: 0, labelOverlap: true, labelExpr: "split(datum.label, ' ')" },
+      header: { labelColor: ink, titleColor: muted, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 400 },
+      legend: {
+        orient: "top", direction: "horizontal", columns: Math.max(1, Math.floor(width / 175)), offset: 14,
+        labelColor: ink, titleColor: muted, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 400, labelLimit: 150,
+        symbolType: "circle", symbolSize: 90, gradientLength: Math.min(220, width * 0.5), gradientThickness: 10,
+      },
+      range: {
+        category: series, ordinal: colours("--ramp"), ramp: colours("--ramp"), heatmap: colours("--ramp"),
+        diverging: colours("--diverging"),
+      },
+      mark: { color: get("--mark") },
+      bar: { cornerRadiusEnd: 1 },
+      line: { strokeWidth: 2 },
+      point: { filled: true, size: 60, opacity: 0.9 },
+      circle: { size: 60 },
+      rule: { color: muted },
+      text: { color: ink, fontSize: 12 },
+      errorbar: { rule: { color: ink }, ticks: { color: ink, size: 9 } },
+      errorband: { opacity: 0.18 },
+    };
+  }
+
+  // Views side by side or in facets have widths of their own, and scroll.
+  function fitted(spec, width) {
+    const { usermeta, ...own } = spec;
+    const facets = own.encoding && (own.encoding.row || own.encoding.column || own.encoding.facet);
+    if (composed.some((k) => k in own) || facets) return own;
+    return { ...own, width, autosize: { type: "fit-x", contains: "padding" } };
+  }
+
+  const hidden = 'g[aria-label^="X-axis"][aria-label*="discrete scale"] .role-axis-label text[opacity="0"]';
+
+  // Names below a chart stand upright, a word a line, or tilted if some would
+  // have no room.
+  async function draw(element, spec, width, options, tilted = false) {
+    const previous = element.drawn;
+    const result = await vegaEmbed(element, fitted(spec, width), {
+      mode: "vega-lite", renderer: "svg", ast: true, logger, tooltip: { disableDefaultStyle: true }, defaultStyle: false,
+      config: config(element, width, tilted), ...options,
+    });
+    if (previous) previous.finalize();
+    element.drawn = result;
+    if (!tilted && element.querySelector(hidden)) return draw(element, spec, width, options, true);
+    // The library fills a link in when the mouse goes down, which a keyboard never does.
+    element.querySelectorAll(".vega-actions a").forEach((a) => a.addEventListener("focus", async () => {
+      a.href = await result.view.toImageURL(a.download.split(".").pop(), 2);
+    }));
+  }
+
+  async function show(figure, forPaper) {
+    const [screen, paper] = [".chart", ".paper"].map((c) => figure.querySelector(c));
+    try {
+      const spec = JSON.parse(figure.querySelector("script").textContent);
+      const name = figure.closest("section").id.replace(/^section-/, "") || "chart";
+      const room = screen.clientWidth; // none while the page is printed
+      if (room > 0) await draw(screen, spec, room, {
+        actions: { export: true, source: false, compiled: false, editor: false }, downloadFileName: name, scaleFactor: 2,
+        i18n: { SVG_ACTION: "Save as SVG", PNG_ACTION: "Save as PNG" },
+      });
+      if (forPaper) await draw(paper, spec, paperWidth, { actions: false, tooltip: false });
+    } catch (error) {
+      console.error(error);
+      screen.textContent = "This chart could not be drawn: " + error.message;
+      screen.classList.add("chart-failed");
+    }
+  }
+
+  // One after the other: a chart that is being drawn is not drawn over.
+  const queue = new Map();
+  function draws(figure, forPaper) {
+    const done = Promise.resolve(queue.get(figure)).then(() => show(figure, forPaper));
+    queue.set(figure, done);
+    return done;
+  }
+
+  let width = document.documentElement.clientWidth;
+  let waiting;
+  const again = () => figures.forEach((f) => draws(f, false));
+  addEventListener("resize", () => {
+    if (document.documentElement.clientWidth === width) return;
+    width = document.documentElement.clientWidth;
+    clearTimeout(waiting);
+    waiting = setTimeout(again, 150);
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  Promise.all(figures.map((f) => draws(f, true))).then(() => dispatchEvent(new Event("drawn")));
+})();

@@ -1,0 +1,381 @@
+package document_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"html"
+	"io"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"charm.land/lipgloss/v2"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay/internal/document"
+	"github.com/assay-eval/assay/internal/golden"
+)
+
+// written returns what a method of a document writes.
+func written(t interface {
+	Helper()
+	Fatal(...any)
+}, write func(io.Writer) error,
+) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func plain(d *document.Document) func(io.Writer) error {
+	return func(w io.Writer) error { return d.WriteText(w, false) }
+}
+
+func TestText(t *testing.T) {
+	t.Parallel()
+	golden.Check(t, "sample.txt", written(t, plain(sample())))
+}
+
+func TestMarkdown(t *testing.T) {
+	t.Parallel()
+	golden.Check(t, "sample.md", written(t, sample().WriteMarkdown))
+}
+
+var escapeSequence = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// TestColors: they are added to the text and change nothing else.
+func TestColors(t *testing.T) {
+	t.Parallel()
+	d := sample()
+	colored := written(t, func(w io.Writer) error { return d.WriteText(w, true) })
+	if n := len(escapeSequence.FindAllString(colored, -1)); n < 20 {
+		t.Errorf("%d changes of colour", n)
+	}
+	if diff := cmp.Diff(written(t, plain(d)), escapeSequence.ReplaceAllString(colored, "")); diff != "" {
+		t.Errorf("text without and with colours (-want +got):\n%s", diff)
+	}
+}
+
+// TestAlarmsComeFirst: before any figure, and in HTML after the lead.
+func TestAlarmsComeFirst(t *testing.T) {
+	t.Parallel()
+	d := sample()
+	for name, text := range map[string]string{"text": written(t, plain(d)), "Markdown": written(t, d.WriteMarkdown), "HTML": body(written(t, d.WriteHTML))} {
+		alarm, lead, section := strings.Index(text, d.Alarms[0].Title), strings.Index(text, "7,200 of"), strings.Index(text, "Who succeeds")
+		if alarm < 0 || alarm > section || name != "HTML" && alarm > lead {
+			t.Errorf("%s: the alarm is at %d, the lead at %d, the first section at %d", name, alarm, lead, section)
+		}
+	}
+}
+
+// TestEmpty: a document without anything is written all the same.
+func TestEmpty(t *testing.T) {
+	t.Parallel()
+	var d document.Document
+	d.Sections = []document.Section{{Table: &document.Table{}}}
+	if got := written(t, plain(&d)); strings.TrimSpace(got) != "" {
+		t.Errorf("text is %q", got)
+	}
+	if got := written(t, d.WriteMarkdown); got != "\n" {
+		t.Errorf("Markdown is %q", got)
+	}
+	if got := written(t, d.WriteHTML); strings.Contains(got, "vegaEmbed") || strings.Contains(got, "Vega") {
+		t.Error("a page without charts holds the code for them")
+	}
+}
+
+// nasty draws text that means something to a browser, a terminal or Markdown.
+var nasty = rapid.Custom(func(t *rapid.T) string {
+	parts := rapid.SliceOfN(rapid.OneOf(
+		rapid.SampledFrom([]string{
+			"<script>alert(1)</script>", "</script>", "<!--", "-->", "]]>", "</style>", "</title>", "'", `"`, "`", "&", "&lt;", "<", ">", "|", `\`, "*", "_", "[a](b)",
+			"~", "$", "#", "+ ", "- ", "---", "1. ", "12) ", "===", "{{.}}", "javascript:alert(1)", "\x1b[31m", "\u009b", "\x00", "\r", "\u202e", "\u2028", "\xff", "模型", "é", " ", "  ",
+		}),
+		rapid.String(),
+	), 1, 6).Draw(t, "parts")
+	return strings.ReplaceAll(strings.Join(parts, ""), "\n", "")
+})
+
+// replaced returns the document with every text in it put through f, and in the
+// charts a specification that holds text.
+func replaced(d *document.Document, text string, f func(string) string) *document.Document {
+	var walk func(v reflect.Value)
+	walk = func(v reflect.Value) {
+		switch {
+		case v.Type() == reflect.TypeFor[json.RawMessage]():
+			var b bytes.Buffer
+			e := json.NewEncoder(&b)
+			e.SetEscapeHTML(false)
+			_ = e.Encode(map[string]string{"mark": text})
+			v.SetBytes(b.Bytes())
+		case v.Type() == reflect.TypeFor[document.Tone]():
+		case v.Kind() == reflect.String && v.Len() > 0:
+			v.SetString(f(v.String()))
+		case v.Kind() == reflect.Pointer && !v.IsNil():
+			walk(v.Elem())
+		case v.Kind() == reflect.Slice:
+			for i := range v.Len() {
+				walk(v.Index(i))
+			}
+		case v.Kind() == reflect.Struct:
+			for i := range v.NumField() {
+				walk(v.Field(i))
+			}
+		}
+	}
+	walk(reflect.ValueOf(d))
+	return d
+}
+
+// plant puts text into every string of the sample. All begin with a letter and
+// are one line, as the structure of what is written depends on that.
+func plant(text string) *document.Document {
+	return replaced(sample(), text, func(s string) string {
+		return "x" + text + strings.NewReplacer("\n", " ", "`", "").Replace(s)
+	})
+}
+
+// body is a page without the contents of its scripts and styles.
+func body(page string) string {
+	var b strings.Builder
+	for {
+		start := min(index(page, "<script"), index(page, "<style"))
+		head, rest, found := strings.Cut(page[start:], ">")
+		b.WriteString(page[:start] + head)
+		if !found {
+			return b.String()
+		}
+		b.WriteString(">")
+		page = rest[min(index(rest, "</script"), index(rest, "</style")):]
+	}
+}
+
+// index is the length of text if it has no part.
+func index(text, part string) int {
+	if i := strings.Index(text, part); i >= 0 {
+		return i
+	}
+	return len(text)
+}
+
+var (
+	tag    = regexp.MustCompile(`<[^>]*>`)
+	quoted = regexp.MustCompile(`"[^"]*"`)
+)
+
+// skeleton is the sequence of a page's tags with the names of their attributes.
+func skeleton(page string) []string {
+	tags := tag.FindAllString(body(page), -1)
+	for i, t := range tags {
+		tags[i] = quoted.ReplaceAllString(t, `""`)
+	}
+	return tags
+}
+
+// TestTextStaysText: whatever the strings of a document hold, its page has the
+// same tags and the same scripts, its Markdown the same lines and columns, and
+// its text nothing that a terminal obeys.
+func TestTextStaysText(t *testing.T) {
+	t.Parallel()
+	harmless := plant("")
+	wantTags := skeleton(written(t, harmless.WriteHTML))
+	wantLines := strings.Split(written(t, harmless.WriteMarkdown), "\n")
+	rapid.Check(t, func(t *rapid.T) {
+		d := plant(nasty.Draw(t, "text"))
+		if diff := cmp.Diff(wantTags, skeleton(written(t, d.WriteHTML))); diff != "" {
+			t.Fatalf("tags (-want +got):\n%s", diff)
+		}
+		lines := strings.Split(written(t, d.WriteMarkdown), "\n")
+		if len(lines) != len(wantLines) {
+			t.Fatalf("Markdown has %d lines, want %d", len(lines), len(wantLines))
+		}
+		for i, l := range lines {
+			if got, want := bars(l), bars(wantLines[i]); got != want {
+				t.Fatalf("line %q has %d bars, want %d", l, got, want)
+			}
+			if strings.Contains(l, "<") {
+				t.Fatalf("line %q has a tag", l)
+			}
+		}
+		text := written(t, plain(d))
+		for l := range strings.Lines(text) {
+			l = strings.TrimSuffix(l, "\n")
+			if strings.TrimRight(l, " ") != l {
+				t.Fatalf("line %q ends in a space", l)
+			}
+			if at := strings.IndexFunc(l, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }); at >= 0 {
+				t.Fatalf("line %q holds %q", l, l[at:])
+			}
+		}
+	})
+}
+
+// bars counts what parts the cells of a line in Markdown.
+func bars(line string) int {
+	return strings.Count(regexp.MustCompile(`\\.`).ReplaceAllString(line, ""), "|")
+}
+
+var markdownText = strings.NewReplacer(`\\`, `\`, "\\`", "`", `\*`, "*", `\_`, "_", `\[`, "[", `\]`, "]", `\|`, "|", `\~`, "~", `\#`, "#", `\=`, "=", `\-`, "-", `\+`, "+", `\.`, ".", `\)`, ")",
+	"&lt;", "<", "&gt;", ">", "&amp;", "&", "&#36;", "$")
+
+// TestMarkdownShowsText: what Markdown shows is the text in one line, and
+// nothing is left in the source that would mean something else.
+func TestMarkdownShowsText(t *testing.T) {
+	t.Parallel()
+	active := regexp.MustCompile("^(#|=|[-+]( |$|-)|\\d+[.)]( |$))|[`*\\[\\]|~<>$]|(^|[^\\pL\\pN])_|_([^\\pL\\pN]|$)")
+	rapid.Check(t, func(t *rapid.T) {
+		text := nasty.Draw(t, "text")
+		d := document.Document{Lead: text}
+		got := strings.TrimSuffix(written(t, d.WriteMarkdown), "\n")
+		want := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
+			return r == ' ' || r == '\u2028' || r == '\u2029' || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
+		}), " ")
+		if shown := markdownText.Replace(got); shown != want {
+			t.Fatalf("%q is written as %q, which shows %q", text, got, shown)
+		}
+		rest := regexp.MustCompile(`\\[[:punct:]]|&(lt|gt|amp|#36);`).ReplaceAllString(got, "x")
+		if m := active.FindString(rest); m != "" {
+			t.Fatalf("%q is written as %q, where %q means something", text, got, m)
+		}
+	})
+}
+
+// TestScreen: prose and tables fit the screen unless a word does not.
+func TestScreen(t *testing.T) {
+	t.Parallel()
+	word := rapid.StringOfN(rapid.SampledFrom([]rune("abcé模%")), 1, 12, -1)
+	words := rapid.Custom(func(t *rapid.T) string {
+		return strings.Join(rapid.SliceOfN(word, 1, 40).Draw(t, "words"), " ")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		d := replaced(sample(), "", func(string) string { return words.Draw(t, "text") })
+		for i := range d.Sections {
+			if d.Sections[i].Table == nil {
+				continue
+			}
+			for _, row := range d.Sections[i].Table.Rows {
+				for k := range row {
+					row[k].Text = word.Draw(t, "cell")
+				}
+			}
+		}
+		for i := range d.Facts {
+			d.Facts[i].Name = word.Draw(t, "name")
+		}
+		for l := range strings.Lines(written(t, plain(d))) {
+			if w := lipgloss.Width(strings.TrimSuffix(l, "\n")); w > document.Screen {
+				t.Fatalf("a line is %d wide: %s", w, l)
+			}
+		}
+	})
+}
+
+// TestPageLoadsNothing: no attribute and no style of the page names a thing on
+// a network, and its policy allows its own scripts only.
+func TestPageLoadsNothing(t *testing.T) {
+	t.Parallel()
+	page := written(t, sample().WriteHTML)
+	tags := tag.FindAllString(body(page), -1)
+	for _, tg := range tags {
+		if m := regexp.MustCompile(`\s(src|href|srcset|action|data|poster|background|on\w+)="([^"]*)"`).FindStringSubmatch(tg); m != nil && (m[1] != "href" || !strings.HasPrefix(m[2], "#") && m[2] != "data:,") {
+			t.Errorf("%s loads or does something", tg)
+		}
+		if regexp.MustCompile(`^<(iframe|object|embed|img|base|form|video|audio)\b`).MatchString(tg) {
+			t.Errorf("%s is in the page", tg)
+		}
+	}
+	style := page[strings.Index(page, "<style>"):strings.Index(page, "</style>")]
+	for _, word := range []string{"url(", "@import", "@font-face", "//"} {
+		if strings.Contains(style, word) {
+			t.Errorf("the style holds %s", word)
+		}
+	}
+	for _, word := range []string{"sourceMappingURL", "registry.npm", "cdn."} {
+		if strings.Contains(page, word) {
+			t.Errorf("the page holds %s", word)
+		}
+	}
+	policy := regexp.MustCompile(`content="(default-src [^"]*)"`).FindStringSubmatch(page)[1]
+	policy = regexp.MustCompile(`'sha256-[A-Za-z0-9+/]{43}='`).ReplaceAllString(policy, "#")
+	if want := "default-src 'none'; script-src # # # # #; style-src 'unsafe-inline'; img-src data: blob:; connect-src 'none'; base-uri 'none'; form-action 'none'"; policy != want {
+		t.Errorf("policy is %s", policy)
+	}
+	if n := strings.Count(page, "</script>"); n != 5+6 {
+		t.Errorf("%d ends of scripts, want those of 5 scripts and 6 charts", n)
+	}
+}
+
+// TestPageWithoutScripts: all that is said is there.
+func TestPageWithoutScripts(t *testing.T) {
+	t.Parallel()
+	d := sample()
+	page := html.UnescapeString(tag.ReplaceAllString(body(written(t, d.WriteHTML)), ""))
+	for _, s := range d.Sections {
+		texts := append([]string{s.Title}, s.Notes...)
+		if s.Chart != nil {
+			texts = append(texts, s.Chart.Text)
+		}
+		if s.Table != nil {
+			for _, row := range s.Table.Rows {
+				for _, c := range row {
+					texts = append(texts, c.Text, c.Hint)
+				}
+			}
+		}
+		for _, text := range texts {
+			if !strings.Contains(page, text) {
+				t.Errorf("section %s: %q is missing", s.ID, text)
+			}
+		}
+	}
+	for _, text := range []string{"a3f9: llama", "It named a tool", "Made by Assay 0.9.0.", "significantly worse", "UNKNOWN_TOOL"} {
+		if !strings.Contains(page, text) {
+			t.Errorf("%q is missing", text)
+		}
+	}
+}
+
+// TestLinks: each leads to something in the page, and a cell whose episode is
+// not there has none.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	d := sample()
+	d.Sections[0].Table.Rows[0][9] = document.Cell{Text: "lost", Episode: "lost"}
+	page := body(written(t, d.WriteHTML))
+	links := regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(page, -1)
+	var ids []string
+	for _, m := range regexp.MustCompile(` id="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+		ids = append(ids, m[1])
+	}
+	if len(links) != len(d.Sections)+2+2 {
+		t.Errorf("%d links", len(links))
+	}
+	for _, l := range links {
+		if !slices.Contains(ids, l[1]) {
+			t.Errorf("link to #%s leads nowhere", l[1])
+		}
+	}
+	slices.Sort(ids)
+	if n := len(slices.Compact(slices.Clone(ids))); n != len(ids) {
+		t.Errorf("IDs are not unique: %v", ids)
+	}
+}
+
+// TestBadSpecification is an error before anything is written.
+func TestBadSpecification(t *testing.T) {
+	t.Parallel()
+	d := sample()
+	d.Sections[2].Chart.Spec = json.RawMessage(`{"mark": `)
+	var b bytes.Buffer
+	err := d.WriteHTML(&b)
+	if err == nil || !strings.Contains(err.Error(), `"flaws"`) || b.Len() > 0 {
+		t.Errorf("error %v after %d bytes", err, b.Len())
+	}
+}

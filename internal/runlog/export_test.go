@@ -1,0 +1,25 @@
+package runlog
+
+import "os"
+
+// The bounds that tests fill and wait for.
+const (
+	QueueBytes = queueBytes
+	ErrorWait  = errorWait
+	CloseWait  = closeWait
+	Spared     = spared
+)
+
+// A TestFile is a file of a log.
+type TestFile = file
+
+// Wrap puts wrap around each file that the log creates.
+func (o *Options) Wrap(wrap func(name string, f TestFile) (TestFile, error)) {
+	o.open = func(root *os.Root, name string) (file, error) {
+		f, err := create(root, name)
+		if err != nil {
+			return nil, err
+		}
+		return wrap(name, f)
+	}
+}

@@ -1,0 +1,158 @@
+package score
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// lineWidth is where lines are broken, in columns.
+const lineWidth = 110
+
+// Text returns the explanation as lines to print.
+func (e *Explanation) Text() []string {
+	lines := []string{"plan against path"}
+	lines = append(lines, planLines("required", e.Plan)...)
+	if len(e.Given) > 0 {
+		lines = append(lines, "")
+		lines = append(lines, planLines("as the plan was shown", e.Given)...)
+	}
+	lines = append(lines, "")
+	lines = append(lines, e.pathLines()...)
+	lines = append(lines, "", "how the score came about (rules "+e.Outcome.ScoreVersion+")")
+	var measures, rules [][]string
+	for _, m := range e.Measures {
+		measures = append(measures, []string{m.Name, m.Value, m.Because})
+	}
+	lines = append(lines, columns(measures, "")...)
+	lines = append(lines, "")
+	verdict := ""
+	for _, r := range e.Rules {
+		row := []string{r.Verdict, yesNo(r.Holds), r.Rule + ": " + r.Because}
+		if r.Verdict == verdict {
+			row[0] = ""
+		}
+		if verdict = r.Verdict; verdict == "verdict" {
+			row[1], row[2] = "", r.Rule+", "+r.Because
+		}
+		rules = append(rules, row)
+	}
+	return append(lines, columns(rules, "")...)
+}
+
+func planLines(head string, steps []PlanStep) []string {
+	rows := [][]string{{"step", head, "tries", "by chance", "mistakes", "first success", "in order"}}
+	for i, s := range steps {
+		first := "never"
+		if s.Call > 0 {
+			first = fmt.Sprintf("turn %d, call %d", s.Turn, s.Call)
+		}
+		rows = append(rows, []string{
+			strconv.Itoa(i + 1), s.Tool, strconv.Itoa(s.Tries), strconv.Itoa(s.Failures), strconv.Itoa(s.Mistakes), first, yesNo(s.InOrder),
+		})
+	}
+	return columns(rows, "rlrrrll")
+}
+
+func (e *Explanation) pathLines() []string {
+	if len(e.Path) == 0 {
+		return []string{"  no call was made"}
+	}
+	rows := [][]string{{"call", "turn", "tool", "step", "shown", "what it was"}}
+	for i, s := range e.Path {
+		rows = append(rows, []string{strconv.Itoa(i + 1), strconv.Itoa(s.Turn), s.Tool, place1(s.Step), place1(s.Given), s.what()})
+	}
+	align := "rrlrrl"
+	if len(e.Given) == 0 {
+		for i, row := range rows {
+			rows[i] = append(row[:4:4], row[5])
+		}
+		align = "rrlrl"
+	}
+	return columns(rows, align)
+}
+
+// place1 is the place of a step as people count.
+func place1(i int) string {
+	if i < 0 {
+		return "-"
+	}
+	return strconv.Itoa(i + 1)
+}
+
+// what says what a call was, in words.
+func (s PathStep) what() string {
+	text := string(s.Mark)
+	switch s.Mark {
+	case Mistaken:
+		text += ": " + s.Code
+	case Unlucky:
+		text += fmt.Sprintf(" (chance %.2f, luck %.2f)", s.Chance, s.Luck)
+		if s.Wasted {
+			text += ", and needless"
+		}
+		if s.Recovered {
+			text += ", overcome later"
+		}
+	}
+	return text
+}
+
+// columns lays rows out, each column as wide as its widest cell but for the
+// last, which is broken into lines. An r in align moves a column to the right.
+func columns(rows [][]string, align string) []string {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var lines []string
+	for _, row := range rows {
+		var b strings.Builder
+		last := len(row) - 1
+		for i, cell := range row[:last] {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			b.WriteString("  ")
+			if i < len(align) && align[i] == 'r' {
+				b.WriteString(pad + cell)
+			} else {
+				b.WriteString(cell + pad)
+			}
+		}
+		b.WriteString("  ")
+		indent := utf8.RuneCountInString(b.String())
+		for i, part := range broken(row[last], max(lineWidth-indent, lineWidth/3)) {
+			if i > 0 {
+				b.WriteString("\n" + strings.Repeat(" ", indent))
+			}
+			b.WriteString(part)
+		}
+		for line := range strings.SplitSeq(b.String(), "\n") {
+			lines = append(lines, strings.TrimRight(line, " "))
+		}
+	}
+	return lines
+}
+
+// broken breaks a text between words into lines of at most so many columns; a
+// word that is longer stands alone.
+func broken(text string, width int) []string {
+	lines := []string{""}
+	for word := range strings.FieldsSeq(text) {
+		last := &lines[len(lines)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case utf8.RuneCountInString(*last)+1+utf8.RuneCountInString(word) > width:
+			lines = append(lines, word)
+		default:
+			*last += " " + word
+		}
+	}
+	return lines
+}
