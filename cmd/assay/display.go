@@ -173,7 +173,13 @@ func (s *session) print(ctx context.Context, summary engine.Summary, total live.
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}
-	fmt.Fprintf(w, "Results are in %s\n\nNext:\n", path)
+	fmt.Fprintf(w, "Results are in %s\n", path)
+	if s.flags.quickstart {
+		if err := s.writeReport(ctx); err != nil {
+			return err
+		}
+	}
+	fmt.Fprint(w, "\nNext:\n")
 	s.next()
 	return nil
 }
@@ -223,6 +229,23 @@ func closedText(closed map[string]error) map[string]string {
 	return out
 }
 
+// quickstartReport is the file that the quickstart leaves beside its store.
+const quickstartReport = "quickstart-report.html"
+
+// writeReport shows newcomers what a report is.
+func (s *session) writeReport(ctx context.Context) error {
+	experiments, err := chooseExperiments(ctx, s.db, []string{s.experiment.Name})
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(filepath.Dir(s.flags.store), quickstartReport)
+	if err := writeReport(ctx, s.process, s.db, experiments[0], reportFlags{format: "html", output: path, transcripts: 3}); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.process.out, "A report of them is in %s\n", path)
+	return nil
+}
+
 // next suggests commands that work as they stand.
 func (s *session) next() {
 	flag := ""
@@ -234,7 +257,7 @@ func (s *session) next() {
 	if id := s.example(); id != "" {
 		fmt.Fprintf(w, "  %s show %s%s\n", name, id[:8], flag)
 	}
-	fmt.Fprintf(w, "  %s export --format csv --output results.csv%s\n", name, flag)
+	fmt.Fprintf(w, "  %s report --format html --output report.html%s\n", name, flag)
 }
 
 // example is some trial of the experiment that is done, "" without one.

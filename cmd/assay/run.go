@@ -17,6 +17,8 @@ type runFlags struct {
 	// logDir is empty for the default.
 	logDir, logLevel string
 	debugTrials      []string
+	// quickstart says that nobody named an experiment.
+	quickstart bool
 }
 
 const defaultSimLatency = 100 * time.Millisecond
@@ -76,6 +78,7 @@ parked trials, 130 interrupted.`,
 			if err != nil {
 				return err
 			}
+			f.quickstart = len(args) == 0 && f.suite == ""
 			return runExperiment(cmd.Context(), p, e, f)
 		},
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -31,7 +32,7 @@ func TestStallIsNamed(t *testing.T) {
 		}}, lane.Options{Request: time.Hour})
 		s := &session{
 			job:   &job{experiment: &plan.Experiment{Models: []string{"m"}}},
-			pools: &pools{byModel: map[string]*lane.Pool{"m": pool}}, meter: live.NewMeter(nil), started: time.Now(),
+			pools: &pools{byModel: map[string]*lane.Pool{"m": pool}}, meter: live.NewMeter(nil), started: time.Now(), log: slog.New(slog.DiscardHandler),
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 3 {

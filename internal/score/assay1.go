@@ -91,7 +91,7 @@ func (c *course) inPlace() string {
 // The code of a failure by chance plays no part.
 func (c *course) category(tr *assay.Transcript, uses []use, w *witness) string {
 	switch {
-	case w.ask("no call was made", len(tr.Calls) == 0, func() string { return counted(len(tr.Calls), "call") }):
+	case w.ask("no call was made", len(tr.Calls) == 0, func() string { return made(tr) }):
 		return withoutCall(tr, w)
 	case w.ask("only the word that it is done is missing", c.next == len(c.required), c.inPlace):
 		return MaxTurns
@@ -117,18 +117,15 @@ func (c *course) category(tr *assay.Transcript, uses []use, w *witness) string {
 
 // withoutCall is the category of an episode without a call.
 func withoutCall(tr *assay.Transcript, w *witness) string {
-	lookups, corrected := 0, 0 // turns
+	looked, corrected := lookups(tr), 0 // turns
 	for _, t := range tr.Turns {
-		if t.Lookups > 0 {
-			lookups++
-		}
 		if t.Assisted {
 			corrected++
 		}
 	}
 	switch {
-	case w.ask("no turn had a lookup, or more were corrected than had one", lookups == 0 || corrected > lookups, func() string {
-		return fmt.Sprintf("%s with a lookup, %d corrected", counted(lookups, "turn"), corrected)
+	case w.ask("no turn had a lookup, or more were corrected than had one", looked == 0 || corrected > looked, func() string {
+		return fmt.Sprintf("%s with a lookup, %d corrected", counted(looked, "turn"), corrected)
 	}):
 		return ToolCallFormat
 	case w.ask("the model said that it was done", tr.Ended == assay.Finished, func() string { return endedBy(tr.Ended) }):

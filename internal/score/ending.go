@@ -30,19 +30,19 @@ func (e *ending) category(w *witness) string {
 		return e.fault(e.calls, wrong, w)
 	}
 	latest := lastIndex(e.calls, func(r assay.CallRecord) bool { return r.Tool == e.step })
-	if w.ask("the latest call of the missing step was a mistake, and no bad luck came last",
+	if w.ask("the latest call of the missing step was a mistake, and no bad luck came after all progress",
 		latest >= 0 && e.calls[latest].Mistake && !e.gaveUp, func() string { return e.latest(latest) }) {
 		return e.fault(e.calls, latest, w)
 	}
-	if i := e.within(strayed(e.catalog, e.required, e.calls[e.from:])); w.ask("after them came a tool for which the task has no use",
+	if i := e.within(strayed(e.catalog, e.required, e.calls[e.from:])); w.ask("after all progress and bad luck came a tool for which the task has no use",
 		i >= 0, func() string { return e.rest(i) }) {
 		return ToolSelection
 	}
-	if w.ask("the model was done without a call of the missing step, and no bad luck came last",
+	if w.ask("the model was done without a call of the missing step, and no bad luck came after all progress",
 		e.claimed && !e.gaveUp && latest < 0, func() string { return e.claim() + "; " + e.latest(latest) }) {
 		return ToolSelection
 	}
-	if i := e.within(e.hurried()); w.ask("after them came a tool that is required later", i >= 0, func() string { return e.rest(i) }) {
+	if i := e.within(e.hurried()); w.ask("after all progress and bad luck came a tool that is required later", i >= 0, func() string { return e.rest(i) }) {
 		return SequenceOrder
 	}
 	return ""
@@ -52,7 +52,7 @@ func (e *ending) category(w *witness) string {
 // tells the reason.
 func (e *ending) leftOff(w *witness) string {
 	switch {
-	case w.ask("it gave up after bad luck", e.gaveUp, e.progress):
+	case w.ask("bad luck came after all progress, so it gave up", e.gaveUp, e.progress):
 		return OtherError
 	case w.ask("the missing step had succeeded as a dependency", slices.Contains(e.done, e.step), func() string {
 		return e.missing(slices.IndexFunc(e.calls, func(r assay.CallRecord) bool { return r.Tool == e.step && r.OK }))
@@ -94,26 +94,30 @@ func (e *ending) missing(i int) string {
 	if i >= 0 {
 		return nth(e.calls, i)
 	}
-	return "the missing step is " + e.step
+	return "no such success of " + e.step
 }
 
 // rest names a call of the rest, or says what the rest is where i is -1.
 func (e *ending) rest(i int) string {
-	if i >= 0 {
+	switch n := len(e.calls) - e.from; {
+	case i >= 0:
 		return nth(e.calls, i)
+	case n == 0:
+		return e.progress() + "; no call followed"
+	default:
+		return e.progress() + "; " + counted(n, "call") + " followed, none such"
 	}
-	return e.progress() + ", with " + counted(len(e.calls)-e.from, "call") + " after it"
 }
 
 // progress tells of the last useful or unlucky call.
 func (e *ending) progress() string {
 	switch {
 	case e.from == 0:
-		return "the start is the last of them"
+		return "there was neither"
 	case e.gaveUp:
-		return nth(e.calls, e.from-1) + " was the last of them, and unlucky"
+		return "the last was bad luck, " + nth(e.calls, e.from-1)
 	}
-	return nth(e.calls, e.from-1) + " was the last of them, and useful"
+	return "the last was progress, " + nth(e.calls, e.from-1)
 }
 
 // latest tells of the latest call of the missing step.

@@ -246,7 +246,7 @@ func (e *Explanation) measure(trial *assay.Trial, plan, given []string) {
 		add("to the given plan", decimal(*o.GivenAdherence), adhered(given, o.ExecutedTools, "the plan that was shown"))
 	}
 	add("efficiency", decimal(o.Efficiency), e.spent())
-	add("best possible", fmt.Sprintf("%.3f", o.Best), fmt.Sprintf("how often the best policy fully succeeds, with reliability %s and %d turns of one call",
+	add("best possible", fmt.Sprintf("%.3f", o.Best), fmt.Sprintf("the best policy fully succeeds so often, with reliability %s and %d turns",
 		assay.FormatReliability(trial.Reliability), trial.Turns))
 }
 
@@ -270,7 +270,7 @@ func adhered(plan, executed []string, name string) string {
 	if len(executed) == 0 {
 		return "no call succeeded"
 	}
-	return fmt.Sprintf("%d in common, in order, of the longer of %s (%d) and the successes (%d)", common(plan, executed), name, len(plan), len(executed))
+	return fmt.Sprintf("%d in common, in order, / the longer of %s (%d) and the successes (%d)", common(plan, executed), name, len(plan), len(executed))
 }
 
 // spent tells what calls were wasted on, the most frequent first.
@@ -287,11 +287,11 @@ func (e *Explanation) spent() string {
 	}
 	var marks []string
 	for _, m := range slices.SortedFunc(maps.Keys(times), func(a, b Mark) int { return cmp.Or(times[b]-times[a], strings.Compare(string(a), string(b))) }) {
-		marks = append(marks, fmt.Sprintf("%s %d", m, times[m]))
+		marks = append(marks, fmt.Sprintf("%s (%d)", m, times[m]))
 	}
 	text := fmt.Sprintf("%d of %s not wasted", o.ToolCalls-o.Wasted, counted(o.ToolCalls, "call"))
 	if len(marks) > 0 {
-		text += "; wasted: " + strings.Join(marks, ", ")
+		text += "; wasted: " + strings.Join(marks, "; ")
 	}
 	return text
 }

@@ -85,7 +85,7 @@ type signs struct{ coverage, output, number, claim bool }
 
 func pilotSigns(task assay.Task, tr *assay.Transcript, o *assay.Outcome, w *witness) signs {
 	least := pilotMinimum[task.Type]
-	output := slices.IndexFunc(o.ExecutedTools, makesOutput)
+	output, claim := slices.IndexFunc(o.ExecutedTools, makesOutput), claimedFinish(tr.Messages)
 	w.decide("signs")
 	return signs{
 		coverage: w.ask("at least 60 % of the required tools succeeded", o.Coverage >= 0.6, func() string { return covered(o) }),
@@ -98,7 +98,12 @@ func pilotSigns(task assay.Task, tr *assay.Transcript, o *assay.Outcome, w *witn
 		number: w.ask("as many calls succeeded as the type of the task asks for", len(o.ExecutedTools) >= least, func() string {
 			return fmt.Sprintf("%d, and a %s asks for %d", len(o.ExecutedTools), task.Type, least)
 		}),
-		claim: w.ask("the model said that it was done", claimedFinish(tr.Messages), func() string { return endedBy(tr.Ended) }),
+		claim: w.ask("the model said that it was done", claim > 0, func() string {
+			if claim == 0 {
+				return "in none of " + counted(len(tr.Turns), "turn")
+			}
+			return fmt.Sprintf("in turn %d", claim)
+		}),
 	}
 }
 
@@ -138,17 +143,26 @@ func makesOutput(tool string) bool {
 	return slices.ContainsFunc(outputWords, func(w string) bool { return strings.Contains(tool, w) })
 }
 
-func claimedFinish(messages []assay.Message) bool {
-	return slices.ContainsFunc(messages, func(m assay.Message) bool {
-		return m.Role == assay.Assistant && world.PilotFinished(m.Content)
-	})
+// claimedFinish returns the turn, from 1, of the first reply that claims the
+// task to be done, and 0 without one.
+func claimedFinish(messages []assay.Message) int {
+	turn := 0
+	for _, m := range messages {
+		if m.Role != assay.Assistant {
+			continue
+		}
+		if turn++; world.PilotFinished(m.Content) {
+			return turn
+		}
+	}
+	return 0
 }
 
 // pilotCategory decides by the whole history; the first rule that fits wins.
 // A simulated TIMEOUT is a tool's bad luck like any other code.
 func pilotCategory(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *witness) string {
-	if w.ask("no call was made", len(tr.Calls) == 0, func() string { return counted(len(tr.Calls), "call") }) {
-		if w.ask("the model looked tools up", lookedUp(tr), func() string { return "in " + counted(len(tr.Turns), "turn") }) {
+	if w.ask("no call was made", len(tr.Calls) == 0, func() string { return made(tr) }) {
+		if w.ask("the model looked tools up", lookups(tr) > 0, func() string { return "in " + counted(lookups(tr), "turn") }) {
 			return MaxTurns
 		}
 		return w.remains(ToolCallFormat)

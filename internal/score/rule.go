@@ -93,6 +93,10 @@ func counted(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
+func made(tr *assay.Transcript) string {
+	return counted(len(tr.Calls), "call") + " in " + counted(len(tr.Turns), "turn")
+}
+
 func endedBy(ended assay.Ended) string {
 	if ended == "" {
 		return "the episode has no end"

@@ -230,7 +230,14 @@ func share(required, others []string) float64 {
 	return float64(n) / float64(max(1, len(required)))
 }
 
-// lookedUp reports whether the model searched for a tool or read about one.
-func lookedUp(tr *assay.Transcript) bool {
-	return slices.ContainsFunc(tr.Turns, func(t assay.TurnRecord) bool { return t.Lookups > 0 })
+// lookups counts the turns in which the model searched for a tool or read
+// about one.
+func lookups(tr *assay.Transcript) int {
+	n := 0
+	for _, t := range tr.Turns {
+		if t.Lookups > 0 {
+			n++
+		}
+	}
+	return n
 }

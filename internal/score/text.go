@@ -61,7 +61,7 @@ func (e *Explanation) pathLines() []string {
 	}
 	rows := [][]string{{"call", "turn", "tool", "step", "shown", "what it was"}}
 	for i, s := range e.Path {
-		rows = append(rows, []string{strconv.Itoa(i + 1), strconv.Itoa(s.Turn), s.Tool, place1(s.Step), place1(s.Given), s.what()})
+		rows = append(rows, []string{strconv.Itoa(i + 1), strconv.Itoa(s.Turn), s.Tool, ordinal(s.Step), ordinal(s.Given), s.what()})
 	}
 	align := "rrlrrl"
 	if len(e.Given) == 0 {
@@ -73,8 +73,8 @@ func (e *Explanation) pathLines() []string {
 	return columns(rows, align)
 }
 
-// place1 is the place of a step as people count.
-func place1(i int) string {
+// ordinal is the place of a step as people count.
+func ordinal(i int) string {
 	if i < 0 {
 		return "-"
 	}
