@@ -109,7 +109,7 @@ func TestKeyAppearsNowhere(t *testing.T) {
 		file(t, dir, name+"-providers.yaml", providersFile(url, "{concurrency: 4}"))
 		experiment := file(t, dir, name+".yaml", strings.ReplaceAll(text, "NAME", name))
 		for _, display := range []string{"plain", "json"} {
-			r := call(t, env, "run", experiment, "--store", db, "--display", display)
+			r := call(t, env, "run", experiment, "--store", db, "--display", display, "--log-level", "debug", "--debug-trials", "all")
 			if name == "refused" && r.code != exitIncomplete {
 				t.Errorf("a refused key ended with exit code %d\n%s%s", r.code, r.out, r.err)
 			}
@@ -131,6 +131,9 @@ func TestKeyAppearsNowhere(t *testing.T) {
 	}
 	noCanary(t, "export", must(t, nil, "export", "--store", db, "--format", "csv").out)
 	noCanary(t, "status", must(t, nil, "status", "--store", db).out)
+	noCanary(t, "report", must(t, nil, "report", "echo", "--store", db, "--format", "html", "--transcripts", "9").out)
+	must(t, nil, "export", "--store", db, "--format", "parquet", "--output", filepath.Join(dir, "a.parquet"), "--calls", filepath.Join(dir, "c.parquet"))
+	must(t, nil, "export", "--store", db, "--format", "inspect", "--output", filepath.Join(dir, "logs"))
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

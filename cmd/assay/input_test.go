@@ -132,6 +132,10 @@ func tree(t *testing.T, dir string) string {
 	}
 	var b strings.Builder
 	for _, e := range entries {
+		if e.IsDir() {
+			b.WriteString(e.Name() + "\n" + tree(t, filepath.Join(dir, e.Name())))
+			continue
+		}
 		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/episode"
+	"github.com/assay-eval/assay/internal/score"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -25,7 +26,8 @@ func newShow(p *process) *cobra.Command {
 		Use:   "show [TRIAL]",
 		Short: "Show a trial's transcript, or what models are told",
 		Long: `Show prints what happened in a trial: the conversation, each call of a tool with
-its chance and its luck, and the verdict. TRIAL is the beginning of a trial's ID.
+its chance and its luck, the verdict, the plan against the path that the model took, and
+how the score came about, rule by rule. TRIAL is the beginning of a trial's ID.
 
 With --prompt it prints only the messages that the trial began with, and without
 a trial the templates of everything that episodes say to models, with their hash.`,
@@ -69,17 +71,22 @@ a trial the templates of everything that episodes say to models, with their hash
 			if prompt {
 				return writeOpening(p.out, tr, asJSON)
 			}
+			explained, unexplained := explain(cmd.Context(), db, &a, &tr)
 			if asJSON {
 				return json.NewEncoder(p.out).Encode(struct {
-					Attempt    assay.Attempt    `json:"attempt"`
-					Transcript assay.Transcript `json:"transcript"`
-				}{a, tr})
+					Attempt     assay.Attempt      `json:"attempt"`
+					Transcript  assay.Transcript   `json:"transcript"`
+					Explanation *score.Explanation `json:"explanation"`
+				}{a, tr, explained})
 			}
 			opinions, err := opinionsOn(cmd.Context(), db, a)
 			if err != nil {
 				return err
 			}
-			return writeTrial(p.out, attempts, a, tr, opinions)
+			if err := writeTrial(p.out, attempts, a, tr, opinions); err != nil {
+				return err
+			}
+			return writeExplanation(p.out, &a, explained, unexplained)
 		},
 	}
 	storeFlag(cmd, &path)
@@ -87,6 +94,36 @@ a trial the templates of everything that episodes say to models, with their hash
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&prompt, "prompt", false, "print what the model was told at first, or without a trial the templates")
 	return cmd
+}
+
+// explain tells how an outcome came about, or why that cannot be told. A fault has
+// nothing to explain.
+func explain(ctx context.Context, db *store.DB, a *assay.Attempt, tr *assay.Transcript) (*score.Explanation, error) {
+	if !a.Settles() || score.Version(a.World) == "" {
+		return nil, nil
+	}
+	tasks := newTaskBook(db)
+	task, judge, err := tasks.task(ctx, a)
+	if err == nil {
+		e := judge.Explain(&a.Trial, task, tr)
+		return &e, tasks.close()
+	}
+	return nil, errors.Join(err, tasks.close())
+}
+
+func writeExplanation(out io.Writer, a *assay.Attempt, e *score.Explanation, unexplained error) error {
+	var w bytes.Buffer
+	switch {
+	case unexplained != nil:
+		fmt.Fprintf(&w, "\nHow the score came about cannot be told: %v\n", unexplained)
+	case e != nil:
+		if e.Outcome.ScoreVersion != a.ScoreVersion {
+			fmt.Fprintf(&w, "\nWhat follows is by the rules %s; those that judged it were %s.\n", e.Outcome.ScoreVersion, a.ScoreVersion)
+		}
+		fmt.Fprintf(&w, "\n%s\n", strings.Join(e.Text(), "\n"))
+	}
+	_, err := out.Write(w.Bytes())
+	return err
 }
 
 // writeTemplates prints what episodes say to models.

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// logged reads the logs of a store, a list of records each.
+func logged(t *testing.T, store string) (logs [][]map[string]any) {
+	t.Helper()
+	names, err := filepath.Glob(store + ".logs/*.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var records []map[string]any
+		for line := range bytes.Lines(b) {
+			var r map[string]any
+			if err := json.Unmarshal(line, &r); err != nil {
+				t.Fatalf("%s: %v: %s", name, err, line)
+			}
+			records = append(records, r)
+		}
+		logs = append(logs, records)
+	}
+	return logs
+}
+
+func says(records []map[string]any, msg string) bool {
+	return slices.ContainsFunc(records, func(r map[string]any) bool { return r["msg"] == msg })
+}
+
+// TestRunLog: each run has a log of its own that tells its beginning, its faults and its
+// end; at level error there are all errors and nothing else; episodes of chosen
+// trials are written whole; and none is a log too.
+func TestRunLog(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db := filepath.Join(dir, "l.db")
+	refusing := serve(t, "--key", "SOME_OTHER_KEY")
+	file(t, dir, "p.yaml", providersFile(refusing.url, "{concurrency: 2}"))
+	experiment := file(t, dir, "e.yaml", "name: e\nmodels: [sim/listed, sim/optimal]\ntasks_per_type: 1\nproviders: p.yaml\n")
+	env := map[string]string{"SIM_KEY": "a-key-that-is-refused"}
+	run := func(args ...string) {
+		r := call(t, env, append([]string{"run", experiment, "--store", db, "--display", "none", "--sim-latency", "0"}, args...)...)
+		if r.code != exitIncomplete {
+			t.Fatalf("exit code %d\n%s", r.code, r.err)
+		}
+	}
+	run("--debug-trials", "all")
+	run("--log-level", "error")
+	run("--log-dir", "none")
+	logs := logged(t, db)
+	if len(logs) != 2 {
+		t.Fatalf("%d logs of 2 runs that log", len(logs))
+	}
+	for _, msg := range []string{"run begins", "lane", "request failed", "model closed", "run ends"} {
+		if !says(logs[0], msg) {
+			t.Errorf("the log does not say %q: %v", msg, logs[0])
+		}
+	}
+	for _, r := range logs[1] {
+		if r["level"] != "ERROR" {
+			t.Errorf("at level error there is %v", r)
+		}
+	}
+	if !says(logs[1], "model closed") {
+		t.Errorf("at level error an error is missing: %v", logs[1])
+	}
+	episodes, err := filepath.Glob(db + ".logs/*-trials/*.json")
+	if n := len(attempts(t, db)); len(episodes) == 0 || len(episodes) > n || err != nil {
+		t.Errorf("%d episodes of %d attempts, %v", len(episodes), n, err)
+	}
+	if r := call(t, env, "run", experiment, "--log-level", "loud"); r.code != exitUsage || !strings.Contains(r.err, "debug, info, warn or error") {
+		t.Errorf("an unknown level: %d, %s", r.code, r.err)
+	}
+}
