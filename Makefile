@@ -1,5 +1,6 @@
 # Everything runs with Go alone; `make test` adds a C compiler for the race
-# detector where it can, and says so where it cannot.
+# detector where it can, a browser that looks at reports, and Python's readers of
+# our files, and says so where it cannot.
 
 GO    ?= go
 TOOLS := $(GO) tool -modfile=tools/go.mod
@@ -13,8 +14,9 @@ build:
 
 # One package at a time: some tests of cmd/assay need an answer within seconds,
 # and the race detector makes others heavy.
-test: compiler
-	@if command -v $${CC:-gcc} >/dev/null 2>&1; then \
+test: compiler browser python
+	@if [ -x $(PYTHON)/bin/python ]; then export ASSAY_PYTHON=$(CURDIR)/$(PYTHON)/bin/python; fi; \
+	if command -v $${CC:-gcc} >/dev/null 2>&1; then \
 		CGO_ENABLED=1 $(GO) test -race -p 1 -parallel 4 ./...; \
 	else \
 		echo "make: no C compiler, so the tests run without the race detector"; \
@@ -27,6 +29,25 @@ compiler:
 	@command -v $${CC:-gcc} >/dev/null 2>&1 || { \
 		command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ] && \
 		apt-get update -qq && apt-get install -y -qq gcc libc6-dev; } || true
+
+# The tests of reports look at them in Debian's Chromium.
+.PHONY: browser
+browser:
+	@command -v chromium >/dev/null 2>&1 || { \
+		command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ] && \
+		apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
+		echo "make: no chromium, so no browser looks at the reports"
+
+# Files for other programs are opened by these programs.
+PYTHON := .cache/python
+READERS := duckdb==2.0.0 pandas==3.1.1 pyarrow==26.0.1 inspect_ai==0.3.285
+.PHONY: python
+python:
+	@[ -f $(PYTHON)/done ] || { \
+		{ python3 -m venv $(PYTHON) 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && \
+		apt-get install -y -qq python3-venv >/dev/null && python3 -m venv $(PYTHON); }; } && \
+		$(PYTHON)/bin/python -m pip install -q $(READERS) && touch $(PYTHON)/done; } || \
+		{ rm -rf $(PYTHON); echo "make: no Python with $(READERS), so they do not read our files"; }
 
 lint:
 	@out=$$($(TOOLS) gofumpt -l .); [ -z "$$out" ] || { echo "not formatted (make format):"; echo "$$out"; exit 1; }

@@ -51,7 +51,7 @@ what each side has one of, and not the same, is what they differ in.`,
 			if err != nil {
 				return usageError("--where: %w", err)
 			}
-			db, err := store.OpenReadOnly(cmd.Context(), f.store)
+			db, err := p.openToRead(cmd.Context(), f.store)
 			if err != nil {
 				return err
 			}

@@ -101,7 +101,7 @@ type exporter struct {
 }
 
 func (e *exporter) run(ctx context.Context) (err error) {
-	if e.db, err = store.OpenReadOnly(ctx, e.flags.store); err != nil {
+	if e.db, err = e.process.openToRead(ctx, e.flags.store); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.db.Close()) }()

@@ -57,7 +57,7 @@ of up to N episodes of each model that did not fully succeed.`,
 			if f.transcripts > 0 && f.format != "html" {
 				return usageError("--transcripts is for --format html; `assay show` prints one")
 			}
-			db, err := store.OpenReadOnly(cmd.Context(), f.store)
+			db, err := p.openToRead(cmd.Context(), f.store)
 			if err != nil {
 				return err
 			}

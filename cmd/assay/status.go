@@ -73,7 +73,7 @@ func newStatus(p *process) *cobra.Command {
   assay status quickstart --json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			db, err := store.OpenReadOnly(cmd.Context(), path)
+			db, err := p.openToRead(cmd.Context(), path)
 			if err != nil {
 				return err
 			}

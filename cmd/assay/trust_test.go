@@ -80,6 +80,9 @@ func TestVerify(t *testing.T) {
 	if got := len(attempts(t, path)); got != n {
 		t.Errorf("%d attempts can be read, want %d", got, n)
 	}
+	if r := must(t, nil, "status", "--store", path); !strings.Contains(r.err, "damaged") {
+		t.Errorf("a reader is not warned: %q", r.err)
+	}
 	whole := path + ".whole"
 	if r := must(t, nil, "recover", "--store", path, whole); !strings.Contains(r.out, "1 attempts are not whole and were left") {
 		t.Errorf("recover says %q", r.out)

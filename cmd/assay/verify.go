@@ -259,6 +259,15 @@ func (v *verified) write(p *process) error {
 	return err
 }
 
+// openToRead opens a store for reading, and warns of one that is known to be damaged.
+func (p *process) openToRead(ctx context.Context, path string) (*store.DB, error) {
+	db, err := store.OpenReadOnly(ctx, path)
+	if err == nil && db.MarkedDamaged() {
+		fmt.Fprintf(p.err, "assay: %s is damaged, says \"assay verify\"; what follows is of what can be read\n", path)
+	}
+	return db, err
+}
+
 func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -123,6 +123,12 @@ func (db *DB) MarkDamaged(problems []Problem) error {
 	return nil
 }
 
+// MarkedDamaged tells whether [DB.MarkDamaged] left its file.
+func (db *DB) MarkedDamaged() bool {
+	_, err := os.Stat(markPath(db.path))
+	return err == nil
+}
+
 // isDamage tells whether err is of a damaged file. Where a table cannot be found
 // any more SQLite calls that a mistake in the query.
 func isDamage(err error) bool {
