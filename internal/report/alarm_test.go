@@ -66,8 +66,8 @@ func TestAlarms(t *testing.T) {
 		beside report.Beside
 		where  string
 	}{
-		"zero":      {func(s *scene) { s.play("m", "optimal", 20, fails(1, 0)) }, report.Beside{}, "m, optimal"},
-		"perfect":   {func(s *scene) { s.play("m", "optimal", 20, func(int, *assay.Attempt) {}) }, report.Beside{}, "n = 20"},
+		"zero":    {func(s *scene) { s.play("m", "optimal", 20, fails(1, 0)) }, report.Beside{}, "m, optimal"},
+		"perfect": {func(s *scene) { s.play("m", "optimal", 20, func(int, *assay.Attempt) {}) }, report.Beside{}, "n = 20"},
 		"malformed": {func(s *scene) {
 			s.play("m", "optimal", 20, func(i int, a *assay.Attempt) {
 				if i > 0 {

@@ -26,10 +26,6 @@ func chart(text string, spec object) *document.Chart {
 
 func values(rows []object) object { return object{"values": rows} }
 
-func quantitative(field, title, format string) object {
-	return object{"field": field, "type": "quantitative", "title": title, "axis": object{"format": format}}
-}
-
 func nominal(field, title string, order []string) object {
 	o := object{"field": field, "type": "nominal", "title": title}
 	if order != nil {
