@@ -157,7 +157,7 @@ func checkPart(t *rapid.T, part report.Part, got report.Pivot, trials []assay.Tr
 	for _, m := range got.Metrics {
 		checkMetrics(t, m, metrics[m.Model])
 	}
-	if (got.Factor == "task_type") != (len(got.Metrics) == len(got.Rows)) && len(got.Rows) > 0 {
+	if (got.Factor == "task_type" || got.Factor == "difficulty") != (len(got.Metrics) == len(got.Rows)) && len(got.Rows) > 0 {
 		t.Fatalf("%d rows of metrics for %d models by %s", len(got.Metrics), len(got.Rows), got.Factor)
 	}
 	checkNames(t, part, got)

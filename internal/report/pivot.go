@@ -23,7 +23,7 @@ type Pivot struct {
 	Rows     []PivotRow `json:"rows"`
 	// Contrast says of what the rows' Difference is; empty without any.
 	Contrast Contrast `json:"contrast,omitempty"`
-	// Metrics is there where nothing but the task type varies.
+	// Metrics is there where the task type or the difficulty varies, and no variant.
 	Metrics []Metrics `json:"metrics,omitempty"`
 	// LeftOut are the tasks that the part does without.
 	LeftOut []LeftOut `json:"left_out"`
@@ -129,7 +129,7 @@ func (p Part) pivot(all []*cell, left []LeftOut) Pivot {
 		switch factor {
 		case variant:
 			row.compare(all, where(cells, func(c assay.Cell) bool { return c.Model == m.key }))
-		case taskType:
+		case taskType, difficulty:
 			v.Metrics = append(v.Metrics, m.metrics(m.key))
 		}
 		v.Rows = append(v.Rows, row)

@@ -346,21 +346,27 @@ func (a *Analysis) scaleSection() *document.Section {
 		return nil
 	}
 	s := a.pivotSection(difficulty, "By difficulty, and scale")
-	var rows [][]document.Cell
-	for _, m := range a.Main {
-		if _, billions, ok := familyOf(m.Model); ok && m.Done > 0 {
-			rows = append(rows, []document.Cell{figure(100*m.Full.Rate/math.Sqrt(billions), "%.1f")})
-		} else {
-			rows = append(rows, []document.Cell{{Text: nothing, Tone: document.Muted}})
-		}
-	}
-	if slices.ContainsFunc(rows, func(r []document.Cell) bool { return r[0].Value != nil }) && len(rows) == len(s.Table.Rows) {
-		s.Table.Columns = append(s.Table.Columns, document.Column{Head: "per √B", Hint: "percent of full success by the square root of the parameters in billions"})
-		for i := range rows {
-			s.Table.Rows[i] = append(s.Table.Rows[i], rows[i]...)
-		}
-	}
+	p.addScale(s.Table)
 	return s
+}
+
+// addScale adds what a table by difficulty tells of models of several sizes.
+func (p *Pivot) addScale(t *document.Table) {
+	if len(p.Metrics) != len(t.Rows) {
+		return
+	}
+	t.Columns = append(t.Columns, []document.Column{
+		{Head: "tools covered", Hint: "mean share of the required tools that succeeded"},
+		{Head: "order correct", Hint: "outcomes in which all required tools succeeded in order"},
+		{Head: "per √B", Hint: "percent of full success by the square root of the parameters in billions"},
+	}...)
+	for i, m := range p.Metrics {
+		size := document.Cell{Text: nothing, Tone: document.Muted}
+		if _, billions, ok := familyOf(m.Model); ok && m.Done > 0 {
+			size = figure(100*m.Full.Rate/math.Sqrt(billions), "%.1f")
+		}
+		t.Rows[i] = append(t.Rows[i], points(m.ToolCoverage), rate(m.Ordered.Rate, m.Done, m.Ordered.Interval), size)
+	}
 }
 
 func (a *Analysis) errorSection() *document.Section {
@@ -543,10 +549,14 @@ func (a *Analysis) partSections() (all []document.Section) {
 		if len(p.Rows) == 0 {
 			continue
 		}
-		all = append(all, document.Section{
+		s := document.Section{
 			ID: fmt.Sprintf("part-%d", i+1), Title: "Part " + p.Name, Lead: "Full success by " + readable(p.Factor) + ".", Chart: p.chart(), Table: p.table(), Notes: p.notes(),
-		})
-		if len(p.Metrics) > 0 {
+		}
+		if p.Factor == difficulty {
+			p.addScale(s.Table)
+		}
+		all = append(all, s)
+		if p.Factor == taskType && len(p.Metrics) > 0 {
 			sub := Analysis{Table: &Table{}, Main: p.Metrics}
 			s := sub.mainSection()
 			s.ID, s.Title = fmt.Sprintf("part-%d-metrics", i+1), "Part "+p.Name+": main metrics"

@@ -24,7 +24,7 @@ func (t *Table) WriteText(w io.Writer) error {
 			continue // there is nothing that the main table does not show
 		}
 		sections = append(sections, p.text())
-		if len(p.Metrics) > 0 {
+		if p.Factor == taskType && len(p.Metrics) > 0 {
 			sections = append(sections, p.metricsText())
 		}
 	}

@@ -36,6 +36,9 @@ type Versus struct {
 	Shared int `json:"shared"`
 	// Whole compares all matched trials.
 	Whole stat.Comparison `json:"whole"`
+	// Bootstrap is the interval of the whole difference by resampling tasks, for those
+	// who expect it; see [stat.Bootstrap] for why it is not the one to go by.
+	Bootstrap stat.Interval `json:"bootstrap_95"`
 	// Cells compare them condition by condition, with q over all of these.
 	Cells []VersusCell `json:"cells"`
 	// Flips are the matched trials whose full success changed; at most [mostFlips] of
@@ -262,7 +265,7 @@ func (v *Versus) pair(a, b []settled, drop [len(matched)]bool) {
 	for _, task := range slices.Sorted(maps.Keys(sums)) {
 		all = append(all, sums[task])
 	}
-	v.Whole = stat.Compare(all)
+	v.Whole, v.Bootstrap = stat.Compare(all), stat.Bootstrap(all)
 }
 
 func fulls(trials map[int]*settled) (n int) {
@@ -362,7 +365,10 @@ func (v *Versus) lead() string {
 }
 
 func (v *Versus) notes() []string {
-	notes := []string{fmt.Sprintf("Matched by task and condition: %s has %d settled trials, %s has %d. p is of the %s test; each task weighs the same.", v.A.Name, v.A.Trials, v.B.Name, v.B.Trials, v.Whole.Method)}
+	notes := []string{
+		fmt.Sprintf("Matched by task and condition: %s has %d settled trials, %s has %d. p is of the %s test; each task weighs the same.", v.A.Name, v.A.Trials, v.B.Name, v.B.Trials, v.Whole.Method),
+		fmt.Sprintf("By resampling tasks (bootstrap) the interval is %+.1f to %+.1f; with few tasks that is too narrow.", 100*v.Bootstrap.Low, 100*v.Bootstrap.High),
+	}
 	if v.Shared > 0 {
 		notes = append(notes, fmt.Sprintf("%d trials are the same on both sides, and so cannot differ.", v.Shared))
 	}
