@@ -313,6 +313,9 @@ func toFile(p *process, path string, write func(io.Writer) error) (err error) {
 	if path == "-" {
 		return write(p.out)
 	}
+	if fi, err := os.Stat(filepath.Dir(path)); err != nil || !fi.IsDir() {
+		return fmt.Errorf("write %s: there is no directory %s\nhint: create it, or name another place with --output", path, filepath.Dir(path))
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)

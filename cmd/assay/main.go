@@ -128,8 +128,11 @@ it exists. Running an experiment again runs only what is owed.`,
   assay run --suite flawed --model sim/expert
   assay ctl pause                   pause the run, from another terminal
   assay status                      what is done, owed and parked
-  assay show 3f2a9c                 one trial's transcript
-  assay export --format csv         all attempts`,
+  assay report                      alarms, tables, comparisons; --format html for charts
+  assay compare model-a model-b     what differs, is it chance, which trials flipped
+  assay show 3f2a9c                 one trial: transcript, plan and path, score step by step
+  assay export --format parquet     all attempts, for other programs
+  assay verify                      proves that the store is whole`,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -247,6 +247,9 @@ func knownModel(ctx context.Context, db *store.DB, model string) error {
 
 func deletedText(d store.Deleted, done bool) string {
 	var b strings.Builder
+	if d == (store.Deleted{}) {
+		return "Nothing fits, so there is nothing to delete.\n"
+	}
 	verb, hint := "would be deleted", "Nothing was deleted; --yes does it.\n"
 	if done {
 		verb, hint = "deleted", ""
