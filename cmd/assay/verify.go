@@ -139,9 +139,6 @@ func (i *inspector) inspect(s *store.Stored) (problems []store.Problem) {
 	if l.reliabilities != nil && !slices.Contains(l.reliabilities, a.Reliability) {
 		complain("known", foreign, "its reliability %s is none of its run's experiment", assay.FormatReliability(a.Reliability))
 	}
-	if a.FinishedAt.Before(a.StartedAt) {
-		complain("time", "the clock of the machine went back; nothing depends on it", "it ended before it began")
-	}
 	if !a.Settles() {
 		return problems
 	}
@@ -250,9 +247,18 @@ func (v *verified) write(p *process) error {
 			fmt.Fprintf(&b, "%d %s\n", n.n, n.text)
 		}
 	}
-	if n := len(v.Problems); n > 0 {
-		fmt.Fprintf(&b, "%s: no run writes to this store until it is whole or %s is gone.\n", counted(n, "problem"), v.Store+".damaged")
-	} else {
+	damage := 0
+	for _, problem := range v.Problems {
+		if problem.Damage {
+			damage++
+		}
+	}
+	switch n := len(v.Problems); {
+	case damage > 0:
+		fmt.Fprintf(&b, "%s: the store is damaged, and no run writes to it while %s.damaged is there.\n", counted(n, "problem"), v.Store)
+	case n > 0:
+		fmt.Fprintf(&b, "%s: the store is as it was written, but what it says cannot be right.\n", counted(n, "problem"))
+	default:
 		fmt.Fprintln(&b, "The store is whole.")
 	}
 	_, err := fmt.Fprint(p.out, b.String())

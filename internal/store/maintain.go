@@ -41,11 +41,20 @@ func (db *DB) Backup(ctx context.Context, path string) (snapshot string, err err
 	if err = errors.Join(err, copied.Close()); err != nil {
 		return "", fmt.Errorf("read the backup: %w", err)
 	}
-	// Unlike a rename, a link never takes the place of a file.
-	if err := os.Link(part, path); err != nil {
-		return "", fmt.Errorf("backup: %w", err)
+	return snapshot, place(part, path)
+}
+
+// place gives a file that is whole its name. Unlike a rename, a link never takes the
+// place of a file that came up meanwhile; not every file system has links.
+func place(part, path string) error {
+	err := os.Link(part, path)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		err = os.Rename(part, path)
 	}
-	return snapshot, nil
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	return nil
 }
 
 // copyTo needs a connection that may write, if not to the store.

@@ -101,11 +101,7 @@ func (r Rebuild) Make(ctx context.Context, path string, from ...string) (sum Cop
 	if err = errors.Join(err, b.to.Close()); err != nil {
 		return b.sum, err
 	}
-	// A link fails where a file of that name came up meanwhile; a rename would not.
-	if err := os.Link(part, path); err != nil {
-		return b.sum, fmt.Errorf("store: %w", err)
-	}
-	return b.sum, nil
+	return b.sum, place(part, path)
 }
 
 type rebuilder struct {
@@ -154,7 +150,7 @@ func (b *rebuilder) tolerate(s *DB, what string, err error) error {
 	if err == nil || b.ctx.Err() != nil || !isDamage(err) {
 		return err
 	}
-	return b.lose(s, Problem{"file", what, "cannot be read on: " + firstLine(err), doRestore})
+	return b.lose(s, Problem{"file", what, "cannot be read on: " + firstLine(err), doRestore, true})
 }
 
 const runColumns = `id, experiment, library_path, library_name, library_digest, planned, program, host, pid, started_at, spec, serves, finished_at, summary`
@@ -212,7 +208,7 @@ func (b *rebuilder) copyRuns() error {
 func (b *rebuilder) runsOf(s *DB) (map[int64]*foundRun, error) {
 	runs := make(map[int64]*foundRun)
 	broken := func(r sealedRow, lost string) error {
-		return b.lose(s, Problem{"seal", fmt.Sprintf("run %v", r.row[0]), r.broken + lost, doRestore})
+		return b.lose(s, Problem{"seal", fmt.Sprintf("run %v", r.row[0]), r.broken + lost, doRestore, true})
 	}
 	err := s.eachSealed(b.ctx, "run", func(r sealedRow) (bool, error) {
 		if r.broken != "" {
@@ -489,7 +485,7 @@ func (b *rebuilder) copyDated(of, table, columns, at string, change func(source 
 		} else {
 			err = s.eachSealed(b.ctx, of, func(r sealedRow) (bool, error) {
 				if r.broken != "" {
-					return true, b.lose(s, Problem{"seal", fmt.Sprintf("row %d of %s", r.id, table), r.broken, doRestore})
+					return true, b.lose(s, Problem{"seal", fmt.Sprintf("row %d of %s", r.id, table), r.broken, doRestore, true})
 				}
 				take(r.row)
 				return true, nil

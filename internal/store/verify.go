@@ -29,6 +29,9 @@ type Problem struct {
 	What  string `json:"what"`
 	// Do says what helps.
 	Do string `json:"do"`
+	// Damage says that the store is not as it was written. What is no damage was
+	// written so, and is wrong by what the program knows beside the store.
+	Damage bool `json:"damage"`
 }
 
 func (p Problem) String() string { return p.Check + ": " + p.Where + ": " + p.What }
@@ -97,16 +100,17 @@ type progressOf struct {
 }
 
 func (v *verifier) report(check, where, what, do string) {
-	v.found(Problem{check, where, what, do})
+	v.found(Problem{check, where, what, do, true})
 }
 
 // markPath is the file that says that a store is damaged.
 func markPath(path string) string { return path + ".damaged" }
 
-// MarkDamaged leaves a file beside the store with what [DB.Verify] found, or takes
-// it away where there is nothing. While it is there nobody opens the store for
+// MarkDamaged leaves a file beside the store with the damage that [DB.Verify] found, or
+// takes it away where there is none. While it is there nobody opens the store for
 // writing, and nothing that hangs on what is damaged can come into it.
 func (db *DB) MarkDamaged(problems []Problem) error {
+	problems = slices.DeleteFunc(slices.Clone(problems), func(p Problem) bool { return !p.Damage })
 	if len(problems) == 0 {
 		if err := os.Remove(markPath(db.path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("store %s: %w", db.path, err)
@@ -380,7 +384,7 @@ func (v *verifier) read(ctx context.Context, first, last int64) (b block) {
 	case !isDamage(err) || ctx.Err() != nil:
 		b.err = err
 	case first == last:
-		b.problems = []Problem{{"file", fmt.Sprintf("attempt with row ID %d", first), "cannot be read: " + firstLine(err), doRecover}}
+		b.problems = []Problem{{"file", fmt.Sprintf("attempt with row ID %d", first), "cannot be read: " + firstLine(err), doRecover, true}}
 		b.rows = []checked{{id: first, unreadable: true}}
 	default:
 		half := (first + last) / 2
@@ -421,7 +425,7 @@ func (v *verifier) seal(ctx context.Context, row []any) (c checked, t *assay.Tra
 	copy(c.key[:], key)
 	name := nameAttempt(c.key.id(), c.number)
 	complain := func(check, what, do string) {
-		c.problems = append(c.problems, Problem{check, name, what, do})
+		c.problems = append(c.problems, Problem{check, name, what, do, true})
 	}
 	script, _ := row[5].([]byte) // of a transcript that was dropped
 	if body, ok := row[6].([]byte); ok {
@@ -468,7 +472,7 @@ func (v *verifier) content(ctx context.Context, first, last int64, all []checked
 		var id int64
 		a, err := make(lists).scanAttempt(rows, &id)
 		for seen < len(all) && all[seen].id < id {
-			all[seen].problems = append(all[seen].problems, Problem{"reference", nameAttempt(all[seen].key.id(), all[seen].number), "its trial or its run is missing", doRestore})
+			all[seen].problems = append(all[seen].problems, Problem{"reference", nameAttempt(all[seen].key.id(), all[seen].number), "its trial or its run is missing", doRestore, true})
 			seen++
 		}
 		if seen == len(all) {
@@ -478,20 +482,20 @@ func (v *verifier) content(ctx context.Context, first, last int64, all []checked
 		seen++
 		name := nameAttempt(c.key.id(), c.number)
 		if err != nil {
-			c.problems = append(c.problems, Problem{"row", name, "cannot be read: " + firstLine(err), doRecover})
+			c.problems = append(c.problems, Problem{"row", name, "cannot be read: " + firstLine(err), doRecover, true})
 			continue
 		}
 		c.cell, c.settles, c.finished = a.Cell, a.Settles(), a.FinishedAt.UnixNano()
 		if err := a.CheckID(); err != nil {
-			c.problems = append(c.problems, Problem{"identity", name, "its trial's row was changed: " + err.Error(), doRestore})
+			c.problems = append(c.problems, Problem{"identity", name, "its trial's row was changed: " + err.Error(), doRestore, true})
 		}
 		if err := check(&a); err != nil {
-			c.problems = append(c.problems, Problem{"row", name, err.Error(), doRecover})
+			c.problems = append(c.problems, Problem{"row", name, err.Error(), doRecover, true})
 		}
 		c.problems = append(c.problems, v.inspect(&Stored{a, bodies[id]})...)
 	}
 	for ; seen < len(all); seen++ {
-		all[seen].problems = append(all[seen].problems, Problem{"reference", nameAttempt(all[seen].key.id(), all[seen].number), "its trial or its run is missing", doRestore})
+		all[seen].problems = append(all[seen].problems, Problem{"reference", nameAttempt(all[seen].key.id(), all[seen].number), "its trial or its run is missing", doRestore, true})
 	}
 	if err := rows.Err(); err != nil {
 		return v.db.readError(err)
