@@ -98,7 +98,9 @@ func (p pen) alarms(alarms []Alarm) string {
 			lines = append(lines, p.paint(bold, l))
 		}
 		lines = append(lines, hang("   ", a.Text)...)
-		lines = append(lines, hang("   where: ", strings.Join(a.Where, ", "))...)
+		for _, w := range a.Where {
+			lines = append(lines, hang("   - ", w)...)
+		}
 		if i > 0 {
 			lines = slices.Insert(lines, 0, "")
 		}

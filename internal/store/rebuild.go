@@ -11,8 +11,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -301,10 +304,11 @@ func (b *rebuilder) findIn(i int, s *DB) error {
 
 // copyAttempts copies what was found, each content once and one outcome a trial.
 func (b *rebuilder) copyAttempts() error {
-	const batch = 256
+	const batch = 512
 	seen := make(map[sum]int64, len(b.found))
 	for first := 0; first < len(b.found); first += batch {
 		var rows []copyRow
+		var from []*foundAttempt
 		for i := range b.found[first:min(first+batch, len(b.found))] {
 			f := &b.found[first+i]
 			if id, double := seen[f.sum]; double {
@@ -333,11 +337,10 @@ func (b *rebuilder) copyAttempts() error {
 				t.settled = f
 				b.sum.Outcomes++
 			}
-			row, err := b.load(f, b.next, t.number)
-			if err != nil {
-				return err
-			}
-			rows = append(rows, row)
+			rows, from = append(rows, copyRow{key: f.key, id: b.next, number: t.number}), append(from, f)
+		}
+		if err := b.loadAll(rows, from); err != nil {
+			return err
 		}
 		if err := b.to.do(b.ctx, 0, func(w *writer) error { return b.insert(w, rows) }); err != nil {
 			return err
@@ -373,23 +376,50 @@ type copyRow struct {
 	attempt             []any
 	seal                sum
 	transcript, dropped []byte
+	number              int
 	id                  int64
 }
 
+// loadAll loads rows by several goroutines, for transcripts have to be compressed
+// anew.
+func (b *rebuilder) loadAll(rows []copyRow, from []*foundAttempt) error {
+	var all sync.WaitGroup
+	var failed atomic.Pointer[error]
+	var next atomic.Int64
+	for range min(runtime.GOMAXPROCS(0), 4) {
+		all.Go(func() {
+			for failed.Load() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(rows) {
+					return
+				}
+				if err := b.load(&rows[i], from[i]); err != nil {
+					failed.Store(&err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
 // load reads an attempt from its source, with its trial if it is the first.
-func (b *rebuilder) load(f *foundAttempt, id int64, number int) (r copyRow, err error) {
+func (b *rebuilder) load(r *copyRow, f *foundAttempt) error {
 	s := b.sources[f.source]
-	r = copyRow{key: f.key, seal: sealAttempt(f.sum, id, int64(number)), id: id}
-	if number == 1 {
+	r.seal = sealAttempt(f.sum, r.id, int64(r.number))
+	if r.number == 1 {
 		err := eachRaw(b.ctx, s.reader, "SELECT "+trialColumns+" FROM trials WHERE id = ?", []any{f.key[:]}, func(row []any) (bool, error) {
 			r.trial = slices.Clone(row)
 			return true, nil
 		})
 		if err != nil {
-			return r, s.readError(err)
+			return s.readError(err)
 		}
 	}
-	err = eachRaw(b.ctx, s.reader, `SELECT r.id, d.digest, x.body, a.`+strings.Join(attemptNames(), ", a.")+` FROM attempts a JOIN runs r ON r.seq = a.run
+	err := eachRaw(b.ctx, s.reader, `SELECT r.id, d.digest, x.body, a.`+strings.Join(attemptNames(), ", a.")+` FROM attempts a JOIN runs r ON r.seq = a.run
 		LEFT JOIN dropped d ON d.attempt = a.id LEFT JOIN transcripts x ON x.attempt = a.id WHERE a.id = ?`, []any{f.id}, func(row []any) (bool, error) {
 		run, _ := row[0].(string)
 		r.dropped, _ = row[1].([]byte)
@@ -404,13 +434,10 @@ func (b *rebuilder) load(f *foundAttempt, id int64, number int) (r copyRow, err 
 				return false, err
 			}
 		}
-		r.attempt = append([]any{id, number, b.runs[assay.RunID(run)], f.key[:]}, slices.Clone(row[3:])...)
+		r.attempt = append([]any{r.id, r.number, b.runs[assay.RunID(run)], f.key[:]}, slices.Clone(row[3:])...)
 		return true, nil
 	})
-	if err != nil {
-		return r, s.readError(err)
-	}
-	return r, nil
+	return s.wrap(err)
 }
 
 // attemptNames are the columns of an attempt that its seal covers.
