@@ -16,6 +16,7 @@ import (
 	"github.com/assay-eval/assay/internal/engine"
 	"github.com/assay-eval/assay/internal/gate"
 	"github.com/assay-eval/assay/internal/live"
+	"github.com/assay-eval/assay/internal/report"
 )
 
 func (s *session) displayMode() string {
@@ -147,6 +148,7 @@ func (s *session) print(ctx context.Context, summary engine.Summary, total live.
 		return err
 	}
 	fmt.Fprintln(w)
+	writeAlarms(w, s.process.name, table.Alarms)
 	if s.id == "" {
 		fmt.Fprintf(w, "All %d trials of %s are done; nothing was run.\n", total.Planned, s.experiment.Name)
 	} else {
@@ -182,6 +184,24 @@ func (s *session) print(ctx context.Context, summary engine.Summary, total live.
 	fmt.Fprint(w, "\nNext:\n")
 	s.next()
 	return nil
+}
+
+// writeAlarms names the alarms of which a report tells more. What is owed is told
+// below the table anyway.
+func writeAlarms(w io.Writer, name string, all []report.Alarm) {
+	all = slices.DeleteFunc(slices.Clone(all), func(a report.Alarm) bool { return a.Kind == "incomplete" })
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "%s, of which `%s report` tells more:\n", counted(len(all), "alarm"), name)
+	for _, a := range all {
+		more := ""
+		if n := len(a.Where); n > 1 {
+			more = fmt.Sprintf(", and %d more", n-1)
+		}
+		fmt.Fprintf(w, "  %s: %s%s\n", a.Title, a.Where[0], more)
+	}
+	fmt.Fprintln(w)
 }
 
 // printSpeed tells the truth about speed: how long it took against what was

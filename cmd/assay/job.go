@@ -116,9 +116,14 @@ func (j *job) design() report.Design {
 	return d
 }
 
-// tables makes the tables of the experiment's planned trials from a store.
-func (j *job) tables(ctx context.Context, db *store.DB) (*report.Table, error) {
-	return j.design().Build(j.experiment.Name, j.trials(), db.Verdicts(ctx, store.Filter{}))
+// tables makes the tables of the experiment's planned trials from a store, with their
+// alarms.
+func (j *job) tables(ctx context.Context, db *store.DB) (*report.Analysis, error) {
+	prompts, err := j.prompts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return j.design().Analyze(j.experiment.Name, j.trials(), db.Verdicts(ctx, store.Filter{}), report.Beside{Prompts: prompts})
 }
 
 // trials yields all planned trials, model by model.

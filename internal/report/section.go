@@ -33,10 +33,23 @@ func (a *Analysis) Document() *document.Document {
 	}
 	d.Sections = append(d.Sections, a.partSections()...)
 	d.Sections = append(d.Sections, a.otherSections()...)
-	for _, f := range a.Facts {
+	for _, f := range append(slices.Clone(a.Facts), a.origins()...) {
 		d.Facts = append(d.Facts, document.Fact(f))
 	}
 	return d
+}
+
+// origins tell by which wordings and rules the outcomes came about.
+func (a *Analysis) origins() (facts []Fact) {
+	for _, f := range []struct {
+		name   string
+		values []string
+	}{{"templates of outcomes", a.Templates}, {"rules of scoring", a.ScoreVersions}} {
+		if text := strings.Join(slices.DeleteFunc(slices.Clone(f.values), func(v string) bool { return v == "" }), ", "); text != "" {
+			facts = append(facts, Fact{f.name, text})
+		}
+	}
+	return facts
 }
 
 func (a *Analysis) lead() string {
