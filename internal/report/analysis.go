@@ -267,6 +267,11 @@ func shown(cells []*cell) (rates []shownRate, name string) {
 	for _, p := range pools {
 		rates = append(rates, shownRate{p.key.model, p.key.variant, newPivotCell(p.key.variant, &p.tally)})
 	}
+	models, variants := modelsOf(cells), levels(cells, by)
+	slices.SortStableFunc(rates, func(x, y shownRate) int {
+		return cmp.Or(cmp.Compare(slices.Index(models, x.model), slices.Index(models, y.model)),
+			cmp.Compare(slices.Index(variants, x.variant), slices.Index(variants, y.variant)))
+	})
 	return rates, name
 }
 
