@@ -28,6 +28,7 @@ type compareFlags struct {
 
 func newCompare(p *process) *cobra.Command {
 	var f compareFlags
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "compare A B",
 		Short: "Compare two experiments, runs, models or variants on the same tasks",
@@ -41,9 +42,12 @@ what each side has one of, and not the same, is what they differ in.`,
 		Example: `  assay compare sim/expert sim/obedient
   assay compare optimal flawed_missing_step --where model=sim/obedient
   assay compare before after --format html --transcripts 20 --output compare.html
-  assay compare run:01a1fe7e run:01a2003b --format json | jq '.flips'`,
+  assay compare run:01a1fe7e run:01a2003b --json | jq '.flips'`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if asJSON {
+				f.format = "json"
+			}
 			if !slices.Contains(reportFormats, f.format) {
 				return usageError("--format %q: the formats are %s", f.format, strings.Join(reportFormats, ", "))
 			}
@@ -64,6 +68,7 @@ what each side has one of, and not the same, is what they differ in.`,
 	cmd.Flags().StringVarP(&f.output, "output", "o", "-", "the `file` to write; - is standard output")
 	cmd.Flags().StringArrayVar(&f.where, "where", nil, "of both sides only attempts with `FIELD=VALUE`; may be given several times")
 	cmd.Flags().IntVar(&f.transcripts, "transcripts", 0, "with --format html: both transcripts of the first `N` flips")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
 	choice(cmd, "format", reportFormats...)
 	return cmd
 }

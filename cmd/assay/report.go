@@ -35,6 +35,7 @@ type reportFlags struct {
 
 func newReport(p *process) *cobra.Command {
 	var f reportFlags
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "report [EXPERIMENT]",
 		Short: "Tables, charts and alarms of an experiment",
@@ -48,9 +49,12 @@ of up to N episodes of each model that did not fully succeed.`,
 		Example: `  assay report
   assay report flawed-workflows --format html --output report.html
   assay report --format html --transcripts 20 --output report.html
-  assay report --format json | jq '.alarms[].title'`,
+  assay report --json | jq '.alarms[].title'`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if asJSON {
+				f.format = "json"
+			}
 			if !slices.Contains(reportFormats, f.format) {
 				return usageError("--format %q: the formats are %s", f.format, strings.Join(reportFormats, ", "))
 			}
@@ -73,6 +77,7 @@ of up to N episodes of each model that did not fully succeed.`,
 	cmd.Flags().StringVar(&f.format, "format", "text", strings.Join(reportFormats, ", "))
 	cmd.Flags().StringVarP(&f.output, "output", "o", "-", "the `file` to write; - is standard output")
 	cmd.Flags().IntVar(&f.transcripts, "transcripts", 0, "transcripts of episodes that did not fully succeed, at most `N` of each model")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
 	choice(cmd, "format", reportFormats...)
 	return cmd
 }

@@ -306,7 +306,7 @@ func TestReport(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
 	var a report.Analysis
-	if err := json.Unmarshal([]byte(must(t, nil, "report", "--store", path, "--format", "json").out), &a); err != nil {
+	if err := json.Unmarshal([]byte(must(t, nil, "report", "--store", path, "--json").out), &a); err != nil {
 		t.Fatal(err)
 	}
 	done := 0

@@ -438,7 +438,7 @@ func (v *Versus) chart() *document.Chart {
 	return chart(fmt.Sprintf("Differences of %s to %s in %d conditions, in percentage points, with 95 %% intervals.", v.B.Name, v.A.Name, len(cells)), object{
 		"data": values(rows), "height": object{"step": 20},
 		"encoding": object{
-			"y": y, "opacity": object{"field": "significant", "type": "nominal", "title": nil, "scale": object{"domain": list{"significant", "not significant"}, "range": list{1, .45}}},
+			"y": y, "opacity": object{"field": "significant", "type": "ordinal", "title": nil, "sort": list{"significant", "not significant"}, "scale": object{"range": list{1, .45}}},
 			"tooltip": list{tip("condition", "condition", ""), tip("points", "points", "+.1f"), tip("low", "from", "+.1f"), tip("high", "to", "+.1f"), tip("q", "q", ".3f"), tip("tasks", "tasks", "d")},
 		},
 		"layer": list{
