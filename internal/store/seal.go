@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"math"
 	"strings"
 )
@@ -16,23 +15,20 @@ import (
 // A sum is half a SHA-256: 128 bits, enough to find every accident.
 type sum [16]byte
 
-// A sealer hashes values as SQLite stores them, each with its type and length.
-type sealer struct{ h hash.Hash }
+// A sealer gathers values as SQLite stores them, each with its type and length.
+type sealer struct{ text []byte }
 
-func newSealer(of string) sealer {
-	s := sealer{sha256.New()}
+func newSealer(of string) *sealer {
+	s := &sealer{make([]byte, 0, 1024)}
 	s.add(of)
 	return s
 }
 
 // add takes int64, float64, string, []byte and nil as SQLite gives them, and the
 // types of arguments that it stores as these.
-func (s sealer) add(values ...any) {
-	var buf [9]byte
+func (s *sealer) add(values ...any) {
 	put := func(kind byte, n uint64) {
-		buf[0] = kind
-		binary.BigEndian.PutUint64(buf[1:], n)
-		s.h.Write(buf[:])
+		s.text = binary.BigEndian.AppendUint64(append(s.text, kind), n)
 	}
 	for _, v := range values {
 		switch v := v.(type) {
@@ -52,17 +48,20 @@ func (s sealer) add(values ...any) {
 			}
 		case string:
 			put('t', uint64(len(v)))
-			s.h.Write([]byte(v))
+			s.text = append(s.text, v...)
 		case []byte:
 			put('b', uint64(len(v)))
-			s.h.Write(v)
+			s.text = append(s.text, v...)
 		default:
 			panic(fmt.Sprintf("store: seal of a %T", v))
 		}
 	}
 }
 
-func (s sealer) sum() sum { return sum(s.h.Sum(nil)[:len(sum{})]) }
+func (s *sealer) sum() sum {
+	h := sha256.Sum256(s.text)
+	return sum(h[:len(sum{})])
+}
 
 // digest is that of a transcript's JSON; nil stands for no transcript.
 func digest(transcript []byte) []byte {
