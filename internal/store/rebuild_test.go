@@ -70,7 +70,7 @@ func everything(t testing.TB, path string) (lines []string) {
 // how often one is given, and each trial has the outcome that was finished first.
 func TestMergeLaws(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(8) { // each makes a dozen stores, so there are few
+	for seed := range uint64(4) { // each makes a dozen stores, so there are few
 		random := rand.New(rand.NewPCG(seed, 5))
 		dir := t.TempDir()
 		merged := func(name string, from ...string) string {
@@ -219,7 +219,7 @@ func TestBackupWhileWriting(t *testing.T) {
 		}
 	}()
 	reader := openReadOnly(t, path)
-	for i := range 5 {
+	for i := range 3 {
 		to := filepath.Join(t.TempDir(), "backup.db")
 		before := len(all(t, reader, store.Filter{}))
 		snapshot, err := reader.Backup(t.Context(), to)
