@@ -128,14 +128,18 @@ func writeReport(ctx context.Context, p *process, db *store.DB, e store.Experime
 // store that they are of.
 func analyze(ctx context.Context, db *store.DB, j *job, e store.Experiment) (*report.Analysis, string, error) {
 	snapshot, err := db.Snapshot(ctx)
+	if errors.Is(err, store.ErrDamaged) {
+		snapshot, err = "", nil
+	}
 	if err != nil {
 		return nil, "", err
 	}
+	unread := 0
 	runs, err := db.Runs(ctx, e.Name)
 	if err != nil {
 		return nil, "", err
 	}
-	b := report.Beside{Now: time.Now()}
+	b := report.Beside{Now: time.Now(), Unread: &unread}
 	for _, r := range runs {
 		lanes, err := lanesOf(r)
 		if err != nil {
@@ -158,7 +162,7 @@ func analyze(ctx context.Context, db *store.DB, j *job, e store.Experiment) (*re
 		return nil, "", err
 	}
 	b.Facts = j.facts(e, runs, snapshot)
-	a, err := j.design().Analyze(j.experiment.Name, j.trials(), db.Verdicts(ctx, store.Filter{Snapshot: snapshot}), b)
+	a, err := j.design().Analyze(j.experiment.Name, j.trials(), db.Verdicts(ctx, store.Filter{Snapshot: snapshot, Skipped: func(error) { unread++ }}), b)
 	return a, snapshot, err
 }
 

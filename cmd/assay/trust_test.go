@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/episode"
 	"github.com/assay-eval/assay/internal/export"
 	"github.com/assay-eval/assay/internal/legacy"
 	"github.com/assay-eval/assay/internal/report"
@@ -409,5 +411,45 @@ func TestImportLegacy(t *testing.T) {
 	verifyJSON(t, path, exitOK)
 	if r := call(t, nil, "import", "legacy", file(t, t.TempDir(), "cut.json", `{"version": "3.0", "models": {`), "--store", path); r.code != exitError || !strings.Contains(r.err, "cut.json:1:") {
 		t.Errorf("a file that was cut off: %d, %s", r.code, r.err)
+	}
+}
+
+// TestDamagedStoreIsRead: what is whole around a page that is lost is exported and
+// reported, and both say that something is missing.
+func TestDamagedStoreIsRead(t *testing.T) {
+	t.Parallel()
+	path := smallRun(t)
+	all := attempts(t, path)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const page = 4096
+	at := bytes.LastIndex(b, []byte(episode.TemplatesHash)) / page * page // a leaf of attempts
+	clear(b[at : at+page])
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "a.jsonl")
+	r := call(t, nil, "export", "--store", path, "--output", out)
+	written, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := bytes.Count(written, []byte("\n"))
+	if r.code != exitError || n == 0 || n >= len(all) || !strings.Contains(r.err, fmt.Sprintf("%d attempts cannot be read", len(all)-n)) {
+		t.Errorf("export: exit code %d, %d of %d attempts\n%s", r.code, n, len(all), r.err)
+	}
+	var a report.Analysis
+	if err := json.Unmarshal([]byte(must(t, nil, "report", "--store", path, "--json").out), &a); err != nil {
+		t.Fatal(err)
+	}
+	if a.Done != n || !slices.ContainsFunc(a.Alarms, func(x report.Alarm) bool { return x.Kind == "damaged" }) {
+		t.Errorf("the report counts %d outcomes, want %d, and has the alarms %+v", a.Done, n, a.Alarms)
+	}
+	whole := path + ".whole"
+	must(t, nil, "recover", "--store", path, whole)
+	if v := verifyJSON(t, whole, exitOK); v.Attempts != n {
+		t.Errorf("%d attempts are recovered, want %d", v.Attempts, n)
 	}
 }

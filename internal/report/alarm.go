@@ -13,7 +13,7 @@ import (
 // such figures as findings.
 type Alarm struct {
 	// Kind is a word that stays the same: zero, perfect, malformed, size,
-	// no_difference, difference, drift, faults, stopped or incomplete.
+	// no_difference, difference, drift, faults, stopped, incomplete or damaged.
 	Kind  string   `json:"kind"`
 	Title string   `json:"title"`
 	Text  string   `json:"text"`
@@ -35,6 +35,10 @@ func alarms(a *Analysis, cells []*cell, b Beside) []Alarm {
 		if len(where) > 0 {
 			out = append(out, Alarm{kind, title, text, where})
 		}
+	}
+	if b.Unread != nil && *b.Unread > 0 {
+		add("damaged", "The store is damaged", "What cannot be read counts as owed here. \"assay verify\" says what is wrong, \"assay recover\" copies what is whole.",
+			[]string{fmt.Sprintf("%d attempts cannot be read", *b.Unread)})
 	}
 	add("stopped", "Stopped early", "These were given up before all of their trials had run, so that what is left may be the easier or the harder part of them.", b.Stopped)
 	if a.Done < a.Planned {

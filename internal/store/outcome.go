@@ -45,7 +45,7 @@ const verdictColumns = `a.trial, r.id, a.templates, a.lane, a.served_model, a.le
 // Of the filter Experiment, Run, Trial and Since have no meaning here.
 func (db *DB) Verdicts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, error] {
 	return func(yield func(assay.Attempt, error) bool) {
-		at, err := db.state(ctx, f.Snapshot)
+		at, err := db.readable(ctx, f)
 		if err != nil {
 			yield(assay.Attempt{}, err)
 			return
@@ -56,8 +56,13 @@ func (db *DB) Verdicts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, e
 		}
 		text := "SELECT " + latest + ", " + verdictColumns + " FROM attempts a CROSS JOIN runs r ON r.seq = a.run WHERE a.id BETWEEN ? AND ? ORDER BY a.id"
 		err = inBlocks(ctx, at.attempts, page, func(ctx context.Context, first, last int64) attemptPage {
-			return db.readVerdicts(ctx, text, slices.Concat(args, []any{first, last}))
+			return f.read(ctx, first, last, func(first, last int64) attemptPage {
+				return db.readVerdicts(ctx, text, slices.Concat(args, []any{first, last}))
+			})
 		}, func(p attemptPage) (bool, error) {
+			for _, skipped := range p.skipped {
+				f.Skipped(skipped)
+			}
 			for i := range p.attempts {
 				if !yield(p.attempts[i], nil) {
 					return false, nil

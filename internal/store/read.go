@@ -71,10 +71,7 @@ func (db *DB) Attempts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, e
 // walk visits attempts, each with one more column, until visit returns false
 // or an error.
 func (db *DB) walk(ctx context.Context, f Filter, column string, rows int64, visit func(assay.Attempt, []byte) (bool, error)) error {
-	at, err := db.state(ctx, f.Snapshot)
-	if err != nil && f.Skipped != nil && f.Snapshot == "" && isDamage(err) {
-		at.attempts, err = db.lastAttempt(ctx)
-	}
+	at, err := db.readable(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -111,10 +108,9 @@ func (db *DB) walk(ctx context.Context, f Filter, column string, rows int64, vis
 	}
 	text += " AND results.id BETWEEN ? AND ? ORDER BY results.id"
 	return inBlocks(ctx, at.attempts, rows, func(ctx context.Context, first, last int64) attemptPage {
-		if f.Skipped != nil {
-			return db.readAround(ctx, text, args, first, last)
-		}
-		return db.readPage(ctx, text, slices.Concat(args, []any{first, last}))
+		return f.read(ctx, first, last, func(first, last int64) attemptPage {
+			return db.readPage(ctx, text, slices.Concat(args, []any{first, last}))
+		})
 	}, visitAll)
 }
 
@@ -166,22 +162,32 @@ func (db *DB) readPage(ctx context.Context, text string, args []any) (p attemptP
 	return p
 }
 
-// readAround reads a page, and where a part of it is damaged its halves, down to
-// one row, which is skipped.
-func (db *DB) readAround(ctx context.Context, text string, args []any, first, last int64) attemptPage {
-	p := db.readPage(ctx, text, slices.Concat(args, []any{first, last}))
-	if p.err == nil || ctx.Err() != nil {
+// read reads a page. If the filter passes over what cannot be read, it reads of a
+// page that is damaged the halves, down to one row, which is skipped.
+func (f Filter) read(ctx context.Context, first, last int64, page func(first, last int64) attemptPage) attemptPage {
+	p := page(first, last)
+	if p.err == nil || f.Skipped == nil || ctx.Err() != nil {
 		return p
 	}
 	if first == last {
 		return attemptPage{skipped: []error{fmt.Errorf("the attempt with row ID %d: %w", first, p.err)}}
 	}
 	half := (first + last) / 2
-	l, r := db.readAround(ctx, text, args, first, half), db.readAround(ctx, text, args, half+1, last)
+	l, r := f.read(ctx, first, half, page), f.read(ctx, half+1, last, page)
 	return attemptPage{
 		append(l.attempts, r.attempts...), append(l.columns, r.columns...),
 		append(l.skipped, r.skipped...), errors.Join(l.err, r.err),
 	}
+}
+
+// readable is the state that a filter names. Where that cannot be told for damage,
+// and the filter passes over what cannot be read, it is all that there is.
+func (db *DB) readable(ctx context.Context, f Filter) (at state, err error) {
+	at, err = db.state(ctx, f.Snapshot)
+	if err != nil && f.Skipped != nil && f.Snapshot == "" && isDamage(err) {
+		at.attempts, err = db.lastAttempt(ctx)
+	}
+	return at, err
 }
 
 // where returns the filter's condition on results, with the end of a state.
