@@ -129,6 +129,7 @@ type foundAttempt struct {
 	id       int64
 	source   int32
 	settles  bool
+	bare     bool // its transcript was dropped, or never was
 }
 
 // placed is what the new store has of a trial.
@@ -260,7 +261,8 @@ func (db *DB) wrap(err error) error {
 	return db.readError(err)
 }
 
-// find looks at every attempt of all sources and keeps those that are whole.
+// find looks at every attempt of all sources and keeps those that are whole. Of one
+// that several have, the copy with its transcript comes first.
 func (b *rebuilder) find() error {
 	for i, s := range b.sources {
 		b.renamed = append(b.renamed, make(moved))
@@ -269,10 +271,13 @@ func (b *rebuilder) find() error {
 		}
 	}
 	slices.SortFunc(b.found, func(x, y foundAttempt) int {
-		return cmp.Or(cmp.Compare(x.finished, y.finished), bytes.Compare(x.sum[:], y.sum[:]))
+		return cmp.Or(cmp.Compare(x.finished, y.finished), bytes.Compare(x.sum[:], y.sum[:]), compareBool(x.bare, y.bare))
 	})
 	return nil
 }
+
+// compareBool puts false first.
+func compareBool(x, y bool) int { return cmp.Compare(flag(x), flag(y)) }
 
 func (b *rebuilder) findIn(i int, s *DB) error {
 	var failed error
@@ -292,7 +297,7 @@ func (b *rebuilder) findIn(i int, s *DB) error {
 			b.sum.Lost++
 			return
 		}
-		b.found = append(b.found, foundAttempt{c.finished, c.sum, c.key, c.id, int32(i), c.settles})
+		b.found = append(b.found, foundAttempt{c.finished, c.sum, c.key, c.id, int32(i), c.settles, !c.transcript})
 	}
 	for _, step := range []func() error{v.begin, v.attempts} {
 		if err := b.tolerate(s, "attempts", step()); err != nil {

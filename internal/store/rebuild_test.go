@@ -139,6 +139,33 @@ func TestMergeLaws(t *testing.T) {
 	}
 }
 
+// TestMergeKeepsTranscripts: what one store dropped comes from another, in any order.
+func TestMergeKeepsTranscripts(t *testing.T) {
+	t.Parallel()
+	full := whole(t)
+	lean := filepath.Join(t.TempDir(), "lean.db")
+	if _, err := openReadOnly(t, full).Backup(t.Context(), lean); err != nil {
+		t.Fatal(err)
+	}
+	db := open(t, lean, store.Options{})
+	if _, err := db.Delete(t.Context(), store.Choice{Experiment: "e", Transcripts: true}, "v1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, want := verify(t, full)
+	for name, from := range map[string][]string{"full first": {full, lean}, "lean first": {lean, full}} {
+		to := filepath.Join(t.TempDir(), "all.db")
+		if _, err := rebuild(nil, nil).Make(t.Context(), to, from...); err != nil {
+			t.Fatal(err)
+		}
+		if problems, is := verify(t, to); is.Transcripts != want.Transcripts || len(problems) > 0 {
+			t.Errorf("%s: %d transcripts, want %d; problems %v", name, is.Transcripts, want.Transcripts, problems)
+		}
+	}
+}
+
 func TestMergeReportsConflicts(t *testing.T) {
 	t.Parallel()
 	var paths []string

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -652,5 +651,3 @@ func (db *DB) deletedRows(ctx context.Context, of string) (s spans, err error) {
 	}
 	return s, nil
 }
-
-func (k trialKey) String() string { return hex.EncodeToString(k[:]) }
