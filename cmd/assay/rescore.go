@@ -194,7 +194,7 @@ func writeRescored(p *process, sum rescored, dry bool) {
 type taskBook struct {
 	db      *store.DB
 	mu      sync.Mutex                    // guards what follows
-	runs    map[assay.RunID]store.Library // nil until asked for
+	runs    map[assay.RunID]store.Experiment // nil until asked for
 	shelves map[string]*shelf             // by path
 }
 
@@ -233,11 +233,11 @@ func (b *taskBook) shelf(ctx context.Context, run assay.RunID) (*shelf, string, 
 	defer b.mu.Unlock()
 	if b.runs == nil {
 		var err error
-		if b.runs, err = b.db.Libraries(ctx); err != nil {
+		if b.runs, err = b.db.Plans(ctx); err != nil {
 			return nil, "", err
 		}
 	}
-	path := b.runs[run].Path
+	path := b.runs[run].Library.Path
 	if b.shelves[path] == nil {
 		b.shelves[path] = openShelf(ctx, path)
 	}

@@ -257,10 +257,14 @@ func TestExperimentsAndRuns(t *testing.T) {
 	if diff := cmp.Diff(want, runs); diff != "" {
 		t.Errorf("Runs() (-want +got):\n%s", diff)
 	}
-	libraries, err := db.Libraries(t.Context())
+	plans, err := db.Plans(t.Context())
+	libraries := make(map[assay.RunID]store.Library)
+	for run, e := range plans {
+		libraries[run] = e.Library
+	}
 	used := map[assay.RunID]store.Library{"r1": experiment("e").Library, "r2": later.Library, "r3": {}}
 	if diff := cmp.Diff(used, libraries); diff != "" || err != nil {
-		t.Errorf("Libraries(): %v (-want +got):\n%s", err, diff)
+		t.Errorf("libraries of Plans(): %v (-want +got):\n%s", err, diff)
 	}
 	if runs, err := db.Runs(t.Context(), ""); len(runs) != 3 || err != nil {
 		t.Errorf("Runs of all = %v, %v, want three", runs, err)

@@ -210,26 +210,6 @@ func (db *DB) Variants(ctx context.Context) ([]string, error) {
 	return collect(db, rows, err, func(v *string) error { return rows.Scan(v) })
 }
 
-// Libraries returns the library that each run used.
-func (db *DB) Libraries(ctx context.Context) (map[assay.RunID]Library, error) {
-	type used struct {
-		run     assay.RunID
-		library Library
-	}
-	rows, err := db.reader.QueryContext(ctx, "SELECT id, library_path, library_name, library_digest FROM runs")
-	all, err := collect(db, rows, err, func(u *used) error {
-		return rows.Scan(&u.run, &u.library.Path, &u.library.Name, &u.library.Digest)
-	})
-	if err != nil {
-		return nil, err
-	}
-	libraries := make(map[assay.RunID]Library, len(all))
-	for _, u := range all {
-		libraries[u.run] = u.library
-	}
-	return libraries, nil
-}
-
 // collect returns what scan makes of each row, and closes rows.
 func collect[T any](db *DB, rows *sql.Rows, err error, scan func(*T) error) (all []T, _ error) {
 	if err != nil {
