@@ -126,16 +126,6 @@ func apart(v *report.Versus) string {
 	return "they have no level in common of " + strings.Join(factors, ", ") + ", and several each; choose one with --where"
 }
 
-func filtered(attempts iter.Seq2[assay.Attempt, error], where export.Where) iter.Seq2[assay.Attempt, error] {
-	return func(yield func(assay.Attempt, error) bool) {
-		for a, err := range attempts {
-			if (err != nil || where.Has(&a)) && !yield(a, err) {
-				return
-			}
-		}
-	}
-}
-
 // sides finds what a name stands for.
 type sides struct {
 	ctx context.Context

@@ -140,9 +140,14 @@ func (e *exporter) run(ctx context.Context) (err error) {
 
 // attempts streams the chosen attempts.
 func (e *exporter) attempts(ctx context.Context) iter.Seq2[assay.Attempt, error] {
+	return filtered(e.db.Attempts(ctx, e.filter), e.where)
+}
+
+// filtered passes on the attempts that where chooses, and errors.
+func filtered(attempts iter.Seq2[assay.Attempt, error], where export.Where) iter.Seq2[assay.Attempt, error] {
 	return func(yield func(assay.Attempt, error) bool) {
-		for a, err := range e.db.Attempts(ctx, e.filter) {
-			if (err != nil || e.where.Has(&a)) && !yield(a, err) {
+		for a, err := range attempts {
+			if (err != nil || where.Has(&a)) && !yield(a, err) {
 				return
 			}
 		}
