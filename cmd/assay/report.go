@@ -139,7 +139,7 @@ func analyze(ctx context.Context, db *store.DB, j *job, e store.Experiment) (*re
 	if err != nil {
 		return nil, "", err
 	}
-	b := report.Beside{Now: time.Now(), Unread: &unread}
+	b := report.Beside{Unread: &unread}
 	for _, r := range runs {
 		lanes, err := lanesOf(r)
 		if err != nil {

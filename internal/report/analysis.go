@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/stat"
@@ -22,8 +21,8 @@ type Analysis struct {
 	Alarms []Alarm `json:"alarms"`
 	// Cells are all that were planned, in that order.
 	Cells []CellRow `json:"cells"`
-	// ByTaskType, ByDifficulty, ByVariant and ByReliability show rates of full success
-	// by model and the levels of a factor, where it varies.
+	// Pivots show rates of full success by model and the levels of a factor, one for
+	// each that varies; none where there are several parts, which have their own.
 	Pivots []Pivot `json:"pivots"`
 	// Main are the models' main metrics.
 	Main []Metrics `json:"main"`
@@ -175,7 +174,6 @@ type Beside struct {
 	// Prompts has a digest of what models are told at first, over the same sample of
 	// tasks, by variant and severity; see [PromptKey]. Nil for not known.
 	Prompts map[string]string
-	Now     time.Time
 }
 
 // PromptKey names a variant together with its severity.

@@ -207,11 +207,11 @@ func (v *Versus) differences() (drop [len(matched)]bool) {
 	return drop
 }
 
-// A condition's trials of a side, by task and repeat.
-type bench map[string]map[assay.TaskID]map[int]*settled
+// byCondition holds a side's trials by condition, task and repeat.
+type byCondition map[string]map[assay.TaskID]map[int]*settled
 
-func lay(all []settled, drop [len(matched)]bool) bench {
-	out := make(bench)
+func arrange(all []settled, drop [len(matched)]bool) byCondition {
+	out := make(byCondition)
 	for i := range all {
 		t := &all[i]
 		var parts []string
@@ -235,7 +235,7 @@ func lay(all []settled, drop [len(matched)]bool) bench {
 // pair matches the sides. Repeats of a task that only one side has count by their
 // task, and cannot flip.
 func (v *Versus) pair(a, b []settled, drop [len(matched)]bool) {
-	left, right := lay(a, drop), lay(b, drop)
+	left, right := arrange(a, drop), arrange(b, drop)
 	sums := make(map[assay.TaskID]stat.Pair)
 	for _, condition := range slices.Sorted(maps.Keys(left)) {
 		var pairs []stat.Pair
