@@ -193,9 +193,9 @@ func writeRescored(p *process, sum rescored, dry bool) {
 // runs used. Libraries stay open until close. It is safe for concurrent use.
 type taskBook struct {
 	db      *store.DB
-	mu      sync.Mutex                    // guards what follows
+	mu      sync.Mutex                       // guards what follows
 	runs    map[assay.RunID]store.Experiment // nil until asked for
-	shelves map[string]*shelf             // by path
+	shelves map[string]*shelf                // by path
 }
 
 // A shelf is an open library, or why it cannot be had.
