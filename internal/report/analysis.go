@@ -179,7 +179,14 @@ type Beside struct {
 // PromptKey names a variant together with its severity.
 func PromptKey(variant, severity string) string { return gradedName(variant, severity) }
 
-// Analyze makes a report's figures. See [Design.Build] for how attempts count.
+// Analyze makes the tables and figures of an experiment from its planned trials, each
+// of them once, and from attempts, those at one trial oldest first. An attempt
+// counts by its trial alone: the outcome of a trial that another experiment
+// shares counts here too, and attempts at other trials are passed over. The
+// first outcome settles a trial; a later one adds its cost and nothing else.
+//
+// Attempts are read once. What is kept grows with the cells and their tasks and, by a
+// mark for each, with the trials.
 func (d Design) Analyze(experiment string, trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error], b Beside) (*Analysis, error) {
 	cells, err := count(trials, attempts)
 	if err != nil {

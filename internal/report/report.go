@@ -6,7 +6,6 @@
 package report
 
 import (
-	"iter"
 	"maps"
 	"slices"
 
@@ -105,27 +104,7 @@ type Table struct {
 	LeftOut []LeftOut `json:"left_out"`
 }
 
-// Build is [Design.Build] of the zero Design.
-func Build(experiment string, trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error]) (*Table, error) {
-	return Design{}.Build(experiment, trials, attempts)
-}
-
-// Build makes the tables of an experiment from its planned trials, each of
-// them once, and from attempts, those at one trial oldest first. An attempt
-// counts by its trial alone: the outcome of a trial that another experiment
-// shares counts here too, and attempts at other trials are passed over. The
-// first outcome settles a trial; a later one adds its cost and nothing else.
-//
-// Attempts are read once. What is kept grows with the cells and, by a mark for
-// each, with the trials.
-func (d Design) Build(experiment string, trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error]) (*Table, error) {
-	cells, err := count(trials, attempts)
-	if err != nil {
-		return nil, err
-	}
-	return d.table(experiment, cells), nil
-}
-
+// table makes the tables of an experiment's cells.
 func (d Design) table(experiment string, cells []*cell) *Table {
 	t := &Table{
 		Experiment: experiment,

@@ -1,0 +1,21 @@
+package report
+
+import (
+	"iter"
+
+	"github.com/assay-eval/assay"
+)
+
+// Build is the table of [Design.Analyze].
+func (d Design) Build(experiment string, trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error]) (*Table, error) {
+	a, err := d.Analyze(experiment, trials, attempts, Beside{})
+	if err != nil {
+		return nil, err
+	}
+	return a.Table, nil
+}
+
+// Build is [Design.Build] of the zero Design.
+func Build(experiment string, trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error]) (*Table, error) {
+	return Design{}.Build(experiment, trials, attempts)
+}
