@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -20,15 +18,9 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-type compareFlags struct {
-	store, format, output string
-	where                 []string
-	transcripts           int
-}
-
 func newCompare(p *process) *cobra.Command {
-	var f compareFlags
-	var asJSON bool
+	var f documentFlags
+	var conditions []string
 	cmd := &cobra.Command{
 		Use:   "compare A B",
 		Short: "Compare two experiments, runs, models or variants on the same tasks",
@@ -45,13 +37,10 @@ what each side has one of, and not the same, is what they differ in.`,
   assay compare run:01a1fe7e run:01a2003b --json | jq '.flips'`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if asJSON {
-				f.format = "json"
+			if err := f.check(); err != nil {
+				return err
 			}
-			if !slices.Contains(reportFormats, f.format) {
-				return usageError("--format %q: the formats are %s", f.format, strings.Join(reportFormats, ", "))
-			}
-			where, err := export.ParseWhere(f.where)
+			where, err := export.ParseWhere(conditions)
 			if err != nil {
 				return usageError("--where: %w", err)
 			}
@@ -63,17 +52,12 @@ what each side has one of, and not the same, is what they differ in.`,
 			return compareSides(cmd.Context(), p, db, args, where, f)
 		},
 	}
-	storeFlag(cmd, &f.store)
-	cmd.Flags().StringVar(&f.format, "format", "text", strings.Join(reportFormats, ", "))
-	cmd.Flags().StringVarP(&f.output, "output", "o", "-", "the `file` to write; - is standard output")
-	cmd.Flags().StringArrayVar(&f.where, "where", nil, "of both sides only attempts with `FIELD=VALUE`; may be given several times")
-	cmd.Flags().IntVar(&f.transcripts, "transcripts", 0, "with --format html: both transcripts of the first `N` flips")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
-	choice(cmd, "format", reportFormats...)
+	f.flags(cmd, "both transcripts of the first `N` flips")
+	cmd.Flags().StringArrayVar(&conditions, "where", nil, "of both sides only attempts with `FIELD=VALUE`; may be given several times")
 	return cmd
 }
 
-func compareSides(ctx context.Context, p *process, db *store.DB, args []string, where export.Where, f compareFlags) error {
+func compareSides(ctx context.Context, p *process, db *store.DB, args []string, where export.Where, f documentFlags) error {
 	sides := &sides{ctx: ctx, db: db}
 	a, err := sides.find(args[0])
 	if err != nil {
@@ -90,23 +74,14 @@ func compareSides(ctx context.Context, p *process, db *store.DB, args []string, 
 	if err != nil {
 		return err
 	}
-	return toFile(p, f.output, func(w io.Writer) error {
-		if f.format == "json" {
-			return json.NewEncoder(w).Encode(v)
-		}
-		episodes, shown, err := flipped(ctx, db, v, f)
+	return f.write(p, v, func() (*document.Document, error) {
+		episodes, shown, err := flipped(ctx, db, v, f.transcripts)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		d := v.Document(episodes)
 		d.Episodes = shown
-		switch f.format {
-		case "html":
-			return d.WriteHTML(w)
-		case "md":
-			return d.WriteMarkdown(w)
-		}
-		return d.WriteText(w, f.output == "-" && p.outTerminal)
+		return d, nil
 	})
 }
 
@@ -233,13 +208,10 @@ func (s *sides) attempts(kind, name string) (iter.Seq2[assay.Attempt, error], er
 }
 
 // flipped returns both episodes of the first flips, and their IDs by trial.
-func flipped(ctx context.Context, db *store.DB, v *report.Versus, f compareFlags) (map[assay.TrialID]string, []document.Episode, error) {
-	if f.transcripts > 0 && f.format != "html" {
-		return nil, nil, usageError("--transcripts is for --format html; `assay show` prints one")
-	}
+func flipped(ctx context.Context, db *store.DB, v *report.Versus, most int) (map[assay.TrialID]string, []document.Episode, error) {
 	ids := make(map[assay.TrialID]string)
 	var shown []document.Episode
-	for _, flip := range v.Flips[:min(f.transcripts, len(v.Flips))] {
+	for _, flip := range v.Flips[:min(most, len(v.Flips))] {
 		for _, id := range []assay.TrialID{flip.A, flip.B} {
 			if ids[id] != "" {
 				continue

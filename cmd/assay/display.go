@@ -259,7 +259,7 @@ func (s *session) writeReport(ctx context.Context) error {
 		return err
 	}
 	path := filepath.Join(filepath.Dir(s.flags.store), quickstartReport)
-	if err := writeReport(ctx, s.process, s.db, experiments[0], reportFlags{format: "html", output: path, transcripts: 3}); err != nil {
+	if err := writeReport(ctx, s.process, s.db, experiments[0], documentFlags{format: "html", output: path, transcripts: 3}); err != nil {
 		return err
 	}
 	fmt.Fprintf(s.process.out, "A report of them is in %s\n", path)

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -26,16 +25,8 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-var reportFormats = []string{"text", "md", "html", "json"}
-
-type reportFlags struct {
-	store, format, output string
-	transcripts           int
-}
-
 func newReport(p *process) *cobra.Command {
-	var f reportFlags
-	var asJSON bool
+	var f documentFlags
 	cmd := &cobra.Command{
 		Use:   "report [EXPERIMENT]",
 		Short: "Tables, charts and alarms of an experiment",
@@ -52,14 +43,8 @@ of up to N episodes of each model that did not fully succeed.`,
   assay report --json | jq '.alarms[].title'`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if asJSON {
-				f.format = "json"
-			}
-			if !slices.Contains(reportFormats, f.format) {
-				return usageError("--format %q: the formats are %s", f.format, strings.Join(reportFormats, ", "))
-			}
-			if f.transcripts > 0 && f.format != "html" {
-				return usageError("--transcripts is for --format html; `assay show` prints one")
+			if err := f.check(); err != nil {
+				return err
 			}
 			db, err := p.openToRead(cmd.Context(), f.store)
 			if err != nil {
@@ -73,12 +58,7 @@ of up to N episodes of each model that did not fully succeed.`,
 			return writeReport(cmd.Context(), p, db, e, f)
 		},
 	}
-	storeFlag(cmd, &f.store)
-	cmd.Flags().StringVar(&f.format, "format", "text", strings.Join(reportFormats, ", "))
-	cmd.Flags().StringVarP(&f.output, "output", "o", "-", "the `file` to write; - is standard output")
-	cmd.Flags().IntVar(&f.transcripts, "transcripts", 0, "transcripts of episodes that did not fully succeed, at most `N` of each model")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
-	choice(cmd, "format", reportFormats...)
+	f.flags(cmd, "transcripts of episodes that did not fully succeed, at most `N` of each model")
 	return cmd
 }
 
@@ -94,7 +74,7 @@ func latestExperiment(ctx context.Context, db *store.DB, args []string) (e store
 	return slices.MaxFunc(all, func(a, b store.Experiment) int { return a.UpdatedAt.Compare(b.UpdatedAt) }), nil
 }
 
-func writeReport(ctx context.Context, p *process, db *store.DB, e store.Experiment, f reportFlags) (err error) {
+func writeReport(ctx context.Context, p *process, db *store.DB, e store.Experiment, f documentFlags) (err error) {
 	j, err := reopen(ctx, e)
 	if err != nil {
 		return fmt.Errorf("experiment %s cannot be planned again: %w", e.Name, err)
@@ -104,23 +84,12 @@ func writeReport(ctx context.Context, p *process, db *store.DB, e store.Experime
 	if err != nil {
 		return err
 	}
-	return toFile(p, f.output, func(w io.Writer) error {
-		if f.format == "json" {
-			return json.NewEncoder(w).Encode(a)
-		}
+	return f.write(p, a, func() (*document.Document, error) {
 		d := a.Document()
-		if f.transcripts > 0 {
-			if err := addFailures(ctx, db, j, d, snapshot, f.transcripts); err != nil {
-				return err
-			}
+		if f.transcripts == 0 {
+			return d, nil
 		}
-		switch f.format {
-		case "html":
-			return d.WriteHTML(w)
-		case "md":
-			return d.WriteMarkdown(w)
-		}
-		return d.WriteText(w, f.output == "-" && p.outTerminal)
+		return d, addFailures(ctx, db, j, d, snapshot, f.transcripts)
 	})
 }
 
