@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -632,19 +633,28 @@ func TestOnePartIsShownForWhatItAdds(t *testing.T) {
 	}
 }
 
-// TestMemoryIsOfTheTrials: an attempt leaves nothing behind.
+// TestMemoryIsOfTheTrials: an attempt leaves nothing behind. Maps grow as their
+// seeds have it, by up to a byte an attempt here; whatever keeps as little as a
+// number of each attempt takes more than eight.
 func TestMemoryIsOfTheTrials(t *testing.T) {
 	d, trials := suite()
 	attempts := play(trials, rand.New(rand.NewPCG(1, 2)))
-	times := func(n int) float64 {
-		return testing.AllocsPerRun(5, func() {
-			if _, err := d.Build("e", slices.Values(trials), repeated(attempts, n)); err != nil {
-				t.Error(err)
-			}
-		})
+	const times = 100
+	takes := func(n int) (allocations, bytes float64) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := d.Build("e", slices.Values(trials), repeated(attempts, n)); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		return float64(after.Mallocs - before.Mallocs), float64(after.TotalAlloc - before.TotalAlloc)
 	}
-	if once, often := times(1), times(50); often > once+10 {
-		t.Errorf("%v allocations for %d attempts, %v for 50 times as many", once, len(attempts), often)
+	takes(1) // what is made once for all
+	allocations, bytes := takes(1)
+	moreAllocations, moreBytes := takes(times)
+	more := float64(len(attempts) * (times - 1))
+	if a, b := (moreAllocations-allocations)/more, (moreBytes-bytes)/more; a > 0.01 || b > 8 {
+		t.Errorf("each of %v more attempts takes %.3f allocations and %.1f bytes", more, a, b)
 	}
 }
 
