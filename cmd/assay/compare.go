@@ -74,6 +74,7 @@ func compareSides(ctx context.Context, p *process, db *store.DB, args []string, 
 	if err != nil {
 		return err
 	}
+	v.Unread = db.Skipped()
 	return f.write(p, v, func() (*document.Document, error) {
 		episodes, shown, err := flipped(ctx, db, v, f.transcripts)
 		if err != nil {
@@ -187,7 +188,7 @@ func (s *sides) attempts(kind, name string) (iter.Seq2[assay.Attempt, error], er
 	case "run":
 		return s.db.Attempts(s.ctx, store.Filter{Run: assay.RunID(name), OnlySettled: true}), nil
 	case "model":
-		return keep(func(a *assay.Attempt) bool { return a.Model == name }), nil
+		return s.db.Attempts(s.ctx, store.Filter{Model: name, OnlySettled: true}), nil
 	case "variant":
 		return keep(func(a *assay.Attempt) bool { return a.Variant == name }), nil
 	}

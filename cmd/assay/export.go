@@ -97,7 +97,8 @@ type exporter struct {
 	db       *store.DB
 	filter   store.Filter
 	snapshot string
-	skipped  int
+	// bare counts attempts without their transcripts, which cannot be read.
+	bare int
 }
 
 func (e *exporter) run(ctx context.Context) (err error) {
@@ -116,14 +117,7 @@ func (e *exporter) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	e.filter = store.Filter{
-		Experiment: e.flags.experiment, Run: assay.RunID(e.flags.run), Snapshot: e.snapshot, Since: e.flags.since,
-		Skipped: func(err error) {
-			if e.skipped++; e.skipped <= 10 {
-				fmt.Fprintf(e.process.err, "assay: skipped %v\n", strings.SplitN(err.Error(), "\n", 2)[0])
-			}
-		},
-	}
+	e.filter = store.Filter{Experiment: e.flags.experiment, Run: assay.RunID(e.flags.run), Snapshot: e.snapshot, Since: e.flags.since}
 	switch e.flags.format {
 	case inspectFormat:
 		err = e.inspect(ctx)
@@ -132,10 +126,20 @@ func (e *exporter) run(ctx context.Context) (err error) {
 	default:
 		err = e.table(ctx, export.Format(e.flags.format))
 	}
-	if err == nil && e.skipped > 0 {
-		err = fmt.Errorf("%d attempts cannot be read and are not in the export\nhint: \"assay verify\" says more", e.skipped)
+	if err != nil {
+		return err
 	}
-	return err
+	var missing []string
+	if n := e.db.Skipped(); n > 0 {
+		missing = append(missing, unread(n)+", and the export lacks them")
+	}
+	if e.bare > 0 {
+		missing = append(missing, counted(e.bare, "transcript")+" cannot be read, and what the export has of these attempts is without them")
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%s\nhint: \"assay verify\" says more", strings.Join(missing, "; "))
+	}
+	return nil
 }
 
 // attempts streams the chosen attempts.
@@ -155,15 +159,19 @@ func filtered(attempts iter.Seq2[assay.Attempt, error], where export.Where) iter
 }
 
 // transcripts streams the chosen attempts with their transcripts. One that is
-// damaged counts as skipped, and its attempt comes without.
-func (e *exporter) transcripts(ctx context.Context) iter.Seq2[store.Stored, error] {
+// damaged is counted, and its attempt comes without.
+func (e *exporter) transcripts(ctx context.Context, f store.Filter) iter.Seq2[store.Stored, error] {
 	return func(yield func(store.Stored, error) bool) {
-		for s, err := range e.db.Transcripts(ctx, e.filter) {
-			if err != nil && errors.Is(err, store.ErrDamaged) && s.Attempt.ID != "" {
-				e.filter.Skipped(err)
+		for s, err := range e.db.Transcripts(ctx, f) {
+			bare := err != nil && errors.Is(err, store.ErrDamaged) && s.Attempt.ID != ""
+			if (err == nil || bare) && !e.where.Has(&s.Attempt) {
+				continue
+			}
+			if bare {
+				e.bare++
 				err = nil
 			}
-			if (err != nil || e.where.Has(&s.Attempt)) && !yield(s, err) {
+			if !yield(s, err) {
 				return
 			}
 		}
@@ -223,7 +231,7 @@ func (f *exportFlags) filter() map[string]string {
 
 func (e *exporter) calls(ctx context.Context) iter.Seq2[export.Call, error] {
 	return func(yield func(export.Call, error) bool) {
-		for s, err := range e.transcripts(ctx) {
+		for s, err := range e.transcripts(ctx, e.filter) {
 			if err != nil {
 				yield(export.Call{}, err)
 				return
@@ -283,13 +291,12 @@ func (e *exporter) inspect(ctx context.Context) error {
 	for _, l := range logs {
 		meta := evallog.Meta{Experiment: l.experiment, Model: l.model, Snapshot: e.snapshot, Program: version(), Created: time.Now().UTC()}
 		path := filepath.Join(e.flags.output, evallog.Name(meta))
+		filter := e.filter
+		filter.Experiment, filter.Model = l.experiment, l.model
 		n := 0
 		err := toFile(e.process, path, func(w io.Writer) (err error) {
 			n, err = evallog.Write(w, meta, func(yield func(evallog.Sample, error) bool) {
-				for s, err := range e.transcripts(ctx) {
-					if err == nil && (s.Attempt.Experiment != l.experiment || s.Attempt.Model != l.model) {
-						continue
-					}
+				for s, err := range e.transcripts(ctx, filter) {
 					sample := evallog.Sample{Attempt: s.Attempt, Transcript: s.Transcript}
 					if err == nil {
 						if task, _, failed := tasks.task(ctx, &s.Attempt); failed == nil {

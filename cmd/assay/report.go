@@ -103,12 +103,11 @@ func analyze(ctx context.Context, db *store.DB, j *job, e store.Experiment) (*re
 	if err != nil {
 		return nil, "", err
 	}
-	unread := 0
 	runs, err := db.Runs(ctx, e.Name)
 	if err != nil {
 		return nil, "", err
 	}
-	b := report.Beside{Unread: &unread}
+	b := report.Beside{Unread: db.Skipped}
 	for _, r := range runs {
 		lanes, err := lanesOf(r)
 		if err != nil {
@@ -131,7 +130,7 @@ func analyze(ctx context.Context, db *store.DB, j *job, e store.Experiment) (*re
 		return nil, "", err
 	}
 	b.Facts = j.facts(e, runs, snapshot)
-	a, err := j.design().Analyze(j.experiment.Name, j.trials(), db.Verdicts(ctx, store.Filter{Snapshot: snapshot, Skipped: func(error) { unread++ }}), b)
+	a, err := j.design().Analyze(j.experiment.Name, j.trials(), db.Verdicts(ctx, store.Filter{Snapshot: snapshot}), b)
 	return a, snapshot, err
 }
 

@@ -100,7 +100,11 @@ func newStatus(p *process) *cobra.Command {
 				_, err := fmt.Fprintf(p.out, "%s holds no experiment yet.\n", path)
 				return err
 			}
-			return writeStatus(p.out, all)
+			if err := writeStatus(p.out, all); err != nil || db.Skipped() == 0 {
+				return err
+			}
+			_, err = fmt.Fprintf(p.out, "\n%s and count as owed: \"assay verify\" says what is wrong, \"assay recover\" copies what is whole.\n", unread(db.Skipped()))
+			return err
 		},
 	}
 	storeFlag(cmd, &path)

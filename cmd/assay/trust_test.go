@@ -437,7 +437,7 @@ func TestDamagedStoreIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := bytes.Count(written, []byte("\n"))
-	if r.code != exitError || n == 0 || n >= len(all) || !strings.Contains(r.err, fmt.Sprintf("%d attempts cannot be read", len(all)-n)) {
+	if r.code != exitError || n == 0 || n >= len(all) || !strings.Contains(r.err, unread(len(all)-n)) {
 		t.Errorf("export: exit code %d, %d of %d attempts\n%s", r.code, n, len(all), r.err)
 	}
 	var a report.Analysis
@@ -446,6 +446,24 @@ func TestDamagedStoreIsRead(t *testing.T) {
 	}
 	if a.Done != n || !slices.ContainsFunc(a.Alarms, func(x report.Alarm) bool { return x.Kind == "damaged" }) {
 		t.Errorf("the report counts %d outcomes, want %d, and has the alarms %+v", a.Done, n, a.Alarms)
+	}
+	var s []experimentStatus
+	r = must(t, nil, "status", "--store", path, "--json")
+	if err := json.Unmarshal([]byte(r.out), &s); err != nil {
+		t.Fatal(err)
+	}
+	if len(s) != 1 || s[0].Done < n || s[0].Planned != len(all) || strings.Count(r.err, "skipped the attempt with row ID") != min(10, len(all)-n) {
+		t.Errorf("status: %+v, and %s", s, r.err)
+	}
+	if r = must(t, nil, "status", "--store", path); !strings.Contains(r.out, unread(len(all)-n)) {
+		t.Errorf("status does not say what cannot be read\n%s", r.out)
+	}
+	var v report.Versus
+	if err := json.Unmarshal([]byte(must(t, nil, "compare", "--store", path, "--json", a.Experiment, a.Experiment).out), &v); err != nil {
+		t.Fatal(err)
+	}
+	if v.A.Trials != n || v.Unread != len(all)-n {
+		t.Errorf("compare: %d trials and %d unread, want %d and %d", v.A.Trials, v.Unread, n, len(all)-n)
 	}
 	whole := path + ".whole"
 	must(t, nil, "recover", "--store", path, whole)

@@ -265,13 +265,35 @@ func (v *verified) write(p *process) error {
 	return err
 }
 
-// openToRead opens a store for reading, and warns of one that is known to be damaged.
+// openToRead opens a store for reading as far as it can be read, and tells what
+// cannot.
 func (p *process) openToRead(ctx context.Context, path string) (*store.DB, error) {
 	db, err := store.OpenReadOnly(ctx, path)
-	if err == nil && db.MarkedDamaged() {
+	if err != nil {
+		return nil, err
+	}
+	if db.MarkedDamaged() {
 		fmt.Fprintf(p.err, "assay: %s is damaged, says \"assay verify\"; what follows is of what can be read\n", path)
 	}
-	return db, err
+	const most = 10
+	n := 0
+	db.SkipDamage(func(err error) {
+		switch n++; {
+		case n <= most:
+			fmt.Fprintf(p.err, "assay: skipped %s\n", strings.SplitN(err.Error(), "\n", 2)[0])
+		case n == most+1:
+			fmt.Fprintln(p.err, "assay: more attempts cannot be read; \"assay verify\" lists them")
+		}
+	})
+	return db, nil
+}
+
+// unread says that attempts could not be read, or nothing.
+func unread(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return counted(n, "attempt") + " cannot be read"
 }
 
 func counted(n int, what string) string {

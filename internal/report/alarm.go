@@ -20,6 +20,11 @@ type Alarm struct {
 	Where []string `json:"where"`
 }
 
+const (
+	damagedTitle = "The store is damaged"
+	damagedHelp  = "\"assay verify\" says what is wrong, \"assay recover\" copies what is whole."
+)
+
 // What it takes to raise an alarm.
 const (
 	fewest    = 10  // outcomes of a row, below which 0 and 100 % are no surprise
@@ -36,9 +41,10 @@ func alarms(a *Analysis, cells []*cell, b Beside) []Alarm {
 			out = append(out, Alarm{kind, title, text, where})
 		}
 	}
-	if b.Unread != nil && *b.Unread > 0 {
-		add("damaged", "The store is damaged", "What cannot be read counts as owed here. \"assay verify\" says what is wrong, \"assay recover\" copies what is whole.",
-			[]string{fmt.Sprintf("%d attempts cannot be read", *b.Unread)})
+	if b.Unread != nil {
+		if n := b.Unread(); n > 0 {
+			add("damaged", damagedTitle, "What cannot be read counts as owed here. "+damagedHelp, []string{fmt.Sprintf("%d attempts cannot be read", n)})
+		}
 	}
 	add("stopped", "Stopped early", "These were given up before all of their trials had run, so that what is left may be the easier or the harder part of them.", b.Stopped)
 	if a.Done < a.Planned {

@@ -168,7 +168,7 @@ type Beside struct {
 	Others []Other
 	Facts  []Fact
 	// Unread, once all attempts were read, counts those that could not be; nil for none.
-	Unread *int
+	Unread func() int
 	// Stopped says which cells or models were given up before their time, and why.
 	Stopped []string
 	// Prompts has a digest of what models are told at first, over the same sample of

@@ -46,6 +46,9 @@ type Versus struct {
 	Flips  []Flip `json:"flips"`
 	Worse  int    `json:"flips_to_worse"`
 	Better int    `json:"flips_to_better"`
+	// Unread counts attempts of the store that could not be read and may belong to
+	// either side.
+	Unread int `json:"unread"`
 }
 
 // A Difference is a factor with its level on either side.
@@ -303,6 +306,12 @@ func (v *Versus) flips(condition string, x, y map[int]*settled) {
 // flips where there are any of these IDs.
 func (v *Versus) Document(episodes map[assay.TrialID]string) *document.Document {
 	d := &document.Document{Title: v.A.Name + " against " + v.B.Name, Lead: v.lead()}
+	if v.Unread > 0 {
+		d.Alarms = append(d.Alarms, document.Alarm{
+			Title: damagedTitle, Text: "What cannot be read is on neither side. " + damagedHelp,
+			Where: []string{fmt.Sprintf("%d attempts cannot be read", v.Unread)},
+		})
+	}
 	w := VersusCell{Condition: "all", Comparison: v.Whole, Q: v.Whole.P}
 	d.Sections = append(d.Sections, document.Section{
 		ID: "whole", Title: "On the whole", Table: versusTable([]VersusCell{w}), Notes: v.notes(),

@@ -42,10 +42,10 @@ const verdictColumns = `a.trial, r.id, a.templates, a.lane, a.served_model, a.le
 // Verdicts streams what [DB.Attempts] streams, in the same order, but for what
 // tables of results do not need: of the trial there is the ID alone, and names of
 // tools, times and details of faults are left out. It takes a third of the time.
-// Of the filter Experiment, Run, Trial and Since have no meaning here.
+// Of the filter Experiment, Model, Run, Trial and Since have no meaning here.
 func (db *DB) Verdicts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, error] {
 	return func(yield func(assay.Attempt, error) bool) {
-		at, err := db.readable(ctx, f)
+		at, err := db.state(ctx, f.Snapshot)
 		if err != nil {
 			yield(assay.Attempt{}, err)
 			return
@@ -55,30 +55,18 @@ func (db *DB) Verdicts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, e
 			latest, args = "(SELECT body FROM scores WHERE scores.attempt = a.id AND scores.id <= ? ORDER BY scores.id DESC LIMIT 1)", []any{at.scores}
 		}
 		text := "SELECT " + latest + ", " + verdictColumns + " FROM attempts a CROSS JOIN runs r ON r.seq = a.run WHERE a.id BETWEEN ? AND ? ORDER BY a.id"
-		err = inBlocks(ctx, at.attempts, page, func(ctx context.Context, first, last int64) attemptPage {
-			return f.read(ctx, first, last, func(first, last int64) attemptPage {
-				return db.readVerdicts(ctx, text, slices.Concat(args, []any{first, last}))
-			})
-		}, func(p attemptPage) (bool, error) {
-			for _, skipped := range p.skipped {
-				f.Skipped(skipped)
-			}
-			for i := range p.attempts {
-				if !yield(p.attempts[i], nil) {
-					return false, nil
-				}
-			}
-			return p.err == nil, p.err
-		})
+		err = eachRow(ctx, db, at.attempts, page, func(ctx context.Context, first, last int64) ([]assay.Attempt, error) {
+			return db.readVerdicts(ctx, text, slices.Concat(args, []any{first, last}))
+		}, func(a assay.Attempt) (bool, error) { return yield(a, nil), nil })
 		if err != nil {
 			yield(assay.Attempt{}, err)
 		}
 	}
 }
 
-func (db *DB) readVerdicts(ctx context.Context, text string, args []any) (p attemptPage) {
+func (db *DB) readVerdicts(ctx context.Context, text string, args []any) (all []assay.Attempt, err error) {
 	seen := make(words)
-	err := eachRaw(ctx, db.reader, text, args, func(row []any) (bool, error) {
+	err = eachRaw(ctx, db.reader, text, args, func(row []any) (bool, error) {
 		a, err := scanVerdict(row[1:], seen)
 		if err == nil {
 			if score, ok := row[0].(string); ok {
@@ -89,11 +77,10 @@ func (db *DB) readVerdicts(ctx context.Context, text string, args []any) (p atte
 		if err != nil {
 			return false, fmt.Errorf("an attempt at trial %s: %w", a.ID, err)
 		}
-		p.attempts = append(p.attempts, a)
+		all = append(all, a)
 		return true, nil
 	})
-	p.err = db.wrap(err)
-	return p
+	return all, db.wrap(err)
 }
 
 // scanVerdict reads the values of verdictColumns.
@@ -146,38 +133,41 @@ func scanVerdict(row []any, seen words) (a assay.Attempt, err error) {
 }
 
 func (db *DB) streamOutcomes(ctx context.Context, yield func(Outcome, error) bool) error {
-	now, err := db.present(ctx)
+	now, err := db.state(ctx, "")
 	if err != nil {
 		return err
 	}
 	// In the order of id the table is read from its front to its end. The index
 	// of settled attempts would look each of them up.
-	text := "SELECT trial, level, error_category FROM attempts WHERE level <> '' AND id <= ?1 ORDER BY id"
+	text := "SELECT trial, level, error_category FROM attempts WHERE level <> '' AND id BETWEEN ?1 AND ?2 ORDER BY id"
 	if now.scores > 0 {
 		text = `SELECT a.trial, ifnull(s.level, a.level), ifnull(s.error_category, a.error_category)
-			FROM attempts a LEFT JOIN scores s ON s.id = (SELECT max(id) FROM scores WHERE attempt = a.id AND id <= ?2)
-			WHERE a.level <> '' AND a.id <= ?1 ORDER BY a.id`
+			FROM attempts a LEFT JOIN scores s ON s.id = (SELECT max(id) FROM scores WHERE attempt = a.id AND id <= ?3)
+			WHERE a.level <> '' AND a.id BETWEEN ?1 AND ?2 ORDER BY a.id`
 	}
-	rows, err := db.reader.QueryContext(ctx, text, now.attempts, now.scores)
+	return eachRow(ctx, db, now.attempts, 10*page, func(ctx context.Context, first, last int64) ([]Outcome, error) {
+		return db.readOutcomes(ctx, text, first, last, now.scores)
+	}, func(o Outcome) (bool, error) { return yield(o, nil), nil })
+}
+
+func (db *DB) readOutcomes(ctx context.Context, text string, args ...any) (all []Outcome, err error) {
+	rows, err := db.reader.QueryContext(ctx, text, args...)
 	if err != nil {
-		return db.readError(err)
+		return nil, db.readError(err)
 	}
 	defer rows.Close()
 	seen := make(words)
 	var trial, level, category sql.RawBytes
 	for rows.Next() {
 		if err := rows.Scan(&trial, &level, &category); err != nil {
-			return db.readError(err)
+			return all, db.readError(err)
 		}
-		o := Outcome{assay.TrialID(hex.EncodeToString(trial)), assay.Level(seen.of(level)), seen.of(category)}
-		if !yield(o, nil) {
-			return nil
-		}
+		all = append(all, Outcome{assay.TrialID(hex.EncodeToString(trial)), assay.Level(seen.of(level)), seen.of(category)})
 	}
 	if err := rows.Err(); err != nil {
-		return db.readError(err)
+		return all, db.readError(err)
 	}
-	return nil
+	return all, nil
 }
 
 // words holds texts that come again and again, once each.

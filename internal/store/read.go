@@ -9,6 +9,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/assay-eval/assay"
 )
@@ -18,6 +19,7 @@ type Filter struct {
 	// Experiment chooses the attempts made for it. Trials that it shares with
 	// another experiment may have been settled there.
 	Experiment string
+	Model      string
 	Run        assay.RunID
 	Trial      assay.TrialID
 	// OnlySettled leaves out faults, OnlyFaults leaves out outcomes.
@@ -29,9 +31,6 @@ type Filter struct {
 	AsSaved bool
 	// Since leaves out what that snapshot has.
 	Since string
-	// Skipped, unless nil, is told of attempts that cannot be read, and these are
-	// passed over.
-	Skipped func(error)
 }
 
 const resultColumns = `trial, model, variant, severity, difficulty, task_type, reliability, task, task_digest, repeat, seed,
@@ -68,10 +67,16 @@ func (db *DB) Attempts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, e
 	}
 }
 
+// A row is an attempt with one more column.
+type row struct {
+	attempt assay.Attempt
+	column  []byte
+}
+
 // walk visits attempts, each with one more column, until visit returns false
 // or an error.
 func (db *DB) walk(ctx context.Context, f Filter, column string, rows int64, visit func(assay.Attempt, []byte) (bool, error)) error {
-	at, err := db.readable(ctx, f)
+	at, err := db.state(ctx, f.Snapshot)
 	if err != nil {
 		return err
 	}
@@ -91,27 +96,91 @@ func (db *DB) walk(ctx context.Context, f Filter, column string, rows int64, vis
 		latest, args = latestColumn, append([]any{at.scores}, args...)
 	}
 	text := "SELECT id, " + latest + ", " + column + ", " + resultColumns + " FROM results WHERE " + where
-	visitAll := func(p attemptPage) (bool, error) {
-		for i := range p.attempts {
-			if more, err := visit(p.attempts[i], p.columns[i]); err != nil || !more {
-				return false, err
+	each := func(r row) (bool, error) { return visit(r.attempt, r.column) }
+	if f.Trial != "" { // whose attempts an index finds
+		all, err := db.readRows(ctx, text+" ORDER BY results.id", args)
+		for _, r := range all {
+			if more, err := each(r); err != nil || !more {
+				return err
 			}
 		}
-		for _, skipped := range p.skipped {
-			f.Skipped(skipped)
-		}
-		return p.err == nil, p.err
-	}
-	if f.Trial != "" { // whose attempts an index finds
-		_, err := visitAll(db.readPage(ctx, text+" ORDER BY results.id", args))
 		return err
 	}
 	text += " AND results.id BETWEEN ? AND ? ORDER BY results.id"
-	return inBlocks(ctx, at.attempts, rows, func(ctx context.Context, first, last int64) attemptPage {
-		return f.read(ctx, first, last, func(first, last int64) attemptPage {
-			return db.readPage(ctx, text, slices.Concat(args, []any{first, last}))
-		})
-	}, visitAll)
+	return eachRow(ctx, db, at.attempts, rows, func(ctx context.Context, first, last int64) ([]row, error) {
+		return db.readRows(ctx, text, slices.Concat(args, []any{first, last}))
+	}, each)
+}
+
+// eachRow visits what read returns of the attempts up to a row ID, until visit
+// returns false or an error. What read returns beside an error comes before that.
+func eachRow[T any](ctx context.Context, db *DB, last, rows int64, read func(ctx context.Context, first, last int64) ([]T, error), visit func(T) (bool, error)) error {
+	type block struct {
+		rows []T
+		err  error
+	}
+	return inBlocks(ctx, last, rows, func(ctx context.Context, first, last int64) (b block) {
+		b.rows, b.err = around(ctx, db, first, last, read)
+		return b
+	}, func(b block) (bool, error) {
+		for _, r := range b.rows {
+			if more, err := visit(r); err != nil || !more {
+				return false, err
+			}
+		}
+		return b.err == nil, b.err
+	})
+}
+
+// around reads some rows. If the store passes over what cannot be read, it reads of
+// rows of which some cannot the halves, down to one, which is skipped.
+func around[T any](ctx context.Context, db *DB, first, last int64, read func(ctx context.Context, first, last int64) ([]T, error)) ([]T, error) {
+	rows, err := read(ctx, first, last)
+	if err == nil || db.damage == nil || ctx.Err() != nil {
+		return rows, err
+	}
+	if first == last {
+		db.damage.skip(first, err)
+		return nil, nil
+	}
+	half := (first + last) / 2
+	l, errL := around(ctx, db, first, half, read)
+	r, errR := around(ctx, db, half+1, last, read)
+	return append(l, r...), errors.Join(errL, errR)
+}
+
+// damage is what readers went around.
+type damage struct {
+	mu      sync.Mutex
+	skipped map[int64]bool // row IDs of attempts; guarded by mu
+	tell    func(error)    // called under mu
+}
+
+// SkipDamage makes [DB.Attempts], [DB.Transcripts], [DB.Verdicts], [DB.Outcomes] and
+// [DB.Settled] pass over attempts that cannot be read. tell is told of each once,
+// whichever meets it, and by one goroutine at a time. It is called before the first
+// of them.
+func (db *DB) SkipDamage(tell func(error)) {
+	db.damage = &damage{skipped: make(map[int64]bool), tell: tell}
+}
+
+// Skipped returns how many attempts could not be read so far.
+func (db *DB) Skipped() int {
+	if db.damage == nil {
+		return 0
+	}
+	db.damage.mu.Lock()
+	defer db.damage.mu.Unlock()
+	return len(db.damage.skipped)
+}
+
+func (d *damage) skip(row int64, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.skipped[row] {
+		d.skipped[row] = true
+		d.tell(fmt.Errorf("the attempt with row ID %d: %w", row, err))
+	}
 }
 
 // lastAttempt returns the highest row ID of an attempt. Where attempts are damaged
@@ -125,69 +194,30 @@ func (db *DB) lastAttempt(ctx context.Context) (last int64, err error) {
 	return last, db.wrap(err)
 }
 
-// An attemptPage is some attempts, each with one more column, and the error that
-// came after them.
-type attemptPage struct {
-	attempts []assay.Attempt
-	columns  [][]byte
-	skipped  []error
-	err      error
-}
-
-func (db *DB) readPage(ctx context.Context, text string, args []any) (p attemptPage) {
+func (db *DB) readRows(ctx context.Context, text string, args []any) (all []row, err error) {
 	rows, err := db.reader.QueryContext(ctx, text, args...)
 	if err != nil {
-		p.err = db.readError(err)
-		return p
+		return nil, db.readError(err)
 	}
 	defer rows.Close()
 	var id int64
 	var score sql.RawBytes
 	known := make(lists)
 	for rows.Next() {
-		var column []byte
-		a, err := known.scanAttempt(rows, &id, &score, &column)
+		var r row
+		r.attempt, err = known.scanAttempt(rows, &id, &score, &r.column)
 		if err == nil && score != nil {
-			a.Outcome, err = parseOutcome(score)
+			r.attempt.Outcome, err = parseOutcome(score)
 		}
 		if err != nil {
-			p.err = db.readError(fmt.Errorf("%s: %w", nameAttempt(a.ID, a.Number), err))
-			return p
+			return all, db.readError(fmt.Errorf("%s: %w", nameAttempt(r.attempt.ID, r.attempt.Number), err))
 		}
-		p.attempts, p.columns = append(p.attempts, a), append(p.columns, column)
+		all = append(all, r)
 	}
 	if err := rows.Err(); err != nil {
-		p.err = db.readError(err)
+		return all, db.readError(err)
 	}
-	return p
-}
-
-// read reads a page. If the filter passes over what cannot be read, it reads of a
-// page that is damaged the halves, down to one row, which is skipped.
-func (f Filter) read(ctx context.Context, first, last int64, page func(first, last int64) attemptPage) attemptPage {
-	p := page(first, last)
-	if p.err == nil || f.Skipped == nil || ctx.Err() != nil {
-		return p
-	}
-	if first == last {
-		return attemptPage{skipped: []error{fmt.Errorf("the attempt with row ID %d: %w", first, p.err)}}
-	}
-	half := (first + last) / 2
-	l, r := f.read(ctx, first, half, page), f.read(ctx, half+1, last, page)
-	return attemptPage{
-		append(l.attempts, r.attempts...), append(l.columns, r.columns...),
-		append(l.skipped, r.skipped...), errors.Join(l.err, r.err),
-	}
-}
-
-// readable is the state that a filter names. Where that cannot be told for damage,
-// and the filter passes over what cannot be read, it is all that there is.
-func (db *DB) readable(ctx context.Context, f Filter) (at state, err error) {
-	at, err = db.state(ctx, f.Snapshot)
-	if err != nil && f.Skipped != nil && f.Snapshot == "" && isDamage(err) {
-		at.attempts, err = db.lastAttempt(ctx)
-	}
-	return at, err
+	return all, nil
 }
 
 // where returns the filter's condition on results, with the end of a state.
@@ -196,6 +226,9 @@ func (f Filter) where(at state) (string, []any, error) {
 	add := func(term string, arg ...any) { terms, args = append(terms, "results."+term), append(args, arg...) }
 	if f.Experiment != "" {
 		add("experiment = ?", f.Experiment)
+	}
+	if f.Model != "" {
+		add("model = ?", f.Model)
 	}
 	if f.Run != "" {
 		add("run = ?", string(f.Run))

@@ -35,10 +35,16 @@ func (db *DB) present(ctx context.Context) (now state, err error) {
 	return now, nil
 }
 
-// state returns the state of that name, or the present one for "".
+// state returns the state of that name, or the present one for "". Where the present
+// one cannot be told for damage, and that is passed over, it is all attempts as they
+// were saved.
 func (db *DB) state(ctx context.Context, snapshot string) (at state, err error) {
 	if snapshot == "" {
-		return db.present(ctx)
+		at, err = db.present(ctx)
+		if db.damage != nil && isDamage(err) {
+			at.attempts, err = db.lastAttempt(ctx)
+		}
+		return at, err
 	}
 	rows, _, _ := strings.Cut(snapshot, "-")
 	format, to := "%d", []any{&at.attempts}

@@ -43,6 +43,9 @@ type DB struct {
 	// dec knows the dictionaries that were needed so far.
 	dec atomic.Pointer[zstd.Decoder]
 
+	// damage is nil while what cannot be read is an error.
+	damage *damage
+
 	// enc is what transcripts are compressed with. It has no dictionary that is
 	// not on disk. sample is nil once enc is settled, and in a store that is
 	// open for reading only.

@@ -36,7 +36,22 @@ func (db *DB) Settled(ctx context.Context) (Set, error) {
 	// The index of settled attempts answers alone, and in order.
 	rows, err := db.reader.QueryContext(ctx, "SELECT trial FROM attempts WHERE level <> '' ORDER BY trial")
 	keys, err := db.collectKeys(rows, err)
-	return Set{keys}, err
+	if err == nil || db.damage == nil || ctx.Err() != nil {
+		return Set{keys}, err
+	}
+	keys = nil
+	for o, err := range db.Outcomes(ctx) {
+		if err != nil {
+			return Set{}, err
+		}
+		key, err := parseTrialID(o.Trial)
+		if err != nil {
+			return Set{}, err
+		}
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b trialKey) int { return bytes.Compare(a[:], b[:]) })
+	return Set{keys}, nil
 }
 
 // collectKeys returns the trials of rows of one column.

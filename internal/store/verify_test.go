@@ -275,13 +275,34 @@ func refusesToWrite(t *testing.T, path string, problems []store.Problem) {
 	if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), "assay recover") {
 		t.Errorf("Open() = %v, want ErrDamaged and what helps", err)
 	}
-	n := 0
-	for _, err := range db.Attempts(t.Context(), store.Filter{Skipped: func(error) {}}) {
+	n, outcomes, latest, told := 0, 0, 0, 0
+	db.SkipDamage(func(error) { told++ })
+	for a, err := range db.Attempts(t.Context(), store.Filter{}) {
 		if err != nil {
 			t.Error(err)
 			break
 		}
-		n++
+		if n++; a.Settles() {
+			outcomes++
+		}
+	}
+	for _, err := range db.Outcomes(t.Context()) {
+		if err != nil {
+			t.Error(err)
+		}
+		latest++
+	}
+	settled, err := db.Settled(t.Context())
+	if err != nil || latest < outcomes || settled.Len() < outcomes {
+		t.Errorf("%d trials are settled, with %d outcomes, and %d can be read whole; %v", settled.Len(), latest, outcomes, err)
+	}
+	for _, err := range db.Verdicts(t.Context(), store.Filter{}) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if told != db.Skipped() {
+		t.Errorf("%d attempts are skipped, of %d somebody was told", db.Skipped(), told)
 	}
 	if n == 0 && !strings.Contains(t.Name(), "half") {
 		t.Error("nothing can be read any more")
