@@ -112,7 +112,7 @@ func broken(cells []*cell) (where []string) {
 	by := variantFactor(cells)
 	pools, _ := pool(cells, func(c assay.Cell) key { return key{c.Model, level(c, by)} })
 	for _, p := range pools {
-		if n := p.errors[formatErr]; p.done >= fewest && float64(n) > malformed*float64(p.done) {
+		if n := p.mistaken(formatErr).Count; p.done >= fewest && float64(n) > malformed*float64(p.done) {
 			where = append(where, fmt.Sprintf("%s, %s: %d of %d", p.key.model, readable(p.key.variant), n, p.done))
 		}
 	}

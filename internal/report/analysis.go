@@ -387,7 +387,7 @@ func pairs(cells []*cell, a, b, factor string) []stat.Pair {
 		for of, g := range x.tasks {
 			if h, ok := y.tasks[of]; ok {
 				p := sums[of]
-				sums[of] = stat.Pair{A: p.A + g.Full, NA: p.NA + g.N, B: p.B + h.Full, NB: p.NB + h.N}
+				sums[of] = stat.Pair{A: p.A + int(g.full), NA: p.NA + int(g.done), B: p.B + int(h.full), NB: p.NB + int(h.done)}
 			}
 		}
 	}
@@ -459,10 +459,11 @@ func spreads(cells []*cell) []Spread {
 			Model: p.key, Done: p.done, Turns: orNone(p.turnCounts), tokens: p.tokenBins, CostUSD: p.costUSD,
 			TokensPer: float64(p.input+p.output) / n, CallsPer: float64(p.calls) / n,
 			WastedShare: float64(p.wasted) / calls, MistakeShare: float64(p.mistakes) / calls,
-			Assisted: share(p.assisted, p.done), SecondsPer: float64(p.working) / 1000 / n,
-			Adherence: p.adherence / n, Success: share(p.full, p.done),
+			Assisted:   p.among(func(o outcomes) int32 { return o.assisted }),
+			SecondsPer: float64(p.working) / 1000 / n,
+			Adherence:  p.adherence / n,
+			Success:    p.among(func(o outcomes) int32 { return o.full }),
 		}
-		s.Success.Interval = stat.Clustered(p.groups(), .95).Interval
 		for i, q := range []float64{.25, .5, .75} {
 			s.TurnQuarts[i] = quantile(p.turnCounts, q, func(turns int) float64 { return float64(turns) })
 			s.TokenQuarts[i] = quantile(p.tokenBins, q, tokensOf)
@@ -509,7 +510,7 @@ func repeats(cells []*cell) []Repeat {
 		var groups []stat.Group
 		most := 0
 		for _, c := range where(cells, func(c assay.Cell) bool { return c.Model == m }) {
-			for _, g := range c.groups() {
+			for _, g := range c.byTask() {
 				groups = append(groups, g)
 				most = max(most, g.N)
 			}

@@ -39,7 +39,7 @@ func (d Design) errors(cells []*cell) Errors {
 		total.merge(&m.tally)
 	}
 	e := Errors{Categories: append([]string{}, d.Categories...), Rows: []ErrorRow{}}
-	for _, category := range slices.Sorted(maps.Keys(total.errors)) {
+	for _, category := range total.categories() {
 		if !slices.Contains(e.Categories, category) {
 			e.Categories = append(e.Categories, category)
 		}
@@ -47,7 +47,7 @@ func (d Design) errors(cells []*cell) Errors {
 	for _, m := range models {
 		row := ErrorRow{Model: m.key, Done: m.done, Total: m.done - m.full, Cells: []ErrorCell{}}
 		for _, category := range e.Categories {
-			row.Cells = append(row.Cells, ErrorCell{category, share(m.errors[category], row.Total)})
+			row.Cells = append(row.Cells, ErrorCell{category, m.mistaken(category)})
 		}
 		e.Rows = append(e.Rows, row)
 	}

@@ -3,6 +3,7 @@ package report_test
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -85,9 +86,37 @@ func TestPartLaws(t *testing.T) {
 		for i, part := range d.Parts {
 			checkPart(t, part, table.Parts[i], trials, attempts)
 		}
-		checkErrors(t, table, d.Categories)
-		checkPilot(t, table)
+		checkErrors(t, table, d.Categories, attempts)
+		checkPilot(t, table, attempts)
 	})
+}
+
+// slowShare is the share of some outcomes among others, with the interval of
+// [stat.Clustered].
+func slowShare(attempts []assay.Attempt, of, some func(*assay.Attempt) bool) report.Share {
+	groups := make(map[assay.TaskID]stat.Group)
+	var s report.Share
+	for i := range attempts {
+		a := &attempts[i]
+		if !of(a) {
+			continue
+		}
+		g := groups[a.Task]
+		g.N++
+		if some(a) {
+			g.Full++
+			s.Count++
+		}
+		groups[a.Task] = g
+	}
+	r := stat.Clustered(slices.Collect(maps.Values(groups)), 0.95)
+	s.Rate, s.Interval = r.Rate, r.Interval
+	return s
+}
+
+// same says what differs between two shares by more than rounding.
+func same(got, want report.Share) string {
+	return cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9))
 }
 
 // atLeast tells whether an interval holds another, but for rounding.
@@ -157,6 +186,18 @@ func checkPart(t *rapid.T, part report.Part, got report.Pivot, trials []assay.Tr
 	}
 	for _, m := range got.Metrics {
 		checkMetrics(t, m, metrics[m.Model])
+		mine := func(a *assay.Attempt) bool { return a.Model == m.Model && has(part, a.Cell) }
+		for what, s := range map[string][2]report.Share{
+			"full":    {m.Full, slowShare(attempts, mine, func(a *assay.Attempt) bool { return a.Level == assay.FullSuccess })},
+			"partial": {m.Partial, slowShare(attempts, mine, func(a *assay.Attempt) bool { return a.Level == assay.PartialSuccess })},
+			"failure": {m.Failure, slowShare(attempts, mine, func(a *assay.Attempt) bool { return a.Level == assay.Failure })},
+			"success": {m.Success, slowShare(attempts, mine, func(a *assay.Attempt) bool { return a.Level != assay.Failure })},
+			"ordered": {m.Ordered, slowShare(attempts, mine, func(a *assay.Attempt) bool { return a.OrderCorrect })},
+		} {
+			if diff := same(s[0], s[1]); diff != "" {
+				t.Fatalf("%s of %s (-want +got):\n%s", what, m.Model, diff)
+			}
+		}
 	}
 	if (got.Factor == "task_type" || got.Factor == "difficulty") != (len(got.Metrics) == len(got.Rows)) && len(got.Rows) > 0 {
 		t.Fatalf("%d rows of metrics for %d models by %s", len(got.Metrics), len(got.Rows), got.Factor)
@@ -184,9 +225,6 @@ func checkMetrics(t *rapid.T, got, sum report.Metrics) {
 		if math.Abs(c.got-c.want) > 1e-9 {
 			t.Fatalf("%s of %s is %v, want %v", c.what, got.Model, c.got, c.want)
 		}
-	}
-	if got.Full.Interval != stat.Wilson(got.Full.Count, got.Done, stat.Z95) {
-		t.Fatalf("interval %v of %+v", got.Full.Interval, got)
 	}
 }
 
@@ -216,7 +254,7 @@ func checkNames(t *rapid.T, part report.Part, got report.Pivot) {
 }
 
 // checkErrors: each outcome that is not full success is in one category.
-func checkErrors(t *rapid.T, table *report.Table, categories []string) {
+func checkErrors(t *rapid.T, table *report.Table, categories []string, attempts []assay.Attempt) {
 	t.Helper()
 	if e := table.Errors; !slices.Equal(categories, e.Categories[:len(categories)]) || !slices.IsSorted(e.Categories[len(categories):]) {
 		t.Fatalf("categories %v, want first %v", e.Categories, categories)
@@ -232,6 +270,10 @@ func checkErrors(t *rapid.T, table *report.Table, categories []string) {
 			if c.Category != table.Errors.Categories[i] || c.Rate != float64(c.Count)/float64(max(1, r.Total)) {
 				t.Fatalf("%+v of %d", c, r.Total)
 			}
+			failed := func(a *assay.Attempt) bool { return a.Model == r.Model && a.Level != assay.FullSuccess }
+			if diff := same(c.Share, slowShare(attempts, failed, func(a *assay.Attempt) bool { return a.ErrorCategory == c.Category })); diff != "" {
+				t.Fatalf("%s of %s (-want +got):\n%s", c.Category, r.Model, diff)
+			}
 			sum += c.Count
 			rates += c.Rate
 		}
@@ -242,7 +284,7 @@ func checkErrors(t *rapid.T, table *report.Table, categories []string) {
 }
 
 // checkPilot: where all outcomes have the verdicts, the executor's is the level.
-func checkPilot(t *rapid.T, table *report.Table) {
+func checkPilot(t *rapid.T, table *report.Table, attempts []assay.Attempt) {
 	t.Helper()
 	type key struct{ model, variant string }
 	done, full := make(map[key]int), make(map[key]int)
@@ -253,8 +295,12 @@ func checkPilot(t *rapid.T, table *report.Table) {
 	}
 	for _, r := range table.Pilot.Rows {
 		k := key{r.Model, r.Variant}
-		if r.Done != done[k] || r.Executor.Count != full[k] || r.Done == 0 || r.Batch.Interval != stat.Wilson(r.Batch.Count, r.Done, stat.Z95) {
+		if r.Done != done[k] || r.Executor.Count != full[k] || r.Done == 0 {
 			t.Fatalf("%+v, want %d of %d", r, full[k], done[k])
+		}
+		mine := func(a *assay.Attempt) bool { return a.Model == r.Model && a.Variant == r.Variant }
+		if diff := same(r.Batch, slowShare(attempts, mine, func(a *assay.Attempt) bool { return a.Pilot.Batch == assay.FullSuccess })); diff != "" {
+			t.Fatalf("batch of %v (-want +got):\n%s", k, diff)
 		}
 		delete(done, k)
 	}

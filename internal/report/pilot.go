@@ -27,7 +27,7 @@ type PilotRow struct {
 func pilot(cells []*cell) Pilot {
 	var judged []*cell
 	for _, c := range cells {
-		if c.pilot.done > 0 {
+		if c.total().judged > 0 {
 			judged = append(judged, c)
 		}
 	}
@@ -35,10 +35,14 @@ func pilot(cells []*cell) Pilot {
 	pools, averaged := pool(judged, func(c assay.Cell) key { return key{c.Model, c.Variant} })
 	out := Pilot{Rows: []PilotRow{}, Averaged: averaged}
 	for _, p := range pools {
-		n := p.pilot.done
+		by := func(definition func(outcomes) int32) Share {
+			return p.share(func(_ task, o outcomes) (some, of int32) { return definition(o), o.judged })
+		}
 		out.Rows = append(out.Rows, PilotRow{
-			p.key.model, p.key.variant, n,
-			share(p.pilot.executor, n), share(p.pilot.paper, n), share(p.pilot.batch, n),
+			Model: p.key.model, Variant: p.key.variant, Done: int(p.total().judged),
+			Executor: by(func(o outcomes) int32 { return o.executor }),
+			Paper:    by(func(o outcomes) int32 { return o.paper }),
+			Batch:    by(func(o outcomes) int32 { return o.batch }),
 		})
 	}
 	return out

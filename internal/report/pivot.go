@@ -77,7 +77,7 @@ type PivotCell struct {
 }
 
 func newPivotCell(level string, t *tally) PivotCell {
-	r := stat.Clustered(t.groups(), 0.95)
+	r := stat.Clustered(t.byTask(), 0.95)
 	return PivotCell{level, t.done, t.planned, t.full, r.Rate, r.Interval}
 }
 
@@ -198,8 +198,11 @@ func mean(rates []*float64) *float64 {
 func (t *tally) metrics(model string) Metrics {
 	m := Metrics{
 		Model: model, Done: t.done, Planned: t.planned,
-		Success: share(t.full+t.partial, t.done), Full: share(t.full, t.done), Ordered: share(t.ordered, t.done),
-		Partial: share(t.partial, t.done), Failure: share(t.failed, t.done),
+		Success:   t.among(func(o outcomes) int32 { return o.full + o.partial }),
+		Full:      t.among(func(o outcomes) int32 { return o.full }),
+		Partial:   t.among(func(o outcomes) int32 { return o.partial }),
+		Failure:   t.among(outcomes.failed),
+		Ordered:   t.among(func(o outcomes) int32 { return o.ordered }),
 		MeanTurns: t.meanTurns(),
 	}
 	n := float64(max(1, t.done))

@@ -54,9 +54,11 @@ type Row struct {
 	FullRate     float64       `json:"full_success_rate"`
 	FullInterval stat.Interval `json:"full_success_95"`
 	// DesignEffect is by how much repeats of tasks widen the interval: 1 for none.
-	DesignEffect float64 `json:"design_effect"`
-	PartialRate  float64 `json:"partial_success_rate"`
-	FailureRate  float64 `json:"failure_rate"`
+	DesignEffect    float64       `json:"design_effect"`
+	PartialRate     float64       `json:"partial_success_rate"`
+	PartialInterval stat.Interval `json:"partial_success_95"`
+	FailureRate     float64       `json:"failure_rate"`
+	FailureInterval stat.Interval `json:"failure_95"`
 	// Best is the mean of [assay.Outcome.Best] over the BestMeasured trials
 	// that were judged by rules which measure it, nil without any, and OfBest
 	// the rate of full success of the same trials as a share of it.
@@ -69,16 +71,13 @@ type Row struct {
 	CostUSD float64 `json:"cost_usd"`
 }
 
-// A Share is a count with the rate that it makes and the rate's 95 % interval.
+// A Share is a count with the rate that it makes and the rate's 95 % interval, which
+// respects that trials repeat within tasks: see [stat.Clustered]. Of nothing the rate
+// is 0 and says nothing.
 type Share struct {
 	Count    int           `json:"count"`
 	Rate     float64       `json:"rate"`
 	Interval stat.Interval `json:"interval"`
-}
-
-// share of n; without n the rate is 0 and says nothing.
-func share(count, n int) Share {
-	return Share{count, float64(count) / float64(max(1, n)), stat.Wilson(count, n, stat.Z95)}
 }
 
 // A Table is the main result of an experiment, with the tables of its parts.
@@ -145,11 +144,13 @@ func rows(cells []*cell) (rows []Row, averaged []string) {
 
 // row tells what was counted.
 func (t *tally) row() Row {
-	full := stat.Clustered(t.groups(), 0.95)
+	full := stat.Clustered(t.byTask(), 0.95)
+	partial := t.among(func(o outcomes) int32 { return o.partial })
+	failed := t.among(outcomes.failed)
 	r := Row{
 		Planned: t.planned, Done: t.done, Faults: t.faults, Full: t.full, Partial: t.partial, Failed: t.failed,
 		FullRate: full.Rate, FullInterval: full.Interval, DesignEffect: full.DesignEffect,
-		PartialRate: share(t.partial, t.done).Rate, FailureRate: share(t.failed, t.done).Rate,
+		PartialRate: partial.Rate, PartialInterval: partial.Interval, FailureRate: failed.Rate, FailureInterval: failed.Interval,
 		MeanTurns: t.meanTurns(), CostUSD: t.costUSD, BestMeasured: t.best.done,
 	}
 	if t.best.done > 0 {

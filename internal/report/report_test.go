@@ -80,23 +80,24 @@ func TestBuildCounts(t *testing.T) {
 	t.Parallel()
 	trials, attempts := mixed()
 	got := build(t, trials, attempts...)
-	third := 1.0 / 3
+	third, unknown := 1.0/3, stat.Interval{Low: 0, High: 1}
 	want := &report.Table{
 		Experiment: "e", Planned: 16, Done: 4, Averaged: []string{}, Templates: []string{""}, ScoreVersions: []string{""},
 		Rows: []report.Row{
 			{
 				Model: "model-b", Variant: "baseline", Reliability: 0.9, Planned: 4, Done: 3, Faults: 3, Full: 1, Partial: 1, Failed: 1,
-				FullRate: third, PartialRate: third, FailureRate: third, FullInterval: stat.Wilson(1, 3, stat.Z95), MeanTurns: 7, CostUSD: 1.5, DesignEffect: 1,
+				FullRate: third, PartialRate: third, FailureRate: third,
+				FullInterval: stat.Wilson(1, 3, stat.Z95), PartialInterval: stat.Wilson(1, 3, stat.Z95), FailureInterval: stat.Wilson(1, 3, stat.Z95), MeanTurns: 7, CostUSD: 1.5, DesignEffect: 1,
 			},
 			{
 				Model: "model-b", Variant: "baseline", Reliability: 0.75, Planned: 4, Done: 1, Full: 1,
-				FullRate: 1, FullInterval: stat.Wilson(1, 1, stat.Z95), MeanTurns: 3, CostUSD: 0.25, DesignEffect: 1,
+				FullRate: 1, FullInterval: stat.Wilson(1, 1, stat.Z95), PartialInterval: stat.Wilson(0, 1, stat.Z95), FailureInterval: stat.Wilson(0, 1, stat.Z95), MeanTurns: 3, CostUSD: 0.25, DesignEffect: 1,
 			},
 			{
 				Model: "a", Variant: "baseline", Reliability: 0.9, Planned: 4, Faults: 1,
-				FullInterval: stat.Interval{Low: 0, High: 1}, CostUSD: 0.25, DesignEffect: 1,
+				FullInterval: unknown, PartialInterval: unknown, FailureInterval: unknown, CostUSD: 0.25, DesignEffect: 1,
 			},
-			{Model: "a", Variant: "baseline", Reliability: 0.75, Planned: 4, FullInterval: stat.Interval{Low: 0, High: 1}, DesignEffect: 1},
+			{Model: "a", Variant: "baseline", Reliability: 0.75, Planned: 4, FullInterval: unknown, PartialInterval: unknown, FailureInterval: unknown, DesignEffect: 1},
 		},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12), cmpopts.IgnoreFields(report.Table{}, "Parts", "Errors", "Loops", "Pilot", "LeftOut")); diff != "" {

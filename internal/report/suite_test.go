@@ -105,6 +105,7 @@ func play(trials []assay.Trial, rng *rand.Rand) []assay.Attempt {
 			a.Level, a.ErrorCategory = assay.Levels[1+rng.IntN(2)], categories[rng.IntN(len(categories))]
 		}
 		a.Coverage, a.ScoreVersion, a.Best = rng.Float64(), "pilot-2", t.Reliability*0.9
+		a.OrderCorrect = a.Level == assay.FullSuccess || a.Coverage > 0.8
 		if rng.IntN(20) == 0 {
 			a.Loop, a.LoopTurn = assay.LoopKinds[rng.IntN(len(assay.LoopKinds))], 2
 		}

@@ -23,10 +23,9 @@ type tally struct {
 	full, partial, failed int
 	turns                 int
 	costUSD, coverage     float64
-	errors                map[string]int // by category, of what is not full success
+	errors                map[mistake]int // of what is not full success
 	loops                 map[assay.LoopKind]int
 	best                  best
-	pilot                 verdicts
 	// templates and rules count the outcomes by the wording of their prompts
 	// and by the version of the rules that judged them.
 	templates, rules map[string]int
@@ -39,22 +38,66 @@ type tally struct {
 // detail is what a tally keeps beyond counts of outcomes.
 type detail struct {
 	// tasks has the outcomes of each task.
-	tasks map[task]stat.Group
+	tasks map[task]outcomes
 	// turnCounts and tokenBins tell how outcomes are distributed.
 	turnCounts, tokenBins map[int]int
 	input, output, calls  int
 	requests              int
 	wasted, mistakes      int
-	assisted, working     int            // outcomes with a correction; milliseconds
+	working               int            // milliseconds
 	served                map[string]int // outcomes, by the model that answered
 	faultKinds            map[assay.FaultKind]int
 	adherence, given      float64
 	givenN                int
-	ordered               int // outcomes with all required tools in order
 }
 
 // A task is the place of a task in the order in which tasks were met.
 type task int32
+
+// outcomes counts those at some trials.
+type outcomes struct {
+	done, full, partial int32
+	ordered             int32 // with all required tools in order
+	assisted            int32 // with a correction
+	// judged counts those that have the pilot world's further verdicts, and the
+	// others the full successes among them by each definition.
+	judged, executor, paper, batch int32
+}
+
+func (o *outcomes) merge(p outcomes) {
+	o.done += p.done
+	o.full += p.full
+	o.partial += p.partial
+	o.ordered += p.ordered
+	o.assisted += p.assisted
+	o.judged += p.judged
+	o.executor += p.executor
+	o.paper += p.paper
+	o.batch += p.batch
+}
+
+func (o outcomes) failed() int32 { return o.done - o.full - o.partial }
+
+func outcomeOf(o *assay.Outcome) outcomes {
+	out := outcomes{done: 1, full: isFull(o.Level), ordered: flag(o.OrderCorrect), assisted: flag(o.Assisted > 0), partial: flag(o.Level == assay.PartialSuccess)}
+	if o.Pilot != nil {
+		out.judged, out.executor, out.paper, out.batch = 1, isFull(o.Pilot.Executor), isFull(o.Pilot.Paper), isFull(o.Pilot.Batch)
+	}
+	return out
+}
+
+func flag(b bool) int32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// A mistake is a category of error at a task.
+type mistake struct {
+	category string
+	task     task
+}
 
 // best sums the best policy's probabilities over the trials that are done and
 // were judged by rules which measure them, and counts the full successes.
@@ -68,10 +111,6 @@ func (b *best) merge(o best) {
 	b.done += o.done
 	b.full += o.full
 }
-
-// verdicts counts the outcomes that have the pilot world's further verdicts,
-// and their full successes by each definition.
-type verdicts struct{ done, executor, paper, batch int }
 
 // count tallies trials and attempts by cell, in the order in which the cells
 // were planned.
@@ -147,7 +186,7 @@ func (t *tally) add(a *assay.Attempt, of task, settled bool) {
 		t.faults++
 		bump(&t.faultKinds, a.FaultKind, 1)
 	case !settled:
-		t.settle(&a.Outcome)
+		t.settle(&a.Outcome, of)
 		t.describe(a, of)
 		bump(&t.templates, a.Templates, 1)
 		bump(&t.rules, a.ScoreVersion, 1)
@@ -157,10 +196,11 @@ func (t *tally) add(a *assay.Attempt, of task, settled bool) {
 // describe keeps what an outcome took and how it came about.
 func (t *tally) describe(a *assay.Attempt, of task) {
 	if t.tasks == nil {
-		t.tasks = make(map[task]stat.Group)
+		t.tasks = make(map[task]outcomes)
 	}
-	g := t.tasks[of]
-	t.tasks[of] = stat.Group{Full: g.Full + isFull(a.Level), N: g.N + 1}
+	at := t.tasks[of]
+	at.merge(outcomeOf(&a.Outcome))
+	t.tasks[of] = at
 	bump(&t.turnCounts, a.Outcome.Turns, 1)
 	bump(&t.tokenBins, tokenBin(a.InputTokens+a.OutputTokens), 1)
 	bump(&t.served, a.ServedModel, 1)
@@ -175,21 +215,16 @@ func (t *tally) describe(a *assay.Attempt, of task) {
 		t.given += *a.GivenAdherence
 		t.givenN++
 	}
-	if a.Assisted > 0 {
-		t.assisted++
-	}
-	if a.OrderCorrect {
-		t.ordered++
-	}
 }
 
 func (d *detail) merge(o *detail) {
 	if d.tasks == nil && len(o.tasks) > 0 {
-		d.tasks = make(map[task]stat.Group, len(o.tasks))
+		d.tasks = make(map[task]outcomes, len(o.tasks))
 	}
-	for of, g := range o.tasks {
-		was := d.tasks[of]
-		d.tasks[of] = stat.Group{Full: was.Full + g.Full, N: was.N + g.N}
+	for of, more := range o.tasks {
+		at := d.tasks[of]
+		at.merge(more)
+		d.tasks[of] = at
 	}
 	bumpAll(&d.turnCounts, o.turnCounts)
 	bumpAll(&d.tokenBins, o.tokenBins)
@@ -201,21 +236,66 @@ func (d *detail) merge(o *detail) {
 	d.requests += o.requests
 	d.wasted += o.wasted
 	d.mistakes += o.mistakes
-	d.assisted += o.assisted
 	d.working += o.working
 	d.adherence += o.adherence
 	d.given += o.given
 	d.givenN += o.givenN
-	d.ordered += o.ordered
 }
 
-// groups are the outcomes by task, in the order of tasks.
-func (d *detail) groups() []stat.Group {
+// groups counts outcomes by task, in the order of tasks.
+func (d *detail) groups(count func(task, outcomes) (some, of int32)) []stat.Group {
 	groups := make([]stat.Group, 0, len(d.tasks))
-	for _, of := range slices.Sorted(maps.Keys(d.tasks)) {
-		groups = append(groups, d.tasks[of])
+	for _, t := range slices.Sorted(maps.Keys(d.tasks)) {
+		some, of := count(t, d.tasks[t])
+		groups = append(groups, stat.Group{Full: int(some), N: int(of)})
 	}
 	return groups
+}
+
+// share is the rate of some outcomes among those that count tells for a task, with an
+// interval that respects that trials repeat within tasks.
+func (d *detail) share(count func(task, outcomes) (some, of int32)) Share {
+	groups := d.groups(count)
+	r := stat.Clustered(groups, .95)
+	s := Share{Rate: r.Rate, Interval: r.Interval}
+	for _, g := range groups {
+		s.Count += g.Full
+	}
+	return s
+}
+
+// total counts the outcomes at all tasks.
+func (d *detail) total() (all outcomes) {
+	for _, o := range d.tasks {
+		all.merge(o)
+	}
+	return all
+}
+
+// byTask is full success among all outcomes.
+func (d *detail) byTask() []stat.Group {
+	return d.groups(func(_ task, o outcomes) (some, of int32) { return o.full, o.done })
+}
+
+// among is the share of some outcomes among all.
+func (d *detail) among(some func(outcomes) int32) Share {
+	return d.share(func(_ task, o outcomes) (int32, int32) { return some(o), o.done })
+}
+
+// mistaken is the share of a category among what is not full success.
+func (t *tally) mistaken(category string) Share {
+	return t.share(func(of task, o outcomes) (int32, int32) {
+		return int32(t.errors[mistake{category, of}]), o.done - o.full
+	})
+}
+
+// categories are those of errors that occurred, sorted.
+func (t *tally) categories() []string {
+	seen := make(map[string]bool)
+	for m := range t.errors {
+		seen[m.category] = true
+	}
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // tokenStep is the width of the bins that tokens are counted in: a quantile of
@@ -237,7 +317,7 @@ func tokensOf(bin int) float64 {
 	return math.Pow(tokenStep, float64(bin)+.5)
 }
 
-func (t *tally) settle(o *assay.Outcome) {
+func (t *tally) settle(o *assay.Outcome, of task) {
 	t.done++
 	t.turns += o.Turns
 	t.coverage += o.Coverage
@@ -250,16 +330,13 @@ func (t *tally) settle(o *assay.Outcome) {
 		t.failed++
 	}
 	if o.Level != assay.FullSuccess {
-		bump(&t.errors, o.ErrorCategory, 1)
+		bump(&t.errors, mistake{o.ErrorCategory, of}, 1)
 	}
 	if o.Loop != "" {
 		bump(&t.loops, o.Loop, 1)
 	}
-	if o.Pilot != nil {
-		t.pilot.merge(verdicts{1, isFull(o.Pilot.Executor), isFull(o.Pilot.Paper), isFull(o.Pilot.Batch)})
-	}
 	if measuresBest(o.ScoreVersion) {
-		t.best.merge(best{o.Best, 1, isFull(o.Level)})
+		t.best.merge(best{o.Best, 1, int(isFull(o.Level))})
 	}
 }
 
@@ -267,19 +344,7 @@ func (t *tally) settle(o *assay.Outcome) {
 // best policy achieves. The first ones of the pilot world do not.
 func measuresBest(version string) bool { return version != "" && version != "pilot-1" }
 
-func isFull(l assay.Level) int {
-	if l == assay.FullSuccess {
-		return 1
-	}
-	return 0
-}
-
-func (v *verdicts) merge(o verdicts) {
-	v.done += o.done
-	v.executor += o.executor
-	v.paper += o.paper
-	v.batch += o.batch
-}
+func isFull(l assay.Level) int32 { return flag(l == assay.FullSuccess) }
 
 func bump[K comparable](counts *map[K]int, k K, n int) {
 	if *counts == nil {
@@ -310,7 +375,6 @@ func (t *tally) merge(o *tally) {
 	t.costUSD += o.costUSD
 	t.coverage += o.coverage
 	t.best.merge(o.best)
-	t.pilot.merge(o.pilot)
 	bumpAll(&t.errors, o.errors)
 	bumpAll(&t.loops, o.loops)
 	bumpAll(&t.templates, o.templates)

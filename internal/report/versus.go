@@ -273,7 +273,7 @@ func (v *Versus) pair(a, b []settled, drop [len(matched)]bool) {
 
 func fulls(trials map[int]*settled) (n int) {
 	for _, t := range trials {
-		n += isFull(t.level)
+		n += int(isFull(t.level))
 	}
 	return n
 }
