@@ -61,7 +61,9 @@ type Cell struct {
 	Text string
 	// Value is what the column is sorted by; nil for the text.
 	Value *float64
-	// Hint says more, such as an interval and n.
+	// Note stands below the text and says how sure it is, such as an interval and n.
+	Note string
+	// Hint says more, for those who point at the cell.
 	Hint string
 	// Episode is the ID of an episode that tells more; empty for none.
 	Episode string

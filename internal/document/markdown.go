@@ -115,16 +115,16 @@ func (t *Table) markdown() string {
 	return strings.Join(lines, "\n")
 }
 
-// marked returns the escaped text with the sign of its tone.
+// marked returns the escaped text with the sign of its tone, and the note.
 func (c Cell) marked() string {
 	text := escape(c.Text)
 	switch {
 	case c.Tone == Muted:
-		return "(" + text + ")"
+		text = "(" + text + ")"
 	case sign[c.Tone] != "":
-		return join(" ", text, sign[c.Tone])
+		text = join(" ", text, sign[c.Tone])
 	}
-	return text
+	return join("<br>", text, escape(c.Note))
 }
 
 // escaped are the characters of Markdown and HTML that mean something in the

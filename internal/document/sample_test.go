@@ -111,7 +111,7 @@ func successTable() *document.Table {
 		row := []document.Cell{
 			{Text: m},
 			{Text: "900/900", Value: number(900)},
-			{Text: fmt.Sprintf("%.1f %%", rate(i)), Value: number(rate(i)), Hint: fmt.Sprintf("95 %% interval %.1f – %.1f %%, n = 900", rate(i)-3.2, rate(i)+3.1)},
+			{Text: fmt.Sprintf("%.1f %%", rate(i)), Value: number(rate(i)), Note: fmt.Sprintf("%.0f–%.0f", rate(i)-3.2, rate(i)+3.1), Hint: fmt.Sprintf("95 %% interval %.1f – %.1f %%, n = 900", rate(i)-3.2, rate(i)+3.1)},
 			{Text: fmt.Sprintf("%.1f – %.1f", rate(i)-3.2, rate(i)+3.1), Value: number(rate(i) - 3.2)},
 			{Text: "79.4 %", Value: number(79.4)},
 			{Text: fmt.Sprintf("%.1f %%", rate(i)/.794), Value: number(rate(i) / .794)},

@@ -187,6 +187,17 @@ func (p pen) column(t *Table, i int) (head string, cells []string) {
 
 // cell is two wider than its text if there are signs in its column.
 func (p pen) cell(c Cell, signs bool) string {
+	text := p.marked(c, signs)
+	if note := line(c.Note); note != "" {
+		text += "\n" + p.paint(toneStyle[Muted], note)
+		if signs {
+			text += "  "
+		}
+	}
+	return text
+}
+
+func (p pen) marked(c Cell, signs bool) string {
 	text, mark := line(c.Text), "  "
 	switch {
 	case !signs:

@@ -13,7 +13,8 @@ const Screen = 120
 const gap = 2
 
 // A TextTable lays text out in columns, the first ones to the left, all others
-// to the right, with one line below the heads. Every cell is one line of text.
+// to the right, with one line below the heads. A line feed in a cell begins its next
+// line.
 type TextTable struct {
 	left  int // columns that stand to the left
 	width int // of a line; 0 for any
@@ -57,11 +58,27 @@ func (t *TextTable) String() string {
 		}
 		lines = append(lines, strings.Repeat("─", rule))
 		for _, row := range t.rows {
-			lines = append(lines, t.line(row, columns, widths))
+			for _, l := range rowLines(row) {
+				lines = append(lines, t.line(l, columns, widths))
+			}
 		}
 		blocks = append(blocks, strings.Join(lines, "\n"))
 	}
 	return strings.Join(blocks, "\n\n")
+}
+
+// rowLines returns a row's lines; shorter cells stand at the top.
+func rowLines(row []string) [][]string {
+	lines := [][]string{make([]string, len(row))}
+	for i, c := range row {
+		for k, part := range strings.Split(c, "\n") {
+			if k == len(lines) {
+				lines = append(lines, make([]string, len(row)))
+			}
+			lines[k][i] = part
+		}
+	}
+	return lines
 }
 
 // headLines returns the heads as rows; the shorter ones stand at the bottom.

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/document"
 )
 
 // Errors tells, for each model, why outcomes are not full success.
@@ -52,25 +51,6 @@ func (d Design) errors(cells []*cell) Errors {
 		e.Rows = append(e.Rows, row)
 	}
 	return e
-}
-
-func (e Errors) text() string {
-	if !slices.ContainsFunc(e.Rows, func(r ErrorRow) bool { return r.Total > 0 }) {
-		return ""
-	}
-	heads := []string{"model", "n"}
-	for _, category := range e.Categories {
-		heads = append(heads, headText(readable(category)))
-	}
-	tab := document.NewScreenTable(1, heads...)
-	for _, r := range e.Rows {
-		row := []string{r.Model, fmt.Sprint(r.Total)}
-		for _, c := range r.Cells {
-			row = append(row, ifAny(r.Total, percent(c.Rate))...)
-		}
-		tab.Row(row...)
-	}
-	return section("errors: why outcomes are not full success", tab, []string{"Cells are shares of the n outcomes that are not full success."})
 }
 
 // A LoopCount counts the episodes whose first loop was of a kind.

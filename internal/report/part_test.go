@@ -486,7 +486,7 @@ func TestBestOfNothing(t *testing.T) {
 func text(t *testing.T, table *report.Table) string {
 	t.Helper()
 	var b strings.Builder
-	if err := table.WriteText(&b); err != nil {
+	if err := table.WriteText(&b, false); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -607,7 +607,7 @@ func TestBest(t *testing.T) {
 		t.Errorf("best possible: %s, want %s", text, want)
 	}
 	var text strings.Builder
-	if err := table.WriteText(&text); err != nil {
+	if err := table.WriteText(&text, false); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(text.String(), "leave out trials that older rules judged") {
@@ -670,10 +670,10 @@ func TestOnePartIsShownForWhatItAdds(t *testing.T) {
 		"a part without cells": {[]report.Part{nothing, nothing}, false},
 	} {
 		var text strings.Builder
-		if err := r.build(t, tc.parts...).WriteText(&text); err != nil {
+		if err := r.build(t, tc.parts...).WriteText(&text, false); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(text.String(), "full success by"); got != tc.want {
+		if got := strings.Contains(text.String(), "Full success by"); got != tc.want {
 			t.Errorf("%s: there is a table of a part: %v, want %v\n%s", name, got, tc.want, text.String())
 		}
 	}

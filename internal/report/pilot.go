@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/document"
 )
 
 // Pilot holds the three definitions of full success side by side that the 2025
@@ -48,26 +47,11 @@ func pilot(cells []*cell) Pilot {
 	return out
 }
 
-func (p Pilot) text() string {
-	if len(p.Rows) == 0 {
-		return ""
-	}
-	tab := document.NewScreenTable(2, "model", "variant", "executor", "paper", "batch")
-	for _, r := range p.Rows {
-		row := []string{r.Model, r.Variant}
-		for _, s := range []Share{r.Executor, r.Paper, r.Batch} {
-			row = append(row, rateText(s.Rate, r.Done))
-		}
-		tab.Row(row...)
-	}
-	return section("pilot: full success by three definitions", tab, p.notes())
-}
-
 func (p Pilot) notes() []string {
 	notes := []string{
 		"The 2025 original published numbers of all three under the one name of full success.",
 		"Executor asks for all required tools in order, paper also for output and a claim to be done, and batch for a",
-		"workflow score and a phase 2 score of at least 0.8. Cells are rates, with n in brackets.",
+		"workflow score and a phase 2 score of at least 0.8.",
 	}
 	if len(p.Averaged) > 0 {
 		notes = append(notes, "They average over "+strings.Join(p.Averaged, ", ")+".")

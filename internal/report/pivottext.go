@@ -12,75 +12,77 @@ import (
 
 // A column is what a pivot table shows of a row.
 type column struct {
-	head string
-	cell func(PivotRow) string
+	document.Column
+	cell func(PivotRow) document.Cell
 }
 
 // columns has those beside the levels where some row has something in them.
 func (p *Pivot) columns() []column {
-	columns := []column{{"model", func(r PivotRow) string { return r.Model }}}
+	columns := []column{{document.Column{Head: "model", Names: true}, func(r PivotRow) document.Cell { return text(r.Model) }}}
 	for i, l := range p.Levels {
-		columns = append(columns, column{levelHead(l), func(r PivotRow) string { return cellText(&r.Cells[i]) }})
+		columns = append(columns, column{document.Column{Head: readable(l)}, func(r PivotRow) document.Cell { return r.Cells[i].shown() }})
 	}
 	for _, c := range []column{
-		{"mean", func(r PivotRow) string {
+		{document.Column{Head: "mean"}, func(r PivotRow) document.Cell {
 			if len(p.Levels) < 2 {
-				return nothing
+				return unknown
 			}
-			return percentOr(r.Mean)
+			return optional(r.Mean, percent)
 		}},
-		{"optimal", func(r PivotRow) string { return cellText(r.Optimal) }},
-		{"flawed\nmean", func(r PivotRow) string {
+		{document.Column{Head: "optimal"}, func(r PivotRow) document.Cell {
+			if r.Optimal == nil {
+				return unknown
+			}
+			return r.Optimal.shown()
+		}},
+		{document.Column{Head: "flawed mean"}, func(r PivotRow) document.Cell {
 			if !slices.ContainsFunc(p.Levels, isPlain) { // the mean is that already
-				return nothing
+				return unknown
 			}
-			return percentOr(r.FlawedMean)
+			return optional(r.FlawedMean, percent)
 		}},
-		{p.contrastHead(), func(r PivotRow) string { return p.contrastText(r.Difference) }},
-		{"sensi-\ntivity", func(r PivotRow) string { return decimals(r.Sensitivity) }},
-		{"best", func(r PivotRow) string { return cmp.Or(strings.Join(r.Best, ", "), nothing) }},
+		{document.Column{Head: p.contrastHead()}, func(r PivotRow) document.Cell { return optional(r.Difference, p.contrastText) }},
+		{document.Column{Head: "sensitivity"}, func(r PivotRow) document.Cell {
+			return optional(r.Sensitivity, func(v float64) string { return fmt.Sprintf("%.3f", v) })
+		}},
+		{document.Column{Head: "best", Names: true}, func(r PivotRow) document.Cell { return text(cmp.Or(strings.Join(r.Best, ", "), nothing)) }},
 	} {
-		if slices.ContainsFunc(p.Rows, func(r PivotRow) bool { return c.cell(r) != nothing }) {
+		if slices.ContainsFunc(p.Rows, func(r PivotRow) bool { return c.cell(r).Text != nothing }) {
 			columns = append(columns, c)
 		}
 	}
 	return columns
 }
 
-// levelHead has a severity on a line of its own.
-func levelHead(level string) string {
-	name, severity, graded := strings.Cut(level, ", ")
-	if !graded {
-		return headText(readable(name))
-	}
-	return headText(readable(name)) + "\n" + severity
-}
-
-func isPlain(name string) bool { return !isFlawed(name) }
-
-func (p *Pivot) text() string {
+func (p *Pivot) table() *document.Table {
+	t := &document.Table{}
 	columns := p.columns()
-	var heads []string
 	for _, c := range columns {
-		heads = append(heads, c.head)
+		t.Columns = append(t.Columns, c.Column)
 	}
-	tab := document.NewScreenTable(1, heads...)
 	for _, r := range p.Rows {
-		var row []string
+		var row []document.Cell
 		for _, c := range columns {
 			row = append(row, c.cell(r))
 		}
-		tab.Row(row...)
+		t.Rows = append(t.Rows, row)
 	}
-	return section(p.title("full success by "+readable(p.Factor)), tab, p.notes())
+	return t
 }
 
-func (p *Pivot) title(what string) string {
-	if p.Name == "" {
-		return what
+// shown is the rate with its interval and n, of how many that is not all.
+func (c PivotCell) shown() document.Cell {
+	cell := rate(c.Rate, c.Done, c.Interval)
+	if c.Done > 0 {
+		cell.Note += fmt.Sprintf(", n %d", c.Done)
+		if c.Done < c.Planned {
+			cell.Note += fmt.Sprintf(" of %d", c.Planned)
+		}
 	}
-	return p.Name + ": " + what
+	return cell
 }
+
+func isPlain(name string) bool { return !isFlawed(name) }
 
 func (p *Pivot) contrastHead() string {
 	if len(p.Levels) == 0 {
@@ -89,19 +91,16 @@ func (p *Pivot) contrastHead() string {
 	first, last := readable(p.Levels[0]), readable(p.Levels[len(p.Levels)-1])
 	switch p.Contrast {
 	case FirstMinusLast:
-		return "drop\n" + first + " − " + last
+		return "drop " + first + " − " + last
 	case LastMinusFirst:
-		return last + " −\n" + first
+		return last + " − " + first
 	}
-	return "flawed −\noptimal"
+	return "flawed − optimal"
 }
 
 // contrastText is a difference in percentage points.
-func (p *Pivot) contrastText(d *float64) string {
-	if d == nil {
-		return nothing
-	}
-	points := math.Round(1000**d)/10 + 0 // and so never -0
+func (p *Pivot) contrastText(d float64) string {
+	points := math.Round(1000*d)/10 + 0 // and so never -0
 	if p.Contrast == FirstMinusLast {
 		return fmt.Sprintf("%.1f", points)
 	}
@@ -109,9 +108,9 @@ func (p *Pivot) contrastText(d *float64) string {
 }
 
 func (p *Pivot) notes() []string {
-	notes := []string{"Cells are rates of full success, with n in brackets."}
+	notes := []string{"Cells are rates of full success, with the 95 % interval and n below."}
 	if len(p.Averaged) > 0 {
-		notes[0] = "Cells are rates of full success, with n in brackets, and average over " + strings.Join(p.Averaged, ", ") + "."
+		notes[0] = "Cells are rates of full success, with the 95 % interval and n below, and average over " + strings.Join(p.Averaged, ", ") + "."
 	}
 	some := func(has func(PivotRow) bool) bool { return slices.ContainsFunc(p.Rows, has) }
 	if len(p.Levels) > 1 && some(func(r PivotRow) bool { return r.Mean != nil }) {
@@ -148,17 +147,4 @@ func (p *Pivot) borrowed() []string {
 		names = append(names, "flawed mean")
 	}
 	return names
-}
-
-func (p *Pivot) metricsText() string {
-	tab := document.NewScreenTable(1, "model", "n", "full or\npartial", "full", "partial", "failure", "weighted", "turns", "tools\ncovered")
-	for _, m := range p.Metrics {
-		row := ifAny(m.Done, percent(m.Success.Rate), percent(m.Full.Rate), percent(m.Partial.Rate), percent(m.Failure.Rate),
-			percent(m.Weighted), fmt.Sprintf("%.1f", m.MeanTurns), percent(m.ToolCoverage))
-		tab.Row(append([]string{m.Model, fmt.Sprint(m.Done)}, row...)...)
-	}
-	return section(p.title("main metrics"), tab, []string{
-		"Weighted counts a partial success as half a full one.",
-		"Tools covered is the mean share of the required tools that succeeded.",
-	})
 }

@@ -31,7 +31,13 @@ func (a *Analysis) Document() *document.Document {
 			d.Sections = append(d.Sections, *s)
 		}
 	}
-	d.Sections = append(d.Sections, a.partSections()...)
+	if len(a.Parts) > 1 {
+		for i := range a.Parts {
+			for _, s := range a.partSections(i) {
+				d.Sections = append(d.Sections, *s)
+			}
+		}
+	}
 	d.Sections = append(d.Sections, a.otherSections()...)
 	for _, f := range append(slices.Clone(a.Facts), a.origins()...) {
 		d.Facts = append(d.Facts, document.Fact(f))
@@ -82,16 +88,23 @@ func figure(v float64, format string) document.Cell {
 
 func whole(n int) document.Cell { return figure(float64(n), "%.0f") }
 
+// unknown stands for a figure that is not there.
+var unknown = document.Cell{Text: nothing}
+
+// rate shows a rate above its 95 % interval, in whole percent.
 func rate(r float64, n int, i stat.Interval) document.Cell {
 	if n == 0 {
-		return document.Cell{Text: nothing, Tone: document.Muted}
+		return unknown
 	}
-	return document.Cell{Text: percent(r), Value: &r, Hint: fmt.Sprintf("95 %% interval %s, n = %d", intervalText(i), n)}
+	return document.Cell{
+		Text: percent(r), Value: &r, Note: fmt.Sprintf("%.0f–%.0f", 100*i.Low, 100*i.High),
+		Hint: fmt.Sprintf("95 %% interval %s, n = %d", intervalText(i), n),
+	}
 }
 
 func optional(v *float64, show func(float64) string) document.Cell {
 	if v == nil {
-		return document.Cell{Text: nothing, Tone: document.Muted}
+		return unknown
 	}
 	return document.Cell{Text: show(*v), Value: v}
 }
@@ -118,27 +131,49 @@ func (a *Analysis) successSection() *document.Section {
 	if len(a.Rows) == 0 {
 		return nil
 	}
-	s := &document.Section{ID: "success", Title: "Full success", Chart: a.successChart()}
-	t := &document.Table{Columns: append(names("model", "variant"), figures("reliability", "done", "planned", "full success", "95 % interval", "best possible", "of best", "partial", "failure", "turns", "faults")...)}
-	name := a.variantText()
-	for _, r := range a.Rows {
-		row := []document.Cell{text(r.Model), text(name(r)), figure(r.Reliability, "%g"), whole(r.Done), whole(r.Planned), rate(r.FullRate, r.Done, r.FullInterval)}
-		interval := document.Cell{Text: nothing, Tone: document.Muted}
-		if r.Done > 0 {
-			interval = document.Cell{Text: intervalText(r.FullInterval), Value: &r.FullInterval.Low, Hint: fmt.Sprintf("design effect %.2f", r.DesignEffect)}
-		}
-		row = append(row, interval, optional(r.Best, percent), optional(r.OfBest, percent))
-		if r.Done > 0 {
-			row = append(row, figure(r.PartialRate, "%.3f"), figure(r.FailureRate, "%.3f"), figure(r.MeanTurns, "%.1f"))
-			row[len(row)-3].Text, row[len(row)-2].Text = percent(r.PartialRate), percent(r.FailureRate)
-		} else {
-			row = append(row, text(nothing), text(nothing), text(nothing))
-		}
-		t.Rows = append(t.Rows, append(row, whole(r.Faults)))
+	s := a.Table.successSection()
+	s.Chart = a.successChart()
+	return &s
+}
+
+// successSection has columns for the best possible and for faults when there are any.
+func (t *Table) successSection() document.Section {
+	measured := slices.ContainsFunc(t.Rows, func(r Row) bool { return r.BestMeasured > 0 })
+	faults := slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Faults > 0 })
+	tab := &document.Table{Columns: append(names("model", "variant", "tools"), figures("done", "full success", "95 % interval")...)}
+	tab.Columns[2].Hint = "their reliability"
+	if measured {
+		tab.Columns = append(tab.Columns, figures("best", "of best")...)
 	}
-	s.Table = t
-	s.Notes = a.notes(slices.ContainsFunc(a.Rows, func(r Row) bool { return r.BestMeasured > 0 }))
-	return s
+	tab.Columns = append(tab.Columns, figures("partial", "failure", "turns")...)
+	if faults {
+		tab.Columns = append(tab.Columns, figures("faults")...)
+	}
+	name := t.variantText()
+	for _, r := range t.Rows {
+		full, partial, failure := rate(r.FullRate, r.Done, r.FullInterval), rate(r.PartialRate, r.Done, r.PartialInterval), rate(r.FailureRate, r.Done, r.FailureInterval)
+		interval, turns := unknown, unknown
+		if r.Done > 0 {
+			full.Note = "" // which has a column
+			interval = document.Cell{Text: intervalText(r.FullInterval), Value: &r.FullInterval.Low, Hint: fmt.Sprintf("design effect %.2f", r.DesignEffect)}
+			turns = figure(r.MeanTurns, "%.1f")
+		}
+		row := []document.Cell{
+			text(r.Model), text(name(r)),
+			{Text: assay.FormatReliability(r.Reliability), Value: &r.Reliability},
+			{Text: fmt.Sprintf("%d/%d", r.Done, r.Planned), Value: new(float64(r.Done))},
+			full, interval,
+		}
+		if measured {
+			row = append(row, optional(r.Best, percent), optional(r.OfBest, percent))
+		}
+		row = append(row, partial, failure, turns)
+		if faults {
+			row = append(row, whole(r.Faults))
+		}
+		tab.Rows = append(tab.Rows, row)
+	}
+	return document.Section{ID: "success", Title: "Full success", Table: tab, Notes: t.notes(measured)}
 }
 
 func (a *Analysis) mainSection() *document.Section {
@@ -148,9 +183,15 @@ func (a *Analysis) mainSection() *document.Section {
 	t := &document.Table{Columns: append(names("model"), figures("n", "full or partial", "full", "partial", "failure", "weighted", "turns", "tools covered", "order correct")...)}
 	for _, m := range a.Main {
 		share := func(s Share) document.Cell { return rate(s.Rate, m.Done, s.Interval) }
+		of := func(c document.Cell) document.Cell {
+			if m.Done == 0 {
+				return unknown
+			}
+			return c
+		}
 		t.Rows = append(t.Rows, []document.Cell{
 			text(m.Model), whole(m.Done), share(m.Success), share(m.Full), share(m.Partial), share(m.Failure),
-			points(m.Weighted), figure(m.MeanTurns, "%.1f"), points(m.ToolCoverage), share(m.Ordered),
+			of(points(m.Weighted)), of(figure(m.MeanTurns, "%.1f")), of(points(m.ToolCoverage)), share(m.Ordered),
 		})
 	}
 	return &document.Section{ID: "main-metrics", Title: "Main metrics", Table: t, Notes: append([]string{
@@ -202,41 +243,6 @@ func severities(rows []Row) int {
 		}
 	}
 	return len(seen)
-}
-
-// table shows a pivot's columns, with intervals as hints.
-func (p *Pivot) table() *document.Table {
-	t := &document.Table{}
-	columns := p.columns()
-	for i, c := range columns {
-		t.Columns = append(t.Columns, document.Column{Head: strings.ReplaceAll(strings.ReplaceAll(c.head, "-\n", ""), "\n", " "), Names: i == 0 || c.head == "best"})
-	}
-	for _, r := range p.Rows {
-		var row []document.Cell
-		for i, c := range columns {
-			cell := text(c.cell(r))
-			if i > 0 && i <= len(r.Cells) {
-				l := r.Cells[i-1]
-				if cell = rate(l.Rate, l.Done, l.Interval); l.Done > 0 {
-					cell.Text = rateText(l.Rate, l.Done)
-				}
-			} else if v := leadingNumber(cell.Text); i > 0 && v != nil {
-				cell.Value = v
-			}
-			row = append(row, cell)
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	return t
-}
-
-// leadingNumber is the number that a text begins with.
-func leadingNumber(s string) *float64 {
-	var v float64
-	if _, err := fmt.Sscanf(s, "%f", &v); err != nil {
-		return nil
-	}
-	return &v
 }
 
 func (a *Analysis) pivot(factor string) *Pivot {
@@ -374,11 +380,15 @@ func (p *Pivot) addScale(t *document.Table) {
 		{Head: "per √B", Hint: "percent of full success by the square root of the parameters in billions"},
 	}...)
 	for i, m := range p.Metrics {
-		size := document.Cell{Text: nothing, Tone: document.Muted}
+		size := unknown
 		if _, billions, ok := familyOf(m.Model); ok && m.Done > 0 {
 			size = figure(100*m.Full.Rate/math.Sqrt(billions), "%.1f")
 		}
-		t.Rows[i] = append(t.Rows[i], points(m.ToolCoverage), rate(m.Ordered.Rate, m.Done, m.Ordered.Interval), size)
+		covered := unknown
+		if m.Done > 0 {
+			covered = points(m.ToolCoverage)
+		}
+		t.Rows[i] = append(t.Rows[i], covered, rate(m.Ordered.Rate, m.Done, m.Ordered.Interval), size)
 	}
 }
 
@@ -501,7 +511,7 @@ func (a *Analysis) repeatSection() *document.Section {
 			for _, k := range order {
 				c, ok := cells[k]
 				if !ok {
-					c = document.Cell{Text: nothing, Tone: document.Muted}
+					c = unknown
 				}
 				row = append(row, c)
 			}
@@ -552,31 +562,26 @@ func (a *Analysis) laneSection() *document.Section {
 	}
 }
 
-// partSections are the tables of an experiment's parts, if it has several.
-func (a *Analysis) partSections() (all []document.Section) {
-	if len(a.Parts) < 2 {
+// partSections are the tables of one of the experiment's parts.
+func (a *Analysis) partSections(i int) []*document.Section {
+	p := &a.Parts[i]
+	if len(p.Rows) == 0 {
 		return nil
 	}
-	for i := range a.Parts {
-		p := &a.Parts[i]
-		if len(p.Rows) == 0 {
-			continue
-		}
-		s := document.Section{
-			ID: fmt.Sprintf("part-%d", i+1), Title: "Part " + p.Name, Lead: "Full success by " + readable(p.Factor) + ".", Chart: p.chart(), Table: p.table(), Notes: p.notes(),
-		}
-		if p.Factor == difficulty {
-			p.addScale(s.Table)
-		}
-		all = append(all, s)
-		if p.Factor == taskType && len(p.Metrics) > 0 {
-			sub := Analysis{Table: &Table{}, Main: p.Metrics}
-			s := sub.mainSection()
-			s.ID, s.Title = fmt.Sprintf("part-%d-metrics", i+1), "Part "+p.Name+": main metrics"
-			all = append(all, *s)
-		}
+	title := strings.TrimSpace("Part " + p.Name)
+	s := &document.Section{
+		ID: fmt.Sprintf("part-%d", i+1), Title: title, Lead: "Full success by " + readable(p.Factor) + ".", Chart: p.chart(), Table: p.table(), Notes: p.notes(),
 	}
-	return all
+	if p.Factor == difficulty {
+		p.addScale(s.Table)
+	}
+	if p.Factor != taskType || len(p.Metrics) == 0 {
+		return []*document.Section{s}
+	}
+	sub := Analysis{Table: &Table{}, Main: p.Metrics}
+	m := sub.mainSection()
+	m.ID, m.Title = s.ID+"-metrics", title+": main metrics"
+	return []*document.Section{s, m}
 }
 
 func (a *Analysis) otherSections() (all []document.Section) {

@@ -7,64 +7,44 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/document"
 )
 
 // nothing stands in a cell for what is not known.
 const nothing = "–"
 
-// WriteText writes the tables for a reader, each with the notes that it needs:
-// the main table, those of the parts where they show more than the main table,
-// and those of errors, loops and the pilot's definitions where there are any.
-func (t *Table) WriteText(w io.Writer) error {
-	sections := []string{t.main()}
-	for _, p := range t.Parts {
-		if len(t.Parts) == 1 && (len(p.Levels) < 2 || p.Factor == variant || p.Factor == reliability) || len(p.Rows) == 0 {
+// WriteText writes the tables for a reader, in colours if color: the main table, those
+// of the parts where they show more than the main table, and those of errors, loops
+// and the pilot's definitions where there are any.
+func (t *Table) WriteText(w io.Writer, color bool) error {
+	a := Analysis{Table: t}
+	sections := []*document.Section{new(t.summary())}
+	for i, p := range t.Parts {
+		if len(t.Parts) == 1 && (len(p.Levels) < 2 || p.Factor == variant || p.Factor == reliability) {
 			continue // there is nothing that the main table does not show
 		}
-		sections = append(sections, p.text())
-		if p.Factor == taskType && len(p.Metrics) > 0 {
-			sections = append(sections, p.metricsText())
+		sections = append(sections, a.partSections(i)...)
+	}
+	var d document.Document
+	for _, s := range append(sections, a.errorSection(), a.loopSection(), a.pilotSection()) {
+		if s != nil {
+			d.Sections = append(d.Sections, *s)
 		}
 	}
-	for _, s := range []string{t.Errors.text(), t.loopText(), t.Pilot.text()} {
-		if s != "" {
-			sections = append(sections, s)
-		}
-	}
-	_, err := fmt.Fprintln(w, strings.Join(sections, "\n\n"))
-	return err
+	return d.WriteText(w, color)
 }
 
-// main has columns for the best possible and for faults when there are any.
-func (t *Table) main() string {
-	measured := slices.ContainsFunc(t.Rows, func(r Row) bool { return r.BestMeasured > 0 })
-	faults := slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Faults > 0 })
-	heads := []string{"model", "variant", "reli-\nability", "done", "full\nsuccess", "95 %\ninterval"}
-	if measured {
-		heads = append(heads, "best", "of best")
+// summary is the section of full success with a line for each row.
+func (t *Table) summary() document.Section {
+	s := t.successSection()
+	failure := slices.IndexFunc(s.Table.Columns, func(c document.Column) bool { return c.Head == "failure" })
+	s.Table.Columns = slices.Delete(s.Table.Columns, failure, failure+1)
+	for i, row := range s.Table.Rows {
+		row = slices.Delete(row, failure, failure+1)
+		row[failure-1].Note = ""
+		s.Table.Rows[i] = row
 	}
-	heads = append(heads, "partial", "turns")
-	if faults {
-		heads = append(heads, "faults")
-	}
-	tab := document.NewScreenTable(2, heads...)
-	name := t.variantText()
-	for _, r := range t.Rows {
-		row := []string{r.Model, name(r), assay.FormatReliability(r.Reliability), fmt.Sprintf("%d/%d", r.Done, r.Planned)}
-		row = append(row, ifAny(r.Done, percent(r.FullRate),
-			fmt.Sprintf("%.1f – %s", 100*r.FullInterval.Low, percent(r.FullInterval.High)))...)
-		if measured {
-			row = append(row, percentOr(r.Best), percentOr(r.OfBest))
-		}
-		row = append(row, ifAny(r.Done, percent(r.PartialRate), fmt.Sprintf("%.1f", r.MeanTurns))...)
-		if faults {
-			row = append(row, fmt.Sprint(r.Faults))
-		}
-		tab.Row(row...)
-	}
-	return section("", tab, t.notes(measured))
+	return s
 }
 
 // variantText names rows' variants, with the severity where flawed ones are
@@ -158,46 +138,7 @@ func leftOutNotes(left []LeftOut) []string {
 	return notes
 }
 
-func section(title string, tab *document.TextTable, notes []string) string {
-	text := fmt.Sprintf("%s\n\n%s", tab, strings.Join(notes, "\n"))
-	if title == "" {
-		return text
-	}
-	return title + "\n\n" + text
-}
-
-// ifAny returns the cells, or as many empty ones without any n.
-func ifAny(n int, cells ...string) []string {
-	if n == 0 {
-		return slices.Repeat([]string{nothing}, len(cells))
-	}
-	return cells
-}
-
-func cellText(c *PivotCell) string {
-	if c == nil || c.Done == 0 {
-		return nothing
-	}
-	return rateText(c.Rate, c.Done)
-}
-
-func rateText(rate float64, n int) string { return fmt.Sprintf("%s (%d)", percent(rate), n) }
-
 func percent(p float64) string { return fmt.Sprintf("%.1f %%", 100*p) }
-
-func percentOr(p *float64) string {
-	if p == nil {
-		return nothing
-	}
-	return percent(*p)
-}
-
-func decimals(v *float64) string {
-	if v == nil {
-		return nothing
-	}
-	return fmt.Sprintf("%.3f", *v)
-}
 
 // readable is a name as a person would write it.
 func readable(name string) string {
@@ -205,16 +146,4 @@ func readable(name string) string {
 		return "none"
 	}
 	return strings.ReplaceAll(strings.TrimPrefix(name, flawedPrefix), "_", " ")
-}
-
-// headText breaks a long head in two, at the space that leaves the shortest
-// lines.
-func headText(text string) string {
-	best, width := text, len(text)
-	for i, r := range text {
-		if w := max(i, len(text)-i-1); r == ' ' && w < width && len(text) > 10 {
-			best, width = text[:i]+"\n"+text[i+1:], w
-		}
-	}
-	return best
 }
