@@ -18,14 +18,16 @@ import (
 // run, a model or a variant.
 type Side struct {
 	Name string `json:"name"`
-	// Trials counts the settled trials, and Levels has the levels of each factor
-	// that they have.
-	Trials int                 `json:"trials"`
-	Levels map[string][]string `json:"levels"`
+	// Trials counts the settled trials, Matched those of them at tasks that the other
+	// side has under the same conditions, and Levels has the levels of each factor.
+	Trials  int                 `json:"trials"`
+	Matched int                 `json:"matched"`
+	Levels  map[string][]string `json:"levels"`
 }
 
 // A Versus says what changed from A to B on the tasks, and under the conditions, that
-// both have. Differences are B less A.
+// both have. Differences, their intervals and effect sizes are of B less A, and odds of
+// B to A.
 type Versus struct {
 	A Side `json:"a"`
 	B Side `json:"b"`
@@ -34,6 +36,12 @@ type Versus struct {
 	Differ []Difference `json:"differ"`
 	// Shared counts trials that are the same on both sides; they cannot differ.
 	Shared int `json:"shared"`
+	// SameLuck says that both sides met the same luck, trial by trial. Else trials
+	// flip against those of the same number among the repeats of their task.
+	SameLuck bool `json:"same_luck"`
+	// Unlike counts tasks that have one name on both sides, and not the same text.
+	// They are not compared.
+	Unlike int `json:"unlike_tasks"`
 	// Whole compares all matched trials.
 	Whole stat.Comparison `json:"whole"`
 	// Bootstrap is the interval of the whole difference by resampling tasks, for those
@@ -89,12 +97,19 @@ var ErrNothingInCommon = errors.New("the two sides have no task under the same c
 
 // A settled trial is what a comparison keeps of an attempt.
 type settled struct {
-	id       assay.TrialID
-	task     assay.TaskID
+	id assay.TrialID
+	asked
 	repeat   int
+	seed     uint64
 	levels   [len(matched)]string
 	level    assay.Level
 	category string
+}
+
+// asked is a task by its name and its content.
+type asked struct {
+	task   assay.TaskID
+	digest string
 }
 
 // matched are the factors that two trials have to share, or in which the sides as a
@@ -108,12 +123,30 @@ var matched = [...]struct {
 	{"protocol", func(a *assay.Attempt) string { return a.Protocol }},
 	{"tools", func(a *assay.Attempt) string { return a.Setting.Tools }},
 	{"turn_limit", func(a *assay.Attempt) string { return fmt.Sprint(a.Setting.Turns) }},
+	{"token_limit", func(a *assay.Attempt) string { return limitText(float64(a.Setting.Tokens), "tokens") }},
+	{"cost_limit", func(a *assay.Attempt) string { return limitText(a.Setting.USD, "dollars") }},
 	{"several_calls", func(a *assay.Attempt) string { return a.SeveralCalls }},
+	{"failures", func(a *assay.Attempt) string { return failuresText(&a.Setting) }},
+	{"loops", func(a *assay.Attempt) string { return a.Loops }},
 	{"sampling", func(a *assay.Attempt) string { return samplingText(a.Sampling) }},
 	{graded, func(a *assay.Attempt) string { return gradedName(a.Variant, a.Severity) }},
 	{difficulty, func(a *assay.Attempt) string { return a.Difficulty }},
 	{taskType, func(a *assay.Attempt) string { return a.TaskType }},
 	{reliability, func(a *assay.Attempt) string { return assay.FormatReliability(a.Reliability) }},
+}
+
+func limitText(limit float64, unit string) string {
+	if limit == 0 {
+		return ""
+	}
+	return fmt.Sprintf("at most %g %s", limit, unit)
+}
+
+func failuresText(s *assay.Setting) string {
+	if s.Persistence == 0 && s.Burst == 0 {
+		return ""
+	}
+	return fmt.Sprintf("persistence %g, burst %g", s.Persistence, s.Burst)
 }
 
 func samplingText(s assay.Sampling) string {
@@ -173,7 +206,7 @@ func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error)
 			continue
 		}
 		seen[a.ID] = true
-		s := settled{id: a.ID, task: a.Task, repeat: a.Repeat, level: a.Level, category: a.ErrorCategory}
+		s := settled{id: a.ID, asked: asked{a.Task, a.TaskDigest}, repeat: a.Repeat, seed: a.Seed, level: a.Level, category: a.ErrorCategory}
 		for i, f := range matched {
 			text := f.of(&a)
 			if words[text] == "" {
@@ -210,8 +243,8 @@ func (v *Versus) differences() (drop [len(matched)]bool) {
 	return drop
 }
 
-// byCondition holds a side's trials by condition, task and repeat.
-type byCondition map[string]map[assay.TaskID]map[int]*settled
+// byCondition holds a side's trials by condition and task.
+type byCondition map[string]map[asked][]*settled
 
 func arrange(all []settled, drop [len(matched)]bool) byCondition {
 	out := make(byCondition)
@@ -225,28 +258,62 @@ func arrange(all []settled, drop [len(matched)]bool) byCondition {
 		}
 		condition := cmp.Or(strings.Join(parts, ", "), "all")
 		if out[condition] == nil {
-			out[condition] = make(map[assay.TaskID]map[int]*settled)
+			out[condition] = make(map[asked][]*settled)
 		}
-		if out[condition][t.task] == nil {
-			out[condition][t.task] = make(map[int]*settled)
+		out[condition][t.asked] = append(out[condition][t.asked], t)
+	}
+	for _, tasks := range out {
+		for _, trials := range tasks {
+			slices.SortFunc(trials, func(x, y *settled) int { return cmp.Or(cmp.Compare(x.repeat, y.repeat), cmp.Compare(x.seed, y.seed)) })
 		}
-		out[condition][t.task][t.repeat] = t
 	}
 	return out
+}
+
+// sameLuck tells whether any trial of a met the luck of one of b.
+func sameLuck(a, b []settled) bool {
+	type luck struct {
+		asked
+		seed uint64
+	}
+	met := make(map[luck]bool)
+	for i := range a {
+		met[luck{a[i].asked, a[i].seed}] = true
+	}
+	return slices.ContainsFunc(b, func(t settled) bool { return met[luck{t.asked, t.seed}] })
+}
+
+// unlike counts the tasks of a that b has by name alone.
+func unlike(a, b map[asked][]*settled) (n int) {
+	names := make(map[assay.TaskID]bool)
+	for t := range b {
+		names[t.task] = true
+	}
+	for t := range a {
+		if _, same := b[t]; !same && names[t.task] {
+			n++
+		}
+	}
+	return n
 }
 
 // pair matches the sides. Repeats of a task that only one side has count by their
 // task, and cannot flip.
 func (v *Versus) pair(a, b []settled, drop [len(matched)]bool) {
 	left, right := arrange(a, drop), arrange(b, drop)
-	sums := make(map[assay.TaskID]stat.Pair)
+	v.SameLuck = sameLuck(a, b)
+	sums := make(map[asked]stat.Pair)
+	inOrder := func(x, y asked) int { return cmp.Or(cmp.Compare(x.task, y.task), cmp.Compare(x.digest, y.digest)) }
 	for _, condition := range slices.Sorted(maps.Keys(left)) {
 		var pairs []stat.Pair
-		for _, task := range slices.Sorted(maps.Keys(left[condition])) {
+		v.Unlike += unlike(left[condition], right[condition])
+		for _, task := range slices.SortedFunc(maps.Keys(left[condition]), inOrder) {
 			x, y := left[condition][task], right[condition][task]
-			if y == nil {
+			if len(y) == 0 {
 				continue
 			}
+			v.A.Matched += len(x)
+			v.B.Matched += len(y)
 			p := stat.Pair{A: fulls(y), NA: len(y), B: fulls(x), NB: len(x)}
 			pairs = append(pairs, p)
 			s := sums[task]
@@ -254,7 +321,7 @@ func (v *Versus) pair(a, b []settled, drop [len(matched)]bool) {
 			v.flips(condition, x, y)
 		}
 		if len(pairs) > 0 {
-			v.Cells = append(v.Cells, VersusCell{Condition: condition, Comparison: stat.Compare(pairs)})
+			v.Cells = append(v.Cells, VersusCell{Condition: condition, Comparison: change(pairs)})
 		}
 	}
 	p := make([]float64, len(v.Cells))
@@ -265,22 +332,41 @@ func (v *Versus) pair(a, b []settled, drop [len(matched)]bool) {
 		v.Cells[i].Q = q
 	}
 	var all []stat.Pair
-	for _, task := range slices.Sorted(maps.Keys(sums)) {
+	for _, task := range slices.SortedFunc(maps.Keys(sums), inOrder) {
 		all = append(all, sums[task])
 	}
-	v.Whole, v.Bootstrap = stat.Compare(all), stat.Bootstrap(all)
+	v.Whole, v.Bootstrap = change(all), stat.Bootstrap(all)
 }
 
-func fulls(trials map[int]*settled) (n int) {
+// change compares pairs whose first side is B, so that differences are B less A, and
+// gives each side its own name back.
+func change(pairs []stat.Pair) stat.Comparison {
+	c := stat.Compare(pairs)
+	c.RateA, c.RateB = c.RateB, c.RateA
+	c.OnlyA, c.OnlyB = c.OnlyB, c.OnlyA
+	return c
+}
+
+func fulls(trials []*settled) (n int) {
 	for _, t := range trials {
 		n += int(isFull(t.level))
 	}
 	return n
 }
 
-func (v *Versus) flips(condition string, x, y map[int]*settled) {
-	for _, repeat := range slices.Sorted(maps.Keys(x)) {
-		a, b := x[repeat], y[repeat]
+func (v *Versus) flips(condition string, x, y []*settled) {
+	at := make(map[uint64]*settled, len(y))
+	slot := func(i int, t *settled) uint64 {
+		if v.SameLuck {
+			return t.seed
+		}
+		return uint64(i)
+	}
+	for i, t := range y {
+		at[slot(i, t)] = t
+	}
+	for i, a := range x {
+		b := at[slot(i, a)]
 		if b == nil {
 			continue
 		}
@@ -375,8 +461,15 @@ func (v *Versus) lead() string {
 
 func (v *Versus) notes() []string {
 	notes := []string{
-		fmt.Sprintf("Matched by task and condition: %s has %d settled trials, %s has %d. p is of the %s test; each task weighs the same.", v.A.Name, v.A.Trials, v.B.Name, v.B.Trials, v.Whole.Method),
+		fmt.Sprintf("Matched by task and condition: %d of the %d settled trials of %s, and %d of the %d of %s.", v.A.Matched, v.A.Trials, v.A.Name, v.B.Matched, v.B.Trials, v.B.Name),
+		fmt.Sprintf("p is of the %s test; each task weighs the same. It decides what is significant, and the interval says how large the difference may be: near the limit they can disagree.", v.Whole.Method),
 		fmt.Sprintf("By resampling tasks (bootstrap) the interval is %+.1f to %+.1f; with few tasks that is too narrow.", 100*v.Bootstrap.Low, 100*v.Bootstrap.High),
+	}
+	if !v.SameLuck {
+		notes = append(notes, "The sides met different luck, trial by trial: their seeds or worlds differ.")
+	}
+	if v.Unlike > 0 {
+		notes = append(notes, fmt.Sprintf("%d tasks have one name on both sides and not the same text; they are not compared.", v.Unlike))
 	}
 	if v.Shared > 0 {
 		notes = append(notes, fmt.Sprintf("%d trials are the same on both sides, and so cannot differ.", v.Shared))
@@ -416,9 +509,9 @@ func versusTable(cells []VersusCell) *document.Table {
 			d.Tone = document.Bad
 		}
 		t.Rows = append(t.Rows, []document.Cell{
-			text(c.Condition), whole(c.Tasks), points(c.RateB), points(c.RateA), d,
+			text(c.Condition), whole(c.Tasks), points(c.RateA), points(c.RateB), d,
 			{Text: fmt.Sprintf("%+.1f to %+.1f", 100*c.Interval.Low, 100*c.Interval.High), Value: &c.Interval.Low},
-			whole(c.OnlyA), whole(c.OnlyB), figure(c.CohenH, "%+.2f"),
+			whole(c.OnlyB), whole(c.OnlyA), figure(c.CohenH, "%+.2f"),
 			{Text: chance(c.P), Value: &c.P},
 			{Text: chance(c.Q), Value: &c.Q},
 			{Text: fmt.Sprintf("%.1f", 100*c.Detectable), Value: &c.Detectable},
