@@ -149,7 +149,7 @@ func (s *session) print(ctx context.Context, summary engine.Summary, total live.
 	}
 	fmt.Fprintln(w)
 	writeAlarms(w, s.process.name, table.Alarms)
-	if s.id == "" {
+	if summary.Settled == 0 && total.Done == total.Planned {
 		fmt.Fprintf(w, "All %d trials of %s are done; nothing was run.\n", total.Planned, s.experiment.Name)
 	} else {
 		fmt.Fprintf(w, "%d of %d trials done, %d in this run, in %s with %d requests.\n",

@@ -37,6 +37,9 @@ func (f *documentFlags) check() error {
 	if !slices.Contains(documentFormats, f.format) {
 		return usageError("--format %q: the formats are %s", f.format, strings.Join(documentFormats, ", "))
 	}
+	if f.transcripts < 0 {
+		return usageError("--transcripts %d: a number from 0", f.transcripts)
+	}
 	if f.transcripts > 0 && f.format != "html" {
 		return usageError("--transcripts is for --format html; `assay show` prints one")
 	}

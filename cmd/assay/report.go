@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -119,12 +120,8 @@ func analyze(ctx context.Context, db *store.DB, j *job, e store.Experiment) (*re
 	if b.Others, err = othersIn(ctx, db); err != nil {
 		return nil, "", err
 	}
-	rules := gate.New(plan.Budgets{}, j.experiment.Stop)
-	if err := j.judge(ctx, db, rules); err != nil {
+	if err := j.givenUp(ctx, db, &b); err != nil {
 		return nil, "", err
-	}
-	for _, s := range rules.Stops() {
-		b.Stopped = append(b.Stopped, fmt.Sprintf("%s; n = %d, %d trials are skipped", s, s.Outcomes, s.Skipped))
 	}
 	if b.Prompts, err = j.prompts(ctx); err != nil {
 		return nil, "", err
@@ -132,6 +129,36 @@ func analyze(ctx context.Context, db *store.DB, j *job, e store.Experiment) (*re
 	b.Facts = j.facts(e, runs, snapshot)
 	a, err := j.design().Analyze(j.experiment.Name, j.trials(), db.Verdicts(ctx, store.Filter{Snapshot: snapshot}), b)
 	return a, snapshot, err
+}
+
+// givenUp tells what stop rules gave up.
+func (j *job) givenUp(ctx context.Context, db *store.DB, b *report.Beside) error {
+	if j.experiment.Stop == (plan.StopRules{}) {
+		return nil
+	}
+	rules := gate.New(plan.Budgets{}, j.experiment.Stop)
+	if err := j.judge(ctx, db, rules); err != nil {
+		return err
+	}
+	settled, err := db.Settled(ctx)
+	if err != nil {
+		return err
+	}
+	b.Skipped = make(map[string]int)
+	for t := range j.trials() {
+		if settled.Has(t.ID) {
+			continue
+		}
+		if _, rule := rules.Skip(t.Cell); rule {
+			b.Skipped[t.Model]++
+		}
+	}
+	for _, s := range rules.Stops() {
+		if s.Skipped > 0 {
+			b.Stopped = append(b.Stopped, fmt.Sprintf("%s; after %d outcomes, and %d trials are skipped", s, s.Outcomes, s.Skipped))
+		}
+	}
+	return nil
 }
 
 // mostLanes of the latest runs are shown.
@@ -231,8 +258,11 @@ func (j *job) facts(e store.Experiment, runs []store.Run, snapshot string) []rep
 	if e.Library.Digest != "" && e.Library.Digest != meta.Digest {
 		library += fmt.Sprintf("; the latest run used %s", e.Library.Digest)
 	}
+	spec := sha256.Sum256(e.Spec)
 	facts := []report.Fact{
 		{Name: "experiment", Value: x.Name},
+		{Name: "specification", Value: string(e.Spec)},
+		{Name: "its SHA-256", Value: hex.EncodeToString(spec[:])},
 		{Name: "snapshot", Value: snapshot},
 		{Name: "seed", Value: fmt.Sprint(x.Seed)},
 		{Name: "world", Value: x.World},
@@ -266,57 +296,67 @@ const sampled = 4
 // prompts returns a digest of what each variant and severity says at first, over a
 // sample of tasks.
 func (j *job) prompts(ctx context.Context) (map[string]string, error) {
-	type graded struct{ variant, severity string }
-	type strand struct {
-		graded
-		taskType string
-	}
+	digests := make(map[string][]string)
 	seen := make(map[strand]map[assay.TaskID]bool)
-	digests := make(map[graded][]string)
-	first := j.experiment.Models[0]
-	for c, n := range j.plan.Cells(first) {
-		if n > 0 {
-			seen[strand{graded{c.Variant, c.Severity}, c.TaskType}] = make(map[assay.TaskID]bool)
+	for _, m := range j.experiment.Models { // which need not have the same variants
+		for t := range j.sample(m, seen) {
+			task, err := j.library.Task(ctx, t.Task, t.Difficulty)
+			if err != nil {
+				return nil, err
+			}
+			messages, err := episode.Opening(j.library.Catalog(), &t, &task)
+			if err != nil {
+				return nil, err
+			}
+			text, err := json.Marshal(messages)
+			if err != nil {
+				return nil, err
+			}
+			sum := sha256.Sum256(text)
+			key := report.PromptKey(t.Variant, t.Severity)
+			digests[key] = append(digests[key], string(t.Task)+" "+hex.EncodeToString(sum[:8]))
 		}
-	}
-	open := len(seen)
-	looked := 0
-	for t := range j.plan.Trials(first) {
-		// Cells take turns, so that the first trials are of all of them.
-		if looked++; open == 0 || looked > 40*len(seen)*sampled {
-			break
-		}
-		g := graded{t.Variant, t.Severity}
-		tasks := seen[strand{g, t.TaskType}]
-		if tasks == nil || len(tasks) == sampled || tasks[t.Task] {
-			continue
-		}
-		tasks[t.Task] = true
-		if len(tasks) == sampled {
-			open--
-		}
-		task, err := j.library.Task(ctx, t.Task, t.Difficulty)
-		if err != nil {
-			return nil, err
-		}
-		messages, err := episode.Opening(j.library.Catalog(), &t, &task)
-		if err != nil {
-			return nil, err
-		}
-		text, err := json.Marshal(messages)
-		if err != nil {
-			return nil, err
-		}
-		sum := sha256.Sum256(text)
-		digests[g] = append(digests[g], string(t.Task)+" "+hex.EncodeToString(sum[:8]))
 	}
 	prompts := make(map[string]string)
-	for g, all := range digests {
+	for key, all := range digests {
 		slices.Sort(all)
 		sum := sha256.Sum256([]byte(strings.Join(all, "\n")))
-		prompts[report.PromptKey(g.variant, g.severity)] = hex.EncodeToString(sum[:8])
+		prompts[key] = hex.EncodeToString(sum[:8])
 	}
 	return prompts, nil
+}
+
+// A strand is what a sample has some tasks of.
+type strand struct{ variant, severity, taskType string }
+
+// sample yields a model's first trials of each strand that no earlier model had.
+func (j *job) sample(model string, seen map[strand]map[assay.TaskID]bool) iter.Seq[assay.Trial] {
+	mine := make(map[strand]map[assay.TaskID]bool)
+	for c, n := range j.plan.Cells(model) {
+		if s := (strand{c.Variant, c.Severity, c.TaskType}); n > 0 && seen[s] == nil {
+			mine[s] = make(map[assay.TaskID]bool)
+		}
+	}
+	maps.Copy(seen, mine)
+	return func(yield func(assay.Trial) bool) {
+		open, looked := len(mine), 0
+		for t := range j.plan.Trials(model) {
+			// Cells take turns, so that the first trials are of all of them.
+			if looked++; open == 0 || looked > 40*len(mine)*sampled {
+				return
+			}
+			tasks := mine[strand{t.Variant, t.Severity, t.TaskType}]
+			if tasks == nil || len(tasks) == sampled || tasks[t.Task] {
+				continue
+			}
+			if tasks[t.Task] = true; len(tasks) == sampled {
+				open--
+			}
+			if !yield(t) {
+				return
+			}
+		}
+	}
 }
 
 // addFailures adds the transcripts of episodes that did not fully succeed, and a

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"iter"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -150,6 +152,9 @@ func (s *session) run(ctx context.Context) error {
 		total += owed[m]
 	}
 	if total == 0 {
+		if err := s.record(ctx); err != nil {
+			return err
+		}
 		if s.displayMode() == "json" { // whose first line is always the start
 			s.announce(total)
 		}
@@ -181,6 +186,28 @@ func (s *session) recallOutcomes(ctx context.Context) error {
 	return nil
 }
 
+// record stores a run of nothing where the store does not know the experiment as it
+// is: others settled all of its trials, and reports of it are asked for by its name.
+func (s *session) record(ctx context.Context) error {
+	known, err := s.db.Experiments(ctx)
+	if err != nil {
+		return err
+	}
+	spec, err := s.spec()
+	if err != nil || slices.ContainsFunc(known, func(e store.Experiment) bool { return e.Name == s.experiment.Name && bytes.Equal(e.Spec, spec) }) {
+		return err
+	}
+	return s.begin(ctx)
+}
+
+func (s *session) spec() (json.RawMessage, error) {
+	spec, err := json.Marshal(s.experiment)
+	if err != nil {
+		return nil, fmt.Errorf("encode experiment: %w", err)
+	}
+	return spec, nil
+}
+
 // begin stores that the run has begun.
 func (s *session) begin(ctx context.Context) error {
 	id, err := uuid.NewV7()
@@ -188,9 +215,9 @@ func (s *session) begin(ctx context.Context) error {
 		return fmt.Errorf("make a run ID: %w", err)
 	}
 	s.id = assay.RunID(id.String())
-	spec, err := json.Marshal(s.experiment)
+	spec, err := s.spec()
 	if err != nil {
-		return fmt.Errorf("encode experiment: %w", err)
+		return err
 	}
 	meta := s.library.Meta()
 	return s.db.BeginRun(ctx, store.Experiment{

@@ -134,6 +134,9 @@ func chooseExperiments(ctx context.Context, db *store.DB, args []string) ([]stor
 
 // reopen plans a stored experiment again.
 func reopen(ctx context.Context, e store.Experiment) (*job, error) {
+	if string(e.Spec) == "null" {
+		return nil, fmt.Errorf("the text of experiment %s was lost with what was damaged\nhint: `assay run` with its file stores it again", e.Name)
+	}
 	var spec plan.Experiment
 	if err := json.Unmarshal(e.Spec, &spec); err != nil {
 		return nil, fmt.Errorf("experiment %s in the store: %w", e.Name, err)
@@ -209,7 +212,7 @@ func statusOf(ctx context.Context, db *store.DB, e store.Experiment) (s experime
 	if err != nil {
 		return s, err
 	}
-	s.Stopped = rules.Stops()
+	s.Stopped = slices.DeleteFunc(rules.Stops(), func(stop gate.Stop) bool { return stop.Skipped == 0 })
 	for i := range s.Models {
 		m := &s.Models[i]
 		m.Owed = m.Planned - m.Done - m.Parked - m.Skipped

@@ -47,22 +47,20 @@ func alarms(a *Analysis, cells []*cell, b Beside) []Alarm {
 		}
 	}
 	add("stopped", "Stopped early", "These were given up before all of their trials had run, so that what is left may be the easier or the harder part of them.", b.Stopped)
-	if a.Done < a.Planned {
-		add("incomplete", "Not complete", "What is owed counts nowhere. Rates are of what is done, which need not be like the rest.", incomplete(a))
-	}
+	add("incomplete", "Not complete", "What is owed counts nowhere. Rates are of what is done, which need not be like the rest.", incomplete(a, b))
 	zero, perfect := extremes(cells)
 	add("zero", "0 % of full success", "Nobody fails always by bad luck. Look at transcripts before this is read as a lack of skill: a protocol that the model does not meet, a limit, or a fault that was taken for an outcome looks just like it.", zero)
 	add("perfect", "100 % of full success", "These cells cannot tell models apart; their true rate is only bounded from below.", perfect)
 	add("malformed", "More than 80 % malformed", "Most episodes never made a valid call. That says how the model meets the protocol, and little of how it plans: try the other protocol, or look at transcripts.", broken(cells))
 	add("size", "A larger model is worse than a smaller one of its family", "By the test on the same tasks this is no chance. It is rare enough to ask first whether both were served what they should be, with the same limits.", sizes(a))
-	add("no_difference", "A variant makes no difference at all", "Its prompt differs, and not one task came out differently. Look whether models see the difference, or whether what differs cannot matter in this world.", silentVariants(a, b))
+	add("no_difference", "A variant makes no difference at all", "Its prompt differs, and not one task's full success does. Look whether models see the difference, or whether what differs cannot matter in this world.", silentVariants(a, b))
 	add("difference", "Variants differ although their prompts do not", "On the tasks that were looked at these variants say the same to models, word for word, so that only chance or an error can tell them apart.", loudVariants(cells, b))
 	add("drift", "More than one model answered", "Responses named several models. If these are not the same, the rates are of a mixture.", drifted(cells))
 	add("faults", "Faults above 5 %", "So many attempts failed for other reasons than the model's doing. They count nowhere, but the outcomes that are left may be those of easier times.", faultyModels(cells))
 	return out
 }
 
-func incomplete(a *Analysis) []string {
+func incomplete(a *Analysis, b Beside) []string {
 	planned, done := make(map[string]int), make(map[string]int)
 	var models []string
 	for _, r := range a.Rows {
@@ -74,36 +72,46 @@ func incomplete(a *Analysis) []string {
 	}
 	var where []string
 	for _, m := range models {
-		if done[m] < planned[m] {
-			where = append(where, fmt.Sprintf("%s: %d of %d trials done", m, done[m], planned[m]))
+		if owed := planned[m] - done[m] - b.Skipped[m]; owed > 0 {
+			where = append(where, fmt.Sprintf("%s: %d of %d trials done, %d owed", m, done[m], planned[m], owed))
 		}
 	}
 	return where
 }
 
-// extremes are the rows in which every outcome, or none, is full success.
+// extremes are the cells in which every outcome, or none, is full success: those of all
+// task types together where they agree, and else each.
 func extremes(cells []*cell) (zero, perfect []string) {
-	type key struct {
-		model, variant, difficulty string
-		reliability                float64
+	all := func(c assay.Cell) assay.Cell {
+		c.TaskType = ""
+		return c
 	}
-	by := variantFactor(cells)
-	pools, _ := pool(cells, func(c assay.Cell) key { return key{c.Model, level(c, by), c.Difficulty, c.Reliability} })
-	for _, p := range pools {
-		if p.done < fewest {
-			continue
-		}
-		text := fmt.Sprintf("%s, %s, %s, reliability %s (n = %d)", p.key.model, readable(p.key.variant), readable(p.key.difficulty), assay.FormatReliability(p.key.reliability), p.done)
-		if r := p.row(); r.Best != nil {
-			text += fmt.Sprintf("; the best policy reaches %s", percent(*r.Best))
-		}
-		switch p.full {
-		case 0:
-			zero = append(zero, text)
-		case p.done:
-			perfect = append(perfect, text)
+	told := make(map[assay.Cell]bool)
+	look := func(pools []*pooled[assay.Cell]) {
+		for _, p := range pools {
+			if p.done < fewest || told[all(p.key)] || p.full > 0 && p.full < p.done {
+				continue
+			}
+			told[p.key] = true
+			parts := []string{p.key.Model, readable(gradedName(p.key.Variant, p.key.Severity)), readable(p.key.Difficulty)}
+			if p.key.TaskType != "" {
+				parts = append(parts, readable(p.key.TaskType))
+			}
+			text := fmt.Sprintf("%s, reliability %s (n = %d)", strings.Join(parts, ", "), assay.FormatReliability(p.key.Reliability), p.done)
+			if r := p.row(); r.Best != nil {
+				text += fmt.Sprintf("; the best policy reaches %s", percent(*r.Best))
+			}
+			if p.full == 0 {
+				zero = append(zero, text)
+			} else {
+				perfect = append(perfect, text)
+			}
 		}
 	}
+	pools, _ := pool(cells, all)
+	look(pools)
+	pools, _ = pool(cells, func(c assay.Cell) assay.Cell { return c })
+	look(pools)
 	return zero, perfect
 }
 

@@ -79,6 +79,23 @@ func TestAlarms(t *testing.T) {
 			s.play("qwen2.5-72b-instruct", "optimal", 40, fails(2, 0))
 			s.play("qwen2.5-7b-instruct", "optimal", 40, fails(20, 0))
 		}, report.Beside{}, "qwen2.5-72b-instruct is 45.0 points below qwen2.5-7b-instruct"},
+		"size ": {func(s *scene) { // a mixture of experts, and far down the list
+			for i := range 20 {
+				s.play(fmt.Sprint("other", i), "optimal", 20, half)
+			}
+			s.play("Qwen3-235B-A22B", "optimal", 40, fails(2, 0))
+			s.play("Qwen3-30B-A3B", "optimal", 40, fails(20, 0))
+		}, report.Beside{}, "Qwen3-235B-A22B is 45.0 points below Qwen3-30B-A3B"},
+		"zero ": {func(s *scene) { // one type of task of two
+			s.play("m", "optimal", 20, half)
+			for i := range 12 {
+				a := s.attempts[i]
+				a.Trial = assay.NewTrial(assay.Cell{Model: "m", Variant: "optimal", Difficulty: "easy", TaskType: "simple_task", Reliability: .8},
+					assay.TaskRef{ID: a.Task, Digest: "d"}, assay.Setting{World: "assay-1"}, 1, 1)
+				a.Level, a.ErrorCategory = assay.Failure, "other"
+				s.trials, s.attempts = append(s.trials, a.Trial), append(s.attempts, a)
+			}
+		}, report.Beside{}, "m, optimal, easy, simple task, reliability 0.8 (n = 12)"},
 		"no_difference": {func(s *scene) {
 			s.play("m", "optimal", 30, half)
 			s.play("m", "flawed_tool_misuse", 30, half)
@@ -104,10 +121,19 @@ func TestAlarms(t *testing.T) {
 			}
 		}, report.Beside{}, "3 of 43 attempts: 3 rate limited"},
 		"stopped": {func(s *scene) { s.play("m", "optimal", 20, half) }, report.Beside{Stopped: []string{"m is hopeless"}}, "m is hopeless"},
+		"no_difference ": {func(s *scene) { // against the model's own reference
+			s.play("m", "baseline", 30, half)
+			s.play("m", "cot", 30, half)
+			s.play("n", "optimal", 30, half)
+		}, report.Beside{Prompts: map[string]string{"baseline": "a", "cot": "b", "optimal": "c"}}, "cot and baseline"},
+		"stopped ": {func(s *scene) {
+			s.play("m", "optimal", 20, half)
+			s.attempts = s.attempts[:15]
+		}, report.Beside{Stopped: []string{"m is hopeless"}, Skipped: map[string]int{"m": 5}}, "m is hopeless"},
 		"incomplete": {func(s *scene) {
 			s.play("m", "optimal", 20, half)
 			s.attempts = s.attempts[:15]
-		}, report.Beside{}, "15 of 20"},
+		}, report.Beside{Skipped: map[string]int{"m": 2}}, "15 of 20 trials done, 3 owed"},
 		"": {func(s *scene) { s.play("m", "optimal", 20, half) }, report.Beside{}, ""},
 		// Few outcomes, a family of one size, and 5 % of faults are no surprise.
 		" ": {func(s *scene) {
@@ -241,6 +267,7 @@ func TestCompareLaws(t *testing.T) {
 			t.Fatalf("a side against itself: %+v, %v", aa, err)
 		}
 	})
+	matchesBySetting(t)
 	var s, other scene
 	s.play("m", "baseline", 3, func(int, *assay.Attempt) {})
 	other.play("n", "baseline", 3, func(int, *assay.Attempt) {})
@@ -249,5 +276,52 @@ func TestCompareLaws(t *testing.T) {
 	}
 	if _, err := report.Compare("s", "other", all(s.attempts...), all(other.attempts...)); err == nil {
 		t.Error("sides without a common task compare")
+	}
+}
+
+// matchesBySetting: trials of other seeds and settings are trials of their own, whatever
+// they are called, and what sides differ in as a whole is named.
+func matchesBySetting(t *testing.T) {
+	t.Helper()
+	side := func(model string, seeds []int64, failures []float64, level assay.Level) (all []assay.Attempt) {
+		for _, seed := range seeds {
+			for _, burst := range failures {
+				for i := range 5 {
+					cell := assay.Cell{Model: model, Variant: "optimal", Difficulty: "easy", TaskType: "basic_task", Reliability: .8}
+					a := assay.Attempt{Trial: assay.NewTrial(cell, assay.TaskRef{ID: assay.TaskID(fmt.Sprint("t", i)), Digest: "d"}, assay.Setting{World: "assay-1", Burst: burst}, seed, 1)}
+					a.Level = level
+					all = append(all, a)
+				}
+			}
+		}
+		return all
+	}
+	compare := func(a, b []assay.Attempt) *report.Versus {
+		v, err := report.Compare("a", "b", all(a...), all(b...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	both, chances := []int64{1, 2}, []float64{0, .5}
+	v := compare(side("m", both, chances, assay.Failure), side("n", both, chances, assay.FullSuccess))
+	if v.A.Matched != 20 || v.B.Matched != 20 || v.Better != 20 || !v.SameLuck || len(v.Cells) != 2 || v.Whole.Tasks != 5 {
+		t.Errorf("two seeds and two settings: %+v", v)
+	}
+	if v.Whole.RateA != 0 || v.Whole.RateB != 1 || v.Whole.OnlyA != 0 || v.Whole.OnlyB != 5 || v.Whole.Difference != 1 {
+		t.Errorf("sides: %+v", v.Whole)
+	}
+	v = compare(side("m", both[:1], chances[:1], assay.Failure), side("m", both[1:], chances[1:], assay.FullSuccess))
+	if v.SameLuck || v.Better != 5 || len(v.Differ) != 1 || v.Differ[0].Factor != "failures" {
+		t.Errorf("another seed and setting: %+v", v)
+	}
+	other := side("n", both, chances, assay.FullSuccess)
+	for i := range other {
+		if other[i].Task == "t0" {
+			other[i].TaskDigest = "another"
+		}
+	}
+	if v = compare(side("m", both, chances, assay.Failure), other); v.Unlike != 2 || v.Whole.Tasks != 4 { // once in each condition
+		t.Errorf("another task of the same name: %+v", v)
 	}
 }

@@ -53,8 +53,7 @@ type shownRate struct {
 // A CellRow counts the trials of one cell.
 type CellRow struct {
 	Row
-	Difficulty string `json:"difficulty"`
-	TaskType   string `json:"task_type"`
+	TaskType string `json:"task_type"`
 }
 
 // A Paired is a comparison of two sides on the same tasks, the conditions beside
@@ -171,6 +170,8 @@ type Beside struct {
 	Unread func() int
 	// Stopped says which cells or models were given up before their time, and why.
 	Stopped []string
+	// Skipped counts, by model, the trials that were given up so. They are not owed.
+	Skipped map[string]int
 	// Prompts has a digest of what models are told at first, over the same sample of
 	// tasks, by variant and severity; see [PromptKey]. Nil for not known.
 	Prompts map[string]string
@@ -197,10 +198,13 @@ func (d Design) Analyze(experiment string, trials iter.Seq[assay.Trial], attempt
 		Spreads: spreads(cells), Repeats: repeats(cells), Lanes: orEmpty(b.Lanes), Others: orEmpty(b.Others), Facts: orEmpty(b.Facts),
 		Variants: compareVariants(cells), Models: compareModels(cells), Main: []Metrics{},
 	}
+	for _, n := range b.Skipped {
+		a.Skipped += n
+	}
 	a.shown, a.condition = shown(cells)
 	for _, c := range cells {
-		r := CellRow{c.row(), c.Difficulty, c.TaskType}
-		r.Model, r.Variant, r.Severity, r.Reliability = c.Model, c.Variant, c.Severity, c.Cell.Reliability
+		r := CellRow{c.row(), c.TaskType}
+		r.Model, r.Variant, r.Severity, r.Difficulty, r.Reliability = c.Model, c.Variant, c.Severity, c.Difficulty, c.Reliability
 		a.Cells = append(a.Cells, r)
 	}
 	for _, m := range (Part{}).models(cells) {
@@ -305,20 +309,18 @@ func (d Design) pivots(cells []*cell) []Pivot {
 	return out
 }
 
-// compareVariants compares each variant, in each severity, with the optimal one.
+// compareVariants compares each variant of a model, in each severity, with its optimal
+// one or, without it, its first.
 func compareVariants(cells []*cell) []Paired {
 	by := variantFactor(cells)
-	names := levels(cells, by)
-	reference := optimal
-	if !slices.Contains(names, optimal) {
-		if len(names) == 0 {
-			return []Paired{}
-		}
-		reference = names[0]
-	}
 	out := []Paired{}
 	for _, m := range modelsOf(cells) {
 		mine := where(cells, func(c assay.Cell) bool { return c.Model == m })
+		names := levels(mine, by)
+		reference := names[0]
+		if slices.Contains(names, optimal) {
+			reference = optimal
+		}
 		for _, name := range names {
 			if name == reference {
 				continue
@@ -332,16 +334,19 @@ func compareVariants(cells []*cell) []Paired {
 	return adjust(out)
 }
 
-// mostModels bounds how many models are compared with each other.
+// mostModels are compared with each other, two by two; of further ones those of a
+// family are.
 const mostModels = 16
 
 // compareModels compares models two by two.
 func compareModels(cells []*cell) []Paired {
 	models := modelsOf(cells)
-	models = models[:min(len(models), mostModels)]
 	out := []Paired{}
 	for i, a := range models {
-		for _, b := range models[i+1:] {
+		for k, b := range models[i+1:] {
+			if i+1+k >= mostModels && !sameFamily(a, b) {
+				continue
+			}
 			if p := (Paired{A: a, B: b, Comparison: pairUp(cells, a, b, model)}); p.Tasks > 0 {
 				out = append(out, p)
 			}
@@ -531,13 +536,23 @@ func repeats(cells []*cell) []Repeat {
 }
 
 // sized takes a model's name apart at the number of its parameters, as in
-// qwen2.5-7b-instruct.
-var sized = regexp.MustCompile(`(?i)^(.*?)(\d+(?:\.\d+)?)b(?:$|([-_.].*)$)`)
+// qwen2.5-7b-instruct. Of a mixture of experts, as in Qwen3-235B-A22B, active is how many
+// of them take part in a token.
+var (
+	sized  = regexp.MustCompile(`(?i)^(.*?)(\d+(?:\.\d+)?)b(?:$|([-_.].*)$)`)
+	active = regexp.MustCompile(`(?i)[-_]a\d+(?:\.\d+)?b($|[-_.])`)
+)
+
+func sameFamily(a, b string) bool {
+	x, _, ok := familyOf(a)
+	y, _, also := familyOf(b)
+	return ok && also && x == y
+}
 
 // familyOf returns what models of one family have in common, and the parameters in
 // billions; false for a name that does not tell.
 func familyOf(model string) (family string, billions float64, ok bool) {
-	m := sized.FindStringSubmatch(model)
+	m := sized.FindStringSubmatch(active.ReplaceAllString(model, "$1"))
 	if m == nil {
 		return "", 0, false
 	}

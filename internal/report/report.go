@@ -33,12 +33,13 @@ type LeftOut struct {
 	Of    int `json:"of"`
 }
 
-// A Row counts the trials of one model, variant, severity and reliability.
+// A Row counts the trials of one model, variant, severity, difficulty and reliability.
 type Row struct {
 	Model   string `json:"model"`
 	Variant string `json:"variant"`
 	// Severity is of a flawed variant, and empty for others.
 	Severity    string  `json:"severity"`
+	Difficulty  string  `json:"difficulty"`
 	Reliability float64 `json:"reliability"`
 	// Planned and Done count trials; coverage is their quotient.
 	Planned int `json:"planned"`
@@ -89,6 +90,9 @@ type Table struct {
 	Averaged []string `json:"averaged_over"`
 	Planned  int      `json:"planned"`
 	Done     int      `json:"done"`
+	// Skipped counts trials that a stop rule gave up; the others that are not done are
+	// owed.
+	Skipped int `json:"skipped"`
 	// Templates and ScoreVersions are sorted: the hashes of the prompts that
 	// the outcomes which count were played with, and the versions of the rules
 	// that judged them. Empty stands for one that is not known.
@@ -129,14 +133,16 @@ func (d Design) table(experiment string, cells []*cell) *Table {
 
 func rows(cells []*cell) (rows []Row, averaged []string) {
 	type key struct {
-		model, variant, severity string
-		reliability              float64
+		model, variant, severity, difficulty string
+		reliability                          float64
 	}
-	pools, averaged := pool(cells, func(c assay.Cell) key { return key{c.Model, c.Variant, c.Severity, c.Reliability} })
+	pools, averaged := pool(cells, func(c assay.Cell) key {
+		return key{c.Model, c.Variant, c.Severity, c.Difficulty, c.Reliability}
+	})
 	rows = []Row{}
 	for _, p := range pools {
 		r := p.row()
-		r.Model, r.Variant, r.Severity, r.Reliability = p.key.model, p.key.variant, p.key.severity, p.key.reliability
+		r.Model, r.Variant, r.Severity, r.Difficulty, r.Reliability = p.key.model, p.key.variant, p.key.severity, p.key.difficulty, p.key.reliability
 		rows = append(rows, r)
 	}
 	return rows, averaged

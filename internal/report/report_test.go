@@ -85,19 +85,19 @@ func TestBuildCounts(t *testing.T) {
 		Experiment: "e", Planned: 16, Done: 4, Averaged: []string{}, Templates: []string{""}, ScoreVersions: []string{""},
 		Rows: []report.Row{
 			{
-				Model: "model-b", Variant: "baseline", Reliability: 0.9, Planned: 4, Done: 3, Faults: 3, Full: 1, Partial: 1, Failed: 1,
+				Model: "model-b", Variant: "baseline", Difficulty: "easy", Reliability: 0.9, Planned: 4, Done: 3, Faults: 3, Full: 1, Partial: 1, Failed: 1,
 				FullRate: third, PartialRate: third, FailureRate: third,
 				FullInterval: stat.Wilson(1, 3, stat.Z95), PartialInterval: stat.Wilson(1, 3, stat.Z95), FailureInterval: stat.Wilson(1, 3, stat.Z95), MeanTurns: 7, CostUSD: 1.5, DesignEffect: 1,
 			},
 			{
-				Model: "model-b", Variant: "baseline", Reliability: 0.75, Planned: 4, Done: 1, Full: 1,
+				Model: "model-b", Variant: "baseline", Difficulty: "easy", Reliability: 0.75, Planned: 4, Done: 1, Full: 1,
 				FullRate: 1, FullInterval: stat.Wilson(1, 1, stat.Z95), PartialInterval: stat.Wilson(0, 1, stat.Z95), FailureInterval: stat.Wilson(0, 1, stat.Z95), MeanTurns: 3, CostUSD: 0.25, DesignEffect: 1,
 			},
 			{
-				Model: "a", Variant: "baseline", Reliability: 0.9, Planned: 4, Faults: 1,
+				Model: "a", Variant: "baseline", Difficulty: "easy", Reliability: 0.9, Planned: 4, Faults: 1,
 				FullInterval: unknown, PartialInterval: unknown, FailureInterval: unknown, CostUSD: 0.25, DesignEffect: 1,
 			},
-			{Model: "a", Variant: "baseline", Reliability: 0.75, Planned: 4, FullInterval: unknown, PartialInterval: unknown, FailureInterval: unknown, DesignEffect: 1},
+			{Model: "a", Variant: "baseline", Difficulty: "easy", Reliability: 0.75, Planned: 4, FullInterval: unknown, PartialInterval: unknown, FailureInterval: unknown, DesignEffect: 1},
 		},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12), cmpopts.IgnoreFields(report.Table{}, "Parts", "Errors", "Loops", "Pilot", "LeftOut")); diff != "" {
@@ -157,7 +157,7 @@ func TestTableIsJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(b), `{"experiment":"e","rows":[],"averaged_over":[],"planned":0,"done":0,"templates":[],"score_versions":[],"parts":[],`+
+	if got, want := string(b), `{"experiment":"e","rows":[],"averaged_over":[],"planned":0,"done":0,"skipped":0,"templates":[],"score_versions":[],"parts":[],`+
 		`"errors":{"categories":[],"rows":[]},"loops":[],"pilot":{"rows":[],"averaged_over":[]},"left_out":[]}`; got != want {
 		t.Errorf("an empty table is %s, want %s", got, want)
 	}
@@ -185,7 +185,7 @@ func drawTrials(t *rapid.T) (trials []assay.Trial, averaged []string) {
 	for _, f := range []struct {
 		name   string
 		levels int
-	}{{"task_type", types}, {"difficulty", difficulties}, {"repeat", repeats}} {
+	}{{"task_type", types}, {"repeat", repeats}} {
 		if f.levels > 1 {
 			averaged = append(averaged, f.name)
 		}

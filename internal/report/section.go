@@ -140,8 +140,13 @@ func (a *Analysis) successSection() *document.Section {
 func (t *Table) successSection() document.Section {
 	measured := slices.ContainsFunc(t.Rows, func(r Row) bool { return r.BestMeasured > 0 })
 	faults := slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Faults > 0 })
-	tab := &document.Table{Columns: append(names("model", "variant", "tools"), figures("done", "full success", "95 % interval")...)}
-	tab.Columns[2].Hint = "their reliability"
+	hard := differ(t.Rows, func(r Row) string { return r.Difficulty })
+	tab := &document.Table{Columns: names("model", "variant")}
+	if hard {
+		tab.Columns = append(tab.Columns, names("difficulty")...)
+	}
+	tab.Columns = append(tab.Columns, document.Column{Head: "tools", Names: true, Hint: "their reliability"})
+	tab.Columns = append(tab.Columns, figures("done", "full success", "95 % interval")...)
 	if measured {
 		tab.Columns = append(tab.Columns, figures("best", "of best")...)
 	}
@@ -158,12 +163,12 @@ func (t *Table) successSection() document.Section {
 			interval = document.Cell{Text: intervalText(r.FullInterval), Value: &r.FullInterval.Low, Hint: fmt.Sprintf("design effect %.2f", r.DesignEffect)}
 			turns = figure(r.MeanTurns, "%.1f")
 		}
-		row := []document.Cell{
-			text(r.Model), text(name(r)),
-			{Text: assay.FormatReliability(r.Reliability), Value: &r.Reliability},
-			{Text: fmt.Sprintf("%d/%d", r.Done, r.Planned), Value: new(float64(r.Done))},
-			full, interval,
+		row := []document.Cell{text(r.Model), text(name(r))}
+		if hard {
+			row = append(row, text(readable(r.Difficulty)))
 		}
+		row = append(row, document.Cell{Text: assay.FormatReliability(r.Reliability), Value: &r.Reliability},
+			document.Cell{Text: fmt.Sprintf("%d/%d", r.Done, r.Planned), Value: new(float64(r.Done))}, full, interval)
 		if measured {
 			row = append(row, optional(r.Best, percent), optional(r.OfBest, percent))
 		}
@@ -211,6 +216,7 @@ func (a *Analysis) averagedNote() []string {
 	}{
 		{variant, differ(a.Rows, func(r Row) string { return r.Variant })},
 		{severity, differ(a.Rows, func(r Row) string { return gradedName(r.Variant, r.Severity) }) && severities(a.Rows) > 1},
+		{difficulty, differ(a.Rows, func(r Row) string { return r.Difficulty })},
 		{reliability, differ(a.Rows, func(r Row) string { return assay.FormatReliability(r.Reliability) })},
 	} {
 		if f.varies && !slices.Contains(averaged, f.name) {
@@ -342,6 +348,7 @@ func pairedNotes(all []Paired) []string {
 	return []string{
 		fmt.Sprintf("%d of %d comparisons are significant: q below .05, the share of false ones among them being held at 5 %% (Benjamini and Hochberg, 1995).", significant, len(all)),
 		"p is of the " + strings.Join(slices.Sorted(maps.Keys(methods)), " and the ") + " test; each task weighs the same. A only and B only count tasks on which one side did better.",
+		"A task's rate is over all conditions that both sides have. The test decides what is significant, and the interval says how large the difference may be: near the limit they can disagree.",
 	}
 }
 
@@ -417,7 +424,7 @@ func (a *Analysis) errorSection() *document.Section {
 	}
 	return &document.Section{
 		ID: "errors", Title: "Why outcomes are not full success", Chart: e.chart(), Table: t,
-		Notes: []string{"Cells are shares of the n outcomes that are not full success, each of which has one category."},
+		Notes: append([]string{"Cells are shares of the n outcomes that are not full success, each of which has one category."}, a.averagedNote()...),
 	}
 }
 
@@ -449,10 +456,10 @@ func (a *Analysis) effortSection() *document.Section {
 	}
 	return &document.Section{
 		ID: "effort", Title: "Turns, tokens and calls", Chart: a.turnChart(), Table: t,
-		Notes: []string{
+		Notes: append([]string{
 			"Of outcomes: a quarter of them took at most what ¼ says. Tokens are those of prompts and replies together, exact to 2.5 %; calls, seconds and adherence are means.",
 			"Wasted and mistakes are shares of calls: those that the best policy would not have made with the same luck, and those that failed by the model's own error. Corrected is the share of outcomes with a correction.",
-		},
+		}, a.averagedNote()...),
 	}
 }
 
@@ -472,14 +479,22 @@ func (a *Analysis) costSection() *document.Section {
 	for _, s := range a.Spreads {
 		per := s.CostUSD / float64(max(1, s.Done))
 		t.Rows = append(t.Rows, []document.Cell{
-			text(s.Model), rate(s.Success.Rate, s.Done, s.Success.Interval), figure(s.CostUSD, "%.2f"), figure(per, "%.5f"),
+			text(s.Model), rate(s.Success.Rate, s.Done, s.Success.Interval), priced(s, figure(s.CostUSD, "%.2f")), priced(s, figure(per, "%.5f")),
 			optional(s.CostPerFull, func(v float64) string { return fmt.Sprintf("%.5f", v) }),
 		})
 	}
 	return &document.Section{
 		ID: "cost", Title: "What success costs", Chart: a.costChart(), Table: t,
-		Notes: []string{"Dollars are of all attempts, those that ended in faults too, at the prices of the providers file."},
+		Notes: append([]string{"Dollars are of all attempts, those that ended in faults too, at the prices of the providers file."}, a.averagedNote()...),
 	}
+}
+
+// priced is a figure in dollars, if a model has a price.
+func priced(s Spread, c document.Cell) document.Cell {
+	if s.CostUSD == 0 {
+		return unknown
+	}
+	return c
 }
 
 func (a *Analysis) repeatSection() *document.Section {

@@ -395,7 +395,7 @@ type pooled[K comparable] struct {
 func pool[K comparable](cells []*cell, key func(assay.Cell) K) (pools []*pooled[K], averaged []string) {
 	index := make(map[K]*pooled[K])
 	first := make(map[K]assay.Cell)
-	varies := make(map[string]bool)
+	varies, worst, graded := make(map[string]bool), make(map[K]string), false
 	for _, c := range cells {
 		k := key(c.Cell)
 		p := index[k]
@@ -408,8 +408,14 @@ func pool[K comparable](cells []*cell, key func(assay.Cell) K) (pools []*pooled[
 		for _, f := range factors {
 			varies[f] = varies[f] || level(c.Cell, f) != level(first[k], f)
 		}
+		// Plain variants have no severity.
+		if worst[k] == "" {
+			worst[k] = c.Severity
+		}
+		graded = graded || c.Severity != "" && c.Severity != worst[k]
 		varies[repeat] = varies[repeat] || p.repeated
 	}
+	varies[severity] = graded
 	averaged = []string{}
 	for _, f := range slices.Concat(factors, []string{repeat}) {
 		if varies[f] {

@@ -70,7 +70,14 @@ func (t *Table) notes(measured bool) []string {
 		notes = append(notes, "Rates average over "+strings.Join(t.Averaged, ", ")+".")
 	}
 	if t.Done < t.Planned {
-		notes = append(notes, fmt.Sprintf("Coverage is %d of %d trials; the rest is owed and counts nowhere.", t.Done, t.Planned))
+		note := fmt.Sprintf("Coverage is %d of %d trials", t.Done, t.Planned)
+		if t.Skipped > 0 {
+			note += fmt.Sprintf("; a stop rule gave up %d", t.Skipped)
+		}
+		if owed := t.Planned - t.Done - t.Skipped; owed > 0 {
+			note += fmt.Sprintf("; %d are owed", owed)
+		}
+		notes = append(notes, note+". What is not done counts nowhere.")
 	}
 	if measured {
 		notes = append(notes, "Best is the mean chance that the best policy has of full success; of best is the rate as a share of it.")
