@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -137,7 +138,9 @@ type Attempt struct {
 	// Templates is the hash of the prompt templates that were in force.
 	Templates string `json:"templates"`
 
-	Lane        string `json:"lane"`
+	Lane string `json:"lane"`
+	// ServedModel is the name that the responses bore. Where they bore several,
+	// these stand in the order in which they came; see [Attempt.Served].
 	ServedModel string `json:"served_model"`
 
 	Outcome
@@ -155,6 +158,28 @@ type Attempt struct {
 	WorkingMS    int64             `json:"working_ms"`
 	StartedAt    time.Time         `json:"started_at"`
 	FinishedAt   time.Time         `json:"finished_at"`
+}
+
+// servedBetween parts the names of [Attempt.ServedModel].
+const servedBetween = ", "
+
+// AddServed takes note of the name that a response bore, if it bore one.
+func (a *Attempt) AddServed(name string) {
+	switch {
+	case name == "" || slices.Contains(a.Served(), name):
+	case a.ServedModel == "":
+		a.ServedModel = name
+	default:
+		a.ServedModel += servedBetween + name
+	}
+}
+
+// Served returns the names that responses bore, each once.
+func (a *Attempt) Served() []string {
+	if a.ServedModel == "" {
+		return nil
+	}
+	return strings.Split(a.ServedModel, servedBetween)
 }
 
 // Settles reports whether the attempt ended in an outcome.

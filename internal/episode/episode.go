@@ -192,9 +192,7 @@ func (e *episode) account(resp *assay.Response) {
 	if resp.Lane != "" {
 		e.attempt.Lane = resp.Lane
 	}
-	if resp.ServedModel != "" {
-		e.attempt.ServedModel = resp.ServedModel
-	}
+	e.attempt.AddServed(resp.ServedModel)
 }
 
 // answer carries out a reply's actions, or says that there were none, and

@@ -218,8 +218,8 @@ func TestFaults(t *testing.T) {
 		if f, ok := errors.AsType[*assay.Fault](tc.err); ok && f.Lane != "" {
 			lane = f.Lane
 		}
-		if a.Lane != lane || a.ServedModel != "other" {
-			t.Errorf("%v: lane %q, served model %q; want %q, other", tc.err, a.Lane, a.ServedModel, lane)
+		if a.Lane != lane || a.ServedModel != "fake-1, other" {
+			t.Errorf("%v: lane %q, served model %q; want %q, fake-1 and other", tc.err, a.Lane, a.ServedModel, lane)
 		}
 	}
 }

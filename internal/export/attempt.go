@@ -49,7 +49,7 @@ var attemptColumns = []column[assay.Attempt]{
 	text("program", "Version of the program that made the attempt.", func(a *assay.Attempt) *string { return &a.Program }),
 	text("templates", "Hash of the prompt templates that were in force.", func(a *assay.Attempt) *string { return &a.Templates }),
 	text("lane", "Lane that served the latest turn: provider, key and deployment.", func(a *assay.Attempt) *string { return &a.Lane }),
-	text("served_model", "Model that the endpoint said has answered.", func(a *assay.Attempt) *string { return &a.ServedModel }),
+	text("served_model", "Model that the endpoint said has answered; several in the order in which they came, with commas.", func(a *assay.Attempt) *string { return &a.ServedModel }),
 	text("level", "How far the episode got: full_success, partial_success or failure; empty for a fault.", func(a *assay.Attempt) *assay.Level { return &a.Level }),
 	text("ended", "How the episode came to its end; empty for a fault.", func(a *assay.Attempt) *assay.Ended { return &a.Ended }),
 	text("error_category", "The one reason why the level is not full success; empty for full success.", func(a *assay.Attempt) *string { return &a.ErrorCategory }),

@@ -112,6 +112,15 @@ func TestAlarms(t *testing.T) {
 				}
 			})
 		}, report.Beside{}, "m (13), m-turbo (7)"},
+		"drift ": {func(s *scene) { // within one episode, which ended as it had begun
+			s.play("m", "optimal", 20, func(i int, a *assay.Attempt) {
+				half(i, a)
+				if i == 3 {
+					a.AddServed("m-turbo")
+					a.AddServed("m")
+				}
+			})
+		}, report.Beside{}, "m (20), m-turbo (1)"},
 		"faults": {func(s *scene) {
 			s.play("m", "optimal", 40, half)
 			for i := range 3 {

@@ -45,7 +45,7 @@ type detail struct {
 	requests              int
 	wasted, mistakes      int
 	working               int            // milliseconds
-	served                map[string]int // outcomes, by the model that answered
+	served                map[string]int // outcomes, by the models that answered
 	faultKinds            map[assay.FaultKind]int
 	adherence, given      float64
 	givenN                int
@@ -203,7 +203,9 @@ func (t *tally) describe(a *assay.Attempt, of task) {
 	t.tasks[of] = at
 	bump(&t.turnCounts, a.Outcome.Turns, 1)
 	bump(&t.tokenBins, tokenBin(a.InputTokens+a.OutputTokens), 1)
-	bump(&t.served, a.ServedModel, 1)
+	for _, name := range a.Served() {
+		bump(&t.served, name, 1)
+	}
 	t.input += a.InputTokens
 	t.output += a.OutputTokens
 	t.calls += a.ToolCalls
