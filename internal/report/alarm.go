@@ -86,14 +86,14 @@ func extremes(cells []*cell) (zero, perfect []string) {
 		c.TaskType = ""
 		return c
 	}
-	told := make(map[assay.Cell]bool)
+	by, told := variantFactor(cells), make(map[assay.Cell]bool)
 	look := func(pools []*pooled[assay.Cell]) {
 		for _, p := range pools {
 			if p.done < fewest || told[all(p.key)] || p.full > 0 && p.full < p.done {
 				continue
 			}
 			told[p.key] = true
-			parts := []string{p.key.Model, readable(gradedName(p.key.Variant, p.key.Severity)), readable(p.key.Difficulty)}
+			parts := []string{p.key.Model, readable(level(p.key, by)), readable(p.key.Difficulty)}
 			if p.key.TaskType != "" {
 				parts = append(parts, readable(p.key.TaskType))
 			}

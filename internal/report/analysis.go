@@ -43,6 +43,8 @@ type Analysis struct {
 	// variant has the same conditions, else under the condition that most have.
 	shown     []shownRate
 	condition string // in words; empty for all
+	// byReliability is of the cells that the curves are of; nil without any.
+	byReliability *Pivot
 }
 
 type shownRate struct {
@@ -202,6 +204,9 @@ func (d Design) Analyze(experiment string, trials iter.Seq[assay.Trial], attempt
 		a.Skipped += n
 	}
 	a.shown, a.condition = shown(cells)
+	if len(a.Curves) > 0 {
+		a.byReliability = new(Part{Varies: []string{reliability}}.pivot(d.curved(cells), d.LeftOut))
+	}
 	for _, c := range cells {
 		r := CellRow{c.row(), c.TaskType}
 		r.Model, r.Variant, r.Severity, r.Difficulty, r.Reliability = c.Model, c.Variant, c.Severity, c.Difficulty, c.Reliability

@@ -268,6 +268,32 @@ func (a *Analysis) turnChart() *document.Chart {
 	})
 }
 
+// tokenChart shows for each number of tokens the share of outcomes that took no more.
+func (a *Analysis) tokenChart() *document.Chart {
+	var rows []object
+	var models []string
+	for _, s := range a.Spreads {
+		if s.Done == 0 {
+			continue
+		}
+		models = append(models, s.Model)
+		sum := 0
+		for _, bin := range slices.Sorted(maps.Keys(s.tokens)) {
+			sum += s.tokens[bin]
+			rows = append(rows, object{"model": s.Model, "tokens": max(1, tokensOf(bin)), "share": float64(sum) / float64(s.Done), "outcomes": sum})
+		}
+	}
+	return chart(fmt.Sprintf("How many tokens the outcomes of %d models took: the share of outcomes that took no more than so many.", len(models)), object{
+		"data": values(rows), "height": 240, "mark": object{"type": "line", "interpolate": "step-after", "point": object{"size": 12}},
+		"encoding": object{
+			"x":       object{"field": "tokens", "type": "quantitative", "title": "tokens of an episode", "scale": object{"type": "log", "nice": false, "padding": 10}, "axis": object{"format": "~s", "tickCount": 6}},
+			"y":       object{"field": "share", "type": "quantitative", "title": "share of outcomes", "axis": object{"format": ".0%"}, "scale": percentScale},
+			"color":   nominal("model", "model", models),
+			"tooltip": list{tip("model", "model", ""), tip("tokens", "tokens, at most", ".3s"), tip("outcomes", "outcomes", "d"), tip("share", "share", ".1%")},
+		},
+	})
+}
+
 func (a *Analysis) costChart() *document.Chart {
 	var rows []object
 	for _, s := range a.Spreads {

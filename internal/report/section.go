@@ -25,7 +25,7 @@ func (a *Analysis) Document() *document.Document {
 	for _, s := range []*document.Section{
 		a.successSection(), a.mainSection(), a.variantSection(), a.flawSection(), a.modelSection(), a.curveSection(),
 		a.pivotSection(taskType, "By task type"), a.scaleSection(), a.errorSection(), a.loopSection(),
-		a.effortSection(), a.costSection(), a.repeatSection(), a.pilotSection(), a.laneSection(),
+		a.effortSection(), a.tokenSection(), a.costSection(), a.repeatSection(), a.pilotSection(), a.laneSection(),
 	} {
 		if s != nil {
 			d.Sections = append(d.Sections, *s)
@@ -352,17 +352,39 @@ func pairedNotes(all []Paired) []string {
 	}
 }
 
+// curveSection shows success by reliability below the ceiling of the best policy.
 func (a *Analysis) curveSection() *document.Section {
-	if len(a.Curves) == 0 {
+	p := a.byReliability
+	if p == nil {
 		return nil
 	}
-	s := a.pivotSection(reliability, "Success by reliability of the tools")
-	if s == nil {
-		s = &document.Section{ID: "by-reliability", Title: "Success by reliability of the tools"}
+	s := &document.Section{
+		ID: "by-reliability", Title: "Success by reliability of the tools", Chart: a.curveChart(), Table: p.table(), Notes: p.notes(),
+		Lead: "Best possible is what the best policy reaches: no agent can do better on average.",
 	}
-	s.Lead = "The dashed line is what the best policy reaches: no agent can do better on average."
-	s.Chart = a.curveChart()
+	ceiling := slices.Repeat([]document.Cell{unknown}, len(s.Table.Columns))
+	ceiling[0] = text("best possible")
+	for i, l := range p.Levels {
+		ceiling[i+1] = optional(a.bestAt(l), percent)
+	}
+	s.Table.Rows = append(s.Table.Rows, ceiling)
 	return s
+}
+
+// bestAt is the mean chance of the best policy over the outcomes at a reliability.
+func (a *Analysis) bestAt(level string) *float64 {
+	sum, n := 0.0, 0
+	for _, c := range a.Curves {
+		for _, p := range c.Points {
+			if p.Best != nil && assay.FormatReliability(p.Reliability) == level {
+				sum, n = sum+*p.Best*float64(p.Done), n+p.Done
+			}
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return new(sum / float64(n))
 }
 
 // scaleSection shows difficulty by model, and what sizes tell.
@@ -461,6 +483,13 @@ func (a *Analysis) effortSection() *document.Section {
 			"Wasted and mistakes are shares of calls: those that the best policy would not have made with the same luck, and those that failed by the model's own error. Corrected is the share of outcomes with a correction.",
 		}, a.averagedNote()...),
 	}
+}
+
+func (a *Analysis) tokenSection() *document.Section {
+	if a.Done == 0 {
+		return nil
+	}
+	return &document.Section{ID: "tokens", Title: "Tokens of an episode", Chart: a.tokenChart()}
 }
 
 func tokens(v float64) document.Cell {
