@@ -53,6 +53,13 @@ what each side has one of, and not the same, is what they differ in.`,
 		},
 	}
 	f.flags(cmd, "both transcripts of the first `N` flips")
+	cmd.ValidArgsFunction = namesIn(&f.store, func(ctx context.Context, db *store.DB) (all []string, err error) {
+		known, err := (&sides{ctx: ctx, db: db}).names()
+		for _, kind := range sideKinds {
+			all = append(all, known[kind]...)
+		}
+		return all, err
+	})
 	cmd.Flags().StringArrayVar(&conditions, "where", nil, "of both sides only attempts with `FIELD=VALUE`; may be given several times")
 	return cmd
 }
@@ -92,6 +99,9 @@ func apart(v *report.Versus) string {
 	for name, levels := range v.A.Levels {
 		others := v.B.Levels[name]
 		if len(levels)+len(others) > 2 && !slices.ContainsFunc(levels, func(l string) bool { return slices.Contains(others, l) }) {
+			if hint := bySeverity(append(slices.Clone(levels), others...)); hint != "" && name == report.Graded {
+				return hint
+			}
 			factors = append(factors, name)
 		}
 	}
@@ -100,6 +110,21 @@ func apart(v *report.Versus) string {
 	}
 	slices.Sort(factors)
 	return "they have no level in common of " + strings.Join(factors, ", ") + ", and several each; choose one with --where"
+}
+
+// bySeverity says how to choose one of several severities; plain variants have none.
+func bySeverity(variants []string) string {
+	var all []string
+	for _, v := range variants {
+		if _, severity, graded := strings.Cut(v, ", "); graded && !slices.Contains(all, severity) {
+			all = append(all, severity)
+		}
+	}
+	if len(all) < 2 {
+		return ""
+	}
+	slices.Sort(all)
+	return fmt.Sprintf("flawed plans are there in several severities; choose one, such as with --where severity!=%s", strings.Join(all[1:], ","))
 }
 
 // sides finds what a name stands for.

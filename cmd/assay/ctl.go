@@ -49,18 +49,18 @@ change is logged in the store.`,
 		}
 		return err
 	}
-	for _, v := range []struct{ do, args, short string }{
-		{"pause", "[NAME...]", "Start no new request on some lanes, or on all"},
-		{"resume", "[NAME...]", "Let paused lanes go on"},
-		{"cancel", "NAME...", "Take trials out of this run, in flight or not; they stay owed"},
-		{"requeue", "[NAME...]", "Run parked and cancelled trials again"},
+	for _, v := range []struct{ do, args, short, example string }{
+		{"pause", "[NAME...]", "Start no new request on some lanes, or on all", "gateway/GATEWAY_KEY_1"},
+		{"resume", "[NAME...]", "Let paused lanes go on", "gateway/GATEWAY_KEY_1"},
+		{"cancel", "NAME...", "Take trials out of this run, in flight or not; they stay owed", "3f2a9c"},
+		{"requeue", "[NAME...]", "Run parked and cancelled trials again", "my-model"},
 	} {
 		args := cobra.ArbitraryArgs
 		if v.do == "cancel" {
 			args = cobra.MinimumNArgs(1)
 		}
 		cmd.AddCommand(&cobra.Command{
-			Use: v.do + " " + v.args, Short: v.short, Args: args,
+			Use: v.do + " " + v.args, Short: v.short, Args: args, Example: "  assay ctl " + v.do + " " + v.example,
 			RunE: func(cmd *cobra.Command, names []string) error { return send(cmd, order{Do: v.do, Names: names}) },
 		})
 	}
@@ -84,6 +84,8 @@ func newCtlStatus(p *process, path *string) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "status", Short: "Show the lanes of the run, their limits and what they wait for",
+		Example: `  assay ctl status
+  assay ctl status --json | jq .lanes`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := sendOrder(cmd.Context(), *path, order{Do: "status"})

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -113,7 +114,7 @@ func (s *session) finish(ctx context.Context, summary engine.Summary, runErr err
 	s.closeLog(done, runErr)
 	if s.displayMode() == "json" {
 		s.object(done)
-	} else if err := s.print(ctx, summary, total, wall); err != nil {
+	} else if err := s.print(ctx, summary, total, wall); err != nil && !errors.Is(err, syscall.EPIPE) {
 		return errors.Join(runErr, err)
 	}
 	switch {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/episode"
 )
@@ -187,11 +189,21 @@ func TestTemplatesAreInTheChangelog(t *testing.T) {
 // TestHelpHasExamples: every command shows how it is used.
 func TestHelpHasExamples(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"run"}, {"status"}, {"show"}, {"export"}, {"library", "import"}, {"library", "inspect"}, {"schema"}, {"sim", "serve"}} {
-		r := must(t, nil, append(args, "--help")...)
-		if !strings.Contains(r.out, "Examples:") || !strings.Contains(r.out, "Usage:") {
-			t.Errorf("assay %v --help has no examples:\n%s", args, r.out)
+	var look func(cmd *cobra.Command)
+	look = func(cmd *cobra.Command) {
+		if !strings.Contains(cmd.Example, cmd.CommandPath()) && !cmd.Hidden {
+			t.Errorf("%s --help has no example of it:\n%s", cmd.CommandPath(), cmd.Example)
 		}
+		for _, c := range cmd.Commands() {
+			look(c)
+		}
+	}
+	look(newRoot(&process{}))
+	if r := must(t, nil, "run", "--help"); !strings.Contains(r.out, "Examples:") || !strings.Contains(r.out, "Usage:") {
+		t.Errorf("assay run --help:\n%s", r.out)
+	}
+	if r := call(t, nil, "exprot"); r.code != exitUsage || !strings.Contains(r.err, "export") {
+		t.Errorf("assay exprot: %d %s", r.code, r.err)
 	}
 	if r := must(t, nil, "completion", "bash"); !strings.Contains(r.out, "complete") {
 		t.Error("no shell completion")

@@ -17,8 +17,11 @@ func newLibrary(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "library",
 		Short: "Make, inspect and validate task libraries",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: `  assay library generate -o tasks.db
+  assay library inspect tasks.db
+  assay library validate tasks.db`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newGenerate(p), interruptible(p, newImport(p)), interruptible(p, newInspect(p)), newValidate(p))
 	return cmd

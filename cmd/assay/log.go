@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,19 @@ var logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.Lev
 // noLogs as --log-dir writes none.
 const noLogs = "none"
 
+// allTrials as --debug-trials captures each.
+const allTrials = "all"
+
+// checkDebugTrials refuses what no trial's ID begins with.
+func checkDebugTrials(prefixes []string) error {
+	for _, p := range prefixes {
+		if p != allTrials && (p == "" || strings.Trim(p, "0123456789abcdef") != "") {
+			return usageError("--debug-trials %q: IDs of trials are hex digits\nhint: give the beginning of an ID that `assay status` or an export names, or all", p)
+		}
+	}
+	return nil
+}
+
 // openLog begins the log of the run. A run does without one rather than not at all.
 func (s *session) openLog() {
 	dir := s.flags.logDir
@@ -41,16 +55,14 @@ func (s *session) openLog() {
 	}
 	if prefixes := s.flags.debugTrials; len(prefixes) > 0 {
 		opts.Trials = func(id assay.TrialID) bool {
-			for _, p := range prefixes {
-				if p == "all" || strings.HasPrefix(string(id), p) {
-					return true
-				}
-			}
-			return false
+			return slices.ContainsFunc(prefixes, func(p string) bool { return p == allTrials || strings.HasPrefix(string(id), p) })
 		}
 	}
 	log, err := runlog.Open(dir, s.id, s.started, opts)
 	if err != nil {
+		if s.displayMode() == "none" { // which shows no notes
+			fmt.Fprintln(s.process.err, "assay: this run has no log: "+err.Error())
+		}
 		s.meter.Note("this run has no log: " + err.Error())
 		return
 	}

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/assay-eval/assay/internal/nearest"
 	"github.com/assay-eval/assay/internal/plan"
+	"github.com/assay-eval/assay/internal/store"
 )
 
 // The exit codes.
@@ -87,19 +90,39 @@ func usageError(format string, args ...any) error {
 
 // run carries out one command line and returns the exit code.
 func run(args []string, p *process) int {
+	out := &heedful{Writer: p.out}
+	p.out = out
 	root := newRoot(p)
 	root.SetArgs(args)
 	root.SetIn(p.in)
 	root.SetOut(p.out)
 	root.SetErr(p.err)
 	err := root.ExecuteContext(context.Background())
-	if err == nil {
+	if err == nil && out.err != nil {
+		err = fmt.Errorf("write standard output: %w", out.err)
+	}
+	// Whoever reads only the beginning has what they want.
+	if err == nil || errors.Is(err, syscall.EPIPE) {
 		return exitOK
 	}
-	if msg := err.Error(); msg != "" && !errors.Is(err, syscall.EPIPE) {
+	if msg := err.Error(); msg != "" {
 		fmt.Fprintln(p.err, "assay: "+msg)
 	}
 	return exitCode(err)
+}
+
+// A heedful writer remembers the first error, for what prints line by line.
+type heedful struct {
+	io.Writer
+	err error
+}
+
+func (w *heedful) Write(b []byte) (int, error) {
+	n, err := w.Writer.Write(b)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
 }
 
 func exitCode(err error) int {
@@ -156,6 +179,9 @@ it exists. Running an experiment again runs only what is owed.`,
 func wrapArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if cmd.HasSubCommands() && len(args) > 0 {
+				return unknownCommand(cmd, args[0])
+			}
 			if err := check(cmd, args); err != nil {
 				return usageError("%w\nhint: `%s --help` shows how to call it", err, cmd.CommandPath())
 			}
@@ -165,6 +191,17 @@ func wrapArgs(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		wrapArgs(c)
 	}
+}
+
+func unknownCommand(cmd *cobra.Command, name string) error {
+	var known []string
+	for _, c := range cmd.Commands() {
+		if !c.Hidden {
+			known = append(known, c.Name())
+		}
+	}
+	hint := cmp.Or(nearest.Hint(name, known), fmt.Sprintf("`%s --help` lists the commands", cmd.CommandPath()))
+	return usageError("%s has no command %q\nhint: %s", cmd.CommandPath(), name, hint)
 }
 
 // version is the module's version, with the commit where the build knows it.
@@ -184,6 +221,28 @@ func version() string {
 func storeFlag(cmd *cobra.Command, path *string) {
 	cmd.Flags().StringVar(path, "store", "assay.db", "the `file` that holds all results")
 	_ = cmd.MarkFlagFilename("store", "db")
+}
+
+// namesIn completes arguments with names that the store holds.
+func namesIn(path *string, names func(context.Context, *store.DB) ([]string, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		db, err := store.OpenReadOnly(cmd.Context(), *path)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer db.Close()
+		all, _ := names(cmd.Context(), db) // without names there is nothing to complete
+		return all, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// experimentNames are those that a store holds.
+func experimentNames(ctx context.Context, db *store.DB) (names []string, err error) {
+	all, err := db.Experiments(ctx)
+	for _, e := range all {
+		names = append(names, e.Name)
+	}
+	return names, err
 }
 
 // choice completes a flag with fixed values.

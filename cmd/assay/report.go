@@ -53,6 +53,9 @@ of up to N episodes of each model that did not fully succeed.`,
 			}
 			defer func() { err = errors.Join(err, db.Close()) }()
 			e, err := latestExperiment(cmd.Context(), db, args)
+			if errors.Is(err, errNoExperiment) {
+				return writeOthers(cmd.Context(), p, db, f, err)
+			}
 			if err != nil {
 				return err
 			}
@@ -60,7 +63,23 @@ of up to N episodes of each model that did not fully succeed.`,
 		},
 	}
 	f.flags(cmd, "transcripts of episodes that did not fully succeed, at most `N` of each model")
+	cmd.ValidArgsFunction = namesIn(&f.store, experimentNames)
 	return cmd
+}
+
+var errNoExperiment = errors.New("the store holds no experiment yet\nhint: `assay run` runs one")
+
+// writeOthers reports what other systems found, for a store that holds nothing else, or
+// returns empty.
+func writeOthers(ctx context.Context, p *process, db *store.DB, f documentFlags, empty error) error {
+	others, err := othersIn(ctx, db)
+	switch {
+	case err != nil:
+		return err
+	case len(others) == 0:
+		return empty
+	}
+	return f.write(p, others, func() (*document.Document, error) { return report.OthersDocument(others), nil })
 }
 
 // latestExperiment returns the named experiment, or that of the latest run.
@@ -70,7 +89,7 @@ func latestExperiment(ctx context.Context, db *store.DB, args []string) (e store
 		return e, err
 	}
 	if len(all) == 0 {
-		return e, errors.New("the store holds no experiment yet\nhint: `assay run` runs one")
+		return e, errNoExperiment
 	}
 	return slices.MaxFunc(all, func(a, b store.Experiment) int { return a.UpdatedAt.Compare(b.UpdatedAt) }), nil
 }

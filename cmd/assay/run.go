@@ -74,6 +74,9 @@ parked trials, 130 interrupted.`,
 			if _, ok := logLevels[f.logLevel]; !ok {
 				return usageError("unknown level %q\nhint: --log-level is debug, info, warn or error", f.logLevel)
 			}
+			if err := checkDebugTrials(f.debugTrials); err != nil {
+				return err
+			}
 			e, err := f.experiment(args)
 			if err != nil {
 				return err

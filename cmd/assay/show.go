@@ -64,18 +64,21 @@ a trial the templates of everything that episodes say to models, with their hash
 			if err != nil {
 				return err
 			}
-			tr, err := db.Transcript(cmd.Context(), id, a.Number)
+			tr, gone, err := transcriptOf(cmd.Context(), db, &a)
 			if err != nil {
 				return err
 			}
-			if prompt {
-				return writeOpening(p.out, tr, asJSON)
+			if prompt && tr == nil {
+				return errors.New(gone)
 			}
-			explained, unexplained := explain(cmd.Context(), db, &a, &tr)
+			if prompt {
+				return writeOpening(p.out, *tr, asJSON)
+			}
+			explained, unexplained := explain(cmd.Context(), db, &a, tr)
 			if asJSON {
 				return json.NewEncoder(p.out).Encode(struct {
 					Attempt     assay.Attempt      `json:"attempt"`
-					Transcript  assay.Transcript   `json:"transcript"`
+					Transcript  *assay.Transcript  `json:"transcript"`
 					Explanation *score.Explanation `json:"explanation"`
 				}{a, tr, explained})
 			}
@@ -83,7 +86,7 @@ a trial the templates of everything that episodes say to models, with their hash
 			if err != nil {
 				return err
 			}
-			if err := writeTrial(p.out, attempts, a, tr, opinions); err != nil {
+			if err := writeTrial(p.out, attempts, a, tr, gone, opinions); err != nil {
 				return err
 			}
 			return writeExplanation(p.out, &a, explained, unexplained)
@@ -96,10 +99,24 @@ a trial the templates of everything that episodes say to models, with their hash
 	return cmd
 }
 
-// explain tells how an outcome came about, or why that cannot be told. A fault has
-// nothing to explain.
+// transcriptOf returns the transcript of an attempt, or nil and why there is none.
+func transcriptOf(ctx context.Context, db *store.DB, a *assay.Attempt) (*assay.Transcript, string, error) {
+	tr, err := db.Transcript(ctx, a.ID, a.Number)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, "there is no transcript: it was deleted, or never saved", nil
+	case errors.Is(err, store.ErrDamaged):
+		return nil, "the transcript is damaged: \"assay verify\" says more", nil
+	case err != nil:
+		return nil, "", err
+	}
+	return &tr, "", nil
+}
+
+// explain tells how an outcome came about, or why that cannot be told. A fault, and
+// what has no transcript, has nothing to explain.
 func explain(ctx context.Context, db *store.DB, a *assay.Attempt, tr *assay.Transcript) (*score.Explanation, error) {
-	if !a.Settles() || score.Version(a.World) == "" {
+	if tr == nil || !a.Settles() || score.Version(a.World) == "" {
 		return nil, nil
 	}
 	tasks := newTaskBook(db)
@@ -187,7 +204,8 @@ func chooseAttempt(attempts []assay.Attempt, number int) (assay.Attempt, error) 
 	return best, nil
 }
 
-func writeTrial(out io.Writer, attempts []assay.Attempt, a assay.Attempt, tr assay.Transcript, opinions []store.Classification) error {
+// writeTrial writes an attempt; gone says why it has no transcript.
+func writeTrial(out io.Writer, attempts []assay.Attempt, a assay.Attempt, tr *assay.Transcript, gone string, opinions []store.Classification) error {
 	var w bytes.Buffer
 	fmt.Fprintf(&w, "trial %s, attempt %d of %d\n", a.ID, a.Number, len(attempts))
 	variant := a.Variant
@@ -199,18 +217,10 @@ func writeTrial(out io.Writer, attempts []assay.Attempt, a assay.Attempt, tr ass
 	fmt.Fprintf(&w, "  world %s, protocol %s, tools %s, seed %d, templates %s, experiment %s\n", a.World, a.Protocol, a.Tools, a.Seed, a.Templates, a.Experiment)
 	fmt.Fprintf(&w, "  served by %s on %s, %d requests, %d + %d tokens, %s working, %s queued\n", a.ServedModel, a.Lane, a.Requests,
 		a.InputTokens, a.OutputTokens, time.Duration(a.WorkingMS)*time.Millisecond, time.Duration(a.QueuedMS)*time.Millisecond)
-	turn := 0
-	for i, m := range tr.Messages {
-		if m.Role == assay.Assistant {
-			turn++
-			fmt.Fprintf(&w, "\n── turn %d ──\n", turn)
-		} else if m.Role != assay.ToolRole {
-			fmt.Fprintf(&w, "\n── %s ──\n", m.Role)
-		}
-		writeMessage(&w, m)
-		if i+1 == len(tr.Messages) || tr.Messages[i+1].Role == assay.Assistant {
-			writeCalls(&w, tr.Calls, turn)
-		}
+	if tr != nil {
+		writeTranscript(&w, tr)
+	} else {
+		fmt.Fprintf(&w, "  %s\n", gone)
 	}
 	w.WriteString("\n")
 	writeVerdict(&w, a)
@@ -219,6 +229,22 @@ func writeTrial(out io.Writer, attempts []assay.Attempt, a assay.Attempt, tr ass
 	}
 	_, err := out.Write(w.Bytes())
 	return err
+}
+
+func writeTranscript(w *bytes.Buffer, tr *assay.Transcript) {
+	turn := 0
+	for i, m := range tr.Messages {
+		if m.Role == assay.Assistant {
+			turn++
+			fmt.Fprintf(w, "\n── turn %d ──\n", turn)
+		} else if m.Role != assay.ToolRole {
+			fmt.Fprintf(w, "\n── %s ──\n", m.Role)
+		}
+		writeMessage(w, m)
+		if i+1 == len(tr.Messages) || tr.Messages[i+1].Role == assay.Assistant {
+			writeCalls(w, tr.Calls, turn)
+		}
+	}
 }
 
 // opinionsOn returns what models said of an attempt.

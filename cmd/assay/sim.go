@@ -33,8 +33,10 @@ func newSim(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sim",
 		Short: "Serve the simulated models",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: `  assay sim serve
+  assay sim serve --help            limits, latency and faults`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newSimServe(p))
 	return cmd

@@ -108,6 +108,7 @@ func newStatus(p *process) *cobra.Command {
 		},
 	}
 	storeFlag(cmd, &path)
+	cmd.ValidArgsFunction = namesIn(&path, experimentNames)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
 	return cmd
 }

@@ -628,6 +628,14 @@ func (a *Analysis) partSections(i int) []*document.Section {
 	return []*document.Section{s, m}
 }
 
+// OthersDocument lays out what other systems report, with nothing of our own.
+func OthersDocument(others []Other) *document.Document {
+	a := Analysis{Others: others}
+	return &document.Document{
+		Title: "Aggregates of other systems", Lead: "The store holds no experiment of its own.", Sections: a.otherSections(),
+	}
+}
+
 func (a *Analysis) otherSections() (all []document.Section) {
 	for i, o := range a.Others {
 		t := &document.Table{Columns: append(names("model", "variant", "difficulty"), figures("reliability", "n", "full success", "95 % interval", "partial")...)}
@@ -639,11 +647,12 @@ func (a *Analysis) otherSections() (all []document.Section) {
 				n.Hint = "corrected: the file counted outcomes twice"
 			}
 			full := rate(r.FullRate, r.N, r.Interval)
+			full.Note = "" // which has a column
 			partial := float64(r.Partial) / float64(max(1, r.N))
 			t.Rows = append(t.Rows, []document.Cell{
 				text(r.Model), text(readable(r.Variant)), text(readable(r.Difficulty)), figure(r.Reliability, "%g"), n, full,
 				{Text: intervalText(r.Interval), Value: &r.Interval.Low},
-				points(partial),
+				rate(partial, r.N, stat.Wilson(r.Partial, r.N, stat.Z95)),
 			})
 		}
 		all = append(all, document.Section{

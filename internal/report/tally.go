@@ -440,6 +440,9 @@ const (
 	graded = "variant and severity"
 )
 
+// Graded is the factor of a comparison that has variants with their severities.
+const Graded = graded
+
 var factors = []string{variant, taskType, difficulty, severity, reliability}
 
 // level returns the level that a factor has in a cell.
