@@ -22,15 +22,19 @@ const (
 func isFlawed(name string) bool { return strings.HasPrefix(name, flawedPrefix) }
 
 // compare sets variants against each other. What the part lacks for that it
-// takes from all cells of the experiment; mine are the model's own in the part.
-func (r *PivotRow) compare(all, mine []*cell) {
+// takes from all cells of the experiment; mine are the model's own in the part, and
+// by is the factor of its levels.
+func (r *PivotRow) compare(all, mine []*cell, by string) {
 	plain := make(map[string]*float64)
-	var flawed []*float64
+	var flawed, differences []*float64
+	against := slices.Concat(where(mine, func(c assay.Cell) bool { return isFlawed(c.Variant) }),
+		where(all, func(c assay.Cell) bool { return c.Model == mine[0].Model && c.Variant == optimal }))
 	for _, c := range r.Cells {
 		switch {
 		case c.Planned == 0:
 		case isFlawed(c.Level):
 			flawed = append(flawed, c.known())
+			differences = append(differences, pairedDifference(against, c.Level, optimal, by))
 		default:
 			plain[c.Level] = c.known()
 		}
@@ -43,7 +47,9 @@ func (r *PivotRow) compare(all, mine []*cell) {
 	}
 	if len(flawed) > 0 {
 		r.FlawedMean = mean(flawed)
-		r.Difference = difference(r.FlawedMean, plain[optimal])
+		if r.FlawedMean != nil && plain[optimal] != nil {
+			r.Difference = mean(differences)
+		}
 	} else {
 		flawed = flawedBeside(all, mine)
 		r.FlawedMean = mean(flawed)
@@ -57,6 +63,20 @@ func (r *PivotRow) compare(all, mine []*cell) {
 		plain[together] = r.FlawedMean
 	}
 	r.Sensitivity, r.Best = spread(plain)
+}
+
+// pairedDifference is the mean over the tasks that have outcomes at both levels, under
+// the same conditions, of the difference of their rates; nil without such tasks.
+func pairedDifference(cells []*cell, a, b, factor string) *float64 {
+	both := pairs(cells, a, b, factor)
+	if len(both) == 0 {
+		return nil
+	}
+	sum := 0.0
+	for _, p := range both {
+		sum += float64(p.A)/float64(p.NA) - float64(p.B)/float64(p.NB)
+	}
+	return new(sum / float64(len(both)))
 }
 
 // A condition is what has to be the same for two variants to be compared.

@@ -747,3 +747,20 @@ func BenchmarkBuild(b *testing.B) {
 	}
 	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/million")
 }
+
+// TestDifferenceIsOnSharedTasks: tasks that a flaw does not apply to are no difference.
+func TestDifferenceIsOnSharedTasks(t *testing.T) {
+	t.Parallel()
+	var s scene
+	s.play("m", "optimal", 20, fails(2, 0))
+	s.play("m", "flawed_missing_step", 20, fails(2, 0))
+	s.trials, s.attempts = slices.Delete(s.trials, 20, 29), slices.Delete(s.attempts, 20, 29) // all but 11
+	table, err := report.Design{Parts: []report.Part{{Varies: []string{"variant"}}}}.Build("e", slices.Values(s.trials), all(s.attempts...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := table.Parts[0].Rows[0]
+	if value(r.Difference) != "0.0000" || r.Cells[0].Rate == r.Cells[1].Rate {
+		t.Errorf("the difference is %s between %+v", value(r.Difference), r.Cells)
+	}
+}

@@ -57,6 +57,8 @@ type PivotRow struct {
 	// severities, each counting the same: the part's, or where it has none the
 	// experiment's as above.
 	FlawedMean *float64 `json:"flawed_mean,omitempty"`
+	// Difference is the contrast. That of flawed variants to optimal is the mean over the
+	// flawed levels of the differences on the tasks that both have.
 	Difference *float64 `json:"difference,omitempty"`
 	// Sensitivity is the population standard deviation of the rates of the
 	// variants, the flawed ones taken together as FlawedMean, in parts that
@@ -128,7 +130,7 @@ func (p Part) pivot(all []*cell, left []LeftOut) Pivot {
 		row.derive(v.Contrast)
 		switch factor {
 		case variant:
-			row.compare(all, where(cells, func(c assay.Cell) bool { return c.Model == m.key }))
+			row.compare(all, where(cells, func(c assay.Cell) bool { return c.Model == m.key }), by)
 		case taskType, difficulty:
 			v.Metrics = append(v.Metrics, m.metrics(m.key))
 		}

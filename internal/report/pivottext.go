@@ -121,7 +121,11 @@ func (p *Pivot) notes() []string {
 		notes = append(notes, fmt.Sprintf("Heads name the flaw of a plan: %s is the variant %s.", readable(name), name))
 	}
 	if some(func(r PivotRow) bool { return r.Difference != nil }) {
-		notes = append(notes, "Differences are in percentage points.")
+		note := "Differences are in percentage points."
+		if p.Contrast == FlawedMinusOptimal {
+			note = "Differences are in percentage points, on the tasks that both sides have under the same conditions."
+		}
+		notes = append(notes, note)
 	}
 	if some(func(r PivotRow) bool { return r.Sensitivity != nil }) {
 		notes = append(notes, "Sensitivity is the population standard deviation of the rates of the variants, the mean of flawed ones as one.")
@@ -129,12 +133,7 @@ func (p *Pivot) notes() []string {
 	if from := p.borrowed(); len(from) > 0 {
 		notes = append(notes, "Taken from other trials of the same difficulty, task type and reliability: "+strings.Join(from, ", ")+".")
 	}
-	left := leftOutNotes(p.LeftOut)
-	notes = append(notes, left...)
-	if len(left) > 0 && p.Contrast == FlawedMinusOptimal && some(func(r PivotRow) bool { return r.Difference != nil }) {
-		notes = append(notes, "Optimal includes the tasks that are left out of flawed variants, so the difference is not over the same tasks.")
-	}
-	return notes
+	return append(notes, leftOutNotes(p.LeftOut)...)
 }
 
 // borrowed names the columns that are of trials outside the part.
