@@ -42,7 +42,7 @@ type Analysis struct {
 	// shown are rates by model and variant for a chart: over all cells where every
 	// variant has the same conditions, else under the condition that most have.
 	shown     []shownRate
-	condition string // in words; empty for all
+	condition string // in words, and what is averaged over; empty for all
 	// byReliability is of the cells that the curves are of; nil without any.
 	byReliability *Pivot
 }
@@ -279,7 +279,10 @@ func shown(cells []*cell) (rates []shownRate, name string) {
 		name = fmt.Sprintf("%s, reliability %s", readable(most.difficulty), assay.FormatReliability(most.reliability))
 	}
 	type key struct{ model, variant string }
-	pools, _ := pool(cells, func(c assay.Cell) key { return key{c.Model, level(c, by)} })
+	pools, averaged := pool(cells, func(c assay.Cell) key { return key{c.Model, level(c, by)} })
+	if len(averaged) > 0 {
+		name += "; averaged over " + readableList(averaged)
+	}
 	for _, p := range pools {
 		rates = append(rates, shownRate{p.key.model, p.key.variant, newPivotCell(p.key.variant, &p.tally)})
 	}
@@ -288,7 +291,7 @@ func shown(cells []*cell) (rates []shownRate, name string) {
 		return cmp.Or(cmp.Compare(slices.Index(models, x.model), slices.Index(models, y.model)),
 			cmp.Compare(slices.Index(variants, x.variant), slices.Index(variants, y.variant)))
 	})
-	return rates, name
+	return rates, strings.TrimPrefix(name, "; ")
 }
 
 // variantFactor is the variant, together with its severity where that varies.
