@@ -101,7 +101,7 @@ type settled struct {
 	asked
 	repeat   int
 	seed     uint64
-	levels   [len(matched)]string
+	levels   *factorLevels // of all trials that have the same ones
 	level    assay.Level
 	category string
 }
@@ -134,6 +134,9 @@ var matched = [...]struct {
 	{taskType, func(a *assay.Attempt) string { return a.TaskType }},
 	{reliability, func(a *assay.Attempt) string { return assay.FormatReliability(a.Reliability) }},
 }
+
+// factorLevels are those of a trial, in the order of matched.
+type factorLevels [len(matched)]string
 
 func limitText(limit float64, unit string) string {
 	if limit == 0 {
@@ -197,7 +200,14 @@ func Compare(nameA, nameB string, a, b iter.Seq2[assay.Attempt, error]) (*Versus
 
 func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error) {
 	seen := make(map[assay.TrialID]bool)
-	words := make(map[string]string)
+	words, shared := make(map[string]string), make(map[factorLevels]*factorLevels)
+	word := func(text string) string {
+		if w, ok := words[text]; ok {
+			return w
+		}
+		words[text] = text
+		return text
+	}
 	for a, err := range attempts {
 		if err != nil {
 			return nil, err
@@ -206,15 +216,17 @@ func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error)
 			continue
 		}
 		seen[a.ID] = true
-		s := settled{id: a.ID, asked: asked{a.Task, a.TaskDigest}, repeat: a.Repeat, seed: a.Seed, level: a.Level, category: a.ErrorCategory}
+		var levels factorLevels
 		for i, f := range matched {
-			text := f.of(&a)
-			if words[text] == "" {
-				words[text] = text
-			}
-			s.levels[i] = words[text]
+			levels[i] = f.of(&a)
 		}
-		all = append(all, s)
+		if shared[levels] == nil {
+			shared[levels] = &levels
+		}
+		all = append(all, settled{
+			id: a.ID, asked: asked{assay.TaskID(word(string(a.Task))), word(a.TaskDigest)}, repeat: a.Repeat, seed: a.Seed,
+			levels: shared[levels], level: a.Level, category: word(a.ErrorCategory),
+		})
 	}
 	return all, nil
 }
