@@ -14,6 +14,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -102,7 +104,9 @@ const (
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t)
-	page := written(t, sample().WriteHTML)
+	d := sample()
+	d.Sections = append(d.Sections, document.Section{ID: "facets", Chart: &document.Chart{Spec: spec(facetSpec(7))}})
+	page := written(t, d.WriteHTML)
 	for scheme, want := range map[string]string{light: "rgb(253, 252, 250)", dark: "rgb(22, 24, 27)"} {
 		v := b.visit(page, "", scheme, "--dump-dom")
 		if len(v.console) > 0 {
@@ -112,7 +116,7 @@ func TestBrowser(t *testing.T) {
 			t.Errorf("%s: the page asked for %v", scheme, v.hosts)
 		}
 		figures := regexp.MustCompile(`(?s)<figure>.*?</figure>`).FindAllString(v.dom, -1)
-		if len(figures) != 6 {
+		if len(figures) != 7 {
 			t.Fatalf("%s: %d figures", scheme, len(figures))
 		}
 		for i, f := range figures {
@@ -122,6 +126,21 @@ func TestBrowser(t *testing.T) {
 			}
 			if n := len(regexp.MustCompile(`<path aria-label=|<path [^>]*aria-roledescription=`).FindAllString(f, -1)); n < 4 {
 				t.Errorf("%s: figure %d has %d marks", scheme, i, n)
+			}
+		}
+		var legend []string
+		for _, m := range regexp.MustCompile(`<text[^>]*>([^<]* number [^<]*)</text>`).FindAllStringSubmatch(figures[5], -1) {
+			legend = append(legend, m[1])
+		}
+		if slices.Sort(legend); len(slices.Compact(legend)) != 14 || strings.Contains(strings.Join(legend, ""), "…") {
+			t.Errorf("%s: the legend of 14 lines has %q", scheme, legend)
+		}
+		for i, m := range regexp.MustCompile(`<svg [^>]*width="(\d+)" height="(\d+)"`).FindAllStringSubmatch(figures[6], -1) {
+			room := []int{800, 690}[i] // of the window and of paper, for three beside each other
+			width, _ := strconv.Atoi(m[1])
+			height, _ := strconv.Atoi(m[2])
+			if width > room || width < room/2 || height < 3*120 || height > 4*120 {
+				t.Errorf("%s: facets are %d wide and %d high, the page is %d wide", scheme, width, height, room)
 			}
 		}
 	}
@@ -141,6 +160,57 @@ func TestPaper(t *testing.T) {
 	}
 	if pages := len(regexp.MustCompile(`/Type\s*/Page\b`).FindAll(text, -1)); pages < 4 || pages > 8 {
 		t.Errorf("%d pages", pages)
+	}
+}
+
+// forPaper is a page that looks on the screen as it does on paper.
+func forPaper(page string) string {
+	return strings.NewReplacer("@media print", "@media all", "@media screen", "@media speech").Replace(page)
+}
+
+// TestTablesFitPaper: no table is wider than a page of A4, whatever is in it; long
+// alarms may be broken where a page ends.
+func TestTablesFitPaper(t *testing.T) {
+	t.Parallel()
+	d := &document.Document{Title: "Wide", Alarms: sample().Alarms}
+	for i, columns := range []int{3, 8, 11, 12, 13, 14, 16, 23, 40} {
+		for k, digits := range []string{"0000", "1.0 %", "100.0 %", "26.4 – 60.4 %", "MWMWMW"} {
+			d.Sections = append(d.Sections, document.Section{ID: fmt.Sprintf("t%d-%d", i, k), Title: "Wide", Table: wideTable(columns, digits)})
+		}
+	}
+	const a4 = 694 // pixels between the margins
+	script := `
+		const shown = (e) => e.offsetWidth > 0;
+		const tables = Array.from(document.querySelectorAll("table")).filter(shown);
+		document.title = JSON.stringify({
+			page: [innerWidth, document.documentElement.scrollWidth], tables: tables.length,
+			wide: tables.filter((t) => t.offsetWidth > t.parentElement.clientWidth || t.parentElement.scrollWidth > innerWidth).map((t) => t.textContent.slice(0, 200)),
+			unbroken: Array.from(document.querySelectorAll(".alarms, .alarms > ul > li"), (e) => getComputedStyle(e).breakInside).filter((b) => b !== "auto"),
+		});`
+	v := newBrowser(t).visit(withScript(forPaper(written(t, d.WriteHTML)), script), "", light, "--hide-scrollbars", fmt.Sprintf("--window-size=%d,1000", a4), "--dump-dom")
+	var got struct {
+		Page           []int
+		Tables         int
+		Wide, Unbroken []string
+	}
+	decodeTitle(t, v, &got)
+	if diff := cmp.Diff([]int{a4, a4}, got.Page); diff != "" {
+		t.Errorf("width of the window and the page (-want +got):\n%s", diff)
+	}
+	if len(got.Wide)+len(got.Unbroken) > 0 || got.Tables <= len(d.Sections) {
+		t.Errorf("%d tables for %d; too wide are %q; alarms break %q", got.Tables, len(d.Sections), got.Wide, got.Unbroken)
+	}
+}
+
+// decodeTitle reads what a script wrote into the title.
+func decodeTitle(t *testing.T, v visit, into any) {
+	t.Helper()
+	title := regexp.MustCompile(`<title>(.*?)</title>`).FindStringSubmatch(v.dom)
+	if title == nil {
+		t.Fatal("the page has no title")
+	}
+	if err := json.Unmarshal([]byte(html.UnescapeString(title[1])), into); err != nil {
+		t.Fatalf("title %s: %v", title[1], err)
 	}
 }
 
@@ -177,6 +247,12 @@ const until = async (f) => { for (let i = 0; i < 50 && !f(); i++) await wait(100
     sort(8);
     out.others = table.tHead.rows[0].cells[7].getAttribute("aria-sort");
     out.muted = column(8).at(-1);
+
+    const [wide, ...sheets] = document.querySelectorAll("#section-wide table");
+    const rows = (t) => Array.from(t.tBodies[0].rows, (r) => r.cells[1].textContent).join(" ");
+    wide.tHead.rows[0].cells[1].querySelector("button").click();
+    wide.tHead.rows[0].cells[1].querySelector("button").click();
+    out.sheets = sheets.length > 2 && [rows(wide), ...new Set(sheets.map(rows))];
 
     document.querySelector('a[href="#episode-a3f9"]').click();
     const episode = document.getElementById("episode-a3f9");
@@ -215,18 +291,15 @@ func withScript(page, script string) string {
 // tell of what is pointed at and can be saved.
 func TestReader(t *testing.T) {
 	t.Parallel()
-	v := newBrowser(t).visit(withScript(written(t, sample().WriteHTML), driver), "", light, "--dump-dom")
-	title := regexp.MustCompile(`<title>(.*?)</title>`).FindStringSubmatch(v.dom)
-	if title == nil {
-		t.Fatal("the page has no title")
-	}
+	d := sample()
+	d.Sections = append(d.Sections, document.Section{ID: "wide", Title: "Wide", Table: wideTable(40, "100.0 %")})
+	v := newBrowser(t).visit(withScript(written(t, d.WriteHTML), driver), "", light, "--dump-dom")
 	var got any
-	if err := json.Unmarshal([]byte(html.UnescapeString(title[1])), &got); err != nil {
-		t.Fatalf("title %s: %v", title[1], err)
-	}
+	decodeTitle(t, v, &got)
 	want := map[string]any{
 		"turns":  []any{"8.2 6.9 6.0 descending", "4.5 4.9 5.1 ascending", "4.5 4.9 5.1 none"},
 		"names":  []any{"claude-sonnet-4 deepseek-v3 gemini-2.5-flash ascending", "qwen-max-latest qwen-max llama-3.1-8b descending", "claude-sonnet-4 gpt-4o qwen-max none"},
+		"sheets": []any{"row 3 of a table row 2 of a table row 1 of a table", "row 3 of a table row 2 of a table row 1 of a table"},
 		"others": "none", "muted": "0.36", "opened": true, "again": true,
 		"tooltip": "Model claude-sonnet-4 Full success, % 68.2 Trials 900",
 		"saved":   []any{"Save as SVG success.svg blob:null/", "Save as PNG success.png data:image"},

@@ -5,7 +5,10 @@
 // be said, and what a number means, belongs to those who make a document.
 package document
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // A Document is a report.
 type Document struct {
@@ -30,6 +33,16 @@ type Alarm struct {
 	Where []string
 }
 
+// shownPlaces is how many places of an alarm are shown before the reader asks for
+// the others.
+const shownPlaces = 12
+
+// places parts those that are shown at first from the others.
+func (a Alarm) places() (first, more []string) {
+	n := min(len(a.Where), shownPlaces)
+	return a.Where[:n], a.Where[n:]
+}
+
 // A Section has one subject.
 type Section struct {
 	// ID is a word of letters, digits and dashes that no other section has.
@@ -45,6 +58,14 @@ type Section struct {
 type Table struct {
 	Columns []Column
 	Rows    [][]Cell
+}
+
+// rowHeads is how many columns of names come first.
+func (t *Table) rowHeads() int {
+	if n := slices.IndexFunc(t.Columns, func(c Column) bool { return !c.Names }); n >= 0 {
+		return n
+	}
+	return len(t.Columns)
 }
 
 // A Column is of names, to the left, or of figures, to the right.

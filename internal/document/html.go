@@ -37,6 +37,8 @@ var (
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"line": line, "paragraphs": paragraphs, "excerpts": excerpts,
 	"sign": func(t Tone) string { return sign[t] }, "meaning": func(t Tone) string { return meaning[t] },
+	"places": func(a Alarm) []string { first, _ := a.places(); return first },
+	"more":   func(a Alarm) []string { _, more := a.places(); return more },
 }).Parse(pageHTML))
 
 // A page is a document with what its HTML needs.
@@ -109,15 +111,39 @@ type placed struct {
 	Key string
 }
 
-// Place returns the cells of a row, as many as the table has columns.
-func (p page) Place(t *Table, row []Cell) []placed {
+// A table as it is laid out.
+type laid struct {
+	Columns []Column
+	Rows    [][]placed
+}
+
+// Lay places the cells of a table.
+func (p page) Lay(t *Table) laid {
+	out := laid{Columns: t.Columns}
+	for _, row := range t.Rows {
+		out.Rows = append(out.Rows, p.place(t, row))
+	}
+	return out
+}
+
+// Sheets are what stands on paper for a table that is too wide for it.
+func (p page) Sheets(t *Table) []laid {
+	var out []laid
+	for _, part := range t.sheets() {
+		out = append(out, p.Lay(part))
+	}
+	return out
+}
+
+// place returns the cells of a row, as many as the table has columns.
+func (p page) place(t *Table, row []Cell) []placed {
 	out := make([]placed, len(t.Columns))
 	for i, c := range t.Columns {
 		if i < len(row) {
 			out[i].Cell = row[i]
 		}
 		out[i].Names, out[i].RowHead = c.Names, c.Names && i == 0
-		out[i].Long = utf8.RuneCountInString(out[i].Text) > 36
+		out[i].Long = utf8.RuneCountInString(out[i].Text) > 20
 		if v := out[i].Value; v != nil && !math.IsNaN(*v) {
 			out[i].Key = strings.Replace(strconv.FormatFloat(*v, 'g', -1, 64), "Inf", "Infinity", 1)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -49,14 +50,20 @@ func prosaic(text string) string {
 func alarmQuotes(alarms []Alarm) string {
 	var out []string
 	for _, a := range alarms {
-		title, where := escape(a.Title), escape(strings.Join(a.Where, ", "))
+		title := escape(a.Title)
 		if title != "" {
 			title = "**Alarm: " + title + "**"
 		}
-		if where != "" {
-			where = "Where: " + where
+		var where []string
+		for _, w := range a.Where {
+			if w = escape(w); w != "" {
+				where = append(where, "- "+w)
+			}
 		}
-		text := "[!CAUTION]\n" + join("\n\n", title, prosaic(a.Text), where)
+		if len(where) > 0 {
+			where = slices.Insert(where, 0, "Where:", "")
+		}
+		text := "[!CAUTION]\n" + join("\n\n", title, prosaic(a.Text), strings.Join(where, "\n"))
 		out = append(out, strings.TrimRight("> "+strings.ReplaceAll(text, "\n", "\n> "), " "))
 	}
 	return strings.ReplaceAll(strings.Join(out, "\n\n"), "> \n", ">\n")

@@ -257,10 +257,40 @@ func manySpec(n int) any {
 	var values []m
 	for i := range n {
 		for x := range 6 {
-			values = append(values, m{"series": fmt.Sprintf("model number %d", i+1), "x": x, "y": float64(i*7) + 5*math.Sin(float64(x+i))})
+			values = append(values, m{"series": fmt.Sprintf("a model whose name is long, number %d", i+1), "x": x, "y": float64(i*7) + 5*math.Sin(float64(x+i))})
 		}
 	}
 	return m{"data": m{"values": values}, "height": 320, "mark": m{"type": "line", "point": true}, "encoding": m{
 		"x": m{"field": "x", "type": "ordinal"}, "y": m{"field": "y", "type": "quantitative"}, "color": m{"field": "series", "type": "nominal", "sort": nil, "title": nil}, "tooltip": []m{{"field": "series"}},
 	}}
+}
+
+func facetSpec(n int) any {
+	var values []m
+	for i := range n {
+		for x := range 4 {
+			values = append(values, m{"model": fmt.Sprintf("model %d", i+1), "x": x, "y": float64(i + x)})
+		}
+	}
+	return m{
+		"data": m{"values": values}, "facet": m{"field": "model", "type": "nominal", "title": nil}, "columns": 4,
+		"spec": m{"width": 230, "height": 100, "mark": "bar", "encoding": m{"x": m{"field": "x", "type": "ordinal"}, "y": m{"field": "y", "type": "quantitative"}}},
+	}
+}
+
+// wideTable has two columns of names and others of figures with signs and notes.
+func wideTable(columns int, figure string) *document.Table {
+	t := &document.Table{Columns: []document.Column{{Head: "model", Names: true}, {Head: "variant", Names: true}}}
+	for c := range columns - 2 {
+		t.Columns = append(t.Columns, document.Column{Head: fmt.Sprintf("head of %d", c+3), Hint: "a hint"})
+	}
+	tones := []document.Tone{document.Plain, document.Good, document.Muted}
+	for r := range 3 {
+		row := []document.Cell{{Text: "gemini-2.5-flash-lite"}, {Text: fmt.Sprintf("row %d of a table", r+1)}}
+		for c := range columns - 2 {
+			row = append(row, document.Cell{Text: figure, Note: "90–100, n 80", Hint: "a longer hint", Tone: tones[(r+c)%3]})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
 }

@@ -12,8 +12,33 @@ import (
 // prose is how wide a paragraph is on the screen.
 const prose = 100
 
-// A pen writes text, in colours or not.
-type pen struct{ color bool }
+// narrowest is the width of a terminal below which lines are left to wrap.
+const narrowest = 60
+
+// A Terminal is what text is written for.
+type Terminal struct {
+	Color bool
+	// Width is how many columns of text its lines have, Screen if it is 0.
+	Width int
+}
+
+// A pen writes text for a terminal of a width that is known.
+type pen struct{ Terminal }
+
+func newPen(t Terminal) pen {
+	t.Width = t.width()
+	return pen{t}
+}
+
+func (t Terminal) width() int {
+	if t.Width == 0 {
+		return Screen
+	}
+	return max(t.Width, narrowest)
+}
+
+// prose is how wide its paragraphs are.
+func (p pen) prose() int { return min(prose, p.Width) }
 
 var (
 	bold      = lipgloss.NewStyle().Bold(true)
@@ -26,7 +51,7 @@ var (
 )
 
 func (p pen) paint(style lipgloss.Style, text string) string {
-	if !p.color || text == "" {
+	if !p.Color || text == "" {
 		return text
 	}
 	lines := strings.Split(text, "\n")
@@ -36,12 +61,12 @@ func (p pen) paint(style lipgloss.Style, text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// WriteText writes the document for a terminal, in colours if color. A section
-// with a table goes without its chart, any other has the chart's text. Hints
-// and episodes are left out.
-func (d *Document) WriteText(w io.Writer, color bool) error {
-	p := pen{color}
-	blocks := []string{p.title(d.Title, "═"), p.alarms(d.Alarms), block(d.Lead)}
+// WriteText writes the document for a terminal. A section with a table goes
+// without its chart, any other has the chart's text. Hints and episodes are left
+// out.
+func (d *Document) WriteText(w io.Writer, t Terminal) error {
+	p := newPen(t)
+	blocks := []string{p.title(d.Title, "═"), p.alarms(d.Alarms), p.block(d.Lead)}
 	for _, s := range d.Sections {
 		blocks = append(blocks, p.section(s))
 	}
@@ -56,20 +81,20 @@ func join(between string, parts ...string) string {
 }
 
 // block returns text as paragraphs that fit the screen.
-func block(text string) string {
+func (p pen) block(text string) string {
 	var out []string
-	for _, p := range paragraphs(text) {
-		out = append(out, wrap(p, prose)...)
+	for _, l := range paragraphs(text) {
+		out = append(out, wrap(l, p.prose())...)
 	}
 	return strings.Join(out, "\n")
 }
 
 // hang returns text after a label, its further lines below its first.
-func hang(label, text string) []string {
+func (p pen) hang(label, text string) []string {
 	indent := strings.Repeat(" ", lipgloss.Width(label))
 	var out []string
-	for _, p := range paragraphs(text) {
-		for _, l := range wrap(p, prose-len(indent)) {
+	for _, par := range paragraphs(text) {
+		for _, l := range wrap(par, p.prose()-len(indent)) {
 			out = append(out, label+l)
 			label = indent
 		}
@@ -78,7 +103,7 @@ func hang(label, text string) []string {
 }
 
 func (p pen) title(text, rule string) string {
-	text = block(text)
+	text = p.block(text)
 	if text == "" {
 		return ""
 	}
@@ -90,17 +115,10 @@ func (p pen) alarms(alarms []Alarm) string {
 	if len(alarms) == 0 {
 		return ""
 	}
-	rule := p.paint(alarming, strings.Repeat("━", Screen))
+	rule := p.paint(alarming, strings.Repeat("━", p.Width))
 	out := []string{rule, p.paint(alarming, "┃ "+alarmsHead(len(alarms))), rule}
 	for i, a := range alarms {
-		var lines []string
-		for _, l := range hang(fmt.Sprintf("%d. ", i+1), a.Title) {
-			lines = append(lines, p.paint(bold, l))
-		}
-		lines = append(lines, hang("   ", a.Text)...)
-		for _, w := range a.Where {
-			lines = append(lines, hang("   - ", w)...)
-		}
+		lines := p.alarm(i+1, a)
 		if i > 0 {
 			lines = slices.Insert(lines, 0, "")
 		}
@@ -111,6 +129,23 @@ func (p pen) alarms(alarms []Alarm) string {
 	return strings.Join(append(out, rule), "\n")
 }
 
+func (p pen) alarm(number int, a Alarm) []string {
+	p.Width -= 2 // for the bar
+	var lines []string
+	for _, l := range p.hang(fmt.Sprintf("%d. ", number), a.Title) {
+		lines = append(lines, p.paint(bold, l))
+	}
+	lines = append(lines, p.hang("   ", a.Text)...)
+	first, more := a.places()
+	for _, w := range first {
+		lines = append(lines, p.hang("   - ", w)...)
+	}
+	if len(more) > 0 {
+		lines = append(lines, p.hang("   ", fmt.Sprintf("and %d more; --format html or json lists all", len(more)))...)
+	}
+	return lines
+}
+
 func alarmsHead(n int) string {
 	if n == 1 {
 		return "ALARM: some figures may not be what they seem"
@@ -119,37 +154,43 @@ func alarmsHead(n int) string {
 }
 
 func (p pen) section(s Section) string {
-	parts := []string{join("\n", p.title(s.Title, "─"), block(s.Lead))}
+	parts := []string{join("\n", p.title(s.Title, "─"), p.block(s.Lead))}
 	var notes []string
 	switch {
 	case s.Table != nil:
 		parts = append(parts, p.table(s.Table))
-		notes = append(notes, s.Table.legend())
+		notes = append(notes, p.block(s.Table.legend()))
 	case s.Chart != nil:
-		parts = append(parts, block(s.Chart.Text))
+		parts = append(parts, p.block(s.Chart.Text))
 	}
 	for _, n := range s.Notes {
-		notes = append(notes, block(n))
+		notes = append(notes, p.block(n))
 	}
 	return join("\n\n", append(parts, join("\n", notes...))...)
 }
 
 // table lays a table out. The columns of names that come first are repeated
-// where others continue below.
+// where others continue below; then long names take several lines.
 func (p pen) table(t *Table) string {
-	left := slices.IndexFunc(t.Columns, func(c Column) bool { return !c.Names })
-	if left < 0 {
-		left = len(t.Columns)
+	tab := p.layOut(t, p.Width)
+	if tab.lineWidth() > p.Width {
+		tab = p.layOut(t, p.Width/4)
 	}
+	return tab.String()
+}
+
+// layOut breaks names that are wider than widest.
+func (p pen) layOut(t *Table, widest int) *TextTable {
+	left := t.rowHeads()
 	columns := make([][]string, len(t.Columns))
 	heads := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
-		heads[i], columns[i] = p.column(t, i)
+		heads[i], columns[i] = p.column(t, i, widest)
 		if c.Names && i >= left {
 			heads[i], columns[i] = alignLeft(heads[i], columns[i])
 		}
 	}
-	tab := NewScreenTable(left, heads...)
+	tab := &TextTable{left: left, width: p.Width, heads: heads}
 	for r := range t.Rows {
 		var row []string
 		for i := range columns {
@@ -157,18 +198,22 @@ func (p pen) table(t *Table) string {
 		}
 		tab.Row(row...)
 	}
-	return tab.String()
+	return tab
 }
 
 // column returns the head of a column, with breaks that make it no wider than
 // it must be, and its cells, with room for a sign where any has one.
-func (p pen) column(t *Table, i int) (head string, cells []string) {
+func (p pen) column(t *Table, i, widest int) (head string, cells []string) {
 	signs := slices.ContainsFunc(t.Rows, func(row []Cell) bool { return i < len(row) && row[i].Tone != Plain })
 	width := 0
 	for _, row := range t.Rows {
 		text := ""
 		if i < len(row) {
-			text = p.cell(row[i], signs)
+			c := row[i]
+			if c.Text = line(c.Text); t.Columns[i].Names {
+				c.Text = strings.Join(wrap(c.Text, widest), "\n")
+			}
+			text = p.cell(c, signs)
 		}
 		cells = append(cells, text)
 		width = max(width, lipgloss.Width(text))
@@ -185,7 +230,8 @@ func (p pen) column(t *Table, i int) (head string, cells []string) {
 	return strings.Join(parts, "\n"), cells
 }
 
-// cell is two wider than its text if there are signs in its column.
+// cell is two wider than its text, which may have several lines, if there are signs
+// in its column.
 func (p pen) cell(c Cell, signs bool) string {
 	text := p.marked(c, signs)
 	if note := line(c.Note); note != "" {
@@ -198,7 +244,7 @@ func (p pen) cell(c Cell, signs bool) string {
 }
 
 func (p pen) marked(c Cell, signs bool) string {
-	text, mark := line(c.Text), "  "
+	text, mark := c.Text, "  "
 	switch {
 	case !signs:
 		return text
@@ -214,21 +260,23 @@ func (p pen) marked(c Cell, signs bool) string {
 	return text + mark
 }
 
-// alignLeft makes all cells as wide as the widest.
+// alignLeft makes all lines as wide as the widest.
 func alignLeft(head string, cells []string) (string, []string) {
-	heads := strings.Split(head, "\n")
-	width := 0
-	for _, c := range slices.Concat(heads, cells) {
+	width := lipgloss.Width(head)
+	for _, c := range cells {
 		width = max(width, lipgloss.Width(c))
 	}
-	pad := func(texts []string) {
-		for i, t := range texts {
-			texts[i] = t + strings.Repeat(" ", width-lipgloss.Width(t))
+	pad := func(text string) string {
+		lines := strings.Split(text, "\n")
+		for i, l := range lines {
+			lines[i] = l + strings.Repeat(" ", width-lipgloss.Width(l))
 		}
+		return strings.Join(lines, "\n")
 	}
-	pad(heads)
-	pad(cells)
-	return strings.Join(heads, "\n"), cells
+	for i, c := range cells {
+		cells[i] = pad(c)
+	}
+	return pad(head), cells
 }
 
 func (p pen) facts(facts []Fact) string {
@@ -243,7 +291,7 @@ func (p pen) facts(facts []Fact) string {
 	for _, f := range facts {
 		name := line(f.Name)
 		label := name + strings.Repeat(" ", width-lipgloss.Width(name)+gap)
-		lines := hang(label, f.Value)
+		lines := p.hang(label, f.Value)
 		if len(lines) == 0 {
 			lines = []string{strings.TrimRight(label, " ")}
 		}

@@ -26,24 +26,38 @@ type TextTable struct {
 // left. A line feed in a head begins its next line.
 func NewTextTable(heads ...string) *TextTable { return &TextTable{left: 2, heads: heads} }
 
-// NewScreenTable returns a table whose lines fit the screen: columns that find no
+// NewScreenTable returns a table whose lines fit a terminal: columns that find no
 // room continue below, after those to the left.
-func NewScreenTable(left int, heads ...string) *TextTable {
-	return &TextTable{left: left, width: Screen, heads: heads}
+func NewScreenTable(t Terminal, left int, heads ...string) *TextTable {
+	return &TextTable{left: left, width: t.width(), heads: heads}
 }
 
 // Row adds a row of at most as many cells as there are heads.
 func (t *TextTable) Row(cells ...string) { t.rows = append(t.rows, cells) }
 
-// String returns the table without spaces at the ends of lines.
-func (t *TextTable) String() string {
-	heads := t.headLines()
+// widths are those of the columns.
+func (t *TextTable) widths() []int {
 	widths := make([]int, len(t.heads))
-	for _, row := range append(heads, t.rows...) {
+	for _, row := range append([][]string{t.heads}, t.rows...) {
 		for i, c := range row {
 			widths[i] = max(widths[i], lipgloss.Width(c))
 		}
 	}
+	return widths
+}
+
+// lineWidth is how much room a line with all columns takes.
+func (t *TextTable) lineWidth() int {
+	sum := 0
+	for _, w := range t.widths() {
+		sum += w + gap
+	}
+	return sum
+}
+
+// String returns the table without spaces at the ends of lines.
+func (t *TextTable) String() string {
+	heads, widths := t.headLines(), t.widths()
 	var blocks []string
 	for _, columns := range t.blocks(widths) {
 		var lines []string
@@ -58,8 +72,10 @@ func (t *TextTable) String() string {
 		}
 		lines = append(lines, strings.Repeat("─", rule))
 		for _, row := range t.rows {
-			for _, l := range rowLines(row) {
-				lines = append(lines, t.line(l, columns, widths))
+			for k, cells := range rowLines(row) {
+				if l := t.line(cells, columns, widths); k == 0 || l != "" { // other blocks may need more lines
+					lines = append(lines, l)
+				}
 			}
 		}
 		blocks = append(blocks, strings.Join(lines, "\n"))

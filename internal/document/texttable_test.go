@@ -86,7 +86,7 @@ func TestWideTable(t *testing.T) {
 		for c := range columns {
 			heads = append(heads, name(0, c)+"\nsecond")
 		}
-		table := document.NewScreenTable(left, heads...)
+		table := document.NewScreenTable(document.Terminal{}, left, heads...)
 		cells := slices.Clone(heads)
 		for r := range rows {
 			var row []string
@@ -120,6 +120,19 @@ func TestWideTable(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestBlocksAreAsHighAsTheyMustBe: the second line of a cell takes one in its own
+// block only.
+func TestBlocksAreAsHighAsTheyMustBe(t *testing.T) {
+	t.Parallel()
+	wide := strings.Repeat("w", document.Screen)
+	table := document.NewScreenTable(document.Terminal{}, 1, "name", "a", wide)
+	table.Row("x", "1\n2", "3")
+	table.Row("y", "4", "5")
+	if got := strings.Count(table.String(), "\n"); got != 9 {
+		t.Errorf("%d line feeds in\n%s", got, table)
+	}
 }
 
 // TestHeadsStandAtTheBottom, above the rule.

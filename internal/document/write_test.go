@@ -3,6 +3,7 @@ package document_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"html"
 	"io"
 	"reflect"
@@ -35,7 +36,11 @@ func written(t interface {
 }
 
 func plain(d *document.Document) func(io.Writer) error {
-	return func(w io.Writer) error { return d.WriteText(w, false) }
+	return on(d, document.Terminal{})
+}
+
+func on(d *document.Document, t document.Terminal) func(io.Writer) error {
+	return func(w io.Writer) error { return d.WriteText(w, t) }
 }
 
 func TestText(t *testing.T) {
@@ -54,7 +59,7 @@ var escapeSequence = regexp.MustCompile("\x1b\\[[0-9;]*m")
 func TestColors(t *testing.T) {
 	t.Parallel()
 	d := sample()
-	colored := written(t, func(w io.Writer) error { return d.WriteText(w, true) })
+	colored := written(t, on(d, document.Terminal{Color: true}))
 	if n := len(escapeSequence.FindAllString(colored, -1)); n < 20 {
 		t.Errorf("%d changes of colour", n)
 	}
@@ -73,6 +78,88 @@ func TestAlarmsComeFirst(t *testing.T) {
 			t.Errorf("%s: the alarm is at %d, the lead at %d, the first section at %d", name, alarm, lead, section)
 		}
 	}
+}
+
+// TestPlaces: of an alarm about many cells text and HTML show twelve at first and
+// say how many others there are; the others can be unfolded in HTML, and Markdown
+// lists all.
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	for n, more := range map[int]int{0: 0, 1: 0, 12: 0, 13: 1, 148: 136} {
+		var places []string
+		for i := range n {
+			places = append(places, fmt.Sprintf("cell-%d, hard", i+1))
+		}
+		d := &document.Document{Alarms: []document.Alarm{{Title: "0 %", Text: "Nobody fails always.", Where: places}}}
+		text, markdown, page := written(t, plain(d)), written(t, d.WriteMarkdown), body(written(t, d.WriteHTML))
+		if got := strings.Count(text, "- cell-"); got != n-more {
+			t.Errorf("text lists %d of %d places", got, n)
+		}
+		if got := strings.Contains(text, fmt.Sprintf("and %d more; --format html or json lists all\n", more)); got != (more > 0) || strings.Contains(text, "more;") != got {
+			t.Errorf("text of %d places: says how many more is %v", n, got)
+		}
+		if got := strings.Count(markdown, "\n> - cell-"); got != n || strings.Contains(markdown, "more") {
+			t.Errorf("Markdown lists %d of %d places:\n%s", got, n, markdown)
+		}
+		shown, hidden, _ := strings.Cut(page, "<details>")
+		if a, b := strings.Count(shown, "<li>cell-"), strings.Count(hidden, "<li>cell-"); a != n-more || b != more {
+			t.Errorf("HTML of %d places shows %d and hides %d", n, a, b)
+		}
+		if got := strings.Contains(page, fmt.Sprintf("<summary>and %d more</summary>", more)); got != (more > 0) {
+			t.Errorf("HTML of %d places: says how many more is %v", n, got)
+		}
+	}
+}
+
+// TestSheets: a table that is too wide for paper has parts for it, with each column
+// once, in order, after the columns of names that come first; any other has none.
+func TestSheets(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		left, columns := rapid.IntRange(0, 3).Draw(t, "left"), rapid.IntRange(1, 60).Draw(t, "columns")
+		width := rapid.IntRange(1, 12).Draw(t, "width")
+		table, want := &document.Table{Rows: make([][]document.Cell, 1)}, ""
+		for c := range left + columns {
+			table.Columns = append(table.Columns, document.Column{Head: fmt.Sprintf("h%d", c), Names: c < left})
+			table.Rows[0] = append(table.Rows[0], document.Cell{Text: fmt.Sprintf("%0*d", width, c), Note: strings.Repeat("0", rapid.IntRange(0, 14).Draw(t, "note"))})
+			if c >= left {
+				want += fmt.Sprintf("h%d ", c)
+			}
+		}
+		d := &document.Document{Sections: []document.Section{{ID: "a", Table: table}}}
+		_, sheets, split := strings.Cut(body(written(t, d.WriteHTML)), `<div class="sheet"`)
+		if n := left + columns; split && n < 5 || !split && n > 40 {
+			t.Fatalf("a table of %d columns is parted: %v", n, split)
+		}
+		if !split {
+			return
+		}
+		got := ""
+		for _, s := range strings.Split(sheets, `<div class="sheet"`) {
+			var heads, cells []string
+			for _, m := range regexp.MustCompile(`<span class="head">(h\d+)</span>`).FindAllStringSubmatch(s, -1) {
+				heads = append(heads, m[1])
+			}
+			for _, m := range regexp.MustCompile(`<span>0*(\d+)</span>`).FindAllStringSubmatch(s, -1) {
+				cells = append(cells, "h"+m[1])
+			}
+			if diff := cmp.Diff(heads, cells); diff != "" {
+				t.Fatalf("cells are not those of the heads (-want +got):\n%s", diff)
+			}
+			if len(heads) <= left || strings.Count(s, "<tr>") != 2 {
+				t.Fatalf("a sheet has %d columns and %d rows", len(heads), strings.Count(s, "<tr>"))
+			}
+			for i := range left {
+				if heads[i] != fmt.Sprintf("h%d", i) {
+					t.Fatalf("a sheet begins with %v", heads)
+				}
+			}
+			got += strings.Join(heads[left:], " ") + " "
+		}
+		if got != want {
+			t.Fatalf("sheets have %s, want %s", got, want)
+		}
+	})
 }
 
 // TestEmpty: a document without anything is written all the same.
@@ -179,18 +266,31 @@ func skeleton(page string) []string {
 	return tags
 }
 
+// sheets are tables for paper, of which there are more where texts are wider.
+var sheets = regexp.MustCompile(`(?s)<div class="sheet".*?</table>\n</div>\n`)
+
+var ofSheets = regexp.MustCompile(`^</?(div|table|thead|tbody|tr|th|td|span|small)( (class|scope|data-tone|aria-hidden)="")*>$`)
+
 // TestTextStaysText: whatever the strings of a document hold, its page has the
 // same tags and the same scripts, its Markdown the same lines and columns, and
 // its text nothing that a terminal obeys.
 func TestTextStaysText(t *testing.T) {
 	t.Parallel()
 	harmless := plant("")
-	wantTags := skeleton(written(t, harmless.WriteHTML))
+	wantTags := skeleton(sheets.ReplaceAllString(written(t, harmless.WriteHTML), ""))
 	wantLines := strings.Split(written(t, harmless.WriteMarkdown), "\n")
 	rapid.Check(t, func(t *rapid.T) {
 		d := plant(nasty.Draw(t, "text"))
-		if diff := cmp.Diff(wantTags, skeleton(written(t, d.WriteHTML))); diff != "" {
+		page := written(t, d.WriteHTML)
+		if diff := cmp.Diff(wantTags, skeleton(sheets.ReplaceAllString(page, ""))); diff != "" {
 			t.Fatalf("tags (-want +got):\n%s", diff)
+		}
+		for _, s := range sheets.FindAllString(page, -1) {
+			for _, tg := range skeleton(s) {
+				if !ofSheets.MatchString(tg) {
+					t.Fatalf("a sheet holds %s", tg)
+				}
+			}
 		}
 		lines := strings.Split(written(t, d.WriteMarkdown), "\n")
 		if len(lines) != len(wantLines) {
@@ -247,14 +347,16 @@ func TestMarkdownShowsText(t *testing.T) {
 	})
 }
 
-// TestScreen: prose and tables fit the screen unless a word does not.
+// TestScreen: prose and tables fit the terminal unless a word does not, those that
+// are narrower than 60 columns apart.
 func TestScreen(t *testing.T) {
 	t.Parallel()
-	word := rapid.StringOfN(rapid.SampledFrom([]rune("abcé模%")), 1, 12, -1)
+	word := rapid.StringOfN(rapid.SampledFrom([]rune("abcé%")), 1, 12, -1)
 	words := rapid.Custom(func(t *rapid.T) string {
 		return strings.Join(rapid.SliceOfN(word, 1, 40).Draw(t, "words"), " ")
 	})
 	rapid.Check(t, func(t *rapid.T) {
+		width := rapid.SampledFrom([]int{0, 20, 60, 61, 80, 100, 120, 200}).Draw(t, "width")
 		d := replaced(sample(), "", func(string) string { return words.Draw(t, "text") })
 		for i := range d.Sections {
 			if d.Sections[i].Table == nil {
@@ -263,16 +365,29 @@ func TestScreen(t *testing.T) {
 			for _, row := range d.Sections[i].Table.Rows {
 				for k := range row {
 					row[k].Text, row[k].Note = word.Draw(t, "cell"), word.Draw(t, "note")
+					if d.Sections[i].Table.Columns[k].Names {
+						row[k].Text = words.Draw(t, "name")
+					}
 				}
 			}
 		}
 		for i := range d.Facts {
 			d.Facts[i].Name = word.Draw(t, "name")
 		}
-		for l := range strings.Lines(written(t, plain(d))) {
-			if w := lipgloss.Width(strings.TrimSuffix(l, "\n")); w > document.Screen {
-				t.Fatalf("a line is %d wide: %s", w, l)
+		room := max(width, 60)
+		if width == 0 {
+			room = document.Screen
+		}
+		widest := 0
+		for l := range strings.Lines(written(t, on(d, document.Terminal{Width: width}))) {
+			w := lipgloss.Width(strings.TrimSuffix(l, "\n"))
+			widest = max(widest, w)
+			if w > room {
+				t.Fatalf("a line is %d wide, the terminal %d: %s", w, room, l)
 			}
+		}
+		if widest < min(room, 100) {
+			t.Fatalf("no line is wider than %d, the terminal is %d", widest, room)
 		}
 	})
 }

@@ -2,7 +2,7 @@
 // The charts take colours and fonts from the page's style, are drawn again when
 // these or the width change, and once more in the colours of paper, for print.
 (() => {
-  const paperWidth = 680; // pixels between the margins of A4
+  const paperWidth = 690; // pixels between the margins of A4
   const figures = Array.from(document.querySelectorAll("figure"));
   const composed = ["facet", "concat", "hconcat", "vconcat", "repeat"];
 
@@ -11,13 +11,21 @@
   const warn = logger.warn;
   logger.warn = (...words) => (/Dropping "fit-/.test(words[0]) ? logger : warn.apply(logger, words));
 
-  function config(element, width, tilted) {
+  // How wide the longest name in the legend is, in pixels.
+  function legendLabel(spec) {
+    const fields = (part) => [part.encoding?.color?.field, ...[part.layer, part.spec].flat().filter(Boolean).flatMap(fields)];
+    const names = fields(spec).filter(Boolean).flatMap((f) => (spec.data?.values ?? []).map((v) => String(v[f])));
+    return 7 * names.reduce((longest, n) => Math.max(longest, n.length), 10);
+  }
+
+  function config(element, spec, width, tilted) {
     const style = getComputedStyle(element);
     const get = (name) => style.getPropertyValue(name).trim();
     const colours = (name) => get(name).split(/\s+/);
     const [ink, muted, line, grid, surface] = ["--ink", "--muted", "--line", "--grid", "--surface"].map(get);
     const series = colours("--series");
     const limit = Math.max(90, Math.round(width * 0.3));
+    const label = Math.min(legendLabel(spec), width - 40);
     return {
       background: surface, font: get("--sans"), padding: 2,
       view: { stroke: null },
@@ -33,9 +41,9 @@
         : { labelAngle: 0, labelOverlap: true, labelExpr: "split(datum.label, ' ')" },
       header: { labelColor: ink, titleColor: muted, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 400 },
       legend: {
-        orient: "top", direction: "horizontal", columns: Math.max(1, Math.floor(width / 175)), offset: 14,
-        labelColor: ink, titleColor: muted, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 400, labelLimit: 150,
-        symbolType: "circle", symbolSize: 90, gradientLength: Math.min(220, width * 0.5), gradientThickness: 10,
+        orient: "top", direction: "horizontal", columns: Math.max(1, Math.floor((width - 20) / (label + 25))), offset: 14,
+        labelColor: ink, titleColor: muted, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 400, labelLimit: label,
+        symbolType: "circle", symbolSize: 90, symbolOpacity: 1, gradientLength: Math.min(220, width * 0.5), gradientThickness: 10,
       },
       range: {
         category: series, ordinal: colours("--ramp"), ramp: colours("--ramp"), heatmap: colours("--ramp"),
@@ -53,9 +61,15 @@
     };
   }
 
-  // Views side by side or in facets have widths of their own, and scroll.
+  // Facets take what columns there is room for. Other views side by side have widths
+  // of their own, and scroll.
   function fitted(spec, width) {
     const { usermeta, ...own } = spec;
+    if (own.facet && own.columns && own.spec.width) {
+      const room = width - 70; // beside the axis
+      const columns = Math.max(1, Math.min(own.columns, Math.floor(room / 190)));
+      return { ...own, columns, spec: { ...own.spec, width: Math.floor(room / columns) - 20 } };
+    }
     const facets = own.encoding && (own.encoding.row || own.encoding.column || own.encoding.facet);
     if (composed.some((k) => k in own) || facets) return own;
     return { ...own, width, autosize: { type: "fit-x", contains: "padding" } };
@@ -69,7 +83,7 @@
     const previous = element.drawn;
     const result = await vegaEmbed(element, fitted(spec, width), {
       mode: "vega-lite", renderer: "svg", ast: true, logger, tooltip: { disableDefaultStyle: true }, defaultStyle: false,
-      config: config(element, width, tilted), ...options,
+      config: config(element, spec, width, tilted), ...options,
     });
     if (previous) previous.finalize();
     element.drawn = result;

@@ -11,14 +11,17 @@
     return down ? b.key - a.key : a.key - b.key;
   }
 
+  // The sheets of paper of a table follow its order.
   function sortable(table) {
-    const body = table.tBodies[0];
-    const first = Array.from(body.rows);
+    const bodies = [table, ...table.closest("section").querySelectorAll(".sheet > table")].map((t) => t.tBodies[0]);
+    const rows = bodies.map((b) => Array.from(b.rows));
+    const first = rows[0];
+    const arrange = (order) => bodies.forEach((b, i) => b.append(...order.map((n) => rows[i][n])));
     const heads = Array.from(table.tHead.rows[0].cells);
-    const keys = (column) => first.map((row) => {
+    const keys = (column) => first.map((row, number) => {
       const cell = row.cells[column];
       const key = cell.dataset.key;
-      return { row, text: cell.firstElementChild.textContent, key: key === undefined ? undefined : Number(key) };
+      return { number, text: cell.firstElementChild.textContent, key: key === undefined ? undefined : Number(key) };
     });
     // Names begin at A, figures with the greatest; the third time all is as it was.
     const next = (head) => {
@@ -34,9 +37,8 @@
       button.addEventListener("click", () => {
         const order = next(head);
         heads.forEach((h) => h.setAttribute("aria-sort", h === head ? order : "none"));
-        if (order === "none") return body.append(...first);
-        const rows = keys(column).sort((a, b) => compare(a, b, order === "descending"));
-        body.append(...rows.map((k) => k.row));
+        if (order === "none") return arrange(Array.from(first.keys()));
+        arrange(keys(column).sort((a, b) => compare(a, b, order === "descending")).map((k) => k.number));
       });
     });
   }

@@ -1,0 +1,127 @@
+package document
+
+import (
+	"math"
+	"strings"
+	"unicode"
+
+	"charm.land/lipgloss/v2"
+)
+
+// What the page's style gives a table on paper, in tenths of a point: the width of
+// A4 between the margins, the type of cells, notes and heads, and the room beside
+// each cell.
+const (
+	paperWidth = 5200
+	cellType   = 70
+	noteType   = 60
+	headType   = 65
+	cellRoom   = 85
+)
+
+// bolder is how much wider bold type is.
+const bolder = 1.1
+
+// sheets parts a table into tables that have room on paper, each with the columns of
+// names that come first; nil if the table has room as it is. On paper hints and
+// episodes are left out.
+func (t *Table) sheets() []*Table {
+	widths := make([]int, len(t.Columns))
+	for i := range widths {
+		widths[i] = t.paperColumn(i) + cellRoom
+	}
+	blocks := evenBlocks(t.rowHeads(), widths)
+	if len(blocks) < 2 {
+		return nil
+	}
+	var out []*Table
+	for _, columns := range blocks {
+		out = append(out, t.part(columns))
+	}
+	return out
+}
+
+// part returns some columns of a table.
+func (t *Table) part(columns []int) *Table {
+	part := &Table{}
+	for _, c := range columns {
+		part.Columns = append(part.Columns, Column{Head: t.Columns[c].Head, Names: t.Columns[c].Names})
+	}
+	for _, row := range t.Rows {
+		cells := make([]Cell, len(columns))
+		for i, c := range columns {
+			if c < len(row) {
+				cells[i] = Cell{Text: row[c].Text, Note: row[c].Note, Tone: row[c].Tone}
+			}
+		}
+		part.Rows = append(part.Rows, cells)
+	}
+	return part
+}
+
+// evenBlocks shares columns out to as few blocks as paper allows, the widest of
+// which is as narrow as it can be.
+func evenBlocks(left int, widths []int) [][]int {
+	lay := TextTable{left: left, width: paperWidth}
+	blocks := lay.blocks(widths)
+	for lay.width > 1 && len(blocks) > 1 {
+		lay.width--
+		narrower := lay.blocks(widths)
+		if len(narrower) > len(blocks) {
+			break
+		}
+		blocks = narrower
+	}
+	return blocks
+}
+
+// paperColumn returns about how wide the cells of a column are on paper, where heads
+// break between words and names take two lines.
+func (t *Table) paperColumn(i int) int {
+	width := 0.0
+	for word := range strings.FieldsSeq(line(t.Columns[i].Head)) {
+		width = max(width, headType*breadth(word))
+	}
+	for _, row := range t.Rows {
+		if i >= len(row) {
+			continue
+		}
+		text := line(row[i].Text)
+		em := breadth(text)
+		if t.Columns[i].Names {
+			em *= 2. / 3
+			for word := range strings.FieldsSeq(text) {
+				em = max(em, breadth(word))
+			}
+		}
+		switch tone := row[i].Tone; {
+		case i == 0, sign[tone] != "":
+			em *= bolder
+		case tone == Muted:
+			em += breadth("()")
+		}
+		width = max(width, cellType*em, noteType*breadth(line(row[i].Note)))
+	}
+	return int(math.Ceil(width))
+}
+
+// breadth is how wide text is in the widest of common typefaces, in multiples of
+// the size of its type.
+func breadth(text string) float64 {
+	em := 0.0
+	for _, r := range text {
+		switch {
+		case strings.ContainsRune(" .,:;'|!()[]/-fijlrt", r):
+			em += .41
+		case strings.ContainsRune("_cksvxyz", r):
+			em += .56
+		case strings.ContainsRune("mMW%@", r), lipgloss.Width(string(r)) > 1:
+			em++
+		case r == 'w', unicode.IsUpper(r), r > unicode.MaxLatin1 && !strings.ContainsRune("–−", r):
+			em += .85
+		default:
+			em += .63
+		}
+	}
+	return em
+}
