@@ -145,7 +145,7 @@ func (s *session) print(ctx context.Context, summary engine.Summary, total live.
 	}
 	w := s.process.out
 	fmt.Fprintln(w)
-	if err := table.WriteText(w, s.process.outTerminal); err != nil {
+	if err := table.WriteText(w, s.process.terminal); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)

@@ -62,6 +62,9 @@ func (f *documentFlags) write(p *process, figures any, made func() (*document.Do
 		case "md":
 			return d.WriteMarkdown(w)
 		}
-		return d.WriteText(w, f.output == "-" && p.outTerminal)
+		if f.output == "-" {
+			return d.WriteText(w, p.terminal)
+		}
+		return d.WriteText(w, document.Terminal{})
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/assay-eval/assay/internal/document"
 	"github.com/assay-eval/assay/internal/nearest"
 	"github.com/assay-eval/assay/internal/plan"
 	"github.com/assay-eval/assay/internal/store"
@@ -40,9 +41,9 @@ type process struct {
 	out, err    io.Writer
 	env         func(string) (string, bool)
 	signals     <-chan os.Signal
-	errTerminal bool   // err is a terminal
-	outTerminal bool   // out is one
-	name        string // how the user called the program
+	errTerminal bool              // err is a terminal
+	terminal    document.Terminal // what out is
+	name        string            // how the user called the program
 }
 
 func main() {
@@ -52,12 +53,22 @@ func main() {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	os.Exit(run(os.Args[1:], &process{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv, signals: signals,
-		errTerminal: isTerminal(os.Stderr), outTerminal: isTerminal(os.Stdout), name: programName(),
+		errTerminal: isTerminal(os.Stderr), terminal: terminalOf(os.Stdout), name: programName(),
 	}))
 }
 
 func isTerminal(f *os.File) bool {
 	return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+}
+
+// terminalOf says what may be written to a file: to one that is no terminal neither
+// colours nor lines of another width than everywhere.
+func terminalOf(f *os.File) (t document.Terminal) {
+	if isTerminal(f) {
+		t.Color = os.Getenv("NO_COLOR") == ""
+		t.Width, _, _ = term.GetSize(int(f.Fd()))
+	}
+	return t
 }
 
 // programName is how to call this program again: `go run` leaves its binary in

@@ -100,7 +100,7 @@ func newStatus(p *process) *cobra.Command {
 				_, err := fmt.Fprintf(p.out, "%s holds no experiment yet.\n", path)
 				return err
 			}
-			if err := writeStatus(p.out, all); err != nil || db.Skipped() == 0 {
+			if err := writeStatus(p, all); err != nil || db.Skipped() == 0 {
 				return err
 			}
 			_, err = fmt.Fprintf(p.out, "\n%s and count as owed: \"assay verify\" says what is wrong, \"assay recover\" copies what is whole.\n", unread(db.Skipped()))
@@ -244,7 +244,8 @@ func closedIn(r store.Run) (map[string]string, error) {
 	return summary.Closed, nil
 }
 
-func writeStatus(w io.Writer, all []experimentStatus) error {
+func writeStatus(p *process, all []experimentStatus) error {
+	w := p.out
 	for i, s := range all {
 		if i > 0 {
 			fmt.Fprintln(w)
@@ -255,7 +256,7 @@ func writeStatus(w io.Writer, all []experimentStatus) error {
 			t.Row(m.Model, "", fmt.Sprint(m.Planned), fmt.Sprint(m.Done), fmt.Sprint(m.Owed), fmt.Sprint(m.Parked), fmt.Sprint(m.Skipped), faultText(m.Faults))
 		}
 		fmt.Fprintf(w, "%s\n\n", t)
-		if matrix := coverageMatrix(s.Coverage); matrix != "" {
+		if matrix := coverageMatrix(s.Coverage, p.terminal); matrix != "" {
 			fmt.Fprintf(w, "coverage: done of planned\n\n%s\n\n", matrix)
 		}
 		fmt.Fprintln(w, lastRun(s))
@@ -271,7 +272,7 @@ func writeStatus(w io.Writer, all []experimentStatus) error {
 
 // coverageMatrix has a row for each model and condition, and a column for each
 // variant; it is empty for a single one, which the table of models shows.
-func coverageMatrix(all []coverage) string {
+func coverageMatrix(all []coverage, on document.Terminal) string {
 	type row struct {
 		model, difficulty string
 		reliability       float64
@@ -301,7 +302,7 @@ func coverageMatrix(all []coverage) string {
 	for _, v := range variants {
 		heads = append(heads, strings.ReplaceAll(v, "_", "\n"))
 	}
-	t := document.NewScreenTable(3, heads...)
+	t := document.NewScreenTable(on, 3, heads...)
 	for _, r := range rows {
 		line := []string{r.model, strings.ReplaceAll(r.difficulty, "_", " "), assay.FormatReliability(r.reliability)}
 		for _, v := range variants {

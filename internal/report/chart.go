@@ -64,8 +64,11 @@ func (a *Analysis) successChart() *document.Chart {
 	if len(rows) == 0 {
 		return nil
 	}
-	y := nominal("model", "", models)
-	offset := object{"field": "variant", "sort": variants}
+	y, offset, color := nominal("model", "", models), object{"field": "variant", "sort": variants}, nominal("variant", "variant", variants)
+	step := max(9, 22-len(variants))
+	if len(variants) > 8 && len(models) < len(variants) {
+		y, offset, color, step = nominal("variant", "", variants), object{"field": "model", "sort": models}, nominal("model", "model", models), 10
+	}
 	tips := list{tip("model", "model", ""), tip("variant", "variant", ""), tip("rate", "full success", ".1%"), tip("low", "from", ".1%"), tip("high", "to", ".1%"), tip("n", "outcomes", "d")}
 	under := ""
 	if a.condition != "" {
@@ -73,8 +76,8 @@ func (a *Analysis) successChart() *document.Chart {
 	}
 	return chart(fmt.Sprintf("Rates of full success of %d models in %d variants%s, each with its 95 %% interval.", len(models), len(variants), under), object{
 		"data":     values(rows),
-		"height":   object{"step": max(9, 22-len(variants))},
-		"encoding": object{"y": y, "yOffset": offset, "color": nominal("variant", "variant", variants), "tooltip": tips},
+		"height":   object{"step": step},
+		"encoding": object{"y": y, "yOffset": offset, "color": color, "tooltip": tips},
 		"layer": list{
 			object{"mark": object{"type": "rule", "strokeWidth": 2, "opacity": .5}, "encoding": object{
 				"x":  object{"field": "low", "type": "quantitative", "title": "full success", "scale": percentScale, "axis": object{"format": ".0%"}},
@@ -105,7 +108,6 @@ func (p *Pivot) chart() *document.Chart {
 		return nil
 	}
 	x := nominal("level", readable(p.Factor), heads)
-	x["axis"] = object{"labelAngle": 0, "labelLimit": 110}
 	return chart(fmt.Sprintf("Rates of full success by %s for %d models, with 95 %% intervals.", readable(p.Factor), len(models)), object{
 		"data": values(rows), "height": 260,
 		"encoding": object{
@@ -143,7 +145,6 @@ func (a *Analysis) heatChart() *document.Chart {
 		}
 	}
 	x := nominal("variant", "", variants)
-	x["axis"] = object{"labelAngle": -30, "labelLimit": 180}
 	return chart(fmt.Sprintf("Differences of %d variants to %s in percentage points for %d models; a star marks what is significant.", len(variants), readable(a.Variants[0].B), len(models)), object{
 		"data": values(rows), "height": object{"step": 32},
 		"encoding": object{

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/document"
 	"github.com/assay-eval/assay/internal/golden"
 	"github.com/assay-eval/assay/internal/report"
 	"github.com/assay-eval/assay/internal/stat"
@@ -486,7 +487,7 @@ func TestBestOfNothing(t *testing.T) {
 func text(t *testing.T, table *report.Table) string {
 	t.Helper()
 	var b strings.Builder
-	if err := table.WriteText(&b, false); err != nil {
+	if err := table.WriteText(&b, document.Terminal{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -607,7 +608,7 @@ func TestBest(t *testing.T) {
 		t.Errorf("best possible: %s, want %s", text, want)
 	}
 	var text strings.Builder
-	if err := table.WriteText(&text, false); err != nil {
+	if err := table.WriteText(&text, document.Terminal{}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(text.String(), "leave out trials that older rules judged") {
@@ -670,7 +671,7 @@ func TestOnePartIsShownForWhatItAdds(t *testing.T) {
 		"a part without cells": {[]report.Part{nothing, nothing}, false},
 	} {
 		var text strings.Builder
-		if err := r.build(t, tc.parts...).WriteText(&text, false); err != nil {
+		if err := r.build(t, tc.parts...).WriteText(&text, document.Terminal{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(text.String(), "Full success by"); got != tc.want {

@@ -20,7 +20,7 @@ func (a *Analysis) Document() *document.Document {
 		Lead:  a.lead(),
 	}
 	for _, alarm := range a.Alarms {
-		d.Alarms = append(d.Alarms, document.Alarm{Title: alarm.Title, Text: alarm.Text, Where: atMost(alarm.Where, 12)})
+		d.Alarms = append(d.Alarms, document.Alarm{Title: alarm.Title, Text: alarm.Text, Where: alarm.Where})
 	}
 	for _, s := range []*document.Section{
 		a.successSection(), a.mainSection(), a.variantSection(), a.flawSection(), a.modelSection(), a.curveSection(),
@@ -69,13 +69,6 @@ func (a *Analysis) lead() string {
 		return text + fmt.Sprintf(" Read the %d alarms before the figures.", n)
 	}
 	return text
-}
-
-func atMost(all []string, n int) []string {
-	if len(all) <= n {
-		return all
-	}
-	return append(slices.Clone(all[:n]), fmt.Sprintf("and %d more", len(all)-n))
 }
 
 // Cells of document tables.
@@ -565,7 +558,7 @@ func (a *Analysis) repeatSection() *document.Section {
 	return &document.Section{
 		ID: "repeats", Title: "What repeats tell", Table: t,
 		Notes: []string{
-			"pass@k is the unbiased estimate of the chance that at least one of k trials fully succeeds (Chen et al., 2021), pass^k that all k do (Yao et al., 2024), as means over tasks in their cells. Only full success counts.",
+			"pass@k is the unbiased estimate of the chance that at least one of k trials fully succeeds (Chen et al., 2021), pass^k that all k do (Yao et al., 2024), as means over tasks, each of which is the mean of its cells. Only full success counts.",
 			"A difference between two runs that stays within the noise is what chance alone makes.",
 		},
 	}

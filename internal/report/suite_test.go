@@ -128,7 +128,7 @@ func TestWriteTextOfASuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	if err := table.WriteText(&b, false); err != nil {
+	if err := table.WriteText(&b, document.Terminal{}); err != nil {
 		t.Fatal(err)
 	}
 	golden.Check(t, "suite.txt", b.String())

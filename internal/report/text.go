@@ -13,10 +13,10 @@ import (
 // nothing stands in a cell for what is not known.
 const nothing = "–"
 
-// WriteText writes the tables for a reader, in colours if color: the main table, those
+// WriteText writes the tables for a terminal: the main table, those
 // of the parts where they show more than the main table, and those of errors, loops
 // and the pilot's definitions where there are any.
-func (t *Table) WriteText(w io.Writer, color bool) error {
+func (t *Table) WriteText(w io.Writer, on document.Terminal) error {
 	a := Analysis{Table: t}
 	sections := []*document.Section{new(t.summary())}
 	for i, p := range t.Parts {
@@ -31,7 +31,7 @@ func (t *Table) WriteText(w io.Writer, color bool) error {
 			d.Sections = append(d.Sections, *s)
 		}
 	}
-	return d.WriteText(w, color)
+	return d.WriteText(w, on)
 }
 
 // summary is the section of full success with a line for each row.

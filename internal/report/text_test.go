@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/document"
 	"github.com/assay-eval/assay/internal/golden"
 	"github.com/assay-eval/assay/internal/report"
 )
@@ -22,7 +23,7 @@ func TestWriteText(t *testing.T) {
 		"empty.txt":    build(t, nil),
 	} {
 		var b strings.Builder
-		if err := table.WriteText(&b, false); err != nil {
+		if err := table.WriteText(&b, document.Terminal{}); err != nil {
 			t.Fatal(err)
 		}
 		golden.Check(t, name, b.String())
@@ -38,7 +39,7 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestWriteTextTellsErrors(t *testing.T) {
 	t.Parallel()
-	if err := build(t, nil).WriteText(full{}, false); !errors.Is(err, errFull) {
+	if err := build(t, nil).WriteText(full{}, document.Terminal{}); !errors.Is(err, errFull) {
 		t.Errorf("WriteText() = %v, want the writer's error", err)
 	}
 }
