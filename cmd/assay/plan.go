@@ -209,11 +209,16 @@ type power struct {
 	// difficulty and a reliability.
 	Tasks   int `json:"tasks"`
 	Repeats int `json:"repeats"`
-	// Detectable is between rows that share no luck, and Paired where half of
-	// what decides a trial is common to both sides.
+	// Detectable is between rows whose sides have nothing in common, and Paired
+	// where both sides find the same tasks hard. Two repeats of a task are taken to
+	// correlate by one half.
 	Detectable float64 `json:"detectable"`
 	Paired     float64 `json:"detectable_paired"`
 }
+
+// alike is how much two repeats of a task are taken to resemble each other; nobody
+// knows before a run.
+const alike = .5
 
 func (j *job) power() (all []power) {
 	factors := j.experiment.EachFactors()
@@ -235,7 +240,7 @@ func (j *job) power() (all []power) {
 			}
 		}
 		if least > 0 {
-			all = append(all, power{part.Name, least, repeats, stat.DetectablePaired(least, repeats, .5, 0), stat.DetectablePaired(least, repeats, .5, .5)})
+			all = append(all, power{part.Name, least, repeats, stat.Detectable(least, repeats, alike, 0), stat.Detectable(least, repeats, alike, alike)})
 		}
 	}
 	return all
@@ -247,7 +252,7 @@ func writePower(p *process, all []power) {
 		t.Row(x.Part, "", fmt.Sprint(x.Tasks), fmt.Sprint(x.Repeats), fmt.Sprintf("%.1f points", 100*x.Detectable), fmt.Sprintf("%.1f points", 100*x.Paired))
 	}
 	if len(all) > 0 {
-		fmt.Fprintf(p.out, "%s\n\nDetectable is the least difference between two rows, such as two models in one variant at one\nreliability, that shows in 80 of 100 repetitions; less if the sides succeed at the same tasks.\n\n", t)
+		fmt.Fprintf(p.out, "%s\n\nDetectable is the least difference between two rows, such as two models in one variant at one\nreliability, that shows in 80 of 100 repetitions; less if both sides find the same tasks hard. Repeats\ncount for less than new tasks: two of a task are taken to correlate by one half.\n\n", t)
 	}
 }
 

@@ -191,13 +191,13 @@ func PromptKey(variant, severity string) string { return gradedName(variant, sev
 // Attempts are read once. What is kept grows with the cells and their tasks and, by a
 // mark for each, with the trials.
 func (d Design) Analyze(experiment string, trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error], b Beside) (*Analysis, error) {
-	cells, err := count(trials, attempts)
+	cells, lucks, err := count(trials, attempts)
 	if err != nil {
 		return nil, err
 	}
 	a := &Analysis{
 		Table: d.table(experiment, cells), Cells: []CellRow{}, Pivots: d.pivots(cells), Curves: curves(d.curved(cells)),
-		Spreads: spreads(cells), Repeats: repeats(cells), Lanes: orEmpty(b.Lanes), Others: orEmpty(b.Others), Facts: orEmpty(b.Facts),
+		Spreads: spreads(cells), Repeats: repeats(cells, lucks), Lanes: orEmpty(b.Lanes), Others: orEmpty(b.Others), Facts: orEmpty(b.Facts),
 		Variants: compareVariants(cells), Models: compareModels(cells), Main: []Metrics{},
 	}
 	for _, n := range b.Skipped {
@@ -516,27 +516,39 @@ func quantile(counts map[int]int, q float64, value func(int) float64) float64 {
 }
 
 // repeats tells of models whose tasks were tried more than once in a cell.
-func repeats(cells []*cell) []Repeat {
+func repeats(cells []*cell, lucks map[luck]stat.Group) []Repeat {
 	out := []Repeat{}
 	for _, m := range modelsOf(cells) {
-		// A task in another cell is another task here: it has other chances.
-		var groups []stat.Group
+		tasks := make(map[task]stat.Task)
 		most := 0
 		for _, c := range where(cells, func(c assay.Cell) bool { return c.Model == m }) {
-			for _, g := range c.byTask() {
-				groups = append(groups, g)
-				most = max(most, g.N)
+			for of, o := range c.tasks {
+				t := tasks[of]
+				t.Cells = append(t.Cells, stat.Group{Full: int(o.full), N: int(o.done)})
+				tasks[of] = t
+				most = max(most, int(o.done))
 			}
 		}
 		if most < 2 {
 			continue
 		}
-		r := Repeat{Model: m, Noise: stat.Noise(groups), Passes: []stat.Passes{}}
+		for _, at := range slices.SortedFunc(maps.Keys(lucks), luck.compare) {
+			if at.model == m {
+				t := tasks[at.task]
+				t.Repeats = append(t.Repeats, lucks[at])
+				tasks[at.task] = t
+			}
+		}
+		var all []stat.Task
+		for _, of := range slices.Sorted(maps.Keys(tasks)) {
+			all = append(all, tasks[of])
+		}
+		r := Repeat{Model: m, Noise: stat.Noise(all), Passes: []stat.Passes{}}
 		for k := 1; k <= most; k *= 2 {
-			r.Passes = append(r.Passes, stat.PassK(groups, k))
+			r.Passes = append(r.Passes, stat.PassK(all, k))
 		}
 		if last := r.Passes[len(r.Passes)-1].K; last < most {
-			r.Passes = append(r.Passes, stat.PassK(groups, most))
+			r.Passes = append(r.Passes, stat.PassK(all, most))
 		}
 		out = append(out, r)
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/hex"
 	"iter"
 	"maps"
@@ -112,15 +113,29 @@ func (b *best) merge(o best) {
 	b.full += o.full
 }
 
+// A luck is a repeat of a task, whose trials in all cells of a model share much of what
+// happens by chance.
+type luck struct {
+	model  string
+	task   task
+	repeat int32
+}
+
+func (l luck) compare(o luck) int {
+	return cmp.Or(cmp.Compare(l.model, o.model), cmp.Compare(l.task, o.task), cmp.Compare(l.repeat, o.repeat))
+}
+
 // count tallies trials and attempts by cell, in the order in which the cells
-// were planned.
-func count(trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error]) ([]*cell, error) {
+// were planned, and outcomes by luck.
+func count(trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error]) ([]*cell, map[luck]stat.Group, error) {
 	var cells []*cell
+	lucks := make(map[luck]stat.Group)
 	index := make(map[assay.Cell]int32)
 	// A million trials are here at once.
 	type place struct {
-		cell int32 // ^cell once the trial is settled
-		task task
+		cell   int32 // ^cell once the trial is settled
+		task   task
+		repeat int32
 	}
 	known := make(map[[16]byte]place)
 	tasks := make(map[assay.TaskID]task)
@@ -137,11 +152,11 @@ func count(trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error
 			of = task(len(tasks))
 			tasks[trial.Task] = of
 		}
-		known[key(trial.ID)] = place{c, of}
+		known[key(trial.ID)] = place{c, of, int32(trial.Repeat)}
 	}
 	for a, err := range attempts {
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		id := key(a.ID)
 		p, ok := known[id]
@@ -154,10 +169,14 @@ func count(trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error
 		}
 		cells[p.cell].add(&a, p.task, settled)
 		if a.Settles() && !settled {
-			known[id] = place{^p.cell, p.task}
+			at := luck{cells[p.cell].Model, p.task, p.repeat}
+			g := lucks[at]
+			lucks[at] = stat.Group{Full: g.Full + int(isFull(a.Level)), N: g.N + 1}
+			p.cell = ^p.cell
+			known[id] = p
 		}
 	}
-	return cells, nil
+	return cells, lucks, nil
 }
 
 // key is a trial's ID in fewer bytes. Other IDs than those of trials keep apart as

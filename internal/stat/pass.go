@@ -25,7 +25,7 @@ func PassHatK(n, c, k int) float64 {
 // Passes are the means of pass@k and pass^k over tasks.
 type Passes struct {
 	K     int `json:"k"`
-	Tasks int `json:"tasks"` // with at least K trials; the others are left out
+	Tasks int `json:"tasks"` // with at least K trials in a cell; the others are left out
 
 	At         float64  `json:"at"`
 	AtInterval Interval `json:"at_interval"` // 95 %
@@ -34,15 +34,29 @@ type Passes struct {
 	HatInterval Interval `json:"hat_interval"` // 95 %
 }
 
-// PassK returns the means over the tasks with at least k trials, each task
-// weighing the same, and intervals for the tasks one might have asked. Where no
-// task has k trials, Tasks is 0 and the intervals are [0,1].
-func PassK(groups []Group, k int) Passes {
+// PassK returns the means over tasks, each weighing the same, of what k trials of
+// a task in one cell do: a task's value is the mean of the estimates of its cells
+// with at least k trials, each weighing the same. The intervals are for the tasks
+// one might have asked, of which those asked are a sample; the cells are taken as
+// they are, for those of one task resemble each other as much as its trials do.
+// Where no cell has k trials, Tasks is 0 and the intervals are [0,1].
+//
+// In simulations (10 and 30 tasks in 12 cells of 8 trials, k of 1 to 8) coverage
+// averaged over rates is 95 to 99 % where a task's chances in its cells are much
+// alike. It is up to 100 % where they are not, so that tasks hardly differ.
+func PassK(tasks []Task, k int) Passes {
 	var at, hat []float64
-	for _, g := range groups {
-		if k > 0 && g.N >= k {
-			at = append(at, PassAtK(g.N, g.Full, k))
-			hat = append(hat, PassHatK(g.N, g.Full, k))
+	for _, t := range tasks {
+		var a, h, cells float64
+		for _, g := range t.Cells {
+			if k > 0 && g.N >= k {
+				a += PassAtK(g.N, g.Full, k)
+				h += PassHatK(g.N, g.Full, k)
+				cells++
+			}
+		}
+		if cells > 0 {
+			at, hat = append(at, a/cells), append(hat, h/cells)
 		}
 	}
 	p := Passes{K: k, Tasks: len(at)}

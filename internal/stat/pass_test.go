@@ -4,8 +4,11 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay/internal/stat"
@@ -64,20 +67,38 @@ func TestPassUndefined(t *testing.T) {
 	}
 }
 
+// TestPassKReference: pass^2 is 1 and 1/3 in the cells of the first task with two
+// trials, 0 in that of the second; the third has too few.
+func TestPassKReference(t *testing.T) {
+	t.Parallel()
+	got := stat.PassK([]stat.Task{
+		{Cells: []stat.Group{{2, 2}, {2, 3}, {0, 1}}},
+		{Cells: []stat.Group{{}, {1, 4}}},
+		{Cells: []stat.Group{{1, 1}, {1, 1}}},
+		{},
+	}, 2)
+	if got.K != 2 || got.Tasks != 2 {
+		t.Errorf("got %+v", got)
+	}
+	near(t, "pass^2", got.Hat, (2./3+0)/2, 1e-12)
+	near(t, "pass@2", got.At, (1+.5)/2, 1e-12)
+}
+
 func TestPassKLaws(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		groups := groups(t)
+		tasks := rapid.SliceOf(rapid.Custom(func(t *rapid.T) stat.Task { return stat.Task{Cells: groups(t)} })).Draw(t, "tasks")
 		k := rapid.IntRange(0, 10).Draw(t, "k")
-		p := stat.PassK(groups, k)
-		tasks := 0
-		for _, g := range groups {
-			if k > 0 && g.N >= k {
-				tasks++
+		p := stat.PassK(tasks, k)
+		want, whole := 0, true // with k trials in a cell; each cell with one more
+		for _, task := range tasks {
+			if slices.ContainsFunc(task.Cells, func(g stat.Group) bool { return k > 0 && g.N >= k }) {
+				want++
 			}
+			whole = whole && !slices.ContainsFunc(task.Cells, func(g stat.Group) bool { return g.N == k })
 		}
-		if p.Tasks != tasks {
-			t.Fatalf("%d tasks, want %d", p.Tasks, tasks)
+		if p.Tasks != want {
+			t.Fatalf("%d tasks, want %d", p.Tasks, want)
 		}
 		if p.Tasks == 0 {
 			return
@@ -93,8 +114,15 @@ func TestPassKLaws(t *testing.T) {
 				t.Fatalf("%+v", p)
 			}
 		}
-		if next := stat.PassK(groups, k+1); next.Tasks == p.Tasks && (next.At < p.At-1e-12 || next.Hat > p.Hat+1e-12) {
+		if next := stat.PassK(tasks, k+1); whole && (next.At < p.At-1e-12 || next.Hat > p.Hat+1e-12) {
 			t.Fatalf("not monotone in k: %+v, then %+v", p, next)
+		}
+		// A task in twice as many cells is no more tasks.
+		for i := range tasks {
+			tasks[i].Cells = append(tasks[i].Cells, tasks[i].Cells...)
+		}
+		if twice := stat.PassK(tasks, k); !cmp.Equal(p, twice, cmpopts.EquateApprox(0, 1e-9)) {
+			t.Fatalf("%+v, with each cell twice %+v", p, twice)
 		}
 	})
 }
@@ -113,7 +141,7 @@ func TestPassKCoverage(t *testing.T) {
 					continue // easy and slow
 				}
 				const n = 5
-				groups := make([]stat.Group, tasks)
+				asked := make([]stat.Task, tasks)
 				mean, worst := 0., 1.
 				rates := []float64{.25, .5, .7, .9}
 				for _, p := range rates {
@@ -123,10 +151,10 @@ func TestPassKCoverage(t *testing.T) {
 						truth *= (p*s + float64(i)) / (s + float64(i))
 					}
 					share := coverage(max(500, 12_000/tasks), truth, func() stat.Interval {
-						for i := range groups {
-							groups[i] = stat.Group{Full: betaBinomial(r, n, p, rho), N: n}
+						for i := range asked {
+							asked[i].Cells = []stat.Group{{Full: betaBinomial(r, n, p, rho), N: n}}
 						}
-						return stat.PassK(groups, k).HatInterval
+						return stat.PassK(asked, k).HatInterval
 					})
 					mean += share / float64(len(rates))
 					worst = min(worst, share)
@@ -134,6 +162,57 @@ func TestPassKCoverage(t *testing.T) {
 				t.Logf("%3d tasks, pass^%d, rho %.1f: mean %.3f, worst %.3f", tasks, k, rho, mean, worst)
 				if mean < .94-.01 || mean > .97+.01 || worst < .935-.022 {
 					t.Errorf("%d tasks, pass^%d, rho %.1f: mean coverage %.3f, worst %.3f", tasks, k, rho, mean, worst)
+				}
+			}
+		}
+	}
+}
+
+// TestPassKCells: the intervals hold their level where each task is tried in many
+// cells. Where its chances there are much alike, coverage averaged over rates is
+// 95 to 99 % with 10 tasks and 30; where they are not, tasks hardly differ, which
+// so few cannot show, and it is up to 100 %. 4 x 500 draws: standard error 0.5
+// points, and 1.1 at a single rate.
+func TestPassKCells(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(5, 8))
+	const cells, n, draws = 12, 8, 500
+	for _, tasks := range []int{10, 30} {
+		for _, k := range []int{1, 4, 8} {
+			for _, alike := range []float64{1, .9, .3} { // the share of cells that have the task's chance
+				asked := make([]stat.Task, tasks)
+				mean, meanAt, worst := 0., 0., 1.
+				powers := []float64{4, 1, .3, .1} // mean chances of 20, 50, 77 and 91 %
+				for _, power := range powers {
+					// E u^(power·k), and of k failures E (1-u^power)^k.
+					hat, none := 1/(power*float64(k)+1), 1.
+					for i := 1; i <= k; i++ {
+						none *= float64(i) / (float64(i) + 1/power)
+					}
+					share := coverage(draws, hat, func() stat.Interval {
+						for i := range asked {
+							asked[i].Cells = asked[i].Cells[:0]
+							chance := math.Pow(r.Float64(), power)
+							for range cells {
+								p := chance
+								if r.Float64() >= alike {
+									p = math.Pow(r.Float64(), power)
+								}
+								asked[i].Cells = append(asked[i].Cells, stat.Group{Full: betaBinomial(r, n, p, 0), N: n})
+							}
+						}
+						p := stat.PassK(asked, k)
+						if p.AtInterval.Low <= 1-none && 1-none <= p.AtInterval.High {
+							meanAt += 1. / draws / float64(len(powers))
+						}
+						return p.HatInterval
+					})
+					mean += share / float64(len(powers))
+					worst = min(worst, share)
+				}
+				t.Logf("%d tasks, k = %d, %v alike: pass^k mean %.3f, worst %.3f; pass@k mean %.3f", tasks, k, alike, mean, worst, meanAt)
+				if min(mean, meanAt) < .95-.01 || worst < .93-.022 || alike > .5 && max(mean, meanAt) > .99+.005 {
+					t.Errorf("%d tasks, k = %d, %v alike: pass^k mean %.3f, worst %.3f; pass@k mean %.3f", tasks, k, alike, mean, worst, meanAt)
 				}
 			}
 		}

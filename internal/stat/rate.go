@@ -116,19 +116,13 @@ func even(groups []Group) (float64, Interval) {
 // for 1. Without it coverage falls to 86 % (20 tasks of 8 repeats, ρ = 0.5, a
 // rate of 5 %). Where no task repeats the correlation plays no part and is 0.
 func correlation(groups []Group) float64 {
-	var full, n, squares, succeed, fail float64
+	var full, n, squares float64
 	for _, g := range groups {
 		full += float64(g.Full)
 		n += float64(g.N)
 		squares += float64(g.N) * float64(g.N)
-		if g.Full > 0 {
-			succeed++
-		}
-		if g.Full < g.N {
-			fail++
-		}
 	}
-	m, rare := float64(len(groups)), min(succeed, fail)
+	m, rare := float64(len(groups)), rarer(groups)
 	if n <= m {
 		return 0
 	}
@@ -146,6 +140,21 @@ func correlation(groups []Group) float64 {
 	size := (n - squares/n) / (m - 1) // the mean number of repeats, less for unequal ones
 	rho := (between - within) / (between + (size-1)*within)
 	return (rare*min(1, max(0, rho)) + .5) / (rare + .5)
+}
+
+// rarer is the number of groups that showed the rarer outcome: a success or a
+// failure, whichever fewer of them did.
+func rarer(groups []Group) float64 {
+	var succeed, fail float64
+	for _, g := range groups {
+		if g.Full > 0 {
+			succeed++
+		}
+		if g.Full < g.N {
+			fail++
+		}
+	}
+	return min(succeed, fail)
 }
 
 // critical is the two-sided quantile for an interval that rests on an estimated

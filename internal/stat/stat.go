@@ -26,6 +26,14 @@ type Group struct {
 // rate is Full in N; N must not be 0.
 func (g Group) rate() float64 { return float64(g.Full) / float64(g.N) }
 
+// A Task is the trials of one task in all its cells, counted in two ways. Two
+// trials of it resemble each other wherever they are, and those of one repeat in
+// different cells may share their luck.
+type Task struct {
+	Cells   []Group // one for each cell: its repeats
+	Repeats []Group // one for each repeat: its trials in all cells
+}
+
 // observed drops the groups without trials.
 func observed(groups []Group) []Group {
 	var out []Group
