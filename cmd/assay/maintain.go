@@ -22,8 +22,9 @@ func newBackup(p *process) *cobra.Command {
 		Use:   "backup FILE",
 		Short: "Copy a store, also while a run writes to it",
 		Long: `Backup copies the store as it is at this moment to a new file, which appears whole or
-not at all. A run that writes meanwhile is not disturbed. Room that deleted rows
-left is not copied.`,
+not at all, as private as the store. A run that writes meanwhile is not disturbed. Room
+that deleted rows left is not copied. A store that is known to be damaged is not copied
+either: nothing would keep a run from writing to the copy.`,
 		Example: `  assay backup results-2026-11-20.db
   assay backup --store results.db /mnt/other/results.db`,
 		Args: cobra.ExactArgs(1),
@@ -53,7 +54,10 @@ func newRecover(p *process) *cobra.Command {
 		Short: "Copy what is whole in a damaged store to a new one",
 		Long: `Recover makes a new store of all that is whole in a damaged one, and says what is not
 and was left. Trials whose outcome is lost are owed again. Nothing is invented, and the
-damaged store stays as it is.`,
+damaged store stays as it is. An attempt of which only the transcript is lost is kept
+without it.
+
+The exit code is 0 where every attempt was kept, and 1 where some were lost.`,
 		Example: `  assay recover --store assay.db whole.db
   assay recover whole.db && assay run experiment.yaml --store whole.db`,
 		Args: cobra.ExactArgs(1),
@@ -73,9 +77,10 @@ func newMerge(p *process) *cobra.Command {
 		Short: "Make one store of several",
 		Long: `Merge makes a new store of several, such as those of machines that worked on one
 experiment. Attempts that several stores have come once, and a trial that was settled in
-several keeps the outcome that was finished first; the others are listed. The order
-of the stores changes nothing, and merging a result again adds nothing. The stores are
-only read.`,
+several keeps the outcome that was finished first; the others are listed. So are stores
+in which the name of an experiment stands for another plan: the plan of the latest run
+is the one that status and reports go by. The order of the stores changes nothing, and
+merging a result again adds nothing. The stores are only read.`,
 		Example: `  assay merge all.db machine-1.db machine-2.db
   assay merge all-2.db all.db machine-3.db`,
 		Args: cobra.MinimumNArgs(2),
@@ -91,13 +96,15 @@ func rebuild(ctx context.Context, p *process, to string, from []string, salvage,
 	out := struct {
 		Store string `json:"store"`
 		store.Copied
-		Conflicts []store.Conflict `json:"conflict_list"`
-		Lost      []store.Problem  `json:"lost_list"`
-	}{Store: to, Conflicts: []store.Conflict{}, Lost: []store.Problem{}}
+		Conflicts     []store.Conflict     `json:"conflict_list"`
+		PlanConflicts []store.PlanConflict `json:"plan_conflict_list"`
+		Lost          []store.Problem      `json:"lost_list"`
+	}{Store: to, Conflicts: []store.Conflict{}, PlanConflicts: []store.PlanConflict{}, Lost: []store.Problem{}}
 	show := p.progress("")
 	r := store.Rebuild{
-		Conflict: func(c store.Conflict) { out.Conflicts = append(out.Conflicts, c) },
-		Progress: show.on,
+		Conflict:     func(c store.Conflict) { out.Conflicts = append(out.Conflicts, c) },
+		PlanConflict: func(c store.PlanConflict) { out.PlanConflicts = append(out.PlanConflicts, c) },
+		Progress:     show.on,
 	}
 	if salvage {
 		r.Lost = func(_ string, problem store.Problem) { out.Lost = append(out.Lost, problem) }
@@ -108,10 +115,18 @@ func rebuild(ctx context.Context, p *process, to string, from []string, salvage,
 		return err
 	}
 	out.Copied = sum
+	var incomplete error
+	if sum.Lost > 0 || sum.Missing > 0 {
+		incomplete = &codedError{code: exitError}
+	}
 	if asJSON {
-		return json.NewEncoder(p.out).Encode(out)
+		return errors.Join(json.NewEncoder(p.out).Encode(out), incomplete)
 	}
 	var b strings.Builder
+	for _, c := range firstOf(&b, out.PlanConflicts, "conflicts of plans") {
+		fmt.Fprintf(&b, "experiment %s has two plans, which differ in %s: status and reports go by that of run %s in %s, not that of run %s in %s\n",
+			c.Experiment, strings.Join(c.Fields, ", "), c.Kept.Run, c.Kept.Store, c.Left.Run, c.Left.Store)
+	}
 	for _, c := range firstOf(&b, out.Conflicts, "conflicts") {
 		same := "differ"
 		if c.Kept.Level == c.Left.Level {
@@ -131,10 +146,20 @@ func rebuild(ctx context.Context, p *process, to string, from []string, salvage,
 		fmt.Fprintf(&b, "; %d outcomes were left for earlier ones", sum.Conflicts)
 	}
 	if sum.Lost > 0 {
-		fmt.Fprintf(&b, "; %d attempts are not whole and were left", sum.Lost)
+		fmt.Fprintf(&b, "; left %s that cannot be trusted or read", counted(sum.Lost, "attempt"))
+	}
+	if sum.Missing > 0 {
+		verb := "are"
+		if sum.Missing == 1 {
+			verb = "is"
+		}
+		fmt.Fprintf(&b, "; %s %s missing", counted(int(sum.Missing), "attempt"), verb)
+	}
+	if sum.Bare > 0 {
+		fmt.Fprintf(&b, "; %d attempts were kept without their transcripts, which are lost", sum.Bare)
 	}
 	_, err = fmt.Fprintln(p.out, b.String())
-	return err
+	return errors.Join(err, incomplete)
 }
 
 // firstOf returns the first of a long list, and says how long it is.
@@ -159,7 +184,8 @@ func newDelete(p *process) *cobra.Command {
 --transcripts-only their transcripts alone, which are nine tenths of a store. Without --yes
 it says what would go and deletes nothing. A record of it stays in the store, so that
 "assay verify" does not take what is missing for a loss. Trials whose outcome went are owed
-again. The file does not shrink; a backup does without the room that is free.`,
+again, by every experiment that plans them. The file does not shrink; a backup does without
+the room that is free. Ctrl-C before all is gone takes everything back.`,
 		Example: `  assay delete --experiment quickstart
   assay delete --experiment quickstart --yes
   assay delete --model gpt-4o-mini --yes
@@ -167,7 +193,10 @@ again. The file does not shrink; a backup does without the room that is free.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c := store.Choice{Experiment: experiment, Model: model, Transcripts: transcripts}
-			if older > 0 {
+			if cmd.Flags().Changed("older-than") {
+				if older <= 0 {
+					return usageError("--older-than=%s: it takes a time that has passed, such as 720h", older)
+				}
 				c.Before = time.Now().Add(-older)
 			}
 			for _, l := range levels {
@@ -184,12 +213,9 @@ again. The file does not shrink; a backup does without the room that is free.`,
 				return err
 			}
 			if asJSON {
-				return json.NewEncoder(p.out).Encode(struct {
-					Done bool `json:"done"`
-					store.Deleted
-				}{yes, d})
+				return json.NewEncoder(p.out).Encode(d)
 			}
-			_, err = fmt.Fprint(p.out, deletedText(d, yes))
+			_, err = fmt.Fprint(p.out, d)
 			return err
 		},
 	}
@@ -206,7 +232,23 @@ again. The file does not shrink; a backup does without the room that is free.`,
 	return cmd
 }
 
-func deleteRows(ctx context.Context, path string, c store.Choice, yes bool) (d store.Deleted, err error) {
+// deletion is what `assay delete` says.
+type deletion struct {
+	Done bool `json:"done"`
+	store.Deleted
+	// Owed says which experiments owe trials again.
+	Owed []owing `json:"owed_again"`
+}
+
+// An owing experiment plans trials whose outcome goes.
+type owing struct {
+	Experiment string `json:"experiment"`
+	Trials     int    `json:"trials"`
+	// Unknown says why nobody can tell what it plans.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+func deleteRows(ctx context.Context, path string, c store.Choice, yes bool) (d deletion, err error) {
 	open := store.OpenReadOnly
 	if yes {
 		open = openExisting
@@ -226,10 +268,60 @@ func deleteRows(ctx context.Context, path string, c store.Choice, yes bool) (d s
 			return d, err
 		}
 	}
-	if yes {
-		return db.Delete(ctx, c, version())
+	if d.Owed, err = owingAfter(ctx, db, c); err != nil {
+		return d, err
 	}
-	return db.Preview(ctx, c)
+	if d.Done = yes; yes {
+		d.Deleted, err = db.Delete(ctx, c, version())
+		return d, err
+	}
+	d.Deleted, err = db.Preview(ctx, c)
+	return d, err
+}
+
+// owingAfter returns the experiments, but for the one that is chosen, that plan trials
+// whose outcome goes. They may never have tried them: what is settled is not tried.
+func owingAfter(ctx context.Context, db *store.DB, c store.Choice) ([]owing, error) {
+	owed := []owing{}
+	losing, err := db.Losing(ctx, c)
+	if err != nil || losing.Len() == 0 {
+		return owed, err
+	}
+	experiments, err := db.Experiments(ctx)
+	for _, e := range experiments {
+		if e.Name == c.Experiment {
+			continue
+		}
+		o, failed := owingOf(ctx, e, losing)
+		if ctx.Err() != nil {
+			return owed, context.Cause(ctx)
+		}
+		if failed != nil {
+			o.Unknown, _, _ = strings.Cut(failed.Error(), "\n")
+		}
+		if o.Trials > 0 || failed != nil {
+			owed = append(owed, o)
+		}
+	}
+	return owed, err
+}
+
+func owingOf(ctx context.Context, e store.Experiment, losing store.Set) (o owing, err error) {
+	o.Experiment = e.Name
+	if e.Lost() {
+		return o, errors.New("the text of its experiment is lost")
+	}
+	j, err := reopen(ctx, e)
+	if err != nil {
+		return o, err
+	}
+	defer func() { err = errors.Join(err, j.close()) }()
+	for t := range j.trials() {
+		if losing.Has(t.ID) {
+			o.Trials++
+		}
+	}
+	return o, nil
 }
 
 // knownModel refuses a model of which the store holds nothing.
@@ -245,21 +337,25 @@ func knownModel(ctx context.Context, db *store.DB, model string) error {
 	return err
 }
 
-func deletedText(d store.Deleted, done bool) string {
+func (d deletion) String() string {
 	var b strings.Builder
-	if d == (store.Deleted{}) {
+	if d.Deleted == (store.Deleted{}) {
 		return "Nothing fits, so there is nothing to delete.\n"
 	}
 	verb, hint := "would be deleted", "Nothing was deleted; --yes does it.\n"
-	if done {
+	if d.Done {
 		verb, hint = "deleted", ""
 	}
 	if d.Attempts > 0 || d.Runs > 0 {
 		fmt.Fprintf(&b, "%d attempts, %d outcomes among them, %s: %d trials are gone altogether, and %s\n", d.Attempts, d.Outcomes, verb, d.Trials, counted(d.Runs, "run"))
 	}
 	fmt.Fprintf(&b, "%s %s, %.1f MB\n", counted(d.Transcripts, "transcript"), verb, float64(d.Bytes)/1e6)
-	if d.Shared > 0 {
-		fmt.Fprintf(&b, "%d of the outcomes serve other experiments too, which owe them then\n", d.Shared)
+	for _, o := range d.Owed {
+		if o.Unknown != "" {
+			fmt.Fprintf(&b, "what experiment %s owes then nobody can tell: %s\n", o.Experiment, o.Unknown)
+			continue
+		}
+		fmt.Fprintf(&b, "experiment %s plans %d of the trials that lose their outcome, and owes them then\n", o.Experiment, o.Trials)
 	}
 	b.WriteString(hint)
 	return b.String()

@@ -142,6 +142,9 @@ func analyze(ctx context.Context, db *store.DB, j *job, e store.Experiment) (*re
 	if err := j.givenUp(ctx, db, &b); err != nil {
 		return nil, "", err
 	}
+	if b.Unplanned, err = j.unplanned(ctx, db, e); err != nil {
+		return nil, "", err
+	}
 	if b.Prompts, err = j.prompts(ctx); err != nil {
 		return nil, "", err
 	}

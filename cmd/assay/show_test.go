@@ -109,3 +109,31 @@ tools: listed
 	}
 	must(t, nil, "report", "--store", path, "second")
 }
+
+// TestOtherPlans: what the latest plan of a name does not have is said to be there.
+func TestOtherPlans(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := dir + "/r.db"
+	for _, models := range []string{"sim/expert, sim/obedient", "sim/expert"} {
+		must(t, nil, "run", file(t, dir, "e.yaml", `
+name: edited
+models: [`+models+`]
+variants: [optimal]
+reliabilities: [0.9]
+tasks_per_type: 2
+`), "--store", path, "--sim-latency", "0", "--display", "none")
+	}
+	gone := 0
+	for _, a := range attempts(t, path) {
+		if a.Model == "sim/obedient" {
+			gone++
+		}
+	}
+	if r := must(t, nil, "status", "--store", path); gone == 0 || !strings.Contains(r.out, counted(gone, "attempt")+" at trials that the latest plan of this name does not have") {
+		t.Errorf("status of an edited experiment with %d other attempts:\n%s", gone, r.out)
+	}
+	if r := must(t, nil, "report", "--store", path); !strings.Contains(r.out, "Results of other plans are not counted") {
+		t.Errorf("report of an edited experiment:\n%s", r.out)
+	}
+}

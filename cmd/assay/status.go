@@ -22,20 +22,23 @@ import (
 
 // experimentStatus is what `status` says of one experiment.
 type experimentStatus struct {
-	Name      string        `json:"experiment"`
-	World     string        `json:"world"`
-	Library   string        `json:"library"`
-	Planned   int           `json:"planned"`
-	Done      int           `json:"done"`
-	Owed      int           `json:"owed"`
-	Parked    int           `json:"parked"`
-	Skipped   int           `json:"skipped"`
-	Stopped   []gate.Stop   `json:"stopped_early"`
-	Faults    int           `json:"faults"`
-	Models    []modelStatus `json:"models"`
-	Coverage  []coverage    `json:"coverage"`
-	LastRun   store.Run     `json:"last_run"`
-	Runs      int           `json:"runs"`
+	Name     string        `json:"experiment"`
+	World    string        `json:"world"`
+	Library  string        `json:"library"`
+	Planned  int           `json:"planned"`
+	Done     int           `json:"done"`
+	Owed     int           `json:"owed"`
+	Parked   int           `json:"parked"`
+	Skipped  int           `json:"skipped"`
+	Stopped  []gate.Stop   `json:"stopped_early"`
+	Faults   int           `json:"faults"`
+	Models   []modelStatus `json:"models"`
+	Coverage []coverage    `json:"coverage"`
+	LastRun  store.Run     `json:"last_run"`
+	Runs     int           `json:"runs"`
+	// Unplanned counts attempts of other plans of this name, at trials that this one
+	// does not have.
+	Unplanned int `json:"unplanned"`
 	parkedFor map[string]int
 }
 
@@ -135,7 +138,7 @@ func chooseExperiments(ctx context.Context, db *store.DB, args []string) ([]stor
 
 // reopen plans a stored experiment again.
 func reopen(ctx context.Context, e store.Experiment) (*job, error) {
-	if string(e.Spec) == "null" {
+	if e.Lost() {
 		return nil, fmt.Errorf("the text of experiment %s was lost with what was damaged\nhint: `assay run` with its file stores it again", e.Name)
 	}
 	var spec plan.Experiment
@@ -213,6 +216,9 @@ func statusOf(ctx context.Context, db *store.DB, e store.Experiment) (s experime
 	if err != nil {
 		return s, err
 	}
+	if s.Unplanned, err = j.unplanned(ctx, db, e); err != nil {
+		return s, err
+	}
 	s.Stopped = slices.DeleteFunc(rules.Stops(), func(stop gate.Stop) bool { return stop.Skipped == 0 })
 	for i := range s.Models {
 		m := &s.Models[i]
@@ -228,6 +234,20 @@ func statusOf(ctx context.Context, db *store.DB, e store.Experiment) (s experime
 		s.Parked += m.Parked
 	}
 	return s, nil
+}
+
+// unplanned counts the attempts that runs with other plans of the experiment's name
+// made at trials which this plan does not have.
+func (j *job) unplanned(ctx context.Context, db *store.DB, e store.Experiment) (int, error) {
+	if e.Plans < 2 {
+		return 0, nil
+	}
+	planned := make(map[assay.TrialID]bool, j.planned())
+	for t := range j.trials() {
+		planned[t.ID] = true
+	}
+	n, _, err := db.Unplanned(ctx, e.Name, func(id assay.TrialID) bool { return planned[id] })
+	return n, err
 }
 
 // closedIn says which models a run could serve no more, and why.
@@ -260,6 +280,9 @@ func writeStatus(p *process, all []experimentStatus) error {
 			fmt.Fprintf(w, "coverage: done of planned\n\n%s\n\n", matrix)
 		}
 		fmt.Fprintln(w, lastRun(s))
+		if s.Unplanned > 0 {
+			fmt.Fprintf(w, "%s at trials that the latest plan of this name does not have are not shown; `assay export` has them.\n", counted(s.Unplanned, "attempt"))
+		}
 		for _, stop := range s.Stopped {
 			fmt.Fprintf(w, "%s; n = %d, and %d trials are skipped\n", stop, stop.Outcomes, stop.Skipped)
 		}

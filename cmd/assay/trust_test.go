@@ -86,7 +86,7 @@ func TestVerify(t *testing.T) {
 		t.Errorf("a reader is not warned: %q", r.err)
 	}
 	whole := path + ".whole"
-	if r := must(t, nil, "recover", "--store", path, whole); !strings.Contains(r.out, "1 attempts are not whole and were left") {
+	if r := call(t, nil, "recover", "--store", path, whole); r.code != exitError || !strings.Contains(r.out, "left 1 attempt that cannot") {
 		t.Errorf("recover says %q", r.out)
 	}
 	verifyJSON(t, whole, exitOK)
@@ -128,6 +128,7 @@ func TestVerifyLooksAtWhatAttemptsSay(t *testing.T) {
 		check string
 	}{
 		"another model answered":     {func(a *assay.Attempt) { a.ServedModel = "gpt-4o" }, "served model"},
+		"another model helped":       {func(a *assay.Attempt) { a.AddServed("gpt-4o") }, "served model"},
 		"a model nobody planned":     {func(a *assay.Attempt) { a.Model = "test-model-protection" }, "known"},
 		"a variant nobody planned":   {func(a *assay.Attempt) { a.Variant = "flawed" }, "known"},
 		"a type nobody planned":      {func(a *assay.Attempt) { a.TaskType = "test_task" }, "known"},
@@ -466,8 +467,11 @@ func TestDamagedStoreIsRead(t *testing.T) {
 		t.Errorf("compare: %d trials and %d unread, want %d and %d", v.A.Trials, v.Unread, n, len(all)-n)
 	}
 	whole := path + ".whole"
-	must(t, nil, "recover", "--store", path, whole)
-	if v := verifyJSON(t, whole, exitOK); v.Attempts != n {
-		t.Errorf("%d attempts are recovered, want %d", v.Attempts, n)
+	r = call(t, nil, "recover", "--store", path, whole)
+	if r.code != exitError {
+		t.Errorf("recover of what lost attempts: exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+	if v := verifyJSON(t, whole, exitOK); v.Attempts < n || v.Attempts >= len(all) || !strings.Contains(r.out, counted(len(all)-v.Attempts, "attempt")) {
+		t.Errorf("%d attempts are recovered of %d, %d of which can be read\n%s", v.Attempts, len(all), n, r.out)
 	}
 }

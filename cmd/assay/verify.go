@@ -21,6 +21,7 @@ import (
 
 // verified is what `assay verify` says.
 type verified struct {
+	mark     string          // the file that keeps runs away, where the store is damaged
 	Store    string          `json:"store"`
 	Snapshot string          `json:"snapshot"`
 	Problems []store.Problem `json:"problems"`
@@ -45,12 +46,13 @@ model that was ordered.
 
 It changes no row. Where something is wrong it says what, where and what to do,
 leaves a file beside the store that keeps runs from writing to it, and ends with
-exit code 1. The store can still be read, and "assay recover" copies what is whole.`,
+exit code 1. The store can still be read, and "assay recover" copies what is whole.
+A run that has not ended is not known to be whole: what it had last may be cut off.`,
 		Example: `  assay verify
   assay verify --store results.db --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v, err := verifyStore(cmd.Context(), p, path)
+			v, unmarked, err := verifyStore(cmd.Context(), p, path)
 			if err != nil {
 				return err
 			}
@@ -58,6 +60,9 @@ exit code 1. The store can still be read, and "assay recover" copies what is who
 				err = json.NewEncoder(p.out).Encode(v)
 			} else {
 				err = v.write(p)
+			}
+			if unmarked != nil {
+				fmt.Fprintf(p.err, "assay: %v\nhint: where the store lies nothing can be written, so nothing keeps a run from writing to a copy of it\n", unmarked)
 			}
 			if err == nil && len(v.Problems) > 0 {
 				err = &codedError{code: exitError}
@@ -70,12 +75,32 @@ exit code 1. The store can still be read, and "assay recover" copies what is who
 	return cmd
 }
 
-func verifyStore(ctx context.Context, p *process, path string) (v *verified, err error) {
+// verifyStore proves a store, and says beside what it found why that could not be left
+// beside the store.
+func verifyStore(ctx context.Context, p *process, path string) (v *verified, unmarked, err error) {
 	db, err := store.OpenReadOnly(ctx, path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	db.SkipDamage(func(error) {}) // of which the proof itself tells
+	const tries = 3
+	for try := 1; ; try++ {
+		v, err = proveStore(ctx, p, db, path)
+		if !errors.Is(err, store.ErrChanged) || try == tries {
+			break
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if unmarked = db.MarkDamaged(v.Problems); unmarked == nil {
+		v.mark = db.MarkPath()
+	}
+	return v, unmarked, nil
+}
+
+func proveStore(ctx context.Context, p *process, db *store.DB, path string) (v *verified, err error) {
 	v = &verified{Store: path, Problems: []store.Problem{}}
 	if v.Snapshot, err = db.Snapshot(ctx); err != nil {
 		v.Snapshot = "unknown" // which Verify says more of
@@ -88,11 +113,8 @@ func verifyStore(ctx context.Context, p *process, path string) (v *verified, err
 	show := p.progress("verifying")
 	v.Proof, err = db.Verify(ctx, i.inspect, func(found store.Problem) { v.Problems = append(v.Problems, found) }, show.at)
 	show.end()
-	if err != nil {
-		return nil, err
-	}
 	v.Rescored, v.Unjudged = i.judged, i.unjudged
-	return v, db.MarkDamaged(v.Problems)
+	return v, err
 }
 
 // An inspector looks at what attempts say. It is used by several goroutines.
@@ -142,8 +164,13 @@ func (i *inspector) inspect(s *store.Stored) (problems []store.Problem) {
 	if !a.Settles() {
 		return problems
 	}
-	if names, ok := l.serves[a.Model]; ok && !slices.ContainsFunc(names, func(n string) bool { return lane.Matches(n, a.ServedModel) }) {
-		complain("served model", "its result is another model's; delete it, so that the trial is owed again", "%q answered, and %s was ordered", a.ServedModel, strings.Join(names, " or "))
+	if names, ok := l.serves[a.Model]; ok {
+		foreign := func(served string) bool {
+			return !slices.ContainsFunc(names, func(n string) bool { return lane.Matches(n, served) })
+		}
+		if served := a.Served(); len(served) == 0 || slices.ContainsFunc(served, foreign) {
+			complain("served model", "its result is another model's; delete it, so that the trial is owed again", "%q answered, and %s was ordered", a.ServedModel, strings.Join(names, " or "))
+		}
 	}
 	if full := a.Level == assay.FullSuccess; full != (a.ErrorCategory == "") || !full && !slices.Contains(score.Categories, a.ErrorCategory) {
 		complain("category", "\"assay rescore\" judges it again", "its level is %s and its error category %q", a.Level, a.ErrorCategory)
@@ -242,6 +269,7 @@ func (v *verified) write(p *process) error {
 		{v.Unsealed, "attempts are older than seals; a change that leaves them plausible would not be found"},
 		{v.Deleted, "attempts were deleted on purpose"},
 		{v.Dropped, "transcripts were deleted on purpose"},
+		{v.Lost, "transcripts were lost before, and a recovery kept their attempts"},
 	} {
 		if n.n > 0 {
 			fmt.Fprintf(&b, "%d %s\n", n.n, n.text)
@@ -254,8 +282,10 @@ func (v *verified) write(p *process) error {
 		}
 	}
 	switch n := len(v.Problems); {
+	case damage > 0 && v.mark != "":
+		fmt.Fprintf(&b, "%s: the store is damaged, and no run writes to it while %s is there.\n", counted(n, "problem"), v.mark)
 	case damage > 0:
-		fmt.Fprintf(&b, "%s: the store is damaged, and no run writes to it while %s.damaged is there.\n", counted(n, "problem"), v.Store)
+		fmt.Fprintf(&b, "%s: the store is damaged.\n", counted(n, "problem"))
 	case n > 0:
 		fmt.Fprintf(&b, "%s: the store is as it was written, but what it says cannot be right.\n", counted(n, "problem"))
 	default:

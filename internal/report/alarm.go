@@ -13,7 +13,7 @@ import (
 // such figures as findings.
 type Alarm struct {
 	// Kind is a word that stays the same: zero, perfect, malformed, size,
-	// no_difference, difference, drift, faults, stopped, incomplete or damaged.
+	// no_difference, difference, drift, faults, stopped, incomplete, plans or damaged.
 	Kind  string   `json:"kind"`
 	Title string   `json:"title"`
 	Text  string   `json:"text"`
@@ -45,6 +45,10 @@ func alarms(a *Analysis, cells []*cell, b Beside) []Alarm {
 		if n := b.Unread(); n > 0 {
 			add("damaged", damagedTitle, "What cannot be read counts as owed here. "+damagedHelp, []string{fmt.Sprintf("%d attempts cannot be read", n)})
 		}
+	}
+	if b.Unplanned > 0 {
+		add("plans", "Results of other plans are not counted", "Runs of this name planned trials that its latest plan does not have: the file was edited, or stores of different plans were merged. \"assay export\" has them all.",
+			[]string{fmt.Sprintf("%d attempts", b.Unplanned)})
 	}
 	add("stopped", "Stopped early", "These were given up before all of their trials had run, so that what is left may be the easier or the harder part of them.", b.Stopped)
 	add("incomplete", "Not complete", "What is owed counts nowhere. Rates are of what is done, which need not be like the rest.", incomplete(a, b))

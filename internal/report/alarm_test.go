@@ -139,6 +139,7 @@ func TestAlarms(t *testing.T) {
 			s.play("m", "optimal", 20, half)
 			s.attempts = s.attempts[:15]
 		}, report.Beside{Stopped: []string{"m is hopeless"}, Skipped: map[string]int{"m": 5}}, "m is hopeless"},
+		"plans": {func(s *scene) { s.play("m", "optimal", 20, half) }, report.Beside{Unplanned: 7}, "7 attempts"},
 		"incomplete": {func(s *scene) {
 			s.play("m", "optimal", 20, half)
 			s.attempts = s.attempts[:15]

@@ -170,6 +170,9 @@ type Beside struct {
 	Facts  []Fact
 	// Unread, once all attempts were read, counts those that could not be; nil for none.
 	Unread func() int
+	// Unplanned counts attempts that runs with other plans of the experiment's name made
+	// at trials which this plan does not have.
+	Unplanned int
 	// Stopped says which cells or models were given up before their time, and why.
 	Stopped []string
 	// Skipped counts, by model, the trials that were given up so. They are not owed.

@@ -2,19 +2,23 @@ package store
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"sync"
 )
 
-// inBlocks reads the row IDs from 1 to last in blocks of some rows, by several
+// inBlocks reads the rows up to the row ID last in blocks of so many IDs, by several
 // goroutines, and hands what read returns to take in the order of the rows, until
-// take returns false or an error. read has to end when its context does. Readers are
-// ahead of take by a few blocks, whatever take does.
-func inBlocks[T any](ctx context.Context, last, rows int64, read func(ctx context.Context, first, last int64) T, take func(T) (bool, error)) error {
+// take returns false or an error. A block begins at the row that seek finds, for IDs
+// may have gaps of any size. read has to end when its context does. Readers are ahead
+// of take by a few blocks, whatever take does.
+func inBlocks[T any](ctx context.Context, last, rows int64, seek func(ctx context.Context, from int64) (first int64, found bool),
+	read func(ctx context.Context, first, last int64) T, take func(T) (bool, error),
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	type job struct {
-		first int64
-		done  chan T
+		first, last int64
+		done        chan T
 	}
 	readers := min(runtime.GOMAXPROCS(0), 4)
 	todo, due := make(chan job, readers), make(chan job, readers)
@@ -24,15 +28,22 @@ func inBlocks[T any](ctx context.Context, last, rows int64, read func(ctx contex
 	for range readers {
 		all.Go(func() {
 			for j := range todo {
-				j.done <- read(ctx, j.first, min(j.first+rows-1, last))
+				j.done <- read(ctx, j.first, j.last)
 			}
 		})
 	}
 	all.Go(func() {
 		defer close(todo)
 		defer close(due)
-		for first := int64(1); first <= last; first += rows {
-			j := job{first, make(chan T, 1)}
+		for from := int64(math.MinInt64); ; {
+			first, found := seek(ctx, from)
+			if !found || first > last || first < from {
+				return
+			}
+			j := job{first, last, make(chan T, 1)}
+			if end := first + rows - 1; end >= first && end < last { // sums can overflow
+				j.last = end
+			}
 			for _, queue := range []chan job{due, todo} {
 				select {
 				case queue <- j:
@@ -40,6 +51,10 @@ func inBlocks[T any](ctx context.Context, last, rows int64, read func(ctx contex
 					return
 				}
 			}
+			if j.last == last {
+				return
+			}
+			from = j.last + 1
 		}
 	})
 	for j := range due {

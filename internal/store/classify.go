@@ -50,7 +50,7 @@ func (db *DB) Classify(ctx context.Context, c Classification) error {
 		if err != nil {
 			return err
 		}
-		res, err := w.conn.ExecContext(w.ctx, insertSQL("classifications", classificationColumns), id, c.Model, c.Prompt, c.Category,
+		res, err := w.conn.ExecContext(w.ctx, insertNext("classifications", "id", classificationColumns), w.gone["classification"], id, c.Model, c.Prompt, c.Category,
 			c.Confidence, c.Reason, c.RuleCategory, at, c.InputTokens, c.OutputTokens, c.CostUSD, c.Raw)
 		return w.sealNew("classification", res, err)
 	})
@@ -83,9 +83,10 @@ func (db *DB) streamClassifications(ctx context.Context, f Filter, yield func(Cl
 	if err != nil {
 		return err
 	}
-	rows, err := db.reader.QueryContext(ctx, `SELECT results.trial, results.attempt, c.model, prompt, category, confidence, reason,
+	rows, err := db.reader.QueryContext(ctx, `SELECT lower(hex(a.trial)), a.number, c.model, prompt, category, confidence, reason,
 			rule_category, classified_at, c.input_tokens, c.output_tokens, c.cost_usd, raw
-		FROM classifications c CROSS JOIN results ON results.id = c.attempt WHERE `+where+` ORDER BY c.id`, args...)
+		FROM classifications c CROSS JOIN attempts a ON a.id = c.attempt CROSS JOIN trials t ON t.id = a.trial
+		CROSS JOIN runs r ON r.seq = a.run WHERE `+where+` ORDER BY c.id`, args...)
 	if err != nil {
 		return db.readError(err)
 	}

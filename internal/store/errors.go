@@ -50,6 +50,12 @@ var (
 	ErrUnknownSnapshot = errors.New("not a snapshot of this store")
 )
 
+// ErrChanged says that rows were deleted while a reader was in the midst of them.
+var ErrChanged = errors.New("attempts were deleted while it was read")
+
+// errBereft is of an attempt without its trial or its run.
+var errBereft = hinted(fmt.Errorf("%w: its trial or its run is missing", ErrDamaged), doRescue)
+
 // An AmbiguousError says that a prefix fits more than one trial.
 type AmbiguousError struct {
 	Prefix string
@@ -101,6 +107,8 @@ func explain(path string, err error) error {
 		sentinel, hint = ErrDiskFull, "results so far are safe; free space and run again"
 	case c == sqlite3.SQLITE_IOERR, c == sqlite3.SQLITE_PROTOCOL:
 		sentinel, hint = ErrDisk, "results so far are safe; see the system's log for the state of the disk, then run again"
+	case code(err) == sqlite3.SQLITE_READONLY_ROLLBACK:
+		sentinel, hint = ErrReadOnly, "its -journal file is of a write that was cut off, or of another store: in the first case \"assay run\" rolls that back, in the second move the -journal file away"
 	case c == sqlite3.SQLITE_READONLY, c == sqlite3.SQLITE_PERM:
 		sentinel, hint = ErrReadOnly, "check the permissions of the file and its directory, or use --store another.db"
 	case c == sqlite3.SQLITE_BUSY, c == sqlite3.SQLITE_LOCKED:

@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,24 +14,30 @@ import (
 )
 
 // Backup copies the store as it is now to a new file, also while a run writes to
-// it. The copy appears whole or not at all. It returns the copy's snapshot.
+// it. The copy appears whole or not at all, and is as private as the store. It returns
+// the copy's snapshot. A store that is known to be damaged is [ErrDamaged]: nothing
+// would keep a run from writing to the copy.
 func (db *DB) Backup(ctx context.Context, path string) (snapshot string, err error) {
-	if _, err := os.Lstat(path); err == nil {
-		return "", hinted(fmt.Errorf("%s %w", path, ErrExists), "nothing was written; name a file that is not there")
+	mode, err := strictest(db.path)
+	if err != nil {
+		return "", err
 	}
-	part := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-part")
-	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("backup: %w", err)
+	t, err := newTarget(path, mode)
+	if err != nil {
+		return "", err
 	}
-	defer func() {
-		if gone := os.Remove(part); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
-		}
-	}()
-	if err := db.copyTo(ctx, part); err != nil {
-		return "", explain(part, fmt.Errorf("backup: %w", err))
+	defer func() { err = errors.Join(err, t.close()) }()
+	// Before, to say so at once, and after, for somebody may have found out meanwhile.
+	if err := db.refuseDamaged(ctx); err != nil {
+		return "", err
 	}
-	copied, err := OpenReadOnly(ctx, part)
+	if err := db.copyTo(ctx, t.part); err != nil {
+		return "", explain(db.path, fmt.Errorf("backup: %w", err))
+	}
+	if err := db.refuseDamaged(ctx); err != nil {
+		return "", err
+	}
+	copied, err := OpenReadOnly(ctx, t.part)
 	if err != nil {
 		return "", fmt.Errorf("read the backup: %w", err)
 	}
@@ -41,18 +45,12 @@ func (db *DB) Backup(ctx context.Context, path string) (snapshot string, err err
 	if err = errors.Join(err, copied.Close()); err != nil {
 		return "", fmt.Errorf("read the backup: %w", err)
 	}
-	return snapshot, place(part, path)
+	return snapshot, t.place()
 }
 
-// place gives a file that is whole its name. Unlike a rename, a link never takes the
-// place of a file that came up meanwhile; not every file system has links.
-func place(part, path string) error {
-	err := os.Link(part, path)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		err = os.Rename(part, path)
-	}
-	if err != nil {
-		return fmt.Errorf("store: %w", err)
+func (db *DB) refuseDamaged(ctx context.Context) error {
+	if err := refuseDamaged(ctx, db.reader, db.path); err != nil {
+		return explain(db.path, fmt.Errorf("backup: %w", err))
 	}
 	return nil
 }
@@ -100,7 +98,8 @@ type Deleted struct {
 	Trials int `json:"trials"`
 	Runs   int `json:"runs"`
 	// Shared counts outcomes that go and whose trials runs of other experiments
-	// tried too: these owe them again.
+	// tried too. These owe them again, and so do those of which no run tried a trial
+	// because it was settled: see [DB.Losing].
 	Shared int `json:"shared"`
 }
 
@@ -141,6 +140,18 @@ func (db *DB) Preview(ctx context.Context, c Choice) (d Deleted, err error) {
 		return d, err
 	}
 	return c.count(ctx, db.reader, "SELECT a.id"+chosenFrom+where, args)
+}
+
+// Losing returns the trials whose outcome goes with what is chosen. Experiments that
+// plan them owe them then, whether one of their runs tried them or not.
+func (db *DB) Losing(ctx context.Context, c Choice) (Set, error) {
+	where, args, err := c.where()
+	if err != nil || c.Transcripts {
+		return Set{}, err
+	}
+	rows, err := db.reader.QueryContext(ctx, "SELECT a.trial"+chosenFrom+where+" AND a.level <> '' ORDER BY a.trial", args...)
+	keys, err := db.collectKeys(rows, err)
+	return Set{keys}, err
 }
 
 // count counts what goes with the attempts that a query chooses.
@@ -193,8 +204,13 @@ func (db *DB) Delete(ctx context.Context, c Choice, program string) (d Deleted, 
 	if err != nil {
 		return d, err
 	}
-	err = db.do(ctx, 0, func(w *writer) (err error) {
-		d, err = w.delete(c, where, args, program)
+	if ctx.Err() != nil {
+		return d, context.Cause(ctx)
+	}
+	// Whoever is told that nothing is known of the outcome would say it to a user who
+	// can do nothing about it. It takes a moment.
+	err = db.do(context.WithoutCancel(ctx), 0, func(w *writer) (err error) {
+		d, err = w.delete(ctx, c, where, args, program)
 		return err
 	})
 	if err != nil {
@@ -203,7 +219,8 @@ func (db *DB) Delete(ctx context.Context, c Choice, program string) (d Deleted, 
 	return d, nil
 }
 
-func (w *writer) delete(c Choice, where string, args []any, program string) (d Deleted, err error) {
+// delete goes back on all of it if ctx ends before the last row is gone.
+func (w *writer) delete(ctx context.Context, c Choice, where string, args []any, program string) (d Deleted, err error) {
 	exec := func(text string, args ...any) {
 		if err == nil {
 			_, err = w.conn.ExecContext(w.ctx, text, args...)
@@ -214,7 +231,9 @@ func (w *writer) delete(c Choice, where string, args []any, program string) (d D
 	if err != nil {
 		return d, err
 	}
-	if d, err = c.count(w.ctx, w.conn, "SELECT id FROM chosen_attempts", nil); err != nil {
+	d, err = c.count(w.ctx, w.conn, "SELECT id FROM chosen_attempts", nil)
+	if err != nil || d == (Deleted{}) { // of nothing there is nothing to record
+		exec("DROP TABLE chosen_attempts")
 		return d, err
 	}
 	deletion, err := w.record(c, d, program)
@@ -226,14 +245,20 @@ func (w *writer) delete(c Choice, where string, args []any, program string) (d D
 		return d, err
 	}
 	if c.Transcripts {
-		err = w.dropTranscripts(deletion)
+		err = w.dropTranscripts(ctx, deletion)
 	} else {
-		err = w.deleteRows(c, deletion)
+		err = w.deleteRows(ctx, c, deletion)
 	}
 	for _, text := range triggers {
 		exec(text)
 	}
 	exec("DROP TABLE chosen_attempts")
+	if err == nil {
+		err = w.learnGone()
+	}
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	clear(w.runs)
 	return d, err
 }
@@ -268,7 +293,7 @@ func (w *writer) liftTriggers() (texts []string, err error) {
 
 // dropTranscripts deletes transcripts and keeps their digests, without which the
 // seals of their attempts would prove nothing.
-func (w *writer) dropTranscripts(deletion int64) error {
+func (w *writer) dropTranscripts(ctx context.Context, deletion int64) error {
 	type drop struct {
 		id     int64
 		digest []byte
@@ -277,7 +302,7 @@ func (w *writer) dropTranscripts(deletion int64) error {
 	if err != nil {
 		return err
 	}
-	for {
+	for ctx.Err() == nil {
 		var drops []drop
 		err := eachRaw(w.ctx, w.conn, "SELECT attempt, body FROM transcripts WHERE attempt IN (SELECT id FROM chosen_attempts) LIMIT 1000", nil, func(row []any) (bool, error) {
 			id, _ := row[0].(int64)
@@ -301,10 +326,14 @@ func (w *writer) dropTranscripts(deletion int64) error {
 			}
 		}
 	}
+	return context.Cause(ctx)
 }
 
 // deleteRows deletes the chosen attempts with all that hangs on them.
-func (w *writer) deleteRows(c Choice, deletion int64) error {
+func (w *writer) deleteRows(ctx context.Context, c Choice, deletion int64) error {
+	if err := w.discount(); err != nil {
+		return err
+	}
 	type table struct{ name, id, of, where string }
 	tables := []table{
 		{"scores", "id", "score", "attempt IN (SELECT id FROM chosen_attempts)"},
@@ -319,9 +348,12 @@ func (w *writer) deleteRows(c Choice, deletion int64) error {
 	if c.wholeExperiment() {
 		args = []any{c.Experiment}
 		runs := "run IN (SELECT seq FROM runs WHERE experiment = ?1)"
-		tables = append(tables, table{"lane_limits", "id", "", runs}, table{"controls", "id", "", runs}, table{"runs", "seq", "run", "experiment = ?1"})
+		tables = append(tables, table{"lane_limits", "id", "", runs}, table{"controls", "id", "", runs}, table{"run_counts", "run", "", runs}, table{"runs", "seq", "run", "experiment = ?1"})
 	}
 	for _, t := range tables {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		var bound []any
 		if strings.Contains(t.where, "?1") {
 			bound = args
@@ -332,6 +364,32 @@ func (w *writer) deleteRows(c Choice, deletion int64) error {
 			}
 		}
 		if _, err := w.conn.ExecContext(w.ctx, "DELETE FROM "+t.name+" WHERE "+t.where, bound...); err != nil {
+			return err
+		}
+	}
+	return w.sealDeleted(deletion)
+}
+
+// discount lowers the counts of the runs whose attempts are chosen.
+func (w *writer) discount() error {
+	counts := make(map[int64]int)
+	err := eachRaw(w.ctx, w.conn, `SELECT c.run, max(0, c.attempts - count(*)) FROM run_counts c JOIN attempts a ON a.run = c.run
+		WHERE a.id IN (SELECT id FROM chosen_attempts) GROUP BY c.run, c.attempts`, nil, func(row []any) (bool, error) {
+		run, _ := row[0].(int64)
+		n, _ := row[1].(int64)
+		counts[run] = int(n)
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	for run, n := range counts {
+		for _, text := range []string{"DELETE FROM run_counts WHERE run = ?", "DELETE FROM seals WHERE of = 'run_count' AND id = ?"} {
+			if _, err := w.conn.ExecContext(w.ctx, text, run); err != nil {
+				return err
+			}
+		}
+		if err := w.countRun(run, n); err != nil {
 			return err
 		}
 	}
@@ -353,9 +411,16 @@ func (w *writer) recordRows(deletion int64, of, ids string, args []any) error {
 	if err != nil {
 		return err
 	}
+	known, err := deletedRows(w.ctx, w.conn, of)
+	if err != nil {
+		return err
+	}
 	for _, s := range gone {
-		if _, err := w.conn.ExecContext(w.ctx, "INSERT INTO deleted (deletion, of, first, last) VALUES (?, ?, ?, ?)", deletion, of, s.first, s.last); err != nil {
-			return err
+		// Stores of before have rows with the IDs of others that were deleted.
+		for _, s := range known.without(s.first, s.last) {
+			if _, err := w.conn.ExecContext(w.ctx, "INSERT INTO deleted (deletion, of, first, last) VALUES (?, ?, ?, ?)", deletion, of, s.first, s.last); err != nil {
+				return err
+			}
 		}
 		if _, err := w.conn.ExecContext(w.ctx, "DELETE FROM seals WHERE (of = ?1 OR of LIKE ?1 || '\\_%' ESCAPE '\\') AND id BETWEEN ?2 AND ?3", of, s.first, s.last); err != nil {
 			return err

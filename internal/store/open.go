@@ -102,6 +102,22 @@ func size(path string) (int64, error) {
 	return fi.Size(), nil
 }
 
+// logSize is size of the log of the store at path.
+func logSize(path string) (int64, error) {
+	fi, err := os.Stat(path + "-wal")
+	if err == nil && !fi.Mode().IsRegular() {
+		return 0, hinted(fmt.Errorf("store %s: beside it, where SQLite keeps its log, is %s-wal, which is no regular file", path, filepath.Base(path)),
+			"move it away; it is none of the store's")
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("store: %w", err)
+	}
+	return fi.Size(), nil
+}
+
 // inspect refuses, without writing anything, what cannot be opened as a store
 // for writing. A missing or empty file is fine.
 //
@@ -117,6 +133,9 @@ func inspect(ctx context.Context, path string) error {
 		return refuseOrphanedLog(path)
 	}
 	if err := refuseStranger(ctx, path); err != nil {
+		return err
+	}
+	if _, err := logSize(path); err != nil {
 		return err
 	}
 	_, version, err := header(ctx, readDSN(path))
@@ -135,7 +154,7 @@ func inspect(ctx context.Context, path string) error {
 // refuseOrphanedLog guards results in a log whose main file is gone: SQLite
 // would delete the log of an empty file.
 func refuseOrphanedLog(path string) error {
-	n, err := size(path + "-wal")
+	n, err := logSize(path)
 	if err != nil || n == 0 {
 		return err
 	}
@@ -207,6 +226,9 @@ func findReadable(ctx context.Context, path string) (string, error) {
 	if err := refuseStranger(ctx, path); err != nil {
 		return "", err
 	}
+	if _, err := logSize(path); err != nil {
+		return "", err
+	}
 	name := readDSN(path)
 	id, version, err := header(ctx, name)
 	if primary(err) == sqlite3.SQLITE_CANTOPEN {
@@ -227,14 +249,36 @@ func findReadable(ctx context.Context, path string) (string, error) {
 	case id != applicationID:
 		return "", stranger(path)
 	case version < len(migrationNames()):
-		return "", hinted(fmt.Errorf("%s: %w", path, ErrOlder), "\"assay run\" on it brings it up to date")
+		if err := refuseOlder(ctx, name, path, version); err != nil {
+			return "", err
+		}
 	}
 	return name, refuseNewer(path, version)
 }
 
+// refuseOlder refuses a store of an older format, unless its tables are of today's: then
+// only the number is wrong, which is damage, and what is damaged can be read.
+func refuseOlder(ctx context.Context, name, path string, version int) error {
+	db, err := sql.Open("sqlite", name)
+	if err != nil {
+		return fmt.Errorf("store %s: %w", path, err)
+	}
+	what, err := mislabeled(ctx, db, version)
+	if err = errors.Join(err, db.Close()); err != nil {
+		return explain(path, err)
+	}
+	switch {
+	case what != "":
+		return nil
+	case version < 0:
+		return hinted(fmt.Errorf("store %s: %w: its header says format %d, which there never was", path, ErrDamaged, version), "nothing was changed; go back to a backup")
+	}
+	return hinted(fmt.Errorf("%s: %w", path, ErrOlder), "\"assay run\" on it brings it up to date")
+}
+
 // frozenName allows reading the main file alone where that is the whole truth.
 func frozenName(path string, cause error) (string, error) {
-	n, err := size(path + "-wal")
+	n, err := logSize(path)
 	if err != nil {
 		return "", err
 	}
@@ -294,7 +338,7 @@ func (w *writer) prepare(ctx context.Context, opts Options) (err error) {
 
 // refuseDamaged refuses what [DB.Verify] found to be damaged, and what can be seen
 // to be in a moment.
-func refuseDamaged(ctx context.Context, conn *sql.Conn, path string) error {
+func refuseDamaged(ctx context.Context, conn querier, path string) error {
 	damaged := func(what string) error {
 		return hinted(fmt.Errorf("store %s: %w: %s", path, ErrDamaged, what), doRescue)
 	}
@@ -315,7 +359,36 @@ func refuseDamaged(ctx context.Context, conn *sql.Conn, path string) error {
 	for _, w := range wrong {
 		return damaged(w.name + " " + w.what)
 	}
+	if text, err := wrongFormat(ctx, conn); text != "" || err != nil {
+		return errors.Join(damaged(text), err)
+	}
 	return nil
+}
+
+// refuseMislabeled refuses a file whose number of its format is none, or not that of
+// its tables. To bring it up to date would fail, and to do what that says would lead
+// back here.
+func refuseMislabeled(ctx context.Context, db querier, path string, version int) error {
+	what := fmt.Sprintf("its header says format %d, which there never was", version)
+	if version >= 0 {
+		var err error
+		if what, err = mislabeled(ctx, db, version); what == "" || err != nil {
+			return err
+		}
+	}
+	return hinted(fmt.Errorf("store %s: %w: %s", path, ErrDamaged, what), doRescue)
+}
+
+// mislabeled says that a store has today's tables and not its number, if that is so.
+func mislabeled(ctx context.Context, db querier, version int) (string, error) {
+	if version >= len(migrationNames()) {
+		return "", nil
+	}
+	wrong, err := schemaDiffers(ctx, db)
+	if err != nil || len(wrong) > 0 {
+		return "", err
+	}
+	return wrongFormat(ctx, db)
 }
 
 func limitSize(ctx context.Context, conn *sql.Conn, limit int64) error {
@@ -354,6 +427,9 @@ func applyMigrations(ctx context.Context, conn *sql.Conn, path string) error {
 	if err := refuseNewer(path, version); err != nil {
 		return err
 	}
+	if err := refuseMislabeled(ctx, conn, path, version); err != nil {
+		return err
+	}
 	names := migrationNames()
 	for _, name := range names[version:] {
 		if err := apply(ctx, conn, path, name); err != nil {
@@ -368,6 +444,13 @@ func applyMigrations(ctx context.Context, conn *sql.Conn, path string) error {
 	}
 	if err := checkReferences(ctx, conn, path); err != nil {
 		return err
+	}
+	if version < ledgerFormat {
+		if err := sealLedger(ctx, conn); primary(err) == sqlite3.SQLITE_CONSTRAINT {
+			return notOurs(path, err)
+		} else if err != nil {
+			return err
+		}
 	}
 	_, err = conn.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, len(names)))
 	return err

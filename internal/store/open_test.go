@@ -247,9 +247,7 @@ func TestCreationCutOff(t *testing.T) {
 
 func TestOlderStoreIsNotRead(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "assay.db")
-	newStore(t, path)
-	rawClosed(t, path, "PRAGMA user_version = 0")
+	path := former(t, 3)
 	if _, err := store.OpenReadOnly(t.Context(), path); !errors.Is(err, store.ErrOlder) {
 		t.Errorf("OpenReadOnly() = %v, want ErrOlder", err)
 	}

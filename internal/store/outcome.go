@@ -45,29 +45,38 @@ const verdictColumns = `a.trial, r.id, a.templates, a.lane, a.served_model, a.le
 // Of the filter Experiment, Model, Run, Trial and Since have no meaning here.
 func (db *DB) Verdicts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, error] {
 	return func(yield func(assay.Attempt, error) bool) {
-		at, err := db.state(ctx, f.Snapshot)
-		if err != nil {
-			yield(assay.Attempt{}, err)
-			return
-		}
-		latest, args := noColumn, []any{}
-		if at.scores > 0 && !f.AsSaved {
-			latest, args = "(SELECT body FROM scores WHERE scores.attempt = a.id AND scores.id <= ? ORDER BY scores.id DESC LIMIT 1)", []any{at.scores}
-		}
-		text := "SELECT " + latest + ", " + verdictColumns + " FROM attempts a CROSS JOIN runs r ON r.seq = a.run WHERE a.id BETWEEN ? AND ? ORDER BY a.id"
-		err = eachRow(ctx, db, at.attempts, page, func(ctx context.Context, first, last int64) ([]assay.Attempt, error) {
-			return db.readVerdicts(ctx, text, slices.Concat(args, []any{first, last}))
-		}, func(a assay.Attempt) (bool, error) { return yield(a, nil), nil })
-		if err != nil {
+		if err := db.streamVerdicts(ctx, f, yield); err != nil {
 			yield(assay.Attempt{}, err)
 		}
 	}
+}
+
+func (db *DB) streamVerdicts(ctx context.Context, f Filter, yield func(assay.Attempt, error) bool) error {
+	before, err := db.deletions(ctx, false)
+	if err != nil {
+		return err
+	}
+	at, err := db.state(ctx, f.Snapshot)
+	if err != nil {
+		return err
+	}
+	latest, args := noColumn, []any{}
+	if at.scores > 0 && !f.AsSaved {
+		latest, args = latestColumn, []any{at.scores}
+	}
+	text := "SELECT " + latest + ", " + verdictColumns + " FROM attempts a LEFT JOIN runs r ON r.seq = a.run WHERE a.id BETWEEN ? AND ? ORDER BY a.id"
+	return eachRow(ctx, db, at.attempts, page, func(ctx context.Context, first, last int64) ([]assay.Attempt, error) {
+		return db.readVerdicts(ctx, text, slices.Concat(args, []any{first, last}))
+	}, func(a assay.Attempt) (bool, error) { return yield(a, nil), nil }, func() error { return db.unchanged(ctx, before, false) })
 }
 
 func (db *DB) readVerdicts(ctx context.Context, text string, args []any) (all []assay.Attempt, err error) {
 	seen := make(words)
 	err = eachRaw(ctx, db.reader, text, args, func(row []any) (bool, error) {
 		a, err := scanVerdict(row[1:], seen)
+		if a.Run == "" {
+			err = errBereft
+		}
 		if err == nil {
 			if score, ok := row[0].(string); ok {
 				a.Outcome, err = parseOutcome([]byte(score))
@@ -133,6 +142,10 @@ func scanVerdict(row []any, seen words) (a assay.Attempt, err error) {
 }
 
 func (db *DB) streamOutcomes(ctx context.Context, yield func(Outcome, error) bool) error {
+	before, err := db.deletions(ctx, false)
+	if err != nil {
+		return err
+	}
 	now, err := db.state(ctx, "")
 	if err != nil {
 		return err
@@ -147,7 +160,7 @@ func (db *DB) streamOutcomes(ctx context.Context, yield func(Outcome, error) boo
 	}
 	return eachRow(ctx, db, now.attempts, 10*page, func(ctx context.Context, first, last int64) ([]Outcome, error) {
 		return db.readOutcomes(ctx, text, first, last, now.scores)
-	}, func(o Outcome) (bool, error) { return yield(o, nil), nil })
+	}, func(o Outcome) (bool, error) { return yield(o, nil), nil }, func() error { return db.unchanged(ctx, before, false) })
 }
 
 func (db *DB) readOutcomes(ctx context.Context, text string, args ...any) (all []Outcome, err error) {

@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/assay-eval/assay"
 )
@@ -29,23 +32,33 @@ type Filter struct {
 	Snapshot string
 	// AsSaved gives outcomes as they were saved, whatever [DB.Rescore] added.
 	AsSaved bool
-	// Since leaves out what that snapshot has.
+	// Since leaves out what that snapshot has: there remain attempts that came later
+	// and, unless AsSaved is set, those whose outcome was judged again later.
 	Since string
 }
 
-const resultColumns = `trial, model, variant, severity, difficulty, task_type, reliability, task, task_digest, repeat, seed,
-	world, protocol, tools, turn_limit, sampling, token_limit, cost_limit, several_calls, persistence, burst, loops,
-	attempt, experiment, run, program, templates, lane, served_model,
-	level, ended, error_category, turns, tool_calls, required_tools, executed_tools, coverage, order_correct, assisted,
-	adherence, given_adherence, mistakes, failures, recovered, wasted_calls, efficiency, extra_calls,
-	loop, loop_turn, best_possible, pilot, score_version, fault, fault_detail, parked,
-	requests, retried, input_tokens, output_tokens, cost_usd, queued_ms, working_ms, started_at, finished_at`
+// An attempt with everything about it, as in the view results. The program spells it
+// out: a damaged file may have lost the view, and these joins keep attempts whose
+// trial or run is lost, so that somebody notices.
+const (
+	resultColumns = `lower(hex(a.trial)), t.model, t.variant, t.severity, t.difficulty, t.task_type, t.reliability, t.task, t.task_digest,
+		t.repeat, t.seed, t.world, t.protocol, t.tools, t.turn_limit, t.sampling, t.token_limit, t.cost_limit,
+		t.several_calls, t.persistence, t.burst, t.loops, a.number, r.experiment, r.id, a.program, a.templates, a.lane,
+		a.served_model, a.level, a.ended, a.error_category, a.turns, a.tool_calls, a.required_tools, a.executed_tools,
+		a.coverage, a.order_correct, a.assisted, a.adherence, a.given_adherence, a.mistakes, a.failures, a.recovered,
+		a.wasted_calls, a.efficiency, a.extra_calls, a.loop, a.loop_turn, a.best_possible, a.pilot, a.score_version, a.fault,
+		a.fault_detail, a.parked, a.requests, a.retried, a.input_tokens, a.output_tokens, a.cost_usd, a.queued_ms,
+		a.working_ms, a.started_at, a.finished_at`
+	resultTables = "attempts a LEFT JOIN trials t ON t.id = a.trial LEFT JOIN runs r ON r.seq = a.run"
+	// bereftColumn tells of an attempt that is not whole for that reason.
+	bereftColumn = "t.id IS NULL OR r.seq IS NULL"
+)
 
-// Columns beside those of the view.
+// Columns beside those.
 const (
 	noColumn     = "NULL"
-	bodyColumn   = "(SELECT body FROM transcripts WHERE transcripts.attempt = results.id)"
-	latestColumn = "(SELECT body FROM scores WHERE scores.attempt = results.id AND scores.id <= ? ORDER BY scores.id DESC LIMIT 1)"
+	bodyColumn   = "(SELECT body FROM transcripts WHERE transcripts.attempt = a.id)"
+	latestColumn = "(SELECT body FROM scores WHERE scores.attempt = a.id AND scores.id <= ? ORDER BY scores.id DESC LIMIT 1)"
 )
 
 // page is how many attempts are read in one transaction. Transactions of
@@ -76,6 +89,11 @@ type row struct {
 // walk visits attempts, each with one more column, until visit returns false
 // or an error.
 func (db *DB) walk(ctx context.Context, f Filter, column string, rows int64, visit func(assay.Attempt, []byte) (bool, error)) error {
+	withBodies := column == bodyColumn
+	before, err := db.deletions(ctx, withBodies)
+	if err != nil {
+		return err
+	}
 	at, err := db.state(ctx, f.Snapshot)
 	if err != nil {
 		return err
@@ -89,16 +107,18 @@ func (db *DB) walk(ctx context.Context, f Filter, column string, rows int64, vis
 		if err != nil {
 			return err
 		}
-		where, args = where+" AND results.id > ?", append(args, since.attempts)
+		term, more := f.since(since, at)
+		where, args = where+term, append(args, more...)
 	}
-	latest := noColumn
+	latest, front := noColumn, []any{}
 	if at.scores > 0 && !f.AsSaved {
-		latest, args = latestColumn, append([]any{at.scores}, args...)
+		latest, front = latestColumn, []any{at.scores}
 	}
-	text := "SELECT id, " + latest + ", " + column + ", " + resultColumns + " FROM results WHERE " + where
+	text := "SELECT " + bereftColumn + ", " + latest + ", " + column + ", " + resultColumns + " FROM "
+	where += " AND a.id BETWEEN ? AND ? ORDER BY a.id"
 	each := func(r row) (bool, error) { return visit(r.attempt, r.column) }
 	if f.Trial != "" { // whose attempts an index finds
-		all, err := db.readRows(ctx, text+" ORDER BY results.id", args)
+		all, err := db.readRows(ctx, text+resultTables+" WHERE "+where, slices.Concat(front, args, []any{math.MinInt64, at.attempts}))
 		for _, r := range all {
 			if more, err := each(r); err != nil || !more {
 				return err
@@ -106,30 +126,72 @@ func (db *DB) walk(ctx context.Context, f Filter, column string, rows int64, vis
 		}
 		return err
 	}
-	text += " AND results.id BETWEEN ? AND ? ORDER BY results.id"
 	return eachRow(ctx, db, at.attempts, rows, func(ctx context.Context, first, last int64) ([]row, error) {
-		return db.readRows(ctx, text, slices.Concat(args, []any{first, last}))
-	}, each)
+		all, err := db.readRows(ctx, text+resultTables+" WHERE "+where, slices.Concat(front, args, []any{first, last}))
+		if err == nil || first < last || db.damage == nil || ctx.Err() != nil {
+			return all, err
+		}
+		// Perhaps the trial is there, and the index is hurt that should find it.
+		var key trialKey
+		var id []byte
+		if db.reader.QueryRowContext(ctx, "SELECT trial FROM attempts NOT INDEXED WHERE id = ?", first).Scan(&id) == nil {
+			copy(key[:], id)
+		}
+		if trial := db.damage.byTable.of(ctx, db, key); trial > 0 {
+			return db.readRows(ctx, text+tablesByRow+" WHERE "+where, slices.Concat(front, []any{trial}, args, []any{first, last}))
+		}
+		return all, err
+	}, each, func() error { return db.unchanged(ctx, before, withBodies) })
+}
+
+// since returns the filter's condition on what is new after a state, to follow others.
+func (f Filter) since(old, at state) (term string, args []any) {
+	if f.AsSaved || at.scores == old.scores {
+		return " AND a.id > ?", []any{old.attempts}
+	}
+	return " AND (a.id > ? OR EXISTS (SELECT 1 FROM scores WHERE scores.attempt = a.id AND scores.id > ? AND scores.id <= ?))",
+		[]any{old.attempts, old.scores, at.scores}
 }
 
 // eachRow visits what read returns of the attempts up to a row ID, until visit
-// returns false or an error. What read returns beside an error comes before that.
-func eachRow[T any](ctx context.Context, db *DB, last, rows int64, read func(ctx context.Context, first, last int64) ([]T, error), visit func(T) (bool, error)) error {
+// returns false or an error. What read returns beside an error comes before that. At
+// the end it returns what end says.
+func eachRow[T any](ctx context.Context, db *DB, last, rows int64, read func(ctx context.Context, first, last int64) ([]T, error),
+	visit func(T) (bool, error), end func() error,
+) error {
 	type block struct {
 		rows []T
 		err  error
 	}
-	return inBlocks(ctx, last, rows, func(ctx context.Context, first, last int64) (b block) {
+	whole := true
+	err := inBlocks(ctx, last, rows, db.seek, func(ctx context.Context, first, last int64) (b block) {
 		b.rows, b.err = around(ctx, db, first, last, read)
 		return b
 	}, func(b block) (bool, error) {
 		for _, r := range b.rows {
 			if more, err := visit(r); err != nil || !more {
+				whole = false
 				return false, err
 			}
 		}
 		return b.err == nil, b.err
 	})
+	if err != nil || !whole {
+		return err
+	}
+	return end()
+}
+
+// seek returns the row ID of the first attempt from one on. Where it cannot be told,
+// it is that of a seal, or else the one that was given.
+func (db *DB) seek(ctx context.Context, from int64) (int64, bool) {
+	for _, text := range []string{"SELECT min(id) FROM attempts WHERE id >= ?", "SELECT min(attempt) FROM attempt_seals WHERE attempt >= ?"} {
+		var id sql.NullInt64
+		if db.reader.QueryRowContext(ctx, text, from).Scan(&id) == nil {
+			return id.Int64, id.Valid
+		}
+	}
+	return max(from, 1), true
 }
 
 // around reads some rows. If the store passes over what cannot be read, it reads of
@@ -143,7 +205,7 @@ func around[T any](ctx context.Context, db *DB, first, last int64, read func(ctx
 		db.damage.skip(first, err)
 		return nil, nil
 	}
-	half := (first + last) / 2
+	half := first + (last-first)/2
 	l, errL := around(ctx, db, first, half, read)
 	r, errR := around(ctx, db, half+1, last, read)
 	return append(l, r...), errors.Join(errL, errR)
@@ -153,15 +215,17 @@ func around[T any](ctx context.Context, db *DB, first, last int64, read func(ctx
 type damage struct {
 	mu      sync.Mutex
 	skipped map[int64]bool // row IDs of attempts; guarded by mu
+	runs    map[int64]bool // of runs; guarded by mu
 	tell    func(error)    // called under mu
+	byTable trialRows
 }
 
 // SkipDamage makes [DB.Attempts], [DB.Transcripts], [DB.Verdicts], [DB.Outcomes] and
-// [DB.Settled] pass over attempts that cannot be read. tell is told of each once,
-// whichever meets it, and by one goroutine at a time. It is called before the first
-// of them.
+// [DB.Settled] pass over attempts that cannot be read, and [DB.Experiments], [DB.Runs]
+// and [DB.Plans] over such runs. tell is told of each once, whichever meets it, and by
+// one goroutine at a time. It is called before the first of them.
 func (db *DB) SkipDamage(tell func(error)) {
-	db.damage = &damage{skipped: make(map[int64]bool), tell: tell}
+	db.damage = &damage{skipped: make(map[int64]bool), runs: make(map[int64]bool), tell: tell}
 }
 
 // Skipped returns how many attempts could not be read so far.
@@ -183,6 +247,16 @@ func (d *damage) skip(row int64, err error) {
 	}
 }
 
+// skipRun is skip for a run.
+func (d *damage) skipRun(seq int64, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.runs[seq] {
+		d.runs[seq] = true
+		d.tell(fmt.Errorf("the run with row ID %d: %w", seq, err))
+	}
+}
+
 // lastAttempt returns the highest row ID of an attempt. Where attempts are damaged
 // it is that of their seals.
 func (db *DB) lastAttempt(ctx context.Context) (last int64, err error) {
@@ -200,12 +274,15 @@ func (db *DB) readRows(ctx context.Context, text string, args []any) (all []row,
 		return nil, db.readError(err)
 	}
 	defer rows.Close()
-	var id int64
+	var bereft bool
 	var score sql.RawBytes
 	known := make(lists)
 	for rows.Next() {
 		var r row
-		r.attempt, err = known.scanAttempt(rows, &id, &score, &r.column)
+		r.attempt, err = known.scanAttempt(rows, &bereft, &score, &r.column)
+		if bereft {
+			return all, db.readError(fmt.Errorf("an attempt at trial %s: %w", r.attempt.ID, errBereft))
+		}
 		if err == nil && score != nil {
 			r.attempt.Outcome, err = parseOutcome(score)
 		}
@@ -220,31 +297,33 @@ func (db *DB) readRows(ctx context.Context, text string, args []any) (all []row,
 	return all, nil
 }
 
-// where returns the filter's condition on results, with the end of a state.
+// where returns the filter's condition on what [resultTables] join, with the end of a
+// state. What a lost trial or run would have said is not known, so that attempts that
+// lack one fit.
 func (f Filter) where(at state) (string, []any, error) {
-	terms, args := []string{"results.id <= ?"}, []any{at.attempts}
-	add := func(term string, arg ...any) { terms, args = append(terms, "results."+term), append(args, arg...) }
+	terms, args := []string{"a.id <= ?"}, []any{at.attempts}
+	add := func(term string, arg ...any) { terms, args = append(terms, term), append(args, arg...) }
 	if f.Experiment != "" {
-		add("experiment = ?", f.Experiment)
+		add("(r.experiment = ? OR r.seq IS NULL)", f.Experiment)
 	}
 	if f.Model != "" {
-		add("model = ?", f.Model)
+		add("(t.model = ? OR t.id IS NULL)", f.Model)
 	}
 	if f.Run != "" {
-		add("run = ?", string(f.Run))
+		add("(r.id = ? OR r.seq IS NULL)", string(f.Run))
 	}
 	if f.Trial != "" {
 		key, err := parseTrialID(f.Trial)
 		if err != nil {
 			return "", nil, err
 		}
-		add("trial_key = ?", key[:])
+		add("a.trial = ?", key[:])
 	}
 	if f.OnlySettled {
-		add("level <> ''")
+		add("a.level <> ''")
 	}
 	if f.OnlyFaults {
-		add("fault <> ''")
+		add("a.fault <> ''")
 	}
 	return strings.Join(terms, " AND "), args, nil
 }
@@ -318,6 +397,9 @@ func nameAttempt(trial assay.TrialID, number int) string {
 }
 
 func (db *DB) readError(err error) error {
+	if primary(err) == sqlite3.SQLITE_ERROR { // a table or a column that should be there is not
+		return hinted(fmt.Errorf("store %s: %w: %w", db.path, ErrDamaged, err), doRescue)
+	}
 	if primary(err) != 0 {
 		return explain(db.path, err)
 	}

@@ -232,7 +232,7 @@ func TestExperimentsAndRuns(t *testing.T) {
 	if err := db.BeginRun(t.Context(), first, store.Run{ID: "r3", StartedAt: epoch}); err != nil {
 		t.Fatal(err)
 	}
-	later.CreatedAt, later.UpdatedAt = epoch, epoch.Add(time.Hour)
+	later.CreatedAt, later.UpdatedAt, later.Plans = epoch, epoch.Add(time.Hour), 2
 	got, err := db.Experiments(t.Context())
 	if diff := cmp.Diff([]store.Experiment{first, later}, got); diff != "" || err != nil {
 		t.Errorf("Experiments(): %v (-want +got):\n%s", err, diff)

@@ -7,10 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -50,8 +47,12 @@ type Copied struct {
 	// that were left.
 	Doubles   int `json:"doubles"`
 	Conflicts int `json:"conflicts"`
-	// Lost are attempts that are not whole and were left.
-	Lost int `json:"lost"`
+	// Lost are attempts that are not whole and were left, and Missing those of which
+	// no row is there though nobody deleted them.
+	Lost    int   `json:"lost"`
+	Missing int64 `json:"missing"`
+	// Bare attempts came without their transcripts, which are lost.
+	Bare int `json:"without_transcript"`
 }
 
 // A Rebuild makes a new store of the rows of others, which it only reads.
@@ -59,8 +60,10 @@ type Rebuild struct {
 	// Lost is told of each thing that is not whole, and of its store; it is
 	// left out. Where Lost is nil, the first such thing is an error.
 	Lost func(path string, p Problem)
-	// Conflict is told of each conflict.
-	Conflict func(Conflict)
+	// Conflict is told of each conflict, and PlanConflict, unless it is nil, of each
+	// store whose plan of an experiment is not the one that holds.
+	Conflict     func(Conflict)
+	PlanConflict func(PlanConflict)
 	// Progress is told now and then what is done.
 	Progress func(what string, done, of int)
 }
@@ -68,12 +71,62 @@ type Rebuild struct {
 // Make makes a store at path, where none may be, of the rows of the stores at
 // from. It appears whole or not at all. What it holds does not depend on the order
 // of the stores, or on how often one is given: rows are told apart by their
-// content, sorted by their time, and numbered anew.
+// content, sorted by their time, and numbered anew. It is as private as the most
+// private of them.
+//
+// Where rows are deleted from one of the stores meanwhile, it begins again, and nobody
+// is told of what the first try found; after some tries it is [ErrChanged].
 func (r Rebuild) Make(ctx context.Context, path string, from ...string) (sum Copied, err error) {
-	if _, err := os.Lstat(path); err == nil {
-		return sum, hinted(fmt.Errorf("%s %w", path, ErrExists), "nothing was written; name a file that is not there")
+	mode, err := strictest(from...)
+	if err != nil {
+		// What is not there has a better message.
+		for _, name := range from {
+			s, err := OpenReadOnly(ctx, name)
+			if err != nil {
+				return sum, err
+			}
+			if err := s.Close(); err != nil {
+				return sum, err
+			}
+		}
+		return sum, err
 	}
-	b := &rebuilder{Rebuild: r, ctx: ctx, runs: make(map[assay.RunID]int64), trials: make(map[trialKey]*placed)}
+	t, err := newTarget(path, mode)
+	if err != nil {
+		return sum, err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	const tries = 3
+	for try := 1; ; try++ {
+		var heard []func()
+		attempt := r
+		if r.Lost != nil {
+			attempt.Lost = func(path string, p Problem) { heard = append(heard, func() { r.Lost(path, p) }) }
+		}
+		attempt.Conflict = func(c Conflict) { heard = append(heard, func() { r.Conflict(c) }) }
+		if r.PlanConflict != nil {
+			attempt.PlanConflict = func(c PlanConflict) { heard = append(heard, func() { r.PlanConflict(c) }) }
+		}
+		sum, err = attempt.make(ctx, t.part, from)
+		if errors.Is(err, ErrChanged) && try < tries {
+			if err := errors.Join(t.clear(), create(t.part, mode)); err != nil {
+				return sum, err
+			}
+			continue
+		}
+		for _, tell := range heard {
+			tell()
+		}
+		if err != nil {
+			return sum, err
+		}
+		return sum, t.place()
+	}
+}
+
+// make fills a new store.
+func (r Rebuild) make(ctx context.Context, part string, from []string) (sum Copied, err error) {
+	b := &rebuilder{Rebuild: r, ctx: ctx, runs: make(map[assay.RunID]int64), counts: make(map[int64]int), trials: make(map[trialKey]*placed)}
 	defer func() {
 		for _, s := range b.sources {
 			err = errors.Join(err, s.Close())
@@ -86,25 +139,36 @@ func (r Rebuild) Make(ctx context.Context, path string, from ...string) (sum Cop
 		}
 		b.sources = append(b.sources, s)
 	}
-	part := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-part")
-	for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
-		defer os.Remove(part + suffix)
-		if err := os.Remove(part + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return sum, err
-		}
-	}
 	if b.to, err = Open(ctx, part, Options{}); err != nil {
 		return sum, err
 	}
-	for _, step := range []func() error{b.copyRuns, b.find, b.copyAttempts, b.copyVerdicts, b.copyRest} {
+	for _, step := range []func() error{b.before, b.copyRuns, b.find, b.copyAttempts, b.copyCounts, b.copyVerdicts, b.copyRest, b.after} {
 		if err = step(); err != nil {
 			break
 		}
 	}
-	if err = errors.Join(err, b.to.Close()); err != nil {
-		return b.sum, err
+	return b.sum, errors.Join(err, b.to.Close())
+}
+
+// before looks what was deleted so far, and after whether that is all.
+func (b *rebuilder) before() error {
+	for _, s := range b.sources {
+		n, err := s.deletions(b.ctx, true)
+		if err := b.tolerate(s, "table deletions", err); err != nil {
+			return err
+		}
+		b.deletions = append(b.deletions, n)
 	}
-	return b.sum, place(part, path)
+	return nil
+}
+
+func (b *rebuilder) after() error {
+	for i, s := range b.sources {
+		if err := s.unchanged(b.ctx, b.deletions[i], true); err != nil && !isDamage(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 type rebuilder struct {
@@ -114,7 +178,12 @@ type rebuilder struct {
 	to      *DB
 	sum     Copied
 
+	deletions []int64     // of the sources, when it began
+	looks     []*verifier // at the sources
+
 	runs    map[assay.RunID]int64 // in the new store
+	ended   []int64               // those that have ended
+	counts  map[int64]int         // how many attempts each has in the new store
 	found   []foundAttempt
 	trials  map[trialKey]*placed
 	next    int64   // the ID of the next attempt
@@ -171,11 +240,21 @@ type foundRun struct {
 // ended holds. Where its experiment's text is damaged, the copy has null.
 func (b *rebuilder) copyRuns() error {
 	all := make(map[string]*foundRun)
+	var plans []planOf
 	for _, s := range b.sources {
+		for _, table := range []string{"seals", "unsealed"} {
+			if !s.readable(b.ctx, "SELECT count(*) FROM "+table+" NOT INDEXED") {
+				p := Problem{"file", "table " + table, "cannot be read: what it would prove is taken as it is", doRestore, true}
+				if err := b.lose(s, p); err != nil {
+					return err
+				}
+			}
+		}
 		runs, err := b.runsOf(s)
 		if err := b.tolerate(s, "table runs", err); err != nil {
 			return err
 		}
+		plans = append(plans, plansOf(s, runs)...)
 		for _, n := range runs {
 			old := all[n.id]
 			if old == nil || n.ended && !old.ended || n.ended == old.ended && bytes.Compare(n.sum[:], old.sum[:]) < 0 {
@@ -186,6 +265,7 @@ func (b *rebuilder) copyRuns() error {
 	sorted := slices.SortedFunc(maps.Values(all), func(x, y *foundRun) int {
 		return cmp.Or(strings.Compare(x.started, y.started), strings.Compare(x.id, y.id))
 	})
+	b.comparePlans(plans)
 	return b.to.do(b.ctx, 0, func(w *writer) error {
 		for _, r := range sorted {
 			res, err := w.conn.ExecContext(w.ctx, insertSQL("runs", runColumns), r.row...)
@@ -199,9 +279,22 @@ func (b *rebuilder) copyRuns() error {
 			b.runs[assay.RunID(r.id)] = seq
 			b.sum.Runs++
 			if r.ended {
+				b.ended = append(b.ended, seq)
 				if err := w.sealRow("run_end", seq); err != nil {
 					return err
 				}
+			}
+		}
+		return nil
+	})
+}
+
+// copyCounts counts anew what the runs that have ended have.
+func (b *rebuilder) copyCounts() error {
+	return b.to.do(b.ctx, 0, func(w *writer) error {
+		for _, seq := range b.ended {
+			if err := w.countRun(seq, b.counts[seq]); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -266,6 +359,7 @@ func (db *DB) wrap(err error) error {
 func (b *rebuilder) find() error {
 	for i, s := range b.sources {
 		b.renamed = append(b.renamed, make(moved))
+		b.looks = append(b.looks, nil)
 		if err := b.findIn(i, s); err != nil {
 			return err
 		}
@@ -282,6 +376,7 @@ func compareBool(x, y bool) int { return cmp.Compare(flag(x), flag(y)) }
 func (b *rebuilder) findIn(i int, s *DB) error {
 	var failed error
 	v := &verifier{db: s, ctx: b.ctx, inspect: func(*Stored) []Problem { return nil }, trials: map[trialKey]*progressOf{}, cells: map[assay.Cell]int{}}
+	b.looks[i] = v
 	v.progress = func(done, of int) { b.Progress("reading "+s.path, done, of) }
 	v.found = func(p Problem) {
 		if failed == nil {
@@ -289,21 +384,19 @@ func (b *rebuilder) findIn(i int, s *DB) error {
 		}
 	}
 	v.keep = func(c *checked) {
-		if c.unreadable || len(c.problems) > 0 {
-			b.sum.Lost++
-			return
-		}
-		if _, ok := b.runs[c.run]; !ok {
+		if _, ok := b.runs[c.run]; !ok || !c.whole() {
 			b.sum.Lost++
 			return
 		}
 		b.found = append(b.found, foundAttempt{c.finished, c.sum, c.key, c.id, int32(i), c.settles, !c.transcript})
 	}
-	for _, step := range []func() error{v.begin, v.attempts} {
+	for _, step := range []func() error{v.begin, v.attempts, v.cut, v.ledger} {
 		if err := b.tolerate(s, "attempts", step()); err != nil {
 			return err
 		}
 	}
+	b.sum.Missing += v.missing
+	v.trials, v.cells = nil, nil // of it there remains where trials are
 	return failed
 }
 
@@ -376,13 +469,16 @@ func (b *rebuilder) conflict(kept, left *foundAttempt) error {
 
 // A copyRow is an attempt on its way.
 type copyRow struct {
-	key                 trialKey
-	trial               []any // nil for a trial that is there
-	attempt             []any
-	seal                sum
-	transcript, dropped []byte
-	number              int
-	id                  int64
+	key        trialKey
+	trial      []any // nil for a trial that is there
+	attempt    []any
+	seal       sum
+	transcript []byte
+	script     []byte // the digest of the transcript
+	dropped    bool   // it was, on purpose
+	number     int
+	id         int64
+	run        int64 // in the new store
 }
 
 // loadAll loads rows by several goroutines, for transcripts have to be compressed
@@ -416,33 +512,44 @@ func (b *rebuilder) load(r *copyRow, f *foundAttempt) error {
 	s := b.sources[f.source]
 	r.seal = sealAttempt(f.sum, r.id, int64(r.number))
 	if r.number == 1 {
-		err := eachRaw(b.ctx, s.reader, "SELECT "+trialColumns+" FROM trials WHERE id = ?", []any{f.key[:]}, func(row []any) (bool, error) {
-			r.trial = slices.Clone(row)
-			return true, nil
-		})
+		trial := func(where string, arg any) error {
+			return eachRaw(b.ctx, s.reader, "SELECT "+trialColumns+" FROM trials WHERE "+where, []any{arg}, func(row []any) (bool, error) {
+				r.trial = slices.Clone(row)
+				return true, nil
+			})
+		}
+		err := trial("id = ?", f.key[:])
+		if r.trial == nil && (err == nil || isDamage(err)) {
+			err = trial("rowid = ?", b.looks[f.source].byTable.of(b.ctx, s, f.key))
+		}
 		if err != nil {
 			return s.readError(err)
 		}
 	}
-	err := eachRaw(b.ctx, s.reader, `SELECT r.id, d.digest, x.body, a.`+strings.Join(attemptNames(), ", a.")+` FROM attempts a JOIN runs r ON r.seq = a.run
-		LEFT JOIN dropped d ON d.attempt = a.id LEFT JOIN transcripts x ON x.attempt = a.id WHERE a.id = ?`, []any{f.id}, func(row []any) (bool, error) {
-		run, _ := row[0].(string)
-		r.dropped, _ = row[1].([]byte)
-		r.dropped = slices.Clone(r.dropped)
-		body, _ := row[2].([]byte)
-		if body != nil {
-			text, err := s.decompress(b.ctx, body)
-			if err != nil {
-				return false, err
-			}
-			if r.transcript, err = b.to.compress(b.ctx, text); err != nil {
-				return false, err
-			}
+	row, err := s.piecemeal(b.ctx, f.id)
+	if err != nil {
+		return s.readError(err)
+	}
+	if row == nil || r.number == 1 && r.trial == nil {
+		return s.readError(ErrChanged)
+	}
+	run, _ := row[2].(string)
+	r.run = b.runs[assay.RunID(run)]
+	script, text, err := s.script(b.ctx, row)
+	if b.ctx.Err() != nil {
+		return context.Cause(b.ctx)
+	}
+	if identify(f.key, run, row[8:], script) != f.sum {
+		return s.readError(fmt.Errorf("%w: the attempt with row ID %d is not what it was a moment ago", ErrDamaged, f.id))
+	}
+	r.script, r.dropped = script, err == nil && text == nil
+	if text != nil {
+		if r.transcript, err = b.to.compress(b.ctx, text); err != nil {
+			return err
 		}
-		r.attempt = append([]any{r.id, r.number, b.runs[assay.RunID(run)], f.key[:]}, slices.Clone(row[3:])...)
-		return true, nil
-	})
-	return s.wrap(err)
+	}
+	r.attempt = append([]any{r.id, r.number, r.run, f.key[:]}, row[8:]...)
+	return nil
 }
 
 // attemptNames are the columns of an attempt that its seal covers.
@@ -459,25 +566,32 @@ func (b *rebuilder) insert(w *writer, rows []copyRow) error {
 		if err := w.exec(w.stmt.attempt, r.attempt...); err != nil {
 			return err
 		}
-		if err := w.exec(w.stmt.seal, r.id, r.seal[:]); err != nil {
+		if err := w.exec(w.stmt.seal, r.id, r.seal[:], r.script); err != nil {
 			return err
 		}
 		b.sum.Attempts++
+		b.counts[r.run]++
 		w.last = r.id
+		gone := json.RawMessage(`{"transcripts_only":true,"before":"this store was made of others"}`)
 		switch {
 		case r.transcript != nil:
 			if err := w.exec(w.stmt.transcript, r.id, r.transcript); err != nil {
 				return err
 			}
 			b.sum.Transcripts++
-		case r.dropped != nil:
-			deletion, err := w.deletion(json.RawMessage(`{"transcripts_only":true,"before":"this store was made of others"}`), "", true)
-			if err != nil {
-				return err
-			}
-			if _, err := w.conn.ExecContext(w.ctx, "INSERT INTO dropped (attempt, deletion, digest) VALUES (?, ?, ?)", r.id, deletion, r.dropped); err != nil {
-				return err
-			}
+			continue
+		case r.script == nil: // there never was one
+			continue
+		case !r.dropped:
+			gone = json.RawMessage(`{"transcripts_only":true,"lost":"in a store that this one was recovered from"}`)
+			b.sum.Bare++
+		}
+		deletion, err := w.deletion(gone, "", true)
+		if err != nil {
+			return err
+		}
+		if _, err := w.conn.ExecContext(w.ctx, "INSERT INTO dropped (attempt, deletion, digest) VALUES (?, ?, ?)", r.id, deletion, r.script); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -617,7 +731,7 @@ func (w *writer) deletion(what json.RawMessage, program string, once bool) (id i
 		return 0, err
 	}
 	res, err := w.conn.ExecContext(w.ctx, "INSERT INTO deletions (at, program, what) VALUES (?, ?, ?)", now, program, string(what))
-	if err != nil {
+	if err := w.sealNew("deletion", res, err); err != nil {
 		return 0, err
 	}
 	return res.LastInsertId()

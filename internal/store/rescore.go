@@ -47,7 +47,7 @@ func (db *DB) Rescore(ctx context.Context, outcomes []Rescored) error {
 		for _, r := range rows {
 			id, err := w.findAttempt(r.key, r.number)
 			if err == nil {
-				res, failed := w.stmt.score.ExecContext(w.ctx, id, r.at, r.program, r.body)
+				res, failed := w.stmt.score.ExecContext(w.ctx, w.gone["score"], id, r.at, r.program, r.body)
 				err = w.sealNew("score", res, failed)
 			}
 			if err != nil {

@@ -46,6 +46,7 @@ type record struct {
 	trial      []any  // in the order of trialColumns
 	attempt    []any  // in the order of attemptColumns, from program on
 	identity   sum    // of the attempt
+	script     []byte // the digest of its transcript
 	transcript []byte // its JSON from encode, and what Save makes of that
 }
 
@@ -111,7 +112,7 @@ func (w *writer) insert(r *record) (int, error) {
 		return 0, err
 	}
 	seal := sealAttempt(r.identity, id, int64(number))
-	if err := w.exec(w.stmt.seal, id, seal[:]); err != nil {
+	if err := w.exec(w.stmt.seal, id, seal[:], r.script); err != nil {
 		return 0, err
 	}
 	if r.transcript != nil {
@@ -145,7 +146,8 @@ func encode(a *assay.Attempt, t *assay.Transcript) (*record, error) {
 			return nil, err
 		}
 	}
-	r.identity = identify(r.key, string(a.Run), r.attempt, digest(r.transcript))
+	r.script = digest(r.transcript)
+	r.identity = identify(r.key, string(a.Run), r.attempt, r.script)
 	return r, nil
 }
 

@@ -106,6 +106,8 @@ var sealed = map[string]struct{ table, id, columns string }{
 	"classification": {"classifications", "id", classificationColumns},
 	"dictionary":     {"dictionaries", "id", "body"},
 	"import":         {"imports", "id", importColumns},
+	"run_count":      {"run_counts", "run", "run, attempts"},
+	"deletion":       {"deletions", "id", "at, program, what"},
 }
 
 // A sealedRow was compared with its seal.
@@ -116,34 +118,78 @@ type sealedRow struct {
 	broken string
 }
 
-// eachSealed visits the rows of a table, in the order of their IDs.
+// eachSealed visits the rows of a table, in the order of their IDs. Where seals cannot
+// be read, rows pass for whole: what says so is the look at the seals themselves.
 func (db *DB) eachSealed(ctx context.Context, of string, visit func(sealedRow) (bool, error)) error {
 	t := sealed[of]
-	var unsealed int64
-	err := db.reader.QueryRowContext(ctx, "SELECT ifnull((SELECT last FROM unsealed WHERE of = ?), 0)", wholeRow(of)).Scan(&unsealed)
+	unsealed, err := db.unsealed(ctx, wholeRow(of))
 	if err != nil {
-		return db.readError(err)
+		return err
 	}
-	text := "SELECT t." + t.id + ", s.sum, t." + strings.Join(columnNames(t.columns), ", t.") + " FROM " + t.table +
-		" t LEFT JOIN seals s ON s.of = ? AND s.id = t." + t.id + " ORDER BY t." + t.id
-	err = eachRaw(ctx, db.reader, text, []any{of}, func(row []any) (bool, error) {
-		r := sealedRow{row: row[2:]}
-		r.id, _ = row[0].(int64)
-		want, ok := row[1].([]byte)
-		is := sealOf(of, r.row)
-		open := of == "run_end" && row[3] == nil
-		switch {
-		case ok && !bytes.Equal(is[:], want):
-			r.broken = "is not what was saved"
-		case !ok && !open && r.id > unsealed:
-			r.broken = "has no seal: another program added it, or the seal is lost"
+	next := int64(math.MinInt64)
+	look := func(proved bool) func(row []any) (bool, error) {
+		return func(row []any) (bool, error) {
+			r := sealedRow{row: row[2:]}
+			r.id, _ = row[0].(int64)
+			next = r.id + 1
+			want, ok := row[1].([]byte)
+			is := sealOf(of, r.row)
+			open := of == "run_end" && row[3] == nil
+			switch {
+			case ok && !bytes.Equal(is[:], want):
+				r.broken = "is not what was saved"
+			case !ok && !open && proved && r.id > unsealed:
+				r.broken = "has no seal: another program added it, or the seal is lost"
+			}
+			return visit(r)
 		}
-		return visit(r)
-	})
-	if err != nil {
-		return db.readError(err)
 	}
-	return nil
+	columns := "t." + strings.Join(columnNames(t.columns), ", t.") + " FROM " + t.table + " t "
+	err = eachRaw(ctx, db.reader, "SELECT t."+t.id+", s.sum, "+columns+"LEFT JOIN seals s ON s.of = ? AND s.id = t."+t.id+" ORDER BY t."+t.id,
+		[]any{of}, look(true))
+	if err == nil || !isDamage(err) || ctx.Err() != nil || db.readable(ctx, "SELECT count(*) FROM seals WHERE of = '"+of+"'") {
+		return db.wrap(err)
+	}
+	return db.wrap(eachRaw(ctx, db.reader, "SELECT t."+t.id+", NULL, "+columns+"WHERE t."+t.id+" >= ? ORDER BY t."+t.id, []any{next}, look(false)))
+}
+
+// unsealed returns up to which row ID rows are older than seals. Where that cannot be
+// read, or is not what was saved, it is what lies before the first that has a seal.
+func (db *DB) unsealed(ctx context.Context, of string) (last int64, err error) {
+	first := "SELECT ifnull(min(id), " + fmt.Sprint(math.MaxInt64) + ") - 1 FROM seals WHERE of = ?"
+	if of == "attempt" {
+		first = "SELECT ifnull(min(attempt), " + fmt.Sprint(math.MaxInt64) + ") - 1 FROM attempt_seals WHERE ? <> ''"
+	}
+	texts := []string{"SELECT ifnull((SELECT last FROM unsealed WHERE of = ?), 0)", first}
+	if proved, err := db.unsealedProved(ctx); err == nil && !proved {
+		texts = texts[1:]
+	}
+	for _, text := range texts {
+		err = db.reader.QueryRowContext(ctx, text, of).Scan(&last)
+		if err == nil || !isDamage(err) || ctx.Err() != nil {
+			return last, db.wrap(err)
+		}
+	}
+	return 0, nil
+}
+
+// unsealedProved tells whether the rows that say what has no seals are as they were saved.
+func (db *DB) unsealedProved(ctx context.Context) (proved bool, err error) {
+	is, err := unsealedSum(ctx, db.reader)
+	if err != nil {
+		return false, err
+	}
+	err = eachRaw(ctx, db.reader, "SELECT sum FROM seals WHERE of = 'unsealed' AND id = 0", nil, func(row []any) (bool, error) {
+		want, _ := row[0].([]byte)
+		proved = bytes.Equal(is[:], want)
+		return true, nil
+	})
+	return proved, err
+}
+
+// readable tells whether a query can be carried out to its end.
+func (db *DB) readable(ctx context.Context, text string) bool {
+	return eachRaw(ctx, db.reader, text, nil, func([]any) (bool, error) { return true, nil }) == nil
 }
 
 // wholeRow is the kind of row that a part belongs to.
@@ -172,7 +218,77 @@ func (w *writer) sealRow(of string, id int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.conn.ExecContext(w.ctx, "INSERT INTO seals (of, id, sum) VALUES (?, ?, ?)", of, id, s[:])
+	return w.addSeal(of, id, s)
+}
+
+// ledgerFormat is the first format in which the rows that excuse others are sealed.
+const ledgerFormat = 6
+
+// sealLedger seals the rows of an older store that say which rows may be missing, or
+// have no seals.
+func sealLedger(ctx context.Context, conn *sql.Conn) error {
+	w := &writer{conn: conn, ctx: ctx}
+	var deletions []int64
+	err := eachRaw(ctx, conn, "SELECT id FROM deletions", nil, func(row []any) (bool, error) {
+		id, _ := row[0].(int64)
+		deletions = append(deletions, id)
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, id := range deletions {
+		if err := errors.Join(w.sealRow("deletion", id), w.sealDeleted(id)); err != nil {
+			return err
+		}
+	}
+	s, err := unsealedSum(ctx, conn)
+	if err != nil {
+		return err
+	}
+	return w.addSeal("unsealed", 0, s)
+}
+
+// unsealedSum is that of all rows that say what has no seals.
+func unsealedSum(ctx context.Context, q querier) (sum, error) {
+	s := newSealer("assay unsealed 1")
+	err := eachRaw(ctx, q, "SELECT of, last FROM unsealed ORDER BY of", nil, func(row []any) (bool, error) {
+		s.add(row...)
+		return true, nil
+	})
+	return s.sum(), err
+}
+
+// deletedSums are those of the rows that went with each deletion.
+func deletedSums(ctx context.Context, q querier) (map[int64]sum, error) {
+	sealers := make(map[int64]*sealer)
+	err := eachRaw(ctx, q, "SELECT deletion, of, first, last FROM deleted ORDER BY of, first", nil, func(row []any) (bool, error) {
+		id, _ := row[0].(int64)
+		if sealers[id] == nil {
+			sealers[id] = newSealer("assay deleted 1")
+		}
+		sealers[id].add(row...)
+		return true, nil
+	})
+	sums := make(map[int64]sum)
+	for id, s := range sealers {
+		sums[id] = s.sum()
+	}
+	return sums, err
+}
+
+// sealDeleted seals the rows that went with a deletion, if there are any.
+func (w *writer) sealDeleted(deletion int64) error {
+	sums, err := deletedSums(w.ctx, w.conn)
+	s, ok := sums[deletion]
+	if err != nil || !ok {
+		return err
+	}
+	return w.addSeal("deleted", deletion, s)
+}
+
+func (w *writer) addSeal(of string, id int64, s sum) error {
+	_, err := w.conn.ExecContext(w.ctx, "INSERT INTO seals (of, id, sum) VALUES (?, ?, ?)", of, id, s[:])
 	return err
 }
 

@@ -35,6 +35,26 @@ func (db *DB) present(ctx context.Context) (now state, err error) {
 	return now, nil
 }
 
+// deletions tells how often something was deleted so far: attempts, or also
+// transcripts alone. What is read in several steps is of one state if that is the same
+// before and after.
+func (db *DB) deletions(ctx context.Context, transcripts bool) (last int64, err error) {
+	err = db.reader.QueryRowContext(ctx, "SELECT ifnull(max(id), 0) FROM deletions WHERE ? OR id IN (SELECT deletion FROM deleted)", transcripts).Scan(&last)
+	if db.damage != nil && isDamage(err) {
+		return 0, nil
+	}
+	return last, db.wrap(err)
+}
+
+// unchanged is an error if something was deleted since.
+func (db *DB) unchanged(ctx context.Context, before int64, transcripts bool) error {
+	now, err := db.deletions(ctx, transcripts)
+	if err == nil && now != before {
+		err = hinted(fmt.Errorf("store %s: %w", db.path, ErrChanged), "what was read so far is of no one state; run the same command again")
+	}
+	return err
+}
+
 // state returns the state of that name, or the present one for "". Where the present
 // one cannot be told for damage, and that is passed over, it is all attempts as they
 // were saved.
@@ -56,7 +76,7 @@ func (db *DB) state(ctx context.Context, snapshot string) (at state, err error) 
 	}
 	is, err := db.nameOf(ctx, at)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && is != snapshot {
-		return state{}, fmt.Errorf("%q: %w", snapshot, ErrUnknownSnapshot)
+		return state{}, hinted(fmt.Errorf("%q: %w", snapshot, ErrUnknownSnapshot), "it is another store's, or attempts of it were deleted since")
 	}
 	return at, err
 }
@@ -66,11 +86,16 @@ func (db *DB) nameOf(ctx context.Context, s state) (string, error) {
 		return "0", nil
 	}
 	last := make([]string, 4)
-	err := db.reader.QueryRowContext(ctx, "SELECT trial, attempt, run, finished_at FROM results WHERE id = ?", s.attempts).
-		Scan(&last[0], &last[1], &last[2], &last[3])
+	var run sql.NullString
+	err := db.reader.QueryRowContext(ctx, `SELECT lower(hex(a.trial)), a.number, r.id, a.finished_at
+		FROM attempts a LEFT JOIN runs r ON r.seq = a.run WHERE a.id = ?`, s.attempts).Scan(&last[0], &last[1], &run, &last[3])
+	if err == nil && !run.Valid {
+		err = errBereft
+	}
 	if err != nil {
 		return "", db.readError(err)
 	}
+	last[2] = run.String
 	rows := fmt.Sprint(s.attempts)
 	if s.scores > 0 {
 		rows += fmt.Sprint("+", s.scores)

@@ -49,6 +49,8 @@ type Proof struct {
 	Unsealed int
 	// Dropped transcripts and Deleted attempts went because a user said so.
 	Dropped, Deleted int
+	// Lost transcripts were those of attempts that a recovery kept without them.
+	Lost int
 }
 
 // Verify proves the store by all that it knows of itself, and tells found of
@@ -57,13 +59,18 @@ type Proof struct {
 // trials settled once, and that both ways to count agree. inspect looks at what an
 // attempt says; it is called by several goroutines. progress is told now and
 // then how many of how many attempts were looked at. Verify changes nothing. Its
-// error says that it could not look, not that it found something.
+// error says that it could not look, not that it found something. [ErrChanged] says
+// that rows were deleted meanwhile: what was found says nothing, and a second look will.
 func (db *DB) Verify(ctx context.Context, inspect func(*Stored) []Problem, found func(Problem), progress func(done, of int)) (Proof, error) {
 	v := &verifier{
 		db: db, ctx: ctx, inspect: inspect, found: found, progress: progress,
 		trials: make(map[trialKey]*progressOf), cells: make(map[assay.Cell]int),
 	}
-	for _, step := range []func() error{v.file, v.schema, v.begin, v.attempts, v.ends, v.rows, v.counts} {
+	before, err := db.deletions(ctx, true)
+	if err != nil && !isDamage(err) {
+		return v.proof, err
+	}
+	for _, step := range []func() error{v.file, v.schema, v.begin, v.attempts, v.cut, v.ends, v.rows, v.ledger, v.counts} {
 		err := step()
 		if err != nil && ctx.Err() == nil && isDamage(err) {
 			v.report("file", "a table", "cannot be read: "+firstLine(err), doRecover)
@@ -72,6 +79,9 @@ func (db *DB) Verify(ctx context.Context, inspect func(*Stored) []Problem, found
 		if err != nil {
 			return v.proof, err
 		}
+	}
+	if err := db.unchanged(ctx, before, true); !isDamage(err) {
+		return v.proof, err
 	}
 	return v.proof, nil
 }
@@ -87,9 +97,16 @@ type verifier struct {
 
 	last, unsealed int64 // of attempts
 	deleted        spans // of attempts
+	blind          bool  // what was deleted is not known
 	next           int64 // the attempt that is due
+	missing        int64 // attempts that should be there
+	unreadable     int   // attempts of which nothing is known but that they are there
 	trials         map[trialKey]*progressOf
 	cells          map[assay.Cell]int // outcomes
+	ended          map[string]int     // how many attempts a run had when it ended
+	has            map[string]int     // and how many it has
+	text           string             // of the query for rows and their seals
+	byTable        trialRows
 }
 
 // progressOf is what was seen of a trial.
@@ -111,8 +128,11 @@ func markPath(path string) string { return path + ".damaged" }
 func (db *DB) MarkDamaged(problems []Problem) error {
 	problems = slices.DeleteFunc(slices.Clone(problems), func(p Problem) bool { return !p.Damage })
 	if len(problems) == 0 {
+		if !db.MarkedDamaged() { // perhaps where nothing can be removed
+			return nil
+		}
 		if err := os.Remove(markPath(db.path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("store %s: %w", db.path, err)
+			return fmt.Errorf("store %s is whole, but its mark stays: %w", db.path, err)
 		}
 		return nil
 	}
@@ -125,6 +145,10 @@ func (db *DB) MarkDamaged(problems []Problem) error {
 	}
 	return nil
 }
+
+// MarkPath is the file that [DB.MarkDamaged] leaves. It is beside the store itself,
+// also where a link leads there.
+func (db *DB) MarkPath() string { return markPath(db.path) }
 
 // MarkedDamaged tells whether [DB.MarkDamaged] left its file.
 func (db *DB) MarkedDamaged() bool {
@@ -174,7 +198,11 @@ func (v *verifier) file() error {
 // sizes returns the bytes that the main file has and those that its header tells
 // of. While a log waits to be folded in they say nothing, and both are 0.
 func sizes(ctx context.Context, db querier, path string) (has, tells int64, err error) {
-	if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 0 {
+	logged := func() bool {
+		log, err := os.Stat(path + "-wal")
+		return err == nil && log.Size() > 0
+	}
+	if logged() {
 		return 0, 0, nil
 	}
 	err = eachRaw(ctx, db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", nil, func(row []any) (bool, error) {
@@ -185,7 +213,7 @@ func sizes(ctx context.Context, db querier, path string) (has, tells int64, err 
 		return 0, 0, explain(path, err)
 	}
 	fi, err := os.Stat(path)
-	if err != nil {
+	if err != nil || logged() { // as it is since a moment ago
 		return 0, 0, err
 	}
 	return fi.Size(), tells, nil
@@ -197,7 +225,25 @@ func (v *verifier) schema() error {
 	for _, w := range wrong {
 		v.report("schema", w.name, w.what, "the file was changed by another program; "+doRecover)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if text, err := wrongFormat(v.ctx, v.db.reader); text != "" || err != nil {
+		v.report("schema", "the file", text, "the file was changed by another program; "+doRecover)
+		return err
+	}
+	return nil
+}
+
+// wrongFormat says what is wrong with the number of the store's format, if something is.
+func wrongFormat(ctx context.Context, db querier) (text string, err error) {
+	err = eachRaw(ctx, db, "PRAGMA user_version", nil, func(row []any) (bool, error) {
+		if n, _ := row[0].(int64); n != int64(len(migrationNames())) {
+			text = fmt.Sprintf("its header says format %d, and its tables are of format %d", n, len(migrationNames()))
+		}
+		return true, nil
+	})
+	return text, err
 }
 
 type schemaFault struct{ name, what string }
@@ -257,51 +303,71 @@ func schemaDiffers(ctx context.Context, db querier) (wrong []schemaFault, err er
 	return wrong, nil
 }
 
-// begin finds out which attempts there should be.
+// begin finds out which attempts there should be. What is hurt beside them is told, and
+// the attempts are looked at without it.
 func (v *verifier) begin() (err error) {
-	if v.last, err = v.db.lastAttempt(v.ctx); err != nil {
+	v.next, v.ended, v.has = 1, make(map[string]int), make(map[string]int)
+	number := func(to *int64, text string) func() error {
+		return func() error { return v.db.reader.QueryRowContext(v.ctx, text).Scan(to) }
+	}
+	var sealed, dropped, lost int64
+	for _, side := range []struct {
+		table string
+		read  func() error
+	}{
+		// First: attempts that a run has when it ends are there when the last is read.
+		{"run_counts", v.readEnds},
+		{"attempts", func() (err error) { v.last, err = v.db.lastAttempt(v.ctx); return err }},
+		{"attempt_seals", number(&sealed, "SELECT ifnull(max(attempt), 0) FROM attempt_seals")},
+		{"unsealed", number(&v.unsealed, "SELECT ifnull((SELECT last FROM unsealed WHERE of = 'attempt'), 0)")},
+		{"dropped", number(&dropped, "SELECT count(*) FROM dropped")},
+		{"deletions", number(&lost, "SELECT count(*) FROM dropped WHERE deletion IN (SELECT id FROM deletions WHERE what ->> 'lost' <> '')")},
+		{"deleted", func() (err error) {
+			v.deleted, err = deletedRows(v.ctx, v.db.reader, "attempt")
+			v.blind = err != nil
+			return err
+		}},
+	} {
+		if err := side.read(); err != nil {
+			if v.ctx.Err() != nil || !isDamage(err) {
+				return v.db.wrap(err)
+			}
+			v.report("file", "table "+side.table, "cannot be read: "+firstLine(v.db.wrap(err)), doRecover)
+		}
+	}
+	if v.unsealed, err = v.db.unsealed(v.ctx, "attempt"); err != nil {
 		return err
 	}
-	row := v.db.reader.QueryRowContext(v.ctx, `SELECT max(?, (SELECT ifnull(max(attempt), 0) FROM attempt_seals)),
-		ifnull((SELECT last FROM unsealed WHERE of = 'attempt'), 0), (SELECT count(*) FROM dropped)`, v.last)
-	if err := row.Scan(&v.last, &v.unsealed, &v.proof.Dropped); err != nil {
-		return v.db.readError(err)
-	}
-	v.next = 1
-	if v.deleted, err = v.db.deletedRows(v.ctx, "attempt"); err != nil {
-		return err
-	}
+	v.last = max(v.last, sealed)
+	v.proof.Lost = int(lost)
+	v.proof.Dropped = int(dropped - lost)
 	v.proof.Deleted = int(v.deleted.size())
+	v.text = sealedText(v.db.readableTables(v.ctx))
 	return nil
 }
 
-// A block is a stretch of attempts and what was found in it.
-type block struct {
-	first, last int64
-	rows        []checked
-	problems    []Problem // of the reading itself
-	err         error
+// readEnds reads how many attempts runs had when they ended.
+func (v *verifier) readEnds() error {
+	return eachRaw(v.ctx, v.db.reader, "SELECT r.id, c.attempts FROM run_counts c JOIN runs r ON r.seq = c.run", nil, func(row []any) (bool, error) {
+		run, _ := row[0].(string)
+		n, _ := row[1].(int64)
+		v.ended[run] = int(n)
+		return true, nil
+	})
 }
 
-// A checked attempt was compared with its seal.
-type checked struct {
-	id         int64
-	key        trialKey
-	run        assay.RunID
-	number     int
-	cell       assay.Cell
-	settles    bool
-	transcript bool
-	unsealed   bool
-	unreadable bool // and nothing but its id is known
-	sum        sum
-	finished   int64 // in nanoseconds of Unix
-	problems   []Problem
+// readableTables tells of which tables beside the attempts at least the root is there.
+func (db *DB) readableTables(ctx context.Context) map[string]bool {
+	readable := make(map[string]bool)
+	for _, table := range []string{"runs", "attempt_seals", "dropped", "transcripts"} {
+		readable[table] = db.readable(ctx, "SELECT 1 FROM "+table+" NOT INDEXED LIMIT 1")
+	}
+	return readable
 }
 
 // attempts looks at all attempts, with several readers.
 func (v *verifier) attempts() error {
-	err := inBlocks(v.ctx, v.last, page, v.read, func(b block) (bool, error) {
+	err := inBlocks(v.ctx, v.last, page, v.db.seek, v.read, func(b block) (bool, error) {
 		if b.err != nil {
 			return false, b.err
 		}
@@ -318,6 +384,10 @@ func (v *verifier) attempts() error {
 // gap tells of the attempts between the one that was due and id.
 func (v *verifier) gap(id int64) {
 	for _, lost := range v.deleted.without(v.next, id-1) {
+		if v.blind {
+			break
+		}
+		v.missing += lost.last - lost.first + 1
 		what := fmt.Sprintf("%d attempts are missing", lost.last-lost.first+1)
 		v.report("complete", fmt.Sprintf("attempts with row IDs %d to %d", lost.first, lost.last), what, doRestore)
 	}
@@ -332,14 +402,16 @@ func (v *verifier) take(b block) {
 		if c.id > v.next {
 			v.gap(c.id)
 		}
-		v.next = c.id + 1
+		v.next = max(v.next, c.id+1)
 		if v.keep != nil {
 			v.keep(&c)
 		}
 		if c.unreadable {
+			v.unreadable++
 			continue
 		}
 		v.proof.Attempts++
+		v.has[string(c.run)]++
 		t := v.trials[c.key]
 		if t == nil {
 			t = new(progressOf)
@@ -370,136 +442,25 @@ func (v *verifier) take(b block) {
 	}
 }
 
-const sealedSQL = `SELECT a.id, a.trial, r.id, a.number, s.sum, d.digest, x.body, `
-
-// read checks a stretch of attempts. Where a part of it cannot be read, it goes
-// on with the halves, down to one row.
-func (v *verifier) read(ctx context.Context, first, last int64) (b block) {
-	b = block{first: first, last: last}
-	rows, err := v.check(ctx, first, last)
-	switch {
-	case err == nil:
-		b.rows = rows
-	case !isDamage(err) || ctx.Err() != nil:
-		b.err = err
-	case first == last:
-		b.problems = []Problem{{"file", fmt.Sprintf("attempt with row ID %d", first), "cannot be read: " + firstLine(err), doRecover, true}}
-		b.rows = []checked{{id: first, unreadable: true}}
-	default:
-		half := (first + last) / 2
-		l, r := v.read(ctx, first, half), v.read(ctx, half+1, last)
-		b.rows, b.problems = append(l.rows, r.rows...), append(l.problems, r.problems...)
-		b.err = errors.Join(l.err, r.err)
+// cut looks for attempts that a run had when it ended. Where a store is cut off, with all
+// that is about them, no other row tells of them.
+func (v *verifier) cut() error {
+	total := -v.unreadable // whose run nobody knows, and which were told of
+	for run, n := range v.ended {
+		total += max(0, n-v.has[run])
 	}
-	return b
-}
-
-func (v *verifier) check(ctx context.Context, first, last int64) (all []checked, err error) {
-	text := sealedSQL + "a." + strings.Join(attemptNames(), ", a.") + ` FROM attempts a NOT INDEXED
-		LEFT JOIN runs r ON r.seq = a.run LEFT JOIN attempt_seals s ON s.attempt = a.id
-		LEFT JOIN dropped d ON d.attempt = a.id LEFT JOIN transcripts x ON x.attempt = a.id
-		WHERE a.id BETWEEN ? AND ? ORDER BY a.id`
-	bodies := make(map[int64]*assay.Transcript)
-	err = eachRaw(ctx, v.db.reader, text, []any{first, last}, func(row []any) (bool, error) {
-		c, t := v.seal(ctx, row)
-		if t != nil {
-			bodies[c.id] = t
+	v.missing = max(v.missing, int64(total))
+	for _, run := range slices.Sorted(maps.Keys(v.ended)) {
+		if n := v.ended[run] - v.has[run]; n > 0 && total > 0 {
+			v.report("complete", "run "+run, fmt.Sprintf("%d of the %d attempts that it had are missing", n, v.ended[run]), doRestore)
 		}
-		all = append(all, c)
+	}
+	err := eachRaw(v.ctx, v.db.reader, `SELECT id FROM runs WHERE finished_at IS NOT NULL AND seq NOT IN (SELECT run FROM run_counts)
+		AND seq > ifnull((SELECT last FROM unsealed WHERE of = 'run_count'), 0)`, nil, func(row []any) (bool, error) {
+		v.report("complete", fmt.Sprintf("run %v", row[0]), "has ended, and how many attempts it had is missing", doRestore)
 		return true, nil
 	})
-	if err != nil {
-		return nil, v.db.readError(err)
-	}
-	return all, v.content(ctx, first, last, all, bodies)
-}
-
-// seal compares a row with its seal and reads its transcript.
-func (v *verifier) seal(ctx context.Context, row []any) (c checked, t *assay.Transcript) {
-	id, _ := row[0].(int64)
-	key, _ := row[1].([]byte)
-	run, _ := row[2].(string)
-	number, _ := row[3].(int64)
-	c = checked{id: id, run: assay.RunID(run), number: int(number)}
-	copy(c.key[:], key)
-	name := nameAttempt(c.key.id(), c.number)
-	complain := func(check, what, do string) {
-		c.problems = append(c.problems, Problem{check, name, what, do, true})
-	}
-	script, _ := row[5].([]byte) // of a transcript that was dropped
-	if body, ok := row[6].([]byte); ok {
-		text, err := v.db.decompress(ctx, body)
-		if err != nil {
-			complain("transcript", "its transcript cannot be read: "+firstLine(err), doRecover)
-			return c, nil
-		}
-		c.transcript, script, t = true, digest(text), new(assay.Transcript)
-		if err := json.Unmarshal(text, t); err != nil {
-			complain("transcript", "its transcript cannot be read: "+firstLine(err), doRecover)
-			t = nil
-		}
-	}
-	c.sum = identify(c.key, run, row[7:], script)
-	want, ok := row[4].([]byte)
-	if !ok {
-		c.unsealed = id <= v.unsealed
-		if !c.unsealed {
-			complain("seal", "it has no seal: another program added it, or the seal is lost", doRecover)
-		}
-		return c, t
-	}
-	if is := sealAttempt(c.sum, id, number); !bytes.Equal(is[:], want) {
-		what := "it is not what was saved"
-		if script == nil {
-			what += ", or its transcript is lost"
-		}
-		complain("seal", what, doRecover)
-	}
-	return c, t
-}
-
-// content reads the same attempts as everybody does, and looks at what they say.
-func (v *verifier) content(ctx context.Context, first, last int64, all []checked, bodies map[int64]*assay.Transcript) error {
-	seen := 0
-	text := "SELECT id, " + resultColumns + " FROM results WHERE id BETWEEN ? AND ? ORDER BY id"
-	rows, err := v.db.reader.QueryContext(ctx, text, first, last)
-	if err != nil {
-		return v.db.readError(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id int64
-		a, err := make(lists).scanAttempt(rows, &id)
-		for seen < len(all) && all[seen].id < id {
-			all[seen].problems = append(all[seen].problems, Problem{"reference", nameAttempt(all[seen].key.id(), all[seen].number), "its trial or its run is missing", doRestore, true})
-			seen++
-		}
-		if seen == len(all) {
-			break // saved since
-		}
-		c := &all[seen]
-		seen++
-		name := nameAttempt(c.key.id(), c.number)
-		if err != nil {
-			c.problems = append(c.problems, Problem{"row", name, "cannot be read: " + firstLine(err), doRecover, true})
-			continue
-		}
-		c.cell, c.settles, c.finished = a.Cell, a.Settles(), a.FinishedAt.UnixNano()
-		if err := a.CheckID(); err != nil {
-			c.problems = append(c.problems, Problem{"identity", name, "its trial's row was changed: " + err.Error(), doRestore, true})
-		}
-		if err := check(&a); err != nil {
-			c.problems = append(c.problems, Problem{"row", name, err.Error(), doRecover, true})
-		}
-		c.problems = append(c.problems, v.inspect(&Stored{a, bodies[id]})...)
-	}
-	for ; seen < len(all); seen++ {
-		all[seen].problems = append(all[seen].problems, Problem{"reference", nameAttempt(all[seen].key.id(), all[seen].number), "its trial or its run is missing", doRestore, true})
-	}
-	if err := rows.Err(); err != nil {
-		return v.db.readError(err)
-	}
-	return nil
+	return v.db.wrap(err)
 }
 
 // ends looks for what belongs to attempts that are not there.
@@ -507,6 +468,8 @@ func (v *verifier) ends() error {
 	for _, q := range []struct{ text, check, what string }{
 		{"SELECT count(*) FROM trials WHERE id NOT IN (SELECT trial FROM attempts NOT INDEXED)", "complete", "trials have no attempt"},
 		{"SELECT count(*) FROM transcripts WHERE attempt NOT IN (SELECT id FROM attempts)", "reference", "transcripts belong to no attempt"},
+		{"SELECT count(*) FROM attempt_seals WHERE attempt < 1", "reference", "seals belong to no attempt"},
+		{"SELECT count(*) FROM dropped WHERE attempt IN (SELECT attempt FROM transcripts)", "reference", "transcripts are there that were deleted"},
 		{"SELECT count(*) FROM scores WHERE attempt NOT IN (SELECT id FROM attempts WHERE level <> '')", "reference", "later verdicts are of no outcome"},
 		{"SELECT count(*) FROM classifications WHERE attempt NOT IN (SELECT id FROM attempts WHERE level <> '')", "reference", "opinions are on no outcome"},
 	} {
@@ -533,9 +496,9 @@ func (v *verifier) rows() error {
 
 func (v *verifier) rowsOf(of string) error {
 	t := sealed[of]
-	deleted, err := v.db.deletedRows(v.ctx, of)
+	deleted, err := deletedRows(v.ctx, v.db.reader, of)
 	if err != nil {
-		return err
+		return v.db.readError(err)
 	}
 	next := int64(1)
 	err = v.db.eachSealed(v.ctx, of, func(r sealedRow) (bool, error) {
@@ -558,10 +521,36 @@ func (v *verifier) rowsOf(of string) error {
 	if err != nil {
 		return v.db.readError(err)
 	}
-	if orphans > 0 && of == wholeRow(of) {
+	if orphans > 0 && (of == wholeRow(of) || of == "run_count") {
 		v.report("complete", "table "+t.table, fmt.Sprintf("%d rows are missing, and their seals are there", orphans), doRestore)
 	}
 	return nil
+}
+
+// ledger compares with their seals the rows that say which others may be missing, or
+// without a seal.
+func (v *verifier) ledger() error {
+	is, err := deletedSums(v.ctx, v.db.reader)
+	if err != nil {
+		return v.db.readError(err)
+	}
+	err = eachRaw(v.ctx, v.db.reader, "SELECT id, sum FROM seals WHERE of = 'deleted'", nil, func(row []any) (bool, error) {
+		id, _ := row[0].(int64)
+		want, _ := row[1].([]byte)
+		if s, ok := is[id]; !ok || !bytes.Equal(s[:], want) {
+			v.report("seal", fmt.Sprintf("the rows that deletion %d took away", id), "are not what was saved", doRestore)
+		}
+		delete(is, id)
+		return true, nil
+	})
+	for _, id := range slices.Sorted(maps.Keys(is)) {
+		v.report("seal", fmt.Sprintf("the rows that deletion %d took away", id), "have no seal: another program added them", doRestore)
+	}
+	proved, failed := v.db.unsealedProved(v.ctx)
+	if failed == nil && !proved {
+		v.report("seal", "table unsealed", "is not what was saved", doRestore)
+	}
+	return v.db.wrap(errors.Join(err, failed))
 }
 
 // counts compares the outcomes of each cell, as attempts say, with its settled
@@ -603,51 +592,4 @@ func (v *verifier) counts() error {
 
 func cellName(c assay.Cell) string {
 	return strings.Join([]string{"cell", c.Model, c.Variant, c.Severity, c.Difficulty, c.TaskType, assay.FormatReliability(c.Reliability)}, " ")
-}
-
-// A span is a stretch of row IDs, both ends included.
-type span struct{ first, last int64 }
-
-// spans are in order and do not touch.
-type spans []span
-
-func (s spans) size() (n int64) {
-	for _, r := range s {
-		n += r.last - r.first + 1
-	}
-	return n
-}
-
-// without returns the parts of a stretch that s does not have.
-func (s spans) without(first, last int64) (rest []span) {
-	for _, r := range s {
-		if r.last < first {
-			continue
-		}
-		if r.first > last {
-			break
-		}
-		if r.first > first {
-			rest = append(rest, span{first, r.first - 1})
-		}
-		first = r.last + 1
-	}
-	if first <= last {
-		rest = append(rest, span{first, last})
-	}
-	return rest
-}
-
-// deletedRows returns the IDs of the rows that users had deleted.
-func (db *DB) deletedRows(ctx context.Context, of string) (s spans, err error) {
-	err = eachRaw(ctx, db.reader, "SELECT first, last FROM deleted WHERE of = ? ORDER BY first", []any{of}, func(row []any) (bool, error) {
-		first, _ := row[0].(int64)
-		last, _ := row[1].(int64)
-		s = append(s, span{first, last})
-		return true, nil
-	})
-	if err != nil {
-		return nil, db.readError(err)
-	}
-	return s, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -41,6 +42,9 @@ type writer struct {
 	runs map[assay.RunID]runKey
 	// last is the highest ID that an attempt ever had.
 	last int64
+	// gone are the highest IDs of deleted rows, by the kind of row. No ID is used
+	// twice: the record of what was deleted would excuse the second row too.
+	gone map[string]int64
 	// files are the store's files as opened, to notice that they are gone.
 	files map[string]os.FileInfo
 	// failed is the error that ended all writing.
@@ -221,10 +225,10 @@ func (s *statements) texts() map[**sql.Stmt]string {
 		&s.history:    historySQL,
 		&s.trial:      insertSQL("trials", trialColumns),
 		&s.attempt:    insertSQL("attempts", attemptColumns),
-		&s.seal:       "INSERT INTO attempt_seals (attempt, sum) VALUES (?, ?)",
+		&s.seal:       "INSERT INTO attempt_seals (attempt, sum, script) VALUES (?, ?, ?)",
 		&s.transcript: "INSERT INTO transcripts (attempt, body) VALUES (?, ?)",
 		&s.find:       "SELECT id FROM attempts WHERE trial = ? AND number = ?",
-		&s.score:      insertSQL("scores", scoreColumns),
+		&s.score:      insertNext("scores", "id", scoreColumns),
 	}
 }
 
@@ -235,12 +239,33 @@ func (w *writer) compile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := w.learnGone(); err != nil {
+		return err
+	}
 	for s, text := range w.stmt.texts() {
 		if *s, err = w.conn.PrepareContext(ctx, text); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// learnGone reads which IDs were those of rows that are deleted.
+func (w *writer) learnGone() error {
+	w.gone = make(map[string]int64)
+	return eachRaw(w.ctx, w.conn, "SELECT of, max(last) FROM deleted GROUP BY of", nil, func(row []any) (bool, error) {
+		of, _ := row[0].(string)
+		w.gone[of], _ = row[1].(int64)
+		return true, nil
+	})
+}
+
+// insertNext is insertSQL for a table that gives out IDs: the first argument is the
+// highest ID of a deleted row.
+func insertNext(table, id, columns string) string {
+	n := strings.Count(columns, ",") + 1
+	return "INSERT INTO " + table + " (" + id + ", " + columns + ") VALUES (1 + max(?, (SELECT ifnull(max(" + id + "), 0) FROM " + table + "))" +
+		strings.Repeat(", ?", n) + ")"
 }
 
 func (s *statements) close() error {
