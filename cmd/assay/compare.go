@@ -76,6 +76,18 @@ func compareSides(ctx context.Context, p *process, db *store.DB, args []string, 
 	}
 	v, err := report.Compare(args[0], args[1], filtered(a, where), filtered(b, where))
 	if errors.Is(err, report.ErrNothingInCommon) {
+		for _, s := range []struct {
+			trials   int
+			attempts iter.Seq2[assay.Attempt, error]
+		}{{v.A.Trials, a}, {v.B.Trials, b}} {
+			if s.trials > 0 {
+				continue
+			}
+			if why, failed := where.Explain(s.attempts); failed == nil && why != "" {
+				what, hint, _ := strings.Cut(why, "\n")
+				return fmt.Errorf("%w: %s\n%s", err, harmless(what), harmless(hint))
+			}
+		}
 		return fmt.Errorf("%w: %s has %d settled trials, %s has %d\nhint: %s", err, v.A.Name, v.A.Trials, v.B.Name, v.B.Trials, apart(v))
 	}
 	if err != nil {

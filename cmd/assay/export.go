@@ -15,26 +15,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/evallog"
 	"github.com/assay-eval/assay/internal/export"
 	"github.com/assay-eval/assay/internal/legacy"
+	"github.com/assay-eval/assay/internal/nearest"
 	"github.com/assay-eval/assay/internal/store"
 )
-
-// The formats of other systems, beside those of package export.
-const (
-	inspectFormat = "inspect"
-	v3Format      = "v3"
-	csv50Format   = "csv50"
-)
-
-var exportFormats = []string{string(export.JSONL), string(export.CSV), string(export.Parquet), inspectFormat, v3Format, csv50Format}
 
 type exportFlags struct {
 	store, format, output, calls string
 	experiment, run              string
 	snapshot, since              string
 	where                        []string
+	check                        string
 }
 
 func newExport(p *process) *cobra.Command {
@@ -43,49 +35,58 @@ func newExport(p *process) *cobra.Command {
 		Use:   "export",
 		Short: "Write attempts for other programs: JSON lines, CSV, Parquet, Inspect, the original's",
 		Long: `Export writes one record for each attempt, outcomes and faults alike: a record has
-either a level or a fault. With --output a file is written whole or not at all, and a
-manifest beside it, FILE.manifest.json, says which state of the store it is of, what
-each column means, and the file's digest.
+either a level or a fault. With --output files appear whole or not at all, and a manifest
+beside them, FILE.manifest.json, says which state of the store they are of, what was
+chosen, what each column means, and the files' digests. --check proves them.
 
   jsonl, csv   text; the same fields
   parquet      typed; for pandas, Polars, DuckDB and others
-  inspect      logs for the viewer of Inspect, one a model, into the directory that
-               --output names
+  inspect      logs for the viewer of Inspect, one for each experiment and model, and
+               manifest.json, into the directory that --output names
   v3, csv50    the master_database.json and the 50 columns of the 2025 original
 
+--experiment chooses the trials that an experiment plans, whichever experiment's run
+carried them out, as reports do. A value of --where may be several, with commas between
+them; one that has commas is tried as a whole too.
+
 A snapshot names a state of a store for ever: --snapshot exports that state again, and
---since what came after it.`,
+--since what is new after it.`,
 		Example: `  assay export --format csv --output results.csv
   assay export --experiment quickstart | jq -r .level | sort | uniq -c
   assay export --format parquet --output results.parquet --calls calls.parquet
   assay export --where model=gpt-4o --where level=failure,partial_success
   assay export --since 1200-3f2a9c71d0aa --output new.jsonl
-  assay export --format inspect --output logs`,
+  assay export --format inspect --output logs
+  assay export --check results.csv`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if !slices.Contains(exportFormats, f.format) {
-				_, err := export.ParseFormat(f.format)
-				return usageError("%w", err)
+			if f.check != "" && cmd.Flags().NFlag() > 1 {
+				return usageError("--check takes no other flag")
 			}
-			where, err := export.ParseWhere(f.where)
-			if err != nil {
-				return usageError("--where: %w", err)
+			if f.check != "" {
+				return checkExport(p, f.check)
 			}
-			e := &exporter{process: p, flags: f, where: where}
+			e := &exporter{process: p, flags: f, bare: make(map[string]bool)}
+			if err := e.parse(); err != nil {
+				return err
+			}
 			return e.run(cmd.Context())
 		},
 	}
 	storeFlag(cmd, &f.store)
+	names := export.FormatNames()
 	flags := cmd.Flags()
-	flags.StringVar(&f.format, "format", string(export.JSONL), strings.Join(exportFormats, ", "))
+	flags.StringVar(&f.format, "format", string(export.JSONL), strings.Join(names, ", "))
 	flags.StringVarP(&f.output, "output", "o", "-", "the `file` to write; - is standard output")
 	flags.StringVar(&f.calls, "calls", "", "write the tool calls of the attempts to this `file` too, in the same format")
-	flags.StringVar(&f.experiment, "experiment", "", "only attempts made for this experiment")
-	flags.StringVar(&f.run, "run", "", "only attempts of this run")
+	flags.StringVar(&f.experiment, "experiment", "", "only attempts at the trials that this experiment plans")
+	flags.StringVar(&f.run, "run", "", "only attempts of this run, or of the one whose ID begins so")
 	flags.StringVar(&f.snapshot, "snapshot", "", "the state of the store to export; the present one by default")
-	flags.StringVar(&f.since, "since", "", "only attempts that came after this snapshot")
+	flags.StringVar(&f.since, "since", "", "only attempts that came, or were judged again, after this snapshot")
 	flags.StringArrayVar(&f.where, "where", nil, "only attempts with `FIELD=VALUE`, or FIELD!=VALUE; may be given several times")
-	choice(cmd, "format", exportFormats...)
+	flags.StringVar(&f.check, "check", "", "export nothing, but say whether this exported `file`, or directory of logs, is whole")
+	choice(cmd, "format", names...)
+	_ = cmd.RegisterFlagCompletionFunc("experiment", namesIn(&f.store, experimentNames))
 	return cmd
 }
 
@@ -93,12 +94,32 @@ A snapshot names a state of a store for ever: --snapshot exports that state agai
 type exporter struct {
 	process  *process
 	flags    exportFlags
+	format   export.Format
 	where    export.Where
 	db       *store.DB
 	filter   store.Filter
+	scope    *scope // that of --experiment, or nil for all attempts
 	snapshot string
-	// bare counts attempts without their transcripts, which cannot be read.
-	bare int
+	// bare are attempts without their transcripts, which cannot be read.
+	bare map[string]bool
+}
+
+// parse checks the flags that have to do with one another or with nothing stored.
+func (e *exporter) parse() (err error) {
+	f := &e.flags
+	if e.format, err = export.ParseFormat(f.format); err != nil {
+		return usageError("%w", err)
+	}
+	if e.where, err = export.ParseWhere(f.where); err != nil {
+		return usageError("--where: %w", err)
+	}
+	if f.calls != "" && !slices.Contains(export.Formats, e.format) {
+		return usageError("--calls: %s has no table of tool calls\nhint: jsonl, csv and parquet have one", e.format)
+	}
+	if e.format == export.Inspect && f.output == "-" {
+		return usageError("Inspect's logs are several files\nhint: --output names a directory for them, such as --output logs")
+	}
+	return nil
 }
 
 func (e *exporter) run(ctx context.Context) (err error) {
@@ -106,69 +127,158 @@ func (e *exporter) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.db.Close()) }()
-	if e.flags.experiment != "" {
-		if _, err := chooseExperiments(ctx, e.db, []string{e.flags.experiment}); err != nil {
-			return err
-		}
+	if err := e.choose(ctx); err != nil {
+		return err
 	}
-	e.snapshot = e.flags.snapshot
+	switch e.format {
+	case export.Inspect:
+		err = e.inspect(ctx)
+	case export.V3, export.CSV50:
+		err = e.legacy(ctx)
+	default:
+		err = e.table(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return e.missing()
+}
+
+// choose finds what the flags name in the store.
+func (e *exporter) choose(ctx context.Context) (err error) {
+	f := &e.flags
+	e.snapshot = f.snapshot
 	if e.snapshot == "" {
 		if e.snapshot, err = e.db.Snapshot(ctx); err != nil && !errors.Is(err, store.ErrDamaged) {
 			return err
 		}
 	}
-	e.filter = store.Filter{Experiment: e.flags.experiment, Run: assay.RunID(e.flags.run), Snapshot: e.snapshot, Since: e.flags.since}
-	switch e.flags.format {
-	case inspectFormat:
-		err = e.inspect(ctx)
-	case v3Format, csv50Format:
-		err = e.legacy(ctx)
-	default:
-		err = e.table(ctx, export.Format(e.flags.format))
+	e.filter = store.Filter{Snapshot: e.snapshot, Since: f.since}
+	if f.run != "" {
+		if e.filter.Run, err = chooseRun(ctx, e.db, f.run); err != nil {
+			return err
+		}
 	}
+	if f.experiment == "" {
+		return nil
+	}
+	chosen, err := chooseExperiments(ctx, e.db, []string{f.experiment})
 	if err != nil {
 		return err
 	}
-	var missing []string
-	if n := e.db.Skipped(); n > 0 {
-		missing = append(missing, unread(n)+", and the export lacks them")
+	if e.scope, err = e.scopeOf(ctx, chosen[0]); err != nil || e.scope.planned == nil {
+		return err
 	}
-	if e.bare > 0 {
-		missing = append(missing, counted(e.bare, "transcript")+" cannot be read, and what the export has of these attempts is without them")
+	n, _, err := e.db.Unplanned(ctx, f.experiment, func(id assay.TrialID) bool { return e.scope.planned[id] })
+	if n > 0 {
+		fmt.Fprintf(e.process.err, "assay: the store has %s made for %s at trials that it no longer plans; they are left out\n", counted(n, "attempt"), f.experiment)
 	}
-	if len(missing) > 0 {
-		return fmt.Errorf("%s\nhint: \"assay verify\" says more", strings.Join(missing, "; "))
+	return err
+}
+
+// chooseRun returns the run whose ID is, or begins with, a text.
+func chooseRun(ctx context.Context, db *store.DB, text string) (assay.RunID, error) {
+	runs, err := db.Runs(ctx, "")
+	if err != nil {
+		return "", err
 	}
-	return nil
+	var all, fit []string
+	for _, r := range runs {
+		id := string(r.ID)
+		if id == text {
+			return r.ID, nil
+		}
+		if all = append(all, id); len(text) >= 4 && strings.HasPrefix(id, text) {
+			fit = append(fit, id)
+		}
+	}
+	switch len(fit) {
+	case 0:
+		err := fmt.Errorf("the store has no run %q", text)
+		if hint := nearest.Hint(text, all); hint != "" {
+			err = fmt.Errorf("%w\nhint: %s", err, hint)
+		}
+		return "", err
+	case 1:
+		return assay.RunID(fit[0]), nil
+	}
+	return "", usageError("%q could be several runs\nhint: write one of %s", text, strings.Join(fit, ", "))
+}
+
+// A scope is the attempts of an experiment: those at the trials that it plans, for
+// whichever experiment they were made.
+type scope struct {
+	experiment string
+	planned    map[assay.TrialID]bool // nil where it cannot be planned again
+	models     map[string]int         // counts them
+	// made are the attempts that were made for it at other trials, which belong to it
+	// too where no experiment was named, so that each belongs somewhere.
+	made bool
+}
+
+// scopeOf plans an experiment. Where that fails its attempts are those that were made
+// for it, and the user is told.
+func (e *exporter) scopeOf(ctx context.Context, x store.Experiment) (*scope, error) {
+	s := &scope{experiment: x.Name, made: e.flags.experiment == ""}
+	j, err := reopen(ctx, x)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		s.made = true
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		fmt.Fprintf(e.process.err, "assay: experiment %s cannot be planned again, so what is exported of it is the attempts that were made for it: %s\n", x.Name, first)
+		return s, nil
+	}
+	s.planned, s.models = make(map[assay.TrialID]bool, j.planned()), make(map[string]int)
+	for t := range j.trials() {
+		s.planned[t.ID] = true
+		s.models[t.Model]++
+	}
+	return s, j.close()
+}
+
+func (s *scope) has(a *assay.Attempt) bool {
+	return s == nil || s.planned[a.ID] || s.made && a.Experiment == s.experiment
 }
 
 // attempts streams the chosen attempts.
 func (e *exporter) attempts(ctx context.Context) iter.Seq2[assay.Attempt, error] {
-	return filtered(e.db.Attempts(ctx, e.filter), e.where)
+	return filtered(e.scoped(ctx), e.where)
+}
+
+// scoped streams what is chosen by all but --where.
+func (e *exporter) scoped(ctx context.Context) iter.Seq2[assay.Attempt, error] {
+	return only(e.db.Attempts(ctx, e.filter), e.scope.has)
 }
 
 // filtered passes on the attempts that where chooses, and errors.
 func filtered(attempts iter.Seq2[assay.Attempt, error], where export.Where) iter.Seq2[assay.Attempt, error] {
+	return only(attempts, where.Has)
+}
+
+func only(attempts iter.Seq2[assay.Attempt, error], has func(*assay.Attempt) bool) iter.Seq2[assay.Attempt, error] {
 	return func(yield func(assay.Attempt, error) bool) {
 		for a, err := range attempts {
-			if (err != nil || where.Has(&a)) && !yield(a, err) {
+			if (err != nil || has(&a)) && !yield(a, err) {
 				return
 			}
 		}
 	}
 }
 
-// transcripts streams the chosen attempts with their transcripts. One that is
-// damaged is counted, and its attempt comes without.
-func (e *exporter) transcripts(ctx context.Context, f store.Filter) iter.Seq2[store.Stored, error] {
+// transcripts streams the chosen attempts with their transcripts. One that is damaged
+// is remembered, and its attempt comes without.
+func (e *exporter) transcripts(ctx context.Context, f store.Filter, in *scope) iter.Seq2[store.Stored, error] {
 	return func(yield func(store.Stored, error) bool) {
 		for s, err := range e.db.Transcripts(ctx, f) {
-			bare := err != nil && errors.Is(err, store.ErrDamaged) && s.Attempt.ID != ""
-			if (err == nil || bare) && !e.where.Has(&s.Attempt) {
+			a := &s.Attempt
+			bare := errors.Is(err, store.ErrDamaged) && a.ID != ""
+			if (err == nil || bare) && !(in.has(a) && e.where.Has(a)) {
 				continue
 			}
 			if bare {
-				e.bare++
+				e.bare[fmt.Sprint(a.ID, a.Number)] = true
 				err = nil
 			}
 			if !yield(s, err) {
@@ -178,60 +288,144 @@ func (e *exporter) transcripts(ctx context.Context, f store.Filter) iter.Seq2[st
 	}
 }
 
-// table writes attempts, and their calls, in one of our own formats.
-func (e *exporter) table(ctx context.Context, format export.Format) error {
-	m := export.Manifest{
-		FormatVersion: export.Version, Program: version(), CreatedAt: time.Now().UTC(), Snapshot: e.snapshot,
-		Store: filepath.Base(e.flags.store), Filter: e.flags.filter(), Columns: export.Describe(export.AttemptTable),
+// missing is the error that something could not be read.
+func (e *exporter) missing() error {
+	var all []string
+	if n := e.db.Skipped(); n > 0 {
+		lacks := ", which the export lacks"
+		if e.narrowed() || e.scope != nil { // and nobody knows what they were
+			lacks = ", which the export perhaps lacks"
+		}
+		all = append(all, unread(n)+lacks)
 	}
-	from := export.Origin{Program: version(), Snapshot: e.snapshot}
-	n := 0
-	err := toFile(e.process, e.flags.output, func(w io.Writer) (err error) {
-		d := export.NewDigest(w)
-		n, err = from.Write(d, format, m.Counts.Count(e.attempts(ctx)))
-		m.Files = append(m.Files, d.File(e.flags.output, format, export.AttemptTable, n))
-		return err
-	})
-	if err != nil {
-		return err
+	if n := len(e.bare); n > 0 {
+		all = append(all, counted(n, "transcript")+" cannot be read, which the export lacks")
 	}
-	if e.flags.calls != "" {
-		err := toFile(e.process, e.flags.calls, func(w io.Writer) error {
-			d := export.NewDigest(w)
-			n, err := from.WriteCalls(d, format, e.calls(ctx))
-			m.Files = append(m.Files, d.File(e.flags.calls, format, export.CallTable, n))
+	if len(all) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s\nhint: \"assay verify\" says more", strings.Join(all, "; "))
+}
+
+// narrowed says that a plan does not tell which trials are exported.
+func (e *exporter) narrowed() bool {
+	return len(e.flags.where) > 0 || e.filter.Run != "" || e.flags.since != ""
+}
+
+func (e *exporter) manifest() export.Manifest {
+	f := &e.flags
+	return export.Manifest{
+		FormatVersion: export.Version, Program: version(), CreatedAt: time.Now().UTC(), Snapshot: e.snapshot, Store: filepath.Base(f.store),
+		Filter: export.Filter{Experiment: f.experiment, Run: e.filter.Run, Since: f.since, Where: f.where},
+		Files:  []export.File{}, Columns: []export.Column{},
+	}
+}
+
+// A content is what becomes a file: write returns how many records of the table it
+// has.
+type content struct {
+	name  string
+	table export.Table
+	write func(io.Writer) (int, error)
+}
+
+// files writes contents in the export's format, and a manifest beside the first that
+// is a file.
+func (e *exporter) files(m *export.Manifest, contents ...content) (err error) {
+	d := &delivery{process: e.process}
+	defer func() { err = errors.Join(err, d.drop()) }()
+	parts := make([]*part, len(contents))
+	for i, c := range contents {
+		if parts[i], err = d.open(c.name); err != nil {
 			return err
-		})
+		}
+	}
+	var manifest *part
+	if i := slices.IndexFunc(parts, (*part).appears); i >= 0 {
+		if manifest, err = d.open(contents[i].name + manifestSuffix); err != nil {
+			return err
+		}
+	}
+	for i, c := range contents {
+		digest := export.NewDigest(parts[i])
+		n, err := c.write(digest)
 		if err != nil {
 			return err
 		}
-		m.Columns = append(m.Columns, export.Describe(export.CallTable)...)
+		if parts[i].appears() {
+			m.Files = append(m.Files, digest.File(manifest.name, c.name, e.format, c.table, n))
+			m.Columns = append(m.Columns, export.Describe(c.table)...)
+		}
 	}
-	if e.flags.output != "-" {
-		if err := toFile(e.process, e.flags.output+".manifest.json", m.Write); err != nil {
+	if manifest != nil {
+		if err := m.Write(manifest); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(e.process.err, "%d attempts of snapshot %s\n", n, e.snapshot)
+	return d.deliver()
+}
+
+const manifestSuffix = ".manifest.json"
+
+// table writes attempts, and their calls, in one of our own formats.
+func (e *exporter) table(ctx context.Context) error {
+	m := e.manifest()
+	from := export.Origin{Program: m.Program, Snapshot: m.Snapshot}
+	contents := []content{{e.flags.output, export.AttemptTable, func(w io.Writer) (int, error) {
+		return from.Write(w, e.format, m.Counts.Count(e.attempts(ctx)))
+	}}}
+	if e.flags.calls != "" {
+		contents = append(contents, content{e.flags.calls, export.CallTable, func(w io.Writer) (int, error) {
+			return from.WriteCalls(w, e.format, e.calls(ctx))
+		}})
+	}
+	if err := e.files(&m, contents...); err != nil {
+		return err
+	}
+	return e.tell(ctx, counted(m.Counts.Attempts, "attempt"), m.Counts)
+}
+
+// tell says what was exported and, of nothing, why.
+func (e *exporter) tell(ctx context.Context, what string, chosen export.Counts) error {
+	snapshot := "snapshot " + e.snapshot
+	if e.snapshot == "" {
+		snapshot = "the present state of the store, which has no name for damage"
+	}
+	fmt.Fprintf(e.process.err, "%s of %s\n", what, snapshot)
+	if chosen.Attempts > 0 {
+		return nil
+	}
+	why, err := e.where.Explain(e.scoped(ctx))
+	if err != nil {
+		return err
+	}
+	if why == "" {
+		why = "the store has no attempt yet"
+		if chosen := e.chosen(); chosen != "" {
+			why = "there is no attempt with" + chosen
+		}
+	}
+	for line := range strings.Lines(why) {
+		fmt.Fprintln(e.process.err, harmless(strings.TrimSpace(line)))
+	}
 	return nil
 }
 
-// filter is what was chosen, for the manifest.
-func (f *exportFlags) filter() map[string]string {
-	chosen := make(map[string]string)
-	for name, value := range map[string]string{
-		"experiment": f.experiment, "run": f.run, "since": f.since, "where": strings.Join(f.where, " "),
-	} {
-		if value != "" {
-			chosen[name] = value
+// chosen is the flags that choose attempts, but for --where.
+func (e *exporter) chosen() string {
+	var b strings.Builder
+	f := &e.flags
+	for _, flag := range [][2]string{{"experiment", f.experiment}, {"run", string(e.filter.Run)}, {"since", f.since}, {"snapshot", f.snapshot}} {
+		if flag[1] != "" {
+			fmt.Fprintf(&b, " --%s %s", flag[0], flag[1])
 		}
 	}
-	return chosen
+	return b.String()
 }
 
 func (e *exporter) calls(ctx context.Context) iter.Seq2[export.Call, error] {
 	return func(yield func(export.Call, error) bool) {
-		for s, err := range e.transcripts(ctx, e.filter) {
+		for s, err := range e.transcripts(ctx, e.filter, e.scope) {
 			if err != nil {
 				yield(export.Call{}, err)
 				return
@@ -250,102 +444,61 @@ func (e *exporter) calls(ctx context.Context) iter.Seq2[export.Call, error] {
 
 // legacy writes what the original wrote.
 func (e *exporter) legacy(ctx context.Context) error {
-	err := toFile(e.process, e.flags.output, func(w io.Writer) error {
-		if e.flags.format == csv50Format {
-			return legacy.WriteCSV(w, e.attempts(ctx))
+	m, n := e.manifest(), 0
+	err := e.files(&m, content{e.flags.output, export.TrialTable, func(w io.Writer) (_ int, err error) {
+		attempts := m.Counts.Count(e.attempts(ctx))
+		if e.format == export.CSV50 {
+			n, err = legacy.WriteCSV(w, attempts)
+		} else {
+			n, err = legacy.WriteV3(w, attempts)
 		}
-		return legacy.WriteV3(w, legacy.Meta{}, e.attempts(ctx))
-	})
+		return n, err
+	}})
 	var mixed *legacy.MixedError
 	if errors.As(err, &mixed) {
-		return fmt.Errorf("%w\nhint: choose with --where, such as --where %s=%s", err, mixed.Varies[0].Field, mixed.Varies[0].Values[0])
+		return fmt.Errorf("%w\nhint: choose, such as with%s", err, whereFlags(mixed.Where()))
 	}
-	if err == nil {
-		fmt.Fprintf(e.process.err, "snapshot %s\n", e.snapshot)
-	}
-	return err
-}
-
-// inspect writes a log for each experiment and model into a directory.
-func (e *exporter) inspect(ctx context.Context) error {
-	if e.flags.output == "-" {
-		return usageError("Inspect's logs are several files\nhint: --output names a directory for them, such as --output logs")
-	}
-	if err := os.MkdirAll(e.flags.output, 0o755); err != nil {
-		return fmt.Errorf("export: %w", err)
-	}
-	type log struct{ experiment, model string }
-	found := make(map[log]bool)
-	var logs []log
-	for a, err := range e.attempts(ctx) {
-		if err != nil {
-			return err
-		}
-		if l := (log{a.Experiment, a.Model}); !found[l] {
-			found[l] = true
-			logs = append(logs, l)
-		}
-	}
-	tasks := newTaskBook(e.db)
-	defer tasks.close()
-	for _, l := range logs {
-		meta := evallog.Meta{Experiment: l.experiment, Model: l.model, Snapshot: e.snapshot, Program: version(), Created: time.Now().UTC()}
-		path := filepath.Join(e.flags.output, evallog.Name(meta))
-		filter := e.filter
-		filter.Experiment, filter.Model = l.experiment, l.model
-		n := 0
-		err := toFile(e.process, path, func(w io.Writer) (err error) {
-			n, err = evallog.Write(w, meta, func(yield func(evallog.Sample, error) bool) {
-				for s, err := range e.transcripts(ctx, filter) {
-					sample := evallog.Sample{Attempt: s.Attempt, Transcript: s.Transcript}
-					if err == nil {
-						if task, _, failed := tasks.task(ctx, &s.Attempt); failed == nil {
-							sample.Task = task
-						}
-					}
-					if !yield(sample, err) {
-						return
-					}
-				}
-			})
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(e.process.err, "%s: %d trials\n", path, n)
-	}
-	fmt.Fprintf(e.process.err, "%d logs of snapshot %s; `inspect view --log-dir %s` shows them\n", len(logs), e.snapshot, e.flags.output)
-	return nil
-}
-
-// toFile writes to standard output, or to a file that appears when it is whole
-// and on disk. Renaming replaces a file at once on every system that Go has.
-func toFile(p *process, path string, write func(io.Writer) error) (err error) {
-	if path == "-" {
-		return write(p.out)
-	}
-	if fi, err := os.Stat(filepath.Dir(path)); err != nil || !fi.IsDir() {
-		return fmt.Errorf("write %s: there is no directory %s\nhint: create it, or name another place with --output", path, filepath.Dir(path))
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	if err := write(f); err != nil {
-		return errors.Join(err, f.Close())
+	what := counted(n, "trial")
+	if n == 0 && m.Counts.Attempts > 0 {
+		what += ", for all attempts chosen are faults,"
 	}
-	// CreateTemp keeps files private; an export is for whoever may read the store.
-	if err := errors.Join(f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+	return e.tell(ctx, what, m.Counts)
+}
+
+// whereFlags writes conditions as a POSIX shell reads them.
+func whereFlags(conditions []string) string {
+	var b strings.Builder
+	for _, c := range conditions {
+		b.WriteString(" --where '" + strings.ReplaceAll(c, "'", `'\''`) + "'")
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+	return b.String()
+}
+
+// checkExport reads an export's manifest and files, and says whether these are what
+// that says. Path is one of them, or the directory of logs.
+func checkExport(p *process, path string) error {
+	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
+		path = filepath.Join(path, logsManifest)
+	} else if _, err := os.Stat(path + manifestSuffix); err == nil {
+		path += manifestSuffix
 	}
-	return nil
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("check: %w", err)
+	}
+	m, err := export.ReadManifest(file)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("check %s: %w\nhint: name the file that has FILE%s beside it, or the directory of logs", path, err, manifestSuffix)
+	}
+	if err := m.Verify(filepath.Dir(path)); err != nil {
+		return err
+	}
+	for _, f := range m.Files {
+		fmt.Fprintf(p.out, "%s: whole, %s\n", harmless(f.Name), counted(f.Rows, strings.TrimSuffix(string(f.Table), "s")))
+	}
+	_, err = fmt.Fprintf(p.out, "%s, snapshot %s of %s\n", counted(m.Counts.Attempts, "attempt"), harmless(m.Snapshot), harmless(m.Store))
+	return err
 }

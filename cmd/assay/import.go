@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,50 +22,70 @@ const legacyKind = "pilot master_database V3"
 
 func newImports(p *process) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "import",
-		Short: "Take in what other systems found",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:     "import",
+		Short:   "Take in what other systems found",
+		Example: "  assay import legacy master_database.json",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		// It has no flags: that a command does not exist is told before its flags are.
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 	}
 	cmd.AddCommand(newImportLegacy(p))
 	return cmd
 }
 
+type importFlags struct {
+	store       string
+	dry, asJSON bool
+}
+
 func newImportLegacy(p *process) *cobra.Command {
-	var path string
-	var dry, asJSON bool
+	var f importFlags
 	cmd := &cobra.Command{
-		Use:   "legacy FILE",
+		Use:   "legacy [FILE]",
 		Short: "Take in a master_database.json of the 2025 original, as aggregates",
 		Long: `Legacy reads a database of the 2025 original, finds every contradiction in it, corrects
 what its own fields tell the right value of, and stores both as aggregates of another
 system. They are no trials: no rate, no coverage and no export of ours counts them, and
-reports show them apart, labelled. Nothing is ever moved between models or cells.`,
+reports show them apart, labelled. Nothing is ever moved between models or cells.
+
+Without FILE it lists what the store holds of such databases.`,
 		Example: `  assay import legacy master_database.json
   assay import legacy master_database.json --dry-run
-  assay import legacy master_database.json --json | jq '.findings | length'`,
-		Args: cobra.ExactArgs(1),
+  assay import legacy master_database.json --json | jq '.findings | length'
+  assay import legacy`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := readLegacy(args[0])
-			if err != nil {
-				return err
+			if len(args) == 0 {
+				return listLegacy(cmd.Context(), p, f)
 			}
-			if !dry {
-				if err := storeLegacy(cmd.Context(), path, args[0], d); err != nil {
-					return err
-				}
-			}
-			if asJSON {
-				return json.NewEncoder(p.out).Encode(d)
-			}
-			_, err = fmt.Fprint(p.out, legacyText(d, path, dry))
-			return err
+			return importLegacy(cmd.Context(), p, args[0], f)
 		},
 	}
-	storeFlag(cmd, &path)
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what is in the file, and store nothing")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print what was read as one JSON object")
+	storeFlag(cmd, &f.store)
+	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "say what is in the file, and store nothing")
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print what was read as one JSON object, or the list as an array")
 	return cmd
+}
+
+// importLegacy stores what a file holds and reports it, also where it was stored before.
+func importLegacy(ctx context.Context, p *process, file string, f importFlags) error {
+	d, err := readLegacy(file)
+	if err != nil {
+		return err
+	}
+	var stored error
+	if !f.dry {
+		if stored = storeLegacy(ctx, f.store, file, d); stored != nil && !errors.Is(stored, store.ErrImported) {
+			return stored
+		}
+	}
+	if f.asJSON {
+		err = json.NewEncoder(p.out).Encode(d)
+	} else {
+		err = writeLegacy(p.out, d, f)
+	}
+	return errors.Join(err, stored)
 }
 
 func readLegacy(path string) (*legacy.Database, error) {
@@ -73,8 +94,12 @@ func readLegacy(path string) (*legacy.Database, error) {
 		return nil, fmt.Errorf("import: %w", err)
 	}
 	d, err := legacy.Read(f)
-	if err = errors.Join(err, f.Close()); err != nil {
+	var place *legacy.SyntaxError
+	switch err = errors.Join(err, f.Close()); {
+	case errors.As(err, &place):
 		return nil, fmt.Errorf("%s:%w", path, err)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return d, nil
 }
@@ -94,7 +119,7 @@ func storeLegacy(ctx context.Context, path, file string, d *legacy.Database) (er
 	})
 }
 
-func legacyText(d *legacy.Database, path string, dry bool) string {
+func writeLegacy(w io.Writer, d *legacy.Database, f importFlags) error {
 	var b strings.Builder
 	usable, corrected := 0, 0
 	for i := range d.Aggregates {
@@ -105,18 +130,69 @@ func legacyText(d *legacy.Database, path string, dry bool) string {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "%d aggregates, %d usable, %d of these corrected; last updated %s\n", len(d.Aggregates), usable, corrected, d.LastUpdated)
-	fmt.Fprintf(&b, "%d contradictions:\n\n", len(d.Findings))
+	fmt.Fprintf(&b, "%s, %d usable, %d of these corrected; last updated %s\n", counted(len(d.Aggregates), "aggregate"), usable, corrected, harmless(d.LastUpdated))
+	fmt.Fprintf(&b, "%s:\n\n", counted(len(d.Findings), "contradiction"))
 	for _, k := range d.Summary(2) {
 		fmt.Fprintf(&b, "%5d  %s: %s\n", k.Count, k.Kind, k.Meaning)
 		for _, f := range k.Examples {
-			fmt.Fprintf(&b, "         %s: %s; %s\n", f.Path, f.Message, f.Done)
+			at := ""
+			if f.Path != "" {
+				at = f.Path + ": "
+			}
+			fmt.Fprintf(&b, "         %s\n", harmless(at+f.Message+"; "+f.Done))
 		}
 	}
-	if dry {
+	if f.dry {
 		b.WriteString("\nNothing was stored.\n")
 	} else {
-		fmt.Fprintf(&b, "\n%s holds them apart from trials; `assay report` shows them, labelled.\n", path)
+		fmt.Fprintf(&b, "\n%s holds them apart from trials; `assay report` shows them, labelled.\n", f.store)
 	}
-	return b.String()
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// An imported is a line of the list of imports.
+type imported struct {
+	Name       string    `json:"name"`
+	SHA256     string    `json:"sha256"`
+	At         time.Time `json:"imported_at"`
+	Aggregates int       `json:"aggregates"`
+	Findings   int       `json:"findings"`
+}
+
+// listLegacy lists the databases of the original that a store holds.
+func listLegacy(ctx context.Context, p *process, f importFlags) (err error) {
+	if f.dry {
+		return usageError("--dry-run says what is in a file, and none is named")
+	}
+	db, err := p.openToRead(ctx, f.store)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	imports, err := db.Imports(ctx)
+	if err != nil {
+		return err
+	}
+	all := []imported{}
+	for _, i := range imports {
+		if i.Kind != legacyKind {
+			continue
+		}
+		var d legacy.Database
+		if err := json.Unmarshal(i.Body, &d); err != nil {
+			return fmt.Errorf("import %s: %w", i.Name, err)
+		}
+		all = append(all, imported{i.Name, i.SHA256, i.At, len(d.Aggregates), len(d.Findings)})
+	}
+	if f.asJSON {
+		return json.NewEncoder(p.out).Encode(all)
+	}
+	for _, i := range all {
+		fmt.Fprintf(p.out, "%s  %s: %s, %s\n", i.At.Format(time.RFC3339), harmless(i.Name), counted(i.Aggregates, "aggregate"), counted(i.Findings, "contradiction"))
+	}
+	if len(all) == 0 {
+		fmt.Fprintf(p.out, "%s holds no database of the original; `assay import legacy FILE` takes one in.\n", f.store)
+	}
+	return nil
 }

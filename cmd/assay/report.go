@@ -142,7 +142,7 @@ func analyze(ctx context.Context, db *store.DB, j *job, e store.Experiment) (*re
 	if err := j.givenUp(ctx, db, &b); err != nil {
 		return nil, "", err
 	}
-	if b.Unplanned, err = j.unplanned(ctx, db, e); err != nil {
+	if _, b.Unplanned, err = j.unplanned(ctx, db, e); err != nil {
 		return nil, "", err
 	}
 	if b.Prompts, err = j.prompts(ctx); err != nil {
@@ -177,7 +177,7 @@ func (j *job) givenUp(ctx context.Context, db *store.DB, b *report.Beside) error
 	}
 	for _, s := range rules.Stops() {
 		if s.Skipped > 0 {
-			b.Stopped = append(b.Stopped, fmt.Sprintf("%s; after %d outcomes, and %d trials are skipped", s, s.Outcomes, s.Skipped))
+			b.Stopped = append(b.Stopped, fmt.Sprintf("%s; %s skipped", s, counted(s.Skipped, "trial")))
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/assay-eval/assay/internal/gate"
 	"github.com/assay-eval/assay/internal/nearest"
 	"github.com/assay-eval/assay/internal/plan"
+	"github.com/assay-eval/assay/internal/report"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -216,7 +218,7 @@ func statusOf(ctx context.Context, db *store.DB, e store.Experiment) (s experime
 	if err != nil {
 		return s, err
 	}
-	if s.Unplanned, err = j.unplanned(ctx, db, e); err != nil {
+	if s.Unplanned, _, err = j.unplanned(ctx, db, e); err != nil {
 		return s, err
 	}
 	s.Stopped = slices.DeleteFunc(rules.Stops(), func(stop gate.Stop) bool { return stop.Skipped == 0 })
@@ -237,17 +239,29 @@ func statusOf(ctx context.Context, db *store.DB, e store.Experiment) (s experime
 }
 
 // unplanned counts the attempts that runs with other plans of the experiment's name
-// made at trials which this plan does not have.
-func (j *job) unplanned(ctx context.Context, db *store.DB, e store.Experiment) (int, error) {
+// made at trials which this plan does not have, by model and variant.
+func (j *job) unplanned(ctx context.Context, db *store.DB, e store.Experiment) (total int, where []string, err error) {
 	if e.Plans < 2 {
-		return 0, nil
+		return 0, nil, nil
 	}
 	planned := make(map[assay.TrialID]bool, j.planned())
 	for t := range j.trials() {
 		planned[t.ID] = true
 	}
-	n, _, err := db.Unplanned(ctx, e.Name, func(id assay.TrialID) bool { return planned[id] })
-	return n, err
+	counts := make(map[string]int)
+	for a, err := range db.Attempts(ctx, store.Filter{Experiment: e.Name}) {
+		if err != nil {
+			return 0, nil, err
+		}
+		if !planned[a.ID] {
+			counts[a.Model+", "+report.PromptKey(a.Variant, a.Severity)]++
+			total++
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		where = append(where, name+": "+counted(counts[name], "attempt"))
+	}
+	return total, where, nil
 }
 
 // closedIn says which models a run could serve no more, and why.
@@ -281,7 +295,7 @@ func writeStatus(p *process, all []experimentStatus) error {
 		}
 		fmt.Fprintln(w, lastRun(s))
 		if s.Unplanned > 0 {
-			fmt.Fprintf(w, "%s at trials that the latest plan of this name does not have are not shown; `assay export` has them.\n", counted(s.Unplanned, "attempt"))
+			fmt.Fprintf(w, "%s at trials that the latest plan of this name does not have are not shown: other models were named, the file was edited, or stores were merged.\n", counted(s.Unplanned, "attempt"))
 		}
 		for _, stop := range s.Stopped {
 			fmt.Fprintf(w, "%s; n = %d, and %d trials are skipped\n", stop, stop.Outcomes, stop.Skipped)

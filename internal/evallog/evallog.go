@@ -39,12 +39,14 @@ import (
 type Meta struct {
 	Experiment string
 	Model      string
-	// Snapshot names the state of the store that the samples come from.
+	// Snapshot names the state of the store that the samples come from, and Filter
+	// is what chose them there, as it is to stand in the metadata; nil for nothing.
 	Snapshot string
+	Filter   any
 	Program  string
 	// Created is also the time of all files in the zip.
 	Created time.Time
-	// Planned counts the trials that the experiment plans for the model; 0 where
+	// Planned counts the trials that the log has when the experiment is done; 0 where
 	// that is not known. A log with fewer says that it is not complete.
 	Planned int
 }
@@ -58,9 +60,15 @@ type Sample struct {
 	Task *assay.Task
 }
 
-// Name is the file name that Inspect would give the log.
+// Name is the file name that Inspect would give the log, but that long names are cut:
+// file systems take 255 bytes, and who writes the file may put some to them. What is
+// the same then is told apart by the identity at the end.
 func Name(meta Meta) string {
-	clean := func(s string) string { return strings.ReplaceAll(safe(s), "_", "-") }
+	const most = 80
+	clean := func(s string) string {
+		s = strings.ReplaceAll(safe(s), "_", "-")
+		return s[:min(len(s), most)]
+	}
 	return strings.Join([]string{
 		clean(stamp(meta.Created.Truncate(time.Second))), clean(meta.Experiment), clean(meta.Model), meta.taskID(),
 	}, "_") + ".eval"

@@ -53,6 +53,61 @@ func TestName(t *testing.T) {
 	if evallog.Name(other) == got {
 		t.Errorf("two models share the name %s", got)
 	}
+	long, longer := meta, meta
+	long.Experiment, long.Model = strings.Repeat("é", 300), strings.Repeat("m", 400)
+	longer.Experiment, longer.Model = long.Experiment, long.Model+"m"
+	if a, b := evallog.Name(long), evallog.Name(longer); len(a) > 240 || a == b {
+		t.Errorf("%d bytes, for both models: %v", len(a), a == b)
+	}
+}
+
+// TestSampling: the header has the parameters that all attempts share, faults too, and
+// a turn has those of its own.
+func TestSampling(t *testing.T) {
+	cold, warm := 0.0, 0.7
+	for name, c := range map[string]struct {
+		sampling [2]assay.Sampling
+		want     string
+	}{
+		"none":     {[2]assay.Sampling{}, `{}`},
+		"the same": {[2]assay.Sampling{{Temperature: &cold}, {Temperature: new(float64)}}, `{"temperature":0}`},
+		"others":   {[2]assay.Sampling{{Temperature: &cold}, {Temperature: &warm}}, `{}`},
+		"of one":   {[2]assay.Sampling{{Temperature: &warm}, {}}, `{}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var in []evallog.Sample
+			for i, s := range c.sampling {
+				trial := newTrial(i, 1, "optimal")
+				trial.Sampling = s
+				a := settled(trial, 1, assay.Failure)
+				if i == 0 {
+					a = fault(trial, 1, assay.Auth, "no key")
+				}
+				in = append(in, evallog.Sample{Attempt: a, Transcript: transcript()})
+			}
+			_, data := write(t, meta, in...)
+			a := unzip(t, data)
+			var h struct {
+				Eval struct {
+					Config json.RawMessage `json:"model_generate_config"`
+				}
+				Plan struct{ Config json.RawMessage }
+			}
+			a.read(t, "header.json", &h)
+			if string(h.Eval.Config) != c.want || string(h.Plan.Config) != c.want {
+				t.Errorf("config %s and %s, want %s", h.Eval.Config, h.Plan.Config, c.want)
+			}
+			for i, s := range slices.Backward(a.samples(t)) { // faults come last
+				var events []struct{ Config *assay.Sampling }
+				if err := json.Unmarshal(s.Events, &events); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(&c.sampling[1-i], events[0].Config); diff != "" {
+					t.Errorf("config of a turn (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
 }
 
 // TestLaws draws experiments whose attempts lie as a store may have saved them.

@@ -20,15 +20,15 @@ type moment struct {
 // the messages in events_data, for all turns but the first repeat most of it.
 type modelEvent struct {
 	moment
-	Model      string      `json:"model"`
-	Input      []message   `json:"input"`
-	InputRange [][2]int    `json:"input_refs"`
-	Tools      []object    `json:"tools"`
-	Choice     string      `json:"tool_choice"`
-	Config     object      `json:"config"`
-	Output     modelOutput `json:"output"`
-	Completed  string      `json:"completed,omitempty"`
-	Time       float64     `json:"working_time"`
+	Model      string         `json:"model"`
+	Input      []message      `json:"input"`
+	InputRange [][2]int       `json:"input_refs"`
+	Tools      []object       `json:"tools"`
+	Choice     string         `json:"tool_choice"`
+	Config     assay.Sampling `json:"config"`
+	Output     modelOutput    `json:"output"`
+	Completed  string         `json:"completed,omitempty"`
+	Time       float64        `json:"working_time"`
 }
 
 // toolEvent is Inspect's ToolEvent: a native call and its answer.
@@ -60,7 +60,7 @@ func eventsOf(a *assay.Attempt, t *assay.Transcript, messages []message) []any {
 			now.Event = "model"
 			e := modelEvent{
 				moment: now, Model: a.Model, Input: []message{}, InputRange: [][2]int{{0, i}},
-				Tools: []object{}, Choice: "auto", Config: object{}, Output: outputOf(m, t.Messages[i].Content),
+				Tools: []object{}, Choice: "auto", Config: a.Sampling, Output: outputOf(m, t.Messages[i].Content),
 			}
 			if r := m.Metadata; r != nil {
 				at = at.Add(time.Duration(r.QueuedMS+r.WorkingMS) * time.Millisecond)

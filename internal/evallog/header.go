@@ -3,6 +3,8 @@ package evallog
 import (
 	"fmt"
 	"time"
+
+	"github.com/assay-eval/assay"
 )
 
 // scorer is the name under which Inspect shows our verdicts.
@@ -43,7 +45,7 @@ type evalSpec struct {
 	TaskArgs    object            `json:"task_args"`
 	Dataset     evalDataset       `json:"dataset"`
 	Model       string            `json:"model"`
-	ModelConfig object            `json:"model_generate_config"`
+	ModelConfig assay.Sampling    `json:"model_generate_config"`
 	ModelArgs   object            `json:"model_args"`
 	Config      evalConfig        `json:"config"`
 	Packages    map[string]string `json:"packages"`
@@ -68,6 +70,7 @@ type evalConfig struct {
 type evalMetadata struct {
 	Experiment string   `json:"experiment"`
 	Snapshot   string   `json:"snapshot"`
+	Filter     any      `json:"filter,omitempty"`
 	Planned    int      `json:"planned,omitempty"`
 	Runs       []string `json:"runs"`
 	Programs   []string `json:"programs"`
@@ -88,9 +91,9 @@ type metricName struct {
 }
 
 type evalPlan struct {
-	Name   string     `json:"name"`
-	Steps  []evalStep `json:"steps"`
-	Config object     `json:"config"`
+	Name   string         `json:"name"`
+	Steps  []evalStep     `json:"steps"`
+	Config assay.Sampling `json:"config"`
 }
 
 type evalStep struct {
@@ -156,7 +159,7 @@ func (l *log) header() header {
 		Version: formatVersion,
 		Eval:    l.spec(),
 		Plan: evalPlan{
-			Name: "plan", Steps: []evalStep{{Solver: "assay", Params: object{}}}, Config: object{},
+			Name: "plan", Steps: []evalStep{{Solver: "assay", Params: object{}}}, Config: l.sampling(),
 		},
 		Results: evalResults{Total: max(l.total, l.meta.Planned), Completed: l.scored, Scores: []evalScore{}},
 		Stats: evalStats{
@@ -199,8 +202,12 @@ func (l *log) spec() evalSpec {
 			version = rules[0]
 		}
 	}
+	identity := []string{"eval", m.Experiment, m.Model, m.Snapshot}
+	if m.Filter != nil { // which makes another evaluation of the same state
+		identity = append(identity, fmt.Sprintf("%+v", m.Filter))
+	}
 	return evalSpec{
-		ID:          digest("eval", m.Experiment, m.Model, m.Snapshot),
+		ID:          digest(identity...),
 		Run:         digest("run", m.Experiment, m.Snapshot),
 		Created:     stamp(m.Created.Truncate(time.Second)),
 		Task:        m.Experiment,
@@ -208,11 +215,11 @@ func (l *log) spec() evalSpec {
 		TaskVersion: version,
 		TaskAttribs: object{}, TaskArgs: object{},
 		Dataset: evalDataset{Name: m.Experiment, Samples: len(l.ids), IDs: append([]string{}, l.ids...)},
-		Model:   m.Model, ModelConfig: object{}, ModelArgs: object{},
+		Model:   m.Model, ModelConfig: l.sampling(), ModelArgs: object{},
 		Config:   evalConfig{Epochs: l.epochs},
 		Packages: packages,
 		Metadata: evalMetadata{
-			Experiment: m.Experiment, Snapshot: m.Snapshot, Planned: m.Planned,
+			Experiment: m.Experiment, Snapshot: m.Snapshot, Filter: m.Filter, Planned: m.Planned,
 			Runs: l.runs.list(), Programs: l.programs.list(), Worlds: l.worlds.list(),
 			Templates: l.templates.list(), Rules: l.rules.list(),
 		},

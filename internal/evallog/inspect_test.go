@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -36,6 +37,8 @@ type told struct {
 	Total     int
 	Completed int
 	Metrics   map[string]float64
+	Sampling  []assay.Sampling // of the log, of its plan and of each turn
+	Filter    any
 	Tokens    map[string]int
 	Samples   []struct {
 		ID      string
@@ -63,12 +66,19 @@ func TestInspectReadsIt(t *testing.T) {
 		tr.Messages[5].Content = text
 		spoilt = append(spoilt, evallog.Sample{Attempt: settled(newTrial(i%4, 1+i/4, "optimal"), 1, assay.Levels[i%3]), Transcript: tr})
 	}
+	warm, most := 0.7, 400
+	sampled, filtered := small(), meta
+	for i := range sampled {
+		sampled[i].Attempt.Sampling = assay.Sampling{Temperature: &warm, MaxTokens: &most}
+	}
+	filtered.Filter = map[string]any{"where": []any{"level=failure"}}
 	for _, c := range []struct {
 		name string
 		meta evallog.Meta
 		in   []evallog.Sample
 	}{
 		{"small", meta, small()},
+		{"sampled", filtered, sampled},
 		{"hostile", meta, spoilt},
 		{"owed", wild, small()},
 		{"faults", meta, small()[:2]},
@@ -76,7 +86,16 @@ func TestInspectReadsIt(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, data := write(t, c.meta, c.in...)
-			checkTold(t, readWith(t, name, data), data, c.in)
+			got := readWith(t, name, data)
+			checkTold(t, got, data, c.in)
+			for _, s := range got.Sampling {
+				if len(c.in) > 0 && !reflect.DeepEqual(s, c.in[0].Attempt.Sampling) {
+					t.Errorf("Inspect reads sampling %+v", s)
+				}
+			}
+			if diff := cmp.Diff(c.meta.Filter, got.Filter); diff != "" {
+				t.Errorf("filter (-want +got):\n%s", diff)
+			}
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ type tally struct {
 	fault         string // the latest
 	// What all attempts were made with and judged by.
 	worlds, templates, rules, programs, runs set
+	samplings                                []assay.Sampling // that differ, at most two
 }
 
 // set is a set of texts; its empty member does not count.
@@ -59,6 +61,18 @@ func (t *tally) count(a *assay.Attempt) {
 	t.rules[a.ScoreVersion] = true
 	t.programs[a.Program] = true
 	t.runs[string(a.Run)] = true
+	if len(t.samplings) < 2 && !slices.ContainsFunc(t.samplings, func(s assay.Sampling) bool { return reflect.DeepEqual(s, a.Sampling) }) {
+		t.samplings = append(t.samplings, a.Sampling)
+	}
+}
+
+// sampling is what all attempts were sampled with. Inspect, whose names of parameters
+// ours are, has one for the whole log; where they differ it says nothing.
+func (t *tally) sampling() assay.Sampling {
+	if len(t.samplings) != 1 {
+		return assay.Sampling{}
+	}
+	return t.samplings[0]
 }
 
 // item returns the item that the attempt's trial is an epoch of.

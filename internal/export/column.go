@@ -1,9 +1,11 @@
 package export
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -273,7 +275,7 @@ func object[R, T any](name, doc string, at func(*R) *T) column[R] {
 			b, err := json.Marshal(at(r))
 			return string(b), err
 		},
-		func(r *R, s string) error { return json.Unmarshal([]byte(s), at(r)) },
+		func(r *R, s string) error { return unmarshal([]byte(s), at(r)) },
 		func(c *cells, r *R) error {
 			b, err := json.Marshal(at(r))
 			c.text(string(b))
@@ -284,9 +286,22 @@ func object[R, T any](name, doc string, at func(*R) *T) column[R] {
 			if err != nil {
 				return err
 			}
-			return json.Unmarshal(v.ByteArray(), at(r))
+			return unmarshal(v.ByteArray(), at(r))
 		},
 	}
+}
+
+// unmarshal is strict, as the reader of JSONL is.
+func unmarshal(text []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("more than one JSON value")
+	}
+	return nil
 }
 
 // list is a column of texts in order: JSON in CSV, and a list in Parquet.

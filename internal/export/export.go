@@ -2,8 +2,8 @@
 // back, and describes the files in a manifest.
 //
 // It owns the three formats and their field names, which are the JSON names of
-// [assay.Attempt] and [Call]. It does not choose attempts, opens no files but
-// those that a manifest names and knows no store.
+// [assay.Attempt] and [Call]. It chooses attempts by what a user asks of their
+// fields, opens no files but those that a manifest names and knows no store.
 //
 // The two text formats hold one record a line, in UTF-8, with times in RFC 3339
 // UTC. What is empty is "", 0, [] or {}.
@@ -52,10 +52,11 @@ const Version = 1
 // A Table is a kind of record.
 type Table string
 
-// The tables.
+// The tables. Formats of other systems hold trials, in ways of their own.
 const (
 	AttemptTable Table = "attempts"
 	CallTable    Table = "calls"
+	TrialTable   Table = "trials"
 )
 
 // An Origin tells where records come from: the version of the program that

@@ -447,7 +447,7 @@ func TestReadRefuses(t *testing.T) {
 		"unknown field":    {strings.Replace(jsonl, `"lane"`, `"line"`, 1), `line 1: json: unknown field "line"`},
 		"missing field":    {strings.Replace(jsonl, `"coverage":0,`, ``, 1), "line 1: field coverage is missing"},
 		"second line":      {jsonl + "{\n", "line 2: "},
-		"two objects":      {strings.TrimSpace(jsonl) + jsonl, "more than one object"},
+		"two objects":      {strings.TrimSpace(jsonl) + jsonl, "more than one JSON value"},
 		"both":             {strings.Replace(jsonl, `"level":""`, `"level":"failure"`, 1), "both set"},
 		"neither":          {strings.Replace(jsonl, `"fault":"network"`, `"fault":""`, 1), "neither"},
 		"level unknown":    {strings.NewReplacer(`"level":""`, `"level":"ok"`, "network", "").Replace(jsonl), `unknown level "ok"`},
@@ -496,19 +496,21 @@ func TestReadStopsWhenAsked(t *testing.T) {
 
 func TestParseFormat(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]export.Format{"jsonl": export.JSONL, "JSONL": export.JSONL, "csv": export.CSV, "Parquet": export.Parquet} {
+	for name, want := range map[string]export.Format{"jsonl": export.JSONL, "JSONL": export.JSONL, "csv": export.CSV, "Parquet": export.Parquet, "V3": export.V3} {
 		if got, err := export.ParseFormat(name); got != want || err != nil {
 			t.Errorf("ParseFormat(%q) = %q, %v, want %q, nil", name, got, err, want)
 		}
 	}
-	for name, want := range map[string]string{"json": "jsonl", "cvs": "csv"} {
+	for name, want := range map[string]string{"json": "jsonl", "cvs": "csv", "inspec": "inspect"} {
 		_, err := export.ParseFormat(name)
 		if err == nil || !strings.Contains(err.Error(), "\nhint: did you mean "+want+"?") {
 			t.Errorf("ParseFormat(%q) error = %v, want %s as the nearest", name, err, want)
 		}
 	}
-	if _, err := export.Write(io.Discard, "xml", sequence()); err == nil {
-		t.Error("Write(xml) = nil error")
+	for _, f := range append(export.Foreign, "xml") {
+		if _, err := export.Write(io.Discard, f, sequence()); err == nil {
+			t.Errorf("Write(%s) = nil error", f)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package export
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/assay-eval/assay/internal/nearest"
@@ -17,23 +18,40 @@ const (
 	Parquet Format = "parquet"
 )
 
-// Formats lists the formats, the default first.
-var Formats = []Format{JSONL, CSV, Parquet}
+// The formats of other systems, which other packages write. This one names them in
+// manifests.
+const (
+	Inspect Format = "inspect"
+	V3      Format = "v3"
+	CSV50   Format = "csv50"
+)
+
+// Formats lists the formats that this package writes, the default first, and Foreign
+// the others.
+var (
+	Formats = []Format{JSONL, CSV, Parquet}
+	Foreign = []Format{Inspect, V3, CSV50}
+)
+
+// FormatNames returns the names of all formats.
+func FormatNames() []string {
+	var names []string
+	for _, f := range slices.Concat(Formats, Foreign) {
+		names = append(names, string(f))
+	}
+	return names
+}
 
 // ParseFormat returns the format of that name, in any case.
 func ParseFormat(name string) (Format, error) {
-	for _, f := range Formats {
-		if strings.EqualFold(name, string(f)) {
-			return f, nil
+	for _, f := range FormatNames() {
+		if strings.EqualFold(name, f) {
+			return Format(f), nil
 		}
 	}
 	return "", unknown(name)
 }
 
 func unknown(name string) error {
-	names := make([]string, len(Formats))
-	for i, f := range Formats {
-		names[i] = string(f)
-	}
-	return fmt.Errorf("unknown export format %q\nhint: %s", name, nearest.Hint(name, names))
+	return fmt.Errorf("unknown export format %q\nhint: %s", name, nearest.Hint(name, FormatNames()))
 }

@@ -1,7 +1,6 @@
 package export
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,9 +11,8 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
-
-	"github.com/parquet-go/parquet-go"
 
 	"github.com/assay-eval/assay"
 )
@@ -27,21 +25,30 @@ type Manifest struct {
 	CreatedAt     time.Time `json:"created_at"`
 	Snapshot      string    `json:"snapshot"`
 	// Store is the base name of the store.
-	Store string `json:"store"`
-	// Filter holds the flags that chose the attempts, by their names.
-	Filter map[string]string `json:"filter"`
-	Files  []File            `json:"files"`
-	// Columns are those of all tables of Files.
+	Store  string `json:"store"`
+	Filter Filter `json:"filter"`
+	Files  []File `json:"files"`
+	// Columns are those of all tables of Files that this package writes.
 	Columns []Column `json:"columns"`
 	Counts  Counts   `json:"counts"`
 }
 
+// A Filter is what chose the attempts; empty where it did not. See the flags of
+// "assay export".
+type Filter struct {
+	Experiment string      `json:"experiment,omitempty"`
+	Run        assay.RunID `json:"run,omitempty"`
+	Since      string      `json:"since,omitempty"`
+	Where      []string    `json:"where,omitempty"`
+}
+
 // A File is one file of an export.
 type File struct {
-	// Name is without a directory.
+	// Name is the path from the manifest's directory, with slashes.
 	Name   string `json:"name"`
 	Format Format `json:"format"`
 	Table  Table  `json:"table"`
+	// Rows counts the records of Table.
 	Rows   int    `json:"rows"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
@@ -130,9 +137,22 @@ func (d *Digest) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// File describes what was written, under the base of that name.
-func (d *Digest) File(name string, format Format, t Table, rows int) File {
-	return File{filepath.Base(name), format, t, rows, d.bytes, hex.EncodeToString(d.sum.Sum(nil))}
+// File describes what was written, to be found at path. Manifest is the path of the
+// manifest.
+func (d *Digest) File(manifest, path string, format Format, t Table, rows int) File {
+	return File{nameFrom(manifest, path), format, t, rows, d.bytes, d.hex()}
+}
+
+func (d *Digest) hex() string { return hex.EncodeToString(d.sum.Sum(nil)) }
+
+// nameFrom returns the way from a manifest to a file; path where there is none.
+func nameFrom(manifest, path string) string {
+	from, err := filepath.Abs(filepath.Dir(manifest))
+	to, err2 := filepath.Abs(path)
+	if name, err3 := filepath.Rel(from, to); errors.Join(err, err2, err3) == nil {
+		path = name
+	}
+	return filepath.ToSlash(path)
 }
 
 // Write writes the manifest as indented JSON.
@@ -162,8 +182,8 @@ func ReadManifest(r io.Reader) (m Manifest, err error) {
 	return m, nil
 }
 
-// Verify reads the files in a directory again and says of each which of size,
-// SHA-256 and number of rows is not what the manifest says.
+// Verify reads the files again and says of each which of size, SHA-256 and records is
+// not what the manifest says, which is in dir. Records are read of our own formats.
 func (m Manifest) Verify(dir string) error {
 	var errs []error
 	for _, f := range m.Files {
@@ -175,60 +195,60 @@ func (m Manifest) Verify(dir string) error {
 }
 
 func (f File) verify(dir string) (err error) {
-	if f.Name != filepath.Base(f.Name) || !filepath.IsLocal(f.Name) {
-		return errors.New("the name is not that of a file beside the manifest")
+	path := filepath.FromSlash(f.Name)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
 	}
-	file, err := os.Open(filepath.Join(dir, f.Name))
+	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
+		return errors.New("it is no regular file")
+	}
+	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	lines := &lineCounter{}
-	d := NewDigest(lines)
+	d := NewDigest(io.Discard)
 	if _, err := io.Copy(d, file); err != nil {
 		return err
 	}
 	var errs []error
-	got := d.File(f.Name, f.Format, f.Table, 0)
-	if got.Bytes != f.Bytes {
-		errs = append(errs, fmt.Errorf("has %d bytes, and the manifest says %d", got.Bytes, f.Bytes))
+	if d.bytes != f.Bytes {
+		errs = append(errs, fmt.Errorf("has %d bytes, and the manifest says %d", d.bytes, f.Bytes))
 	}
-	if got.SHA256 != f.SHA256 {
-		errs = append(errs, fmt.Errorf("has SHA-256 %s, and the manifest says %s", got.SHA256, f.SHA256))
+	if got := d.hex(); got != f.SHA256 {
+		errs = append(errs, fmt.Errorf("has SHA-256 %s, and the manifest says %s", got, f.SHA256))
 	}
-	rows, err := countRows(f.Format, lines.n, file, got.Bytes)
-	if err != nil {
-		errs = append(errs, err)
-	} else if rows != f.Rows {
-		errs = append(errs, fmt.Errorf("has %d rows, and the manifest says %d", rows, f.Rows))
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, f.verifyRecords(file))...)
 }
 
-// countRows counts the records of a file with so many lines.
-func countRows(format Format, lines int, file io.ReaderAt, size int64) (n int, err error) {
-	switch format {
-	case JSONL:
-		return lines, nil
-	case CSV:
-		return max(0, lines-1), nil
-	case Parquet:
-		defer rescue(&err)
-		if err := checkEnd(file, size); err != nil {
-			return 0, err
-		}
-		f, err := parquet.OpenFile(file, size, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
+func (f File) verifyRecords(r io.Reader) error {
+	var rows int
+	var err error
+	switch {
+	case slices.Contains(Foreign, f.Format):
+		return nil
+	case !slices.Contains(Formats, f.Format):
+		return unknown(string(f.Format))
+	case f.Table == CallTable:
+		rows, err = count(ReadCalls(r))
+	default:
+		rows, err = count(Read(r))
+	}
+	if err == nil && rows != f.Rows {
+		err = fmt.Errorf("has %d rows, and the manifest says %d", rows, f.Rows)
+	}
+	return err
+}
+
+func count[R any](records iter.Seq2[R, error]) (n int, err error) {
+	for _, err := range records {
 		if err != nil {
-			return 0, err
+			return n, err
 		}
-		return int(f.NumRows()), nil
+		n++
 	}
-	return 0, unknown(string(format))
-}
-
-type lineCounter struct{ n int }
-
-func (l *lineCounter) Write(p []byte) (int, error) {
-	l.n += bytes.Count(p, []byte{'\n'})
-	return len(p), nil
+	return n, nil
 }

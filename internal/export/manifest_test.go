@@ -23,7 +23,7 @@ func exported(t *testing.T) (dir string, m export.Manifest) {
 	dir = t.TempDir()
 	m = export.Manifest{
 		FormatVersion: export.Version, Program: "1.2.3", CreatedAt: time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC), Snapshot: "3-abc",
-		Store: "assay.db", Filter: map[string]string{"experiment": "a<b"},
+		Store: "assay.db", Filter: export.Filter{Experiment: "a<b", Where: []string{"model=a b", "level!=failure"}},
 		Columns: append(export.Describe(export.AttemptTable), export.Describe(export.CallTable)...),
 	}
 	origin := export.Origin{Program: m.Program, Snapshot: m.Snapshot}
@@ -56,19 +56,22 @@ func create(t *testing.T, dir string, m *export.Manifest, name string, format ex
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	m.Files = append(m.Files, d.File(path, format, table, n))
+	m.Files = append(m.Files, d.File(filepath.Join(dir, "manifest.json"), path, format, table, n))
 }
 
 func TestManifestJSONNames(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	m := export.Manifest{FormatVersion: 1, Files: []export.File{{}}, Columns: []export.Column{{}}}
+	m := export.Manifest{
+		FormatVersion: 1, Files: []export.File{{}}, Columns: []export.Column{{}},
+		Filter: export.Filter{Experiment: "e", Run: "r", Since: "1-a", Where: []string{"model=m"}},
+	}
 	if err := m.Write(&b); err != nil {
 		t.Fatal(err)
 	}
 	var got struct {
 		Files, Columns []json.RawMessage
-		Counts         json.RawMessage
+		Counts, Filter json.RawMessage
 	}
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatal(err)
@@ -78,6 +81,7 @@ func TestManifestJSONNames(t *testing.T) {
 		{"file", string(got.Files[0]), "name format table rows bytes sha256"},
 		{"column", string(got.Columns[0]), "table name type nullable description"},
 		{"counts", string(got.Counts), "attempts outcomes faults trials"},
+		{"filter", string(got.Filter), "experiment run since where"},
 	} {
 		if names := strings.Join(keysInOrder(t, tc.object), " "); names != tc.want {
 			t.Errorf("fields of %s = %s, want %s", tc.name, names, tc.want)
@@ -115,6 +119,36 @@ func TestCountPassesErrors(t *testing.T) {
 	}
 }
 
+// TestManifestNamesFromItself: files that lie elsewhere are found from the manifest.
+func TestManifestNamesFromItself(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "calls"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, beside := range []string{"a.json", "calls/a.json", "x/y/a.json"} {
+		var m export.Manifest
+		for _, name := range []string{"out.jsonl", "calls/out.jsonl"} {
+			path := filepath.Join(dir, name)
+			d := export.NewDigest(io.Discard)
+			text := write(t, export.JSONL, fault())
+			if _, err := io.WriteString(d, text); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			m.Files = append(m.Files, d.File(filepath.Join(dir, beside), path, export.JSONL, export.AttemptTable, 1))
+		}
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(beside)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Verify(filepath.Join(dir, filepath.Dir(beside))); err != nil || m.Files[0].Name == m.Files[1].Name {
+			t.Errorf("from %s: %v, %+v", beside, err, m.Files)
+		}
+	}
+}
+
 func TestVerifySaysWhatDiffers(t *testing.T) {
 	t.Parallel()
 	file := func(m *export.Manifest, name string) *export.File {
@@ -145,7 +179,7 @@ func TestVerifySaysWhatDiffers(t *testing.T) {
 	}{
 		"byte of CSV":     {func(dir string, _ *export.Manifest) { change(dir, "attempts.csv", flip) }, []string{"verify attempts.csv: has SHA-256 "}, "bytes"},
 		"byte of Parquet": {func(dir string, _ *export.Manifest) { change(dir, "calls.parquet", flip) }, []string{"verify calls.parquet: has SHA-256 "}, "bytes"},
-		"cut":             {func(dir string, _ *export.Manifest) { change(dir, "calls.jsonl", cut) }, []string{"verify calls.jsonl: has ", " bytes, and the manifest says ", "SHA-256", "has 1 rows, and the manifest says 2"}, "attempts"},
+		"cut":             {func(dir string, _ *export.Manifest) { change(dir, "calls.jsonl", cut) }, []string{"verify calls.jsonl: has ", " bytes, and the manifest says ", "SHA-256", "line 2: unexpected EOF"}, "attempts"},
 		"cut Parquet":     {func(dir string, _ *export.Manifest) { change(dir, "calls.parquet", cut) }, []string{"the file is cut off", "SHA-256"}, "attempts"},
 		"rows of CSV":     {func(_ string, m *export.Manifest) { file(m, "calls.csv").Rows++ }, []string{"verify calls.csv: has 2 rows, and the manifest says 3"}, "SHA"},
 		"rows of Parquet": {func(_ string, m *export.Manifest) { file(m, "attempts.parquet").Rows-- }, []string{"verify attempts.parquet: has 3 rows, and the manifest says 2"}, "SHA"},
@@ -155,8 +189,9 @@ func TestVerifySaysWhatDiffers(t *testing.T) {
 			}
 			file(m, "calls.csv").Rows++
 		}, []string{"verify attempts.jsonl: open ", "verify calls.csv: has 2 rows"}, "SHA"},
-		"elsewhere":      {func(_ string, m *export.Manifest) { m.Files[0].Name = "../attempts.jsonl" }, []string{"not that of a file beside"}, "SHA"},
-		"parent":         {func(_ string, m *export.Manifest) { m.Files[0].Name = ".." }, []string{"not that of a file beside"}, "SHA"},
+		"elsewhere":      {func(_ string, m *export.Manifest) { m.Files[0].Name = "../attempts.jsonl" }, []string{"no such file"}, "SHA"},
+		"parent":         {func(_ string, m *export.Manifest) { m.Files[0].Name = ".." }, []string{"it is no regular file"}, "SHA"},
+		"foreign":        {func(_ string, m *export.Manifest) { m.Files[0].Format, m.Files[0].Bytes = export.V3, 1 }, []string{"and the manifest says 1"}, "rows"},
 		"unknown format": {func(_ string, m *export.Manifest) { m.Files[0].Format = "xml" }, []string{`unknown export format "xml"`}, "SHA"},
 	} {
 		t.Run(name, func(t *testing.T) {

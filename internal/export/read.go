@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -92,13 +91,8 @@ func readJSONL[R any](in *bufio.Reader, t *table[R], yield func(R, error) bool) 
 
 func parseLine[R any](t *table[R], line []byte) (R, error) {
 	var r, zero R
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
+	if err := unmarshal(line, &r); err != nil {
 		return zero, err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return zero, errors.New("more than one object on the line")
 	}
 	if err := hasRequired(line, t.required); err != nil {
 		return zero, err

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -81,9 +84,9 @@ func short(s string) string {
 
 // Limits that no real file comes near; they bound what a made one costs.
 const (
-	maxValues = 1 << 19
+	maxValues = 1 << 20
 	maxDepth  = 64
-	maxKey    = 200 // bytes; every finding below repeats it
+	maxKey    = 1 << 10 // bytes; every finding below repeats it
 )
 
 // A parser reads JSON text.
@@ -187,24 +190,58 @@ func (p *parser) member(of kind) (m member, err error) {
 	return m, err
 }
 
+// string refuses what is no text in Unicode: readers would replace it, and names
+// that differ in it would become one.
 func (p *parser) string() (string, error) {
 	start := p.at
-	for i := start + 1; i < len(p.data); i++ {
-		switch c := p.data[i]; {
-		case c == '"':
+	for i := start + 1; i < len(p.data); {
+		r, size := utf8.DecodeRune(p.data[i:])
+		switch {
+		case r == '"':
 			var s string
 			if err := json.Unmarshal(p.data[start:i+1], &s); err != nil {
 				return "", p.fail(start, "the text has an invalid escape")
 			}
 			p.at = i + 1
 			return s, nil
-		case c == '\\':
-			i++
-		case c < ' ':
+		case r == '\\':
+			if size = escapeSize(p.data[i:]); size == 0 {
+				return "", p.fail(i, "the text has half of a surrogate pair, which stands for no character")
+			}
+		case r < ' ':
 			return "", p.fail(i, "a text goes over the end of a line, or holds a control character")
+		case r == utf8.RuneError && size == 1:
+			return "", p.fail(i, fmt.Sprintf("the text is not UTF-8: it holds the byte %#x", p.data[i]))
 		}
+		i += size
 	}
 	return "", p.fail(len(p.data), "")
+}
+
+// escapeSize returns how many bytes the escape takes with which b begins; 0 for half
+// of a surrogate pair. Whether it is valid otherwise is left to others.
+func escapeSize(b []byte) int {
+	first := unicodeEscape(b)
+	if !utf16.IsSurrogate(first) {
+		return 2
+	}
+	const size = len(`\uXXXX`)
+	if utf16.DecodeRune(first, unicodeEscape(b[size:])) == utf8.RuneError {
+		return 0
+	}
+	return 2 * size
+}
+
+// unicodeEscape returns the code that b begins with as \uXXXX; 0 where it does not.
+func unicodeEscape(b []byte) rune {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0
+	}
+	v, err := strconv.ParseUint(string(b[2:6]), 16, 16)
+	if err != nil {
+		return 0
+	}
+	return rune(v)
 }
 
 func (p *parser) word() (*node, error) {
@@ -238,6 +275,14 @@ func isWordByte(c byte) bool {
 // could not be merged. Valid JSON has no such line.
 var conflictMarkers = []string{"<<<<<<<", "|||||||", "=======", ">>>>>>>"}
 
+// A SyntaxError says where a file is no JSON that is read, from 1, and shows the place.
+type SyntaxError struct {
+	Line, Column int // in characters
+	Text         string
+}
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Text) }
+
 // fail makes the error that the text is broken at a byte.
 func (p *parser) fail(at int, message string) error {
 	before := p.data[:at]
@@ -253,10 +298,11 @@ func (p *parser) fail(at int, message string) error {
 	case at == len(p.data):
 		message = "the file is truncated: it ends in the midst of a value"
 	}
-	column := utf8.RuneCount(p.data[lineStart:at]) + 1
 	shown, caret := excerpt(p.data[lineStart:at], p.data[at:lineStart+len(line)])
-	return fmt.Errorf("%d:%d: %s\n  %s\n  %s^%s", bytes.Count(before, []byte("\n"))+1, column, message, shown,
-		strings.Repeat(" ", caret), hint)
+	return &SyntaxError{
+		Line: bytes.Count(before, []byte("\n")) + 1, Column: utf8.RuneCount(p.data[lineStart:at]) + 1,
+		Text: fmt.Sprintf("%s\n  %s\n  %s^%s", message, shown, strings.Repeat(" ", caret), hint),
+	}
 }
 
 func beginsConflict(line []byte) bool {
@@ -275,7 +321,7 @@ func excerpt(before, after []byte) (shown string, caret int) {
 	after = after[:min(30, len(after))]
 	plain := func(b []byte) string {
 		return strings.Map(func(r rune) rune {
-			if r < ' ' || r == 0x7f {
+			if !unicode.IsPrint(r) {
 				return ' '
 			}
 			return r

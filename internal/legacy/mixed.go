@@ -26,20 +26,39 @@ type Variation struct {
 }
 
 func (e *MixedError) Error() string {
-	var parts, names []string
+	var parts []string
+	rescore := ""
 	for _, v := range e.Varies {
-		values := strings.Join(v.Values, ", ")
-		if v.More {
-			values += ", …"
+		shown := slices.Clone(v.Values)
+		if i := slices.Index(shown, ""); i >= 0 {
+			shown[i] = `""`
 		}
-		parts = append(parts, fmt.Sprintf("%s (%s)", v.Field, values))
-		names = append(names, v.Field)
+		if v.More {
+			shown = append(shown, "…")
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s)", v.Field, strings.Join(shown, ", ")))
+		if v.Field == "score_version" {
+			rescore = "\nhint: `assay rescore` brings all outcomes to one score_version"
+		}
 	}
-	hint := "write the attempts of one " + strings.Join(names, " and one ") + " at a time"
-	if slices.Contains(names, "score_version") {
-		hint += "; `assay rescore` brings all outcomes to one score_version"
+	return fmt.Sprintf("the attempts differ in %s, for which the 2025 format has no field%s", strings.Join(parts, "; "), rescore)
+}
+
+// Where returns conditions on fields, FIELD=VALUE or FIELD!=VALUE with commas between
+// alternatives, that leave the first attempt and what belongs together with it.
+func (e *MixedError) Where() []string {
+	var all []string
+	for _, v := range e.Varies {
+		switch v.Field {
+		case "severity": // attempts without one belong to all
+			all = append(all, v.Field+"="+v.Values[0]+",")
+		case "reliability": // others are no obstacle
+			all = append(all, v.Field+"!="+strings.Join(v.Values[1:], ","))
+		default:
+			all = append(all, v.Field+"="+v.Values[0])
+		}
 	}
-	return fmt.Sprintf("the attempts differ in %s, for which the 2025 format has no field\nhint: %s", strings.Join(parts, "; "), hint)
+	return all
 }
 
 // maxShown bounds the values that are kept of a field.
@@ -102,9 +121,6 @@ func (m *mixture) note(field, value string) {
 }
 
 func (v *Variation) note(value string) {
-	if value == "" {
-		value = `""`
-	}
 	switch {
 	case slices.Contains(v.Values, value):
 	case len(v.Values) < maxShown:

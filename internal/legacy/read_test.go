@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -83,6 +84,18 @@ func leafFindings(db *legacy.Database) []string {
 		}
 	}
 	return names
+}
+
+// TestText: texts are read as they stand, and none becomes another.
+func TestText(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`\ud83d\ude00é`: "😀é", `\ufffd�`: "��", `\\ud800`: `\ud800`, `\u00e9\"\/`: `é"/`,
+	} {
+		if got := read(t, `{"version": "3.0", "models": {}, "created_at": "`+text+`"}`).CreatedAt; got != want {
+			t.Errorf("%s is read as %q, want %q", text, got, want)
+		}
+	}
 }
 
 func TestGoodLeaf(t *testing.T) {
@@ -350,7 +363,12 @@ func TestBroken(t *testing.T) {
 		"line end":        {"{\"ver\nsion\": 1}", []string{"1:6", "end of a line"}},
 		"escape":          {`{"a": "\q"}`, []string{"1:7", "escape"}},
 		"deep":            {strings.Repeat(`[`, 100000), []string{"1:65", "64 deep"}},
-		"long key":        {`{"` + strings.Repeat("k", 1000) + `": 1}`, []string{"1:2", "200 bytes"}},
+		"long key":        {`{"` + strings.Repeat("k", 1100) + `": 1}`, []string{"1:2", "1024 bytes"}},
+		"not UTF-8":       {"{\"version\": \"3.0\",\n\"models\": {\"a\": 1, \"gp\xfft\": 1}}", []string{"2:23", "UTF-8", "0xff"}},
+		"cut rune":        {"{\"é\xc3\": 1}", []string{"1:4", "UTF-8", "0xc3"}},
+		"half a pair":     {`{"a": "x\ud800y"}`, []string{"1:9", "surrogate"}},
+		"the other half":  {`{"a": "x\udc80"}`, []string{"1:9", "surrogate"}},
+		"two halves":      {`{"a": "\ud800\ud800\udc00"}`, []string{"1:8", "surrogate"}},
 		"many":            {`{"a": [` + strings.Repeat("1,", 1<<20) + `1]}`, []string{"more than"}},
 		"LFS":             {"version https://git-lfs.github.com/spec/v1\noid sha256:0", []string{"git lfs pull"}},
 		"array":           {`[]`, []string{"an array", "hint:"}},
@@ -440,7 +458,7 @@ func FuzzRead(f *testing.F) {
 
 // FuzzStrict: what is read is JSON, or would be without the words of Python.
 func FuzzStrict(f *testing.F) {
-	for _, s := range []string{`{"a": [1, -0.5e3, "\u00e9"], "b": null}`, `{"a": 01}`, `[1,]`, `NaN`, "\"\x01\"", `"\ud800"`, "{\"a\"\t:true}"} {
+	for _, s := range []string{`{"a": [1, -0.5e3, "\u00e9"], "b": null}`, `{"a": 01}`, `[1,]`, `NaN`, "\"\x01\"", `"\ud800"`, `"\ud83d\ude00"`, "\"\xff\"", "{\"a\"\t:true}"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -448,8 +466,10 @@ func FuzzStrict(f *testing.F) {
 			return
 		}
 		got := legacy.Parses([]byte(text))
+		want := json.Valid([]byte(text)) && utf8.ValidString(text)
+		halves := strings.Contains(strings.ToLower(text), `\ud`) // which is refused, or a pair
 		// The limits of depth and of keys need longer texts.
-		if want := json.Valid([]byte(text)); got != want && len(text) < 60 {
+		if (got && !want || !got && want && !halves) && len(text) < 60 {
 			t.Errorf("%q: parsed %v, valid JSON %v", text, got, want)
 		}
 	})

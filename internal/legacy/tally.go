@@ -14,6 +14,18 @@ import (
 // A key is what a leaf is of. Rate is the bucket.
 type key struct{ model, variant, rate, difficulty, taskType string }
 
+// group is the name of the key's test group.
+func (k key) group() string {
+	return strings.Join([]string{k.model, k.taskType, k.variant, k.difficulty}, "_")
+}
+
+func keyOf(a *assay.Attempt) key {
+	return key{a.Model, a.Variant, rateKey(a.Reliability), a.Difficulty, a.TaskType}
+}
+
+// maxName is the longest name of a test group, but for what tells two apart.
+const maxName = maxKey - 24
+
 // A tally sums the outcomes of a leaf, or of several.
 type tally struct {
 	full, partial, failed int
@@ -170,49 +182,54 @@ type tallied struct {
 }
 
 // gather counts the first outcome of every trial by leaf, and sorts the leaves:
-// by model, then in the order of the original's tables, rates falling. It keeps
-// the leaves and the names of the trials, no attempt.
-func gather(attempts iter.Seq2[assay.Attempt, error]) ([]*tallied, error) {
+// by model, then in the order of the original's tables, rates falling. All is their
+// sum. It keeps the leaves and the names of the trials, no attempt.
+func gather(attempts iter.Seq2[assay.Attempt, error]) (sorted []*tallied, all tally, err error) {
 	leaves := make(map[key]*tallied)
 	settled := make(map[assay.TrialID]struct{})
 	var m mixture
 	for a, err := range attempts {
 		if err != nil {
-			return nil, err
+			return nil, all, err
 		}
 		if _, done := settled[a.ID]; done || !a.Settles() {
 			continue
 		}
 		if err := checkAttempt(&a); err != nil {
-			return nil, fmt.Errorf("trial %s: %w", a.ID, err)
+			return nil, all, fmt.Errorf("trial %s: %w", a.ID, err)
 		}
 		settled[a.ID] = struct{}{}
 		m.add(&a)
-		k := key{a.Model, a.Variant, rateKey(a.Reliability), a.Difficulty, a.TaskType}
+		k := keyOf(&a)
 		if leaves[k] == nil {
 			leaves[k] = &tallied{key: k}
 		}
 		leaves[k].add(&a)
 	}
 	if err := m.err(); err != nil {
-		return nil, err
+		return nil, all, err
 	}
-	sorted := make([]*tallied, 0, len(leaves))
 	for _, l := range leaves {
 		sorted = append(sorted, l)
 	}
 	slices.SortFunc(sorted, func(a, b *tallied) int { return a.compare(b.key) })
-	return sorted, nil
+	for _, l := range sorted { // in their order, for sums of floats depend on it
+		all.merge(l.tally)
+	}
+	return sorted, all, nil
 }
 
 // checkAttempt refuses what has no place in the formats: numbers that are no
-// numbers.
+// numbers, and names that [Read] would not take back.
 func checkAttempt(a *assay.Attempt) error {
 	if err := a.Check(); err != nil {
 		return err
 	}
 	if !(a.Reliability >= 0 && a.Reliability <= 1) {
 		return fmt.Errorf("reliability %v is outside [0,1]", a.Reliability)
+	}
+	if n := len(keyOf(a).group()); n > maxName {
+		return fmt.Errorf("model, task type, variant and difficulty have %d bytes together, and the 2025 format is not read with more than %d", n, maxName)
 	}
 	if p := a.Pilot; p != nil {
 		for _, v := range []float64{p.WorkflowScore, p.Phase2Score, p.QualityScore, p.FinalScore} {

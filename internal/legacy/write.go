@@ -14,16 +14,9 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// Meta is what a master_database.json says of itself.
-type Meta struct {
-	// CreatedAt and LastUpdated are, where they are zero, the start of the first
-	// attempt that counts and the end of the last.
-	CreatedAt, LastUpdated time.Time
-}
-
 // WriteV3 writes a master_database.json of version 3.0 that is derived from
-// attempts. Nothing is written when it returns an error of attempts or a
-// [MixedError].
+// attempts, and returns how many trials it holds. Nothing is written when it
+// returns an error of attempts or a [MixedError].
 //
 // The first outcome of a trial counts, in the order of attempts; faults and
 // later outcomes do not, and repeats count as tests of their own. Prompt types
@@ -39,29 +32,20 @@ type Meta struct {
 // avg_execution_time is working time in seconds; avg_tool_calls counts
 // successful calls; the four scores are those of the pilot world, and 0 in
 // others; assistance is corrections of the model's format. Times are UTC, in
-// the original's form, which has no zone. All summaries and totals are sums
-// over the leaves. The same attempts give the same bytes.
-func WriteV3(w io.Writer, meta Meta, attempts iter.Seq2[assay.Attempt, error]) error {
-	leaves, err := gather(attempts)
+// the original's form, which has no zone; created_at and last_updated are the
+// start of the first attempt that counts and the end of the last. All summaries
+// and totals are sums over the leaves. The same attempts give the same bytes.
+func WriteV3(w io.Writer, attempts iter.Seq2[assay.Attempt, error]) (trials int, err error) {
+	leaves, all, err := gather(attempts)
 	if err != nil {
-		return err
-	}
-	var all tally
-	for _, l := range leaves {
-		all.merge(l.tally)
-	}
-	if meta.CreatedAt.IsZero() {
-		meta.CreatedAt = all.first
-	}
-	if meta.LastUpdated.IsZero() {
-		meta.LastUpdated = all.last
+		return 0, err
 	}
 	models, names := modelsDoc(leaves)
 	p := &printer{bufio.NewWriter(w)}
 	p.value(doc{
 		{"version", Version},
-		{"created_at", stamp(meta.CreatedAt)},
-		{"last_updated", stamp(meta.LastUpdated)},
+		{"created_at", stamp(all.first)},
+		{"last_updated", stamp(all.last)},
 		{"test_groups", groupsDoc(leaves)},
 		{"models", models},
 		{"summary", doc{
@@ -75,21 +59,21 @@ func WriteV3(w io.Writer, meta Meta, attempts iter.Seq2[assay.Attempt, error]) e
 		}},
 	}, 0)
 	p.raw("\n")
-	return p.w.Flush()
+	return all.total(), p.w.Flush()
 }
 
-// WriteCSV writes the original's CSV: a header and a line for each leaf, with
-// its 50 columns. They are what [WriteV3] writes of the leaf, and timestamp, the
+// WriteCSV writes the original's CSV, and returns how many trials it holds: a
+// header and a line for each leaf, with its 50 columns. They are what [WriteV3] writes of the leaf, and timestamp, the
 // end of its last test. Unlike the original's, full_success holds full successes
 // only.
-func WriteCSV(w io.Writer, attempts iter.Seq2[assay.Attempt, error]) error {
-	leaves, err := gather(attempts)
+func WriteCSV(w io.Writer, attempts iter.Seq2[assay.Attempt, error]) (trials int, err error) {
+	leaves, all, err := gather(attempts)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	out := csv.NewWriter(w)
 	if err := out.Write(columns); err != nil {
-		return err
+		return 0, err
 	}
 	for _, l := range leaves {
 		record := []string{l.model, l.variant, l.rate, l.difficulty, l.taskType, stamp(l.last)}
@@ -97,11 +81,11 @@ func WriteCSV(w io.Writer, attempts iter.Seq2[assay.Attempt, error]) error {
 			record = append(record, scalar(f.value))
 		}
 		if err := out.Write(record); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	out.Flush()
-	return out.Error()
+	return all.total(), out.Error()
 }
 
 // runs splits leaves where a part of their key changes, and calls f for each
@@ -183,7 +167,7 @@ func groupsDoc(leaves []*tallied) (groups doc) {
 	}
 	used := make(map[string]bool)
 	for _, k := range order {
-		id := strings.Join([]string{k.model, k.taskType, k.variant, k.difficulty}, "_")
+		id := k.group()
 		for used[id] { // names may hold the separator
 			id += "_"
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"maps"
 	"math/rand/v2"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/episode"
+	"github.com/assay-eval/assay/internal/export"
 	"github.com/assay-eval/assay/internal/legacy"
 	"github.com/assay-eval/assay/internal/score"
 )
@@ -36,7 +38,7 @@ func all(attempts []assay.Attempt) iter.Seq2[assay.Attempt, error] {
 func written(t testing.TB, attempts []assay.Attempt) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := legacy.WriteV3(&b, legacy.Meta{}, all(attempts)); err != nil {
+	if _, err := legacy.WriteV3(&b, all(attempts)); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -45,7 +47,7 @@ func written(t testing.TB, attempts []assay.Attempt) string {
 func writtenCSV(t testing.TB, attempts []assay.Attempt) [][]string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := legacy.WriteCSV(&b, all(attempts)); err != nil {
+	if _, err := legacy.WriteCSV(&b, all(attempts)); err != nil {
 		t.Fatal(err)
 	}
 	records, err := csv.NewReader(&b).ReadAll()
@@ -131,7 +133,7 @@ func TestWriteLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		attempts := drawAttempts(t)
 		var b bytes.Buffer
-		if err := legacy.WriteV3(&b, legacy.Meta{}, all(attempts)); err != nil {
+		if _, err := legacy.WriteV3(&b, all(attempts)); err != nil {
 			t.Fatal(err)
 		}
 		db, err := legacy.Read(bytes.NewReader(b.Bytes()))
@@ -152,7 +154,7 @@ func TestWriteLaw(t *testing.T) {
 			t.Fatalf("counts (-want +got):\n%s", diff)
 		}
 		b.Reset()
-		if err := legacy.WriteCSV(&b, all(attempts)); err != nil {
+		if _, err := legacy.WriteCSV(&b, all(attempts)); err != nil {
 			t.Fatal(err)
 		}
 		records, err := csv.NewReader(&b).ReadAll()
@@ -345,7 +347,7 @@ func TestMixed(t *testing.T) {
 		a, b := outcome("1", cell, assay.FullSuccess, ""), outcome("2", cell, assay.FullSuccess, "")
 		change(&b)
 		var out bytes.Buffer
-		err := legacy.WriteV3(&out, legacy.Meta{}, all([]assay.Attempt{a, b}))
+		_, err := legacy.WriteV3(&out, all([]assay.Attempt{a, b}))
 		var mixed *legacy.MixedError
 		if !errors.As(err, &mixed) {
 			t.Errorf("%s: error %v, want a MixedError", name, err)
@@ -354,15 +356,65 @@ func TestMixed(t *testing.T) {
 		if len(mixed.Varies) != 1 || mixed.Varies[0].Field != name || len(mixed.Varies[0].Values) != 2 {
 			t.Errorf("%s: varies %+v", name, mixed.Varies)
 		}
-		if !strings.Contains(err.Error(), name+" (") || !strings.Contains(err.Error(), "\nhint: ") {
+		if !strings.Contains(err.Error(), name+" (") || strings.Contains(err.Error(), "rescore") != (name == "score_version") {
 			t.Errorf("%s: error %q", name, err)
+		}
+		where, err := export.ParseWhere(mixed.Where())
+		if err != nil || !where.Has(&a) || where.Has(&b) {
+			t.Errorf("%s: %q does not tell them apart: %v", name, mixed.Where(), err)
 		}
 		if out.Len() > 0 {
 			t.Errorf("%s: %d bytes were written", name, out.Len())
 		}
-		if err := legacy.WriteCSV(&out, all([]assay.Attempt{a, b})); !errors.As(err, &mixed) {
+		if _, err := legacy.WriteCSV(&out, all([]assay.Attempt{a, b})); !errors.As(err, &mixed) {
 			t.Errorf("%s: CSV: error %v", name, err)
 		}
+	}
+}
+
+// TestMixedWhere: what the error says to choose can be written, whatever is mixed, and
+// holds the first attempt.
+func TestMixedWhere(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var attempts []assay.Attempt
+		for i := range rapid.IntRange(1, 12).Draw(t, "attempts") {
+			a := outcome(fmt.Sprint(i), assay.Cell{Model: "m", Variant: "v", Difficulty: "easy", TaskType: "t"}, assay.FullSuccess, "")
+			a.Severity = rapid.SampledFrom([]string{"", "light", "severe"}).Draw(t, "severity")
+			a.Reliability = rapid.SampledFrom([]float64{.8, .80001, .800012, .9}).Draw(t, "reliability")
+			a.SeveralCalls = rapid.SampledFrom([]string{"", assay.RefuseSeveral}).Draw(t, "several")
+			a.Loops = rapid.SampledFrom([]string{"", "none", "repeat=3 search=3!"}).Draw(t, "loops")
+			warm, most := .7, 10
+			a.Sampling = rapid.SampledFrom([]assay.Sampling{{}, {Temperature: &warm}, {Temperature: &warm, MaxTokens: &most}}).Draw(t, "sampling")
+			attempts = append(attempts, a)
+		}
+		_, err := legacy.WriteV3(io.Discard, all(attempts))
+		var mixed *legacy.MixedError
+		if !errors.As(err, &mixed) {
+			return
+		}
+		where, err := export.ParseWhere(mixed.Where())
+		if err != nil || !where.Has(&attempts[0]) {
+			t.Fatalf("%q: %v", mixed.Where(), err)
+		}
+		chosen := slices.DeleteFunc(slices.Clone(attempts), func(a assay.Attempt) bool { return !where.Has(&a) })
+		if n, err := legacy.WriteV3(io.Discard, all(chosen)); err != nil || n != len(chosen) {
+			t.Fatalf("%q: %d of %d trials, %v", mixed.Where(), n, len(chosen), err)
+		}
+	})
+}
+
+// TestLongNames: names are written if they can be read again.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	cell := assay.Cell{Model: strings.Repeat("m", 400), Variant: "baseline", Difficulty: "easy", TaskType: "simple_task", Reliability: .8}
+	db := read(t, written(t, []assay.Attempt{outcome("1", cell, assay.FullSuccess, "")}))
+	if len(db.Aggregates) != 1 || db.Aggregates[0].Model != cell.Model {
+		t.Errorf("%+v", db.Aggregates)
+	}
+	cell.Model = strings.Repeat("m", 1000)
+	if _, err := legacy.WriteV3(io.Discard, all([]assay.Attempt{outcome("1", cell, assay.FullSuccess, "")})); err == nil || !strings.Contains(err.Error(), "bytes together") {
+		t.Errorf("a name that cannot be read again: %v", err)
 	}
 }
 
@@ -394,13 +446,8 @@ func TestWriteDeterministic(t *testing.T) {
 			t.Fatal("the same attempts gave two files")
 		}
 	}
-	m := legacy.Meta{CreatedAt: day, LastUpdated: day.AddDate(1, 0, 0)}
-	var b bytes.Buffer
-	if err := legacy.WriteV3(&b, m, all(attempts)); err != nil {
-		t.Fatal(err)
-	}
-	db := read(t, b.String())
-	if db.CreatedAt != "2026-03-04T04:06:07.000089" || db.LastUpdated != "2027-03-04T04:06:07.000089" {
+	db := read(t, first)
+	if db.CreatedAt != "2026-03-04T04:06:07.000089" || !strings.HasPrefix(db.LastUpdated, "2026-03-04T04:") || db.LastUpdated <= db.CreatedAt {
 		t.Errorf("created %s, updated %s", db.CreatedAt, db.LastUpdated)
 	}
 }
@@ -414,23 +461,23 @@ func TestWriteErrors(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	if err := legacy.WriteV3(&b, legacy.Meta{}, source); !errors.Is(err, broken) || b.Len() > 0 {
+	if _, err := legacy.WriteV3(&b, source); !errors.Is(err, broken) || b.Len() > 0 {
 		t.Errorf("WriteV3: error %v after %d bytes", err, b.Len())
 	}
-	if err := legacy.WriteCSV(&b, source); !errors.Is(err, broken) || b.Len() > 0 {
+	if _, err := legacy.WriteCSV(&b, source); !errors.Is(err, broken) || b.Len() > 0 {
 		t.Errorf("WriteCSV: error %v after %d bytes", err, b.Len())
 	}
 	full := failing{broken}
-	if err := legacy.WriteV3(full, legacy.Meta{}, all(sample(500))); !errors.Is(err, broken) {
+	if _, err := legacy.WriteV3(full, all(sample(500))); !errors.Is(err, broken) {
 		t.Errorf("WriteV3 to a full disk: %v", err)
 	}
-	if err := legacy.WriteCSV(full, all(sample(500))); !errors.Is(err, broken) {
+	if _, err := legacy.WriteCSV(full, all(sample(500))); !errors.Is(err, broken) {
 		t.Errorf("WriteCSV to a full disk: %v", err)
 	}
 	odd := sample(3)
 	odd[1] = outcome("x", odd[1].Cell, assay.FullSuccess, "")
 	odd[1].Coverage = 2
-	if err := legacy.WriteV3(&b, legacy.Meta{}, all(odd)); err == nil || !strings.Contains(err.Error(), "trial x") {
+	if _, err := legacy.WriteV3(&b, all(odd)); err == nil || !strings.Contains(err.Error(), "trial x") {
 		t.Errorf("coverage 2: error %v", err)
 	}
 }

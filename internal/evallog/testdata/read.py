@@ -91,6 +91,12 @@ print(
             "total": header.results.total_samples,
             "completed": header.results.completed_samples,
             "metrics": metrics,
+            "sampling": [
+                c.model_dump(exclude_none=True, include={"temperature", "top_p", "max_tokens"})
+                for c in (header.eval.model_generate_config, header.plan.config)
+                + tuple(e.config for s in full.samples for e in s.events if e.event == "model")
+            ],
+            "filter": (header.eval.metadata or {}).get("filter"),
             "tokens": {m: u.total_tokens for m, u in header.stats.model_usage.items()},
             "samples": [
                 {

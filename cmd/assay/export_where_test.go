@@ -1,0 +1,221 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/export"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// quickRun runs an experiment of built-in models and returns its store.
+func quickRun(t testing.TB, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "q.db")
+	must(t, nil, "run", file(t, dir, "quick.yaml", text), "--store", path, "--sim-latency", "0", "--display", "none")
+	return path
+}
+
+// exported returns the attempts of an export to standard output.
+func exported(t testing.TB, path string, args ...string) []assay.Attempt {
+	t.Helper()
+	var all []assay.Attempt
+	for a, err := range export.Read(strings.NewReader(must(t, nil, append([]string{"export", "--store", path}, args...)...).out)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// TestExportOfNothing: values that are not there are told of, with what was perhaps
+// meant, and no value is there in one spelling and not in another.
+func TestExportOfNothing(t *testing.T) {
+	t.Parallel()
+	path := quickRun(t, "models: [sim/expert]\ntasks_per_type: 2\nvariants: [optimal]\nreliabilities: [0.7]\n")
+	all := attempts(t, path)
+	run := string(all[0].Run)
+	for _, args := range [][]string{
+		{"--where", "retried={}"},
+		{"--where", "executed_tools!=[]", "--where", "fault="},
+		{"--where", "reliability=0.70", "--where", "parked=False"},
+		{"--run", run},
+		{"--run", run[:6]},
+		{"--experiment", "quick"},
+		{"--since", "0"},
+	} {
+		if got := exported(t, path, args...); len(got) != len(all) {
+			t.Errorf("%q: %d attempts, want %d", args, len(got), len(all))
+		}
+	}
+	now := snapshotOf(t, path)
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--where", "model=sim/exprt"}, "no attempt fits model=sim/exprt\ndid you mean sim/expert?"},
+		{[]string{"--where", "retried!={}"}, "no attempt fits retried!={}"},
+		{[]string{"--where", "executed_tools=[]"}, "no attempt fits executed_tools=[]"},
+		{[]string{"--where", "model=\x1b[31m"}, "no attempt fits model=\uFFFD[31m"},
+		{[]string{"--since", now}, "there is no attempt with --since " + now},
+		{[]string{"--snapshot", "0", "--since", now}, "there is no attempt with --since " + now + " --snapshot 0"},
+	} {
+		r := must(t, nil, append([]string{"export", "--store", path}, c.args...)...)
+		if r.out != "" || !strings.Contains(r.err, "0 attempts of snapshot ") || !strings.Contains(strings.ReplaceAll(r.err, "hint: ", ""), c.says) {
+			t.Errorf("%q: %q, and says %q, want %q", c.args, r.out, r.err, c.says)
+		}
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"--run", "01"}, exitError, "the store has no run \"01\"\nhint: known are " + run},
+		{[]string{"--run", run + "x"}, exitError, "did you mean " + run},
+		{[]string{"--where", "turns=x"}, exitUsage, "--where: turns cannot be \"x\"\nhint: "},
+		{[]string{"--format", "CSV", "--calls", "-"}, exitUsage, "- is to be two files"},
+		{[]string{"--format", "inspec"}, exitUsage, "did you mean inspect?"},
+		{[]string{"--format", "v3", "--calls", "c"}, exitUsage, "v3 has no table of tool calls"},
+		{[]string{"--format", "inspect", "--calls", "c", "-o", "logs"}, exitUsage, "inspect has no table"},
+		{[]string{"--check", "x", "--format", "csv"}, exitUsage, "--check takes no other flag"},
+	} {
+		args := []string{"export", "--store", path}
+		if c.args[0] == "--check" {
+			args = args[:1]
+		}
+		if r := call(t, nil, append(args, c.args...)...); r.code != c.code || !strings.Contains(r.err, c.says) || strings.Contains(r.err, "%!") {
+			t.Errorf("%q: exit code %d, %q, want %d and %q", c.args, r.code, r.err, c.code, c.says)
+		}
+	}
+	if r := must(t, nil, "export", "--store", path, "--format", "CSV"); strings.Count(r.out, "\n") != 1+len(all) {
+		t.Errorf("CSV in capitals: %s", r.out)
+	}
+}
+
+// TestExportOfSharedTrials: the export of an experiment has what its report counts,
+// whichever experiment settled it, and each log of Inspect says whether it is complete.
+func TestExportOfSharedTrials(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "s.db")
+	run := func(name, rest string, args ...string) {
+		e := file(t, dir, name+".yaml", "models: [sim/expert]\ntasks_per_type: 2\n"+rest)
+		must(t, nil, append([]string{"run", e, "--store", path, "--sim-latency", "0", "--display", "none"}, args...)...)
+	}
+	run("a", "variants: [optimal, cot]\n")
+	run("b", "variants: [optimal]\n") // all of whose trials a has settled
+	run("c", "variants: [cot, baseline]\n", "--limit", "14")
+	counts := make(map[string]int)
+	for _, name := range []string{"a", "b", "c"} {
+		for _, a := range exported(t, path, "--experiment", name) {
+			counts[name]++
+			counts[name+" by "+a.Experiment]++
+		}
+	}
+	for name, want := range map[string]int{"a": 20, "a by a": 20, "b": 10, "b by a": 10, "c by a": 10, "c by b": 0} {
+		if counts[name] != want {
+			t.Errorf("%s: %d attempts, want %d of %v", name, counts[name], want, counts)
+		}
+	}
+	done := counts["c"]
+	if done <= 10 || done >= 20 {
+		t.Fatalf("c has %d outcomes, want some of its own and some owed", done)
+	}
+	if r := must(t, nil, "export", "--store", path, "--experiment", "b", "--format", "v3"); !strings.Contains(r.err, "10 trials of snapshot") {
+		t.Errorf("V3: %s", r.err)
+	}
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{nil, []string{"a success 20 of 20", "b success 10 of 10", fmt.Sprintf("c cancelled %d of 20", done)}},
+		{[]string{"--experiment", "b"}, []string{"b success 10 of 10"}},
+		{[]string{"--experiment", "c", "--where", "variant=cot"}, []string{"c success 10 of 10 by {\"experiment\":\"c\",\"where\":[\"variant=cot\"]}"}},
+	} {
+		logs := filepath.Join(t.TempDir(), "logs")
+		must(t, nil, append([]string{"export", "--store", path, "--format", "inspect", "-o", logs}, c.args...)...)
+		if got := logsIn(t, logs); !slices.Equal(got, c.want) {
+			t.Errorf("%q: logs %q, want %q", c.args, got, c.want)
+		}
+		if r := must(t, nil, "export", "--check", logs); strings.Count(r.out, "whole, ") != len(c.want) {
+			t.Errorf("check: %s", r.out)
+		}
+	}
+}
+
+// TestExportWithoutPlan: what an experiment was can no longer be told, and what was
+// made for it can.
+func TestExportWithoutPlan(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "s.db")
+	run := func(text string) {
+		must(t, nil, "run", file(t, dir, "e.yaml", text), "--store", path, "--sim-latency", "0", "--display", "none")
+	}
+	run("models: [sim/expert]\ntasks_per_type: 1\nvariants: [optimal]\n")
+	run("models: [sim/expert]\ntasks_per_type: 1\nvariants: [cot]\n")
+	r := must(t, nil, "export", "--store", path, "--experiment", "e")
+	if strings.Count(r.out, "\n") != 5 || !strings.Contains(r.err, "5 attempts made for e at trials that it no longer plans") {
+		t.Errorf("%d attempts, and %s", strings.Count(r.out, "\n"), r.err)
+	}
+	logs := filepath.Join(dir, "logs")
+	must(t, nil, "export", "--store", path, "--format", "inspect", "-o", logs) // all of them, for nothing else was asked
+	if got, want := logsIn(t, logs), []string{"e success 10 of 10"}; !slices.Equal(got, want) {
+		t.Errorf("logs %q, want %q", got, want)
+	}
+	db, err := store.Open(t.Context(), path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := store.Experiment{Name: "e", Spec: []byte(`{"library": "gone.db"}`)}
+	if err := errors.Join(db.BeginRun(t.Context(), e, store.Run{ID: "later"}), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r = must(t, nil, "export", "--store", path, "--experiment", "e")
+	if strings.Count(r.out, "\n") != 10 || !strings.Contains(r.err, "cannot be planned again") {
+		t.Errorf("%d attempts, and %s", strings.Count(r.out, "\n"), r.err)
+	}
+}
+
+// TestMixedExportHint: what the error says to type can be typed, and leads on.
+func TestMixedExportHint(t *testing.T) {
+	t.Parallel()
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no shell to read the hint")
+	}
+	path := quickRun(t, `models: [sim/obedient]
+tasks_per_type: 1
+variants: [baseline, flawed_missing_step]
+severities: [light, severe]
+reliabilities: [0.8, 0.80001, 0.800012]
+sampling: {temperature: 0.7, top_p: 1}
+`)
+	r := call(t, nil, "export", "--store", path, "--format", "v3")
+	hint := regexp.MustCompile(`such as with( --where .*)\n`).FindStringSubmatch(r.err)
+	if r.code != exitError || hint == nil {
+		t.Fatalf("exit code %d, %s", r.code, r.err)
+	}
+	words, err := exec.CommandContext(t.Context(), sh, "-c", "printf '%s\\n'"+hint[1]).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"export", "--store", path, "--format", "v3"}, strings.Split(strings.TrimSpace(string(words)), "\n")...)
+	said := must(t, nil, args...).err
+	if !regexp.MustCompile(`^[1-9]\d* trials of snapshot`).MatchString(said) {
+		t.Errorf("%q: %s", args, said)
+	}
+	n := len(exported(t, path, args[5:]...))
+	if !strings.HasPrefix(said, fmt.Sprint(n)+" trials") || !slices.ContainsFunc(exported(t, path, args[5:]...), func(a assay.Attempt) bool { return a.Severity == "" }) {
+		t.Errorf("%d attempts fit %q, and it says %s", n, args[5:], said)
+	}
+}
