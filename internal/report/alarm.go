@@ -46,10 +46,7 @@ func alarms(a *Analysis, cells []*cell, b Beside) []Alarm {
 			add("damaged", damagedTitle, "What cannot be read counts as owed here. "+damagedHelp, []string{fmt.Sprintf("%d attempts cannot be read", n)})
 		}
 	}
-	if b.Unplanned > 0 {
-		add("plans", "Results of other plans are not counted", "Runs of this name planned trials that its latest plan does not have: the file was edited, or stores of different plans were merged. \"assay export\" has them all.",
-			[]string{fmt.Sprintf("%d attempts", b.Unplanned)})
-	}
+	add("plans", "Results of other plans are not counted", "Runs of this name tried what its latest plan does not have: other models were named, the file was edited, or stores of different plans were merged. A run of all of it reports all of it, and has nothing to do twice; \"assay export\" has every attempt.", b.Unplanned)
 	add("stopped", "Stopped early", "These were given up before all of their trials had run, so that what is left may be the easier or the harder part of them.", b.Stopped)
 	add("incomplete", "Not complete", "What is owed counts nowhere. Rates are of what is done, which need not be like the rest.", incomplete(a, b))
 	zero, perfect := extremes(cells)
@@ -194,9 +191,9 @@ func drifted(cells []*cell) (where []string) {
 		}
 		var names []string
 		for _, name := range slices.Sorted(maps.Keys(p.served)) {
-			names = append(names, fmt.Sprintf("%s (%d)", readableOr(name), p.served[name]))
+			names = append(names, fmt.Sprintf("%s in %d", readableOr(name), p.served[name]))
 		}
-		where = append(where, p.key+": "+strings.Join(names, ", "))
+		where = append(where, fmt.Sprintf("%s: of %d outcomes %s", p.key, p.done, strings.Join(names, ", ")))
 	}
 	return where
 }

@@ -111,7 +111,7 @@ func TestAlarms(t *testing.T) {
 					a.ServedModel = "m-turbo"
 				}
 			})
-		}, report.Beside{}, "m (13), m-turbo (7)"},
+		}, report.Beside{}, "m: of 20 outcomes m in 13, m-turbo in 7"},
 		"drift ": {func(s *scene) { // within one episode, which ended as it had begun
 			s.play("m", "optimal", 20, func(i int, a *assay.Attempt) {
 				half(i, a)
@@ -120,7 +120,7 @@ func TestAlarms(t *testing.T) {
 					a.AddServed("m")
 				}
 			})
-		}, report.Beside{}, "m (20), m-turbo (1)"},
+		}, report.Beside{}, "m in 20, m-turbo in 1"},
 		"faults": {func(s *scene) {
 			s.play("m", "optimal", 40, half)
 			for i := range 3 {
@@ -139,7 +139,7 @@ func TestAlarms(t *testing.T) {
 			s.play("m", "optimal", 20, half)
 			s.attempts = s.attempts[:15]
 		}, report.Beside{Stopped: []string{"m is hopeless"}, Skipped: map[string]int{"m": 5}}, "m is hopeless"},
-		"plans": {func(s *scene) { s.play("m", "optimal", 20, half) }, report.Beside{Unplanned: 7}, "7 attempts"},
+		"plans": {func(s *scene) { s.play("m", "optimal", 20, half) }, report.Beside{Unplanned: []string{"n, cot: 7 attempts"}}, "7 attempts"},
 		"incomplete": {func(s *scene) {
 			s.play("m", "optimal", 20, half)
 			s.attempts = s.attempts[:15]

@@ -170,9 +170,9 @@ type Beside struct {
 	Facts  []Fact
 	// Unread, once all attempts were read, counts those that could not be; nil for none.
 	Unread func() int
-	// Unplanned counts attempts that runs with other plans of the experiment's name made
-	// at trials which this plan does not have.
-	Unplanned int
+	// Unplanned names what runs with other plans of the experiment's name tried, and
+	// this plan does not have.
+	Unplanned []string
 	// Stopped says which cells or models were given up before their time, and why.
 	Stopped []string
 	// Skipped counts, by model, the trials that were given up so. They are not owed.
@@ -321,24 +321,22 @@ func (d Design) pivots(cells []*cell) []Pivot {
 }
 
 // compareVariants compares each variant of a model, in each severity, with its optimal
-// one or, without it, its first.
+// one or, where they share no task under the same conditions, with the first that does.
 func compareVariants(cells []*cell) []Paired {
 	by := variantFactor(cells)
 	out := []Paired{}
 	for _, m := range modelsOf(cells) {
 		mine := where(cells, func(c assay.Cell) bool { return c.Model == m })
 		names := levels(mine, by)
-		reference := names[0]
-		if slices.Contains(names, optimal) {
-			reference = optimal
+		if i := slices.Index(names, optimal); i > 0 {
+			names = slices.Insert(slices.Delete(names, i, i+1), 0, optimal)
 		}
-		for _, name := range names {
-			if name == reference {
-				continue
-			}
-			p := Paired{Model: m, A: name, B: reference, Comparison: pairUp(mine, name, reference, by)}
-			if p.Tasks > 0 {
-				out = append(out, p)
+		for i, name := range names {
+			for _, reference := range names[:i] {
+				if p := (Paired{Model: m, A: name, B: reference, Comparison: pairUp(mine, name, reference, by)}); p.Tasks > 0 {
+					out = append(out, p)
+					break
+				}
 			}
 		}
 	}
@@ -562,8 +560,8 @@ func repeats(cells []*cell, lucks map[luck]stat.Group) []Repeat {
 // qwen2.5-7b-instruct. Of a mixture of experts, as in Qwen3-235B-A22B, active is how many
 // of them take part in a token.
 var (
-	sized  = regexp.MustCompile(`(?i)^(.*?)(\d+(?:\.\d+)?)b(?:$|([-_.].*)$)`)
-	active = regexp.MustCompile(`(?i)[-_]a\d+(?:\.\d+)?b($|[-_.])`)
+	sized  = regexp.MustCompile(`(?i)^(.*?)(\d+(?:\.\d+)?)b(?:$|([-_.:@].*)$)`)
+	active = regexp.MustCompile(`(?i)[-_]a\d+(?:\.\d+)?b($|[-_.:@])`)
 )
 
 func sameFamily(a, b string) bool {

@@ -74,7 +74,7 @@ func (a *Analysis) successChart() *document.Chart {
 	if a.condition != "" {
 		under = " (" + a.condition + ")"
 	}
-	return chart(fmt.Sprintf("Rates of full success of %d models in %d variants%s, each with its 95 %% interval.", len(models), len(variants), under), object{
+	return chart(fmt.Sprintf("Rates of full success by model (%d) and variant (%d)%s, each with its 95 %% interval.", len(models), len(variants), under), object{
 		"data":     values(rows),
 		"height":   object{"step": step},
 		"encoding": object{"y": y, "yOffset": offset, "color": color, "tooltip": tips},
@@ -135,7 +135,7 @@ func (a *Analysis) heatChart() *document.Chart {
 		}
 		rows = append(rows, object{
 			"model": p.Model, "variant": readable(p.A), "points": 100 * p.Difference, "label": fmt.Sprintf("%+.0f%s", 100*p.Difference, mark),
-			"q": p.Q, "tasks": p.Tasks, "rate": p.RateA, "reference": p.RateB,
+			"q": p.Q, "tasks": p.Tasks, "rate": p.RateA, "reference": p.RateB, "against": readable(p.B),
 		})
 		if v := readable(p.A); !slices.Contains(variants, v) {
 			variants = append(variants, v)
@@ -145,11 +145,11 @@ func (a *Analysis) heatChart() *document.Chart {
 		}
 	}
 	x := nominal("variant", "", variants)
-	return chart(fmt.Sprintf("Differences of %d variants to %s in percentage points for %d models; a star marks what is significant.", len(variants), readable(a.Variants[0].B), len(models)), object{
+	return chart(fmt.Sprintf("Differences of variants (%d) to %s in percentage points, by model (%d); a star marks what is significant.", len(variants), a.reference(), len(models)), object{
 		"data": values(rows), "height": object{"step": 32},
 		"encoding": object{
 			"x": x, "y": nominal("model", "", models),
-			"tooltip": list{tip("model", "model", ""), tip("variant", "variant", ""), tip("points", "difference in points", "+.1f"), tip("rate", "rate", ".1%"), tip("reference", "reference", ".1%"), tip("q", "q", ".3f"), tip("tasks", "tasks", "d")},
+			"tooltip": list{tip("model", "model", ""), tip("variant", "variant", ""), tip("against", "against", ""), tip("points", "difference in points", "+.1f"), tip("rate", "rate", ".1%"), tip("reference", "reference", ".1%"), tip("q", "q", ".3f"), tip("tasks", "tasks", "d")},
 		},
 		"layer": list{
 			object{"mark": "rect", "encoding": object{"color": object{
@@ -287,12 +287,25 @@ func (a *Analysis) tokenChart() *document.Chart {
 	return chart(fmt.Sprintf("How many tokens the outcomes of %d models took: the share of outcomes that took no more than so many.", len(models)), object{
 		"data": values(rows), "height": 240, "mark": object{"type": "line", "interpolate": "step-after", "point": object{"size": 12}},
 		"encoding": object{
-			"x":       object{"field": "tokens", "type": "quantitative", "title": "tokens of an episode", "scale": object{"type": "log", "nice": false, "padding": 10}, "axis": object{"format": "~s", "tickCount": 6}},
-			"y":       object{"field": "share", "type": "quantitative", "title": "share of outcomes", "axis": object{"format": ".0%"}, "scale": percentScale},
-			"color":   nominal("model", "model", models),
-			"tooltip": list{tip("model", "model", ""), tip("tokens", "tokens, at most", ".3s"), tip("outcomes", "outcomes", "d"), tip("share", "share", ".1%")},
+			"x":          object{"field": "tokens", "type": "quantitative", "title": "tokens of an episode", "scale": object{"type": "log", "nice": false, "padding": 10}, "axis": object{"format": "~s", "tickCount": 6}},
+			"y":          object{"field": "share", "type": "quantitative", "title": "share of outcomes", "axis": object{"format": ".0%"}, "scale": percentScale},
+			"color":      nominal("model", "model", models),
+			"strokeDash": dashes(models),
+			"tooltip":    list{tip("model", "model", ""), tip("tokens", "tokens, at most", ".3s"), tip("outcomes", "outcomes", "d"), tip("share", "share", ".1%")},
 		},
 	})
+}
+
+// colours is how many lines a page has colours for; further ones are dashed.
+const colours = 14
+
+func dashes(models []string) object {
+	kinds := []list{{1, 0}, {6, 3}, {2, 2}, {8, 3, 2, 3}}
+	var range_ list
+	for i := range models {
+		range_ = append(range_, kinds[i/colours%len(kinds)])
+	}
+	return object{"field": "model", "type": "nominal", "legend": nil, "scale": object{"domain": models, "range": range_}}
 }
 
 func (a *Analysis) costChart() *document.Chart {

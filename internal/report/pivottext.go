@@ -110,7 +110,7 @@ func (p *Pivot) contrastText(d float64) string {
 func (p *Pivot) notes() []string {
 	notes := []string{"Cells are rates of full success, with the 95 % interval and n below."}
 	if len(p.Averaged) > 0 {
-		notes[0] = "Cells are rates of full success, with the 95 % interval and n below, and average over " + strings.Join(p.Averaged, ", ") + "."
+		notes[0] = "Cells are rates of full success, with the 95 % interval and n below, and average over " + readableList(p.Averaged) + "."
 	}
 	some := func(has func(PivotRow) bool) bool { return slices.ContainsFunc(p.Rows, has) }
 	if len(p.Levels) > 1 && some(func(r PivotRow) bool { return r.Mean != nil }) {

@@ -274,13 +274,39 @@ func (a *Analysis) flawSection() *document.Section {
 	if len(a.Variants) == 0 {
 		return nil
 	}
-	s := &document.Section{
-		ID: "variant-differences", Title: "What each variant changes",
-		Lead:  fmt.Sprintf("Differences to %s on the same tasks, under the same conditions, in percentage points.", readable(a.Variants[0].B)),
-		Chart: a.heatChart(), Table: pairedTable(a.Variants, "model", "variant", func(p Paired) (string, string) { return p.Model, readable(p.A) }),
-		Notes: pairedNotes(a.Variants),
+	notes := pairedNotes(a.Variants)
+	if alone := a.incomparable(); len(alone) > 0 {
+		notes = append(notes, "Not compared, for no other variant of the model has tasks under the same conditions: "+strings.Join(alone, "; ")+".")
 	}
-	return s
+	return &document.Section{
+		ID: "variant-differences", Title: "What each variant changes",
+		Lead:  fmt.Sprintf("Differences to %s on the same tasks, under the same conditions, in percentage points.", a.reference()),
+		Chart: a.heatChart(), Notes: notes,
+		Table: pairedTable(a.Variants, names("model", "A: variant", "B: against"), func(p Paired) []string { return []string{p.Model, readable(p.A), readable(p.B)} }),
+	}
+}
+
+// reference is what variants are compared with.
+func (a *Analysis) reference() string {
+	if differ(a.Variants, func(p Paired) string { return p.B }) {
+		return "the model's optimal plans or, without those, its first variant"
+	}
+	return readable(a.Variants[0].B)
+}
+
+// incomparable are the variants of models with several that no comparison has.
+func (a *Analysis) incomparable() (alone []string) {
+	for i, r := range a.Rows {
+		name := a.variantText()(r)
+		same := func(s Row) bool { return s.Model == r.Model && a.variantText()(s) == name }
+		if slices.ContainsFunc(a.Rows[:i], same) || !slices.ContainsFunc(a.Rows, func(s Row) bool { return s.Model == r.Model && !same(s) }) {
+			continue
+		}
+		if !slices.ContainsFunc(a.Variants, func(p Paired) bool { return p.Model == r.Model && (p.A == name || p.B == name) }) {
+			alone = append(alone, r.Model+" "+readable(name))
+		}
+	}
+	return alone
 }
 
 func (a *Analysis) modelSection() *document.Section {
@@ -290,13 +316,14 @@ func (a *Analysis) modelSection() *document.Section {
 	return &document.Section{
 		ID: "model-differences", Title: "Models against each other",
 		Lead:  "Each two models on the tasks that both tried, under the same conditions.",
-		Table: pairedTable(a.Models, "A", "B", func(p Paired) (string, string) { return p.A, p.B }),
+		Table: pairedTable(a.Models, names("A", "B"), func(p Paired) []string { return []string{p.A, p.B} }),
 		Notes: pairedNotes(a.Models),
 	}
 }
 
-func pairedTable(all []Paired, first, second string, of func(Paired) (string, string)) *document.Table {
-	t := &document.Table{Columns: append(names(first, second), []document.Column{
+// pairedTable begins with columns of names, which of fills.
+func pairedTable(all []Paired, columns []document.Column, of func(Paired) []string) *document.Table {
+	t := &document.Table{Columns: append(columns, []document.Column{
 		{Head: "tasks", Hint: "that both sides tried"},
 		{Head: "A"},
 		{Head: "B"},
@@ -310,7 +337,6 @@ func pairedTable(all []Paired, first, second string, of func(Paired) (string, st
 		{Head: "detectable", Hint: "the least difference that this comparison would show in 80 of 100 repetitions"},
 	}...)}
 	for _, p := range all {
-		x, y := of(p)
 		d := figure(100*p.Difference, "%+.1f")
 		switch {
 		case p.Significant() && p.Difference > 0:
@@ -318,14 +344,18 @@ func pairedTable(all []Paired, first, second string, of func(Paired) (string, st
 		case p.Significant():
 			d.Tone = document.Bad
 		}
-		t.Rows = append(t.Rows, []document.Cell{
-			text(x), text(y), whole(p.Tasks), points(p.RateA), points(p.RateB), d,
+		var row []document.Cell
+		for _, name := range of(p) {
+			row = append(row, text(name))
+		}
+		t.Rows = append(t.Rows, append(row, []document.Cell{
+			whole(p.Tasks), points(p.RateA), points(p.RateB), d,
 			{Text: fmt.Sprintf("%+.1f to %+.1f", 100*p.Interval.Low, 100*p.Interval.High), Value: &p.Interval.Low},
 			whole(p.OnlyA), whole(p.OnlyB), figure(p.CohenH, "%+.2f"),
 			{Text: chance(p.P), Value: &p.P},
 			{Text: chance(p.Q), Value: &p.Q},
 			{Text: fmt.Sprintf("%.1f", 100*p.Detectable), Value: &p.Detectable},
-		})
+		}...))
 	}
 	return t
 }
@@ -339,7 +369,7 @@ func pairedNotes(all []Paired) []string {
 		}
 	}
 	return []string{
-		fmt.Sprintf("%d of %d comparisons are significant: q below .05, the share of false ones among them being held at 5 %% (Benjamini and Hochberg, 1995).", significant, len(all)),
+		fmt.Sprintf("%d of %d comparisons significant: q below .05, the share of false ones among them being held at 5 %% (Benjamini and Hochberg, 1995).", significant, len(all)),
 		"p is of the " + strings.Join(slices.Sorted(maps.Keys(methods)), " and the ") + " test; each task weighs the same. A only and B only count tasks on which one side did better.",
 		"A task's rate is over all conditions that both sides have. The test decides what is significant, and the interval says how large the difference may be: near the limit they can disagree.",
 	}
@@ -557,10 +587,10 @@ func (a *Analysis) repeatSection() *document.Section {
 	}
 	return &document.Section{
 		ID: "repeats", Title: "What repeats tell", Table: t,
-		Notes: []string{
+		Notes: append([]string{
 			"pass@k is the unbiased estimate of the chance that at least one of k trials fully succeeds (Chen et al., 2021), pass^k that all k do (Yao et al., 2024), as means over tasks, each of which is the mean of its cells. Only full success counts.",
 			"A difference between two runs that stays within the noise is what chance alone makes.",
-		},
+		}, a.averagedNote()...),
 	}
 }
 

@@ -67,7 +67,7 @@ func (t *Table) variantText() func(Row) string {
 func (t *Table) notes(measured bool) []string {
 	var notes []string
 	if len(t.Averaged) > 0 {
-		notes = append(notes, "Rates average over "+strings.Join(t.Averaged, ", ")+".")
+		notes = append(notes, "Rates average over "+readableList(t.Averaged)+".")
 	}
 	if t.Done < t.Planned {
 		note := fmt.Sprintf("Coverage is %d of %d trials", t.Done, t.Planned)

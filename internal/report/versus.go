@@ -265,7 +265,7 @@ func arrange(all []settled, drop [len(matched)]bool) byCondition {
 		var parts []string
 		for k := range matched {
 			if !drop[k] && t.levels[k] != "" {
-				parts = append(parts, readable(t.levels[k]))
+				parts = append(parts, conditionText(matched[k].name, readable(t.levels[k])))
 			}
 		}
 		condition := cmp.Or(strings.Join(parts, ", "), "all")
@@ -280,6 +280,17 @@ func arrange(all []settled, drop [len(matched)]bool) byCondition {
 		}
 	}
 	return out
+}
+
+// conditionText says what a bare number is of.
+func conditionText(factor, level string) string {
+	switch factor {
+	case reliability:
+		return "reliability " + level
+	case "turn_limit":
+		return level + " turns"
+	}
+	return level
 }
 
 // sameLuck tells whether any trial of a met the luck of one of b.
@@ -423,8 +434,8 @@ func (v *Versus) Document(episodes map[assay.TrialID]string) *document.Document 
 	if len(v.Flips) > 0 {
 		s := document.Section{
 			ID: "flips", Title: "Trials that flipped",
-			Lead:  fmt.Sprintf("%d trials fully succeed in %s only, %d in %s only. `assay show` prints a trial.", v.Worse, v.A.Name, v.Better, v.B.Name),
-			Table: &document.Table{Columns: names("condition", "task", "trial of A", "A", "trial of B", "B")},
+			Lead:  fmt.Sprintf("Trials that fully succeed in %s only: %d; in %s only: %d. `assay show` prints a trial.", v.A.Name, v.Worse, v.B.Name, v.Better),
+			Table: &document.Table{Columns: append(names("condition", "task"), figures("trial of A", "A", "trial of B", "B")...)},
 		}
 		for _, f := range v.Flips {
 			link := func(id assay.TrialID) document.Cell {
