@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -234,5 +235,22 @@ func TestSignalEndsEveryCommand(t *testing.T) {
 	}()
 	if err := cmd.ExecuteContext(t.Context()); exitCode(err) != exitInterrupted || !strings.Contains(err.Error(), "run the same command again") {
 		t.Errorf("error %v, exit code %d", err, exitCode(err))
+	}
+}
+
+// TestSecondSignalEndsTheProgram, which may hang in what knows no context.
+func TestSecondSignalEndsTheProgram(t *testing.T) {
+	t.Parallel()
+	signals, ended := make(chan os.Signal, 2), make(chan struct{})
+	p := &process{signals: signals, abort: func() { close(ended) }}
+	err := untilInterrupted(t.Context(), p, func(ctx context.Context) error {
+		signals <- os.Interrupt
+		<-ctx.Done()
+		signals <- os.Interrupt
+		<-ended
+		return ctx.Err()
+	})
+	if exitCode(err) != exitInterrupted {
+		t.Errorf("error %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -41,6 +42,7 @@ type process struct {
 	out, err    io.Writer
 	env         func(string) (string, bool)
 	signals     <-chan os.Signal
+	abort       func()            // ends the program at once; nil for never
 	errTerminal bool              // err is a terminal
 	terminal    document.Terminal // what out is
 	name        string            // how the user called the program
@@ -52,7 +54,7 @@ func main() {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	os.Exit(run(os.Args[1:], &process{
-		in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv, signals: signals,
+		in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv, signals: signals, abort: func() { os.Exit(exitInterrupted) },
 		errTerminal: isTerminal(os.Stderr), terminal: terminalOf(os.Stdout), name: programName(),
 	}))
 }
@@ -112,14 +114,25 @@ func run(args []string, p *process) int {
 	if err == nil && out.err != nil {
 		err = fmt.Errorf("write standard output: %w", out.err)
 	}
-	// Whoever reads only the beginning has what they want.
-	if err == nil || errors.Is(err, syscall.EPIPE) {
+	// Whoever reads only the beginning of our output has what they want.
+	if err == nil || errors.Is(out.err, syscall.EPIPE) && brokenPipe(err) {
 		return exitOK
 	}
 	if msg := err.Error(); msg != "" {
 		fmt.Fprintln(p.err, "assay: "+msg)
 	}
 	return exitCode(err)
+}
+
+// brokenPipe says that a reader who went away is all that an error is about.
+func brokenPipe(err error) bool {
+	switch e := err.(type) {
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(e.Unwrap(), func(err error) bool { return !brokenPipe(err) })
+	case interface{ Unwrap() error }:
+		return brokenPipe(e.Unwrap())
+	}
+	return err == syscall.EPIPE
 }
 
 // A heedful writer remembers the first error, for what prints line by line.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"syscall"
@@ -75,6 +76,13 @@ func TestOutputThatEnds(t *testing.T) {
 	}
 	if code, said := to(&refusing{10, syscall.EPIPE}, "run", "--suite", "baseline", "--model", "sim/optimal", "--limit", "3", "--sim-latency", "0s", "--display", "none", "--store", path); code != exitOK {
 		t.Errorf("a complete run whose reader went away: %d %s", code, said)
+	}
+	if code, said := to(&refusing{10, syscall.EPIPE}, "show", "--store", path, "zzzz"); code != exitUsage && code != exitError || said == "" {
+		t.Errorf("an error beside a reader who went away: %d %s", code, said)
+	}
+	both := errors.Join(fmt.Errorf("x: %w", syscall.EPIPE), errors.New("imported before"))
+	if brokenPipe(both) || !brokenPipe(errors.Join(fmt.Errorf("x: %w", syscall.EPIPE), syscall.EPIPE)) {
+		t.Error("an error beside that of a broken pipe is overlooked, or that alone is not")
 	}
 	if code, said := to(&refusing{10, errors.New("x")}, "run", "--debug-trials", "ZZZ", "--store", path); code != exitUsage || !strings.Contains(said, "hex digits") {
 		t.Errorf("--debug-trials ZZZ: %d %s", code, said)

@@ -9,21 +9,32 @@ import (
 )
 
 // untilInterrupted carries work out with a context that ends with the first
-// signal.
+// signal. The second ends the program, for work can hang in what knows no context,
+// such as a pipe that nobody reads.
 func untilInterrupted(ctx context.Context, p *process, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	interrupted := &codedError{exitInterrupted, errors.New("interrupted\nhint: run the same command again; what is stored is not done twice")}
+	done := make(chan struct{})
 	var listener sync.WaitGroup
 	listener.Go(func() {
 		select {
 		case <-p.signals:
 			cancel(interrupted)
-		case <-ctx.Done():
+		case <-done:
+			return
+		}
+		select {
+		case <-p.signals:
+			if p.abort != nil {
+				p.abort()
+			}
+		case <-done:
 		}
 	})
 	err := work(ctx)
-	cancel(nil)
+	close(done)
 	listener.Wait()
+	defer cancel(nil)
 	if err != nil && context.Cause(ctx) == error(interrupted) {
 		return interrupted
 	}
