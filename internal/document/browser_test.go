@@ -173,6 +173,9 @@ func forPaper(page string) string {
 func TestTablesFitPaper(t *testing.T) {
 	t.Parallel()
 	d := &document.Document{Title: "Wide", Alarms: sample().Alarms}
+	for i := range 20 {
+		d.Alarms[0].Where = append(d.Alarms[0].Where, fmt.Sprint("place ", i))
+	}
 	for i, columns := range []int{3, 8, 11, 12, 13, 14, 16, 23, 40} {
 		for k, digits := range []string{"0000", "1.0 %", "100.0 %", "26.4 – 60.4 %", "MWMWMW"} {
 			d.Sections = append(d.Sections, document.Section{ID: fmt.Sprintf("t%d-%d", i, k), Title: "Wide", Table: wideTable(columns, digits)})
@@ -185,17 +188,25 @@ func TestTablesFitPaper(t *testing.T) {
 		document.title = JSON.stringify({
 			page: [innerWidth, document.documentElement.scrollWidth], tables: tables.length,
 			wide: tables.filter((t) => t.offsetWidth > t.parentElement.clientWidth || t.parentElement.scrollWidth > innerWidth).map((t) => t.textContent.slice(0, 200)),
+			places: Array.from(document.querySelectorAll(".alarms .where > li")).filter(shown).length,
 			unbroken: Array.from(document.querySelectorAll(".alarms, .alarms > ul > li"), (e) => getComputedStyle(e).breakInside).filter((b) => b !== "auto"),
 		});`
 	v := newBrowser(t).visit(withScript(forPaper(written(t, d.WriteHTML)), script), "", light, "--hide-scrollbars", fmt.Sprintf("--window-size=%d,1000", a4), "--dump-dom")
 	var got struct {
 		Page           []int
-		Tables         int
+		Tables, Places int
 		Wide, Unbroken []string
 	}
 	decodeTitle(t, v, &got)
 	if diff := cmp.Diff([]int{a4, a4}, got.Page); diff != "" {
 		t.Errorf("width of the window and the page (-want +got):\n%s", diff)
+	}
+	places := 0
+	for _, a := range d.Alarms {
+		places += len(a.Where)
+	}
+	if got.Places != places {
+		t.Errorf("%d places of alarms are on paper, want %d", got.Places, places)
 	}
 	if len(got.Wide)+len(got.Unbroken) > 0 || got.Tables <= len(d.Sections) {
 		t.Errorf("%d tables for %d; too wide are %q; alarms break %q", got.Tables, len(d.Sections), got.Wide, got.Unbroken)

@@ -101,9 +101,10 @@ func TestPlaces(t *testing.T) {
 		if got := strings.Count(markdown, "\n> - cell-"); got != n || strings.Contains(markdown, "more") {
 			t.Errorf("Markdown lists %d of %d places:\n%s", got, n, markdown)
 		}
-		shown, hidden, _ := strings.Cut(page, "<details>")
-		if a, b := strings.Count(shown, "<li>cell-"), strings.Count(hidden, "<li>cell-"); a != n-more || b != more {
-			t.Errorf("HTML of %d places shows %d and hides %d", n, a, b)
+		shown, rest, _ := strings.Cut(page, "<details>")
+		hidden, paper, _ := strings.Cut(rest, "</details>")
+		if a, b, c := strings.Count(shown, "<li>cell-"), strings.Count(hidden, "<li>cell-"), strings.Count(paper, "<li>cell-"); a != n-more || b != more || c != more {
+			t.Errorf("HTML of %d places shows %d, hides %d, and has %d more for paper", n, a, b, c)
 		}
 		if got := strings.Contains(page, fmt.Sprintf("<summary>and %d more</summary>", more)); got != (more > 0) {
 			t.Errorf("HTML of %d places: says how many more is %v", n, got)
