@@ -370,7 +370,7 @@ func pairedNotes(all []Paired) []string {
 	}
 	return []string{
 		fmt.Sprintf("%d of %d comparisons significant: q below .05, the share of false ones among them being held at 5 %% (Benjamini and Hochberg, 1995).", significant, len(all)),
-		"p is of the " + strings.Join(slices.Sorted(maps.Keys(methods)), " and the ") + " test; each task weighs the same. A only and B only count tasks on which one side did better.",
+		"p is by " + strings.Join(slices.Sorted(maps.Keys(methods)), ", or by ") + "; of two tests it is the larger. Each task weighs the same. A only and B only count tasks on which one side did better.",
 		"A task's rate is over all conditions that both sides have. The test decides what is significant, and the interval says how large the difference may be: near the limit they can disagree.",
 	}
 }
