@@ -59,11 +59,12 @@ providers:
 	if !strings.Contains(out, "\n4192 of 4192 trials done, 4192 in this run") {
 		t.Errorf("the run does not say that it did 4,192 trials:\n%s", out)
 	}
-	for _, title := range []string{
-		"baseline: full success by task type", "baseline: main metrics", "scale: full success by difficulty", "flawed: full success by variant",
-		"reliability: full success by reliability", "prompts: full success by variant", "errors: why outcomes are not full success",
+	for title, lead := range map[string]string{
+		"Part baseline": "Full success by task type.", "Part baseline: main metrics": "", "Part scale": "Full success by difficulty.",
+		"Part flawed": "Full success by variant.", "Part reliability": "Full success by reliability.", "Part prompts": "Full success by variant.",
+		"Why outcomes are not full success": "",
 	} {
-		if strings.Count(out, "\n"+title+"\n") != 1 {
+		if strings.Count(out, "\n"+title+"\n"+strings.Repeat("─", len(title))+"\n"+lead) != 1 {
 			t.Errorf("the tables do not have %q once:\n%s", title, out)
 		}
 	}
