@@ -10,9 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/export"
@@ -37,7 +39,8 @@ func newExport(p *process) *cobra.Command {
 		Long: `Export writes one record for each attempt, outcomes and faults alike: a record has
 either a level or a fault. With --output files appear whole or not at all, and a manifest
 beside them, FILE.manifest.json, says which state of the store they are of, what was
-chosen, what each column means, and the files' digests. --check proves them.
+chosen, what could not be read, what each column means, and the files' digests. --check
+proves them. Nothing is ever written over a store.
 
   jsonl, csv   text; the same fields
   parquet      typed; for pandas, Polars, DuckDB and others
@@ -60,13 +63,16 @@ A snapshot names a state of a store for ever: --snapshot exports that state agai
   assay export --check results.csv`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if err := noneEmpty(cmd.Flags()); err != nil {
+				return err
+			}
 			if f.check != "" && cmd.Flags().NFlag() > 1 {
 				return usageError("--check takes no other flag")
 			}
 			if f.check != "" {
-				return checkExport(p, f.check)
+				return checkExport(cmd.Context(), p, f.check)
 			}
-			e := &exporter{process: p, flags: f, bare: make(map[string]bool)}
+			e := &exporter{process: p, flags: f, bare: make(map[bareAttempt]bool)}
 			if err := e.parse(); err != nil {
 				return err
 			}
@@ -100,8 +106,25 @@ type exporter struct {
 	filter   store.Filter
 	scope    *scope // that of --experiment, or nil for all attempts
 	snapshot string
-	// bare are attempts without their transcripts, which cannot be read.
-	bare map[string]bool
+	// bare are attempts without their transcripts, and whether these cannot be read:
+	// of others the store has none.
+	bare map[bareAttempt]bool
+}
+
+type bareAttempt struct {
+	trial  assay.TrialID
+	number int
+}
+
+// noneEmpty refuses flags that were given without a value: a script whose variable is
+// empty would get all that the flag was to leave out.
+func noneEmpty(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if f.Value.Type() == "string" && f.Value.String() == "" && err == nil {
+			err = usageError("--%s is empty\nhint: leave it out, or give it a value", f.Name)
+		}
+	})
+	return err
 }
 
 // parse checks the flags that have to do with one another or with nothing stored.
@@ -141,7 +164,7 @@ func (e *exporter) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return e.missing()
+	return e.incomplete()
 }
 
 // choose finds what the flags name in the store.
@@ -267,19 +290,21 @@ func only(attempts iter.Seq2[assay.Attempt, error], has func(*assay.Attempt) boo
 	}
 }
 
-// transcripts streams the chosen attempts with their transcripts. One that is damaged
-// is remembered, and its attempt comes without.
+// transcripts streams the chosen attempts with their transcripts. Attempts that come
+// without are remembered.
 func (e *exporter) transcripts(ctx context.Context, f store.Filter, in *scope) iter.Seq2[store.Stored, error] {
 	return func(yield func(store.Stored, error) bool) {
 		for s, err := range e.db.Transcripts(ctx, f) {
 			a := &s.Attempt
-			bare := errors.Is(err, store.ErrDamaged) && a.ID != ""
-			if (err == nil || bare) && !(in.has(a) && e.where.Has(a)) {
+			damaged := errors.Is(err, store.ErrDamaged) && a.ID != ""
+			if damaged {
+				err = nil
+			}
+			if err == nil && !(in.has(a) && e.where.Has(a)) {
 				continue
 			}
-			if bare {
-				e.bare[fmt.Sprint(a.ID, a.Number)] = true
-				err = nil
+			if err == nil && s.Transcript == nil {
+				e.bare[bareAttempt{a.ID, a.Number}] = damaged
 			}
 			if !yield(s, err) {
 				return
@@ -288,23 +313,43 @@ func (e *exporter) transcripts(ctx context.Context, f store.Filter, in *scope) i
 	}
 }
 
-// missing is the error that something could not be read.
-func (e *exporter) missing() error {
-	var all []string
-	if n := e.db.Skipped(); n > 0 {
-		lacks := ", which the export lacks"
-		if e.narrowed() || e.scope != nil { // and nobody knows what they were
-			lacks = ", which the export perhaps lacks"
+// missing counts what the export lacks so far.
+func (e *exporter) missing() export.Missing {
+	m := export.Missing{Attempts: e.db.Skipped()}
+	for _, damaged := range e.bare {
+		if damaged {
+			m.Transcripts++
+		} else {
+			m.NotKept++
 		}
-		all = append(all, unread(n)+lacks)
 	}
-	if n := len(e.bare); n > 0 {
-		all = append(all, counted(n, "transcript")+" cannot be read, which the export lacks")
-	}
-	if len(all) == 0 {
+	return m
+}
+
+// incomplete is the error that something could not be read.
+func (e *exporter) incomplete() error {
+	m := e.missing()
+	if !m.Damage() {
 		return nil
 	}
-	return fmt.Errorf("%s\nhint: \"assay verify\" says more", strings.Join(all, "; "))
+	return fmt.Errorf("%s\nhint: \"assay verify\" says more", lacks(m, e.narrowed() || e.scope != nil))
+}
+
+// lacks says what an export lacks for damage. Under a filter nobody knows whether it
+// would have chosen an attempt that cannot be read.
+func lacks(m export.Missing, filtered bool) string {
+	var all []string
+	if m.Attempts > 0 {
+		which := ", which the export lacks"
+		if filtered {
+			which = ", which the export perhaps lacks"
+		}
+		all = append(all, unread(m.Attempts)+which)
+	}
+	if m.Transcripts > 0 {
+		all = append(all, counted(m.Transcripts, "transcript")+" cannot be read, which the export lacks")
+	}
+	return strings.Join(all, "; ")
 }
 
 // narrowed says that a plan does not tell which trials are exported.
@@ -349,6 +394,9 @@ func (e *exporter) files(m *export.Manifest, contents ...content) (err error) {
 	for i, c := range contents {
 		digest := export.NewDigest(parts[i])
 		n, err := c.write(digest)
+		if errors.Is(err, syscall.EPIPE) && manifest != nil { // what ended takes files with it
+			return fmt.Errorf("nothing was written: the reader of %s went away", c.name)
+		}
 		if err != nil {
 			return err
 		}
@@ -358,6 +406,7 @@ func (e *exporter) files(m *export.Manifest, contents ...content) (err error) {
 		}
 	}
 	if manifest != nil {
+		m.Missing = e.missing()
 		if err := m.Write(manifest); err != nil {
 			return err
 		}
@@ -392,6 +441,9 @@ func (e *exporter) tell(ctx context.Context, what string, chosen export.Counts) 
 		snapshot = "the present state of the store, which has no name for damage"
 	}
 	fmt.Fprintf(e.process.err, "%s of %s\n", what, snapshot)
+	if text := unkept(e.missing()); text != "" {
+		fmt.Fprintf(e.process.err, "assay: %s\n", text)
+	}
 	if chosen.Attempts > 0 {
 		return nil
 	}
@@ -409,6 +461,14 @@ func (e *exporter) tell(ctx context.Context, what string, chosen export.Counts) 
 		fmt.Fprintln(e.process.err, harmless(strings.TrimSpace(line)))
 	}
 	return nil
+}
+
+// unkept says that transcripts are not there to be exported, which is no damage.
+func unkept(m export.Missing) string {
+	if m.NotKept == 0 {
+		return ""
+	}
+	return counted(m.NotKept, "attempt") + " exported without calls and messages, for lack of transcripts in the store"
 }
 
 // chosen is the flags that choose attempts, but for --where.
@@ -479,26 +539,92 @@ func whereFlags(conditions []string) string {
 
 // checkExport reads an export's manifest and files, and says whether these are what
 // that says. Path is one of them, or the directory of logs.
-func checkExport(p *process, path string) error {
-	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
-		path = filepath.Join(path, logsManifest)
-	} else if _, err := os.Stat(path + manifestSuffix); err == nil {
-		path += manifestSuffix
-	}
-	file, err := os.Open(path)
+func checkExport(ctx context.Context, p *process, path string) error {
+	path, m, err := findManifest(path)
 	if err != nil {
-		return fmt.Errorf("check: %w", err)
+		return lines(fmt.Errorf("check %s: %w", path, err))
 	}
-	m, err := export.ReadManifest(file)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("check %s: %w\nhint: name the file that has FILE%s beside it, or the directory of logs", path, err, manifestSuffix)
-	}
-	if err := m.Verify(filepath.Dir(path)); err != nil {
-		return err
+	if err := m.Verify(ctx, filepath.Dir(path)); err != nil {
+		return lines(err)
 	}
 	for _, f := range m.Files {
-		fmt.Fprintf(p.out, "%s: whole, %s\n", harmless(f.Name), counted(f.Rows, strings.TrimSuffix(string(f.Table), "s")))
+		fmt.Fprintf(p.out, "%s: whole, %s\n", harmless(f.Name), counted(f.Rows, strings.TrimSuffix(harmless(string(f.Table)), "s")))
 	}
-	_, err = fmt.Fprintf(p.out, "%s, snapshot %s of %s\n", counted(m.Counts.Attempts, "attempt"), harmless(m.Snapshot), harmless(m.Store))
-	return err
+	fmt.Fprintf(p.out, "%s, snapshot %s of %s\n", counted(m.Counts.Attempts, "attempt"), harmless(m.Snapshot), harmless(m.Store))
+	if text := unkept(m.Missing); text != "" {
+		fmt.Fprintln(p.out, text)
+	}
+	if !m.Missing.Damage() {
+		return nil
+	}
+	f := m.Filter
+	return fmt.Errorf("the files are as they were written, and %s\nhint: export again from a store that is whole",
+		lacks(m.Missing, f.Experiment != "" || f.Run != "" || f.Since != "" || len(f.Where) > 0))
+}
+
+// lines keeps the lines of an error, and nothing else that a terminal would obey.
+func lines(err error) error {
+	var all []string
+	for line := range strings.Lines(err.Error()) {
+		all = append(all, harmless(strings.TrimSuffix(line, "\n")))
+	}
+	return errors.New(strings.Join(all, "\n"))
+}
+
+// findManifest returns the manifest of an exported file, which is beside it or in its
+// directory, or of a directory of logs. Path may also be the manifest's own.
+func findManifest(path string) (string, export.Manifest, error) {
+	fi, err := os.Stat(path)
+	if err == nil && fi.IsDir() {
+		path = filepath.Join(path, logsManifest)
+	} else if named := manifestNaming(path, fi); named != "" {
+		path = named
+	}
+	m, err := readManifest(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		err = fmt.Errorf("no manifest beside it names it, and it is none itself: %w", err)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w\nhint: name a file that a manifest tells of, FILE%s beside the first, or a directory of logs", err, manifestSuffix)
+	}
+	return path, m, err
+}
+
+// manifestNaming returns the path of the manifest that is named after a file or, of
+// those in its directory that tell of it, the latest one's; or nothing.
+func manifestNaming(path string, is os.FileInfo) (at string) {
+	if _, err := os.Stat(path + manifestSuffix); err == nil {
+		return path + manifestSuffix
+	}
+	dir := filepath.Dir(path)
+	entries, err := os.ReadDir(dir)
+	if err != nil || is == nil {
+		return ""
+	}
+	var latest time.Time
+	for _, e := range entries {
+		if !e.Type().IsRegular() || e.Name() != logsManifest && !strings.HasSuffix(e.Name(), manifestSuffix) {
+			continue
+		}
+		m, err := readManifest(filepath.Join(dir, e.Name()))
+		if err != nil || m.CreatedAt.Before(latest) {
+			continue
+		}
+		if slices.ContainsFunc(m.Files, func(f export.File) bool {
+			fi, err := os.Stat(f.Path(dir))
+			return err == nil && os.SameFile(fi, is)
+		}) {
+			at, latest = filepath.Join(dir, e.Name()), m.CreatedAt
+		}
+	}
+	return at
+}
+
+func readManifest(path string) (m export.Manifest, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return m, err
+	}
+	m, err = export.ReadManifest(file)
+	return m, errors.Join(err, file.Close())
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/zip"
+	"bytes"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -121,7 +123,7 @@ func TestExportManifests(t *testing.T) {
 		}
 		must(t, nil, args...)
 		m := manifestOf(t, name)
-		if err := m.Verify(filepath.Dir(name)); err != nil || len(m.Files) != files || string(m.Files[0].Format) != format || m.Files[0].Rows != 5 {
+		if err := m.Verify(t.Context(), filepath.Dir(name)); err != nil || len(m.Files) != files || string(m.Files[0].Format) != format || m.Files[0].Rows != 5 {
 			t.Errorf("%s: %v, %+v", format, err, m.Files)
 		}
 		if m.Counts.Attempts != 5 || m.Snapshot != snapshotOf(t, path) || m.Filter.Experiment != "quick" || !slices.Equal(m.Filter.Where, where) {
@@ -251,9 +253,12 @@ func TestExportToSpecialFiles(t *testing.T) {
 		if fi, err := os.Lstat(in(link)); err != nil || fi.Mode()&os.ModeSymlink == 0 || read(t, in("sub/there")) != want {
 			t.Errorf("%s: %v, %v", link, fi, err)
 		}
-		if m := manifestOf(t, in(link)+".manifest.json"); m.Verify(dir) != nil {
-			t.Errorf("%s: %v", link, m.Verify(dir))
+		if m := manifestOf(t, in(link)+".manifest.json"); m.Verify(t.Context(), dir) != nil {
+			t.Errorf("%s: %v", link, m.Verify(t.Context(), dir))
 		}
+	}
+	if r := call(t, nil, "export", "--store", path, "-o", in("fifo")); r.code != exitError || !strings.Contains(r.err, "nobody reads this pipe\nhint: ") {
+		t.Errorf("a pipe that nobody reads: exit code %d, %s", r.code, r.err)
 	}
 	got := make(chan string)
 	go func() {
@@ -347,7 +352,16 @@ func TestExportOfDamagedTranscripts(t *testing.T) {
 		{[]string{"--format", "inspect", "--where", "model=sim/listed"}, ""},
 		{[]string{"--format", "csv50"}, ""},
 	} {
-		r := call(t, nil, append([]string{"export", "--store", path, "-o", filepath.Join(t.TempDir(), "out")}, c.args...)...)
+		out := filepath.Join(t.TempDir(), "out")
+		args := append([]string{"export", "--store", path, "-o", out}, c.args...)
+		if i := slices.Index(args, "--calls"); i >= 0 {
+			args[i+1] = out + ".calls"
+		}
+		r := call(t, nil, args...)
+		checked := call(t, nil, "export", "--check", out)
+		if c.lost == "" && checked.code != exitOK || c.lost != "" && (checked.code != exitError || !strings.Contains(checked.err, c.lost+", which the export lacks\nhint: ")) || !strings.Contains(checked.out, "whole") {
+			t.Errorf("%q: the check ends with %d, %s%s", c.args, checked.code, checked.out, checked.err)
+		}
 		if c.lost == "" && r.code != exitOK || c.lost != "" && (r.code != exitError || !strings.Contains(r.err, c.lost)) {
 			t.Errorf("%q: exit code %d, %s, want %q", c.args, r.code, r.err, c.lost)
 		}
@@ -372,5 +386,258 @@ func TestExportOfDamagedAttempts(t *testing.T) {
 		if r.code != exitError || strings.Count(r.out, "\n") != 4 || !strings.Contains(r.err, c.says) {
 			t.Errorf("%q: exit code %d, %d attempts, %s", c.args, r.code, strings.Count(r.out, "\n"), r.err)
 		}
+		for _, format := range []string{"jsonl", "v3", "inspect"} {
+			out := filepath.Join(t.TempDir(), "out")
+			if r := call(t, nil, append([]string{"export", "--store", path, "-o", out, "--format", format}, c.args...)...); r.code != exitError {
+				t.Errorf("%s: exit code %d", format, r.code)
+			}
+			r := call(t, nil, "export", "--check", out)
+			if r.code != exitError || !strings.Contains(r.err, c.says) || !strings.Contains(r.out, "4 attempts, snapshot ") {
+				t.Errorf("%s: the check ends with %d, %s%s", format, r.code, r.out, r.err)
+			}
+		}
+	}
+}
+
+// contents returns what is in each file of a directory, but for those that SQLite writes
+// at whim.
+func contents(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]string)
+	for _, e := range entries {
+		if e.Type().IsRegular() && !strings.HasSuffix(e.Name(), "-shm") {
+			all[e.Name()] = read(t, filepath.Join(dir, e.Name()))
+		}
+	}
+	return all
+}
+
+// TestNothingReplacesStores: no output takes the place of a store or of a file that is
+// one's own, whatever name leads there.
+func TestNothingReplacesStores(t *testing.T) {
+	t.Parallel()
+	path := quickRun(t, oneModel)
+	dir := filepath.Dir(path)
+	in := func(name string) string { return filepath.Join(dir, name) }
+	hiddenStore := in(".secret")
+	if err := errors.Join(os.Symlink("q.db", in("link.csv")), os.Symlink("q.db-wal", in("wal.csv")), os.Link(path, in("hard.csv")),
+		os.WriteFile(in("plain"), []byte("SQLite format 3"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	must(t, nil, "backup", "--store", path, hiddenStore)
+	before := contents(t, dir)
+	// To write "secret" takes .secret.lock and .secret.part.
+	for _, name := range []string{"q.db", "link.csv", "wal.csv", "hard.csv", "q.db-wal", "q.db-shm", "q.db-journal", "q.db.lock", "q.db.damaged", "q.db.ctl", "link.csv-wal", "secret"} {
+		all := [][]string{{"export", "-o", in(name)}, {"export", "-o", in("new.csv"), "--calls", in(name)}, {"report", "-o", in(name)}}
+		if name != "secret" && name != "wal.csv" { // of which no directory is made
+			all = append(all, []string{"export", "--format", "inspect", "-o", in(name)})
+		}
+		for _, args := range all {
+			r := call(t, nil, append(args, "--store", path)...)
+			if r.code != exitUsage || !strings.Contains(r.err, "store") || !strings.Contains(r.err, "\nhint: ") || r.out != "" {
+				t.Errorf("%q: exit code %d, %s", args, r.code, r.err)
+			}
+			if after := contents(t, dir); !reflect.DeepEqual(after, before) {
+				t.Fatalf("%q changed something", args)
+			}
+		}
+	}
+	must(t, nil, "export", "--store", path, "-o", in("plain")) // which only begins like one
+	if _, err := os.Stat("/dev/fd"); err != nil {
+		return
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if r := call(t, nil, "export", "--store", path, "-o", fmt.Sprintf("/dev/fd/%d", f.Fd())); r.code != exitUsage {
+		t.Errorf("an open store: exit code %d, %s", r.code, r.err)
+	}
+}
+
+// TestExportWithoutTranscripts: calls of attempts whose transcripts were deleted are
+// counted as lacking, which is no damage.
+func TestExportWithoutTranscripts(t *testing.T) {
+	t.Parallel()
+	path := quickRun(t, "models: [sim/listed, sim/expert]\ntasks_per_type: 1\nvariants: [optimal]\n")
+	must(t, nil, "delete", "--store", path, "--transcripts-only", "--model", "sim/listed", "--yes")
+	const says = "5 attempts exported without calls and messages"
+	for _, c := range []struct {
+		args []string
+		lost bool
+	}{
+		{nil, false},
+		{[]string{"--calls", filepath.Join(t.TempDir(), "calls")}, true},
+		{[]string{"--calls", filepath.Join(t.TempDir(), "calls"), "--where", "model=sim/expert"}, false},
+		{[]string{"--format", "inspect"}, true},
+	} {
+		out := filepath.Join(t.TempDir(), "out")
+		r := must(t, nil, append([]string{"export", "--store", path, "-o", out}, c.args...)...)
+		checked := must(t, nil, "export", "--check", out)
+		if strings.Contains(r.err, says) != c.lost || strings.Contains(checked.out, says) != c.lost {
+			t.Errorf("%q: says %s, and the check %s", c.args, r.err, checked.out)
+		}
+	}
+}
+
+// TestInspectExportsBesideOthers: exports in one second keep their logs apart, and the
+// directory keeps what is others'.
+func TestInspectExportsBesideOthers(t *testing.T) {
+	t.Parallel()
+	path := quickRun(t, oneModel)
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	into := func(args ...string) result {
+		return call(t, nil, append([]string{"export", "--store", path, "--format", "inspect", "-o", dir}, args...)...)
+	}
+	left := []string{".2026-03-02T08-30-00-00-00_e_m_0-1.eval.part", ".2026-03-02T08-30-00-00-00_e_m_0-1.eval.lock", ".2026-03-02T08-30-00-00-00_e_m_0-2.eval.lock"}
+	kept := []string{".mine.part", ".notes.eval.txt", "a.eval.part"}
+	for _, name := range slices.Concat(left, kept) {
+		if err := os.WriteFile(in(name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := &delivery{process: &process{}}
+	if _, err := d.open(in("now.eval")); err != nil { // another program is at it
+		t.Fatal(err)
+	}
+	for _, tasks := range []string{"simple_task", "basic_task", "data_pipeline"} {
+		if r := into("--where", "task_type="+tasks); r.code != exitOK {
+			t.Fatal(r.err)
+		}
+	}
+	if got := logsIn(t, dir); len(got) != 3 {
+		t.Errorf("logs %q", got)
+	}
+	var names []string
+	for _, name := range hidden(t, dir) {
+		names = append(names, filepath.Base(name))
+	}
+	if want := []string{".mine.part", ".notes.eval.txt", ".now.eval.lock", ".now.eval.part"}; !slices.Equal(names, want) {
+		t.Errorf("hidden are %q, want %q", names, want)
+	}
+	if err := d.drop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, foreign := range []string{`{"name": "my app", "icons": []}`, "", "x", `{"format_version": 99}`} {
+		if err := os.WriteFile(in("manifest.json"), []byte(foreign), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		before := contents(t, dir)
+		if r := into(); r.code != exitError || !strings.Contains(r.err, "is no manifest of an export") || !strings.Contains(r.err, "\nhint: name another directory") {
+			t.Errorf("exit code %d, %s", r.code, r.err)
+		}
+		if !reflect.DeepEqual(contents(t, dir), before) {
+			t.Errorf("over %q something was written", foreign)
+		}
+	}
+}
+
+// TestExportKeepsPermissions: what replaces a file is no more public, nor less.
+func TestExportKeepsPermissions(t *testing.T) {
+	t.Parallel()
+	path := quickRun(t, oneModel)
+	out := filepath.Join(t.TempDir(), "out")
+	for _, mode := range []os.FileMode{0o600, 0o666, 0o440} {
+		if err := errors.Join(os.WriteFile(out, nil, 0o600), os.Chmod(out, mode)); err != nil && mode != 0o440 {
+			t.Fatal(err)
+		}
+		must(t, nil, "export", "--store", path, "-o", out)
+		if fi, err := os.Stat(out); err != nil || fi.Mode().Perm() != mode {
+			t.Errorf("%v became %v, %v", mode, fi.Mode(), err)
+		}
+	}
+}
+
+// TestCheckFindsManifests: any file of an export leads to the manifest that tells of it,
+// and what a manifest says does nothing to a terminal.
+func TestCheckFindsManifests(t *testing.T) {
+	t.Parallel()
+	path := quickRun(t, oneModel)
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	must(t, nil, "export", "--store", path, "-o", in("zold.jsonl"), "--calls", in("calls.jsonl"), "--where", "repeat=2")
+	must(t, nil, "export", "--store", path, "-o", in("out.jsonl"), "--calls", in("calls.jsonl"))
+	must(t, nil, "export", "--store", path, "--format", "inspect", "-o", dir)
+	logs, err := filepath.Glob(in("*.eval"))
+	if err != nil || len(logs) != 1 {
+		t.Fatal(logs, err)
+	}
+	for name, want := range map[string]string{
+		in("calls.jsonl"):             "out.jsonl: whole, 5 attempts\ncalls.jsonl: whole, ", // the latest that names it
+		logs[0]:                       filepath.Base(logs[0]) + ": whole, 5 trials\n",
+		in("out.jsonl"):               "out.jsonl: whole, 5 attempts\n",
+		in("out.jsonl.manifest.json"): "out.jsonl: whole, 5 attempts\n",
+		in("manifest.json"):           ".eval: whole, 5 trials\n",
+	} {
+		if r := must(t, nil, "export", "--check", name); !strings.Contains(r.out, want) {
+			t.Errorf("%s: %s", name, r.out)
+		}
+	}
+	if err := os.WriteFile(in("other.eval"), []byte("PK"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := call(t, nil, "export", "--check", in("other.eval")); r.code != exitError || !strings.Contains(r.err, "no manifest beside it names it") || !strings.Contains(r.err, "\nhint: ") {
+		t.Errorf("exit code %d, %s", r.code, r.err)
+	}
+	evil := `{"format_version": 1, "snapshot": "\u001b[2J", "store": "\u202e", "files": [{"name": "\u001b[31mred", "format": "\u001bx", "table": "\u001b"},
+		{"name": "out.jsonl", "format": "v3", "table": "\u001b", "sha256": "\u001b[2J"}]}`
+	if err := os.WriteFile(in("m.json"), []byte(evil), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := call(t, nil, "export", "--check", in("m.json")); r.code != exitError || strings.ContainsAny(r.out+r.err, "\x1b\u202e") || !strings.Contains(r.err, "red") {
+		t.Errorf("exit code %d, %q", r.code, r.err)
+	}
+}
+
+// TestOneStreamOfTables: two tables never share a file, by whatever names.
+func TestOneStreamOfTables(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/dev/fd"); err != nil {
+		t.Skip(err)
+	}
+	path := quickRun(t, oneModel)
+	out := filepath.Join(t.TempDir(), "out")
+	for _, calls := range []string{"/dev/stdout", "/dev/fd/1", out} {
+		for _, kind := range []string{"file", "pipe"} {
+			if kind == "pipe" && calls == out {
+				continue
+			}
+			cmd := program(t, "export", "--store", path, "-o", "-", "--calls", calls)
+			var errs strings.Builder
+			cmd.Stderr = &errs
+			f, err := os.Create(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd.Stdout = f
+			if kind == "pipe" {
+				cmd.Stdout = new(strings.Builder)
+			}
+			err = cmd.Run()
+			f.Close()
+			if cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(errs.String(), "two files at once") {
+				t.Errorf("%s to a %s: %v, %s", calls, kind, err, errs.String())
+			}
+		}
+	}
+}
+
+// TestNothingAppearsBesideABrokenPipe: files that do not appear because the reader of
+// another went away are an error.
+func TestNothingAppearsBesideABrokenPipe(t *testing.T) {
+	t.Parallel()
+	path := smallRun(t)
+	out := filepath.Join(t.TempDir(), "a.jsonl")
+	var errs bytes.Buffer
+	code := run([]string{"export", "--store", path, "-o", out, "--calls", "-"},
+		&process{in: strings.NewReader(""), out: &refusing{10, syscall.EPIPE}, err: &errs, env: func(string) (string, bool) { return "", false }})
+	if _, err := os.Stat(out); code != exitError || !strings.Contains(errs.String(), "nothing was written") || err == nil {
+		t.Errorf("exit code %d, %s; the file is there: %v", code, errs.String(), err == nil)
 	}
 }

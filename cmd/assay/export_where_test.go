@@ -87,6 +87,14 @@ func TestExportOfNothing(t *testing.T) {
 		{[]string{"--format", "v3", "--calls", "c"}, exitUsage, "v3 has no table of tool calls"},
 		{[]string{"--format", "inspect", "--calls", "c", "-o", "logs"}, exitUsage, "inspect has no table"},
 		{[]string{"--check", "x", "--format", "csv"}, exitUsage, "--check takes no other flag"},
+		{[]string{"--check", ""}, exitUsage, "--check is empty\nhint: "},
+		{[]string{"--since", ""}, exitUsage, "--since is empty\nhint: "},
+		{[]string{"--run", ""}, exitUsage, "--run is empty\nhint: "},
+		{[]string{"--experiment", ""}, exitUsage, "--experiment is empty\nhint: "},
+		{[]string{"--snapshot", ""}, exitUsage, "--snapshot is empty\nhint: "},
+		{[]string{"--calls", ""}, exitUsage, "--calls is empty\nhint: "},
+		{[]string{"-o", ""}, exitUsage, "--output is empty\nhint: "},
+		{[]string{"--where", ""}, exitUsage, "is no condition\nhint: "},
 	} {
 		args := []string{"export", "--store", path}
 		if c.args[0] == "--check" {

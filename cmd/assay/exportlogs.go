@@ -17,8 +17,8 @@ import (
 
 // inspect writes a log for each experiment and model into a directory.
 func (e *exporter) inspect(ctx context.Context) (err error) {
-	if err := os.MkdirAll(e.flags.output, 0o777); err != nil {
-		return fmt.Errorf("export: %w", err)
+	if err := e.prepare(e.flags.output); err != nil {
+		return err
 	}
 	m := e.manifest()
 	for _, err := range m.Counts.Count(e.attempts(ctx)) {
@@ -35,6 +35,7 @@ func (e *exporter) inspect(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	m.Missing = e.missing()
 	if err := m.Write(beside); err != nil {
 		return err
 	}
@@ -48,6 +49,24 @@ func (e *exporter) inspect(ctx context.Context) (err error) {
 		fmt.Fprintf(e.process.err, "`inspect view --log-dir %s` shows them\n", e.flags.output)
 	}
 	return e.tell(ctx, counted(len(m.Files), "log"), m.Counts)
+}
+
+// prepare makes a directory for logs. What others keep there stays as it is.
+func (e *exporter) prepare(dir string) error {
+	if err := spareStore(dir, filepath.Clean(dir)); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	path := filepath.Join(dir, logsManifest)
+	if _, err := readManifest(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return lines(fmt.Errorf("%s is no manifest of an export that this program could replace: %w\nhint: name another directory", path, err))
+	}
+	if err := sweep(dir, ".eval"); err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	return nil
 }
 
 // logsManifest is the manifest's name in a directory of logs.

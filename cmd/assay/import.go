@@ -27,10 +27,15 @@ func newImports(p *process) *cobra.Command {
 		Example: "  assay import legacy master_database.json",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		// It has no flags: that a command does not exist is told before its flags are.
-		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 	}
-	cmd.AddCommand(newImportLegacy(p))
+	cmd.AddCommand(interruptible(p, newImportLegacy(p)))
+	// It has no flags: that a command does not exist is told before its flags are.
+	cmd.SetFlagErrorFunc(func(at *cobra.Command, err error) error {
+		if args := at.Flags().Args(); at == cmd && len(args) > 0 {
+			return unknownCommand(cmd, args[0])
+		}
+		return at.Root().FlagErrorFunc()(at, err)
+	})
 	return cmd
 }
 
@@ -70,7 +75,7 @@ Without FILE it lists what the store holds of such databases.`,
 
 // importLegacy stores what a file holds and reports it, also where it was stored before.
 func importLegacy(ctx context.Context, p *process, file string, f importFlags) error {
-	d, err := readLegacy(file)
+	d, err := readLegacy(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -88,12 +93,17 @@ func importLegacy(ctx context.Context, p *process, file string, f importFlags) e
 	return errors.Join(err, stored)
 }
 
-func readLegacy(path string) (*legacy.Database, error) {
+func readLegacy(ctx context.Context, path string) (*legacy.Database, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}
+	// What reads from it then ends, also where it waits for another program.
+	stop := context.AfterFunc(ctx, func() { _ = f.Close() })
 	d, err := legacy.Read(f)
+	if !stop() {
+		return nil, context.Cause(ctx)
+	}
 	var place *legacy.SyntaxError
 	switch err = errors.Join(err, f.Close()); {
 	case errors.As(err, &place):

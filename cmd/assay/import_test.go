@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -53,6 +55,8 @@ func TestImportRefuses(t *testing.T) {
 		"cut":       {[]string{"legacy", file(t, dir, "cut.json", `{"version": `)}, exitError, "cut.json:1:13: the file is truncated"},
 		"not UTF-8": {[]string{"legacy", file(t, dir, "latin.json", "{\"version\": \"3.0\",\n\"models\": {\"caf\xe9\": {}}}")}, exitError, "latin.json:2:16: the text is not UTF-8"},
 		"misspelt":  {[]string{"legcy", "x.json"}, exitUsage, "did you mean legacy?"},
+		"a flag":    {[]string{"--bogus"}, exitUsage, "unknown flag: --bogus\nhint: `assay import --help`"},
+		"its flag":  {[]string{"legacy", "--bogus"}, exitUsage, "unknown flag: --bogus\nhint: `assay import legacy --help`"},
 		"two files": {[]string{"legacy", "x", "y"}, exitUsage, "accepts at most 1 arg"},
 		"dry list":  {[]string{"legacy", "--dry-run"}, exitUsage, "none is named"},
 		"no store":  {[]string{"legacy"}, exitError, "no store here"},
@@ -60,5 +64,30 @@ func TestImportRefuses(t *testing.T) {
 		if r := call(t, nil, append(append([]string{"import"}, c.args...), "--store", db)...); r.code != c.code || !strings.Contains(r.err, c.says) {
 			t.Errorf("%s: exit code %d, %s, want %d, %s", name, r.code, r.err, c.code, c.says)
 		}
+	}
+}
+
+// TestImportEnds: a signal ends an import, also one that waits for what it reads.
+func TestImportEnds(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Skip(err)
+	}
+	writer, err := os.OpenFile(fifo, os.O_RDWR, 0) // who writes nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	signals := make(chan os.Signal, 1)
+	var out, errs strings.Builder
+	signals <- syscall.SIGTERM
+	code := run([]string{"import", "legacy", fifo, "--store", filepath.Join(dir, "assay.db")}, &process{
+		in: strings.NewReader(""), out: &out, err: &errs, name: "assay", signals: signals,
+		env: func(string) (string, bool) { return "", false },
+	})
+	if code != exitInterrupted || !strings.Contains(errs.String(), "interrupted\nhint: ") {
+		t.Errorf("exit code %d, %s", code, errs.String())
 	}
 }

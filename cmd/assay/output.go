@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 	"unicode"
 
 	"github.com/gofrs/flock"
@@ -43,7 +45,8 @@ type part struct {
 	// place is where the file will appear, behind symbolic links. It is empty where
 	// bytes go to what is there: standard output, a device, a pipe.
 	place string
-	file  *os.File // nil for standard output, and once it is closed
+	there os.FileInfo // what is at name before; nil for nothing
+	file  *os.File    // nil for standard output, and once it is closed
 	lock  *flock.Flock
 }
 
@@ -59,21 +62,110 @@ func (d *delivery) open(name string) (*part, error) {
 			return nil, err
 		}
 	}
-	if slices.ContainsFunc(d.parts, func(g *part) bool { return g.place == f.place && (f.appears() || g.name == f.name) }) {
+	f.there = d.stat(name)
+	if slices.ContainsFunc(d.parts, f.same) {
 		return nil, usageError("%s is to be two files at once\nhint: name another place for one of them", name)
+	}
+	if name != "-" {
+		if err := f.spareStores(); err != nil {
+			return nil, err
+		}
 	}
 	switch {
 	case f.appears():
 		err = f.begin()
 	case name != "-":
-		f.file, err = os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
-		f.Writer = f.file
+		err = f.attach()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", name, err)
 	}
 	d.parts = append(d.parts, f)
 	return f, nil
+}
+
+// stat tells what bytes for a name would go to or replace.
+func (d *delivery) stat(name string) os.FileInfo {
+	stat := func() (os.FileInfo, error) { return os.Stat(name) }
+	if name == "-" {
+		out := d.process.out
+		if h, ok := out.(*heedful); ok {
+			out = h.Writer
+		}
+		file, ok := out.(*os.File)
+		if !ok {
+			return nil
+		}
+		stat = file.Stat
+	}
+	fi, err := stat()
+	if err != nil {
+		return nil
+	}
+	return fi
+}
+
+// same says that two parts would mix, or one replace the other.
+func (f *part) same(g *part) bool {
+	switch {
+	case f.appears() && g.appears():
+		return f.place == g.place
+	case f.there != nil && g.there != nil:
+		return os.SameFile(f.there, g.there)
+	}
+	return f.name == g.name
+}
+
+// spareStores refuses what would replace a store, or a file that belongs to one.
+func (f *part) spareStores() error {
+	paths := []string{f.name}
+	if f.appears() {
+		paths = []string{f.place, f.beside(".lock"), f.beside(".part")}
+	}
+	for _, path := range paths {
+		if err := spareStore(f.name, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spareStore refuses a path that an output of that name would take.
+func spareStore(name, path string) error {
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal", ".lock", ".damaged", ".ctl"} {
+		of, ok := strings.CutSuffix(path, suffix)
+		if !ok {
+			continue
+		}
+		is, err := isDatabase(of)
+		if err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+		if is {
+			what := "is"
+			if suffix != "" {
+				what = "belongs to"
+			}
+			return usageError("%s %s a store or another database of SQLite, over which nothing is written\nhint: name another place", name, what)
+		}
+	}
+	return nil
+}
+
+// isDatabase says that a file begins as those of SQLite do.
+func isDatabase(path string) (bool, error) {
+	const magic = "SQLite format 3\x00"
+	fi, err := os.Stat(path)
+	if err != nil || !fi.Mode().IsRegular() || fi.Size() < int64(len(magic)) {
+		return false, nil // what it hinders is told by whoever writes there
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	start := make([]byte, len(magic))
+	_, err = io.ReadFull(file, start)
+	return string(start) == magic, errors.Join(err, file.Close())
 }
 
 // placeOf returns where a file of that name will appear, or nothing if bytes go to what
@@ -113,19 +205,62 @@ func (f *part) beside(suffix string) string {
 	return filepath.Join(filepath.Dir(f.place), "."+filepath.Base(f.place)+suffix)
 }
 
-// begin opens the file beside the place, which the lock makes ours.
+// readerWait is how long a pipe may be without a reader that is started along with us. It is
+// so short that signals need not end it.
+const readerWait = 2 * time.Second
+
+// attach opens what is no file of its own. The system would wait for a pipe's reader for
+// ever, whatever signals come.
+func (f *part) attach() (err error) {
+	flags := os.O_WRONLY | os.O_APPEND
+	if f.there != nil && f.there.Mode()&os.ModeNamedPipe != 0 {
+		flags |= syscall.O_NONBLOCK
+	}
+	for began := time.Now(); ; time.Sleep(readerWait / 100) {
+		f.file, err = os.OpenFile(f.name, flags, 0)
+		f.Writer = f.file
+		switch {
+		case flags&syscall.O_NONBLOCK == 0 || !errors.Is(err, syscall.ENXIO):
+			return err
+		case time.Since(began) > readerWait:
+			return errors.New("nobody reads this pipe\nhint: start its reader first")
+		}
+	}
+}
+
+// begin opens the file beside the place, which the lock makes ours. A file that it
+// replaces leaves it its permissions.
 func (f *part) begin() (err error) {
 	if f.lock, err = lockFile(f.beside(".lock")); err != nil {
 		return err
 	}
 	if err = os.Remove(f.beside(".part")); err == nil || errors.Is(err, os.ErrNotExist) {
-		f.file, err = os.OpenFile(f.beside(".part"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		mode := os.FileMode(0o666)
+		if f.there != nil {
+			mode = f.there.Mode().Perm()
+		}
+		f.file, err = os.OpenFile(f.beside(".part"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		if err == nil && f.there != nil {
+			err = f.permit(mode)
+		}
 	}
 	if err != nil {
 		return errors.Join(err, unlockFile(f.lock))
 	}
 	f.Writer = f.file
 	return nil
+}
+
+// permit gives the file permissions that the system's mask perhaps took.
+func (f *part) permit(mode os.FileMode) error {
+	fi, err := f.file.Stat()
+	if err == nil && fi.Mode().Perm() != mode {
+		err = f.file.Chmod(mode)
+	}
+	if err != nil {
+		err = errors.Join(err, f.file.Close(), os.Remove(f.beside(".part")))
+	}
+	return err
 }
 
 func lockFile(path string) (*flock.Flock, error) {
@@ -209,6 +344,36 @@ func (d *delivery) drop() error {
 	}
 	d.parts = nil
 	return errors.Join(errs...)
+}
+
+// sweep removes the parts of files whose names end so that programs which were killed
+// left in a directory. Those that another program writes now, and what cannot be removed,
+// stay.
+func sweep(dir, suffix string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		hidden, ours := strings.CutPrefix(e.Name(), ".")
+		name, left := strings.CutSuffix(hidden, ".part")
+		if !left {
+			name, left = strings.CutSuffix(hidden, ".lock")
+		}
+		if !ours || !left || !strings.HasSuffix(name, suffix) {
+			continue
+		}
+		f := &part{place: filepath.Join(dir, name)}
+		l, err := lockFile(f.beside(".lock"))
+		if err != nil {
+			continue
+		}
+		_ = os.Remove(f.beside(".part"))
+		if err := unlockFile(l); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // harmless returns a text without what a terminal would obey, and on one line.

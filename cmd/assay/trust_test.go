@@ -235,7 +235,7 @@ func TestExports(t *testing.T) {
 		manifest, err := export.ReadManifest(m)
 		m.Close()
 		if err == nil {
-			err = manifest.Verify(dir)
+			err = manifest.Verify(t.Context(), dir)
 		}
 		if err != nil {
 			t.Errorf("%s: %v", format, err)

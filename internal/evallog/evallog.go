@@ -62,7 +62,8 @@ type Sample struct {
 
 // Name is the file name that Inspect would give the log, but that long names are cut:
 // file systems take 255 bytes, and who writes the file may put some to them. What is
-// the same then is told apart by the identity at the end.
+// the same then is told apart by the identity at the end, and behind it what was chosen
+// of which state, in the place that Inspect has for a suffix.
 func Name(meta Meta) string {
 	const most = 80
 	clean := func(s string) string {
@@ -70,7 +71,7 @@ func Name(meta Meta) string {
 		return s[:min(len(s), most)]
 	}
 	return strings.Join([]string{
-		clean(stamp(meta.Created.Truncate(time.Second))), clean(meta.Experiment), clean(meta.Model), meta.taskID(),
+		clean(stamp(meta.Created.Truncate(time.Second))), clean(meta.Experiment), clean(meta.Model), meta.taskID() + "-" + meta.evalID()[:12],
 	}, "_") + ".eval"
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"math"
 	"reflect"
 	"regexp"
@@ -52,6 +53,17 @@ func TestName(t *testing.T) {
 	other.Model = "acme_large" // which reads the same in a name
 	if evallog.Name(other) == got {
 		t.Errorf("two models share the name %s", got)
+	}
+	names := map[string]bool{got: true}
+	for _, where := range [][]string{{"a b"}, {"a", "b"}} {
+		for _, snapshot := range []string{meta.Snapshot, "7-other"} {
+			chosen := meta
+			chosen.Snapshot, chosen.Filter = snapshot, struct{ Where []string }{where}
+			names[evallog.Name(chosen)] = true
+		}
+	}
+	if len(names) != 5 {
+		t.Errorf("what is chosen of which state is not told apart: %q", slices.Sorted(maps.Keys(names)))
 	}
 	long, longer := meta, meta
 	long.Experiment, long.Model = strings.Repeat("é", 300), strings.Repeat("m", 400)
@@ -296,13 +308,16 @@ func TestStatus(t *testing.T) {
 		in      []assay.Attempt
 		want    string
 		total   int
+		says    string
 	}{
-		"all there":        {2, []assay.Attempt{good, bad}, "success", 2},
-		"plan not known":   {0, []assay.Attempt{good}, "success", 1},
-		"some are owed":    {3, []assay.Attempt{good, bad}, "cancelled", 3},
-		"faults only":      {1, []assay.Attempt{bad}, "error", 1},
-		"nothing":          {0, nil, "success", 0},
-		"nothing, planned": {5, nil, "cancelled", 5},
+		"all there":               {2, []assay.Attempt{good, bad}, "success", 2, ""},
+		"plan not known":          {0, []assay.Attempt{good}, "success", 1, ""},
+		"some are owed":           {3, []assay.Attempt{good, bad}, "cancelled", 3, ""},
+		"faults only":             {1, []assay.Attempt{bad}, "error", 1, "every trial ended in a fault, the latest in auth: no key"},
+		"faults, and some owed":   {2, []assay.Attempt{bad}, "error", 2, "no trial of this log has an outcome; the latest fault is auth: no key"},
+		"faults that were chosen": {0, []assay.Attempt{bad}, "error", 1, "no trial of this log has an outcome; the latest fault is auth: no key"},
+		"nothing":                 {0, nil, "success", 0, ""},
+		"nothing, planned":        {5, nil, "cancelled", 5, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := meta
@@ -316,7 +331,7 @@ func TestStatus(t *testing.T) {
 			if h.Status != c.want || h.Results.Total != c.total {
 				t.Errorf("status %s of %d trials, want %s of %d", h.Status, h.Results.Total, c.want, c.total)
 			}
-			if got := h.Error != nil; got != (c.want == "error") || got && !strings.Contains(h.Error.Message, "auth: no key") {
+			if got := h.Error != nil; got != (c.want == "error") || got && h.Error.Message != c.says {
 				t.Errorf("error %+v with status %s", h.Error, h.Status)
 			}
 		})

@@ -154,6 +154,15 @@ type reducedScore struct {
 // results are written.
 func (m *Meta) taskID() string { return digest("task", m.Experiment, m.Model) }
 
+// evalID tells apart what was chosen, and from which state of the store.
+func (m *Meta) evalID() string {
+	identity := []string{"eval", m.Experiment, m.Model, m.Snapshot}
+	if m.Filter != nil { // which makes another evaluation of the same state
+		identity = append(identity, fmt.Sprintf("%q", m.Filter))
+	}
+	return digest(identity...)
+}
+
 func (l *log) header() header {
 	h := header{
 		Version: formatVersion,
@@ -182,7 +191,12 @@ func (l *log) header() header {
 func (l *log) status() (string, *evalError) {
 	switch {
 	case l.total > 0 && l.scored == 0:
-		return "error", newError("every trial ended in a fault, the latest in " + l.fault)
+		// Where a filter chose them, or trials are owed, that is no verdict on all.
+		which := "no trial of this log has an outcome; the latest fault is "
+		if l.meta.Planned > 0 && l.total >= l.meta.Planned {
+			which = "every trial ended in a fault, the latest in "
+		}
+		return "error", newError(which + l.fault)
 	case l.total < l.meta.Planned:
 		return "cancelled", nil
 	}
@@ -202,12 +216,8 @@ func (l *log) spec() evalSpec {
 			version = rules[0]
 		}
 	}
-	identity := []string{"eval", m.Experiment, m.Model, m.Snapshot}
-	if m.Filter != nil { // which makes another evaluation of the same state
-		identity = append(identity, fmt.Sprintf("%+v", m.Filter))
-	}
 	return evalSpec{
-		ID:          digest(identity...),
+		ID:          m.evalID(),
 		Run:         digest("run", m.Experiment, m.Snapshot),
 		Created:     stamp(m.Created.Truncate(time.Second)),
 		Task:        m.Experiment,

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -31,7 +32,22 @@ type Manifest struct {
 	// Columns are those of all tables of Files that this package writes.
 	Columns []Column `json:"columns"`
 	Counts  Counts   `json:"counts"`
+	Missing Missing  `json:"missing"`
 }
+
+// Missing counts what the files lack although it was chosen.
+type Missing struct {
+	// Attempts could not be read, so that under a [Filter] nobody knows whether they
+	// were chosen. Transcripts could not be read, of attempts that are there.
+	Attempts    int `json:"attempts"`
+	Transcripts int `json:"transcripts"`
+	// NotKept are attempts whose transcripts the store has not, most often because
+	// they were deleted on purpose. It counts where transcripts are exported.
+	NotKept int `json:"transcripts_not_kept"`
+}
+
+// Damage says that something could not be read.
+func (m Missing) Damage() bool { return m.Attempts > 0 || m.Transcripts > 0 }
 
 // A Filter is what chose the attempts; empty where it did not. See the flags of
 // "assay export".
@@ -145,14 +161,35 @@ func (d *Digest) File(manifest, path string, format Format, t Table, rows int) F
 
 func (d *Digest) hex() string { return hex.EncodeToString(d.sum.Sum(nil)) }
 
-// nameFrom returns the way from a manifest to a file; path where there is none.
+// nameFrom returns the way from a manifest to a file; path where there is none. A way
+// up from a directory leads from where that is, not from a symbolic link to it.
 func nameFrom(manifest, path string) string {
 	from, err := filepath.Abs(filepath.Dir(manifest))
-	to, err2 := filepath.Abs(path)
-	if name, err3 := filepath.Rel(from, to); errors.Join(err, err2, err3) == nil {
+	to, err2 := filepath.Abs(filepath.Dir(path))
+	if err := errors.Join(err, err2); err != nil {
+		return filepath.ToSlash(path)
+	}
+	realFrom, err := filepath.EvalSymlinks(from)
+	realTo, err2 := filepath.EvalSymlinks(to)
+	if errors.Join(err, err2) == nil {
+		from, to = realFrom, realTo
+	}
+	if name, err := filepath.Rel(from, filepath.Join(to, filepath.Base(path))); err == nil {
 		path = name
 	}
 	return filepath.ToSlash(path)
+}
+
+// Path returns where a manifest in dir says that the file is.
+func (f File) Path(dir string) string {
+	path := filepath.FromSlash(f.Name)
+	if filepath.IsAbs(path) {
+		return path
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	return filepath.Join(dir, path)
 }
 
 // Write writes the manifest as indented JSON.
@@ -184,21 +221,22 @@ func ReadManifest(r io.Reader) (m Manifest, err error) {
 
 // Verify reads the files again and says of each which of size, SHA-256 and records is
 // not what the manifest says, which is in dir. Records are read of our own formats.
-func (m Manifest) Verify(dir string) error {
+// It ends with ctx.
+func (m Manifest) Verify(ctx context.Context, dir string) error {
 	var errs []error
 	for _, f := range m.Files {
-		if err := f.verify(dir); err != nil {
+		err := f.verify(ctx, f.Path(dir))
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("verify %s: %w", f.Name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (f File) verify(dir string) (err error) {
-	path := filepath.FromSlash(f.Name)
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
-	}
+func (f File) verify(ctx context.Context, path string) (err error) {
 	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
 		return errors.New("it is no regular file")
 	}
@@ -206,7 +244,13 @@ func (f File) verify(dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
+	// Whatever reads the file then ends.
+	stop := context.AfterFunc(ctx, func() { _ = file.Close() })
+	defer func() {
+		if stop() {
+			err = errors.Join(err, file.Close())
+		}
+	}()
 	d := NewDigest(io.Discard)
 	if _, err := io.Copy(d, file); err != nil {
 		return err

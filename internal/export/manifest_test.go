@@ -2,7 +2,9 @@ package export_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -70,17 +72,18 @@ func TestManifestJSONNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got struct {
-		Files, Columns []json.RawMessage
-		Counts, Filter json.RawMessage
+		Files, Columns          []json.RawMessage
+		Counts, Filter, Missing json.RawMessage
 	}
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct{ name, object, want string }{
-		{"manifest", b.String(), "format_version program created_at snapshot store filter files columns counts"},
+		{"manifest", b.String(), "format_version program created_at snapshot store filter files columns counts missing"},
 		{"file", string(got.Files[0]), "name format table rows bytes sha256"},
 		{"column", string(got.Columns[0]), "table name type nullable description"},
 		{"counts", string(got.Counts), "attempts outcomes faults trials"},
+		{"missing", string(got.Missing), "attempts transcripts transcripts_not_kept"},
 		{"filter", string(got.Filter), "experiment run since where"},
 	} {
 		if names := strings.Join(keysInOrder(t, tc.object), " "); names != tc.want {
@@ -103,7 +106,7 @@ func TestManifestRoundTrip(t *testing.T) {
 	if want := (export.Counts{Attempts: 3, Outcomes: 1, Faults: 2, Trials: 2}); got.Counts != want {
 		t.Errorf("counts = %+v, want %+v", got.Counts, want)
 	}
-	if err := got.Verify(dir); err != nil {
+	if err := got.Verify(t.Context(), dir); err != nil {
 		t.Errorf("Verify() = %v", err)
 	}
 }
@@ -143,9 +146,71 @@ func TestManifestNamesFromItself(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(beside)), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Verify(filepath.Join(dir, filepath.Dir(beside))); err != nil || m.Files[0].Name == m.Files[1].Name {
+		if err := m.Verify(t.Context(), filepath.Join(dir, filepath.Dir(beside))); err != nil || m.Files[0].Name == m.Files[1].Name {
 			t.Errorf("from %s: %v, %+v", beside, err, m.Files)
 		}
+	}
+}
+
+// TestManifestBehindLinks: the way to a file is from where the manifest really lies.
+func TestManifestBehindLinks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
+	for _, name := range []string{"deep/real", "calls"} {
+		if err := os.MkdirAll(in(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, link := range []string{"link", "link2"} {
+		if err := os.Symlink(in("deep/real"), in(link)); err != nil {
+			t.Skip(err)
+		}
+	}
+	text := write(t, export.JSONL, fault())
+	for _, manifest := range []string{"link/m.json", "deep/real/m.json", "calls/m.json", "m.json"} {
+		for _, name := range []string{"calls/a", "link/a", "link2/a", "deep/real/a", "b"} {
+			d := export.NewDigest(io.Discard)
+			if _, err := io.WriteString(d, text); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(in(name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			m := export.Manifest{Files: []export.File{d.File(in(manifest), in(name), export.JSONL, export.AttemptTable, 1)}}
+			if err := m.Verify(t.Context(), filepath.Dir(in(manifest))); err != nil {
+				t.Errorf("%s from %s: %v", name, manifest, err)
+			}
+			if strings.Contains(m.Files[0].Name, "link") {
+				t.Errorf("%s from %s is %s", name, manifest, m.Files[0].Name)
+			}
+		}
+	}
+}
+
+// TestVerifyEnds: whoever verifies large files can be stopped.
+func TestVerifyEnds(t *testing.T) {
+	t.Parallel()
+	dir, m := exported(t)
+	reason := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(reason)
+	if err := m.Verify(ctx, dir); err != reason {
+		t.Errorf("VerifyContext() = %v, want %v", err, reason)
+	}
+	// A file without an end, of which nothing but ctx stops the reading.
+	endless, err := os.Create(filepath.Join(dir, "attempts.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer endless.Close()
+	if err := endless.Truncate(1 << 42); err != nil {
+		t.Skip(err)
+	}
+	ctx, cancel = context.WithCancelCause(t.Context())
+	time.AfterFunc(50*time.Millisecond, func() { cancel(reason) })
+	if err := m.Verify(ctx, dir); err != reason {
+		t.Errorf("VerifyContext() = %v, want %v", err, reason)
 	}
 }
 
@@ -197,7 +262,7 @@ func TestVerifySaysWhatDiffers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, m := exported(t)
 			tc.edit(dir, &m)
-			err := m.Verify(dir)
+			err := m.Verify(t.Context(), dir)
 			if err == nil {
 				t.Fatal("Verify() = nil")
 			}

@@ -25,8 +25,9 @@ type term struct {
 
 // ParseWhere reads conditions of the form FIELD=VALUE or FIELD!=VALUE, of which all
 // have to hold. Fields are those of [Columns], and values as in CSV, where numbers,
-// truth values, times and JSON may be spelt in other ways too. A value fits as a whole;
-// where it has commas, so does each part between them.
+// truth values, times and JSON may be spelt in other ways too. Of a field that may be
+// null, so may that: as null, or empty. A value fits as a whole; where it has commas, so
+// does each part between them.
 func ParseWhere(conditions []string) (w Where, err error) {
 	for _, text := range conditions {
 		t, err := parseTerm(text)
@@ -50,7 +51,7 @@ func parseTerm(text string) (t term, err error) {
 	}
 	t = term{text: text, value: value, column: attemptColumns[at], not: not}
 	if t.values, err = alternatives(&t.column, value); err != nil {
-		return t, hinted(fmt.Errorf("%s cannot be %q", name, value), spelling[t.column.kind])
+		return t, hinted(fmt.Errorf("%s cannot be %q", name, value), t.column.spelling())
 	}
 	return t, nil
 }
@@ -73,6 +74,14 @@ var spelling = map[string]string{
 	"list<string>": `it is JSON, such as [] or ["tool_a","tool_b"]`,
 }
 
+func (c *column[R]) spelling() string {
+	hint := spelling[c.kind]
+	if c.node.Optional() {
+		hint += ", or null for none"
+	}
+	return hint
+}
+
 // alternatives returns what a column may hold to fit a text: all of it, and what
 // stands between its commas.
 func alternatives(c *column[assay.Attempt], text string) ([]string, error) {
@@ -93,7 +102,10 @@ func alternatives(c *column[assay.Attempt], text string) ([]string, error) {
 
 // spelt returns a value as CSV writes it.
 func spelt(c *column[assay.Attempt], text string) (string, error) {
-	var a assay.Attempt
+	var a assay.Attempt // which has null wherever that may be
+	if c.node.Optional() && text == "null" {
+		return c.get(&a)
+	}
 	if err := c.set(&a, text); err != nil {
 		return "", err
 	}

@@ -40,6 +40,13 @@ func TestWhere(t *testing.T) {
 		"severity=light,":                       true,
 		"severity!=light,":                      false,
 		"given_adherence=":                      true,
+		"given_adherence=null":                  true,
+		"given_adherence!=null":                 false,
+		"given_adherence=0.5,null":              true,
+		"pilot_executor=null":                   true,
+		"finished_at=null":                      true,
+		"started_at=null":                       false,
+		"model=null":                            false,
 		"pilot_executor!=":                      false,
 		"executed_tools=[]":                     true,
 		"executed_tools=null":                   true,
@@ -69,7 +76,8 @@ func TestWhere(t *testing.T) {
 	for text, hint := range map[string]string{
 		"modl=x": "did you mean model?", "model": "FIELD=VALUE", "": "FIELD=VALUE",
 		"turns=many": "a whole number", "turns=": "a whole number", "reliability=NaN": "0.7", "order_correct=yes": "true or false",
-		"executed_tools=": `[]`, "sampling={\"warmth\":1}": "JSON", "retried={}{}": "JSON", "started_at=today": "2026-", `model=a\b`: `\\`,
+		"executed_tools=": `[]`, "sampling={\"warmth\":1}": "JSON", "retried={}{}": "JSON", "started_at=today": "2026-", "turns=null": "a whole number",
+		"given_adherence=none": "or null for none", "pilot_final_score=x": "or null for none", `model=a\b`: `\\`,
 	} {
 		if _, err := export.ParseWhere([]string{text}); err == nil || !strings.Contains(err.Error(), "\nhint: ") || !strings.Contains(err.Error(), hint) {
 			t.Errorf("%q: %v, want a word of %s", text, err, hint)

@@ -28,6 +28,8 @@ type Variation struct {
 func (e *MixedError) Error() string {
 	var parts []string
 	rescore := ""
+	// Each world has versions of its own.
+	worlds := slices.ContainsFunc(e.Varies, func(v Variation) bool { return v.Field == "world" })
 	for _, v := range e.Varies {
 		shown := slices.Clone(v.Values)
 		if i := slices.Index(shown, ""); i >= 0 {
@@ -37,7 +39,7 @@ func (e *MixedError) Error() string {
 			shown = append(shown, "…")
 		}
 		parts = append(parts, fmt.Sprintf("%s (%s)", v.Field, strings.Join(shown, ", ")))
-		if v.Field == "score_version" {
+		if v.Field == "score_version" && !worlds {
 			rescore = "\nhint: `assay rescore` brings all outcomes to one score_version"
 		}
 	}

@@ -372,6 +372,17 @@ func TestMixed(t *testing.T) {
 	}
 }
 
+// TestMixedWorlds: no hint says that rescoring makes one of the rules of two worlds.
+func TestMixedWorlds(t *testing.T) {
+	cell := assay.Cell{Model: "m", Variant: "cot", Difficulty: "easy", TaskType: "simple_task", Reliability: .8}
+	a, b := outcome("1", cell, assay.FullSuccess, ""), outcome("2", cell, assay.FullSuccess, "")
+	b.World, b.ScoreVersion = "pilot", "pilot-9"
+	_, err := legacy.WriteV3(io.Discard, all([]assay.Attempt{a, b}))
+	if err == nil || !strings.Contains(err.Error(), "score_version (") || strings.Contains(err.Error(), "rescore") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // TestMixedWhere: what the error says to choose can be written, whatever is mixed, and
 // holds the first attempt.
 func TestMixedWhere(t *testing.T) {
