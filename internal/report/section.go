@@ -360,6 +360,15 @@ func pairedTable(all []Paired, columns []document.Column, of func(Paired) []stri
 	return t
 }
 
+// methodNote says what tests made p.
+func methodNote(methods ...string) string {
+	note := "p is by " + strings.Join(methods, ", or by ") + "."
+	if strings.Contains(note, " and ") {
+		note += " Of two tests it is the larger."
+	}
+	return note
+}
+
 func pairedNotes(all []Paired) []string {
 	methods, significant := make(map[string]bool), 0
 	for _, p := range all {
@@ -370,7 +379,7 @@ func pairedNotes(all []Paired) []string {
 	}
 	return []string{
 		fmt.Sprintf("%d of %d comparisons significant: q below .05, the share of false ones among them being held at 5 %% (Benjamini and Hochberg, 1995).", significant, len(all)),
-		"p is by " + strings.Join(slices.Sorted(maps.Keys(methods)), ", or by ") + "; of two tests it is the larger. Each task weighs the same. A only and B only count tasks on which one side did better.",
+		methodNote(slices.Sorted(maps.Keys(methods))...) + " Each task weighs the same. A only and B only count tasks on which one side did better.",
 		"A task's rate is over all conditions that both sides have. The test decides what is significant, and the interval says how large the difference may be: near the limit they can disagree.",
 	}
 }

@@ -485,7 +485,7 @@ func (v *Versus) lead() string {
 func (v *Versus) notes() []string {
 	notes := []string{
 		fmt.Sprintf("Matched by task and condition: %d of the %d settled trials of %s, and %d of the %d of %s.", v.A.Matched, v.A.Trials, v.A.Name, v.B.Matched, v.B.Trials, v.B.Name),
-		fmt.Sprintf("p is by %s; of two tests it is the larger. Each task weighs the same. It decides what is significant, and the interval says how large the difference may be: near the limit they can disagree.", v.Whole.Method),
+		methodNote(v.Whole.Method) + " Each task weighs the same. It decides what is significant, and the interval says how large the difference may be: near the limit they can disagree.",
 		fmt.Sprintf("By resampling tasks (bootstrap) the interval is %+.1f to %+.1f; with few tasks that is too narrow.", 100*v.Bootstrap.Low, 100*v.Bootstrap.High),
 	}
 	if !v.SameLuck {
