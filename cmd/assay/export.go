@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/export"
@@ -63,7 +62,7 @@ A snapshot names a state of a store for ever: --snapshot exports that state agai
   assay export --check results.csv`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if err := noneEmpty(cmd.Flags()); err != nil {
+			if err := noneEmpty(cmd); err != nil {
 				return err
 			}
 			if f.check != "" && cmd.Flags().NFlag() > 1 {
@@ -118,13 +117,13 @@ type bareAttempt struct {
 
 // noneEmpty refuses flags that were given without a value: a script whose variable is
 // empty would get all that the flag was to leave out.
-func noneEmpty(flags *pflag.FlagSet) (err error) {
-	flags.Visit(func(f *pflag.Flag) {
-		if f.Value.Type() == "string" && f.Value.String() == "" && err == nil {
-			err = usageError("--%s is empty\nhint: leave it out, or give it a value", f.Name)
+func noneEmpty(cmd *cobra.Command) error {
+	for _, name := range []string{"store", "format", "output", "calls", "experiment", "run", "snapshot", "since", "check"} {
+		if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+			return usageError("--%s is empty\nhint: leave it out, or give it a value", name)
 		}
-	})
-	return err
+	}
+	return nil
 }
 
 // parse checks the flags that have to do with one another or with nothing stored.
