@@ -116,7 +116,7 @@ func rebuild(ctx context.Context, p *process, to string, from []string, salvage,
 	}
 	out.Copied = sum
 	var incomplete error
-	if sum.Lost > 0 || sum.Missing > 0 {
+	if sum.Lost > 0 || sum.Missing > 0 || sum.Unreadable > 0 {
 		incomplete = &codedError{code: exitError}
 	}
 	if asJSON {
@@ -154,6 +154,9 @@ func rebuild(ctx context.Context, p *process, to string, from []string, salvage,
 			verb = "is"
 		}
 		fmt.Fprintf(&b, "; %s %s missing", counted(int(sum.Missing), "attempt"), verb)
+	}
+	if sum.Unreadable > 0 {
+		fmt.Fprintf(&b, "; of %s what follows the damage is lost", counted(sum.Unreadable, "table"))
 	}
 	if sum.Bare > 0 {
 		fmt.Fprintf(&b, "; %d attempts were kept without their transcripts, which are lost", sum.Bare)

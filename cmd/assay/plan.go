@@ -114,7 +114,7 @@ func makePlan(ctx context.Context, p *process, e *plan.Experiment, path string, 
 	var db *store.DB
 	var settled store.Set
 	if _, missing := os.Stat(path); !errors.Is(missing, fs.ErrNotExist) {
-		if db, err = p.openToRead(ctx, path); err != nil {
+		if db, err = p.openForOne(ctx, path); err != nil {
 			return out, err
 		}
 		defer func() { err = errors.Join(err, db.Close()) }()

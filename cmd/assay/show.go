@@ -44,7 +44,7 @@ a trial the templates of everything that episodes say to models, with their hash
 			case len(args) == 0:
 				return usageError("say which trial to show\nhint: `assay status` and `assay export` name trials; `assay show --prompt` prints the templates")
 			}
-			db, err := p.openToRead(cmd.Context(), path)
+			db, err := p.openForOne(cmd.Context(), path)
 			if err != nil {
 				return err
 			}

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -126,14 +129,17 @@ func TestRecoverSaysWhatItLost(t *testing.T) {
 		"a view":      {"DROP VIEW results", "attempts", exitOK},
 		"transcripts": {"DROP TRIGGER transcripts_stay; DELETE FROM transcripts", "kept without their transcripts", exitOK},
 		"a level":     {"UPDATE attempts SET turns = turns + 1 WHERE id = 3", "left 1 attempt that cannot", exitError},
-		"an attempt":  {"DROP TRIGGER attempts_stay; DELETE FROM attempts WHERE id = 3", "1 attempt is missing", exitError},
+		"a table":     {"DROP TABLE scores", "of 1 table what follows the damage is lost", exitError},
+		"no run of ours": {`INSERT INTO runs (seq, id, experiment, library_path, library_name, library_digest, planned, program, host, pid, started_at, spec)
+			SELECT 0, 'zero', experiment, library_path, library_name, library_digest, planned, program, host, pid, started_at, spec FROM runs LIMIT 1`, "run zero: has a row ID that nothing was saved with", exitOK},
+		"an attempt": {"DROP TRIGGER attempts_stay; DELETE FROM attempts WHERE id = 3", "1 attempt is missing", exitError},
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "s.db")
 		must(t, nil, "backup", "--store", source, path)
 		tamper(t, path, c.sql)
 		r := call(t, nil, "recover", "--store", path, filepath.Join(dir, "whole.db"))
-		if r.code != c.code || !strings.Contains(r.out, c.says) {
+		if r.code != c.code || !strings.Contains(r.out+r.err, c.says) {
 			t.Errorf("%s: exit code %d, want %d; %s%s", name, r.code, c.code, r.out, r.err)
 		}
 		verifyJSON(t, filepath.Join(dir, "whole.db"), exitOK)
@@ -175,5 +181,43 @@ func TestBackupOfDamageIsRefused(t *testing.T) {
 	verifyJSON(t, path, exitError)
 	if r := call(t, nil, "backup", "--store", path, path+"2"); r.code != exitError || !strings.Contains(r.err, "assay recover") {
 		t.Errorf("backup of a damaged store: %d, %s", r.code, r.err)
+	}
+}
+
+// TestCutTableIsNoticed: a page that leads to others and leads nowhere makes a table end
+// early, without an error. Its seals tell.
+func TestCutTableIsNoticed(t *testing.T) {
+	t.Parallel()
+	path := smallRun(t)
+	n := len(attempts(t, path))
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root int64
+	if err := errors.Join(db.QueryRow("SELECT rootpage FROM sqlite_schema WHERE name = 'attempts'").Scan(&root), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	const page = 4096
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(b[(root-1)*page+page/2 : root*page])
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "a.jsonl")
+	r := call(t, nil, "export", "--store", path, "-o", out)
+	written, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := bytes.Count(written, []byte("\n"))
+	if r.code != exitError || has >= n || !strings.Contains(r.err, unread(n-has)) {
+		t.Errorf("export of %d of %d attempts: exit code %d\n%s", has, n, r.code, r.err)
+	}
+	if r := must(t, nil, "report", "--store", path); !strings.Contains(r.out, fmt.Sprintf("%d attempts cannot be read", n-has)) {
+		t.Errorf("report:\n%.2000s", r.out)
 	}
 }

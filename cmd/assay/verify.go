@@ -298,6 +298,18 @@ func (v *verified) write(p *process) error {
 // openToRead opens a store for reading as far as it can be read, and tells what
 // cannot.
 func (p *process) openToRead(ctx context.Context, path string) (*store.DB, error) {
+	db, err := p.openForOne(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.SkipGone(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// openForOne is openToRead for what does not go through all attempts.
+func (p *process) openForOne(ctx context.Context, path string) (*store.DB, error) {
 	db, err := store.OpenReadOnly(ctx, path)
 	if err != nil {
 		return nil, err

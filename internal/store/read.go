@@ -214,6 +214,7 @@ func around[T any](ctx context.Context, db *DB, first, last int64, read func(ctx
 // damage is what readers went around.
 type damage struct {
 	mu      sync.Mutex
+	gone    int            // attempts that have seals and are not there; guarded by mu
 	skipped map[int64]bool // row IDs of attempts; guarded by mu
 	runs    map[int64]bool // of runs; guarded by mu
 	tell    func(error)    // called under mu
@@ -228,14 +229,39 @@ func (db *DB) SkipDamage(tell func(error)) {
 	db.damage = &damage{skipped: make(map[int64]bool), runs: make(map[int64]bool), tell: tell}
 }
 
-// Skipped returns how many attempts could not be read so far.
+// Skipped returns how many attempts could not be read so far, with those that
+// [DB.SkipGone] found.
 func (db *DB) Skipped() int {
 	if db.damage == nil {
 		return 0
 	}
 	db.damage.mu.Lock()
 	defer db.damage.mu.Unlock()
-	return len(db.damage.skipped)
+	return len(db.damage.skipped) + db.damage.gone
+}
+
+// SkipGone looks for attempts that have seals and are not there, as where a page of
+// their table was cut off without an error, and counts them among those that could not
+// be read. It reads the table once.
+func (db *DB) SkipGone(ctx context.Context) error {
+	boundary, err := db.unsealed(ctx, "attempt")
+	if err != nil {
+		return err
+	}
+	var gone int
+	err = db.reader.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM attempt_seals WHERE attempt > ?1)
+		- (SELECT count(*) FROM attempts NOT INDEXED WHERE id > ?1)`, boundary).Scan(&gone)
+	if isDamage(err) {
+		gone, err = db.countGone(ctx, boundary)
+	}
+	if err != nil || gone <= 0 {
+		return db.wrap(err)
+	}
+	db.damage.mu.Lock()
+	defer db.damage.mu.Unlock()
+	db.damage.gone = gone
+	db.damage.tell(fmt.Errorf("%d attempts that were saved and are not there", gone))
+	return nil
 }
 
 func (d *damage) skip(row int64, err error) {
@@ -255,6 +281,29 @@ func (d *damage) skipRun(seq int64, err error) {
 		d.runs[seq] = true
 		d.tell(fmt.Errorf("the run with row ID %d: %w", seq, err))
 	}
+}
+
+// countGone counts sealed attempts beyond a row ID that readers do not meet, be it
+// that they pass over them: a table whose upper pages are hurt can end early.
+func (db *DB) countGone(ctx context.Context, boundary int64) (gone int, err error) {
+	last := int64(0)
+	err = db.reader.QueryRowContext(ctx, "SELECT count(*), ifnull(max(attempt), 0) FROM attempt_seals WHERE attempt > ?", boundary).Scan(&gone, &last)
+	if isDamage(err) {
+		return 0, nil // then nobody knows
+	}
+	if err != nil {
+		return 0, err
+	}
+	before := db.Skipped()
+	err = eachRow(ctx, db, last, page, func(ctx context.Context, first, last int64) (ids []int64, err error) {
+		err = eachRaw(ctx, db.reader, "SELECT id FROM attempts NOT INDEXED WHERE id BETWEEN ? AND ? AND id > ?", []any{first, last, boundary}, func(row []any) (bool, error) {
+			id, _ := row[0].(int64)
+			ids = append(ids, id)
+			return true, nil
+		})
+		return ids, err
+	}, func(int64) (bool, error) { gone--; return true, nil }, func() error { return nil })
+	return gone - (db.Skipped() - before), err
 }
 
 // lastAttempt returns the highest row ID of an attempt. Where attempts are damaged

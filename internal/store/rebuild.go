@@ -53,6 +53,9 @@ type Copied struct {
 	Missing int64 `json:"missing"`
 	// Bare attempts came without their transcripts, which are lost.
 	Bare int `json:"without_transcript"`
+	// Unreadable counts tables that could not be read to their end. What they had
+	// beyond is lost, and nobody knows how much that is.
+	Unreadable int `json:"unreadable"`
 }
 
 // A Rebuild makes a new store of the rows of others, which it only reads.
@@ -223,6 +226,7 @@ func (b *rebuilder) tolerate(s *DB, what string, err error) error {
 	if err == nil || b.ctx.Err() != nil || !isDamage(err) {
 		return err
 	}
+	b.sum.Unreadable++
 	return b.lose(s, Problem{"file", what, "cannot be read on: " + firstLine(err), doRestore, true})
 }
 
@@ -314,6 +318,10 @@ func (b *rebuilder) runsOf(s *DB) (map[int64]*foundRun, error) {
 		n := &foundRun{row: append(slices.Clone(r.row), "null", "{}", nil, nil), sum: sealOf("run", r.row)}
 		n.id, _ = r.row[0].(string)
 		n.started, _ = r.row[9].(string)
+		if n.id == "" || n.started == "" {
+			r.broken = "has no name or no beginning"
+			return true, broken(r, "; its attempts are left")
+		}
 		runs[r.id] = n
 		return true, nil
 	})

@@ -138,6 +138,8 @@ func (db *DB) eachSealed(ctx context.Context, of string, visit func(sealedRow) (
 			switch {
 			case ok && !bytes.Equal(is[:], want):
 				r.broken = "is not what was saved"
+			case r.id < 1:
+				r.broken = "has a row ID that nothing was saved with"
 			case !ok && !open && proved && r.id > unsealed:
 				r.broken = "has no seal: another program added it, or the seal is lost"
 			}
