@@ -882,7 +882,7 @@ func TestDeleteIsNotHalfInterrupted(t *testing.T) {
 	if n := len(all(t, db, store.Filter{})); n != before {
 		t.Errorf("%d of %d attempts are left", n, before)
 	}
-	for wait := time.Duration(0); wait < 4*time.Millisecond; wait += 200 * time.Microsecond {
+	for wait := time.Duration(0); wait < 4*time.Millisecond; wait += 400 * time.Microsecond {
 		path := filepath.Join(t.TempDir(), "assay.db")
 		db := open(t, path, store.Options{})
 		begin(t, db, "r1")
