@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -265,9 +266,15 @@ func mount(t *testing.T, options string) string {
 		t.Skipf("mount: %v: %s", err, out)
 	}
 	t.Cleanup(func() {
-		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
-			t.Errorf("umount: %v: %s", err, out)
+		var out []byte
+		var err error
+		for range 100 { // a process that another test begins has our files until it is its own
+			if out, err = exec.Command("umount", dir).CombinedOutput(); err == nil {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
 		}
+		t.Errorf("umount: %v: %s", err, out)
 	})
 	return dir
 }
