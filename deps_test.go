@@ -34,7 +34,8 @@ const policy = `
 	internal/provider/sim    : internal/bm25 internal/workflow internal/world
 	internal/simserver  : internal/nearest
 	internal/plan       : internal/episode internal/lane internal/nearest internal/stat internal/workflow internal/world
-	internal/store      :
+	internal/claim      :
+	internal/store      : internal/claim
 	internal/export     : internal/nearest
 	internal/document   :
 	internal/report     : internal/document internal/stat

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/gofrs/flock"
+	"github.com/assay-eval/assay/internal/claim"
 )
 
 // toFile writes to standard output, or to a file that appears when it is whole and on
@@ -47,7 +47,7 @@ type part struct {
 	place string
 	there os.FileInfo // what is at name before; nil for nothing
 	file  *os.File    // nil for standard output, and once it is closed
-	lock  *flock.Flock
+	claim *claim.Claim
 }
 
 // appears says that the part is a file of its own.
@@ -231,7 +231,11 @@ func (f *part) attach() (err error) {
 // begin opens the file beside the place, which the lock makes ours. A file that it
 // replaces leaves it its permissions.
 func (f *part) begin() (err error) {
-	if f.lock, err = lockFile(f.beside(".lock")); err != nil {
+	f.claim, err = claim.Take(f.beside(".lock"))
+	if errors.Is(err, claim.ErrTaken) {
+		return errors.New("another program is writing it\nhint: wait for it, or name another place")
+	}
+	if err != nil {
 		return err
 	}
 	if err = os.Remove(f.beside(".part")); err == nil || errors.Is(err, os.ErrNotExist) {
@@ -245,7 +249,7 @@ func (f *part) begin() (err error) {
 		}
 	}
 	if err != nil {
-		return errors.Join(err, unlockFile(f.lock))
+		return errors.Join(err, f.claim.Release())
 	}
 	f.Writer = f.file
 	return nil
@@ -261,38 +265,6 @@ func (f *part) permit(mode os.FileMode) error {
 		err = errors.Join(err, f.file.Close(), os.Remove(f.beside(".part")))
 	}
 	return err
-}
-
-func lockFile(path string) (*flock.Flock, error) {
-	for {
-		l := flock.New(path, flock.SetPermissions(0o666))
-		ok, err := l.TryLock()
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			return nil, errors.Join(errors.New("another program is writing it\nhint: wait for it, or name another place"), l.Close())
-		}
-		// Who had the lock before may have removed this file, and others lock the next.
-		mine, err := l.Stat()
-		now, gone := os.Stat(path)
-		switch {
-		case gone == nil && err == nil && os.SameFile(mine, now):
-			return l, nil
-		case gone != nil && !errors.Is(gone, os.ErrNotExist):
-			err = errors.Join(err, gone)
-		}
-		if err = errors.Join(err, l.Close()); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// unlockFile removes the file while it is ours. Where a system does not remove what is
-// open, it stays, and is empty.
-func unlockFile(l *flock.Flock) error {
-	_ = os.Remove(l.Path())
-	return l.Close()
 }
 
 // finish ends the writing of a part.
@@ -340,7 +312,7 @@ func (d *delivery) drop() error {
 		if err := os.Remove(f.beside(".part")); !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
 		}
-		errs = append(errs, unlockFile(f.lock))
+		errs = append(errs, f.claim.Release())
 	}
 	d.parts = nil
 	return errors.Join(errs...)
@@ -364,12 +336,12 @@ func sweep(dir, suffix string) error {
 			continue
 		}
 		f := &part{place: filepath.Join(dir, name)}
-		l, err := lockFile(f.beside(".lock"))
+		c, err := claim.Take(f.beside(".lock"))
 		if err != nil {
 			continue
 		}
 		_ = os.Remove(f.beside(".part"))
-		if err := unlockFile(l); err != nil {
+		if err := c.Release(); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/gofrs/flock"
+	"github.com/assay-eval/assay/internal/claim"
 )
 
 // A target is a new store in the making. Until it is whole it has another name, and
@@ -15,7 +15,7 @@ import (
 type target struct {
 	path  string
 	part  string // what to write to; an empty file at first
-	claim *flock.Flock
+	claim *claim.Claim
 }
 
 // besides are the files beside a store that belong to it.
@@ -35,8 +35,12 @@ func newTarget(path string, mode fs.FileMode) (*target, error) {
 	}
 	t := &target{path: path, part: filepath.Join(dir, "."+name+"-part")}
 	var err error
-	if t.claim, err = claim(filepath.Join(dir, "."+name+"-claim"), path); err != nil {
-		return nil, err
+	t.claim, err = claim.Take(filepath.Join(dir, "."+name+"-claim"))
+	if errors.Is(err, claim.ErrTaken) {
+		return nil, hinted(fmt.Errorf("%s: %w: a backup, merge or recovery makes it now", path, ErrBusy), "nothing was written; wait for it, or name another file")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("store %s: %w", path, err)
 	}
 	// What one that was killed left.
 	err = t.clear()
@@ -66,32 +70,6 @@ func refuseOccupied(path string) error {
 		}
 	}
 	return nil
-}
-
-// claim locks a name. The lock's file goes when the claim is given up, so one that was
-// just locked may be gone: then there is another to try.
-func claim(name, path string) (*flock.Flock, error) {
-	for {
-		fl := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o644))
-		ok, err := fl.TryLock()
-		if err != nil {
-			return nil, fmt.Errorf("store %s: %w", path, err)
-		}
-		if !ok {
-			err := hinted(fmt.Errorf("%s: %w: a backup, merge or recovery makes it now", path, ErrBusy), "nothing was written; wait for it, or name another file")
-			return nil, errors.Join(err, fl.Close())
-		}
-		mine, err := fl.Stat()
-		if err != nil {
-			return nil, errors.Join(err, fl.Close())
-		}
-		if is, err := os.Stat(name); err == nil && os.SameFile(mine, is) {
-			return fl, nil
-		}
-		if err := fl.Close(); err != nil {
-			return nil, err
-		}
-	}
 }
 
 func create(path string, mode fs.FileMode) error {
@@ -127,13 +105,8 @@ func (t *target) place() error {
 	return nil
 }
 
-// close leaves nothing but what has its name. Where the system removes no open file, the
-// claim's stays, which does no harm.
-func (t *target) close() error {
-	err := t.clear()
-	_ = os.Remove(t.claim.Path())
-	return errors.Join(err, t.claim.Close())
-}
+// close leaves nothing but what has its name.
+func (t *target) close() error { return errors.Join(t.clear(), t.claim.Release()) }
 
 // strictest returns the permissions that all of these files give, and those that it
 // takes to write.
