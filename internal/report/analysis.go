@@ -300,7 +300,7 @@ func shown(cells []*cell) (rates []shownRate, name string) {
 // variantFactor is the variant, together with its severity where that varies.
 func variantFactor(cells []*cell) string {
 	if severityVaries(cells) {
-		return graded
+		return Graded
 	}
 	return variant
 }
@@ -417,7 +417,7 @@ func without(c assay.Cell, factor string) assay.Cell {
 	switch factor {
 	case model:
 		c.Model = ""
-	case variant, graded:
+	case variant, Graded:
 		c.Variant, c.Severity = "", ""
 	case severity:
 		c.Severity = ""

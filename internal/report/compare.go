@@ -118,11 +118,11 @@ func beside(all, mine []*cell, factor, name string) *tally {
 // severities, that stand beside a model's cells.
 func flawedBeside(all, mine []*cell) []*float64 {
 	var rates []*float64
-	for _, name := range levels(all, graded) {
+	for _, name := range levels(all, Graded) {
 		if !isFlawed(name) {
 			continue
 		}
-		if t := beside(all, mine, graded, name); t != nil {
+		if t := beside(all, mine, Graded, name); t != nil {
 			c := newPivotCell(name, t)
 			rates = append(rates, c.known())
 		}

@@ -80,7 +80,7 @@ func levels(cells []*cell, factor string) []string {
 		difficulty: assay.Difficulties,
 		severity:   {"", "light", "medium", "severe"},
 	}[factor]
-	if factor == graded {
+	if factor == Graded {
 		for _, name := range levels(cells, variant) {
 			for _, s := range levels(cells, severity) {
 				known = append(known, gradedName(name, s))

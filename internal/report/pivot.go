@@ -109,7 +109,7 @@ func (p Part) pivot(all []*cell, left []LeftOut) Pivot {
 	factor := p.factor()
 	by := factor
 	if factor == variant && severityVaries(cells) {
-		by = graded
+		by = Graded
 	}
 	type key struct{ model, level string }
 	pools, averaged := pool(cells, func(c assay.Cell) key { return key{c.Model, level(c, by)} })

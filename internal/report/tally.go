@@ -416,7 +416,7 @@ type pooled[K comparable] struct {
 func pool[K comparable](cells []*cell, key func(assay.Cell) K) (pools []*pooled[K], averaged []string) {
 	index := make(map[K]*pooled[K])
 	first := make(map[K]assay.Cell)
-	varies, worst, graded := make(map[string]bool), make(map[K]string), false
+	varies, severities := make(map[string]bool), make(map[K]string)
 	for _, c := range cells {
 		k := key(c.Cell)
 		p := index[k]
@@ -427,16 +427,15 @@ func pool[K comparable](cells []*cell, key func(assay.Cell) K) (pools []*pooled[
 		}
 		p.merge(&c.tally)
 		for _, f := range factors {
-			varies[f] = varies[f] || level(c.Cell, f) != level(first[k], f)
+			if f != severity {
+				varies[f] = varies[f] || level(c.Cell, f) != level(first[k], f)
+			} else if s := c.Severity; s != "" { // which plain variants have none of
+				varies[f] = varies[f] || severities[k] != "" && severities[k] != s
+				severities[k] = s
+			}
 		}
-		// Plain variants have no severity.
-		if worst[k] == "" {
-			worst[k] = c.Severity
-		}
-		graded = graded || c.Severity != "" && c.Severity != worst[k]
 		varies[repeat] = varies[repeat] || p.repeated
 	}
-	varies[severity] = graded
 	averaged = []string{}
 	for _, f := range slices.Concat(factors, []string{repeat}) {
 		if varies[f] {
@@ -455,12 +454,10 @@ const (
 	reliability = "reliability"
 	model       = "model"
 	repeat      = "repeat" // of a trial, not of a cell
-	// graded is the variant together with its severity, as one factor.
-	graded = "variant and severity"
 )
 
-// Graded is the factor of a comparison that has variants with their severities.
-const Graded = graded
+// Graded is the variant together with its severity, as one factor.
+const Graded = "variant and severity"
 
 var factors = []string{variant, taskType, difficulty, severity, reliability}
 
@@ -477,7 +474,7 @@ func level(c assay.Cell, factor string) string {
 		return c.Difficulty
 	case severity:
 		return c.Severity
-	case graded:
+	case Graded:
 		return gradedName(c.Variant, c.Severity)
 	}
 	return assay.FormatReliability(c.Reliability)

@@ -129,7 +129,7 @@ var matched = [...]struct {
 	{"failures", func(a *assay.Attempt) string { return failuresText(&a.Setting) }},
 	{"loops", func(a *assay.Attempt) string { return a.Loops }},
 	{"sampling", func(a *assay.Attempt) string { return samplingText(a.Sampling) }},
-	{graded, func(a *assay.Attempt) string { return gradedName(a.Variant, a.Severity) }},
+	{Graded, func(a *assay.Attempt) string { return gradedName(a.Variant, a.Severity) }},
 	{difficulty, func(a *assay.Attempt) string { return a.Difficulty }},
 	{taskType, func(a *assay.Attempt) string { return a.TaskType }},
 	{reliability, func(a *assay.Attempt) string { return assay.FormatReliability(a.Reliability) }},
