@@ -243,14 +243,20 @@ func (e Errors) chart() *document.Chart {
 	})
 }
 
+// played are the spreads of models that have outcomes, and these models.
+func (a *Analysis) played() (spreads []Spread, models []string) {
+	for _, s := range a.Spreads {
+		if s.Done > 0 {
+			spreads, models = append(spreads, s), append(models, s.Model)
+		}
+	}
+	return spreads, models
+}
+
 func (a *Analysis) turnChart() *document.Chart {
 	var rows []object
-	var models []string
-	for _, s := range a.Spreads {
-		if s.Done == 0 {
-			continue
-		}
-		models = append(models, s.Model)
+	spreads, models := a.played()
+	for _, s := range spreads {
 		for _, turns := range slices.Sorted(maps.Keys(s.Turns)) {
 			rows = append(rows, object{"model": s.Model, "turns": turns, "share": float64(s.Turns[turns]) / float64(s.Done), "outcomes": s.Turns[turns]})
 		}
@@ -272,12 +278,8 @@ func (a *Analysis) turnChart() *document.Chart {
 // tokenChart shows for each number of tokens the share of outcomes that took no more.
 func (a *Analysis) tokenChart() *document.Chart {
 	var rows []object
-	var models []string
-	for _, s := range a.Spreads {
-		if s.Done == 0 {
-			continue
-		}
-		models = append(models, s.Model)
+	spreads, models := a.played()
+	for _, s := range spreads {
 		sum := 0
 		for _, bin := range slices.Sorted(maps.Keys(s.tokens)) {
 			sum += s.tokens[bin]

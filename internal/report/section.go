@@ -71,66 +71,19 @@ func (a *Analysis) lead() string {
 	return text
 }
 
-// Cells of document tables.
-
-func text(s string) document.Cell { return document.Cell{Text: s} }
-
-func figure(v float64, format string) document.Cell {
-	return document.Cell{Text: fmt.Sprintf(format, v), Value: &v}
-}
-
-func whole(n int) document.Cell { return figure(float64(n), "%.0f") }
-
-// unknown stands for a figure that is not there.
-var unknown = document.Cell{Text: nothing}
-
-// rate shows a rate above its 95 % interval, in whole percent.
-func rate(r float64, n int, i stat.Interval) document.Cell {
-	if n == 0 {
-		return unknown
-	}
-	return document.Cell{
-		Text: percent(r), Value: &r, Note: fmt.Sprintf("%.0f–%.0f", 100*i.Low, 100*i.High),
-		Hint: fmt.Sprintf("95 %% interval %s, n = %d", intervalText(i), n),
-	}
-}
-
-func optional(v *float64, show func(float64) string) document.Cell {
-	if v == nil {
-		return unknown
-	}
-	return document.Cell{Text: show(*v), Value: v}
-}
-
-func intervalText(i stat.Interval) string {
-	return fmt.Sprintf("%.1f – %s", 100*i.Low, percent(i.High))
-}
-
-func names(heads ...string) (columns []document.Column) {
-	for _, h := range heads {
-		columns = append(columns, document.Column{Head: h, Names: true})
-	}
-	return columns
-}
-
-func figures(heads ...string) (columns []document.Column) {
-	for _, h := range heads {
-		columns = append(columns, document.Column{Head: h})
-	}
-	return columns
-}
-
 func (a *Analysis) successSection() *document.Section {
 	if len(a.Rows) == 0 {
 		return nil
 	}
-	s := a.Table.successSection()
+	s := a.Table.successSection(false)
 	s.Chart = a.successChart()
 	return &s
 }
 
 // successSection has columns for the best possible and for faults when there are any.
-func (t *Table) successSection() document.Section {
+// Brief, each row is a line: partial success is without its interval, and failure, which
+// is the rest, is left out.
+func (t *Table) successSection(brief bool) document.Section {
 	measured := slices.ContainsFunc(t.Rows, func(r Row) bool { return r.BestMeasured > 0 })
 	faults := slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Faults > 0 })
 	hard := differ(t.Rows, func(r Row) string { return r.Difficulty })
@@ -143,13 +96,17 @@ func (t *Table) successSection() document.Section {
 	if measured {
 		tab.Columns = append(tab.Columns, figures("best", "of best")...)
 	}
-	tab.Columns = append(tab.Columns, figures("partial", "failure", "turns")...)
+	tab.Columns = append(tab.Columns, figures("partial")...)
+	if !brief {
+		tab.Columns = append(tab.Columns, figures("failure")...)
+	}
+	tab.Columns = append(tab.Columns, figures("turns")...)
 	if faults {
 		tab.Columns = append(tab.Columns, figures("faults")...)
 	}
 	name := t.variantText()
 	for _, r := range t.Rows {
-		full, partial, failure := rate(r.FullRate, r.Done, r.FullInterval), rate(r.PartialRate, r.Done, r.PartialInterval), rate(r.FailureRate, r.Done, r.FailureInterval)
+		full, partial := rate(r.FullRate, r.Done, r.FullInterval), rate(r.PartialRate, r.Done, r.PartialInterval)
 		interval, turns := unknown, unknown
 		if r.Done > 0 {
 			full.Note = "" // which has a column
@@ -165,7 +122,14 @@ func (t *Table) successSection() document.Section {
 		if measured {
 			row = append(row, optional(r.Best, percent), optional(r.OfBest, percent))
 		}
-		row = append(row, partial, failure, turns)
+		if brief {
+			partial.Note = ""
+		}
+		row = append(row, partial)
+		if !brief {
+			row = append(row, rate(r.FailureRate, r.Done, r.FailureInterval))
+		}
+		row = append(row, turns)
 		if faults {
 			row = append(row, whole(r.Faults))
 		}
@@ -196,9 +160,6 @@ func (a *Analysis) mainSection() *document.Section {
 		"Weighted counts a partial success as half a full one. Tools covered is the mean share of the required tools that succeeded.",
 	}, a.averagedNote()...)}
 }
-
-// points shows a share of which there is no interval.
-func points(v float64) document.Cell { return document.Cell{Text: percent(v), Value: &v} }
 
 // averagedNote says what a table by model averages over.
 func (a *Analysis) averagedNote() []string {

@@ -18,7 +18,7 @@ const nothing = "–"
 // and the pilot's definitions where there are any.
 func (t *Table) WriteText(w io.Writer, on document.Terminal) error {
 	a := Analysis{Table: t}
-	sections := []*document.Section{new(t.summary())}
+	sections := []*document.Section{new(t.successSection(true))}
 	for i, p := range t.Parts {
 		if len(t.Parts) == 1 && (len(p.Levels) < 2 || p.Factor == variant || p.Factor == reliability) {
 			continue // there is nothing that the main table does not show
@@ -32,19 +32,6 @@ func (t *Table) WriteText(w io.Writer, on document.Terminal) error {
 		}
 	}
 	return d.WriteText(w, on)
-}
-
-// summary is the section of full success with a line for each row.
-func (t *Table) summary() document.Section {
-	s := t.successSection()
-	failure := slices.IndexFunc(s.Table.Columns, func(c document.Column) bool { return c.Head == "failure" })
-	s.Table.Columns = slices.Delete(s.Table.Columns, failure, failure+1)
-	for i, row := range s.Table.Rows {
-		row = slices.Delete(row, failure, failure+1)
-		row[failure-1].Note = ""
-		s.Table.Rows[i] = row
-	}
-	return s
 }
 
 // variantText names rows' variants, with the severity where flawed ones are
