@@ -18,39 +18,39 @@ const module = "github.com/assay-eval/assay"
 // simulated models know plans, because following one is their trade.
 const policy = `
 	.                   :
-	internal/bm25       :
+	internal/task/bm25       :
 	internal/nearest    :
-	internal/stat       :
+	internal/result/stat       :
 	internal/golden     :
-	internal/world      : internal/bm25
-	internal/workflow   : internal/world
-	internal/score      : internal/workflow internal/world
-	internal/episode    : internal/score internal/workflow internal/world
-	internal/library    : internal/nearest
-	internal/lane       :
-	internal/engine     :
-	internal/gate       : internal/plan
-	internal/provider/openai :
-	internal/provider/sim    : internal/bm25 internal/workflow internal/world
-	internal/simserver  : internal/nearest
-	internal/plan       : internal/episode internal/lane internal/nearest internal/stat internal/workflow internal/world
+	internal/task/world      : internal/task/bm25
+	internal/task/workflow   : internal/task/world
+	internal/task/score      : internal/task/workflow internal/task/world
+	internal/agent/episode    : internal/task/score internal/task/workflow internal/task/world
+	internal/task/library    : internal/nearest
+	internal/model/lane       :
+	internal/run/engine     :
+	internal/run/gate       : internal/run/plan
+	internal/model/openai :
+	internal/model/sim    : internal/task/bm25 internal/task/workflow internal/task/world
+	internal/model/simserver  : internal/nearest
+	internal/run/plan       : internal/agent/episode internal/model/lane internal/nearest internal/result/stat internal/task/workflow internal/task/world
 	internal/claim      :
 	internal/store      : internal/claim
-	internal/export     : internal/nearest
-	internal/document   :
-	internal/report     : internal/document internal/stat
-	internal/legacy     : internal/nearest
-	internal/evallog    :
-	internal/classify   :
-	internal/live       :
-	internal/runlog     :
-	internal/bench      : internal/simserver
+	internal/result/export     : internal/nearest
+	internal/result/document   :
+	internal/result/report     : internal/result/document internal/result/stat
+	internal/result/legacy     : internal/nearest
+	internal/result/evallog    :
+	internal/agent/classify   :
+	internal/run/live       :
+	internal/run/runlog     :
+	internal/bench      : internal/model/simserver
 	cmd/assay           : *
 `
 
 // rootOnlyStandard and these packages may import nothing but the standard
 // library and this module.
-var standardOnly = []string{".", "internal/bm25", "internal/nearest", "internal/stat", "internal/world", "internal/workflow", "internal/score", "internal/episode", "internal/engine", "internal/lane"}
+var standardOnly = []string{".", "internal/task/bm25", "internal/nearest", "internal/result/stat", "internal/task/world", "internal/task/workflow", "internal/task/score", "internal/agent/episode", "internal/run/engine", "internal/model/lane"}
 
 func TestImportPolicy(t *testing.T) {
 	allowed := make(map[string][]string)

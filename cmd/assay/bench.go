@@ -21,9 +21,9 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/bench"
 	"github.com/assay-eval/assay/internal/nearest"
-	"github.com/assay-eval/assay/internal/plan"
-	"github.com/assay-eval/assay/internal/provider/sim"
-	"github.com/assay-eval/assay/internal/simserver"
+	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/model/simserver"
 	"github.com/assay-eval/assay/internal/store"
 )
 

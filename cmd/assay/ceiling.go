@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/document"
-	"github.com/assay-eval/assay/internal/workflow"
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/task/workflow"
 )
 
 // A ceiling is what the best policy reaches at a reliability, with one call a

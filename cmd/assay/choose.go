@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/assay-eval/assay/internal/plan"
+	"github.com/assay-eval/assay/internal/run/plan"
 )
 
 // chosen is what flags and arguments say of the experiment to work on.

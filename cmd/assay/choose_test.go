@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/plan"
+	"github.com/assay-eval/assay/internal/run/plan"
 )
 
 // TestChooseRefuses: what says no experiment, or several, is a wrong use with a

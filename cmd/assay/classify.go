@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/classify"
-	"github.com/assay-eval/assay/internal/document"
-	"github.com/assay-eval/assay/internal/lane"
+	"github.com/assay-eval/assay/internal/agent/classify"
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/nearest"
-	"github.com/assay-eval/assay/internal/plan"
-	"github.com/assay-eval/assay/internal/provider/sim"
+	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/store"
 )
 

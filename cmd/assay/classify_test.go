@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/classify"
-	"github.com/assay-eval/assay/internal/episode"
+	"github.com/assay-eval/assay/internal/agent/classify"
+	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/store"
 )
 

@@ -18,8 +18,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/document"
-	"github.com/assay-eval/assay/internal/lane"
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/nearest"
 )
 

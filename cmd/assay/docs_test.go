@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/episode"
+	"github.com/assay-eval/assay/internal/agent/episode"
 )
 
 // repository is the root of the module, from this package.

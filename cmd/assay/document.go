@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/assay-eval/assay/internal/document"
+	"github.com/assay-eval/assay/internal/result/document"
 )
 
 var documentFormats = []string{"text", "md", "html", "json"}

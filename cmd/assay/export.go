@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/export"
-	"github.com/assay-eval/assay/internal/legacy"
+	"github.com/assay-eval/assay/internal/result/export"
+	"github.com/assay-eval/assay/internal/result/legacy"
 	"github.com/assay-eval/assay/internal/nearest"
 	"github.com/assay-eval/assay/internal/store"
 )

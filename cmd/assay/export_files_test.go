@@ -17,7 +17,7 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/export"
+	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/store"
 )
 

@@ -11,8 +11,8 @@ import (
 	"slices"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/evallog"
-	"github.com/assay-eval/assay/internal/export"
+	"github.com/assay-eval/assay/internal/result/evallog"
+	"github.com/assay-eval/assay/internal/result/export"
 )
 
 // inspect writes a log for each experiment and model into a directory.

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/episode"
-	"github.com/assay-eval/assay/internal/lane"
-	"github.com/assay-eval/assay/internal/provider/sim"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/store"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/library"
+	"github.com/assay-eval/assay/internal/task/library"
 )
 
 func newGenerate(p *process) *cobra.Command {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/assay-eval/assay/internal/legacy"
+	"github.com/assay-eval/assay/internal/result/legacy"
 	"github.com/assay-eval/assay/internal/store"
 )
 

@@ -13,18 +13,18 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/episode"
-	"github.com/assay-eval/assay/internal/gate"
-	"github.com/assay-eval/assay/internal/lane"
-	"github.com/assay-eval/assay/internal/library"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/run/gate"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/nearest"
-	"github.com/assay-eval/assay/internal/plan"
-	"github.com/assay-eval/assay/internal/provider/openai"
-	"github.com/assay-eval/assay/internal/provider/sim"
-	"github.com/assay-eval/assay/internal/report"
-	"github.com/assay-eval/assay/internal/score"
+	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/model/openai"
+	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/store"
-	"github.com/assay-eval/assay/internal/workflow"
+	"github.com/assay-eval/assay/internal/task/workflow"
 )
 
 // A job is an experiment with its tasks and planned trials.

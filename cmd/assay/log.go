@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/engine"
-	"github.com/assay-eval/assay/internal/lane"
-	"github.com/assay-eval/assay/internal/runlog"
+	"github.com/assay-eval/assay/internal/run/engine"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/runlog"
 )
 
 // What is kept of older logs.

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/export"
+	"github.com/assay-eval/assay/internal/result/export"
 )
 
 // binary is the program as users have it, built once for all tests: without

@@ -10,7 +10,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/stat"
+	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/store"
 )
 

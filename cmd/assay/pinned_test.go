@@ -22,15 +22,15 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/episode"
+	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/golden"
-	"github.com/assay-eval/assay/internal/library"
-	"github.com/assay-eval/assay/internal/plan"
-	"github.com/assay-eval/assay/internal/provider/sim"
-	"github.com/assay-eval/assay/internal/score"
+	"github.com/assay-eval/assay/internal/task/library"
+	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/store"
-	"github.com/assay-eval/assay/internal/workflow"
-	"github.com/assay-eval/assay/internal/world"
+	"github.com/assay-eval/assay/internal/task/workflow"
+	"github.com/assay-eval/assay/internal/task/world"
 )
 
 // The tests of this file pin what a change of structure must leave alone: if a trial's ID

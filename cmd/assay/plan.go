@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/document"
-	"github.com/assay-eval/assay/internal/plan"
-	"github.com/assay-eval/assay/internal/report"
-	"github.com/assay-eval/assay/internal/stat"
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/store"
 )
 

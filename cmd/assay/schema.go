@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay/internal/nearest"
-	"github.com/assay-eval/assay/internal/plan"
+	"github.com/assay-eval/assay/internal/run/plan"
 )
 
 func newSchema(p *process) *cobra.Command {

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/assay-eval/assay/internal/provider/sim"
-	"github.com/assay-eval/assay/internal/simserver"
+	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/model/simserver"
 )
 
 // rehearsal is `assay sim serve` on a free port.

@@ -18,13 +18,13 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/engine"
-	"github.com/assay-eval/assay/internal/episode"
-	"github.com/assay-eval/assay/internal/gate"
-	"github.com/assay-eval/assay/internal/lane"
-	"github.com/assay-eval/assay/internal/live"
-	"github.com/assay-eval/assay/internal/plan"
-	"github.com/assay-eval/assay/internal/runlog"
+	"github.com/assay-eval/assay/internal/run/engine"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/run/gate"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/run/runlog"
 	"github.com/assay-eval/assay/internal/store"
 )
 

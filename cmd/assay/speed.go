@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/assay-eval/assay/internal/lane"
+	"github.com/assay-eval/assay/internal/model/lane"
 )
 
 // laneSpeed is what the done event tells of one lane.

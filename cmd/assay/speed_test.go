@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assay-eval/assay/internal/lane"
+	"github.com/assay-eval/assay/internal/model/lane"
 )
 
 func TestSpeedText(t *testing.T) {

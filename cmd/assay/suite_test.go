@@ -11,10 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/classify"
-	"github.com/assay-eval/assay/internal/episode"
-	"github.com/assay-eval/assay/internal/plan"
-	"github.com/assay-eval/assay/internal/score"
+	"github.com/assay-eval/assay/internal/agent/classify"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/task/score"
 )
 
 // Models of a provider's: one of the family that the suite scale compares, and

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/library"
+	"github.com/assay-eval/assay/internal/task/library"
 )
 
 // taskCache keeps the tasks that were read latest. Cells advance together, so

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/assay-eval/assay/internal/plan"
+	"github.com/assay-eval/assay/internal/run/plan"
 )
 
 // TestTaskCache gives what the library has, whatever was asked before, and

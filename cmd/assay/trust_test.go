@@ -15,10 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/episode"
-	"github.com/assay-eval/assay/internal/export"
-	"github.com/assay-eval/assay/internal/legacy"
-	"github.com/assay-eval/assay/internal/report"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/result/export"
+	"github.com/assay-eval/assay/internal/result/legacy"
+	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/store"
 )
 

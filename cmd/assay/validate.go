@@ -12,13 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/document"
-	"github.com/assay-eval/assay/internal/episode"
-	"github.com/assay-eval/assay/internal/library"
-	"github.com/assay-eval/assay/internal/plan"
-	"github.com/assay-eval/assay/internal/provider/sim"
-	"github.com/assay-eval/assay/internal/stat"
-	"github.com/assay-eval/assay/internal/world"
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/task/library"
+	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/result/stat"
+	"github.com/assay-eval/assay/internal/task/world"
 )
 
 func newValidate(p *process) *cobra.Command {

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/lane"
-	"github.com/assay-eval/assay/internal/plan"
-	"github.com/assay-eval/assay/internal/score"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/store"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/lane"
+	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/store"
 )
 

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/lane"
-	"github.com/assay-eval/assay/internal/live"
-	"github.com/assay-eval/assay/internal/plan"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/plan"
 )
 
 // silent is a provider that never answers.

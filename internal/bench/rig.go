@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/assay-eval/assay/internal/simserver"
+	"github.com/assay-eval/assay/internal/model/simserver"
 )
 
 // keyName is the environment variable with the key of all providers.

@@ -1,0 +1,147 @@
+package episode
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// carryOut carries a reply's actions out in order and returns their answers, each
+// with the tools that have succeeded by then.
+func (e *episode) carryOut(turn int, actions []action, rec *assay.TurnRecord) []map[string]any {
+	answers := make([]map[string]any, 0, len(actions))
+	for i, a := range actions {
+		var answer map[string]any
+		switch {
+		case i >= MaxCallsPerReply:
+			answer = e.correct(rec, &correction{"too many calls", MaxCallsPerReply})
+		case a.wrong != nil:
+			answer = e.correct(rec, a.wrong)
+		case (a.act == call || e.trial.Tools == Listed) && e.progress.executed > 0 && e.trial.SeveralCalls == assay.RefuseSeveral:
+			answer = e.correct(rec, &correction{"one call", nil})
+		case a.act != call && e.trial.Tools == Listed: // as natively, where it is no function
+			answer = e.correct(rec, &correction{"no listed function", a.act.String()})
+		case a.act == call:
+			answer = e.execute(turn, a, rec)
+		case a.act == info:
+			answer = e.describe(a.text, rec)
+		default:
+			rec.Lookups++
+			answer = e.found(a.text)
+		}
+		answer["succeeded"] = append([]string{}, e.world.Succeeded()...)
+		answers = append(answers, answer)
+	}
+	return answers
+}
+
+// correct answers what is not well formed, and notes it as assistance.
+func (e *episode) correct(rec *assay.TurnRecord, c *correction) map[string]any {
+	rec.Assisted = true
+	text := render(c.name, c.data)
+	e.progress.malformed(text)
+	return map[string]any{"refused": text}
+}
+
+func (e *episode) execute(turn int, a action, rec *assay.TurnRecord) map[string]any {
+	r, err := e.world.Call(turn, a.text, a.arguments)
+	if err != nil {
+		return e.correct(rec, e.noTool(a.text))
+	}
+	e.progress.called(&r)
+	answer := map[string]any{"tool": r.Tool, "success": r.OK}
+	if r.OK {
+		answer["output"] = json.RawMessage(r.Output)
+	} else {
+		answer["error"] = r.Error
+	}
+	return answer
+}
+
+// noTool refuses a name that no tool has.
+func (e *episode) noTool(name string) *correction {
+	if e.trial.Tools == Listed {
+		return &correction{"no listed function", world.Clip(name)}
+	}
+	return &correction{"no tool", world.Clip(name)}
+}
+
+// describe answers a wish to read about a tool.
+func (e *episode) describe(name string, rec *assay.TurnRecord) map[string]any {
+	tool, ok := e.catalog.Tool(name)
+	if !ok {
+		return e.correct(rec, e.noTool(name))
+	}
+	rec.Lookups++
+	e.progress.shown(info, tool.Name)
+	return map[string]any{"tool": details(e.trial.World, tool)}
+}
+
+// found answers a search.
+func (e *episode) found(query string) map[string]any {
+	tools := e.search.Tools(query)
+	if len(tools) == 0 {
+		return map[string]any{"tools": []any{}, "note": render("no match", nil)}
+	}
+	list := make([]any, len(tools))
+	for i, t := range tools {
+		e.progress.shown(search, t.Name)
+		list[i] = details(e.trial.World, t)
+	}
+	return map[string]any{"tools": list}
+}
+
+// toolDetails is a tool as a model sees it.
+type toolDetails struct {
+	Name        string            `json:"name"`
+	Description string            `json:"description"`
+	Parameters  json.RawMessage   `json:"parameters"`
+	Returns     []assay.Return    `json:"returns"`
+	Errors      []assay.ToolError `json:"errors"`
+	Needs       []string          `json:"needs"`
+}
+
+func details(worldName string, t assay.Tool) toolDetails {
+	return toolDetails{t.Name, t.Description, schema(worldName, t), t.Returns, t.Errors, append([]string{}, t.Dependencies...)}
+}
+
+// reply appends the answers to the conversation, each with the replies that
+// are left: as results of the native calls, or under tags as one message.
+func (e *episode) reply(actions []action, answers []map[string]any, left int) {
+	var blocks []string
+	for i, answer := range answers {
+		answer["replies_left"] = left
+		content := string(encode(answer))
+		if e.trial.Protocol == Tags {
+			blocks = append(blocks, resultOpen+content+resultClose)
+			continue
+		}
+		e.say(assay.Message{Role: assay.ToolRole, CallID: actions[i].id, Content: content})
+	}
+	if len(blocks) > 0 {
+		e.say(assay.Message{Role: assay.User, Content: strings.Join(blocks, "\n")})
+	}
+}
+
+// What stands around each answer under tags, in the order of the actions.
+const (
+	resultOpen  = "<tool_result>"
+	resultClose = "</tool_result>"
+)
+
+func (e *episode) say(m assay.Message) { e.transcript.Messages = append(e.transcript.Messages, m) }
+
+// encode returns v as JSON in which <, > and & stand as themselves, for a
+// model reads it as text. What cannot be encoded is a bug of ours.
+func encode(v any) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic("episode: encode: " + err.Error())
+	}
+	return bytes.TrimSpace(b.Bytes())
+}

@@ -1,0 +1,241 @@
+// Package episode carries out one attempt at a trial: the prompt, the turns,
+// the tool calls, their limits, and the verdict at the end.
+//
+// It starts no goroutine, stores nothing and does not wait for rate limits:
+// the provider that it is given does. A fault of the provider ends the episode
+// and is never scored.
+package episode
+
+import (
+	"context"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/score"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// MaxCallsPerReply bounds the calls of one reply that are carried out. Those
+// beyond it are refused, for every call needs an answer.
+const MaxCallsPerReply = 64
+
+// A Runner carries out episodes with the tools of one library. It is immutable
+// and safe for concurrent use.
+type Runner struct {
+	catalog   *assay.Catalog
+	search    *world.Search
+	judge     *score.Judge
+	functions map[toolbox][]assay.Function
+	budget    time.Duration
+}
+
+// A toolbox is what decides which functions a model has.
+type toolbox struct{ world, tools string }
+
+// NewRunner returns a runner. Budget is the working time that an episode may
+// take, all its requests together and queues left out; 0 means no limit.
+func NewRunner(catalog *assay.Catalog, budget time.Duration) *Runner {
+	r := &Runner{
+		catalog:   catalog,
+		search:    world.NewSearch(catalog),
+		judge:     score.New(catalog),
+		functions: make(map[toolbox][]assay.Function),
+		budget:    budget,
+	}
+	for _, w := range world.Names {
+		for _, tools := range []string{Discover, Listed} {
+			r.functions[toolbox{w, tools}] = Functions(w, tools, catalog)
+		}
+	}
+	return r
+}
+
+// Run carries out one attempt. The attempt has either an outcome or a fault;
+// the transcript goes as far as the episode got. Experiment, run, number and
+// program are the caller's to fill in.
+func (r *Runner) Run(ctx context.Context, provider assay.Provider, trial *assay.Trial, task *assay.Task) (*assay.Attempt, *assay.Transcript) {
+	e := &episode{Runner: r, provider: provider, trial: trial, task: task}
+	e.attempt = assay.Attempt{Trial: *trial, Templates: TemplatesHash, StartedAt: time.Now().UTC()}
+	err := e.begin()
+	if err == nil {
+		err = e.turns(ctx)
+		e.transcript.Calls, e.transcript.Loops = e.world.Calls(), e.progress.loops
+	}
+	e.conclude(err)
+	return &e.attempt, &e.transcript
+}
+
+// episode is the state of one attempt. It belongs to the goroutine of Run.
+type episode struct {
+	*Runner
+	provider   assay.Provider
+	trial      *assay.Trial
+	task       *assay.Task
+	world      world.World
+	progress   *progress
+	transcript assay.Transcript
+	attempt    assay.Attempt
+	waits      assay.Waits
+	usage      assay.Usage
+}
+
+// begin sets the world up and writes the messages with which it begins.
+func (e *episode) begin() error {
+	rules, err := rulesOf(e.trial)
+	if err != nil {
+		return err
+	}
+	plan, err := GivenPlan(e.catalog, e.trial, e.task)
+	if err != nil {
+		return err
+	}
+	e.world, e.progress = world.Begin(e.catalog, e.trial, e.task), newProgress(rules)
+	if plan != nil {
+		for _, s := range plan.Steps {
+			e.transcript.Plan = append(e.transcript.Plan, s.Tool)
+		}
+	}
+	e.transcript.Messages = e.opening(plan)
+	return nil
+}
+
+// turns runs the episode to its end. Each turn appends to the conversation, so
+// that no request is like an earlier one.
+func (e *episode) turns(ctx context.Context) error {
+	for turn := 1; turn <= e.trial.Setting.Turns; turn++ {
+		if ended := e.spent(); ended != "" {
+			e.transcript.Ended = ended
+			return nil
+		}
+		reply, err := e.ask(ctx)
+		if err != nil {
+			return err
+		}
+		if ended := e.answer(turn, reply); ended != "" {
+			e.transcript.Ended = ended
+			return nil
+		}
+	}
+	e.transcript.Ended = assay.TurnLimit
+	return nil
+}
+
+// spent reports that the episode has used up its tokens or its money, "" if
+// not. A limit is checked between turns: what a reply takes is known when it
+// has come.
+func (e *episode) spent() assay.Ended {
+	switch {
+	case e.trial.Tokens > 0 && e.usage.Total() >= e.trial.Tokens:
+		return assay.TokenLimit
+	case e.trial.USD > 0 && e.attempt.CostUSD >= e.trial.USD:
+		return assay.CostLimit
+	}
+	return ""
+}
+
+// ask gets one reply and appends it. It asks for none once ctx has ended.
+func (e *episode) ask(ctx context.Context) (*assay.Message, error) {
+	if ctx.Err() != nil {
+		return nil, stopped(ctx)
+	}
+	left := e.budget - e.waits.Working
+	if e.budget > 0 && left <= 0 {
+		return nil, &assay.Fault{Kind: assay.Timeout, Detail: "the trial's working time of " + e.budget.String() + " is used up"}
+	}
+	resp, err := e.provider.Chat(ctx, e.request(left))
+	e.account(&resp)
+	if err != nil {
+		return nil, err
+	}
+	return e.hear(&resp), nil
+}
+
+// request asks for the next turn, within the working time that is left. Under
+// tags a model has no functions.
+func (e *episode) request(left time.Duration) assay.Request {
+	req := assay.Request{
+		Model: e.trial.Model, Messages: e.transcript.Messages, Sampling: e.trial.Sampling, Lane: e.attempt.Lane,
+		Budget: max(0, left),
+	}
+	if e.trial.Protocol != Tags {
+		req.Functions = e.functions[toolbox{e.trial.World, e.trial.Tools}]
+	}
+	return req
+}
+
+// hear appends a reply to the transcript and returns it.
+func (e *episode) hear(resp *assay.Response) *assay.Message {
+	reply := resp.Message
+	reply.Role = assay.Assistant
+	e.say(reply)
+	e.transcript.Turns = append(e.transcript.Turns, assay.TurnRecord{
+		Lane: resp.Lane, ServedModel: resp.ServedModel, Usage: resp.Usage,
+		QueuedMS: resp.Waits.Queued.Milliseconds(), WorkingMS: resp.Waits.Working.Milliseconds(),
+		Requests: resp.Waits.Requests,
+	})
+	return &reply
+}
+
+// stopped is the fault of an episode whose context has ended: of the kind that
+// the context's error tells, for the reason that its cause tells.
+func stopped(ctx context.Context) *assay.Fault {
+	f := assay.AsFault(ctx.Err())
+	f.Err = context.Cause(ctx)
+	f.Detail = f.Err.Error()
+	return f
+}
+
+func (e *episode) account(resp *assay.Response) {
+	e.waits = e.waits.Add(resp.Waits)
+	e.usage = e.usage.Add(resp.Usage)
+	e.attempt.CostUSD += resp.Cost
+	if resp.Lane != "" {
+		e.attempt.Lane = resp.Lane
+	}
+	e.attempt.AddServed(resp.ServedModel)
+}
+
+// answer carries out a reply's actions, or says that there were none, and
+// reports how the episode ended, "" if it goes on.
+func (e *episode) answer(turn int, reply *assay.Message) assay.Ended {
+	actions := e.actions(reply)
+	if e.world.Ends(reply.Content, len(actions) > 0) {
+		return assay.Finished
+	}
+	rec := &e.transcript.Turns[len(e.transcript.Turns)-1]
+	left := e.trial.Setting.Turns - turn
+	e.progress.begin(turn)
+	if len(actions) == 0 {
+		rec.Assisted = true
+		e.say(e.nudge(e.world.Claims(reply.Content, false), left))
+	} else {
+		e.reply(actions, e.carryOut(turn, actions, rec), left)
+	}
+	e.progress.end(len(actions), rec)
+	if ended, stop := e.world.Stop(); stop {
+		return ended
+	}
+	if e.progress.stops() {
+		return assay.Loop
+	}
+	return ""
+}
+
+// conclude fills the attempt's outcome or fault in.
+func (e *episode) conclude(err error) {
+	a := &e.attempt
+	a.FinishedAt = time.Now().UTC()
+	a.Requests, a.Retried = e.waits.Requests, e.waits.Retried
+	a.InputTokens, a.OutputTokens = e.usage.InputTokens, e.usage.OutputTokens
+	a.QueuedMS, a.WorkingMS = e.waits.Queued.Milliseconds(), e.waits.Working.Milliseconds()
+	o := e.judge.Outcome(e.trial, e.task, &e.transcript)
+	if f := assay.AsFault(err); f != nil {
+		a.FaultKind, a.FaultDetail = f.Kind, f.Error()
+		if f.Lane != "" {
+			a.Lane = f.Lane
+		}
+		// How far it got is worth knowing; a verdict it is not.
+		o.Level, o.Ended, o.ErrorCategory, o.Pilot = "", "", "", nil
+	}
+	a.Outcome = o
+}

@@ -1,0 +1,374 @@
+package episode_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/task/score"
+)
+
+// one returns replies that call the tools one at a time.
+func one(setting string, steps []step) []assay.Message {
+	var replies []assay.Message
+	for _, s := range steps {
+		replies = append(replies, calling(setting, s.tool))
+	}
+	return replies
+}
+
+func TestEndings(t *testing.T) {
+	t.Parallel()
+	done := saying("All of it works. TASK_COMPLETED")
+	both := worked(reader, parser)
+	for _, tc := range []struct {
+		name    string
+		luck    []step
+		replies func(setting string) []assay.Message
+		limit   int
+		ended   assay.Ended
+		level   assay.Level
+		turns   int
+		calls   int
+	}{
+		{
+			"Finished", both,
+			func(s string) []assay.Message { return append(one(s, both), done) },
+			10, assay.Finished, assay.FullSuccess, 3, 2,
+		},
+		{
+			"FinishedInTheLastTurn", both,
+			func(s string) []assay.Message { return append(one(s, both), done) },
+			3, assay.Finished, assay.FullSuccess, 3, 2,
+		},
+		{
+			"TurnLimitWithAllDone", both,
+			func(s string) []assay.Message { return append(one(s, both), saying("What now?")) },
+			6, assay.TurnLimit, assay.FullSuccess, 6, 2,
+		},
+		{
+			"TurnLimitWithNothing", nil,
+			func(string) []assay.Message { return []assay.Message{saying("I am thinking.")} },
+			4, assay.TurnLimit, assay.Failure, 4, 0,
+		},
+		{
+			"FailureStreak", failed(repeat(reader, 5)...),
+			func(s string) []assay.Message { return one(s, failed(reader)) },
+			10, assay.FailureStreak, assay.Failure, 5, 5,
+		},
+		{
+			"FailureStreakWithinAReply", failed(repeat(reader, 7)...),
+			func(s string) []assay.Message { return []assay.Message{calling(s, repeat(reader, 7)...)} },
+			10, assay.FailureStreak, assay.Failure, 1, 7,
+		},
+		{
+			"FailureStreakBroken", slices.Concat(failed(repeat(reader, 4)...), worked(reader)),
+			func(s string) []assay.Message {
+				return []assay.Message{calling(s, repeat(reader, 5)...), saying("Hm.")}
+			},
+			2, assay.TurnLimit, assay.Failure, 2, 5,
+		},
+		{
+			"Loop", worked(repeat(pinger, 5)...),
+			func(s string) []assay.Message { return one(s, worked(pinger)) },
+			10, assay.Loop, assay.Failure, 5, 5,
+		},
+		{
+			"LoopOverFailures", slices.Concat(worked(pinger, pinger), failed(pinger), worked(repeat(pinger, 3)...)),
+			func(s string) []assay.Message { return one(s, worked(pinger)) },
+			10, assay.Loop, assay.Failure, 6, 6,
+		},
+		{
+			"CallLimit", worked(slices.Repeat([]string{reader, pinger}, 8)...),
+			func(s string) []assay.Message {
+				return []assay.Message{calling(s, slices.Repeat([]string{reader, pinger}, 7)...), calling(s, reader), calling(s, pinger)}
+			},
+			10, assay.CallLimit, assay.Failure, 3, 16,
+		},
+	} {
+		for _, setting := range []string{episode.Discover, episode.Listed} {
+			t.Run(tc.name+"/"+setting, func(t *testing.T) {
+				t.Parallel()
+				const reliability = .8
+				trial := trial(setting, reliability, seedFor(t, reliability, tc.luck))
+				trial.Setting.Turns = tc.limit
+				a, tr := run(t, scripted(tc.replies(setting)...), trial)
+				if a.Ended != tc.ended || tr.Ended != tc.ended || a.Level != tc.level || a.Turns != tc.turns || a.ToolCalls != tc.calls {
+					t.Errorf("ended %s (transcript %s), level %s, %d turns, %d calls; want %s, %s, %d, %d",
+						a.Ended, tr.Ended, a.Level, a.Turns, a.ToolCalls, tc.ended, tc.level, tc.turns, tc.calls)
+				}
+				if a.FaultKind != "" || a.FaultDetail != "" {
+					t.Errorf("fault %q %q beside an outcome", a.FaultKind, a.FaultDetail)
+				}
+				if want := score.New(catalog).Outcome(&trial, new(task()), tr); !cmp.Equal(a.Outcome, want) {
+					t.Errorf("the outcome is not the score of the transcript:\n%s", cmp.Diff(want, a.Outcome))
+				}
+			})
+		}
+	}
+}
+
+// TestClaimEndsBeforeItsCalls: once all required tools have worked, a claim to
+// be done ends the episode, and calls beside it are not executed.
+func TestClaimEndsBeforeItsCalls(t *testing.T) {
+	t.Parallel()
+	last := calling(episode.Listed, pinger)
+	last.Content = "The task is complete."
+	trial := trial(episode.Listed, .8, seedFor(t, .8, worked(reader, parser)))
+	a, tr := run(t, scripted(calling(episode.Listed, reader, parser), last), trial)
+	if a.Ended != assay.Finished || a.Level != assay.FullSuccess || a.ToolCalls != 2 || a.Assisted != 0 {
+		t.Errorf("ended %s, level %s, %d calls, assisted %d", a.Ended, a.Level, a.ToolCalls, a.Assisted)
+	}
+	if got := tr.Messages[len(tr.Messages)-1]; got.Role != assay.Assistant || got.Content != last.Content {
+		t.Errorf("the conversation ends with %+v, want the claim", got)
+	}
+}
+
+// TestEarlyClaim: a claim before the required tools have worked is answered by
+// a nudge that counts as help; calls beside it are executed.
+func TestEarlyClaim(t *testing.T) {
+	t.Parallel()
+	claim := calling(episode.Listed, parser)
+	claim.Content = "TASK_COMPLETED"
+	trial := trial(episode.Listed, .8, seedFor(t, .8, worked(reader, parser)))
+	f := scripted(calling(episode.Listed, reader), saying("TASK_COMPLETED"), claim, saying("task completed"))
+	a, tr := run(t, f, trial)
+	if a.Ended != assay.Finished || a.Level != assay.FullSuccess || a.Turns != 4 || a.ToolCalls != 2 || a.Assisted != 1 {
+		t.Errorf("ended %s, level %s, %d turns, %d calls, assisted %d", a.Ended, a.Level, a.Turns, a.ToolCalls, a.Assisted)
+	}
+	var assisted []bool
+	for _, turn := range tr.Turns {
+		assisted = append(assisted, turn.Assisted)
+	}
+	if want := []bool{false, true, false, false}; !slices.Equal(assisted, want) {
+		t.Errorf("turns with help: %v, want %v", assisted, want)
+	}
+	nudge := f.asked[2].Messages[len(f.asked[2].Messages)-1]
+	if nudge.Role != assay.User || !strings.Contains(nudge.Content, "not recognised as complete") || !strings.HasSuffix(nudge.Content, "Replies left: 8.") {
+		t.Errorf("the claim is answered by %+v", nudge)
+	}
+}
+
+func TestCallsBeyondTheBound(t *testing.T) {
+	t.Parallel()
+	trial := trial(episode.Listed, .8, 1)
+	trial.Setting.Turns = 1
+	a, tr := run(t, scripted(calling(episode.Listed, repeat(reader, episode.MaxCallsPerReply+2)...)), trial)
+	if a.ToolCalls != episode.MaxCallsPerReply || a.Assisted != 1 {
+		t.Errorf("%d calls executed, assisted %d; want %d, 1", a.ToolCalls, a.Assisted, episode.MaxCallsPerReply)
+	}
+	if got, want := tr.Messages[len(tr.Messages)-1].Content, "at most 64 calls"; !strings.Contains(got, want) {
+		t.Errorf("the last call is answered by %s, want %q in it", got, want)
+	}
+}
+
+// TestFaults cuts an episode off in its second turn. The attempt is a fault
+// without any verdict, and the transcript holds what there was.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	type faultCase struct {
+		err  error
+		want assay.FaultKind
+	}
+	cases := []faultCase{
+		{errors.New("unheard of"), assay.Harness},
+		{fmt.Errorf("wrapped: %w", &assay.Fault{Kind: assay.Quota}), assay.Quota},
+		{context.Canceled, assay.Interrupted},
+		{context.DeadlineExceeded, assay.Timeout},
+	}
+	for _, kind := range assay.FaultKinds {
+		cases = append(cases, faultCase{&assay.Fault{Kind: kind, Lane: "east/key/one", Status: 599, Detail: "so it goes"}, kind})
+	}
+	trial := trial(episode.Listed, .8, seedFor(t, .8, worked(reader)))
+	for _, tc := range cases {
+		f := &fake{chat: func(_ context.Context, n int) (assay.Response, error) {
+			if n == 1 {
+				return assay.Response{
+					Message: calling(episode.Listed, reader), Lane: "west/key/one", ServedModel: "fake-1",
+					Usage: assay.Usage{InputTokens: 100, OutputTokens: 10}, Cost: .25, Waits: assay.Waits{Working: time.Second, Requests: 1},
+				}, nil
+			}
+			return assay.Response{
+				ServedModel: "other", Usage: assay.Usage{InputTokens: 7},
+				Waits: assay.Waits{Queued: 3 * time.Second, Working: 2 * time.Second, Requests: 4, Retried: map[assay.FaultKind]int{assay.Server: 3}},
+			}, tc.err
+		}}
+		a, tr := run(t, f, trial)
+		if a.FaultKind != tc.want || a.FaultDetail == "" {
+			t.Errorf("%v: fault %q %q, want %s", tc.err, a.FaultKind, a.FaultDetail, tc.want)
+		}
+		if a.Settles() || a.Level != "" || a.Ended != "" || a.ErrorCategory != "" || tr.Ended != "" {
+			t.Errorf("%v: level %q, ended %q %q, category %q beside a fault", tc.err, a.Level, a.Ended, tr.Ended, a.ErrorCategory)
+		}
+		if len(tr.Messages) != 4 || len(tr.Turns) != 1 || len(tr.Calls) != 1 || a.Turns != 1 || a.ToolCalls != 1 {
+			t.Errorf("%v: %d messages, %d turns, %d calls kept; want 4, 1, 1", tc.err, len(tr.Messages), len(tr.Turns), len(tr.Calls))
+		}
+		if a.Requests != 5 || a.Retried[assay.Server] != 3 || a.QueuedMS != 3000 || a.WorkingMS != 3000 || a.InputTokens != 107 || a.CostUSD != .25 {
+			t.Errorf("%v: what the failed turn took is not counted: %+v", tc.err, a)
+		}
+		lane := "west/key/one"
+		if f, ok := errors.AsType[*assay.Fault](tc.err); ok && f.Lane != "" {
+			lane = f.Lane
+		}
+		if a.Lane != lane || a.ServedModel != "fake-1, other" {
+			t.Errorf("%v: lane %q, served model %q; want %q, fake-1 and other", tc.err, a.Lane, a.ServedModel, lane)
+		}
+	}
+}
+
+// TestAccounts adds up what the turns took.
+func TestAccounts(t *testing.T) {
+	t.Parallel()
+	f := &fake{chat: func(_ context.Context, n int) (assay.Response, error) {
+		return assay.Response{
+			Message: saying(fmt.Sprint("thought ", n)), Lane: fmt.Sprint("lane/", n), ServedModel: "fake-1",
+			Usage: assay.Usage{InputTokens: 100 * n, OutputTokens: n}, Cost: .5,
+			Waits: assay.Waits{Queued: 2 * time.Millisecond, Working: 30 * time.Millisecond, Requests: n, Retried: map[assay.FaultKind]int{assay.RateLimited: n - 1}},
+		}, nil
+	}}
+	temperature := .3
+	trial := trial(episode.Discover, .8, 1)
+	trial.Setting.Turns, trial.Sampling.Temperature = 3, &temperature
+	a, tr := run(t, f, trial)
+	if a.InputTokens != 600 || a.OutputTokens != 6 || a.CostUSD != 1.5 || a.QueuedMS != 6 || a.WorkingMS != 90 || a.Requests != 6 || a.Retried[assay.RateLimited] != 3 {
+		t.Errorf("the sums are wrong: %+v", a)
+	}
+	if a.Lane != "lane/3" || a.ServedModel != "fake-1" || a.Templates != episode.TemplatesHash || !cmp.Equal(a.Trial, trial) {
+		t.Errorf("lane %q, served model %q, templates %q", a.Lane, a.ServedModel, a.Templates)
+	}
+	if a.StartedAt.IsZero() || a.FinishedAt.Before(a.StartedAt) || a.StartedAt.Location() != time.UTC || a.FinishedAt.Location() != time.UTC {
+		t.Errorf("from %v to %v", a.StartedAt, a.FinishedAt)
+	}
+	want := assay.TurnRecord{
+		Lane: "lane/2", ServedModel: "fake-1", Usage: assay.Usage{InputTokens: 200, OutputTokens: 2},
+		QueuedMS: 2, WorkingMS: 30, Requests: 2, Assisted: true,
+	}
+	if diff := cmp.Diff(want, tr.Turns[1]); diff != "" {
+		t.Errorf("second turn:\n%s", diff)
+	}
+	for _, req := range f.asked {
+		if req.Model != "fake" || req.Sampling.Temperature != &temperature || req.Budget != 0 {
+			t.Errorf("request for %q, sampling %v, budget %v", req.Model, req.Sampling, req.Budget)
+		}
+	}
+}
+
+// TestBudget: each request is told the working time that is left, and when it
+// is used up the trial is a fault. Time in a queue does not count.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		working time.Duration
+		want    []time.Duration
+	}{
+		{4 * time.Second, []time.Duration{10 * time.Second, 6 * time.Second, 2 * time.Second}},
+		{5 * time.Second, []time.Duration{10 * time.Second, 5 * time.Second}},
+		{time.Minute, []time.Duration{10 * time.Second}},
+	} {
+		f := &fake{chat: func(context.Context, int) (assay.Response, error) {
+			return assay.Response{Message: saying("Hm."), Waits: assay.Waits{Working: tc.working, Queued: time.Hour}}, nil
+		}}
+		a, tr := episode.NewRunner(catalog, 10*time.Second).Run(t.Context(), f, new(trial(episode.Discover, .8, 1)), new(task()))
+		var budgets []time.Duration
+		for _, req := range f.asked {
+			budgets = append(budgets, req.Budget)
+		}
+		if !slices.Equal(budgets, tc.want) {
+			t.Errorf("%v a turn: budgets %v, want %v", tc.working, budgets, tc.want)
+		}
+		if a.FaultKind != assay.Timeout || !strings.Contains(a.FaultDetail, "working time of 10s") || a.Settles() || len(tr.Turns) != len(tc.want) {
+			t.Errorf("%v a turn: fault %q %q, level %q, %d turns; want a timeout", tc.working, a.FaultKind, a.FaultDetail, a.Level, len(tr.Turns))
+		}
+	}
+}
+
+// TestBudgetSpentByTheEnd: an episode that ends with its last second has an
+// outcome.
+func TestBudgetSpentByTheEnd(t *testing.T) {
+	t.Parallel()
+	f := &fake{chat: func(context.Context, int) (assay.Response, error) {
+		return assay.Response{Message: saying("Hm."), Waits: assay.Waits{Working: 5 * time.Second}}, nil
+	}}
+	trial := trial(episode.Discover, .8, 1)
+	trial.Setting.Turns = 2
+	if a, _ := episode.NewRunner(catalog, 10*time.Second).Run(t.Context(), f, new(trial), new(task())); a.Ended != assay.TurnLimit {
+		t.Errorf("ended %q, fault %q %q; want the turn limit", a.Ended, a.FaultKind, a.FaultDetail)
+	}
+}
+
+// TestInterrupted ends the context at each point of an episode, for a reason
+// of its own.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	why := errors.New("somebody pulled the plug")
+	answer := func(context.Context) (assay.Response, error) {
+		return assay.Response{Message: saying("Hm.")}, nil
+	}
+	wait := func(ctx context.Context) (assay.Response, error) {
+		<-ctx.Done()
+		return assay.Response{}, &assay.Fault{Kind: assay.Interrupted, Detail: context.Cause(ctx).Error()}
+	}
+	for _, tc := range []struct {
+		name         string
+		early        bool // before the first request
+		then         func(ctx context.Context) (assay.Response, error)
+		asked, turns int
+	}{
+		{"before the first request", true, answer, 0, 0},
+		{"while the provider waits", false, wait, 1, 0},
+		{"between two turns", false, answer, 1, 1},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		if tc.early {
+			cancel(why)
+		}
+		f := &fake{chat: func(ctx context.Context, _ int) (assay.Response, error) {
+			cancel(why)
+			return tc.then(ctx)
+		}}
+		a, tr := episode.NewRunner(catalog, 0).Run(ctx, f, new(trial(episode.Discover, .8, 1)), new(task()))
+		if a.FaultKind != assay.Interrupted || a.Settles() {
+			t.Errorf("%s: fault %q, level %q; want an interruption", tc.name, a.FaultKind, a.Level)
+		}
+		if !strings.Contains(a.FaultDetail, why.Error()) {
+			t.Errorf("%s: fault %q does not tell the cause", tc.name, a.FaultDetail)
+		}
+		if len(f.asked) != tc.asked || len(tr.Turns) != tc.turns {
+			t.Errorf("%s: %d requests, %d turns; want %d, %d", tc.name, len(f.asked), len(tr.Turns), tc.asked, tc.turns)
+		}
+	}
+}
+
+// TestRunnerIsShared runs many episodes at once with one runner.
+func TestRunnerIsShared(t *testing.T) {
+	t.Parallel()
+	runner := episode.NewRunner(catalog, time.Minute)
+	query := assay.Message{Calls: []assay.ToolCall{{ID: "a", Name: "tool_search", Arguments: `{"query":"rows"}`}}}
+	type result struct {
+		seed    uint64
+		outcome assay.Outcome
+	}
+	results := make(chan result)
+	const n = 16
+	play := func(seed uint64) assay.Outcome {
+		a, _ := runner.Run(t.Context(), scripted(query, calling(episode.Discover, reader), calling(episode.Discover, parser)), new(trial(episode.Discover, .8, seed)), new(task()))
+		return a.Outcome
+	}
+	for seed := range uint64(n) {
+		go func() { results <- result{seed, play(seed)} }()
+	}
+	for range n {
+		r := <-results
+		if diff := cmp.Diff(play(r.seed), r.outcome); diff != "" {
+			t.Errorf("seed %d gives another outcome in company:\n%s", r.seed, diff)
+		}
+	}
+}

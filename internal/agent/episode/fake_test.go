@@ -1,0 +1,164 @@
+package episode_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// A fake answers request number n, from 1, with chat(n), and keeps what it was
+// asked. It belongs to one episode.
+type fake struct {
+	chat  func(ctx context.Context, n int) (assay.Response, error)
+	asked []assay.Request
+}
+
+func (f *fake) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+	req.Messages = slices.Clone(req.Messages)
+	f.asked = append(f.asked, req)
+	return f.chat(ctx, len(f.asked))
+}
+
+// scripted returns a provider that gives the replies in order, and the last
+// one for ever.
+func scripted(replies ...assay.Message) *fake {
+	return &fake{chat: func(_ context.Context, n int) (assay.Response, error) {
+		return assay.Response{Message: replies[min(n, len(replies))-1]}, nil
+	}}
+}
+
+// saying returns a reply without calls.
+func saying(content string) assay.Message {
+	return assay.Message{Role: assay.Assistant, Content: content}
+}
+
+// calling returns a reply that calls tools in a setting, one call each.
+func calling(setting string, tools ...string) assay.Message {
+	m := assay.Message{Role: assay.Assistant}
+	for i, tool := range tools {
+		c := assay.ToolCall{ID: "call_" + string(rune('a'+i)), Name: tool, Arguments: "{}"}
+		if setting == episode.Discover {
+			b, err := json.Marshal(map[string]any{"tool": tool, "arguments": map[string]any{}})
+			if err != nil {
+				panic(err)
+			}
+			c.Name, c.Arguments = "tool_call", string(b)
+		}
+		m.Calls = append(m.Calls, c)
+	}
+	return m
+}
+
+// The tools of the tests. No correction can name one by chance.
+const (
+	reader = "file_reader"
+	parser = "row_parser"
+	writer = "report_writer"
+	pinger = "host_pinger"
+)
+
+func testTools() []assay.Tool {
+	errors := []assay.ToolError{
+		{Code: "TIMEOUT", Description: "The work was not done within the time allowed."},
+		{Code: "INVALID_INPUT", Description: "An argument makes no sense."},
+	}
+	returns := []assay.Return{
+		{Name: "success", Type: "boolean", Description: "Whether it worked."},
+		{Name: "metadata", Type: "object", Description: "What was done."},
+	}
+	return []assay.Tool{
+		{
+			Name: reader, Category: "file", Operation: "reader", Description: "Read a file from disk.",
+			Parameters: []assay.Parameter{{Name: "source", Type: "string", Description: "Path of the file.", Required: true}},
+			Returns:    returns, Errors: errors,
+		},
+		{
+			Name: parser, Category: "row", Operation: "parser", Description: "Parse raw text into rows.",
+			Parameters:   []assay.Parameter{{Name: "delimiter", Type: "string", Description: "What separates fields.", Default: ","}},
+			Returns:      returns,
+			Errors:       errors,
+			Dependencies: []string{reader},
+		},
+		{
+			Name: writer, Category: "report", Operation: "writer", Description: "Write a report of the rows.",
+			Returns: returns, Errors: errors, Dependencies: []string{reader, parser},
+		},
+		{
+			Name: pinger, Category: "host", Operation: "pinger", Description: "Ping a host & say whether it answers in < 1 s.",
+			Returns: returns, Errors: errors,
+		},
+	}
+}
+
+var catalog = assay.NewCatalog(testTools())
+
+// task requires the reader and then the parser.
+func task() assay.Task {
+	return assay.Task{
+		ID: "rows-1", Type: "simple_task", Difficulty: "easy",
+		Description: "Open the export of the week, then split it into rows.",
+		Inputs:      json.RawMessage(`{"source":"inbox/week-07.csv","fields":["day","visits"]}`),
+		Expected:    json.RawMessage(`{"success":true,"metadata":{"rows":7}}`),
+		Required:    []string{reader, parser},
+	}
+}
+
+// trial returns a trial at the task with a turn limit of 10.
+func trial(setting string, reliability float64, seed uint64) assay.Trial {
+	return assay.Trial{
+		ID:   "test",
+		Cell: assay.Cell{Model: "fake", Variant: episode.Baseline, Reliability: reliability},
+		Task: "rows-1", Seed: seed,
+		Setting: assay.Setting{World: world.PilotName, Protocol: "native", Tools: setting, Turns: 10},
+	}
+}
+
+// step is a call and how it shall go.
+type step struct {
+	tool string
+	ok   bool
+}
+
+// worked and failed make steps of tools.
+func worked(tools ...string) []step { return steps(true, tools) }
+func failed(tools ...string) []step { return steps(false, tools) }
+
+func steps(ok bool, tools []string) []step {
+	var s []step
+	for _, tool := range tools {
+		s = append(s, step{tool, ok})
+	}
+	return s
+}
+
+// seedFor returns the first seed with which these calls go like that.
+func seedFor(t testing.TB, reliability float64, steps []step) uint64 {
+	t.Helper()
+	for seed := range uint64(100_000) {
+		w := world.NewPilot(catalog, trial("", reliability, seed), nil)
+		if !slices.ContainsFunc(steps, func(s step) bool {
+			rec, err := w.Call(1, s.tool, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return rec.OK != s.ok
+		}) {
+			return seed
+		}
+	}
+	t.Fatal("no seed has this luck")
+	return 0
+}
+
+func repeat(tool string, n int) []string { return slices.Repeat([]string{tool}, n) }
+
+// run carries out an episode without a budget.
+func run(t testing.TB, p assay.Provider, trial assay.Trial) (*assay.Attempt, *assay.Transcript) {
+	t.Helper()
+	return episode.NewRunner(catalog, 0).Run(t.Context(), p, new(trial), new(task()))
+}

@@ -1,0 +1,98 @@
+package episode
+
+import (
+	"encoding/json"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// The functions of the setting discover.
+const (
+	toolSearch = "tool_search"
+	toolInfo   = "tool_info"
+	toolCall   = "tool_call"
+)
+
+var discoverFunctions = []assay.Function{
+	{
+		Name:        toolSearch,
+		Description: "Find tools by what they do. Returns the best matches with their details.",
+		Parameters: json.RawMessage(`{"type":"object","properties":{` +
+			`"query":{"type":"string","description":"what the tool should do, in plain words"}},` +
+			`"required":["query"],"additionalProperties":false}`),
+	},
+	{
+		Name:        toolInfo,
+		Description: "Read all details of one tool: parameters, results, errors and what it needs.",
+		Parameters: json.RawMessage(`{"type":"object","properties":{` +
+			`"tool":{"type":"string","description":"the tool's exact name"}},` +
+			`"required":["tool"],"additionalProperties":false}`),
+	},
+	{
+		Name:        toolCall,
+		Description: "Execute one tool.",
+		Parameters: json.RawMessage(`{"type":"object","properties":{` +
+			`"tool":{"type":"string","description":"the tool's exact name"},` +
+			`"arguments":{"type":"object","description":"the tool's arguments by name"}},` +
+			`"required":["tool"],"additionalProperties":false}`),
+	},
+}
+
+// Functions returns what a model may call in a world with a setting of tools.
+func Functions(worldName, setting string, catalog *assay.Catalog) []assay.Function {
+	if setting == Discover {
+		return discoverFunctions
+	}
+	var functions []assay.Function
+	for _, t := range catalog.All() {
+		functions = append(functions, assay.Function{
+			Name: t.Name, Description: describe(t), Parameters: schema(worldName, t),
+		})
+	}
+	return functions
+}
+
+func describe(t assay.Tool) string {
+	if len(t.Dependencies) == 0 {
+		return t.Description
+	}
+	return t.Description + " " + render("needs first", t.Dependencies)
+}
+
+// A property is a member of an object's JSON schema.
+type property struct {
+	Type        string `json:"type"`
+	Description string `json:"description,omitempty"`
+	Default     any    `json:"default,omitempty"`
+	// Items is there for an array, as OpenAI demands: anything goes.
+	Items      *struct{}           `json:"items,omitempty"`
+	Properties map[string]property `json:"properties,omitempty"`
+	Required   []string            `json:"required,omitempty"`
+}
+
+// schema returns the JSON schema of a tool's arguments. In assay-1 data is a
+// reference.
+func schema(worldName string, t assay.Tool) json.RawMessage {
+	s := struct {
+		Type       string              `json:"type"`
+		Properties map[string]property `json:"properties"`
+		Required   []string            `json:"required"`
+		Additional bool                `json:"additionalProperties"`
+	}{Type: "object", Properties: make(map[string]property), Required: []string{}}
+	for _, p := range t.Parameters {
+		prop := property{Type: p.Type, Description: p.Description, Default: p.Default}
+		switch {
+		case p.Type == "array":
+			prop.Items = &struct{}{}
+		case worldName == world.Assay1Name && world.IsReference(p):
+			prop.Properties = map[string]property{world.RefKey: {Type: "string", Description: render("reference", nil)}}
+			prop.Required = []string{world.RefKey}
+		}
+		s.Properties[p.Name] = prop
+		if p.Required {
+			s.Required = append(s.Required, p.Name)
+		}
+	}
+	return encode(s)
+}

@@ -1,0 +1,162 @@
+package episode
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"strings"
+	"text/template"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/workflow"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// The settings of how a model meets the tools.
+const (
+	// Discover gives the model three functions with which it finds, reads
+	// about and executes the library's tools.
+	Discover = "discover"
+	// Listed makes each tool of the library a function of its own.
+	Listed = "listed"
+)
+
+//go:embed templates/*.tmpl
+var templateFiles embed.FS
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"inc":     func(i int) int { return i + 1 },
+	"join":    strings.Join,
+	"percent": func(p float64) string { return fmt.Sprintf("%.4g", 100*p) },
+	"json":    func(v any) string { return string(encode(v)) },
+}).ParseFS(templateFiles, "templates/*.tmpl"))
+
+// TemplatesHash identifies the wording of everything that an episode says to a
+// model, beside what library, task and world say. It goes into every result.
+var TemplatesHash = hashTemplates()
+
+// A Template is a file of what episodes say to models, as it stands.
+type Template struct{ Name, Text string }
+
+// Templates returns the templates, by name.
+func Templates() []Template {
+	names, err := fs.Glob(templateFiles, "templates/*.tmpl")
+	if err != nil {
+		panic("episode: templates: " + err.Error())
+	}
+	var all []Template
+	for _, name := range names {
+		b, err := templateFiles.ReadFile(name)
+		if err != nil {
+			panic("episode: templates: " + err.Error())
+		}
+		all = append(all, Template{name, string(b)})
+	}
+	return all
+}
+
+func hashTemplates() string {
+	h := sha256.New()
+	for _, t := range Templates() {
+		fmt.Fprintf(h, "%s %d\n%s", t.Name, len(t.Text), t.Text)
+	}
+	fmt.Fprintf(h, "plans %s\n", workflow.Version)
+	b, err := json.Marshal(discoverFunctions)
+	if err != nil {
+		panic("episode: functions: " + err.Error())
+	}
+	h.Write(b)
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// GivenPlan returns the plan that a trial's variant shows to the model, nil for
+// a variant without one. That a flaw does not apply to the task is an error:
+// such a trial is not planned.
+func GivenPlan(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) (*workflow.Plan, error) {
+	flaw, flawed := FlawOf(trial.Variant)
+	if trial.Variant != Optimal && !flawed {
+		return nil, nil
+	}
+	plan := workflow.For(catalog, trial.World, task, trial.Reliability)
+	if flawed {
+		var ok bool
+		if plan, ok = workflow.Flawed(catalog, plan, task, flaw, trial.Severity, trial.Seed); !ok {
+			return nil, fmt.Errorf("flaw %s does not apply to task %s", flaw, task.ID)
+		}
+	}
+	return &plan, nil
+}
+
+// Opening returns the messages with which an episode begins. Its errors are those
+// of [GivenPlan].
+func Opening(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) ([]assay.Message, error) {
+	plan, err := GivenPlan(catalog, trial, task)
+	if err != nil {
+		return nil, err
+	}
+	e := &episode{Runner: &Runner{catalog: catalog}, trial: trial, task: task}
+	return e.opening(plan), nil
+}
+
+// opening returns the messages with which an episode begins.
+func (e *episode) opening(plan *workflow.Plan) []assay.Message {
+	trial := e.trial
+	data := struct {
+		Task             *assay.Task
+		Inputs, Expected string
+		Turns            int
+		Discover, Tags   bool
+		Arguments, Think bool
+		One              bool
+		Tools            []toolDetails
+		Plan             *workflow.Plan
+	}{
+		Task: e.task, Inputs: pretty(e.task.Inputs), Expected: pretty(e.task.Expected), Turns: trial.Setting.Turns,
+		Discover: trial.Tools == Discover, Tags: trial.Protocol == Tags, Arguments: trial.World != world.PilotName,
+		Think: trial.Variant == CoT, One: trial.SeveralCalls == assay.RefuseSeveral, Plan: plan,
+	}
+	if data.Tags && !data.Discover {
+		for _, t := range e.catalog.All() {
+			data.Tools = append(data.Tools, details(trial.World, t))
+		}
+	}
+	return []assay.Message{
+		{Role: assay.System, Content: render("system.tmpl", data)},
+		{Role: assay.User, Content: render("task.tmpl", data)},
+	}
+}
+
+// nudge answers a reply without an action. It names no tool but those that
+// have succeeded.
+func (e *episode) nudge(claimed bool, left int) assay.Message {
+	data := struct {
+		Claimed, Tags bool
+		Succeeded     []string
+		Left          int
+	}{claimed, e.trial.Protocol == Tags, e.world.Succeeded(), left}
+	return assay.Message{Role: assay.User, Content: render("nudge.tmpl", data)}
+}
+
+func render(name string, data any) string {
+	var b strings.Builder
+	if err := templates.ExecuteTemplate(&b, name, data); err != nil {
+		panic("episode: template " + name + ": " + err.Error())
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// pretty indents JSON for a reader; nothing and an empty object give "".
+func pretty(raw json.RawMessage) string {
+	if s := strings.TrimSpace(string(raw)); s == "" || s == "null" || s == "{}" {
+		return ""
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, raw, "", "  "); err != nil {
+		return string(raw)
+	}
+	return b.String()
+}

@@ -1,0 +1,273 @@
+package episode_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/golden"
+	"github.com/assay-eval/assay/internal/task/library"
+	"github.com/assay-eval/assay/internal/task/workflow"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// script writes messages down as in a play.
+func script(messages []assay.Message) string {
+	var b strings.Builder
+	for _, m := range messages {
+		fmt.Fprintf(&b, "=== %s", m.Role)
+		if m.CallID != "" {
+			fmt.Fprintf(&b, " to %s", m.CallID)
+		}
+		b.WriteString("\n")
+		if m.Content != "" {
+			b.WriteString(m.Content + "\n")
+		}
+		for _, c := range m.Calls {
+			fmt.Fprintf(&b, "--- %s: %s %s\n", c.ID, c.Name, c.Arguments)
+		}
+	}
+	return b.String()
+}
+
+// opening returns the messages of an episode's first request.
+func opening(t *testing.T, catalog *assay.Catalog, trial assay.Trial, task assay.Task) []assay.Message {
+	t.Helper()
+	trial.Setting.Turns = max(trial.Setting.Turns, 1)
+	f := scripted(saying("TASK_COMPLETED"))
+	episode.NewRunner(catalog, 0).Run(t.Context(), f, new(trial), new(task))
+	return f.asked[0].Messages
+}
+
+func TestOpenings(t *testing.T) {
+	t.Parallel()
+	for _, w := range world.Names {
+		for _, variant := range []string{episode.Baseline, episode.CoT, episode.Optimal, "flawed_parameter_error"} {
+			for _, setting := range []string{episode.Discover, episode.Listed} {
+				for _, protocol := range episode.Protocols {
+					checkOpening(t, w, variant, setting, protocol)
+				}
+			}
+		}
+	}
+}
+
+func checkOpening(t *testing.T, w, variant, setting, protocol string) {
+	t.Helper()
+	trial := trial(setting, .85, 1)
+	trial.World, trial.Variant, trial.Protocol, trial.Severity = w, variant, protocol, "severe"
+	messages := opening(t, catalog, trial, task())
+	text := script(messages)
+	label := strings.Join([]string{w, variant, setting, protocol}, "_")
+	golden.Check(t, label+".txt", text)
+
+	if len(messages) != 2 || messages[0].Role != assay.System || messages[1].Role != assay.User {
+		t.Errorf("%s: not a system and a user message", label)
+	}
+	_, flawed := episode.FlawOf(variant)
+	planned := variant == episode.Optimal || flawed
+	if got := strings.Contains(text, "## Plan"); got != planned {
+		t.Errorf("%s: plan in the prompt is %v, want %v", label, got, planned)
+	}
+	listed := setting == episode.Listed && protocol == episode.Tags
+	if got := slices.ContainsFunc(catalog.Names(), func(n string) bool { return strings.Contains(text, n) }); got != (planned || listed) {
+		t.Errorf("%s: a tool's name in the prompt is %v", label, got)
+	}
+	if got := strings.Contains(text, "Reasoning:"); got != (variant == episode.CoT) {
+		t.Errorf("%s: the advice to think is %v", label, got)
+	}
+	if got := strings.Contains(text, "tool_search"); got != (setting == episode.Discover) {
+		t.Errorf("%s: tool_search in the prompt is %v", label, got)
+	}
+	if strings.Contains(text, "flaw") {
+		t.Errorf("%s: the prompt speaks of flaws", label)
+	}
+}
+
+// TestOpeningOfABareTask has neither inputs nor an expected result.
+func TestOpeningOfABareTask(t *testing.T) {
+	t.Parallel()
+	for _, empty := range []string{"", "{}", " null "} {
+		bare := task()
+		bare.Inputs, bare.Expected = json.RawMessage(empty), json.RawMessage(empty)
+		got := opening(t, catalog, trial(episode.Listed, .85, 1), bare)[1].Content
+		if want := "## Task\n\n" + bare.Description + "\n\nBegin with the first step."; got != want {
+			t.Errorf("inputs %q: %q, want %q", empty, got, want)
+		}
+	}
+}
+
+// TestPlanStatesTheTrueChance: the world does not go beyond its bounds, and
+// the plan does not promise more.
+func TestPlanStatesTheTrueChance(t *testing.T) {
+	t.Parallel()
+	for reliability, want := range map[float64]string{1: "95 %", .95: "95 %", .8: "80 %", .123: "12.3 %", 2. / 3: "66.67 %", .05: "10 %", 0: "10 %"} {
+		trial := trial(episode.Discover, reliability, 1)
+		trial.Variant = episode.Optimal
+		if got := opening(t, catalog, trial, task())[1].Content; !strings.Contains(got, "probability of about "+want) {
+			t.Errorf("reliability %v: the plan does not say %s:\n%s", reliability, want, got)
+		}
+	}
+}
+
+// TestNoToolInThePromptsOfTheBuiltinTasks: what baseline and cot say names no
+// tool, for any of the built-in tasks.
+func TestNoToolInThePromptsOfTheBuiltinTasks(t *testing.T) {
+	t.Parallel()
+	builtin := assay.NewCatalog(library.Tools())
+	trial := trial(episode.Discover, .8, 1)
+	trial.Variant = episode.CoT
+	n := 0
+	for task := range library.Generate() {
+		n++
+		text := script(opening(t, builtin, trial, task))
+		for _, name := range builtin.Names() {
+			if strings.Contains(text, name) {
+				t.Errorf("task %s: the prompt names %s", task.ID, name)
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("there are no built-in tasks")
+	}
+}
+
+// TestAnswers holds the wording of all that can answer a reply.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	call := func(id, name, args string) assay.ToolCall { return assay.ToolCall{ID: id, Name: name, Arguments: args} }
+	long := strings.Repeat("very_", 16) + "long_name"
+	for name, calls := range map[string][]assay.ToolCall{
+		"discover": {
+			call("search", "tool_search", `{"query":"ping a host"}`),
+			call("search-in-vain", "tool_search", `{"query":"xyzzy"}`),
+			call("search-for-nothing", "tool_search", `{}`),
+			call("info", "tool_info", `{"tool":"`+writer+`"}`),
+			call("info-unknown", "tool_info", `{"tool":"<b>&"}`),
+			call("info-nothing", "tool_info", `{"tool":["x"]}`),
+			call("call-works", "tool_call", `{"tool":"`+reader+`","arguments":{"source":"x"}}`),
+			call("call-fails", "tool_call", `{"tool":"`+pinger+`"}`),
+			call("call-unknown", "tool_call", `{"tool":"`+long+`"}`),
+			call("call-nothing", "tool_call", `{"name":"`+reader+`"}`),
+			call("no-such-function", reader, `{}`),
+			call("array", "tool_call", `["`+reader+`"]`),
+			call("cut-off", "tool_call", `{"tool":"`),
+		},
+		"listed": {
+			call("works", reader, `{"source":"x"}`),
+			call("fails", pinger, ``),
+			call("no-such-function", "tool_search", `{"query":"x"}`),
+			call("array", reader, `["x"]`),
+			call("cut-off", reader, `{"source":"`),
+		},
+	} {
+		reply := assay.Message{Content: "All at once.", Calls: calls}
+		trial := trial(name, .8, seedFor(t, .8, slices.Concat(worked(reader), failed(pinger))))
+		trial.Setting.Turns = 3
+		_, tr := run(t, scripted(reply, saying("Hm."), saying("TASK_COMPLETED")), trial)
+		golden.Check(t, "answers_"+name+".txt", script(tr.Messages[2:]))
+	}
+}
+
+// TestAnswersUnderTags holds the wording under tags, in assay-1.
+func TestAnswersUnderTags(t *testing.T) {
+	t.Parallel()
+	reply := saying(`First <tool_search>ping a host</tool_search>, then <tool_info>` + writer + `</tool_info>.
+<tool_call>` + reader + ` {"source": "inbox/week-07.csv"}</tool_call>
+<tool_call>` + reader + ` {"source": "elsewhere"}</tool_call>
+<tool_call>` + writer + `</tool_call>
+<tool_call>` + parser + ` ,</tool_call>
+<tool_call>parse</tool_call>
+</tool_info>
+<tool_call>` + parser)
+	trial := trial(episode.Discover, 1, 1)
+	trial.World, trial.Protocol, trial.Setting.Turns = world.Assay1Name, episode.Tags, 3
+	_, tr := run(t, scripted(reply, saying("Hm."), saying("TASK_COMPLETED")), trial)
+	golden.Check(t, "answers_tags.txt", script(tr.Messages[2:]))
+}
+
+// TestTemplatesHash notices a change of wording.
+func TestTemplatesHash(t *testing.T) {
+	t.Parallel()
+	const known = "642a9ebbb9ceba6e"
+	if episode.TemplatesHash != known {
+		t.Errorf("TemplatesHash = %s, want %s: the wording has changed. Results before and after cannot be pooled, "+
+			"so note the new hash in CHANGELOG.md, and here", episode.TemplatesHash, known)
+	}
+}
+
+// TestEveryFlawChangesThePrompt renders every built-in task with every flaw and
+// severity that applies to it, in both worlds. The prompts differ from the
+// optimal one in the steps of the plan alone, and all plans together are those
+// that were once made.
+func TestEveryFlawChangesThePrompt(t *testing.T) {
+	t.Parallel()
+	builtin := assay.NewCatalog(library.Tools())
+	runner := episode.NewRunner(builtin, 0)
+	h := sha256.New()
+	compared, n := 0, 0
+	for task := range library.Generate() {
+		if task.Difficulty != "easy" {
+			continue
+		}
+		if n++; testing.Short() && n%10 > 0 {
+			continue
+		}
+		for _, w := range world.Names {
+			if w == world.PilotName && n%5 > 0 {
+				continue // the same plans, for these tasks need no insertion
+			}
+			trial := trial(episode.Discover, .8, 7)
+			trial.World, trial.Variant = w, episode.Optimal
+			optimal := prompt(t, runner, trial, task)
+			for _, flaw := range workflow.Flaws {
+				if !workflow.Applies(builtin, w, &task, flaw) {
+					continue
+				}
+				for _, severity := range workflow.Severities {
+					trial.Variant, trial.Severity = "flawed_"+string(flaw), severity
+					got := prompt(t, runner, trial, task)
+					compared++
+					before, steps, after := cutPlan(t, got)
+					fmt.Fprintln(h, steps)
+					wantBefore, rightSteps, wantAfter := cutPlan(t, optimal)
+					if steps == rightSteps || before != wantBefore || after != wantAfter {
+						t.Fatalf("%s, task %s, %s, %s: the prompt differs from the optimal one elsewhere, or not in the plan\n%s", w, task.ID, flaw, severity, got)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d prompts", compared)
+	const known = "e9768c03559baa33"
+	if got := hex.EncodeToString(h.Sum(nil)[:8]); got != known && !testing.Short() {
+		t.Errorf("the flawed prompts have the digest %s, want %s: if that is intended, raise workflow.Version and pin the new one", got, known)
+	}
+}
+
+// prompt is the text with which an episode begins.
+func prompt(t *testing.T, runner *episode.Runner, trial assay.Trial, task assay.Task) string {
+	t.Helper()
+	f := scripted(saying("TASK_COMPLETED"))
+	a, _ := runner.Run(t.Context(), f, new(trial), new(task))
+	if len(f.asked) == 0 {
+		t.Fatalf("task %s, %s: %s", task.ID, trial.Variant, a.FaultDetail)
+	}
+	return script(f.asked[0].Messages)
+}
+
+func cutPlan(t *testing.T, text string) (before, steps, after string) {
+	t.Helper()
+	before, rest, ok := strings.Cut(text, "\n## Plan\n")
+	steps, after, end := strings.Cut(rest, "\nA call whose needs are met")
+	if !ok || !end {
+		t.Fatalf("there is no plan in the prompt\n%s", text)
+	}
+	return before, steps, after
+}

@@ -1,0 +1,210 @@
+package episode_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// A wish is one action, whatever the protocol.
+type wish struct{ kind, text, arguments string }
+
+// native writes a reply of wishes as calls of functions.
+func native(setting, content string, wishes []wish) assay.Message {
+	m := assay.Message{Role: assay.Assistant, Content: content}
+	for i, w := range wishes {
+		c := assay.ToolCall{ID: fmt.Sprint("id", i), Name: w.kind}
+		switch {
+		case setting == episode.Listed && w.kind == "tool_call":
+			c.Name, c.Arguments = w.text, w.arguments
+		case w.kind == "tool_search":
+			c.Arguments = encode(map[string]any{"query": w.text})
+		case w.kind == "tool_info" || w.arguments == "":
+			c.Arguments = encode(map[string]any{"tool": w.text})
+		default:
+			c.Arguments = encode(map[string]any{"tool": w.text, "arguments": json.RawMessage(w.arguments)})
+		}
+		m.Calls = append(m.Calls, c)
+	}
+	return m
+}
+
+// tagged writes the same reply as tags.
+func tagged(content string, wishes []wish) assay.Message {
+	for _, w := range wishes {
+		content += fmt.Sprintf("\n<%s>%s %s</%s>", w.kind, w.text, w.arguments, w.kind)
+	}
+	return assay.Message{Role: assay.Assistant, Content: content}
+}
+
+func encode(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// TestProtocolsAgree does the same things under both protocols: everything but
+// the wording of the conversation is the same, in both worlds.
+func TestProtocolsAgree(t *testing.T) {
+	t.Parallel()
+	levels := map[assay.Level]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		setting := rapid.SampledFrom([]string{episode.Discover, episode.Listed}).Draw(t, "setting")
+		base := trial(setting, rapid.SampledFrom([]float64{.5, .9, 1}).Draw(t, "reliability"), rapid.Uint64().Draw(t, "seed"))
+		base.World = rapid.SampledFrom(world.Names).Draw(t, "world")
+		base.SeveralCalls = rapid.SampledFrom([]string{"", assay.RefuseSeveral}).Draw(t, "several")
+		kinds := []string{"tool_call", "tool_call", "tool_call", "tool_search", "tool_info"}
+		type reply struct {
+			content string
+			wishes  []wish
+		}
+		var replies []reply
+		for range base.Setting.Turns {
+			r := reply{content: rapid.SampledFrom([]string{"", "Now this.", "Hm.", "All is done: TASK_COMPLETED"}).Draw(t, "content")}
+			for range rapid.IntRange(0, 3).Draw(t, "wishes") {
+				w := wish{kind: rapid.SampledFrom(kinds).Draw(t, "kind")}
+				w.text = rapid.SampledFrom([]string{reader, parser, writer, pinger, "nothing"}).Draw(t, "tool")
+				switch w.kind {
+				case "tool_search":
+					w.text = rapid.SampledFrom([]string{"read a file", "xyzzy", "parse rows"}).Draw(t, "query")
+				case "tool_call":
+					w.arguments = rapid.SampledFrom([]string{
+						"", `{}`, `{"source":"inbox/week-07.csv"}`, `{"source":"` + reader + `"}`, `{"delimiter":";"}`, `{"delimiter":1}`, `[]`, `"{}"`,
+						`{"options":{"ref":"` + reader + `"}}`,
+					}).Draw(t, "arguments")
+				}
+				r.wishes = append(r.wishes, w)
+			}
+			replies = append(replies, r)
+		}
+		run := func(protocol string) (assay.Outcome, []assay.CallRecord, []assay.TurnRecord, []assay.LoopRecord) {
+			tr := base
+			tr.Protocol = protocol
+			f := &fake{chat: func(_ context.Context, n int) (assay.Response, error) {
+				r := replies[n-1]
+				if protocol == episode.Tags {
+					return assay.Response{Message: tagged(r.content, r.wishes)}, nil
+				}
+				return assay.Response{Message: native(setting, r.content, r.wishes)}, nil
+			}}
+			a, transcript := episode.NewRunner(catalog, 0).Run(context.Background(), f, &tr, new(task()))
+			if a.FaultKind != "" {
+				t.Fatalf("%s: fault %s", protocol, a.FaultDetail)
+			}
+			if protocol == episode.Tags && f.asked[0].Functions != nil {
+				t.Fatal("functions are offered under tags")
+			}
+			return a.Outcome, transcript.Calls, transcript.Turns, transcript.Loops
+		}
+		o1, c1, t1, l1 := run(episode.Native)
+		o2, c2, t2, l2 := run(episode.Tags)
+		levels[o1.Level]++
+		if diff := cmp.Diff([]any{o1, c1, t1, l1}, []any{o2, c2, t2, l2}); diff != "" {
+			t.Fatalf("native and tags differ:\n%s", diff)
+		}
+	})
+	if levels[assay.FullSuccess] == 0 || levels[assay.Failure] == 0 {
+		t.Errorf("levels %v: the test is too weak", levels)
+	}
+}
+
+// TestSeveralCalls: calls of one reply are executed in order and counted, or
+// all but the first refused.
+func TestSeveralCalls(t *testing.T) {
+	t.Parallel()
+	for _, setting := range []string{episode.Discover, episode.Listed} {
+		for _, several := range []string{"", assay.RefuseSeveral} {
+			tr := trial(setting, 1, 1)
+			tr.World, tr.SeveralCalls = world.Assay1Name, several
+			read := wish{"tool_call", reader, `{"source":"inbox/week-07.csv"}`}
+			parse := wish{"tool_call", parser, "{}"}
+			first := []wish{read, parse}
+			if setting == episode.Discover { // a lookup is no call
+				first = []wish{{kind: "tool_info", text: reader}, read, parse}
+			}
+			a, transcript := run(t, scripted(native(setting, "", first), native(setting, "", []wish{parse}), saying("TASK_COMPLETED")), tr)
+			text := script(transcript.Messages)
+			if refused := strings.Contains(text, "only the first call of a reply is executed;"); refused != (several != "") {
+				t.Errorf("%s, %q: refused %v\n%s", setting, several, refused, text)
+			}
+			if want := 1; several == "" && (a.Extra != want || a.ToolCalls != 3 || a.Assisted != 0) || several != "" && (a.Extra != 0 || a.ToolCalls != 2 || a.Assisted != 1) {
+				t.Errorf("%s, %q: %d extra calls of %d, assisted %d", setting, several, a.Extra, a.ToolCalls, a.Assisted)
+			}
+			if a.Level != assay.FullSuccess || a.Ended != assay.Finished {
+				t.Errorf("%s, %q: level %s, ended %s", setting, several, a.Level, a.Ended)
+			}
+		}
+	}
+}
+
+// TestClaimEndsAssay1: whatever was done, and how far it got is told apart from
+// how it ended.
+func TestClaimEndsAssay1(t *testing.T) {
+	t.Parallel()
+	read := native(episode.Listed, "", []wish{{"tool_call", reader, `{"source":"inbox/week-07.csv"}`}})
+	parse := native(episode.Listed, "", []wish{{"tool_call", parser, "{}"}})
+	done := saying("TASK_COMPLETED")
+	for _, tc := range []struct {
+		name    string
+		replies []assay.Message
+		level   assay.Level
+		ended   assay.Ended
+		turns   int
+	}{
+		{"all", []assay.Message{read, parse, done}, assay.FullSuccess, assay.Finished, 3},
+		{"half", []assay.Message{read, done}, assay.Failure, assay.Finished, 2},
+		{"nothing", []assay.Message{done}, assay.Failure, assay.Finished, 1},
+		{"without a claim", []assay.Message{read, parse, saying("What now?")}, assay.PartialSuccess, assay.TurnLimit, 10},
+		{"a claim beside a call", []assay.Message{read, native(episode.Listed, "TASK_COMPLETED", []wish{{"tool_call", parser, "{}"}}), done}, assay.FullSuccess, assay.Finished, 3},
+	} {
+		tr := trial(episode.Listed, 1, 1)
+		tr.World = world.Assay1Name
+		a, _ := run(t, scripted(tc.replies...), tr)
+		if a.Level != tc.level || a.Ended != tc.ended || a.Outcome.Turns != tc.turns {
+			t.Errorf("%s: level %s, ended %s after %d turns; want %s, %s, %d", tc.name, a.Level, a.Ended, a.Outcome.Turns, tc.level, tc.ended, tc.turns)
+		}
+	}
+}
+
+// TestLoopsInEpisodes: a loop is an outcome with the turn in which it began,
+// and ends the episode where the rule says so.
+func TestLoopsInEpisodes(t *testing.T) {
+	t.Parallel()
+	look := native(episode.Discover, "", []wish{{kind: "tool_search", text: "read a file"}})
+	for _, tc := range []struct {
+		world, loops string
+		ended        assay.Ended
+		turns        int
+	}{
+		{world.Assay1Name, "", assay.Loop, 4}, // the first search shows something new
+		{world.PilotName, "", assay.TurnLimit, 10},
+		{world.Assay1Name, "search=2!", assay.Loop, 3},
+		{world.Assay1Name, "search=3", assay.TurnLimit, 10},
+		{world.Assay1Name, "none", assay.TurnLimit, 10},
+	} {
+		tr := trial(episode.Discover, 1, 1)
+		tr.World, tr.Loops = tc.world, tc.loops
+		a, transcript := run(t, scripted(look), tr)
+		if a.Ended != tc.ended || a.Outcome.Turns != tc.turns {
+			t.Errorf("%s %q: ended %s after %d turns, want %s after %d", tc.world, tc.loops, a.Ended, a.Outcome.Turns, tc.ended, tc.turns)
+		}
+		want := assay.SearchLoop
+		if tc.loops == "none" {
+			want = ""
+		}
+		if a.Outcome.Loop != want || want != "" && (a.LoopTurn != 2 || transcript.Loops[0].Began != 2) {
+			t.Errorf("%s %q: loop %q from turn %d, %v; want %q from turn 2", tc.world, tc.loops, a.Outcome.Loop, a.LoopTurn, transcript.Loops, want)
+		}
+	}
+}

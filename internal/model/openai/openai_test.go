@@ -1,0 +1,313 @@
+package openai_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/openai"
+)
+
+// No test goes through a proxy of the machine.
+func TestMain(m *testing.M) {
+	if err := os.Setenv("NO_PROXY", "*"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func gzipped(t testing.TB, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	key := openai.NewSecret
+	tests := []struct {
+		name string
+		cfg  openai.Config
+		want string
+	}{
+		{"NoDeployment", openai.Config{}, "deployment"},
+		{"AzureWithoutAddress", openai.Config{Azure: true, Deployment: "d"}, "hint: it looks like"},
+		{"NoScheme", openai.Config{BaseURL: "gateway.example/v1", Deployment: "d"}, "hint: it looks like"},
+		{"OtherScheme", openai.Config{BaseURL: "ftp://gateway.example/v1", Deployment: "d"}, "hint: it looks like"},
+		{"Password", openai.Config{BaseURL: "https://u:canary-password@gateway.example", Deployment: "d"}, "hint: give credentials as keys"},
+		{"Query", openai.Config{BaseURL: "https://gateway.example?key=canary-password", Deployment: "d"}, "hint: give the part"},
+		{"WholeAddress", openai.Config{BaseURL: "https://gateway.example/v1/chat/completions", Deployment: "d"}, "hint: leave that part out"},
+		{"EmptyKey", openai.Config{KeyName: "SMALL_KEY", Key: key(""), Deployment: "d"}, "SMALL_KEY is empty"},
+		{"KeyWithLineEnd", openai.Config{KeyName: "SMALL_KEY", Key: key("canary-password\n"), Deployment: "d"}, "SMALL_KEY holds"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := openai.New(test.cfg)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("New() = %v, want %q", err, test.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "canary-password") {
+				t.Errorf("New() shows the secret: %v", err)
+			}
+		})
+	}
+}
+
+// canary is as hard to scrub as keys get: JSON, Go and URLs all respell it.
+const canary = `sk-canary/0123+4567=<89>&"q\`
+
+// spellings lists what must not show up anywhere.
+var spellings = []string{canary, "sk-canary", "0123+4567", "canary"}
+
+func mustNotLeak(t testing.TB, what, text string) {
+	t.Helper()
+	for _, s := range spellings {
+		if strings.Contains(text, s) {
+			t.Errorf("%s leaks the key: %s", what, text)
+			return
+		}
+	}
+}
+
+// printed is v in every way in which programs print things.
+func printed(v any) string {
+	var log bytes.Buffer
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "v", v)
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "v", v)
+	doc, _ := json.Marshal(v)
+	return fmt.Sprintf("%v\n%+v\n%#v\n%s\n%q\n%x\n%d\n%s\n%s", v, v, v, v, v, v, v, log.String(), doc)
+}
+
+func TestPrintingShowsNoSecret(t *testing.T) {
+	t.Parallel()
+	other := openai.NewSecret("other-canary-key")
+	cfg := openai.Config{Key: openai.NewSecret(canary), KeyName: "SMALL_KEY", Deployment: "small", Secrets: []openai.Secret{other}}
+	p := newProvider(t, cfg)
+	type holder struct {
+		Public  openai.Config
+		private openai.Config
+		key     openai.Secret
+		p       *openai.Provider
+	}
+	h := holder{cfg, cfg, cfg.Key, p}
+	opts := openai.ClientOptions{Secrets: []openai.Secret{other, cfg.Key}}
+	for _, v := range []any{cfg, &cfg, p, cfg.Key, &cfg.Key, cfg.Secrets, h, &h, []any{h}, opts, openai.NewClient(opts), cfg.Client} {
+		mustNotLeak(t, fmt.Sprintf("printing %T", v), printed(v))
+	}
+	if got := fmt.Sprint(cfg.Key); got != "[redacted]" {
+		t.Errorf("Key prints as %q", got)
+	}
+	if got := p.String(); !strings.Contains(got, "SMALL_KEY") || !strings.Contains(got, "small") {
+		t.Errorf("String() = %q, want the names", got)
+	}
+}
+
+// echoes are the ways in which a server can give a key back.
+func echoes(key string) map[string]http.HandlerFunc {
+	quoted, _ := json.Marshal(key)
+	inJSON := string(quoted[1 : len(quoted)-1])
+	slashes := strings.ReplaceAll(inJSON, "/", `\/`)
+	var all strings.Builder
+	for _, r := range key {
+		fmt.Fprintf(&all, `\u%04X`, r)
+	}
+	send := func(status int, contentType, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", contentType)
+			w.Header().Set("X-Echo", key)
+			w.Header().Set("Retry-After", key)
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	handlers := map[string]http.HandlerFunc{
+		"PlainText":   send(500, "text/plain", "no such key "+key),
+		"HTML":        send(502, "text/html", "<p>"+key),
+		"ContentType": send(200, "text/"+"canary", key),
+		"Redirect": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "https://elsewhere.example/?key=canary")
+			w.WriteHeader(302)
+		},
+		"NoHTTP": func(w http.ResponseWriter, r *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				_, _ = io.WriteString(conn, key+"\r\n")
+				_ = conn.Close()
+			}
+		},
+		"BadHeader": func(w http.ResponseWriter, r *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n"+key+"\r\n\r\n")
+				_ = conn.Close()
+			}
+		},
+	}
+	for name, spelled := range map[string]string{"JSON": inJSON, "Slashes": slashes, "Escapes": all.String()} {
+		for _, status := range []int{400, 401, 429, 500} {
+			handlers[fmt.Sprint(name, status)] = send(status, "application/json",
+				`{"error":{"message":"Incorrect API key provided: `+spelled+`.","code":"`+spelled+`","type":"`+spelled+`","param":"`+spelled+`"}}`)
+		}
+		handlers[name+"Long"] = send(401, "application/json", `{"error":{"message":"`+strings.Repeat("x", 280)+spelled+`"}}`)
+		handlers[name+"Reply"] = send(200, "application/json", `{"model":"`+spelled+`","choices":[{"message":{"content":"`+spelled+
+			`","reasoning_content":"`+spelled+`","tool_calls":[{"id":"`+spelled+`","function":{"name":"`+spelled+`","arguments":"`+spelled+`"}}]}}]}`)
+	}
+	return handlers
+}
+
+func TestEchoedKeyNeverAppears(t *testing.T) {
+	t.Parallel()
+	for name, handler := range echoes(canary) {
+		for as, cfg := range map[string]openai.Config{
+			"Secret": {Secrets: []openai.Secret{openai.NewSecret(canary)}},
+			"Client": {Client: openai.NewClient(openai.ClientOptions{Secrets: []openai.Secret{openai.NewSecret(canary)}})},
+		} {
+			t.Run(name+"/"+as, func(t *testing.T) {
+				t.Parallel()
+				if as == "Client" && (strings.HasPrefix(name, "Escapes") || name == "NoHTTP" || name == "BadHeader") {
+					t.Skip("the client alone scrubs bodies, and of these the usual spellings")
+				}
+				if cfg.Client != nil {
+					t.Cleanup(cfg.Client.CloseIdleConnections)
+				}
+				if name == "ContentType" || name == "Redirect" {
+					cfg.Secrets = append(cfg.Secrets, openai.NewSecret("text/canary"), openai.NewSecret("canary"))
+				}
+				p := serve(t, handler, cfg)
+				resp, err := p.Chat(t.Context(), hi())
+				mustNotLeak(t, "the response", printed(resp))
+				for e := err; e != nil; e = errors.Unwrap(e) {
+					mustNotLeak(t, "the fault", printed(e)+e.Error())
+				}
+				if err == nil && !strings.Contains(resp.Message.Content, "[redacted]") {
+					t.Errorf("content = %q, want the rest of it", resp.Message.Content)
+				}
+			})
+		}
+	}
+}
+
+// Whatever a secret is made of, no spelling of it gets through.
+func TestNoSpellingOfAnySecretAppears(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		secret := rapid.StringN(8, 40, -1).Draw(t, "secret")
+		quoted, err := json.Marshal(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inJSON := string(quoted[1 : len(quoted)-1])
+		for _, spelled := range []string{secret, inJSON, strings.ReplaceAll(inJSON, "/", `\/`), url.QueryEscape(secret), url.PathEscape(secret)} {
+			p, err := openai.New(openai.Config{
+				Deployment: "m", Secrets: []openai.Secret{openai.NewSecret("sk-another-one"), openai.NewSecret(secret)},
+				Client: &http.Client{Transport: canned{400, http.Header{"Content-Type": {"text/plain"}}, "key: " + spelled}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = p.Chat(context.Background(), hi())
+			if f := assay.AsFault(err); f == nil || f.Detail != "key: [redacted]" {
+				t.Errorf("Chat() = %v", err)
+			}
+		}
+	})
+}
+
+// Text that happens to contain a very short secret is not touched: a result
+// must not change because a test key is "k".
+func TestShortSecretsAreNotScrubbed(t *testing.T) {
+	t.Parallel()
+	_, p := record(t, hello, openai.Config{Key: openai.NewSecret("hell")})
+	resp, err := p.Chat(t.Context(), hi())
+	if err != nil || resp.Message.Content != "hello" {
+		t.Errorf("Chat() = %q, %v; want hello", resp.Message.Content, err)
+	}
+}
+
+// conns counts a server's connections by state.
+type conns struct {
+	mu   sync.Mutex
+	open map[net.Conn]bool // guarded by mu
+	made int               // guarded by mu
+	gone sync.WaitGroup
+}
+
+func (c *conns) state(conn net.Conn, s http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch s {
+	case http.StateNew:
+		c.open[conn] = true
+		c.made++
+		c.gone.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		delete(c.open, conn)
+		c.gone.Done()
+	}
+}
+
+// Every kind of reply, good or bad, gives its connection back, and closing the
+// idle ones through the guard leaves none.
+func TestConnectionsAreReusedAndClosed(t *testing.T) {
+	t.Parallel()
+	c := &conns{open: map[net.Conn]bool{}}
+	var n atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+
+		switch n.Add(1) % 4 {
+		case 0:
+			writeJSON(w, 200, hello)
+		case 1:
+			writeJSON(w, 429, `{}`)
+		case 2:
+			writeJSON(w, 200, `{"choices":`)
+		case 3:
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+		}
+	}))
+	server.Config.ConnState = c.state
+	server.Start()
+	defer server.Close()
+	client := openai.NewClient(openai.ClientOptions{})
+	p := newProvider(t, openai.Config{BaseURL: server.URL, Client: client})
+	for range 40 {
+		if _, err := p.Chat(t.Context(), hi()); err != nil {
+			var f *assay.Fault
+			if !errors.As(err, &f) {
+				t.Errorf("Chat() = %v, want a fault", err)
+			}
+		}
+	}
+	if c.made != 1 {
+		t.Errorf("%d connections for 40 requests, want 1", c.made)
+	}
+	client.CloseIdleConnections()
+	c.gone.Wait() // all are closed, or the test does not end
+}

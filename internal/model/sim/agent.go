@@ -1,0 +1,195 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/workflow"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// An agent decides the next message from what it sees.
+type agent func(m *Models, v *view) assay.Message
+
+var agents = map[string]agent{
+	Listed:   (*Models).listed,
+	Optimal:  (*Models).optimal,
+	Expert:   (*Models).expert,
+	Obedient: (*Models).obedient,
+	Searcher: (*Models).searcher,
+	Mute:     (*Models).mute,
+	Judge:    (*Models).judge,
+}
+
+// listed runs the steps in order, each until it succeeds.
+func (m *Models) listed(v *view) assay.Message {
+	if msg, wait := v.look(); wait {
+		return msg
+	}
+	return m.carryOut(v, v.steps())
+}
+
+// carryOut runs steps in order, each until it succeeds. A tool that is there
+// twice has to succeed twice.
+func (m *Models) carryOut(v *view, steps []string) assay.Message {
+	next := 0
+	for _, c := range v.calls {
+		if c.ok && next < len(steps) && steps[next] == c.text {
+			next++
+		}
+	}
+	if next == len(steps) {
+		return done
+	}
+	return m.execute(v, steps[next])
+}
+
+// optimal follows the exact best policy for the steps, with what it knows of
+// the tools' dependencies and the chance that the plan states.
+func (m *Models) optimal(v *view) assay.Message {
+	if msg, wait := v.look(); wait {
+		return msg
+	}
+	steps := v.steps()
+	problem := workflow.Problem{World: world.PilotName, Required: steps, Reliability: v.reliability}
+	if v.arguments {
+		problem.World = world.Assay1Name
+	}
+	worked := 0
+	succeeded := v.succeeded()
+	for _, tool := range steps {
+		if slices.Contains(succeeded, tool) {
+			worked++
+		}
+	}
+	if worked == len(steps) && !v.arguments {
+		return done
+	}
+	var history []workflow.Call
+	for _, c := range v.calls {
+		history = append(history, workflow.Call{Tool: c.text, OK: c.ok, Mistake: c.refused})
+	}
+	idle := v.turn - len(v.calls) // replies that executed nothing
+	problem.Calls = max(len(history)+1, v.limit-idle)
+	if tool := m.next(problem, history); tool != "" {
+		return m.execute(v, tool)
+	}
+	return done
+}
+
+// expert works from the description and from what it knows of the tools, and
+// takes a plan for no more than a hint: it finds the tools that the parts of
+// the description ask for, runs before each what it needs, and fills the
+// arguments in by itself.
+func (m *Models) expert(v *view) assay.Message {
+	var hints []string
+	for _, s := range v.plan {
+		hints = append(hints, s.tool)
+	}
+	return m.carryOut(v, workflow.Sequence(m.catalog, m.guide.matches(v.queries(), hints)))
+}
+
+// obedient carries the given plan out to the letter, with the arguments that
+// stand in it. A step that failed by chance it tries again; one that cannot
+// work it passes over, for it repairs nothing.
+func (m *Models) obedient(v *view) assay.Message {
+	if msg, wait := v.look(); wait {
+		return msg
+	}
+	if v.plan == nil {
+		return m.carryOut(v, v.steps())
+	}
+	next := v.corrected
+	for _, c := range v.calls {
+		if c.ok || c.refused {
+			next++
+		}
+	}
+	if next >= len(v.plan) {
+		return done
+	}
+	s := v.plan[next]
+	return v.message(act{text: s.tool, arguments: s.arguments})
+}
+
+// searcher looks for tools for ever, with other words each time.
+func (m *Models) searcher(v *view) assay.Message {
+	words := strings.Fields(v.description)
+	query := "tool"
+	if len(words) > 0 {
+		query = words[v.turn%len(words)]
+	}
+	return v.message(act{search: true, text: fmt.Sprintf("%s, attempt %d", query, v.turn+1)})
+}
+
+// mute never acts.
+func (m *Models) mute(v *view) assay.Message {
+	return assay.Message{Role: assay.Assistant, Content: fmt.Sprintf("Thought %d: I would begin by reading the task again.", v.turn+1)}
+}
+
+var done = assay.Message{Role: assay.Assistant, Content: "All steps are done. TASK_COMPLETED"}
+
+// look searches for the parts of the description, all in one reply, when the
+// tools have to be found and were not searched for yet.
+func (v *view) look() (assay.Message, bool) {
+	if !v.discover || v.plan != nil || len(v.found) > 0 {
+		return assay.Message{}, false
+	}
+	var acts []act
+	for _, q := range v.queries() {
+		acts = append(acts, act{search: true, text: q})
+	}
+	if len(acts) == 0 {
+		acts = append(acts, act{search: true, text: v.description})
+	}
+	return v.message(acts...), true
+}
+
+// execute calls a tool with arguments that fit what has happened so far.
+func (m *Models) execute(v *view, name string) assay.Message {
+	tool, _ := m.catalog.Tool(name)
+	return v.message(act{text: name, arguments: string(workflow.Arguments(tool, v.inputs, v.succeeded()))})
+}
+
+// message writes actions down, under the protocol of the conversation.
+func (v *view) message(acts ...act) assay.Message {
+	msg := assay.Message{Role: assay.Assistant}
+	if v.tags {
+		var lines []string
+		for _, a := range acts {
+			line := "<tool_call>" + strings.TrimSpace(a.text+" "+a.arguments) + "</tool_call>"
+			if a.search {
+				line = "<tool_search>" + a.text + "</tool_search>"
+			}
+			lines = append(lines, line)
+		}
+		msg.Content = strings.Join(lines, "\n")
+		return msg
+	}
+	for i, a := range acts {
+		name, args := a.text, a.arguments
+		switch {
+		case a.search:
+			name, args = "tool_search", encode(map[string]any{"query": a.text})
+		case v.discover:
+			inner := json.RawMessage(a.arguments)
+			if a.arguments == "" {
+				inner = json.RawMessage("{}")
+			}
+			name, args = "tool_call", encode(map[string]any{"tool": a.text, "arguments": inner})
+		}
+		msg.Calls = append(msg.Calls, assay.ToolCall{ID: fmt.Sprintf("call_%d_%d", v.turn+1, i), Name: name, Arguments: args})
+	}
+	return msg
+}
+
+func encode(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("sim: arguments: " + err.Error())
+	}
+	return string(b)
+}

@@ -1,0 +1,173 @@
+// Package sim holds the built-in simulated models: agents of known skill that
+// need no key and no network. They are how a user rehearses an experiment, and
+// how the engine, the worlds and the scores are checked against computed
+// probabilities.
+//
+// An agent's choice is a function of the conversation and of the tools that it
+// was taught, so it gives the same answer in this process and behind an HTTP
+// server, at any concurrency.
+package sim
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/workflow"
+)
+
+// The built-in models.
+const (
+	Listed   = "sim/listed"   // runs the steps in order, each until it succeeds
+	Optimal  = "sim/optimal"  // follows the exact best policy
+	Expert   = "sim/expert"   // works from the description, and takes a plan for a hint
+	Obedient = "sim/obedient" // runs the given plan to the letter
+	Searcher = "sim/searcher" // searches for ever
+	Mute     = "sim/mute"     // never calls a tool
+	Judge    = "sim/judge"    // answers `assay classify`, and nothing else
+)
+
+// Names lists the built-in models.
+var Names = []string{Listed, Optimal, Expert, Obedient, Searcher, Mute, Judge}
+
+// Is reports whether a model's name is one of a built-in model.
+func Is(model string) bool { return slices.Contains(Names, model) }
+
+// Latency says how long replies take: log-normal with the given median and
+// the standard deviation Sigma of the logarithm. The zero value is no wait.
+type Latency struct {
+	Median time.Duration
+	Sigma  float64
+}
+
+// Models answers for all built-in models. It is safe for concurrent use.
+type Models struct {
+	catalog *assay.Catalog
+	guide   *guide // to the catalog
+	latency Latency
+
+	mu       sync.Mutex
+	policies map[string]*workflow.Policy
+	held     int // bytes of policies
+}
+
+var _ assay.Provider = (*Models)(nil)
+
+// New returns the built-in models. The catalog is what the experts among them
+// know of the tools.
+func New(catalog *assay.Catalog, latency Latency) *Models {
+	var tools []listing
+	for _, t := range catalog.All() {
+		tools = append(tools, list(t.Name, t.Description))
+	}
+	return &Models{catalog: catalog, guide: newGuide(tools), latency: latency, policies: make(map[string]*workflow.Policy)}
+}
+
+// Chat implements [assay.Provider].
+func (m *Models) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+	decide, ok := agents[req.Model]
+	if !ok {
+		return assay.Response{}, &assay.Fault{Kind: assay.NotFound, Detail: fmt.Sprintf("no built-in model is named %q", req.Model)}
+	}
+	start := time.Now()
+	if err := m.wait(ctx, req); err != nil {
+		return assay.Response{}, err
+	}
+	reply := decide(m, newView(req))
+	return assay.Response{
+		Message:     reply,
+		ServedModel: req.Model,
+		Usage:       usage(req, reply),
+		Waits:       assay.Waits{Working: time.Since(start), Requests: 1},
+	}, nil
+}
+
+// wait takes the reply's latency, whose luck depends on the conversation only.
+func (m *Models) wait(ctx context.Context, req assay.Request) error {
+	if ctx.Err() != nil {
+		return ended(ctx)
+	}
+	if m.latency.Median <= 0 {
+		return nil
+	}
+	h := fnv.New64a()
+	h.Write([]byte(req.Model))
+	for _, msg := range req.Messages {
+		h.Write([]byte(msg.Content))
+	}
+	rng := rand.New(rand.NewPCG(h.Sum64(), 1))
+	d := time.Duration(float64(m.latency.Median) * math.Exp(m.latency.Sigma*rng.NormFloat64()))
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+}
+
+// ended is the fault of a request whose context has ended. A cause that is a
+// fault says it best; of any other the context's error knows the kind.
+func ended(ctx context.Context) *assay.Fault {
+	cause := context.Cause(ctx)
+	var f *assay.Fault
+	if !errors.As(cause, &f) {
+		f = assay.AsFault(ctx.Err())
+		f.Detail, f.Err = cause.Error(), cause
+	}
+	return f
+}
+
+// usage counts four bytes as a token, as is usual for English and JSON.
+func usage(req assay.Request, reply assay.Message) assay.Usage {
+	in := 0
+	for _, m := range req.Messages {
+		in += size(m)
+	}
+	for _, f := range req.Functions {
+		in += len(f.Name) + len(f.Description) + len(f.Parameters)
+	}
+	return assay.Usage{InputTokens: in / 4, OutputTokens: size(reply)/4 + 1}
+}
+
+func size(m assay.Message) int {
+	n := len(m.Content)
+	for _, c := range m.Calls {
+		n += len(c.Name) + len(c.Arguments)
+	}
+	return n
+}
+
+// maxPolicies bounds the bytes that solved policies take together. With ten
+// turns all kinds of task of the known libraries fit in.
+const maxPolicies = 8 << 20
+
+// next asks the policy for a problem, which is solved once for each kind of
+// task. A policy is not safe for concurrent use, hence the lock; a solved
+// state costs a microsecond.
+func (m *Models) next(problem workflow.Problem, history []workflow.Call) string {
+	key := fmt.Sprintf("%s %s %x %d", problem.World, strings.Join(problem.Required, " "),
+		binary.BigEndian.AppendUint64(nil, math.Float64bits(problem.Reliability)), problem.Calls)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.policies[key]
+	if p == nil {
+		p = workflow.Solve(m.catalog, problem)
+		if m.held += p.Size(); m.held > maxPolicies {
+			clear(m.policies)
+			m.held = p.Size()
+		}
+		m.policies[key] = p
+	}
+	return p.Next(history)
+}

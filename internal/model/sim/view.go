@@ -1,0 +1,333 @@
+package sim
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/bm25"
+)
+
+// view is what an agent knows: what stands in the conversation, and nothing
+// else. It is made anew for each turn, so an agent needs no memory and gives
+// the same answer wherever it is asked.
+type view struct {
+	// tags says that actions are written as tags, discover that tools have to
+	// be found, and arguments that calls have to give the right ones.
+	tags, discover, arguments bool
+	tools                     []listing // that stand in the prompt
+	turn                      int       // replies so far
+	limit                     int       // replies allowed
+	// asked is the last message of the user.
+	asked string
+	// description is the task's text, inputs its inputs.
+	description string
+	inputs      json.RawMessage
+	// plan is the given plan; nil without one.
+	plan []step
+	// reliability is the chance that the plan states.
+	reliability float64
+	// calls are those of tools that were executed, and corrected is how many
+	// were answered by a correction instead.
+	calls     []call
+	corrected int
+	// found holds for each search so far the tools found, best first.
+	found [][]string
+}
+
+// A step of a plan, as it is written.
+type step struct{ tool, arguments string }
+
+// A listing is a tool as the prompt describes it.
+type listing struct{ name, text string }
+
+// list counts the name twice: it says what a tool is for more than any text.
+func list(name, description string) listing {
+	return listing{name, name + " " + name + " " + description}
+}
+
+// An act is one action: a search for a text, or a call of a tool.
+type act struct {
+	search    bool
+	text      string // query or tool
+	arguments string // a JSON object, "" for none
+}
+
+// call is one executed call of a tool.
+type call struct {
+	act
+	ok bool
+	// refused says that the same call would fail again.
+	refused bool
+}
+
+// assumedReliability is what an agent expects where no plan tells.
+const assumedReliability = 0.8
+
+// longestEpisode bounds the replies that an agent plans for, whatever a
+// conversation says.
+const longestEpisode = 200
+
+var (
+	limitText       = regexp.MustCompile(`at most (\d+) replies`)
+	stepText        = regexp.MustCompile(`(?m)^\d+\. ([A-Za-z0-9_.-]+)$`)
+	argumentsText   = regexp.MustCompile(`(?m)^   Arguments: (\{.*\})$`)
+	probabilityText = regexp.MustCompile(`probability of about ([0-9.]+) %`)
+	actionText      = regexp.MustCompile(`(?s)<(tool_search|tool_info|tool_call)>(.*?)</(?:tool_search|tool_info|tool_call)>`)
+	resultText      = regexp.MustCompile(`(?s)<tool_result>(.*?)</tool_result>`)
+)
+
+func newView(req assay.Request) *view {
+	v := &view{limit: 10, reliability: assumedReliability}
+	var acts []act // that have no answer yet
+	ids := make(map[string]act)
+	for i, m := range req.Messages {
+		switch m.Role {
+		case assay.System:
+			v.readRules(m.Content, req.Functions)
+		case assay.User:
+			v.asked = m.Content
+			if i <= 1 {
+				v.readTask(m.Content)
+			}
+			for j, r := range resultText.FindAllStringSubmatch(m.Content, -1) {
+				if j < len(acts) {
+					v.readResult(acts[j], r[1])
+				}
+			}
+			acts = nil
+		case assay.Assistant:
+			v.turn++
+			if v.tags {
+				acts = readTags(m.Content)
+			}
+			for _, c := range m.Calls {
+				ids[c.ID] = v.readCall(c)
+			}
+		case assay.ToolRole:
+			v.readResult(ids[m.CallID], m.Content)
+		}
+	}
+	return v
+}
+
+// readRules reads the system message.
+func (v *view) readRules(text string, functions []assay.Function) {
+	if s := limitText.FindStringSubmatch(text); s != nil {
+		n, _ := strconv.Atoi(s[1]) // of a number too large, the largest
+		v.limit = min(n, longestEpisode)
+	}
+	v.tags = strings.Contains(text, "<tool_call>")
+	v.discover = strings.Contains(text, "<tool_search>")
+	v.arguments = strings.Contains(text, `{"ref": "`)
+	for _, f := range functions {
+		v.discover = v.discover || f.Name == "tool_call"
+		v.tools = append(v.tools, list(f.Name, f.Description))
+	}
+	_, tools, _ := strings.Cut(text, "\n## Tools\n")
+	for line := range strings.Lines(tools) {
+		var t struct{ Name, Description string }
+		if json.Unmarshal([]byte(line), &t) == nil && t.Name != "" {
+			v.tools = append(v.tools, list(t.Name, t.Description))
+		}
+	}
+}
+
+func (v *view) readTask(text string) {
+	_, v.description, _ = strings.Cut(text, "## Task\n\n")
+	for _, next := range []string{"\n\n## ", "\n\nBegin with the first step."} {
+		v.description, _, _ = strings.Cut(v.description, next)
+	}
+	if _, inputs, ok := strings.Cut(text, "\n## Inputs\n\n"); ok {
+		inputs, _, _ = strings.Cut(inputs, "\n\n")
+		v.inputs = json.RawMessage(inputs)
+	}
+	_, plan, ok := strings.Cut(text, "## Plan\n")
+	if !ok {
+		return
+	}
+	v.plan = []step{}
+	heads := stepText.FindAllStringSubmatchIndex(plan, -1)
+	for i, h := range heads {
+		end := len(plan)
+		if i+1 < len(heads) {
+			end = heads[i+1][0]
+		}
+		s := step{tool: plan[h[2]:h[3]]}
+		if a := argumentsText.FindStringSubmatch(plan[h[1]:end]); a != nil {
+			s.arguments = a[1]
+		}
+		v.plan = append(v.plan, s)
+	}
+	if s := probabilityText.FindStringSubmatch(plan); s != nil {
+		if p, err := strconv.ParseFloat(s[1], 64); err == nil {
+			v.reliability = p / 100
+		}
+	}
+}
+
+// readCall reads a native call.
+func (v *view) readCall(c assay.ToolCall) act {
+	if !v.discover {
+		return act{text: c.Name, arguments: c.Arguments}
+	}
+	var args struct {
+		Query, Tool string
+		Arguments   json.RawMessage
+	}
+	if json.Unmarshal([]byte(c.Arguments), &args) != nil {
+		return act{}
+	}
+	if c.Name == "tool_search" {
+		return act{search: true, text: args.Query}
+	}
+	return act{text: args.Tool, arguments: string(args.Arguments)}
+}
+
+func readTags(text string) []act {
+	var acts []act
+	for _, s := range actionText.FindAllStringSubmatch(text, -1) {
+		tool, arguments, _ := strings.Cut(strings.TrimSpace(s[2]), " ")
+		a := act{text: tool, arguments: arguments}
+		if s[1] == "tool_search" {
+			a = act{search: true, text: s[2]}
+		}
+		acts = append(acts, a)
+	}
+	return acts
+}
+
+func (v *view) readResult(a act, content string) {
+	var r struct {
+		Tool    json.RawMessage `json:"tool"`
+		Success *bool           `json:"success"`
+		Error   string          `json:"error"`
+		Refused string          `json:"refused"`
+		Tools   []struct {
+			Name string `json:"name"`
+		} `json:"tools"`
+	}
+	if err := json.Unmarshal([]byte(content), &r); err != nil {
+		return
+	}
+	if r.Refused != "" && !a.search {
+		v.corrected++
+	}
+	if r.Success != nil {
+		var tool string
+		if json.Unmarshal(r.Tool, &tool) == nil {
+			code, _, _ := strings.Cut(r.Error, ":")
+			refused := v.arguments && (code == "INVALID_INPUT" || code == "DEPENDENCY_ERROR")
+			v.calls = append(v.calls, call{act{text: tool, arguments: a.arguments}, *r.Success, refused})
+		}
+	}
+	if a.search {
+		var names []string
+		for _, t := range r.Tools {
+			names = append(names, t.Name)
+		}
+		v.found = append(v.found, names)
+	}
+}
+
+// steps returns the tools that the task seems to want, in order: the plan's,
+// or the best match for each part of the description. They are nil as long as
+// the tools still have to be searched for.
+func (v *view) steps() []string {
+	if v.plan != nil {
+		var tools []string
+		for _, s := range v.plan {
+			tools = append(tools, s.tool)
+		}
+		return tools
+	}
+	if v.discover {
+		return firstNew(v.found)
+	}
+	return newGuide(v.tools).matches(v.queries(), nil)
+}
+
+// A guide finds tools by their texts.
+type guide struct {
+	names []string
+	index *bm25.Index
+}
+
+func newGuide(tools []listing) *guide {
+	g := &guide{}
+	var texts []string
+	for _, t := range tools {
+		g.names, texts = append(g.names, t.name), append(texts, t.text)
+	}
+	g.index = bm25.New(texts)
+	return g
+}
+
+// matches returns for each query the tool whose text fits it best. Where two
+// fit nearly as well a tool of the favourites wins.
+func (g *guide) matches(queries, favourites []string) []string {
+	var found [][]string
+	for _, q := range queries {
+		var names []string
+		best := 0.0
+		for _, h := range g.index.Search(q, len(g.names)) {
+			name, score := g.names[h.Doc], h.Score
+			if slices.Contains(favourites, name) {
+				score *= favour
+			}
+			if score > best {
+				best, names = score, []string{name}
+			}
+		}
+		found = append(found, names)
+	}
+	return firstNew(found)
+}
+
+// favour is how much a plan counts beside the description, for an agent that
+// judges for itself.
+const favour = 1.2
+
+// firstNew takes the best tool of each search, each tool once.
+func firstNew(found [][]string) []string {
+	var steps []string
+	seen := make(map[string]bool)
+	for _, names := range found {
+		if len(names) > 0 && !seen[names[0]] {
+			seen[names[0]] = true
+			steps = append(steps, names[0])
+		}
+	}
+	return steps
+}
+
+var clauseEnd = regexp.MustCompile(`[.;:]\s+|,\s+(?:and\s+)?|\s+(?:and|then)\s+|\.$`)
+
+// maxQueries bounds how many parts of a description are searched for.
+const maxQueries = 8
+
+// queries splits the description into parts that can each be searched for.
+func (v *view) queries() []string {
+	var queries []string
+	for _, part := range clauseEnd.Split(v.description, -1) {
+		if len(bm25.Words(part)) >= 2 && len(queries) < maxQueries {
+			queries = append(queries, part)
+		}
+	}
+	return queries
+}
+
+// succeeded returns the tools that have, in the order of their latest success.
+func (v *view) succeeded() []string {
+	var tools []string
+	for _, c := range v.calls {
+		if c.ok {
+			tools = slices.DeleteFunc(tools, func(t string) bool { return t == c.text })
+			tools = append(tools, c.text)
+		}
+	}
+	return tools
+}

@@ -1,0 +1,451 @@
+package simserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/openai"
+	"github.com/assay-eval/assay/internal/model/simserver"
+)
+
+// start serves s on a socket until the test ends.
+func start(t testing.TB, s *simserver.Server) string {
+	t.Helper()
+	server := httptest.NewUnstartedServer(s)
+	server.Config.ConnState = s.ConnState
+	server.Start()
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		server.Close()
+	})
+	return server.URL
+}
+
+func client(t testing.TB, cfg openai.Config) *openai.Provider {
+	t.Helper()
+	cfg.Client = openai.NewClient(openai.ClientOptions{})
+	t.Cleanup(cfg.Client.CloseIdleConnections)
+	if cfg.Key.IsZero() {
+		cfg.Key = openai.NewSecret(goodKey)
+	}
+	p, err := openai.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func request(text string) assay.Request {
+	return assay.Request{
+		Model:     "sim/listed",
+		Messages:  []assay.Message{{Role: assay.User, Content: text}},
+		Functions: []assay.Function{{Name: "read", Parameters: []byte(`{"type":"object"}`)}},
+	}
+}
+
+// Both adapters' paths through a real socket, with a conversation that holds
+// tool calls.
+func TestConversationOverHTTP(t *testing.T) {
+	t.Parallel()
+	url := start(t, newServer(t, simserver.Config{Keys: []string{goodKey}}))
+	for name, cfg := range map[string]openai.Config{
+		"OpenAI": {BaseURL: url + "/v1", Deployment: "sim/listed"},
+		"Azure":  {BaseURL: url, Azure: true, Deployment: "sim-listed-2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := client(t, cfg)
+			req := request("call")
+			resp, err := p.Chat(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := assay.Response{
+				Message:     assay.Message{Role: assay.Assistant, Calls: []assay.ToolCall{{ID: "c1", Name: "read", Arguments: `{"a":1}`}}},
+				ServedModel: "sim/listed",
+				Usage:       assay.Usage{InputTokens: 10, OutputTokens: 5},
+			}
+			if d := cmp.Diff(want, resp); d != "" {
+				t.Errorf("first turn differs (-want +got):\n%s", d)
+			}
+			req.Messages = append(req.Messages, resp.Message,
+				assay.Message{Role: assay.ToolRole, CallID: "c1", Content: "done"})
+			resp, err = p.Chat(t.Context(), req)
+			if err != nil || resp.Message.Content != "sim/listed: done" {
+				t.Errorf("second turn = %+v, %v", resp.Message, err)
+			}
+		})
+	}
+}
+
+func TestFaultsOverHTTP(t *testing.T) {
+	t.Parallel()
+	tests := map[string]assay.Fault{
+		"400":       {Kind: assay.BadRequest, Status: 400},
+		"401":       {Kind: assay.Auth, Status: 401},
+		"403":       {Kind: assay.Auth, Status: 403},
+		"404":       {Kind: assay.NotFound, Status: 404},
+		"408":       {Kind: assay.Timeout, Status: 408},
+		"409":       {Kind: assay.Server, Status: 409},
+		"413":       {Kind: assay.BadRequest, Status: 413},
+		"422":       {Kind: assay.BadRequest, Status: 422},
+		"429":       {Kind: assay.RateLimited, Status: 429, RetryAfter: time.Second},
+		"500":       {Kind: assay.Server, Status: 500},
+		"502":       {Kind: assay.Server, Status: 502},
+		"503":       {Kind: assay.Overloaded, Status: 503},
+		"504":       {Kind: assay.Server, Status: 504},
+		"529":       {Kind: assay.Overloaded, Status: 529},
+		"quota":     {Kind: assay.Quota, Status: 429},
+		"redirect":  {Kind: assay.Network, Status: 307},
+		"html":      {Kind: assay.Malformed, Status: 200},
+		"oversized": {Kind: assay.Malformed, Status: 200},
+		"hang":      {Kind: assay.Timeout},
+
+		"content-filter": {Kind: assay.ContentFilter, Status: 400},
+		"hang-body":      {Kind: assay.Timeout},
+		"drip":           {Kind: assay.Timeout},
+		"reset":          {Kind: assay.Network},
+		"truncate":       {Kind: assay.Network, Status: 200},
+		"bad-json":       {Kind: assay.Malformed, Status: 200},
+		"empty":          {Kind: assay.Malformed, Status: 200},
+	}
+	for _, kind := range simserver.FaultKinds() {
+		want, ok := tests[kind]
+		if !ok && kind != "wrong-model" {
+			t.Errorf("no test of the fault %s", kind)
+		}
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t, simserver.Config{Faults: []simserver.Fault{{Kind: kind, Share: 1}}})
+			p := client(t, openai.Config{BaseURL: start(t, s) + "/v1", Deployment: "sim/listed"})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			held := want.Kind == assay.Timeout && want.Status == 0
+			if held {
+				ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
+				defer cancel()
+			}
+			resp, err := p.Chat(ctx, request("x"))
+			if kind == "wrong-model" {
+				if err != nil || resp.ServedModel != "sim/direct" {
+					t.Errorf("Chat() = %+v, %v; want another model", resp, err)
+				}
+				return
+			}
+			var f *assay.Fault
+			if !errors.As(err, &f) {
+				t.Fatalf("Chat() = %+v, %v; want a fault", resp, err)
+			}
+			if got := (assay.Fault{Kind: f.Kind, Status: f.Status, RetryAfter: f.RetryAfter}); got != want {
+				t.Errorf("fault = %+v, want %+v", f, want)
+			}
+			// A deadline of a busy machine may run out before the request arrives.
+			if got := s.Stats(); !held && (got.Requests != 1 || got.Faults[kind] != 1) {
+				t.Errorf("Stats() = %+v", got)
+			}
+		})
+	}
+}
+
+// What a plain client sees of the faults that answer in full.
+func TestFaultResponses(t *testing.T) {
+	t.Parallel()
+	type response struct {
+		Status                         int
+		ContentType, Location          string
+		RetryAfter, RetryAfterMs, Code string
+		Type                           string
+	}
+	failure := func(status int, kind, code string) response {
+		return response{Status: status, ContentType: "application/json", Type: kind, Code: code}
+	}
+	limited := failure(429, "requests", "rate_limit_exceeded")
+	limited.RetryAfter, limited.RetryAfterMs = "1", "1000"
+	redirect := failure(307, "server_error", "simulated")
+	redirect.Location = "http://127.0.0.1:1/"
+	for kind, want := range map[string]response{
+		"400":            failure(400, "invalid_request_error", ""),
+		"401":            failure(401, "invalid_request_error", "invalid_api_key"),
+		"403":            failure(403, "permission_error", "permission_denied"),
+		"404":            failure(404, "invalid_request_error", "model_not_found"),
+		"408":            failure(408, "timeout_error", "request_timeout"),
+		"409":            failure(409, "conflict_error", "conflict"),
+		"413":            failure(413, "invalid_request_error", "request_too_large"),
+		"422":            failure(422, "invalid_request_error", "unprocessable_entity"),
+		"429":            limited,
+		"500":            failure(500, "server_error", "simulated"),
+		"502":            failure(502, "server_error", "bad_gateway"),
+		"503":            failure(503, "server_error", "simulated"),
+		"504":            failure(504, "server_error", "gateway_timeout"),
+		"529":            failure(529, "server_error", "simulated"),
+		"quota":          failure(429, "insufficient_quota", "insufficient_quota"),
+		"content-filter": failure(400, "invalid_request_error", "content_filter"),
+		"redirect":       redirect,
+		"html":           {Status: 200, ContentType: "text/html; charset=utf-8"},
+		"oversized":      {Status: 200, ContentType: "application/json"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			url := start(t, newServer(t, simserver.Config{Faults: []simserver.Fault{{Kind: kind, Share: 1}}}))
+			resp, body := post(t, url)
+			got := response{
+				Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Location: resp.Header.Get("Location"),
+				RetryAfter: resp.Header.Get("Retry-After"), RetryAfterMs: resp.Header.Get("Retry-After-Ms"),
+			}
+			var doc struct {
+				Error   struct{ Message, Type, Code string }
+				Choices []any
+			}
+			if err := json.Unmarshal(body, &doc); err != nil && kind != "html" {
+				t.Error(err)
+			}
+			got.Type, got.Code = doc.Error.Type, doc.Error.Code
+			if got != want {
+				t.Errorf("response = %+v, want %+v", got, want)
+			}
+			if got.Status >= 400 && !strings.Contains(doc.Error.Message, "simulated") {
+				t.Errorf("message = %q", doc.Error.Message)
+			}
+			if strings.Contains(strings.ToLower(string(body)), "rate") && kind != "429" {
+				t.Errorf("the body speaks of a rate: %.200s", body)
+			}
+			if kind == "oversized" && (len(body) <= 9<<20 || len(doc.Choices) != 1) {
+				t.Errorf("%d bytes with %d choices, want above 9 MiB with 1", len(body), len(doc.Choices))
+			}
+			if kind == "html" && !strings.HasPrefix(string(body), "<!doctype html>") {
+				t.Errorf("body = %s", body)
+			}
+		})
+	}
+}
+
+// post sends a request with a client that follows no redirect.
+func post(t testing.TB, url string) (*http.Response, []byte) {
+	t.Helper()
+	client := &http.Client{
+		Transport:     &http.Transport{},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	defer client.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/chat/completions",
+		strings.NewReader(`{"model":"sim/listed","messages":[{"role":"user","content":"x"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+goodKey)
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return resp, body
+}
+
+// The key that a server echoes in its refusal does not come through.
+func TestWrongKeyOverHTTP(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, simserver.Config{Keys: []string{goodKey}})
+	p := client(t, openai.Config{
+		BaseURL: start(t, s) + "/v1", Deployment: "sim/listed",
+		Key: openai.NewSecret("sk-canary-0123"), KeyName: "SIM_KEY",
+	})
+	_, err := p.Chat(t.Context(), request("x"))
+	const want = "auth (HTTP 401): Incorrect API key provided: [redacted].; hint: check the variable SIM_KEY"
+	if err == nil || err.Error() != want {
+		t.Errorf("Chat() = %v, want %s", err, want)
+	}
+	if text := fmt.Sprintf("%+v %#v", err, err); strings.Contains(text, "canary") {
+		t.Errorf("the fault shows the key: %s", text)
+	}
+}
+
+// A client that keeps to a concurrency exactly never finds its slot taken.
+func TestSlotIsFreeOnceTheResponseIs(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, simserver.Config{
+		Limits: []simserver.Limit{{Concurrency: 4}},
+		Faults: []simserver.Fault{{Kind: "500", Share: 0.2}, {Kind: "reset", Share: 0.2}, {Kind: "truncate", Share: 0.2}},
+	})
+	p := client(t, openai.Config{BaseURL: start(t, s) + "/v1", Deployment: "sim/listed"})
+	var workers sync.WaitGroup
+	for range 4 {
+		workers.Go(func() {
+			for range 100 {
+				_, _ = p.Chat(t.Context(), request("x"))
+			}
+		})
+	}
+	workers.Wait()
+	if got := s.Stats(); got.OverLimit != 0 || got.MaxInFlight > 4 || got.Requests != 400 {
+		t.Errorf("Stats() = %+v, want 400 requests, none over the limit of 4", got)
+	}
+}
+
+func TestCloseEndsHangingRequests(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"hang", "hang-body", "drip", ""} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := simserver.Config{Latency: simserver.Latency{Median: time.Minute}}
+			if kind != "" {
+				cfg = simserver.Config{Faults: []simserver.Fault{{Kind: kind, Share: 1}}}
+			}
+			s := newServer(t, cfg)
+			began := time.Now()
+			time.AfterFunc(time.Second, func() { _ = s.Close() })
+			w := say(s, "sim/listed", "x")
+			if took := time.Since(began); took != time.Second {
+				t.Errorf("%q: ended after %v, want 1s", kind, took)
+			}
+			if (kind == "hang" || kind == "") && w.Code != http.StatusServiceUnavailable {
+				t.Errorf("%q: status %d, want 503", kind, w.Code)
+			}
+			if got := s.Stats(); kind != "" && got.Faults[kind] != 1 {
+				t.Errorf("%q: Stats() = %+v, want one fault", kind, got)
+			}
+			if w := say(s, "sim/listed", "x"); w.Code != http.StatusServiceUnavailable {
+				t.Errorf("%q: status %d after Close, want 503", kind, w.Code)
+			}
+		})
+	}
+}
+
+func TestDripArrivesWhole(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, simserver.Config{Faults: []simserver.Fault{{Kind: "drip", Share: 1}}})
+		began := time.Now()
+		w := say(s, "sim/listed", "x")
+		decode(t, w)
+		if got, want := time.Since(began), time.Duration(w.Body.Len())*100*time.Millisecond; got != want {
+			t.Errorf("took %v, want %v", got, want)
+		}
+	})
+}
+
+// Which request meets a fault depends on the seed and its number alone, and a
+// repeated request has another chance.
+func TestFaultDraws(t *testing.T) {
+	t.Parallel()
+	draw := func(seed uint64) []int {
+		s := newServer(t, simserver.Config{Seed: seed, Faults: []simserver.Fault{{Kind: "500", Share: 0.2}, {Kind: "503", Share: 0.1}}})
+		var statuses []int
+		for range 1000 {
+			statuses = append(statuses, say(s, "sim/listed", "x").Code)
+		}
+		return statuses
+	}
+	a, b, c := draw(1), draw(1), draw(2)
+	if !slices.Equal(a, b) {
+		t.Error("one seed gave two series")
+	}
+	if slices.Equal(a, c) {
+		t.Error("two seeds gave one series")
+	}
+	count := map[int]int{}
+	for _, status := range a {
+		count[status]++
+	}
+	if count[500] < 150 || count[500] > 250 || count[503] < 60 || count[503] > 140 {
+		t.Errorf("faults = %v, want about 200 and 100 of 1000", count)
+	}
+}
+
+func TestLatency(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, simserver.Config{Seed: 7, Latency: simserver.Latency{Median: time.Second, Sigma: 0.5}})
+		measure := func(i int) time.Duration {
+			began := time.Now()
+			say(s, "sim/listed", fmt.Sprint(i))
+			return time.Since(began)
+		}
+		var all []time.Duration
+		for i := range 999 {
+			all = append(all, measure(i))
+		}
+		if want := time.Duration(916_518_440); all[0] != want {
+			t.Errorf("the first took %v, want %v as always", all[0], want)
+		}
+		for i := range 10 {
+			if again := measure(i); again != all[i] {
+				t.Errorf("request %d took %v, then %v", i, all[i], again)
+			}
+		}
+		slices.Sort(all)
+		if median := all[499]; median < 900*time.Millisecond || median > 1100*time.Millisecond {
+			t.Errorf("median = %v, want about 1s", median)
+		}
+		// One standard deviation above: a factor of e to the 0.5.
+		if p84 := all[840]; p84 < 1480*time.Millisecond || p84 > 1820*time.Millisecond {
+			t.Errorf("84th percentile = %v, want about 1.65s", p84)
+		}
+	})
+}
+
+// A client that leaves ends its request.
+func TestClientLeaves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, simserver.Config{Latency: simserver.Latency{Median: time.Hour}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		req := httptest.NewRequestWithContext(ctx, "POST", "/v1/chat/completions",
+			strings.NewReader(`{"model":"sim/listed","messages":[{"role":"user","content":"x"}]}`))
+		req.Header.Set("Authorization", "Bearer k")
+		began := time.Now()
+		s.ServeHTTP(httptest.NewRecorder(), req)
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("ended after %v, want 1s", took)
+		}
+		if got := s.Stats(); got.InFlight != 0 || len(got.Statuses) != 0 {
+			t.Errorf("Stats() = %+v, want nothing in flight and no status", got)
+		}
+	})
+}
+
+func TestParseFault(t *testing.T) {
+	t.Parallel()
+	good := map[string]simserver.Fault{
+		"hang=1%":          {Kind: "hang", Share: 0.01},
+		"hang=0.01":        {Kind: "hang", Share: 0.01},
+		"wrong-model=100%": {Kind: "wrong-model", Share: 1},
+		"503=0":            {Kind: "503"},
+	}
+	for text, want := range good {
+		if got, err := simserver.ParseFault(text); err != nil || got != want {
+			t.Errorf("ParseFault(%q) = %+v, %v; want %+v", text, got, err, want)
+		}
+	}
+	bad := map[string]string{
+		"hang":       "has no share",
+		"hung=1%":    `did you mean hang?`,
+		"505=1%":     `did you mean 500?`,
+		"hang=often": "is no number",
+		"hang=101%":  "between 0 and 1",
+		"hang=-1":    "between 0 and 1",
+		"hang=NaN":   "between 0 and 1",
+	}
+	for text, want := range bad {
+		if got, err := simserver.ParseFault(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseFault(%q) = %+v, %v; want %q", text, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package simserver_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay/internal/model/simserver"
+)
+
+// limitHeaders returns what a response says about limits.
+func limitHeaders(w *httptest.ResponseRecorder) map[string]string {
+	got := map[string]string{}
+	for name := range w.Header() {
+		if strings.Contains(name, "Ratelimit-") || strings.HasPrefix(name, "Retry-After") {
+			got[strings.TrimPrefix(name, "X-Ratelimit-")] = w.Header().Get(name)
+		}
+	}
+	return got
+}
+
+func limited(t testing.TB, limits ...simserver.Limit) *simserver.Server {
+	return newServer(t, simserver.Config{Limits: limits, Latency: simserver.Latency{Median: time.Second}})
+}
+
+func wantStatus(t testing.TB, w *httptest.ResponseRecorder, status int) {
+	t.Helper()
+	if w.Code != status {
+		t.Errorf("status = %d %s, want %d", w.Code, w.Body, status)
+	}
+}
+
+func wantHeaders(t testing.TB, w *httptest.ResponseRecorder, want map[string]string) {
+	t.Helper()
+	if d := cmp.Diff(want, limitHeaders(w)); d != "" {
+		t.Errorf("headers differ (-want +got):\n%s", d)
+	}
+}
+
+func TestRequestsPerMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := limited(t, simserver.Limit{RPM: 2})
+		wantHeaders(t, say(s, "sim/listed", "x"), map[string]string{ // at 0 s, answered at 1 s
+			"Limit-Requests": "2", "Remaining-Requests": "1", "Reset-Requests": "59s",
+		})
+		time.Sleep(9 * time.Second)
+		wantStatus(t, say(s, "sim/listed", "x"), 200) // at 10 s
+		time.Sleep(500 * time.Millisecond)
+
+		over := say(s, "sim/listed", "x") // at 11.5 s
+		wantStatus(t, over, 429)
+		wantHeaders(t, over, map[string]string{
+			"Limit-Requests": "2", "Remaining-Requests": "0", "Reset-Requests": "58.5s",
+			"Retry-After": "49", "Retry-After-Ms": "48500",
+		})
+
+		time.Sleep(48500*time.Millisecond - 1) // just before 60 s
+		wantStatus(t, say(s, "sim/listed", "x"), 429)
+		time.Sleep(time.Nanosecond)
+		wantStatus(t, say(s, "sim/listed", "x"), 200)
+		wantStatus(t, say(s, "sim/listed", "x"), 429) // the window slides, it does not start anew
+		if got := s.Stats().OverLimit; got != 3 {
+			t.Errorf("OverLimit = %d, want 3", got)
+		}
+	})
+}
+
+func TestTokensPerMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		// A request reserves 5 tokens for its prompt and 256 for the reply; it
+		// takes 15.
+		s := limited(t, simserver.Limit{TPM: 300})
+		first := say(s, "sim/listed", "x")
+		wantStatus(t, first, 200)
+		wantHeaders(t, first, map[string]string{"Limit-Tokens": "300", "Remaining-Tokens": "285", "Reset-Tokens": "59s"})
+		wantStatus(t, say(s, "sim/listed", "x"), 200)
+		wantStatus(t, say(s, "sim/listed", "x"), 200) // 2 s to 3 s, 45 tokens now
+		over := say(s, "sim/listed", "x")
+		wantStatus(t, over, 429)
+		wantHeaders(t, over, map[string]string{
+			"Limit-Tokens": "300", "Remaining-Tokens": "255", "Reset-Tokens": "59s",
+			"Retry-After": "57", "Retry-After-Ms": "57000",
+		})
+		small := ask(s, "/v1/chat/completions", goodKey, `{"model":"sim/listed","max_tokens":10,"messages":[{"role":"user","content":"x"}]}`)
+		wantStatus(t, small, 200)
+		large := ask(s, "/v1/chat/completions", goodKey, `{"model":"sim/listed","max_tokens":1000,"messages":[{"role":"user","content":"x"}]}`)
+		wantStatus(t, large, 429)
+	})
+}
+
+// Each bucket denies by its own name, and lets the client come again at the
+// moment that it says.
+func TestBuckets(t *testing.T) {
+	t.Parallel()
+	// A request asks for 5 tokens of prompt and 20 of reply; it takes 10 and 5.
+	const body = `{"model":"sim/listed","max_tokens":20,"messages":[{"role":"user","content":"x"}]}`
+	tests := []struct {
+		limit   simserver.Limit
+		pass    int // before the first denial
+		message string
+		kind    string
+		wait    time.Duration
+	}{
+		{simserver.Limit{RPM: 2}, 2, "requests per min (RPM): Limit 2, Used 2, Requested 1. Please try again in 58000ms.", "requests", 58 * time.Second},
+		{simserver.Limit{RPD: 3}, 3, "requests per day (RPD): Limit 3, Used 3, Requested 1. Please try again in 86397000ms.", "requests", 24*time.Hour - 3*time.Second},
+		{simserver.Limit{TPM: 50}, 2, "tokens per min (TPM): Limit 50, Used 30, Requested 25. Please try again in 58000ms.", "tokens", 58 * time.Second},
+		{simserver.Limit{ITPM: 24}, 2, "input tokens per min (ITPM): Limit 24, Used 20, Requested 5. Please try again in 58000ms.", "tokens", 58 * time.Second},
+		{simserver.Limit{OTPM: 33}, 3, "output tokens per min (OTPM): Limit 33, Used 15, Requested 20. Please try again in 57000ms.", "tokens", 57 * time.Second},
+		// The longest wait counts.
+		{simserver.Limit{RPM: 2, RPD: 2, TPM: 50}, 2, "requests per day (RPD): Limit 2, Used 2, Requested 1. Please try again in 86398000ms.", "requests", 24*time.Hour - 2*time.Second},
+	}
+	for _, test := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			s := limited(t, test.limit)
+			send := func() *httptest.ResponseRecorder { return ask(s, "/v1/chat/completions", goodKey, body) }
+			for range test.pass {
+				wantStatus(t, send(), 200)
+			}
+			over := send()
+			wantStatus(t, over, 429)
+			want := map[string]any{
+				"message": "Rate limit reached for sim/listed on " + test.message,
+				"type":    test.kind, "param": nil, "code": "rate_limit_exceeded",
+			}
+			if d := cmp.Diff(want, decode(t, over)["error"]); d != "" {
+				t.Errorf("%+v: error differs (-want +got):\n%s", test.limit, d)
+			}
+			time.Sleep(test.wait - 1)
+			wantStatus(t, send(), 429)
+			time.Sleep(time.Nanosecond)
+			wantStatus(t, send(), 200)
+		})
+	}
+}
+
+func TestConcurrency(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := limited(t, simserver.Limit{Concurrency: 2})
+		var running sync.WaitGroup
+		for range 2 {
+			running.Go(func() { wantStatus(t, say(s, "sim/listed", "x"), 200) })
+		}
+		synctest.Wait()
+		over := say(s, "sim/listed", "x")
+		wantStatus(t, over, 429)
+		wantHeaders(t, over, map[string]string{"Retry-After": "1", "Retry-After-Ms": "1000"})
+		// The other deployment, another key and another model have their own.
+		wantStatus(t, say(s, "sim-listed-2", "x"), 200)
+		running.Wait()
+		wantStatus(t, say(s, "sim/listed", "x"), 200)
+		if got := s.Stats(); got.MaxInFlight != 3 || got.InFlight != 0 || got.OverLimit != 1 {
+			t.Errorf("Stats() = %+v, want at most 3 in flight, none now, 1 over the limit", got)
+		}
+	})
+}
+
+func TestLimitsAreOfKeyAndDeployment(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := limited(t, simserver.Limit{RPM: 1}, simserver.Limit{Model: "sim-direct", RPM: 2})
+		body := func(model string) string {
+			return `{"model":"` + model + `","messages":[{"role":"user","content":"x"}]}`
+		}
+		const path = "/v1/chat/completions"
+		for _, step := range []struct {
+			key, model string
+			status     int
+		}{
+			{"k1", "sim/listed", 200},
+			{"k1", "sim-listed", 429}, // the same deployment
+			{"k1", "sim-listed-2", 200},
+			{"k2", "sim/listed", 200},
+			{"k1", "sim/direct", 200},
+			{"k1", "sim/direct", 200},
+			{"k1", "sim/direct", 429},
+		} {
+			if w := ask(s, path, step.key, body(step.model)); w.Code != step.status {
+				t.Errorf("%s %s: status %d, want %d", step.key, step.model, w.Code, step.status)
+			}
+		}
+		azure := ask(s, "/openai/deployments/sim-listed/chat/completions", "k2", body(""))
+		wantStatus(t, azure, http.StatusTooManyRequests)
+	})
+}
+
+func TestParseLimit(t *testing.T) {
+	t.Parallel()
+	good := map[string]simserver.Limit{
+		"rpm=600,tpm=200000,concurrency=5": {RPM: 600, TPM: 200000, Concurrency: 5},
+		"rpd=9,itpm=8,otpm=7":              {RPD: 9, ITPM: 8, OTPM: 7},
+		"sim/listed:rpm=60":                {Model: "sim/listed", RPM: 60},
+		"llama3:8b: tpm = 7":               {Model: "llama3:8b", TPM: 7},
+	}
+	for text, want := range good {
+		if got, err := simserver.ParseLimit(text); err != nil || got != want {
+			t.Errorf("ParseLimit(%q) = %+v, %v; want %+v", text, got, err, want)
+		}
+	}
+	bad := map[string]string{
+		"":                         "has no value",
+		"rpm":                      "has no value",
+		"ipm=6":                    `did you mean rpm?`,
+		"itmp=6":                   `did you mean itpm?`,
+		"otpm=1,otpm=1":            "set twice",
+		"rmp=6":                    `did you mean rpm?`,
+		"concurency=6":             `did you mean concurrency?`,
+		"rpm=0":                    "not a whole number above 0",
+		"rpm=1.5":                  "not a whole number above 0",
+		"rpm=1,rpm=2":              "set twice",
+		":rpm=1":                   "no model",
+		"rpm=99999999999999999999": "not a whole number",
+	}
+	for text, want := range bad {
+		if got, err := simserver.ParseLimit(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseLimit(%q) = %+v, %v; want %q", text, got, err, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("sim/listed:rpm=60,tpm=1")
+	f.Add("hang=1%")
+	f.Fuzz(func(t *testing.T, s string) {
+		if l, err := simserver.ParseLimit(s); err == nil && max(l.RPM, l.RPD, l.TPM, l.ITPM, l.OTPM, l.Concurrency) < 1 {
+			t.Errorf("ParseLimit(%q) = %+v, no limit", s, l)
+		}
+		if x, err := simserver.ParseFault(s); err == nil && !(x.Share >= 0 && x.Share <= 1) {
+			t.Errorf("ParseFault(%q) = %+v", s, x)
+		}
+	})
+}
+
+// TestDeploymentsHaveTheirOwnLimits: the limit that names a deployment holds
+// for it, that of its model for the others.
+func TestDeploymentsHaveTheirOwnLimits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := limited(t, simserver.Limit{Model: "sim/listed", RPM: 2}, simserver.Limit{Model: "sim/listed-2", RPM: 1})
+		for _, deployment := range []string{"sim/listed", "sim-listed", "sim/listed-2"} {
+			wantStatus(t, say(s, deployment, "x"), 200)
+		}
+		for _, deployment := range []string{"sim/listed", "sim-listed-2"} {
+			wantStatus(t, say(s, deployment, "x"), 429)
+		}
+	})
+	if _, err := simserver.New(simserver.Config{
+		Provider: echo{}, Models: []string{"sim/listed"}, Limits: []simserver.Limit{{Model: "sim/lister-2", RPM: 1}},
+	}); err == nil || !strings.Contains(err.Error(), "did you mean sim/listed") {
+		t.Errorf("error %v, want one that names sim/listed", err)
+	}
+}

@@ -1,0 +1,363 @@
+package document_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay/internal/result/document"
+)
+
+// A browser runs Chromium without a window.
+type browser struct {
+	t    *testing.T
+	path string
+}
+
+func newBrowser(t *testing.T) browser {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return browser{t, path}
+		}
+	}
+	t.Skip("no chromium, chromium-browser or google-chrome on PATH: pages are not tried in a browser")
+	return browser{}
+}
+
+// A visit is what came of a page.
+type visit struct {
+	dom     string
+	console []string
+	// hosts are those that the browser asked, but for its maker's, which it asks
+	// whatever it shows.
+	hosts []string
+}
+
+// visit opens a page, lets ten seconds of its own time pass and returns what is
+// there. No host has an address but this machine.
+func (b browser) visit(page, hash string, args ...string) visit {
+	t := b.t
+	t.Helper()
+	dir := t.TempDir()
+	file, log := filepath.Join(dir, "page.html"), filepath.Join(dir, "net.json")
+	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	args = append([]string{
+		"--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+		"--user-data-dir=" + filepath.Join(dir, "profile"), "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+		"--log-net-log=" + log, "--enable-logging=stderr", "--v=0", "--virtual-time-budget=10000",
+	}, args...)
+	cmd := exec.CommandContext(ctx, b.path, append(args, "file://"+file+hash)...)
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s", b.path, err, errs.String())
+	}
+	v := visit{dom: out.String()}
+	for l := range strings.Lines(errs.String()) {
+		if strings.Contains(l, "CONSOLE") {
+			v.console = append(v.console, strings.TrimSpace(l))
+		}
+	}
+	traffic, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`"url":"(https?:[^"]*)"`).FindAllStringSubmatch(string(traffic), -1) {
+		if u, err := url.Parse(m[1]); err != nil || !regexp.MustCompile(`(^|\.)(google|googleapis|gvt1)\.com$`).MatchString(u.Hostname()) {
+			v.hosts = append(v.hosts, m[1])
+		}
+	}
+	return v
+}
+
+const (
+	light = "--blink-settings=preferredColorScheme=1"
+	dark  = "--blink-settings=preferredColorScheme=0"
+)
+
+// TestBrowser: every chart is drawn, for the screen in the colours that the
+// reader prefers and for paper in white; nothing is said in the console and no
+// host is asked.
+func TestBrowser(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t)
+	d := sample()
+	d.Sections = append(d.Sections, document.Section{ID: "facets", Chart: &document.Chart{Spec: spec(facetSpec(7))}})
+	page := written(t, d.WriteHTML)
+	for scheme, want := range map[string]string{light: "rgb(253, 252, 250)", dark: "rgb(22, 24, 27)"} {
+		v := b.visit(page, "", scheme, "--dump-dom")
+		if len(v.console) > 0 {
+			t.Errorf("%s: the console says\n%s", scheme, strings.Join(v.console, "\n"))
+		}
+		if len(v.hosts) > 0 {
+			t.Errorf("%s: the page asked for %v", scheme, v.hosts)
+		}
+		figures := regexp.MustCompile(`(?s)<figure>.*?</figure>`).FindAllString(v.dom, -1)
+		if len(figures) != 7 {
+			t.Fatalf("%s: %d figures", scheme, len(figures))
+		}
+		for i, f := range figures {
+			drawn := regexp.MustCompile(`<svg [^>]*background-color: ([^;]*);`).FindAllStringSubmatch(f, -1)
+			if len(drawn) != 2 || drawn[0][1] != want || drawn[1][1] != "rgb(255, 255, 255)" {
+				t.Errorf("%s: figure %d: drawn %v", scheme, i, drawn)
+			}
+			if n := len(regexp.MustCompile(`<path aria-label=|<path [^>]*aria-roledescription=`).FindAllString(f, -1)); n < 4 {
+				t.Errorf("%s: figure %d has %d marks", scheme, i, n)
+			}
+		}
+		var legend []string
+		for _, m := range regexp.MustCompile(`<text[^>]*>([^<]* number [^<]*)</text>`).FindAllStringSubmatch(figures[5], -1) {
+			legend = append(legend, m[1])
+		}
+		if slices.Sort(legend); len(slices.Compact(legend)) != 14 || strings.Contains(strings.Join(legend, ""), "…") {
+			t.Errorf("%s: the legend of 14 lines has %q", scheme, legend)
+		}
+		for i, m := range regexp.MustCompile(`<svg [^>]*width="(\d+)" height="(\d+)"`).FindAllStringSubmatch(figures[6], -1) {
+			room := []int{800, 690}[i] // of the window and of paper, for three beside each other
+			width, _ := strconv.Atoi(m[1])
+			height, _ := strconv.Atoi(m[2])
+			if width > room || width < room/2 || height < 3*120 || height > 4*120 {
+				t.Errorf("%s: facets are %d wide and %d high, the page is %d wide", scheme, width, height, room)
+			}
+		}
+	}
+}
+
+// TestPaper: the page can be printed, whatever the reader prefers on screens.
+func TestPaper(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t)
+	file := filepath.Join(t.TempDir(), "page.pdf")
+	if v := b.visit(written(t, sample().WriteHTML), "", dark, "--no-pdf-header-footer", "--print-to-pdf="+file); len(v.console) > 0 {
+		t.Errorf("the console says\n%s", strings.Join(v.console, "\n"))
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pages := len(regexp.MustCompile(`/Type\s*/Page\b`).FindAll(text, -1)); pages < 4 || pages > 8 {
+		t.Errorf("%d pages", pages)
+	}
+}
+
+// forPaper is a page that looks on the screen as it does on paper.
+func forPaper(page string) string {
+	return strings.NewReplacer("@media print", "@media all", "@media screen", "@media speech").Replace(page)
+}
+
+// TestTablesFitPaper: no table is wider than a page of A4, whatever is in it; long
+// alarms may be broken where a page ends.
+func TestTablesFitPaper(t *testing.T) {
+	t.Parallel()
+	d := &document.Document{Title: "Wide", Alarms: sample().Alarms}
+	for i := range 20 {
+		d.Alarms[0].Where = append(d.Alarms[0].Where, fmt.Sprint("place ", i))
+	}
+	for i, columns := range []int{3, 8, 11, 12, 13, 14, 16, 23, 40} {
+		for k, digits := range []string{"0000", "1.0 %", "100.0 %", "26.4 – 60.4 %", "MWMWMW"} {
+			d.Sections = append(d.Sections, document.Section{ID: fmt.Sprintf("t%d-%d", i, k), Title: "Wide", Table: wideTable(columns, digits)})
+		}
+	}
+	const a4 = 694 // pixels between the margins
+	script := `
+		const shown = (e) => e.offsetWidth > 0;
+		const tables = Array.from(document.querySelectorAll("table")).filter(shown);
+		document.title = JSON.stringify({
+			page: [innerWidth, document.documentElement.scrollWidth], tables: tables.length,
+			wide: tables.filter((t) => t.offsetWidth > t.parentElement.clientWidth || t.parentElement.scrollWidth > innerWidth).map((t) => t.textContent.slice(0, 200)),
+			places: Array.from(document.querySelectorAll(".alarms .where > li")).filter(shown).length,
+			unbroken: Array.from(document.querySelectorAll(".alarms, .alarms > ul > li"), (e) => getComputedStyle(e).breakInside).filter((b) => b !== "auto"),
+		});`
+	v := newBrowser(t).visit(withScript(forPaper(written(t, d.WriteHTML)), script), "", light, "--hide-scrollbars", fmt.Sprintf("--window-size=%d,1000", a4), "--dump-dom")
+	var got struct {
+		Page           []int
+		Tables, Places int
+		Wide, Unbroken []string
+	}
+	decodeTitle(t, v, &got)
+	if diff := cmp.Diff([]int{a4, a4}, got.Page); diff != "" {
+		t.Errorf("width of the window and the page (-want +got):\n%s", diff)
+	}
+	places := 0
+	for _, a := range d.Alarms {
+		places += len(a.Where)
+	}
+	if got.Places != places {
+		t.Errorf("%d places of alarms are on paper, want %d", got.Places, places)
+	}
+	if len(got.Wide)+len(got.Unbroken) > 0 || got.Tables <= len(d.Sections) {
+		t.Errorf("%d tables for %d; too wide are %q; alarms break %q", got.Tables, len(d.Sections), got.Wide, got.Unbroken)
+	}
+}
+
+// decodeTitle reads what a script wrote into the title.
+func decodeTitle(t *testing.T, v visit, into any) {
+	t.Helper()
+	title := regexp.MustCompile(`<title>(.*?)</title>`).FindStringSubmatch(v.dom)
+	if title == nil {
+		t.Fatal("the page has no title")
+	}
+	if err := json.Unmarshal([]byte(html.UnescapeString(title[1])), into); err != nil {
+		t.Fatalf("title %s: %v", title[1], err)
+	}
+}
+
+// TestEpisodeOpens when the address names it, and no other does; it is in sight
+// after the charts have taken their room.
+func TestEpisodeOpens(t *testing.T) {
+	t.Parallel()
+	page := withScript(written(t, sample().WriteHTML), `
+		const episode = document.getElementById("episode-77b0");
+		setTimeout(() => { document.title = String(episode.getBoundingClientRect().top < innerHeight && scrollY > innerHeight); }, 3000);`)
+	v := newBrowser(t).visit(page, "#episode-77b0", light, "--dump-dom")
+	for id, open := range map[string]bool{"77b0": true, "a3f9": false} {
+		if got := regexp.MustCompile(`<details class="episode" id="episode-` + id + `" open`).MatchString(v.dom); got != open {
+			t.Errorf("episode %s: open is %v", id, got)
+		}
+	}
+	if !strings.Contains(v.dom, "<title>true</title>") {
+		t.Error("the episode is not in sight")
+	}
+}
+
+// driver uses the page as a reader does and writes what came of it as JSON.
+const driver = `
+const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+const until = async (f) => { for (let i = 0; i < 50 && !f(); i++) await wait(100); return f(); };
+(async () => {
+  const out = {};
+  try {
+    const table = document.querySelector("table");
+    const column = (i) => Array.from(table.tBodies[0].rows, (r) => r.cells[i].firstElementChild.textContent);
+    const sort = (i) => { table.tHead.rows[0].cells[i].querySelector("button").click(); return column(i).slice(0, 3).join(" ") + " " + table.tHead.rows[0].cells[i].getAttribute("aria-sort"); };
+    out.turns = [sort(7), sort(7), sort(7)];
+    out.names = [sort(0), sort(0), sort(0)];
+    sort(8);
+    out.others = table.tHead.rows[0].cells[7].getAttribute("aria-sort");
+    out.muted = column(8).at(-1);
+
+    const [wide, ...sheets] = document.querySelectorAll("#section-wide table");
+    const rows = (t) => Array.from(t.tBodies[0].rows, (r) => r.cells[1].textContent).join(" ");
+    wide.tHead.rows[0].cells[1].querySelector("button").click();
+    wide.tHead.rows[0].cells[1].querySelector("button").click();
+    out.sheets = sheets.length > 2 && [rows(wide), ...new Set(sheets.map(rows))];
+
+    document.querySelector('a[href="#episode-a3f9"]').click();
+    const episode = document.getElementById("episode-a3f9");
+    out.opened = await until(() => episode.open);
+    episode.open = false;
+    document.querySelector('a[href="#episode-a3f9"]').click();
+    out.again = await until(() => episode.open);
+
+    const bar = await until(() => document.querySelector(".chart .mark-rect path[aria-roledescription=bar]"));
+    const box = bar.getBoundingClientRect();
+    const at = { bubbles: true, clientX: box.x + 5, clientY: box.y + 5 };
+    for (const kind of ["pointerover", "mouseover", "pointermove", "mousemove"]) bar.dispatchEvent(new MouseEvent(kind, at));
+    out.tooltip = await until(() => document.querySelector("#vg-tooltip-element.visible")?.innerText.replace(/\s+/g, " "));
+
+    const links = document.querySelector(".vega-actions").children;
+    for (const l of links) l.dispatchEvent(new FocusEvent("focus"));
+    await until(() => Array.from(links).every((l) => /^(data|blob):/.test(l.href)));
+    out.saved = Array.from(links, (l) => l.textContent + " " + l.download + " " + l.href.slice(0, 10));
+  } catch (error) {
+    out.error = String(error);
+  }
+  document.title = JSON.stringify(out);
+})();
+`
+
+// withScript adds a script to a page, and to what its policy allows.
+func withScript(page, script string) string {
+	sum := sha256.Sum256([]byte(script))
+	page = strings.Replace(page, "script-src", "script-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'", 1)
+	end := strings.LastIndex(page, "</body>")
+	return page[:end] + "<script>" + script + "</script>" + page[end:]
+}
+
+// TestReader: tables are sorted, figures from the greatest and names from A, and
+// the third time stand as they stood; links open episodes, each time; charts
+// tell of what is pointed at and can be saved.
+func TestReader(t *testing.T) {
+	t.Parallel()
+	d := sample()
+	d.Sections = append(d.Sections, document.Section{ID: "wide", Title: "Wide", Table: wideTable(40, "100.0 %")})
+	v := newBrowser(t).visit(withScript(written(t, d.WriteHTML), driver), "", light, "--dump-dom")
+	var got any
+	decodeTitle(t, v, &got)
+	want := map[string]any{
+		"turns":  []any{"8.2 6.9 6.0 descending", "4.5 4.9 5.1 ascending", "4.5 4.9 5.1 none"},
+		"names":  []any{"claude-sonnet-4 deepseek-v3 gemini-2.5-flash ascending", "qwen-max-latest qwen-max llama-3.1-8b descending", "claude-sonnet-4 gpt-4o qwen-max none"},
+		"sheets": []any{"row 3 of a table row 2 of a table row 1 of a table", "row 3 of a table row 2 of a table row 1 of a table"},
+		"others": "none", "muted": "0.36", "opened": true, "again": true,
+		"tooltip": "Model claude-sonnet-4 Full success, % 68.2 Trials 900",
+		"saved":   []any{"Save as SVG success.svg blob:null/", "Save as PNG success.png data:image"},
+	}
+	if diff := cmp.Diff(any(want), got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(v.console) > 0 {
+		t.Errorf("the console says\n%s", strings.Join(v.console, "\n"))
+	}
+}
+
+// TestForeignText: neither text that would be code nor a chart that asks for
+// data makes the page run or load anything.
+func TestForeignText(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t)
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		fmt.Fprint(w, "[]")
+	}))
+	defer server.Close()
+	bad := fmt.Sprintf(`</title></style></script><script>fetch("%[1]s/a");document.title="gone"</script><img src="%[1]s/b" onerror="document.title='gone'">`, server.URL)
+	d := plant(bad)
+	d.Sections[0].Chart.Spec = spec(m{"data": m{"url": server.URL + "/c"}, "mark": "bar", "encoding": m{"x": m{"field": "a"}}})
+	d.Sections[1].Chart.Spec = spec(m{
+		"data": m{"values": []m{{"a": bad, "url": server.URL + "/d"}}}, "title": bad, "mark": "image", "encoding": m{"url": m{"field": "url"}, "x": m{"field": "a"}},
+		"usermeta": m{"embedOptions": m{"config": server.URL + "/e"}},
+	})
+	d.Sections[3].Chart.Spec = spec(m{
+		"data": m{"values": []m{{"a": 1}}}, "mark": "bar", "encoding": m{"x": m{"field": "a", "type": "quantitative"}},
+		"usermeta": m{"embedOptions": m{"actions": true}},
+	})
+	d.Sections[2].Chart = &document.Chart{Spec: json.RawMessage(`{"mark": "no such mark"}`)}
+	v := b.visit(written(t, d.WriteHTML), "", light, "--dump-dom")
+	if n := asked.Load(); n > 0 {
+		t.Errorf("the server was asked %d times", n)
+	}
+	if strings.Contains(v.dom, "<title>gone") {
+		t.Error("a foreign script ran")
+	}
+	// Three of the six charts are none.
+	if n := strings.Count(v.dom, ">This chart could not be drawn"); n != 3 {
+		t.Errorf("%d charts are said not to be drawn", n)
+	}
+	if strings.Contains(v.dom, ">View Source</a>") {
+		t.Error("a chart set options of the page")
+	}
+}

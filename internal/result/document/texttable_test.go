@@ -1,0 +1,147 @@
+package document_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"charm.land/lipgloss/v2"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay/internal/result/document"
+)
+
+func TestTextTable(t *testing.T) {
+	t.Parallel()
+	table := document.NewTextTable("name", "kind", "n", "share")
+	table.Row("a", "long kind", "1000", "5 %")
+	table.Row("a longer name", "k", "7", "100 %")
+	table.Row("模型", "", "–", "")
+	want := `name           kind          n  share
+───────────────────────────────────────
+a              long kind  1000    5 %
+a longer name  k             7  100 %
+模型                         –`
+	if diff := cmp.Diff(want, table.String()); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
+	}
+}
+
+// TestTextTableAligns: in every line a cell of the first two columns begins,
+// and one of the others ends, where its column's head does; columns are two
+// apart and no line ends in a space.
+func TestTextTableAligns(t *testing.T) {
+	t.Parallel()
+	cell := rapid.StringOfN(rapid.SampledFrom([]rune("abcé模%")), 1, 12, -1)
+	rapid.Check(t, func(t *rapid.T) {
+		columns := rapid.IntRange(1, 6).Draw(t, "columns")
+		lines := rapid.SliceOfN(rapid.SliceOfN(cell, columns, columns), 1, 6).Draw(t, "lines")
+		table := document.NewTextTable(lines[0]...)
+		for _, row := range lines[1:] {
+			table.Row(row...)
+		}
+		widths := make([]int, columns)
+		for _, row := range lines {
+			for i, c := range row {
+				widths[i] = max(widths[i], lipgloss.Width(c))
+			}
+		}
+		got := strings.Split(table.String(), "\n")
+		rule := strings.Trim(got[1], "─")
+		got = append(got[:1], got[2:]...)
+		for n, row := range lines {
+			var want strings.Builder
+			for i, c := range row {
+				pad := strings.Repeat(" ", widths[i]-lipgloss.Width(c))
+				if i < 2 {
+					want.WriteString(c + pad + "  ")
+				} else {
+					want.WriteString(pad + c + "  ")
+				}
+			}
+			if w := strings.TrimRight(want.String(), " "); got[n] != w {
+				t.Fatalf("line %d is %q, want %q", n, got[n], w)
+			}
+		}
+		if rule != "" || len(got) != len(lines) {
+			t.Fatalf("%d lines and a rule %q", len(got), rule)
+		}
+	})
+}
+
+// TestWideTable: columns that find no room continue below; each is there once,
+// after the first ones, and no line is wider than the screen if it can be
+// helped.
+func TestWideTable(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		columns, rows, left := rapid.IntRange(1, 40).Draw(t, "columns"), rapid.IntRange(0, 3).Draw(t, "rows"), rapid.IntRange(0, 2).Draw(t, "left")
+		// Names are unique words, so that they can be found again.
+		name := func(row, column int) string {
+			return fmt.Sprintf("r%dc%dx%s", row, column, strings.Repeat("y", rapid.IntRange(0, 30).Draw(t, "width")))
+		}
+		var heads []string
+		for c := range columns {
+			heads = append(heads, name(0, c)+"\nsecond")
+		}
+		table := document.NewScreenTable(document.Terminal{}, left, heads...)
+		cells := slices.Clone(heads)
+		for r := range rows {
+			var row []string
+			for c := range columns {
+				row = append(row, name(r+1, c))
+			}
+			table.Row(row...)
+			cells = append(cells, row...)
+		}
+		blocks := strings.Split(table.String(), "\n\n")
+		for i, c := range cells {
+			c, _, _ = strings.Cut(c, "\n")
+			want := 1
+			if i%columns < left {
+				want = len(blocks)
+			}
+			if got := strings.Count(table.String(), c[:strings.Index(c, "x")+1]); got != want {
+				t.Fatalf("%s is there %d times, want %d:\n%s", c, got, want, table)
+			}
+		}
+		for _, b := range blocks {
+			lines := strings.Split(b, "\n")
+			own := len(strings.Fields(lines[0])) - left
+			for _, l := range lines {
+				if lipgloss.Width(l) > document.Screen && own > 1 {
+					t.Fatalf("a line is %d wide:\n%s", lipgloss.Width(l), b)
+				}
+			}
+			if len(lines) != rows+3 {
+				t.Fatalf("a block has %d lines for %d rows:\n%s", len(lines), rows, b)
+			}
+		}
+	})
+}
+
+// TestBlocksAreAsHighAsTheyMustBe: the second line of a cell takes one in its own
+// block only.
+func TestBlocksAreAsHighAsTheyMustBe(t *testing.T) {
+	t.Parallel()
+	wide := strings.Repeat("w", document.Screen)
+	table := document.NewScreenTable(document.Terminal{}, 1, "name", "a", wide)
+	table.Row("x", "1\n2", "3")
+	table.Row("y", "4", "5")
+	if got := strings.Count(table.String(), "\n"); got != 9 {
+		t.Errorf("%d line feeds in\n%s", got, table)
+	}
+}
+
+// TestHeadsStandAtTheBottom, above the rule.
+func TestHeadsStandAtTheBottom(t *testing.T) {
+	t.Parallel()
+	table := document.NewTextTable("name", "kind", "full\nsuccess")
+	table.Row("a", "b", "7")
+	want := "               full\nname  kind  success\n─────────────────────\na     b           7"
+	if diff := cmp.Diff(want, table.String()); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,497 @@
+package document_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"charm.land/lipgloss/v2"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/golden"
+)
+
+// written returns what a method of a document writes.
+func written(t interface {
+	Helper()
+	Fatal(...any)
+}, write func(io.Writer) error,
+) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func plain(d *document.Document) func(io.Writer) error {
+	return on(d, document.Terminal{})
+}
+
+func on(d *document.Document, t document.Terminal) func(io.Writer) error {
+	return func(w io.Writer) error { return d.WriteText(w, t) }
+}
+
+func TestText(t *testing.T) {
+	t.Parallel()
+	golden.Check(t, "sample.txt", written(t, plain(sample())))
+}
+
+func TestMarkdown(t *testing.T) {
+	t.Parallel()
+	golden.Check(t, "sample.md", written(t, sample().WriteMarkdown))
+}
+
+var escapeSequence = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// TestColors: they are added to the text and change nothing else.
+func TestColors(t *testing.T) {
+	t.Parallel()
+	d := sample()
+	colored := written(t, on(d, document.Terminal{Color: true}))
+	if n := len(escapeSequence.FindAllString(colored, -1)); n < 20 {
+		t.Errorf("%d changes of colour", n)
+	}
+	if diff := cmp.Diff(written(t, plain(d)), escapeSequence.ReplaceAllString(colored, "")); diff != "" {
+		t.Errorf("text without and with colours (-want +got):\n%s", diff)
+	}
+}
+
+// TestAlarmsComeFirst: before any figure, and in HTML after the lead.
+func TestAlarmsComeFirst(t *testing.T) {
+	t.Parallel()
+	d := sample()
+	for name, text := range map[string]string{"text": written(t, plain(d)), "Markdown": written(t, d.WriteMarkdown), "HTML": body(written(t, d.WriteHTML))} {
+		alarm, lead, section := strings.Index(text, d.Alarms[0].Title), strings.Index(text, "7,200 of"), strings.Index(text, "Who succeeds")
+		if alarm < 0 || alarm > section || name != "HTML" && alarm > lead {
+			t.Errorf("%s: the alarm is at %d, the lead at %d, the first section at %d", name, alarm, lead, section)
+		}
+	}
+}
+
+// TestPlaces: of an alarm about many cells text and HTML show twelve at first and
+// say how many others there are; the others can be unfolded in HTML, and Markdown
+// lists all.
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	for n, more := range map[int]int{0: 0, 1: 0, 12: 0, 13: 1, 148: 136} {
+		var places []string
+		for i := range n {
+			places = append(places, fmt.Sprintf("cell-%d, hard", i+1))
+		}
+		d := &document.Document{Alarms: []document.Alarm{{Title: "0 %", Text: "Nobody fails always.", Where: places}}}
+		text, markdown, page := written(t, plain(d)), written(t, d.WriteMarkdown), body(written(t, d.WriteHTML))
+		if got := strings.Count(text, "- cell-"); got != n-more {
+			t.Errorf("text lists %d of %d places", got, n)
+		}
+		if got := strings.Contains(text, fmt.Sprintf("and %d more; --format html or json lists all\n", more)); got != (more > 0) || strings.Contains(text, "more;") != got {
+			t.Errorf("text of %d places: says how many more is %v", n, got)
+		}
+		if got := strings.Count(markdown, "\n> - cell-"); got != n || strings.Contains(markdown, "more") {
+			t.Errorf("Markdown lists %d of %d places:\n%s", got, n, markdown)
+		}
+		shown, rest, _ := strings.Cut(page, "<details>")
+		hidden, paper, _ := strings.Cut(rest, "</details>")
+		if a, b, c := strings.Count(shown, "<li>cell-"), strings.Count(hidden, "<li>cell-"), strings.Count(paper, "<li>cell-"); a != n-more || b != more || c != more {
+			t.Errorf("HTML of %d places shows %d, hides %d, and has %d more for paper", n, a, b, c)
+		}
+		if got := strings.Contains(page, fmt.Sprintf("<summary>and %d more</summary>", more)); got != (more > 0) {
+			t.Errorf("HTML of %d places: says how many more is %v", n, got)
+		}
+	}
+}
+
+// TestSheets: a table that is too wide for paper has parts for it, with each column
+// once, in order, after the columns of names that come first; any other has none.
+func TestSheets(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		left, columns := rapid.IntRange(0, 3).Draw(t, "left"), rapid.IntRange(1, 60).Draw(t, "columns")
+		width := rapid.IntRange(1, 12).Draw(t, "width")
+		table, want := &document.Table{Rows: make([][]document.Cell, 1)}, ""
+		for c := range left + columns {
+			table.Columns = append(table.Columns, document.Column{Head: fmt.Sprintf("h%d", c), Names: c < left})
+			table.Rows[0] = append(table.Rows[0], document.Cell{Text: fmt.Sprintf("%0*d", width, c), Note: strings.Repeat("0", rapid.IntRange(0, 14).Draw(t, "note"))})
+			if c >= left {
+				want += fmt.Sprintf("h%d ", c)
+			}
+		}
+		d := &document.Document{Sections: []document.Section{{ID: "a", Table: table}}}
+		_, sheets, split := strings.Cut(body(written(t, d.WriteHTML)), `<div class="sheet"`)
+		if n := left + columns; split && n < 5 || !split && n > 40 {
+			t.Fatalf("a table of %d columns is parted: %v", n, split)
+		}
+		if !split {
+			return
+		}
+		got := ""
+		for _, s := range strings.Split(sheets, `<div class="sheet"`) {
+			var heads, cells []string
+			for _, m := range regexp.MustCompile(`<span class="head">(h\d+)</span>`).FindAllStringSubmatch(s, -1) {
+				heads = append(heads, m[1])
+			}
+			for _, m := range regexp.MustCompile(`<span>0*(\d+)</span>`).FindAllStringSubmatch(s, -1) {
+				cells = append(cells, "h"+m[1])
+			}
+			if diff := cmp.Diff(heads, cells); diff != "" {
+				t.Fatalf("cells are not those of the heads (-want +got):\n%s", diff)
+			}
+			if len(heads) <= left || strings.Count(s, "<tr>") != 2 {
+				t.Fatalf("a sheet has %d columns and %d rows", len(heads), strings.Count(s, "<tr>"))
+			}
+			for i := range left {
+				if heads[i] != fmt.Sprintf("h%d", i) {
+					t.Fatalf("a sheet begins with %v", heads)
+				}
+			}
+			got += strings.Join(heads[left:], " ") + " "
+		}
+		if got != want {
+			t.Fatalf("sheets have %s, want %s", got, want)
+		}
+	})
+}
+
+// TestEmpty: a document without anything is written all the same.
+func TestEmpty(t *testing.T) {
+	t.Parallel()
+	var d document.Document
+	d.Sections = []document.Section{{Table: &document.Table{}}}
+	if got := written(t, plain(&d)); strings.TrimSpace(got) != "" {
+		t.Errorf("text is %q", got)
+	}
+	if got := written(t, d.WriteMarkdown); got != "\n" {
+		t.Errorf("Markdown is %q", got)
+	}
+	if got := written(t, d.WriteHTML); strings.Contains(got, "vegaEmbed") || strings.Contains(got, "Vega") {
+		t.Error("a page without charts holds the code for them")
+	}
+}
+
+// nasty draws text that means something to a browser, a terminal or Markdown.
+var nasty = rapid.Custom(func(t *rapid.T) string {
+	parts := rapid.SliceOfN(rapid.OneOf(
+		rapid.SampledFrom([]string{
+			"<script>alert(1)</script>", "</script>", "<!--", "-->", "]]>", "</style>", "</title>", "'", `"`, "`", "&", "&lt;", "<", ">", "|", `\`, "*", "_", "[a](b)",
+			"~", "$", "#", "+ ", "- ", "---", "1. ", "12) ", "===", "{{.}}", "javascript:alert(1)", "\x1b[31m", "\u009b", "\x00", "\r", "\u202e", "\u2028", "\xff", "模型", "é", " ", "  ",
+		}),
+		rapid.String(),
+	), 1, 6).Draw(t, "parts")
+	return strings.ReplaceAll(strings.Join(parts, ""), "\n", "")
+})
+
+// replaced returns the document with every text in it put through f, and in the
+// charts a specification that holds text.
+func replaced(d *document.Document, text string, f func(string) string) *document.Document {
+	var walk func(v reflect.Value)
+	walk = func(v reflect.Value) {
+		switch {
+		case v.Type() == reflect.TypeFor[json.RawMessage]():
+			var b bytes.Buffer
+			e := json.NewEncoder(&b)
+			e.SetEscapeHTML(false)
+			_ = e.Encode(map[string]string{"mark": text})
+			v.SetBytes(b.Bytes())
+		case v.Type() == reflect.TypeFor[document.Tone]():
+		case v.Kind() == reflect.String && v.Len() > 0:
+			v.SetString(f(v.String()))
+		case v.Kind() == reflect.Pointer && !v.IsNil():
+			walk(v.Elem())
+		case v.Kind() == reflect.Slice:
+			for i := range v.Len() {
+				walk(v.Index(i))
+			}
+		case v.Kind() == reflect.Struct:
+			for i := range v.NumField() {
+				walk(v.Field(i))
+			}
+		}
+	}
+	walk(reflect.ValueOf(d))
+	return d
+}
+
+// plant puts text into every string of the sample. All begin with a letter and
+// are one line, as the structure of what is written depends on that.
+func plant(text string) *document.Document {
+	return replaced(sample(), text, func(s string) string {
+		return "x" + text + strings.NewReplacer("\n", " ", "`", "").Replace(s)
+	})
+}
+
+// body is a page without the contents of its scripts and styles.
+func body(page string) string {
+	var b strings.Builder
+	for {
+		start := min(index(page, "<script"), index(page, "<style"))
+		head, rest, found := strings.Cut(page[start:], ">")
+		b.WriteString(page[:start] + head)
+		if !found {
+			return b.String()
+		}
+		b.WriteString(">")
+		page = rest[min(index(rest, "</script"), index(rest, "</style")):]
+	}
+}
+
+// index is the length of text if it has no part.
+func index(text, part string) int {
+	if i := strings.Index(text, part); i >= 0 {
+		return i
+	}
+	return len(text)
+}
+
+var (
+	tag    = regexp.MustCompile(`<[^>]*>`)
+	quoted = regexp.MustCompile(`"[^"]*"`)
+)
+
+// skeleton is the sequence of a page's tags with the names of their attributes.
+func skeleton(page string) []string {
+	tags := tag.FindAllString(body(page), -1)
+	for i, t := range tags {
+		tags[i] = quoted.ReplaceAllString(t, `""`)
+	}
+	return tags
+}
+
+// sheets are tables for paper, of which there are more where texts are wider.
+var sheets = regexp.MustCompile(`(?s)<div class="sheet".*?</table>\n</div>\n`)
+
+var ofSheets = regexp.MustCompile(`^</?(div|table|thead|tbody|tr|th|td|span|small)( (class|scope|data-tone|aria-hidden)="")*>$`)
+
+// TestTextStaysText: whatever the strings of a document hold, its page has the
+// same tags and the same scripts, its Markdown the same lines and columns, and
+// its text nothing that a terminal obeys.
+func TestTextStaysText(t *testing.T) {
+	t.Parallel()
+	harmless := plant("")
+	wantTags := skeleton(sheets.ReplaceAllString(written(t, harmless.WriteHTML), ""))
+	wantLines := strings.Split(written(t, harmless.WriteMarkdown), "\n")
+	rapid.Check(t, func(t *rapid.T) {
+		d := plant(nasty.Draw(t, "text"))
+		page := written(t, d.WriteHTML)
+		if diff := cmp.Diff(wantTags, skeleton(sheets.ReplaceAllString(page, ""))); diff != "" {
+			t.Fatalf("tags (-want +got):\n%s", diff)
+		}
+		for _, s := range sheets.FindAllString(page, -1) {
+			for _, tg := range skeleton(s) {
+				if !ofSheets.MatchString(tg) {
+					t.Fatalf("a sheet holds %s", tg)
+				}
+			}
+		}
+		lines := strings.Split(written(t, d.WriteMarkdown), "\n")
+		if len(lines) != len(wantLines) {
+			t.Fatalf("Markdown has %d lines, want %d", len(lines), len(wantLines))
+		}
+		for i, l := range lines {
+			if got, want := bars(l), bars(wantLines[i]); got != want {
+				t.Fatalf("line %q has %d bars, want %d", l, got, want)
+			}
+			if got, want := strings.Count(l, "<"), strings.Count(wantLines[i], "<"); got != want { // before a note
+				t.Fatalf("line %q has %d tags, want %d", l, got, want)
+			}
+		}
+		text := written(t, plain(d))
+		for l := range strings.Lines(text) {
+			l = strings.TrimSuffix(l, "\n")
+			if strings.TrimRight(l, " ") != l {
+				t.Fatalf("line %q ends in a space", l)
+			}
+			if at := strings.IndexFunc(l, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }); at >= 0 {
+				t.Fatalf("line %q holds %q", l, l[at:])
+			}
+		}
+	})
+}
+
+// bars counts what parts the cells of a line in Markdown.
+func bars(line string) int {
+	return strings.Count(regexp.MustCompile(`\\.`).ReplaceAllString(line, ""), "|")
+}
+
+var markdownText = strings.NewReplacer(`\\`, `\`, "\\`", "`", `\*`, "*", `\_`, "_", `\[`, "[", `\]`, "]", `\|`, "|", `\~`, "~", `\#`, "#", `\=`, "=", `\-`, "-", `\+`, "+", `\.`, ".", `\)`, ")",
+	"&lt;", "<", "&gt;", ">", "&amp;", "&", "&#36;", "$")
+
+// TestMarkdownShowsText: what Markdown shows is the text in one line, and
+// nothing is left in the source that would mean something else.
+func TestMarkdownShowsText(t *testing.T) {
+	t.Parallel()
+	active := regexp.MustCompile("^(#|=|[-+]( |$|-)|\\d+[.)]( |$))|[`*\\[\\]|~<>$]|(^|[^\\pL\\pN])_|_([^\\pL\\pN]|$)")
+	rapid.Check(t, func(t *rapid.T) {
+		text := nasty.Draw(t, "text")
+		d := document.Document{Lead: text}
+		got := strings.TrimSuffix(written(t, d.WriteMarkdown), "\n")
+		want := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
+			return r == ' ' || r == '\u2028' || r == '\u2029' || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
+		}), " ")
+		if shown := markdownText.Replace(got); shown != want {
+			t.Fatalf("%q is written as %q, which shows %q", text, got, shown)
+		}
+		rest := regexp.MustCompile(`\\[[:punct:]]|&(lt|gt|amp|#36);`).ReplaceAllString(got, "x")
+		if m := active.FindString(rest); m != "" {
+			t.Fatalf("%q is written as %q, where %q means something", text, got, m)
+		}
+	})
+}
+
+// TestScreen: prose and tables fit the terminal unless a word does not, those that
+// are narrower than 60 columns apart.
+func TestScreen(t *testing.T) {
+	t.Parallel()
+	word := rapid.StringOfN(rapid.SampledFrom([]rune("abcé%")), 1, 12, -1)
+	words := rapid.Custom(func(t *rapid.T) string {
+		return strings.Join(rapid.SliceOfN(word, 1, 40).Draw(t, "words"), " ")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		width := rapid.SampledFrom([]int{0, 20, 60, 61, 80, 100, 120, 200}).Draw(t, "width")
+		d := replaced(sample(), "", func(string) string { return words.Draw(t, "text") })
+		for i := range d.Sections {
+			if d.Sections[i].Table == nil {
+				continue
+			}
+			for _, row := range d.Sections[i].Table.Rows {
+				for k := range row {
+					row[k].Text, row[k].Note = word.Draw(t, "cell"), word.Draw(t, "note")
+					if d.Sections[i].Table.Columns[k].Names {
+						row[k].Text = words.Draw(t, "name")
+					}
+				}
+			}
+		}
+		for i := range d.Facts {
+			d.Facts[i].Name = word.Draw(t, "name")
+		}
+		room := max(width, 60)
+		if width == 0 {
+			room = document.Screen
+		}
+		widest := 0
+		for l := range strings.Lines(written(t, on(d, document.Terminal{Width: width}))) {
+			w := lipgloss.Width(strings.TrimSuffix(l, "\n"))
+			widest = max(widest, w)
+			if w > room {
+				t.Fatalf("a line is %d wide, the terminal %d: %s", w, room, l)
+			}
+		}
+		if widest < min(room, 100) {
+			t.Fatalf("no line is wider than %d, the terminal is %d", widest, room)
+		}
+	})
+}
+
+// TestPageLoadsNothing: no attribute and no style of the page names a thing on
+// a network, and its policy allows its own scripts only.
+func TestPageLoadsNothing(t *testing.T) {
+	t.Parallel()
+	page := written(t, sample().WriteHTML)
+	tags := tag.FindAllString(body(page), -1)
+	for _, tg := range tags {
+		if m := regexp.MustCompile(`\s(src|href|srcset|action|data|poster|background|on\w+)="([^"]*)"`).FindStringSubmatch(tg); m != nil && (m[1] != "href" || !strings.HasPrefix(m[2], "#") && m[2] != "data:,") {
+			t.Errorf("%s loads or does something", tg)
+		}
+		if regexp.MustCompile(`^<(iframe|object|embed|img|base|form|video|audio)\b`).MatchString(tg) {
+			t.Errorf("%s is in the page", tg)
+		}
+	}
+	style := page[strings.Index(page, "<style>"):strings.Index(page, "</style>")]
+	for _, word := range []string{"url(", "@import", "@font-face", "//"} {
+		if strings.Contains(style, word) {
+			t.Errorf("the style holds %s", word)
+		}
+	}
+	for _, word := range []string{"sourceMappingURL", "cdn."} {
+		if strings.Contains(page, word) {
+			t.Errorf("the page holds %s", word)
+		}
+	}
+	policy := regexp.MustCompile(`content="(default-src [^"]*)"`).FindStringSubmatch(page)[1]
+	policy = regexp.MustCompile(`'sha256-[A-Za-z0-9+/]{43}='`).ReplaceAllString(policy, "#")
+	if want := "default-src 'none'; script-src # # # # #; style-src 'unsafe-inline'; img-src data: blob:; connect-src 'none'; base-uri 'none'; form-action 'none'"; policy != want {
+		t.Errorf("policy is %s", policy)
+	}
+	if n := strings.Count(page, "</script>"); n != 5+6 {
+		t.Errorf("%d ends of scripts, want those of 5 scripts and 6 charts", n)
+	}
+}
+
+// TestPageWithoutScripts: all that is said is there.
+func TestPageWithoutScripts(t *testing.T) {
+	t.Parallel()
+	d := sample()
+	page := html.UnescapeString(tag.ReplaceAllString(body(written(t, d.WriteHTML)), ""))
+	for _, s := range d.Sections {
+		texts := append([]string{s.Title}, s.Notes...)
+		if s.Chart != nil {
+			texts = append(texts, s.Chart.Text)
+		}
+		if s.Table != nil {
+			for _, row := range s.Table.Rows {
+				for _, c := range row {
+					texts = append(texts, c.Text, c.Hint)
+				}
+			}
+		}
+		for _, text := range texts {
+			if !strings.Contains(page, text) {
+				t.Errorf("section %s: %q is missing", s.ID, text)
+			}
+		}
+	}
+	for _, text := range []string{"a3f9: llama", "It named a tool", "Made by Assay 0.9.0.", "significantly worse", "UNKNOWN_TOOL"} {
+		if !strings.Contains(page, text) {
+			t.Errorf("%q is missing", text)
+		}
+	}
+}
+
+// TestLinks: each leads to something in the page, and a cell whose episode is
+// not there has none.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	d := sample()
+	d.Sections[0].Table.Rows[0][9] = document.Cell{Text: "lost", Episode: "lost"}
+	page := body(written(t, d.WriteHTML))
+	links := regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(page, -1)
+	var ids []string
+	for _, m := range regexp.MustCompile(` id="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+		ids = append(ids, m[1])
+	}
+	if len(links) != len(d.Sections)+2+2 {
+		t.Errorf("%d links", len(links))
+	}
+	for _, l := range links {
+		if !slices.Contains(ids, l[1]) {
+			t.Errorf("link to #%s leads nowhere", l[1])
+		}
+	}
+	slices.Sort(ids)
+	if n := len(slices.Compact(slices.Clone(ids))); n != len(ids) {
+		t.Errorf("IDs are not unique: %v", ids)
+	}
+}
+
+// TestBadSpecification is an error before anything is written.
+func TestBadSpecification(t *testing.T) {
+	t.Parallel()
+	d := sample()
+	d.Sections[2].Chart.Spec = json.RawMessage(`{"mark": `)
+	var b bytes.Buffer
+	err := d.WriteHTML(&b)
+	if err == nil || !strings.Contains(err.Error(), `"flaws"`) || b.Len() > 0 {
+		t.Errorf("error %v after %d bytes", err, b.Len())
+	}
+}

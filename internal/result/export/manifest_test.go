@@ -1,0 +1,332 @@
+package export_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/export"
+)
+
+// exported writes both tables in all formats to a directory and returns their
+// manifest.
+func exported(t *testing.T) (dir string, m export.Manifest) {
+	t.Helper()
+	dir = t.TempDir()
+	m = export.Manifest{
+		FormatVersion: export.Version, Program: "1.2.3", CreatedAt: time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC), Snapshot: "3-abc",
+		Store: "assay.db", Filter: export.Filter{Experiment: "a<b", Where: []string{"model=a b", "level!=failure"}},
+		Columns: append(export.Describe(export.AttemptTable), export.Describe(export.CallTable)...),
+	}
+	origin := export.Origin{Program: m.Program, Snapshot: m.Snapshot}
+	retry := fault()
+	retry.Number = 2
+	for _, format := range export.Formats {
+		m.Counts = export.Counts{}
+		create(t, dir, &m, "attempts."+string(format), format, export.AttemptTable, func(w io.Writer) (int, error) {
+			return origin.Write(w, format, m.Counts.Count(sequence(fault(), filled(t), retry)))
+		})
+		create(t, dir, &m, "calls."+string(format), format, export.CallTable, func(w io.Writer) (int, error) {
+			return origin.WriteCalls(w, format, callSequence(oneCall(), filledCall(t)))
+		})
+	}
+	return dir, m
+}
+
+func create(t *testing.T, dir string, m *export.Manifest, name string, format export.Format, table export.Table, write func(io.Writer) (int, error)) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := export.NewDigest(file)
+	n, err := write(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m.Files = append(m.Files, d.File(filepath.Join(dir, "manifest.json"), path, format, table, n))
+}
+
+func TestManifestJSONNames(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	m := export.Manifest{
+		FormatVersion: 1, Files: []export.File{{}}, Columns: []export.Column{{}},
+		Filter: export.Filter{Experiment: "e", Run: "r", Since: "1-a", Where: []string{"model=m"}},
+	}
+	if err := m.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Files, Columns          []json.RawMessage
+		Counts, Filter, Missing json.RawMessage
+	}
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ name, object, want string }{
+		{"manifest", b.String(), "format_version program created_at snapshot store filter files columns counts missing"},
+		{"file", string(got.Files[0]), "name format table rows bytes sha256"},
+		{"column", string(got.Columns[0]), "table name type nullable description"},
+		{"counts", string(got.Counts), "attempts outcomes faults trials"},
+		{"missing", string(got.Missing), "attempts transcripts transcripts_not_kept"},
+		{"filter", string(got.Filter), "experiment run since where"},
+	} {
+		if names := strings.Join(keysInOrder(t, tc.object), " "); names != tc.want {
+			t.Errorf("fields of %s = %s, want %s", tc.name, names, tc.want)
+		}
+	}
+}
+
+func TestManifestRoundTrip(t *testing.T) {
+	t.Parallel()
+	dir, want := exported(t)
+	var b bytes.Buffer
+	if err := want.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	got, err := export.ReadManifest(&b)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Fatalf("ReadManifest() error %v (-want +got):\n%s", err, diff)
+	}
+	if want := (export.Counts{Attempts: 3, Outcomes: 1, Faults: 2, Trials: 2}); got.Counts != want {
+		t.Errorf("counts = %+v, want %+v", got.Counts, want)
+	}
+	if err := got.Verify(t.Context(), dir); err != nil {
+		t.Errorf("Verify() = %v", err)
+	}
+}
+
+func TestCountPassesErrors(t *testing.T) {
+	t.Parallel()
+	var c export.Counts
+	all, err := collect(c.Count(func(yield func(assay.Attempt, error) bool) {
+		_ = yield(fault(), nil) && yield(assay.Attempt{}, io.ErrUnexpectedEOF)
+	}))
+	if len(all) != 1 || err != io.ErrUnexpectedEOF || c != (export.Counts{Attempts: 1, Faults: 1, Trials: 1}) {
+		t.Errorf("Count passed %d, %v and counted %+v", len(all), err, c)
+	}
+}
+
+// TestManifestNamesFromItself: files that lie elsewhere are found from the manifest.
+func TestManifestNamesFromItself(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "calls"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, beside := range []string{"a.json", "calls/a.json", "x/y/a.json"} {
+		var m export.Manifest
+		for _, name := range []string{"out.jsonl", "calls/out.jsonl"} {
+			path := filepath.Join(dir, name)
+			d := export.NewDigest(io.Discard)
+			text := write(t, export.JSONL, fault())
+			if _, err := io.WriteString(d, text); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			m.Files = append(m.Files, d.File(filepath.Join(dir, beside), path, export.JSONL, export.AttemptTable, 1))
+		}
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(beside)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Verify(t.Context(), filepath.Join(dir, filepath.Dir(beside))); err != nil || m.Files[0].Name == m.Files[1].Name {
+			t.Errorf("from %s: %v, %+v", beside, err, m.Files)
+		}
+	}
+}
+
+// TestManifestBehindLinks: the way to a file is from where the manifest really lies.
+func TestManifestBehindLinks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
+	for _, name := range []string{"deep/real", "calls"} {
+		if err := os.MkdirAll(in(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, link := range []string{"link", "link2"} {
+		if err := os.Symlink(in("deep/real"), in(link)); err != nil {
+			t.Skip(err)
+		}
+	}
+	text := write(t, export.JSONL, fault())
+	for _, manifest := range []string{"link/m.json", "deep/real/m.json", "calls/m.json", "m.json"} {
+		for _, name := range []string{"calls/a", "link/a", "link2/a", "deep/real/a", "b"} {
+			d := export.NewDigest(io.Discard)
+			if _, err := io.WriteString(d, text); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(in(name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			m := export.Manifest{Files: []export.File{d.File(in(manifest), in(name), export.JSONL, export.AttemptTable, 1)}}
+			if err := m.Verify(t.Context(), filepath.Dir(in(manifest))); err != nil {
+				t.Errorf("%s from %s: %v", name, manifest, err)
+			}
+			if strings.Contains(m.Files[0].Name, "link") {
+				t.Errorf("%s from %s is %s", name, manifest, m.Files[0].Name)
+			}
+		}
+	}
+}
+
+// TestVerifyEnds: whoever verifies large files can be stopped.
+func TestVerifyEnds(t *testing.T) {
+	t.Parallel()
+	dir, m := exported(t)
+	reason := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(reason)
+	if err := m.Verify(ctx, dir); err != reason {
+		t.Errorf("VerifyContext() = %v, want %v", err, reason)
+	}
+	// A file without an end, of which nothing but ctx stops the reading.
+	endless, err := os.Create(filepath.Join(dir, "attempts.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer endless.Close()
+	if err := endless.Truncate(1 << 42); err != nil {
+		t.Skip(err)
+	}
+	ctx, cancel = context.WithCancelCause(t.Context())
+	time.AfterFunc(50*time.Millisecond, func() { cancel(reason) })
+	if err := m.Verify(ctx, dir); err != reason {
+		t.Errorf("VerifyContext() = %v, want %v", err, reason)
+	}
+}
+
+func TestVerifySaysWhatDiffers(t *testing.T) {
+	t.Parallel()
+	file := func(m *export.Manifest, name string) *export.File {
+		for i := range m.Files {
+			if m.Files[i].Name == name {
+				return &m.Files[i]
+			}
+		}
+		t.Fatalf("no file %s", name)
+		return nil
+	}
+	change := func(dir, name string, edit func([]byte) []byte) {
+		path := filepath.Join(dir, name)
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, edit(b), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flip := func(b []byte) []byte { b[len(b)/2] ^= 1; return b }
+	cut := func(b []byte) []byte { return b[:len(b)-2] }
+	for name, tc := range map[string]struct {
+		edit   func(dir string, m *export.Manifest)
+		want   []string
+		absent string
+	}{
+		"byte of CSV":     {func(dir string, _ *export.Manifest) { change(dir, "attempts.csv", flip) }, []string{"verify attempts.csv: has SHA-256 "}, "bytes"},
+		"byte of Parquet": {func(dir string, _ *export.Manifest) { change(dir, "calls.parquet", flip) }, []string{"verify calls.parquet: has SHA-256 "}, "bytes"},
+		"cut":             {func(dir string, _ *export.Manifest) { change(dir, "calls.jsonl", cut) }, []string{"verify calls.jsonl: has ", " bytes, and the manifest says ", "SHA-256", "line 2: unexpected EOF"}, "attempts"},
+		"cut Parquet":     {func(dir string, _ *export.Manifest) { change(dir, "calls.parquet", cut) }, []string{"the file is cut off", "SHA-256"}, "attempts"},
+		"rows of CSV":     {func(_ string, m *export.Manifest) { file(m, "calls.csv").Rows++ }, []string{"verify calls.csv: has 2 rows, and the manifest says 3"}, "SHA"},
+		"rows of Parquet": {func(_ string, m *export.Manifest) { file(m, "attempts.parquet").Rows-- }, []string{"verify attempts.parquet: has 3 rows, and the manifest says 2"}, "SHA"},
+		"missing": {func(dir string, m *export.Manifest) {
+			if err := os.Remove(filepath.Join(dir, "attempts.jsonl")); err != nil {
+				t.Fatal(err)
+			}
+			file(m, "calls.csv").Rows++
+		}, []string{"verify attempts.jsonl: open ", "verify calls.csv: has 2 rows"}, "SHA"},
+		"elsewhere":      {func(_ string, m *export.Manifest) { m.Files[0].Name = "../attempts.jsonl" }, []string{"no such file"}, "SHA"},
+		"parent":         {func(_ string, m *export.Manifest) { m.Files[0].Name = ".." }, []string{"it is no regular file"}, "SHA"},
+		"foreign":        {func(_ string, m *export.Manifest) { m.Files[0].Format, m.Files[0].Bytes = export.V3, 1 }, []string{"and the manifest says 1"}, "rows"},
+		"unknown format": {func(_ string, m *export.Manifest) { m.Files[0].Format = "xml" }, []string{`unknown export format "xml"`}, "SHA"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, m := exported(t)
+			tc.edit(dir, &m)
+			err := m.Verify(t.Context(), dir)
+			if err == nil {
+				t.Fatal("Verify() = nil")
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("Verify() = %v, want %q in it", err, want)
+				}
+			}
+			if strings.Contains(err.Error(), tc.absent) {
+				t.Errorf("Verify() = %v, want no %q in it", err, tc.absent)
+			}
+		})
+	}
+}
+
+func TestReadManifestRefuses(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                       "EOF",
+		"{":                      "unexpected EOF",
+		"[]":                     "cannot unmarshal",
+		"{}":                     "format version is 0",
+		`{"format_version":2}`:   "format version is 2, and this program knows 1 to 1\nhint: ",
+		`{"format_version":1}{}`: "more than one object",
+		`{"format_version":1,"files":[{"rows":"x"}]}`: "rows",
+	} {
+		if _, err := export.ReadManifest(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ReadManifest(%s) error = %v, want %q in it", text, err, want)
+		}
+	}
+	if _, err := export.ReadManifest(strings.NewReader(`{"format_version":1,"later":true}`)); err != nil {
+		t.Errorf("ReadManifest with a field of a newer program: %v", err)
+	}
+}
+
+func TestEveryColumnIsDescribed(t *testing.T) {
+	t.Parallel()
+	if export.Describe("oops") != nil {
+		t.Error("Describe(oops) is not nil")
+	}
+	units := map[string]string{"_ms": "Milliseconds", "_usd": "dollars", "_tokens": "Tokens", "_at": "UTC", "cost_limit": "Dollars"}
+	for _, table := range []export.Table{export.AttemptTable, export.CallTable} {
+		seen := make(map[string]string)
+		for _, c := range export.Describe(table) {
+			if c.Table != table || !strings.HasSuffix(c.Description, ".") || strings.Count(c.Description, ". ") > 0 || len(c.Description) < 15 {
+				t.Errorf("%s.%s: %q is not one sentence", table, c.Name, c.Description)
+			}
+			if other, ok := seen[c.Description]; ok {
+				t.Errorf("%s.%s is described as %s is", table, c.Name, other)
+			}
+			seen[c.Description] = c.Name
+			if nullable := strings.Contains(c.Description, "null "); nullable != c.Nullable && c.Type != "timestamp" {
+				t.Errorf("%s.%s: nullable is %v, and its description is %q", table, c.Name, c.Nullable, c.Description)
+			}
+			for suffix, unit := range units {
+				if strings.HasSuffix(c.Name, suffix) && !strings.Contains(c.Description, unit) {
+					t.Errorf("%s.%s: no %q in %q", table, c.Name, unit, c.Description)
+				}
+			}
+		}
+	}
+	for i, c := range export.Describe(export.AttemptTable) {
+		if c.Name != export.Columns()[i] {
+			t.Errorf("column %d is %s, want %s", i, c.Name, export.Columns()[i])
+		}
+	}
+}

@@ -1,0 +1,465 @@
+package export_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/export"
+)
+
+// likely returns n attempts such as a large experiment has: few models and
+// tasks, own identities and times, and two in a hundred faults.
+func likely(n int) iter.Seq2[assay.Attempt, error] {
+	return func(yield func(assay.Attempt, error) bool) {
+		rng := rand.New(rand.NewPCG(1, 2))
+		pick := func(prefix string, n int) string { return fmt.Sprint(prefix, rng.IntN(n)) }
+		tools := []string{"fetch_records", "validate_schema", "transform_rows", "aggregate", "write_report"}
+		at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+		temperature := 0.0
+		for i := range n {
+			var id [16]byte
+			for j := range id {
+				id[j] = byte(rng.Uint32())
+			}
+			at = at.Add(time.Duration(rng.Int64N(int64(time.Second))))
+			required := tools[:1+rng.IntN(len(tools))]
+			given := float64(rng.IntN(20)) / 20
+			a := assay.Attempt{
+				Trial: assay.Trial{
+					ID:   assay.TrialID(hex.EncodeToString(id[:])),
+					Cell: assay.Cell{Model: pick("model-", 10), Variant: pick("variant-", 4), Severity: pick("severity-", 3), Difficulty: pick("level-", 3), TaskType: pick("type-", 5), Reliability: float64(5+rng.IntN(6)) / 10},
+					Task: assay.TaskID(pick("task-", 1000)), TaskDigest: pick("0123456789abcdef-", 1000), Repeat: 1 + rng.IntN(10), Seed: rng.Uint64() >> 11,
+					Setting: assay.Setting{World: "assay-1", Protocol: "native", Tools: "all", Turns: 10, Sampling: assay.Sampling{Temperature: &temperature}},
+				},
+				Number: 1, Experiment: "large", Run: assay.RunID(pick("run-", 20)), Program: "1.2.3", Templates: "fedcba9876543210", Lane: pick("gateway/key/deployment-", 40), ServedModel: pick("model-", 10),
+				Requests: 4 + rng.IntN(9), InputTokens: 3000 + rng.IntN(20000), OutputTokens: rng.IntN(3000), CostUSD: float64(rng.IntN(100000)) / 1e6,
+				QueuedMS: rng.Int64N(5000), WorkingMS: 1000 + rng.Int64N(60000), StartedAt: at, FinishedAt: at.Add(time.Duration(rng.Int64N(int64(time.Minute)))),
+			}
+			a.RequiredTools, a.ExecutedTools, a.Turns, a.ToolCalls = required, slices.Clone(required), 1+rng.IntN(10), rng.IntN(12)
+			if i%50 == 0 {
+				a.FaultKind, a.FaultDetail = assay.Timeout, pick("no answer within 60 s: ", 1e9)
+				a.Retried = map[assay.FaultKind]int{assay.Timeout: 3, assay.RateLimited: 1}
+			} else {
+				a.Level, a.Ended, a.ErrorCategory = assay.Levels[rng.IntN(3)], assay.Finished, pick("category_", 8)
+				a.Coverage, a.Adherence, a.GivenAdherence, a.Efficiency, a.Best = given, given, &given, rng.Float64(), float64(rng.IntN(1000))/1000
+				a.ScoreVersion = "assay-1/3"
+			}
+			if !yield(a, nil) {
+				return
+			}
+		}
+	}
+}
+
+// columnTypes are the physical and logical types of a file's columns.
+func columnTypes(t *testing.T, file []byte) string {
+	t.Helper()
+	f, err := parquet.OpenFile(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, path := range f.Schema().Columns() {
+		leaf, _ := f.Schema().Lookup(path...)
+		fmt.Fprintf(&b, "%s %v %v %d\n", strings.Join(path, "."), leaf.Node.Type().Kind(), leaf.Node.Type(), leaf.MaxDefinitionLevel)
+	}
+	return b.String()
+}
+
+func TestParquetSchema(t *testing.T) {
+	t.Parallel()
+	got := columnTypes(t, []byte(write(t, export.Parquet)))
+	for i, line := range strings.Split(strings.TrimSpace(got), "\n") {
+		if name, _, _ := strings.Cut(strings.Fields(line)[0], "."); name != export.Columns()[i] {
+			t.Errorf("column %d is %s, want %s", i, name, export.Columns()[i])
+		}
+	}
+	for _, want := range []string{
+		"trial BYTE_ARRAY STRING 0", "reliability DOUBLE DOUBLE 0", "seed INT64 INT(64,true) 0", "turns INT64 INT(64,true) 0",
+		"sampling BYTE_ARRAY JSON 0", "required_tools.list.element BYTE_ARRAY STRING 1", "order_correct BOOLEAN BOOLEAN 0",
+		"given_adherence DOUBLE DOUBLE 1", "pilot_executor BYTE_ARRAY STRING 1", "pilot_final_score DOUBLE DOUBLE 1",
+		"retried BYTE_ARRAY JSON 0", "started_at INT64 TIMESTAMP(isAdjustedToUTC=true,unit=NANOS) 1",
+	} {
+		if !strings.Contains(got, want+"\n") {
+			t.Errorf("no column is %q in\n%s", want, got)
+		}
+	}
+}
+
+func TestParquetMetadata(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	if _, err := (export.Origin{Program: "1.2.3", Snapshot: "5-abc"}).Write(&b, export.Parquet, sequence(fault())); err != nil {
+		t.Fatal(err)
+	}
+	f, err := parquet.OpenFile(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{"assay.table": "attempts", "assay.format_version": "1", "assay.program": "1.2.3", "assay.snapshot": "5-abc"} {
+		if got, ok := f.Lookup(key); got != want || !ok {
+			t.Errorf("metadata %s = %q, %v, want %q", key, got, ok, want)
+		}
+	}
+	for _, c := range f.Metadata().RowGroups[0].Columns {
+		if got := c.MetaData.Codec.String(); got != "ZSTD" {
+			t.Errorf("column %v is compressed with %s, want ZSTD", c.MetaData.PathInSchema, got)
+		}
+	}
+}
+
+// Row groups, and batches in them, leave no seam.
+func TestParquetOfManyRows(t *testing.T) {
+	t.Parallel()
+	const n = 64<<10 + 1000
+	path := filepath.Join(t.TempDir(), "attempts.parquet")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if got, err := export.Write(file, export.Parquet, likely(n)); got != n || err != nil {
+		t.Fatalf("Write() = %d, %v, want %d, nil", got, err, n)
+	}
+	if info, err := file.Stat(); err != nil {
+		t.Fatal(err)
+	} else if f, err := parquet.OpenFile(file, info.Size()); err != nil || len(f.RowGroups()) != 2 {
+		t.Fatalf("%d row groups, %v, want 2", len(f.RowGroups()), err)
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	next, stop := iter.Pull2(export.Read(file))
+	defer stop()
+	for want := range likely(n) {
+		got, err, ok := next()
+		if !ok || err != nil {
+			t.Fatalf("Read() ended early: %v", err)
+		}
+		if got.ID != want.ID || !got.FinishedAt.Equal(want.FinishedAt) || !slices.Equal(got.ExecutedTools, want.ExecutedTools) || got.Seed != want.Seed || got.FaultDetail != want.FaultDetail {
+			t.Fatalf("-want +got:\n%s", cmp.Diff(want, got))
+		}
+	}
+	if _, _, ok := next(); ok {
+		t.Error("Read() has more attempts than were written")
+	}
+}
+
+// onlyReader hides that a file can be read at any place.
+type onlyReader struct{ io.Reader }
+
+func TestReadParquetFromAnyReader(t *testing.T) {
+	t.Parallel()
+	want := []assay.Attempt{filled(t), fault()}
+	text := write(t, export.Parquet, want...)
+	behind := strings.NewReader("before" + text)
+	if _, err := behind.Seek(6, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	pipe, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pipe.Close()
+	go func() {
+		_, _ = io.WriteString(in, text)
+		_ = in.Close()
+	}()
+	for name, r := range map[string]io.Reader{
+		"in place": strings.NewReader(text), "in memory": onlyReader{strings.NewReader(text)},
+		"byte by byte": iotest.OneByteReader(strings.NewReader(text)), "not from the start": behind, "pipe": pipe,
+	} {
+		got, err := collect(export.Read(r))
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
+func TestParquetRefuses(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*assay.Attempt){
+		"started_at: 3000-01-01":                    func(a *assay.Attempt) { a.StartedAt = time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC) },
+		"finished_at: 1500":                         func(a *assay.Attempt) { a.FinishedAt = time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC) },
+		"seed: 9223372036854775808 is above 2^63-1": func(a *assay.Attempt) { a.Seed = 1 << 63 },
+		"cost_usd: NaN":                             func(a *assay.Attempt) { a.CostUSD /= a.CostUSD },
+	} {
+		a := fault()
+		change(&a)
+		n, err := export.Write(io.Discard, export.Parquet, sequence(fault(), a))
+		if n != 0 || err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("Write() = %d, %v, want 0 and %q", n, err, name)
+		}
+	}
+}
+
+func TestParquetTextIsUTF8(t *testing.T) {
+	t.Parallel()
+	a := fault()
+	a.Model, a.RequiredTools = "a\xff\xfeb", []string{"\xc3"}
+	got, err := collect(export.Read(strings.NewReader(write(t, export.Parquet, a))))
+	if err != nil || got[0].Model != "a\ufffd\ufffdb" || got[0].RequiredTools[0] != "\ufffd" {
+		t.Errorf("Read() = %+v, %v, want the replacement for each byte that is not UTF-8", got, err)
+	}
+}
+
+func TestParquetIsNothingBeforeItsEnd(t *testing.T) {
+	t.Parallel()
+	whole := write(t, export.Parquet, slices.Collect(only(likely(1000)))...)
+	for _, room := range []int{0, 1, 1000, len(whole) / 2, len(whole) - 1} {
+		w := &limitedWriter{left: room}
+		n, err := export.Write(w, export.Parquet, likely(1000))
+		if n != 0 || !errors.Is(err, errFull) {
+			t.Errorf("room for %d bytes: Write() = %d, %v, want 0, %v", room, n, err, errFull)
+		}
+	}
+	broken := errors.New("broken store")
+	var b bytes.Buffer
+	n, err := export.Write(&b, export.Parquet, func(yield func(assay.Attempt, error) bool) {
+		_ = yield(fault(), nil) && yield(assay.Attempt{}, broken)
+	})
+	if n != 0 || !errors.Is(err, broken) {
+		t.Errorf("Write() = %d, %v, want 0, %v", n, err, broken)
+	}
+}
+
+func only(seq iter.Seq2[assay.Attempt, error]) iter.Seq[assay.Attempt] {
+	return func(yield func(assay.Attempt) bool) {
+		for a := range seq {
+			if !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+// A file that is cut off, or of which a byte has changed, is an error or, where
+// the byte does not matter, what was written; never anything else.
+func TestDamagedParquet(t *testing.T) {
+	t.Parallel()
+	want := []assay.Attempt{filled(t), fault()}
+	whole := []byte(write(t, export.Parquet, want...))
+	for n := 4; n < len(whole); n += 97 {
+		if got, err := collect(export.Read(bytes.NewReader(whole[:n]))); err == nil {
+			t.Fatalf("cut off after %d of %d bytes: read %d attempts", n, len(whole), len(got))
+		}
+	}
+	quiet := 0
+	for i := 4; i < len(whole); i += 29 {
+		damaged := slices.Clone(whole)
+		damaged[i] ^= 0x11
+		got, err := collect(export.Read(bytes.NewReader(damaged)))
+		if err == nil && !cmp.Equal(want, got) {
+			quiet++
+			t.Logf("byte %d of %d: %s", i, len(whole), cmp.Diff(want, got))
+		}
+	}
+	if quiet > 0 {
+		t.Errorf("%d bytes whose change is read without an error, as something else", quiet)
+	}
+}
+
+func TestReadParquetRefuses(t *testing.T) {
+	t.Parallel()
+	type row struct {
+		Trial string `parquet:"trial"`
+		Lane  int64  `parquet:"lane"`
+	}
+	rows := func(options ...parquet.WriterOption) string {
+		var b bytes.Buffer
+		if err := parquet.Write(&b, []row{{"t", 1}}, options...); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	var calls bytes.Buffer
+	if _, err := export.WriteCalls(&calls, export.Parquet, callSequence(oneCall())); err != nil {
+		t.Fatal(err)
+	}
+	both := filled(t)
+	both.FaultKind = assay.Network
+	for name, tc := range map[string]struct{ text, want string }{
+		"only magic":  {"PAR1", "read attempts: the file is cut off"},
+		"magic twice": {"PAR1PAR1PAR1PAR1", "read attempts: the file is cut off"},
+		"missing":     {rows(), "column attempt is missing"},
+		"calls":       {calls.String(), `column "turn" is unknown`},
+		"both":        {write(t, export.Parquet, fault(), both), "row 2: level partial_success and fault network are both set"},
+	} {
+		if _, err := collect(export.Read(strings.NewReader(tc.text))); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: Read() error = %v, want %q in it", name, err, tc.want)
+		}
+	}
+}
+
+// bare hides the compression that a file's schema carries.
+type bare struct{ parquet.Field }
+
+func (bare) Compression() compress.Codec { return nil }
+
+func (b bare) Fields() []parquet.Field { return bareFields(b.Field) }
+
+type bareRoot struct{ parquet.Node }
+
+func (b bareRoot) Fields() []parquet.Field { return bareFields(b.Node) }
+
+func bareFields(n parquet.Node) []parquet.Field {
+	fields := slices.Clone(n.Fields())
+	for i := range fields {
+		fields[i] = bare{fields[i]}
+	}
+	return fields
+}
+
+// rewritten returns a file with what file holds, compressed otherwise or with
+// one value too few in the column short, if there is one.
+func rewritten(t *testing.T, file string, codec compress.Codec, short string) string {
+	t.Helper()
+	f, err := parquet.OpenFile(strings.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	columns := make([][]parquet.Value, len(f.Schema().Columns()))
+	rows := make([]parquet.Row, f.NumRows())
+	reader := f.RowGroups()[0].Rows()
+	defer reader.Close()
+	if n, err := reader.ReadRows(rows); n != len(rows) {
+		t.Fatal(n, err)
+	}
+	for _, row := range rows {
+		for i, values := range row.Range {
+			columns[i] = append(columns[i], values...)
+		}
+	}
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[any](&b, parquet.NewSchema("other", bareRoot{f.Schema()}), parquet.Compression(codec))
+	for i, leaf := range w.ColumnWriters() {
+		if f.Schema().Columns()[i][0] == short {
+			columns[i] = columns[i][:len(columns[i])-1]
+		}
+		if _, err := leaf.WriteRowValues(columns[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestReadParquetOfOthers(t *testing.T) {
+	t.Parallel()
+	want := []assay.Attempt{filled(t), fault()}
+	file := write(t, export.Parquet, want...)
+	got, err := collect(export.Read(strings.NewReader(rewritten(t, file, &parquet.Zstd, ""))))
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("of another writer: %v (-want +got):\n%s", err, diff)
+	}
+	for want, text := range map[string]string{
+		"row 2: column lane: there is no value":          rewritten(t, file, &parquet.Zstd, "lane"),
+		"row 2: column finished_at: there is no value":   rewritten(t, file, &parquet.Zstd, "finished_at"),
+		"column trial: compressed with SNAPPY, and only": rewritten(t, file, &parquet.Snappy, ""),
+	} {
+		if _, err := collect(export.Read(strings.NewReader(text))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Read() error = %v, want %q in it", err, want)
+		}
+	}
+}
+
+func FuzzParquet(f *testing.F) {
+	f.Add([]byte(write(f, export.Parquet)))
+	f.Add([]byte(write(f, export.Parquet, fault(), filled(f))))
+	f.Add([]byte("PAR1\x15\x00PAR1"))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		file = append([]byte("PAR1"), file...)
+		if len(file) >= 8 && string(file[4:8]) == "PAR1" {
+			file = file[4:]
+		}
+		first, err := collect(export.Read(bytes.NewReader(file)))
+		if err != nil || len(first) == 0 {
+			return
+		}
+		// What was readable reads the same after it was written again.
+		text := write(t, export.Parquet, first...)
+		second, err := collect(export.Read(strings.NewReader(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text2 := write(t, export.Parquet, second...)
+		if text != text2 {
+			t.Fatalf("-first +second:\n%s", cmp.Diff(first, second))
+		}
+	})
+}
+
+// What Write holds does not grow with the number of attempts.
+func TestParquetMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 300,000 attempts")
+	}
+	const n, bound = 300_000, 250 << 20
+	var most uint64
+	seen := 0
+	_, err := export.Write(io.Discard, export.Parquet, func(yield func(assay.Attempt, error) bool) {
+		for a := range likely(n) {
+			if seen++; seen%10_000 == 0 {
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				most = max(most, m.HeapAlloc)
+			}
+			if !yield(a, nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("heap of at most %d MB while writing %d attempts", most>>20, n)
+	if most > bound {
+		t.Errorf("heap of %d MB, want at most %d MB", most>>20, bound>>20)
+	}
+}
+
+// One attempt takes 6 µs of one core at most, so that a million takes 6 s.
+func BenchmarkParquet(b *testing.B) {
+	const n = 100_000
+	attempts := slices.Collect(only(likely(n)))
+	b.Run("write", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := export.Write(io.Discard, export.Parquet, sequence(attempts...)); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/row")
+	})
+	text := write(b, export.Parquet, attempts...)
+	b.Run("read", func(b *testing.B) {
+		for b.Loop() {
+			for _, err := range export.Read(strings.NewReader(text)) {
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/row")
+		b.ReportMetric(float64(len(text))/n, "bytes/row")
+	})
+}

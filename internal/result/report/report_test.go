@@ -1,0 +1,273 @@
+package report_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
+)
+
+// trial returns a trial of a model, with a variant and a reliability.
+func trial(model, variant string, reliability float64, task string) assay.Trial {
+	cell := assay.Cell{Model: model, Variant: variant, Difficulty: "easy", TaskType: "basic_task", Reliability: reliability}
+	return assay.NewTrial(cell, assay.TaskRef{ID: assay.TaskID(task)}, assay.Setting{World: "pilot"}, 1, 1)
+}
+
+func outcome(t assay.Trial, level assay.Level, turns int) assay.Attempt {
+	return assay.Attempt{Trial: t, Experiment: "e", Outcome: assay.Outcome{Level: level, Turns: turns}, CostUSD: 0.25}
+}
+
+func fault(t assay.Trial, kind assay.FaultKind) assay.Attempt {
+	return assay.Attempt{Trial: t, Experiment: "e", FaultKind: kind, CostUSD: 0.25}
+}
+
+// all yields attempts as a store does.
+func all(attempts ...assay.Attempt) iter.Seq2[assay.Attempt, error] {
+	return func(yield func(assay.Attempt, error) bool) {
+		for _, a := range attempts {
+			if !yield(a, nil) {
+				return
+			}
+		}
+	}
+}
+
+func build(t testing.TB, planned []assay.Trial, attempts ...assay.Attempt) *report.Table {
+	t.Helper()
+	table, err := report.Build("e", slices.Values(planned), all(attempts...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// mixed is an experiment on the way: two models, one of which has only faults.
+func mixed() ([]assay.Trial, []assay.Attempt) {
+	var trials []assay.Trial
+	for _, model := range []string{"model-b", "a"} {
+		for _, reliability := range []float64{0.9, 0.75} {
+			for i := range 4 {
+				trials = append(trials, trial(model, "baseline", reliability, fmt.Sprint("t", i)))
+			}
+		}
+	}
+	b := trials[:8]
+	return trials, []assay.Attempt{
+		fault(b[0], assay.RateLimited),
+		outcome(b[0], assay.FullSuccess, 4),
+		outcome(b[1], assay.PartialSuccess, 10),
+		fault(b[2], assay.Timeout),
+		fault(b[2], assay.Timeout),
+		outcome(b[3], assay.Failure, 7),
+		outcome(b[4], assay.FullSuccess, 3),
+		fault(trials[8], assay.Identity),
+	}
+}
+
+func TestBuildCounts(t *testing.T) {
+	t.Parallel()
+	trials, attempts := mixed()
+	got := build(t, trials, attempts...)
+	third, unknown := 1.0/3, stat.Interval{Low: 0, High: 1}
+	want := &report.Table{
+		Experiment: "e", Planned: 16, Done: 4, Averaged: []string{}, Templates: []string{""}, ScoreVersions: []string{""},
+		Rows: []report.Row{
+			{
+				Model: "model-b", Variant: "baseline", Difficulty: "easy", Reliability: 0.9, Planned: 4, Done: 3, Faults: 3, Full: 1, Partial: 1, Failed: 1,
+				FullRate: third, PartialRate: third, FailureRate: third,
+				FullInterval: stat.Wilson(1, 3, stat.Z95), PartialInterval: stat.Wilson(1, 3, stat.Z95), FailureInterval: stat.Wilson(1, 3, stat.Z95), MeanTurns: 7, CostUSD: 1.5, DesignEffect: 1,
+			},
+			{
+				Model: "model-b", Variant: "baseline", Difficulty: "easy", Reliability: 0.75, Planned: 4, Done: 1, Full: 1,
+				FullRate: 1, FullInterval: stat.Wilson(1, 1, stat.Z95), PartialInterval: stat.Wilson(0, 1, stat.Z95), FailureInterval: stat.Wilson(0, 1, stat.Z95), MeanTurns: 3, CostUSD: 0.25, DesignEffect: 1,
+			},
+			{
+				Model: "a", Variant: "baseline", Difficulty: "easy", Reliability: 0.9, Planned: 4, Faults: 1,
+				FullInterval: unknown, PartialInterval: unknown, FailureInterval: unknown, CostUSD: 0.25, DesignEffect: 1,
+			},
+			{Model: "a", Variant: "baseline", Difficulty: "easy", Reliability: 0.75, Planned: 4, FullInterval: unknown, PartialInterval: unknown, FailureInterval: unknown, DesignEffect: 1},
+		},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12), cmpopts.IgnoreFields(report.Table{}, "Parts", "Errors", "Loops", "Pilot", "LeftOut")); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
+	}
+}
+
+// TestAFaultIsNeverAFailure: whatever the kind, a fault changes no rate.
+func TestAFaultIsNeverAFailure(t *testing.T) {
+	t.Parallel()
+	for _, kind := range assay.FaultKinds {
+		trials := []assay.Trial{trial("m", "cot", 0.8, "t1"), trial("m", "cot", 0.8, "t2")}
+		parked := fault(trials[1], kind)
+		parked.Parked = true
+		r := build(t, trials, outcome(trials[0], assay.FullSuccess, 2), fault(trials[1], kind), parked).Rows[0]
+		if r.Failed != 0 || r.FailureRate != 0 || r.FullRate != 1 || r.Done != 1 || r.Faults != 2 {
+			t.Errorf("%s: %+v", kind, r)
+		}
+	}
+}
+
+func TestBuildGoesByTheTrial(t *testing.T) {
+	t.Parallel()
+	mine, other := trial("m", "cot", 0.8, "t1"), trial("m", "cot", 0.8, "t2")
+	shared := outcome(mine, assay.PartialSuccess, 5)
+	shared.Experiment = "another"
+	r := build(t, []assay.Trial{mine}, outcome(other, assay.Failure, 9), fault(other, assay.Server), shared).Rows[0]
+	if r.Partial != 1 || r.Done != 1 || r.Failed != 0 || r.Faults != 0 || r.MeanTurns != 5 || r.CostUSD != 0.25 {
+		t.Errorf("a trial that another experiment settled, beside one that was not planned: %+v", r)
+	}
+}
+
+func TestTheFirstOutcomeSettles(t *testing.T) {
+	t.Parallel()
+	m := trial("m", "cot", 0.8, "t1")
+	r := build(t, []assay.Trial{m}, outcome(m, assay.Failure, 3), outcome(m, assay.FullSuccess, 9), fault(m, assay.Network)).Rows[0]
+	if r.Done != 1 || r.Failed != 1 || r.Full != 0 || r.MeanTurns != 3 || r.Faults != 1 || r.CostUSD != 0.75 {
+		t.Errorf("two outcomes of one trial: %+v", r)
+	}
+}
+
+func TestBuildPassesErrorsOn(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("disk")
+	table, err := report.Build("e", slices.Values([]assay.Trial{}), func(yield func(assay.Attempt, error) bool) {
+		yield(assay.Attempt{}, broken)
+	})
+	if !errors.Is(err, broken) || table != nil {
+		t.Errorf("Build = %v, %v, want the error of the attempts", table, err)
+	}
+}
+
+// TestTableIsJSON: lists of an empty table are [], not null.
+func TestTableIsJSON(t *testing.T) {
+	t.Parallel()
+	b, err := json.Marshal(build(t, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(b), `{"experiment":"e","rows":[],"averaged_over":[],"planned":0,"done":0,"skipped":0,"templates":[],"score_versions":[],"parts":[],`+
+		`"errors":{"categories":[],"rows":[]},"loops":[],"pilot":{"rows":[],"averaged_over":[]},"left_out":[]}`; got != want {
+		t.Errorf("an empty table is %s, want %s", got, want)
+	}
+}
+
+var variantNames = []string{"v0", "flawed_v1", "flawed_v2"}
+
+// drawTrials draws the product of some levels of every factor, and the names
+// of the factors beside a row's own of which there are several.
+func drawTrials(t *rapid.T) (trials []assay.Trial, averaged []string) {
+	levels := func(name string, most int) int { return rapid.IntRange(1, most).Draw(t, name) }
+	models, variants, rates := levels("models", 2), levels("variants", 3), levels("rates", 2)
+	types, difficulties, severities := levels("types", 3), levels("difficulties", 2), levels("severities", 2)
+	tasks, repeats := levels("tasks", 2), levels("repeats", 2)
+	for i := range models * variants * rates * types * difficulties * severities * tasks * repeats {
+		next := func(n int) int { level := i % n; i /= n; return level }
+		cell := assay.Cell{
+			Model: fmt.Sprint("m", next(models)), Variant: variantNames[next(variants)], Reliability: float64(next(rates)) / 2,
+			TaskType: fmt.Sprint("t", next(types)), Difficulty: fmt.Sprint("d", next(difficulties)), Severity: fmt.Sprint("s", next(severities)),
+		}
+		ref := assay.TaskRef{ID: assay.TaskID(fmt.Sprint("task", next(tasks)))}
+		trials = append(trials, assay.NewTrial(cell, ref, assay.Setting{}, 1, 1+next(repeats)))
+	}
+	averaged = []string{}
+	for _, f := range []struct {
+		name   string
+		levels int
+	}{{"task_type", types}, {"repeat", repeats}} {
+		if f.levels > 1 {
+			averaged = append(averaged, f.name)
+		}
+	}
+	return trials, averaged
+}
+
+func TestTableLaws(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		planned, averaged := drawTrials(t)
+		strangers := []assay.Trial{trial("m0", "v0", 0, "unplanned"), trial("stranger", "v0", 0, "unplanned")}
+		attempts := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) assay.Attempt {
+			of := rapid.SampledFrom(append(strangers, planned...)).Draw(t, "trial")
+			if rapid.Bool().Draw(t, "fault") {
+				return fault(of, rapid.SampledFrom(assay.FaultKinds).Draw(t, "kind"))
+			}
+			return outcome(of, rapid.SampledFrom(assay.Levels).Draw(t, "level"), rapid.IntRange(1, 10).Draw(t, "turns"))
+		}), 0, 200).Draw(t, "attempts")
+		table, err := report.Build("e", slices.Values(planned), all(attempts...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(averaged, table.Averaged); diff != "" {
+			t.Fatalf("averaged over (-want +got):\n%s", diff)
+		}
+		checkRows(t, table, planned, attempts)
+	})
+}
+
+// checkRows counts again, the slow way.
+func checkRows(t *rapid.T, table *report.Table, planned []assay.Trial, attempts []assay.Attempt) {
+	sum := report.Row{}
+	for _, r := range table.Rows {
+		if r.Full+r.Partial+r.Failed != r.Done || r.Done > r.Planned || r.Planned == 0 {
+			t.Fatalf("impossible counts: %+v", r)
+		}
+		if rates := r.FullRate + r.PartialRate + r.FailureRate; math.Abs(rates-1) > 1e-12 && (r.Done > 0 || rates != 0) {
+			t.Fatalf("rates add up to %v: %+v", rates, r)
+		}
+		if r.FullInterval.Low > r.FullRate || r.FullInterval.High < r.FullRate {
+			t.Fatalf("the interval %v does not hold the rate %v", r.FullInterval, r.FullRate)
+		}
+		sum.Planned += r.Planned
+		sum.Done += r.Done
+		sum.Faults += r.Faults
+		sum.CostUSD += r.CostUSD
+	}
+	ids := make(map[assay.TrialID]bool)
+	for _, trial := range planned {
+		ids[trial.ID] = true
+	}
+	want, settled := report.Row{}, make(map[assay.TrialID]bool)
+	for _, a := range attempts {
+		switch {
+		case !ids[a.ID]:
+			continue
+		case a.Settles():
+			settled[a.ID] = true
+		default:
+			want.Faults++
+		}
+		want.CostUSD += a.CostUSD
+	}
+	want.Planned, want.Done = len(planned), len(settled)
+	if diff := cmp.Diff(want, sum); diff != "" {
+		t.Fatalf("sums over the rows (-want +got):\n%s", diff)
+	}
+	if table.Planned != sum.Planned || table.Done != sum.Done {
+		t.Fatalf("table says %d of %d, its rows %d of %d", table.Done, table.Planned, sum.Done, sum.Planned)
+	}
+}
+
+// TestRowsAreInPlannedOrder: the first trial of a row decides where it stands.
+func TestRowsAreInPlannedOrder(t *testing.T) {
+	t.Parallel()
+	z, a := trial("z", "cot", 0.8, "t1"), trial("a", "cot", 0.8, "t1")
+	var names []string
+	for _, r := range build(t, []assay.Trial{z, a, trial("z", "cot", 0.8, "t2")}).Rows {
+		names = append(names, r.Model)
+	}
+	if got := strings.Join(names, " "); got != "z a" {
+		t.Errorf("rows are of %s, want z a", got)
+	}
+}

@@ -1,0 +1,494 @@
+package report
+
+import (
+	"cmp"
+	"encoding/hex"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/stat"
+)
+
+// A cell is a planned cell with what came of its trials.
+type cell struct {
+	assay.Cell
+	tally
+}
+
+// A tally counts what came of some trials.
+type tally struct {
+	planned, done, faults int
+	full, partial, failed int
+	turns                 int
+	costUSD, coverage     float64
+	errors                map[mistake]int // of what is not full success
+	loops                 map[assay.LoopKind]int
+	best                  best
+	// templates and rules count the outcomes by the wording of their prompts
+	// and by the version of the rules that judged them.
+	templates, rules map[string]int
+	// repeat is of the first trial, and repeated says that another differs.
+	repeat   int
+	repeated bool
+	detail
+}
+
+// detail is what a tally keeps beyond counts of outcomes.
+type detail struct {
+	// tasks has the outcomes of each task.
+	tasks map[task]outcomes
+	// turnCounts and tokenBins tell how outcomes are distributed.
+	turnCounts, tokenBins map[int]int
+	input, output, calls  int
+	requests              int
+	wasted, mistakes      int
+	working               int            // milliseconds
+	served                map[string]int // outcomes, by the models that answered
+	faultKinds            map[assay.FaultKind]int
+	adherence, given      float64
+	givenN                int
+}
+
+// A task is the place of a task in the order in which tasks were met.
+type task int32
+
+// outcomes counts those at some trials.
+type outcomes struct {
+	done, full, partial int32
+	ordered             int32 // with all required tools in order
+	assisted            int32 // with a correction
+	// judged counts those that have the pilot world's further verdicts, and the
+	// others the full successes among them by each definition.
+	judged, executor, paper, batch int32
+}
+
+func (o *outcomes) merge(p outcomes) {
+	o.done += p.done
+	o.full += p.full
+	o.partial += p.partial
+	o.ordered += p.ordered
+	o.assisted += p.assisted
+	o.judged += p.judged
+	o.executor += p.executor
+	o.paper += p.paper
+	o.batch += p.batch
+}
+
+func (o outcomes) failed() int32 { return o.done - o.full - o.partial }
+
+func outcomeOf(o *assay.Outcome) outcomes {
+	out := outcomes{done: 1, full: isFull(o.Level), ordered: flag(o.OrderCorrect), assisted: flag(o.Assisted > 0), partial: flag(o.Level == assay.PartialSuccess)}
+	if o.Pilot != nil {
+		out.judged, out.executor, out.paper, out.batch = 1, isFull(o.Pilot.Executor), isFull(o.Pilot.Paper), isFull(o.Pilot.Batch)
+	}
+	return out
+}
+
+func flag(b bool) int32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// A mistake is a category of error at a task.
+type mistake struct {
+	category string
+	task     task
+}
+
+// best sums the best policy's probabilities over the trials that are done and
+// were judged by rules which measure them, and counts the full successes.
+type best struct {
+	sum        float64
+	done, full int
+}
+
+func (b *best) merge(o best) {
+	b.sum += o.sum
+	b.done += o.done
+	b.full += o.full
+}
+
+// A luck is a repeat of a task, whose trials in all cells of a model share much of what
+// happens by chance.
+type luck struct {
+	model  string
+	task   task
+	repeat int32
+}
+
+func (l luck) compare(o luck) int {
+	return cmp.Or(cmp.Compare(l.model, o.model), cmp.Compare(l.task, o.task), cmp.Compare(l.repeat, o.repeat))
+}
+
+// count tallies trials and attempts by cell, in the order in which the cells
+// were planned, and outcomes by luck.
+func count(trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error]) ([]*cell, map[luck]stat.Group, error) {
+	var cells []*cell
+	lucks := make(map[luck]stat.Group)
+	index := make(map[assay.Cell]int32)
+	// A million trials are here at once.
+	type place struct {
+		cell   int32 // ^cell once the trial is settled
+		task   task
+		repeat int32
+	}
+	known := make(map[[16]byte]place)
+	tasks := make(map[assay.TaskID]task)
+	for trial := range trials {
+		c, ok := index[trial.Cell]
+		if !ok {
+			c = int32(len(cells))
+			index[trial.Cell] = c
+			cells = append(cells, &cell{Cell: trial.Cell})
+		}
+		cells[c].plan(trial.Repeat)
+		of, ok := tasks[trial.Task]
+		if !ok {
+			of = task(len(tasks))
+			tasks[trial.Task] = of
+		}
+		known[key(trial.ID)] = place{c, of, int32(trial.Repeat)}
+	}
+	for a, err := range attempts {
+		if err != nil {
+			return nil, nil, err
+		}
+		id := key(a.ID)
+		p, ok := known[id]
+		if !ok {
+			continue
+		}
+		settled := p.cell < 0
+		if settled {
+			p.cell = ^p.cell
+		}
+		cells[p.cell].add(&a, p.task, settled)
+		if a.Settles() && !settled {
+			at := luck{cells[p.cell].Model, p.task, p.repeat}
+			g := lucks[at]
+			lucks[at] = stat.Group{Full: g.Full + int(isFull(a.Level)), N: g.N + 1}
+			p.cell = ^p.cell
+			known[id] = p
+		}
+	}
+	return cells, lucks, nil
+}
+
+// key is a trial's ID in fewer bytes. Other IDs than those of trials keep apart as
+// far as their first 16 bytes do.
+func key(id assay.TrialID) (k [16]byte) {
+	if n, err := hex.Decode(k[:], []byte(id[:min(len(id), 32)])); err != nil || n < len(k) {
+		copy(k[:], id)
+	}
+	return k
+}
+
+func (t *tally) plan(repeat int) {
+	if t.planned == 0 {
+		t.repeat = repeat
+	}
+	t.repeated = t.repeated || repeat != t.repeat
+	t.planned++
+}
+
+// add counts an attempt at a trial that an earlier one may have settled.
+func (t *tally) add(a *assay.Attempt, of task, settled bool) {
+	t.costUSD += a.CostUSD
+	t.requests += a.Requests
+	switch {
+	case !a.Settles():
+		t.faults++
+		bump(&t.faultKinds, a.FaultKind, 1)
+	case !settled:
+		t.settle(&a.Outcome, of)
+		t.describe(a, of)
+		bump(&t.templates, a.Templates, 1)
+		bump(&t.rules, a.ScoreVersion, 1)
+	}
+}
+
+// describe keeps what an outcome took and how it came about.
+func (t *tally) describe(a *assay.Attempt, of task) {
+	if t.tasks == nil {
+		t.tasks = make(map[task]outcomes)
+	}
+	at := t.tasks[of]
+	at.merge(outcomeOf(&a.Outcome))
+	t.tasks[of] = at
+	bump(&t.turnCounts, a.Outcome.Turns, 1)
+	bump(&t.tokenBins, tokenBin(a.InputTokens+a.OutputTokens), 1)
+	for _, name := range a.Served() {
+		bump(&t.served, name, 1)
+	}
+	t.input += a.InputTokens
+	t.output += a.OutputTokens
+	t.calls += a.ToolCalls
+	t.wasted += a.Wasted
+	t.mistakes += a.Mistakes
+	t.working += int(a.WorkingMS)
+	t.adherence += a.Adherence
+	if a.GivenAdherence != nil {
+		t.given += *a.GivenAdherence
+		t.givenN++
+	}
+}
+
+func (d *detail) merge(o *detail) {
+	if d.tasks == nil && len(o.tasks) > 0 {
+		d.tasks = make(map[task]outcomes, len(o.tasks))
+	}
+	for of, more := range o.tasks {
+		at := d.tasks[of]
+		at.merge(more)
+		d.tasks[of] = at
+	}
+	bumpAll(&d.turnCounts, o.turnCounts)
+	bumpAll(&d.tokenBins, o.tokenBins)
+	bumpAll(&d.served, o.served)
+	bumpAll(&d.faultKinds, o.faultKinds)
+	d.input += o.input
+	d.output += o.output
+	d.calls += o.calls
+	d.requests += o.requests
+	d.wasted += o.wasted
+	d.mistakes += o.mistakes
+	d.working += o.working
+	d.adherence += o.adherence
+	d.given += o.given
+	d.givenN += o.givenN
+}
+
+// groups counts outcomes by task, in the order of tasks.
+func (d *detail) groups(count func(task, outcomes) (some, of int32)) []stat.Group {
+	groups := make([]stat.Group, 0, len(d.tasks))
+	for _, t := range slices.Sorted(maps.Keys(d.tasks)) {
+		some, of := count(t, d.tasks[t])
+		groups = append(groups, stat.Group{Full: int(some), N: int(of)})
+	}
+	return groups
+}
+
+// share is the rate of some outcomes among those that count tells for a task, with an
+// interval that respects that trials repeat within tasks.
+func (d *detail) share(count func(task, outcomes) (some, of int32)) Share {
+	groups := d.groups(count)
+	r := stat.Clustered(groups, .95)
+	s := Share{Rate: r.Rate, Interval: r.Interval}
+	for _, g := range groups {
+		s.Count += g.Full
+	}
+	return s
+}
+
+// total counts the outcomes at all tasks.
+func (d *detail) total() (all outcomes) {
+	for _, o := range d.tasks {
+		all.merge(o)
+	}
+	return all
+}
+
+// byTask is full success among all outcomes.
+func (d *detail) byTask() []stat.Group {
+	return d.groups(func(_ task, o outcomes) (some, of int32) { return o.full, o.done })
+}
+
+// among is the share of some outcomes among all.
+func (d *detail) among(some func(outcomes) int32) Share {
+	return d.share(func(_ task, o outcomes) (int32, int32) { return some(o), o.done })
+}
+
+// mistaken is the share of a category among what is not full success.
+func (t *tally) mistaken(category string) Share {
+	return t.share(func(of task, o outcomes) (int32, int32) {
+		return int32(t.errors[mistake{category, of}]), o.done - o.full
+	})
+}
+
+// categories are those of errors that occurred, sorted.
+func (t *tally) categories() []string {
+	seen := make(map[string]bool)
+	for m := range t.errors {
+		seen[m.category] = true
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// tokenStep is the width of the bins that tokens are counted in: a quantile of
+// them is exact to half of that.
+const tokenStep = 1.05
+
+func tokenBin(tokens int) int {
+	if tokens < 1 {
+		return -1
+	}
+	return int(math.Floor(math.Log(float64(tokens)) / math.Log(tokenStep)))
+}
+
+// tokensOf is the middle of a bin.
+func tokensOf(bin int) float64 {
+	if bin < 0 {
+		return 0
+	}
+	return math.Pow(tokenStep, float64(bin)+.5)
+}
+
+func (t *tally) settle(o *assay.Outcome, of task) {
+	t.done++
+	t.turns += o.Turns
+	t.coverage += o.Coverage
+	switch o.Level {
+	case assay.FullSuccess:
+		t.full++
+	case assay.PartialSuccess:
+		t.partial++
+	default:
+		t.failed++
+	}
+	if o.Level != assay.FullSuccess {
+		bump(&t.errors, mistake{o.ErrorCategory, of}, 1)
+	}
+	if o.Loop != "" {
+		bump(&t.loops, o.Loop, 1)
+	}
+	if measuresBest(o.ScoreVersion) {
+		t.best.merge(best{o.Best, 1, int(isFull(o.Level))})
+	}
+}
+
+// measuresBest tells whether outcomes of that version of the rules say what the
+// best policy achieves. The first ones of the pilot world do not.
+func measuresBest(version string) bool { return version != "" && version != "pilot-1" }
+
+func isFull(l assay.Level) int32 { return flag(l == assay.FullSuccess) }
+
+func bump[K comparable](counts *map[K]int, k K, n int) {
+	if *counts == nil {
+		*counts = make(map[K]int)
+	}
+	(*counts)[k] += n
+}
+
+func bumpAll[K comparable](counts *map[K]int, more map[K]int) {
+	for k, n := range more {
+		bump(counts, k, n)
+	}
+}
+
+// merge adds what another tally, of other trials, has counted.
+func (t *tally) merge(o *tally) {
+	if t.planned == 0 {
+		t.repeat = o.repeat
+	}
+	t.repeated = t.repeated || o.repeated || o.repeat != t.repeat
+	t.planned += o.planned
+	t.done += o.done
+	t.faults += o.faults
+	t.full += o.full
+	t.partial += o.partial
+	t.failed += o.failed
+	t.turns += o.turns
+	t.costUSD += o.costUSD
+	t.coverage += o.coverage
+	t.best.merge(o.best)
+	bumpAll(&t.errors, o.errors)
+	bumpAll(&t.loops, o.loops)
+	bumpAll(&t.templates, o.templates)
+	bumpAll(&t.rules, o.rules)
+	t.detail.merge(&o.detail)
+}
+
+func (t *tally) meanTurns() float64 { return float64(t.turns) / float64(max(1, t.done)) }
+
+// A pooled is a group of cells taken together.
+type pooled[K comparable] struct {
+	key K
+	tally
+}
+
+// pool takes cells of the same key together, in the order in which the keys
+// come, and names the factors that some group averages over.
+func pool[K comparable](cells []*cell, key func(assay.Cell) K) (pools []*pooled[K], averaged []string) {
+	index := make(map[K]*pooled[K])
+	first := make(map[K]assay.Cell)
+	varies, severities := make(map[string]bool), make(map[K]string)
+	for _, c := range cells {
+		k := key(c.Cell)
+		p := index[k]
+		if p == nil {
+			p = &pooled[K]{key: k}
+			index[k], first[k] = p, c.Cell
+			pools = append(pools, p)
+		}
+		p.merge(&c.tally)
+		for _, f := range factors {
+			if f != severity {
+				varies[f] = varies[f] || level(c.Cell, f) != level(first[k], f)
+			} else if s := c.Severity; s != "" { // which plain variants have none of
+				varies[f] = varies[f] || severities[k] != "" && severities[k] != s
+				severities[k] = s
+			}
+		}
+		varies[repeat] = varies[repeat] || p.repeated
+	}
+	averaged = []string{}
+	for _, f := range slices.Concat(factors, []string{repeat}) {
+		if varies[f] {
+			averaged = append(averaged, f)
+		}
+	}
+	return pools, averaged
+}
+
+// The factors, by the names of an export's fields.
+const (
+	variant     = "variant"
+	taskType    = "task_type"
+	difficulty  = "difficulty"
+	severity    = "severity"
+	reliability = "reliability"
+	model       = "model"
+	repeat      = "repeat" // of a trial, not of a cell
+)
+
+// Graded is the variant together with its severity, as one factor.
+const Graded = "variant and severity"
+
+var factors = []string{variant, taskType, difficulty, severity, reliability}
+
+// level returns the level that a factor has in a cell.
+func level(c assay.Cell, factor string) string {
+	switch factor {
+	case model:
+		return c.Model
+	case variant:
+		return c.Variant
+	case taskType:
+		return c.TaskType
+	case difficulty:
+		return c.Difficulty
+	case severity:
+		return c.Severity
+	case Graded:
+		return gradedName(c.Variant, c.Severity)
+	}
+	return assay.FormatReliability(c.Reliability)
+}
+
+// gradedName names a flawed variant with its severity, and others as they are.
+func gradedName(name, severity string) string {
+	if !isFlawed(name) || severity == "" {
+		return name
+	}
+	return name + ", " + severity
+}
+
+// severityVaries tells whether flawed variants are there in several severities.
+func severityVaries(cells []*cell) bool {
+	return len(levels(where(cells, func(c assay.Cell) bool { return isFlawed(c.Variant) }), severity)) > 1
+}

@@ -1,0 +1,45 @@
+package report_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/golden"
+	"github.com/assay-eval/assay/internal/result/report"
+)
+
+func TestWriteText(t *testing.T) {
+	t.Parallel()
+	trials, attempts := mixed()
+	hard := assay.NewTrial(assay.Cell{Model: "模型", Variant: "cot", TaskType: "data_pipeline", Difficulty: "easy", Reliability: 1},
+		assay.TaskRef{ID: "t9"}, assay.Setting{}, 1, 2)
+	done := trials[4:5]
+	for name, table := range map[string]*report.Table{
+		"mixed.txt":    build(t, append(trials, hard), append(attempts, outcome(hard, assay.Failure, 10))...),
+		"complete.txt": build(t, done, outcome(done[0], assay.FullSuccess, 5)),
+		"empty.txt":    build(t, nil),
+	} {
+		var b strings.Builder
+		if err := table.WriteText(&b, document.Terminal{}); err != nil {
+			t.Fatal(err)
+		}
+		golden.Check(t, name, b.String())
+	}
+}
+
+// full is a disk without room.
+type full struct{}
+
+var errFull = errors.New("no space left")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+func TestWriteTextTellsErrors(t *testing.T) {
+	t.Parallel()
+	if err := build(t, nil).WriteText(full{}, document.Terminal{}); !errors.Is(err, errFull) {
+		t.Errorf("WriteText() = %v, want the writer's error", err)
+	}
+}

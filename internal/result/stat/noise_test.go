@@ -1,0 +1,248 @@
+package stat_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay/internal/result/stat"
+)
+
+// tried is a task from its trials, cell by cell: of each repeat, whether it is
+// fulfilled.
+func tried(cells ...[]int) stat.Task {
+	t := stat.Task{Cells: make([]stat.Group, len(cells))}
+	for i, cell := range cells {
+		t.Repeats = append(t.Repeats, make([]stat.Group, max(0, len(cell)-len(t.Repeats)))...)
+		for j, full := range cell {
+			for _, g := range []*stat.Group{&t.Cells[i], &t.Repeats[j]} {
+				g.Full += full
+				g.N++
+			}
+		}
+	}
+	return t
+}
+
+// TestNoiseReference: pairs of repeats, of which one task in four flipped. The
+// variance between its repeats is 1/2, so the difference of two runs of four
+// tasks has a variance of 2·(1/8)/4 = 1/16. One task alone tells of it, so that
+// Limit is what four tasks can differ by at most: their variance is no more than
+// 2·(1/4)/4.
+func TestNoiseReference(t *testing.T) {
+	t.Parallel()
+	got := stat.Noise([]stat.Task{tried([]int{1, 1}), tried([]int{1, 0}), tried([]int{0, 0}), tried([]int{1, 1}), {}})
+	want := stat.NoiseFloor{
+		Tasks: 4, Repeated: 4, Flip: .25, FlipInterval: stat.Wilson(1, 4, stat.Z95),
+		Unstable: .25, SD: .25, Change: .25 * math.Sqrt(2/math.Pi), Limit: math.Sqrt(1./8) * stat.Z95,
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestNoiseCells: a task whose two cells flip together varies from repeat to
+// repeat by a variance of 1/2, one whose cells flip against each other not at
+// all, and both flip in each cell. The first weighs 2 of 5 trials, so the
+// difference of two runs has a variance of 2·(1/2)·(2/5)², and the third task,
+// tried once, is taken to be like these two: by (4+4+1)/(4+4) more.
+func TestNoiseCells(t *testing.T) {
+	t.Parallel()
+	got := stat.Noise([]stat.Task{tried([]int{1, 0}, []int{1, 0}), tried([]int{1, 0}, []int{0, 1}), tried([]int{1})})
+	if got.Tasks != 3 || got.Repeated != 2 || got.Flip != 1 || got.Unstable != 1 {
+		t.Errorf("got %+v", got)
+	}
+	near(t, "SD", got.SD, math.Sqrt(.16*9/8), 1e-12)
+}
+
+// TestNoiseShort: a repeat that lacks trials weighs less. Rates of 1, 1/2 and 1
+// with the weights 2, 2 and 1 have a mean of 4/5 and the unbiased variance
+// (2·.04 + 2·.09 + .04)/(5 - 9/5) = 3/32.
+func TestNoiseShort(t *testing.T) {
+	t.Parallel()
+	task := stat.Task{Cells: []stat.Group{{3, 3}, {1, 2}}, Repeats: []stat.Group{{2, 2}, {1, 2}, {1, 1}}}
+	got := stat.Noise([]stat.Task{task, task})
+	near(t, "SD", got.SD, math.Sqrt(2*2*4*3./32)/4, 1e-12)
+	if got.Repeated != 2 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestNoiseUnknown: where nothing was repeated, runs may differ by as much as
+// fair coins; where no repeat differed, by what a share of flips could make that
+// is not ruled out.
+func TestNoiseUnknown(t *testing.T) {
+	t.Parallel()
+	got := stat.Noise([]stat.Task{tried([]int{1}), tried([]int{0}), {}})
+	want := stat.NoiseFloor{Tasks: 2, FlipInterval: stat.Interval{High: 1}, Limit: stat.Z95 / 2}
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	same := make([]stat.Task, 50)
+	for i := range same {
+		same[i] = tried([]int{1, 1, 1}, []int{0, 0, 0})
+	}
+	got, flips := stat.Noise(same), stat.Wilson(0, 50, stat.Z95)
+	want = stat.NoiseFloor{Tasks: 50, Repeated: 50, FlipInterval: flips, Limit: stat.Z95 * math.Sqrt(flips.High/50)}
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := stat.Noise(nil); got.Limit != 0 || got.Tasks != 0 {
+		t.Errorf("of nothing: %+v", got)
+	}
+}
+
+// A bench is tasks in cells, each with a chance of its own; a share of the
+// repeats has one luck for all cells of a task.
+type bench struct {
+	chances [][]float64 // by task and cell
+	shared  float64
+}
+
+// newBench draws tasks that are as good as the power of a uniform number, and
+// cells that are better or worse for all of them.
+func newBench(r *rand.Rand, tasks, cells int, shared, power float64) bench {
+	b := bench{make([][]float64, tasks), shared}
+	for i := range b.chances {
+		b.chances[i] = make([]float64, cells)
+		p := math.Pow(r.Float64(), power)
+		for j := range cells {
+			b.chances[i][j] = math.Pow(p, 1+.5*float64(j)/float64(cells))
+		}
+	}
+	return b
+}
+
+// run tries a task once in each cell.
+func (b bench) run(r *rand.Rand, task int, cell func(at, full int)) {
+	luck, shared := r.Float64(), r.Float64() < b.shared
+	for j, p := range b.chances[task] {
+		if !shared {
+			luck = r.Float64()
+		}
+		full := 0
+		if luck < p {
+			full = 1
+		}
+		cell(j, full)
+	}
+}
+
+// repeated tries all tasks so many times.
+func (b bench) repeated(r *rand.Rand, repeats int) []stat.Task {
+	tasks := make([]stat.Task, len(b.chances))
+	for i := range tasks {
+		t := stat.Task{Cells: make([]stat.Group, len(b.chances[i])), Repeats: make([]stat.Group, repeats)}
+		for repeat := range repeats {
+			b.run(r, i, func(j, full int) {
+				t.Cells[j].Full += full
+				t.Cells[j].N++
+				t.Repeats[repeat].Full += full
+				t.Repeats[repeat].N++
+			})
+		}
+		tasks[i] = t
+	}
+	return tasks
+}
+
+// rate is that of a run of one repeat.
+func (b bench) rate(r *rand.Rand) float64 {
+	full, n := 0, 0
+	for i := range b.chances {
+		b.run(r, i, func(_, f int) { full, n = full+f, n+1 })
+	}
+	return float64(full) / float64(n)
+}
+
+// TestNoiseLimit fixes what the comment of Noise claims: how many differences
+// between two new runs are beyond the limit, whether the cells of a task share
+// their luck or not. 2,000 experiments: the standard error is 0.5 points at 5 %, and
+// the bounds are the claims and one of these. SD² is unbiased, and 2,000 squares
+// of normals have 3.2 % of error.
+func TestNoiseLimit(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(2, 9))
+	for _, tc := range []struct {
+		tasks, cells, repeats int
+		power                 float64
+		least                 float64
+	}{
+		{50, 1, 3, 1, .03},
+		{50, 8, 2, 1, .03},
+		{50, 8, 5, .3, .03},
+		{100, 4, 3, 3, .03},
+		{20, 8, 3, 1, 0},
+		{10, 8, 2, 1, 0},
+		{10, 8, 10, 1, 0},
+		{10, 16, 3, .2, 0},
+	} {
+		for _, shared := range []float64{0, .5, 1} {
+			const experiments = 2000
+			var variance, change, seen, seenChange, beyond float64
+			for range experiments {
+				b := newBench(r, tc.tasks, tc.cells, shared, tc.power)
+				f := stat.Noise(b.repeated(r, tc.repeats))
+				difference := b.rate(r) - b.rate(r)
+				variance += f.SD * f.SD / experiments
+				change += f.Change / experiments
+				seen += difference * difference / experiments
+				seenChange += math.Abs(difference) / experiments
+				if math.Abs(difference) > f.Limit {
+					beyond += 1. / experiments
+				}
+			}
+			t.Logf("%+v, %v shared: SD %.4f, seen %.4f; change %.4f, seen %.4f; beyond %.3f",
+				tc, shared, math.Sqrt(variance), math.Sqrt(seen), change, seenChange, beyond)
+			if beyond < tc.least-.005 || beyond > .06+.005 {
+				t.Errorf("%+v, %v shared: %.3f of differences are beyond the limit", tc, shared, beyond)
+			}
+			if math.Abs(variance/seen-1) > .1 || math.Abs(change/seenChange-1) > .08 {
+				t.Errorf("%+v, %v shared: SD %.4f, seen %.4f; change %.4f, seen %.4f", tc, shared, math.Sqrt(variance), math.Sqrt(seen), change, seenChange)
+			}
+		}
+	}
+}
+
+// trials draws a task's trials by cell and repeat, some of them missing.
+func trials(t *rapid.T) stat.Task {
+	cells := rapid.SliceOfN(rapid.SliceOfN(rapid.IntRange(0, 1), 0, 4), 0, 3).Draw(t, "cells")
+	return tried(cells...)
+}
+
+func TestNoiseLaws(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		tasks := rapid.SliceOf(rapid.Custom(trials)).Draw(t, "tasks")
+		f := stat.Noise(tasks)
+		if f.Flip < 0 || f.Flip > 1 || f.Unstable < 0 || f.Unstable > 1 || f.Change > f.SD || f.SD > f.Limit || f.Limit > 1 {
+			t.Fatalf("%+v", f)
+		}
+		if f.Flip < f.FlipInterval.Low-1e-12 || f.Flip > f.FlipInterval.High+1e-12 || (f.Flip > 0) != (f.Unstable > 0) {
+			t.Fatalf("%+v", f)
+		}
+		// A floor of nothing is known of nobody.
+		if f.Tasks > 0 && f.Limit == 0 {
+			t.Fatalf("%+v", f)
+		}
+		// Successes and failures are alike, and so are the orders of tasks and repeats.
+		for i, task := range tasks {
+			for _, groups := range [][]stat.Group{task.Cells, task.Repeats} {
+				for j, g := range groups {
+					groups[j].Full = g.N - g.Full
+				}
+			}
+			if n := len(task.Repeats); n > 0 {
+				task.Repeats[0], task.Repeats[n-1] = task.Repeats[n-1], task.Repeats[0]
+			}
+			tasks[i], tasks[0] = tasks[0], task
+		}
+		if m := stat.Noise(tasks); !cmp.Equal(f, m, cmpopts.EquateApprox(1e-9, 1e-9)) {
+			t.Fatalf("%+v, mirrored %+v", f, m)
+		}
+	})
+}

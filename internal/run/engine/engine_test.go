@@ -1,0 +1,401 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/engine"
+)
+
+// bench is a run whose attempts take virtual time and end as a script says.
+type bench struct {
+	mu       sync.Mutex
+	attempts map[assay.TrialID]int
+	saved    []assay.Attempt
+	inFlight int
+	most     int
+
+	took   time.Duration
+	fault  func(id assay.TrialID, attempt int) assay.FaultKind
+	save   func(*assay.Attempt) error
+	events []engine.Event
+
+	skip     func(*assay.Trial) string
+	wake     <-chan struct{}
+	commands <-chan engine.Command
+}
+
+func (b *bench) attempt(ctx context.Context, trial *assay.Trial) (*assay.Attempt, *assay.Transcript) {
+	b.mu.Lock()
+	b.attempts[trial.ID]++
+	n := b.attempts[trial.ID]
+	b.inFlight++
+	b.most = max(b.most, b.inFlight)
+	b.mu.Unlock()
+	defer func() {
+		b.mu.Lock()
+		b.inFlight--
+		b.mu.Unlock()
+	}()
+	a := &assay.Attempt{Trial: *trial}
+	select {
+	case <-time.After(b.took):
+	case <-ctx.Done():
+		a.FaultKind = assay.Interrupted
+		return a, nil
+	}
+	if b.fault != nil {
+		a.FaultKind = b.fault(trial.ID, n)
+	}
+	if a.FaultKind == "" {
+		a.Level = assay.FullSuccess
+	}
+	return a, nil
+}
+
+func (b *bench) run(ctx context.Context, stop <-chan struct{}, models ...engine.Model) (engine.Summary, error) {
+	b.attempts = make(map[assay.TrialID]int)
+	return engine.Run(ctx, stop, engine.Config{
+		Models: models, Attempt: b.attempt,
+		Save: func(_ context.Context, a *assay.Attempt, _ *assay.Transcript) error {
+			if b.save != nil {
+				if err := b.save(a); err != nil {
+					return err
+				}
+			}
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.saved = append(b.saved, *a)
+			return nil
+		},
+		Event: func(e engine.Event) { b.events = append(b.events, e) },
+		Skip:  b.skip, Wake: b.wake, Commands: b.commands,
+	})
+}
+
+func (b *bench) count(kind engine.EventKind) int {
+	n := 0
+	for _, e := range b.events {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// model has places for width episodes at once.
+func model(name string, n, width int) engine.Model {
+	free := make(chan struct{}, width)
+	return engine.Model{
+		Name: name, Owed: trials(name, n),
+		Admit: func(ctx context.Context) (context.Context, func(), bool) {
+			select {
+			case free <- struct{}{}:
+				return ctx, func() { <-free }, true
+			default:
+				return ctx, nil, false
+			}
+		},
+		Most:   func() int { return 2 * width },
+		Closed: func() error { return nil },
+	}
+}
+
+func trials(model string, n int) iter.Seq[assay.Trial] {
+	return func(yield func(assay.Trial) bool) {
+		for i := range n {
+			if !yield(assay.Trial{ID: assay.TrialID(fmt.Sprintf("%s-%d", model, i)), Cell: assay.Cell{Model: model}}) {
+				return
+			}
+		}
+	}
+}
+
+// TestModelsDoNotWaitForEachOther: each model keeps its width full, and the
+// run lasts as long as its slowest model.
+func TestModelsDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{took: time.Second}
+		start := time.Now()
+		sum, err := b.run(t.Context(), nil, model("a", 100, 10), model("b", 30, 1))
+		if err != nil || sum.Settled != 130 {
+			t.Fatalf("summary %+v, error %v", sum, err)
+		}
+		if got, want := time.Since(start), 30*time.Second; got != want {
+			t.Errorf("the run took %v, want %v", got, want)
+		}
+		if b.most != 11 {
+			t.Errorf("%d attempts at once at most, want 11", b.most)
+		}
+		if started, settled := b.count(engine.Started), b.count(engine.Settled); started != 130 || settled != 130 {
+			t.Errorf("%d started and %d settled events, want 130", started, settled)
+		}
+	})
+}
+
+// TestFaultsGoToTheEnd: a faulted trial is tried again after all
+// others, three times in all, and then parked; the others are settled.
+func TestFaultsGoToTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{took: time.Second, fault: func(id assay.TrialID, n int) assay.FaultKind {
+			switch {
+			case id == "a-0", id == "a-1" && n == 1:
+				return assay.Server
+			}
+			return ""
+		}}
+		sum, err := b.run(t.Context(), nil, model("a", 4, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var order []string
+		for _, a := range b.saved {
+			order = append(order, fmt.Sprintf("%s %s%s parked=%v", a.ID, a.Level, a.FaultKind, a.Parked))
+		}
+		want := []string{
+			"a-0 server parked=false", "a-1 server parked=false", "a-2 full_success parked=false", "a-3 full_success parked=false",
+			"a-0 server parked=false", "a-1 full_success parked=false", "a-0 server parked=true",
+		}
+		if diff := cmp.Diff(want, order); diff != "" {
+			t.Errorf("attempts in order (-want +got):\n%s", diff)
+		}
+		if sum.Settled != 3 || sum.Faulted != 4 || sum.Parked != 1 {
+			t.Errorf("summary %+v", sum)
+		}
+	})
+}
+
+// TestSoftStop: what is in flight finishes and is saved, nothing new starts.
+func TestSoftStop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{took: time.Second}
+		stop := make(chan struct{})
+		time.AfterFunc(2500*time.Millisecond, func() { close(stop) })
+		start := time.Now()
+		sum, err := b.run(t.Context(), stop, model("a", 1000, 4))
+		if err != nil || !sum.Stopped || sum.Settled != 12 || len(b.saved) != 12 {
+			t.Errorf("summary %+v, %d saved, error %v; want 12 settled and stopped", sum, len(b.saved), err)
+		}
+		if got := time.Since(start); got != 3*time.Second {
+			t.Errorf("the run took %v, want 3s", got)
+		}
+	})
+}
+
+// TestHardStop: attempts in flight are dropped at once and nothing of them is
+// saved; what had finished stays.
+func TestHardStop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{took: time.Second}
+		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		sum, err := b.run(ctx, nil, model("a", 1000, 4))
+		if err != nil || sum.Settled != 8 || len(b.saved) != 8 || b.count(engine.Dropped) != 4 {
+			t.Errorf("summary %+v, %d saved, %d dropped, error %v", sum, len(b.saved), b.count(engine.Dropped), err)
+		}
+		if got := time.Since(start); got != 2500*time.Millisecond {
+			t.Errorf("the run took %v, want 2.5s", got)
+		}
+	})
+}
+
+// TestSaveErrorStopsTheRun: with a full disk nothing more is started, what is
+// in flight is cancelled, and the error names the reason.
+func TestSaveErrorStopsTheRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		full := errors.New("disk full")
+		b := &bench{took: time.Second}
+		b.save = func(a *assay.Attempt) error {
+			if strings.HasSuffix(string(a.ID), "-5") {
+				return full
+			}
+			return nil
+		}
+		sum, err := b.run(t.Context(), nil, model("a", 1000, 2))
+		if !errors.Is(err, full) {
+			t.Errorf("error %v, want %v", err, full)
+		}
+		if sum.Settled < 4 || sum.Settled > 6 || sum.Settled != len(b.saved) {
+			t.Errorf("%d settled, %d saved; want the same, about five", sum.Settled, len(b.saved))
+		}
+	})
+}
+
+// TestPanicIsNoScore: a panic ends the run with its stack, and the trial stays
+// owed.
+func TestPanicIsNoScore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{took: time.Second, fault: func(id assay.TrialID, _ int) assay.FaultKind {
+			if id == "a-2" {
+				panic("boom")
+			}
+			return ""
+		}}
+		_, err := b.run(t.Context(), nil, model("a", 10, 1))
+		if err == nil || !strings.Contains(err.Error(), "boom") || !strings.Contains(err.Error(), "trial a-2") || !strings.Contains(err.Error(), "engine_test.go") {
+			t.Errorf("error %v, want the panic with trial and stack", err)
+		}
+		if slices.ContainsFunc(b.saved, func(a assay.Attempt) bool { return a.ID == "a-2" }) {
+			t.Error("the trial that panicked was saved")
+		}
+	})
+}
+
+// TestClosedModelLeavesItsTrialsOwed while all others go on.
+func TestClosedModelLeavesItsTrialsOwed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{took: time.Second}
+		dead := errors.New("key refused")
+		m := model("a", 100, 2)
+		start := time.Now()
+		m.Closed = func() error {
+			if time.Since(start) >= 3*time.Second {
+				return dead
+			}
+			return nil
+		}
+		sum, err := b.run(t.Context(), nil, m, model("b", 20, 1))
+		if err != nil || !errors.Is(sum.Closed["a"], dead) || sum.Settled != 6+20 || b.count(engine.ModelClosed) != 1 {
+			t.Errorf("summary %+v, %d closed events, error %v", sum, b.count(engine.ModelClosed), err)
+		}
+	})
+}
+
+// TestOwedIsReadAsNeeded: a million owed trials are not made before they can
+// run.
+func TestOwedIsReadAsNeeded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{took: time.Second}
+		made := 0
+		m := model("a", 0, 3)
+		m.Owed = func(yield func(assay.Trial) bool) {
+			for trial := range trials("a", 1_000_000) {
+				made++
+				if !yield(trial) {
+					return
+				}
+			}
+		}
+		stop := make(chan struct{})
+		time.AfterFunc(1500*time.Millisecond, func() { close(stop) })
+		if _, err := b.run(t.Context(), stop, m); err != nil {
+			t.Fatal(err)
+		}
+		if made != 7 {
+			t.Errorf("%d trials were made, want 6 and one ahead", made)
+		}
+	})
+}
+
+// TestWakeStartsWhatWaited: nothing is in flight and nothing can start until
+// the model has room, a minute later.
+func TestWakeStartsWhatWaited(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		wake := make(chan struct{}, 1)
+		b := &bench{took: time.Second, wake: wake}
+		m := model("a", 3, 1)
+		start, admit := time.Now(), m.Admit
+		m.Admit = func(ctx context.Context) (context.Context, func(), bool) {
+			if time.Since(start) < time.Minute {
+				return ctx, nil, false
+			}
+			return admit(ctx)
+		}
+		exhausted := time.Duration(0)
+		m.Exhausted = func() { exhausted = time.Since(start) }
+		time.AfterFunc(30*time.Second, func() { wake <- struct{}{} }) // too early
+		time.AfterFunc(time.Minute, func() { wake <- struct{}{} })
+		sum, err := b.run(t.Context(), nil, m)
+		if err != nil || sum.Settled != 3 || time.Since(start) != 63*time.Second {
+			t.Errorf("summary %+v after %v, error %v", sum, time.Since(start), err)
+		}
+		if exhausted != 62*time.Second {
+			t.Errorf("exhausted after %v, want 62s, when the last one began", exhausted)
+		}
+	})
+}
+
+// TestSkippedStaysOwed: what is skipped is neither run nor saved, and counted
+// with its reason.
+func TestSkippedStaysOwed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{took: time.Second}
+		settled := 0
+		b.skip = func(*assay.Trial) string {
+			if settled = b.count(engine.Settled); settled >= 5 {
+				return "budget"
+			}
+			return ""
+		}
+		sum, err := b.run(t.Context(), nil, model("a", 100, 1))
+		// The sixth had its turn while the fifth was running.
+		if err != nil || sum.Settled != 6 || sum.Skipped["budget"] != 94 || b.count(engine.Skipped) != 94 || len(b.saved) != 6 {
+			t.Errorf("summary %+v, %d saved, error %v", sum, len(b.saved), err)
+		}
+	})
+}
+
+// TestCommands: cancelled trials stop and do not start, requeued ones run, and
+// parked ones run again.
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		commands := make(chan engine.Command)
+		b := &bench{took: time.Second, commands: commands, fault: func(id assay.TrialID, n int) assay.FaultKind {
+			if id == "a-1" && n <= engine.MaxAttempts {
+				return assay.Server
+			}
+			return ""
+		}}
+		is := func(ids ...assay.TrialID) func(*assay.Trial) bool {
+			return func(trial *assay.Trial) bool { return slices.Contains(ids, trial.ID) }
+		}
+		do := func(cancel bool, match func(*assay.Trial) bool) int {
+			done := make(chan int, 1)
+			commands <- engine.Command{Cancel: cancel, Match: match, Done: done}
+			return <-done
+		}
+		go func() {
+			time.Sleep(500 * time.Millisecond)
+			if n := do(true, is("a-0", "a-7")); n != 1 {
+				t.Errorf("%d in flight were cancelled, want 1", n)
+			}
+			time.Sleep(12 * time.Second) // a-7 had its turn, and a-1 was parked
+			if n := do(false, is("a-1", "a-7")); n != 2 {
+				t.Errorf("%d are back in the queue, want 2", n)
+			}
+		}()
+		sum, err := b.run(t.Context(), nil, model("a", 9, 1), model("b", 20, 1))
+		if err != nil || sum.Settled != 8+20 || sum.Parked != 0 {
+			t.Errorf("summary %+v, error %v", sum, err)
+		}
+		if n := b.attempts["a-0"]; n != 1 {
+			t.Errorf("the cancelled trial had %d attempts, want the one that was interrupted", n)
+		}
+		if n := b.attempts["a-7"]; n != 1 {
+			t.Errorf("the trial that was cancelled and requeued had %d attempts, want 1", n)
+		}
+	})
+}

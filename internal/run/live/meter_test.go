@@ -1,0 +1,279 @@
+package live_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/live"
+)
+
+func TestRatesCoverTheLastMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := live.NewMeter(nil)
+		m.Model("a", 1000, 0)
+		want := func(tokens float64) {
+			t.Helper()
+			if got := m.Snapshot().Models[0].TokensPerMinute; got != tokens {
+				t.Errorf("after %v: %v tokens a minute, want %v", m.Snapshot().Elapsed, got, tokens)
+			}
+		}
+		use := func(tokens int) { m.Request("a", "", assay.Usage{InputTokens: tokens}) }
+		use(100)
+		time.Sleep(999 * time.Millisecond)
+		want(0) // too early to tell
+		time.Sleep(time.Millisecond)
+		want(6000)
+		time.Sleep(4 * time.Second)
+		want(1200)
+		time.Sleep(25 * time.Second)
+		use(100)
+		want(400)
+		time.Sleep(29500 * time.Millisecond) // 59.5 s: both still count
+		want(200 * 60 / 59.5)
+		time.Sleep(500 * time.Millisecond) // 60 s: the first second has left
+		want(100 * 60 / 59.0)
+		time.Sleep(30 * time.Second)
+		want(0)
+		time.Sleep(24 * time.Hour)
+		use(10)
+		want(10 * 60 / 59.0)
+	})
+}
+
+// TestRateOfSteadyUse: what is used evenly shows as that rate, at any moment.
+func TestRateOfSteadyUse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := live.NewMeter(nil)
+		m.Model("a", 1000, 0)
+		for range 3000 {
+			time.Sleep(100 * time.Millisecond)
+			m.Request("a", "", assay.Usage{OutputTokens: 10})
+			s := m.Snapshot()
+			if s.Elapsed < time.Second {
+				continue
+			}
+			if got := s.Models[0].TokensPerMinute; got < 5990 || got > 6020 {
+				t.Fatalf("after %v: %v tokens a minute, want about 6000", s.Elapsed, got)
+			}
+		}
+	})
+}
+
+func TestLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := live.NewMeter(nil)
+		m.Model("a", 100, 50)
+		m.Model("b", 10, 10)
+		left := func() time.Duration { return m.Snapshot().Models[0].Left.Round(time.Millisecond) }
+		m.Started("a")
+		time.Sleep(10 * time.Second)
+		if got := left(); got != 0 {
+			t.Errorf("nothing has ended: left %v, want unknown", got)
+		}
+		m.Settled("a")
+		if got, want := left(), 490*time.Second; got != want {
+			t.Errorf("49 owed at 6 a minute: left %v, want %v", got, want)
+		}
+		m.Started("a")
+		m.Faulted("a", true)
+		if got, want := left(), 480*time.Second; got != want {
+			t.Errorf("48 owed at 6 a minute: left %v, want %v", got, want)
+		}
+		if got, want := m.Snapshot().Total().Left.Round(time.Millisecond), 480*time.Second; got != want {
+			t.Errorf("total left %v, want %v", got, want)
+		}
+		m.Closed("a", "no key")
+		if got := left(); got != 0 {
+			t.Errorf("closed: left %v, want unknown", got)
+		}
+	})
+}
+
+func TestLeftIsUnknownWhenStopping(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := live.NewMeter(nil)
+		m.Model("a", 100, 0)
+		m.Started("a")
+		time.Sleep(10 * time.Second)
+		m.Settled("a")
+		m.Stopping()
+		if s := m.Snapshot(); !s.Stopping || s.Models[0].Left != 0 {
+			t.Errorf("stopping %v, left %v, want true and unknown", s.Stopping, s.Models[0].Left)
+		}
+	})
+}
+
+func TestTotalLeft(t *testing.T) {
+	t.Parallel()
+	fast := live.ModelState{Planned: 10, Done: 5, Left: time.Minute}
+	slow := live.ModelState{Planned: 10, Done: 5, Left: time.Hour}
+	unknown := live.ModelState{Planned: 10, Done: 5}
+	done := live.ModelState{Planned: 10, Done: 8, Parked: 2}
+	closed := live.ModelState{Planned: 10, Closed: "no key"}
+	for _, tc := range []struct {
+		models []live.ModelState
+		want   time.Duration
+	}{
+		{nil, 0},
+		{[]live.ModelState{fast, slow, done, closed}, time.Hour},
+		{[]live.ModelState{fast, unknown}, 0},
+		{[]live.ModelState{done, closed}, 0},
+	} {
+		if got := (live.Snapshot{Models: tc.models}).Total().Left; got != tc.want {
+			t.Errorf("Total().Left of %+v = %v, want %v", tc.models, got, tc.want)
+		}
+	}
+}
+
+// TestMeterCounts compares the meter with the events of a random run, after
+// each of them, and no count is ever negative.
+func TestMeterCounts(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := live.NewMeter(func(model string) string { return "waits of " + model })
+		var want []live.ModelState
+		for i := range rapid.IntRange(1, 3).Draw(t, "models") {
+			s := live.ModelState{Name: fmt.Sprint("m", i), Faults: map[assay.FaultKind]int{}, Waits: fmt.Sprint("waits of m", i)}
+			s.Planned = rapid.IntRange(0, 20).Draw(t, "planned")
+			s.Done = rapid.IntRange(0, s.Planned).Draw(t, "done")
+			m.Model(s.Name, s.Planned, s.Done)
+			want = append(want, s)
+		}
+		m.Started("unknown")
+		m.Settled("unknown")
+		for range rapid.IntRange(0, 100).Draw(t, "events") {
+			step(t, m, &want[rapid.IntRange(0, len(want)-1).Draw(t, "model")])
+			got := m.Snapshot()
+			for i := range got.Models {
+				got.Models[i].TokensPerMinute, got.Models[i].Left = 0, 0 // other tests
+			}
+			if diff := cmp.Diff(want, got.Models); diff != "" {
+				t.Fatalf("models (-want +got):\n%s", diff)
+			}
+			checkTotal(t, got)
+		}
+	})
+}
+
+// step lets one thing happen that an engine can let happen.
+func step(t *rapid.T, m *live.Meter, s *live.ModelState) {
+	running, owed := s.InFlight > 0, s.Owed() > s.InFlight
+	switch event := rapid.IntRange(0, 4).Draw(t, "event"); {
+	case event == 0 && owed:
+		m.Started(s.Name)
+		s.InFlight++
+	case event == 1 && running:
+		m.Settled(s.Name)
+		s.InFlight--
+		s.Done++
+	case event == 2 && running:
+		parked := rapid.Bool().Draw(t, "parked")
+		m.Faulted(s.Name, parked)
+		s.InFlight--
+		if parked {
+			s.Parked++
+		}
+	case event == 3:
+		kind := rapid.SampledFrom(append([]assay.FaultKind{""}, assay.FaultKinds...)).Draw(t, "kind")
+		m.Request(s.Name, kind, assay.Usage{InputTokens: 3})
+		s.Requests++
+		if kind != "" {
+			s.Faults[kind]++
+		}
+	case event == 4:
+		m.Closed(s.Name, "why")
+		s.Closed = "why"
+	}
+}
+
+func checkTotal(t *rapid.T, s live.Snapshot) {
+	total := s.Total()
+	requests, faults := 0, 0
+	for _, m := range append(s.Models, total) {
+		if m.Planned < 0 || m.Done < 0 || m.Parked < 0 || m.InFlight < 0 || m.Owed() < 0 || m.Owed() > m.Planned {
+			t.Fatalf("impossible counts: %+v", m)
+		}
+	}
+	for _, m := range s.Models {
+		requests += m.Requests
+		for _, n := range m.Faults {
+			faults += n
+		}
+	}
+	for _, n := range total.Faults {
+		faults -= n
+	}
+	if total.Requests != requests || faults != 0 {
+		t.Fatalf("total %+v of %+v", total, s.Models)
+	}
+}
+
+func TestSnapshotIsACopy(t *testing.T) {
+	t.Parallel()
+	m := live.NewMeter(nil)
+	m.Model("a", 2, 0)
+	m.Note("first")
+	m.Request("a", assay.Timeout, assay.Usage{})
+	s := m.Snapshot()
+	before := s.Models[0]
+	before.Faults = maps.Clone(before.Faults)
+
+	m.Started("a")
+	m.Request("a", assay.Timeout, assay.Usage{})
+	m.Note("second")
+	m.Stopping()
+	if diff := cmp.Diff([]live.ModelState{before}, s.Models); diff != "" || len(s.Notes) != 1 || s.Stopping {
+		t.Errorf("the meter changed an earlier snapshot: %+v\n%s", s, diff)
+	}
+
+	later := m.Snapshot()
+	later.Models[0].Faults[assay.Timeout] = 99
+	later.Models[0].Name = "x"
+	later.Notes[0] = "x"
+	if s := m.Snapshot(); s.Models[0].Faults[assay.Timeout] != 2 || s.Models[0].Name != "a" || s.Notes[0] != "first" {
+		t.Errorf("a snapshot changed the meter: %+v", s)
+	}
+}
+
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	m := live.NewMeter(nil)
+	m.Note("one\r\n two\x1b[31m\tthree\u009b ")
+	m.Note("one two [31m three")
+	if got, want := m.Snapshot().Notes, []string{"one two [31m three"}; !cmp.Equal(got, want) {
+		t.Errorf("notes %q, want %q", got, want)
+	}
+	for i := range 1000 {
+		m.Note(fmt.Sprint("note ", i))
+	}
+	notes := m.Snapshot().Notes
+	if len(notes) != 51 || !strings.HasPrefix(notes[50], "further notes") {
+		t.Errorf("%d notes, the last %q; want 50, and one that says that there are more", len(notes), notes[len(notes)-1])
+	}
+}
+
+// TestWaitsMayReadTheMeter: waits is called without the meter's mutex.
+func TestWaitsMayReadTheMeter(t *testing.T) {
+	t.Parallel()
+	var m *live.Meter
+	m = live.NewMeter(func(model string) string {
+		m.Note("asked for " + model)
+		return "rpm"
+	})
+	m.Model("a", 1, 0)
+	if s := m.Snapshot(); s.Models[0].Waits != "rpm" {
+		t.Errorf("waits %q, want rpm", s.Models[0].Waits)
+	}
+}

@@ -1,0 +1,175 @@
+package live_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"charm.land/lipgloss/v2"
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay/internal/golden"
+	"github.com/assay-eval/assay/internal/run/live"
+)
+
+var styles = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+
+// plain removes styles, and spaces at the ends of lines.
+func plain(text string) string {
+	lines := strings.Split(styles.ReplaceAllString(text, ""), "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimRight(l, " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// crowd is a run of many models, of which every third one is done.
+func crowd(n int) live.Snapshot {
+	s := live.Snapshot{Elapsed: time.Minute, Notes: []string{"one", "two"}}
+	for i := range n {
+		m := live.ModelState{Name: fmt.Sprintf("model-%02d", i), Planned: 10, Done: 10}
+		if i%3 > 0 {
+			m.Done, m.InFlight, m.Left = i%10, 1, time.Minute
+		}
+		s.Models = append(s.Models, m)
+	}
+	return s
+}
+
+func TestDraw(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	for _, width := range []int{0, 200, 120, 80, 40} {
+		for i, s := range story() {
+			fmt.Fprintf(&b, "== part %d of the story, width %d\n%s", i, width, plain(live.Draw(s, width, 24)))
+		}
+	}
+	golden.Check(t, "draw.txt", b.String())
+}
+
+func TestDrawManyModels(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	for _, height := range []int{0, 18, 17, 12, 7, 3} {
+		fmt.Fprintf(&b, "== height %d\n%s", height, plain(live.Draw(crowd(13), 80, height)))
+	}
+	golden.Check(t, "crowd.txt", b.String())
+}
+
+// TestDrawFits: whatever stands in a snapshot, no line is wider than the
+// terminal, in columns rather than characters, and the frame is not higher.
+func TestDrawFits(t *testing.T) {
+	t.Parallel()
+	name := rapid.StringOfN(rapid.SampledFrom([]rune("abc-/. 模型é\u0301👩\u200d🔬ﷺ")), 1, 30, -1)
+	rapid.Check(t, func(t *rapid.T) {
+		s := crowd(rapid.IntRange(0, 40).Draw(t, "models"))
+		for i := range s.Models {
+			s.Models[i].Name = name.Draw(t, "name")
+			s.Models[i].Waits = name.Draw(t, "waits")
+		}
+		s.Notes = rapid.SliceOfN(name, 0, 8).Draw(t, "notes")
+		s.Stopping = rapid.Bool().Draw(t, "stopping")
+		width, height := rapid.IntRange(1, 250).Draw(t, "width"), rapid.IntRange(10, 60).Draw(t, "height")
+		lines := strings.Split(live.Draw(s, width, height), "\n")
+		for _, l := range lines {
+			if w := lipgloss.Width(l); w > width {
+				t.Fatalf("a line of %d columns on a terminal of %d: %q", w, width, l)
+			}
+		}
+		if len(lines) > height {
+			t.Fatalf("%d lines on a terminal of %d", len(lines), height)
+		}
+	})
+}
+
+// TestTerminalLeavesTheLastFrame runs the program against a screen: what stood
+// there before stays, frames replace each other, and the last one remains when
+// something else is written below.
+func TestTerminalLeavesTheLastFrame(t *testing.T) {
+	for _, name := range []string{"xterm-256color", "xterm", "screen-256color", "linux", "xterm-kitty", "alacritty", "xterm-ghostty"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("TERM", name)
+			t.Setenv("TMUX", "") // colour detection would ask it
+			synctest.Test(t, checkLastFrame)
+		})
+	}
+}
+
+func checkLastFrame(t *testing.T) {
+	s := newScreen()
+	fmt.Fprintln(s, "before")
+	term := live.NewTerminal(s)
+	for _, frame := range append(story(), crowd(9), crowd(19), crowd(30)) {
+		term.Show(frame)
+		time.Sleep(250 * time.Millisecond)
+		synctest.Wait()
+		want := append([]string{"before"}, frameLines(frame)...)
+		if diff := cmp.Diff(want, s.lines()); diff != "" {
+			t.Errorf("screen (-want +got):\n%s", diff)
+		}
+	}
+	last := crowd(33)
+	term.Close(last)
+	fmt.Fprintln(s, "after")
+	want := slices.Concat([]string{"before"}, frameLines(last), []string{"after"})
+	if diff := cmp.Diff(want, s.lines()); diff != "" {
+		t.Errorf("screen after Close (-want +got):\n%s", diff)
+	}
+	if len(s.unknown) > 0 {
+		t.Errorf("the terminal was sent %s", s.unknown)
+	}
+	if !s.modes["?25"] {
+		t.Error("the cursor is still hidden")
+	}
+}
+
+func frameLines(s live.Snapshot) []string {
+	text := strings.TrimRight(plain(live.Draw(s, 80, 24)), "\n")
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
+
+// broken is a terminal that has gone away.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("gone") }
+
+func TestTerminalLeavesNoGoroutine(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	tell(live.NewTerminal(&bytes.Buffer{}))
+	tell(live.NewTerminal(broken{}))
+	live.NewTerminal(&bytes.Buffer{}).Close(live.Snapshot{}) // at once
+	goleak.VerifyNone(t, before)
+}
+
+// TestTerminalShowsWhatIsLast: however short the run, the last state is drawn.
+func TestTerminalShowsWhatIsLast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScreen()
+		live.NewTerminal(s).Close(crowd(1))
+		if diff := cmp.Diff(frameLines(crowd(1)), s.lines()); diff != "" {
+			t.Errorf("screen (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestUnasked(t *testing.T) {
+	t.Parallel()
+	env := []string{"HOME=/", "TERM=xterm-kitty", "WT_SESSION=1", "COLORTERM=truecolor"}
+	got := live.Unasked(env)
+	want := []string{"HOME=/", "TERM=xterm-256color", "COLORTERM=truecolor", "SSH_TTY=assay"}
+	if diff := cmp.Diff(want, got); diff != "" || env[1] != "TERM=xterm-kitty" {
+		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,432 @@
+// Package plan turns what a user wrote into trials: it reads experiment files
+// and providers files, checks them, and expands an experiment into cells and
+// trials in the order in which they should run.
+//
+// It runs nothing, opens no store and holds no secret: keys stay names of
+// environment variables until somebody asks for them.
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/nearest"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// An Experiment is a file that names factors and their levels. Its JSON is
+// what the store keeps of it.
+type Experiment struct {
+	Name    string   `yaml:"name" json:"name"`
+	Seed    int64    `yaml:"seed" json:"seed"`
+	World   string   `yaml:"world" json:"world"`
+	Library string   `yaml:"library" json:"library"`
+	Models  []string `yaml:"models" json:"models"`
+	// Factors are those of every trial, or where there are parts what these
+	// leave out.
+	Factors      `yaml:",inline"`
+	Parts        []PartSpec                  `yaml:"parts" json:"parts,omitempty"`
+	Protocol     string                      `yaml:"protocol" json:"protocol"`
+	Tools        string                      `yaml:"tools" json:"tools"`
+	SeveralCalls string                      `yaml:"several_calls" json:"several_calls,omitempty"`
+	Failures     Failures                    `yaml:"failures" json:"failures,omitzero"`
+	Loops        map[assay.LoopKind]LoopRule `yaml:"loops" json:"loops,omitempty"`
+	Limits       Limits                      `yaml:"limits" json:"limits"`
+	Budget       Budgets                     `yaml:"budget" json:"budget,omitzero"`
+	Stop         StopRules                   `yaml:"stop" json:"stop,omitzero"`
+	Sampling     assay.Sampling              `yaml:"sampling" json:"sampling"`
+	Providers    string                      `yaml:"providers" json:"providers,omitempty"`
+
+	doc *document
+}
+
+// Limits bound an episode. Request and Trial are working time: waiting for a
+// rate limit does not count.
+type Limits struct {
+	Turns   int      `yaml:"turns" json:"turns"`
+	Request Duration `yaml:"request" json:"request"`
+	Trial   Duration `yaml:"trial" json:"trial"`
+	// Tokens and USD end an episode that has used up so much; 0 for no limit.
+	Tokens int     `yaml:"tokens" json:"tokens,omitempty"`
+	USD    float64 `yaml:"usd" json:"usd,omitempty"`
+}
+
+// The defaults of an experiment file.
+const (
+	DefaultSeed    = 2025
+	DefaultTurns   = 10
+	DefaultRequest = Duration(150 * time.Second)
+	DefaultTrial   = Duration(10 * time.Minute)
+	DefaultTasks   = Count(20)
+	BuiltinLibrary = "builtin"
+)
+
+// Names is a list of names, for which a file can also say `all`.
+type Names []string
+
+// All stands for every name there is.
+const All = "all"
+
+// UnmarshalYAML reads a list, or one name.
+func (n *Names) UnmarshalYAML(unmarshal func(any) error) error {
+	var one string
+	if unmarshal(&one) == nil {
+		*n = Names{one}
+		return nil
+	}
+	return unmarshal((*[]string)(n))
+}
+
+// Count is a number of tasks; AllTasks means every one.
+type Count int
+
+// AllTasks is what `all` reads as.
+const AllTasks Count = -1
+
+// UnmarshalYAML reads a whole number or `all`.
+func (c *Count) UnmarshalYAML(b []byte) error {
+	s := strings.Trim(strings.TrimSpace(string(b)), `"'`)
+	if s == All {
+		*c = AllTasks
+		return nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 {
+		return fmt.Errorf("%q is not a number of tasks: write a whole number from 1, or all", s)
+	}
+	*c = Count(n)
+	return nil
+}
+
+// MarshalJSON writes the number or "all".
+func (c Count) MarshalJSON() ([]byte, error) {
+	if c == AllTasks {
+		return []byte(`"all"`), nil
+	}
+	return json.Marshal(int(c))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (c *Count) UnmarshalJSON(b []byte) error { return c.UnmarshalYAML(b) }
+
+// Duration reads "150s" and "10m", as in Go.
+type Duration time.Duration
+
+// UnmarshalYAML reads a positive duration with its unit.
+func (d *Duration) UnmarshalYAML(b []byte) error {
+	s := strings.Trim(strings.TrimSpace(string(b)), `"'`)
+	v, err := time.ParseDuration(s)
+	if err != nil || v <= 0 {
+		return fmt.Errorf("%q is not a duration: write a number with its unit, such as 150s or 10m", s)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalJSON writes the duration as Go prints it.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (d *Duration) UnmarshalJSON(b []byte) error { return d.UnmarshalYAML(b) }
+
+// Load reads an experiment file, sets its defaults and checks it. Paths in it
+// are relative to the file.
+func Load(path string) (*Experiment, error) {
+	doc, err := readDocument(path)
+	if err != nil {
+		return nil, err
+	}
+	return load(doc)
+}
+
+func load(doc *document) (*Experiment, error) {
+	e, err := read(doc)
+	if err != nil {
+		return nil, err
+	}
+	if i, message, hint := e.modelMistake(e.Models); message != "" {
+		field := "models"
+		if i >= 0 {
+			field = fmt.Sprintf("models[%d]", i)
+		}
+		return nil, e.FieldError(field, message, hint)
+	}
+	if err := e.checkPartModels(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// read reads a file that need not name models.
+func read(doc *document) (*Experiment, error) {
+	e := &Experiment{doc: doc}
+	if err := doc.decode(e); err != nil {
+		return nil, e.locate(err)
+	}
+	e.defaults()
+	if err := e.check(); err != nil {
+		return nil, err
+	}
+	if e.Library != BuiltinLibrary && e.Library != "" {
+		e.Library = relative(doc.dir, e.Library)
+	}
+	if e.Providers != "" {
+		e.Providers = relative(doc.dir, e.Providers)
+	}
+	return e, nil
+}
+
+// SetModels makes these the experiment's models, in place of those of its
+// file.
+func (e *Experiment) SetModels(models []string) error {
+	if _, message, hint := e.modelMistake(models); message != "" {
+		if len(models) == 0 {
+			hint = "built-in are the names that begin with sim/"
+		}
+		return &Error{File: "experiment " + e.Name, Message: message, Hint: hint}
+	}
+	e.Models = slices.Clone(models)
+	return nil
+}
+
+// SetProviders names the providers file, in place of what the experiment's
+// file says. A relative path is relative to the working directory.
+func (e *Experiment) SetProviders(path string) { e.Providers = relative(".", path) }
+
+// modelMistake says why an experiment cannot have a list of models, and which
+// of them is wrong, -1 for none by itself. The message is empty if it can.
+func (e *Experiment) modelMistake(models []string) (i int, message, hint string) {
+	if len(models) == 0 {
+		return -1, "names no model", "write models: [sim/listed] to try without a key; built-in are the names that begin with sim/"
+	}
+	for i, m := range models {
+		switch {
+		case strings.TrimSpace(m) != m || m == "":
+			return i, fmt.Sprintf("%q is not a model's name", m), ""
+		case slices.Index(models, m) < i:
+			return i, fmt.Sprintf("model %s is listed twice", m), "repeats: 2 runs every trial twice"
+		case !slices.ContainsFunc(e.parts(), func(p PartSpec) bool { return p.takes(m) }):
+			return i, fmt.Sprintf("no part of the experiment is for model %s", m), "add it to the models of a part, or remove it"
+		}
+	}
+	return -1, "", ""
+}
+
+// locate finds the place of an error that a value's own reader gave, which the
+// YAML library passes on without it.
+func (e *Experiment) locate(err error) error {
+	found, ok := err.(*Error)
+	if !ok || found.Line > 0 {
+		return err
+	}
+	readers := map[string]interface{ UnmarshalYAML([]byte) error }{
+		"tasks_per_type": new(Count), "limits.request": new(Duration), "limits.trial": new(Duration),
+	}
+	for i := range mostParts {
+		readers[fmt.Sprintf("parts[%d].tasks_per_type", i)] = new(Count)
+	}
+	for _, field := range slices.Sorted(maps.Keys(readers)) {
+		node := e.node(field)
+		if node == nil {
+			continue
+		}
+		if err := readers[field].UnmarshalYAML([]byte(node.GetToken().Value)); err != nil {
+			return e.FieldError(field, err.Error(), "")
+		}
+	}
+	return err
+}
+
+// relative returns the absolute path of one that stands in a file in dir.
+func relative(dir, path string) string {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+func (e *Experiment) defaults() {
+	if e.Name == "" {
+		e.Name = strings.TrimSuffix(filepath.Base(e.doc.name), filepath.Ext(e.doc.name))
+	}
+	if !e.has("seed") {
+		e.Seed = DefaultSeed
+	}
+	orElse(&e.World, world.Names[0])
+	orElse(&e.Library, BuiltinLibrary)
+	orElse(&e.Protocol, episode.Native)
+	orElse(&e.Tools, episode.Discover)
+	orElse(&e.SeveralCalls, execute)
+	if !e.has("limits.turns") {
+		e.Limits.Turns = DefaultTurns
+	}
+	if e.Limits.Request == 0 {
+		e.Limits.Request = DefaultRequest
+	}
+	if e.Limits.Trial == 0 {
+		e.Limits.Trial = DefaultTrial
+	}
+	e.loopDefaults()
+	e.stopDefaults()
+	e.fill(&e.Factors, "", Factors{
+		Variants: Names{"plain"}, Difficulties: Names{"easy"}, TaskTypes: Names{All},
+		Reliabilities: []float64{0.8}, TasksPerType: DefaultTasks, Repeats: 1,
+	})
+	for i := range e.Parts {
+		e.fill(&e.Parts[i].Factors, fmt.Sprintf("parts[%d].", i), e.Factors)
+	}
+}
+
+func orElse(s *string, value string) {
+	if *s == "" {
+		*s = value
+	}
+}
+
+// has reports whether the file gives the field a value.
+func (e *Experiment) has(field string) bool {
+	node := e.node(field)
+	return node != nil && node.Type() != ast.NullType
+}
+
+// node returns the value of a field, nil without it.
+func (e *Experiment) node(field string) ast.Node { return e.source().node("$." + field) }
+
+var nameText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+
+const nameHint = "use up to 100 letters, digits, dots, dashes and underscores"
+
+func (e *Experiment) check() error {
+	if !nameText.MatchString(e.Name) {
+		return e.FieldError("name", fmt.Sprintf("%q is not a name", e.Name), nameHint)
+	}
+	for _, one := range []struct {
+		field, what, got string
+		known            []string
+	}{
+		{"world", "world", e.World, world.Names},
+		{"protocol", "protocol", e.Protocol, episode.Protocols},
+		{"tools", "setting of tools", e.Tools, []string{episode.Discover, episode.Listed}},
+		{"several_calls", "treatment of several calls", e.SeveralCalls, []string{execute, assay.RefuseSeveral}},
+	} {
+		if err := e.checkNames(one.field, one.what, []string{one.got}, one.known); err != nil {
+			return err
+		}
+	}
+	if err := e.checkWhole("limits.turns", e.Limits.Turns, 200); err != nil {
+		return err
+	}
+	if err := e.checkFactors(&e.Factors, ""); err != nil {
+		return err
+	}
+	for _, check := range []func() error{
+		e.checkParts, e.checkSeverities, e.checkFailures, e.checkLoops, e.checkSpending, e.checkStop, e.checkSampling,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Experiment) checkNames(field, what string, got, known []string) error {
+	for _, name := range got {
+		if !slices.Contains(known, name) {
+			return e.FieldError(e.place(field, name), fmt.Sprintf("unknown %s %q", what, name), nearest.Hint(name, known))
+		}
+	}
+	return nil
+}
+
+func (e *Experiment) checkWhole(field string, n, most int) error {
+	if n < 1 || n > most {
+		return e.FieldError(field, fmt.Sprintf("%s is %d, want 1 to %d", field, n, most), "")
+	}
+	return nil
+}
+
+// place returns the path of a name in a field that is a list or a single name.
+func (e *Experiment) place(field, name string) string {
+	for i := range 1000 {
+		path := fmt.Sprintf("%s[%d]", field, i)
+		node := e.node(path)
+		if node == nil {
+			break
+		}
+		if node.GetToken().Value == name {
+			return path
+		}
+	}
+	return field
+}
+
+// checkSpending checks the bounds of what episodes and runs spend. Those that
+// the file does not state are 0.
+func (e *Experiment) checkSpending() error {
+	b := e.Budget
+	for _, n := range []struct {
+		field string
+		value float64
+	}{
+		{"limits.tokens", float64(e.Limits.Tokens)},
+		{"limits.usd", e.Limits.USD},
+		{"budget.usd", b.USD},
+		{"budget.tokens", float64(b.Tokens)},
+		{"budget.per_model.usd", b.PerModel.USD},
+		{"budget.per_model.tokens", float64(b.PerModel.Tokens)},
+		{"budget.per_cell.usd", b.PerCell.USD},
+		{"budget.per_cell.tokens", float64(b.PerCell.Tokens)},
+	} {
+		if e.has(n.field) && !(n.value > 0 && n.value <= math.MaxFloat64) {
+			return e.FieldError(n.field, fmt.Sprintf("%s is %v, want a number above 0", n.field, n.value), "leave it out for no limit")
+		}
+	}
+	return nil
+}
+
+func (e *Experiment) checkSampling() error {
+	if t := e.Sampling.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
+		return e.FieldError("sampling.temperature", fmt.Sprintf("temperature %v is not between 0 and 2", *t), "")
+	}
+	if p := e.Sampling.TopP; p != nil && !(*p > 0 && *p <= 1) {
+		return e.FieldError("sampling.top_p", fmt.Sprintf("top_p %v is not between 0 and 1", *p), "")
+	}
+	if n := e.Sampling.MaxTokens; n != nil && *n < 1 {
+		return e.FieldError("sampling.max_tokens", fmt.Sprintf("max_tokens is %d, want at least 1", *n), "")
+	}
+	return nil
+}
+
+// ModelError returns an error at the place where the file names a model.
+func (e *Experiment) ModelError(model, message, hint string) error {
+	return e.FieldError(e.place("models", model), message, hint)
+}
+
+// FieldError returns an error at the place of a field.
+func (e *Experiment) FieldError(field, message, hint string) error {
+	return e.source().at("$."+field, message, hint)
+}
+
+// source is what errors point into: the file, and nothing for an experiment
+// that was read from the store.
+func (e *Experiment) source() *document {
+	if e.doc == nil {
+		return &document{name: "experiment " + e.Name, file: new(ast.File)}
+	}
+	return e.doc
+}

@@ -1,0 +1,135 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/nearest"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// execute is the default of several_calls, for which a [assay.Setting] has no
+// word.
+const execute = "execute"
+
+// Failures make failures by chance last and cluster; docs/worlds.md has the
+// formula. Both are in [0,1).
+type Failures struct {
+	Persistence float64 `yaml:"persistence" json:"persistence,omitempty"`
+	Burst       float64 `yaml:"burst" json:"burst,omitempty"`
+}
+
+// A LoopRule says when a kind of loop is noticed and what follows.
+type LoopRule struct {
+	// After is how many times in a row, as in [episode.LoopRule].
+	After int    `yaml:"after" json:"after,omitempty"`
+	Then  string `yaml:"then" json:"then"`
+}
+
+// What follows when a loop is noticed; off for a kind that never is.
+const (
+	record = "record"
+	stop   = "stop"
+	off    = "off"
+)
+
+// leastLoop is the fewest times in a row that are a loop.
+const leastLoop = 2
+
+// UnmarshalYAML reads a mapping, or the word off.
+func (r *LoopRule) UnmarshalYAML(unmarshal func(any) error) error {
+	var word string
+	if unmarshal(&word) == nil && word == off {
+		*r = LoopRule{Then: off}
+		return nil
+	}
+	type mapping LoopRule
+	return unmarshal((*mapping)(r))
+}
+
+// rule returns the rule as an episode has it.
+func (r LoopRule) rule() episode.LoopRule {
+	if r.Then == off {
+		return episode.LoopRule{}
+	}
+	return episode.LoopRule{After: r.After, Stop: r.Then == stop}
+}
+
+// loopDefaults gives the rules that the file names what it leaves out of them.
+func (e *Experiment) loopDefaults() {
+	for kind, usual := range episode.DefaultLoops(e.World) {
+		r, ok := e.Loops[kind]
+		if !ok || r.Then == off {
+			continue
+		}
+		if !e.has(fmt.Sprintf("loops.%s.after", kind)) {
+			r.After = usual.After
+		}
+		if r.Then == "" && usual.Stop {
+			r.Then = stop
+		}
+		orElse(&r.Then, record)
+		e.Loops[kind] = r
+	}
+}
+
+func (e *Experiment) checkLoops() error {
+	var kinds []string
+	for _, kind := range assay.LoopKinds {
+		kinds = append(kinds, string(kind))
+	}
+	for _, kind := range slices.Sorted(maps.Keys(e.Loops)) {
+		if !slices.Contains(assay.LoopKinds, kind) {
+			return e.source().atKey("$.loops", string(kind), fmt.Sprintf("unknown kind of loop %q", kind), nearest.Hint(string(kind), kinds))
+		}
+		field, r := "loops."+string(kind), e.Loops[kind]
+		if e.has(field+".after") && r.After < leastLoop {
+			return e.FieldError(field+".after", fmt.Sprintf("%s.after is %d, want at least %d", field, r.After, leastLoop), "write "+string(kind)+": off for no rule")
+		}
+		if e.has(field + ".then") {
+			if err := e.checkNames(field+".then", "consequence of a loop", []string{r.Then}, []string{record, stop}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (e *Experiment) checkFailures() error {
+	if e.World == world.PilotName && e.has("failures") {
+		return e.source().atKey("$", "failures", "failures neither last nor cluster in the world pilot", "remove them, or write world: "+world.Assay1Name)
+	}
+	for _, n := range []struct {
+		field string
+		share float64
+	}{{"failures.persistence", e.Failures.Persistence}, {"failures.burst", e.Failures.Burst}} {
+		if !(n.share >= 0 && n.share < 1) {
+			return e.FieldError(n.field, fmt.Sprintf("%s is %v, want at least 0 and below 1", n.field, n.share), percentHint(n.share))
+		}
+	}
+	return nil
+}
+
+// Setting returns what decides a trial's outcome beside its cell and task.
+func (e *Experiment) Setting() assay.Setting {
+	set := assay.Setting{
+		World: e.World, Protocol: e.Protocol, Tools: e.Tools, Sampling: e.Sampling,
+		Turns: e.Limits.Turns, Tokens: e.Limits.Tokens, USD: e.Limits.USD,
+		Persistence: e.Failures.Persistence, Burst: e.Failures.Burst,
+	}
+	if e.SeveralCalls == assay.RefuseSeveral {
+		set.SeveralCalls = assay.RefuseSeveral
+	}
+	rules := episode.DefaultLoops(e.World)
+	usual := rules.String()
+	for kind, r := range e.Loops {
+		rules[kind] = r.rule()
+	}
+	if s := rules.String(); s != usual {
+		set.Loops = s
+	}
+	return set
+}

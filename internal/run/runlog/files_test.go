@@ -1,0 +1,259 @@
+package runlog_test
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/runlog"
+)
+
+func TestLogs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if logs, err := runlog.Logs(filepath.Join(dir, "none")); logs != nil || err != nil {
+		t.Errorf("Logs() of no directory = %v, %v", logs, err)
+	}
+	l := open(t, dir, runlog.Options{MaxBytes: 1, Trials: func(assay.TrialID) bool { return true }})
+	for range 10 {
+		l.Logger().Info("x")
+	}
+	l.Episode("t", 1, nil, nil)
+	closeLog(t, l)
+	for _, name := range []string{"x.jsonl", "20269999T999999Z-a-b.jsonl", stem + ".json", stem + ".0.jsonl", stem + "-trials/x.json"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("foreign"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("x.jsonl", filepath.Join(dir, "20260304T050607Z-a-b.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	logs, err := runlog.Logs(dir)
+	if err != nil || len(logs) != 1 {
+		t.Fatal(logs, err)
+	}
+	want := runlog.File{Name: stem, Experiment: "first", Run: run, Started: started.UTC(), Written: logs[0].Written, Parts: []string{stem + ".jsonl"}}
+	for i := 2; i <= 11; i++ {
+		want.Parts = append(want.Parts, fmt.Sprintf("%s.%d.jsonl", stem, i))
+	}
+	for _, name := range append(want.Parts, stem+"-trials/t-1.json") {
+		want.Bytes += int64(len(read(t, dir, name)))
+	}
+	if diff := cmp.Diff(want, logs[0], cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "episodes" }, cmp.Ignore())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A file's name tells experiment and run, whatever they are made of, and stays
+// in its directory.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	var dirs atomic.Int64
+	rapid.Check(t, func(t *rapid.T) {
+		dir := filepath.Join(base, strconv.FormatInt(dirs.Add(1), 10))
+		experiment := rapid.OneOf(rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,99}`), rapid.String()).Draw(t, "experiment")
+		id := rapid.OneOf(
+			rapid.StringMatching(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`),
+			rapid.StringMatching(`[a-z0-9_]{1,20}`), rapid.String(),
+		).Draw(t, "run")
+		l, err := runlog.Open(dir, assay.RunID(id), started, runlog.Options{Experiment: experiment, MaxBytes: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Logger().Info("x")
+		closeLog(t, l)
+		logs, err := runlog.Logs(dir)
+		entries, _ := os.ReadDir(dir)
+		if err != nil || len(logs) != 1 || len(logs[0].Parts) != 2 || len(entries) != 2 {
+			t.Fatalf("Logs() = %v, %v with %v", logs, err, entries)
+		}
+		plain := func(s, extra string) string {
+			s = strings.Map(func(r rune) rune {
+				if r < 128 && (r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune(extra, r)) {
+					return r
+				}
+				return '_'
+			}, s)
+			return max(s, "_"[:max(0, 1-len(s))])
+		}
+		wantRun := id
+		if len(id) != 36 || strings.Count(id, "-") != 4 {
+			wantRun = plain(id, "")
+		}
+		want := plain(experiment, ".-")
+		if f := logs[0]; f.Experiment != want[:min(100, len(want))] || string(f.Run) != wantRun[:min(64, len(wantRun))] {
+			t.Fatalf("experiment %q and run %q are %q and %q", experiment, id, f.Experiment, f.Run)
+		}
+	})
+}
+
+// tree lists all files below dir with their sizes.
+func tree(t interface{ Fatal(...any) }, dir string) map[string]int64 {
+	all := make(map[string]int64)
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		name, _ := filepath.Rel(dir, path)
+		all[name] = info.Size()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// old writes a file that was last touched so long ago.
+func old(t interface{ Fatal(...any) }, dir, name string, size int, age time.Duration) {
+	path, when := filepath.Join(dir, name), time.Now().Add(-age)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, make([]byte, size), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(path, when, when); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What Open deletes are whole logs: those that are too old, and of the others
+// no more than the bound asks for, the longest unwritten first. It deletes no
+// log of the last hour and nothing else.
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	var dirs atomic.Int64
+	rapid.Check(t, func(t *rapid.T) {
+		n := strconv.FormatInt(dirs.Add(1), 10)
+		dir, outside := filepath.Join(base, n), filepath.Join(base, n+"-outside")
+		type log struct {
+			stem  string
+			bytes int64
+			age   time.Duration
+			files int
+		}
+		var logs []log
+		ages := rapid.SliceOfNDistinct(rapid.IntRange(0, 200), 0, 8, func(h int) int { return h }).Draw(t, "hours")
+		for i, hours := range ages {
+			l := log{stem: fmt.Sprintf("202601%02dT000000Z-e-r%d", i+1, i), age: time.Duration(hours)*time.Hour + 30*time.Minute}
+			add := func(name string) {
+				size := 50 * rapid.IntRange(0, 2).Draw(t, "size")
+				old(t, dir, name, size, l.age+time.Duration(l.files)*time.Second)
+				l.bytes += int64(size)
+				l.files++
+			}
+			add(l.stem + ".jsonl")
+			for part := range rapid.IntRange(0, 2).Draw(t, "parts") {
+				add(fmt.Sprintf("%s.%d.jsonl", l.stem, part+2))
+			}
+			for k := range rapid.IntRange(0, 2).Draw(t, "episodes") {
+				add(fmt.Sprintf("%s-trials/t-%d.json%s", l.stem, k+1, []string{"", ".tmp"}[k]))
+			}
+			logs = append(logs, l)
+		}
+		const ancient = 1000 * time.Hour
+		for _, name := range []string{"notes.txt", "x.jsonl", "20260101T000000Z-e-r0.jsonl.gz", "sub/20260101T000000Z-e-r0.jsonl", "20260101T000000Z-e-r0-trials/notes.json"} {
+			old(t, dir, name, 500, ancient)
+		}
+		old(t, outside, "t-1.json", 500, ancient)
+		old(t, outside, "20250101T000000Z-e-z.jsonl", 500, ancient)
+		old(t, dir, "20250101T000000Z-e-y.jsonl", 0, ancient)
+		for link, to := range map[string]string{"20250101T000000Z-e-z.jsonl": "/20250101T000000Z-e-z.jsonl", "20250101T000000Z-e-y-trials": ""} {
+			if err := os.Symlink(outside+to, filepath.Join(dir, link)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := tree(t, dir)
+		delete(before, "20250101T000000Z-e-y.jsonl") // its directory of episodes is elsewhere
+		keep := runlog.Keep{
+			Age:   rapid.SampledFrom([]time.Duration{0, time.Minute, 50 * time.Hour}).Draw(t, "age"),
+			Bytes: 50 * rapid.Int64Range(0, 12).Draw(t, "bytes"),
+		}
+		l, err := runlog.Open(dir, run, started, runlog.Options{Keep: keep})
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeLog(t, l)
+		after := tree(t, dir)
+		maps.DeleteFunc(after, func(name string, _ int64) bool {
+			return strings.Contains(name, string(run)) || name == "20250101T000000Z-e-y.jsonl"
+		})
+
+		slices.SortFunc(logs, func(a, b log) int { return int(b.age - a.age) })
+		var total int64
+		for _, l := range logs {
+			total += l.bytes
+		}
+		for _, l := range logs {
+			tooOld := keep.Age > 0 && l.age > keep.Age
+			if l.age > runlog.Spared && (tooOld || keep.Bytes > 0 && total > keep.Bytes) {
+				total -= l.bytes
+				maps.DeleteFunc(before, func(name string, _ int64) bool {
+					return strings.HasPrefix(name, l.stem) && !strings.HasSuffix(name, ".gz") && !strings.HasSuffix(name, "notes.json")
+				})
+			}
+		}
+		if diff := cmp.Diff(before, after); diff != "" {
+			t.Fatalf("%+v with %+v leaves\n%s", keep, logs, diff)
+		}
+		if left := tree(t, outside); len(left) != 2 {
+			t.Fatalf("outside is left %v", left)
+		}
+	})
+}
+
+// A log is in use until it is closed, however long nothing is written.
+func TestALogInUseIsKept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l := open(t, dir, runlog.Options{MaxBytes: 1})
+	l.Logger().Info("x")
+	age := func() int {
+		logs, err := runlog.Logs(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		when := time.Now().Add(-1000 * time.Hour)
+		for _, name := range logs[0].Parts {
+			if err := os.Chtimes(filepath.Join(dir, name), when, when); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return len(logs)
+	}
+	next := func(id assay.RunID) {
+		l, err := runlog.Open(dir, id, started.Add(time.Hour), runlog.Options{Keep: runlog.Keep{Age: time.Minute, Bytes: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeLog(t, l)
+	}
+	age()
+	next("b")
+	if n := age(); n != 2 {
+		t.Errorf("%d logs, want that in use and a new one", n)
+	}
+	closeLog(t, l)
+	age()
+	next("c")
+	logs, err := runlog.Logs(dir)
+	if err != nil || len(logs) != 2 || logs[0].Run != "b" || logs[1].Run != "c" {
+		t.Errorf("Logs() = %v, %v; want b and c", logs, err)
+	}
+}

@@ -1,0 +1,618 @@
+package runlog_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/slogtest"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/runlog"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	run  = assay.RunID("0198c2b0-52d1-7c3e-9f00-0123456789ab")
+	stem = "20260304T050607Z-first-" + string(run)
+)
+
+var started = time.Date(2026, 3, 4, 6, 6, 7, 0, time.FixedZone("CET", 3600))
+
+// open begins the log of run in dir and closes it with the test.
+func open(t testing.TB, dir string, opts runlog.Options) *runlog.Log {
+	t.Helper()
+	opts.Experiment = "first"
+	l, err := runlog.Open(dir, run, started, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func closeLog(t interface{ Fatal(...any) }, l *runlog.Log) {
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t interface{ Fatal(...any) }, dir, name string) string {
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// decode reads records, a line each.
+func decode(t interface {
+	Fatalf(string, ...any)
+}, text string,
+) []map[string]any {
+	var records []map[string]any
+	for line := range strings.Lines(text) {
+		var r map[string]any
+		if err := json.Unmarshal([]byte(line), &r); err != nil || !strings.HasSuffix(line, "\n") {
+			t.Fatalf("line %q: %v", line, err)
+		}
+		records = append(records, r)
+	}
+	return records
+}
+
+func messages(records []map[string]any) []string {
+	var all []string
+	for _, r := range records {
+		all = append(all, r["msg"].(string))
+	}
+	return all
+}
+
+func TestOneObjectALine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "new", "logs")
+		l := open(t, dir, runlog.Options{})
+		time.Sleep(1500 * time.Millisecond)
+		l.Logger().With("lane", "a").WithGroup("wait").Info("two\nlines", "for", time.Second, "why", errors.New(`"full"`))
+		l.Logger().Debug("unseen")
+		closeLog(t, l)
+		closeLog(t, l)
+		l.Logger().Error("too late")
+		want := `{"time":"2000-01-01T00:00:01.5Z","level":"INFO","msg":"two\nlines","lane":"a","wait":{"for":1000000000,"why":"\"full\""}}
+{"time":"2000-01-01T00:00:01.5Z","level":"INFO","msg":"log closed","dropped":0}
+`
+		if diff := cmp.Diff(want, read(t, dir, stem+".jsonl")); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// The handler keeps slog's own rules for handlers.
+func TestHandler(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, runlog.Options{})
+	err := slogtest.TestHandler(l.Logger().Handler(), func() []map[string]any {
+		closeLog(t, l)
+		records := decode(t, read(t, dir, stem+".jsonl"))
+		return records[:len(records)-1]
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Times are UTC whatever the clock's zone is.
+func TestTimesAreUTC(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, runlog.Options{})
+	if err := l.Logger().Handler().Handle(t.Context(), slog.NewRecord(started, slog.LevelError, "x", 0)); err != nil {
+		t.Fatal(err)
+	}
+	closeLog(t, l)
+	if got := decode(t, read(t, dir, stem+".jsonl"))[0]["time"]; got != "2026-03-04T05:06:07Z" {
+		t.Errorf("time = %v", got)
+	}
+}
+
+func TestNoNameIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l := open(t, dir, runlog.Options{})
+	l.Logger().Info("kept")
+	closeLog(t, l)
+	if _, err := runlog.Open(dir, run, started, runlog.Options{Experiment: "first"}); !errors.Is(err, os.ErrExist) {
+		t.Errorf("Open() again = %v, want ErrExist", err)
+	}
+	if got := messages(decode(t, read(t, dir, stem+".jsonl"))); !slices.Equal(got, []string{"kept", "log closed"}) {
+		t.Errorf("the first log has %v", got)
+	}
+}
+
+// Each level shows itself and what is worse; level error all errors, and only
+// them.
+func TestLevels(t *testing.T) {
+	t.Parallel()
+	all := []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError, slog.LevelError + 4}
+	for _, level := range append(all, slog.LevelError+8) {
+		dir := t.TempDir()
+		l := open(t, dir, runlog.Options{Level: level})
+		for range 100 {
+			for _, v := range all {
+				l.Logger().Log(t.Context(), v, "x")
+			}
+		}
+		closeLog(t, l)
+		got := make(map[string]int)
+		for _, r := range decode(t, read(t, dir, stem+".jsonl")) {
+			got[r["level"].(string)]++
+		}
+		want := map[string]int{}
+		for _, v := range all {
+			if v >= level || v >= slog.LevelError {
+				want[v.String()] = 100
+			}
+		}
+		if level <= slog.LevelInfo {
+			want["INFO"]++ // that it was closed
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("level %v: %s", level, diff)
+		}
+	}
+}
+
+func TestNilLog(t *testing.T) {
+	t.Parallel()
+	var l *runlog.Log
+	l.Logger().Error("x")
+	l.Episode("t", 1, nil, nil)
+	if l.Dropped() != 0 || l.Close() != nil {
+		t.Error("a nil log does something")
+	}
+}
+
+// parts reads the parts of the only log in dir, each as lines.
+func parts(t interface{ Fatal(...any) }, dir string) [][]string {
+	logs, err := runlog.Logs(dir)
+	if err != nil || len(logs) != 1 {
+		t.Fatal(logs, err)
+	}
+	var all [][]string
+	for i, name := range logs[0].Parts {
+		if want := fmt.Sprintf("%s.%d.jsonl", logs[0].Name, i+1); i > 0 && name != want {
+			t.Fatal("part is ", name, ", want ", want)
+		}
+		all = append(all, slices.Collect(strings.Lines(read(t, dir, name))))
+	}
+	return all
+}
+
+// Whatever many goroutines log and wherever parts end, all records are there,
+// whole, and those of a goroutine in order; and no part ends before it must.
+func TestNothingIsLost(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	var dirs atomic.Int64
+	rapid.Check(t, func(t *rapid.T) {
+		dir := filepath.Join(base, strconv.FormatInt(dirs.Add(1), 10))
+		max := rapid.Int64Range(1, 4000).Draw(t, "max")
+		texts := rapid.SliceOfN(rapid.SliceOfN(rapid.StringN(0, 300, -1), 0, 40), 1, 8).Draw(t, "texts")
+		l, err := runlog.Open(dir, run, started, runlog.Options{Level: slog.LevelDebug, MaxBytes: max})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for who, texts := range texts {
+			all.Go(func() {
+				logger := l.Logger().With("who", who)
+				for i, text := range texts {
+					logger.Log(t.Context(), slog.Level(4*(i%4)-4), text, "n", i, "x"+text, text)
+				}
+			})
+		}
+		all.Wait()
+		closeLog(t, l)
+
+		got := make([][]string, len(texts))
+		files := parts(t, dir)
+		for i, lines := range files {
+			size := int64(len(strings.Join(lines, "")))
+			if size > max && len(lines) > 1 {
+				t.Fatalf("part %d has %d lines and %d bytes, more than %d", i+1, len(lines), size, max)
+			}
+			if i+1 < len(files) && size+int64(len(files[i+1][0])) <= max {
+				t.Fatalf("part %d ends at %d, though %d more fit %d", i+1, size, len(files[i+1][0]), max)
+			}
+			for _, r := range decode(t, strings.Join(lines, "")) {
+				if who, ok := r["who"].(float64); ok {
+					if int(r["n"].(float64)) != len(got[int(who)]) {
+						t.Fatalf("out of order: %v", r)
+					}
+					got[int(who)] = append(got[int(who)], r["msg"].(string))
+				}
+			}
+		}
+		for who, texts := range texts {
+			for i, text := range texts {
+				texts[i] = string([]rune(text))
+			}
+			if !slices.Equal(got[who], texts) {
+				t.Fatalf("%d logged %q, and %q is there", who, texts, got[who])
+			}
+		}
+		if l.Dropped() != 0 {
+			t.Fatalf("Dropped() = %d", l.Dropped())
+		}
+	})
+}
+
+func TestPartsEndAtTheBound(t *testing.T) {
+	t.Parallel()
+	line := int64(len(`{"time":"2000-01-01T00:00:00Z","level":"ERROR","msg":"0"}` + "\n"))
+	for max, want := range map[int64][]int{
+		2*line - 1: {1, 1, 1, 1},
+		2 * line:   {2, 2},
+		3*line - 1: {2, 2},
+		3 * line:   {3, 1},
+		4 * line:   {4},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			dir := t.TempDir()
+			l := open(t, dir, runlog.Options{Level: slog.LevelError, MaxBytes: max})
+			for i := range 4 {
+				l.Logger().Error(strconv.Itoa(i))
+			}
+			closeLog(t, l)
+			var got []int
+			for _, lines := range parts(t, dir) {
+				got = append(got, len(lines))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("with %d bytes a part: %v records in parts, want %v", max, got, want)
+			}
+		})
+	}
+}
+
+// A gate is a file that writes when it may.
+type gate struct {
+	runlog.TestFile
+	pass <-chan struct{}
+}
+
+func (g gate) Write(b []byte) (int, error) {
+	<-g.pass
+	return g.TestFile.Write(b)
+}
+
+// stuck opens a log whose file writes nothing until the channel is closed, and
+// fills its queue.
+func stuck(t *testing.T, dir string) (*runlog.Log, chan struct{}) {
+	t.Helper()
+	pass := make(chan struct{})
+	opts := runlog.Options{Level: slog.LevelDebug}
+	opts.Wrap(func(_ string, f runlog.TestFile) (runlog.TestFile, error) { return gate{f, pass}, nil })
+	l := open(t, dir, opts)
+	l.Logger().Info("in the writer's hands")
+	synctest.Wait()
+	l.Logger().Info(strings.Repeat("x", runlog.QueueBytes))
+	return l, pass
+}
+
+func TestAFullQueueDropsAndCounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		l, pass := stuck(t, dir)
+		began := time.Now()
+		waited := func() time.Duration { return time.Since(began) }
+		for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn} {
+			l.Logger().Log(t.Context(), level, "dropped at once")
+		}
+		if waited() != 0 || l.Dropped() != 3 {
+			t.Errorf("%d dropped in %v, want 3 at once", l.Dropped(), waited())
+		}
+		l.Logger().Error("dropped after a while")
+		if waited() != runlog.ErrorWait || l.Dropped() != 4 {
+			t.Errorf("%d dropped in %v, want 4 in %v", l.Dropped(), waited(), runlog.ErrorWait)
+		}
+		for range 10 {
+			l.Logger().Error("dropped: the file has taken nothing since")
+		}
+		if waited() != runlog.ErrorWait || l.Dropped() != 14 {
+			t.Errorf("%d dropped in %v, want 14 in %v", l.Dropped(), waited(), runlog.ErrorWait)
+		}
+		close(pass)
+		closeLog(t, l)
+		records := decode(t, read(t, dir, stem+".jsonl"))
+		last := records[len(records)-1]
+		if len(records) != 3 || last["dropped"] != 14.0 || last["level"] != "ERROR" {
+			t.Errorf("%d records, the last %v", len(records), last)
+		}
+	})
+}
+
+func TestAnErrorWaitsForRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		l, pass := stuck(t, dir)
+		began := time.Now()
+		var info time.Duration
+		var all sync.WaitGroup
+		all.Go(func() { l.Logger().Error("first") })
+		all.Go(func() { l.Logger().Error("second") })
+		all.Go(func() {
+			time.Sleep(runlog.ErrorWait / 4)
+			l.Logger().Info("not behind the errors")
+			info = time.Since(began)
+			time.Sleep(runlog.ErrorWait / 4)
+			close(pass)
+		})
+		all.Wait()
+		if info != runlog.ErrorWait/4 || time.Since(began) != runlog.ErrorWait/2 {
+			t.Errorf("info took until %v, errors until %v", info, time.Since(began))
+		}
+		closeLog(t, l)
+		got := messages(decode(t, read(t, dir, stem+".jsonl")))[2:]
+		slices.Sort(got)
+		if !slices.Equal(got, []string{"first", "log closed", "second"}) {
+			t.Errorf("the log ends with %v", got)
+		}
+	})
+}
+
+func TestCloseDoesNotWaitForever(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, pass := stuck(t, t.TempDir())
+		began := time.Now()
+		err := l.Close()
+		if err == nil || time.Since(began) != runlog.CloseWait {
+			t.Errorf("Close() = %v after %v", err, time.Since(began))
+		}
+		if again := l.Close(); again != err || time.Since(began) != runlog.CloseWait {
+			t.Errorf("Close() again = %v after %v", again, time.Since(began))
+		}
+		l.Logger().Error("no-op")
+		close(pass)
+	})
+}
+
+// A disk has room for so many bytes, and takes what fits of a write.
+type disk struct {
+	runlog.TestFile
+	room *int
+}
+
+var errFull = errors.New("no space left")
+
+func (d disk) Write(b []byte) (int, error) {
+	if len(b) <= *d.room {
+		*d.room -= len(b)
+		return d.TestFile.Write(b)
+	}
+	n, err := d.TestFile.Write(b[:*d.room])
+	*d.room = 0
+	return n, errors.Join(err, errFull)
+}
+
+// Whenever the disk is full, the log is whole up to there, all else is counted,
+// and one call says so.
+func TestAFullDisk(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	var dirs atomic.Int64
+	rapid.Check(t, func(t *rapid.T) {
+		dir := filepath.Join(base, strconv.FormatInt(dirs.Add(1), 10))
+		room := rapid.IntRange(0, 1500).Draw(t, "room")
+		var failures []error
+		opts := runlog.Options{
+			MaxBytes: rapid.Int64Range(100, 1000).Draw(t, "max"),
+			Trials:   func(assay.TrialID) bool { return true },
+			Failed:   func(err error) { failures = append(failures, err) },
+		}
+		opts.Wrap(func(_ string, f runlog.TestFile) (runlog.TestFile, error) { return disk{f, &room}, nil })
+		l, err := runlog.Open(dir, run, started, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const rounds = 12
+		for i := range rounds {
+			l.Logger().Info(strings.Repeat("x", i))
+			l.Episode("t", i, &assay.Transcript{}, nil)
+		}
+		err = l.Close()
+		written := 0
+		for _, lines := range parts(t, dir) {
+			for _, msg := range messages(decode(t, strings.Join(lines, ""))) {
+				if strings.Trim(msg, "x") == "" {
+					written++
+				}
+			}
+		}
+		episodes, _ := filepath.Glob(filepath.Join(dir, "*-trials", "*"))
+		for _, name := range episodes {
+			if b, _ := os.ReadFile(name); !json.Valid(b) || !strings.HasSuffix(name, ".json") {
+				t.Errorf("%s is %q", name, b)
+			}
+		}
+		if got := written + len(episodes) + l.Dropped(); got != 2*rounds {
+			t.Errorf("%d written, %d captured and %d dropped of %d", written, len(episodes), l.Dropped(), 2*rounds)
+		}
+		if len(failures) != 1 || !errors.Is(failures[0], errFull) || err != failures[0] {
+			t.Errorf("Close() = %v, told %v", err, failures)
+		}
+	})
+}
+
+func TestNoNextPart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, stem+".2.jsonl"), []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var failure error
+	l := open(t, dir, runlog.Options{MaxBytes: 1, Failed: func(err error) { failure = err }})
+	for range 3 {
+		l.Logger().Info("x")
+	}
+	if err := l.Close(); !errors.Is(err, os.ErrExist) || failure != err || l.Dropped() != 2 {
+		t.Errorf("Close() = %v, told %v, %d dropped", err, failure, l.Dropped())
+	}
+	if got := read(t, dir, stem+".2.jsonl"); got != "mine" {
+		t.Errorf("part 2 is %q", got)
+	}
+}
+
+type echo struct{ text string }
+
+func (e echo) MarshalJSON() ([]byte, error) { return json.Marshal(map[string]string{e.text: e.text}) }
+
+// No file shows a secret, whatever it is made of, wherever it stands and
+// however what stands around it was quoted.
+func TestNoFileShowsASecret(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	var dirs atomic.Int64
+	rapid.Check(t, func(t *rapid.T) {
+		dir := filepath.Join(base, strconv.FormatInt(dirs.Add(1), 10))
+		secrets := rapid.SliceOfN(rapid.OneOf(
+			rapid.StringN(8, 30, -1), rapid.StringMatching(`[A-Za-z0-9+/="\\<>&\n-]{8,40}`), rapid.StringMatching(`[1-9]\d{8,14}`),
+			rapid.Custom(func(t *rapid.T) string {
+				return "\xff" + rapid.StringN(8, 12, -1).Draw(t, "bytes") + "\xfe\xfd"
+			}),
+		).Filter(func(s string) bool {
+			return len(s) >= 8 && !strings.Contains("[redacted]", s) && !strings.Contains(s, "[redacted]")
+		}), 1, 3).Draw(t, "secrets")
+		secret := secrets[0]
+		quoted, _ := json.Marshal(secret)
+		inJSON := string(quoted[1 : len(quoted)-1])
+		spelled := rapid.SampledFrom([]string{
+			secret, inJSON, strings.ReplaceAll(inJSON, "/", `\/`), url.QueryEscape(secret), url.PathEscape(secret), strconv.Quote(secret),
+		}).Draw(t, "spelled")
+		before, after := rapid.StringN(0, 9, -1).Draw(t, "before"), rapid.StringN(0, 9, -1).Draw(t, "after")
+		text := before + spelled + after
+
+		l, err := runlog.Open(dir, run, started, runlog.Options{
+			Level: slog.LevelDebug, Secrets: secrets, Trials: func(assay.TrialID) bool { return true },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := l.Logger().With("with", text, text, 1).WithGroup(text)
+		log.Info(text, "string", text, "error", errors.New(text), "any", []any{text, map[string]string{text: text}}, "json", echo{text})
+		if n, err := strconv.ParseInt(secret, 10, 64); err == nil {
+			log.Error("a number", "n", n, "list", []int64{1, n})
+		}
+		l.Episode("t", 1, &assay.Transcript{Messages: []assay.Message{{Content: text}}}, &assay.Attempt{FaultDetail: text})
+		closeLog(t, l)
+
+		logs, _ := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+		episodes, _ := filepath.Glob(filepath.Join(dir, "*-trials", "*.json"))
+		if len(logs) != 1 || len(episodes) != 1 {
+			t.Fatalf("files %v and %v", logs, episodes)
+		}
+		for _, name := range []string{logs[0], episodes[0]} {
+			doc, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dec := json.NewDecoder(bytes.NewReader(doc))
+			dec.UseNumber()
+			seen := 0
+			for {
+				tok, err := dec.Token()
+				if err == io.EOF {
+					break
+				}
+				if err != nil {
+					t.Fatalf("%s is no JSON: %v\n%s", name, err, doc)
+				}
+				got := fmt.Sprint(tok)
+				seen += strings.Count(got, "[redacted]")
+				for _, s := range secrets {
+					if strings.Contains(got, string([]rune(s))) {
+						t.Fatalf("%q shows %q in %s", got, s, doc)
+					}
+				}
+			}
+			if seen == 0 {
+				t.Fatalf("nothing is redacted in %s", doc)
+			}
+		}
+	})
+}
+
+func TestRedactionChangesNothingElse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		l := open(t, dir, runlog.Options{Secrets: []string{"", "short", "secret/1+", "secret/1+longer"}})
+		l.Logger().Info("<a> \u2028 secret/1+ short \"secret/1+longer\"", "curl", `{"key":"secret\/1+"}`, "secret/1+", 1.5, "url", "?k=secret%2F1%2B&x", "none", nil)
+		closeLog(t, l)
+		want := `{"time":"2000-01-01T00:00:00Z","level":"INFO","msg":"<a> \u2028 [redacted] short \"[redacted]\"","curl":"{\"key\":\"[redacted]\"}","[redacted]":1.5,"url":"?k=[redacted]&x","none":null}
+{"time":"2000-01-01T00:00:00Z","level":"INFO","msg":"log closed","dropped":0}
+`
+		if diff := cmp.Diff(want, read(t, dir, stem+".jsonl")); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestEpisodesOfChosenTrials(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l := open(t, dir, runlog.Options{Level: slog.LevelError, Trials: func(id assay.TrialID) bool { return id != "b" }})
+	transcript := assay.Transcript{Messages: []assay.Message{{Role: assay.User, Content: "<é>\n"}}, Ended: assay.Finished}
+	attempt := assay.Attempt{Number: 2, Experiment: "first"}
+	for _, id := range []assay.TrialID{"a", "b", "../c"} {
+		attempt.ID = id
+		l.Episode(id, 2, &transcript, &attempt)
+	}
+	attempt.Coverage = math.NaN()
+	l.Episode("a", 3, &transcript, &attempt)
+	closeLog(t, l)
+	names, err := filepath.Glob(filepath.Join(dir, stem+"-trials", "*"))
+	for i := range names {
+		names[i] = filepath.Base(names[i])
+	}
+	if want := []string{"___c-2.json", "a-2.json"}; err != nil || !slices.Equal(names, want) {
+		t.Fatalf("captured %v, want %v", names, want)
+	}
+	var got struct {
+		Attempt    assay.Attempt    `json:"attempt"`
+		Transcript assay.Transcript `json:"transcript"`
+	}
+	if err := json.Unmarshal([]byte(read(t, dir, stem+"-trials/a-2.json")), &got); err != nil {
+		t.Fatal(err)
+	}
+	attempt.ID, attempt.Coverage = "a", 0
+	if diff := cmp.Diff([]any{attempt, transcript}, []any{got.Attempt, got.Transcript}); diff != "" {
+		t.Error(diff)
+	}
+	if got := messages(decode(t, read(t, dir, stem+".jsonl"))); !slices.Equal(got, []string{"episode not captured"}) {
+		t.Errorf("the log says %v", got)
+	}
+}

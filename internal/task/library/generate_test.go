@@ -1,0 +1,371 @@
+package library_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/library"
+)
+
+func TestGeneratorVersionPinsItsTasks(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lib.db")
+	if err := library.Create(t.Context(), path, library.Meta{Name: "x"}, library.Tools(), library.Generate()); err != nil {
+		t.Fatal(err)
+	}
+	l := open(t, path)
+	if got := l.Meta().Digest; got != library.BuiltinDigest {
+		t.Errorf("the built-in library has the digest %s, pinned is %s for GeneratorVersion %s.\n"+
+			"Was a change of tools or tasks intended? Then pin the new digest and raise GeneratorVersion.",
+			got, library.BuiltinDigest, library.GeneratorVersion)
+	}
+}
+
+// easyTasks is the SHA-256 of the tasks at the difficulty easy, a line of JSON
+// for each: generator 1 made the same ones.
+const easyTasks = "b36deb4cf97c26c92ece861bf07ee24efea63d7c16a6a402a9e114104709a71c"
+
+func TestTheEasyTasksOfGenerator1Stay(t *testing.T) {
+	t.Parallel()
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	for task := range at("easy") {
+		if err := enc.Encode(task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != easyTasks {
+		t.Errorf("the easy tasks hash to %s, want %s", got, easyTasks)
+	}
+}
+
+// generated holds the built-in tasks.
+var generated = sync.OnceValue(func() []assay.Task { return slices.Collect(library.Generate()) })
+
+// at yields the built-in tasks at one difficulty.
+func at(difficulty string) iter.Seq[assay.Task] {
+	return func(yield func(assay.Task) bool) {
+		for _, task := range generated() {
+			if task.Difficulty == difficulty && !yield(task) {
+				return
+			}
+		}
+	}
+}
+
+// requiredTools is how many tools a task of each type requires.
+var requiredTools = map[string][2]int{
+	"simple_task": {1, 2}, "basic_task": {3, 3}, "data_pipeline": {4, 5},
+	"api_integration": {3, 4}, "multi_stage_pipeline": {5, 7},
+}
+
+func TestGenerate(t *testing.T) {
+	t.Parallel()
+	catalog := assay.NewCatalog(library.Tools())
+	perType := make(map[string]int)
+	used := make(map[string]bool)
+	ids := make(map[assay.TaskID]bool)
+	for task := range at("easy") {
+		perType[task.Type]++
+		if ids[task.ID] {
+			t.Errorf("%s is there twice", task.ID)
+		}
+		ids[task.ID] = true
+		for _, name := range task.Required {
+			used[name] = true
+		}
+		checkRequired(t, catalog, task)
+		checkInputs(t, catalog, task)
+		checkExpected(t, catalog, task)
+	}
+	want := make(map[string]int)
+	for _, typ := range assay.TaskTypes {
+		want[typ] = library.TasksPerType
+	}
+	if diff := cmp.Diff(want, perType); diff != "" {
+		t.Errorf("tasks by type (-want +got):\n%s", diff)
+	}
+	for _, name := range catalog.Names() {
+		if !used[name] {
+			t.Errorf("no task requires %s", name)
+		}
+	}
+}
+
+// TestDifficultyChangesWordsOnly: a task is the same at all its difficulties,
+// in all but its description, and a mixture words it as one of the five.
+func TestDifficultyChangesWordsOnly(t *testing.T) {
+	t.Parallel()
+	tasks := make(map[assay.TaskID]map[string]assay.Task)
+	for _, task := range generated() {
+		if tasks[task.ID] == nil {
+			tasks[task.ID] = make(map[string]assay.Task)
+		}
+		if _, dup := tasks[task.ID][task.Difficulty]; dup {
+			t.Errorf("%s is there twice at %s", task.ID, task.Difficulty)
+		}
+		tasks[task.ID][task.Difficulty] = task
+	}
+	if len(tasks) != 630 {
+		t.Errorf("there are %d tasks, want 630", len(tasks))
+	}
+	for id, all := range tasks {
+		texts := make(map[string]bool)
+		for _, difficulty := range assay.Difficulties {
+			want := all["easy"]
+			want.Difficulty, want.Description = difficulty, all[difficulty].Description
+			if got := all[difficulty]; got.Digest() != want.Digest() {
+				t.Errorf("%s at %s differs (-easy +%s):\n%s", id, difficulty, difficulty, cmp.Diff(want, got))
+			}
+			texts[want.Description] = true
+		}
+		if len(texts) != 5 {
+			t.Errorf("%s has %d wordings, want 5", id, len(texts))
+		}
+		for _, name := range assay.Mixtures {
+			want := all[all[name].Wording]
+			want.Difficulty, want.Wording = name, want.Difficulty
+			if got := all[name]; got.Digest() != want.Digest() {
+				t.Errorf("%s in %s differs (-wording +mixture):\n%s", id, name, cmp.Diff(want, got))
+			}
+		}
+		if len(all) != 8 {
+			t.Errorf("%s has %d difficulties, want 8", id, len(all))
+		}
+	}
+}
+
+// TestGenerateN: a larger library begins as a smaller one, and as the built-in
+// one, and its tasks can still be told apart.
+func TestGenerateN(t *testing.T) {
+	t.Parallel()
+	builtin := make(map[string]assay.Task)
+	for _, task := range generated() {
+		if task.Wording == "" {
+			builtin[string(task.ID)+task.Difficulty] = task
+		}
+	}
+	for _, n := range []int{1, 43, library.MaxTasksPerType} {
+		tasks, err := library.GenerateN(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total, same := 0, 0
+		texts := make(map[string]assay.TaskID)
+		for task := range tasks {
+			if total++; n > library.TasksPerType && task.Wording != "" {
+				continue
+			}
+			key := task.Difficulty + "\n" + task.Description
+			if other, dup := texts[key]; dup {
+				t.Errorf("of %d: %s and %s have one description at %s: %s", n, other, task.ID, task.Difficulty, task.Description)
+			}
+			texts[key] = task.ID
+			if want, ok := builtin[string(task.ID)+task.Difficulty]; ok {
+				same++
+				if task.Digest() != want.Digest() {
+					t.Errorf("of %d, %s at %s is not the built-in one", n, task.ID, task.Difficulty)
+				}
+			}
+		}
+		if want := 25 * min(n, library.TasksPerType); total != 40*n || same != want {
+			t.Errorf("of %d: %d tasks, %d of them built-in, want %d and %d", n, total, same, 40*n, want)
+		}
+	}
+	for _, n := range []int{-1, 0, library.MaxTasksPerType + 1} {
+		if _, err := library.GenerateN(n); err == nil || !strings.Contains(err.Error(), "\nhint: ") {
+			t.Errorf("GenerateN(%d) = %v", n, err)
+		}
+	}
+}
+
+func checkRequired(t *testing.T, catalog *assay.Catalog, task assay.Task) {
+	t.Helper()
+	if n, lim := len(task.Required), requiredTools[task.Type]; n < lim[0] || n > lim[1] {
+		t.Errorf("%s requires %d tools, want %v", task.ID, n, lim)
+	}
+	networked := false
+	for i, name := range task.Required {
+		tool, ok := catalog.Tool(name)
+		if !ok {
+			t.Errorf("%s requires %q, which is no tool", task.ID, name)
+		}
+		networked = networked || tool.Category == "network"
+		if slices.Contains(task.Required[:i], name) {
+			t.Errorf("%s requires %s twice", task.ID, name)
+		}
+		for _, d := range tool.Dependencies {
+			if !slices.Contains(task.Required[:i], d) {
+				t.Errorf("%s: %s needs %s, which is not required before it", task.ID, name, d)
+			}
+		}
+	}
+	if task.Type == "api_integration" && !networked {
+		t.Errorf("%s uses no network: %v", task.ID, task.Required)
+	}
+}
+
+func checkInputs(t *testing.T, catalog *assay.Catalog, task assay.Task) {
+	t.Helper()
+	in := decode(t, task.Inputs)
+	for _, name := range task.Required {
+		tool, _ := catalog.Tool(name)
+		for _, p := range tool.Parameters {
+			v, ok := in[p.Name]
+			if p.Required && !ok {
+				t.Errorf("%s: no input %s for %s", task.ID, p.Name, name)
+			}
+			if ok && jsonType(v) != p.Type {
+				t.Errorf("%s: input %s is a %s, want a %s for %s", task.ID, p.Name, jsonType(v), p.Type, name)
+			}
+		}
+	}
+	checkSchema(t, task.ID, in)
+}
+
+// checkSchema checks that the records are as the schema demands, so that a
+// validation can be expected to pass.
+func checkSchema(t *testing.T, id assay.TaskID, in map[string]any) {
+	t.Helper()
+	schema, ok := in["schema"].(map[string]any)
+	if !ok {
+		return
+	}
+	items := schema["properties"].(map[string]any)["records"].(map[string]any)["items"].(map[string]any)
+	fields := items["properties"].(map[string]any)
+	for _, r := range records(in) {
+		for _, name := range items["required"].([]any) {
+			if _, ok := r[name.(string)]; !ok {
+				t.Errorf("%s: a record lacks %s", id, name)
+			}
+		}
+		for name, v := range r {
+			field := fields[name].(map[string]any)
+			if enum, ok := field["enum"].([]any); ok && !slices.Contains(enum, v) {
+				t.Errorf("%s: %s is %v, not of %v", id, name, v, enum)
+			}
+			if low, ok := field["minimum"].(float64); ok && (v.(float64) < low || v.(float64) > field["maximum"].(float64)) {
+				t.Errorf("%s: %s is %v, out of range", id, name, v)
+			}
+		}
+	}
+}
+
+// checkExpected works out anew what the last tool can say about the records.
+func checkExpected(t *testing.T, catalog *assay.Catalog, task assay.Task) {
+	t.Helper()
+	in, want := decode(t, task.Inputs), decode(t, task.Expected)
+	tool, _ := catalog.Tool(task.Required[len(task.Required)-1])
+	if len(want) != len(tool.Returns) {
+		t.Errorf("%s expects %v of %s", task.ID, want, tool.Name)
+	}
+	for _, r := range tool.Returns {
+		if v, ok := want[r.Name]; !ok || jsonType(v) != r.Type {
+			t.Errorf("%s expects %s = %v, want a %s", task.ID, r.Name, v, r.Type)
+		}
+	}
+	rows := kept(in, records(in))
+	meta := want["metadata"].(map[string]any)
+	if n, ok := meta["records"]; ok {
+		count, stated := in["record_count"].(float64)
+		if !stated {
+			count = float64(len(rows))
+		}
+		if n != count || count == 0 {
+			t.Errorf("%s expects %v records, the inputs have %v", task.ID, n, count)
+		}
+	}
+	if n, ok := meta["groups"]; ok {
+		groups := make(map[any]bool)
+		for _, r := range rows {
+			groups[r[in["group_by"].(string)]] = true
+		}
+		if n != float64(len(groups)) {
+			t.Errorf("%s expects %v groups, the inputs have %d", task.ID, n, len(groups))
+		}
+	}
+	if result, ok := want["result"].(map[string]any); ok && result["value"] != nil {
+		var sum float64
+		for _, r := range rows {
+			sum += r[strings.TrimSuffix(strings.TrimPrefix(in["formula"].(string), "sum("), ")")].(float64)
+		}
+		if result["value"] != sum {
+			t.Errorf("%s expects the sum %v, the inputs have %v", task.ID, result["value"], sum)
+		}
+	}
+}
+
+func records(in map[string]any) []map[string]any {
+	data, ok := in["data"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	var rows []map[string]any
+	for _, r := range data["records"].([]any) {
+		rows = append(rows, r.(map[string]any))
+	}
+	return rows
+}
+
+func kept(in map[string]any, rows []map[string]any) []map[string]any {
+	filter, ok := in["filter"].(map[string]any)
+	if !ok {
+		return rows
+	}
+	return slices.DeleteFunc(rows, func(r map[string]any) bool {
+		v := r[filter["field"].(string)]
+		if least, ok := filter["at_least"].(float64); ok {
+			return v.(float64) < least
+		}
+		return v != filter["equals"]
+	})
+}
+
+func decode(t *testing.T, raw json.RawMessage) map[string]any {
+	t.Helper()
+	var v map[string]any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func jsonType(v any) string {
+	switch v.(type) {
+	case string:
+		return "string"
+	case bool:
+		return "boolean"
+	case float64:
+		return "number"
+	case []any:
+		return "array"
+	case map[string]any:
+		return "object"
+	}
+	return fmt.Sprintf("%T", v)
+}
+
+func TestGenerateStops(t *testing.T) {
+	t.Parallel()
+	n := 0
+	for range library.Generate() {
+		if n++; n == 3 {
+			break
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d tasks, want 3", n)
+	}
+}

@@ -1,0 +1,88 @@
+package library_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay/internal/task/library"
+)
+
+// withRegistry imports one task with a registry.
+func withRegistry(t testing.TB, registry string) (*library.Library, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "registry.json")
+	if err := os.WriteFile(path, []byte(registry), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const task = `[{"id": "a", "task_type": "simple_task", "description": "x", "required_tools": ["x_a"]}]`
+	_, l, err := imported(t, task, func(o *library.ImportOptions) { o.Tools = path })
+	return l, err
+}
+
+func TestRegistryOrder(t *testing.T) {
+	t.Parallel()
+	const errs = `"errors": [{"code": "TIMEOUT"}]`
+	l, err := withRegistry(t, "\xef\xbb\xbf{"+
+		`"x_b": {`+errs+`, "metadata": {"category": "c", "operation": "o"}},
+		 "x_y_c": {`+errs+`, "dependency_metadata": {"execution_order": 1}, "dependencies": ["x_a"]},
+		 "x_a": {"name": "x_a", `+errs+`},
+		 "x_d": {`+errs+`, "dependency_metadata": {"execution_order": 0}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got [][3]string
+	for _, tool := range l.Catalog().All() {
+		got = append(got, [3]string{tool.Name, tool.Category, tool.Operation})
+	}
+	want := [][3]string{{"x_d", "x", "d"}, {"x_y_c", "x_y", "c"}, {"x_a", "x", "a"}, {"x_b", "c", "o"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("tools (-want +got):\n%s", diff)
+	}
+}
+
+func TestRegistryRefusals(t *testing.T) {
+	t.Parallel()
+	const errs = `"errors": [{"code": "TIMEOUT"}]`
+	for _, tt := range []struct{ name, registry, want string }{
+		{"unknown dependency", `{"x_a": {` + errs + `, "dependencies": ["x_aa"]}}`, `tool x_a: it depends on "x_aa", which is no tool; did you mean x_a?`},
+		{
+			"cycle", `{"x_a": {` + errs + `, "dependencies": ["x_b"]}, "x_b": {` + errs + `, "dependencies": ["x_c"]}, "x_c": {` + errs + `, "dependencies": ["x_b"]}}`,
+			"tool x_b: its dependencies lead back to it: x_b → x_c → x_b",
+		},
+		{"own dependency", `{"x_a": {` + errs + `, "dependencies": ["x_a"]}}`, "x_a → x_a"},
+		{"no errors", `{"x_a": {}}`, "tool x_a: it lists no errors"},
+		{"no code", `{"x_a": {"errors": [{}]}}`, "tool x_a: error 1 has no code"},
+		{"parameter type", `{"x_a": {` + errs + `, "parameters": [{"name": "p", "type": "dict"}]}}`, `tool x_a: parameter p has the type "dict"; valid are string,`},
+		{"parameter twice", `{"x_a": {` + errs + `, "parameters": [{"name": "p", "type": "string"}, {"name": "p", "type": "string"}]}}`, `tool x_a: parameter name "p"`},
+		{"result type", `{"x_a": {` + errs + `, "returns": [{"name": "r", "type": ""}]}}`, "tool x_a: result r"},
+		{"tool twice", `{"x_a": {` + errs + `}, "x_a": {` + errs + `}}`, "tool x_a: it is there more than once"},
+		{"no name", `{"": {` + errs + `}}`, "it has no name"},
+		{"no tools", `{}`, "it has no tools"},
+		{"null", `null`, "it has no tools"},
+		{"a list", `[{"name": "x_a"}]`, "registry.json:1:1: a tool registry is a JSON object"},
+		{"wrong type", "{\"x_a\": {\n\"errors\": 5}}", "registry.json:2:11: "},
+		{"broken", "{\"x_a\": {\n  \"errors\" []}}", "registry.json:2:12: invalid character '[' after object key\n    \"errors\" []}}\n             ^"},
+		{"cut", `{"x_a": {`, "registry.json:1:"},
+	} {
+		if _, err := withRegistry(t, tt.registry); err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "registry.json") {
+			t.Errorf("%s: got\n%v\nwant\n%s", tt.name, err, tt.want)
+		}
+	}
+}
+
+func FuzzRegistry(f *testing.F) {
+	f.Add([]byte(`{"x_a": {"errors": [{"code": "TIMEOUT"}], "parameters": [{"name": "p", "type": "string", "default": {}}]}}`))
+	f.Add([]byte(`{"x_a": {"dependencies": ["x_b"]}, "x_b": {"dependencies": ["x_a"]}}`))
+	f.Add([]byte("{\"x_a\": {\n  \"errors\" []}}"))
+	f.Fuzz(func(t *testing.T, registry []byte) {
+		l, err := withRegistry(t, string(registry))
+		if err == nil && (!json.Valid([]byte(strings.TrimPrefix(string(registry), "\xef\xbb\xbf"))) || l.Verify(t.Context()) != nil) {
+			t.Error("a broken registry was taken")
+		}
+	})
+}

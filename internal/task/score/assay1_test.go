@@ -1,0 +1,348 @@
+package score_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/score"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// episode returns a transcript that ends finished where its last turn is a
+// claim, and otherwise without a turn left.
+func episode(calls string) *assay.Transcript {
+	tr := transcript(calls)
+	if !strings.HasSuffix(calls, "!") {
+		tr.Ended = assay.TurnLimit
+	}
+	return tr
+}
+
+func TestAssay1Level(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, required, calls string
+		want                  assay.Level
+		coverage              float64
+		order                 bool
+	}{
+		{"all in order", "read parse", "read+ parse+ !", assay.FullSuccess, 1, true},
+		{"a claim is needed", "read parse", "read+ parse+", assay.PartialSuccess, 1, true},
+		{"a word beside a call is no claim", "read", "read+ ! note+", assay.PartialSuccess, 1, true},
+		{"others between and after", "read parse", "note+ read+ post- parse+ note+ !", assay.FullSuccess, 1, true},
+		{"dependencies", "shape", "read+ parse+ shape+ !", assay.FullSuccess, 1, true},
+		{"out of order, and again in order", "read note", "note+ read+ note+ !", assay.FullSuccess, 1, true},
+		{"out of order", "read note", "note+ read+ !", assay.PartialSuccess, 1, false},
+		{"a dependency that is required later", "parse read", "read+ parse+ read+ !", assay.FullSuccess, 1, true},
+		{"and was not called again", "parse read", "read+ parse+ !", assay.PartialSuccess, 1, false},
+		{"a tool required twice", "read read", "read+ read+ !", assay.FullSuccess, 1, true},
+		{"and called once", "read read", "read+ !", assay.PartialSuccess, 1, false},
+		{"three of five", "read parse shape note post", "read+ parse+ shape+ !", assay.PartialSuccess, .6, false},
+		{"one of two", "read parse", "read+ !", assay.Failure, .5, false},
+		{"a failed call is not done", "read", "read- !", assay.Failure, 0, false},
+		{"nothing", "read", "!", assay.Failure, 0, false},
+		{"nothing required", "", "read+ !", assay.Failure, 0, false},
+	} {
+		o := score.Assay1(catalog, task("basic_task", strings.Fields(tc.required)...), episode(tc.calls))
+		if o.Level != tc.want || o.Coverage != tc.coverage || o.OrderCorrect != tc.order {
+			t.Errorf("%s: %s, coverage %v, order %v; want %s, %v, %v", tc.name, o.Level, o.Coverage, o.OrderCorrect, tc.want, tc.coverage, tc.order)
+		}
+	}
+}
+
+func TestAssay1Category(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ name, required, calls, want string }{
+		{"full success has none", "read parse", "read+ parse+ !", ""},
+
+		// 1. There was no call.
+		{"no turn", "read", "", score.ToolCallFormat},
+		{"talk", "read", ". . .", score.ToolCallFormat},
+		{"a claim and nothing else", "read", "!", score.ToolCallFormat},
+		{"searches until the end", "read", "~ ~ ~", score.MaxTurns},
+		{"a search and a claim", "read", "~ !", score.ToolSelection},
+		{"one search among talk", "read", ". ~ .", score.ToolCallFormat},
+		{"one search among talk, and a claim", "read", ". ~ . !", score.ToolCallFormat},
+		{"as many searches as corrections", "read", ". ~ ~ .", score.MaxTurns},
+		{"as many searches as corrections, and a claim", "read", ". ~ !", score.ToolSelection},
+
+		// 2. Only the claim is missing.
+		{"no claim", "read parse", "read+ parse+", score.MaxTurns},
+		{"no claim, and other calls", "read", "read+ note+ read? note+", score.MaxTurns},
+
+		// 3. The step succeeded too early.
+		{"all worked, in the wrong order", "read note", "note+ read+ !", score.SequenceOrder},
+		{"and then bad luck", "read note", "note+ read+ note-", score.SequenceOrder},
+		{"and then mistakes", "read note", "note+ read+ note? note?", score.SequenceOrder},
+		{"and one is still left out", "read note post", "note+ read+ !", score.SequenceOrder},
+		{"as a dependency, and then needlessly", "parse read", "read+ read+ parse+ read-", score.SequenceOrder},
+
+		// 4. Mistakes.
+		{"wrong arguments", "read", "read? read?", score.ParameterConfig},
+		{"wrong arguments and a claim", "read", "read? !", score.ParameterConfig},
+		{"wrong arguments for a dependency", "parse", "read? read?", score.ParameterConfig},
+		{"wrong arguments for a dependency of a later tool", "note parse", "read? read?", score.ParameterConfig},
+		{"wrong arguments after bad luck", "read", "read- read- read- read?", score.ParameterConfig},
+		{"a missing dependency", "parse", "parse< parse<", score.DependencyError},
+		{"a dependency's missing dependency", "shape", "parse< parse<", score.DependencyError},
+		{"the last mistake decides", "parse", "parse? parse<", score.DependencyError},
+		{"the last mistake decides, too", "parse", "parse< parse?", score.ParameterConfig},
+		{"a mistake before foreign calls", "read", "read? note+ note+", score.ParameterConfig},
+		{"a mistake before bad luck", "read", "read? read- read-", score.OtherError},
+
+		// 5. The latest call of the step was a mistake.
+		{"the plan in reverse, and a claim", "read parse shape", "shape< parse< read+ !", score.DependencyError},
+		{"the plan in reverse, and no turn left", "read parse shape", "shape< parse< read+", score.DependencyError},
+		{"the plan in reverse, up to the one that is left out", "parse shape", "shape< parse< read+ !", score.DependencyError},
+		{"the plan in reverse, and other calls", "read parse", "parse< read+ note+ !", score.DependencyError},
+		{"the plan in reverse, and bad luck with its first step", "read parse", "parse< read- !", score.OtherError},
+		{"refused, and then something before it worked", "read parse", "parse? read+ !", score.ParameterConfig},
+		{"the latest decides", "read parse", "parse? parse< read+ !", score.DependencyError},
+		{"the latest decides, too", "read parse", "parse< parse? read+ !", score.ParameterConfig},
+		{"a mistake with a later tool", "read parse shape", "shape< read+ !", score.ToolSelection},
+		{"a mistake, and then bad luck in its place", "read parse", "parse< read+ parse- !", score.OtherError},
+		{"a mistake with the step, which had succeeded too early", "read note", "note+ note? read+ !", score.SequenceOrder},
+
+		// 6. A foreign tool.
+		{"another tool instead", "read", "note+ post+", score.ToolSelection},
+		{"another tool instead, by mistake", "read", "note?", score.ToolSelection},
+		{"another tool instead, by bad luck", "read", "note-", score.ToolSelection},
+		{"another tool after bad luck", "read", "read- read- note+", score.ToolSelection},
+		{"another tool and a later one", "read parse", "parse< note+", score.ToolSelection},
+		{"another tool, earlier", "read parse", "note+ read- read- read+", score.OtherError},
+
+		// 8. A later tool.
+		{"a later tool instead", "read note", "note+ note+", score.SequenceOrder},
+		{"a later tool instead, which builds on the step", "read parse", "parse< parse<", score.SequenceOrder},
+		{"a later tool, and a claim", "read note", "note+ !", score.ToolSelection},
+		{"a later tool after bad luck", "read note", "read- note+ !", score.SequenceOrder},
+		{"skipped one in the middle", "read note post", "read+ post+", score.SequenceOrder},
+		{"a later tool, earlier", "read note post", "post+ read- read- read+", score.OtherError},
+
+		// 7 and 9. A claim.
+		{"left out", "read parse", "read+ !", score.ToolSelection},
+		{"left out after bad luck with another", "read parse", "read- read- read+ !", score.ToolSelection},
+		{"left out, and the last one again", "read parse", "read+ read+ !", score.ToolSelection},
+		{"gave up", "read parse", "read+ parse- !", score.OtherError},
+		{"gave up early", "read", "read- !", score.OtherError},
+		{"too early once, then bad luck with what it needs", "parse", "parse< read- read- read-", score.OtherError},
+		{"gave up on a dependency", "parse", "read- !", score.OtherError},
+		{"not again in its place", "parse read", "read+ parse+ !", score.SequenceOrder},
+
+		// 10. Cut off.
+		{"bad luck", "read", "read- read- read-", score.OtherError},
+		{"bad luck until the last turn", "read parse", "read- read- read+", score.OtherError},
+		{"bad luck in most turns", "read", "~ read- read-", score.OtherError},
+		{"bad luck in half of the lost turns", "read", "~ read-", score.MaxTurns},
+		{"searches, then bad luck", "read", "~ ~ ~ read- read-", score.MaxTurns},
+		{"talk after the first steps", "read parse", "read+ . .", score.MaxTurns},
+		{"the same again", "read parse", "read+ read+ read+", score.MaxTurns},
+		{"fewer turns than steps", "read parse shape", "read+ parse+", score.MaxTurns},
+		{"bad luck with the second of two places", "parse read", "read+ parse+ read- read-", score.OtherError},
+		{"no turn for the second of two places", "parse read", "read+ parse+", score.MaxTurns},
+		{"two unlucky calls of one turn", "read", "read-,read- .", score.MaxTurns},
+		{"bad luck beside success costs no turn", "read parse shape", "read-,read+ parse- parse+", score.OtherError},
+		{"bad luck beside success costs no turn, too", "read parse shape", "read-,read+ . parse-,parse+", score.MaxTurns},
+		{"a mistake that was made good", "read parse", "read? read+", score.ParameterConfig},
+		{"mistakes, and then too few turns", "read parse shape", "read? parse< read+ parse+", score.DependencyError},
+		{"mistakes in most turns", "read parse", "read? . ~ read? read+", score.ParameterConfig},
+		{"mistakes with what had succeeded", "read parse shape", "read+ read? read? parse+", score.ParameterConfig},
+		{"mistakes and as much talk", "read parse", "read? . read+", score.MaxTurns},
+		{"mistakes and as many searches", "read parse", "read? ~ read+", score.MaxTurns},
+		{"mistakes and as many needless calls", "read parse shape", "read? read+ read+ parse+", score.MaxTurns},
+		{"two mistakes of one turn", "read parse", "read?,read? . read+", score.MaxTurns},
+		{"a mistake beside success costs no turn", "read parse shape", "read?,read+ parse+", score.MaxTurns},
+		{"a mistake beside a needless call", "read parse shape", "read+ read?,read+ parse+", score.MaxTurns},
+		{"more bad luck than mistakes", "read parse", "read? read- read- read+", score.OtherError},
+		{"as much bad luck as mistakes", "read parse", "read? read- read+", score.ParameterConfig},
+		{"mistakes, and only the claim is missing", "read", "read? read? read+", score.MaxTurns},
+	} {
+		o := score.Assay1(catalog, task("basic_task", strings.Fields(tc.required)...), episode(tc.calls))
+		if o.ErrorCategory != tc.want {
+			t.Errorf("%s: %q for %q gives %q, want %q", tc.name, tc.calls, tc.required, o.ErrorCategory, tc.want)
+		}
+	}
+}
+
+// TestEndsOfReplies: an episode that its tokens, its money or a loop ended is
+// judged like one without turns.
+func TestEndsOfReplies(t *testing.T) {
+	t.Parallel()
+	for calls, want := range map[string]string{
+		"~ ~ ~": score.MaxTurns, "read+": score.MaxTurns, "read+ parse- parse-": score.OtherError, "read+ note+": score.ToolSelection,
+	} {
+		for _, end := range []assay.Ended{assay.TurnLimit, assay.TokenLimit, assay.CostLimit, assay.Loop} {
+			tr := transcript(calls)
+			tr.Ended = end
+			if got := score.Assay1(catalog, task("basic_task", "read", "parse"), tr).ErrorCategory; got != want {
+				t.Errorf("%q, ended %s: %s, want %s", calls, end, got, want)
+			}
+		}
+	}
+}
+
+// TestArgumentsNameTheDependency: assay-1 finds a reference to what does not
+// exist before it looks at dependencies; the error is the same.
+func TestArgumentsNameTheDependency(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ calls, arguments, want string }{
+		{"parse?", `{"data": {"ref": "read"}}`, score.DependencyError},
+		{"parse?", `{"source": "read"}`, score.DependencyError},
+		{"parse?", `{"data": {"ref": "reads"}}`, score.ParameterConfig},
+		{"parse?", `{"data": {"ref": "shape"}}`, score.ParameterConfig},
+		{"read+ parse?", `{"data": {"ref": "read"}, "no": 1}`, score.ParameterConfig},
+		{"parse? read+ !", `{"data": {"ref": "read"}}`, score.DependencyError},
+		{"parse? read+ !", `{"data": {"ref": "shape"}}`, score.ParameterConfig},
+	} {
+		tr := episode(tc.calls)
+		wrong := slices.IndexFunc(tr.Calls, func(c assay.CallRecord) bool { return c.Mistake })
+		tr.Calls[wrong].Arguments = tc.arguments
+		if got := score.Assay1(catalog, task("basic_task", "parse"), tr).ErrorCategory; got != tc.want {
+			t.Errorf("%q with %s: %s, want %s", tc.calls, tc.arguments, got, tc.want)
+		}
+	}
+}
+
+// TestReversePlan plays every part of the chain of dependencies backwards in
+// the world itself: whether the model claims to be done or not, its error is a
+// dependency once the first step has succeeded, and only bad luck until then.
+func TestReversePlan(t *testing.T) {
+	t.Parallel()
+	chain := []string{"read", "parse", "shape", "writer"}
+	seen := map[string]int{}
+	for seed := range uint64(40) {
+		for n := 2; n <= len(chain); n++ {
+			for _, ended := range []assay.Ended{assay.Finished, assay.TurnLimit} {
+				trial, task := trialIn(world.Assay1Name), task("basic_task", chain[:n]...)
+				trial.Seed = seed
+				w, tr := world.Begin(catalog, trial, &task), &assay.Transcript{Ended: ended}
+				for turn, tool := range slices.Backward(chain[:n]) {
+					if _, err := w.Call(n-turn, tool, ""); err != nil {
+						t.Fatal(err)
+					}
+					tr.Turns = append(tr.Turns, assay.TurnRecord{})
+				}
+				tr.Calls = w.Calls()
+				got := score.Assay1(catalog, task, tr).ErrorCategory
+				seen[got]++
+				if worked := tr.Calls[n-1].OK; worked && got != score.DependencyError || !worked && ended == assay.Finished && got != score.OtherError {
+					t.Errorf("seed %d, %d steps, ended %s: %s; the first step worked: %v", seed, n, ended, got, worked)
+				}
+			}
+		}
+	}
+	if seen[score.DependencyError] == 0 || seen[score.OtherError] == 0 {
+		t.Errorf("categories %v: the test is too weak", seen)
+	}
+}
+
+func TestAssay1Outcome(t *testing.T) {
+	t.Parallel()
+	tr := episode(". read+,note- ~ parse? parse- parse+ read+ !")
+	tr.Plan = []string{"read", "shape", "parse"}
+	got := score.Assay1(catalog, task("data_pipeline", "parse", "shape"), tr)
+	want := assay.Outcome{
+		Level: assay.Failure, Ended: assay.Finished, ErrorCategory: score.ToolSelection, Turns: 8, ToolCalls: 6,
+		RequiredTools: []string{"parse", "shape"}, ExecutedTools: []string{"read", "parse", "read"},
+		Coverage: .5, Assisted: 1, ScoreVersion: score.Assay1Version,
+		Adherence: 2. / 3, GivenAdherence: new(2. / 3),
+		Mistakes: 1, Failures: 2, Recovered: 1, Wasted: 3, Efficiency: .5, Extra: 1,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("outcome:\n%s", diff)
+	}
+}
+
+// anyAssay1 draws transcripts with calls of every kind, legal or not.
+func anyAssay1(task assay.Task) *rapid.Generator[assay.Transcript] {
+	words := []string{"~", ".", "!"}
+	for _, name := range catalog.Names() {
+		words = append(words, name+"+", name+"+", name+"-", name+"?", name+"<", name+"?,"+name+"+")
+	}
+	return episodes(task, words, []string{"read-", "read+", "read?", "parse+", "parse-", "parse<"})
+}
+
+// TestAssay1Laws holds the score to its laws over random transcripts.
+func TestAssay1Laws(t *testing.T) {
+	t.Parallel()
+	seen := map[string]int{}
+	check := func(t *rapid.T) {
+		task := anyTask().Draw(t, "task")
+		tr := anyAssay1(task).Draw(t, "transcript")
+		task0, tr0 := clone(t, task), clone(t, tr)
+		o := score.Assay1(catalog, task, &tr)
+
+		if again := score.Assay1(catalog, task, &tr); !cmp.Equal(o, again) {
+			t.Fatalf("another score the second time:\n%s", cmp.Diff(o, again))
+		}
+		if !cmp.Equal(task, task0) || !cmp.Equal(tr, tr0) {
+			t.Fatalf("the input was changed:\n%s%s", cmp.Diff(task0, task), cmp.Diff(tr0, tr))
+		}
+		stored := clone(t, tr)
+		if again := score.Assay1(catalog, task, &stored); !cmp.Equal(o, again) {
+			t.Fatalf("another score for what was stored:\n%s", cmp.Diff(o, again))
+		}
+		if full := o.Level == assay.FullSuccess; full != (o.ErrorCategory == "") || full != (o.Coverage == 1 && o.OrderCorrect && o.Ended == assay.Finished) {
+			t.Fatalf("level %s, category %q, coverage %v, order correct %v, ended %s", o.Level, o.ErrorCategory, o.Coverage, o.OrderCorrect, o.Ended)
+		}
+		if o.ErrorCategory != "" && !slices.Contains(score.Categories, o.ErrorCategory) || o.ErrorCategory == score.Timeout {
+			t.Fatalf("category %q", o.ErrorCategory)
+		}
+		if o.OrderCorrect && o.Coverage != 1 || (o.Level == assay.Failure) != (o.Coverage < .6) || o.Pilot != nil {
+			t.Fatalf("level %s, coverage %v, order correct %v", o.Level, o.Coverage, o.OrderCorrect)
+		}
+		mistaken := o.ErrorCategory == score.ParameterConfig || o.ErrorCategory == score.DependencyError
+		if mistaken && o.Mistakes == 0 || o.ErrorCategory == score.ToolCallFormat && o.ToolCalls > 0 || o.ErrorCategory == score.OtherError && o.Failures == 0 {
+			t.Fatalf("category %s with %d mistakes, %d failures, %d calls", o.ErrorCategory, o.Mistakes, o.Failures, o.ToolCalls)
+		}
+		// Whoever wastes no call and does not stop early has lost time or luck.
+		if right := o.Wasted == 0 && o.ToolCalls > 0 && o.Ended != assay.Finished; right && o.ErrorCategory != score.OtherError && o.ErrorCategory != score.MaxTurns {
+			t.Fatalf("category %s without a wasted call", o.ErrorCategory)
+		}
+		// Mistakes alone, in most of the turns, are neither bad luck nor lack of
+		// time; nor are corrections, without any call.
+		if only := o.Mistakes == o.ToolCalls && o.Mistakes > 0; only && o.Ended != assay.Finished && o.Extra == 0 && 2*o.Mistakes > o.Turns && (o.ErrorCategory == score.MaxTurns || o.ErrorCategory == score.OtherError) {
+			t.Fatalf("category %s for mistakes in %d of %d turns", o.ErrorCategory, o.Mistakes, o.Turns)
+		}
+		if o.ToolCalls == 0 && 2*o.Assisted > o.Turns && o.ErrorCategory != score.ToolCallFormat {
+			t.Fatalf("category %s for no call and corrections in %d of %d turns", o.ErrorCategory, o.Assisted, o.Turns)
+		}
+		measureLaws(t, &tr, &o)
+		seen[string(o.Level)]++
+		seen[o.ErrorCategory]++
+	}
+	for range rounds {
+		rapid.Check(t, check)
+	}
+	for _, c := range append([]string{string(assay.FullSuccess), string(assay.PartialSuccess), string(assay.Failure)}, score.Categories...) {
+		if seen[c] == 0 && c != score.Timeout {
+			t.Errorf("no transcript gave %s: the test is too weak", c)
+		}
+	}
+}
+
+// TestAssay1CodesOfLuckDoNotMatter: with which code a tool failed by chance
+// changes nothing.
+func TestAssay1CodesOfLuckDoNotMatter(t *testing.T) {
+	t.Parallel()
+	codes := rapid.SampledFrom([]string{"TIMEOUT", "INVALID_INPUT", "DEPENDENCY_ERROR", "PERMISSION_DENIED", "OPERATION_FAILED"})
+	rapid.Check(t, func(t *rapid.T) {
+		task := anyTask().Draw(t, "task")
+		tr := anyAssay1(task).Draw(t, "transcript")
+		o := score.Assay1(catalog, task, &tr)
+		for i := range tr.Calls {
+			if c := &tr.Calls[i]; !c.OK && !c.Mistake {
+				c.Code = codes.Draw(t, "code")
+				c.Error = c.Code + ": agent timeout after 10 minutes"
+			}
+		}
+		if diff := cmp.Diff(o, score.Assay1(catalog, task, &tr)); diff != "" {
+			t.Fatalf("other codes give another verdict:\n%s", diff)
+		}
+	})
+}

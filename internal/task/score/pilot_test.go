@@ -1,0 +1,433 @@
+package score_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/score"
+	"github.com/assay-eval/assay/internal/task/workflow"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// catalog has a chain read ← parse ← shape ← write, and two tools on which
+// none builds: note and post, the latter one that makes output.
+var catalog = assay.NewCatalog([]assay.Tool{
+	{Name: "read"},
+	{Name: "parse", Dependencies: []string{"read"}},
+	{Name: "shape", Dependencies: []string{"parse"}},
+	{Name: "writer", Dependencies: []string{"shape"}},
+	{Name: "note"},
+	{Name: "post"},
+})
+
+// transcript returns that of an episode which the model says is finished. A
+// word is a turn; a call is written as its tool and how it went: + or - by
+// chance, ? for wrong arguments and < for a missing dependency. Calls of one
+// turn are joined by commas. "~" is a turn that only looked tools up, "." one
+// with neither, and "!" a claim to be done.
+func transcript(calls string) *assay.Transcript {
+	tr := &assay.Transcript{Ended: assay.Finished}
+	for i, word := range strings.Fields(calls) {
+		m := assay.Message{Role: assay.Assistant, Content: "Next."}
+		turn := assay.TurnRecord{Requests: 1}
+		switch word {
+		case "~":
+			turn.Lookups = 2
+		case ".":
+			turn.Assisted = true
+		case "!":
+			m.Content = "TASK_COMPLETED"
+		default:
+			for call := range strings.SplitSeq(word, ",") {
+				tr.Calls = append(tr.Calls, record(i+1, call))
+			}
+		}
+		tr.Messages = append(tr.Messages, m)
+		tr.Turns = append(tr.Turns, turn)
+	}
+	return tr
+}
+
+func record(turn int, call string) assay.CallRecord {
+	n := len(call) - 1
+	c := assay.CallRecord{Turn: turn, Tool: call[:n]}
+	switch call[n] {
+	case '+':
+		c.OK = true
+	case '-':
+		c.Code = "TIMEOUT"
+	case '?':
+		c.Mistake, c.Code = true, world.InvalidInput
+	case '<':
+		c.Mistake, c.Code = true, world.DependencyFail
+	default:
+		panic("no such call: " + call)
+	}
+	if !c.OK {
+		c.Error = c.Code + ": too bad (after 12 seconds)"
+	}
+	return c
+}
+
+func task(typ string, required ...string) assay.Task {
+	return assay.Task{ID: "t", Type: typ, Required: required}
+}
+
+func TestLevel(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name  string
+		task  assay.Task
+		calls string
+		want  assay.Level
+	}{
+		{"all in order", task("basic_task", "read", "parse"), "read+ parse+", assay.FullSuccess},
+		{"no claim is needed", task("basic_task", "read"), "read+ . .", assay.FullSuccess},
+		{"retries", task("basic_task", "read", "parse"), "read- read+ parse- parse- parse+", assay.FullSuccess},
+		{"others between and after", task("basic_task", "read", "parse"), "note+ read+ post- parse+ note+", assay.FullSuccess},
+		{"only first successes count", task("basic_task", "read", "parse"), "read+ parse+ read+ parse- read-", assay.FullSuccess},
+		{"a failed call before its turn", task("basic_task", "read", "parse"), "parse- read+ parse+", assay.FullSuccess},
+
+		{"wrong order", task("basic_task", "read", "parse"), "parse+ read+", assay.PartialSuccess},
+		{"nothing", task("simple_task", "read"), "", assay.Failure},
+		{"nothing worked", task("simple_task", "read"), "read- read-", assay.Failure},
+		{"a tool required twice", task("basic_task", "read", "read"), "read+ read+", assay.Failure},
+		{"nothing required", task("basic_task"), "note+ note+", assay.Failure},
+
+		// The four signs, each alone and each beside another.
+		{"coverage alone", task("multi_stage_pipeline", "read", "note"), "note+ read+", assay.Failure},
+		{"coverage and number", task("simple_task", "read", "parse", "shape"), "read+ parse+", assay.PartialSuccess},
+		{"coverage below 0.6 and number", task("simple_task", "read", "parse"), "read+", assay.Failure},
+		{"coverage of 0.6 and claim", task("multi_stage_pipeline", "read", "note", "writer", "parse", "shape"), "read+ note+ ! parse+", assay.PartialSuccess},
+		{"coverage of 0.6 with number", task("multi_stage_pipeline", "read", "note", "writer", "parse", "shape"), "read+ note+ parse+", assay.PartialSuccess},
+		{"coverage of 0.4", task("multi_stage_pipeline", "read", "note", "writer", "parse", "shape"), "read+ note+ !", assay.Failure},
+		{"output alone", task("basic_task", "read"), "post+", assay.Failure},
+		{"output and number", task("basic_task", "read"), "post+ note+", assay.PartialSuccess},
+		{"output that failed, and number", task("basic_task", "read"), "post- note+ note+", assay.Failure},
+		{"output and claim", task("basic_task", "read"), "post+ !", assay.PartialSuccess},
+		{"number alone", task("simple_task", "read"), "note+", assay.Failure},
+		{"number and claim", task("simple_task", "read"), "note+ !", assay.PartialSuccess},
+		{"claim alone", task("simple_task", "read"), "!", assay.Failure},
+		{"claim and failed calls", task("simple_task", "read"), "read- !", assay.Failure},
+	} {
+		if got := score.Pilot(catalog, tc.task, transcript(tc.calls)).Level; got != tc.want {
+			t.Errorf("%s: %q gives %s, want %s", tc.name, tc.calls, got, tc.want)
+		}
+	}
+}
+
+// TestMinimum finds, with a claim as the other sign, how many successful calls
+// each type of task counts as a sign.
+func TestMinimum(t *testing.T) {
+	t.Parallel()
+	for typ, want := range map[string]int{
+		"simple_task": 1, "basic_task": 2, "data_pipeline": 2, "api_integration": 2, "multi_stage_pipeline": 3,
+	} {
+		for n := range 5 {
+			calls := "! " + strings.Repeat("note+ ", n)
+			level := assay.Failure
+			if n >= want {
+				level = assay.PartialSuccess
+			}
+			if got := score.Pilot(catalog, task(typ, "read"), transcript(calls)).Level; got != level {
+				t.Errorf("%s with %d calls: %s, want %s", typ, n, got, level)
+			}
+		}
+	}
+}
+
+// TestOutputWords uses each word as a tool's name beside a claim.
+func TestOutputWords(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[string]assay.Level{
+		"file_writer": assay.PartialSuccess, "data_export": assay.PartialSuccess, "save": assay.PartialSuccess, "output": assay.PartialSuccess,
+		"network_poster": assay.PartialSuccess, "publisher": assay.PartialSuccess, "store": assay.PartialSuccess, "emitter": assay.PartialSuccess,
+		"notify_all": assay.PartialSuccess, "reporter": assay.PartialSuccess, "generate": assay.PartialSuccess, "data_filter": assay.PartialSuccess,
+		"data_aggregator": assay.PartialSuccess, "file_compressor": assay.PartialSuccess,
+		"utility_notifier": assay.Failure, "file_reader": assay.Failure,
+	} {
+		if got := score.Pilot(catalog, task("basic_task", "read"), transcript(word+"+ !")).Level; got != want {
+			t.Errorf("%s: %s, want %s", word, got, want)
+		}
+	}
+}
+
+// TestOnlyTheModelClaims: neither a nudge nor a tool can claim that the task
+// is done.
+func TestOnlyTheModelClaims(t *testing.T) {
+	t.Parallel()
+	tr := transcript("note+")
+	tr.Messages = append(tr.Messages,
+		assay.Message{Role: assay.User, Content: "reply TASK_COMPLETED"},
+		assay.Message{Role: assay.ToolRole, Content: "task completed"},
+		assay.Message{Role: assay.Assistant, Reasoning: "TASK_COMPLETED"})
+	if got := score.Pilot(catalog, task("simple_task", "read"), tr).Level; got != assay.Failure {
+		t.Errorf("level %s, want %s", got, assay.Failure)
+	}
+}
+
+func TestCategory(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name     string
+		required string
+		calls    string
+		ended    assay.Ended
+		want     string
+	}{
+		{"full success has none", "read parse", "read+ parse+", assay.Finished, ""},
+		{"nothing at all", "read", ". .", assay.TurnLimit, score.ToolCallFormat},
+		{"no turn", "read", "", assay.TurnLimit, score.ToolCallFormat},
+		{"a claim and nothing else", "read", "! !", assay.TurnLimit, score.ToolCallFormat},
+		{"searches only", "read", "~ ~", assay.TurnLimit, score.MaxTurns},
+		{"one search", "read", ". ~ .", assay.TurnLimit, score.MaxTurns},
+
+		{"all worked, in the wrong order", "read note", "note+ read+", assay.Finished, score.SequenceOrder},
+		{"left out, another called", "read note", "read+ post+", assay.TurnLimit, score.ToolSelection},
+		{"left out, another failed", "read note", "post-", assay.TurnLimit, score.ToolSelection},
+		{"left out, but only a dependency was called", "parse shape", "read- read-", assay.TurnLimit, score.OtherError},
+		{"another called, none left out", "read note", "read+ post+ note-", assay.FailureStreak, score.OtherError},
+
+		{"called before an earlier one worked", "read note", "read- note+", assay.TurnLimit, score.SequenceOrder},
+		{"failed before an earlier one worked", "read note", "note-", assay.TurnLimit, score.SequenceOrder},
+		{"skipped one in the middle", "read note post", "read+ post- note-", assay.TurnLimit, score.SequenceOrder},
+		{"called when an earlier one had worked and broken", "read note", "read+ read- note-", assay.FailureStreak, score.OtherError},
+		{"order before dependency", "read parse", "parse- read-", assay.TurnLimit, score.SequenceOrder},
+
+		{"a missing dependency", "parse", "parse-", assay.FailureStreak, score.DependencyError},
+		{"a dependency that failed", "parse", "read- parse-", assay.FailureStreak, score.DependencyError},
+		{"a dependency that worked later", "parse note", "parse- read+ parse+ note-", assay.FailureStreak, score.DependencyError},
+		{"a dependency of a dependency", "shape", "read+ shape- parse-", assay.FailureStreak, score.DependencyError},
+		{"a missing dependency, but the call worked", "parse note", "parse+ note-", assay.FailureStreak, score.OtherError},
+		{"a dependency that broke", "parse", "read+ read- parse-", assay.FailureStreak, score.OtherError},
+		{"a dependency that is required later", "parse read", "parse- parse-", assay.FailureStreak, score.OtherError},
+		// shape is not required, but writer builds on it, after parse.
+		{"an inserted tool too early", "parse writer", "read+ shape- parse-", assay.FailureStreak, score.DependencyError},
+		{"an inserted tool in time", "parse writer", "read+ parse+ shape- shape-", assay.FailureStreak, score.OtherError},
+		// parse serves shape, so it cannot wait for read, which comes later.
+		{"an inserted tool whose dependency is required later", "shape read", "parse- parse-", assay.FailureStreak, score.OtherError},
+		// Nothing required builds on parse, so all required tools could come first.
+		{"a tool on the side too early", "note read", "note+ parse- read-", assay.FailureStreak, score.DependencyError},
+
+		{"bad luck and idle turns", "read note", "~ read+ note- note-", assay.TurnLimit, score.MaxTurns},
+		{"bad luck and a chat", "read note", "read+ . note-", assay.TurnLimit, score.MaxTurns},
+		{"bad luck in every turn", "read note", "read+ note- note-", assay.TurnLimit, score.OtherError},
+		{"idle turns, but another end", "read", "~ read- read- read- read- read-", assay.FailureStreak, score.OtherError},
+		{"a loop", "read note", "read+ read+ read+ read+ read+", assay.Loop, score.OtherError},
+	} {
+		tr := transcript(tc.calls)
+		tr.Ended = tc.ended
+		if got := score.Pilot(catalog, task("basic_task", strings.Fields(tc.required)...), tr).ErrorCategory; got != tc.want {
+			t.Errorf("%s: %q for %q gives %q, want %q", tc.name, tc.calls, tc.required, got, tc.want)
+		}
+	}
+}
+
+// TestCallsOfOneTurn: two calls of one reply spend one turn.
+func TestCallsOfOneTurn(t *testing.T) {
+	t.Parallel()
+	tr := transcript("read+ note- note-")
+	tr.Ended = assay.TurnLimit
+	for i := range tr.Calls {
+		tr.Calls[i].Turn = 1
+	}
+	if got := score.Pilot(catalog, task("basic_task", "read", "note"), tr).ErrorCategory; got != score.MaxTurns {
+		t.Errorf("two idle turns give %q, want %q", got, score.MaxTurns)
+	}
+	tr.Turns = tr.Turns[:1]
+	if got := score.Pilot(catalog, task("basic_task", "read", "note"), tr).ErrorCategory; got != score.OtherError {
+		t.Errorf("no idle turn gives %q, want %q", got, score.OtherError)
+	}
+}
+
+func TestOutcome(t *testing.T) {
+	t.Parallel()
+	tr := transcript(". read+ ~ note+ parse- parse+ read+ !")
+	got := score.Pilot(catalog, task("data_pipeline", "read", "parse", "shape"), tr)
+	want := assay.Outcome{
+		Level: assay.PartialSuccess, Ended: assay.Finished, ErrorCategory: score.ToolSelection, Turns: 8, ToolCalls: 5,
+		RequiredTools: []string{"read", "parse", "shape"}, ExecutedTools: []string{"read", "note", "parse", "read"},
+		Coverage: 2. / 3, Assisted: 1, ScoreVersion: score.PilotVersion,
+		Adherence: .5, Failures: 1, Recovered: 1, Wasted: 2, Efficiency: .6,
+		Pilot: &assay.PilotScores{
+			Executor: assay.PartialSuccess, Paper: assay.PartialSuccess, Batch: assay.PartialSuccess,
+			WorkflowScore: .4*2/3 + .3*2/3 + .2*4/5,
+			QualityScore:  .32 + .3*1.2*3/4 + .2*(.4*2/3+.3*2/3+.2*4/5),
+		},
+	}
+	want.Pilot.Phase2Score = (.5 + .3 + .2*2/3 + want.Pilot.QualityScore) / 2
+	want.Pilot.FinalScore = want.Pilot.Phase2Score
+	if diff := cmp.Diff(want, got, cmp.Comparer(near)); diff != "" {
+		t.Errorf("outcome:\n%s", diff)
+	}
+}
+
+// near compares scores but for the last digits.
+func near(a, b float64) bool { return math.Abs(a-b) < 1e-12 }
+
+// rounds of random transcripts give each verdict at least once.
+const rounds = 10
+
+// TestLaws holds the score to its laws over random transcripts.
+func TestLaws(t *testing.T) {
+	t.Parallel()
+	seen := map[string]int{}
+	check := func(t *rapid.T) {
+		task := anyTask().Draw(t, "task")
+		tr := anyTranscript(task).Draw(t, "transcript")
+		task0, tr0 := clone(t, task), clone(t, tr)
+		o := score.Pilot(catalog, task, &tr)
+
+		if again := score.Pilot(catalog, task, &tr); !cmp.Equal(o, again) {
+			t.Fatalf("another score the second time:\n%s", cmp.Diff(o, again))
+		}
+		if !cmp.Equal(task, task0) || !cmp.Equal(tr, tr0) {
+			t.Fatalf("the input was changed:\n%s%s", cmp.Diff(task0, task), cmp.Diff(tr0, tr))
+		}
+		if !slices.Contains(assay.Levels, o.Level) {
+			t.Fatalf("level %q", o.Level)
+		}
+		if full := o.Level == assay.FullSuccess; full != (o.ErrorCategory == "") || full != o.OrderCorrect {
+			t.Fatalf("level %s, category %q, order correct %v", o.Level, o.ErrorCategory, o.OrderCorrect)
+		}
+		if o.ErrorCategory != "" && !slices.Contains(score.Categories, o.ErrorCategory) || o.ErrorCategory == score.Timeout {
+			t.Fatalf("category %q", o.ErrorCategory)
+		}
+		if o.ErrorCategory == score.ToolCallFormat && len(tr.Calls) > 0 {
+			t.Fatalf("%d calls, and yet %s", len(tr.Calls), o.ErrorCategory)
+		}
+		if o.ErrorCategory == score.ParameterConfig {
+			t.Fatal("no call of the pilot can be blamed on its arguments")
+		}
+		if !(o.Coverage >= 0 && o.Coverage <= 1) || o.OrderCorrect && o.Coverage != 1 {
+			t.Fatalf("coverage %v, order correct %v", o.Coverage, o.OrderCorrect)
+		}
+		if o.Turns != len(tr.Turns) || o.ToolCalls != len(tr.Calls) || len(o.ExecutedTools) > o.ToolCalls || o.ExecutedTools == nil || o.Ended != tr.Ended {
+			t.Fatalf("counts: %+v", o)
+		}
+		measureLaws(t, &tr, &o)
+		seen[string(o.Level)]++
+		seen[o.ErrorCategory]++
+	}
+	for range rounds {
+		rapid.Check(t, check)
+	}
+	for _, c := range append([]string{string(assay.FullSuccess), string(assay.PartialSuccess), string(assay.Failure)}, score.Categories...) {
+		if seen[c] == 0 && c != score.ParameterConfig && c != score.Timeout {
+			t.Errorf("no transcript gave %s: the test is too weak", c)
+		}
+	}
+}
+
+// TestCodesDoNotMatter: with which code a tool failed, TIMEOUT among them,
+// changes no verdict, and no verdict is called a timeout.
+func TestCodesDoNotMatter(t *testing.T) {
+	t.Parallel()
+	codes := rapid.SampledFrom([]string{"TIMEOUT", "INVALID_INPUT", "DEPENDENCY_ERROR", "PERMISSION_DENIED", "OPERATION_FAILED"})
+	rapid.Check(t, func(t *rapid.T) {
+		task := anyTask().Draw(t, "task")
+		tr := anyTranscript(task).Draw(t, "transcript")
+		o := score.Pilot(catalog, task, &tr)
+		for i := range tr.Calls {
+			if !tr.Calls[i].OK {
+				tr.Calls[i].Code = codes.Draw(t, "code")
+				tr.Calls[i].Error = tr.Calls[i].Code + ": agent timeout after 10 minutes"
+			}
+		}
+		other := score.Pilot(catalog, task, &tr)
+		if diff := cmp.Diff(o, other); diff != "" {
+			t.Fatalf("other codes give another verdict:\n%s", diff)
+		}
+		if text := strings.ToLower(fmt.Sprint(other.Level, other.ErrorCategory, other.Ended)); strings.Contains(text, "timeout") {
+			t.Fatalf("verdict %s", text)
+		}
+	})
+}
+
+// TestUnknownTools: a stored transcript may name tools that the catalog no
+// longer has.
+func TestUnknownTools(t *testing.T) {
+	t.Parallel()
+	o := score.Pilot(assay.NewCatalog(nil), task("simple_task", "gone"), transcript("gone- other+"))
+	if o.Level != assay.Failure || o.ErrorCategory == "" {
+		t.Errorf("level %s, category %q", o.Level, o.ErrorCategory)
+	}
+}
+
+func anyTask() *rapid.Generator[assay.Task] {
+	return rapid.Custom(func(t *rapid.T) assay.Task {
+		names := rapid.Permutation(catalog.Names()).Draw(t, "required")
+		required := names[:rapid.IntRange(1, 4).Draw(t, "n")]
+		if rapid.IntRange(0, 20).Draw(t, "odd") == 0 {
+			required = append(required, required[0])
+		}
+		return task(rapid.SampledFrom(assay.TaskTypes).Draw(t, "type"), required...)
+	})
+}
+
+// anyTranscript draws one of pilot, whose calls fail by chance only.
+func anyTranscript(task assay.Task) *rapid.Generator[assay.Transcript] {
+	words := []string{"~", ".", "!"}
+	for _, name := range catalog.Names() {
+		words = append(words, name+"+", name+"+", name+"-", name+"-,"+name+"+")
+	}
+	return episodes(task, words, []string{"read-", "read+", "parse+", "parse-"})
+}
+
+// episodes draws episodes of words: of any, of the first three, of few, or the
+// task's plan with some of them between.
+func episodes(task assay.Task, words, few []string) *rapid.Generator[assay.Transcript] {
+	ends := []assay.Ended{assay.Finished, assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.Loop, assay.CallLimit, assay.TokenLimit, ""}
+	loop := rapid.Custom(func(t *rapid.T) assay.LoopRecord {
+		return assay.LoopRecord{Kind: rapid.SampledFrom(assay.LoopKinds).Draw(t, "kind"), Began: 2, Noticed: 4}
+	})
+	return rapid.Custom(func(t *rapid.T) assay.Transcript {
+		from := rapid.SampledFrom([][]string{words, words, words[:3], few, nil, nil}).Draw(t, "words")
+		calls := []string{}
+		if from != nil {
+			calls = rapid.SliceOfN(rapid.SampledFrom(from), 0, 12).Draw(t, "calls")
+		} else {
+			steps := task.Required
+			if rapid.Bool().Draw(t, "insert") {
+				steps = workflow.Sequence(catalog, task.Required)
+			}
+			for _, step := range append(steps, "") {
+				if rapid.IntRange(0, 3).Draw(t, "noise") == 0 {
+					calls = append(calls, rapid.SampledFrom(words).Draw(t, "word"))
+				}
+				if step != "" && rapid.IntRange(0, 7).Draw(t, "drop") > 0 {
+					calls = append(calls, step+"+")
+				}
+			}
+		}
+		tr := transcript(strings.Join(calls, " "))
+		tr.Ended = rapid.SampledFrom(ends).Draw(t, "ended")
+		if rapid.Bool().Draw(t, "planned") {
+			tr.Plan = rapid.SliceOfN(rapid.SampledFrom(catalog.Names()), 1, 5).Draw(t, "plan")
+		}
+		if rapid.Bool().Draw(t, "looped") {
+			tr.Loops = rapid.SliceOfN(loop, 1, 2).Draw(t, "loops")
+		}
+		return *tr
+	})
+}
+
+func clone[V any](t *rapid.T, v V) V {
+	var c V
+	b, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(b, &c)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

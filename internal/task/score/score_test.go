@@ -1,0 +1,169 @@
+package score_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/score"
+	"github.com/assay-eval/assay/internal/task/workflow"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+func trialIn(name string) *assay.Trial {
+	return &assay.Trial{
+		Cell:    assay.Cell{Reliability: .8},
+		Setting: assay.Setting{World: name, Turns: 6},
+	}
+}
+
+// TestJudge: the outcome is that of the trial's world, and Best its bound.
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	shape, tr := task("basic_task", "read", "shape"), transcript("read+ parse- parse+ shape+ !")
+	judge, bounds := score.New(catalog), workflow.NewBounds(catalog)
+	for name, pure := range map[string]func(*assay.Catalog, assay.Task, *assay.Transcript) assay.Outcome{
+		world.Assay1Name: score.Assay1, world.PilotName: score.Pilot,
+	} {
+		want := pure(catalog, shape, tr)
+		want.Best = bounds.Best(trialIn(name), shape.Required)
+		got := judge.Outcome(trialIn(name), &shape, tr)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
+		if got.Level != assay.FullSuccess || got.Best <= 0 || got.Best >= 1 {
+			t.Errorf("%s: level %s, best %v", name, got.Level, got.Best)
+		}
+		if v := score.Version(name); v != got.ScoreVersion || v == "" {
+			t.Errorf("%s: version %q, told %q", name, got.ScoreVersion, v)
+		}
+	}
+	if v := score.Version("no such world"); v != "" {
+		t.Errorf("version %q of no world", v)
+	}
+}
+
+func TestJudgeOfNoWorld(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if text, _ := recover().(string); !strings.Contains(text, "no such world") {
+			t.Errorf("recovered %q, want the world's name", text)
+		}
+	}()
+	score.New(catalog).Outcome(trialIn("no such world"), &assay.Task{}, &assay.Transcript{})
+}
+
+func TestJudgeIsConcurrent(t *testing.T) {
+	t.Parallel()
+	judge := score.New(catalog)
+	task, tr := task("basic_task", "read", "shape"), transcript("read+ parse- parse+ shape+ !")
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			trial := trialIn(world.Names[i%2])
+			if o := judge.Outcome(trial, &task, tr); o.Level != assay.FullSuccess {
+				t.Errorf("%s: level %s", trial.World, o.Level)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestCategories(t *testing.T) {
+	t.Parallel()
+	if n := len(slices.Compact(slices.Sorted(slices.Values(score.Categories)))); n != 8 {
+		t.Errorf("%d different categories, want 8", n)
+	}
+}
+
+// TestRightCalls plays the plan in each world, with the luck of many seeds:
+// nothing is wasted, and what is not full success is bad luck or lack of time.
+func TestRightCalls(t *testing.T) {
+	t.Parallel()
+	judge := score.New(catalog)
+	levels := map[string]map[assay.Level]int{}
+	for _, name := range world.Names {
+		levels[name] = map[assay.Level]int{}
+		for seed := range uint64(200) {
+			trial, task := trialIn(name), task("basic_task", "read", "parse", "shape")
+			trial.Seed, trial.Turns = seed, 5
+			o := judge.Outcome(trial, &task, play(trial, &task))
+			if o.Wasted != 0 || o.Mistakes != 0 || o.Efficiency != 1 {
+				t.Fatalf("%s, seed %d: %+v", name, seed, o)
+			}
+			if o.Level != assay.FullSuccess && o.ErrorCategory != score.OtherError && o.ErrorCategory != score.MaxTurns {
+				t.Fatalf("%s, seed %d: category %s", name, seed, o.ErrorCategory)
+			}
+			levels[name][o.Level]++
+		}
+		if len(levels[name]) != 3 {
+			t.Errorf("%s: levels %v, want all three", name, levels[name])
+		}
+	}
+}
+
+// TestBestIsReached: whoever plays the plan of assay-1 fully succeeds as often
+// as Best says.
+func TestBestIsReached(t *testing.T) {
+	t.Parallel()
+	judge := score.New(catalog)
+	task, trial := task("basic_task", "read", "parse", "shape"), trialIn(world.Assay1Name)
+	const n = 4000
+	full, best := 0, 0.0
+	for seed := range uint64(n) {
+		trial.Seed = seed
+		o := judge.Outcome(trial, &task, play(trial, &task))
+		if best = o.Best; o.Level == assay.FullSuccess {
+			full++
+		}
+	}
+	if got, sigma := float64(full)/n, math.Sqrt(best*(1-best)/n); math.Abs(got-best) > 4*sigma {
+		t.Errorf("%v of the episodes fully succeed, the best possible is %v ± %v", got, best, sigma)
+	}
+}
+
+// play calls the required tools in order, one a turn and each until it works.
+func play(trial *assay.Trial, task *assay.Task) *assay.Transcript {
+	w, tr := world.Begin(catalog, trial, task), &assay.Transcript{Ended: assay.TurnLimit}
+	next := 0
+	for turn := 1; turn <= trial.Turns; turn++ {
+		tr.Turns = append(tr.Turns, assay.TurnRecord{})
+		if next == len(task.Required) {
+			tr.Messages = append(tr.Messages, assay.Message{Role: assay.Assistant, Content: "TASK_COMPLETED"})
+			tr.Ended = assay.Finished
+			break
+		}
+		if rec, err := w.Call(turn, task.Required[next], ""); err != nil {
+			panic(err)
+		} else if rec.OK {
+			next++
+		}
+		if ended, stop := w.Stop(); stop {
+			tr.Ended = ended
+			break
+		}
+	}
+	tr.Calls = w.Calls()
+	return tr
+}
+
+// BenchmarkOutcome judges an episode of ten turns in one cell.
+func BenchmarkOutcome(b *testing.B) {
+	task := task("basic_task", "read", "shape", "writer")
+	tr := transcript("read+ shape< parse- parse- parse+ shape- shape+ note+ writer- writer-")
+	tr.Plan = []string{"read", "parse", "shape", "writer"}
+	judge := score.New(catalog)
+	for _, name := range world.Names {
+		b.Run(name, func(b *testing.B) {
+			trial := trialIn(name)
+			for b.Loop() {
+				judge.Outcome(trial, &task, tr)
+			}
+		})
+	}
+}

@@ -1,0 +1,169 @@
+package workflow_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/workflow"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// TestPlainAssay1IsBinomial: without persistence and burst all that counts is
+// how many calls work.
+func TestPlainAssay1IsBinomial(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		catalog := anyCatalog(t, 8)
+		p := anyProblem(t, catalog)
+		p.World, p.Persistence, p.Burst = world.Assay1Name, 0, 0
+		p.Calls = rapid.IntRange(0, 20).Draw(t, "more calls")
+		policy := workflow.Solve(catalog, p)
+		seq := workflow.Sequence(catalog, p.Required)
+		if got, want := policy.Success(), atLeast(len(seq), p.Calls, p.Reliability); math.Abs(got-want) > 1e-9 {
+			t.Errorf("success = %v, want %v", got, want)
+		}
+		if got, want := policy.Linear(), seq[:min(len(seq), p.Calls)]; !slices.Equal(got, want) {
+			t.Errorf("the linear plan is %v, want %v", got, want)
+		}
+	})
+}
+
+// atLeast is the probability of k successes in n tries.
+func atLeast(k, n int, p float64) float64 {
+	// dist holds the probability of each number of successes below k.
+	dist := make([]float64, k+1)
+	dist[0] = 1
+	for range n {
+		for i := k; i >= 0; i-- {
+			stay := 1 - p
+			if i == k {
+				stay = 1
+			}
+			dist[i] *= stay
+			if i > 0 {
+				dist[i] += p * dist[i-1]
+			}
+		}
+	}
+	return dist[k]
+}
+
+// TestAssay1IsOptimal compares the policy with the best that any choice of
+// calls can reach by the rules of the world: from the start, along its own way,
+// and, unless failures both last and cluster, after any calls at all.
+func TestAssay1IsOptimal(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		catalog := anyCatalog(t, 4)
+		p := anyProblem(t, catalog)
+		p.World, p.Required = world.Assay1Name, p.Required[:min(3, len(p.Required))]
+		policy := workflow.Solve(catalog, p)
+		r := referee{catalog, p, make(map[string]float64)}
+		s := standing{left: p.Calls}
+		if got, want := policy.Success(), r.best(s); math.Abs(got-want) > 1e-9 {
+			t.Errorf("success = %v, want %v", got, want)
+		}
+		var history []workflow.Call
+		for range min(p.Calls, rapid.IntRange(0, 5).Draw(t, "made")) {
+			tool := policy.Next(history)
+			if p.Persistence == 0 || p.Burst == 0 {
+				tool = rapid.SampledFrom(r.callable(s)).Draw(t, "tool")
+			}
+			if tool == "" {
+				break
+			}
+			ok := rapid.Bool().Draw(t, "ok")
+			s = s.after(tool, ok)
+			history = append(history, workflow.Call{Tool: tool, OK: ok})
+		}
+		want := r.best(s)
+		if next := policy.Next(history); next != "" {
+			if got := r.value(s, next); math.Abs(got-want) > 1e-9 {
+				t.Errorf("after %v the policy's %s gives %v, want %v", history, next, got, want)
+			}
+		} else if want > 0 && want < 1 {
+			t.Errorf("after %v the policy stops at %v", history, want)
+		}
+	})
+}
+
+// TestFailuresEnd: a tool that has worked is as good as new.
+func TestFailuresEnd(t *testing.T) {
+	t.Parallel()
+	for _, p := range []workflow.Problem{
+		{Persistence: .5},
+		{Burst: .5},
+		{Persistence: .5, Burst: .5},
+	} {
+		p.World, p.Required, p.Reliability, p.Calls = world.Assay1Name, []string{"b", "a", "d"}, .7, 7
+		r := referee{chain(), p, make(map[string]float64)}
+		got, want := workflow.Solve(chain(), p).Success(), r.best(standing{left: p.Calls})
+		if math.Abs(got-want) > 1e-9 {
+			t.Errorf("persistence %v, burst %v: success = %v, want %v", p.Persistence, p.Burst, got, want)
+		}
+	}
+}
+
+// referee knows nothing of planning: it tries every call that is no mistake.
+type referee struct {
+	catalog *assay.Catalog
+	problem workflow.Problem
+	known   map[string]float64
+}
+
+// standing is all that the world of an episode depends on.
+type standing struct {
+	worked  []string // in order
+	failed  []string // tools whose latest call failed, by name
+	cluster bool     // the latest call failed
+	left    int
+}
+
+func (s standing) after(tool string, ok bool) standing {
+	failed := slices.DeleteFunc(slices.Clone(s.failed), func(name string) bool { return name == tool })
+	if ok {
+		return standing{append(slices.Clone(s.worked), tool), failed, false, s.left - 1}
+	}
+	return standing{s.worked, slices.Sorted(slices.Values(append(failed, tool))), true, s.left - 1}
+}
+
+func (r *referee) callable(s standing) []string {
+	var names []string
+	for _, tool := range r.catalog.All() {
+		if !slices.ContainsFunc(tool.Dependencies, func(d string) bool { return !slices.Contains(s.worked, d) }) {
+			names = append(names, tool.Name)
+		}
+	}
+	return names
+}
+
+// best is the greatest probability of full success.
+func (r *referee) best(s standing) float64 {
+	if inOrder(r.problem.Required, s.worked) {
+		return 1
+	}
+	if s.left == 0 {
+		return 0
+	}
+	key := fmt.Sprint(s)
+	best, ok := r.known[key]
+	if !ok {
+		for _, tool := range r.callable(s) {
+			best = max(best, r.value(s, tool))
+		}
+		r.known[key] = best
+	}
+	return best
+}
+
+// value is the probability of full success when a tool is called first.
+func (r *referee) value(s standing, tool string) float64 {
+	set := assay.Setting{Persistence: r.problem.Persistence, Burst: r.problem.Burst}
+	chance := world.Assay1Chance(set, r.problem.Reliability, slices.Contains(s.failed, tool), s.cluster)
+	return chance*r.best(s.after(tool, true)) + (1-chance)*r.best(s.after(tool, false))
+}

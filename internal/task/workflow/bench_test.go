@@ -1,0 +1,52 @@
+package workflow_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/workflow"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// BenchmarkSolve solves the longest of the original's tasks, which has six
+// required tools, with the calls of an episode of ten turns.
+func BenchmarkSolve(b *testing.B) {
+	catalog, tasks := pilotData(b)
+	required := longest(catalog, tasks).Required
+	for _, name := range world.Names {
+		for _, calls := range []int{10, 199} {
+			b.Run(fmt.Sprint(name, " ", calls), func(b *testing.B) {
+				b.ReportAllocs()
+				size := 0
+				for b.Loop() {
+					size = workflow.Solve(catalog, workflow.Problem{World: name, Required: required, Reliability: .8, Calls: calls}).Size()
+				}
+				b.ReportMetric(float64(size), "size")
+			})
+		}
+	}
+}
+
+// BenchmarkFlawed makes the worst flaws of the longest plan, as the opening of
+// an episode does.
+func BenchmarkFlawed(b *testing.B) {
+	catalog, tasks := pilotData(b)
+	task := longest(catalog, tasks)
+	plan := workflow.For(catalog, world.Assay1Name, &task, .8)
+	for _, flaw := range workflow.Flaws {
+		b.Run(string(flaw), func(b *testing.B) {
+			b.ReportAllocs()
+			for seed := uint64(0); b.Loop(); seed++ {
+				workflow.Flawed(catalog, plan, &task, flaw, "severe", seed)
+			}
+		})
+	}
+}
+
+func longest(catalog *assay.Catalog, tasks []assay.Task) assay.Task {
+	return slices.MaxFunc(tasks, func(a, b assay.Task) int {
+		return len(workflow.Sequence(catalog, a.Required)) - len(workflow.Sequence(catalog, b.Required))
+	})
+}

@@ -1,0 +1,112 @@
+package workflow
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// misfit gives steps arguments that assay-1 refuses.
+func (f *flawed) misfit() []Step {
+	n := len(f.steps)
+	steps := slices.Clone(f.steps)
+	for _, i := range f.dice.shuffle("misfit", numbers(0, n))[:f.count(1, min(2, n), n/2+1)] {
+		tool, _ := f.catalog.Tool(steps[i].Tool)
+		wrong := f.misfits(tool, steps[i].Arguments)
+		steps[i].Arguments = wrong[f.dice.pick("arguments", i, len(wrong))]
+	}
+	return steps
+}
+
+// misfits returns ways in which the arguments of a tool can be wrong: without
+// a required one, of a wrong type, under a wrong name, or with a reference to
+// nothing. There is always one.
+func (f *flawed) misfits(tool assay.Tool, raw json.RawMessage) []json.RawMessage {
+	args := parseArguments(raw)
+	if len(args) == 0 {
+		return []json.RawMessage{unfit(tool)}
+	}
+	var wrong []json.RawMessage
+	with := func(i int, a argument) {
+		changed := slices.Clone(args)
+		changed[i] = a
+		wrong = append(wrong, changed.json())
+	}
+	for i, a := range args {
+		p := parameter(tool, a.name)
+		if p.Required {
+			wrong = append(wrong, slices.Delete(slices.Clone(args), i, i+1).json())
+		}
+		if isChecked(p) {
+			with(i, argument{a.name, otherType(a.value)})
+		}
+		with(i, argument{misnomer(tool, a.name), a.value})
+		for _, ref := range references(a.value) {
+			with(i, argument{a.name, bytes.ReplaceAll(a.value, reference(ref), reference(f.nothing(ref)))})
+		}
+	}
+	return wrong
+}
+
+// unfit returns wrong arguments for a tool that is called without any.
+func unfit(tool assay.Tool) json.RawMessage {
+	for _, p := range tool.Parameters {
+		if isOptions(p) {
+			return arguments{{p.Name, otherType(json.RawMessage("{}"))}}.json()
+		}
+	}
+	return arguments{{misnomer(tool, "options"), json.RawMessage("{}")}}.json()
+}
+
+func parameter(tool assay.Tool, name string) assay.Parameter {
+	i := slices.IndexFunc(tool.Parameters, func(p assay.Parameter) bool { return p.Name == name })
+	return tool.Parameters[i]
+}
+
+// isChecked reports whether assay-1 checks the type of a parameter's value.
+func isChecked(p assay.Parameter) bool {
+	return slices.Contains([]string{"string", "number", "integer", "boolean", "object", "array"}, p.Type)
+}
+
+// otherType wraps a text into an array and writes all else as a text.
+func otherType(value json.RawMessage) json.RawMessage {
+	if jsonType(value) == "string" {
+		return slices.Concat([]byte("["), value, []byte("]"))
+	}
+	return quote(string(value))
+}
+
+// misnomer misspells a name so that the tool has no parameter of that name.
+func misnomer(tool assay.Tool, name string) string {
+	return misspelt(name, func(name string) bool {
+		return slices.ContainsFunc(tool.Parameters, func(p assay.Parameter) bool { return p.Name == name })
+	})
+}
+
+// nothing misspells a reference's name so that no tool and no input has it.
+func (f *flawed) nothing(ref string) string {
+	in := readInputs(f.task.Inputs)
+	return misspelt(ref, func(name string) bool {
+		_, known := f.catalog.Tool(name)
+		if input, ok := strings.CutPrefix(name, world.InputsName+"."); ok && !known {
+			_, known = in[input]
+		}
+		return known || name == world.InputsName
+	})
+}
+
+// misspelt leaves out the letter in the middle of a name, and adds to it while
+// that is a name too.
+func misspelt(name string, known func(string) bool) string {
+	letters := []rune(name)
+	middle := len(letters) / 2
+	wrong := string(slices.Delete(letters, middle, min(middle+1, len(letters))))
+	for wrong == "" || known(wrong) {
+		wrong += "_"
+	}
+	return wrong
+}

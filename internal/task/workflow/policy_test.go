@@ -1,0 +1,339 @@
+package workflow_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/workflow"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// TestPublishedBounds holds the planner to the figures that two independent
+// implementations agreed on: the mean over the five task types of the
+// probability of full success, in order and optimal.
+func TestPublishedBounds(t *testing.T) {
+	t.Parallel()
+	catalog, tasks := pilotData(t)
+	byType := make(map[string][]assay.Task)
+	for _, task := range tasks {
+		byType[task.Type] = append(byType[task.Type], task)
+	}
+	type figures map[float64][2]float64
+	for _, tc := range []struct {
+		name    string
+		calls   int
+		noEarly bool
+		want    figures
+	}{
+		{"10 calls", 10, false, figures{.9: {.830, .971}, .8: {.773, .924}, .7: {.694, .840}, .6: {.590, .715}}},
+		{"10 calls without early stop", 10, true, figures{.9: {.867, .979}, .8: {.814, .936}, .7: {.740, .860}, .6: {.640, .744}}},
+		{"9 calls without early stop", 9, true, figures{.9: {.835, .963}, .8: {.773, .903}, .7: {.689, .807}, .6: {.582, .677}}},
+		{"7 calls without early stop", 7, true, figures{.9: {.738, .886}, .8: {.655, .781}, .7: {.554, .650}, .6: {.440, .504}}},
+	} {
+		for reliability, want := range tc.want {
+			for i, inOrder := range []bool{true, false} {
+				got := 0.0
+				for _, tasks := range byType {
+					got += meanSuccess(catalog, tasks, workflow.Problem{
+						Reliability: reliability, Calls: tc.calls, InOrder: inOrder, NoEarlyStop: tc.noEarly,
+					}) / float64(len(byType))
+				}
+				t.Logf("%s, reliability %v, in order %v: %.4f", tc.name, reliability, inOrder, got)
+				if math.Abs(got-want[i]) > .001 {
+					t.Errorf("%s, reliability %v, in order %v: success %.4f, want %.3f", tc.name, reliability, inOrder, got, want[i])
+				}
+			}
+		}
+	}
+	byTypeWant := map[string][2]float64{
+		"basic_task": {.993, .997}, "api_integration": {.849, .935}, "data_pipeline": {.852, .965},
+		"simple_task": {.841, .986}, "multi_stage_pipeline": {.536, .799},
+	}
+	for typ, want := range byTypeWant {
+		for i, inOrder := range []bool{true, false} {
+			got := meanSuccess(catalog, byType[typ], workflow.Problem{Reliability: .8, Calls: 10, InOrder: inOrder, NoEarlyStop: true})
+			t.Logf("%s, in order %v: %.4f", typ, inOrder, got)
+			if math.Abs(got-want[i]) > .001 {
+				t.Errorf("%s in order %v: success %.4f, want %.3f", typ, inOrder, got, want[i])
+			}
+		}
+	}
+}
+
+// meanSuccess solves what tasks have in common once.
+func meanSuccess(catalog *assay.Catalog, tasks []assay.Task, p workflow.Problem) float64 {
+	known := make(map[string]float64)
+	sum := 0.0
+	for _, task := range tasks {
+		key := strings.Join(task.Required, " ")
+		if _, ok := known[key]; !ok {
+			p.Required = task.Required
+			known[key] = workflow.Solve(catalog, p).Success()
+		}
+		sum += known[key]
+	}
+	return sum / float64(len(tasks))
+}
+
+// TestPlanningIsCheap tells what it takes to bound all the original's task
+// instances, its tasks in eight difficulties, at four reliabilities.
+func TestPlanningIsCheap(t *testing.T) {
+	catalog, tasks := pilotData(t)
+	for _, tc := range []struct {
+		name string
+		set  assay.Setting
+	}{
+		{"pilot", assay.Setting{World: world.PilotName, Turns: 10}},
+		{"assay-1", assay.Setting{World: world.Assay1Name, Turns: 10}},
+		{"assay-1, failures last", assay.Setting{World: world.Assay1Name, Turns: 10, Persistence: .5}},
+		{"assay-1, failures last and cluster", assay.Setting{World: world.Assay1Name, Turns: 10, Persistence: .5, Burst: .3}},
+	} {
+		bounds := workflow.NewBounds(catalog)
+		begin := time.Now()
+		n, sum := 0, 0.0
+		for range 8 {
+			for _, task := range tasks {
+				for _, reliability := range []float64{.9, .8, .7, .6} {
+					sum += bounds.Best(&assay.Trial{Cell: assay.Cell{Reliability: reliability}, Setting: tc.set}, task.Required)
+					n++
+				}
+			}
+		}
+		t.Logf("%s: %d bounds in %v, mean %.4f", tc.name, n, time.Since(begin), sum/float64(n))
+	}
+}
+
+// TestPolicyEarnsItsValue follows the policy through simulated luck: the share
+// of successes and the mean number of calls are what the solution claims.
+func TestPolicyEarnsItsValue(t *testing.T) {
+	t.Parallel()
+	catalog := chain()
+	for _, set := range []assay.Setting{
+		{World: world.PilotName, Turns: 8},
+		{World: world.Assay1Name, Turns: 9},
+		{World: world.Assay1Name, Turns: 9, Persistence: .4},
+		{World: world.Assay1Name, Turns: 9, Persistence: .8, Burst: .7},
+	} {
+		task := assay.Task{Required: []string{"c", "e", "b"}}
+		trial := assay.Trial{Cell: assay.Cell{Reliability: .7}, Setting: set}
+		policy := workflow.Solve(catalog, workflow.ProblemOf(&trial, task.Required))
+		const n = 5000
+		won, calls := 0.0, 0.0
+		for seed := range uint64(n) {
+			trial.Seed = seed
+			w := world.Begin(catalog, &trial, &task)
+			follow(t, policy, w)
+			calls += float64(len(w.Calls())) / n
+			if fullSuccess(set.World, task.Required, w) {
+				won += 1. / n
+			}
+		}
+		want := policy.Success()
+		if sigma := math.Sqrt(want * (1 - want) / n); math.Abs(won-want) > 4*sigma {
+			t.Errorf("%+v: success of %d trials = %.4f, want %.4f ± %.4f", set, n, won, want, 4*sigma)
+		}
+		// The number of calls lies between 0 and 9, so its deviation is below 4.5.
+		if want := policy.Expected(); math.Abs(calls-want) > 4*4.5/math.Sqrt(n) {
+			t.Errorf("%+v: mean calls of %d trials = %.3f, want %.3f", set, n, calls, want)
+		}
+	}
+}
+
+func follow(t *testing.T, policy *workflow.Policy, w world.World) {
+	t.Helper()
+	for turn := 0; ; turn++ {
+		var calls []workflow.Call
+		for _, c := range w.Calls() {
+			calls = append(calls, workflow.Call{Tool: c.Tool, OK: c.OK, Mistake: c.Mistake})
+		}
+		tool := policy.Next(calls)
+		if tool == "" {
+			return
+		}
+		rec, err := w.Call(turn, tool, "{}")
+		if err != nil || rec.Mistake {
+			t.Fatalf("the policy's call of %s: %v %s", tool, err, rec.Error)
+		}
+		if _, stop := w.Stop(); stop {
+			return
+		}
+	}
+}
+
+// fullSuccess judges calls by the rules of a world.
+func fullSuccess(worldName string, required []string, w world.World) bool {
+	if worldName == world.PilotName {
+		var first []string
+		for _, tool := range w.Succeeded() {
+			if slices.Contains(required, tool) {
+				first = append(first, tool)
+			}
+		}
+		return slices.Equal(first, required)
+	}
+	var worked []string
+	for _, c := range w.Calls() {
+		if c.OK {
+			worked = append(worked, c.Tool)
+		}
+	}
+	return inOrder(required, worked)
+}
+
+// inOrder reports whether names are a subsequence of those of steps.
+func inOrder(names, steps []string) bool {
+	for _, s := range steps {
+		if len(names) > 0 && names[0] == s {
+			names = names[1:]
+		}
+	}
+	return len(names) == 0
+}
+
+func anyProblem(t *rapid.T, catalog *assay.Catalog) workflow.Problem {
+	chance := rapid.OneOf(rapid.Float64Range(0, 1), rapid.SampledFrom([]float64{0, .5, 1}))
+	p := workflow.Problem{
+		World:       rapid.SampledFrom(world.Names).Draw(t, "world"),
+		Required:    anyRequired(t, catalog, 6),
+		Reliability: chance.Draw(t, "reliability"),
+		Calls:       rapid.IntRange(0, 8).Draw(t, "calls"),
+	}
+	if rapid.Bool().Draw(t, "lasting") {
+		p.Persistence = chance.Draw(t, "persistence")
+	}
+	if rapid.Bool().Draw(t, "clustering") {
+		p.Burst = chance.Draw(t, "burst")
+	}
+	return p
+}
+
+func TestPolicyLaws(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		catalog := anyCatalog(t, 6)
+		p := anyProblem(t, catalog)
+		policy := workflow.Solve(catalog, p)
+		best := policy.Success()
+		more, ordered, patient := p, p, p
+		more.Calls++
+		ordered.InOrder = true
+		patient.NoEarlyStop = true
+		if v := workflow.Solve(catalog, more).Success(); v < best-1e-9 {
+			t.Errorf("one more call lowers success from %v to %v", best, v)
+		}
+		if v := workflow.Solve(catalog, ordered).Success(); v > best+1e-9 {
+			t.Errorf("in order %v beats the optimum %v", v, best)
+		}
+		if v := workflow.Solve(catalog, patient).Success(); v < best-1e-9 {
+			t.Errorf("without early stop %v is below %v", v, best)
+		}
+		if best < 0 || best > 1+1e-9 || p.Calls < len(p.Required) && best != 0 {
+			t.Errorf("success %v with %d calls for %d tools", best, p.Calls, len(p.Required))
+		}
+		if e := policy.Expected(); e < 0 || e > float64(p.Calls)+1e-9 || e < best*float64(len(p.Required))-1e-9 {
+			t.Errorf("%v calls expected of %d, with success %v at %d tools", e, p.Calls, best, len(p.Required))
+		}
+		linear := policy.Linear()
+		if len(linear) > p.Calls || len(linear) < p.Calls && !inOrder(p.Required, linear) {
+			t.Errorf("the linear plan %v of %d calls does not run %v", linear, p.Calls, p.Required)
+		}
+		history := make([]workflow.Call, len(linear))
+		for i, tool := range linear {
+			if got := policy.Next(history[:i]); got != tool {
+				t.Errorf("the linear plan is %v, but %q comes after %d of it", linear, got, i)
+			}
+			history[i] = workflow.Call{Tool: tool, OK: true}
+		}
+	})
+}
+
+// TestNextTakesAnyHistory: a mistake costs a call and nothing else, and calls
+// of any tool are history.
+func TestNextTakesAnyHistory(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		catalog := anyCatalog(t, 6)
+		p := anyProblem(t, catalog)
+		names := append(catalog.Names(), "unknown")
+		history := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) workflow.Call {
+			return workflow.Call{Tool: rapid.SampledFrom(names).Draw(t, "tool"), OK: rapid.Bool().Draw(t, "ok")}
+		}), 0, 8).Draw(t, "history")
+		fewer := p
+		fewer.Calls--
+		at := rapid.IntRange(0, len(history)).Draw(t, "at")
+		refused := workflow.Call{Tool: rapid.SampledFrom(names).Draw(t, "tool"), Mistake: true}
+		got := workflow.Solve(catalog, p).Next(slices.Insert(slices.Clone(history), at, refused))
+		if want := workflow.Solve(catalog, fewer).Next(history); got != want {
+			t.Errorf("after a mistake among %v comes %q, with a call less %q", history, got, want)
+		}
+		if len(history) >= p.Calls && workflow.Solve(catalog, p).Next(history) != "" {
+			t.Errorf("a call comes after %d of %d", len(history), p.Calls)
+		}
+	})
+}
+
+// TestBounds: a bound is that of the problem that the trial poses.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	catalog := chain()
+	bounds := workflow.NewBounds(catalog)
+	required := []string{"c", "e"}
+	set := assay.Setting{Turns: 7, Persistence: .3, Burst: .2}
+	want := map[string]workflow.Problem{
+		world.PilotName:  {World: world.PilotName, Required: required, Reliability: .8, Calls: 7},
+		world.Assay1Name: {World: world.Assay1Name, Required: required, Reliability: .8, Calls: 6, Persistence: .3, Burst: .2},
+	}
+	for _, name := range world.Names {
+		set.World = name
+		trial := &assay.Trial{Cell: assay.Cell{Reliability: .8}, Setting: set}
+		if diff := cmp.Diff(want[name], workflow.ProblemOf(trial, required)); diff != "" {
+			t.Error(diff)
+		}
+		best := workflow.Solve(catalog, want[name]).Success()
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for range 50 {
+					if got := bounds.Best(trial, required); got != best {
+						t.Errorf("%s: bound %v, want %v", name, got, best)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+	if best := bounds.Best(&assay.Trial{Cell: assay.Cell{Reliability: 1}, Setting: assay.Setting{World: world.Assay1Name}}, required); best != 0 {
+		t.Errorf("bound without any turn = %v", best)
+	}
+}
+
+// TestHopelessProblems: what can never be called has no success.
+func TestHopelessProblems(t *testing.T) {
+	t.Parallel()
+	catalog := assay.NewCatalog([]assay.Tool{
+		{Name: "a", Dependencies: []string{"b"}},
+		{Name: "b", Dependencies: []string{"a"}},
+		{Name: "c", Dependencies: []string{"gone"}},
+	})
+	for _, required := range [][]string{{"a"}, {"c"}, {"gone"}} {
+		policy := workflow.Solve(catalog, workflow.Problem{World: world.Assay1Name, Required: required, Reliability: 1, Calls: 9})
+		if policy.Success() != 0 || policy.Next(nil) != "" {
+			t.Errorf("%v: success %v, beginning with %q", required, policy.Success(), policy.Next(nil))
+		}
+	}
+}
+
+func TestMissingIsTransitive(t *testing.T) {
+	t.Parallel()
+	if got, want := workflow.Missing(chain(), []string{"c", "d"}), []string{"a", "b"}; !slices.Equal(got, want) {
+		t.Errorf("Missing() = %v, want %v", got, want)
+	}
+}

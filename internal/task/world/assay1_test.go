@@ -1,0 +1,354 @@
+package world_test
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// kitchen is a catalog with every type of parameter and return, and a chain of
+// dependencies.
+func kitchen() *assay.Catalog {
+	codes := []assay.ToolError{
+		{Code: "INVALID_INPUT", Description: "bad"}, {Code: "TIMEOUT", Description: "slow"}, {Code: "OVERFLOW", Description: "large"},
+	}
+	options := assay.Parameter{Name: "options", Type: "object"}
+	return assay.NewCatalog([]assay.Tool{
+		{
+			Name: "read", Operation: "reader", Errors: codes,
+			Parameters: []assay.Parameter{{Name: "source", Type: "string", Required: true}, options},
+			Returns:    []assay.Return{{Name: "success", Type: "boolean"}, {Name: "data", Type: "object"}, {Name: "metadata", Type: "object"}},
+		},
+		{
+			Name: "check", Operation: "validator", Errors: codes, Dependencies: []string{"read"},
+			Parameters: []assay.Parameter{{Name: "schema", Type: "object", Required: true}, {Name: "data", Type: "object", Required: true}, options},
+			Returns:    []assay.Return{{Name: "valid", Type: "boolean"}, {Name: "errors", Type: "array"}, {Name: "count", Type: "number"}, {Name: "id", Type: "string"}},
+		},
+		{
+			Name: "all", Operation: "helper",
+			Parameters: []assay.Parameter{
+				{Name: "s", Type: "string"},
+				{Name: "n", Type: "number"},
+				{Name: "i", Type: "integer"},
+				{Name: "b", Type: "boolean"},
+				{Name: "a", Type: "array"},
+				{Name: "o", Type: "object"},
+			},
+		},
+		{Name: "send", Operation: "poster", Errors: codes[:1], Dependencies: []string{"read", "check"}, Parameters: []assay.Parameter{options}},
+	})
+}
+
+const kitchenInputs = `{"source":"inbox/a.csv","schema":{"type":"object"},"data":{"records":[{"x":1},{"x":2},{"x":3}]}}`
+
+func assay1(seed uint64, reliability float64, set assay.Setting) *world.Assay1 {
+	set.World = world.Assay1Name
+	trial := &assay.Trial{Cell: assay.Cell{Reliability: reliability}, Seed: seed, Setting: set}
+	return world.NewAssay1(kitchen(), trial, &assay.Task{Inputs: json.RawMessage(kitchenInputs)})
+}
+
+func mustCall(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, w world.World, tool, args string,
+) assay.CallRecord {
+	t.Helper()
+	rec, err := w.Call(1, tool, args)
+	if err != nil {
+		t.Fatalf("call %s: %v", tool, err)
+	}
+	return rec
+}
+
+const readArgs = `{"source":"inbox/a.csv"}`
+
+func TestAssay1Arguments(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		tool, args string
+		want       string // part of the error; "" for none
+	}{
+		{"read", readArgs, ""},
+		{"read", `{"source":"inbox/a.csv","options":{}}`, ""},
+		{"read", `{"source":"inbox/a.csv","options":null}`, ""},
+		{"read", ``, "source (string) is missing"},
+		{"read", `null`, "source (string) is missing"},
+		{"read", `{"source":null}`, "source (string) is missing"},
+		{"read", `{"source":""}`, "source is empty"},
+		{"read", `{"source":7}`, "of type string, not number"},
+		{"read", `{"source":"inbox/a.csv","option":{}}`, `no parameter "option"; its parameters are source, options`},
+		{"read", `{"source":"inbox/a.csv","options":"none"}`, "of type object, not string"},
+		{"read", `{"source":"inbox/b.csv"}`, `source "inbox/b.csv" is neither`},
+		{"read", `{"source":"inbox/a.csv","options":{"input":{"ref":"read"}}}`, `"read" refers to nothing; there are inputs, inputs.data, inputs.schema, inputs.source`},
+		{"read", `{"source":"inbox/a.csv","options":{"list":[1,{"deep":{"ref":"inputs.nothing"}}]}}`, `"inputs.nothing" refers to nothing`},
+		{"read", `{"source":"inbox/a.csv","options":{"input":{"ref":"inputs.data"}}}`, ""},
+		{"read", `{"source":"inbox/a.csv","options":{"ref":"inputs"}}`, ""},
+		{"read", `{"source":"inbox/a.csv","options":{"ref":7}}`, ""}, // no reference: its name is no text
+		{"read", `["inbox/a.csv"]`, "one JSON object: found array"},
+		{"read", `{"source":"inbox/a.csv"} and more`, "one JSON object"},
+		{"read", `{"source":`, "one JSON object"},
+		{"all", `{"s":"","n":1.5,"i":2,"b":false,"a":[],"o":{}}`, ""},
+		{"all", `{"i":2.0}`, ""},
+		{"all", `{"i":2e3}`, ""},
+		{"all", `{"i":2.5}`, "of type integer, not number"},
+		{"all", `{"i":"2"}`, "of type integer, not string"},
+		{"all", `{"n":"1"}`, "of type number, not string"},
+		{"all", `{"b":"true"}`, "of type boolean, not string"},
+		{"all", `{"a":{}}`, "of type array, not object"},
+		{"all", `{"o":[]}`, "of type object, not array"},
+		{"all", `{"s":true}`, "of type string, not boolean"},
+	} {
+		rec := mustCall(t, assay1(1, 1, assay.Setting{}), tc.tool, tc.args)
+		switch {
+		case tc.want == "" && (!rec.OK || rec.Mistake):
+			t.Errorf("%s %s: %+v, want it to work", tc.tool, tc.args, rec)
+		case tc.want != "" && (rec.OK || !rec.Mistake || rec.Code != world.InvalidInput || !strings.Contains(rec.Error, tc.want)):
+			t.Errorf("%s %s: %+v, want %q", tc.tool, tc.args, rec, tc.want)
+		}
+	}
+}
+
+func TestAssay1References(t *testing.T) {
+	t.Parallel()
+	w := assay1(1, 1, assay.Setting{})
+	checkRead := `{"schema":{"ref":"inputs.schema"},"data":{"ref":"read"}}`
+	if rec := mustCall(t, w, "check", checkRead); rec.Code != world.InvalidInput {
+		t.Errorf("a result that does not exist yet gives %+v, want %s", rec, world.InvalidInput)
+	}
+	if rec := mustCall(t, w, "check", `{"schema":{},"data":{"records":[]}}`); rec.Code != world.InvalidInput || !strings.Contains(rec.Error, "has to be a reference") {
+		t.Errorf("data that is no reference gives %+v", rec)
+	}
+	if rec := mustCall(t, w, "check", `{"schema":{},"data":{"ref":"inputs.data"}}`); rec.Code != world.DependencyFail || !rec.Mistake ||
+		rec.Error != "DEPENDENCY_ERROR: check needs read to have succeeded first" {
+		t.Errorf("a call before what it needs gives %+v", rec)
+	}
+	for _, call := range [][2]string{{"read", readArgs}, {"check", checkRead}, {"read", `{"source":"check"}`}} {
+		if rec := mustCall(t, w, call[0], call[1]); !rec.OK {
+			t.Errorf("%v gives %+v, want it to work", call, rec)
+		}
+	}
+	if diff := cmp.Diff([]string{"read", "check"}, w.Succeeded()); diff != "" {
+		t.Errorf("succeeded (-want +got):\n%s", diff)
+	}
+}
+
+// TestAssay1MistakesSpendNoLuck strews mistakes among calls: the others go as
+// they do without them.
+func TestAssay1MistakesSpendNoLuck(t *testing.T) {
+	t.Parallel()
+	right := map[string]string{"read": readArgs, "all": "{}"}
+	wrong := [][2]string{{"read", "{}"}, {"all", `{"x":1}`}, {"send", "{}"}, {"check", `{"schema":{},"data":{"ref":"nothing"}}`}, {"read", `{"source":"elsewhere"}`}}
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		reliability := rapid.Float64Range(0, 1).Draw(t, "reliability")
+		set := assay.Setting{Persistence: rapid.Float64Range(0, .9).Draw(t, "persistence"), Burst: rapid.Float64Range(0, .9).Draw(t, "burst")}
+		calls := rapid.SliceOfN(rapid.SampledFrom([]string{"read", "all"}), 0, 30).Draw(t, "calls")
+		plain, strewn := assay1(seed, reliability, set), assay1(seed, reliability, set)
+		for _, tool := range calls {
+			for _, w := range rapid.SliceOfN(rapid.SampledFrom(wrong), 0, 2).Draw(t, "mistakes") {
+				if rec := mustCall(t, strewn, w[0], w[1]); !rec.Mistake || rec.OK || rec.Chance != 0 || rec.Luck != 0 {
+					t.Fatalf("%v: %+v, want a mistake without luck", w, rec)
+				}
+			}
+			a, b := mustCall(t, plain, tool, right[tool]), mustCall(t, strewn, tool, right[tool])
+			if diff := cmp.Diff(a, b); diff != "" {
+				t.Fatalf("mistakes changed what follows:\n%s", diff)
+			}
+		}
+	})
+}
+
+// TestAssay1Spec derives each luck-spending call anew from docs/worlds.md.
+func TestAssay1Spec(t *testing.T) {
+	t.Parallel()
+	lasted := 0
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64Range(0, 1<<53-1).Draw(t, "seed")
+		reliability := rapid.SampledFrom([]float64{0, .3, .8, 1}).Draw(t, "reliability")
+		persistence := rapid.SampledFrom([]float64{0, .5, .9}).Draw(t, "persistence")
+		burst := rapid.SampledFrom([]float64{0, .4}).Draw(t, "burst")
+		w := assay1(seed, reliability, assay.Setting{Persistence: persistence, Burst: burst})
+		k := map[string]int{}
+		code := map[string]string{}
+		anyFailed := false
+		for range rapid.IntRange(1, 40).Draw(t, "calls") {
+			tool := rapid.SampledFrom([]string{"read", "all"}).Draw(t, "tool")
+			rec := mustCall(t, w, tool, map[string]string{"read": readArgs, "all": "{}"}[tool])
+			sum := sha256.Sum256([]byte(fmt.Sprint("assay luck 1\x00", seed, "\x00", tool, "\x00", k[tool])))
+			u := float64(binary.BigEndian.Uint64(sum[:])>>11) / (1 << 53)
+			without := reliability
+			if anyFailed {
+				without *= 1 - burst
+			}
+			chance := without
+			if code[tool] != "" {
+				chance *= 1 - persistence
+			}
+			if rec.Luck != u || math.Abs(rec.Chance-chance) > 1e-12 || rec.OK != (u < rec.Chance) {
+				t.Fatalf("record %+v, want luck %v and chance %v", rec, u, chance)
+			}
+			if persistence == 0 && burst == 0 && rec.Chance != reliability {
+				t.Fatalf("chance %v, want the reliability %v exactly", rec.Chance, reliability)
+			}
+			want := ""
+			if !rec.OK {
+				codes := map[string][]string{"read": {"TIMEOUT", "OVERFLOW"}, "all": {"OPERATION_FAILED"}}[tool]
+				want = codes[binary.BigEndian.Uint64(sum[8:])%uint64(len(codes))]
+				if code[tool] != "" && u < without {
+					if want != code[tool] {
+						lasted++
+					}
+					want = code[tool]
+				}
+			}
+			if rec.Code != want {
+				t.Fatalf("code %q, want %q", rec.Code, want)
+			}
+			k[tool]++
+			code[tool], anyFailed = rec.Code, !rec.OK
+		}
+	})
+	if lasted == 0 {
+		t.Error("no failure lasted with another code drawn: the test is too weak")
+	}
+}
+
+// TestAssay1Outputs works the results of a chain out by hand.
+func TestAssay1Outputs(t *testing.T) {
+	t.Parallel()
+	checksum := func(parts ...string) string {
+		sum := sha256.Sum256([]byte(strings.Join(parts, "\n") + "\n"))
+		return hex.EncodeToString(sum[:])[:12]
+	}
+	w := assay1(1, 1, assay.Setting{})
+	first := checksum("read", `{"source":"inbox/a.csv"}`)
+	second := checksum("check", `{"data":{"ref":"read"},"schema":{"ref":"inputs.schema"}}`, first)
+	third := checksum("read", `{"options":{"a":{"ref":"check"}},"source":"read"}`, second, first)
+	for _, tc := range []struct{ tool, args, want string }{
+		{"read", `{ "source": "inbox/a.csv" }`, `{"data":{"checksum":"` + first + `","items":3},"metadata":{"checksum":"` + first + `","items":3,"operation":"reader"},"success":true}`},
+		{"check", `{"schema":{"ref":"inputs.schema"},"data":{"ref":"read"}}`, `{"count":3,"errors":[],"id":"` + second + `","valid":true}`},
+		{"read", `{"source":"read","options":{"a":{"ref":"check"}}}`, `{"data":{"checksum":"` + third + `","items":3},"metadata":{"checksum":"` + third + `","items":3,"operation":"reader"},"success":true}`},
+	} {
+		if rec := mustCall(t, w, tc.tool, tc.args); rec.Output != tc.want {
+			t.Errorf("%s %s gives %s %s\nwant %s", tc.tool, tc.args, rec.Output, rec.Error, tc.want)
+		}
+	}
+	for inputs, want := range map[string]int{
+		`{"source":"a","record_count":412,"data":{"records":[1]}}`: 412,
+		`{"source":"a","data":{"records":[1,2]}}`:                  2,
+		`{"source":"a","data":[1,2,3,4]}`:                          4,
+		`{"source":"a"}`:                                           1,
+	} {
+		w := world.NewAssay1(kitchen(), &assay.Trial{Cell: assay.Cell{Reliability: 1}}, &assay.Task{Inputs: json.RawMessage(inputs)})
+		var out struct{ Data struct{ Items int } }
+		if err := json.Unmarshal([]byte(mustCall(t, w, "read", `{"source":"a"}`).Output), &out); err != nil || out.Data.Items != want {
+			t.Errorf("inputs %s: %d items (%v), want %d", inputs, out.Data.Items, err, want)
+		}
+	}
+}
+
+func TestAssay1Claims(t *testing.T) {
+	t.Parallel()
+	w := assay1(1, 1, assay.Setting{})
+	for _, tc := range []struct {
+		reply string
+		acts  bool
+		want  bool
+	}{
+		{"TASK_COMPLETED", false, true},
+		{"All steps are done. TASK_COMPLETED.", false, true},
+		{"TASK_COMPLETED: all three steps are done.", false, true},
+		{"Done.\n\n**TASK_COMPLETED**\n", false, true},
+		{"I will reply TASK_COMPLETED when the work is complete.", false, false},
+		{"Is that \"TASK_COMPLETED\"?", false, false},
+		{"TASK_COMPLETED", true, false},
+		{"The task is completed.", false, false},
+		{"task_completed", false, false},
+		{"", false, false},
+	} {
+		if got := w.Ends(tc.reply, tc.acts); got != tc.want {
+			t.Errorf("Ends(%q, %v) = %v, want %v", tc.reply, tc.acts, got, tc.want)
+		}
+	}
+	for range 40 { // nothing that calls do ends an episode
+		mustCall(t, w, "all", "{}")
+	}
+	if ended, stop := w.Stop(); stop {
+		t.Errorf("Stop() = %q, true; want no stop", ended)
+	}
+	if _, err := w.Call(1, "al", ""); err == nil || len(w.Calls()) != 40 {
+		t.Errorf("a call of an unknown tool: error %v, %d records; want an error and 40", err, len(w.Calls()))
+	}
+}
+
+// FuzzAssay1Arguments puts any text as arguments to each tool. What comes back
+// is a mistake or spends luck, never both; the same call in the same state
+// gives the same record; and arguments that are accepted are as the tool's
+// parameters say.
+func FuzzAssay1Arguments(f *testing.F) {
+	for _, s := range []string{readArgs, `{"schema":{},"data":{"ref":"read"}}`, `{"n":1e400}`, `{"i":1.0}`, `{"o":{"ref":"inputs."}}`, `{"source":"a","source":"b"}`, "null", ""} {
+		f.Add(s, s)
+	}
+	tools := kitchen().All()
+	f.Fuzz(func(t *testing.T, first, second string) {
+		var records [2][]assay.CallRecord
+		for i := range records {
+			w := assay1(7, .9, assay.Setting{Persistence: .5})
+			mustCall(t, w, "read", readArgs)
+			for _, tool := range tools {
+				for _, args := range []string{first, second} {
+					rec := mustCall(t, w, tool.Name, args)
+					checkRecord(t, tool, rec)
+					records[i] = append(records[i], rec)
+				}
+			}
+		}
+		if diff := cmp.Diff(records[0], records[1]); diff != "" {
+			t.Fatalf("the same calls give other records:\n%s", diff)
+		}
+	})
+}
+
+func checkRecord(t *testing.T, tool assay.Tool, rec assay.CallRecord) {
+	t.Helper()
+	if rec.Mistake {
+		if rec.OK || rec.Luck != 0 || rec.Chance != 0 || rec.Output != "" || rec.Code != world.InvalidInput && rec.Code != world.DependencyFail {
+			t.Fatalf("mistake %+v", rec)
+		}
+		return
+	}
+	if rec.OK != (rec.Luck < rec.Chance) || rec.OK != (rec.Code == "") || rec.OK != json.Valid([]byte(rec.Output)) {
+		t.Fatalf("record %+v", rec)
+	}
+	var args map[string]any
+	if rec.Arguments != "" && strings.TrimSpace(rec.Arguments) != "" {
+		d := json.NewDecoder(strings.NewReader(rec.Arguments))
+		d.UseNumber()
+		if err := d.Decode(&args); err != nil {
+			t.Fatalf("accepted %q: %v", rec.Arguments, err)
+		}
+	}
+	for name, v := range args {
+		i := slices.IndexFunc(tool.Parameters, func(p assay.Parameter) bool { return p.Name == name })
+		if v != nil && i < 0 {
+			t.Fatalf("%s accepted %q, which is no parameter", tool.Name, name)
+		}
+	}
+	for _, p := range tool.Parameters {
+		if p.Required && args[p.Name] == nil {
+			t.Fatalf("%s accepted %q without %s", tool.Name, rec.Arguments, p.Name)
+		}
+	}
+}

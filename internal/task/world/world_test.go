@@ -1,0 +1,229 @@
+package world_test
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+func TestPilotChance(t *testing.T) {
+	t.Parallel()
+	const ok, failed = true, false
+	for _, tc := range []struct {
+		name        string
+		reliability float64
+		deps        []world.Dependency
+		recent      []bool
+		want        float64
+	}{
+		{"plain", .8, nil, nil, .8},
+		{"ceiling", 1, nil, nil, .95},
+		{"floor", 0, nil, nil, .1},
+		{"one missing", .8, []world.Dependency{world.Missing}, nil, .4},
+		{"missing and broken", .8, []world.Dependency{world.Missing, world.Broken}, nil, .28},
+		{"two failures are too few", .8, nil, []bool{failed, failed}, .8},
+		{"three failures", .8, nil, []bool{failed, failed, failed}, .8 * .729},
+		{"one of the last three", .8, nil, []bool{failed, failed, ok, failed, ok}, .8 * .9},
+		{"floor holds last", .6, []world.Dependency{world.Missing, world.Missing, world.Missing}, nil, .1},
+	} {
+		if got := world.PilotChance(tc.reliability, tc.deps, tc.recent); math.Abs(got-tc.want) > 1e-12 {
+			t.Errorf("%s: chance = %v, want %v", tc.name, got, tc.want)
+		}
+	}
+}
+
+func catalog() *assay.Catalog {
+	codes := []assay.ToolError{{Code: "TIMEOUT", Description: "too slow"}, {Code: "INVALID_INPUT", Description: "bad"}}
+	returns := []assay.Return{{Name: "success", Type: "boolean"}, {Name: "errors", Type: "array"}, {Name: "metadata", Type: "object"}}
+	return assay.NewCatalog([]assay.Tool{
+		{Name: "parse", Errors: codes, Returns: returns, Description: "turn raw text into records"},
+		{Name: "check", Errors: codes, Returns: returns, Dependencies: []string{"parse"}, Description: "compare records with a schema"},
+		{Name: "log", Description: "note a line in the journal"},
+	})
+}
+
+func pilot(seed uint64, reliability float64) *world.Pilot {
+	return world.NewPilot(catalog(), assay.Trial{Cell: assay.Cell{Reliability: reliability}, Seed: seed}, nil)
+}
+
+// TestLuckIgnoresScheduling is invariant 8: the k-th call of a tool meets the
+// same luck whatever else was called, by whom, and in which order.
+func TestLuckIgnoresScheduling(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		names := catalog().Names()
+		calls := rapid.SliceOfN(rapid.SampledFrom(names), 0, 20).Draw(t, "calls")
+		other := rapid.Permutation(calls).Draw(t, "permutation")
+		luck := func(order []string, reliability float64) map[string][]float64 {
+			w := pilot(seed, reliability)
+			seen := make(map[string][]float64)
+			for _, name := range order {
+				rec, err := w.Call(1, name, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				seen[name] = append(seen[name], rec.Luck)
+			}
+			return seen
+		}
+		if diff := cmp.Diff(luck(calls, .9), luck(other, .2)); diff != "" {
+			t.Fatalf("another order or reliability meets other luck:\n%s", diff)
+		}
+	})
+}
+
+// TestLuckIsUniform compares the draws with the uniform distribution by the
+// largest distance of their distribution functions (Kolmogorov–Smirnov).
+func TestLuckIsUniform(t *testing.T) {
+	t.Parallel()
+	const n = 20000
+	var draws []float64
+	for seed := range uint64(n / 10) {
+		for k := range 10 {
+			draws = append(draws, world.Draw(seed, "tool", k).Success)
+		}
+	}
+	slices.Sort(draws)
+	far := 0.0
+	for i, u := range draws {
+		far = max(far, math.Abs(u-float64(i)/n), math.Abs(u-float64(i+1)/n))
+	}
+	if limit := 1.95 / math.Sqrt(n); far > limit { // p = 0.001
+		t.Errorf("distance to uniform %v, want below %v", far, limit)
+	}
+}
+
+func TestPilotCall(t *testing.T) {
+	t.Parallel()
+	sawOK, sawFailed := false, false
+	for seed := range uint64(200) {
+		w := pilot(seed, .6)
+		rec, err := w.Call(3, "check", `{"x":1}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec.Chance != .3 || rec.OK != (rec.Luck < rec.Chance) || rec.Turn != 3 || rec.Arguments != `{"x":1}` {
+			t.Fatalf("record = %+v", rec)
+		}
+		if rec.OK {
+			sawOK = true
+			var out map[string]any
+			if err := json.Unmarshal([]byte(rec.Output), &out); err != nil || len(out) != 3 || out["success"] != true {
+				t.Fatalf("output %s (%v), want the three declared fields", rec.Output, err)
+			}
+			continue
+		}
+		sawFailed = true
+		if rec.Code != "TIMEOUT" && rec.Code != "INVALID_INPUT" || !strings.HasPrefix(rec.Error, rec.Code+": ") {
+			t.Fatalf("failure %q %q is not of the tool's own codes", rec.Code, rec.Error)
+		}
+	}
+	if !sawOK || !sawFailed {
+		t.Errorf("success seen %v, failure seen %v; want both", sawOK, sawFailed)
+	}
+}
+
+func TestPilotUnknownToolSpendsNothing(t *testing.T) {
+	t.Parallel()
+	w := pilot(1, .8)
+	if _, err := w.Call(1, "chec", ""); err == nil {
+		t.Fatal("a call of an unknown tool succeeded")
+	}
+	if len(w.Calls()) != 0 {
+		t.Errorf("calls = %v, want none", w.Calls())
+	}
+}
+
+// TestPilotBrokenDependency finds a trial in which a dependency fails after it
+// had succeeded, and looks at the chance that follows.
+func TestPilotBrokenDependency(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(500) {
+		w := pilot(seed, .8)
+		first, _ := w.Call(1, "parse", "")
+		second, _ := w.Call(2, "parse", "")
+		if !first.OK || second.OK {
+			continue
+		}
+		rec, _ := w.Call(3, "check", "")
+		if want := .8 * .7; math.Abs(rec.Chance-want) > 1e-12 {
+			t.Errorf("chance after a broken dependency = %v, want %v", rec.Chance, want)
+		}
+		return
+	}
+	t.Fatal("no trial with a broken dependency among the seeds")
+}
+
+// TestPilotStop replays random calls and derives each stop rule anew from the
+// records.
+func TestPilotStop(t *testing.T) {
+	t.Parallel()
+	seen := map[assay.Ended]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		w := pilot(rapid.Uint64().Draw(t, "seed"), rapid.SampledFrom([]float64{0, .5, 1}).Draw(t, "reliability"))
+		tools := rapid.SampledFrom([][]string{{"log"}, {"log", "parse"}, {"check"}}).Draw(t, "tools")
+		for turn := 1; turn <= 60; turn++ {
+			if _, err := w.Call(turn, tools[turn%len(tools)], ""); err != nil {
+				t.Fatal(err)
+			}
+			ended, stop := w.Stop()
+			if want := wantStop(w.Calls()); ended != want || stop != (want != "") {
+				t.Fatalf("after %d calls Stop() = %q, %v; want %q", turn, ended, stop, want)
+			}
+			if stop {
+				seen[ended]++
+				return
+			}
+		}
+	})
+	for _, e := range []assay.Ended{assay.FailureStreak, assay.CallLimit, assay.Loop} {
+		if seen[e] == 0 {
+			t.Errorf("no episode ended by %s: the test is too weak", e)
+		}
+	}
+}
+
+func wantStop(calls []assay.CallRecord) assay.Ended {
+	var good []string
+	fails := 0
+	for _, c := range calls {
+		fails++
+		if c.OK {
+			good, fails = append(good, c.Tool), 0
+		}
+	}
+	same := 0
+	for i := len(good) - 1; i >= 0 && good[i] == good[len(good)-1]; i-- {
+		same++
+	}
+	switch {
+	case fails >= 5:
+		return assay.FailureStreak
+	case len(good) > 15:
+		return assay.CallLimit
+	case same >= 5:
+		return assay.Loop
+	}
+	return ""
+}
+
+func TestSearchFindsByWords(t *testing.T) {
+	t.Parallel()
+	s := world.NewSearch(catalog())
+	got := s.Tools("checking the records against a schema")
+	if len(got) == 0 || got[0].Name != "check" {
+		t.Errorf("Tools() = %v, want check first", got)
+	}
+	if got := s.Tools("xyzzy"); len(got) != 0 {
+		t.Errorf("Tools(nonsense) = %v, want none", got)
+	}
+}
