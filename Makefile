@@ -3,7 +3,7 @@
 # our files, and says so where it cannot.
 
 GO    ?= go
-TOOLS := $(GO) tool -modfile=tools/go.mod
+TOOLS := $(GO) tool -modfile=tools/lint/go.mod
 
 .PHONY: all build test lint format fuzz bench ci
 

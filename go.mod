@@ -15,6 +15,7 @@ require (
 	github.com/spf13/cobra v1.10.2
 	go.uber.org/goleak v1.3.0
 	golang.org/x/term v0.47.0
+	gotest.tools/v3 v3.5.2
 	modernc.org/sqlite v1.60.1
 	pgregory.net/rapid v1.3.0
 )

@@ -95,6 +95,24 @@ type Outcome struct {
 	ScoreVersion string `json:"score_version"`
 }
 
+// The error categories, one for each outcome that is not full success.
+const (
+	CategoryToolCallFormat  = "tool_call_format" // no valid call was ever made
+	CategoryTimeout         = "timeout"          // a time limit ended the episode: a fault here, so no outcome has it
+	CategoryMaxTurns        = "max_turns"        // the turns were used up
+	CategoryToolSelection   = "tool_selection"   // a required tool was left out, and others were called
+	CategoryParameterConfig = "parameter_config" // wrong arguments; no call in the pilot world can earn it
+	CategorySequenceOrder   = "sequence_order"   // right tools, wrong order
+	CategoryDependency      = "dependency"       // a tool was called before what it needs had succeeded
+	CategoryOther           = "other"            // right decisions, bad luck
+)
+
+// ErrorCategories lists the error categories, in the order of tables.
+var ErrorCategories = []string{
+	CategoryToolCallFormat, CategoryTimeout, CategoryMaxTurns, CategoryToolSelection,
+	CategoryParameterConfig, CategorySequenceOrder, CategoryDependency, CategoryOther,
+}
+
 // PilotScores are the three verdicts that the 2025 original gave under the one
 // name of full success, and the scores behind them.
 type PilotScores struct {

@@ -20,10 +20,9 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/bench"
-	"github.com/assay-eval/assay/internal/nearest"
-	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/model/simserver"
+	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -100,7 +99,7 @@ func (f benchFlags) chosen() ([]number, error) {
 	}
 	for _, name := range f.only {
 		if !slices.ContainsFunc(ids, func(id string) bool { return name != "" && strings.HasPrefix(id, name) }) {
-			return nil, usageError("--only %s: no such number\nhint: %s", name, nearest.Hint(name, ids))
+			return nil, usageError("--only %s: no such number\nhint: %s", name, assay.NameHint(name, ids))
 		}
 	}
 	return slices.DeleteFunc(all, func(n number) bool {

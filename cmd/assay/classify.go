@@ -13,11 +13,10 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/classify"
-	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/nearest"
-	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -86,7 +85,7 @@ func (f classifyFlags) check() error {
 	case f.model == "":
 		return usageError("say which model to ask\nhint: --model NAME --providers FILE, or --model sim/judge to try it without a key")
 	case f.providers == "" && !sim.Is(f.model):
-		hint := nearest.Hint(f.model, sim.Names)
+		hint := assay.NameHint(f.model, sim.Names)
 		if !strings.HasPrefix(hint, "did") {
 			hint = "--providers FILE names the providers file that serves it"
 		}

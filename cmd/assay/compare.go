@@ -13,7 +13,6 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/export"
-	"github.com/assay-eval/assay/internal/nearest"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -174,7 +173,7 @@ func (s *sides) find(name string) (iter.Seq2[assay.Attempt, error], error) {
 			all = append(all, known[k]...)
 		}
 		err := fmt.Errorf("the store has no experiment, run, model or variant %q", name)
-		if hint := nearest.Hint(rest, all); hint != "" {
+		if hint := assay.NameHint(rest, all); hint != "" {
 			err = fmt.Errorf("%w\nhint: %s", err, hint)
 		}
 		return nil, err

@@ -18,9 +18,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/nearest"
+	"github.com/assay-eval/assay/internal/result/document"
 )
 
 func newCtl(p *process) *cobra.Command {
@@ -117,7 +116,7 @@ func parseSet(args []string) (order, error) {
 			continue
 		}
 		if new(lane.Limits).Of(assay.Bucket(name)) == nil {
-			return o, usageError("unknown limit %q\nhint: %s", name, cmp.Or(nearest.Hint(name, known), "known are "+strings.Join(known, ", ")))
+			return o, usageError("unknown limit %q\nhint: %s", name, cmp.Or(assay.NameHint(name, known), "known are "+strings.Join(known, ", ")))
 		}
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 0 {

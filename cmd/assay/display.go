@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/run/engine"
 	"github.com/assay-eval/assay/internal/run/gate"
 	"github.com/assay-eval/assay/internal/run/live"
-	"github.com/assay-eval/assay/internal/result/report"
 )
 
 func (s *session) displayMode() string {

@@ -18,7 +18,6 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/legacy"
-	"github.com/assay-eval/assay/internal/nearest"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -217,7 +216,7 @@ func chooseRun(ctx context.Context, db *store.DB, text string) (assay.RunID, err
 	switch len(fit) {
 	case 0:
 		err := fmt.Errorf("the store has no run %q", text)
-		if hint := nearest.Hint(text, all); hint != "" {
+		if hint := assay.NameHint(text, all); hint != "" {
 			err = fmt.Errorf("%w\nhint: %s", err, hint)
 		}
 		return "", err

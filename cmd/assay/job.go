@@ -13,17 +13,14 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/run/gate"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/task/library"
-	"github.com/assay-eval/assay/internal/nearest"
-	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/model/openai"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/result/report"
-	"github.com/assay-eval/assay/internal/task/score"
+	"github.com/assay-eval/assay/internal/run/gate"
+	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/workflow"
 )
 
@@ -59,7 +56,7 @@ var functionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // checkFunctions refuses to list tools whose names no endpoint would accept.
 func checkFunctions(e *plan.Experiment, catalog *assay.Catalog) error {
-	if e.Tools != episode.Listed {
+	if e.Tools != assay.Listed {
 		return nil
 	}
 	for _, name := range catalog.Names() {
@@ -83,7 +80,7 @@ func (j *job) close() error { return j.library.Close() }
 // applies says whether the flaw of a variant applies to a task of a library.
 func applies(lib *library.Library, world string) plan.Applies {
 	return func(ctx context.Context, ref assay.TaskRef, difficulty, variant string) (bool, error) {
-		flaw, flawed := episode.FlawOf(variant)
+		flaw, flawed := assay.FlawOf(variant)
 		if !flawed {
 			return true, nil
 		}
@@ -106,7 +103,7 @@ func (j *job) planned() int {
 
 // design is what reports have to know of the experiment beside its trials.
 func (j *job) design() report.Design {
-	d := report.Design{Categories: score.Categories}
+	d := report.Design{Categories: assay.ErrorCategories}
 	for _, p := range j.plan.Parts() {
 		d.Parts = append(d.Parts, report.Part{Name: p.Name, Models: p.Models, Varies: p.Varies, Has: p.Has})
 	}
@@ -358,7 +355,7 @@ func (j *job) lanes(providers *plan.Providers) (map[string][]plan.Lane, error) {
 		if len(byModel[model]) > 0 || sim.Is(model) {
 			continue
 		}
-		hint := nearest.Hint(model, known)
+		hint := assay.NameHint(model, known)
 		if providers == nil && !strings.HasPrefix(hint, "did") {
 			hint = "list the model in a providers file, and name that with --providers or as `providers: providers.yaml` in the experiment file"
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/task/library"
 )
 
 func newLibrary(p *process) *cobra.Command {

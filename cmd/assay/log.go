@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/run/engine"
 	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/engine"
 	"github.com/assay-eval/assay/internal/run/runlog"
 )
 

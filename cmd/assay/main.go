@@ -21,8 +21,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/nearest"
 	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -224,7 +224,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 			known = append(known, c.Name())
 		}
 	}
-	hint := cmp.Or(nearest.Hint(name, known), fmt.Sprintf("`%s --help` lists the commands", cmd.CommandPath()))
+	hint := cmp.Or(assay.NameHint(name, known), fmt.Sprintf("`%s --help` lists the commands", cmd.CommandPath()))
 	return usageError("%s has no command %q\nhint: %s", cmd.CommandPath(), name, hint)
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/nearest"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -334,7 +333,7 @@ func knownModel(ctx context.Context, db *store.DB, model string) error {
 		return err
 	}
 	err = fmt.Errorf("the store has no attempt of model %q", model)
-	if hint := nearest.Hint(model, models); hint != "" {
+	if hint := assay.NameHint(model, models); hint != "" {
 		err = fmt.Errorf("%w\nhint: %s", err, hint)
 	}
 	return err

@@ -26,9 +26,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/model/simserver"
+	"github.com/assay-eval/assay/internal/task/library"
 )
 
 // A reaction is what the program does about a fault.

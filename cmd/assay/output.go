@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/assay-eval/assay/internal/claim"
+	"github.com/assay-eval/assay/internal/store/lockfile"
 )
 
 // toFile writes to standard output, or to a file that appears when it is whole and on
@@ -47,7 +47,7 @@ type part struct {
 	place string
 	there os.FileInfo // what is at name before; nil for nothing
 	file  *os.File    // nil for standard output, and once it is closed
-	claim *claim.Claim
+	lock  *lockfile.Lock
 }
 
 // appears says that the part is a file of its own.
@@ -231,8 +231,8 @@ func (f *part) attach() (err error) {
 // begin opens the file beside the place, which the lock makes ours. A file that it
 // replaces leaves it its permissions.
 func (f *part) begin() (err error) {
-	f.claim, err = claim.Take(f.beside(".lock"))
-	if errors.Is(err, claim.ErrTaken) {
+	f.lock, err = lockfile.Acquire(f.beside(".lock"))
+	if errors.Is(err, lockfile.ErrHeld) {
 		return errors.New("another program is writing it\nhint: wait for it, or name another place")
 	}
 	if err != nil {
@@ -249,7 +249,7 @@ func (f *part) begin() (err error) {
 		}
 	}
 	if err != nil {
-		return errors.Join(err, f.claim.Release())
+		return errors.Join(err, f.lock.Release())
 	}
 	f.Writer = f.file
 	return nil
@@ -312,7 +312,7 @@ func (d *delivery) drop() error {
 		if err := os.Remove(f.beside(".part")); !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
 		}
-		errs = append(errs, f.claim.Release())
+		errs = append(errs, f.lock.Release())
 	}
 	d.parts = nil
 	return errors.Join(errs...)
@@ -336,7 +336,7 @@ func sweep(dir, suffix string) error {
 			continue
 		}
 		f := &part{place: filepath.Join(dir, name)}
-		c, err := claim.Take(f.beside(".lock"))
+		c, err := lockfile.Acquire(f.beside(".lock"))
 		if err != nil {
 			continue
 		}

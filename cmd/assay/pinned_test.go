@@ -23,14 +23,14 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/golden"
-	"github.com/assay-eval/assay/internal/task/library"
-	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/model/sim"
-	"github.com/assay-eval/assay/internal/task/score"
+	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/library"
+	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
+	"gotest.tools/v3/golden"
 )
 
 // The tests of this file pin what a change of structure must leave alone: if a trial's ID
@@ -121,7 +121,7 @@ func TestPinnedTrials(t *testing.T) {
 	tools := newDigest()
 	tools.add(t, library.Tools())
 	p.add("tools", tools)
-	golden.Check(t, "pinned/trials.txt", p.String())
+	golden.Assert(t, p.String(), "pinned/trials.txt")
 }
 
 // recorder keeps the first request of an episode and ends it.
@@ -140,14 +140,14 @@ type put struct{ world, variant, severity, protocol, tools string }
 // puts lists every way.
 func puts() (all []put) {
 	for _, w := range world.Names {
-		for _, variant := range episode.Variants {
+		for _, variant := range assay.Variants {
 			severities := []string{""}
-			if _, flawed := episode.FlawOf(variant); flawed {
-				severities = workflow.Severities
+			if _, flawed := assay.FlawOf(variant); flawed {
+				severities = assay.Severities
 			}
 			for _, severity := range severities {
-				for _, protocol := range episode.Protocols {
-					for _, tools := range []string{episode.Discover, episode.Listed} {
+				for _, protocol := range assay.Protocols {
+					for _, tools := range []string{assay.Discover, assay.Listed} {
 						all = append(all, put{w, variant, severity, protocol, tools})
 					}
 				}
@@ -182,7 +182,7 @@ func TestPinnedPrompts(t *testing.T) {
 			if i%40 != 0 && (i+k)%16 != 0 {
 				continue
 			}
-			if flaw, flawed := episode.FlawOf(way.variant); flawed && !workflow.Applies(lib.Catalog(), way.world, &task, flaw) {
+			if flaw, flawed := assay.FlawOf(way.variant); flawed && !workflow.Applies(lib.Catalog(), way.world, &task, flaw) {
 				continue
 			}
 			trial := way.trial("m", &task)
@@ -200,15 +200,15 @@ func TestPinnedPrompts(t *testing.T) {
 	}
 	var p pins
 	for _, w := range world.Names {
-		for _, protocol := range episode.Protocols {
-			for _, tools := range []string{episode.Discover, episode.Listed} {
+		for _, protocol := range assay.Protocols {
+			for _, tools := range []string{assay.Discover, assay.Listed} {
 				name := strings.Join([]string{w, protocol, tools}, " ")
 				p.add(name, sums[name])
 			}
 		}
 	}
 	fmt.Fprintf(&p, "templates: %s\n", episode.TemplatesHash)
-	golden.Check(t, "pinned/prompts.txt", p.String())
+	golden.Assert(t, p.String(), "pinned/prompts.txt")
 }
 
 // TestPinnedEpisodes plays whole conversations with each simulated agent: corrections, tool
@@ -231,7 +231,7 @@ func TestPinnedEpisodes(t *testing.T) {
 				continue
 			}
 			way := ways[(i/6*7+m)%len(ways)]
-			if flaw, flawed := episode.FlawOf(way.variant); flawed && !workflow.Applies(lib.Catalog(), way.world, &task, flaw) {
+			if flaw, flawed := assay.FlawOf(way.variant); flawed && !workflow.Applies(lib.Catalog(), way.world, &task, flaw) {
 				continue
 			}
 			trial := way.trial(model, &task)
@@ -246,7 +246,7 @@ func TestPinnedEpisodes(t *testing.T) {
 		}
 		p.add(model, d)
 	}
-	golden.Check(t, "pinned/episodes.txt", p.String())
+	golden.Assert(t, p.String(), "pinned/episodes.txt")
 }
 
 // pinnedStore unpacks the store that an early program wrote.
@@ -350,7 +350,7 @@ func TestPinnedStore(t *testing.T) {
 		}
 	}
 	p.add("samples of logs for Inspect", samples)
-	golden.Check(t, "pinned/exports.txt", p.String())
+	golden.Assert(t, p.String(), "pinned/exports.txt")
 
 	// The experiments that wrote it have nothing left to run.
 	for _, name := range []string{"a.yaml", "b.yaml"} {

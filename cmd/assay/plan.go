@@ -13,9 +13,9 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/result/stat"
+	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/store"
 )
 

@@ -16,13 +16,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/run/gate"
+	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/legacy"
-	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/result/stat"
+	"github.com/assay-eval/assay/internal/run/gate"
+	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/store"
 )
 

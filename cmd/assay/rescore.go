@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/run/plan"
-	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/library"
+	"github.com/assay-eval/assay/internal/task/score"
 )
 
 func newRescore(p *process) *cobra.Command {

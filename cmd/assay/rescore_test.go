@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/score"
 )
 
 // TestRescoreChangesNothing: the verdicts of a run are what the rules give for
@@ -126,7 +126,7 @@ func misjudge(t *testing.T, path string) rescored {
 			continue
 		case i%10 == 1: // right but for a measure
 		case o.Level == assay.FullSuccess:
-			o.Level, o.ErrorCategory = assay.Failure, score.OtherError
+			o.Level, o.ErrorCategory = assay.Failure, assay.CategoryOther
 		default:
 			o.Level, o.ErrorCategory = assay.FullSuccess, ""
 		}

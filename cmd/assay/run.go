@@ -4,9 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/assay-eval/assay"
 	"github.com/spf13/cobra"
-
-	"github.com/assay-eval/assay/internal/nearest"
 )
 
 type runFlags struct {
@@ -69,7 +68,7 @@ parked trials, 130 interrupted.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(displays, f.display) {
-				return usageError("unknown display %q\nhint: %s", f.display, nearest.Hint(f.display, displays))
+				return usageError("unknown display %q\nhint: %s", f.display, assay.NameHint(f.display, displays))
 			}
 			if _, ok := logLevels[f.logLevel]; !ok {
 				return usageError("unknown level %q\nhint: --log-level is debug, info, warn or error", f.logLevel)

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/assay-eval/assay/internal/nearest"
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/run/plan"
 )
 
@@ -24,7 +24,7 @@ editors read it from a comment on the first line:
 		RunE: func(_ *cobra.Command, args []string) error {
 			schema, ok := schemas[args[0]]
 			if !ok {
-				return usageError("there is no schema of %q\nhint: %s", args[0], nearest.Hint(args[0], names))
+				return usageError("there is no schema of %q\nhint: %s", args[0], assay.NameHint(args[0], names))
 			}
 			_, err := p.out.Write(schema())
 			return err

@@ -18,10 +18,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/run/engine"
 	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/run/gate"
 	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/engine"
+	"github.com/assay-eval/assay/internal/run/gate"
 	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/run/runlog"

@@ -14,8 +14,8 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/score"
 )
 
 func newShow(p *process) *cobra.Command {

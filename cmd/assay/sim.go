@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/model/simserver"
+	"github.com/assay-eval/assay/internal/run/plan"
 )
 
 type simFlags struct {

@@ -15,10 +15,9 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/run/gate"
-	"github.com/assay-eval/assay/internal/nearest"
-	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/run/gate"
+	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -132,7 +131,7 @@ func chooseExperiments(ctx context.Context, db *store.DB, args []string) ([]stor
 		names = append(names, e.Name)
 	}
 	err = fmt.Errorf("the store has no experiment %q", args[0])
-	if hint := nearest.Hint(args[0], names); hint != "" {
+	if hint := assay.NameHint(args[0], names); hint != "" {
 		err = fmt.Errorf("%w\nhint: %s", err, hint)
 	}
 	return nil, err
@@ -320,7 +319,7 @@ func coverageMatrix(all []coverage, on document.Terminal) string {
 	for _, c := range all {
 		r := row{c.Model, c.Difficulty, c.Reliability}
 		name := strings.TrimPrefix(c.Variant, "flawed_")
-		if c.Severity != "" && c.Severity != "severe" {
+		if c.Severity != "" && c.Severity != assay.Severe {
 			name += ",\n" + c.Severity
 		}
 		if cells[r] == nil {

@@ -12,9 +12,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/classify"
-	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/run/plan"
-	"github.com/assay-eval/assay/internal/task/score"
 )
 
 // Models of a provider's: one of the family that the suite scale compares, and
@@ -166,7 +164,7 @@ func flawsFell(t *testing.T, all []assay.Attempt) {
 			if full[key{model, variant}][task] {
 				flawed++
 			}
-			if full[key{model, episode.Optimal}][task] {
+			if full[key{model, assay.Optimal}][task] {
 				right++
 			}
 		}
@@ -174,8 +172,8 @@ func flawsFell(t *testing.T, all []assay.Attempt) {
 		return flawed / n, right / n
 	}
 	flaws := 0
-	for _, variant := range episode.Variants {
-		if _, ok := episode.FlawOf(variant); !ok {
+	for _, variant := range assay.Variants {
+		if _, ok := assay.FlawOf(variant); !ok {
 			continue
 		}
 		flaws++
@@ -201,7 +199,7 @@ func flawsFell(t *testing.T, all []assay.Attempt) {
 // fits none of the others has few.
 func categoriesTell(t *testing.T, all []assay.Attempt) {
 	t.Helper()
-	if diff := cmp.Diff(score.Categories, classify.Categories); diff != "" || len(score.Categories) != 8 {
+	if diff := cmp.Diff(assay.ErrorCategories, classify.Categories); diff != "" || len(assay.ErrorCategories) != 8 {
 		t.Errorf("rules and models know other categories (-rules +models):\n%s", diff)
 	}
 	counts, failed := make(map[string]int), 0
@@ -214,11 +212,11 @@ func categoriesTell(t *testing.T, all []assay.Attempt) {
 		}
 		failed++
 		counts[a.ErrorCategory]++
-		if !slices.Contains(score.Categories, a.ErrorCategory) {
+		if !slices.Contains(assay.ErrorCategories, a.ErrorCategory) {
 			t.Errorf("trial %s has the category %q, which is none", a.ID, a.ErrorCategory)
 		}
 	}
-	if failed < 500 || len(counts) < 5 || counts[score.OtherError] > failed/10 {
-		t.Errorf("categories of %d outcomes: %v; want five at least, and few %s", failed, counts, score.OtherError)
+	if failed < 500 || len(counts) < 5 || counts[assay.CategoryOther] > failed/10 {
+		t.Errorf("categories of %d outcomes: %v; want five at least, and few %s", failed, counts, assay.CategoryOther)
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/task/library"
-	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/stat"
+	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
@@ -181,8 +181,8 @@ func (v *validator) all(ctx context.Context) (proof, error) {
 func (v *validator) play(ctx context.Context, task *assay.Task) error {
 	label := fmt.Sprintf("%s (%s)", task.ID, task.Difficulty)
 	attempt := func(model string, agent assay.Provider, reliability float64, round int) (*assay.Attempt, error) {
-		cell := assay.Cell{Model: model, Variant: episode.Baseline, Difficulty: task.Difficulty, TaskType: task.Type, Reliability: reliability}
-		set := assay.Setting{World: v.world, Protocol: episode.Native, Tools: episode.Discover, Turns: plan.DefaultTurns}
+		cell := assay.Cell{Model: model, Variant: assay.Baseline, Difficulty: task.Difficulty, TaskType: task.Type, Reliability: reliability}
+		set := assay.Setting{World: v.world, Protocol: assay.Native, Tools: assay.Discover, Turns: plan.DefaultTurns}
 		trial := assay.NewTrial(cell, assay.TaskRef{ID: task.ID, Digest: v.library.Digest(task)}, set, plan.DefaultSeed, luckOf(task, round))
 		a, _ := v.runner.Run(ctx, agent, &trial, task)
 		if a.FaultKind != "" {

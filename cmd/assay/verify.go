@@ -15,8 +15,8 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/plan"
-	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/score"
 )
 
 // verified is what `assay verify` says.
@@ -172,7 +172,7 @@ func (i *inspector) inspect(s *store.Stored) (problems []store.Problem) {
 			complain("served model", "its result is another model's; delete it, so that the trial is owed again", "%q answered, and %s was ordered", a.ServedModel, strings.Join(names, " or "))
 		}
 	}
-	if full := a.Level == assay.FullSuccess; full != (a.ErrorCategory == "") || !full && !slices.Contains(score.Categories, a.ErrorCategory) {
+	if full := a.Level == assay.FullSuccess; full != (a.ErrorCategory == "") || !full && !slices.Contains(assay.ErrorCategories, a.ErrorCategory) {
 		complain("category", "\"assay rescore\" judges it again", "its level is %s and its error category %q", a.Level, a.ErrorCategory)
 	}
 	i.rescore(s, complain)

@@ -7,15 +7,15 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/assay-eval/assay/internal/claim"
+	"github.com/assay-eval/assay/internal/store/lockfile"
 )
 
 // A target is a new store in the making. Until it is whole it has another name, and
 // nobody else makes one of that name meanwhile.
 type target struct {
-	path  string
-	part  string // what to write to; an empty file at first
-	claim *claim.Claim
+	path string
+	part string // what to write to; an empty file at first
+	lock *lockfile.Lock
 }
 
 // besides are the files beside a store that belong to it.
@@ -35,8 +35,8 @@ func newTarget(path string, mode fs.FileMode) (*target, error) {
 	}
 	t := &target{path: path, part: filepath.Join(dir, "."+name+"-part")}
 	var err error
-	t.claim, err = claim.Take(filepath.Join(dir, "."+name+"-claim"))
-	if errors.Is(err, claim.ErrTaken) {
+	t.lock, err = lockfile.Acquire(filepath.Join(dir, "."+name+"-claim"))
+	if errors.Is(err, lockfile.ErrHeld) {
 		return nil, hinted(fmt.Errorf("%s: %w: a backup, merge or recovery makes it now", path, ErrBusy), "nothing was written; wait for it, or name another file")
 	}
 	if err != nil {
@@ -106,7 +106,7 @@ func (t *target) place() error {
 }
 
 // close leaves nothing but what has its name.
-func (t *target) close() error { return errors.Join(t.clear(), t.claim.Release()) }
+func (t *target) close() error { return errors.Join(t.clear(), t.lock.Release()) }
 
 // strictest returns the permissions that all of these files give, and those that it
 // takes to write.

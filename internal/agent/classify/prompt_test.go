@@ -12,7 +12,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/classify"
-	"github.com/assay-eval/assay/internal/golden"
+	"gotest.tools/v3/golden"
 )
 
 // partial is a case with something of everything.
@@ -70,7 +70,7 @@ func prompt(k classify.Case) (system, user string) {
 func TestPrompt(t *testing.T) {
 	t.Parallel()
 	system, user := prompt(partial())
-	golden.Check(t, "prompt.txt", "=== system\n"+system+"\n=== user\n"+user+"\n")
+	golden.Assert(t, "=== system\n"+system+"\n=== user\n"+user+"\n", "prompt.txt")
 	for _, c := range classify.Categories {
 		if !strings.Contains(system, "\n- "+c+": ") {
 			t.Errorf("the system message does not explain %s", c)
@@ -90,12 +90,12 @@ func TestPromptOfLittle(t *testing.T) {
 	k.Attempt.Mistakes, k.Attempt.Failures = 7, 8
 	k.Attempt.Burst = .5
 	_, user := prompt(k)
-	golden.Check(t, "prompt_unknown.txt", user+"\n")
+	golden.Assert(t, user+"\n", "prompt_unknown.txt")
 
 	k = partial()
 	*k.Transcript = assay.Transcript{Ended: assay.TurnLimit}
 	_, user = prompt(k)
-	golden.Check(t, "prompt_empty.txt", user+"\n")
+	golden.Assert(t, user+"\n", "prompt_empty.txt")
 }
 
 // TestWords: each way in which an episode ends, and each loop, is said in words

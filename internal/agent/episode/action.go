@@ -47,7 +47,7 @@ func wrong(id, name string, data any) action {
 
 // actions reads what a reply wants done, in order.
 func (e *episode) actions(reply *assay.Message) []action {
-	if e.trial.Protocol == Tags {
+	if e.trial.Protocol == assay.Tags {
 		return tagActions(reply.Content)
 	}
 	actions := make([]action, len(reply.Calls))
@@ -63,7 +63,7 @@ func nativeAction(tools string, c assay.ToolCall) action {
 	switch {
 	case !ok:
 		return wrong(c.ID, "no object", nil)
-	case tools == Listed:
+	case tools == assay.Listed:
 		return action{act: call, id: c.ID, text: c.Name, arguments: c.Arguments}
 	}
 	switch c.Name {

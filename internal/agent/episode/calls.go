@@ -20,9 +20,9 @@ func (e *episode) carryOut(turn int, actions []action, rec *assay.TurnRecord) []
 			answer = e.correct(rec, &correction{"too many calls", MaxCallsPerReply})
 		case a.wrong != nil:
 			answer = e.correct(rec, a.wrong)
-		case (a.act == call || e.trial.Tools == Listed) && e.progress.executed > 0 && e.trial.SeveralCalls == assay.RefuseSeveral:
+		case (a.act == call || e.trial.Tools == assay.Listed) && e.progress.executed > 0 && e.trial.SeveralCalls == assay.RefuseSeveral:
 			answer = e.correct(rec, &correction{"one call", nil})
-		case a.act != call && e.trial.Tools == Listed: // as natively, where it is no function
+		case a.act != call && e.trial.Tools == assay.Listed: // as natively, where it is no function
 			answer = e.correct(rec, &correction{"no listed function", a.act.String()})
 		case a.act == call:
 			answer = e.execute(turn, a, rec)
@@ -63,7 +63,7 @@ func (e *episode) execute(turn int, a action, rec *assay.TurnRecord) map[string]
 
 // noTool refuses a name that no tool has.
 func (e *episode) noTool(name string) *correction {
-	if e.trial.Tools == Listed {
+	if e.trial.Tools == assay.Listed {
 		return &correction{"no listed function", world.Clip(name)}
 	}
 	return &correction{"no tool", world.Clip(name)}
@@ -115,7 +115,7 @@ func (e *episode) reply(actions []action, answers []map[string]any, left int) {
 	for i, answer := range answers {
 		answer["replies_left"] = left
 		content := string(encode(answer))
-		if e.trial.Protocol == Tags {
+		if e.trial.Protocol == assay.Tags {
 			blocks = append(blocks, resultOpen+content+resultClose)
 			continue
 		}

@@ -43,7 +43,7 @@ func NewRunner(catalog *assay.Catalog, budget time.Duration) *Runner {
 		budget:    budget,
 	}
 	for _, w := range world.Names {
-		for _, tools := range []string{Discover, Listed} {
+		for _, tools := range []string{assay.Discover, assay.Listed} {
 			r.functions[toolbox{w, tools}] = Functions(w, tools, catalog)
 		}
 	}
@@ -157,7 +157,7 @@ func (e *episode) request(left time.Duration) assay.Request {
 		Model: e.trial.Model, Messages: e.transcript.Messages, Sampling: e.trial.Sampling, Lane: e.attempt.Lane,
 		Budget: max(0, left),
 	}
-	if e.trial.Protocol != Tags {
+	if e.trial.Protocol != assay.Tags {
 		req.Functions = e.functions[toolbox{e.trial.World, e.trial.Tools}]
 	}
 	return req

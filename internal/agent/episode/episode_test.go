@@ -94,7 +94,7 @@ func TestEndings(t *testing.T) {
 			10, assay.CallLimit, assay.Failure, 3, 16,
 		},
 	} {
-		for _, setting := range []string{episode.Discover, episode.Listed} {
+		for _, setting := range []string{assay.Discover, assay.Listed} {
 			t.Run(tc.name+"/"+setting, func(t *testing.T) {
 				t.Parallel()
 				const reliability = .8
@@ -120,10 +120,10 @@ func TestEndings(t *testing.T) {
 // be done ends the episode, and calls beside it are not executed.
 func TestClaimEndsBeforeItsCalls(t *testing.T) {
 	t.Parallel()
-	last := calling(episode.Listed, pinger)
+	last := calling(assay.Listed, pinger)
 	last.Content = "The task is complete."
-	trial := trial(episode.Listed, .8, seedFor(t, .8, worked(reader, parser)))
-	a, tr := run(t, scripted(calling(episode.Listed, reader, parser), last), trial)
+	trial := trial(assay.Listed, .8, seedFor(t, .8, worked(reader, parser)))
+	a, tr := run(t, scripted(calling(assay.Listed, reader, parser), last), trial)
 	if a.Ended != assay.Finished || a.Level != assay.FullSuccess || a.ToolCalls != 2 || a.Assisted != 0 {
 		t.Errorf("ended %s, level %s, %d calls, assisted %d", a.Ended, a.Level, a.ToolCalls, a.Assisted)
 	}
@@ -136,10 +136,10 @@ func TestClaimEndsBeforeItsCalls(t *testing.T) {
 // a nudge that counts as help; calls beside it are executed.
 func TestEarlyClaim(t *testing.T) {
 	t.Parallel()
-	claim := calling(episode.Listed, parser)
+	claim := calling(assay.Listed, parser)
 	claim.Content = "TASK_COMPLETED"
-	trial := trial(episode.Listed, .8, seedFor(t, .8, worked(reader, parser)))
-	f := scripted(calling(episode.Listed, reader), saying("TASK_COMPLETED"), claim, saying("task completed"))
+	trial := trial(assay.Listed, .8, seedFor(t, .8, worked(reader, parser)))
+	f := scripted(calling(assay.Listed, reader), saying("TASK_COMPLETED"), claim, saying("task completed"))
 	a, tr := run(t, f, trial)
 	if a.Ended != assay.Finished || a.Level != assay.FullSuccess || a.Turns != 4 || a.ToolCalls != 2 || a.Assisted != 1 {
 		t.Errorf("ended %s, level %s, %d turns, %d calls, assisted %d", a.Ended, a.Level, a.Turns, a.ToolCalls, a.Assisted)
@@ -159,9 +159,9 @@ func TestEarlyClaim(t *testing.T) {
 
 func TestCallsBeyondTheBound(t *testing.T) {
 	t.Parallel()
-	trial := trial(episode.Listed, .8, 1)
+	trial := trial(assay.Listed, .8, 1)
 	trial.Setting.Turns = 1
-	a, tr := run(t, scripted(calling(episode.Listed, repeat(reader, episode.MaxCallsPerReply+2)...)), trial)
+	a, tr := run(t, scripted(calling(assay.Listed, repeat(reader, episode.MaxCallsPerReply+2)...)), trial)
 	if a.ToolCalls != episode.MaxCallsPerReply || a.Assisted != 1 {
 		t.Errorf("%d calls executed, assisted %d; want %d, 1", a.ToolCalls, a.Assisted, episode.MaxCallsPerReply)
 	}
@@ -187,12 +187,12 @@ func TestFaults(t *testing.T) {
 	for _, kind := range assay.FaultKinds {
 		cases = append(cases, faultCase{&assay.Fault{Kind: kind, Lane: "east/key/one", Status: 599, Detail: "so it goes"}, kind})
 	}
-	trial := trial(episode.Listed, .8, seedFor(t, .8, worked(reader)))
+	trial := trial(assay.Listed, .8, seedFor(t, .8, worked(reader)))
 	for _, tc := range cases {
 		f := &fake{chat: func(_ context.Context, n int) (assay.Response, error) {
 			if n == 1 {
 				return assay.Response{
-					Message: calling(episode.Listed, reader), Lane: "west/key/one", ServedModel: "fake-1",
+					Message: calling(assay.Listed, reader), Lane: "west/key/one", ServedModel: "fake-1",
 					Usage: assay.Usage{InputTokens: 100, OutputTokens: 10}, Cost: .25, Waits: assay.Waits{Working: time.Second, Requests: 1},
 				}, nil
 			}
@@ -235,7 +235,7 @@ func TestAccounts(t *testing.T) {
 		}, nil
 	}}
 	temperature := .3
-	trial := trial(episode.Discover, .8, 1)
+	trial := trial(assay.Discover, .8, 1)
 	trial.Setting.Turns, trial.Sampling.Temperature = 3, &temperature
 	a, tr := run(t, f, trial)
 	if a.InputTokens != 600 || a.OutputTokens != 6 || a.CostUSD != 1.5 || a.QueuedMS != 6 || a.WorkingMS != 90 || a.Requests != 6 || a.Retried[assay.RateLimited] != 3 {
@@ -276,7 +276,7 @@ func TestBudget(t *testing.T) {
 		f := &fake{chat: func(context.Context, int) (assay.Response, error) {
 			return assay.Response{Message: saying("Hm."), Waits: assay.Waits{Working: tc.working, Queued: time.Hour}}, nil
 		}}
-		a, tr := episode.NewRunner(catalog, 10*time.Second).Run(t.Context(), f, new(trial(episode.Discover, .8, 1)), new(task()))
+		a, tr := episode.NewRunner(catalog, 10*time.Second).Run(t.Context(), f, new(trial(assay.Discover, .8, 1)), new(task()))
 		var budgets []time.Duration
 		for _, req := range f.asked {
 			budgets = append(budgets, req.Budget)
@@ -297,7 +297,7 @@ func TestBudgetSpentByTheEnd(t *testing.T) {
 	f := &fake{chat: func(context.Context, int) (assay.Response, error) {
 		return assay.Response{Message: saying("Hm."), Waits: assay.Waits{Working: 5 * time.Second}}, nil
 	}}
-	trial := trial(episode.Discover, .8, 1)
+	trial := trial(assay.Discover, .8, 1)
 	trial.Setting.Turns = 2
 	if a, _ := episode.NewRunner(catalog, 10*time.Second).Run(t.Context(), f, new(trial), new(task())); a.Ended != assay.TurnLimit {
 		t.Errorf("ended %q, fault %q %q; want the turn limit", a.Ended, a.FaultKind, a.FaultDetail)
@@ -334,7 +334,7 @@ func TestInterrupted(t *testing.T) {
 			cancel(why)
 			return tc.then(ctx)
 		}}
-		a, tr := episode.NewRunner(catalog, 0).Run(ctx, f, new(trial(episode.Discover, .8, 1)), new(task()))
+		a, tr := episode.NewRunner(catalog, 0).Run(ctx, f, new(trial(assay.Discover, .8, 1)), new(task()))
 		if a.FaultKind != assay.Interrupted || a.Settles() {
 			t.Errorf("%s: fault %q, level %q; want an interruption", tc.name, a.FaultKind, a.Level)
 		}
@@ -359,7 +359,7 @@ func TestRunnerIsShared(t *testing.T) {
 	results := make(chan result)
 	const n = 16
 	play := func(seed uint64) assay.Outcome {
-		a, _ := runner.Run(t.Context(), scripted(query, calling(episode.Discover, reader), calling(episode.Discover, parser)), new(trial(episode.Discover, .8, seed)), new(task()))
+		a, _ := runner.Run(t.Context(), scripted(query, calling(assay.Discover, reader), calling(assay.Discover, parser)), new(trial(assay.Discover, .8, seed)), new(task()))
 		return a.Outcome
 	}
 	for seed := range uint64(n) {

@@ -42,7 +42,7 @@ func calling(setting string, tools ...string) assay.Message {
 	m := assay.Message{Role: assay.Assistant}
 	for i, tool := range tools {
 		c := assay.ToolCall{ID: "call_" + string(rune('a'+i)), Name: tool, Arguments: "{}"}
-		if setting == episode.Discover {
+		if setting == assay.Discover {
 			b, err := json.Marshal(map[string]any{"tool": tool, "arguments": map[string]any{}})
 			if err != nil {
 				panic(err)
@@ -112,7 +112,7 @@ func task() assay.Task {
 func trial(setting string, reliability float64, seed uint64) assay.Trial {
 	return assay.Trial{
 		ID:   "test",
-		Cell: assay.Cell{Model: "fake", Variant: episode.Baseline, Reliability: reliability},
+		Cell: assay.Cell{Model: "fake", Variant: assay.Baseline, Reliability: reliability},
 		Task: "rows-1", Seed: seed,
 		Setting: assay.Setting{World: world.PilotName, Protocol: "native", Tools: setting, Turns: 10},
 	}

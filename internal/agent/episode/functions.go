@@ -41,7 +41,7 @@ var discoverFunctions = []assay.Function{
 
 // Functions returns what a model may call in a world with a setting of tools.
 func Functions(worldName, setting string, catalog *assay.Catalog) []assay.Function {
-	if setting == Discover {
+	if setting == assay.Discover {
 		return discoverFunctions
 	}
 	var functions []assay.Function

@@ -65,7 +65,7 @@ var functionName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 func TestDiscoverFunctions(t *testing.T) {
 	t.Parallel()
 	var names []string
-	for _, f := range episode.Functions(world.PilotName, episode.Discover, catalog) {
+	for _, f := range episode.Functions(world.PilotName, assay.Discover, catalog) {
 		names = append(names, f.Name)
 		s := readSchema(t, f)
 		if len(s.Required) != 1 || s.Properties[s.Required[0]].Type != "string" {
@@ -94,7 +94,7 @@ func TestListedFunctions(t *testing.T) {
 		{Name: "z", Type: "null"},
 	}}
 	for _, tools := range [][]assay.Tool{library.Tools(), testTools(), {odd, {Name: "bare", Description: "Do it."}}} {
-		functions := episode.Functions(world.PilotName, episode.Listed, assay.NewCatalog(tools))
+		functions := episode.Functions(world.PilotName, assay.Listed, assay.NewCatalog(tools))
 		if len(functions) != len(tools) {
 			t.Fatalf("%d functions for %d tools", len(functions), len(tools))
 		}
@@ -102,7 +102,7 @@ func TestListedFunctions(t *testing.T) {
 			matchesTool(t, f, tools[i])
 		}
 	}
-	f := episode.Functions(world.PilotName, episode.Listed, assay.NewCatalog([]assay.Tool{odd}))[0]
+	f := episode.Functions(world.PilotName, assay.Listed, assay.NewCatalog([]assay.Tool{odd}))[0]
 	if want := "Take everything. Needs first: one, two."; f.Description != want {
 		t.Errorf("description %q, want %q", f.Description, want)
 	}
@@ -138,9 +138,9 @@ func TestDataIsAReference(t *testing.T) {
 	tools := assay.NewCatalog([]assay.Tool{{Name: "t", Parameters: []assay.Parameter{
 		{Name: "data", Type: "object", Required: true}, {Name: "schema", Type: "object"},
 	}}})
-	text := string(episode.Functions(world.Assay1Name, episode.Listed, tools)[0].Parameters)
+	text := string(episode.Functions(world.Assay1Name, assay.Listed, tools)[0].Parameters)
 	want := `"data":{"type":"object","properties":{"ref":{"type":"string","description":"the name of a tool that has succeeded, or inputs.NAME for one of the task's inputs"}},"required":["ref"]}`
-	if !strings.Contains(text, want) || strings.Contains(string(episode.Functions(world.PilotName, episode.Listed, tools)[0].Parameters), "ref") {
+	if !strings.Contains(text, want) || strings.Contains(string(episode.Functions(world.PilotName, assay.Listed, tools)[0].Parameters), "ref") {
 		t.Errorf("schema %s, want in it %s, and in pilot nothing of it", text, want)
 	}
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
@@ -31,13 +30,13 @@ func FuzzEpisode(f *testing.F) {
 
 func episodeLaws(t *rapid.T) {
 	trial := trial(
-		rapid.SampledFrom([]string{episode.Discover, episode.Listed}).Draw(t, "setting"),
+		rapid.SampledFrom([]string{assay.Discover, assay.Listed}).Draw(t, "setting"),
 		rapid.Float64Range(0, 1).Draw(t, "reliability"),
 		rapid.Uint64().Draw(t, "seed"),
 	)
 	trial.World = rapid.SampledFrom(world.Names).Draw(t, "world")
-	trial.Variant = rapid.SampledFrom(episode.Variants).Draw(t, "variant")
-	trial.Severity = rapid.SampledFrom(workflow.Severities).Draw(t, "severity")
+	trial.Variant = rapid.SampledFrom(assay.Variants).Draw(t, "variant")
+	trial.Severity = rapid.SampledFrom(assay.Severities).Draw(t, "severity")
 	trial.Loops = rapid.SampledFrom([]string{"", "none", "repeat=2! search=2! ping_pong=2! monologue=2! error=2!"}).Draw(t, "loops")
 	trial.Setting.Turns = rapid.IntRange(1, 12).Draw(t, "turns")
 	replies := anyReply()
@@ -244,8 +243,8 @@ func TestSettingsAgree(t *testing.T) {
 			a, tr := episode.NewRunner(catalog, 0).Run(context.Background(), scripted(replies...), new(trial(setting, reliability, seed)), new(task()))
 			return a.Outcome, tr.Calls
 		}
-		outcome, calls := play(episode.Discover)
-		otherOutcome, otherCalls := play(episode.Listed)
+		outcome, calls := play(assay.Discover)
+		otherOutcome, otherCalls := play(assay.Listed)
 		if diff := cmp.Diff(outcome, otherOutcome); diff != "" {
 			t.Fatalf("the verdicts differ:\n%s", diff)
 		}
@@ -275,7 +274,7 @@ func FuzzArguments(f *testing.F) {
 	}
 	f.Add("TASK_COMPLETED", "tool_call", `{"tool":"row_parser"}`, uint64(2))
 	f.Fuzz(func(t *testing.T, content, name, args string, seed uint64) {
-		for _, setting := range []string{episode.Discover, episode.Listed} {
+		for _, setting := range []string{assay.Discover, assay.Listed} {
 			call := assay.ToolCall{ID: "x", Name: name, Arguments: args}
 			reply := assay.Message{Content: content, Calls: []assay.ToolCall{call, call}}
 			trial := trial(setting, .8, seed)

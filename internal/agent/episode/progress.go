@@ -12,7 +12,7 @@ import (
 // A failure by chance says nothing: to try again is what the world rewards. So
 // such calls are passed over, as lookups are between calls.
 type progress struct {
-	rules LoopRules
+	rules assay.LoopRules
 	turn  int
 	known map[string]bool // what lookups have shown
 	loops []assay.LoopRecord
@@ -25,7 +25,7 @@ type progress struct {
 	news, executed int // things shown for the first time, and calls, of this turn
 }
 
-func newProgress(rules LoopRules) *progress {
+func newProgress(rules assay.LoopRules) *progress {
 	return &progress{rules: rules, known: make(map[string]bool)}
 }
 

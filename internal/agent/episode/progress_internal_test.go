@@ -17,7 +17,7 @@ import (
 // failure by chance of a, "!" a malformed action, "?" a lookup with nothing
 // new, "+" a lookup of a new tool, i, j and k reading about a tool of that name,
 // "." a reply without an action.
-func play(rules LoopRules, turns ...string) []assay.LoopRecord {
+func play(rules assay.LoopRules, turns ...string) []assay.LoopRecord {
 	p := newProgress(rules)
 	shown := 0
 	p.shown(search, "old")
@@ -117,9 +117,9 @@ func TestLoopLaws(t *testing.T) {
 		turns := rapid.SliceOfN(rapid.StringMatching(`[abAB!?+.-]{1,2}`), 1, 25).Draw(t, "turns")
 		at := make(map[assay.LoopKind]int)
 		for after := 2; after <= 5; after++ {
-			rules := make(LoopRules)
+			rules := make(assay.LoopRules)
 			for _, kind := range assay.LoopKinds {
-				rules[kind] = LoopRule{After: after}
+				rules[kind] = assay.LoopRule{After: after}
 			}
 			now := make(map[assay.LoopKind]int)
 			for _, l := range play(rules, turns...) {
@@ -142,10 +142,10 @@ func TestLoopLaws(t *testing.T) {
 func TestLoopRulesRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		rules := make(LoopRules)
+		rules := make(assay.LoopRules)
 		for _, kind := range assay.LoopKinds {
 			if n := rapid.IntRange(0, 9).Draw(t, string(kind)); n > 0 {
-				rules[kind] = LoopRule{n, rapid.Bool().Draw(t, "stop")}
+				rules[kind] = assay.LoopRule{After: n, Stop: rapid.Bool().Draw(t, "stop")}
 			}
 		}
 		got, err := rulesOf(&assay.Trial{Setting: assay.Setting{Loops: rules.String()}})

@@ -16,15 +16,6 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// The settings of how a model meets the tools.
-const (
-	// Discover gives the model three functions with which it finds, reads
-	// about and executes the library's tools.
-	Discover = "discover"
-	// Listed makes each tool of the library a function of its own.
-	Listed = "listed"
-)
-
 //go:embed templates/*.tmpl
 var templateFiles embed.FS
 
@@ -77,8 +68,8 @@ func hashTemplates() string {
 // a variant without one. That a flaw does not apply to the task is an error:
 // such a trial is not planned.
 func GivenPlan(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) (*workflow.Plan, error) {
-	flaw, flawed := FlawOf(trial.Variant)
-	if trial.Variant != Optimal && !flawed {
+	flaw, flawed := assay.FlawOf(trial.Variant)
+	if trial.Variant != assay.Optimal && !flawed {
 		return nil, nil
 	}
 	plan := workflow.For(catalog, trial.World, task, trial.Reliability)
@@ -116,8 +107,8 @@ func (e *episode) opening(plan *workflow.Plan) []assay.Message {
 		Plan             *workflow.Plan
 	}{
 		Task: e.task, Inputs: pretty(e.task.Inputs), Expected: pretty(e.task.Expected), Turns: trial.Setting.Turns,
-		Discover: trial.Tools == Discover, Tags: trial.Protocol == Tags, Arguments: trial.World != world.PilotName,
-		Think: trial.Variant == CoT, One: trial.SeveralCalls == assay.RefuseSeveral, Plan: plan,
+		Discover: trial.Tools == assay.Discover, Tags: trial.Protocol == assay.Tags, Arguments: trial.World != world.PilotName,
+		Think: trial.Variant == assay.CoT, One: trial.SeveralCalls == assay.RefuseSeveral, Plan: plan,
 	}
 	if data.Tags && !data.Discover {
 		for _, t := range e.catalog.All() {
@@ -137,7 +128,7 @@ func (e *episode) nudge(claimed bool, left int) assay.Message {
 		Claimed, Tags bool
 		Succeeded     []string
 		Left          int
-	}{claimed, e.trial.Protocol == Tags, e.world.Succeeded(), left}
+	}{claimed, e.trial.Protocol == assay.Tags, e.world.Succeeded(), left}
 	return assay.Message{Role: assay.User, Content: render("nudge.tmpl", data)}
 }
 

@@ -11,10 +11,10 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/golden"
 	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
+	"gotest.tools/v3/golden"
 )
 
 // script writes messages down as in a play.
@@ -48,9 +48,9 @@ func opening(t *testing.T, catalog *assay.Catalog, trial assay.Trial, task assay
 func TestOpenings(t *testing.T) {
 	t.Parallel()
 	for _, w := range world.Names {
-		for _, variant := range []string{episode.Baseline, episode.CoT, episode.Optimal, "flawed_parameter_error"} {
-			for _, setting := range []string{episode.Discover, episode.Listed} {
-				for _, protocol := range episode.Protocols {
+		for _, variant := range []string{assay.Baseline, assay.CoT, assay.Optimal, "flawed_parameter_error"} {
+			for _, setting := range []string{assay.Discover, assay.Listed} {
+				for _, protocol := range assay.Protocols {
 					checkOpening(t, w, variant, setting, protocol)
 				}
 			}
@@ -65,24 +65,24 @@ func checkOpening(t *testing.T, w, variant, setting, protocol string) {
 	messages := opening(t, catalog, trial, task())
 	text := script(messages)
 	label := strings.Join([]string{w, variant, setting, protocol}, "_")
-	golden.Check(t, label+".txt", text)
+	golden.Assert(t, text, label+".txt")
 
 	if len(messages) != 2 || messages[0].Role != assay.System || messages[1].Role != assay.User {
 		t.Errorf("%s: not a system and a user message", label)
 	}
-	_, flawed := episode.FlawOf(variant)
-	planned := variant == episode.Optimal || flawed
+	_, flawed := assay.FlawOf(variant)
+	planned := variant == assay.Optimal || flawed
 	if got := strings.Contains(text, "## Plan"); got != planned {
 		t.Errorf("%s: plan in the prompt is %v, want %v", label, got, planned)
 	}
-	listed := setting == episode.Listed && protocol == episode.Tags
+	listed := setting == assay.Listed && protocol == assay.Tags
 	if got := slices.ContainsFunc(catalog.Names(), func(n string) bool { return strings.Contains(text, n) }); got != (planned || listed) {
 		t.Errorf("%s: a tool's name in the prompt is %v", label, got)
 	}
-	if got := strings.Contains(text, "Reasoning:"); got != (variant == episode.CoT) {
+	if got := strings.Contains(text, "Reasoning:"); got != (variant == assay.CoT) {
 		t.Errorf("%s: the advice to think is %v", label, got)
 	}
-	if got := strings.Contains(text, "tool_search"); got != (setting == episode.Discover) {
+	if got := strings.Contains(text, "tool_search"); got != (setting == assay.Discover) {
 		t.Errorf("%s: tool_search in the prompt is %v", label, got)
 	}
 	if strings.Contains(text, "flaw") {
@@ -96,7 +96,7 @@ func TestOpeningOfABareTask(t *testing.T) {
 	for _, empty := range []string{"", "{}", " null "} {
 		bare := task()
 		bare.Inputs, bare.Expected = json.RawMessage(empty), json.RawMessage(empty)
-		got := opening(t, catalog, trial(episode.Listed, .85, 1), bare)[1].Content
+		got := opening(t, catalog, trial(assay.Listed, .85, 1), bare)[1].Content
 		if want := "## Task\n\n" + bare.Description + "\n\nBegin with the first step."; got != want {
 			t.Errorf("inputs %q: %q, want %q", empty, got, want)
 		}
@@ -108,8 +108,8 @@ func TestOpeningOfABareTask(t *testing.T) {
 func TestPlanStatesTheTrueChance(t *testing.T) {
 	t.Parallel()
 	for reliability, want := range map[float64]string{1: "95 %", .95: "95 %", .8: "80 %", .123: "12.3 %", 2. / 3: "66.67 %", .05: "10 %", 0: "10 %"} {
-		trial := trial(episode.Discover, reliability, 1)
-		trial.Variant = episode.Optimal
+		trial := trial(assay.Discover, reliability, 1)
+		trial.Variant = assay.Optimal
 		if got := opening(t, catalog, trial, task())[1].Content; !strings.Contains(got, "probability of about "+want) {
 			t.Errorf("reliability %v: the plan does not say %s:\n%s", reliability, want, got)
 		}
@@ -121,8 +121,8 @@ func TestPlanStatesTheTrueChance(t *testing.T) {
 func TestNoToolInThePromptsOfTheBuiltinTasks(t *testing.T) {
 	t.Parallel()
 	builtin := assay.NewCatalog(library.Tools())
-	trial := trial(episode.Discover, .8, 1)
-	trial.Variant = episode.CoT
+	trial := trial(assay.Discover, .8, 1)
+	trial.Variant = assay.CoT
 	n := 0
 	for task := range library.Generate() {
 		n++
@@ -171,7 +171,7 @@ func TestAnswers(t *testing.T) {
 		trial := trial(name, .8, seedFor(t, .8, slices.Concat(worked(reader), failed(pinger))))
 		trial.Setting.Turns = 3
 		_, tr := run(t, scripted(reply, saying("Hm."), saying("TASK_COMPLETED")), trial)
-		golden.Check(t, "answers_"+name+".txt", script(tr.Messages[2:]))
+		golden.Assert(t, script(tr.Messages[2:]), "answers_"+name+".txt")
 	}
 }
 
@@ -186,10 +186,10 @@ func TestAnswersUnderTags(t *testing.T) {
 <tool_call>parse</tool_call>
 </tool_info>
 <tool_call>` + parser)
-	trial := trial(episode.Discover, 1, 1)
-	trial.World, trial.Protocol, trial.Setting.Turns = world.Assay1Name, episode.Tags, 3
+	trial := trial(assay.Discover, 1, 1)
+	trial.World, trial.Protocol, trial.Setting.Turns = world.Assay1Name, assay.Tags, 3
 	_, tr := run(t, scripted(reply, saying("Hm."), saying("TASK_COMPLETED")), trial)
-	golden.Check(t, "answers_tags.txt", script(tr.Messages[2:]))
+	golden.Assert(t, script(tr.Messages[2:]), "answers_tags.txt")
 }
 
 // TestTemplatesHash notices a change of wording.
@@ -223,14 +223,14 @@ func TestEveryFlawChangesThePrompt(t *testing.T) {
 			if w == world.PilotName && n%5 > 0 {
 				continue // the same plans, for these tasks need no insertion
 			}
-			trial := trial(episode.Discover, .8, 7)
-			trial.World, trial.Variant = w, episode.Optimal
+			trial := trial(assay.Discover, .8, 7)
+			trial.World, trial.Variant = w, assay.Optimal
 			optimal := prompt(t, runner, trial, task)
-			for _, flaw := range workflow.Flaws {
+			for _, flaw := range assay.Flaws {
 				if !workflow.Applies(builtin, w, &task, flaw) {
 					continue
 				}
-				for _, severity := range workflow.Severities {
+				for _, severity := range assay.Severities {
 					trial.Variant, trial.Severity = "flawed_"+string(flaw), severity
 					got := prompt(t, runner, trial, task)
 					compared++

@@ -24,7 +24,7 @@ func native(setting, content string, wishes []wish) assay.Message {
 	for i, w := range wishes {
 		c := assay.ToolCall{ID: fmt.Sprint("id", i), Name: w.kind}
 		switch {
-		case setting == episode.Listed && w.kind == "tool_call":
+		case setting == assay.Listed && w.kind == "tool_call":
 			c.Name, c.Arguments = w.text, w.arguments
 		case w.kind == "tool_search":
 			c.Arguments = encode(map[string]any{"query": w.text})
@@ -60,7 +60,7 @@ func TestProtocolsAgree(t *testing.T) {
 	t.Parallel()
 	levels := map[assay.Level]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		setting := rapid.SampledFrom([]string{episode.Discover, episode.Listed}).Draw(t, "setting")
+		setting := rapid.SampledFrom([]string{assay.Discover, assay.Listed}).Draw(t, "setting")
 		base := trial(setting, rapid.SampledFrom([]float64{.5, .9, 1}).Draw(t, "reliability"), rapid.Uint64().Draw(t, "seed"))
 		base.World = rapid.SampledFrom(world.Names).Draw(t, "world")
 		base.SeveralCalls = rapid.SampledFrom([]string{"", assay.RefuseSeveral}).Draw(t, "several")
@@ -93,7 +93,7 @@ func TestProtocolsAgree(t *testing.T) {
 			tr.Protocol = protocol
 			f := &fake{chat: func(_ context.Context, n int) (assay.Response, error) {
 				r := replies[n-1]
-				if protocol == episode.Tags {
+				if protocol == assay.Tags {
 					return assay.Response{Message: tagged(r.content, r.wishes)}, nil
 				}
 				return assay.Response{Message: native(setting, r.content, r.wishes)}, nil
@@ -102,13 +102,13 @@ func TestProtocolsAgree(t *testing.T) {
 			if a.FaultKind != "" {
 				t.Fatalf("%s: fault %s", protocol, a.FaultDetail)
 			}
-			if protocol == episode.Tags && f.asked[0].Functions != nil {
+			if protocol == assay.Tags && f.asked[0].Functions != nil {
 				t.Fatal("functions are offered under tags")
 			}
 			return a.Outcome, transcript.Calls, transcript.Turns, transcript.Loops
 		}
-		o1, c1, t1, l1 := run(episode.Native)
-		o2, c2, t2, l2 := run(episode.Tags)
+		o1, c1, t1, l1 := run(assay.Native)
+		o2, c2, t2, l2 := run(assay.Tags)
 		levels[o1.Level]++
 		if diff := cmp.Diff([]any{o1, c1, t1, l1}, []any{o2, c2, t2, l2}); diff != "" {
 			t.Fatalf("native and tags differ:\n%s", diff)
@@ -123,14 +123,14 @@ func TestProtocolsAgree(t *testing.T) {
 // all but the first refused.
 func TestSeveralCalls(t *testing.T) {
 	t.Parallel()
-	for _, setting := range []string{episode.Discover, episode.Listed} {
+	for _, setting := range []string{assay.Discover, assay.Listed} {
 		for _, several := range []string{"", assay.RefuseSeveral} {
 			tr := trial(setting, 1, 1)
 			tr.World, tr.SeveralCalls = world.Assay1Name, several
 			read := wish{"tool_call", reader, `{"source":"inbox/week-07.csv"}`}
 			parse := wish{"tool_call", parser, "{}"}
 			first := []wish{read, parse}
-			if setting == episode.Discover { // a lookup is no call
+			if setting == assay.Discover { // a lookup is no call
 				first = []wish{{kind: "tool_info", text: reader}, read, parse}
 			}
 			a, transcript := run(t, scripted(native(setting, "", first), native(setting, "", []wish{parse}), saying("TASK_COMPLETED")), tr)
@@ -152,8 +152,8 @@ func TestSeveralCalls(t *testing.T) {
 // how it ended.
 func TestClaimEndsAssay1(t *testing.T) {
 	t.Parallel()
-	read := native(episode.Listed, "", []wish{{"tool_call", reader, `{"source":"inbox/week-07.csv"}`}})
-	parse := native(episode.Listed, "", []wish{{"tool_call", parser, "{}"}})
+	read := native(assay.Listed, "", []wish{{"tool_call", reader, `{"source":"inbox/week-07.csv"}`}})
+	parse := native(assay.Listed, "", []wish{{"tool_call", parser, "{}"}})
 	done := saying("TASK_COMPLETED")
 	for _, tc := range []struct {
 		name    string
@@ -166,9 +166,9 @@ func TestClaimEndsAssay1(t *testing.T) {
 		{"half", []assay.Message{read, done}, assay.Failure, assay.Finished, 2},
 		{"nothing", []assay.Message{done}, assay.Failure, assay.Finished, 1},
 		{"without a claim", []assay.Message{read, parse, saying("What now?")}, assay.PartialSuccess, assay.TurnLimit, 10},
-		{"a claim beside a call", []assay.Message{read, native(episode.Listed, "TASK_COMPLETED", []wish{{"tool_call", parser, "{}"}}), done}, assay.FullSuccess, assay.Finished, 3},
+		{"a claim beside a call", []assay.Message{read, native(assay.Listed, "TASK_COMPLETED", []wish{{"tool_call", parser, "{}"}}), done}, assay.FullSuccess, assay.Finished, 3},
 	} {
-		tr := trial(episode.Listed, 1, 1)
+		tr := trial(assay.Listed, 1, 1)
 		tr.World = world.Assay1Name
 		a, _ := run(t, scripted(tc.replies...), tr)
 		if a.Level != tc.level || a.Ended != tc.ended || a.Outcome.Turns != tc.turns {
@@ -181,7 +181,7 @@ func TestClaimEndsAssay1(t *testing.T) {
 // and ends the episode where the rule says so.
 func TestLoopsInEpisodes(t *testing.T) {
 	t.Parallel()
-	look := native(episode.Discover, "", []wish{{kind: "tool_search", text: "read a file"}})
+	look := native(assay.Discover, "", []wish{{kind: "tool_search", text: "read a file"}})
 	for _, tc := range []struct {
 		world, loops string
 		ended        assay.Ended
@@ -193,7 +193,7 @@ func TestLoopsInEpisodes(t *testing.T) {
 		{world.Assay1Name, "search=3", assay.TurnLimit, 10},
 		{world.Assay1Name, "none", assay.TurnLimit, 10},
 	} {
-		tr := trial(episode.Discover, 1, 1)
+		tr := trial(assay.Discover, 1, 1)
 		tr.World, tr.Loops = tc.world, tc.loops
 		a, transcript := run(t, scripted(look), tr)
 		if a.Ended != tc.ended || a.Outcome.Turns != tc.turns {

@@ -7,10 +7,8 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/model/sim"
-	"github.com/assay-eval/assay/internal/task/score"
+	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
 )
@@ -98,7 +96,7 @@ func inEpisodes(t *testing.T, model string, play func(w *world.Pilot, task assay
 	for _, task := range builtinTasks() {
 		for seed := range uint64(4) {
 			for _, setting := range settings {
-				trial := trial(model, setting, episode.Optimal, .7, seed)
+				trial := trial(model, setting, assay.Optimal, .7, seed)
 				w := world.NewPilot(catalog, trial, task.Required)
 				play(w, task)
 				want := called(&assay.Transcript{Calls: w.Calls()})
@@ -118,14 +116,14 @@ func inEpisodes(t *testing.T, model string, play func(w *world.Pilot, task assay
 func TestSearcher(t *testing.T) {
 	t.Parallel()
 	for _, setting := range settings {
-		for _, variant := range episode.Plain {
+		for _, variant := range assay.PlainVariants {
 			trial := trial(sim.Searcher, setting, variant, .8, 1)
 			trial.Setting.Turns = 40
 			a, tr := runner.Run(t.Context(), sim.New(catalog, sim.Latency{}), new(trial), new(task(fetcher, parser)))
 			if a.ToolCalls != 0 || a.Ended != assay.TurnLimit || a.Turns != 40 {
 				t.Errorf("%s, %s: %d calls, ended %q after %d turns", setting, variant, a.ToolCalls, a.Ended, a.Turns)
 			}
-			if want := map[string]string{episode.Discover: score.MaxTurns, episode.Listed: score.ToolCallFormat}[setting]; a.ErrorCategory != want {
+			if want := map[string]string{assay.Discover: assay.CategoryMaxTurns, assay.Listed: assay.CategoryToolCallFormat}[setting]; a.ErrorCategory != want {
 				t.Errorf("%s, %s: category %s, want %s", setting, variant, a.ErrorCategory, want)
 			}
 			queries, words := map[string]bool{}, map[string]bool{}
@@ -150,8 +148,8 @@ func TestSearcher(t *testing.T) {
 func TestMute(t *testing.T) {
 	t.Parallel()
 	for _, setting := range settings {
-		a, tr := runner.Run(t.Context(), sim.New(catalog, sim.Latency{}), new(trial(sim.Mute, setting, episode.Optimal, .8, 1)), new(task(fetcher)))
-		if a.ErrorCategory != score.ToolCallFormat || a.Level != assay.Failure || a.Assisted != 10 {
+		a, tr := runner.Run(t.Context(), sim.New(catalog, sim.Latency{}), new(trial(sim.Mute, setting, assay.Optimal, .8, 1)), new(task(fetcher)))
+		if a.ErrorCategory != assay.CategoryToolCallFormat || a.Level != assay.Failure || a.Assisted != 10 {
 			t.Errorf("%s: level %s, category %s, assisted %d", setting, a.Level, a.ErrorCategory, a.Assisted)
 		}
 		said := map[string]bool{}
@@ -181,8 +179,8 @@ func TestSkillIsAsComputed(t *testing.T) {
 		const n = 2000
 		won, best := 0, 0.0
 		for seed := range uint64(n) {
-			trial := trial(tc.model, settings[seed%2], episode.Optimal, tc.reliability, seed)
-			trial.World, trial.Protocol = world.Assay1Name, episode.Protocols[seed/2%2]
+			trial := trial(tc.model, settings[seed%2], assay.Optimal, tc.reliability, seed)
+			trial.World, trial.Protocol = world.Assay1Name, assay.Protocols[seed/2%2]
 			a, _ := runner.Run(t.Context(), models, &trial, new(task(tc.required...)))
 			if a.Level == assay.FullSuccess {
 				won++
@@ -205,11 +203,11 @@ func TestFlawsFellTheObedient(t *testing.T) {
 	tasks := builtinTasks()
 	rate := func(model, variant string) (full, n int) {
 		for i, task := range tasks {
-			if flaw, flawed := episode.FlawOf(variant); flawed && !workflow.Applies(catalog, world.Assay1Name, &task, flaw) {
+			if flaw, flawed := assay.FlawOf(variant); flawed && !workflow.Applies(catalog, world.Assay1Name, &task, flaw) {
 				continue
 			}
 			for repeat := range uint64(3) {
-				trial := trial(model, episode.Discover, variant, .8, uint64(i)*100+repeat)
+				trial := trial(model, assay.Discover, variant, .8, uint64(i)*100+repeat)
 				trial.World, trial.Severity = world.Assay1Name, "severe"
 				a, _ := runner.Run(t.Context(), models, &trial, &task)
 				if a.FaultKind != "" {
@@ -223,15 +221,15 @@ func TestFlawsFellTheObedient(t *testing.T) {
 		}
 		return full, n
 	}
-	for _, variant := range episode.Variants[2:] { // the optimal plan and the flawed ones
+	for _, variant := range assay.Variants[2:] { // the optimal plan and the flawed ones
 		o, n := rate(sim.Obedient, variant)
 		e, _ := rate(sim.Expert, variant)
 		obedient, expert := float64(o)/float64(n), float64(e)/float64(n)
 		t.Logf("%-28s obedient %.2f, expert %.2f of %d", variant, obedient, expert, n)
 		switch {
-		case variant == episode.Optimal && (obedient < .85 || expert < .7):
+		case variant == assay.Optimal && (obedient < .85 || expert < .7):
 			t.Errorf("with the plan the obedient succeeds in %.2f and the expert in %.2f", obedient, expert)
-		case variant == episode.Optimal:
+		case variant == assay.Optimal:
 		case obedient > .85 || variant != "flawed_redundant_operations" && obedient > .05:
 			t.Errorf("%s: the obedient succeeds in %.2f", variant, obedient)
 		case expert < .7:

@@ -19,7 +19,7 @@ func (m *Models) judge(v *view) assay.Message {
 	case !called && strings.Contains(v.asked, ": lookups: "):
 		category, confidence, reason = "max_turns", .8, "the agent only looked tools up"
 	case !called:
-		category, confidence, reason = "tool_call_format", .9, "no call was made"
+		category, confidence, reason = assay.CategoryToolCallFormat, .9, "no call was made"
 	case len(mistakes) > 0 && mistakes[len(mistakes)-1][1] == "DEPENDENCY_ERROR":
 		category, confidence, reason = "dependency", .8, "a call came before what it needs"
 	case len(mistakes) > 0:

@@ -12,15 +12,14 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/model/sim"
 )
 
 // TestLatency runs in virtual time.
 func TestLatency(t *testing.T) {
 	t.Parallel()
-	first := newTalk(t, sim.Mute, episode.Listed, episode.Baseline, task(fetcher)).req
-	second := newTalk(t, sim.Mute, episode.Listed, episode.Baseline, task(fetcher)).play(".").req
+	first := newTalk(t, sim.Mute, assay.Listed, assay.Baseline, task(fetcher)).req
+	second := newTalk(t, sim.Mute, assay.Listed, assay.Baseline, task(fetcher)).play(".").req
 	synctest.Test(t, func(t *testing.T) {
 		took := func(m *sim.Models, req assay.Request) time.Duration {
 			start := time.Now()
@@ -66,7 +65,7 @@ func TestLatency(t *testing.T) {
 // latency: Chat returns at once, and its fault says why.
 func TestLatencyEndsWithTheContext(t *testing.T) {
 	t.Parallel()
-	req := newTalk(t, sim.Mute, episode.Listed, episode.Baseline, task(fetcher)).req
+	req := newTalk(t, sim.Mute, assay.Listed, assay.Baseline, task(fetcher)).req
 	plug := errors.New("somebody pulled the plug")
 	late := &assay.Fault{Kind: assay.Timeout, Lane: "a", Detail: "no answer"}
 	synctest.Test(t, func(t *testing.T) {

@@ -59,7 +59,7 @@ func TestFollowingAPlan(t *testing.T) {
 	} {
 		for _, setting := range settings {
 			history := strings.NewReplacer("fetcher", fetcher, "logger", logger, "parser", parser, "transformer", transformer).Replace(tc.history)
-			got := newTalk(t, tc.model, setting, episode.Optimal, task(steps...)).play(history).next(t)
+			got := newTalk(t, tc.model, setting, assay.Optimal, task(steps...)).play(history).next(t)
 			if tc.want == stop {
 				if !claims(got) {
 					t.Errorf("%s, %s, after %q: %+v, want a claim to be done", tc.model, setting, tc.history, got)
@@ -84,7 +84,7 @@ func TestOptimalWeighs(t *testing.T) {
 		{"2", "20", transformer},
 		{"9", "80", parser},
 	} {
-		k := newTalk(t, sim.Optimal, episode.Listed, episode.Optimal, task(transformer))
+		k := newTalk(t, sim.Optimal, assay.Listed, assay.Optimal, task(transformer))
 		for i, change := range [][2]string{{"at most 10 replies", "at most " + tc.replies + " replies"}, {"about 80 %", "about " + tc.chance + " %"}} {
 			m := &k.req.Messages[i]
 			if !strings.Contains(m.Content, change[0]) {
@@ -104,7 +104,7 @@ func TestOptimalWeighs(t *testing.T) {
 func TestFindingTools(t *testing.T) {
 	t.Parallel()
 	for _, model := range []string{sim.Listed, sim.Optimal, sim.Obedient} {
-		k := newTalk(t, model, episode.Discover, episode.Baseline, task(fetcher, parser))
+		k := newTalk(t, model, assay.Discover, assay.Baseline, task(fetcher, parser))
 		first := k.next(t)
 		var queries []string
 		for _, c := range first.Calls {
@@ -136,7 +136,7 @@ func TestFindingTools(t *testing.T) {
 func TestFindingNothing(t *testing.T) {
 	t.Parallel()
 	for _, model := range []string{sim.Listed, sim.Optimal, sim.Obedient} {
-		k := newTalk(t, model, episode.Discover, episode.Baseline, task(fetcher, parser))
+		k := newTalk(t, model, assay.Discover, assay.Baseline, task(fetcher, parser))
 		first := k.next(t)
 		k.add(first.Calls, found(), found())
 		if got := k.next(t); !claims(got) {
@@ -151,7 +151,7 @@ func TestFindingNothing(t *testing.T) {
 func TestChoosingFunctions(t *testing.T) {
 	t.Parallel()
 	for _, model := range []string{sim.Listed, sim.Optimal, sim.Obedient} {
-		k := newTalk(t, model, episode.Listed, episode.CoT, task(fetcher, parser))
+		k := newTalk(t, model, assay.Listed, assay.CoT, task(fetcher, parser))
 		for _, want := range []string{fetcher, parser} {
 			got := k.next(t)
 			if !slices.Equal(executes(k.setting, got), []string{want}) {
@@ -177,7 +177,7 @@ func TestChoosingFunctions(t *testing.T) {
 func TestArgumentsFitTheSchema(t *testing.T) {
 	t.Parallel()
 	for _, tool := range catalog.All() {
-		got := newTalk(t, sim.Obedient, episode.Listed, episode.Optimal, task(tool.Name)).next(t)
+		got := newTalk(t, sim.Obedient, assay.Listed, assay.Optimal, task(tool.Name)).next(t)
 		var args map[string]any
 		if len(got.Calls) != 1 || got.Calls[0].Name != tool.Name || json.Unmarshal([]byte(got.Calls[0].Arguments), &args) != nil {
 			t.Fatalf("%s is called by %+v", tool.Name, got)
@@ -205,7 +205,7 @@ func TestConversationIsAll(t *testing.T) {
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		k := newTalk(t, rapid.SampledFrom(sim.Names).Draw(rt, "model"), rapid.SampledFrom(settings).Draw(rt, "setting"),
-			rapid.SampledFrom(episode.Plain).Draw(rt, "variant"), task(fetcher, transformer))
+			rapid.SampledFrom(assay.PlainVariants).Draw(rt, "variant"), task(fetcher, transformer))
 		k.play(strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 0, 9).Draw(rt, "history"), " "))
 		want, err := one.Chat(t.Context(), k.req)
 		if err != nil {
@@ -256,7 +256,7 @@ func FuzzChat(f *testing.F) {
 		}
 		models := sim.New(catalog, sim.Latency{})
 		for _, model := range sim.Names {
-			for _, functions := range [][]assay.Function{episode.Functions(world.PilotName, episode.Discover, catalog), {{Name: name}}, nil} {
+			for _, functions := range [][]assay.Function{episode.Functions(world.PilotName, assay.Discover, catalog), {{Name: name}}, nil} {
 				req := assay.Request{Model: model, Functions: functions, Messages: []assay.Message{
 					{Role: assay.System, Content: system},
 					{Role: assay.User, Content: user},

@@ -10,8 +10,8 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
@@ -20,7 +20,7 @@ var (
 	runner  = episode.NewRunner(catalog, 0)
 )
 
-var settings = []string{episode.Discover, episode.Listed}
+var settings = []string{assay.Discover, assay.Listed}
 
 // The built-in tools that the tests use.
 const (
@@ -113,7 +113,7 @@ func (k *talk) play(words string) *talk {
 }
 
 func (k *talk) call(id, tool string) []assay.ToolCall {
-	if k.setting == episode.Discover {
+	if k.setting == assay.Discover {
 		return []assay.ToolCall{{ID: id, Name: "tool_call", Arguments: fmt.Sprintf(`{"tool":%q}`, tool)}}
 	}
 	return []assay.ToolCall{{ID: id, Name: tool, Arguments: "{}"}}
@@ -146,7 +146,7 @@ func executes(setting string, m assay.Message) []string {
 	tools := []string{}
 	for _, c := range m.Calls {
 		switch {
-		case setting == episode.Listed:
+		case setting == assay.Listed:
 			tools = append(tools, c.Name)
 		case c.Name == "tool_call":
 			var args struct{ Tool string }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/nearest"
 )
 
 // largestBody bounds a request's body, in bytes.
@@ -86,7 +85,7 @@ func (x *exchange) read() *apiError {
 	model, ok := x.server.model(x.deployment)
 	if !ok {
 		message := "The model `" + x.deployment + "` does not exist."
-		if hint := nearest.Hint(x.deployment, x.server.cfg.Models); hint != "" {
+		if hint := assay.NameHint(x.deployment, x.server.cfg.Models); hint != "" {
 			message += " Hint: " + hint
 		}
 		return &apiError{http.StatusNotFound, message, "invalid_request_error", "model", "model_not_found"}

@@ -20,7 +20,6 @@ import (
 	"sync"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/nearest"
 )
 
 // Config sets up a [Server].
@@ -150,7 +149,7 @@ func (s *Server) setStyles() error {
 // unknown is the error of a name that is none of known.
 func unknown(what, name string, known []string) error {
 	err := fmt.Errorf("unknown %s %q", what, name)
-	if hint := nearest.Hint(name, known); hint != "" {
+	if hint := assay.NameHint(name, known); hint != "" {
 		err = fmt.Errorf("%w\nhint: %s", err, hint)
 	}
 	return err

@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/golden"
+	"gotest.tools/v3/golden"
 )
 
 // written returns what a method of a document writes.
@@ -45,12 +45,12 @@ func on(d *document.Document, t document.Terminal) func(io.Writer) error {
 
 func TestText(t *testing.T) {
 	t.Parallel()
-	golden.Check(t, "sample.txt", written(t, plain(sample())))
+	golden.Assert(t, written(t, plain(sample())), "sample.txt")
 }
 
 func TestMarkdown(t *testing.T) {
 	t.Parallel()
-	golden.Check(t, "sample.md", written(t, sample().WriteMarkdown))
+	golden.Assert(t, written(t, sample().WriteMarkdown), "sample.md")
 }
 
 var escapeSequence = regexp.MustCompile("\x1b\\[[0-9;]*m")

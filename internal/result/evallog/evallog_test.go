@@ -22,7 +22,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/evallog"
-	"github.com/assay-eval/assay/internal/golden"
+	"gotest.tools/v3/golden"
 )
 
 // TestGolden shows a whole log.
@@ -40,7 +40,7 @@ func TestGolden(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "== %s\n%s\n", name, &pretty)
 	}
-	golden.Check(t, "small.golden", b.String())
+	golden.Assert(t, b.String(), "small.golden")
 }
 
 func TestName(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/assay-eval/assay/internal/nearest"
+	"github.com/assay-eval/assay"
 )
 
 // A Format is a kind of file.
@@ -53,5 +53,5 @@ func ParseFormat(name string) (Format, error) {
 }
 
 func unknown(name string) error {
-	return fmt.Errorf("unknown export format %q\nhint: %s", name, nearest.Hint(name, FormatNames()))
+	return fmt.Errorf("unknown export format %q\nhint: %s", name, assay.NameHint(name, FormatNames()))
 }

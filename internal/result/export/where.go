@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/nearest"
 )
 
 // A Where chooses attempts by their fields. The zero value chooses all.
@@ -47,7 +46,7 @@ func parseTerm(text string) (t term, err error) {
 	name, not := strings.CutSuffix(name, "!")
 	at := slices.IndexFunc(attemptColumns, func(c column[assay.Attempt]) bool { return c.name == name })
 	if at < 0 {
-		return t, hinted(fmt.Errorf("no field is named %q", name), nearest.Hint(name, Columns()))
+		return t, hinted(fmt.Errorf("no field is named %q", name), assay.NameHint(name, Columns()))
 	}
 	t = term{text: text, value: value, column: attemptColumns[at], not: not}
 	if t.values, err = alternatives(&t.column, value); err != nil {
@@ -166,7 +165,7 @@ func (w Where) Explain(attempts iter.Seq2[assay.Attempt, error]) (string, error)
 	}
 	t, hint := w.terms[at], ""
 	if !t.not {
-		hint = nearest.Hint(t.value, slices.Collect(maps.Keys(values[at])))
+		hint = assay.NameHint(t.value, slices.Collect(maps.Keys(values[at])))
 	}
 	return hinted(fmt.Errorf("no attempt fits %s", t.text), hint).Error(), nil
 }

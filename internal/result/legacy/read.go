@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/assay-eval/assay/internal/nearest"
+	"github.com/assay-eval/assay"
 )
 
 // A reader walks a file and collects its leaves and its findings.
@@ -178,7 +178,7 @@ func (r *reader) rate(p place, key string, n *node) {
 // leaves.
 func (r *reader) strange(p place, kind, what, name string, known []string) place {
 	message := fmt.Sprintf("the original has no %s %q", what, short(name))
-	hint := nearest.Name(name, known)
+	hint := assay.NearestName(name, known)
 	if hint != "" {
 		message += "; it probably means " + hint
 	}

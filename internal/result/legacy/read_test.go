@@ -10,9 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/legacy"
-	"github.com/assay-eval/assay/internal/task/score"
 )
 
 func read(t testing.TB, text string) *legacy.Database {
@@ -415,10 +414,10 @@ func TestByteOrderMark(t *testing.T) {
 // TestNamesAgree: the format's names are those of the packages that own them.
 func TestNamesAgree(t *testing.T) {
 	t.Parallel()
-	if diff := cmp.Diff(episode.Variants, legacy.Prompts); diff != "" {
+	if diff := cmp.Diff(assay.Variants, legacy.Prompts); diff != "" {
 		t.Errorf("prompt types (-variants +ours):\n%s", diff)
 	}
-	if diff := cmp.Diff(score.Categories, legacy.Categories); diff != "" {
+	if diff := cmp.Diff(assay.ErrorCategories, legacy.Categories); diff != "" {
 		t.Errorf("categories (-score +ours):\n%s", diff)
 	}
 }

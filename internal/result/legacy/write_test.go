@@ -19,10 +19,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/legacy"
-	"github.com/assay-eval/assay/internal/task/score"
 )
 
 func all(attempts []assay.Attempt) iter.Seq2[assay.Attempt, error] {
@@ -73,7 +71,7 @@ func sample(n int) []assay.Attempt {
 	var attempts []assay.Attempt
 	for i := range n {
 		cell := assay.Cell{
-			Model: fmt.Sprint("m", 1+i%2), Variant: episode.Variants[i/2%3], Difficulty: "easy", TaskType: "simple_task", Reliability: .8,
+			Model: fmt.Sprint("m", 1+i%2), Variant: assay.Variants[i/2%3], Difficulty: "easy", TaskType: "simple_task", Reliability: .8,
 		}
 		attempts = append(attempts, random(r.IntN, strconv.Itoa(i), cell))
 	}
@@ -84,7 +82,7 @@ func sample(n int) []assay.Attempt {
 func random(pick func(n int) int, id string, cell assay.Cell) assay.Attempt {
 	a := outcome(id, cell, assay.Levels[pick(3)], "")
 	if a.Level != assay.FullSuccess {
-		a.ErrorCategory = score.Categories[pick(len(score.Categories))]
+		a.ErrorCategory = assay.ErrorCategories[pick(len(assay.ErrorCategories))]
 	}
 	a.Outcome.Turns = pick(11)
 	a.ExecutedTools = make([]string, pick(8))
@@ -111,14 +109,14 @@ func drawAttempts(t *rapid.T) []assay.Attempt {
 	n := rapid.IntRange(0, 60).Draw(t, "attempts")
 	attempts := make([]assay.Attempt, n)
 	for i := range attempts {
-		variant := episode.Variants[pick(len(episode.Variants))]
+		variant := assay.Variants[pick(len(assay.Variants))]
 		cell := assay.Cell{
 			Model: []string{"m", `a "b"/c~d`, "ünï, <x>"}[pick(3)], Variant: variant,
 			Difficulty:  []string{"easy", "medium"}[pick(2)],
 			TaskType:    []string{"simple_task", "api_integration", "multi_stage_pipeline"}[pick(3)],
 			Reliability: []float64{.9, .8, .7, .6}[pick(4)],
 		}
-		if _, flawed := episode.FlawOf(variant); flawed {
+		if _, flawed := assay.FlawOf(variant); flawed {
 			cell.Severity = "medium"
 		}
 		attempts[i] = random(pick, strconv.Itoa(pick(max(1, n))), cell) // some trials come several times
@@ -244,14 +242,14 @@ func TestLeafOfThree(t *testing.T) {
 	cell := assay.Cell{Model: "m", Variant: "flawed_missing_step", Severity: "light", Difficulty: "easy", TaskType: "simple_task", Reliability: .8}
 	full := outcome("1", cell, assay.FullSuccess, "")
 	full.WorkingMS, full.Outcome.Turns, full.ExecutedTools, full.Coverage, full.Assisted = 1500, 4, []string{"a", "b"}, 1, 3
-	partial := outcome("2", cell, assay.PartialSuccess, score.MaxTurns)
+	partial := outcome("2", cell, assay.PartialSuccess, assay.CategoryMaxTurns)
 	partial.WorkingMS, partial.Outcome.Turns, partial.ExecutedTools, partial.Coverage = 2500, 10, []string{"a"}, .5
 	failed := outcome("3", cell, assay.Failure, "no such category")
 	failed.Outcome.Turns, failed.Assisted = 7, 1
 	failed.FinishedAt = day.Add(time.Hour)
 	fault := outcome("4", cell, "", "")
 	fault.FaultKind = assay.FaultKinds[0]
-	again := outcome("1", cell, assay.Failure, score.Timeout)
+	again := outcome("1", cell, assay.Failure, assay.CategoryTimeout)
 	attempts := []assay.Attempt{fault, full, partial, failed, again}
 
 	records := writtenCSV(t, attempts)
@@ -310,7 +308,7 @@ func TestBatchLevel(t *testing.T) {
 	cell := assay.Cell{Model: "m", Variant: "optimal", Difficulty: "easy", TaskType: "simple_task", Reliability: .8}
 	a := outcome("1", cell, assay.FullSuccess, "")
 	a.Pilot = &assay.PilotScores{Executor: assay.FullSuccess, Batch: assay.PartialSuccess, WorkflowScore: .75, Phase2Score: .85, QualityScore: .5, FinalScore: .85}
-	b := outcome("2", cell, assay.Failure, score.SequenceOrder)
+	b := outcome("2", cell, assay.Failure, assay.CategorySequenceOrder)
 	b.Pilot = &assay.PilotScores{Executor: assay.Failure, Batch: assay.FullSuccess, WorkflowScore: .25}
 	got := read(t, written(t, []assay.Attempt{a, b})).Aggregates[0]
 	if want := (legacy.Counts{Total: 2, Success: 2, Full: 1, Partial: 1, Errors: 1}); got.Stored != want {

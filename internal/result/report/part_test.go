@@ -17,9 +17,9 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/golden"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/result/stat"
+	"gotest.tools/v3/golden"
 )
 
 // levelOf says what a factor's level is called in a table.
@@ -507,7 +507,7 @@ func TestSeverities(t *testing.T) {
 	part := report.Part{Name: "flaws", Varies: []string{"variant", "severity"}, Has: func(c assay.Cell) bool { return c.Variant != "optimal" }}
 	plain := report.Part{Name: "plain", Varies: []string{"variant"}, Has: func(c assay.Cell) bool { return c.Variant == "optimal" }}
 	table := r.build(t, part, plain)
-	golden.Check(t, "severities.txt", text(t, table))
+	golden.Assert(t, text(t, table), "severities.txt")
 	own, borrowed := table.Parts[0].Rows[0], table.Parts[1].Rows[0]
 	if value(own.FlawedMean) != "0.3150" || value(own.Difference) != "-0.3850" || value(borrowed.FlawedMean) != "0.3150" {
 		t.Errorf("flawed mean %s, less optimal %s, beside optimal %s", value(own.FlawedMean), value(own.Difference), value(borrowed.FlawedMean))

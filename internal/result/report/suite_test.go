@@ -12,8 +12,8 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/golden"
 	"github.com/assay-eval/assay/internal/result/report"
+	"gotest.tools/v3/golden"
 )
 
 var (
@@ -131,7 +131,7 @@ func TestWriteTextOfASuite(t *testing.T) {
 	if err := table.WriteText(&b, document.Terminal{}); err != nil {
 		t.Fatal(err)
 	}
-	golden.Check(t, "suite.txt", b.String())
+	golden.Assert(t, b.String(), "suite.txt")
 	for line := range strings.Lines(b.String()) {
 		if w := lipgloss.Width(strings.TrimSuffix(line, "\n")); w > document.Screen {
 			t.Errorf("a line is %d wide: %s", w, line)
@@ -141,5 +141,5 @@ func TestWriteTextOfASuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Check(t, "suite.json", string(object)+"\n")
+	golden.Assert(t, string(object)+"\n", "suite.json")
 }

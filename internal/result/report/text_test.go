@@ -7,8 +7,8 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/golden"
 	"github.com/assay-eval/assay/internal/result/report"
+	"gotest.tools/v3/golden"
 )
 
 func TestWriteText(t *testing.T) {
@@ -26,7 +26,7 @@ func TestWriteText(t *testing.T) {
 		if err := table.WriteText(&b, document.Terminal{}); err != nil {
 			t.Fatal(err)
 		}
-		golden.Check(t, name, b.String())
+		golden.Assert(t, b.String(), name)
 	}
 }
 

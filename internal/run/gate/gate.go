@@ -17,9 +17,6 @@ import (
 	"github.com/assay-eval/assay/internal/run/plan"
 )
 
-// malformed is the error category that [plan.StopRules] counts.
-const malformed = "tool_call_format"
-
 // A Gate is safe for concurrent use.
 type Gate struct {
 	budgets plan.Budgets
@@ -94,7 +91,7 @@ func (g *Gate) Outcome(c assay.Cell, level assay.Level, category string) []Stop 
 		if level == assay.FullSuccess {
 			a.full++
 		}
-		if category == malformed {
+		if category == assay.CategoryToolCallFormat {
 			a.malformed++
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"github.com/assay-eval/assay/internal/golden"
 	"github.com/assay-eval/assay/internal/run/live"
+	"gotest.tools/v3/golden"
 )
 
 var styles = regexp.MustCompile(`\x1b\[[0-9;]*m`)
@@ -52,7 +52,7 @@ func TestDraw(t *testing.T) {
 			fmt.Fprintf(&b, "== part %d of the story, width %d\n%s", i, width, plain(live.Draw(s, width, 24)))
 		}
 	}
-	golden.Check(t, "draw.txt", b.String())
+	golden.Assert(t, b.String(), "draw.txt")
 }
 
 func TestDrawManyModels(t *testing.T) {
@@ -61,7 +61,7 @@ func TestDrawManyModels(t *testing.T) {
 	for _, height := range []int{0, 18, 17, 12, 7, 3} {
 		fmt.Fprintf(&b, "== height %d\n%s", height, plain(live.Draw(crowd(13), 80, height)))
 	}
-	golden.Check(t, "crowd.txt", b.String())
+	golden.Assert(t, b.String(), "crowd.txt")
 }
 
 // TestDrawFits: whatever stands in a snapshot, no line is wider than the

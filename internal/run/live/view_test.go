@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/golden"
 	"github.com/assay-eval/assay/internal/run/live"
+	"gotest.tools/v3/golden"
 )
 
 // story is a run as a view sees it: from nothing to the end.
@@ -61,14 +61,14 @@ func TestPlain(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	tell(&live.Plain{W: &b})
-	golden.Check(t, "plain.txt", b.String())
+	golden.Assert(t, b.String(), "plain.txt")
 }
 
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	tell(&live.JSON{W: &b})
-	golden.Check(t, "json.txt", b.String())
+	golden.Assert(t, b.String(), "json.txt")
 
 	names := map[string][]string{
 		"note":     {"event", "text"},

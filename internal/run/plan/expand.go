@@ -10,7 +10,6 @@ import (
 	"sort"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/agent/episode"
 )
 
 // Refs returns the tasks that a library has of a type and difficulty.
@@ -143,7 +142,7 @@ func (x *expansion) notApplicable() []NotApplicable {
 	all = slices.DeleteFunc(all, func(n NotApplicable) bool { return n.Tasks == 0 })
 	slices.SortStableFunc(all, func(a, b NotApplicable) int {
 		return cmp.Or(
-			cmp.Compare(slices.Index(episode.Variants, a.Variant), slices.Index(episode.Variants, b.Variant)),
+			cmp.Compare(slices.Index(assay.Variants, a.Variant), slices.Index(assay.Variants, b.Variant)),
 			cmp.Compare(slices.Index(assay.TaskTypes, a.TaskType), slices.Index(assay.TaskTypes, b.TaskType)),
 		)
 	})

@@ -21,8 +21,6 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/nearest"
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
@@ -269,8 +267,8 @@ func (e *Experiment) defaults() {
 	}
 	orElse(&e.World, world.Names[0])
 	orElse(&e.Library, BuiltinLibrary)
-	orElse(&e.Protocol, episode.Native)
-	orElse(&e.Tools, episode.Discover)
+	orElse(&e.Protocol, assay.Native)
+	orElse(&e.Tools, assay.Discover)
 	orElse(&e.SeveralCalls, execute)
 	if !e.has("limits.turns") {
 		e.Limits.Turns = DefaultTurns
@@ -320,8 +318,8 @@ func (e *Experiment) check() error {
 		known            []string
 	}{
 		{"world", "world", e.World, world.Names},
-		{"protocol", "protocol", e.Protocol, episode.Protocols},
-		{"tools", "setting of tools", e.Tools, []string{episode.Discover, episode.Listed}},
+		{"protocol", "protocol", e.Protocol, assay.Protocols},
+		{"tools", "setting of tools", e.Tools, []string{assay.Discover, assay.Listed}},
 		{"several_calls", "treatment of several calls", e.SeveralCalls, []string{execute, assay.RefuseSeveral}},
 	} {
 		if err := e.checkNames(one.field, one.what, []string{one.got}, one.known); err != nil {
@@ -347,7 +345,7 @@ func (e *Experiment) check() error {
 func (e *Experiment) checkNames(field, what string, got, known []string) error {
 	for _, name := range got {
 		if !slices.Contains(known, name) {
-			return e.FieldError(e.place(field, name), fmt.Sprintf("unknown %s %q", what, name), nearest.Hint(name, known))
+			return e.FieldError(e.place(field, name), fmt.Sprintf("unknown %s %q", what, name), assay.NameHint(name, known))
 		}
 	}
 	return nil

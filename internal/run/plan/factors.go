@@ -9,9 +9,6 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/nearest"
-	"github.com/assay-eval/assay/internal/task/workflow"
 )
 
 // Factors are what an experiment or a part of it varies, with the levels of
@@ -47,7 +44,7 @@ func (p PartSpec) takes(model string) bool {
 
 // flawed reports whether a variant's plan has a flaw.
 func flawed(variant string) bool {
-	_, ok := episode.FlawOf(variant)
+	_, ok := assay.FlawOf(variant)
 	return ok
 }
 
@@ -75,23 +72,23 @@ func (f Factors) cells(taskType, difficulty string) iter.Seq[assay.Cell] {
 }
 
 // worst is the severity of flawed variants for which the file gives none.
-const worst = "severe"
+const worst = assay.Severe
 
 // variantGroups are names that stand for several variants.
 var variantGroups = map[string][]string{
-	All:           episode.Variants,
-	"plain":       episode.Plain,
-	"flawed":      withFlaw(workflow.Flaws...),
-	"structural":  withFlaw(workflow.SequenceDisorder, workflow.ToolMisuse, workflow.ParameterError),
-	"operational": withFlaw(workflow.MissingStep, workflow.RedundantOperations),
-	"logical":     withFlaw(workflow.LogicalInconsistency, workflow.SemanticDrift),
+	All:           assay.Variants,
+	"plain":       assay.PlainVariants,
+	"flawed":      withFlaw(assay.Flaws...),
+	"structural":  withFlaw(assay.SequenceDisorder, assay.ToolMisuse, assay.ParameterError),
+	"operational": withFlaw(assay.MissingStep, assay.RedundantOperations),
+	"logical":     withFlaw(assay.LogicalInconsistency, assay.SemanticDrift),
 }
 
 // withFlaw returns the variants whose plans have one of these flaws.
-func withFlaw(flaws ...workflow.Flaw) []string {
+func withFlaw(flaws ...assay.Flaw) []string {
 	var names []string
-	for _, v := range episode.Variants {
-		if f, ok := episode.FlawOf(v); ok && slices.Contains(flaws, f) {
+	for _, v := range assay.Variants {
+		if f, ok := assay.FlawOf(v); ok && slices.Contains(flaws, f) {
 			names = append(names, v)
 		}
 	}
@@ -106,8 +103,8 @@ var namedFactors = []struct {
 	groups      map[string][]string
 	of          func(*Factors) *Names
 }{
-	{"variants", "variant", episode.Variants, variantGroups, func(f *Factors) *Names { return &f.Variants }},
-	{"severities", "severity", workflow.Severities, all(workflow.Severities), func(f *Factors) *Names { return &f.Severities }},
+	{"variants", "variant", assay.Variants, variantGroups, func(f *Factors) *Names { return &f.Variants }},
+	{"severities", "severity", assay.Severities, all(assay.Severities), func(f *Factors) *Names { return &f.Severities }},
 	{"difficulties", "difficulty", slices.Concat(assay.Difficulties, assay.Mixtures), all(assay.Difficulties), func(f *Factors) *Names { return &f.Difficulties }},
 	{"task_types", "task type", assay.TaskTypes, all(assay.TaskTypes), func(f *Factors) *Names { return &f.TaskTypes }},
 }
@@ -264,7 +261,7 @@ func (e *Experiment) checkPartModels() error {
 		for j, pattern := range part.Models {
 			one := PartSpec{Models: []string{pattern}}
 			if !strings.ContainsAny(pattern, `*?[\`) && !slices.ContainsFunc(e.Models, one.takes) {
-				return e.FieldError(fmt.Sprintf("parts[%d].models[%d]", i, j), fmt.Sprintf("the experiment has no model %s", pattern), nearest.Hint(pattern, e.Models))
+				return e.FieldError(fmt.Sprintf("parts[%d].models[%d]", i, j), fmt.Sprintf("the experiment has no model %s", pattern), assay.NameHint(pattern, e.Models))
 			}
 		}
 	}

@@ -9,11 +9,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/assay-eval/assay"
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
-
-	"github.com/assay-eval/assay/internal/nearest"
 )
 
 // An Error is a mistake in a file that the user wrote. It names the place,
@@ -162,7 +161,7 @@ func (d *document) wrap(err error, into any) error {
 	if errors.As(err, &unknown) && into != nil {
 		known := fieldNames(reflect.TypeOf(into))
 		e.Message = fmt.Sprintf("unknown field %q", tok.Value)
-		e.Hint = nearest.Hint(tok.Value, known)
+		e.Hint = assay.NameHint(tok.Value, known)
 	}
 	return e
 }

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/nearest"
 )
 
 // Providers is a file that says where models are served, with which keys and
@@ -90,7 +90,7 @@ func (p *Providers) check(name string, e *Endpoint, getenv func(string) (string,
 		return p.doc.at("$.providers."+quote(name)+field, message, hint)
 	}
 	if e.Protocol = cmp.Or(e.Protocol, OpenAI); e.Protocol != OpenAI && e.Protocol != Azure {
-		return at(".protocol", fmt.Sprintf("unknown protocol %q", e.Protocol), nearest.Hint(e.Protocol, []string{OpenAI, Azure}))
+		return at(".protocol", fmt.Sprintf("unknown protocol %q", e.Protocol), assay.NameHint(e.Protocol, []string{OpenAI, Azure}))
 	}
 	var err error
 	if e.BaseURL, err = expand(e.BaseURL, getenv); err != nil {

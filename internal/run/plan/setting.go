@@ -7,7 +7,6 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/nearest"
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
@@ -24,7 +23,7 @@ type Failures struct {
 
 // A LoopRule says when a kind of loop is noticed and what follows.
 type LoopRule struct {
-	// After is how many times in a row, as in [episode.LoopRule].
+	// After is how many times in a row, as in [assay.LoopRule].
 	After int    `yaml:"after" json:"after,omitempty"`
 	Then  string `yaml:"then" json:"then"`
 }
@@ -51,11 +50,11 @@ func (r *LoopRule) UnmarshalYAML(unmarshal func(any) error) error {
 }
 
 // rule returns the rule as an episode has it.
-func (r LoopRule) rule() episode.LoopRule {
+func (r LoopRule) rule() assay.LoopRule {
 	if r.Then == off {
-		return episode.LoopRule{}
+		return assay.LoopRule{}
 	}
-	return episode.LoopRule{After: r.After, Stop: r.Then == stop}
+	return assay.LoopRule{After: r.After, Stop: r.Then == stop}
 }
 
 // loopDefaults gives the rules that the file names what it leaves out of them.
@@ -83,7 +82,7 @@ func (e *Experiment) checkLoops() error {
 	}
 	for _, kind := range slices.Sorted(maps.Keys(e.Loops)) {
 		if !slices.Contains(assay.LoopKinds, kind) {
-			return e.source().atKey("$.loops", string(kind), fmt.Sprintf("unknown kind of loop %q", kind), nearest.Hint(string(kind), kinds))
+			return e.source().atKey("$.loops", string(kind), fmt.Sprintf("unknown kind of loop %q", kind), assay.NameHint(string(kind), kinds))
 		}
 		field, r := "loops."+string(kind), e.Loops[kind]
 		if e.has(field+".after") && r.After < leastLoop {

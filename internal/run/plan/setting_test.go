@@ -55,12 +55,12 @@ func TestLoopsAreComplete(t *testing.T) {
 		for _, kind := range assay.LoopKinds {
 			switch rapid.IntRange(0, 2).Draw(rt, string(kind)) {
 			case 1:
-				want[kind] = episode.LoopRule{}
+				want[kind] = assay.LoopRule{}
 				text += "  " + string(kind) + ": off\n"
 			case 2:
 				after := rapid.IntRange(2, 9).Draw(rt, "after")
 				then := rapid.SampledFrom([]string{"record", "stop"}).Draw(rt, "then")
-				want[kind] = episode.LoopRule{After: after, Stop: then == "stop"}
+				want[kind] = assay.LoopRule{After: after, Stop: then == "stop"}
 				text += "  " + string(kind) + ":\n    after: " + string(rune('0'+after)) + "\n    then: " + then + "\n"
 			}
 		}

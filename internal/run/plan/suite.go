@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/assay-eval/assay/internal/nearest"
+	"github.com/assay-eval/assay"
 )
 
 // Suites lists the built-in suites: experiments that name no model.
@@ -32,7 +32,7 @@ func SuiteFile(name string) []byte {
 func Suite(name string) (*Experiment, error) {
 	b := SuiteFile(name)
 	if b == nil {
-		return nil, &Error{File: "suites", Message: fmt.Sprintf("no suite is named %q", name), Hint: nearest.Hint(name, Suites)}
+		return nil, &Error{File: "suites", Message: fmt.Sprintf("no suite is named %q", name), Hint: assay.NameHint(name, Suites)}
 	}
 	doc, err := parseDocument(name+".yaml", b)
 	if err == nil {

@@ -3,13 +3,13 @@ package library
 import (
 	"fmt"
 
-	"github.com/assay-eval/assay/internal/nearest"
+	"github.com/assay-eval/assay"
 )
 
 // suggest returns "; did you mean X?" with the valid word that is nearest to
 // word, or nothing where none is near.
 func suggest(word string, valid []string) string {
-	if near := nearest.Name(word, valid); near != "" {
+	if near := assay.NearestName(word, valid); near != "" {
 		return fmt.Sprintf("; did you mean %s?", near)
 	}
 	return ""

@@ -94,7 +94,7 @@ func (c *course) category(tr *assay.Transcript, uses []use, w *witness) string {
 	case w.ask("no call was made", len(tr.Calls) == 0, func() string { return made(tr) }):
 		return withoutCall(tr, w)
 	case w.ask("only the word that it is done is missing", c.next == len(c.required), c.inPlace):
-		return MaxTurns
+		return assay.CategoryMaxTurns
 	}
 	from := len(uses)
 	for from > 0 && uses[from-1].wasted() {
@@ -127,11 +127,11 @@ func withoutCall(tr *assay.Transcript, w *witness) string {
 	case w.ask("no turn had a lookup, or more were corrected than had one", looked == 0 || corrected > looked, func() string {
 		return fmt.Sprintf("%s with a lookup, %d corrected", counted(looked, "turn"), corrected)
 	}):
-		return ToolCallFormat
+		return assay.CategoryToolCallFormat
 	case w.ask("the model said that it was done", tr.Ended == assay.Finished, func() string { return endedBy(tr.Ended) }):
-		return ToolSelection
+		return assay.CategoryToolSelection
 	}
-	return w.remains(MaxTurns)
+	return w.remains(assay.CategoryMaxTurns)
 }
 
 // cutOff is the category of an episode that ended on the way, when no call
@@ -143,13 +143,13 @@ func (c *course) cutOff(tr *assay.Transcript, uses []use, w *witness) string {
 	case w.ask("more replies were lost to bad luck than in ways of the model's", n[byLuck] > lost, func() string {
 		return fmt.Sprintf("%d to bad luck, %d in others", n[byLuck], lost)
 	}):
-		return OtherError
+		return assay.CategoryOther
 	case w.ask("of these more held only mistakes than anything else", n[byMistake] > max(n[byNeedless], n[byLookup], n[byTalk]), func() string {
 		return fmt.Sprintf("%d only mistakes, %d needless calls, %d lookups, %d nothing", n[byMistake], n[byNeedless], n[byLookup], n[byTalk])
 	}):
 		return c.fault(tr.Calls, lastIndex(tr.Calls, func(r assay.CallRecord) bool { return r.Mistake }), w)
 	}
-	return w.remains(MaxTurns)
+	return w.remains(assay.CategoryMaxTurns)
 }
 
 // fault is the category of the mistake in calls[i]: dependency where the world
@@ -162,9 +162,9 @@ func (c *course) fault(calls []assay.CallRecord, i int, w *witness) string {
 		slices.ContainsFunc(tool.Dependencies, func(d string) bool {
 			return !slices.Contains(done, d) && strings.Contains(calls[i].Arguments, strconv.Quote(d))
 		}), func() string { return nth(calls, i) + " failed with " + calls[i].Code }) {
-		return DependencyError
+		return assay.CategoryDependency
 	}
-	return w.remains(ParameterConfig)
+	return w.remains(assay.CategoryParameterConfig)
 }
 
 // A loss is what a reply brought its task no further by.

@@ -61,106 +61,106 @@ func TestAssay1Category(t *testing.T) {
 		{"full success has none", "read parse", "read+ parse+ !", ""},
 
 		// 1. There was no call.
-		{"no turn", "read", "", score.ToolCallFormat},
-		{"talk", "read", ". . .", score.ToolCallFormat},
-		{"a claim and nothing else", "read", "!", score.ToolCallFormat},
-		{"searches until the end", "read", "~ ~ ~", score.MaxTurns},
-		{"a search and a claim", "read", "~ !", score.ToolSelection},
-		{"one search among talk", "read", ". ~ .", score.ToolCallFormat},
-		{"one search among talk, and a claim", "read", ". ~ . !", score.ToolCallFormat},
-		{"as many searches as corrections", "read", ". ~ ~ .", score.MaxTurns},
-		{"as many searches as corrections, and a claim", "read", ". ~ !", score.ToolSelection},
+		{"no turn", "read", "", assay.CategoryToolCallFormat},
+		{"talk", "read", ". . .", assay.CategoryToolCallFormat},
+		{"a claim and nothing else", "read", "!", assay.CategoryToolCallFormat},
+		{"searches until the end", "read", "~ ~ ~", assay.CategoryMaxTurns},
+		{"a search and a claim", "read", "~ !", assay.CategoryToolSelection},
+		{"one search among talk", "read", ". ~ .", assay.CategoryToolCallFormat},
+		{"one search among talk, and a claim", "read", ". ~ . !", assay.CategoryToolCallFormat},
+		{"as many searches as corrections", "read", ". ~ ~ .", assay.CategoryMaxTurns},
+		{"as many searches as corrections, and a claim", "read", ". ~ !", assay.CategoryToolSelection},
 
 		// 2. Only the claim is missing.
-		{"no claim", "read parse", "read+ parse+", score.MaxTurns},
-		{"no claim, and other calls", "read", "read+ note+ read? note+", score.MaxTurns},
+		{"no claim", "read parse", "read+ parse+", assay.CategoryMaxTurns},
+		{"no claim, and other calls", "read", "read+ note+ read? note+", assay.CategoryMaxTurns},
 
 		// 3. The step succeeded too early.
-		{"all worked, in the wrong order", "read note", "note+ read+ !", score.SequenceOrder},
-		{"and then bad luck", "read note", "note+ read+ note-", score.SequenceOrder},
-		{"and then mistakes", "read note", "note+ read+ note? note?", score.SequenceOrder},
-		{"and one is still left out", "read note post", "note+ read+ !", score.SequenceOrder},
-		{"as a dependency, and then needlessly", "parse read", "read+ read+ parse+ read-", score.SequenceOrder},
+		{"all worked, in the wrong order", "read note", "note+ read+ !", assay.CategorySequenceOrder},
+		{"and then bad luck", "read note", "note+ read+ note-", assay.CategorySequenceOrder},
+		{"and then mistakes", "read note", "note+ read+ note? note?", assay.CategorySequenceOrder},
+		{"and one is still left out", "read note post", "note+ read+ !", assay.CategorySequenceOrder},
+		{"as a dependency, and then needlessly", "parse read", "read+ read+ parse+ read-", assay.CategorySequenceOrder},
 
 		// 4. Mistakes.
-		{"wrong arguments", "read", "read? read?", score.ParameterConfig},
-		{"wrong arguments and a claim", "read", "read? !", score.ParameterConfig},
-		{"wrong arguments for a dependency", "parse", "read? read?", score.ParameterConfig},
-		{"wrong arguments for a dependency of a later tool", "note parse", "read? read?", score.ParameterConfig},
-		{"wrong arguments after bad luck", "read", "read- read- read- read?", score.ParameterConfig},
-		{"a missing dependency", "parse", "parse< parse<", score.DependencyError},
-		{"a dependency's missing dependency", "shape", "parse< parse<", score.DependencyError},
-		{"the last mistake decides", "parse", "parse? parse<", score.DependencyError},
-		{"the last mistake decides, too", "parse", "parse< parse?", score.ParameterConfig},
-		{"a mistake before foreign calls", "read", "read? note+ note+", score.ParameterConfig},
-		{"a mistake before bad luck", "read", "read? read- read-", score.OtherError},
+		{"wrong arguments", "read", "read? read?", assay.CategoryParameterConfig},
+		{"wrong arguments and a claim", "read", "read? !", assay.CategoryParameterConfig},
+		{"wrong arguments for a dependency", "parse", "read? read?", assay.CategoryParameterConfig},
+		{"wrong arguments for a dependency of a later tool", "note parse", "read? read?", assay.CategoryParameterConfig},
+		{"wrong arguments after bad luck", "read", "read- read- read- read?", assay.CategoryParameterConfig},
+		{"a missing dependency", "parse", "parse< parse<", assay.CategoryDependency},
+		{"a dependency's missing dependency", "shape", "parse< parse<", assay.CategoryDependency},
+		{"the last mistake decides", "parse", "parse? parse<", assay.CategoryDependency},
+		{"the last mistake decides, too", "parse", "parse< parse?", assay.CategoryParameterConfig},
+		{"a mistake before foreign calls", "read", "read? note+ note+", assay.CategoryParameterConfig},
+		{"a mistake before bad luck", "read", "read? read- read-", assay.CategoryOther},
 
 		// 5. The latest call of the step was a mistake.
-		{"the plan in reverse, and a claim", "read parse shape", "shape< parse< read+ !", score.DependencyError},
-		{"the plan in reverse, and no turn left", "read parse shape", "shape< parse< read+", score.DependencyError},
-		{"the plan in reverse, up to the one that is left out", "parse shape", "shape< parse< read+ !", score.DependencyError},
-		{"the plan in reverse, and other calls", "read parse", "parse< read+ note+ !", score.DependencyError},
-		{"the plan in reverse, and bad luck with its first step", "read parse", "parse< read- !", score.OtherError},
-		{"refused, and then something before it worked", "read parse", "parse? read+ !", score.ParameterConfig},
-		{"the latest decides", "read parse", "parse? parse< read+ !", score.DependencyError},
-		{"the latest decides, too", "read parse", "parse< parse? read+ !", score.ParameterConfig},
-		{"a mistake with a later tool", "read parse shape", "shape< read+ !", score.ToolSelection},
-		{"a mistake, and then bad luck in its place", "read parse", "parse< read+ parse- !", score.OtherError},
-		{"a mistake with the step, which had succeeded too early", "read note", "note+ note? read+ !", score.SequenceOrder},
+		{"the plan in reverse, and a claim", "read parse shape", "shape< parse< read+ !", assay.CategoryDependency},
+		{"the plan in reverse, and no turn left", "read parse shape", "shape< parse< read+", assay.CategoryDependency},
+		{"the plan in reverse, up to the one that is left out", "parse shape", "shape< parse< read+ !", assay.CategoryDependency},
+		{"the plan in reverse, and other calls", "read parse", "parse< read+ note+ !", assay.CategoryDependency},
+		{"the plan in reverse, and bad luck with its first step", "read parse", "parse< read- !", assay.CategoryOther},
+		{"refused, and then something before it worked", "read parse", "parse? read+ !", assay.CategoryParameterConfig},
+		{"the latest decides", "read parse", "parse? parse< read+ !", assay.CategoryDependency},
+		{"the latest decides, too", "read parse", "parse< parse? read+ !", assay.CategoryParameterConfig},
+		{"a mistake with a later tool", "read parse shape", "shape< read+ !", assay.CategoryToolSelection},
+		{"a mistake, and then bad luck in its place", "read parse", "parse< read+ parse- !", assay.CategoryOther},
+		{"a mistake with the step, which had succeeded too early", "read note", "note+ note? read+ !", assay.CategorySequenceOrder},
 
 		// 6. A foreign tool.
-		{"another tool instead", "read", "note+ post+", score.ToolSelection},
-		{"another tool instead, by mistake", "read", "note?", score.ToolSelection},
-		{"another tool instead, by bad luck", "read", "note-", score.ToolSelection},
-		{"another tool after bad luck", "read", "read- read- note+", score.ToolSelection},
-		{"another tool and a later one", "read parse", "parse< note+", score.ToolSelection},
-		{"another tool, earlier", "read parse", "note+ read- read- read+", score.OtherError},
+		{"another tool instead", "read", "note+ post+", assay.CategoryToolSelection},
+		{"another tool instead, by mistake", "read", "note?", assay.CategoryToolSelection},
+		{"another tool instead, by bad luck", "read", "note-", assay.CategoryToolSelection},
+		{"another tool after bad luck", "read", "read- read- note+", assay.CategoryToolSelection},
+		{"another tool and a later one", "read parse", "parse< note+", assay.CategoryToolSelection},
+		{"another tool, earlier", "read parse", "note+ read- read- read+", assay.CategoryOther},
 
 		// 8. A later tool.
-		{"a later tool instead", "read note", "note+ note+", score.SequenceOrder},
-		{"a later tool instead, which builds on the step", "read parse", "parse< parse<", score.SequenceOrder},
-		{"a later tool, and a claim", "read note", "note+ !", score.ToolSelection},
-		{"a later tool after bad luck", "read note", "read- note+ !", score.SequenceOrder},
-		{"skipped one in the middle", "read note post", "read+ post+", score.SequenceOrder},
-		{"a later tool, earlier", "read note post", "post+ read- read- read+", score.OtherError},
+		{"a later tool instead", "read note", "note+ note+", assay.CategorySequenceOrder},
+		{"a later tool instead, which builds on the step", "read parse", "parse< parse<", assay.CategorySequenceOrder},
+		{"a later tool, and a claim", "read note", "note+ !", assay.CategoryToolSelection},
+		{"a later tool after bad luck", "read note", "read- note+ !", assay.CategorySequenceOrder},
+		{"skipped one in the middle", "read note post", "read+ post+", assay.CategorySequenceOrder},
+		{"a later tool, earlier", "read note post", "post+ read- read- read+", assay.CategoryOther},
 
 		// 7 and 9. A claim.
-		{"left out", "read parse", "read+ !", score.ToolSelection},
-		{"left out after bad luck with another", "read parse", "read- read- read+ !", score.ToolSelection},
-		{"left out, and the last one again", "read parse", "read+ read+ !", score.ToolSelection},
-		{"gave up", "read parse", "read+ parse- !", score.OtherError},
-		{"gave up early", "read", "read- !", score.OtherError},
-		{"too early once, then bad luck with what it needs", "parse", "parse< read- read- read-", score.OtherError},
-		{"gave up on a dependency", "parse", "read- !", score.OtherError},
-		{"not again in its place", "parse read", "read+ parse+ !", score.SequenceOrder},
+		{"left out", "read parse", "read+ !", assay.CategoryToolSelection},
+		{"left out after bad luck with another", "read parse", "read- read- read+ !", assay.CategoryToolSelection},
+		{"left out, and the last one again", "read parse", "read+ read+ !", assay.CategoryToolSelection},
+		{"gave up", "read parse", "read+ parse- !", assay.CategoryOther},
+		{"gave up early", "read", "read- !", assay.CategoryOther},
+		{"too early once, then bad luck with what it needs", "parse", "parse< read- read- read-", assay.CategoryOther},
+		{"gave up on a dependency", "parse", "read- !", assay.CategoryOther},
+		{"not again in its place", "parse read", "read+ parse+ !", assay.CategorySequenceOrder},
 
 		// 10. Cut off.
-		{"bad luck", "read", "read- read- read-", score.OtherError},
-		{"bad luck until the last turn", "read parse", "read- read- read+", score.OtherError},
-		{"bad luck in most turns", "read", "~ read- read-", score.OtherError},
-		{"bad luck in half of the lost turns", "read", "~ read-", score.MaxTurns},
-		{"searches, then bad luck", "read", "~ ~ ~ read- read-", score.MaxTurns},
-		{"talk after the first steps", "read parse", "read+ . .", score.MaxTurns},
-		{"the same again", "read parse", "read+ read+ read+", score.MaxTurns},
-		{"fewer turns than steps", "read parse shape", "read+ parse+", score.MaxTurns},
-		{"bad luck with the second of two places", "parse read", "read+ parse+ read- read-", score.OtherError},
-		{"no turn for the second of two places", "parse read", "read+ parse+", score.MaxTurns},
-		{"two unlucky calls of one turn", "read", "read-,read- .", score.MaxTurns},
-		{"bad luck beside success costs no turn", "read parse shape", "read-,read+ parse- parse+", score.OtherError},
-		{"bad luck beside success costs no turn, too", "read parse shape", "read-,read+ . parse-,parse+", score.MaxTurns},
-		{"a mistake that was made good", "read parse", "read? read+", score.ParameterConfig},
-		{"mistakes, and then too few turns", "read parse shape", "read? parse< read+ parse+", score.DependencyError},
-		{"mistakes in most turns", "read parse", "read? . ~ read? read+", score.ParameterConfig},
-		{"mistakes with what had succeeded", "read parse shape", "read+ read? read? parse+", score.ParameterConfig},
-		{"mistakes and as much talk", "read parse", "read? . read+", score.MaxTurns},
-		{"mistakes and as many searches", "read parse", "read? ~ read+", score.MaxTurns},
-		{"mistakes and as many needless calls", "read parse shape", "read? read+ read+ parse+", score.MaxTurns},
-		{"two mistakes of one turn", "read parse", "read?,read? . read+", score.MaxTurns},
-		{"a mistake beside success costs no turn", "read parse shape", "read?,read+ parse+", score.MaxTurns},
-		{"a mistake beside a needless call", "read parse shape", "read+ read?,read+ parse+", score.MaxTurns},
-		{"more bad luck than mistakes", "read parse", "read? read- read- read+", score.OtherError},
-		{"as much bad luck as mistakes", "read parse", "read? read- read+", score.ParameterConfig},
-		{"mistakes, and only the claim is missing", "read", "read? read? read+", score.MaxTurns},
+		{"bad luck", "read", "read- read- read-", assay.CategoryOther},
+		{"bad luck until the last turn", "read parse", "read- read- read+", assay.CategoryOther},
+		{"bad luck in most turns", "read", "~ read- read-", assay.CategoryOther},
+		{"bad luck in half of the lost turns", "read", "~ read-", assay.CategoryMaxTurns},
+		{"searches, then bad luck", "read", "~ ~ ~ read- read-", assay.CategoryMaxTurns},
+		{"talk after the first steps", "read parse", "read+ . .", assay.CategoryMaxTurns},
+		{"the same again", "read parse", "read+ read+ read+", assay.CategoryMaxTurns},
+		{"fewer turns than steps", "read parse shape", "read+ parse+", assay.CategoryMaxTurns},
+		{"bad luck with the second of two places", "parse read", "read+ parse+ read- read-", assay.CategoryOther},
+		{"no turn for the second of two places", "parse read", "read+ parse+", assay.CategoryMaxTurns},
+		{"two unlucky calls of one turn", "read", "read-,read- .", assay.CategoryMaxTurns},
+		{"bad luck beside success costs no turn", "read parse shape", "read-,read+ parse- parse+", assay.CategoryOther},
+		{"bad luck beside success costs no turn, too", "read parse shape", "read-,read+ . parse-,parse+", assay.CategoryMaxTurns},
+		{"a mistake that was made good", "read parse", "read? read+", assay.CategoryParameterConfig},
+		{"mistakes, and then too few turns", "read parse shape", "read? parse< read+ parse+", assay.CategoryDependency},
+		{"mistakes in most turns", "read parse", "read? . ~ read? read+", assay.CategoryParameterConfig},
+		{"mistakes with what had succeeded", "read parse shape", "read+ read? read? parse+", assay.CategoryParameterConfig},
+		{"mistakes and as much talk", "read parse", "read? . read+", assay.CategoryMaxTurns},
+		{"mistakes and as many searches", "read parse", "read? ~ read+", assay.CategoryMaxTurns},
+		{"mistakes and as many needless calls", "read parse shape", "read? read+ read+ parse+", assay.CategoryMaxTurns},
+		{"two mistakes of one turn", "read parse", "read?,read? . read+", assay.CategoryMaxTurns},
+		{"a mistake beside success costs no turn", "read parse shape", "read?,read+ parse+", assay.CategoryMaxTurns},
+		{"a mistake beside a needless call", "read parse shape", "read+ read?,read+ parse+", assay.CategoryMaxTurns},
+		{"more bad luck than mistakes", "read parse", "read? read- read- read+", assay.CategoryOther},
+		{"as much bad luck as mistakes", "read parse", "read? read- read+", assay.CategoryParameterConfig},
+		{"mistakes, and only the claim is missing", "read", "read? read? read+", assay.CategoryMaxTurns},
 	} {
 		o := score.Assay1(catalog, task("basic_task", strings.Fields(tc.required)...), episode(tc.calls))
 		if o.ErrorCategory != tc.want {
@@ -174,7 +174,7 @@ func TestAssay1Category(t *testing.T) {
 func TestEndsOfReplies(t *testing.T) {
 	t.Parallel()
 	for calls, want := range map[string]string{
-		"~ ~ ~": score.MaxTurns, "read+": score.MaxTurns, "read+ parse- parse-": score.OtherError, "read+ note+": score.ToolSelection,
+		"~ ~ ~": assay.CategoryMaxTurns, "read+": assay.CategoryMaxTurns, "read+ parse- parse-": assay.CategoryOther, "read+ note+": assay.CategoryToolSelection,
 	} {
 		for _, end := range []assay.Ended{assay.TurnLimit, assay.TokenLimit, assay.CostLimit, assay.Loop} {
 			tr := transcript(calls)
@@ -191,13 +191,13 @@ func TestEndsOfReplies(t *testing.T) {
 func TestArgumentsNameTheDependency(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ calls, arguments, want string }{
-		{"parse?", `{"data": {"ref": "read"}}`, score.DependencyError},
-		{"parse?", `{"source": "read"}`, score.DependencyError},
-		{"parse?", `{"data": {"ref": "reads"}}`, score.ParameterConfig},
-		{"parse?", `{"data": {"ref": "shape"}}`, score.ParameterConfig},
-		{"read+ parse?", `{"data": {"ref": "read"}, "no": 1}`, score.ParameterConfig},
-		{"parse? read+ !", `{"data": {"ref": "read"}}`, score.DependencyError},
-		{"parse? read+ !", `{"data": {"ref": "shape"}}`, score.ParameterConfig},
+		{"parse?", `{"data": {"ref": "read"}}`, assay.CategoryDependency},
+		{"parse?", `{"source": "read"}`, assay.CategoryDependency},
+		{"parse?", `{"data": {"ref": "reads"}}`, assay.CategoryParameterConfig},
+		{"parse?", `{"data": {"ref": "shape"}}`, assay.CategoryParameterConfig},
+		{"read+ parse?", `{"data": {"ref": "read"}, "no": 1}`, assay.CategoryParameterConfig},
+		{"parse? read+ !", `{"data": {"ref": "read"}}`, assay.CategoryDependency},
+		{"parse? read+ !", `{"data": {"ref": "shape"}}`, assay.CategoryParameterConfig},
 	} {
 		tr := episode(tc.calls)
 		wrong := slices.IndexFunc(tr.Calls, func(c assay.CallRecord) bool { return c.Mistake })
@@ -230,13 +230,13 @@ func TestReversePlan(t *testing.T) {
 				tr.Calls = w.Calls()
 				got := score.Assay1(catalog, task, tr).ErrorCategory
 				seen[got]++
-				if worked := tr.Calls[n-1].OK; worked && got != score.DependencyError || !worked && ended == assay.Finished && got != score.OtherError {
+				if worked := tr.Calls[n-1].OK; worked && got != assay.CategoryDependency || !worked && ended == assay.Finished && got != assay.CategoryOther {
 					t.Errorf("seed %d, %d steps, ended %s: %s; the first step worked: %v", seed, n, ended, got, worked)
 				}
 			}
 		}
 	}
-	if seen[score.DependencyError] == 0 || seen[score.OtherError] == 0 {
+	if seen[assay.CategoryDependency] == 0 || seen[assay.CategoryOther] == 0 {
 		t.Errorf("categories %v: the test is too weak", seen)
 	}
 }
@@ -247,7 +247,7 @@ func TestAssay1Outcome(t *testing.T) {
 	tr.Plan = []string{"read", "shape", "parse"}
 	got := score.Assay1(catalog, task("data_pipeline", "parse", "shape"), tr)
 	want := assay.Outcome{
-		Level: assay.Failure, Ended: assay.Finished, ErrorCategory: score.ToolSelection, Turns: 8, ToolCalls: 6,
+		Level: assay.Failure, Ended: assay.Finished, ErrorCategory: assay.CategoryToolSelection, Turns: 8, ToolCalls: 6,
 		RequiredTools: []string{"parse", "shape"}, ExecutedTools: []string{"read", "parse", "read"},
 		Coverage: .5, Assisted: 1, ScoreVersion: score.Assay1Version,
 		Adherence: 2. / 3, GivenAdherence: new(2. / 3),
@@ -290,26 +290,26 @@ func TestAssay1Laws(t *testing.T) {
 		if full := o.Level == assay.FullSuccess; full != (o.ErrorCategory == "") || full != (o.Coverage == 1 && o.OrderCorrect && o.Ended == assay.Finished) {
 			t.Fatalf("level %s, category %q, coverage %v, order correct %v, ended %s", o.Level, o.ErrorCategory, o.Coverage, o.OrderCorrect, o.Ended)
 		}
-		if o.ErrorCategory != "" && !slices.Contains(score.Categories, o.ErrorCategory) || o.ErrorCategory == score.Timeout {
+		if o.ErrorCategory != "" && !slices.Contains(assay.ErrorCategories, o.ErrorCategory) || o.ErrorCategory == assay.CategoryTimeout {
 			t.Fatalf("category %q", o.ErrorCategory)
 		}
 		if o.OrderCorrect && o.Coverage != 1 || (o.Level == assay.Failure) != (o.Coverage < .6) || o.Pilot != nil {
 			t.Fatalf("level %s, coverage %v, order correct %v", o.Level, o.Coverage, o.OrderCorrect)
 		}
-		mistaken := o.ErrorCategory == score.ParameterConfig || o.ErrorCategory == score.DependencyError
-		if mistaken && o.Mistakes == 0 || o.ErrorCategory == score.ToolCallFormat && o.ToolCalls > 0 || o.ErrorCategory == score.OtherError && o.Failures == 0 {
+		mistaken := o.ErrorCategory == assay.CategoryParameterConfig || o.ErrorCategory == assay.CategoryDependency
+		if mistaken && o.Mistakes == 0 || o.ErrorCategory == assay.CategoryToolCallFormat && o.ToolCalls > 0 || o.ErrorCategory == assay.CategoryOther && o.Failures == 0 {
 			t.Fatalf("category %s with %d mistakes, %d failures, %d calls", o.ErrorCategory, o.Mistakes, o.Failures, o.ToolCalls)
 		}
 		// Whoever wastes no call and does not stop early has lost time or luck.
-		if right := o.Wasted == 0 && o.ToolCalls > 0 && o.Ended != assay.Finished; right && o.ErrorCategory != score.OtherError && o.ErrorCategory != score.MaxTurns {
+		if right := o.Wasted == 0 && o.ToolCalls > 0 && o.Ended != assay.Finished; right && o.ErrorCategory != assay.CategoryOther && o.ErrorCategory != assay.CategoryMaxTurns {
 			t.Fatalf("category %s without a wasted call", o.ErrorCategory)
 		}
 		// Mistakes alone, in most of the turns, are neither bad luck nor lack of
 		// time; nor are corrections, without any call.
-		if only := o.Mistakes == o.ToolCalls && o.Mistakes > 0; only && o.Ended != assay.Finished && o.Extra == 0 && 2*o.Mistakes > o.Turns && (o.ErrorCategory == score.MaxTurns || o.ErrorCategory == score.OtherError) {
+		if only := o.Mistakes == o.ToolCalls && o.Mistakes > 0; only && o.Ended != assay.Finished && o.Extra == 0 && 2*o.Mistakes > o.Turns && (o.ErrorCategory == assay.CategoryMaxTurns || o.ErrorCategory == assay.CategoryOther) {
 			t.Fatalf("category %s for mistakes in %d of %d turns", o.ErrorCategory, o.Mistakes, o.Turns)
 		}
-		if o.ToolCalls == 0 && 2*o.Assisted > o.Turns && o.ErrorCategory != score.ToolCallFormat {
+		if o.ToolCalls == 0 && 2*o.Assisted > o.Turns && o.ErrorCategory != assay.CategoryToolCallFormat {
 			t.Fatalf("category %s for no call and corrections in %d of %d turns", o.ErrorCategory, o.Assisted, o.Turns)
 		}
 		measureLaws(t, &tr, &o)
@@ -319,8 +319,8 @@ func TestAssay1Laws(t *testing.T) {
 	for range rounds {
 		rapid.Check(t, check)
 	}
-	for _, c := range append([]string{string(assay.FullSuccess), string(assay.PartialSuccess), string(assay.Failure)}, score.Categories...) {
-		if seen[c] == 0 && c != score.Timeout {
+	for _, c := range append([]string{string(assay.FullSuccess), string(assay.PartialSuccess), string(assay.Failure)}, assay.ErrorCategories...) {
+		if seen[c] == 0 && c != assay.CategoryTimeout {
 			t.Errorf("no transcript gave %s: the test is too weak", c)
 		}
 	}

@@ -23,7 +23,7 @@ type ending struct {
 // category asks the rules 3 to 8 of [course.category]; empty where none fits.
 func (e *ending) category(w *witness) string {
 	if i := e.tooEarly(); w.ask("the missing step succeeded too early, in a call that nothing needed", i >= 0, func() string { return e.missing(i) }) {
-		return SequenceOrder
+		return assay.CategorySequenceOrder
 	}
 	wrong := e.within(lastIndex(e.uses[e.from:], func(u use) bool { return u == mistaken }))
 	if w.ask("after all progress and bad luck came a mistake in a wanted call", wrong >= 0, func() string { return e.rest(wrong) }) {
@@ -36,14 +36,14 @@ func (e *ending) category(w *witness) string {
 	}
 	if i := e.within(strayed(e.catalog, e.required, e.calls[e.from:])); w.ask("after all progress and bad luck came a tool for which the task has no use",
 		i >= 0, func() string { return e.rest(i) }) {
-		return ToolSelection
+		return assay.CategoryToolSelection
 	}
 	if w.ask("the model was done without a call of the missing step, and no bad luck came after all progress",
 		e.claimed && !e.gaveUp && latest < 0, func() string { return e.claim() + "; " + e.latest(latest) }) {
-		return ToolSelection
+		return assay.CategoryToolSelection
 	}
 	if i := e.within(e.hurried()); w.ask("after all progress and bad luck came a tool that is required later", i >= 0, func() string { return e.rest(i) }) {
-		return SequenceOrder
+		return assay.CategorySequenceOrder
 	}
 	return ""
 }
@@ -53,13 +53,13 @@ func (e *ending) category(w *witness) string {
 func (e *ending) leftOff(w *witness) string {
 	switch {
 	case w.ask("bad luck came after all progress, so it gave up", e.gaveUp, e.progress):
-		return OtherError
+		return assay.CategoryOther
 	case w.ask("the missing step had succeeded as a dependency", slices.Contains(e.done, e.step), func() string {
 		return e.missing(slices.IndexFunc(e.calls, func(r assay.CallRecord) bool { return r.Tool == e.step && r.OK }))
 	}):
-		return SequenceOrder
+		return assay.CategorySequenceOrder
 	}
-	return w.remains(ToolSelection)
+	return w.remains(assay.CategoryToolSelection)
 }
 
 // tooEarly returns the first call, -1 without one, in which the step succeeded

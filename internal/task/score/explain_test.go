@@ -13,9 +13,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/golden"
 	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/task/world"
+	"gotest.tools/v3/golden"
 )
 
 // acted plays turns in the trial's world: tools joined by commas, with a "?"
@@ -62,15 +62,15 @@ func TestExplanationText(t *testing.T) {
 		{
 			"assay-1-flawed-plan.txt", world.Assay1Name, 2, "read parse shape note post",
 			"~ shape parse read,read parse? parse parse shape post post !", "shape parse read note post",
-			assay.PartialSuccess, score.SequenceOrder,
+			assay.PartialSuccess, assay.CategorySequenceOrder,
 		},
 		{"assay-1-full.txt", world.Assay1Name, 2, "note shape", "note note read parse parse? parse shape,shape !", "", assay.FullSuccess, ""},
 		{
 			"pilot-flawed-plan.txt", world.PilotName, 2, "read parse note", "read read parse post note parse note", "read parse post parse",
 			assay.FullSuccess, "",
 		},
-		{"pilot-dependency.txt", world.PilotName, 3, "shape writer", "shape shape note . writer !", "", assay.PartialSuccess, score.DependencyError},
-		{"assay-1-no-call.txt", world.Assay1Name, 1, "read", "~ . . ~ .", "", assay.Failure, score.ToolCallFormat},
+		{"pilot-dependency.txt", world.PilotName, 3, "shape writer", "shape shape note . writer !", "", assay.PartialSuccess, assay.CategoryDependency},
+		{"assay-1-no-call.txt", world.Assay1Name, 1, "read", "~ . . ~ .", "", assay.Failure, assay.CategoryToolCallFormat},
 	} {
 		trial, task := trialIn(tc.world), task("data_pipeline", strings.Fields(tc.required)...)
 		trial.Seed, trial.Turns = tc.seed, 12
@@ -78,7 +78,7 @@ func TestExplanationText(t *testing.T) {
 		if e.Outcome.Level != tc.level || e.Outcome.ErrorCategory != tc.category {
 			t.Errorf("%s: %s, %q; want %s, %q", tc.name, e.Outcome.Level, e.Outcome.ErrorCategory, tc.level, tc.category)
 		}
-		golden.Check(t, tc.name, strings.Join(e.Text(), "\n")+"\n")
+		golden.Assert(t, strings.Join(e.Text(), "\n")+"\n", tc.name)
 	}
 }
 
@@ -276,8 +276,8 @@ func TestRulesGiveTheOutcome(t *testing.T) {
 	for range 3 * rounds {
 		rapid.Check(t, check)
 	}
-	for _, c := range score.Categories {
-		if c != score.Timeout && !slices.Contains(slices.Collect(maps.Values(gives)), c) {
+	for _, c := range assay.ErrorCategories {
+		if c != assay.CategoryTimeout && !slices.Contains(slices.Collect(maps.Values(gives)), c) {
 			t.Errorf("no rule gave %s: the test is too weak", c)
 		}
 	}

@@ -163,9 +163,9 @@ func claimedFinish(messages []assay.Message) int {
 func pilotCategory(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *witness) string {
 	if w.ask("no call was made", len(tr.Calls) == 0, func() string { return made(tr) }) {
 		if w.ask("the model looked tools up", lookups(tr) > 0, func() string { return "in " + counted(lookups(tr), "turn") }) {
-			return MaxTurns
+			return assay.CategoryMaxTurns
 		}
-		return w.remains(ToolCallFormat)
+		return w.remains(assay.CategoryToolCallFormat)
 	}
 	left, foreign := leftOut(task, tr), -1
 	if left >= 0 {
@@ -180,21 +180,21 @@ func pilotCategory(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript
 		}
 		return fmt.Sprintf("%s never was, but %s", task.Required[left], nth(tr.Calls, foreign))
 	}) {
-		return ToolSelection
+		return assay.CategoryToolSelection
 	}
 	if i := outOfOrder(task, tr); w.ask("a required tool was called before the one before it had succeeded", i >= 0, func() string { return found(tr.Calls, i) }) {
-		return SequenceOrder
+		return assay.CategorySequenceOrder
 	}
 	if i := hasty(catalog, task, tr); w.ask("a call failed while a dependency was missing that could have run first", i >= 0, func() string { return found(tr.Calls, i) }) {
-		return DependencyError
+		return assay.CategoryDependency
 	}
 	acted := len(tr.Calls) - extra(tr.Calls)
 	if w.ask("the turns ran out, and one of them executed nothing", tr.Ended == assay.TurnLimit && acted < len(tr.Turns), func() string {
 		return fmt.Sprintf("%s; %d of %d executed a call", endedBy(tr.Ended), acted, len(tr.Turns))
 	}) {
-		return MaxTurns
+		return assay.CategoryMaxTurns
 	}
-	return w.remains(OtherError)
+	return w.remains(assay.CategoryOther)
 }
 
 // found names the call that a search was for, if there is one.

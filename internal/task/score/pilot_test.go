@@ -184,44 +184,44 @@ func TestCategory(t *testing.T) {
 		want     string
 	}{
 		{"full success has none", "read parse", "read+ parse+", assay.Finished, ""},
-		{"nothing at all", "read", ". .", assay.TurnLimit, score.ToolCallFormat},
-		{"no turn", "read", "", assay.TurnLimit, score.ToolCallFormat},
-		{"a claim and nothing else", "read", "! !", assay.TurnLimit, score.ToolCallFormat},
-		{"searches only", "read", "~ ~", assay.TurnLimit, score.MaxTurns},
-		{"one search", "read", ". ~ .", assay.TurnLimit, score.MaxTurns},
+		{"nothing at all", "read", ". .", assay.TurnLimit, assay.CategoryToolCallFormat},
+		{"no turn", "read", "", assay.TurnLimit, assay.CategoryToolCallFormat},
+		{"a claim and nothing else", "read", "! !", assay.TurnLimit, assay.CategoryToolCallFormat},
+		{"searches only", "read", "~ ~", assay.TurnLimit, assay.CategoryMaxTurns},
+		{"one search", "read", ". ~ .", assay.TurnLimit, assay.CategoryMaxTurns},
 
-		{"all worked, in the wrong order", "read note", "note+ read+", assay.Finished, score.SequenceOrder},
-		{"left out, another called", "read note", "read+ post+", assay.TurnLimit, score.ToolSelection},
-		{"left out, another failed", "read note", "post-", assay.TurnLimit, score.ToolSelection},
-		{"left out, but only a dependency was called", "parse shape", "read- read-", assay.TurnLimit, score.OtherError},
-		{"another called, none left out", "read note", "read+ post+ note-", assay.FailureStreak, score.OtherError},
+		{"all worked, in the wrong order", "read note", "note+ read+", assay.Finished, assay.CategorySequenceOrder},
+		{"left out, another called", "read note", "read+ post+", assay.TurnLimit, assay.CategoryToolSelection},
+		{"left out, another failed", "read note", "post-", assay.TurnLimit, assay.CategoryToolSelection},
+		{"left out, but only a dependency was called", "parse shape", "read- read-", assay.TurnLimit, assay.CategoryOther},
+		{"another called, none left out", "read note", "read+ post+ note-", assay.FailureStreak, assay.CategoryOther},
 
-		{"called before an earlier one worked", "read note", "read- note+", assay.TurnLimit, score.SequenceOrder},
-		{"failed before an earlier one worked", "read note", "note-", assay.TurnLimit, score.SequenceOrder},
-		{"skipped one in the middle", "read note post", "read+ post- note-", assay.TurnLimit, score.SequenceOrder},
-		{"called when an earlier one had worked and broken", "read note", "read+ read- note-", assay.FailureStreak, score.OtherError},
-		{"order before dependency", "read parse", "parse- read-", assay.TurnLimit, score.SequenceOrder},
+		{"called before an earlier one worked", "read note", "read- note+", assay.TurnLimit, assay.CategorySequenceOrder},
+		{"failed before an earlier one worked", "read note", "note-", assay.TurnLimit, assay.CategorySequenceOrder},
+		{"skipped one in the middle", "read note post", "read+ post- note-", assay.TurnLimit, assay.CategorySequenceOrder},
+		{"called when an earlier one had worked and broken", "read note", "read+ read- note-", assay.FailureStreak, assay.CategoryOther},
+		{"order before dependency", "read parse", "parse- read-", assay.TurnLimit, assay.CategorySequenceOrder},
 
-		{"a missing dependency", "parse", "parse-", assay.FailureStreak, score.DependencyError},
-		{"a dependency that failed", "parse", "read- parse-", assay.FailureStreak, score.DependencyError},
-		{"a dependency that worked later", "parse note", "parse- read+ parse+ note-", assay.FailureStreak, score.DependencyError},
-		{"a dependency of a dependency", "shape", "read+ shape- parse-", assay.FailureStreak, score.DependencyError},
-		{"a missing dependency, but the call worked", "parse note", "parse+ note-", assay.FailureStreak, score.OtherError},
-		{"a dependency that broke", "parse", "read+ read- parse-", assay.FailureStreak, score.OtherError},
-		{"a dependency that is required later", "parse read", "parse- parse-", assay.FailureStreak, score.OtherError},
+		{"a missing dependency", "parse", "parse-", assay.FailureStreak, assay.CategoryDependency},
+		{"a dependency that failed", "parse", "read- parse-", assay.FailureStreak, assay.CategoryDependency},
+		{"a dependency that worked later", "parse note", "parse- read+ parse+ note-", assay.FailureStreak, assay.CategoryDependency},
+		{"a dependency of a dependency", "shape", "read+ shape- parse-", assay.FailureStreak, assay.CategoryDependency},
+		{"a missing dependency, but the call worked", "parse note", "parse+ note-", assay.FailureStreak, assay.CategoryOther},
+		{"a dependency that broke", "parse", "read+ read- parse-", assay.FailureStreak, assay.CategoryOther},
+		{"a dependency that is required later", "parse read", "parse- parse-", assay.FailureStreak, assay.CategoryOther},
 		// shape is not required, but writer builds on it, after parse.
-		{"an inserted tool too early", "parse writer", "read+ shape- parse-", assay.FailureStreak, score.DependencyError},
-		{"an inserted tool in time", "parse writer", "read+ parse+ shape- shape-", assay.FailureStreak, score.OtherError},
+		{"an inserted tool too early", "parse writer", "read+ shape- parse-", assay.FailureStreak, assay.CategoryDependency},
+		{"an inserted tool in time", "parse writer", "read+ parse+ shape- shape-", assay.FailureStreak, assay.CategoryOther},
 		// parse serves shape, so it cannot wait for read, which comes later.
-		{"an inserted tool whose dependency is required later", "shape read", "parse- parse-", assay.FailureStreak, score.OtherError},
+		{"an inserted tool whose dependency is required later", "shape read", "parse- parse-", assay.FailureStreak, assay.CategoryOther},
 		// Nothing required builds on parse, so all required tools could come first.
-		{"a tool on the side too early", "note read", "note+ parse- read-", assay.FailureStreak, score.DependencyError},
+		{"a tool on the side too early", "note read", "note+ parse- read-", assay.FailureStreak, assay.CategoryDependency},
 
-		{"bad luck and idle turns", "read note", "~ read+ note- note-", assay.TurnLimit, score.MaxTurns},
-		{"bad luck and a chat", "read note", "read+ . note-", assay.TurnLimit, score.MaxTurns},
-		{"bad luck in every turn", "read note", "read+ note- note-", assay.TurnLimit, score.OtherError},
-		{"idle turns, but another end", "read", "~ read- read- read- read- read-", assay.FailureStreak, score.OtherError},
-		{"a loop", "read note", "read+ read+ read+ read+ read+", assay.Loop, score.OtherError},
+		{"bad luck and idle turns", "read note", "~ read+ note- note-", assay.TurnLimit, assay.CategoryMaxTurns},
+		{"bad luck and a chat", "read note", "read+ . note-", assay.TurnLimit, assay.CategoryMaxTurns},
+		{"bad luck in every turn", "read note", "read+ note- note-", assay.TurnLimit, assay.CategoryOther},
+		{"idle turns, but another end", "read", "~ read- read- read- read- read-", assay.FailureStreak, assay.CategoryOther},
+		{"a loop", "read note", "read+ read+ read+ read+ read+", assay.Loop, assay.CategoryOther},
 	} {
 		tr := transcript(tc.calls)
 		tr.Ended = tc.ended
@@ -239,12 +239,12 @@ func TestCallsOfOneTurn(t *testing.T) {
 	for i := range tr.Calls {
 		tr.Calls[i].Turn = 1
 	}
-	if got := score.Pilot(catalog, task("basic_task", "read", "note"), tr).ErrorCategory; got != score.MaxTurns {
-		t.Errorf("two idle turns give %q, want %q", got, score.MaxTurns)
+	if got := score.Pilot(catalog, task("basic_task", "read", "note"), tr).ErrorCategory; got != assay.CategoryMaxTurns {
+		t.Errorf("two idle turns give %q, want %q", got, assay.CategoryMaxTurns)
 	}
 	tr.Turns = tr.Turns[:1]
-	if got := score.Pilot(catalog, task("basic_task", "read", "note"), tr).ErrorCategory; got != score.OtherError {
-		t.Errorf("no idle turn gives %q, want %q", got, score.OtherError)
+	if got := score.Pilot(catalog, task("basic_task", "read", "note"), tr).ErrorCategory; got != assay.CategoryOther {
+		t.Errorf("no idle turn gives %q, want %q", got, assay.CategoryOther)
 	}
 }
 
@@ -253,7 +253,7 @@ func TestOutcome(t *testing.T) {
 	tr := transcript(". read+ ~ note+ parse- parse+ read+ !")
 	got := score.Pilot(catalog, task("data_pipeline", "read", "parse", "shape"), tr)
 	want := assay.Outcome{
-		Level: assay.PartialSuccess, Ended: assay.Finished, ErrorCategory: score.ToolSelection, Turns: 8, ToolCalls: 5,
+		Level: assay.PartialSuccess, Ended: assay.Finished, ErrorCategory: assay.CategoryToolSelection, Turns: 8, ToolCalls: 5,
 		RequiredTools: []string{"read", "parse", "shape"}, ExecutedTools: []string{"read", "note", "parse", "read"},
 		Coverage: 2. / 3, Assisted: 1, ScoreVersion: score.PilotVersion,
 		Adherence: .5, Failures: 1, Recovered: 1, Wasted: 2, Efficiency: .6,
@@ -298,13 +298,13 @@ func TestLaws(t *testing.T) {
 		if full := o.Level == assay.FullSuccess; full != (o.ErrorCategory == "") || full != o.OrderCorrect {
 			t.Fatalf("level %s, category %q, order correct %v", o.Level, o.ErrorCategory, o.OrderCorrect)
 		}
-		if o.ErrorCategory != "" && !slices.Contains(score.Categories, o.ErrorCategory) || o.ErrorCategory == score.Timeout {
+		if o.ErrorCategory != "" && !slices.Contains(assay.ErrorCategories, o.ErrorCategory) || o.ErrorCategory == assay.CategoryTimeout {
 			t.Fatalf("category %q", o.ErrorCategory)
 		}
-		if o.ErrorCategory == score.ToolCallFormat && len(tr.Calls) > 0 {
+		if o.ErrorCategory == assay.CategoryToolCallFormat && len(tr.Calls) > 0 {
 			t.Fatalf("%d calls, and yet %s", len(tr.Calls), o.ErrorCategory)
 		}
-		if o.ErrorCategory == score.ParameterConfig {
+		if o.ErrorCategory == assay.CategoryParameterConfig {
 			t.Fatal("no call of the pilot can be blamed on its arguments")
 		}
 		if !(o.Coverage >= 0 && o.Coverage <= 1) || o.OrderCorrect && o.Coverage != 1 {
@@ -320,8 +320,8 @@ func TestLaws(t *testing.T) {
 	for range rounds {
 		rapid.Check(t, check)
 	}
-	for _, c := range append([]string{string(assay.FullSuccess), string(assay.PartialSuccess), string(assay.Failure)}, score.Categories...) {
-		if seen[c] == 0 && c != score.ParameterConfig && c != score.Timeout {
+	for _, c := range append([]string{string(assay.FullSuccess), string(assay.PartialSuccess), string(assay.Failure)}, assay.ErrorCategories...) {
+		if seen[c] == 0 && c != assay.CategoryParameterConfig && c != assay.CategoryTimeout {
 			t.Errorf("no transcript gave %s: the test is too weak", c)
 		}
 	}

@@ -33,23 +33,6 @@ func Version(worldName string) string {
 	return ""
 }
 
-// The categories of error, one for each outcome that is not full success.
-const (
-	ToolCallFormat  = "tool_call_format" // no valid call was ever made
-	Timeout         = "timeout"          // a limit of time cut the episode off: a fault here, so no outcome has it
-	MaxTurns        = "max_turns"        // the replies were used up
-	ToolSelection   = "tool_selection"   // a required tool was left out, others were called
-	ParameterConfig = "parameter_config" // wrong arguments; no call of the pilot can earn it
-	SequenceOrder   = "sequence_order"   // right tools, wrong order
-	DependencyError = "dependency"       // called before what it needs had succeeded
-	OtherError      = "other"            // right decisions, bad luck
-)
-
-// Categories lists the categories of error, in the order of tables.
-var Categories = []string{
-	ToolCallFormat, Timeout, MaxTurns, ToolSelection, ParameterConfig, SequenceOrder, DependencyError, OtherError,
-}
-
 // A Judge gives the outcomes of episodes with the tools of one catalog. It is
 // safe for concurrent use.
 type Judge struct {

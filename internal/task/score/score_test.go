@@ -76,7 +76,7 @@ func TestJudgeIsConcurrent(t *testing.T) {
 
 func TestCategories(t *testing.T) {
 	t.Parallel()
-	if n := len(slices.Compact(slices.Sorted(slices.Values(score.Categories)))); n != 8 {
+	if n := len(slices.Compact(slices.Sorted(slices.Values(assay.ErrorCategories)))); n != 8 {
 		t.Errorf("%d different categories, want 8", n)
 	}
 }
@@ -96,7 +96,7 @@ func TestRightCalls(t *testing.T) {
 			if o.Wasted != 0 || o.Mistakes != 0 || o.Efficiency != 1 {
 				t.Fatalf("%s, seed %d: %+v", name, seed, o)
 			}
-			if o.Level != assay.FullSuccess && o.ErrorCategory != score.OtherError && o.ErrorCategory != score.MaxTurns {
+			if o.Level != assay.FullSuccess && o.ErrorCategory != assay.CategoryOther && o.ErrorCategory != assay.CategoryMaxTurns {
 				t.Fatalf("%s, seed %d: category %s", name, seed, o.ErrorCategory)
 			}
 			levels[name][o.Level]++

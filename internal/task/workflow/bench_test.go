@@ -35,7 +35,7 @@ func BenchmarkFlawed(b *testing.B) {
 	catalog, tasks := pilotData(b)
 	task := longest(catalog, tasks)
 	plan := workflow.For(catalog, world.Assay1Name, &task, .8)
-	for _, flaw := range workflow.Flaws {
+	for _, flaw := range assay.Flaws {
 		b.Run(string(flaw), func(b *testing.B) {
 			b.ReportAllocs()
 			for seed := uint64(0); b.Loop(); seed++ {

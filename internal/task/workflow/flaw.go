@@ -7,28 +7,6 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A Flaw is a kind of mistake that a plan can have.
-type Flaw string
-
-// The kinds of flaw.
-const (
-	SequenceDisorder     Flaw = "sequence_disorder"     // steps are in the wrong order
-	ToolMisuse           Flaw = "tool_misuse"           // steps call a similar wrong tool
-	ParameterError       Flaw = "parameter_error"       // steps have arguments that are refused
-	MissingStep          Flaw = "missing_step"          // steps are left out
-	RedundantOperations  Flaw = "redundant_operations"  // steps are there twice
-	LogicalInconsistency Flaw = "logical_inconsistency" // steps use results that are not there yet
-	SemanticDrift        Flaw = "semantic_drift"        // steps lead away, each from the one before
-)
-
-// Flaws lists the kinds of flaw, in the order of every table.
-var Flaws = []Flaw{
-	SequenceDisorder, ToolMisuse, ParameterError, MissingStep, RedundantOperations, LogicalInconsistency, SemanticDrift,
-}
-
-// Severities lists how bad a flaw can be, mildest first.
-var Severities = []string{"light", "medium", "severe"}
-
 // The severities as numbers.
 const (
 	light = iota
@@ -44,11 +22,11 @@ const (
 // The number of steps to be added, left out or changed, to come from one plan
 // to the other, never falls from a severity to the next. In assay-1 nobody who
 // follows the flawed plan to the letter fully succeeds, but for
-// [RedundantOperations], which only takes more calls.
-func Flawed(catalog *assay.Catalog, plan Plan, task *assay.Task, flaw Flaw, severity string, seed uint64) (Plan, bool) {
+// [assay.RedundantOperations], which only takes more calls.
+func Flawed(catalog *assay.Catalog, plan Plan, task *assay.Task, flaw assay.Flaw, severity string, seed uint64) (Plan, bool) {
 	f := flawed{
 		catalog: catalog, task: task, steps: plan.Steps,
-		severity: slices.Index(Severities, severity),
+		severity: slices.Index(assay.Severities, severity),
 		dice:     dice(fmt.Sprintf("assay flaw 1\x00%d\x00%s\x00%s", seed, task.ID, flaw)),
 	}
 	if f.severity < 0 {
@@ -63,7 +41,7 @@ func Flawed(catalog *assay.Catalog, plan Plan, task *assay.Task, flaw Flaw, seve
 
 // Applies reports whether the plan for a task in the world of that name can
 // have a flaw, of whatever severity and with whatever seed.
-func Applies(catalog *assay.Catalog, worldName string, task *assay.Task, flaw Flaw) bool {
+func Applies(catalog *assay.Catalog, worldName string, task *assay.Task, flaw assay.Flaw) bool {
 	f := flawed{catalog: catalog, task: task, steps: For(catalog, worldName, task, 1).Steps}
 	return f.can(flaw)
 }
@@ -79,39 +57,39 @@ type flawed struct {
 
 // can reports whether there are enough steps for a flaw, and enough tools to
 // replace them, at its worst.
-func (f *flawed) can(flaw Flaw) bool {
+func (f *flawed) can(flaw assay.Flaw) bool {
 	n := len(f.steps)
 	switch flaw {
-	case SequenceDisorder:
+	case assay.SequenceDisorder:
 		return f.swap(f.steps, "") != nil
-	case ToolMisuse:
+	case assay.ToolMisuse:
 		return n > 0 && f.others() >= n/2+1
-	case ParameterError, RedundantOperations:
+	case assay.ParameterError, assay.RedundantOperations:
 		return n > 0
-	case MissingStep:
+	case assay.MissingStep:
 		return n > 1
-	case LogicalInconsistency:
+	case assay.LogicalInconsistency:
 		return n > 1 && len(f.able()) > 0
-	case SemanticDrift:
+	case assay.SemanticDrift:
 		return n > 1 && f.others() >= n-1
 	}
 	panic(fmt.Sprintf("workflow: no flaw is named %q", flaw))
 }
 
 // apply returns the steps with a flaw that they can have.
-func (f *flawed) apply(flaw Flaw) []Step {
+func (f *flawed) apply(flaw assay.Flaw) []Step {
 	switch flaw {
-	case SequenceDisorder:
+	case assay.SequenceDisorder:
 		return f.disorder()
-	case ToolMisuse:
+	case assay.ToolMisuse:
 		return f.misuse()
-	case ParameterError:
+	case assay.ParameterError:
 		return f.misfit()
-	case MissingStep:
+	case assay.MissingStep:
 		return f.omit()
-	case LogicalInconsistency:
+	case assay.LogicalInconsistency:
 		return f.anticipate()
-	case SemanticDrift:
+	case assay.SemanticDrift:
 		return f.drift()
 	}
 	return f.repeat()

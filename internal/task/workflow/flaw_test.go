@@ -29,7 +29,7 @@ func TestFlawLaws(t *testing.T) {
 			}
 			for _, name := range world.Names {
 				n := len(workflow.For(c.catalog, name, &task, 1).Steps)
-				for _, flaw := range workflow.Flaws {
+				for _, flaw := range assay.Flaws {
 					applies, graded := checkFlaw(t, c.catalog, name, &task, flaw, uint64(i))
 					if n > 3 && !graded {
 						t.Errorf("%s, %s, %s with %d steps: the mildest is the worst", task.ID, name, flaw, n)
@@ -37,9 +37,9 @@ func TestFlawLaws(t *testing.T) {
 					if want := n > 1 || one[flaw]; applies != want {
 						t.Errorf("%s, %s, %s with %d steps: applies = %v", task.ID, name, flaw, n, applies)
 					}
-					checked += len(workflow.Severities)
+					checked += len(assay.Severities)
 					if applies {
-						applied += len(workflow.Severities)
+						applied += len(assay.Severities)
 					}
 				}
 			}
@@ -49,11 +49,11 @@ func TestFlawLaws(t *testing.T) {
 }
 
 // one holds the flaws that a plan of one step can have.
-var one = map[workflow.Flaw]bool{workflow.ToolMisuse: true, workflow.ParameterError: true, workflow.RedundantOperations: true}
+var one = map[assay.Flaw]bool{assay.ToolMisuse: true, assay.ParameterError: true, assay.RedundantOperations: true}
 
 // checkFlaw checks a flaw in all severities. It returns whether it applies, and
 // whether the worst differs from the mildest.
-func checkFlaw(t failer, catalog *assay.Catalog, worldName string, task *assay.Task, flaw workflow.Flaw, seed uint64) (applies, graded bool) {
+func checkFlaw(t failer, catalog *assay.Catalog, worldName string, task *assay.Task, flaw assay.Flaw, seed uint64) (applies, graded bool) {
 	t.Helper()
 	plan := workflow.For(catalog, worldName, task, 1)
 	before := deepCopy(plan)
@@ -61,7 +61,7 @@ func checkFlaw(t failer, catalog *assay.Catalog, worldName string, task *assay.T
 	last := 1
 	var mildest, worst workflow.Plan
 	var milder []workflow.Step
-	for _, severity := range workflow.Severities {
+	for _, severity := range assay.Severities {
 		got, ok := workflow.Flawed(catalog, plan, task, flaw, severity, seed)
 		switch {
 		case ok != applies:
@@ -76,7 +76,7 @@ func checkFlaw(t failer, catalog *assay.Catalog, worldName string, task *assay.T
 		} else {
 			last = d
 		}
-		if worst = got; severity == workflow.Severities[0] {
+		if worst = got; severity == assay.Severities[0] {
 			mildest = got
 		}
 		checkNested(t, plan.Steps, milder, got.Steps, flaw)
@@ -85,12 +85,12 @@ func checkFlaw(t failer, catalog *assay.Catalog, worldName string, task *assay.T
 		checkKind(t, plan.Steps, got.Steps, flaw)
 		if worldName == world.Assay1Name {
 			checkOutcome(t, catalog, task, flaw, plan, got)
-		} else if flaw != workflow.RedundantOperations && flaw != workflow.ParameterError && flaw != workflow.LogicalInconsistency &&
+		} else if flaw != assay.RedundantOperations && flaw != assay.ParameterError && flaw != assay.LogicalInconsistency &&
 			inOrder(task.Required, stepTools(got.Steps)) {
 			t.Errorf("%s, %s %s keeps the required order: %v", task.ID, severity, flaw, stepTools(got.Steps))
 		}
 	}
-	again, _ := workflow.Flawed(catalog, deepCopy(plan), task, flaw, workflow.Severities[2], seed)
+	again, _ := workflow.Flawed(catalog, deepCopy(plan), task, flaw, assay.Severities[2], seed)
 	if !reflect.DeepEqual(worst, again) {
 		t.Errorf("%s, %s differs from time to time:\n%s", task.ID, flaw, cmp.Diff(worst, again))
 	}
@@ -98,7 +98,7 @@ func checkFlaw(t failer, catalog *assay.Catalog, worldName string, task *assay.T
 }
 
 // checkSteps: but for its arguments a step says what the catalog says.
-func checkSteps(t failer, catalog *assay.Catalog, task *assay.Task, flaw workflow.Flaw, plan workflow.Plan) {
+func checkSteps(t failer, catalog *assay.Catalog, task *assay.Task, flaw assay.Flaw, plan workflow.Plan) {
 	t.Helper()
 	for _, s := range plan.Steps {
 		tool, ok := catalog.Tool(s.Tool)
@@ -114,26 +114,26 @@ func checkSteps(t failer, catalog *assay.Catalog, task *assay.Task, flaw workflo
 }
 
 // checkKind: a flaw changes what it is about and nothing else.
-func checkKind(t failer, before, after []workflow.Step, flaw workflow.Flaw) {
+func checkKind(t failer, before, after []workflow.Step, flaw assay.Flaw) {
 	t.Helper()
 	from, to := stepTools(before), stepTools(after)
 	added := slices.DeleteFunc(slices.Clone(to), func(name string) bool { return slices.Contains(from, name) })
 	ok := false
 	switch flaw {
-	case workflow.SequenceDisorder:
+	case assay.SequenceDisorder:
 		ok = slices.Equal(slices.Sorted(slices.Values(from)), slices.Sorted(slices.Values(to))) && !slices.Equal(from, to)
-	case workflow.ToolMisuse:
+	case assay.ToolMisuse:
 		ok = len(from) == len(to) && len(added) > 0 && distinct(added) && linked(after)
-	case workflow.SemanticDrift:
+	case assay.SemanticDrift:
 		ok = linked(after) && len(from) == len(to) && len(added) > 0 && distinct(added) && from[0] == to[0] && added[len(added)-1] == to[len(to)-1]
-	case workflow.ParameterError, workflow.LogicalInconsistency:
+	case assay.ParameterError, assay.LogicalInconsistency:
 		ok = slices.Equal(from, to)
-	case workflow.MissingStep:
+	case assay.MissingStep:
 		ok = len(after) < len(before) && len(after) > 0 && edits(before, after) == len(before)-len(after)
 		if len(before) > 2 {
 			ok = ok && edits(before[:1], after[:1]) == 0 && edits(before[len(before)-1:], after[len(after)-1:]) == 0
 		}
-	case workflow.RedundantOperations:
+	case assay.RedundantOperations:
 		compact := slices.CompactFunc(slices.Clone(after), func(a, b workflow.Step) bool { return edits([]workflow.Step{a}, []workflow.Step{b}) == 0 })
 		ok = len(after) > len(before) && edits(before, compact) == 0
 	}
@@ -158,20 +158,20 @@ func linked(steps []workflow.Step) bool {
 var reference = regexp.MustCompile(`{"ref":"([^"]*)"}`)
 
 // checkNested: what a flaw does to a plan it does in its worse forms too.
-func checkNested(t failer, plan, milder, worse []workflow.Step, flaw workflow.Flaw) {
+func checkNested(t failer, plan, milder, worse []workflow.Step, flaw assay.Flaw) {
 	t.Helper()
 	nested := true
 	switch {
 	case milder == nil:
-	case flaw == workflow.MissingStep:
+	case flaw == assay.MissingStep:
 		nested = inOrder(stepTools(worse), stepTools(milder))
-	case flaw == workflow.RedundantOperations:
+	case flaw == assay.RedundantOperations:
 		nested = inOrder(stepTools(milder), stepTools(worse))
-	case flaw == workflow.ToolMisuse:
+	case flaw == assay.ToolMisuse:
 		for i := range plan {
 			nested = nested && (milder[i].Tool == plan[i].Tool || milder[i].Tool == worse[i].Tool)
 		}
-	case flaw == workflow.ParameterError, flaw == workflow.LogicalInconsistency:
+	case flaw == assay.ParameterError, flaw == assay.LogicalInconsistency:
 		for i := range plan {
 			nested = nested && (reflect.DeepEqual(milder[i], plan[i]) || reflect.DeepEqual(milder[i], worse[i]))
 		}
@@ -195,7 +195,7 @@ func stepTools(steps []workflow.Step) []string {
 
 // checkOutcome follows a flawed plan to the letter in assay-1 without bad luck:
 // each step until it works, but once when it is refused.
-func checkOutcome(t failer, catalog *assay.Catalog, task *assay.Task, flaw workflow.Flaw, plan, flawed workflow.Plan) {
+func checkOutcome(t failer, catalog *assay.Catalog, task *assay.Task, flaw assay.Flaw, plan, flawed workflow.Plan) {
 	t.Helper()
 	w := world.Begin(catalog, perfect(), task)
 	refused, invalid := 0, 0
@@ -213,13 +213,13 @@ func checkOutcome(t failer, catalog *assay.Catalog, task *assay.Task, flaw workf
 	}
 	success := fullSuccess(world.Assay1Name, task.Required, w)
 	switch {
-	case flaw == workflow.RedundantOperations:
+	case flaw == assay.RedundantOperations:
 		if !success || refused > 0 || len(w.Calls()) <= len(plan.Steps) {
 			t.Errorf("%s, %s: success %v with %d calls and %d refused, want it with more than %d", task.ID, flaw, success, len(w.Calls()), refused, len(plan.Steps))
 		}
 	case success:
 		t.Errorf("%s: a plan with %s succeeds in full:\n%s", task.ID, flaw, cmp.Diff(plan.Steps, flawed.Steps))
-	case (flaw == workflow.ParameterError || flaw == workflow.LogicalInconsistency) && invalid < edits(plan.Steps, flawed.Steps):
+	case (flaw == assay.ParameterError || flaw == assay.LogicalInconsistency) && invalid < edits(plan.Steps, flawed.Steps):
 		t.Errorf("%s, %s: %d steps refused as invalid, want those that differ\n%s", task.ID, flaw, invalid, cmp.Diff(plan.Steps, flawed.Steps))
 	}
 }
@@ -277,7 +277,7 @@ func TestWrongToolsAreSimilar(t *testing.T) {
 	chosen := make(map[string]int)
 	for seed := range uint64(60) {
 		task := &assay.Task{ID: "t", Required: []string{"file_read"}}
-		plan, ok := workflow.Flawed(catalog, workflow.For(catalog, world.Assay1Name, task, 1), task, workflow.ToolMisuse, "light", seed)
+		plan, ok := workflow.Flawed(catalog, workflow.For(catalog, world.Assay1Name, task, 1), task, assay.ToolMisuse, "light", seed)
 		if !ok {
 			t.Fatal("no tool can be misused")
 		}
@@ -287,7 +287,7 @@ func TestWrongToolsAreSimilar(t *testing.T) {
 		t.Errorf("chosen in place of file_read: %v", chosen)
 	}
 	task := &assay.Task{ID: "t", Required: []string{"file_read", "file_pack", "post_fetch"}}
-	plan, _ := workflow.Flawed(catalog, workflow.For(catalog, world.Assay1Name, task, 1), task, workflow.SemanticDrift, "severe", 1)
+	plan, _ := workflow.Flawed(catalog, workflow.For(catalog, world.Assay1Name, task, 1), task, assay.SemanticDrift, "severe", 1)
 	if got, want := stepTools(plan.Steps), []string{"file_read", "file_scan", "post_letter"}; !slices.Equal(got, want) {
 		t.Errorf("drift leads along %v, want %v", got, want)
 	}
@@ -306,7 +306,7 @@ func TestMisuseKeepsLaterResults(t *testing.T) {
 	task := &assay.Task{Required: []string{"b", "a", "e"}} // the plan is a, b, a, e
 	plan := workflow.For(catalog, world.Assay1Name, task, 1)
 	for seed := range uint64(20) {
-		got, _ := workflow.Flawed(catalog, plan, task, workflow.ToolMisuse, "light", seed)
+		got, _ := workflow.Flawed(catalog, plan, task, assay.ToolMisuse, "light", seed)
 		wrong := got.Steps[0].Tool
 		if wrong == "a" {
 			continue
@@ -337,7 +337,7 @@ func TestMisfitsAreRefused(t *testing.T) {
 	plan := workflow.For(catalog, world.Assay1Name, task, 1)
 	ways := make(map[string]bool)
 	for seed := range uint64(500) {
-		got, ok := workflow.Flawed(catalog, plan, task, workflow.ParameterError, "severe", seed)
+		got, ok := workflow.Flawed(catalog, plan, task, assay.ParameterError, "severe", seed)
 		if !ok {
 			t.Fatal("no argument can be wrong")
 		}
@@ -365,7 +365,7 @@ func TestMisfitsAreRefused(t *testing.T) {
 
 func anyFlaw(t *rapid.T) {
 	catalog, task := anyTask(t)
-	flaw := rapid.SampledFrom(workflow.Flaws).Draw(t, "flaw")
+	flaw := rapid.SampledFrom(assay.Flaws).Draw(t, "flaw")
 	seed := rapid.Uint64().Draw(t, "seed")
 	for _, name := range world.Names {
 		checkFlaw(t, catalog, name, task, flaw, seed)

@@ -1,4 +1,4 @@
-module github.com/assay-eval/assay/tools
+module github.com/assay-eval/assay/tools/lint
 
 go 1.26.0
 

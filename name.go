@@ -1,8 +1,4 @@
-// Package nearest finds what somebody meant who mistyped a name.
-//
-// It owns the distance between words and the wording of the advice; who asks
-// decides what is an error.
-package nearest
+package assay
 
 import (
 	"fmt"
@@ -10,10 +6,10 @@ import (
 	"strings"
 )
 
-// Hint words the nearest of the known names, or all of them when none is near
-// and they are few; "" when there is nothing helpful to say.
-func Hint(name string, known []string) string {
-	if near := Name(name, known); near != "" {
+// NameHint words a hint for an unknown name: the nearest known name, or all known names if
+// none is near and there are at most 24. It returns "" if there is nothing helpful to say.
+func NameHint(name string, known []string) string {
+	if near := NearestName(name, known); near != "" {
 		return fmt.Sprintf("did you mean %s?", near)
 	}
 	known = slices.Compact(slices.Sorted(slices.Values(known)))
@@ -23,9 +19,9 @@ func Hint(name string, known []string) string {
 	return "known are " + strings.Join(known, ", ")
 }
 
-// Name returns the known name with the fewest edits to name, "" when none
-// is closer than half of its length.
-func Name(name string, known []string) string {
+// NearestName returns the known name with the fewest edits to name. It returns "" if none is
+// within half of its own length.
+func NearestName(name string, known []string) string {
 	best, least := "", 1<<30
 	for _, k := range known {
 		d := distance(strings.ToLower(name), strings.ToLower(k))
