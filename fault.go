@@ -57,7 +57,7 @@ var FaultTable = []FaultRule{
 	{Malformed, "an answer that is no chat completion, or empty", true, false, "backoff without a slot, the same turn again"},
 	{Identity, "another model than the ordered one answered", false, false, "the attempt ends; five in a row close a lane that never worked, fifty one that did"},
 	{Harness, "our own mistake", false, false, "the attempt ends; a panic or a failed write ends the run"},
-	{Interrupted, "the run was stopped, the trial cancelled, a budget spent", false, false, "nothing is stored, the trial stays owed"},
+	{Interrupted, "the run was stopped, the trial cancelled, a budget spent", false, false, "nothing is stored, the trial stays pending"},
 }
 
 // FaultKinds lists every kind, for tables and validation.
@@ -87,7 +87,7 @@ func (k FaultKind) Retryable() bool { return k.rule().Retry }
 // cannot serve anything for the rest of the run.
 func (k FaultKind) ClosesLane() bool { return k.rule().ClosesLane }
 
-// A Fault is an error that is never a score: the trial it hit stays owed.
+// A Fault is an error that is never a score: the trial it hit stays pending.
 type Fault struct {
 	Kind FaultKind
 	// Lane is where it happened, empty where no lane was involved.

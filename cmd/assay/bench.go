@@ -73,7 +73,7 @@ func numbers() []number {
 		{"2d", "six lanes whose limits are stated", 250, (*yardstick).statedLimits},
 		{"2e", "six lanes whose limits are to be learned, twice", 500, (*yardstick).learnedLimits},
 		{"2f", "5,000 calls of 100 ms, with hangs and refusals", 15, (*yardstick).faults},
-		{"3", "a million trials, done and owed", 150, (*yardstick).million},
+		{"3", "a million trials, done and pending", 150, (*yardstick).million},
 		{"4", "bytes on disk", 10, (*yardstick).disk},
 		{"5", "a hundred kills", 100, (*yardstick).kills},
 	}
@@ -474,9 +474,9 @@ func (y *yardstick) million(ctx context.Context) ([]bench.Row, error) {
 	}
 	return []bench.Row{
 		row("until the first request, trials stored before it", bench.Seconds, stored.UntilFirst().Seconds()).Below(5).
-			Because("%d results without transcripts, which took %.0f s to store, and 500 owed trials behind them; %.0f MB resident at most", n, filled.Seconds(), stored.PeakMB),
-		row("until the first request, trials owed", bench.Seconds, planned.UntilFirst().Seconds()).Below(5).Because("%d owed trials", n),
-		row("resident memory at most, trials owed", bench.Megabytes, planned.PeakMB).Below(500),
+			Because("%d results without transcripts, which took %.0f s to store, and 500 pending trials behind them; %.0f MB resident at most", n, filled.Seconds(), stored.PeakMB),
+		row("until the first request, trials pending", bench.Seconds, planned.UntilFirst().Seconds()).Below(5).Because("%d pending trials", n),
+		row("resident memory at most, trials pending", bench.Megabytes, planned.PeakMB).Below(500),
 	}, nil
 }
 

@@ -93,11 +93,11 @@ func TestLimit(t *testing.T) {
 		if limit == 0 {
 			n = all
 		}
-		if out := planOf(t, nil, experiment, "--store", path, "--limit", fmt.Sprint(limit)); out.Planned != 2*n || out.Done != 2*earlier || out.Owed != 2*(n-earlier) {
-			t.Errorf("plan with --limit %d: %d planned, %d done, %d owed", limit, out.Planned, out.Done, out.Owed)
+		if out := planOf(t, nil, experiment, "--store", path, "--limit", fmt.Sprint(limit)); out.Planned != 2*n || out.Done != 2*earlier || out.Pending != 2*(n-earlier) {
+			t.Errorf("plan with --limit %d: %d planned, %d done, %d pending", limit, out.Planned, out.Done, out.Pending)
 		}
 		r := must(t, nil, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "json", "--limit", fmt.Sprint(limit))
-		if event := lastEvent(t, r.out); event["done"] != float64(2*n) || event["settled"] != float64(2*(n-earlier)) || event["owed"] != 0.0 {
+		if event := lastEvent(t, r.out); event["done"] != float64(2*n) || event["settled"] != float64(2*(n-earlier)) || event["pending"] != 0.0 {
 			t.Errorf("run with --limit %d: %v", limit, event)
 		}
 		stored := attempts(t, path)
@@ -112,7 +112,7 @@ func TestLimit(t *testing.T) {
 		// The status is of the whole experiment, whatever the limit was.
 		var status []experimentStatus
 		decode(t, must(t, nil, "status", "--store", path, "--json").out, &status)
-		if len(status) != 1 || status[0].Planned != 2*all || status[0].Done != 2*n || status[0].Owed != 2*(all-n) {
+		if len(status) != 1 || status[0].Planned != 2*all || status[0].Done != 2*n || status[0].Pending != 2*(all-n) {
 			t.Errorf("status after --limit %d: %+v", limit, status)
 		}
 	}

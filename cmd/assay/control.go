@@ -228,7 +228,7 @@ func (s *session) command(ctx context.Context, o order) (string, error) {
 	n := <-done
 	which := strings.Join(o.Names, ", ")
 	if o.Do == "cancel" {
-		return fmt.Sprintf("cancelled %s: %d were in flight; they stay owed and do not start in this run", which, n), nil
+		return fmt.Sprintf("cancelled %s: %d were in flight; they stay pending and do not start in this run", which, n), nil
 	}
 	if which == "" {
 		which = "what was parked or cancelled"

@@ -73,13 +73,13 @@ func TestControl(t *testing.T) {
 	wg.Wait()
 	event := lastEvent(t, ended.out)
 	if ended.code != exitIncomplete || event["done"].(float64) >= 400 || event["not_run"].(map[string]any)["cancelled"].(float64) < 100 {
-		t.Errorf("exit code %d, %v; want trials of sim/listed cancelled and owed", ended.code, event)
+		t.Errorf("exit code %d, %v; want trials of sim/listed cancelled and pending", ended.code, event)
 	}
 	if _, err := os.Stat(path + ".ctl"); err == nil {
 		t.Error("the socket is still there")
 	}
 	checkControls(t, path)
-	// What was cancelled is owed: the next run does it.
+	// What was cancelled is pending: the next run does it.
 	must(t, nil, "run", experiment, "--store", path, "--display", "none", "--sim-latency", "0")
 }
 
@@ -131,7 +131,7 @@ func TestModelWithoutLaneIsParked(t *testing.T) {
 	r := call(t, map[string]string{"SIM_KEY": "k"}, "run", experiment, "--store", path, "--display", "json")
 	event := lastEvent(t, r.out)
 	closed, ok := event["closed"].(map[string]any)["sim/optimal"].(string)
-	if r.code != exitIncomplete || event["owed"] != 0.0 || event["parked"] != 15.0 || !ok || !strings.Contains(closed, "bad_request") {
+	if r.code != exitIncomplete || event["pending"] != 0.0 || event["parked"] != 15.0 || !ok || !strings.Contains(closed, "bad_request") {
 		t.Errorf("exit code %d, %v; want 15 parked trials and the reason", r.code, event)
 	}
 	status := must(t, nil, "status", "--store", path).out

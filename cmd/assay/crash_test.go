@@ -42,7 +42,7 @@ tasks_per_type: 10
 		t.Errorf("%d trials done in the end, want %d", done, planned)
 	}
 	again := must(t, nil, "run", experiment, "--store", db, "--display", "json")
-	if done := lastEvent(t, again.out); done["event"] != "done" || done["requests"] != 0.0 || done["owed"] != 0.0 {
+	if done := lastEvent(t, again.out); done["event"] != "done" || done["requests"] != 0.0 || done["pending"] != 0.0 {
 		t.Errorf("a further run did something: %v", done)
 	}
 	if !strings.Contains(strings.SplitN(again.out, "\n", 2)[0], `"event":"start"`) {
@@ -51,7 +51,7 @@ tasks_per_type: 10
 }
 
 // TestReaderGoesAway: a run does not notice that nobody reads its output, and
-// a soft stop by a signal leaves the rest owed.
+// a soft stop by a signal leaves the rest pending.
 func TestReaderGoesAway(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -93,9 +93,9 @@ func TestSoftStopBySignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	var last struct {
-		Event              string
-		Done, Owed, Parked int
-		Stopped            bool
+		Event                 string
+		Done, Pending, Parked int
+		Stopped               bool
 	}
 	stopped := false
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -111,7 +111,7 @@ func TestSoftStopBySignal(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
 		t.Errorf("exit code %d, want %d", code, exitInterrupted)
 	}
-	if last.Event != "done" || !last.Stopped || last.Owed == 0 || last.Done != settled(t, db) || last.Done+last.Owed+last.Parked != quickstartTrials {
+	if last.Event != "done" || !last.Stopped || last.Pending == 0 || last.Done != settled(t, db) || last.Done+last.Pending+last.Parked != quickstartTrials {
 		t.Errorf("last event %+v, %d in the store", last, settled(t, db))
 	}
 	must(t, nil, "run", "--store", db, "--display", "none", "--sim-latency", "0")

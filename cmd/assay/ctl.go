@@ -51,7 +51,7 @@ change is logged in the store.`,
 	for _, v := range []struct{ do, args, short, example string }{
 		{"pause", "[NAME...]", "Start no new request on some lanes, or on all", "gateway/GATEWAY_KEY_1"},
 		{"resume", "[NAME...]", "Let paused lanes go on", "gateway/GATEWAY_KEY_1"},
-		{"cancel", "NAME...", "Take trials out of this run, in flight or not; they stay owed", "3f2a9c"},
+		{"cancel", "NAME...", "Take trials out of this run, in flight or not; they stay pending", "3f2a9c"},
 		{"requeue", "[NAME...]", "Run parked and cancelled trials again", "my-model"},
 	} {
 		args := cobra.ArbitraryArgs

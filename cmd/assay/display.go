@@ -59,11 +59,11 @@ func (s *session) interval(elapsed time.Duration) time.Duration {
 }
 
 // announce says what is about to happen.
-func (s *session) announce(owed int) {
+func (s *session) announce(pending int) {
 	if s.displayMode() == "json" {
 		s.object(map[string]any{
 			"event": "start", "experiment": s.experiment.Name, "run": s.id, "program": version(), "store": s.flags.store,
-			"planned": s.planned(), "done": s.planned() - owed, "owed": owed, "models": s.experiment.Models,
+			"planned": s.planned(), "done": s.planned() - pending, "pending": pending, "models": s.experiment.Models,
 		})
 		return
 	}
@@ -71,8 +71,8 @@ func (s *session) announce(owed int) {
 		return
 	}
 	text := fmt.Sprintf("experiment %s: %d trials planned", s.experiment.Name, s.planned())
-	if done := s.planned() - owed; done > 0 {
-		text += fmt.Sprintf(", %d done before, %d owed", done, owed)
+	if done := s.planned() - pending; done > 0 {
+		text += fmt.Sprintf(", %d done before, %d pending", done, pending)
 	}
 	fmt.Fprintf(s.process.err, "%s; results go to %s\n", text, s.flags.store)
 }
@@ -92,14 +92,14 @@ func (s *session) finish(ctx context.Context, summary engine.Summary, runErr err
 	total := snapshot.Total()
 	for _, m := range snapshot.Models {
 		if summary.Closed[m.Name] != nil { // no lane is left: nothing of it can run
-			total.Parked += m.Owed()
+			total.Parked += m.Pending()
 		}
 	}
-	open := total.Planned - total.Done - total.Skipped // owed or parked
+	open := total.Planned - total.Done - total.Skipped // pending or parked
 	wall := time.Since(s.started)
 	done := map[string]any{
 		"event": "done", "experiment": s.experiment.Name, "run": s.id, "store": s.flags.store,
-		"planned": total.Planned, "done": total.Done, "owed": total.Owed(), "parked": total.Parked,
+		"planned": total.Planned, "done": total.Done, "pending": total.Pending(), "parked": total.Parked,
 		"settled": summary.Settled, "faults": summary.Faulted, "request_faults": s.faults, "requests": s.requests,
 		"tokens": s.tokens, "cost_usd": s.cost, "wall_s": wall.Seconds(), "stopped": summary.Stopped,
 		"lanes": s.speeds(), "skipped": total.Skipped, "not_run": summary.Skipped, "stopped_early": s.gate.Stops(),
@@ -161,7 +161,7 @@ func (s *session) print(ctx context.Context, summary engine.Summary, total live.
 		fmt.Fprintf(w, "%s; n = %d, and %d trials were skipped\n", stop, stop.Outcomes, stop.Skipped)
 	}
 	if total.Done+total.Skipped < total.Planned {
-		fmt.Fprintf(w, "%d trials are still owed", total.Owed())
+		fmt.Fprintf(w, "%d trials are still pending", total.Pending())
 		if total.Parked > 0 {
 			fmt.Fprintf(w, " and %d are parked", total.Parked)
 		}
@@ -187,7 +187,7 @@ func (s *session) print(ctx context.Context, summary engine.Summary, total live.
 	return nil
 }
 
-// writeAlarms names the alarms of which a report tells more. What is owed is told
+// writeAlarms names the alarms of which a report tells more. What is pending is told
 // below the table anyway.
 func writeAlarms(w io.Writer, name string, all []report.Alarm) {
 	all = slices.DeleteFunc(slices.Clone(all), func(a report.Alarm) bool { return a.Kind == "incomplete" })

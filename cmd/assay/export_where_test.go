@@ -136,7 +136,7 @@ func TestExportOfSharedTrials(t *testing.T) {
 	}
 	done := counts["c"]
 	if done <= 10 || done >= 20 {
-		t.Fatalf("c has %d outcomes, want some of its own and some owed", done)
+		t.Fatalf("c has %d outcomes, want some of its own and some pending", done)
 	}
 	if r := must(t, nil, "export", "--store", path, "--experiment", "b", "--format", "v3"); !strings.Contains(r.err, "10 trials of snapshot") {
 		t.Errorf("V3: %s", r.err)

@@ -49,7 +49,7 @@ limits: {request: 2s, trial: 1m}
 	if r.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
-	if event := lastEvent(t, r.out); event["done"] != 200.0 || event["owed"] != 0.0 {
+	if event := lastEvent(t, r.out); event["done"] != 200.0 || event["pending"] != 0.0 {
 		t.Errorf("last event %v, want 200 done", event)
 	}
 	if diff := cmp.Diff(outcomes(t, calm), outcomes(t, stormy)); diff != "" {

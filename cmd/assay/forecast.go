@@ -14,7 +14,7 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// forecast is what owed trials will probably take, model by model.
+// forecast is what pending trials will probably take, model by model.
 type forecast struct {
 	Models []modelForecast `json:"models"`
 	// Wall is that of the slowest model: models do not wait for each other.
@@ -45,9 +45,9 @@ const (
 	usualSigma = 0.5
 )
 
-// foresee forecasts the owed trials of each model. It asks no endpoint. The
+// foresee forecasts the pending trials of each model. It asks no endpoint. The
 // store may be nil.
-func (j *job) foresee(ctx context.Context, db *store.DB, configs map[string][]lane.Config, owed map[string]int, simLatency time.Duration) (forecast, error) {
+func (j *job) foresee(ctx context.Context, db *store.DB, configs map[string][]lane.Config, pending map[string]int, simLatency time.Duration) (forecast, error) {
 	profiles := make(map[string]map[string]store.Profile) // by model and variant
 	if db != nil {
 		all, err := db.Profile(ctx)
@@ -67,11 +67,11 @@ func (j *job) foresee(ctx context.Context, db *store.DB, configs map[string][]la
 		if err != nil {
 			return forecast{}, err
 		}
-		work.Conversations = owed[model]
+		work.Conversations = pending[model]
 		s := lane.Simulate(configs[model], work)
 		bound, _ := boundBy(s.Ledgers, s.Wall)
 		f.Models = append(f.Models, modelForecast{
-			Model: model, Trials: owed[model], Requests: s.Requests, InputTokens: s.InputTokens, OutputTokens: s.OutputTokens,
+			Model: model, Trials: pending[model], Requests: s.Requests, InputTokens: s.InputTokens, OutputTokens: s.OutputTokens,
 			Cost: s.Cost, Wall: s.Wall.Seconds(), Bound: bound, Basis: basis,
 		})
 		f.Wall = max(f.Wall, s.Wall.Seconds())

@@ -7,7 +7,7 @@ import (
 )
 
 // TestBudgetEndsARun: nothing is asked once it is spent, what was not run
-// stays owed, and the next run has a budget of its own.
+// stays pending, and the next run has a budget of its own.
 func TestBudgetEndsARun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -39,7 +39,7 @@ func TestBudgetEndsARun(t *testing.T) {
 }
 
 // TestStopRulesEndACell: a model that never calls a tool is given up after 20
-// trials, which is said with n; the rest is no longer owed, in this run and
+// trials, which is said with n; the rest is no longer pending, in this run and
 // the next; other models go on.
 func TestStopRulesEndACell(t *testing.T) {
 	t.Parallel()
@@ -57,7 +57,7 @@ stop:
 `)
 	for _, want := range []string{"stopped early: full success is below 20 % with 95 % confidence", "trials were skipped"} {
 		r := call(t, nil, "run", experiment, "--store", path, "--display", "none", "--sim-latency", "0")
-		if r.code != 0 || !strings.Contains(r.out, want) || strings.Contains(r.out, "still owed") {
+		if r.code != 0 || !strings.Contains(r.out, want) || strings.Contains(r.out, "still pending") {
 			t.Fatalf("exit code %d, want complete with %q\n%s%s", r.code, want, r.out, r.err)
 		}
 	}

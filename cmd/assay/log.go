@@ -80,7 +80,7 @@ func (s *session) openLog() {
 // closeLog says how the run ended and closes its log.
 func (s *session) closeLog(done map[string]any, err error) {
 	var attrs []any
-	for _, name := range []string{"planned", "done", "owed", "parked", "faults", "requests", "tokens", "cost_usd", "wall_s"} {
+	for _, name := range []string{"planned", "done", "pending", "parked", "faults", "requests", "tokens", "cost_usd", "wall_s"} {
 		attrs = append(attrs, name, done[name])
 	}
 	if err != nil {

@@ -32,7 +32,7 @@ const (
 	exitOK          = 0
 	exitError       = 1
 	exitUsage       = 2
-	exitIncomplete  = 3   // finished with owed or parked trials
+	exitIncomplete  = 3   // finished with pending or parked trials
 	exitInterrupted = 130 // stopped by a signal
 )
 
@@ -168,13 +168,13 @@ func newRoot(p *process) *cobra.Command {
 		Long: `Assay measures how well language-model agents carry out tool workflows when
 tools fail. It runs thousands of multi-turn trials over every provider, key and
 deployment at once, within their rate limits, and saves each result the moment
-it exists. Running an experiment again runs only what is owed.`,
+it exists. Running an experiment again runs only what is pending.`,
 		Example: `  assay run                         the built-in quickstart: no key, no network
   assay plan experiment.yaml        what it would cost and take
   assay run experiment.yaml         an experiment of yours
   assay run --suite flawed --model sim/expert
   assay ctl pause                   pause the run, from another terminal
-  assay status                      what is done, owed and parked
+  assay status                      what is done, pending and parked
   assay report                      alarms, tables, comparisons; --format html for charts
   assay compare model-a model-b     what differs, is it chance, which trials flipped
   assay show 3f2a9c                 one trial: transcript, plan and path, score step by step

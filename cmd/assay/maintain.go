@@ -52,7 +52,7 @@ func newRecover(p *process) *cobra.Command {
 		Use:   "recover FILE",
 		Short: "Copy what is whole in a damaged store to a new one",
 		Long: `Recover makes a new store of all that is whole in a damaged one, and says what is not
-and was left. Trials whose outcome is lost are owed again. Nothing is invented, and the
+and was left. Trials whose outcome is lost are pending again. Nothing is invented, and the
 damaged store stays as it is. An attempt of which only the transcript is lost is kept
 without it.
 
@@ -185,7 +185,7 @@ func newDelete(p *process) *cobra.Command {
 		Long: `Delete takes attempts out of a store with all that hangs on them, or with
 --transcripts-only their transcripts alone, which are nine tenths of a store. Without --yes
 it says what would go and deletes nothing. A record of it stays in the store, so that
-"assay verify" does not take what is missing for a loss. Trials whose outcome went are owed
+"assay verify" does not take what is missing for a loss. Trials whose outcome went are pending
 again, by every experiment that plans them. The file does not shrink; a backup does without
 the room that is free. Ctrl-C before all is gone takes everything back.`,
 		Example: `  assay delete --experiment quickstart
@@ -238,8 +238,8 @@ the room that is free. Ctrl-C before all is gone takes everything back.`,
 type deletion struct {
 	Done bool `json:"done"`
 	store.Deleted
-	// Owed says which experiments owe trials again.
-	Owed []owing `json:"owed_again"`
+	// Pending says which experiments owe trials again.
+	Pending []owing `json:"owed_again"`
 }
 
 // An owing experiment plans trials whose outcome goes.
@@ -270,7 +270,7 @@ func deleteRows(ctx context.Context, path string, c store.Choice, yes bool) (d d
 			return d, err
 		}
 	}
-	if d.Owed, err = owingAfter(ctx, db, c); err != nil {
+	if d.Pending, err = owingAfter(ctx, db, c); err != nil {
 		return d, err
 	}
 	if d.Done = yes; yes {
@@ -284,10 +284,10 @@ func deleteRows(ctx context.Context, path string, c store.Choice, yes bool) (d d
 // owingAfter returns the experiments, but for the one that is chosen, that plan trials
 // whose outcome goes. They may never have tried them: what is settled is not tried.
 func owingAfter(ctx context.Context, db *store.DB, c store.Choice) ([]owing, error) {
-	owed := []owing{}
+	pending := []owing{}
 	losing, err := db.Losing(ctx, c)
 	if err != nil || losing.Len() == 0 {
-		return owed, err
+		return pending, err
 	}
 	experiments, err := db.Experiments(ctx)
 	for _, e := range experiments {
@@ -296,16 +296,16 @@ func owingAfter(ctx context.Context, db *store.DB, c store.Choice) ([]owing, err
 		}
 		o, failed := owingOf(ctx, e, losing)
 		if ctx.Err() != nil {
-			return owed, context.Cause(ctx)
+			return pending, context.Cause(ctx)
 		}
 		if failed != nil {
 			o.Unknown, _, _ = strings.Cut(failed.Error(), "\n")
 		}
 		if o.Trials > 0 || failed != nil {
-			owed = append(owed, o)
+			pending = append(pending, o)
 		}
 	}
-	return owed, err
+	return pending, err
 }
 
 func owingOf(ctx context.Context, e store.Experiment, losing store.Set) (o owing, err error) {
@@ -352,7 +352,7 @@ func (d deletion) String() string {
 		fmt.Fprintf(&b, "%d attempts, %d outcomes among them, %s: %d trials are gone altogether, and %s\n", d.Attempts, d.Outcomes, verb, d.Trials, counted(d.Runs, "run"))
 	}
 	fmt.Fprintf(&b, "%s %s, %.1f MB\n", counted(d.Transcripts, "transcript"), verb, float64(d.Bytes)/1e6)
-	for _, o := range d.Owed {
+	for _, o := range d.Pending {
 		if o.Unknown != "" {
 			fmt.Fprintf(&b, "what experiment %s owes then nobody can tell: %s\n", o.Experiment, o.Unknown)
 			continue

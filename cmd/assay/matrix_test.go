@@ -296,7 +296,7 @@ func TestFaultMatrixStays(t *testing.T) {
 
 func faultsStay(t *testing.T, rig *matrixRig, s situation, r result, all []assay.Attempt) {
 	event := lastEvent(t, r.out)
-	if r.code != exitIncomplete || event["done"] != 0.0 || event["owed"] != 0.0 || event["parked"] != event["planned"] || event["stopped"] != false {
+	if r.code != exitIncomplete || event["done"] != 0.0 || event["pending"] != 0.0 || event["parked"] != event["planned"] || event["stopped"] != false {
 		t.Errorf("exit code %d, last event %v; want everything parked by the run itself", r.code, event)
 	}
 	closed := event["closed"].(map[string]any)

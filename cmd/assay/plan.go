@@ -25,7 +25,7 @@ type planned struct {
 	Cells      int    `json:"cells"`
 	Planned    int    `json:"planned"`
 	Done       int    `json:"done"`
-	Owed       int    `json:"owed"`
+	Pending    int    `json:"pending"`
 	// Gaps say what is missing of each part for each model.
 	Gaps []gap `json:"gaps"`
 	// NotApplicable counts the tasks that are left out of flawed cells.
@@ -44,7 +44,7 @@ type gap struct {
 	Part    string `json:"part"`
 	Planned int    `json:"planned"`
 	Done    int    `json:"done"`
-	Owed    int    `json:"owed"`
+	Pending int    `json:"pending"`
 }
 
 func newPlan(p *process) *cobra.Command {
@@ -55,7 +55,7 @@ func newPlan(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan [FILE]",
 		Short: "Say what a run would do, cost and take, and what binds it",
-		Long: `Plan counts the trials of an experiment that are owed and forecasts requests,
+		Long: `Plan counts the trials of an experiment that are pending and forecasts requests,
 tokens, dollars and time, by working through the lanes in virtual time, with the
 code that does it in a run. It asks no endpoint and needs no key.
 
@@ -126,7 +126,7 @@ func makePlan(ctx context.Context, p *process, e *plan.Experiment, path string, 
 		}
 	}
 	out = planned{Experiment: e.Name, Planned: j.planned()}
-	owed := make(map[string]int)
+	pending := make(map[string]int)
 	for _, m := range e.Models {
 		done := make(map[assay.Cell]int)
 		if settled.Len() > 0 { // else a million identities need not be made
@@ -136,12 +136,12 @@ func makePlan(ctx context.Context, p *process, e *plan.Experiment, path string, 
 				}
 			}
 		}
-		owed[m] = j.plan.Planned(m)
+		pending[m] = j.plan.Planned(m)
 		gaps := make([]gap, len(j.plan.Parts()))
 		for cell, planned := range j.plan.Cells(m) {
 			out.Cells++
 			out.Done += done[cell]
-			owed[m] -= done[cell]
+			pending[m] -= done[cell]
 			for i, part := range j.plan.Parts() {
 				if part.Has(cell) {
 					gaps[i].Planned += planned
@@ -150,11 +150,11 @@ func makePlan(ctx context.Context, p *process, e *plan.Experiment, path string, 
 			}
 		}
 		for i, g := range gaps {
-			g.Model, g.Part, g.Owed = m, j.plan.Parts()[i].Name, g.Planned-g.Done
+			g.Model, g.Part, g.Pending = m, j.plan.Parts()[i].Name, g.Planned-g.Done
 			out.Gaps = append(out.Gaps, g)
 		}
 	}
-	out.Owed = out.Planned - out.Done
+	out.Pending = out.Planned - out.Done
 	out.Power = j.power()
 	for _, n := range j.plan.NotApplicable() {
 		out.NotApplicable = append(out.NotApplicable, report.LeftOut(n))
@@ -162,7 +162,7 @@ func makePlan(ctx context.Context, p *process, e *plan.Experiment, path string, 
 	if out.Ceilings, err = j.ceilings(ctx); err != nil {
 		return out, err
 	}
-	if out.forecast, err = j.foresee(ctx, db, pools.configs, owed, simLatency); err != nil {
+	if out.forecast, err = j.foresee(ctx, db, pools.configs, pending, simLatency); err != nil {
 		return out, err
 	}
 	for _, m := range out.Models {
@@ -173,7 +173,7 @@ func makePlan(ctx context.Context, p *process, e *plan.Experiment, path string, 
 
 func writePlan(p *process, e *plan.Experiment, out planned) {
 	w := p.out
-	fmt.Fprintf(w, "experiment %s: %d cells, %d trials planned, %d done, %d owed\n\n", out.Experiment, out.Cells, out.Planned, out.Done, out.Owed)
+	fmt.Fprintf(w, "experiment %s: %d cells, %d trials planned, %d done, %d pending\n\n", out.Experiment, out.Cells, out.Planned, out.Done, out.Pending)
 	writeGaps(p, out)
 	writeCeilings(p, out.Ceilings)
 	writePower(p, out.Power)
@@ -196,7 +196,7 @@ func writePlan(p *process, e *plan.Experiment, out planned) {
 	}
 	fmt.Fprintln(w, ".")
 	if b := e.Budget; b.USD > 0 && out.Cost > b.USD {
-		fmt.Fprintf(w, "That is more than the run's budget of $%g: the rest will stay owed.\n", b.USD)
+		fmt.Fprintf(w, "That is more than the run's budget of $%g: the rest will stay pending.\n", b.USD)
 	}
 }
 
@@ -260,9 +260,9 @@ func writePower(p *process, all []power) {
 // something is done already.
 func writeGaps(p *process, out planned) {
 	if out.Done > 0 || len(out.Gaps) > len(out.Models) {
-		t := document.NewTextTable("model", "part", "planned", "done", "owed")
+		t := document.NewTextTable("model", "part", "planned", "done", "pending")
 		for _, g := range out.Gaps {
-			t.Row(g.Model, g.Part, fmt.Sprint(g.Planned), fmt.Sprint(g.Done), fmt.Sprint(g.Owed))
+			t.Row(g.Model, g.Part, fmt.Sprint(g.Planned), fmt.Sprint(g.Done), fmt.Sprint(g.Pending))
 		}
 		fmt.Fprintf(p.out, "%s\n\n", t)
 	}

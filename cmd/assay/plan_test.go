@@ -52,14 +52,14 @@ providers:
 		t.Errorf("basis %q", big.Basis)
 	}
 	text := must(t, nil, "plan", experiment, "--store", path).out
-	for _, want := range []string{"10 cells, 10000 trials planned, 0 done, 10000 owed", "rpm of gateway/KEY_", "Models run side by side"} {
+	for _, want := range []string{"10 cells, 10000 trials planned, 0 done, 10000 pending", "rpm of gateway/KEY_", "Models run side by side"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
 	}
 }
 
-// TestForecastLearnsFromAttempts: after a run, what is owed is forecast from
+// TestForecastLearnsFromAttempts: after a run, what is pending is forecast from
 // what was seen, near enough.
 func TestForecastLearnsFromAttempts(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,7 @@ func newRun(p *process) *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
 		Use:   "run [FILE]",
-		Short: "Run what is owed of an experiment",
+		Short: "Run what is pending of an experiment",
 		Long: `Run works on every trial of an experiment that has no outcome yet. Without FILE
 it runs the built-in quickstart on simulated models: no key, no network.
 
@@ -39,7 +39,7 @@ Each result is on disk before it is counted. Running again continues where the
 last run ended, however it ended. The first Ctrl-C starts nothing new and lets
 episodes in flight finish; the second aborts them. Neither loses a result.
 
-Exit codes: 0 complete, 1 error, 2 wrong usage or file, 3 finished with owed or
+Exit codes: 0 complete, 1 error, 2 wrong usage or file, 3 finished with pending or
 parked trials, 130 interrupted.`,
 		Example: `  assay run
   assay run experiment.yaml

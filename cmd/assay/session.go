@@ -143,13 +143,13 @@ func (s *session) run(ctx context.Context) error {
 	if err := s.recallOutcomes(ctx); err != nil {
 		return err
 	}
-	owed := make(map[string]int)
+	pending := make(map[string]int)
 	total := 0
 	s.done = s.findDone()
 	for _, m := range s.experiment.Models {
 		s.meter.Model(m, s.plan.Planned(m), s.done[m].n)
-		owed[m] = s.plan.Planned(m) - s.done[m].n
-		total += owed[m]
+		pending[m] = s.plan.Planned(m) - s.done[m].n
+		total += pending[m]
 	}
 	if total == 0 {
 		if err := s.record(ctx); err != nil {
@@ -160,7 +160,7 @@ func (s *session) run(ctx context.Context) error {
 		}
 		return s.finish(ctx, engine.Summary{}, nil)
 	}
-	if s.forecast, err = s.job.foresee(ctx, s.db, s.pools.configs, owed, s.flags.simLatency); err != nil {
+	if s.forecast, err = s.job.foresee(ctx, s.db, s.pools.configs, pending, s.flags.simLatency); err != nil {
 		return err
 	}
 	if err := s.begin(ctx); err != nil {
@@ -290,14 +290,14 @@ func (s *session) engineConfig() engine.Config {
 	for _, name := range s.experiment.Models {
 		pool := s.pools.byModel[name]
 		cfg.Models = append(cfg.Models, engine.Model{
-			Name: name, Owed: s.owed(name), Admit: pool.Admit, Closed: pool.Closed, Exhausted: pool.Exhausted,
+			Name: name, Pending: s.pending(name), Admit: pool.Admit, Closed: pool.Closed, Exhausted: pool.Exhausted,
 			Most: func() int { return 2*pool.Width() + 64 },
 		})
 	}
 	return cfg
 }
 
-func (s *session) owed(model string) iter.Seq[assay.Trial] {
+func (s *session) pending(model string) iter.Seq[assay.Trial] {
 	return s.plan.Some(model, func(place int) bool { return !s.done[model].has(place) })
 }
 
@@ -385,7 +385,7 @@ func (s *session) skip(t *assay.Trial) string {
 	if rule {
 		s.meter.Skipped(t.Model)
 	} else if reason != "" {
-		s.note(reason + "; its trials stay owed")
+		s.note(reason + "; its trials stay pending")
 	}
 	return reason
 }

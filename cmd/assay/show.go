@@ -287,7 +287,7 @@ func writeMessage(w *bytes.Buffer, m assay.Message) {
 
 func writeVerdict(w *bytes.Buffer, a assay.Attempt) {
 	if !a.Settles() {
-		fmt.Fprintf(w, "fault: %s\n  It is not the model's doing; the trial stays owed.\n", a.FaultDetail)
+		fmt.Fprintf(w, "fault: %s\n  It is not the model's doing; the trial stays pending.\n", a.FaultDetail)
 		return
 	}
 	fmt.Fprintf(w, "%s, ended by %s after %d turns and %d calls\n", a.Level, a.Ended, a.Outcome.Turns, a.ToolCalls)

@@ -97,8 +97,8 @@ func TestSoak(t *testing.T) {
 	repeats := 2 + slices.MaxFunc(all, func(a, b assay.Attempt) int { return a.Repeat - b.Repeat }).Repeat
 	calm := serveProgram(t)
 	rest := startSoak(t, dir, db, calm, repeats)
-	if last := rest.wait(t); last.Done != repeats*soakRepeat || last.Owed != 0 || last.Parked != 0 {
-		t.Errorf("the next run ended with %d done, %d owed and %d parked, want %d done", last.Done, last.Owed, last.Parked, repeats*soakRepeat)
+	if last := rest.wait(t); last.Done != repeats*soakRepeat || last.Pending != 0 || last.Parked != 0 {
+		t.Errorf("the next run ended with %d done, %d pending and %d parked, want %d done", last.Done, last.Pending, last.Parked, repeats*soakRepeat)
 	}
 	got := settledOnce(t, storedAttempts(t, db))
 	for id, was := range done {
@@ -197,11 +197,11 @@ type soak struct {
 
 // soakEvent is what the run's last line tells.
 type soakEvent struct {
-	Event                       string
-	Planned, Done, Owed, Parked int
-	Stopped                     bool
-	Request                     map[assay.FaultKind]int `json:"request_faults"`
-	Models                      []struct{ Done int }    // of a line about progress
+	Event                          string
+	Planned, Done, Pending, Parked int
+	Stopped                        bool
+	Request                        map[assay.FaultKind]int `json:"request_faults"`
+	Models                         []struct{ Done int }    // of a line about progress
 }
 
 func startSoak(t *testing.T, dir, db, url string, repeats int) *soak {
@@ -264,8 +264,8 @@ func (s *soak) stop(t *testing.T) soakEvent {
 		t.Fatal(err)
 	}
 	last := s.wait(t)
-	if !last.Stopped || last.Owed == 0 {
-		t.Errorf("stopped %v with %d owed: the run was over before the signal", last.Stopped, last.Owed)
+	if !last.Stopped || last.Pending == 0 {
+		t.Errorf("stopped %v with %d pending: the run was over before the signal", last.Stopped, last.Pending)
 	}
 	return last
 }

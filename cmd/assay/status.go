@@ -28,7 +28,7 @@ type experimentStatus struct {
 	Library  string        `json:"library"`
 	Planned  int           `json:"planned"`
 	Done     int           `json:"done"`
-	Owed     int           `json:"owed"`
+	Pending  int           `json:"pending"`
 	Parked   int           `json:"parked"`
 	Skipped  int           `json:"skipped"`
 	Stopped  []gate.Stop   `json:"stopped_early"`
@@ -47,7 +47,7 @@ type modelStatus struct {
 	Model   string `json:"model"`
 	Planned int    `json:"planned"`
 	Done    int    `json:"done"`
-	Owed    int    `json:"owed"`
+	Pending int    `json:"pending"`
 	// Parked counts trials that the latest run gave up, each for its faults or
 	// all for want of a lane.
 	Parked int `json:"parked"`
@@ -72,7 +72,7 @@ func newStatus(p *process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "status [EXPERIMENT]",
-		Short: "Show what is done, owed and parked",
+		Short: "Show what is done, pending and parked",
 		Example: `  assay status
   assay status quickstart --json`,
 		Args: cobra.MaximumNArgs(1),
@@ -107,7 +107,7 @@ func newStatus(p *process) *cobra.Command {
 			if err := writeStatus(p, all); err != nil || db.Skipped() == 0 {
 				return err
 			}
-			_, err = fmt.Fprintf(p.out, "\n%s and count as owed: \"assay verify\" says what is wrong, \"assay recover\" copies what is whole.\n", unread(db.Skipped()))
+			_, err = fmt.Fprintf(p.out, "\n%s and count as pending: \"assay verify\" says what is wrong, \"assay recover\" copies what is whole.\n", unread(db.Skipped()))
 			return err
 		},
 	}
@@ -223,15 +223,15 @@ func statusOf(ctx context.Context, db *store.DB, e store.Experiment) (s experime
 	s.Stopped = slices.DeleteFunc(rules.Stops(), func(stop gate.Stop) bool { return stop.Skipped == 0 })
 	for i := range s.Models {
 		m := &s.Models[i]
-		m.Owed = m.Planned - m.Done - m.Parked - m.Skipped
-		if why, ok := closed[m.Model]; ok && m.Owed > 0 {
-			s.parkedFor[why] += m.Owed
-			m.Parked, m.Owed = m.Parked+m.Owed, 0
+		m.Pending = m.Planned - m.Done - m.Parked - m.Skipped
+		if why, ok := closed[m.Model]; ok && m.Pending > 0 {
+			s.parkedFor[why] += m.Pending
+			m.Parked, m.Pending = m.Parked+m.Pending, 0
 		}
 		s.Skipped += m.Skipped
 		s.Planned += m.Planned
 		s.Done += m.Done
-		s.Owed += m.Owed
+		s.Pending += m.Pending
 		s.Parked += m.Parked
 	}
 	return s, nil
@@ -284,9 +284,9 @@ func writeStatus(p *process, all []experimentStatus) error {
 			fmt.Fprintln(w)
 		}
 		fmt.Fprintf(w, "experiment %s  (world %s, library %s)\n\n", s.Name, s.World, s.Library)
-		t := document.NewTextTable("model", "", "planned", "done", "owed", "parked", "skipped", "faults")
+		t := document.NewTextTable("model", "", "planned", "done", "pending", "parked", "skipped", "faults")
 		for _, m := range s.Models {
-			t.Row(m.Model, "", fmt.Sprint(m.Planned), fmt.Sprint(m.Done), fmt.Sprint(m.Owed), fmt.Sprint(m.Parked), fmt.Sprint(m.Skipped), faultText(m.Faults))
+			t.Row(m.Model, "", fmt.Sprint(m.Planned), fmt.Sprint(m.Done), fmt.Sprint(m.Pending), fmt.Sprint(m.Parked), fmt.Sprint(m.Skipped), faultText(m.Faults))
 		}
 		fmt.Fprintf(w, "%s\n\n", t)
 		if matrix := coverageMatrix(s.Coverage, p.terminal); matrix != "" {

@@ -52,7 +52,7 @@ tools: listed
 	if err := json.Unmarshal([]byte(r.out), &d); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]owing{{Experiment: "second", Trials: shared}}, d.Owed); diff != "" || !d.Done {
+	if diff := cmp.Diff([]owing{{Experiment: "second", Trials: shared}}, d.Pending); diff != "" || !d.Done {
 		t.Errorf("%s: (-want +got):\n%s", r.out, diff)
 	}
 	verifyJSON(t, path, exitOK)

@@ -107,7 +107,7 @@ func suiteGaps(t *testing.T, share int, models, args []string) {
 	for _, model := range models {
 		for _, name := range plan.Suites[:5] {
 			n := suiteCount(name, model)
-			want = append(want, gap{Model: model, Part: name, Planned: n, Done: share * n, Owed: (1 - share) * n})
+			want = append(want, gap{Model: model, Part: name, Planned: n, Done: share * n, Pending: (1 - share) * n})
 			planned += n
 		}
 		planned -= 2 * suiteCount("baseline", model) // which reliability and prompts have too
@@ -115,8 +115,8 @@ func suiteGaps(t *testing.T, share int, models, args []string) {
 	if diff := cmp.Diff(want, out.Gaps); diff != "" {
 		t.Errorf("gaps (-want +got):\n%s", diff)
 	}
-	if out.Planned != planned || out.Done != share*planned || out.Owed != (1-share)*planned {
-		t.Errorf("%d planned, %d done, %d owed; want %d planned", out.Planned, out.Done, out.Owed, planned)
+	if out.Planned != planned || out.Done != share*planned || out.Pending != (1-share)*planned {
+		t.Errorf("%d planned, %d done, %d pending; want %d planned", out.Planned, out.Done, out.Pending, planned)
 	}
 }
 

@@ -56,7 +56,7 @@ func verifyJSON(t testing.TB, path string, wantCode int) verified {
 
 // TestVerify: a run's store is whole, with every score proved; what is changed is
 // found by what it says too, keeps runs away, and is left behind by recover, after
-// which the same command runs what is owed.
+// which the same command runs what is pending.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
@@ -92,7 +92,7 @@ func TestVerify(t *testing.T) {
 	verifyJSON(t, whole, exitOK)
 	mustProgram(t, "run", experiment, "--store", whole, "--sim-latency", "0", "--display", "none")
 	if v := verifyJSON(t, whole, exitOK); v.Outcomes != n {
-		t.Errorf("%d outcomes after what was owed ran, want %d", v.Outcomes, n)
+		t.Errorf("%d outcomes after what was pending ran, want %d", v.Outcomes, n)
 	}
 }
 

@@ -169,7 +169,7 @@ func (i *inspector) inspect(s *store.Stored) (problems []store.Problem) {
 			return !slices.ContainsFunc(names, func(n string) bool { return lane.Matches(n, served) })
 		}
 		if served := a.Served(); len(served) == 0 || slices.ContainsFunc(served, foreign) {
-			complain("served model", "its result is another model's; delete it, so that the trial is owed again", "%q answered, and %s was ordered", a.ServedModel, strings.Join(names, " or "))
+			complain("served model", "its result is another model's; delete it, so that the trial is pending again", "%q answered, and %s was ordered", a.ServedModel, strings.Join(names, " or "))
 		}
 	}
 	if full := a.Level == assay.FullSuccess; full != (a.ErrorCategory == "") || !full && !slices.Contains(assay.ErrorCategories, a.ErrorCategory) {

@@ -311,7 +311,7 @@ func TestDelete(t *testing.T) {
 			if _, err := collectAll(t, db, store.Filter{Snapshot: snapshot}); (err != nil) != (d.Attempts > 0) {
 				t.Errorf("the snapshot from before: %v, and %d attempts went", err, d.Attempts)
 			}
-			// No ID comes again, and the store takes on what is owed.
+			// No ID comes again, and the store takes on what is pending.
 			if d.Runs == 0 {
 				a := outcome(1)
 				a.Run = "r2"

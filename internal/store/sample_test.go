@@ -96,7 +96,7 @@ func pilot() *assay.PilotScores {
 	}
 }
 
-// fault returns an attempt at the same trial that leaves it owed.
+// fault returns an attempt at the same trial that leaves it pending.
 func fault(i int) *assay.Attempt {
 	a := outcome(i)
 	a.Outcome = assay.Outcome{}

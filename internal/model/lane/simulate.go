@@ -40,33 +40,33 @@ const mostSimulated = 200_000
 // stated or were learned, and to fail never.
 func Simulate(lanes []Config, work Work) Simulation {
 	s := simulator{
-		now: time.Unix(0, 0), work: work, owed: work.Conversations,
+		now: time.Unix(0, 0), work: work, pending: work.Conversations,
 		random: rand.New(rand.NewPCG(1, 2)),
 	}
 	s.work.Turns = max(1, work.Turns)
-	if most := int(mostSimulated / s.work.Turns); s.owed > most {
-		s.owed = most
+	if most := int(mostSimulated / s.work.Turns); s.pending > most {
+		s.pending = most
 	}
-	conversations := s.owed
+	conversations := s.pending
 	s.queue = newQueue(s.now, "", lanes)
 	s.run()
 	return s.result(conversations)
 }
 
 type simulator struct {
-	work   Work
-	random *rand.Rand
-	queue  *queue
-	now    time.Time
-	owed   int
-	asking int // conversations that are not over
-	events events
-	total  Simulation
+	work    Work
+	random  *rand.Rand
+	queue   *queue
+	now     time.Time
+	pending int
+	asking  int // conversations that are not over
+	events  events
+	total   Simulation
 
 	// When half of the requests were made, and when the last conversation
 	// began: between the two the pace is steady.
 	half, full           time.Time
-	halfOwed             int
+	halfPending          int
 	halfKnown, fullKnown bool
 }
 
@@ -92,10 +92,10 @@ func (e *events) Pop() any {
 }
 
 func (s *simulator) run() {
-	first := s.owed
-	for s.owed > 0 || s.asking > 0 {
+	first := s.pending
+	for s.pending > 0 || s.asking > 0 {
 		wake := s.queue.dispatch(s.now)
-		for s.owed > 0 && s.asking < 2*s.queue.width()+64 {
+		for s.pending > 0 && s.asking < 2*s.queue.width()+64 {
 			room, at := s.queue.room(s.now)
 			if !room {
 				if wake.IsZero() {
@@ -103,15 +103,15 @@ func (s *simulator) run() {
 				}
 				break
 			}
-			s.owed--
+			s.pending--
 			s.asking++
 			s.ask(&conversation{turns: s.turns()})
 			wake = s.queue.dispatch(s.now)
 		}
-		if !s.halfKnown && s.owed <= first/2 {
-			s.half, s.halfOwed, s.halfKnown = s.now, s.owed, true
+		if !s.halfKnown && s.pending <= first/2 {
+			s.half, s.halfPending, s.halfKnown = s.now, s.pending, true
 		}
-		if !s.fullKnown && s.owed == 0 {
+		if !s.fullKnown && s.pending == 0 {
 			s.full, s.fullKnown = s.now, true
 			s.queue.book(s.now)
 			s.queue.demand = false
@@ -196,8 +196,8 @@ func (s *simulator) result(conversations int) Simulation {
 	out.OutputTokens = int(float64(out.OutputTokens) * scale)
 	out.Cost *= scale
 	simulated := out.Wall
-	if s.halfOwed > 0 {
-		out.Wall += time.Duration(float64(s.full.Sub(s.half)) * float64(rest) / float64(s.halfOwed))
+	if s.halfPending > 0 {
+		out.Wall += time.Duration(float64(s.full.Sub(s.half)) * float64(rest) / float64(s.halfPending))
 	}
 	for i := range out.Ledgers {
 		out.Ledgers[i].scale(float64(out.Wall)/float64(max(1, simulated)), scale)

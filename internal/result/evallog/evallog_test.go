@@ -310,14 +310,14 @@ func TestStatus(t *testing.T) {
 		total   int
 		says    string
 	}{
-		"all there":               {2, []assay.Attempt{good, bad}, "success", 2, ""},
-		"plan not known":          {0, []assay.Attempt{good}, "success", 1, ""},
-		"some are owed":           {3, []assay.Attempt{good, bad}, "cancelled", 3, ""},
-		"faults only":             {1, []assay.Attempt{bad}, "error", 1, "every trial ended in a fault, the latest in auth: no key"},
-		"faults, and some owed":   {2, []assay.Attempt{bad}, "error", 2, "no trial of this log has an outcome; the latest fault is auth: no key"},
-		"faults that were chosen": {0, []assay.Attempt{bad}, "error", 1, "no trial of this log has an outcome; the latest fault is auth: no key"},
-		"nothing":                 {0, nil, "success", 0, ""},
-		"nothing, planned":        {5, nil, "cancelled", 5, ""},
+		"all there":                {2, []assay.Attempt{good, bad}, "success", 2, ""},
+		"plan not known":           {0, []assay.Attempt{good}, "success", 1, ""},
+		"some are pending":         {3, []assay.Attempt{good, bad}, "cancelled", 3, ""},
+		"faults only":              {1, []assay.Attempt{bad}, "error", 1, "every trial ended in a fault, the latest in auth: no key"},
+		"faults, and some pending": {2, []assay.Attempt{bad}, "error", 2, "no trial of this log has an outcome; the latest fault is auth: no key"},
+		"faults that were chosen":  {0, []assay.Attempt{bad}, "error", 1, "no trial of this log has an outcome; the latest fault is auth: no key"},
+		"nothing":                  {0, nil, "success", 0, ""},
+		"nothing, planned":         {5, nil, "cancelled", 5, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := meta

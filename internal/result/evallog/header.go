@@ -191,7 +191,7 @@ func (l *log) header() header {
 func (l *log) status() (string, *evalError) {
 	switch {
 	case l.total > 0 && l.scored == 0:
-		// Where a filter chose them, or trials are owed, that is no verdict on all.
+		// Where a filter chose them, or trials are pending, that is no verdict on all.
 		which := "no trial of this log has an outcome; the latest fault is "
 		if l.meta.Planned > 0 && l.total >= l.meta.Planned {
 			which = "every trial ended in a fault, the latest in "

@@ -80,7 +80,7 @@ func TestInspectReadsIt(t *testing.T) {
 		{"small", meta, small()},
 		{"sampled", filtered, sampled},
 		{"hostile", meta, spoilt},
-		{"owed", wild, small()},
+		{"pending", wild, small()},
 		{"faults", meta, small()[:2]},
 		{"nothing", meta, nil},
 	} {

@@ -43,12 +43,12 @@ func alarms(a *Analysis, cells []*cell, b Beside) []Alarm {
 	}
 	if b.Unread != nil {
 		if n := b.Unread(); n > 0 {
-			add("damaged", damagedTitle, "What cannot be read counts as owed here. "+damagedHelp, []string{fmt.Sprintf("%d attempts cannot be read", n)})
+			add("damaged", damagedTitle, "What cannot be read counts as pending here. "+damagedHelp, []string{fmt.Sprintf("%d attempts cannot be read", n)})
 		}
 	}
 	add("plans", "Results of other plans are not counted", "Runs of this name tried what its latest plan does not have: other models were named, the file was edited, or stores of different plans were merged. A run of all of it reports all of it, and has nothing to do twice; \"assay export\" has every attempt.", b.Unplanned)
 	add("stopped", "Stopped early", "These were given up before all of their trials had run, so that what is left may be the easier or the harder part of them.", b.Stopped)
-	add("incomplete", "Not complete", "What is owed counts nowhere. Rates are of what is done, which need not be like the rest.", incomplete(a, b))
+	add("incomplete", "Not complete", "What is pending counts nowhere. Rates are of what is done, which need not be like the rest.", incomplete(a, b))
 	zero, perfect := extremes(cells)
 	add("zero", "0 % of full success", "Nobody fails always by bad luck. Look at transcripts before this is read as a lack of skill: a protocol that the model does not meet, a limit, or a fault that was taken for an outcome looks just like it.", zero)
 	add("perfect", "100 % of full success", "These cells cannot tell models apart; their true rate is only bounded from below.", perfect)
@@ -73,8 +73,8 @@ func incomplete(a *Analysis, b Beside) []string {
 	}
 	var where []string
 	for _, m := range models {
-		if owed := planned[m] - done[m] - b.Skipped[m]; owed > 0 {
-			where = append(where, fmt.Sprintf("%s: %d of %d trials done, %d owed", m, done[m], planned[m], owed))
+		if pending := planned[m] - done[m] - b.Skipped[m]; pending > 0 {
+			where = append(where, fmt.Sprintf("%s: %d of %d trials done, %d pending", m, done[m], planned[m], pending))
 		}
 	}
 	return where

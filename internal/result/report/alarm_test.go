@@ -143,7 +143,7 @@ func TestAlarms(t *testing.T) {
 		"incomplete": {func(s *scene) {
 			s.play("m", "optimal", 20, half)
 			s.attempts = s.attempts[:15]
-		}, report.Beside{Skipped: map[string]int{"m": 2}}, "15 of 20 trials done, 3 owed"},
+		}, report.Beside{Skipped: map[string]int{"m": 2}}, "15 of 20 trials done, 3 pending"},
 		"": {func(s *scene) { s.play("m", "optimal", 20, half) }, report.Beside{}, ""},
 		// Few outcomes, a family of one size, and 5 % of faults are no surprise.
 		" ": {func(s *scene) {

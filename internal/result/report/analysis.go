@@ -175,7 +175,7 @@ type Beside struct {
 	Unplanned []string
 	// Stopped says which cells or models were given up before their time, and why.
 	Stopped []string
-	// Skipped counts, by model, the trials that were given up so. They are not owed.
+	// Skipped counts, by model, the trials that were given up so. They are not pending.
 	Skipped map[string]int
 	// Prompts has a digest of what models are told at first, over the same sample of
 	// tasks, by variant and severity; see [PromptKey]. Nil for not known.

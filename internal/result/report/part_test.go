@@ -372,8 +372,8 @@ func keys(r rates) iter.Seq[assay.Cell] {
 	}
 }
 
-// owed marks a cell of which nothing is done.
-const owed = -1
+// pending marks a cell of which nothing is done.
+const pending = -1
 
 func of(variant, difficulty string, reliability float64) assay.Cell {
 	return assay.Cell{Model: "m", Variant: variant, Difficulty: difficulty, TaskType: "basic_task", Reliability: reliability}
@@ -436,7 +436,7 @@ func TestDerived(t *testing.T) {
 			variants("baseline", "cot"), "[baseline cot] 0.8500 0.8500 – – 0.0245 [cot]",
 		},
 		"without an outcome nothing is derived": {
-			rates{of("baseline", "easy", 0.8): 82, of("cot", "easy", 0.8): 88, of("optimal", "easy", 0.8): owed, of(drift, "easy", 0.8): 20},
+			rates{of("baseline", "easy", 0.8): 82, of("cot", "easy", 0.8): 88, of("optimal", "easy", 0.8): pending, of(drift, "easy", 0.8): 20},
 			variants("baseline", "cot", "optimal", drift), "[baseline cot optimal flawed_semantic_drift] – – 0.2000 – – []",
 		},
 		"what is lost": {
@@ -597,8 +597,8 @@ func TestBest(t *testing.T) {
 	play("both", "pilot-1", 0, assay.FullSuccess)
 	play("both", "v2", 0.5, assay.Failure)
 	play("hopeless", "v2", 0, assay.Failure)
-	trials = append(trials, trial("owed", "cot", 0.8, "t"))
-	want := "new 0.3750 (2) 1.3333, old – (0) –, both 0.5000 (1) 0.0000, hopeless 0.0000 (1) –, owed – (0) –"
+	trials = append(trials, trial("pending", "cot", 0.8, "t"))
+	want := "new 0.3750 (2) 1.3333, old – (0) –, both 0.5000 (1) 0.0000, hopeless 0.0000 (1) –, pending – (0) –"
 	var got []string
 	table := build(t, trials, attempts...)
 	for _, r := range table.Rows {

@@ -91,7 +91,7 @@ type Table struct {
 	Planned  int      `json:"planned"`
 	Done     int      `json:"done"`
 	// Skipped counts trials that a stop rule gave up; the others that are not done are
-	// owed.
+	// pending.
 	Skipped int `json:"skipped"`
 	// Templates and ScoreVersions are sorted: the hashes of the prompts that
 	// the outcomes which count were played with, and the versions of the rules

@@ -61,8 +61,8 @@ func (t *Table) notes(measured bool) []string {
 		if t.Skipped > 0 {
 			note += fmt.Sprintf("; a stop rule gave up %d", t.Skipped)
 		}
-		if owed := t.Planned - t.Done - t.Skipped; owed > 0 {
-			note += fmt.Sprintf("; %d are owed", owed)
+		if pending := t.Planned - t.Done - t.Skipped; pending > 0 {
+			note += fmt.Sprintf("; %d are pending", pending)
 		}
 		notes = append(notes, note+". What is not done counts nowhere.")
 	}

@@ -1,4 +1,4 @@
-// Package engine turns owed trials into settled ones. It is the only owner of
+// Package engine turns pending trials into settled ones. It is the only owner of
 // episode goroutines: it decides which trials run now, repeats faulted ones,
 // parks those that keep failing, and stops cleanly.
 //
@@ -24,9 +24,9 @@ const MaxAttempts = 3
 // A Model is one model's share of the work. Models do not wait for each other.
 type Model struct {
 	Name string
-	// Owed yields the trials to run, in order. It is read one ahead of what is
+	// Pending yields the trials to run, in order. It is read one ahead of what is
 	// started.
-	Owed iter.Seq[assay.Trial]
+	Pending iter.Seq[assay.Trial]
 	// Admit reserves a place for an episode whose first request could start
 	// now, and says whether there was one. The episode runs with the context
 	// that it returns, and done is called when it has ended.
@@ -98,9 +98,9 @@ const (
 	Faulted                      // a fault is stored; the trial stays in the queue
 	Parked                       // a fault is stored; the run gives the trial up
 	Dropped                      // an attempt was interrupted and is not stored
-	Skipped                      // a trial is not run; it stays owed
+	Skipped                      // a trial is not run; it stays pending
 	Requeued                     // a parked or cancelled trial is back in the queue
-	ModelClosed                  // a model can serve nothing more; its trials stay owed
+	ModelClosed                  // a model can serve nothing more; its trials stay pending
 )
 
 // A Summary counts what a run did.
@@ -126,7 +126,7 @@ const cancelled = "cancelled"
 
 // Run works until no trial is left that can run. When stop is closed it
 // starts nothing new, lets attempts in flight finish, and returns. When ctx
-// ends it cancels them: what they had is dropped, and they stay owed.
+// ends it cancels them: what they had is dropped, and they stay pending.
 //
 // The error is that of a Save, a panic of an Attempt, or nil. All goroutines
 // have ended when Run returns.
@@ -139,7 +139,7 @@ func Run(ctx context.Context, stop <-chan struct{}, cfg Config) (Summary, error)
 		summary: Summary{Closed: make(map[string]error), Skipped: make(map[string]int)},
 	}
 	for _, m := range cfg.Models {
-		next, done := iter.Pull(m.Owed)
+		next, done := iter.Pull(m.Pending)
 		defer done()
 		l.queues = append(l.queues, &queue{
 			Model: m, read: next, attempts: make(map[assay.TrialID]int),

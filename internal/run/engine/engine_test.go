@@ -98,7 +98,7 @@ func (b *bench) count(kind engine.EventKind) int {
 func model(name string, n, width int) engine.Model {
 	free := make(chan struct{}, width)
 	return engine.Model{
-		Name: name, Owed: trials(name, n),
+		Name: name, Pending: trials(name, n),
 		Admit: func(ctx context.Context) (context.Context, func(), bool) {
 			select {
 			case free <- struct{}{}:
@@ -239,7 +239,7 @@ func TestSaveErrorStopsTheRun(t *testing.T) {
 }
 
 // TestPanicIsNoScore: a panic ends the run with its stack, and the trial stays
-// owed.
+// pending.
 func TestPanicIsNoScore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -259,8 +259,8 @@ func TestPanicIsNoScore(t *testing.T) {
 	})
 }
 
-// TestClosedModelLeavesItsTrialsOwed while all others go on.
-func TestClosedModelLeavesItsTrialsOwed(t *testing.T) {
+// TestClosedModelLeavesItsTrialsPending while all others go on.
+func TestClosedModelLeavesItsTrialsPending(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{took: time.Second}
@@ -280,7 +280,7 @@ func TestClosedModelLeavesItsTrialsOwed(t *testing.T) {
 	})
 }
 
-// TestOwedIsReadAsNeeded: a million owed trials are not made before they can
+// TestOwedIsReadAsNeeded: a million pending trials are not made before they can
 // run.
 func TestOwedIsReadAsNeeded(t *testing.T) {
 	t.Parallel()
@@ -288,7 +288,7 @@ func TestOwedIsReadAsNeeded(t *testing.T) {
 		b := &bench{took: time.Second}
 		made := 0
 		m := model("a", 0, 3)
-		m.Owed = func(yield func(assay.Trial) bool) {
+		m.Pending = func(yield func(assay.Trial) bool) {
 			for trial := range trials("a", 1_000_000) {
 				made++
 				if !yield(trial) {
@@ -336,9 +336,9 @@ func TestWakeStartsWhatWaited(t *testing.T) {
 	})
 }
 
-// TestSkippedStaysOwed: what is skipped is neither run nor saved, and counted
+// TestSkippedStaysPending: what is skipped is neither run nor saved, and counted
 // with its reason.
-func TestSkippedStaysOwed(t *testing.T) {
+func TestSkippedStaysPending(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{took: time.Second}

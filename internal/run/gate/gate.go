@@ -174,7 +174,7 @@ func reached(spent, share, budget float64) bool {
 }
 
 // Allow returns a fault if a budget is spent, so that not even a trial in
-// flight may send another request. It stays owed.
+// flight may send another request. It stays pending.
 func (g *Gate) Allow(c assay.Cell) *assay.Fault {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -55,7 +55,7 @@ func head(s Snapshot) string {
 // urgent returns n of the models in their order, those at work before those
 // that owe nothing or are closed.
 func urgent(models []ModelState, n int) []ModelState {
-	idle := func(m ModelState) bool { return m.Closed != "" || m.Owed() == 0 && m.InFlight == 0 }
+	idle := func(m ModelState) bool { return m.Closed != "" || m.Pending() == 0 && m.InFlight == 0 }
 	working := 0
 	for _, m := range models {
 		if !idle(m) {
@@ -129,7 +129,7 @@ func bar(m ModelState, width int) string {
 
 func left(m ModelState) string {
 	switch {
-	case m.Owed() == 0:
+	case m.Pending() == 0:
 		return "–"
 	case m.Closed != "":
 		return "closed"

@@ -27,7 +27,7 @@ type modelProgress struct {
 	Model           string                  `json:"model"`
 	Planned         int                     `json:"planned"`
 	Done            int                     `json:"done"`
-	Owed            int                     `json:"owed"`
+	Pending         int                     `json:"pending"`
 	Parked          int                     `json:"parked"`
 	Skipped         int                     `json:"skipped"`
 	InFlight        int                     `json:"in_flight"`
@@ -48,7 +48,7 @@ func (j *JSON) Show(s Snapshot) {
 	p := progress{Event: "progress", Elapsed: s.Elapsed.Seconds(), Stopping: s.Stopping, Models: []modelProgress{}}
 	for _, m := range s.Models {
 		p.Models = append(p.Models, modelProgress{
-			Model: m.Name, Planned: m.Planned, Done: m.Done, Owed: m.Owed(), Parked: m.Parked, Skipped: m.Skipped, InFlight: m.InFlight,
+			Model: m.Name, Planned: m.Planned, Done: m.Done, Pending: m.Pending(), Parked: m.Parked, Skipped: m.Skipped, InFlight: m.InFlight,
 			Requests: m.Requests, Faults: m.Faults, TokensPerMinute: m.TokensPerMinute,
 			Waits: m.Waits, Closed: m.Closed, Left: m.Left.Seconds(),
 		})

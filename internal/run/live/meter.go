@@ -162,7 +162,7 @@ func (m *Meter) read() Snapshot {
 		state.Faults = maps.Clone(g.state.Faults)
 		state.TokensPerMinute = g.tokens.perMinute(elapsed)
 		if pace := g.ends.perMinute(elapsed); pace > 0 && state.Closed == "" && !m.stopping {
-			state.Left = time.Duration(float64(state.Owed()) / pace * float64(time.Minute))
+			state.Left = time.Duration(float64(state.Pending()) / pace * float64(time.Minute))
 		}
 		s.Models = append(s.Models, state)
 	}

@@ -83,12 +83,12 @@ func TestLeft(t *testing.T) {
 		}
 		m.Settled("a")
 		if got, want := left(), 490*time.Second; got != want {
-			t.Errorf("49 owed at 6 a minute: left %v, want %v", got, want)
+			t.Errorf("49 pending at 6 a minute: left %v, want %v", got, want)
 		}
 		m.Started("a")
 		m.Faulted("a", true)
 		if got, want := left(), 480*time.Second; got != want {
-			t.Errorf("48 owed at 6 a minute: left %v, want %v", got, want)
+			t.Errorf("48 pending at 6 a minute: left %v, want %v", got, want)
 		}
 		if got, want := m.Snapshot().Total().Left.Round(time.Millisecond), 480*time.Second; got != want {
 			t.Errorf("total left %v, want %v", got, want)
@@ -169,9 +169,9 @@ func TestMeterCounts(t *testing.T) {
 
 // step lets one thing happen that an engine can let happen.
 func step(t *rapid.T, m *live.Meter, s *live.ModelState) {
-	running, owed := s.InFlight > 0, s.Owed() > s.InFlight
+	running, pending := s.InFlight > 0, s.Pending() > s.InFlight
 	switch event := rapid.IntRange(0, 4).Draw(t, "event"); {
-	case event == 0 && owed:
+	case event == 0 && pending:
 		m.Started(s.Name)
 		s.InFlight++
 	case event == 1 && running:
@@ -202,7 +202,7 @@ func checkTotal(t *rapid.T, s live.Snapshot) {
 	total := s.Total()
 	requests, faults := 0, 0
 	for _, m := range append(s.Models, total) {
-		if m.Planned < 0 || m.Done < 0 || m.Parked < 0 || m.InFlight < 0 || m.Owed() < 0 || m.Owed() > m.Planned {
+		if m.Planned < 0 || m.Done < 0 || m.Parked < 0 || m.InFlight < 0 || m.Pending() < 0 || m.Pending() > m.Planned {
 			t.Fatalf("impossible counts: %+v", m)
 		}
 	}

@@ -39,7 +39,7 @@ func line(s Snapshot) string {
 	if w := waits(s); w != "" {
 		line += ", waiting: " + w
 	}
-	if t.Left > 0 && t.Owed() > 0 {
+	if t.Left > 0 && t.Pending() > 0 {
 		line += ", about " + clock(t.Left) + " left"
 	}
 	return line

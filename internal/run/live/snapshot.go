@@ -43,8 +43,8 @@ type ModelState struct {
 	Closed string
 }
 
-// Owed is how many trials have no outcome and were not given up.
-func (m ModelState) Owed() int { return m.Planned - m.Done - m.Parked - m.Skipped }
+// Pending is how many trials have no outcome and were not given up.
+func (m ModelState) Pending() int { return m.Planned - m.Done - m.Parked - m.Skipped }
 
 // Total sums the models up. It waits for nothing and is not closed; its Left
 // is the longest, 0 when that of a model at work is not known.
@@ -63,7 +63,7 @@ func (s Snapshot) Total() ModelState {
 		for k, n := range m.Faults {
 			total.Faults[k] += n
 		}
-		known = known && (m.Left > 0 || m.Owed() == 0 || m.Closed != "")
+		known = known && (m.Left > 0 || m.Pending() == 0 || m.Closed != "")
 	}
 	if !known {
 		total.Left = 0

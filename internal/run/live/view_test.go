@@ -75,7 +75,7 @@ func TestJSON(t *testing.T) {
 		"progress": {"elapsed_s", "event", "models", "stopping"},
 	}
 	modelNames := []string{
-		"closed", "done", "faults", "in_flight", "left_s", "model", "owed", "parked", "planned", "requests", "skipped", "tokens_per_minute", "waits",
+		"closed", "done", "faults", "in_flight", "left_s", "model", "parked", "pending", "planned", "requests", "skipped", "tokens_per_minute", "waits",
 	}
 	notes := 0
 	for line := range strings.Lines(b.String()) {
