@@ -16,104 +16,145 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-func trial() assay.Trial {
-	cell := assay.Cell{Model: "m", Variant: "optimal", Difficulty: "easy", TaskType: "basic_task", Reliability: 0.8}
-	set := assay.Setting{World: "pilot", Protocol: "native", Tools: "discover", Turns: 10}
-	return assay.NewTrial(cell, assay.TaskRef{ID: "t1", Digest: "d1"}, set, 2025, 1)
+var (
+	ref  = assay.TaskRef{ID: "t1", Digest: "d1"}
+	cell = assay.Cell{
+		Model: "m", Variant: "optimal", Difficulty: "easy", TaskType: "basic_task", Reliability: 0.8,
+	}
+	setting = assay.Setting{World: "pilot", Protocol: "native", Tools: "discover", Turns: 10}
+)
+
+func trial() assay.Trial { return assay.NewTrial(cell, ref, setting, 2025, 1) }
+
+func with(change func(*assay.Setting)) assay.Trial {
+	set := setting
+	change(&set)
+	return assay.NewTrial(cell, ref, set, 2025, 1)
 }
 
-// TestTrialIdentityIsPinned: if these change, every store of every user owes
-// all its trials again.
+// TestTrialIdentityIsPinned fixes some IDs. If one changes, every store runs its trials again.
 func TestTrialIdentityIsPinned(t *testing.T) {
 	t.Parallel()
 	plain := trial()
 	if plain.ID != "741abf303c6172f02d75106cdb3049ac" || plain.Seed != 6499444289095762 {
 		t.Errorf("trial %s with seed %d", plain.ID, plain.Seed)
 	}
-	limited := trial().Setting
-	limited.Tokens, limited.USD = 50_000, 0.5
-	if got := assay.NewTrial(plain.Cell, assay.TaskRef{ID: "t1", Digest: "d1"}, limited, 2025, 1); got.ID == plain.ID || got.Seed != plain.Seed {
-		t.Errorf("with limits of tokens and dollars it is trial %s with seed %d, want another trial with the same luck", got.ID, got.Seed)
+
+	limited := with(func(s *assay.Setting) { s.Tokens, s.USD = 50_000, 0.5 })
+	if limited.ID == plain.ID || limited.Seed != plain.Seed {
+		t.Errorf("limits make trial %s with seed %d, want another ID and the same seed",
+			limited.ID, limited.Seed)
 	}
+
 	warm := 0.5
-	set := plain.Setting
-	set.Sampling.Temperature = &warm
-	if warmer := assay.NewTrial(plain.Cell, assay.TaskRef{ID: "t1", Digest: "d1"}, set, 2025, 1); warmer.ID != "6f5b1be04b82bc41f15909545cfbff7a" {
-		t.Errorf("with a temperature %s", warmer.ID)
+	warmer := with(func(s *assay.Setting) { s.Sampling.Temperature = &warm })
+	if warmer.ID != "6f5b1be04b82bc41f15909545cfbff7a" {
+		t.Errorf("with a temperature: trial %s", warmer.ID)
 	}
-	task := assay.Task{ID: "t1", Type: "basic_task", Difficulty: "easy", Description: "Read it.", Inputs: json.RawMessage(`{"a":1}`), Required: []string{"x"}}
+
+	task := assay.Task{
+		ID: "t1", Type: "basic_task", Difficulty: "easy", Description: "Read it.",
+		Inputs: json.RawMessage(`{"a":1}`), Required: []string{"x"},
+	}
 	if got := task.Digest(); got != "01ff8653929c3b8383307e9424b817d0" {
 		t.Errorf("digest %s", got)
 	}
 }
 
-// TestTrialIdentityHoldsEverything: each field that says what is measured
-// makes another trial; the seed follows task, repeat, world and seed alone.
-func TestTrialIdentityHoldsEverything(t *testing.T) {
+// TestTrialIdentityCoversEveryField changes one field at a time. Each change makes another
+// trial, and only the task, the repeat, the world and the seed change the trial's luck.
+func TestTrialIdentityCoversEveryField(t *testing.T) {
 	t.Parallel()
 	base := trial()
-	ids := map[assay.TrialID]string{base.ID: "base"}
-	add := func(what string, sameLuck bool, x assay.Trial) {
+	ids := map[assay.TrialID]string{base.ID: "the base"}
+	check := func(field string, sameLuck bool, x assay.Trial) {
 		if other, dup := ids[x.ID]; dup {
-			t.Errorf("%s gives the trial of %s", what, other)
+			t.Errorf("changing %s gives the same trial as %s", field, other)
 		}
-		ids[x.ID] = what
+		ids[x.ID] = field
 		if (x.Seed == base.Seed) != sameLuck {
-			t.Errorf("%s: same luck %v, want %v", what, x.Seed == base.Seed, sameLuck)
+			t.Errorf("%s: same luck is %v, want %v", field, x.Seed == base.Seed, sameLuck)
 		}
 	}
-	ref := assay.TaskRef{ID: "t1", Digest: "d1"}
-	for what, change := range map[string]func(*assay.Cell){
-		"model": func(c *assay.Cell) { c.Model = "n" }, "variant": func(c *assay.Cell) { c.Variant = "cot" },
-		"severity": func(c *assay.Cell) { c.Severity = "light" }, "difficulty": func(c *assay.Cell) { c.Difficulty = "hard" },
-		"type": func(c *assay.Cell) { c.TaskType = "simple_task" }, "reliability": func(c *assay.Cell) { c.Reliability = 0.9 },
+
+	for field, change := range map[string]func(*assay.Cell){
+		"model":       func(c *assay.Cell) { c.Model = "n" },
+		"variant":     func(c *assay.Cell) { c.Variant = "cot" },
+		"severity":    func(c *assay.Cell) { c.Severity = "light" },
+		"difficulty":  func(c *assay.Cell) { c.Difficulty = "hard" },
+		"type":        func(c *assay.Cell) { c.TaskType = "simple_task" },
+		"reliability": func(c *assay.Cell) { c.Reliability = 0.9 },
 	} {
-		cell := base.Cell
-		change(&cell)
-		add(what, true, assay.NewTrial(cell, ref, base.Setting, 2025, 1))
+		changed := cell
+		change(&changed)
+		check(field, true, assay.NewTrial(changed, ref, setting, 2025, 1))
 	}
-	for what, change := range map[string]func(*assay.Setting){
-		"protocol": func(s *assay.Setting) { s.Protocol = "tags" }, "tools": func(s *assay.Setting) { s.Tools = "listed" },
-		"turns":  func(s *assay.Setting) { s.Turns = 11 },
-		"tokens": func(s *assay.Setting) { n := 5; s.Sampling.MaxTokens = &n },
+	for field, change := range map[string]func(*assay.Setting){
+		"protocol":   func(s *assay.Setting) { s.Protocol = "tags" },
+		"tools":      func(s *assay.Setting) { s.Tools = "listed" },
+		"turns":      func(s *assay.Setting) { s.Turns = 11 },
+		"max_tokens": func(s *assay.Setting) { n := 5; s.Sampling.MaxTokens = &n },
 	} {
-		set := base.Setting
-		change(&set)
-		add(what, true, assay.NewTrial(base.Cell, ref, set, 2025, 1))
+		check(field, true, with(change))
 	}
-	add("digest", true, assay.NewTrial(base.Cell, assay.TaskRef{ID: "t1", Digest: "d2"}, base.Setting, 2025, 1))
-	add("task", false, assay.NewTrial(base.Cell, assay.TaskRef{ID: "t2", Digest: "d1"}, base.Setting, 2025, 1))
-	add("repeat", false, assay.NewTrial(base.Cell, ref, base.Setting, 2025, 2))
-	add("seed", false, assay.NewTrial(base.Cell, ref, base.Setting, 2026, 1))
+	edited, other := assay.TaskRef{ID: "t1", Digest: "d2"}, assay.TaskRef{ID: "t2", Digest: "d1"}
+	check("digest", true, assay.NewTrial(cell, edited, setting, 2025, 1))
+	check("task", false, assay.NewTrial(cell, other, setting, 2025, 1))
+	check("repeat", false, assay.NewTrial(cell, ref, setting, 2025, 2))
+	check("seed", false, assay.NewTrial(cell, ref, setting, 2026, 1))
+	check("world", false, with(func(s *assay.Setting) { s.World = "assay-1" }))
 }
 
 func TestSeedFitsEveryReader(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		x := assay.NewTrial(assay.Cell{}, assay.TaskRef{ID: assay.TaskID(rapid.String().Draw(t, "id"))}, assay.Setting{},
-			rapid.Int64().Draw(t, "seed"), rapid.Int().Draw(t, "repeat"))
+		task := assay.TaskRef{ID: assay.TaskID(rapid.String().Draw(t, "id"))}
+		seed, repeat := rapid.Int64().Draw(t, "seed"), rapid.Int().Draw(t, "repeat")
+		x := assay.NewTrial(assay.Cell{}, task, assay.Setting{}, seed, repeat)
 		if x.Seed >= 1<<53 {
 			t.Fatalf("seed %d does not fit in a double", x.Seed)
 		}
 	})
 }
 
+func TestLoopRulesRoundTrip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		rules := make(assay.LoopRules)
+		for _, kind := range assay.LoopKinds {
+			if n := rapid.IntRange(0, 9).Draw(t, string(kind)); n > 0 {
+				rules[kind] = assay.LoopRule{After: n, Stop: rapid.Bool().Draw(t, "stop")}
+			}
+		}
+		got, err := assay.ParseLoopRules(rules.String())
+		if err != nil || got.String() != rules.String() {
+			t.Fatalf("%s is read as %s, %v", rules, got, err)
+		}
+	})
+	if _, err := assay.ParseLoopRules("repeat=often"); err == nil {
+		t.Error("repeat=often was accepted")
+	}
+}
+
 func TestAsFault(t *testing.T) {
 	t.Parallel()
 	auth := &assay.Fault{Kind: assay.Auth, Lane: "gw/K/m", Status: 401, Detail: "no"}
 	for _, tc := range []struct {
+		name string
 		err  error
 		want assay.FaultKind
 	}{
-		{auth, assay.Auth},
-		{fmt.Errorf("turn 3: %w", auth), assay.Auth},
-		{fmt.Errorf("x: %w", context.DeadlineExceeded), assay.Timeout},
-		{context.Canceled, assay.Interrupted},
-		{errors.New("nil map"), assay.Harness},
+		{"a fault", auth, assay.Auth},
+		{"a wrapped fault", fmt.Errorf("turn 3: %w", auth), assay.Auth},
+		{"a deadline", fmt.Errorf("x: %w", context.DeadlineExceeded), assay.Timeout},
+		{"a cancellation", context.Canceled, assay.Interrupted},
+		{"any other error", errors.New("nil map"), assay.Harness},
 	} {
-		if got := assay.AsFault(tc.err); got.Kind != tc.want {
-			t.Errorf("AsFault(%v) = %s, want %s", tc.err, got.Kind, tc.want)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			if got := assay.AsFault(tc.err); got.Kind != tc.want {
+				t.Errorf("AsFault(%v) = %s, want %s", tc.err, got.Kind, tc.want)
+			}
+		})
 	}
 	if assay.AsFault(nil) != nil {
 		t.Error("AsFault(nil) is a fault")
@@ -130,27 +171,34 @@ func TestAsFault(t *testing.T) {
 
 func TestCheckOfAnAttempt(t *testing.T) {
 	t.Parallel()
+	failed := assay.Outcome{Level: assay.Failure}
 	for _, tc := range []struct {
-		a  assay.Attempt
-		ok bool
+		name string
+		a    assay.Attempt
+		ok   bool
 	}{
-		{assay.Attempt{FaultKind: assay.Server}, true},
-		{assay.Attempt{Outcome: assay.Outcome{Level: assay.Failure}}, true},
-		{assay.Attempt{}, false},
-		{assay.Attempt{Outcome: assay.Outcome{Level: assay.Failure}, FaultKind: assay.Server}, false},
-		{assay.Attempt{Outcome: assay.Outcome{Level: "success"}}, false},
-		{assay.Attempt{FaultKind: "flu"}, false},
-		{assay.Attempt{Outcome: assay.Outcome{Level: assay.Failure, Coverage: 1.1}}, false},
+		{"a fault", assay.Attempt{FaultKind: assay.Server}, true},
+		{"an outcome", assay.Attempt{Outcome: failed}, true},
+		{"neither", assay.Attempt{}, false},
+		{"both", assay.Attempt{Outcome: failed, FaultKind: assay.Server}, false},
+		{"unknown level", assay.Attempt{Outcome: assay.Outcome{Level: "success"}}, false},
+		{"unknown fault", assay.Attempt{FaultKind: "flu"}, false},
+		{
+			"share above 1",
+			assay.Attempt{Outcome: assay.Outcome{Level: assay.Failure, Coverage: 1.1}},
+			false,
+		},
 	} {
-		if err := tc.a.Check(); (err == nil) != tc.ok {
-			t.Errorf("Check() of level %q and fault %q = %v, want ok %v", tc.a.Level, tc.a.FaultKind, err, tc.ok)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			if err := tc.a.Check(); (err == nil) != tc.ok {
+				t.Errorf("Check() = %v, want ok %v", err, tc.ok)
+			}
+		})
 	}
 }
 
-// TestContract: the fields that users' scripts rely on are there under their
-// names, whatever else is added.
-func TestContract(t *testing.T) {
+// TestExportedFieldsKeepTheirNames lists the fields that users' scripts rely on.
+func TestExportedFieldsKeepTheirNames(t *testing.T) {
 	t.Parallel()
 	b, err := json.Marshal(assay.Attempt{StartedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)})
 	if err != nil {
@@ -161,13 +209,14 @@ func TestContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{
-		"trial", "attempt", "experiment", "run", "model", "variant", "severity", "difficulty", "task_type", "task", "reliability",
-		"repeat", "seed", "world", "lane", "served_model", "level", "ended", "fault", "error_category", "turns", "tool_calls",
-		"required_tools", "executed_tools", "coverage", "order_correct", "input_tokens", "output_tokens", "cost_usd", "queued_ms",
-		"working_ms", "started_at", "finished_at",
+		"trial", "attempt", "experiment", "run", "model", "variant", "severity", "difficulty",
+		"task_type", "task", "reliability", "repeat", "seed", "world", "lane", "served_model",
+		"level", "ended", "fault", "error_category", "turns", "tool_calls", "required_tools", "executed_tools",
+		"coverage", "order_correct", "input_tokens", "output_tokens", "cost_usd",
+		"queued_ms", "working_ms", "started_at", "finished_at",
 	} {
 		if _, ok := fields[name]; !ok {
-			t.Errorf("the field %s is gone", name)
+			t.Errorf("the field %s is missing", name)
 		}
 	}
 	if fields["started_at"] != "2026-01-02T03:04:05Z" {
@@ -175,14 +224,24 @@ func TestContract(t *testing.T) {
 	}
 }
 
-func TestWaitsAndCatalog(t *testing.T) {
+func TestWaitsAdd(t *testing.T) {
 	t.Parallel()
-	a := assay.Waits{Queued: 1, Working: 2, Requests: 3, Retried: map[assay.FaultKind]int{assay.Server: 1}}
+	retried := map[assay.FaultKind]int{assay.Server: 1}
+	a := assay.Waits{Queued: 1, Working: 2, Requests: 3, Retried: retried}
 	sum := a.Add(a)
-	if sum.Queued != 2 || sum.Working != 4 || sum.Requests != 6 || sum.Retried[assay.Server] != 2 || a.Retried[assay.Server] != 1 {
-		t.Errorf("sum %+v of %+v", sum, a)
+	if sum.Queued != 2 || sum.Working != 4 || sum.Requests != 6 || sum.Retried[assay.Server] != 2 {
+		t.Errorf("sum %+v of twice %+v", sum, a)
 	}
-	c := assay.NewCatalog([]assay.Tool{{Name: "b", Category: "1"}, {Name: "a"}, {Name: "b", Category: "2"}})
+	if a.Retried[assay.Server] != 1 {
+		t.Error("Add changed its receiver")
+	}
+}
+
+func TestCatalogFindsTheFirstToolOfAName(t *testing.T) {
+	t.Parallel()
+	c := assay.NewCatalog([]assay.Tool{
+		{Name: "b", Category: "1"}, {Name: "a"}, {Name: "b", Category: "2"},
+	})
 	if tool, ok := c.Tool("b"); !ok || tool.Category != "1" {
 		t.Errorf("Tool(b) = %+v, %v", tool, ok)
 	}
@@ -194,25 +253,26 @@ func TestWaitsAndCatalog(t *testing.T) {
 	}
 }
 
-func BenchmarkNewTrial(b *testing.B) {
-	base := trial()
-	for i := range b.N {
-		assay.NewTrial(base.Cell, assay.TaskRef{ID: "t1", Digest: "01ff8653929c3b8383307e9424b817d0"}, base.Setting, 2025, i)
-	}
-}
-
-// TestFaultTableIsDocumented: the table in the code and that for users are one.
+// TestFaultTableIsDocumented compares the table in the code with the one for users.
 func TestFaultTableIsDocumented(t *testing.T) {
 	doc, err := os.ReadFile("docs/files.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range assay.FaultTable {
-		if row := fmt.Sprintf("| `%s` | %s | %s |\n", r.Kind, r.When, r.Does); !strings.Contains(string(doc), row) {
+		row := fmt.Sprintf("| `%s` | %s | %s |\n", r.Kind, r.When, r.Then)
+		if !strings.Contains(string(doc), row) {
 			t.Errorf("docs/files.md lacks the row\n%s", row)
 		}
-		if r.Retry != r.Kind.Retryable() || r.ClosesLane != r.Kind.ClosesLane() || r.Retry && r.ClosesLane {
-			t.Errorf("rule %+v is not what the kind does", r)
+		if r.Retry != r.Kind.Retryable() || r.ClosesLane != r.Kind.ClosesLane() {
+			t.Errorf("%s does not behave as its rule %+v", r.Kind, r)
 		}
+	}
+}
+
+func BenchmarkNewTrial(b *testing.B) {
+	task := assay.TaskRef{ID: "t1", Digest: "01ff8653929c3b8383307e9424b817d0"}
+	for i := range b.N {
+		assay.NewTrial(cell, task, setting, 2025, i)
 	}
 }

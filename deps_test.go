@@ -16,9 +16,15 @@ var wings = []struct {
 	path, owns string
 	imports    []string
 }{
-	{"cmd/assay", "flags, printing, exit codes", []string{"run", "result", "agent", "model", "store", "task", "bench"}},
+	{
+		"cmd/assay", "flags, printing, exit codes",
+		[]string{"run", "result", "agent", "model", "store", "task", "bench"},
+	},
 	{"internal/bench", "measures the program beside a bare client", []string{"model"}},
-	{"internal/run", "carries out an experiment", []string{"result", "agent", "model", "store", "task"}},
+	{
+		"internal/run", "carries out an experiment",
+		[]string{"result", "agent", "model", "store", "task"},
+	},
 	{"internal/result", "turns attempts into what people read", []string{"store", "task"}},
 	{"internal/agent", "who acts", []string{"task"}},
 	{"internal/model", "who answers", []string{"task"}},
@@ -29,12 +35,12 @@ var wings = []struct {
 
 // apart lists packages that stay apart although their wings would let them meet.
 var apart = []struct{ pkg, from, because string }{
-	{"internal/run/engine", "internal", "it takes functions, so that a test or a worker can drive it"},
+	{"internal/run/engine", "internal", "it takes functions, so tests and workers can drive it"},
 	{"internal/run/live", "internal", "a view can lag or die without the run noticing"},
 	{"internal/result/stat", "internal", "formulas know numbers only"},
-	{"internal/result/report", "internal/store", "it reads an iterator of attempts, from wherever they come"},
-	{"internal/result/export", "internal/store", "it reads an iterator of attempts, from wherever they come"},
-	{"internal/result/document", "internal", "it knows sections and tables, not what they are about"},
+	{"internal/result/report", "internal/store", "it reads attempts from any source"},
+	{"internal/result/export", "internal/store", "it reads attempts from any source"},
+	{"internal/result/document", "internal", "it knows sections and tables, not their subject"},
 	{"internal/model/lane", "internal", "limits are the same whoever answers"},
 	{"internal/model/openai", "internal", "protocols do not know each other"},
 	{"internal/task/library", "internal/task/world", "tasks are the same in every world"},
@@ -42,12 +48,13 @@ var apart = []struct{ pkg, from, because string }{
 
 // plain lists packages that need the standard library and this module only.
 var plain = []string{
-	".", "internal/task/bm25", "internal/task/world", "internal/task/workflow", "internal/task/score",
-	"internal/agent/episode", "internal/run/engine", "internal/model/lane", "internal/result/stat",
+	".", "internal/task/bm25", "internal/task/world", "internal/task/workflow",
+	"internal/task/score", "internal/agent/episode", "internal/run/engine", "internal/model/lane", "internal/result/stat",
 }
 
 func TestImportsPointDown(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
+	format := `{{.ImportPath}} {{join .Imports " "}}`
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", format, "./...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}

@@ -10,7 +10,7 @@ import (
 // FaultKind classifies what went wrong that is not the model's doing.
 type FaultKind string
 
-// The kinds of fault; [FaultTable] says more of each.
+// The kinds of fault. [FaultTable] describes each of them.
 const (
 	RateLimited   FaultKind = "rate_limited"
 	Overloaded    FaultKind = "overloaded"
@@ -28,36 +28,78 @@ const (
 	Interrupted   FaultKind = "interrupted"
 )
 
-// A FaultRule is a row of the table of faults: what a kind tells of, and what
-// it leads to.
+// A FaultRule is a row of [FaultTable]: when a kind of fault occurs, and what follows.
 type FaultRule struct {
 	Kind FaultKind
+	// When lists the causes, in words.
 	When string
-	// Retry says that the same request may work a little later.
+	// Retry is true if the same request may work a little later.
 	Retry bool
-	// ClosesLane says that this credential or deployment cannot serve anything
-	// for the rest of the run.
+	// ClosesLane is true if the key or deployment cannot serve anything for the rest of the run.
 	ClosesLane bool
-	// Does says the rest in words.
-	Does string
+	// Then describes what happens to the lane and the trial, in words.
+	Then string
 }
 
-// FaultTable holds a rule for each kind.
+// FaultTable holds a rule for each kind. docs/files.md shows the same table to users.
 var FaultTable = []FaultRule{
-	{RateLimited, "429, or another status that says so", true, false, "the lane waits as long as the endpoint asks, if that is not chance, and learns; the same turn again, on any lane"},
-	{Overloaded, "503, 529", true, false, "backoff without a slot, the same turn again; with Retry-After as rate_limited"},
-	{Server, "other 5xx, 409", true, false, "backoff without a slot, the same turn again"},
-	{Network, "connection, DNS, TLS, redirect, a body cut off", true, false, "backoff without a slot, the same turn again"},
-	{Timeout, "a deadline ran out, 408", true, false, "backoff without a slot, the same turn again"},
-	{Auth, "401, 403", false, true, "the lane is closed for the run; the same turn on another lane"},
-	{Quota, "no money left, 402, a wait of more than 15 minutes", false, true, "the lane is closed for the run; the same turn on another lane"},
-	{NotFound, "404: no such deployment or model", false, true, "the lane is closed for the run; the same turn on another lane"},
-	{BadRequest, "other 4xx: the endpoint refuses what was sent", false, false, "the attempt ends; five in a row close a lane that never worked, fifty one that did"},
-	{ContentFilter, "the endpoint's filter refused", false, false, "the attempt ends"},
-	{Malformed, "an answer that is no chat completion, or empty", true, false, "backoff without a slot, the same turn again"},
-	{Identity, "another model than the ordered one answered", false, false, "the attempt ends; five in a row close a lane that never worked, fifty one that did"},
-	{Harness, "our own mistake", false, false, "the attempt ends; a panic or a failed write ends the run"},
-	{Interrupted, "the run was stopped, the trial cancelled, a budget spent", false, false, "nothing is stored, the trial stays pending"},
+	{
+		RateLimited, "429, or another status that means it", true, false,
+		"the lane waits as long as the endpoint asks, unless the refusal looks like " +
+			"chance, and learns its limit; the same turn is tried again on any lane",
+	},
+	{
+		Overloaded, "503, 529", true, false,
+		"the same turn again after a backoff that holds no slot; with Retry-After, like " +
+			"rate_limited",
+	},
+	{
+		Server, "other 5xx, 409", true, false,
+		"the same turn again after a backoff that holds no slot",
+	},
+	{
+		Network, "connection, DNS, TLS, redirect, truncated body", true, false,
+		"the same turn again after a backoff that holds no slot",
+	},
+	{
+		Timeout, "a deadline passed, 408", true, false,
+		"the same turn again after a backoff that holds no slot",
+	},
+	{
+		Auth, "401, 403", false, true,
+		"the lane is closed for the run; the same turn is tried on another lane",
+	},
+	{
+		Quota, "no credit left, 402, a requested wait of more than 15 minutes", false, true,
+		"the lane is closed for the run; the same turn is tried on another lane",
+	},
+	{
+		NotFound, "404: no such deployment or model", false, true,
+		"the lane is closed for the run; the same turn is tried on another lane",
+	},
+	{
+		BadRequest, "other 4xx: the endpoint rejects the request", false, false,
+		"the attempt ends; a lane is closed after five in a row, or after fifty if it " +
+			"has ever worked",
+	},
+	{ContentFilter, "the endpoint's content filter refused", false, false, "the attempt ends"},
+	{
+		Malformed, "the answer is empty or not a chat completion", true, false,
+		"the same turn again after a backoff that holds no slot",
+	},
+	{
+		Identity, "a model other than the one ordered answered", false, false,
+		"the attempt ends; a lane is closed after five in a row, or after fifty if it " +
+			"has ever worked",
+	},
+	{
+		Harness, "a bug in Assay", false, false,
+		"the attempt ends; a panic or a failed write ends the run",
+	},
+	{
+		Interrupted, "the run stopped, the trial was cancelled, or a budget is spent", false, false,
+		"nothing is stored; the trial stays pending",
+	},
 }
 
 // FaultKinds lists every kind, for tables and validation.
@@ -69,7 +111,7 @@ var FaultKinds = func() []FaultKind {
 	return kinds
 }()
 
-// rule is the table's row; an unknown kind leads to nothing.
+// rule returns the row of the table. An unknown kind gets a rule without consequences.
 func (k FaultKind) rule() FaultRule {
 	for _, r := range FaultTable {
 		if r.Kind == k {
@@ -79,30 +121,30 @@ func (k FaultKind) rule() FaultRule {
 	return FaultRule{Kind: k}
 }
 
-// Retryable reports whether the same request may work a little later, so that
-// another request for the same turn is worth its cost.
+// Retryable reports whether the same request may work a little later, so that another request
+// for the same turn is worth its cost.
 func (k FaultKind) Retryable() bool { return k.rule().Retry }
 
-// ClosesLane reports whether the fault says that this credential or deployment
-// cannot serve anything for the rest of the run.
+// ClosesLane reports whether the fault means that this key or deployment cannot serve anything
+// for the rest of the run.
 func (k FaultKind) ClosesLane() bool { return k.rule().ClosesLane }
 
-// A Fault is an error that is never a score: the trial it hit stays pending.
+// A Fault is an error that is never scored. The trial that it hit stays pending.
 type Fault struct {
 	Kind FaultKind
-	// Lane is where it happened, empty where no lane was involved.
+	// Lane is where it happened. It is empty if no lane was involved.
 	Lane string
-	// Status is the HTTP status, 0 where there was none.
+	// Status is the HTTP status, or 0 if there was no response.
 	Status int
-	// RetryAfter is how long the endpoint asks to wait; 0 when it says nothing.
+	// RetryAfter is how long the endpoint asks us to wait, or 0 if it does not ask.
 	RetryAfter time.Duration
-	// Bucket is the limit that a rate_limited fault says was hit; empty if it
-	// does not say. Limit is that limit as stated by the endpoint; 0 if not.
+	// Bucket is the limit that a rate_limited fault names, and Limit its size. They are empty
+	// and 0 if the endpoint does not state them.
 	Bucket Bucket
 	Limit  int
-	// Detail is for people. It holds no secret.
+	// Detail explains the fault to people. It never contains a secret.
 	Detail string
-	// Err is the cause, if any.
+	// Err is the underlying error, if any.
 	Err error
 }
 
@@ -122,9 +164,9 @@ func (f *Fault) Error() string {
 
 func (f *Fault) Unwrap() error { return f.Err }
 
-// AsFault returns the fault in err's chain. An error without one is a fault of
-// kind timeout or interrupted when a context ended, else of kind harness: an
-// unclassified error is our own bug, never a score. A nil err gives nil.
+// AsFault returns the fault in err's chain, or nil if err is nil. An error without a fault
+// becomes one: of kind timeout or interrupted if it comes from a context, and otherwise of
+// kind harness, because an error that nobody classified is a bug in Assay, never a score.
 func AsFault(err error) *Fault {
 	if err == nil {
 		return nil

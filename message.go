@@ -2,7 +2,7 @@ package assay
 
 import "encoding/json"
 
-// Role says who speaks in a [Message].
+// Role names the speaker of a [Message].
 type Role string
 
 // The roles of a conversation.
@@ -17,31 +17,31 @@ const (
 type Message struct {
 	Role    Role   `json:"role"`
 	Content string `json:"content,omitempty"`
-	// Reasoning is what a model returned beside its content; it is stored and
-	// never sent back.
+	// Reasoning is text that a model returned beside its content. It is stored, but never
+	// sent back.
 	Reasoning string     `json:"reasoning,omitempty"`
 	Calls     []ToolCall `json:"tool_calls,omitempty"`
-	// CallID is, in a tool message, the ID of the call that it answers.
+	// CallID is the ID of the call that a tool message answers.
 	CallID string `json:"tool_call_id,omitempty"`
 }
 
-// A ToolCall is a model's wish to call a function. Arguments is the text that
-// the model wrote, which need not be JSON.
+// A ToolCall is a model's request to call a function. Arguments is the text as the model wrote
+// it, so it may not be JSON.
 type ToolCall struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
 }
 
-// A Function is what a model may call: a name, what it does, and the JSON
-// schema of its arguments.
+// A Function describes a function that a model may call. Parameters is the JSON schema of its
+// arguments.
 type Function struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
 }
 
-// Usage counts the tokens of a reply as the provider reports them.
+// Usage counts the tokens of a reply, as reported by the provider.
 type Usage struct {
 	InputTokens  int `json:"input_tokens"`
 	OutputTokens int `json:"output_tokens"`

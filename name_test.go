@@ -10,8 +10,9 @@ func TestNearestName(t *testing.T) {
 	t.Parallel()
 	known := []string{"models", "variants", "reliabilities", "name"}
 	for typed, want := range map[string]string{
-		"model": "models", "modles": "models", "Variants": "variants", "reliability": "reliabilities",
-		"nmae": "name", "colour": "", "": "",
+		"model": "models", "modles": "models", "Variants": "variants",
+		"reliability": "reliabilities",
+		"nmae":        "name", "colour": "", "": "",
 	} {
 		if got := assay.NearestName(typed, known); got != want {
 			t.Errorf("Name(%q) = %q, want %q", typed, got, want)

@@ -5,38 +5,37 @@ import (
 	"time"
 )
 
-// A Provider answers conversations. Implementations are safe for concurrent
-// use.
+// A Provider answers conversations. Implementations are safe for concurrent use.
 type Provider interface {
-	// Chat returns the model's next message. It has two outcomes:
+	// Chat returns the model's next message, in one of two forms:
 	//
-	//  1. a Response with a message from the assistant, and nil;
-	//  2. an error that is a *Fault (see [AsFault]) and a Response of which
-	//     only ServedModel, Usage, Waits and Quotas may be set.
+	//  1. a Response with a message from the assistant, and a nil error;
+	//  2. an error that is a *Fault (see [AsFault]), and a Response in which only
+	//     ServedModel, Usage, Waits and Quotas may be set.
 	//
-	// Chat returns soon after ctx ends, with a Fault that says why. It does
-	// not keep req and does not change it.
+	// When ctx ends, Chat returns soon, with a Fault that gives the reason. It neither keeps
+	// req nor changes it.
 	Chat(ctx context.Context, req Request) (Response, error)
 }
 
 // A Request asks for one turn.
 type Request struct {
-	// Model is the name that results are filed under; an adapter maps it to
-	// what its endpoint calls it.
+	// Model is the name that results are filed under. The adapter of a protocol translates it
+	// to the endpoint's own name.
 	Model     string
 	Messages  []Message
 	Functions []Function
 	Sampling  Sampling
-	// Lane is where the conversation's last turn was served, empty at its
-	// start: going on there may find its prompt cached.
+	// Lane served the conversation's last turn. It is empty at the start. The same lane may
+	// have the prompt cached.
 	Lane string
-	// Budget is the working time that the turn may take, over all its
-	// requests; time in a queue does not count. Zero means no limit.
+	// Budget is the working time that all requests for the turn may take together, without
+	// the time in queues. Zero means no limit.
 	Budget time.Duration
 }
 
-// Sampling holds the settings of generation that an experiment chose. A nil
-// field is not sent, and the endpoint's own default holds.
+// Sampling holds an experiment's settings for generating text. If a field is nil, it is not
+// sent, and the endpoint's own default applies.
 type Sampling struct {
 	Temperature *float64 `json:"temperature,omitempty" yaml:"temperature"`
 	TopP        *float64 `json:"top_p,omitempty" yaml:"top_p"`
@@ -46,50 +45,50 @@ type Sampling struct {
 // A Response is one turn of a model.
 type Response struct {
 	Message Message
-	// ServedModel is the model that the endpoint says has answered.
+	// ServedModel is the name of the model that answered, according to the endpoint.
 	ServedModel string
 	// Lane names the lane that served the turn: provider/key/deployment.
 	Lane  string
 	Usage Usage
-	// Cost is in dollars, by the prices that the user stated; 0 without.
+	// Cost is in dollars, at the prices in the providers file. It is 0 without prices.
 	Cost  float64
 	Waits Waits
-	// Quotas is what the endpoint said about its limits.
+	// Quotas holds the state of the endpoint's limits, if it reports them.
 	Quotas []QuotaState
 }
 
-// Bucket names what a limit of an endpoint counts.
+// Bucket names the unit that a limit of an endpoint counts.
 type Bucket string
 
-// The buckets of a lane. What counts requests or tokens and is not of a day
-// holds over a minute.
+// The buckets of a lane. Limits on requests and tokens apply to every minute, except for
+// RequestsPerDay.
 const (
 	Concurrency    Bucket = "concurrency" // requests in flight
 	RequestsPerDay Bucket = "rpd"
 	Requests       Bucket = "rpm"
-	Tokens         Bucket = "tpm"  // of prompts and replies together
-	InputTokens    Bucket = "itpm" // of prompts
-	OutputTokens   Bucket = "otpm" // of replies
+	Tokens         Bucket = "tpm"  // prompts and replies together
+	InputTokens    Bucket = "itpm" // prompts
+	OutputTokens   Bucket = "otpm" // replies
 )
 
-// A QuotaState is what a response tells about one of the endpoint's limits.
+// A QuotaState is the state of one of the endpoint's limits, as reported with a response.
 type QuotaState struct {
 	Bucket Bucket
-	// Limit is the whole of it, and Remaining what was left of it when the
-	// endpoint answered; -1 where it does not say.
+	// Limit is the size of the limit, and Remaining the part that was left when the endpoint
+	// answered. Either is -1 if the endpoint does not report it.
 	Limit, Remaining int
-	// Reset is the time until all of it is there again; 0 if not said.
+	// Reset is the time until the whole limit is available again, or 0 if unknown.
 	Reset time.Duration
 }
 
-// Waits tells where the time of a turn went and what it took.
+// Waits accounts for the time and the requests of a turn.
 type Waits struct {
-	// Queued is time without a slot: waiting for a lane or backing off.
+	// Queued is the time without a slot: waiting for a lane or backing off.
 	Queued time.Duration
-	// Working is time inside requests, failed ones included.
+	// Working is the time inside requests, including failed ones.
 	Working time.Duration
-	// Requests counts HTTP exchanges; Retried counts by fault kind those
-	// that were repeated.
+	// Requests counts HTTP exchanges. Retried counts, by the kind of fault, those that were
+	// repeated.
 	Requests int
 	Retried  map[FaultKind]int
 }

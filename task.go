@@ -10,24 +10,25 @@ import (
 type TaskID string
 
 // TaskTypes are the five kinds of task, in the order of every table.
-var TaskTypes = []string{"simple_task", "basic_task", "data_pipeline", "api_integration", "multi_stage_pipeline"}
+var TaskTypes = []string{
+	"simple_task", "basic_task", "data_pipeline", "api_integration", "multi_stage_pipeline",
+}
 
-// Difficulties are the five wordings of a description, easiest first. They
-// change what a description says, never the task.
+// Difficulties are the five wordings of a description, easiest first. They change how a task is
+// described, never the task itself.
 var Difficulties = []string{"very_easy", "easy", "medium", "hard", "very_hard"}
 
-// Mixtures are named blends of the five difficulties. Where a library has one,
-// each of its tasks stands in it at one of the five.
+// Mixtures are named blends of the five difficulties. If a library has a mixture, each task
+// occurs in it once, at one of the five difficulties.
 var Mixtures = []string{"easy_biased", "medium_biased", "hard_biased"}
 
-// A Task is one problem: what the agent is told, what it gets, and the tools
-// that have to succeed, in order.
+// A Task is one problem: its description, its inputs, and the tools that have to succeed, in
+// order.
 type Task struct {
 	ID         TaskID `json:"id"`
 	Type       string `json:"type"`
 	Difficulty string `json:"difficulty"`
-	// Wording is, in a mixture, which of the five difficulties the description
-	// has; empty elsewhere.
+	// Wording is the difficulty of the description in a mixture. It is empty elsewhere.
 	Wording     string          `json:"wording,omitempty"`
 	Description string          `json:"description"`
 	Inputs      json.RawMessage `json:"inputs,omitempty"`
@@ -35,18 +36,18 @@ type Task struct {
 	Required    []string        `json:"required_tools"`
 }
 
-// A TaskRef names a task together with a digest of its content; planning needs
-// no more of it.
+// A TaskRef identifies a task by its name and a digest of its content. Planning needs no more
+// than that.
 type TaskRef struct {
 	ID     TaskID
 	Digest string
 }
 
-// Digest identifies the task's content: 128 bits of SHA-256 over its JSON, in
-// hex. A trial carries a digest, so a task that changes becomes another trial.
+// Digest identifies the task's content: 128 bits of SHA-256 over its JSON, in hex. A trial
+// contains the digest, so a task that changes becomes another trial.
 func (t Task) Digest() string {
 	b, err := json.Marshal(t)
-	if err != nil { // only invalid RawMessage can fail, and libraries refuse it
+	if err != nil { // only an invalid RawMessage can fail, and libraries reject those
 		panic("assay: task " + string(t.ID) + ": " + err.Error())
 	}
 	sum := sha256.Sum256(b)

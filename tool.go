@@ -10,9 +10,9 @@ type Tool struct {
 	Description string      `json:"description"`
 	Parameters  []Parameter `json:"parameters"`
 	Returns     []Return    `json:"returns"`
-	// Errors are the only codes with which a call of this tool can fail.
+	// Errors are the only errors with which a call of this tool can fail.
 	Errors []ToolError `json:"errors"`
-	// Dependencies name the tools that should have succeeded earlier.
+	// Dependencies are the names of tools that should have succeeded earlier.
 	Dependencies []string `json:"dependencies"`
 }
 
@@ -22,7 +22,7 @@ type Parameter struct {
 	Type        string `json:"type"`
 	Description string `json:"description"`
 	Required    bool   `json:"required"`
-	// Default is used when an optional parameter is left out; nil otherwise.
+	// Default is the value of an optional parameter that is left out. It may be nil.
 	Default any `json:"default,omitempty"`
 }
 
@@ -39,15 +39,15 @@ type ToolError struct {
 	Description string `json:"description"`
 }
 
-// Catalog is the tool set of a library in a fixed order, looked up by name.
-// It is immutable after [NewCatalog] and safe for concurrent use.
+// A Catalog holds the tools of a library in a fixed order and finds them by name. It is
+// immutable and safe for concurrent use.
 type Catalog struct {
 	tools  []Tool
 	byName map[string]int
 }
 
-// NewCatalog returns the catalog of tools, in the given order. Of two tools
-// with one name the first is found.
+// NewCatalog returns a catalog of the tools, in the given order. If two tools have the same
+// name, lookups find the first.
 func NewCatalog(tools []Tool) *Catalog {
 	c := &Catalog{tools: slices.Clone(tools), byName: make(map[string]int, len(tools))}
 	for i, t := range tools {
@@ -58,7 +58,7 @@ func NewCatalog(tools []Tool) *Catalog {
 	return c
 }
 
-// Tool returns the tool of that name.
+// Tool returns the tool with that name.
 func (c *Catalog) Tool(name string) (Tool, bool) {
 	i, ok := c.byName[name]
 	if !ok {

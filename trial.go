@@ -16,38 +16,38 @@ type TrialID string
 type Cell struct {
 	Model   string `json:"model"`
 	Variant string `json:"variant"`
-	// Severity is empty where the variant has none.
+	// Severity is empty unless the variant has a flaw.
 	Severity   string `json:"severity"`
 	Difficulty string `json:"difficulty"`
 	TaskType   string `json:"task_type"`
-	// Reliability is the probability, in [0,1], that a well-formed call works.
+	// Reliability is the probability in [0,1] that a well-formed call works.
 	Reliability float64 `json:"reliability"`
 }
 
-// A Setting holds what else decides a trial's outcome: the rules of its world
-// and the way in which the model meets them.
+// A Setting holds the other conditions of a trial: the rules of its world, and how the model
+// meets them.
 type Setting struct {
 	World    string   `json:"world"`
 	Protocol string   `json:"protocol"`
 	Tools    string   `json:"tools"`
 	Turns    int      `json:"turn_limit"`
 	Sampling Sampling `json:"sampling"`
-	// Tokens and USD end an episode that has used up so much; 0 for no limit.
+	// Tokens and USD limit an episode's tokens and dollars. 0 means no limit.
 	Tokens int     `json:"token_limit"`
 	USD    float64 `json:"cost_limit"`
-	// SeveralCalls says what becomes of calls beyond the first of a reply:
-	// executed in order where it is empty, or [RefuseSeveral].
+	// SeveralCalls decides about the calls beyond the first in a reply. If it is empty, they
+	// are executed in order; see also [RefuseSeveral].
 	SeveralCalls string `json:"several_calls"`
-	// Persistence and Burst, in [0,1), make failures by chance last and
-	// cluster: see docs/worlds.md. 0 for neither.
+	// Persistence and Burst, in [0,1), make random failures last and cluster; docs/worlds.md
+	// has the formula. 0 turns them off.
 	Persistence float64 `json:"persistence"`
 	Burst       float64 `json:"burst"`
-	// Loops are the rules for loops, in the spelling of package episode; empty
-	// for the world's own.
+	// Loops are the loop rules, as spelled by [LoopRules.String]. If it is empty, the world's
+	// own rules apply.
 	Loops string `json:"loops"`
 }
 
-// RefuseSeveral refuses all calls of a reply but the first.
+// RefuseSeveral is a value of [Setting.SeveralCalls]: all calls but the first are refused.
 const RefuseSeveral = "refuse"
 
 // A Trial is one planned, seeded execution of a task in a cell.
@@ -55,19 +55,19 @@ type Trial struct {
 	ID TrialID `json:"trial"`
 	Cell
 	Task TaskID `json:"task"`
-	// TaskDigest identifies the task as planned, by its [Task.Digest] and, where
-	// they are not the built-in ones, by the tools that it is about.
+	// TaskDigest identifies the task as planned: by its [Task.Digest] and, if its library has
+	// tools other than the built-in ones, by those tools.
 	TaskDigest string `json:"task_digest"`
 	Repeat     int    `json:"repeat"`
-	// Seed decides all luck of the trial. It is below 2^53, so every reader
-	// of JSON holds it exactly. It does not depend on the model, the variant
-	// or the reliability: these are compared on the same luck.
+	// Seed decides all luck in the trial. It is below 2^53, so that every JSON reader
+	// represents it exactly. It does not depend on the model, the variant or the reliability,
+	// so that these are compared with the same luck.
 	Seed uint64 `json:"seed"`
 	Setting
 }
 
-// NewTrial returns the trial with its seed and its identity, which are
-// functions of the arguments alone. Repeat counts from 1.
+// NewTrial returns the trial with its seed and its ID, which depend on the arguments alone.
+// Repeats are counted from 1.
 func NewTrial(cell Cell, task TaskRef, set Setting, seed int64, repeat int) Trial {
 	t := Trial{
 		Cell:       cell,
@@ -81,7 +81,7 @@ func NewTrial(cell Cell, task TaskRef, set Setting, seed int64, repeat int) Tria
 	return t
 }
 
-// CheckID tells whether the trial's ID is that of its content.
+// CheckID returns an error if the trial's ID does not match its content.
 func (t *Trial) CheckID() error {
 	if is := t.identity(); is != t.ID {
 		return fmt.Errorf("its content makes it trial %s", is)
@@ -99,10 +99,10 @@ func trialSeed(seed int64, world string, task TaskID, repeat int) uint64 {
 	return binary.BigEndian.Uint64(sum[:8]) >> 11
 }
 
-// identity hashes the fields that say what is measured, each on a line of its
-// own. Whatever is added to it later has to leave the text of today's trials
-// unchanged, or every store of every user would owe its trials again. It is
-// made a million times in a large plan, hence no fmt.
+// identity hashes the fields that define the trial, each on a line of its own. A field that is
+// added later must leave the text of today's trials unchanged. Otherwise every user's store
+// would run its trials again. It does not use fmt, because a large plan calls it a million
+// times.
 func (t Trial) identity() TrialID {
 	b := append(make([]byte, 0, 512), "assay trial 1"...)
 	text := func(name, value string) {
@@ -143,7 +143,9 @@ func (t Trial) identity() TrialID {
 	if t.USD > 0 {
 		b = append(strconv.AppendFloat(append(b, "usd "...), t.USD, 'f', -1, 64), '\n')
 	}
-	for _, f := range []struct{ name, value string }{{"several", t.SeveralCalls}, {"loops", t.Loops}} {
+	for _, f := range []struct{ name, value string }{
+		{"several", t.SeveralCalls}, {"loops", t.Loops},
+	} {
 		if f.value != "" {
 			b = append(strconv.AppendQuote(append(append(b, f.name...), ' '), f.value), '\n')
 		}
@@ -153,13 +155,13 @@ func (t Trial) identity() TrialID {
 		value float64
 	}{{"persistence", t.Persistence}, {"burst", t.Burst}} {
 		if f.value > 0 {
-			b = append(strconv.AppendFloat(append(append(b, f.name...), ' '), f.value, 'f', -1, 64), '\n')
+			b = append(append(b, f.name...), ' ')
+			b = append(strconv.AppendFloat(b, f.value, 'f', -1, 64), '\n')
 		}
 	}
 	sum := sha256.Sum256(b)
 	return TrialID(hex.EncodeToString(sum[:16]))
 }
 
-// FormatReliability is the one spelling of a reliability: the shortest decimal
-// that reads back as the same number.
+// FormatReliability spells a reliability as the shortest decimal that parses to the same number.
 func FormatReliability(r float64) string { return strconv.FormatFloat(r, 'f', -1, 64) }

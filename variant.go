@@ -44,12 +44,13 @@ const (
 	MissingStep          Flaw = "missing_step"          // steps are left out
 	RedundantOperations  Flaw = "redundant_operations"  // steps occur twice
 	LogicalInconsistency Flaw = "logical_inconsistency" // steps use results that don't exist yet
-	SemanticDrift        Flaw = "semantic_drift"        // each step leads further away from the task
+	SemanticDrift        Flaw = "semantic_drift"        // each step leads further from the task
 )
 
 // Flaws lists the kinds of flaw, in the order of every table.
 var Flaws = []Flaw{
-	SequenceDisorder, ToolMisuse, ParameterError, MissingStep, RedundantOperations, LogicalInconsistency, SemanticDrift,
+	SequenceDisorder, ToolMisuse, ParameterError, MissingStep, RedundantOperations,
+	LogicalInconsistency, SemanticDrift,
 }
 
 // The severities: how bad a flaw is.
