@@ -162,6 +162,11 @@ func TestDocumentedTestsExist(t *testing.T) {
 			t.Errorf("docs/incidents.md names %s, which does not exist", name)
 		}
 	}
+	for _, script := range regexp.MustCompile(`[a-z-]+\.txtar`).FindAllString(readDocument(t, "docs/incidents.md"), -1) {
+		if _, err := os.Stat(filepath.Join("testdata", "script", script)); err != nil {
+			t.Errorf("docs/incidents.md names a script that does not exist: %v", err)
+		}
+	}
 	if len(named) < 40 {
 		t.Errorf("docs/incidents.md names %d tests: is it read?", len(named))
 	}

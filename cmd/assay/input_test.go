@@ -12,117 +12,6 @@ import (
 	"testing"
 )
 
-// TestBadInput: each mistake gets its exit code and a message with the place
-// and the remedy, and nothing is written.
-func TestBadInput(t *testing.T) {
-	t.Parallel()
-	const good = "models: [sim/listed]\ntasks_per_type: 1\nvariants: [optimal]\n"
-	providers := "providers:\n  gw:\n    base_url: http://127.0.0.1:9/v1\n    keys: [GW_KEY]\n    models:\n      my-model: {}\n"
-	for _, tc := range []struct {
-		name  string
-		files map[string]string
-		args  []string
-		code  int
-		want  []string
-	}{
-		{
-			"unknown field",
-			map[string]string{"e.yaml": good + "reliabilitys: [0.8]\n"},
-			nil, 2,
-			[]string{"e.yaml:4:1: unknown field \"reliabilitys\"", "4 | reliabilitys: [0.8]", "hint: did you mean reliabilities?"},
-		},
-		{
-			"reliability 80",
-			map[string]string{"e.yaml": good + "reliabilities: [80]\n"},
-			nil, 2,
-			[]string{"e.yaml:4:17: reliability 80 is not between 0 and 1", "hint: write 0.8 for 80 %"},
-		},
-		{
-			"model without provider",
-			map[string]string{"e.yaml": "models: [my-model]\n"},
-			nil, 2,
-			[]string{"e.yaml:1:10: no provider serves model my-model", "hint: list the model in a providers file"},
-		},
-		{
-			"model misspelt",
-			map[string]string{"e.yaml": "models: [my-modle]\nproviders: p.yaml\n", "p.yaml": providers},
-			nil, 2,
-			[]string{"e.yaml:1:10: no provider serves model my-modle", "hint: did you mean my-model?"},
-		},
-		{
-			"built-in model misspelt",
-			map[string]string{"e.yaml": "models: [sim/optimum]\n"},
-			nil, 2,
-			[]string{"no provider serves model sim/optimum", "hint: did you mean sim/optimal?"},
-		},
-		{
-			"missing variable",
-			map[string]string{"e.yaml": "models: [my-model]\nproviders: p.yaml\n", "p.yaml": providers},
-			nil, 2,
-			[]string{"p.yaml:4:12: environment variable GW_KEY is not set", "hint: export GW_KEY=..."},
-		},
-		{
-			"missing providers file",
-			map[string]string{"e.yaml": "models: [my-model]\nproviders: p.yaml\n"},
-			nil, 2,
-			[]string{"p.yaml: no such file", "hint:"},
-		},
-		{"missing experiment", nil, nil, 2, []string{"e.yaml: no such file", "hint:"}},
-		{"missing library", map[string]string{"e.yaml": good + "library: tasks.db\n"}, nil, 1, []string{"tasks.db", "hint:"}},
-		{
-			"library is JSON",
-			map[string]string{"e.yaml": good + "library: tasks.json\n", "tasks.json": "[]"},
-			nil, 1,
-			[]string{"tasks.json", "hint:", "assay library import"},
-		},
-		{
-			"library is garbage",
-			map[string]string{"e.yaml": good + "library: tasks.db\n", "tasks.db": strings.Repeat("garbage ", 999)},
-			nil, 1,
-			[]string{"tasks.db", "hint:"},
-		},
-		{
-			"store is garbage",
-			map[string]string{"e.yaml": good, "assay.db": strings.Repeat("garbage ", 999)},
-			nil, 1,
-			[]string{"assay.db", "not an assay store", "hint:"},
-		},
-		{
-			"too many tasks",
-			map[string]string{"e.yaml": "models: [sim/mute]\ntasks_per_type: 100000\n"},
-			nil, 2,
-			[]string{"e.yaml:2:17: library builtin has 126 tasks", "hint: write `tasks_per_type: all`"},
-		},
-		{"unknown display", map[string]string{"e.yaml": good}, []string{"--display", "lif"}, 2, []string{"unknown display \"lif\"", "did you mean live?"}},
-		{"unknown flag", map[string]string{"e.yaml": good}, []string{"--stor", "x"}, 2, []string{"unknown flag: --stor", "--help"}},
-		{"two files", map[string]string{"e.yaml": good}, []string{"f.yaml"}, 2, []string{"accepts at most 1 arg", "--help"}},
-		{"directory missing", map[string]string{"e.yaml": good}, []string{"--store", "no/such/dir/x.db"}, 1, []string{"no/such/dir", "hint:"}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			for name, text := range tc.files {
-				file(t, dir, name, text)
-			}
-			before := tree(t, dir)
-			cmd := program(t, append([]string{"run", "e.yaml"}, tc.args...)...)
-			cmd.Dir = dir
-			out, err := cmd.CombinedOutput()
-			if code := cmd.ProcessState.ExitCode(); code != tc.code {
-				t.Errorf("exit code %d (%v), want %d\n%s", code, err, tc.code, out)
-			}
-			for _, want := range tc.want {
-				if !strings.Contains(string(out), want) {
-					t.Errorf("output does not have %q:\n%s", want, out)
-				}
-			}
-			if after := tree(t, dir); after != before {
-				t.Errorf("files before:\n%s\nafter:\n%s", before, after)
-			}
-		})
-	}
-}
-
 // tree lists the files in a directory with their content.
 func tree(t *testing.T, dir string) string {
 	t.Helper()
@@ -143,15 +32,6 @@ func tree(t *testing.T, dir string) string {
 		b.WriteString(e.Name() + " " + string(text) + "\n")
 	}
 	return b.String()
-}
-
-func TestUnknownCommand(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{{"rum"}, {"library", "imprt", "x.json"}, {"show"}, {"sim", "serv"}} {
-		if r := call(t, nil, args...); r.code != exitUsage {
-			t.Errorf("assay %v: exit code %d, want %d\n%s%s", args, r.code, exitUsage, r.out, r.err)
-		}
-	}
 }
 
 // TestNewerStoreIsLeftAlone: a store of a later version is refused, untouched.

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/export"
 )
@@ -41,9 +43,15 @@ func TestMain(m *testing.M) {
 	}
 	// The built-in library is made once for all tests, away from the user's.
 	os.Setenv("XDG_CACHE_HOME", scratch)
-	code := m.Run()
-	os.RemoveAll(scratch)
-	os.Exit(code)
+	testscript.Main(cleaning{m}, map[string]func(){"assay": main})
+}
+
+// cleaning removes scratch after the tests.
+type cleaning struct{ *testing.M }
+
+func (c cleaning) Run() int {
+	defer os.RemoveAll(scratch)
+	return c.M.Run()
 }
 
 // program returns a command that runs the built program.

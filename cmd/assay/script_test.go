@@ -1,0 +1,50 @@
+package main
+
+import (
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestScripts tells what the command line does as stories: testdata/script/*.txtar. Each runs
+// the real program in a directory of its own, with the files below its commands.
+//
+//	go test ./cmd/assay -run TestScripts/bad-experiment
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("XDG_CACHE_HOME", scratch) // which has the built-in library
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code": exitsWith,
+		},
+		RequireExplicitExec: true,
+	})
+}
+
+// exitsWith runs `code N PROGRAM ARGS…` and fails unless the program exits with code N.
+func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N program args")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+
+	got := 0
+	err = ts.Exec(args[1], args[2:]...)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
