@@ -1,6 +1,6 @@
-# Everything runs with Go alone; `make test` adds a C compiler for the race
-# detector where it can, a browser that looks at reports, and Python's readers of
-# our files, and says so where it cannot.
+# Everything runs with Go alone. `make test-all` adds a C compiler for the race detector, a
+# browser that opens reports, and Python's readers of our files. It installs what is missing
+# if it can, and says so if it cannot.
 
 GO    ?= go
 TOOLS := $(GO) tool -modfile=tools/lint/go.mod
@@ -12,15 +12,22 @@ all: build
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o assay ./cmd/assay
 
-# One package at a time: some tests of cmd/assay need an answer within seconds,
-# and the race detector makes others heavy.
-test: compiler browser python
+# The quick answer: a few minutes on two cores.
+test:
+	$(GO) test -short ./...
+	@echo "make test leaves out the race detector, the soak, the long statistical tests, the browser"
+	@echo "and Python's readers; make test-all runs everything."
+
+# Everything, as CI runs it. One package at a time, because some tests of cmd/assay need an
+# answer within seconds, and the race detector makes others heavy.
+.PHONY: test-all
+test-all: compiler browser python
 	@if [ -x $(PYTHON)/bin/python ]; then export ASSAY_PYTHON=$(CURDIR)/$(PYTHON)/bin/python; fi; \
 	if command -v $${CC:-gcc} >/dev/null 2>&1; then \
-		CGO_ENABLED=1 $(GO) test -race -p 1 -parallel 4 ./...; \
+		CGO_ENABLED=1 $(GO) test -race -p 1 -parallel 4 -timeout 25m ./...; \
 	else \
 		echo "make: no C compiler, so the tests run without the race detector"; \
-		$(GO) test -p 1 -parallel 4 ./...; \
+		$(GO) test -p 1 -parallel 4 -timeout 25m ./...; \
 	fi
 
 # The race detector needs a C compiler.
@@ -30,15 +37,15 @@ compiler:
 		command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ] && \
 		apt-get update -qq && apt-get install -y -qq gcc libc6-dev; } || true
 
-# The tests of reports look at them in Debian's Chromium.
+# Tests open the reports in Debian's Chromium.
 .PHONY: browser
 browser:
 	@command -v chromium >/dev/null 2>&1 || { \
 		command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ] && \
 		apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
-		echo "make: no chromium, so no browser looks at the reports"
+		echo "make: no chromium, so no browser opens the reports"
 
-# Files for other programs are opened by these programs.
+# These programs read our export files.
 PYTHON := .cache/python
 READERS := duckdb==2.0.0 pandas==3.1.1 pyarrow==26.0.1 inspect_ai==0.3.285
 .PHONY: python
@@ -47,7 +54,7 @@ python:
 		{ python3 -m venv $(PYTHON) 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && \
 		apt-get install -y -qq python3-venv >/dev/null && python3 -m venv $(PYTHON); }; } && \
 		$(PYTHON)/bin/python -m pip install -q $(READERS) && touch $(PYTHON)/done; } || \
-		{ rm -rf $(PYTHON); echo "make: no Python with $(READERS), so they do not read our files"; }
+		{ rm -rf $(PYTHON); echo "make: no Python with $(READERS), so they don't read our files"; }
 
 lint:
 	@out=$$($(TOOLS) gofumpt -l .); [ -z "$$out" ] || { echo "not formatted (make format):"; echo "$$out"; exit 1; }

@@ -13,6 +13,9 @@ import (
 // comparison, without a word on its console.
 func TestReportInABrowser(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("needs a browser")
+	}
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skip("no chromium on PATH: reports are not tried in a browser")

@@ -22,6 +22,9 @@ import (
 // required tool in as many calls as there are replies but the last.
 func TestAssay1Figures(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("thousands of trials")
+	}
 	dir := t.TempDir()
 	db := filepath.Join(dir, "figures.db")
 	experiment := file(t, dir, "figures.yaml", `
@@ -59,6 +62,9 @@ tasks_per_type: all
 // TestAssay1FiguresOfLastingFailures: the same where failures last and cluster.
 func TestAssay1FiguresOfLastingFailures(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("thousands of trials")
+	}
 	dir := t.TempDir()
 	db := filepath.Join(dir, "lasting.db")
 	experiment := file(t, dir, "lasting.yaml", `

@@ -19,6 +19,9 @@ import (
 // scoring, seeding, engine, store and export all have to be right for it.
 func TestPilotFigures(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("thousands of trials")
+	}
 	dir := t.TempDir()
 	pilotLibrary(t, dir)
 	experiment := file(t, dir, "figures.yaml", `
