@@ -12,8 +12,8 @@ func (d *draft) applyRead() map[string]any {
 
 func (d *draft) applyScan() map[string]any {
 	d.set("source", d.path())
-	d.set("pattern", d.values[0])
-	matches := equals(d.label, d.values[0]).apply(d.records)
+	d.set("pattern", d.Values[0])
+	matches := equals(d.Label, d.Values[0]).apply(d.records)
 	return map[string]any{"matches": len(matches)}
 }
 
@@ -24,13 +24,13 @@ func (d *draft) applyFetch() map[string]any {
 
 func (d *draft) applyAuthenticate() map[string]any {
 	d.set("host", d.host())
-	d.set("credentials", d.slug+"-reader")
-	return map[string]any{"signed_in_as": d.slug + "-reader"}
+	d.set("credentials", d.Slug+"-reader")
+	return map[string]any{"signed_in_as": d.Slug + "-reader"}
 }
 
 func (d *draft) applyLog() map[string]any {
 	d.set("level", "info")
-	d.set("message", d.things+" "+d.period+" handled")
+	d.set("message", d.Things+" "+d.period+" handled")
 	return map[string]any{"entries": 1, "level": "info"}
 }
 
@@ -39,7 +39,7 @@ func (d *draft) applyParse() map[string]any {
 		d.set("source", d.path())
 	}
 	d.set("input_format", d.in)
-	return map[string]any{"fields": []string{d.key, d.label, d.measure}}
+	return map[string]any{"fields": []string{d.Key, d.Label, d.Measure}}
 }
 
 func (d *draft) applyFilter() map[string]any {
@@ -78,14 +78,14 @@ func (d *draft) applyRoute() map[string]any {
 }
 
 func (d *draft) applyPredict() map[string]any {
-	d.set("measure", d.measure)
+	d.set("measure", d.Measure)
 	d.set("horizon_days", d.horizon())
-	d.result = map[string]any{"measure": d.measure, "days": d.horizon()}
+	d.result = map[string]any{"measure": d.Measure, "days": d.horizon()}
 	return map[string]any{"horizon_days": d.horizon()}
 }
 
 func (d *draft) applySimulate() map[string]any {
-	d.set("measure", d.measure)
+	d.set("measure", d.Measure)
 	d.set("runs", d.runs())
 	return map[string]any{"runs": d.runs()}
 }
@@ -97,14 +97,14 @@ func (d *draft) applyOptimize() map[string]any {
 }
 
 func (d *draft) applyMap() map[string]any {
-	d.set("input_format", d.system)
+	d.set("input_format", d.System)
 	d.set("output_format", d.target())
 	return map[string]any{"columns_mapped": 3}
 }
 
 func (d *draft) applyQueue() map[string]any {
-	d.set("queue", d.slug+"-intake")
-	return map[string]any{"queue": d.slug + "-intake"}
+	d.set("queue", d.Slug+"-intake")
+	return map[string]any{"queue": d.Slug + "-intake"}
 }
 
 func (d *draft) applySchedule() map[string]any {
@@ -113,8 +113,8 @@ func (d *draft) applySchedule() map[string]any {
 }
 
 func (d *draft) applyConnect() map[string]any {
-	d.set("system", d.system)
-	return map[string]any{"system": d.system}
+	d.set("system", d.System)
+	return map[string]any{"system": d.System}
 }
 
 func (d *draft) applyCache() map[string]any {
@@ -124,14 +124,14 @@ func (d *draft) applyCache() map[string]any {
 }
 
 func (d *draft) applyTrack() map[string]any {
-	d.set("milestone", d.slug+" "+d.period)
+	d.set("milestone", d.Slug+" "+d.period)
 	return map[string]any{"milestones_reached": 1}
 }
 
 func (d *draft) applyHelp() map[string]any {
 	d.set("chore", "unique_identifier")
-	d.set("prefix", d.prefix)
-	return map[string]any{"identifiers": 1, "prefix": d.prefix}
+	d.set("prefix", d.Prefix)
+	return map[string]any{"identifiers": 1, "prefix": d.Prefix}
 }
 
 func (d *draft) applyTransform() map[string]any {
@@ -146,10 +146,10 @@ func (d *draft) applyValidate() map[string]any {
 }
 
 func (d *draft) applyAggregate() map[string]any {
-	d.set("group_by", d.label)
+	d.set("group_by", d.Label)
 	groups := make(map[any]bool)
 	for _, r := range d.records {
-		groups[r[d.label]] = true
+		groups[r[d.Label]] = true
 	}
 	return map[string]any{"groups": len(groups)}
 }
@@ -166,24 +166,24 @@ func (d *draft) applyPost() map[string]any {
 }
 
 func (d *draft) applyAnalyze() map[string]any {
-	d.set("measure", d.measure)
-	low, high, sum := d.high, d.low, 0
+	d.set("measure", d.Measure)
+	low, high, sum := d.High, d.Low, 0
 	for _, r := range d.records {
-		v := r[d.measure].(int)
+		v := r[d.Measure].(int)
 		low, high, sum = min(low, v), max(high, v), sum+v
 	}
 	// Whole hundredths first: the same number on every machine.
 	mean := float64((200*sum/len(d.records)+1)/2) / 100
-	d.result = map[string]any{d.measure: map[string]any{"min": low, "max": high, "mean": mean}}
-	return map[string]any{"measure": d.measure}
+	d.result = map[string]any{d.Measure: map[string]any{"min": low, "max": high, "mean": mean}}
+	return map[string]any{"measure": d.Measure}
 }
 
 func (d *draft) applyCalculate() map[string]any {
-	formula := fmt.Sprintf("sum(%s)", d.measure)
+	formula := fmt.Sprintf("sum(%s)", d.Measure)
 	d.set("formula", formula)
 	sum := 0
 	for _, r := range d.records {
-		sum += r[d.measure].(int)
+		sum += r[d.Measure].(int)
 	}
 	d.result = map[string]any{"formula": formula, "value": sum}
 	return map[string]any{"terms": len(d.records)}

@@ -37,14 +37,14 @@ func (d *draft) choose(wordings []string, key ...string) string {
 // draw picks a number in [0,n) for a key. Unlike those of [roll], the numbers
 // that a task draws for several keys have nothing to do with each other.
 func (d *draft) draw(n int, key ...string) int {
-	sum := sha256.Sum256([]byte(d.slug + " " + d.period + " " + strings.Join(key, " ")))
+	sum := sha256.Sum256([]byte(d.Slug + " " + d.period + " " + strings.Join(key, " ")))
 	return int(binary.BigEndian.Uint32(sum[:]) % uint32(n))
 }
 
 // say fills a wording with the draft's particulars. {file}, {of} and {things}
 // tell the path or the month when they come first and are short afterwards.
 func (d *draft) say(wording string) string {
-	file, of, things := "the file", "", d.things
+	file, of, things := "the file", "", d.Things
 	if !d.located {
 		file, of = "the file "+d.path(), " of "+d.path()
 	}
@@ -65,11 +65,11 @@ func (d *draft) say(wording string) string {
 func (d *draft) newMarks() *strings.Replacer {
 	return strings.NewReplacer(
 		"{url}", d.url(), "{month}", d.month, "{in}", strings.ToUpper(d.in), "{out}", strings.ToUpper(d.out),
-		"{label}", d.label, "{value}", d.values[0], "{condition}", d.cond.String(),
-		"{measure}", inWords(d.measure), "{hours}", strconv.Itoa(d.hours()),
-		"{prefix}", d.prefix, "{team}", d.team, "{system}", d.system, "{target}", d.target(),
-		"{host}", d.host(), "{credentials}", d.slug+"-reader", "{gateway}", d.gateway(),
-		"{archive}", d.archive(), "{queue}", d.slug+"-intake", "{time}", d.time(),
+		"{label}", d.Label, "{value}", d.Values[0], "{condition}", d.cond.String(),
+		"{measure}", inWords(d.Measure), "{hours}", strconv.Itoa(d.hours()),
+		"{prefix}", d.Prefix, "{team}", d.Team, "{system}", d.System, "{target}", d.target(),
+		"{host}", d.host(), "{credentials}", d.Slug+"-reader", "{gateway}", d.gateway(),
+		"{archive}", d.archive(), "{queue}", d.Slug+"-intake", "{time}", d.time(),
 		"{key}", d.cacheKey(), "{minutes}", strconv.Itoa(d.minutes()),
 		"{horizon}", strconv.Itoa(d.horizon()), "{runs}", strconv.Itoa(d.runs()),
 		"{contract}", d.contract(), "{endpoint}", d.endpoint(),

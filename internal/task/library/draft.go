@@ -43,8 +43,8 @@ type draft struct {
 func newDraft(catalog *assay.Catalog, s scenario, month int, verbs []string) *draft {
 	t := time.Date(2024, time.January+time.Month(month), 1, 0, 0, 0, 0, time.UTC)
 	formats := []string{"csv", "json", "xml", "yaml"}
-	in := roll(len(formats), s.slug, month, "format")
-	out := in + 1 + roll(len(formats)-1, s.slug, month, "output")
+	in := roll(len(formats), s.Slug, month, "format")
+	out := in + 1 + roll(len(formats)-1, s.Slug, month, "output")
 	d := &draft{
 		catalog:  catalog,
 		verbs:    verbs,
@@ -64,14 +64,14 @@ func newDraft(catalog *assay.Catalog, s scenario, month int, verbs []string) *dr
 	}
 	switch {
 	case inline:
-		d.records = s.records(d.period, 4+roll(3, s.slug, month, "records"))
+		d.records = s.records(d.period, 4+roll(3, s.Slug, month, "records"))
 		d.set("data", map[string]any{"records": d.records})
-		d.cond = equals(s.label, s.values[0])
+		d.cond = equals(s.Label, s.Values[0])
 		if slices.Contains(verbs, "aggregate") { // which would find one group
-			d.cond = atLeastMedian(s.measure, d.records)
+			d.cond = atLeastMedian(s.Measure, d.records)
 		}
 	case counts:
-		d.count = 40 + roll(900, s.slug, month, "count")
+		d.count = 40 + roll(900, s.Slug, month, "count")
 		d.set("record_count", d.count)
 	}
 	for _, st := range d.steps {
@@ -84,7 +84,7 @@ func newDraft(catalog *assay.Catalog, s scenario, month int, verbs []string) *dr
 // set gives an input its value. Steps share inputs, so they have to agree.
 func (d *draft) set(name string, value any) {
 	if old, ok := d.inputs[name]; ok && fmt.Sprint(old) != fmt.Sprint(value) {
-		panic(fmt.Sprintf("library: task on %s %s: input %s is both %v and %v", d.slug, d.period, name, old, value))
+		panic(fmt.Sprintf("library: task on %s %s: input %s is both %v and %v", d.Slug, d.period, name, old, value))
 	}
 	d.inputs[name] = value
 }
@@ -159,35 +159,35 @@ func (d *draft) expected() map[string]any {
 
 func inWords(field string) string { return strings.ReplaceAll(field, "_", " ") }
 
-func (d *draft) path() string     { return "inbox/" + d.slug + "/" + d.period + "." + d.in }
-func (d *draft) host() string     { return d.slug + ".example.com" }
+func (d *draft) path() string     { return "inbox/" + d.Slug + "/" + d.period + "." + d.in }
+func (d *draft) host() string     { return d.Slug + ".example.com" }
 func (d *draft) url() string      { return "https://" + d.host() + "/v1/" + d.period + "." + d.in }
-func (d *draft) endpoint() string { return "https://" + d.system + ".example.com/v2/" + d.slug }
-func (d *draft) contract() string { return d.slug + "-v2" }
-func (d *draft) channel() string  { return "#" + d.slug + "-alerts" }
-func (d *draft) cacheKey() string { return d.slug + ":" + d.period }
-func (d *draft) archive() string  { return "archive/" + d.slug + "-" + d.period + ".gz" }
+func (d *draft) endpoint() string { return "https://" + d.System + ".example.com/v2/" + d.Slug }
+func (d *draft) contract() string { return d.Slug + "-v2" }
+func (d *draft) channel() string  { return "#" + d.Slug + "-alerts" }
+func (d *draft) cacheKey() string { return d.Slug + ":" + d.period }
+func (d *draft) archive() string  { return "archive/" + d.Slug + "-" + d.period + ".gz" }
 
 func (d *draft) destination() string {
-	return "reports/" + d.slug + "-" + d.period + "." + d.out
+	return "reports/" + d.Slug + "-" + d.period + "." + d.out
 }
 
 func (d *draft) target() string {
-	return []string{"billing", "planning", "archive"}[roll(3, d.slug, d.period, "target")]
+	return []string{"billing", "planning", "archive"}[roll(3, d.Slug, d.period, "target")]
 }
 
 func (d *draft) gateway() string {
-	return "gw-" + []string{"east", "west", "central"}[roll(3, d.slug, d.period, "gateway")]
+	return "gw-" + []string{"east", "west", "central"}[roll(3, d.Slug, d.period, "gateway")]
 }
 
 func (d *draft) time() string {
-	return fmt.Sprintf("%02d:%02d", roll(6, d.slug, d.period, "hour"), 15*roll(4, d.slug, d.period, "minute"))
+	return fmt.Sprintf("%02d:%02d", roll(6, d.Slug, d.period, "hour"), 15*roll(4, d.Slug, d.period, "minute"))
 }
 
-func (d *draft) minutes() int { return 5 * (1 + roll(6, d.slug, d.period, "minutes")) }
-func (d *draft) horizon() int { return 7 * (1 + roll(4, d.slug, d.period, "horizon")) }
-func (d *draft) hours() int   { return 10 * (2 + roll(9, d.slug, d.period, "hours")) }
-func (d *draft) runs() int    { return 100 * (1 + roll(10, d.slug, d.period, "runs")) }
+func (d *draft) minutes() int { return 5 * (1 + roll(6, d.Slug, d.period, "minutes")) }
+func (d *draft) horizon() int { return 7 * (1 + roll(4, d.Slug, d.period, "horizon")) }
+func (d *draft) hours() int   { return 10 * (2 + roll(9, d.Slug, d.period, "hours")) }
+func (d *draft) runs() int    { return 100 * (1 + roll(10, d.Slug, d.period, "runs")) }
 
 // A condition says which records a filter keeps.
 type condition struct {

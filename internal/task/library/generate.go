@@ -69,7 +69,7 @@ func generate(n int) iter.Seq[assay.Task] {
 // builtinTask returns number k, from 0, of a task type, and its descriptions
 // by difficulty.
 func builtinTask(catalog *assay.Catalog, ord int, typ string, k int) (assay.Task, map[string]string) {
-	d := newDraft(catalog, scenarios[k%len(scenarios)], month(ord, k/len(scenarios)), chain(typ, k))
+	d := newDraft(catalog, scenarios()[k%len(scenarios())], month(ord, k/len(scenarios())), chain(typ, k))
 	texts := make(map[string]string)
 	for _, difficulty := range assay.Difficulties {
 		texts[difficulty] = d.describe(difficulty, k)
@@ -86,8 +86,8 @@ func builtinTask(catalog *assay.Catalog, ord int, typ string, k int) (assay.Task
 // chain returns the verbs of number k of a task type. Each turn through the
 // scenarios meets other ones.
 func chain(typ string, k int) []string {
-	turn := k / len(scenarios)
-	return strings.Fields(chains[typ][(k+5*turn)%len(chains[typ])])
+	turn := k / len(scenarios())
+	return strings.Fields(chains()[typ][(k+5*turn)%len(chains()[typ])])
 }
 
 // month is when the tasks of a turn through the scenarios play. No two turns of

@@ -14,7 +14,7 @@ func drafts(f func(typ string, k int, d *draft)) {
 	catalog := assay.NewCatalog(Tools())
 	for ord, typ := range assay.TaskTypes {
 		for k := range TasksPerType {
-			f(typ, k, newDraft(catalog, scenarios[k%len(scenarios)], month(ord, k/len(scenarios)), chain(typ, k)))
+			f(typ, k, newDraft(catalog, scenarios()[k%len(scenarios())], month(ord, k/len(scenarios())), chain(typ, k)))
 		}
 	}
 }
@@ -38,7 +38,11 @@ func saysOf(text string, wordings []string) bool {
 // very_hard leaves untold what follows from the dependencies of the rest.
 func TestEveryStepLeavesATrace(t *testing.T) {
 	t.Parallel()
-	plain := map[string]map[string][]string{"very_easy": veryEasyWords, "easy": easyWords, "medium": mediumWords}
+	plain := map[string]plainSteps{
+		"very_easy": veryEasyWords().Steps,
+		"easy":      easyWords().Steps,
+		"medium":    mediumWords().Steps,
+	}
 	drafts(func(typ string, k int, d *draft) {
 		for difficulty, words := range plain {
 			text := d.describe(difficulty, k)
@@ -48,21 +52,21 @@ func TestEveryStepLeavesATrace(t *testing.T) {
 				}
 			}
 		}
-		told := slices.Clone(d.told())
+		told := slices.Clone(d.essential())
 		if got := d.closure(told); !slices.Equal(got, d.tools()) {
 			t.Errorf("%s %d: from %v follows %v, want %v", typ, k, told, got, d.tools())
 		}
 		for difficulty, verbs := range map[string][]string{"hard": d.verbs, "very_hard": told} {
-			aims, text := hardAims, d.describe(difficulty, k)
+			aims, text := hardWords().Steps, d.describe(difficulty, k)
 			if difficulty == "very_hard" {
-				aims = veryHardAims
+				aims = veryHardWords().Steps
 			}
 			last := len(verbs) - 1
-			if !saysOf(text, aims[verbs[last]].goals) {
+			if !saysOf(text, aims[verbs[last]].Goals) {
 				t.Errorf("%s %d at %s does not tell the goal of %s: %s", typ, k, difficulty, verbs[last], text)
 			}
 			for _, v := range verbs[:last] {
-				if !saysOf(text, aims[v].states) {
+				if !saysOf(text, aims[v].States) {
 					t.Errorf("%s %d at %s does not say %s: %s", typ, k, difficulty, v, text)
 				}
 			}
@@ -77,10 +81,10 @@ func TestEveryTextTellsItsSubject(t *testing.T) {
 	drafts(func(typ string, k int, d *draft) {
 		for _, difficulty := range assay.Difficulties {
 			text := d.describe(difficulty, k)
-			subject := strings.Contains(text, d.things) && strings.Contains(text, d.month)
+			subject := strings.Contains(text, d.Things) && strings.Contains(text, d.month)
 			switch difficulty {
 			case "hard", "very_hard":
-				if !subject || !strings.Contains(text, d.team) {
+				if !subject || !strings.Contains(text, d.Team) {
 					t.Errorf("%s %d at %s does not tell whose task on what it is: %s", typ, k, difficulty, text)
 				}
 				if strings.Contains(text, d.path()) || strings.Contains(text, d.host()) {
@@ -100,8 +104,8 @@ func TestEveryTextTellsItsSubject(t *testing.T) {
 func TestScenariosDiffer(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)
-	for _, s := range scenarios {
-		for _, key := range []string{s.slug, s.things} {
+	for _, s := range scenarios() {
+		for _, key := range []string{s.Slug, s.Things} {
 			if seen[key] {
 				t.Errorf("two scenarios have %q", key)
 			}
@@ -110,7 +114,7 @@ func TestScenariosDiffer(t *testing.T) {
 	}
 	months := make(map[int]bool)
 	for ord := range assay.TaskTypes {
-		for turn := range 1 + MaxTasksPerType/len(scenarios) {
+		for turn := range 1 + MaxTasksPerType/len(scenarios()) {
 			if m := month(ord, turn); months[m] || m >= 120 {
 				t.Errorf("type %d has in turn %d month %d, which is taken or after the calendar's end", ord, turn, m)
 			} else {

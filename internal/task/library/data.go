@@ -1,0 +1,119 @@
+package library
+
+import (
+	"embed"
+	"fmt"
+	"sync"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/assay-eval/assay"
+)
+
+//go:embed data/*.yaml
+var dataFiles embed.FS
+
+// embedded returns a function that reads a file of the data folder on its first call. It panics
+// if the file is not valid, because then the program was built from broken data.
+func embedded[T any](name string) func() T {
+	return sync.OnceValue(func() (v T) {
+		b, err := dataFiles.ReadFile("data/" + name)
+		if err == nil {
+			err = yaml.UnmarshalWithOptions(b, &v, yaml.Strict())
+		}
+		if err != nil {
+			panic(fmt.Sprintf("library: data/%s: %v", name, err))
+		}
+		return v
+	})
+}
+
+// The content of the data folder. Callers must not change it.
+var (
+	toolData      = embedded[toolset]("tools.yaml")
+	scenarios     = embedded[[]scenario]("scenarios.yaml")
+	chains        = embedded[map[string][]string]("chains.yaml")
+	veryEasyWords = embedded[veryEasyWording]("very_easy.yaml")
+	easyWords     = embedded[easyWording]("easy.yaml")
+	mediumWords   = embedded[mediumWording]("medium.yaml")
+	hardWords     = embedded[hardWording]("hard.yaml")
+	veryHardWords = embedded[veryHardWording]("very_hard.yaml")
+)
+
+// A toolset is tools.yaml, which explains it.
+type toolset struct {
+	Success    string
+	Errors     []assay.ToolError
+	Categories map[string]category
+	Tools      []toolSpec
+}
+
+// A category holds what its tools share.
+type category struct {
+	Parameters []assay.Parameter
+	Errors     []assay.ToolError
+}
+
+// A toolSpec is what distinguishes one built-in tool from others of its category.
+type toolSpec struct {
+	Category, Operation, Description string
+
+	Parameters   []assay.Parameter
+	Options      string // describes the parameter "options"
+	Returns      []assay.Return
+	Metadata     string // describes the result "metadata"
+	Failed       string // describes the error OPERATION_FAILED
+	Dependencies []string
+}
+
+// A scenario is the subject of a built-in task; scenarios.yaml explains the fields.
+type scenario struct {
+	Slug, Things, Key, Prefix string
+
+	Label     string
+	Values    []string
+	Measure   string
+	Low, High int
+
+	Team, System string
+}
+
+type (
+	// plainSteps holds the wordings of each step by its verb.
+	plainSteps map[string][]string
+
+	// goalSteps holds, by verb, what a step is for.
+	goalSteps map[string]struct {
+		// Goals complete "the team would like to …" and contain {things}.
+		Goals []string
+		// States complete "once …". They are absent if the step always comes last.
+		States []string
+	}
+)
+
+type (
+	veryEasyWording struct {
+		Steps plainSteps
+	}
+	easyWording struct {
+		Opening             string
+		Joints              []string
+		Halfway, Next, Last string
+		Steps               plainSteps
+	}
+	mediumWording struct {
+		Openings, Joints, Next, Last, Closings []string
+		Steps                                  plainSteps
+	}
+	hardWording struct {
+		Openings, Alone, First, Next, Asides []string
+
+		FirstPair []string `yaml:"first_pair"`
+		NextPair  []string `yaml:"next_pair"`
+		Steps     goalSteps
+	}
+	veryHardWording struct {
+		Openings, First, More, Closings []string
+		Steps                           goalSteps
+	}
+)
