@@ -276,8 +276,8 @@ func TestGenerate(t *testing.T) {
 		{[]string{"-o", filepath.Join(path, "y.db")}, exitError, "not a directory"},
 		{[]string{"-o", filepath.Join(dir, "no", "y.db")}, exitError, "no such file or directory"},
 		{nil, exitUsage, "say where to write the library\nhint: assay library generate -o library.db"},
-		{[]string{"-o", filepath.Join(dir, "y.db"), "--tasks-per-type", "0"}, exitUsage, "generate 0 tasks of each type: no such number can be made\nhint: "},
-		{[]string{"-o", filepath.Join(dir, "y.db"), "--tasks-per-type", "1000"}, exitUsage, "hint: choose one from 1 to 999"},
+		{[]string{"-o", filepath.Join(dir, "y.db"), "--tasks-per-type", "0"}, exitUsage, "cannot generate 0 tasks of each type\nhint: "},
+		{[]string{"-o", filepath.Join(dir, "y.db"), "--tasks-per-type", "1000"}, exitUsage, "hint: choose a number from 1 to 999"},
 	} {
 		r := call(t, nil, append([]string{"library", "generate"}, tc.args...)...)
 		if r.code != tc.code || !strings.Contains(r.err, tc.want) || r.out != "" {

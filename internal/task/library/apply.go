@@ -2,8 +2,8 @@ package library
 
 import "fmt"
 
-// Each apply method does to a draft what the step of its verb does: it sets
-// the arguments and returns the facts that the tool's metadata tells.
+// Each apply method performs the step of one verb on a draft. It sets the step's arguments and
+// returns the facts that the tool reports in its metadata.
 
 func (d *draft) applyRead() map[string]any {
 	d.set("source", d.path())
@@ -172,9 +172,10 @@ func (d *draft) applyAnalyze() map[string]any {
 		v := r[d.Measure].(int)
 		low, high, sum = min(low, v), max(high, v), sum+v
 	}
-	// Whole hundredths first: the same number on every machine.
+	// Rounding to whole hundredths in integers gives the same number on every machine.
 	mean := float64((200*sum/len(d.records)+1)/2) / 100
-	d.result = map[string]any{d.Measure: map[string]any{"min": low, "max": high, "mean": mean}}
+	stats := map[string]any{"min": low, "max": high, "mean": mean}
+	d.result = map[string]any{d.Measure: stats}
 	return map[string]any{"measure": d.Measure}
 }
 

@@ -15,18 +15,18 @@ import (
 // builtinDigest is the digest of the built-in library at [GeneratorVersion].
 const builtinDigest = "27898d6a05cb938bd6a00ee0041eb126"
 
-// What the name of a built-in library's file begins and ends with. Between
-// them is the digest of the file's bytes, under which it was verified: so
-// whether it is still whole can be told without reading it as a database.
+// The name of a built-in library's file consists of this prefix, the digest of the file's bytes
+// when it was verified, and this suffix. The digest shows whether the file is still intact
+// without opening it as a database.
 const (
 	builtinPrefix = "library-builtin-" + GeneratorVersion + "-"
 	builtinSuffix = ".db"
 )
 
-// Builtin opens the built-in library. On first use it is generated into the
-// user's cache directory; a file there that is damaged or not today's is made
-// anew. Where the cache cannot be written, the library is a temporary file
-// that goes away with Close. Any number of processes may call it at once.
+// Builtin opens the built-in library. The first call generates it into the user's cache
+// directory. If the cached file is damaged or out of date, Builtin generates it again. If the
+// cache is not writable, the library is a temporary file that Close removes. Several processes
+// may call Builtin at once.
 func Builtin(ctx context.Context) (*Library, error) {
 	dir, cacheErr := os.UserCacheDir()
 	if cacheErr == nil {
@@ -40,7 +40,9 @@ func Builtin(ctx context.Context) (*Library, error) {
 	}
 	l, err := privateBuiltin(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("open the built-in library: %w\nhint: make the user's cache directory or %s writable", errors.Join(cacheErr, err), os.TempDir())
+		return nil, fmt.Errorf("open the built-in library: %w\n"+
+			"hint: make the user's cache directory or %s writable",
+			errors.Join(cacheErr, err), os.TempDir())
 	}
 	return l, nil
 }
@@ -54,8 +56,7 @@ func cachedBuiltin(ctx context.Context, dir string) (*Library, error) {
 	}
 	path, err := createBuiltin(ctx, dir)
 	if err != nil {
-		// Where an open file cannot be replaced, another process may just
-		// have made the same one.
+		// If the system can't replace an open file, another process may just have created it.
 		if l, findErr := findBuiltin(ctx, dir); findErr == nil {
 			return l, nil
 		}
@@ -80,17 +81,19 @@ func privateBuiltin(ctx context.Context) (*Library, error) {
 	return nil, errors.Join(err, os.RemoveAll(dir))
 }
 
-// findBuiltin opens a built-in library in dir that has the bytes that it had
-// when it was made.
+// findBuiltin opens an intact built-in library in dir.
 func findBuiltin(ctx context.Context, dir string) (*Library, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range entries {
-		name, ours := strings.CutPrefix(e.Name(), builtinPrefix)
-		sum, whole := strings.CutSuffix(name, builtinSuffix)
-		if !ours || !whole || !e.Type().IsRegular() { // to open a pipe might wait for ever
+		name, hasPrefix := strings.CutPrefix(e.Name(), builtinPrefix)
+		sum, hasSuffix := strings.CutSuffix(name, builtinSuffix)
+		if !hasPrefix || !hasSuffix {
+			continue
+		}
+		if !e.Type().IsRegular() { // opening a pipe could block forever
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
@@ -104,15 +107,14 @@ func findBuiltin(ctx context.Context, dir string) (*Library, error) {
 	return nil, fmt.Errorf("%s: %w", dir, os.ErrNotExist)
 }
 
-// createBuiltin makes the built-in library in dir, verifies it and returns its
-// path. No power cut can do harm: a file that is not whole has not the digest
-// in its name.
+// createBuiltin generates the built-in library in dir, verifies it and returns its path. It need
+// not sync the file: if a power cut leaves it incomplete, it doesn't match the digest in its name.
 func createBuiltin(ctx context.Context, dir string) (string, error) {
 	tmp, err := temporary(filepath.Join(dir, builtinPrefix))
 	if err != nil {
 		return "", err
 	}
-	defer os.Remove(tmp) // in vain once it is renamed
+	defer os.Remove(tmp) // fails after the rename
 	meta := Meta{Name: "builtin", Source: "generator " + GeneratorVersion}
 	if _, err := fill(ctx, tmp, meta, Tools(), withoutErrors(Generate())); err != nil {
 		return "", err
@@ -132,20 +134,21 @@ func createBuiltin(ctx context.Context, dir string) (string, error) {
 	return path, os.Rename(tmp, path)
 }
 
-// openBuiltin opens path if it says that it holds the built-in library.
+// openBuiltin opens path if its metadata claims that it is the built-in library.
 func openBuiltin(ctx context.Context, path string) (*Library, error) {
 	l, err := Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	if l.meta.Digest != builtinDigest {
-		err := fmt.Errorf("library %s is not the built-in one of generator %s", path, GeneratorVersion)
+		err := fmt.Errorf("library %s is not the built-in library of generator %s",
+			path, GeneratorVersion)
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
 
-// digestOfFile returns 128 bits of SHA-256 over a file, in hex.
+// digestOfFile returns 128 bits of a file's SHA-256 in hex.
 func digestOfFile(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

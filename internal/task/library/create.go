@@ -16,7 +16,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// The index covers what planning asks for, so that it reads no bodies.
+// The index covers the columns that planning reads, so planning need not read any bodies.
 const schema = `
 CREATE TABLE meta (
 	name TEXT NOT NULL, source TEXT NOT NULL, created TEXT NOT NULL,
@@ -31,22 +31,23 @@ CREATE TABLE tasks (
 CREATE INDEX tasks_by_type ON tasks (type, difficulty, id, digest);
 `
 
-// errNoTasks is why a library without tasks is not made.
+// errNoTasks is the error of creating a library without tasks.
 var errNoTasks = errors.New("the library has no tasks")
 
-// Create writes a library file and replaces what was at path. At no time is
-// there a part of a library at path; when Create returns nil, the whole is on
-// disk. Digest and counts of meta are set by Create. A library
-// without tools or tasks, or with two tasks of one ID and difficulty, is an
-// error.
-func Create(ctx context.Context, path string, meta Meta, tools []assay.Tool, tasks iter.Seq[assay.Task]) error {
+// Create writes a library file and replaces any file at path. It never leaves a partial library at
+// path; when it returns nil, the complete file is on disk. Create sets the digest and counts of
+// meta. It returns an error if there are no tools or tasks, or if two tasks have the same ID and
+// difficulty.
+func Create(
+	ctx context.Context, path string, meta Meta, tools []assay.Tool, tasks iter.Seq[assay.Task],
+) error {
 	if _, err := create(ctx, path, meta, tools, withoutErrors(tasks)); err != nil {
 		return fmt.Errorf("create library %s: %w", path, err)
 	}
 	return nil
 }
 
-// withoutErrors yields tasks that never end in an error.
+// withoutErrors pairs each task with a nil error.
 func withoutErrors(tasks iter.Seq[assay.Task]) iter.Seq2[assay.Task, error] {
 	return func(yield func(assay.Task, error) bool) {
 		for t := range tasks {
@@ -57,14 +58,17 @@ func withoutErrors(tasks iter.Seq[assay.Task]) iter.Seq2[assay.Task, error] {
 	}
 }
 
-// create is [Create] for tasks that may end in an error. It returns the
-// library's meta as written.
-func create(ctx context.Context, path string, meta Meta, tools []assay.Tool, tasks iter.Seq2[assay.Task, error]) (Meta, error) {
+// create is like [Create], but reading the tasks may fail. It returns the library's metadata as
+// written.
+func create(
+	ctx context.Context, path string, meta Meta,
+	tools []assay.Tool, tasks iter.Seq2[assay.Task, error],
+) (Meta, error) {
 	tmp, err := temporary(path)
 	if err != nil {
 		return Meta{}, err
 	}
-	defer os.Remove(tmp) // in vain once it is renamed
+	defer os.Remove(tmp) // fails after the rename
 	meta, err = fill(ctx, tmp, meta, tools, tasks)
 	if err != nil {
 		return Meta{}, err
@@ -78,7 +82,7 @@ func create(ctx context.Context, path string, meta Meta, tools []assay.Tool, tas
 	return meta, syncDir(filepath.Dir(path))
 }
 
-// temporary makes an empty file beside path that others may read.
+// temporary creates an empty file next to path that other users may read.
 func temporary(path string) (string, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
@@ -91,9 +95,12 @@ func temporary(path string) (string, error) {
 	return f.Name(), nil
 }
 
-// fill writes the content without care for crashes: the file is not yet at
-// its place.
-func fill(ctx context.Context, path string, meta Meta, tools []assay.Tool, tasks iter.Seq2[assay.Task, error]) (_ Meta, err error) {
+// fill writes the content. It doesn't protect against crashes, because the file still has its
+// temporary name.
+func fill(
+	ctx context.Context, path string, meta Meta,
+	tools []assay.Tool, tasks iter.Seq2[assay.Task, error],
+) (_ Meta, err error) {
 	dsn, err := writeDSN(path)
 	if err != nil {
 		return Meta{}, err
@@ -109,7 +116,9 @@ func fill(ctx context.Context, path string, meta Meta, tools []assay.Tool, tasks
 		return Meta{}, err
 	}
 	defer tx.Rollback()
-	head := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d;", applicationID, formatVersion)
+
+	head := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d;",
+		applicationID, formatVersion)
 	if _, err := tx.ExecContext(ctx, head+schema); err != nil {
 		return Meta{}, err
 	}
@@ -144,22 +153,26 @@ func insertTools(ctx context.Context, tx *sql.Tx, tools []assay.Tool) (int, erro
 	names := make(map[string]bool, len(tools))
 	for i, t := range tools {
 		if names[t.Name] {
-			return 0, fmt.Errorf("tool %s is there twice", t.Name)
+			return 0, fmt.Errorf("tool %s is defined twice", t.Name)
 		}
 		names[t.Name] = true
 		body, err := json.Marshal(t)
 		if err != nil {
 			return 0, fmt.Errorf("tool %s: %w", t.Name, err)
 		}
-		if _, err := tx.ExecContext(ctx, `INSERT INTO tools VALUES (?, ?)`, i, string(body)); err != nil {
+		_, err = tx.ExecContext(ctx, `INSERT INTO tools VALUES (?, ?)`, i, string(body))
+		if err != nil {
 			return 0, err
 		}
 	}
 	return len(tools), nil
 }
 
-func insertTasks(ctx context.Context, tx *sql.Tx, tasks iter.Seq2[assay.Task, error]) (int, error) {
-	stmt, err := tx.PrepareContext(ctx, `INSERT INTO tasks VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`)
+func insertTasks(
+	ctx context.Context, tx *sql.Tx, tasks iter.Seq2[assay.Task, error],
+) (int, error) {
+	stmt, err := tx.PrepareContext(ctx,
+		`INSERT INTO tasks VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`)
 	if err != nil {
 		return 0, err
 	}
@@ -173,12 +186,14 @@ func insertTasks(ctx context.Context, tx *sql.Tx, tasks iter.Seq2[assay.Task, er
 		if err != nil {
 			return 0, fmt.Errorf("task %q: %w", t.ID, err)
 		}
-		res, err := stmt.ExecContext(ctx, string(t.ID), t.Difficulty, t.Type, digestOf(body), string(body))
+		res, err := stmt.ExecContext(ctx,
+			string(t.ID), t.Difficulty, t.Type, digestOf(body), string(body))
 		if err != nil {
 			return 0, fmt.Errorf("task %q: %w", t.ID, err)
 		}
 		if added, err := res.RowsAffected(); err != nil || added == 0 {
-			return 0, errors.Join(err, fmt.Errorf("task %q at difficulty %q is there twice", t.ID, t.Difficulty))
+			return 0, errors.Join(err,
+				fmt.Errorf("task %q at difficulty %q occurs twice", t.ID, t.Difficulty))
 		}
 		n++
 	}
@@ -206,7 +221,8 @@ func syncPath(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// syncDir makes a rename in dir last. Windows can open no directory for it.
+// syncDir makes a rename in dir durable. It does nothing on Windows, which cannot open
+// directories.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil

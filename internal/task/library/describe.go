@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// describe words the task at one of the five difficulties. Pick is the task's
-// number in its type, by which the wording easy varies.
+// describe words the task at one of the five difficulties. Pick is the task's number in its type;
+// the wording easy varies with it.
 func (d *draft) describe(difficulty string, pick int) string {
 	d.dated, d.located = false, false
 	switch difficulty {
@@ -29,21 +29,21 @@ func (d *draft) describe(difficulty string, pick int) string {
 	panic("library: no wording for the difficulty " + difficulty)
 }
 
-// choose picks one of the wordings, always the same for the same task and key.
+// choose picks one of the wordings. The choice depends only on the task and the key.
 func (d *draft) choose(wordings []string, key ...string) string {
 	return wordings[d.draw(len(wordings), key...)]
 }
 
-// draw picks a number in [0,n) for a key. Unlike those of [roll], the numbers
-// that a task draws for several keys have nothing to do with each other.
+// draw picks a number in [0,n) for a key. Unlike the numbers of [roll], those of different keys are
+// independent of each other.
 func (d *draft) draw(n int, key ...string) int {
 	sum := sha256.Sum256([]byte(d.Slug + " " + d.period + " " + strings.Join(key, " ")))
 	return int(binary.BigEndian.Uint32(sum[:]) % uint32(n))
 }
 
-// say fills a wording with the draft's particulars. {file}, {of} and {things}
-// tell the path or the month when they come first and are short afterwards.
-func (d *draft) say(wording string) string {
+// fill replaces the marks of a wording; data/README.md lists them. {file}, {of} and {things} name
+// the path or the month when they come first, and are short afterwards.
+func (d *draft) fill(wording string) string {
 	file, of, things := "the file", "", d.Things
 	if !d.located {
 		file, of = "the file "+d.path(), " of "+d.path()
@@ -61,10 +61,11 @@ func (d *draft) say(wording string) string {
 	return d.marks.Replace(wording)
 }
 
-// newMarks returns what fills the marks that are always the same in a task.
+// newMarks returns a replacer for the marks that stay the same throughout a task.
 func (d *draft) newMarks() *strings.Replacer {
 	return strings.NewReplacer(
-		"{url}", d.url(), "{month}", d.month, "{in}", strings.ToUpper(d.in), "{out}", strings.ToUpper(d.out),
+		"{url}", d.url(), "{month}", d.month,
+		"{in}", strings.ToUpper(d.in), "{out}", strings.ToUpper(d.out),
 		"{label}", d.Label, "{value}", d.Values[0], "{condition}", d.cond.String(),
 		"{measure}", inWords(d.Measure), "{hours}", strconv.Itoa(d.hours()),
 		"{prefix}", d.Prefix, "{team}", d.Team, "{system}", d.System, "{target}", d.target(),
@@ -78,7 +79,9 @@ func (d *draft) newMarks() *strings.Replacer {
 }
 
 func mentions(wording string, marks ...string) bool {
-	return slices.ContainsFunc(marks, func(m string) bool { return strings.Contains(wording, m) })
+	return slices.ContainsFunc(marks, func(m string) bool {
+		return strings.Contains(wording, m)
+	})
 }
 
 func capital(s string) string {

@@ -1,12 +1,15 @@
-// Package library owns the tasks that agents are measured on and the tools
-// that these tasks are made of: the thirty built-in tools, the generator of
-// the built-in tasks in their five wordings and three mixtures, the library
-// file, and the import of foreign JSON libraries.
+// Package library owns the tasks that agents are measured on and the tools that these tasks use:
+// the thirty built-in tools, the generator of the built-in tasks with its five difficulties and
+// three mixtures, the library file, and the import of JSON libraries from elsewhere.
 //
-// A library is one immutable SQLite file. It is written whole or not at all
-// (see [Create]), opened in milliseconds however large it is, and read task by
-// task: [Library.Refs] tells the planner which tasks there are, [Library.Task]
-// reads one when an episode needs it. Only the tools are held in memory.
+// A library is one immutable SQLite file. [Create] writes it completely or not at all. [Open]
+// takes milliseconds regardless of its size, because only the tools are held in memory: the
+// planner lists the tasks with [Library.Refs], and an episode reads its task with [Library.Task].
 //
-// The package runs no tool and knows nothing of luck, prompts or scores.
+// The folder data holds the built-in tools, scenarios and wordings; its README explains how to
+// edit them. Some of their logic is code: apply.go computes the inputs and expected results of a
+// step, draft.go derives names and numbers from a scenario, and plain.go and goals.go arrange the
+// phrases of a description.
+//
+// The package runs no tools. It knows nothing about chance, prompts or scores.
 package library

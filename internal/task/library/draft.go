@@ -9,37 +9,36 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A draft is a built-in task in the making: a scenario in one month, walked
-// through step by step.
+// A draft is a built-in task under construction: a scenario in one month to which steps are
+// applied one by one.
 type draft struct {
 	scenario
 	catalog *assay.Catalog
-	// period is the month as 2024-01, month the same in words.
+	// period is the month as 2024-01; month is the same in words.
 	period, month string
-	// in and out are the formats of the data before and after.
+	// in and out are the formats of the data before and after a conversion.
 	in, out string
 
-	// verbs name the steps.
+	// verbs are the keys of steps.
 	verbs  []string
 	steps  []step
 	inputs map[string]any
-	// records are those that are left after the steps so far; count stands
-	// for them where the task does not spell them out.
+	// records are the records left by the steps so far. If the task doesn't spell them out,
+	// count is their number.
 	records []map[string]any
 	count   int
-	// facts are what the last step told, result is its result if it has one.
+	// facts and result are what the last step reports and returns. Not every step has a result.
 	facts, result map[string]any
-	// cond is what a filter keeps; zero where no records are spelled out.
+	// cond selects the records that a filter keeps. It is zero if there are no records.
 	cond condition
-	// marks fills what wordings leave open; see [draft.say].
+	// marks replaces the marks of wordings; see [draft.fill].
 	marks *strings.Replacer
-	// dated and located say that the description in the making has told the
-	// month of the data, and where they are.
+	// dated and located are true if the current description has mentioned the month of the data
+	// and its location.
 	dated, located bool
 }
 
-// newDraft returns the task of a chain of verbs, not yet worded. Month counts
-// from the start of the scenarios' calendar.
+// newDraft returns the task of a chain of verbs without a description. Month 0 is January 2024.
 func newDraft(catalog *assay.Catalog, s scenario, month int, verbs []string) *draft {
 	t := time.Date(2024, time.January+time.Month(month), 1, 0, 0, 0, 0, time.UTC)
 	formats := []string{"csv", "json", "xml", "yaml"}
@@ -55,25 +54,25 @@ func newDraft(catalog *assay.Catalog, s scenario, month int, verbs []string) *dr
 		out:      formats[out%len(formats)],
 		inputs:   make(map[string]any),
 	}
-	var inline, counts bool
+
+	var all traits
 	for _, v := range verbs {
-		st := steps[v]
-		d.steps = append(d.steps, st)
-		inline = inline || st.inline
-		counts = counts || st.counts
+		d.steps = append(d.steps, steps[v])
+		all |= steps[v].traits
 	}
 	switch {
-	case inline:
+	case all&inline != 0:
 		d.records = s.records(d.period, 4+roll(3, s.Slug, month, "records"))
 		d.set("data", map[string]any{"records": d.records})
 		d.cond = equals(s.Label, s.Values[0])
-		if slices.Contains(verbs, "aggregate") { // which would find one group
+		if slices.Contains(verbs, "aggregate") { // one label would leave only one group
 			d.cond = atLeastMedian(s.Measure, d.records)
 		}
-	case counts:
+	case all&counted != 0:
 		d.count = 40 + roll(900, s.Slug, month, "count")
 		d.set("record_count", d.count)
 	}
+
 	for _, st := range d.steps {
 		d.result = nil
 		d.facts = st.apply(d)
@@ -81,15 +80,16 @@ func newDraft(catalog *assay.Catalog, s scenario, month int, verbs []string) *dr
 	return d
 }
 
-// set gives an input its value. Steps share inputs, so they have to agree.
+// set sets an input. It panics if another step has set it to a different value.
 func (d *draft) set(name string, value any) {
 	if old, ok := d.inputs[name]; ok && fmt.Sprint(old) != fmt.Sprint(value) {
-		panic(fmt.Sprintf("library: task on %s %s: input %s is both %v and %v", d.Slug, d.period, name, old, value))
+		panic(fmt.Sprintf("library: task on %s %s: input %s is both %v and %v",
+			d.Slug, d.period, name, old, value))
 	}
 	d.inputs[name] = value
 }
 
-// tools are those that the task requires, in order.
+// tools returns the required tools in order.
 func (d *draft) tools() []string {
 	tools := make([]string, len(d.steps))
 	for i, st := range d.steps {
@@ -98,7 +98,8 @@ func (d *draft) tools() []string {
 	return tools
 }
 
-// closure returns the tools of verbs, each after those that it depends on.
+// closure returns the tools of verbs and their dependencies. Each tool comes after the tools that
+// it depends on.
 func (d *draft) closure(verbs []string) []string {
 	var tools []string
 	var add func(name string)
@@ -120,19 +121,19 @@ func (d *draft) closure(verbs []string) []string {
 func (d *draft) tool(name string) assay.Tool {
 	t, ok := d.catalog.Tool(name)
 	if !ok {
-		panic("library: no such built-in tool: " + name)
+		panic("library: unknown built-in tool: " + name)
 	}
 	return t
 }
 
-// expected is what the last tool returns when all has gone well.
+// expected returns the result of the last tool if every call succeeded.
 func (d *draft) expected() map[string]any {
 	last := d.steps[len(d.steps)-1]
 	n := d.count
 	if d.records != nil {
 		n = len(d.records)
 	}
-	if last.counts {
+	if last.traits&counted != 0 {
 		d.facts["records"] = n
 	}
 	want := make(map[string]any)
@@ -151,13 +152,15 @@ func (d *draft) expected() map[string]any {
 		case "metadata":
 			want[r.Name] = d.facts
 		default:
-			panic("library: no expectation for the result " + r.Name)
+			panic("library: cannot predict the result " + r.Name)
 		}
 	}
 	return want
 }
 
 func inWords(field string) string { return strings.ReplaceAll(field, "_", " ") }
+
+// The names and numbers of a task. They depend only on its scenario and month.
 
 func (d *draft) path() string     { return "inbox/" + d.Slug + "/" + d.period + "." + d.in }
 func (d *draft) host() string     { return d.Slug + ".example.com" }
@@ -181,7 +184,8 @@ func (d *draft) gateway() string {
 }
 
 func (d *draft) time() string {
-	return fmt.Sprintf("%02d:%02d", roll(6, d.Slug, d.period, "hour"), 15*roll(4, d.Slug, d.period, "minute"))
+	hour, quarter := roll(6, d.Slug, d.period, "hour"), roll(4, d.Slug, d.period, "minute")
+	return fmt.Sprintf("%02d:%02d", hour, 15*quarter)
 }
 
 func (d *draft) minutes() int { return 5 * (1 + roll(6, d.Slug, d.period, "minutes")) }
@@ -189,7 +193,8 @@ func (d *draft) horizon() int { return 7 * (1 + roll(4, d.Slug, d.period, "horiz
 func (d *draft) hours() int   { return 10 * (2 + roll(9, d.Slug, d.period, "hours")) }
 func (d *draft) runs() int    { return 100 * (1 + roll(10, d.Slug, d.period, "runs")) }
 
-// A condition says which records a filter keeps.
+// A condition selects the records that a filter keeps: those whose field equals value or, if
+// atLeast is set, is not below it.
 type condition struct {
 	field   string
 	value   any

@@ -9,31 +9,30 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// GeneratorVersion names what [Generate] yields and [Tools] returns. It
-// changes with any of their words, so that a library made earlier is not
-// taken for today's.
+// GeneratorVersion identifies the tasks of [Generate] and the tools of [Tools]. It changes whenever
+// any of their words change, so that an older cached library is not mistaken for the current one.
 const GeneratorVersion = "2"
 
-// TasksPerType is how many built-in tasks each task type has.
-// MaxTasksPerType is how many [GenerateN] tells apart, with IDs that sort as
-// numbers do and a calendar of ten years.
+// TasksPerType is the number of built-in tasks of each type. MaxTasksPerType is the limit of
+// [GenerateN]: task IDs have three digits so that they sort like numbers, and the calendar of the
+// scenarios spans ten years.
 const (
 	TasksPerType    = 126
 	MaxTasksPerType = 999
 )
 
-// Generate yields the built-in tasks: what [GenerateN] yields for
-// [TasksPerType], always the same ones.
+// Generate yields the built-in tasks, which are those of [GenerateN] for [TasksPerType]. They are
+// always the same.
 func Generate() iter.Seq[assay.Task] { return generate(TasksPerType) }
 
-// GenerateN yields n tasks of each type, type by type in the order of
-// [assay.TaskTypes]. Each comes in all five [assay.Difficulties] and once in
-// each of [assay.Mixtures], so that 40 times n are yielded. In its five
-// wordings the k-th task of a type is the same for every n; how a mixture
-// words it depends on n too.
+// GenerateN yields n tasks of each type, type by type in the order of [assay.TaskTypes]. Each task
+// occurs at all five [assay.Difficulties] and once in each of [assay.Mixtures], so GenerateN yields
+// 40 n tasks in total. At a given difficulty the k-th task of a type is the same for every n, but
+// its wording in a mixture depends on n.
 func GenerateN(n int) (iter.Seq[assay.Task], error) {
 	if n < 1 || n > MaxTasksPerType {
-		return nil, fmt.Errorf("generate %d tasks of each type: no such number can be made\nhint: choose one from 1 to %d", n, MaxTasksPerType)
+		return nil, fmt.Errorf("cannot generate %d tasks of each type\n"+
+			"hint: choose a number from 1 to %d", n, MaxTasksPerType)
 	}
 	return generate(n), nil
 }
@@ -66,10 +65,11 @@ func generate(n int) iter.Seq[assay.Task] {
 	}
 }
 
-// builtinTask returns number k, from 0, of a task type, and its descriptions
-// by difficulty.
-func builtinTask(catalog *assay.Catalog, ord int, typ string, k int) (assay.Task, map[string]string) {
-	d := newDraft(catalog, scenarios()[k%len(scenarios())], month(ord, k/len(scenarios())), chain(typ, k))
+// builtinTask returns the task of [builtinDraft] and its descriptions by difficulty.
+func builtinTask(
+	catalog *assay.Catalog, ord int, typ string, k int,
+) (assay.Task, map[string]string) {
+	d := builtinDraft(catalog, ord, typ, k)
 	texts := make(map[string]string)
 	for _, difficulty := range assay.Difficulties {
 		texts[difficulty] = d.describe(difficulty, k)
@@ -83,16 +83,23 @@ func builtinTask(catalog *assay.Catalog, ord int, typ string, k int) (assay.Task
 	}, texts
 }
 
-// chain returns the verbs of number k of a task type. Each turn through the
-// scenarios meets other ones.
-func chain(typ string, k int) []string {
-	turn := k / len(scenarios())
-	return strings.Fields(chains()[typ][(k+5*turn)%len(chains()[typ])])
+// builtinDraft returns the k-th task of a type, counted from 0, as a draft. Ord is the position of
+// the type in [assay.TaskTypes].
+func builtinDraft(catalog *assay.Catalog, ord int, typ string, k int) *draft {
+	turn, i := k/len(scenarios()), k%len(scenarios())
+	return newDraft(catalog, scenarios()[i], month(ord, turn), chain(typ, k))
 }
 
-// month is when the tasks of a turn through the scenarios play. No two turns of
-// all types share one, so that no two tasks share scenario and month. Each
-// type has a quarter of a year in turn.
+// chain returns the verbs of the k-th task of a type. Each turn through the scenarios combines them
+// with other chains.
+func chain(typ string, k int) []string {
+	all := chains()[typ]
+	turn := k / len(scenarios())
+	return strings.Fields(all[(k+5*turn)%len(all)])
+}
+
+// month returns the month of a turn through the scenarios. Types take turns, each for a quarter of
+// a year. Every turn of every type has its own month, so no two tasks share scenario and month.
 func month(ord, turn int) int {
 	const quarter = 3
 	return (turn/quarter*len(assay.TaskTypes)+ord)*quarter + turn%quarter
@@ -116,7 +123,7 @@ func idPrefix(typ string) string {
 
 func mustJSON(v any) json.RawMessage {
 	b, err := json.Marshal(v)
-	if err != nil { // the generator makes nothing that JSON cannot hold
+	if err != nil { // cannot happen, because the generator uses only JSON's types
 		panic("library: " + err.Error())
 	}
 	return b

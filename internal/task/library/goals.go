@@ -27,9 +27,9 @@ func (d *draft) wants(
 	last := len(verbs) - 1
 	goal = d.choose(steps[verbs[last]].Goals, difficulty, "goal")
 	opening := d.choose(openings, difficulty, "opening")
-	goal = d.say(strings.Replace(opening, "{goal}", goal, 1))
+	goal = d.fill(strings.Replace(opening, "{goal}", goal, 1))
 	for _, v := range verbs[:last] {
-		states = append(states, d.say(d.choose(steps[v].States, difficulty, v)))
+		states = append(states, d.fill(d.choose(steps[v].States, difficulty, v)))
 	}
 	return goal, states
 }

@@ -15,11 +15,10 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// ErrNothingKept is in the chain of the error of an import that found no task
-// to keep.
-var ErrNothingKept = errors.New("no task can be kept")
+// ErrNothingKept means that an import found no task that could be kept.
+var ErrNothingKept = errors.New("no usable tasks")
 
-// ImportOptions say what [Import] reads and writes.
+// ImportOptions tell [Import] what to read and write.
 type ImportOptions struct {
 	// Tasks is the JSON file with the tasks.
 	Tasks string
@@ -29,24 +28,23 @@ type ImportOptions struct {
 	Out string
 	// Force replaces Out if it exists.
 	Force bool
-	// Difficulty is that of tasks which state none: one of the five or a
-	// mixture of them; empty for "easy".
+	// Difficulty applies to tasks without one. It is one of the five difficulties or a mixture;
+	// empty for "easy".
 	Difficulty string
-	// Name is the library's; empty for Out's base name without extension.
+	// Name is the library's name; empty for Out's base name without its extension.
 	Name string
-	// Created is when the library is made; zero is not recorded.
+	// Created is the library's creation time. Zero is not recorded.
 	Created time.Time
 }
 
-// Import makes a library file of a foreign JSON library. The tasks are read
-// as a stream, and those that no agent could carry out are left out; the
-// report tells which and why. It has three outcomes:
+// Import converts a JSON library to a library file. It reads the tasks as a stream and excludes
+// tasks that no agent could carry out; the report gives the reasons. There are three outcomes:
 //
-//  1. the library is written: the report and nil;
-//  2. no task can be kept: the report and an error with [ErrNothingKept];
-//  3. another error, such as broken JSON with its place.
+//  1. Import writes the library and returns the report and nil.
+//  2. No task is usable. Import returns the report and an error that wraps [ErrNothingKept].
+//  3. Import returns another error, for example the position of broken JSON.
 //
-// In the latter two nothing is written.
+// It writes a file only in the first case.
 func Import(ctx context.Context, opts ImportOptions) (Report, error) {
 	if opts.Difficulty == "" {
 		opts.Difficulty = "easy"
@@ -61,15 +59,19 @@ func Import(ctx context.Context, opts ImportOptions) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+
 	source := "import of " + filepath.Base(opts.Tasks)
 	if opts.Tools != "" {
 		source += " with the tools of " + filepath.Base(opts.Tools)
 	}
-	meta, err := create(ctx, opts.Out, Meta{Name: opts.Name, Source: source, Created: opts.Created}, im.catalog.All(), im.tasks(ctx))
+	meta := Meta{Name: opts.Name, Source: source, Created: opts.Created}
+	meta, err = create(ctx, opts.Out, meta, im.catalog.All(), im.tasks(ctx))
 	report := im.finished()
 	switch {
 	case errors.Is(err, errNoTasks):
-		return report, fmt.Errorf("import %s: %w\nhint: the findings say why; does the tool registry belong to these tasks?", opts.Tasks, ErrNothingKept)
+		return report, fmt.Errorf("import %s: %w\n"+
+			"hint: see the findings; check that the tool registry belongs to these tasks",
+			opts.Tasks, ErrNothingKept)
 	case im.readErr != nil:
 		return Report{}, im.readErr
 	case err != nil:
@@ -81,10 +83,12 @@ func Import(ctx context.Context, opts ImportOptions) (Report, error) {
 
 func (o ImportOptions) check() error {
 	if o.Tasks == "" || o.Out == "" {
-		return errors.New("import: both the file to read and the library to write have to be named\nhint: `assay library import FILE --tools REGISTRY -o OUT.db`")
+		return errors.New("import: the task file and the output file are required\n" +
+			"hint: `assay library import FILE --tools REGISTRY -o OUT.db`")
 	}
 	if !slices.Contains(difficulties, o.Difficulty) {
-		return fmt.Errorf("import: no difficulty %q%s\nhint: valid are %s", o.Difficulty, suggest(o.Difficulty, difficulties), strings.Join(difficulties, ", "))
+		return fmt.Errorf("import: unknown difficulty %q%s\nhint: choose one of %s", o.Difficulty,
+			suggest(o.Difficulty, difficulties), strings.Join(difficulties, ", "))
 	}
 	out, err := os.Stat(o.Out)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -94,29 +98,31 @@ func (o ImportOptions) check() error {
 		return fmt.Errorf("import: %w", err)
 	}
 	if out.IsDir() {
-		return fmt.Errorf("import: %s is a directory\nhint: name a file in it", o.Out)
+		return fmt.Errorf("import: %s is a directory\nhint: name a file inside it", o.Out)
 	}
 	for _, in := range []string{o.Tasks, o.Tools} {
 		if st, err := os.Stat(in); err == nil && os.SameFile(st, out) {
-			return fmt.Errorf("import: %s would be overwritten, but it is read\nhint: write the library to another file", o.Out)
+			return fmt.Errorf("import: %s is both input and output\n"+
+				"hint: write the library to another file", o.Out)
 		}
 	}
 	if !o.Force {
-		return fmt.Errorf("import: %s exists already\nhint: choose another file, or replace it with --force", o.Out)
+		return fmt.Errorf("import: %s already exists\n"+
+			"hint: choose another file, or replace it with --force", o.Out)
 	}
 	return nil
 }
 
-// An importer sorts the tasks of one file.
+// An importer checks the tasks of one file.
 type importer struct {
 	opts    ImportOptions
 	catalog *assay.Catalog
 	report  Report
 	seen    map[wording]bool
-	readErr error // why the tasks ended early
+	readErr error // ended the tasks early
 }
 
-// A wording is what has to be unique in a library.
+// A wording identifies a task with its description. It must be unique in a library.
 type wording struct {
 	id         assay.TaskID
 	difficulty string
@@ -136,7 +142,7 @@ func newImporter(opts ImportOptions) (*importer, error) {
 	return im, nil
 }
 
-// tasks yields the tasks to keep, and an error last if there is one.
+// tasks yields the tasks to keep. An error comes last.
 func (im *importer) tasks(ctx context.Context) iter.Seq2[assay.Task, error] {
 	return func(yield func(assay.Task, error) bool) {
 		for e, err := range taskEntries(im.opts.Tasks) {
@@ -162,7 +168,7 @@ func (im *importer) tasks(ctx context.Context) iter.Seq2[assay.Task, error] {
 	}
 }
 
-// keeps notes what is odd about a task and reports whether it can stay.
+// keeps records the problems of a task and reports whether the library can keep it.
 func (im *importer) keeps(e entry, t assay.Task) bool {
 	label := string(t.ID)
 	if label == "" {
@@ -173,6 +179,7 @@ func (im *importer) keeps(e entry, t assay.Task) bool {
 		im.report.add(kind, label, detail)
 		keep = keep && !kind.Excludes()
 	}
+
 	if e.malformed != "" || t.ID == "" {
 		note(Malformed, func() string { return im.place(e) })
 		return false
@@ -181,17 +188,17 @@ func (im *importer) keeps(e entry, t assay.Task) bool {
 		note(UnknownType, func() string { return unknownType(t.Type) })
 	}
 	if !slices.Contains(difficulties, t.Difficulty) {
-		note(InvalidDifficulty, func() string {
-			return fmt.Sprintf("%q%s; valid are %s", t.Difficulty, suggest(t.Difficulty, difficulties), strings.Join(difficulties, ", "))
-		})
+		note(InvalidDifficulty, func() string { return notOneOf(t.Difficulty, difficulties) })
 	}
 	if key := (wording{t.ID, t.Difficulty}); im.seen[key] {
-		note(DuplicateID, func() string { return "a second task of this ID at difficulty " + t.Difficulty })
+		note(DuplicateID, func() string {
+			return "another task has this ID at difficulty " + t.Difficulty + "; rename one of them"
+		})
 	} else {
 		im.seen[key] = true
 	}
 	if t.Description == "" {
-		note(EmptyDescription, func() string { return "nothing tells the agent what to do" })
+		note(EmptyDescription, func() string { return `describe the task in "description"` })
 	}
 	im.checkRequired(t, note)
 	if keep {
@@ -200,11 +207,11 @@ func (im *importer) keeps(e entry, t assay.Task) bool {
 	return keep
 }
 
-// place says what is wrong with an entry's shape and on which line it starts.
+// place explains why an entry is malformed and names the line where it starts.
 func (im *importer) place(e entry) string {
 	why := e.malformed
 	if why == "" {
-		why = "it has neither id nor instance_id"
+		why = `add an "id" or "instance_id"`
 	}
 	if p, err := locate(im.opts.Tasks, e.offset); err == nil {
 		return fmt.Sprintf("line %d: %s", p.line, why)
@@ -213,27 +220,35 @@ func (im *importer) place(e entry) string {
 }
 
 func unknownType(typ string) string {
-	hint := suggest(typ, assay.TaskTypes)
+	text := notOneOf(typ, assay.TaskTypes)
 	if typ == "file_processing" {
-		hint = "; such tasks were later called basic_task"
+		text += "; use basic_task, the later name of this type"
 	}
-	return fmt.Sprintf("%q%s; valid are %s", typ, hint, strings.Join(assay.TaskTypes, ", "))
+	return text
+}
+
+func notOneOf(word string, valid []string) string {
+	return fmt.Sprintf("%q is not one of %s%s",
+		word, strings.Join(valid, ", "), suggest(word, valid))
 }
 
 type noter = func(kind FindingKind, detail func() string)
 
-// checkRequired notes required tools that are missing, unknown or repeated.
+// checkRequired records required tools that are missing, unknown or repeated.
 func (im *importer) checkRequired(t assay.Task, note noter) {
 	if len(t.Required) == 0 {
-		note(NoRequiredTools, func() string { return "nothing would have to succeed" })
+		note(NoRequiredTools, func() string {
+			return `list at least one tool in "required_tools"`
+		})
 	}
 	unknown, twice := "", ""
 	for i, name := range t.Required {
 		if _, ok := im.catalog.Tool(name); !ok {
-			unknown = firstOf(unknown, fmt.Sprintf("%q%s", name, suggest(name, im.catalog.Names())))
+			unknown = firstOf(unknown, fmt.Sprintf("%q is not in the tool registry%s",
+				name, suggest(name, im.catalog.Names())))
 		}
 		if slices.Contains(t.Required[:i], name) {
-			twice = firstOf(twice, name)
+			twice = firstOf(twice, name+" is listed twice; remove one")
 		}
 	}
 	if unknown != "" {
@@ -244,7 +259,7 @@ func (im *importer) checkRequired(t assay.Task, note noter) {
 	}
 }
 
-// checkOrder notes dependencies that are not required before their tool.
+// checkOrder records dependencies that are not required before their tool.
 func (im *importer) checkOrder(t assay.Task, note noter) {
 	gaps, later, first := 0, 0, ""
 	for i, name := range t.Required {
@@ -275,7 +290,7 @@ func (im *importer) checkOrder(t assay.Task, note noter) {
 	}
 }
 
-// finished returns the report in its order.
+// finished returns the sorted report.
 func (im *importer) finished() Report {
 	r := im.report
 	sortCounts(r.Counts)

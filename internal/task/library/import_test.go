@@ -143,25 +143,25 @@ func TestImportFindings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := "; valid are simple_task, basic_task, data_pipeline, api_integration, multi_stage_pipeline"
+	types := " is not one of simple_task, basic_task, data_pipeline, api_integration, multi_stage_pipeline"
 	want := []library.Finding{
 		{Kind: library.Malformed, Tasks: 3, Excludes: true, Examples: []library.Example{
-			{Task: "#11", Detail: "line 14: it has neither id nor instance_id"},
-			{Task: "shape", Detail: "line 15: description is a number, not a string"},
-			{Task: "#13", Detail: "line 16: it is a JSON number, not an object"},
+			{Task: "#11", Detail: `line 14: add an "id" or "instance_id"`},
+			{Task: "shape", Detail: "line 15: description must be a string, not a number"},
+			{Task: "#13", Detail: "line 16: a task must be a JSON object, not a number"},
 		}},
-		{Kind: library.DuplicateID, Tasks: 1, Excludes: true, Examples: []library.Example{{Task: "good", Detail: "a second task of this ID at difficulty easy"}}},
+		{Kind: library.DuplicateID, Tasks: 1, Excludes: true, Examples: []library.Example{{Task: "good", Detail: "another task has this ID at difficulty easy; rename one of them"}}},
 		{Kind: library.UnknownType, Tasks: 2, Excludes: true, Examples: []library.Example{
-			{Task: "type", Detail: `"file_processing"; such tasks were later called basic_task` + kept},
-			{Task: "kind", Detail: `"data_pipelin"; did you mean data_pipeline?` + kept},
+			{Task: "type", Detail: `"file_processing"` + types + "; use basic_task, the later name of this type"},
+			{Task: "kind", Detail: `"data_pipelin"` + types + "; did you mean data_pipeline?"},
 		}},
 		{Kind: library.InvalidDifficulty, Tasks: 1, Excludes: true, Examples: []library.Example{
-			{Task: "level", Detail: `"harder"; did you mean hard?; valid are very_easy, easy, medium, hard, very_hard, easy_biased, medium_biased, hard_biased`},
+			{Task: "level", Detail: `"harder" is not one of very_easy, easy, medium, hard, very_hard, easy_biased, medium_biased, hard_biased; did you mean hard?`},
 		}},
-		{Kind: library.EmptyDescription, Tasks: 1, Excludes: true, Examples: []library.Example{{Task: "kind", Detail: "nothing tells the agent what to do"}}},
-		{Kind: library.NoRequiredTools, Tasks: 1, Excludes: true, Examples: []library.Example{{Task: "kind", Detail: "nothing would have to succeed"}}},
-		{Kind: library.UnknownTool, Tasks: 1, Excludes: true, Examples: []library.Example{{Task: "tool", Detail: `"utility_cache_6"; did you mean utility_cache?`}}},
-		{Kind: library.DuplicateTool, Tasks: 1, Excludes: true, Examples: []library.Example{{Task: "twice", Detail: "utility_cache"}}},
+		{Kind: library.EmptyDescription, Tasks: 1, Excludes: true, Examples: []library.Example{{Task: "kind", Detail: `describe the task in "description"`}}},
+		{Kind: library.NoRequiredTools, Tasks: 1, Excludes: true, Examples: []library.Example{{Task: "kind", Detail: `list at least one tool in "required_tools"`}}},
+		{Kind: library.UnknownTool, Tasks: 1, Excludes: true, Examples: []library.Example{{Task: "tool", Detail: `"utility_cache_6" is not in the tool registry; did you mean utility_cache?`}}},
+		{Kind: library.DuplicateTool, Tasks: 1, Excludes: true, Examples: []library.Example{{Task: "twice", Detail: "utility_cache is listed twice; remove one"}}},
 		{Kind: library.DependencyOrder, Tasks: 2, Examples: []library.Example{
 			{Task: "order", Detail: "data_processing_validator needs data_processing_parser, which comes later"},
 			{Task: "gap", Detail: "network_poster needs data_processing_transformer, which is not in the list"},
@@ -210,8 +210,8 @@ func TestReportReads(t *testing.T) {
 		"13 tasks read, 4 kept, 9 excluded\n",
 		"library out: " + report.Out + ", 30 tools, digest " + report.Library.Digest,
 		"  simple_task           easy            1\n",
-		"1 task: unknown tool required (excluded)\n  tool: \"utility_cache_6\"; did you mean utility_cache?\n",
-		"2 tasks: dependency not required before the tool that needs it (kept, a warning)\n  in 1 of them a dependency comes later in the list (1 of 3 gaps)\n",
+		"1 task: unknown tool required (excluded)\n  tool: \"utility_cache_6\" is not in the tool registry; did you mean utility_cache?\n",
+		"2 tasks: dependency not required before the tool that needs it (kept with a warning)\n  in 1 of them a dependency comes later in the list (1 of 3 gaps)\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, &b)
@@ -270,7 +270,7 @@ func TestImportOfMixtures(t *testing.T) {
 		t.Error(err)
 	}
 	_, err = l.Task(t.Context(), "a", "easy")
-	if err == nil || !strings.HasSuffix(err.Error(), "at: very_hard, medium_biased, hard_biased") {
+	if err == nil || !strings.HasSuffix(err.Error(), "at very_hard, medium_biased, hard_biased") {
 		t.Errorf("Task() = %v", err)
 	}
 }
@@ -304,10 +304,10 @@ func TestImportSaysWhereTheFileIsBroken(t *testing.T) {
 		{"cut in the object", `{"tasks": [` + task + `]`, fmt.Sprintf(":1:%d: the file ends", len(task)+13)},
 		{"empty", "", ":1:1: the file ends"},
 		{"no JSON", "hello", ":1:1: invalid character 'h' looking for beginning of value\n  hello\n  ^"},
-		{"a string", `"hello"`, ":1:1: a task file is a JSON object"},
-		{"text after the end", "[" + task + "]\n[]", ":2:1: there is text after"},
-		{"no text after the end", "[" + task + "]\n  x", ":2:3: there is text after"},
-		{"tasks is an object", `{"tasks": {}}`, ":1:11: \"tasks\" has to be a list"},
+		{"a string", `"hello"`, ":1:1: a task file must be a JSON object"},
+		{"text after the end", "[" + task + "]\n[]", ":2:1: unexpected text after"},
+		{"no text after the end", "[" + task + "]\n  x", ":2:3: unexpected text after"},
+		{"tasks is an object", `{"tasks": {}}`, ":1:11: \"tasks\" must be a list"},
 		{"no tasks", `{"utility_cache": {}}`, "tasks.json: the object has no list \"tasks\"\nhint: "},
 		{"wrong key", `{"a": 1, b: 2}`, ":1:10: invalid character 'b'"},
 		{"bad bracket", `{"a": 1]`, ":1:8: "},
@@ -338,14 +338,14 @@ func TestImportNeedsAPlaceToWrite(t *testing.T) {
 		opts library.ImportOptions
 		want string
 	}{
-		{library.ImportOptions{Tasks: in, Out: out}, "exists already\nhint: "},
+		{library.ImportOptions{Tasks: in, Out: out}, "already exists\nhint: "},
 		{library.ImportOptions{Tasks: in, Out: dir, Force: true}, "is a directory"},
-		{library.ImportOptions{Tasks: in, Out: in, Force: true}, "would be overwritten"},
+		{library.ImportOptions{Tasks: in, Out: in, Force: true}, "is both input and output"},
 		{library.ImportOptions{Tasks: in, Out: filepath.Join(dir, "none", "out.db")}, "no such file"},
 		{library.ImportOptions{Tasks: filepath.Join(dir, "none"), Out: out, Force: true}, "no such file"},
 		{library.ImportOptions{Tasks: in, Tools: filepath.Join(dir, "none"), Out: out, Force: true}, "no such file"},
 		{library.ImportOptions{Tasks: in, Out: out, Force: true, Difficulty: "eazy"}, "did you mean easy?"},
-		{library.ImportOptions{Out: out}, "have to be named"},
+		{library.ImportOptions{Out: out}, "are required"},
 	} {
 		if _, err := library.Import(t.Context(), tt.opts); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v, want %q", tt.opts, err, tt.want)
@@ -402,7 +402,7 @@ func FuzzTaskFile(f *testing.F) {
 			// An object with a flaw after what is wrong with its shape, and a
 			// number that is cut off, for which the whole decoder makes up a
 			// space.
-			early := strings.Contains(err.Error(), "a task file is") || strings.Contains(err.Error(), "has to be a list") ||
+			early := strings.Contains(err.Error(), "a task file must be") || strings.Contains(err.Error(), "must be a list") ||
 				strings.Contains(err.Error(), "the file ends") && syntax.Offset == int64(len(plain))
 			if !early && !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("%v\nwant %s%v", err, want, whole)

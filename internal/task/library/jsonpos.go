@@ -13,24 +13,24 @@ import (
 	"unicode/utf8"
 )
 
-// A position is a byte of a text file as people find it.
+// A position describes a byte of a text file to people.
 type position struct {
 	line, column int // from 1; columns count characters
-	// excerpt is the part of the line around the byte, on one line, and caret
-	// how many characters of it come before the byte.
+	// excerpt is the part of the line around the byte. Caret is the number of its characters
+	// before the byte.
 	excerpt string
 	caret   int
 }
 
-// How much of a line is shown around a position, in bytes. Machine-made JSON
-// often is a single line of many megabytes.
+// The limits of an excerpt, in bytes before and after the position. Machine-made JSON is often a
+// single line of many megabytes.
 const (
 	shownBefore = 60
 	shownAfter  = 30
 )
 
-// locate finds the byte at offset. It reads the file up to there again, as it
-// is asked only about broken files.
+// locate returns the position of the byte at offset. It reads the file from the start, because it
+// is needed only once per error.
 func locate(path string, offset int64) (position, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -45,7 +45,7 @@ func locate(path string, offset int64) (position, error) {
 		if _, err := r.Discard(len(byteOrderMark)); err != nil {
 			return position{}, err
 		}
-		i, lineStart = mark, mark // no editor counts it
+		i, lineStart = mark, mark // editors don't count the mark as a column
 	}
 	for ; i < offset; i++ {
 		c, err := r.ReadByte()
@@ -76,7 +76,7 @@ func locate(path string, offset int64) (position, error) {
 
 func excerpt(before, after []byte) (text string, caret int) {
 	after, _, _ = bytes.Cut(after, []byte("\n"))
-	for len(before) > 0 && !utf8.RuneStart(before[0]) { // cut amid a character
+	for len(before) > 0 && !utf8.RuneStart(before[0]) { // drop the rest of a character
 		before = before[1:]
 	}
 	plain := func(b []byte) string {
@@ -88,28 +88,29 @@ func excerpt(before, after []byte) (text string, caret int) {
 		}, string(b))
 	}
 	head := plain(before)
-	return strings.TrimRight(head+strings.ToValidUTF8(plain(after), ""), " "), utf8.RuneCountInString(head)
+	text = strings.TrimRight(head+strings.ToValidUTF8(plain(after), ""), " ")
+	return text, utf8.RuneCountInString(head)
 }
 
-// errorAt wraps err with the place in the file that it is about.
+// errorAt adds the file, line, column and an excerpt to err.
 func errorAt(path string, offset int64, err error) error {
 	p, lerr := locate(path, offset)
 	if lerr != nil {
 		return fmt.Errorf("%s: %w", path, errors.Join(err, lerr))
 	}
-	return fmt.Errorf("%s:%d:%d: %w\n  %s\n  %s^", path, p.line, p.column, err, p.excerpt, strings.Repeat(" ", p.caret))
+	indent := strings.Repeat(" ", p.caret)
+	return fmt.Errorf("%s:%d:%d: %w\n  %s\n  %s^", path, p.line, p.column, err, p.excerpt, indent)
 }
 
-// A slot is a place in a JSON text as a decoder meets it.
+// A slot is what the JSON decoder expects next.
 type slot struct {
-	separator string // that has to come first, if any
-	key       bool   // an object key has to come, not any value
+	separator string // must come first, unless empty
+	key       bool   // an object key must follow, not just any value
 }
 
-// jsonErrorAt says where the JSON text is broken that a streaming decoder
-// refused with err when it went on from the byte start to fill the slot. A
-// decoder that also reads tokens does not know the offset of its errors, so
-// the value is decoded once more.
+// jsonErrorAt adds the position to an error of a streaming decoder that continued at start to fill
+// the slot. It decodes the value again, because a decoder that also reads tokens doesn't know the
+// offset of its errors.
 func jsonErrorAt(path string, start int64, s slot, err error) error {
 	f, openErr := os.Open(path)
 	if openErr != nil {
@@ -125,7 +126,8 @@ func jsonErrorAt(path string, start int64, s slot, err error) error {
 	at += separated
 	at += skip(r, white, math.MaxInt64)
 	next, _ := r.Peek(1)
-	if len(next) > 0 && (s.separator != "" && separated == 0 || s.key && next[0] != '"') {
+	missingSeparator := s.separator != "" && separated == 0
+	if len(next) > 0 && (missingSeparator || s.key && next[0] != '"') {
 		return errorAt(path, at, errors.New(err.Error()))
 	}
 	var skipped json.RawMessage
@@ -139,7 +141,7 @@ func jsonErrorAt(path string, start int64, s slot, err error) error {
 		if err != nil {
 			return err
 		}
-		return errorAt(path, st.Size(), errors.New("the file ends in the midst of a value"))
+		return errorAt(path, st.Size(), errors.New("the file ends in the middle of a value"))
 	case again != nil:
 		return again
 	}
@@ -148,8 +150,7 @@ func jsonErrorAt(path string, start int64, s slot, err error) error {
 
 const white = " \t\r\n"
 
-// skip reads over at most limit of the given bytes and returns how many there
-// were.
+// skip discards at most limit bytes that are in chars, and returns their number.
 func skip(r *bufio.Reader, chars string, limit int64) (n int64) {
 	for ; n < limit; n++ {
 		c, err := r.ReadByte()
@@ -164,8 +165,8 @@ func skip(r *bufio.Reader, chars string, limit int64) (n int64) {
 	return n
 }
 
-// markLength returns how many bytes of byte order mark the file begins with,
-// and refuses what is plainly no JSON file.
+// markLength returns the length of the byte order mark at the start of a file. It returns an error
+// if the file is obviously not JSON.
 func markLength(path string) (int64, error) {
 	head, err := readHead(path)
 	switch {
@@ -174,9 +175,10 @@ func markLength(path string) (int64, error) {
 	case err != nil:
 		return 0, fmt.Errorf("%s: %w", path, err)
 	case bytes.HasPrefix(head, lfsPointer):
-		return 0, fmt.Errorf("%s: it is a Git LFS pointer, not the file itself\nhint: fetch the content with `git lfs pull`", path)
+		return 0, fmt.Errorf("%s: %w", path, errLFSPointer)
 	case bytes.HasPrefix(head, []byte("SQLite format 3\x00")):
-		return 0, fmt.Errorf("%s: it is an SQLite file, not JSON\nhint: an Assay library needs no import; name it in the experiment", path)
+		return 0, fmt.Errorf("%s: this is an SQLite file, not JSON\n"+
+			"hint: an Assay library needs no import; name it in the experiment", path)
 	case bytes.HasPrefix(head, byteOrderMark):
 		return int64(len(byteOrderMark)), nil
 	}

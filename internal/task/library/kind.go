@@ -10,22 +10,23 @@ import (
 	"os"
 )
 
-// What the head of a library file says. Both numbers stand in the header that
-// SQLite keeps in the first 100 bytes.
+// The identification of a library file. SQLite keeps both numbers in the header, which takes the
+// first 100 bytes.
 const (
 	applicationID = 0x41534c42 // "ASLB", Assay library
 	formatVersion = 1
 )
 
-// checkKind reports what is wrong with a path that does not name a library
-// file of a format that this program reads.
+// checkKind returns an error unless path is a library file in a format that this program reads.
 func checkKind(path string) error {
 	head, err := readHead(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("open library %s: no such file\nhint: check the path, or use the library \"builtin\"", path)
+		return fmt.Errorf("open library %s: no such file\n"+
+			"hint: check the path, or use the library \"builtin\"", path)
 	case errors.Is(err, errDirectory):
-		return fmt.Errorf("open library %s: it is a directory\nhint: name the library file inside it", path)
+		return fmt.Errorf("open library %s: this is a directory\n"+
+			"hint: name the library file inside it", path)
 	case err != nil:
 		return fmt.Errorf("open library %s: %w", path, err)
 	}
@@ -33,17 +34,22 @@ func checkKind(path string) error {
 		return notSQLite(path, head)
 	}
 	if len(head) < 100 {
-		return fmt.Errorf("open library %s: the file is cut off after %d bytes\nhint: import or copy the library again", path, len(head))
+		return fmt.Errorf("open library %s: the file was cut off after %d bytes\n"+
+			"hint: import or copy the library again", path, len(head))
 	}
 	if id := binary.BigEndian.Uint32(head[68:]); id != applicationID {
-		return fmt.Errorf("open library %s: it is an SQLite database, but no Assay library (application id %#x, not %#x)\nhint: is it a results store? A library is made with `assay library import`", path, id, applicationID)
+		return fmt.Errorf("open library %s: this SQLite database is not an Assay library "+
+			"(application ID %#x, not %#x)\n"+
+			"hint: a results store is not a library; create one with `assay library import`",
+			path, id, applicationID)
 	}
 	if v := binary.BigEndian.Uint32(head[60:]); v != formatVersion {
 		hint := "update assay, or import the library again with this version"
 		if v < formatVersion {
 			hint = "import the library again"
 		}
-		return fmt.Errorf("open library %s: it has format %d, this program reads format %d\nhint: %s", path, v, formatVersion, hint)
+		return fmt.Errorf("open library %s: the file has format %d, "+
+			"but this program reads format %d\nhint: %s", path, v, formatVersion, hint)
 	}
 	return nil
 }
@@ -52,22 +58,27 @@ func notSQLite(path string, head []byte) error {
 	text := bytes.TrimLeft(bytes.TrimPrefix(head, byteOrderMark), " \t\r\n")
 	switch {
 	case len(head) == 0:
-		return fmt.Errorf("open library %s: the file is empty\nhint: import the library again", path)
+		return fmt.Errorf("open library %s: the file is empty\n"+
+			"hint: import the library again", path)
 	case bytes.HasPrefix(text, lfsPointer):
-		return fmt.Errorf("open library %s: it is a Git LFS pointer, not the file itself\nhint: fetch the content with `git lfs pull`", path)
+		return fmt.Errorf("open library %s: %w", path, errLFSPointer)
 	case len(text) > 0 && (text[0] == '{' || text[0] == '['):
-		return fmt.Errorf("open library %s: it is a JSON file, no Assay library\nhint: import it with `assay library import %s --tools REGISTRY -o OUT.db`", path, path)
+		return fmt.Errorf("open library %s: this is a JSON file, not an Assay library\n"+
+			"hint: import it with `assay library import %s --tools REGISTRY -o OUT.db`", path, path)
 	}
-	return fmt.Errorf("open library %s: it is no SQLite file\nhint: a library is made with `assay library import FILE --tools REGISTRY -o OUT.db`", path)
+	return fmt.Errorf("open library %s: this is not an SQLite file\n"+
+		"hint: create a library with `assay library import FILE --tools REGISTRY -o OUT.db`", path)
 }
 
 var (
 	byteOrderMark = []byte("\xef\xbb\xbf")
 	lfsPointer    = []byte("version https://git-lfs.github.com/spec/")
 	errDirectory  = errors.New("is a directory")
+	errLFSPointer = errors.New("this is a Git LFS pointer instead of the file's content\n" +
+		"hint: fetch the content with `git lfs pull`")
 )
 
-// readHead returns at most the first 512 bytes of a file.
+// readHead returns the first 512 bytes of a file, or all of a shorter one.
 func readHead(path string) ([]byte, error) {
 	st, err := os.Stat(path)
 	switch {
@@ -75,8 +86,8 @@ func readHead(path string) ([]byte, error) {
 		return nil, err
 	case st.IsDir():
 		return nil, errDirectory
-	case !st.Mode().IsRegular(): // to open a pipe might wait for ever
-		return nil, errors.New("it is no regular file")
+	case !st.Mode().IsRegular(): // opening a pipe could block forever
+		return nil, errors.New("not a regular file")
 	}
 	f, err := os.Open(path)
 	if err != nil {

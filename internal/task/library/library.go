@@ -1,6 +1,7 @@
 package library
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -21,9 +22,8 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// ErrTaskNotFound is in the chain of the error for a task, or a wording of a
-// task, that a library does not have.
-var ErrTaskNotFound = errors.New("no such task")
+// ErrTaskNotFound means that a library doesn't have a task, or not at the given difficulty.
+var ErrTaskNotFound = errors.New("task not found")
 
 // A Library is an open library file. It is safe for concurrent use.
 type Library struct {
@@ -32,46 +32,43 @@ type Library struct {
 	catalog *assay.Catalog
 	db      *sql.DB
 	task    *sql.Stmt
-	// tools identifies the tools, "" for the built-in ones; see [Library.Digest].
+	// tools is a digest of the tools, or "" for the built-in tools; see [Library.Digest].
 	tools string
-	// private says that the file is ours alone and goes away with Close.
+	// private is true for a temporary file that Close removes.
 	private bool
 }
 
 // Meta describes a library.
 type Meta struct {
 	Name string `json:"name"`
-	// Source tells where the tasks came from: a generator with its version or
-	// an imported file.
+	// Source is where the tasks came from: a generator with its version, or an imported file.
 	Source string `json:"source"`
-	// Created is when the library was made; zero where that is not told, as
-	// in the built-in library, which is always the same.
+	// Created is the creation time, or zero if it was not recorded. The built-in library has none,
+	// because its bytes are always the same.
 	Created time.Time `json:"created,omitzero"`
-	// Digest identifies the content, tools and tasks: 128 bits of SHA-256 in
-	// hex. Like Tools and Tasks it is set by [Create].
+	// Digest identifies the content, which is tools and tasks: 128 bits of SHA-256 in hex. [Create]
+	// sets Digest, Tools and Tasks.
 	Digest string `json:"digest"`
 	Tools  int    `json:"tools"`
 	Tasks  int    `json:"tasks"`
 }
 
-// A Count says how many tasks there are of a type at a difficulty.
+// A Count is the number of tasks of a type at a difficulty.
 type Count struct {
 	Type       string `json:"type"`
 	Difficulty string `json:"difficulty"`
 	Tasks      int    `json:"tasks"`
 }
 
-// maxConns bounds the connections of a library, each with a page cache of its
-// own of cacheKB.
+// maxConns limits the connections of a library. Each has its own page cache of cacheKB.
 const (
 	maxConns = 4
 	cacheKB  = 1024
 )
 
-// Open opens a library file to read. It writes nothing, neither the file nor
-// beside it, and takes no time that grows with the number of tasks. The file
-// must not change while it is open; [Create] replaces a file rather than
-// changing it.
+// Open opens a library file for reading. It never writes to the file or its directory, and its time
+// doesn't depend on the number of tasks. The file must not change while it is open; [Create]
+// replaces a file instead of changing it.
 func Open(ctx context.Context, path string) (*Library, error) {
 	if err := checkKind(path); err != nil {
 		return nil, err
@@ -108,7 +105,7 @@ func readOnlyDSN(path string) (string, error) {
 	return dsn + "?" + q.Encode(), nil
 }
 
-// fileURL is the URL by which SQLite opens path, whatever characters it has.
+// fileURL returns a URL for SQLite. It works for paths with any characters.
 func fileURL(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -121,16 +118,17 @@ func fileURL(path string) (string, error) {
 	return (&url.URL{Scheme: "file", Path: abs}).String(), nil
 }
 
-// load reads what is held in memory.
+// load reads the metadata and the tools, and prepares the query for tasks.
 func (l *Library) load(ctx context.Context) error {
 	var created string
-	err := l.db.QueryRowContext(ctx, `SELECT name, source, created, digest, tools, tasks FROM meta`).
-		Scan(&l.meta.Name, &l.meta.Source, &created, &l.meta.Digest, &l.meta.Tools, &l.meta.Tasks)
+	m := &l.meta
+	row := l.db.QueryRowContext(ctx, `SELECT name, source, created, digest, tools, tasks FROM meta`)
+	err := row.Scan(&m.Name, &m.Source, &created, &m.Digest, &m.Tools, &m.Tasks)
 	if err != nil {
 		return fmt.Errorf("meta: %w", err)
 	}
 	if created != "" {
-		if l.meta.Created, err = time.Parse(time.RFC3339, created); err != nil {
+		if m.Created, err = time.Parse(time.RFC3339, created); err != nil {
 			return fmt.Errorf("meta: %w", err)
 		}
 	}
@@ -138,14 +136,15 @@ func (l *Library) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("tools: %w", err)
 	}
-	if len(tools) != l.meta.Tools {
-		return fmt.Errorf("tools: %d of %d are there", len(tools), l.meta.Tools)
+	if len(tools) != m.Tools {
+		return fmt.Errorf("tools: found %d of %d", len(tools), m.Tools)
 	}
 	l.catalog = assay.NewCatalog(tools)
 	if l.tools, err = toolsDigest(tools); err != nil {
 		return fmt.Errorf("tools: %w", err)
 	}
-	l.task, err = l.db.PrepareContext(ctx, `SELECT digest, body FROM tasks WHERE id = ? AND difficulty = ?`)
+	l.task, err = l.db.PrepareContext(ctx,
+		`SELECT digest, body FROM tasks WHERE id = ? AND difficulty = ?`)
 	return err
 }
 
@@ -166,7 +165,7 @@ func (l *Library) readTools(ctx context.Context) ([]assay.Tool, error) {
 	return tools, err
 }
 
-// Close releases the library. Tasks already read stay valid.
+// Close closes the library. Tasks that were read before stay valid.
 func (l *Library) Close() error {
 	err := l.db.Close()
 	if l.private {
@@ -178,16 +177,18 @@ func (l *Library) Close() error {
 // Catalog returns the library's tools.
 func (l *Library) Catalog() *assay.Catalog { return l.catalog }
 
-// Meta returns what the library tells about itself.
+// Meta returns the library's metadata.
 func (l *Library) Meta() Meta { return l.meta }
 
-// Path returns the file that the library is read from.
+// Path returns the path of the library file.
 func (l *Library) Path() string { return l.path }
 
-// Task reads one task in one wording. It has three outcomes: the task; an
-// error with [ErrTaskNotFound] in its chain; another error, when the file
-// cannot be read or the task is not what was once written.
-func (l *Library) Task(ctx context.Context, id assay.TaskID, difficulty string) (assay.Task, error) {
+// Task reads one task at one difficulty. If the library doesn't have it, the error wraps
+// [ErrTaskNotFound]. Task returns other errors if the file cannot be read or the task has changed
+// since it was written.
+func (l *Library) Task(
+	ctx context.Context, id assay.TaskID, difficulty string,
+) (assay.Task, error) {
 	var digest string
 	var body []byte
 	err := l.task.QueryRowContext(ctx, string(id), difficulty).Scan(&digest, &body)
@@ -204,8 +205,10 @@ func (l *Library) Task(ctx context.Context, id assay.TaskID, difficulty string) 
 	if err := json.Unmarshal(body, &t); err != nil {
 		return assay.Task{}, l.damaged(fmt.Errorf("task %q: %w", id, err))
 	}
-	if t.ID != id || t.Difficulty != difficulty { // the index leads astray
-		return assay.Task{}, l.damaged(fmt.Errorf("in place of task %q at difficulty %q is %q at %q", id, difficulty, t.ID, t.Difficulty))
+	if t.ID != id || t.Difficulty != difficulty { // the index is wrong
+		err := fmt.Errorf("found task %q at difficulty %q instead of %q at %q",
+			t.ID, t.Difficulty, id, difficulty)
+		return assay.Task{}, l.damaged(err)
 	}
 	return t, nil
 }
@@ -223,17 +226,20 @@ func (l *Library) notFound(ctx context.Context, id assay.TaskID, difficulty stri
 	if err != nil {
 		return fmt.Errorf("read task %q from library %s: %w", id, l.meta.Name, err)
 	}
+	err = fmt.Errorf("%w: %q at difficulty %q in library %s (%s)",
+		ErrTaskNotFound, id, difficulty, l.meta.Name, l.path)
 	if len(have) == 0 {
-		return fmt.Errorf("task %q at difficulty %q: %w in library %s (%s)", id, difficulty, ErrTaskNotFound, l.meta.Name, l.path)
+		return err
 	}
 	sortDifficulties(have)
-	return fmt.Errorf("task %q at difficulty %q: %w in library %s (%s)\nhint: the library has this task at: %s",
-		id, difficulty, ErrTaskNotFound, l.meta.Name, l.path, strings.Join(have, ", "))
+	return fmt.Errorf("%w\nhint: the library has this task at %s", err, strings.Join(have, ", "))
 }
 
-// Refs returns the tasks of a type at a difficulty, sorted by ID; none is not
-// an error.
-func (l *Library) Refs(ctx context.Context, taskType, difficulty string) ([]assay.TaskRef, error) {
+// Refs returns the tasks of a type at a difficulty, sorted by ID. It is not an error if there are
+// none.
+func (l *Library) Refs(
+	ctx context.Context, taskType, difficulty string,
+) ([]assay.TaskRef, error) {
 	var refs []assay.TaskRef
 	err := each(ctx, l.db, func(scan func(...any) error) error {
 		var r assay.TaskRef
@@ -243,16 +249,16 @@ func (l *Library) Refs(ctx context.Context, taskType, difficulty string) ([]assa
 		r.Digest = l.withTools(r.Digest)
 		refs = append(refs, r)
 		return nil
-	}, `SELECT id, digest FROM tasks WHERE type = ? AND difficulty = ? ORDER BY id`, taskType, difficulty)
+	}, `SELECT id, digest FROM tasks WHERE type = ? AND difficulty = ? ORDER BY id`,
+		taskType, difficulty)
 	if err != nil {
 		return nil, fmt.Errorf("list tasks of library %s: %w", l.meta.Name, err)
 	}
 	return refs, nil
 }
 
-// Digest identifies a task of the library together with the tools that it is
-// about: the same task over other tools is another one. Over the built-in tools
-// it is [assay.Task.Digest].
+// Digest identifies a task of the library together with the library's tools, because different
+// tools make it a different task. With the built-in tools it equals [assay.Task.Digest].
 func (l *Library) Digest(t *assay.Task) string { return l.withTools(t.Digest()) }
 
 func (l *Library) withTools(digest string) string {
@@ -262,10 +268,10 @@ func (l *Library) withTools(digest string) string {
 	return digestOf([]byte("assay task and tools 1\x00" + digest + "\x00" + l.tools))
 }
 
-// builtinTools is what toolsDigest would give the built-in tools.
+// builtinTools is the hash of the built-in tools.
 var builtinTools = sync.OnceValues(func() (string, error) { return hashTools(Tools()) })
 
-// toolsDigest identifies tools, "" for the built-in ones.
+// toolsDigest returns a digest of tools, or "" for the built-in tools.
 func toolsDigest(tools []assay.Tool) (string, error) {
 	digest, err := hashTools(tools)
 	builtin, builtinErr := builtinTools()
@@ -280,9 +286,8 @@ func hashTools(tools []assay.Tool) (string, error) {
 	return digestOf(b), err
 }
 
-// Counts returns how many tasks there are of each type at each difficulty, in
-// the order of [assay.TaskTypes], and of [assay.Difficulties] and then
-// [assay.Mixtures]; zeros are left out.
+// Counts returns the number of tasks of each type at each difficulty. It sorts them in the order of
+// [assay.TaskTypes], then of [assay.Difficulties] and [assay.Mixtures], and omits zeros.
 func (l *Library) Counts(ctx context.Context) ([]Count, error) {
 	var counts []Count
 	err := each(ctx, l.db, func(scan func(...any) error) error {
@@ -300,9 +305,9 @@ func (l *Library) Counts(ctx context.Context) ([]Count, error) {
 	return counts, nil
 }
 
-// Verify reads the whole file and reports whether it is what was once
-// written: each task matches its digest, the index the tasks, and all of it
-// the library's digest.
+// Verify reads the whole file and returns an error if it has changed since it was written: each
+// task must match its digest, the index must match the tasks, and the content must match the
+// library's digest.
 func (l *Library) Verify(ctx context.Context) error {
 	err := l.verify(ctx)
 	if ctx.Err() != nil {
@@ -341,22 +346,26 @@ func (l *Library) verify(ctx context.Context) error {
 		return err
 	}
 	if digest != l.meta.Digest {
-		return fmt.Errorf("its content has the digest %s, not %s", digest, l.meta.Digest)
+		return fmt.Errorf("the digest of its content is %s, not %s", digest, l.meta.Digest)
 	}
 	return nil
 }
 
 func (l *Library) damaged(err error) error {
-	return fmt.Errorf("library %s is damaged: %w\nhint: import or copy the library again", l.path, err)
+	return fmt.Errorf("library %s is damaged: %w\n"+
+		"hint: import or copy the library again", l.path, err)
 }
 
-// querier is what *sql.DB and *sql.Tx have in common here.
+// querier is implemented by *sql.DB and *sql.Tx.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// each calls f for every row; f gets the row's Scan.
-func each(ctx context.Context, q querier, f func(scan func(...any) error) error, query string, args ...any) error {
+// each calls f for every row with the row's Scan.
+func each(
+	ctx context.Context, q querier, f func(scan func(...any) error) error,
+	query string, args ...any,
+) error {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
@@ -384,16 +393,20 @@ func libraryDigest(ctx context.Context, q querier) (string, error) {
 			return err
 		}
 	}
-	if err := each(ctx, q, write("tool %s %s%s%s\n"), `SELECT ord, json, '', '' FROM tools ORDER BY ord`); err != nil {
+	err := each(ctx, q, write("tool %s %s%s%s\n"),
+		`SELECT ord, json, '', '' FROM tools ORDER BY ord`)
+	if err != nil {
 		return "", err
 	}
-	if err := each(ctx, q, write("task %q %q %q %s\n"), `SELECT id, difficulty, type, digest FROM tasks ORDER BY id, difficulty`); err != nil {
+	err = each(ctx, q, write("task %q %q %q %s\n"),
+		`SELECT id, difficulty, type, digest FROM tasks ORDER BY id, difficulty`)
+	if err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
-// digestOf is [assay.Task.Digest] of the task whose JSON is body.
+// digestOf returns [assay.Task.Digest] for a task with the given JSON.
 func digestOf(body []byte) string {
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:16])
@@ -407,9 +420,9 @@ func sortDifficulties(s []string) {
 
 func sortCounts(counts []Count) {
 	slices.SortFunc(counts, func(a, b Count) int {
-		if d := slices.Index(assay.TaskTypes, a.Type) - slices.Index(assay.TaskTypes, b.Type); d != 0 {
-			return d
-		}
-		return slices.Index(difficulties, a.Difficulty) - slices.Index(difficulties, b.Difficulty)
+		return cmp.Or(
+			slices.Index(assay.TaskTypes, a.Type)-slices.Index(assay.TaskTypes, b.Type),
+			slices.Index(difficulties, a.Difficulty)-slices.Index(difficulties, b.Difficulty),
+		)
 	})
 }

@@ -171,7 +171,7 @@ func TestTaskNotFound(t *testing.T) {
 	t.Parallel()
 	l := open(t, create(t, numbered(3)))
 	_, err := l.Task(t.Context(), "task-000001", "hard")
-	if !errors.Is(err, library.ErrTaskNotFound) || !strings.Contains(err.Error(), "hint: the library has this task at: very_easy") {
+	if !errors.Is(err, library.ErrTaskNotFound) || !strings.Contains(err.Error(), "hint: the library has this task at very_easy") {
 		t.Errorf("another difficulty: %v", err)
 	}
 	_, err = l.Task(t.Context(), "nope", "easy")
@@ -270,12 +270,12 @@ func TestOpenRefusesOtherFiles(t *testing.T) {
 		{write("tasks.json", "\n {\"tasks\": []}"), "JSON", "assay library import " + filepath.Join(dir, "tasks.json") + " --tools REGISTRY -o OUT.db"},
 		{write("marked.json", "\xef\xbb\xbf[]"), "JSON", "assay library import"},
 		{write("pointer.json", "version https://git-lfs.github.com/spec/v1\noid sha256:00\n"), "LFS", "git lfs pull"},
-		{write("text", "hello"), "no SQLite file", "assay library import"},
+		{write("text", "hello"), "not an SQLite file", "assay library import"},
 		{write("short.db", string(good[:50])), "cut off", "again"},
 		{write("newer.db", string(newer)), "format 2", "update assay"},
 		{write("half.db", string(good[:len(good)/2/4096*4096])), "damaged", "again"},
 		{write("damaged.db", string(damaged)), "damaged", "again"},
-		{other, "no Assay library", "results store"},
+		{other, "not an Assay library", "results store"},
 	} {
 		l, err := library.Open(t.Context(), tt.path)
 		if err == nil {
@@ -353,8 +353,8 @@ func TestCreateRefuses(t *testing.T) {
 	}{
 		{"no tasks", library.Tools(), numbered(0), "no tasks"},
 		{"no tools", nil, numbered(1), "no tools"},
-		{"a task twice", library.Tools(), twice, `"task-000000" at difficulty "very_easy" is there twice`},
-		{"a tool twice", doubled, numbered(1), "file_operations_reader is there twice"},
+		{"a task twice", library.Tools(), twice, `"task-000000" at difficulty "very_easy" occurs twice`},
+		{"a tool twice", doubled, numbered(1), "file_operations_reader is defined twice"},
 		{"broken JSON", library.Tools(), broken, `task "x"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

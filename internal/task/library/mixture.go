@@ -7,12 +7,12 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// difficulties are all that a task can have: the five wordings and the
-// mixtures of them, in the order of every table.
+// difficulties lists all difficulties that a task can have, in the order of every table: the five
+// wordings, then their mixtures.
 var difficulties = slices.Concat(assay.Difficulties, assay.Mixtures)
 
-// A mixture says how many percent of all tasks have which of the five wordings,
-// in the order of [assay.Difficulties].
+// A mixture is the percentage of tasks that have each of the five wordings, in the order of
+// [assay.Difficulties].
 type mixture [5]int
 
 var mixtures = map[string]mixture{
@@ -21,8 +21,7 @@ var mixtures = map[string]mixture{
 	"hard_biased":   {1, 4, 15, 50, 30},
 }
 
-// counts divides n tasks. Shares are rounded down, and the wording in the middle
-// gets what is left over.
+// counts divides n tasks. It rounds shares down and adds the remainder to the middle wording.
 func (m mixture) counts(n int) (counts [5]int) {
 	left := n
 	for i, percent := range m {
@@ -33,9 +32,9 @@ func (m mixture) counts(n int) (counts [5]int) {
 	return counts
 }
 
-// wordings returns the wordings of n tasks of each type in the mixture of that
-// name, by type. They are dealt out so that tasks of every type and length have
-// each in proportion, as far as whole numbers allow.
+// wordings returns, by type, the wordings of n tasks of each type in the mixture with the given
+// name. The mixture's shares also hold among the tasks of one type and length, as far as whole
+// numbers allow.
 func (m mixture) wordings(name string, n int) map[string][]string {
 	type card struct {
 		typ string
@@ -56,10 +55,11 @@ func (m mixture) wordings(name string, n int) map[string][]string {
 				cmp.Compare(a.k, b.k))
 		})
 	}
+
 	counts, given := m.counts(len(order)), [5]int{}
 	for i, c := range order {
-		next, most := 0, 0
-		for w := range counts { // which is furthest behind
+		next, most := 0, 0 // the wording that is furthest behind its share
+		for w := range counts {
 			if behind := counts[w]*(i+1) - given[w]*len(order); behind > most {
 				next, most = w, behind
 			}

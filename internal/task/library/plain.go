@@ -6,7 +6,7 @@ import "strings"
 func (d *draft) describeVeryEasy() string {
 	sentences := make([]string, len(d.verbs))
 	for i, v := range d.verbs {
-		sentences[i] = capital(d.say(d.choose(veryEasyWords().Steps[v], "very_easy", v))) + "."
+		sentences[i] = capital(d.fill(d.choose(veryEasyWords().Steps[v], "very_easy", v))) + "."
 	}
 	return strings.Join(sentences, " ")
 }
@@ -18,11 +18,11 @@ func (d *draft) describeEasy(pick int) string {
 	clauses := make([]string, len(d.steps))
 	for i, st := range d.steps {
 		wordings := words.Steps[d.verbs[i]]
-		clauses[i] = d.say(wordings[roll(len(wordings), d.Slug, d.period, pick, st.tool)])
+		clauses[i] = d.fill(wordings[roll(len(wordings), d.Slug, d.period, pick, st.tool)])
 	}
 
 	if roll(3, d.Slug, d.period, pick, "opening") == 0 {
-		clauses[0] = d.say(words.Opening) + clauses[0]
+		clauses[0] = d.fill(words.Opening) + clauses[0]
 	}
 	semicolons := roll(2, d.Slug, d.period, pick, "joints") == 0
 	return words.join(clauses, semicolons)
@@ -63,9 +63,9 @@ func (d *draft) describeMedium() string {
 	words := mediumWords()
 	clauses := make([]string, len(d.verbs))
 	for i, v := range d.verbs {
-		clauses[i] = d.say(d.choose(words.Steps[v], "medium", v))
+		clauses[i] = d.fill(d.choose(words.Steps[v], "medium", v))
 	}
-	opening := d.say(d.choose(words.Openings, "medium", "opening"))
+	opening := d.fill(d.choose(words.Openings, "medium", "opening"))
 	if opening == "" || strings.HasSuffix(opening, ". ") {
 		clauses[0] = capital(clauses[0])
 	}
@@ -85,5 +85,5 @@ func (d *draft) describeMedium() string {
 		}
 		b.WriteString(clauses[i])
 	}
-	return b.String() + "." + d.say(d.choose(words.Closings, "medium", "closing"))
+	return b.String() + "." + d.fill(d.choose(words.Closings, "medium", "closing"))
 }

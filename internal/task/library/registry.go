@@ -15,7 +15,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A foreignTool is a tool as a registry file spells it.
+// A foreignTool is a tool of a JSON registry.
 type foreignTool struct {
 	assay.Tool
 	Order struct {
@@ -27,9 +27,8 @@ type foreignTool struct {
 	} `json:"metadata"`
 }
 
-// readRegistry reads a tool registry: a JSON object whose keys are the tools'
-// names. The tools come in their execution order; those without one follow by
-// name. All that is wrong with the tools is in one error.
+// readRegistry reads a tool registry: a JSON object whose keys are the tools' names. It sorts the
+// tools by execution order; tools without one follow by name. The error lists all problems at once.
 func readRegistry(path string) ([]assay.Tool, error) {
 	mark, err := markLength(path)
 	if err != nil {
@@ -47,7 +46,8 @@ func readRegistry(path string) ([]assay.Tool, error) {
 	problems := repeatedKeys(b)
 	tools := registryTools(registry)
 	if problems = append(problems, checkTools(tools)...); len(problems) > 0 {
-		return nil, fmt.Errorf("tool registry %s:\n  %s", path, strings.Join(problems, "\n  "))
+		return nil, fmt.Errorf("the tool registry %s is not valid:\n  %s",
+			path, strings.Join(problems, "\n  "))
 	}
 	return tools, nil
 }
@@ -59,14 +59,16 @@ func registryError(path string, mark int64, err error) error {
 	case errors.As(err, &syntax):
 		return errorAt(path, mark+max(syntax.Offset-1, 0), err)
 	case errors.As(err, &typ) && typ.Field == "":
-		return errorAt(path, mark, errors.New("a tool registry is a JSON object with the tools' names as keys"))
+		return errorAt(path, mark,
+			errors.New("a tool registry must be a JSON object with the tools' names as keys"))
 	case errors.As(err, &typ):
-		return errorAt(path, mark+max(typ.Offset-1, 0), fmt.Errorf("%s is a %s, not a %s", typ.Field, typ.Value, typ.Type))
+		typ.Field = strings.TrimPrefix(typ.Field, "Tool.") // the struct embedded in foreignTool
+		return errorAt(path, mark+max(typ.Offset-1, 0), errors.New(misshapen(typ)))
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// repeatedKeys names the keys that a valid JSON object has more than once.
+// repeatedKeys reports the keys that occur more than once in a valid JSON object.
 func repeatedKeys(object []byte) (problems []string) {
 	dec := json.NewDecoder(bytes.NewReader(object))
 	seen := make(map[json.Token]int)
@@ -80,13 +82,14 @@ func repeatedKeys(object []byte) (problems []string) {
 			return []string{err.Error()}
 		}
 		if seen[key]++; seen[key] == 2 {
-			problems = append(problems, fmt.Sprintf("tool %s: it is there more than once", key))
+			problems = append(problems,
+				fmt.Sprintf("tool %s: defined more than once; remove or rename the others", key))
 		}
 	}
 	return problems
 }
 
-// registryTools returns the tools in order, named by their keys.
+// registryTools returns the tools in order. It names them by their keys.
 func registryTools(registry map[string]foreignTool) []assay.Tool {
 	order := func(name string) float64 {
 		if o := registry[name].Order.ExecutionOrder; o != nil {
@@ -103,13 +106,14 @@ func registryTools(registry map[string]foreignTool) []assay.Tool {
 		t := f.Tool
 		t.Name = name
 		t.Category = cmp.Or(t.Category, f.Metadata.Category, beforeLast(name))
-		t.Operation = cmp.Or(t.Operation, f.Metadata.Operation, strings.TrimPrefix(name, t.Category+"_"))
+		t.Operation = cmp.Or(t.Operation, f.Metadata.Operation,
+			strings.TrimPrefix(name, t.Category+"_"))
 		tools[i] = t
 	}
 	return tools
 }
 
-// beforeLast returns what comes before the last underscore.
+// beforeLast returns the part of name before the last underscore.
 func beforeLast(name string) string {
 	if i := strings.LastIndexByte(name, '_'); i > 0 {
 		return name[:i]
@@ -117,64 +121,80 @@ func beforeLast(name string) string {
 	return name
 }
 
-// jsonTypes are the types that JSON schema knows.
+// jsonTypes are the types of JSON schema.
 var jsonTypes = []string{"string", "number", "integer", "boolean", "object", "array", "null"}
 
-// checkTools says in full what is wrong with tools, a line for each.
+// checkTools returns all problems of tools, one per line.
 func checkTools(tools []assay.Tool) (problems []string) {
 	if len(tools) == 0 {
-		return []string{"it has no tools"}
+		return []string{"there are no tools; define at least one"}
 	}
 	catalog := assay.NewCatalog(tools)
 	for _, t := range tools {
-		for _, p := range checkTool(t, catalog) {
+		for _, p := range slices.Concat(checkTool(t, catalog), checkFields(t)) {
 			problems = append(problems, fmt.Sprintf("tool %s: %s", t.Name, p))
 		}
 	}
 	if cycle := findCycle(catalog); cycle != nil {
-		problems = append(problems, fmt.Sprintf("tool %s: its dependencies lead back to it: %s", cycle[0], strings.Join(cycle, " → ")))
+		problems = append(problems, fmt.Sprintf(
+			"tool %s: its dependencies form a cycle, %s; remove one of them",
+			cycle[0], strings.Join(cycle, " → ")))
 	}
 	return problems
 }
 
+// checkTool checks the name, the errors and the dependencies of a tool.
 func checkTool(t assay.Tool, catalog *assay.Catalog) (problems []string) {
-	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	add := func(format string, args ...any) {
+		problems = append(problems, fmt.Sprintf(format, args...))
+	}
 	if strings.TrimSpace(t.Name) == "" {
-		say("it has no name")
+		add("the key is empty; use the tool's name")
 	}
 	if len(t.Errors) == 0 {
-		say("it lists no errors, so no call of it could ever fail")
+		add(`add at least one error code, for example {"code": "TIMEOUT"}`)
 	}
 	for i, e := range t.Errors {
 		if e.Code == "" {
-			say("error %d has no code", i+1)
-		}
-	}
-	names := make(map[string]bool)
-	for _, p := range t.Parameters {
-		if p.Name == "" || names[p.Name] {
-			say("parameter name %q is empty or used twice", p.Name)
-		}
-		names[p.Name] = true
-		if !slices.Contains(jsonTypes, p.Type) {
-			say("parameter %s has the type %q; valid are %s", p.Name, p.Type, strings.Join(jsonTypes, ", "))
-		}
-	}
-	for _, r := range t.Returns {
-		if !slices.Contains(jsonTypes, r.Type) {
-			say("result %s has the type %q; valid are %s", r.Name, r.Type, strings.Join(jsonTypes, ", "))
+			add(`error %d has no code; add one, for example "TIMEOUT"`, i+1)
 		}
 	}
 	for _, d := range t.Dependencies {
 		if _, ok := catalog.Tool(d); !ok {
-			say("it depends on %q, which is no tool%s", d, suggest(d, catalog.Names()))
+			add("dependency %q is not in the registry%s", d, suggest(d, catalog.Names()))
 		}
 	}
 	return problems
 }
 
-// findCycle returns the tools of a dependency cycle, the first one repeated at
-// the end, or nil.
+// checkFields checks the parameters and results of a tool.
+func checkFields(t assay.Tool) (problems []string) {
+	add := func(format string, args ...any) {
+		problems = append(problems, fmt.Sprintf(format, args...))
+	}
+	types := strings.Join(jsonTypes, ", ")
+	names := make(map[string]bool)
+	for i, p := range t.Parameters {
+		if p.Name == "" {
+			add("parameter %d has no name; add one", i+1)
+		} else if names[p.Name] {
+			add("parameter %q is defined twice; remove or rename one", p.Name)
+		}
+		names[p.Name] = true
+		if !slices.Contains(jsonTypes, p.Type) {
+			add("parameter %q has the unknown type %q; use one of %s", p.Name, p.Type, types)
+		}
+	}
+	for _, r := range t.Returns {
+		if !slices.Contains(jsonTypes, r.Type) {
+			add("result %q has the unknown type %q; use one of %s", r.Name, r.Type, types)
+		}
+	}
+	return problems
+}
+
+// findCycle returns the tools of a dependency cycle, or nil if there is none. The first tool is
+// repeated at the end.
 func findCycle(catalog *assay.Catalog) []string {
 	done := make(map[string]bool)
 	var path []string

@@ -8,63 +8,51 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// FindingKind says what is odd about a task of an imported file.
+// FindingKind is a kind of problem of a task in an imported file.
 type FindingKind string
 
-// The kinds of finding. All but the last keep a task out of the library.
+// The kinds of findings. Import excludes tasks with any of them except the last.
 const (
-	Malformed         FindingKind = "malformed"          // not of the shape of a task, or without an ID
-	DuplicateID       FindingKind = "duplicate_id"       // its ID and difficulty were there before
-	UnknownType       FindingKind = "unknown_task_type"  // none of the five task types
-	InvalidDifficulty FindingKind = "invalid_difficulty" // none of the five difficulties or a mixture of them
-	EmptyDescription  FindingKind = "empty_description"  // nothing to tell the agent
-	NoRequiredTools   FindingKind = "no_required_tools"  // nothing to do
-	UnknownTool       FindingKind = "unknown_tool"       // requires a tool that the registry lacks
-	DuplicateTool     FindingKind = "duplicate_tool"     // requires a tool twice: coverage could never be full
-	DependencyOrder   FindingKind = "dependency_order"   // a tool's dependency is not required before it
+	Malformed         FindingKind = "malformed"          // not a valid task, or no ID
+	DuplicateID       FindingKind = "duplicate_id"       // same ID and difficulty as another task
+	UnknownType       FindingKind = "unknown_task_type"  // not one of the five task types
+	InvalidDifficulty FindingKind = "invalid_difficulty" // not a difficulty or mixture
+	EmptyDescription  FindingKind = "empty_description"  // the agent would not know what to do
+	NoRequiredTools   FindingKind = "no_required_tools"  // the agent would have nothing to do
+	UnknownTool       FindingKind = "unknown_tool"       // requires a tool that is not registered
+	DuplicateTool     FindingKind = "duplicate_tool"     // requires a tool twice
+	DependencyOrder   FindingKind = "dependency_order"   // a dependency is not required earlier
 )
 
-// findingKinds is the order in which a report tells them.
+// findingKinds lists the kinds in the order of a report.
 var findingKinds = []FindingKind{
 	Malformed, DuplicateID, UnknownType, InvalidDifficulty, EmptyDescription,
 	NoRequiredTools, UnknownTool, DuplicateTool, DependencyOrder,
 }
 
-// Excludes reports whether such a task is left out of the library.
+// Excludes reports whether Import leaves out a task with such a finding.
 func (k FindingKind) Excludes() bool { return k != DependencyOrder }
 
-func (k FindingKind) text() string {
-	switch k {
-	case Malformed:
-		return "not of the shape of a task"
-	case DuplicateID:
-		return "ID was there before"
-	case UnknownType:
-		return "unknown task type"
-	case InvalidDifficulty:
-		return "invalid difficulty"
-	case EmptyDescription:
-		return "empty description"
-	case NoRequiredTools:
-		return "no required tools"
-	case UnknownTool:
-		return "unknown tool required"
-	case DuplicateTool:
-		return "tool required twice, so that full coverage would be impossible"
-	case DependencyOrder:
-		return "dependency not required before the tool that needs it"
-	}
-	return string(k)
+var findingTexts = map[FindingKind]string{
+	Malformed:         "not a valid task",
+	DuplicateID:       "duplicate ID",
+	UnknownType:       "unknown task type",
+	InvalidDifficulty: "invalid difficulty",
+	EmptyDescription:  "empty description",
+	NoRequiredTools:   "no required tools",
+	UnknownTool:       "unknown tool required",
+	DuplicateTool:     "tool required twice, so full coverage would be impossible",
+	DependencyOrder:   "dependency not required before the tool that needs it",
 }
 
-// A Finding sums up the tasks of an imported file that share an oddity. A task
-// may be in several findings.
+// A Finding summarizes the tasks of an imported file that have the same problem. A task may belong
+// to several findings.
 type Finding struct {
 	Kind FindingKind `json:"kind"`
-	// Tasks is how many tasks it concerns.
+	// Tasks is the number of tasks with the problem.
 	Tasks    int  `json:"tasks"`
 	Excludes bool `json:"excludes"`
-	// Examples are the first few of them.
+	// Examples are the first few of these tasks.
 	Examples []Example `json:"examples"`
 }
 
@@ -75,11 +63,11 @@ type Example struct {
 	Detail string `json:"detail"`
 }
 
-// DependencyGaps counts, over the kept tasks, the dependencies of required
-// tools that are not required earlier.
+// DependencyGaps counts the dependencies of required tools that are not required earlier, over all
+// kept tasks.
 type DependencyGaps struct {
-	// Tasks have at least one gap, LaterTasks one whose dependency comes
-	// later in the list.
+	// Tasks counts tasks with a gap. LaterTasks counts tasks with a dependency that comes later
+	// in the list.
 	Tasks      int `json:"tasks"`
 	LaterTasks int `json:"later_tasks"`
 	// Gaps and LaterGaps count each pair of a tool and its dependency.
@@ -87,9 +75,9 @@ type DependencyGaps struct {
 	LaterGaps int `json:"later_gaps"`
 }
 
-// A Report tells what an import read, kept and left out.
+// A Report lists what an import read, kept and excluded.
 type Report struct {
-	// Out and Library are the file that was written and what it says.
+	// Out and Library are the path and the metadata of the file that was written.
 	Out      string         `json:"out"`
 	Library  Meta           `json:"library"`
 	Read     int            `json:"read"`
@@ -100,10 +88,10 @@ type Report struct {
 	Gaps     DependencyGaps `json:"dependency_gaps"`
 }
 
-// maxExamples is how many examples a finding has at most.
+// maxExamples is the largest number of examples in a finding.
 const maxExamples = 3
 
-// add notes a task; detail is asked for only where it becomes an example.
+// add counts a task with a problem. It calls detail only if the task becomes an example.
 func (r *Report) add(kind FindingKind, task string, detail func() string) {
 	i := 0
 	for i < len(r.Findings) && r.Findings[i].Kind != kind {
@@ -119,7 +107,7 @@ func (r *Report) add(kind FindingKind, task string, detail func() string) {
 	}
 }
 
-// count notes a task that is kept.
+// count counts a task that is kept.
 func (r *Report) count(t assay.Task) {
 	r.Kept++
 	for i, c := range r.Counts {
@@ -131,12 +119,13 @@ func (r *Report) count(t assay.Task) {
 	r.Counts = append(r.Counts, Count{t.Type, t.Difficulty, 1})
 }
 
-// String is the report as people read it, several lines.
+// String returns the report as several lines of text.
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d tasks read, %d kept, %d excluded\n", r.Read, r.Kept, r.Excluded)
 	if r.Library.Digest != "" {
-		fmt.Fprintf(&b, "library %s: %s, %d tools, digest %s\n", r.Library.Name, r.Out, r.Library.Tools, r.Library.Digest)
+		m := r.Library
+		fmt.Fprintf(&b, "library %s: %s, %d tools, digest %s\n", m.Name, r.Out, m.Tools, m.Digest)
 	}
 	width := 10
 	for _, c := range r.Counts {
@@ -148,11 +137,12 @@ func (r Report) String() string {
 	for _, f := range r.Findings {
 		verdict := "excluded"
 		if !f.Excludes {
-			verdict = "kept, a warning"
+			verdict = "kept with a warning"
 		}
-		fmt.Fprintf(&b, "%s: %s (%s)\n", plural(f.Tasks, "task"), f.Kind.text(), verdict)
+		fmt.Fprintf(&b, "%s: %s (%s)\n", plural(f.Tasks, "task"), findingTexts[f.Kind], verdict)
 		if g := r.Gaps; f.Kind == DependencyOrder && g.LaterTasks > 0 {
-			fmt.Fprintf(&b, "  in %d of them a dependency comes later in the list (%d of %s)\n", g.LaterTasks, g.LaterGaps, plural(g.Gaps, "gap"))
+			fmt.Fprintf(&b, "  in %d of them a dependency comes later in the list (%d of %s)\n",
+				g.LaterTasks, g.LaterGaps, plural(g.Gaps, "gap"))
 		}
 		for _, e := range f.Examples {
 			fmt.Fprintf(&b, "  %s: %s\n", e.Task, e.Detail)
@@ -161,7 +151,7 @@ func (r Report) String() string {
 	return b.String()
 }
 
-// WriteTo writes [Report.String].
+// WriteTo writes the text of [Report.String].
 func (r Report) WriteTo(w io.Writer) (int64, error) {
 	n, err := io.WriteString(w, r.String())
 	return int64(n), err

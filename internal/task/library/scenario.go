@@ -5,8 +5,8 @@ import (
 	"hash/fnv"
 )
 
-// records returns n records of the scenario for a period, always the same
-// ones. The first has the value that tasks look for, the second has not.
+// records returns n records of the scenario for a period. They are always the same. The first
+// record has the value that tasks look for, the second does not.
 func (s scenario) records(period string, n int) []map[string]any {
 	rows := make([]map[string]any, n)
 	for i := range rows {
@@ -23,27 +23,27 @@ func (s scenario) records(period string, n int) []map[string]any {
 	return rows
 }
 
-// schema is the JSON schema that a list of the scenario's records satisfies.
+// schema returns a JSON schema that every list of the scenario's records satisfies.
 func (s scenario) schema() map[string]any {
+	record := map[string]any{
+		"type":     "object",
+		"required": []string{s.Key, s.Label, s.Measure},
+		"properties": map[string]any{
+			s.Key:     map[string]any{"type": "string"},
+			s.Label:   map[string]any{"type": "string", "enum": s.Values},
+			s.Measure: map[string]any{"type": "integer", "minimum": s.Low, "maximum": s.High},
+		},
+	}
 	return map[string]any{
 		"type":     "object",
 		"required": []string{"records"},
-		"properties": map[string]any{"records": map[string]any{
-			"type": "array",
-			"items": map[string]any{
-				"type":     "object",
-				"required": []string{s.Key, s.Label, s.Measure},
-				"properties": map[string]any{
-					s.Key:     map[string]any{"type": "string"},
-					s.Label:   map[string]any{"type": "string", "enum": s.Values},
-					s.Measure: map[string]any{"type": "integer", "minimum": s.Low, "maximum": s.High},
-				},
-			},
-		}},
+		"properties": map[string]any{
+			"records": map[string]any{"type": "array", "items": record},
+		},
 	}
 }
 
-// roll picks a number in [0,n) that depends on nothing but the parts.
+// roll picks a number in [0,n) that depends only on the parts.
 func roll(n int, parts ...any) int {
 	h := fnv.New64a()
 	fmt.Fprintln(h, parts...)

@@ -15,9 +15,8 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A foreignTask is a task as foreign libraries spell it: two schemas, of which
-// one says id, test_input and expected_output, the other instance_id, inputs
-// and expected_outputs.
+// A foreignTask is a task of a JSON library. There are two schemas: one has the fields id,
+// test_input and expected_output, the other has instance_id, inputs and expected_outputs.
 type foreignTask struct {
 	ID              string          `json:"id"`
 	InstanceID      string          `json:"instance_id"`
@@ -31,7 +30,7 @@ type foreignTask struct {
 	RequiredTools   []string        `json:"required_tools"`
 }
 
-// task returns the task in our words, with difficulty where it has none.
+// task converts the task. A task without a difficulty gets the given one.
 func (f foreignTask) task(difficulty string) assay.Task {
 	return assay.Task{
 		ID:          assay.TaskID(firstOf(f.InstanceID, f.ID)),
@@ -63,16 +62,14 @@ func firstValue(a, b json.RawMessage) json.RawMessage {
 // An entry is one element of a task file.
 type entry struct {
 	foreignTask
-	// number counts the elements from 1; offset is where the element starts.
-	number int
-	offset int64
-	// malformed says why the element is not of the shape of a task, if so.
+	number int   // from 1
+	offset int64 // where the element starts in the file
+	// malformed is the reason why the element cannot be a task. It is empty for a task.
 	malformed string
 }
 
-// taskEntries yields the elements of a task file one by one: a JSON object
-// with a list "tasks", or the list alone. An error, which names file, line and
-// column, is yielded last.
+// taskEntries yields the elements of a task file one by one. The file is a JSON object with a list
+// "tasks", or the list alone. An error comes last; it names the file, line and column.
 func taskEntries(path string) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		f, err := openTaskFile(path)
@@ -88,12 +85,12 @@ func taskEntries(path string) iter.Seq2[entry, error] {
 	}
 }
 
-// A taskFile is a task file in the course of being read.
+// A taskFile reads a task file as a stream.
 type taskFile struct {
 	*os.File
 	dec  *json.Decoder
-	base int64 // where in the file the decoder started
-	read int   // elements so far
+	base int64 // offset in the file where the decoder started
+	read int   // number of elements so far
 }
 
 func openTaskFile(path string) (*taskFile, error) {
@@ -113,7 +110,7 @@ func openTaskFile(path string) (*taskFile, error) {
 
 func (f *taskFile) offset() int64 { return f.base + f.dec.InputOffset() }
 
-// token is the decoder's Token with a place in its errors.
+// token is the decoder's Token, with positions in errors.
 func (f *taskFile) token(s slot) (json.Token, error) {
 	start := f.offset()
 	tok, err := f.dec.Token()
@@ -123,7 +120,7 @@ func (f *taskFile) token(s slot) (json.Token, error) {
 	return tok, nil
 }
 
-// value is the decoder's Decode likewise.
+// value is the decoder's Decode, with positions in errors.
 func (f *taskFile) value(s slot, v *json.RawMessage) error {
 	start := f.offset()
 	if err := f.dec.Decode(v); err != nil {
@@ -134,13 +131,14 @@ func (f *taskFile) value(s slot, v *json.RawMessage) error {
 
 func (f *taskFile) broken(start int64, s slot, err error) error {
 	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	cut := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	if cut || errors.As(err, &syntax) {
 		return jsonErrorAt(f.Name(), start, s, err)
 	}
 	return fmt.Errorf("%s: %w", f.Name(), err)
 }
 
-// walk calls f for every element until it returns false.
+// walk calls visit for every element until it returns false.
 func (f *taskFile) walk(visit func(entry) bool) (stopped bool, err error) {
 	tok, err := f.token(slot{})
 	if err != nil {
@@ -152,7 +150,8 @@ func (f *taskFile) walk(visit func(entry) bool) (stopped bool, err error) {
 	case json.Delim('{'):
 		stopped, err = f.object(visit)
 	default:
-		return false, errorAt(f.Name(), f.base, errors.New("a task file is a JSON object with a list \"tasks\", or that list alone"))
+		return false, errorAt(f.Name(), f.base,
+			errors.New(`a task file must be a JSON object with a list "tasks", or only the list`))
 	}
 	if stopped || err != nil {
 		return stopped, err
@@ -160,13 +159,13 @@ func (f *taskFile) walk(visit func(entry) bool) (stopped bool, err error) {
 	return false, f.ended()
 }
 
-// ended reports whether nothing but white space is left.
+// ended returns an error if there is more than white space left.
 func (f *taskFile) ended() error {
 	rest := bufio.NewReader(io.MultiReader(f.dec.Buffered(), f))
 	at := f.offset() + skip(rest, white, math.MaxInt64)
 	switch _, err := rest.Peek(1); {
 	case err == nil:
-		return errorAt(f.Name(), at, errors.New("there is text after the end of the task file"))
+		return errorAt(f.Name(), at, errors.New("unexpected text after the end of the task file"))
 	case !errors.Is(err, io.EOF):
 		return err
 	}
@@ -193,7 +192,7 @@ func (f *taskFile) object(visit func(entry) bool) (stopped bool, err error) {
 			return false, err
 		}
 		if tok != json.Delim('[') {
-			return false, errorAt(f.Name(), f.offset()-1, errors.New("\"tasks\" has to be a list"))
+			return false, errorAt(f.Name(), f.offset()-1, errors.New("\"tasks\" must be a list"))
 		}
 		if stopped, err = f.list(visit); stopped || err != nil {
 			return stopped, err
@@ -204,12 +203,14 @@ func (f *taskFile) object(visit func(entry) bool) (stopped bool, err error) {
 		return false, err
 	}
 	if !found {
-		return false, fmt.Errorf("%s: the object has no list \"tasks\"\nhint: a task file is {\"tasks\": [...]} or the list alone; a tool registry goes with --tools", f.Name())
+		return false, fmt.Errorf("%s: the object has no list \"tasks\"\n"+
+			"hint: a task file is {\"tasks\": [...]} or the list alone; "+
+			"pass a tool registry with --tools", f.Name())
 	}
 	return false, nil
 }
 
-// list reads the elements up to and with the closing bracket.
+// list reads the elements and the closing bracket.
 func (f *taskFile) list(visit func(entry) bool) (stopped bool, err error) {
 	var next slot
 	for f.dec.More() {
@@ -229,7 +230,7 @@ func (f *taskFile) list(visit func(entry) bool) (stopped bool, err error) {
 	return false, err
 }
 
-// misshapen says what a valid JSON value lacks to be a task; empty for nil.
+// misshapen explains why a valid JSON value was not decoded. It returns "" for nil.
 func misshapen(err error) string {
 	var typ *json.UnmarshalTypeError
 	switch {
@@ -238,9 +239,24 @@ func misshapen(err error) string {
 	case !errors.As(err, &typ):
 		return err.Error()
 	case typ.Field == "":
-		return "it is a JSON " + typ.Value + ", not an object"
-	case typ.Type.Kind() == reflect.Slice:
-		return fmt.Sprintf("%s is a %s, not a list", typ.Field, typ.Value)
+		return "a task must be a JSON object, not " + withArticle(typ.Value)
 	}
-	return fmt.Sprintf("%s is a %s, not a %s", typ.Field, typ.Value, typ.Type)
+	want := typ.Type.String()
+	switch typ.Type.Kind() {
+	case reflect.Slice:
+		want = "list"
+	case reflect.Struct:
+		want = "object"
+	case reflect.Float64:
+		want = "number"
+	}
+	return fmt.Sprintf("%s must be %s, not %s",
+		typ.Field, withArticle(want), withArticle(typ.Value))
+}
+
+func withArticle(noun string) string {
+	if strings.ContainsRune("aeiou", rune(noun[0])) {
+		return "an " + noun
+	}
+	return "a " + noun
 }

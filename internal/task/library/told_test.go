@@ -14,7 +14,7 @@ func drafts(f func(typ string, k int, d *draft)) {
 	catalog := assay.NewCatalog(Tools())
 	for ord, typ := range assay.TaskTypes {
 		for k := range TasksPerType {
-			f(typ, k, newDraft(catalog, scenarios()[k%len(scenarios())], month(ord, k/len(scenarios())), chain(typ, k)))
+			f(typ, k, builtinDraft(catalog, ord, typ, k))
 		}
 	}
 }
