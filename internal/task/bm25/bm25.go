@@ -1,9 +1,8 @@
 // Package bm25 ranks short texts by the words that they share with a query.
 //
-// It owns the tokens, the stemming and the ranking that tool search uses, so
-// that a search gives the same answer on every machine. It knows nothing of
-// tools or tasks, and it does not learn: the same texts and query give the
-// same ranking for ever.
+// It owns the tokens, the stemming and the ranking of tool search, so a search gives the same answer
+// on every machine. It doesn't know about tools or tasks, and it doesn't learn: the same texts and
+// query always give the same ranking.
 package bm25
 
 import (
@@ -14,9 +13,8 @@ import (
 	"unicode"
 )
 
-// The free parameters of Okapi BM25 (Robertson and Zaragoza, "The
-// Probabilistic Relevance Framework", 2009, section 3.4), at the values that
-// the literature uses where nothing was tuned.
+// The free parameters of Okapi BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework",
+// 2009, section 3.4). These are the usual values in the literature if they have not been tuned.
 const (
 	k1 = 1.2
 	b  = 0.75
@@ -24,20 +22,20 @@ const (
 
 // An Index holds texts. It is immutable and safe for concurrent use.
 type Index struct {
-	docs   []map[string]int
-	length []int
-	mean   float64
-	df     map[string]int
+	docs   []map[string]int // how often each word occurs, by text
+	length []int            // number of words, by text
+	mean   float64          // mean length
+	df     map[string]int   // number of texts that contain a word
 }
 
 // A Hit is one text that shares a word with the query.
 type Hit struct {
-	// Doc is the text's position in the slice given to New.
+	// Doc is the text's position in the argument of New.
 	Doc   int
 	Score float64
 }
 
-// New returns an index of texts.
+// New indexes texts.
 func New(texts []string) *Index {
 	x := &Index{df: make(map[string]int)}
 	total := 0
@@ -60,8 +58,8 @@ func New(texts []string) *Index {
 	return x
 }
 
-// Search returns the at most n best texts, best first; equal scores keep the
-// order of the texts.
+// Search returns the n best texts, best first. It returns fewer if fewer texts share a word with the
+// query. Texts with equal scores keep their order.
 func (x *Index) Search(query string, n int) []Hit {
 	terms := Words(query)
 	slices.Sort(terms)
@@ -89,13 +87,13 @@ func (x *Index) score(doc int, terms []string) float64 {
 	return sum
 }
 
-// idf is the form that cannot be negative.
+// idf returns the inverse document frequency, in the variant that is never negative.
 func (x *Index) idf(term string) float64 {
 	n, df := float64(len(x.docs)), float64(x.df[term])
 	return math.Log(1 + (n-df+0.5)/(df+0.5))
 }
 
-// Words splits text into lower-case stems, stop words left out.
+// Words splits text into lower-case stems and drops stop words.
 func Words(text string) []string {
 	fields := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
@@ -109,17 +107,16 @@ func Words(text string) []string {
 	return words
 }
 
-var stopWords = strings.Fields(`a all an and any are as at be by each for from has have if in into is it its
-	of on or so that the their them then there these this those to up was what when where which while will with you your`)
+var stopWords = strings.Fields(`a all an and any are as at be by each for from has have if in into
+	is it its of on or so that the their them then there these this those to up was what when where
+	which while will with you your`)
 
-// suffixes are tried in order; the first that leaves three letters goes.
-var suffixes = []string{
-	"ations", "ation", "ators", "ator", "ating", "ated", "ates", "ate", "ings", "ing", "iers", "ier", "ies", "ied",
-	"ers", "ors", "er", "or", "ed", "es", "y", "e", "s",
-}
+// suffixes are tried in order. The first that leaves at least three letters is removed.
+var suffixes = strings.Fields(`ations ation ators ator ating ated ates ate ings ing iers ier ies ied
+	ers ors er or ed es y e s`)
 
-// stem brings the forms of a verb and the one who does it together: parse,
-// parses, parsing and parser are one word.
+// stem maps the forms of a verb and its agent to one word, such as parse, parses, parsing and
+// parser.
 func stem(w string) string {
 	for _, s := range suffixes {
 		if rest, ok := strings.CutSuffix(w, s); ok && len(rest) >= 3 {
