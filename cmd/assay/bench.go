@@ -22,6 +22,7 @@ import (
 	"github.com/assay-eval/assay/internal/bench"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/model/simserver"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -490,14 +491,14 @@ func (y *yardstick) fill(ctx context.Context, s bench.Scenario, n int) (err erro
 	if err != nil {
 		return err
 	}
-	j, err := openJob(ctx, e, 0)
+	j, err := job.Open(ctx, e, 0)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, j.close()) }()
+	defer func() { err = errors.Join(err, j.Close()) }()
 	return save(ctx, s.Store, func(yield func(assay.Attempt, error) bool) {
 		left := n
-		for t := range j.trials() {
+		for t := range j.Trials() {
 			if left--; left < 0 || !yield(settledAttempt(t), nil) {
 				return
 			}

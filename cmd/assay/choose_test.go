@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/plan"
 )
 
@@ -82,11 +83,11 @@ func TestLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := openJob(t.Context(), e, 0)
+	j, err := job.Open(t.Context(), e, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer j.close()
+	defer j.Close()
 	earlier := 0
 	for _, limit := range []int{27, 27, 45, 0} {
 		n := limit
@@ -102,7 +103,7 @@ func TestLimit(t *testing.T) {
 		}
 		stored := attempts(t, path)
 		storedOnce(t, stored, map[string]int{"sim/mute": n, "sim/listed": n})
-		isBeginning(t, j.plan, stored, n)
+		isBeginning(t, j.Plan, stored, n)
 		for cell, count := range perCell(stored) {
 			if least := n / cells; count < least || count > least+1 {
 				t.Errorf("--limit %d: cell %+v has %d trials, want %d or one more", limit, cell, count, least)
@@ -110,7 +111,7 @@ func TestLimit(t *testing.T) {
 		}
 		earlier = n
 		// The status is of the whole experiment, whatever the limit was.
-		var status []experimentStatus
+		var status []job.Status
 		decode(t, must(t, nil, "status", "--store", path, "--json").out, &status)
 		if len(status) != 1 || status[0].Planned != 2*all || status[0].Done != 2*n || status[0].Pending != 2*(all-n) {
 			t.Errorf("status after --limit %d: %+v", limit, status)
@@ -203,12 +204,12 @@ func specOf(t *testing.T, e *plan.Experiment) string {
 
 func trialIDs(t *testing.T, e *plan.Experiment) (ids []assay.TrialID) {
 	t.Helper()
-	j, err := openJob(t.Context(), e, 0)
+	j, err := job.Open(t.Context(), e, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer j.close()
-	for trial := range j.trials() {
+	defer j.Close()
+	for trial := range j.Trials() {
 		ids = append(ids, trial.ID)
 	}
 	return ids

@@ -16,6 +16,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -160,17 +161,17 @@ func onePool(ctx context.Context, p *process, f classifyFlags) (*lane.Pool, func
 	if f.providers != "" {
 		e.SetProviders(f.providers)
 	}
-	lib, err := openLibrary(ctx, plan.BuiltinLibrary)
+	lib, err := job.OpenLibrary(ctx, plan.BuiltinLibrary)
 	if err != nil {
 		return nil, nil, err
 	}
-	j := &job{experiment: e, library: lib}
-	pools, err := j.preparePools(p, f.simLatency)
+	j := &job.Job{Experiment: e, Library: lib}
+	pools, err := j.Pools(p.env, f.simLatency)
 	if err != nil {
 		return nil, nil, errors.Join(err, lib.Close())
 	}
-	pools.open(lane.Options{Request: time.Duration(e.Limits.Request)})
-	return pools.byModel[f.model], func() error { pools.close(); return lib.Close() }, nil
+	pools.Open(lane.Options{Request: time.Duration(e.Limits.Request)})
+	return pools.ByModel[f.model], func() error { pools.Close(); return lib.Close() }, nil
 }
 
 // classification is one run of `assay classify`.

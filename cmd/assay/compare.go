@@ -14,6 +14,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -233,15 +234,12 @@ func (s *sides) attempts(kind, name string) (iter.Seq2[assay.Attempt, error], er
 	if err != nil {
 		return nil, err
 	}
-	j, err := reopen(s.ctx, chosen[0])
+	j, err := job.Reopen(s.ctx, chosen[0])
 	if err != nil {
 		return nil, fmt.Errorf("experiment %s cannot be planned again: %w", name, err)
 	}
-	planned := make(map[assay.TrialID]bool, j.planned())
-	for t := range j.trials() {
-		planned[t.ID] = true
-	}
-	return keep(func(a *assay.Attempt) bool { return planned[a.ID] }), j.close()
+	planned := j.IDs()
+	return keep(func(a *assay.Attempt) bool { return planned[a.ID] }), j.Close()
 }
 
 // flipped returns both episodes of the first flips, and their IDs by trial.

@@ -184,7 +184,7 @@ func matchLane(o order, model, lane string) bool {
 
 func (s *session) pause(_ context.Context, o order) (string, error) {
 	var names []string
-	for model, p := range s.pools.byModel {
+	for model, p := range s.pools.ByModel {
 		names = append(names, p.Hold(o.Do == "pause", func(l string) bool { return matchLane(o, model, l) })...)
 	}
 	return s.said(map[string]string{"pause": "paused", "resume": "resumed"}[o.Do], names, o)
@@ -192,7 +192,7 @@ func (s *session) pause(_ context.Context, o order) (string, error) {
 
 func (s *session) set(_ context.Context, o order) (string, error) {
 	var names []string
-	for model, p := range s.pools.byModel {
+	for model, p := range s.pools.ByModel {
 		names = append(names, p.SetLimits(o.Limits, func(l string) bool { return matchLane(o, model, l) })...)
 	}
 	var words []string
@@ -252,11 +252,11 @@ func (s *session) controlState() runControl {
 	snapshot := s.meter.Snapshot()
 	total := snapshot.Total()
 	out := runControl{
-		Run: s.id, Experiment: s.experiment.Name, Elapsed: snapshot.Elapsed.Seconds(), Done: total.Done, Planned: total.Planned,
+		Run: s.id, Experiment: s.Experiment.Name, Elapsed: snapshot.Elapsed.Seconds(), Done: total.Done, Planned: total.Planned,
 		InFlight: total.InFlight, Notes: snapshot.Notes, Models: []modelLanes{},
 	}
-	for _, model := range s.experiment.Models {
-		lanes, waiting := s.pools.byModel[model].Status()
+	for _, model := range s.Experiment.Models {
+		lanes, waiting := s.pools.ByModel[model].Status()
 		m := modelLanes{Model: model, Waiting: waiting.Requests, Lanes: []laneState{}}
 		for _, l := range lanes {
 			m.Lanes = append(m.Lanes, laneState{l.Name, l.InFlight, l.Limits, l.Learned, l.Waits, l.Held})

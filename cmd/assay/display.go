@@ -62,16 +62,16 @@ func (s *session) interval(elapsed time.Duration) time.Duration {
 func (s *session) announce(pending int) {
 	if s.displayMode() == "json" {
 		s.object(map[string]any{
-			"event": "start", "experiment": s.experiment.Name, "run": s.id, "program": version(), "store": s.flags.store,
-			"planned": s.planned(), "done": s.planned() - pending, "pending": pending, "models": s.experiment.Models,
+			"event": "start", "experiment": s.Experiment.Name, "run": s.id, "program": version(), "store": s.flags.store,
+			"planned": s.Planned(), "done": s.Planned() - pending, "pending": pending, "models": s.Experiment.Models,
 		})
 		return
 	}
 	if s.displayMode() == "none" {
 		return
 	}
-	text := fmt.Sprintf("experiment %s: %d trials planned", s.experiment.Name, s.planned())
-	if done := s.planned() - pending; done > 0 {
+	text := fmt.Sprintf("experiment %s: %d trials planned", s.Experiment.Name, s.Planned())
+	if done := s.Planned() - pending; done > 0 {
 		text += fmt.Sprintf(", %d done before, %d pending", done, pending)
 	}
 	fmt.Fprintf(s.process.err, "%s; results go to %s\n", text, s.flags.store)
@@ -98,7 +98,7 @@ func (s *session) finish(ctx context.Context, summary engine.Summary, runErr err
 	open := total.Planned - total.Done - total.Skipped // pending or parked
 	wall := time.Since(s.started)
 	done := map[string]any{
-		"event": "done", "experiment": s.experiment.Name, "run": s.id, "store": s.flags.store,
+		"event": "done", "experiment": s.Experiment.Name, "run": s.id, "store": s.flags.store,
 		"planned": total.Planned, "done": total.Done, "pending": total.Pending(), "parked": total.Parked,
 		"settled": summary.Settled, "faults": summary.Faulted, "request_faults": s.faults, "requests": s.requests,
 		"tokens": s.tokens, "cost_usd": s.cost, "wall_s": wall.Seconds(), "stopped": summary.Stopped,
@@ -139,7 +139,7 @@ func (s *session) end(ctx context.Context, summary map[string]any) error {
 
 // print shows the table and what to do next.
 func (s *session) print(ctx context.Context, summary engine.Summary, total live.ModelState, wall time.Duration) error {
-	table, err := s.tables(ctx, s.db)
+	table, err := tablesOf(ctx, s.Job, s.db)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (s *session) print(ctx context.Context, summary engine.Summary, total live.
 	fmt.Fprintln(w)
 	writeAlarms(w, s.process.name, table.Alarms)
 	if summary.Settled == 0 && total.Done == total.Planned {
-		fmt.Fprintf(w, "All %d trials of %s are done; nothing was run.\n", total.Planned, s.experiment.Name)
+		fmt.Fprintf(w, "All %d trials of %s are done; nothing was run.\n", total.Planned, s.Experiment.Name)
 	} else {
 		fmt.Fprintf(w, "%d of %d trials done, %d in this run, in %s with %d requests.\n",
 			total.Done, total.Planned, summary.Settled, wall.Round(100*time.Millisecond), s.requests)
@@ -224,8 +224,8 @@ func (s *session) printSpeed(w io.Writer, summary engine.Summary, wall time.Dura
 	if len(against) > 0 {
 		fmt.Fprintf(w, "It took %s; %s.\n", duration(wall.Seconds()), strings.Join(against, ", "))
 	}
-	for _, m := range s.experiment.Models {
-		if text := speedText(m, s.pools.byModel[m].Ledgers(), wall); text != "" {
+	for _, m := range s.Experiment.Models {
+		if text := speedText(m, s.pools.ByModel[m].Ledgers(), wall); text != "" {
 			fmt.Fprintln(w, text)
 		}
 		if err := summary.Closed[m]; err != nil {
@@ -255,7 +255,7 @@ const quickstartReport = "quickstart-report.html"
 
 // writeReport shows newcomers what a report is.
 func (s *session) writeReport(ctx context.Context) error {
-	experiments, err := chooseExperiments(ctx, s.db, []string{s.experiment.Name})
+	experiments, err := chooseExperiments(ctx, s.db, []string{s.Experiment.Name})
 	if err != nil {
 		return err
 	}
@@ -288,7 +288,7 @@ func (s *session) example() assay.TrialID {
 	if s.lastDone != "" {
 		return s.lastDone
 	}
-	for t := range s.trials() {
+	for t := range s.Trials() {
 		if s.settled.Has(t.ID) {
 			return t.ID
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/legacy"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -241,7 +242,7 @@ type scope struct {
 // for it, and the user is told.
 func (e *exporter) scopeOf(ctx context.Context, x store.Experiment) (*scope, error) {
 	s := &scope{experiment: x.Name, made: e.flags.experiment == ""}
-	j, err := reopen(ctx, x)
+	j, err := job.Reopen(ctx, x)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, err
@@ -251,12 +252,12 @@ func (e *exporter) scopeOf(ctx context.Context, x store.Experiment) (*scope, err
 		fmt.Fprintf(e.process.err, "assay: experiment %s cannot be planned again, so what is exported of it is the attempts that were made for it: %s\n", x.Name, first)
 		return s, nil
 	}
-	s.planned, s.models = make(map[assay.TrialID]bool, j.planned()), make(map[string]int)
-	for t := range j.trials() {
+	s.planned, s.models = make(map[assay.TrialID]bool, j.Planned()), make(map[string]int)
+	for t := range j.Trials() {
 		s.planned[t.ID] = true
 		s.models[t.Model]++
 	}
-	return s, j.close()
+	return s, j.Close()
 }
 
 func (s *scope) has(a *assay.Attempt) bool {

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/assay-eval/assay/internal/run/job"
 )
 
 // TestBudgetEndsARun: nothing is asked once it is spent, what was not run
@@ -73,7 +75,7 @@ stop:
 			optimal++
 		}
 	}
-	if mute < 20 || mute > 20+2*builtinConcurrency+64 || optimal != 500 {
+	if mute < 20 || mute > 20+2*job.BuiltinConcurrency+64 || optimal != 500 {
 		t.Errorf("%d trials of sim/mute and %d of sim/optimal, want few more than 20, and 500", mute, optimal)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/task/library"
 )
@@ -77,7 +78,7 @@ func newInspect(p *process) *cobra.Command {
 			if len(args) == 1 {
 				name = args[0]
 			}
-			lib, err := openLibrary(cmd.Context(), name)
+			lib, err := job.OpenLibrary(cmd.Context(), name)
 			if err != nil {
 				return err
 			}

@@ -50,8 +50,8 @@ func (s *session) openLog() {
 		dir = s.flags.store + ".logs"
 	}
 	opts := runlog.Options{
-		Experiment: s.experiment.Name, Level: logLevels[s.flags.logLevel], Keep: runlog.Keep{Age: keepLogs, Bytes: keepLogBytes},
-		Secrets: s.pools.secrets, Failed: func(err error) { s.meter.Note("the log of this run has ended: " + err.Error()) },
+		Experiment: s.Experiment.Name, Level: logLevels[s.flags.logLevel], Keep: runlog.Keep{Age: keepLogs, Bytes: keepLogBytes},
+		Secrets: s.pools.Secrets, Failed: func(err error) { s.meter.Note("the log of this run has ended: " + err.Error()) },
 	}
 	if prefixes := s.flags.debugTrials; len(prefixes) > 0 {
 		opts.Trials = func(id assay.TrialID) bool {
@@ -68,10 +68,10 @@ func (s *session) openLog() {
 	}
 	s.runlog = log
 	s.log = log.Logger()
-	s.log.Info("run begins", "run", s.id, "experiment", s.experiment.Name, "store", filepath.Base(s.flags.store), "program", version(),
-		"host", hostName(), "planned", s.planned(), "models", s.experiment.Models, "world", s.experiment.World, "seed", s.experiment.Seed)
-	for _, model := range s.experiment.Models {
-		for _, c := range s.pools.configs[model] {
+	s.log.Info("run begins", "run", s.id, "experiment", s.Experiment.Name, "store", filepath.Base(s.flags.store), "program", version(),
+		"host", hostName(), "planned", s.Planned(), "models", s.Experiment.Models, "world", s.Experiment.World, "seed", s.Experiment.Seed)
+	for _, model := range s.Experiment.Models {
+		for _, c := range s.pools.Configs[model] {
 			s.log.Info("lane", "model", model, "lane", c.Name, "orders", c.Orders, "limits", fmt.Sprintf("%+v", c.Limits))
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -313,12 +314,12 @@ func owingOf(ctx context.Context, e store.Experiment, losing store.Set) (o owing
 	if e.Lost() {
 		return o, errors.New("the text of its experiment is lost")
 	}
-	j, err := reopen(ctx, e)
+	j, err := job.Reopen(ctx, e)
 	if err != nil {
 		return o, err
 	}
-	defer func() { err = errors.Join(err, j.close()) }()
-	for t := range j.trials() {
+	defer func() { err = errors.Join(err, j.Close()) }()
+	for t := range j.Trials() {
 		if losing.Has(t.ID) {
 			o.Trials++
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/library"
@@ -80,13 +81,14 @@ func builtinLibrary(t testing.TB) *library.Library {
 
 func TestPinnedTrials(t *testing.T) {
 	t.Parallel()
-	lib := builtinLibrary(t)
 	var p pins
 	pin := func(name string, e *plan.Experiment) {
-		planned, err := e.Expand(t.Context(), lib.Refs, applies(lib, e.World))
+		j, err := job.Open(t.Context(), e, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer j.Close()
+		planned := j.Plan
 		d := newDigest()
 		for _, m := range e.Models {
 			for trial := range planned.Trials(m) {

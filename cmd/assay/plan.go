@@ -13,39 +13,10 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/result/report"
-	"github.com/assay-eval/assay/internal/result/stat"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/store"
 )
-
-// planned is what `assay plan` says.
-type planned struct {
-	Experiment string `json:"experiment"`
-	Cells      int    `json:"cells"`
-	Planned    int    `json:"planned"`
-	Done       int    `json:"done"`
-	Pending    int    `json:"pending"`
-	// Gaps say what is missing of each part for each model.
-	Gaps []gap `json:"gaps"`
-	// NotApplicable counts the tasks that are left out of flawed cells.
-	NotApplicable []report.LeftOut `json:"not_applicable"`
-	Power         []power          `json:"power"`
-	// Ceilings are what the best policy reaches, at each reliability.
-	Ceilings []ceiling `json:"ceilings"`
-	forecast
-	Cost float64 `json:"cost_usd"`
-}
-
-// A gap is what a part of an experiment still lacks for a model. What two parts
-// share counts in both.
-type gap struct {
-	Model   string `json:"model"`
-	Part    string `json:"part"`
-	Planned int    `json:"planned"`
-	Done    int    `json:"done"`
-	Pending int    `json:"pending"`
-}
 
 func newPlan(p *process) *cobra.Command {
 	var path string
@@ -92,86 +63,27 @@ a reply is assumed.`,
 	return cmd
 }
 
-func makePlan(ctx context.Context, p *process, e *plan.Experiment, path string, limit int, simLatency time.Duration) (out planned, err error) {
-	j, err := openJob(ctx, e, limit)
+// makePlan estimates an experiment with what its store knows, if there is one yet.
+func makePlan(
+	ctx context.Context, p *process, e *plan.Experiment, path string, limit int, simLatency time.Duration,
+) (out job.Estimate, err error) {
+	j, err := job.Open(ctx, e, limit)
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, j.close()) }()
-	// A plan needs no key, so any will do.
-	keyless := *p
-	keyless.env = func(name string) (string, bool) {
-		if v, ok := p.env(name); ok && v != "" {
-			return v, true
-		}
-		return "none", true
-	}
-	pools, err := j.preparePools(&keyless, simLatency)
-	if err != nil {
-		return out, err
-	}
-	defer pools.close()
+	defer func() { err = errors.Join(err, j.Close()) }()
+
 	var db *store.DB
-	var settled store.Set
 	if _, missing := os.Stat(path); !errors.Is(missing, fs.ErrNotExist) {
 		if db, err = p.openForOne(ctx, path); err != nil {
 			return out, err
 		}
 		defer func() { err = errors.Join(err, db.Close()) }()
-		if err := pools.recall(ctx, db); err != nil {
-			return out, err
-		}
-		if settled, err = db.Settled(ctx); err != nil {
-			return out, err
-		}
 	}
-	out = planned{Experiment: e.Name, Planned: j.planned()}
-	pending := make(map[string]int)
-	for _, m := range e.Models {
-		done := make(map[assay.Cell]int)
-		if settled.Len() > 0 { // else a million identities need not be made
-			for t := range j.plan.Trials(m) {
-				if settled.Has(t.ID) {
-					done[t.Cell]++
-				}
-			}
-		}
-		pending[m] = j.plan.Planned(m)
-		gaps := make([]gap, len(j.plan.Parts()))
-		for cell, planned := range j.plan.Cells(m) {
-			out.Cells++
-			out.Done += done[cell]
-			pending[m] -= done[cell]
-			for i, part := range j.plan.Parts() {
-				if part.Has(cell) {
-					gaps[i].Planned += planned
-					gaps[i].Done += done[cell]
-				}
-			}
-		}
-		for i, g := range gaps {
-			g.Model, g.Part, g.Pending = m, j.plan.Parts()[i].Name, g.Planned-g.Done
-			out.Gaps = append(out.Gaps, g)
-		}
-	}
-	out.Pending = out.Planned - out.Done
-	out.Power = j.power()
-	for _, n := range j.plan.NotApplicable() {
-		out.NotApplicable = append(out.NotApplicable, report.LeftOut(n))
-	}
-	if out.Ceilings, err = j.ceilings(ctx); err != nil {
-		return out, err
-	}
-	if out.forecast, err = j.foresee(ctx, db, pools.configs, pending, simLatency); err != nil {
-		return out, err
-	}
-	for _, m := range out.Models {
-		out.Cost += m.Cost
-	}
-	return out, nil
+	return j.Estimate(ctx, db, p.env, simLatency)
 }
 
-func writePlan(p *process, e *plan.Experiment, out planned) {
+func writePlan(p *process, e *plan.Experiment, out job.Estimate) {
 	w := p.out
 	fmt.Fprintf(w, "experiment %s: %d cells, %d trials planned, %d done, %d pending\n\n", out.Experiment, out.Cells, out.Planned, out.Done, out.Pending)
 	writeGaps(p, out)
@@ -200,53 +112,7 @@ func writePlan(p *process, e *plan.Experiment, out planned) {
 	}
 }
 
-// power is the least difference between two rows of a part's tables that the
-// part shows in 80 of 100 repetitions, tested at 5 %, for rates around one half,
-// where it is largest. Differences are shares of 1.
-type power struct {
-	Part string `json:"part"`
-	// Tasks and Repeats are of the smallest row: a model in a variant, a severity, a
-	// difficulty and a reliability.
-	Tasks   int `json:"tasks"`
-	Repeats int `json:"repeats"`
-	// Detectable is between rows whose sides have nothing in common, and Paired
-	// where both sides find the same tasks hard. Two repeats of a task are taken to
-	// correlate by one half.
-	Detectable float64 `json:"detectable"`
-	Paired     float64 `json:"detectable_paired"`
-}
-
-// alike is how much two repeats of a task are taken to resemble each other; nobody
-// knows before a run.
-const alike = .5
-
-func (j *job) power() (all []power) {
-	factors := j.experiment.EachFactors()
-	for i, part := range j.plan.Parts() {
-		rows := make(map[assay.Cell]int)
-		for _, m := range part.Models {
-			for cell, n := range j.plan.Cells(m) {
-				if part.Has(cell) {
-					cell.TaskType = ""
-					rows[cell] += n
-				}
-			}
-		}
-		repeats := max(1, factors[i].Repeats)
-		least := 0
-		for _, n := range rows {
-			if tasks := n / repeats; tasks > 0 && (least == 0 || tasks < least) {
-				least = tasks
-			}
-		}
-		if least > 0 {
-			all = append(all, power{part.Name, least, repeats, stat.Detectable(least, repeats, alike, 0), stat.Detectable(least, repeats, alike, alike)})
-		}
-	}
-	return all
-}
-
-func writePower(p *process, all []power) {
+func writePower(p *process, all []job.Power) {
 	t := document.NewTextTable("part", "", "tasks", "repeats", "detectable", "if alike")
 	for _, x := range all {
 		t.Row(x.Part, "", fmt.Sprint(x.Tasks), fmt.Sprint(x.Repeats), fmt.Sprintf("%.1f points", 100*x.Detectable), fmt.Sprintf("%.1f points", 100*x.Paired))
@@ -258,7 +124,7 @@ func writePower(p *process, all []power) {
 
 // writeGaps shows what is missing, part by part, where there are several or
 // something is done already.
-func writeGaps(p *process, out planned) {
+func writeGaps(p *process, out job.Estimate) {
 	if out.Done > 0 || len(out.Gaps) > len(out.Models) {
 		t := document.NewTextTable("model", "part", "planned", "done", "pending")
 		for _, g := range out.Gaps {
@@ -285,4 +151,12 @@ func duration(seconds float64) string {
 		return d.Round(time.Second).String()
 	}
 	return fmt.Sprintf("%.1f days", d.Hours()/24)
+}
+
+func writeCeilings(p *process, ceilings []job.Ceiling) {
+	t := document.NewTextTable("reliability", "", "best possible", "calls expected")
+	for _, c := range ceilings {
+		t.Row(assay.FormatReliability(c.Reliability), "", fmt.Sprintf("%.1f %%", 100*c.Best), fmt.Sprintf("%.1f", c.Calls))
+	}
+	fmt.Fprintf(p.out, "%s\n\nThat is how often the best policy fully succeeds, with one call a reply.\n\n", t)
 }

@@ -9,11 +9,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/assay-eval/assay/internal/run/job"
 )
 
-func planOf(t *testing.T, env map[string]string, args ...string) planned {
+func planOf(t *testing.T, env map[string]string, args ...string) job.Estimate {
 	t.Helper()
-	var out planned
+	var out job.Estimate
 	if err := json.Unmarshal([]byte(must(t, env, append([]string{"plan", "--json"}, args...)...).out), &out); err != nil {
 		t.Fatal(err)
 	}
@@ -42,17 +44,17 @@ providers:
 		t.Errorf("%+v", out)
 	}
 	// Two lanes of 100 requests a minute are what binds it.
-	if minutes := float64(big.Requests) / 200; math.Abs(big.Wall/60/minutes-1) > 0.03 || !strings.HasPrefix(big.Bound, "rpm of gateway/KEY_") {
+	if minutes := float64(big.Requests) / 200; math.Abs(big.Wall/60/minutes-1) > 0.03 || !strings.HasPrefix(big.Bound, "rpm limit of gateway/KEY_") {
 		t.Errorf("%v minutes, bound by %q; want about %v, bound by rpm", big.Wall/60, big.Bound, minutes)
 	}
 	if want := float64(big.InputTokens)*1e-6 + float64(big.OutputTokens)*2e-6; math.Abs(big.Cost-want) > 0.01*want || out.Cost != big.Cost {
 		t.Errorf("cost %v, want %v", big.Cost, want)
 	}
-	if !strings.Contains(big.Basis, "rehearsal; 3s a reply assumed") {
+	if !strings.Contains(big.Basis, "rehearsal, assuming 3s a reply") {
 		t.Errorf("basis %q", big.Basis)
 	}
 	text := must(t, nil, "plan", experiment, "--store", path).out
-	for _, want := range []string{"10 cells, 10000 trials planned, 0 done, 10000 pending", "rpm of gateway/KEY_", "Models run side by side"} {
+	for _, want := range []string{"10 cells, 10000 trials planned, 0 done, 10000 pending", "rpm limit of gateway/KEY_", "Models run side by side"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
@@ -95,7 +97,10 @@ func TestPlanTellsTheCeiling(t *testing.T) {
 	for n := 3; n <= 9; n++ {
 		calls += float64(n*(n-1)*(n-2)/2) / float64(int(1)<<n)
 	}
-	want := []ceiling{{1, 1, 3, 60}, {0.5, tail, calls, 60}} // 20 tasks, three variants
+	want := []job.Ceiling{ // of 20 tasks in three variants
+		{Reliability: 1, Best: 1, Calls: 3, Trials: 60},
+		{Reliability: 0.5, Best: tail, Calls: calls, Trials: 60},
+	}
 	if diff := cmp.Diff(want, out.Ceilings, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Errorf("ceilings (-want +got):\n%s", diff)
 	}

@@ -21,8 +21,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/legacy"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/result/stat"
-	"github.com/assay-eval/assay/internal/run/gate"
-	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -95,11 +94,11 @@ func latestExperiment(ctx context.Context, db *store.DB, args []string) (e store
 }
 
 func writeReport(ctx context.Context, p *process, db *store.DB, e store.Experiment, f documentFlags) (err error) {
-	j, err := reopen(ctx, e)
+	j, err := job.Reopen(ctx, e)
 	if err != nil {
 		return fmt.Errorf("experiment %s cannot be planned again: %w", e.Name, err)
 	}
-	defer func() { err = errors.Join(err, j.close()) }()
+	defer func() { err = errors.Join(err, j.Close()) }()
 	a, snapshot, err := analyze(ctx, db, j, e)
 	if err != nil {
 		return err
@@ -115,7 +114,7 @@ func writeReport(ctx context.Context, p *process, db *store.DB, e store.Experime
 
 // analyze makes the figures of an experiment's report, and names the state of the
 // store that they are of.
-func analyze(ctx context.Context, db *store.DB, j *job, e store.Experiment) (*report.Analysis, string, error) {
+func analyze(ctx context.Context, db *store.DB, j *job.Job, e store.Experiment) (*report.Analysis, string, error) {
 	snapshot, err := db.Snapshot(ctx)
 	if errors.Is(err, store.ErrDamaged) {
 		snapshot, err = "", nil
@@ -139,46 +138,33 @@ func analyze(ctx context.Context, db *store.DB, j *job, e store.Experiment) (*re
 	if b.Others, err = othersIn(ctx, db); err != nil {
 		return nil, "", err
 	}
-	if err := j.givenUp(ctx, db, &b); err != nil {
+	if err := givenUp(ctx, j, db, &b); err != nil {
 		return nil, "", err
 	}
-	if _, b.Unplanned, err = j.unplanned(ctx, db, e); err != nil {
+	unplanned, err := j.Unplanned(ctx, db, e)
+	if err != nil {
 		return nil, "", err
 	}
-	if b.Prompts, err = j.prompts(ctx); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(unplanned)) {
+		b.Unplanned = append(b.Unplanned, name+": "+counted(unplanned[name], "attempt"))
+	}
+	if b.Prompts, err = promptsOf(ctx, j); err != nil {
 		return nil, "", err
 	}
-	b.Facts = j.facts(e, runs, snapshot)
-	a, err := j.design().Analyze(j.experiment.Name, j.trials(), db.Verdicts(ctx, store.Filter{Snapshot: snapshot}), b)
+	b.Facts = factsOf(j, e, runs, snapshot)
+	a, err := designOf(j).Analyze(j.Experiment.Name, j.Trials(), db.Verdicts(ctx, store.Filter{Snapshot: snapshot}), b)
 	return a, snapshot, err
 }
 
-// givenUp tells what stop rules gave up.
-func (j *job) givenUp(ctx context.Context, db *store.DB, b *report.Beside) error {
-	if j.experiment.Stop == (plan.StopRules{}) {
-		return nil
-	}
-	rules := gate.New(plan.Budgets{}, j.experiment.Stop)
-	if err := j.judge(ctx, db, rules); err != nil {
-		return err
-	}
-	settled, err := db.Settled(ctx)
+// givenUp adds the trials that stop rules skip.
+func givenUp(ctx context.Context, j *job.Job, db *store.DB, b *report.Beside) error {
+	skipped, stops, err := j.StoppedEarly(ctx, db)
 	if err != nil {
 		return err
 	}
-	b.Skipped = make(map[string]int)
-	for t := range j.trials() {
-		if settled.Has(t.ID) {
-			continue
-		}
-		if _, rule := rules.Skip(t.Cell); rule {
-			b.Skipped[t.Model]++
-		}
-	}
-	for _, s := range rules.Stops() {
-		if s.Skipped > 0 {
-			b.Stopped = append(b.Stopped, fmt.Sprintf("%s; %s skipped", s, counted(s.Skipped, "trial")))
-		}
+	b.Skipped = skipped
+	for _, s := range stops {
+		b.Stopped = append(b.Stopped, fmt.Sprintf("%s; %s skipped", s, counted(s.Skipped, "trial")))
 	}
 	return nil
 }
@@ -269,13 +255,13 @@ func otherOf(i store.Import, d *legacy.Database) report.Other {
 }
 
 // facts are what it takes to do the same again.
-func (j *job) facts(e store.Experiment, runs []store.Run, snapshot string) []report.Fact {
-	x := j.experiment
+func factsOf(j *job.Job, e store.Experiment, runs []store.Run, snapshot string) []report.Fact {
+	x := j.Experiment
 	programs := make(map[string]bool)
 	for _, r := range runs {
 		programs[r.Program] = true
 	}
-	meta := j.library.Meta()
+	meta := j.Library.Meta()
 	library := fmt.Sprintf("%s, digest %s", meta.Name, meta.Digest)
 	if e.Library.Digest != "" && e.Library.Digest != meta.Digest {
 		library += fmt.Sprintf("; the latest run used %s", e.Library.Digest)
@@ -317,16 +303,16 @@ const sampled = 4
 
 // prompts returns a digest of what each variant and severity says at first, over a
 // sample of tasks.
-func (j *job) prompts(ctx context.Context) (map[string]string, error) {
+func promptsOf(ctx context.Context, j *job.Job) (map[string]string, error) {
 	digests := make(map[string][]string)
 	seen := make(map[strand]map[assay.TaskID]bool)
-	for _, m := range j.experiment.Models { // which need not have the same variants
-		for t := range j.sample(m, seen) {
-			task, err := j.library.Task(ctx, t.Task, t.Difficulty)
+	for _, m := range j.Experiment.Models { // which need not have the same variants
+		for t := range sampleOf(j, m, seen) {
+			task, err := j.Library.Task(ctx, t.Task, t.Difficulty)
 			if err != nil {
 				return nil, err
 			}
-			messages, err := episode.Opening(j.library.Catalog(), &t, &task)
+			messages, err := episode.Opening(j.Library.Catalog(), &t, &task)
 			if err != nil {
 				return nil, err
 			}
@@ -352,9 +338,9 @@ func (j *job) prompts(ctx context.Context) (map[string]string, error) {
 type strand struct{ variant, severity, taskType string }
 
 // sample yields a model's first trials of each strand that no earlier model had.
-func (j *job) sample(model string, seen map[strand]map[assay.TaskID]bool) iter.Seq[assay.Trial] {
+func sampleOf(j *job.Job, model string, seen map[strand]map[assay.TaskID]bool) iter.Seq[assay.Trial] {
 	mine := make(map[strand]map[assay.TaskID]bool)
-	for c, n := range j.plan.Cells(model) {
+	for c, n := range j.Plan.Cells(model) {
 		if s := (strand{c.Variant, c.Severity, c.TaskType}); n > 0 && seen[s] == nil {
 			mine[s] = make(map[assay.TaskID]bool)
 		}
@@ -362,7 +348,7 @@ func (j *job) sample(model string, seen map[strand]map[assay.TaskID]bool) iter.S
 	maps.Copy(seen, mine)
 	return func(yield func(assay.Trial) bool) {
 		open, looked := len(mine), 0
-		for t := range j.plan.Trials(model) {
+		for t := range j.Plan.Trials(model) {
 			// Cells take turns, so that the first trials are of all of them.
 			if looked++; open == 0 || looked > 40*len(mine)*sampled {
 				return
@@ -383,9 +369,9 @@ func (j *job) sample(model string, seen map[strand]map[assay.TaskID]bool) iter.S
 
 // addFailures adds the transcripts of episodes that did not fully succeed, and a
 // table that leads to them.
-func addFailures(ctx context.Context, db *store.DB, j *job, d *document.Document, snapshot string, most int) error {
+func addFailures(ctx context.Context, db *store.DB, j *job.Job, d *document.Document, snapshot string, most int) error {
 	mine := make(map[assay.TrialID]bool)
-	for t := range j.trials() {
+	for t := range j.Trials() {
 		mine[t.ID] = true
 	}
 	chosen := make(map[string]int)

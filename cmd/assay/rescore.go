@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/library"
@@ -201,7 +202,7 @@ type taskBook struct {
 // A shelf is an open library, or why it cannot be had.
 type shelf struct {
 	library *library.Library
-	tasks   *taskCache
+	tasks   *job.TaskCache
 	judge   *score.Judge
 	err     error
 }
@@ -220,7 +221,7 @@ func (b *taskBook) task(ctx context.Context, a *assay.Attempt) (*assay.Task, *sc
 	if err != nil {
 		return nil, nil, err
 	}
-	task, err := s.tasks.task(ctx, &a.Trial)
+	task, err := s.tasks.Task(ctx, &a.Trial)
 	if err != nil {
 		return nil, nil, fmt.Errorf("library %s no longer has its task as it was", path)
 	}
@@ -248,11 +249,11 @@ func openShelf(ctx context.Context, path string) *shelf {
 	if path == "" {
 		path = plan.BuiltinLibrary
 	}
-	lib, err := openLibrary(ctx, path)
+	lib, err := job.OpenLibrary(ctx, path)
 	if err != nil {
 		return &shelf{err: fmt.Errorf("library %s cannot be opened", path)}
 	}
-	return &shelf{library: lib, tasks: newTaskCache(lib), judge: score.New(lib.Catalog())}
+	return &shelf{library: lib, tasks: job.NewTaskCache(lib), judge: score.New(lib.Catalog())}
 }
 
 func (b *taskBook) close() error {

@@ -22,6 +22,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/engine"
 	"github.com/assay-eval/assay/internal/run/gate"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/run/runlog"
@@ -30,15 +31,15 @@ import (
 
 // session is one run of a job.
 type session struct {
-	*job
+	*job.Job
 	process *process
 	flags   runFlags
 	id      assay.RunID
 	db      *store.DB
 	settled store.Set
 	done    map[string]places
-	pools   *pools
-	tasks   *taskCache
+	pools   *job.Pools
+	tasks   *job.TaskCache
 	meter   *live.Meter
 	log     *slog.Logger // of runlog, which is nil for none
 	runlog  *runlog.Log
@@ -48,7 +49,7 @@ type session struct {
 	// commands go to the engine; ended is closed when it takes no more.
 	commands chan engine.Command
 	ended    chan struct{}
-	forecast forecast
+	forecast job.Forecast
 	latest   atomic.Int64 // when a request ended last, in nanoseconds of Unix
 
 	mu       sync.Mutex // guards what follows, which lanes and engine count
@@ -62,33 +63,33 @@ type session struct {
 }
 
 func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFlags) (err error) {
-	j, err := openJob(ctx, e, f.limit)
+	j, err := job.Open(ctx, e, f.limit)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, j.close()) }()
+	defer func() { err = errors.Join(err, j.Close()) }()
 	s := &session{
-		job: j, process: p, flags: f, started: time.Now(),
+		Job: j, process: p, flags: f, started: time.Now(),
 		wake: make(chan struct{}, 1), commands: make(chan engine.Command), ended: make(chan struct{}),
 		gate:   gate.New(e.Budget, e.Stop),
-		tasks:  newTaskCache(j.library),
+		tasks:  job.NewTaskCache(j.Library),
 		faults: make(map[assay.FaultKind]int), noted: make(map[string]bool),
 		log: slog.New(slog.DiscardHandler),
 	}
 	// Everything that can be wrong is found before the store is touched.
-	s.meter = live.NewMeter(func(model string) string { return s.pools.waits(model) })
-	if s.pools, err = j.preparePools(p, f.simLatency); err != nil {
+	s.meter = live.NewMeter(func(model string) string { return waitsOf(s.pools, model) })
+	if s.pools, err = j.Pools(p.env, f.simLatency); err != nil {
 		return err
 	}
-	defer s.pools.close()
+	defer s.pools.Close()
 	if s.db, err = store.Open(ctx, f.store, store.Options{}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.db.Close()) }()
-	if err := s.pools.recall(ctx, s.db); err != nil {
+	if err := s.pools.Recall(ctx, s.db); err != nil {
 		return err
 	}
-	s.pools.open(lane.Options{
+	s.pools.Open(lane.Options{
 		Request: time.Duration(e.Limits.Request), Observe: s.observe, Wake: s.wakeUp,
 	})
 	return s.run(ctx)
@@ -146,9 +147,9 @@ func (s *session) run(ctx context.Context) error {
 	pending := make(map[string]int)
 	total := 0
 	s.done = s.findDone()
-	for _, m := range s.experiment.Models {
-		s.meter.Model(m, s.plan.Planned(m), s.done[m].n)
-		pending[m] = s.plan.Planned(m) - s.done[m].n
+	for _, m := range s.Experiment.Models {
+		s.meter.Model(m, s.Plan.Planned(m), s.done[m].n)
+		pending[m] = s.Plan.Planned(m) - s.done[m].n
 		total += pending[m]
 	}
 	if total == 0 {
@@ -160,14 +161,14 @@ func (s *session) run(ctx context.Context) error {
 		}
 		return s.finish(ctx, engine.Summary{}, nil)
 	}
-	if s.forecast, err = s.job.foresee(ctx, s.db, s.pools.configs, pending, s.flags.simLatency); err != nil {
+	if s.forecast, err = s.Job.Forecast(ctx, s.db, s.pools, pending, s.flags.simLatency); err != nil {
 		return err
 	}
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	s.openLog()
-	for _, note := range s.pools.notes {
+	for _, note := range s.pools.Notes {
 		s.note(note)
 	}
 	s.announce(total)
@@ -177,7 +178,7 @@ func (s *session) run(ctx context.Context) error {
 
 // recallOutcomes tells the gate what earlier runs found, if a rule asks.
 func (s *session) recallOutcomes(ctx context.Context) error {
-	if err := s.judge(ctx, s.db, s.gate); err != nil {
+	if err := s.Judge(ctx, s.db, s.gate); err != nil {
 		return err
 	}
 	for _, stop := range s.gate.Stops() {
@@ -194,14 +195,14 @@ func (s *session) record(ctx context.Context) error {
 		return err
 	}
 	spec, err := s.spec()
-	if err != nil || slices.ContainsFunc(known, func(e store.Experiment) bool { return e.Name == s.experiment.Name && bytes.Equal(e.Spec, spec) }) {
+	if err != nil || slices.ContainsFunc(known, func(e store.Experiment) bool { return e.Name == s.Experiment.Name && bytes.Equal(e.Spec, spec) }) {
 		return err
 	}
 	return s.begin(ctx)
 }
 
 func (s *session) spec() (json.RawMessage, error) {
-	spec, err := json.Marshal(s.experiment)
+	spec, err := json.Marshal(s.Experiment)
 	if err != nil {
 		return nil, fmt.Errorf("encode experiment: %w", err)
 	}
@@ -219,10 +220,10 @@ func (s *session) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	meta := s.library.Meta()
+	meta := s.Library.Meta()
 	return s.db.BeginRun(ctx, store.Experiment{
-		Name: s.experiment.Name, Spec: spec, Planned: s.planned(), Serves: s.pools.serves(),
-		Library: store.Library{Path: s.experiment.Library, Name: meta.Name, Digest: meta.Digest},
+		Name: s.Experiment.Name, Spec: spec, Planned: s.Planned(), Serves: s.pools.Serves(),
+		Library: store.Library{Path: s.Experiment.Library, Name: meta.Name, Digest: meta.Digest},
 	}, store.Run{ID: s.id, Program: version(), Host: hostName(), PID: os.Getpid(), StartedAt: s.started.UTC()})
 }
 
@@ -261,7 +262,7 @@ func (s *session) listen(ctx context.Context, stop chan<- struct{}, abort contex
 		case 1:
 			s.meter.Stopping()
 			close(stop)
-			for _, p := range s.pools.byModel {
+			for _, p := range s.pools.ByModel {
 				p.Drain()
 			}
 			if s.displayMode() == "plain" {
@@ -274,11 +275,11 @@ func (s *session) listen(ctx context.Context, stop chan<- struct{}, abort contex
 }
 
 func (s *session) engineConfig() engine.Config {
-	runner := episode.NewRunner(s.library.Catalog(), time.Duration(s.experiment.Limits.Trial))
+	runner := episode.NewRunner(s.Library.Catalog(), time.Duration(s.Experiment.Limits.Trial))
 	cfg := engine.Config{
 		Attempt: func(ctx context.Context, trial *assay.Trial) (*assay.Attempt, *assay.Transcript) {
 			a, tr := s.attempt(ctx, runner, trial)
-			a.Experiment, a.Run, a.Program = s.experiment.Name, s.id, version()
+			a.Experiment, a.Run, a.Program = s.Experiment.Name, s.id, version()
 			return a, tr
 		},
 		Save:     s.save,
@@ -287,8 +288,8 @@ func (s *session) engineConfig() engine.Config {
 		Skip:     s.skip,
 		Commands: s.commands,
 	}
-	for _, name := range s.experiment.Models {
-		pool := s.pools.byModel[name]
+	for _, name := range s.Experiment.Models {
+		pool := s.pools.ByModel[name]
 		cfg.Models = append(cfg.Models, engine.Model{
 			Name: name, Pending: s.pending(name), Admit: pool.Admit, Closed: pool.Closed, Exhausted: pool.Exhausted,
 			Most: func() int { return 2*pool.Width() + 64 },
@@ -298,7 +299,7 @@ func (s *session) engineConfig() engine.Config {
 }
 
 func (s *session) pending(model string) iter.Seq[assay.Trial] {
-	return s.plan.Some(model, func(place int) bool { return !s.done[model].has(place) })
+	return s.Plan.Some(model, func(place int) bool { return !s.done[model].has(place) })
 }
 
 // places are those of a model's trials that were done before the run, a bit
@@ -321,11 +322,11 @@ func (s *session) findDone() map[string]places {
 	}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	for _, model := range s.experiment.Models {
+	for _, model := range s.Experiment.Models {
 		wg.Go(func() {
-			p := places{bits: make([]uint64, s.plan.Planned(model)/64+1)}
+			p := places{bits: make([]uint64, s.Plan.Planned(model)/64+1)}
 			place := 0
-			for t := range s.plan.Trials(model) {
+			for t := range s.Plan.Trials(model) {
 				if s.settled.Has(t.ID) {
 					p.bits[place/64] |= 1 << (place % 64)
 					p.n++
@@ -342,13 +343,13 @@ func (s *session) findDone() map[string]places {
 }
 
 func (s *session) attempt(ctx context.Context, runner *episode.Runner, trial *assay.Trial) (*assay.Attempt, *assay.Transcript) {
-	task, err := s.tasks.task(ctx, trial)
+	task, err := s.tasks.Task(ctx, trial)
 	if err != nil {
 		return noTask(ctx, trial, err), &assay.Transcript{}
 	}
 	s.gate.Begin(trial.Cell)
 	defer s.gate.End(trial.Cell)
-	return runner.Run(ctx, &gated{s.pools.byModel[trial.Model], s.gate, trial.Cell}, trial, task)
+	return runner.Run(ctx, &gated{s.pools.ByModel[trial.Model], s.gate, trial.Cell}, trial, task)
 }
 
 // noTask is the attempt at a trial whose task cannot be had.

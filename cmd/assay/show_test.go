@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/job"
 )
 
 // TestShowWithoutTranscript: the verdict is shown although the transcript was deleted.
@@ -108,7 +109,7 @@ tools: listed
 			t.Errorf("run of what is done:\n%s", r.out)
 		}
 	}
-	var all []experimentStatus
+	var all []job.Status
 	if err := json.Unmarshal([]byte(must(t, nil, "status", "--store", path, "--json", "second").out), &all); err != nil {
 		t.Fatal(err)
 	}

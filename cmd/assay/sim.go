@@ -13,6 +13,7 @@ import (
 
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/model/simserver"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/plan"
 )
 
@@ -132,7 +133,7 @@ func serveSim(ctx context.Context, p *process, f simFlags) error {
 	if err != nil {
 		return err
 	}
-	lib, err := openLibrary(ctx, f.library)
+	lib, err := job.OpenLibrary(ctx, f.library)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/job"
 )
 
 // laneSpeed is what the done event tells of one lane.
@@ -23,9 +24,9 @@ type laneSpeed struct {
 // speeds returns the lanes of all models that were asked anything.
 func (s *session) speeds() []laneSpeed {
 	all := []laneSpeed{}
-	for _, model := range s.experiment.Models {
-		states, _ := s.pools.byModel[model].Status()
-		for i, l := range s.pools.byModel[model].Ledgers() {
+	for _, model := range s.Experiment.Models {
+		states, _ := s.pools.ByModel[model].Status()
+		for i, l := range s.pools.ByModel[model].Ledgers() {
 			waited := make(map[string]float64, len(l.Waited))
 			for reason, d := range l.Waited {
 				waited[reason] = d.Seconds()
@@ -42,33 +43,10 @@ func (s *session) speeds() []laneSpeed {
 // made: by the limits of the slowest model's lanes, or the longest episode.
 func (s *session) least() time.Duration {
 	least := s.longest
-	for _, p := range s.pools.byModel {
+	for _, p := range s.pools.ByModel {
 		least = max(least, lane.Least(p.Ledgers()))
 	}
 	return least
-}
-
-// boundBy names the limit that decided how long a model's work took, and for
-// how long it was waited for; "" when nothing was.
-func boundBy(ledgers []lane.Ledger, wall time.Duration) (string, time.Duration) {
-	var used, available, longest time.Duration
-	bound := ""
-	for _, l := range ledgers {
-		used += l.Used
-		available += l.Available
-		for reason, d := range l.Waited {
-			if d > longest {
-				longest, bound = d, reason+" of "+l.Name
-			}
-		}
-	}
-	switch {
-	case longest > wall/10:
-		return bound, longest
-	case available > 0 && float64(used) >= 0.75*float64(available):
-		return "concurrency", 0
-	}
-	return "", 0
 }
 
 // speedText says in a line how full a model's lanes were and what bound them;
@@ -83,7 +61,7 @@ func speedText(model string, ledgers []lane.Ledger, wall time.Duration) string {
 		return ""
 	}
 	text := fmt.Sprintf("%s: lanes %.0f %% full", model, 100*float64(used)/float64(available))
-	bound, waited := boundBy(ledgers, wall)
+	bound, waited := job.Bottleneck(ledgers, wall)
 	switch {
 	case waited > 0:
 		text += fmt.Sprintf(", bound by %s (for %s)", bound, waited.Round(100*time.Millisecond))

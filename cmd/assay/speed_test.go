@@ -17,8 +17,8 @@ func TestSpeedText(t *testing.T) {
 		want    string
 	}{
 		{[]lane.Ledger{{Name: "x"}}, ""},
-		{[]lane.Ledger{full}, "m: lanes 95 % full, bound by concurrency"},
-		{[]lane.Ledger{full, slow}, "m: lanes 50 % full, bound by rpm of gw/K1/m (for 1m20s)"},
+		{[]lane.Ledger{full}, "m: lanes 95 % full, bound by concurrency limit of gw/K0/m"},
+		{[]lane.Ledger{full, slow}, "m: lanes 50 % full, bound by rpm limit of gw/K1/m (for 1m20s)"},
 		{[]lane.Ledger{{Name: "x", Used: 10 * time.Second, Available: 100 * time.Second}}, "m: lanes 10 % full"},
 	} {
 		if got := speedText("m", tc.ledgers, wall); got != tc.want {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,57 +14,9 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/result/report"
-	"github.com/assay-eval/assay/internal/run/gate"
-	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/store"
 )
-
-// experimentStatus is what `status` says of one experiment.
-type experimentStatus struct {
-	Name     string        `json:"experiment"`
-	World    string        `json:"world"`
-	Library  string        `json:"library"`
-	Planned  int           `json:"planned"`
-	Done     int           `json:"done"`
-	Pending  int           `json:"pending"`
-	Parked   int           `json:"parked"`
-	Skipped  int           `json:"skipped"`
-	Stopped  []gate.Stop   `json:"stopped_early"`
-	Faults   int           `json:"faults"`
-	Models   []modelStatus `json:"models"`
-	Coverage []coverage    `json:"coverage"`
-	LastRun  store.Run     `json:"last_run"`
-	Runs     int           `json:"runs"`
-	// Unplanned counts attempts of other plans of this name, at trials that this one
-	// does not have.
-	Unplanned int `json:"unplanned"`
-	parkedFor map[string]int
-}
-
-type modelStatus struct {
-	Model   string `json:"model"`
-	Planned int    `json:"planned"`
-	Done    int    `json:"done"`
-	Pending int    `json:"pending"`
-	// Parked counts trials that the latest run gave up, each for its faults or
-	// all for want of a lane.
-	Parked int `json:"parked"`
-	// Skipped counts trials that a stop rule gives up.
-	Skipped int                     `json:"skipped"`
-	Faults  map[assay.FaultKind]int `json:"faults"`
-}
-
-// coverage tells how far cells of all task types are, together.
-type coverage struct {
-	Model       string  `json:"model"`
-	Variant     string  `json:"variant"`
-	Severity    string  `json:"severity"`
-	Difficulty  string  `json:"difficulty"`
-	Reliability float64 `json:"reliability"`
-	Planned     int     `json:"planned"`
-	Done        int     `json:"done"`
-}
 
 func newStatus(p *process) *cobra.Command {
 	var path string
@@ -86,9 +37,9 @@ func newStatus(p *process) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, unplanned := []experimentStatus{}, []error{}
+			all, unplanned := []job.Status{}, []error{}
 			for _, e := range chosen {
-				s, err := statusOf(cmd.Context(), db, e)
+				s, err := job.StatusOf(cmd.Context(), db, e)
 				if err != nil {
 					// One experiment whose library is gone must not hide the others.
 					unplanned = append(unplanned, fmt.Errorf("experiment %s cannot be planned again: %w", e.Name, err))
@@ -137,147 +88,7 @@ func chooseExperiments(ctx context.Context, db *store.DB, args []string) ([]stor
 	return nil, err
 }
 
-// reopen plans a stored experiment again.
-func reopen(ctx context.Context, e store.Experiment) (*job, error) {
-	if e.Lost() {
-		return nil, fmt.Errorf("the text of experiment %s was lost with what was damaged\nhint: `assay run` with its file stores it again", e.Name)
-	}
-	var spec plan.Experiment
-	if err := json.Unmarshal(e.Spec, &spec); err != nil {
-		return nil, fmt.Errorf("experiment %s in the store: %w", e.Name, err)
-	}
-	return openJob(ctx, &spec, 0)
-}
-
-func statusOf(ctx context.Context, db *store.DB, e store.Experiment) (s experimentStatus, err error) {
-	j, err := reopen(ctx, e)
-	if err != nil {
-		return s, err
-	}
-	defer func() { err = errors.Join(err, j.close()) }()
-	settled, err := db.Settled(ctx)
-	if err != nil {
-		return s, err
-	}
-	runs, err := db.Runs(ctx, e.Name)
-	if err != nil {
-		return s, err
-	}
-	s = experimentStatus{Name: e.Name, World: j.experiment.World, Library: j.experiment.Library, Runs: len(runs), parkedFor: make(map[string]int)}
-	if len(runs) > 0 {
-		s.LastRun = runs[len(runs)-1]
-	}
-	rules := gate.New(plan.Budgets{}, j.experiment.Stop)
-	if err := j.judge(ctx, db, rules); err != nil {
-		return s, err
-	}
-	index := make(map[string]*modelStatus)
-	for _, name := range j.experiment.Models {
-		m := modelStatus{Model: name, Planned: j.plan.Planned(name), Faults: make(map[assay.FaultKind]int)}
-		at := make(map[assay.Cell]int)
-		for t := range j.plan.Trials(name) {
-			cell := t.Cell
-			cell.TaskType = ""
-			place, ok := at[cell]
-			if !ok {
-				place = len(s.Coverage)
-				at[cell] = place
-				s.Coverage = append(s.Coverage, coverage{Model: name, Variant: cell.Variant, Severity: cell.Severity, Difficulty: cell.Difficulty, Reliability: cell.Reliability})
-			}
-			c := &s.Coverage[place]
-			c.Planned++
-			if settled.Has(t.ID) {
-				m.Done++
-				c.Done++
-			} else if _, rule := rules.Skip(t.Cell); rule {
-				m.Skipped++
-			}
-		}
-		s.Models = append(s.Models, m)
-	}
-	for i := range s.Models {
-		index[s.Models[i].Model] = &s.Models[i]
-	}
-	for a, err := range db.Attempts(ctx, store.Filter{Experiment: e.Name, OnlyFaults: true}) {
-		if err != nil {
-			return s, err
-		}
-		m := index[a.Model]
-		if m == nil {
-			continue // the file no longer names the model
-		}
-		m.Faults[a.FaultKind]++
-		s.Faults++
-		if a.Parked && a.Run == s.LastRun.ID && !settled.Has(a.ID) {
-			m.Parked++
-			s.parkedFor[a.FaultDetail]++
-		}
-	}
-	closed, err := closedIn(s.LastRun)
-	if err != nil {
-		return s, err
-	}
-	if s.Unplanned, _, err = j.unplanned(ctx, db, e); err != nil {
-		return s, err
-	}
-	s.Stopped = slices.DeleteFunc(rules.Stops(), func(stop gate.Stop) bool { return stop.Skipped == 0 })
-	for i := range s.Models {
-		m := &s.Models[i]
-		m.Pending = m.Planned - m.Done - m.Parked - m.Skipped
-		if why, ok := closed[m.Model]; ok && m.Pending > 0 {
-			s.parkedFor[why] += m.Pending
-			m.Parked, m.Pending = m.Parked+m.Pending, 0
-		}
-		s.Skipped += m.Skipped
-		s.Planned += m.Planned
-		s.Done += m.Done
-		s.Pending += m.Pending
-		s.Parked += m.Parked
-	}
-	return s, nil
-}
-
-// unplanned counts the attempts that runs with other plans of the experiment's name
-// made at trials which this plan does not have, by model and variant.
-func (j *job) unplanned(ctx context.Context, db *store.DB, e store.Experiment) (total int, where []string, err error) {
-	if e.Plans < 2 {
-		return 0, nil, nil
-	}
-	planned := make(map[assay.TrialID]bool, j.planned())
-	for t := range j.trials() {
-		planned[t.ID] = true
-	}
-	counts := make(map[string]int)
-	for a, err := range db.Attempts(ctx, store.Filter{Experiment: e.Name}) {
-		if err != nil {
-			return 0, nil, err
-		}
-		if !planned[a.ID] {
-			counts[a.Model+", "+report.PromptKey(a.Variant, a.Severity)]++
-			total++
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		where = append(where, name+": "+counted(counts[name], "attempt"))
-	}
-	return total, where, nil
-}
-
-// closedIn says which models a run could serve no more, and why.
-func closedIn(r store.Run) (map[string]string, error) {
-	var summary struct {
-		Closed map[string]string `json:"closed"`
-	}
-	if len(r.Summary) == 0 {
-		return nil, nil
-	}
-	if err := json.Unmarshal(r.Summary, &summary); err != nil {
-		return nil, fmt.Errorf("summary of run %s: %w", r.ID, err)
-	}
-	return summary.Closed, nil
-}
-
-func writeStatus(p *process, all []experimentStatus) error {
+func writeStatus(p *process, all []job.Status) error {
 	w := p.out
 	for i, s := range all {
 		if i > 0 {
@@ -299,7 +110,7 @@ func writeStatus(p *process, all []experimentStatus) error {
 		for _, stop := range s.Stopped {
 			fmt.Fprintf(w, "%s; n = %d, and %d trials are skipped\n", stop, stop.Outcomes, stop.Skipped)
 		}
-		if err := writeParked(w, s.parkedFor); err != nil {
+		if err := writeParked(w, s.ParkedFor); err != nil {
 			return err
 		}
 	}
@@ -308,14 +119,14 @@ func writeStatus(p *process, all []experimentStatus) error {
 
 // coverageMatrix has a row for each model and condition, and a column for each
 // variant; it is empty for a single one, which the table of models shows.
-func coverageMatrix(all []coverage, on document.Terminal) string {
+func coverageMatrix(all []job.Coverage, on document.Terminal) string {
 	type row struct {
 		model, difficulty string
 		reliability       float64
 	}
 	var rows []row
 	var variants []string
-	cells := make(map[row]map[string]coverage)
+	cells := make(map[row]map[string]job.Coverage)
 	for _, c := range all {
 		r := row{c.Model, c.Difficulty, c.Reliability}
 		name := strings.TrimPrefix(c.Variant, "flawed_")
@@ -323,7 +134,7 @@ func coverageMatrix(all []coverage, on document.Terminal) string {
 			name += ",\n" + c.Severity
 		}
 		if cells[r] == nil {
-			cells[r] = make(map[string]coverage)
+			cells[r] = make(map[string]job.Coverage)
 			rows = append(rows, r)
 		}
 		cells[r][name] = c
@@ -353,7 +164,7 @@ func coverageMatrix(all []coverage, on document.Terminal) string {
 	return t.String()
 }
 
-func lastRun(s experimentStatus) string {
+func lastRun(s job.Status) string {
 	r := s.LastRun
 	state := "has not ended: it is running, or it was killed"
 	if !r.FinishedAt.IsZero() {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/classify"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/plan"
 )
 
@@ -102,12 +103,12 @@ func runSuite(t *testing.T, name string, args []string) string {
 func suiteGaps(t *testing.T, share int, models, args []string) {
 	t.Helper()
 	out := planOf(t, nil, append(args, "--suite", "all")...)
-	var want []gap
+	var want []job.Gap
 	planned := 0
 	for _, model := range models {
 		for _, name := range plan.Suites[:5] {
 			n := suiteCount(name, model)
-			want = append(want, gap{Model: model, Part: name, Planned: n, Done: share * n, Pending: (1 - share) * n})
+			want = append(want, job.Gap{Model: model, Part: name, Planned: n, Done: share * n, Pending: (1 - share) * n})
 			planned += n
 		}
 		planned -= 2 * suiteCount("baseline", model) // which reliability and prompts have too

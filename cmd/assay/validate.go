@@ -16,6 +16,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/stat"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/world"
@@ -48,7 +49,7 @@ The exit code is 1 if any of that does not hold.`,
 			if err := checkWorlds(worlds); err != nil {
 				return err
 			}
-			lib, err := openLibrary(cmd.Context(), name)
+			lib, err := job.OpenLibrary(cmd.Context(), name)
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -64,8 +65,8 @@ func every(ctx context.Context, d time.Duration, do func()) {
 // stall names every wait of a run in which nothing has finished for a while.
 func (s *session) stall(now time.Time, still time.Duration) string {
 	var parts []string
-	for _, model := range s.experiment.Models {
-		lanes, waiting := s.pools.byModel[model].Status()
+	for _, model := range s.Experiment.Models {
+		lanes, waiting := s.pools.ByModel[model].Status()
 		for _, l := range lanes {
 			if l.InFlight > 0 {
 				parts = append(parts, fmt.Sprintf("%d in flight on %s, the oldest request for %s",
@@ -98,8 +99,8 @@ func orNothing(why string) string {
 func (s *session) learnedLimits(all bool) []store.LaneLimit {
 	var limits []store.LaneLimit
 	now := time.Now().UTC()
-	for _, model := range s.experiment.Models {
-		lanes, _ := s.pools.byModel[model].Status()
+	for _, model := range s.Experiment.Models {
+		lanes, _ := s.pools.ByModel[model].Status()
 		for _, l := range lanes {
 			for _, b := range lane.Buckets {
 				if n := *l.Learned.Of(b); n > 0 || all {
@@ -145,4 +146,33 @@ func limitText(b assay.Bucket, n int) string {
 		assay.Tokens: "tokens a minute", assay.InputTokens: "input tokens a minute", assay.OutputTokens: "output tokens a minute",
 	}[b]
 	return fmt.Sprintf("%d %s", n, unit)
+}
+
+// waits says what requests of a model wait for, "" for nothing.
+func waitsOf(p *job.Pools, model string) string {
+	lanes, waiting := p.ByModel[model].Status()
+	if waiting.Requests == 0 {
+		return ""
+	}
+	return waitText(lanes)
+}
+
+// waitText says which lane can start a request next, and what that waits for.
+func waitText(lanes []lane.Status) string {
+	var next lane.Status
+	for _, l := range lanes {
+		switch {
+		case l.Closed != nil:
+		case next.Name == "", !l.Until.IsZero() && (next.Until.IsZero() || l.Until.Before(next.Until)):
+			next = l
+		}
+	}
+	if next.Waits == "" {
+		return ""
+	}
+	s := fmt.Sprintf("%s of %s", next.Waits, next.Name)
+	if !next.Until.IsZero() {
+		s += fmt.Sprintf(", next in %.0fs", max(0, time.Until(next.Until).Seconds()))
+	}
+	return s
 }

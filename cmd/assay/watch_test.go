@@ -10,6 +10,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/plan"
 )
@@ -31,8 +32,8 @@ func TestStallIsNamed(t *testing.T) {
 			Name: "gw/K/m", Provider: silent{}, Orders: "m", Limits: lane.Limits{Concurrency: 1},
 		}}, lane.Options{Request: time.Hour})
 		s := &session{
-			job:   &job{experiment: &plan.Experiment{Models: []string{"m"}}},
-			pools: &pools{byModel: map[string]*lane.Pool{"m": pool}}, meter: live.NewMeter(nil), started: time.Now(), log: slog.New(slog.DiscardHandler),
+			Job:   &job.Job{Experiment: &plan.Experiment{Models: []string{"m"}}},
+			pools: &job.Pools{ByModel: map[string]*lane.Pool{"m": pool}}, meter: live.NewMeter(nil), started: time.Now(), log: slog.New(slog.DiscardHandler),
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 3 {

@@ -14,13 +14,12 @@ import (
 	"sync"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/run/plan"
 )
 
 // A Gate is safe for concurrent use.
 type Gate struct {
-	budgets plan.Budgets
-	rules   plan.StopRules
+	budgets Budgets
+	rules   StopRules
 
 	mu     sync.Mutex // guards what follows
 	run    account
@@ -62,7 +61,7 @@ func (s Stop) String() string {
 }
 
 // New returns a gate that knows of no trial yet.
-func New(budgets plan.Budgets, rules plan.StopRules) *Gate {
+func New(budgets Budgets, rules StopRules) *Gate {
 	return &Gate{budgets: budgets, rules: rules, models: make(map[string]*account), cells: make(map[assay.Cell]*account)}
 }
 
@@ -96,8 +95,8 @@ func (g *Gate) Outcome(c assay.Cell, level assay.Level, category string) []Stop 
 		}
 	}
 	known := len(g.stops)
-	g.judgeLocked(assay.Cell{Model: c.Model}, all[1], plan.PerModel)
-	g.judgeLocked(c, all[2], plan.PerCell)
+	g.judgeLocked(assay.Cell{Model: c.Model}, all[1], PerModel)
+	g.judgeLocked(c, all[2], PerCell)
 	return slices.Clone(g.stops[known:])
 }
 
@@ -188,11 +187,11 @@ func (g *Gate) Allow(c assay.Cell) *assay.Fault {
 }
 
 // budgetList is in the order of accountsLocked.
-func (g *Gate) budgetList() [3]plan.Budget {
-	return [3]plan.Budget{g.budgets.Budget, g.budgets.PerModel, g.budgets.PerCell}
+func (g *Gate) budgetList() [3]Budget {
+	return [3]Budget{g.budgets.Budget, g.budgets.PerModel, g.budgets.PerCell}
 }
 
-func budgetText(i int, c assay.Cell, b plan.Budget) string {
+func budgetText(i int, c assay.Cell, b Budget) string {
 	whose := [3]string{"the run", c.Model, "a cell of " + c.Model}[i]
 	var bounds []string
 	if b.USD > 0 {

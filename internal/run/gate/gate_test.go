@@ -9,7 +9,6 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/run/gate"
-	"github.com/assay-eval/assay/internal/run/plan"
 )
 
 func cell(model, variant string) assay.Cell {
@@ -22,33 +21,33 @@ func TestBudgets(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name    string
-		budgets plan.Budgets
+		budgets gate.Budgets
 		stopped []assay.Cell
 		open    []assay.Cell
 		says    string
 	}{
 		{
 			"run",
-			plan.Budgets{Budget: plan.Budget{Tokens: 100}},
+			gate.Budgets{Budget: gate.Budget{Tokens: 100}},
 			[]assay.Cell{cell("a", "cot"), cell("b", "cot")},
 			nil, "the budget of the run is spent (100 tokens)",
 		},
 		{
 			"model",
-			plan.Budgets{PerModel: plan.Budget{USD: 1}},
+			gate.Budgets{PerModel: gate.Budget{USD: 1}},
 			[]assay.Cell{cell("a", "cot"), cell("a", "baseline")},
 			[]assay.Cell{cell("b", "cot")},
 			"the budget of a is spent ($1)",
 		},
 		{
 			"cell",
-			plan.Budgets{PerCell: plan.Budget{USD: 2, Tokens: 100}},
+			gate.Budgets{PerCell: gate.Budget{USD: 2, Tokens: 100}},
 			[]assay.Cell{cell("a", "cot")},
 			[]assay.Cell{cell("a", "baseline")},
 			"the budget of a cell of a is spent ($2, 100 tokens)",
 		},
 	} {
-		g := gate.New(tc.budgets, plan.StopRules{})
+		g := gate.New(tc.budgets, gate.StopRules{})
 		spent := cell("a", "cot")
 		g.Spend(spent, assay.Usage{InputTokens: 60, OutputTokens: 39}, 0.99)
 		if f := g.Allow(spent); f != nil {
@@ -76,7 +75,7 @@ func TestBudgets(t *testing.T) {
 // flight will probably use up what is left.
 func TestBudgetIsKeptForEpisodesInFlight(t *testing.T) {
 	t.Parallel()
-	g := gate.New(plan.Budgets{Budget: plan.Budget{Tokens: 1000}}, plan.StopRules{})
+	g := gate.New(gate.Budgets{Budget: gate.Budget{Tokens: 1000}}, gate.StopRules{})
 	c := cell("a", "cot")
 	g.Begin(c)
 	g.Spend(c, assay.Usage{InputTokens: 200}, 0)
@@ -97,9 +96,9 @@ func TestBudgetIsKeptForEpisodesInFlight(t *testing.T) {
 // is skipped because of it.
 func TestStopRules(t *testing.T) {
 	t.Parallel()
-	g := gate.New(plan.Budgets{}, plan.StopRules{
-		Hopeless:  &plan.StopRule{After: 20, Below: 0.2, Per: plan.PerCell},
-		Malformed: &plan.StopRule{After: 20, Above: 0.8, Per: plan.PerModel},
+	g := gate.New(gate.Budgets{}, gate.StopRules{
+		Hopeless:  &gate.StopRule{After: 20, Below: 0.2, Per: gate.PerCell},
+		Malformed: &gate.StopRule{After: 20, Above: 0.8, Per: gate.PerModel},
 	})
 	for i := range 25 {
 		stops := g.Outcome(cell("a", "cot"), assay.Failure, "other")
@@ -153,7 +152,7 @@ func TestGateLaws(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		budget := rapid.IntRange(1, 500).Draw(t, "budget")
-		open, bound := gate.New(plan.Budgets{}, plan.StopRules{}), gate.New(plan.Budgets{Budget: plan.Budget{Tokens: budget}}, plan.StopRules{})
+		open, bound := gate.New(gate.Budgets{}, gate.StopRules{}), gate.New(gate.Budgets{Budget: gate.Budget{Tokens: budget}}, gate.StopRules{})
 		spent := 0
 		for _, n := range rapid.SliceOf(rapid.IntRange(0, 100)).Draw(t, "spent") {
 			c := cell(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "model"), "cot")

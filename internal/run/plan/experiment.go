@@ -21,6 +21,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/gate"
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
@@ -42,8 +43,8 @@ type Experiment struct {
 	Failures     Failures                    `yaml:"failures" json:"failures,omitzero"`
 	Loops        map[assay.LoopKind]LoopRule `yaml:"loops" json:"loops,omitempty"`
 	Limits       Limits                      `yaml:"limits" json:"limits"`
-	Budget       Budgets                     `yaml:"budget" json:"budget,omitzero"`
-	Stop         StopRules                   `yaml:"stop" json:"stop,omitzero"`
+	Budget       gate.Budgets                `yaml:"budget" json:"budget,omitzero"`
+	Stop         gate.StopRules              `yaml:"stop" json:"stop,omitzero"`
 	Sampling     assay.Sampling              `yaml:"sampling" json:"sampling"`
 	Providers    string                      `yaml:"providers" json:"providers,omitempty"`
 

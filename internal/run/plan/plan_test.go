@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/gate"
 	"github.com/assay-eval/assay/internal/run/plan"
 )
 
@@ -241,15 +242,15 @@ func TestSpendingIsRead(t *testing.T) {
 	type spending struct {
 		Tokens int
 		USD    float64
-		Budget plan.Budgets
-		Stop   plan.StopRules
+		Budget gate.Budgets
+		Stop   gate.StopRules
 	}
 	want := spending{
 		50000, 0.5,
-		plan.Budgets{Budget: plan.Budget{USD: 50, Tokens: 20_000_000}, PerModel: plan.Budget{USD: 10, Tokens: 5_000_000}, PerCell: plan.Budget{Tokens: 200_000}},
-		plan.StopRules{
-			Hopeless:  &plan.StopRule{After: 30, Below: 0.1, Per: plan.PerCell},
-			Malformed: &plan.StopRule{After: 20, Above: 0.8, Per: plan.PerModel},
+		gate.Budgets{Budget: gate.Budget{USD: 50, Tokens: 20_000_000}, PerModel: gate.Budget{USD: 10, Tokens: 5_000_000}, PerCell: gate.Budget{Tokens: 200_000}},
+		gate.StopRules{
+			Hopeless:  &gate.StopRule{After: 30, Below: 0.1, Per: gate.PerCell},
+			Malformed: &gate.StopRule{After: 20, Above: 0.8, Per: gate.PerModel},
 		},
 	}
 	if diff := cmp.Diff(want, spending{e.Limits.Tokens, e.Limits.USD, e.Budget, e.Stop}); diff != "" {

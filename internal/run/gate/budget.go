@@ -1,13 +1,13 @@
-package plan
+package gate
 
-// A Budget bounds what a run spends; 0 for no bound. Dollars count only where
-// models have prices.
+// A Budget bounds what a run may spend. Zero means no bound. Dollars count only for models
+// that have a price.
 type Budget struct {
 	USD    float64 `yaml:"usd" json:"usd,omitempty"`
 	Tokens int     `yaml:"tokens" json:"tokens,omitempty"`
 }
 
-// Budgets bound one run: all of it, each of its models and each of its cells.
+// Budgets bound a whole run, each of its models and each of its cells.
 type Budgets struct {
 	Budget   `yaml:",inline"`
 	PerModel Budget `yaml:"per_model" json:"per_model,omitzero"`

@@ -1,0 +1,172 @@
+package job
+
+import (
+	"context"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// An Estimate is what `assay plan` finds out about an experiment before it runs.
+type Estimate struct {
+	Experiment string `json:"experiment"`
+	Cells      int    `json:"cells"`
+	Planned    int    `json:"planned"`
+	Done       int    `json:"done"`
+	Pending    int    `json:"pending"`
+	// Gaps count the pending trials of each part and model.
+	Gaps []Gap `json:"gaps"`
+	// NotApplicable counts the tasks that are left out of flawed cells.
+	NotApplicable []report.LeftOut `json:"not_applicable"`
+	Power         []Power          `json:"power"`
+	Ceilings      []Ceiling        `json:"ceilings"`
+	Forecast
+	Cost float64 `json:"cost_usd"`
+}
+
+// A Gap counts the trials of one model in one part of an experiment. A trial that two parts share
+// counts in both.
+type Gap struct {
+	Model   string `json:"model"`
+	Part    string `json:"part"`
+	Planned int    `json:"planned"`
+	Done    int    `json:"done"`
+	Pending int    `json:"pending"`
+}
+
+// Estimate counts what is pending and forecasts what it takes. It sends no request and needs no
+// keys. The store may be nil if there is none yet.
+func (j *Job) Estimate(
+	ctx context.Context, db *store.DB, env Env, simLatency time.Duration,
+) (Estimate, error) {
+	out := Estimate{Experiment: j.Experiment.Name, Planned: j.Planned()}
+	pools, err := j.Pools(keyless(env), simLatency)
+	if err != nil {
+		return out, err
+	}
+	defer pools.Close()
+	var settled store.Set
+	if db != nil {
+		if err := pools.Recall(ctx, db); err != nil {
+			return out, err
+		}
+		if settled, err = db.Settled(ctx); err != nil {
+			return out, err
+		}
+	}
+
+	pending := j.countPending(&out, settled)
+	out.Power = j.power()
+	for _, n := range j.Plan.NotApplicable() {
+		out.NotApplicable = append(out.NotApplicable, report.LeftOut(n))
+	}
+	if out.Ceilings, err = j.Ceilings(ctx); err != nil {
+		return out, err
+	}
+	if out.Forecast, err = j.Forecast(ctx, db, pools, pending, simLatency); err != nil {
+		return out, err
+	}
+	for _, m := range out.Models {
+		out.Cost += m.Cost
+	}
+	return out, nil
+}
+
+// keyless makes up a value for every variable that is not set.
+func keyless(env Env) Env {
+	return func(name string) (string, bool) {
+		if v, ok := env(name); ok && v != "" {
+			return v, true
+		}
+		return "none", true
+	}
+}
+
+// countPending fills in the counts of cells, trials and gaps, and returns the number of pending
+// trials of each model.
+func (j *Job) countPending(out *Estimate, settled store.Set) map[string]int {
+	pending := make(map[string]int)
+	parts := j.Plan.Parts()
+	for _, m := range j.Experiment.Models {
+		done := make(map[assay.Cell]int)
+		if settled.Len() > 0 { // otherwise there is no need to compute a million IDs
+			for t := range j.Plan.Trials(m) {
+				if settled.Has(t.ID) {
+					done[t.Cell]++
+				}
+			}
+		}
+
+		pending[m] = j.Plan.Planned(m)
+		gaps := make([]Gap, len(parts))
+		for cell, planned := range j.Plan.Cells(m) {
+			out.Cells++
+			out.Done += done[cell]
+			pending[m] -= done[cell]
+			for i, part := range parts {
+				if part.Has(cell) {
+					gaps[i].Planned += planned
+					gaps[i].Done += done[cell]
+				}
+			}
+		}
+		for i, g := range gaps {
+			g.Model, g.Part, g.Pending = m, parts[i].Name, g.Planned-g.Done
+			out.Gaps = append(out.Gaps, g)
+		}
+	}
+	out.Pending = out.Planned - out.Done
+	return pending
+}
+
+// Power is the smallest difference between two rows of a part's tables that a test at the 5 %
+// level finds with 80 % power. It assumes rates around one half, where that difference is
+// largest. Differences are shares of 1.
+type Power struct {
+	Part string `json:"part"`
+	// Tasks and Repeats describe the smallest row. A row is a model in one variant, severity,
+	// difficulty and reliability.
+	Tasks   int `json:"tasks"`
+	Repeats int `json:"repeats"`
+	// Detectable assumes that the two rows have nothing in common, Paired that both find the
+	// same tasks hard.
+	Detectable float64 `json:"detectable"`
+	Paired     float64 `json:"detectable_paired"`
+}
+
+// RepeatCorrelation is the assumed correlation between two repeats of a task. The true value is
+// unknown before a run.
+const RepeatCorrelation = .5
+
+func (j *Job) power() (all []Power) {
+	factors := j.Experiment.EachFactors()
+	for i, part := range j.Plan.Parts() {
+		rows := make(map[assay.Cell]int)
+		for _, m := range part.Models {
+			for cell, n := range j.Plan.Cells(m) {
+				if part.Has(cell) {
+					cell.TaskType = ""
+					rows[cell] += n
+				}
+			}
+		}
+		repeats := max(1, factors[i].Repeats)
+		fewest := 0
+		for _, n := range rows {
+			if tasks := n / repeats; tasks > 0 && (fewest == 0 || tasks < fewest) {
+				fewest = tasks
+			}
+		}
+		if fewest > 0 {
+			all = append(all, Power{
+				Part: part.Name, Tasks: fewest, Repeats: repeats,
+				Detectable: stat.Detectable(fewest, repeats, RepeatCorrelation, 0),
+				Paired:     stat.Detectable(fewest, repeats, RepeatCorrelation, RepeatCorrelation),
+			})
+		}
+	}
+	return all
+}

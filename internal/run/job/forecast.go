@@ -1,0 +1,164 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// A Forecast estimates requests, tokens, dollars and time of pending trials, for each model.
+type Forecast struct {
+	Models []ModelForecast `json:"models"`
+	// Wall is the time in seconds of the slowest model, because models run side by side.
+	Wall float64 `json:"wall_s"`
+}
+
+// A ModelForecast is the forecast of one model.
+type ModelForecast struct {
+	Model        string  `json:"model"`
+	Trials       int     `json:"trials"`
+	Requests     int     `json:"requests"`
+	InputTokens  int     `json:"input_tokens"`
+	OutputTokens int     `json:"output_tokens"`
+	Cost         float64 `json:"cost_usd"`
+	Wall         float64 `json:"wall_s"`
+	// Bound is the bottleneck, and Basis the source of the estimate.
+	Bound string `json:"bound_by"`
+	Basis string `json:"basis"`
+}
+
+// Assumptions about a model without earlier attempts. Everything else comes from a rehearsal with
+// simulated agents.
+const (
+	assumedLatency = 3 * time.Second
+	assumedReply   = 150 // output tokens
+	rehearsed      = 40  // trials
+	hostedSigma    = 0.5 // spread of the latency of hosted models
+)
+
+// Forecast estimates the pending trials of each model without any request. The store may be nil.
+func (j *Job) Forecast(
+	ctx context.Context, db *store.DB, pools *Pools, pending map[string]int, simLatency time.Duration,
+) (Forecast, error) {
+	profiles := make(map[string]map[string]store.Profile) // by model and variant
+	if db != nil {
+		all, err := db.Profile(ctx)
+		if err != nil {
+			return Forecast{}, err
+		}
+		for _, p := range all {
+			if profiles[p.Model] == nil {
+				profiles[p.Model] = make(map[string]store.Profile)
+			}
+			profiles[p.Model][p.Variant] = p
+		}
+	}
+
+	f := Forecast{Models: []ModelForecast{}}
+	for _, model := range j.Experiment.Models {
+		work, basis, err := j.work(ctx, model, profiles[model], simLatency)
+		if err != nil {
+			return Forecast{}, err
+		}
+		work.Conversations = pending[model]
+		s := lane.Simulate(pools.Configs[model], work)
+		bound, _ := Bottleneck(s.Ledgers, s.Wall)
+		f.Models = append(f.Models, ModelForecast{
+			Model: model, Trials: pending[model], Requests: s.Requests,
+			InputTokens: s.InputTokens, OutputTokens: s.OutputTokens,
+			Cost: s.Cost, Wall: s.Wall.Seconds(), Bound: bound, Basis: basis,
+		})
+		f.Wall = max(f.Wall, s.Wall.Seconds())
+	}
+	return f, nil
+}
+
+// work estimates one trial of a model from earlier attempts at the same variants, or from a
+// rehearsal if there are none.
+func (j *Job) work(
+	ctx context.Context, model string, past map[string]store.Profile, simLatency time.Duration,
+) (lane.Work, string, error) {
+	variants := make(map[string]bool)
+	for cell := range j.Plan.Cells(model) {
+		variants[cell.Variant] = true
+	}
+	var sum store.Profile
+	for variant := range variants {
+		p := past[variant]
+		sum.Attempts += p.Attempts
+		sum.Turns += p.Turns
+		sum.Requests += p.Requests
+		sum.InputTokens += p.InputTokens
+		sum.OutputTokens += p.OutputTokens
+		sum.WorkingMS += p.WorkingMS
+	}
+	if sum.Attempts > 0 && sum.Requests > 0 {
+		n := float64(sum.Requests)
+		return lane.Work{
+			Turns: n / float64(sum.Attempts), Sigma: hostedSigma,
+			Prompt: float64(sum.InputTokens) / n, Reply: float64(sum.OutputTokens) / n,
+			Latency: time.Duration(float64(sum.WorkingMS) / n * float64(time.Millisecond)),
+		}, fmt.Sprintf("%d earlier attempts", sum.Attempts), nil
+	}
+
+	work, err := j.rehearse(ctx, model)
+	if err != nil {
+		return lane.Work{}, "", err
+	}
+	if sim.Is(model) && j.Experiment.Providers == "" {
+		// This is the mean of a log-normal distribution with a known median.
+		work.Latency = time.Duration(float64(simLatency) * math.Exp(simSigma*simSigma/2))
+		work.Sigma = simSigma
+		return work, "a rehearsal", nil
+	}
+	work.Latency, work.Sigma = assumedLatency, hostedSigma
+	work.Reply = max(work.Reply, assumedReply)
+	return work, fmt.Sprintf("a rehearsal, assuming %v a reply", assumedLatency), nil
+}
+
+// rehearse runs some of a model's trials with simulated agents that reply at once, to measure how
+// long conversations and prompts are.
+func (j *Job) rehearse(ctx context.Context, model string) (lane.Work, error) {
+	agent := model
+	if !sim.Is(model) {
+		agent = sim.Listed
+	}
+	agents := sim.New(j.Library.Catalog(), sim.Latency{})
+	runner := episode.NewRunner(j.Library.Catalog(), 0)
+
+	random := rand.New(rand.NewPCG(1, 1)) // the same sample each time
+	chosen := make(map[int]bool, rehearsed)
+	for range rehearsed {
+		chosen[random.IntN(max(1, j.Plan.Planned(model)))] = true
+	}
+
+	var sum assay.Attempt
+	trials := 0
+	for trial := range j.Plan.Some(model, func(place int) bool { return chosen[place] }) {
+		task, err := j.Library.Task(ctx, trial.Task, trial.Difficulty)
+		if err != nil {
+			return lane.Work{}, err
+		}
+		trial.Model = agent
+		a, _ := runner.Run(ctx, agents, &trial, &task)
+		trials++
+		sum.Requests += a.Outcome.Turns
+		sum.InputTokens += a.InputTokens
+		sum.OutputTokens += a.OutputTokens
+	}
+
+	n := float64(max(1, sum.Requests))
+	return lane.Work{
+		Turns:  n / float64(max(1, trials)),
+		Prompt: float64(sum.InputTokens) / n,
+		Reply:  float64(sum.OutputTokens) / n,
+	}, nil
+}

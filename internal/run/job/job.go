@@ -1,0 +1,194 @@
+// Package job holds an experiment that is ready to run: its library, its planned trials, the
+// lanes of its models, and forecasts of what is still to do.
+//
+// A Job is read by everything that works on an experiment: run, plan, status, report and
+// export. It sends no request by itself, prints nothing and knows no flags. It reads stores but
+// does not write to them.
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"regexp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/gate"
+	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/library"
+	"github.com/assay-eval/assay/internal/task/workflow"
+)
+
+// A Job is an experiment with its open library and its planned trials.
+type Job struct {
+	Experiment *plan.Experiment
+	Library    *library.Library
+	Plan       *plan.Plan
+}
+
+// Open opens the library of an experiment and plans its trials. A positive limit keeps only the
+// first trials of each model.
+func Open(ctx context.Context, e *plan.Experiment, limit int) (*Job, error) {
+	lib, err := OpenLibrary(ctx, e.Library)
+	if err != nil {
+		return nil, err
+	}
+
+	p, err := e.Expand(ctx, lib.Refs, applies(lib, e.World))
+	if err == nil {
+		if limit > 0 {
+			p = p.Limit(limit)
+		}
+		err = checkFunctions(e, lib.Catalog())
+	}
+	if err != nil {
+		return nil, errors.Join(err, lib.Close())
+	}
+	return &Job{Experiment: e, Library: lib, Plan: p}, nil
+}
+
+// Reopen plans an experiment again from the text that a store holds.
+func Reopen(ctx context.Context, e store.Experiment) (*Job, error) {
+	if e.Lost() {
+		return nil, fmt.Errorf("the text of experiment %s was lost to damage\n"+
+			"hint: `assay run` with its file stores it again", e.Name)
+	}
+	var spec plan.Experiment
+	if err := json.Unmarshal(e.Spec, &spec); err != nil {
+		return nil, fmt.Errorf("experiment %s in the store: %w", e.Name, err)
+	}
+	return Open(ctx, &spec, 0)
+}
+
+// Close closes the library.
+func (j *Job) Close() error { return j.Library.Close() }
+
+// OpenLibrary opens a library by its path, or the built-in one by its name.
+func OpenLibrary(ctx context.Context, name string) (*library.Library, error) {
+	if name == plan.BuiltinLibrary {
+		return library.Builtin(ctx)
+	}
+	return library.Open(ctx, name)
+}
+
+// functionName matches the function names that endpoints accept.
+var functionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// checkFunctions returns an error if tools are to be listed as functions and the name of one is
+// not a valid function name.
+func checkFunctions(e *plan.Experiment, catalog *assay.Catalog) error {
+	if e.Tools != assay.Listed {
+		return nil
+	}
+	for _, name := range catalog.Names() {
+		if !functionName.MatchString(name) {
+			message := fmt.Sprintf("tool %q of library %s cannot be listed as a function: "+
+				"function names consist of letters, digits, _ and -", name, e.Library)
+			return e.FieldError("tools", message, "write tools: discover, which allows any name")
+		}
+	}
+	return nil
+}
+
+// applies returns a function that reports whether the flaw of a variant changes a task's plan.
+func applies(lib *library.Library, world string) plan.Applies {
+	return func(ctx context.Context, ref assay.TaskRef, difficulty, variant string) (bool, error) {
+		flaw, flawed := assay.FlawOf(variant)
+		if !flawed {
+			return true, nil
+		}
+		task, err := lib.Task(ctx, ref.ID, difficulty)
+		if err != nil {
+			return false, err
+		}
+		return workflow.Applies(lib.Catalog(), world, &task, flaw), nil
+	}
+}
+
+// Planned returns the number of trials of all models.
+func (j *Job) Planned() int {
+	n := 0
+	for _, m := range j.Experiment.Models {
+		n += j.Plan.Planned(m)
+	}
+	return n
+}
+
+// Trials yields all planned trials, model by model.
+func (j *Job) Trials() iter.Seq[assay.Trial] {
+	return func(yield func(assay.Trial) bool) {
+		for _, m := range j.Experiment.Models {
+			for t := range j.Plan.Trials(m) {
+				if !yield(t) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// IDs returns the set of all planned trials.
+func (j *Job) IDs() map[assay.TrialID]bool {
+	ids := make(map[assay.TrialID]bool, j.Planned())
+	for t := range j.Trials() {
+		ids[t.ID] = true
+	}
+	return ids
+}
+
+// Judge passes the stored outcomes of the planned trials to a gate. It reads nothing if the
+// experiment has no stop rules.
+func (j *Job) Judge(ctx context.Context, db *store.DB, g *gate.Gate) error {
+	if j.Experiment.Stop == (gate.StopRules{}) {
+		return nil
+	}
+	outcomes := make(map[assay.TrialID]store.Outcome)
+	for o, err := range db.Outcomes(ctx) {
+		if err != nil {
+			return err
+		}
+		outcomes[o.Trial] = o
+	}
+	for t := range j.Trials() {
+		if o, ok := outcomes[t.ID]; ok {
+			g.Outcome(t.Cell, o.Level, o.ErrorCategory)
+		}
+	}
+	return nil
+}
+
+// StoppedEarly returns the number of trials of each model that stop rules skip, and the stops
+// that skip any. Only trials without an outcome count.
+func (j *Job) StoppedEarly(ctx context.Context, db *store.DB) (map[string]int, []gate.Stop, error) {
+	if j.Experiment.Stop == (gate.StopRules{}) {
+		return nil, nil, nil
+	}
+	rules := gate.New(gate.Budgets{}, j.Experiment.Stop)
+	if err := j.Judge(ctx, db, rules); err != nil {
+		return nil, nil, err
+	}
+	settled, err := db.Settled(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	skipped := make(map[string]int)
+	for t := range j.Trials() {
+		if settled.Has(t.ID) {
+			continue
+		}
+		if _, rule := rules.Skip(t.Cell); rule {
+			skipped[t.Model]++
+		}
+	}
+	var stops []gate.Stop
+	for _, s := range rules.Stops() {
+		if s.Skipped > 0 {
+			stops = append(stops, s)
+		}
+	}
+	return skipped, stops, nil
+}

@@ -1,0 +1,269 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/model/openai"
+	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+const (
+	// simSigma is the spread of the built-in models' latency.
+	simSigma = 0.4
+	// BuiltinConcurrency is the number of episodes of a built-in model that run at once.
+	BuiltinConcurrency = 16
+)
+
+// An Env looks up environment variables, as [os.LookupEnv] does.
+type Env func(name string) (value string, ok bool)
+
+// Pools holds the lanes of each model: first their configuration and, after [Pools.Open], the
+// pools that send requests.
+type Pools struct {
+	// Configs and ByModel have the models as keys.
+	Configs map[string][]lane.Config
+	ByModel map[string]*lane.Pool
+	// Notes mention settings that an endpoint does not accept.
+	Notes []string
+	// Secrets are the values of all keys, so that logs can leave them out.
+	Secrets []string
+
+	client *http.Client
+}
+
+// Pools finds the lanes of each model: those in the experiment's providers file, or else those of
+// a built-in model, which takes simLatency to reply in the median. It checks everything that can
+// be checked before the first request.
+func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
+	var providers *plan.Providers
+	if path := j.Experiment.Providers; path != "" {
+		var err error
+		if providers, err = plan.LoadProviders(path, env); err != nil {
+			return nil, err
+		}
+	}
+	lanes, err := j.lanes(providers)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.checkPrices(lanes); err != nil {
+		return nil, err
+	}
+	keys, err := readKeys(providers, lanes, env)
+	if err != nil {
+		return nil, err
+	}
+
+	p := &Pools{Configs: make(map[string][]lane.Config), ByModel: make(map[string]*lane.Pool)}
+	p.client = openai.NewClient(openai.ClientOptions{
+		// The time limit of the lane ends a request first, because its error is more specific.
+		ResponseHeaderTimeout: time.Duration(j.Experiment.Limits.Request) + 10*time.Second,
+		MaxIdleConnsPerHost:   width(lanes),
+		Secrets:               secrets(keys),
+	})
+	for name := range keys {
+		value, _ := env(name)
+		p.Secrets = append(p.Secrets, strings.TrimSpace(value))
+	}
+
+	agents := sim.New(j.Library.Catalog(), sim.Latency{Median: simLatency, Sigma: simSigma})
+	for _, model := range j.Experiment.Models {
+		configs, err := p.remote(lanes[model], keys, j.Experiment.Sampling)
+		if err != nil {
+			return nil, err
+		}
+		if len(configs) == 0 {
+			configs = []lane.Config{{
+				Name: "builtin", Provider: agents, Orders: model,
+				Limits: lane.Limits{Concurrency: BuiltinConcurrency},
+			}}
+		}
+		p.Configs[model] = configs
+	}
+	return p, nil
+}
+
+// lanes returns the lanes of each model. A built-in model has none.
+func (j *Job) lanes(providers *plan.Providers) (map[string][]plan.Lane, error) {
+	byModel := make(map[string][]plan.Lane)
+	known := append([]string{}, sim.Names...)
+	if providers != nil {
+		known = append(known, providers.Models()...)
+	}
+	for _, model := range j.Experiment.Models {
+		if providers != nil {
+			byModel[model] = providers.Lanes(model)
+		}
+		if len(byModel[model]) > 0 || sim.Is(model) {
+			continue
+		}
+		hint := assay.NameHint(model, known)
+		if providers == nil && !strings.HasPrefix(hint, "did") {
+			hint = "list the model in a providers file, and name that file with --providers " +
+				"or as `providers: providers.yaml` in the experiment file"
+		}
+		message := fmt.Sprintf("no provider serves model %s", model)
+		return nil, j.Experiment.ModelError(model, message, hint)
+	}
+	return byModel, nil
+}
+
+// checkPrices returns an error if the experiment has a limit in dollars and a model has no
+// price, because the limit would never be reached.
+func (j *Job) checkPrices(lanes map[string][]plan.Lane) error {
+	e := j.Experiment
+	field := ""
+	switch {
+	case e.Limits.USD > 0:
+		field = "limits.usd"
+	case e.Budget.USD > 0:
+		field = "budget.usd"
+	case e.Budget.PerModel.USD > 0:
+		field = "budget.per_model.usd"
+	case e.Budget.PerCell.USD > 0:
+		field = "budget.per_cell.usd"
+	default:
+		return nil
+	}
+	const hint = "write price: {input: 0.27, output: 1.10} next to the model's limits, " +
+		"in dollars per million tokens, or limit tokens instead"
+	for _, model := range e.Models {
+		for _, l := range lanes[model] {
+			if l.Serve.Price == (lane.Price{}) {
+				return e.FieldError(field, fmt.Sprintf("%s limits dollars, but model %s has no price at provider %s",
+					field, model, l.Provider), hint)
+			}
+		}
+	}
+	return nil
+}
+
+// readKeys reads the keys of the lanes from the environment.
+func readKeys(providers *plan.Providers, lanes map[string][]plan.Lane, env Env) (map[string]openai.Secret, error) {
+	keys := make(map[string]openai.Secret)
+	for _, ls := range lanes {
+		for _, l := range ls {
+			if _, ok := keys[l.KeyName]; ok {
+				continue
+			}
+			value, ok := env(l.KeyName)
+			if value = strings.TrimSpace(value); !ok || value == "" {
+				return nil, providers.KeyError(l,
+					fmt.Sprintf("environment variable %s is not set", l.KeyName),
+					fmt.Sprintf("export %s=... with the key of provider %s", l.KeyName, l.Provider))
+			}
+			keys[l.KeyName] = openai.NewSecret(value)
+		}
+	}
+	return keys, nil
+}
+
+func secrets(keys map[string]openai.Secret) []openai.Secret {
+	var all []openai.Secret
+	for _, s := range keys {
+		all = append(all, s)
+	}
+	return all
+}
+
+// width returns the largest number of requests that all lanes can have in flight.
+func width(lanes map[string][]plan.Lane) int {
+	n := 0
+	for _, ls := range lanes {
+		for _, l := range ls {
+			n += l.Serve.Limits.Widest()
+		}
+	}
+	return max(n, 1)
+}
+
+// remote returns the configuration of a model's lanes at its providers.
+func (p *Pools) remote(
+	lanes []plan.Lane, keys map[string]openai.Secret, sampling assay.Sampling,
+) ([]lane.Config, error) {
+	var configs []lane.Config
+	for _, l := range lanes {
+		provider, err := openai.New(openai.Config{
+			BaseURL: l.Endpoint.BaseURL, Key: keys[l.KeyName], KeyName: l.KeyName,
+			Deployment: l.Deployment,
+			Azure:      l.Endpoint.Protocol == plan.Azure, APIVersion: l.Endpoint.APIVersion,
+			Client: p.client, Secrets: secrets(keys),
+		})
+		if err != nil {
+			return nil, fmt.Errorf("lane %s: %w", l.Name(), err)
+		}
+		if unsent := provider.Omits(assay.Request{Sampling: sampling}); len(unsent) > 0 {
+			p.Notes = append(p.Notes, fmt.Sprintf("%s does not accept %s, so requests leave it out",
+				l.Name(), strings.Join(unsent, ", ")))
+		}
+		configs = append(configs, lane.Config{
+			Name: l.Name(), Provider: provider, Limits: l.Serve.Limits, Price: l.Serve.Price,
+			Orders: l.Deployment, Serves: l.Serve.Serves,
+		})
+	}
+	return configs, nil
+}
+
+// Open creates the pools of all models.
+func (p *Pools) Open(options lane.Options) {
+	for model, configs := range p.Configs {
+		p.ByModel[model] = lane.NewPool(model, configs, options)
+	}
+}
+
+// Close closes idle connections.
+func (p *Pools) Close() { p.client.CloseIdleConnections() }
+
+// Recall adds to the configurations what earlier runs learned about the lanes' limits, and the
+// requests of the last 24 hours if a lane has a limit per day.
+func (p *Pools) Recall(ctx context.Context, db *store.DB) error {
+	learned, err := db.Learned(ctx)
+	if err != nil {
+		return err
+	}
+	var spent map[string][]store.Spent
+	for _, configs := range p.Configs {
+		for i := range configs {
+			c := &configs[i]
+			for _, l := range learned {
+				if n := c.Learned.Of(l.Bucket); l.Lane == c.Name && n != nil {
+					*n = l.Value
+				}
+			}
+			if c.Limits.RPD == 0 {
+				continue
+			}
+			if spent == nil {
+				if spent, err = db.Spent(ctx, time.Now().Add(-24*time.Hour)); err != nil {
+					return err
+				}
+			}
+			for _, s := range spent[c.Name] {
+				c.Spent = append(c.Spent, lane.Spent{At: s.At, Requests: s.Requests})
+			}
+		}
+	}
+	return nil
+}
+
+// Serves returns the model names that responses may bear, for each model.
+func (p *Pools) Serves() map[string][]string {
+	names := make(map[string][]string)
+	for model, configs := range p.Configs {
+		for _, c := range configs {
+			names[model] = append(append(names[model], c.Orders), c.Serves...)
+		}
+		slices.Sort(names[model])
+		names[model] = slices.Compact(names[model])
+	}
+	return names
+}

@@ -1,0 +1,42 @@
+package job
+
+import (
+	"slices"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/lane"
+)
+
+// Bottleneck names the limit that decided how long a model's lanes worked, and returns how long
+// requests waited for it. The wait is 0 if the lanes were merely busy most of the time, and the
+// name is "" if no limit was reached.
+func Bottleneck(ledgers []lane.Ledger, wall time.Duration) (name string, waited time.Duration) {
+	var used, available time.Duration
+	for _, l := range ledgers {
+		used += l.Used
+		available += l.Available
+		for reason, d := range l.Waited {
+			if d > waited {
+				name, waited = limitName(reason)+" of "+l.Name, d
+			}
+		}
+	}
+	switch {
+	case waited > wall/10:
+		return name, waited
+	case available == 0 || float64(used) < 0.75*float64(available):
+		return "", 0
+	case len(ledgers) == 1:
+		return limitName(string(assay.Concurrency)) + " of " + ledgers[0].Name, 0
+	}
+	return "concurrency limits of all lanes", 0
+}
+
+// limitName returns "rpm limit" for the bucket rpm, and leaves other reasons to wait unchanged.
+func limitName(reason string) string {
+	if slices.Contains(lane.Buckets[:], assay.Bucket(reason)) {
+		return reason + " limit"
+	}
+	return reason
+}

@@ -1,0 +1,215 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/run/gate"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// A Status counts what is done, pending and parked of a stored experiment.
+type Status struct {
+	Name     string        `json:"experiment"`
+	World    string        `json:"world"`
+	Library  string        `json:"library"`
+	Planned  int           `json:"planned"`
+	Done     int           `json:"done"`
+	Pending  int           `json:"pending"`
+	Parked   int           `json:"parked"`
+	Skipped  int           `json:"skipped"`
+	Stopped  []gate.Stop   `json:"stopped_early"`
+	Faults   int           `json:"faults"`
+	Models   []ModelStatus `json:"models"`
+	Coverage []Coverage    `json:"coverage"`
+	LastRun  store.Run     `json:"last_run"`
+	Runs     int           `json:"runs"`
+	// Unplanned counts the attempts of earlier plans of this name at trials that the latest plan
+	// does not have.
+	Unplanned int `json:"unplanned"`
+	// ParkedFor counts parked trials by the reason.
+	ParkedFor map[string]int `json:"-"`
+}
+
+// A ModelStatus is the status of one model.
+type ModelStatus struct {
+	Model   string `json:"model"`
+	Planned int    `json:"planned"`
+	Done    int    `json:"done"`
+	Pending int    `json:"pending"`
+	// Parked counts the trials that the latest run gave up, because of their own faults or
+	// because all lanes of the model were closed.
+	Parked int `json:"parked"`
+	// Skipped counts the trials that stop rules skip.
+	Skipped int                     `json:"skipped"`
+	Faults  map[assay.FaultKind]int `json:"faults"`
+}
+
+// Coverage counts the trials of the cells that differ in their task type only.
+type Coverage struct {
+	Model       string  `json:"model"`
+	Variant     string  `json:"variant"`
+	Severity    string  `json:"severity"`
+	Difficulty  string  `json:"difficulty"`
+	Reliability float64 `json:"reliability"`
+	Planned     int     `json:"planned"`
+	Done        int     `json:"done"`
+}
+
+// StatusOf reopens a stored experiment and returns its status.
+func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, err error) {
+	j, err := Reopen(ctx, e)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	runs, err := db.Runs(ctx, e.Name)
+	if err != nil {
+		return s, err
+	}
+	settled, err := db.Settled(ctx)
+	if err != nil {
+		return s, err
+	}
+
+	s = Status{
+		Name: e.Name, World: j.Experiment.World, Library: j.Experiment.Library,
+		Runs: len(runs), ParkedFor: make(map[string]int),
+	}
+	if len(runs) > 0 {
+		s.LastRun = runs[len(runs)-1]
+	}
+	skipped, stops, err := j.StoppedEarly(ctx, db)
+	if err != nil {
+		return s, err
+	}
+	s.Stopped = append([]gate.Stop{}, stops...)
+	for _, name := range j.Experiment.Models {
+		m := j.cover(&s, name, settled)
+		m.Skipped = skipped[name]
+		s.Models = append(s.Models, m)
+	}
+	if err := s.countFaults(ctx, db, settled); err != nil {
+		return s, err
+	}
+	counts, err := j.Unplanned(ctx, db, e)
+	if err != nil {
+		return s, err
+	}
+	for _, n := range counts {
+		s.Unplanned += n
+	}
+	return s, s.sum()
+}
+
+// cover counts a model's planned and done trials, and adds their coverage to the status.
+func (j *Job) cover(s *Status, model string, settled store.Set) ModelStatus {
+	m := ModelStatus{
+		Model: model, Planned: j.Plan.Planned(model), Faults: make(map[assay.FaultKind]int),
+	}
+	at := make(map[assay.Cell]int)
+	for t := range j.Plan.Trials(model) {
+		cell := t.Cell
+		cell.TaskType = ""
+		place, ok := at[cell]
+		if !ok {
+			place = len(s.Coverage)
+			at[cell] = place
+			s.Coverage = append(s.Coverage, Coverage{
+				Model: model, Variant: cell.Variant, Severity: cell.Severity,
+				Difficulty: cell.Difficulty, Reliability: cell.Reliability,
+			})
+		}
+		c := &s.Coverage[place]
+		c.Planned++
+		if settled.Has(t.ID) {
+			m.Done++
+			c.Done++
+		}
+	}
+	return m
+}
+
+// countFaults counts the faults of each model and the trials that the latest run parked.
+func (s *Status) countFaults(ctx context.Context, db *store.DB, settled store.Set) error {
+	index := make(map[string]*ModelStatus)
+	for i := range s.Models {
+		index[s.Models[i].Model] = &s.Models[i]
+	}
+	for a, err := range db.Attempts(ctx, store.Filter{Experiment: s.Name, OnlyFaults: true}) {
+		if err != nil {
+			return err
+		}
+		m := index[a.Model]
+		if m == nil {
+			continue // the file no longer lists the model
+		}
+		m.Faults[a.FaultKind]++
+		s.Faults++
+		if a.Parked && a.Run == s.LastRun.ID && !settled.Has(a.ID) {
+			m.Parked++
+			s.ParkedFor[a.FaultDetail]++
+		}
+	}
+	return nil
+}
+
+// sum counts pending trials and adds the models up. If the latest run had closed all lanes of a
+// model, the model's pending trials count as parked.
+func (s *Status) sum() error {
+	closed, err := closedIn(s.LastRun)
+	if err != nil {
+		return err
+	}
+	for i := range s.Models {
+		m := &s.Models[i]
+		m.Pending = m.Planned - m.Done - m.Parked - m.Skipped
+		if why, ok := closed[m.Model]; ok && m.Pending > 0 {
+			s.ParkedFor[why] += m.Pending
+			m.Parked, m.Pending = m.Parked+m.Pending, 0
+		}
+		s.Skipped += m.Skipped
+		s.Planned += m.Planned
+		s.Done += m.Done
+		s.Pending += m.Pending
+		s.Parked += m.Parked
+	}
+	return nil
+}
+
+// closedIn returns the models whose lanes a run had closed at its end, with the reasons.
+func closedIn(r store.Run) (map[string]string, error) {
+	var summary struct {
+		Closed map[string]string `json:"closed"`
+	}
+	if len(r.Summary) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(r.Summary, &summary); err != nil {
+		return nil, fmt.Errorf("summary of run %s: %w", r.ID, err)
+	}
+	return summary.Closed, nil
+}
+
+// Unplanned counts the attempts that runs with other plans of the experiment's name made at
+// trials that this plan does not have, by model and variant.
+func (j *Job) Unplanned(ctx context.Context, db *store.DB, e store.Experiment) (map[string]int, error) {
+	if e.Plans < 2 {
+		return nil, nil
+	}
+	planned := j.IDs()
+	counts := make(map[string]int)
+	for a, err := range db.Attempts(ctx, store.Filter{Experiment: e.Name}) {
+		if err != nil {
+			return nil, err
+		}
+		if !planned[a.ID] {
+			counts[a.Model+", "+report.PromptKey(a.Variant, a.Severity)]++
+		}
+	}
+	return counts, nil
+}
