@@ -9,14 +9,14 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A Control is a command that was given to a run while it worked.
+// A Control is a command that a run received while it worked.
 type Control struct {
 	Run     assay.RunID     `json:"run"`
 	At      time.Time       `json:"at"`
 	Command json.RawMessage `json:"command"`
 }
 
-// Log stores a command. Its errors are those of [DB.Save].
+// Log stores a command. It returns the same errors as [DB.Save].
 func (db *DB) Log(ctx context.Context, c Control) error {
 	at, err := formatTime(c.At)
 	if err != nil {
@@ -27,7 +27,8 @@ func (db *DB) Log(ctx context.Context, c Control) error {
 		if err != nil {
 			return err
 		}
-		_, err = w.conn.ExecContext(w.ctx, "INSERT INTO controls (run, at, command) VALUES (?, ?, ?)", k.seq, at, string(c.Command))
+		_, err = w.conn.ExecContext(w.ctx, insertSQL("controls", "run, at, command"),
+			k.seq, at, string(c.Command))
 		return err
 	})
 	if err != nil {
@@ -36,10 +37,11 @@ func (db *DB) Log(ctx context.Context, c Control) error {
 	return nil
 }
 
-// Controls returns the commands to the runs of an experiment, or to all runs
-// for "", in the order in which they were stored.
+// Controls returns the commands to the runs of an experiment in the order in which they were
+// stored. If the experiment is empty, it returns those of all runs.
 func (db *DB) Controls(ctx context.Context, experiment string) ([]Control, error) {
-	rows, err := db.reader.QueryContext(ctx, `SELECT r.id, c.at, c.command FROM controls c CROSS JOIN runs r ON r.seq = c.run
+	rows, err := db.reader.QueryContext(ctx, `SELECT r.id, c.at, c.command
+		FROM controls c CROSS JOIN runs r ON r.seq = c.run
 		WHERE ?1 IN ('', r.experiment) ORDER BY c.id`, experiment)
 	return collect(db, rows, err, func(c *Control) error {
 		var at, command string

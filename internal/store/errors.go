@@ -53,8 +53,8 @@ var (
 // ErrChanged says that rows were deleted while a reader was in the midst of them.
 var ErrChanged = errors.New("attempts were deleted while it was read")
 
-// errBereft is of an attempt without its trial or its run.
-var errBereft = hinted(fmt.Errorf("%w: its trial or its run is missing", ErrDamaged), doRescue)
+// errDangling means that an attempt refers to a missing trial or run.
+var errDangling = hinted(fmt.Errorf("%w: its trial or its run is missing", ErrDamaged), doRescue)
 
 // An AmbiguousError says that a prefix fits more than one trial.
 type AmbiguousError struct {

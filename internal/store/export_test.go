@@ -6,13 +6,13 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// ProfileOf is [DB.Profile] with another number of attempts to look back on.
+// ProfileOf is [DB.Profile] over another number of attempts.
 func (db *DB) ProfileOf(ctx context.Context, latest int) ([]Profile, error) {
 	return db.profile(ctx, latest)
 }
 
-// Compress does what [DB.Save] does with a transcript before it is stored, and
-// returns the sizes of its JSON and of what is stored.
+// Compress compresses a transcript as [DB.Save] does, and returns the sizes of its JSON and of
+// the compressed body.
 func (db *DB) Compress(ctx context.Context, t *assay.Transcript) (text, body int, err error) {
 	b, err := transcriptJSON(t)
 	if err != nil {

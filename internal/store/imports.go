@@ -10,25 +10,25 @@ import (
 
 const importColumns = "kind, name, sha256, imported_at, program, body"
 
-// ErrImported says that a file was imported before.
-var ErrImported = errors.New("imported before")
+// ErrImported means that a file was imported before.
+var ErrImported = errors.New("already imported")
 
-// An Import holds aggregates of another system. They are no trials: nothing that
-// reads attempts sees them.
+// An Import holds aggregates of another system. They are not trials, and readers of attempts
+// never return them.
 type Import struct {
 	// Kind names the other system and its format.
 	Kind string `json:"kind"`
-	// Name and SHA256 are of the file that they came from.
+	// Name and SHA256 identify the imported file.
 	Name    string    `json:"name"`
 	SHA256  string    `json:"sha256"`
 	At      time.Time `json:"imported_at"`
 	Program string    `json:"program"`
-	// Body is what was read, as JSON.
+	// Body is the content that was read, as JSON.
 	Body json.RawMessage `json:"body"`
 }
 
-// Import stores aggregates of another system. The same file again is
-// [ErrImported]; its other errors are those of [DB.Save].
+// Import stores aggregates of another system. If the same file was imported before, it returns
+// [ErrImported]. Its other errors are those of [DB.Save].
 func (db *DB) Import(ctx context.Context, i Import) error {
 	at, err := formatTime(i.At)
 	if err != nil {
@@ -36,13 +36,15 @@ func (db *DB) Import(ctx context.Context, i Import) error {
 	}
 	err = db.do(ctx, len(i.Body), func(w *writer) error {
 		var known bool
-		if err := w.conn.QueryRowContext(w.ctx, "SELECT EXISTS (SELECT 1 FROM imports WHERE sha256 = ?)", i.SHA256).Scan(&known); err != nil {
+		query := "SELECT EXISTS (SELECT 1 FROM imports WHERE sha256 = ?)"
+		if err := w.conn.QueryRowContext(w.ctx, query, i.SHA256).Scan(&known); err != nil {
 			return err
 		}
 		if known {
 			return ErrImported
 		}
-		res, err := w.conn.ExecContext(w.ctx, insertSQL("imports", importColumns), i.Kind, i.Name, i.SHA256, at, i.Program, string(i.Body))
+		res, err := w.conn.ExecContext(w.ctx, insertSQL("imports", importColumns),
+			i.Kind, i.Name, i.SHA256, at, i.Program, string(i.Body))
 		return w.sealNew("import", res, err)
 	})
 	if err != nil {
@@ -51,7 +53,7 @@ func (db *DB) Import(ctx context.Context, i Import) error {
 	return nil
 }
 
-// Imports returns what was imported, in the order in which it was.
+// Imports returns all imports in the order in which they were stored.
 func (db *DB) Imports(ctx context.Context) ([]Import, error) {
 	rows, err := db.reader.QueryContext(ctx, "SELECT "+importColumns+" FROM imports ORDER BY id")
 	return collect(db, rows, err, func(i *Import) error {

@@ -8,17 +8,17 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A LaneLimit is what a run learned of one limit of a lane.
+// A LaneLimit is a limit of a lane as a run learned it.
 type LaneLimit struct {
 	Lane   string
 	Bucket assay.Bucket
-	// Value is the limit. 0 says that what was learned before no longer holds.
+	// Value is the limit. 0 means that an earlier value is no longer valid.
 	Value int
 	At    time.Time
 }
 
-// Learn stores what a run learned of its lanes, all or nothing. Its errors are
-// those of [DB.Save].
+// Learn stores what a run learned about its lanes, all of it or nothing. It returns the same
+// errors as [DB.Save].
 func (db *DB) Learn(ctx context.Context, run assay.RunID, limits []LaneLimit) error {
 	rows := make([][]any, len(limits))
 	for i, l := range limits {
@@ -31,14 +31,14 @@ func (db *DB) Learn(ctx context.Context, run assay.RunID, limits []LaneLimit) er
 	if len(rows) == 0 {
 		return nil
 	}
+	insert := insertSQL("lane_limits", "run, lane, bucket, value, learned_at")
 	err := db.do(ctx, 100*len(rows), func(w *writer) error {
 		k, err := w.run(run)
 		if err != nil {
 			return err
 		}
 		for _, row := range rows {
-			_, err := w.conn.ExecContext(w.ctx, "INSERT INTO lane_limits (run, lane, bucket, value, learned_at) VALUES (?, ?, ?, ?, ?)",
-				append([]any{k.seq}, row...)...)
+			_, err := w.conn.ExecContext(w.ctx, insert, append([]any{k.seq}, row...)...)
 			if err != nil {
 				return err
 			}
@@ -51,11 +51,12 @@ func (db *DB) Learn(ctx context.Context, run assay.RunID, limits []LaneLimit) er
 	return nil
 }
 
-// Learned returns the limits that hold, by lane and bucket: of each the one
-// stored last, whichever run learned it. What was forgotten is left out.
+// Learned returns the limits by lane and bucket. For each it takes the value stored last by
+// any run, and leaves it out if that is 0.
 func (db *DB) Learned(ctx context.Context) ([]LaneLimit, error) {
 	rows, err := db.reader.QueryContext(ctx, `SELECT lane, bucket, value, learned_at FROM lane_limits
-		WHERE id IN (SELECT max(id) FROM lane_limits GROUP BY lane, bucket) AND value > 0 ORDER BY lane, bucket`)
+		WHERE id IN (SELECT max(id) FROM lane_limits GROUP BY lane, bucket) AND value > 0
+		ORDER BY lane, bucket`)
 	return collect(db, rows, err, func(l *LaneLimit) error {
 		var at string
 		if err := rows.Scan(&l.Lane, &l.Bucket, &l.Value, &at); err != nil {

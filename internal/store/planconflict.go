@@ -12,31 +12,32 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A PlanConflict is an experiment of which two stores have different plans. Those who
-// read the new store go by the plan of the latest run; attempts at trials of the other
-// are there and not shown, unless both plan them.
+// A PlanConflict is an experiment for which two stores have different plans. Readers of the new
+// store go by the plan of the latest run. They do not show attempts at trials that only the
+// other plan has.
 type PlanConflict struct {
-	Experiment string    `json:"experiment"`
-	Kept       PlanClaim `json:"kept"`
-	Left       PlanClaim `json:"left"`
-	// Fields are those of the experiment's file that differ, and "library".
+	Experiment string     `json:"experiment"`
+	Kept       StoredPlan `json:"kept"`
+	Left       StoredPlan `json:"left"`
+	// Fields lists the fields of the experiment's file that differ, and "library".
 	Fields []string `json:"fields"`
 }
 
-// A PlanClaim is the latest run of an experiment in a store.
-type PlanClaim struct {
+// A StoredPlan names the latest run of an experiment in a store.
+type StoredPlan struct {
 	Store string      `json:"store"`
 	Run   assay.RunID `json:"run"`
 }
 
-// planOf is what a store shows as the plan of an experiment: that of its latest run.
+// planOf is the plan that a store shows for an experiment, which is that of its latest run.
 type planOf struct {
 	experiment, started string
-	claim               PlanClaim
+	source              StoredPlan
 	spec                map[string]json.RawMessage
 	library             string // name and digest
 }
 
+// plansOf returns the plans of a store. It leaves out experiments whose text is lost.
 func plansOf(s *DB, runs map[int64]*foundRun) (plans []planOf) {
 	latest := make(map[string]int64)
 	for seq, r := range runs {
@@ -45,17 +46,18 @@ func plansOf(s *DB, runs map[int64]*foundRun) (plans []planOf) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(latest)) {
 		r := runs[latest[name]]
-		p := planOf{experiment: name, started: r.started, claim: PlanClaim{s.path, assay.RunID(r.id)}}
+		source := StoredPlan{s.path, assay.RunID(r.id)}
+		p := planOf{experiment: name, started: r.started, source: source}
 		p.library = fmt.Sprint(r.row[3], " ", r.row[4])
 		text, _ := r.row[10].(string)
-		if json.Unmarshal([]byte(text), &p.spec) == nil && p.spec != nil { // else it is lost
+		if json.Unmarshal([]byte(text), &p.spec) == nil && p.spec != nil {
 			plans = append(plans, p)
 		}
 	}
 	return plans
 }
 
-// comparePlans tells of the stores whose plan of an experiment is not that of its latest
+// comparePlans reports the stores whose plan of an experiment differs from that of its latest
 // run.
 func (b *rebuilder) comparePlans(all []planOf) {
 	if b.PlanConflict == nil {
@@ -63,17 +65,24 @@ func (b *rebuilder) comparePlans(all []planOf) {
 	}
 	kept := make(map[string]planOf)
 	for _, p := range all {
-		k, ok := kept[p.experiment]
-		if !ok || cmp.Or(strings.Compare(k.started, p.started), strings.Compare(string(k.claim.Run), string(p.claim.Run))) < 0 {
+		if k, ok := kept[p.experiment]; !ok || k.before(p) {
 			kept[p.experiment] = p
 		}
 	}
 	for _, p := range all {
 		k := kept[p.experiment]
 		if fields := differ(k, p); len(fields) > 0 {
-			b.PlanConflict(PlanConflict{Experiment: p.experiment, Kept: k.claim, Left: p.claim, Fields: fields})
+			b.PlanConflict(PlanConflict{p.experiment, k.source, p.source, fields})
 		}
 	}
+}
+
+// before orders plans by the start of their run, and by the run's ID if that is equal.
+func (p planOf) before(q planOf) bool {
+	return cmp.Or(
+		strings.Compare(p.started, q.started),
+		strings.Compare(string(p.source.Run), string(q.source.Run)),
+	) < 0
 }
 
 // differ returns the fields in which two plans differ.

@@ -192,8 +192,8 @@ func TestMergeReportsConflicts(t *testing.T) {
 	}
 	want := []store.Conflict{{
 		Trial: outcome(1).ID,
-		Kept:  store.Claim{Store: paths[0], Run: "run0", Level: assay.Failure},
-		Left:  store.Claim{Store: paths[1], Run: "run1", Level: assay.FullSuccess},
+		Kept:  store.StoredOutcome{Store: paths[0], Run: "run0", Level: assay.Failure},
+		Left:  store.StoredOutcome{Store: paths[1], Run: "run1", Level: assay.FullSuccess},
 	}}
 	if diff := cmp.Diff(want, conflicts); diff != "" || sum.Conflicts != 1 || sum.Attempts != 1 {
 		t.Errorf("%+v, conflicts (-want +got):\n%s", sum, diff)

@@ -13,49 +13,54 @@ import (
 
 const scoreColumns = "attempt, scored_at, program, body"
 
-// A Rescored is what rules say of an attempt that was stored before.
+// A Rescored is a later verdict on a stored attempt.
 type Rescored struct {
 	Trial   assay.TrialID
 	Number  int // of the attempt
 	Outcome assay.Outcome
 	At      time.Time
-	// Program is the one whose rules they are.
+	// Program is the one whose rules gave the verdict.
 	Program string
 }
 
-// Rescore stores outcomes of attempts anew, all or none. From then on readers
-// get them in place of those before, which stay in the store: see
-// [Filter.AsSaved] and [DB.Snapshot]. Of two outcomes for one attempt the later
-// holds. Its errors are those of [DB.Save] and, for an attempt that is not
-// there, [ErrNotFound]; a fault has no outcome and is [ErrInvalid].
+// Rescore stores new outcomes for attempts, all of them or none. From then on readers return
+// them instead of the earlier ones, which stay in the store: see [Filter.AsSaved] and
+// [DB.Snapshot]. If an attempt is rescored more than once, the latest outcome counts. Rescore
+// returns the errors of [DB.Save], and [ErrNotFound] for an unknown attempt. A fault has no
+// outcome, so rescoring it returns [ErrInvalid].
 //
-// All of a call is one transaction, for which other writers wait: some hundred
-// outcomes are a good number. Rescore does not keep the slice.
+// A call is one transaction, and other writers wait for it, so pass a few hundred outcomes at a
+// time. Rescore does not keep the slice.
 func (db *DB) Rescore(ctx context.Context, outcomes []Rescored) error {
 	if len(outcomes) == 0 {
 		return nil
 	}
 	rows, bytes := make([]scoreRow, len(outcomes)), 0
 	for i := range outcomes {
+		o := &outcomes[i]
 		var err error
-		if rows[i], err = encodeScore(&outcomes[i]); err != nil {
-			return fmt.Errorf("rescore %s: %w: %w", nameAttempt(outcomes[i].Trial, outcomes[i].Number), ErrInvalid, err)
+		if rows[i], err = encodeScore(o); err != nil {
+			return fmt.Errorf("rescore %s: %w: %w", nameAttempt(o.Trial, o.Number), ErrInvalid, err)
 		}
 		bytes += len(rows[i].body)
 	}
 	return db.do(ctx, bytes, func(w *writer) error {
 		for _, r := range rows {
-			id, err := w.findAttempt(r.key, r.number)
-			if err == nil {
-				res, failed := w.stmt.score.ExecContext(w.ctx, w.gone["score"], id, r.at, r.program, r.body)
-				err = w.sealNew("score", res, failed)
-			}
-			if err != nil {
+			if err := w.insertScore(r); err != nil {
 				return fmt.Errorf("rescore %s: %w", nameAttempt(r.key.id(), r.number), err)
 			}
 		}
 		return nil
 	})
+}
+
+func (w *writer) insertScore(r scoreRow) error {
+	id, err := w.findAttempt(r.key, r.number)
+	if err != nil {
+		return err
+	}
+	res, err := w.stmt.score.ExecContext(w.ctx, w.gone["score"], id, r.at, r.program, r.body)
+	return w.sealNew("score", res, err)
 }
 
 type scoreRow struct {
@@ -91,7 +96,7 @@ func parseOutcome(body []byte) (o assay.Outcome, err error) {
 	return o, err
 }
 
-// findAttempt returns the row of an attempt.
+// findAttempt returns the row ID of an attempt.
 func (w *writer) findAttempt(key trialKey, number int) (id int64, err error) {
 	err = w.stmt.find.QueryRowContext(w.ctx, key[:], number).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -15,22 +15,9 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-const (
-	historySQL = `SELECT coalesce(max(number), 0), EXISTS (SELECT 1 FROM attempts WHERE trial = ?1 AND level <> '')
-		FROM attempts WHERE trial = ?1`
-
-	trialColumns = `id, model, variant, severity, difficulty, task_type, reliability,
-		task, task_digest, repeat, seed, world, protocol, tools, turn_limit, sampling,
-		token_limit, cost_limit, several_calls, persistence, burst, loops`
-
-	// The first four are known to the writer only.
-	attemptColumns = `id, number, run, trial, program, templates, lane, served_model,
-		level, ended, error_category, turns, tool_calls, required_tools, executed_tools,
-		coverage, order_correct, assisted, adherence, given_adherence, mistakes, failures, recovered,
-		wasted_calls, efficiency, extra_calls, loop, loop_turn, best_possible, pilot,
-		score_version, fault, fault_detail, parked, requests, retried, input_tokens, output_tokens,
-		cost_usd, queued_ms, working_ms, started_at, finished_at`
-)
+const historySQL = `SELECT coalesce(max(number), 0),
+		EXISTS (SELECT 1 FROM attempts WHERE trial = ?1 AND level <> '')
+	FROM attempts WHERE trial = ?1`
 
 func insertSQL(table, columns string) string {
 	n := strings.Count(columns, ",") + 1
@@ -43,25 +30,24 @@ type record struct {
 	run        assay.RunID
 	experiment string
 	settles    bool
-	trial      []any  // in the order of trialColumns
-	attempt    []any  // in the order of attemptColumns, from program on
+	trial      []any  // the values of trialColumns
+	attempt    []any  // the values of attemptFields
 	identity   sum    // of the attempt
-	script     []byte // the digest of its transcript
-	transcript []byte // its JSON from encode, and what Save makes of that
+	digest     []byte // of its transcript
+	transcript []byte // as JSON from encode; Save compresses it
 }
 
-// Save stores an attempt, with its transcript unless that is nil, and sets
-// a.Number to its place among the attempts of its trial, from 1. It has three
-// outcomes:
+// Save stores an attempt, with its transcript unless that is nil, and sets a.Number to its
+// place among the attempts of its trial, starting at 1. It has three outcomes:
 //
-//  1. nil: the attempt is on disk and survives the loss of power;
-//  2. an error that is [ErrSettled], [ErrInvalid] or [ErrUnknownRun]: this
-//     attempt is refused, nothing of it is stored, and others are welcome;
-//  3. another error. When ctx ended, the attempt may or may not be stored. Else
-//     it is not stored, the store is done for, and the run has to end.
+//  1. nil: the attempt is on disk and survives a power failure;
+//  2. [ErrSettled], [ErrInvalid] or [ErrUnknownRun]: this attempt is refused, none of it is
+//     stored, and other attempts can still be saved;
+//  3. another error: if ctx ended, the attempt may or may not be stored. Otherwise it is not
+//     stored, the store accepts no more writes, and the run has to end.
 //
-// A caller that wants a finished attempt kept passes a ctx that outlives the
-// signal to stop. Save keeps neither a nor t.
+// If a finished attempt has to be kept, pass a ctx that outlives the signal to stop. Save keeps
+// neither a nor t.
 func (db *DB) Save(ctx context.Context, a *assay.Attempt, t *assay.Transcript) error {
 	r, err := encode(a, t)
 	if err != nil {
@@ -91,16 +77,20 @@ func (w *writer) insert(r *record) (int, error) {
 		return 0, err
 	}
 	if run.experiment != r.experiment {
-		return 0, fmt.Errorf("%w: run %s is of experiment %q, not %q", ErrInvalid, r.run, run.experiment, r.experiment)
+		return 0, fmt.Errorf("%w: run %s belongs to experiment %q, not %q",
+			ErrInvalid, r.run, run.experiment, r.experiment)
 	}
+
 	var number int
 	var settled bool
-	if err := w.stmt.history.QueryRowContext(w.ctx, r.key[:]).Scan(&number, &settled); err != nil {
+	err = w.stmt.history.QueryRowContext(w.ctx, r.key[:]).Scan(&number, &settled)
+	if err != nil {
 		return 0, err
 	}
 	if settled && r.settles {
 		return 0, ErrSettled
 	}
+
 	if number == 0 {
 		if err := w.exec(w.stmt.trial, r.trial...); err != nil {
 			return 0, err
@@ -108,11 +98,12 @@ func (w *writer) insert(r *record) (int, error) {
 	}
 	number++
 	id := w.last + 1
-	if err := w.exec(w.stmt.attempt, append([]any{id, number, run.seq, r.key[:]}, r.attempt...)...); err != nil {
+	place := []any{id, number, run.seq, r.key[:]}
+	if err := w.exec(w.stmt.attempt, append(place, r.attempt...)...); err != nil {
 		return 0, err
 	}
 	seal := sealAttempt(r.identity, id, int64(number))
-	if err := w.exec(w.stmt.seal, id, seal[:], r.script); err != nil {
+	if err := w.exec(w.stmt.seal, id, seal[:], r.digest); err != nil {
 		return 0, err
 	}
 	if r.transcript != nil {
@@ -124,8 +115,8 @@ func (w *writer) insert(r *record) (int, error) {
 	return number, nil
 }
 
-// encode does the work of a save that needs no database, in the goroutine of
-// the caller. Compression is left to do.
+// encode does the part of a save that needs no database, in the caller's goroutine. It does
+// not compress the transcript.
 func encode(a *assay.Attempt, t *assay.Transcript) (*record, error) {
 	r := &record{run: a.Run, experiment: a.Experiment, settles: a.Settles()}
 	var err error
@@ -135,10 +126,11 @@ func encode(a *assay.Attempt, t *assay.Transcript) (*record, error) {
 	if err := check(a); err != nil {
 		return nil, err
 	}
-	if r.trial, err = trialRow(r.key, &a.Trial); err != nil {
+	if r.trial, err = saved(trialFields, a); err != nil {
 		return nil, err
 	}
-	if r.attempt, err = attemptRow(a); err != nil {
+	r.trial = append([]any{r.key[:]}, r.trial...)
+	if r.attempt, err = saved(attemptFields, a); err != nil {
 		return nil, err
 	}
 	if t != nil {
@@ -146,13 +138,13 @@ func encode(a *assay.Attempt, t *assay.Transcript) (*record, error) {
 			return nil, err
 		}
 	}
-	r.script = digest(r.transcript)
-	r.identity = identify(r.key, string(a.Run), r.attempt, r.script)
+	r.digest = digest(r.transcript)
+	r.identity = identify(r.key, string(a.Run), r.attempt, r.digest)
 	return r, nil
 }
 
-// check says in words what the schema would refuse, for the mistakes that
-// matter most, and refuses words that nobody knows, which the schema cannot.
+// check refuses the most important mistakes with a clearer message than the schema gives. It
+// also refuses unknown words, because the schema cannot.
 func check(a *assay.Attempt) error {
 	if a.Seed > math.MaxInt64 {
 		return fmt.Errorf("seed %d is too large", a.Seed)
@@ -164,6 +156,10 @@ func check(a *assay.Attempt) error {
 }
 
 func checkOutcome(o *assay.Outcome) error {
+	counts := []int{
+		o.Turns, o.ToolCalls, o.Assisted, o.Mistakes, o.Failures, o.Recovered, o.Wasted, o.Extra,
+		o.LoopTurn,
+	}
 	switch {
 	case o.Ended != "" && !known(o.Ended):
 		return fmt.Errorf("unknown end %q", o.Ended)
@@ -173,7 +169,7 @@ func checkOutcome(o *assay.Outcome) error {
 		return fmt.Errorf("unknown loop %q", o.Loop)
 	case (o.Loop == "") != (o.LoopTurn == 0):
 		return fmt.Errorf("loop %q does not go with turn %d", o.Loop, o.LoopTurn)
-	case min(o.Turns, o.ToolCalls, o.Assisted, o.Mistakes, o.Failures, o.Recovered, o.Wasted, o.Extra, o.LoopTurn) < 0:
+	case slices.Min(counts) < 0:
 		return errors.New("a count is negative")
 	}
 	if o.Pilot == nil {
@@ -196,73 +192,6 @@ func known(end assay.Ended) bool {
 	return false
 }
 
-func trialRow(key trialKey, t *assay.Trial) ([]any, error) {
-	sampling, err := json.Marshal(t.Sampling)
-	if err != nil {
-		return nil, err
-	}
-	return []any{
-		key[:], t.Model, t.Variant, t.Severity, t.Difficulty, t.TaskType, t.Reliability,
-		string(t.Task), t.TaskDigest, t.Repeat, int64(t.Seed), t.World, t.Protocol, t.Tools, t.Turns, string(sampling),
-		t.Tokens, t.USD, t.SeveralCalls, t.Persistence, t.Burst, t.Loops,
-	}, nil
-}
-
-func attemptRow(a *assay.Attempt) ([]any, error) {
-	required, err := list(a.RequiredTools)
-	if err != nil {
-		return nil, err
-	}
-	executed, err := list(a.ExecutedTools)
-	if err != nil {
-		return nil, err
-	}
-	retried := []byte("{}")
-	if len(a.Retried) > 0 {
-		if retried, err = json.Marshal(a.Retried); err != nil {
-			return nil, err
-		}
-	}
-	pilot := []byte{}
-	if a.Pilot != nil {
-		if pilot, err = json.Marshal(a.Pilot); err != nil {
-			return nil, err
-		}
-	}
-	started, err := formatTime(a.StartedAt)
-	if err != nil {
-		return nil, err
-	}
-	finished, err := formatTime(a.FinishedAt)
-	if err != nil {
-		return nil, err
-	}
-	return []any{
-		a.Program, a.Templates, a.Lane, a.ServedModel,
-		string(a.Level), string(a.Ended), a.ErrorCategory, a.Outcome.Turns, a.ToolCalls, required, executed,
-		a.Coverage, flag(a.OrderCorrect), a.Assisted, a.Adherence, a.GivenAdherence, a.Mistakes, a.Failures, a.Recovered,
-		a.Wasted, a.Efficiency, a.Extra, string(a.Loop), a.LoopTurn, a.Best, string(pilot),
-		a.ScoreVersion, string(a.FaultKind), a.FaultDetail, flag(a.Parked),
-		a.Requests, string(retried), a.InputTokens, a.OutputTokens, a.CostUSD, a.QueuedMS, a.WorkingMS,
-		started, finished,
-	}, nil
-}
-
-func list(names []string) (string, error) {
-	if len(names) == 0 {
-		return "[]", nil
-	}
-	b, err := json.Marshal(names)
-	return string(b), err
-}
-
-func flag(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 func formatTime(t time.Time) (string, error) {
 	b, err := t.UTC().MarshalText()
 	return string(b), err
@@ -283,13 +212,19 @@ type trialKey [16]byte
 
 func (k trialKey) id() assay.TrialID { return assay.TrialID(hex.EncodeToString(k[:])) }
 
+// trialIDOf returns the ID of a trial from a column that holds its key.
+func trialIDOf(v any) assay.TrialID {
+	key, _ := v.([]byte)
+	return assay.TrialID(hex.EncodeToString(key))
+}
+
 func parseTrialID(id assay.TrialID) (trialKey, error) {
 	var k trialKey
 	if len(id) != 2*len(k) || strings.ToLower(string(id)) != string(id) {
-		return k, fmt.Errorf("trial ID %q is not 32 lower-case hex digits", id)
+		return k, fmt.Errorf("trial ID %q does not have 32 lower-case hex digits", id)
 	}
 	if _, err := hex.Decode(k[:], []byte(id)); err != nil {
-		return k, fmt.Errorf("trial ID %q is not 32 lower-case hex digits", id)
+		return k, fmt.Errorf("trial ID %q does not have 32 lower-case hex digits", id)
 	}
 	return k, nil
 }

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// A sum is half a SHA-256: 128 bits, enough to find every accident.
+// A sum is half a SHA-256. 128 bits are enough to find every accident.
 type sum [16]byte
 
-// A sealer gathers values as SQLite stores them, each with its type and length.
+// A sealer encodes values as SQLite stores them, each with its type and length.
 type sealer struct{ text []byte }
 
 func newSealer(of string) *sealer {
@@ -24,8 +24,7 @@ func newSealer(of string) *sealer {
 	return s
 }
 
-// add takes int64, float64, string, []byte and nil as SQLite gives them, and the
-// types of arguments that it stores as these.
+// add takes the types that SQLite returns, and arguments that it stores as these types.
 func (s *sealer) add(values ...any) {
 	put := func(kind byte, n uint64) {
 		s.text = binary.BigEndian.AppendUint64(append(s.text, kind), n)
@@ -39,7 +38,7 @@ func (s *sealer) add(values ...any) {
 		case int64:
 			put('i', uint64(v))
 		case float64:
-			put('f', math.Float64bits(v+0)) // so that -0 is 0, as it is on disk
+			put('f', math.Float64bits(v+0)) // adding 0 turns -0 into 0, as it is on disk
 		case *float64:
 			if v == nil {
 				put('n', 0)
@@ -63,7 +62,7 @@ func (s *sealer) sum() sum {
 	return sum(h[:len(sum{})])
 }
 
-// digest is that of a transcript's JSON; nil stands for no transcript.
+// digest returns the digest of a transcript's JSON, or nil if there is no transcript.
 func digest(transcript []byte) []byte {
 	if transcript == nil {
 		return nil
@@ -72,9 +71,9 @@ func digest(transcript []byte) []byte {
 	return d[:len(sum{})]
 }
 
-// identify makes of an attempt's columns from program on, and of what it refers to,
-// what tells it from all others, in any store. Columns that later formats add need
-// another name here.
+// identify returns a sum that identifies an attempt in any store. It covers its trial, its run,
+// the values of attemptFields and the digest of its transcript. If a later format adds columns,
+// use another name here.
 func identify(key trialKey, run string, row []any, transcript []byte) sum {
 	s := newSealer("assay attempt 1")
 	s.add(key[:], run)
@@ -87,16 +86,16 @@ func identify(key trialKey, run string, row []any, transcript []byte) sum {
 	return s.sum()
 }
 
-// sealAttempt makes an attempt's seal of what it is and of its place in the store.
+// sealAttempt returns an attempt's seal, which covers its identity and its place in the store.
 func sealAttempt(identity sum, id, number int64) sum {
 	s := newSealer("assay place 1")
 	s.add(identity[:], id, number)
 	return s.sum()
 }
 
-// sealed are the rows, or parts of rows, that have seals in the table seals, with
-// the columns that these cover. A run has three, for its parts have different
-// worth: without its identity its attempts are nobody's.
+// sealed lists the rows, or parts of rows, that have a seal in the table seals, and the columns
+// that it covers. A run has three seals, because its attempts can be kept without its
+// experiment's text or its end, but not without its identity.
 var sealed = map[string]struct{ table, id, columns string }{
 	"run": {"runs", "seq", `id, experiment, library_path, library_name, library_digest,
 		planned, program, host, pid, started_at`},
@@ -113,88 +112,72 @@ var sealed = map[string]struct{ table, id, columns string }{
 // A sealedRow was compared with its seal.
 type sealedRow struct {
 	id  int64
-	row []any // the columns that are sealed, good until the next row
-	// broken says why the row is not to be trusted; empty for one that is.
+	row []any // the sealed columns; they are good until the next row
+	// broken is the reason not to trust the row, or empty.
 	broken string
 }
 
-// eachSealed visits the rows of a table, in the order of their IDs. Where seals cannot
-// be read, rows pass for whole: what says so is the look at the seals themselves.
-func (db *DB) eachSealed(ctx context.Context, of string, visit func(sealedRow) (bool, error)) error {
+// eachSealed visits the rows of a table in the order of their IDs.
+func (db *DB) eachSealed(
+	ctx context.Context, of string, visit func(sealedRow) (bool, error),
+) error {
 	t := sealed[of]
 	unsealed, err := db.unsealed(ctx, wholeRow(of))
 	if err != nil {
 		return err
 	}
-	next := int64(math.MinInt64)
-	look := func(proved bool) func(row []any) (bool, error) {
-		return func(row []any) (bool, error) {
-			r := sealedRow{row: row[2:]}
-			r.id, _ = row[0].(int64)
-			next = r.id + 1
-			want, ok := row[1].([]byte)
-			is := sealOf(of, r.row)
-			open := of == "run_end" && row[3] == nil
-			switch {
-			case ok && !bytes.Equal(is[:], want):
-				r.broken = "is not what was saved"
-			case r.id < 1:
-				r.broken = "has a row ID that nothing was saved with"
-			case !ok && !open && proved && r.id > unsealed:
-				r.broken = "has no seal: another program added it, or the seal is lost"
-			}
-			return visit(r)
+	id := "t." + t.id
+	query := "SELECT " + id + ", s.sum, t." + strings.Join(columnNames(t.columns), ", t.") + " FROM " +
+		t.table + " t LEFT JOIN seals s ON s.of = ? AND s.id = " + id + " ORDER BY " + id
+	return db.wrap(eachRaw(ctx, db.reader, query, []any{of}, func(row []any) (bool, error) {
+		r := sealedRow{row: row[2:]}
+		r.id, _ = row[0].(int64)
+		want, hasSeal := row[1].([]byte)
+		got := sealOf(of, r.row)
+		isOpenRun := of == "run_end" && row[3] == nil
+		switch {
+		case hasSeal && !bytes.Equal(got[:], want):
+			r.broken = "is not as it was saved"
+		case r.id < 1:
+			r.broken = "has a row ID that assay never uses"
+		case !hasSeal && !isOpenRun && r.id > unsealed:
+			r.broken = "has no seal: another program added it, or the seal is lost"
 		}
-	}
-	columns := "t." + strings.Join(columnNames(t.columns), ", t.") + " FROM " + t.table + " t "
-	err = eachRaw(ctx, db.reader, "SELECT t."+t.id+", s.sum, "+columns+"LEFT JOIN seals s ON s.of = ? AND s.id = t."+t.id+" ORDER BY t."+t.id,
-		[]any{of}, look(true))
-	if err == nil || !isDamage(err) || ctx.Err() != nil || db.readable(ctx, "SELECT count(*) FROM seals WHERE of = '"+of+"'") {
-		return db.wrap(err)
-	}
-	return db.wrap(eachRaw(ctx, db.reader, "SELECT t."+t.id+", NULL, "+columns+"WHERE t."+t.id+" >= ? ORDER BY t."+t.id, []any{next}, look(false)))
+		return visit(r)
+	}))
 }
 
-// unsealed returns up to which row ID rows are older than seals. Where that cannot be
-// read, or is not what was saved, it is what lies before the first that has a seal.
+// unsealed returns the row ID up to which rows are older than seals. If the table that holds it
+// is not as it was saved, only the rows before the first seal count as older.
 func (db *DB) unsealed(ctx context.Context, of string) (last int64, err error) {
-	first := "SELECT ifnull(min(id), " + fmt.Sprint(math.MaxInt64) + ") - 1 FROM seals WHERE of = ?"
-	if of == "attempt" {
-		first = "SELECT ifnull(min(attempt), " + fmt.Sprint(math.MaxInt64) + ") - 1 FROM attempt_seals WHERE ? <> ''"
-	}
-	texts := []string{"SELECT ifnull((SELECT last FROM unsealed WHERE of = ?), 0)", first}
-	if proved, err := db.unsealedProved(ctx); err == nil && !proved {
-		texts = texts[1:]
-	}
-	for _, text := range texts {
-		err = db.reader.QueryRowContext(ctx, text, of).Scan(&last)
-		if err == nil || !isDamage(err) || ctx.Err() != nil {
-			return last, db.wrap(err)
+	query := "SELECT ifnull((SELECT last FROM unsealed WHERE of = ?), 0)"
+	if proved, err := db.unsealedProved(ctx); err != nil || !proved {
+		first := "min(id) FROM seals WHERE of = ?"
+		if of == "attempt" {
+			first = "min(attempt) FROM attempt_seals WHERE ? <> ''"
 		}
+		query = fmt.Sprintf("SELECT ifnull((SELECT %s), %d) - 1", first, int64(math.MaxInt64))
 	}
-	return 0, nil
+	err = db.reader.QueryRowContext(ctx, query, of).Scan(&last)
+	return last, db.wrap(err)
 }
 
-// unsealedProved tells whether the rows that say what has no seals are as they were saved.
+// unsealedProved reports whether the table of rows without seals is as it was saved.
 func (db *DB) unsealedProved(ctx context.Context) (proved bool, err error) {
-	is, err := unsealedSum(ctx, db.reader)
+	got, err := unsealedSum(ctx, db.reader)
 	if err != nil {
 		return false, err
 	}
-	err = eachRaw(ctx, db.reader, "SELECT sum FROM seals WHERE of = 'unsealed' AND id = 0", nil, func(row []any) (bool, error) {
+	query := "SELECT sum FROM seals WHERE of = 'unsealed' AND id = 0"
+	err = eachRaw(ctx, db.reader, query, nil, func(row []any) (bool, error) {
 		want, _ := row[0].([]byte)
-		proved = bytes.Equal(is[:], want)
+		proved = bytes.Equal(got[:], want)
 		return true, nil
 	})
 	return proved, err
 }
 
-// readable tells whether a query can be carried out to its end.
-func (db *DB) readable(ctx context.Context, text string) bool {
-	return eachRaw(ctx, db.reader, text, nil, func([]any) (bool, error) { return true, nil }) == nil
-}
-
-// wholeRow is the kind of row that a part belongs to.
+// wholeRow returns the kind of row that a part of a row belongs to.
 func wholeRow(of string) string {
 	base, _, _ := strings.Cut(of, "_")
 	return base
@@ -204,7 +187,7 @@ func columnNames(list string) []string {
 	return strings.Split(strings.Join(strings.Fields(list), " "), ", ")
 }
 
-// A querier is a pool of connections, or one.
+// A querier is a connection or a pool of them.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
@@ -213,7 +196,8 @@ type querier interface {
 func (w *writer) sealRow(of string, id int64) error {
 	t := sealed[of]
 	var s sum
-	err := eachRaw(w.ctx, w.conn, "SELECT "+t.columns+" FROM "+t.table+" WHERE "+t.id+" = ?", []any{id}, func(row []any) (bool, error) {
+	query := "SELECT " + t.columns + " FROM " + t.table + " WHERE " + t.id + " = ?"
+	err := eachRaw(w.ctx, w.conn, query, []any{id}, func(row []any) (bool, error) {
 		s = sealOf(of, row)
 		return true, nil
 	})
@@ -226,8 +210,8 @@ func (w *writer) sealRow(of string, id int64) error {
 // ledgerFormat is the first format in which the rows that excuse others are sealed.
 const ledgerFormat = 6
 
-// sealLedger seals the rows of an older store that say which rows may be missing, or
-// have no seals.
+// sealLedger seals the rows of an older store that excuse others from existing, or from having
+// a seal.
 func sealLedger(ctx context.Context, conn *sql.Conn) error {
 	w := &writer{conn: conn, ctx: ctx}
 	var deletions []int64
@@ -251,20 +235,22 @@ func sealLedger(ctx context.Context, conn *sql.Conn) error {
 	return w.addSeal("unsealed", 0, s)
 }
 
-// unsealedSum is that of all rows that say what has no seals.
+// unsealedSum returns the sum of the table of rows without seals.
 func unsealedSum(ctx context.Context, q querier) (sum, error) {
 	s := newSealer("assay unsealed 1")
-	err := eachRaw(ctx, q, "SELECT of, last FROM unsealed ORDER BY of", nil, func(row []any) (bool, error) {
+	query := "SELECT of, last FROM unsealed ORDER BY of"
+	err := eachRaw(ctx, q, query, nil, func(row []any) (bool, error) {
 		s.add(row...)
 		return true, nil
 	})
 	return s.sum(), err
 }
 
-// deletedSums are those of the rows that went with each deletion.
+// deletedSums returns, for each deletion, the sum of the records of its rows.
 func deletedSums(ctx context.Context, q querier) (map[int64]sum, error) {
 	sealers := make(map[int64]*sealer)
-	err := eachRaw(ctx, q, "SELECT deletion, of, first, last FROM deleted ORDER BY of, first", nil, func(row []any) (bool, error) {
+	query := "SELECT deletion, of, first, last FROM deleted ORDER BY of, first"
+	err := eachRaw(ctx, q, query, nil, func(row []any) (bool, error) {
 		id, _ := row[0].(int64)
 		if sealers[id] == nil {
 			sealers[id] = newSealer("assay deleted 1")
@@ -279,7 +265,7 @@ func deletedSums(ctx context.Context, q querier) (map[int64]sum, error) {
 	return sums, err
 }
 
-// sealDeleted seals the rows that went with a deletion, if there are any.
+// sealDeleted seals the records of the rows of a deletion, if there are any.
 func (w *writer) sealDeleted(deletion int64) error {
 	sums, err := deletedSums(w.ctx, w.conn)
 	s, ok := sums[deletion]
@@ -294,7 +280,7 @@ func (w *writer) addSeal(of string, id int64, s sum) error {
 	return err
 }
 
-// sealNew seals what an insertion added, unless that failed.
+// sealNew seals the row that an insertion added, unless the insertion failed.
 func (w *writer) sealNew(of string, res sql.Result, err error) error {
 	if err != nil {
 		return err
@@ -312,9 +298,12 @@ func sealOf(of string, row []any) sum {
 	return s.sum()
 }
 
-// eachRaw visits rows as SQLite gives them. The slice is good until the next.
-func eachRaw(ctx context.Context, db querier, text string, args []any, visit func([]any) (bool, error)) (err error) {
-	rows, err := db.QueryContext(ctx, text, args...)
+// eachRaw visits rows as SQLite returns them, until visit returns false or an error. The slice
+// is good until the next row.
+func eachRaw(
+	ctx context.Context, db querier, query string, args []any, visit func([]any) (bool, error),
+) (err error) {
+	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func (db *DB) nameOf(ctx context.Context, s state) (string, error) {
 	err := db.reader.QueryRowContext(ctx, `SELECT lower(hex(a.trial)), a.number, r.id, a.finished_at
 		FROM attempts a LEFT JOIN runs r ON r.seq = a.run WHERE a.id = ?`, s.attempts).Scan(&last[0], &last[1], &run, &last[3])
 	if err == nil && !run.Valid {
-		err = errBereft
+		err = errDangling
 	}
 	if err != nil {
 		return "", db.readError(err)

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// A span is a stretch of row IDs, both ends included.
+// A span is a range of row IDs, including both ends.
 type span struct{ first, last int64 }
 
-// spans are in order and do not touch.
+// spans are sorted and do not touch each other.
 type spans []span
 
 func (s spans) size() (n int64) {
@@ -19,9 +19,11 @@ func (s spans) size() (n int64) {
 	return n
 }
 
-// without returns the parts of a stretch that s does not have.
+// without returns the parts of a range that are not in s.
 func (s spans) without(first, last int64) (rest []span) {
-	at, _ := slices.BinarySearchFunc(s, first, func(r span, first int64) int { return cmp.Compare(r.last, first) })
+	at, _ := slices.BinarySearchFunc(s, first, func(r span, first int64) int {
+		return cmp.Compare(r.last, first)
+	})
 	for _, r := range s[at:] {
 		if r.first > last {
 			break
@@ -37,9 +39,10 @@ func (s spans) without(first, last int64) (rest []span) {
 	return rest
 }
 
-// deletedRows returns the IDs of the rows that users had deleted.
+// deletedRows returns the IDs of the rows of a kind that users deleted.
 func deletedRows(ctx context.Context, q querier, of string) (s spans, err error) {
-	err = eachRaw(ctx, q, "SELECT first, last FROM deleted WHERE of = ? ORDER BY first", []any{of}, func(row []any) (bool, error) {
+	query := "SELECT first, last FROM deleted WHERE of = ? ORDER BY first"
+	err = eachRaw(ctx, q, query, []any{of}, func(row []any) (bool, error) {
 		first, _ := row[0].(int64)
 		last, _ := row[1].(int64)
 		s = append(s, span{first, last})

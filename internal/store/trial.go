@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/assay-eval/assay"
 )
@@ -37,22 +36,7 @@ func (db *DB) Settled(ctx context.Context) (Set, error) {
 	// The index of settled attempts answers alone, and in order.
 	rows, err := db.reader.QueryContext(ctx, "SELECT trial FROM attempts WHERE level <> '' ORDER BY trial")
 	keys, err := db.collectKeys(rows, err)
-	if err == nil || db.damage == nil || ctx.Err() != nil {
-		return Set{keys}, err
-	}
-	keys = nil
-	for o, err := range db.Outcomes(ctx) {
-		if err != nil {
-			return Set{}, err
-		}
-		key, err := parseTrialID(o.Trial)
-		if err != nil {
-			return Set{}, err
-		}
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b trialKey) int { return bytes.Compare(a[:], b[:]) })
-	return Set{keys}, nil
+	return Set{keys}, err
 }
 
 // collectKeys returns the trials of rows of one column.
@@ -63,51 +47,6 @@ func (db *DB) collectKeys(rows *sql.Rows, err error) ([]trialKey, error) {
 		copy(k[:], raw)
 		return err
 	})
-}
-
-// trialRows are the row IDs of trials as the table itself has them, for where its index
-// is hurt. They are read once, when they are needed.
-type trialRows struct {
-	once sync.Once
-	rows map[trialKey]int64
-}
-
-// tablesByRow are [resultTables] of one attempt, with the row ID of its trial for an
-// argument.
-const tablesByRow = `attempts a NOT INDEXED LEFT JOIN trials t NOT INDEXED ON t.rowid = ? LEFT JOIN runs r ON r.seq = a.run`
-
-// of returns the row ID of a trial, or 0.
-func (r *trialRows) of(ctx context.Context, db *DB, key trialKey) int64 {
-	r.once.Do(func() { r.rows = db.scanTrials(ctx) })
-	return r.rows[key]
-}
-
-// scanTrials returns the trials that can be read, by their row IDs, without the index.
-func (db *DB) scanTrials(ctx context.Context) map[trialKey]int64 {
-	found := make(map[trialKey]int64)
-	var scan func(first, last int64)
-	scan = func(first, last int64) {
-		err := eachRaw(ctx, db.reader, "SELECT rowid, id FROM trials NOT INDEXED WHERE rowid BETWEEN ? AND ?", []any{first, last}, func(row []any) (bool, error) {
-			var key trialKey
-			id, _ := row[1].([]byte)
-			copy(key[:], id)
-			found[key], _ = row[0].(int64)
-			return true, nil
-		})
-		if err != nil && first < last && ctx.Err() == nil {
-			half := first + (last-first)/2
-			scan(first, half)
-			scan(half+1, last)
-		}
-	}
-	var last int64
-	if err := db.reader.QueryRowContext(ctx, "SELECT ifnull(max(rowid), 0) FROM trials NOT INDEXED").Scan(&last); err != nil {
-		last, _ = db.lastAttempt(ctx) // a trial has one attempt at least
-	}
-	for first := int64(1); first <= last && first > 0 && ctx.Err() == nil; first += page {
-		scan(first, min(first+page-1, last))
-	}
-	return found
 }
 
 // Digits of a trial's ID that a prefix has at least, and trials that an

@@ -250,7 +250,7 @@ func TestVerifyFindsCorruption(t *testing.T) {
 					t.Errorf("%+v does not say where, what, and what to do", p)
 				}
 			}
-			refusesToWrite(t, path, problems)
+			refusesToWrite(t, path, problems, c.sql != "")
 		})
 	}
 }
@@ -275,7 +275,7 @@ func planted(t testing.TB, clean string, c corruption) string {
 
 // refusesToWrite marks a store as damaged and holds that it can be read and not
 // be written.
-func refusesToWrite(t *testing.T, path string, problems []store.Problem) {
+func refusesToWrite(t *testing.T, path string, problems []store.Problem, rowByRow bool) {
 	t.Helper()
 	db := openReadOnly(t, path)
 	if err := db.MarkDamaged(problems); err != nil {
@@ -311,7 +311,8 @@ func refusesToWrite(t *testing.T, path string, problems []store.Problem) {
 			t.Error(err)
 		}
 	}
-	if told != db.Skipped() {
+	// Rows are reported one by one, but the rest of a damaged page only once.
+	if skipped := db.Skipped(); rowByRow && told != skipped || (told == 0) != (skipped == 0) {
 		t.Errorf("%d attempts are skipped, of %d somebody was told", db.Skipped(), told)
 	}
 	if n == 0 && !strings.Contains(t.Name(), "half") {

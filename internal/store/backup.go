@@ -1,0 +1,72 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// Backup copies the store as it is now to a new file, even while a run writes to it. The copy
+// appears complete or not at all, and is as private as the store. Backup returns the snapshot
+// of the copy. If the store is known to be damaged, it returns [ErrDamaged], because nothing
+// would keep a run from writing to the copy.
+func (db *DB) Backup(ctx context.Context, path string) (snapshot string, err error) {
+	mode, err := strictest(db.path)
+	if err != nil {
+		return "", err
+	}
+	t, err := newTarget(path, mode)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+
+	// Check before copying, to fail at once, and again after it, because another process may
+	// have found damage meanwhile.
+	if err := db.refuseDamaged(ctx); err != nil {
+		return "", err
+	}
+	if err := db.copyTo(ctx, t.part); err != nil {
+		return "", explain(db.path, fmt.Errorf("backup: %w", err))
+	}
+	if err := db.refuseDamaged(ctx); err != nil {
+		return "", err
+	}
+
+	copied, err := OpenReadOnly(ctx, t.part)
+	if err != nil {
+		return "", fmt.Errorf("read the backup: %w", err)
+	}
+	snapshot, err = copied.Snapshot(ctx)
+	if err = errors.Join(err, copied.Close()); err != nil {
+		return "", fmt.Errorf("read the backup: %w", err)
+	}
+	return snapshot, t.place()
+}
+
+func (db *DB) refuseDamaged(ctx context.Context) error {
+	if err := refuseDamaged(ctx, db.reader, db.path); err != nil {
+		return explain(db.path, fmt.Errorf("backup: %w", err))
+	}
+	return nil
+}
+
+// copyTo opens a connection of its own, because the reader's may not write to any file.
+func (db *DB) copyTo(ctx context.Context, path string) error {
+	conn, err := sql.Open("sqlite", dsn(db.path, "mode=ro", readCache))
+	if err != nil {
+		return err
+	}
+	_, err = conn.ExecContext(ctx, "VACUUM INTO ?", path)
+	return errors.Join(err, conn.Close(), flush(path))
+}
+
+func flush(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -1,0 +1,142 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+)
+
+// damage records what readers skipped.
+type damage struct {
+	mu      sync.Mutex
+	gone    int            // attempts that have a seal but no row; guarded by mu
+	skipped map[int64]bool // row IDs of attempts; guarded by mu
+	runs    map[int64]bool // row IDs of runs; guarded by mu
+	tell    func(error)    // called under mu
+}
+
+// SkipDamage makes [DB.Attempts], [DB.Transcripts], [DB.Verdicts] and [DB.Outcomes] skip
+// attempts that they cannot read, and [DB.Experiments], [DB.Runs] and [DB.Plans] skip such
+// runs. tell is called once for each skipped row, or once for a stretch of rows that SQLite
+// could not read, by one goroutine at a time. Call SkipDamage before reading.
+func (db *DB) SkipDamage(tell func(error)) {
+	db.damage = &damage{skipped: make(map[int64]bool), runs: make(map[int64]bool), tell: tell}
+}
+
+// Skipped returns how many attempts could not be read so far, including those that
+// [DB.SkipGone] found.
+func (db *DB) Skipped() int {
+	if db.damage == nil {
+		return 0
+	}
+	db.damage.mu.Lock()
+	defer db.damage.mu.Unlock()
+	return len(db.damage.skipped) + db.damage.gone
+}
+
+// SkipGone counts attempts that have a seal but no row among those that cannot be read. A
+// table whose upper pages are damaged can end early without an error, and only the seals show
+// it. SkipGone reads the table once.
+func (db *DB) SkipGone(ctx context.Context) error {
+	boundary, err := db.unsealed(ctx, "attempt")
+	if err != nil {
+		return err
+	}
+	var gone int
+	err = db.reader.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM attempt_seals WHERE attempt > ?1)
+		- (SELECT count(*) FROM attempts NOT INDEXED WHERE id > ?1)`, boundary).Scan(&gone)
+	if isDamage(err) && ctx.Err() == nil {
+		return nil // whoever reads the attempts will meet the damage
+	}
+	if err != nil || gone <= 0 {
+		return db.wrap(err)
+	}
+	db.damage.mu.Lock()
+	defer db.damage.mu.Unlock()
+	db.damage.gone = gone
+	db.damage.tell(fmt.Errorf("%d attempts that were saved and are missing", gone))
+	return nil
+}
+
+// skip records an attempt that cannot be read. Unless the store skips damage, it returns err.
+func (db *DB) skip(id int64, err error) error {
+	if db.damage == nil {
+		return err
+	}
+	db.damage.skip(fmt.Errorf("the attempt with row ID %d: %w", id, err), id)
+	return nil
+}
+
+// skipRest records the attempts after a row ID, up to last, that SQLite did not return because
+// of err. Only their seals show how many there are. Unless err is damage and the store skips
+// it, skipRest returns err.
+func (db *DB) skipRest(ctx context.Context, after, last int64, err error) error {
+	if db.damage == nil || !isDamage(err) {
+		return err
+	}
+	var ids []int64
+	_ = eachRaw(ctx, db.reader, "SELECT attempt FROM attempt_seals WHERE attempt > ? AND attempt <= ?",
+		[]any{after, last}, func(row []any) (bool, error) {
+			id, _ := row[0].(int64)
+			ids = append(ids, id)
+			return true, nil
+		})
+	if len(ids) == 0 { // the seals cannot be read either
+		ids = []int64{after + 1}
+	}
+	db.damage.skip(fmt.Errorf("%d attempts after row ID %d: %w", len(ids), after, err), ids...)
+	return nil
+}
+
+// skip records row IDs, and tells of them unless all are known.
+func (d *damage) skip(err error, ids ...int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	known := len(d.skipped)
+	for _, id := range ids {
+		d.skipped[id] = true
+	}
+	if len(d.skipped) > known {
+		d.tell(err)
+	}
+}
+
+// skipRun records a run that cannot be read.
+func (d *damage) skipRun(seq int64, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.runs[seq] {
+		d.runs[seq] = true
+		d.tell(fmt.Errorf("the run with row ID %d: %w", seq, err))
+	}
+}
+
+// seek returns the row ID of the first attempt from the given one on. If the table cannot be
+// read there, it returns that of the first seal.
+func (db *DB) seek(ctx context.Context, from int64) (int64, bool) {
+	for _, query := range []string{
+		"SELECT min(id) FROM attempts WHERE id >= ?",
+		"SELECT min(attempt) FROM attempt_seals WHERE attempt >= ?",
+	} {
+		var id sql.NullInt64
+		if db.reader.QueryRowContext(ctx, query, from).Scan(&id) == nil {
+			return id.Int64, id.Valid
+		}
+	}
+	return max(from, 1), true
+}
+
+// lastAttempt returns the highest row ID of an attempt. If attempts are damaged, it returns
+// that of their seals.
+func (db *DB) lastAttempt(ctx context.Context) (last int64, err error) {
+	for _, query := range []string{
+		"SELECT ifnull(max(id), 0) FROM attempts",
+		"SELECT ifnull(max(attempt), 0) FROM attempt_seals",
+	} {
+		if err = db.reader.QueryRowContext(ctx, query).Scan(&last); err == nil || !isDamage(err) {
+			break
+		}
+	}
+	return last, db.wrap(err)
+}

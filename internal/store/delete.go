@@ -1,0 +1,419 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+// A Choice selects what to delete. Empty fields select everything.
+type Choice struct {
+	Experiment string `json:"experiment,omitempty"`
+	Model      string `json:"model,omitempty"`
+	// Before selects attempts that ended before that time.
+	Before time.Time `json:"before,omitzero"`
+	// Levels select outcomes of these levels and no faults.
+	Levels []assay.Level `json:"levels,omitempty"`
+	// Transcripts deletes only the transcripts of the selected attempts.
+	Transcripts bool `json:"transcripts_only,omitempty"`
+}
+
+// Deleted counts what is deleted.
+type Deleted struct {
+	Attempts    int `json:"attempts"`
+	Outcomes    int `json:"outcomes"`
+	Transcripts int `json:"transcripts"`
+	// Bytes is the stored size of the transcripts. The file does not shrink: later rows use the
+	// space, and a backup leaves it out.
+	Bytes int64 `json:"bytes"`
+	// Trials counts trials that have no attempt left.
+	Trials int `json:"trials"`
+	Runs   int `json:"runs"`
+	// Shared counts deleted outcomes of trials that runs of other experiments tried too. The
+	// trials are pending again for these experiments. They are also pending for experiments
+	// that plan them and never tried them because they were settled: see [DB.Losing].
+	Shared int `json:"shared"`
+}
+
+// where returns the choice as a condition on attempts a, trials t and runs r.
+func (c Choice) where() (string, []any, error) {
+	terms, args := []string{"TRUE"}, []any{}
+	add := func(term string, arg ...any) { terms, args = append(terms, term), append(args, arg...) }
+	if c.Experiment != "" {
+		add("r.experiment = ?", c.Experiment)
+	}
+	if c.Model != "" {
+		add("t.model = ?", c.Model)
+	}
+	if !c.Before.IsZero() {
+		at, err := formatTime(c.Before)
+		if err != nil {
+			return "", nil, err
+		}
+		// Up to the seconds, the texts sort like the times.
+		add("substr(a.finished_at, 1, 19) < substr(?, 1, 19)", at)
+	}
+	if len(c.Levels) > 0 {
+		marks := strings.TrimSuffix(strings.Repeat("?, ", len(c.Levels)), ", ")
+		add("a.level IN (" + marks + ")")
+		for _, l := range c.Levels {
+			args = append(args, string(l))
+		}
+	}
+	return strings.Join(terms, " AND "), args, nil
+}
+
+const chosenFrom = " FROM attempts a JOIN trials t ON t.id = a.trial JOIN runs r ON r.seq = a.run WHERE "
+
+// Preview counts what [DB.Delete] would delete.
+func (db *DB) Preview(ctx context.Context, c Choice) (d Deleted, err error) {
+	where, args, err := c.where()
+	if err != nil {
+		return d, err
+	}
+	return c.count(ctx, db.reader, "SELECT a.id"+chosenFrom+where, args)
+}
+
+// Losing returns the trials whose outcome would be deleted. They would be pending again for
+// every experiment that plans them, even if none of its runs tried them.
+func (db *DB) Losing(ctx context.Context, c Choice) (Set, error) {
+	where, args, err := c.where()
+	if err != nil || c.Transcripts {
+		return Set{}, err
+	}
+	query := "SELECT a.trial" + chosenFrom + where + " AND a.level <> '' ORDER BY a.trial"
+	rows, err := db.reader.QueryContext(ctx, query, args...)
+	keys, err := db.collectKeys(rows, err)
+	return Set{keys}, err
+}
+
+// count counts what is deleted with the attempts that a query selects.
+func (c Choice) count(
+	ctx context.Context, q querier, chosen string, args []any,
+) (d Deleted, err error) {
+	var bytes int
+	scan := func(query string, to ...*int) {
+		if err != nil {
+			return
+		}
+		query = "WITH chosen AS MATERIALIZED (" + chosen + ") " + query
+		err = eachRaw(ctx, q, query, args, func(row []any) (bool, error) {
+			for i := range to {
+				n, _ := row[i].(int64)
+				*to[i] = int(n)
+			}
+			return true, nil
+		})
+	}
+	scan("SELECT count(*), ifnull(sum(length(body)), 0) FROM transcripts WHERE attempt IN chosen",
+		&d.Transcripts, &bytes)
+	d.Bytes = int64(bytes)
+	if c.Transcripts {
+		return d, err
+	}
+	scan("SELECT count(*), ifnull(sum(level <> ''), 0) FROM attempts WHERE id IN chosen",
+		&d.Attempts, &d.Outcomes)
+	scan(`SELECT count(*) FROM (SELECT trial FROM attempts WHERE id IN chosen
+		EXCEPT SELECT trial FROM attempts WHERE id NOT IN chosen)`, &d.Trials)
+	scan(`SELECT count(*) FROM attempts a JOIN runs r ON r.seq = a.run WHERE a.id IN chosen AND a.level <> ''
+		AND EXISTS (SELECT 1 FROM attempts o JOIN runs p ON p.seq = o.run
+			WHERE o.trial = a.trial AND p.experiment <> r.experiment AND o.id NOT IN chosen)`, &d.Shared)
+	if c.wholeExperiment() && err == nil {
+		query := "SELECT count(*) FROM runs WHERE experiment = ?"
+		err = eachRaw(ctx, q, query, []any{c.Experiment}, func(row []any) (bool, error) {
+			n, _ := row[0].(int64)
+			d.Runs = int(n)
+			return true, nil
+		})
+	}
+	return d, err
+}
+
+// wholeExperiment reports whether the choice is a whole experiment, including its runs.
+func (c Choice) wholeExperiment() bool {
+	return c.Experiment != "" && c.Model == "" && c.Before.IsZero() && len(c.Levels) == 0 && !c.Transcripts
+}
+
+// Delete deletes everything that c selects, or nothing if it fails. It keeps a record, so that
+// the missing rows do not look like damage. Snapshots from before are no longer known, unless
+// only transcripts were deleted.
+func (db *DB) Delete(ctx context.Context, c Choice, program string) (d Deleted, err error) {
+	if c.Experiment == "" && c.Model == "" && c.Before.IsZero() && len(c.Levels) == 0 {
+		return d, fmt.Errorf("%w: nothing is selected", ErrInvalid)
+	}
+	where, args, err := c.where()
+	if err != nil {
+		return d, err
+	}
+	if ctx.Err() != nil {
+		return d, context.Cause(ctx)
+	}
+	// Wait for the result even if ctx ends, because a user could do nothing with the answer
+	// that the result is unknown. The wait is short: delete stops when ctx ends.
+	err = db.do(context.WithoutCancel(ctx), 0, func(w *writer) (err error) {
+		d, err = w.delete(ctx, c, where, args, program)
+		return err
+	})
+	if err != nil {
+		return Deleted{}, fmt.Errorf("delete: %w", err)
+	}
+	return d, nil
+}
+
+// delete returns an error, which rolls everything back, if ctx ends before the last row is gone.
+func (w *writer) delete(
+	ctx context.Context, c Choice, where string, args []any, program string,
+) (d Deleted, err error) {
+	exec := func(query string, args ...any) {
+		if err == nil {
+			_, err = w.conn.ExecContext(w.ctx, query, args...)
+		}
+	}
+	exec("CREATE TEMP TABLE chosen_attempts (id INTEGER PRIMARY KEY)")
+	exec("INSERT INTO chosen_attempts SELECT a.id"+chosenFrom+where, args...)
+	if err != nil {
+		return d, err
+	}
+	d, err = c.count(w.ctx, w.conn, "SELECT id FROM chosen_attempts", nil)
+	if err != nil || d == (Deleted{}) { // there is nothing to record
+		exec("DROP TABLE chosen_attempts")
+		return d, err
+	}
+	deletion, err := w.recordDeletion(c, d, program)
+	if err != nil {
+		return d, err
+	}
+
+	triggers, err := w.liftTriggers()
+	if err != nil {
+		return d, err
+	}
+	if c.Transcripts {
+		err = w.dropTranscripts(ctx, deletion)
+	} else {
+		err = w.deleteRows(ctx, c, deletion)
+	}
+	for _, text := range triggers {
+		exec(text)
+	}
+
+	exec("DROP TABLE chosen_attempts")
+	if err == nil {
+		err = w.learnGone()
+	}
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	clear(w.runs)
+	return d, err
+}
+
+// recordDeletion records what a user deleted, and returns the record's row ID.
+func (w *writer) recordDeletion(c Choice, d Deleted, program string) (int64, error) {
+	what, err := json.Marshal(struct {
+		Choice
+		Deleted Deleted `json:"deleted"`
+	}{c, d})
+	if err != nil {
+		return 0, err
+	}
+	return w.deletion(what, program, false)
+}
+
+// deletion adds a record of a deletion, and returns its row ID. With once it returns an existing
+// record with the same text.
+func (w *writer) deletion(what json.RawMessage, program string, once bool) (id int64, err error) {
+	if once {
+		query := "SELECT ifnull(max(id), 0) FROM deletions WHERE what = ?"
+		err := w.conn.QueryRowContext(w.ctx, query, string(what)).Scan(&id)
+		if err != nil || id > 0 {
+			return id, err
+		}
+	}
+	now, err := formatTime(time.Now())
+	if err != nil {
+		return 0, err
+	}
+	res, err := w.conn.ExecContext(w.ctx, insertSQL("deletions", "at, program, what"), now, program, string(what))
+	if err := w.sealNew("deletion", res, err); err != nil {
+		return 0, err
+	}
+	return res.LastInsertId()
+}
+
+// liftTriggers drops the triggers that keep rows from being deleted, and returns their texts.
+func (w *writer) liftTriggers() (texts []string, err error) {
+	var names []string
+	query := `SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND name LIKE '%\_stay' ESCAPE '\'`
+	err = eachRaw(w.ctx, w.conn, query, nil, func(row []any) (bool, error) {
+		names, texts = append(names, fmt.Sprint(row[0])), append(texts, fmt.Sprint(row[1]))
+		return true, nil
+	})
+	for _, name := range names {
+		if err == nil {
+			_, err = w.conn.ExecContext(w.ctx, "DROP TRIGGER "+name)
+		}
+	}
+	return texts, err
+}
+
+// dropTranscripts deletes transcripts and keeps their digests, because the seals of their
+// attempts cover them.
+func (w *writer) dropTranscripts(ctx context.Context, deletion int64) error {
+	dec, err := w.decoder()
+	if err != nil {
+		return err
+	}
+	const query = `SELECT attempt, body FROM transcripts
+		WHERE attempt IN (SELECT id FROM chosen_attempts) LIMIT 1000`
+	for ctx.Err() == nil {
+		digests := make(map[int64][]byte)
+		err := eachRaw(w.ctx, w.conn, query, nil, func(row []any) (bool, error) {
+			id, _ := row[0].(int64)
+			body, _ := row[1].([]byte)
+			text, err := dec.DecodeAll(body, nil)
+			if err != nil {
+				return false, damagedBody(err)
+			}
+			digests[id] = digest(text)
+			return true, nil
+		})
+		if err != nil || len(digests) == 0 {
+			return err
+		}
+		for id, d := range digests {
+			if err := w.drop(deletion, id, d); err != nil {
+				return err
+			}
+			_, err := w.conn.ExecContext(w.ctx, "DELETE FROM transcripts WHERE attempt = ?", id)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// drop records that an attempt's transcript was deleted.
+func (w *writer) drop(deletion, attempt int64, digest []byte) error {
+	_, err := w.conn.ExecContext(w.ctx, insertSQL("dropped", "attempt, deletion, digest"),
+		attempt, deletion, digest)
+	return err
+}
+
+// deleteRows deletes the selected attempts and everything that depends on them.
+func (w *writer) deleteRows(ctx context.Context, c Choice, deletion int64) error {
+	if err := w.lowerRunCounts(); err != nil {
+		return err
+	}
+	type table struct{ name, id, of, where string }
+	const ofAttempt = "attempt IN (SELECT id FROM chosen_attempts)"
+	tables := []table{
+		{"scores", "id", "score", ofAttempt},
+		{"classifications", "id", "classification", ofAttempt},
+		{"transcripts", "attempt", "", ofAttempt},
+		{"dropped", "attempt", "", ofAttempt},
+		{"attempt_seals", "attempt", "", ofAttempt},
+		{"attempts", "id", "attempt", "id IN (SELECT id FROM chosen_attempts)"},
+		{"trials", "id", "", "id NOT IN (SELECT trial FROM attempts)"},
+	}
+	if c.wholeExperiment() {
+		const ofRun = "run IN (SELECT seq FROM runs WHERE experiment = ?1)"
+		tables = append(tables,
+			table{"lane_limits", "id", "", ofRun},
+			table{"controls", "id", "", ofRun},
+			table{"run_counts", "run", "", ofRun},
+			table{"runs", "seq", "run", "experiment = ?1"})
+	}
+	for _, t := range tables {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		var args []any
+		if strings.Contains(t.where, "?1") {
+			args = []any{c.Experiment}
+		}
+		rest := " FROM " + t.name + " WHERE " + t.where
+		if t.of != "" {
+			if err := w.recordRows(deletion, t.of, "SELECT "+t.id+rest+" ORDER BY 1", args); err != nil {
+				return err
+			}
+		}
+		if _, err := w.conn.ExecContext(w.ctx, "DELETE"+rest, args...); err != nil {
+			return err
+		}
+	}
+	return w.sealDeleted(deletion)
+}
+
+// lowerRunCounts subtracts the selected attempts from the counts of their runs.
+func (w *writer) lowerRunCounts() error {
+	counts := make(map[int64]int)
+	err := eachRaw(w.ctx, w.conn, `SELECT c.run, max(0, c.attempts - count(*))
+		FROM run_counts c JOIN attempts a ON a.run = c.run
+		WHERE a.id IN (SELECT id FROM chosen_attempts) GROUP BY c.run, c.attempts`, nil,
+		func(row []any) (bool, error) {
+			run, _ := row[0].(int64)
+			n, _ := row[1].(int64)
+			counts[run] = int(n)
+			return true, nil
+		})
+	if err != nil {
+		return err
+	}
+	for run, n := range counts {
+		for _, query := range []string{
+			"DELETE FROM run_counts WHERE run = ?",
+			"DELETE FROM seals WHERE of = 'run_count' AND id = ?",
+		} {
+			if _, err := w.conn.ExecContext(w.ctx, query, run); err != nil {
+				return err
+			}
+		}
+		if err := w.countRun(run, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recordRows records the IDs of rows that are about to be deleted, and deletes their seals.
+func (w *writer) recordRows(deletion int64, of, ids string, args []any) error {
+	var gone spans
+	err := eachRaw(w.ctx, w.conn, ids, args, func(row []any) (bool, error) {
+		id, _ := row[0].(int64)
+		if n := len(gone); n > 0 && gone[n-1].last == id-1 {
+			gone[n-1].last = id
+		} else {
+			gone = append(gone, span{id, id})
+		}
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	known, err := deletedRows(w.ctx, w.conn, of)
+	if err != nil {
+		return err
+	}
+	const unseal = `DELETE FROM seals
+		WHERE (of = ?1 OR of LIKE ?1 || '\_%' ESCAPE '\') AND id BETWEEN ?2 AND ?3`
+	for _, s := range gone {
+		// Earlier programs reused the IDs of deleted rows, so some may be recorded already.
+		for _, s := range known.without(s.first, s.last) {
+			_, err := w.conn.ExecContext(w.ctx, insertSQL("deleted", "deletion, of, first, last"),
+				deletion, of, s.first, s.last)
+			if err != nil {
+				return err
+			}
+		}
+		if _, err := w.conn.ExecContext(w.ctx, unseal, of, s.first, s.last); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,270 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/assay-eval/assay"
+)
+
+// A foundAttempt is an intact attempt of a source.
+type foundAttempt struct {
+	finished int64
+	sum      sum
+	key      trialKey
+	id       int64
+	source   int32
+	settles  bool
+	bare     bool // it has no transcript
+}
+
+// placed is what the new store has of a trial.
+type placed struct {
+	number  int // of its latest attempt
+	settled *foundAttempt
+}
+
+// find looks at every attempt of all sources and keeps those that are intact. If several
+// sources have an attempt, a copy with its transcript comes first.
+func (b *rebuilder) find() error {
+	for i, s := range b.sources {
+		b.renamed = append(b.renamed, make(map[int64]int64))
+		if err := b.findIn(i, s); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(b.found, func(x, y foundAttempt) int {
+		return cmp.Or(cmp.Compare(x.finished, y.finished), bytes.Compare(x.sum[:], y.sum[:]),
+			cmp.Compare(boolInt(x.bare), boolInt(y.bare)))
+	})
+	return nil
+}
+
+func (b *rebuilder) findIn(i int, s *DB) error {
+	var failed error
+	v := newVerifier(b.ctx, s)
+	v.inspect = func(*Stored) []Problem { return nil }
+	v.progress = func(done, of int) { b.Progress("reading "+s.path, done, of) }
+	v.found = func(p Problem) {
+		if failed == nil {
+			failed = b.lose(s, p)
+		}
+	}
+	v.keep = func(c *checked) {
+		if _, ok := b.runs[c.run]; !ok || !c.intact() {
+			b.sum.Lost++
+			return
+		}
+		f := foundAttempt{c.finished, c.sum, c.key, c.id, int32(i), c.settles, !c.transcript}
+		b.found = append(b.found, f)
+	}
+	for _, step := range []func() error{v.begin, v.attempts, v.runCounts, v.ledger} {
+		if err := b.tolerate(s, "attempts", step()); err != nil {
+			return err
+		}
+	}
+	b.sum.Missing += v.missing
+	return failed
+}
+
+// A copyRow is an attempt on its way to the new store.
+type copyRow struct {
+	key        trialKey
+	trial      []any // nil if the new store has the trial
+	attempt    []any
+	seal       sum
+	transcript []byte
+	digest     []byte // of the transcript
+	dropped    bool   // the transcript was deleted on purpose
+	number     int
+	id         int64
+	run        int64 // its row in the new store
+}
+
+// copyAttempts copies what was found, each content once and one outcome for each trial.
+func (b *rebuilder) copyAttempts() error {
+	const batch = 512
+	seen := make(map[sum]int64, len(b.found))
+	for first := 0; first < len(b.found); first += batch {
+		var rows []copyRow
+		var from []*foundAttempt
+		for i := range b.found[first:min(first+batch, len(b.found))] {
+			f := &b.found[first+i]
+			r, err := b.placeAttempt(f, seen)
+			if err != nil {
+				return err
+			}
+			if r != nil {
+				rows, from = append(rows, *r), append(from, f)
+			}
+		}
+		if err := b.loadAll(rows, from); err != nil {
+			return err
+		}
+		err := b.to.do(b.ctx, 0, func(w *writer) error { return b.insertAttempts(w, rows) })
+		if err != nil {
+			return err
+		}
+		b.Progress("writing", first+len(rows), len(b.found))
+	}
+	return nil
+}
+
+// placeAttempt gives an attempt its place in the new store. It returns nil if the attempt is
+// not copied. seen maps the contents placed so far to their row IDs.
+func (b *rebuilder) placeAttempt(f *foundAttempt, seen map[sum]int64) (*copyRow, error) {
+	if id, double := seen[f.sum]; double {
+		b.sum.Doubles++
+		if id > 0 {
+			b.renamed[f.source][f.id] = id
+		}
+		return nil, nil
+	}
+	t := b.trials[f.key]
+	if t == nil {
+		t = new(placed)
+		b.trials[f.key] = t
+	}
+	if f.settles && t.settled != nil {
+		seen[f.sum] = 0
+		return nil, b.conflict(t.settled, f)
+	}
+	b.next++
+	t.number++
+	seen[f.sum], b.renamed[f.source][f.id] = b.next, b.next
+	if f.settles {
+		t.settled = f
+		b.sum.Outcomes++
+	}
+	return &copyRow{key: f.key, id: b.next, number: t.number}, nil
+}
+
+// conflict reports two outcomes of one trial.
+func (b *rebuilder) conflict(kept, left *foundAttempt) error {
+	b.sum.Conflicts++
+	c := Conflict{Trial: kept.key.id()}
+	for f, to := range map[*foundAttempt]*StoredOutcome{kept: &c.Kept, left: &c.Left} {
+		s := b.sources[f.source]
+		to.Store = s.path
+		query := "SELECT r.id, a.level FROM attempts a JOIN runs r ON r.seq = a.run WHERE a.id = ?"
+		if err := s.reader.QueryRowContext(b.ctx, query, f.id).Scan(&to.Run, &to.Level); err != nil {
+			return s.readError(err)
+		}
+	}
+	b.Conflict(c)
+	return nil
+}
+
+// loadAll loads rows in several goroutines, because transcripts have to be compressed again.
+func (b *rebuilder) loadAll(rows []copyRow, from []*foundAttempt) error {
+	var all sync.WaitGroup
+	var failed atomic.Pointer[error]
+	var next atomic.Int64
+	for range min(runtime.GOMAXPROCS(0), 4) {
+		all.Go(func() {
+			for failed.Load() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(rows) {
+					return
+				}
+				if err := b.load(&rows[i], from[i]); err != nil {
+					failed.Store(&err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// load reads an attempt from its source, and its trial if it is the trial's first attempt.
+func (b *rebuilder) load(r *copyRow, f *foundAttempt) error {
+	s := b.sources[f.source]
+	loaded := false
+	err := s.eachSealedAttempt(b.ctx, f.id, f.id, func(a *sealedAttempt) (bool, error) {
+		loaded = true
+		return false, b.fill(r, f, a) // false, because the page after it may be damaged
+	})
+	if err == nil && !loaded {
+		err = s.readError(ErrChanged)
+	}
+	return err
+}
+
+func (b *rebuilder) fill(r *copyRow, f *foundAttempt, a *sealedAttempt) error {
+	sealed, text, err := a.transcript(b.ctx, b.sources[f.source])
+	if b.ctx.Err() != nil {
+		return context.Cause(b.ctx)
+	}
+	if identify(f.key, a.run, a.attemptValues(), sealed) != f.sum {
+		return fmt.Errorf("%w: the attempt with row ID %d has changed since it was verified", ErrDamaged, f.id)
+	}
+	r.seal = sealAttempt(f.sum, r.id, int64(r.number))
+	r.digest, r.dropped = sealed, err == nil && text == nil
+	if text != nil {
+		if r.transcript, err = b.to.compress(b.ctx, text); err != nil {
+			return err
+		}
+	}
+	r.run = b.runs[assay.RunID(a.run)]
+	r.attempt = append([]any{r.id, r.number, r.run, f.key[:]}, a.attemptValues()...)
+	if r.number == 1 {
+		r.trial = append([]any{f.key[:]}, a.trialValues()...)
+	}
+	return nil
+}
+
+func (b *rebuilder) insertAttempts(w *writer, rows []copyRow) error {
+	for i := range rows {
+		r := &rows[i]
+		if r.trial != nil {
+			if err := w.exec(w.stmt.trial, r.trial...); err != nil {
+				return err
+			}
+			b.sum.Trials++
+		}
+		if err := w.exec(w.stmt.attempt, r.attempt...); err != nil {
+			return err
+		}
+		if err := w.exec(w.stmt.seal, r.id, r.seal[:], r.digest); err != nil {
+			return err
+		}
+		b.sum.Attempts++
+		b.counts[r.run]++
+		w.last = r.id
+		if err := b.insertTranscript(w, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// insertTranscript adds the transcript of an attempt, or the record that it is gone.
+func (b *rebuilder) insertTranscript(w *writer, r *copyRow) error {
+	why := json.RawMessage(`{"transcripts_only":true,"before":"this store was made of others"}`)
+	switch {
+	case r.transcript != nil:
+		b.sum.Transcripts++
+		return w.exec(w.stmt.transcript, r.id, r.transcript)
+	case r.digest == nil: // there never was one
+		return nil
+	case !r.dropped:
+		why = json.RawMessage(`{"transcripts_only":true,"lost":"in a store that this one was recovered from"}`)
+		b.sum.Bare++
+	}
+	deletion, err := w.deletion(why, "", true)
+	if err != nil {
+		return err
+	}
+	return w.drop(deletion, r.id, r.digest)
+}

@@ -1,0 +1,143 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+)
+
+// A dated row waits to be copied in the order of its time.
+type dated struct {
+	at  string
+	row []any
+}
+
+// A datedTable is a table whose rows are copied in the order of the column named at.
+type datedTable struct {
+	name, columns, at string
+	sealed            string // the kind of its rows in [sealed]; empty if they have no seals
+	// change adapts a row of a source to the new store, or refuses it. It may be nil.
+	change func(source int, row []any) bool
+}
+
+// copyDated copies the rows of a table from all sources, each content once.
+func (b *rebuilder) copyDated(t datedTable) error {
+	seen := make(map[sum]bool)
+	var all []dated
+	at := slices.Index(columnNames(t.columns), t.at)
+	for i, s := range b.sources {
+		err := b.eachDated(s, t, func(row []any) {
+			row = slices.Clone(row)
+			if t.change != nil && !t.change(i, row) {
+				return
+			}
+			if sum := sealOf(t.name, row); !seen[sum] {
+				seen[sum] = true
+				text, _ := row[at].(string)
+				all = append(all, dated{text, row})
+			}
+		})
+		if err := b.tolerate(s, "table "+t.name, err); err != nil {
+			return err
+		}
+	}
+
+	slices.SortStableFunc(all, func(x, y dated) int {
+		if c := strings.Compare(x.at, y.at); c != 0 {
+			return c
+		}
+		p, q := sealOf(t.name, x.row), sealOf(t.name, y.row)
+		return bytes.Compare(p[:], q[:])
+	})
+	return b.to.do(b.ctx, 0, func(w *writer) error { return w.insertDated(t, all) })
+}
+
+// eachDated visits the intact rows of a source.
+func (b *rebuilder) eachDated(s *DB, t datedTable, visit func(row []any)) error {
+	if t.sealed == "" {
+		return s.wrap(eachRaw(b.ctx, s.reader, "SELECT "+t.columns+" FROM "+t.name, nil,
+			func(row []any) (bool, error) { visit(row); return true, nil }))
+	}
+	return s.eachSealed(b.ctx, t.sealed, func(r sealedRow) (bool, error) {
+		if r.broken != "" {
+			where := fmt.Sprintf("row %d of %s", r.id, t.name)
+			return true, b.lose(s, Problem{"seal", where, r.broken, doRestore, true})
+		}
+		visit(r.row)
+		return true, nil
+	})
+}
+
+// insertDated adds rows and their seals. If the schema allows one row only, the earliest wins.
+func (w *writer) insertDated(t datedTable, all []dated) error {
+	insert := strings.Replace(insertSQL(t.name, t.columns), "INSERT", "INSERT OR IGNORE", 1)
+	for _, d := range all {
+		res, err := w.conn.ExecContext(w.ctx, insert, d.row...)
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		if err == nil && n > 0 && t.sealed != "" {
+			err = w.sealNew(t.sealed, res, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyVerdicts copies the scores and classifications of the attempts that were copied.
+func (b *rebuilder) copyVerdicts() error {
+	ofAttempt := func(source int, row []any) bool {
+		id, _ := row[0].(int64)
+		to, ok := b.renamed[source][id]
+		row[0] = to
+		return ok
+	}
+	err := b.copyDated(datedTable{"scores", scoreColumns, "scored_at", "score", ofAttempt})
+	if err != nil {
+		return err
+	}
+	return b.copyDated(datedTable{
+		"classifications", classificationColumns, "classified_at", "classification", ofAttempt,
+	})
+}
+
+// copyRest copies the rows that belong to runs, and imports.
+func (b *rebuilder) copyRest() error {
+	seqs := make([]map[int64]int64, len(b.sources))
+	for i, s := range b.sources {
+		seqs[i] = make(map[int64]int64)
+		err := eachRaw(b.ctx, s.reader, "SELECT seq, id FROM runs", nil, func(row []any) (bool, error) {
+			seq, _ := row[0].(int64)
+			id, _ := row[1].(string)
+			if to, ok := b.runs[assay.RunID(id)]; ok {
+				seqs[i][seq] = to
+			}
+			return true, nil
+		})
+		if err := b.tolerate(s, "table runs", s.wrap(err)); err != nil {
+			return err
+		}
+	}
+	ofRun := func(source int, row []any) bool {
+		seq, _ := row[0].(int64)
+		to, ok := seqs[source][seq]
+		row[0] = to
+		return ok
+	}
+	for _, t := range []datedTable{
+		{"lane_limits", "run, lane, bucket, value, learned_at", "learned_at", "", ofRun},
+		{"controls", "run, at, command", "at", "", ofRun},
+		{"imports", importColumns, "imported_at", "import", nil},
+	} {
+		if err := b.copyDated(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// sizes returns the size of the main file in bytes, and the size that its header states. Both
+// are 0 while a log waits to be folded in, because they mean nothing then.
+func sizes(ctx context.Context, db querier, path string) (actual, stated int64, err error) {
+	logged := func() bool {
+		log, err := os.Stat(path + "-wal")
+		return err == nil && log.Size() > 0
+	}
+	if logged() {
+		return 0, 0, nil
+	}
+	query := "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+	err = eachRaw(ctx, db, query, nil, func(row []any) (bool, error) {
+		stated, _ = row[0].(int64)
+		return true, nil
+	})
+	if err != nil {
+		return 0, 0, explain(path, err)
+	}
+	fi, err := os.Stat(path)
+	if err != nil || logged() { // a writer may have begun a log in the meantime
+		return 0, 0, err
+	}
+	return fi.Size(), stated, nil
+}
+
+// wrongFormat describes the problem if the header states a format other than the latest.
+func wrongFormat(ctx context.Context, db querier) (text string, err error) {
+	err = eachRaw(ctx, db, "PRAGMA user_version", nil, func(row []any) (bool, error) {
+		latest := len(migrationNames())
+		if n, _ := row[0].(int64); n != int64(latest) {
+			text = fmt.Sprintf("its header states format %d, but its tables have format %d", n, latest)
+		}
+		return true, nil
+	})
+	return text, err
+}
+
+// A schemaFault is a table, index, view or trigger that differs from a new store's.
+type schemaFault struct{ name, what string }
+
+// freshSchema returns the schema of a new store.
+var freshSchema = sync.OnceValues(func() (map[string]string, error) {
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	defer db.Close()
+	for _, name := range migrationNames() {
+		text, err := migrations.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := db.Exec(string(text)); err != nil {
+			return nil, err
+		}
+	}
+	return schemaOf(context.Background(), db)
+})
+
+func schemaOf(ctx context.Context, db querier) (map[string]string, error) {
+	texts := make(map[string]string)
+	query := "SELECT type || ' ' || name, ifnull(sql, '') FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'"
+	err := eachRaw(ctx, db, query, nil, func(row []any) (bool, error) {
+		texts[fmt.Sprint(row[0])] = fmt.Sprint(row[1])
+		return true, nil
+	})
+	return texts, err
+}
+
+// schemaDiffers compares a store's schema with that of a new store.
+func schemaDiffers(ctx context.Context, db querier) (wrong []schemaFault, err error) {
+	want, err := freshSchema()
+	if err != nil {
+		return nil, err
+	}
+	got, err := schemaOf(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		switch text, ok := got[name]; {
+		case !ok:
+			wrong = append(wrong, schemaFault{name, "is missing"})
+		case text != want[name]:
+			wrong = append(wrong, schemaFault{name, "differs from the one that assay made"})
+		}
+	}
+	// A user's own indexes and views do no harm, but a trigger may.
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		if _, ok := want[name]; !ok && strings.HasPrefix(name, "trigger ") {
+			wrong = append(wrong, schemaFault{name, "was not made by assay"})
+		}
+	}
+	return wrong, nil
+}
