@@ -24,7 +24,7 @@ func TestImportAgain(t *testing.T) {
 		t.Errorf("what is about the whole file is said as %q", first.out)
 	}
 	again := call(t, nil, "import", "legacy", evil, "--store", db)
-	if again.code != exitError || again.out != first.out || !strings.Contains(again.err, "imported before") {
+	if again.code != exitError || again.out != first.out || !strings.Contains(again.err, "already imported") {
 		t.Errorf("again: exit code %d, %s%s", again.code, again.out, again.err)
 	}
 	list := must(t, nil, "import", "legacy", "--store", db).out

@@ -92,7 +92,7 @@ func TestVerifyWhereNothingCanBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := call(t, nil, "verify", "--store", path)
-	if r.code != exitError || !strings.Contains(r.out, "is not what was saved") || !strings.Contains(r.out, "the store is damaged.") {
+	if r.code != exitError || !strings.Contains(r.out, "is not as it was saved") || !strings.Contains(r.out, "the store is damaged.") {
 		t.Errorf("exit code %d, %q", r.code, r.out)
 	}
 	if !strings.Contains(r.err, "mark store") || !strings.Contains(r.err, "\nhint: ") {
@@ -131,7 +131,7 @@ func TestRecoverSaysWhatItLost(t *testing.T) {
 		"a level":     {"UPDATE attempts SET turns = turns + 1 WHERE id = 3", "left 1 attempt that cannot", exitError},
 		"a table":     {"DROP TABLE scores", "of 1 table what follows the damage is lost", exitError},
 		"no run of ours": {`INSERT INTO runs (seq, id, experiment, library_path, library_name, library_digest, planned, program, host, pid, started_at, spec)
-			SELECT 0, 'zero', experiment, library_path, library_name, library_digest, planned, program, host, pid, started_at, spec FROM runs LIMIT 1`, "run zero: has a row ID that nothing was saved with", exitOK},
+			SELECT 0, 'zero', experiment, library_path, library_name, library_digest, planned, program, host, pid, started_at, spec FROM runs LIMIT 1`, "run zero: has a row ID that assay never uses", exitOK},
 		"an attempt": {"DROP TRIGGER attempts_stay; DELETE FROM attempts WHERE id = 3", "1 attempt is missing", exitError},
 	} {
 		dir := t.TempDir()

@@ -173,7 +173,7 @@ func TestMaintenance(t *testing.T) {
 	if r := must(t, nil, "backup", "--store", path, backup); !strings.Contains(r.out, "snapshot") {
 		t.Errorf("backup says %q", r.out)
 	}
-	if r := call(t, nil, "backup", "--store", path, backup); r.code != exitError || !strings.Contains(r.err, "exists already") {
+	if r := call(t, nil, "backup", "--store", path, backup); r.code != exitError || !strings.Contains(r.err, "already exists") {
 		t.Errorf("a second backup there: %d, %s", r.code, r.err)
 	}
 	preview := must(t, nil, "delete", "--store", path, "--model", "sim/obedient").out
@@ -403,7 +403,7 @@ func TestImportLegacy(t *testing.T) {
 	if after := must(t, nil, "export", "--store", path).out; after != before {
 		t.Error("aggregates have become attempts")
 	}
-	if r := call(t, nil, "import", "legacy", real, "--store", path); r.code != exitError || !strings.Contains(r.err, "imported before") {
+	if r := call(t, nil, "import", "legacy", real, "--store", path); r.code != exitError || !strings.Contains(r.err, "already imported") {
 		t.Errorf("a second import: %d, %s", r.code, r.err)
 	}
 	out := must(t, nil, "report", "--store", path, "--format", "md").out
@@ -454,7 +454,7 @@ func TestDamagedStoreIsRead(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.out), &s); err != nil {
 		t.Fatal(err)
 	}
-	if len(s) != 1 || s[0].Done < n || s[0].Planned != len(all) || strings.Count(r.err, "skipped the attempt with row ID") != min(10, len(all)-n) {
+	if len(s) != 1 || s[0].Done < n || s[0].Planned != len(all) || !strings.Contains(r.err, fmt.Sprintf("skipped %d attempts after row ID", len(all)-n)) {
 		t.Errorf("status: %+v, and %s", s, r.err)
 	}
 	if r = must(t, nil, "status", "--store", path); !strings.Contains(r.out, unread(len(all)-n)) {

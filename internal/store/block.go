@@ -7,12 +7,13 @@ import (
 	"sync"
 )
 
-// inBlocks reads the rows up to the row ID last in blocks of so many IDs, by several
-// goroutines, and hands what read returns to take in the order of the rows, until
-// take returns false or an error. A block begins at the row that seek finds, for IDs
-// may have gaps of any size. read has to end when its context does. Readers are ahead
-// of take by a few blocks, whatever take does.
-func inBlocks[T any](ctx context.Context, last, rows int64, seek func(ctx context.Context, from int64) (first int64, found bool),
+// inBlocks reads the rows up to the row ID last in several goroutines, in blocks of a number of
+// IDs. It passes the results of read to take in the order of the rows, until take returns false
+// or an error. Because IDs may have gaps of any size, a block begins at the row that seek finds.
+// read has to return when its context ends. Readers are a few blocks ahead of take at most.
+func inBlocks[T any](
+	ctx context.Context, last, rows int64,
+	seek func(ctx context.Context, from int64) (first int64, found bool),
 	read func(ctx context.Context, first, last int64) T, take func(T) (bool, error),
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -41,7 +42,7 @@ func inBlocks[T any](ctx context.Context, last, rows int64, seek func(ctx contex
 				return
 			}
 			j := job{first, last, make(chan T, 1)}
-			if end := first + rows - 1; end >= first && end < last { // sums can overflow
+			if end := first + rows - 1; end >= first && end < last { // the sum may overflow
 				j.last = end
 			}
 			for _, queue := range []chan job{due, todo} {

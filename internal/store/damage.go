@@ -44,11 +44,24 @@ func (db *DB) SkipGone(ctx context.Context) error {
 		return err
 	}
 	var gone int
-	err = db.reader.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM attempt_seals WHERE attempt > ?1)
-		- (SELECT count(*) FROM attempts NOT INDEXED WHERE id > ?1)`, boundary).Scan(&gone)
-	if isDamage(err) && ctx.Err() == nil {
-		return nil // whoever reads the attempts will meet the damage
+	var last int64
+	query := "SELECT count(*), ifnull(max(attempt), 0) FROM attempt_seals WHERE attempt > ?"
+	if err := db.reader.QueryRowContext(ctx, query, boundary).Scan(&gone, &last); err != nil {
+		if isDamage(err) && ctx.Err() == nil {
+			return nil // without the seals, the number is unknown
+		}
+		return db.readError(err)
 	}
+
+	before := db.Skipped()
+	count := func(id int64) (bool, error) {
+		if id > boundary {
+			gone--
+		}
+		return true, nil
+	}
+	err = eachRow(ctx, db, last, page, db.readIDs, count, func() error { return nil })
+	gone -= db.Skipped() - before
 	if err != nil || gone <= 0 {
 		return db.wrap(err)
 	}
@@ -57,6 +70,17 @@ func (db *DB) SkipGone(ctx context.Context) error {
 	db.damage.gone = gone
 	db.damage.tell(fmt.Errorf("%d attempts that were saved and are missing", gone))
 	return nil
+}
+
+// readIDs returns the row IDs of attempts, and sets at to the last one.
+func (db *DB) readIDs(ctx context.Context, first, last int64, at *int64) (ids []int64, err error) {
+	query := "SELECT id FROM attempts NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id"
+	err = eachRaw(ctx, db.reader, query, []any{first, last}, func(row []any) (bool, error) {
+		*at, _ = row[0].(int64)
+		ids = append(ids, *at)
+		return true, nil
+	})
+	return ids, err
 }
 
 // skip records an attempt that cannot be read. Unless the store skips damage, it returns err.
@@ -74,6 +98,12 @@ func (db *DB) skip(id int64, err error) error {
 func (db *DB) skipRest(ctx context.Context, after, last int64, err error) error {
 	if db.damage == nil || !isDamage(err) {
 		return err
+	}
+	// A filter may have left out rows between that one and the damage. If the table itself can
+	// be read, another table is damaged.
+	end := after
+	if _, err := db.readIDs(ctx, after+1, last, &end); err != nil {
+		after = end
 	}
 	var ids []int64
 	_ = eachRaw(ctx, db.reader, "SELECT attempt FROM attempt_seals WHERE attempt > ? AND attempt <= ?",

@@ -304,7 +304,7 @@ func TestTargetsAreClaimed(t *testing.T) {
 	clean := whole(t)
 	dir := t.TempDir()
 	to := filepath.Join(dir, "new.db")
-	for _, suffix := range []string{"-part", "-part-wal", "-part.lock", "-claim"} {
+	for _, suffix := range []string{"-part", "-part-wal", "-part.lock", "-lock"} {
 		if err := os.WriteFile(filepath.Join(dir, ".new.db"+suffix), []byte("left"), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -15,16 +15,15 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A lock makes one process the writer of a store. The system releases it when
-// the process ends, however it ends. The file beside the store stays: were it
-// unlinked, two processes could each lock a file of that name.
+// A lock makes one process the writer of a store. The system releases it when the process ends,
+// however it ends. The file beside the store stays, because after its removal two processes
+// could each lock a file of that name.
 type lock struct {
 	flock *flock.Flock
 	me    holder
 }
 
-// A holder is the content of a lock's file. It is for messages only; the lock
-// is the system's.
+// A holder is the content of a lock's file. It is used only in messages.
 type holder struct {
 	Run   assay.RunID `json:"run"`
 	PID   int         `json:"pid"`
@@ -37,7 +36,8 @@ func acquire(path string) (*lock, error) {
 	fl := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o644))
 	ok, err := fl.TryLock()
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		return nil, hinted(fmt.Errorf("store %s: %w: %w", path, ErrReadOnly, err), "check the permissions of the directory, or use --store another.db")
+		return nil, hinted(fmt.Errorf("store %s: %w: %w", path, ErrReadOnly, err),
+			"check the permissions of the directory, or use --store another.db")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lock store: %w", err)
@@ -45,11 +45,13 @@ func acquire(path string) (*lock, error) {
 	if !ok {
 		return nil, errors.Join(inUse(path), fl.Close())
 	}
+
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
-	lk := &lock{flock: fl, me: holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC().Truncate(time.Second)}}
+	since := time.Now().UTC().Truncate(time.Second)
+	lk := &lock{flock: fl, me: holder{PID: os.Getpid(), Host: host, Since: since}}
 	if err := lk.write(); err != nil {
 		return nil, errors.Join(explain(path, err), fl.Close())
 	}
@@ -65,12 +67,13 @@ func inUse(path string) error {
 		if h.Run != "" {
 			run = fmt.Sprintf("run %s, ", h.Run)
 		}
-		err = fmt.Errorf("%s is %w (%spid %d on host %s since %s)", name, ErrInUse, run, h.PID, h.Host, h.Since.Format(time.RFC3339))
+		since := h.Since.Format(time.RFC3339)
+		err = fmt.Errorf("%s is %w (%spid %d on host %s since %s)", name, ErrInUse, run, h.PID, h.Host, since)
 	}
 	return hinted(err, "wait for it, or use --store another.db; status, show and export work meanwhile")
 }
 
-// name tells others which run holds the lock.
+// name writes the run that holds the lock to the file.
 func (l *lock) name(run assay.RunID) error {
 	l.me.Run = run
 	return l.write()
@@ -87,7 +90,7 @@ func (l *lock) write() error {
 	return nil
 }
 
-// release empties the file and gives the lock up. It may be called once.
+// release empties the file and releases the lock. Call it only once.
 func (l *lock) release() error {
 	return errors.Join(os.Truncate(l.flock.Path(), 0), l.flock.Close())
 }

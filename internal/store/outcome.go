@@ -111,13 +111,13 @@ func (db *DB) streamOutcomes(ctx context.Context, yield func(Outcome, error) boo
 		return err
 	}
 
-	// Ordered by ID, SQLite reads the table from front to back. With the index of settled
-	// attempts it would look up each row.
-	query := `SELECT id, trial, level, error_category FROM attempts
+	// Without the index of settled attempts, SQLite reads the table from front to back. With it,
+	// it would look up each row.
+	query := `SELECT id, trial, level, error_category FROM attempts NOT INDEXED
 		WHERE level <> '' AND id BETWEEN ?1 AND ?2 ORDER BY id`
 	if now.scores > 0 {
 		query = `SELECT a.id, a.trial, ifnull(s.level, a.level), ifnull(s.error_category, a.error_category)
-			FROM attempts a LEFT JOIN scores s ON s.id = (SELECT max(id) FROM scores WHERE attempt = a.id AND id <= ?3)
+			FROM attempts a NOT INDEXED LEFT JOIN scores s ON s.id = (SELECT max(id) FROM scores WHERE attempt = a.id AND id <= ?3)
 			WHERE a.level <> '' AND a.id BETWEEN ?1 AND ?2 ORDER BY a.id`
 	}
 	read := func(ctx context.Context, first, last int64, at *int64) ([]Outcome, error) {

@@ -2,27 +2,25 @@ package store
 
 import "context"
 
-// A Profile tells what attempts at one variant by one model took.
+// A Profile sums up what attempts at one variant by one model took.
 type Profile struct {
 	Model, Variant string
-	// Attempts counts those that settled; the sums from Turns to CostUSD are
-	// over them.
+	// Attempts counts the attempts that settled. The sums from Turns to CostUSD cover only
+	// these.
 	Attempts                  int
 	Turns, Requests           int
 	InputTokens, OutputTokens int
 	WorkingMS                 int64
 	CostUSD                   float64
-	// Faulted counts the attempts that ended in a fault, and FaultedRequests
-	// what these asked for.
+	// Faulted counts the attempts that ended in a fault, and FaultedRequests their requests.
 	Faulted, FaultedRequests int
 }
 
-// profiled is how many attempts a profile looks back on: enough for means, and
-// read in a moment from a store of any size.
+// profiled is how many attempts a profile covers. That is enough for means, and can be read
+// quickly from a store of any size.
 const profiled = 20_000
 
-// Profile returns what the latest 20,000 attempts of all experiments took, by
-// model and variant.
+// Profile returns what the latest 20,000 attempts of all experiments took, by model and variant.
 func (db *DB) Profile(ctx context.Context) ([]Profile, error) { return db.profile(ctx, profiled) }
 
 func (db *DB) profile(ctx context.Context, latest int) ([]Profile, error) {
@@ -32,10 +30,11 @@ func (db *DB) profile(ctx context.Context, latest int) ([]Profile, error) {
 			ifnull(sum(input_tokens) FILTER (WHERE settled), 0), ifnull(sum(output_tokens) FILTER (WHERE settled), 0),
 			ifnull(sum(working_ms) FILTER (WHERE settled), 0), total(cost_usd) FILTER (WHERE settled),
 			count(*) FILTER (WHERE NOT settled), ifnull(sum(requests) FILTER (WHERE NOT settled), 0)
-		FROM (SELECT *, level <> '' AS settled FROM attempts ORDER BY id DESC LIMIT ?) a JOIN trials t ON t.id = a.trial
+		FROM (SELECT *, level <> '' AS settled FROM attempts ORDER BY id DESC LIMIT ?) a
+			JOIN trials t ON t.id = a.trial
 		GROUP BY model, variant ORDER BY model, variant`, latest)
 	return collect(db, rows, err, func(p *Profile) error {
-		return rows.Scan(&p.Model, &p.Variant, &p.Attempts, &p.Turns, &p.Requests, &p.InputTokens, &p.OutputTokens,
-			&p.WorkingMS, &p.CostUSD, &p.Faulted, &p.FaultedRequests)
+		return rows.Scan(&p.Model, &p.Variant, &p.Attempts, &p.Turns, &p.Requests, &p.InputTokens,
+			&p.OutputTokens, &p.WorkingMS, &p.CostUSD, &p.Faulted, &p.FaultedRequests)
 	})
 }

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// A state is what was stored at some moment: the attempts and the scores up to
-// these rows. As rows are only added, they are the same for ever.
+// A state is everything stored up to these row IDs of attempts and scores. Because rows are
+// only added, it never changes.
 type state struct{ attempts, scores int64 }
 
-// Snapshot names the present state: the number of attempts, after a plus that
-// of later scores where there are any, and a digest of the last of both and of what
-// was deleted so far. It names the same attempts with the same outcomes for ever,
-// or, once some of them were deleted, nothing.
+// Snapshot names the present state. The name has the number of attempts, a plus sign and the
+// number of scores if there are any, and a digest of the last row of both and of all deletions.
+// It stands for the same attempts with the same outcomes forever. Once some of them are
+// deleted, it is unknown.
 func (db *DB) Snapshot(ctx context.Context) (string, error) {
 	now, err := db.present(ctx)
 	if err != nil {
@@ -27,37 +27,38 @@ func (db *DB) Snapshot(ctx context.Context) (string, error) {
 }
 
 func (db *DB) present(ctx context.Context) (now state, err error) {
-	err = db.reader.QueryRowContext(ctx, "SELECT (SELECT ifnull(max(id), 0) FROM attempts), (SELECT ifnull(max(id), 0) FROM scores)").
-		Scan(&now.attempts, &now.scores)
+	query := "SELECT (SELECT ifnull(max(id), 0) FROM attempts), (SELECT ifnull(max(id), 0) FROM scores)"
+	err = db.reader.QueryRowContext(ctx, query).Scan(&now.attempts, &now.scores)
 	if err != nil {
 		return state{}, db.readError(err)
 	}
 	return now, nil
 }
 
-// deletions tells how often something was deleted so far: attempts, or also
-// transcripts alone. What is read in several steps is of one state if that is the same
-// before and after.
+// deletions returns the row ID of the latest deletion of attempts, or of attempts or
+// transcripts. Rows that were read in several steps are of one state if it is the same before
+// and after.
 func (db *DB) deletions(ctx context.Context, transcripts bool) (last int64, err error) {
-	err = db.reader.QueryRowContext(ctx, "SELECT ifnull(max(id), 0) FROM deletions WHERE ? OR id IN (SELECT deletion FROM deleted)", transcripts).Scan(&last)
+	query := "SELECT ifnull(max(id), 0) FROM deletions WHERE ? OR id IN (SELECT deletion FROM deleted)"
+	err = db.reader.QueryRowContext(ctx, query, transcripts).Scan(&last)
 	if db.damage != nil && isDamage(err) {
 		return 0, nil
 	}
 	return last, db.wrap(err)
 }
 
-// unchanged is an error if something was deleted since.
+// unchanged returns an error if something was deleted since.
 func (db *DB) unchanged(ctx context.Context, before int64, transcripts bool) error {
 	now, err := db.deletions(ctx, transcripts)
 	if err == nil && now != before {
-		err = hinted(fmt.Errorf("store %s: %w", db.path, ErrChanged), "what was read so far is of no one state; run the same command again")
+		err = hinted(fmt.Errorf("store %s: %w", db.path, ErrChanged),
+			"the rows read so far are not of one state; run the same command again")
 	}
 	return err
 }
 
-// state returns the state of that name, or the present one for "". Where the present
-// one cannot be told for damage, and that is passed over, it is all attempts as they
-// were saved.
+// state returns the state with that name, or the present one if the name is empty. If scores are
+// damaged and the store skips damage, the present state has all attempts as they were saved.
 func (db *DB) state(ctx context.Context, snapshot string) (at state, err error) {
 	if snapshot == "" {
 		at, err = db.present(ctx)
@@ -74,9 +75,10 @@ func (db *DB) state(ctx context.Context, snapshot string) (at state, err error) 
 	if _, err := fmt.Sscanf(rows, format, to...); err != nil {
 		return state{}, fmt.Errorf("%q: %w", snapshot, ErrUnknownSnapshot)
 	}
-	is, err := db.nameOf(ctx, at)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && is != snapshot {
-		return state{}, hinted(fmt.Errorf("%q: %w", snapshot, ErrUnknownSnapshot), "it is another store's, or attempts of it were deleted since")
+	name, err := db.nameOf(ctx, at)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && name != snapshot {
+		return state{}, hinted(fmt.Errorf("%q: %w", snapshot, ErrUnknownSnapshot),
+			"it belongs to another store, or some of its attempts were deleted")
 	}
 	return at, err
 }
@@ -88,7 +90,8 @@ func (db *DB) nameOf(ctx context.Context, s state) (string, error) {
 	last := make([]string, 4)
 	var run sql.NullString
 	err := db.reader.QueryRowContext(ctx, `SELECT lower(hex(a.trial)), a.number, r.id, a.finished_at
-		FROM attempts a LEFT JOIN runs r ON r.seq = a.run WHERE a.id = ?`, s.attempts).Scan(&last[0], &last[1], &run, &last[3])
+		FROM attempts a LEFT JOIN runs r ON r.seq = a.run WHERE a.id = ?`, s.attempts).
+		Scan(&last[0], &last[1], &run, &last[3])
 	if err == nil && !run.Valid {
 		err = errDangling
 	}
@@ -96,25 +99,28 @@ func (db *DB) nameOf(ctx context.Context, s state) (string, error) {
 		return "", db.readError(err)
 	}
 	last[2] = run.String
+
 	rows := fmt.Sprint(s.attempts)
 	if s.scores > 0 {
 		rows += fmt.Sprint("+", s.scores)
 		score := make([]string, 3)
-		err := db.reader.QueryRowContext(ctx, "SELECT attempt, scored_at, body FROM scores WHERE id = ?", s.scores).
+		err := db.reader.QueryRowContext(ctx,
+			"SELECT attempt, scored_at, body FROM scores WHERE id = ?", s.scores).
 			Scan(&score[0], &score[1], &score[2])
 		if err != nil {
 			return "", db.readError(err)
 		}
 		last = append(last, score...)
 	}
-	var gone sql.NullString
+
+	var deleted sql.NullString
 	err = db.reader.QueryRowContext(ctx, `SELECT group_concat(id || ' ' || at || ' ' || what) FROM
-		(SELECT * FROM deletions WHERE id IN (SELECT deletion FROM deleted) ORDER BY id)`).Scan(&gone)
+		(SELECT * FROM deletions WHERE id IN (SELECT deletion FROM deleted) ORDER BY id)`).Scan(&deleted)
 	if err != nil {
 		return "", db.readError(err)
 	}
-	if gone.Valid {
-		last = append(last, gone.String)
+	if deleted.Valid {
+		last = append(last, deleted.String)
 	}
 	sum := sha256.Sum256([]byte(strings.Join(last, "\x00")))
 	return rows + "-" + hex.EncodeToString(sum[:6]), nil

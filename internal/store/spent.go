@@ -7,34 +7,31 @@ import (
 	"time"
 )
 
-// Spent counts the requests on a lane of the attempts that finished within one
-// minute.
+// Spent counts the requests on a lane by the attempts that finished within one minute.
 type Spent struct {
 	// At is when the last of these attempts finished.
 	At       time.Time
 	Requests int
 }
 
-// finishSlack is by how much an attempt may seem to have finished later than
-// one that was saved after it: a writer waits for no attempt that long, and a
-// clock that is put right rarely jumps further.
+// finishSlack is how much later an attempt may seem to have finished than one that was saved
+// after it. No attempt waits for a writer that long, and a clock that is corrected rarely jumps
+// further.
 const finishSlack = 24 * time.Hour
 
-// Spent returns, by lane, the requests of the attempts that finished at since
-// or later, in steps of a minute, oldest first. An attempt counts whole, for
-// the lane of its last turn and when it finished; one without a lane does not
-// count.
+// Spent returns, by lane, the requests of the attempts that finished at since or later, in
+// steps of one minute, oldest first. All requests of an attempt count for the lane of its last
+// turn and for the time when it finished. Attempts without a lane do not count.
 //
-// No index is kept for this, for it would cost every save and every attempt's
-// row. Attempts are saved as they finish, so they are walked from the latest
-// backwards until one finished long before since.
+// There is no index for this query, because it would slow down every save. Attempts are saved
+// as they finish, so Spent walks backwards from the latest until one finished long before since.
 func (db *DB) Spent(ctx context.Context, since time.Time) (map[string][]Spent, error) {
 	type step struct {
 		lane   string
 		minute int64
 	}
 	steps := make(map[step]Spent)
-	err := db.backwards(ctx, since.Add(-finishSlack), func(lane string, finished time.Time, requests int) {
+	visit := func(lane string, finished time.Time, requests int) {
 		if lane == "" || requests == 0 || finished.Before(since) {
 			return
 		}
@@ -45,8 +42,8 @@ func (db *DB) Spent(ctx context.Context, since time.Time) (map[string][]Spent, e
 		}
 		s.Requests += requests
 		steps[k] = s
-	})
-	if err != nil {
+	}
+	if err := db.backwards(ctx, since.Add(-finishSlack), visit); err != nil {
 		return nil, err
 	}
 	spent := make(map[string][]Spent)
@@ -59,10 +56,13 @@ func (db *DB) Spent(ctx context.Context, since time.Time) (map[string][]Spent, e
 	return spent, nil
 }
 
-// backwards visits the attempts from the latest to the first that finished
-// before the end.
-func (db *DB) backwards(ctx context.Context, end time.Time, visit func(lane string, finished time.Time, requests int)) error {
-	rows, err := db.reader.QueryContext(ctx, "SELECT lane, finished_at, requests FROM attempts ORDER BY id DESC")
+// backwards visits attempts, starting with the latest, until one finished before end.
+func (db *DB) backwards(
+	ctx context.Context, end time.Time,
+	visit func(lane string, finished time.Time, requests int),
+) error {
+	query := "SELECT lane, finished_at, requests FROM attempts ORDER BY id DESC"
+	rows, err := db.reader.QueryContext(ctx, query)
 	if err != nil {
 		return db.readError(err)
 	}
@@ -82,8 +82,5 @@ func (db *DB) backwards(ctx context.Context, end time.Time, visit func(lane stri
 		}
 		visit(lane, finished, requests)
 	}
-	if err := rows.Err(); err != nil {
-		return db.readError(err)
-	}
-	return nil
+	return db.wrap(rows.Err())
 }

@@ -11,16 +11,20 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// Transcript returns the transcript of an attempt. Number 0 means the attempt
-// that settled the trial or, while none did, the latest.
-func (db *DB) Transcript(ctx context.Context, trial assay.TrialID, number int) (assay.Transcript, error) {
+// Transcript returns the transcript of an attempt. Number 0 means the attempt that settled the
+// trial or, if it is not settled yet, the latest.
+func (db *DB) Transcript(
+	ctx context.Context, trial assay.TrialID, number int,
+) (assay.Transcript, error) {
 	key, err := parseTrialID(trial)
 	if err != nil {
 		return assay.Transcript{}, err
 	}
 	var body []byte
-	err = db.reader.QueryRowContext(ctx, `SELECT body FROM attempts LEFT JOIN transcripts ON attempt = id
-		WHERE trial = ?1 AND ?2 IN (0, number) ORDER BY level <> '' DESC, number DESC LIMIT 1`, key[:], number).Scan(&body)
+	err = db.reader.QueryRowContext(ctx, `SELECT body
+		FROM attempts LEFT JOIN transcripts ON attempt = id
+		WHERE trial = ?1 AND ?2 IN (0, number)
+		ORDER BY level <> '' DESC, number DESC LIMIT 1`, key[:], number).Scan(&body)
 	what := fmt.Sprintf("trial %s", trial)
 	if number != 0 {
 		what = nameAttempt(trial, number)
@@ -40,20 +44,20 @@ func (db *DB) Transcript(ctx context.Context, trial assay.TrialID, number int) (
 	return t, nil
 }
 
-// A Stored is an attempt with what happened in it.
+// A Stored is an attempt with its transcript.
 type Stored struct {
 	Attempt assay.Attempt
-	// Transcript is nil where none was saved or it cannot be read.
+	// Transcript is nil if none was saved or it cannot be read.
 	Transcript *assay.Transcript
 }
 
-// Transcripts streams what [DB.Attempts] streams, with the transcripts. One
-// that is damaged comes as its attempt with an [ErrDamaged], and the sequence
-// goes on with the next. After any other error, which comes with a zero value,
-// it ends. Several goroutines read ahead, some hundred transcripts at most.
+// Transcripts streams the same attempts as [DB.Attempts], with their transcripts. If a
+// transcript is damaged, its attempt comes with [ErrDamaged], and the sequence continues. Any
+// other error comes with a zero value and ends the sequence. Several goroutines read ahead by a
+// few hundred transcripts at most.
 func (db *DB) Transcripts(ctx context.Context, f Filter) iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
-		err := db.walk(ctx, f, bodyColumn, page/10, func(a assay.Attempt, body []byte) (bool, error) {
+		visit := func(a assay.Attempt, body []byte) (bool, error) {
 			if body == nil {
 				return yield(Stored{Attempt: a}, nil), nil
 			}
@@ -62,11 +66,12 @@ func (db *DB) Transcripts(ctx context.Context, f Filter) iter.Seq2[Stored, error
 			case err == nil:
 				return yield(Stored{a, &t}, nil), nil
 			case errors.Is(err, ErrDamaged):
-				return yield(Stored{Attempt: a}, fmt.Errorf("%s: %w", nameAttempt(a.ID, a.Number), err)), nil
+				err = fmt.Errorf("%s: %w", nameAttempt(a.ID, a.Number), err)
+				return yield(Stored{Attempt: a}, err), nil
 			}
 			return false, err
-		})
-		if err != nil {
+		}
+		if err := db.walk(ctx, f, bodyColumn, page/10, visit); err != nil {
 			yield(Stored{}, err)
 		}
 	}
