@@ -7,13 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/assay-eval/assay/internal/task/library"
 )
 
-// cacheHome makes dir the place of the user's cache directory.
+// cacheHome makes dir the parent of the user's cache directory.
 func cacheHome(t *testing.T, dir string) {
 	t.Helper()
 	switch runtime.GOOS {
@@ -26,32 +27,33 @@ func cacheHome(t *testing.T, dir string) {
 	}
 }
 
-func TestBuiltin(t *testing.T) {
+func TestBuiltinIsGeneratedOnce(t *testing.T) {
 	cacheHome(t, t.TempDir())
-	var made os.FileInfo
+	var first os.FileInfo
 	for range 2 {
 		l, err := library.Builtin(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := l.Meta(); got.Name != "builtin" || got.Tasks != 5040 || got.Tools != 30 || got.Digest != library.BuiltinDigest {
-			t.Errorf("Meta() = %+v", got)
+		m := l.Meta()
+		if m.Name != "builtin" || m.Tasks != 5040 || m.Tools != 30 || m.Digest != library.BuiltinDigest {
+			t.Errorf("Meta() = %+v", m)
 		}
 		st, err := os.Stat(l.Path())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if made != nil && !os.SameFile(made, st) {
-			t.Error("the second call made the library anew")
+		if first != nil && !os.SameFile(first, st) {
+			t.Error("the second call generated the library again")
 		}
-		made = st
+		first = st
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-func TestBuiltinWithoutACache(t *testing.T) {
+func TestBuiltinWithoutCacheIsTemporary(t *testing.T) {
 	blocked := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -69,11 +71,11 @@ func TestBuiltinWithoutACache(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Dir(l.Path())); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the temporary library is still there: %v", err)
+		t.Errorf("Close left the temporary library behind: %v", err)
 	}
 }
 
-func TestBuiltinIsMadeAnewWhenDamaged(t *testing.T) {
+func TestDamagedBuiltinIsGeneratedAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l, err := library.CachedBuiltin(t.Context(), dir)
@@ -88,23 +90,31 @@ func TestBuiltinIsMadeAnewWhenDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flipped := append([]byte{}, good...)
+	flipped := slices.Clone(good)
 	flipped[len(flipped)/2] ^= 0x20
 	foreign, err := os.ReadFile(create(t, numbered(3)))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for name, content := range map[string][]byte{
-		"empty": nil, "text": []byte("x"), "cut": good[:len(good)/3], "flipped": flipped, "foreign": foreign,
+		"empty":   nil,
+		"text":    []byte("x"),
+		"cut":     good[:len(good)/3],
+		"flipped": flipped,
+		"foreign": foreign,
 	} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if l, err := library.FindBuiltin(t.Context(), dir); err == nil {
-			t.Errorf("%s: it is taken for whole", name)
-			l.Close()
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if l, err := library.FindBuiltin(t.Context(), dir); err == nil {
+				t.Error("the damaged library was accepted")
+				l.Close()
+			}
+		})
 	}
+
 	if err := os.WriteFile(path, flipped, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -112,18 +122,18 @@ func TestBuiltinIsMadeAnewWhenDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := l.Meta().Digest; got != library.BuiltinDigest {
-		t.Errorf("digest = %s", got)
+		t.Errorf("digest = %s, want %s", got, library.BuiltinDigest)
 	}
 	again, err := os.ReadFile(l.Path())
 	if err != nil || !bytes.Equal(again, good) {
-		t.Errorf("made anew it is another, %v", err)
+		t.Errorf("the new library's bytes differ, %v", err)
 	}
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestBuiltinByManyAtOnce(t *testing.T) {
+func TestBuiltinIsSafeForConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "assay")
 	var wg sync.WaitGroup
@@ -144,6 +154,6 @@ func TestBuiltinByManyAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-		t.Errorf("the cache holds %v, %v", entries, err)
+		t.Errorf("the cache contains %v, %v", entries, err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// For tests: what the built-in library has to be, and its making elsewhere.
+// Exports for tests.
 const (
 	BuiltinDigest = builtinDigest
 	FormatVersion = formatVersion
@@ -18,7 +18,7 @@ var (
 	CheckTools    = checkTools
 )
 
-// ReadImport is the part of [Import] that writes nothing: it reads and checks.
+// ReadImport reads and checks like [Import], but writes nothing.
 func ReadImport(opts ImportOptions) (kept []assay.Task, tools []assay.Tool, r Report, err error) {
 	im, err := newImporter(opts)
 	if err != nil {
@@ -33,7 +33,7 @@ func ReadImport(opts ImportOptions) (kept []assay.Task, tools []assay.Tool, r Re
 	return kept, im.catalog.All(), im.finished(), nil
 }
 
-// CountEntries reads a task file and counts its elements.
+// CountEntries returns the number of elements of a task file.
 func CountEntries(path string) (n int, err error) {
 	for _, err := range taskEntries(path) {
 		if err != nil {
@@ -44,8 +44,8 @@ func CountEntries(path string) (n int, err error) {
 	return n, nil
 }
 
-// PlaceOf returns line and column of a byte.
-func PlaceOf(path string, offset int64) (line, column int, err error) {
+// Locate returns the line and column of a byte.
+func Locate(path string, offset int64) (line, column int, err error) {
 	p, err := locate(path, offset)
 	return p.line, p.column, err
 }

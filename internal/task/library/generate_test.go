@@ -21,22 +21,24 @@ import (
 func TestGeneratorVersionPinsItsTasks(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lib.db")
-	if err := library.Create(t.Context(), path, library.Meta{Name: "x"}, library.Tools(), library.Generate()); err != nil {
+	meta := library.Meta{Name: "x"}
+	err := library.Create(t.Context(), path, meta, library.Tools(), library.Generate())
+	if err != nil {
 		t.Fatal(err)
 	}
 	l := open(t, path)
 	if got := l.Meta().Digest; got != library.BuiltinDigest {
-		t.Errorf("the built-in library has the digest %s, pinned is %s for GeneratorVersion %s.\n"+
-			"Was a change of tools or tasks intended? Then pin the new digest and raise GeneratorVersion.",
+		t.Errorf("the built-in library has the digest %s, but %s is pinned for GeneratorVersion %s.\n"+
+			"If you meant to change tools or tasks, pin the new digest and raise GeneratorVersion.",
 			got, library.BuiltinDigest, library.GeneratorVersion)
 	}
 }
 
-// easyTasks is the SHA-256 of the tasks at the difficulty easy, a line of JSON
-// for each: generator 1 made the same ones.
+// easyTasks is the SHA-256 of the tasks at the difficulty easy, one line of JSON for each.
+// Generator 1 made the same tasks.
 const easyTasks = "b36deb4cf97c26c92ece861bf07ee24efea63d7c16a6a402a9e114104709a71c"
 
-func TestTheEasyTasksOfGenerator1Stay(t *testing.T) {
+func TestEasyTasksEqualThoseOfGenerator1(t *testing.T) {
 	t.Parallel()
 	h := sha256.New()
 	enc := json.NewEncoder(h)
@@ -46,11 +48,11 @@ func TestTheEasyTasksOfGenerator1Stay(t *testing.T) {
 		}
 	}
 	if got := hex.EncodeToString(h.Sum(nil)); got != easyTasks {
-		t.Errorf("the easy tasks hash to %s, want %s", got, easyTasks)
+		t.Errorf("the hash of the easy tasks is %s, want %s", got, easyTasks)
 	}
 }
 
-// generated holds the built-in tasks.
+// generated returns the built-in tasks.
 var generated = sync.OnceValue(func() []assay.Task { return slices.Collect(library.Generate()) })
 
 // at yields the built-in tasks at one difficulty.
@@ -64,12 +66,13 @@ func at(difficulty string) iter.Seq[assay.Task] {
 	}
 }
 
-// requiredTools is how many tools a task of each type requires.
+// requiredTools is the least and greatest number of required tools of each task type.
 var requiredTools = map[string][2]int{
 	"simple_task": {1, 2}, "basic_task": {3, 3}, "data_pipeline": {4, 5},
 	"api_integration": {3, 4}, "multi_stage_pipeline": {5, 7},
 }
 
+// Each type has the same number of tasks, every tool is used, and every task can be carried out.
 func TestGenerate(t *testing.T) {
 	t.Parallel()
 	catalog := assay.NewCatalog(library.Tools())
@@ -79,7 +82,7 @@ func TestGenerate(t *testing.T) {
 	for task := range at("easy") {
 		perType[task.Type]++
 		if ids[task.ID] {
-			t.Errorf("%s is there twice", task.ID)
+			t.Errorf("two tasks have the ID %s", task.ID)
 		}
 		ids[task.ID] = true
 		for _, name := range task.Required {
@@ -89,6 +92,7 @@ func TestGenerate(t *testing.T) {
 		checkInputs(t, catalog, task)
 		checkExpected(t, catalog, task)
 	}
+
 	want := make(map[string]int)
 	for _, typ := range assay.TaskTypes {
 		want[typ] = library.TasksPerType
@@ -103,8 +107,8 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-// TestDifficultyChangesWordsOnly: a task is the same at all its difficulties,
-// in all but its description, and a mixture words it as one of the five.
+// A task has the same content at all difficulties except for its description. In a mixture, it has
+// the description of one of the five.
 func TestDifficultyChangesWordsOnly(t *testing.T) {
 	t.Parallel()
 	tasks := make(map[assay.TaskID]map[string]assay.Task)
@@ -113,20 +117,21 @@ func TestDifficultyChangesWordsOnly(t *testing.T) {
 			tasks[task.ID] = make(map[string]assay.Task)
 		}
 		if _, dup := tasks[task.ID][task.Difficulty]; dup {
-			t.Errorf("%s is there twice at %s", task.ID, task.Difficulty)
+			t.Errorf("%s occurs twice at %s", task.ID, task.Difficulty)
 		}
 		tasks[task.ID][task.Difficulty] = task
 	}
 	if len(tasks) != 630 {
-		t.Errorf("there are %d tasks, want 630", len(tasks))
+		t.Errorf("got %d tasks, want 630", len(tasks))
 	}
+
 	for id, all := range tasks {
 		texts := make(map[string]bool)
 		for _, difficulty := range assay.Difficulties {
 			want := all["easy"]
 			want.Difficulty, want.Description = difficulty, all[difficulty].Description
 			if got := all[difficulty]; got.Digest() != want.Digest() {
-				t.Errorf("%s at %s differs (-easy +%s):\n%s", id, difficulty, difficulty, cmp.Diff(want, got))
+				t.Errorf("%s (-easy +%s):\n%s", id, difficulty, cmp.Diff(want, got))
 			}
 			texts[want.Description] = true
 		}
@@ -137,7 +142,7 @@ func TestDifficultyChangesWordsOnly(t *testing.T) {
 			want := all[all[name].Wording]
 			want.Difficulty, want.Wording = name, want.Difficulty
 			if got := all[name]; got.Digest() != want.Digest() {
-				t.Errorf("%s in %s differs (-wording +mixture):\n%s", id, name, cmp.Diff(want, got))
+				t.Errorf("%s (-%s +%s):\n%s", id, want.Wording, name, cmp.Diff(want, got))
 			}
 		}
 		if len(all) != 8 {
@@ -146,9 +151,8 @@ func TestDifficultyChangesWordsOnly(t *testing.T) {
 	}
 }
 
-// TestGenerateN: a larger library begins as a smaller one, and as the built-in
-// one, and its tasks can still be told apart.
-func TestGenerateN(t *testing.T) {
+// A larger library starts with the tasks of a smaller one, and descriptions stay distinct.
+func TestGenerateNExtendsTheBuiltinTasks(t *testing.T) {
 	t.Parallel()
 	builtin := make(map[string]assay.Task)
 	for _, task := range generated() {
@@ -157,35 +161,43 @@ func TestGenerateN(t *testing.T) {
 		}
 	}
 	for _, n := range []int{1, 43, library.MaxTasksPerType} {
-		tasks, err := library.GenerateN(n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		total, same := 0, 0
-		texts := make(map[string]assay.TaskID)
-		for task := range tasks {
-			if total++; n > library.TasksPerType && task.Wording != "" {
-				continue
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			tasks, err := library.GenerateN(n)
+			if err != nil {
+				t.Fatal(err)
 			}
-			key := task.Difficulty + "\n" + task.Description
-			if other, dup := texts[key]; dup {
-				t.Errorf("of %d: %s and %s have one description at %s: %s", n, other, task.ID, task.Difficulty, task.Description)
-			}
-			texts[key] = task.ID
-			if want, ok := builtin[string(task.ID)+task.Difficulty]; ok {
-				same++
-				if task.Digest() != want.Digest() {
-					t.Errorf("of %d, %s at %s is not the built-in one", n, task.ID, task.Difficulty)
+			total, same := 0, 0
+			texts := make(map[string]assay.TaskID)
+			for task := range tasks {
+				total++
+				if n > library.TasksPerType && task.Wording != "" {
+					continue
+				}
+				key := task.Difficulty + "\n" + task.Description
+				if other, dup := texts[key]; dup {
+					t.Errorf("%s and %s have the same description at %s", other, task.ID, key)
+				}
+				texts[key] = task.ID
+				if want, ok := builtin[string(task.ID)+task.Difficulty]; ok {
+					same++
+					if task.Digest() != want.Digest() {
+						t.Errorf("%s at %s differs from the built-in task", task.ID, task.Difficulty)
+					}
 				}
 			}
-		}
-		if want := 25 * min(n, library.TasksPerType); total != 40*n || same != want {
-			t.Errorf("of %d: %d tasks, %d of them built-in, want %d and %d", n, total, same, 40*n, want)
-		}
+			if want := 25 * min(n, library.TasksPerType); total != 40*n || same != want {
+				t.Errorf("got %d tasks, %d of them built-in, want %d and %d", total, same, 40*n, want)
+			}
+		})
 	}
+}
+
+func TestGenerateNRefusesNumbersOutOfRange(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{-1, 0, library.MaxTasksPerType + 1} {
 		if _, err := library.GenerateN(n); err == nil || !strings.Contains(err.Error(), "\nhint: ") {
-			t.Errorf("GenerateN(%d) = %v", n, err)
+			t.Errorf("GenerateN(%d) = %v, want an error with a hint", n, err)
 		}
 	}
 }
@@ -199,7 +211,7 @@ func checkRequired(t *testing.T, catalog *assay.Catalog, task assay.Task) {
 	for i, name := range task.Required {
 		tool, ok := catalog.Tool(name)
 		if !ok {
-			t.Errorf("%s requires %q, which is no tool", task.ID, name)
+			t.Errorf("%s requires the unknown tool %q", task.ID, name)
 		}
 		networked = networked || tool.Category == "network"
 		if slices.Contains(task.Required[:i], name) {
@@ -207,12 +219,12 @@ func checkRequired(t *testing.T, catalog *assay.Catalog, task assay.Task) {
 		}
 		for _, d := range tool.Dependencies {
 			if !slices.Contains(task.Required[:i], d) {
-				t.Errorf("%s: %s needs %s, which is not required before it", task.ID, name, d)
+				t.Errorf("%s: %s needs %s, which is not required earlier", task.ID, name, d)
 			}
 		}
 	}
 	if task.Type == "api_integration" && !networked {
-		t.Errorf("%s uses no network: %v", task.ID, task.Required)
+		t.Errorf("%s has no network tool: %v", task.ID, task.Required)
 	}
 }
 
@@ -224,26 +236,29 @@ func checkInputs(t *testing.T, catalog *assay.Catalog, task assay.Task) {
 		for _, p := range tool.Parameters {
 			v, ok := in[p.Name]
 			if p.Required && !ok {
-				t.Errorf("%s: no input %s for %s", task.ID, p.Name, name)
+				t.Errorf("%s: input %s of %s is missing", task.ID, p.Name, name)
 			}
 			if ok && jsonType(v) != p.Type {
-				t.Errorf("%s: input %s is a %s, want a %s for %s", task.ID, p.Name, jsonType(v), p.Type, name)
+				t.Errorf("%s: input %s of %s has type %s, want %s",
+					task.ID, p.Name, name, jsonType(v), p.Type)
 			}
 		}
 	}
 	checkSchema(t, task.ID, in)
 }
 
-// checkSchema checks that the records are as the schema demands, so that a
-// validation can be expected to pass.
+// checkSchema checks that the records satisfy the schema, so that a validation can succeed.
 func checkSchema(t *testing.T, id assay.TaskID, in map[string]any) {
 	t.Helper()
 	schema, ok := in["schema"].(map[string]any)
 	if !ok {
 		return
 	}
-	items := schema["properties"].(map[string]any)["records"].(map[string]any)["items"].(map[string]any)
-	fields := items["properties"].(map[string]any)
+	object := func(parent map[string]any, name string) map[string]any {
+		return parent[name].(map[string]any)
+	}
+	items := object(object(object(schema, "properties"), "records"), "items")
+	fields := object(items, "properties")
 	for _, r := range records(in) {
 		for _, name := range items["required"].([]any) {
 			if _, ok := r[name.(string)]; !ok {
@@ -251,30 +266,32 @@ func checkSchema(t *testing.T, id assay.TaskID, in map[string]any) {
 			}
 		}
 		for name, v := range r {
-			field := fields[name].(map[string]any)
+			field := object(fields, name)
 			if enum, ok := field["enum"].([]any); ok && !slices.Contains(enum, v) {
-				t.Errorf("%s: %s is %v, not of %v", id, name, v, enum)
+				t.Errorf("%s: %s is %v, want one of %v", id, name, v, enum)
 			}
-			if low, ok := field["minimum"].(float64); ok && (v.(float64) < low || v.(float64) > field["maximum"].(float64)) {
-				t.Errorf("%s: %s is %v, out of range", id, name, v)
+			low, ok := field["minimum"].(float64)
+			if ok && (v.(float64) < low || v.(float64) > field["maximum"].(float64)) {
+				t.Errorf("%s: %s is %v, which is out of range", id, name, v)
 			}
 		}
 	}
 }
 
-// checkExpected works out anew what the last tool can say about the records.
+// checkExpected computes the result of the last tool independently.
 func checkExpected(t *testing.T, catalog *assay.Catalog, task assay.Task) {
 	t.Helper()
 	in, want := decode(t, task.Inputs), decode(t, task.Expected)
 	tool, _ := catalog.Tool(task.Required[len(task.Required)-1])
 	if len(want) != len(tool.Returns) {
-		t.Errorf("%s expects %v of %s", task.ID, want, tool.Name)
+		t.Errorf("%s expects the result %v from %s", task.ID, want, tool.Name)
 	}
 	for _, r := range tool.Returns {
 		if v, ok := want[r.Name]; !ok || jsonType(v) != r.Type {
-			t.Errorf("%s expects %s = %v, want a %s", task.ID, r.Name, v, r.Type)
+			t.Errorf("%s expects %s = %v, want type %s", task.ID, r.Name, v, r.Type)
 		}
 	}
+
 	rows := kept(in, records(in))
 	meta := want["metadata"].(map[string]any)
 	if n, ok := meta["records"]; ok {
@@ -296,9 +313,11 @@ func checkExpected(t *testing.T, catalog *assay.Catalog, task assay.Task) {
 		}
 	}
 	if result, ok := want["result"].(map[string]any); ok && result["value"] != nil {
+		formula := in["formula"].(string)
+		field := strings.TrimSuffix(strings.TrimPrefix(formula, "sum("), ")")
 		var sum float64
 		for _, r := range rows {
-			sum += r[strings.TrimSuffix(strings.TrimPrefix(in["formula"].(string), "sum("), ")")].(float64)
+			sum += r[field].(float64)
 		}
 		if result["value"] != sum {
 			t.Errorf("%s expects the sum %v, the inputs have %v", task.ID, result["value"], sum)
@@ -357,7 +376,7 @@ func jsonType(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-func TestGenerateStops(t *testing.T) {
+func TestGenerateStopsWhenTheCallerBreaks(t *testing.T) {
 	t.Parallel()
 	n := 0
 	for range library.Generate() {
@@ -366,6 +385,6 @@ func TestGenerateStops(t *testing.T) {
 		}
 	}
 	if n != 3 {
-		t.Errorf("%d tasks, want 3", n)
+		t.Errorf("got %d tasks, want 3", n)
 	}
 }

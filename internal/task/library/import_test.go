@@ -394,7 +394,7 @@ func FuzzTaskFile(f *testing.F) {
 		case errors.As(whole, &syntax) && err == nil:
 			t.Errorf("no error, want %v", whole)
 		case errors.As(whole, &syntax) && strings.HasPrefix(syntax.Error(), "invalid character"):
-			line, column, perr := library.PlaceOf(path, int64(len(text)-len(plain))+syntax.Offset-1)
+			line, column, perr := library.Locate(path, int64(len(text)-len(plain))+syntax.Offset-1)
 			want := fmt.Sprintf("%s:%d:%d: ", path, line, column)
 			if perr != nil {
 				t.Fatal(perr)

@@ -56,7 +56,8 @@ func numbered(n int) iter.Seq[assay.Task] {
 func create(t testing.TB, tasks iter.Seq[assay.Task]) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "lib.db")
-	if err := library.Create(t.Context(), path, library.Meta{Name: "lib", Source: "test"}, library.Tools(), tasks); err != nil {
+	meta := library.Meta{Name: "lib", Source: "test"}
+	if err := library.Create(t.Context(), path, meta, library.Tools(), tasks); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -71,7 +72,8 @@ func TestLibraryKeepsWhatItWasGiven(t *testing.T) {
 		}).Draw(rt, "tasks")
 		path := filepath.Join(dir, "lib ?#%.db")
 		meta := library.Meta{Name: "any", Source: "rapid", Created: time.Unix(1750000000, 0).UTC()}
-		if err := library.Create(t.Context(), path, meta, library.Tools()[:1], slices.Values(tasks)); err != nil {
+		err := library.Create(t.Context(), path, meta, library.Tools()[:1], slices.Values(tasks))
+		if err != nil {
 			rt.Fatal(err)
 		}
 		l, err := library.Open(t.Context(), path)
@@ -91,7 +93,8 @@ func TestLibraryKeepsWhatItWasGiven(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			if got.Digest() != want.Digest() || got.Description != want.Description || !slices.Equal(got.Required, want.Required) {
+			same := got.Description == want.Description && slices.Equal(got.Required, want.Required)
+			if !same || got.Digest() != want.Digest() {
 				rt.Errorf("Task() = %+v, want %+v", got, want)
 			}
 		}
@@ -108,7 +111,8 @@ func anyTask(t *rapid.T) assay.Task {
 		Required:    rapid.SliceOf(rapid.SampledFrom([]string{"a", "b"})).Draw(t, "required"),
 	}
 	if rapid.Bool().Draw(t, "with inputs") {
-		b, err := json.MarshalIndent(rapid.MapOf(rapid.String(), rapid.Int()).Draw(t, "inputs"), " ", "\t")
+		inputs := rapid.MapOf(rapid.String(), rapid.Int()).Draw(t, "inputs")
+		b, err := json.MarshalIndent(inputs, " ", "\t")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,36 +134,39 @@ func checkRefs(t *rapid.T, l *library.Library, tasks []assay.Task) {
 				want = append(want, assay.TaskRef{ID: task.ID, Digest: l.Digest(&task)})
 			}
 		}
-		slices.SortFunc(want, func(a, b assay.TaskRef) int { return strings.Compare(string(a.ID), string(b.ID)) })
+		slices.SortFunc(want, func(a, b assay.TaskRef) int {
+			return strings.Compare(string(a.ID), string(b.ID))
+		})
 		got, err := l.Refs(context.Background(), c.Type, c.Difficulty)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" || len(got) != c.Tasks {
-			t.Errorf("Refs(%s, %s), count %d (-want +got):\n%s", c.Type, c.Difficulty, c.Tasks, diff)
+			t.Errorf("Refs(%s, %s), %d counted (-want +got):\n%s",
+				c.Type, c.Difficulty, c.Tasks, diff)
 		}
 		total += c.Tasks
 	}
 	if total != len(tasks) {
-		t.Errorf("the counts add up to %d of %d tasks", total, len(tasks))
+		t.Errorf("the sum of the counts is %d, want %d", total, len(tasks))
 	}
 }
 
-func TestDigestIgnoresTheOrderOfTasks(t *testing.T) {
+func TestLibraryDigestIgnoresTheOrderOfTasks(t *testing.T) {
 	t.Parallel()
 	tasks := slices.Collect(numbered(50))
 	first := open(t, create(t, slices.Values(tasks))).Meta().Digest
 	slices.Reverse(tasks)
 	if got := open(t, create(t, slices.Values(tasks))).Meta().Digest; got != first {
-		t.Errorf("digest = %s, and %s in reverse order", first, got)
+		t.Errorf("digest = %s, but %s in reverse order", first, got)
 	}
 	tasks[7].Description += " "
 	if got := open(t, create(t, slices.Values(tasks))).Meta().Digest; got == first {
-		t.Errorf("digest stays %s when a task changes", got)
+		t.Errorf("digest is still %s after a task changed", got)
 	}
 }
 
-func TestCatalogIsWhatWasWritten(t *testing.T) {
+func TestLibraryKeepsItsTools(t *testing.T) {
 	t.Parallel()
 	l := open(t, create(t, numbered(1)))
 	if diff := cmp.Diff(library.Tools(), l.Catalog().All()); diff != "" {
@@ -171,7 +178,8 @@ func TestTaskNotFound(t *testing.T) {
 	t.Parallel()
 	l := open(t, create(t, numbered(3)))
 	_, err := l.Task(t.Context(), "task-000001", "hard")
-	if !errors.Is(err, library.ErrTaskNotFound) || !strings.Contains(err.Error(), "hint: the library has this task at very_easy") {
+	const hint = "hint: the library has this task at very_easy"
+	if !errors.Is(err, library.ErrTaskNotFound) || !strings.Contains(err.Error(), hint) {
 		t.Errorf("another difficulty: %v", err)
 	}
 	_, err = l.Task(t.Context(), "nope", "easy")
@@ -192,7 +200,8 @@ func TestTaskIsSafeForConcurrentUse(t *testing.T) {
 		wg.Go(func() {
 			for i := g; i < 200; i += 3 {
 				id := assay.TaskID(fmt.Sprintf("task-%06d", i))
-				if got, err := l.Task(t.Context(), id, assay.Difficulties[i/5%5]); err != nil || got.ID != id {
+				got, err := l.Task(t.Context(), id, assay.Difficulties[i/5%5])
+				if err != nil || got.ID != id {
 					t.Errorf("Task(%s) = %s, %v", id, got.ID, err)
 				}
 			}
@@ -201,7 +210,7 @@ func TestTaskIsSafeForConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
-func TestTaskAfterACancelledOne(t *testing.T) {
+func TestTaskWorksAfterACancelledCall(t *testing.T) {
 	t.Parallel()
 	l := open(t, create(t, numbered(1)))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -228,7 +237,7 @@ func TestOpenLeavesTheDirectoryAlone(t *testing.T) {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
-		t.Errorf("the directory holds %v, %v", entries, err)
+		t.Errorf("the directory contains %v, %v", entries, err)
 	}
 }
 
@@ -252,8 +261,49 @@ func TestOpenRefusesOtherFiles(t *testing.T) {
 	for i := 100; i < len(damaged); i++ {
 		damaged[i] = 0xff
 	}
-	other := filepath.Join(dir, "other.db")
-	db, err := sql.Open("sqlite", other)
+	importJSON := "assay library import " + filepath.Join(dir, "tasks.json") +
+		" --tools REGISTRY -o OUT.db"
+	const lfs = "version https://git-lfs.github.com/spec/v1\noid sha256:00\n"
+	for _, tt := range []struct{ name, path, want, hint string }{
+		{"missing", filepath.Join(dir, "none.db"), "no such file", "builtin"},
+		{"directory", dir, "directory", "name the library file"},
+		{"empty", write("empty", ""), "empty", "import"},
+		{"JSON", write("tasks.json", "\n {\"tasks\": []}"), "JSON", importJSON},
+		{"JSON with mark", write("mark.json", "\xef\xbb\xbf[]"), "JSON", "assay library import"},
+		{"LFS pointer", write("pointer.json", lfs), "LFS", "git lfs pull"},
+		{"text", write("text", "hello"), "not an SQLite file", "assay library import"},
+		{"cut header", write("short.db", string(good[:50])), "cut off", "again"},
+		{"newer format", write("newer.db", string(newer)), "format 2", "update assay"},
+		{"cut", write("half.db", string(good[:len(good)/2/4096*4096])), "damaged", "again"},
+		{"damaged", write("damaged.db", string(damaged)), "damaged", "again"},
+		{"other database", otherDatabase(t, dir), "not an Assay library", "results store"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			l, err := library.Open(t.Context(), tt.path)
+			if err == nil {
+				// Open may not read the missing part, but Verify must notice.
+				err = errors.Join(l.Verify(t.Context()), l.Close())
+			}
+			if err == nil {
+				t.Fatal("no error")
+			}
+			text, hint, _ := strings.Cut(err.Error(), "\nhint: ")
+			if !strings.Contains(text, tt.want) || !strings.Contains(text, tt.path) {
+				t.Errorf("got %v, want %q and the path", err, tt.want)
+			}
+			if !strings.Contains(hint, tt.hint) {
+				t.Errorf("got the hint %q, want %q", hint, tt.hint)
+			}
+		})
+	}
+}
+
+// otherDatabase creates an SQLite database that is not a library.
+func otherDatabase(t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "other.db")
+	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,49 +313,22 @@ func TestOpenRefusesOtherFiles(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, tt := range []struct{ path, want, hint string }{
-		{filepath.Join(dir, "none.db"), "no such file", "builtin"},
-		{dir, "directory", "name the library file"},
-		{write("empty", ""), "empty", "import"},
-		{write("tasks.json", "\n {\"tasks\": []}"), "JSON", "assay library import " + filepath.Join(dir, "tasks.json") + " --tools REGISTRY -o OUT.db"},
-		{write("marked.json", "\xef\xbb\xbf[]"), "JSON", "assay library import"},
-		{write("pointer.json", "version https://git-lfs.github.com/spec/v1\noid sha256:00\n"), "LFS", "git lfs pull"},
-		{write("text", "hello"), "not an SQLite file", "assay library import"},
-		{write("short.db", string(good[:50])), "cut off", "again"},
-		{write("newer.db", string(newer)), "format 2", "update assay"},
-		{write("half.db", string(good[:len(good)/2/4096*4096])), "damaged", "again"},
-		{write("damaged.db", string(damaged)), "damaged", "again"},
-		{other, "not an Assay library", "results store"},
-	} {
-		l, err := library.Open(t.Context(), tt.path)
-		if err == nil {
-			// A cut may spare what Open reads; then Verify has to see it.
-			err = errors.Join(l.Verify(t.Context()), l.Close())
-		}
-		if err == nil {
-			t.Errorf("%s: no error", tt.path)
-			continue
-		}
-		text, hint, _ := strings.Cut(err.Error(), "\nhint: ")
-		if !strings.Contains(text, tt.want) || !strings.Contains(text, tt.path) || !strings.Contains(hint, tt.hint) {
-			t.Errorf("%s: got %v\nwant %q with hint %q", tt.path, err, tt.want, tt.hint)
-		}
-	}
+	return path
 }
 
-func TestOpenEndsWithItsContext(t *testing.T) {
+func TestOpenReturnsTheCauseOfCancellation(t *testing.T) {
 	t.Parallel()
 	path := create(t, numbered(1))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
-	if _, err := library.Open(ctx, path); err == nil || !strings.Contains(err.Error(), "enough") || strings.Contains(err.Error(), "damaged") {
-		t.Errorf("Open() = %v", err)
+	_, err := library.Open(ctx, path)
+	if err == nil || !strings.Contains(err.Error(), "enough") || strings.Contains(err.Error(), "damaged") {
+		t.Errorf("Open() = %v, want the cause", err)
 	}
 }
 
-// TestDamageIsSeen flips bytes all over a library: reading a task then either
-// gives the task or an error, never another task.
-func TestDamageIsSeen(t *testing.T) {
+// Flipped bytes anywhere in a library cause an error or no harm, but never a different task.
+func TestDamageNeverChangesATask(t *testing.T) {
 	t.Parallel()
 	want := slices.Collect(numbered(40))
 	good, err := os.ReadFile(create(t, slices.Values(want)))
@@ -315,7 +338,8 @@ func TestDamageIsSeen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bad.db")
 	rapid.Check(t, func(rt *rapid.T) {
 		bad := slices.Clone(good)
-		bad[rapid.IntRange(100, len(bad)-1).Draw(rt, "at")] ^= byte(rapid.IntRange(1, 255).Draw(rt, "flip"))
+		at := rapid.IntRange(100, len(bad)-1).Draw(rt, "at")
+		bad[at] ^= byte(rapid.IntRange(1, 255).Draw(rt, "flip"))
 		if err := os.WriteFile(path, bad, 0o600); err != nil {
 			rt.Fatal(err)
 		}
@@ -325,14 +349,15 @@ func TestDamageIsSeen(t *testing.T) {
 		}
 		defer l.Close()
 		for _, w := range want {
-			if got, err := l.Task(t.Context(), w.ID, w.Difficulty); err == nil && got.Digest() != w.Digest() {
+			got, err := l.Task(t.Context(), w.ID, w.Difficulty)
+			if err == nil && got.Digest() != w.Digest() {
 				rt.Errorf("Task(%s) = %+v", w.ID, got)
 			}
 		}
 	})
 }
 
-func TestCreateRefuses(t *testing.T) {
+func TestCreateRefusesInvalidContent(t *testing.T) {
 	t.Parallel()
 	twice := func(yield func(assay.Task) bool) {
 		for range 2 {
@@ -371,13 +396,13 @@ func TestCreateRefuses(t *testing.T) {
 			b, _ := os.ReadFile(path)
 			entries, _ := os.ReadDir(dir)
 			if string(b) != "before" || len(entries) != 1 {
-				t.Errorf("left behind: %v, and the file is now %q", entries, b)
+				t.Errorf("left behind %v, and the file is now %q", entries, b)
 			}
 		})
 	}
 }
 
-func TestCreateEndsWithItsContext(t *testing.T) {
+func TestCancelledCreateLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -391,16 +416,17 @@ func TestCreateEndsWithItsContext(t *testing.T) {
 			}
 		}
 	}
-	if err := library.Create(ctx, filepath.Join(dir, "lib.db"), library.Meta{}, library.Tools(), endless); !errors.Is(err, context.Canceled) {
-		t.Errorf("Create() = %v", err)
+	path := filepath.Join(dir, "lib.db")
+	err := library.Create(ctx, path, library.Meta{}, library.Tools(), endless)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Create() = %v, want %v", err, context.Canceled)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
-		t.Errorf("left behind: %v", entries)
+		t.Errorf("left behind %v", entries)
 	}
 }
 
-// BenchmarkOpen shows that to open a library costs the same however many
-// tasks it has.
+// BenchmarkOpen shows that the cost of opening a library doesn't depend on its number of tasks.
 func BenchmarkOpen(b *testing.B) {
 	for _, n := range []int{500, 50_000} {
 		b.Run(fmt.Sprintf("tasks=%d", n), func(b *testing.B) {
@@ -411,7 +437,8 @@ func BenchmarkOpen(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, err := l.Task(b.Context(), "task-000321", assay.Difficulties[321/5%5]); err != nil {
+				_, err = l.Task(b.Context(), "task-000321", assay.Difficulties[321/5%5])
+				if err != nil {
 					b.Fatal(err)
 				}
 				if err := l.Close(); err != nil {
@@ -427,25 +454,30 @@ func BenchmarkTask(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		i = (i + 7919) % 50_000
-		if _, err := l.Task(b.Context(), assay.TaskID(fmt.Sprintf("task-%06d", i)), assay.Difficulties[i/5%5]); err != nil {
+		id := assay.TaskID(fmt.Sprintf("task-%06d", i))
+		if _, err := l.Task(b.Context(), id, assay.Difficulties[i/5%5]); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-// TestDigestHoldsTheTools: the same task over other tools is another one, and
-// over the built-in tools it is what it always was.
-func TestDigestHoldsTheTools(t *testing.T) {
+// Different tools make a different task. With the built-in tools the digest is the task's own.
+func TestTaskDigestDependsOnTheTools(t *testing.T) {
 	t.Parallel()
-	task := assay.Task{ID: "t", Type: "simple_task", Difficulty: "easy", Description: "Read.", Required: []string{"file_operations_reader"}}
+	task := assay.Task{
+		ID: "t", Type: "simple_task", Difficulty: "easy", Description: "Read.",
+		Required: []string{"file_operations_reader"},
+	}
 	digest := func(tools []assay.Tool) string {
 		path := filepath.Join(t.TempDir(), "l.db")
-		if err := library.Create(t.Context(), path, library.Meta{Name: "l"}, tools, slices.Values([]assay.Task{task})); err != nil {
+		tasks := slices.Values([]assay.Task{task})
+		err := library.Create(t.Context(), path, library.Meta{Name: "l"}, tools, tasks)
+		if err != nil {
 			t.Fatal(err)
 		}
 		refs, err := open(t, path).Refs(t.Context(), "simple_task", "easy")
 		if err != nil || len(refs) != 1 {
-			t.Fatalf("refs %v, %v", refs, err)
+			t.Fatalf("Refs() = %v, %v", refs, err)
 		}
 		return refs[0].Digest
 	}
@@ -454,9 +486,11 @@ func TestDigestHoldsTheTools(t *testing.T) {
 	reworded := library.Tools()
 	reworded[3].Description += " Or so."
 	if got := digest(library.Tools()); got != task.Digest() {
-		t.Errorf("over the built-in tools the digest is %s, want %s", got, task.Digest())
+		t.Errorf("with the built-in tools the digest is %s, want %s", got, task.Digest())
 	}
-	if a, b := digest(other), digest(reworded); a == task.Digest() || b == task.Digest() || a == b {
-		t.Errorf("over other tools the digests are %s and %s, over the built-in ones %s", a, b, task.Digest())
+	a, b := digest(other), digest(reworded)
+	if a == task.Digest() || b == task.Digest() || a == b {
+		t.Errorf("with other tools the digests are %s and %s, with the built-in tools %s",
+			a, b, task.Digest())
 	}
 }

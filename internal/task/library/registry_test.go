@@ -19,12 +19,14 @@ func withRegistry(t testing.TB, registry string) (*library.Library, error) {
 	if err := os.WriteFile(path, []byte(registry), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const task = `[{"id": "a", "task_type": "simple_task", "description": "x", "required_tools": ["x_a"]}]`
+	const task = `[{
+		"id": "a", "task_type": "simple_task", "description": "x", "required_tools": ["x_a"]
+	}]`
 	_, l, err := imported(t, task, func(o *library.ImportOptions) { o.Tools = path })
 	return l, err
 }
 
-func TestRegistryOrder(t *testing.T) {
+func TestRegistrySortsToolsByExecutionOrderThenName(t *testing.T) {
 	t.Parallel()
 	const errs = `"errors": [{"code": "TIMEOUT"}]`
 	l, err := withRegistry(t, "\xef\xbb\xbf{"+
@@ -45,44 +47,95 @@ func TestRegistryOrder(t *testing.T) {
 	}
 }
 
-func TestRegistryRefusals(t *testing.T) {
+func TestRegistryErrorsExplainTheProblem(t *testing.T) {
 	t.Parallel()
 	const errs = `"errors": [{"code": "TIMEOUT"}]`
+	tool := func(fields string) string { return `{"x_a": {` + errs + `, ` + fields + `}}` }
 	for _, tt := range []struct{ name, registry, want string }{
-		{"unknown dependency", `{"x_a": {` + errs + `, "dependencies": ["x_aa"]}}`, `tool x_a: dependency "x_aa" is not in the registry; did you mean x_a?`},
 		{
-			"cycle", `{"x_a": {` + errs + `, "dependencies": ["x_b"]}, "x_b": {` + errs + `, "dependencies": ["x_c"]}, "x_c": {` + errs + `, "dependencies": ["x_b"]}}`,
-			"tool x_b: its dependencies form a cycle, x_b → x_c → x_b; remove one",
+			"unknown dependency", tool(`"dependencies": ["x_aa"]`),
+			`tool x_a: dependency "x_aa" is not in the registry; did you mean x_a?`,
 		},
-		{"own dependency", `{"x_a": {` + errs + `, "dependencies": ["x_a"]}}`, "x_a → x_a"},
-		{"no errors", `{"x_a": {}}`, `tool x_a: add at least one error code, for example {"code": "TIMEOUT"}`},
-		{"no code", `{"x_a": {"errors": [{}]}}`, `tool x_a: error 1 has no code; add one, for example "TIMEOUT"`},
-		{"parameter type", `{"x_a": {` + errs + `, "parameters": [{"name": "p", "type": "dict"}]}}`, `tool x_a: parameter "p" has the unknown type "dict"; use one of string,`},
-		{"parameter twice", `{"x_a": {` + errs + `, "parameters": [{"name": "p", "type": "string"}, {"name": "p", "type": "string"}]}}`, `tool x_a: parameter "p" is defined twice; remove or rename one`},
-		{"result type", `{"x_a": {` + errs + `, "returns": [{"name": "r", "type": ""}]}}`, `tool x_a: result "r" has the unknown type ""; use one of string,`},
-		{"tool twice", `{"x_a": {` + errs + `}, "x_a": {` + errs + `}}`, "tool x_a: defined more than once; remove or rename the others"},
+		{
+			"cycle", `{"x_a": {` + errs + `, "dependencies": ["x_b"]},
+				"x_b": {` + errs + `, "dependencies": ["x_c"]},
+				"x_c": {` + errs + `, "dependencies": ["x_b"]}}`,
+			"tool x_b: its dependencies form a cycle, x_b → x_c → x_b; remove one of them",
+		},
+		{"own dependency", tool(`"dependencies": ["x_a"]`), "x_a → x_a"},
+		{
+			"no errors", `{"x_a": {}}`,
+			`tool x_a: add at least one error code, for example {"code": "TIMEOUT"}`,
+		},
+		{
+			"no code", `{"x_a": {"errors": [{}]}}`,
+			`tool x_a: error 1 has no code; add one, for example "TIMEOUT"`,
+		},
+		{
+			"parameter type", tool(`"parameters": [{"name": "p", "type": "dict"}]`),
+			`tool x_a: parameter "p" has the unknown type "dict"; use one of string,`,
+		},
+		{
+			"parameter without name", tool(`"parameters": [{"type": "string"}]`),
+			"tool x_a: parameter 1 has no name; add one",
+		},
+		{
+			"parameter twice", tool(`"parameters": [
+				{"name": "p", "type": "string"}, {"name": "p", "type": "string"}]`),
+			`tool x_a: parameter "p" is defined twice; remove or rename one`,
+		},
+		{
+			"result type", tool(`"returns": [{"name": "r", "type": ""}]`),
+			`tool x_a: result "r" has the unknown type ""; use one of string,`,
+		},
+		{
+			"tool twice", `{"x_a": {` + errs + `}, "x_a": {` + errs + `}}`,
+			"tool x_a: defined more than once; remove or rename the others",
+		},
 		{"no name", `{"": {` + errs + `}}`, "the key is empty; use the tool's name"},
 		{"no tools", `{}`, "there are no tools; define at least one"},
 		{"null", `null`, "there are no tools; define at least one"},
-		{"a list", `[{"name": "x_a"}]`, "registry.json:1:1: a tool registry must be a JSON object"},
-		{"wrong type", "{\"x_a\": {\n\"errors\": 5}}", "registry.json:2:11: errors must be a list, not a number"},
-		{"broken", "{\"x_a\": {\n  \"errors\" []}}", "registry.json:2:12: invalid character '[' after object key\n    \"errors\" []}}\n             ^"},
+		{
+			"a list", `[{"name": "x_a"}]`,
+			"registry.json:1:1: a tool registry must be a JSON object",
+		},
+		{
+			"wrong type", "{\"x_a\": {\n\"errors\": 5}}",
+			"registry.json:2:11: errors must be a list, not a number",
+		},
+		{
+			"broken", "{\"x_a\": {\n  \"errors\" []}}",
+			"registry.json:2:12: invalid character '[' after object key\n" +
+				"    \"errors\" []}}\n             ^",
+		},
 		{"cut", `{"x_a": {`, "registry.json:1:"},
 	} {
-		if _, err := withRegistry(t, tt.registry); err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "registry.json") {
-			t.Errorf("%s: got\n%v\nwant\n%s", tt.name, err, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := withRegistry(t, tt.registry)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Fatalf("got\n%v\nwant\n%s", err, tt.want)
+			}
+			if !strings.Contains(err.Error(), "registry.json") {
+				t.Errorf("the error doesn't name the file: %v", err)
+			}
+		})
 	}
 }
 
 func FuzzRegistry(f *testing.F) {
-	f.Add([]byte(`{"x_a": {"errors": [{"code": "TIMEOUT"}], "parameters": [{"name": "p", "type": "string", "default": {}}]}}`))
+	f.Add([]byte(`{"x_a": {"errors": [{"code": "TIMEOUT"}],
+		"parameters": [{"name": "p", "type": "string", "default": {}}]}}`))
 	f.Add([]byte(`{"x_a": {"dependencies": ["x_b"]}, "x_b": {"dependencies": ["x_a"]}}`))
 	f.Add([]byte("{\"x_a\": {\n  \"errors\" []}}"))
 	f.Fuzz(func(t *testing.T, registry []byte) {
 		l, err := withRegistry(t, string(registry))
-		if err == nil && (!json.Valid([]byte(strings.TrimPrefix(string(registry), "\xef\xbb\xbf"))) || l.Verify(t.Context()) != nil) {
-			t.Error("a broken registry was taken")
+		if err != nil {
+			return
+		}
+		valid := json.Valid([]byte(strings.TrimPrefix(string(registry), "\xef\xbb\xbf")))
+		if !valid || l.Verify(t.Context()) != nil {
+			t.Error("a broken registry was accepted")
 		}
 	})
 }

@@ -15,17 +15,19 @@ import (
 	"github.com/assay-eval/assay/internal/task/library"
 )
 
-// pilotFile returns the path of one of the original's files, or skips.
+// pilotFile returns the path of a file of the original benchmark. It skips the test if the file is
+// not available.
 func pilotFile(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join("..", "..", "..", "..", "shared", "data", "pilot", name)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("the original's %s is not here", name)
+		t.Skipf("the original's %s is not available", name)
 	}
 	return path
 }
 
-func TestToolsAreThoseOfTheOriginal(t *testing.T) {
+// The tools have the original's names, types and order, but their own descriptions.
+func TestToolsMatchTheOriginal(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile(pilotFile(t, "tool_registry.json"))
 	if err != nil {
@@ -43,14 +45,15 @@ func TestToolsAreThoseOfTheOriginal(t *testing.T) {
 	}
 	tools := library.Tools()
 	if got, want := len(tools), len(registry); got != want {
-		t.Fatalf("there are %d tools, want %d", got, want)
+		t.Fatalf("got %d tools, want %d", got, want)
 	}
-	theirs := make(map[string]bool)
+	originals := make(map[string]bool)
 	for _, tool := range registry {
 		for _, d := range descriptions(tool.Tool) {
-			theirs[normal(d)] = true
+			originals[normal(d)] = true
 		}
 	}
+
 	for i, got := range tools {
 		r := registry[got.Name]
 		want := r.Tool
@@ -59,11 +62,11 @@ func TestToolsAreThoseOfTheOriginal(t *testing.T) {
 			t.Errorf("%s is number %d, want %d", got.Name, i, r.Place.Order)
 		}
 		if diff := cmp.Diff(mute(want), mute(got)); diff != "" {
-			t.Errorf("%s differs (-original +ours):\n%s", got.Name, diff)
+			t.Errorf("%s (-original +ours):\n%s", got.Name, diff)
 		}
 		for _, d := range descriptions(got) {
 			for _, s := range strings.Split(d, ". ") {
-				if theirs[normal(s)] {
+				if originals[normal(s)] {
 					t.Errorf("%s repeats a sentence of the original: %q", got.Name, s)
 				}
 			}
@@ -87,7 +90,7 @@ func descriptions(t assay.Tool) []string {
 	return all
 }
 
-// mute returns the tool without its descriptions.
+// mute removes the descriptions of a tool.
 func mute(t assay.Tool) assay.Tool {
 	t.Description = ""
 	for i := range t.Parameters {
@@ -102,13 +105,13 @@ func mute(t assay.Tool) assay.Tool {
 	return t
 }
 
-func TestToolsDescribeThemselves(t *testing.T) {
+func TestToolDescriptionsAreSentencesWithDistinctVerbs(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]string)
 	for _, tool := range library.Tools() {
 		for _, d := range descriptions(tool) {
 			if len(d) < 10 || !strings.HasSuffix(d, ".") {
-				t.Errorf("%s: description %q is no sentence", tool.Name, d)
+				t.Errorf("%s: description %q is not a sentence", tool.Name, d)
 			}
 		}
 		verb, _, _ := strings.Cut(tool.Description, " ")
@@ -119,19 +122,19 @@ func TestToolsDescribeThemselves(t *testing.T) {
 	}
 }
 
-func TestToolsAreFresh(t *testing.T) {
+func TestToolsReturnsFreshCopies(t *testing.T) {
 	t.Parallel()
-	first := library.Tools()
-	for _, tool := range first {
+	for _, tool := range library.Tools() {
 		mute(tool)
 		clear(tool.Dependencies)
 		tool.Parameters[len(tool.Parameters)-1].Default.(map[string]any)["x"] = 1
 	}
 	for _, tool := range library.Tools() {
 		if d := descriptions(tool); d[len(d)-1] == "" {
-			t.Fatalf("%s lost its descriptions to a caller", tool.Name)
+			t.Fatalf("%s: a caller removed the descriptions", tool.Name)
 		}
-		if n := len(tool.Parameters[len(tool.Parameters)-1].Default.(map[string]any)); n != 0 {
+		options := tool.Parameters[len(tool.Parameters)-1].Default
+		if n := len(options.(map[string]any)); n != 0 {
 			t.Fatalf("%s: a caller changed a default", tool.Name)
 		}
 	}

@@ -14,68 +14,83 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// TestDescriptions holds what is true of every description.
-func TestDescriptions(t *testing.T) {
-	t.Parallel()
-	catalog := assay.NewCatalog(library.Tools())
-	bad := regexp.MustCompile(`(?i)[{}]|  |\b(unknown|unspecified|undefined|null|nil|n/a|tbd)\b|%!|[.,;:] ?[.,;]`)
-	sentences := regexp.MustCompile(`^[A-Z].*[A-Za-z0-9]\.$`)
-	texts := make(map[string]assay.TaskID) // by difficulty and text
+// oncePerWording yields the built-in tasks outside the mixtures.
+func oncePerWording(yield func(assay.Task) bool) {
 	for _, task := range generated() {
-		key := task.Difficulty + "\n" + task.Description
-		if other, dup := texts[key]; dup {
-			t.Errorf("%s and %s have one description at %s: %s", other, task.ID, task.Difficulty, task.Description)
-		}
-		texts[key] = task.ID
-		if task.Wording != "" { // as at that difficulty
-			continue
-		}
-		lower := strings.ToLower(task.Description)
-		for _, name := range catalog.Names() {
-			if strings.Contains(lower, name) || strings.Contains(lower, strings.ReplaceAll(name, "_", " ")) {
-				t.Errorf("%s tells at %s the name of %s: %s", task.ID, task.Difficulty, name, task.Description)
-			}
-		}
-		if found := bad.FindString(task.Description); found != "" {
-			t.Errorf("%s has %q at %s: %s", task.ID, found, task.Difficulty, task.Description)
-		}
-		if n := len(strings.Fields(task.Description)); n < 5 || n > 200 {
-			t.Errorf("%s has %d words at %s: %s", task.ID, n, task.Difficulty, task.Description)
-		}
-		if !sentences.MatchString(task.Description) {
-			t.Errorf("%s is no sentence at %s: %s", task.ID, task.Difficulty, task.Description)
+		if task.Wording == "" && !yield(task) {
+			return
 		}
 	}
 }
 
-// TestPlainWordingsMentionTheirValues: very_easy and easy say what the inputs
-// say, and very_easy has a sentence for every step, easy at most three.
+// Descriptions are distinct sentences of reasonable length. They contain no tool names, unreplaced
+// marks or placeholders.
+func TestDescriptions(t *testing.T) {
+	t.Parallel()
+	catalog := assay.NewCatalog(library.Tools())
+	bad := regexp.MustCompile(`(?i)[{}]|  |\b(unknown|unspecified|undefined|null|nil|n/a|tbd)\b` +
+		`|%!|[.,;:] ?[.,;]`)
+	sentences := regexp.MustCompile(`^[A-Z].*[A-Za-z0-9]\.$`)
+	for task := range oncePerWording {
+		where := fmt.Sprintf("%s at %s: %s", task.ID, task.Difficulty, task.Description)
+		lower := strings.ToLower(task.Description)
+		for _, name := range catalog.Names() {
+			spaced := strings.ReplaceAll(name, "_", " ")
+			if strings.Contains(lower, name) || strings.Contains(lower, spaced) {
+				t.Errorf("the description contains the tool name %s: %s", name, where)
+			}
+		}
+		if found := bad.FindString(task.Description); found != "" {
+			t.Errorf("the description contains %q: %s", found, where)
+		}
+		if n := len(strings.Fields(task.Description)); n < 5 || n > 200 {
+			t.Errorf("the description has %d words: %s", n, where)
+		}
+		if !sentences.MatchString(task.Description) {
+			t.Errorf("the description is not a sentence: %s", where)
+		}
+	}
+
+	texts := make(map[string]assay.TaskID) // by difficulty and description
+	for _, task := range generated() {
+		key := task.Difficulty + ": " + task.Description
+		if other, dup := texts[key]; dup {
+			t.Errorf("%s and %s have the same description at %s", other, task.ID, key)
+		}
+		texts[key] = task.ID
+	}
+}
+
+// The difficulties very_easy and easy state the values of the inputs. Very_easy has one sentence per
+// step, easy has at most three.
 func TestPlainWordingsMentionTheirValues(t *testing.T) {
 	t.Parallel()
 	keys := []string{
-		"source", "input_format", "output_format", "archive", "gateway", "queue", "contract", "system",
-		"destination", "pattern", "prefix", "group_by", "host",
+		"source", "input_format", "output_format", "archive", "gateway", "queue", "contract",
+		"system", "destination", "pattern", "prefix", "group_by", "host",
 	}
-	for _, task := range generated() {
-		if task.Wording != "" || task.Difficulty != "very_easy" && task.Difficulty != "easy" {
+	ends := regexp.MustCompile(`\. |\.$`)
+	for task := range oncePerWording {
+		if task.Difficulty != "very_easy" && task.Difficulty != "easy" {
 			continue
 		}
+		where := fmt.Sprintf("%s at %s: %s", task.ID, task.Difficulty, task.Description)
 		in, text := decode(t, task.Inputs), strings.ToLower(task.Description)
 		for _, key := range keys {
 			v, ok := in[key].(string)
 			if ok && !strings.Contains(text, strings.ToLower(v)) {
-				t.Errorf("%s does not mention its %s %s at %s: %s", task.ID, key, v, task.Difficulty, task.Description)
+				t.Errorf("the description lacks the %s %s: %s", key, v, where)
 			}
 		}
-		n := len(regexp.MustCompile(`\. |\.$`).FindAllString(task.Description, -1))
+		n := len(ends.FindAllString(task.Description, -1))
 		if task.Difficulty == "very_easy" && n != len(task.Required) || n > 3 && task.Difficulty == "easy" {
-			t.Errorf("%s has %d sentences at %s: %s", task.ID, n, task.Difficulty, task.Description)
+			t.Errorf("the description has %d sentences: %s", n, where)
 		}
 	}
 }
 
-// keywords are the words by which a tool's operation is asked for directly.
-// "reads" and "readings" are left out: they are things that tasks are about.
+// keywords match the words that ask for a tool's operation directly. They don't match "reads" and
+// "readings", which are data in some scenarios.
 var keywords = map[string]*regexp.Regexp{
 	"file_operations_reader":      words(`read(|er|ers|ing)`),
 	"file_operations_scanner":     words(`scan(|s|ned|ner|ning)`),
@@ -111,7 +126,7 @@ var keywords = map[string]*regexp.Regexp{
 
 func words(forms string) *regexp.Regexp { return regexp.MustCompile(`(?i)^(` + forms + `)$`) }
 
-// asksFor returns the tools that a word is a keyword of.
+// asksFor returns the tools that have a word as a keyword.
 func asksFor(word string) (tools []string) {
 	for name, re := range keywords {
 		if re.MatchString(word) {
@@ -121,24 +136,22 @@ func asksFor(word string) (tools []string) {
 	return tools
 }
 
-// TestKeywords: very_easy names the operation of every required tool, and from
-// medium on no description names any.
-func TestKeywords(t *testing.T) {
+// Very_easy uses a keyword of every required tool. From medium on, no description uses any keyword.
+func TestOnlyPlainWordingsUseKeywords(t *testing.T) {
 	t.Parallel()
 	total, named := make(map[string]int), make(map[string]int)
 	tools := make(map[string][]string) // by word
-	for _, task := range generated() {
-		if task.Wording != "" {
-			continue
-		}
+	notLetter := func(r rune) bool { return !unicode.IsLetter(r) }
+	for task := range oncePerWording {
+		where := fmt.Sprintf("%s at %s: %s", task.ID, task.Difficulty, task.Description)
 		plain := task.Difficulty == "very_easy" || task.Difficulty == "easy"
 		var asked []string
-		for _, w := range strings.FieldsFunc(task.Description, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		for _, w := range strings.FieldsFunc(task.Description, notLetter) {
 			if _, ok := tools[w]; !ok {
 				tools[w] = asksFor(w)
 			}
 			if len(tools[w]) > 0 && !plain {
-				t.Errorf("%s says %q at %s, which gives away %v: %s", task.ID, w, task.Difficulty, tools[w], task.Description)
+				t.Errorf("the word %q reveals %v: %s", w, tools[w], where)
 			}
 			asked = append(asked, tools[w]...)
 		}
@@ -147,60 +160,93 @@ func TestKeywords(t *testing.T) {
 			if slices.Contains(asked, name) {
 				named[task.Difficulty]++
 			} else if task.Difficulty == "very_easy" {
-				t.Errorf("%s does not say what %s does: %s", task.ID, name, task.Description)
+				t.Errorf("the description has no keyword of %s: %s", name, where)
 			}
 		}
 	}
 	for _, difficulty := range assay.Difficulties {
-		t.Logf("%-10s %4d of %d required tools are asked for by their own word", difficulty, named[difficulty], total[difficulty])
+		t.Logf("%-10s has keywords of %4d of %d required tools",
+			difficulty, named[difficulty], total[difficulty])
 	}
 }
 
-// TestClausesFindTheirTools guards what keyword agents live on at easy: a
-// clause for each step, which put to a search mostly finds the tool that it
-// asks for.
+// Keyword agents depend on this: at easy there is one clause per step, and searching for a clause
+// mostly finds its tool first.
 func TestClausesFindTheirTools(t *testing.T) {
 	t.Parallel()
 	search := world.NewSearch(assay.NewCatalog(library.Tools()))
 	ends := regexp.MustCompile(`\. |; |, then `)
-	hits, all := make(map[string]int), make(map[string]int)
+	const all = ""
+	hits, total := make(map[string]int), make(map[string]int)
 	for task := range at("easy") {
 		clauses := ends.Split(task.Description, -1)
 		if len(clauses) != len(task.Required) {
-			t.Errorf("%s has %d clauses for %d tools: %s", task.ID, len(clauses), len(task.Required), task.Description)
+			t.Errorf("%s has %d clauses for %d tools: %s",
+				task.ID, len(clauses), len(task.Required), task.Description)
 			continue
 		}
 		for i, c := range clauses {
-			for _, key := range []string{"", task.Required[i]} {
-				all[key]++
+			for _, tool := range []string{all, task.Required[i]} {
+				total[tool]++
 				if found := search.Tools(c); len(found) > 0 && found[0].Name == task.Required[i] {
-					hits[key]++
+					hits[tool]++
 				}
 			}
 		}
 	}
-	for key, n := range all {
-		if least := map[bool]float64{true: .9, false: .5}[key == ""]; float64(hits[key]) < least*float64(n) {
-			t.Errorf("%q: %d of %d clauses find their tool first", key, hits[key], n)
+	for tool, n := range total {
+		least := .5
+		if tool == all {
+			least = .9
+		}
+		if float64(hits[tool]) < least*float64(n) {
+			t.Errorf("%q: only %d of %d clauses find their tool first", tool, hits[tool], n)
 		}
 	}
 }
 
-// clauseEnds is where agents take any description apart.
+// clauseEnds is where agents split any description.
 var clauseEnds = regexp.MustCompile(`[.;:]\s+|,\s+(?:and\s+)?|\s+(?:and|then)\s+|\.$`)
 
-// TestSearchFindsLessAtHigherDifficulty puts the clauses of every description
-// to the search of the worlds: how many of the required tools come first for
-// one of them, or are among its results, falls from very_easy to very_hard.
+// A tally counts required tools: those that a search finds first, those that it finds at all, and
+// all of them.
+type tally struct{ first, found, all int }
+
+// share returns the shares of tools that come first and that are found.
+func (n tally) share() (first, found float64) {
+	return float64(n.first) / float64(n.all), float64(n.found) / float64(n.all)
+}
+
+// Searching for the clauses of a description finds fewer of the required tools at each higher
+// difficulty.
 func TestSearchFindsLessAtHigherDifficulty(t *testing.T) {
 	t.Parallel()
-	search := world.NewSearch(assay.NewCatalog(library.Tools()))
-	type tally struct{ first, found, all int }
-	sums := make(map[string]tally)
-	for _, task := range generated() {
-		if task.Wording != "" {
-			continue
+	sums := searchResults()
+	for _, typ := range append([]string{""}, assay.TaskTypes...) {
+		lastFirst, lastFound := 1.01, 1.01
+		for _, difficulty := range assay.Difficulties {
+			first, found := sums[strings.TrimSpace(difficulty+" "+typ)].share()
+			t.Logf("%-20s %-10s %.3f come first, %.3f are found", typ, difficulty, first, found)
+			if first >= lastFirst || found > lastFound {
+				t.Errorf("%s: a search finds more at %s than before", typ, difficulty)
+			}
+			lastFirst, lastFound = first, found
 		}
+	}
+	if first, _ := sums["easy"].share(); first < .9 {
+		t.Errorf("at easy only %.3f of the tools come first", first)
+	}
+	if first, _ := sums["very_hard"].share(); first > .2 || first == 0 {
+		t.Errorf("at very_hard %.3f of the tools come first", first)
+	}
+}
+
+// searchResults searches for the clauses of every description. It returns tallies by difficulty, and
+// by difficulty and type.
+func searchResults() map[string]tally {
+	search := world.NewSearch(assay.NewCatalog(library.Tools()))
+	sums := make(map[string]tally)
+	for task := range oncePerWording {
 		var first, found []string
 		for _, clause := range clauseEnds.Split(task.Description, -1) {
 			for i, tool := range search.Tools(clause) {
@@ -224,28 +270,11 @@ func TestSearchFindsLessAtHigherDifficulty(t *testing.T) {
 			sums[key] = n
 		}
 	}
-	share := func(n, all int) float64 { return float64(n) / float64(all) }
-	for _, typ := range append([]string{""}, assay.TaskTypes...) {
-		first, found := 1.01, 1.01
-		for _, difficulty := range assay.Difficulties {
-			n := sums[strings.TrimSpace(difficulty+" "+typ)]
-			t.Logf("%-20s %-10s %.3f come first, %.3f are found", typ, difficulty, share(n.first, n.all), share(n.found, n.all))
-			if share(n.first, n.all) >= first || share(n.found, n.all) > found {
-				t.Errorf("%s: a search finds more at %s than before", typ, difficulty)
-			}
-			first, found = share(n.first, n.all), share(n.found, n.all)
-		}
-	}
-	if n := sums["easy"]; share(n.first, n.all) < .9 {
-		t.Errorf("only %d of %d tools come first at easy", n.first, n.all)
-	}
-	if n := sums["very_hard"]; share(n.first, n.all) > .2 || n.first == 0 {
-		t.Errorf("%d of %d tools come first at very_hard", n.first, n.all)
-	}
+	return sums
 }
 
-// TestWords logs how long descriptions are.
-func TestWords(t *testing.T) {
+// The test also logs the mean length of descriptions.
+func TestVeryEasyIsShorterThanEasy(t *testing.T) {
 	t.Parallel()
 	sum, n := make(map[string]int), make(map[string]int)
 	for _, task := range generated() {
@@ -261,20 +290,18 @@ func TestWords(t *testing.T) {
 		}
 	}
 	if sum["very_easy"]/n["very_easy"] >= sum["easy"]/n["easy"] {
-		t.Errorf("very_easy has %d words for %d tasks, easy %d", sum["very_easy"], n["very_easy"], sum["easy"])
+		t.Errorf("very_easy has %d words in %d tasks, easy has %d",
+			sum["very_easy"], n["very_easy"], sum["easy"])
 	}
 }
 
-// TestInputsAreWhatTheTextsSay: whatever a description quotes, such as a path, a
-// number or a format, stands in the inputs.
+// Whatever a description quotes, such as a path, a number or a format, occurs in the inputs.
 func TestInputsAreWhatTheTextsSay(t *testing.T) {
 	t.Parallel()
-	month := regexp.MustCompile(`(January|February|March|April|May|June|July|August|September|October|November|December) (20\d\d)`)
+	month := regexp.MustCompile(`(January|February|March|April|May|June|July|August|` +
+		`September|October|November|December) (20\d\d)`)
 	format := regexp.MustCompile(`\b(CSV|JSON|XML|YAML)\b`)
-	for _, task := range generated() {
-		if task.Wording != "" { // as at that difficulty
-			continue
-		}
+	for task := range oncePerWording {
 		var quoted []string
 		for _, w := range strings.Fields(month.ReplaceAllString(task.Description, "")) {
 			if w = strings.Trim(w, ".,;:"); strings.ContainsAny(w, "0123456789/#:") {
@@ -287,8 +314,10 @@ func TestInputsAreWhatTheTextsSay(t *testing.T) {
 		in := string(task.Inputs)
 		for _, w := range quoted {
 			minutes, _ := strconv.Atoi(w)
-			if !strings.Contains(in, w) && !strings.Contains(in, fmt.Sprintf(`"ttl_seconds":%d`, 60*minutes)) {
-				t.Errorf("%s says %q at %s, its inputs do not: %s\n%s", task.ID, w, task.Difficulty, task.Description, in)
+			ttl := fmt.Sprintf(`"ttl_seconds":%d`, 60*minutes)
+			if !strings.Contains(in, w) && !strings.Contains(in, ttl) {
+				t.Errorf("%s at %s: the inputs lack %q: %s\n%s",
+					task.ID, task.Difficulty, w, task.Description, in)
 			}
 		}
 	}
