@@ -48,8 +48,10 @@ var apart = []struct{ pkg, from, because string }{
 
 // plain lists packages that need the standard library and this module only.
 var plain = []string{
-	".", "internal/task/bm25", "internal/task/world", "internal/task/workflow",
-	"internal/task/score", "internal/agent/episode", "internal/run/engine", "internal/model/lane", "internal/result/stat",
+	".", "internal/task/bm25", "internal/task/policy", "internal/task/verdict", "internal/task/world",
+	"internal/task/world/spec", "internal/task/world/assay1", "internal/task/world/pilot",
+	"internal/task/workflow", "internal/task/score",
+	"internal/agent/episode", "internal/run/engine", "internal/model/lane", "internal/result/stat",
 }
 
 func TestImportsPointDown(t *testing.T) {

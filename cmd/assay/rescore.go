@@ -10,6 +10,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -178,7 +179,7 @@ func writeRescored(p *process, sum rescored, dry bool) {
 		verb = "would be stored"
 	}
 	fmt.Fprintf(p.out, "%d outcomes judged again by the rules %s; %d differ and %s\n",
-		sum.Outcomes, score.Assay1Version+" and "+score.PilotVersion, sum.Changed, verb)
+		sum.Outcomes, strings.Join(score.Versions(), " and "), sum.Changed, verb)
 	for _, change := range slices.Sorted(maps.Keys(sum.Levels)) {
 		fmt.Fprintf(p.out, "  %6d  %s\n", sum.Levels[change], change)
 	}

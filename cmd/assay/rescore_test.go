@@ -15,6 +15,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/score"
+	"github.com/assay-eval/assay/internal/task/world"
 )
 
 // TestRescoreChangesNothing: the verdicts of a run are what the rules give for
@@ -46,7 +47,7 @@ tools: %s
 	}
 	before := snapshotOf(t, path)
 	r := must(t, nil, "rescore", "--store", path)
-	if want := fmt.Sprintf("%d outcomes judged again by the rules %s and %s; 0 differ and were stored\n", n, score.Assay1Version, score.PilotVersion); r.out != want {
+	if want := fmt.Sprintf("%d outcomes judged again by the rules %s and %s; 0 differ and were stored\n", n, score.Version(world.Assay1Name), score.Version(world.PilotName)); r.out != want {
 		t.Errorf("rescore says %q, want %q", r.out, want)
 	}
 	if after := snapshotOf(t, path); after != before {
@@ -77,7 +78,7 @@ func TestRescore(t *testing.T) {
 	}
 	text := must(t, nil, "rescore", "--store", path, "--dry-run").out
 	for _, line := range []string{
-		fmt.Sprintf("%d outcomes judged again by the rules %s and %s; %d differ and would be stored\n", want.Outcomes, score.Assay1Version, score.PilotVersion, want.Changed),
+		fmt.Sprintf("%d outcomes judged again by the rules %s and %s; %d differ and would be stored\n", want.Outcomes, score.Version(world.Assay1Name), score.Version(world.PilotName), want.Changed),
 		fmt.Sprintf("  %6d  failure → full_success\n", want.Levels["failure → full_success"]),
 		fmt.Sprintf("  %6d  another error category\n", want.Categories),
 	} {

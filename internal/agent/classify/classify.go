@@ -18,8 +18,8 @@ import (
 
 // Categories are the names of the reasons, in the order of every table.
 var Categories = []string{
-	"tool_call_format", "timeout", "max_turns", "tool_selection",
-	"parameter_config", "sequence_order", "dependency", "other",
+	assay.CategoryToolCallFormat, assay.CategoryTimeout, assay.CategoryMaxTurns, assay.CategoryToolSelection,
+	assay.CategoryParameterConfig, assay.CategorySequenceOrder, assay.CategoryDependency, assay.CategoryOther,
 }
 
 // A Case is an attempt to have an opinion on: one with an outcome that is not

@@ -1,20 +1,24 @@
 package classify
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/assay-eval/assay"
+)
 
 // labels maps what models call the categories, squeezed, to their names. Words
 // of the 2025 original are among them.
 var labels = func() map[string]string {
 	m := make(map[string]string)
 	for category, also := range map[string]string{
-		"tool_call_format": "format formatting tool_format call_format tool_call_formatting",
-		"timeout":          "timed_out",
-		"max_turns":        "maximum_turns turn_limit",
-		"tool_selection":   "selection tool_choice",
-		"parameter_config": "parameter parameter_configuration",
-		"sequence_order":   "sequence order",
-		"dependency":       "dependencies",
-		"other":            "",
+		assay.CategoryToolCallFormat: "format formatting tool_format call_format tool_call_formatting",
+		assay.CategoryTimeout:          "timed_out",
+		assay.CategoryMaxTurns:        "maximum_turns turn_limit",
+		assay.CategoryToolSelection:   "selection tool_choice",
+		assay.CategoryParameterConfig: "parameter parameter_configuration",
+		assay.CategorySequenceOrder:   "sequence order",
+		assay.CategoryDependency:       "dependencies",
+		assay.CategoryOther:            "",
 	} {
 		for _, name := range append(strings.Fields(also), category) {
 			m[squeeze(name)] = category

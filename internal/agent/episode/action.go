@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // An act is what a model can do in a reply, under whatever protocol.
@@ -74,7 +74,7 @@ func nativeAction(tools string, c assay.ToolCall) action {
 	case toolCall:
 		return wellFormed(action{act: call, id: c.ID, text: stringOf(args["tool"]), arguments: string(args["arguments"])})
 	}
-	return wrong(c.ID, "no discover function", world.Clip(c.Name))
+	return wrong(c.ID, "no discover function", spec.Clip(c.Name))
 }
 
 // wellFormed returns the action, or a wrong one where it lacks what it needs.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // carryOut carries a reply's actions out in order and returns their answers, each
@@ -64,9 +64,9 @@ func (e *episode) execute(turn int, a action, rec *assay.TurnRecord) map[string]
 // noTool refuses a name that no tool has.
 func (e *episode) noTool(name string) *correction {
 	if e.trial.Tools == assay.Listed {
-		return &correction{"no listed function", world.Clip(name)}
+		return &correction{"no listed function", spec.Clip(name)}
 	}
-	return &correction{"no tool", world.Clip(name)}
+	return &correction{"no tool", spec.Clip(name)}
 }
 
 // describe answers a wish to read about a tool.

@@ -9,6 +9,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/pilot"
 )
 
 // A fake answers request number n, from 1, with chat(n), and keeps what it was
@@ -140,7 +141,7 @@ func steps(ok bool, tools []string) []step {
 func seedFor(t testing.TB, reliability float64, steps []step) uint64 {
 	t.Helper()
 	for seed := range uint64(100_000) {
-		w := world.NewPilot(catalog, trial("", reliability, seed), nil)
+		w := pilot.New(catalog, trial("", reliability, seed), nil)
 		if !slices.ContainsFunc(steps, func(s step) bool {
 			rec, err := w.Call(1, s.tool, "")
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // The functions of the setting discover.
@@ -80,14 +81,17 @@ func schema(worldName string, t assay.Tool) json.RawMessage {
 		Required   []string            `json:"required"`
 		Additional bool                `json:"additionalProperties"`
 	}{Type: "object", Properties: make(map[string]property), Required: []string{}}
+	references := world.Of(worldName).References
 	for _, p := range t.Parameters {
 		prop := property{Type: p.Type, Description: p.Description, Default: p.Default}
 		switch {
 		case p.Type == "array":
 			prop.Items = &struct{}{}
-		case worldName == world.Assay1Name && world.IsReference(p):
-			prop.Properties = map[string]property{world.RefKey: {Type: "string", Description: render("reference", nil)}}
-			prop.Required = []string{world.RefKey}
+		case references && spec.IsReference(p):
+			prop.Properties = map[string]property{
+				spec.RefKey: {Type: "string", Description: render("reference", nil)},
+			}
+			prop.Required = []string{spec.RefKey}
 		}
 		s.Properties[p.Name] = prop
 		if p.Required {

@@ -13,8 +13,10 @@ const defaultAfter = 3
 // searches, so in pilot they are recorded like the others.
 func DefaultLoops(worldName string) assay.LoopRules {
 	rules := make(assay.LoopRules, len(assay.LoopKinds))
+	d := world.Find(worldName)
+	stops := d == nil || d.StopsSearches
 	for _, kind := range assay.LoopKinds {
-		rules[kind] = assay.LoopRule{After: defaultAfter, Stop: kind == assay.SearchLoop && worldName != world.PilotName}
+		rules[kind] = assay.LoopRule{After: defaultAfter, Stop: kind == assay.SearchLoop && stops}
 	}
 	return rules
 }

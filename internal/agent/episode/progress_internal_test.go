@@ -10,6 +10,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/assay1"
 )
 
 // play feeds turns to a progress. A turn is a word of marks: a small letter is
@@ -47,7 +48,7 @@ func play(rules assay.LoopRules, turns ...string) []assay.LoopRecord {
 				p.called(&assay.CallRecord{Tool: "a", Code: "TIMEOUT"})
 			case c >= 'A' && c <= 'Z':
 				name = strings.ToLower(name)
-				p.called(&assay.CallRecord{Tool: name, Code: world.InvalidInput, Error: world.InvalidInput + ": no", Mistake: true})
+				p.called(&assay.CallRecord{Tool: name, Code: assay1.InvalidInput, Error: assay1.InvalidInput + ": no", Mistake: true})
 			default:
 				p.called(&assay.CallRecord{Tool: name, OK: true})
 			}

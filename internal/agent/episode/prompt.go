@@ -107,7 +107,7 @@ func (e *episode) opening(plan *workflow.Plan) []assay.Message {
 		Plan             *workflow.Plan
 	}{
 		Task: e.task, Inputs: pretty(e.task.Inputs), Expected: pretty(e.task.Expected), Turns: trial.Setting.Turns,
-		Discover: trial.Tools == assay.Discover, Tags: trial.Protocol == assay.Tags, Arguments: trial.World != world.PilotName,
+		Discover: trial.Tools == assay.Discover, Tags: trial.Protocol == assay.Tags, Arguments: world.Of(trial.World).References,
 		Think: trial.Variant == assay.CoT, One: trial.SeveralCalls == assay.RefuseSeveral, Plan: plan,
 	}
 	if data.Tags && !data.Discover {

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/workflow"
-	"github.com/assay-eval/assay/internal/task/world"
 )
 
 // An agent decides the next message from what it sees.
@@ -54,10 +54,7 @@ func (m *Models) optimal(v *view) assay.Message {
 		return msg
 	}
 	steps := v.steps()
-	problem := workflow.Problem{World: world.PilotName, Required: steps, Reliability: v.reliability}
-	if v.arguments {
-		problem.World = world.Assay1Name
-	}
+	problem := workflow.Problem{World: v.world(), Required: steps, Reliability: v.reliability}
 	worked := 0
 	succeeded := v.succeeded()
 	for _, tool := range steps {
@@ -89,7 +86,7 @@ func (m *Models) expert(v *view) assay.Message {
 	for _, s := range v.plan {
 		hints = append(hints, s.tool)
 	}
-	return m.carryOut(v, workflow.Sequence(m.catalog, m.guide.matches(v.queries(), hints)))
+	return m.carryOut(v, policy.Sequence(m.catalog, m.guide.matches(v.queries(), hints)))
 }
 
 // obedient carries the given plan out to the letter, with the arguments that

@@ -11,6 +11,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/pilot"
 )
 
 // builtinTasks returns some of the built-in tasks, of each type, in the
@@ -36,7 +37,7 @@ func TestListedInEpisodes(t *testing.T) {
 	inEpisodes(t, sim.Listed, untilItWorks)
 }
 
-func untilItWorks(w *world.Pilot, task assay.Task) {
+func untilItWorks(w *pilot.World, task assay.Task) {
 	next := 0
 	playOut(w, func() string {
 		if n := len(w.Calls()); n > 0 && w.Calls()[n-1].OK {
@@ -59,8 +60,8 @@ func TestObedientInEpisodes(t *testing.T) {
 // the ten calls of an episode says.
 func TestOptimalInEpisodes(t *testing.T) {
 	t.Parallel()
-	inEpisodes(t, sim.Optimal, func(w *world.Pilot, task assay.Task) {
-		policy := workflow.Solve(catalog, workflow.Problem{Required: task.Required, Reliability: .7, Calls: 10})
+	inEpisodes(t, sim.Optimal, func(w *pilot.World, task assay.Task) {
+		policy := workflow.Solve(catalog, workflow.Problem{World: world.PilotName, Required: task.Required, Reliability: .7, Calls: 10})
 		var history []workflow.Call
 		playOut(w, func() string {
 			if n := len(w.Calls()); n > 0 {
@@ -73,7 +74,7 @@ func TestOptimalInEpisodes(t *testing.T) {
 }
 
 // playOut calls what choose says, as long as an episode of ten turns lasts.
-func playOut(w *world.Pilot, choose func() string) {
+func playOut(w *pilot.World, choose func() string) {
 	for turn := 1; turn <= 10; turn++ {
 		tool := choose()
 		if tool == "" {
@@ -90,14 +91,14 @@ func playOut(w *world.Pilot, choose func() string) {
 
 // inEpisodes runs an agent through real episodes with a plan, and compares the
 // calls with those that play makes in the world alone.
-func inEpisodes(t *testing.T, model string, play func(w *world.Pilot, task assay.Task)) {
+func inEpisodes(t *testing.T, model string, play func(w *pilot.World, task assay.Task)) {
 	t.Helper()
 	models := sim.New(catalog, sim.Latency{})
 	for _, task := range builtinTasks() {
 		for seed := range uint64(4) {
 			for _, setting := range settings {
 				trial := trial(model, setting, assay.Optimal, .7, seed)
-				w := world.NewPilot(catalog, trial, task.Required)
+				w := pilot.New(catalog, trial, task.Required)
 				play(w, task)
 				want := called(&assay.Transcript{Calls: w.Calls()})
 				a, tr := runner.Run(t.Context(), models, new(trial), new(task))

@@ -13,6 +13,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/pilot"
 )
 
 var (
@@ -160,7 +161,7 @@ func executes(setting string, m assay.Message) []string {
 }
 
 func claims(m assay.Message) bool {
-	return len(m.Calls) == 0 && world.PilotFinished(m.Content)
+	return len(m.Calls) == 0 && pilot.Finished(m.Content)
 }
 
 // called returns the tools of an episode's calls, in order.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/bm25"
+	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/assay1"
 )
 
 // view is what an agent knows: what stands in the conversation, and nothing
@@ -136,6 +138,12 @@ func (v *view) readRules(text string, functions []assay.Function) {
 	}
 }
 
+// world returns the first world that wants arguments as the conversation does.
+func (v *view) world() string {
+	i := slices.IndexFunc(world.All, func(d *world.Definition) bool { return d.References == v.arguments })
+	return world.All[i].Name
+}
+
 func (v *view) readTask(text string) {
 	_, v.description, _ = strings.Cut(text, "## Task\n\n")
 	for _, next := range []string{"\n\n## ", "\n\nBegin with the first step."} {
@@ -220,7 +228,7 @@ func (v *view) readResult(a act, content string) {
 		var tool string
 		if json.Unmarshal(r.Tool, &tool) == nil {
 			code, _, _ := strings.Cut(r.Error, ":")
-			refused := v.arguments && (code == "INVALID_INPUT" || code == "DEPENDENCY_ERROR")
+			refused := v.arguments && (code == assay1.InvalidInput || code == assay1.DependencyFail)
 			v.calls = append(v.calls, call{act{text: tool, arguments: a.arguments}, *r.Success, refused})
 		}
 	}

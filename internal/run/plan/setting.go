@@ -98,8 +98,9 @@ func (e *Experiment) checkLoops() error {
 }
 
 func (e *Experiment) checkFailures() error {
-	if e.World == world.PilotName && e.has("failures") {
-		return e.source().atKey("$", "failures", "failures neither last nor cluster in the world pilot", "remove them, or write world: "+world.Assay1Name)
+	if !world.Of(e.World).FailuresLast && e.has("failures") {
+		return e.source().atKey("$", "failures", "failures neither last nor cluster in the world "+e.World,
+			"remove them, or write world: "+world.Names[0])
 	}
 	for _, n := range []struct {
 		field string

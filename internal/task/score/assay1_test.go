@@ -48,7 +48,7 @@ func TestAssay1Level(t *testing.T) {
 		{"nothing", "read", "!", assay.Failure, 0, false},
 		{"nothing required", "", "read+ !", assay.Failure, 0, false},
 	} {
-		o := score.Assay1(catalog, task("basic_task", strings.Fields(tc.required)...), episode(tc.calls))
+		o := judgeAssay1(catalog, task("basic_task", strings.Fields(tc.required)...), episode(tc.calls))
 		if o.Level != tc.want || o.Coverage != tc.coverage || o.OrderCorrect != tc.order {
 			t.Errorf("%s: %s, coverage %v, order %v; want %s, %v, %v", tc.name, o.Level, o.Coverage, o.OrderCorrect, tc.want, tc.coverage, tc.order)
 		}
@@ -162,7 +162,7 @@ func TestAssay1Category(t *testing.T) {
 		{"as much bad luck as mistakes", "read parse", "read? read- read+", assay.CategoryParameterConfig},
 		{"mistakes, and only the claim is missing", "read", "read? read? read+", assay.CategoryMaxTurns},
 	} {
-		o := score.Assay1(catalog, task("basic_task", strings.Fields(tc.required)...), episode(tc.calls))
+		o := judgeAssay1(catalog, task("basic_task", strings.Fields(tc.required)...), episode(tc.calls))
 		if o.ErrorCategory != tc.want {
 			t.Errorf("%s: %q for %q gives %q, want %q", tc.name, tc.calls, tc.required, o.ErrorCategory, tc.want)
 		}
@@ -179,7 +179,7 @@ func TestEndsOfReplies(t *testing.T) {
 		for _, end := range []assay.Ended{assay.TurnLimit, assay.TokenLimit, assay.CostLimit, assay.Loop} {
 			tr := transcript(calls)
 			tr.Ended = end
-			if got := score.Assay1(catalog, task("basic_task", "read", "parse"), tr).ErrorCategory; got != want {
+			if got := judgeAssay1(catalog, task("basic_task", "read", "parse"), tr).ErrorCategory; got != want {
 				t.Errorf("%q, ended %s: %s, want %s", calls, end, got, want)
 			}
 		}
@@ -202,7 +202,7 @@ func TestArgumentsNameTheDependency(t *testing.T) {
 		tr := episode(tc.calls)
 		wrong := slices.IndexFunc(tr.Calls, func(c assay.CallRecord) bool { return c.Mistake })
 		tr.Calls[wrong].Arguments = tc.arguments
-		if got := score.Assay1(catalog, task("basic_task", "parse"), tr).ErrorCategory; got != tc.want {
+		if got := judgeAssay1(catalog, task("basic_task", "parse"), tr).ErrorCategory; got != tc.want {
 			t.Errorf("%q with %s: %s, want %s", tc.calls, tc.arguments, got, tc.want)
 		}
 	}
@@ -228,7 +228,7 @@ func TestReversePlan(t *testing.T) {
 					tr.Turns = append(tr.Turns, assay.TurnRecord{})
 				}
 				tr.Calls = w.Calls()
-				got := score.Assay1(catalog, task, tr).ErrorCategory
+				got := judgeAssay1(catalog, task, tr).ErrorCategory
 				seen[got]++
 				if worked := tr.Calls[n-1].OK; worked && got != assay.CategoryDependency || !worked && ended == assay.Finished && got != assay.CategoryOther {
 					t.Errorf("seed %d, %d steps, ended %s: %s; the first step worked: %v", seed, n, ended, got, worked)
@@ -245,11 +245,11 @@ func TestAssay1Outcome(t *testing.T) {
 	t.Parallel()
 	tr := episode(". read+,note- ~ parse? parse- parse+ read+ !")
 	tr.Plan = []string{"read", "shape", "parse"}
-	got := score.Assay1(catalog, task("data_pipeline", "parse", "shape"), tr)
+	got := judgeAssay1(catalog, task("data_pipeline", "parse", "shape"), tr)
 	want := assay.Outcome{
 		Level: assay.Failure, Ended: assay.Finished, ErrorCategory: assay.CategoryToolSelection, Turns: 8, ToolCalls: 6,
 		RequiredTools: []string{"parse", "shape"}, ExecutedTools: []string{"read", "parse", "read"},
-		Coverage: .5, Assisted: 1, ScoreVersion: score.Assay1Version,
+		Coverage: .5, Assisted: 1, ScoreVersion: score.Version(world.Assay1Name),
 		Adherence: 2. / 3, GivenAdherence: new(2. / 3),
 		Mistakes: 1, Failures: 2, Recovered: 1, Wasted: 3, Efficiency: .5, Extra: 1,
 	}
@@ -275,16 +275,16 @@ func TestAssay1Laws(t *testing.T) {
 		task := anyTask().Draw(t, "task")
 		tr := anyAssay1(task).Draw(t, "transcript")
 		task0, tr0 := clone(t, task), clone(t, tr)
-		o := score.Assay1(catalog, task, &tr)
+		o := judgeAssay1(catalog, task, &tr)
 
-		if again := score.Assay1(catalog, task, &tr); !cmp.Equal(o, again) {
+		if again := judgeAssay1(catalog, task, &tr); !cmp.Equal(o, again) {
 			t.Fatalf("another score the second time:\n%s", cmp.Diff(o, again))
 		}
 		if !cmp.Equal(task, task0) || !cmp.Equal(tr, tr0) {
 			t.Fatalf("the input was changed:\n%s%s", cmp.Diff(task0, task), cmp.Diff(tr0, tr))
 		}
 		stored := clone(t, tr)
-		if again := score.Assay1(catalog, task, &stored); !cmp.Equal(o, again) {
+		if again := judgeAssay1(catalog, task, &stored); !cmp.Equal(o, again) {
 			t.Fatalf("another score for what was stored:\n%s", cmp.Diff(o, again))
 		}
 		if full := o.Level == assay.FullSuccess; full != (o.ErrorCategory == "") || full != (o.Coverage == 1 && o.OrderCorrect && o.Ended == assay.Finished) {
@@ -334,14 +334,14 @@ func TestAssay1CodesOfLuckDoNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		task := anyTask().Draw(t, "task")
 		tr := anyAssay1(task).Draw(t, "transcript")
-		o := score.Assay1(catalog, task, &tr)
+		o := judgeAssay1(catalog, task, &tr)
 		for i := range tr.Calls {
 			if c := &tr.Calls[i]; !c.OK && !c.Mistake {
 				c.Code = codes.Draw(t, "code")
 				c.Error = c.Code + ": agent timeout after 10 minutes"
 			}
 		}
-		if diff := cmp.Diff(o, score.Assay1(catalog, task, &tr)); diff != "" {
+		if diff := cmp.Diff(o, judgeAssay1(catalog, task, &tr)); diff != "" {
 			t.Fatalf("other codes give another verdict:\n%s", diff)
 		}
 	})

@@ -8,69 +8,68 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/verdict"
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// An Explanation tells step by step how an outcome came about.
+// An Explanation shows step by step how an outcome came about.
 type Explanation struct {
-	// Outcome is what [Judge.Outcome] gives by the rules of now.
+	// Outcome is the result of [Judge.Outcome] by the current rules.
 	Outcome assay.Outcome `json:"outcome"`
-	// Plan holds the required tools in order, and Given the steps of the plan
-	// that the model was shown; nil where it was shown none.
+	// Plan holds the required tools in order. Given holds the steps of the plan that the model
+	// was shown, or nil.
 	Plan  []PlanStep `json:"plan"`
 	Given []PlanStep `json:"given"`
 	// Path holds every call in order.
 	Path []PathStep `json:"path"`
-	// Measures are the figures of the outcome and what they are made of.
+	// Measures are the figures of the outcome and the reasons for them.
 	Measures []Measure `json:"measures"`
-	// Rules are the questions that were asked, in order; the last one states
-	// level and category.
-	Rules []Rule `json:"rules"`
+	// Rules are the questions that the verdict asked, in order. The last one states level and
+	// category.
+	Rules []verdict.Rule `json:"rules"`
 }
 
-// A PlanStep is what became of a step. Each call belongs to one step at most;
-// see [PathStep].
+// A PlanStep shows what became of a step. Each call belongs to at most one step; see [PathStep].
 type PlanStep struct {
 	Tool string `json:"tool"`
-	// Turn and Call tell the first success, both from 1; 0 for never.
+	// Turn and Call locate the first success, both counted from 1. They are 0 without one.
 	Turn     int `json:"turn"`
 	Call     int `json:"call"`
 	Tries    int `json:"tries"`
 	Failures int `json:"failures"` // by chance
 	Mistakes int `json:"mistakes"`
-	// InOrder says that the step succeeded in its place. Of Plan that is the
-	// required order as the world has it, so that all steps are in order where
-	// the outcome's order is correct. Of Given it is a longest common
-	// subsequence with the successes: the one that adherence counts.
+	// InOrder means that the step succeeded in its place. In Plan, the place follows from the
+	// required order as the world defines it, so all steps are in order if the outcome's order
+	// is correct. In Given, it follows from a longest common subsequence with the successes,
+	// the one that adherence counts.
 	InOrder bool `json:"in_order"`
 }
 
-// A PathStep is a call and what it was for its task.
+// A PathStep is a call and what it did for its task.
 type PathStep struct {
 	Turn int    `json:"turn"`
 	Tool string `json:"tool"`
 	Mark Mark   `json:"mark"`
 	Code string `json:"code,omitempty"` // of a call that failed
-	// Chance and Luck are those of the call; both are 0 for a mistake.
+	// Chance and Luck belong to the call. Both are 0 for a mistake.
 	Chance float64 `json:"chance"`
 	Luck   float64 `json:"luck"`
-	// Step and Given are the places of the step in the lists of that name, from
-	// 0; -1 where the list has no such tool. A call that has no place of its own
-	// belongs to the step of the next call of its tool that has, else to the
-	// first step of its tool that had none before, else to the last.
+	// Step and Given are indexes into Plan and Given, or -1 if the list does not have the tool.
+	// A call without a place of its own belongs to the step of the next call of its tool that
+	// has one, or else to the first step of its tool that is not in order yet, or else to the
+	// last step of its tool.
 	Step  int `json:"step"`
 	Given int `json:"given_step"`
-	// Wasted, Recovered and Extra say that the call is among those that the
-	// outcome counts under these names.
+	// Wasted, Recovered and Extra mean that the outcome counts the call under these names.
 	Wasted    bool `json:"wasted"`
 	Recovered bool `json:"recovered"`
 	Extra     bool `json:"extra"`
 }
 
-// A Mark is what a call was.
+// A Mark describes a call.
 type Mark string
 
-// The marks of calls: of those that worked, and of those that failed.
+// The marks of calls: first those of calls that succeeded, then those of calls that failed.
 const (
 	InOrder    Mark = "required and in order"
 	Dependency Mark = "a dependency"
@@ -89,14 +88,14 @@ type Measure struct {
 	Because string `json:"because"`
 }
 
-// Explain judges an episode as [Judge.Outcome] does, and tells how. It is a
-// function of its arguments alone.
+// Explain judges an episode as [Judge.Outcome] does and shows how. It depends on its arguments
+// only.
 func (j *Judge) Explain(trial *assay.Trial, task *assay.Task, tr *assay.Transcript) Explanation {
-	w := &witness{}
+	w := &verdict.Witness{}
 	e := Explanation{Outcome: j.judge(trial, task, tr, w)}
-	c := &course{catalog: j.catalog, required: task.Required, firsts: trial.World == world.PilotName}
-	plan := c.plan()
-	places := e.walk(c, tr.Calls)
+	d := world.Of(trial.World)
+	plan := d.Steps(j.catalog, task.Required)
+	places := e.walk(d.Course(j.catalog, task.Required), tr.Calls)
 	e.Plan, places = follow(task.Required, tr.Calls, places)
 	for i := range e.Path {
 		e.Path[i].Step, e.Path[i].Given = places[i], -1
@@ -108,61 +107,63 @@ func (j *Judge) Explain(trial *assay.Trial, task *assay.Task, tr *assay.Transcri
 		}
 	}
 	e.measure(trial, plan, tr.Plan)
-	w.decide("verdict")
-	w.ask("the level is "+string(e.Outcome.Level), true, func() string {
+	w.Decide("verdict")
+	w.Ask("the level is "+string(e.Outcome.Level), true, func() string {
 		if e.Outcome.ErrorCategory == "" {
 			return "no error category"
 		}
 		return "the error category is " + e.Outcome.ErrorCategory
 	})
-	e.Rules = w.rules
+	e.Rules = w.Rules
 	return e
 }
 
-// walk sets the path but for its steps. It returns for each call of the next
-// required tool the place of that, and -1 for all others.
-func (e *Explanation) walk(c *course, calls []assay.CallRecord) []int {
-	places, went := make([]int, len(calls)), fates(calls)
+// walk fills in the path except for its steps. For each call of the next required tool it returns
+// that tool's place, and -1 for all other calls.
+func (e *Explanation) walk(c *verdict.Course, calls []assay.CallRecord) []int {
+	places, fates := make([]int, len(calls)), verdict.Fates(calls)
 	e.Path = make([]PathStep, len(calls))
 	for i, call := range calls {
 		places[i] = -1
-		if c.next < len(c.required) && c.required[c.next] == call.Tool {
-			places[i] = c.next
+		if c.IsNext(call.Tool) {
+			places[i] = c.Next
 		}
-		u := c.use(&call)
+		use := c.Use(&call)
 		e.Path[i] = PathStep{
-			Turn: call.Turn, Tool: call.Tool, Mark: c.mark(u, went[i], call.Tool),
+			Turn: call.Turn, Tool: call.Tool, Mark: mark(c, use, fates[i], call.Tool),
 			Code: call.Code, Chance: call.Chance, Luck: call.Luck,
-			Wasted: u.wasted(), Recovered: went[i] == overcome, Extra: beyondFirst(calls, i),
+			Wasted:    use.Wasted(),
+			Recovered: fates[i] == verdict.Overcome,
+			Extra:     verdict.BeyondFirst(calls, i),
 		}
 		if call.OK {
-			c.succeed(call.Tool)
+			c.Succeed(call.Tool)
 		}
 	}
 	return places
 }
 
-// mark is what a call is that comes next.
-func (c *course) mark(u use, f fate, tool string) Mark {
+// mark returns the mark of a call that comes next on the course.
+func mark(c *verdict.Course, use verdict.Use, fate verdict.Fate, tool string) Mark {
 	switch {
-	case f == mistake:
+	case fate == verdict.Mistake:
 		return Mistaken
-	case f != worked:
+	case fate != verdict.Worked:
 		return Unlucky
-	case u == useful && c.next < len(c.required) && c.required[c.next] == tool:
+	case use == verdict.Useful && c.IsNext(tool):
 		return InOrder
-	case u == useful:
+	case use == verdict.Useful:
 		return Dependency
-	case slices.Contains(c.done, tool):
+	case slices.Contains(c.Done, tool):
 		return Repeated
-	case slices.Contains(c.required, tool):
+	case slices.Contains(c.Required, tool):
 		return OutOfOrder
 	}
 	return Needless
 }
 
-// follow tells what became of a plan's steps, and to which of them each call
-// belongs. Places are those that calls have of their own, -1 for none.
+// follow returns what became of a plan's steps, and the step that each call belongs to. places
+// holds the calls' own places, or -1.
 func follow(plan []string, calls []assay.CallRecord, places []int) ([]PlanStep, []int) {
 	steps, of := make([]PlanStep, len(plan)), make([]int, len(calls))
 	for i, tool := range plan {
@@ -190,7 +191,7 @@ func follow(plan []string, calls []assay.CallRecord, places []int) ([]PlanStep, 
 	return steps, of
 }
 
-// belongs returns the step of the first of some calls; see [PathStep].
+// belongs returns the step that the first of the calls belongs to; see [PathStep].
 func belongs(steps []PlanStep, calls []assay.CallRecord, places []int) int {
 	tool := calls[0].Tool
 	for i, p := range places {
@@ -210,18 +211,19 @@ func belongs(steps []PlanStep, calls []assay.CallRecord, places []int) int {
 	return last
 }
 
-// aligned returns the places of calls in a plan along the first of the longest
-// common subsequences of the plan and the successes, -1 for all others.
+// aligned returns the places of calls in a plan, along the first longest common subsequence of the
+// plan and the successes. It returns -1 for all other calls.
 func aligned(plan []string, calls []assay.CallRecord) []int {
 	places := make([]int, len(calls))
-	executed, at := succeeded(calls), 0
+	executed, at := verdict.Succeeded(calls), 0
 	for i, call := range calls {
 		places[i] = -1
 		if !call.OK {
 			continue
 		}
 		rest := executed[1:]
-		if k := slices.Index(plan[at:], call.Tool); k >= 0 && 1+common(plan[at+k+1:], rest) == common(plan[at:], executed) {
+		k := slices.Index(plan[at:], call.Tool)
+		if k >= 0 && 1+verdict.Common(plan[at+k+1:], rest) == verdict.Common(plan[at:], executed) {
 			places[i] = at + k
 			at += k + 1
 		}
@@ -230,12 +232,12 @@ func aligned(plan []string, calls []assay.CallRecord) []int {
 	return places
 }
 
-// measure says what the figures of the outcome are made of. Plan is the task's
-// own, and given the one that was shown.
+// measure lists the figures of the outcome with their reasons. plan is the task's own, and given
+// the one that the model was shown.
 func (e *Explanation) measure(trial *assay.Trial, plan, given []string) {
 	o := &e.Outcome
 	add := func(name, value, because string) { e.Measures = append(e.Measures, Measure{name, value, because}) }
-	add("coverage", decimal(o.Coverage), "required tools that succeeded: "+covered(o))
+	add("coverage", decimal(o.Coverage), "required tools that succeeded: "+verdict.Covered(o))
 	add("order", yesNo(o.OrderCorrect), e.order())
 	add("adherence", decimal(o.Adherence), adhered(plan, o.ExecutedTools, "the task's plan"))
 	if !slices.Equal(plan, o.RequiredTools) {
@@ -243,14 +245,16 @@ func (e *Explanation) measure(trial *assay.Trial, plan, given []string) {
 		last.Because += ". With what the required tools build on, that plan is " + strings.Join(plan, ", ")
 	}
 	if o.GivenAdherence != nil {
-		add("to the given plan", decimal(*o.GivenAdherence), adhered(given, o.ExecutedTools, "the plan that was shown"))
+		add("to the given plan", decimal(*o.GivenAdherence),
+			adhered(given, o.ExecutedTools, "the plan that was shown"))
 	}
 	add("efficiency", decimal(o.Efficiency), e.spent())
-	add("best possible", fmt.Sprintf("%.3f", o.Best), fmt.Sprintf("the best policy fully succeeds so often, with reliability %s and %d turns",
-		assay.FormatReliability(trial.Reliability), trial.Turns))
+	add("best possible", fmt.Sprintf("%.3f", o.Best),
+		fmt.Sprintf("the best policy's rate of full success, with reliability %s and %d turns",
+			assay.FormatReliability(trial.Reliability), trial.Turns))
 }
 
-// order tells which steps succeeded in their place.
+// order words which steps succeeded in their place.
 func (e *Explanation) order() string {
 	var not []string
 	for _, s := range e.Plan {
@@ -265,15 +269,16 @@ func (e *Explanation) order() string {
 	return text
 }
 
-// adhered tells the parts of adherence to a plan.
+// adhered words the parts of adherence to a plan.
 func adhered(plan, executed []string, name string) string {
 	if len(executed) == 0 {
 		return "no call succeeded"
 	}
-	return fmt.Sprintf("%d in common, in order, / the longer of %s (%d) and the successes (%d)", common(plan, executed), name, len(plan), len(executed))
+	return fmt.Sprintf("%d in common, in order, / the longer of %s (%d) and the successes (%d)",
+		verdict.Common(plan, executed), name, len(plan), len(executed))
 }
 
-// spent tells what calls were wasted on, the most frequent first.
+// spent words what calls were wasted on, the most frequent first.
 func (e *Explanation) spent() string {
 	o := &e.Outcome
 	if o.ToolCalls == 0 {
@@ -286,10 +291,13 @@ func (e *Explanation) spent() string {
 		}
 	}
 	var marks []string
-	for _, m := range slices.SortedFunc(maps.Keys(times), func(a, b Mark) int { return cmp.Or(times[b]-times[a], strings.Compare(string(a), string(b))) }) {
+	often := func(a, b Mark) int {
+		return cmp.Or(times[b]-times[a], strings.Compare(string(a), string(b)))
+	}
+	for _, m := range slices.SortedFunc(maps.Keys(times), often) {
 		marks = append(marks, fmt.Sprintf("%s (%d)", m, times[m]))
 	}
-	text := fmt.Sprintf("%d of %s not wasted", o.ToolCalls-o.Wasted, counted(o.ToolCalls, "call"))
+	text := fmt.Sprintf("%d of %s not wasted", o.ToolCalls-o.Wasted, verdict.Counted(o.ToolCalls, "call"))
 	if len(marks) > 0 {
 		text += "; wasted: " + strings.Join(marks, "; ")
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/score"
+	"github.com/assay-eval/assay/internal/task/verdict"
 	"github.com/assay-eval/assay/internal/task/world"
 	"gotest.tools/v3/golden"
 )
@@ -286,10 +287,10 @@ func TestRulesGiveTheOutcome(t *testing.T) {
 	}
 }
 
-func of(rules []score.Rule, verdict string) []score.Rule {
-	var some []score.Rule
+func of(rules []verdict.Rule, decided string) []verdict.Rule {
+	var some []verdict.Rule
 	for _, r := range rules {
-		if r.Verdict == verdict {
+		if r.Verdict == decided {
 			some = append(some, r)
 		}
 	}
@@ -298,14 +299,14 @@ func of(rules []score.Rule, verdict string) []score.Rule {
 
 // levelLaw: full success takes all that was asked for, and where that was not
 // there the last question tells partial success from failure.
-func levelLaw(t *rapid.T, rules []score.Rule, verdict string, level assay.Level) {
-	rules = of(rules, verdict)
+func levelLaw(t *rapid.T, rules []verdict.Rule, decided string, level assay.Level) {
+	rules = of(rules, decided)
 	want := assay.FullSuccess
-	if slices.ContainsFunc(rules, func(r score.Rule) bool { return strings.HasSuffix(r.Because, "→ no full success") }) {
+	if slices.ContainsFunc(rules, func(r verdict.Rule) bool { return strings.HasSuffix(r.Because, "→ no full success") }) {
 		want = map[bool]assay.Level{true: assay.PartialSuccess, false: assay.Failure}[rules[len(rules)-1].Holds]
 	}
 	if level != want {
-		t.Fatalf("%s is %s by %+v", verdict, level, rules)
+		t.Fatalf("%s is %s by %+v", decided, level, rules)
 	}
 }
 

@@ -9,8 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/score"
-	"github.com/assay-eval/assay/internal/task/workflow"
+	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
@@ -70,7 +69,7 @@ func TestAdherence(t *testing.T) {
 	} {
 		tr := transcript(tc.calls)
 		tr.Plan = strings.Fields(tc.plan)
-		if got := *score.Assay1(catalog, task("basic_task", "note"), tr).GivenAdherence; !near(got, tc.want) {
+		if got := *judgeAssay1(catalog, task("basic_task", "note"), tr).GivenAdherence; !near(got, tc.want) {
 			t.Errorf("%q to %q: %v, want %v", tc.calls, tc.plan, got, tc.want)
 		}
 	}
@@ -82,10 +81,10 @@ func TestAdherenceToWhat(t *testing.T) {
 	t.Parallel()
 	tr, shape := transcript("read+ parse+ shape+"), task("basic_task", "shape")
 	tr.Plan = []string{"shape", "parse"}
-	if o := score.Assay1(catalog, shape, tr); o.Adherence != 1 || *o.GivenAdherence != 1./3 {
+	if o := judgeAssay1(catalog, shape, tr); o.Adherence != 1 || *o.GivenAdherence != 1./3 {
 		t.Errorf("assay-1: %v and %v, want 1 and 1/3", o.Adherence, *o.GivenAdherence)
 	}
-	if o := score.Pilot(catalog, shape, tr); !near(o.Adherence, 1./3) || *o.GivenAdherence != 1./3 {
+	if o := judgePilot(catalog, shape, tr); !near(o.Adherence, 1./3) || *o.GivenAdherence != 1./3 {
 		t.Errorf("pilot: %v and %v, want 1/3 and 1/3", o.Adherence, *o.GivenAdherence)
 	}
 }
@@ -96,7 +95,7 @@ func TestPlanWithoutSteps(t *testing.T) {
 	t.Parallel()
 	tr := transcript("read+")
 	tr.Plan = []string{}
-	if o := score.Assay1(catalog, task("basic_task", "read"), tr); o.GivenAdherence != nil {
+	if o := judgeAssay1(catalog, task("basic_task", "read"), tr); o.GivenAdherence != nil {
 		t.Errorf("adherence %v to a plan without steps", *o.GivenAdherence)
 	}
 }
@@ -121,7 +120,7 @@ func TestAdherenceIsTheLongestCommonSubsequence(t *testing.T) {
 		of := func(plan, made []string) float64 {
 			tr := transcript(strings.Join(made, "+ ") + "+")
 			tr.Plan = plan
-			return *score.Assay1(catalog, task("basic_task", "read"), tr).GivenAdherence
+			return *judgeAssay1(catalog, task("basic_task", "read"), tr).GivenAdherence
 		}
 		if got, want := of(plan, made), float64(longest(plan, made))/float64(max(len(plan), len(made))); got != want {
 			t.Fatalf("%v, want %v", got, want)
@@ -166,8 +165,8 @@ func TestWasted(t *testing.T) {
 			got  assay.Outcome
 			want int
 		}{
-			world.Assay1Name: {score.Assay1(catalog, task("basic_task", required...), tr), tc.assay1},
-			world.PilotName:  {score.Pilot(catalog, task("basic_task", required...), tr), tc.pilot},
+			world.Assay1Name: {judgeAssay1(catalog, task("basic_task", required...), tr), tc.assay1},
+			world.PilotName:  {judgePilot(catalog, task("basic_task", required...), tr), tc.pilot},
 		} {
 			efficiency := 0.0
 			if n := len(tr.Calls); n > 0 {
@@ -186,8 +185,8 @@ func TestCounts(t *testing.T) {
 	tr := transcript("read-,read?,note- . parse<,read-,read+ ~ note-,post+,read-")
 	tr.Loops = []assay.LoopRecord{{Kind: assay.ErrorLoop, Began: 3, Noticed: 5}, {Kind: assay.RepeatLoop, Began: 1, Noticed: 6}}
 	for _, o := range []assay.Outcome{
-		score.Assay1(catalog, task("basic_task", "read"), tr),
-		score.Pilot(catalog, task("basic_task", "read"), tr),
+		judgeAssay1(catalog, task("basic_task", "read"), tr),
+		judgePilot(catalog, task("basic_task", "read"), tr),
 	} {
 		if o.Mistakes != 2 || o.Failures != 5 || o.Recovered != 2 || o.Extra != 6 || o.Assisted != 1 || o.Turns != 5 || o.ToolCalls != 9 {
 			t.Errorf("%s: %+v", o.ScoreVersion, o)
@@ -267,7 +266,7 @@ func TestWastedCallsShortenNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tools, required := anyTools(t)
 		g := &game{tools, required, map[position]int{}}
-		if plan := workflow.Sequence(tools, required); g.left(position{}) != len(plan) {
+		if plan := policy.Sequence(tools, required); g.left(position{}) != len(plan) {
 			t.Fatalf("the shortest way for %v has %d calls, the plan is %v", required, g.left(position{}), plan)
 		}
 		var (
@@ -291,7 +290,7 @@ func TestWastedCallsShortenNothing(t *testing.T) {
 			}
 		}
 		tr := transcript(strings.Join(words, " "))
-		o := score.Assay1(tools, task("basic_task", required...), tr)
+		o := judgeAssay1(tools, task("basic_task", required...), tr)
 		if o.Wasted != wasted {
 			t.Fatalf("%v for %v: %d wasted, want %d", words, required, o.Wasted, wasted)
 		}
@@ -314,11 +313,11 @@ func TestThePlanWastesNothing(t *testing.T) {
 		perfect := func(o assay.Outcome) bool {
 			return o.Level == assay.FullSuccess && o.Adherence == 1 && *o.GivenAdherence == 1 && o.Wasted == 0 && o.Efficiency == 1 && o.Coverage == 1
 		}
-		if o := score.Assay1(tools, task("basic_task", required...), play(workflow.Sequence(tools, required))); !perfect(o) {
+		if o := judgeAssay1(tools, task("basic_task", required...), play(policy.Sequence(tools, required))); !perfect(o) {
 			t.Fatalf("assay-1: %+v", o)
 		}
 		required = slices.Compact(slices.Sorted(slices.Values(required)))
-		if o := score.Pilot(tools, task("basic_task", required...), play(required)); !perfect(o) {
+		if o := judgePilot(tools, task("basic_task", required...), play(required)); !perfect(o) {
 			t.Fatalf("pilot: %+v", o)
 		}
 	})
@@ -356,7 +355,7 @@ func TestPilotWants(t *testing.T) {
 			done[tool] = done[tool] || ok
 			words = append(words, tool+map[bool]string{true: "+", false: "-"}[ok])
 		}
-		if o := score.Pilot(tools, task("basic_task", required...), transcript(strings.Join(words, " "))); o.Wasted != wasted {
+		if o := judgePilot(tools, task("basic_task", required...), transcript(strings.Join(words, " "))); o.Wasted != wasted {
 			t.Fatalf("%v for %v: %d wasted, want %d", words, required, o.Wasted, wasted)
 		}
 	})
@@ -376,7 +375,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		for i := range mixed.Calls {
 			mixed.Calls[i].Turn = tr.Calls[i].Turn
 		}
-		for _, of := range []func(*assay.Catalog, assay.Task, *assay.Transcript) assay.Outcome{score.Assay1, score.Pilot} {
+		for _, of := range []func(*assay.Catalog, assay.Task, *assay.Transcript) assay.Outcome{judgeAssay1, judgePilot} {
 			if a, b := counts(of(catalog, task, &tr)), counts(of(catalog, task, &mixed)); a != b {
 				t.Fatalf("%s, and in another order %s", a, b)
 			}

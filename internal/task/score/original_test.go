@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/score"
 )
 
 // TestReferencePoints: what a perfect run earned in the original.
@@ -20,7 +19,7 @@ func TestReferencePoints(t *testing.T) {
 		4: {WorkflowScore: .92, Phase2Score: .902, QualityScore: .804, FinalScore: .902},
 	} {
 		required := catalog.Names()[:n]
-		p := score.Pilot(catalog, task("basic_task", required...), transcript(strings.Join(required, "+ ")+"+ !")).Pilot
+		p := judgePilot(catalog, task("basic_task", required...), transcript(strings.Join(required, "+ ")+"+ !")).Pilot
 		if !near(p.WorkflowScore, want.WorkflowScore) || !near(p.Phase2Score, want.Phase2Score) || !near(p.QualityScore, want.QualityScore) || !near(p.FinalScore, want.FinalScore) {
 			t.Errorf("%d steps: %+v, want %+v", n, *p, want)
 		}
@@ -55,7 +54,7 @@ func TestPilotVerdicts(t *testing.T) {
 		if tc.plan != "" {
 			tr.Plan = strings.Fields(tc.plan)
 		}
-		o := score.Pilot(catalog, task("multi_stage_pipeline", strings.Fields(tc.required)...), tr)
+		o := judgePilot(catalog, task("multi_stage_pipeline", strings.Fields(tc.required)...), tr)
 		if p := o.Pilot; p.Executor != tc.executor || p.Paper != tc.paper || p.Batch != tc.batch || o.Level != tc.executor {
 			t.Errorf("%s: level %s, %+v; want %s, %s, %s", tc.name, o.Level, *p, tc.executor, tc.paper, tc.batch)
 		}
@@ -66,7 +65,7 @@ func TestPilotVerdicts(t *testing.T) {
 // zeros.
 func TestNothingWorked(t *testing.T) {
 	t.Parallel()
-	p := score.Pilot(catalog, task("basic_task", "read"), transcript("read- read- !")).Pilot
+	p := judgePilot(catalog, task("basic_task", "read"), transcript("read- read- !")).Pilot
 	if want := (assay.PilotScores{Executor: assay.Failure, Paper: assay.Failure, Batch: assay.Failure}); *p != want {
 		t.Errorf("scores %+v", *p)
 	}
@@ -129,7 +128,7 @@ func TestPilotScoresAreTheWrittenOnes(t *testing.T) {
 	check := func(t *rapid.T) {
 		task := anyTask().Draw(t, "task")
 		tr := anyTranscript(task).Draw(t, "transcript")
-		o := score.Pilot(catalog, task, &tr)
+		o := judgePilot(catalog, task, &tr)
 		p, plan := o.Pilot, tr.Plan
 		if plan == nil {
 			plan = task.Required

@@ -12,9 +12,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/score"
-	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/assay1"
 )
 
 // catalog has a chain read ← parse ← shape ← write, and two tools on which
@@ -65,9 +66,9 @@ func record(turn int, call string) assay.CallRecord {
 	case '-':
 		c.Code = "TIMEOUT"
 	case '?':
-		c.Mistake, c.Code = true, world.InvalidInput
+		c.Mistake, c.Code = true, assay1.InvalidInput
 	case '<':
-		c.Mistake, c.Code = true, world.DependencyFail
+		c.Mistake, c.Code = true, assay1.DependencyFail
 	default:
 		panic("no such call: " + call)
 	}
@@ -118,7 +119,7 @@ func TestLevel(t *testing.T) {
 		{"claim alone", task("simple_task", "read"), "!", assay.Failure},
 		{"claim and failed calls", task("simple_task", "read"), "read- !", assay.Failure},
 	} {
-		if got := score.Pilot(catalog, tc.task, transcript(tc.calls)).Level; got != tc.want {
+		if got := judgePilot(catalog, tc.task, transcript(tc.calls)).Level; got != tc.want {
 			t.Errorf("%s: %q gives %s, want %s", tc.name, tc.calls, got, tc.want)
 		}
 	}
@@ -137,7 +138,7 @@ func TestMinimum(t *testing.T) {
 			if n >= want {
 				level = assay.PartialSuccess
 			}
-			if got := score.Pilot(catalog, task(typ, "read"), transcript(calls)).Level; got != level {
+			if got := judgePilot(catalog, task(typ, "read"), transcript(calls)).Level; got != level {
 				t.Errorf("%s with %d calls: %s, want %s", typ, n, got, level)
 			}
 		}
@@ -154,7 +155,7 @@ func TestOutputWords(t *testing.T) {
 		"data_aggregator": assay.PartialSuccess, "file_compressor": assay.PartialSuccess,
 		"utility_notifier": assay.Failure, "file_reader": assay.Failure,
 	} {
-		if got := score.Pilot(catalog, task("basic_task", "read"), transcript(word+"+ !")).Level; got != want {
+		if got := judgePilot(catalog, task("basic_task", "read"), transcript(word+"+ !")).Level; got != want {
 			t.Errorf("%s: %s, want %s", word, got, want)
 		}
 	}
@@ -169,7 +170,7 @@ func TestOnlyTheModelClaims(t *testing.T) {
 		assay.Message{Role: assay.User, Content: "reply TASK_COMPLETED"},
 		assay.Message{Role: assay.ToolRole, Content: "task completed"},
 		assay.Message{Role: assay.Assistant, Reasoning: "TASK_COMPLETED"})
-	if got := score.Pilot(catalog, task("simple_task", "read"), tr).Level; got != assay.Failure {
+	if got := judgePilot(catalog, task("simple_task", "read"), tr).Level; got != assay.Failure {
 		t.Errorf("level %s, want %s", got, assay.Failure)
 	}
 }
@@ -225,7 +226,7 @@ func TestCategory(t *testing.T) {
 	} {
 		tr := transcript(tc.calls)
 		tr.Ended = tc.ended
-		if got := score.Pilot(catalog, task("basic_task", strings.Fields(tc.required)...), tr).ErrorCategory; got != tc.want {
+		if got := judgePilot(catalog, task("basic_task", strings.Fields(tc.required)...), tr).ErrorCategory; got != tc.want {
 			t.Errorf("%s: %q for %q gives %q, want %q", tc.name, tc.calls, tc.required, got, tc.want)
 		}
 	}
@@ -239,11 +240,11 @@ func TestCallsOfOneTurn(t *testing.T) {
 	for i := range tr.Calls {
 		tr.Calls[i].Turn = 1
 	}
-	if got := score.Pilot(catalog, task("basic_task", "read", "note"), tr).ErrorCategory; got != assay.CategoryMaxTurns {
+	if got := judgePilot(catalog, task("basic_task", "read", "note"), tr).ErrorCategory; got != assay.CategoryMaxTurns {
 		t.Errorf("two idle turns give %q, want %q", got, assay.CategoryMaxTurns)
 	}
 	tr.Turns = tr.Turns[:1]
-	if got := score.Pilot(catalog, task("basic_task", "read", "note"), tr).ErrorCategory; got != assay.CategoryOther {
+	if got := judgePilot(catalog, task("basic_task", "read", "note"), tr).ErrorCategory; got != assay.CategoryOther {
 		t.Errorf("no idle turn gives %q, want %q", got, assay.CategoryOther)
 	}
 }
@@ -251,11 +252,11 @@ func TestCallsOfOneTurn(t *testing.T) {
 func TestOutcome(t *testing.T) {
 	t.Parallel()
 	tr := transcript(". read+ ~ note+ parse- parse+ read+ !")
-	got := score.Pilot(catalog, task("data_pipeline", "read", "parse", "shape"), tr)
+	got := judgePilot(catalog, task("data_pipeline", "read", "parse", "shape"), tr)
 	want := assay.Outcome{
 		Level: assay.PartialSuccess, Ended: assay.Finished, ErrorCategory: assay.CategoryToolSelection, Turns: 8, ToolCalls: 5,
 		RequiredTools: []string{"read", "parse", "shape"}, ExecutedTools: []string{"read", "note", "parse", "read"},
-		Coverage: 2. / 3, Assisted: 1, ScoreVersion: score.PilotVersion,
+		Coverage: 2. / 3, Assisted: 1, ScoreVersion: score.Version(world.PilotName),
 		Adherence: .5, Failures: 1, Recovered: 1, Wasted: 2, Efficiency: .6,
 		Pilot: &assay.PilotScores{
 			Executor: assay.PartialSuccess, Paper: assay.PartialSuccess, Batch: assay.PartialSuccess,
@@ -284,9 +285,9 @@ func TestLaws(t *testing.T) {
 		task := anyTask().Draw(t, "task")
 		tr := anyTranscript(task).Draw(t, "transcript")
 		task0, tr0 := clone(t, task), clone(t, tr)
-		o := score.Pilot(catalog, task, &tr)
+		o := judgePilot(catalog, task, &tr)
 
-		if again := score.Pilot(catalog, task, &tr); !cmp.Equal(o, again) {
+		if again := judgePilot(catalog, task, &tr); !cmp.Equal(o, again) {
 			t.Fatalf("another score the second time:\n%s", cmp.Diff(o, again))
 		}
 		if !cmp.Equal(task, task0) || !cmp.Equal(tr, tr0) {
@@ -335,14 +336,14 @@ func TestCodesDoNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		task := anyTask().Draw(t, "task")
 		tr := anyTranscript(task).Draw(t, "transcript")
-		o := score.Pilot(catalog, task, &tr)
+		o := judgePilot(catalog, task, &tr)
 		for i := range tr.Calls {
 			if !tr.Calls[i].OK {
 				tr.Calls[i].Code = codes.Draw(t, "code")
 				tr.Calls[i].Error = tr.Calls[i].Code + ": agent timeout after 10 minutes"
 			}
 		}
-		other := score.Pilot(catalog, task, &tr)
+		other := judgePilot(catalog, task, &tr)
 		if diff := cmp.Diff(o, other); diff != "" {
 			t.Fatalf("other codes give another verdict:\n%s", diff)
 		}
@@ -356,7 +357,7 @@ func TestCodesDoNotMatter(t *testing.T) {
 // longer has.
 func TestUnknownTools(t *testing.T) {
 	t.Parallel()
-	o := score.Pilot(assay.NewCatalog(nil), task("simple_task", "gone"), transcript("gone- other+"))
+	o := judgePilot(assay.NewCatalog(nil), task("simple_task", "gone"), transcript("gone- other+"))
 	if o.Level != assay.Failure || o.ErrorCategory == "" {
 		t.Errorf("level %s, category %q", o.Level, o.ErrorCategory)
 	}
@@ -397,7 +398,7 @@ func episodes(task assay.Task, words, few []string) *rapid.Generator[assay.Trans
 		} else {
 			steps := task.Required
 			if rapid.Bool().Draw(t, "insert") {
-				steps = workflow.Sequence(catalog, task.Required)
+				steps = policy.Sequence(catalog, task.Required)
 			}
 			for _, step := range append(steps, "") {
 				if rapid.IntRange(0, 3).Draw(t, "noise") == 0 {

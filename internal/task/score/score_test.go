@@ -13,6 +13,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/assay1"
+	"github.com/assay-eval/assay/internal/task/world/pilot"
 )
 
 func trialIn(name string) *assay.Trial {
@@ -28,7 +30,7 @@ func TestJudge(t *testing.T) {
 	shape, tr := task("basic_task", "read", "shape"), transcript("read+ parse- parse+ shape+ !")
 	judge, bounds := score.New(catalog), workflow.NewBounds(catalog)
 	for name, pure := range map[string]func(*assay.Catalog, assay.Task, *assay.Transcript) assay.Outcome{
-		world.Assay1Name: score.Assay1, world.PilotName: score.Pilot,
+		world.Assay1Name: judgeAssay1, world.PilotName: judgePilot,
 	} {
 		want := pure(catalog, shape, tr)
 		want.Best = bounds.Best(trialIn(name), shape.Required)
@@ -166,4 +168,17 @@ func BenchmarkOutcome(b *testing.B) {
 			}
 		})
 	}
+}
+
+// judgeAssay1 and judgePilot judge an episode without a judge, so without the best policy.
+func judgeAssay1(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript) assay.Outcome {
+	o := assay1.Verdict(catalog, task, tr, nil)
+	o.ScoreVersion = assay1.Definition.ScoreVersion
+	return o
+}
+
+func judgePilot(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript) assay.Outcome {
+	o := pilot.Verdict(catalog, task, tr, nil)
+	o.ScoreVersion = pilot.Definition.ScoreVersion
+	return o
 }

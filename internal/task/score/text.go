@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// lineWidth is where lines are broken, in columns.
+// lineWidth is the maximum width of a line, in columns.
 const lineWidth = 110
 
 // Text returns the explanation as lines to print.
@@ -49,7 +49,8 @@ func planLines(head string, steps []PlanStep) []string {
 			first = fmt.Sprintf("turn %d, call %d", s.Turn, s.Call)
 		}
 		rows = append(rows, []string{
-			strconv.Itoa(i + 1), s.Tool, strconv.Itoa(s.Tries), strconv.Itoa(s.Failures), strconv.Itoa(s.Mistakes), first, yesNo(s.InOrder),
+			strconv.Itoa(i + 1), s.Tool, strconv.Itoa(s.Tries), strconv.Itoa(s.Failures),
+			strconv.Itoa(s.Mistakes), first, yesNo(s.InOrder),
 		})
 	}
 	return columns(rows, "rlrrrll")
@@ -61,7 +62,9 @@ func (e *Explanation) pathLines() []string {
 	}
 	rows := [][]string{{"call", "turn", "tool", "step", "shown", "what it was"}}
 	for i, s := range e.Path {
-		rows = append(rows, []string{strconv.Itoa(i + 1), strconv.Itoa(s.Turn), s.Tool, ordinal(s.Step), ordinal(s.Given), s.what()})
+		rows = append(rows, []string{
+			strconv.Itoa(i + 1), strconv.Itoa(s.Turn), s.Tool, ordinal(s.Step), ordinal(s.Given), s.describe(),
+		})
 	}
 	align := "rrlrrl"
 	if len(e.Given) == 0 {
@@ -73,7 +76,7 @@ func (e *Explanation) pathLines() []string {
 	return columns(rows, align)
 }
 
-// ordinal is the place of a step as people count.
+// ordinal words an index as people count, from 1.
 func ordinal(i int) string {
 	if i < 0 {
 		return "-"
@@ -81,8 +84,8 @@ func ordinal(i int) string {
 	return strconv.Itoa(i + 1)
 }
 
-// what says what a call was, in words.
-func (s PathStep) what() string {
+// describe words what a call did.
+func (s PathStep) describe() string {
 	text := string(s.Mark)
 	switch s.Mark {
 	case Mistaken:
@@ -99,8 +102,8 @@ func (s PathStep) what() string {
 	return text
 }
 
-// columns lays rows out, each column as wide as its widest cell but for the
-// last, which is broken into lines. An r in align moves a column to the right.
+// columns lays out rows. Each column is as wide as its widest cell, except for the last one, which
+// is broken into lines. An r in align aligns a column to the right.
 func columns(rows [][]string, align string) []string {
 	var widths []int
 	for _, row := range rows {
@@ -139,8 +142,8 @@ func columns(rows [][]string, align string) []string {
 	return lines
 }
 
-// broken breaks a text between words into lines of at most so many columns; a
-// word that is longer stands alone.
+// broken breaks a text between words into lines of at most width columns. A longer word gets a
+// line of its own.
 func broken(text string, width int) []string {
 	lines := []string{""}
 	for word := range strings.FieldsSeq(text) {

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // Arguments returns the arguments with which a tool is called as a step of a
@@ -81,9 +81,9 @@ func (in taskInputs) arguments(tool assay.Tool, earlier []string) json.RawMessag
 // data names the inputs that a tool without an earlier step works on.
 func (in taskInputs) data() string {
 	if _, ok := in["data"]; ok {
-		return world.InputsName + ".data"
+		return spec.InputsName + ".data"
 	}
-	return world.InputsName
+	return spec.InputsName
 }
 
 // value is that of a required parameter: the input of its name if it is of the
@@ -93,7 +93,7 @@ func (in taskInputs) value(p assay.Parameter) json.RawMessage {
 	switch p.Type {
 	case "object":
 		if jsonType(v) == "object" {
-			return reference(world.InputsName + "." + p.Name)
+			return reference(spec.InputsName + "." + p.Name)
 		}
 		return json.RawMessage("{}")
 	case "array":
@@ -192,10 +192,10 @@ func parseArguments(raw json.RawMessage) arguments {
 // reference is the compact JSON that refers to a result or to inputs. No other
 // text in compact JSON reads like it, so it can be found and replaced as text.
 func reference(name string) json.RawMessage {
-	return arguments{{world.RefKey, quote(name)}}.json()
+	return arguments{{spec.RefKey, quote(name)}}.json()
 }
 
-var referencePattern = regexp.MustCompile(`\{"` + world.RefKey + `":("(?:[^"\\]|\\.)*")\}`)
+var referencePattern = regexp.MustCompile(`\{"` + spec.RefKey + `":("(?:[^"\\]|\\.)*")\}`)
 
 // references returns the names that the references in compact JSON name.
 func references(raw json.RawMessage) []string {

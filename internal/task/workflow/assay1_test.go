@@ -9,8 +9,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/assay1"
 )
 
 // TestPlainAssay1IsBinomial: without persistence and burst all that counts is
@@ -22,8 +24,8 @@ func TestPlainAssay1IsBinomial(t *testing.T) {
 		p := anyProblem(t, catalog)
 		p.World, p.Persistence, p.Burst = world.Assay1Name, 0, 0
 		p.Calls = rapid.IntRange(0, 20).Draw(t, "more calls")
+		seq := policy.Sequence(catalog, p.Required)
 		policy := workflow.Solve(catalog, p)
-		seq := workflow.Sequence(catalog, p.Required)
 		if got, want := policy.Success(), atLeast(len(seq), p.Calls, p.Reliability); math.Abs(got-want) > 1e-9 {
 			t.Errorf("success = %v, want %v", got, want)
 		}
@@ -164,6 +166,6 @@ func (r *referee) best(s standing) float64 {
 // value is the probability of full success when a tool is called first.
 func (r *referee) value(s standing, tool string) float64 {
 	set := assay.Setting{Persistence: r.problem.Persistence, Burst: r.problem.Burst}
-	chance := world.Assay1Chance(set, r.problem.Reliability, slices.Contains(s.failed, tool), s.cluster)
+	chance := assay1.Chance(set, r.problem.Reliability, slices.Contains(s.failed, tool), s.cluster)
 	return chance*r.best(s.after(tool, true)) + (1-chance)*r.best(s.after(tool, false))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
 )
@@ -47,6 +48,6 @@ func BenchmarkFlawed(b *testing.B) {
 
 func longest(catalog *assay.Catalog, tasks []assay.Task) assay.Task {
 	return slices.MaxFunc(tasks, func(a, b assay.Task) int {
-		return len(workflow.Sequence(catalog, a.Required)) - len(workflow.Sequence(catalog, b.Required))
+		return len(policy.Sequence(catalog, a.Required)) - len(policy.Sequence(catalog, b.Required))
 	})
 }

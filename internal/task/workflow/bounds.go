@@ -5,11 +5,24 @@ import (
 	"sync"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// Bounds remembers how probable full success is under the best policy. Tasks
-// of one kind share it. It is safe for concurrent use.
+// The solver's types, for callers that plan in a world.
+type (
+	Problem = policy.Problem
+	Policy  = policy.Policy
+	Call    = policy.Call
+)
+
+// Solve returns the best policy for a problem in its world.
+func Solve(catalog *assay.Catalog, problem Problem) *Policy {
+	return policy.Solve(catalog, problem, world.Of(problem.World).Planner)
+}
+
+// Bounds remembers the probability of full success under the best policy. Tasks with equal
+// problems share it. It is safe for concurrent use.
 type Bounds struct {
 	catalog *assay.Catalog
 
@@ -17,17 +30,16 @@ type Bounds struct {
 	known map[string]float64 // by problem; at most maxKnown
 }
 
-// maxKnown bounds what is remembered to some megabytes.
+// maxKnown limits the memory to a few megabytes.
 const maxKnown = 1 << 15
 
-// NewBounds returns the bounds of tasks over a catalog.
+// NewBounds returns the bounds for tasks over a catalog.
 func NewBounds(catalog *assay.Catalog) *Bounds {
 	return &Bounds{catalog: catalog, known: make(map[string]float64)}
 }
 
-// Best is the probability with which the best policy fully succeeds at a
-// trial of a task with these required tools, by the rules of the trial's
-// world, with one call a reply.
+// Best returns the best policy's probability of full success in a trial of a task with these
+// required tools, by the rules of the trial's world and with one call per reply.
 func (b *Bounds) Best(trial *assay.Trial, required []string) float64 {
 	problem := ProblemOf(trial, required)
 	key := fmt.Sprintf("%#v", problem)
@@ -44,12 +56,15 @@ func (b *Bounds) Best(trial *assay.Trial, required []string) float64 {
 	return p
 }
 
-// ProblemOf returns the problem that a trial poses: with one call a reply, and
-// in assay-1 with one reply left to say that the work is done.
+// ProblemOf returns the problem that a trial poses, with one call per reply. If the world wants a
+// reply for the claim to be done, one reply is kept for it.
 func ProblemOf(trial *assay.Trial, required []string) Problem {
-	p := Problem{World: trial.World, Required: required, Reliability: trial.Reliability, Calls: trial.Setting.Turns}
-	if trial.World == world.Assay1Name {
+	d := world.Of(trial.World)
+	p := Problem{World: d.Name, Required: required, Reliability: trial.Reliability, Calls: trial.Setting.Turns}
+	if d.ClaimTakesReply {
 		p.Calls = max(0, p.Calls-1)
+	}
+	if d.FailuresLast {
 		p.Persistence, p.Burst = trial.Persistence, trial.Burst
 	}
 	return p

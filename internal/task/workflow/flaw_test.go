@@ -15,6 +15,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/assay1"
 )
 
 // TestFlawLaws holds all flaws to what is promised of them, for every task of
@@ -207,7 +208,7 @@ func checkOutcome(t failer, catalog *assay.Catalog, task *assay.Task, flaw assay
 		if rec.Mistake {
 			refused++
 		}
-		if rec.Code == world.InvalidInput {
+		if rec.Code == assay1.InvalidInput {
 			invalid++
 		}
 	}
@@ -349,8 +350,8 @@ func TestMisfitsAreRefused(t *testing.T) {
 			}
 			if wrong := !reflect.DeepEqual(s, plan.Steps[i]); wrong {
 				ways[s.Tool+string(s.Arguments)] = true
-				if rec.Code != world.InvalidInput {
-					t.Errorf("%s %s: %q, want %s", s.Tool, s.Arguments, rec.Code, world.InvalidInput)
+				if rec.Code != assay1.InvalidInput {
+					t.Errorf("%s %s: %q, want %s", s.Tool, s.Arguments, rec.Code, assay1.InvalidInput)
 				}
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // misfit gives steps arguments that assay-1 refuses.
@@ -92,10 +92,10 @@ func (f *flawed) nothing(ref string) string {
 	in := readInputs(f.task.Inputs)
 	return misspelt(ref, func(name string) bool {
 		_, known := f.catalog.Tool(name)
-		if input, ok := strings.CutPrefix(name, world.InputsName+"."); ok && !known {
+		if input, ok := strings.CutPrefix(name, spec.InputsName+"."); ok && !known {
 			_, known = in[input]
 		}
-		return known || name == world.InputsName
+		return known || name == spec.InputsName
 	})
 }
 

@@ -3,6 +3,8 @@ package workflow
 import (
 	"bytes"
 	"slices"
+
+	"github.com/assay-eval/assay/internal/task/policy"
 )
 
 // choices is among how many of the most similar tools a wrong one is chosen.
@@ -60,5 +62,5 @@ func (f *flawed) drift() []Step {
 
 // others counts the tools that are not in the plan.
 func (f *flawed) others() int {
-	return len(f.catalog.All()) - len(distinct(toolNames(f.steps)))
+	return len(f.catalog.All()) - len(policy.Distinct(toolNames(f.steps)))
 }

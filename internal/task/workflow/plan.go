@@ -1,3 +1,7 @@
+// Package workflow makes plans: the linear plan that a model is shown, and plans with a known
+// flaw. It also finds the best policy for a task in its world.
+//
+// It does not execute anything and does not word prompts.
 package workflow
 
 import (
@@ -8,43 +12,38 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// Version names how plans are made, flawed ones too. It goes into the hash of
-// what models are told, for a plan is most of that.
+// Version names the rules by which plans, including flawed ones, are made. It goes into the hash
+// of the prompts, because a plan is the largest part of a prompt.
 const Version = "1"
 
-// A Plan is what a model is shown: steps in order and what the planner knows
-// of the environment.
+// A Plan is what a model is shown: steps in order, and what the planner knows about the
+// environment.
 type Plan struct {
 	Steps []Step
-	// Reliability is the chance that the world gives a call when all that it
-	// needs is there and nothing failed lately.
+	// Reliability is the chance of a call if its dependencies are there and nothing failed
+	// lately.
 	Reliability float64
 }
 
-// A Step is one call of a plan. All but the arguments is what the catalog says
-// of the tool, so that no step tells how it came into the plan.
+// A Step is one call of a plan. Everything but the arguments comes from the catalog, so a step does
+// not give away how it came into the plan.
 type Step struct {
 	Tool string
 	// Purpose is the tool's description.
 	Purpose string
-	// Arguments are what the tool is called with, as compact JSON.
+	// Arguments are the tool's arguments as compact JSON.
 	Arguments json.RawMessage
-	// Needs are the tool's dependencies, in the plan or not.
+	// Needs are the tool's dependencies, whether or not the plan has them.
 	Needs []string
 	// Gives are the fields of the tool's result as "name (type)".
 	Gives []string
 }
 
-// For returns the plan for a task in the world of that name. In assay-1 it is
-// the [Sequence] of the required tools; in the pilot world the required tools
-// as listed, for the original never inserted a dependency.
+// For returns the plan for a task in a world.
 func For(catalog *assay.Catalog, worldName string, task *assay.Task, reliability float64) Plan {
-	tools := task.Required
-	plan := Plan{Reliability: world.PilotChance(reliability, nil, nil)}
-	if worldName == world.Assay1Name {
-		tools = Sequence(catalog, task.Required)
-		plan.Reliability = world.Assay1Chance(assay.Setting{}, reliability, false, false)
-	}
+	d := world.Of(worldName)
+	plan := Plan{Reliability: d.Chance(reliability)}
+	tools := d.Steps(catalog, task.Required)
 	in := readInputs(task.Inputs)
 	for i, name := range tools {
 		tool, _ := catalog.Tool(name)
@@ -54,11 +53,14 @@ func For(catalog *assay.Catalog, worldName string, task *assay.Task, reliability
 }
 
 func stepOf(tool assay.Tool, args json.RawMessage) Step {
-	return Step{Tool: tool.Name, Purpose: tool.Description, Arguments: args, Needs: tool.Dependencies, Gives: gives(tool)}
+	return Step{
+		Tool: tool.Name, Purpose: tool.Description, Arguments: args,
+		Needs: tool.Dependencies, Gives: gives(tool),
+	}
 }
 
-// gives leaves out the fields that nearly every tool has, unless there is
-// nothing else than metadata.
+// gives returns the fields of a tool's result without those that nearly every tool has. It keeps
+// metadata if there are no other fields.
 func gives(tool assay.Tool) []string {
 	var fields, metadata []string
 	for _, r := range tool.Returns {

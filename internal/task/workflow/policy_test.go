@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
 )
@@ -43,7 +44,8 @@ func TestPublishedBounds(t *testing.T) {
 				got := 0.0
 				for _, tasks := range byType {
 					got += meanSuccess(catalog, tasks, workflow.Problem{
-						Reliability: reliability, Calls: tc.calls, InOrder: inOrder, NoEarlyStop: tc.noEarly,
+						World: world.PilotName, Reliability: reliability, Calls: tc.calls,
+						InOrder: inOrder, NoEarlyStop: tc.noEarly,
 					}) / float64(len(byType))
 				}
 				t.Logf("%s, reliability %v, in order %v: %.4f", tc.name, reliability, inOrder, got)
@@ -59,7 +61,9 @@ func TestPublishedBounds(t *testing.T) {
 	}
 	for typ, want := range byTypeWant {
 		for i, inOrder := range []bool{true, false} {
-			got := meanSuccess(catalog, byType[typ], workflow.Problem{Reliability: .8, Calls: 10, InOrder: inOrder, NoEarlyStop: true})
+			got := meanSuccess(catalog, byType[typ], workflow.Problem{
+				World: world.PilotName, Reliability: .8, Calls: 10, InOrder: inOrder, NoEarlyStop: true,
+			})
 			t.Logf("%s, in order %v: %.4f", typ, inOrder, got)
 			if math.Abs(got-want[i]) > .001 {
 				t.Errorf("%s in order %v: success %.4f, want %.3f", typ, inOrder, got, want[i])
@@ -333,7 +337,7 @@ func TestHopelessProblems(t *testing.T) {
 
 func TestMissingIsTransitive(t *testing.T) {
 	t.Parallel()
-	if got, want := workflow.Missing(chain(), []string{"c", "d"}), []string{"a", "b"}; !slices.Equal(got, want) {
+	if got, want := policy.Missing(chain(), []string{"c", "d"}), []string{"a", "b"}; !slices.Equal(got, want) {
 		t.Errorf("Missing() = %v, want %v", got, want)
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/assay-eval/assay/internal/task/bm25"
 )
 
-// SearchResults is how many tools a search returns at most.
+// SearchResults is the maximum number of tools that a search returns.
 const SearchResults = 5
 
-// Search finds tools by what they do. The texts are the catalog's alone, so
-// no result depends on a task. It is immutable and safe for concurrent use.
+// Search finds tools by what they do. It only indexes the catalog's own texts, so results do not
+// depend on a task. It is immutable and safe for concurrent use.
 type Search struct {
 	catalog *assay.Catalog
 	index   *bm25.Index
@@ -26,8 +26,8 @@ func NewSearch(catalog *assay.Catalog) *Search {
 	return &Search{catalog: catalog, index: bm25.New(texts)}
 }
 
-// toolText holds the words by which a tool can be found. The name's words
-// stand twice: a name says what a tool is for more than any other text.
+// toolText returns the words by which a tool can be found. The words of the name occur twice,
+// because category and operation repeat them. A name describes a tool better than other texts.
 func toolText(t assay.Tool) string {
 	words := []string{t.Name, t.Category, t.Operation, t.Description}
 	for _, p := range t.Parameters {

@@ -1,40 +1,64 @@
+// Package world lists the worlds and looks them up by name. It also searches the tools, which
+// works alike in all worlds.
+//
+// A world is a versioned set of rules: how its tools behave, how a best policy plans, and how
+// episodes are judged. Each has a folder of its own, such as assay1, which ends in a
+// [Definition]. To add a world, add a folder and a row of [All].
 package world
 
 import (
-	"fmt"
-
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/world/assay1"
+	"github.com/assay-eval/assay/internal/task/world/pilot"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
-// A World is the rules of the tools during one episode. It belongs to one
-// goroutine.
-type World interface {
-	// Call executes a tool and records it. A tool that the library does not
-	// have is an error, which spends no luck and leaves no record.
-	Call(turn int, name, arguments string) (assay.CallRecord, error)
-	// Calls returns what was executed so far. The caller must not change it.
-	Calls() []assay.CallRecord
-	// Succeeded returns the tools that have succeeded, in the order of their
-	// first success. The caller must not change it.
-	Succeeded() []string
-	// Claims reports whether a reply says that the work is done, and Ends
-	// whether that ends the episode. Acts says that the reply holds actions.
-	Claims(reply string, acts bool) bool
-	Ends(reply string, acts bool) bool
-	// Stop reports whether the calls so far end the episode, and how.
-	Stop() (assay.Ended, bool)
+// A Definition is everything that sets one world apart, and a World is one during an episode.
+type (
+	Definition = spec.Definition
+	World      = spec.World
+)
+
+// The names of the worlds.
+const (
+	Assay1Name = assay1.Name
+	PilotName  = pilot.Name
+)
+
+// All lists the worlds, the default first.
+var All = []*Definition{&assay1.Definition, &pilot.Definition}
+
+// Names lists the names of the worlds, the default first.
+var Names = names()
+
+func names() []string {
+	var names []string
+	for _, d := range All {
+		names = append(names, d.Name)
+	}
+	return names
 }
 
-// Names lists the worlds, the default first.
-var Names = []string{Assay1Name, PilotName}
+// Find returns the definition of a world. It returns nil if there is no world of that name.
+func Find(name string) *Definition {
+	for _, d := range All {
+		if d.Name == name {
+			return d
+		}
+	}
+	return nil
+}
+
+// Of returns the definition of a world that exists. An unknown name is a bug of the caller, so
+// Of panics.
+func Of(name string) *Definition {
+	if d := Find(name); d != nil {
+		return d
+	}
+	panic("world: there is no world named " + name)
+}
 
 // Begin returns a trial's world at its start.
 func Begin(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) World {
-	switch trial.World {
-	case Assay1Name:
-		return NewAssay1(catalog, trial, task)
-	case PilotName:
-		return NewPilot(catalog, *trial, task.Required)
-	}
-	panic(fmt.Sprintf("world: no world is named %q", trial.World))
+	return Of(trial.World).Begin(catalog, trial, task)
 }

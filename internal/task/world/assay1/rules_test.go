@@ -1,4 +1,4 @@
-package world_test
+package assay1_test
 
 import (
 	"crypto/sha256"
@@ -15,7 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/assay1"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // kitchen is a catalog with every type of parameter and return, and a chain of
@@ -53,16 +54,16 @@ func kitchen() *assay.Catalog {
 
 const kitchenInputs = `{"source":"inbox/a.csv","schema":{"type":"object"},"data":{"records":[{"x":1},{"x":2},{"x":3}]}}`
 
-func assay1(seed uint64, reliability float64, set assay.Setting) *world.Assay1 {
-	set.World = world.Assay1Name
+func begin(seed uint64, reliability float64, set assay.Setting) *assay1.World {
+	set.World = assay1.Name
 	trial := &assay.Trial{Cell: assay.Cell{Reliability: reliability}, Seed: seed, Setting: set}
-	return world.NewAssay1(kitchen(), trial, &assay.Task{Inputs: json.RawMessage(kitchenInputs)})
+	return assay1.New(kitchen(), trial, &assay.Task{Inputs: json.RawMessage(kitchenInputs)})
 }
 
 func mustCall(t interface {
 	Helper()
 	Fatalf(string, ...any)
-}, w world.World, tool, args string,
+}, w spec.World, tool, args string,
 ) assay.CallRecord {
 	t.Helper()
 	rec, err := w.Call(1, tool, args)
@@ -110,11 +111,11 @@ func TestAssay1Arguments(t *testing.T) {
 		{"all", `{"o":[]}`, "of type object, not array"},
 		{"all", `{"s":true}`, "of type string, not boolean"},
 	} {
-		rec := mustCall(t, assay1(1, 1, assay.Setting{}), tc.tool, tc.args)
+		rec := mustCall(t, begin(1, 1, assay.Setting{}), tc.tool, tc.args)
 		switch {
 		case tc.want == "" && (!rec.OK || rec.Mistake):
 			t.Errorf("%s %s: %+v, want it to work", tc.tool, tc.args, rec)
-		case tc.want != "" && (rec.OK || !rec.Mistake || rec.Code != world.InvalidInput || !strings.Contains(rec.Error, tc.want)):
+		case tc.want != "" && (rec.OK || !rec.Mistake || rec.Code != assay1.InvalidInput || !strings.Contains(rec.Error, tc.want)):
 			t.Errorf("%s %s: %+v, want %q", tc.tool, tc.args, rec, tc.want)
 		}
 	}
@@ -122,15 +123,15 @@ func TestAssay1Arguments(t *testing.T) {
 
 func TestAssay1References(t *testing.T) {
 	t.Parallel()
-	w := assay1(1, 1, assay.Setting{})
+	w := begin(1, 1, assay.Setting{})
 	checkRead := `{"schema":{"ref":"inputs.schema"},"data":{"ref":"read"}}`
-	if rec := mustCall(t, w, "check", checkRead); rec.Code != world.InvalidInput {
-		t.Errorf("a result that does not exist yet gives %+v, want %s", rec, world.InvalidInput)
+	if rec := mustCall(t, w, "check", checkRead); rec.Code != assay1.InvalidInput {
+		t.Errorf("a result that does not exist yet gives %+v, want %s", rec, assay1.InvalidInput)
 	}
-	if rec := mustCall(t, w, "check", `{"schema":{},"data":{"records":[]}}`); rec.Code != world.InvalidInput || !strings.Contains(rec.Error, "has to be a reference") {
+	if rec := mustCall(t, w, "check", `{"schema":{},"data":{"records":[]}}`); rec.Code != assay1.InvalidInput || !strings.Contains(rec.Error, "has to be a reference") {
 		t.Errorf("data that is no reference gives %+v", rec)
 	}
-	if rec := mustCall(t, w, "check", `{"schema":{},"data":{"ref":"inputs.data"}}`); rec.Code != world.DependencyFail || !rec.Mistake ||
+	if rec := mustCall(t, w, "check", `{"schema":{},"data":{"ref":"inputs.data"}}`); rec.Code != assay1.DependencyFail || !rec.Mistake ||
 		rec.Error != "DEPENDENCY_ERROR: check needs read to have succeeded first" {
 		t.Errorf("a call before what it needs gives %+v", rec)
 	}
@@ -155,7 +156,7 @@ func TestAssay1MistakesSpendNoLuck(t *testing.T) {
 		reliability := rapid.Float64Range(0, 1).Draw(t, "reliability")
 		set := assay.Setting{Persistence: rapid.Float64Range(0, .9).Draw(t, "persistence"), Burst: rapid.Float64Range(0, .9).Draw(t, "burst")}
 		calls := rapid.SliceOfN(rapid.SampledFrom([]string{"read", "all"}), 0, 30).Draw(t, "calls")
-		plain, strewn := assay1(seed, reliability, set), assay1(seed, reliability, set)
+		plain, strewn := begin(seed, reliability, set), begin(seed, reliability, set)
 		for _, tool := range calls {
 			for _, w := range rapid.SliceOfN(rapid.SampledFrom(wrong), 0, 2).Draw(t, "mistakes") {
 				if rec := mustCall(t, strewn, w[0], w[1]); !rec.Mistake || rec.OK || rec.Chance != 0 || rec.Luck != 0 {
@@ -179,7 +180,7 @@ func TestAssay1Spec(t *testing.T) {
 		reliability := rapid.SampledFrom([]float64{0, .3, .8, 1}).Draw(t, "reliability")
 		persistence := rapid.SampledFrom([]float64{0, .5, .9}).Draw(t, "persistence")
 		burst := rapid.SampledFrom([]float64{0, .4}).Draw(t, "burst")
-		w := assay1(seed, reliability, assay.Setting{Persistence: persistence, Burst: burst})
+		w := begin(seed, reliability, assay.Setting{Persistence: persistence, Burst: burst})
 		k := map[string]int{}
 		code := map[string]string{}
 		anyFailed := false
@@ -232,7 +233,7 @@ func TestAssay1Outputs(t *testing.T) {
 		sum := sha256.Sum256([]byte(strings.Join(parts, "\n") + "\n"))
 		return hex.EncodeToString(sum[:])[:12]
 	}
-	w := assay1(1, 1, assay.Setting{})
+	w := begin(1, 1, assay.Setting{})
 	first := checksum("read", `{"source":"inbox/a.csv"}`)
 	second := checksum("check", `{"data":{"ref":"read"},"schema":{"ref":"inputs.schema"}}`, first)
 	third := checksum("read", `{"options":{"a":{"ref":"check"}},"source":"read"}`, second, first)
@@ -251,7 +252,7 @@ func TestAssay1Outputs(t *testing.T) {
 		`{"source":"a","data":[1,2,3,4]}`:                          4,
 		`{"source":"a"}`:                                           1,
 	} {
-		w := world.NewAssay1(kitchen(), &assay.Trial{Cell: assay.Cell{Reliability: 1}}, &assay.Task{Inputs: json.RawMessage(inputs)})
+		w := assay1.New(kitchen(), &assay.Trial{Cell: assay.Cell{Reliability: 1}}, &assay.Task{Inputs: json.RawMessage(inputs)})
 		var out struct{ Data struct{ Items int } }
 		if err := json.Unmarshal([]byte(mustCall(t, w, "read", `{"source":"a"}`).Output), &out); err != nil || out.Data.Items != want {
 			t.Errorf("inputs %s: %d items (%v), want %d", inputs, out.Data.Items, err, want)
@@ -261,7 +262,7 @@ func TestAssay1Outputs(t *testing.T) {
 
 func TestAssay1Claims(t *testing.T) {
 	t.Parallel()
-	w := assay1(1, 1, assay.Setting{})
+	w := begin(1, 1, assay.Setting{})
 	for _, tc := range []struct {
 		reply string
 		acts  bool
@@ -305,7 +306,7 @@ func FuzzAssay1Arguments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first, second string) {
 		var records [2][]assay.CallRecord
 		for i := range records {
-			w := assay1(7, .9, assay.Setting{Persistence: .5})
+			w := begin(7, .9, assay.Setting{Persistence: .5})
 			mustCall(t, w, "read", readArgs)
 			for _, tool := range tools {
 				for _, args := range []string{first, second} {
@@ -324,7 +325,7 @@ func FuzzAssay1Arguments(f *testing.F) {
 func checkRecord(t *testing.T, tool assay.Tool, rec assay.CallRecord) {
 	t.Helper()
 	if rec.Mistake {
-		if rec.OK || rec.Luck != 0 || rec.Chance != 0 || rec.Output != "" || rec.Code != world.InvalidInput && rec.Code != world.DependencyFail {
+		if rec.OK || rec.Luck != 0 || rec.Chance != 0 || rec.Output != "" || rec.Code != assay1.InvalidInput && rec.Code != assay1.DependencyFail {
 			t.Fatalf("mistake %+v", rec)
 		}
 		return

@@ -1,9 +1,8 @@
-package world_test
+package pilot_test
 
 import (
 	"encoding/json"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 
@@ -11,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/pilot"
 )
 
 func TestPilotChance(t *testing.T) {
@@ -20,21 +19,21 @@ func TestPilotChance(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
 		reliability float64
-		deps        []world.Dependency
+		deps        []pilot.Dependency
 		recent      []bool
 		want        float64
 	}{
 		{"plain", .8, nil, nil, .8},
 		{"ceiling", 1, nil, nil, .95},
 		{"floor", 0, nil, nil, .1},
-		{"one missing", .8, []world.Dependency{world.Missing}, nil, .4},
-		{"missing and broken", .8, []world.Dependency{world.Missing, world.Broken}, nil, .28},
+		{"one missing", .8, []pilot.Dependency{pilot.Missing}, nil, .4},
+		{"missing and broken", .8, []pilot.Dependency{pilot.Missing, pilot.Broken}, nil, .28},
 		{"two failures are too few", .8, nil, []bool{failed, failed}, .8},
 		{"three failures", .8, nil, []bool{failed, failed, failed}, .8 * .729},
 		{"one of the last three", .8, nil, []bool{failed, failed, ok, failed, ok}, .8 * .9},
-		{"floor holds last", .6, []world.Dependency{world.Missing, world.Missing, world.Missing}, nil, .1},
+		{"floor holds last", .6, []pilot.Dependency{pilot.Missing, pilot.Missing, pilot.Missing}, nil, .1},
 	} {
-		if got := world.PilotChance(tc.reliability, tc.deps, tc.recent); math.Abs(got-tc.want) > 1e-12 {
+		if got := pilot.Chance(tc.reliability, tc.deps, tc.recent); math.Abs(got-tc.want) > 1e-12 {
 			t.Errorf("%s: chance = %v, want %v", tc.name, got, tc.want)
 		}
 	}
@@ -50,8 +49,8 @@ func catalog() *assay.Catalog {
 	})
 }
 
-func pilot(seed uint64, reliability float64) *world.Pilot {
-	return world.NewPilot(catalog(), assay.Trial{Cell: assay.Cell{Reliability: reliability}, Seed: seed}, nil)
+func begin(seed uint64, reliability float64) *pilot.World {
+	return pilot.New(catalog(), assay.Trial{Cell: assay.Cell{Reliability: reliability}, Seed: seed}, nil)
 }
 
 // TestLuckIgnoresScheduling is invariant 8: the k-th call of a tool meets the
@@ -64,7 +63,7 @@ func TestLuckIgnoresScheduling(t *testing.T) {
 		calls := rapid.SliceOfN(rapid.SampledFrom(names), 0, 20).Draw(t, "calls")
 		other := rapid.Permutation(calls).Draw(t, "permutation")
 		luck := func(order []string, reliability float64) map[string][]float64 {
-			w := pilot(seed, reliability)
+			w := begin(seed, reliability)
 			seen := make(map[string][]float64)
 			for _, name := range order {
 				rec, err := w.Call(1, name, "")
@@ -81,32 +80,11 @@ func TestLuckIgnoresScheduling(t *testing.T) {
 	})
 }
 
-// TestLuckIsUniform compares the draws with the uniform distribution by the
-// largest distance of their distribution functions (Kolmogorov–Smirnov).
-func TestLuckIsUniform(t *testing.T) {
-	t.Parallel()
-	const n = 20000
-	var draws []float64
-	for seed := range uint64(n / 10) {
-		for k := range 10 {
-			draws = append(draws, world.Draw(seed, "tool", k).Success)
-		}
-	}
-	slices.Sort(draws)
-	far := 0.0
-	for i, u := range draws {
-		far = max(far, math.Abs(u-float64(i)/n), math.Abs(u-float64(i+1)/n))
-	}
-	if limit := 1.95 / math.Sqrt(n); far > limit { // p = 0.001
-		t.Errorf("distance to uniform %v, want below %v", far, limit)
-	}
-}
-
 func TestPilotCall(t *testing.T) {
 	t.Parallel()
 	sawOK, sawFailed := false, false
 	for seed := range uint64(200) {
-		w := pilot(seed, .6)
+		w := begin(seed, .6)
 		rec, err := w.Call(3, "check", `{"x":1}`)
 		if err != nil {
 			t.Fatal(err)
@@ -134,7 +112,7 @@ func TestPilotCall(t *testing.T) {
 
 func TestPilotUnknownToolSpendsNothing(t *testing.T) {
 	t.Parallel()
-	w := pilot(1, .8)
+	w := begin(1, .8)
 	if _, err := w.Call(1, "chec", ""); err == nil {
 		t.Fatal("a call of an unknown tool succeeded")
 	}
@@ -148,7 +126,7 @@ func TestPilotUnknownToolSpendsNothing(t *testing.T) {
 func TestPilotBrokenDependency(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(500) {
-		w := pilot(seed, .8)
+		w := begin(seed, .8)
 		first, _ := w.Call(1, "parse", "")
 		second, _ := w.Call(2, "parse", "")
 		if !first.OK || second.OK {
@@ -169,7 +147,7 @@ func TestPilotStop(t *testing.T) {
 	t.Parallel()
 	seen := map[assay.Ended]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		w := pilot(rapid.Uint64().Draw(t, "seed"), rapid.SampledFrom([]float64{0, .5, 1}).Draw(t, "reliability"))
+		w := begin(rapid.Uint64().Draw(t, "seed"), rapid.SampledFrom([]float64{0, .5, 1}).Draw(t, "reliability"))
 		tools := rapid.SampledFrom([][]string{{"log"}, {"log", "parse"}, {"check"}}).Draw(t, "tools")
 		for turn := 1; turn <= 60; turn++ {
 			if _, err := w.Call(turn, tools[turn%len(tools)], ""); err != nil {
@@ -214,16 +192,4 @@ func wantStop(calls []assay.CallRecord) assay.Ended {
 		return assay.Loop
 	}
 	return ""
-}
-
-func TestSearchFindsByWords(t *testing.T) {
-	t.Parallel()
-	s := world.NewSearch(catalog())
-	got := s.Tools("checking the records against a schema")
-	if len(got) == 0 || got[0].Name != "check" {
-		t.Errorf("Tools() = %v, want check first", got)
-	}
-	if got := s.Tools("xyzzy"); len(got) != 0 {
-		t.Errorf("Tools(nonsense) = %v, want none", got)
-	}
 }

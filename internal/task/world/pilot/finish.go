@@ -1,17 +1,17 @@
-package world
+package pilot
 
 import "strings"
 
-// pilotPhrases are what the original took for a claim to be done.
-var pilotPhrases = []string{
+// phrases are what the original took for a claim to be done.
+var phrases = []string{
 	"task_completed", "task completed", "task is complete", "finished executing", "all steps completed",
 	"workflow complete", "done with the task", "successfully completed the task", "task has been completed",
 }
 
-// PilotFinished reports whether a reply claims that the task is done.
-func PilotFinished(reply string) bool {
+// Finished reports whether a reply claims that the task is done.
+func Finished(reply string) bool {
 	reply = strings.ToLower(reply)
-	for _, p := range pilotPhrases {
+	for _, p := range phrases {
 		if strings.Contains(reply, p) {
 			return true
 		}

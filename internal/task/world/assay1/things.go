@@ -1,4 +1,4 @@
-package world
+package assay1
 
 import (
 	"crypto/sha256"
@@ -8,34 +8,24 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
-// InputsName is the reference to all inputs of a task, and with a dot and a
-// name behind it to one of them.
-const InputsName = "inputs"
-
-// RefKey is the member that makes an object a reference.
-const RefKey = "ref"
-
-// IsReference reports whether assay-1 takes nothing but a reference for a
-// parameter.
-func IsReference(p assay.Parameter) bool { return p.Name == "data" && p.Type == "object" }
-
-// things are what calls can refer to: the task's inputs and the latest result
-// of each tool.
+// things holds everything that calls can refer to: the task's inputs and the latest result of
+// each tool.
 type things struct {
 	inputs  map[string]any
 	results map[string]result
 }
 
-// result is what later results derive from an earlier one.
+// result holds the parts of a result that later results derive from.
 type result struct {
 	items    int
 	checksum string
 }
 
 func newThings(inputs json.RawMessage) *things {
-	// A library holds valid JSON; inputs that are no object have no members.
+	// A library holds valid JSON. Inputs that are not an object have no members.
 	in, err := parseObject(string(inputs))
 	if err != nil {
 		in = nil
@@ -43,52 +33,53 @@ func newThings(inputs json.RawMessage) *things {
 	return &things{inputs: in, results: make(map[string]result)}
 }
 
-// check finds a reference that names nothing.
+// check reports a reference to something that does not exist.
 func (t *things) check(tool assay.Tool, args map[string]any) *mistake {
 	for _, p := range tool.Parameters {
 		v, ok := args[p.Name]
 		if !ok {
 			continue
 		}
-		if IsReference(p) {
+		if spec.IsReference(p) {
 			if _, isRef := refOf(v); !isRef {
 				return invalid(`data has to be a reference such as {"ref": "NAME"}; %s`, t.names())
 			}
 		}
 		if s, isText := v.(string); isText && p.Name == "source" && !t.isSource(s) {
-			return invalid("source %q is neither in the inputs nor the name of a tool that has succeeded", Clip(s))
+			return invalid("source %q is neither in the inputs nor the name of a tool that has succeeded",
+				spec.Clip(s))
 		}
 	}
 	for _, name := range refs(args) {
 		if !t.has(name) {
-			return invalid("%q refers to nothing; %s", Clip(name), t.names())
+			return invalid("%q refers to nothing; %s", spec.Clip(name), t.names())
 		}
 	}
 	return nil
 }
 
-// names tells what can be referred to.
+// names lists everything that can be referred to.
 func (t *things) names() string {
-	names := []string{InputsName}
+	names := []string{spec.InputsName}
 	for _, k := range sortedKeys(t.inputs) {
-		names = append(names, InputsName+"."+k)
+		names = append(names, spec.InputsName+"."+k)
 	}
 	return "there are " + strings.Join(append(names, sortedKeys(t.results)...), ", ")
 }
 
 func (t *things) has(name string) bool {
-	if _, ok := t.results[name]; ok || name == InputsName {
+	if _, ok := t.results[name]; ok || name == spec.InputsName {
 		return true
 	}
-	member, ok := strings.CutPrefix(name, InputsName+".")
+	member, ok := strings.CutPrefix(name, spec.InputsName+".")
 	if ok {
 		_, ok = t.inputs[member]
 	}
 	return ok
 }
 
-// isSource reports whether a text can be a source. Where the inputs name none,
-// nobody knows what exists.
+// isSource reports whether a text can be a source. If the inputs do not name a source, any text
+// can be one.
 func (t *things) isSource(s string) bool {
 	if _, ok := t.results[s]; ok {
 		return true
@@ -104,8 +95,8 @@ func (t *things) isSource(s string) bool {
 	return false
 }
 
-// refs returns the names that references in v name: in the order of members'
-// names, depth first.
+// refs returns the names that references in v refer to, depth first and in the order of the
+// members' names.
 func refs(v any) []string {
 	switch v := v.(type) {
 	case []any:
@@ -133,12 +124,12 @@ func refOf(v any) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	name, ok := m[RefKey].(string)
+	name, ok := m[spec.RefKey].(string)
 	return name, ok
 }
 
-// used returns the names that a call builds on, in the order of the arguments'
-// names: references, and a source that is a result.
+// used returns the names that a call builds on, in the order of the arguments' names. These are
+// references, and a source that is a result.
 func (t *things) used(args map[string]any) []string {
 	var names []string
 	for _, k := range sortedKeys(args) {
@@ -153,7 +144,7 @@ func (t *things) used(args map[string]any) []string {
 	return names
 }
 
-// add makes the result of a call that worked and returns it as JSON.
+// add stores the result of a successful call and returns it as JSON.
 func (t *things) add(tool assay.Tool, args map[string]any) []byte {
 	used := t.used(args)
 	var text strings.Builder
@@ -191,13 +182,13 @@ func (r result) value(tool assay.Tool, f assay.Return) any {
 	return v
 }
 
-// items is how many things a call works on.
+// items returns how many items a call works on.
 func (t *things) items(used []string) int {
 	for _, name := range used {
 		if r, ok := t.results[name]; ok {
 			return r.items
 		}
-		if member, ok := strings.CutPrefix(name, InputsName+"."); ok {
+		if member, ok := strings.CutPrefix(name, spec.InputsName+"."); ok {
 			if n, ok := length(t.inputs[member]); ok {
 				return n
 			}
@@ -214,7 +205,7 @@ func (t *things) items(used []string) int {
 	return 1
 }
 
-// length is that of an array, or of the array records of an object.
+// length returns the length of an array, or of an object's array "records".
 func length(v any) (int, bool) {
 	if m, ok := v.(map[string]any); ok {
 		v = m["records"]

@@ -1,4 +1,4 @@
-package world
+package assay1
 
 import (
 	"bytes"
@@ -9,11 +9,12 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
-// readArguments reads what a model wrote as a tool's arguments and checks it
-// against the parameters: names, presence and types. Members that are null are
-// left out. Numbers keep the text that they were written as.
+// readArguments parses the arguments that a model wrote and checks them against the tool's
+// parameters: names, presence and types. It drops members that are null. Numbers keep the text
+// that the model wrote.
 func readArguments(tool assay.Tool, text string) (map[string]any, *mistake) {
 	args, err := parseObject(text)
 	if err != nil {
@@ -21,7 +22,8 @@ func readArguments(tool assay.Tool, text string) (map[string]any, *mistake) {
 	}
 	for _, name := range sortedKeys(args) {
 		if !slices.ContainsFunc(tool.Parameters, func(p assay.Parameter) bool { return p.Name == name }) {
-			return nil, invalid("%s has no parameter %q; its parameters are %s", tool.Name, Clip(name), parameterNames(tool))
+			return nil, invalid("%s has no parameter %q; its parameters are %s",
+				tool.Name, spec.Clip(name), parameterNames(tool))
 		}
 	}
 	for _, p := range tool.Parameters {
@@ -39,8 +41,8 @@ func readArguments(tool assay.Tool, text string) (map[string]any, *mistake) {
 	return args, nil
 }
 
-// parseObject reads one JSON object, without members that are null. No text at
-// all is an object without members.
+// parseObject reads one JSON object and drops members that are null. An empty text is an object
+// without members.
 func parseObject(text string) (map[string]any, error) {
 	if strings.TrimSpace(text) == "" {
 		return map[string]any{}, nil
@@ -80,8 +82,8 @@ func parameterNames(tool assay.Tool) string {
 	return strings.Join(names, ", ")
 }
 
-// hasType reports whether a value that [parseObject] gave is of a JSON schema
-// type. A type that is none of them is not checked.
+// hasType reports whether a value from [parseObject] has a JSON schema type. Other types are not
+// checked.
 func hasType(v any, typ string) bool {
 	switch typ {
 	case "string", "boolean", "object", "array", "number":
@@ -113,15 +115,6 @@ func typeOf(v any) string {
 	return "object"
 }
 
-// Clip keeps what a model made up from filling the conversation.
-func Clip(text string) string {
-	const most = 80
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
-}
-
 func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
@@ -131,13 +124,13 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// canonical is v as JSON with sorted keys and without spaces.
+// canonical encodes v as JSON with sorted keys and without spaces.
 func canonical(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil { // it came from JSON
-		panic("world: encode: " + err.Error())
+		panic("assay1: encode: " + err.Error())
 	}
 	return bytes.TrimSpace(b.Bytes())
 }

@@ -1,0 +1,186 @@
+// Package policy solves tasks exactly: given the rules by which calls succeed, it computes the
+// best tool to call in every state, and the probability of full success.
+//
+// It does not know any world. A world describes its chances as [Rules].
+package policy
+
+import "github.com/assay-eval/assay"
+
+// A Problem is a task's required tools in a world, and the number of calls available.
+type Problem struct {
+	World string
+	// Required are the tools that have to succeed, in this order.
+	Required    []string
+	Reliability float64
+	// Persistence and Burst make failures last and cluster, in worlds that know them.
+	Persistence, Burst float64
+	// Calls is the maximum number of calls.
+	Calls int
+	// InOrder forbids inserting dependencies that are not required. The best policy then runs
+	// the required tools in order and retries. Only the pilot world has this option.
+	InOrder bool
+	// NoEarlyStop disables the pilot world's rule that five failed calls in a row end the
+	// episode.
+	NoEarlyStop bool
+}
+
+// A Call is one executed call as a policy sees it.
+type Call struct {
+	Tool string
+	OK   bool
+	// Mistake marks a call that the world refused. It uses up a call and changes nothing else.
+	Mistake bool
+}
+
+// A Policy is the exact solution of a problem, found by finite-horizon dynamic programming over
+// the true chances. It is not safe for concurrent use.
+type Policy struct {
+	work   Work
+	rules  Rules
+	calls  int
+	solved map[State]node
+}
+
+// State determines the distribution of everything that follows.
+type State struct {
+	Left   uint32 // calls left
+	Done   uint16 // required tools that have succeeded in order
+	Recent uint16 // how the latest calls went, in the encoding of the rules
+	Have   Set    // tools that have succeeded, among those that others depend on
+	Failed Set    // tools whose latest call failed, if the rules remember that
+}
+
+// node is the value of a state under the best policy.
+type node struct {
+	success float64 // probability of full success
+	calls   float64 // expected number of calls from here on
+	best    int     // the tool to call; None if the episode is over
+}
+
+const (
+	// None stands for a tool that has no part in the work.
+	None = -1
+	// finished means that all required tools have succeeded.
+	finished = -2
+)
+
+// Rules describe how calls go in one world. Tools are numbers, or [None] for a tool that has no
+// part in the work.
+type Rules interface {
+	// Worth returns the tools among which a best policy chooses in a state.
+	Worth(s State) Set
+	// Chance returns the chance of a call that is worth making.
+	Chance(s State, tool int) float64
+	// Remember returns the state with the outcome of the latest call added to its memory.
+	Remember(s State, tool int, ok bool) State
+	// Stopped reports whether the calls so far have ended the episode.
+	Stopped(s State) bool
+}
+
+// A Planner turns a problem into work and the rules by which its calls go.
+type Planner func(catalog *assay.Catalog, problem Problem) (Work, Rules)
+
+// Solve returns the best policy for a problem. A task with more than 64 different tools is too
+// large: its success is 0.
+func Solve(catalog *assay.Catalog, problem Problem, planner Planner) *Policy {
+	p := &Policy{calls: max(0, problem.Calls), solved: make(map[State]node)}
+	p.work, p.rules = planner(catalog, problem)
+	p.solve(p.start())
+	return p
+}
+
+// Success returns the probability of full success from the start.
+func (p *Policy) Success() float64 { return p.solve(p.start()).success }
+
+// Expected returns the expected number of calls until the policy is done, is stopped or has no
+// calls left.
+func (p *Policy) Expected() float64 { return p.solve(p.start()).calls }
+
+// Next returns the tool to call after the given calls. It returns "" if all required tools have
+// succeeded, no calls are left, or no call helps. Calls of tools that have no part in the work
+// only count as history.
+func (p *Policy) Next(calls []Call) string {
+	s := p.start()
+	for _, c := range calls {
+		if c.Mistake {
+			s.Left = max(s.Left, 1) - 1
+		} else {
+			s = p.after(s, p.work.Number(c.Tool), c.OK)
+		}
+	}
+	return p.work.name(p.solve(s).best)
+}
+
+// Linear returns the tools that the policy calls if every call succeeds.
+func (p *Policy) Linear() []string {
+	var names []string
+	s := p.start()
+	for n := p.solve(s); n.best != None; n = p.solve(s) {
+		names = append(names, p.work.name(n.best))
+		s = p.after(s, n.best, true)
+	}
+	return names
+}
+
+// Size estimates how many bytes the policy holds.
+func (p *Policy) Size() int { return 80*len(p.solved) + 1024 }
+
+func (p *Policy) start() State { return State{Left: uint32(p.calls)} }
+
+// after returns the state that follows a call.
+func (p *Policy) after(s State, tool int, ok bool) State {
+	if tool != None && ok {
+		if tool == p.work.Next(s) {
+			s.Done++
+		}
+		s.Have |= Only(tool) & p.work.Matters
+	}
+	s = p.rules.Remember(s, tool, ok)
+	s.Left = max(s.Left, 1) - 1
+	return s
+}
+
+// solve returns the value of a state. Among equally good tools the first wins.
+func (p *Policy) solve(s State) node {
+	next := p.work.Next(s)
+	switch {
+	case next == finished:
+		return node{success: 1, best: None}
+	case s.Left == 0 || p.rules.Stopped(s):
+		return node{best: None}
+	}
+	if n, ok := p.solved[s]; ok {
+		return n
+	}
+
+	best := node{success: -1, best: None}
+	worth := p.rules.Worth(s)
+	if worth.Has(next) {
+		best = p.try(s, next)
+		worth &^= Only(next)
+	}
+	for tool := range worth.All {
+		if n := p.try(s, tool); n.success > best.success+1e-12 {
+			best = n
+		}
+	}
+	best.success = max(0, best.success)
+	p.solved[s] = best
+	return best
+}
+
+// try returns the value of a state if a given tool is called first.
+func (p *Policy) try(s State, tool int) node {
+	chance := p.rules.Chance(s, tool)
+	n := node{calls: 1, best: tool}
+	follow := func(chance float64, ok bool) {
+		if chance > 0 {
+			then := p.solve(p.after(s, tool, ok))
+			n.success += chance * then.success
+			n.calls += chance * then.calls
+		}
+	}
+	follow(chance, true)
+	follow(1-chance, false)
+	return n
+}

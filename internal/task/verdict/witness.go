@@ -1,0 +1,112 @@
+package verdict
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/policy"
+)
+
+// A Rule is one question that a verdict asked about an episode, and its answer.
+type Rule struct {
+	// Verdict is what the rule helps to decide: level or category, in pilot also signs,
+	// executor, paper and batch. The last rule has "verdict".
+	Verdict string `json:"verdict"`
+	Rule    string `json:"rule"`
+	Holds   bool   `json:"holds"`
+	// Because gives the figures.
+	Because string `json:"because"`
+}
+
+// A Witness records the rules that a judge asks while it judges. This way the explanation cannot
+// differ from the verdict. A nil Witness records nothing and never words a reason.
+type Witness struct {
+	verdict string // what is being decided
+	Rules   []Rule
+}
+
+// Decide states which verdict the following rules are for.
+func (w *Witness) Decide(verdict string) {
+	if w != nil {
+		w.verdict = verdict
+	}
+}
+
+// Ask records a rule and returns whether it holds.
+func (w *Witness) Ask(rule string, holds bool, because func() string) bool {
+	if w != nil {
+		w.Rules = append(w.Rules, Rule{w.verdict, rule, holds, because()})
+	}
+	return holds
+}
+
+// Need records a condition of full success and returns whether it holds.
+func (w *Witness) Need(rule string, holds bool, because func() string) bool {
+	return w.Ask(rule, holds, func() string {
+		if holds {
+			return because()
+		}
+		return because() + " → no full success"
+	})
+}
+
+// Remains records that no other rule applies and returns the category that is left.
+func (w *Witness) Remains(category string) string {
+	w.Ask("none of these", true, func() string { return "what remains is " + category })
+	return category
+}
+
+// Covered words how many of the required tools succeeded, and which did not.
+func Covered(o *assay.Outcome) string {
+	n := len(o.RequiredTools)
+	if n == 0 {
+		return "the task requires none"
+	}
+	k := int(math.Round(o.Coverage * float64(n)))
+	text := fmt.Sprintf("%d of %d", k, n)
+	var never []string
+	for _, t := range policy.Distinct(o.RequiredTools) {
+		if !slices.Contains(o.ExecutedTools, t) {
+			never = append(never, t)
+		}
+	}
+	switch {
+	case len(never) > 0:
+		text += "; " + strings.Join(never, ", ") + " never did"
+	case k < n:
+		text += "; a tool that is required twice counts once"
+	}
+	return text
+}
+
+// Counted words a number of things, such as "2 calls".
+func Counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	if strings.HasSuffix(thing, "s") {
+		thing += "e"
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// Made words how many calls and turns there were.
+func Made(tr *assay.Transcript) string {
+	return Counted(len(tr.Calls), "call") + " in " + Counted(len(tr.Turns), "turn")
+}
+
+// EndedBy words how an episode ended.
+func EndedBy(ended assay.Ended) string {
+	if ended == "" {
+		return "the episode has no end"
+	}
+	return "the episode ended by " + string(ended)
+}
+
+// Nth names a call by its number, counted from 1.
+func Nth(calls []assay.CallRecord, i int) string {
+	return fmt.Sprintf("call %d (%s)", i+1, calls[i].Tool)
+}

@@ -1,0 +1,33 @@
+// Package assay1 is the default world, assay-1: its rules, its planner's model and its verdict.
+//
+// docs/worlds.md states the same rules in words.
+package assay1
+
+import (
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/policy"
+	"github.com/assay-eval/assay/internal/task/world/spec"
+)
+
+// Name is the world's name.
+const Name = "assay-1"
+
+// Definition registers the world.
+var Definition = spec.Definition{
+	Name:         Name,
+	ScoreVersion: "assay-1.1",
+
+	Begin: func(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) spec.World {
+		return New(catalog, trial, task)
+	},
+	Planner: planner,
+	Verdict: Verdict,
+
+	Chance: func(reliability float64) float64 { return Chance(assay.Setting{}, reliability, false, false) },
+	Steps:  policy.Sequence,
+
+	References:      true,
+	FailuresLast:    true,
+	ClaimTakesReply: true,
+	StopsSearches:   true,
+}

@@ -1,0 +1,103 @@
+package assay1
+
+import (
+	"slices"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/policy"
+)
+
+// rules are this world's rules for a policy. A call whose dependencies have not all succeeded is
+// a mistake and therefore never worth making. The tools that have to be called are known from
+// the start. After a failure nothing beats calling the same tool again: it has to succeed in the
+// end, and any other tool called in between would have to succeed too.
+//
+// There is one exception. If failures both last and cluster, and after calls that the policy
+// would not have made itself, another order may be slightly better.
+//
+// State.Recent is 1 if the latest call failed.
+type rules struct {
+	work policy.Work
+	// rest holds, for each number of required tools done, everything that the remaining ones
+	// depend on, directly or indirectly.
+	rest []policy.Set
+	// chances are indexed by whether the latest call of the same tool failed, and whether the
+	// latest call of any tool did.
+	chances [2][2]float64
+}
+
+func planner(catalog *assay.Catalog, problem policy.Problem) (policy.Work, policy.Rules) {
+	names := policy.Distinct(policy.Sequence(catalog, problem.Required))
+	r := &rules{work: policy.NewWork(catalog, problem.Required, names)}
+
+	r.rest = make([]policy.Set, len(r.work.Required)+1)
+	var toCome policy.Set
+	for i, tool := range slices.Backward(r.work.Required) {
+		toCome |= policy.Only(tool)
+		r.rest[i] = r.below(toCome)
+	}
+
+	set := assay.Setting{Persistence: problem.Persistence, Burst: problem.Burst}
+	for same := range r.chances {
+		for latest := range r.chances[same] {
+			r.chances[same][latest] = Chance(set, problem.Reliability, same > 0, latest > 0)
+		}
+	}
+	return r.work, r
+}
+
+// below returns everything that tools depend on, directly or indirectly. Dependencies have lower
+// numbers than the tools that need them.
+func (r *rules) below(tools policy.Set) policy.Set {
+	var found policy.Set
+	for i, t := range slices.Backward(r.work.Tools) {
+		if tools.Has(i) || found.Has(i) {
+			found |= t.Needs
+		}
+	}
+	return found
+}
+
+// Worth returns the next required tool, or the first dependency that it waits for. Lower numbers
+// belong to earlier calls in the task's sequence.
+func (r *rules) Worth(s policy.State) policy.Set {
+	if next := r.work.Next(s); next != policy.None && r.callable(s, next) {
+		return policy.Only(next)
+	}
+	for tool := range (r.rest[s.Done] &^ s.Have).All {
+		if r.callable(s, tool) {
+			return policy.Only(tool)
+		}
+	}
+	return 0
+}
+
+// callable reports whether all dependencies of a tool have succeeded.
+func (r *rules) callable(s policy.State, tool int) bool {
+	t := r.work.Tools[tool]
+	return t.Lacking == 0 && t.Needs&^s.Have == 0
+}
+
+// Chance implements [policy.Rules].
+func (r *rules) Chance(s policy.State, tool int) float64 {
+	same := 0
+	if s.Failed.Has(tool) {
+		same = 1
+	}
+	return r.chances[same][s.Recent]
+}
+
+// Remember implements [policy.Rules].
+func (r *rules) Remember(s policy.State, tool int, ok bool) policy.State {
+	if ok {
+		s.Recent = 0
+		s.Failed &^= policy.Only(tool)
+	} else {
+		s.Recent = 1
+		s.Failed |= policy.Only(tool)
+	}
+	return s
+}
+
+// Stopped implements [policy.Rules].
+func (r *rules) Stopped(policy.State) bool { return false }

@@ -1,0 +1,175 @@
+package assay1
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/world/spec"
+)
+
+// The error codes of the model's own mistakes. In this world no call fails with them by chance.
+const (
+	InvalidInput   = "INVALID_INPUT"
+	DependencyFail = "DEPENDENCY_ERROR"
+)
+
+// Chance is the probability that a call without a mistake succeeds. It is the reliability,
+// reduced if failures last or cluster: same means that the latest luck-spending call of the same
+// tool failed, anyFailed that the latest one of any tool did.
+func Chance(set assay.Setting, reliability float64, same, anyFailed bool) float64 {
+	p := reliability
+	if same {
+		p *= 1 - set.Persistence
+	}
+	if anyFailed {
+		p *= 1 - set.Burst
+	}
+	return p
+}
+
+// World is the world during one episode. It belongs to one goroutine.
+type World struct {
+	catalog *assay.Catalog
+	trial   *assay.Trial
+	things  *things
+
+	calls []assay.CallRecord
+	spent map[string]int // luck-spending calls so far, by tool
+	// failed holds the code of the latest luck-spending call, by tool; "" after a success.
+	failed    map[string]string
+	latest    bool     // the latest luck-spending call of any tool failed
+	succeeded []string // tools, in the order of their first success
+}
+
+// New returns the world at the start of a trial.
+func New(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) *World {
+	return &World{
+		catalog: catalog, trial: trial, things: newThings(task.Inputs),
+		spent: make(map[string]int), failed: make(map[string]string),
+	}
+}
+
+// Calls implements [spec.World].
+func (w *World) Calls() []assay.CallRecord { return w.calls }
+
+// Succeeded implements [spec.World].
+func (w *World) Succeeded() []string { return w.succeeded }
+
+// Claims implements [spec.World]. A claim is a reply without actions that begins or ends with
+// the word.
+func (w *World) Claims(reply string, acts bool) bool {
+	reply = strings.Trim(reply, " \t\r\n.!*_`#")
+	return !acts && (strings.HasPrefix(reply, doneWord) || strings.HasSuffix(reply, doneWord))
+}
+
+// doneWord is how a model claims that the work is done. In the middle of a reply it may only be
+// a promise.
+const doneWord = "TASK_COMPLETED"
+
+// Ends implements [spec.World]. A claim ends the episode, whether or not the work is done.
+func (w *World) Ends(reply string, acts bool) bool { return w.Claims(reply, acts) }
+
+// Stop implements [spec.World]. No call ends an episode.
+func (w *World) Stop() (assay.Ended, bool) { return "", false }
+
+// Call implements [spec.World].
+func (w *World) Call(turn int, name, arguments string) (assay.CallRecord, error) {
+	tool, ok := w.catalog.Tool(name)
+	if !ok {
+		return assay.CallRecord{}, fmt.Errorf("there is no tool named %q", name)
+	}
+	rec := assay.CallRecord{Turn: turn, Tool: name, Arguments: arguments}
+	args, m := w.check(tool, arguments)
+	if m != nil {
+		rec.Mistake, rec.Code, rec.Error = true, m.code, m.code+": "+m.text
+	} else {
+		w.chance(tool, args, &rec)
+	}
+	w.calls = append(w.calls, rec)
+	return rec, nil
+}
+
+// chance lets luck decide a call without a mistake.
+func (w *World) chance(tool assay.Tool, args map[string]any, rec *assay.CallRecord) {
+	set, reliability := w.trial.Setting, w.trial.Reliability
+	luck := spec.Draw(w.trial.Seed, tool.Name, w.spent[tool.Name])
+	before := w.failed[tool.Name]
+	rec.Luck, rec.Chance = luck.Success, Chance(set, reliability, before != "", w.latest)
+	rec.OK = rec.Luck < rec.Chance
+
+	if rec.OK {
+		rec.Output = string(w.things.add(tool, args))
+		if !slices.Contains(w.succeeded, tool.Name) {
+			w.succeeded = append(w.succeeded, tool.Name)
+		}
+	} else {
+		e := environmentError(tool, luck)
+		// If the luck would have been enough after a success, the earlier failure has lasted.
+		if before != "" && rec.Luck < Chance(set, reliability, false, w.latest) {
+			e = errorOf(tool, before)
+		}
+		rec.Code, rec.Error = e.Code, spec.FailureText(tool, e, luck)
+	}
+
+	w.spent[tool.Name]++
+	w.failed[tool.Name] = rec.Code
+	w.latest = !rec.OK
+}
+
+// environmentErrors returns the errors with which a tool fails by chance: the ones it declares,
+// without those that stand for a mistake.
+func environmentErrors(tool assay.Tool) []assay.ToolError {
+	errs := slices.DeleteFunc(slices.Clone(tool.Errors), func(e assay.ToolError) bool {
+		return e.Code == InvalidInput || e.Code == DependencyFail
+	})
+	if len(errs) == 0 {
+		return spec.FallbackErrors[:1]
+	}
+	return errs
+}
+
+func environmentError(tool assay.Tool, luck spec.Luck) assay.ToolError {
+	errs := environmentErrors(tool)
+	return errs[luck.Pick(0, len(errs))]
+}
+
+func errorOf(tool assay.Tool, code string) assay.ToolError {
+	for _, e := range environmentErrors(tool) {
+		if e.Code == code {
+			return e
+		}
+	}
+	panic("assay1: " + tool.Name + " has no error " + code)
+}
+
+// A mistake is the reason why a call fails regardless of luck.
+type mistake struct{ code, text string }
+
+func invalid(format string, args ...any) *mistake {
+	return &mistake{InvalidInput, fmt.Sprintf(format, args...)}
+}
+
+// check judges a call's arguments, references and dependencies. It returns the arguments without
+// members that are null.
+func (w *World) check(tool assay.Tool, arguments string) (map[string]any, *mistake) {
+	args, m := readArguments(tool, arguments)
+	if m != nil {
+		return nil, m
+	}
+	if m := w.things.check(tool, args); m != nil {
+		return nil, m
+	}
+	var missing []string
+	for _, d := range tool.Dependencies {
+		if !slices.Contains(w.succeeded, d) {
+			missing = append(missing, d)
+		}
+	}
+	if len(missing) > 0 {
+		text := fmt.Sprintf("%s needs %s to have succeeded first", tool.Name, strings.Join(missing, " and "))
+		return nil, &mistake{DependencyFail, text}
+	}
+	return args, nil
+}

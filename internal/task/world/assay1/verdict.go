@@ -1,0 +1,222 @@
+package assay1
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/policy"
+	"github.com/assay-eval/assay/internal/task/verdict"
+)
+
+// Verdict judges an episode. Full success means that the required tools occur in order among the
+// successful calls, and that the model claimed to be done. Partial success means at least 60 % of
+// the required tools. A task that requires no tools cannot succeed. The witness may be nil.
+func Verdict(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *verdict.Witness) assay.Outcome {
+	c := &course{verdict.Course{Catalog: catalog, Required: task.Required}}
+	uses := c.Follow(tr.Calls)
+	o := verdict.Measured(task, tr, policy.Sequence(catalog, task.Required), uses)
+	o.Coverage = verdict.Share(task.Required, o.ExecutedTools)
+	o.OrderCorrect = len(task.Required) > 0 && c.Next == len(task.Required)
+	o.Level = c.level(&o, w)
+	if o.Level != assay.FullSuccess {
+		w.Decide("category")
+		o.ErrorCategory = c.category(tr, uses, w)
+	}
+	return o
+}
+
+// A course is the shared one with this world's questions.
+type course struct{ verdict.Course }
+
+// level asks for every condition of full success, so that an explanation shows all of them.
+func (c *course) level(o *assay.Outcome, w *verdict.Witness) assay.Level {
+	w.Decide("level")
+	succeeded := func() string { return verdict.Covered(o) }
+	all := w.Need("all required tools succeeded", o.Coverage == 1, succeeded)
+	order := w.Need("they did in the required order", o.OrderCorrect, c.inPlace)
+	claimed := w.Need("the model said that it was done", o.Ended == assay.Finished,
+		func() string { return verdict.EndedBy(o.Ended) })
+	switch {
+	case all && order && claimed:
+		return assay.FullSuccess
+	case w.Ask("at least 60 % of the required tools succeeded", o.Coverage >= 0.6, succeeded):
+		return assay.PartialSuccess
+	}
+	return assay.Failure
+}
+
+// inPlace words how far the required order was kept.
+func (c *course) inPlace() string {
+	text := fmt.Sprintf("%d of %d in their place", c.Next, len(c.Required))
+	if c.Next < len(c.Required) {
+		text += "; the next one is " + c.Required[c.Next]
+	}
+	return text
+}
+
+// category returns the reason why an episode is not a full success. Two terms: the step is the
+// first required tool that has not succeeded in its place. The rest are the calls after the last
+// useful or unlucky one. They are all wasted, and the step was next during all of them. The first
+// rule that applies decides.
+//
+//  1. There was no call. The category is tool_call_format if there was no lookup, or if more
+//     turns were corrected than had a lookup. Otherwise it is tool_selection if the model claimed
+//     to be done, and max_turns if it did not.
+//  2. Only the claim to be done is missing: max_turns.
+//  3. The step succeeded too early, in a call that nothing needed: sequence_order. With the same
+//     luck it would have succeeded in its place.
+//  4. The rest has mistakes in wanted calls. The last one decides between dependency and
+//     parameter_config.
+//  5. The latest call of the step was a mistake, wherever it occurred, and the last useful or
+//     unlucky call was not unlucky. That mistake decides in the same way. The steps of a plan in
+//     the wrong order are refused, and a model that follows the plan does not come back to them.
+//  6. The rest has a tool that the task has no use for: tool_selection.
+//  7. The model claimed to be done and never called the step, and it did not give up on the
+//     step's dependencies: tool_selection.
+//  8. The rest has a tool that is required later: sequence_order.
+//  9. The model claimed to be done. If it gave up after bad luck, the category is other. If the
+//     step had succeeded for an earlier tool that depends on it, it is sequence_order. Otherwise
+//     the step was left out: tool_selection.
+//  10. The episode was cut off. The category is other if more replies were lost to bad luck than
+//     were wasted or idle. If more replies held only mistakes than were lost in any other way of
+//     the model's, the last mistake decides as in 4. Otherwise it is max_turns.
+//
+// The code of a failure by chance does not matter.
+func (c *course) category(tr *assay.Transcript, uses []verdict.Use, w *verdict.Witness) string {
+	switch {
+	case w.Ask("no call was made", len(tr.Calls) == 0, func() string { return verdict.Made(tr) }):
+		return withoutCall(tr, w)
+	case w.Ask("only the word that it is done is missing", c.Next == len(c.Required), c.inPlace):
+		return assay.CategoryMaxTurns
+	}
+
+	from := len(uses)
+	for from > 0 && uses[from-1].Wasted() {
+		from--
+	}
+	e := ending{
+		course: c, calls: tr.Calls, uses: uses, from: from,
+		step:    c.Required[c.Next],
+		claimed: tr.Ended == assay.Finished,
+		gaveUp:  from > 0 && uses[from-1] == verdict.Unlucky,
+	}
+	if category := e.category(w); category != "" {
+		return category
+	}
+	if w.Ask("the model said that it was done", e.claimed, func() string { return verdict.EndedBy(tr.Ended) }) {
+		return e.leftOff(w)
+	}
+	return c.cutOff(tr, uses, w)
+}
+
+// withoutCall returns the category of an episode without a call.
+func withoutCall(tr *assay.Transcript, w *verdict.Witness) string {
+	looked, corrected := verdict.Lookups(tr), 0 // turns
+	for _, t := range tr.Turns {
+		if t.Assisted {
+			corrected++
+		}
+	}
+	switch {
+	case w.Ask("no turn had a lookup, or more were corrected than had one", looked == 0 || corrected > looked,
+		func() string {
+			return fmt.Sprintf("%s with a lookup, %d corrected", verdict.Counted(looked, "turn"), corrected)
+		}):
+		return assay.CategoryToolCallFormat
+	case w.Ask("the model said that it was done", tr.Ended == assay.Finished,
+		func() string { return verdict.EndedBy(tr.Ended) }):
+		return assay.CategoryToolSelection
+	}
+	return w.Remains(assay.CategoryMaxTurns)
+}
+
+// cutOff returns the category of an episode that was cut off, if no call explains the reason.
+func (c *course) cutOff(tr *assay.Transcript, uses []verdict.Use, w *verdict.Witness) string {
+	n := losses(tr, uses)
+	lost := n[byNeedless] + n[byMistake] + n[byLookup] + n[byTalk]
+	mostlyMistakes := n[byMistake] > max(n[byNeedless], n[byLookup], n[byTalk])
+	switch {
+	case w.Ask("more replies were lost to bad luck than by the model's own doing", n[byLuck] > lost,
+		func() string { return fmt.Sprintf("%d to bad luck, %d by its own doing", n[byLuck], lost) }):
+		return assay.CategoryOther
+	case w.Ask("more of these held only mistakes than anything else", mostlyMistakes, func() string {
+		return fmt.Sprintf("%d only mistakes, %d needless calls, %d lookups, %d nothing",
+			n[byMistake], n[byNeedless], n[byLookup], n[byTalk])
+	}):
+		last := lastIndex(tr.Calls, func(r assay.CallRecord) bool { return r.Mistake })
+		return c.fault(tr.Calls, last, w)
+	}
+	return w.Remains(assay.CategoryMaxTurns)
+}
+
+// fault returns the category of the mistake in calls[i]. It is dependency if the world said that
+// a dependency had not succeeded. It is also dependency if the arguments name one that had not,
+// because the world checks references before it looks at dependencies.
+func (c *course) fault(calls []assay.CallRecord, i int, w *verdict.Witness) string {
+	tool, _ := c.Catalog.Tool(calls[i].Tool)
+	done := verdict.Succeeded(calls[:i])
+	named := func(d string) bool {
+		return !slices.Contains(done, d) && strings.Contains(calls[i].Arguments, strconv.Quote(d))
+	}
+	tooSoon := calls[i].Code == DependencyFail || slices.ContainsFunc(tool.Dependencies, named)
+	if w.Ask("that mistake was a dependency that had not succeeded", tooSoon,
+		func() string { return verdict.Nth(calls, i) + " failed with " + calls[i].Code }) {
+		return assay.CategoryDependency
+	}
+	return w.Remains(assay.CategoryParameterConfig)
+}
+
+// A loss is the reason why a reply brought its task no further.
+type loss int
+
+// The losses of replies. A reply with several calls has the first loss of this list that one of
+// its calls has.
+const (
+	byNothing  loss = iota // a call was useful
+	byLuck                 // a call was unlucky
+	byNeedless             // a call without a mistake was not wanted
+	byMistake              // all calls were mistakes
+	byLookup               // no call, but a lookup
+	byTalk                 // neither
+	lossKinds
+)
+
+// losses counts the replies of an episode by their losses.
+func losses(tr *assay.Transcript, uses []verdict.Use) (n [lossKinds]int) {
+	at := make(map[int]loss) // by turn, from 1
+	for i, t := range tr.Turns {
+		at[i+1] = byTalk
+		if t.Lookups > 0 {
+			at[i+1] = byLookup
+		}
+	}
+	for i, call := range tr.Calls {
+		l := byNeedless
+		switch {
+		case uses[i] == verdict.Useful:
+			l = byNothing
+		case uses[i] == verdict.Unlucky:
+			l = byLuck
+		case call.Mistake:
+			l = byMistake
+		}
+		at[call.Turn] = min(l, at[call.Turn])
+	}
+	for _, l := range at {
+		n[l]++
+	}
+	return n
+}
+
+// lastIndex returns the index of the last element that fits, or -1.
+func lastIndex[E any](s []E, fits func(E) bool) int {
+	for i, e := range slices.Backward(s) {
+		if fits(e) {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,92 @@
+// Package spec says what a world consists of, and holds the rules that worlds share: luck,
+// references and the wording of failures.
+//
+// Each world is a folder next to this one. Package world lists them.
+package spec
+
+import (
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/policy"
+	"github.com/assay-eval/assay/internal/task/verdict"
+)
+
+// A Definition is everything that sets one world apart from the others.
+type Definition struct {
+	Name string
+	// ScoreVersion names the rules of Verdict. It changes whenever a transcript could get a
+	// different outcome.
+	ScoreVersion string
+
+	// Begin returns the world at the start of a trial.
+	Begin func(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) World
+	// Planner describes the world's chances to the solver of best policies.
+	Planner policy.Planner
+	// Verdict judges an episode.
+	Verdict Verdict
+
+	// Chance is the chance of a call if its dependencies are there and nothing failed lately.
+	Chance func(reliability float64) float64
+	// Steps returns the tools of a task's plan, in order.
+	Steps func(catalog *assay.Catalog, required []string) []string
+	// FirstsCount means that a required tool counts by its first success, even if it came too
+	// early. See [verdict.Course].
+	FirstsCount bool
+
+	// References means that the world checks arguments, and that data is passed by reference.
+	References bool
+	// FailuresLast means that failures can be made to last and to cluster.
+	FailuresLast bool
+	// ClaimTakesReply means that the model needs a reply of its own to claim that it is done.
+	ClaimTakesReply bool
+	// StopsSearches means that a search loop ends an episode unless the experiment file changes
+	// the rule. Otherwise it is only recorded.
+	StopsSearches bool
+}
+
+// A Verdict judges an episode. It fills in everything except the score version and the success of
+// the best policy. The witness may be nil.
+type Verdict func(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *verdict.Witness) assay.Outcome
+
+// Course returns a course for following calls by this world's rules.
+func (d *Definition) Course(catalog *assay.Catalog, required []string) *verdict.Course {
+	return &verdict.Course{Catalog: catalog, Required: required, Firsts: d.FirstsCount}
+}
+
+// A World holds the state of the tools during one episode. It belongs to one goroutine.
+type World interface {
+	// Call executes a tool and records the call. If the library does not have the tool, it
+	// returns an error, uses up no luck and records nothing.
+	Call(turn int, name, arguments string) (assay.CallRecord, error)
+	// Calls returns the calls so far. The caller must not change them.
+	Calls() []assay.CallRecord
+	// Succeeded returns the tools that have succeeded, in the order of their first success.
+	// The caller must not change them.
+	Succeeded() []string
+	// Claims reports whether a reply claims that the work is done, and Ends whether that claim
+	// ends the episode. acts is true if the reply contains actions.
+	Claims(reply string, acts bool) bool
+	Ends(reply string, acts bool) bool
+	// Stop reports whether the calls so far end the episode, and how.
+	Stop() (assay.Ended, bool)
+}
+
+// InputsName refers to all inputs of a task. Followed by a dot and a name, it refers to one of
+// them.
+const InputsName = "inputs"
+
+// RefKey is the member that makes an object a reference.
+const RefKey = "ref"
+
+// IsReference reports whether a parameter only takes a reference, in worlds with references.
+func IsReference(p assay.Parameter) bool { return p.Name == "data" && p.Type == "object" }
+
+// Clip shortens text that a model made up, so that it cannot fill the conversation.
+func Clip(text string) string {
+	const most = 80
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
