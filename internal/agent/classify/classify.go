@@ -17,10 +17,7 @@ import (
 )
 
 // Categories are the names of the reasons, in the order of every table.
-var Categories = []string{
-	assay.CategoryToolCallFormat, assay.CategoryTimeout, assay.CategoryMaxTurns, assay.CategoryToolSelection,
-	assay.CategoryParameterConfig, assay.CategorySequenceOrder, assay.CategoryDependency, assay.CategoryOther,
-}
+var Categories = assay.ErrorCategories
 
 // A Case is an attempt to have an opinion on: one with an outcome that is not
 // full success. Task and Transcript are nil where they are not known.

@@ -11,14 +11,14 @@ import (
 var labels = func() map[string]string {
 	m := make(map[string]string)
 	for category, also := range map[string]string{
-		assay.CategoryToolCallFormat: "format formatting tool_format call_format tool_call_formatting",
-		assay.CategoryTimeout:          "timed_out",
+		assay.CategoryToolCallFormat:  "format formatting tool_format call_format tool_call_formatting",
+		assay.CategoryTimeout:         "timed_out",
 		assay.CategoryMaxTurns:        "maximum_turns turn_limit",
 		assay.CategoryToolSelection:   "selection tool_choice",
 		assay.CategoryParameterConfig: "parameter parameter_configuration",
 		assay.CategorySequenceOrder:   "sequence order",
-		assay.CategoryDependency:       "dependencies",
-		assay.CategoryOther:            "",
+		assay.CategoryDependency:      "dependencies",
+		assay.CategoryOther:           "",
 	} {
 		for _, name := range append(strings.Fields(also), category) {
 			m[squeeze(name)] = category

@@ -8,7 +8,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
-// An act is what a model can do in a reply, under whatever protocol.
+// An act is one kind of thing that a model can do in a reply, under any protocol.
 type act int
 
 const (
@@ -19,23 +19,22 @@ const (
 
 func (a act) String() string { return [...]string{toolSearch, toolInfo, toolCall}[a] }
 
-// An action is one act of a reply, or a wish for one that is not well formed.
+// An action is one act of a reply, or a malformed attempt at one.
 type action struct {
 	act act
-	// id is the ID of a native call; empty under tags.
+	// id is the ID of a native call. It is empty under the protocol tags.
 	id string
 	// text is a search's query, or the name of a tool.
 	text string
-	// arguments of a call: the text that the model wrote, a JSON object where
-	// wrong is nil.
+	// arguments holds a call's arguments as the model wrote them. They are a JSON object unless
+	// wrong is set.
 	arguments string
-	// wrong is the correction that answers an action which is not well formed;
-	// nil for one that is.
+	// wrong is the correction that answers a malformed action. It is nil for a well-formed one.
 	wrong *correction
 }
 
-// A correction is a text of templates/answers.tmpl. It names no tool but the
-// one that the model wrote.
+// A correction is a text from templates/answers.tmpl. It names no tool except the one that the
+// model wrote.
 type correction struct {
 	name string
 	data any
@@ -45,7 +44,7 @@ func wrong(id, name string, data any) action {
 	return action{id: id, wrong: &correction{name, data}}
 }
 
-// actions reads what a reply wants done, in order.
+// actions returns the actions of a reply, in order.
 func (e *episode) actions(reply *assay.Message) []action {
 	if e.trial.Protocol == assay.Tags {
 		return tagActions(reply.Content)
@@ -57,7 +56,7 @@ func (e *episode) actions(reply *assay.Message) []action {
 	return actions
 }
 
-// nativeAction reads a call of a function.
+// nativeAction reads the call of a function.
 func nativeAction(tools string, c assay.ToolCall) action {
 	args, ok := parseArguments(c.Arguments)
 	switch {
@@ -72,12 +71,14 @@ func nativeAction(tools string, c assay.ToolCall) action {
 	case toolInfo:
 		return wellFormed(action{act: info, id: c.ID, text: stringOf(args["tool"])})
 	case toolCall:
-		return wellFormed(action{act: call, id: c.ID, text: stringOf(args["tool"]), arguments: string(args["arguments"])})
+		return wellFormed(action{
+			act: call, id: c.ID, text: stringOf(args["tool"]), arguments: string(args["arguments"]),
+		})
 	}
 	return wrong(c.ID, "no discover function", spec.Clip(c.Name))
 }
 
-// wellFormed returns the action, or a wrong one where it lacks what it needs.
+// wellFormed returns the action, or a malformed one if it lacks something.
 func wellFormed(a action) action {
 	a.text = strings.TrimSpace(a.text)
 	if a.text == "" {
@@ -92,8 +93,8 @@ func wellFormed(a action) action {
 	return a
 }
 
-// noName is the correction of an action without a tool: under tags, whose
-// actions have no ID, it shows the form.
+// noName returns the correction of an action without a tool. Under the protocol tags, whose actions
+// have no ID, the correction shows the form.
 func noName(id string) string {
 	if id == "" {
 		return "no name in tag"
@@ -101,8 +102,8 @@ func noName(id string) string {
 	return "no name"
 }
 
-// parseArguments reads what a model wrote as arguments, and reports whether
-// that is a JSON object. Nothing at all counts as no arguments, as does null.
+// parseArguments parses a model's arguments and reports whether they are a JSON object. An empty
+// text and null count as no arguments.
 func parseArguments(s string) (args map[string]json.RawMessage, ok bool) {
 	if strings.TrimSpace(s) == "" {
 		return nil, true
@@ -111,7 +112,7 @@ func parseArguments(s string) (args map[string]json.RawMessage, ok bool) {
 	return args, err == nil
 }
 
-// stringOf returns a JSON string's value, "" for anything else.
+// stringOf returns the value of a JSON string. It returns "" for any other value.
 func stringOf(raw json.RawMessage) string {
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {

@@ -9,20 +9,22 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
-// carryOut carries a reply's actions out in order and returns their answers, each
-// with the tools that have succeeded by then.
+// carryOut carries out a reply's actions in order and returns their answers. Each answer lists the
+// tools that have succeeded by then.
 func (e *episode) carryOut(turn int, actions []action, rec *assay.TurnRecord) []map[string]any {
 	answers := make([]map[string]any, 0, len(actions))
+	listed := e.trial.Tools == assay.Listed
 	for i, a := range actions {
+		oneOnly := e.progress.executed > 0 && e.trial.SeveralCalls == assay.RefuseSeveral
 		var answer map[string]any
 		switch {
 		case i >= MaxCallsPerReply:
 			answer = e.correct(rec, &correction{"too many calls", MaxCallsPerReply})
 		case a.wrong != nil:
 			answer = e.correct(rec, a.wrong)
-		case (a.act == call || e.trial.Tools == assay.Listed) && e.progress.executed > 0 && e.trial.SeveralCalls == assay.RefuseSeveral:
+		case (a.act == call || listed) && oneOnly:
 			answer = e.correct(rec, &correction{"one call", nil})
-		case a.act != call && e.trial.Tools == assay.Listed: // as natively, where it is no function
+		case a.act != call && listed: // refused as under the native protocol, which has no such function
 			answer = e.correct(rec, &correction{"no listed function", a.act.String()})
 		case a.act == call:
 			answer = e.execute(turn, a, rec)
@@ -38,7 +40,7 @@ func (e *episode) carryOut(turn int, actions []action, rec *assay.TurnRecord) []
 	return answers
 }
 
-// correct answers what is not well formed, and notes it as assistance.
+// correct answers a malformed action and records that the model was assisted.
 func (e *episode) correct(rec *assay.TurnRecord, c *correction) map[string]any {
 	rec.Assisted = true
 	text := render(c.name, c.data)
@@ -61,7 +63,7 @@ func (e *episode) execute(turn int, a action, rec *assay.TurnRecord) map[string]
 	return answer
 }
 
-// noTool refuses a name that no tool has.
+// noTool returns the correction of a name that is not a tool.
 func (e *episode) noTool(name string) *correction {
 	if e.trial.Tools == assay.Listed {
 		return &correction{"no listed function", spec.Clip(name)}
@@ -69,7 +71,7 @@ func (e *episode) noTool(name string) *correction {
 	return &correction{"no tool", spec.Clip(name)}
 }
 
-// describe answers a wish to read about a tool.
+// describe answers a request to read about a tool.
 func (e *episode) describe(name string, rec *assay.TurnRecord) map[string]any {
 	tool, ok := e.catalog.Tool(name)
 	if !ok {
@@ -94,7 +96,7 @@ func (e *episode) found(query string) map[string]any {
 	return map[string]any{"tools": list}
 }
 
-// toolDetails is a tool as a model sees it.
+// toolDetails describes a tool to a model.
 type toolDetails struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description"`
@@ -105,11 +107,12 @@ type toolDetails struct {
 }
 
 func details(worldName string, t assay.Tool) toolDetails {
-	return toolDetails{t.Name, t.Description, schema(worldName, t), t.Returns, t.Errors, append([]string{}, t.Dependencies...)}
+	needs := append([]string{}, t.Dependencies...)
+	return toolDetails{t.Name, t.Description, schema(worldName, t), t.Returns, t.Errors, needs}
 }
 
-// reply appends the answers to the conversation, each with the replies that
-// are left: as results of the native calls, or under tags as one message.
+// reply appends the answers to the conversation, each with the number of replies left. They are
+// results of the native calls, or one message under the protocol tags.
 func (e *episode) reply(actions []action, answers []map[string]any, left int) {
 	var blocks []string
 	for i, answer := range answers {
@@ -126,16 +129,18 @@ func (e *episode) reply(actions []action, answers []map[string]any, left int) {
 	}
 }
 
-// What stands around each answer under tags, in the order of the actions.
+// The tags around each answer under the protocol tags. Answers are in the order of the actions.
 const (
 	resultOpen  = "<tool_result>"
 	resultClose = "</tool_result>"
 )
 
-func (e *episode) say(m assay.Message) { e.transcript.Messages = append(e.transcript.Messages, m) }
+func (e *episode) say(m assay.Message) {
+	e.transcript.Messages = append(e.transcript.Messages, m)
+}
 
-// encode returns v as JSON in which <, > and & stand as themselves, for a
-// model reads it as text. What cannot be encoded is a bug of ours.
+// encode returns v as JSON in which <, > and & are not escaped, because a model reads it as text.
+// If v cannot be encoded, that is a bug.
 func encode(v any) json.RawMessage {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -1,9 +1,8 @@
-// Package episode carries out one attempt at a trial: the prompt, the turns,
-// the tool calls, their limits, and the verdict at the end.
+// Package episode carries out one attempt at a trial: the prompt, the turns, the tool calls, their
+// limits, and the verdict at the end.
 //
-// It starts no goroutine, stores nothing and does not wait for rate limits:
-// the provider that it is given does. A fault of the provider ends the episode
-// and is never scored.
+// It starts no goroutines, stores nothing and does not wait for rate limits; its provider does
+// that. A fault of the provider ends the episode and is never scored.
 package episode
 
 import (
@@ -15,12 +14,12 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// MaxCallsPerReply bounds the calls of one reply that are carried out. Those
-// beyond it are refused, for every call needs an answer.
+// MaxCallsPerReply is the number of calls in one reply that are carried out. Further calls are
+// refused, because every call needs an answer.
 const MaxCallsPerReply = 64
 
-// A Runner carries out episodes with the tools of one library. It is immutable
-// and safe for concurrent use.
+// A Runner carries out episodes with the tools of one library. It is immutable and safe for
+// concurrent use.
 type Runner struct {
 	catalog   *assay.Catalog
 	search    *world.Search
@@ -29,11 +28,11 @@ type Runner struct {
 	budget    time.Duration
 }
 
-// A toolbox is what decides which functions a model has.
+// A toolbox determines which functions a model gets.
 type toolbox struct{ world, tools string }
 
-// NewRunner returns a runner. Budget is the working time that an episode may
-// take, all its requests together and queues left out; 0 means no limit.
+// NewRunner returns a runner. budget is the working time of an episode: the time of all its
+// requests together, without queues. 0 means no limit.
 func NewRunner(catalog *assay.Catalog, budget time.Duration) *Runner {
 	r := &Runner{
 		catalog:   catalog,
@@ -50,10 +49,11 @@ func NewRunner(catalog *assay.Catalog, budget time.Duration) *Runner {
 	return r
 }
 
-// Run carries out one attempt. The attempt has either an outcome or a fault;
-// the transcript goes as far as the episode got. Experiment, run, number and
-// program are the caller's to fill in.
-func (r *Runner) Run(ctx context.Context, provider assay.Provider, trial *assay.Trial, task *assay.Task) (*assay.Attempt, *assay.Transcript) {
+// Run carries out one attempt. The attempt ends in an outcome or a fault, and the transcript goes
+// as far as the episode got. The caller fills in experiment, run, number and program.
+func (r *Runner) Run(
+	ctx context.Context, provider assay.Provider, trial *assay.Trial, task *assay.Task,
+) (*assay.Attempt, *assay.Transcript) {
 	e := &episode{Runner: r, provider: provider, trial: trial, task: task}
 	e.attempt = assay.Attempt{Trial: *trial, Templates: TemplatesHash, StartedAt: time.Now().UTC()}
 	err := e.begin()
@@ -79,7 +79,7 @@ type episode struct {
 	usage      assay.Usage
 }
 
-// begin sets the world up and writes the messages with which it begins.
+// begin sets up the world and writes the opening messages.
 func (e *episode) begin() error {
 	rules, err := rulesOf(e.trial)
 	if err != nil {
@@ -99,8 +99,8 @@ func (e *episode) begin() error {
 	return nil
 }
 
-// turns runs the episode to its end. Each turn appends to the conversation, so
-// that no request is like an earlier one.
+// turns runs the episode to its end. Each turn appends to the conversation, so every request
+// differs from the ones before.
 func (e *episode) turns(ctx context.Context) error {
 	for turn := 1; turn <= e.trial.Setting.Turns; turn++ {
 		if ended := e.spent(); ended != "" {
@@ -120,9 +120,8 @@ func (e *episode) turns(ctx context.Context) error {
 	return nil
 }
 
-// spent reports that the episode has used up its tokens or its money, "" if
-// not. A limit is checked between turns: what a reply takes is known when it
-// has come.
+// spent reports whether the episode has used up its tokens or its money. It returns "" if not.
+// Limits are checked between turns because the size of a reply is only known once it has arrived.
 func (e *episode) spent() assay.Ended {
 	switch {
 	case e.trial.Tokens > 0 && e.usage.Total() >= e.trial.Tokens:
@@ -133,14 +132,15 @@ func (e *episode) spent() assay.Ended {
 	return ""
 }
 
-// ask gets one reply and appends it. It asks for none once ctx has ended.
+// ask gets one reply and appends it. It fails if ctx has ended.
 func (e *episode) ask(ctx context.Context) (*assay.Message, error) {
 	if ctx.Err() != nil {
 		return nil, stopped(ctx)
 	}
 	left := e.budget - e.waits.Working
 	if e.budget > 0 && left <= 0 {
-		return nil, &assay.Fault{Kind: assay.Timeout, Detail: "the trial's working time of " + e.budget.String() + " is used up"}
+		detail := "the trial's working time of " + e.budget.String() + " is used up"
+		return nil, &assay.Fault{Kind: assay.Timeout, Detail: detail}
 	}
 	resp, err := e.provider.Chat(ctx, e.request(left))
 	e.account(&resp)
@@ -150,12 +150,12 @@ func (e *episode) ask(ctx context.Context) (*assay.Message, error) {
 	return e.hear(&resp), nil
 }
 
-// request asks for the next turn, within the working time that is left. Under
-// tags a model has no functions.
+// request returns the request for the next turn, within the working time left. Under the protocol
+// tags a model gets no functions.
 func (e *episode) request(left time.Duration) assay.Request {
 	req := assay.Request{
-		Model: e.trial.Model, Messages: e.transcript.Messages, Sampling: e.trial.Sampling, Lane: e.attempt.Lane,
-		Budget: max(0, left),
+		Model: e.trial.Model, Messages: e.transcript.Messages, Sampling: e.trial.Sampling,
+		Lane: e.attempt.Lane, Budget: max(0, left),
 	}
 	if e.trial.Protocol != assay.Tags {
 		req.Functions = e.functions[toolbox{e.trial.World, e.trial.Tools}]
@@ -176,8 +176,8 @@ func (e *episode) hear(resp *assay.Response) *assay.Message {
 	return &reply
 }
 
-// stopped is the fault of an episode whose context has ended: of the kind that
-// the context's error tells, for the reason that its cause tells.
+// stopped returns the fault of an episode whose context has ended. The context's error determines
+// the kind, and its cause the detail.
 func stopped(ctx context.Context) *assay.Fault {
 	f := assay.AsFault(ctx.Err())
 	f.Err = context.Cause(ctx)
@@ -195,8 +195,8 @@ func (e *episode) account(resp *assay.Response) {
 	e.attempt.AddServed(resp.ServedModel)
 }
 
-// answer carries out a reply's actions, or says that there were none, and
-// reports how the episode ended, "" if it goes on.
+// answer carries out a reply's actions, or points out that there were none. It returns how the
+// episode ended, or "" if it goes on.
 func (e *episode) answer(turn int, reply *assay.Message) assay.Ended {
 	actions := e.actions(reply)
 	if e.world.Ends(reply.Content, len(actions) > 0) {
@@ -221,7 +221,7 @@ func (e *episode) answer(turn int, reply *assay.Message) assay.Ended {
 	return ""
 }
 
-// conclude fills the attempt's outcome or fault in.
+// conclude fills in the attempt's outcome or fault.
 func (e *episode) conclude(err error) {
 	a := &e.attempt
 	a.FinishedAt = time.Now().UTC()
@@ -234,7 +234,7 @@ func (e *episode) conclude(err error) {
 		if f.Lane != "" {
 			a.Lane = f.Lane
 		}
-		// How far it got is worth knowing; a verdict it is not.
+		// The measures still show how far it got, but there is no verdict.
 		o.Level, o.Ended, o.ErrorCategory, o.Pilot = "", "", "", nil
 	}
 	a.Outcome = o

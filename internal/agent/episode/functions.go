@@ -8,7 +8,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
-// The functions of the setting discover.
+// The functions of the tool setting discover.
 const (
 	toolSearch = "tool_search"
 	toolInfo   = "tool_info"
@@ -40,7 +40,7 @@ var discoverFunctions = []assay.Function{
 	},
 }
 
-// Functions returns what a model may call in a world with a setting of tools.
+// Functions returns the functions that a model can call in a world under a tool setting.
 func Functions(worldName, setting string, catalog *assay.Catalog) []assay.Function {
 	if setting == assay.Discover {
 		return discoverFunctions
@@ -66,13 +66,13 @@ type property struct {
 	Type        string `json:"type"`
 	Description string `json:"description,omitempty"`
 	Default     any    `json:"default,omitempty"`
-	// Items is there for an array, as OpenAI demands: anything goes.
+	// Items describes an array's elements, which can be anything. OpenAI demands it.
 	Items      *struct{}           `json:"items,omitempty"`
 	Properties map[string]property `json:"properties,omitempty"`
 	Required   []string            `json:"required,omitempty"`
 }
 
-// schema returns the JSON schema of a tool's arguments. In assay-1 data is a
+// schema returns the JSON schema of a tool's arguments. In a world with references, data is a
 // reference.
 func schema(worldName string, t assay.Tool) json.RawMessage {
 	s := struct {

@@ -5,12 +5,12 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// defaultAfter is how often in a row a loop of any kind has to go round. Three
-// times is no accident, and leaves most of ten turns.
+// defaultAfter is the number of rounds after which a loop of any kind is noticed. Three rounds are
+// not an accident, and they leave most of ten turns.
 const defaultAfter = 3
 
-// DefaultLoops returns the rules of a world. The original had no rule for
-// searches, so in pilot they are recorded like the others.
+// DefaultLoops returns a world's default rules. The original had no rule for searches, so the pilot
+// world only records search loops.
 func DefaultLoops(worldName string) assay.LoopRules {
 	rules := make(assay.LoopRules, len(assay.LoopKinds))
 	d := world.Find(worldName)
@@ -21,7 +21,7 @@ func DefaultLoops(worldName string) assay.LoopRules {
 	return rules
 }
 
-// rulesOf returns the rules of a trial.
+// rulesOf returns the loop rules of a trial.
 func rulesOf(trial *assay.Trial) (assay.LoopRules, error) {
 	if trial.Loops == "" {
 		return DefaultLoops(trial.World), nil

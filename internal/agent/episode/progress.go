@@ -6,30 +6,30 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// progress notices loops. It is told what happens in the order in which it
-// happens, and belongs to one episode.
+// progress detects loops. It is informed of everything in the order in which it happens, and
+// belongs to one episode.
 //
-// A failure by chance says nothing: to try again is what the world rewards. So
-// such calls are passed over, as lookups are between calls.
+// A failure by chance does not count, because trying again is the right thing to do. Such calls are
+// skipped, and so are lookups between calls.
 type progress struct {
 	rules assay.LoopRules
 	turn  int
-	known map[string]bool // what lookups have shown
+	known map[string]bool // lookup results that were shown before
 	loops []assay.LoopRecord
 
 	calls    trail // of calls with their results
-	errors   trail // of mistakes and corrections; anything else breaks it
-	searches trail // of turns that only looked things up, and none for the first time
+	errors   trail // of mistakes and corrections; a success clears it
+	searches trail // of turns that only looked up things that were known
 	silences trail // of turns without an action
 
-	news, executed int // things shown for the first time, and calls, of this turn
+	news, executed int // this turn's first-time lookups, and its calls
 }
 
 func newProgress(rules assay.LoopRules) *progress {
 	return &progress{rules: rules, known: make(map[string]bool)}
 }
 
-// A trail is what happened lately, oldest first.
+// A trail holds the latest events, oldest first.
 type trail []mark
 
 type mark struct {
@@ -37,17 +37,17 @@ type mark struct {
 	turn int
 }
 
-// add appends a mark. One reply makes one mark of a key in a row: what it holds
-// was written before any answer could be read.
+// add appends a mark. Equal marks of one reply count once in a row, because the model wrote the
+// whole reply before it could read any answer.
 func (t *trail) add(key string, turn int) {
 	if m := (mark{key, turn}); len(*t) == 0 || (*t)[len(*t)-1] != m {
 		*t = append(*t, m)
 	}
 }
 
-// turns reports the turn in which the latest n marks began, if each of them is
-// like the one period before it, those of a period differ, and they come from n
-// replies at least.
+// turns looks for a loop in the latest n*period marks. There is one if each mark equals the mark
+// one period before, neighbours within a period differ, and the marks come from at least n replies.
+// turns then returns the turn in which the loop began.
 func (t trail) turns(n, period int) (began int, round bool) {
 	if n*period > len(t) || n == 0 {
 		return 0, false
@@ -70,18 +70,18 @@ func (t trail) turns(n, period int) (began int, round bool) {
 	return t[0].turn, true
 }
 
-// begin says that a reply has come.
+// begin starts a turn.
 func (p *progress) begin(turn int) { p.turn, p.news, p.executed = turn, 0, 0 }
 
-// shown says that a lookup of a kind has told about a tool.
+// shown records that a lookup has shown a tool.
 func (p *progress) shown(lookup act, tool string) {
-	if what := lookup.String() + " " + tool; !p.known[what] {
-		p.known[what] = true
+	if key := lookup.String() + " " + tool; !p.known[key] {
+		p.known[key] = true
 		p.news++
 	}
 }
 
-// malformed says that an action was answered by a correction.
+// malformed records that an action was answered by a correction.
 func (p *progress) malformed(correction string) { p.failed(correction) }
 
 func (p *progress) failed(key string) {
@@ -89,7 +89,7 @@ func (p *progress) failed(key string) {
 	p.notice(assay.ErrorLoop, p.errors, 1)
 }
 
-// called says how a call went.
+// called records a call.
 func (p *progress) called(c *assay.CallRecord) {
 	p.executed++
 	switch {
@@ -105,7 +105,7 @@ func (p *progress) called(c *assay.CallRecord) {
 	p.notice(assay.PingPongLoop, p.calls, 2)
 }
 
-// end says that all of the reply's actions, so many, were carried out.
+// end ends a turn in which this number of actions was carried out.
 func (p *progress) end(actions int, rec *assay.TurnRecord) {
 	if actions > 0 {
 		p.silences = nil
@@ -121,11 +121,11 @@ func (p *progress) end(actions int, rec *assay.TurnRecord) {
 	}
 }
 
-// notice records a loop once it has gone round often enough, the first of each
-// kind.
+// notice records a loop once it has gone round often enough. Each kind is recorded once.
 func (p *progress) notice(kind assay.LoopKind, t trail, period int) {
 	began, round := t.turns(p.rules[kind].After, period)
-	if !round || slices.ContainsFunc(p.loops, func(l assay.LoopRecord) bool { return l.Kind == kind }) {
+	recorded := func(l assay.LoopRecord) bool { return l.Kind == kind }
+	if !round || slices.ContainsFunc(p.loops, recorded) {
 		return
 	}
 	p.loops = append(p.loops, assay.LoopRecord{Kind: kind, Began: began, Noticed: p.turn})

@@ -26,14 +26,14 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"json":    func(v any) string { return string(encode(v)) },
 }).ParseFS(templateFiles, "templates/*.tmpl"))
 
-// TemplatesHash identifies the wording of everything that an episode says to a
-// model, beside what library, task and world say. It goes into every result.
+// TemplatesHash identifies the wording of everything that an episode tells a model, apart from the
+// texts of library, task and world. It goes into every result.
 var TemplatesHash = hashTemplates()
 
-// A Template is a file of what episodes say to models, as it stands.
+// A Template is one of the files with the texts for models.
 type Template struct{ Name, Text string }
 
-// Templates returns the templates, by name.
+// Templates returns the templates, sorted by name.
 func Templates() []Template {
 	names, err := fs.Glob(templateFiles, "templates/*.tmpl")
 	if err != nil {
@@ -64,9 +64,8 @@ func hashTemplates() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// GivenPlan returns the plan that a trial's variant shows to the model, nil for
-// a variant without one. That a flaw does not apply to the task is an error:
-// such a trial is not planned.
+// GivenPlan returns the plan that a trial's variant shows to the model, or nil if the variant shows
+// none. It fails if the flaw does not apply to the task. Such a trial is never planned.
 func GivenPlan(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) (*workflow.Plan, error) {
 	flaw, flawed := assay.FlawOf(trial.Variant)
 	if trial.Variant != assay.Optimal && !flawed {
@@ -82,8 +81,7 @@ func GivenPlan(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) (*w
 	return &plan, nil
 }
 
-// Opening returns the messages with which an episode begins. Its errors are those
-// of [GivenPlan].
+// Opening returns the messages with which an episode begins. It fails like [GivenPlan].
 func Opening(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) ([]assay.Message, error) {
 	plan, err := GivenPlan(catalog, trial, task)
 	if err != nil {
@@ -106,9 +104,14 @@ func (e *episode) opening(plan *workflow.Plan) []assay.Message {
 		Tools            []toolDetails
 		Plan             *workflow.Plan
 	}{
-		Task: e.task, Inputs: pretty(e.task.Inputs), Expected: pretty(e.task.Expected), Turns: trial.Setting.Turns,
-		Discover: trial.Tools == assay.Discover, Tags: trial.Protocol == assay.Tags, Arguments: world.Of(trial.World).References,
-		Think: trial.Variant == assay.CoT, One: trial.SeveralCalls == assay.RefuseSeveral, Plan: plan,
+		Task: e.task, Inputs: pretty(e.task.Inputs), Expected: pretty(e.task.Expected),
+		Turns:     trial.Setting.Turns,
+		Discover:  trial.Tools == assay.Discover,
+		Tags:      trial.Protocol == assay.Tags,
+		Arguments: world.Of(trial.World).References,
+		Think:     trial.Variant == assay.CoT,
+		One:       trial.SeveralCalls == assay.RefuseSeveral,
+		Plan:      plan,
 	}
 	if data.Tags && !data.Discover {
 		for _, t := range e.catalog.All() {
@@ -121,8 +124,7 @@ func (e *episode) opening(plan *workflow.Plan) []assay.Message {
 	}
 }
 
-// nudge answers a reply without an action. It names no tool but those that
-// have succeeded.
+// nudge answers a reply without an action. It names no tools except those that have succeeded.
 func (e *episode) nudge(claimed bool, left int) assay.Message {
 	data := struct {
 		Claimed, Tags bool
@@ -140,7 +142,7 @@ func render(name string, data any) string {
 	return strings.TrimSpace(b.String())
 }
 
-// pretty indents JSON for a reader; nothing and an empty object give "".
+// pretty indents JSON for a reader. It returns "" for an empty text, null and an empty object.
 func pretty(raw json.RawMessage) string {
 	if s := strings.TrimSpace(string(raw)); s == "" || s == "null" || s == "{}" {
 		return ""

@@ -1,20 +1,17 @@
 package episode
 
-import (
-	"strings"
-)
+import "strings"
 
-// tagActions reads the actions of a reply under the protocol tags:
+// tagActions returns the actions of a reply under the protocol tags:
 //
 //	<tool_search>QUERY</tool_search>
 //	<tool_info>TOOL</tool_info>
 //	<tool_call>TOOL {"argument": "value"}</tool_call>
 //
-// White space around the content is dropped, and the arguments may be left
-// out. Nothing is guessed: a tag is written exactly like that, it ends at the
-// first closing tag of its name and holds no other. An opening tag that is not
-// closed, a closing tag that was not opened, a tag within another: each is one
-// action that is not well formed. All other text is the model's own.
+// White space around the content is dropped, and the arguments can be left out. Nothing is
+// guessed: a tag is written exactly like that, ends at the first closing tag of its name and
+// contains no other tag. An opening tag that is not closed, a closing tag that was not opened and
+// a tag within another tag are each one malformed action. All other text is ignored.
 func tagActions(text string) []action {
 	var actions []action
 	for {
@@ -30,7 +27,7 @@ func tagActions(text string) []action {
 		text = text[start+len(openTag(kind)):]
 		end, endKind, closed := nextTag(text)
 		if end < 0 || !closed || endKind != kind {
-			// What follows is read on its own.
+			// The text after the opening tag is read on its own.
 			actions = append(actions, wrong("", "open tag", kind.String()))
 			continue
 		}
@@ -42,7 +39,7 @@ func tagActions(text string) []action {
 func openTag(a act) string  { return "<" + a.String() + ">" }
 func closeTag(a act) string { return "</" + a.String() + ">" }
 
-// nextTag finds the first tag of a text, start -1 if there is none.
+// nextTag finds the first tag of a text. start is -1 if there is none.
 func nextTag(text string) (start int, kind act, closing bool) {
 	start = -1
 	for _, a := range []act{search, info, call} {

@@ -11,7 +11,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/workflow"
 )
 
-// An agent decides the next message from what it sees.
+// An agent decides on the next message based on what it sees.
 type agent func(m *Models, v *view) assay.Message
 
 var agents = map[string]agent{
@@ -32,8 +32,8 @@ func (m *Models) listed(v *view) assay.Message {
 	return m.carryOut(v, v.steps())
 }
 
-// carryOut runs steps in order, each until it succeeds. A tool that is there
-// twice has to succeed twice.
+// carryOut runs steps in order, each until it succeeds. A tool that occurs twice has to succeed
+// twice.
 func (m *Models) carryOut(v *view, steps []string) assay.Message {
 	next := 0
 	for _, c := range v.calls {
@@ -47,8 +47,8 @@ func (m *Models) carryOut(v *view, steps []string) assay.Message {
 	return m.execute(v, steps[next])
 }
 
-// optimal follows the exact best policy for the steps, with what it knows of
-// the tools' dependencies and the chance that the plan states.
+// optimal follows the exact best policy for the steps, based on the tools' dependencies and the
+// chance that the plan states.
 func (m *Models) optimal(v *view) assay.Message {
 	if msg, wait := v.look(); wait {
 		return msg
@@ -77,10 +77,9 @@ func (m *Models) optimal(v *view) assay.Message {
 	return done
 }
 
-// expert works from the description and from what it knows of the tools, and
-// takes a plan for no more than a hint: it finds the tools that the parts of
-// the description ask for, runs before each what it needs, and fills the
-// arguments in by itself.
+// expert works from the description and its knowledge of the tools, and treats a plan only as a
+// hint. It finds the tools that the parts of the description ask for, runs each tool's dependencies
+// first, and chooses the arguments itself.
 func (m *Models) expert(v *view) assay.Message {
 	var hints []string
 	for _, s := range v.plan {
@@ -89,9 +88,8 @@ func (m *Models) expert(v *view) assay.Message {
 	return m.carryOut(v, policy.Sequence(m.catalog, m.guide.matches(v.queries(), hints)))
 }
 
-// obedient carries the given plan out to the letter, with the arguments that
-// stand in it. A step that failed by chance it tries again; one that cannot
-// work it passes over, for it repairs nothing.
+// obedient carries out the given plan to the letter, including its arguments. It retries a step
+// that failed by chance and skips a step that cannot succeed, because it does not repair anything.
 func (m *Models) obedient(v *view) assay.Message {
 	if msg, wait := v.look(); wait {
 		return msg
@@ -112,7 +110,7 @@ func (m *Models) obedient(v *view) assay.Message {
 	return v.message(act{text: s.tool, arguments: s.arguments})
 }
 
-// searcher looks for tools for ever, with other words each time.
+// searcher searches for tools forever, with different words each time.
 func (m *Models) searcher(v *view) assay.Message {
 	words := strings.Fields(v.description)
 	query := "tool"
@@ -124,13 +122,14 @@ func (m *Models) searcher(v *view) assay.Message {
 
 // mute never acts.
 func (m *Models) mute(v *view) assay.Message {
-	return assay.Message{Role: assay.Assistant, Content: fmt.Sprintf("Thought %d: I would begin by reading the task again.", v.turn+1)}
+	text := fmt.Sprintf("Thought %d: I would begin by reading the task again.", v.turn+1)
+	return assay.Message{Role: assay.Assistant, Content: text}
 }
 
 var done = assay.Message{Role: assay.Assistant, Content: "All steps are done. TASK_COMPLETED"}
 
-// look searches for the parts of the description, all in one reply, when the
-// tools have to be found and were not searched for yet.
+// look searches for the parts of the description, all in one reply, if the tools have to be found
+// first and there was no search yet.
 func (v *view) look() (assay.Message, bool) {
 	if !v.discover || v.plan != nil || len(v.found) > 0 {
 		return assay.Message{}, false
@@ -145,13 +144,14 @@ func (v *view) look() (assay.Message, bool) {
 	return v.message(acts...), true
 }
 
-// execute calls a tool with arguments that fit what has happened so far.
+// execute calls a tool with arguments that fit the calls so far.
 func (m *Models) execute(v *view, name string) assay.Message {
 	tool, _ := m.catalog.Tool(name)
-	return v.message(act{text: name, arguments: string(workflow.Arguments(tool, v.inputs, v.succeeded()))})
+	args := workflow.Arguments(tool, v.inputs, v.succeeded())
+	return v.message(act{text: name, arguments: string(args)})
 }
 
-// message writes actions down, under the protocol of the conversation.
+// message writes down actions under the protocol of the conversation.
 func (v *view) message(acts ...act) assay.Message {
 	msg := assay.Message{Role: assay.Assistant}
 	if v.tags {
@@ -178,7 +178,8 @@ func (v *view) message(acts ...act) assay.Message {
 			}
 			name, args = "tool_call", encode(map[string]any{"tool": a.text, "arguments": inner})
 		}
-		msg.Calls = append(msg.Calls, assay.ToolCall{ID: fmt.Sprintf("call_%d_%d", v.turn+1, i), Name: name, Arguments: args})
+		id := fmt.Sprintf("call_%d_%d", v.turn+1, i)
+		msg.Calls = append(msg.Calls, assay.ToolCall{ID: id, Name: name, Arguments: args})
 	}
 	return msg
 }

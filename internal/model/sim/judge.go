@@ -5,31 +5,33 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/world/assay1"
 )
 
-// judge gives second opinions, as `assay classify` asks for them. It goes by a
-// few words of the history that it is shown: by the last mistake if there is
-// one, by what kept the work from being done otherwise. It is no more than a
-// stand-in for a model.
+// judge gives second opinions for `assay classify`. It looks for a few phrases in the history that
+// it is shown: the last mistake if there is one, or else the reason why the work was not done. It
+// is only a stand-in for a real model.
 func (m *Models) judge(v *view) assay.Message {
-	category, confidence, reason := "other", .4, "nothing in the history stands out"
-	called := strings.Contains(v.asked, ": worked: ") || strings.Contains(v.asked, ": failed by chance ") || strings.Contains(v.asked, ": mistake ")
+	category, confidence, reason := assay.CategoryOther, .4, "nothing in the history stands out"
+	shows := func(text string) bool { return strings.Contains(v.asked, text) }
+	called := shows(": worked: ") || shows(": failed by chance ") || shows(": mistake ")
 	mistakes := mistakeText.FindAllStringSubmatch(v.asked, -1)
 	switch {
-	case !called && strings.Contains(v.asked, ": lookups: "):
-		category, confidence, reason = "max_turns", .8, "the agent only looked tools up"
+	case !called && shows(": lookups: "):
+		category, confidence, reason = assay.CategoryMaxTurns, .8, "the agent only looked tools up"
 	case !called:
 		category, confidence, reason = assay.CategoryToolCallFormat, .9, "no call was made"
-	case len(mistakes) > 0 && mistakes[len(mistakes)-1][1] == "DEPENDENCY_ERROR":
-		category, confidence, reason = "dependency", .8, "a call came before what it needs"
+	case len(mistakes) > 0 && mistakes[len(mistakes)-1][1] == assay1.DependencyFail:
+		category, confidence, reason = assay.CategoryDependency, .8, "a call came before what it needs"
 	case len(mistakes) > 0:
-		category, confidence, reason = "parameter_config", .8, "the arguments of a call were wrong"
-	case strings.Contains(v.asked, "Required tools that succeeded: 100 %"):
-		category, confidence, reason = "sequence_order", .6, "all required tools succeeded"
-	case strings.Contains(v.asked, "It ended so: the agent said that it had finished"):
-		category, confidence, reason = "tool_selection", .7, "the agent stopped before all was done"
+		category, confidence, reason = assay.CategoryParameterConfig, .8, "the arguments of a call were wrong"
+	case shows("Required tools that succeeded: 100 %"):
+		category, confidence, reason = assay.CategorySequenceOrder, .6, "all required tools succeeded"
+	case shows("It ended so: the agent said that it had finished"):
+		category, confidence, reason = assay.CategoryToolSelection, .7, "the agent stopped before all was done"
 	}
-	return assay.Message{Role: assay.Assistant, Content: encode(map[string]any{"category": category, "confidence": confidence, "reason": reason})}
+	opinion := encode(map[string]any{"category": category, "confidence": confidence, "reason": reason})
+	return assay.Message{Role: assay.Assistant, Content: opinion}
 }
 
 var mistakeText = regexp.MustCompile(`(?m)^turn \d+: mistake ([A-Z_]+):`)

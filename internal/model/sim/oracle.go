@@ -13,9 +13,9 @@ type oracle struct {
 	reliability float64
 }
 
-// Oracle returns an agent that knows which tools a task requires, in which
-// order, and how reliable they are, and follows the best policy. It needs no
-// plan and takes no time. Its rate of full success is the planner's.
+// Oracle returns an agent that knows the tools a task requires, their order and their reliability,
+// and follows the best policy. It needs no plan and takes no time. Its rate of full success equals
+// the planner's prediction.
 func (m *Models) Oracle(required []string, reliability float64) assay.Provider {
 	return &oracle{m, required, reliability}
 }
@@ -31,5 +31,7 @@ func (o *oracle) Chat(ctx context.Context, req assay.Request) (assay.Response, e
 		v.plan = append(v.plan, step{tool: tool})
 	}
 	reply := o.models.optimal(v)
-	return assay.Response{Message: reply, ServedModel: req.Model, Usage: usage(req, reply), Waits: assay.Waits{Requests: 1}}, nil
+	return assay.Response{
+		Message: reply, ServedModel: req.Model, Usage: usage(req, reply), Waits: assay.Waits{Requests: 1},
+	}, nil
 }

@@ -1,11 +1,9 @@
-// Package sim holds the built-in simulated models: agents of known skill that
-// need no key and no network. They are how a user rehearses an experiment, and
-// how the engine, the worlds and the scores are checked against computed
-// probabilities.
+// Package sim provides the built-in simulated models: agents of known skill that need no key and no
+// network. Users rehearse experiments with them, and tests compare the engine, the worlds and the
+// scores with computed probabilities.
 //
-// An agent's choice is a function of the conversation and of the tools that it
-// was taught, so it gives the same answer in this process and behind an HTTP
-// server, at any concurrency.
+// An agent's choice depends only on the conversation and on the tools that it knows. It therefore
+// gives the same answer in this process and behind an HTTP server, at any concurrency.
 package sim
 
 import (
@@ -29,21 +27,21 @@ import (
 const (
 	Listed   = "sim/listed"   // runs the steps in order, each until it succeeds
 	Optimal  = "sim/optimal"  // follows the exact best policy
-	Expert   = "sim/expert"   // works from the description, and takes a plan for a hint
+	Expert   = "sim/expert"   // works from the description and treats a plan as a hint
 	Obedient = "sim/obedient" // runs the given plan to the letter
-	Searcher = "sim/searcher" // searches for ever
+	Searcher = "sim/searcher" // searches forever
 	Mute     = "sim/mute"     // never calls a tool
-	Judge    = "sim/judge"    // answers `assay classify`, and nothing else
+	Judge    = "sim/judge"    // only answers `assay classify`
 )
 
 // Names lists the built-in models.
 var Names = []string{Listed, Optimal, Expert, Obedient, Searcher, Mute, Judge}
 
-// Is reports whether a model's name is one of a built-in model.
+// Is reports whether a model is built in.
 func Is(model string) bool { return slices.Contains(Names, model) }
 
-// Latency says how long replies take: log-normal with the given median and
-// the standard deviation Sigma of the logarithm. The zero value is no wait.
+// Latency describes how long replies take. It is log-normal, with the given median and with Sigma
+// as the standard deviation of the logarithm. The zero value means no delay.
 type Latency struct {
 	Median time.Duration
 	Sigma  float64
@@ -62,21 +60,25 @@ type Models struct {
 
 var _ assay.Provider = (*Models)(nil)
 
-// New returns the built-in models. The catalog is what the experts among them
-// know of the tools.
+// New returns the built-in models. The catalog is the knowledge of tools that the experts among
+// them have.
 func New(catalog *assay.Catalog, latency Latency) *Models {
 	var tools []listing
 	for _, t := range catalog.All() {
 		tools = append(tools, list(t.Name, t.Description))
 	}
-	return &Models{catalog: catalog, guide: newGuide(tools), latency: latency, policies: make(map[string]*workflow.Policy)}
+	return &Models{
+		catalog: catalog, guide: newGuide(tools), latency: latency,
+		policies: make(map[string]*workflow.Policy),
+	}
 }
 
 // Chat implements [assay.Provider].
 func (m *Models) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
 	decide, ok := agents[req.Model]
 	if !ok {
-		return assay.Response{}, &assay.Fault{Kind: assay.NotFound, Detail: fmt.Sprintf("no built-in model is named %q", req.Model)}
+		detail := fmt.Sprintf("there is no built-in model named %q", req.Model)
+		return assay.Response{}, &assay.Fault{Kind: assay.NotFound, Detail: detail}
 	}
 	start := time.Now()
 	if err := m.wait(ctx, req); err != nil {
@@ -91,7 +93,7 @@ func (m *Models) Chat(ctx context.Context, req assay.Request) (assay.Response, e
 	}, nil
 }
 
-// wait takes the reply's latency, whose luck depends on the conversation only.
+// wait waits for the reply's latency, which depends only on the conversation.
 func (m *Models) wait(ctx context.Context, req assay.Request) error {
 	if ctx.Err() != nil {
 		return ended(ctx)
@@ -116,8 +118,8 @@ func (m *Models) wait(ctx context.Context, req assay.Request) error {
 	}
 }
 
-// ended is the fault of a request whose context has ended. A cause that is a
-// fault says it best; of any other the context's error knows the kind.
+// ended returns the fault of a request whose context has ended. If the cause is a fault, ended
+// returns the cause. Otherwise the context's error determines the kind.
 func ended(ctx context.Context) *assay.Fault {
 	cause := context.Cause(ctx)
 	var f *assay.Fault
@@ -128,7 +130,7 @@ func ended(ctx context.Context) *assay.Fault {
 	return f
 }
 
-// usage counts four bytes as a token, as is usual for English and JSON.
+// usage counts four bytes as one token, which is typical of English and JSON.
 func usage(req assay.Request, reply assay.Message) assay.Usage {
 	in := 0
 	for _, m := range req.Messages {
@@ -148,13 +150,12 @@ func size(m assay.Message) int {
 	return n
 }
 
-// maxPolicies bounds the bytes that solved policies take together. With ten
-// turns all kinds of task of the known libraries fit in.
+// maxPolicies limits the bytes that all solved policies use together. It is enough for every kind
+// of task in the known libraries with ten turns.
 const maxPolicies = 8 << 20
 
-// next asks the policy for a problem, which is solved once for each kind of
-// task. A policy is not safe for concurrent use, hence the lock; a solved
-// state costs a microsecond.
+// next asks the policy for a problem. Each kind of task is solved once. A policy is not safe for
+// concurrent use, so next holds a lock; looking up a solved state takes a microsecond.
 func (m *Models) next(problem workflow.Problem, history []workflow.Call) string {
 	key := fmt.Sprintf("%s %s %x %d", problem.World, strings.Join(problem.Required, " "),
 		binary.BigEndian.AppendUint64(nil, math.Float64bits(problem.Reliability)), problem.Calls)

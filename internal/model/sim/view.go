@@ -13,40 +13,38 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/assay1"
 )
 
-// view is what an agent knows: what stands in the conversation, and nothing
-// else. It is made anew for each turn, so an agent needs no memory and gives
-// the same answer wherever it is asked.
+// view holds everything an agent knows, all of it taken from the conversation. It is built anew for
+// each turn, so an agent needs no memory and always gives the same answer.
 type view struct {
-	// tags says that actions are written as tags, discover that tools have to
-	// be found, and arguments that calls have to give the right ones.
+	// tags means that actions are written as tags, discover that tools have to be found, and
+	// arguments that calls need the right ones.
 	tags, discover, arguments bool
-	tools                     []listing // that stand in the prompt
+	tools                     []listing // tools in the prompt
 	turn                      int       // replies so far
 	limit                     int       // replies allowed
-	// asked is the last message of the user.
+	// asked is the user's last message.
 	asked string
-	// description is the task's text, inputs its inputs.
+	// description is the task's text, and inputs are its inputs.
 	description string
 	inputs      json.RawMessage
-	// plan is the given plan; nil without one.
+	// plan is the given plan, or nil.
 	plan []step
 	// reliability is the chance that the plan states.
 	reliability float64
-	// calls are those of tools that were executed, and corrected is how many
-	// were answered by a correction instead.
+	// calls are the executed calls. corrected counts the calls that were answered by a correction.
 	calls     []call
 	corrected int
-	// found holds for each search so far the tools found, best first.
+	// found holds the tools that each search so far has found, best first.
 	found [][]string
 }
 
-// A step of a plan, as it is written.
+// A step is a step of a plan as written there.
 type step struct{ tool, arguments string }
 
-// A listing is a tool as the prompt describes it.
+// A listing is a tool as described in the prompt.
 type listing struct{ name, text string }
 
-// list counts the name twice: it says what a tool is for more than any text.
+// list counts the name twice, because it describes a tool better than any other text.
 func list(name, description string) listing {
 	return listing{name, name + " " + name + " " + description}
 }
@@ -55,22 +53,21 @@ func list(name, description string) listing {
 type act struct {
 	search    bool
 	text      string // query or tool
-	arguments string // a JSON object, "" for none
+	arguments string // a JSON object, or ""
 }
 
 // call is one executed call of a tool.
 type call struct {
 	act
 	ok bool
-	// refused says that the same call would fail again.
+	// refused means that the same call would fail again.
 	refused bool
 }
 
-// assumedReliability is what an agent expects where no plan tells.
+// assumedReliability is what an agent assumes if there is no plan.
 const assumedReliability = 0.8
 
-// longestEpisode bounds the replies that an agent plans for, whatever a
-// conversation says.
+// longestEpisode limits the number of replies that an agent plans for.
 const longestEpisode = 200
 
 var (
@@ -84,7 +81,7 @@ var (
 
 func newView(req assay.Request) *view {
 	v := &view{limit: 10, reliability: assumedReliability}
-	var acts []act // that have no answer yet
+	var acts []act // without an answer so far
 	ids := make(map[string]act)
 	for i, m := range req.Messages {
 		switch m.Role {
@@ -116,10 +113,10 @@ func newView(req assay.Request) *view {
 	return v
 }
 
-// readRules reads the system message.
+// readRules parses the system message.
 func (v *view) readRules(text string, functions []assay.Function) {
 	if s := limitText.FindStringSubmatch(text); s != nil {
-		n, _ := strconv.Atoi(s[1]) // of a number too large, the largest
+		n, _ := strconv.Atoi(s[1]) // the largest int if the number is too large
 		v.limit = min(n, longestEpisode)
 	}
 	v.tags = strings.Contains(text, "<tool_call>")
@@ -177,7 +174,7 @@ func (v *view) readTask(text string) {
 	}
 }
 
-// readCall reads a native call.
+// readCall parses a native call.
 func (v *view) readCall(c assay.ToolCall) act {
 	if !v.discover {
 		return act{text: c.Name, arguments: c.Arguments}
@@ -241,9 +238,9 @@ func (v *view) readResult(a act, content string) {
 	}
 }
 
-// steps returns the tools that the task seems to want, in order: the plan's,
-// or the best match for each part of the description. They are nil as long as
-// the tools still have to be searched for.
+// steps returns the tools that the task seems to want, in order: the plan's tools, or the best
+// match for each part of the description. It returns nil while the tools still have to be searched
+// for.
 func (v *view) steps() []string {
 	if v.plan != nil {
 		var tools []string
@@ -274,8 +271,8 @@ func newGuide(tools []listing) *guide {
 	return g
 }
 
-// matches returns for each query the tool whose text fits it best. Where two
-// fit nearly as well a tool of the favourites wins.
+// matches returns, for each query, the tool whose text fits it best. If two tools fit almost
+// equally well, a favourite wins.
 func (g *guide) matches(queries, favourites []string) []string {
 	var found [][]string
 	for _, q := range queries {
@@ -295,11 +292,10 @@ func (g *guide) matches(queries, favourites []string) []string {
 	return firstNew(found)
 }
 
-// favour is how much a plan counts beside the description, for an agent that
-// judges for itself.
+// favour is the weight of a plan's tools for an agent that judges for itself.
 const favour = 1.2
 
-// firstNew takes the best tool of each search, each tool once.
+// firstNew returns the best tool of each search, without repeats.
 func firstNew(found [][]string) []string {
 	var steps []string
 	seen := make(map[string]bool)
@@ -314,10 +310,10 @@ func firstNew(found [][]string) []string {
 
 var clauseEnd = regexp.MustCompile(`[.;:]\s+|,\s+(?:and\s+)?|\s+(?:and|then)\s+|\.$`)
 
-// maxQueries bounds how many parts of a description are searched for.
+// maxQueries is the maximum number of parts of a description to search for.
 const maxQueries = 8
 
-// queries splits the description into parts that can each be searched for.
+// queries splits the description into parts that can be searched for one by one.
 func (v *view) queries() []string {
 	var queries []string
 	for _, part := range clauseEnd.Split(v.description, -1) {
@@ -328,7 +324,7 @@ func (v *view) queries() []string {
 	return queries
 }
 
-// succeeded returns the tools that have, in the order of their latest success.
+// succeeded returns the tools that have succeeded, in the order of their latest success.
 func (v *view) succeeded() []string {
 	var tools []string
 	for _, c := range v.calls {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// anticipate has steps refer to a result that is not there yet: that of a later
-// step, or their own where there is none.
+// anticipate makes steps refer to a result that does not exist yet: the result of a later step, or
+// the step's own if there is no later one.
 func (f *flawed) anticipate() []Step {
 	able := f.able()
 	count := min(len(able), f.count(1, 2, max(2, (len(f.steps)+1)/2)))
@@ -19,8 +19,8 @@ func (f *flawed) anticipate() []Step {
 	return steps
 }
 
-// able returns the steps that refer to something and can refer to a result
-// that is not there yet.
+// able returns the steps that refer to something and could refer to a result that does not exist
+// yet.
 func (f *flawed) able() []int {
 	var able []int
 	for i, s := range f.steps {
@@ -31,8 +31,8 @@ func (f *flawed) able() []int {
 	return able
 }
 
-// notYet returns the tools that have no result before step i but get one
-// later, or else the step's own if that has none.
+// notYet returns the tools that have no result before step i but get one later. If there are none,
+// it returns the step's own tool, provided that has no earlier result either.
 func (f *flawed) notYet(i int) []string {
 	names := toolNames(f.steps)
 	var later []string
@@ -47,8 +47,8 @@ func (f *flawed) notYet(i int) []string {
 	return later
 }
 
-// flow returns the reference by which data comes to step i: to an earlier
-// result, or else to the inputs.
+// flow returns the reference that brings data to step i: the first one to an earlier result, or
+// else its first one.
 func (f *flawed) flow(i int) string {
 	refs := references(f.steps[i].Arguments)
 	names := toolNames(f.steps[:i])

@@ -13,14 +13,13 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
-// Arguments returns the arguments with which a tool is called as a step of a
-// plan after the tools of the earlier steps, whose results exist by then:
-// compact JSON with the required parameters, in their order. Values come from
-// the task's inputs where these name them. Data flows from the latest earlier
-// step that the tool depends on, else from the latest one, else from the
-// inputs; a tool without data gets it as its options' input.
+// Arguments returns the arguments of a tool that is called as a step of a plan, after the tools of
+// the earlier steps. They are compact JSON with the required parameters in their order. Values come
+// from the task's inputs if an input has the parameter's name. Data comes from the latest earlier
+// step that the tool depends on, or else from the latest step, or else from the inputs. A tool
+// without a data parameter gets its data as the member "input" of its options.
 //
-// The world assay-1 accepts them, unless the inputs state an empty source.
+// The world assay-1 accepts these arguments unless the inputs contain an empty source.
 func Arguments(tool assay.Tool, inputs json.RawMessage, earlier []string) json.RawMessage {
 	return readInputs(inputs).arguments(tool, earlier)
 }
@@ -31,8 +30,7 @@ func isData(p assay.Parameter) bool {
 
 func isOptions(p assay.Parameter) bool { return p.Name == "options" && p.Type == "object" }
 
-// origin returns the earlier step whose result a tool works on, "" before the
-// first step.
+// origin returns the earlier step whose result a tool works on. It returns "" for the first step.
 func origin(tool assay.Tool, earlier []string) string {
 	for _, name := range slices.Backward(earlier) {
 		if slices.Contains(tool.Dependencies, name) {
@@ -45,12 +43,12 @@ func origin(tool assay.Tool, earlier []string) string {
 	return earlier[len(earlier)-1]
 }
 
-// taskInputs are the members of a task's inputs that are not null.
+// taskInputs holds the members of a task's inputs, without those that are null.
 type taskInputs map[string]json.RawMessage
 
 func readInputs(raw json.RawMessage) taskInputs {
 	var in taskInputs
-	if json.Unmarshal(raw, &in) != nil { // as in the world, what is no object has no members
+	if json.Unmarshal(raw, &in) != nil { // not an object, so there are no members
 		return nil
 	}
 	for name, v := range in {
@@ -78,7 +76,7 @@ func (in taskInputs) arguments(tool assay.Tool, earlier []string) json.RawMessag
 	return args.json()
 }
 
-// data names the inputs that a tool without an earlier step works on.
+// data returns the name of the inputs that a tool without an earlier step works on.
 func (in taskInputs) data() string {
 	if _, ok := in["data"]; ok {
 		return spec.InputsName + ".data"
@@ -86,8 +84,8 @@ func (in taskInputs) data() string {
 	return spec.InputsName
 }
 
-// value is that of a required parameter: the input of its name if it is of the
-// parameter's type, else something sensible.
+// value returns the value of a required parameter: the input of that name if its type fits, or else
+// a sensible default.
 func (in taskInputs) value(p assay.Parameter) json.RawMessage {
 	v := in[p.Name]
 	switch p.Type {
@@ -129,7 +127,7 @@ func isWhole(number json.RawMessage) bool {
 	return err == nil && f == math.Trunc(f)
 }
 
-// jsonType returns the JSON schema type of a value, "" for none.
+// jsonType returns the JSON schema type of a value. It returns "" if there is no value.
 func jsonType(v json.RawMessage) string {
 	if len(v) == 0 {
 		return ""
@@ -149,7 +147,7 @@ func jsonType(v json.RawMessage) string {
 	return "number"
 }
 
-// arguments are a call's arguments in the order in which they are written.
+// arguments holds a call's arguments in the order in which they are written.
 type arguments []argument
 
 type argument struct {
@@ -157,7 +155,7 @@ type argument struct {
 	value json.RawMessage
 }
 
-// json returns the arguments as compact JSON. Their values have to be compact.
+// json returns the arguments as compact JSON. Their values have to be compact already.
 func (args arguments) json() json.RawMessage {
 	b := []byte{'{'}
 	for i, a := range args {
@@ -169,7 +167,7 @@ func (args arguments) json() json.RawMessage {
 	return append(b, '}')
 }
 
-// parseArguments reads what [arguments.json] wrote.
+// parseArguments parses the output of [arguments.json].
 func parseArguments(raw json.RawMessage) arguments {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	var args arguments
@@ -183,21 +181,21 @@ func parseArguments(raw json.RawMessage) arguments {
 		err = d.Decode(&a.value)
 		args = append(args, a)
 	}
-	if err != nil { // a plan's arguments are an object
+	if err != nil { // impossible: a plan's arguments are always an object
 		panic("workflow: arguments: " + err.Error())
 	}
 	return args
 }
 
-// reference is the compact JSON that refers to a result or to inputs. No other
-// text in compact JSON reads like it, so it can be found and replaced as text.
+// reference returns the compact JSON that refers to a result or to inputs. Nothing else in compact
+// JSON looks like it, so references can be found and replaced as text.
 func reference(name string) json.RawMessage {
 	return arguments{{spec.RefKey, quote(name)}}.json()
 }
 
 var referencePattern = regexp.MustCompile(`\{"` + spec.RefKey + `":("(?:[^"\\]|\\.)*")\}`)
 
-// references returns the names that the references in compact JSON name.
+// references returns the names that the references in compact JSON refer to.
 func references(raw json.RawMessage) []string {
 	var names []string
 	for _, m := range referencePattern.FindAllSubmatch(raw, -1) {
@@ -210,12 +208,12 @@ func references(raw json.RawMessage) []string {
 	return names
 }
 
-// quote is a text as JSON, without escapes that only HTML needs.
+// quote encodes a text as JSON without the escapes that only HTML needs.
 func quote(text string) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(text); err != nil { // no text fails
+	if err := e.Encode(text); err != nil { // impossible for a string
 		panic("workflow: quote: " + err.Error())
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// shuffles is how many random orders compete to be the worst.
+// shuffles is the number of random orders among which the worst is chosen.
 const shuffles = 8
 
-// disorder changes the order of the steps so that the required order or a
-// dependency breaks. Mild is one swap of neighbours, worse a further one, and
-// worst the order farthest from the plan among some.
+// disorder changes the order of the steps so that it breaks the required order or a dependency. A
+// light flaw swaps two neighbours, a medium flaw swaps two more, and a severe flaw takes the order
+// farthest from the plan among several.
 func (f *flawed) disorder() []Step {
 	worse := f.swap(f.steps, "first swap")
 	if f.severity == light {
@@ -30,9 +30,8 @@ func (f *flawed) disorder() []Step {
 	return worse
 }
 
-// swap exchanges two neighbours such that the result breaks: those that lead
-// farthest from the plan, and no nearer to it. It returns nil where there are
-// none.
+// swap exchanges two neighbours so that the result breaks. It picks the swap that leads farthest
+// from the plan, and never one that leads closer. It returns nil if there is no such swap.
 func (f *flawed) swap(steps []Step, purpose string) []Step {
 	var best []Step
 	farthest := distance(f.steps, steps) - 1
@@ -46,7 +45,7 @@ func (f *flawed) swap(steps []Step, purpose string) []Step {
 	return best
 }
 
-// orders returns the plan's steps in random orders and backwards.
+// orders returns the plan's steps in random orders, and backwards.
 func (f *flawed) orders() [][]Step {
 	var orders [][]Step
 	for k := range shuffles {
@@ -61,8 +60,8 @@ func (f *flawed) orders() [][]Step {
 	return append(orders, backwards)
 }
 
-// breaks reports whether steps in another order do not run the required tools
-// in order any more, or call a tool too early that the plan did not.
+// breaks reports whether reordered steps no longer run the required tools in order, or call a tool
+// before its dependency more often than the plan does.
 func (f *flawed) breaks(steps []Step) bool {
 	left := f.task.Required
 	for _, s := range steps {
@@ -73,7 +72,7 @@ func (f *flawed) breaks(steps []Step) bool {
 	return len(left) > 0 || early(steps) > early(f.steps)
 }
 
-// early counts what steps need and what comes, but later.
+// early counts the dependencies that come only after the step that needs them.
 func early(steps []Step) int {
 	n := 0
 	for i, s := range steps {
@@ -87,8 +86,8 @@ func early(steps []Step) int {
 	return n
 }
 
-// distance is the least number of steps to be added, left out or changed to
-// come from one list to the other.
+// distance returns the minimum number of steps to add, remove or change to turn one list into the
+// other.
 func distance(a, b []Step) int {
 	row := numbers(0, len(b)+1)
 	for i, s := range a {

@@ -7,30 +7,30 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// The severities as numbers.
+// The severities as indexes into [assay.Severities].
 const (
 	light = iota
 	medium
 	severe
 )
 
-// Flawed returns a plan that [For] made, with a flaw of a severity, and false
-// where the flaw cannot be had: see [Applies]. The given plan does not change.
-// What the flaw leaves open is a function of the task's ID, the flaw and the
-// seed.
+// Flawed returns a plan from [For] with a flaw of a given severity. It returns false if the flaw
+// does not apply; see [Applies]. It does not change the given plan. Random choices depend only on
+// the task's ID, the flaw and the seed.
 //
-// The number of steps to be added, left out or changed, to come from one plan
-// to the other, never falls from a severity to the next. In assay-1 nobody who
-// follows the flawed plan to the letter fully succeeds, but for
-// [assay.RedundantOperations], which only takes more calls.
-func Flawed(catalog *assay.Catalog, plan Plan, task *assay.Task, flaw assay.Flaw, severity string, seed uint64) (Plan, bool) {
+// The number of steps to add, remove or change to get from one plan to the other never falls from
+// one severity to the next. In assay-1, following the flawed plan to the letter never leads to full
+// success. The exception is [assay.RedundantOperations], which only takes more calls.
+func Flawed(
+	catalog *assay.Catalog, plan Plan, task *assay.Task, flaw assay.Flaw, severity string, seed uint64,
+) (Plan, bool) {
 	f := flawed{
 		catalog: catalog, task: task, steps: plan.Steps,
 		severity: slices.Index(assay.Severities, severity),
 		dice:     dice(fmt.Sprintf("assay flaw 1\x00%d\x00%s\x00%s", seed, task.ID, flaw)),
 	}
 	if f.severity < 0 {
-		panic(fmt.Sprintf("workflow: no severity is named %q", severity))
+		panic(fmt.Sprintf("workflow: there is no severity named %q", severity))
 	}
 	if !f.can(flaw) {
 		return Plan{}, false
@@ -39,24 +39,24 @@ func Flawed(catalog *assay.Catalog, plan Plan, task *assay.Task, flaw assay.Flaw
 	return plan, true
 }
 
-// Applies reports whether the plan for a task in the world of that name can
-// have a flaw, of whatever severity and with whatever seed.
+// Applies reports whether the plan for a task in a world can have a flaw. The answer does not
+// depend on severity or seed.
 func Applies(catalog *assay.Catalog, worldName string, task *assay.Task, flaw assay.Flaw) bool {
 	f := flawed{catalog: catalog, task: task, steps: For(catalog, worldName, task, 1).Steps}
 	return f.can(flaw)
 }
 
-// flawed is a plan that is to get a flaw.
+// flawed is a plan that is about to get a flaw.
 type flawed struct {
 	catalog  *assay.Catalog
 	task     *assay.Task
-	steps    []Step // the plan's; not to be changed
+	steps    []Step // belong to the plan and must not be changed
 	severity int
 	dice     dice
 }
 
-// can reports whether there are enough steps for a flaw, and enough tools to
-// replace them, at its worst.
+// can reports whether the plan has enough steps for a flaw of any severity, and the catalog enough
+// tools to replace them.
 func (f *flawed) can(flaw assay.Flaw) bool {
 	n := len(f.steps)
 	switch flaw {
@@ -73,10 +73,10 @@ func (f *flawed) can(flaw assay.Flaw) bool {
 	case assay.SemanticDrift:
 		return n > 1 && f.others() >= n-1
 	}
-	panic(fmt.Sprintf("workflow: no flaw is named %q", flaw))
+	panic(fmt.Sprintf("workflow: there is no flaw named %q", flaw))
 }
 
-// apply returns the steps with a flaw that they can have.
+// apply returns the steps with a flaw. The flaw must be possible.
 func (f *flawed) apply(flaw assay.Flaw) []Step {
 	switch flaw {
 	case assay.SequenceDisorder:
@@ -95,13 +95,13 @@ func (f *flawed) apply(flaw assay.Flaw) []Step {
 	return f.repeat()
 }
 
-// count returns the one of three numbers that is the severity's.
+// count returns the number that belongs to the severity.
 func (f *flawed) count(light, medium, severe int) int {
 	return []int{light, medium, severe}[f.severity]
 }
 
-// omit leaves out steps between the first and the last, all of them at worst,
-// and of two steps one. What refers to them stays as it was.
+// omit leaves out steps between the first and the last: all of them if the flaw is severe. If there
+// are only two steps, it leaves out one of them. References to omitted steps stay as they are.
 func (f *flawed) omit() []Step {
 	n := len(f.steps)
 	between := numbers(1, n-1)
@@ -120,7 +120,7 @@ func (f *flawed) omit() []Step {
 	return steps
 }
 
-// repeat has steps follow themselves: one, half of them, all.
+// repeat doubles steps: one, half of them, or all.
 func (f *flawed) repeat() []Step {
 	n := len(f.steps)
 	twice := f.dice.shuffle("repeat", numbers(0, n))[:f.count(1, (n+1)/2, n)]

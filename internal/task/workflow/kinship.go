@@ -9,15 +9,15 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// kinship tells how similar the tools of a catalog are: by the share of the
-// words of their names and descriptions that they have in common.
+// kinship measures how similar the tools of a catalog are, by the share of words that their names
+// and descriptions have in common.
 type kinship struct {
 	tools []assay.Tool
 	words [][]string // of each tool
 }
 
-// sameCategory is how much more similar tools of one category are: as if they
-// shared a quarter of their words.
+// sameCategory is added to the similarity of tools of the same category, as if they shared another
+// quarter of their words.
 const sameCategory = 0.25
 
 func newKinship(catalog *assay.Catalog) kinship {
@@ -28,7 +28,7 @@ func newKinship(catalog *assay.Catalog) kinship {
 	return k
 }
 
-// nearest returns all tools but those taken, the most similar to one first.
+// nearest returns the tools that are not taken, most similar to the named one first.
 func (k kinship) nearest(name string, taken []string) []string {
 	to := slices.IndexFunc(k.tools, func(t assay.Tool) bool { return t.Name == name })
 	type candidate struct {
@@ -45,7 +45,8 @@ func (k kinship) nearest(name string, taken []string) []string {
 			candidates = append(candidates, candidate{t.Name, likeness})
 		}
 	}
-	slices.SortStableFunc(candidates, func(a, b candidate) int { return cmp.Compare(b.likeness, a.likeness) })
+	mostAlike := func(a, b candidate) int { return cmp.Compare(b.likeness, a.likeness) }
+	slices.SortStableFunc(candidates, mostAlike)
 	names := make([]string, len(candidates))
 	for i, c := range candidates {
 		names[i] = c.name
@@ -53,8 +54,8 @@ func (k kinship) nearest(name string, taken []string) []string {
 	return names
 }
 
-// words returns the words of a tool's name and description, in order and each
-// once, but for the short ones that all texts share.
+// words returns the distinct words of a tool's name and description in sorted order. It drops short
+// words, which occur in all texts.
 func words(tool assay.Tool) []string {
 	text := strings.ToLower(tool.Name + " " + tool.Description)
 	list := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) })
@@ -63,7 +64,7 @@ func words(tool assay.Tool) []string {
 	return slices.Compact(list)
 }
 
-// shared is the share of the words of either list that both have.
+// shared returns the share of all words in either list that occur in both.
 func shared(a, b []string) float64 {
 	both := 0
 	for _, w := range a {

@@ -22,9 +22,9 @@ func (f *flawed) misfit() []Step {
 	return steps
 }
 
-// misfits returns ways in which the arguments of a tool can be wrong: without
-// a required one, of a wrong type, under a wrong name, or with a reference to
-// nothing. There is always one.
+// misfits returns wrong variants of a tool's arguments: without a required argument, with a value
+// of the wrong type, under a wrong name, or with a reference to something that does not exist.
+// There is always at least one.
 func (f *flawed) misfits(tool assay.Tool, raw json.RawMessage) []json.RawMessage {
 	args := parseArguments(raw)
 	if len(args) == 0 {
@@ -46,13 +46,14 @@ func (f *flawed) misfits(tool assay.Tool, raw json.RawMessage) []json.RawMessage
 		}
 		with(i, argument{misnomer(tool, a.name), a.value})
 		for _, ref := range references(a.value) {
-			with(i, argument{a.name, bytes.ReplaceAll(a.value, reference(ref), reference(f.nothing(ref)))})
+			dangling := bytes.ReplaceAll(a.value, reference(ref), reference(f.nothing(ref)))
+			with(i, argument{a.name, dangling})
 		}
 	}
 	return wrong
 }
 
-// unfit returns wrong arguments for a tool that is called without any.
+// unfit returns wrong arguments for a tool that is called without arguments.
 func unfit(tool assay.Tool) json.RawMessage {
 	for _, p := range tool.Parameters {
 		if isOptions(p) {
@@ -72,7 +73,7 @@ func isChecked(p assay.Parameter) bool {
 	return slices.Contains([]string{"string", "number", "integer", "boolean", "object", "array"}, p.Type)
 }
 
-// otherType wraps a text into an array and writes all else as a text.
+// otherType wraps a string into an array and turns any other value into a string.
 func otherType(value json.RawMessage) json.RawMessage {
 	if jsonType(value) == "string" {
 		return slices.Concat([]byte("["), value, []byte("]"))
@@ -80,14 +81,14 @@ func otherType(value json.RawMessage) json.RawMessage {
 	return quote(string(value))
 }
 
-// misnomer misspells a name so that the tool has no parameter of that name.
+// misnomer misspells a parameter's name so that the tool has no parameter of that name.
 func misnomer(tool assay.Tool, name string) string {
 	return misspelt(name, func(name string) bool {
 		return slices.ContainsFunc(tool.Parameters, func(p assay.Parameter) bool { return p.Name == name })
 	})
 }
 
-// nothing misspells a reference's name so that no tool and no input has it.
+// nothing misspells a reference's name so that it is neither a tool nor an input.
 func (f *flawed) nothing(ref string) string {
 	in := readInputs(f.task.Inputs)
 	return misspelt(ref, func(name string) bool {
@@ -99,8 +100,8 @@ func (f *flawed) nothing(ref string) string {
 	})
 }
 
-// misspelt leaves out the letter in the middle of a name, and adds to it while
-// that is a name too.
+// misspelt leaves out the middle letter of a name. It appends underscores as long as the result is
+// a known name.
 func misspelt(name string, known func(string) bool) string {
 	letters := []rune(name)
 	middle := len(letters) / 2

@@ -7,17 +7,18 @@ import (
 	"github.com/assay-eval/assay/internal/task/policy"
 )
 
-// choices is among how many of the most similar tools a wrong one is chosen.
+// choices is the number of most similar tools among which a wrong one is chosen.
 const choices = 3
 
-// misuse has steps call a similar tool that is not in the plan. What referred
-// to the right tool's result refers to that of the wrong one.
+// misuse makes steps call a similar tool that is not in the plan. References to the right tool's
+// result then refer to the wrong tool's result.
 func (f *flawed) misuse() []Step {
 	n := len(f.steps)
 	kin := newKinship(f.catalog)
 	taken := toolNames(f.steps)
 	steps := slices.Clone(f.steps)
-	for _, i := range f.dice.shuffle("misuse", numbers(0, n))[:f.count(1, min(2, max(1, n/2)), n/2+1)] {
+	count := f.count(1, min(2, max(1, n/2)), n/2+1)
+	for _, i := range f.dice.shuffle("misuse", numbers(0, n))[:count] {
 		similar := kin.nearest(f.steps[i].Tool, taken)
 		tool := similar[f.dice.pick("tool", i, min(choices, len(similar)))]
 		taken = append(taken, tool)
@@ -27,26 +28,25 @@ func (f *flawed) misuse() []Step {
 	return steps
 }
 
-// replace puts another tool at a step, with arguments of its own.
+// replace puts another tool in the place of step i, with arguments of its own.
 func (f *flawed) replace(steps []Step, i int, name string) {
 	tool, _ := f.catalog.Tool(name)
 	steps[i] = stepOf(tool, Arguments(tool, f.task.Inputs, toolNames(steps[:i])))
 }
 
-// relink has the steps that referred to the result of step i of the plan refer
-// to that of the tool that stands there now.
+// relink redirects references to the original tool of step i to the tool that is there now.
 func (f *flawed) relink(steps []Step, i int) {
 	before, after := f.steps[i].Tool, steps[i].Tool
 	for j := i + 1; j < len(steps); j++ {
 		steps[j].Arguments = bytes.ReplaceAll(steps[j].Arguments, reference(before), reference(after))
-		if f.steps[j].Tool == before { // what follows refers to this one
+		if f.steps[j].Tool == before { // later references mean this step
 			return
 		}
 	}
 }
 
-// drift leads away from the plan: from some step on each is the one that is
-// most similar to the step before it.
+// drift leads away from the plan: from some step on, each step is the tool most similar to the step
+// before it.
 func (f *flawed) drift() []Step {
 	n := len(f.steps)
 	kin := newKinship(f.catalog)
