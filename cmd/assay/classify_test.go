@@ -288,7 +288,7 @@ func TestJudgeThatRefuses(t *testing.T) {
 	broken := serve(t, "--fault", "401=100%")
 	env := map[string]string{"SIM_KEY": "k"}
 	r := call(t, env, "classify", "--model", "my-judge", "--store", path, "--json", "--providers", judgeFile(t, dir, broken.url, "sim/judge", "{concurrency: 4}"))
-	if sum := asked(t, r); r.code != exitError || sum.Answered != 0 || sum.Faulted == 0 || !strings.Contains(r.err, "assay: the model serves nothing more: ") {
+	if sum := asked(t, r); r.code != exitError || sum.Answered != 0 || sum.Faulted == 0 || !strings.Contains(r.err, "assay: the model does not respond any more: ") {
 		t.Errorf("exit code %d, %+v\n%s", r.code, sum, r.err)
 	}
 	opinionated(t, path, 0)

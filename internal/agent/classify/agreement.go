@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// An Agreement compares two opinions on the same attempts, such as those of the
-// rules and of a model. Its zero value has seen none.
+// An Agreement compares two opinions on the same attempts, such as those of the rules and of a
+// model. Its zero value is empty.
 type Agreement struct {
 	counts map[[2]string]int
 }
 
-// Add counts an attempt on which the rules and the model have said this.
+// Add counts an attempt with the category of the rules and that of the model.
 func (a *Agreement) Add(rules, model string) {
 	if a.counts == nil {
 		a.counts = make(map[[2]string]int)
@@ -19,9 +19,9 @@ func (a *Agreement) Add(rules, model string) {
 	a.counts[[2]string{rules, model}]++
 }
 
-// Table returns the categories that occurred, in the order of [Categories] and
-// unknown ones after these, and how often each pair did: a row for what the
-// rules said, a column for what the model said.
+// Table returns the categories that occurred, in the order of [Categories] and with unknown ones
+// last. counts has a row for each category of the rules and a column for each category of the
+// model.
 func (a *Agreement) Table() (categories []string, counts [][]int) {
 	seen := make(map[string]bool)
 	for pair := range a.counts {
@@ -43,8 +43,7 @@ func (a *Agreement) Table() (categories []string, counts [][]int) {
 	return categories, counts
 }
 
-// Agreed returns on how many attempts both said the same, and how many there
-// are.
+// Agreed returns the number of attempts on which both agreed, and the number of all attempts.
 func (a *Agreement) Agreed() (same, total int) {
 	for pair, n := range a.counts {
 		total += n
@@ -55,11 +54,11 @@ func (a *Agreement) Agreed() (same, total int) {
 	return same, total
 }
 
-// Kappa is the agreement beyond chance, 1 for all and 0 for what two would reach
-// that name categories at random, each as often as they did (Cohen, "A
-// coefficient of agreement for nominal scales", Educational and Psychological
-// Measurement 20, 1960). Where both always said one and the same, or nothing, it
-// is not defined.
+// Kappa returns the agreement beyond chance. It is 1 if both always agree, and 0 if they agree as
+// often as two raters who pick categories at random with the same frequencies (Cohen, "A
+// coefficient of agreement for nominal scales", Educational and Psychological Measurement 20,
+// 1960). It is not defined if both always gave the same single category, or if there are no
+// attempts.
 func (a *Agreement) Kappa() (kappa float64, defined bool) {
 	_, counts := a.Table()
 	same, total := a.Agreed()

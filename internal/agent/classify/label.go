@@ -6,8 +6,8 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// labels maps what models call the categories, squeezed, to their names. Words
-// of the 2025 original are among them.
+// labels maps the squeezed names that models use to categories. It includes the names of the 2025
+// original.
 var labels = func() map[string]string {
 	m := make(map[string]string)
 	for category, also := range map[string]string{
@@ -27,10 +27,9 @@ var labels = func() map[string]string {
 	return m
 }()
 
-// Label reads a category as a model writes it: in any case, with whatever
-// stands between the words, in the plural, with "error" at its end, by another
-// name that is in use, or with one typing error. A text that could be two of
-// them is none.
+// Label parses a category as models write it. It ignores case, separators, a plural s and a final
+// "error", and it knows other common names. It accepts one typing error. If the text could mean two
+// categories, Label returns false.
 func Label(text string) (category string, ok bool) {
 	text = squeeze(text)
 	if category, ok = labels[text]; ok {
@@ -48,8 +47,8 @@ func Label(text string) (category string, ok bool) {
 	return category, category != ""
 }
 
-// squeeze leaves the letters of a name, in lower case, without the s of a
-// plural and without the word error at the end.
+// squeeze reduces a name to its letters in lower case, without a plural s and without a final
+// "error".
 func squeeze(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < 'a' || r > 'z' {
@@ -61,8 +60,8 @@ func squeeze(name string) string {
 	return strings.TrimSuffix(name, "s")
 }
 
-// slip reports whether a is b with one letter left out, put in or replaced, or
-// two neighbours swapped.
+// slip reports whether a equals b after one letter is removed, added or replaced, or two neighbours
+// are swapped.
 func slip(a, b string) bool {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]
@@ -70,5 +69,6 @@ func slip(a, b string) bool {
 	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
 		a, b = a[:len(a)-1], b[:len(b)-1]
 	}
-	return len(a) <= 1 && len(b) <= 1 || len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
+	swapped := len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
+	return len(a) <= 1 && len(b) <= 1 || swapped
 }

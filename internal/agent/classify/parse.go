@@ -9,27 +9,28 @@ import (
 	"strings"
 )
 
-// An Opinion is why, in a model's eyes, an attempt did not fully succeed.
+// An Opinion is the reason, according to a model, why an attempt was not a full success.
 type Opinion struct {
 	// Category is one of [Categories].
 	Category string `json:"category"`
-	// Confidence is the model's own, in [0,1].
+	// Confidence is the model's own estimate, in [0,1].
 	Confidence float64 `json:"confidence"`
 	Reason     string  `json:"reason"`
 }
 
-// maxRead is how many bytes of a reply are read, the last ones: an answer is
-// short and comes after whatever a model thinks aloud.
+// maxRead is the number of bytes read from the end of a reply. An answer is short and comes after
+// any thoughts that the model writes down.
 const maxRead = 8 << 10
 
-// Parse reads the opinion in a reply: the JSON object with a category, wherever
-// it stands, with or without commas too many. Several of them have to say the
-// same. Nothing is made up: words outside of an object do not count, a category
-// has to be a [Label], and the confidence has to be there, in [0,1] or as a
-// percentage. A reason may be missing.
+// Parse extracts the opinion from a reply. It looks for a JSON object with a category anywhere in
+// the text and tolerates trailing commas. If there are several, they have to agree. Parse makes
+// nothing up: it ignores text outside the object, the category has to be a [Label], and the
+// confidence has to be in [0,1] or a percentage. The reason is optional.
+//
+// The wording of its errors is part of the correction prompt.
 func Parse(reply string) (Opinion, error) {
 	reply = reply[max(0, len(reply)-maxRead):]
-	// The text as it stands comes first, for a reason may hold such a comma.
+	// The unchanged text comes first, because a reason may contain such a comma.
 	answers := append(answersIn(reply), answersIn(trailingComma.ReplaceAllString(reply, "$1"))...)
 	if len(answers) == 0 {
 		return Opinion{}, errors.New("no JSON object with a category")
@@ -52,15 +53,15 @@ func Parse(reply string) (Opinion, error) {
 
 var trailingComma = regexp.MustCompile(`,(\s*})`)
 
-// An answer is a JSON object that has a category, not yet read.
+// An answer is a JSON object with a category, not yet checked.
 type answer struct {
 	Category   json.RawMessage `json:"category"`
 	Confidence json.RawMessage `json:"confidence"`
 	Reason     string          `json:"reason"`
 }
 
-// answersIn finds the answers in a text, in order. Where one begins, nothing
-// inside it is another.
+// answersIn returns the answers in a text, in order. It does not look for answers inside another
+// one.
 func answersIn(text string) []answer {
 	var found []answer
 	for {
@@ -96,8 +97,8 @@ func (a answer) opinion() (Opinion, error) {
 	return Opinion{category, confidence, a.Reason}, nil
 }
 
-// parseConfidence reads a share in [0,1], or a percentage: a number above 1, or
-// one with a percent sign, up to 100.
+// parseConfidence parses a share in [0,1] or a percentage. A number is a percentage if it is above
+// 1 or has a percent sign.
 func parseConfidence(raw json.RawMessage) (float64, error) {
 	if raw == nil || string(raw) == "null" {
 		return 0, errors.New("the confidence is missing")
@@ -109,7 +110,7 @@ func parseConfidence(raw json.RawMessage) (float64, error) {
 	}
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	switch {
-	case err != nil || !(v >= 0 && v <= 100): // so that NaN is refused too
+	case err != nil || !(v >= 0 && v <= 100): // also true for NaN
 		return 0, fmt.Errorf("the confidence %s is no number from 0 to 1", shorten(text, 100))
 	case percent || v > 1:
 		return v / 100, nil

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// MaxPrompt bounds the bytes of a prompt, both messages together.
+	// MaxPrompt limits the bytes of a prompt, both messages together.
 	MaxPrompt = 12_000
-	// lastReplies of the agent are shown, each in at most maxReply bytes.
+	// lastReplies replies of the agent are shown, each with at most maxReply bytes.
 	lastReplies = 3
 	maxReply    = 600
-	// leftOut stands where a text was cut.
+	// leftOut marks the place where a text was cut.
 	leftOut = " [… %d bytes left out …] "
 )
 
@@ -33,8 +33,8 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"line":    func(most int, s string) string { return shorten(strings.Join(strings.Fields(s), " "), most) },
 }).ParseFS(templateFiles, "templates/*.tmpl"))
 
-// PromptVersion identifies the wording and the limits of [Prompt] and of the
-// correction. Opinions by different versions are not of one kind.
+// PromptVersion identifies the wording and the limits of [Prompt] and of the correction. Opinions
+// from different versions must not be mixed.
 var PromptVersion = hashTemplates()
 
 func hashTemplates() string {
@@ -54,10 +54,9 @@ func hashTemplates() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// Prompt asks for the category of an attempt that did not fully succeed. It
-// shows what happened and nothing of what the rules made of it. Task may be nil
-// when the library no longer has it, and so may be a transcript that was not
-// stored.
+// Prompt returns the messages that ask for the category of an attempt. It shows what happened but
+// nothing of the rules' verdict. task may be nil if the library no longer has it, and tr may be nil
+// if it was not stored.
 func Prompt(a *assay.Attempt, task *assay.Task, tr *assay.Transcript) []assay.Message {
 	data := struct {
 		Attempt            *assay.Attempt
@@ -84,8 +83,7 @@ func Prompt(a *assay.Attempt, task *assay.Task, tr *assay.Transcript) []assay.Me
 	}
 }
 
-// count tells the calls that failed apart. A stored outcome need not have done
-// so.
+// count counts mistakes and failures by chance. A stored outcome may not distinguish them.
 func count(calls []assay.CallRecord) (mistakes, failures int) {
 	for _, c := range calls {
 		switch {
@@ -98,7 +96,7 @@ func count(calls []assay.CallRecord) (mistakes, failures int) {
 	return mistakes, failures
 }
 
-// An event is a call or, with Call nil, what else a turn held.
+// An event is a call. If Call is nil, it describes the rest of a turn.
 type event struct {
 	Turn     int
 	Call     *assay.CallRecord
@@ -106,7 +104,7 @@ type event struct {
 	Assisted bool
 }
 
-// history lists what happened in order; each turn has an event.
+// history returns the events in order. Each turn has at least one.
 func history(tr *assay.Transcript) []event {
 	var events []event
 	calls := tr.Calls
@@ -126,7 +124,7 @@ func history(tr *assay.Transcript) []event {
 	return events
 }
 
-// A reply is what the agent wrote in a turn.
+// A reply is the text that the agent wrote in a turn.
 type reply struct {
 	Turn int
 	Text string
@@ -145,9 +143,9 @@ func replies(tr *assay.Transcript) []reply {
 	return last
 }
 
-// correction goes on after a reply in which no opinion could be read.
+// correction continues the conversation after a reply without an opinion.
 func correction(said string, unread error) []assay.Message {
-	if strings.TrimSpace(said) == "" { // endpoints refuse a message of nothing
+	if strings.TrimSpace(said) == "" { // endpoints refuse an empty message
 		said = render("silent", nil)
 	}
 	return []assay.Message{
@@ -164,8 +162,8 @@ func render(name string, data any) string {
 	return strings.TrimSpace(strings.ToValidUTF8(b.String(), "\uFFFD"))
 }
 
-// shorten cuts bytes out of the middle of a text that has more than most of
-// them, and says how many. Most leaves room for saying so.
+// shorten cuts bytes out of the middle of a text that is longer than most bytes, and states how
+// many. most has to leave room for that note.
 func shorten(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -10,11 +10,11 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// closingFaults in a row, of kinds that close a lane, end a run: the model
-// serves nothing more, and each further case would only say so again.
+// closingFaults is the number of faults in a row that ends a run, if their kinds close a lane. The
+// model does not respond any more, and further cases would only confirm that.
 const closingFaults = 3
 
-// A Summary counts what became of the cases of a run, and what all of them took.
+// A Summary counts the results of a run's cases and adds up their usage and cost.
 type Summary struct {
 	Answered   int
 	Unreadable int
@@ -23,17 +23,15 @@ type Summary struct {
 	Cost       float64
 }
 
-// Run asks for opinions on cases, at most workers of them at a time. Each answer
-// is given to save as soon as it is there. Progress, if set, hears of each case
-// with its error, nil for one that was saved. Both are called by the goroutine of
-// Run, in the order in which cases end; cases is read by another one, a case
-// ahead of what is asked.
+// Run asks for opinions on cases, with up to workers requests at a time. It passes each answer to
+// save as soon as it arrives. If progress is set, it is called after each case with the case's
+// error, or nil if the answer was saved. Run calls both from its own goroutine, in the order in
+// which cases end. Another goroutine reads cases, one case ahead.
 //
-// A case that faults or has no readable opinion is counted, and the run goes on.
-// It ends early, with an error, after an error of cases or of save, when the
-// model serves nothing more, and when ctx ends: cases in flight are then cut off
-// and not counted, but for an error of cases, which lets them finish. Every
-// answer that came is given to save, so save is not to depend on ctx. All
+// A case that faults or has no readable opinion is counted, and the run goes on. Run ends early,
+// with an error, if cases or save fail, if the model does not respond any more, or if ctx ends. It
+// then cancels cases in flight and does not count them, except that it lets them finish if cases
+// failed. Every answer that arrives is passed to save, so save must not depend on ctx. All
 // goroutines have ended when Run returns.
 func (c *Classifier) Run(ctx context.Context, cases iter.Seq2[Case, error], workers int,
 	save func(Case, Answer) error, progress func(Summary, Case, error),
@@ -65,8 +63,7 @@ func (c *Classifier) Run(ctx context.Context, cases iter.Seq2[Case, error], work
 	return r.summary, r.err
 }
 
-// handOut gives the cases to whoever is free, until there are no more or ctx
-// ends.
+// handOut passes the cases to free workers until there are none left or ctx ends.
 func handOut(ctx context.Context, cases iter.Seq2[Case, error], work chan<- Case) error {
 	for k, err := range cases {
 		if err != nil {
@@ -81,7 +78,7 @@ func handOut(ctx context.Context, cases iter.Seq2[Case, error], work chan<- Case
 	return context.Cause(ctx) // cases may have ended only because ctx did
 }
 
-// work asks for opinions until no case is left.
+// work asks for opinions until there are no cases left.
 func (c *Classifier) work(ctx context.Context, cases <-chan Case, over chan<- ended) {
 	for k := range cases {
 		answer, err := c.Classify(ctx, k)
@@ -89,7 +86,7 @@ func (c *Classifier) work(ctx context.Context, cases <-chan Case, over chan<- en
 	}
 }
 
-// ended is a case that is over.
+// ended is a finished case.
 type ended struct {
 	Case
 	answer Answer
@@ -103,8 +100,8 @@ type run struct {
 	save     func(Case, Answer) error
 	progress func(Summary, Case, error)
 	summary  Summary
-	closing  int   // faults in a row that close a lane
-	err      error // why the run ends early, the first reason
+	closing  int   // lane-closing faults in a row
+	err      error // the first reason to end early
 }
 
 // settle saves and counts a case.
@@ -135,11 +132,11 @@ func (r *run) settle(e ended) {
 		r.progress(*s, e.Case, e.err)
 	}
 	if r.closing >= closingFaults {
-		r.end(fmt.Errorf("the model serves nothing more: %w", e.err))
+		r.end(fmt.Errorf("the model does not respond any more: %w", e.err))
 	}
 }
 
-// end ends the run for the first reason that it is given.
+// end ends the run. Only the first reason is kept.
 func (r *run) end(reason error) {
 	if r.err == nil {
 		r.err = reason
