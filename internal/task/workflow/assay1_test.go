@@ -15,8 +15,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/assay1"
 )
 
-// TestPlainAssay1IsBinomial: without persistence and burst all that counts is
-// how many calls work.
+// TestPlainAssay1IsBinomial checks that without persistence and burst, only the number of
+// successful calls matters.
 func TestPlainAssay1IsBinomial(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -26,7 +26,8 @@ func TestPlainAssay1IsBinomial(t *testing.T) {
 		p.Calls = rapid.IntRange(0, 20).Draw(t, "more calls")
 		seq := policy.Sequence(catalog, p.Required)
 		policy := workflow.Solve(catalog, p)
-		if got, want := policy.Success(), atLeast(len(seq), p.Calls, p.Reliability); math.Abs(got-want) > 1e-9 {
+		want := atLeast(len(seq), p.Calls, p.Reliability)
+		if got := policy.Success(); math.Abs(got-want) > 1e-9 {
 			t.Errorf("success = %v, want %v", got, want)
 		}
 		if got, want := policy.Linear(), seq[:min(len(seq), p.Calls)]; !slices.Equal(got, want) {
@@ -35,7 +36,7 @@ func TestPlainAssay1IsBinomial(t *testing.T) {
 	})
 }
 
-// atLeast is the probability of k successes in n tries.
+// atLeast returns the probability of at least k successes in n tries.
 func atLeast(k, n int, p float64) float64 {
 	// dist holds the probability of each number of successes below k.
 	dist := make([]float64, k+1)
@@ -55,9 +56,9 @@ func atLeast(k, n int, p float64) float64 {
 	return dist[k]
 }
 
-// TestAssay1IsOptimal compares the policy with the best that any choice of
-// calls can reach by the rules of the world: from the start, along its own way,
-// and, unless failures both last and cluster, after any calls at all.
+// TestAssay1IsOptimal compares the policy with the best that any choice of calls can reach by the
+// world's rules: from the start, along the policy's own path and, unless failures both last and
+// cluster, after arbitrary calls.
 func TestAssay1IsOptimal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -86,15 +87,15 @@ func TestAssay1IsOptimal(t *testing.T) {
 		want := r.best(s)
 		if next := policy.Next(history); next != "" {
 			if got := r.value(s, next); math.Abs(got-want) > 1e-9 {
-				t.Errorf("after %v the policy's %s gives %v, want %v", history, next, got, want)
+				t.Errorf("after %v the policy's call of %s has value %v, want %v", history, next, got, want)
 			}
 		} else if want > 0 && want < 1 {
-			t.Errorf("after %v the policy stops at %v", history, want)
+			t.Errorf("after %v the policy stops, want value %v", history, want)
 		}
 	})
 }
 
-// TestFailuresEnd: a tool that has worked is as good as new.
+// TestFailuresEnd checks that after a success, a tool's earlier failures no longer matter.
 func TestFailuresEnd(t *testing.T) {
 	t.Parallel()
 	for _, p := range []workflow.Problem{
@@ -111,14 +112,14 @@ func TestFailuresEnd(t *testing.T) {
 	}
 }
 
-// referee knows nothing of planning: it tries every call that is no mistake.
+// referee does not plan. It tries every call that is not a mistake.
 type referee struct {
 	catalog *assay.Catalog
 	problem workflow.Problem
 	known   map[string]float64
 }
 
-// standing is all that the world of an episode depends on.
+// standing is the state that an episode's chances depend on.
 type standing struct {
 	worked  []string // in order
 	failed  []string // tools whose latest call failed, by name
@@ -127,7 +128,8 @@ type standing struct {
 }
 
 func (s standing) after(tool string, ok bool) standing {
-	failed := slices.DeleteFunc(slices.Clone(s.failed), func(name string) bool { return name == tool })
+	isTool := func(name string) bool { return name == tool }
+	failed := slices.DeleteFunc(slices.Clone(s.failed), isTool)
 	if ok {
 		return standing{append(slices.Clone(s.worked), tool), failed, false, s.left - 1}
 	}
@@ -137,14 +139,15 @@ func (s standing) after(tool string, ok bool) standing {
 func (r *referee) callable(s standing) []string {
 	var names []string
 	for _, tool := range r.catalog.All() {
-		if !slices.ContainsFunc(tool.Dependencies, func(d string) bool { return !slices.Contains(s.worked, d) }) {
+		missing := func(d string) bool { return !slices.Contains(s.worked, d) }
+		if !slices.ContainsFunc(tool.Dependencies, missing) {
 			names = append(names, tool.Name)
 		}
 	}
 	return names
 }
 
-// best is the greatest probability of full success.
+// best returns the maximum probability of full success.
 func (r *referee) best(s standing) float64 {
 	if inOrder(r.problem.Required, s.worked) {
 		return 1
@@ -163,7 +166,7 @@ func (r *referee) best(s standing) float64 {
 	return best
 }
 
-// value is the probability of full success when a tool is called first.
+// value returns the probability of full success if a tool is called first.
 func (r *referee) value(s standing, tool string) float64 {
 	set := assay.Setting{Persistence: r.problem.Persistence, Burst: r.problem.Burst}
 	chance := assay1.Chance(set, r.problem.Reliability, slices.Contains(s.failed, tool), s.cluster)

@@ -11,8 +11,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// BenchmarkSolve solves the longest of the original's tasks, which has six
-// required tools, with the calls of an episode of ten turns.
+// BenchmarkSolve solves the longest task of the original, which has six required tools, with the
+// calls of short and long episodes.
 func BenchmarkSolve(b *testing.B) {
 	catalog, tasks := pilotData(b)
 	required := longest(catalog, tasks).Required
@@ -20,9 +20,10 @@ func BenchmarkSolve(b *testing.B) {
 		for _, calls := range []int{10, 199} {
 			b.Run(fmt.Sprint(name, " ", calls), func(b *testing.B) {
 				b.ReportAllocs()
+				p := workflow.Problem{World: name, Required: required, Reliability: .8, Calls: calls}
 				size := 0
 				for b.Loop() {
-					size = workflow.Solve(catalog, workflow.Problem{World: name, Required: required, Reliability: .8, Calls: calls}).Size()
+					size = workflow.Solve(catalog, p).Size()
 				}
 				b.ReportMetric(float64(size), "size")
 			})
@@ -30,8 +31,7 @@ func BenchmarkSolve(b *testing.B) {
 	}
 }
 
-// BenchmarkFlawed makes the worst flaws of the longest plan, as the opening of
-// an episode does.
+// BenchmarkFlawed applies severe flaws to the longest plan, as the opening of an episode does.
 func BenchmarkFlawed(b *testing.B) {
 	catalog, tasks := pilotData(b)
 	task := longest(catalog, tasks)
@@ -40,7 +40,7 @@ func BenchmarkFlawed(b *testing.B) {
 		b.Run(string(flaw), func(b *testing.B) {
 			b.ReportAllocs()
 			for seed := uint64(0); b.Loop(); seed++ {
-				workflow.Flawed(catalog, plan, &task, flaw, "severe", seed)
+				workflow.Flawed(catalog, plan, &task, flaw, assay.Severe, seed)
 			}
 		})
 	}

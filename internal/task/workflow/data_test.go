@@ -18,7 +18,7 @@ func pilotData(t testing.TB) (*assay.Catalog, []assay.Task) {
 	read := func(name string, into any) {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
-			t.Skipf("the original's data is not here: %v", err)
+			t.Skipf("cannot read the original's data: %v", err)
 		}
 		if err := json.Unmarshal(b, into); err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func pilotData(t testing.TB) (*assay.Catalog, []assay.Task) {
 	return assay.NewCatalog(tools), tasks
 }
 
-// chain is a catalog in which b needs a, c needs b, and d and e need nothing.
+// chain returns a catalog in which b needs a and c needs b. d and e need nothing.
 func chain() *assay.Catalog {
 	return assay.NewCatalog([]assay.Tool{
 		{Name: "a"},
@@ -67,8 +67,8 @@ func chain() *assay.Catalog {
 	})
 }
 
-// anyCatalog draws a catalog of at least one tool whose tools depend on
-// earlier ones. The letters are their names.
+// anyCatalog draws a catalog of one or more tools that depend on earlier ones. Their names are
+// letters.
 func anyCatalog(t *rapid.T, most int) *assay.Catalog {
 	tools := make([]assay.Tool, rapid.IntRange(1, most).Draw(t, "tools"))
 	for i := range tools {
@@ -82,7 +82,7 @@ func anyCatalog(t *rapid.T, most int) *assay.Catalog {
 	return assay.NewCatalog(rapid.Permutation(tools).Draw(t, "order"))
 }
 
-// anyRequired draws a task's required tools, all different.
+// anyRequired draws a task's required tools without repeats.
 func anyRequired(t *rapid.T, catalog *assay.Catalog, most int) []string {
 	names := rapid.Permutation(catalog.Names()).Draw(t, "names")
 	return names[:rapid.IntRange(1, min(most, len(names))).Draw(t, "required")]

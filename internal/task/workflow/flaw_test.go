@@ -18,8 +18,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/assay1"
 )
 
-// TestFlawLaws holds all flaws to what is promised of them, for every task of
-// the known libraries in both worlds.
+// TestFlawLaws checks the guarantees of all flaws, for every task of the known libraries in both
+// worlds.
 func TestFlawLaws(t *testing.T) {
 	t.Parallel()
 	corpora(t, func(t *testing.T, c corpus) {
@@ -33,7 +33,7 @@ func TestFlawLaws(t *testing.T) {
 				for _, flaw := range assay.Flaws {
 					applies, graded := checkFlaw(t, c.catalog, name, &task, flaw, uint64(i))
 					if n > 3 && !graded {
-						t.Errorf("%s, %s, %s with %d steps: the mildest is the worst", task.ID, name, flaw, n)
+						t.Errorf("%s, %s, %s with %d steps: light and severe are equal", task.ID, name, flaw, n)
 					}
 					if want := n > 1 || one[flaw]; applies != want {
 						t.Errorf("%s, %s, %s with %d steps: applies = %v", task.ID, name, flaw, n, applies)
@@ -45,16 +45,18 @@ func TestFlawLaws(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%d flawed plans checked, of which %d could be had", checked, applied)
+		t.Logf("checked %d flawed plans; %d of the flaws apply", checked, applied)
 	})
 }
 
-// one holds the flaws that a plan of one step can have.
+// one holds the flaws that apply to a plan with a single step.
 var one = map[assay.Flaw]bool{assay.ToolMisuse: true, assay.ParameterError: true, assay.RedundantOperations: true}
 
-// checkFlaw checks a flaw in all severities. It returns whether it applies, and
-// whether the worst differs from the mildest.
-func checkFlaw(t failer, catalog *assay.Catalog, worldName string, task *assay.Task, flaw assay.Flaw, seed uint64) (applies, graded bool) {
+// checkFlaw checks a flaw in all severities. It returns whether the flaw applies, and whether
+// severe differs from light.
+func checkFlaw(
+	t failer, catalog *assay.Catalog, worldName string, task *assay.Task, flaw assay.Flaw, seed uint64,
+) (applies, graded bool) {
 	t.Helper()
 	plan := workflow.For(catalog, worldName, task, 1)
 	before := deepCopy(plan)
@@ -73,82 +75,91 @@ func checkFlaw(t failer, catalog *assay.Catalog, worldName string, task *assay.T
 			continue
 		}
 		if d := edits(plan.Steps, got.Steps); d < last {
-			t.Errorf("%s, %s %s: %d edits, want at least %d\n%s", task.ID, severity, flaw, d, last, cmp.Diff(plan.Steps, got.Steps))
+			diff := cmp.Diff(plan.Steps, got.Steps)
+			t.Errorf("%s, %s %s: %d edits, want at least %d\n%s", task.ID, severity, flaw, d, last, diff)
 		} else {
 			last = d
 		}
-		if worst = got; severity == assay.Severities[0] {
+		if worst = got; severity == assay.Light {
 			mildest = got
 		}
 		checkNested(t, plan.Steps, milder, got.Steps, flaw)
 		milder = got.Steps
 		checkSteps(t, catalog, task, flaw, got)
 		checkKind(t, plan.Steps, got.Steps, flaw)
+		harmless := []assay.Flaw{assay.RedundantOperations, assay.ParameterError, assay.LogicalInconsistency}
 		if worldName == world.Assay1Name {
 			checkOutcome(t, catalog, task, flaw, plan, got)
-		} else if flaw != assay.RedundantOperations && flaw != assay.ParameterError && flaw != assay.LogicalInconsistency &&
-			inOrder(task.Required, stepTools(got.Steps)) {
+		} else if !slices.Contains(harmless, flaw) && inOrder(task.Required, stepTools(got.Steps)) {
 			t.Errorf("%s, %s %s keeps the required order: %v", task.ID, severity, flaw, stepTools(got.Steps))
 		}
 	}
-	again, _ := workflow.Flawed(catalog, deepCopy(plan), task, flaw, assay.Severities[2], seed)
+	again, _ := workflow.Flawed(catalog, deepCopy(plan), task, flaw, assay.Severe, seed)
 	if !reflect.DeepEqual(worst, again) {
-		t.Errorf("%s, %s differs from time to time:\n%s", task.ID, flaw, cmp.Diff(worst, again))
+		t.Errorf("%s, %s is not deterministic:\n%s", task.ID, flaw, cmp.Diff(worst, again))
 	}
 	return applies, !reflect.DeepEqual(mildest, worst)
 }
 
-// checkSteps: but for its arguments a step says what the catalog says.
+// checkSteps checks that everything in a step except its arguments comes from the catalog.
 func checkSteps(t failer, catalog *assay.Catalog, task *assay.Task, flaw assay.Flaw, plan workflow.Plan) {
 	t.Helper()
 	for _, s := range plan.Steps {
 		tool, ok := catalog.Tool(s.Tool)
-		want := workflow.For(catalog, world.PilotName, &assay.Task{Required: []string{s.Tool}}, 1).Steps[0]
+		alone := &assay.Task{Required: []string{s.Tool}}
+		want := workflow.For(catalog, world.PilotName, alone, 1).Steps[0]
 		want.Arguments = s.Arguments
 		if !ok || s.Purpose != tool.Description || !reflect.DeepEqual(s, want) {
 			t.Errorf("%s, %s: a step differs from the catalog:\n%s", task.ID, flaw, cmp.Diff(want, s))
 		}
 		if !json.Valid(s.Arguments) {
-			t.Errorf("%s, %s: the arguments of %s are no JSON: %s", task.ID, flaw, s.Tool, s.Arguments)
+			t.Errorf("%s, %s: the arguments of %s are not JSON: %s", task.ID, flaw, s.Tool, s.Arguments)
 		}
 	}
 }
 
-// checkKind: a flaw changes what it is about and nothing else.
+// checkKind checks that a flaw changes only the part of the plan that it is about.
 func checkKind(t failer, before, after []workflow.Step, flaw assay.Flaw) {
 	t.Helper()
 	from, to := stepTools(before), stepTools(after)
-	added := slices.DeleteFunc(slices.Clone(to), func(name string) bool { return slices.Contains(from, name) })
+	planned := func(name string) bool { return slices.Contains(from, name) }
+	added := slices.DeleteFunc(slices.Clone(to), planned)
+	replaced := len(from) == len(to) && len(added) > 0 && distinct(added)
 	ok := false
 	switch flaw {
 	case assay.SequenceDisorder:
-		ok = slices.Equal(slices.Sorted(slices.Values(from)), slices.Sorted(slices.Values(to))) && !slices.Equal(from, to)
+		a, b := slices.Sorted(slices.Values(from)), slices.Sorted(slices.Values(to))
+		ok = slices.Equal(a, b) && !slices.Equal(from, to)
 	case assay.ToolMisuse:
-		ok = len(from) == len(to) && len(added) > 0 && distinct(added) && linked(after)
+		ok = replaced && linked(after)
 	case assay.SemanticDrift:
-		ok = linked(after) && len(from) == len(to) && len(added) > 0 && distinct(added) && from[0] == to[0] && added[len(added)-1] == to[len(to)-1]
+		ok = replaced && linked(after) && from[0] == to[0] && added[len(added)-1] == to[len(to)-1]
 	case assay.ParameterError, assay.LogicalInconsistency:
 		ok = slices.Equal(from, to)
 	case assay.MissingStep:
 		ok = len(after) < len(before) && len(after) > 0 && edits(before, after) == len(before)-len(after)
 		if len(before) > 2 {
-			ok = ok && edits(before[:1], after[:1]) == 0 && edits(before[len(before)-1:], after[len(after)-1:]) == 0
+			ok = ok && edits(before[:1], after[:1]) == 0 &&
+				edits(before[len(before)-1:], after[len(after)-1:]) == 0
 		}
 	case assay.RedundantOperations:
-		compact := slices.CompactFunc(slices.Clone(after), func(a, b workflow.Step) bool { return edits([]workflow.Step{a}, []workflow.Step{b}) == 0 })
+		compact := slices.CompactFunc(slices.Clone(after), func(a, b workflow.Step) bool {
+			return edits([]workflow.Step{a}, []workflow.Step{b}) == 0
+		})
 		ok = len(after) > len(before) && edits(before, compact) == 0
 	}
 	if !ok {
-		t.Errorf("%s makes of\n%v\nthis:\n%v", flaw, from, to)
+		t.Errorf("%s turns\n%v\ninto\n%v", flaw, from, to)
 	}
 }
 
-// linked reports whether steps refer to the inputs and to earlier steps only.
+// linked reports whether steps refer only to the inputs and to earlier steps.
 func linked(steps []workflow.Step) bool {
 	for i, s := range steps {
 		for _, m := range reference.FindAllSubmatch(s.Arguments, -1) {
 			name := string(m[1])
-			if name != "inputs" && !strings.HasPrefix(name, "inputs.") && !slices.Contains(stepTools(steps[:i]), name) {
+			isInput := name == "inputs" || strings.HasPrefix(name, "inputs.")
+			if !isInput && !slices.Contains(stepTools(steps[:i]), name) {
 				return false
 			}
 		}
@@ -158,7 +169,7 @@ func linked(steps []workflow.Step) bool {
 
 var reference = regexp.MustCompile(`{"ref":"([^"]*)"}`)
 
-// checkNested: what a flaw does to a plan it does in its worse forms too.
+// checkNested checks that a worse flaw includes the changes of the milder one.
 func checkNested(t failer, plan, milder, worse []workflow.Step, flaw assay.Flaw) {
 	t.Helper()
 	nested := true
@@ -178,7 +189,7 @@ func checkNested(t failer, plan, milder, worse []workflow.Step, flaw assay.Flaw)
 		}
 	}
 	if !nested {
-		t.Errorf("%s: the worse form does not hold the milder one:\n%s", flaw, cmp.Diff(milder, worse))
+		t.Errorf("%s: the worse flaw does not include the milder one:\n%s", flaw, cmp.Diff(milder, worse))
 	}
 }
 
@@ -194,8 +205,8 @@ func stepTools(steps []workflow.Step) []string {
 	return names
 }
 
-// checkOutcome follows a flawed plan to the letter in assay-1 without bad luck:
-// each step until it works, but once when it is refused.
+// checkOutcome follows a flawed plan to the letter in assay-1 without bad luck. It calls each step
+// until it succeeds, but only once if it is refused.
 func checkOutcome(t failer, catalog *assay.Catalog, task *assay.Task, flaw assay.Flaw, plan, flawed workflow.Plan) {
 	t.Helper()
 	w := world.Begin(catalog, perfect(), task)
@@ -216,16 +227,19 @@ func checkOutcome(t failer, catalog *assay.Catalog, task *assay.Task, flaw assay
 	switch {
 	case flaw == assay.RedundantOperations:
 		if !success || refused > 0 || len(w.Calls()) <= len(plan.Steps) {
-			t.Errorf("%s, %s: success %v with %d calls and %d refused, want it with more than %d", task.ID, flaw, success, len(w.Calls()), refused, len(plan.Steps))
+			t.Errorf("%s, %s: success %v with %d calls, %d refused; want success with more than %d calls, 0 refused",
+				task.ID, flaw, success, len(w.Calls()), refused, len(plan.Steps))
 		}
 	case success:
-		t.Errorf("%s: a plan with %s succeeds in full:\n%s", task.ID, flaw, cmp.Diff(plan.Steps, flawed.Steps))
-	case (flaw == assay.ParameterError || flaw == assay.LogicalInconsistency) && invalid < edits(plan.Steps, flawed.Steps):
-		t.Errorf("%s, %s: %d steps refused as invalid, want those that differ\n%s", task.ID, flaw, invalid, cmp.Diff(plan.Steps, flawed.Steps))
+		t.Errorf("%s: a plan with %s is a full success:\n%s", task.ID, flaw, cmp.Diff(plan.Steps, flawed.Steps))
+	case flaw != assay.ParameterError && flaw != assay.LogicalInconsistency:
+	case invalid < edits(plan.Steps, flawed.Steps):
+		t.Errorf("%s, %s: %d steps refused as invalid, want every changed step\n%s",
+			task.ID, flaw, invalid, cmp.Diff(plan.Steps, flawed.Steps))
 	}
 }
 
-// edits is the Levenshtein distance of steps.
+// edits returns the Levenshtein distance of steps.
 func edits(a, b []workflow.Step) int {
 	switch {
 	case len(a) == 0:
@@ -263,8 +277,8 @@ func deepCopy(plan workflow.Plan) workflow.Plan {
 	return plan
 }
 
-// TestWrongToolsAreSimilar: a wrong tool is one of the nearest, not always the
-// same, and drift goes to the nearest each time.
+// TestWrongToolsAreSimilar checks that a wrong tool is one of the most similar tools and not always
+// the same, and that drift always goes to the most similar one.
 func TestWrongToolsAreSimilar(t *testing.T) {
 	t.Parallel()
 	catalog := assay.NewCatalog([]assay.Tool{
@@ -278,24 +292,27 @@ func TestWrongToolsAreSimilar(t *testing.T) {
 	chosen := make(map[string]int)
 	for seed := range uint64(60) {
 		task := &assay.Task{ID: "t", Required: []string{"file_read"}}
-		plan, ok := workflow.Flawed(catalog, workflow.For(catalog, world.Assay1Name, task, 1), task, assay.ToolMisuse, "light", seed)
+		plan := workflow.For(catalog, world.Assay1Name, task, 1)
+		plan, ok := workflow.Flawed(catalog, plan, task, assay.ToolMisuse, assay.Light, seed)
 		if !ok {
 			t.Fatal("no tool can be misused")
 		}
 		chosen[plan.Steps[0].Tool]++
 	}
 	if len(chosen) != 3 || chosen["post_letter"]+chosen["post_stamp"] > 0 {
-		t.Errorf("chosen in place of file_read: %v", chosen)
+		t.Errorf("chosen instead of file_read: %v", chosen)
 	}
 	task := &assay.Task{ID: "t", Required: []string{"file_read", "file_pack", "post_fetch"}}
-	plan, _ := workflow.Flawed(catalog, workflow.For(catalog, world.Assay1Name, task, 1), task, assay.SemanticDrift, "severe", 1)
-	if got, want := stepTools(plan.Steps), []string{"file_read", "file_scan", "post_letter"}; !slices.Equal(got, want) {
+	plan := workflow.For(catalog, world.Assay1Name, task, 1)
+	plan, _ = workflow.Flawed(catalog, plan, task, assay.SemanticDrift, assay.Severe, 1)
+	want := []string{"file_read", "file_scan", "post_letter"}
+	if got := stepTools(plan.Steps); !slices.Equal(got, want) {
 		t.Errorf("drift leads along %v, want %v", got, want)
 	}
 }
 
-// TestMisuseKeepsLaterResults: what refers to the second run of a tool goes on
-// to do so when the first run is replaced.
+// TestMisuseKeepsLaterResults checks that references to the second run of a tool stay when the
+// first run is replaced.
 func TestMisuseKeepsLaterResults(t *testing.T) {
 	t.Parallel()
 	var tools []assay.Tool
@@ -307,14 +324,15 @@ func TestMisuseKeepsLaterResults(t *testing.T) {
 	task := &assay.Task{Required: []string{"b", "a", "e"}} // the plan is a, b, a, e
 	plan := workflow.For(catalog, world.Assay1Name, task, 1)
 	for seed := range uint64(20) {
-		got, _ := workflow.Flawed(catalog, plan, task, assay.ToolMisuse, "light", seed)
+		got, _ := workflow.Flawed(catalog, plan, task, assay.ToolMisuse, assay.Light, seed)
 		wrong := got.Steps[0].Tool
 		if wrong == "a" {
 			continue
 		}
 		for i, want := range []string{1: wrong, 2: "b", 3: "a"} {
-			if want := fmt.Sprintf(`{"options":{"input":{"ref":%q}}}`, want); i > 0 && string(got.Steps[i].Arguments) != want {
-				t.Errorf("with %s in place of the first a, step %d is called with %s, want %s", wrong, i+1, got.Steps[i].Arguments, want)
+			want := fmt.Sprintf(`{"options":{"input":{"ref":%q}}}`, want)
+			if args := string(got.Steps[i].Arguments); i > 0 && args != want {
+				t.Errorf("with %s instead of the first a, step %d has arguments %s, want %s", wrong, i+1, args, want)
 			}
 		}
 		return
@@ -322,7 +340,7 @@ func TestMisuseKeepsLaterResults(t *testing.T) {
 	t.Error("no seed replaces the first step")
 }
 
-// TestMisfitsAreRefused: all ways in which arguments are made wrong are wrong.
+// TestMisfitsAreRefused checks that the world refuses all variants of wrong arguments.
 func TestMisfitsAreRefused(t *testing.T) {
 	t.Parallel()
 	var params []assay.Parameter
@@ -330,15 +348,20 @@ func TestMisfitsAreRefused(t *testing.T) {
 		params = append(params, assay.Parameter{Name: typ, Type: typ, Required: true})
 	}
 	params = append(params, assay.Parameter{Name: "settings", Type: "object", Required: true})
-	// Without the letter in the middle, options is optons, all is al, and
-	// inputs.settings is inputs.ettings.
+	// Without its middle letter, options becomes optons, all becomes al, and inputs.settings
+	// becomes inputs.ettings.
 	options := []assay.Parameter{{Name: "options", Type: "object"}, {Name: "optons", Type: "object"}}
-	catalog := assay.NewCatalog([]assay.Tool{{Name: "all", Parameters: params}, {Name: "sink", Parameters: options}, {Name: "bare"}, {Name: "al"}})
-	task := &assay.Task{Required: []string{"al", "all", "sink", "bare"}, Inputs: json.RawMessage(`{"settings": {}, "ettings": 1}`)}
+	catalog := assay.NewCatalog([]assay.Tool{
+		{Name: "all", Parameters: params}, {Name: "sink", Parameters: options}, {Name: "bare"}, {Name: "al"},
+	})
+	task := &assay.Task{
+		Required: []string{"al", "all", "sink", "bare"},
+		Inputs:   json.RawMessage(`{"settings": {}, "ettings": 1}`),
+	}
 	plan := workflow.For(catalog, world.Assay1Name, task, 1)
 	ways := make(map[string]bool)
 	for seed := range uint64(500) {
-		got, ok := workflow.Flawed(catalog, plan, task, assay.ParameterError, "severe", seed)
+		got, ok := workflow.Flawed(catalog, plan, task, assay.ParameterError, assay.Severe, seed)
 		if !ok {
 			t.Fatal("no argument can be wrong")
 		}
@@ -356,11 +379,11 @@ func TestMisfitsAreRefused(t *testing.T) {
 			}
 		}
 	}
-	// Each of seven arguments can be left out and be misspelt, six be of
-	// another type, one refer to nothing. Options can be misspelt, be of another
-	// type and refer to nothing. And there is one way for each tool without.
+	// Each of seven arguments can be left out or misspelt, six can have another type, and one can
+	// refer to nothing. Options can be misspelt, have another type or refer to nothing. Each tool
+	// without arguments has one variant.
 	if want := 7 + 7 + 6 + 1 + 3 + 2; len(ways) != want {
-		t.Errorf("arguments are wrong in %d ways, want %d", len(ways), want)
+		t.Errorf("got %d variants of wrong arguments, want %d", len(ways), want)
 	}
 }
 
@@ -373,7 +396,7 @@ func anyFlaw(t *rapid.T) {
 	}
 }
 
-func TestAnyFlaw(t *testing.T) {
+func TestFlawLawsForAnyTask(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, anyFlaw)
 }

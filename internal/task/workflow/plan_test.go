@@ -15,15 +15,14 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// A corpus is tasks over a catalog. Tasks that differ in their wording alone
-// are one.
+// A corpus is a set of tasks over a catalog. Tasks that differ only in their wording count as one.
 type corpus struct {
 	name    string
 	catalog *assay.Catalog
 	tasks   []assay.Task
 }
 
-// corpora returns the built-in library, and the original's where it is there.
+// corpora runs a check on the built-in library, and on the original's if it is available.
 func corpora(t *testing.T, check func(t *testing.T, c corpus)) {
 	t.Helper()
 	t.Run("built-in", func(t *testing.T) {
@@ -46,13 +45,13 @@ func corpora(t *testing.T, check func(t *testing.T, c corpus)) {
 	})
 }
 
-// perfect is a trial of assay-1 in which luck refuses nothing.
+// perfect returns a trial of assay-1 in which no call fails by chance.
 func perfect() *assay.Trial {
 	return &assay.Trial{Cell: assay.Cell{Reliability: 1}, Setting: assay.Setting{World: world.Assay1Name}}
 }
 
-// TestPlanWorks: in assay-1 the world accepts every step, and together they
-// are a full success. In the pilot world the steps are the required tools.
+// TestPlanWorks checks that assay-1 accepts every step of a plan and that together they are a full
+// success. In the pilot world, the steps must be the required tools.
 func TestPlanWorks(t *testing.T) {
 	t.Parallel()
 	corpora(t, func(t *testing.T, c corpus) {
@@ -84,11 +83,11 @@ func checkPlan(t failer, catalog *assay.Catalog, task *assay.Task) {
 			t.Errorf("%s: step %d, %s %s: %v %s", task.ID, i+1, s.Tool, s.Arguments, err, rec.Error)
 		}
 		if tool, _ := catalog.Tool(s.Tool); i > 0 && takesInput(tool) && !refersBack(s) {
-			t.Errorf("%s: step %d, %s %s uses no earlier result", task.ID, i+1, s.Tool, s.Arguments)
+			t.Errorf("%s: step %d, %s %s does not use an earlier result", task.ID, i+1, s.Tool, s.Arguments)
 		}
 	}
 	if !fullSuccess(world.Assay1Name, task.Required, w) {
-		t.Errorf("%s: the plan is no full success", task.ID)
+		t.Errorf("%s: the plan is not a full success", task.ID)
 	}
 }
 
@@ -98,7 +97,7 @@ func takesInput(tool assay.Tool) bool {
 	})
 }
 
-// refersBack reports whether a step refers to something else than the inputs.
+// refersBack reports whether a step refers to anything but the inputs.
 func refersBack(s workflow.Step) bool {
 	type ref struct{ Ref string }
 	var args map[string]json.RawMessage
@@ -107,37 +106,59 @@ func refersBack(s workflow.Step) bool {
 	if json.Unmarshal(s.Arguments, &args) != nil {
 		return false
 	}
-	// What is of another type is no reference.
+	// A value of another type is not a reference.
 	_ = json.Unmarshal(args["data"], &data)
 	_ = json.Unmarshal(args["options"], &options)
 	name := data.Ref + options.Input.Ref
 	return name != "" && name != "inputs" && name != "inputs.data"
 }
 
-func TestPlanSaysWhatTheCatalogSays(t *testing.T) {
+func TestPlanDescribesToolsLikeCatalog(t *testing.T) {
 	t.Parallel()
 	tools := []assay.Tool{
 		{
 			Name: "read", Description: "Read a thing.",
-			Parameters: []assay.Parameter{{Name: "source", Type: "string", Required: true}, {Name: "options", Type: "object"}},
-			Returns:    []assay.Return{{Name: "success", Type: "boolean"}, {Name: "data", Type: "object"}, {Name: "rows", Type: "integer"}, {Name: "metadata", Type: "object"}},
+			Parameters: []assay.Parameter{
+				{Name: "source", Type: "string", Required: true},
+				{Name: "options", Type: "object"},
+			},
+			Returns: []assay.Return{
+				{Name: "success", Type: "boolean"},
+				{Name: "data", Type: "object"},
+				{Name: "rows", Type: "integer"},
+				{Name: "metadata", Type: "object"},
+			},
 		},
 		{
 			Name: "write", Description: "Write <a> thing.", Dependencies: []string{"read"},
-			Parameters: []assay.Parameter{{Name: "destination", Type: "string", Required: true}, {Name: "data", Type: "object", Required: true}, {Name: "options", Type: "object"}},
-			Returns:    []assay.Return{{Name: "success", Type: "boolean"}, {Name: "metadata", Type: "object"}},
+			Parameters: []assay.Parameter{
+				{Name: "destination", Type: "string", Required: true},
+				{Name: "data", Type: "object", Required: true},
+				{Name: "options", Type: "object"},
+			},
+			Returns: []assay.Return{{Name: "success", Type: "boolean"}, {Name: "metadata", Type: "object"}},
 		},
 	}
 	task := &assay.Task{Required: []string{"write"}, Inputs: json.RawMessage(`{"source": "a <b> & c"}`)}
 	got := workflow.For(assay.NewCatalog(tools), world.Assay1Name, task, .97)
 	want := workflow.Plan{Reliability: .97, Steps: []workflow.Step{
-		{Tool: "read", Purpose: "Read a thing.", Arguments: json.RawMessage(`{"source":"a <b> & c"}`), Gives: []string{"data (object)", "rows (integer)"}},
-		{Tool: "write", Purpose: "Write <a> thing.", Arguments: json.RawMessage(`{"destination":"data/output.json","data":{"ref":"read"}}`), Needs: []string{"read"}, Gives: []string{"metadata (object)"}},
+		{
+			Tool: "read", Purpose: "Read a thing.",
+			Arguments: json.RawMessage(`{"source":"a <b> & c"}`),
+			Gives:     []string{"data (object)", "rows (integer)"},
+		},
+		{
+			Tool: "write", Purpose: "Write <a> thing.",
+			Arguments: json.RawMessage(`{"destination":"data/output.json","data":{"ref":"read"}}`),
+			Needs:     []string{"read"},
+			Gives:     []string{"metadata (object)"},
+		},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if got := workflow.For(assay.NewCatalog(tools), world.PilotName, task, .97); got.Reliability != .95 || len(got.Steps) != 1 {
+	got = workflow.For(assay.NewCatalog(tools), world.PilotName, task, .97)
+	if got.Reliability != .95 || len(got.Steps) != 1 {
 		t.Errorf("the pilot's plan has reliability %v and %d steps, want .95 and 1", got.Reliability, len(got.Steps))
 	}
 }
@@ -154,14 +175,14 @@ func TestArguments(t *testing.T) {
 		want    string
 	}{
 		{"nothing", nil, ``, nil, `{}`},
-		{"optional ones are left out", []assay.Parameter{opt("data", "object"), opt("options", "object"), opt("n", "number")}, `{"n": 3}`, nil, `{}`},
+		{"optional parameters are left out", []assay.Parameter{opt("data", "object"), opt("options", "object"), opt("n", "number")}, `{"n": 3}`, nil, `{}`},
 		{"data of a dependency", []assay.Parameter{req("data", "object")}, `{}`, []string{"need", "other"}, `{"data":{"ref":"need"}}`},
 		{"data of the latest dependency", []assay.Parameter{req("data", "object")}, `{}`, []string{"need", "more", "other"}, `{"data":{"ref":"more"}}`},
 		{"data of the latest step", []assay.Parameter{req("data", "object")}, `{}`, []string{"some", "other"}, `{"data":{"ref":"other"}}`},
 		{"data of the inputs", []assay.Parameter{req("data", "object")}, `{"data": [1]}`, nil, `{"data":{"ref":"inputs.data"}}`},
-		{"null is nothing", []assay.Parameter{req("data", "object")}, `{"data": null}`, nil, `{"data":{"ref":"inputs"}}`},
-		{"no object is nothing", []assay.Parameter{req("data", "object")}, `[{"data": 1}]`, nil, `{"data":{"ref":"inputs"}}`},
-		{"data that is a text", []assay.Parameter{req("data", "string"), opt("options", "object")}, `{"data": "x"}`, []string{"other"}, `{"data":"x","options":{"input":{"ref":"other"}}}`},
+		{"null counts as missing", []assay.Parameter{req("data", "object")}, `{"data": null}`, nil, `{"data":{"ref":"inputs"}}`},
+		{"inputs that are not an object", []assay.Parameter{req("data", "object")}, `[{"data": 1}]`, nil, `{"data":{"ref":"inputs"}}`},
+		{"data that is a string", []assay.Parameter{req("data", "string"), opt("options", "object")}, `{"data": "x"}`, []string{"other"}, `{"data":"x","options":{"input":{"ref":"other"}}}`},
 		{"an object", []assay.Parameter{req("schema", "object"), req("data", "object")}, `{"schema": {"a": 1}}`, nil, `{"schema":{"ref":"inputs.schema"},"data":{"ref":"inputs"}}`},
 		{"no object", []assay.Parameter{req("schema", "object")}, `{"schema": "a"}`, nil, `{"schema":{}}`},
 		{
@@ -175,17 +196,19 @@ func TestArguments(t *testing.T) {
 		{"others", []assay.Parameter{req("a", "boolean"), req("b", "array")}, `{"a": false, "b": [1]}`, nil, `{"a":true,"b":[]}`},
 		{"options carry data", []assay.Parameter{req("source", "string"), opt("options", "object")}, `{}`, []string{"need", "other"}, `{"source":"data/input.json","options":{"input":{"ref":"need"}}}`},
 		{"options of another type", []assay.Parameter{opt("options", "string")}, `{}`, []string{"other"}, `{}`},
-		{"data is enough", []assay.Parameter{opt("options", "object"), req("data", "object")}, `{}`, []string{"other"}, `{"data":{"ref":"other"}}`},
+		{"options without input if there is data", []assay.Parameter{opt("options", "object"), req("data", "object")}, `{}`, []string{"other"}, `{"data":{"ref":"other"}}`},
 	} {
-		tool := assay.Tool{Name: "tool", Parameters: tc.params, Dependencies: []string{"more", "need"}}
-		if got := string(workflow.Arguments(tool, json.RawMessage(tc.inputs), tc.earlier)); got != tc.want {
-			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			tool := assay.Tool{Name: "tool", Parameters: tc.params, Dependencies: []string{"more", "need"}}
+			if got := string(workflow.Arguments(tool, json.RawMessage(tc.inputs), tc.earlier)); got != tc.want {
+				t.Errorf("arguments = %s, want %s", got, tc.want)
+			}
+		})
 	}
 }
 
-// anyTask draws a task over a catalog whose tools have parameters, returns and
-// descriptions.
+// anyTask draws a task over a catalog whose tools have parameters, results and descriptions.
 func anyTask(t *rapid.T) (*assay.Catalog, *assay.Task) {
 	bare := anyCatalog(t, 9)
 	var tools []assay.Tool
@@ -219,7 +242,7 @@ func anyInput(t *rapid.T) any {
 	return rapid.SampledFrom([]any{nil, true, "text", `{"ref":"a"}`, "<&>", 2.5, 7, []any{}, map[string]any{}, map[string]any{"ref": "nowhere"}}).Draw(t, "value")
 }
 
-func TestAnyPlanWorks(t *testing.T) {
+func TestPlanWorksForAnyTask(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		catalog, task := anyTask(t)

@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -17,9 +18,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// TestPublishedBounds holds the planner to the figures that two independent
-// implementations agreed on: the mean over the five task types of the
-// probability of full success, in order and optimal.
+// TestPublishedBounds compares the planner with figures on which two independent implementations
+// agreed: the probability of full success, averaged over the five task types, in order and optimal.
 func TestPublishedBounds(t *testing.T) {
 	t.Parallel()
 	catalog, tasks := pilotData(t)
@@ -48,9 +48,10 @@ func TestPublishedBounds(t *testing.T) {
 						InOrder: inOrder, NoEarlyStop: tc.noEarly,
 					}) / float64(len(byType))
 				}
-				t.Logf("%s, reliability %v, in order %v: %.4f", tc.name, reliability, inOrder, got)
+				which := fmt.Sprintf("%s, reliability %v, in order %v", tc.name, reliability, inOrder)
+				t.Logf("%s: %.4f", which, got)
 				if math.Abs(got-want[i]) > .001 {
-					t.Errorf("%s, reliability %v, in order %v: success %.4f, want %.3f", tc.name, reliability, inOrder, got, want[i])
+					t.Errorf("%s: success %.4f, want %.3f", which, got, want[i])
 				}
 			}
 		}
@@ -72,7 +73,8 @@ func TestPublishedBounds(t *testing.T) {
 	}
 }
 
-// meanSuccess solves what tasks have in common once.
+// meanSuccess returns the mean probability of full success. It solves tasks with equal required
+// tools once.
 func meanSuccess(catalog *assay.Catalog, tasks []assay.Task, p workflow.Problem) float64 {
 	known := make(map[string]float64)
 	sum := 0.0
@@ -87,8 +89,8 @@ func meanSuccess(catalog *assay.Catalog, tasks []assay.Task, p workflow.Problem)
 	return sum / float64(len(tasks))
 }
 
-// TestPlanningIsCheap tells what it takes to bound all the original's task
-// instances, its tasks in eight difficulties, at four reliabilities.
+// TestPlanningIsCheap logs the time it takes to compute the bounds of all the original's task
+// instances: its tasks in eight difficulties, at four reliabilities.
 func TestPlanningIsCheap(t *testing.T) {
 	catalog, tasks := pilotData(t)
 	for _, tc := range []struct {
@@ -98,7 +100,10 @@ func TestPlanningIsCheap(t *testing.T) {
 		{"pilot", assay.Setting{World: world.PilotName, Turns: 10}},
 		{"assay-1", assay.Setting{World: world.Assay1Name, Turns: 10}},
 		{"assay-1, failures last", assay.Setting{World: world.Assay1Name, Turns: 10, Persistence: .5}},
-		{"assay-1, failures last and cluster", assay.Setting{World: world.Assay1Name, Turns: 10, Persistence: .5, Burst: .3}},
+		{
+			"assay-1, failures last and cluster",
+			assay.Setting{World: world.Assay1Name, Turns: 10, Persistence: .5, Burst: .3},
+		},
 	} {
 		bounds := workflow.NewBounds(catalog)
 		begin := time.Now()
@@ -106,7 +111,8 @@ func TestPlanningIsCheap(t *testing.T) {
 		for range 8 {
 			for _, task := range tasks {
 				for _, reliability := range []float64{.9, .8, .7, .6} {
-					sum += bounds.Best(&assay.Trial{Cell: assay.Cell{Reliability: reliability}, Setting: tc.set}, task.Required)
+					trial := &assay.Trial{Cell: assay.Cell{Reliability: reliability}, Setting: tc.set}
+					sum += bounds.Best(trial, task.Required)
 					n++
 				}
 			}
@@ -115,8 +121,8 @@ func TestPlanningIsCheap(t *testing.T) {
 	}
 }
 
-// TestPolicyEarnsItsValue follows the policy through simulated luck: the share
-// of successes and the mean number of calls are what the solution claims.
+// TestPolicyEarnsItsValue follows the policy through simulated luck. The success rate and the mean
+// number of calls must match the solution.
 func TestPolicyEarnsItsValue(t *testing.T) {
 	t.Parallel()
 	catalog := chain()
@@ -144,7 +150,7 @@ func TestPolicyEarnsItsValue(t *testing.T) {
 		if sigma := math.Sqrt(want * (1 - want) / n); math.Abs(won-want) > 4*sigma {
 			t.Errorf("%+v: success of %d trials = %.4f, want %.4f ± %.4f", set, n, won, want, 4*sigma)
 		}
-		// The number of calls lies between 0 and 9, so its deviation is below 4.5.
+		// The number of calls is between 0 and 9, so its standard deviation is at most 4.5.
 		if want := policy.Expected(); math.Abs(calls-want) > 4*4.5/math.Sqrt(n) {
 			t.Errorf("%+v: mean calls of %d trials = %.3f, want %.3f", set, n, calls, want)
 		}
@@ -172,7 +178,7 @@ func follow(t *testing.T, policy *workflow.Policy, w world.World) {
 	}
 }
 
-// fullSuccess judges calls by the rules of a world.
+// fullSuccess judges calls by a world's rules.
 func fullSuccess(worldName string, required []string, w world.World) bool {
 	if worldName == world.PilotName {
 		var first []string
@@ -192,7 +198,7 @@ func fullSuccess(worldName string, required []string, w world.World) bool {
 	return inOrder(required, worked)
 }
 
-// inOrder reports whether names are a subsequence of those of steps.
+// inOrder reports whether names are a subsequence of steps.
 func inOrder(names, steps []string) bool {
 	for _, s := range steps {
 		if len(names) > 0 && names[0] == s {
@@ -242,8 +248,9 @@ func TestPolicyLaws(t *testing.T) {
 		if best < 0 || best > 1+1e-9 || p.Calls < len(p.Required) && best != 0 {
 			t.Errorf("success %v with %d calls for %d tools", best, p.Calls, len(p.Required))
 		}
-		if e := policy.Expected(); e < 0 || e > float64(p.Calls)+1e-9 || e < best*float64(len(p.Required))-1e-9 {
-			t.Errorf("%v calls expected of %d, with success %v at %d tools", e, p.Calls, best, len(p.Required))
+		e, least, most := policy.Expected(), best*float64(len(p.Required)), float64(p.Calls)
+		if e < 0 || e > most+1e-9 || e < least-1e-9 {
+			t.Errorf("%v of %d calls expected, with success %v and %d tools", e, p.Calls, best, len(p.Required))
 		}
 		linear := policy.Linear()
 		if len(linear) > p.Calls || len(linear) < p.Calls && !inOrder(p.Required, linear) {
@@ -252,15 +259,15 @@ func TestPolicyLaws(t *testing.T) {
 		history := make([]workflow.Call, len(linear))
 		for i, tool := range linear {
 			if got := policy.Next(history[:i]); got != tool {
-				t.Errorf("the linear plan is %v, but %q comes after %d of it", linear, got, i)
+				t.Errorf("after %d calls of the linear plan %v comes %q", i, linear, got)
 			}
 			history[i] = workflow.Call{Tool: tool, OK: true}
 		}
 	})
 }
 
-// TestNextTakesAnyHistory: a mistake costs a call and nothing else, and calls
-// of any tool are history.
+// TestNextTakesAnyHistory checks that a mistake costs a call and nothing else, and that any tool
+// can occur in the history.
 func TestNextTakesAnyHistory(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -268,7 +275,8 @@ func TestNextTakesAnyHistory(t *testing.T) {
 		p := anyProblem(t, catalog)
 		names := append(catalog.Names(), "unknown")
 		history := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) workflow.Call {
-			return workflow.Call{Tool: rapid.SampledFrom(names).Draw(t, "tool"), OK: rapid.Bool().Draw(t, "ok")}
+			tool := rapid.SampledFrom(names).Draw(t, "tool")
+			return workflow.Call{Tool: tool, OK: rapid.Bool().Draw(t, "ok")}
 		}), 0, 8).Draw(t, "history")
 		fewer := p
 		fewer.Calls--
@@ -276,15 +284,15 @@ func TestNextTakesAnyHistory(t *testing.T) {
 		refused := workflow.Call{Tool: rapid.SampledFrom(names).Draw(t, "tool"), Mistake: true}
 		got := workflow.Solve(catalog, p).Next(slices.Insert(slices.Clone(history), at, refused))
 		if want := workflow.Solve(catalog, fewer).Next(history); got != want {
-			t.Errorf("after a mistake among %v comes %q, with a call less %q", history, got, want)
+			t.Errorf("after %v and a mistake comes %q, but with one call less %q", history, got, want)
 		}
 		if len(history) >= p.Calls && workflow.Solve(catalog, p).Next(history) != "" {
-			t.Errorf("a call comes after %d of %d", len(history), p.Calls)
+			t.Errorf("the policy makes another call after %d of %d", len(history), p.Calls)
 		}
 	})
 }
 
-// TestBounds: a bound is that of the problem that the trial poses.
+// TestBounds checks that a bound is the solution of the problem that the trial poses.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	catalog := chain()
@@ -292,8 +300,11 @@ func TestBounds(t *testing.T) {
 	required := []string{"c", "e"}
 	set := assay.Setting{Turns: 7, Persistence: .3, Burst: .2}
 	want := map[string]workflow.Problem{
-		world.PilotName:  {World: world.PilotName, Required: required, Reliability: .8, Calls: 7},
-		world.Assay1Name: {World: world.Assay1Name, Required: required, Reliability: .8, Calls: 6, Persistence: .3, Burst: .2},
+		world.PilotName: {World: world.PilotName, Required: required, Reliability: .8, Calls: 7},
+		world.Assay1Name: {
+			World: world.Assay1Name, Required: required, Reliability: .8, Calls: 6,
+			Persistence: .3, Burst: .2,
+		},
 	}
 	for _, name := range world.Names {
 		set.World = name
@@ -314,12 +325,14 @@ func TestBounds(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	if best := bounds.Best(&assay.Trial{Cell: assay.Cell{Reliability: 1}, Setting: assay.Setting{World: world.Assay1Name}}, required); best != 0 {
-		t.Errorf("bound without any turn = %v", best)
+	set = assay.Setting{World: world.Assay1Name}
+	trial := &assay.Trial{Cell: assay.Cell{Reliability: 1}, Setting: set}
+	if best := bounds.Best(trial, required); best != 0 {
+		t.Errorf("bound without turns = %v, want 0", best)
 	}
 }
 
-// TestHopelessProblems: what can never be called has no success.
+// TestHopelessProblems checks that a task has no chance if one of its tools can never be called.
 func TestHopelessProblems(t *testing.T) {
 	t.Parallel()
 	catalog := assay.NewCatalog([]assay.Tool{
@@ -328,9 +341,10 @@ func TestHopelessProblems(t *testing.T) {
 		{Name: "c", Dependencies: []string{"gone"}},
 	})
 	for _, required := range [][]string{{"a"}, {"c"}, {"gone"}} {
-		policy := workflow.Solve(catalog, workflow.Problem{World: world.Assay1Name, Required: required, Reliability: 1, Calls: 9})
+		p := workflow.Problem{World: world.Assay1Name, Required: required, Reliability: 1, Calls: 9}
+		policy := workflow.Solve(catalog, p)
 		if policy.Success() != 0 || policy.Next(nil) != "" {
-			t.Errorf("%v: success %v, beginning with %q", required, policy.Success(), policy.Next(nil))
+			t.Errorf("%v: success %v, first call %q", required, policy.Success(), policy.Next(nil))
 		}
 	}
 }

@@ -19,23 +19,37 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
-// kitchen is a catalog with every type of parameter and return, and a chain of
-// dependencies.
+// kitchen returns a catalog with every type of parameter and result, and a chain of dependencies.
 func kitchen() *assay.Catalog {
 	codes := []assay.ToolError{
-		{Code: "INVALID_INPUT", Description: "bad"}, {Code: "TIMEOUT", Description: "slow"}, {Code: "OVERFLOW", Description: "large"},
+		{Code: "INVALID_INPUT", Description: "bad"},
+		{Code: "TIMEOUT", Description: "slow"},
+		{Code: "OVERFLOW", Description: "large"},
 	}
 	options := assay.Parameter{Name: "options", Type: "object"}
 	return assay.NewCatalog([]assay.Tool{
 		{
 			Name: "read", Operation: "reader", Errors: codes,
 			Parameters: []assay.Parameter{{Name: "source", Type: "string", Required: true}, options},
-			Returns:    []assay.Return{{Name: "success", Type: "boolean"}, {Name: "data", Type: "object"}, {Name: "metadata", Type: "object"}},
+			Returns: []assay.Return{
+				{Name: "success", Type: "boolean"},
+				{Name: "data", Type: "object"},
+				{Name: "metadata", Type: "object"},
+			},
 		},
 		{
 			Name: "check", Operation: "validator", Errors: codes, Dependencies: []string{"read"},
-			Parameters: []assay.Parameter{{Name: "schema", Type: "object", Required: true}, {Name: "data", Type: "object", Required: true}, options},
-			Returns:    []assay.Return{{Name: "valid", Type: "boolean"}, {Name: "errors", Type: "array"}, {Name: "count", Type: "number"}, {Name: "id", Type: "string"}},
+			Parameters: []assay.Parameter{
+				{Name: "schema", Type: "object", Required: true},
+				{Name: "data", Type: "object", Required: true},
+				options,
+			},
+			Returns: []assay.Return{
+				{Name: "valid", Type: "boolean"},
+				{Name: "errors", Type: "array"},
+				{Name: "count", Type: "number"},
+				{Name: "id", Type: "string"},
+			},
 		},
 		{
 			Name: "all", Operation: "helper",
@@ -48,7 +62,10 @@ func kitchen() *assay.Catalog {
 				{Name: "o", Type: "object"},
 			},
 		},
-		{Name: "send", Operation: "poster", Errors: codes[:1], Dependencies: []string{"read", "check"}, Parameters: []assay.Parameter{options}},
+		{
+			Name: "send", Operation: "poster", Errors: codes[:1], Dependencies: []string{"read", "check"},
+			Parameters: []assay.Parameter{options},
+		},
 	})
 }
 
@@ -75,11 +92,11 @@ func mustCall(t interface {
 
 const readArgs = `{"source":"inbox/a.csv"}`
 
-func TestAssay1Arguments(t *testing.T) {
+func TestArgumentsAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		tool, args string
-		want       string // part of the error; "" for none
+		want       string // part of the error, or ""
 	}{
 		{"read", readArgs, ""},
 		{"read", `{"source":"inbox/a.csv","options":{}}`, ""},
@@ -96,7 +113,7 @@ func TestAssay1Arguments(t *testing.T) {
 		{"read", `{"source":"inbox/a.csv","options":{"list":[1,{"deep":{"ref":"inputs.nothing"}}]}}`, `"inputs.nothing" refers to nothing`},
 		{"read", `{"source":"inbox/a.csv","options":{"input":{"ref":"inputs.data"}}}`, ""},
 		{"read", `{"source":"inbox/a.csv","options":{"ref":"inputs"}}`, ""},
-		{"read", `{"source":"inbox/a.csv","options":{"ref":7}}`, ""}, // no reference: its name is no text
+		{"read", `{"source":"inbox/a.csv","options":{"ref":7}}`, ""}, // not a reference, because the name is not a string
 		{"read", `["inbox/a.csv"]`, "one JSON object: found array"},
 		{"read", `{"source":"inbox/a.csv"} and more`, "one JSON object"},
 		{"read", `{"source":`, "one JSON object"},
@@ -111,33 +128,39 @@ func TestAssay1Arguments(t *testing.T) {
 		{"all", `{"o":[]}`, "of type object, not array"},
 		{"all", `{"s":true}`, "of type string, not boolean"},
 	} {
-		rec := mustCall(t, begin(1, 1, assay.Setting{}), tc.tool, tc.args)
-		switch {
-		case tc.want == "" && (!rec.OK || rec.Mistake):
-			t.Errorf("%s %s: %+v, want it to work", tc.tool, tc.args, rec)
-		case tc.want != "" && (rec.OK || !rec.Mistake || rec.Code != assay1.InvalidInput || !strings.Contains(rec.Error, tc.want)):
-			t.Errorf("%s %s: %+v, want %q", tc.tool, tc.args, rec, tc.want)
-		}
+		t.Run(tc.tool+" "+tc.args, func(t *testing.T) {
+			t.Parallel()
+			rec := mustCall(t, begin(1, 1, assay.Setting{}), tc.tool, tc.args)
+			refused := !rec.OK && rec.Mistake && rec.Code == assay1.InvalidInput
+			switch {
+			case tc.want == "" && (!rec.OK || rec.Mistake):
+				t.Errorf("record = %+v, want success", rec)
+			case tc.want != "" && (!refused || !strings.Contains(rec.Error, tc.want)):
+				t.Errorf("record = %+v, want the error %q", rec, tc.want)
+			}
+		})
 	}
 }
 
-func TestAssay1References(t *testing.T) {
+func TestReferencesMustExist(t *testing.T) {
 	t.Parallel()
 	w := begin(1, 1, assay.Setting{})
 	checkRead := `{"schema":{"ref":"inputs.schema"},"data":{"ref":"read"}}`
 	if rec := mustCall(t, w, "check", checkRead); rec.Code != assay1.InvalidInput {
 		t.Errorf("a result that does not exist yet gives %+v, want %s", rec, assay1.InvalidInput)
 	}
-	if rec := mustCall(t, w, "check", `{"schema":{},"data":{"records":[]}}`); rec.Code != assay1.InvalidInput || !strings.Contains(rec.Error, "has to be a reference") {
-		t.Errorf("data that is no reference gives %+v", rec)
+	rec := mustCall(t, w, "check", `{"schema":{},"data":{"records":[]}}`)
+	if rec.Code != assay1.InvalidInput || !strings.Contains(rec.Error, "has to be a reference") {
+		t.Errorf("data that is not a reference gives %+v", rec)
 	}
-	if rec := mustCall(t, w, "check", `{"schema":{},"data":{"ref":"inputs.data"}}`); rec.Code != assay1.DependencyFail || !rec.Mistake ||
+	rec = mustCall(t, w, "check", `{"schema":{},"data":{"ref":"inputs.data"}}`)
+	if rec.Code != assay1.DependencyFail || !rec.Mistake ||
 		rec.Error != "DEPENDENCY_ERROR: check needs read to have succeeded first" {
-		t.Errorf("a call before what it needs gives %+v", rec)
+		t.Errorf("a call before its dependency gives %+v", rec)
 	}
 	for _, call := range [][2]string{{"read", readArgs}, {"check", checkRead}, {"read", `{"source":"check"}`}} {
 		if rec := mustCall(t, w, call[0], call[1]); !rec.OK {
-			t.Errorf("%v gives %+v, want it to work", call, rec)
+			t.Errorf("%v gives %+v, want success", call, rec)
 		}
 	}
 	if diff := cmp.Diff([]string{"read", "check"}, w.Succeeded()); diff != "" {
@@ -145,33 +168,41 @@ func TestAssay1References(t *testing.T) {
 	}
 }
 
-// TestAssay1MistakesSpendNoLuck strews mistakes among calls: the others go as
-// they do without them.
-func TestAssay1MistakesSpendNoLuck(t *testing.T) {
+// TestMistakesUseNoLuck inserts mistakes between calls. The other calls go as they do without them.
+func TestMistakesUseNoLuck(t *testing.T) {
 	t.Parallel()
 	right := map[string]string{"read": readArgs, "all": "{}"}
-	wrong := [][2]string{{"read", "{}"}, {"all", `{"x":1}`}, {"send", "{}"}, {"check", `{"schema":{},"data":{"ref":"nothing"}}`}, {"read", `{"source":"elsewhere"}`}}
+	wrong := [][2]string{
+		{"read", "{}"},
+		{"all", `{"x":1}`},
+		{"send", "{}"},
+		{"check", `{"schema":{},"data":{"ref":"nothing"}}`},
+		{"read", `{"source":"elsewhere"}`},
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		reliability := rapid.Float64Range(0, 1).Draw(t, "reliability")
-		set := assay.Setting{Persistence: rapid.Float64Range(0, .9).Draw(t, "persistence"), Burst: rapid.Float64Range(0, .9).Draw(t, "burst")}
+		set := assay.Setting{
+			Persistence: rapid.Float64Range(0, .9).Draw(t, "persistence"),
+			Burst:       rapid.Float64Range(0, .9).Draw(t, "burst"),
+		}
 		calls := rapid.SliceOfN(rapid.SampledFrom([]string{"read", "all"}), 0, 30).Draw(t, "calls")
-		plain, strewn := begin(seed, reliability, set), begin(seed, reliability, set)
+		plain, mixed := begin(seed, reliability, set), begin(seed, reliability, set)
 		for _, tool := range calls {
 			for _, w := range rapid.SliceOfN(rapid.SampledFrom(wrong), 0, 2).Draw(t, "mistakes") {
-				if rec := mustCall(t, strewn, w[0], w[1]); !rec.Mistake || rec.OK || rec.Chance != 0 || rec.Luck != 0 {
+				if rec := mustCall(t, mixed, w[0], w[1]); !rec.Mistake || rec.OK || rec.Chance != 0 || rec.Luck != 0 {
 					t.Fatalf("%v: %+v, want a mistake without luck", w, rec)
 				}
 			}
-			a, b := mustCall(t, plain, tool, right[tool]), mustCall(t, strewn, tool, right[tool])
+			a, b := mustCall(t, plain, tool, right[tool]), mustCall(t, mixed, tool, right[tool])
 			if diff := cmp.Diff(a, b); diff != "" {
-				t.Fatalf("mistakes changed what follows:\n%s", diff)
+				t.Fatalf("mistakes changed a later call:\n%s", diff)
 			}
 		}
 	})
 }
 
-// TestAssay1Spec derives each luck-spending call anew from docs/worlds.md.
+// TestAssay1Spec derives each luck-spending call independently from docs/worlds.md.
 func TestAssay1Spec(t *testing.T) {
 	t.Parallel()
 	lasted := 0
@@ -222,25 +253,32 @@ func TestAssay1Spec(t *testing.T) {
 		}
 	})
 	if lasted == 0 {
-		t.Error("no failure lasted with another code drawn: the test is too weak")
+		t.Error("no failure lasted while another code was drawn, so the test is too weak")
 	}
 }
 
-// TestAssay1Outputs works the results of a chain out by hand.
-func TestAssay1Outputs(t *testing.T) {
+// TestOutputsOfChain works the results of a chain out by hand.
+func TestOutputsOfChain(t *testing.T) {
 	t.Parallel()
 	checksum := func(parts ...string) string {
 		sum := sha256.Sum256([]byte(strings.Join(parts, "\n") + "\n"))
 		return hex.EncodeToString(sum[:])[:12]
+	}
+	readOutput := func(sum string) string {
+		return `{"data":{"checksum":"` + sum + `","items":3},` +
+			`"metadata":{"checksum":"` + sum + `","items":3,"operation":"reader"},"success":true}`
 	}
 	w := begin(1, 1, assay.Setting{})
 	first := checksum("read", `{"source":"inbox/a.csv"}`)
 	second := checksum("check", `{"data":{"ref":"read"},"schema":{"ref":"inputs.schema"}}`, first)
 	third := checksum("read", `{"options":{"a":{"ref":"check"}},"source":"read"}`, second, first)
 	for _, tc := range []struct{ tool, args, want string }{
-		{"read", `{ "source": "inbox/a.csv" }`, `{"data":{"checksum":"` + first + `","items":3},"metadata":{"checksum":"` + first + `","items":3,"operation":"reader"},"success":true}`},
-		{"check", `{"schema":{"ref":"inputs.schema"},"data":{"ref":"read"}}`, `{"count":3,"errors":[],"id":"` + second + `","valid":true}`},
-		{"read", `{"source":"read","options":{"a":{"ref":"check"}}}`, `{"data":{"checksum":"` + third + `","items":3},"metadata":{"checksum":"` + third + `","items":3,"operation":"reader"},"success":true}`},
+		{"read", `{ "source": "inbox/a.csv" }`, readOutput(first)},
+		{
+			"check", `{"schema":{"ref":"inputs.schema"},"data":{"ref":"read"}}`,
+			`{"count":3,"errors":[],"id":"` + second + `","valid":true}`,
+		},
+		{"read", `{"source":"read","options":{"a":{"ref":"check"}}}`, readOutput(third)},
 	} {
 		if rec := mustCall(t, w, tc.tool, tc.args); rec.Output != tc.want {
 			t.Errorf("%s %s gives %s %s\nwant %s", tc.tool, tc.args, rec.Output, rec.Error, tc.want)
@@ -252,15 +290,17 @@ func TestAssay1Outputs(t *testing.T) {
 		`{"source":"a","data":[1,2,3,4]}`:                          4,
 		`{"source":"a"}`:                                           1,
 	} {
-		w := assay1.New(kitchen(), &assay.Trial{Cell: assay.Cell{Reliability: 1}}, &assay.Task{Inputs: json.RawMessage(inputs)})
+		trial := &assay.Trial{Cell: assay.Cell{Reliability: 1}}
+		w := assay1.New(kitchen(), trial, &assay.Task{Inputs: json.RawMessage(inputs)})
 		var out struct{ Data struct{ Items int } }
-		if err := json.Unmarshal([]byte(mustCall(t, w, "read", `{"source":"a"}`).Output), &out); err != nil || out.Data.Items != want {
+		rec := mustCall(t, w, "read", `{"source":"a"}`)
+		if err := json.Unmarshal([]byte(rec.Output), &out); err != nil || out.Data.Items != want {
 			t.Errorf("inputs %s: %d items (%v), want %d", inputs, out.Data.Items, err, want)
 		}
 	}
 }
 
-func TestAssay1Claims(t *testing.T) {
+func TestClaimEndsEpisode(t *testing.T) {
 	t.Parallel()
 	w := begin(1, 1, assay.Setting{})
 	for _, tc := range []struct {
@@ -279,27 +319,36 @@ func TestAssay1Claims(t *testing.T) {
 		{"task_completed", false, false},
 		{"", false, false},
 	} {
-		if got := w.Ends(tc.reply, tc.acts); got != tc.want {
-			t.Errorf("Ends(%q, %v) = %v, want %v", tc.reply, tc.acts, got, tc.want)
-		}
+		t.Run(fmt.Sprintf("%q %v", tc.reply, tc.acts), func(t *testing.T) {
+			if got := w.Ends(tc.reply, tc.acts); got != tc.want {
+				t.Errorf("Ends() = %v, want %v", got, tc.want)
+			}
+		})
 	}
-	for range 40 { // nothing that calls do ends an episode
+}
+
+func TestCallsNeverEndEpisode(t *testing.T) {
+	t.Parallel()
+	w := begin(1, 1, assay.Setting{})
+	for range 40 {
 		mustCall(t, w, "all", "{}")
 	}
 	if ended, stop := w.Stop(); stop {
 		t.Errorf("Stop() = %q, true; want no stop", ended)
 	}
 	if _, err := w.Call(1, "al", ""); err == nil || len(w.Calls()) != 40 {
-		t.Errorf("a call of an unknown tool: error %v, %d records; want an error and 40", err, len(w.Calls()))
+		t.Errorf("unknown tool: error %v, %d records; want an error and 40 records", err, len(w.Calls()))
 	}
 }
 
-// FuzzAssay1Arguments puts any text as arguments to each tool. What comes back
-// is a mistake or spends luck, never both; the same call in the same state
-// gives the same record; and arguments that are accepted are as the tool's
-// parameters say.
-func FuzzAssay1Arguments(f *testing.F) {
-	for _, s := range []string{readArgs, `{"schema":{},"data":{"ref":"read"}}`, `{"n":1e400}`, `{"i":1.0}`, `{"o":{"ref":"inputs."}}`, `{"source":"a","source":"b"}`, "null", ""} {
+// FuzzArguments passes any text as arguments to each tool. The result is either a mistake or uses
+// luck, but never both. The same call in the same state gives the same record. Accepted arguments
+// match the tool's parameters.
+func FuzzArguments(f *testing.F) {
+	for _, s := range []string{
+		readArgs, `{"schema":{},"data":{"ref":"read"}}`, `{"n":1e400}`, `{"i":1.0}`,
+		`{"o":{"ref":"inputs."}}`, `{"source":"a","source":"b"}`, "null", "",
+	} {
 		f.Add(s, s)
 	}
 	tools := kitchen().All()
@@ -317,7 +366,7 @@ func FuzzAssay1Arguments(f *testing.F) {
 			}
 		}
 		if diff := cmp.Diff(records[0], records[1]); diff != "" {
-			t.Fatalf("the same calls give other records:\n%s", diff)
+			t.Fatalf("the same calls give different records:\n%s", diff)
 		}
 	})
 }
@@ -325,7 +374,8 @@ func FuzzAssay1Arguments(f *testing.F) {
 func checkRecord(t *testing.T, tool assay.Tool, rec assay.CallRecord) {
 	t.Helper()
 	if rec.Mistake {
-		if rec.OK || rec.Luck != 0 || rec.Chance != 0 || rec.Output != "" || rec.Code != assay1.InvalidInput && rec.Code != assay1.DependencyFail {
+		known := rec.Code == assay1.InvalidInput || rec.Code == assay1.DependencyFail
+		if rec.OK || rec.Luck != 0 || rec.Chance != 0 || rec.Output != "" || !known {
 			t.Fatalf("mistake %+v", rec)
 		}
 		return
@@ -344,7 +394,7 @@ func checkRecord(t *testing.T, tool assay.Tool, rec assay.CallRecord) {
 	for name, v := range args {
 		i := slices.IndexFunc(tool.Parameters, func(p assay.Parameter) bool { return p.Name == name })
 		if v != nil && i < 0 {
-			t.Fatalf("%s accepted %q, which is no parameter", tool.Name, name)
+			t.Fatalf("%s accepted %q, which is not a parameter", tool.Name, name)
 		}
 	}
 	for _, p := range tool.Parameters {

@@ -13,7 +13,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/pilot"
 )
 
-func TestPilotChance(t *testing.T) {
+func TestChance(t *testing.T) {
 	t.Parallel()
 	const ok, failed = true, false
 	for _, tc := range []struct {
@@ -28,33 +28,44 @@ func TestPilotChance(t *testing.T) {
 		{"floor", 0, nil, nil, .1},
 		{"one missing", .8, []pilot.Dependency{pilot.Missing}, nil, .4},
 		{"missing and broken", .8, []pilot.Dependency{pilot.Missing, pilot.Broken}, nil, .28},
-		{"two failures are too few", .8, nil, []bool{failed, failed}, .8},
+		{"two failures do not count", .8, nil, []bool{failed, failed}, .8},
 		{"three failures", .8, nil, []bool{failed, failed, failed}, .8 * .729},
 		{"one of the last three", .8, nil, []bool{failed, failed, ok, failed, ok}, .8 * .9},
-		{"floor holds last", .6, []pilot.Dependency{pilot.Missing, pilot.Missing, pilot.Missing}, nil, .1},
+		{"floor applies last", .6, []pilot.Dependency{pilot.Missing, pilot.Missing, pilot.Missing}, nil, .1},
 	} {
-		if got := pilot.Chance(tc.reliability, tc.deps, tc.recent); math.Abs(got-tc.want) > 1e-12 {
-			t.Errorf("%s: chance = %v, want %v", tc.name, got, tc.want)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if got := pilot.Chance(tc.reliability, tc.deps, tc.recent); math.Abs(got-tc.want) > 1e-12 {
+				t.Errorf("chance = %v, want %v", got, tc.want)
+			}
+		})
 	}
 }
 
 func catalog() *assay.Catalog {
-	codes := []assay.ToolError{{Code: "TIMEOUT", Description: "too slow"}, {Code: "INVALID_INPUT", Description: "bad"}}
-	returns := []assay.Return{{Name: "success", Type: "boolean"}, {Name: "errors", Type: "array"}, {Name: "metadata", Type: "object"}}
+	codes := []assay.ToolError{
+		{Code: "TIMEOUT", Description: "too slow"},
+		{Code: "INVALID_INPUT", Description: "bad"},
+	}
+	returns := []assay.Return{
+		{Name: "success", Type: "boolean"},
+		{Name: "errors", Type: "array"},
+		{Name: "metadata", Type: "object"},
+	}
 	return assay.NewCatalog([]assay.Tool{
-		{Name: "parse", Errors: codes, Returns: returns, Description: "turn raw text into records"},
-		{Name: "check", Errors: codes, Returns: returns, Dependencies: []string{"parse"}, Description: "compare records with a schema"},
-		{Name: "log", Description: "note a line in the journal"},
+		{Name: "parse", Errors: codes, Returns: returns},
+		{Name: "check", Errors: codes, Returns: returns, Dependencies: []string{"parse"}},
+		{Name: "log"},
 	})
 }
 
 func begin(seed uint64, reliability float64) *pilot.World {
-	return pilot.New(catalog(), assay.Trial{Cell: assay.Cell{Reliability: reliability}, Seed: seed}, nil)
+	trial := assay.Trial{Cell: assay.Cell{Reliability: reliability}, Seed: seed}
+	return pilot.New(catalog(), trial, nil)
 }
 
-// TestLuckIgnoresScheduling is invariant 8: the k-th call of a tool meets the
-// same luck whatever else was called, by whom, and in which order.
+// TestLuckIgnoresScheduling checks invariant 8: the k-th call of a tool has the same luck,
+// regardless of other calls, their order and their reliability.
 func TestLuckIgnoresScheduling(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -75,12 +86,12 @@ func TestLuckIgnoresScheduling(t *testing.T) {
 			return seen
 		}
 		if diff := cmp.Diff(luck(calls, .9), luck(other, .2)); diff != "" {
-			t.Fatalf("another order or reliability meets other luck:\n%s", diff)
+			t.Fatalf("order or reliability changes the luck:\n%s", diff)
 		}
 	})
 }
 
-func TestPilotCall(t *testing.T) {
+func TestCallFollowsLuck(t *testing.T) {
 	t.Parallel()
 	sawOK, sawFailed := false, false
 	for seed := range uint64(200) {
@@ -96,34 +107,34 @@ func TestPilotCall(t *testing.T) {
 			sawOK = true
 			var out map[string]any
 			if err := json.Unmarshal([]byte(rec.Output), &out); err != nil || len(out) != 3 || out["success"] != true {
-				t.Fatalf("output %s (%v), want the three declared fields", rec.Output, err)
+				t.Fatalf("output = %s (%v), want the three declared fields", rec.Output, err)
 			}
 			continue
 		}
 		sawFailed = true
 		if rec.Code != "TIMEOUT" && rec.Code != "INVALID_INPUT" || !strings.HasPrefix(rec.Error, rec.Code+": ") {
-			t.Fatalf("failure %q %q is not of the tool's own codes", rec.Code, rec.Error)
+			t.Fatalf("failure %q %q does not have one of the tool's own codes", rec.Code, rec.Error)
 		}
 	}
 	if !sawOK || !sawFailed {
-		t.Errorf("success seen %v, failure seen %v; want both", sawOK, sawFailed)
+		t.Errorf("saw success: %v, saw failure: %v; want both", sawOK, sawFailed)
 	}
 }
 
-func TestPilotUnknownToolSpendsNothing(t *testing.T) {
+func TestUnknownToolUsesNoLuck(t *testing.T) {
 	t.Parallel()
 	w := begin(1, .8)
 	if _, err := w.Call(1, "chec", ""); err == nil {
 		t.Fatal("a call of an unknown tool succeeded")
 	}
 	if len(w.Calls()) != 0 {
-		t.Errorf("calls = %v, want none", w.Calls())
+		t.Errorf("calls = %v, want no calls", w.Calls())
 	}
 }
 
-// TestPilotBrokenDependency finds a trial in which a dependency fails after it
-// had succeeded, and looks at the chance that follows.
-func TestPilotBrokenDependency(t *testing.T) {
+// TestBrokenDependencyLowersChance finds a trial in which a dependency fails after a success, and
+// checks the chance of the next call.
+func TestBrokenDependencyLowersChance(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(500) {
 		w := begin(seed, .8)
@@ -138,16 +149,16 @@ func TestPilotBrokenDependency(t *testing.T) {
 		}
 		return
 	}
-	t.Fatal("no trial with a broken dependency among the seeds")
+	t.Fatal("none of the seeds breaks a dependency")
 }
 
-// TestPilotStop replays random calls and derives each stop rule anew from the
-// records.
-func TestPilotStop(t *testing.T) {
+// TestStopRules replays random calls and derives each stop rule independently from the records.
+func TestStopRules(t *testing.T) {
 	t.Parallel()
 	seen := map[assay.Ended]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		w := begin(rapid.Uint64().Draw(t, "seed"), rapid.SampledFrom([]float64{0, .5, 1}).Draw(t, "reliability"))
+		reliability := rapid.SampledFrom([]float64{0, .5, 1}).Draw(t, "reliability")
+		w := begin(rapid.Uint64().Draw(t, "seed"), reliability)
 		tools := rapid.SampledFrom([][]string{{"log"}, {"log", "parse"}, {"check"}}).Draw(t, "tools")
 		for turn := 1; turn <= 60; turn++ {
 			if _, err := w.Call(turn, tools[turn%len(tools)], ""); err != nil {
@@ -165,7 +176,7 @@ func TestPilotStop(t *testing.T) {
 	})
 	for _, e := range []assay.Ended{assay.FailureStreak, assay.CallLimit, assay.Loop} {
 		if seen[e] == 0 {
-			t.Errorf("no episode ended by %s: the test is too weak", e)
+			t.Errorf("no episode ended by %s, so the test is too weak", e)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
-// TestLuckIsUniform compares the draws with the uniform distribution by the
-// largest distance of their distribution functions (Kolmogorov–Smirnov).
+// TestLuckIsUniform compares the draws with the uniform distribution by the maximum distance of
+// their distribution functions (Kolmogorov–Smirnov).
 func TestLuckIsUniform(t *testing.T) {
 	t.Parallel()
 	const n = 20000
