@@ -78,8 +78,8 @@ fuzz:
 soak:
 	ASSAY_SOAK=30m $(GO) test -v -run '^TestSoak$$' -timeout 60m ./cmd/assay
 
-# Memory of 25 episodes in flight, saves a second, planning: see docs/measured.md.
-# `assay bench` measures the whole program.
+# Benchmarks of single packages: see docs/measured.md. `go run ./tools/bench`
+# measures the whole program.
 bench:
 	$(GO) test -run XXX -bench . -benchtime 1s ./...
 

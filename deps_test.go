@@ -18,9 +18,12 @@ var wings = []struct {
 }{
 	{
 		"cmd/assay", "flags, printing, exit codes",
-		[]string{"run", "result", "agent", "model", "store", "task", "bench"},
+		[]string{"run", "result", "agent", "model", "store", "task"},
 	},
-	{"internal/bench", "measures the program beside a bare client", []string{"model"}},
+	{
+		"tools/bench", "measures assay from outside",
+		[]string{"run", "model", "store", "task"},
+	},
 	{
 		"internal/run", "carries out an experiment",
 		[]string{"result", "agent", "model", "store", "task"},

@@ -194,7 +194,7 @@ it exists. Running an experiment again runs only what is pending.`,
 		interruptible(p, newReport(p)), interruptible(p, newCompare(p)), interruptible(p, newImports(p)),
 		interruptible(p, newVerify(p)), interruptible(p, newRecover(p)), interruptible(p, newBackup(p)),
 		interruptible(p, newMerge(p)), interruptible(p, newDelete(p)),
-		newRescore(p), newClassify(p), newLibrary(p), newSchema(p), newSim(p), newBench(p))
+		newRescore(p), newClassify(p), newLibrary(p), newSchema(p), newSim(p))
 	wrapArgs(root)
 	return root
 }

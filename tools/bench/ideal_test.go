@@ -1,0 +1,137 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestIdealTime(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	for _, tc := range []struct {
+		name   string
+		trials []time.Duration
+		slots  int
+		want   time.Duration
+	}{
+		{"no trials", nil, 200, 0},
+		{"full slots", slices.Repeat([]time.Duration{100 * ms}, 5000), 200, 2500 * ms},
+		{"more slots than trials", slices.Repeat([]time.Duration{100 * ms}, 3), 200, 100 * ms},
+		{"hang at the end", []time.Duration{100 * ms, 100 * ms, 2000 * ms}, 2, 2100 * ms},
+		{"hang at the beginning", []time.Duration{2000 * ms, 100 * ms, 100 * ms}, 2, 2000 * ms},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if got := idealTime(tc.trials, tc.slots); got != tc.want {
+				t.Errorf("idealTime() = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestIdealTimeBounds checks that the ideal is at least the longest trial and
+// the mean work per slot, and exceeds that mean by at most one trial.
+func TestIdealTimeBounds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		ms := rapid.SliceOf(rapid.IntRange(1, 1000)).Draw(t, "ms")
+		slots := rapid.IntRange(1, 50).Draw(t, "slots")
+		var trials []time.Duration
+		var sum, longest time.Duration
+		for _, n := range ms {
+			d := time.Duration(n) * time.Millisecond
+			trials, sum, longest = append(trials, d), sum+d, max(longest, d)
+		}
+		got, mean := idealTime(trials, slots), sum/time.Duration(slots)
+		if got < max(mean, longest) || got > mean+longest {
+			t.Fatalf("%v in %d slots: %v, but the mean is %v and the longest trial %v",
+				ms, slots, got, mean, longest)
+		}
+	})
+}
+
+func TestUsedShare(t *testing.T) {
+	t.Parallel()
+	lanes := []laneLimits{{"a", 100, 0}, {"b", 0, 100_000}}
+	both := map[string]traffic{"a": {100, 100_000}, "b": {100, 100_000}}
+	for _, tc := range []struct {
+		name   string
+		byLane map[string]traffic
+		span   time.Duration
+		want   float64
+	}{
+		{"no traffic", nil, time.Minute, 0},
+		{"all of both", both, time.Minute, 1},
+		{"half of the time", both, 2 * time.Minute, 0.5},
+		{"a minute that has begun counts in full", both, 61 * time.Second, 0.5},
+		{"one lane idle", map[string]traffic{"a": {100, 100_000}}, time.Minute, 0.5},
+		// b permits 50 requests of 2,000 tokens, a permits 100.
+		{"smaller lane idle", map[string]traffic{"a": {100, 200_000}}, time.Minute, 2.0 / 3},
+		{"unknown deployment", map[string]traffic{"c": {100, 100_000}}, time.Minute, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			got := usedShare(lanes, tc.byLane, tc.span)
+			if math.Abs(got-tc.want) > 1e-12 {
+				t.Errorf("usedShare() = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestUsedShareOfLanesWithinLimits checks that the share is between 0 and 1,
+// and 1 if each lane used up one of its limits.
+func TestUsedShareOfLanesWithinLimits(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var lanes []laneLimits
+		some, full := make(map[string]traffic), make(map[string]traffic)
+		minutes := rapid.Int64Range(1, 5).Draw(t, "minutes")
+		for i := range rapid.IntRange(1, 6).Draw(t, "lanes") {
+			l := laneLimits{
+				deployment: fmt.Sprint(i),
+				rpm:        rapid.IntRange(0, 1000).Draw(t, "rpm"),
+				tpm:        rapid.IntRange(0, 1_000_000).Draw(t, "tpm"),
+			}
+			if l.rpm == 0 && l.tpm == 0 {
+				l.rpm = 1
+			}
+			lanes = append(lanes, l)
+
+			requests, tokens := minutes*int64(l.rpm), minutes*int64(l.tpm)
+			if l.rpm == 0 {
+				requests = 1 + tokens/1000
+			}
+			if l.tpm == 0 {
+				tokens = 1000 * requests
+			}
+			full[l.deployment] = traffic{requests: requests, tokens: tokens}
+			some[l.deployment] = traffic{
+				requests: rapid.Int64Range(0, requests).Draw(t, "requests"),
+				tokens:   rapid.Int64Range(0, tokens).Draw(t, "tokens"),
+			}
+		}
+
+		unused := rapid.Int64Range(0, int64(time.Minute)-1).Draw(t, "rest of the last minute")
+		span := time.Duration(minutes)*time.Minute - time.Duration(unused)
+		if got := usedShare(lanes, full, span); math.Abs(got-1) > 1e-9 {
+			t.Fatalf("usedShare() of full lanes = %v", got)
+		}
+		if got := usedShare(lanes, some, span); !(got >= 0 && got <= 1+1e-9) {
+			t.Fatalf("usedShare() = %v", got)
+		}
+	})
+}
+
+func TestMedianKeepsOrderOfValues(t *testing.T) {
+	t.Parallel()
+	values := []float64{9, 1, 5}
+	if got := median(values...); got != 5 || !slices.Equal(values, []float64{9, 1, 5}) {
+		t.Errorf("median() = %v, and the values are now %v", got, values)
+	}
+}

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/model/simserver"
+)
+
+// A measurement produces some rows of the report.
+type measurement struct {
+	id      string
+	title   string
+	seconds int // roughly, without --quick
+	run     func(*bench, context.Context) ([]row, error)
+}
+
+var measurements = []measurement{
+	{"1", "calls per second and CPU per call, without latency", 30, (*bench).speed},
+	{"2a", "5,000 calls of 100 ms, 200 at once", 10, (*bench).shortCalls},
+	{"2b", "10,000 calls of 1 s, 1,000 at once", 30, (*bench).longCalls},
+	{"2c", "10,000 episodes in flight, calls of 10 s", 210, (*bench).manyEpisodes},
+	{"2d", "six lanes with stated limits", 250, (*bench).statedLimits},
+	{"2e", "six lanes with limits to learn, twice", 500, (*bench).learnedLimits},
+	{"2f", "5,000 calls of 100 ms, with hangs and refusals", 15, (*bench).faults},
+	{"3", "a million trials, done and pending", 150, (*bench).million},
+	{"4", "bytes on disk", 10, (*bench).disk},
+	{"5", "a hundred kills", 100, (*bench).kills},
+}
+
+// bench runs measurements at full size or, if quick, small versions of them.
+type bench struct {
+	*rig
+	quick bool
+}
+
+// size returns the size of a measurement.
+func (b *bench) size(full, quick int) int {
+	if b.quick {
+		return quick
+	}
+	return full
+}
+
+func newRow(what string, u unit, value float64) row {
+	return row{What: what, Unit: u, Value: value}
+}
+
+func countRow(what string, n int) row { return newRow(what, count, float64(n)) }
+
+func concurrency(n int) string { return fmt.Sprintf("concurrency: %d", n) }
+
+// speed is measurement 1.
+func (b *bench) speed(ctx context.Context) ([]row, error) {
+	const connections = 32
+	s := scenario{
+		model: sim.Optimal, trials: b.size(2000, 100), limits: concurrency(connections),
+	}
+	bodies, err := b.record(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+
+	var calls, cpu, bareCalls, bareCPU, shares []float64
+	for range b.size(3, 1) {
+		m, err := b.runScenario(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		bare, err := b.runBareClient(ctx, s, bodies, int(m.stats.Requests), connections)
+		if err != nil {
+			return nil, err
+		}
+		calls, cpu = append(calls, m.perSecond()), append(cpu, m.perCall())
+		bareCalls, bareCPU = append(bareCalls, bare.perSecond()), append(bareCPU, bare.perCall())
+		shares = append(shares, quotient(m.perSecond(), bare.perSecond()))
+	}
+
+	const note = "from the first request to the last response, as seen by the server; " +
+		"median of %d rounds. Server and client share the machine"
+	return []row{
+		newRow("calls per second", perSecond, median(calls...)).
+			beside(median(bareCalls...)).because(note, len(shares)),
+		newRow("calls per second ÷ bare client's", share, median(shares...)).atLeast(0.5),
+		newRow("CPU per call", micros, median(cpu...)).
+			beside(median(bareCPU...)).because("the whole process, including start and planning"),
+	}, nil
+}
+
+const oneTurn = "limits: {turns: 1}"
+
+// shortCalls is measurement 2a.
+func (b *bench) shortCalls(ctx context.Context) ([]row, error) {
+	return b.singleTurns(ctx, b.size(5000, 500), b.size(200, 50), 100*time.Millisecond, 0.85)
+}
+
+// longCalls is measurement 2b.
+func (b *bench) longCalls(ctx context.Context) ([]row, error) {
+	return b.singleTurns(ctx, b.size(10_000, 1000), b.size(1000, 500), time.Second, 0.95)
+}
+
+// singleTurns measures trials of one turn with a constant latency.
+func (b *bench) singleTurns(
+	ctx context.Context, trials, slots int, latency time.Duration, target float64,
+) ([]row, error) {
+	s := scenario{
+		server: []string{"--latency", latency.String(), "--latency-sigma", "0"},
+		model:  sim.Mute, trials: trials, text: oneTurn, limits: concurrency(slots),
+	}
+	bodies, err := b.record(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	bare, err := b.runBareClient(ctx, s, bodies, trials, slots)
+	if err != nil {
+		return nil, err
+	}
+	m, err := b.runScenario(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+
+	ideal := idealTime(slices.Repeat([]time.Duration{latency}, trials), slots)
+	return []row{
+		newRow("ideal ÷ wall time", share, quotient(ideal.Seconds(), m.wall.Seconds())).
+			beside(quotient(ideal.Seconds(), bare.wall.Seconds())).atLeast(target).
+			because("ideal %v; %s; bare client %.2f s", ideal, m.phases(), bare.wall.Seconds()),
+		newRow("occupancy", share, m.occupancy()),
+		countRow("trials not done", m.undone()).zero(),
+	}, nil
+}
+
+// manyEpisodes is measurement 2c.
+func (b *bench) manyEpisodes(ctx context.Context) ([]row, error) {
+	slots := b.size(10_000, 500)
+	needed := slots + 100
+	if limit := openFiles(); limit > 0 && limit < needed {
+		return nil, fmt.Errorf(
+			"%d connections need %d open files, but the hard limit is %d\n"+
+				"hint: run `ulimit -Hn %d` as root in the shell that starts this",
+			slots, needed, limit, needed)
+	}
+
+	latency := time.Duration(b.size(10_000, 1000)) * time.Millisecond
+	m, err := b.runScenario(ctx, scenario{
+		server: []string{"--latency", latency.String()},
+		model:  sim.Optimal, trials: b.size(25_000, 1000),
+		text: "limits: {turns: 5}", limits: concurrency(slots),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []row{
+		newRow("occupancy", share, m.occupancy()).atLeast(0.97).because(
+			"while trials waited to start; at most %d requests at once, "+
+				"%.0f/s on average, %.0f µs of CPU per call",
+			m.stats.MaxInFlight, m.perSecond(), m.perCall()),
+		newRow("peak resident memory", megabytes, m.peakMB).below(1000),
+		countRow("trials not done", m.undone()).zero(),
+	}, nil
+}
+
+// sixLanes are three lanes bound by requests and three bound by tokens.
+var sixLanes = []laneLimits{
+	{deployment: "sim-optimal-1", rpm: 120},
+	{deployment: "sim-optimal-2", rpm: 240},
+	{deployment: "sim-optimal-3", rpm: 400},
+	{deployment: "sim-optimal-4", tpm: 100_000},
+	{deployment: "sim-optimal-5", tpm: 200_000},
+	{deployment: "sim-optimal-6", tpm: 400_000},
+}
+
+// limited returns a scenario on six lanes. It stops at the end of a window,
+// when trials are still waiting.
+func (b *bench) limited(flags ...string) scenario {
+	s := scenario{
+		server: append([]string{"--latency", "300ms"}, flags...),
+		model:  sim.Optimal, trials: 4000,
+		lanes: sixLanes, stop: 4*time.Minute - 20*time.Millisecond,
+	}
+	if b.quick {
+		s.stop = 5 * time.Second
+	}
+	return s
+}
+
+// limitRows returns how much of the limits a run used from s.from on, how many
+// requests came over a limit, and the share of requests that were refused.
+func limitRows(m measured, s scenario, suffix string) (used, over, refused row) {
+	span, total := s.stop-s.from, m.traffic()
+	var lanes []string
+	for _, l := range s.lanes {
+		one := map[string]traffic{l.deployment: total[l.deployment]}
+		lanes = append(lanes, fmt.Sprintf("%.1f %%", 100*usedShare([]laneLimits{l}, one, span)))
+	}
+	used = newRow("used ÷ permitted traffic"+suffix, share, usedShare(s.lanes, total, span)).
+		because("from %v to %v after the first request, while trials waited; by lane %s",
+			s.from.Round(time.Second), s.stop.Round(time.Second), strings.Join(lanes, ", "))
+
+	over = countRow("requests over a limit"+suffix, int(m.stats.OverLimit-m.before.OverLimit))
+
+	refused = newRow("requests answered 429"+suffix, share, refusedShare(m.stats, m.before)).
+		because("%.2f %% since the first request", 100*refusedShare(m.stats, simserver.Stats{}))
+	return used, over, refused
+}
+
+// refusedShare returns the share of requests answered 429 between two moments.
+func refusedShare(end, start simserver.Stats) float64 {
+	const tooMany = http.StatusTooManyRequests
+	refused := end.Statuses[tooMany] - start.Statuses[tooMany]
+	return quotient(float64(refused), float64(end.Requests-start.Requests))
+}
+
+// statedLimits is measurement 2d.
+func (b *bench) statedLimits(ctx context.Context) ([]row, error) {
+	s := b.limited()
+	s.stated = true
+	m, err := b.runScenario(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	used, over, refused := limitRows(m, s, "")
+	return []row{used.atLeast(0.97), over.zero(), refused.below(0.005)}, nil
+}
+
+// learnedLimits is measurement 2e. It leaves out the first minute, in which the
+// client is still finding the limits.
+func (b *bench) learnedLimits(ctx context.Context) ([]row, error) {
+	withoutHeaders := []string{
+		"--limit-headers", simserver.HeadersNone, "--retry-after", simserver.RetryAfterSeconds,
+	}
+	var rows []row
+	for _, server := range []struct {
+		suffix string
+		flags  []string
+	}{
+		{"", nil},
+		{", no headers", withoutHeaders},
+	} {
+		s := b.limited(server.flags...)
+		s.from = s.stop / 4
+		m, err := b.runScenario(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		used, _, refused := limitRows(m, s, server.suffix)
+		rows = append(rows, used.atLeast(0.9), refused.below(0.02))
+	}
+	return rows, nil
+}
+
+// faults is measurement 2f.
+func (b *bench) faults(ctx context.Context) ([]row, error) {
+	const latency, timeout = 100 * time.Millisecond, 2 * time.Second
+	slots := b.size(200, 50)
+	path := b.path("faults.db")
+	m, err := b.runScenario(ctx, scenario{
+		server: []string{
+			"--latency", latency.String(), "--latency-sigma", "0",
+			"--fault", "hang=1%", "--fault", "500=5%", "--fault", "429=5%",
+		},
+		model: sim.Mute, trials: b.size(5000, 500), limits: concurrency(slots),
+		text:  fmt.Sprintf("limits: {turns: 1, request: %v}", timeout),
+		store: path,
+	})
+	if err != nil {
+		return nil, err
+	}
+	durations, err := endpointTimes(ctx, path, latency, timeout)
+	if err != nil {
+		return nil, err
+	}
+
+	const note = "ideal %v: the same trials in the same order, each as long as its endpoint " +
+		"took, with %d hangs of %v, some trials with two; %s"
+	ideal := idealTime(durations, slots)
+	return []row{
+		newRow("ideal ÷ wall time", share, quotient(ideal.Seconds(), m.wall.Seconds())).
+			atLeast(0.85).
+			because(note, ideal.Round(time.Millisecond), m.stats.Faults["hang"], timeout, m.phases()),
+		newRow("occupancy", share, m.occupancy()),
+		countRow("trials not done", m.undone()).zero(),
+	}, nil
+}

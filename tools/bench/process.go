@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// process is a child process that is measured while it runs.
+type process struct {
+	started time.Time // before the fork
+
+	cmd     *exec.Cmd
+	stderr  bytes.Buffer  // written by cmd until the process has ended
+	ended   chan struct{} // closed after the process has ended
+	peak    atomic.Int64  // kB
+	readers sync.WaitGroup
+	watcher sync.WaitGroup
+}
+
+// usage is what a process consumed.
+type usage struct {
+	wall, cpu time.Duration
+	// peakMB is the peak resident memory, or 0 if the system does not report it.
+	peakMB float64
+}
+
+// start starts a command. It calls line with each line of the command's standard
+// output, in a goroutine that [process.wait] joins.
+func start(cmd *exec.Cmd, line func([]byte)) (*process, error) {
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{cmd: cmd, ended: make(chan struct{})}
+	cmd.Stderr = &p.stderr
+	p.started = time.Now()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p.watcher.Go(p.watch)
+	p.readers.Go(func() {
+		lines := bufio.NewReader(out)
+		for {
+			text, err := lines.ReadBytes('\n')
+			if err != nil {
+				return
+			}
+			line(text)
+		}
+	})
+	return p, nil
+}
+
+// watch polls the kernel's high-water mark until the process has ended. The
+// value from wait4 cannot be used, because it includes the memory of the parent
+// between fork and exec.
+func (p *process) watch() {
+	for {
+		select {
+		case <-p.ended:
+			return
+		case <-time.After(10 * time.Millisecond):
+			if kb := peakMemory(p.cmd.Process.Pid); kb > 0 {
+				p.peak.Store(kb)
+			}
+		}
+	}
+}
+
+// peakMemory returns the peak resident memory of a process in kB, or 0 if it is
+// unknown.
+func peakMemory(pid int) int64 {
+	return procNumber(fmt.Sprintf("/proc/%d/status", pid), "VmHWM:", 0)
+}
+
+// openFiles returns the hard limit of open files per process, or 0 if it is
+// unknown.
+func openFiles() int { return int(procNumber("/proc/self/limits", "Max open files", 1)) }
+
+// procNumber returns the number in field n after a word in a file of Linux's
+// /proc, or 0 if there is none.
+func procNumber(path, word string, n int) int64 {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), word)
+	fields := strings.Fields(rest)
+	if len(fields) <= n {
+		return 0
+	}
+	v, err := strconv.ParseInt(fields[n], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+// kill kills the process. It does nothing if the process has ended.
+func (p *process) kill() { _ = p.cmd.Process.Kill() }
+
+// wait waits until the process ends and returns its usage. Call it once.
+func (p *process) wait() (usage, error) {
+	p.readers.Wait()
+	err := p.cmd.Wait()
+	wall := time.Since(p.started)
+	close(p.ended)
+	p.watcher.Wait()
+
+	state := p.cmd.ProcessState
+	u := usage{
+		wall:   wall,
+		cpu:    state.UserTime() + state.SystemTime(),
+		peakMB: float64(p.peak.Load()) / 1024,
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w\n%s", strings.Join(p.cmd.Args[1:], " "), err, p.stderrTail())
+	}
+	return u, err
+}
+
+// stderrTail returns the last part of the standard error output.
+func (p *process) stderrTail() []byte {
+	const limit = 2000
+	b := bytes.TrimSpace(p.stderr.Bytes())
+	return b[max(0, len(b)-limit):]
+}

@@ -1,0 +1,328 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/library"
+)
+
+// endpointTimes returns how long the endpoint took for each attempt in a store,
+// in the order in which they began: one latency for a reply and the client's
+// timeout for each hang. Refusals and errors take no time.
+func endpointTimes(
+	ctx context.Context, path string, latency, timeout time.Duration,
+) (durations []time.Duration, err error) {
+	db, err := store.OpenReadOnly(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+
+	type attempt struct {
+		began time.Time
+		took  time.Duration
+	}
+	var all []attempt
+	for a, err := range db.Attempts(ctx, store.Filter{}) {
+		if err != nil {
+			return nil, err
+		}
+		took := time.Duration(a.Retried[assay.Timeout]) * timeout
+		switch {
+		case a.Settles():
+			took += latency
+		case a.FaultKind == assay.Timeout:
+			took += timeout
+		}
+		all = append(all, attempt{a.StartedAt, took})
+	}
+
+	slices.SortFunc(all, func(a, b attempt) int { return a.began.Compare(b.began) })
+	for _, a := range all {
+		durations = append(durations, a.took)
+	}
+	return durations, nil
+}
+
+// million is measurement 3.
+func (b *bench) million(ctx context.Context) ([]row, error) {
+	n := b.size(1_000_000, 5000)
+	s := scenario{
+		server: []string{"--latency", "1s"},
+		model:  sim.Mute, trials: n, text: oneTurn, limits: concurrency(8),
+		stop: time.Nanosecond,
+	}
+	pending, err := b.runScenario(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+
+	s.store, s.trials = b.path("million.db"), n+500
+	began := time.Now()
+	if err := b.fill(ctx, s, n); err != nil {
+		return nil, err
+	}
+	filled := time.Since(began)
+	stored, err := b.runScenario(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+
+	const note = "%d results without transcripts, stored in %.0f s, followed by " +
+		"500 pending trials; peak resident memory %.0f MB"
+	return []row{
+		newRow("time to first request, results stored", seconds, stored.untilFirst().Seconds()).
+			below(5).because(note, n, filled.Seconds(), stored.peakMB),
+		newRow("time to first request, trials pending", seconds, pending.untilFirst().Seconds()).
+			below(5).because("%d pending trials", n),
+		newRow("peak resident memory, trials pending", megabytes, pending.peakMB).below(500),
+	}, nil
+}
+
+// fill stores an outcome for the first n trials of a scenario.
+func (b *bench) fill(ctx context.Context, s scenario, n int) (err error) {
+	path, err := b.writeFiles(s, "http://127.0.0.1:1")
+	if err != nil {
+		return err
+	}
+	e, err := plan.Load(path)
+	if err != nil {
+		return err
+	}
+	lib, err := library.Builtin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lib.Close()) }()
+	// The scenario has no flawed variants, so every variant applies to every task.
+	applies := func(context.Context, assay.TaskRef, string, string) (bool, error) { return true, nil }
+	p, err := e.Expand(ctx, lib.Refs, applies)
+	if err != nil {
+		return err
+	}
+
+	return save(ctx, s.store, func(yield func(assay.Attempt, error) bool) {
+		left := n
+		for t := range p.Trials(s.model) {
+			if left--; left < 0 || !yield(settledAttempt(t), nil) {
+				return
+			}
+		}
+	})
+}
+
+// settledAttempt returns an outcome as a run would store it.
+func settledAttempt(t assay.Trial) assay.Attempt {
+	now := time.Now().UTC()
+	return assay.Attempt{
+		Trial: t, Program: "bench", Lane: "lane/SIM_KEY/sim-mute", ServedModel: t.Model,
+		Outcome: assay.Outcome{
+			Level: assay.Failure, Ended: assay.TurnLimit, ErrorCategory: "bench", Turns: 1,
+			RequiredTools: []string{
+				"file_operations_reader", "data_processing_parser", "file_operations_writer",
+			},
+			ScoreVersion: "bench",
+		},
+		Requests: 1, InputTokens: 1000, OutputTokens: 50, WorkingMS: 1000,
+		StartedAt: now, FinishedAt: now,
+	}
+}
+
+// save stores attempts without transcripts, as a run of its own.
+func save(ctx context.Context, path string, attempts iter.Seq2[assay.Attempt, error]) (err error) {
+	db, err := store.Open(ctx, path, store.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	const id = assay.RunID("bench")
+	experiment := store.Experiment{Name: "bench", Spec: []byte("{}")}
+	if err := db.BeginRun(ctx, experiment, store.Run{ID: id, StartedAt: time.Now().UTC()}); err != nil {
+		return err
+	}
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	queue := make(chan assay.Attempt)
+	var savers sync.WaitGroup
+	for range 512 { // concurrent saves share a flush
+		savers.Go(func() {
+			for a := range queue {
+				if err := db.Save(ctx, &a, nil); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+
+	for a, err := range attempts {
+		if err != nil {
+			cancel(err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		a.Run, a.Experiment = id, "bench"
+		queue <- a
+	}
+	close(queue)
+	savers.Wait()
+	return context.Cause(ctx)
+}
+
+// disk is measurement 4. It finds the size of a row by copying the store
+// without its transcripts.
+func (b *bench) disk(ctx context.Context) ([]row, error) {
+	s := scenario{
+		model: sim.Optimal, trials: b.size(5000, 200), limits: concurrency(32),
+		store: b.path("full.db"),
+	}
+	if _, err := b.runScenario(ctx, s); err != nil {
+		return nil, err
+	}
+	rowsOnly := b.path("rows.db")
+	jsonBytes, err := copyRows(ctx, rowsOnly, s.store)
+	if err != nil {
+		return nil, err
+	}
+	full, err := os.Stat(s.store)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := os.Stat(rowsOnly)
+	if err != nil {
+		return nil, err
+	}
+
+	trials, transcripts := float64(s.trials), float64(full.Size()-rows.Size())
+	return []row{
+		newRow("size of a row", bytesUnit, float64(rows.Size())/trials).below(1500),
+		newRow("size of a transcript", bytesUnit, transcripts/trials),
+		newRow("size of a transcript ÷ its JSON", share, quotient(transcripts, jsonBytes)).below(0.25).
+			because("%.0f bytes of JSON on average, %d trials", jsonBytes/trials, s.trials),
+	}, nil
+}
+
+// copyRows copies the attempts of a store without their transcripts, and returns
+// the total size of the transcripts as JSON.
+func copyRows(ctx context.Context, to, from string) (jsonBytes float64, err error) {
+	db, err := store.OpenReadOnly(ctx, from)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	err = save(ctx, to, func(yield func(assay.Attempt, error) bool) {
+		for a, err := range db.Attempts(ctx, store.Filter{}) {
+			if err == nil {
+				var size int
+				size, err = jsonSize(ctx, db, a)
+				jsonBytes += float64(size)
+			}
+			if !yield(a, err) {
+				return
+			}
+		}
+	})
+	return jsonBytes, err
+}
+
+func jsonSize(ctx context.Context, db *store.DB, a assay.Attempt) (int, error) {
+	t, err := db.Transcript(ctx, a.ID, a.Number)
+	if err != nil {
+		return 0, err
+	}
+	text, err := json.Marshal(t)
+	return len(text), err
+}
+
+// kills is measurement 5. A result is lost if it was displayed as done, or was
+// in the store after an earlier kill, and is missing from the store now.
+func (b *bench) kills(ctx context.Context) ([]row, error) {
+	s := scenario{
+		server: []string{"--latency", "100ms"},
+		model:  sim.Optimal, trials: b.size(4000, 500),
+		limits: concurrency(32), store: b.path("killed.db"),
+	}
+	server, err := b.serve(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer server.stop()
+
+	kills := b.size(100, 5)
+	seen := make(map[assay.TrialID]bool)
+	lost, duplicated, atLastKill := 0, 0, 0
+	for i := range kills + 1 {
+		var m measured
+		if i < kills {
+			// The display prints a snapshot each second, so some kills come after one.
+			m, err = b.killAfter(ctx, s, server.url, 50*time.Millisecond+rand.N(1350*time.Millisecond))
+		} else {
+			s.limits = concurrency(300)
+			m, err = b.runAt(ctx, s, server.url)
+		}
+		if err != nil {
+			return nil, err
+		}
+
+		now, err := countOutcomes(ctx, s.store)
+		if err != nil {
+			return nil, err
+		}
+		lost += max(0, m.shown-len(now))
+		for id := range seen {
+			if now[id] == 0 {
+				lost++
+			}
+		}
+		duplicated = 0
+		for id, n := range now {
+			seen[id] = true
+			duplicated += n - 1
+		}
+		if i < kills {
+			atLastKill = len(now)
+		}
+	}
+
+	return []row{
+		countRow("results lost", lost).zero().
+			because("%d kills; a lost result was displayed or stored, and then missing", kills),
+		countRow("results duplicated", duplicated).zero(),
+		countRow("trials not done at the end", s.trials-len(seen)).zero().
+			because("%d of %d were done at the last kill", atLastKill, s.trials),
+	}, nil
+}
+
+// countOutcomes counts the outcomes of each trial in a store. A store that does
+// not exist yet has no outcomes.
+func countOutcomes(ctx context.Context, path string) (map[assay.TrialID]int, error) {
+	outcomes := make(map[assay.TrialID]int)
+	db, err := store.OpenReadOnly(ctx, path)
+	if errors.Is(err, store.ErrNoStore) {
+		return outcomes, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	for a, err := range db.Attempts(ctx, store.Filter{OnlySettled: true}) {
+		if err != nil {
+			return nil, err
+		}
+		outcomes[a.ID]++
+	}
+	return outcomes, nil
+}
