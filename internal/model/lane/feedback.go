@@ -10,9 +10,10 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// heed takes over what the endpoint says about its limits: a limit that the
-// user did not state, or overstated, and what it has counted beyond our count.
-func (l *lane) heed(now time.Time, quotas []assay.QuotaState) {
+// applyQuotas adopts the limits that the endpoint reports in its headers if the
+// user did not state them or stated higher ones. It also takes into account usage
+// that the endpoint counted and we did not.
+func (l *lane) applyQuotas(now time.Time, quotas []assay.QuotaState) {
 	for _, q := range quotas {
 		b := slices.Index(Buckets[:], q.Bucket)
 		if b < requests || q.Limit <= 0 {
@@ -22,27 +23,29 @@ func (l *lane) heed(now time.Time, quotas []assay.QuotaState) {
 		if q.Remaining < 0 {
 			continue
 		}
-		l.compare(now, b, q)
+		l.explainUsage(now, b, q)
 	}
 }
 
 const (
-	// usuallyWithheld is what a lane expects an endpoint that tells its limits
-	// to hold back for a reply, in tokens, until many headers have told.
+	// usuallyWithheld is the number of tokens that we expect an endpoint with
+	// limit headers to reserve for a reply, until its headers show the real
+	// number.
 	usuallyWithheld = 256
-	// margin is for what grows with a conversation. It costs little: what is
-	// kept free for requests in flight is used when they have ended.
+	// margin allows for growing conversations. It costs little, because tokens
+	// kept free for requests in flight can be used once these have ended.
 	margin = 1.25
 )
 
-// compare explains by how much an endpoint's count exceeds ours: by what it
-// holds back for our requests in flight, or else by other users of the key.
-func (l *lane) compare(now time.Time, b int, q assay.QuotaState) {
+// explainUsage explains why an endpoint's count exceeds ours. If tokens are
+// counted and requests are in flight, the endpoint reserves tokens for them.
+// Otherwise the key has other users.
+func (l *lane) explainUsage(now time.Time, b int, q assay.QuotaState) {
 	w := l.window(b)
 	beyond := max(0, q.Limit-q.Remaining-w.sum.in(b))
-	if counts := b != requests && b != requestsPerDay; counts && l.inFlight > 0 {
-		// It rises at once and falls slowly: too much costs little, and our
-		// window still holds what has just left theirs.
+	if countsTokens := b != requests && b != requestsPerDay; countsTokens && l.inFlight > 0 {
+		// The estimate rises at once and falls slowly. Too high an estimate costs
+		// little, and our window still holds usage that has just left theirs.
 		each := float64(beyond) / float64(l.inFlight)
 		if l.withheld[b] == 0 {
 			each = max(each, usuallyWithheld)
@@ -57,28 +60,30 @@ func (l *lane) compare(now time.Time, b int, q assay.QuotaState) {
 	l.foreign[b] = foreign{beyond, now.Add(span)}
 }
 
-// refused answers a refusal. It may be a limit or chance: some endpoints
-// refuse now and then under load. A limit refuses all requests that follow, so
-// a few in a row are believed, and what a later success contradicts is taken
-// back.
+// refused reacts to a refusal. It may come from a limit or from chance, because
+// some endpoints refuse now and then under load. A limit refuses all requests
+// that follow, so a few refusals in a row are believed. If later successes
+// contradict that, rollback undoes the reaction.
 func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
 	l.history.mark(t.number, refused)
 	if fault.RetryAfter > longestRetryAfter {
-		l.shut(&assay.Fault{
+		l.close(&assay.Fault{
 			Kind: assay.Quota, Lane: l.Name, Status: fault.Status,
-			Detail: fmt.Sprintf("the endpoint asks to wait %v: %s", fault.RetryAfter, fault.Detail),
+			Detail: fmt.Sprintf("the endpoint asks for a wait of %v: %s", fault.RetryAfter, fault.Detail),
 		})
 		return
 	}
-	if l.belief.about(t.number) {
+	if l.belief.testedBy(t.number) {
 		l.belief.refused++
 	}
-	if l.refusals.of < busyShare/10 {
-		l.learned[concurrency].good = 0 // only a round without a refusal proves a width
+	if l.refusals.mean < busyShare/10 {
+		l.learned[concurrency].good = 0 // only a round without refusals proves a width
 	}
+
 	certain := fault.Limit > 0 || fault.RetryAfter > shortWait
-	fresh := t.started.After(l.cutAt) // not of a burst that was believed
-	if needed := l.believes(); fresh && !certain && l.history.row(t.number, refused, needed) < needed {
+	fresh := t.started.After(l.cutAt) // not part of a burst that was believed
+	needed := l.refusalsNeeded()
+	if fresh && !certain && l.history.row(t.number, refused, needed) < needed {
 		l.refusalsInDoubt++
 		return
 	}
@@ -87,15 +92,19 @@ func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
 	case certain:
 		l.belief = nil
 	case fresh:
-		l.belief = &belief{after: t.number, before: l.history.next, learned: l.learned, pausedUntil: l.pausedUntil}
+		l.belief = &belief{
+			after: t.number, before: l.history.next,
+			learned: l.learned, pausedUntil: l.pausedUntil,
+		}
 	}
+
 	if fresh {
 		l.doubted, l.calm = !certain && l.isCalm(), 0
 	}
 	if !l.doubted {
 		l.learn(now, fault, fresh)
 	}
-	if wait := l.asked(now, fault, t); wait > 0 {
+	if wait := l.pauseLength(now, fault, t); wait > 0 {
 		l.pause(now, wait, string(fault.Kind))
 	}
 	if fresh {
@@ -103,41 +112,43 @@ func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
 	}
 }
 
-// isCalm reports that so many requests succeeded since the latest burst of
-// refusals that the next one has nothing to do with it: all slots twice over.
+// isCalm reports whether enough requests succeeded since the latest burst of
+// refusals that the next burst must be a new one. That takes twice as many
+// successes as there are slots.
 func (l *lane) isCalm() bool { return l.calm >= max(8, 2*l.limit(concurrency)) }
 
-// believes is how many refusals in a row the lane takes for a limit.
-func (l *lane) believes() int {
-	if l.refusals.of > busyShare && l.refusals.n > 200 { // not the first burst alone
+// refusalsNeeded returns how many refusals in a row are taken for a limit.
+func (l *lane) refusalsNeeded() int {
+	if l.refusals.mean > busyShare && l.refusals.n > 200 { // more than the first burst
 		return 1
 	}
-	// One for a narrow lane, four for one of 128: a wide one loses little by
-	// some more refusals, and much by a pause.
-	least := max(1, (bits.Len(uint(l.limit(concurrency)))+1)/2-1)
-	return tooMany(l.refusals.of, least, believeAfter)
+	// A narrow lane needs one refusal and a lane of 128 needs four, because a wide
+	// lane loses little by a few more refusals and much by a pause.
+	lower := max(1, (bits.Len(uint(l.limit(concurrency)))+1)/2-1)
+	return improbableRow(l.refusals.mean, lower, believeAfter)
 }
 
-// recant undoes what was done because of refusals that were chance.
-func (l *lane) recant() {
+// rollback undoes the reaction to refusals that turned out to be chance.
+func (l *lane) rollback() {
 	l.learned, l.pausedUntil, l.belief = l.belief.learned, l.belief.pausedUntil, nil
 	l.refusals.count(true)
 }
 
-// asked is how long to pause: as long as the endpoint asks, or a little, and
-// longer with each burst in a row, for there may be more to it. Requests that
-// were sent before the pause began belong to the same burst and do not
-// lengthen it.
-func (l *lane) asked(now time.Time, fault *assay.Fault, t ticket) time.Duration {
-	if l.oldNews(t) {
+// pauseLength returns how long to pause. That is as long as the endpoint asks, or
+// a short time if it does not ask. Each further burst in a row makes the pause
+// longer. Requests sent before the pause began belong to the same burst and do
+// not make it longer.
+func (l *lane) pauseLength(now time.Time, fault *assay.Fault, t ticket) time.Duration {
+	if l.sentBeforePause(t) {
 		return fault.RetryAfter
 	}
 	if l.limitedRow == 0 {
 		l.refusedSince = now
 	}
 	l.limitedRow++
+
 	if now.Sub(l.refusedSince) > patience {
-		l.shut(&assay.Fault{
+		l.close(&assay.Fault{
 			Kind: assay.Quota, Lane: l.Name, Status: fault.Status,
 			Detail: fmt.Sprintf("the endpoint has refused everything for %v: %s", patience, fault.Detail),
 		})
@@ -148,7 +159,7 @@ func (l *lane) asked(now time.Time, fault *assay.Fault, t ticket) time.Duration 
 	return max(fault.RetryAfter, jitter(time.Second<<min(l.limitedRow-1, 3)))
 }
 
-// learn lowers the limit that a refusal is about, once a burst.
+// learn lowers the limit that caused a refusal, once per burst.
 func (l *lane) learn(now time.Time, fault *assay.Fault, fresh bool) {
 	b := slices.Index(Buckets[:], fault.Bucket)
 	if b < 0 {
@@ -161,22 +172,24 @@ func (l *lane) learn(now time.Time, fault *assay.Fault, fresh bool) {
 	switch {
 	case fault.Limit > 0:
 		if b == requests && l.limit(b) > 0 && allowed < fault.Limit*9/10 && fresh {
-			// Refused within its limit: the endpoint takes no bursts.
+			// The endpoint refused a request within its limit, so it does not
+			// accept bursts.
 			l.spacing = time.Minute / time.Duration(fault.Limit)
 		}
 		g.declare(now, fault.Limit)
-	case b != concurrency && now.Sub(l.born) < l.window(b).span && (g.recalled || allowed < leastRate || fault.RetryAfter <= shortWait):
-		// Less than a minute of ours is no measure of a rate, and the
-		// endpoint's count began before: the wait has to do.
+	case b != concurrency && now.Sub(l.born) < l.window(b).span &&
+		(g.recalled || allowed < minRate || fault.RetryAfter <= shortWait):
+		// We have counted for less than a minute and the endpoint for longer, so
+		// our count does not measure the rate. Pausing has to be enough.
 	default:
 		floor := 1
 		switch {
 		case b != concurrency:
 			allowed = int(math.Round(caution * float64(allowed)))
-			if floor = leastRate; g.limit > 0 {
+			if floor = minRate; g.limit > 0 {
 				floor = g.limit / 2
 			}
-		case allowed == 0: // others have all there is
+		case allowed == 0: // others use the whole limit
 			floor = g.limit / 2
 		}
 		if fresh {
@@ -187,17 +200,18 @@ func (l *lane) learn(now time.Time, fault *assay.Fault, fresh bool) {
 	}
 }
 
-// suspect guesses which limit was hit, and says whether it is a new one. A
-// burst has one reason, but its first refusal may come while others are on
-// their way that will be refused as well, and so look like too many in flight.
+// suspect guesses which limit was hit and reports whether it blames that limit
+// for the first time. All refusals of a burst have the same reason. But when the
+// first one arrives, others that will be refused are still in flight, which can
+// look like too many requests at once.
 func (l *lane) suspect(now time.Time, fault *assay.Fault, fresh bool) (bucket int, isNew bool) {
 	width := &l.learned[concurrency]
 	before := *width
 	if !fresh && l.narrowed != nil {
 		before = *l.narrowed
 	}
-	// A rate, if the endpoint has had more in flight than it has now, with a
-	// margin for replies that are on their way.
+	// If the endpoint has accepted more requests in flight than there are now, it
+	// limits a rate. The margin allows for replies on their way.
 	few := l.inFlight < before.held-max(1, before.held/10) || fresh && l.inFlight == 0
 	switch {
 	case !fresh && (l.suspected != concurrency || !few):
@@ -207,15 +221,15 @@ func (l *lane) suspect(now time.Time, fault *assay.Fault, fresh bool) (bucket in
 	default:
 		l.suspected = l.likelyRate()
 		if few && l.narrowed != nil && now.Sub(width.changed) < windowSpan {
-			*width = *l.narrowed // which was not to blame, then
+			*width = *l.narrowed // the width was not the reason
 		}
 		l.narrowed = nil
 	}
 	return l.suspected, true
 }
 
-// likelyRate is requests or tokens a minute: what the user did not state, or
-// else has used more of.
+// likelyRate returns the limit per minute that was probably hit: requests or
+// tokens, whichever is not stated or is used up more.
 func (l *lane) likelyRate() int {
 	rpm, tpm := l.stated[requests], l.stated[tokens]
 	switch {

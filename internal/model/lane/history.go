@@ -2,12 +2,12 @@ package lane
 
 import "math"
 
-// A history remembers how a lane's latest requests went, in the order in which
-// they were sent. That order tells bad luck from trouble: refusals come back at
-// once and replies take seconds, so in the order of arrival every burst begins
-// with a row of failures.
+// history remembers the results of a lane's latest requests in the order in
+// which they were sent. Only that order distinguishes bad luck from trouble.
+// Refusals arrive at once and replies take seconds, so in order of arrival every
+// burst would begin with a row of failures.
 type history struct {
-	states []state // of request n at n % len
+	states []state // request n is at n % len(states)
 	next   uint64  // number of the next request
 }
 
@@ -16,8 +16,8 @@ type state uint8
 const (
 	pending state = iota
 	good
-	broken  // by a fault
-	refused // for its rate
+	broken  // failed with a fault
+	refused // refused because of a limit
 )
 
 func newHistory(width int) history {
@@ -28,7 +28,7 @@ func newHistory(width int) history {
 	return history{states: make([]state, size)}
 }
 
-// sent returns the number of a request that is sent now.
+// sent records a new request and returns its number.
 func (h *history) sent() uint64 {
 	n := h.next
 	h.next++
@@ -46,55 +46,59 @@ func (h *history) remembers(n uint64) bool {
 	return n < h.next && h.next-n <= uint64(len(h.states))
 }
 
-// row is how many requests that were sent one after the other, n among them,
-// are in a state; most are counted.
-func (h *history) row(n uint64, s state, most int) int {
-	ended := func(i uint64) bool { return h.remembers(i) && h.states[i%uint64(len(h.states))] == s }
+// row returns how many consecutive requests around request n are in state s. It
+// counts up to limit.
+func (h *history) row(n uint64, s state, limit int) int {
+	matches := func(i uint64) bool {
+		return h.remembers(i) && h.states[i%uint64(len(h.states))] == s
+	}
 	row := 0
-	for i := n; row < most && ended(i); i-- {
+	for i := n; row < limit && matches(i); i-- {
 		row++
 		if i == 0 {
 			break
 		}
 	}
-	for i := n + 1; row < most && ended(i); i++ {
+	for i := n + 1; row < limit && matches(i); i++ {
 		row++
 	}
 	return row
 }
 
-// A share is the part of a lane's latest requests to which something happened.
+// share estimates the share of a lane's requests that fail by chance.
 type share struct {
-	of float64
-	n  int
+	mean float64
+	n    int
 }
 
-// chance counts a success, and what it shows to have been chance.
-func (s *share) chance(inDoubt *int) {
+// succeeded counts a success. It also counts the failures in doubt, because the
+// success shows that they were chance.
+func (s *share) succeeded(inDoubt *int) {
 	for ; *inDoubt > 0; *inDoubt-- {
 		s.count(true)
 	}
 	s.count(false)
 }
 
-// count weighs the last hundred requests most.
-func (s *share) count(happened bool) {
+// count adds one request to a running mean over about a hundred requests.
+func (s *share) count(failed bool) {
 	s.n++
 	x := 0.0
-	if happened {
+	if failed {
 		x = 1
 	}
-	s.of += (x - s.of) / float64(min(s.n, 100))
+	s.mean += (x - s.mean) / float64(min(s.n, 100))
 }
 
-// tooMany is how many failures in a row are no longer bad luck when each has
-// the chance p: their probability is below one in a million.
-func tooMany(p float64, least, most int) int {
+// improbableRow returns how many failures in a row cannot be bad luck if each
+// has probability p. The probability of such a row is below one in a million.
+func improbableRow(p float64, lower, upper int) int {
 	if p <= 0 {
-		return least
+		return lower
 	}
 	if p >= 1 {
-		return most
+		return upper
 	}
-	return max(least, min(most, int(math.Ceil(math.Log(1e-6)/math.Log(p)))))
+	n := int(math.Ceil(math.Log(1e-6) / math.Log(p)))
+	return max(lower, min(upper, n))
 }

@@ -5,27 +5,26 @@ import (
 	"time"
 )
 
-// A Ledger tells how full one lane was while its model had trials waiting to
-// start, and what requests waited for.
+// Ledger records how full a lane was while trials were waiting to start, and why
+// requests had to wait.
 type Ledger struct {
 	Name string
-	// Used is slot-time with a request in flight, Available the slot-time that
-	// there was: their quotient is the lane's occupancy. A lane that is closed
-	// or paused by the user has no slots.
+	// Used is the slot-time with a request in flight, and Available is all
+	// slot-time. Their quotient is the lane's occupancy. A lane that is closed or
+	// paused by the user has no slots.
 	Used, Available time.Duration
-	// Worked is all slot-time with a request in flight, also at the end of a
-	// run, when no trial waited any more.
+	// Worked is like Used, but includes the end of a run, when no trials are
+	// waiting to start.
 	Worked time.Duration
-	// Waited is the time in which a request of the model, or a trial that could
-	// start with one, waited and this was the lane that could have started it
-	// soonest, by what it waited for.
+	// Waited is the time, by reason, in which a request or a new trial of the
+	// model waited and this lane was the one that could have started it soonest.
 	Waited map[string]time.Duration
-	// Requests, InputTokens and OutputTokens are what the lane served.
+	// Requests, InputTokens and OutputTokens count everything the lane served.
 	Requests, InputTokens, OutputTokens int
-	Limits                              Limits // as they held at last
+	Limits                              Limits // the latest
 }
 
-// Occupancy is Used / Available, 0 for a lane that was never open.
+// Occupancy returns Used / Available, or 0 if the lane was never open.
 func (l Ledger) Occupancy() float64 {
 	if l.Available <= 0 {
 		return 0
@@ -46,16 +45,16 @@ func (l *Ledger) scale(times, counts float64) {
 	}
 }
 
-// ledger is the state that the lanes' ledgers share.
+// ledger is the state shared by the ledgers of all lanes.
 type ledger struct {
-	booked time.Time // up to when the lanes' ledgers are kept
-	began  bool      // a request was made
-	demand bool      // trials wait to start
+	booked time.Time // end of the time that is booked
+	began  bool      // true after the first request
+	demand bool      // true while trials are waiting to start
 	busy   time.Duration
 }
 
-// book books the time since the last change of the queue's state. It has to
-// precede every change.
+// book adds the time since the last booking to the ledgers. Call it before every
+// change of the queue's state.
 func (q *queue) book(now time.Time) {
 	span := now.Sub(q.booked)
 	q.booked = now
@@ -74,12 +73,13 @@ func (q *queue) book(now time.Time) {
 			continue
 		}
 		l.used += time.Duration(l.inFlight) * span
-		slots := l.inFlight // of a lane that is closed or paused by the user
+		slots := l.inFlight // all slots if the lane is closed or paused by the user
 		if l.closed == nil && !l.paused {
 			slots = max(slots, l.limit(concurrency))
 		}
 		l.available += time.Duration(slots) * span
 	}
+
 	w := q.peek()
 	if working || w != nil {
 		q.busy += span
@@ -95,9 +95,9 @@ func (q *queue) book(now time.Time) {
 	}
 }
 
-// bottleneck returns the open lane that can start a request soonest, and what
-// that waits for. A lane that is full counts as later than one that knows when
-// it can.
+// bottleneck returns the open lane that can start a request soonest, and why the
+// request has to wait. A full lane comes after every lane that knows when it can
+// start the request.
 func (q *queue) bottleneck(now time.Time, c cost) (best *lane, why reason) {
 	var at time.Time
 	bestFull := false
@@ -113,9 +113,9 @@ func (q *queue) bottleneck(now time.Time, c cost) (best *lane, why reason) {
 	return best, why
 }
 
-// Least is the shortest time in which lanes with these limits can do what they
-// did: every slot full, every window used up at its very beginning. It is a
-// lower bound, which no schedule can beat.
+// Least returns a lower bound of the time in which lanes with these limits can
+// do the work that they did. It assumes that every slot is always full and that
+// every window is used up as soon as it begins.
 func Least(lanes []Ledger) time.Duration {
 	var worked, least time.Duration
 	var did cost
@@ -146,15 +146,16 @@ func (q *queue) ledgers() []Ledger {
 	var all []Ledger
 	for _, l := range q.lanes {
 		all = append(all, Ledger{
-			Name: l.Name, Used: l.used, Available: l.available, Worked: l.inUse, Waited: maps.Clone(l.waited),
-			Requests: l.served.requests, InputTokens: l.served.input, OutputTokens: l.served.output,
+			Name: l.Name, Used: l.used, Available: l.available, Worked: l.inUse,
+			Waited: maps.Clone(l.waited), Requests: l.served.requests,
+			InputTokens: l.served.input, OutputTokens: l.served.output,
 			Limits: l.limits(),
 		})
 	}
 	return all
 }
 
-// limits returns what holds now.
+// limits returns the current limits.
 func (l *lane) limits() Limits {
 	var out Limits
 	for i, b := range Buckets {

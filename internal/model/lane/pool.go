@@ -10,31 +10,30 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// MaxRequests is how many requests one turn may take, the first included.
+// MaxRequests is the largest number of requests per turn, including the first.
 const MaxRequests = 5
 
-// Options hold for all lanes of a pool.
+// Options apply to all lanes of a pool.
 type Options struct {
 	// Request bounds one HTTP exchange; 0 means [DefaultRequest].
 	Request time.Duration
-	// Queue bounds how long a turn may be without a slot, over all its
-	// requests; 0 means [DefaultQueue].
+	// Queue bounds the total time that a turn may spend without a slot; 0 means
+	// [DefaultQueue].
 	Queue time.Duration
-	// Observe, if set, hears of each request when it has ended. It must not
-	// block.
+	// Observe, if not nil, is called after each request. It must not block.
 	Observe func(Exchange)
-	// Wake, if set, is called when [Pool.Admit] may succeed again after it
-	// failed, and when the pool has closed. It must not block.
+	// Wake, if not nil, is called when [Pool.Admit] may succeed again after a
+	// failure, and when the pool has closed. It must not block.
 	Wake func()
 }
 
-// Defaults of [Options].
+// The defaults of [Options].
 const (
 	DefaultRequest = 150 * time.Second
 	DefaultQueue   = time.Hour
 )
 
-// An Exchange is one request that has ended.
+// Exchange describes one finished request.
 type Exchange struct {
 	Model, Lane string
 	Fault       *assay.Fault // nil for success
@@ -43,7 +42,7 @@ type Exchange struct {
 	Took        time.Duration
 }
 
-// A Pool is a model's provider: it serves each request from the lane that can
+// Pool is the provider of one model. It sends each request to the lane that can
 // start it soonest. It is safe for concurrent use.
 type Pool struct {
 	model   string
@@ -67,10 +66,10 @@ func NewPool(model string, lanes []Config, options Options) *Pool {
 	return &Pool{model: model, options: options, q: newQueue(time.Now(), model, lanes)}
 }
 
-// Chat implements [assay.Provider]. It waits for a lane, sends the request,
-// and repeats it after a fault that may pass: at most [MaxRequests] times, with
-// exponential backoff and full jitter, without holding a slot, and never past
-// the request's budget.
+// Chat implements [assay.Provider]. It waits for a lane, sends the request, and
+// retries it after a temporary fault, up to [MaxRequests] requests in all and
+// within the request's budget. It backs off exponentially with full jitter, and
+// holds no slot meanwhile.
 func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
 	var waits assay.Waits
 	bytes := size(req)
@@ -86,7 +85,7 @@ func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, err
 		if fault == nil {
 			return resp, nil
 		}
-		if !p.worthRepeating(ctx, req, fault, waits) {
+		if !p.canRetry(ctx, req, fault, waits) {
 			return resp, fault
 		}
 		if waits.Retried == nil {
@@ -94,7 +93,7 @@ func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, err
 		}
 		waits.Retried[fault.Kind]++
 		if fault.Kind.ClosesLane() {
-			continue // another lane takes over
+			continue // on another lane
 		}
 		if err := backOff(ctx, &waits); err != nil {
 			resp.Waits = waits
@@ -103,7 +102,7 @@ func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, err
 	}
 }
 
-// size is the number of bytes of a request's conversation and functions.
+// size returns the number of bytes of a request's conversation and functions.
 func size(req assay.Request) int {
 	n := 0
 	for i := range req.Messages {
@@ -119,9 +118,12 @@ func size(req assay.Request) int {
 	return n
 }
 
-func (p *Pool) worthRepeating(ctx context.Context, req assay.Request, fault *assay.Fault, waits assay.Waits) bool {
+func (p *Pool) canRetry(
+	ctx context.Context, req assay.Request, fault *assay.Fault, waits assay.Waits,
+) bool {
+	overBudget := req.Budget > 0 && waits.Working >= req.Budget
 	switch {
-	case ctx.Err() != nil, waits.Requests >= MaxRequests, req.Budget > 0 && waits.Working >= req.Budget:
+	case ctx.Err() != nil, waits.Requests >= MaxRequests, overBudget:
 		return false
 	case fault.Kind.ClosesLane():
 		return p.Closed() == nil
@@ -129,8 +131,10 @@ func (p *Pool) worthRepeating(ctx context.Context, req assay.Request, fault *ass
 	return fault.Kind.Retryable()
 }
 
-// send makes one exchange on a lane and gives its slot back.
-func (p *Pool) send(ctx context.Context, t ticket, bytes int, req assay.Request, waits *assay.Waits) (assay.Response, *assay.Fault) {
+// send makes one exchange on a lane and releases its slot.
+func (p *Pool) send(
+	ctx context.Context, t ticket, bytes int, req assay.Request, waits *assay.Waits,
+) (assay.Response, *assay.Fault) {
 	limit, why := p.options.Request, "request limit"
 	if left := req.Budget - waits.Working; req.Budget > 0 && left < limit {
 		limit, why = left, "trial's working time"
@@ -142,16 +146,23 @@ func (p *Pool) send(ctx context.Context, t ticket, bytes int, req assay.Request,
 	p.change(func(now time.Time) { p.q.release(now, t, bytes, resp, fault) })
 	if p.options.Observe != nil {
 		p.options.Observe(Exchange{
-			Model: p.model, Lane: t.lane.Name, Fault: fault, Usage: resp.Usage, Cost: resp.Cost, Took: now.Sub(t.started),
+			Model: p.model, Lane: t.lane.Name, Fault: fault,
+			Usage: resp.Usage, Cost: resp.Cost, Took: now.Sub(t.started),
 		})
 	}
 	return resp, fault
 }
 
-// exchange sends one request within its limit and checks who answered. Of the
-// lane it reads only what never changes.
-func exchange(ctx context.Context, l *lane, req assay.Request, limit time.Duration, why string) (assay.Response, *assay.Fault) {
-	expired := &assay.Fault{Kind: assay.Timeout, Lane: l.Name, Detail: fmt.Sprintf("no answer within the %s of %v", why, limit)}
+// exchange sends one request with a time limit and checks which model answered.
+// It runs without the pool's mutex, so it only reads fields of the lane that
+// never change.
+func exchange(
+	ctx context.Context, l *lane, req assay.Request, limit time.Duration, why string,
+) (assay.Response, *assay.Fault) {
+	expired := &assay.Fault{
+		Kind: assay.Timeout, Lane: l.Name,
+		Detail: fmt.Sprintf("no answer within the %s of %v", why, limit),
+	}
 	bounded, cancel := context.WithTimeoutCause(ctx, limit, expired)
 	defer cancel()
 	resp, err := l.Provider.Chat(bounded, req)
@@ -159,12 +170,15 @@ func exchange(ctx context.Context, l *lane, req assay.Request, limit time.Durati
 	resp.Cost = l.Price.Of(resp.Usage)
 	fault := assay.AsFault(err)
 	switch {
-	case fault == nil && !l.knows(resp.ServedModel):
+	case fault == nil && !l.acceptsModel(resp.ServedModel):
 		return resp, l.wrongModel(resp.ServedModel)
 	case fault == nil:
 		return resp, nil
 	case ctx.Err() != nil:
-		return resp, &assay.Fault{Kind: assay.Interrupted, Lane: l.Name, Detail: "the run was stopped", Err: context.Cause(ctx)}
+		return resp, &assay.Fault{
+			Kind: assay.Interrupted, Lane: l.Name, Detail: "the run was stopped",
+			Err: context.Cause(ctx),
+		}
 	case context.Cause(bounded) == error(expired):
 		return resp, expired
 	}
@@ -174,22 +188,23 @@ func exchange(ctx context.Context, l *lane, req assay.Request, limit time.Durati
 }
 
 func (l *lane) wrongModel(served string) *assay.Fault {
-	said := fmt.Sprintf("%q answered", served)
+	answer := fmt.Sprintf("model %q answered", served)
 	if served == "" {
-		said = "the response names no model"
+		answer = "the response does not name its model"
 	}
 	return &assay.Fault{
 		Kind: assay.Identity, Lane: l.Name,
-		Detail: fmt.Sprintf("%s, ordered was %q; hint: if this is the model you want, add %q to serves in the providers file", said, l.Orders, served),
+		Detail: fmt.Sprintf("%s, but %q was requested; hint: if this is the model you want, "+
+			"add %q to serves in the providers file", answer, l.Orders, served),
 	}
 }
 
-// backOff waits between two requests of a turn, without a slot.
+// backOff waits between two requests of a turn.
 func backOff(ctx context.Context, waits *assay.Waits) error {
-	// Short at first, for most faults are single; a lane that is really down
-	// pauses by itself, and its turns then wait for it.
-	const base, most = 100 * time.Millisecond, 20 * time.Second
-	d := rand.N(min(most, base<<waits.Requests))
+	// The first wait is short because most faults are single ones. A lane that is
+	// really down pauses by itself, and its turns then wait for it.
+	const base, longest = 100 * time.Millisecond, 20 * time.Second
+	d := rand.N(min(longest, base<<waits.Requests))
 	start := time.Now()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -198,23 +213,25 @@ func backOff(ctx context.Context, waits *assay.Waits) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return &assay.Fault{Kind: assay.Interrupted, Detail: "stopped while backing off", Err: context.Cause(ctx)}
+		return &assay.Fault{
+			Kind: assay.Interrupted, Detail: "stopped while backing off", Err: context.Cause(ctx),
+		}
 	}
 }
 
-// change makes one change of the queue's state, and what follows from it.
+// change changes the queue's state with f and then starts requests that can start.
 func (p *Pool) change(f func(now time.Time)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	p.q.book(now)
 	f(now)
-	p.followLocked(now)
+	p.advanceLocked(now)
 }
 
-// followLocked starts who can start, sets the timer for who can later, and
-// wakes who was turned away if there is room now.
-func (p *Pool) followLocked(now time.Time) {
+// advanceLocked starts waiting requests that can start, sets the timer for those
+// that can start later, and calls Wake if a rejected conversation now has room.
+func (p *Pool) advanceLocked(now time.Time) {
 	next := p.q.dispatch(now)
 	if p.q.turnedAway {
 		room, at := p.q.room(now)
@@ -240,7 +257,7 @@ func (p *Pool) wakeLocked(d time.Duration) {
 	p.timer.Reset(d)
 }
 
-// An admission is the place that Admit reserved for a conversation.
+// admission is the place that Admit reserved for a conversation.
 type admission struct {
 	pool *Pool
 	once sync.Once
@@ -248,14 +265,14 @@ type admission struct {
 
 type admissionKey struct{}
 
-// free gives the place back, once: when its first request has come, or when
-// none will.
+// free returns the place when the conversation sends its first request or ends.
+// Only the first call has an effect.
 func (a *admission) free() { a.once.Do(func() { a.pool.q.reserved-- }) }
 
-// Admit reserves a place for a new conversation if its first request could
-// start now and nobody waits. The conversation has to ask with the context
-// that Admit returns; done, which may be called at any time, says that it has
-// ended. After a failure [Options.Wake] tells when to try again.
+// Admit reserves a place for a new conversation if its first request could start
+// now and no request is waiting. The conversation has to call Chat with the
+// returned context, and done when it has ended. done may be called at any time.
+// If ok is false, [Options.Wake] is called when Admit may succeed.
 func (p *Pool) Admit(ctx context.Context) (inside context.Context, done func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -269,17 +286,23 @@ func (p *Pool) Admit(ctx context.Context) (inside context.Context, done func(), 
 	}
 	p.q.reserved++
 	a := &admission{pool: p}
-	return context.WithValue(ctx, admissionKey{}, a), func() { p.change(func(time.Time) { a.free() }) }, true
+	done = func() { p.change(func(time.Time) { a.free() }) }
+	return context.WithValue(ctx, admissionKey{}, a), done, true
 }
 
-// acquire waits for a slot, at most for the given time.
-func (p *Pool) acquire(ctx context.Context, bytes int, home string, most time.Duration) (ticket, error) {
+// acquire waits for a slot, but not longer than limit.
+func (p *Pool) acquire(
+	ctx context.Context, bytes int, home string, limit time.Duration,
+) (ticket, error) {
 	type answer struct {
 		ticket ticket
 		err    error
 	}
 	granted := make(chan answer, 1)
-	w := &waiter{bytes: max(bytes, 1), lane: home, answer: func(t ticket, err error) { granted <- answer{t, err} }}
+	w := &waiter{
+		bytes: max(bytes, 1), lane: home,
+		answer: func(t ticket, err error) { granted <- answer{t, err} },
+	}
 	p.change(func(now time.Time) {
 		if a, ok := ctx.Value(admissionKey{}).(*admission); ok && a.pool == p {
 			a.free()
@@ -287,11 +310,12 @@ func (p *Pool) acquire(ctx context.Context, bytes int, home string, most time.Du
 		p.q.enqueue(now, w)
 	})
 	select {
-	case a := <-granted: // most often at once: no timer
+	case a := <-granted: // the usual case, without a timer
 		return a.ticket, a.err
 	default:
 	}
-	timer := time.NewTimer(most)
+
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	var err error
 	for err == nil {
@@ -299,21 +323,29 @@ func (p *Pool) acquire(ctx context.Context, bytes int, home string, most time.Du
 		case a := <-granted:
 			return a.ticket, a.err
 		case <-ctx.Done():
-			err = &assay.Fault{Kind: assay.Interrupted, Detail: "stopped while waiting for a lane", Err: context.Cause(ctx)}
+			err = &assay.Fault{
+				Kind: assay.Interrupted, Detail: "stopped while waiting for a lane",
+				Err: context.Cause(ctx),
+			}
 		case <-timer.C:
-			if p.paused() || len(granted) > 0 { // as long as the user likes; or just now
-				timer.Reset(most)
+			// A pause by the user may take any time, and a slot may just have come.
+			if p.paused() || len(granted) > 0 {
+				timer.Reset(limit)
 				continue
 			}
-			err = &assay.Fault{Kind: assay.Timeout, Detail: fmt.Sprintf("waited %v for a lane of %s", most, p.model)}
+			err = &assay.Fault{
+				Kind:   assay.Timeout,
+				Detail: fmt.Sprintf("waited %v for a lane of %s", limit, p.model),
+			}
 		}
 	}
+
 	p.change(func(time.Time) {
-		w.gone = true
+		w.canceled = true
 		select {
 		case a := <-granted:
 			if a.err == nil {
-				a.ticket.lane.giveBack(a.ticket)
+				a.ticket.lane.cancel(a.ticket)
 			}
 		default:
 		}
@@ -327,23 +359,23 @@ func (p *Pool) paused() bool {
 	return p.q.paused()
 }
 
-// Drain interrupts the turns that wait for a limit or a pause, now and from
-// now on. Turns in flight go on, and so do those that only wait for a slot.
+// Drain interrupts all turns that are waiting for a limit or a pause, now and
+// later. Turns in flight continue, and so do turns that only wait for a slot.
 func (p *Pool) Drain() { p.change(func(time.Time) { p.q.refusing = true }) }
 
-// Exhausted says that no trial of the model waits to start any more: from now on
-// slots that are free are not idle.
+// Exhausted tells the pool that no more trials of the model are waiting to start.
+// Free slots do not count as idle from then on.
 func (p *Pool) Exhausted() { p.change(func(time.Time) { p.q.demand = false }) }
 
-// Width is how many requests the open lanes may have in flight together.
+// Width returns how many requests the open lanes together may have in flight.
 func (p *Pool) Width() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.q.width()
 }
 
-// Closed returns why the pool can serve nothing any more: the faults that
-// closed its lanes, nil as long as one is open.
+// Closed returns the faults that closed the pool's lanes, or nil if at least one
+// lane is open.
 func (p *Pool) Closed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -357,7 +389,7 @@ func (p *Pool) Ledgers() []Ledger {
 	return p.q.ledgers()
 }
 
-// Busy is how long the model had a request in flight or waiting.
+// Busy returns the total time in which a request was in flight or waiting.
 func (p *Pool) Busy() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

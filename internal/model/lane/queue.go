@@ -9,21 +9,20 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A queue is a model's lanes and the requests that wait for them. It decides
-// who starts where and when, and never looks at a clock. It is not safe for
-// concurrent use.
+// queue holds a model's lanes and the requests waiting for them. It decides when
+// and on which lane each request starts. It never reads a clock and is not safe
+// for concurrent use.
 type queue struct {
 	model   string
 	lanes   []*lane
-	waiting []*waiter // waiting[head:], first come first served
+	waiting []*waiter // waiting[head:] in order of arrival
 	head    int
-	// reserved places belong to conversations that were let in and have not
-	// asked yet.
+	// reserved counts admitted conversations that have not sent a request yet.
 	reserved int
-	// turnedAway says that a conversation was not let in, and has to be told
-	// when there is room.
+	// turnedAway is true if a conversation was not admitted, so that Wake has to be
+	// called when there is room.
 	turnedAway bool
-	// refusing says that nobody may wait for a limit or a pause any more.
+	// refusing is true if requests may no longer wait for a limit or a pause.
 	refusing bool
 
 	estimator
@@ -32,17 +31,16 @@ type queue struct {
 
 // waiter is one request in the queue.
 type waiter struct {
-	// bytes is the size of its conversation, from which its cost is guessed
-	// when it is its turn; if 0, cost is known.
+	// bytes is the size of the conversation. The cost is estimated from it when
+	// the request's turn comes. If bytes is 0, the cost is already known.
 	bytes int
 	cost  cost
-	// lane is where the conversation was, "" at its start.
+	// lane is the lane of the conversation's previous request, "" if there is none.
 	lane  string
 	since time.Time
-	// answer gets a ticket, or why there will be none. It is called once and
-	// must not block.
-	answer func(ticket, error)
-	gone   bool
+	// answer receives a ticket or an error. It is called once and must not block.
+	answer   func(ticket, error)
+	canceled bool
 }
 
 func newQueue(now time.Time, model string, lanes []Config) *queue {
@@ -54,17 +52,17 @@ func newQueue(now time.Time, model string, lanes []Config) *queue {
 	return q
 }
 
-// enqueue appends a request. Dispatch has to follow.
+// enqueue appends a request. The caller has to call dispatch afterwards.
 func (q *queue) enqueue(now time.Time, w *waiter) {
 	q.book(now)
 	w.since = now
 	q.waiting = append(q.waiting, w)
 }
 
-// peek returns who is next, nil for nobody.
+// peek returns the next waiting request, or nil if there is none.
 func (q *queue) peek() *waiter {
 	for q.head < len(q.waiting) {
-		if w := q.waiting[q.head]; !w.gone {
+		if w := q.waiting[q.head]; !w.canceled {
 			return w
 		}
 		q.pop()
@@ -81,20 +79,20 @@ func (q *queue) pop() {
 	}
 }
 
-// depth is how many requests wait.
+// depth returns the number of waiting requests.
 func (q *queue) depth() int {
 	n := 0
 	for _, w := range q.waiting[q.head:] {
-		if !w.gone {
+		if !w.canceled {
 			n++
 		}
 	}
 	return n
 }
 
-// dispatch grants slots to the head of the queue as long as a lane can start
-// it now. It returns when to call again at the latest, zero where only a
-// release can change anything.
+// dispatch grants slots to waiting requests, in order, as long as a lane can
+// start the first one now. It returns the latest time to call it again, or zero
+// if only a release can change anything.
 func (q *queue) dispatch(now time.Time) time.Time {
 	q.book(now)
 	for w := q.peek(); w != nil; w = q.peek() {
@@ -124,10 +122,13 @@ func (q *queue) dispatch(now time.Time) time.Time {
 }
 
 func stoppedWaiting() error {
-	return &assay.Fault{Kind: assay.Interrupted, Detail: "the run was stopped while this turn waited for a limit or a pause"}
+	return &assay.Fault{
+		Kind:   assay.Interrupted,
+		Detail: "the run was stopped while this turn waited for a limit or a pause",
+	}
 }
 
-// paused reports whether the user has paused every lane that is open.
+// paused reports whether the user has paused all open lanes.
 func (q *queue) paused() bool {
 	for _, l := range q.lanes {
 		if l.closed == nil && !l.paused {
@@ -144,9 +145,9 @@ func (q *queue) refuseAll(err error) {
 	}
 }
 
-// soonest returns the open lane that can start a request first: where the
-// conversation was, if that costs nothing, else the lane with the smallest
-// share of its width in use.
+// soonest returns the open lane that can start a request first, and when. If
+// several can start it at the same time, it returns the conversation's previous
+// lane if possible, and otherwise the preferred one.
 func (q *queue) soonest(now time.Time, c cost, home string) (best *lane, at time.Time) {
 	for _, l := range q.lanes {
 		if l.closed != nil {
@@ -154,7 +155,7 @@ func (q *queue) soonest(now time.Time, c cost, home string) (best *lane, at time
 		}
 		t, why, full := l.start(now, c)
 		if full || t.After(now) {
-			l.wanted(why)
+			l.markBound(why)
 		}
 		if full {
 			continue
@@ -162,26 +163,26 @@ func (q *queue) soonest(now time.Time, c cost, home string) (best *lane, at time
 		if l.Name == home && !t.After(now) {
 			return l, t
 		}
-		if best == nil || t.Before(at) || t.Equal(at) && l.rather(best) {
+		if best == nil || t.Before(at) || t.Equal(at) && l.preferred(best) {
 			best, at = l, t
 		}
 	}
 	return best, at
 }
 
-// rather reports whether a request had rather go to l than to other, when both
-// can start it at the same time: not where requests came to nothing lately, for
-// such a lane is always free, and else where there is more room.
-func (l *lane) rather(other *lane) bool {
+// preferred reports whether l is preferred to other if both can start a request
+// at the same time. A lane with recent mistakes is not preferred, because it is
+// always free. Otherwise the lane with the smaller share of its width in use is.
+func (l *lane) preferred(other *lane) bool {
 	if bad := l.mistakes > 0; bad != (other.mistakes > 0) {
 		return !bad
 	}
 	return l.inFlight*other.width() < other.inFlight*l.width()
 }
 
-// room reports whether one more conversation could start now, with nobody
-// waiting before it; if not, when to ask again at the latest, zero where only
-// a release can change anything.
+// room reports whether one more conversation could start now, with no request
+// waiting before it. If not, it returns the latest time to ask again, or zero if
+// only a release can change anything.
 func (q *queue) room(now time.Time) (bool, time.Time) {
 	q.turnedAway = true
 	if q.peek() != nil {
@@ -200,7 +201,7 @@ func (q *queue) room(now time.Time) (bool, time.Time) {
 			continue
 		}
 		at, why, full := l.start(now, c)
-		l.wanted(why)
+		l.markBound(why)
 		if !full && (soonest.IsZero() || at.Before(soonest)) {
 			soonest = at
 		}
@@ -209,18 +210,18 @@ func (q *queue) room(now time.Time) (bool, time.Time) {
 	return !q.turnedAway, soonest
 }
 
-// release frees the slot of a request whose conversation had so many bytes.
-// Dispatch has to follow.
+// release frees the slot of a request whose conversation has the given size. The
+// caller has to call dispatch afterwards.
 func (q *queue) release(now time.Time, t ticket, bytes int, resp assay.Response, fault *assay.Fault) {
 	q.book(now)
-	t.lane.release(now, t, resp.Usage, resp.Quotas, fault)
+	t.lane.release(now, t, resp, fault)
 	if fault == nil {
 		q.estimator.learn(bytes, resp.Usage)
 	}
 }
 
-// closed returns why the model can be served no more: the faults that closed
-// its lanes, nil as long as one is open.
+// closed returns the faults that closed the lanes, or nil if at least one lane is
+// open.
 func (q *queue) closed() error {
 	var faults []error
 	for _, l := range q.lanes {
@@ -240,7 +241,7 @@ func (q *queue) closed() error {
 	return &f
 }
 
-// width is how many requests the open lanes may have in flight together.
+// width returns how many requests the open lanes together may have in flight.
 func (q *queue) width() int {
 	n := 0
 	for _, l := range q.lanes {
@@ -251,14 +252,14 @@ func (q *queue) width() int {
 	return n
 }
 
-// An estimator guesses what a request will take, from what earlier ones took.
+// estimator estimates the cost of a request from the usage of earlier ones.
 type estimator struct {
-	perByte mean // tokens of a prompt for each byte of its conversation
-	reply   mean
-	prompt  mean
+	perByte mean // prompt tokens per byte of the conversation
+	reply   mean // tokens
+	prompt  mean // tokens
 }
 
-// mean is a running mean that weighs the last hundred values most.
+// mean is a running mean over about the last hundred values.
 type mean struct {
 	of float64
 	n  int
@@ -276,7 +277,7 @@ func (m *mean) or(x float64) float64 {
 	return m.of
 }
 
-// Before the first reply, a token is taken for four bytes, and a reply for 256
+// The estimates before the first reply: four bytes per token, and replies of 256
 // tokens.
 const (
 	firstPerByte = 0.25
@@ -284,12 +285,13 @@ const (
 	firstPrompt  = 1000
 )
 
-// estimate guesses the cost of a request whose conversation has so many bytes.
+// estimate estimates the cost of a request from the size of its conversation.
 func (e *estimator) estimate(bytes int) cost {
-	return cost{1, ceil(float64(bytes) * e.perByte.or(firstPerByte)), ceil(e.reply.or(firstReply))}
+	input := ceil(float64(bytes) * e.perByte.or(firstPerByte))
+	return cost{1, input, ceil(e.reply.or(firstReply))}
 }
 
-// typical is the cost of a request that is not known yet.
+// typical returns the mean cost of a request.
 func (e *estimator) typical() cost {
 	return cost{1, ceil(e.prompt.or(firstPrompt)), ceil(e.reply.or(firstReply))}
 }

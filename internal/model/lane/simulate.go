@@ -9,21 +9,21 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// Work is what a model is going to be asked, for [Simulate].
+// Work describes the conversations that [Simulate] has to carry out.
 type Work struct {
 	Conversations int
 	// Turns is the mean number of replies in a conversation, at least 1.
 	Turns float64
-	// Prompt is the mean number of tokens of a conversation's first prompt,
-	// Growth what each turn adds to it, and Reply those of a reply.
+	// Prompt is the mean number of tokens in a conversation's first prompt, Growth
+	// the number that each turn adds, and Reply the number in a reply.
 	Prompt, Growth, Reply float64
-	// Latency is the mean time to a reply. Times are log-normal, with Sigma
-	// the standard deviation of the logarithm.
+	// Latency is the mean time to a reply. The times are log-normal, and Sigma is
+	// the standard deviation of their logarithm.
 	Latency time.Duration
 	Sigma   float64
 }
 
-// A Simulation is how long work takes, and why.
+// Simulation is the result of [Simulate].
 type Simulation struct {
 	Wall                                time.Duration
 	Requests, InputTokens, OutputTokens int
@@ -31,22 +31,21 @@ type Simulation struct {
 	Ledgers                             []Ledger
 }
 
-// mostSimulated is the number of requests after which a simulation goes on in
-// proportion: by then windows and widths have long settled.
-const mostSimulated = 200_000
+// maxSimulated is the number of requests that are simulated one by one. Results
+// for more requests are extrapolated, because windows and widths have settled by
+// then.
+const maxSimulated = 200_000
 
-// Simulate works through a model's lanes in virtual time, with the code that
-// does it in real time. Endpoints are taken to keep to the limits that are
-// stated or were learned, and to fail never.
+// Simulate carries out work on a model's lanes in virtual time, with the same code
+// that runs in real time. It assumes that endpoints have exactly the stated and
+// learned limits and never fail.
 func Simulate(lanes []Config, work Work) Simulation {
 	s := simulator{
 		now: time.Unix(0, 0), work: work, pending: work.Conversations,
 		random: rand.New(rand.NewPCG(1, 2)),
 	}
 	s.work.Turns = max(1, work.Turns)
-	if most := int(mostSimulated / s.work.Turns); s.pending > most {
-		s.pending = most
-	}
+	s.pending = min(s.pending, int(maxSimulated/s.work.Turns))
 	conversations := s.pending
 	s.queue = newQueue(s.now, "", lanes)
 	s.run()
@@ -59,18 +58,18 @@ type simulator struct {
 	queue   *queue
 	now     time.Time
 	pending int
-	asking  int // conversations that are not over
+	active  int // conversations in progress
 	events  events
 	total   Simulation
 
-	// When half of the requests were made, and when the last conversation
-	// began: between the two the pace is steady.
+	// half is when half of the conversations had begun, and full when the last one
+	// began. The pace is steady between the two.
 	half, full           time.Time
 	halfPending          int
 	halfKnown, fullKnown bool
 }
 
-// event is a reply, or only a time to look again.
+// event is a reply that arrives at some time.
 type event struct {
 	at           time.Time
 	ticket       ticket
@@ -93,9 +92,9 @@ func (e *events) Pop() any {
 
 func (s *simulator) run() {
 	first := s.pending
-	for s.pending > 0 || s.asking > 0 {
+	for s.pending > 0 || s.active > 0 {
 		wake := s.queue.dispatch(s.now)
-		for s.pending > 0 && s.asking < 2*s.queue.width()+64 {
+		for s.pending > 0 && s.active < 2*s.queue.width()+64 {
 			room, at := s.queue.room(s.now)
 			if !room {
 				if wake.IsZero() {
@@ -104,7 +103,7 @@ func (s *simulator) run() {
 				break
 			}
 			s.pending--
-			s.asking++
+			s.active++
 			s.ask(&conversation{turns: s.turns()})
 			wake = s.queue.dispatch(s.now)
 		}
@@ -117,12 +116,13 @@ func (s *simulator) run() {
 			s.queue.demand = false
 		}
 		if !s.next(wake) {
-			return // no lane can ever start anything
+			return // no lane can ever start a request
 		}
 	}
 }
 
-// next lets time pass until the next reply, or until wake.
+// next advances the time to the next reply or to wake, whichever is earlier. It
+// returns false if neither exists.
 func (s *simulator) next(wake time.Time) bool {
 	if len(s.events) == 0 || !wake.IsZero() && wake.Before(s.events[0].at) {
 		if wake.IsZero() || !wake.After(s.now) {
@@ -131,6 +131,7 @@ func (s *simulator) next(wake time.Time) bool {
 		s.now = wake
 		return true
 	}
+
 	e := heap.Pop(&s.events).(event)
 	s.now = e.at
 	c := e.conversation
@@ -146,7 +147,7 @@ func (s *simulator) next(wake time.Time) bool {
 	if c.turn++; c.turn < c.turns {
 		s.ask(c)
 	} else {
-		s.asking--
+		s.active--
 	}
 	return true
 }
@@ -163,7 +164,7 @@ func (s *simulator) ask(c *conversation) {
 	})
 }
 
-// turns draws a whole number with the given mean.
+// turns draws an integer whose mean is work.Turns.
 func (s *simulator) turns() int {
 	whole, rest := math.Modf(s.work.Turns)
 	if s.random.Float64() < rest {
@@ -181,7 +182,7 @@ func (s *simulator) latency() time.Duration {
 	return time.Duration(float64(s.work.Latency) * x)
 }
 
-// result scales what was simulated up to all of the work.
+// result extrapolates the simulated conversations to all of the work.
 func (s *simulator) result(conversations int) Simulation {
 	out := s.total
 	out.Wall = s.now.Sub(time.Unix(0, 0))
@@ -197,7 +198,8 @@ func (s *simulator) result(conversations int) Simulation {
 	out.Cost *= scale
 	simulated := out.Wall
 	if s.halfPending > 0 {
-		out.Wall += time.Duration(float64(s.full.Sub(s.half)) * float64(rest) / float64(s.halfPending))
+		steady := float64(s.full.Sub(s.half))
+		out.Wall += time.Duration(steady * float64(rest) / float64(s.halfPending))
 	}
 	for i := range out.Ledgers {
 		out.Ledgers[i].scale(float64(out.Wall)/float64(max(1, simulated)), scale)

@@ -6,29 +6,31 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A Status is one lane at one moment.
+// Status is the state of one lane at one moment.
 type Status struct {
 	Name     string
 	InFlight int
 	Width    int
-	// Oldest is when the oldest request in flight began, zero without one.
+	// Oldest is the start of the oldest request in flight, or zero.
 	Oldest time.Time
-	// Waits is what a next request would wait for: a bucket, the reason of a
-	// pause, or closed; empty when it could start now.
+	// Waits is what the next request would wait for: a bucket or the reason of a
+	// pause. It starts with "closed" if the lane is closed, and is empty if a
+	// request could start now.
 	Waits string
-	// Until is when it could start, zero where that is not known.
+	// Until is when the next request could start, or zero if that is unknown.
 	Until  time.Time
 	Closed *assay.Fault
 	Held   bool // paused by the user
-	// Limits hold now, 0 for none; Learned are those of them that were learned
-	// from refusals or told by the endpoint, and not stated by the user.
+	// Limits are the current limits, 0 if there is none. Learned are those among
+	// them that the user did not state: they were learned from refusals or reported
+	// by the endpoint.
 	Limits, Learned Limits
 }
 
-// Waiting tells of the requests that wait for a lane.
+// Waiting describes the requests waiting for a lane.
 type Waiting struct {
 	Requests int
-	Since    time.Time // of the longest wait, zero without one
+	Since    time.Time // start of the longest wait, or zero
 }
 
 // Status returns the state of all lanes and of the queue.
@@ -49,7 +51,8 @@ func (p *Pool) Status() ([]Status, Waiting) {
 
 func (l *lane) status(now time.Time, typical cost) Status {
 	s := Status{
-		Name: l.Name, InFlight: l.inFlight, Width: l.limit(concurrency), Closed: l.closed, Held: l.paused,
+		Name: l.Name, InFlight: l.inFlight, Width: l.limit(concurrency),
+		Closed: l.closed, Held: l.paused,
 		Limits: l.limits(), Learned: l.learnedLimits(),
 	}
 	for _, t := range l.since {
@@ -69,19 +72,20 @@ func (l *lane) status(now time.Time, typical cost) Status {
 	return s
 }
 
-// learnedLimits are those that hold and that the user did not state.
+// learnedLimits returns the current limits that the user did not state.
 func (l *lane) learnedLimits() Limits {
 	var out Limits
 	for i, b := range Buckets {
-		if g := &l.learned[i]; g.limit > 0 && !g.starting && l.limit(i) == g.limit && l.stated[i] != g.limit {
+		g := &l.learned[i]
+		if g.limit > 0 && !g.starting && l.limit(i) == g.limit && l.stated[i] != g.limit {
 			*out.Of(b) = g.limit
 		}
 	}
 	return out
 }
 
-// Hold pauses the lanes for which match says so, for as long as the user
-// likes, or lets them go on. It returns their names.
+// Hold pauses the lanes for which match returns true until it is called again
+// with hold false. It returns the lanes' names.
 func (p *Pool) Hold(hold bool, match func(lane string) bool) (names []string) {
 	p.change(func(time.Time) {
 		for _, l := range p.q.lanes {
@@ -94,9 +98,9 @@ func (p *Pool) Hold(hold bool, match func(lane string) bool) (names []string) {
 	return names
 }
 
-// SetLimits states limits anew on the lanes for which match says so: each
-// bucket of set is replaced, 0 meaning that none is stated. What was learned
-// about them is forgotten. It returns the lanes' names.
+// SetLimits replaces the stated limits of each bucket in set, on the lanes for
+// which match returns true. 0 means that no limit is stated. Limits learned for
+// these buckets are forgotten. SetLimits returns the lanes' names.
 func (p *Pool) SetLimits(set map[assay.Bucket]int, match func(lane string) bool) (names []string) {
 	p.change(func(now time.Time) {
 		for _, l := range p.q.lanes {

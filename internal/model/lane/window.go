@@ -2,19 +2,18 @@ package lane
 
 import "time"
 
-// windowSpan is the length in which a limit per minute holds. It is a little
-// longer than a minute because a server counts when a request arrives, and two
-// requests can take differently long to get there: a burst that hundreds of
-// requests make at once is slow on its way.
+// windowSpan is the time span in which we keep a limit per minute. It is a little
+// longer than a minute because the server counts a request when it arrives, and
+// requests of a large burst can take much longer to arrive than others.
 const windowSpan = time.Minute + 500*time.Millisecond
 
-// daySpan is the same for a limit per day.
+// daySpan is the time span in which we keep a limit per day.
 const daySpan = 24*time.Hour + time.Minute
 
-// A cost is what one request takes of its lane's limits.
+// cost is the amount of its lane's limits that one request uses.
 type cost struct{ requests, input, output int }
 
-// in returns the part that a bucket counts.
+// in returns the amount that a bucket counts.
 func (c cost) in(bucket int) int {
 	switch bucket {
 	case requests, requestsPerDay:
@@ -30,16 +29,20 @@ func (c cost) in(bucket int) int {
 }
 
 func (c cost) plus(d cost, sign int) cost {
-	return cost{c.requests + sign*d.requests, c.input + sign*d.input, c.output + sign*d.output}
+	return cost{
+		requests: c.requests + sign*d.requests,
+		input:    c.input + sign*d.input,
+		output:   c.output + sign*d.output,
+	}
 }
 
-// A window remembers what was taken in the last span, so that no span of that
-// length, wherever it begins, holds more than a limit. It is not safe for
-// concurrent use.
+// window remembers the costs of the last span, so that no span of that length,
+// wherever it begins, exceeds a limit. It is not safe for concurrent use.
 type window struct {
 	span time.Duration
-	// grain merges what was taken within it into one entry, so that a day has
-	// few; 0 merges nothing. An entry leaves when its latest part does.
+	// grain is the time within which costs are merged into one entry, so that a
+	// day has few entries. If it is 0, costs are not merged. An entry leaves the
+	// window together with its latest part.
 	grain   time.Duration
 	entries []entry // entries[head:] are in the window, oldest first
 	head    int
@@ -48,11 +51,11 @@ type window struct {
 }
 
 type entry struct {
-	began, at time.Time // of its first and its latest part
+	began, at time.Time // times of the first and the latest part
 	cost      cost
 }
 
-// add counts a cost from now on and returns the ID of its entry.
+// add adds a cost at the given time and returns the ID of its entry.
 func (w *window) add(now time.Time, c cost) int {
 	w.drop(now)
 	w.sum = w.sum.plus(c, 1)
@@ -65,7 +68,8 @@ func (w *window) add(now time.Time, c cost) int {
 	return w.first + len(w.entries) - 1 - w.head
 }
 
-// correct adds a difference to an entry. One that has left the window is past.
+// correct adds a difference to an entry. It ignores an entry that has left the
+// window.
 func (w *window) correct(id int, by cost) {
 	if id < w.first {
 		return
@@ -75,9 +79,9 @@ func (w *window) correct(id int, by cost) {
 	w.sum = w.sum.plus(by, 1)
 }
 
-// free returns when weight fits into a limit of bucket b at the earliest. A
-// weight beyond the whole limit fits into an empty window, for else it never
-// would.
+// free returns the earliest time at which weight fits into the limit of bucket b.
+// A weight above the limit fits into an empty window, because otherwise it would
+// never fit.
 func (w *window) free(now time.Time, b, weight, limit int) time.Time {
 	w.drop(now)
 	excess := w.sum.in(b) + weight - limit

@@ -1,0 +1,97 @@
+package lane
+
+import (
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+// Limits are what a lane may use. Zero means that the limit is not stated, so
+// the lane learns what its endpoint allows.
+type Limits struct {
+	Concurrency int `yaml:"concurrency" json:"concurrency,omitempty"`
+	RPM         int `yaml:"rpm" json:"rpm,omitempty"`
+	TPM         int `yaml:"tpm" json:"tpm,omitempty"`
+	ITPM        int `yaml:"itpm" json:"itpm,omitempty"`
+	OTPM        int `yaml:"otpm" json:"otpm,omitempty"`
+	RPD         int `yaml:"rpd" json:"rpd,omitempty"`
+}
+
+// Buckets lists everything that a lane can have a limit of.
+var Buckets = [...]assay.Bucket{
+	assay.Concurrency, assay.Requests, assay.Tokens,
+	assay.InputTokens, assay.OutputTokens, assay.RequestsPerDay,
+}
+
+// Indexes into [Buckets].
+const (
+	concurrency = iota
+	requests
+	tokens
+	inputTokens
+	outputTokens
+	requestsPerDay
+	numBuckets
+)
+
+// Of returns the limit of a bucket, or nil if the bucket is unknown.
+func (l *Limits) Of(b assay.Bucket) *int {
+	fields := [numBuckets]*int{&l.Concurrency, &l.RPM, &l.TPM, &l.ITPM, &l.OTPM, &l.RPD}
+	for i, known := range Buckets {
+		if b == known {
+			return fields[i]
+		}
+	}
+	return nil
+}
+
+// A lane without a stated concurrency starts with firstWidth requests in flight
+// and doubles that number until it is refused or reaches widest.
+const (
+	firstWidth = 8
+	widest     = 128
+)
+
+// Widest returns the largest number of requests that may be in flight.
+func (l Limits) Widest() int {
+	if l.Concurrency > 0 {
+		return l.Concurrency
+	}
+	return widest
+}
+
+// Price is in dollars per million tokens.
+type Price struct {
+	Input  float64 `yaml:"input" json:"input"`
+	Output float64 `yaml:"output" json:"output"`
+}
+
+// Of returns the price of some usage in dollars.
+func (p Price) Of(u assay.Usage) float64 {
+	return (float64(u.InputTokens)*p.Input + float64(u.OutputTokens)*p.Output) / 1e6
+}
+
+// Config describes one lane.
+type Config struct {
+	// Name is provider/key/deployment. It is shown to users.
+	Name     string
+	Provider assay.Provider
+	Limits   Limits
+	// Learned are the limits that an earlier run learned. The lane starts with
+	// them if no limit is stated.
+	Learned Limits
+	// Spent lists the requests of the last day, oldest first. It counts towards
+	// a limit per day.
+	Spent []Spent
+	Price Price
+	// Orders is the model name that the lane sends to its endpoint. Serves are
+	// other names that the endpoint may return for the same model.
+	Orders string
+	Serves []string
+}
+
+// Spent is the number of requests made at some time.
+type Spent struct {
+	At       time.Time
+	Requests int
+}
