@@ -7,30 +7,30 @@ import (
 	"strings"
 )
 
-// An apiError is what the body of an error says, in the words of OpenAI. Any
-// field may be empty.
+// apiError is the error in a response body, with OpenAI's field names. Any field
+// may be empty.
 type apiError struct {
-	// found says that the body is an error whatever its status: it has an
+	// found is true if the body is an error whatever its status, because it has an
 	// "error" and no choices.
 	found   bool
 	message string
 	kind    string // OpenAI's "type"
 	param   string
 	code    string
-	// status is the HTTP status that gateways put into code, else 0.
+	// status is the HTTP status that some gateways put into code, or 0.
 	status int
-	// retryDelay and quotaID are in Google's details.
+	// retryDelay and quotaID come from Google's details.
 	retryDelay, quotaID string
 }
 
-// text is what the error says of limits, in no more bytes than anybody would
-// write about them.
+// text returns the parts of an error that may mention limits. It is bounded,
+// because messages about limits are short.
 func (e apiError) text() string {
 	const longest = 4096
 	return e.message[:min(len(e.message), longest)] + " " + e.code + " " + e.kind + " " + e.quotaID
 }
 
-// is reports whether the code or the type is one of names.
+// is reports whether the code or the type is one of the names.
 func (e apiError) is(names ...string) bool {
 	for _, n := range names {
 		if strings.EqualFold(e.code, n) || strings.EqualFold(e.kind, n) {
@@ -40,9 +40,9 @@ func (e apiError) is(names ...string) bool {
 	return false
 }
 
-// parseError reads the shapes in which endpoints put errors: OpenAI's, a bare
-// string, a list of one, and a message without an "error" around it. The
-// message of a body that is not JSON is its text, unless that is a page.
+// parseError parses an error body. Endpoints send OpenAI's shape, a bare string,
+// a list with one error, or a message without an "error" around it. If the body
+// is not JSON, its text is the message, unless it is an HTML page.
 func parseError(body []byte, isJSON bool) apiError {
 	body = bytes.TrimSpace(body)
 	if !json.Valid(body) {
@@ -51,6 +51,7 @@ func parseError(body []byte, isJSON bool) apiError {
 		}
 		return apiError{message: string(body[:min(len(body), 4*longestDetail)])}
 	}
+
 	var list []json.RawMessage
 	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
 		body = list[0]
@@ -64,6 +65,7 @@ func parseError(body []byte, isJSON bool) apiError {
 	if json.Unmarshal(body, &doc) != nil {
 		return apiError{}
 	}
+
 	if len(doc.Error) > 0 && string(doc.Error) != "null" {
 		e := parseErrorObject(doc.Error)
 		switch string(doc.Choices) {
@@ -77,14 +79,14 @@ func parseError(body []byte, isJSON bool) apiError {
 		e.message = scalar(doc.Detail)
 	}
 	if e.message == "" {
-		e.message = string(doc.Detail) // a list of what is wrong where
+		e.message = string(doc.Detail) // a list of validation errors
 	}
 	return e
 }
 
-// mentionsError tells bodies that may have an "error", in the spellings that
-// occur, from most completions without decoding them. Of an error that it
-// misses, decoding finds that it has no choices.
+// mentionsError reports whether a body may contain an "error" in one of the usual
+// spellings. It avoids decoding most completions twice. If it misses an error,
+// decoding the completion will find no choices.
 func mentionsError(body []byte) bool {
 	return bytes.Contains(body, []byte(`rror"`)) || bytes.Contains(body, []byte(`RROR"`))
 }
@@ -103,8 +105,8 @@ func parseErrorObject(raw json.RawMessage) apiError {
 		} `json:"innererror"`
 		Details json.RawMessage `json:"details"`
 	}
-	// What does not fit stays empty: an error that is reported oddly is still
-	// classified by its status.
+	// Fields of an unexpected type stay empty. The error is then classified by its
+	// status.
 	_ = json.Unmarshal(raw, &doc)
 	e := apiError{
 		message: scalar(doc.Message),
@@ -122,7 +124,7 @@ func parseErrorObject(raw json.RawMessage) apiError {
 	return e
 }
 
-// readDetails reads what Google says about a limit.
+// readDetails reads Google's details about a limit.
 func (e *apiError) readDetails(raw json.RawMessage) {
 	var details []struct {
 		RetryDelay string `json:"retryDelay"`
@@ -141,8 +143,7 @@ func (e *apiError) readDetails(raw json.RawMessage) {
 	}
 }
 
-// scalar returns a JSON string's text, a number as it is written, and "" for
-// the rest.
+// scalar returns the text of a JSON string or number, and "" for other values.
 func scalar(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -155,7 +156,7 @@ func scalar(raw json.RawMessage) string {
 	return ""
 }
 
-// firstByte is the index of the first byte of a valid JSON document that is
+// firstByte returns the index of the first byte of a valid JSON document that is
 // not white space.
 func firstByte(doc []byte) int {
 	return len(doc) - len(bytes.TrimLeft(doc, " \t\r\n"))

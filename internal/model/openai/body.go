@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// A requestBody is the body of a request, in pieces of which some are shared
-// with other requests. It lets go of every piece that is read and of all when
-// it is closed: a body with 30 tools is 20 KB, and thousands of requests wait
-// for minutes.
+// requestBody is the body of a request in pieces, some of which are shared with
+// other requests. It drops each piece once it has been read, and all pieces when
+// it is closed. A body with 30 tools has 20 KB, and thousands of requests may
+// wait for minutes.
 type requestBody struct {
 	mu     sync.Mutex  // a transport may close a body while it reads it
 	pieces net.Buffers // guarded by mu
@@ -17,7 +17,7 @@ type requestBody struct {
 
 func newRequestBody(pieces ...[]byte) *requestBody { return &requestBody{pieces: pieces} }
 
-// size is how many bytes are left to read.
+// size returns the number of unread bytes.
 func (b *requestBody) size() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

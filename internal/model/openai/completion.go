@@ -11,7 +11,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A completion is what is read of a reply.
+// completion holds the fields of a reply that are used.
 type completion struct {
 	Model   string   `json:"model"`
 	Choices []choice `json:"choices"`
@@ -29,13 +29,14 @@ type choice struct {
 type replyMessage struct {
 	Content string `json:"content"`
 	Refusal string `json:"refusal"`
-	// Gateways have one name or the other for what a model thought.
+	// Gateways use one of these two names for a model's reasoning.
 	ReasoningContent string     `json:"reasoning_content"`
 	Reasoning        string     `json:"reasoning"`
 	Calls            []wireCall `json:"tool_calls"`
 }
 
-// parseCompletion reads a body; the fault says why it is no completion.
+// parseCompletion parses a body. It returns a fault if the body is not a
+// completion.
 func parseCompletion(body []byte) (*completion, *assay.Fault) {
 	c := new(completion)
 	err := json.Unmarshal(body, c)
@@ -43,24 +44,25 @@ func parseCompletion(body []byte) (*completion, *assay.Fault) {
 	odd := errors.As(err, &mismatch)
 	switch {
 	case err != nil && !odd:
-		return nil, malformed(fmt.Sprintf("a body of %d bytes that is no JSON document", len(body)))
+		return nil, malformed(fmt.Sprintf("the body of %d bytes is not valid JSON", len(body)))
 	case body[firstByte(body)] != '{':
-		return nil, malformed("a JSON document that is no object")
+		return nil, malformed("the body is JSON, but not an object")
 	case odd:
 		return parseOddCompletion(body), nil
 	}
 	return c, nil
 }
 
-// parseOddCompletion reads a completion in which something has not the type
-// that OpenAI gives it. Like the SDK it takes what can stand for a text or a
-// count, and does without what cannot; a list with an entry that is no object
-// is none.
+// parseOddCompletion parses a completion in which some field has another type
+// than in OpenAI's API. Like the SDK, it accepts values that can be read as a
+// text or a count and ignores others. It ignores a list if any of its entries is
+// not an object.
 func parseOddCompletion(body []byte) *completion {
 	doc := oddObject(body)
 	usage := oddObject(doc["usage"])
 	c := &completion{Model: oddText(doc["model"])}
-	c.Usage.Input, c.Usage.Output = oddCount(usage["prompt_tokens"]), oddCount(usage["completion_tokens"])
+	c.Usage.Input = oddCount(usage["prompt_tokens"])
+	c.Usage.Output = oddCount(usage["completion_tokens"])
 	for _, fields := range oddObjects(doc["choices"]) {
 		c.Choices = append(c.Choices, choice{
 			FinishReason: oddText(fields["finish_reason"]),
@@ -71,19 +73,24 @@ func parseOddCompletion(body []byte) *completion {
 }
 
 func oddMessage(fields map[string]json.RawMessage) replyMessage {
-	m := replyMessage{Content: oddContent(fields["content"]), Refusal: oddText(fields["refusal"])}
-	// Reasoning that is no text is some other thing of the same name.
+	m := replyMessage{
+		Content: oddContent(fields["content"]),
+		Refusal: oddText(fields["refusal"]),
+	}
+	// If a reasoning field is not a string, it means something else.
 	_ = json.Unmarshal(fields["reasoning_content"], &m.ReasoningContent)
 	_ = json.Unmarshal(fields["reasoning"], &m.Reasoning)
 	for _, fields := range oddObjects(fields["tool_calls"]) {
-		call, function := wireCall{ID: oddText(fields["id"])}, oddObject(fields["function"])
-		call.Function.Name, call.Function.Arguments = oddText(function["name"]), oddText(function["arguments"])
+		call := wireCall{ID: oddText(fields["id"])}
+		function := oddObject(fields["function"])
+		call.Function.Name = oddText(function["name"])
+		call.Function.Arguments = oddText(function["arguments"])
 		m.Calls = append(m.Calls, call)
 	}
 	return m
 }
 
-// oddContent joins the texts where a gateway sends parts.
+// oddContent returns the content. If a gateway sends parts, it joins their texts.
 func oddContent(raw json.RawMessage) string {
 	var parts []struct {
 		Text string `json:"text"`
@@ -98,8 +105,8 @@ func oddContent(raw json.RawMessage) string {
 	return b.String()
 }
 
-// oddText is a string's text, empty for null, and any other value as it is
-// written.
+// oddText returns the text of a string, "" for null, and the JSON of any other
+// value.
 func oddText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
@@ -108,23 +115,23 @@ func oddText(raw json.RawMessage) string {
 	return s
 }
 
-// oddCount is the whole part of a number or of a string that is one, or 0.
+// oddCount returns the integer part of a number, which may be in a string, or 0.
 func oddCount(raw json.RawMessage) int64 {
-	f, _ := strconv.ParseFloat(oddText(raw), 64) // 0 or, out of range, infinite
+	f, _ := strconv.ParseFloat(oddText(raw), 64) // on error 0 or infinite
 	if !(f > 0) {
 		return 0
 	}
 	return int64(min(f, math.MaxInt32))
 }
 
-// oddObject is nil for what is no object.
+// oddObject returns an object's fields, or nil if raw is not an object.
 func oddObject(raw json.RawMessage) map[string]json.RawMessage {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &fields)
 	return fields
 }
 
-// oddObjects is nil for what is no list of objects.
+// oddObjects returns a list's objects, or nil if raw is not a list of objects.
 func oddObjects(raw json.RawMessage) []map[string]json.RawMessage {
 	var all []map[string]json.RawMessage
 	if json.Unmarshal(raw, &all) != nil {
@@ -133,28 +140,36 @@ func oddObjects(raw json.RawMessage) []map[string]json.RawMessage {
 	return all
 }
 
-// decode puts the first choice of a completion into resp, and with a fault the
-// model and the usage alone. turn numbers the calls that came without an ID.
+// decode copies the first choice of a completion to resp. If it returns a fault,
+// it has set only the model and the usage. turn is part of the IDs given to calls
+// that have none.
 func (p *Provider) decode(c *completion, turn int, resp *assay.Response) error {
 	resp.ServedModel = p.clean(c.Model)
-	resp.Usage = assay.Usage{InputTokens: count(c.Usage.Input), OutputTokens: count(c.Usage.Output)}
+	resp.Usage = assay.Usage{
+		InputTokens: count(c.Usage.Input), OutputTokens: count(c.Usage.Output),
+	}
 	if len(c.Choices) == 0 {
-		return malformed("a completion without choices")
+		return malformed("the completion has no choices")
 	}
 	choice := &c.Choices[0]
 	if choice.FinishReason == "content_filter" {
-		return &assay.Fault{Kind: assay.ContentFilter, Status: 200, Detail: "the endpoint's filter cut the reply off"}
+		return &assay.Fault{
+			Kind: assay.ContentFilter, Status: 200,
+			Detail: "the endpoint's filter cut the reply off",
+		}
 	}
 	m := p.decodeMessage(&choice.Message, turn)
-	if strings.TrimSpace(m.Content) == "" && len(m.Calls) == 0 && choice.FinishReason != "length" {
+	// An empty message counts as a reply if the model used up its tokens before it
+	// wrote anything.
+	empty := strings.TrimSpace(m.Content) == "" && len(m.Calls) == 0
+	if empty && choice.FinishReason != "length" {
 		return malformed("empty reply")
 	}
-	// A model that used up its tokens before it said anything has replied.
 	resp.Message = m
 	return nil
 }
 
-// malformed is the fault of a response that came and is no completion.
+// malformed returns the fault of a response that is not a completion.
 func malformed(detail string) *assay.Fault {
 	return &assay.Fault{Kind: assay.Malformed, Status: 200, Detail: detail}
 }
@@ -202,8 +217,8 @@ func (p *Provider) decodeCalls(calls []wireCall, turn int) []assay.ToolCall {
 	return out
 }
 
-// clean makes text of an endpoint safe to keep: no secret in any spelling that
-// decoding brought to light, and valid UTF-8.
+// clean makes an endpoint's text safe to store. It removes secrets, including
+// spellings that only decoding revealed, and makes the text valid UTF-8.
 func (p *Provider) clean(s string) string {
 	return strings.ToValidUTF8(p.scrub.text(s), "\uFFFD")
 }

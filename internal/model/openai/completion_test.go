@@ -39,7 +39,7 @@ func sdkReply(t rapid.TB, body string) (assay.Response, error) {
 		return &assay.Fault{Kind: assay.Malformed, Status: 200, Detail: detail}
 	}
 	if len(c.Choices) == 0 {
-		return resp, malformed("a completion without choices")
+		return resp, malformed("the completion has no choices")
 	}
 	choice := c.Choices[0]
 	if choice.FinishReason == "content_filter" {
@@ -298,8 +298,8 @@ var oddCompletions = []struct {
 	},
 	{"TextAsMessage", `{"choices":[{"message":"hello"}]}`, assay.Response{}, "empty reply"},
 	{"TextAsMessageOutOfTokens", `{"choices":[{"message":"hello","finish_reason":"length"}]}`, said(""), ""},
-	{"ObjectAsChoices", `{"model":"m","choices":{"0":{}}}`, assay.Response{ServedModel: "m"}, "a completion without choices"},
-	{"NumberAsChoice", `{"choices":[{"message":{"content":"a"}},5]}`, assay.Response{}, "a completion without choices"},
+	{"ObjectAsChoices", `{"model":"m","choices":{"0":{}}}`, assay.Response{ServedModel: "m"}, "the completion has no choices"},
+	{"NumberAsChoice", `{"choices":[{"message":{"content":"a"}},5]}`, assay.Response{}, "the completion has no choices"},
 	{"NullAsChoice", `{"choices":[null]}`, assay.Response{}, "empty reply"},
 	{"TextAsUsage", `{"usage":"free","choices":[{"message":{"content":"a"}}]}`, said("a"), ""},
 	{"OddCounts", `{"usage":{"prompt_tokens":"11","completion_tokens":2.9},"choices":[{"message":{"content":"a"}}]}`, cost(11, 2), ""},

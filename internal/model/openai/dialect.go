@@ -7,7 +7,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A paramSet is a set of the sampling parameters on the wire.
+// paramSet is a set of sampling parameters on the wire.
 type paramSet uint32
 
 const (
@@ -17,7 +17,8 @@ const (
 	maxCompletionTokens
 )
 
-// paramNames is in the order in which messages are searched for a name.
+// paramNames lists the parameters in the order in which messages are searched
+// for them.
 var paramNames = []struct {
 	param paramSet
 	name  string
@@ -28,16 +29,16 @@ var paramNames = []struct {
 	{maxCompletionTokens, "max_completion_tokens"},
 }
 
-// A dialect says which parameters a family of models refuses.
+// dialect lists the parameters that a family of models refuses.
 type dialect struct {
-	// prefix is the start of a model's name, up to its end or a character
-	// that is no letter or digit.
+	// prefix is the start of a model's name. It has to end at the end of the name
+	// or before a character that is not a letter or digit.
 	prefix  string
 	refuses paramSet
 }
 
-// dialects is searched in order; the first that fits holds. Who refuses
-// max_tokens is sent max_completion_tokens.
+// dialects is searched in order, and the first match applies. A model that
+// refuses max_tokens is sent max_completion_tokens instead.
 var dialects = []dialect{
 	{"gpt-5-chat", maxTokens},
 	{"gpt-5", temperature | topP | maxTokens},
@@ -46,8 +47,8 @@ var dialects = []dialect{
 	{"o4", temperature | topP | maxTokens},
 }
 
-// dialectOf returns what a model refuses by its name, in any case and with or
-// without a vendor before a slash.
+// dialectOf returns the parameters that a model refuses. It ignores the case of
+// the name and a vendor before a slash.
 func dialectOf(model string) paramSet {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	for _, d := range dialects {
@@ -61,7 +62,7 @@ func dialectOf(model string) paramSet {
 
 func isAlphanumeric(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' }
 
-// missing names the settings of s that sent does not carry.
+// missing returns the names of the settings in s that were not sent.
 func missing(s assay.Sampling, sent paramSet) []string {
 	var names []string
 	if s.Temperature != nil && sent&temperature == 0 {
@@ -76,16 +77,17 @@ func missing(s assay.Sampling, sent paramSet) []string {
 	return names
 }
 
-// refusal matches what endpoints say of a parameter, or of any other value of
-// it than their default, that their model does not take.
-var refusal = regexp.MustCompile(`(?i)unsupported|not support|unrecognized|unknown|unexpected|not permitted|not allowed|deprecated`)
+// refusal matches messages about a parameter that a model does not support, or
+// supports only with its default value.
+var refusal = regexp.MustCompile(`(?i)unsupported|not support|unrecognized|unknown|` +
+	`unexpected|not permitted|not allowed|deprecated`)
 
-// parameterish matches the words around the name of a parameter, so that a
-// message about something else that mentions a temperature teaches nothing.
+// parameterish matches words that appear near the name of a parameter. It keeps
+// messages that mention a temperature in another sense from being misread.
 var parameterish = regexp.MustCompile(`(?i)parameter|argument|field|input|value`)
 
-// unsupported returns the sampling parameter that an error with status 400
-// refuses, or 0.
+// unsupported returns the sampling parameter refused by an error with status 400,
+// or 0 if there is none.
 func unsupported(e apiError) paramSet {
 	if e.param != "" {
 		if p := paramNamed(e.param); refusal.MatchString(e.code + " " + e.message) {

@@ -15,31 +15,32 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// longestDetail bounds a fault's detail, in bytes.
+// longestDetail is the maximum length of a fault's detail in bytes.
 const longestDetail = 300
 
 func (p *Provider) contextFault(ctx context.Context) *assay.Fault {
 	cause := context.Cause(ctx)
 	var f *assay.Fault
 	if errors.As(cause, &f) {
-		own := *f // other requests may have the same cause
+		own := *f // other requests may share the cause
 		return &own
 	}
 	kind := assay.Interrupted
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(cause, context.DeadlineExceeded) {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) ||
+		errors.Is(cause, context.DeadlineExceeded) {
 		kind = assay.Timeout
 	}
 	return &assay.Fault{Kind: kind, Detail: p.detail(cause.Error(), ""), Err: ctx.Err()}
 }
 
-// transportFault classifies an exchange that ended without a whole response.
+// transportFault classifies an exchange without a complete response.
 func (p *Provider) transportFault(ctx context.Context, err error) *assay.Fault {
 	if ctx.Err() != nil {
 		return p.contextFault(ctx)
 	}
 	var tlsError tls.RecordHeaderError
 	if errors.As(err, &tlsError) && string(tlsError.RecordHeader[:]) == "HTTP/" {
-		err = http.ErrSchemeMismatch // says what happened
+		err = http.ErrSchemeMismatch // its message is clearer
 	}
 	f := &assay.Fault{Kind: assay.Network, Detail: p.detail(err.Error(), "")}
 	if text := err.Error(); p.scrub.text(text) == text {
@@ -61,18 +62,22 @@ func (p *Provider) transportFault(ctx context.Context, err error) *assay.Fault {
 	return f
 }
 
-// responseFault classifies a whole response by all but its completion, nil for
-// one that may have a completion.
-func (p *Provider) responseFault(resp *http.Response, body []byte, quotas []assay.QuotaState) *assay.Fault {
-	isJSON := isJSONType(resp.Header.Get("Content-Type"))
+// responseFault classifies a complete response. It returns nil if the body may be
+// a completion.
+func (p *Provider) responseFault(
+	resp *http.Response, body []byte, quotas []assay.QuotaState,
+) *assay.Fault {
+	contentType := resp.Header.Get("Content-Type")
+	isJSON := isJSONType(contentType)
 	switch s := resp.StatusCode; {
 	case s >= 400:
 		return p.errorFault(s, resp.Header, parseError(body, isJSON), quotas)
 	case s >= 300:
 		return p.redirectFault(resp)
 	case !isJSON:
-		return malformed(p.detail(fmt.Sprintf("content type %q where JSON was due", resp.Header.Get("Content-Type")), ""))
+		return malformed(p.detail(fmt.Sprintf("the content type is %q instead of JSON", contentType), ""))
 	}
+
 	// Some gateways answer errors with status 200.
 	if !mentionsError(body) || body[firstByte(body)] != '{' {
 		return nil
@@ -88,18 +93,21 @@ func (p *Provider) responseFault(resp *http.Response, body []byte, quotas []assa
 }
 
 func (p *Provider) redirectFault(resp *http.Response) *assay.Fault {
-	target := "elsewhere"
+	target := "another address"
 	if u, err := resp.Location(); err == nil {
-		target = "to " + u.Host
+		target = u.Host
 	}
+	message := "the endpoint redirects to " + target + ", but redirects are not followed with a key"
 	return &assay.Fault{
 		Kind:   assay.Network,
 		Status: resp.StatusCode,
-		Detail: p.detail("the endpoint redirects "+target+", where the key is not sent", "; hint: check base_url"),
+		Detail: p.detail(message, "; hint: check base_url"),
 	}
 }
 
-func (p *Provider) errorFault(status int, h http.Header, e apiError, quotas []assay.QuotaState) *assay.Fault {
+func (p *Provider) errorFault(
+	status int, h http.Header, e apiError, quotas []assay.QuotaState,
+) *assay.Fault {
 	f := &assay.Fault{Kind: kindOf(status, h, e), Status: status}
 	if f.Kind == assay.BadRequest {
 		if refused := unsupported(e); refused != 0 {
@@ -131,16 +139,18 @@ func (p *Provider) hint(kind assay.FaultKind) string {
 			return "; hint: check the key"
 		}
 		if kind == assay.Quota {
-			return "; hint: the key in " + p.cfg.KeyName + " has nothing left to spend"
+			return "; hint: the key in " + p.cfg.KeyName + " has no credit left"
 		}
 		return "; hint: check the variable " + p.cfg.KeyName
 	case assay.NotFound:
-		return fmt.Sprintf("; hint: check the deployment %q and base_url", shorten(p.cfg.Deployment, 80))
+		deployment := shorten(p.cfg.Deployment, 80)
+		return fmt.Sprintf("; hint: check the deployment %q and base_url", deployment)
 	}
 	return ""
 }
 
-// detail joins a message, cleaned and cut, and a hint that is kept whole.
+// detail joins a message, cleaned and shortened if necessary, and a hint, which is
+// never shortened.
 func (p *Provider) detail(message, hint string) string {
 	line := strings.Join(strings.FieldsFunc(p.clean(message), func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
@@ -149,7 +159,7 @@ func (p *Provider) detail(message, hint string) string {
 	return shorten(line, longestDetail-len(hint)) + hint
 }
 
-// shorten cuts s to at most n bytes between two runes.
+// shorten cuts s to at most n bytes without cutting a rune.
 func shorten(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -162,20 +172,20 @@ func shorten(s string, n int) string {
 	return s[:max(n, 0)] + mark
 }
 
-// A refusedError is the cause of a bad request in which the endpoint refused a
-// sampling parameter by name.
+// refusedError is the cause of a bad request if the endpoint refused a sampling
+// parameter by name.
 type refusedError paramSet
 
 func (e refusedError) Error() string {
 	for _, p := range paramNames {
 		if p.param == paramSet(e) {
-			return "the model does not take " + p.name
+			return "the model does not support " + p.name
 		}
 	}
-	return "the model does not take a parameter"
+	return "the model does not support a parameter"
 }
 
-// refusedParam returns the parameter that err says was refused, or 0.
+// refusedParam returns the refused parameter if err is a refusedError, or 0.
 func refusedParam(err error) paramSet {
 	var e refusedError
 	if errors.As(err, &e) {
@@ -184,11 +194,11 @@ func refusedParam(err error) paramSet {
 	return 0
 }
 
-// kindOf classifies an error by its status and, where endpoints disagree on
-// the status, by what they say.
+// kindOf classifies an error by its status, and by its message if endpoints use
+// the status differently.
 func kindOf(status int, h http.Header, e apiError) assay.FaultKind {
 	switch {
-	case saysQuota(status, h, e):
+	case isQuota(status, h, e):
 		return assay.Quota
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return assay.Auth
@@ -206,15 +216,15 @@ func kindOf(status int, h http.Header, e apiError) assay.FaultKind {
 		return assay.Server
 	case status >= 400:
 		return badRequestKind(e)
-	case saysRateLimit(e):
-		return assay.RateLimited // an error with status 200
+	case isRateLimit(e): // an error with status 200
+		return assay.RateLimited
 	}
 	return assay.Malformed
 }
 
 func badRequestKind(e apiError) assay.FaultKind {
 	switch {
-	case saysRateLimit(e):
+	case isRateLimit(e):
 		return assay.RateLimited
 	case e.is("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"):
 		return assay.ContentFilter
@@ -224,16 +234,17 @@ func badRequestKind(e apiError) assay.FaultKind {
 	return assay.BadRequest
 }
 
-// saysRateLimit recognises the gateways that answer a burst with status 400.
-func saysRateLimit(e apiError) bool {
+// isRateLimit reports whether the text of an error is about a rate limit. Some
+// gateways answer a burst with status 400.
+func isRateLimit(e apiError) bool {
 	return containsFold(e.code+" "+e.kind+" "+e.message,
 		"rate limit", "rate_limit", "ratelimit", "too many requests", "throttl")
 }
 
-// saysQuota tells money that is gone from requests that come too fast. A bare
-// message counts only without a wait: some endpoints say "quota" of the
-// requests of a minute and when to come back.
-func saysQuota(status int, h http.Header, e apiError) bool {
+// isQuota reports whether an error means that credit is used up, rather than that
+// requests come too fast. A message alone is not enough if it asks for a wait,
+// because some endpoints call the requests per minute a quota.
+func isQuota(status int, h http.Header, e apiError) bool {
 	switch status {
 	case http.StatusPaymentRequired:
 		return true
@@ -244,8 +255,9 @@ func saysQuota(status int, h http.Header, e apiError) bool {
 	if containsFold(e.code+" "+e.kind, "insufficient_quota", "billing") {
 		return true
 	}
-	return containsFold(e.message, "insufficient_quota", "insufficient quota", "exceeded your current quota", "billing") &&
-		retryAfter(h, e) == 0
+	noCredit := containsFold(e.message,
+		"insufficient_quota", "insufficient quota", "exceeded your current quota", "billing")
+	return noCredit && retryAfter(h, e) == 0
 }
 
 func containsFold(s string, any ...string) bool {

@@ -64,14 +64,14 @@ func TestFaultOfStatus(t *testing.T) {
 			fault{Kind: assay.Auth, Detail: "bad key; hint: check the variable SMALL_KEY"},
 		},
 		{"403", 403, nil, `{"error":"no entry"}`, fault{Kind: assay.Auth, Detail: "no entry; hint: check the variable SMALL_KEY"}},
-		{"402", 402, nil, `{}`, fault{Kind: assay.Quota, Detail: "Payment Required; hint: the key in SMALL_KEY has nothing left to spend"}},
+		{"402", 402, nil, `{}`, fault{Kind: assay.Quota, Detail: "Payment Required; hint: the key in SMALL_KEY has no credit left"}},
 		{
 			"QuotaByCode", 429, header("Retry-After", "1"), openaiError("x", "insufficient_quota", "", "insufficient_quota"),
-			fault{Kind: assay.Quota, Detail: "x; hint: the key in SMALL_KEY has nothing left to spend"},
+			fault{Kind: assay.Quota, Detail: "x; hint: the key in SMALL_KEY has no credit left"},
 		},
 		{
 			"QuotaByMessage", 429, nil, openaiError("You exceeded your current quota, please check your plan", "", "", ""),
-			fault{Kind: assay.Quota, Detail: "You exceeded your current quota, please check your plan; hint: the key in SMALL_KEY has nothing left to spend"},
+			fault{Kind: assay.Quota, Detail: "You exceeded your current quota, please check your plan; hint: the key in SMALL_KEY has no credit left"},
 		},
 		{
 			"QuotaOfAMinute", 429, header("Retry-After", "7"), openaiError("You exceeded your current quota", "", "", ""),
@@ -79,7 +79,7 @@ func TestFaultOfStatus(t *testing.T) {
 		},
 		{
 			"Billing", 403, nil, openaiError("no", "", "", "billing_not_active"),
-			fault{Kind: assay.Quota, Detail: "no; hint: the key in SMALL_KEY has nothing left to spend"},
+			fault{Kind: assay.Quota, Detail: "no; hint: the key in SMALL_KEY has no credit left"},
 		},
 		{
 			"404", 404, nil, openaiError("no model", "", "", "model_not_found"),
@@ -144,23 +144,23 @@ func TestFaultOfStatus(t *testing.T) {
 		{"502", 502, header("Content-Type", "text/html"), "<html><h1>Bad</h1></html>", fault{Kind: assay.Server, Detail: "Bad Gateway"}},
 		{"ErrorWith200", 200, nil, `{"error":{"message":"slow down","code":429}}`, fault{Kind: assay.RateLimited, Detail: "slow down", Status: 429}},
 		{"ErrorInCapitalsWith200", 200, nil, `{"Error":{"message":"slow down","code":429}}`, fault{Kind: assay.RateLimited, Detail: "slow down", Status: 429}},
-		{"ListOfErrorsWith200", 200, nil, `[{"error":{"message":"slow down","code":429}}]`, fault{Kind: assay.Malformed, Detail: "a JSON document that is no object"}},
-		{"HalfAnErrorWith200", 200, nil, `{"error":{"message":"slow down","code":429}`, fault{Kind: assay.Malformed, Detail: "a body of 43 bytes that is no JSON document"}},
-		{"Text", 200, nil, ` "hello"`, fault{Kind: assay.Malformed, Detail: "a JSON document that is no object"}},
-		{"Null", 200, nil, "null ", fault{Kind: assay.Malformed, Detail: "a JSON document that is no object"}},
-		{"TwoDocuments", 200, nil, "{}{}", fault{Kind: assay.Malformed, Detail: "a body of 4 bytes that is no JSON document"}},
+		{"ListOfErrorsWith200", 200, nil, `[{"error":{"message":"slow down","code":429}}]`, fault{Kind: assay.Malformed, Detail: "the body is JSON, but not an object"}},
+		{"HalfAnErrorWith200", 200, nil, `{"error":{"message":"slow down","code":429}`, fault{Kind: assay.Malformed, Detail: "the body of 43 bytes is not valid JSON"}},
+		{"Text", 200, nil, ` "hello"`, fault{Kind: assay.Malformed, Detail: "the body is JSON, but not an object"}},
+		{"Null", 200, nil, "null ", fault{Kind: assay.Malformed, Detail: "the body is JSON, but not an object"}},
+		{"TwoDocuments", 200, nil, "{}{}", fault{Kind: assay.Malformed, Detail: "the body of 4 bytes is not valid JSON"}},
 		{"UnclearErrorWith200", 200, nil, `{"error":{"message":"hm"},"choices":[]}`, fault{Kind: assay.Malformed, Detail: "hm"}},
 		{
 			"Filter", 200, nil, `{"model":"m","choices":[{"finish_reason":"content_filter","message":{"content":"half"}}]}`,
 			fault{Kind: assay.ContentFilter, Detail: "the endpoint's filter cut the reply off"},
 		},
-		{"NoChoices", 200, nil, `{"choices":[]}`, fault{Kind: assay.Malformed, Detail: "a completion without choices"}},
-		{"ChoicesOfAnotherType", 200, nil, `{"choices":"none"}`, fault{Kind: assay.Malformed, Detail: "a completion without choices"}},
+		{"NoChoices", 200, nil, `{"choices":[]}`, fault{Kind: assay.Malformed, Detail: "the completion has no choices"}},
+		{"ChoicesOfAnotherType", 200, nil, `{"choices":"none"}`, fault{Kind: assay.Malformed, Detail: "the completion has no choices"}},
 		{"EmptyReply", 200, nil, `{"choices":[{"finish_reason":"stop","message":{"content":" "}}]}`, fault{Kind: assay.Malformed, Detail: "empty reply"}},
-		{"BadJSON", 200, nil, `{"choices":[`, fault{Kind: assay.Malformed, Detail: "a body of 12 bytes that is no JSON document"}},
-		{"NoBody", 200, nil, ``, fault{Kind: assay.Malformed, Detail: "a body of 0 bytes that is no JSON document"}},
-		{"List", 200, nil, `[]`, fault{Kind: assay.Malformed, Detail: "a JSON document that is no object"}},
-		{"HTML", 200, header("Content-Type", "text/html; charset=utf-8"), "<html>", fault{Kind: assay.Malformed, Detail: `content type "text/html; charset=utf-8" where JSON was due`}},
+		{"BadJSON", 200, nil, `{"choices":[`, fault{Kind: assay.Malformed, Detail: "the body of 12 bytes is not valid JSON"}},
+		{"NoBody", 200, nil, ``, fault{Kind: assay.Malformed, Detail: "the body of 0 bytes is not valid JSON"}},
+		{"List", 200, nil, `[]`, fault{Kind: assay.Malformed, Detail: "the body is JSON, but not an object"}},
+		{"HTML", 200, header("Content-Type", "text/html; charset=utf-8"), "<html>", fault{Kind: assay.Malformed, Detail: `the content type is "text/html; charset=utf-8" instead of JSON`}},
 		{"LongMessage", 400, nil, openaiError(strings.Repeat("ä", 400), "", "", ""), fault{Kind: assay.BadRequest, Detail: strings.Repeat("ä", 148) + "…"}},
 	}
 	for _, test := range tests {
@@ -396,7 +396,7 @@ func TestBodyIdle(t *testing.T) {
 		stop(w, r)
 	}), openai.Config{Client: client})
 	_, f := chatFault(t, t.Context(), p)
-	want := &assay.Fault{Kind: assay.Timeout, Status: 200, Detail: "read the response body: no byte came for 20ms"}
+	want := &assay.Fault{Kind: assay.Timeout, Status: 200, Detail: "read the response body: no data received for 20ms"}
 	if d := cmp.Diff(want, f, cmpopts.IgnoreFields(assay.Fault{}, "Err")); d != "" {
 		t.Errorf("fault differs (-want +got):\n%s", d)
 	}
@@ -432,7 +432,7 @@ func TestPausesInABody(t *testing.T) {
 	t.Parallel()
 	for pause, want := range map[time.Duration]string{
 		59 * time.Second: "",
-		61 * time.Second: "timeout (HTTP 200): read the response body: no byte came for 1m0s",
+		61 * time.Second: "timeout (HTTP 200): read the response body: no data received for 1m0s",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var asked context.Context

@@ -1,18 +1,18 @@
-// Package openai asks models that speak OpenAI's chat completions: OpenAI
-// itself, compatible gateways and Azure deployments.
+// Package openai is a client for OpenAI's chat completions protocol, which OpenAI,
+// compatible gateways and Azure deployments speak.
 //
-// It owns the wire format, the classification of everything that can go wrong
-// on the wire into an [assay.Fault], and the HTTP client that does so within
-// deadlines and never shows a key. It does not retry, wait, pace, price or
-// check which model answered; a lane does.
+// It owns the wire format, the classification of errors as an [assay.Fault], and
+// an HTTP client that keeps deadlines and never reveals a key. It does not retry,
+// wait, pace or price requests, and does not check which model answered. Package
+// lane does that.
 //
-// Encoding, sending and decoding are its own, and nothing sees a response
-// before the body is read whole, bounded and cleaned of secrets. With 30 tools
-// and 18 messages a call costs 53 µs of CPU here and 140 µs through the
-// official SDK, and a request that waits for its reply holds 11 KB of heap and
-// 2 KB of stack instead of 41 and 7. The SDK is the oracle of the tests: what
-// is sent is what it would send, and what is read of a completion, in odd ones
-// too, is what it would read.
+// It does not use the official SDK. A response is only passed on after its body
+// has been read completely, within a size limit, and cleaned of secrets. With 30
+// tools and 18 messages, a call costs 53 µs of CPU here and 140 µs with the SDK. A
+// request waiting for its reply holds 11 KB of heap and 2 KB of stack instead of
+// 41 KB and 7 KB. The tests use the SDK as an oracle: this package sends what the
+// SDK would send, and reads from a completion, even an odd one, what the SDK would
+// read.
 package openai
 
 import (
@@ -35,30 +35,29 @@ const (
 	defaultAPIVersion = "2024-10-21"
 )
 
-// Config says how one deployment is reached with one key. Printing it in any
-// way shows no secret.
+// Config describes one deployment and its key. Printing it never reveals the key.
 type Config struct {
-	// BaseURL is what comes before "/chat/completions", by default OpenAI's
-	// own "https://api.openai.com/v1". For Azure it is the resource's
-	// endpoint, without "/openai", and has no default.
+	// BaseURL is the part before "/chat/completions". The default is OpenAI's
+	// "https://api.openai.com/v1". For Azure it is the resource's endpoint without
+	// "/openai", and there is no default.
 	BaseURL string
-	// Key is sent as a bearer token, for Azure as the header api-key. Without
-	// one no credential is sent, which suits a server of one's own.
+	// Key is sent as a bearer token, or in the header api-key for Azure. If it is
+	// empty, no credential is sent, for example to a local server.
 	Key Secret
-	// KeyName is the environment variable that held Key. Messages name it.
+	// KeyName is the environment variable with the key, for use in messages.
 	KeyName string
-	// Deployment is what the endpoint calls the model. It has no default.
+	// Deployment is the endpoint's name for the model. There is no default.
 	Deployment string
-	// Azure selects Azure's addresses and header.
+	// Azure selects Azure's URLs and header.
 	Azure bool
-	// APIVersion is Azure's api-version, by default "2024-10-21".
+	// APIVersion is Azure's api-version. The default is "2024-10-21".
 	APIVersion string
-	// Client is shared by all providers of a process and made by [NewClient].
-	// By default the provider has one of its own. Of another client only the
-	// transport is used: no redirect is followed.
+	// Client should come from [NewClient] and be shared by all providers of a
+	// process. The default is a new client. Only the transport of another client is
+	// used, so redirects are never followed.
 	Client *http.Client
-	// Secrets are all secrets of the process beside Key. None of them leaves
-	// this package, even if an endpoint echoes it.
+	// Secrets are all other secrets of the process. They never leave this package,
+	// even if an endpoint echoes them.
 	Secrets []Secret
 }
 
@@ -67,7 +66,8 @@ func (c Config) String() string {
 	if c.Azure {
 		kind = "azure"
 	}
-	return fmt.Sprintf("%s %s deployment %q key %s", kind, redactURL(c.BaseURL), c.Deployment, c.KeyName)
+	return fmt.Sprintf("%s %s deployment %q key %s",
+		kind, redactURL(c.BaseURL), c.Deployment, c.KeyName)
 }
 
 // Format prints [Config.String] for every verb.
@@ -76,26 +76,25 @@ func (c Config) Format(f fmt.State, _ rune) { io.WriteString(f, c.String()) }
 // LogValue logs [Config.String].
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// Provider is one deployment, asked with one key. It is safe for concurrent
-// use.
+// Provider sends requests to one deployment with one key. It is safe for
+// concurrent use.
 type Provider struct {
 	cfg   Config
 	scrub *scrubber
 	wire  *guard
-	// url and header are the same in every request. header holds the key, and
-	// prints as an address; nobody changes it.
+	// url and header are the same in every request. header holds the key. It is a
+	// pointer so that it prints as an address, and is never modified.
 	url    string
 	header *http.Header
-	// functions holds what was sent as tools.
+	// functions caches the JSON of functions.
 	functions functionCache
-	// learned holds the parameters that the endpoint has refused so far, a
-	// paramSet.
+	// learned is the paramSet that the endpoint has refused so far.
 	learned atomic.Uint32
 }
 
 var _ assay.Provider = (*Provider)(nil)
 
-// New returns the provider that cfg describes. It does no I/O.
+// New returns a provider. It does no I/O.
 func New(cfg Config) (*Provider, error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, err
@@ -110,7 +109,7 @@ func New(cfg Config) (*Provider, error) {
 	return p, nil
 }
 
-// setDefaults fills what is unset and refuses what cannot work.
+// setDefaults sets missing fields and returns an error if the rest cannot work.
 func (c *Config) setDefaults() error {
 	if c.BaseURL == "" && !c.Azure {
 		c.BaseURL = defaultBaseURL
@@ -126,30 +125,42 @@ func (c *Config) setDefaults() error {
 		return err
 	}
 	if c.Deployment == "" {
-		return errors.New("a provider needs a deployment: what its endpoint calls the model")
+		return errors.New("the deployment is missing\n" +
+			"hint: set it to the endpoint's name for the model")
 	}
+	return c.checkKey()
+}
+
+func (c *Config) checkKey() error {
 	key := c.Key.reveal()
 	if key == "" && c.KeyName != "" {
-		return fmt.Errorf("the variable %s is empty\nhint: set it to the key of %s", c.KeyName, c.BaseURL)
+		return fmt.Errorf("the variable %s is empty\nhint: set it to the key of %s",
+			c.KeyName, c.BaseURL)
 	}
 	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return fmt.Errorf("the key in %s holds a blank, a line break or another character that no key has\nhint: set the variable again, without quotes or a line end in it", c.KeyName)
+		return fmt.Errorf("the key in %s contains white space or another invalid character\n"+
+			"hint: set the variable again, without quotes and line breaks", c.KeyName)
 	}
 	return nil
 }
 
-// checkBaseURL never repeats a part of the URL that may hold a credential.
+// checkBaseURL checks a base URL. Its messages never repeat a part of the URL
+// that may contain a credential.
 func checkBaseURL(base string) error {
 	u, err := url.Parse(base)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return errors.New("the base URL is not an http or https address\nhint: it looks like https://host/v1")
+		return errors.New("the base URL is not an http or https URL\n" +
+			"hint: it looks like https://host/v1")
 	case u.User != nil:
-		return fmt.Errorf("the base URL at %s holds a user or a password\nhint: give credentials as keys", u.Host)
+		return fmt.Errorf("the base URL at %s contains a user or a password\n"+
+			"hint: give credentials as keys", u.Host)
 	case u.RawQuery != "" || u.Fragment != "":
-		return fmt.Errorf("the base URL at %s has a query or a fragment\nhint: give the part before the question mark", u.Host)
+		return fmt.Errorf("the base URL at %s has a query or a fragment\n"+
+			"hint: give only the part before it", u.Host)
 	case strings.HasSuffix(u.Path, "/chat/completions"):
-		return fmt.Errorf("the base URL at %s ends in /chat/completions\nhint: leave that part out", u.Host)
+		return fmt.Errorf("the base URL at %s ends in /chat/completions\n"+
+			"hint: leave that part out", u.Host)
 	}
 	return nil
 }
@@ -163,7 +174,11 @@ func (c *Config) endpoint() string {
 }
 
 func (c *Config) header() *http.Header {
-	h := &http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}, "User-Agent": {"assay"}}
+	h := &http.Header{
+		"Content-Type": {"application/json"},
+		"Accept":       {"application/json"},
+		"User-Agent":   {"assay"},
+	}
 	switch key := c.Key.reveal(); {
 	case key == "":
 	case c.Azure:
@@ -182,45 +197,48 @@ func (p *Provider) Format(f fmt.State, _ rune) { io.WriteString(f, p.String()) }
 // LogValue logs [Config.String].
 func (p *Provider) LogValue() slog.Value { return slog.StringValue(p.String()) }
 
-// Chat asks for one turn in one HTTP exchange. There is one exception: when
-// the endpoint refuses a sampling parameter by name, Chat repeats the request
-// without it at once and, if that works, remembers the refusal. A provider
-// meets this once for a parameter.
+// Chat requests one turn in one HTTP exchange, with one exception. If the
+// endpoint refuses a sampling parameter by name, Chat repeats the request without
+// it and, if that works, remembers the refusal. So this happens once per
+// parameter.
 func (p *Provider) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
-	var news paramSet
+	var newlyRefused paramSet
 	for {
-		resp, sent, err := p.exchange(ctx, &req, p.unsent(req.Model)|news)
+		resp, sent, err := p.exchange(ctx, &req, p.unsent(req.Model)|newlyRefused)
 		refused := refusedParam(err) & sent
 		if refused == 0 {
 			if f := assay.AsFault(err); f == nil || f.Kind != assay.BadRequest {
-				p.learned.Or(uint32(news))
+				p.learned.Or(uint32(newlyRefused))
 			}
 			return *resp, err
 		}
-		news |= refused
+		newlyRefused |= refused
 	}
 }
 
-// Omits names the sampling parameters that req sets and that the endpoint is
-// not sent, because its model refuses them.
+// Omits returns the names of the sampling parameters that req sets but that are
+// not sent, because the model refuses them.
 func (p *Provider) Omits(req assay.Request) []string {
 	sent := new(wireRequest).setSampling(req.Sampling, p.unsent(req.Model))
 	return missing(req.Sampling, sent)
 }
 
-// unsent is what requests for model go without: what its dialect says and
-// what the endpoint taught us.
+// unsent returns the parameters that are not sent in requests for model: those of
+// its dialect and those that the endpoint has refused.
 func (p *Provider) unsent(model string) paramSet {
 	return dialectOf(p.cfg.Deployment) | dialectOf(model) | paramSet(p.learned.Load())
 }
 
-// exchange sends req without the parameters in unsent and returns the reply,
-// never nil, and the parameters that were sent. Ten thousand goroutines may
-// wait in it, so that it and what it calls keep no large values on the stack.
-func (p *Provider) exchange(ctx context.Context, req *assay.Request, unsent paramSet) (*assay.Response, paramSet, error) {
+// exchange sends req without the parameters in unsent. It returns the reply,
+// which is never nil, and the parameters that were sent. Ten thousand goroutines
+// may wait in it, so it and its callees keep large values off the stack.
+func (p *Provider) exchange(
+	ctx context.Context, req *assay.Request, unsent paramSet,
+) (*assay.Response, paramSet, error) {
 	post, sent, err := p.post(ctx, req, unsent)
 	if err != nil {
-		return &assay.Response{}, 0, &assay.Fault{Kind: assay.Harness, Detail: p.detail(err.Error(), ""), Err: err}
+		fault := &assay.Fault{Kind: assay.Harness, Detail: p.detail(err.Error(), ""), Err: err}
+		return &assay.Response{}, 0, fault
 	}
 	reply, body, err := p.wire.fetch(post)
 	if err != nil {
@@ -230,9 +248,11 @@ func (p *Provider) exchange(ctx context.Context, req *assay.Request, unsent para
 	return resp, sent, err
 }
 
-// post makes the HTTP request. Nothing in it keeps the encoded body once that
-// is written: where a transport has to write it again, it is encoded again.
-func (p *Provider) post(ctx context.Context, req *assay.Request, unsent paramSet) (*http.Request, paramSet, error) {
+// post returns the HTTP request. It does not keep the encoded body after it has
+// been written. If a transport has to write it again, the body is encoded again.
+func (p *Provider) post(
+	ctx context.Context, req *assay.Request, unsent paramSet,
+) (*http.Request, paramSet, error) {
 	body, sent, err := p.encode(req, unsent)
 	if err != nil {
 		return nil, 0, err
@@ -250,8 +270,7 @@ func (p *Provider) post(ctx context.Context, req *assay.Request, unsent paramSet
 	return post, sent, nil
 }
 
-// read classifies a response and decodes its completion. turn numbers the
-// calls that come without an ID.
+// read classifies a response and decodes its completion. See decode for turn.
 func (p *Provider) read(reply *http.Response, body []byte, turn int) (*assay.Response, error) {
 	resp := &assay.Response{Quotas: quotaStates(reply.Header, p.cfg.Azure)}
 	if f := p.responseFault(reply, body, resp.Quotas); f != nil {

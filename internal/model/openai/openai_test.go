@@ -60,10 +60,10 @@ func TestNewRefuses(t *testing.T) {
 		{"NoScheme", openai.Config{BaseURL: "gateway.example/v1", Deployment: "d"}, "hint: it looks like"},
 		{"OtherScheme", openai.Config{BaseURL: "ftp://gateway.example/v1", Deployment: "d"}, "hint: it looks like"},
 		{"Password", openai.Config{BaseURL: "https://u:canary-password@gateway.example", Deployment: "d"}, "hint: give credentials as keys"},
-		{"Query", openai.Config{BaseURL: "https://gateway.example?key=canary-password", Deployment: "d"}, "hint: give the part"},
+		{"Query", openai.Config{BaseURL: "https://gateway.example?key=canary-password", Deployment: "d"}, "hint: give only the part"},
 		{"WholeAddress", openai.Config{BaseURL: "https://gateway.example/v1/chat/completions", Deployment: "d"}, "hint: leave that part out"},
 		{"EmptyKey", openai.Config{KeyName: "SMALL_KEY", Key: key(""), Deployment: "d"}, "SMALL_KEY is empty"},
-		{"KeyWithLineEnd", openai.Config{KeyName: "SMALL_KEY", Key: key("canary-password\n"), Deployment: "d"}, "SMALL_KEY holds"},
+		{"KeyWithLineEnd", openai.Config{KeyName: "SMALL_KEY", Key: key("canary-password\n"), Deployment: "d"}, "SMALL_KEY contains"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -12,24 +12,25 @@ import (
 )
 
 const (
-	// longestRetryAfter bounds what an endpoint can ask for. A longer wait is a
-	// spent quota, and asking again once an hour costs nothing.
+	// longestRetryAfter is the longest wait that is passed on. A longer wait means
+	// a used-up quota, and asking again once an hour costs nothing.
 	longestRetryAfter = time.Hour
-	// longestReset bounds a limit's reset: no bucket is longer than a day.
+	// longestReset is the longest time to a reset, because limits are for a day at
+	// most.
 	longestReset = 24 * time.Hour
 )
 
-// limitHeaders names the headers that tell about one limit.
+// limitHeaders names the headers of one limit.
 type limitHeaders struct {
 	bucket                  assay.Bucket
 	limit, remaining, reset string
 }
 
-// plainRequests marks requests of a period that the headers' names leave open:
-// a minute or, as at Groq and of free tiers, a day.
+// plainRequests stands for requests in a period that the header names do not
+// specify. It is a minute, or a day for Groq and for free tiers.
 const plainRequests assay.Bucket = ""
 
-// knownHeaders has for each bucket the names that say most before the others.
+// knownHeaders lists the most specific names of each bucket first.
 var knownHeaders = []limitHeaders{
 	openaiHeaders(assay.RequestsPerDay, "-Requests-Day"),
 	openaiHeaders(assay.Requests, "-Requests-Minute"),
@@ -45,16 +46,21 @@ var knownHeaders = []limitHeaders{
 
 func openaiHeaders(b assay.Bucket, suffix string) limitHeaders {
 	const prefix = "X-Ratelimit-"
-	return limitHeaders{b, prefix + "Limit" + suffix, prefix + "Remaining" + suffix, prefix + "Reset" + suffix}
+	return limitHeaders{
+		bucket:    b,
+		limit:     prefix + "Limit" + suffix,
+		remaining: prefix + "Remaining" + suffix,
+		reset:     prefix + "Reset" + suffix,
+	}
 }
 
-func anthropicHeaders(b assay.Bucket, what string) limitHeaders {
-	prefix := "Anthropic-Ratelimit-" + what
+func anthropicHeaders(b assay.Bucket, name string) limitHeaders {
+	prefix := "Anthropic-Ratelimit-" + name
 	return limitHeaders{b, prefix + "-Limit", prefix + "-Remaining", prefix + "-Reset"}
 }
 
-// quotaStates is what the headers tell about limits, one state for a bucket.
-// Requests of a period that stays open are left out; Azure's are of a minute.
+// quotaStates returns the state of each bucket that the headers report. It omits
+// requests whose period is unknown. On Azure that period is a minute.
 func quotaStates(h http.Header, azure bool) []assay.QuotaState {
 	var states []assay.QuotaState
 	for _, names := range knownHeaders {
@@ -65,8 +71,8 @@ func quotaStates(h http.Header, azure bool) []assay.QuotaState {
 				s.Bucket = assay.Requests
 			}
 		}
-		said := s.Limit >= 0 || s.Remaining >= 0
-		if said && s.Bucket != plainRequests && stateOf(states, s.Bucket) == nil {
+		reported := s.Limit >= 0 || s.Remaining >= 0
+		if reported && s.Bucket != plainRequests && stateOf(states, s.Bucket) == nil {
 			states = append(states, s)
 		}
 	}
@@ -74,9 +80,13 @@ func quotaStates(h http.Header, azure bool) []assay.QuotaState {
 }
 
 func (names limitHeaders) state(h http.Header) assay.QuotaState {
-	s := assay.QuotaState{Bucket: names.bucket, Limit: amount(h.Get(names.limit)), Remaining: amount(h.Get(names.remaining))}
+	s := assay.QuotaState{
+		Bucket:    names.bucket,
+		Limit:     amount(h.Get(names.limit)),
+		Remaining: amount(h.Get(names.remaining)),
+	}
 	if s.Limit == 0 {
-		s.Limit = -1 // nobody serves nothing: a gateway that does not know
+		s.Limit = -1 // some gateways send 0 if they do not know the limit
 	}
 	if s.Limit >= 0 || s.Remaining >= 0 {
 		s.Reset = min(reset(h, names.reset), longestReset)
@@ -84,8 +94,9 @@ func (names limitHeaders) state(h http.Header) assay.QuotaState {
 	return s
 }
 
-// requestsBucket tells requests of a day from those of a minute. What is used
-// comes back evenly over the period, so that reset = used × period / limit.
+// requestsBucket decides whether a limit of requests is for a day or a minute.
+// Used requests become available again evenly over the period, so
+// reset = used × period / limit.
 func requestsBucket(s assay.QuotaState) assay.Bucket {
 	used := s.Limit - s.Remaining
 	if s.Limit < 0 || s.Remaining < 0 || used <= 0 || s.Reset == 0 {
@@ -101,7 +112,7 @@ func requestsBucket(s assay.QuotaState) assay.Bucket {
 	return plainRequests
 }
 
-// stateOf returns the state of a bucket, nil if there is none.
+// stateOf returns the state of a bucket, or nil if there is none.
 func stateOf(states []assay.QuotaState, b assay.Bucket) *assay.QuotaState {
 	for i := range states {
 		if states[i].Bucket == b {
@@ -111,8 +122,8 @@ func stateOf(states []assay.QuotaState, b assay.Bucket) *assay.QuotaState {
 	return nil
 }
 
-// amount reads a count as headers give it, "60" or "60, 60;w=1"; -1 if v is
-// none.
+// amount parses a count in a header, such as "60" or "60, 60;w=1". It returns -1
+// if there is none.
 func amount(v string) int {
 	if i := strings.IndexAny(v, ",;"); i >= 0 {
 		v = v[:i]
@@ -127,8 +138,8 @@ func amount(v string) int {
 	return int(min(f, math.MaxInt32))
 }
 
-// limitHit returns the bucket whose limit a rate-limited request hit, and that
-// limit; "" and 0 if the endpoint does not say.
+// limitHit returns the bucket whose limit a request has hit, and that limit. It
+// returns "" and 0 if they are unknown.
 func limitHit(e apiError, states []assay.QuotaState) (assay.Bucket, int) {
 	text := e.text()
 	b, named := bucketNamed(text)
@@ -139,7 +150,7 @@ func limitHit(e apiError, states []assay.QuotaState) (assay.Bucket, int) {
 	case e.is("requests"):
 		b = assay.Requests
 	default:
-		b = spent(states)
+		b = usedUp(states)
 	}
 	if b == "" {
 		return "", 0
@@ -153,23 +164,47 @@ func limitHit(e apiError, states []assay.QuotaState) (assay.Bucket, int) {
 	return b, 0
 }
 
-// bucketPhrases are searched in order. A limit without a bucket of its own,
-// as of the tokens of a day, must not pass for another.
+// bucketPhrases is searched in order. A phrase with an empty bucket matches a
+// limit that has no bucket, such as tokens per day, so that it is not mistaken for
+// another limit.
 var bucketPhrases = []struct {
 	phrase *regexp.Regexp
 	bucket assay.Bucket
 }{
-	{regexp.MustCompile(`(?i)concurren`), assay.Concurrency},
-	{regexp.MustCompile(`(?i)tokens?.?(per.?|/ ?)(day|hour|second)|\btp[dhs]\b|requests?.?(per.?|/ ?)(hour|second)|\brp[hs]\b`), ""},
-	{regexp.MustCompile(`(?i)requests?.?(per.?|/ ?)day|requests\w*perday|\brpd\b`), assay.RequestsPerDay},
-	{regexp.MustCompile(`(?i)input.?tokens?.?(per.?|/ ?)min|inputtokens\w*perminute|\bitpm\b`), assay.InputTokens},
-	{regexp.MustCompile(`(?i)output.?tokens?.?(per.?|/ ?)min|\botpm\b`), assay.OutputTokens},
-	{regexp.MustCompile(`(?i)requests?.?(per.?|/ ?)min|requests\w*perminute|\brpm\b|call rate limit`), assay.Requests},
-	{regexp.MustCompile(`(?i)tokens?.?(per.?|/ ?)min|\btpm\b|token rate limit`), assay.Tokens},
+	{
+		regexp.MustCompile(`(?i)concurren`),
+		assay.Concurrency,
+	},
+	{
+		regexp.MustCompile(`(?i)tokens?.?(per.?|/ ?)(day|hour|second)|\btp[dhs]\b|` +
+			`requests?.?(per.?|/ ?)(hour|second)|\brp[hs]\b`),
+		"",
+	},
+	{
+		regexp.MustCompile(`(?i)requests?.?(per.?|/ ?)day|requests\w*perday|\brpd\b`),
+		assay.RequestsPerDay,
+	},
+	{
+		regexp.MustCompile(`(?i)input.?tokens?.?(per.?|/ ?)min|inputtokens\w*perminute|\bitpm\b`),
+		assay.InputTokens,
+	},
+	{
+		regexp.MustCompile(`(?i)output.?tokens?.?(per.?|/ ?)min|\botpm\b`),
+		assay.OutputTokens,
+	},
+	{
+		regexp.MustCompile(`(?i)requests?.?(per.?|/ ?)min|requests\w*perminute|\brpm\b|` +
+			`call rate limit`),
+		assay.Requests,
+	},
+	{
+		regexp.MustCompile(`(?i)tokens?.?(per.?|/ ?)min|\btpm\b|token rate limit`),
+		assay.Tokens,
+	},
 }
 
-// bucketNamed returns the bucket that a message speaks of, and whether it
-// speaks of a limit at all.
+// bucketNamed returns the bucket that a message names, and whether it names a
+// limit at all.
 func bucketNamed(text string) (b assay.Bucket, named bool) {
 	for _, p := range bucketPhrases {
 		if p.phrase.MatchString(text) {
@@ -179,8 +214,9 @@ func bucketNamed(text string) (b assay.Bucket, named bool) {
 	return "", false
 }
 
-// spent is the one bucket with nothing remaining, "" if there are none or more.
-func spent(states []assay.QuotaState) assay.Bucket {
+// usedUp returns the only bucket with nothing remaining. It returns "" if there is
+// not exactly one.
+func usedUp(states []assay.QuotaState) assay.Bucket {
 	var found assay.Bucket
 	for _, s := range states {
 		if s.Remaining != 0 {
@@ -194,10 +230,11 @@ func spent(states []assay.QuotaState) assay.Bucket {
 	return found
 }
 
-// limitPhrase finds "Limit 600," "limit: 50" and "limit of 50,000 input".
-var limitPhrase = regexp.MustCompile(`(?i)\blimit(?: of| is|:|=)? ?(\d{1,3}(?:,\d{3})+|\d+)[.,;]?(?:[\s)/]|$)`)
+// limitPhrase matches "Limit 600," "limit: 50" and "limit of 50,000 input".
+var limitPhrase = regexp.MustCompile(
+	`(?i)\blimit(?: of| is|:|=)? ?(\d{1,3}(?:,\d{3})+|\d+)[.,;]?(?:[\s)/]|$)`)
 
-// limitNamed is the limit in a message, 0 if there is none.
+// limitNamed returns the limit in a message, or 0 if there is none.
 func limitNamed(text string) int {
 	m := limitPhrase.FindStringSubmatch(text)
 	if m == nil {
@@ -206,8 +243,8 @@ func limitNamed(text string) int {
 	return max(amount(strings.ReplaceAll(m[1], ",", "")), 0)
 }
 
-// retryAfter is the wait that an endpoint asks for in a header made for it or,
-// without one, in its message; 0 if it says nothing.
+// retryAfter returns the wait that an endpoint asks for in a header or, if there
+// is no such header, in its message. It returns 0 if there is neither.
 func retryAfter(h http.Header, e apiError) time.Duration {
 	d, ok := seconds(h.Get("Retry-After-Ms"))
 	d /= 1000
@@ -231,7 +268,7 @@ func httpDate(h http.Header) time.Duration {
 	return max(at.Sub(clock(h)), 0)
 }
 
-// clock is the endpoint's own time, if it shows it.
+// clock returns the endpoint's time, or ours if the response has no date.
 func clock(h http.Header) time.Time {
 	if now, err := http.ParseTime(h.Get("Date")); err == nil {
 		return now
@@ -239,31 +276,32 @@ func clock(h http.Header) time.Time {
 	return time.Now()
 }
 
-// limitReset is the time until the limit that a rate-limited request hit is
-// there again: of the limits with nothing remaining the later, and where none
-// says so the sooner.
+// limitReset returns the time until the limit that a request has hit is reset.
+// That is the latest reset of the limits with nothing remaining or, if there are
+// none, the soonest reset.
 func limitReset(h http.Header) time.Duration {
-	var spent, soonest time.Duration
+	var usedUp, soonest time.Duration
 	for _, names := range knownHeaders {
 		d := reset(h, names.reset)
 		if d == 0 {
 			continue
 		}
 		if amount(h.Get(names.remaining)) == 0 {
-			spent = max(spent, d)
+			usedUp = max(usedUp, d)
 		}
 		if soonest == 0 || d < soonest {
 			soonest = d
 		}
 	}
-	if spent > 0 {
-		return min(spent, longestRetryAfter)
+	if usedUp > 0 {
+		return min(usedUp, longestRetryAfter)
 	}
 	return min(soonest, longestRetryAfter)
 }
 
-// reset reads the header called name: "6m0s", "20ms", bare seconds, or a time
-// as RFC 3339 or as seconds or milliseconds since 1970. 0 if it is none.
+// reset parses a header with a duration or a time: "6m0s", "20ms", seconds, an
+// RFC 3339 time, or seconds or milliseconds since 1970. It returns 0 if the header
+// has none of these.
 func reset(h http.Header, name string) time.Duration {
 	v := strings.TrimSpace(h.Get(name))
 	if v == "" {
@@ -296,7 +334,8 @@ func seconds(v string) (time.Duration, bool) {
 	return secondsOf(f), err == nil && !math.IsNaN(f)
 }
 
-// secondsOf bounds f to what a duration holds with room to spare: a year.
+// secondsOf converts f to a duration of at most a year, which is far below the
+// largest duration.
 func secondsOf(f float64) time.Duration {
 	const year = 365 * 24 * 3600
 	if !(f > 0) {
@@ -306,13 +345,14 @@ func secondsOf(f float64) time.Duration {
 }
 
 var (
-	// waitPhrase is what comes before a wait in a message.
-	waitPhrase = regexp.MustCompile(`(?i)\b(?:(?:re)?try(?: again)?|wait)(?: in| after| for| at least)? (?:about )?`)
-	// waitPart is one part of a wait, as in "1m26.5s" or "2 minutes".
+	// waitPhrase matches the words before a wait in a message.
+	waitPhrase = regexp.MustCompile(
+		`(?i)\b(?:(?:re)?try(?: again)?|wait)(?: in| after| for| at least)? (?:about )?`)
+	// waitPart matches one part of a wait such as "1m26.5s" or "2 minutes".
 	waitPart = regexp.MustCompile(`(?i)^(?:\s|,|and\b)*(\d+(?:\.\d+)?)\s*([a-z]+)`)
 )
 
-// waitNamed is the wait that a message asks for, 0 if it does not.
+// waitNamed returns the wait that an error asks for, or 0 if there is none.
 func waitNamed(e apiError) time.Duration {
 	if d, err := time.ParseDuration(e.retryDelay); err == nil && d > 0 {
 		return d
@@ -326,7 +366,7 @@ func waitNamed(e apiError) time.Duration {
 	return 0
 }
 
-// wait sums the parts at the start of text.
+// wait returns the sum of the parts at the start of text.
 func wait(text string) time.Duration {
 	var sum float64
 	for {
@@ -344,7 +384,7 @@ func wait(text string) time.Duration {
 	}
 }
 
-// unitOf is a unit of time in seconds, 0 for another word.
+// unitOf returns a unit of time in seconds, or 0 for other words.
 func unitOf(word string) float64 {
 	switch strings.ToLower(word) {
 	case "ms", "millisecond", "milliseconds":

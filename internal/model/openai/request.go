@@ -11,7 +11,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A wireRequest is a request's body but for its functions.
+// wireRequest is a request's body without its functions.
 type wireRequest struct {
 	Model               string        `json:"model"`
 	Messages            []wireMessage `json:"messages"`
@@ -23,7 +23,7 @@ type wireRequest struct {
 
 type wireMessage struct {
 	Role string `json:"role"`
-	// Content is null in an assistant's message that has calls alone.
+	// Content is null in an assistant's message that only has calls.
 	Content *string    `json:"content"`
 	Calls   []wireCall `json:"tool_calls,omitempty"`
 	CallID  *string    `json:"tool_call_id,omitempty"`
@@ -48,9 +48,12 @@ type wireFunction struct {
 }
 
 // encode returns the request's body without the parameters in unsent, and the
-// parameters that it does carry.
+// parameters that it contains.
 func (p *Provider) encode(req *assay.Request, unsent paramSet) (*requestBody, paramSet, error) {
-	wire := wireRequest{Model: p.cfg.Deployment, Messages: make([]wireMessage, len(req.Messages))}
+	wire := wireRequest{
+		Model:    p.cfg.Deployment,
+		Messages: make([]wireMessage, len(req.Messages)),
+	}
 	for i := range req.Messages {
 		wire.Messages[i] = encodeMessage(&req.Messages[i])
 	}
@@ -66,13 +69,15 @@ func (p *Provider) encode(req *assay.Request, unsent paramSet) (*requestBody, pa
 	if err != nil {
 		return nil, 0, err
 	}
-	return newRequestBody(slices.Concat([][]byte{head[:len(head)-1], toolsHead}, tools, [][]byte{toolsTail})...), sent, nil
+	head = head[:len(head)-1] // without the closing brace
+	pieces := slices.Concat([][]byte{head, toolsHead}, tools, [][]byte{toolsTail})
+	return newRequestBody(pieces...), sent, nil
 }
 
-// What is before and after the tools in a request's body.
+// toolsHead and toolsTail enclose the tools in a request's body.
 var toolsHead, toolsTail = []byte(`,"tools":[`), []byte(`]}`)
 
-// marshal is [json.Marshal] without the escapes that only pages of HTML need.
+// marshal is [json.Marshal] without the escapes for HTML.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -81,8 +86,8 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// setSampling sets what s sets and unsent does not hold back. The limit of
-// tokens has two names; the one that is not held back is used.
+// setSampling sets the parameters of s that are not in unsent. The token limit has
+// two names, and the one that is not in unsent is used.
 func (r *wireRequest) setSampling(s assay.Sampling, unsent paramSet) (sent paramSet) {
 	if s.Temperature != nil && unsent&temperature == 0 {
 		r.Temperature = s.Temperature
@@ -120,30 +125,31 @@ func encodeMessage(m *assay.Message) wireMessage {
 // assistant message that has neither.
 const emptyText = "(empty reply)"
 
-// encodeAssistant sends a model's reply back to it. A model writes what it
-// likes as a call's name and arguments, and many endpoints refuse a
-// conversation in which these are not well formed. That would turn the model's
-// mistake into a fault of the request, so what cannot be sent is replaced; the
-// answer to the call says what was wrong, and the transcript has the original.
+// encodeAssistant encodes a model's own reply. A model may write any text as the
+// name and arguments of a call, but many endpoints refuse a conversation in which
+// they are not well formed. That would turn the model's mistake into a fault of
+// the request, so invalid names and arguments are replaced. The answer to the call
+// still reports the mistake, and the transcript keeps the original.
 func encodeAssistant(m *assay.Message) wireMessage {
 	out := wireMessage{Role: string(m.Role)}
 	switch {
 	case m.Content != "":
 		out.Content = &m.Content
 	case len(m.Calls) > 0:
-		// Some endpoints miss the field if it is left out, others refuse "".
+		// Send null, because some endpoints require the field and others refuse "".
 	default:
 		out.Content = new(emptyText)
 	}
 	for _, c := range m.Calls {
 		call := wireCall{ID: c.ID, Type: "function"}
-		call.Function.Name, call.Function.Arguments = sendableName(c.Name), sendableArguments(c.Arguments)
+		call.Function.Name = sendableName(c.Name)
+		call.Function.Arguments = sendableArguments(c.Arguments)
 		out.Calls = append(out.Calls, call)
 	}
 	return out
 }
 
-// sendableName keeps to OpenAI's rule for names of functions.
+// sendableName returns a name that satisfies OpenAI's rule for function names.
 func sendableName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {
@@ -158,7 +164,8 @@ func sendableName(name string) string {
 	return name[:min(len(name), 64)]
 }
 
-// sendableArguments returns a JSON object: the model's, or an empty one.
+// sendableArguments returns text if it is a JSON object, and an empty object
+// otherwise.
 func sendableArguments(text string) string {
 	doc := []byte(text)
 	if !json.Valid(doc) || doc[firstByte(doc)] != '{' {
@@ -167,26 +174,27 @@ func sendableArguments(text string) string {
 	return text
 }
 
-// A functionCache keeps the JSON of functions, of which a run has few and
-// sends all with every request.
+// functionCache caches the JSON of functions. A run has few functions and sends
+// all of them with every request.
 type functionCache struct {
 	mu   sync.RWMutex
-	json map[functionText][]byte // each with a comma; guarded by mu
+	json map[functionText][]byte // each ends with a comma; guarded by mu
 }
 
-// functionText is the whole of a function, so that a changed one is another.
+// functionText contains everything about a function, so that a changed function
+// has another key.
 type functionText struct{ name, description, parameters string }
 
-// mostFunctions bounds a cache. More functions are encoded each time.
-const mostFunctions = 1024
+// maxFunctions is the size of a cache. Further functions are encoded each time.
+const maxFunctions = 1024
 
-// encode returns functions as the entries of a request's tools with the commas
-// between them. A schema's text stays as it is, but for blanks: keys keep their
-// order and numbers their spelling. The entries are shared and must not change.
+// encode returns the entries of a request's tools, separated by commas. The JSON
+// of a schema only loses white space: keys keep their order, and numbers their
+// spelling. The entries are shared and must not be modified.
 func (c *functionCache) encode(functions []assay.Function) ([][]byte, error) {
 	tools := make([][]byte, len(functions))
 	for i, f := range functions {
-		tools[i] = c.known(f)
+		tools[i] = c.get(f)
 		if tools[i] != nil {
 			continue
 		}
@@ -194,34 +202,36 @@ func (c *functionCache) encode(functions []assay.Function) ([][]byte, error) {
 		if tools[i], err = encodeFunction(f); err != nil {
 			return nil, fmt.Errorf("encode the function %s: %w", f.Name, err)
 		}
-		c.keep(f, tools[i])
+		c.put(f, tools[i])
 	}
 	last := tools[len(tools)-1]
 	tools[len(tools)-1] = last[:len(last)-len(",")]
 	return tools, nil
 }
 
-func (c *functionCache) known(f assay.Function) []byte {
+func (c *functionCache) get(f assay.Function) []byte {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.json[functionText{f.Name, f.Description, string(f.Parameters)}]
 }
 
-func (c *functionCache) keep(f assay.Function, text []byte) {
+func (c *functionCache) put(f assay.Function, text []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.json == nil {
 		c.json = make(map[functionText][]byte)
 	}
-	if len(c.json) < mostFunctions {
+	if len(c.json) < maxFunctions {
 		c.json[functionText{f.Name, f.Description, string(f.Parameters)}] = text
 	}
 }
 
-// encodeFunction returns an entry of a request's tools and a comma.
+// encodeFunction returns an entry of a request's tools, followed by a comma.
 func encodeFunction(f assay.Function) ([]byte, error) {
 	wire := wireFunction{Type: "function"}
-	wire.Function.Name, wire.Function.Description, wire.Function.Parameters = f.Name, f.Description, f.Parameters
+	wire.Function.Name = f.Name
+	wire.Function.Description = f.Description
+	wire.Function.Parameters = f.Parameters
 	text, err := marshal(&wire)
 	return append(text, ','), err
 }

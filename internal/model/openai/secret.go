@@ -14,13 +14,13 @@ import (
 
 const redacted = "[redacted]"
 
-// shortestSecret is the length, in bytes, below which a value is not scrubbed:
-// it protects nothing, and honest replies would contain it by chance.
+// shortestSecret is the minimum length in bytes of a secret that is scrubbed. A
+// shorter one protects nothing and would appear in honest replies by chance.
 const shortestSecret = 8
 
-// A Secret is a credential. It prints as "[redacted]" in every way; behind an
-// unexported field, where methods of a field are not consulted, it prints as
-// an address. The zero Secret is empty.
+// Secret is a credential. It always prints as "[redacted]". In an unexported
+// field, whose methods are not called, it prints as an address. The zero Secret
+// is empty.
 type Secret struct{ text *string }
 
 // NewSecret wraps a credential.
@@ -47,7 +47,7 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 // MarshalText keeps the secret out of encoded documents.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// redactURL leaves of a URL what cannot hold a credential.
+// redactURL removes all parts of a URL that may contain a credential.
 func redactURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -56,14 +56,14 @@ func redactURL(raw string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// A scrubber replaces secrets in text by "[redacted]", in the spellings that a
-// server can echo them in. A nil scrubber changes nothing.
+// scrubber replaces secrets in text by "[redacted]", in all spellings in which a
+// server may echo them. A nil scrubber changes nothing.
 type scrubber struct {
-	// spellings are sorted, longest first, so that one which contains another
-	// is replaced whole.
+	// spellings are sorted, longest first, so that a spelling that contains another
+	// one is replaced first.
 	spellings []string
-	// cores has of each secret a part that all its spellings share. A text
-	// without any of them, as nearly all are, holds no secret.
+	// cores has a part of each secret that all its spellings share. A text without
+	// any of them, like nearly all texts, contains no secret.
 	cores []string
 }
 
@@ -78,7 +78,7 @@ func newScrubber(secrets []Secret) *scrubber {
 	return s.sorted()
 }
 
-// sorted puts s in order and returns it.
+// sorted sorts s and returns it.
 func (s *scrubber) sorted() *scrubber {
 	slices.SortFunc(s.spellings, func(a, b string) int {
 		if d := len(b) - len(a); d != 0 {
@@ -92,8 +92,8 @@ func (s *scrubber) sorted() *scrubber {
 	return s
 }
 
-// core is the longest run in text of what no spelling escapes; it may be
-// empty, which every text contains.
+// core returns the longest part of text that no spelling escapes. It may be empty,
+// and then every text contains it.
 func core(text string) string {
 	var longest string
 	for _, run := range strings.FieldsFunc(text, func(r rune) bool { return !isPlain(r) }) {
@@ -104,12 +104,13 @@ func core(text string) string {
 	return longest
 }
 
-// isPlain reports whether every spelling has c as it is.
+// isPlain reports whether no spelling escapes c.
 func isPlain[T byte | rune](c T) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '-' || c == '_' || c == '.'
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' ||
+		c == '-' || c == '_' || c == '.'
 }
 
-// spellings lists text as it is and as JSON, Go and URLs escape it.
+// spellings returns text itself and as escaped in JSON, Go and URLs.
 func spellings(text string) []string {
 	escaped, err := json.Marshal(text)
 	if err != nil {
@@ -129,8 +130,8 @@ func spellings(text string) []string {
 	}
 }
 
-// escapeASCII writes all but letters, digits and "-_." of text as JSON's \u
-// escapes, as cautious encoders do.
+// escapeASCII escapes all characters except letters, digits and "-_." with \u, as
+// cautious JSON encoders do.
 func escapeASCII(text, hex string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
@@ -143,17 +144,21 @@ func escapeASCII(text, hex string) string {
 	return b.String()
 }
 
-// with returns a scrubber that also knows the secrets of t.
+// with returns a scrubber for the secrets of both s and t.
 func (s *scrubber) with(t *scrubber) *scrubber {
 	if s == nil {
 		return t
 	}
-	both := &scrubber{spellings: slices.Concat(s.spellings, t.spellings), cores: slices.Concat(s.cores, t.cores)}
+	both := &scrubber{
+		spellings: slices.Concat(s.spellings, t.spellings),
+		cores:     slices.Concat(s.cores, t.cores),
+	}
 	return both.sorted()
 }
 
 func (s *scrubber) bytes(b []byte) []byte {
-	if s == nil || !slices.ContainsFunc(s.cores, func(core string) bool { return bytes.Contains(b, []byte(core)) }) {
+	contains := func(core string) bool { return bytes.Contains(b, []byte(core)) }
+	if s == nil || !slices.ContainsFunc(s.cores, contains) {
 		return b
 	}
 	for _, secret := range s.spellings {
@@ -163,7 +168,8 @@ func (s *scrubber) bytes(b []byte) []byte {
 }
 
 func (s *scrubber) text(t string) string {
-	if s == nil || !slices.ContainsFunc(s.cores, func(core string) bool { return strings.Contains(t, core) }) {
+	contains := func(core string) bool { return strings.Contains(t, core) }
+	if s == nil || !slices.ContainsFunc(s.cores, contains) {
 		return t
 	}
 	for _, secret := range s.spellings {

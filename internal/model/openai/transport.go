@@ -16,32 +16,32 @@ const (
 	defaultBodyIdle = time.Minute
 )
 
-// ClientOptions sets up the HTTP client that the providers of a process share.
+// ClientOptions configures the HTTP client shared by all providers of a process.
 type ClientOptions struct {
-	// DialTimeout bounds the wait for a connection, name resolution included,
-	// and TLSTimeout the wait for its handshake; 10 seconds each by default.
+	// DialTimeout bounds the time for connecting, including name resolution, and
+	// TLSTimeout the time for the handshake. The defaults are 10 seconds.
 	DialTimeout, TLSTimeout time.Duration
-	// ResponseHeaderTimeout bounds the wait for the first byte of a response,
-	// which for a completion is nearly all of its time; 5 minutes by default.
-	// A request's own deadline, its context's, is usually shorter.
+	// ResponseHeaderTimeout bounds the time to the first byte of a response, which
+	// is nearly all of the time of a completion. The default is 5 minutes. The
+	// deadline of a request's context is usually earlier.
 	ResponseHeaderTimeout time.Duration
-	// BodyIdle bounds the wait for each further byte of a body, 1 minute by
-	// default. A body that keeps dripping has the request's deadline alone.
+	// BodyIdle bounds the time to each further byte of a body. The default is 1
+	// minute. A body that keeps dripping is only bounded by the request's deadline.
 	BodyIdle time.Duration
-	// MaxIdleConnsPerHost is how many connections to one host are kept for
-	// reuse, 256 by default. Give the number of requests in flight, or each
-	// request beyond it costs a handshake.
+	// MaxIdleConnsPerHost is the number of connections per host that are kept for
+	// reuse. The default is 256. It should be the number of requests in flight,
+	// because each request beyond it costs a handshake.
 	MaxIdleConnsPerHost int
-	// MaxBody bounds a response body in bytes, 8 MiB by default.
+	// MaxBody is the maximum size of a response body in bytes. The default is 8 MiB.
 	MaxBody int64
-	// Secrets are replaced in every body before anything else sees it.
+	// Secrets are replaced in every body before it is passed on.
 	Secrets []Secret
 }
 
-// NewClient returns a client with pooled connections and a deadline on every
-// step. It follows no redirect, since a key must not be sent elsewhere, and
-// takes proxies from the environment. A response that it returns has a body
-// that is already read: closing it is free and forgetting to is harmless.
+// NewClient returns a client with pooled connections and a time limit for every
+// step. It does not follow redirects, because a key must not be sent elsewhere. It
+// takes proxies from the environment. The body of a response has already been
+// read, so it need not be closed.
 func NewClient(opts ClientOptions) *http.Client {
 	opts.setDefaults()
 	dialer := &net.Dialer{Timeout: opts.DialTimeout, KeepAlive: 15 * time.Second}
@@ -53,18 +53,21 @@ func NewClient(opts ClientOptions) *http.Client {
 		MaxIdleConnsPerHost:   opts.MaxIdleConnsPerHost,
 		IdleConnTimeout:       90 * time.Second,
 		ForceAttemptHTTP2:     true,
-		// Bodies are read and written past these buffers, of which every
-		// connection has two while it waits for a reply.
+		// Every waiting connection has these two buffers. They can be small because
+		// bodies bypass them.
 		ReadBufferSize:  2 << 10,
 		WriteBufferSize: 2 << 10,
-		// Many requests share one HTTP/2 connection: without pings a dead one
-		// would take them all to their deadlines.
-		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
+		// Many requests share one HTTP/2 connection. Without pings, a dead connection
+		// would hold all of them until their deadlines.
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: 15 * time.Second,
+			PingTimeout:     15 * time.Second,
+		},
 	}
-	return &http.Client{
-		Transport:     &guard{next: base, limit: opts.MaxBody, idle: opts.BodyIdle, scrub: newScrubber(opts.Secrets)},
-		CheckRedirect: noRedirect,
+	transport := &guard{
+		next: base, limit: opts.MaxBody, idle: opts.BodyIdle, scrub: newScrubber(opts.Secrets),
 	}
+	return &http.Client{Transport: transport, CheckRedirect: noRedirect}
 }
 
 func (o *ClientOptions) setDefaults() {
@@ -91,22 +94,24 @@ func (o *ClientOptions) setDefaults() {
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// guardOf returns a guard over the connections of c that also scrubs the
-// secrets of s.
+// guardOf returns a guard with the connections of c that also scrubs the secrets
+// of s.
 func guardOf(c *http.Client, s *scrubber) *guard {
 	next := c.Transport
 	if next == nil {
 		next = http.DefaultTransport
 	}
 	if inner, ok := next.(*guard); ok {
-		return &guard{next: inner.next, limit: inner.limit, idle: inner.idle, scrub: inner.scrub.with(s)}
+		both := *inner
+		both.scrub = inner.scrub.with(s)
+		return &both
 	}
 	return &guard{next: next, limit: defaultMaxBody, idle: defaultBodyIdle, scrub: s}
 }
 
-// guard reads a response body whole, within the request's context, without a
-// pause longer than idle and up to limit bytes, closes it, and hands it on
-// without the secrets.
+// guard reads a response body completely and closes it. It fails if the request's
+// context ends, if no byte comes for longer than idle, or if the body is larger
+// than limit. It passes the body on without secrets.
 type guard struct {
 	next  http.RoundTripper
 	limit int64
@@ -114,7 +119,7 @@ type guard struct {
 	scrub *scrubber
 }
 
-// RoundTrip returns the errors of fetch.
+// RoundTrip implements [http.RoundTripper]. It returns the same errors as fetch.
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, body, err := g.fetch(req)
 	if err != nil {
@@ -126,8 +131,8 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// fetch returns a response, whose own Body is spent, and its content. The
-// error is a *bodyError when the headers came and the body did not.
+// fetch returns a response and the content of its body, which is closed. The error
+// is a *bodyError if reading the body failed.
 func (g *guard) fetch(req *http.Request) (*http.Response, []byte, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	defer cancel(nil)
@@ -136,7 +141,7 @@ func (g *guard) fetch(req *http.Request) (*http.Response, []byte, error) {
 		return nil, nil, err
 	}
 	body, err := g.read(resp, cancel)
-	// A reply that arrived whole is not lost because its close went wrong.
+	// A complete reply is still good if closing it fails.
 	_ = resp.Body.Close()
 	if err != nil {
 		var idle idleError
@@ -148,14 +153,14 @@ func (g *guard) fetch(req *http.Request) (*http.Response, []byte, error) {
 	return resp, g.scrub.bytes(body), nil
 }
 
-// read returns the whole body. It cancels the request, which closes its
-// connection, when no byte comes for too long.
+// read returns the whole body. If no byte comes for too long, it cancels the
+// request, which closes its connection.
 func (g *guard) read(resp *http.Response, cancel context.CancelCauseFunc) ([]byte, error) {
 	watch := time.AfterFunc(g.idle, func() { cancel(idleError(g.idle)) })
 	defer watch.Stop()
 	var body bytes.Buffer
-	// ReadFrom wants room at the end, or it grows the buffer once more. A long
-	// body gets its room as it comes, for its length is only a promise.
+	// Leave MinRead bytes at the end, or ReadFrom grows the buffer once more. The
+	// initial size is bounded because the content length may be wrong.
 	body.Grow(int(min(max(resp.ContentLength, 0), 64<<10)) + bytes.MinRead)
 	_, err := body.ReadFrom(&watchedBody{io.LimitReader(resp.Body, g.limit+1), watch, g.idle})
 	if err == nil && int64(body.Len()) > g.limit {
@@ -164,7 +169,7 @@ func (g *guard) read(resp *http.Response, cancel context.CancelCauseFunc) ([]byt
 	return body.Bytes(), err
 }
 
-// A watchedBody winds its watch up at every byte.
+// watchedBody resets its timer whenever bytes arrive.
 type watchedBody struct {
 	io.Reader
 	watch *time.Timer
@@ -179,14 +184,14 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// CloseIdleConnections lets [http.Client.CloseIdleConnections] through.
+// CloseIdleConnections makes [http.Client.CloseIdleConnections] work.
 func (g *guard) CloseIdleConnections() {
 	if c, ok := g.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// A bodyError is a failure after the headers of a response.
+// bodyError is a failure after the headers of a response.
 type bodyError struct {
 	status int
 	err    error
@@ -195,18 +200,18 @@ type bodyError struct {
 func (e *bodyError) Error() string { return "read the response body: " + e.err.Error() }
 func (e *bodyError) Unwrap() error { return e.err }
 
-// tooLargeError holds the limit, in bytes, that a body exceeded.
+// tooLargeError is the limit in bytes that a body exceeded.
 type tooLargeError int64
 
 func (e tooLargeError) Error() string {
 	return fmt.Sprintf("longer than %d bytes", int64(e))
 }
 
-// idleError is how long no byte of a body came.
+// idleError is the time during which no byte of a body came.
 type idleError time.Duration
 
 func (e idleError) Error() string {
-	return fmt.Sprintf("no byte came for %v", time.Duration(e))
+	return fmt.Sprintf("no data received for %v", time.Duration(e))
 }
 
 func (idleError) Timeout() bool   { return true }
