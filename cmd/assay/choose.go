@@ -2,14 +2,18 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/plan"
 )
 
-// chosen is what flags and arguments say of the experiment to work on.
+// chosen holds the flags that select an experiment.
 type chosen struct {
 	suite     string
 	models    []string
@@ -20,26 +24,33 @@ type chosen struct {
 // flags adds the flags that choose an experiment to a command.
 func (c *chosen) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&c.suite, "suite", "", "a built-in suite instead of a file: "+strings.Join(plan.Suites, ", "))
-	f.StringArrayVar(&c.models, "model", nil, "a `model` to run instead of the file's; may be given several times")
-	f.StringVar(&c.providers, "providers", "", "the providers `file`, instead of the one that the experiment names")
-	f.IntVar(&c.limit, "limit", 0, "only the first `N` trials of each model, which are balanced over the cells; 0 for all")
+	f.StringVar(&c.suite, "suite", "",
+		"a built-in suite instead of a file: "+strings.Join(plan.Suites, ", "))
+	f.StringArrayVar(&c.models, "model", nil,
+		"a `model` to run instead of the file's; may be repeated")
+	f.StringVar(&c.providers, "providers", "",
+		"the providers `file` to use instead of the experiment's")
+	f.IntVar(&c.limit, "limit", 0,
+		"only the first `N` trials of each model, balanced over the cells; 0 for all")
 	choice(cmd, "suite", plan.Suites...)
 	_ = cmd.MarkFlagFilename("providers", "yaml", "yml")
 }
 
-// experiment returns what was chosen: a file, a suite, or the quickstart.
+// experiment returns the chosen file or suite, or the quickstart.
 func (c *chosen) experiment(args []string) (*plan.Experiment, error) {
 	var e *plan.Experiment
 	var err error
 	switch {
 	case c.limit < 0:
-		return nil, usageError("--limit is %d, want a number of trials", c.limit)
+		return nil, usageError("--limit is %d, want 0 or more", c.limit)
 	case c.suite != "" && len(args) > 0:
-		return nil, usageError("both a file and --suite name an experiment\nhint: `assay suites %s` prints the suite as a file to edit", c.suite)
+		return nil, usageError("both a file and --suite name an experiment\n"+
+			"hint: `assay suites %s` prints the suite as a file to edit", c.suite)
 	case c.suite != "":
 		if e, err = plan.Suite(c.suite); err == nil && len(c.models) == 0 {
-			return nil, usageError("say which models to run the suite on\nhint: --model sim/optimal --model sim/obedient to try it without a key; --providers FILE for models of yours")
+			return nil, usageError("a suite needs --model\n" +
+				"hint: --model sim/optimal --model sim/obedient tries it without a key; " +
+				"--providers FILE gives access to your own models")
 		}
 	case len(args) > 0:
 		e, err = plan.Load(args[0])
@@ -62,9 +73,8 @@ func newSuites(p *process) *cobra.Command {
 	return &cobra.Command{
 		Use:   "suites [NAME]",
 		Short: "List the built-in suites, or print one as a file",
-		Long: `Suites lists the built-in experiments; each is run with assay run --suite NAME
---model MODEL. With a name it prints that suite as an experiment file, to read or to
-begin one of your own with.`,
+		Long: `Suites lists the built-in experiments. Run one with assay run --suite NAME --model
+MODEL. With a NAME it prints that suite as an experiment file, to read or to edit.`,
 		Example: `  assay suites
   assay suites flawed > mine.yaml
   assay run --suite flawed --model sim/obedient`,
@@ -79,16 +89,16 @@ begin one of your own with.`,
 				return err
 			}
 			for _, name := range plan.Suites {
-				fmt.Fprintf(p.out, "%-12s %s\n", name, summary(plan.SuiteFile(name)))
+				p.item(fmt.Sprintf("%-12s ", name), firstSentence(plan.SuiteFile(name)))
 			}
-			fmt.Fprintln(p.out, "\nNext: assay run --suite baseline --model sim/optimal")
+			fmt.Fprintln(p.out, "\nNext: assay run --suite models --model sim/optimal")
 			return nil
 		},
 	}
 }
 
-// summary is the first sentence of the comment that a suite's file begins with.
-func summary(file []byte) string {
+// firstSentence returns the first sentence of the comment at the top of a suite's file.
+func firstSentence(file []byte) string {
 	var words []string
 	for line := range strings.Lines(string(file)) {
 		text, ok := strings.CutPrefix(strings.TrimSpace(line), "#")
@@ -102,4 +112,42 @@ func summary(file []byte) string {
 		return first + "."
 	}
 	return text
+}
+
+// simHelp describes the built-in models.
+const simHelp = `Built-in models, which need no key:
+  sim/expert    works from the task's description and treats the plan as a hint
+  sim/optimal   best policy for the plan in the prompt, so a flawed plan misleads it
+  sim/listed    runs the plan's steps in order, each until it succeeds
+  sim/obedient  follows the plan to the letter, including its arguments
+  sim/searcher  searches for tools until its turns run out
+  sim/mute      never calls a tool
+Without a plan, optimal, listed and obedient guess the tools from the description.
+`
+
+// simNote explains why simulated models score low although the best possible rate is high. It is
+// empty if no simulated model of the job meets a flawed plan.
+func simNote(j *job.Job) string {
+	var models []string
+	for _, m := range j.Experiment.Models {
+		if !slices.Contains([]string{sim.Optimal, sim.Listed, sim.Obedient}, m) {
+			continue
+		}
+		for cell := range j.Plan.Cells(m) {
+			if _, flawed := assay.FlawOf(cell.Variant); flawed {
+				models = append(models, m)
+				break
+			}
+		}
+	}
+	if len(models) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Simulated models that trust the plan in the prompt (%s) fail if it is flawed, "+
+		"however high the best possible rate is.", strings.Join(models, ", "))
+}
+
+// completeYAML completes the name of an experiment file.
+func completeYAML(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/run/session"
 )
 
 // TestChooseRefuses: what says no experiment, or several, is a wrong use with a
@@ -31,14 +32,14 @@ func TestChooseRefuses(t *testing.T) {
 		want string
 	}{
 		{[]string{"--suite", "flaweds", "--model", "sim/listed"}, "no suite is named \"flaweds\"\nhint: did you mean flawed?"},
-		{[]string{"--suite", "x", "--model", "sim/listed"}, "no suite is named \"x\"\nhint: known are all, baseline, flawed, prompts, reliability, scale"},
+		{[]string{"--suite", "x", "--model", "sim/listed"}, "no suite is named \"x\"\nhint: known are all, flawed, models, prompts, reliability, scale"},
 		{[]string{experiment, "--suite", "flawed"}, "both a file and --suite name an experiment\nhint: `assay suites flawed` prints"},
-		{[]string{"--suite", "flawed"}, "say which models to run the suite on\nhint: --model sim/optimal"},
+		{[]string{"--suite", "flawed"}, "a suite needs --model\nhint: --model sim/optimal"},
 		{[]string{"--suite", "flawed", "--model", "sim/mute", "--model", "sim/mute"}, "experiment flawed: model sim/mute is listed twice\nhint: "},
 		{[]string{experiment, "--model", "sim/mute", "--model", "sim/mute"}, "experiment e: model sim/mute is listed twice\nhint: "},
 		{[]string{experiment, "--model", ""}, "\"\" is not a model's name"},
 		{[]string{experiment, "--model", "sim/lusted"}, "hint: did you mean sim/listed?"},
-		{[]string{experiment, "--limit", "-1"}, "--limit is -1, want a number of trials"},
+		{[]string{experiment, "--limit", "-1"}, "--limit is -1, want 0 or more"},
 		{[]string{experiment, "--limit", "many"}, "invalid argument \"many\""},
 		{[]string{experiment, "--providers", filepath.Join(dir, "none.yaml")}, "none.yaml: no such file\nhint: "},
 	} {
@@ -111,7 +112,7 @@ func TestLimit(t *testing.T) {
 		}
 		earlier = n
 		// The status is of the whole experiment, whatever the limit was.
-		var status []job.Status
+		var status []session.Status
 		decode(t, must(t, nil, "status", "--store", path, "--json").out, &status)
 		if len(status) != 1 || status[0].Planned != 2*all || status[0].Done != 2*n || status[0].Pending != 2*(all-n) {
 			t.Errorf("status after --limit %d: %+v", limit, status)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -20,7 +21,7 @@ func TestControl(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "c.db")
 	experiment := file(t, dir, "c.yaml", "name: c\nmodels: [sim/optimal, sim/listed]\nvariants: [optimal]\ntasks_per_type: 40\n")
-	if r := call(t, nil, "ctl", "status", "--store", path); r.code != exitError || !strings.Contains(r.err, "no run works on") {
+	if r := call(t, nil, "ctl", "status", "--store", path); r.code != exitError || !strings.Contains(r.err, "no run is working on") {
 		t.Errorf("without a run: exit code %d, %s", r.code, r.err)
 	}
 	var wg sync.WaitGroup
@@ -43,7 +44,7 @@ func TestControl(t *testing.T) {
 	ctl("set", "sim/optimal", "concurrency=3")
 	ctl("cancel", "sim/listed")
 	// Every lane is paused, so what is in flight ends and nothing begins.
-	var state runControl
+	var state session.State
 	waitFor(t, func() bool {
 		if err := json.Unmarshal([]byte(ctl("status", "--json")), &state); err != nil {
 			t.Fatal(err)
@@ -96,7 +97,7 @@ func checkControls(t *testing.T, path string) {
 	}
 	var verbs []string
 	for _, c := range controls {
-		var o order
+		var o session.Order
 		if err := json.Unmarshal(c.Command, &o); err != nil {
 			t.Fatal(err)
 		}

@@ -60,7 +60,7 @@ func TestStatusWithoutLibrary(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := call(t, nil, "status", "--store", db)
-	if r.code != exitError || !strings.Contains(r.out, "experiment other") || !strings.Contains(r.err, "experiment mine cannot be planned again") {
+	if r.code != exitError || !strings.Contains(r.out, "experiment other") || !strings.Contains(r.err, "cannot plan experiment mine again") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 }

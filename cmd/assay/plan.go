@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,54 +26,58 @@ func newPlan(p *process) *cobra.Command {
 	var simLatency time.Duration
 	cmd := &cobra.Command{
 		Use:   "plan [FILE]",
-		Short: "Say what a run would do, cost and take, and what binds it",
-		Long: `Plan counts the trials of an experiment that are pending and forecasts requests,
-tokens, dollars and time, by working through the lanes in virtual time, with the
-code that does it in a run. It asks no endpoint and needs no key.
+		Short: "Estimate requests, cost, time and bottleneck",
+		Long: `Plan counts the pending trials of an experiment and estimates their requests,
+tokens, dollars and time. It sends no request and needs no key: it runs the same
+scheduler as a run does, in virtual time.
 
-What a trial takes is known from earlier attempts in the store; for a model that
-was never asked it comes from a rehearsal with simulated agents, and the time to
-a reply is assumed.`,
+If the store has earlier attempts of a model, the estimate is based on them. For a
+new model it is based on a rehearsal with simulated agents and on an assumed time
+per reply.`,
 		Example: `  assay plan experiment.yaml
   assay plan experiment.yaml --store results.db --json
   assay plan --suite all --model sim/optimal`,
-		Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeYAML,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			ctx := cmd.Context()
 			e, err := which.experiment(args)
 			if err != nil {
 				return err
 			}
-			out, err := makePlan(cmd.Context(), p, e, path, which.limit, simLatency)
+			j, err := job.Open(ctx, e, which.limit)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, j.Close()) }()
+			out, err := estimate(ctx, p, j, path, simLatency)
 			if err != nil {
 				return err
 			}
 			if asJSON {
 				return json.NewEncoder(p.out).Encode(out)
 			}
-			writePlan(p, e, out)
+			writePlan(p, j, out)
 			return nil
 		},
 	}
 	storeFlag(cmd, &path)
 	which.flags(cmd)
+	simLatencyFlag(cmd, &simLatency)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().DurationVar(&simLatency, "sim-latency", defaultSimLatency, "median time that the built-in simulated models take to reply")
 	return cmd
 }
 
-// makePlan estimates an experiment with what its store knows, if there is one yet.
-func makePlan(
-	ctx context.Context, p *process, e *plan.Experiment, path string, limit int, simLatency time.Duration,
-) (out job.Estimate, err error) {
-	j, err := job.Open(ctx, e, limit)
-	if err != nil {
-		return out, err
-	}
-	defer func() { err = errors.Join(err, j.Close()) }()
+// simLatencyFlag adds --sim-latency to a command.
+func simLatencyFlag(cmd *cobra.Command, latency *time.Duration) {
+	cmd.Flags().DurationVar(latency, "sim-latency", defaultSimLatency,
+		"median time that a built-in simulated model takes to reply")
+}
 
+// estimate uses what the store knows, if it exists.
+func estimate(
+	ctx context.Context, p *process, j *job.Job, path string, simLatency time.Duration,
+) (out job.Estimate, err error) {
 	var db *store.DB
 	if _, missing := os.Stat(path); !errors.Is(missing, fs.ErrNotExist) {
 		if db, err = p.openForOne(ctx, path); err != nil {
@@ -83,80 +88,94 @@ func makePlan(
 	return j.Estimate(ctx, db, p.env, simLatency)
 }
 
-func writePlan(p *process, e *plan.Experiment, out job.Estimate) {
-	w := p.out
-	fmt.Fprintf(w, "experiment %s: %d cells, %d trials planned, %d done, %d pending\n\n", out.Experiment, out.Cells, out.Planned, out.Done, out.Pending)
+func writePlan(p *process, j *job.Job, out job.Estimate) {
+	p.say("experiment %s: %d cells, %d trials planned, %d done, %d pending",
+		out.Experiment, out.Cells, out.Planned, out.Done, out.Pending)
+	fmt.Fprintln(p.out)
 	writeGaps(p, out)
 	writeCeilings(p, out.Ceilings)
+	if note := simNote(j); note != "" {
+		p.say("%s", note)
+		fmt.Fprintln(p.out)
+	}
 	writePower(p, out.Power)
-	t := document.NewTextTable("model", "trials", "requests", "input tokens", "output tokens", "cost", "time", "bound by", "from")
-	for _, m := range out.Models {
-		cost := "–"
-		if m.Cost > 0 {
-			cost = fmt.Sprintf("$%.2f", m.Cost)
-		}
-		bound := m.Bound
-		if bound == "" {
-			bound = "–"
-		}
-		t.Row(m.Model, fmt.Sprint(m.Trials), fmt.Sprint(m.Requests), fmt.Sprint(m.InputTokens), fmt.Sprint(m.OutputTokens),
-			cost, duration(m.Wall), bound, m.Basis)
-	}
-	fmt.Fprintf(w, "%s\n\nModels run side by side: about %s in all", t, duration(out.Wall))
-	if out.Cost > 0 {
-		fmt.Fprintf(w, ", $%.2f", out.Cost)
-	}
-	fmt.Fprintln(w, ".")
-	if b := e.Budget; b.USD > 0 && out.Cost > b.USD {
-		fmt.Fprintf(w, "That is more than the run's budget of $%g: the rest will stay pending.\n", b.USD)
-	}
+	writeForecast(p, j.Experiment, out)
 }
 
-func writePower(p *process, all []job.Power) {
-	t := document.NewTextTable("part", "", "tasks", "repeats", "detectable", "if alike")
-	for _, x := range all {
-		t.Row(x.Part, "", fmt.Sprint(x.Tasks), fmt.Sprint(x.Repeats), fmt.Sprintf("%.1f points", 100*x.Detectable), fmt.Sprintf("%.1f points", 100*x.Paired))
-	}
-	if len(all) > 0 {
-		fmt.Fprintf(p.out, "%s\n\nDetectable is the least difference between two rows, such as two models in one variant at one\nreliability, that shows in 80 of 100 repetitions; less if both sides find the same tasks hard. Repeats\ncount for less than new tasks: two of a task are taken to correlate by one half.\n\n", t)
-	}
-}
-
-// writeGaps shows what is missing, part by part, where there are several or
-// something is done already.
+// writeGaps shows the pending trials of each part if there are several parts or if some trials
+// are done.
 func writeGaps(p *process, out job.Estimate) {
 	if out.Done > 0 || len(out.Gaps) > len(out.Models) {
-		t := document.NewTextTable("model", "part", "planned", "done", "pending")
+		t := p.table("model", "part", "planned", "done", "pending")
 		for _, g := range out.Gaps {
 			t.Row(g.Model, g.Part, fmt.Sprint(g.Planned), fmt.Sprint(g.Done), fmt.Sprint(g.Pending))
 		}
 		fmt.Fprintf(p.out, "%s\n\n", t)
 	}
-	if len(out.NotApplicable) > 0 {
-		n := 0
-		for _, l := range out.NotApplicable {
-			n += l.Tasks
-		}
-		fmt.Fprintf(p.out, "%d tasks have too few steps for a flaw, and are left out of its cells.\n\n", n)
+	n := 0
+	for _, l := range out.NotApplicable {
+		n += l.Tasks
 	}
-}
-
-// duration says seconds as a person would.
-func duration(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
-	switch {
-	case d < 10*time.Second:
-		return d.Round(100 * time.Millisecond).String()
-	case d < 48*time.Hour:
-		return d.Round(time.Second).String()
+	if n > 0 {
+		p.say("%d tasks have too few steps for a flaw and are left out of its cells.", n)
+		fmt.Fprintln(p.out)
 	}
-	return fmt.Sprintf("%.1f days", d.Hours()/24)
 }
 
 func writeCeilings(p *process, ceilings []job.Ceiling) {
-	t := document.NewTextTable("reliability", "", "best possible", "calls expected")
+	t := p.table("reliability", "", "best possible", "expected calls")
 	for _, c := range ceilings {
-		t.Row(assay.FormatReliability(c.Reliability), "", fmt.Sprintf("%.1f %%", 100*c.Best), fmt.Sprintf("%.1f", c.Calls))
+		t.Row(assay.FormatReliability(c.Reliability), "",
+			fmt.Sprintf("%.1f %%", 100*c.Best), fmt.Sprintf("%.1f", c.Calls))
 	}
-	fmt.Fprintf(p.out, "%s\n\nThat is how often the best policy fully succeeds, with one call a reply.\n\n", t)
+	fmt.Fprintf(p.out, "%s\n\n", t)
+	p.say("Best possible: success rate of an agent that knows the right steps and follows the " +
+		"best policy, with one call a reply.")
+	fmt.Fprintln(p.out)
+}
+
+func writePower(p *process, all []job.Power) {
+	if len(all) == 0 {
+		return
+	}
+	t := p.table("part", "", "tasks", "repeats", "detectable", "if paired")
+	for _, x := range all {
+		t.Row(x.Part, "", fmt.Sprint(x.Tasks), fmt.Sprint(x.Repeats),
+			fmt.Sprintf("%.1f points", 100*x.Detectable), fmt.Sprintf("%.1f points", 100*x.Paired))
+	}
+	fmt.Fprintf(p.out, "%s\n\n", t)
+	p.say("Detectable: smallest difference between two rows, such as two models in one variant, "+
+		"found with 80 %% power. If paired: the same if both find the same tasks hard. "+
+		"This assumes a correlation of %g between repeats, so new tasks count for more than "+
+		"repeats.", job.RepeatCorrelation)
+	fmt.Fprintln(p.out)
+}
+
+func writeForecast(p *process, e *plan.Experiment, out job.Estimate) {
+	t := p.table("model", "", "trials", "requests", "input\ntokens", "output\ntokens",
+		"cost", "time", "bottleneck", "based on")
+	for _, m := range out.Models {
+		cost := "–"
+		if m.Cost > 0 {
+			cost = fmt.Sprintf("$%.2f", m.Cost)
+		}
+		t.Row(m.Model, "", fmt.Sprint(m.Trials), fmt.Sprint(m.Requests),
+			fmt.Sprint(m.InputTokens), fmt.Sprint(m.OutputTokens),
+			cost, duration(m.Wall), cmp.Or(m.Bound, "–"), m.Basis)
+	}
+	fmt.Fprintf(p.out, "%s\n\n", t)
+
+	total := "Models run side by side: about " + duration(out.Wall) + " in all"
+	if out.Cost > 0 {
+		total += fmt.Sprintf(", $%.2f", out.Cost)
+	}
+	p.say("%s.", total)
+	if b := e.Budget; b.USD > 0 && out.Cost > b.USD {
+		p.say("This exceeds the run's budget of $%g, so the remaining trials will stay pending.", b.USD)
+	}
+}
+
+// table returns a table that fits the terminal. Its first two columns stay on the left.
+func (p *process) table(heads ...string) *document.TextTable {
+	return document.NewScreenTable(p.terminal, 2, heads...)
 }

@@ -1,44 +1,68 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/assay-eval/assay"
 	"github.com/spf13/cobra"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/job"
+	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/store"
 )
 
 type runFlags struct {
 	chosen
-	store      string
-	display    string
-	simLatency time.Duration
-	// logDir is empty for the default.
-	logDir, logLevel string
-	debugTrials      []string
-	// quickstart says that nobody named an experiment.
+	store       string
+	display     string
+	simLatency  time.Duration
+	logDir      string // "" for the default
+	logLevel    string
+	debugTrials []string
+	// quickstart is true if no experiment was named.
 	quickstart bool
 }
 
 const defaultSimLatency = 100 * time.Millisecond
 
-var displays = []string{"auto", "live", "plain", "json", "none"}
+var (
+	displays  = []string{"auto", "live", "plain", "json", "none"}
+	logLevels = map[string]slog.Level{
+		"debug": slog.LevelDebug, "info": slog.LevelInfo,
+		"warn": slog.LevelWarn, "error": slog.LevelError,
+	}
+)
+
+// Special values of --log-dir and --debug-trials.
+const (
+	noLogs    = "none"
+	allTrials = "all"
+)
 
 func newRun(p *process) *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
 		Use:   "run [FILE]",
-		Short: "Run what is pending of an experiment",
+		Short: "Run the pending trials of an experiment",
 		Long: `Run works on every trial of an experiment that has no outcome yet. Without FILE
-it runs the built-in quickstart on simulated models: no key, no network.
+it runs the built-in quickstart on simulated models, without a key or a network.
 
-A run writes a log, one JSON object a line, into STORE.logs; logs are kept for 30 days, and
-a gigabyte of them.
+Each result is on disk before it is counted. Running the same command again
+continues where the last run ended, however it ended. The first Ctrl-C starts
+nothing new and lets episodes in flight finish; the second aborts them. Neither
+loses a result.
 
-Each result is on disk before it is counted. Running again continues where the
-last run ended, however it ended. The first Ctrl-C starts nothing new and lets
-episodes in flight finish; the second aborts them. Neither loses a result.
+Each run writes a log to STORE.logs, with one JSON object a line. Logs older than
+30 days are removed, and older ones too when all logs exceed a gigabyte.
 
+` + simHelp + `
 Exit codes: 0 complete, 1 error, 2 wrong usage or file, 3 finished with pending or
 parked trials, 130 interrupted.`,
 		Example: `  assay run
@@ -62,18 +86,10 @@ parked trials, 130 interrupted.`,
       keys: [MY_KEY]            # names of environment variables
       models:
         my-model: {limits: {concurrency: 5, rpm: 600}}`,
-		Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
-		},
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeYAML,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(displays, f.display) {
-				return usageError("unknown display %q\nhint: %s", f.display, assay.NameHint(f.display, displays))
-			}
-			if _, ok := logLevels[f.logLevel]; !ok {
-				return usageError("unknown level %q\nhint: --log-level is debug, info, warn or error", f.logLevel)
-			}
-			if err := checkDebugTrials(f.debugTrials); err != nil {
+			if err := f.check(); err != nil {
 				return err
 			}
 			e, err := f.experiment(args)
@@ -86,12 +102,105 @@ parked trials, 130 interrupted.`,
 	}
 	storeFlag(cmd, &f.store)
 	f.flags(cmd)
-	cmd.Flags().StringVar(&f.display, "display", "auto", "how to show progress: auto, live, plain, json or none")
-	cmd.Flags().DurationVar(&f.simLatency, "sim-latency", defaultSimLatency, "median time that the built-in simulated models take to reply")
-	cmd.Flags().StringVar(&f.logDir, "log-dir", "", "the `directory` of logs, a file a run; none for no log (default STORE.logs)")
-	cmd.Flags().StringVar(&f.logLevel, "log-level", "info", "what is logged: debug, info, warn, or error for all errors alone")
-	cmd.Flags().StringSliceVar(&f.debugTrials, "debug-trials", nil, "write whole episodes of trials whose IDs begin with `PREFIX` beside the log; all for every one")
+	simLatencyFlag(cmd, &f.simLatency)
+	flags := cmd.Flags()
+	flags.StringVar(&f.display, "display", "auto",
+		"how to show progress: "+strings.Join(displays, ", "))
+	flags.StringVar(&f.logDir, "log-dir", "",
+		"the `directory` of logs, one file a run; none turns logs off (default STORE.logs)")
+	flags.StringVar(&f.logLevel, "log-level", "info",
+		"the lowest level that is logged: debug, info, warn or error")
+	flags.StringSliceVar(&f.debugTrials, "debug-trials", nil,
+		"write the episodes of trials whose IDs begin with `PREFIX` next to the log, or of all")
 	choice(cmd, "display", displays...)
 	choice(cmd, "log-level", "debug", "info", "warn", "error")
 	return cmd
+}
+
+// check returns a usage error if a flag has an unknown value.
+func (f *runFlags) check() error {
+	if !slices.Contains(displays, f.display) {
+		hint := cmp.Or(assay.NameHint(f.display, displays), "known are "+strings.Join(displays, ", "))
+		return usageError("unknown display %q\nhint: %s", f.display, hint)
+	}
+	if _, ok := logLevels[f.logLevel]; !ok {
+		return usageError("unknown level %q\nhint: --log-level is debug, info, warn or error", f.logLevel)
+	}
+	for _, p := range f.debugTrials {
+		if p != allTrials && (p == "" || strings.Trim(p, "0123456789abcdef") != "") {
+			return usageError("--debug-trials %q: trial IDs consist of hex digits\n"+
+				"hint: give the beginning of an ID from an export or `assay report`, or all", p)
+		}
+	}
+	return nil
+}
+
+// log returns where the log goes and what it contains.
+func (f *runFlags) log() session.LogOptions {
+	o := session.LogOptions{Dir: cmp.Or(f.logDir, f.store+".logs"), Level: logLevels[f.logLevel]}
+	if f.logDir == noLogs {
+		o.Dir = ""
+	}
+	if len(f.debugTrials) > 0 {
+		o.Episodes = func(id assay.TrialID) bool {
+			return slices.ContainsFunc(f.debugTrials, func(p string) bool {
+				return p == allTrials || strings.HasPrefix(string(id), p)
+			})
+		}
+	}
+	return o
+}
+
+// runExperiment runs what is pending, prints the results and chooses the exit code.
+func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFlags) (err error) {
+	j, err := job.Open(ctx, e, f.limit)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	d := &display{process: p, mode: f.displayMode(p)}
+	s, err := session.New(j, session.Options{
+		Store: f.store, Program: version(), Host: hostName(), Env: p.env, SimLatency: f.simLatency,
+		Signals: p.signals, Display: d, Log: f.log(),
+	})
+	if err != nil {
+		return err
+	}
+	db, err := store.Open(ctx, f.store, store.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+
+	sum, err := s.Run(ctx, db)
+	if sum == nil {
+		return err
+	}
+	if d.mode == "json" {
+		d.object(sum)
+	} else {
+		r := runResult{process: p, job: j, db: db, sum: sum, flags: f}
+		if printErr := r.print(ctx); printErr != nil && !brokenPipe(printErr) {
+			return errors.Join(err, printErr)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case sum.Unfinished() == 0:
+		return nil
+	case sum.Stopped:
+		return &codedError{code: exitInterrupted}
+	}
+	return &codedError{code: exitIncomplete}
+}
+
+func (f *runFlags) displayMode(p *process) string {
+	switch {
+	case f.display != "auto":
+		return f.display
+	case p.errTerminal:
+		return "live"
+	}
+	return "plain"
 }

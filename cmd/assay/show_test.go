@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/run/job"
+	"github.com/assay-eval/assay/internal/run/session"
 )
 
 // TestShowWithoutTranscript: the verdict is shown although the transcript was deleted.
@@ -75,7 +75,7 @@ func TestOutputThatEnds(t *testing.T) {
 			t.Errorf("%v on a full disk: %d %s", args, code, said)
 		}
 	}
-	if code, said := to(&refusing{10, syscall.EPIPE}, "run", "--suite", "baseline", "--model", "sim/optimal", "--limit", "3", "--sim-latency", "0s", "--display", "none", "--store", path); code != exitOK {
+	if code, said := to(&refusing{10, syscall.EPIPE}, "run", "--suite", "models", "--model", "sim/optimal", "--limit", "3", "--sim-latency", "0s", "--display", "none", "--store", path); code != exitOK {
 		t.Errorf("a complete run whose reader went away: %d %s", code, said)
 	}
 	if code, said := to(&refusing{10, syscall.EPIPE}, "show", "--store", path, "zzzz"); code != exitUsage && code != exitError || said == "" {
@@ -109,7 +109,7 @@ tools: listed
 			t.Errorf("run of what is done:\n%s", r.out)
 		}
 	}
-	var all []job.Status
+	var all []session.Status
 	if err := json.Unmarshal([]byte(must(t, nil, "status", "--store", path, "--json", "second").out), &all); err != nil {
 		t.Fatal(err)
 	}

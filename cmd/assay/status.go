@@ -1,11 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +15,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/run/job"
+	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -23,7 +24,7 @@ func newStatus(p *process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "status [EXPERIMENT]",
-		Short: "Show what is done, pending and parked",
+		Short: "Show how many trials are done, pending and parked",
 		Example: `  assay status
   assay status quickstart --json`,
 		Args: cobra.MaximumNArgs(1),
@@ -37,35 +38,48 @@ func newStatus(p *process) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, unplanned := []job.Status{}, []error{}
-			for _, e := range chosen {
-				s, err := job.StatusOf(cmd.Context(), db, e)
-				if err != nil {
-					// One experiment whose library is gone must not hide the others.
-					unplanned = append(unplanned, fmt.Errorf("experiment %s cannot be planned again: %w", e.Name, err))
-					continue
-				}
-				all = append(all, s)
+			if len(chosen) == 0 && !asJSON {
+				p.say("%s has no experiment yet.", path)
+				return nil
 			}
-			defer func() { err = errors.Join(append([]error{err}, unplanned...)...) }()
-			if asJSON {
-				return json.NewEncoder(p.out).Encode(all)
-			}
-			if len(chosen) == 0 {
-				_, err := fmt.Fprintf(p.out, "%s holds no experiment yet.\n", path)
-				return err
-			}
-			if err := writeStatus(p, all); err != nil || db.Skipped() == 0 {
-				return err
-			}
-			_, err = fmt.Fprintf(p.out, "\n%s and count as pending: \"assay verify\" says what is wrong, \"assay recover\" copies what is whole.\n", unread(db.Skipped()))
-			return err
+			return showStatus(cmd.Context(), p, db, chosen, asJSON)
 		},
 	}
 	storeFlag(cmd, &path)
 	cmd.ValidArgsFunction = namesIn(&path, experimentNames)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
 	return cmd
+}
+
+// showStatus prints the status of experiments. One that cannot be planned again, for example
+// because its library is gone, makes the command fail but does not hide the others.
+func showStatus(
+	ctx context.Context, p *process, db *store.DB, chosen []store.Experiment, asJSON bool,
+) error {
+	all, failed := []session.Status{}, []error{}
+	for _, e := range chosen {
+		s, err := session.StatusOf(ctx, db, e)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("cannot plan experiment %s again: %w", e.Name, err))
+			continue
+		}
+		all = append(all, s)
+	}
+	if asJSON {
+		return errors.Join(append([]error{json.NewEncoder(p.out).Encode(all)}, failed...)...)
+	}
+	for i, s := range all {
+		if i > 0 {
+			fmt.Fprintln(p.out)
+		}
+		writeStatus(p, s)
+	}
+	if n := db.Skipped(); n > 0 {
+		fmt.Fprintln(p.out)
+		p.say("%s and count as pending. `assay verify` explains what is wrong; "+
+			"`assay recover` copies what is intact.", unread(n))
+	}
+	return errors.Join(failed...)
 }
 
 // chooseExperiments returns the named experiment, or all.
@@ -88,45 +102,40 @@ func chooseExperiments(ctx context.Context, db *store.DB, args []string) ([]stor
 	return nil, err
 }
 
-func writeStatus(p *process, all []job.Status) error {
-	w := p.out
-	for i, s := range all {
-		if i > 0 {
-			fmt.Fprintln(w)
-		}
-		fmt.Fprintf(w, "experiment %s  (world %s, library %s)\n\n", s.Name, s.World, s.Library)
-		t := document.NewTextTable("model", "", "planned", "done", "pending", "parked", "skipped", "faults")
-		for _, m := range s.Models {
-			t.Row(m.Model, "", fmt.Sprint(m.Planned), fmt.Sprint(m.Done), fmt.Sprint(m.Pending), fmt.Sprint(m.Parked), fmt.Sprint(m.Skipped), faultText(m.Faults))
-		}
-		fmt.Fprintf(w, "%s\n\n", t)
-		if matrix := coverageMatrix(s.Coverage, p.terminal); matrix != "" {
-			fmt.Fprintf(w, "coverage: done of planned\n\n%s\n\n", matrix)
-		}
-		fmt.Fprintln(w, lastRun(s))
-		if s.Unplanned > 0 {
-			fmt.Fprintf(w, "%s at trials that the latest plan of this name does not have are not shown: other models were named, the file was edited, or stores were merged.\n", counted(s.Unplanned, "attempt"))
-		}
-		for _, stop := range s.Stopped {
-			fmt.Fprintf(w, "%s; n = %d, and %d trials are skipped\n", stop, stop.Outcomes, stop.Skipped)
-		}
-		if err := writeParked(w, s.ParkedFor); err != nil {
-			return err
-		}
+func writeStatus(p *process, s session.Status) {
+	p.say("experiment %s (world %s, library %s)", s.Name, s.World, s.Library)
+	fmt.Fprintln(p.out)
+	t := p.table("model", "", "planned", "done", "pending", "parked", "skipped", "faults")
+	for _, m := range s.Models {
+		t.Row(m.Model, "", fmt.Sprint(m.Planned), fmt.Sprint(m.Done), fmt.Sprint(m.Pending),
+			fmt.Sprint(m.Parked), fmt.Sprint(m.Skipped), faultText(m.Faults))
 	}
-	return nil
+	fmt.Fprintf(p.out, "%s\n\n", t)
+	if matrix := coverageMatrix(s.Coverage, p.terminal); matrix != "" {
+		fmt.Fprintf(p.out, "coverage: done of planned\n\n%s\n\n", matrix)
+	}
+	p.say("%s", lastRun(s))
+	if s.Unplanned > 0 {
+		p.say("%s at trials that the latest plan of this name does not have are not shown, because "+
+			"the file or its models changed or because stores were merged.",
+			counted(s.Unplanned, "attempt"))
+	}
+	for _, stop := range s.Stopped {
+		p.say("%s (%d outcomes, %d trials skipped)", stop, stop.Outcomes, stop.Skipped)
+	}
+	writeParked(p, s.ParkedFor)
 }
 
-// coverageMatrix has a row for each model and condition, and a column for each
-// variant; it is empty for a single one, which the table of models shows.
-func coverageMatrix(all []job.Coverage, on document.Terminal) string {
+// coverageMatrix has a row for each model and condition, and a column for each variant. It is
+// empty if there is a single cell, because the table of models shows it already.
+func coverageMatrix(all []session.Coverage, on document.Terminal) string {
 	type row struct {
 		model, difficulty string
 		reliability       float64
 	}
 	var rows []row
 	var variants []string
-	cells := make(map[row]map[string]job.Coverage)
+	cells := make(map[row]map[string]session.Coverage)
 	for _, c := range all {
 		r := row{c.Model, c.Difficulty, c.Reliability}
 		name := strings.TrimPrefix(c.Variant, "flawed_")
@@ -134,7 +143,7 @@ func coverageMatrix(all []job.Coverage, on document.Terminal) string {
 			name += ",\n" + c.Severity
 		}
 		if cells[r] == nil {
-			cells[r] = make(map[string]job.Coverage)
+			cells[r] = make(map[string]session.Coverage)
 			rows = append(rows, r)
 		}
 		cells[r][name] = c
@@ -164,37 +173,33 @@ func coverageMatrix(all []job.Coverage, on document.Terminal) string {
 	return t.String()
 }
 
-func lastRun(s job.Status) string {
+func lastRun(s session.Status) string {
 	r := s.LastRun
-	state := "has not ended: it is running, or it was killed"
+	state := "has not ended: it is still running or was killed"
 	if !r.FinishedAt.IsZero() {
 		state = "ended after " + r.FinishedAt.Sub(r.StartedAt).Round(time.Second).String()
 	}
-	runs := "1 run, which began"
+	runs := "1 run. It began"
 	if s.Runs > 1 {
-		runs = fmt.Sprintf("%d runs; the latest began", s.Runs)
+		runs = fmt.Sprintf("%d runs. The latest began", s.Runs)
 	}
-	return fmt.Sprintf("%s %s and %s.", runs, r.StartedAt.Format(time.RFC3339), state)
+	return fmt.Sprintf("%s at %s and %s.", runs, r.StartedAt.Format(time.RFC3339), state)
 }
 
-// writeParked lists the reasons for which trials are parked, most frequent
-// first.
-func writeParked(w io.Writer, reasons map[string]int) error {
+// writeParked lists the reasons why trials are parked, the most frequent first.
+func writeParked(p *process, reasons map[string]int) {
 	const most = 5
-	var lines []string
-	for reason, n := range reasons {
-		lines = append(lines, fmt.Sprintf("%6d parked: %s", n, strings.ReplaceAll(reason, "\n", " ")))
-	}
-	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(b, a) })
-	for i, l := range lines {
+	names := slices.SortedFunc(maps.Keys(reasons), func(a, b string) int {
+		return cmp.Or(reasons[b]-reasons[a], strings.Compare(a, b))
+	})
+	for i, reason := range names {
 		if i == most {
-			l = fmt.Sprintf("       and %d more reasons", len(lines)-most)
+			p.item("       ", fmt.Sprintf("and %d more reasons", len(names)-most))
+			return
 		}
-		if _, err := fmt.Fprintln(w, l); err != nil || i == most {
-			return err
-		}
+		text := strings.ReplaceAll(reason, "\n", " ")
+		p.item(fmt.Sprintf("%6d ", reasons[reason]), "parked: "+text)
 	}
-	return nil
 }
 
 func faultText(by map[assay.FaultKind]int) string {

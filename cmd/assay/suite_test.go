@@ -29,7 +29,7 @@ func suiteCount(name, model string) int {
 	if name == "scale" && model == other {
 		return 0
 	}
-	return map[string]int{"baseline": 100, "scale": 200, "flawed": 664, "reliability": 400, "prompts": 300}[name]
+	return map[string]int{"models": 100, "scale": 200, "flawed": 664, "reliability": 400, "prompts": 300}[name]
 }
 
 // TestSuites runs the whole study with one command: every part has its trials,
@@ -59,7 +59,7 @@ providers:
 		t.Errorf("the run does not say that it did 4,192 trials:\n%s", out)
 	}
 	for title, lead := range map[string]string{
-		"Part baseline": "Full success by task type.", "Part baseline: main metrics": "", "Part scale": "Full success by difficulty.",
+		"Part models": "Full success by task type.", "Part models: main metrics": "", "Part scale": "Full success by difficulty.",
 		"Part flawed": "Full success by variant.", "Part reliability": "Full success by reliability.", "Part prompts": "Full success by variant.",
 		"Why outcomes are not full success": "",
 	} {
@@ -78,7 +78,7 @@ providers:
 		if name == "scale" { // which alone is for any model
 			models = builtin
 		}
-		if out := runSuite(t, name, models); !strings.Contains(out, "trials of "+name+" are done; nothing was run.") {
+		if out := runSuite(t, name, models); !strings.Contains(out, "trials of "+name+" were done already, so nothing was run.") {
 			t.Errorf("the suite %s has work left:\n%s", name, out)
 		}
 	}
@@ -111,7 +111,7 @@ func suiteGaps(t *testing.T, share int, models, args []string) {
 			want = append(want, job.Gap{Model: model, Part: name, Planned: n, Done: share * n, Pending: (1 - share) * n})
 			planned += n
 		}
-		planned -= 2 * suiteCount("baseline", model) // which reliability and prompts have too
+		planned -= 2 * suiteCount("models", model) // which reliability and prompts have too
 	}
 	if diff := cmp.Diff(want, out.Gaps); diff != "" {
 		t.Errorf("gaps (-want +got):\n%s", diff)

@@ -19,7 +19,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/legacy"
 	"github.com/assay-eval/assay/internal/result/report"
-	"github.com/assay-eval/assay/internal/run/job"
+	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -449,7 +449,7 @@ func TestDamagedStoreIsRead(t *testing.T) {
 	if a.Done != n || !slices.ContainsFunc(a.Alarms, func(x report.Alarm) bool { return x.Kind == "damaged" }) {
 		t.Errorf("the report counts %d outcomes, want %d, and has the alarms %+v", a.Done, n, a.Alarms)
 	}
-	var s []job.Status
+	var s []session.Status
 	r = must(t, nil, "status", "--store", path, "--json")
 	if err := json.Unmarshal([]byte(r.out), &s); err != nil {
 		t.Fatal(err)

@@ -40,6 +40,12 @@ func (t Terminal) width() int {
 // prose is how wide its paragraphs are.
 func (p pen) prose() int { return min(prose, p.Width) }
 
+// Hang wraps text to the width of the terminal, with a label in front of the first line and the
+// others indented below it.
+func (t Terminal) Hang(label, text string) string {
+	return strings.Join(newPen(t).hang(label, text), "\n")
+}
+
 var (
 	bold      = lipgloss.NewStyle().Bold(true)
 	alarming  = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Red)

@@ -15,6 +15,7 @@ import (
 	"regexp"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/run/gate"
 	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/store"
@@ -191,4 +192,23 @@ func (j *Job) StoppedEarly(ctx context.Context, db *store.DB) (map[string]int, [
 		}
 	}
 	return skipped, stops, nil
+}
+
+// Unplanned counts the attempts that runs with other plans of the experiment's name made at
+// trials that this plan does not have, by model and variant.
+func (j *Job) Unplanned(ctx context.Context, db *store.DB, e store.Experiment) (map[string]int, error) {
+	if e.Plans < 2 {
+		return nil, nil
+	}
+	planned := j.IDs()
+	counts := make(map[string]int)
+	for a, err := range db.Attempts(ctx, store.Filter{Experiment: e.Name}) {
+		if err != nil {
+			return nil, err
+		}
+		if !planned[a.ID] {
+			counts[a.Model+", "+report.PromptKey(a.Variant, a.Severity)]++
+		}
+	}
+	return counts, nil
 }

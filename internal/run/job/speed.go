@@ -18,7 +18,7 @@ func Bottleneck(ledgers []lane.Ledger, wall time.Duration) (name string, waited 
 		available += l.Available
 		for reason, d := range l.Waited {
 			if d > waited {
-				name, waited = limitName(reason)+" of "+l.Name, d
+				name, waited = WaitName(reason, l.Name), d
 			}
 		}
 	}
@@ -28,15 +28,15 @@ func Bottleneck(ledgers []lane.Ledger, wall time.Duration) (name string, waited 
 	case available == 0 || float64(used) < 0.75*float64(available):
 		return "", 0
 	case len(ledgers) == 1:
-		return limitName(string(assay.Concurrency)) + " of " + ledgers[0].Name, 0
+		return WaitName(string(assay.Concurrency), ledgers[0].Name), 0
 	}
 	return "concurrency limits of all lanes", 0
 }
 
-// limitName returns "rpm limit" for the bucket rpm, and leaves other reasons to wait unchanged.
-func limitName(reason string) string {
+// WaitName names the reason for which requests wait on a lane, such as "rpm limit of gw/KEY/m".
+func WaitName(reason, laneName string) string {
 	if slices.Contains(lane.Buckets[:], assay.Bucket(reason)) {
-		return reason + " limit"
+		reason += " limit"
 	}
-	return reason
+	return reason + " of " + laneName
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Suites lists the built-in suites: experiments that name no model.
-var Suites = []string{"baseline", "scale", "flawed", "reliability", "prompts", "all"}
+var Suites = []string{"models", "scale", "flawed", "reliability", "prompts", "all"}
 
 //go:embed suites/*.yaml
 var suiteFiles embed.FS

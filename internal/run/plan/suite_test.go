@@ -32,10 +32,10 @@ func TestSuitesHaveTheirCounts(t *testing.T) {
 	t.Parallel()
 	const other, qwen, prefixed, simulated = "deepseek-v3", "Qwen2.5-7B-Instruct", "Qwen/qwen2.5-72b-instruct", "sim/listed"
 	for name, want := range map[string]map[string]int{
-		"baseline":    {other: 100, qwen: 100},
+		"models":      {other: 100, qwen: 100},
 		"scale":       {other: 200, qwen: 200},
 		"flawed":      {other: 700, qwen: 700},
-		"reliability": {other: 400, qwen: 400}, // 100 of them are those of baseline
+		"reliability": {other: 400, qwen: 400}, // 100 of them are those of models
 		"prompts":     {other: 300, qwen: 300}, // and so here
 		"all":         {other: 1300, qwen: 1500, prefixed: 1500, simulated: 1500},
 	} {
@@ -78,7 +78,7 @@ func TestAllIsEverySuite(t *testing.T) {
 		t.Errorf("trials (-suites +all):\n%s", diff)
 	}
 	if shared != 200 {
-		t.Errorf("reliability and prompts share %d trials with others, want the 100 of baseline each", shared)
+		t.Errorf("reliability and prompts share %d trials with others, want the 100 of models each", shared)
 	}
 	for i, part := range all.Parts() {
 		alone := suite(t, plan.Suites[i], model)
@@ -132,10 +132,10 @@ func TestSuitesArePaired(t *testing.T) {
 		}
 		return m
 	}
-	baseline := seeds("baseline")
+	models := seeds("models")
 	for _, name := range plan.Suites[1:] {
-		if diff := cmp.Diff(baseline, seeds(name)); diff != "" {
-			t.Errorf("%s meets other tasks or luck than baseline:\n%s", name, diff)
+		if diff := cmp.Diff(models, seeds(name)); diff != "" {
+			t.Errorf("%s meets other tasks or luck than models:\n%s", name, diff)
 		}
 	}
 }

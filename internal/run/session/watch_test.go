@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"context"
@@ -23,17 +23,20 @@ func (silent) Chat(ctx context.Context, _ assay.Request) (assay.Response, error)
 	return assay.Response{}, ctx.Err()
 }
 
-// TestStallIsNamed: when no request has ended for a minute, and again after
-// two and four, the user is told what hangs where, since when, and who waits.
-func TestStallIsNamed(t *testing.T) {
+// TestStallIsExplained checks that a run in which no request finishes notes after one, two and
+// four minutes what is in flight and what waits.
+func TestStallIsExplained(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		pool := lane.NewPool("m", []lane.Config{{
 			Name: "gw/K/m", Provider: silent{}, Orders: "m", Limits: lane.Limits{Concurrency: 1},
 		}}, lane.Options{Request: time.Hour})
-		s := &session{
-			Job:   &job.Job{Experiment: &plan.Experiment{Models: []string{"m"}}},
-			pools: &job.Pools{ByModel: map[string]*lane.Pool{"m": pool}}, meter: live.NewMeter(nil), started: time.Now(), log: slog.New(slog.DiscardHandler),
+		s := &Session{
+			Job:     &job.Job{Experiment: &plan.Experiment{Models: []string{"m"}}},
+			pools:   &job.Pools{ByModel: map[string]*lane.Pool{"m": pool}},
+			meter:   live.NewMeter(nil),
+			started: time.Now(),
+			log:     slog.New(slog.DiscardHandler),
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 3 {
@@ -44,10 +47,12 @@ func TestStallIsNamed(t *testing.T) {
 		notes := s.meter.Snapshot().Notes
 		cancel()
 		synctest.Wait()
+
 		want := []string{
-			"no request has ended for 1m0s: 1 in flight on gw/K/m, the oldest request for 1m0s; waiting of m: 2 for concurrency of gw/K/m, the first for 1m0s",
-			"no request has ended for 2m0s: ",
-			"no request has ended for 4m0s: ",
+			"no request has finished for 1m0s: gw/K/m has 1 in flight, the oldest for 1m0s; " +
+				"m has 2 waiting for the concurrency limit of gw/K/m, the first for 1m0s",
+			"no request has finished for 2m0s: ",
+			"no request has finished for 4m0s: ",
 		}
 		if len(notes) != len(want) {
 			t.Fatalf("%d notes, want %d: %q", len(notes), len(want), notes)

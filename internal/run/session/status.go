@@ -1,14 +1,12 @@
-package job
+package session
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/run/gate"
+	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -62,7 +60,7 @@ type Coverage struct {
 
 // StatusOf reopens a stored experiment and returns its status.
 func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, err error) {
-	j, err := Reopen(ctx, e)
+	j, err := job.Reopen(ctx, e)
 	if err != nil {
 		return s, err
 	}
@@ -89,7 +87,7 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 	}
 	s.Stopped = append([]gate.Stop{}, stops...)
 	for _, name := range j.Experiment.Models {
-		m := j.cover(&s, name, settled)
+		m := s.cover(j, name, settled)
 		m.Skipped = skipped[name]
 		s.Models = append(s.Models, m)
 	}
@@ -107,7 +105,7 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 }
 
 // cover counts a model's planned and done trials, and adds their coverage to the status.
-func (j *Job) cover(s *Status, model string, settled store.Set) ModelStatus {
+func (s *Status) cover(j *job.Job, model string, settled store.Set) ModelStatus {
 	m := ModelStatus{
 		Model: model, Planned: j.Plan.Planned(model), Faults: make(map[assay.FaultKind]int),
 	}
@@ -161,14 +159,14 @@ func (s *Status) countFaults(ctx context.Context, db *store.DB, settled store.Se
 // sum counts pending trials and adds the models up. If the latest run had closed all lanes of a
 // model, the model's pending trials count as parked.
 func (s *Status) sum() error {
-	closed, err := closedIn(s.LastRun)
+	last, err := SummaryOf(s.LastRun)
 	if err != nil {
 		return err
 	}
 	for i := range s.Models {
 		m := &s.Models[i]
 		m.Pending = m.Planned - m.Done - m.Parked - m.Skipped
-		if why, ok := closed[m.Model]; ok && m.Pending > 0 {
+		if why, ok := last.Closed[m.Model]; ok && m.Pending > 0 {
 			s.ParkedFor[why] += m.Pending
 			m.Parked, m.Pending = m.Parked+m.Pending, 0
 		}
@@ -179,37 +177,4 @@ func (s *Status) sum() error {
 		s.Parked += m.Parked
 	}
 	return nil
-}
-
-// closedIn returns the models whose lanes a run had closed at its end, with the reasons.
-func closedIn(r store.Run) (map[string]string, error) {
-	var summary struct {
-		Closed map[string]string `json:"closed"`
-	}
-	if len(r.Summary) == 0 {
-		return nil, nil
-	}
-	if err := json.Unmarshal(r.Summary, &summary); err != nil {
-		return nil, fmt.Errorf("summary of run %s: %w", r.ID, err)
-	}
-	return summary.Closed, nil
-}
-
-// Unplanned counts the attempts that runs with other plans of the experiment's name made at
-// trials that this plan does not have, by model and variant.
-func (j *Job) Unplanned(ctx context.Context, db *store.DB, e store.Experiment) (map[string]int, error) {
-	if e.Plans < 2 {
-		return nil, nil
-	}
-	planned := j.IDs()
-	counts := make(map[string]int)
-	for a, err := range db.Attempts(ctx, store.Filter{Experiment: e.Name}) {
-		if err != nil {
-			return nil, err
-		}
-		if !planned[a.ID] {
-			counts[a.Model+", "+report.PromptKey(a.Variant, a.Severity)]++
-		}
-	}
-	return counts, nil
 }

@@ -1,0 +1,220 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/engine"
+	"github.com/assay-eval/assay/internal/run/gate"
+)
+
+// engineConfig connects the engine to the pools, the store and the gate.
+func (s *Session) engineConfig() engine.Config {
+	runner := episode.NewRunner(s.Library.Catalog(), time.Duration(s.Experiment.Limits.Trial))
+	cfg := engine.Config{
+		Attempt: func(ctx context.Context, trial *assay.Trial) (*assay.Attempt, *assay.Transcript) {
+			a, tr := s.attempt(ctx, runner, trial)
+			a.Experiment, a.Run, a.Program = s.Experiment.Name, s.id, s.options.Program
+			return a, tr
+		},
+		Save:     s.save,
+		Event:    s.event,
+		Wake:     s.wake,
+		Skip:     s.skip,
+		Commands: s.commands,
+	}
+	for _, name := range s.Experiment.Models {
+		pool := s.pools.ByModel[name]
+		cfg.Models = append(cfg.Models, engine.Model{
+			Name: name, Pending: s.pending(name),
+			Admit: pool.Admit, Closed: pool.Closed, Exhausted: pool.Exhausted,
+			Most: func() int { return 2*pool.Width() + 64 },
+		})
+	}
+	return cfg
+}
+
+func (s *Session) pending(model string) iter.Seq[assay.Trial] {
+	return s.Plan.Some(model, func(place int) bool { return !s.done[model].has(place) })
+}
+
+// places marks the trials of a model that were done before the run, with one bit for each place
+// in the plan.
+type places struct {
+	bits []uint64
+	n    int
+}
+
+func (p places) has(place int) bool {
+	return place/64 < len(p.bits) && p.bits[place/64]&(1<<(place%64)) != 0
+}
+
+// findDone looks up every planned trial in the set of settled ones. Models are searched in
+// parallel because a million trial IDs take a second to compute.
+func (s *Session) findDone() map[string]places {
+	done := make(map[string]places)
+	if s.settled.Len() == 0 {
+		return done
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, model := range s.Experiment.Models {
+		wg.Go(func() {
+			p := places{bits: make([]uint64, s.Plan.Planned(model)/64+1)}
+			place := 0
+			for t := range s.Plan.Trials(model) {
+				if s.settled.Has(t.ID) {
+					p.bits[place/64] |= 1 << (place % 64)
+					p.n++
+				}
+				place++
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			done[model] = p
+		})
+	}
+	wg.Wait()
+	return done
+}
+
+func (s *Session) attempt(
+	ctx context.Context, runner *episode.Runner, trial *assay.Trial,
+) (*assay.Attempt, *assay.Transcript) {
+	task, err := s.tasks.Task(ctx, trial)
+	if err != nil {
+		return noTask(ctx, trial, err), &assay.Transcript{}
+	}
+	s.gate.Begin(trial.Cell)
+	defer s.gate.End(trial.Cell)
+	return runner.Run(ctx, &gated{s.pools.ByModel[trial.Model], s.gate, trial.Cell}, trial, task)
+}
+
+// noTask returns the attempt at a trial whose task cannot be read.
+func noTask(ctx context.Context, trial *assay.Trial, err error) *assay.Attempt {
+	kind := assay.Harness
+	if ctx.Err() != nil {
+		kind = assay.Interrupted
+	}
+	now := time.Now().UTC()
+	return &assay.Attempt{
+		Trial: *trial, FaultKind: kind, FaultDetail: err.Error(),
+		Templates: episode.TemplatesHash, StartedAt: now, FinishedAt: now,
+	}
+}
+
+// gated asks the gate before each request and reports afterwards what the request cost.
+type gated struct {
+	assay.Provider
+	gate *gate.Gate
+	cell assay.Cell
+}
+
+func (g *gated) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+	if f := g.gate.Allow(g.cell); f != nil {
+		return assay.Response{}, f
+	}
+	resp, err := g.Provider.Chat(ctx, req)
+	g.gate.Spend(g.cell, resp.Usage, resp.Cost)
+	return resp, err
+}
+
+// skip returns why a trial must not start, or "".
+func (s *Session) skip(t *assay.Trial) string {
+	reason, rule := s.gate.Skip(t.Cell)
+	if rule {
+		s.meter.Skipped(t.Model)
+	} else if reason != "" {
+		s.note(reason + "; its trials stay pending")
+	}
+	return reason
+}
+
+// save stores an attempt and then writes its episode next to the log if that was asked for.
+func (s *Session) save(ctx context.Context, a *assay.Attempt, t *assay.Transcript) error {
+	err := s.db.Save(ctx, a, t)
+	switch {
+	case err == nil:
+		s.runlog.Episode(a.ID, a.Number, t, a)
+	case !errors.Is(err, context.Canceled):
+		s.log.Error("attempt not saved", "trial", a.ID, "error", err.Error())
+	}
+	return err
+}
+
+// event updates the meter, the log, the gate and the totals.
+func (s *Session) event(e engine.Event) {
+	switch e.Kind {
+	case engine.Started:
+		s.meter.Started(e.Model)
+	case engine.Settled:
+		s.meter.Settled(e.Model)
+	case engine.Faulted, engine.Dropped:
+		s.meter.Faulted(e.Model, false)
+	case engine.Parked:
+		s.meter.Faulted(e.Model, true)
+	case engine.Requeued:
+		s.meter.Requeued(e.Model, e.WasParked)
+	case engine.ModelClosed:
+		s.meter.Closed(e.Model, e.Err.Error())
+	}
+	s.logEvent(e)
+
+	a := e.Attempt
+	if a == nil {
+		return
+	}
+	if e.Kind == engine.Settled {
+		for _, stop := range s.gate.Outcome(a.Cell, a.Level, a.ErrorCategory) {
+			s.note(stop.String())
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cost += a.CostUSD
+	if e.Kind == engine.Settled {
+		s.lastDone = a.ID
+		s.longest = max(s.longest, time.Duration(a.WorkingMS)*time.Millisecond)
+	}
+}
+
+// observe counts a request that has ended.
+func (s *Session) observe(x lane.Exchange) {
+	kind := assay.FaultKind("")
+	if x.Fault != nil {
+		kind = x.Fault.Kind
+		s.noteFault(x.Lane, x.Fault)
+	}
+	s.logExchange(x)
+	s.latest.Store(time.Now().UnixNano())
+	s.meter.Request(x.Model, kind, x.Usage)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests++
+	s.tokens += x.Usage.Total()
+	if kind != "" {
+		s.faults[kind]++
+	}
+}
+
+// noteFault notes the first fault of each kind on each lane.
+func (s *Session) noteFault(lane string, f *assay.Fault) {
+	if f.Kind == assay.Interrupted {
+		return
+	}
+	key := lane + " " + string(f.Kind)
+	s.mu.Lock()
+	known := s.noted[key]
+	s.noted[key] = true
+	s.mu.Unlock()
+	if !known {
+		s.note(strings.ReplaceAll(f.Error(), "\n", "; "))
+	}
+}

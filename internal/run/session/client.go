@@ -1,0 +1,85 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// ErrNoRun is returned by [Send] if no run is working on the store.
+var ErrNoRun = errors.New("no run is working on this store")
+
+// Send sends an order to the run that works on a store.
+func Send(ctx context.Context, storePath string, o Order) (Reply, error) {
+	path, err := socketPath(storePath)
+	if err != nil {
+		return Reply{}, err
+	}
+	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		},
+	}}
+	body, err := json.Marshal(o)
+	if err != nil {
+		return Reply{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://run/", bytes.NewReader(body))
+	if err != nil {
+		return Reply{}, err
+	}
+
+	resp, err := client.Do(req)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return Reply{}, ErrNoRun
+	case errors.Is(err, fs.ErrPermission):
+		return Reply{}, fmt.Errorf("the run on %s belongs to another user: %w", storePath, err)
+	case err != nil:
+		return Reply{}, err
+	}
+	defer resp.Body.Close()
+	var r Reply
+	if err := json.NewDecoder(resp.Body).Decode(&r); err != nil {
+		return r, fmt.Errorf("cannot read the reply of the run: %w", err)
+	}
+	if r.Error != "" {
+		return r, errors.New(r.Error)
+	}
+	return r, nil
+}
+
+// socketPath returns where the run on a store listens. The socket stands next to the store, so
+// that only users who may write there can control the run. If that path is too long for a
+// socket, it is replaced by one in the system's directory for temporary files.
+func socketPath(storePath string) (string, error) {
+	abs, err := filepath.Abs(storePath)
+	if err != nil {
+		return "", err
+	}
+	if target, err := filepath.EvalSymlinks(abs); err == nil {
+		abs = target
+	}
+	const longest = 100 // the system allows 104 or 108 bytes
+	if path := abs + ".ctl"; len(path) <= longest {
+		return path, nil
+	}
+	sum := sha256.Sum256([]byte(abs))
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("assay-%d", os.Getuid()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, hex.EncodeToString(sum[:8])+".ctl"), nil
+}

@@ -1,0 +1,257 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/engine"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// An Order asks a run to change or to describe itself. [Send] sends it.
+type Order struct {
+	// Do is status, pause, resume, set, cancel or requeue.
+	Do string `json:"do"`
+	// Names are models, lanes or trials. If there are none, the order is for all.
+	Names []string `json:"names,omitempty"`
+	// Limits belong to set.
+	Limits map[assay.Bucket]int `json:"limits,omitempty"`
+}
+
+// A Reply is the answer of a run to an Order.
+type Reply struct {
+	// Text describes what was done.
+	Text  string `json:"text,omitempty"`
+	Error string `json:"error,omitempty"`
+	// Run is the answer to status.
+	Run *State `json:"run,omitempty"`
+}
+
+// A State describes a run that is working.
+type State struct {
+	Run        assay.RunID  `json:"run"`
+	Experiment string       `json:"experiment"`
+	Models     []ModelState `json:"models"`
+	Elapsed    float64      `json:"elapsed_s"`
+	Done       int          `json:"done"`
+	Planned    int          `json:"planned"`
+	InFlight   int          `json:"in_flight"`
+	Notes      []string     `json:"notes"`
+}
+
+// A ModelState describes a model of a run.
+type ModelState struct {
+	Model   string      `json:"model"`
+	Waiting int         `json:"waiting"`
+	Lanes   []LaneState `json:"lanes"`
+}
+
+// A LaneState describes a lane of a run.
+type LaneState struct {
+	Lane     string      `json:"lane"`
+	InFlight int         `json:"in_flight"`
+	Limits   lane.Limits `json:"limits"`
+	Learned  lane.Limits `json:"learned"`
+	Waits    string      `json:"waits"`
+	Paused   bool        `json:"paused"`
+}
+
+// A controlServer takes orders over a local socket.
+type controlServer struct{ server *http.Server }
+
+func (c controlServer) close() {
+	if c.server != nil {
+		_ = c.server.Close()
+	}
+}
+
+// serveControl opens the socket. This run holds the store's lock, so a socket that exists was
+// left behind by a run that was killed.
+func (s *Session) serveControl() (controlServer, error) {
+	path, err := socketPath(s.options.Store)
+	if err != nil {
+		return controlServer{}, err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return controlServer{}, err
+	}
+	listener, err := listenPrivately(path)
+	if err != nil {
+		return controlServer{}, err
+	}
+	server := &http.Server{Handler: http.HandlerFunc(s.handle), ReadHeaderTimeout: 5 * time.Second}
+	go func() { _ = server.Serve(listener) }() // until close
+	return controlServer{server}, nil
+}
+
+// listenPrivately creates a socket that only this user can connect to.
+func listenPrivately(path string) (net.Listener, error) {
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
+}
+
+func (s *Session) handle(w http.ResponseWriter, r *http.Request) {
+	var o Order
+	var out Reply
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&o); err != nil {
+		out.Error = err.Error()
+	} else if out, err = s.obey(r.Context(), o); err != nil {
+		out = Reply{Error: err.Error()}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(out) // the client may be gone
+}
+
+// obey carries out an order. An order that changes anything is logged in the store first.
+func (s *Session) obey(ctx context.Context, o Order) (Reply, error) {
+	if o.Do == "status" {
+		state := s.state()
+		return Reply{Run: &state}, nil
+	}
+	do, ok := map[string]func(context.Context, Order) (string, error){
+		"pause": s.pause, "resume": s.pause, "set": s.set, "cancel": s.command, "requeue": s.command,
+	}[o.Do]
+	if !ok {
+		return Reply{}, fmt.Errorf("unknown order %q", o.Do)
+	}
+	b, err := json.Marshal(o)
+	if err == nil {
+		err = s.db.Log(ctx, store.Control{Run: s.id, At: time.Now().UTC(), Command: b})
+	}
+	if err != nil {
+		return Reply{}, fmt.Errorf("cannot log the order, so it was not carried out: %w", err)
+	}
+	text, err := do(ctx, o)
+	if err == nil {
+		s.note("by assay ctl: " + text)
+	}
+	return Reply{Text: text}, err
+}
+
+// matchLane reports whether an order is for a lane: it names the lane, the beginning of its
+// name, its model, or nothing.
+func matchLane(o Order, model, lane string) bool {
+	if len(o.Names) == 0 {
+		return true
+	}
+	for _, n := range o.Names {
+		if n == model || n == lane || strings.HasPrefix(lane, n+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Session) pause(_ context.Context, o Order) (string, error) {
+	var names []string
+	for model, p := range s.pools.ByModel {
+		matches := func(l string) bool { return matchLane(o, model, l) }
+		names = append(names, p.Hold(o.Do == "pause", matches)...)
+	}
+	return laneText(o.Do+"d", names, o) // paused or resumed
+}
+
+func (s *Session) set(_ context.Context, o Order) (string, error) {
+	var names []string
+	for model, p := range s.pools.ByModel {
+		matches := func(l string) bool { return matchLane(o, model, l) }
+		names = append(names, p.SetLimits(o.Limits, matches)...)
+	}
+	var words []string
+	for _, b := range lane.Buckets {
+		if n, ok := o.Limits[b]; ok && n > 0 {
+			words = append(words, LimitText(b, n))
+		} else if ok {
+			words = append(words, "no "+string(b)+" limit")
+		}
+	}
+	return laneText("set "+strings.Join(words, ", ")+" on", names, o)
+}
+
+// laneText describes what was done to lanes. It returns an error if the order matched none.
+func laneText(done string, lanes []string, o Order) (string, error) {
+	if len(lanes) == 0 {
+		return "", fmt.Errorf("no lane or model is called %s\nhint: `assay ctl status` lists them",
+			strings.Join(o.Names, ", "))
+	}
+	slices.Sort(lanes)
+	return done + " " + strings.Join(lanes, ", "), nil
+}
+
+// command cancels or requeues trials by model or by the beginning of their ID.
+func (s *Session) command(ctx context.Context, o Order) (string, error) {
+	done := make(chan int, 1)
+	c := engine.Command{
+		Cancel: o.Do == "cancel", Done: done,
+		Match: func(t *assay.Trial) bool { return matchTrial(o, t) },
+	}
+	select {
+	case s.commands <- c:
+	case <-s.ended:
+		return "", errors.New("the run is about to end")
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+
+	n := <-done
+	names := strings.Join(o.Names, ", ")
+	switch {
+	case o.Do == "cancel":
+		return fmt.Sprintf("cancelled %s: %d were in flight; cancelled trials stay pending "+
+			"and do not start again in this run", names, n), nil
+	case names == "":
+		return fmt.Sprintf("requeued %d parked or cancelled trials", n), nil
+	}
+	return fmt.Sprintf("requeued %d trials of %s", n, names), nil
+}
+
+func matchTrial(o Order, t *assay.Trial) bool {
+	if len(o.Names) == 0 {
+		return true
+	}
+	for _, n := range o.Names {
+		if n == t.Model || len(n) >= 4 && strings.HasPrefix(string(t.ID), strings.ToLower(n)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Session) state() State {
+	snapshot := s.meter.Snapshot()
+	total := snapshot.Total()
+	out := State{
+		Run: s.id, Experiment: s.Experiment.Name, Elapsed: snapshot.Elapsed.Seconds(),
+		Done: total.Done, Planned: total.Planned, InFlight: total.InFlight,
+		Notes: snapshot.Notes, Models: []ModelState{},
+	}
+	for _, model := range s.Experiment.Models {
+		lanes, waiting := s.pools.ByModel[model].Status()
+		m := ModelState{Model: model, Waiting: waiting.Requests, Lanes: []LaneState{}}
+		for _, l := range lanes {
+			m.Lanes = append(m.Lanes, LaneState{
+				Lane: l.Name, InFlight: l.InFlight, Limits: l.Limits, Learned: l.Learned,
+				Waits: l.Waits, Paused: l.Held,
+			})
+		}
+		out.Models = append(out.Models, m)
+	}
+	return out
+}

@@ -1,0 +1,304 @@
+// Package session carries out one run of a job: it records the run in the store, lets the engine
+// work through pending trials, watches for stalls, keeps what lanes learn about their limits,
+// writes the log, takes orders over a socket, and ends with a [Summary].
+//
+// It prints nothing and knows no flags. A [Display] shows the run to its user.
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/engine"
+	"github.com/assay-eval/assay/internal/run/gate"
+	"github.com/assay-eval/assay/internal/run/job"
+	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/runlog"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// Options say how to run a job.
+type Options struct {
+	// Store is the path of the store. The control socket stands next to it.
+	Store string
+	// Program is the version of this program, Host the name of this machine.
+	Program, Host string
+	// Env looks up keys, and SimLatency is the median latency of built-in models.
+	Env        job.Env
+	SimLatency time.Duration
+	// Signals stop the run: the first one softly, the second one at once.
+	Signals <-chan os.Signal
+	Display Display
+	Log     LogOptions
+}
+
+// A Display shows a run to its user.
+type Display interface {
+	// Start is called once, before the first request.
+	Start(Start)
+	// Show shows the meter until ctx ends. It runs in a goroutine of its own.
+	Show(ctx context.Context, meter *live.Meter)
+	// Stopping is called when a signal has stopped the run softly.
+	Stopping()
+	// NoLog is called when the run's log cannot be written.
+	NoLog(reason string)
+}
+
+// Start describes a run before its first request.
+type Start struct {
+	Event      string      `json:"event"` // "start"
+	Experiment string      `json:"experiment"`
+	Run        assay.RunID `json:"run"`
+	Program    string      `json:"program"`
+	Store      string      `json:"store"`
+	Planned    int         `json:"planned"`
+	Done       int         `json:"done"`
+	Pending    int         `json:"pending"`
+	Models     []string    `json:"models"`
+}
+
+// A Session is one run of a job.
+type Session struct {
+	*job.Job
+	options Options
+	id      assay.RunID
+	db      *store.DB
+	settled store.Set
+	done    map[string]places // by model
+	pools   *job.Pools
+	tasks   *job.TaskCache
+	meter   *live.Meter
+	gate    *gate.Gate
+	started time.Time
+	log     *slog.Logger
+	runlog  *runlog.Log // nil if there is no log
+	wake    chan struct{}
+	// The engine receives commands until ended is closed.
+	commands chan engine.Command
+	ended    chan struct{}
+	forecast job.Forecast
+	latest   atomic.Int64 // end of the latest request, in nanoseconds since 1970
+
+	mu       sync.Mutex // guards the fields below
+	requests int
+	tokens   int
+	cost     float64
+	longest  time.Duration // working time of an episode
+	faults   map[assay.FaultKind]int
+	lastDone assay.TrialID
+	noted    map[string]bool // lanes and kinds of faults that the user knows about
+}
+
+// New prepares a run. It checks everything that can be checked before the store is touched.
+func New(j *job.Job, o Options) (*Session, error) {
+	pools, err := j.Pools(o.Env, o.SimLatency)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{
+		Job: j, options: o, started: time.Now(), pools: pools,
+		wake: make(chan struct{}, 1), commands: make(chan engine.Command), ended: make(chan struct{}),
+		gate:   gate.New(j.Experiment.Budget, j.Experiment.Stop),
+		tasks:  job.NewTaskCache(j.Library),
+		faults: make(map[assay.FaultKind]int), noted: make(map[string]bool),
+		log: slog.New(slog.DiscardHandler),
+	}
+	s.meter = live.NewMeter(s.waits)
+	return s, nil
+}
+
+// Run runs all pending trials and returns what came of it. The summary is nil if the run could
+// not begin. If it ended with an error, both are returned.
+func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
+	defer s.pools.Close()
+	s.db = db
+	if err := s.pools.Recall(ctx, db); err != nil {
+		return nil, err
+	}
+	s.pools.Open(lane.Options{
+		Request: time.Duration(s.Experiment.Limits.Request), Observe: s.observe, Wake: s.wakeUp,
+	})
+	var err error
+	if s.settled, err = db.Settled(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.recallOutcomes(ctx); err != nil {
+		return nil, err
+	}
+
+	pending, total := s.countPending()
+	if total == 0 {
+		if err := s.record(ctx); err != nil {
+			return nil, err
+		}
+		s.announce(0)
+		return s.finish(ctx, engine.Summary{}, nil)
+	}
+	s.forecast, err = s.Forecast(ctx, db, s.pools, pending, s.options.SimLatency)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	s.openLog()
+	for _, note := range s.pools.Notes {
+		s.note(note)
+	}
+	s.announce(total)
+	summary, err := s.work(ctx)
+	return s.finish(ctx, summary, err)
+}
+
+// countPending returns the number of pending trials of each model and of all models.
+func (s *Session) countPending() (pending map[string]int, total int) {
+	pending = make(map[string]int)
+	s.done = s.findDone()
+	for _, m := range s.Experiment.Models {
+		s.meter.Model(m, s.Plan.Planned(m), s.done[m].n)
+		pending[m] = s.Plan.Planned(m) - s.done[m].n
+		total += pending[m]
+	}
+	return pending, total
+}
+
+// recallOutcomes passes the outcomes of earlier runs to the gate if there are stop rules.
+func (s *Session) recallOutcomes(ctx context.Context) error {
+	if err := s.Judge(ctx, s.db, s.gate); err != nil {
+		return err
+	}
+	for _, stop := range s.gate.Stops() {
+		s.note(stop.String())
+	}
+	return nil
+}
+
+// record stores an empty run if the store does not know the experiment in its present form.
+// Other experiments may have settled all of its trials, and reports are asked for by name.
+func (s *Session) record(ctx context.Context) error {
+	known, err := s.db.Experiments(ctx)
+	if err != nil {
+		return err
+	}
+	spec, err := s.spec()
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(known, func(e store.Experiment) bool {
+		return e.Name == s.Experiment.Name && bytes.Equal(e.Spec, spec)
+	}) {
+		return nil
+	}
+	return s.begin(ctx)
+}
+
+func (s *Session) spec() (json.RawMessage, error) {
+	spec, err := json.Marshal(s.Experiment)
+	if err != nil {
+		return nil, fmt.Errorf("encode experiment: %w", err)
+	}
+	return spec, nil
+}
+
+// begin stores that the run has begun.
+func (s *Session) begin(ctx context.Context) error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return fmt.Errorf("make a run ID: %w", err)
+	}
+	s.id = assay.RunID(id.String())
+	spec, err := s.spec()
+	if err != nil {
+		return err
+	}
+	meta := s.Library.Meta()
+	return s.db.BeginRun(ctx, store.Experiment{
+		Name: s.Experiment.Name, Spec: spec, Planned: s.Planned(), Serves: s.pools.Serves(),
+		Library: store.Library{Path: s.Experiment.Library, Name: meta.Name, Digest: meta.Digest},
+	}, store.Run{
+		ID: s.id, Program: s.options.Program, Host: s.options.Host, PID: os.Getpid(),
+		StartedAt: s.started.UTC(),
+	})
+}
+
+func (s *Session) announce(pending int) {
+	s.options.Display.Start(Start{
+		Event: "start", Experiment: s.Experiment.Name, Run: s.id, Program: s.options.Program,
+		Store: s.options.Store, Planned: s.Planned(), Done: s.Planned() - pending,
+		Pending: pending, Models: s.Experiment.Models,
+	})
+}
+
+// work runs the engine until all trials are done or a signal stops the run.
+func (s *Session) work(ctx context.Context) (engine.Summary, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := make(chan struct{})
+	helpCtx, endHelp := context.WithCancel(context.WithoutCancel(ctx))
+	defer endHelp()
+	var helpers sync.WaitGroup
+	helpers.Go(func() { s.options.Display.Show(helpCtx, s.meter) })
+	helpers.Go(func() { s.listen(helpCtx, stop, cancel) })
+	helpers.Go(func() { s.watch(helpCtx) })
+	helpers.Go(func() { s.keepLearned(helpCtx) })
+
+	control, err := s.serveControl()
+	if err != nil { // not a reason to give up the run
+		s.note("assay ctl cannot reach this run: " + err.Error())
+	}
+	summary, err := engine.Run(ctx, stop, s.engineConfig())
+	close(s.ended)
+	control.close()
+	endHelp()
+	helpers.Wait()
+	return summary, errors.Join(err, s.storeLearned(context.WithoutCancel(ctx)))
+}
+
+// listen stops the run softly at the first signal and at once at the second.
+func (s *Session) listen(ctx context.Context, stop chan<- struct{}, abort context.CancelCauseFunc) {
+	for n := 1; ; n++ {
+		select {
+		case <-s.options.Signals:
+		case <-ctx.Done():
+			return
+		}
+		switch n {
+		case 1:
+			s.meter.Stopping()
+			close(stop)
+			for _, p := range s.pools.ByModel {
+				p.Drain()
+			}
+			s.options.Display.Stopping()
+		case 2:
+			abort(engine.ErrStopped)
+		}
+	}
+}
+
+// wakeUp makes the engine check whether a model can start a trial.
+func (s *Session) wakeUp() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it will check anyway
+	}
+}
+
+// note shows a note to the user and writes it to the log.
+func (s *Session) note(text string) {
+	s.meter.Note(text)
+	s.log.Warn(text)
+}

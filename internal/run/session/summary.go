@@ -1,0 +1,208 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/engine"
+	"github.com/assay-eval/assay/internal/run/gate"
+	"github.com/assay-eval/assay/internal/run/job"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// A Summary is the result of a run. Its JSON is the done event of `assay run --display json`,
+// and the store keeps it with the run.
+type Summary struct {
+	Event      string      `json:"event"` // "done"
+	Experiment string      `json:"experiment"`
+	Run        assay.RunID `json:"run"` // "" if nothing was pending
+	Store      string      `json:"store"`
+
+	// Planned, Done, Pending, Parked and Skipped count the experiment's trials after the run.
+	Planned int `json:"planned"`
+	Done    int `json:"done"`
+	Pending int `json:"pending"`
+	Parked  int `json:"parked"`
+	Skipped int `json:"skipped"`
+
+	// Settled and Faulted count attempts of this run, RequestFaults its failed requests.
+	Settled       int                     `json:"settled"`
+	Faulted       int                     `json:"faults"`
+	RequestFaults map[assay.FaultKind]int `json:"request_faults"`
+	Requests      int                     `json:"requests"`
+	Tokens        int                     `json:"tokens"`
+	Cost          float64                 `json:"cost_usd"`
+	Wall          float64                 `json:"wall_s"`
+
+	// Stopped is true if a signal stopped the run before its trials were done.
+	Stopped bool `json:"stopped"`
+	// NotRun counts the trials that did not start, by the reason.
+	NotRun       map[string]int `json:"not_run"`
+	StoppedEarly []gate.Stop    `json:"stopped_early"`
+	// Closed has the models whose lanes are all closed, with the reason.
+	Closed map[string]string `json:"closed"`
+
+	Lanes []LaneSpeed `json:"lanes"`
+	// Least is the shortest time in seconds in which the requests could have been made.
+	Least        float64             `json:"least_s"`
+	ForecastWall float64             `json:"forecast_s"`
+	Forecast     []job.ModelForecast `json:"forecast"`
+	Error        string              `json:"error,omitempty"`
+
+	// Speeds, Learned and Example are for the text at the end of a run only. Example is a trial
+	// that is done, or "".
+	Speeds  []ModelSpeed      `json:"-"`
+	Learned []store.LaneLimit `json:"-"`
+	Example assay.TrialID     `json:"-"`
+}
+
+// A LaneSpeed reports how busy a lane was.
+type LaneSpeed struct {
+	Model     string             `json:"model"`
+	Lane      string             `json:"lane"`
+	Occupancy float64            `json:"occupancy"`
+	Used      float64            `json:"used_s"`
+	Available float64            `json:"available_s"`
+	Waited    map[string]float64 `json:"waited_s"`
+	Requests  int                `json:"requests"`
+	Limits    lane.Limits        `json:"limits"`
+	Learned   lane.Limits        `json:"learned"`
+}
+
+// A ModelSpeed reports how busy all lanes of a model were, from 0 to 1, and their bottleneck.
+type ModelSpeed struct {
+	Model      string
+	Used       float64
+	Bottleneck string // "" if there was none
+	Waited     time.Duration
+}
+
+// Unfinished returns the number of trials that are pending or parked.
+func (s *Summary) Unfinished() int { return s.Planned - s.Done - s.Skipped }
+
+// SummaryOf decodes the stored summary of a run. It is empty if the run has not ended.
+func SummaryOf(r store.Run) (s Summary, err error) {
+	if len(r.Summary) == 0 {
+		return s, nil
+	}
+	if err := json.Unmarshal(r.Summary, &s); err != nil {
+		return s, fmt.Errorf("summary of run %s: %w", r.ID, err)
+	}
+	return s, nil
+}
+
+// finish ends the run in the store and in the log, and returns its summary.
+func (s *Session) finish(ctx context.Context, ran engine.Summary, err error) (*Summary, error) {
+	sum := s.summarize(ran)
+	if err == nil && s.id != "" {
+		err = s.end(ctx, sum)
+	}
+	if err != nil {
+		sum.Error = err.Error()
+	}
+	s.closeLog(sum)
+	return sum, err
+}
+
+// end stores that the run has ended.
+func (s *Session) end(ctx context.Context, sum *Summary) error {
+	b, err := json.Marshal(sum)
+	if err != nil {
+		return fmt.Errorf("encode summary: %w", err)
+	}
+	return s.db.EndRun(ctx, s.id, b)
+}
+
+func (s *Session) summarize(ran engine.Summary) *Summary {
+	snapshot := s.meter.Snapshot()
+	total := snapshot.Total()
+	closed := make(map[string]string, len(ran.Closed))
+	for model, err := range ran.Closed {
+		closed[model] = err.Error()
+	}
+	for _, m := range snapshot.Models {
+		if ran.Closed[m.Name] != nil { // without a lane, all of its pending trials are parked
+			total.Parked += m.Pending()
+		}
+	}
+
+	// The run has ended, so nothing changes the fields that mu guards.
+	wall := time.Since(s.started)
+	sum := &Summary{
+		Event: "done", Experiment: s.Experiment.Name, Run: s.id, Store: s.options.Store,
+		Planned: total.Planned, Done: total.Done, Pending: total.Pending(),
+		Parked: total.Parked, Skipped: total.Skipped,
+		Settled: ran.Settled, Faulted: ran.Faulted, RequestFaults: s.faults,
+		Requests: s.requests, Tokens: s.tokens, Cost: s.cost, Wall: wall.Seconds(),
+		Stopped: ran.Stopped, NotRun: ran.Skipped, StoppedEarly: s.gate.Stops(), Closed: closed,
+		Lanes: s.laneSpeeds(), Least: s.least().Seconds(),
+		ForecastWall: s.forecast.Wall, Forecast: s.forecast.Models,
+		Speeds: s.modelSpeeds(wall), Learned: s.learned(false), Example: s.lastDone,
+	}
+	if sum.Example == "" && s.settled.Len() > 0 {
+		sum.Example = s.earlierExample()
+	}
+	return sum
+}
+
+// earlierExample returns a trial that was done before this run, or "".
+func (s *Session) earlierExample() assay.TrialID {
+	for t := range s.Trials() {
+		if s.settled.Has(t.ID) {
+			return t.ID
+		}
+	}
+	return ""
+}
+
+func (s *Session) laneSpeeds() []LaneSpeed {
+	all := []LaneSpeed{}
+	for _, model := range s.Experiment.Models {
+		states, _ := s.pools.ByModel[model].Status()
+		for i, l := range s.pools.ByModel[model].Ledgers() {
+			waited := make(map[string]float64, len(l.Waited))
+			for reason, d := range l.Waited {
+				waited[reason] = d.Seconds()
+			}
+			all = append(all, LaneSpeed{
+				Model: model, Lane: l.Name, Occupancy: l.Occupancy(),
+				Used: l.Used.Seconds(), Available: l.Available.Seconds(), Waited: waited,
+				Requests: l.Requests, Limits: l.Limits, Learned: states[i].Learned,
+			})
+		}
+	}
+	return all
+}
+
+// modelSpeeds leaves out models whose lanes were never open.
+func (s *Session) modelSpeeds(wall time.Duration) (all []ModelSpeed) {
+	for _, model := range s.Experiment.Models {
+		ledgers := s.pools.ByModel[model].Ledgers()
+		var used, available time.Duration
+		for _, l := range ledgers {
+			used += l.Used
+			available += l.Available
+		}
+		if available == 0 {
+			continue
+		}
+		m := ModelSpeed{Model: model, Used: used.Seconds() / available.Seconds()}
+		m.Bottleneck, m.Waited = job.Bottleneck(ledgers, wall)
+		all = append(all, m)
+	}
+	return all
+}
+
+// least returns the shortest time in which this run's requests could have been made: by the
+// limits of the slowest model's lanes, or by the longest episode.
+func (s *Session) least() time.Duration {
+	least := s.longest
+	for _, p := range s.pools.ByModel {
+		least = max(least, lane.Least(p.Ledgers()))
+	}
+	return least
+}

@@ -1,0 +1,103 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/job"
+)
+
+// stallAfter is the time without a finished request after which a note explains what the run
+// waits for. Each further note takes twice as long.
+const stallAfter = time.Minute
+
+// watch notes what a stalled run waits for, until ctx ends.
+func (s *Session) watch(ctx context.Context) {
+	next := stallAfter
+	every(ctx, time.Second, func() {
+		last := s.started
+		if at := s.latest.Load(); at > 0 {
+			last = time.Unix(0, at)
+		}
+		switch idle := time.Since(last); {
+		case idle < stallAfter:
+			next = stallAfter
+		case idle >= next:
+			next *= 2
+			s.note(s.stall(time.Now(), idle))
+		}
+	})
+}
+
+func every(ctx context.Context, d time.Duration, do func()) {
+	tick := time.NewTicker(d)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			do()
+		}
+	}
+}
+
+// stall lists requests in flight and everything that waits.
+func (s *Session) stall(now time.Time, idle time.Duration) string {
+	since := func(t time.Time) time.Duration { return now.Sub(t).Round(time.Second) }
+	var parts []string
+	for _, model := range s.Experiment.Models {
+		lanes, waiting := s.pools.ByModel[model].Status()
+		for _, l := range lanes {
+			if l.InFlight > 0 {
+				parts = append(parts, fmt.Sprintf("%s has %d in flight, the oldest for %s",
+					l.Name, l.InFlight, since(l.Oldest)))
+			}
+		}
+		switch why := waitText(lanes); {
+		case waiting.Requests > 0:
+			parts = append(parts, fmt.Sprintf("%s has %d waiting for the %s, the first for %s",
+				model, waiting.Requests, cmp.Or(why, "next free lane"), since(waiting.Since)))
+		case why != "":
+			parts = append(parts, fmt.Sprintf("trials of %s wait for the %s", model, why))
+		}
+	}
+	if len(parts) == 0 {
+		parts = []string{"results are being saved or tasks read, as no request is in flight or waiting"}
+	}
+	return fmt.Sprintf("no request has finished for %s: %s",
+		idle.Round(time.Second), strings.Join(parts, "; "))
+}
+
+// waits returns what the requests of a model wait for, or "" if none waits.
+func (s *Session) waits(model string) string {
+	lanes, waiting := s.pools.ByModel[model].Status()
+	if waiting.Requests == 0 {
+		return ""
+	}
+	return waitText(lanes)
+}
+
+// waitText names what the lane that can start a request next is waiting for, and when it is
+// expected to start.
+func waitText(lanes []lane.Status) string {
+	var next lane.Status
+	for _, l := range lanes {
+		sooner := !l.Until.IsZero() && (next.Until.IsZero() || l.Until.Before(next.Until))
+		if l.Closed == nil && (next.Name == "" || sooner) {
+			next = l
+		}
+	}
+	if next.Waits == "" {
+		return ""
+	}
+	text := job.WaitName(next.Waits, next.Name)
+	if !next.Until.IsZero() {
+		text += fmt.Sprintf(", next in %.0fs", max(0, time.Until(next.Until).Seconds()))
+	}
+	return text
+}
