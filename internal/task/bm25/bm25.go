@@ -1,8 +1,8 @@
 // Package bm25 ranks short texts by the words that they share with a query.
 //
-// It owns the tokens, the stemming and the ranking of tool search, so a search gives the same answer
-// on every machine. It doesn't know about tools or tasks, and it doesn't learn: the same texts and
-// query always give the same ranking.
+// It owns the tokens, the stemming and the ranking of tool search, so a search gives the same
+// answer on every machine. It doesn't know about tools or tasks, and it doesn't learn: the same
+// texts and query always give the same ranking.
 package bm25
 
 import (
@@ -13,8 +13,9 @@ import (
 	"unicode"
 )
 
-// The free parameters of Okapi BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework",
-// 2009, section 3.4). These are the usual values in the literature if they have not been tuned.
+// The free parameters of Okapi BM25 (Robertson and Zaragoza, "The Probabilistic Relevance
+// Framework", 2009, section 3.4). These are the usual values in the literature if they have not
+// been tuned.
 const (
 	k1 = 1.2
 	b  = 0.75
@@ -58,8 +59,8 @@ func New(texts []string) *Index {
 	return x
 }
 
-// Search returns the n best texts, best first. It returns fewer if fewer texts share a word with the
-// query. Texts with equal scores keep their order.
+// Search returns the n best texts, best first. It returns fewer if fewer texts share a word with
+// the query. Texts with equal scores keep their order.
 func (x *Index) Search(query string, n int) []Hit {
 	terms := Words(query)
 	slices.Sort(terms)

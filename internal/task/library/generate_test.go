@@ -28,7 +28,8 @@ func TestGeneratorVersionPinsItsTasks(t *testing.T) {
 	}
 	l := open(t, path)
 	if got := l.Meta().Digest; got != library.BuiltinDigest {
-		t.Errorf("the built-in library has the digest %s, but %s is pinned for GeneratorVersion %s.\n"+
+		t.Errorf("the built-in library has the digest %s, "+
+			"but %s is pinned for GeneratorVersion %s.\n"+
 			"If you meant to change tools or tasks, pin the new digest and raise GeneratorVersion.",
 			got, library.BuiltinDigest, library.GeneratorVersion)
 	}
@@ -182,12 +183,13 @@ func TestGenerateNExtendsTheBuiltinTasks(t *testing.T) {
 				if want, ok := builtin[string(task.ID)+task.Difficulty]; ok {
 					same++
 					if task.Digest() != want.Digest() {
-						t.Errorf("%s at %s differs from the built-in task", task.ID, task.Difficulty)
+						t.Errorf("%s at %s is not the built-in task", task.ID, task.Difficulty)
 					}
 				}
 			}
 			if want := 25 * min(n, library.TasksPerType); total != 40*n || same != want {
-				t.Errorf("got %d tasks, %d of them built-in, want %d and %d", total, same, 40*n, want)
+				t.Errorf("got %d tasks, %d of them built-in, want %d and %d",
+					total, same, 40*n, want)
 			}
 		})
 	}
@@ -196,7 +198,8 @@ func TestGenerateNExtendsTheBuiltinTasks(t *testing.T) {
 func TestGenerateNRefusesNumbersOutOfRange(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{-1, 0, library.MaxTasksPerType + 1} {
-		if _, err := library.GenerateN(n); err == nil || !strings.Contains(err.Error(), "\nhint: ") {
+		_, err := library.GenerateN(n)
+		if err == nil || !strings.Contains(err.Error(), "\nhint: ") {
 			t.Errorf("GenerateN(%d) = %v, want an error with a hint", n, err)
 		}
 	}

@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,11 +19,16 @@ import (
 	"github.com/assay-eval/assay/internal/task/library"
 )
 
-// imported writes a task file and imports it with the built-in tools.
-func imported(t testing.TB, tasks string, change ...func(*library.ImportOptions)) (library.Report, *library.Library, error) {
+// imported writes a task file and imports it, with the built-in tools unless change replaces them.
+func imported(
+	t testing.TB, tasks string, change ...func(*library.ImportOptions),
+) (library.Report, *library.Library, error) {
 	t.Helper()
 	dir := t.TempDir()
-	opts := library.ImportOptions{Tasks: filepath.Join(dir, "tasks.json"), Out: filepath.Join(dir, "out.db")}
+	opts := library.ImportOptions{
+		Tasks: filepath.Join(dir, "tasks.json"),
+		Out:   filepath.Join(dir, "out.db"),
+	}
 	if err := os.WriteFile(opts.Tasks, []byte(tasks), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +38,7 @@ func imported(t testing.TB, tasks string, change ...func(*library.ImportOptions)
 	report, err := library.Import(t.Context(), opts)
 	if err != nil {
 		if _, statErr := os.Stat(opts.Out); !errors.Is(statErr, fs.ErrNotExist) {
-			t.Errorf("after the error %q the library is there: %v", err, statErr)
+			t.Errorf("the error %q left a library behind: %v", err, statErr)
 		}
 		return report, nil, err
 	}
@@ -92,11 +95,15 @@ func TestImportOfTheOriginal630(t *testing.T) {
 	if diff := cmp.Diff(want, task.Required); diff != "" || err != nil {
 		t.Errorf("required tools, %v (-want +got):\n%s", err, diff)
 	}
-	if !strings.Contains(string(task.Inputs), `"data/input_file.csv"`) || !strings.Contains(string(task.Expected), `"filtered_records":80`) {
-		t.Errorf("inputs %s, expected %s", task.Inputs, task.Expected)
+	if !strings.Contains(string(task.Inputs), `"data/input_file.csv"`) {
+		t.Errorf("inputs = %s", task.Inputs)
 	}
-	if got, _ := l.Catalog().Tool("data_processing_parser"); !strings.Contains(got.Description, "raw data from various sources") {
-		t.Errorf("the registry's description is gone: %q", got.Description)
+	if !strings.Contains(string(task.Expected), `"filtered_records":80`) {
+		t.Errorf("expected = %s", task.Expected)
+	}
+	parser, _ := l.Catalog().Tool("data_processing_parser")
+	if !strings.Contains(parser.Description, "raw data from various sources") {
+		t.Errorf("the description is not from the registry: %q", parser.Description)
 	}
 }
 
@@ -118,56 +125,110 @@ func TestImportOfTheOriginal500(t *testing.T) {
 	}
 }
 
+// odd is a task file with every kind of finding.
 const odd = `[
-  {"id": "good", "task_type": "simple_task", "description": "Read.", "required_tools": ["file_operations_reader"],
+  {"id": "good", "task_type": "simple_task", "description": "Read.",
+   "required_tools": ["file_operations_reader"],
    "test_input": {"a": 1}, "expected_output": {"b": 2}},
-  {"id": "good", "task_type": "simple_task", "description": "Read.", "required_tools": ["file_operations_reader"]},
-  {"id": "good", "task_type": "simple_task", "description": "Read?", "difficulty_level": "hard", "required_tools": ["file_operations_reader"]},
-  {"id": "tool", "task_type": "simple_task", "description": "x", "required_tools": ["utility_cache_6"]},
-  {"id": "type", "task_type": "file_processing", "description": "x", "required_tools": ["utility_cache"]},
+  {"id": "good", "task_type": "simple_task", "description": "Read.",
+   "required_tools": ["file_operations_reader"]},
+  {"id": "good", "task_type": "simple_task", "description": "Read?", "difficulty_level": "hard",
+   "required_tools": ["file_operations_reader"]},
+  {"id": "tool", "task_type": "simple_task", "description": "x",
+   "required_tools": ["utility_cache_6"]},
+  {"id": "type", "task_type": "file_processing", "description": "x",
+   "required_tools": ["utility_cache"]},
   {"id": "kind", "task_type": "data_pipelin", "description": " ", "required_tools": []},
-  {"id": "twice", "task_type": "simple_task", "description": "x", "required_tools": ["utility_cache", "utility_cache"]},
-  {"id": "level", "task_type": "simple_task", "description": "x", "difficulty_level": "harder", "required_tools": ["utility_cache"]},
-  {"instance_id": "order", "task_type": "api_integration", "description": "x", "inputs": [1], "expected_outputs": null,
+  {"id": "twice", "task_type": "simple_task", "description": "x",
+   "required_tools": ["utility_cache", "utility_cache"]},
+  {"id": "level", "task_type": "simple_task", "description": "x", "difficulty_level": "harder",
+   "required_tools": ["utility_cache"]},
+  {"instance_id": "order", "task_type": "api_integration", "description": "x",
+   "inputs": [1], "expected_outputs": null,
    "required_tools": ["network_fetcher", "data_processing_validator", "data_processing_parser"]},
-  {"instance_id": "gap", "task_type": "api_integration", "description": "x", "required_tools": ["network_poster"]},
+  {"instance_id": "gap", "task_type": "api_integration", "description": "x",
+   "required_tools": ["network_poster"]},
   {"task_type": "simple_task", "description": "x", "required_tools": ["utility_cache"]},
   {"id": "shape", "description": 7},
   17
 ]`
 
+// oddFindings are the findings of odd.
+func oddFindings() []library.Finding {
+	excluded := func(kind library.FindingKind, examples ...library.Example) library.Finding {
+		return library.Finding{Kind: kind, Tasks: len(examples), Excludes: true, Examples: examples}
+	}
+	const (
+		types = " is not one of simple_task, basic_task, data_pipeline, api_integration, " +
+			"multi_stage_pipeline"
+		difficulties = " is not one of very_easy, easy, medium, hard, very_hard, easy_biased, " +
+			"medium_biased, hard_biased"
+	)
+	return []library.Finding{
+		excluded(
+			library.Malformed,
+			library.Example{Task: "#11", Detail: `line 23: add an "id" or "instance_id"`},
+			library.Example{
+				Task: "shape", Detail: "line 24: description must be a string, not a number",
+			},
+			library.Example{
+				Task: "#13", Detail: "line 25: a task must be a JSON object, not a number",
+			},
+		),
+		excluded(library.DuplicateID, library.Example{
+			Task:   "good",
+			Detail: "another task has this ID at difficulty easy; rename one of them",
+		}),
+		excluded(
+			library.UnknownType,
+			library.Example{
+				Task: "type", Detail: `"file_processing"` + types +
+					"; use basic_task, the later name of this type",
+			},
+			library.Example{
+				Task: "kind", Detail: `"data_pipelin"` + types + "; did you mean data_pipeline?",
+			},
+		),
+		excluded(library.InvalidDifficulty, library.Example{
+			Task: "level", Detail: `"harder"` + difficulties + "; did you mean hard?",
+		}),
+		excluded(library.EmptyDescription, library.Example{
+			Task: "kind", Detail: `describe the task in "description"`,
+		}),
+		excluded(library.NoRequiredTools, library.Example{
+			Task: "kind", Detail: `list at least one tool in "required_tools"`,
+		}),
+		excluded(library.UnknownTool, library.Example{
+			Task:   "tool",
+			Detail: `"utility_cache_6" is not in the tool registry; did you mean utility_cache?`,
+		}),
+		excluded(library.DuplicateTool, library.Example{
+			Task: "twice", Detail: "utility_cache is listed twice; remove one",
+		}),
+		{Kind: library.DependencyOrder, Tasks: 2, Examples: []library.Example{
+			{
+				Task:   "order",
+				Detail: "data_processing_validator needs data_processing_parser, which comes later",
+			},
+			{
+				Task: "gap",
+				Detail: "network_poster needs data_processing_transformer, " +
+					"which is not in the list",
+			},
+		}},
+	}
+}
+
 func TestImportFindings(t *testing.T) {
 	t.Parallel()
 	created := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	report, l, err := imported(t, odd, func(o *library.ImportOptions) { o.Name, o.Created = "odd", created })
+	report, l, err := imported(t, odd, func(o *library.ImportOptions) {
+		o.Name, o.Created = "odd", created
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	types := " is not one of simple_task, basic_task, data_pipeline, api_integration, multi_stage_pipeline"
-	want := []library.Finding{
-		{Kind: library.Malformed, Tasks: 3, Excludes: true, Examples: []library.Example{
-			{Task: "#11", Detail: `line 14: add an "id" or "instance_id"`},
-			{Task: "shape", Detail: "line 15: description must be a string, not a number"},
-			{Task: "#13", Detail: "line 16: a task must be a JSON object, not a number"},
-		}},
-		{Kind: library.DuplicateID, Tasks: 1, Excludes: true, Examples: []library.Example{{Task: "good", Detail: "another task has this ID at difficulty easy; rename one of them"}}},
-		{Kind: library.UnknownType, Tasks: 2, Excludes: true, Examples: []library.Example{
-			{Task: "type", Detail: `"file_processing"` + types + "; use basic_task, the later name of this type"},
-			{Task: "kind", Detail: `"data_pipelin"` + types + "; did you mean data_pipeline?"},
-		}},
-		{Kind: library.InvalidDifficulty, Tasks: 1, Excludes: true, Examples: []library.Example{
-			{Task: "level", Detail: `"harder" is not one of very_easy, easy, medium, hard, very_hard, easy_biased, medium_biased, hard_biased; did you mean hard?`},
-		}},
-		{Kind: library.EmptyDescription, Tasks: 1, Excludes: true, Examples: []library.Example{{Task: "kind", Detail: `describe the task in "description"`}}},
-		{Kind: library.NoRequiredTools, Tasks: 1, Excludes: true, Examples: []library.Example{{Task: "kind", Detail: `list at least one tool in "required_tools"`}}},
-		{Kind: library.UnknownTool, Tasks: 1, Excludes: true, Examples: []library.Example{{Task: "tool", Detail: `"utility_cache_6" is not in the tool registry; did you mean utility_cache?`}}},
-		{Kind: library.DuplicateTool, Tasks: 1, Excludes: true, Examples: []library.Example{{Task: "twice", Detail: "utility_cache is listed twice; remove one"}}},
-		{Kind: library.DependencyOrder, Tasks: 2, Examples: []library.Example{
-			{Task: "order", Detail: "data_processing_validator needs data_processing_parser, which comes later"},
-			{Task: "gap", Detail: "network_poster needs data_processing_transformer, which is not in the list"},
-		}},
-	}
-	if diff := cmp.Diff(want, report.Findings); diff != "" {
+	if diff := cmp.Diff(oddFindings(), report.Findings); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
 	}
 	if report.Read != 13 || report.Kept != 4 || report.Excluded != 9 {
@@ -177,8 +238,13 @@ func TestImportFindings(t *testing.T) {
 	if report.Gaps != wantGaps {
 		t.Errorf("gaps = %+v, want %+v", report.Gaps, wantGaps)
 	}
-	if m := l.Meta(); m.Name != "odd" || m.Source != "import of tasks.json" || !m.Created.Equal(created) || m.Tasks != 4 {
-		t.Errorf("meta = %+v", m)
+
+	wantMeta := library.Meta{
+		Name: "odd", Source: "import of tasks.json", Created: created,
+		Digest: report.Library.Digest, Tools: 30, Tasks: 4,
+	}
+	if diff := cmp.Diff(wantMeta, l.Meta()); diff != "" {
+		t.Errorf("meta (-want +got):\n%s", diff)
 	}
 	got, err := l.Task(t.Context(), "good", "easy")
 	wantTask := assay.Task{
@@ -195,7 +261,7 @@ func TestImportFindings(t *testing.T) {
 	}
 }
 
-func TestReportReads(t *testing.T) {
+func TestReportAsText(t *testing.T) {
 	t.Parallel()
 	report, _, err := imported(t, odd)
 	if err != nil {
@@ -210,8 +276,11 @@ func TestReportReads(t *testing.T) {
 		"13 tasks read, 4 kept, 9 excluded\n",
 		"library out: " + report.Out + ", 30 tools, digest " + report.Library.Digest,
 		"  simple_task           easy            1\n",
-		"1 task: unknown tool required (excluded)\n  tool: \"utility_cache_6\" is not in the tool registry; did you mean utility_cache?\n",
-		"2 tasks: dependency not required before the tool that needs it (kept with a warning)\n  in 1 of them a dependency comes later in the list (1 of 3 gaps)\n",
+		"1 task: unknown tool required (excluded)\n" +
+			"  tool: \"utility_cache_6\" is not in the tool registry; " +
+			"did you mean utility_cache?\n",
+		"2 tasks: dependency not required before the tool that needs it (kept with a warning)\n" +
+			"  in 1 of them a dependency comes later in the list (1 of 3 gaps)\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, &b)
@@ -219,35 +288,49 @@ func TestReportReads(t *testing.T) {
 	}
 }
 
+// task is a valid task. Its ID is followed by taskRest.
+const (
+	taskRest = `"task_type": "simple_task", "description": "x", ` +
+		`"required_tools": ["utility_cache"]}`
+	task = `{"id": "a", ` + taskRest
+)
+
 func TestImportReadsBothShapes(t *testing.T) {
 	t.Parallel()
-	const task = `{"id": "a", "task_type": "simple_task", "description": "x", "required_tools": ["utility_cache"]}`
 	for name, text := range map[string]string{
-		"list":        "[" + task + "]",
-		"object":      `{"metadata": {"tasks": [1, {"x": "]"}]}, "tasks": [` + task + `], "more": "\"tasks\""}`,
-		"marked":      "\xef\xbb\xbf[" + task + "]\n",
-		"one a line":  "\n\n[\n" + task + "\n]\n\n",
-		"two lists":   `{"tasks": [], "tasks": [` + task + `]}`,
-		"both an IDs": `[{"instance_id": "a", "id": "b",` + task[len(`{"id": "a",`):] + "]",
+		"list": "[" + task + "]",
+		"object": `{"metadata": {"tasks": [1, {"x": "]"}]}, "tasks": [` + task + `],
+			"more": "\"tasks\""}`,
+		"byte order mark": "\xef\xbb\xbf[" + task + "]\n",
+		"separate lines":  "\n\n[\n" + task + "\n]\n\n",
+		"two lists":       `{"tasks": [], "tasks": [` + task + `]}`,
+		"both IDs":        `[{"instance_id": "a", "id": "b", ` + taskRest + "]",
 	} {
-		report, l, err := imported(t, text, func(o *library.ImportOptions) { o.Difficulty = "hard" })
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if _, err := l.Task(t.Context(), "a", "hard"); err != nil || report.Kept != 1 {
-			t.Errorf("%s: kept %d, %v", name, report.Kept, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			report, l, err := imported(t, text, func(o *library.ImportOptions) {
+				o.Difficulty = "hard"
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := l.Task(t.Context(), "a", "hard"); err != nil || report.Kept != 1 {
+				t.Errorf("kept %d, %v", report.Kept, err)
+			}
+		})
 	}
 }
 
-// TestImportOfMixtures: a task may stand in a mixture and need not say at which
-// of the five difficulties it is worded.
-func TestImportOfMixtures(t *testing.T) {
+// A task may belong to a mixture without stating which of the five difficulties it has.
+func TestImportKeepsMixtures(t *testing.T) {
 	t.Parallel()
-	const task = `{"id": "a", "task_type": "simple_task", "description": "x", "required_tools": ["utility_cache"]%s}`
-	text := "[" + fmt.Sprintf(task, "") + "," + fmt.Sprintf(task, `, "difficulty_level": "hard_biased"`) + "," + fmt.Sprintf(task, `, "difficulty_level": "very_hard"`) + "]"
-	report, l, err := imported(t, text, func(o *library.ImportOptions) { o.Difficulty = "medium_biased" })
+	with := func(difficulty string) string {
+		return `{"id": "a", "difficulty_level": "` + difficulty + `", ` + taskRest
+	}
+	text := "[" + task + "," + with("hard_biased") + "," + with("very_hard") + "]"
+	report, l, err := imported(t, text, func(o *library.ImportOptions) {
+		o.Difficulty = "medium_biased"
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +346,8 @@ func TestImportOfMixtures(t *testing.T) {
 	if diff := cmp.Diff(want, report.Counts); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
 	}
-	if line := "  simple_task           medium_biased      1\n"; !strings.Contains(report.String(), line) {
+	line := "  simple_task           medium_biased      1\n"
+	if !strings.Contains(report.String(), line) {
 		t.Errorf("the report lacks %q:\n%s", line, report)
 	}
 	if _, err := l.Task(t.Context(), "a", "hard_biased"); err != nil {
@@ -275,261 +359,131 @@ func TestImportOfMixtures(t *testing.T) {
 	}
 }
 
-func TestImportNothing(t *testing.T) {
+func TestImportWithoutUsableTasksFails(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{`[]`, `{"tasks": []}`, `[{"id": "a"}]`} {
-		report, _, err := imported(t, text)
-		if !errors.Is(err, library.ErrNothingKept) || !strings.Contains(err.Error(), "\nhint: ") {
-			t.Errorf("%s: %v", text, err)
-		}
-		if report.Read != report.Excluded || (report.Read == 1) != (len(report.Findings) > 0) {
-			t.Errorf("%s: report %+v", text, report)
-		}
+	for name, text := range map[string]string{
+		"empty list": `[]`, "empty object": `{"tasks": []}`, "invalid task": `[{"id": "a"}]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			report, _, err := imported(t, text)
+			want := library.ErrNothingKept
+			if !errors.Is(err, want) || !strings.Contains(err.Error(), "\nhint: ") {
+				t.Errorf("got %v, want %v and a hint", err, want)
+			}
+			found := len(report.Findings) > 0
+			if report.Read != report.Excluded || (report.Read == 1) != found {
+				t.Errorf("report = %+v", report)
+			}
+		})
 	}
 }
 
-func TestImportSaysWhereTheFileIsBroken(t *testing.T) {
+func TestImportLocatesBrokenJSON(t *testing.T) {
 	t.Parallel()
-	const task = `{"id": "a", "task_type": "simple_task", "description": "x", "required_tools": ["utility_cache"]}`
 	long := strings.Repeat("é", 5000)
 	for _, tt := range []struct{ name, text, want string }{
 		{
-			"amid a task", "{\"tasks\": [\n  " + task + ",\n  {\"id\": \"b\" \"task_type\": 1}\n]}",
-			":3:14: invalid character '\"' after object key:value pair\n    {\"id\": \"b\" \"task_type\": 1}\n               ^",
+			"in a task", "{\"tasks\": [\n  " + task + ",\n  {\"id\": \"b\" \"task_type\": 1}\n]}",
+			":3:14: invalid character '\"' after object key:value pair\n" +
+				"    {\"id\": \"b\" \"task_type\": 1}\n               ^",
 		},
 		{"no comma", "[\n" + task + "\n" + "  " + task + "]", ":3:3: "},
 		{"no value", "[\n" + task + ",\n]", ":3:1: "},
 		{"cut in a task", "[\n{\"id\": \"a\",", ":2:12: the file ends"},
 		{"cut after a task", "[" + task, fmt.Sprintf(":1:%d: the file ends", len(task)+2)},
-		{"cut in the object", `{"tasks": [` + task + `]`, fmt.Sprintf(":1:%d: the file ends", len(task)+13)},
+		{
+			"cut in the object", `{"tasks": [` + task + `]`,
+			fmt.Sprintf(":1:%d: the file ends", len(task)+13),
+		},
 		{"empty", "", ":1:1: the file ends"},
-		{"no JSON", "hello", ":1:1: invalid character 'h' looking for beginning of value\n  hello\n  ^"},
+		{
+			"not JSON", "hello",
+			":1:1: invalid character 'h' looking for beginning of value\n  hello\n  ^",
+		},
 		{"a string", `"hello"`, ":1:1: a task file must be a JSON object"},
-		{"text after the end", "[" + task + "]\n[]", ":2:1: unexpected text after"},
-		{"no text after the end", "[" + task + "]\n  x", ":2:3: unexpected text after"},
+		{"JSON after the end", "[" + task + "]\n[]", ":2:1: unexpected text after"},
+		{"text after the end", "[" + task + "]\n  x", ":2:3: unexpected text after"},
 		{"tasks is an object", `{"tasks": {}}`, ":1:11: \"tasks\" must be a list"},
-		{"no tasks", `{"utility_cache": {}}`, "tasks.json: the object has no list \"tasks\"\nhint: "},
+		{
+			"no tasks", `{"utility_cache": {}}`,
+			"tasks.json: the object has no list \"tasks\"\nhint: ",
+		},
 		{"wrong key", `{"a": 1, b: 2}`, ":1:10: invalid character 'b'"},
-		{"bad bracket", `{"a": 1]`, ":1:8: "},
+		{"wrong bracket", `{"a": 1]`, ":1:8: "},
 		{"a long line", `[{"id": "` + long + `", x}]`, ":1:5013: invalid character 'x'"},
-		{"a pointer", "version https://git-lfs.github.com/spec/v1\n", "hint: fetch the content with `git lfs pull`"},
+		{
+			"LFS pointer", "version https://git-lfs.github.com/spec/v1\n",
+			"hint: fetch the content with `git lfs pull`",
+		},
 	} {
-		_, _, err := imported(t, tt.text)
-		if err == nil || !strings.Contains(err.Error(), "tasks.json") || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: got\n%v\nwant\n%s", tt.name, err, tt.want)
-		}
-		if err != nil && len(err.Error()) > 600 {
-			t.Errorf("%s: the message has %d bytes", tt.name, len(err.Error()))
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, _, err := imported(t, tt.text)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Fatalf("got\n%v\nwant\n%s", err, tt.want)
+			}
+			if !strings.Contains(err.Error(), "tasks.json") || len(err.Error()) > 600 {
+				t.Errorf("the message doesn't name the file or is too long: %v", err)
+			}
+		})
 	}
 }
 
-func TestImportNeedsAPlaceToWrite(t *testing.T) {
+func TestImportChecksItsOptions(t *testing.T) {
 	t.Parallel()
-	const task = `[{"id": "a", "task_type": "simple_task", "description": "x", "required_tools": ["utility_cache"]}]`
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "tasks.json"), filepath.Join(dir, "out.db")
-	for path, content := range map[string]string{in: task, out: "before"} {
+	for path, content := range map[string]string{in: "[" + task + "]", out: "before"} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	none := filepath.Join(dir, "none")
+	type options = library.ImportOptions
 	for _, tt := range []struct {
-		opts library.ImportOptions
+		name string
+		opts options
 		want string
 	}{
-		{library.ImportOptions{Tasks: in, Out: out}, "already exists\nhint: "},
-		{library.ImportOptions{Tasks: in, Out: dir, Force: true}, "is a directory"},
-		{library.ImportOptions{Tasks: in, Out: in, Force: true}, "is both input and output"},
-		{library.ImportOptions{Tasks: in, Out: filepath.Join(dir, "none", "out.db")}, "no such file"},
-		{library.ImportOptions{Tasks: filepath.Join(dir, "none"), Out: out, Force: true}, "no such file"},
-		{library.ImportOptions{Tasks: in, Tools: filepath.Join(dir, "none"), Out: out, Force: true}, "no such file"},
-		{library.ImportOptions{Tasks: in, Out: out, Force: true, Difficulty: "eazy"}, "did you mean easy?"},
-		{library.ImportOptions{Out: out}, "are required"},
+		{"output exists", options{Tasks: in, Out: out}, "already exists\nhint: "},
+		{"output is a directory", options{Tasks: in, Out: dir, Force: true}, "is a directory"},
+		{"output is the input", options{Tasks: in, Out: in, Force: true}, "both input and output"},
+		{"no directory", options{Tasks: in, Out: filepath.Join(none, "x.db")}, "no such file"},
+		{"no task file", options{Tasks: none, Out: out, Force: true}, "no such file"},
+		{"no registry", options{Tasks: in, Tools: none, Out: out, Force: true}, "no such file"},
+		{
+			"unknown difficulty",
+			options{Tasks: in, Out: out, Force: true, Difficulty: "eazy"},
+			"did you mean easy?",
+		},
+		{"no input given", options{Out: out}, "are required"},
 	} {
-		if _, err := library.Import(t.Context(), tt.opts); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%+v: %v, want %q", tt.opts, err, tt.want)
-		}
-		if b, _ := os.ReadFile(out); string(b) != "before" {
-			t.Fatalf("%+v: the file is now %q", tt.opts, b)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := library.Import(t.Context(), tt.opts)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+			if b, _ := os.ReadFile(out); string(b) != "before" {
+				t.Fatalf("the output file is now %q", b)
+			}
+		})
 	}
-	if _, err := library.Import(t.Context(), library.ImportOptions{Tasks: in, Out: out, Force: true}); err != nil {
+
+	_, err := library.Import(t.Context(), options{Tasks: in, Out: out, Force: true})
+	if err != nil {
 		t.Error(err)
 	}
 	open(t, out)
+}
+
+func TestImportReturnsTheContextsError(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := library.Import(ctx, library.ImportOptions{Tasks: in, Out: filepath.Join(dir, "x.db")}); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
-}
-
-// FuzzTaskFile compares the streaming reader with a decoder that sees the
-// whole text: both take the same files, and find the same flaw in others.
-func FuzzTaskFile(f *testing.F) {
-	f.Add([]byte(odd))
-	f.Add([]byte(`{"metadata": {}, "tasks": [1, {}], "x": [{"y": 1}]} `))
-	f.Add([]byte("{\"tasks\": [\n{\"id\": \"b\" \"x\"}"))
-	f.Add([]byte("\xef\xbb\xbf[1,,"))
-	f.Add([]byte("[1 2]"))
-	for _, s := range []string{",A0", "[]0.", "{t0", "[1 t0", "{\"a\":1 t", "{\"a\" t", "{,", "[1:2", "[1}"} {
-		f.Add([]byte(s))
-	}
-	f.Add([]byte("[1]}"))
-	path := filepath.Join(f.TempDir(), "tasks.json")
-	f.Fuzz(func(t *testing.T, text []byte) {
-		path := fmt.Sprintf("%s.%d", path, os.Getpid())
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		n, err := library.CountEntries(path)
-		plain := bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
-		var list []json.RawMessage
-		var syntax *json.SyntaxError
-		whole := json.Unmarshal(plain, &list)
-		switch {
-		case whole == nil && list != nil && (err != nil || n != len(list)):
-			t.Errorf("%d elements and %v, want %d", n, err, len(list))
-		case errors.As(whole, &syntax) && err == nil:
-			t.Errorf("no error, want %v", whole)
-		case errors.As(whole, &syntax) && strings.HasPrefix(syntax.Error(), "invalid character"):
-			line, column, perr := library.Locate(path, int64(len(text)-len(plain))+syntax.Offset-1)
-			want := fmt.Sprintf("%s:%d:%d: ", path, line, column)
-			if perr != nil {
-				t.Fatal(perr)
-			}
-			// An object with a flaw after what is wrong with its shape, and a
-			// number that is cut off, for which the whole decoder makes up a
-			// space.
-			early := strings.Contains(err.Error(), "a task file must be") || strings.Contains(err.Error(), "must be a list") ||
-				strings.Contains(err.Error(), "the file ends") && syntax.Offset == int64(len(plain))
-			if !early && !strings.HasPrefix(err.Error(), want) {
-				t.Errorf("%v\nwant %s%v", err, want, whole)
-			}
-		}
-	})
-}
-
-// importSeeds are pairs of a task file and a registry; an empty one stands for
-// the built-in tools.
-func importSeeds() (seeds [][2]string) {
-	const registry = `{"utility_cache": {"category": "utility", "operation": "cache", "description": "x", "errors": [{"code": "TIMEOUT"}],
-		"parameters": [{"name": "key", "type": "string", "required": true}], "returns": [{"name": "success", "type": "boolean"}]},
-		"utility_log": {"errors": [{"code": "E"}], "dependencies": ["utility_cache"], "dependency_metadata": {"execution_order": 1e9}}}`
-	for _, tasks := range []string{
-		odd,
-		`{"metadata": {}, "tasks": [{"id": "\u0000", "task_type": "simple_task", "description": "x", "required_tools": ["utility_cache"], "inputs": {"\ud800": "<"}}]}`,
-		`[{"id": "m", "task_type": "basic_task", "description": "x", "difficulty_level": "hard_biased", "required_tools": ["utility_log", "utility_cache"]}]`,
-		"{\"tasks\": [\n{\"id\": \"b\" \"x\"}",
-		"\xef\xbb\xbf[1,,",
-	} {
-		seeds = append(seeds, [2]string{tasks, ""}, [2]string{tasks, registry})
-	}
-	return append(
-		seeds,
-		[2]string{"[]", `{"a": {"errors": [{"code": "E"}], "dependencies": ["b"]}, "b": {"errors": [{"code": "E"}], "dependencies": ["a"]}}`},
-		[2]string{"[]", `{"a": {}, "a": {"parameters": [{"name": "x", "type": "y"}]}}`},
-		[2]string{"[]", "null"},
-	)
-}
-
-func TestImportWritesWhatItKeeps(t *testing.T) {
-	t.Parallel()
-	for _, seed := range importSeeds() {
-		opts := importFiles(t, filepath.Join(t.TempDir(), "in"), []byte(seed[0]), []byte(seed[1]))
-		kept, _, _, err := library.ReadImport(opts)
-		checkImport(t, opts, kept, err)
-	}
-}
-
-// FuzzImport reads any two files as tasks and tools. Whatever is kept of them
-// is as a library has to be. Few pairs are imported for good: to write a file
-// takes a hundred times longer than to read one.
-func FuzzImport(f *testing.F) {
-	for _, seed := range importSeeds() {
-		f.Add([]byte(seed[0]), []byte(seed[1]))
-	}
-	stem := filepath.Join(f.TempDir(), fmt.Sprint(os.Getpid()))
-	f.Fuzz(func(t *testing.T, tasks, registry []byte) {
-		opts := importFiles(t, stem, tasks, registry)
-		kept, tools, report, err := library.ReadImport(opts)
-		if err == nil {
-			checkKept(t, kept, tools, report)
-		}
-		h := fnv.New32a()
-		h.Write(tasks)
-		h.Write(registry)
-		if h.Sum32()>>8%512 == 0 {
-			checkImport(t, opts, kept, err)
-		}
-	})
-}
-
-// importFiles writes the files of an import.
-func importFiles(t *testing.T, stem string, tasks, registry []byte) library.ImportOptions {
-	opts := library.ImportOptions{Difficulty: "easy", Tasks: stem + ".tasks"}
-	err := os.WriteFile(opts.Tasks, tasks, 0o600)
-	if len(registry) > 0 {
-		opts.Tools = stem + ".tools"
-		err = errors.Join(err, os.WriteFile(opts.Tools, registry, 0o600))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return opts
-}
-
-// checkKept holds what is true of the tasks and tools of every library.
-func checkKept(t *testing.T, kept []assay.Task, tools []assay.Tool, report library.Report) {
-	if report.Read != report.Kept+report.Excluded || report.Kept != len(kept) {
-		t.Errorf("%d tasks, but report %+v", len(kept), report)
-	}
-	if problems := library.CheckTools(tools); len(problems) > 0 {
-		t.Errorf("tools are kept of which %q", problems)
-	}
-	catalog := assay.NewCatalog(tools)
-	seen := make(map[string]bool)
-	for _, task := range kept {
-		key := fmt.Sprintf("%q %s", task.ID, task.Difficulty)
-		difficulties := slices.Concat(assay.Difficulties, assay.Mixtures)
-		if task.ID == "" || seen[key] || !slices.Contains(assay.TaskTypes, task.Type) || !slices.Contains(difficulties, task.Difficulty) {
-			t.Errorf("kept is %+v", task)
-		}
-		seen[key] = true
-		if strings.TrimSpace(task.Description) == "" || len(task.Required) == 0 {
-			t.Errorf("nothing is to be done in %+v", task)
-		}
-		for i, name := range task.Required {
-			if _, ok := catalog.Tool(name); !ok || slices.Contains(task.Required[:i], name) {
-				t.Errorf("%q cannot be required as number %d of %q", name, i, task.Required)
-			}
-		}
-		task.Digest() // panics on what is no JSON
-	}
-}
-
-// checkImport imports for good what was read as kept, or as err.
-func checkImport(t *testing.T, opts library.ImportOptions, kept []assay.Task, readErr error) {
-	dir := t.TempDir()
-	opts.Out = filepath.Join(dir, "out.db")
-	_, err := library.Import(t.Context(), opts)
-	if (err != nil) != (readErr != nil || len(kept) == 0) {
-		t.Errorf("%d tasks are kept with %v, but the import ends in %v", len(kept), readErr, err)
-	}
-	if err != nil {
-		if entries, _ := os.ReadDir(dir); len(entries) > 0 {
-			t.Errorf("after %v there is %v", err, entries)
-		}
-		return
-	}
-	l := open(t, opts.Out)
-	if err := l.Verify(t.Context()); err != nil || l.Meta().Tasks != len(kept) {
-		t.Errorf("%v, of %d tasks %d were written", err, len(kept), l.Meta().Tasks)
-	}
-	for _, want := range kept {
-		if got, err := l.Task(t.Context(), want.ID, want.Difficulty); err != nil || got.Digest() != want.Digest() {
-			t.Errorf("Task(%q) = %+v, %v", want.ID, got, err)
-		}
+	opts := importFiles(t, filepath.Join(t.TempDir(), "in"), []byte("["+task+"]"), nil)
+	opts.Out = filepath.Join(t.TempDir(), "x.db")
+	if _, err := library.Import(ctx, opts); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }

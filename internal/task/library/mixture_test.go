@@ -59,7 +59,7 @@ func TestMixturesHaveTheirShares(t *testing.T) {
 		for i, n := range got {
 			off := float64(n) - shares[g.mixture][i]*float64(total)
 			if off < -2 || off > 2 {
-				t.Errorf("%v: %d of %d tasks have the wording %s", g, n, total, assay.Difficulties[i])
+				t.Errorf("%v: %d of %d tasks are worded %s", g, n, total, assay.Difficulties[i])
 			}
 		}
 	}

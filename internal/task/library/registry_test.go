@@ -31,7 +31,8 @@ func TestRegistrySortsToolsByExecutionOrderThenName(t *testing.T) {
 	const errs = `"errors": [{"code": "TIMEOUT"}]`
 	l, err := withRegistry(t, "\xef\xbb\xbf{"+
 		`"x_b": {`+errs+`, "metadata": {"category": "c", "operation": "o"}},
-		 "x_y_c": {`+errs+`, "dependency_metadata": {"execution_order": 1}, "dependencies": ["x_a"]},
+		 "x_y_c": {`+errs+`, "dependencies": ["x_a"],
+			"dependency_metadata": {"execution_order": 1}},
 		 "x_a": {"name": "x_a", `+errs+`},
 		 "x_d": {`+errs+`, "dependency_metadata": {"execution_order": 0}}}`)
 	if err != nil {
@@ -41,7 +42,9 @@ func TestRegistrySortsToolsByExecutionOrderThenName(t *testing.T) {
 	for _, tool := range l.Catalog().All() {
 		got = append(got, [3]string{tool.Name, tool.Category, tool.Operation})
 	}
-	want := [][3]string{{"x_d", "x", "d"}, {"x_y_c", "x_y", "c"}, {"x_a", "x", "a"}, {"x_b", "c", "o"}}
+	want := [][3]string{
+		{"x_d", "x", "d"}, {"x_y_c", "x_y", "c"}, {"x_a", "x", "a"}, {"x_b", "c", "o"},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)
 	}
