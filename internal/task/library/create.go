@@ -69,7 +69,7 @@ func create(
 		return Meta{}, err
 	}
 	defer os.Remove(tmp) // fails after the rename
-	meta, err = fill(ctx, tmp, meta, tools, tasks)
+	meta, err = writeContent(ctx, tmp, meta, tools, tasks)
 	if err != nil {
 		return Meta{}, err
 	}
@@ -95,9 +95,9 @@ func temporary(path string) (string, error) {
 	return f.Name(), nil
 }
 
-// fill writes the content. It doesn't protect against crashes, because the file still has its
+// writeContent writes a library to path. It doesn't protect against crashes, because the file still has its
 // temporary name.
-func fill(
+func writeContent(
 	ctx context.Context, path string, meta Meta,
 	tools []assay.Tool, tasks iter.Seq2[assay.Task, error],
 ) (_ Meta, err error) {

@@ -40,7 +40,7 @@ var (
 	veryHardWords = embedded[veryHardWording]("very_hard.yaml")
 )
 
-// A toolset is tools.yaml, which explains it.
+// A toolset is the content of tools.yaml, which explains the fields.
 type toolset struct {
 	Success    string
 	Errors     []assay.ToolError
@@ -48,13 +48,13 @@ type toolset struct {
 	Tools      []toolSpec
 }
 
-// A category holds what its tools share.
+// A category holds the parameters and errors that its tools share.
 type category struct {
 	Parameters []assay.Parameter
 	Errors     []assay.ToolError
 }
 
-// A toolSpec is what distinguishes one built-in tool from others of its category.
+// A toolSpec distinguishes a built-in tool from the others of its category.
 type toolSpec struct {
 	Category, Operation, Description string
 
@@ -82,7 +82,7 @@ type (
 	// plainSteps holds the wordings of each step by its verb.
 	plainSteps map[string][]string
 
-	// goalSteps holds, by verb, what a step is for.
+	// goalSteps holds the purposes of each step by its verb.
 	goalSteps map[string]struct {
 		// Goals complete "the team would like to …" and contain {things}.
 		Goals []string

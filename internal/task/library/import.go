@@ -1,6 +1,7 @@
 package library
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,12 +119,12 @@ type importer struct {
 	opts    ImportOptions
 	catalog *assay.Catalog
 	report  Report
-	seen    map[wording]bool
+	seen    map[taskKey]bool
 	readErr error // ended the tasks early
 }
 
-// A wording identifies a task with its description. It must be unique in a library.
-type wording struct {
+// A taskKey must be unique in a library.
+type taskKey struct {
 	id         assay.TaskID
 	difficulty string
 }
@@ -137,7 +138,7 @@ func newImporter(opts ImportOptions) (*importer, error) {
 			return nil, err
 		}
 	}
-	im := &importer{opts: opts, catalog: assay.NewCatalog(tools), seen: make(map[wording]bool)}
+	im := &importer{opts: opts, catalog: assay.NewCatalog(tools), seen: make(map[taskKey]bool)}
 	im.report.Counts, im.report.Findings = []Count{}, []Finding{}
 	return im, nil
 }
@@ -190,7 +191,7 @@ func (im *importer) keeps(e entry, t assay.Task) bool {
 	if !slices.Contains(difficulties, t.Difficulty) {
 		note(InvalidDifficulty, func() string { return notOneOf(t.Difficulty, difficulties) })
 	}
-	if key := (wording{t.ID, t.Difficulty}); im.seen[key] {
+	if key := (taskKey{t.ID, t.Difficulty}); im.seen[key] {
 		note(DuplicateID, func() string {
 			return "another task has this ID at difficulty " + t.Difficulty + "; rename one of them"
 		})
@@ -244,11 +245,11 @@ func (im *importer) checkRequired(t assay.Task, note noter) {
 	unknown, twice := "", ""
 	for i, name := range t.Required {
 		if _, ok := im.catalog.Tool(name); !ok {
-			unknown = firstOf(unknown, fmt.Sprintf("%q is not in the tool registry%s",
+			unknown = cmp.Or(unknown, fmt.Sprintf("%q is not in the tool registry%s",
 				name, suggest(name, im.catalog.Names())))
 		}
 		if slices.Contains(t.Required[:i], name) {
-			twice = firstOf(twice, name+" is listed twice; remove one")
+			twice = cmp.Or(twice, name+" is listed twice; remove one")
 		}
 	}
 	if unknown != "" {
@@ -274,7 +275,7 @@ func (im *importer) checkOrder(t assay.Task, note noter) {
 				later++
 				where = "comes later"
 			}
-			first = firstOf(first, fmt.Sprintf("%s needs %s, which %s", name, d, where))
+			first = cmp.Or(first, fmt.Sprintf("%s needs %s, which %s", name, d, where))
 		}
 	}
 	if gaps == 0 {

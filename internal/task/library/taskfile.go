@@ -2,6 +2,7 @@ package library
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,21 +34,14 @@ type foreignTask struct {
 // task converts the task. A task without a difficulty gets the given one.
 func (f foreignTask) task(difficulty string) assay.Task {
 	return assay.Task{
-		ID:          assay.TaskID(firstOf(f.InstanceID, f.ID)),
+		ID:          assay.TaskID(cmp.Or(f.InstanceID, f.ID)),
 		Type:        f.TaskType,
-		Difficulty:  firstOf(f.Difficulty, difficulty),
+		Difficulty:  cmp.Or(f.Difficulty, difficulty),
 		Description: strings.TrimSpace(f.Description),
 		Inputs:      firstValue(f.Inputs, f.TestInput),
 		Expected:    firstValue(f.ExpectedOutputs, f.ExpectedOutput),
 		Required:    f.RequiredTools,
 	}
-}
-
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 func firstValue(a, b json.RawMessage) json.RawMessage {
