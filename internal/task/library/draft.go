@@ -27,7 +27,7 @@ type draft struct {
 	// count is their number.
 	records []map[string]any
 	count   int
-	// facts and result are what the last step reports and returns. Not every step has a result.
+	// facts and result are the report and the result of the last step. Some steps have no result.
 	facts, result map[string]any
 	// cond selects the records that a filter keeps. It is zero if there are no records.
 	cond condition

@@ -65,7 +65,7 @@ func inFrame(frame string, states []string) string {
 	return strings.NewReplacer("{a}", states[0], "{b}", states[len(states)-1]).Replace(frame)
 }
 
-// describeVeryHard states what the team gains by the last step, and the states that it depends
+// describeVeryHard states the benefit of the last step to the team, and the states that it depends
 // on. It leaves out the steps that follow from the dependencies of those it mentions.
 func (d *draft) describeVeryHard() string {
 	words := veryHardWords()

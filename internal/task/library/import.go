@@ -19,7 +19,7 @@ import (
 // ErrNothingKept means that an import found no task that could be kept.
 var ErrNothingKept = errors.New("no usable tasks")
 
-// ImportOptions tell [Import] what to read and write.
+// ImportOptions are the inputs and the output of [Import].
 type ImportOptions struct {
 	// Tasks is the JSON file with the tasks.
 	Tasks string

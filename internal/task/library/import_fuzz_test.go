@@ -148,7 +148,7 @@ func importFiles(t *testing.T, stem string, tasks, registry []byte) library.Impo
 	return opts
 }
 
-// checkKept checks what holds for the tasks and tools of every library.
+// checkKept checks conditions that hold for the tasks and tools of every library.
 func checkKept(t *testing.T, kept []assay.Task, tools []assay.Tool, report library.Report) {
 	if report.Read != report.Kept+report.Excluded || report.Kept != len(kept) {
 		t.Errorf("%d tasks are kept, but the report is %+v", len(kept), report)

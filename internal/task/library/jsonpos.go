@@ -102,7 +102,7 @@ func errorAt(path string, offset int64, err error) error {
 	return fmt.Errorf("%s:%d:%d: %w\n  %s\n  %s^", path, p.line, p.column, err, p.excerpt, indent)
 }
 
-// A slot is what the JSON decoder expects next.
+// A slot describes the part of a JSON text that the decoder expects next.
 type slot struct {
 	separator string // must come first, unless empty
 	key       bool   // an object key must follow, not just any value

@@ -43,8 +43,8 @@ type Meta struct {
 	Name string `json:"name"`
 	// Source is where the tasks came from: a generator with its version, or an imported file.
 	Source string `json:"source"`
-	// Created is the creation time, or zero if it was not recorded. The built-in library has none,
-	// because its bytes are always the same.
+	// Created is the creation time, or zero if it was not recorded. The built-in library doesn't
+	// record it, because its bytes are always the same.
 	Created time.Time `json:"created,omitzero"`
 	// Digest identifies the content, which is tools and tasks: 128 bits of SHA-256 in hex. [Create]
 	// sets Digest, Tools and Tasks.
@@ -235,8 +235,7 @@ func (l *Library) notFound(ctx context.Context, id assay.TaskID, difficulty stri
 	return fmt.Errorf("%w\nhint: the library has this task at %s", err, strings.Join(have, ", "))
 }
 
-// Refs returns the tasks of a type at a difficulty, sorted by ID. It is not an error if there are
-// none.
+// Refs returns the tasks of a type at a difficulty, sorted by ID. An empty list is not an error.
 func (l *Library) Refs(
 	ctx context.Context, taskType, difficulty string,
 ) ([]assay.TaskRef, error) {

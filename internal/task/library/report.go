@@ -17,7 +17,7 @@ const (
 	DuplicateID       FindingKind = "duplicate_id"       // same ID and difficulty as another task
 	UnknownType       FindingKind = "unknown_task_type"  // not one of the five task types
 	InvalidDifficulty FindingKind = "invalid_difficulty" // not a difficulty or mixture
-	EmptyDescription  FindingKind = "empty_description"  // the agent would not know what to do
+	EmptyDescription  FindingKind = "empty_description"  // the agent would have no instructions
 	NoRequiredTools   FindingKind = "no_required_tools"  // the agent would have nothing to do
 	UnknownTool       FindingKind = "unknown_tool"       // requires a tool that is not registered
 	DuplicateTool     FindingKind = "duplicate_tool"     // requires a tool twice
@@ -75,7 +75,7 @@ type DependencyGaps struct {
 	LaterGaps int `json:"later_gaps"`
 }
 
-// A Report lists what an import read, kept and excluded.
+// A Report counts the tasks that an import read, kept and excluded, and lists their problems.
 type Report struct {
 	// Out and Library are the path and the metadata of the file that was written.
 	Out      string         `json:"out"`

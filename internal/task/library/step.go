@@ -4,8 +4,8 @@ package library
 type step struct {
 	tool   string
 	traits traits
-	// apply puts the step's arguments into the inputs. It returns what the tool then reports in
-	// its metadata.
+	// apply puts the step's arguments into the inputs. It returns the facts that the tool reports
+	// in its metadata.
 	apply func(d *draft) map[string]any
 }
 
