@@ -95,8 +95,8 @@ func temporary(path string) (string, error) {
 	return f.Name(), nil
 }
 
-// writeContent writes a library to path. It doesn't protect against crashes, because the file still has its
-// temporary name.
+// writeContent writes a library to path. It doesn't protect against crashes, because the file still
+// has its temporary name.
 func writeContent(
 	ctx context.Context, path string, meta Meta,
 	tools []assay.Tool, tasks iter.Seq2[assay.Task, error],
