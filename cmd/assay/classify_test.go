@@ -185,7 +185,7 @@ func TestClassifyRefuses(t *testing.T) {
 		{[]string{"--model", "sim/judge", "--providers", filepath.Join(dir, "providers.yaml")}, exitUsage, "environment variable SIM_KEY is not set\n"},
 		{[]string{"--model", "sim/judge", "--limit", "-1"}, exitUsage, "--limit is -1, want a number of outcomes"},
 		{[]string{"--model", "sim/judge", "--experiment", "failure"}, exitError, "the store has no experiment \"failure\"\nhint: did you mean failures?"},
-		{[]string{"--model", "sim/judge", "--store", filepath.Join(dir, "none.db")}, exitError, "no store here\nhint: "},
+		{[]string{"--model", "sim/judge", "--store", filepath.Join(dir, "none.db")}, exitError, "store not found\nhint: "},
 		{[]string{"failures"}, exitUsage, "hint: `assay classify --help`"},
 	} {
 		r := call(t, nil, append([]string{"classify", "--store", path}, tc.args...)...)

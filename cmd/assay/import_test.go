@@ -59,7 +59,7 @@ func TestImportRefuses(t *testing.T) {
 		"its flag":  {[]string{"legacy", "--bogus"}, exitUsage, "unknown flag: --bogus\nhint: `assay import legacy --help`"},
 		"two files": {[]string{"legacy", "x", "y"}, exitUsage, "accepts at most 1 arg"},
 		"dry list":  {[]string{"legacy", "--dry-run"}, exitUsage, "none is named"},
-		"no store":  {[]string{"legacy"}, exitError, "no store here"},
+		"no store":  {[]string{"legacy"}, exitError, "store not found"},
 	} {
 		if r := call(t, nil, append(append([]string{"import"}, c.args...), "--store", db)...); r.code != c.code || !strings.Contains(r.err, c.says) {
 			t.Errorf("%s: exit code %d, %s, want %d, %s", name, r.code, r.err, c.code, c.says)

@@ -279,7 +279,7 @@ func TestRescoreOfNothing(t *testing.T) {
 	dir := t.TempDir()
 	for _, args := range [][]string{{}, {"--dry-run"}} {
 		r := call(t, nil, append([]string{"rescore", "--store", filepath.Join(dir, "none.db")}, args...)...)
-		if r.code != exitError || !strings.Contains(r.err, "no store here\nhint: ") {
+		if r.code != exitError || !strings.Contains(r.err, "store not found\nhint: ") {
 			t.Errorf("rescore %v: exit code %d\n%s", args, r.code, r.err)
 		}
 	}

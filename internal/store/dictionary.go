@@ -10,33 +10,32 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Transcripts of one experiment share most of their text: prompts, tools,
-// corrections. A session that saves takes a sample of its first transcripts and
-// then compresses with a dictionary, which is on disk before it is used.
+// The transcripts of an experiment share most of their text, such as prompts, tools and
+// corrections. So a session takes a sample of the first transcripts that it saves, and then
+// compresses with a dictionary, which is on disk before it is used.
 //
-// The sizes were measured: 64 KB of text do better than 32, beginnings of five
-// transcripts do better than two whole ones, and SpeedFastest with a dictionary
-// makes about a third of what SpeedDefault makes without one, in less time.
+// The sizes were measured. 64 KB of text compress better than 32 KB, and the beginnings of five
+// transcripts better than two whole ones. SpeedFastest with a dictionary takes less time than
+// SpeedDefault without one, and its output is about a third as large.
 const (
 	dictionaryBytes = 64 << 10
 	excerptBytes    = 16 << 10
-	// judges is how many transcripts tell which dictionary is best.
+	// judges is how many transcripts choose between dictionaries.
 	judges = 4
 )
 
-// A dictionary is text that transcripts are likely to share. The zero value
-// stands for none.
+// A dictionary is text that transcripts probably share. The zero value means no dictionary.
 type dictionary struct {
-	id   uint32 // as in the frames that need it
+	id   uint32 // the ID in the zstd frames that need it
 	text []byte
 }
 
-// encoder returns an encoder for EncodeAll, which is safe for concurrent use.
-// It has no goroutines and so no need of closing.
+// encoder returns an encoder whose EncodeAll is safe for concurrent use. It has no goroutines, so
+// it need not be closed.
 func (d dictionary) encoder() *zstd.Encoder {
 	options := []zstd.EOption{
-		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
-		zstd.WithWindowSize(zstdWindow),
+		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(zstdWindow),
 	}
 	if d.id != 0 {
 		options = append(options, zstd.WithEncoderDictRaw(d.id, d.text))
@@ -48,10 +47,11 @@ func (d dictionary) encoder() *zstd.Encoder {
 	return enc
 }
 
-// newDecoder returns a decoder for DecodeAll, with the qualities of an encoder.
+// newDecoder returns a decoder whose DecodeAll is safe for concurrent use. It need not be closed.
 func newDecoder(dictionaries ...dictionary) *zstd.Decoder {
 	options := []zstd.DOption{
-		zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxTranscript),
+		zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(maxTranscript),
 	}
 	for _, d := range dictionaries {
 		options = append(options, zstd.WithDecoderDictRaw(d.id, d.text))
@@ -63,17 +63,16 @@ func newDecoder(dictionaries ...dictionary) *zstd.Decoder {
 	return dec
 }
 
-// A sample is taken of a session's first transcripts: text for a dictionary,
-// and then a few to judge by.
+// A sample is taken from a session's first transcripts. It has text for a dictionary, and then a
+// few transcripts that choose between dictionaries.
 type sample struct {
 	stored []dictionary // when the session began
 	mu     sync.Mutex
 	text   []byte   // guarded by mu until the sample is full
-	judges [][]byte // likewise
+	judges [][]byte // guarded by mu until the sample is full
 }
 
-// add takes an excerpt of a transcript and reports whether it was the last that
-// the sample needed.
+// add adds an excerpt of a transcript and reports whether the sample has just become full.
 func (s *sample) add(transcript []byte) (full bool) {
 	excerpt := transcript[:min(len(transcript), excerptBytes)]
 	s.mu.Lock()
@@ -89,7 +88,7 @@ func (s *sample) add(transcript []byte) (full bool) {
 	return len(s.judges) == judges
 }
 
-// size is what enc makes of the judges of a full sample.
+// size returns the compressed size of the judges of a full sample.
 func (s *sample) size(enc *zstd.Encoder) (n int) {
 	for _, t := range s.judges {
 		n += len(enc.EncodeAll(t, nil))
@@ -97,7 +96,7 @@ func (s *sample) size(enc *zstd.Encoder) (n int) {
 	return n
 }
 
-// beginSample lets the session begin with the newest dictionary and a sample.
+// beginSample begins the session with the newest dictionary and an empty sample.
 func (db *DB) beginSample(ctx context.Context) error {
 	stored, err := db.dictionaries(ctx)
 	if err != nil {
@@ -110,8 +109,8 @@ func (db *DB) beginSample(ctx context.Context) error {
 	return nil
 }
 
-// compress returns a transcript's JSON as it is stored. Nobody waits for the
-// dictionary but the caller whose transcript fills the sample.
+// compress returns a transcript's JSON as it is stored. The caller whose transcript fills the
+// sample waits for the dictionary. Other callers do not.
 func (db *DB) compress(ctx context.Context, text []byte) ([]byte, error) {
 	if s := db.sample.Load(); s != nil && s.add(text) {
 		db.sample.Store(nil)
@@ -122,8 +121,8 @@ func (db *DB) compress(ctx context.Context, text []byte) ([]byte, error) {
 	return db.enc.Load().EncodeAll(text, nil), nil
 }
 
-// decompress returns the JSON of a stored transcript. A dictionary that is not
-// known yet came with a session that began later.
+// decompress returns the JSON of a stored transcript. If it needs an unknown dictionary, a later
+// session may have added that, so decompress reads the dictionaries again.
 func (db *DB) decompress(ctx context.Context, body []byte) ([]byte, error) {
 	text, err := db.dec.Load().DecodeAll(body, nil)
 	if errors.Is(err, zstd.ErrUnknownDictionary) {
@@ -142,12 +141,13 @@ func (db *DB) decompress(ctx context.Context, body []byte) ([]byte, error) {
 }
 
 func damagedBody(err error) error {
-	return hinted(fmt.Errorf("%w: %w", ErrDamaged, err), "nothing was changed; the other results are not affected; go back to a copy for this one")
+	return hinted(fmt.Errorf("%w: %w", ErrDamaged, err),
+		"nothing was changed, and other results are not affected; go back to a backup for this one")
 }
 
-// choose settles what this session compresses with: no dictionary, the best of
-// those that are stored, or a new one if that makes a quarter less. So a store
-// gets one for each kind of text and no more.
+// choose decides how this session compresses: without a dictionary, with the best stored one, or
+// with a new one if that saves another quarter. So a store gets one dictionary for each kind of
+// text.
 func (db *DB) choose(ctx context.Context, s *sample) error {
 	best := dictionary{}.encoder()
 	least := s.size(best)
@@ -169,7 +169,7 @@ func (db *DB) choose(ctx context.Context, s *sample) error {
 	return nil
 }
 
-// saveDictionary returns the ID of a dictionary that is on disk.
+// saveDictionary stores a dictionary and returns its ID once it is on disk.
 func (db *DB) saveDictionary(ctx context.Context, text []byte) (uint32, error) {
 	body := dictionary{}.encoder().EncodeAll(text, nil)
 	var id int64
@@ -187,19 +187,21 @@ func (db *DB) saveDictionary(ctx context.Context, text []byte) (uint32, error) {
 	return uint32(id), nil
 }
 
-// dictionaries returns those that are stored, oldest first. Damaged ones are
-// left out: a transcript that needs one is damaged itself.
-func (db *DB) dictionaries(ctx context.Context) (sound []dictionary, err error) {
+// dictionaries returns the stored dictionaries, oldest first. It leaves out damaged ones, because
+// the transcripts that need them are reported as damaged.
+func (db *DB) dictionaries(ctx context.Context) (intact []dictionary, err error) {
 	rows, err := db.reader.QueryContext(ctx, "SELECT id, body FROM dictionaries ORDER BY id")
-	all, err := collect(db, rows, err, func(d *dictionary) error { return rows.Scan(&d.id, &d.text) })
+	all, err := collect(db, rows, err, func(d *dictionary) error {
+		return rows.Scan(&d.id, &d.text)
+	})
 	if err != nil {
 		return nil, err
 	}
 	dec := newDecoder()
 	for _, d := range all {
 		if d.text, err = dec.DecodeAll(d.text, nil); err == nil {
-			sound = append(sound, d)
+			intact = append(intact, d)
 		}
 	}
-	return sound, nil
+	return intact, nil
 }

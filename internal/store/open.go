@@ -333,7 +333,7 @@ func (w *writer) prepare(ctx context.Context, opts Options) (err error) {
 	if err := w.compile(ctx); err != nil {
 		return err
 	}
-	return w.remember(ctx)
+	return w.noteFiles(ctx)
 }
 
 // refuseDamaged refuses what [DB.Verify] found to be damaged, and what can be seen

@@ -13,40 +13,40 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// An Experiment is what was stored under one name.
+// An Experiment is the state of an experiment when a run of it began.
 type Experiment struct {
 	Name string `json:"name"`
-	// Spec is the experiment's file as JSON. It is null where its text was lost, and
-	// recovery kept the rest of the run: see [Experiment.Lost].
+	// Spec is the experiment's file as JSON. It is null if the text was lost and recovery kept
+	// the rest of the run: see [Experiment.Lost].
 	Spec    json.RawMessage `json:"spec"`
 	Library Library         `json:"library"`
 	// Planned counts the trials of the whole plan.
 	Planned int `json:"planned"`
-	// Serves has, for each model, the names that a response may bear.
+	// Serves lists, for each model, the model names that a response may have.
 	Serves map[string][]string `json:"serves,omitempty"`
-	// Plans counts the different plans with which the runs of this name began: one
-	// unless the file was edited, or stores with different plans were merged. See
+	// Plans counts the different plans with which runs of this name began. There is more than
+	// one if the file was edited, or if stores with different plans were merged: see
 	// [DB.Unplanned].
 	Plans int `json:"plans,omitempty"`
-	// CreatedAt and UpdatedAt are the starts of its first and its latest run.
+	// CreatedAt is when its first run began, and UpdatedAt when its latest did.
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// Lost tells whether the experiment's text is lost, so that nobody knows its plan.
+// Lost reports whether the experiment's text, and with it the plan, is lost.
 func (e *Experiment) Lost() bool { return len(e.Spec) == 0 || string(e.Spec) == "null" }
 
-// plan is the same for runs with the same plan.
+// plan returns a text that is equal for runs with the same plan.
 func (e *Experiment) plan() string { return string(e.Spec) + e.Library.Name + e.Library.Digest }
 
-// A Library says which task library an experiment ran on.
+// A Library identifies the task library of an experiment.
 type Library struct {
 	Path   string `json:"path"`
 	Name   string `json:"name"`
 	Digest string `json:"digest"`
 }
 
-// A Run is one process session that worked on an experiment.
+// A Run is one session of a process that worked on an experiment.
 type Run struct {
 	ID         assay.RunID `json:"id"`
 	Experiment string      `json:"experiment"`
@@ -54,23 +54,22 @@ type Run struct {
 	Host       string      `json:"host"`
 	PID        int         `json:"pid"`
 	StartedAt  time.Time   `json:"started_at"`
-	// FinishedAt is zero, and Summary empty, for a run that has not ended or
-	// was killed.
+	// FinishedAt is zero, and Summary empty, if the run has not ended or was killed.
 	FinishedAt time.Time       `json:"finished_at,omitzero"`
 	Summary    json.RawMessage `json:"summary,omitempty"`
 }
 
-// runKey is what a save has to know of its run.
+// A runKey is what a save needs to know about its run.
 type runKey struct {
 	seq        int64
 	experiment string
-	// before is an attempt's row ID, or 0: the run's own are higher.
+	// before is a row ID; the run's own attempts have higher ones.
 	before int64
 }
 
-// BeginRun stores the start of a run of an experiment, as both are now; the
-// states that earlier runs stored remain. The experiment of r is e's name,
-// whatever r says. BeginRun has to precede the run's saves.
+// BeginRun stores the start of a run and the present state of its experiment. States that
+// earlier runs stored remain. The run's experiment is e.Name, and r.Experiment is ignored. Call
+// BeginRun before the run's saves.
 func (db *DB) BeginRun(ctx context.Context, e Experiment, r Run) error {
 	if len(e.Spec) == 0 {
 		e.Spec = json.RawMessage("null")
@@ -83,25 +82,14 @@ func (db *DB) BeginRun(ctx context.Context, e Experiment, r Run) error {
 	if err != nil {
 		return fmt.Errorf("begin run %s: %w: %w", r.ID, ErrInvalid, err)
 	}
+	row := []any{
+		string(r.ID), e.Name, string(e.Spec), e.Library.Path, e.Library.Name, e.Library.Digest,
+		e.Planned, r.Program, r.Host, r.PID, started, string(serves),
+	}
 	err = db.do(ctx, len(e.Spec), func(w *writer) error {
-		if _, err := w.run(r.ID); err == nil {
-			return ErrRunExists
-		} else if !errors.Is(err, ErrUnknownRun) {
+		if err := w.beginRun(r.ID, row); err != nil {
 			return err
 		}
-		res, err := w.conn.ExecContext(w.ctx, insertNext("runs", "seq", `id, experiment, spec, library_path, library_name, library_digest,
-			planned, program, host, pid, started_at, serves`), w.gone["run"],
-			string(r.ID), e.Name, string(e.Spec), e.Library.Path, e.Library.Name, e.Library.Digest,
-			e.Planned, r.Program, r.Host, r.PID, started, string(serves))
-		if err := w.sealNew("run", res, err); err != nil {
-			return err
-		}
-		k, err := w.run(r.ID)
-		if err != nil {
-			return err
-		}
-		k.before = w.last
-		w.runs[r.ID] = k
 		return db.lock.name(r.ID)
 	})
 	if err != nil {
@@ -110,8 +98,30 @@ func (db *DB) BeginRun(ctx context.Context, e Experiment, r Run) error {
 	return nil
 }
 
-// EndRun stores that a run ended now, with a summary for people, which may be
-// empty. A run ends once.
+// beginRun adds the row of a run.
+func (w *writer) beginRun(id assay.RunID, row []any) error {
+	if _, err := w.run(id); err == nil {
+		return ErrRunExists
+	} else if !errors.Is(err, ErrUnknownRun) {
+		return err
+	}
+	insert := insertNext("runs", "seq", `id, experiment, spec, library_path, library_name,
+		library_digest, planned, program, host, pid, started_at, serves`)
+	res, err := w.conn.ExecContext(w.ctx, insert, append([]any{w.gone["run"]}, row...)...)
+	if err := w.sealNew("run", res, err); err != nil {
+		return err
+	}
+	k, err := w.run(id)
+	if err != nil {
+		return err
+	}
+	k.before = w.last
+	w.runs[id] = k
+	return nil
+}
+
+// EndRun stores that a run ended now, with a summary for people, which may be empty. A run can
+// end only once.
 func (db *DB) EndRun(ctx context.Context, id assay.RunID, summary json.RawMessage) error {
 	if len(summary) == 0 {
 		summary = json.RawMessage("null")
@@ -120,49 +130,54 @@ func (db *DB) EndRun(ctx context.Context, id assay.RunID, summary json.RawMessag
 	if err != nil {
 		return fmt.Errorf("end run %s: %w", id, err)
 	}
-	err = db.do(ctx, len(summary), func(w *writer) error {
-		k, err := w.run(id)
-		if err != nil {
-			return err
-		}
-		res, err := w.conn.ExecContext(w.ctx, "UPDATE runs SET finished_at = ?, summary = ? WHERE id = ? AND finished_at IS NULL",
-			now, string(summary), string(id))
-		if err != nil {
-			return err
-		}
-		if n, err := res.RowsAffected(); err != nil || n == 0 {
-			return errors.Join(ErrRunEnded, err)
-		}
-		if err := w.sealRow("run_end", k.seq); err != nil {
-			return err
-		}
-		var n int
-		err = w.conn.QueryRowContext(w.ctx, "SELECT count(*) FROM attempts WHERE run = ? AND id > ?", k.seq, k.before).Scan(&n)
-		if err != nil {
-			return err
-		}
-		return w.countRun(k.seq, n)
-	})
+	err = db.do(ctx, len(summary), func(w *writer) error { return w.endRun(id, now, summary) })
 	if err != nil {
 		return fmt.Errorf("end run %s: %w", id, err)
 	}
 	return nil
 }
 
-// countRun stores how many attempts a run that has ended has. Of those that are cut off
-// the store later, with all that is about them, nothing else would tell.
+func (w *writer) endRun(id assay.RunID, now string, summary json.RawMessage) error {
+	k, err := w.run(id)
+	if err != nil {
+		return err
+	}
+	res, err := w.conn.ExecContext(w.ctx,
+		"UPDATE runs SET finished_at = ?, summary = ? WHERE id = ? AND finished_at IS NULL",
+		now, string(summary), string(id))
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(ErrRunEnded, err)
+	}
+	if err := w.sealRow("run_end", k.seq); err != nil {
+		return err
+	}
+
+	var n int
+	query := "SELECT count(*) FROM attempts WHERE run = ? AND id > ?"
+	if err := w.conn.QueryRowContext(w.ctx, query, k.seq, k.before).Scan(&n); err != nil {
+		return err
+	}
+	return w.countRun(k.seq, n)
+}
+
+// countRun stores how many attempts a finished run has. Without this count, attempts lost to
+// truncation would leave no trace.
 func (w *writer) countRun(seq int64, attempts int) error {
-	res, err := w.conn.ExecContext(w.ctx, "INSERT INTO run_counts (run, attempts) VALUES (?, ?)", seq, attempts)
+	res, err := w.conn.ExecContext(w.ctx, insertSQL("run_counts", "run, attempts"), seq, attempts)
 	return w.sealNew("run_count", res, err)
 }
 
-// run returns the key of a run that was begun.
+// run returns the key of a run that has begun.
 func (w *writer) run(id assay.RunID) (runKey, error) {
 	if k, ok := w.runs[id]; ok {
 		return k, nil
 	}
 	var k runKey
-	err := w.conn.QueryRowContext(w.ctx, "SELECT seq, experiment FROM runs WHERE id = ?", string(id)).Scan(&k.seq, &k.experiment)
+	query := "SELECT seq, experiment FROM runs WHERE id = ?"
+	err := w.conn.QueryRowContext(w.ctx, query, string(id)).Scan(&k.seq, &k.experiment)
 	if errors.Is(err, sql.ErrNoRows) {
 		return k, fmt.Errorf("%w %q", ErrUnknownRun, id)
 	}
@@ -172,8 +187,8 @@ func (w *writer) run(id assay.RunID) (runKey, error) {
 	return k, err
 }
 
-// Experiments returns what is stored, by name: of each experiment the state
-// with which its latest run began.
+// Experiments returns the experiments by name, each in the state with which its latest run
+// began.
 func (db *DB) Experiments(ctx context.Context) ([]Experiment, error) {
 	all, err := db.storedRuns(ctx, "")
 	if err != nil {
@@ -203,31 +218,28 @@ func (db *DB) Experiments(ctx context.Context) ([]Experiment, error) {
 	return experiments, nil
 }
 
-// Unplanned counts the attempts that were made for an experiment at trials that are
-// not planned, and those trials: what readers that go by the plan do not show, because
-// an earlier run had another plan, or a run of another store that was merged.
-func (db *DB) Unplanned(ctx context.Context, experiment string, planned func(assay.TrialID) bool) (attempts, trials int, err error) {
-	seen := make(map[trialKey]bool)
-	// In the order of the table: by the index of trials each would be looked up.
-	err = eachRaw(ctx, db.reader, `SELECT trial FROM attempts NOT INDEXED WHERE run IN (SELECT seq FROM runs WHERE experiment = ?)`,
-		[]any{experiment}, func(row []any) (bool, error) {
-			var key trialKey
-			id, _ := row[0].([]byte)
-			copy(key[:], id)
-			if planned(key.id()) {
-				return true, nil
-			}
+// Unplanned counts the attempts that were made for an experiment at trials that are not in its
+// plan, and these trials. Readers that go by the plan do not show them. They exist if an earlier
+// run, or a run of a store that was merged, had another plan.
+func (db *DB) Unplanned(
+	ctx context.Context, experiment string, planned func(assay.TrialID) bool,
+) (attempts, trials int, err error) {
+	seen := make(map[assay.TrialID]bool)
+	// Without an index, SQLite reads the table in order. With it, it would look up each row.
+	query := `SELECT trial FROM attempts NOT INDEXED
+		WHERE run IN (SELECT seq FROM runs WHERE experiment = ?)`
+	err = eachRaw(ctx, db.reader, query, []any{experiment}, func(row []any) (bool, error) {
+		if id := trialIDOf(row[0]); !planned(id) {
 			attempts++
-			if !seen[key] {
-				seen[key] = true
-				trials++
-			}
-			return true, nil
-		})
-	return attempts, trials, db.wrap(err)
+			seen[id] = true
+		}
+		return true, nil
+	})
+	return attempts, len(seen), db.wrap(err)
 }
 
-// Runs returns the runs of an experiment, or all for "", oldest first.
+// Runs returns the runs of an experiment, oldest first. If the experiment is empty, it returns
+// all runs.
 func (db *DB) Runs(ctx context.Context, experiment string) ([]Run, error) {
 	all, err := db.storedRuns(ctx, experiment)
 	if err != nil || len(all) == 0 {
@@ -240,8 +252,7 @@ func (db *DB) Runs(ctx context.Context, experiment string) ([]Run, error) {
 	return runs, nil
 }
 
-// Plans returns each run's experiment as it was when the run began. A text that
-// cannot be read leaves its field empty.
+// Plans returns each run's experiment as it was when the run began.
 func (db *DB) Plans(ctx context.Context) (map[assay.RunID]Experiment, error) {
 	all, err := db.storedRuns(ctx, "")
 	if err != nil {
@@ -260,24 +271,25 @@ type storedRun struct {
 	experiment Experiment
 }
 
-// storedRuns returns the runs of an experiment, or all for "", oldest first.
+// storedRuns is [DB.Runs] with the experiments.
 func (db *DB) storedRuns(ctx context.Context, experiment string) (all []storedRun, err error) {
-	err = eachRaw(ctx, db.reader, `SELECT seq, id, experiment, program, host, pid, started_at, finished_at, summary,
-		spec, library_path, library_name, library_digest, planned, serves FROM runs WHERE ?1 IN ('', experiment) ORDER BY seq`,
-		[]any{experiment}, func(row []any) (bool, error) {
-			r, err := scanRun(row[1:])
-			if err == nil {
-				all = append(all, r)
-				return true, nil
-			}
-			seq, _ := row[0].(int64)
-			err = fmt.Errorf("run %v: %w: %w", row[1], ErrDamaged, err)
-			if db.damage == nil {
-				return false, hinted(err, doRescue)
-			}
-			db.damage.skipRun(seq, err)
+	query := `SELECT seq, id, experiment, program, host, pid, started_at, finished_at, summary, spec,
+			library_path, library_name, library_digest, planned, serves
+		FROM runs WHERE ?1 IN ('', experiment) ORDER BY seq`
+	err = eachRaw(ctx, db.reader, query, []any{experiment}, func(row []any) (bool, error) {
+		r, err := scanRun(row[1:])
+		if err == nil {
+			all = append(all, r)
 			return true, nil
-		})
+		}
+		seq, _ := row[0].(int64)
+		err = fmt.Errorf("run %v: %w: %w", row[1], ErrDamaged, err)
+		if db.damage == nil {
+			return false, hinted(err, doRescue)
+		}
+		db.damage.skipRun(seq, err)
+		return true, nil
+	})
 	return all, db.wrap(err)
 }
 
@@ -325,20 +337,22 @@ func scanRun(row []any) (s storedRun, err error) {
 	return s, err
 }
 
-// Models returns the models of which there are attempts, sorted.
+// Models returns the models that have attempts, sorted.
 func (db *DB) Models(ctx context.Context) ([]string, error) {
 	rows, err := db.reader.QueryContext(ctx, "SELECT DISTINCT model FROM trials ORDER BY model")
-	return collect(db, rows, err, func(m *string) error { return rows.Scan(m) })
+	return collect(db, rows, err, func(model *string) error { return rows.Scan(model) })
 }
 
-// Variants returns the variants of which there are attempts, sorted.
+// Variants returns the variants that have attempts, sorted.
 func (db *DB) Variants(ctx context.Context) ([]string, error) {
 	rows, err := db.reader.QueryContext(ctx, "SELECT DISTINCT variant FROM trials ORDER BY variant")
-	return collect(db, rows, err, func(v *string) error { return rows.Scan(v) })
+	return collect(db, rows, err, func(variant *string) error { return rows.Scan(variant) })
 }
 
-// collect returns what scan makes of each row, and closes rows.
-func collect[T any](db *DB, rows *sql.Rows, err error, scan func(*T) error) (all []T, _ error) {
+// collect scans each row into a value, and closes rows. If err is not nil, it only explains it.
+func collect[T any](
+	db *DB, rows *sql.Rows, err error, scan func(*T) error,
+) (all []T, _ error) {
 	if err != nil {
 		return nil, db.readError(err)
 	}

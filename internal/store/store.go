@@ -1,19 +1,20 @@
-// Package store is the one record of trials, attempts and transcripts, of later
-// verdicts on them, and of what runs learned of their lanes and were told to do:
-// an SQLite file.
+// Package store keeps trials, their attempts and transcripts, later verdicts on them, what runs
+// learned about their lanes, and the commands they received, in one SQLite file.
 //
-// It owns durability and the laws of the record. A saved attempt is on disk
-// before [DB.Save] returns, attempts are only ever added, and a trial is
-// settled at most once. What later rules or a model say of an outcome is added
-// beside it: see [DB.Rescore] and [DB.Classify]. Saves from many goroutines meet
-// in one writer that commits whatever is queued as one transaction, so the cost
-// of a disk flush is shared and nobody waits for a batch to fill.
+// The package guarantees that a saved attempt is on disk before [DB.Save] returns, that attempts
+// are only ever added, and that a trial is settled at most once. Later verdicts are added next to
+// the outcome, by [DB.Rescore] if new rules give them and by [DB.Classify] if a model does.
+// Saves from many goroutines meet in one writer, which commits everything that is queued in one
+// transaction. They share the cost of a disk flush, and no save waits for a batch to fill.
 //
-// It never invents, repairs, renames or deletes: a file that it cannot read is
-// refused and left as it is. It stores no aggregates and does not judge what
-// an attempt says beyond the constraints of its schema; scoring, and counting
-// by factors, belong to the readers of [DB.Attempts] and [DB.Outcomes]. What it
-// sums is what attempts took: see [DB.Spent] and [DB.Profile].
+// Every row has a seal, which [DB.Verify] checks. Readers can skip damaged rows, and a [Rebuild]
+// copies the intact ones to a new store, as far as SQLite can read the file. If it cannot read a
+// page, the answer is a backup: see [DB.Backup].
+//
+// The package does not repair, rename or delete a file that it cannot read, but refuses it. It
+// checks attempts only against its schema, and stores no aggregates. Scoring, and counting by
+// factors, belong to the readers of [DB.Attempts] and [DB.Outcomes]. Only requests, tokens,
+// money and time are summed here: see [DB.Spent] and [DB.Profile].
 package store
 
 import (
@@ -28,11 +29,10 @@ import (
 	_ "modernc.org/sqlite" // the driver named "sqlite"
 )
 
-// Options adjust how a store is opened for writing. The zero value is right
-// for a run.
+// Options adjust how a store is opened for writing. The zero value suits a run.
 type Options struct {
-	// MaxBytes is the size past which the store's main file may not grow; a
-	// save that needs more fails with [ErrDiskFull]. Zero means no limit.
+	// MaxBytes limits the size of the store's main file. A save that needs more fails with
+	// [ErrDiskFull]. 0 means no limit.
 	MaxBytes int64
 }
 
@@ -43,21 +43,19 @@ type DB struct {
 	// dec knows the dictionaries that were needed so far.
 	dec atomic.Pointer[zstd.Decoder]
 
-	// damage is nil while what cannot be read is an error.
+	// damage is nil unless [DB.SkipDamage] was called.
 	damage *damage
 
-	// enc is what transcripts are compressed with. It has no dictionary that is
-	// not on disk. sample is nil once enc is settled, and in a store that is
-	// open for reading only.
-	enc    atomic.Pointer[zstd.Encoder]
+	// enc compresses transcripts. Its dictionary, if it has one, is on disk.
+	enc atomic.Pointer[zstd.Encoder]
+	// sample is nil once enc is final, and in a store opened for reading.
 	sample atomic.Pointer[sample]
 
-	// w, lock and queue are nil in a store that is open for reading only.
+	// w, lock and queue are nil in a store opened for reading.
 	w    *writer
 	lock *lock
-	// queue feeds the writer and is unbuffered: what is not in a batch yet is
-	// held by the goroutines that want it saved. Close closes it, after the
-	// last of them has left.
+	// queue feeds the writer. It is unbuffered, so a write that is not in a batch yet is still
+	// held by its goroutine. Close closes it after the last of these has left.
 	queue chan *op
 
 	mu     sync.Mutex
@@ -69,17 +67,18 @@ type DB struct {
 	closeErr  error // set by closeOnce
 }
 
-// Transcripts are tens of kilobytes: a larger window costs memory and finds
-// little more. maxTranscript bounds what a damaged row can make us allocate.
 const (
-	zstdWindow    = 128 << 10
+	// zstdWindow suits transcripts, which take tens of kilobytes. A larger window costs memory
+	// and saves little.
+	zstdWindow = 128 << 10
+	// maxTranscript limits the memory that a damaged row can make us allocate.
 	maxTranscript = 1 << 30
 )
 
-// Open opens the store at path for writing and creates it when it is missing
-// or empty. One process at a time can have a store open for writing; see
-// [ErrInUse]. A file that is not a store, or of a newer program, is refused
-// and not touched: see [ErrNotStore] and [ErrNewer].
+// Open opens the store at path for writing. If the file is missing or empty, Open creates the
+// store. Only one process at a time can have a store open for writing: see [ErrInUse]. Open
+// refuses other files, and stores of a newer program, without touching them: see [ErrNotStore]
+// and [ErrNewer].
 func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	path, err := resolve(path)
 	if err != nil {
@@ -108,9 +107,8 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	return db, nil
 }
 
-// OpenReadOnly opens the store at path for reading. It takes no lock and works
-// while a run writes, after a run was killed, and where the directory cannot
-// be written. It changes nothing in the store.
+// OpenReadOnly opens the store at path for reading. It takes no lock and changes nothing. It
+// works while a run writes, after a run was killed, and in a directory that is not writable.
 func OpenReadOnly(ctx context.Context, path string) (*DB, error) {
 	path, err := resolve(path)
 	if err != nil {
@@ -128,8 +126,8 @@ func newDB(path, dsn string) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", path, err)
 	}
-	// No bound on open connections: a loop over attempts may look up
-	// transcripts, and a bound would let such loops wait for each other.
+	// The number of open connections is not limited, because a loop over attempts may look up
+	// transcripts, and with a limit such loops could wait for each other.
 	reader.SetMaxIdleConns(1)
 	db := &DB{path: path, reader: reader}
 	db.dec.Store(newDecoder())
@@ -137,9 +135,9 @@ func newDB(path, dsn string) (*DB, error) {
 	return db, nil
 }
 
-// Close saves what is queued, folds the write-ahead log into the main file and
-// releases the lock. Saves that come later fail with [ErrClosed]. Every call
-// of Close returns the result of the first.
+// Close saves everything that is queued, folds the write-ahead log into the main file and
+// releases the lock. Later saves fail with [ErrClosed]. Further calls of Close return the result
+// of the first.
 func (db *DB) Close() error {
 	db.closeOnce.Do(func() { db.closeErr = db.close() })
 	return db.closeErr
@@ -150,6 +148,7 @@ func (db *DB) close() error {
 	db.closed = true
 	db.mu.Unlock()
 	db.active.Wait()
+
 	errs := []error{db.reader.Close()}
 	if db.w != nil {
 		close(db.queue)
@@ -162,8 +161,7 @@ func (db *DB) close() error {
 	return nil
 }
 
-// do hands apply to the writer and waits until the transaction that holds its
-// work is durable.
+// do passes apply to the writer and waits until its transaction is on disk.
 func (db *DB) do(ctx context.Context, bytes int, apply func(*writer) error) error {
 	if db.queue == nil {
 		return fmt.Errorf("store %s was opened for reading: %w", db.path, ErrReadOnly)
@@ -172,6 +170,7 @@ func (db *DB) do(ctx context.Context, bytes int, apply func(*writer) error) erro
 		return fmt.Errorf("store %s: %w", db.path, ErrClosed)
 	}
 	defer db.active.Done()
+
 	o := &op{apply: apply, bytes: bytes, done: make(chan error, 1)}
 	select {
 	case db.queue <- o:
@@ -182,10 +181,11 @@ func (db *DB) do(ctx context.Context, bytes int, apply func(*writer) error) erro
 	case err := <-o.done:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("whether the write happened is unknown: %w", context.Cause(ctx))
+		return fmt.Errorf("it is unknown whether the write happened: %w", context.Cause(ctx))
 	}
 }
 
+// enter reports whether the store is open. If it is, Close waits for active.Done.
 func (db *DB) enter() bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()

@@ -13,39 +13,39 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// Bounds of one transaction. They keep the time to a commit and the memory of
-// a batch small; they delay nothing.
+// Limits of one transaction. They keep the time to a commit and the memory of a batch small. A
+// smaller batch does not wait to reach them.
 const (
 	batchOps   = 256
 	batchBytes = 4 << 20
 )
 
-// An op is one write, whole or not at all.
+// An op is one write, which happens entirely or not at all.
 type op struct {
 	// apply runs in the writer's goroutine, inside a savepoint.
 	apply func(*writer) error
 	bytes int
-	// done gets the one result; it is buffered so that the writer never waits.
+	// done receives the result. It is buffered so that the writer never waits.
 	done chan error
 }
 
-// A writer is the one connection that writes. After openWriter its fields
-// belong to the goroutine in serve, and after that has returned to Close.
+// A writer is the only connection that writes. After openWriter its fields belong to the
+// goroutine in serve, and after that has returned to Close.
 type writer struct {
 	path string
 	pool *sql.DB
 	conn *sql.Conn
-	// ctx carries the values of the opener and never ends: a transaction is
-	// finished or rolled back, whoever lost interest.
+	// ctx carries the values of the opener's context and never ends, because a transaction is
+	// committed or rolled back even if its caller has left.
 	ctx  context.Context
 	stmt statements
 	runs map[assay.RunID]runKey
-	// last is the highest ID that an attempt ever had.
+	// last is the highest row ID that an attempt ever had.
 	last int64
-	// gone are the highest IDs of deleted rows, by the kind of row. No ID is used
-	// twice: the record of what was deleted would excuse the second row too.
+	// gone has the highest ID of a deleted row for each kind of row. IDs are not reused,
+	// because the record of the deletion would excuse the loss of the second row too.
 	gone map[string]int64
-	// files are the store's files as opened, to notice that they are gone.
+	// files are the store's files as they were opened, to notice if they are moved.
 	files map[string]os.FileInfo
 	// failed is the error that ended all writing.
 	failed error
@@ -57,7 +57,7 @@ func (w *writer) serve(queue <-chan *op) {
 	}
 }
 
-// gather returns first and whatever else is waiting now.
+// gather returns first and the other writes that are waiting now.
 func gather(first *op, queue <-chan *op) []*op {
 	batch, bytes := []*op{first}, first.bytes
 	for len(batch) < batchOps && bytes < batchBytes {
@@ -74,9 +74,8 @@ func gather(first *op, queue <-chan *op) []*op {
 	return batch
 }
 
-// commit makes the batch durable and answers its waiters. An op that is
-// refused leaves no trace and does not hurt the others; any other error fails
-// the whole batch and ends all writing.
+// commit writes the batch to disk and answers the callers. A refused op leaves no trace and does
+// not affect the others. Any other error fails the whole batch and ends all writing.
 func (w *writer) commit(batch []*op) {
 	var refused []error
 	if w.failed == nil {
@@ -100,27 +99,25 @@ func (w *writer) transact(batch []*op) (refused []error, err error) {
 	}
 	defer func() {
 		if err != nil {
-			// SQLite may have rolled back on its own; then this fails and
-			// that is fine.
+			// If SQLite has rolled back on its own, this fails and does no harm.
 			_ = w.exec(w.stmt.rollback)
 			clear(w.runs)
 		}
 	}()
 	refused = make([]error, len(batch))
 	for i, o := range batch {
-		if refused[i], err = w.attempt(o); err != nil {
+		if refused[i], err = w.apply(o); err != nil {
 			return nil, err
 		}
 	}
 	if err := w.exec(w.stmt.commit); err != nil {
 		return nil, err
 	}
-	return refused, w.moved()
+	return refused, w.checkFiles()
 }
 
-// attempt applies o in a savepoint. The first result is for o alone, the
-// second for the batch.
-func (w *writer) attempt(o *op) (refused, err error) {
+// apply applies o in a savepoint. The first error concerns only o, the second the whole batch.
+func (w *writer) apply(o *op) (refused, err error) {
 	if err := w.exec(w.stmt.savepoint); err != nil {
 		return nil, err
 	}
@@ -141,9 +138,9 @@ func (w *writer) exec(s *sql.Stmt, args ...any) error {
 	return err
 }
 
-// remember notes which files are written to.
-func (w *writer) remember(ctx context.Context) error {
-	var objects int // the first read creates the log's file
+// noteFiles notes which files the writer writes to.
+func (w *writer) noteFiles(ctx context.Context) error {
+	var objects int // the first read creates the log
 	if err := w.conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&objects); err != nil {
 		return err
 	}
@@ -158,22 +155,24 @@ func (w *writer) remember(ctx context.Context) error {
 	return nil
 }
 
-// moved reports files that no longer have their names. SQLite would write on,
-// to files that nobody finds again.
-func (w *writer) moved() error {
-	for name, was := range w.files {
-		if is, err := os.Stat(name); err != nil || !os.SameFile(was, is) {
-			return hinted(fmt.Errorf("%w: %s", ErrMoved, name), "put the files back where they were, all of them, and run again")
+// checkFiles returns an error if a file was moved. SQLite would go on writing to it, and the
+// results would be lost.
+func (w *writer) checkFiles() error {
+	for name, opened := range w.files {
+		if now, err := os.Stat(name); err != nil || !os.SameFile(opened, now) {
+			return hinted(fmt.Errorf("%w: %s", ErrMoved, name),
+				"put all files back where they were, and run again")
 		}
 	}
 	return nil
 }
 
-// decoder returns a decoder that knows all dictionaries. There are few of them.
+// decoder returns a decoder that knows all dictionaries. A store has only a few of them.
 func (w *writer) decoder() (*zstd.Decoder, error) {
 	var all []dictionary
 	plain := newDecoder()
-	err := eachRaw(w.ctx, w.conn, "SELECT id, body FROM dictionaries", nil, func(row []any) (bool, error) {
+	query := "SELECT id, body FROM dictionaries"
+	err := eachRaw(w.ctx, w.conn, query, nil, func(row []any) (bool, error) {
 		id, _ := row[0].(int64)
 		body, _ := row[1].([]byte)
 		if text, err := plain.DecodeAll(body, nil); err == nil {
@@ -184,9 +183,8 @@ func (w *writer) decoder() (*zstd.Decoder, error) {
 	return newDecoder(all...), err
 }
 
-// checkpoint folds the log into the main file. Readers can keep it from doing
-// so, and after a failure there is no trying; in both cases the results stay
-// in the log, where the next opener finds them.
+// checkpoint folds the log into the main file. If readers prevent that, or if writing has
+// failed, the results stay in the log, and the next process that opens the store finds them.
 func (w *writer) checkpoint() error {
 	if w.failed != nil {
 		return nil
@@ -207,7 +205,7 @@ func (w *writer) close() error {
 	return errors.Join(append(errs, w.pool.Close())...)
 }
 
-// statements are the compiled statements of a writer.
+// statements are the prepared statements of a writer.
 type statements struct {
 	begin, commit, rollback, savepoint, release, undo *sql.Stmt
 	history, trial, attempt, seal, transcript         *sql.Stmt
@@ -250,22 +248,23 @@ func (w *writer) compile(ctx context.Context) error {
 	return nil
 }
 
-// learnGone reads which IDs were those of rows that are deleted.
+// learnGone reads the highest IDs of deleted rows.
 func (w *writer) learnGone() error {
 	w.gone = make(map[string]int64)
-	return eachRaw(w.ctx, w.conn, "SELECT of, max(last) FROM deleted GROUP BY of", nil, func(row []any) (bool, error) {
+	query := "SELECT of, max(last) FROM deleted GROUP BY of"
+	return eachRaw(w.ctx, w.conn, query, nil, func(row []any) (bool, error) {
 		of, _ := row[0].(string)
 		w.gone[of], _ = row[1].(int64)
 		return true, nil
 	})
 }
 
-// insertNext is insertSQL for a table that gives out IDs: the first argument is the
-// highest ID of a deleted row.
+// insertNext is insertSQL for a table whose IDs are not reused. The first argument is the highest
+// ID of a deleted row.
 func insertNext(table, id, columns string) string {
-	n := strings.Count(columns, ",") + 1
-	return "INSERT INTO " + table + " (" + id + ", " + columns + ") VALUES (1 + max(?, (SELECT ifnull(max(" + id + "), 0) FROM " + table + "))" +
-		strings.Repeat(", ?", n) + ")"
+	next := "1 + max(?, (SELECT ifnull(max(" + id + "), 0) FROM " + table + "))"
+	insert := insertSQL(table, id+", "+columns)
+	return strings.Replace(insert, "VALUES (?", "VALUES ("+next, 1)
 }
 
 func (s *statements) close() error {
