@@ -123,7 +123,7 @@ func TestOpenRefusesAndTouchesNothing(t *testing.T) {
 			if err := os.Mkdir(path, 0o755); err != nil {
 				t.Fatal(err)
 			}
-		}, store.ErrNotStore, "file's name"},
+		}, store.ErrNotStore, "name a file"},
 		"log without its main file": {func(t *testing.T, path string) {
 			if err := os.WriteFile(path+"-wal", []byte("results"), 0o644); err != nil {
 				t.Fatal(err)

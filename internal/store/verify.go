@@ -331,18 +331,30 @@ func (v *verifier) runCounts() error {
 // orphans looks for rows whose attempt is missing.
 func (v *verifier) orphans() error {
 	for _, q := range []struct{ from, check, what string }{
-		{"trials WHERE id NOT IN (SELECT trial FROM attempts NOT INDEXED)",
-			"complete", "trials have no attempt"},
-		{"transcripts WHERE attempt NOT IN (SELECT id FROM attempts)",
-			"reference", "transcripts have no attempt"},
-		{"attempt_seals WHERE attempt < 1",
-			"reference", "seals have no attempt"},
-		{"dropped WHERE attempt IN (SELECT attempt FROM transcripts)",
-			"reference", "transcripts exist that are recorded as deleted"},
-		{"scores WHERE attempt NOT IN (SELECT id FROM attempts WHERE level <> '')",
-			"reference", "scores have no outcome"},
-		{"classifications WHERE attempt NOT IN (SELECT id FROM attempts WHERE level <> '')",
-			"reference", "classifications have no outcome"},
+		{
+			"trials WHERE id NOT IN (SELECT trial FROM attempts NOT INDEXED)",
+			"complete", "trials have no attempt",
+		},
+		{
+			"transcripts WHERE attempt NOT IN (SELECT id FROM attempts)",
+			"reference", "transcripts have no attempt",
+		},
+		{
+			"attempt_seals WHERE attempt < 1",
+			"reference", "seals have no attempt",
+		},
+		{
+			"dropped WHERE attempt IN (SELECT attempt FROM transcripts)",
+			"reference", "transcripts exist that are recorded as deleted",
+		},
+		{
+			"scores WHERE attempt NOT IN (SELECT id FROM attempts WHERE level <> '')",
+			"reference", "scores have no outcome",
+		},
+		{
+			"classifications WHERE attempt NOT IN (SELECT id FROM attempts WHERE level <> '')",
+			"reference", "classifications have no outcome",
+		},
 	} {
 		var n int
 		if err := v.db.reader.QueryRowContext(v.ctx, "SELECT count(*) FROM "+q.from).Scan(&n); err != nil {
