@@ -31,17 +31,17 @@ func TestChooseRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--suite", "flaweds", "--model", "sim/listed"}, "no suite is named \"flaweds\"\nhint: did you mean flawed?"},
-		{[]string{"--suite", "x", "--model", "sim/listed"}, "no suite is named \"x\"\nhint: known are all, flawed, models, prompts, reliability, scale"},
+		{[]string{"--suite", "flaweds", "--model", "sim/listed"}, "unknown suite \"flaweds\"\nhint: did you mean flawed?"},
+		{[]string{"--suite", "x", "--model", "sim/listed"}, "unknown suite \"x\"\nhint: known are all, flawed, models, prompts, reliability, scale"},
 		{[]string{experiment, "--suite", "flawed"}, "both a file and --suite name an experiment\nhint: `assay suites flawed` prints"},
 		{[]string{"--suite", "flawed"}, "a suite needs --model\nhint: --model sim/optimal"},
 		{[]string{"--suite", "flawed", "--model", "sim/mute", "--model", "sim/mute"}, "experiment flawed: model sim/mute is listed twice\nhint: "},
 		{[]string{experiment, "--model", "sim/mute", "--model", "sim/mute"}, "experiment e: model sim/mute is listed twice\nhint: "},
-		{[]string{experiment, "--model", ""}, "\"\" is not a model's name"},
+		{[]string{experiment, "--model", ""}, "\"\" is not a valid model name"},
 		{[]string{experiment, "--model", "sim/lusted"}, "hint: did you mean sim/listed?"},
 		{[]string{experiment, "--limit", "-1"}, "--limit is -1, want 0 or more"},
 		{[]string{experiment, "--limit", "many"}, "invalid argument \"many\""},
-		{[]string{experiment, "--providers", filepath.Join(dir, "none.yaml")}, "none.yaml: no such file\nhint: "},
+		{[]string{experiment, "--providers", filepath.Join(dir, "none.yaml")}, "none.yaml: file not found\nhint: "},
 	} {
 		for _, verb := range []string{"run", "plan"} {
 			args := append([]string{verb, "--store", filepath.Join(dir, "assay.db")}, tc.args...)
@@ -188,7 +188,7 @@ func TestSuitesAreFiles(t *testing.T) {
 		}
 	}
 	r := call(t, nil, "suites", "reliabilty")
-	if r.code != exitUsage || !strings.Contains(r.err, "no suite is named \"reliabilty\"\nhint: did you mean reliability?") || r.out != "" {
+	if r.code != exitUsage || !strings.Contains(r.err, "unknown suite \"reliabilty\"\nhint: did you mean reliability?") || r.out != "" {
 		t.Errorf("unknown suite: exit code %d\n%s", r.code, r.err)
 	}
 }

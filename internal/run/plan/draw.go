@@ -12,26 +12,29 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A draw is a library's tasks of one type and difficulty in the order that the
-// seed decides, of which every cell takes the first. The order depends on the
-// tasks' IDs alone, so that it is the same for all difficulties.
+// A draw is a library's tasks of one type and difficulty in an order that
+// depends on the seed. Every cell takes tasks from its start. The order depends
+// only on the seed and the task IDs, so it is the same for all difficulties.
 type draw struct {
 	taskType, difficulty string
 	tasks                []assay.TaskRef
-	// flawed holds what cells take of flawed variants, in the order in which
-	// they asked.
+	// flawed holds one entry per flawed variant, in the order of the first
+	// reserve.
 	flawed []*flawedDraw
 }
 
-// A flawedDraw is a draw without the tasks to which a variant does not apply.
+// A flawedDraw is a draw without the tasks to which a flawed variant does not
+// apply.
 type flawedDraw struct {
 	variant string
-	most    int             // tasks of the draw that a cell takes
-	kept    []assay.TaskRef // those of them to which the variant applies
-	upTo    []int           // how many of the first n tasks are kept, by n
+	most    int             // tasks of the draw that a cell considers
+	kept    []assay.TaskRef // the tasks among them to which the flaw applies
+	upTo    []int           // upTo[n] of the first n tasks are kept
 }
 
-func (e *Experiment) draw(ctx context.Context, refs Refs, taskType, difficulty string) (*draw, error) {
+func (e *Experiment) draw(ctx context.Context, refs Refs, taskType, difficulty string) (*draw,
+	error,
+) {
 	tasks, err := refs(ctx, taskType, difficulty)
 	if err != nil {
 		return nil, err
@@ -42,10 +45,14 @@ func (e *Experiment) draw(ctx context.Context, refs Refs, taskType, difficulty s
 	}
 	order := make([]keyed, len(tasks))
 	for i, r := range tasks {
-		order[i] = keyed{sha256.Sum256(fmt.Appendf(nil, "assay sample 1\x00%d\x00%s", e.Seed, r.ID)), r}
+		order[i] = keyed{sha256.Sum256(fmt.Appendf(nil, "assay sample 1\x00%d\x00%s", e.Seed,
+			r.ID)), r}
 	}
 	slices.SortFunc(order, func(a, b keyed) int {
-		return cmp.Or(bytes.Compare(a.key[:], b.key[:]), strings.Compare(string(a.ref.ID), string(b.ref.ID)))
+		return cmp.Or(
+			bytes.Compare(a.key[:], b.key[:]),
+			strings.Compare(string(a.ref.ID), string(b.ref.ID)),
+		)
 	})
 	d := &draw{taskType: taskType, difficulty: difficulty, tasks: make([]assay.TaskRef, len(order))}
 	for i := range order {
@@ -54,8 +61,9 @@ func (e *Experiment) draw(ctx context.Context, refs Refs, taskType, difficulty s
 	return d, nil
 }
 
-// count returns how many tasks a cell of part i takes. An error is at the
-// field of the part, or of the experiment where the part leaves it out.
+// count returns the number of tasks that a cell of part i takes. An error
+// points at the field of the part, or at the experiment's if the part does not
+// set it.
 func (d *draw) count(e *Experiment, i int, want Count) (int, error) {
 	field := func(name string) string {
 		if at := fmt.Sprintf("parts[%d].%s", i, name); e.has(at) {
@@ -63,21 +71,26 @@ func (d *draw) count(e *Experiment, i int, want Count) (int, error) {
 		}
 		return name
 	}
-	switch n := len(d.tasks); {
+	n, kind := len(d.tasks), fmt.Sprintf("type %s and difficulty %s", d.taskType, d.difficulty)
+	switch {
 	case n == 0:
-		return 0, e.FieldError(field("task_types"), fmt.Sprintf("library %s has no task of type %s and difficulty %s", e.Library, d.taskType, d.difficulty),
-			"`assay library inspect` shows what it has")
+		return 0, e.FieldError(field("task_types"),
+			fmt.Sprintf("library %s has no tasks of %s", e.Library, kind),
+			"`assay library inspect` lists the types and difficulties it has")
 	case want == AllTasks:
 		return n, nil
 	case int(want) > n:
-		return 0, e.FieldError(field("tasks_per_type"), fmt.Sprintf("library %s has %d tasks of type %s and difficulty %s, fewer than %d",
-			e.Library, n, d.taskType, d.difficulty, want), "write `tasks_per_type: all` for every task, or `repeats:` for more trials a task")
+		return 0, e.FieldError(field("tasks_per_type"),
+			fmt.Sprintf("library %s has %d tasks of %s, fewer than %d", e.Library, n, kind, want),
+			"write tasks_per_type: all to use every task, or set repeats to run each task more "+
+				"often")
 	}
 	return int(want), nil
 }
 
-// of returns what cells take of a flawed variant, nil if none has asked.
-func (d *draw) of(variant string) *flawedDraw {
+// variant returns the entry of a flawed variant, or nil if nothing was reserved
+// for it.
+func (d *draw) variant(variant string) *flawedDraw {
 	for _, f := range d.flawed {
 		if f.variant == variant {
 			return f
@@ -86,12 +99,12 @@ func (d *draw) of(variant string) *flawedDraw {
 	return nil
 }
 
-// reserve says that a cell of the variant takes n tasks.
+// reserve notes that a cell of the variant takes n tasks.
 func (d *draw) reserve(variant string, n int) {
 	if !flawed(variant) {
 		return
 	}
-	f := d.of(variant)
+	f := d.variant(variant)
 	if f == nil {
 		f = &flawedDraw{variant: variant}
 		d.flawed = append(d.flawed, f)
@@ -99,9 +112,9 @@ func (d *draw) reserve(variant string, n int) {
 	f.most = max(f.most, n)
 }
 
-// sift finds the tasks to which flawed variants apply. All variants of a task
-// are asked for in a row, so that who answers can keep the task.
-func (d *draw) sift(ctx context.Context, applies Applies) error {
+// findApplicable finds the tasks to which the flawed variants apply. It asks
+// for all variants of a task in a row, so that applies can cache the task.
+func (d *draw) findApplicable(ctx context.Context, applies Applies) error {
 	for i, task := range d.tasks {
 		for _, f := range d.flawed {
 			if i >= f.most {
@@ -126,9 +139,9 @@ func (d *draw) sift(ctx context.Context, applies Applies) error {
 	return nil
 }
 
-// take returns those of the first n tasks to which a variant applies.
+// take returns the tasks among the first n to which the variant applies.
 func (d *draw) take(variant string, n int) []assay.TaskRef {
-	if f := d.of(variant); f != nil {
+	if f := d.variant(variant); f != nil {
 		return f.kept[:f.upTo[n]]
 	}
 	return d.tasks[:n]

@@ -12,56 +12,64 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// Refs returns the tasks that a library has of a type and difficulty.
+// Refs returns a library's tasks of a type and difficulty.
 type Refs func(ctx context.Context, taskType, difficulty string) ([]assay.TaskRef, error)
 
-// Applies reports whether a flawed variant changes a task's plan. Where it does
+// Applies reports whether a flawed variant changes a task's plan. If it does
 // not, a trial would measure nothing.
-type Applies func(ctx context.Context, task assay.TaskRef, difficulty, variant string) (bool, error)
+type Applies func(
+	ctx context.Context, task assay.TaskRef, difficulty, variant string,
+) (bool, error)
 
-// A Plan is an experiment's trials. It holds a list of tasks for each type and
-// difficulty; trials are made when they are asked for.
+// A Plan is the list of an experiment's trials. It keeps the tasks of each type
+// and difficulty and makes a trial only when it is asked for.
 type Plan struct {
 	experiment    *Experiment
 	parts         []Part
-	strata        map[string][]*stratum // by model, the longest first
+	strata        map[string][]*stratum // by model, longest first
 	notApplicable []NotApplicable
-	limit         int // trials of a model
+	limit         int // trials per model
 }
 
-// NotApplicable counts the tasks that are left out of the cells of a flawed
-// variant and a type, because the flaw does not apply to them.
+// NotApplicable counts the tasks that a flawed variant leaves out in one task
+// type because the flaw does not change their plans.
 type NotApplicable struct {
 	Variant  string
 	TaskType string
-	// Tasks are left out of Of. A task counts once for each difficulty.
+	// Tasks is the number left out, and Of the number considered. A task counts
+	// once per difficulty.
 	Tasks, Of int
 }
 
-// Expand plans the experiment's trials over a library's tasks: the union of
-// those of its parts. A cell takes its tasks without replacement in an order
-// that the seed decides, so that all models, variants, difficulties and
-// reliabilities meet the same tasks. Tasks to which a flawed variant does not
-// apply are left out of its cells; applies is asked for no other variant, and
-// nil stands for always.
+// Expand plans the experiment's trials over a library's tasks. The result is
+// the union of the trials of its parts.
+//
+// A cell draws tasks without replacement in an order that depends on the seed,
+// so all models, variants, difficulties and reliabilities get the same tasks. A
+// flawed variant skips the tasks to which its flaw does not apply. Expand calls
+// applies for flawed variants only; a nil applies means that every flaw applies
+// to every task.
 func (e *Experiment) Expand(ctx context.Context, refs Refs, applies Applies) (*Plan, error) {
 	x := expansion{experiment: e, refs: refs}
 	for i, spec := range e.parts() {
 		x.parts = append(x.parts, newPart(spec, e.Models))
 		if len(e.Models) > 0 && len(x.parts[i].Models) == 0 {
-			continue // it has no cell, so the library need not have its tasks
+			continue // it has no cells, so the library does not need its tasks
 		}
-		if err := x.claim(ctx, i); err != nil {
+		if err := x.allot(ctx, i); err != nil {
 			return nil, err
 		}
 	}
 	for _, d := range x.draws {
-		if err := d.sift(ctx, applies); err != nil {
+		if err := d.findApplicable(ctx, applies); err != nil {
 			return nil, err
 		}
 	}
-	p := &Plan{experiment: e, parts: x.parts, strata: make(map[string][]*stratum), notApplicable: x.notApplicable(), limit: math.MaxInt}
-	shared := make(map[string][]*stratum) // by which parts are for the model
+	p := &Plan{
+		experiment: e, parts: x.parts, strata: make(map[string][]*stratum),
+		notApplicable: x.notApplicable(), limit: math.MaxInt,
+	}
+	shared := make(map[string][]*stratum) // by the parts that include the model
 	for _, model := range e.Models {
 		has := func(part int) bool { return slices.Contains(x.parts[part].Models, model) }
 		key := ""
@@ -76,24 +84,25 @@ func (e *Experiment) Expand(ctx context.Context, refs Refs, applies Applies) (*P
 	return p, nil
 }
 
-// An expansion is the work of [Experiment.Expand].
+// An expansion is the state of [Experiment.Expand].
 type expansion struct {
 	experiment *Experiment
 	refs       Refs
 	parts      []Part
 	draws      []*draw
-	claims     []claim
+	allotments []allotment
 }
 
-// A claim is how many tasks of a draw the cells of a part take.
-type claim struct {
+// An allotment is the number of tasks that the cells of a part take from a
+// draw.
+type allotment struct {
 	part  int
 	draw  *draw
 	tasks int
 }
 
-// claim finds the tasks of a part.
-func (x *expansion) claim(ctx context.Context, part int) error {
+// allot adds the allotments of a part.
+func (x *expansion) allot(ctx context.Context, part int) error {
 	f := x.parts[part].factors
 	for _, difficulty := range f.Difficulties {
 		for _, taskType := range f.TaskTypes {
@@ -108,13 +117,13 @@ func (x *expansion) claim(ctx context.Context, part int) error {
 			for _, variant := range f.Variants {
 				d.reserve(variant, n)
 			}
-			x.claims = append(x.claims, claim{part, d, n})
+			x.allotments = append(x.allotments, allotment{part, d, n})
 		}
 	}
 	return nil
 }
 
-// draw returns the draw of a type and difficulty, which all parts share.
+// draw returns the draw of a type and difficulty, which is shared by all parts.
 func (x *expansion) draw(ctx context.Context, taskType, difficulty string) (*draw, error) {
 	for _, d := range x.draws {
 		if d.taskType == taskType && d.difficulty == difficulty {
@@ -130,7 +139,9 @@ func (x *expansion) notApplicable() []NotApplicable {
 	var all []NotApplicable
 	for _, d := range x.draws {
 		for _, f := range d.flawed {
-			i := slices.IndexFunc(all, func(n NotApplicable) bool { return n.Variant == f.variant && n.TaskType == d.taskType })
+			i := slices.IndexFunc(all, func(n NotApplicable) bool {
+				return n.Variant == f.variant && n.TaskType == d.taskType
+			})
 			if i < 0 {
 				i = len(all)
 				all = append(all, NotApplicable{Variant: f.variant, TaskType: d.taskType})
@@ -142,34 +153,36 @@ func (x *expansion) notApplicable() []NotApplicable {
 	all = slices.DeleteFunc(all, func(n NotApplicable) bool { return n.Tasks == 0 })
 	slices.SortStableFunc(all, func(a, b NotApplicable) int {
 		return cmp.Or(
-			cmp.Compare(slices.Index(assay.Variants, a.Variant), slices.Index(assay.Variants, b.Variant)),
-			cmp.Compare(slices.Index(assay.TaskTypes, a.TaskType), slices.Index(assay.TaskTypes, b.TaskType)),
+			cmp.Compare(slices.Index(assay.Variants, a.Variant),
+				slices.Index(assay.Variants, b.Variant)),
+			cmp.Compare(slices.Index(assay.TaskTypes, a.TaskType),
+				slices.Index(assay.TaskTypes, b.TaskType)),
 		)
 	})
 	return all
 }
 
-// strata returns the cells of some parts, each once, the longest first.
+// strata returns the strata of the selected parts, each once, longest first.
 func (x *expansion) strata(has func(part int) bool) []*stratum {
 	var all []*stratum
 	index := make(map[assay.Cell]*stratum)
-	for _, c := range x.claims {
-		if !has(c.part) {
+	for _, a := range x.allotments {
+		if !has(a.part) {
 			continue
 		}
-		f := x.parts[c.part].factors
-		for cell := range f.cells(c.draw.taskType, c.draw.difficulty) {
+		f := x.parts[a.part].factors
+		for cell := range f.cells(a.draw.taskType, a.draw.difficulty) {
 			s := index[cell]
 			if s == nil {
 				s = &stratum{cell: cell}
 				index[cell] = s
 				all = append(all, s)
 			}
-			s.add(c.draw.take(cell.Variant, c.tasks), f.Repeats)
+			s.add(a.draw.take(cell.Variant, a.tasks), f.Repeats)
 		}
 	}
 	for _, s := range all {
-		s.settle()
+		s.merge()
 	}
 	all = slices.DeleteFunc(all, func(s *stratum) bool { return s.planned == 0 })
 	slices.SortStableFunc(all, longestFirst)
@@ -179,17 +192,17 @@ func (x *expansion) strata(has func(part int) bool) []*stratum {
 // Parts returns the parts of the experiment, in the order of its file.
 func (p *Plan) Parts() []Part { return p.parts }
 
-// NotApplicable returns what was left out, in the order of tables.
+// NotApplicable returns the tasks left out, in the order used in tables.
 func (p *Plan) NotApplicable() []NotApplicable { return p.notApplicable }
 
-// Limit returns a plan that has only the first n trials of each model.
+// Limit returns a plan with only the first n trials of each model.
 func (p *Plan) Limit(n int) *Plan {
 	limited := *p
 	limited.limit = max(0, min(n, p.limit))
 	return &limited
 }
 
-// Planned is the number of a model's trials.
+// Planned returns the number of a model's trials.
 func (p *Plan) Planned(model string) int {
 	n := 0
 	for _, s := range p.strata[model] {
@@ -198,12 +211,12 @@ func (p *Plan) Planned(model string) int {
 	return min(n, p.limit)
 }
 
-// Cells yields one model's cells, each with its planned number of trials.
+// Cells yields a model's cells with their planned number of trials.
 func (p *Plan) Cells(model string) iter.Seq2[assay.Cell, int] {
 	return func(yield func(assay.Cell, int) bool) {
 		strata := p.strata[model]
 		rounds, rest := p.rounds(strata)
-		last := inTurn(after(rounds, slices.Clone(strata)))
+		last := interleave(remaining(rounds, slices.Clone(strata)))
 		last = last[:min(rest, len(last))]
 		for _, s := range strata {
 			n := min(s.planned, rounds)
@@ -217,8 +230,8 @@ func (p *Plan) Cells(model string) iter.Seq2[assay.Cell, int] {
 	}
 }
 
-// rounds returns how many rounds of [Plan.Trials] are within the limit, and
-// how many trials of the one after them.
+// rounds returns the number of complete rounds of [Plan.Trials] within the
+// limit, and the number of trials in the incomplete round that follows.
 func (p *Plan) rounds(strata []*stratum) (whole, rest int) {
 	longest := 0
 	for _, s := range strata {
@@ -234,22 +247,23 @@ func (p *Plan) rounds(strata []*stratum) (whole, rest int) {
 	return whole, p.limit - trials(whole)
 }
 
-// Trials yields one model's trials in rounds, each of which has one trial of
-// every cell that has any left, so that a run that is stopped early leaves
-// balanced results. Within a round the types of task take turns, those that are
-// expected to take longest first, so that a run of less than a round is balanced
-// over the types too, and does not have, say, pipelines alone.
+// Trials yields a model's trials in rounds. Each round has one trial of every
+// cell that has any left, so a run that stops early leaves balanced results.
+// Within a round the task types take turns, longest expected work first, so
+// even a run shorter than one round covers all types instead of only pipelines,
+// for example.
 func (p *Plan) Trials(model string) iter.Seq[assay.Trial] {
 	return p.Some(model, func(int) bool { return true })
 }
 
-// Some yields those of [Plan.Trials] whose place, from 0, want asks for. Making
-// a trial costs a microsecond, and passing one over nothing.
+// Some yields the trials of [Plan.Trials] at the places, counted from 0, for
+// which want returns true. Making a trial takes a microsecond; skipping one is
+// almost free.
 func (p *Plan) Some(model string, want func(place int) bool) iter.Seq[assay.Trial] {
 	set := p.experiment.Setting()
 	return func(yield func(assay.Trial) bool) {
 		place, strata := 0, slices.Clone(p.strata[model])
-		order := inTurn(strata)
+		order := interleave(strata)
 		for round := 0; len(strata) > 0; round++ {
 			for _, s := range order {
 				if place == p.limit {
@@ -263,8 +277,8 @@ func (p *Plan) Some(model string, want func(place int) bool) iter.Seq[assay.Tria
 				}
 				place++
 			}
-			if strata = after(round+1, strata); len(strata) < len(order) {
-				order = inTurn(strata)
+			if strata = remaining(round+1, strata); len(strata) < len(order) {
+				order = interleave(strata)
 			}
 		}
 	}

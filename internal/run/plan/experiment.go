@@ -1,9 +1,9 @@
-// Package plan turns what a user wrote into trials: it reads experiment files
-// and providers files, checks them, and expands an experiment into cells and
-// trials in the order in which they should run.
+// Package plan turns the files that a user writes into trials. It reads
+// experiment files and providers files, checks them, and expands an experiment
+// into cells and trials in the order in which they should run.
 //
-// It runs nothing, opens no store and holds no secret: keys stay names of
-// environment variables until somebody asks for them.
+// It runs nothing, opens no store and holds no secrets: an API key is known
+// only by the name of its environment variable.
 package plan
 
 import (
@@ -25,16 +25,16 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// An Experiment is a file that names factors and their levels. Its JSON is
-// what the store keeps of it.
+// An Experiment is an experiment file: factors, their levels and the settings
+// of its episodes. The store keeps it as JSON.
 type Experiment struct {
 	Name    string   `yaml:"name" json:"name"`
 	Seed    int64    `yaml:"seed" json:"seed"`
 	World   string   `yaml:"world" json:"world"`
 	Library string   `yaml:"library" json:"library"`
 	Models  []string `yaml:"models" json:"models"`
-	// Factors are those of every trial, or where there are parts what these
-	// leave out.
+	// Factors apply to every trial. In an experiment with parts, they are the
+	// defaults of the parts.
 	Factors      `yaml:",inline"`
 	Parts        []PartSpec                  `yaml:"parts" json:"parts,omitempty"`
 	Protocol     string                      `yaml:"protocol" json:"protocol"`
@@ -51,13 +51,13 @@ type Experiment struct {
 	doc *document
 }
 
-// Limits bound an episode. Request and Trial are working time: waiting for a
-// rate limit does not count.
+// Limits bound an episode. Request and Trial count working time only, not the
+// time spent waiting for a rate limit.
 type Limits struct {
 	Turns   int      `yaml:"turns" json:"turns"`
 	Request Duration `yaml:"request" json:"request"`
 	Trial   Duration `yaml:"trial" json:"trial"`
-	// Tokens and USD end an episode that has used up so much; 0 for no limit.
+	// Tokens and USD end an episode that has used them up; 0 means no limit.
 	Tokens int     `yaml:"tokens" json:"tokens,omitempty"`
 	USD    float64 `yaml:"usd" json:"usd,omitempty"`
 }
@@ -72,13 +72,14 @@ const (
 	BuiltinLibrary = "builtin"
 )
 
-// Names is a list of names, for which a file can also say `all`.
+// Names is a list of names. In a file it can also be a single name, such as
+// `all`.
 type Names []string
 
-// All stands for every name there is.
+// All stands for every known name.
 const All = "all"
 
-// UnmarshalYAML reads a list, or one name.
+// UnmarshalYAML reads a list or a single name.
 func (n *Names) UnmarshalYAML(unmarshal func(any) error) error {
 	var one string
 	if unmarshal(&one) == nil {
@@ -88,10 +89,10 @@ func (n *Names) UnmarshalYAML(unmarshal func(any) error) error {
 	return unmarshal((*[]string)(n))
 }
 
-// Count is a number of tasks; AllTasks means every one.
+// Count is a number of tasks. AllTasks means every task of the library.
 type Count int
 
-// AllTasks is what `all` reads as.
+// AllTasks is the Count that `all` stands for.
 const AllTasks Count = -1
 
 // UnmarshalYAML reads a whole number or `all`.
@@ -103,7 +104,7 @@ func (c *Count) UnmarshalYAML(b []byte) error {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 {
-		return fmt.Errorf("%q is not a number of tasks: write a whole number from 1, or all", s)
+		return fmt.Errorf("%q is not a number of tasks: write a whole number above 0, or all", s)
 	}
 	*c = Count(n)
 	return nil
@@ -117,31 +118,33 @@ func (c Count) MarshalJSON() ([]byte, error) {
 	return json.Marshal(int(c))
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (c *Count) UnmarshalJSON(b []byte) error { return c.UnmarshalYAML(b) }
 
-// Duration reads "150s" and "10m", as in Go.
+// Duration is a time.Duration written as in Go, such as "150s" or "10m".
 type Duration time.Duration
 
-// UnmarshalYAML reads a positive duration with its unit.
+// UnmarshalYAML reads a positive duration with a unit.
 func (d *Duration) UnmarshalYAML(b []byte) error {
 	s := strings.Trim(strings.TrimSpace(string(b)), `"'`)
 	v, err := time.ParseDuration(s)
 	if err != nil || v <= 0 {
-		return fmt.Errorf("%q is not a duration: write a number with its unit, such as 150s or 10m", s)
+		return fmt.Errorf("%q is not a duration: add a unit, such as 150s or 10m", s)
 	}
 	*d = Duration(v)
 	return nil
 }
 
 // MarshalJSON writes the duration as Go prints it.
-func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+func (d Duration) MarshalJSON() ([]byte, error) {
+	return json.Marshal(time.Duration(d).String())
+}
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (d *Duration) UnmarshalJSON(b []byte) error { return d.UnmarshalYAML(b) }
 
-// Load reads an experiment file, sets its defaults and checks it. Paths in it
-// are relative to the file.
+// Load reads an experiment file, fills in the defaults and checks it. Paths in
+// the file are relative to its directory.
 func Load(path string) (*Experiment, error) {
 	doc, err := readDocument(path)
 	if err != nil {
@@ -168,7 +171,7 @@ func load(doc *document) (*Experiment, error) {
 	return e, nil
 }
 
-// read reads a file that need not name models.
+// read reads an experiment file, which may leave out its models.
 func read(doc *document) (*Experiment, error) {
 	e := &Experiment{doc: doc}
 	if err := doc.decode(e); err != nil {
@@ -187,12 +190,11 @@ func read(doc *document) (*Experiment, error) {
 	return e, nil
 }
 
-// SetModels makes these the experiment's models, in place of those of its
-// file.
+// SetModels replaces the models that the experiment file lists.
 func (e *Experiment) SetModels(models []string) error {
 	if _, message, hint := e.modelMistake(models); message != "" {
 		if len(models) == 0 {
-			hint = "built-in are the names that begin with sim/"
+			hint = "built-in models have names that start with sim/"
 		}
 		return &Error{File: "experiment " + e.Name, Message: message, Hint: hint}
 	}
@@ -200,40 +202,46 @@ func (e *Experiment) SetModels(models []string) error {
 	return nil
 }
 
-// SetProviders names the providers file, in place of what the experiment's
-// file says. A relative path is relative to the working directory.
+// SetProviders replaces the providers file that the experiment file names. A
+// relative path is relative to the working directory.
 func (e *Experiment) SetProviders(path string) { e.Providers = relative(".", path) }
 
-// modelMistake says why an experiment cannot have a list of models, and which
-// of them is wrong, -1 for none by itself. The message is empty if it can.
+// modelMistake checks a list of models. If it finds a mistake, it returns the
+// index of the wrong model, or -1 if the list as a whole is wrong, together
+// with a message and a hint. The message is empty if the list is fine.
 func (e *Experiment) modelMistake(models []string) (i int, message, hint string) {
 	if len(models) == 0 {
-		return -1, "names no model", "write models: [sim/listed] to try without a key; built-in are the names that begin with sim/"
+		return -1, "no models are listed",
+			"write models: [sim/listed] to try it without a key; built-in models start with sim/"
 	}
 	for i, m := range models {
+		included := func(p PartSpec) bool { return p.takes(m) }
 		switch {
 		case strings.TrimSpace(m) != m || m == "":
-			return i, fmt.Sprintf("%q is not a model's name", m), ""
+			return i, fmt.Sprintf("%q is not a valid model name", m), ""
 		case slices.Index(models, m) < i:
-			return i, fmt.Sprintf("model %s is listed twice", m), "repeats: 2 runs every trial twice"
-		case !slices.ContainsFunc(e.parts(), func(p PartSpec) bool { return p.takes(m) }):
-			return i, fmt.Sprintf("no part of the experiment is for model %s", m), "add it to the models of a part, or remove it"
+			return i, fmt.Sprintf("model %s is listed twice", m),
+				"to run every trial twice, write repeats: 2"
+		case !slices.ContainsFunc(e.parts(), included):
+			return i, fmt.Sprintf("no part of the experiment includes model %s", m),
+				"add the model to the models of a part, or remove it"
 		}
 	}
 	return -1, "", ""
 }
 
-// locate finds the place of an error that a value's own reader gave, which the
-// YAML library passes on without it.
+// locate adds the position to an error from Count or Duration, because the YAML
+// library drops it.
 func (e *Experiment) locate(err error) error {
 	found, ok := err.(*Error)
 	if !ok || found.Line > 0 {
 		return err
 	}
 	readers := map[string]interface{ UnmarshalYAML([]byte) error }{
-		"tasks_per_type": new(Count), "limits.request": new(Duration), "limits.trial": new(Duration),
+		"tasks_per_type": new(Count), "limits.request": new(Duration), "limits.trial": new(
+			Duration),
 	}
-	for i := range mostParts {
+	for i := range maxParts {
 		readers[fmt.Sprintf("parts[%d].tasks_per_type", i)] = new(Count)
 	}
 	for _, field := range slices.Sorted(maps.Keys(readers)) {
@@ -248,7 +256,7 @@ func (e *Experiment) locate(err error) error {
 	return err
 }
 
-// relative returns the absolute path of one that stands in a file in dir.
+// relative returns the absolute form of a path written in a file in dir.
 func relative(dir, path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
@@ -297,13 +305,14 @@ func orElse(s *string, value string) {
 	}
 }
 
-// has reports whether the file gives the field a value.
+// has reports whether the file sets the field.
 func (e *Experiment) has(field string) bool {
 	node := e.node(field)
 	return node != nil && node.Type() != ast.NullType
 }
 
-// node returns the value of a field, nil without it.
+// node returns the value of a field, or nil if the file does not have the
+// field.
 func (e *Experiment) node(field string) ast.Node { return e.source().node("$." + field) }
 
 var nameText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
@@ -312,7 +321,7 @@ const nameHint = "use up to 100 letters, digits, dots, dashes and underscores"
 
 func (e *Experiment) check() error {
 	if !nameText.MatchString(e.Name) {
-		return e.FieldError("name", fmt.Sprintf("%q is not a name", e.Name), nameHint)
+		return e.FieldError("name", fmt.Sprintf("%q is not a valid name", e.Name), nameHint)
 	}
 	for _, one := range []struct {
 		field, what, got string
@@ -320,8 +329,11 @@ func (e *Experiment) check() error {
 	}{
 		{"world", "world", e.World, world.Names},
 		{"protocol", "protocol", e.Protocol, assay.Protocols},
-		{"tools", "setting of tools", e.Tools, []string{assay.Discover, assay.Listed}},
-		{"several_calls", "treatment of several calls", e.SeveralCalls, []string{execute, assay.RefuseSeveral}},
+		{"tools", "tool setting", e.Tools, assay.ToolSettings},
+		{
+			"several_calls", "setting of several_calls", e.SeveralCalls,
+			[]string{execute, assay.RefuseSeveral},
+		},
 	} {
 		if err := e.checkNames(one.field, one.what, []string{one.got}, one.known); err != nil {
 			return err
@@ -334,7 +346,8 @@ func (e *Experiment) check() error {
 		return err
 	}
 	for _, check := range []func() error{
-		e.checkParts, e.checkSeverities, e.checkFailures, e.checkLoops, e.checkSpending, e.checkStop, e.checkSampling,
+		e.checkParts, e.checkSeverities, e.checkFailures, e.checkLoops,
+		e.checkSpending, e.checkStop, e.checkSampling,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -346,7 +359,8 @@ func (e *Experiment) check() error {
 func (e *Experiment) checkNames(field, what string, got, known []string) error {
 	for _, name := range got {
 		if !slices.Contains(known, name) {
-			return e.FieldError(e.place(field, name), fmt.Sprintf("unknown %s %q", what, name), assay.NameHint(name, known))
+			return e.FieldError(e.place(field, name), fmt.Sprintf("unknown %s %q", what, name),
+				assay.NameHint(name, known))
 		}
 	}
 	return nil
@@ -359,7 +373,8 @@ func (e *Experiment) checkWhole(field string, n, most int) error {
 	return nil
 }
 
-// place returns the path of a name in a field that is a list or a single name.
+// place returns the path of a name in a field that holds a list or a single
+// name.
 func (e *Experiment) place(field, name string) string {
 	for i := range 1000 {
 		path := fmt.Sprintf("%s[%d]", field, i)
@@ -374,8 +389,8 @@ func (e *Experiment) place(field, name string) string {
 	return field
 }
 
-// checkSpending checks the bounds of what episodes and runs spend. Those that
-// the file does not state are 0.
+// checkSpending checks the limits on tokens and dollars. A limit that the file
+// does not set is 0.
 func (e *Experiment) checkSpending() error {
 	b := e.Budget
 	for _, n := range []struct {
@@ -392,7 +407,9 @@ func (e *Experiment) checkSpending() error {
 		{"budget.per_cell.tokens", float64(b.PerCell.Tokens)},
 	} {
 		if e.has(n.field) && !(n.value > 0 && n.value <= math.MaxFloat64) {
-			return e.FieldError(n.field, fmt.Sprintf("%s is %v, want a number above 0", n.field, n.value), "leave it out for no limit")
+			return e.FieldError(n.field,
+				fmt.Sprintf("%s is %v, want a number above 0", n.field,
+					n.value), "remove it if there should be no limit")
 		}
 	}
 	return nil
@@ -400,29 +417,32 @@ func (e *Experiment) checkSpending() error {
 
 func (e *Experiment) checkSampling() error {
 	if t := e.Sampling.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
-		return e.FieldError("sampling.temperature", fmt.Sprintf("temperature %v is not between 0 and 2", *t), "")
+		return e.FieldError("sampling.temperature",
+			fmt.Sprintf("temperature %v is not between 0 and 2", *t), "")
 	}
 	if p := e.Sampling.TopP; p != nil && !(*p > 0 && *p <= 1) {
-		return e.FieldError("sampling.top_p", fmt.Sprintf("top_p %v is not between 0 and 1", *p), "")
+		return e.FieldError("sampling.top_p", fmt.Sprintf("top_p %v is not between 0 and 1", *p),
+			"")
 	}
 	if n := e.Sampling.MaxTokens; n != nil && *n < 1 {
-		return e.FieldError("sampling.max_tokens", fmt.Sprintf("max_tokens is %d, want at least 1", *n), "")
+		return e.FieldError("sampling.max_tokens",
+			fmt.Sprintf("max_tokens is %d, want at least 1", *n), "")
 	}
 	return nil
 }
 
-// ModelError returns an error at the place where the file names a model.
+// ModelError returns an error that points at a model in the file.
 func (e *Experiment) ModelError(model, message, hint string) error {
 	return e.FieldError(e.place("models", model), message, hint)
 }
 
-// FieldError returns an error at the place of a field.
+// FieldError returns an error that points at a field.
 func (e *Experiment) FieldError(field, message, hint string) error {
 	return e.source().at("$."+field, message, hint)
 }
 
-// source is what errors point into: the file, and nothing for an experiment
-// that was read from the store.
+// source returns the document that errors point into. It is empty if the
+// experiment was read from the store.
 func (e *Experiment) source() *document {
 	if e.doc == nil {
 		return &document{name: "experiment " + e.Name, file: new(ast.File)}

@@ -11,9 +11,9 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// Factors are what an experiment or a part of it varies, with the levels of
-// each. Every combination of levels is a cell; severities are combined with
-// flawed variants only.
+// Factors are the dimensions that an experiment or a part of it varies, with
+// the levels of each. Every combination of levels is a cell. Severities are
+// combined with flawed variants only.
 type Factors struct {
 	Variants      Names     `yaml:"variants" json:"variants"`
 	Severities    Names     `yaml:"severities" json:"severities,omitempty"`
@@ -24,17 +24,17 @@ type Factors struct {
 	Repeats       int       `yaml:"repeats" json:"repeats"`
 }
 
-// A PartSpec is what a file says of a part of an experiment. Factors that it
-// leaves out are the experiment's own.
+// A PartSpec describes a part of an experiment in a file. Factors that it
+// leaves out are taken from the experiment.
 type PartSpec struct {
 	Name string `yaml:"name" json:"name"`
-	// Models are patterns of [path.Match], for which upper and lower case are
-	// the same. They choose among the experiment's models; none stands for all.
+	// Models are case-insensitive patterns of [path.Match] that select from the
+	// experiment's models. An empty list selects all of them.
 	Models  []string `yaml:"models" json:"models,omitempty"`
 	Factors `yaml:",inline"`
 }
 
-// takes reports whether the part is for a model.
+// takes reports whether the part includes a model.
 func (p PartSpec) takes(model string) bool {
 	return len(p.Models) == 0 || slices.ContainsFunc(p.Models, func(pattern string) bool {
 		ok, err := path.Match(strings.ToLower(pattern), strings.ToLower(model))
@@ -48,7 +48,7 @@ func flawed(variant string) bool {
 	return ok
 }
 
-// severities returns what a variant is combined with.
+// severities returns the severities that are combined with a variant.
 func (f Factors) severities(variant string) []string {
 	if flawed(variant) {
 		return f.Severities
@@ -56,13 +56,17 @@ func (f Factors) severities(variant string) []string {
 	return []string{""}
 }
 
-// cells yields the cells, without a model, of a type and difficulty.
+// cells yields the cells of a task type and difficulty, without a model.
 func (f Factors) cells(taskType, difficulty string) iter.Seq[assay.Cell] {
 	return func(yield func(assay.Cell) bool) {
 		for _, variant := range f.Variants {
 			for _, severity := range f.severities(variant) {
 				for _, reliability := range f.Reliabilities {
-					if !yield(assay.Cell{Variant: variant, Severity: severity, Difficulty: difficulty, TaskType: taskType, Reliability: reliability}) {
+					cell := assay.Cell{
+						Variant: variant, Severity: severity, Difficulty: difficulty,
+						TaskType: taskType, Reliability: reliability,
+					}
+					if !yield(cell) {
 						return
 					}
 				}
@@ -71,10 +75,10 @@ func (f Factors) cells(taskType, difficulty string) iter.Seq[assay.Cell] {
 	}
 }
 
-// worst is the severity of flawed variants for which the file gives none.
-const worst = assay.Severe
+// defaultSeverity is used for flawed variants if the file sets no severities.
+const defaultSeverity = assay.Severe
 
-// variantGroups are names that stand for several variants.
+// variantGroups maps a group name to its variants.
 var variantGroups = map[string][]string{
 	All:           assay.Variants,
 	"plain":       assay.PlainVariants,
@@ -84,7 +88,7 @@ var variantGroups = map[string][]string{
 	"logical":     withFlaw(assay.LogicalInconsistency, assay.SemanticDrift),
 }
 
-// withFlaw returns the variants whose plans have one of these flaws.
+// withFlaw returns the variants whose plans have one of the given flaws.
 func withFlaw(flaws ...assay.Flaw) []string {
 	var names []string
 	for _, v := range assay.Variants {
@@ -95,24 +99,37 @@ func withFlaw(flaws ...assay.Flaw) []string {
 	return names
 }
 
-// namedFactors are those whose levels are names: each field, what a level is
-// called, the levels that there are, and the names that stand for several.
+// namedFactors are the factors whose levels are names. Each row has the field,
+// the singular used in messages, the levels, and the group names that stand for
+// several levels.
 var namedFactors = []struct {
 	field, what string
 	levels      []string
 	groups      map[string][]string
 	of          func(*Factors) *Names
 }{
-	{"variants", "variant", assay.Variants, variantGroups, func(f *Factors) *Names { return &f.Variants }},
-	{"severities", "severity", assay.Severities, all(assay.Severities), func(f *Factors) *Names { return &f.Severities }},
-	{"difficulties", "difficulty", slices.Concat(assay.Difficulties, assay.Mixtures), all(assay.Difficulties), func(f *Factors) *Names { return &f.Difficulties }},
-	{"task_types", "task type", assay.TaskTypes, all(assay.TaskTypes), func(f *Factors) *Names { return &f.TaskTypes }},
+	{
+		"variants", "variant", assay.Variants, variantGroups,
+		func(f *Factors) *Names { return &f.Variants },
+	},
+	{
+		"severities", "severity", assay.Severities, all(assay.Severities),
+		func(f *Factors) *Names { return &f.Severities },
+	},
+	{
+		"difficulties", "difficulty", slices.Concat(assay.Difficulties, assay.Mixtures),
+		all(assay.Difficulties), func(f *Factors) *Names { return &f.Difficulties },
+	},
+	{
+		"task_types", "task type", assay.TaskTypes, all(assay.TaskTypes),
+		func(f *Factors) *Names { return &f.TaskTypes },
+	},
 }
 
 func all(names []string) map[string][]string { return map[string][]string{All: names} }
 
-// fill gives the factors what the file leaves out, and replaces names of
-// groups. Their fields have paths that begin with at.
+// fill sets the factors that the file leaves out and replaces group names by
+// their members. The factors' fields have paths that start with at.
 func (e *Experiment) fill(f *Factors, at string, otherwise Factors) {
 	for _, n := range namedFactors {
 		names := n.of(f)
@@ -124,7 +141,7 @@ func (e *Experiment) fill(f *Factors, at string, otherwise Factors) {
 	if len(f.Severities) == 0 && slices.ContainsFunc(f.Variants, flawed) {
 		f.Severities = otherwise.Severities
 		if len(f.Severities) == 0 {
-			f.Severities = Names{worst}
+			f.Severities = Names{defaultSeverity}
 		}
 	}
 	if !e.has(at + "reliabilities") {
@@ -138,7 +155,7 @@ func (e *Experiment) fill(f *Factors, at string, otherwise Factors) {
 	}
 }
 
-// members replaces names of groups by their members and drops repetitions.
+// members replaces group names by their members and drops duplicates.
 func members(names Names, groups map[string][]string) Names {
 	var out Names
 	for _, name := range names {
@@ -170,13 +187,15 @@ func (e *Experiment) checkFactors(f *Factors, at string) error {
 
 func (e *Experiment) checkReliabilities(list []float64, field string) error {
 	if len(list) == 0 {
-		return e.FieldError(field, "names no reliability", "write reliabilities: [0.8]")
+		return e.FieldError(field, "no reliabilities are listed",
+			"for example reliabilities: [0.8]")
 	}
 	for i, r := range list {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		switch {
 		case !(r >= 0 && r <= 1):
-			return e.FieldError(at, fmt.Sprintf("reliability %v is not between 0 and 1", r), percentHint(r))
+			return e.FieldError(at, fmt.Sprintf("reliability %v is not between 0 and 1", r),
+				percentHint(r))
 		case slices.Index(list, r) < i:
 			return e.FieldError(at, fmt.Sprintf("reliability %v is listed twice", r), "")
 		}
@@ -184,7 +203,7 @@ func (e *Experiment) checkReliabilities(list []float64, field string) error {
 	return nil
 }
 
-// percentHint is the advice for a share above 1, which will be a percentage.
+// percentHint returns a hint if a share is above 1 and looks like a percentage.
 func percentHint(share float64) string {
 	if share > 1 && share <= 100 {
 		return fmt.Sprintf("write %.4g for %.4g %%", share/100, share)
@@ -192,8 +211,9 @@ func percentHint(share float64) string {
 	return ""
 }
 
-// checkSeverities refuses severities of nothing. Those of the experiment are
-// its parts' too.
+// checkSeverities refuses severities that no flawed variant uses. The parts
+// inherit the experiment's severities, so a flawed variant in any part is
+// enough for those.
 func (e *Experiment) checkSeverities() error {
 	users := []Factors{e.Factors}
 	for i, part := range e.Parts {
@@ -205,8 +225,8 @@ func (e *Experiment) checkSeverities() error {
 	return e.checkFlawed("severities", users...)
 }
 
-// checkFlawed refuses severities that the file gives the first of the users,
-// where none of them has a flawed variant.
+// checkFlawed refuses the severities of the first of the users unless one of
+// the users has a flawed variant.
 func (e *Experiment) checkFlawed(field string, users ...Factors) error {
 	if !e.has(field) || len(users[0].Severities) == 0 {
 		return nil
@@ -216,52 +236,67 @@ func (e *Experiment) checkFlawed(field string, users ...Factors) error {
 			return nil
 		}
 	}
-	return e.FieldError(field, "severities belong to flawed variants, and none is named", "name one, such as variants: [optimal, flawed], or remove the line")
+	return e.FieldError(field, "severities need a flawed variant, and there is none",
+		"add one, for example variants: [optimal, flawed], or remove this line")
 }
 
-// mostParts is more than tables can show.
-const mostParts = 100
+// maxParts bounds the number of parts. Tables could not show more.
+const maxParts = 100
 
 func (e *Experiment) checkParts() error {
 	switch n := len(e.Parts); {
 	case n == 0 && e.has("parts"):
-		return e.FieldError("parts", "names no part", "leave it out for an experiment of one part")
-	case n > mostParts:
-		return e.FieldError("parts", fmt.Sprintf("names %d parts, want at most %d", n, mostParts), "")
+		return e.FieldError("parts", "no parts are listed", "remove this line if you need no parts")
+	case n > maxParts:
+		return e.FieldError("parts", fmt.Sprintf("%d parts are more than %d", n, maxParts),
+			"split the experiment into several files")
 	}
 	for i, part := range e.Parts {
-		at := fmt.Sprintf("parts[%d]", i)
-		if part.Name == "" {
-			return e.FieldError(at, "this part has no name", "write name: and what it measures")
-		}
-		if !nameText.MatchString(part.Name) {
-			return e.FieldError(at+".name", fmt.Sprintf("%q is not a name", part.Name), nameHint)
-		}
-		if slices.ContainsFunc(e.Parts[:i], func(p PartSpec) bool { return p.Name == part.Name }) {
-			return e.FieldError(at+".name", fmt.Sprintf("part %s is there twice", part.Name), "")
-		}
-		if e.has(at+".models") && len(part.Models) == 0 {
-			return e.FieldError(at+".models", "names no model", "leave it out for all models")
-		}
-		for j, pattern := range part.Models {
-			if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-				return e.FieldError(fmt.Sprintf("%s.models[%d]", at, j), fmt.Sprintf("%q is not a pattern of names", pattern), "for example qwen2.5-*, where * stands for anything but a slash")
-			}
-		}
-		if err := e.checkFactors(&part.Factors, at+"."); err != nil {
+		if err := e.checkPart(part, i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkPartModels refuses names in parts that are no patterns and no models.
+// checkPart checks the i-th part of the experiment.
+func (e *Experiment) checkPart(part PartSpec, i int) error {
+	at := fmt.Sprintf("parts[%d]", i)
+	sameName := func(p PartSpec) bool { return p.Name == part.Name }
+	switch {
+	case part.Name == "":
+		return e.FieldError(at, "this part has no name",
+			"add name: followed by what the part measures")
+	case !nameText.MatchString(part.Name):
+		return e.FieldError(at+".name", fmt.Sprintf("%q is not a valid name", part.Name), nameHint)
+	case slices.ContainsFunc(e.Parts[:i], sameName):
+		return e.FieldError(at+".name", fmt.Sprintf("two parts are named %s", part.Name),
+			"rename one of them")
+	case e.has(at+".models") && len(part.Models) == 0:
+		return e.FieldError(at+".models", "no models are listed",
+			"remove this line to include all models")
+	}
+	for j, pattern := range part.Models {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			return e.FieldError(fmt.Sprintf("%s.models[%d]", at, j),
+				fmt.Sprintf("%q is not a valid pattern of model names", pattern),
+				"for example qwen2.5-*, where * matches anything but a slash")
+		}
+	}
+	return e.checkFactors(&part.Factors, at+".")
+}
+
+// checkPartModels refuses model names in parts that the experiment does not
+// list.
 func (e *Experiment) checkPartModels() error {
 	for i, part := range e.Parts {
 		for j, pattern := range part.Models {
 			one := PartSpec{Models: []string{pattern}}
-			if !strings.ContainsAny(pattern, `*?[\`) && !slices.ContainsFunc(e.Models, one.takes) {
-				return e.FieldError(fmt.Sprintf("parts[%d].models[%d]", i, j), fmt.Sprintf("the experiment has no model %s", pattern), assay.NameHint(pattern, e.Models))
+			isPattern := strings.ContainsAny(pattern, `*?[\`)
+			if !isPattern && !slices.ContainsFunc(e.Models, one.takes) {
+				return e.FieldError(fmt.Sprintf("parts[%d].models[%d]", i, j),
+					fmt.Sprintf("model %s is not in the experiment's list of models", pattern),
+					assay.NameHint(pattern, e.Models))
 			}
 		}
 	}
@@ -277,8 +312,8 @@ func (e *Experiment) EachFactors() []Factors {
 	return all
 }
 
-// parts returns the parts of the experiment; one that has none is one part
-// with its own name.
+// parts returns the parts of the experiment. If the file lists none, the whole
+// experiment is one part with the experiment's name.
 func (e *Experiment) parts() []PartSpec {
 	if len(e.Parts) > 0 {
 		return e.Parts

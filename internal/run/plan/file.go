@@ -15,13 +15,13 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// An Error is a mistake in a file that the user wrote. It names the place,
-// shows the line and says what to do.
+// An Error is a mistake in a file that the user wrote. It gives the position,
+// shows the line and suggests a correction.
 type Error struct {
 	File         string
-	Line, Column int // from 1; 0 where the whole file is meant
+	Line, Column int // from 1, or 0 if the error concerns the whole file
 	Message      string
-	Excerpt      string // the line, without its end
+	Excerpt      string // the line without its line break
 	Hint         string
 }
 
@@ -35,7 +35,7 @@ func (e *Error) Error() string {
 	if e.Excerpt != "" {
 		number := strconv.Itoa(e.Line)
 		gutter := strings.Repeat(" ", len(number))
-		// Tabs stay tabs, so that the caret stands below its character.
+		// Keep tabs, so that the caret is below its character.
 		pad := strings.Map(func(r rune) rune {
 			if r == '\t' {
 				return r
@@ -55,28 +55,36 @@ func firstRunes(s string, n int) string {
 	return string(r[:max(0, min(n, len(r)))])
 }
 
-// document is a YAML file that was read, with what is needed to point into it.
+// document is a parsed YAML file with its source, which errors point into.
 type document struct {
-	name   string // as the user wrote it
-	dir    string // that relative paths in it are relative to
+	name   string // as given by the user
+	dir    string // relative paths in the file start here
 	source []byte
 	file   *ast.File
 }
 
-// maxFile bounds a file that people write by hand.
+// maxFile is the size limit of files, which are written by hand.
 const maxFile = 4 << 20
 
 func readDocument(path string) (*document, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, &Error{File: path, Message: "no such file", Hint: "without a file, `assay run` runs the built-in quickstart"}
+		return nil, &Error{
+			File: path, Message: "file not found",
+			Hint: "`assay run` without a file runs the built-in quickstart",
+		}
 	case err != nil:
 		return nil, &Error{File: path, Message: err.Error()}
 	case info.IsDir():
 		return nil, &Error{File: path, Message: "is a directory, not a YAML file"}
 	case info.Size() > maxFile:
-		return nil, &Error{File: path, Message: fmt.Sprintf("is %d bytes long, which is more than any experiment needs (%d)", info.Size(), maxFile)}
+		return nil, &Error{
+			File: path,
+			Message: fmt.Sprintf("file has %d bytes, more than the limit of %d", info.Size(),
+				maxFile),
+			Hint: "check whether this is the right file",
+		}
 	}
 	source, err := os.ReadFile(path)
 	if err != nil {
@@ -87,7 +95,7 @@ func readDocument(path string) (*document, error) {
 
 func parseDocument(name string, source []byte) (d *document, err error) {
 	d = &document{name: name, dir: filepath.Dir(name), source: source}
-	defer d.unreadable(&err)
+	defer d.recoverPanic(&err)
 	file, err := parser.ParseBytes(source, 0)
 	if err != nil {
 		return nil, d.wrap(err, nil)
@@ -99,24 +107,32 @@ func parseDocument(name string, source []byte) (d *document, err error) {
 	}
 	if anchors.found != nil {
 		pos := anchors.found.GetToken().Position
-		return nil, d.here(pos.Line, pos.Column, "anchors and aliases are not read", "write the value out")
+		return nil, d.here(pos.Line, pos.Column,
+			"anchors and aliases are not supported", "write the value in full")
 	}
 	if len(file.Docs) > 1 {
-		return nil, &Error{File: name, Message: fmt.Sprintf("holds %d YAML documents, want one", len(file.Docs)), Hint: "remove the `---` lines and what follows the first document"}
+		return nil, &Error{
+			File: name, Message: fmt.Sprintf("file has %d YAML documents, want one",
+				len(file.Docs)),
+			Hint: "remove the `---` lines and everything after the first document",
+		}
 	}
 	return d, nil
 }
 
-// unreadable turns a panic of the YAML library, which some broken files cause,
-// into an error.
-func (d *document) unreadable(err *error) {
+// recoverPanic turns a panic of the YAML library, which some broken files
+// cause, into an error.
+func (d *document) recoverPanic(err *error) {
 	if v := recover(); v != nil {
-		*err = &Error{File: d.name, Message: "cannot be read as YAML", Hint: "look for an odd indentation, bracket or colon"}
+		*err = &Error{
+			File: d.name, Message: "cannot read the file as YAML",
+			Hint: "look for wrong indentation or a missing bracket or colon",
+		}
 	}
 }
 
-// anchorFinder finds the first anchor or alias. Nobody needs them in so short
-// a file, and a file that refers to itself has no end.
+// anchorFinder finds the first anchor or alias. Files this short do not need
+// them, and a file that refers to itself would never end.
 type anchorFinder struct{ found ast.Node }
 
 func (f *anchorFinder) Visit(n ast.Node) ast.Visitor {
@@ -130,16 +146,21 @@ func (f *anchorFinder) Visit(n ast.Node) ast.Visitor {
 	return f
 }
 
-// decode reads the document into a pointer to a struct. Unknown fields,
-// repeated fields, wrong types and fractions for whole numbers are errors.
+// decode reads the document into a pointer to a struct. It refuses unknown
+// fields, duplicate fields, wrong types, and fractions where a whole number is
+// needed.
 func (d *document) decode(into any) (err error) {
-	defer d.unreadable(&err)
+	defer d.recoverPanic(&err)
 	if len(d.file.Docs) == 0 || d.file.Docs[0].Body == nil {
-		return &Error{File: d.name, Message: "is empty"}
+		return &Error{
+			File: d.name, Message: "file is empty",
+			Hint: "`assay run --help` has an example",
+		}
 	}
 	if _, ok := d.file.Docs[0].Body.(*ast.MappingNode); !ok {
 		if _, ok := d.file.Docs[0].Body.(*ast.MappingValueNode); !ok {
-			return d.at("$", "has to be a mapping of fields, such as `name: my-experiment`", "")
+			return d.at("$", "the file must be a mapping of fields, such as `name: my-experiment`",
+				"")
 		}
 	}
 	if err := yaml.UnmarshalWithOptions(d.source, into, yaml.Strict()); err != nil {
@@ -148,8 +169,8 @@ func (d *document) decode(into any) (err error) {
 	return d.wholeNumbers(d.file.Docs[0].Body, reflect.TypeOf(into).Elem())
 }
 
-// wrap gives a YAML library's error the form of ours. For an unknown field it
-// names the nearest known one.
+// wrap converts an error of the YAML library into an Error. For an unknown
+// field it suggests the most similar known one.
 func (d *document) wrap(err error, into any) error {
 	var ye yaml.Error
 	if !errors.As(err, &ye) || ye.GetToken() == nil {
@@ -166,10 +187,11 @@ func (d *document) wrap(err error, into any) error {
 	return e
 }
 
-// plainMessage turns what the YAML library says of Go types into words.
+// plainMessage rewords a message of the YAML library without Go type names.
 func plainMessage(s string) string {
 	if found, want, ok := strings.Cut(s, " was used where "); ok {
-		return fmt.Sprintf("wrong type: found %s, want %s", goWord(found), goWord(strings.TrimSuffix(want, " is expected")))
+		want = strings.TrimSuffix(want, " is expected")
+		return wrongType(goWord(found), goWord(want))
 	}
 	s = strings.TrimPrefix(s, "cannot unmarshal ")
 	if from, to, ok := strings.Cut(s, " into Go "); ok {
@@ -177,9 +199,13 @@ func plainMessage(s string) string {
 		if typ == "" {
 			typ = strings.TrimPrefix(to, "value of type ")
 		}
-		return fmt.Sprintf("wrong type: found %s, want %s", goWord(from), goWord(typ))
+		return wrongType(goWord(from), goWord(typ))
 	}
 	return s
+}
+
+func wrongType(found, want string) string {
+	return fmt.Sprintf("wrong type: found %s, want %s", found, want)
 }
 
 func goWord(typ string) string {
@@ -202,8 +228,8 @@ func goWord(typ string) string {
 	return typ
 }
 
-// node returns the value at a YAML path such as $.reliabilities[0], nil
-// without one.
+// node returns the value at a YAML path such as $.reliabilities[0], or nil if
+// there is none.
 func (d *document) node(path string) ast.Node {
 	p, err := yaml.PathString(path)
 	if err != nil {
@@ -216,14 +242,16 @@ func (d *document) node(path string) ast.Node {
 	return node
 }
 
-// at returns an error at the value at a YAML path.
+// at returns an error that points at the value at a YAML path.
 func (d *document) at(path, message, hint string) *Error {
 	node := d.node(path)
 	if node == nil {
 		return &Error{File: d.name, Message: message, Hint: hint}
 	}
 	tok := node.GetToken()
-	if mapping, ok := node.(ast.MapNode); ok && tok.Value == ":" { // that of its first field
+	// The token of a mapping is the first colon; point at the first field
+	// instead.
+	if mapping, ok := node.(ast.MapNode); ok && tok.Value == ":" {
 		if fields := mapping.MapRange(); fields.Next() {
 			tok = fields.Key().GetToken()
 		}
@@ -231,7 +259,8 @@ func (d *document) at(path, message, hint string) *Error {
 	return d.here(tok.Position.Line, tok.Position.Column, message, hint)
 }
 
-// atKey returns an error at the name of a field of the mapping at a YAML path.
+// atKey returns an error that points at the name of a field in the mapping at a
+// YAML path.
 func (d *document) atKey(path, key, message, hint string) *Error {
 	if mapping, ok := d.node(path).(ast.MapNode); ok {
 		for fields := mapping.MapRange(); fields.Next(); {
@@ -252,8 +281,8 @@ func (d *document) here(line, column int, message, hint string) *Error {
 	return e
 }
 
-// wholeNumbers refuses a fraction where the type wants a whole number; the
-// YAML library would cut it off.
+// wholeNumbers refuses a fraction where the type needs a whole number. The YAML
+// library would truncate it.
 func (d *document) wholeNumbers(node ast.Node, t reflect.Type) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -262,7 +291,7 @@ func (d *document) wholeNumbers(node ast.Node, t reflect.Type) error {
 	case *ast.FloatNode:
 		if k := t.Kind(); k >= reflect.Int && k <= reflect.Uint64 {
 			pos := n.GetToken().Position
-			return d.here(pos.Line, pos.Column, fmt.Sprintf("wrong type: found %s, want a whole number", n.GetToken().Value), "")
+			return d.here(pos.Line, pos.Column, wrongType(n.GetToken().Value, "a whole number"), "")
 		}
 	case *ast.SequenceNode:
 		if t.Kind() == reflect.Slice {
@@ -305,7 +334,7 @@ func yamlName(f reflect.StructField) string {
 	return name
 }
 
-// fieldNames lists the names of all fields of a type and of the types in it.
+// fieldNames lists the names of all fields of a type, including nested ones.
 func fieldNames(t reflect.Type) []string {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:

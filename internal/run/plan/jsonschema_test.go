@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// schema is a JSON schema, or the part of one that describes one value.
+// schema is a JSON schema or a part of one.
 type schema map[string]any
 
-// schemaFile is a whole schema, which holds the definitions.
+// schemaFile is a complete schema, including the definitions.
 type schemaFile struct{ root schema }
 
 func parseSchema(t *testing.T, text []byte) schemaFile {
@@ -25,13 +25,14 @@ func parseSchema(t *testing.T, text []byte) schemaFile {
 	return schemaFile{root}
 }
 
-// resolve follows a reference. What stands beside it is only words.
+// resolve follows a reference. Other keywords beside a reference are only
+// descriptions.
 func (f schemaFile) resolve(s schema) schema {
 	if ref, ok := s["$ref"].(string); ok {
 		defs, _ := f.root["$defs"].(map[string]any)
 		def, ok := defs[strings.TrimPrefix(ref, "#/$defs/")].(map[string]any)
 		if !ok {
-			panic("no definition " + ref)
+			panic("missing definition " + ref)
 		}
 		return def
 	}
@@ -48,8 +49,8 @@ func list(s schema, keyword string) []any {
 	return l
 }
 
-// offered returns the names that a schema lets a value be, or an item of a
-// list.
+// offered returns the names that a schema allows for a value or for the items
+// of a list.
 func (f schemaFile) offered(s schema) []any {
 	s = f.resolve(s)
 	names := slices.Clone(list(s, "enum"))
@@ -71,8 +72,8 @@ func (f schemaFile) property(path string) schema {
 	return s
 }
 
-// violation says why a value does not match a schema, "" if it does. It knows
-// the keywords that the two schemas use, and refuses any other.
+// violation explains why a value does not match a schema, or returns "" if it
+// does. It knows the keywords that the two schemas use and panics on any other.
 func (f schemaFile) violation(s schema, v any) string {
 	for _, keyword := range slices.Sorted(maps.Keys(s)) {
 		if why := f.keyword(s, keyword, v); why != "" {
@@ -104,7 +105,8 @@ func (f schemaFile) keyword(s schema, keyword string, v any) string {
 		if !ok {
 			names = []any{s[keyword]}
 		}
-		return fail(!slices.ContainsFunc(names, func(name any) bool { return isOfType(v, name.(string)) }))
+		return fail(!slices.ContainsFunc(names,
+			func(name any) bool { return isOfType(v, name.(string)) }))
 	case "enum":
 		return fail(!slices.Contains(list(s, keyword), v))
 	case "const":
@@ -149,7 +151,9 @@ func (f schemaFile) keyword(s schema, keyword string, v any) string {
 			}
 		}
 	case "contains":
-		return fail(isList && !slices.ContainsFunc(items, func(item any) bool { return f.violation(sub(s, keyword), item) == "" }))
+		return fail(isList &&
+			!slices.ContainsFunc(items,
+				func(item any) bool { return f.violation(sub(s, keyword), item) == "" }))
 	case "propertyNames":
 		for name := range object {
 			if why := f.violation(sub(s, keyword), name); why != "" {
@@ -185,7 +189,7 @@ func (f schemaFile) keyword(s schema, keyword string, v any) string {
 			}
 		}
 	default:
-		panic("the schema uses " + keyword + ", which the test does not know")
+		panic("the test does not support the schema keyword " + keyword)
 	}
 	return ""
 }

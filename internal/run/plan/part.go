@@ -6,15 +6,15 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A Part is a part of a planned experiment. An experiment whose file names
-// none is one part.
+// A Part is a part of a planned experiment. An experiment without parts in its
+// file has one.
 type Part struct {
 	Name string
-	// Models are those of the experiment's that the part is for.
+	// Models are the experiment's models that the part includes.
 	Models []string
-	// Varies lists the factors with more than one level, by the names that
-	// they have in an export: variant, severity, difficulty, reliability and
-	// task_type, in this order.
+	// Varies lists the factors with more than one level under their export
+	// names, in the order variant, severity, difficulty, reliability,
+	// task_type.
 	Varies []string
 
 	factors Factors
@@ -44,11 +44,13 @@ func newPart(spec PartSpec, models []string) Part {
 	return p
 }
 
-// Has reports whether a cell is one of the part's combinations of levels.
+// Has reports whether the cell belongs to the part.
 func (p Part) Has(c assay.Cell) bool {
 	f := p.factors
 	return slices.Contains(p.Models, c.Model) &&
-		slices.Contains(f.Variants, c.Variant) && slices.Contains(f.severities(c.Variant), c.Severity) &&
-		slices.Contains(f.Difficulties, c.Difficulty) && slices.Contains(f.TaskTypes, c.TaskType) &&
+		slices.Contains(f.Variants, c.Variant) &&
+		slices.Contains(f.severities(c.Variant), c.Severity) &&
+		slices.Contains(f.Difficulties, c.Difficulty) &&
+		slices.Contains(f.TaskTypes, c.TaskType) &&
 		slices.Contains(f.Reliabilities, c.Reliability)
 }

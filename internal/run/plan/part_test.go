@@ -3,9 +3,7 @@ package plan_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"os"
 	"path/filepath"
@@ -23,21 +21,23 @@ import (
 
 var models = []string{"a", "Big-7b", "org/big-7b"}
 
-// patterns are what a part can say of models, with those of models that it is
-// for.
+// patterns maps model patterns of parts to the models that they match.
 var patterns = map[string][]string{
-	"a": {"a"}, "b*": {"Big-7b"}, "BIG-?B": {"Big-7b"}, "org/*": {"org/big-7b"}, "*/*": {"org/big-7b"},
-	"*": {"a", "Big-7b"}, "[ab]*": {"a", "Big-7b"}, "x*": nil,
+	"a": {"a"}, "b*": {"Big-7b"}, "BIG-?B": {"Big-7b"}, "org/*": {"org/big-7b"},
+	"*/*": {"org/big-7b"},
+	"*":   {"a", "Big-7b"}, "[ab]*": {"a", "Big-7b"}, "x*": nil,
 }
 
-// drawFactors draws what a file says of factors, some of which it leaves out.
+// drawFactors draws some factors and leaves out others.
 func drawFactors(t *rapid.T, file map[string]any) {
 	some := func(field string, levels ...any) {
 		if rapid.Bool().Draw(t, field+" stated") {
-			file[field] = rapid.SliceOfNDistinct(rapid.SampledFrom(levels), 1, 3, rapid.ID[any]).Draw(t, field)
+			file[field] = rapid.SliceOfNDistinct(rapid.SampledFrom(levels), 1, 3,
+				rapid.ID[any]).Draw(t, field)
 		}
 	}
-	some("variants", "baseline", "cot", "optimal", "operational", "flawed_tool_misuse", "flawed_missing_step")
+	some("variants", "baseline", "cot", "optimal", "operational", "flawed_tool_misuse",
+		"flawed_missing_step")
 	some("difficulties", "easy", "hard", "medium_biased")
 	some("task_types", "simple_task", "basic_task", "data_pipeline")
 	some("reliabilities", 1, 0.8, 0.5)
@@ -48,28 +48,31 @@ func drawFactors(t *rapid.T, file map[string]any) {
 	}
 	one("tasks_per_type", 1, 2, 5, "all")
 	one("repeats", 1, 2, 4)
-	if strings.Contains(fmt.Sprint(file["variants"]), "f") { // baseline has none
+	if strings.Contains(fmt.Sprint(file["variants"]), "f") { // baseline contains no f
 		some("severities", "light", "medium", "severe")
 	}
 }
 
-// drawExperiment draws an experiment with parts, and says for which models each
-// of them is.
+// drawExperiment draws an experiment with parts, and returns the models that
+// each part includes.
 func drawExperiment(t *rapid.T, dir string) (e *plan.Experiment, takes [][]string) {
 	file := map[string]any{"name": "drawn", "models": models, "tasks_per_type": 3}
 	drawFactors(t, file)
-	delete(file, "severities") // the parts can have no use for them
+	delete(file, "severities") // perhaps no part has a flawed variant
 	var parts []map[string]any
 	for i := range rapid.IntRange(1, 4).Draw(t, "parts") {
 		part := map[string]any{"name": fmt.Sprint("part", i)}
 		drawFactors(t, part)
 		parts = append(parts, part)
 		takes = append(takes, models)
-		if i > 0 && rapid.Bool().Draw(t, "restricted") { // the first is for all, or a model might have none
-			chosen := rapid.SliceOfNDistinct(rapid.SampledFrom(slices.Sorted(maps.Keys(patterns))), 1, 2, rapid.ID[string]).Draw(t, "models")
+		// The first part includes all models, so every model has a trial.
+		if i > 0 && rapid.Bool().Draw(t, "restricted") {
+			chosen := rapid.SliceOfNDistinct(rapid.SampledFrom(slices.Sorted(maps.Keys(patterns))),
+				1, 2, rapid.ID[string]).Draw(t, "models")
 			part["models"] = chosen
 			takes[i] = slices.DeleteFunc(slices.Clone(models), func(m string) bool {
-				return !slices.ContainsFunc(chosen, func(c string) bool { return slices.Contains(patterns[c], m) })
+				return !slices.ContainsFunc(chosen,
+					func(c string) bool { return slices.Contains(patterns[c], m) })
 			})
 		}
 	}
@@ -88,17 +91,6 @@ func drawExperiment(t *rapid.T, dir string) (e *plan.Experiment, takes [][]strin
 	return e, takes
 }
 
-// sometimes is a flaw that applies to two tasks in three, and one that applies
-// to no simple task.
-func sometimes(_ context.Context, task assay.TaskRef, _, variant string) (bool, error) {
-	if variant == "flawed_missing_step" && strings.HasPrefix(string(task.ID), "simple_task") {
-		return false, nil
-	}
-	h := fnv.New32a()
-	h.Write([]byte(string(task.ID) + variant))
-	return h.Sum32()%3 > 0, nil
-}
-
 func mustExpand(t interface {
 	Fatal(...any)
 	Helper()
@@ -112,9 +104,9 @@ func mustExpand(t interface {
 	return p
 }
 
-// TestPartsAreAUnion: an experiment has the trials that its parts have as
-// experiments of their own, each once, and a part has the cells that it would
-// have if every flaw applied.
+// TestPartsAreAUnion checks that an experiment has exactly the trials that its
+// parts would have as separate experiments, each once. A part has the cells
+// that it would have if every flaw applied.
 func TestPartsAreAUnion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -146,26 +138,27 @@ func TestPartsAreAUnion(t *testing.T) {
 					}
 				}
 				if diff := cmp.Diff(want, got); diff != "" {
-					t.Fatalf("parts that have %+v:\n%s", cell, diff)
+					t.Fatalf("parts with cell %+v (-want +got):\n%s", cell, diff)
 				}
 			}
 		}
 		for i, part := range p.Parts() {
 			if part.Name != e.Parts[i].Name || !slices.Equal(part.Models, takes[i]) {
-				t.Fatalf("part %d is %s for %v, want it for %v", i, part.Name, part.Models, takes[i])
+				t.Fatalf("part %d is %s with models %v, want models %v", i, part.Name, part.Models,
+					takes[i])
 			}
 		}
 	})
 }
 
-// compareTrials compares a model's trials, and what the plan says of them, with
-// those that it should have.
+// compareTrials compares a model's trials, and the counts that the plan
+// reports, with the expected ones.
 func compareTrials(t *rapid.T, p *plan.Plan, model string, want map[assay.TrialID]bool) {
 	got := make(map[assay.TrialID]bool)
 	counts := make(map[assay.Cell]int)
 	for trial := range p.Trials(model) {
 		if got[trial.ID] {
-			t.Fatalf("trial %+v twice", trial)
+			t.Fatalf("trial %+v appears twice", trial)
 		}
 		got[trial.ID] = true
 		counts[trial.Cell]++
@@ -181,8 +174,9 @@ func compareTrials(t *rapid.T, p *plan.Plan, model string, want map[assay.TrialI
 	}
 }
 
-// TestLimit: a limit gives the first trials, in which cells have taken turns.
-func TestLimit(t *testing.T) {
+// TestLimitKeepsFirstTrials checks that a limited plan has the first trials of
+// the whole plan, and that its cells and types are balanced.
+func TestLimitKeepsFirstTrials(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
@@ -203,32 +197,35 @@ func TestLimit(t *testing.T) {
 		compareTrials(t, limited, model, want)
 		checkTurns(t, maps.Collect(whole.Cells(model)), maps.Collect(limited.Cells(model)))
 		checkTypes(t, maps.Collect(whole.Cells(model)), maps.Collect(limited.Cells(model)))
-		if less := limited.Limit(n / 2); less.Planned(model) != min(n/2, len(all)) || less.Limit(n).Planned(model) != less.Planned(model) {
+		if less := limited.Limit(n / 2); less.Planned(model) != min(n/2, len(all)) ||
+			less.Limit(n).Planned(model) != less.Planned(model) {
 			t.Fatalf("%d trials, limited to %d and %d", less.Planned(model), n, n/2)
 		}
 		odd := func(place int) bool { return place%2 == 1 }
 		for i, trial := range slices.Collect(limited.Some(model, odd)) {
 			if trial != all[2*i+1] {
-				t.Fatalf("another trial at place %d", 2*i+1)
+				t.Fatalf("Some() yields a different trial at place %d", 2*i+1)
 			}
 		}
 	})
 }
 
-// checkTurns: of two cells, one is more than one trial ahead only where the
-// other has all of its own.
+// checkTurns fails if one cell is more than one trial ahead of another that has
+// trials left.
 func checkTurns(t *rapid.T, planned, got map[assay.Cell]int) {
 	for a := range planned {
 		for b := range planned {
 			if got[a] > got[b]+1 && got[b] < planned[b] {
-				t.Fatalf("%d of %d trials of %+v, and %d of %d of %+v", got[a], planned[a], a, got[b], planned[b], b)
+				t.Fatalf("%d of %d trials of %+v, and %d of %d of %+v", got[a], planned[a], a,
+					got[b], planned[b], b)
 			}
 		}
 	}
 }
 
-// checkTypes: of two types whose cells have the same numbers of trials, none is
-// more than one trial ahead. Of others a type can be, as cells take turns.
+// checkTypes fails if a task type is more than one trial ahead of another whose
+// cells have the same numbers of trials. Other types can differ by more,
+// because cells take turns.
 func checkTypes(t *rapid.T, planned, got map[assay.Cell]int) {
 	cells := make(map[string][]int)
 	trials := make(map[string]int)
@@ -248,8 +245,8 @@ func checkTypes(t *rapid.T, planned, got map[assay.Cell]int) {
 	}
 }
 
-// TestTypesTakeTurns: every suite is balanced over types and cells, after
-// however many trials.
+// TestTypesTakeTurns checks that every suite is balanced over types and cells
+// after any number of trials.
 func TestTypesTakeTurns(t *testing.T) {
 	t.Parallel()
 	const model = "sim/listed"
@@ -279,8 +276,8 @@ func spread[K comparable](counts map[K]int) int {
 	return slices.Max(n) - slices.Min(n)
 }
 
-// TestFewTrialsAreSpread: the first trials of the suite flawed are of all types
-// and all variants.
+// TestFewTrialsAreSpread checks that the first trials of the suite flawed cover
+// all types and all variants.
 func TestFewTrialsAreSpread(t *testing.T) {
 	t.Parallel()
 	types, variants := make(map[string]int), make(map[string]int)
@@ -289,13 +286,13 @@ func TestFewTrialsAreSpread(t *testing.T) {
 		variants[cell.Variant] += n
 	}
 	if len(types) != 5 || spread(types) != 0 || len(variants) != 7 {
-		t.Errorf("20 trials are %v of %v", types, variants)
+		t.Errorf("20 trials cover types %v and variants %v", types, variants)
 	}
 }
 
-// TestTurnsOfUnlikeCells: cells of as many trials stay abreast, though one has
-// more tasks and the other more repeats.
-func TestTurnsOfUnlikeCells(t *testing.T) {
+// TestCellsOfEqualSizeTakeTurns checks that two cells with equally many trials
+// alternate even if one has more tasks and the other more repeats.
+func TestCellsOfEqualSizeTakeTurns(t *testing.T) {
 	t.Parallel()
 	p := expand(t, load(t, `models: [a]
 task_types: data_pipeline
@@ -312,9 +309,9 @@ parts:
 	}
 }
 
-// TestOverlap is a cell of which one part wants more tasks and another more
-// repeats.
-func TestOverlap(t *testing.T) {
+// TestOverlappingPartsShareTrials has parts that share a cell, but one wants
+// more tasks and another more repeats.
+func TestOverlappingPartsShareTrials(t *testing.T) {
 	t.Parallel()
 	p := expand(t, load(t, `models: [a]
 task_types: data_pipeline
@@ -334,111 +331,14 @@ parts:
 	}
 }
 
-// TestSeverities: a flawed variant is a cell for each severity, and no other
-// variant has one.
-func TestSeverities(t *testing.T) {
-	t.Parallel()
-	for severities, want := range map[string][]string{
-		"":                           {" optimal", "severe flawed_missing_step"},
-		"severities: all":            {" optimal", "light flawed_missing_step", "medium flawed_missing_step", "severe flawed_missing_step"},
-		"severities: [severe,light]": {" optimal", "severe flawed_missing_step", "light flawed_missing_step"},
-	} {
-		p := expand(t, load(t, "models: [a]\ntask_types: basic_task\nvariants: [optimal, flawed_missing_step]\n"+severities), 20)
-		var got []string
-		for cell, n := range p.Cells("a") {
-			got = append(got, cell.Severity+" "+cell.Variant)
-			if n != 20 {
-				t.Errorf("%d trials of %+v", n, cell)
-			}
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%q: cells (-want +got):\n%s", severities, diff)
-		}
-	}
-}
-
-// TestNotApplicable: tasks to which a flaw does not apply are left out of its
-// cells and of no other, and counted.
-func TestNotApplicable(t *testing.T) {
-	t.Parallel()
-	e := load(t, "models: [a, b]\ntask_types: [basic_task, simple_task]\ndifficulties: [easy, hard]\nvariants: [optimal, operational]\nseverities: [light, severe]\ntasks_per_type: 12\n")
-	type question struct {
-		task                assay.TaskID
-		difficulty, variant string
-	}
-	var asked []question
-	p := mustExpand(t, e, refs(30), func(ctx context.Context, task assay.TaskRef, difficulty, variant string) (bool, error) {
-		asked = append(asked, question{task.ID, difficulty, variant})
-		return sometimes(ctx, task, difficulty, variant)
-	})
-	tasks := make(map[assay.Cell][]assay.TaskID)
-	for trial := range p.Trials("b") {
-		tasks[trial.Cell] = append(tasks[trial.Cell], trial.Task)
-	}
-	left := make(map[plan.NotApplicable]int)
-	for _, taskType := range e.TaskTypes {
-		for _, variant := range e.Variants[1:] {
-			for _, difficulty := range e.Difficulties {
-				paired := tasks[assay.Cell{Model: "b", Variant: "optimal", Difficulty: difficulty, TaskType: taskType, Reliability: 0.8}]
-				if len(paired) != 12 {
-					t.Fatalf("%d tasks of %s", len(paired), taskType)
-				}
-				want := slices.DeleteFunc(slices.Clone(paired), func(id assay.TaskID) bool {
-					ok, _ := sometimes(t.Context(), assay.TaskRef{ID: id}, difficulty, variant)
-					return !ok
-				})
-				left[plan.NotApplicable{Variant: variant, TaskType: taskType}] += 12 - len(want)
-				for _, severity := range e.Severities {
-					cell := assay.Cell{Model: "b", Variant: variant, Severity: severity, Difficulty: difficulty, TaskType: taskType, Reliability: 0.8}
-					if diff := cmp.Diff(want, tasks[cell], cmpopts.EquateEmpty()); diff != "" {
-						t.Errorf("tasks of %+v:\n%s", cell, diff)
-					}
-				}
-			}
-		}
-	}
-	for cell := range p.Cells("b") {
-		if cell.Variant == "flawed_missing_step" && cell.TaskType == "simple_task" {
-			t.Errorf("there is a cell of no task, %+v", cell)
-		}
-	}
-	var want []plan.NotApplicable
-	for _, variant := range e.Variants[1:] {
-		for _, taskType := range []string{"simple_task", "basic_task"} {
-			n := plan.NotApplicable{Variant: variant, TaskType: taskType}
-			want = append(want, plan.NotApplicable{Variant: variant, TaskType: taskType, Tasks: left[n], Of: 24})
-		}
-	}
-	if diff := cmp.Diff(want, p.NotApplicable()); diff != "" {
-		t.Errorf("left out (-want +got):\n%s", diff)
-	}
-	if len(asked) != 2*2*12*2 {
-		t.Errorf("asked %d times, want once for each type, difficulty, task and flawed variant", len(asked))
-	}
-	for i := 0; i+1 < len(asked); i += 2 {
-		if a, b := asked[i], asked[i+1]; a.task != b.task || a.difficulty != b.difficulty || a.variant == b.variant {
-			t.Fatalf("asked of %v and then of %v, want both variants of a task in a row", a, b)
-		}
-	}
-}
-
-func TestNotApplicableIsNothingWithoutAFlaw(t *testing.T) {
-	t.Parallel()
-	broken := errors.New("broken")
-	never := func(context.Context, assay.TaskRef, string, string) (bool, error) { return false, broken }
-	if p := mustExpand(t, load(t, "models: [a]\n"), refs(20), never); p.Planned("a") != 300 || p.NotApplicable() != nil {
-		t.Errorf("%d trials, left out %v", p.Planned("a"), p.NotApplicable())
-	}
-	if _, err := load(t, "models: [a]\nvariants: [flawed]\n").Expand(t.Context(), refs(20), never); !errors.Is(err, broken) {
-		t.Errorf("error %v, want that of applies", err)
-	}
-}
-
-// TestDifficultiesArePaired: all wordings meet the same tasks of a type in the
-// same order, and with the same luck.
+// TestDifficultiesArePaired checks that all difficulties get the same tasks of
+// a type in the same order and with the same luck.
 func TestDifficultiesArePaired(t *testing.T) {
 	t.Parallel()
-	p := expand(t, load(t, "models: [a]\nvariants: [cot]\ndifficulties: [all, hard_biased]\ntasks_per_type: 7\n"), 30)
+	p := expand(t,
+		load(t,
+			"models: [a]\nvariants: [cot]\ndifficulties: [all, hard_biased]\ntasks_per_type: 7\n"),
+		30)
 	got := make(map[string]map[string][]string) // by difficulty and type
 	for trial := range p.Trials("a") {
 		if got[trial.Difficulty] == nil {
@@ -452,12 +352,12 @@ func TestDifficultiesArePaired(t *testing.T) {
 	}
 	for difficulty, tasks := range got {
 		if diff := cmp.Diff(got["easy"], tasks); diff != "" {
-			t.Errorf("%s meets other tasks or luck than easy:\n%s", difficulty, diff)
+			t.Errorf("%s has different tasks or seeds than easy:\n%s", difficulty, diff)
 		}
 	}
 }
 
-func TestWhatVaries(t *testing.T) {
+func TestPartListsVaryingFactors(t *testing.T) {
 	t.Parallel()
 	p := expand(t, load(t, `models: [a]
 name: whole
@@ -470,21 +370,29 @@ parts:
 `), 20)
 	want := []plan.Part{
 		{Name: "nothing", Models: []string{"a"}},
-		{Name: "everything", Models: []string{"a"}, Varies: []string{"variant", "severity", "difficulty", "reliability", "task_type"}},
+		{
+			Name: "everything", Models: []string{"a"},
+			Varies: []string{"variant", "severity", "difficulty", "reliability", "task_type"},
+		},
 		{Name: "flaws", Models: []string{"a"}, Varies: []string{"variant"}},
 	}
 	if diff := cmp.Diff(want, p.Parts(), cmpopts.IgnoreUnexported(plan.Part{})); diff != "" {
 		t.Errorf("parts (-want +got):\n%s", diff)
 	}
 	whole := expand(t, load(t, "models: [a, b]\nname: whole\n"), 20).Parts()
-	if diff := cmp.Diff([]plan.Part{{Name: "whole", Models: []string{"a", "b"}, Varies: []string{"variant", "task_type"}}}, whole, cmpopts.IgnoreUnexported(plan.Part{})); diff != "" {
+	if diff := cmp.Diff(
+		[]plan.Part{{
+			Name: "whole", Models: []string{"a", "b"},
+			Varies: []string{"variant", "task_type"},
+		}}, whole,
+		cmpopts.IgnoreUnexported(plan.Part{})); diff != "" {
 		t.Errorf("an experiment without parts (-want +got):\n%s", diff)
 	}
 }
 
-// TestAnEmptyPartNeedsNoTask: what no model is asked, the library need not
-// have.
-func TestAnEmptyPartNeedsNoTask(t *testing.T) {
+// TestPartWithoutModelsNeedsNoTasks checks that the library may lack the tasks
+// of a part that includes none of the models.
+func TestPartWithoutModelsNeedsNoTasks(t *testing.T) {
 	t.Parallel()
 	easy := func(ctx context.Context, taskType, difficulty string) ([]assay.TaskRef, error) {
 		if difficulty != "easy" {
@@ -492,16 +400,23 @@ func TestAnEmptyPartNeedsNoTask(t *testing.T) {
 		}
 		return refs(20)(ctx, taskType, difficulty)
 	}
-	const parts = "parts:\n  - {name: for-all}\n  - {name: for-some, models: ['b*'], difficulties: hard}\n"
-	if p := mustExpand(t, load(t, "models: [a]\n"+parts), easy, nil); p.Planned("a") != 300 || p.Parts()[1].Models != nil {
+	const parts = "parts:\n  - {name: for-all}\n" +
+		"  - {name: for-some, models: ['b*'], difficulties: hard}\n"
+	if p := mustExpand(t, load(t, "models: [a]\n"+parts), easy, nil); p.Planned("a") != 300 ||
+		p.Parts()[1].Models != nil {
 		t.Errorf("%d trials, parts %+v", p.Planned("a"), p.Parts())
 	}
 	_, err := load(t, "models: [a, b]\n"+parts).Expand(t.Context(), easy, nil)
-	if err == nil || !strings.Contains(err.Error(), "has no task of type simple_task and difficulty hard") {
+	if err == nil ||
+		!strings.Contains(err.Error(), "has no tasks of type simple_task and difficulty hard") {
 		t.Errorf("error %v", err)
 	}
-	_, err = load(t, "models: [a]\nparts:\n  - name: x\n    tasks_per_type: 21\n").Expand(t.Context(), easy, nil)
-	if err == nil || !strings.Contains(err.Error(), "e.yaml:4:21: library builtin has 20 tasks of type simple_task and difficulty easy, fewer than 21") {
+	_, err = load(t,
+		"models: [a]\nparts:\n  - name: x\n    tasks_per_type: 21\n").Expand(t.Context(), easy, nil)
+	if err == nil ||
+		!strings.Contains(err.Error(),
+			"e.yaml:4:21: library builtin has 20 tasks of type simple_task and difficulty easy, "+
+				"fewer than 21") {
 		t.Errorf("error %v", err)
 	}
 }

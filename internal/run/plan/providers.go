@@ -13,58 +13,60 @@ import (
 	"github.com/assay-eval/assay/internal/model/lane"
 )
 
-// Providers is a file that says where models are served, with which keys and
-// within which limits.
+// Providers is a providers file. It describes where models are served, with
+// which keys and within which limits.
 type Providers struct {
 	Providers map[string]Endpoint `yaml:"providers"`
 
 	doc *document
 }
 
-// The wire protocols of an endpoint.
+// The wire protocols of endpoints.
 const (
 	OpenAI = "openai" // OpenAI and every compatible gateway
-	Azure  = "azure"  // the same codec; deployments in the address, the key in its own header
+	Azure  = "azure"  // the same format, with deployments in the URL and its own key header
 )
 
-// An Endpoint is one provider.
+// An Endpoint is one provider in the file.
 type Endpoint struct {
 	Protocol   string `yaml:"protocol"`
 	BaseURL    string `yaml:"base_url"`
 	APIVersion string `yaml:"api_version"`
-	// Keys are names of environment variables.
+	// Keys are the names of environment variables that hold the API keys.
 	Keys   []string         `yaml:"keys"`
 	Models map[string]Serve `yaml:"models"`
 }
 
-// A Serve says how an endpoint serves one model.
+// A Serve describes how an endpoint serves one model.
 type Serve struct {
-	// Deployments are what the endpoint calls its copies of the model; the
-	// model's own name where none is given. Each is a lane of its own.
+	// Deployments are the endpoint's names for its copies of the model. Each is
+	// a lane of its own. The default is the model's own name.
 	Deployments []string `yaml:"deployments"`
-	// Serves are further names that a response may bear.
+	// Serves are further names that a response may give as its model.
 	Serves []string    `yaml:"serves"`
 	Limits lane.Limits `yaml:"limits"`
 	Price  lane.Price  `yaml:"price"`
 }
 
-// A Lane is one (endpoint, key, deployment) that serves a model.
+// A Lane is one combination of endpoint, key and deployment that serves a
+// model.
 type Lane struct {
 	Provider, KeyName, Deployment string
 	Endpoint                      Endpoint
 	Serve                         Serve
 }
 
-// Name is the lane's name for people: provider/key/deployment.
+// Name returns the lane's readable name: provider/key/deployment.
 func (l Lane) Name() string { return l.Provider + "/" + l.KeyName + "/" + l.Deployment }
 
-// LoadProviders reads a providers file. Variables in ${...} in addresses are
-// replaced by getenv, as os.LookupEnv; keys are not read yet.
+// LoadProviders reads a providers file. It replaces ${NAME} in addresses by
+// environment variables, which it looks up with getenv (usually os.LookupEnv).
+// It does not read the API keys.
 func LoadProviders(path string, getenv func(string) (string, bool)) (*Providers, error) {
 	doc, err := readDocument(path)
 	if err != nil {
 		if e, ok := err.(*Error); ok && e.Line == 0 {
-			e.Hint = "`providers:` in the experiment file names it, relative to that file"
+			e.Hint = "check providers: in the experiment file; its path is relative to that file"
 		}
 		return nil, err
 	}
@@ -73,7 +75,8 @@ func LoadProviders(path string, getenv func(string) (string, bool)) (*Providers,
 		return nil, err
 	}
 	if len(p.Providers) == 0 {
-		return nil, doc.at("$.providers", "names no provider", "see `assay run --help` for an example")
+		return nil, doc.at("$.providers", "no providers are listed",
+			"`assay run --help` has an example")
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Providers)) {
 		e := p.Providers[name]
@@ -89,27 +92,34 @@ func (p *Providers) check(name string, e *Endpoint, getenv func(string) (string,
 	at := func(field, message, hint string) error {
 		return p.doc.at("$.providers."+quote(name)+field, message, hint)
 	}
-	if e.Protocol = cmp.Or(e.Protocol, OpenAI); e.Protocol != OpenAI && e.Protocol != Azure {
-		return at(".protocol", fmt.Sprintf("unknown protocol %q", e.Protocol), assay.NameHint(e.Protocol, []string{OpenAI, Azure}))
+	e.Protocol = cmp.Or(e.Protocol, OpenAI)
+	if known := []string{OpenAI, Azure}; !slices.Contains(known, e.Protocol) {
+		return at(".protocol", fmt.Sprintf("unknown protocol %q", e.Protocol),
+			assay.NameHint(e.Protocol, known))
 	}
 	var err error
-	if e.BaseURL, err = expand(e.BaseURL, getenv); err != nil {
-		return at(".base_url", err.Error(), "set the variable, or write the address itself")
+	if e.BaseURL, err = expandEnv(e.BaseURL, getenv); err != nil {
+		return at(".base_url", err.Error(), "set the variable, or write the address into the file")
 	}
 	u, err := url.Parse(e.BaseURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return at(".base_url", "is not an address that begins with http:// or https://", "for example base_url: https://api.example.com/v1")
+		return at(".base_url", "the address does not start with http:// or https://",
+			"for example base_url: https://api.example.com/v1")
 	}
 	if e.Protocol == Azure && e.APIVersion == "" {
-		return at("", fmt.Sprintf("provider %s needs an api_version", name), "for example api_version: 2025-04-01-preview")
+		return at("", fmt.Sprintf("provider %s needs an api_version", name),
+			"for example api_version: 2025-04-01-preview")
 	}
 	if len(e.Keys) == 0 {
-		return at(".keys", fmt.Sprintf("provider %s names no key", name), "write keys: [MY_KEY] with the name of an environment variable")
+		return at(".keys", fmt.Sprintf("provider %s lists no keys", name),
+			"write keys: [MY_KEY], where MY_KEY is an environment variable that holds the key")
 	}
 	for i, k := range e.Keys {
 		if !variableText.MatchString(k) {
-			return at(fmt.Sprintf(".keys[%d]", i), "is not the name of an environment variable",
-				"keys never stand in a file: export the key as a variable and write the variable's name here")
+			return at(fmt.Sprintf(".keys[%d]", i),
+				"this is not the name of an environment variable",
+				"do not write keys into files: export the key as a variable and write the "+
+					"variable's name")
 		}
 	}
 	return p.checkModels(name, e)
@@ -117,14 +127,16 @@ func (p *Providers) check(name string, e *Endpoint, getenv func(string) (string,
 
 func (p *Providers) checkModels(name string, e *Endpoint) error {
 	if len(e.Models) == 0 {
-		return p.doc.at("$.providers."+quote(name)+".models", fmt.Sprintf("provider %s serves no model", name), "write models: {NAME: {}}")
+		return p.doc.at("$.providers."+quote(name)+".models",
+			fmt.Sprintf("provider %s lists no models", name), "write models: {NAME: {}}")
 	}
 	for _, model := range slices.Sorted(maps.Keys(e.Models)) {
 		s := e.Models[model]
 		place := "$.providers." + quote(name) + ".models." + quote(model)
 		for _, b := range lane.Buckets {
 			if *s.Limits.Of(b) < 0 {
-				return p.doc.at(place+".limits."+string(b), fmt.Sprintf("limits.%s is negative", b), "leave it out, and the lane learns it")
+				return p.doc.at(place+".limits."+string(b), fmt.Sprintf("limits.%s is negative", b),
+					"remove it if you do not know the limit; the lane finds it out")
 			}
 		}
 		for _, n := range []struct {
@@ -132,22 +144,23 @@ func (p *Providers) checkModels(name string, e *Endpoint) error {
 			value float64
 		}{{"price.input", s.Price.Input}, {"price.output", s.Price.Output}} {
 			if n.value < 0 {
-				return p.doc.at(place+"."+n.field, fmt.Sprintf("%s is negative", n.field), "leave it out where it is not known")
+				return p.doc.at(place+"."+n.field, fmt.Sprintf("%s is negative", n.field),
+					"remove it if you do not know the price")
 			}
 		}
 	}
 	return nil
 }
 
-// variableText is stricter than the system, so that a key that was pasted in
+// variableText is stricter than operating systems are, so that a key pasted in
 // place of its name is refused.
 var variableText = regexp.MustCompile(`^[A-Z_][A-Z0-9_]{0,63}$`)
 
-var reference = regexp.MustCompile(`\$\{([^}]*)\}`)
+var envReference = regexp.MustCompile(`\$\{([^}]*)\}`)
 
-func expand(s string, getenv func(string) (string, bool)) (string, error) {
+func expandEnv(s string, getenv func(string) (string, bool)) (string, error) {
 	var missing string
-	out := reference.ReplaceAllStringFunc(s, func(ref string) string {
+	out := envReference.ReplaceAllStringFunc(s, func(ref string) string {
 		name := ref[2 : len(ref)-1]
 		v, ok := getenv(name)
 		if !ok || v == "" {
@@ -161,11 +174,11 @@ func expand(s string, getenv func(string) (string, bool)) (string, error) {
 	return out, nil
 }
 
-// quote makes a name a safe part of a YAML path.
+// quote makes a name safe to use in a YAML path.
 func quote(name string) string { return "'" + strings.ReplaceAll(name, "'", "\\'") + "'" }
 
-// Lanes returns the lanes of a model over all providers, in the order of the
-// providers' names; none when no provider serves it.
+// Lanes returns the lanes of a model over all providers, sorted by provider
+// name. The list is empty if no provider serves the model.
 func (p *Providers) Lanes(model string) []Lane {
 	var lanes []Lane
 	for _, name := range slices.Sorted(maps.Keys(p.Providers)) {
@@ -180,14 +193,16 @@ func (p *Providers) Lanes(model string) []Lane {
 		}
 		for _, d := range deployments {
 			for _, k := range e.Keys {
-				lanes = append(lanes, Lane{Provider: name, KeyName: k, Deployment: d, Endpoint: e, Serve: s})
+				lanes = append(lanes, Lane{
+					Provider: name, KeyName: k, Deployment: d, Endpoint: e, Serve: s,
+				})
 			}
 		}
 	}
 	return lanes
 }
 
-// Models lists the models that some provider serves.
+// Models lists all models that the providers serve.
 func (p *Providers) Models() []string {
 	var names []string
 	for _, e := range p.Providers {
@@ -199,7 +214,7 @@ func (p *Providers) Models() []string {
 	return slices.Compact(names)
 }
 
-// KeyError returns an error at the place where the file names a key.
+// KeyError returns an error that points at a key in the file.
 func (p *Providers) KeyError(l Lane, message, hint string) error {
 	i := slices.Index(l.Endpoint.Keys, l.KeyName)
 	return p.doc.at(fmt.Sprintf("$.providers.%s.keys[%d]", quote(l.Provider), i), message, hint)

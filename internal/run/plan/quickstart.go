@@ -2,7 +2,7 @@ package plan
 
 import _ "embed"
 
-// QuickstartFile is the built-in experiment as a file, to run and to learn
+// QuickstartFile is the file of the built-in experiment, to run and to learn
 // from.
 //
 //go:embed quickstart.yaml

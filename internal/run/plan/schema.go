@@ -8,12 +8,14 @@ var experimentSchema string
 //go:embed providers.schema.json
 var providersSchema string
 
-// ExperimentSchema returns the JSON schema, draft 2020-12, of experiment
-// files, for editors. What it allows, [Load] reads, but for what needs other
-// files or the environment and what parts have to do with each other and with
-// the rest; Load reads a little more, such as quoted numbers.
+// ExperimentSchema returns the JSON schema (draft 2020-12) of experiment files,
+// for editors. [Load] reads every file that the schema allows, unless the
+// mistake is in other files, in the environment, or in how parts relate to each
+// other and to the rest. Load also accepts a little more, such as quoted
+// numbers.
 func ExperimentSchema() []byte { return []byte(experimentSchema) }
 
-// ProvidersSchema returns the JSON schema, draft 2020-12, of providers files,
-// for editors. It stands to [LoadProviders] as [ExperimentSchema] to [Load].
+// ProvidersSchema returns the JSON schema (draft 2020-12) of providers files,
+// for editors. It relates to [LoadProviders] as [ExperimentSchema] does to
+// [Load].
 func ProvidersSchema() []byte { return []byte(providersSchema) }

@@ -18,7 +18,7 @@ import (
 	"github.com/assay-eval/assay/internal/run/plan"
 )
 
-// fromYAML reads YAML as a JSON schema sees it.
+// fromYAML reads YAML as the JSON value that a schema describes.
 func fromYAML(t *testing.T, text string) any {
 	t.Helper()
 	b, err := yaml.YAMLToJSON([]byte(text))
@@ -32,9 +32,9 @@ func fromYAML(t *testing.T, text string) any {
 	return v
 }
 
-// TestSchemaNamesTheFields compares the schemas with the structs that the
-// files are read into, both ways and to the last level.
-func TestSchemaNamesTheFields(t *testing.T) {
+// TestSchemaFieldsMatchStructs checks that the schemas and the structs have the
+// same fields at every level.
+func TestSchemaFieldsMatchStructs(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		text []byte
@@ -75,7 +75,7 @@ func (f schemaFile) compare(t *testing.T, path string, s schema, typ reflect.Typ
 func (f schemaFile) compareValue(t *testing.T, path string, s schema, typ reflect.Type) {
 	t.Helper()
 	if reflect.PointerTo(typ).NumMethod() > 0 {
-		return // it reads itself, so that only files can tell what it reads
+		return // it has its own UnmarshalYAML, which TestSchemaAgreesWithLoad covers
 	}
 	if why := f.violation(s, sample(typ)); strings.Contains(why, "not type") {
 		t.Errorf("%s is a %s: %s", path, typ, why)
@@ -106,7 +106,7 @@ func (f schemaFile) compareStruct(t *testing.T, path string, s schema, typ refle
 	}
 }
 
-// sample is some JSON value of a type.
+// sample returns some JSON value of a type.
 func sample(typ reflect.Type) any {
 	switch typ.Kind() {
 	case reflect.String:
@@ -120,7 +120,8 @@ func sample(typ reflect.Type) any {
 	}
 }
 
-// known asks the loader which names a field may hold, by a name that is none.
+// known returns the names that a field may hold according to the loader's error
+// for an unknown name.
 func known(t *testing.T, load func(text string) error, text string) []string {
 	t.Helper()
 	err := load(text)
@@ -134,15 +135,17 @@ func known(t *testing.T, load func(text string) error, text string) []string {
 	return strings.Split(names, ", ")
 }
 
-// TestSchemaEnums: a schema offers every name that the loader knows, and the
-// loader reads every name that a schema offers, the names of groups too.
-func TestSchemaEnums(t *testing.T) {
+// TestSchemaEnumsMatchLoader checks that a schema offers every name that the
+// loader knows, and that the loader accepts every name that a schema offers,
+// including group names.
+func TestSchemaEnumsMatchLoader(t *testing.T) {
 	t.Parallel()
 	experiment := parseSchema(t, plan.ExperimentSchema())
 	partOf := func(field string) schema {
 		return sub(sub(sub(experiment.property("parts"), "items"), "properties"), field)
 	}
-	loop := list(sub(experiment.property("loops"), "additionalProperties"), "anyOf")[0].(map[string]any)
+	loop := list(sub(experiment.property("loops"), "additionalProperties"),
+		"anyOf")[0].(map[string]any)
 	providers := parseSchema(t, plan.ProvidersSchema())
 	endpoint := providers.resolve(sub(providers.property("providers"), "additionalProperties"))
 	loadProviders := func(text string) error {
@@ -160,24 +163,58 @@ func TestSchemaEnums(t *testing.T) {
 		text   string // with %s for the name
 	}{
 		{"variants", experiment.property("variants"), load, "models: [a]\nvariants: [%s]\n"},
-		{"variants of a part", partOf("variants"), load, "models: [a]\nparts: [{name: x, variants: %s}]\n"},
-		{"severities", experiment.property("severities"), load, "models: [a]\nvariants: [flawed]\nseverities: [%s]\n"},
-		{"severities of a part", partOf("severities"), load, "models: [a]\nvariants: [flawed]\nparts: [{name: x, severities: %s}]\n"},
-		{"difficulties", experiment.property("difficulties"), load, "models: [a]\ndifficulties: %s\n"},
-		{"difficulties of a part", partOf("difficulties"), load, "models: [a]\nparts: [{name: x, difficulties: %s}]\n"},
+		{
+			"variants of a part", partOf("variants"), load,
+			"models: [a]\nparts: [{name: x, variants: %s}]\n",
+		},
+		{
+			"severities", experiment.property("severities"), load,
+			"models: [a]\nvariants: [flawed]\nseverities: [%s]\n",
+		},
+		{
+			"severities of a part", partOf("severities"), load,
+			"models: [a]\nvariants: [flawed]\nparts: [{name: x, severities: %s}]\n",
+		},
+		{
+			"difficulties", experiment.property("difficulties"), load,
+			"models: [a]\ndifficulties: %s\n",
+		},
+		{
+			"difficulties of a part", partOf("difficulties"), load,
+			"models: [a]\nparts: [{name: x, difficulties: %s}]\n",
+		},
 		{"task_types", experiment.property("task_types"), load, "models: [a]\ntask_types: %s\n"},
-		{"task_types of a part", partOf("task_types"), load, "models: [a]\nparts: [{name: x, task_types: %s}]\n"},
-		{"several_calls", experiment.property("several_calls"), load, "models: [a]\nseveral_calls: %s\n"},
-		{"loops", sub(experiment.property("loops"), "propertyNames"), load, "models: [a]\nloops: {%s: off}\n"},
-		{"then of a loop", sub(sub(loop, "properties"), "then"), load, "models: [a]\nloops: {repeat: {then: %s}}\n"},
+		{
+			"task_types of a part", partOf("task_types"), load,
+			"models: [a]\nparts: [{name: x, task_types: %s}]\n",
+		},
+		{
+			"several_calls", experiment.property("several_calls"), load,
+			"models: [a]\nseveral_calls: %s\n",
+		},
+		{
+			"loops", sub(experiment.property("loops"), "propertyNames"), load,
+			"models: [a]\nloops: {%s: off}\n",
+		},
+		{
+			"then of a loop", sub(sub(loop, "properties"), "then"), load,
+			"models: [a]\nloops: {repeat: {then: %s}}\n",
+		},
 		{"world", experiment.property("world"), load, "models: [a]\nworld: %s\n"},
 		{"protocol", experiment.property("protocol"), load, "models: [a]\nprotocol: %s\n"},
 		{"tools", experiment.property("tools"), load, "models: [a]\ntools: %s\n"},
-		{"per of hopeless", experiment.property("stop.hopeless.per"), load, "models: [a]\nstop: {hopeless: {per: %s}}\n"},
-		{"per of malformed", experiment.property("stop.malformed.per"), load, "models: [a]\nstop: {malformed: {per: %s}}\n"},
+		{
+			"per of hopeless", experiment.property("stop.hopeless.per"), load,
+			"models: [a]\nstop: {hopeless: {per: %s}}\n",
+		},
+		{
+			"per of malformed", experiment.property("stop.malformed.per"), load,
+			"models: [a]\nstop: {malformed: {per: %s}}\n",
+		},
 		{
 			"protocol of a provider", sub(sub(endpoint, "properties"), "protocol"), loadProviders,
-			"providers: {p: {protocol: %s, base_url: 'http://h', api_version: v, keys: [K], models: {m: {}}}}\n",
+			"providers: {p: {protocol: %s, base_url: 'http://h', api_version: v, keys: [K], " +
+				"models: {m: {}}}}\n",
 		},
 	} {
 		offered := experiment.offered(tc.schema)
@@ -197,9 +234,9 @@ func TestSchemaEnums(t *testing.T) {
 	}
 }
 
-// TestSchemaDefaults: a file that states every default of the schema is the
-// file that states none.
-func TestSchemaDefaults(t *testing.T) {
+// TestSchemaDefaultsMatchLoader checks that a file with every default of the
+// schema written out equals a file without them.
+func TestSchemaDefaultsMatchLoader(t *testing.T) {
 	t.Parallel()
 	f := parseSchema(t, plan.ExperimentSchema())
 	stated := defaults(f.root)
@@ -207,7 +244,8 @@ func TestSchemaDefaults(t *testing.T) {
 	stated["limits"] = defaults(f.property("limits"))
 	stated["failures"] = defaults(f.property("failures"))
 	stated["stop"] = map[string]any{
-		"hopeless": defaults(f.property("stop.hopeless")), "malformed": defaults(f.property("stop.malformed")),
+		"hopeless": defaults(f.property("stop.hopeless")), "malformed": defaults(
+			f.property("stop.malformed")),
 	}
 	b, err := json.Marshal(stated)
 	if err != nil {
@@ -228,12 +266,12 @@ func TestSchemaDefaults(t *testing.T) {
 	unstated := defaults(sub(sub(serve, "properties"), "limits"))
 	for _, b := range lane.Buckets {
 		if unstated[string(b)] != 0.0 {
-			t.Errorf("default of %s is %v, want 0 for not stated", b, unstated[string(b)])
+			t.Errorf("default of %s is %v, want 0 for an unknown limit", b, unstated[string(b)])
 		}
 	}
 }
 
-// defaults returns the defaults of an object's properties that have one.
+// defaults returns the defaults of an object's properties.
 func defaults(s schema) map[string]any {
 	values := make(map[string]any)
 	for name, p := range sub(s, "properties") {
@@ -244,35 +282,38 @@ func defaults(s schema) map[string]any {
 	return values
 }
 
-// TestSchemaAgreesWithLoad gives the same files to the schema and to the
-// loader; want says whether both accept them.
+// TestSchemaAgreesWithLoad gives the same files to the schema and the loader,
+// which both have to accept or refuse them.
 func TestSchemaAgreesWithLoad(t *testing.T) {
 	t.Parallel()
 	f := parseSchema(t, plan.ExperimentSchema())
 	for text, want := range experimentFiles() {
 		_, err := plan.Load(write(t, "e.yaml", text))
-		if why := f.violation(f.root, fromYAML(t, text)); (why == "") != want || (err == nil) != want {
-			t.Errorf("%q: schema %q, Load %v, want accepted %v", text, why, err, want)
+		if why := f.violation(f.root, fromYAML(t, text)); (why == "") != want ||
+			(err == nil) != want {
+			t.Errorf("%q: schema %q, Load %v, want accepted: %v", text, why, err, want)
 		}
 	}
 	f = parseSchema(t, plan.ProvidersSchema())
 	for text, want := range providersFiles() {
-		_, err := plan.LoadProviders(write(t, "p.yaml", text), env(map[string]string{"GATEWAY_URL": "http://h/v1"}))
-		if why := f.violation(f.root, fromYAML(t, text)); (why == "") != want || (err == nil) != want {
-			t.Errorf("%q: schema %q, LoadProviders %v, want accepted %v", text, why, err, want)
+		_, err := plan.LoadProviders(write(t, "p.yaml", text),
+			env(map[string]string{"GATEWAY_URL": "http://h/v1"}))
+		if why := f.violation(f.root, fromYAML(t, text)); (why == "") != want ||
+			(err == nil) != want {
+			t.Errorf("%q: schema %q, LoadProviders %v, want accepted: %v", text, why, err, want)
 		}
 	}
 }
 
-// TestDocumentedFields: the page on files names every field of an experiment,
-// and its examples are read.
+// TestDocumentedFields checks that docs/files.md has a row for every field of
+// an experiment file and that its examples can be loaded.
 func TestDocumentedFields(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("../../../docs/files.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, _, _ := strings.Cut(string(b), "## Limits that nobody stated")
+	page, _, _ := strings.Cut(string(b), "## Learned limits")
 	for field := range sub(parseSchema(t, plan.ExperimentSchema()).root, "properties") {
 		if !strings.Contains(page, "\n| `"+field+"` |") {
 			t.Errorf("no row for %s", field)
@@ -291,11 +332,12 @@ func TestDocumentedFields(t *testing.T) {
 		load(t, text)
 	}
 	if examples < 4 {
-		t.Errorf("%d examples, want those of parts, failures, loops, budgets and stop rules", examples)
+		t.Errorf("%d examples, want at least parts, failures, loops and budgets",
+			examples)
 	}
 }
 
-// experimentFiles are files, with whether they are good.
+// experimentFiles returns experiment files and whether they are valid.
 func experimentFiles() map[string]bool {
 	files := map[string]bool{
 		string(plan.QuickstartFile):    true,
@@ -313,54 +355,98 @@ func experimentFiles() map[string]bool {
 		"name: " + strings.Repeat("a", 100): true, "name: " + strings.Repeat("a", 101): false,
 		"seed: -7": true, "seed: x": false, "seed: 1.5": false,
 		"library: ../tasks.assay": true, "library: []": false,
-		"variants: cot": true, "variants: [cot, cot]": true, "variants: [plain, optimal]": true, "variants: all": true,
-		"variants: [logical, flawed_missing_step]": true, "variants: flawd": false, "variants: [flawed_]": false, "variants: {}": false,
+		"variants: cot": true, "variants: [cot, cot]": true, "variants: [plain, optimal]": true,
+		"variants: all": true,
+		"variants: [logical, flawed_missing_step]": true, "variants: flawd": false,
+		"variants: [flawed_]": false, "variants: {}": false,
 		"severities: []": true, "severities: [severe]": false, "severities: severe": false,
-		"variants: [cot, flawed]\nseverities: [light, all]": true, "variants: operational\nseverities: light": true,
-		"variants: plain\nseverities: light": false, "variants: [flawed]\nseverities: [bad]": false, "variants: [plain]\nseverities: []": true,
+		"variants: [cot, flawed]\nseverities: [light, all]":    true,
+		"variants: operational\nseverities: light":             true,
+		"variants: plain\nseverities: light":                   false,
+		"variants: [flawed]\nseverities: [bad]":                false,
+		"variants: [plain]\nseverities: []":                    true,
 		"severities: all\nparts: [{name: x, variants: [all]}]": true,
-		"parts: []": false, "parts: {}": false, "parts: [x]": false, "parts: [{}]": false, "parts: [{name: x}, {name: y-1.2}]": true, "parts: [{name: x y}]": false,
-		"parts: [{name: x, models: [a, 'b*']}]": true, "parts: [{name: x, models: []}]": false, "parts: [{name: x, models: a}]": false,
-		"parts: [{name: x, models: ['']}, {name: y}]": false, "parts: [{name: x, seed: 1}]": false, "parts: [{name: x, world: pilot}]": false,
-		"parts: [{name: x, variants: flawed, severities: [light], difficulties: hard_biased, task_types: all, reliabilities: [1], tasks_per_type: all, repeats: 3}]": true,
-		"parts: [{name: x, variants: [x]}]": false, "parts: [{name: x, severities: [x]}]": false, "parts: [{name: x, difficulties: x}]": false,
-		"parts: [{name: x, task_types: x}]": false, "parts: [{name: x, reliabilities: []}]": false, "parts: [{name: x, tasks_per_type: 0}]": false,
-		"parts: [{name: x, repeats: 0}]": false, "parts: [{name: x, repeats: 10001}]": false, "parts: [{name: x, tasks_per_type: 1.5}]": false,
-		"world: pilot": true, "world: assay-2": false, "protocol: tags": true, "protocol: xml": false,
+		"parts: []": false, "parts: {}": false, "parts: [x]": false, "parts: [{}]": false,
+		"parts: [{name: x}, {name: y-1.2}]": true, "parts: [{name: x y}]": false,
+		"parts: [{name: x, models: [a, 'b*']}]": true, "parts: [{name: x, models: []}]": false,
+		"parts: [{name: x, models: a}]":               false,
+		"parts: [{name: x, models: ['']}, {name: y}]": false, "parts: [{name: x, seed: 1}]": false,
+		"parts: [{name: x, world: pilot}]": false,
+		"parts: [{name: x, variants: flawed, severities: [light], difficulties: hard_biased, " +
+			"task_types: all, reliabilities: [1], tasks_per_type: all, repeats: 3}]": true,
+		"parts: [{name: x, variants: [x]}]": false, "parts: [{name: x, severities: [x]}]": false,
+		"parts: [{name: x, difficulties: x}]":   false,
+		"parts: [{name: x, task_types: x}]":     false,
+		"parts: [{name: x, reliabilities: []}]": false,
+		"parts: [{name: x, tasks_per_type: 0}]": false,
+		"parts: [{name: x, repeats: 0}]":        false, "parts: [{name: x, repeats: 10001}]": false,
+		"parts: [{name: x, tasks_per_type: 1.5}]": false,
+		"world: pilot": true, "world: assay-2": false, "protocol: tags": true,
+		"protocol: xml":          false,
 		"several_calls: execute": true, "several_calls: refuse": true, "several_calls: true": false,
-		"failures: {}": true, "failures: {persistence: 0.3, burst: 0}": true, "failures: {burst: 1}": false, "failures: {persistence: -0.1}": false,
-		"failures: 0.3": false, "failures: {bursts: 0.1}": false, "world: pilot\nfailures: {burst: 0.1}": false, "world: assay-1\nfailures: {burst: 0.1}": true,
-		"loops: {}": true, "loops: {repeat: {after: 2, then: stop}, search: off, ping_pong: {}, monologue: {then: record}, error: {after: 200}}": true,
-		"loops: off": false, "loops: {repeats: off}": false, "loops: {repeat: on}": false, "loops: {repeat: 3}": false, "loops: {repeat: {after: 1}}": false,
-		"loops: {repeat: {after: 2.5}}": false, "loops: {repeat: {then: off}}": false, "loops: {repeat: {when: 3}}": false, "loops: [repeat]": false,
-		"difficulties: hard": true, "difficulties: [easy, all]": true, "difficulties: harder": false, "difficulties: [medium_biased, easy]": true,
+		"failures: {}": true, "failures: {persistence: 0.3, burst: 0}": true,
+		"failures: {burst: 1}": false, "failures: {persistence: -0.1}": false,
+		"failures: 0.3": false, "failures: {bursts: 0.1}": false,
+		"world: pilot\nfailures: {burst: 0.1}":   false,
+		"world: assay-1\nfailures: {burst: 0.1}": true,
+		"loops: {}":                              true,
+		"loops: {repeat: {after: 2, then: stop}, search: off, ping_pong: {}, monologue: " +
+			"{then: record}, error: {after: 200}}": true,
+		"loops: off": false, "loops: {repeats: off}": false, "loops: {repeat: on}": false,
+		"loops: {repeat: 3}": false, "loops: {repeat: {after: 1}}": false,
+		"loops: {repeat: {after: 2.5}}": false, "loops: {repeat: {then: off}}": false,
+		"loops: {repeat: {when: 3}}": false, "loops: [repeat]": false,
+		"difficulties: hard": true, "difficulties: [easy, all]": true,
+		"difficulties: harder": false, "difficulties: [medium_biased, easy]": true,
 		"task_types: [data_pipeline]": true, "task_types: pipeline": false,
-		"reliabilities: [0, 0.25, 1]": true, "reliabilities: []": false, "reliabilities: [80]": false,
-		"reliabilities: [-0.1]": false, "reliabilities: 0.8": false, "reliabilities: [0.8, 0.80]": false,
-		"tasks_per_type: all": true, "tasks_per_type: 1": true, "tasks_per_type: 0": false, "tasks_per_type: many": false,
-		"repeats: 10000": true, "repeats: 10001": false, "repeats: 0": false,
-		"limits: {turns: 200}": true, "limits: {turns: 201}": false, "limits: {turns: 0}": false, "limits: {turn: 1}": false,
-		"limits: {request: 1h2m3.5s}": true, "limits: {request: .5s}": true, "limits: {request: 1.h}": true,
-		"limits: {request: 150}": false, "limits: {request: 0s}": false, "limits: {request: -1s}": false,
-		"limits: {trial: 10 m}": false, "limits: {trial: 2d}": false, "limits: {trial: 300ms}": true, "limits: {trial: 7us}": true,
-		"limits: {tokens: 1, usd: 0.01}": true, "limits: {tokens: 0}": false, "limits: {tokens: -1}": false,
-		"limits: {tokens: 1.5}": false, "limits: {tokens: all}": false, "limits: {usd: 0}": false, "limits: {usd: -0.5}": false, "limits: {usd: 2}": true,
-		"budget: {}": true, "budget: {usd: 50, tokens: 20000000, per_model: {usd: 10, tokens: 5000000}, per_cell: {tokens: 200000}}": true,
-		"budget: {usd: 0}": false, "budget: {tokens: -1}": false, "budget: {tokens: 0.5}": false, "budget: 50": false, "budget: {eur: 1}": false,
-		"budget: {per_model: {usd: -1}}": false, "budget: {per_model: {tokens: 0}}": false, "budget: {per_model: {tokens: 1.5}}": false,
-		"budget: {per_cell: {usd: 0}}": false, "budget: {per_cell: {tokens: 0}}": false, "budget: {per_cell: {per_model: {}}}": false,
-		"budget: {Budget: {usd: 1}}": false,
-		"stop: {}":                   true, "stop: {hopeless: {}}": true, "stop: {hopeless: , malformed: }": true, "stop: {hopeles: {}}": false,
-		"stop: {hopeless: {after: 5, below: 0.2, per: model}}": true, "stop: {malformed: {after: 5, above: 0.5, per: cell}}": true,
-		"stop: {hopeless: {after: 4}}": false, "stop: {malformed: {after: 0}}": false, "stop: {malformed: {after: 5.5}}": false,
-		"stop: {hopeless: {below: 0}}": false, "stop: {hopeless: {below: 1}}": false, "stop: {hopeless: {below: 2}}": false,
-		"stop: {malformed: {above: 0}}": false, "stop: {malformed: {above: 1}}": false, "stop: {malformed: {above: -0.8}}": false,
-		"stop: {hopeless: {above: 0.5}}": false, "stop: {malformed: {below: 0.5}}": false,
-		"stop: {hopeless: {per: run}}": false, "stop: {malformed: {per: cells}}": false, "stop: {hopeless: true}": false,
-		"sampling: {}": true, "sampling: {temperature: 2, top_p: 1, max_tokens: 1}": true,
+		"reliabilities: [0, 0.25, 1]": true, "reliabilities: []": false,
+		"reliabilities: [80]":   false,
+		"reliabilities: [-0.1]": false, "reliabilities: 0.8": false,
+		"reliabilities: [0.8, 0.80]": false,
+		"tasks_per_type: all":        true, "tasks_per_type: 1": true, "tasks_per_type: 0": false,
+		"tasks_per_type: many": false,
+		"repeats: 10000":       true, "repeats: 10001": false, "repeats: 0": false,
+		"limits: {turns: 200}": true, "limits: {turns: 201}": false, "limits: {turns: 0}": false,
+		"limits: {turn: 1}":           false,
+		"limits: {request: 1h2m3.5s}": true, "limits: {request: .5s}": true,
+		"limits: {request: 1.h}": true,
+		"limits: {request: 150}": false, "limits: {request: 0s}": false,
+		"limits: {request: -1s}": false,
+		"limits: {trial: 10 m}":  false, "limits: {trial: 2d}": false,
+		"limits: {trial: 300ms}": true, "limits: {trial: 7us}": true,
+		"limits: {tokens: 1, usd: 0.01}": true, "limits: {tokens: 0}": false,
+		"limits: {tokens: -1}":  false,
+		"limits: {tokens: 1.5}": false, "limits: {tokens: all}": false, "limits: {usd: 0}": false,
+		"limits: {usd: -0.5}": false, "limits: {usd: 2}": true,
+		"budget: {}": true,
+		"budget: {usd: 50, tokens: 20000000, per_model: {usd: 10, tokens: 5000000}, " +
+			"per_cell: {tokens: 200000}}": true,
+		"budget: {usd: 0}": false, "budget: {tokens: -1}": false, "budget: {tokens: 0.5}": false,
+		"budget: 50": false, "budget: {eur: 1}": false,
+		"budget: {per_model: {usd: -1}}": false, "budget: {per_model: {tokens: 0}}": false,
+		"budget: {per_model: {tokens: 1.5}}": false,
+		"budget: {per_cell: {usd: 0}}":       false, "budget: {per_cell: {tokens: 0}}": false,
+		"budget: {per_cell: {per_model: {}}}": false,
+		"budget: {Budget: {usd: 1}}":          false,
+		"stop: {}":                            true, "stop: {hopeless: {}}": true,
+		"stop: {hopeless: , malformed: }": true, "stop: {hopeles: {}}": false,
+		"stop: {hopeless: {after: 5, below: 0.2, per: model}}": true,
+		"stop: {malformed: {after: 5, above: 0.5, per: cell}}": true,
+		"stop: {hopeless: {after: 4}}":                         false,
+		"stop: {malformed: {after: 0}}":                        false,
+		"stop: {malformed: {after: 5.5}}":                      false,
+		"stop: {hopeless: {below: 0}}":                         false, "stop: {hopeless: {below: 1}}": false,
+		"stop: {hopeless: {below: 2}}":  false,
+		"stop: {malformed: {above: 0}}": false, "stop: {malformed: {above: 1}}": false,
+		"stop: {malformed: {above: -0.8}}": false,
+		"stop: {hopeless: {above: 0.5}}":   false, "stop: {malformed: {below: 0.5}}": false,
+		"stop: {hopeless: {per: run}}": false, "stop: {malformed: {per: cells}}": false,
+		"stop: {hopeless: true}": false,
+		"sampling: {}":           true, "sampling: {temperature: 2, top_p: 1, max_tokens: 1}": true,
 		"sampling: {temperature: 2.1}": false, "sampling: {temperature: -1}": false,
-		"sampling: {top_p: 0}": false, "sampling: {max_tokens: 0}": false, "sampling: {max_tokens: 1.5}": false,
-		"providers: p.yaml": true, "providers: {}": false,
+		"sampling: {top_p: 0}": false, "sampling: {max_tokens: 0}": false,
+		"sampling: {max_tokens: 1.5}": false,
+		"providers: p.yaml":           true, "providers: {}": false,
 	} {
 		files["models: [a]\n"+line+"\n"] = good
 	}
@@ -374,7 +460,7 @@ func experimentFiles() map[string]bool {
 	return files
 }
 
-// providersFiles are files, with whether they are good.
+// providersFiles returns providers files and whether they are valid.
 func providersFiles() map[string]bool {
 	files := map[string]bool{providersText: true, "providers: {}\n": false, "provider: {}\n": false}
 	for change, good := range map[[2]string]bool{

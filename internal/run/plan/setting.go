@@ -10,35 +10,35 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// execute is the default of several_calls, for which a [assay.Setting] has no
-// word.
+// execute is the default of several_calls. It is stored as an empty
+// [assay.Setting.SeveralCalls].
 const execute = "execute"
 
-// Failures make failures by chance last and cluster; docs/worlds.md has the
-// formula. Both are in [0,1).
+// Failures make random failures persist and cluster. Both values are in [0,1);
+// docs/worlds.md has the formula.
 type Failures struct {
 	Persistence float64 `yaml:"persistence" json:"persistence,omitempty"`
 	Burst       float64 `yaml:"burst" json:"burst,omitempty"`
 }
 
-// A LoopRule says when a kind of loop is noticed and what follows.
+// A LoopRule defines when a kind of loop is noticed and what happens then.
 type LoopRule struct {
-	// After is how many times in a row, as in [assay.LoopRule].
+	// After is the number of times in a row, as in [assay.LoopRule].
 	After int    `yaml:"after" json:"after,omitempty"`
 	Then  string `yaml:"then" json:"then"`
 }
 
-// What follows when a loop is noticed; off for a kind that never is.
+// What happens when a loop is noticed. With off, loops of the kind are ignored.
 const (
 	record = "record"
 	stop   = "stop"
 	off    = "off"
 )
 
-// leastLoop is the fewest times in a row that are a loop.
+// leastLoop is the smallest number of times in a row that can be called a loop.
 const leastLoop = 2
 
-// UnmarshalYAML reads a mapping, or the word off.
+// UnmarshalYAML reads a mapping or the word off.
 func (r *LoopRule) UnmarshalYAML(unmarshal func(any) error) error {
 	var word string
 	if unmarshal(&word) == nil && word == off {
@@ -49,7 +49,7 @@ func (r *LoopRule) UnmarshalYAML(unmarshal func(any) error) error {
 	return unmarshal((*mapping)(r))
 }
 
-// rule returns the rule as an episode has it.
+// rule converts the rule to the form that episodes use.
 func (r LoopRule) rule() assay.LoopRule {
 	if r.Then == off {
 		return assay.LoopRule{}
@@ -57,7 +57,7 @@ func (r LoopRule) rule() assay.LoopRule {
 	return assay.LoopRule{After: r.After, Stop: r.Then == stop}
 }
 
-// loopDefaults gives the rules that the file names what it leaves out of them.
+// loopDefaults completes the rules that the file contains.
 func (e *Experiment) loopDefaults() {
 	for kind, usual := range episode.DefaultLoops(e.World) {
 		r, ok := e.Loops[kind]
@@ -82,14 +82,19 @@ func (e *Experiment) checkLoops() error {
 	}
 	for _, kind := range slices.Sorted(maps.Keys(e.Loops)) {
 		if !slices.Contains(assay.LoopKinds, kind) {
-			return e.source().atKey("$.loops", string(kind), fmt.Sprintf("unknown kind of loop %q", kind), assay.NameHint(string(kind), kinds))
+			return e.source().atKey("$.loops", string(kind),
+				fmt.Sprintf("unknown kind of loop %q", kind),
+				assay.NameHint(string(kind), kinds))
 		}
 		field, r := "loops."+string(kind), e.Loops[kind]
 		if e.has(field+".after") && r.After < leastLoop {
-			return e.FieldError(field+".after", fmt.Sprintf("%s.after is %d, want at least %d", field, r.After, leastLoop), "write "+string(kind)+": off for no rule")
+			return e.FieldError(field+".after",
+				fmt.Sprintf("%s.after is %d, want at least %d", field, r.After,
+					leastLoop), "write "+string(kind)+": off to ignore these loops")
 		}
 		if e.has(field + ".then") {
-			if err := e.checkNames(field+".then", "consequence of a loop", []string{r.Then}, []string{record, stop}); err != nil {
+			if err := e.checkNames(field+".then", "action for a loop", []string{r.Then},
+				[]string{record, stop}); err != nil {
 				return err
 			}
 		}
@@ -107,13 +112,16 @@ func (e *Experiment) checkFailures() error {
 		share float64
 	}{{"failures.persistence", e.Failures.Persistence}, {"failures.burst", e.Failures.Burst}} {
 		if !(n.share >= 0 && n.share < 1) {
-			return e.FieldError(n.field, fmt.Sprintf("%s is %v, want at least 0 and below 1", n.field, n.share), percentHint(n.share))
+			return e.FieldError(n.field,
+				fmt.Sprintf("%s is %v, want at least 0 and below 1", n.field,
+					n.share), percentHint(n.share))
 		}
 	}
 	return nil
 }
 
-// Setting returns what decides a trial's outcome beside its cell and task.
+// Setting returns everything besides cell and task that decides a trial's
+// outcome.
 func (e *Experiment) Setting() assay.Setting {
 	set := assay.Setting{
 		World: e.World, Protocol: e.Protocol, Tools: e.Tools, Sampling: e.Sampling,

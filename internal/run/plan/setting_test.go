@@ -21,21 +21,30 @@ func TestSetting(t *testing.T) {
 	for text, want := range map[string]assay.Setting{
 		"": plain,
 		"several_calls: execute\nfailures: {}\nloops: {}\nprotocol: native\n": plain,
-		"several_calls: refuse\n":                    with(func(s *assay.Setting) { s.SeveralCalls = assay.RefuseSeveral }),
-		"protocol: tags\n":                           with(func(s *assay.Setting) { s.Protocol = "tags" }),
-		"failures: {persistence: 0.3, burst: 0.2}\n": with(func(s *assay.Setting) { s.Persistence, s.Burst = 0.3, 0.2 }),
-		"loops: {search: {after: 3, then: stop}, repeat: {then: record}, error: {after: 3}}\n": plain, // as the world has them
+		"several_calls: refuse\n": with(
+			func(s *assay.Setting) { s.SeveralCalls = assay.RefuseSeveral }),
+		"protocol: tags\n": with(
+			func(s *assay.Setting) { s.Protocol = "tags" }),
+		"failures: {persistence: 0.3, burst: 0.2}\n": with(func(s *assay.Setting) {
+			s.Persistence,
+				s.Burst = 0.3, 0.2
+		}),
+		"loops: {search: {after: 3, then: stop}, repeat: {then: record}, error: {after: " +
+			"3}}\n": plain, // as the world has them
 		"world: pilot\n": with(func(s *assay.Setting) { s.World = "pilot" }),
-		"world: pilot\nloops: {search: {then: record}, error: {}}\n": with(func(s *assay.Setting) { s.World = "pilot" }),
+		"world: pilot\nloops: {search: {then: record}, error: {}}\n": with(
+			func(s *assay.Setting) { s.World = "pilot" }),
 		"loops: {search: off}\n": with(func(s *assay.Setting) {
 			s.Loops = "repeat=3 ping_pong=3 monologue=3 error=3"
 		}),
-		"loops: {repeat: {after: 5}, search: {after: 4}, error: {then: stop}}\n": with(func(s *assay.Setting) {
-			s.Loops = "repeat=5 search=4! ping_pong=3 monologue=3 error=3!"
-		}),
-		"loops: {repeat: off, search: off, ping_pong: off, monologue: off, error: off}\n": with(func(s *assay.Setting) {
-			s.Loops = "none"
-		}),
+		"loops: {repeat: {after: 5}, search: {after: 4}, error: {then: stop}}\n": with(
+			func(s *assay.Setting) {
+				s.Loops = "repeat=5 search=4! ping_pong=3 monologue=3 error=3!"
+			}),
+		"loops: {repeat: off, search: off, ping_pong: off, monologue: off, error: off}\n": with(
+			func(s *assay.Setting) {
+				s.Loops = "none"
+			}),
 	} {
 		if diff := cmp.Diff(want, load(t, "models: [a]\n"+text).Setting()); diff != "" {
 			t.Errorf("%q: setting (-want +got):\n%s", text, diff)
@@ -43,8 +52,8 @@ func TestSetting(t *testing.T) {
 	}
 }
 
-// TestLoopsAreComplete: the rules of a trial are those of the file, and the
-// world's for the rest.
+// TestLoopsAreComplete checks that a trial has the loop rules of the file,
+// completed by the world's rules.
 func TestLoopsAreComplete(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -61,7 +70,8 @@ func TestLoopsAreComplete(t *testing.T) {
 				after := rapid.IntRange(2, 9).Draw(rt, "after")
 				then := rapid.SampledFrom([]string{"record", "stop"}).Draw(rt, "then")
 				want[kind] = assay.LoopRule{After: after, Stop: then == "stop"}
-				text += "  " + string(kind) + ":\n    after: " + string(rune('0'+after)) + "\n    then: " + then + "\n"
+				text += "  " + string(kind) + ":\n    after: " + string(rune('0'+after)) +
+					"\n    then: " + then + "\n"
 			}
 		}
 		spelled := want.String()

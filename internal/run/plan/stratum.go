@@ -7,29 +7,29 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A stratum is a cell of each model that has it, and its trials in order.
+// A stratum is a cell, shared by all models that have it, with its trials in
+// order.
 type stratum struct {
-	cell  assay.Cell // without the model
+	cell  assay.Cell // without a model
 	tasks []assay.TaskRef
-	// steps say which trials there are. Each part that has the cell adds one:
-	// the first tasks, in the repeats up to a number. Once settled they are in
-	// the order of repeats, and the tasks of none are more than those of the
-	// one before.
+	// steps describe the trials. Each part that has the cell adds a step: its
+	// first tasks, repeated a number of times. After merge, the steps are
+	// sorted by repeats, and no step has more tasks than the one before it.
 	steps   []step
 	planned int
 }
 
 type step struct{ tasks, repeats int }
 
-// of returns the cell of one model.
+// of returns the cell of the given model.
 func (s *stratum) of(model string) assay.Cell {
 	c := s.cell
 	c.Model = model
 	return c
 }
 
-// add takes in the tasks and repeats of a part. The tasks of two parts are the
-// same as far as both go.
+// add adds the tasks and repeats of a part. If two parts differ in their number
+// of tasks, the shorter list is a prefix of the longer one.
 func (s *stratum) add(tasks []assay.TaskRef, repeats int) {
 	if len(tasks) > len(s.tasks) {
 		s.tasks = tasks
@@ -37,8 +37,8 @@ func (s *stratum) add(tasks []assay.TaskRef, repeats int) {
 	s.steps = append(s.steps, step{len(tasks), repeats})
 }
 
-// settle makes the trials the union of what was added.
-func (s *stratum) settle() {
+// merge makes the trials the union of the added steps.
+func (s *stratum) merge() {
 	slices.SortFunc(s.steps, func(a, b step) int { return cmp.Compare(a.repeats, b.repeats) })
 	for i := len(s.steps) - 2; i >= 0; i-- {
 		s.steps[i].tasks = max(s.steps[i].tasks, s.steps[i+1].tasks)
@@ -50,8 +50,8 @@ func (s *stratum) settle() {
 	}
 }
 
-// at returns the task and the repeat of the k-th trial, from 0. All tasks of a
-// repeat come before the next repeat.
+// at returns the task and the repeat of the k-th trial, counted from 0. All
+// tasks of a repeat come before the next repeat.
 func (s *stratum) at(k int) (task assay.TaskRef, repeat int) {
 	before := 0
 	for _, f := range s.steps {
@@ -62,15 +62,17 @@ func (s *stratum) at(k int) (task assay.TaskRef, repeat int) {
 		k -= n
 		before = f.repeats
 	}
-	panic("plan: a cell has no such trial")
+	panic("plan: trial index out of range")
 }
 
-// byWork lists the types of task by how much work they are expected to be, most
-// first.
-var byWork = []string{"multi_stage_pipeline", "data_pipeline", "api_integration", "basic_task", "simple_task"}
+// byWork lists the task types by expected amount of work, most first.
+var byWork = []string{
+	"multi_stage_pipeline", "data_pipeline", "api_integration", "basic_task",
+	"simple_task",
+}
 
-// longestFirst orders strata, so that what takes longest does not begin last.
-// The less reliable tools are, the more calls are repeated.
+// longestFirst orders strata by expected duration, so that long trials do not
+// start last. Less reliable tools mean more repeated calls.
 func longestFirst(a, b *stratum) int {
 	return cmp.Or(
 		cmp.Compare(workRank(a.cell.TaskType), workRank(b.cell.TaskType)),
@@ -85,20 +87,24 @@ func workRank(taskType string) int {
 	return len(byWork) / 2
 }
 
-// after deletes the strata that have no trial left after some rounds.
-func after(rounds int, strata []*stratum) []*stratum {
+// remaining deletes the strata that have no trials left after the given number
+// of rounds.
+func remaining(rounds int, strata []*stratum) []*stratum {
 	return slices.DeleteFunc(strata, func(s *stratum) bool { return s.planned <= rounds })
 }
 
-// inTurn returns strata, which are the longest first, in the order of a round:
-// one of each type of task in turn, as long as the type has any. However short
-// a run is, no type is then more than one trial ahead of another with as many
-// strata. Each type begins one place further in its list than the type before,
-// so that few trials are also spread over variants, reliabilities and the like.
-func inTurn(strata []*stratum) []*stratum {
+// interleave returns the order of a round. It takes strata sorted by
+// longestFirst and picks one of each task type in turn until all are used.
+//
+// However short a run is, two types with equally many strata are therefore
+// never more than one trial apart. Each type starts one place further in its
+// list than the type before it, so even a few trials are spread over variants,
+// reliabilities and the other factors.
+func interleave(strata []*stratum) []*stratum {
 	var types [][]*stratum
 	for _, s := range strata {
-		i := slices.IndexFunc(types, func(list []*stratum) bool { return list[0].cell.TaskType == s.cell.TaskType })
+		i := slices.IndexFunc(types,
+			func(list []*stratum) bool { return list[0].cell.TaskType == s.cell.TaskType })
 		if i < 0 {
 			i = len(types)
 			types = append(types, nil)

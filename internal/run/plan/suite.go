@@ -8,14 +8,14 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// Suites lists the built-in suites: experiments that name no model.
+// Suites lists the built-in suites, which are experiments without models.
 var Suites = []string{"models", "scale", "flawed", "reliability", "prompts", "all"}
 
 //go:embed suites/*.yaml
 var suiteFiles embed.FS
 
-// SuiteFile returns the file of a suite, to read and to begin an own one with;
-// nil if there is no suite of this name.
+// SuiteFile returns the file of a suite, to read or to start an experiment
+// from. It returns nil if the suite does not exist.
 func SuiteFile(name string) []byte {
 	if !slices.Contains(Suites, name) {
 		return nil
@@ -28,11 +28,12 @@ func SuiteFile(name string) []byte {
 }
 
 // Suite returns a built-in suite. It has no models until [Experiment.SetModels]
-// names them.
+// sets them.
 func Suite(name string) (*Experiment, error) {
 	b := SuiteFile(name)
 	if b == nil {
-		return nil, &Error{File: "suites", Message: fmt.Sprintf("no suite is named %q", name), Hint: assay.NameHint(name, Suites)}
+		message := fmt.Sprintf("unknown suite %q", name)
+		return nil, &Error{File: "suites", Message: message, Hint: assay.NameHint(name, Suites)}
 	}
 	doc, err := parseDocument(name+".yaml", b)
 	if err == nil {

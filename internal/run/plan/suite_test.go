@@ -12,7 +12,7 @@ import (
 	"github.com/assay-eval/assay/internal/run/plan"
 )
 
-// perType is how many tasks of each type the built-in library has.
+// perType is the number of tasks of each type in the built-in library.
 const perType = 126
 
 func suite(t *testing.T, name string, models ...string) *plan.Plan {
@@ -27,7 +27,8 @@ func suite(t *testing.T, name string, models ...string) *plan.Plan {
 	return expand(t, e, perType)
 }
 
-// TestSuitesHaveTheirCounts are the counts of the study that the suites repeat.
+// TestSuitesHaveTheirCounts checks the numbers of trials against the study that
+// the suites repeat.
 func TestSuitesHaveTheirCounts(t *testing.T) {
 	t.Parallel()
 	const other, qwen, prefixed, simulated = "deepseek-v3", "Qwen2.5-7B-Instruct", "Qwen/qwen2.5-72b-instruct", "sim/listed"
@@ -35,8 +36,8 @@ func TestSuitesHaveTheirCounts(t *testing.T) {
 		"models":      {other: 100, qwen: 100},
 		"scale":       {other: 200, qwen: 200},
 		"flawed":      {other: 700, qwen: 700},
-		"reliability": {other: 400, qwen: 400}, // 100 of them are those of models
-		"prompts":     {other: 300, qwen: 300}, // and so here
+		"reliability": {other: 400, qwen: 400}, // 100 of them are shared with models
+		"prompts":     {other: 300, qwen: 300}, // likewise
 		"all":         {other: 1300, qwen: 1500, prefixed: 1500, simulated: 1500},
 	} {
 		p := suite(t, name, other, qwen, prefixed, simulated)
@@ -49,14 +50,15 @@ func TestSuitesHaveTheirCounts(t *testing.T) {
 				}
 			}
 			if p.Planned(model) != n || cells != n/20 {
-				t.Errorf("suite %s has %d trials in %d cells for %s, want %d in %d", name, p.Planned(model), cells, model, n, n/20)
+				t.Errorf("suite %s has %d trials in %d cells for %s, want %d in %d", name,
+					p.Planned(model), cells, model, n, n/20)
 			}
 		}
 	}
 }
 
-// TestAllIsEverySuite: the suite all has the trials of the others and no more,
-// and its parts are these.
+// TestAllIsEverySuite checks that the suite all has exactly the trials of the
+// other suites, which are its parts.
 func TestAllIsEverySuite(t *testing.T) {
 	t.Parallel()
 	const model = "qwen2.5-3b-instruct"
@@ -78,7 +80,7 @@ func TestAllIsEverySuite(t *testing.T) {
 		t.Errorf("trials (-suites +all):\n%s", diff)
 	}
 	if shared != 200 {
-		t.Errorf("reliability and prompts share %d trials with others, want the 100 of models each", shared)
+		t.Errorf("reliability and prompts share %d trials with others, want 100 each", shared)
 	}
 	for i, part := range all.Parts() {
 		alone := suite(t, plan.Suites[i], model)
@@ -89,7 +91,8 @@ func TestAllIsEverySuite(t *testing.T) {
 			}
 		}
 		if part.Name != plan.Suites[i] || 20*n != alone.Planned(model) {
-			t.Errorf("part %s of all has %d cells, suite %s %d trials", part.Name, n, plan.Suites[i], alone.Planned(model))
+			t.Errorf("part %s of all has %d cells, suite %s %d trials", part.Name, n,
+				plan.Suites[i], alone.Planned(model))
 		}
 	}
 	if parts := suite(t, "all", "other").Parts(); len(parts) != 5 || parts[1].Models != nil {
@@ -121,8 +124,8 @@ func TestFlawedSuiteHasGroups(t *testing.T) {
 	}
 }
 
-// TestSuitesArePaired: suites of one seed meet the same tasks with the same
-// luck.
+// TestSuitesArePaired checks that suites with the same seed have the same tasks
+// with the same luck.
 func TestSuitesArePaired(t *testing.T) {
 	t.Parallel()
 	seeds := func(name string) map[assay.TaskID]uint64 {
@@ -135,7 +138,7 @@ func TestSuitesArePaired(t *testing.T) {
 	models := seeds("models")
 	for _, name := range plan.Suites[1:] {
 		if diff := cmp.Diff(models, seeds(name)); diff != "" {
-			t.Errorf("%s meets other tasks or luck than models:\n%s", name, diff)
+			t.Errorf("%s has different tasks or seeds than models:\n%s", name, diff)
 		}
 	}
 }
@@ -143,16 +146,17 @@ func TestSuitesArePaired(t *testing.T) {
 func TestUnknownSuite(t *testing.T) {
 	t.Parallel()
 	_, err := plan.Suite("reliabilty")
-	if want := "no suite is named \"reliabilty\"\nhint: did you mean reliability?"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "unknown suite \"reliabilty\"\nhint: did you mean reliability?"; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
 	}
 	if b := plan.SuiteFile("../quickstart"); b != nil {
-		t.Errorf("there is a file of an unknown suite: %s", b)
+		t.Errorf("SuiteFile() of an unknown suite returns %s", b)
 	}
 }
 
-// TestSuiteFilesAreExperiments: with models, a suite's file is an experiment
-// that the user can run, with the same trials.
+// TestSuiteFilesAreExperiments checks that a suite's file with models added is
+// an experiment with the same trials.
 func TestSuiteFilesAreExperiments(t *testing.T) {
 	t.Parallel()
 	for _, name := range plan.Suites {
@@ -160,11 +164,14 @@ func TestSuiteFilesAreExperiments(t *testing.T) {
 		if !strings.HasPrefix(text, "# ") || strings.Contains(text, "\nmodels:") {
 			t.Errorf("suite %s has no comment, or names models", name)
 		}
-		if _, err := plan.Load(write(t, name+".yaml", text)); err == nil || !strings.Contains(err.Error(), "names no model") {
+		if _, err := plan.Load(write(t, name+".yaml", text)); err == nil ||
+			!strings.Contains(err.Error(), "no models are listed") {
 			t.Errorf("suite %s as a file without models: %v", name, err)
 		}
 		want := slices.Collect(suite(t, name, "m").Trials("m"))
-		if diff := cmp.Diff(want, slices.Collect(expand(t, load(t, "models: [m]\n"+text), perType).Trials("m"))); diff != "" {
+		if diff := cmp.Diff(want,
+			slices.Collect(expand(t, load(t, "models: [m]\n"+text),
+				perType).Trials("m"))); diff != "" {
 			t.Errorf("suite %s as a file (-suite +file):\n%s", name, diff)
 		}
 	}
@@ -177,11 +184,15 @@ func TestSetModels(t *testing.T) {
 		models []string
 		want   string
 	}{
-		{nil, "experiment mine: names no model\nhint: built-in are the names that begin with sim/"},
+		{
+			nil,
+			"experiment mine: no models are listed\n" +
+				"hint: built-in models have names that start with sim/",
+		},
 		{[]string{"b", "a", "b"}, "experiment mine: model b is listed twice"},
-		{[]string{"b", ""}, "experiment mine: \"\" is not a model's name"},
-		{[]string{" b"}, "experiment mine: \" b\" is not a model's name"},
-		{[]string{"a", "c"}, "experiment mine: no part of the experiment is for model c"},
+		{[]string{"b", ""}, "experiment mine: \"\" is not a valid model name"},
+		{[]string{" b"}, "experiment mine: \" b\" is not a valid model name"},
+		{[]string{"a", "c"}, "experiment mine: no part of the experiment includes model c"},
 	} {
 		if err := e.SetModels(tc.models); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
 			t.Errorf("SetModels(%q) = %v, want %q", tc.models, err, tc.want)
@@ -195,7 +206,8 @@ func TestSetModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	models[0] = "changed"
-	if p := expand(t, e, 20); !slices.Equal(p.Parts()[0].Models, []string{"b2", "a"}) || p.Planned("b2") != 300 {
+	if p := expand(t, e, 20); !slices.Equal(p.Parts()[0].Models, []string{"b2", "a"}) ||
+		p.Planned("b2") != 300 {
 		t.Errorf("parts %+v, %d trials", p.Parts(), p.Planned("b2"))
 	}
 }
