@@ -1,9 +1,10 @@
-// Package engine turns pending trials into settled ones. It is the only owner of
-// episode goroutines: it decides which trials run now, repeats faulted ones,
-// parks those that keep failing, and stops cleanly.
+// Package engine runs pending trials until they are settled. It alone starts
+// episode goroutines. It decides which trials run now, retries trials that
+// faulted, parks those that keep failing, and stops cleanly.
 //
-// It knows no store, no provider and no plan: it is given functions. An
-// attempt counts only after its Save has returned.
+// It does not know the store, the providers or the plan; its configuration
+// gives it functions instead. An attempt counts only after its Save has
+// returned.
 package engine
 
 import (
@@ -17,58 +18,62 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// MaxAttempts is how many attempts at one trial a run makes before it parks
-// the trial. The next run takes it up again.
+// MaxAttempts is the number of attempts that a run makes at a trial before it
+// parks the trial. The next run tries again.
 const MaxAttempts = 3
 
-// A Model is one model's share of the work. Models do not wait for each other.
+// A Model is one model's part of a run. Models do not wait for each other.
 type Model struct {
 	Name string
-	// Pending yields the trials to run, in order. It is read one ahead of what is
-	// started.
+	// Pending yields the trials to run, in order. The engine reads at most one
+	// trial more than it has started.
 	Pending iter.Seq[assay.Trial]
 	// Admit reserves a place for an episode whose first request could start
-	// now, and says whether there was one. The episode runs with the context
-	// that it returns, and done is called when it has ended.
+	// now. It returns false if there is no place. The episode runs with the
+	// returned context, and done is called when it has ended.
 	Admit func(ctx context.Context) (inside context.Context, done func(), ok bool)
-	// Most says how many episodes may be in flight, whatever Admit says: they
-	// take memory also while they wait for a disk.
+	// Most returns the maximum number of episodes in flight, even if Admit
+	// would allow more. Episodes take memory even while they wait for a disk.
 	Most func() int
-	// Closed says why no trial of the model can run any more; nil if one can.
+	// Closed returns the reason if no trial of the model can run any more, and
+	// nil otherwise.
 	Closed func() error
-	// Exhausted, if set, is called when no trial waits to start any more.
+	// Exhausted, if set, is called when the model has no more trials to start.
 	Exhausted func()
 }
 
-// Config is what a run is made of.
+// Config configures a run.
 type Config struct {
 	Models []Model
-	// Wake tells that Admit or Closed of some model may have a new answer. It
-	// has room for one value, and losing a second one is harmless.
+	// Wake receives a value when Admit or Closed of some model may have a new
+	// answer. Its buffer holds one value; a second one can be lost without
+	// harm.
 	Wake <-chan struct{}
-	// Skip, if set, says why a trial is not to be run, "" for one that is. It
-	// is asked when it is the trial's turn.
+	// Skip, if set, returns the reason why a trial should not run, or "" if it
+	// should. It is called when the trial would start.
 	Skip func(trial *assay.Trial) string
-	// Attempt carries out one attempt. It returns soon after ctx ends, with a
+	// Attempt carries out one attempt. When ctx ends, it returns soon, with a
 	// fault of kind interrupted.
 	Attempt func(ctx context.Context, trial *assay.Trial) (*assay.Attempt, *assay.Transcript)
-	// Save makes an attempt durable before it returns. It is called from many
+	// Save makes an attempt durable before it returns. It is called by many
 	// goroutines. An error stops the run.
 	Save func(ctx context.Context, attempt *assay.Attempt, transcript *assay.Transcript) error
-	// Event, if set, hears what happens, one call at a time. It must not block.
+	// Event, if set, is called for every event, one call at a time. It must not
+	// block.
 	Event func(Event)
 	// Commands change the run from outside.
 	Commands <-chan Command
 }
 
-// A Command takes trials out of a run or back into it.
+// A Command removes trials from a run or brings them back.
 type Command struct {
-	// Cancel takes them out: those in flight are interrupted, and none of them
-	// starts. Without it, trials that were parked or cancelled run again.
+	// Cancel interrupts the matching trials in flight and keeps the others from
+	// starting. If it is false, matching trials that were parked or cancelled
+	// run again.
 	Cancel bool
 	Match  func(trial *assay.Trial) bool
-	// Done gets the number of trials that were in flight, for a Cancel, or
-	// that are back in the queue. It has room for it.
+	// Done receives the number of trials that a Cancel interrupted, or that are
+	// back in the queue. It needs a buffer for one value.
 	Done chan<- int
 }
 
@@ -88,48 +93,50 @@ type Event struct {
 	Err error
 }
 
-// EventKind says what happened.
+// EventKind is the kind of an Event.
 type EventKind int
 
-// The events.
+// The kinds of events.
 const (
-	Started     EventKind = iota // an attempt begins
+	Started     EventKind = iota // an attempt starts
 	Settled                      // an outcome is stored
 	Faulted                      // a fault is stored; the trial stays in the queue
-	Parked                       // a fault is stored; the run gives the trial up
+	Parked                       // a fault is stored; the run gives up on the trial
 	Dropped                      // an attempt was interrupted and is not stored
-	Skipped                      // a trial is not run; it stays pending
+	Skipped                      // a trial does not run; it stays pending
 	Requeued                     // a parked or cancelled trial is back in the queue
-	ModelClosed                  // a model can serve nothing more; its trials stay pending
+	ModelClosed                  // a model cannot serve any more; its trials stay pending
 )
 
-// A Summary counts what a run did.
+// A Summary counts the results of a run.
 type Summary struct {
 	Settled, Faulted, Parked int
-	// Skipped counts trials that were not run, by reason.
+	// Skipped counts the trials that did not run, by reason.
 	Skipped map[string]int
-	// Stopped says that the run was told to stop before its trials were done.
+	// Stopped is true if the run was stopped before all trials were done.
 	Stopped bool
-	// Closed holds, by model, why its remaining trials were not run.
+	// Closed maps each closed model to the reason why its remaining trials did
+	// not run.
 	Closed map[string]error
 }
 
-// ErrStopped is the cause with which attempts are cancelled by a hard stop,
-// and ErrCancelled that of a command.
+// Causes of cancelled attempts: ErrStopped after a hard stop of the run,
+// ErrCancelled after a command.
 var (
 	ErrStopped   = errors.New("the run was stopped")
 	ErrCancelled = errors.New("the trial was cancelled")
 )
 
-// cancelled is the reason for which cancelled trials are skipped.
+// cancelled is the Skipped reason of cancelled trials.
 const cancelled = "cancelled"
 
-// Run works until no trial is left that can run. When stop is closed it
-// starts nothing new, lets attempts in flight finish, and returns. When ctx
-// ends it cancels them: what they had is dropped, and they stay pending.
+// Run runs trials until there is none left that can run. When stop is closed,
+// it starts nothing new, waits for attempts in flight and returns. When ctx
+// ends, it cancels attempts in flight. Their results are dropped and their
+// trials stay pending.
 //
-// The error is that of a Save, a panic of an Attempt, or nil. All goroutines
-// have ended when Run returns.
+// Run returns the error of a failed Save or of a panic in an Attempt. All its
+// goroutines have ended when it returns.
 func Run(ctx context.Context, stop <-chan struct{}, cfg Config) (Summary, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -150,8 +157,8 @@ func Run(ctx context.Context, stop <-chan struct{}, cfg Config) (Summary, error)
 	return l.summary, l.err
 }
 
-// loop is the state of a run. It belongs to the goroutine of Run; attempts
-// only send to ended.
+// loop is the state of a run. Only the goroutine of Run accesses it; attempts
+// just send to ended.
 type loop struct {
 	cfg     Config
 	ctx     context.Context
@@ -159,22 +166,23 @@ type loop struct {
 	stop    <-chan struct{}
 	ended   chan ended
 	queues  []*queue
-	cancels []func(*assay.Trial) bool // commands that cancelled
+	cancels []func(*assay.Trial) bool // matches of cancel commands
 	summary Summary
-	err     error // the first
+	err     error // the first error
 }
 
-// queue is one model's trials.
+// queue holds one model's trials.
 type queue struct {
 	Model
-	read     func() (assay.Trial, bool)
-	drained  bool          // read has no more
-	again    []assay.Trial // faulted, at the end of the queue
-	first    *assay.Trial  // whose turn it is, once it is known
-	told     bool          // that it is exhausted
-	attempts map[assay.TrialID]int
-	flying   map[assay.TrialID]flight
-	// removed are parked and cancelled trials, which a command can bring back.
+	read      func() (assay.Trial, bool)
+	drained   bool          // read has returned its last trial
+	again     []assay.Trial // faulted or cancelled trials, at the end of the queue
+	next      *assay.Trial  // the next trial to start, or nil if not known yet
+	exhausted bool          // Exhausted was called
+	attempts  map[assay.TrialID]int
+	flying    map[assay.TrialID]flight
+	// removed holds parked and cancelled trials, which a command can bring
+	// back.
 	removed map[assay.TrialID]removal
 }
 
@@ -183,7 +191,7 @@ type removal struct {
 	parked bool
 }
 
-// flight is an attempt that has not ended.
+// flight is an attempt in progress.
 type flight struct {
 	trial  *assay.Trial
 	cancel context.CancelCauseFunc
@@ -209,7 +217,7 @@ func (l *loop) run() {
 		}
 		over := l.ctx.Done()
 		if l.ctx.Err() != nil {
-			over = nil // only attempts that end are waited for
+			over = nil // wait only for attempts to end
 		}
 		select {
 		case e := <-l.ended:
@@ -224,8 +232,8 @@ func (l *loop) run() {
 	}
 }
 
-// fill starts as many attempts as there is room for, and reports whether more
-// wait for room.
+// fill starts as many attempts as there is room for. It returns true if more
+// trials wait for room.
 func (l *loop) fill(q *queue) (waits bool) {
 	for {
 		if l.summary.Stopped || l.err != nil || l.ctx.Err() != nil {
@@ -255,10 +263,10 @@ func (l *loop) fill(q *queue) (waits bool) {
 	}
 }
 
-// start begins an attempt at the trial whose turn it is.
+// start starts an attempt at the queue's next trial.
 func (l *loop) start(ctx context.Context, q *queue, done func()) {
-	trial := q.first
-	q.first = nil
+	trial := q.next
+	q.next = nil
 	ctx, cancel := context.WithCancelCause(ctx)
 	q.flying[trial.ID] = flight{trial, cancel}
 	l.event(Event{Kind: Started, Model: q.Name, Trial: trial})
@@ -272,18 +280,19 @@ func (l *loop) start(ctx context.Context, q *queue, done func()) {
 	}()
 }
 
-// advance finds out whose turn it is, and reports whether it is anybody's.
+// advance picks the next trial that should run. It returns false if there is
+// none.
 func (l *loop) advance(q *queue) bool {
-	for q.first == nil {
+	for q.next == nil {
 		trial, ok := q.take()
 		if !ok {
-			if !q.told && q.Exhausted != nil {
+			if !q.exhausted && q.Exhausted != nil {
 				q.Exhausted()
 			}
-			q.told = true
+			q.exhausted = true
 			return false
 		}
-		if why := l.skips(&trial); why != "" {
+		if why := l.skipReason(&trial); why != "" {
 			if why == cancelled {
 				q.removed[trial.ID] = removal{trial: trial}
 			}
@@ -291,12 +300,12 @@ func (l *loop) advance(q *queue) bool {
 			l.event(Event{Kind: Skipped, Model: q.Name, Trial: &trial, Reason: why})
 			continue
 		}
-		q.first = &trial
+		q.next = &trial
 	}
 	return true
 }
 
-func (l *loop) skips(trial *assay.Trial) string {
+func (l *loop) skipReason(trial *assay.Trial) string {
 	for _, match := range l.cancels {
 		if match(trial) {
 			return cancelled
@@ -315,7 +324,7 @@ func (l *loop) close(q *queue, err error) {
 	}
 }
 
-// take returns the next trial: fresh ones first, so that a trial that faulted
+// take returns the next trial. Fresh trials come first, so a trial that faulted
 // goes to the end of the queue.
 func (q *queue) take() (assay.Trial, bool) {
 	if !q.drained {
@@ -332,28 +341,39 @@ func (q *queue) take() (assay.Trial, bool) {
 	return trial, true
 }
 
-// obey carries a command out and returns how many trials it moved.
+// obey carries out a command and returns the number of trials that it affected.
 func (l *loop) obey(c Command) int {
-	n := 0
 	if c.Cancel {
-		l.cancels = append(l.cancels, c.Match)
-		for _, q := range l.queues {
-			for _, f := range q.flying {
-				if c.Match(f.trial) {
-					f.cancel(ErrCancelled)
-					n++
-				}
-			}
-			if q.first != nil && c.Match(q.first) {
-				q.again = append(q.again, *q.first) // to be skipped in its turn
-				q.first = nil
+		return l.cancelTrials(c.Match)
+	}
+	return l.requeue(c.Match)
+}
+
+// cancelTrials interrupts matching trials in flight and returns their number.
+// Matching trials that have not started will be skipped.
+func (l *loop) cancelTrials(match func(*assay.Trial) bool) (n int) {
+	l.cancels = append(l.cancels, match)
+	for _, q := range l.queues {
+		for _, f := range q.flying {
+			if match(f.trial) {
+				f.cancel(ErrCancelled)
+				n++
 			}
 		}
-		return n
+		if q.next != nil && match(q.next) {
+			q.again = append(q.again, *q.next) // advance will skip it
+			q.next = nil
+		}
 	}
+	return n
+}
+
+// requeue puts matching trials that were parked or cancelled back into their
+// queues and returns their number.
+func (l *loop) requeue(match func(*assay.Trial) bool) (n int) {
 	for _, q := range l.queues {
 		for id, r := range q.removed {
-			if !c.Match(&r.trial) {
+			if !match(&r.trial) {
 				continue
 			}
 			delete(q.removed, id)
@@ -365,27 +385,26 @@ func (l *loop) obey(c Command) int {
 			l.event(Event{Kind: Requeued, Model: q.Name, Trial: &r.trial, WasParked: r.parked})
 		}
 	}
-	l.uncancel(c.Match)
-	return n
-}
 
-// uncancel takes trials out of what was cancelled, also those whose turn has
-// not come yet.
-func (l *loop) uncancel(match func(*assay.Trial) bool) {
+	// Trials that were cancelled but not reached yet are no longer skipped.
 	for i, was := range l.cancels {
 		l.cancels[i] = func(t *assay.Trial) bool { return was(t) && !match(t) }
 	}
+	return n
 }
 
-// attempt runs in its own goroutine. Last says that a fault parks the trial.
-// Ten thousand of them may wait for a reply at once, so large values are passed
-// by pointer, here and below: they would be on every stack.
+// attempt carries out an attempt in its own goroutine. If last is true, a fault
+// parks the trial. Ten thousand attempts may wait for replies at once, so large
+// values are passed by pointer to keep the stacks small.
 func (l *loop) attempt(ctx context.Context, e *ended, last bool) {
 	started := time.Now().UTC()
 	defer func() {
 		if v := recover(); v != nil {
 			e.err = fmt.Errorf("trial %s: panic: %v\n%s", e.trial.ID, v, debug.Stack())
-			e.attempt = &assay.Attempt{Trial: *e.trial, StartedAt: started, FinishedAt: time.Now().UTC(), FaultKind: assay.Harness}
+			e.attempt = &assay.Attempt{
+				Trial: *e.trial, FaultKind: assay.Harness,
+				StartedAt: started, FinishedAt: time.Now().UTC(),
+			}
 		}
 	}()
 	attempt, transcript := l.cfg.Attempt(ctx, e.trial)
@@ -394,7 +413,7 @@ func (l *loop) attempt(ctx context.Context, e *ended, last bool) {
 		return
 	}
 	attempt.Parked = last && !attempt.Settles()
-	// What has finished is saved, also when the run is being stopped.
+	// A finished attempt is saved even if the run is being stopped.
 	e.err = l.cfg.Save(context.WithoutCancel(ctx), attempt, transcript)
 }
 

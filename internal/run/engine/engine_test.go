@@ -18,7 +18,7 @@ import (
 	"github.com/assay-eval/assay/internal/run/engine"
 )
 
-// bench is a run whose attempts take virtual time and end as a script says.
+// bench is a run whose attempts take virtual time and end as the test wants.
 type bench struct {
 	mu       sync.Mutex
 	attempts map[assay.TrialID]int
@@ -36,7 +36,9 @@ type bench struct {
 	commands <-chan engine.Command
 }
 
-func (b *bench) attempt(ctx context.Context, trial *assay.Trial) (*assay.Attempt, *assay.Transcript) {
+func (b *bench) attempt(
+	ctx context.Context, trial *assay.Trial,
+) (*assay.Attempt, *assay.Transcript) {
 	b.mu.Lock()
 	b.attempts[trial.ID]++
 	n := b.attempts[trial.ID]
@@ -64,7 +66,9 @@ func (b *bench) attempt(ctx context.Context, trial *assay.Trial) (*assay.Attempt
 	return a, nil
 }
 
-func (b *bench) run(ctx context.Context, stop <-chan struct{}, models ...engine.Model) (engine.Summary, error) {
+func (b *bench) run(
+	ctx context.Context, stop <-chan struct{}, models ...engine.Model,
+) (engine.Summary, error) {
 	b.attempts = make(map[assay.TrialID]int)
 	return engine.Run(ctx, stop, engine.Config{
 		Models: models, Attempt: b.attempt,
@@ -94,7 +98,7 @@ func (b *bench) count(kind engine.EventKind) int {
 	return n
 }
 
-// model has places for width episodes at once.
+// model returns a model with n trials and room for width episodes at once.
 func model(name string, n, width int) engine.Model {
 	free := make(chan struct{}, width)
 	return engine.Model{
@@ -115,15 +119,19 @@ func model(name string, n, width int) engine.Model {
 func trials(model string, n int) iter.Seq[assay.Trial] {
 	return func(yield func(assay.Trial) bool) {
 		for i := range n {
-			if !yield(assay.Trial{ID: assay.TrialID(fmt.Sprintf("%s-%d", model, i)), Cell: assay.Cell{Model: model}}) {
+			trial := assay.Trial{
+				ID:   assay.TrialID(fmt.Sprintf("%s-%d", model, i)),
+				Cell: assay.Cell{Model: model},
+			}
+			if !yield(trial) {
 				return
 			}
 		}
 	}
 }
 
-// TestModelsDoNotWaitForEachOther: each model keeps its width full, and the
-// run lasts as long as its slowest model.
+// TestModelsDoNotWaitForEachOther checks that each model uses its full width,
+// and that the run takes as long as its slowest model.
 func TestModelsDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -139,15 +147,16 @@ func TestModelsDoNotWaitForEachOther(t *testing.T) {
 		if b.most != 11 {
 			t.Errorf("%d attempts at once at most, want 11", b.most)
 		}
-		if started, settled := b.count(engine.Started), b.count(engine.Settled); started != 130 || settled != 130 {
+		started, settled := b.count(engine.Started), b.count(engine.Settled)
+		if started != 130 || settled != 130 {
 			t.Errorf("%d started and %d settled events, want 130", started, settled)
 		}
 	})
 }
 
-// TestFaultsGoToTheEnd: a faulted trial is tried again after all
-// others, three times in all, and then parked; the others are settled.
-func TestFaultsGoToTheEnd(t *testing.T) {
+// TestFaultedTrialIsRetriedLast checks that a faulted trial is retried after
+// all others and parked after three attempts.
+func TestFaultedTrialIsRetriedLast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{took: time.Second, fault: func(id assay.TrialID, n int) assay.FaultKind {
@@ -163,10 +172,12 @@ func TestFaultsGoToTheEnd(t *testing.T) {
 		}
 		var order []string
 		for _, a := range b.saved {
-			order = append(order, fmt.Sprintf("%s %s%s parked=%v", a.ID, a.Level, a.FaultKind, a.Parked))
+			order = append(order,
+				fmt.Sprintf("%s %s%s parked=%v", a.ID, a.Level, a.FaultKind, a.Parked))
 		}
 		want := []string{
-			"a-0 server parked=false", "a-1 server parked=false", "a-2 full_success parked=false", "a-3 full_success parked=false",
+			"a-0 server parked=false", "a-1 server parked=false", "a-2 full_success parked=false",
+			"a-3 full_success parked=false",
 			"a-0 server parked=false", "a-1 full_success parked=false", "a-0 server parked=true",
 		}
 		if diff := cmp.Diff(want, order); diff != "" {
@@ -178,8 +189,9 @@ func TestFaultsGoToTheEnd(t *testing.T) {
 	})
 }
 
-// TestSoftStop: what is in flight finishes and is saved, nothing new starts.
-func TestSoftStop(t *testing.T) {
+// TestSoftStopFinishesAttempts checks that attempts in flight finish and are
+// saved, and that nothing new starts.
+func TestSoftStopFinishesAttempts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{took: time.Second}
@@ -188,7 +200,8 @@ func TestSoftStop(t *testing.T) {
 		start := time.Now()
 		sum, err := b.run(t.Context(), stop, model("a", 1000, 4))
 		if err != nil || !sum.Stopped || sum.Settled != 12 || len(b.saved) != 12 {
-			t.Errorf("summary %+v, %d saved, error %v; want 12 settled and stopped", sum, len(b.saved), err)
+			t.Errorf("summary %+v, %d saved, error %v; want 12 settled and stopped", sum,
+				len(b.saved), err)
 		}
 		if got := time.Since(start); got != 3*time.Second {
 			t.Errorf("the run took %v, want 3s", got)
@@ -196,9 +209,9 @@ func TestSoftStop(t *testing.T) {
 	})
 }
 
-// TestHardStop: attempts in flight are dropped at once and nothing of them is
-// saved; what had finished stays.
-func TestHardStop(t *testing.T) {
+// TestHardStopDropsAttempts checks that attempts in flight are dropped at once
+// without being saved, and that finished ones stay.
+func TestHardStopDropsAttempts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{took: time.Second}
@@ -207,7 +220,8 @@ func TestHardStop(t *testing.T) {
 		start := time.Now()
 		sum, err := b.run(ctx, nil, model("a", 1000, 4))
 		if err != nil || sum.Settled != 8 || len(b.saved) != 8 || b.count(engine.Dropped) != 4 {
-			t.Errorf("summary %+v, %d saved, %d dropped, error %v", sum, len(b.saved), b.count(engine.Dropped), err)
+			t.Errorf("summary %+v, %d saved, %d dropped, error %v", sum, len(b.saved),
+				b.count(engine.Dropped), err)
 		}
 		if got := time.Since(start); got != 2500*time.Millisecond {
 			t.Errorf("the run took %v, want 2.5s", got)
@@ -215,8 +229,8 @@ func TestHardStop(t *testing.T) {
 	})
 }
 
-// TestSaveErrorStopsTheRun: with a full disk nothing more is started, what is
-// in flight is cancelled, and the error names the reason.
+// TestSaveErrorStopsTheRun checks that a full disk cancels attempts in flight,
+// keeps new ones from starting, and is the error that Run returns.
 func TestSaveErrorStopsTheRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -238,9 +252,9 @@ func TestSaveErrorStopsTheRun(t *testing.T) {
 	})
 }
 
-// TestPanicIsNoScore: a panic ends the run with its stack, and the trial stays
-// pending.
-func TestPanicIsNoScore(t *testing.T) {
+// TestPanicStopsTheRun checks that a panic ends the run with an error that has
+// the stack, and that the trial stays pending.
+func TestPanicStopsTheRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{took: time.Second, fault: func(id assay.TrialID, _ int) assay.FaultKind {
@@ -250,8 +264,10 @@ func TestPanicIsNoScore(t *testing.T) {
 			return ""
 		}}
 		_, err := b.run(t.Context(), nil, model("a", 10, 1))
-		if err == nil || !strings.Contains(err.Error(), "boom") || !strings.Contains(err.Error(), "trial a-2") || !strings.Contains(err.Error(), "engine_test.go") {
-			t.Errorf("error %v, want the panic with trial and stack", err)
+		for _, want := range []string{"boom", "trial a-2", "engine_test.go"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want it to contain %q", err, want)
+			}
 		}
 		if slices.ContainsFunc(b.saved, func(a assay.Attempt) bool { return a.ID == "a-2" }) {
 			t.Error("the trial that panicked was saved")
@@ -259,7 +275,7 @@ func TestPanicIsNoScore(t *testing.T) {
 	})
 }
 
-// TestClosedModelLeavesItsTrialsPending while all others go on.
+// TestClosedModelLeavesItsTrialsPending checks that the other models go on.
 func TestClosedModelLeavesItsTrialsPending(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -274,15 +290,17 @@ func TestClosedModelLeavesItsTrialsPending(t *testing.T) {
 			return nil
 		}
 		sum, err := b.run(t.Context(), nil, m, model("b", 20, 1))
-		if err != nil || !errors.Is(sum.Closed["a"], dead) || sum.Settled != 6+20 || b.count(engine.ModelClosed) != 1 {
-			t.Errorf("summary %+v, %d closed events, error %v", sum, b.count(engine.ModelClosed), err)
+		if err != nil || !errors.Is(sum.Closed["a"], dead) || sum.Settled != 6+20 ||
+			b.count(engine.ModelClosed) != 1 {
+			t.Errorf("summary %+v, %d closed events, error %v", sum, b.count(engine.ModelClosed),
+				err)
 		}
 	})
 }
 
-// TestOwedIsReadAsNeeded: a million pending trials are not made before they can
-// run.
-func TestOwedIsReadAsNeeded(t *testing.T) {
+// TestPendingIsReadAsNeeded checks that a million pending trials are not made
+// before they can run.
+func TestPendingIsReadAsNeeded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{took: time.Second}
@@ -302,14 +320,14 @@ func TestOwedIsReadAsNeeded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if made != 7 {
-			t.Errorf("%d trials were made, want 6 and one ahead", made)
+			t.Errorf("%d trials were made, want 6 and one more", made)
 		}
 	})
 }
 
-// TestWakeStartsWhatWaited: nothing is in flight and nothing can start until
-// the model has room, a minute later.
-func TestWakeStartsWhatWaited(t *testing.T) {
+// TestWakeStartsWaitingTrials checks that trials start on a wake-up if nothing
+// is in flight and the model gets room only after a minute.
+func TestWakeStartsWaitingTrials(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{}, 1)
@@ -331,14 +349,14 @@ func TestWakeStartsWhatWaited(t *testing.T) {
 			t.Errorf("summary %+v after %v, error %v", sum, time.Since(start), err)
 		}
 		if exhausted != 62*time.Second {
-			t.Errorf("exhausted after %v, want 62s, when the last one began", exhausted)
+			t.Errorf("exhausted after %v, want 62s, when the last trial started", exhausted)
 		}
 	})
 }
 
-// TestSkippedStaysPending: what is skipped is neither run nor saved, and counted
-// with its reason.
-func TestSkippedStaysPending(t *testing.T) {
+// TestSkippedTrialStaysPending checks that a skipped trial neither runs nor is
+// saved, and is counted with its reason.
+func TestSkippedTrialStaysPending(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{took: time.Second}
@@ -350,25 +368,29 @@ func TestSkippedStaysPending(t *testing.T) {
 			return ""
 		}
 		sum, err := b.run(t.Context(), nil, model("a", 100, 1))
-		// The sixth had its turn while the fifth was running.
-		if err != nil || sum.Settled != 6 || sum.Skipped["budget"] != 94 || b.count(engine.Skipped) != 94 || len(b.saved) != 6 {
+		// The sixth trial was next while the fifth was running.
+		if err != nil || sum.Settled != 6 || sum.Skipped["budget"] != 94 ||
+			b.count(engine.Skipped) != 94 || len(b.saved) != 6 {
 			t.Errorf("summary %+v, %d saved, error %v", sum, len(b.saved), err)
 		}
 	})
 }
 
-// TestCommands: cancelled trials stop and do not start, requeued ones run, and
-// parked ones run again.
-func TestCommands(t *testing.T) {
+// TestCommandsCancelAndRequeue checks that cancelled trials stop or do not
+// start, and that requeued ones run again, including parked ones.
+func TestCommandsCancelAndRequeue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		commands := make(chan engine.Command)
-		b := &bench{took: time.Second, commands: commands, fault: func(id assay.TrialID, n int) assay.FaultKind {
-			if id == "a-1" && n <= engine.MaxAttempts {
-				return assay.Server
-			}
-			return ""
-		}}
+		b := &bench{
+			took: time.Second, commands: commands,
+			fault: func(id assay.TrialID, n int) assay.FaultKind {
+				if id == "a-1" && n <= engine.MaxAttempts {
+					return assay.Server
+				}
+				return ""
+			},
+		}
 		is := func(ids ...assay.TrialID) func(*assay.Trial) bool {
 			return func(trial *assay.Trial) bool { return slices.Contains(ids, trial.ID) }
 		}
@@ -380,11 +402,11 @@ func TestCommands(t *testing.T) {
 		go func() {
 			time.Sleep(500 * time.Millisecond)
 			if n := do(true, is("a-0", "a-7")); n != 1 {
-				t.Errorf("%d in flight were cancelled, want 1", n)
+				t.Errorf("%d trials in flight were cancelled, want 1", n)
 			}
-			time.Sleep(12 * time.Second) // a-7 had its turn, and a-1 was parked
+			time.Sleep(12 * time.Second) // a-7 was skipped and a-1 parked
 			if n := do(false, is("a-1", "a-7")); n != 2 {
-				t.Errorf("%d are back in the queue, want 2", n)
+				t.Errorf("%d trials are back in the queue, want 2", n)
 			}
 		}()
 		sum, err := b.run(t.Context(), nil, model("a", 9, 1), model("b", 20, 1))
@@ -392,7 +414,7 @@ func TestCommands(t *testing.T) {
 			t.Errorf("summary %+v, error %v", sum, err)
 		}
 		if n := b.attempts["a-0"]; n != 1 {
-			t.Errorf("the cancelled trial had %d attempts, want the one that was interrupted", n)
+			t.Errorf("the cancelled trial had %d attempts, want 1", n)
 		}
 		if n := b.attempts["a-7"]; n != 1 {
 			t.Errorf("the trial that was cancelled and requeued had %d attempts, want 1", n)
