@@ -14,14 +14,14 @@ var (
 	warn = lipgloss.NewStyle().Foreground(lipgloss.Yellow)
 )
 
-// shownNotes is how many notes, the latest, stand below the table.
+// shownNotes is the number of notes, latest ones, shown below the table.
 const shownNotes = 5
 
-// draw renders a snapshot for a terminal of that size; 0 means unknown. No
-// line is wider, and there are no more lines, the empty one after the last
-// newline included, unless the terminal has only a few. From one snapshot of a
-// run to the next the number of lines does not fall: bubbletea would leave
-// some of the earlier frame on the screen.
+// draw renders a snapshot for a terminal of the given size; 0 means unknown. No
+// line is wider than the terminal, and the lines, including the empty one after
+// the last newline, fit its height unless it has only a few. During a run, the
+// number of lines never falls from one snapshot to the next, because bubbletea
+// would leave a part of the earlier frame on the screen.
 func draw(s Snapshot, width, height int) string {
 	if len(s.Models) == 0 {
 		return ""
@@ -45,15 +45,16 @@ func draw(s Snapshot, width, height int) string {
 
 func head(s Snapshot) string {
 	total := s.Total()
-	text := bold.Render(fmt.Sprintf("%d of %d trials done", total.Done, total.Planned)) + dim.Render("  "+clock(s.Elapsed))
+	text := bold.Render(fmt.Sprintf("%d of %d trials done", total.Done, total.Planned))
+	text += dim.Render("  " + clock(s.Elapsed))
 	if s.Stopping {
 		text += warn.Render("  stopping: Ctrl-C again aborts episodes in flight")
 	}
 	return text
 }
 
-// urgent returns n of the models in their order, those at work before those
-// that owe nothing or are closed.
+// urgent returns n of the models in their order. It prefers models that have
+// work to do to those that are closed or done.
 func urgent(models []ModelState, n int) []ModelState {
 	idle := func(m ModelState) bool { return m.Closed != "" || m.Pending() == 0 && m.InFlight == 0 }
 	working := 0
@@ -62,7 +63,7 @@ func urgent(models []ModelState, n int) []ModelState {
 			working++
 		}
 	}
-	spare := max(0, n-working) // room for idle ones
+	spare := max(0, n-working) // places left for idle models
 	var out []ModelState
 	for _, m := range models {
 		switch {
@@ -77,8 +78,8 @@ func urgent(models []ModelState, n int) []ModelState {
 	return out
 }
 
-// rows renders a table with one line for each model below its head. What can
-// be cut off best stands at the right.
+// rows renders a table with a header and one line per model. The least
+// important columns are on the right, where they may be cut off.
 func rows(models []ModelState, width int) string {
 	const faultColumn = 6
 	barWidth := 16
@@ -86,7 +87,8 @@ func rows(models []ModelState, width int) string {
 		barWidth = 8
 	}
 	t := table.New().Border(lipgloss.HiddenBorder()).
-		BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).BorderColumn(false).BorderHeader(false).
+		BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).
+		BorderColumn(false).BorderHeader(false).
 		Headers("model", "", "done", "in flight", "tokens/min", "left", "faults", "waiting for").
 		StyleFunc(func(row, col int) lipgloss.Style {
 			style := lipgloss.NewStyle().PaddingRight(2)
@@ -102,13 +104,13 @@ func rows(models []ModelState, width int) string {
 			return style
 		})
 	for _, m := range models {
-		t.Row(m.Name, bar(m, barWidth), fmt.Sprintf("%d/%d", m.Done, m.Planned), fmt.Sprint(m.InFlight),
-			count(m.TokensPerMinute), left(m), troubles(m), waiting(m))
+		t.Row(m.Name, bar(m, barWidth), fmt.Sprintf("%d/%d", m.Done, m.Planned),
+			fmt.Sprint(m.InFlight), count(m.TokensPerMinute), left(m), troubles(m), waiting(m))
 	}
 	return t.String()
 }
 
-// fit joins the lines, each cut at the width of the terminal.
+// fit joins the lines and cuts each at the width of the terminal.
 func fit(lines []string, width int) string {
 	if width > 0 {
 		cut := lipgloss.NewStyle().MaxWidth(width)

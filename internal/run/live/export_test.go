@@ -1,7 +1,7 @@
 package live
 
-// Draw is what a terminal shows, with its styles.
+// Draw renders a snapshot as a terminal shows it, with styles.
 var Draw = draw
 
-// Unasked is the environment that bubbletea gets.
-var Unasked = unasked
+// WithoutQueries returns the environment that bubbletea gets.
+var WithoutQueries = withoutQueries

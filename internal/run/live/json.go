@@ -8,12 +8,12 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// JSON writes one object a line: {"event":"progress",…} for a snapshot and
-// {"event":"note","text":…} for each note, once. The field names are part of
-// the contract of --display json. Times are in seconds.
+// JSON writes one object per line: {"event":"progress",…} for a snapshot and
+// {"event":"note","text":…} once for each note. The field names are part of the
+// contract of --display json. Times are in seconds.
 type JSON struct {
 	W     io.Writer
-	noted int // notes written
+	noted int // number of notes written
 }
 
 type progress struct {
@@ -45,10 +45,14 @@ func (j *JSON) Show(s Snapshot) {
 		j.write(map[string]string{"event": "note", "text": note})
 	}
 	j.noted = len(s.Notes)
-	p := progress{Event: "progress", Elapsed: s.Elapsed.Seconds(), Stopping: s.Stopping, Models: []modelProgress{}}
+	p := progress{
+		Event: "progress", Elapsed: s.Elapsed.Seconds(), Stopping: s.Stopping,
+		Models: []modelProgress{},
+	}
 	for _, m := range s.Models {
 		p.Models = append(p.Models, modelProgress{
-			Model: m.Name, Planned: m.Planned, Done: m.Done, Pending: m.Pending(), Parked: m.Parked, Skipped: m.Skipped, InFlight: m.InFlight,
+			Model: m.Name, Planned: m.Planned, Done: m.Done, Pending: m.Pending(),
+			Parked: m.Parked, Skipped: m.Skipped, InFlight: m.InFlight,
 			Requests: m.Requests, Faults: m.Faults, TokensPerMinute: m.TokensPerMinute,
 			Waits: m.Waits, Closed: m.Closed, Left: m.Left.Seconds(),
 		})
@@ -59,7 +63,7 @@ func (j *JSON) Show(s Snapshot) {
 // Close implements [View].
 func (j *JSON) Close(last Snapshot) { j.Show(last) }
 
-// write ignores errors: a reader that is gone is no reason to stop a run.
+// write ignores errors, because a run goes on even if the reader is gone.
 func (j *JSON) write(object any) {
 	b, err := json.Marshal(object)
 	if err != nil {

@@ -1,8 +1,9 @@
-// Package live shows how a run goes: a meter folds events into snapshots, and
-// a view shows them on a terminal, as plain lines or as JSON.
+// Package live shows the progress of a run. A meter turns events into
+// snapshots, and a view shows the snapshots on a terminal, as plain lines or as
+// JSON.
 //
-// Nothing here can slow a run or change its results: the meter only counts,
-// and a view that lags sees fewer snapshots.
+// The package cannot slow down a run or change its results. The meter only
+// counts, and a slow view sees fewer snapshots.
 package live
 
 import (
@@ -16,28 +17,28 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// Meter counts. It is safe for concurrent use. Events of models that it does
-// not know are passed over.
+// Meter counts events. It is safe for concurrent use. It ignores events of
+// models that were not announced.
 type Meter struct {
 	start time.Time
 	waits func(model string) string
 
-	mu       sync.Mutex // guards what follows
-	models   []*gauge   // as announced
+	mu       sync.Mutex // guards the fields below
+	models   []*gauge   // in the order of announcement
 	byName   map[string]*gauge
 	stopping bool
 	notes    []string
 }
 
-// gauge is one model's counters.
+// gauge holds one model's counters.
 type gauge struct {
 	state  ModelState
 	tokens rate
-	ends   rate // of episodes, in outcomes
+	ends   rate // outcomes
 }
 
-// NewMeter returns a meter of a run that begins now. Waits says what a model's
-// requests wait for; it may be nil.
+// NewMeter returns a meter for a run that starts now. Waits describes what a
+// model's requests are waiting for; it may be nil.
 func NewMeter(waits func(model string) string) *Meter {
 	if waits == nil {
 		waits = func(string) string { return "" }
@@ -45,19 +46,20 @@ func NewMeter(waits func(model string) string) *Meter {
 	return &Meter{start: time.Now(), waits: waits, byName: make(map[string]*gauge)}
 }
 
-// Model announces a model, once, with what is planned and what is done already.
+// Model announces a model with the numbers of planned and finished trials.
 func (m *Meter) Model(name string, planned, done int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	g := &gauge{state: ModelState{Name: name, Planned: planned, Done: done, Faults: make(map[assay.FaultKind]int)}}
+	faults := make(map[assay.FaultKind]int)
+	g := &gauge{state: ModelState{Name: name, Planned: planned, Done: done, Faults: faults}}
 	m.models = append(m.models, g)
 	m.byName[name] = g
 }
 
-// Started counts an episode in flight.
+// Started counts the start of an episode.
 func (m *Meter) Started(model string) { m.with(model, func(g *gauge) { g.state.InFlight++ }) }
 
-// Settled counts an episode that Started counted and that ended in an outcome.
+// Settled counts the end of a started episode with an outcome.
 func (m *Meter) Settled(model string) {
 	m.with(model, func(g *gauge) {
 		g.state.InFlight--
@@ -66,8 +68,8 @@ func (m *Meter) Settled(model string) {
 	})
 }
 
-// Faulted counts an episode that Started counted and that ended without an
-// outcome. Parked says that the run gives its trial up.
+// Faulted counts the end of a started episode without an outcome. If parked is
+// true, the run gives up on the trial.
 func (m *Meter) Faulted(model string, parked bool) {
 	m.with(model, func(g *gauge) {
 		g.state.InFlight--
@@ -77,7 +79,7 @@ func (m *Meter) Faulted(model string, parked bool) {
 	})
 }
 
-// Request counts an exchange, with the kind of its fault or "".
+// Request counts a request and the kind of its fault, if it failed.
 func (m *Meter) Request(model string, fault assay.FaultKind, usage assay.Usage) {
 	m.with(model, func(g *gauge) {
 		g.state.Requests++
@@ -88,10 +90,10 @@ func (m *Meter) Request(model string, fault assay.FaultKind, usage assay.Usage) 
 	})
 }
 
-// Skipped counts a trial that a stop rule gives up.
+// Skipped counts a trial that a stop rule gave up.
 func (m *Meter) Skipped(model string) { m.with(model, func(g *gauge) { g.state.Skipped++ }) }
 
-// Requeued takes back that a trial was given up.
+// Requeued undoes the count of a parked trial.
 func (m *Meter) Requeued(model string, wasParked bool) {
 	m.with(model, func(g *gauge) {
 		if wasParked {
@@ -100,17 +102,17 @@ func (m *Meter) Requeued(model string, wasParked bool) {
 	})
 }
 
-// Closed says why a model can serve nothing more.
+// Closed records why a model cannot serve any more.
 func (m *Meter) Closed(model, why string) {
 	m.with(model, func(g *gauge) { g.state.Closed = why })
 	m.Note(model + " is closed: " + why)
 }
 
-// maxNotes bounds the notes of a run.
+// maxNotes is the maximum number of notes in a run.
 const maxNotes = 50
 
-// Note adds a note, once, as one line without control characters: its text can
-// come from an endpoint.
+// Note adds a note unless it is already there. Its text may come from an
+// endpoint, so Note makes it one line without control characters.
 func (m *Meter) Note(text string) {
 	text = oneLine(text)
 	m.mu.Lock()
@@ -125,10 +127,11 @@ func (m *Meter) Note(text string) {
 }
 
 func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ")
+	separator := func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }
+	return strings.Join(strings.FieldsFunc(text, separator), " ")
 }
 
-// Stopping notes that the run starts nothing new.
+// Stopping records that the run starts nothing new.
 func (m *Meter) Stopping() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -143,10 +146,10 @@ func (m *Meter) with(model string, f func(*gauge)) {
 	}
 }
 
-// Snapshot returns the present state, which shares nothing with the meter.
+// Snapshot returns a copy of the current state.
 func (m *Meter) Snapshot() Snapshot {
 	s := m.read()
-	for i := range s.Models { // without the mutex, for waits may take another
+	for i := range s.Models { // without the mutex, because waits may take another one
 		s.Models[i].Waits = m.waits(s.Models[i].Name)
 	}
 	return s
@@ -169,8 +172,8 @@ func (m *Meter) read() Snapshot {
 	return s
 }
 
-// rate sums amounts over the last minute, in cells of a second. Its times
-// count from the start of the run and never go back.
+// rate sums amounts over the last minute in cells of one second. Times are
+// measured from the start of the run and never decrease.
 type rate struct {
 	cells [60]int
 	last  int // second of the newest cell
@@ -192,8 +195,8 @@ func (r *rate) advance(to time.Duration) {
 	}
 }
 
-// perMinute divides by the time that the cells cover. Within the first second
-// it is 0, for that says nothing yet.
+// perMinute returns the rate over the time that the cells cover. It is 0 in the
+// first second, which is too short for an estimate.
 func (r *rate) perMinute(now time.Duration) float64 {
 	r.advance(now)
 	sum := 0

@@ -23,13 +23,14 @@ func TestRatesCoverTheLastMinute(t *testing.T) {
 		want := func(tokens float64) {
 			t.Helper()
 			if got := m.Snapshot().Models[0].TokensPerMinute; got != tokens {
-				t.Errorf("after %v: %v tokens a minute, want %v", m.Snapshot().Elapsed, got, tokens)
+				t.Errorf("after %v: %v tokens per minute, want %v",
+					m.Snapshot().Elapsed, got, tokens)
 			}
 		}
 		use := func(tokens int) { m.Request("a", "", assay.Usage{InputTokens: tokens}) }
 		use(100)
 		time.Sleep(999 * time.Millisecond)
-		want(0) // too early to tell
+		want(0) // too early
 		time.Sleep(time.Millisecond)
 		want(6000)
 		time.Sleep(4 * time.Second)
@@ -39,7 +40,7 @@ func TestRatesCoverTheLastMinute(t *testing.T) {
 		want(400)
 		time.Sleep(29500 * time.Millisecond) // 59.5 s: both still count
 		want(200 * 60 / 59.5)
-		time.Sleep(500 * time.Millisecond) // 60 s: the first second has left
+		time.Sleep(500 * time.Millisecond) // 60 s: the first second no longer counts
 		want(100 * 60 / 59.0)
 		time.Sleep(30 * time.Second)
 		want(0)
@@ -49,7 +50,7 @@ func TestRatesCoverTheLastMinute(t *testing.T) {
 	})
 }
 
-// TestRateOfSteadyUse: what is used evenly shows as that rate, at any moment.
+// TestRateOfSteadyUse checks that steady use shows as its rate at any moment.
 func TestRateOfSteadyUse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -63,13 +64,13 @@ func TestRateOfSteadyUse(t *testing.T) {
 				continue
 			}
 			if got := s.Models[0].TokensPerMinute; got < 5990 || got > 6020 {
-				t.Fatalf("after %v: %v tokens a minute, want about 6000", s.Elapsed, got)
+				t.Fatalf("after %v: %v tokens per minute, want about 6000", s.Elapsed, got)
 			}
 		}
 	})
 }
 
-func TestLeft(t *testing.T) {
+func TestLeftFollowsThePace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := live.NewMeter(nil)
@@ -79,18 +80,19 @@ func TestLeft(t *testing.T) {
 		m.Started("a")
 		time.Sleep(10 * time.Second)
 		if got := left(); got != 0 {
-			t.Errorf("nothing has ended: left %v, want unknown", got)
+			t.Errorf("no episode has ended: left %v, want unknown", got)
 		}
 		m.Settled("a")
 		if got, want := left(), 490*time.Second; got != want {
-			t.Errorf("49 pending at 6 a minute: left %v, want %v", got, want)
+			t.Errorf("49 pending at 6 per minute: left %v, want %v", got, want)
 		}
 		m.Started("a")
 		m.Faulted("a", true)
 		if got, want := left(), 480*time.Second; got != want {
-			t.Errorf("48 pending at 6 a minute: left %v, want %v", got, want)
+			t.Errorf("48 pending at 6 per minute: left %v, want %v", got, want)
 		}
-		if got, want := m.Snapshot().Total().Left.Round(time.Millisecond), 480*time.Second; got != want {
+		total := m.Snapshot().Total().Left
+		if got, want := total.Round(time.Millisecond), 480*time.Second; got != want {
 			t.Errorf("total left %v, want %v", got, want)
 		}
 		m.Closed("a", "no key")
@@ -115,7 +117,7 @@ func TestLeftIsUnknownWhenStopping(t *testing.T) {
 	})
 }
 
-func TestTotalLeft(t *testing.T) {
+func TestTotalLeftIsTheSlowest(t *testing.T) {
 	t.Parallel()
 	fast := live.ModelState{Planned: 10, Done: 5, Left: time.Minute}
 	slow := live.ModelState{Planned: 10, Done: 5, Left: time.Hour}
@@ -123,29 +125,35 @@ func TestTotalLeft(t *testing.T) {
 	done := live.ModelState{Planned: 10, Done: 8, Parked: 2}
 	closed := live.ModelState{Planned: 10, Closed: "no key"}
 	for _, tc := range []struct {
+		name   string
 		models []live.ModelState
 		want   time.Duration
 	}{
-		{nil, 0},
-		{[]live.ModelState{fast, slow, done, closed}, time.Hour},
-		{[]live.ModelState{fast, unknown}, 0},
-		{[]live.ModelState{done, closed}, 0},
+		{"no models", nil, 0},
+		{"slowest", []live.ModelState{fast, slow, done, closed}, time.Hour},
+		{"unknown", []live.ModelState{fast, unknown}, 0},
+		{"none working", []live.ModelState{done, closed}, 0},
 	} {
-		if got := (live.Snapshot{Models: tc.models}).Total().Left; got != tc.want {
-			t.Errorf("Total().Left of %+v = %v, want %v", tc.models, got, tc.want)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			if got := (live.Snapshot{Models: tc.models}).Total().Left; got != tc.want {
+				t.Errorf("Total().Left = %v, want %v", got, tc.want)
+			}
+		})
 	}
 }
 
-// TestMeterCounts compares the meter with the events of a random run, after
-// each of them, and no count is ever negative.
-func TestMeterCounts(t *testing.T) {
+// TestMeterCountsEvents compares the meter with the events of a random run
+// after each event. No count is ever negative.
+func TestMeterCountsEvents(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := live.NewMeter(func(model string) string { return "waits of " + model })
 		var want []live.ModelState
 		for i := range rapid.IntRange(1, 3).Draw(t, "models") {
-			s := live.ModelState{Name: fmt.Sprint("m", i), Faults: map[assay.FaultKind]int{}, Waits: fmt.Sprint("waits of m", i)}
+			s := live.ModelState{
+				Name: fmt.Sprint("m", i), Faults: map[assay.FaultKind]int{},
+				Waits: fmt.Sprint("waits of m", i),
+			}
 			s.Planned = rapid.IntRange(0, 20).Draw(t, "planned")
 			s.Done = rapid.IntRange(0, s.Planned).Draw(t, "done")
 			m.Model(s.Name, s.Planned, s.Done)
@@ -157,7 +165,7 @@ func TestMeterCounts(t *testing.T) {
 			step(t, m, &want[rapid.IntRange(0, len(want)-1).Draw(t, "model")])
 			got := m.Snapshot()
 			for i := range got.Models {
-				got.Models[i].TokensPerMinute, got.Models[i].Left = 0, 0 // other tests
+				got.Models[i].TokensPerMinute, got.Models[i].Left = 0, 0 // covered by other tests
 			}
 			if diff := cmp.Diff(want, got.Models); diff != "" {
 				t.Fatalf("models (-want +got):\n%s", diff)
@@ -167,7 +175,7 @@ func TestMeterCounts(t *testing.T) {
 	})
 }
 
-// step lets one thing happen that an engine can let happen.
+// step makes one event happen that an engine could cause.
 func step(t *rapid.T, m *live.Meter, s *live.ModelState) {
 	running, pending := s.InFlight > 0, s.Pending() > s.InFlight
 	switch event := rapid.IntRange(0, 4).Draw(t, "event"); {
@@ -186,7 +194,8 @@ func step(t *rapid.T, m *live.Meter, s *live.ModelState) {
 			s.Parked++
 		}
 	case event == 3:
-		kind := rapid.SampledFrom(append([]assay.FaultKind{""}, assay.FaultKinds...)).Draw(t, "kind")
+		kinds := append([]assay.FaultKind{""}, assay.FaultKinds...)
+		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
 		m.Request(s.Name, kind, assay.Usage{InputTokens: 3})
 		s.Requests++
 		if kind != "" {
@@ -202,7 +211,8 @@ func checkTotal(t *rapid.T, s live.Snapshot) {
 	total := s.Total()
 	requests, faults := 0, 0
 	for _, m := range append(s.Models, total) {
-		if m.Planned < 0 || m.Done < 0 || m.Parked < 0 || m.InFlight < 0 || m.Pending() < 0 || m.Pending() > m.Planned {
+		if m.Planned < 0 || m.Done < 0 || m.Parked < 0 || m.InFlight < 0 || m.Pending() < 0 ||
+			m.Pending() > m.Planned {
 			t.Fatalf("impossible counts: %+v", m)
 		}
 	}
@@ -234,7 +244,8 @@ func TestSnapshotIsACopy(t *testing.T) {
 	m.Request("a", assay.Timeout, assay.Usage{})
 	m.Note("second")
 	m.Stopping()
-	if diff := cmp.Diff([]live.ModelState{before}, s.Models); diff != "" || len(s.Notes) != 1 || s.Stopping {
+	if diff := cmp.Diff([]live.ModelState{before}, s.Models); diff != "" || len(s.Notes) != 1 ||
+		s.Stopping {
 		t.Errorf("the meter changed an earlier snapshot: %+v\n%s", s, diff)
 	}
 
@@ -242,12 +253,13 @@ func TestSnapshotIsACopy(t *testing.T) {
 	later.Models[0].Faults[assay.Timeout] = 99
 	later.Models[0].Name = "x"
 	later.Notes[0] = "x"
-	if s := m.Snapshot(); s.Models[0].Faults[assay.Timeout] != 2 || s.Models[0].Name != "a" || s.Notes[0] != "first" {
+	if s := m.Snapshot(); s.Models[0].Faults[assay.Timeout] != 2 || s.Models[0].Name != "a" ||
+		s.Notes[0] != "first" {
 		t.Errorf("a snapshot changed the meter: %+v", s)
 	}
 }
 
-func TestNotes(t *testing.T) {
+func TestNotesAreBoundedAndUnique(t *testing.T) {
 	t.Parallel()
 	m := live.NewMeter(nil)
 	m.Note("one\r\n two\x1b[31m\tthree\u009b ")
@@ -260,11 +272,13 @@ func TestNotes(t *testing.T) {
 	}
 	notes := m.Snapshot().Notes
 	if len(notes) != 51 || !strings.HasPrefix(notes[50], "further notes") {
-		t.Errorf("%d notes, the last %q; want 50, and one that says that there are more", len(notes), notes[len(notes)-1])
+		t.Errorf("%d notes, the last %q; want 50 and one about further notes",
+			len(notes), notes[len(notes)-1])
 	}
 }
 
-// TestWaitsMayReadTheMeter: waits is called without the meter's mutex.
+// TestWaitsMayReadTheMeter checks that waits is called without the meter's
+// mutex.
 func TestWaitsMayReadTheMeter(t *testing.T) {
 	t.Parallel()
 	var m *live.Meter

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Plain writes a line now and then, for a file or a pipe, and each note once.
+// Plain writes a line per snapshot, for a file or a pipe, and each note once.
 type Plain struct {
 	W     io.Writer
-	noted int // notes written
+	noted int // number of notes written
 }
 
 // Show implements [View].
@@ -26,7 +26,8 @@ func (p *Plain) Close(last Snapshot) { p.Show(last) }
 
 func line(s Snapshot) string {
 	t := s.Total()
-	line := fmt.Sprintf("%s  %d/%d done, %d in flight, %s tokens/min", clock(s.Elapsed), t.Done, t.Planned, t.InFlight, count(t.TokensPerMinute))
+	line := fmt.Sprintf("%s  %d/%d done, %d in flight, %s tokens/min",
+		clock(s.Elapsed), t.Done, t.Planned, t.InFlight, count(t.TokensPerMinute))
 	if f := faults(t.Faults); f != "" {
 		line += ", faults: " + f
 	}

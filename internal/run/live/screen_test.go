@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// fakeScreen interprets what a program writes to a terminal. It knows the
-// sequences that a quiet program needs, and collects every other one.
+// fakeScreen interprets the output of a program to a terminal. It knows the
+// escape sequences that bubbletea needs to draw and collects all others.
 type fakeScreen struct {
 	cells   [][]rune
 	row     int
 	col     int
 	unknown []string
-	modes   map[string]bool // by their numbers, such as ?25
+	modes   map[string]bool // by number, such as ?25
 }
 
 func newScreen() *fakeScreen { return &fakeScreen{modes: make(map[string]bool)} }
 
-// lines returns the text on the screen without spaces at the ends of lines.
+// lines returns the text on the screen without trailing spaces.
 func (s *fakeScreen) lines() []string {
 	var out []string
 	for _, row := range s.cells {
@@ -36,7 +36,7 @@ func (s *fakeScreen) Write(p []byte) (int, error) {
 	text := []rune(string(p))
 	for i := 0; i < len(text); i++ {
 		switch r := text[i]; r {
-		case '\n': // as a terminal that is not in raw mode
+		case '\n': // like a terminal that is not in raw mode
 			s.row, s.col = s.row+1, 0
 		case '\r':
 			s.col = 0
@@ -62,7 +62,8 @@ func (s *fakeScreen) cell(col int) *rune {
 	return &s.cells[s.row][col]
 }
 
-// escape carries out the sequence after an escape and returns its length.
+// escape interprets the sequence after an escape character and returns its
+// length.
 func (s *fakeScreen) escape(text []rune) int {
 	if len(text) == 0 || text[0] != '[' {
 		s.unknown = append(s.unknown, fmt.Sprintf("%q", string(text[:min(3, len(text))])))
@@ -107,7 +108,7 @@ func (s *fakeScreen) control(parameters string, final rune) {
 	case '@': // insert
 		s.cell(s.col)
 		s.cells[s.row] = slices.Insert(s.cells[s.row], s.col, make([]rune, n)...)
-	case 'b': // the last character again
+	case 'b': // repeat the last character
 		r := *s.cell(s.col - 1)
 		for range n {
 			*s.cell(s.col) = r
@@ -119,7 +120,8 @@ func (s *fakeScreen) control(parameters string, final rune) {
 	default:
 		s.unknown = append(s.unknown, fmt.Sprintf("CSI %s %c", parameters, final))
 	}
-	if parameters != "" && err != nil && strings.ContainsRune("ABCDGJKXPb@", final) || parameters != "" && strings.ContainsRune("JK", final) {
+	if parameters != "" && err != nil && strings.ContainsRune("ABCDGJKXPb@", final) ||
+		parameters != "" && strings.ContainsRune("JK", final) {
 		s.unknown = append(s.unknown, fmt.Sprintf("CSI %s %c", parameters, final))
 	}
 }

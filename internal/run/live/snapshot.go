@@ -10,44 +10,45 @@ import (
 type Snapshot struct {
 	Elapsed time.Duration
 	Models  []ModelState
-	// Stopping says that the run starts nothing new.
+	// Stopping is true if the run starts nothing new.
 	Stopping bool
-	// Notes are what the user should know, oldest first, a line each. A later
-	// snapshot has the same ones and perhaps more.
+	// Notes are messages for the user, one line each, oldest first. A later
+	// snapshot has the same notes and perhaps more.
 	Notes []string
 }
 
 // A ModelState is one model's part of a [Snapshot].
 type ModelState struct {
 	Name string
-	// Planned counts the experiment's trials of the model, Done those with an
-	// outcome, of this run or an earlier one.
+	// Planned counts the model's trials in the experiment, and Done those that
+	// have an outcome from this run or an earlier one.
 	Planned, Done int
-	// Parked counts the trials that this run gave up.
+	// Parked counts the trials that this run gave up because of faults.
 	Parked int
 	// Skipped counts the trials that a stop rule gave up.
 	Skipped  int
 	InFlight int // episodes
-	// Requests counts exchanges; Faults those of them that failed, by kind.
+	// Requests counts requests, and Faults the failed ones by kind.
 	Requests int
 	Faults   map[assay.FaultKind]int
-	// TokensPerMinute is over the last minute, or since the start.
+	// TokensPerMinute is the rate over the last minute or since the start.
 	TokensPerMinute float64
-	// Waits says what requests of the model wait for now; empty for nothing.
+	// Waits describes what the model's requests are waiting for; it may be
+	// empty.
 	Waits string
-	// Left is the time until the model is done at the pace of the last minute;
-	// 0 when that is not known, or never to be.
+	// Left is the time until the model is done at the pace of the last minute.
+	// It is 0 if that is unknown or the model will not finish.
 	Left time.Duration
-	// Closed says why the model can serve nothing more in this run; empty if
-	// it can.
+	// Closed is the reason if the model cannot serve any more in this run.
 	Closed string
 }
 
-// Pending is how many trials have no outcome and were not given up.
+// Pending returns the number of trials that have no outcome and were not given
+// up.
 func (m ModelState) Pending() int { return m.Planned - m.Done - m.Parked - m.Skipped }
 
-// Total sums the models up. It waits for nothing and is not closed; its Left
-// is the longest, 0 when that of a model at work is not known.
+// Total returns the sum over all models. Its Left is that of the slowest model,
+// or 0 if the Left of a working model is unknown. Waits and Closed are empty.
 func (s Snapshot) Total() ModelState {
 	total := ModelState{Name: "all", Faults: make(map[assay.FaultKind]int)}
 	known := true

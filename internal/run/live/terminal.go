@@ -10,27 +10,28 @@ import (
 )
 
 // Terminal redraws a table in place. It reads no input, so Ctrl-C stays a
-// signal, and what it drew last stays on the screen.
+// signal. The last table stays on the screen.
 type Terminal struct {
 	program *tea.Program
 	done    chan struct{} // closed when the program has ended
 }
 
-// The size of a terminal that does not tell its own.
-const usualWidth, usualHeight = 80, 24
+// The size assumed for a terminal that does not report its own.
+const defaultWidth, defaultHeight = 80, 24
 
-// NewTerminal takes the part of the screen below the cursor. It draws on what
-// is no terminal too.
+// NewTerminal returns a view that uses the screen below the cursor. It does not
+// check whether w is a terminal.
 func NewTerminal(w io.Writer) *Terminal {
 	t := &Terminal{
-		program: tea.NewProgram(screen{width: usualWidth, height: usualHeight},
+		program: tea.NewProgram(screen{width: defaultWidth, height: defaultHeight},
 			tea.WithInput(nil), tea.WithOutput(w), tea.WithoutSignalHandler(), tea.WithFPS(10),
-			tea.WithEnvironment(unasked(os.Environ())), tea.WithWindowSize(usualWidth, usualHeight), tea.WithFilter(sized)),
+			tea.WithEnvironment(withoutQueries(os.Environ())),
+			tea.WithWindowSize(defaultWidth, defaultHeight), tea.WithFilter(withSize)),
 		done: make(chan struct{}),
 	}
 	go func() {
 		defer close(t.done)
-		// A terminal that cannot be drawn on is no reason to stop a run.
+		// A run goes on even if its terminal cannot be drawn on.
 		_, _ = t.program.Run()
 	}()
 	return t
@@ -46,31 +47,33 @@ func (t *Terminal) Close(last Snapshot) {
 	<-t.done
 }
 
-// unasked returns the environment without what makes bubbletea ask the
-// terminal which modes it has. Nobody here would read the answer: it would
-// stand on the screen, and be typed into the shell after the run. Over SSH
-// bubbletea does not ask, but for the terminals that it knows by name.
-func unasked(env []string) []string {
-	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, "WT_SESSION=") })
+// withoutQueries changes the environment so that bubbletea does not ask the
+// terminal which modes it supports. Nothing here would read the answer, so it
+// would appear on the screen and be typed into the shell after the run. Over
+// SSH, bubbletea asks only terminals that it knows by name.
+func withoutQueries(env []string) []string {
+	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		return strings.HasPrefix(v, "WT_SESSION=")
+	})
 	for i, v := range env {
 		for _, known := range []string{"ghostty", "wezterm", "alacritty", "kitty", "rio"} {
 			if strings.HasPrefix(v, "TERM=") && strings.Contains(v, known) {
-				env[i] = "TERM=xterm-256color" // which all of them understand
+				env[i] = "TERM=xterm-256color" // all of them understand it
 			}
 		}
 	}
 	return append(env, "SSH_TTY=assay")
 }
 
-// sized gives a terminal without a size the usual one.
-func sized(_ tea.Model, msg tea.Msg) tea.Msg {
+// withSize replaces a missing terminal size by the default.
+func withSize(_ tea.Model, msg tea.Msg) tea.Msg {
 	if size, ok := msg.(tea.WindowSizeMsg); ok && (size.Width <= 0 || size.Height <= 0) {
-		return tea.WindowSizeMsg{Width: usualWidth, Height: usualHeight}
+		return tea.WindowSizeMsg{Width: defaultWidth, Height: defaultHeight}
 	}
 	return msg
 }
 
-// screen is the bubbletea model: the last snapshot and the size.
+// screen is the bubbletea model. It holds the last snapshot and the size.
 type screen struct {
 	snapshot      Snapshot
 	width, height int
@@ -90,6 +93,6 @@ func (s screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 func (s screen) View() tea.View {
 	v := tea.NewView(draw(s.snapshot, s.width, s.height))
-	v.DisableBracketedPasteMode = true // nothing is read
+	v.DisableBracketedPasteMode = true // no input is read
 	return v
 }

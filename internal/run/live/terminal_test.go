@@ -22,7 +22,7 @@ import (
 
 var styles = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
-// plain removes styles, and spaces at the ends of lines.
+// plain removes styles and trailing spaces.
 func plain(text string) string {
 	lines := strings.Split(styles.ReplaceAllString(text, ""), "\n")
 	for i, l := range lines {
@@ -31,7 +31,7 @@ func plain(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// crowd is a run of many models, of which every third one is done.
+// crowd returns a snapshot of many models, a third of which are done.
 func crowd(n int) live.Snapshot {
 	s := live.Snapshot{Elapsed: time.Minute, Notes: []string{"one", "two"}}
 	for i := range n {
@@ -49,7 +49,8 @@ func TestDraw(t *testing.T) {
 	var b strings.Builder
 	for _, width := range []int{0, 200, 120, 80, 40} {
 		for i, s := range story() {
-			fmt.Fprintf(&b, "== part %d of the story, width %d\n%s", i, width, plain(live.Draw(s, width, 24)))
+			fmt.Fprintf(&b, "== part %d of the story, width %d\n%s",
+				i, width, plain(live.Draw(s, width, 24)))
 		}
 	}
 	golden.Assert(t, b.String(), "draw.txt")
@@ -64,11 +65,13 @@ func TestDrawManyModels(t *testing.T) {
 	golden.Assert(t, b.String(), "crowd.txt")
 }
 
-// TestDrawFits: whatever stands in a snapshot, no line is wider than the
-// terminal, in columns rather than characters, and the frame is not higher.
-func TestDrawFits(t *testing.T) {
+// TestDrawFitsTerminal checks that no line is wider than the terminal, in
+// columns rather than characters, and that the frame is not higher, whatever
+// the snapshot contains.
+func TestDrawFitsTerminal(t *testing.T) {
 	t.Parallel()
-	name := rapid.StringOfN(rapid.SampledFrom([]rune("abc-/. 模型é\u0301👩\u200d🔬ﷺ")), 1, 30, -1)
+	runes := rapid.SampledFrom([]rune("abc-/. 模型é\u0301👩\u200d🔬ﷺ"))
+	name := rapid.StringOfN(runes, 1, 30, -1)
 	rapid.Check(t, func(t *rapid.T) {
 		s := crowd(rapid.IntRange(0, 40).Draw(t, "models"))
 		for i := range s.Models {
@@ -77,7 +80,8 @@ func TestDrawFits(t *testing.T) {
 		}
 		s.Notes = rapid.SliceOfN(name, 0, 8).Draw(t, "notes")
 		s.Stopping = rapid.Bool().Draw(t, "stopping")
-		width, height := rapid.IntRange(1, 250).Draw(t, "width"), rapid.IntRange(10, 60).Draw(t, "height")
+		width := rapid.IntRange(1, 250).Draw(t, "width")
+		height := rapid.IntRange(10, 60).Draw(t, "height")
 		lines := strings.Split(live.Draw(s, width, height), "\n")
 		for _, l := range lines {
 			if w := lipgloss.Width(l); w > width {
@@ -90,14 +94,17 @@ func TestDrawFits(t *testing.T) {
 	})
 }
 
-// TestTerminalLeavesTheLastFrame runs the program against a screen: what stood
-// there before stays, frames replace each other, and the last one remains when
-// something else is written below.
+// TestTerminalLeavesTheLastFrame runs the program against a fake screen.
+// Earlier text stays, frames replace each other, and the last frame remains
+// when something else is written below.
 func TestTerminalLeavesTheLastFrame(t *testing.T) {
-	for _, name := range []string{"xterm-256color", "xterm", "screen-256color", "linux", "xterm-kitty", "alacritty", "xterm-ghostty"} {
+	for _, name := range []string{
+		"xterm-256color", "xterm", "screen-256color", "linux",
+		"xterm-kitty", "alacritty", "xterm-ghostty",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TERM", name)
-			t.Setenv("TMUX", "") // colour detection would ask it
+			t.Setenv("TMUX", "") // otherwise colour detection would run tmux
 			synctest.Test(t, checkLastFrame)
 		})
 	}
@@ -124,7 +131,7 @@ func checkLastFrame(t *testing.T) {
 		t.Errorf("screen after Close (-want +got):\n%s", diff)
 	}
 	if len(s.unknown) > 0 {
-		t.Errorf("the terminal was sent %s", s.unknown)
+		t.Errorf("unexpected escape sequences: %s", s.unknown)
 	}
 	if !s.modes["?25"] {
 		t.Error("the cursor is still hidden")
@@ -139,7 +146,7 @@ func frameLines(s live.Snapshot) []string {
 	return strings.Split(text, "\n")
 }
 
-// broken is a terminal that has gone away.
+// broken is a terminal that is gone.
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("gone") }
@@ -148,12 +155,13 @@ func TestTerminalLeavesNoGoroutine(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	tell(live.NewTerminal(&bytes.Buffer{}))
 	tell(live.NewTerminal(broken{}))
-	live.NewTerminal(&bytes.Buffer{}).Close(live.Snapshot{}) // at once
+	live.NewTerminal(&bytes.Buffer{}).Close(live.Snapshot{}) // closed at once
 	goleak.VerifyNone(t, before)
 }
 
-// TestTerminalShowsWhatIsLast: however short the run, the last state is drawn.
-func TestTerminalShowsWhatIsLast(t *testing.T) {
+// TestTerminalShowsLastSnapshot checks that the last snapshot is drawn however
+// short the run is.
+func TestTerminalShowsLastSnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScreen()
@@ -164,10 +172,10 @@ func TestTerminalShowsWhatIsLast(t *testing.T) {
 	})
 }
 
-func TestUnasked(t *testing.T) {
+func TestTerminalIsNotQueried(t *testing.T) {
 	t.Parallel()
 	env := []string{"HOME=/", "TERM=xterm-kitty", "WT_SESSION=1", "COLORTERM=truecolor"}
-	got := live.Unasked(env)
+	got := live.WithoutQueries(env)
 	want := []string{"HOME=/", "TERM=xterm-256color", "COLORTERM=truecolor", "SSH_TTY=assay"}
 	if diff := cmp.Diff(want, got); diff != "" || env[1] != "TERM=xterm-kitty" {
 		t.Errorf("environment (-want +got):\n%s", diff)

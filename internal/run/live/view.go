@@ -11,22 +11,24 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A View shows snapshots. Its methods are called by one goroutine.
+// A View shows snapshots. Its methods are called by a single goroutine.
 type View interface {
 	Show(Snapshot)
-	// Close shows the last state and gives the screen back.
+	// Close shows the last snapshot and releases the screen.
 	Close(last Snapshot)
 }
 
-// patience is how long Run waits for a view that is stuck when ctx has ended.
-const patience = 5 * time.Second
+// closeTimeout is how long Run waits for a stuck view after ctx has ended.
+const closeTimeout = 5 * time.Second
 
-// Run shows snapshots until ctx ends, and then the last one. Every gives the
-// time to the next snapshot from the time since the start.
+// Run shows snapshots until ctx ends, and then the last one. Every returns the
+// time until the next snapshot, given the time since the start.
 //
-// A view is stuck when nobody reads what it writes. Run then returns a little
-// after the end of ctx all the same, and leaves the view's goroutine behind.
-func Run(ctx context.Context, meter *Meter, view View, every func(elapsed time.Duration) time.Duration) {
+// A view is stuck if nobody reads its output. In this case, Run returns a few
+// seconds after the end of ctx and leaves the view's goroutine behind.
+func Run(
+	ctx context.Context, meter *Meter, view View, every func(elapsed time.Duration) time.Duration,
+) {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
@@ -35,11 +37,13 @@ func Run(ctx context.Context, meter *Meter, view View, every func(elapsed time.D
 	<-ctx.Done()
 	select {
 	case <-closed:
-	case <-time.After(patience):
+	case <-time.After(closeTimeout):
 	}
 }
 
-func show(ctx context.Context, meter *Meter, view View, every func(elapsed time.Duration) time.Duration) {
+func show(
+	ctx context.Context, meter *Meter, view View, every func(elapsed time.Duration) time.Duration,
+) {
 	for {
 		s := meter.Snapshot()
 		view.Show(s)
@@ -54,7 +58,7 @@ func show(ctx context.Context, meter *Meter, view View, every func(elapsed time.
 	}
 }
 
-// None shows nothing.
+// None is a view that shows nothing.
 type None struct{}
 
 // Show implements [View].
@@ -63,7 +67,7 @@ func (None) Show(Snapshot) {}
 // Close implements [View].
 func (None) Close(Snapshot) {}
 
-// faults lists counts by kind, most frequent first.
+// faults lists counts by kind, highest first.
 func faults(by map[assay.FaultKind]int) string {
 	kinds := slices.SortedFunc(maps.Keys(by), func(a, b assay.FaultKind) int {
 		if by[a] != by[b] {
@@ -78,7 +82,7 @@ func faults(by map[assay.FaultKind]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// clock writes a duration as people read it: 8s, 2m05s, 3h04m.
+// clock formats a duration like 8s, 2m05s or 3h04m.
 func clock(d time.Duration) string {
 	s := int(d.Round(time.Second).Seconds())
 	switch {
@@ -90,7 +94,7 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", s/3600, s%3600/60)
 }
 
-// count writes a number with k and M: 999, 1.2k, 35k, 2.0M.
+// count formats a number like 999, 1.2k, 35k or 2.0M.
 func count(n float64) string {
 	switch {
 	case n >= 999_500:

@@ -18,30 +18,47 @@ import (
 	"gotest.tools/v3/golden"
 )
 
-// story is a run as a view sees it: from nothing to the end.
+// story returns the snapshots of a run from start to end.
 func story() []live.Snapshot {
-	notes := []string{"gateway/KEY_0/m: rate_limited (HTTP 429): slow down", "model-b is closed: auth (HTTP 401)"}
+	notes := []string{
+		"gateway/KEY_0/m: rate_limited (HTTP 429): slow down",
+		"model-b is closed: auth (HTTP 401)",
+	}
 	faults := map[assay.FaultKind]int{assay.RateLimited: 12, assay.Timeout: 3, assay.Auth: 3}
 	none := map[assay.FaultKind]int{}
 	return []live.Snapshot{
 		{},
-		{Models: []live.ModelState{{Name: "model-a", Planned: 450, Done: 20, InFlight: 5, Faults: none}, {Name: "model-b", Planned: 450, Faults: none}}},
+		{Models: []live.ModelState{
+			{Name: "model-a", Planned: 450, Done: 20, InFlight: 5, Faults: none},
+			{Name: "model-b", Planned: 450, Faults: none},
+		}},
 		{
 			Elapsed: 65 * time.Second,
 			Models: []live.ModelState{
 				{
-					Name: "model-a", Planned: 450, Done: 120, InFlight: 5, Requests: 700, Faults: faults,
-					TokensPerMinute: 34_567, Waits: "rpm of gateway/KEY_0/m, next in 4s", Left: 185 * time.Second,
+					Name: "model-a", Planned: 450, Done: 120, InFlight: 5, Requests: 700,
+					Faults:          faults,
+					TokensPerMinute: 34_567, Left: 185 * time.Second,
+					Waits: "rpm of gateway/KEY_0/m, next in 4s",
 				},
-				{Name: "model-b", Planned: 450, Done: 449, InFlight: 1, Requests: 2100, Faults: none, TokensPerMinute: 1_200_000, Left: time.Second},
+				{
+					Name: "model-b", Planned: 450, Done: 449, InFlight: 1, Requests: 2100,
+					Faults: none, TokensPerMinute: 1_200_000, Left: time.Second,
+				},
 			},
 			Notes: notes[:1],
 		},
 		{
 			Elapsed: 3*time.Hour + 5*time.Minute,
 			Models: []live.ModelState{
-				{Name: "model-a", Planned: 450, Done: 447, Parked: 3, Requests: 2400, Faults: faults},
-				{Name: "model-b", Planned: 450, Done: 449, Requests: 2100, Faults: none, Closed: "auth (HTTP 401)"},
+				{
+					Name: "model-a", Planned: 450, Done: 447, Parked: 3, Requests: 2400,
+					Faults: faults,
+				},
+				{
+					Name: "model-b", Planned: 450, Done: 449, Requests: 2100, Faults: none,
+					Closed: "auth (HTTP 401)",
+				},
 			},
 			Stopping: true,
 			Notes:    notes,
@@ -49,7 +66,7 @@ func story() []live.Snapshot {
 	}
 }
 
-// tell shows the story, the last part twice, as a run does.
+// tell shows the story and then closes the view with its last snapshot.
 func tell(v live.View) {
 	for _, s := range story() {
 		v.Show(s)
@@ -75,7 +92,8 @@ func TestJSON(t *testing.T) {
 		"progress": {"elapsed_s", "event", "models", "stopping"},
 	}
 	modelNames := []string{
-		"closed", "done", "faults", "in_flight", "left_s", "model", "parked", "pending", "planned", "requests", "skipped", "tokens_per_minute", "waits",
+		"closed", "done", "faults", "in_flight", "left_s", "model", "parked", "pending", "planned",
+		"requests", "skipped", "tokens_per_minute", "waits",
 	}
 	notes := 0
 	for line := range strings.Lines(b.String()) {
@@ -92,7 +110,8 @@ func TestJSON(t *testing.T) {
 			continue
 		}
 		for _, m := range object["models"].([]any) {
-			if diff := cmp.Diff(modelNames, slices.Sorted(maps.Keys(m.(map[string]any)))); diff != "" {
+			if diff := cmp.Diff(modelNames,
+				slices.Sorted(maps.Keys(m.(map[string]any)))); diff != "" {
 				t.Errorf("names of a model (-want +got):\n%s", diff)
 			}
 		}
@@ -102,7 +121,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// recorder is a view that remembers when it was called.
+// recorder is a view that records when it was called.
 type recorder struct {
 	shown []time.Duration
 	last  *live.Snapshot
@@ -125,7 +144,10 @@ func TestRunShowsAtIntervalsAndCloses(t *testing.T) {
 		r := &recorder{}
 		every := func(elapsed time.Duration) time.Duration { return max(time.Second, elapsed) }
 		live.Run(ctx, m, r, every)
-		want := []time.Duration{0, 1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}
+		want := []time.Duration{
+			0, 1 * time.Second, 2 * time.Second, 4 * time.Second,
+			8 * time.Second,
+		}
 		if diff := cmp.Diff(want, r.shown); diff != "" {
 			t.Errorf("shown at (-want +got):\n%s", diff)
 		}
@@ -135,7 +157,7 @@ func TestRunShowsAtIntervalsAndCloses(t *testing.T) {
 	})
 }
 
-// stuck is a writer that nobody reads.
+// stuck is a writer whose output nobody reads.
 type stuck chan struct{}
 
 func (s stuck) Write(p []byte) (int, error) {
@@ -143,7 +165,7 @@ func (s stuck) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestRunEndsThoughItsViewIsStuck(t *testing.T) {
+func TestRunEndsIfViewIsStuck(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -151,9 +173,10 @@ func TestRunEndsThoughItsViewIsStuck(t *testing.T) {
 		w := make(stuck)
 		defer close(w)
 		start := time.Now()
-		live.Run(ctx, live.NewMeter(nil), &live.Plain{W: w}, func(time.Duration) time.Duration { return time.Second })
+		live.Run(ctx, live.NewMeter(nil), &live.Plain{W: w},
+			func(time.Duration) time.Duration { return time.Second })
 		if took := time.Since(start); took != 65*time.Second {
-			t.Errorf("Run took %v, want a minute and the time for the view to close", took)
+			t.Errorf("Run took %v, want a minute plus the close timeout", took)
 		}
 	})
 }
