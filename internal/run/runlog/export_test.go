@@ -2,7 +2,7 @@ package runlog
 
 import "os"
 
-// The bounds that tests fill and wait for.
+// Limits that tests reach and timeouts that they wait for.
 const (
 	QueueBytes = queueBytes
 	ErrorWait  = errorWait
@@ -13,7 +13,7 @@ const (
 // A TestFile is a file of a log.
 type TestFile = file
 
-// Wrap puts wrap around each file that the log creates.
+// Wrap calls wrap for each file that the log creates.
 func (o *Options) Wrap(wrap func(name string, f TestFile) (TestFile, error)) {
 	o.open = func(root *os.Root, name string) (file, error) {
 		f, err := create(root, name)

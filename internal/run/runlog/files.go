@@ -15,33 +15,32 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// Keep bounds the logs of a directory that are older than the one that is
-// opened; the zero value keeps all. A log that a run still writes is never
-// deleted, nor is one that was written within the last hour, nor any file
-// whose name is not that of a log.
+// Keep limits how many older logs a directory keeps when a new one is opened.
+// The zero value keeps all. Three kinds of files are never deleted: logs that a
+// run is still writing, logs written within the last hour, and files whose
+// names are not names of logs.
 type Keep struct {
-	// Age is the time since its last record after which a log is deleted; 0
-	// for never.
+	// Age deletes a log when its last record is older; 0 means never.
 	Age time.Duration
-	// Bytes bounds all logs together. What was written last stays longest; 0
-	// for no bound.
+	// Bytes limits the size of all logs together; 0 means no limit. The least
+	// recently written logs are deleted first.
 	Bytes int64
 }
 
-// spared is the time since its last record in which a log is never deleted. It
-// protects running logs on file systems without locks.
+// spared is how long after its last record a log is never deleted. It protects
+// running logs on file systems without locks.
 const spared = time.Hour
 
 const startLayout = "20060102T150405Z"
 
-// A File is one log in a directory. Experiment and Run are as far as a file's
-// name can hold them.
+// A File is one log in a directory. Experiment and Run are taken from the file
+// name, which replaces some characters and limits the length.
 type File struct {
-	Name       string      `json:"name"` // without the ending
+	Name       string      `json:"name"` // without the extension
 	Experiment string      `json:"experiment"`
 	Run        assay.RunID `json:"run"`
 	Started    time.Time   `json:"started"`
-	// Written is when the log was last written.
+	// Written is the time of the last write.
 	Written time.Time `json:"written"`
 	// Bytes is the size of all parts and captured episodes.
 	Bytes int64 `json:"bytes"`
@@ -55,13 +54,15 @@ const uuidText = `[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}`
 
 var (
 	runID = regexp.MustCompile(`^` + uuidText + `$`)
-	// fileName has no doubt where an experiment ends and a run begins: the
-	// only runs with a dash are UUIDs, and none has a dot.
-	fileName    = regexp.MustCompile(`^((\d{8}T\d{6}Z)-([A-Za-z0-9._-]{1,100}?)-(` + uuidText + `|[A-Za-z0-9_]{1,64}))(?:\.([1-9]\d{0,8}))?\.jsonl$`)
+	// fileName is unambiguous about where the experiment ends and the run
+	// starts: only run IDs that are UUIDs contain a dash, and no run ID
+	// contains a dot.
+	fileName = regexp.MustCompile(`^((\d{8}T\d{6}Z)-([A-Za-z0-9._-]{1,100}?)-(` + uuidText +
+		`|[A-Za-z0-9_]{1,64}))(?:\.([1-9]\d{0,8}))?\.jsonl$`)
 	episodeText = regexp.MustCompile(`^[A-Za-z0-9_]{1,64}-\d+\.json(\.tmp)?$`)
 )
 
-// stem names a log, without an ending.
+// stem returns the name of a log without its extension.
 func stem(started time.Time, experiment string, run assay.RunID) string {
 	id := string(run)
 	if !runID.MatchString(id) {
@@ -70,10 +71,12 @@ func stem(started time.Time, experiment string, run assay.RunID) string {
 	return started.UTC().Format(startLayout) + "-" + safe(experiment, ".-", 100) + "-" + id
 }
 
-// safe puts an underscore for whatever is neither letter, digit nor extra.
+// safe replaces every character by an underscore unless it is a letter, a digit
+// or in extra.
 func safe(name, extra string, longest int) string {
 	s := strings.Map(func(r rune) rune {
-		if '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune(extra, r) {
+		if '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' ||
+			strings.ContainsRune(extra, r) {
 			return r
 		}
 		return '_'
@@ -97,8 +100,8 @@ func episodeName(trial assay.TrialID, number int) string {
 	return safe(string(trial), "", 64) + "-" + strconv.Itoa(number) + ".json"
 }
 
-// Logs lists the logs of a directory, first started first. A directory that
-// does not exist has none.
+// Logs lists the logs of a directory in the order of their starts. It returns
+// none if the directory does not exist.
 func Logs(dir string) ([]File, error) {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -151,8 +154,9 @@ func list(root *os.Root) ([]File, error) {
 	return files, err
 }
 
-// regular calls found with each regular file of a directory of root. Symbolic
-// links are not followed, not even by dir, and what is gone is no error.
+// regular calls found for each regular file of a directory in root. It does not
+// follow symbolic links, not even if dir is one, and ignores files that
+// disappear.
 func regular(root *os.Root, dir string, found func(fs.FileInfo)) error {
 	info, err := root.Lstat(dir)
 	if err == nil && !info.IsDir() {
@@ -172,7 +176,7 @@ func regular(root *os.Root, dir string, found func(fs.FileInfo)) error {
 	return present(err)
 }
 
-// present is err, unless that says that a file is gone.
+// present returns err unless it means that a file does not exist.
 func present(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -187,8 +191,8 @@ func (f *File) add(info fs.FileInfo) {
 	}
 }
 
-// prune deletes the logs that keep does not keep, least recently written
-// first, but none that is in use and not the one named self.
+// prune deletes logs beyond the limits of keep, least recently written first.
+// It does not delete logs in use or the log named self.
 func prune(root *os.Root, self string, keep Keep, now time.Time) error {
 	if keep == (Keep{}) {
 		return nil
@@ -208,7 +212,7 @@ func prune(root *os.Root, self string, keep Keep, now time.Time) error {
 		if !surplus || f.Name == self || idle < spared {
 			continue
 		}
-		mark, free := claim(root, f.Parts[0])
+		mark, free := markInUse(root, f.Parts[0])
 		if free {
 			err = errors.Join(err, f.remove(root))
 			total -= f.Bytes
@@ -218,8 +222,8 @@ func prune(root *os.Root, self string, keep Keep, now time.Time) error {
 	return err
 }
 
-// remove deletes the first part last, so that what could not be deleted now
-// is found again.
+// remove deletes the first part last, so that a log that is deleted only partly
+// is found again later.
 func (f *File) remove(root *os.Root) error {
 	names := slices.Concat(f.Parts, f.episodes)
 	for _, name := range slices.Backward(names) {
@@ -228,15 +232,15 @@ func (f *File) remove(root *os.Root) error {
 		}
 	}
 	if len(f.episodes) > 0 {
-		root.Remove(trialsDir(f.Name)) // it stays if it holds anything else
+		root.Remove(trialsDir(f.Name)) // fails if the directory has other files
 	}
 	return nil
 }
 
-// claim marks the log with this first part as in use, as long as the file that
-// it returns is open, and reports whether nobody else has. The mark goes when
-// the process ends, however it ends. Where the system has no locks, nobody has.
-func claim(root *os.Root, name string) (*os.File, bool) {
+// markInUse marks a log as in use by locking its first part, and returns false
+// if another process has done so. The mark ends when the returned file is
+// closed or the process ends. On systems without locks, it always returns true.
+func markInUse(root *os.Root, name string) (*os.File, bool) {
 	f, err := root.Open(name)
 	return f, err != nil || lock(f)
 }

@@ -24,7 +24,7 @@ func TestLogs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if logs, err := runlog.Logs(filepath.Join(dir, "none")); logs != nil || err != nil {
-		t.Errorf("Logs() of no directory = %v, %v", logs, err)
+		t.Errorf("Logs() of a missing directory = %v, %v", logs, err)
 	}
 	l := open(t, dir, runlog.Options{MaxBytes: 1, Trials: func(assay.TrialID) bool { return true }})
 	for range 10 {
@@ -32,7 +32,10 @@ func TestLogs(t *testing.T) {
 	}
 	l.Episode("t", 1, nil, nil)
 	closeLog(t, l)
-	for _, name := range []string{"x.jsonl", "20269999T999999Z-a-b.jsonl", stem + ".json", stem + ".0.jsonl", stem + "-trials/x.json"} {
+	for _, name := range []string{
+		"x.jsonl", "20269999T999999Z-a-b.jsonl", stem + ".json",
+		stem + ".0.jsonl", stem + "-trials/x.json",
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("foreign"), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -44,32 +47,38 @@ func TestLogs(t *testing.T) {
 	if err != nil || len(logs) != 1 {
 		t.Fatal(logs, err)
 	}
-	want := runlog.File{Name: stem, Experiment: "first", Run: run, Started: started.UTC(), Written: logs[0].Written, Parts: []string{stem + ".jsonl"}}
+	want := runlog.File{
+		Name: stem, Experiment: "first", Run: run, Started: started.UTC(),
+		Written: logs[0].Written, Parts: []string{stem + ".jsonl"},
+	}
 	for i := 2; i <= 11; i++ {
 		want.Parts = append(want.Parts, fmt.Sprintf("%s.%d.jsonl", stem, i))
 	}
 	for _, name := range append(want.Parts, stem+"-trials/t-1.json") {
 		want.Bytes += int64(len(read(t, dir, name)))
 	}
-	if diff := cmp.Diff(want, logs[0], cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "episodes" }, cmp.Ignore())); diff != "" {
+	isEpisodes := func(p cmp.Path) bool { return p.String() == "episodes" }
+	if diff := cmp.Diff(want, logs[0], cmp.FilterPath(isEpisodes, cmp.Ignore())); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// A file's name tells experiment and run, whatever they are made of, and stays
-// in its directory.
-func TestNames(t *testing.T) {
+// TestNamesKeepExperimentAndRun checks that a file's name contains any
+// experiment and run, and stays in its directory.
+func TestNamesKeepExperimentAndRun(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	var dirs atomic.Int64
 	rapid.Check(t, func(t *rapid.T) {
 		dir := filepath.Join(base, strconv.FormatInt(dirs.Add(1), 10))
-		experiment := rapid.OneOf(rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,99}`), rapid.String()).Draw(t, "experiment")
+		experiment := rapid.OneOf(rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,99}`),
+			rapid.String()).Draw(t, "experiment")
 		id := rapid.OneOf(
 			rapid.StringMatching(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`),
 			rapid.StringMatching(`[a-z0-9_]{1,20}`), rapid.String(),
 		).Draw(t, "run")
-		l, err := runlog.Open(dir, assay.RunID(id), started, runlog.Options{Experiment: experiment, MaxBytes: 1})
+		l, err := runlog.Open(dir, assay.RunID(id), started,
+			runlog.Options{Experiment: experiment, MaxBytes: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +91,9 @@ func TestNames(t *testing.T) {
 		}
 		plain := func(s, extra string) string {
 			s = strings.Map(func(r rune) rune {
-				if r < 128 && (r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune(extra, r)) {
+				if r < 128 &&
+					(r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' ||
+						strings.ContainsRune(extra, r)) {
 					return r
 				}
 				return '_'
@@ -94,8 +105,10 @@ func TestNames(t *testing.T) {
 			wantRun = plain(id, "")
 		}
 		want := plain(experiment, ".-")
-		if f := logs[0]; f.Experiment != want[:min(100, len(want))] || string(f.Run) != wantRun[:min(64, len(wantRun))] {
-			t.Fatalf("experiment %q and run %q are %q and %q", experiment, id, f.Experiment, f.Run)
+		if f := logs[0]; f.Experiment != want[:min(100, len(want))] ||
+			string(f.Run) != wantRun[:min(64, len(wantRun))] {
+			t.Fatalf("experiment %q and run %q became %q and %q",
+				experiment, id, f.Experiment, f.Run)
 		}
 	})
 }
@@ -118,7 +131,7 @@ func tree(t interface{ Fatal(...any) }, dir string) map[string]int64 {
 	return all
 }
 
-// old writes a file that was last touched so long ago.
+// old writes a file with a modification time in the past.
 func old(t interface{ Fatal(...any) }, dir, name string, size int, age time.Duration) {
 	path, when := filepath.Join(dir, name), time.Now().Add(-age)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -132,10 +145,10 @@ func old(t interface{ Fatal(...any) }, dir, name string, size int, age time.Dura
 	}
 }
 
-// What Open deletes are whole logs: those that are too old, and of the others
-// no more than the bound asks for, the longest unwritten first. It deletes no
-// log of the last hour and nothing else.
-func TestKeep(t *testing.T) {
+// TestKeepDeletesWholeLogs checks that Open deletes whole logs: those that are
+// too old, and then as many of the least recently written as the size limit
+// requires. It deletes no log of the last hour and no other files.
+func TestKeepDeletesWholeLogs(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	var dirs atomic.Int64
@@ -149,9 +162,12 @@ func TestKeep(t *testing.T) {
 			files int
 		}
 		var logs []log
-		ages := rapid.SliceOfNDistinct(rapid.IntRange(0, 200), 0, 8, func(h int) int { return h }).Draw(t, "hours")
+		ages := rapid.SliceOfNDistinct(rapid.IntRange(0, 200), 0, 8, rapid.ID[int]).Draw(t, "hours")
 		for i, hours := range ages {
-			l := log{stem: fmt.Sprintf("202601%02dT000000Z-e-r%d", i+1, i), age: time.Duration(hours)*time.Hour + 30*time.Minute}
+			l := log{
+				stem: fmt.Sprintf("202601%02dT000000Z-e-r%d", i+1, i),
+				age:  time.Duration(hours)*time.Hour + 30*time.Minute,
+			}
 			add := func(name string) {
 				size := 50 * rapid.IntRange(0, 2).Draw(t, "size")
 				old(t, dir, name, size, l.age+time.Duration(l.files)*time.Second)
@@ -168,21 +184,28 @@ func TestKeep(t *testing.T) {
 			logs = append(logs, l)
 		}
 		const ancient = 1000 * time.Hour
-		for _, name := range []string{"notes.txt", "x.jsonl", "20260101T000000Z-e-r0.jsonl.gz", "sub/20260101T000000Z-e-r0.jsonl", "20260101T000000Z-e-r0-trials/notes.json"} {
+		for _, name := range []string{
+			"notes.txt", "x.jsonl", "20260101T000000Z-e-r0.jsonl.gz",
+			"sub/20260101T000000Z-e-r0.jsonl", "20260101T000000Z-e-r0-trials/notes.json",
+		} {
 			old(t, dir, name, 500, ancient)
 		}
 		old(t, outside, "t-1.json", 500, ancient)
 		old(t, outside, "20250101T000000Z-e-z.jsonl", 500, ancient)
 		old(t, dir, "20250101T000000Z-e-y.jsonl", 0, ancient)
-		for link, to := range map[string]string{"20250101T000000Z-e-z.jsonl": "/20250101T000000Z-e-z.jsonl", "20250101T000000Z-e-y-trials": ""} {
+		for link, to := range map[string]string{
+			"20250101T000000Z-e-z.jsonl":  "/20250101T000000Z-e-z.jsonl",
+			"20250101T000000Z-e-y-trials": "",
+		} {
 			if err := os.Symlink(outside+to, filepath.Join(dir, link)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		before := tree(t, dir)
-		delete(before, "20250101T000000Z-e-y.jsonl") // its directory of episodes is elsewhere
+		delete(before, "20250101T000000Z-e-y.jsonl") // the directory of its episodes is a link
+		maxAges := []time.Duration{0, time.Minute, 50 * time.Hour}
 		keep := runlog.Keep{
-			Age:   rapid.SampledFrom([]time.Duration{0, time.Minute, 50 * time.Hour}).Draw(t, "age"),
+			Age:   rapid.SampledFrom(maxAges).Draw(t, "age"),
 			Bytes: 50 * rapid.Int64Range(0, 12).Draw(t, "bytes"),
 		}
 		l, err := runlog.Open(dir, run, started, runlog.Options{Keep: keep})
@@ -205,21 +228,23 @@ func TestKeep(t *testing.T) {
 			if l.age > runlog.Spared && (tooOld || keep.Bytes > 0 && total > keep.Bytes) {
 				total -= l.bytes
 				maps.DeleteFunc(before, func(name string, _ int64) bool {
-					return strings.HasPrefix(name, l.stem) && !strings.HasSuffix(name, ".gz") && !strings.HasSuffix(name, "notes.json")
+					return strings.HasPrefix(name, l.stem) && !strings.HasSuffix(name, ".gz") &&
+						!strings.HasSuffix(name, "notes.json")
 				})
 			}
 		}
 		if diff := cmp.Diff(before, after); diff != "" {
-			t.Fatalf("%+v with %+v leaves\n%s", keep, logs, diff)
+			t.Fatalf("files after pruning %+v with %+v (-want +got):\n%s", keep, logs, diff)
 		}
 		if left := tree(t, outside); len(left) != 2 {
-			t.Fatalf("outside is left %v", left)
+			t.Fatalf("files outside the directory: %v, want 2", left)
 		}
 	})
 }
 
-// A log is in use until it is closed, however long nothing is written.
-func TestALogInUseIsKept(t *testing.T) {
+// TestLogInUseIsKept checks that a log is not deleted until it is closed,
+// however old its last record is.
+func TestLogInUseIsKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l := open(t, dir, runlog.Options{MaxBytes: 1})
@@ -238,7 +263,8 @@ func TestALogInUseIsKept(t *testing.T) {
 		return len(logs)
 	}
 	next := func(id assay.RunID) {
-		l, err := runlog.Open(dir, id, started.Add(time.Hour), runlog.Options{Keep: runlog.Keep{Age: time.Minute, Bytes: 1}})
+		l, err := runlog.Open(dir, id, started.Add(time.Hour),
+			runlog.Options{Keep: runlog.Keep{Age: time.Minute, Bytes: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,7 +273,7 @@ func TestALogInUseIsKept(t *testing.T) {
 	age()
 	next("b")
 	if n := age(); n != 2 {
-		t.Errorf("%d logs, want that in use and a new one", n)
+		t.Errorf("%d logs, want the one in use and the new one", n)
 	}
 	closeLog(t, l)
 	age()

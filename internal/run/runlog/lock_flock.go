@@ -8,7 +8,9 @@ import (
 	"syscall"
 )
 
-// lock locks f until it is closed, and reports whether nobody else has.
+// lock locks f until it is closed. It returns false if another file descriptor
+// holds the lock.
 func lock(f *os.File) bool {
-	return !errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	return !errors.Is(err, syscall.EWOULDBLOCK)
 }

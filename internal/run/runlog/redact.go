@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// shortestSecret is the length in bytes below which honest text would hold a
-// secret by chance.
+// shortestSecret is the minimum length of a secret in bytes. Shorter ones would
+// match ordinary text by chance.
 const shortestSecret = 8
 
-// A redactor replaces secrets in text by "[redacted]". A nil one changes
-// nothing.
+// A redactor replaces secrets in text by "[redacted]". A redactor without
+// secrets changes nothing.
 type redactor struct{ *strings.Replacer }
 
 func newRedactor(secrets []string) redactor {
@@ -28,7 +28,8 @@ func newRedactor(secrets []string) redactor {
 	if all == nil {
 		return redactor{}
 	}
-	// Longest first, so that a secret which begins with another is replaced whole.
+	// Longest first, so that a secret that starts with another is replaced
+	// completely.
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
 	for _, s := range all {
@@ -37,8 +38,8 @@ func newRedactor(secrets []string) redactor {
 	return redactor{strings.NewReplacer(pairs...)}
 }
 
-// spellings lists secret as it is and as JSON, Go and URLs escape it, for text
-// that quotes such text.
+// spellings returns the secret as it is and as JSON, Go and URLs escape it,
+// because logged text may quote such text.
 func spellings(secret string) []string {
 	all := []string{quote(secret, false), quote(secret, true), strconv.Quote(secret)}
 	for _, s := range all[:2] {
@@ -47,7 +48,7 @@ func spellings(secret string) []string {
 	for i, s := range all {
 		all[i] = s[1 : len(s)-1]
 	}
-	asRead := string([]rune(secret)) // as encoders make it UTF-8
+	asRead := string([]rune(secret)) // invalid UTF-8 as encoders replace it
 	return append(all, asRead, url.QueryEscape(secret), url.PathEscape(secret))
 }
 
@@ -64,8 +65,8 @@ func quote(s string, escapeHTML bool) string {
 // scalar matches the strings, numbers and literals of a JSON document.
 var scalar = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[^"\s{}\[\]:,]+`)
 
-// json redacts the strings of a valid document, as they read once they are
-// decoded, and the numbers. All else stays as it is.
+// json redacts the decoded strings and the numbers of a valid document. It
+// leaves everything else as it is.
 func (r redactor) json(doc []byte) []byte {
 	if r.Replacer == nil {
 		return doc

@@ -1,9 +1,10 @@
-// Package runlog keeps the structured log of a run: one file, or several parts
-// of one, with a JSON object a line, and beside it whole episodes of chosen
-// trials for debugging.
+// Package runlog writes the log of a run as one or more files with one JSON
+// object per line. It can also store complete episodes of selected trials for
+// debugging.
 //
-// A log is a view: it can lag or die, and the run does not notice. Nothing here
-// decides what is worth a record, and nothing reads a log to go on from it;
+// The log is for people. It may lag or fail without any effect on the run.
+// Callers decide what to log, and nothing reads a log to continue a run; the
+// results are in the store.
 // results are the store's.
 package runlog
 
@@ -23,42 +24,44 @@ import (
 )
 
 const (
-	// queueBytes of encoded records make the queue full; one more record or
-	// episode may go beyond. As many again can be on their way to the file.
+	// queueBytes is the size at which the queue is full. One more record or
+	// episode may exceed it, and as many bytes again may be on their way to the
+	// file.
 	queueBytes = 8 << 20
-	// errorWait is how long a record of an error waits for room.
+	// errorWait is how long an error record waits for room in the queue.
 	errorWait = time.Second
-	// closeWait is how long Close waits for what is queued.
+	// closeWait is how long Close waits for the queue to be written.
 	closeWait = 5 * time.Second
 
 	defaultMaxBytes = 64 << 20
 )
 
-// Options say what a log holds. The zero value logs from level info on, in
-// parts of 64 MiB, deletes nothing and captures no episode.
+// Options configure a log. The zero value logs from level info on, in parts of
+// 64 MiB, deletes nothing and captures no episodes.
 type Options struct {
-	// Experiment is the experiment's name. It becomes part of the file's.
+	// Experiment is the experiment's name. It becomes part of the file name.
 	Experiment string
-	// Level is the least level that is written; errors are written at any.
+	// Level is the minimum level. Errors are always written.
 	Level slog.Level
-	// MaxBytes bounds a part of the log; 0 for 64 MiB. A record that is longer
-	// has a part of its own.
+	// MaxBytes limits the size of a part; 0 means 64 MiB. A longer record gets
+	// a part of its own.
 	MaxBytes int64
-	// Keep bounds the older logs of the directory.
+	// Keep limits the older logs in the directory.
 	Keep Keep
-	// Secrets are the values that no file may show. Those of less than eight
-	// bytes protect nothing and are left as they are.
+	// Secrets must not appear in any file. Secrets of fewer than eight bytes
+	// are not redacted.
 	Secrets []string
-	// Trials chooses the trials whose episodes are captured; nil for none.
+	// Trials selects the trials whose episodes are captured; nil selects none.
 	Trials func(assay.TrialID) bool
-	// Failed is told, once and by the log's own goroutine, what ended the
-	// log before its run; nil for nobody. It must not close the log.
+	// Failed, if set, is called once with the error that ended the log before
+	// the end of its run. The log's own goroutine calls it, so it must not
+	// close the log.
 	Failed func(error)
 
-	open func(root *os.Root, name string) (file, error) // nil for create
+	open func(root *os.Root, name string) (file, error) // the default is create
 }
 
-// A file is what the log needs of an [os.File].
+// A file is the part of [os.File] that the log uses.
 type file interface {
 	Write(b []byte) (int, error)
 	Truncate(size int64) error
@@ -71,14 +74,14 @@ func create(root *os.Root, name string) (file, error) {
 }
 
 // A Log is the log of one run. Its methods may be called by any goroutine at
-// any time, none of them on a run's way waits for the file, and on a nil Log
-// they do nothing.
+// any time, and do nothing on a nil Log. Except for Close, they never wait for
+// a file.
 //
-// What is logged waits in a queue for the goroutine that owns the files. When
-// the queue is full, records below level error and episodes are dropped and
-// counted; a record of an error waits a second for room first, but not again
-// until the file has taken something. When a file cannot be written, the log
-// ends: Failed is told, and the rest is dropped and counted.
+// Records wait in a queue for the goroutine that owns the files. When the queue
+// is full, episodes and records below level error are dropped and counted. An
+// error record first waits up to a second for room, but only once until the
+// file makes progress. If a file cannot be written, the log ends: it calls
+// Failed, and drops and counts the rest.
 type Log struct {
 	opts    Options
 	root    *os.Root
@@ -87,37 +90,38 @@ type Log struct {
 	logger  *slog.Logger
 
 	mu      sync.Mutex
-	queue   []entry       // guarded by mu, and so are the next six
-	bytes   int           // of queue
-	dropped int           // records and episodes
-	stuck   bool          // an error has waited in vain since the file last took something
-	closed  bool          // nobody begins to log
-	ended   bool          // the queue takes nothing
+	queue   []entry       // guarded by mu, like the next six fields
+	bytes   int           // size of queue
+	dropped int           // number of records and episodes
+	stuck   bool          // an error record waited, but the file has made no progress since
+	closed  bool          // new records are ignored
+	ended   bool          // the queue accepts no entries
 	room    chan struct{} // closed when the queue is emptied
 
-	wake chan struct{} // holds a token when the queue may have changed
-	done chan struct{} // closed by work at its end
+	wake chan struct{} // holds a token if the queue may have changed
+	done chan struct{} // closed when work returns
 
 	closing  sync.Once
 	closeErr error // set in closing
 
-	// Owned by work, and its failure by others after done.
+	// Owned by work. Others may read failure after done is closed.
 	part    file
-	number  int   // of part, from 1
-	size    int64 // of part
-	claim   *os.File
+	number  int   // number of part, from 1
+	size    int64 // size of part
+	inUse   *os.File
 	failure error
 }
 
-// An entry is one line of the log or, under the name of its file, an episode.
+// An entry is a line of the log or, if episode is set, the content of that
+// file.
 type entry struct {
 	text    []byte
 	episode string
 }
 
-// Open deletes what Keep does not keep, and begins the log of a run in
-// dir/<start in UTC>-<experiment>-<run>.jsonl, which no other log has had: it
-// is an error if there is such a file. The caller has to call Close.
+// Open starts the log of a run in dir/<start in UTC>-<experiment>-<run>.jsonl
+// and deletes older logs as Keep specifies. It returns an error if the file
+// already exists. The caller has to call Close.
 func Open(dir string, run assay.RunID, started time.Time, opts Options) (*Log, error) {
 	opts.MaxBytes = cmp.Or(opts.MaxBytes, defaultMaxBytes)
 	if opts.open == nil {
@@ -131,17 +135,18 @@ func Open(dir string, run assay.RunID, started time.Time, opts Options) (*Log, e
 		return nil, fmt.Errorf("open log: %w", err)
 	}
 	l := &Log{
-		opts: opts, root: root, stem: stem(started, opts.Experiment, run), secrets: newRedactor(opts.Secrets), number: 1,
+		opts: opts, root: root, stem: stem(started, opts.Experiment, run),
+		secrets: newRedactor(opts.Secrets), number: 1,
 		room: make(chan struct{}), wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	if l.part, err = opts.open(root, partName(l.stem, 1)); err != nil {
 		return nil, errors.Join(fmt.Errorf("open log: %w", err), root.Close())
 	}
-	l.claim, _ = claim(root, partName(l.stem, 1))
+	l.inUse, _ = markInUse(root, partName(l.stem, 1))
 	l.logger = slog.New(handler{l, slog.NewJSONHandler(lines{l}, nil)})
 	go l.work()
 	if err := prune(root, l.stem, opts.Keep, time.Now()); err != nil {
-		l.logger.Warn("old logs are still there", "error", err.Error())
+		l.logger.Warn("cannot delete old logs", "error", err.Error())
 	}
 	return l, nil
 }
@@ -154,8 +159,9 @@ func (l *Log) Logger() *slog.Logger {
 	return l.logger
 }
 
-// Episode captures an attempt in <log>-trials/<trial>-<number>.json, if
-// Trials chooses the trial: whole, or not at all. It keeps neither t nor a.
+// Episode captures an attempt in <log>-trials/<trial>-<number>.json if Trials
+// selects the trial. The file is written completely or not at all. Episode does
+// not keep t or a.
 func (l *Log) Episode(trial assay.TrialID, number int, t *assay.Transcript, a *assay.Attempt) {
 	if l == nil || l.opts.Trials == nil || !l.opts.Trials(trial) || !l.active() {
 		return
@@ -169,13 +175,14 @@ func (l *Log) Episode(trial assay.TrialID, number int, t *assay.Transcript, a *a
 		Transcript *assay.Transcript `json:"transcript"`
 	}{a, t})
 	if err != nil {
-		l.logger.Error("episode not captured", "trial", trial, "attempt", number, "error", err.Error())
+		l.logger.Error("episode not captured",
+			"trial", trial, "attempt", number, "error", err.Error())
 		return
 	}
 	l.put(entry{text: b.Bytes(), episode: episodeName(trial, number)})
 }
 
-// Dropped counts the records and episodes that were not written.
+// Dropped returns the number of records and episodes that were not written.
 func (l *Log) Dropped() int {
 	if l == nil {
 		return 0
@@ -185,11 +192,13 @@ func (l *Log) Dropped() int {
 	return l.dropped
 }
 
-// Close writes what is queued, then how many records were dropped, as an error
-// if any were, and ends the log; whatever is logged later is ignored. It waits
-// five seconds for a file that is stuck, and then leaves the log's goroutine
-// behind. It returns what ended the log before its time, each time that it is
-// called.
+// Close writes the queued records, adds a last record with the number of
+// dropped ones, and ends the log. The last record is an error if any were
+// dropped. Later records are ignored.
+//
+// If the file is stuck, Close gives up after five seconds and leaves the log's
+// goroutine behind. It returns the error that ended the log early, if any, on
+// every call.
 func (l *Log) Close() error {
 	if l == nil {
 		return nil
@@ -205,13 +214,14 @@ func (l *Log) Close() error {
 		case <-l.done:
 			l.closeErr = l.failure
 		case <-timer.C:
-			l.closeErr = fmt.Errorf("close log %s: its file took nothing for %v", l.stem, closeWait)
+			l.closeErr = fmt.Errorf("close log %s: the file accepted no data for %v",
+				l.stem, closeWait)
 		}
 	})
 	return l.closeErr
 }
 
-// put queues e, or drops it.
+// put queues e or drops it.
 func (l *Log) put(e entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -224,9 +234,9 @@ func (l *Log) put(e entry) {
 	l.signal()
 }
 
-// await waits for room in the queue, but not for longer than errorWait, and
-// not when that was in vain.
-func (l *Log) await() {
+// waitForRoom waits until the queue has room, up to errorWait. It does not wait
+// if an earlier wait was too long and the file has made no progress since.
+func (l *Log) waitForRoom() {
 	timer := time.NewTimer(errorWait)
 	defer timer.Stop()
 	l.mu.Lock()
@@ -245,7 +255,7 @@ func (l *Log) await() {
 	}
 }
 
-// active reports whether the log is not closed.
+// active reports whether the log is still open.
 func (l *Log) active() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -259,7 +269,8 @@ func (l *Log) signal() {
 	}
 }
 
-// take waits for entries and returns all of them; none means the end.
+// take waits for entries and returns all of them. It returns none when the log
+// has ended.
 func (l *Log) take() []entry {
 	for {
 		l.mu.Lock()
@@ -281,7 +292,7 @@ func (l *Log) take() []entry {
 	}
 }
 
-// lines queues what an encoder writes, a record at a time.
+// lines queues the output of an encoder, one record per Write.
 type lines struct{ log *Log }
 
 func (w lines) Write(b []byte) (int, error) {
@@ -289,9 +300,9 @@ func (w lines) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A handler encodes records in the caller's goroutine, for what they refer to
-// may change. The encoder is locked while it writes, so an error waits for room
-// before it comes to that.
+// A handler encodes records in the caller's goroutine, because the values that
+// they refer to may change. The encoder holds a lock while it writes, so an
+// error record waits for room before it is encoded.
 type handler struct {
 	log *Log
 	slog.Handler
@@ -303,7 +314,7 @@ func (h handler) Enabled(_ context.Context, level slog.Level) bool {
 
 func (h handler) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level >= slog.LevelError {
-		h.log.await()
+		h.log.waitForRoom()
 	}
 	r.Time = r.Time.UTC()
 	return h.Handler.Handle(ctx, r)

@@ -1,14 +1,10 @@
 package runlog_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"math"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,7 +34,7 @@ const (
 
 var started = time.Date(2026, 3, 4, 6, 6, 7, 0, time.FixedZone("CET", 3600))
 
-// open begins the log of run in dir and closes it with the test.
+// open starts the log of run in dir and closes it at the end of the test.
 func open(t testing.TB, dir string, opts runlog.Options) *runlog.Log {
 	t.Helper()
 	opts.Experiment = "first"
@@ -64,7 +60,7 @@ func read(t interface{ Fatal(...any) }, dir, name string) string {
 	return string(b)
 }
 
-// decode reads records, a line each.
+// decode reads records, one per line.
 func decode(t interface {
 	Fatalf(string, ...any)
 }, text string,
@@ -88,13 +84,14 @@ func messages(records []map[string]any) []string {
 	return all
 }
 
-func TestOneObjectALine(t *testing.T) {
+func TestOneObjectPerLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "new", "logs")
 		l := open(t, dir, runlog.Options{})
 		time.Sleep(1500 * time.Millisecond)
-		l.Logger().With("lane", "a").WithGroup("wait").Info("two\nlines", "for", time.Second, "why", errors.New(`"full"`))
+		logger := l.Logger().With("lane", "a").WithGroup("wait")
+		logger.Info("two\nlines", "for", time.Second, "why", errors.New(`"full"`))
 		l.Logger().Debug("unseen")
 		closeLog(t, l)
 		closeLog(t, l)
@@ -108,7 +105,7 @@ func TestOneObjectALine(t *testing.T) {
 	})
 }
 
-// The handler keeps slog's own rules for handlers.
+// TestHandler checks the rules that slog has for handlers.
 func TestHandler(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir, runlog.Options{})
@@ -122,11 +119,13 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// Times are UTC whatever the clock's zone is.
+// TestTimesAreUTC checks that times are in UTC whatever the zone of the
+// record's time is.
 func TestTimesAreUTC(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir, runlog.Options{})
-	if err := l.Logger().Handler().Handle(t.Context(), slog.NewRecord(started, slog.LevelError, "x", 0)); err != nil {
+	record := slog.NewRecord(started, slog.LevelError, "x", 0)
+	if err := l.Logger().Handler().Handle(t.Context(), record); err != nil {
 		t.Fatal(err)
 	}
 	closeLog(t, l)
@@ -135,25 +134,30 @@ func TestTimesAreUTC(t *testing.T) {
 	}
 }
 
-func TestNoNameIsUsedAgain(t *testing.T) {
+func TestNameIsNotReused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l := open(t, dir, runlog.Options{})
 	l.Logger().Info("kept")
 	closeLog(t, l)
-	if _, err := runlog.Open(dir, run, started, runlog.Options{Experiment: "first"}); !errors.Is(err, os.ErrExist) {
+	_, err := runlog.Open(dir, run, started, runlog.Options{Experiment: "first"})
+	if !errors.Is(err, os.ErrExist) {
 		t.Errorf("Open() again = %v, want ErrExist", err)
 	}
-	if got := messages(decode(t, read(t, dir, stem+".jsonl"))); !slices.Equal(got, []string{"kept", "log closed"}) {
-		t.Errorf("the first log has %v", got)
+	got := messages(decode(t, read(t, dir, stem+".jsonl")))
+	if !slices.Equal(got, []string{"kept", "log closed"}) {
+		t.Errorf("the first log has messages %v", got)
 	}
 }
 
-// Each level shows itself and what is worse; level error all errors, and only
-// them.
+// TestLevels checks that a level writes records of the same or a higher level,
+// and that errors are always written.
 func TestLevels(t *testing.T) {
 	t.Parallel()
-	all := []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError, slog.LevelError + 4}
+	all := []slog.Level{
+		slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError,
+		slog.LevelError + 4,
+	}
 	for _, level := range append(all, slog.LevelError+8) {
 		dir := t.TempDir()
 		l := open(t, dir, runlog.Options{Level: level})
@@ -174,7 +178,7 @@ func TestLevels(t *testing.T) {
 			}
 		}
 		if level <= slog.LevelInfo {
-			want["INFO"]++ // that it was closed
+			want["INFO"]++ // the last record
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("level %v: %s", level, diff)
@@ -182,13 +186,13 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-func TestNilLog(t *testing.T) {
+func TestNilLogDoesNothing(t *testing.T) {
 	t.Parallel()
 	var l *runlog.Log
 	l.Logger().Error("x")
 	l.Episode("t", 1, nil, nil)
 	if l.Dropped() != 0 || l.Close() != nil {
-		t.Error("a nil log does something")
+		t.Error("a nil log dropped records or returned an error")
 	}
 }
 
@@ -208,17 +212,20 @@ func parts(t interface{ Fatal(...any) }, dir string) [][]string {
 	return all
 }
 
-// Whatever many goroutines log and wherever parts end, all records are there,
-// whole, and those of a goroutine in order; and no part ends before it must.
-func TestNothingIsLost(t *testing.T) {
+// TestNoRecordIsLost checks that all records of many goroutines are complete
+// and that those of each goroutine are in order, wherever parts end. No part
+// ends earlier than it has to.
+func TestNoRecordIsLost(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	var dirs atomic.Int64
 	rapid.Check(t, func(t *rapid.T) {
 		dir := filepath.Join(base, strconv.FormatInt(dirs.Add(1), 10))
 		max := rapid.Int64Range(1, 4000).Draw(t, "max")
-		texts := rapid.SliceOfN(rapid.SliceOfN(rapid.StringN(0, 300, -1), 0, 40), 1, 8).Draw(t, "texts")
-		l, err := runlog.Open(dir, run, started, runlog.Options{Level: slog.LevelDebug, MaxBytes: max})
+		some := rapid.SliceOfN(rapid.StringN(0, 300, -1), 0, 40)
+		texts := rapid.SliceOfN(some, 1, 8).Draw(t, "texts")
+		l, err := runlog.Open(dir, run, started,
+			runlog.Options{Level: slog.LevelDebug, MaxBytes: max})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,10 +246,12 @@ func TestNothingIsLost(t *testing.T) {
 		for i, lines := range files {
 			size := int64(len(strings.Join(lines, "")))
 			if size > max && len(lines) > 1 {
-				t.Fatalf("part %d has %d lines and %d bytes, more than %d", i+1, len(lines), size, max)
+				t.Fatalf("part %d has %d lines and %d bytes, more than %d",
+					i+1, len(lines), size, max)
 			}
 			if i+1 < len(files) && size+int64(len(files[i+1][0])) <= max {
-				t.Fatalf("part %d ends at %d, though %d more fit %d", i+1, size, len(files[i+1][0]), max)
+				t.Fatalf("part %d ends at %d, though %d more fit %d",
+					i+1, size, len(files[i+1][0]), max)
 			}
 			for _, r := range decode(t, strings.Join(lines, "")) {
 				if who, ok := r["who"].(float64); ok {
@@ -258,7 +267,7 @@ func TestNothingIsLost(t *testing.T) {
 				texts[i] = string([]rune(text))
 			}
 			if !slices.Equal(got[who], texts) {
-				t.Fatalf("%d logged %q, and %q is there", who, texts, got[who])
+				t.Fatalf("goroutine %d logged %q, but the log has %q", who, texts, got[who])
 			}
 		}
 		if l.Dropped() != 0 {
@@ -267,7 +276,7 @@ func TestNothingIsLost(t *testing.T) {
 	})
 }
 
-func TestPartsEndAtTheBound(t *testing.T) {
+func TestPartsEndAtMaxBytes(t *testing.T) {
 	t.Parallel()
 	line := int64(len(`{"time":"2000-01-01T00:00:00Z","level":"ERROR","msg":"0"}` + "\n"))
 	for max, want := range map[int64][]int{
@@ -289,13 +298,13 @@ func TestPartsEndAtTheBound(t *testing.T) {
 				got = append(got, len(lines))
 			}
 			if !slices.Equal(got, want) {
-				t.Errorf("with %d bytes a part: %v records in parts, want %v", max, got, want)
+				t.Errorf("with %d bytes per part: %v records in the parts, want %v", max, got, want)
 			}
 		})
 	}
 }
 
-// A gate is a file that writes when it may.
+// A gate is a file that writes only after pass is closed.
 type gate struct {
 	runlog.TestFile
 	pass <-chan struct{}
@@ -306,21 +315,23 @@ func (g gate) Write(b []byte) (int, error) {
 	return g.TestFile.Write(b)
 }
 
-// stuck opens a log whose file writes nothing until the channel is closed, and
-// fills its queue.
+// stuck opens a log and fills its queue. The log's file writes only after the
+// returned channel is closed.
 func stuck(t *testing.T, dir string) (*runlog.Log, chan struct{}) {
 	t.Helper()
 	pass := make(chan struct{})
 	opts := runlog.Options{Level: slog.LevelDebug}
-	opts.Wrap(func(_ string, f runlog.TestFile) (runlog.TestFile, error) { return gate{f, pass}, nil })
+	opts.Wrap(func(_ string, f runlog.TestFile) (runlog.TestFile, error) {
+		return gate{f, pass}, nil
+	})
 	l := open(t, dir, opts)
-	l.Logger().Info("in the writer's hands")
+	l.Logger().Info("being written")
 	synctest.Wait()
 	l.Logger().Info(strings.Repeat("x", runlog.QueueBytes))
 	return l, pass
 }
 
-func TestAFullQueueDropsAndCounts(t *testing.T) {
+func TestFullQueueDropsAndCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -338,7 +349,7 @@ func TestAFullQueueDropsAndCounts(t *testing.T) {
 			t.Errorf("%d dropped in %v, want 4 in %v", l.Dropped(), waited(), runlog.ErrorWait)
 		}
 		for range 10 {
-			l.Logger().Error("dropped: the file has taken nothing since")
+			l.Logger().Error("dropped: the file has made no progress")
 		}
 		if waited() != runlog.ErrorWait || l.Dropped() != 14 {
 			t.Errorf("%d dropped in %v, want 14 in %v", l.Dropped(), waited(), runlog.ErrorWait)
@@ -353,7 +364,7 @@ func TestAFullQueueDropsAndCounts(t *testing.T) {
 	})
 }
 
-func TestAnErrorWaitsForRoom(t *testing.T) {
+func TestErrorWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -365,25 +376,25 @@ func TestAnErrorWaitsForRoom(t *testing.T) {
 		all.Go(func() { l.Logger().Error("second") })
 		all.Go(func() {
 			time.Sleep(runlog.ErrorWait / 4)
-			l.Logger().Info("not behind the errors")
+			l.Logger().Info("does not wait behind the errors")
 			info = time.Since(began)
 			time.Sleep(runlog.ErrorWait / 4)
 			close(pass)
 		})
 		all.Wait()
 		if info != runlog.ErrorWait/4 || time.Since(began) != runlog.ErrorWait/2 {
-			t.Errorf("info took until %v, errors until %v", info, time.Since(began))
+			t.Errorf("info was queued after %v, errors after %v", info, time.Since(began))
 		}
 		closeLog(t, l)
 		got := messages(decode(t, read(t, dir, stem+".jsonl")))[2:]
 		slices.Sort(got)
 		if !slices.Equal(got, []string{"first", "log closed", "second"}) {
-			t.Errorf("the log ends with %v", got)
+			t.Errorf("the last messages are %v", got)
 		}
 	})
 }
 
-func TestCloseDoesNotWaitForever(t *testing.T) {
+func TestCloseGivesUpOnStuckFile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, pass := stuck(t, t.TempDir())
@@ -400,7 +411,7 @@ func TestCloseDoesNotWaitForever(t *testing.T) {
 	})
 }
 
-// A disk has room for so many bytes, and takes what fits of a write.
+// A disk is a file on a disk with limited room. It writes as much as fits.
 type disk struct {
 	runlog.TestFile
 	room *int
@@ -418,9 +429,10 @@ func (d disk) Write(b []byte) (int, error) {
 	return n, errors.Join(err, errFull)
 }
 
-// Whenever the disk is full, the log is whole up to there, all else is counted,
-// and one call says so.
-func TestAFullDisk(t *testing.T) {
+// TestFullDiskEndsTheLog checks that the log is complete up to the moment when
+// the disk is full, that all other records are counted, and that Failed is
+// called once.
+func TestFullDiskEndsTheLog(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	var dirs atomic.Int64
@@ -433,7 +445,9 @@ func TestAFullDisk(t *testing.T) {
 			Trials:   func(assay.TrialID) bool { return true },
 			Failed:   func(err error) { failures = append(failures, err) },
 		}
-		opts.Wrap(func(_ string, f runlog.TestFile) (runlog.TestFile, error) { return disk{f, &room}, nil })
+		opts.Wrap(func(_ string, f runlog.TestFile) (runlog.TestFile, error) {
+			return disk{f, &room}, nil
+		})
 		l, err := runlog.Open(dir, run, started, opts)
 		if err != nil {
 			t.Fatal(err)
@@ -459,15 +473,16 @@ func TestAFullDisk(t *testing.T) {
 			}
 		}
 		if got := written + len(episodes) + l.Dropped(); got != 2*rounds {
-			t.Errorf("%d written, %d captured and %d dropped of %d", written, len(episodes), l.Dropped(), 2*rounds)
+			t.Errorf("%d written, %d captured and %d dropped of %d",
+				written, len(episodes), l.Dropped(), 2*rounds)
 		}
 		if len(failures) != 1 || !errors.Is(failures[0], errFull) || err != failures[0] {
-			t.Errorf("Close() = %v, told %v", err, failures)
+			t.Errorf("Close() = %v, Failed got %v", err, failures)
 		}
 	})
 }
 
-func TestNoNextPart(t *testing.T) {
+func TestLogEndsIfNextPartExists(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, stem+".2.jsonl"), []byte("mine"), 0o644); err != nil {
@@ -479,140 +494,9 @@ func TestNoNextPart(t *testing.T) {
 		l.Logger().Info("x")
 	}
 	if err := l.Close(); !errors.Is(err, os.ErrExist) || failure != err || l.Dropped() != 2 {
-		t.Errorf("Close() = %v, told %v, %d dropped", err, failure, l.Dropped())
+		t.Errorf("Close() = %v, Failed got %v, %d dropped", err, failure, l.Dropped())
 	}
 	if got := read(t, dir, stem+".2.jsonl"); got != "mine" {
 		t.Errorf("part 2 is %q", got)
-	}
-}
-
-type echo struct{ text string }
-
-func (e echo) MarshalJSON() ([]byte, error) { return json.Marshal(map[string]string{e.text: e.text}) }
-
-// No file shows a secret, whatever it is made of, wherever it stands and
-// however what stands around it was quoted.
-func TestNoFileShowsASecret(t *testing.T) {
-	t.Parallel()
-	base := t.TempDir()
-	var dirs atomic.Int64
-	rapid.Check(t, func(t *rapid.T) {
-		dir := filepath.Join(base, strconv.FormatInt(dirs.Add(1), 10))
-		secrets := rapid.SliceOfN(rapid.OneOf(
-			rapid.StringN(8, 30, -1), rapid.StringMatching(`[A-Za-z0-9+/="\\<>&\n-]{8,40}`), rapid.StringMatching(`[1-9]\d{8,14}`),
-			rapid.Custom(func(t *rapid.T) string {
-				return "\xff" + rapid.StringN(8, 12, -1).Draw(t, "bytes") + "\xfe\xfd"
-			}),
-		).Filter(func(s string) bool {
-			return len(s) >= 8 && !strings.Contains("[redacted]", s) && !strings.Contains(s, "[redacted]")
-		}), 1, 3).Draw(t, "secrets")
-		secret := secrets[0]
-		quoted, _ := json.Marshal(secret)
-		inJSON := string(quoted[1 : len(quoted)-1])
-		spelled := rapid.SampledFrom([]string{
-			secret, inJSON, strings.ReplaceAll(inJSON, "/", `\/`), url.QueryEscape(secret), url.PathEscape(secret), strconv.Quote(secret),
-		}).Draw(t, "spelled")
-		before, after := rapid.StringN(0, 9, -1).Draw(t, "before"), rapid.StringN(0, 9, -1).Draw(t, "after")
-		text := before + spelled + after
-
-		l, err := runlog.Open(dir, run, started, runlog.Options{
-			Level: slog.LevelDebug, Secrets: secrets, Trials: func(assay.TrialID) bool { return true },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		log := l.Logger().With("with", text, text, 1).WithGroup(text)
-		log.Info(text, "string", text, "error", errors.New(text), "any", []any{text, map[string]string{text: text}}, "json", echo{text})
-		if n, err := strconv.ParseInt(secret, 10, 64); err == nil {
-			log.Error("a number", "n", n, "list", []int64{1, n})
-		}
-		l.Episode("t", 1, &assay.Transcript{Messages: []assay.Message{{Content: text}}}, &assay.Attempt{FaultDetail: text})
-		closeLog(t, l)
-
-		logs, _ := filepath.Glob(filepath.Join(dir, "*.jsonl"))
-		episodes, _ := filepath.Glob(filepath.Join(dir, "*-trials", "*.json"))
-		if len(logs) != 1 || len(episodes) != 1 {
-			t.Fatalf("files %v and %v", logs, episodes)
-		}
-		for _, name := range []string{logs[0], episodes[0]} {
-			doc, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			dec := json.NewDecoder(bytes.NewReader(doc))
-			dec.UseNumber()
-			seen := 0
-			for {
-				tok, err := dec.Token()
-				if err == io.EOF {
-					break
-				}
-				if err != nil {
-					t.Fatalf("%s is no JSON: %v\n%s", name, err, doc)
-				}
-				got := fmt.Sprint(tok)
-				seen += strings.Count(got, "[redacted]")
-				for _, s := range secrets {
-					if strings.Contains(got, string([]rune(s))) {
-						t.Fatalf("%q shows %q in %s", got, s, doc)
-					}
-				}
-			}
-			if seen == 0 {
-				t.Fatalf("nothing is redacted in %s", doc)
-			}
-		}
-	})
-}
-
-func TestRedactionChangesNothingElse(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		l := open(t, dir, runlog.Options{Secrets: []string{"", "short", "secret/1+", "secret/1+longer"}})
-		l.Logger().Info("<a> \u2028 secret/1+ short \"secret/1+longer\"", "curl", `{"key":"secret\/1+"}`, "secret/1+", 1.5, "url", "?k=secret%2F1%2B&x", "none", nil)
-		closeLog(t, l)
-		want := `{"time":"2000-01-01T00:00:00Z","level":"INFO","msg":"<a> \u2028 [redacted] short \"[redacted]\"","curl":"{\"key\":\"[redacted]\"}","[redacted]":1.5,"url":"?k=[redacted]&x","none":null}
-{"time":"2000-01-01T00:00:00Z","level":"INFO","msg":"log closed","dropped":0}
-`
-		if diff := cmp.Diff(want, read(t, dir, stem+".jsonl")); diff != "" {
-			t.Error(diff)
-		}
-	})
-}
-
-func TestEpisodesOfChosenTrials(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	l := open(t, dir, runlog.Options{Level: slog.LevelError, Trials: func(id assay.TrialID) bool { return id != "b" }})
-	transcript := assay.Transcript{Messages: []assay.Message{{Role: assay.User, Content: "<é>\n"}}, Ended: assay.Finished}
-	attempt := assay.Attempt{Number: 2, Experiment: "first"}
-	for _, id := range []assay.TrialID{"a", "b", "../c"} {
-		attempt.ID = id
-		l.Episode(id, 2, &transcript, &attempt)
-	}
-	attempt.Coverage = math.NaN()
-	l.Episode("a", 3, &transcript, &attempt)
-	closeLog(t, l)
-	names, err := filepath.Glob(filepath.Join(dir, stem+"-trials", "*"))
-	for i := range names {
-		names[i] = filepath.Base(names[i])
-	}
-	if want := []string{"___c-2.json", "a-2.json"}; err != nil || !slices.Equal(names, want) {
-		t.Fatalf("captured %v, want %v", names, want)
-	}
-	var got struct {
-		Attempt    assay.Attempt    `json:"attempt"`
-		Transcript assay.Transcript `json:"transcript"`
-	}
-	if err := json.Unmarshal([]byte(read(t, dir, stem+"-trials/a-2.json")), &got); err != nil {
-		t.Fatal(err)
-	}
-	attempt.ID, attempt.Coverage = "a", 0
-	if diff := cmp.Diff([]any{attempt, transcript}, []any{got.Attempt, got.Transcript}); diff != "" {
-		t.Error(diff)
-	}
-	if got := messages(decode(t, read(t, dir, stem+".jsonl"))); !slices.Equal(got, []string{"episode not captured"}) {
-		t.Errorf("the log says %v", got)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// work owns the files of the log until it is closed.
+// work owns the log's files. It returns when the log is closed and the queue is
+// empty.
 func (l *Log) work() {
 	defer close(l.done)
 	for batch := l.take(); len(batch) > 0; batch = l.take() {
@@ -19,9 +20,9 @@ func (l *Log) work() {
 		}
 	}
 	if l.failure == nil {
-		l.fail(l.farewell())
+		l.fail(l.writeLast())
 	}
-	l.claim.Close() // it was only read, or is nil
+	l.inUse.Close() // an error does not matter; the file may be nil
 	if err := errors.Join(l.part.Close(), l.root.Close()); l.failure == nil {
 		l.fail(err)
 	}
@@ -54,10 +55,10 @@ func (l *Log) fail(err error) {
 	}
 }
 
-// line appends one record. Of one that does not fit on the disk, nothing stays.
+// line appends a record. If it does not fit on the disk, line removes its part.
 func (l *Log) line(text []byte) error {
 	if l.size > 0 && l.size+int64(len(text)) > l.opts.MaxBytes {
-		if err := l.turn(); err != nil {
+		if err := l.nextPart(); err != nil {
 			return err
 		}
 	}
@@ -68,8 +69,8 @@ func (l *Log) line(text []byte) error {
 	return nil
 }
 
-// turn begins the next part.
-func (l *Log) turn() error {
+// nextPart starts the next part.
+func (l *Log) nextPart() error {
 	next, err := l.opts.open(l.root, partName(l.stem, l.number+1))
 	if err != nil {
 		return err
@@ -79,7 +80,8 @@ func (l *Log) turn() error {
 	return err
 }
 
-// episode writes a file of its own, which has its name once it is whole.
+// episode writes an episode to its own file, which gets its name when it is
+// complete.
 func (l *Log) episode(name string, text []byte) error {
 	if err := l.root.Mkdir(trialsDir(l.stem), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -103,9 +105,9 @@ func (l *Log) episode(name string, text []byte) error {
 	return nil
 }
 
-// farewell appends the last record. It has no place in a log of errors when
-// nothing was dropped.
-func (l *Log) farewell() error {
+// writeLast appends the last record. A log of errors gets it only if records
+// were dropped.
+func (l *Log) writeLast() error {
 	dropped, level := l.Dropped(), slog.LevelInfo
 	if dropped > 0 {
 		level = slog.LevelError
