@@ -16,8 +16,12 @@ func TestBootstrapLaws(t *testing.T) {
 		var pairs, turned []stat.Pair
 		for range rapid.IntRange(1, 15).Draw(t, "tasks") {
 			na, nb := rapid.IntRange(1, 3).Draw(t, "na"), rapid.IntRange(1, 3).Draw(t, "nb")
-			p := stat.Pair{A: rapid.IntRange(0, na).Draw(t, "a"), NA: na, B: rapid.IntRange(0, nb).Draw(t, "b"), NB: nb}
-			pairs, turned = append(pairs, p), append(turned, stat.Pair{A: p.B, NA: p.NB, B: p.A, NB: p.NA})
+			p := stat.Pair{
+				A: rapid.IntRange(0, na).Draw(t, "a"), NA: na,
+				B: rapid.IntRange(0, nb).Draw(t, "b"), NB: nb,
+			}
+			pairs, turned = append(pairs, p), append(turned,
+				stat.Pair{A: p.B, NA: p.NB, B: p.A, NB: p.NA})
 		}
 		i, back := stat.Bootstrap(pairs), stat.Bootstrap(turned)
 		if i.Low < -1 || i.High > 1 || i.Low > i.High || i != stat.Bootstrap(pairs) {
@@ -32,7 +36,8 @@ func TestBootstrapLaws(t *testing.T) {
 	}
 }
 
-// TestBootstrapNormal: with many tasks it is the interval of the normal distribution.
+// TestBootstrapNormal checks that the interval is that of the normal
+// distribution if there are many tasks.
 func TestBootstrapNormal(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 1))

@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestDice: what is rolled is the first index whose cumulated chance is above the
-// number that the bits stand for.
-func TestDice(t *testing.T) {
+// TestDiceRollByCumulatedChances checks that roll returns the first index whose
+// cumulated probability exceeds the number that the bits represent.
+func TestDiceRollByCumulatedChances(t *testing.T) {
 	t.Parallel()
 	var d dice
 	rapid.Check(t, func(t *rapid.T) {
@@ -32,7 +32,7 @@ func TestDice(t *testing.T) {
 				below += chances[want]
 			}
 			if got := d.roll(bits); got != want {
-				t.Fatalf("%v rolls %d, want %d", u, got, want)
+				t.Fatalf("roll at %v = %d, want %d", u, got, want)
 			}
 		}
 	})

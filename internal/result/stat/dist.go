@@ -2,11 +2,11 @@ package stat
 
 import "math"
 
-// Quantile returns the q-quantile of a sample in ascending order: the linear
-// interpolation between order statistics that R and NumPy use by default (type
-// 7 of Hyndman and Fan, "Sample quantiles in statistical packages", The
-// American Statistician 50, 1996). Its unit is that of the sample. An empty
-// sample has none (NaN); q is taken into [0,1].
+// Quantile returns the q-quantile of a sample in ascending order. It
+// interpolates linearly between order statistics, like R and NumPy by default
+// (type 7 of Hyndman and Fan, "Sample quantiles in statistical packages", The
+// American Statistician 50, 1996). It clamps q to [0,1]. The quantile of an
+// empty sample is NaN.
 func Quantile(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 || math.IsNaN(q) {
 		return math.NaN()
@@ -14,38 +14,39 @@ func Quantile(sorted []float64, q float64) float64 {
 	at := min(1, max(0, q)) * float64(len(sorted)-1)
 	i := int(at)
 	if f := at - float64(i); f > 0 {
-		// Weighted so that the result stays between its neighbours, and equals
-		// them where they are equal.
+		// This form keeps the result between its neighbours in spite of
+		// rounding, and equal to them if they are equal.
 		return min(sorted[i+1], max(sorted[i], (1-f)*sorted[i]+f*sorted[i+1]))
 	}
 	return sorted[i]
 }
 
-// normalCDF is the standard normal distribution; math.Erfc carries its
-// accuracy (relative 1e-15) into the far tails.
+// normalCDF is the standard normal distribution function. math.Erfc keeps its
+// relative accuracy of 1e-15 in the far tails.
 func normalCDF(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
 
-// normalQuantile is the inverse of normalCDF (Wichura, "Algorithm AS 241",
-// Applied Statistics 37, 1988, as in math.Erfcinv), to about 1e-15 relative.
+// normalQuantile is the inverse of normalCDF, with a relative error of about
+// 1e-15 (Wichura, "Algorithm AS 241", Applied Statistics 37, 1988, as in
+// math.Erfcinv).
 func normalQuantile(p float64) float64 { return -math.Sqrt2 * math.Erfcinv(2*p) }
 
-// studentCDF is Student's distribution with df > 0 degrees of freedom, whole or
-// not, through the incomplete beta function: NIST Digital Library of
-// Mathematical Functions, 8.17.
+// studentCDF is Student's distribution function with df > 0 degrees of freedom,
+// which may be a fraction. It uses the incomplete beta function (NIST Digital
+// Library of Mathematical Functions, 8.17).
 func studentCDF(t, df float64) float64 {
 	if t < 0 {
 		return 1 - studentCDF(-t, df)
 	}
-	if t*t < df { // the other form would lose the digits of a small t
+	if t*t < df { // the other form would lose digits for a small t
 		return .5 + betaRegularized(t*t/(df+t*t), .5, df/2)/2
 	}
 	return 1 - betaRegularized(df/(df+t*t), df/2, .5)/2
 }
 
-// studentQuantile is the inverse of studentCDF for p in (0,1), by Newton's steps
-// within a bracket, to about 1e-12 relative. Past a million degrees of freedom
-// it is the normal quantile, which differs by less than 2e-6 there for the
-// usual levels.
+// studentQuantile is the inverse of studentCDF for p in (0,1). It uses Newton's
+// method within a bracket and has a relative error of about 1e-12. Above a
+// million degrees of freedom it returns the normal quantile, which differs by
+// less than 2e-6 for the usual levels.
 func studentQuantile(p, df float64) float64 {
 	if p < .5 {
 		return -studentQuantile(1-p, df)
@@ -57,7 +58,8 @@ func studentQuantile(p, df float64) float64 {
 	lower, _ := math.Lgamma(df / 2)
 	scale := math.Exp(upper-lower) / math.Sqrt(df*math.Pi)
 	z := normalQuantile(p)
-	t, low, high := z+(z*z*z+z)/(4*df), 0., math.Inf(1) // Cornish and Fisher's first term
+	// Start with Cornish and Fisher's first term.
+	t, low, high := z+(z*z*z+z)/(4*df), 0., math.Inf(1)
 	for range 200 {
 		off := studentCDF(t, df) - p
 		if off < 0 {
@@ -69,15 +71,16 @@ func studentQuantile(p, df float64) float64 {
 		if next < low || next > high {
 			next = min(2*low+1, low+(high-low)/2)
 		} else if math.Abs(next-t) <= 1e-8*next {
-			return next // the error is of the order of the step's square
+			return next // the error is about the square of the step
 		}
 		t = next
 	}
 	return t
 }
 
-// betaRegularized is I_x(a,b), by the continued fraction DLMF 8.17.22 in
-// Lentz's form (Thompson and Barnett 1986), to about 1e-14.
+// betaRegularized is I_x(a,b), with an error of about 1e-14. It evaluates the
+// continued fraction DLMF 8.17.22 with Lentz's method (Thompson and Barnett,
+// 1986).
 func betaRegularized(x, a, b float64) float64 {
 	if x <= 0 {
 		return 0
@@ -85,7 +88,7 @@ func betaRegularized(x, a, b float64) float64 {
 	if x >= 1 {
 		return 1
 	}
-	if x > (a+1)/(a+b+2) { // where the fraction converges slowly
+	if x > (a+1)/(a+b+2) { // the fraction would converge slowly
 		return 1 - betaRegularized(1-x, b, a)
 	}
 	la, _ := math.Lgamma(a)
@@ -93,7 +96,7 @@ func betaRegularized(x, a, b float64) float64 {
 	lab, _ := math.Lgamma(a + b)
 	front := math.Exp(lab - la - lb + a*math.Log(x) + b*math.Log1p(-x))
 
-	const tiny = 1e-300 // keeps Lentz's ratios off zero
+	const tiny = 1e-300 // keeps the ratios away from zero
 	f, c, d := 1., 1., 0.
 	for i := range 10_000 {
 		m := float64(i / 2)

@@ -15,10 +15,10 @@ func near(t testing.TB, what string, got, want, tolerance float64) {
 	}
 }
 
-// TestStudentTable compares with the usual printed tables (e.g. NIST/SEMATECH
-// e-Handbook of Statistical Methods, 1.3.6.7.2, three digits; 2.228139 as in
-// Abramowitz and Stegun's style of tables) and, with more digits and broken
-// degrees of freedom, with scipy 1.17.1.
+// TestStudentTable compares with printed tables (such as the NIST/SEMATECH
+// e-Handbook of Statistical Methods, 1.3.6.7.2, with three digits; 2.228139 in
+// the style of Abramowitz and Stegun's tables). Values with more digits or
+// fractional degrees of freedom are from scipy 1.17.1.
 func TestStudentTable(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ p, df, want, tolerance float64 }{
@@ -55,18 +55,23 @@ func TestStudentInverse(t *testing.T) {
 	})
 }
 
-// TestNormalTable compares with scipy 1.17.1 and the constants with both.
+// TestNormalTable compares with scipy 1.17.1, and the constants with the
+// functions.
 func TestNormalTable(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ p, want float64 }{
-		{.8, power80}, {.975, Z95}, {.995, Z99}, {.9995, Z999}, {.001, -3.0902323061678132}, {.5, 0},
+		{.8, power80}, {.975, Z95}, {.995, Z99}, {.9995, Z999}, {
+			.001,
+			-3.0902323061678132,
+		}, {.5, 0},
 	} {
 		near(t, "quantile", normalQuantile(tc.p), tc.want, 1e-12)
 		near(t, "CDF", normalCDF(tc.want), tc.p, 1e-14)
 	}
 }
 
-// TestQuantile compares with numpy.quantile (2.x, its default), which is type 7.
+// TestQuantile compares with numpy.quantile (2.x, its default), which is type
+// 7.
 func TestQuantile(t *testing.T) {
 	t.Parallel()
 	sample := []float64{1, 1, 2, 3, 4, 5, 6, 9}
@@ -76,7 +81,7 @@ func TestQuantile(t *testing.T) {
 		near(t, "quantile", Quantile(sample, tc.q), tc.want, 1e-12)
 	}
 	if got := Quantile(nil, .5); !math.IsNaN(got) {
-		t.Errorf("of nothing = %v, want NaN", got)
+		t.Errorf("Quantile of an empty sample = %v, want NaN", got)
 	}
 }
 

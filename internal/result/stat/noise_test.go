@@ -12,8 +12,8 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// tried is a task from its trials, cell by cell: of each repeat, whether it is
-// fulfilled.
+// tried returns a task made of its cells. Each cell lists its repeats, 1 for a
+// fulfilled one and 0 for another.
 func tried(cells ...[]int) stat.Task {
 	t := stat.Task{Cells: make([]stat.Group, len(cells))}
 	for i, cell := range cells {
@@ -28,43 +28,55 @@ func tried(cells ...[]int) stat.Task {
 	return t
 }
 
-// TestNoiseReference: pairs of repeats, of which one task in four flipped. The
-// variance between its repeats is 1/2, so the difference of two runs of four
-// tasks has a variance of 2·(1/8)/4 = 1/16. One task alone tells of it, so that
-// Limit is what four tasks can differ by at most: their variance is no more than
-// 2·(1/4)/4.
+// TestNoiseReference uses four tasks with two repeats each, one of which
+// flipped. The variance between its repeats is 1/2, so the difference of two
+// runs of four tasks has a variance of 2·(1/8)/4 = 1/16. Only one task shows a
+// variance, so Limit is the largest possible difference of four tasks, whose
+// variance is at most 2·(1/4)/4.
 func TestNoiseReference(t *testing.T) {
 	t.Parallel()
-	got := stat.Noise([]stat.Task{tried([]int{1, 1}), tried([]int{1, 0}), tried([]int{0, 0}), tried([]int{1, 1}), {}})
+	got := stat.Noise([]stat.Task{
+		tried([]int{1, 1}), tried([]int{1, 0}), tried([]int{0, 0}),
+		tried([]int{1, 1}),
+		{},
+	})
 	want := stat.NoiseFloor{
 		Tasks: 4, Repeated: 4, Flip: .25, FlipInterval: stat.Wilson(1, 4, stat.Z95),
-		Unstable: .25, SD: .25, Change: .25 * math.Sqrt(2/math.Pi), Limit: math.Sqrt(1./8) * stat.Z95,
+		Unstable: .25, SD: .25, Change: .25 * math.Sqrt(2/math.Pi),
+		Limit: math.Sqrt(1./8) * stat.Z95,
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// TestNoiseCells: a task whose two cells flip together varies from repeat to
-// repeat by a variance of 1/2, one whose cells flip against each other not at
-// all, and both flip in each cell. The first weighs 2 of 5 trials, so the
-// difference of two runs has a variance of 2·(1/2)·(2/5)², and the third task,
-// tried once, is taken to be like these two: by (4+4+1)/(4+4) more.
+// TestNoiseCells has a task whose two cells flip together, with a variance of
+// 1/2 between repeats, and one whose cells flip in opposite directions, with a
+// variance of 0. Both flip in each cell. The first has 2 of 5 trials, so the
+// difference of two runs has a variance of 2·(1/2)·(2/5)². The third task was
+// tried once and is assumed to be like the others, which adds a factor of
+// (4+4+1)/(4+4).
 func TestNoiseCells(t *testing.T) {
 	t.Parallel()
-	got := stat.Noise([]stat.Task{tried([]int{1, 0}, []int{1, 0}), tried([]int{1, 0}, []int{0, 1}), tried([]int{1})})
+	got := stat.Noise([]stat.Task{
+		tried([]int{1, 0}, []int{1, 0}),
+		tried([]int{1, 0}, []int{0, 1}), tried([]int{1}),
+	})
 	if got.Tasks != 3 || got.Repeated != 2 || got.Flip != 1 || got.Unstable != 1 {
 		t.Errorf("got %+v", got)
 	}
 	near(t, "SD", got.SD, math.Sqrt(.16*9/8), 1e-12)
 }
 
-// TestNoiseShort: a repeat that lacks trials weighs less. Rates of 1, 1/2 and 1
-// with the weights 2, 2 and 1 have a mean of 4/5 and the unbiased variance
-// (2·.04 + 2·.09 + .04)/(5 - 9/5) = 3/32.
+// TestNoiseShort checks that a repeat that lacks trials has less weight. Rates
+// of 1, 1/2 and 1 with the weights 2, 2 and 1 have a mean of 4/5 and the
+// unbiased variance (2·.04 + 2·.09 + .04)/(5 - 9/5) = 3/32.
 func TestNoiseShort(t *testing.T) {
 	t.Parallel()
-	task := stat.Task{Cells: []stat.Group{{3, 3}, {1, 2}}, Repeats: []stat.Group{{2, 2}, {1, 2}, {1, 1}}}
+	task := stat.Task{
+		Cells:   []stat.Group{{3, 3}, {1, 2}},
+		Repeats: []stat.Group{{2, 2}, {1, 2}, {1, 1}},
+	}
 	got := stat.Noise([]stat.Task{task, task})
 	near(t, "SD", got.SD, math.Sqrt(2*2*4*3./32)/4, 1e-12)
 	if got.Repeated != 2 {
@@ -72,9 +84,9 @@ func TestNoiseShort(t *testing.T) {
 	}
 }
 
-// TestNoiseUnknown: where nothing was repeated, runs may differ by as much as
-// fair coins; where no repeat differed, by what a share of flips could make that
-// is not ruled out.
+// TestNoiseUnknown checks that without repeats, runs may differ as much as fair
+// coins. If no repeats differed, runs may differ as much as the largest
+// plausible share of flips allows.
 func TestNoiseUnknown(t *testing.T) {
 	t.Parallel()
 	got := stat.Noise([]stat.Task{tried([]int{1}), tried([]int{0}), {}})
@@ -87,24 +99,27 @@ func TestNoiseUnknown(t *testing.T) {
 		same[i] = tried([]int{1, 1, 1}, []int{0, 0, 0})
 	}
 	got, flips := stat.Noise(same), stat.Wilson(0, 50, stat.Z95)
-	want = stat.NoiseFloor{Tasks: 50, Repeated: 50, FlipInterval: flips, Limit: stat.Z95 * math.Sqrt(flips.High/50)}
+	want = stat.NoiseFloor{
+		Tasks: 50, Repeated: 50, FlipInterval: flips,
+		Limit: stat.Z95 * math.Sqrt(flips.High/50),
+	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := stat.Noise(nil); got.Limit != 0 || got.Tasks != 0 {
-		t.Errorf("of nothing: %+v", got)
+		t.Errorf("Noise(nil) = %+v", got)
 	}
 }
 
-// A bench is tasks in cells, each with a chance of its own; a share of the
-// repeats has one luck for all cells of a task.
+// A bench is a set of tasks in cells, each with its own probability. In a share
+// of the repeats, all cells of a task have the same luck.
 type bench struct {
 	chances [][]float64 // by task and cell
 	shared  float64
 }
 
-// newBench draws tasks that are as good as the power of a uniform number, and
-// cells that are better or worse for all of them.
+// newBench draws tasks whose probabilities are a power of a uniform number, and
+// cells that are better or worse for all tasks.
 func newBench(r *rand.Rand, tasks, cells int, shared, power float64) bench {
 	b := bench{make([][]float64, tasks), shared}
 	for i := range b.chances {
@@ -132,11 +147,14 @@ func (b bench) run(r *rand.Rand, task int, cell func(at, full int)) {
 	}
 }
 
-// repeated tries all tasks so many times.
+// repeated tries all tasks the given number of times.
 func (b bench) repeated(r *rand.Rand, repeats int) []stat.Task {
 	tasks := make([]stat.Task, len(b.chances))
 	for i := range tasks {
-		t := stat.Task{Cells: make([]stat.Group, len(b.chances[i])), Repeats: make([]stat.Group, repeats)}
+		t := stat.Task{
+			Cells:   make([]stat.Group, len(b.chances[i])),
+			Repeats: make([]stat.Group, repeats),
+		}
 		for repeat := range repeats {
 			b.run(r, i, func(j, full int) {
 				t.Cells[j].Full += full
@@ -150,7 +168,7 @@ func (b bench) repeated(r *rand.Rand, repeats int) []stat.Task {
 	return tasks
 }
 
-// rate is that of a run of one repeat.
+// rate returns the rate of a run with one repeat.
 func (b bench) rate(r *rand.Rand) float64 {
 	full, n := 0, 0
 	for i := range b.chances {
@@ -159,11 +177,11 @@ func (b bench) rate(r *rand.Rand) float64 {
 	return float64(full) / float64(n)
 }
 
-// TestNoiseLimit fixes what the comment of Noise claims: how many differences
-// between two new runs are beyond the limit, whether the cells of a task share
-// their luck or not. 2,000 experiments: the standard error is 0.5 points at 5 %, and
-// the bounds are the claims and one of these. SD² is unbiased, and 2,000 squares
-// of normals have 3.2 % of error.
+// TestNoiseLimit checks the claims in the comment of Noise: how many
+// differences between two new runs exceed the limit, whether the cells of a
+// task share their luck or not. With 2,000 experiments the standard error is
+// 0.5 points at 5 %, and the bounds are the claims plus one standard error. SD²
+// is unbiased, and 2,000 squares of normal numbers have an error of 3.2 %.
 func TestNoiseLimit(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(2, 9))
@@ -199,16 +217,18 @@ func TestNoiseLimit(t *testing.T) {
 			t.Logf("%+v, %v shared: SD %.4f, seen %.4f; change %.4f, seen %.4f; beyond %.3f",
 				tc, shared, math.Sqrt(variance), math.Sqrt(seen), change, seenChange, beyond)
 			if beyond < tc.least-.005 || beyond > .06+.005 {
-				t.Errorf("%+v, %v shared: %.3f of differences are beyond the limit", tc, shared, beyond)
+				t.Errorf("%+v, %v shared: %.3f of differences are beyond the limit",
+					tc, shared, beyond)
 			}
 			if math.Abs(variance/seen-1) > .1 || math.Abs(change/seenChange-1) > .08 {
-				t.Errorf("%+v, %v shared: SD %.4f, seen %.4f; change %.4f, seen %.4f", tc, shared, math.Sqrt(variance), math.Sqrt(seen), change, seenChange)
+				t.Errorf("%+v, %v shared: SD %.4f, seen %.4f; change %.4f, seen %.4f",
+					tc, shared, math.Sqrt(variance), math.Sqrt(seen), change, seenChange)
 			}
 		}
 	}
 }
 
-// trials draws a task's trials by cell and repeat, some of them missing.
+// trials draws a task's trials by cell and repeat. Some are missing.
 func trials(t *rapid.T) stat.Task {
 	cells := rapid.SliceOfN(rapid.SliceOfN(rapid.IntRange(0, 1), 0, 4), 0, 3).Draw(t, "cells")
 	return tried(cells...)
@@ -219,17 +239,20 @@ func TestNoiseLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tasks := rapid.SliceOf(rapid.Custom(trials)).Draw(t, "tasks")
 		f := stat.Noise(tasks)
-		if f.Flip < 0 || f.Flip > 1 || f.Unstable < 0 || f.Unstable > 1 || f.Change > f.SD || f.SD > f.Limit || f.Limit > 1 {
+		if f.Flip < 0 || f.Flip > 1 || f.Unstable < 0 || f.Unstable > 1 || f.Change > f.SD ||
+			f.SD > f.Limit || f.Limit > 1 {
 			t.Fatalf("%+v", f)
 		}
-		if f.Flip < f.FlipInterval.Low-1e-12 || f.Flip > f.FlipInterval.High+1e-12 || (f.Flip > 0) != (f.Unstable > 0) {
+		if f.Flip < f.FlipInterval.Low-1e-12 || f.Flip > f.FlipInterval.High+1e-12 ||
+			(f.Flip > 0) != (f.Unstable > 0) {
 			t.Fatalf("%+v", f)
 		}
-		// A floor of nothing is known of nobody.
+		// A limit of 0 is never certain.
 		if f.Tasks > 0 && f.Limit == 0 {
 			t.Fatalf("%+v", f)
 		}
-		// Successes and failures are alike, and so are the orders of tasks and repeats.
+		// Swapping successes and failures, or reordering tasks and repeats, has
+		// no effect.
 		for i, task := range tasks {
 			for _, groups := range [][]stat.Group{task.Cells, task.Repeats} {
 				for j, g := range groups {

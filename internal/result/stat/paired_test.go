@@ -17,8 +17,8 @@ func near(t testing.TB, what string, got, want, tolerance float64) {
 	}
 }
 
-// fourfold are tasks of one trial a side that both sides fulfilled, only A, only
-// B and neither.
+// fourfold returns tasks with one trial per side that both sides, only A, only
+// B or neither fulfilled.
 func fourfold(both, a, b, neither int) []stat.Pair {
 	var pairs []stat.Pair
 	for _, c := range []struct{ n, a, b int }{{both, 1, 1}, {a, 1, 0}, {b, 0, 1}, {neither, 0, 0}} {
@@ -29,13 +29,13 @@ func fourfold(both, a, b, neither int) []stat.Pair {
 	return pairs
 }
 
-// TestMcNemarReference: 1 against 7 is the example of Fagerland, Lydersen and
-// Laake, "The McNemar test for binary matched-pairs data: mid-p and asymptotic
-// are better than exact conditional" (BMC Medical Research Methodology 13:91,
-// 2013), airway hyper-responsiveness after stem cell transplantation, with the
-// published p-value 0.070; 150 against 86 the approval ratings of Agresti,
-// Categorical Data Analysis, section 10.1. Digits are those of scipy 1.17.1
-// (binomtest).
+// TestMcNemarReference uses published examples. 1 against 7 is from Fagerland,
+// Lydersen and Laake, "The McNemar test for binary matched-pairs data: mid-p
+// and asymptotic are better than exact conditional" (BMC Medical Research
+// Methodology 13:91, 2013), on airway hyper-responsiveness after stem cell
+// transplantation, with the published p-value 0.070. 150 against 86 are the
+// approval ratings of Agresti, Categorical Data Analysis, section 10.1. The
+// digits are from scipy 1.17.1 (binomtest).
 func TestMcNemarReference(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -54,9 +54,9 @@ func TestMcNemarReference(t *testing.T) {
 	}
 }
 
-// TestNewcombePairedReference: the first row is an example of Newcombe (1998)
-// with the published limits of method 10; the others are computed from the
-// formulas of the paper in Python.
+// TestNewcombePairedReference uses an example of Newcombe (1998) with the
+// published limits of method 10 in the first row. The other rows were computed
+// in Python from the formulas of the paper.
 func TestNewcombePairedReference(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -77,11 +77,12 @@ func TestNewcombePairedReference(t *testing.T) {
 	}
 }
 
-// TestCompareSingle: the approval ratings (Agresti) as tasks of one trial each.
+// TestCompareSingle uses Agresti's approval ratings as tasks of one trial each.
 func TestCompareSingle(t *testing.T) {
 	t.Parallel()
 	c := stat.Compare(append(fourfold(794, 150, 86, 570), stat.Pair{A: 1, NA: 1}, stat.Pair{NB: 2}))
-	if c.Tasks != 1600 || c.Pairs != 1600 || c.OnlyA != 150 || c.OnlyB != 86 || c.Method != "exact McNemar" || c.IntervalMethod != "Newcombe paired" {
+	if c.Tasks != 1600 || c.Pairs != 1600 || c.OnlyA != 150 || c.OnlyB != 86 ||
+		c.Method != "exact McNemar" || c.IntervalMethod != "Newcombe paired" {
 		t.Errorf("got %+v", c)
 	}
 	near(t, "rate A", c.RateA, .59, 1e-9)
@@ -94,7 +95,7 @@ func TestCompareSingle(t *testing.T) {
 	near(t, "h", c.CohenH, 2*math.Asin(math.Sqrt(.59))-2*math.Asin(math.Sqrt(.55)), 1e-9)
 }
 
-// TestSignFlipReference compares with scipy 1.17.1, permutation_test over all
+// TestSignFlipReference compares with permutation_test of scipy 1.17.1 over all
 // 1,024 signs, for differences in thirds, sixths and a half.
 func TestSignFlipReference(t *testing.T) {
 	t.Parallel()
@@ -116,9 +117,10 @@ func TestSignFlipReference(t *testing.T) {
 	}
 }
 
-// TestSignFlipSampled: two numbers of trials that share no unit keep the exact
-// way out; the same differences in small numbers must give the same p-value but
-// for the error of 9,999 draws, three times 0.5 points at most.
+// TestSignFlipSampled uses numbers of trials without a common unit, which make
+// the exact computation too expensive. The same differences in small numbers
+// must give the same p-value, except for the error of 9,999 draws, at most
+// three times 0.5 points.
 func TestSignFlipSampled(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(12, 1))
@@ -137,7 +139,7 @@ func TestSignFlipSampled(t *testing.T) {
 	if again := stat.Compare(sampled); again.P != b.P {
 		t.Errorf("p = %v, then %v", b.P, again.P)
 	}
-	// Nothing as extreme drawn: never 0.
+	// P is never 0, even if no draw is as extreme.
 	for i := range sampled {
 		sampled[i].A, sampled[i].B = sampled[i].NA, 0
 	}
@@ -147,7 +149,10 @@ func TestSignFlipSampled(t *testing.T) {
 func pairs(t *rapid.T) []stat.Pair {
 	most := rapid.IntRange(1, 6).Draw(t, "most")
 	return rapid.SliceOf(rapid.Custom(func(t *rapid.T) stat.Pair {
-		p := stat.Pair{NA: rapid.IntRange(0, most).Draw(t, "na"), NB: rapid.IntRange(0, most).Draw(t, "nb")}
+		p := stat.Pair{
+			NA: rapid.IntRange(0, most).Draw(t, "na"),
+			NB: rapid.IntRange(0, most).Draw(t, "nb"),
+		}
 		p.A = rapid.IntRange(0, p.NA).Draw(t, "a")
 		p.B = rapid.IntRange(0, p.NB).Draw(t, "b")
 		return p
@@ -165,29 +170,33 @@ func TestCompareLaws(t *testing.T) {
 			swapped[i] = stat.Pair{A: p.B, NA: p.NB, B: p.A, NB: p.NA}
 		}
 		mirrored(t, c, stat.Compare(swapped))
-		// The order of tasks is nothing.
+		// The order of tasks does not matter.
 		for i, j := 0, len(pairs)-1; i < j; i, j = i+1, j-1 {
 			pairs[i], pairs[j] = pairs[j], pairs[i]
 		}
-		if r := stat.Compare(pairs); math.Abs(r.P-c.P) > 1e-9 || math.Abs(r.Difference-c.Difference) > 1e-9 {
+		if r := stat.Compare(pairs); math.Abs(r.P-c.P) > 1e-9 ||
+			math.Abs(r.Difference-c.Difference) > 1e-9 {
 			t.Fatalf("%+v, reversed %+v", c, r)
 		}
-		// A side is no different from itself.
+		// A side does not differ from itself.
 		for i := range pairs {
 			pairs[i].B, pairs[i].NB = pairs[i].A, pairs[i].NA
 		}
-		if c := stat.Compare(pairs); c.P != 1 || c.Difference != 0 || c.Interval.Low > 0 || c.Interval.High < 0 {
-			t.Fatalf("of itself: %+v", c)
+		if c := stat.Compare(pairs); c.P != 1 || c.Difference != 0 || c.Interval.Low > 0 ||
+			c.Interval.High < 0 {
+			t.Fatalf("a side compared with itself: %+v", c)
 		}
 	})
 }
 
 func lawful(t *rapid.T, c stat.Comparison) {
 	t.Helper()
-	if c.P < 0 || c.P > 1 || c.Detectable <= 0 || c.Detectable > 1 || c.OddsRatio <= 0 || math.IsInf(c.OddsRatio, 0) {
+	if c.P < 0 || c.P > 1 || c.Detectable <= 0 || c.Detectable > 1 || c.OddsRatio <= 0 ||
+		math.IsInf(c.OddsRatio, 0) {
 		t.Fatalf("%+v", c)
 	}
-	if c.Interval.Low < -1 || c.Interval.High > 1 || c.Difference < c.Interval.Low-1e-9 || c.Difference > c.Interval.High+1e-9 {
+	if c.Interval.Low < -1 || c.Interval.High > 1 || c.Difference < c.Interval.Low-1e-9 ||
+		c.Difference > c.Interval.High+1e-9 {
 		t.Fatalf("%+v", c)
 	}
 }
@@ -196,7 +205,8 @@ func mirrored(t *rapid.T, c, m stat.Comparison) {
 	t.Helper()
 	for _, d := range []float64{
 		c.Difference + m.Difference, c.CohenH + m.CohenH, c.P - m.P, c.OddsRatio*m.OddsRatio - 1,
-		c.Interval.Low + m.Interval.High, c.Interval.High + m.Interval.Low, c.RateA - m.RateB, c.Detectable - m.Detectable,
+		c.Interval.Low + m.Interval.High, c.Interval.High + m.Interval.Low,
+		c.RateA - m.RateB, c.Detectable - m.Detectable,
 	} {
 		if math.Abs(d) > 1e-9 {
 			t.Fatalf("%+v, swapped %+v", c, m)
@@ -207,9 +217,9 @@ func mirrored(t *rapid.T, c, m stat.Comparison) {
 	}
 }
 
-// sides draws tasks tried on two of them: a task is good or bad for a side, so
-// that its trials correlate by rho, and which it is agrees but for a share
-// apart.
+// sides draws tasks for two sides. A task is good or bad for a side, so its
+// trials correlate by rho. Both sides agree on which it is, except for a share
+// of apart.
 type sides struct{ rho, apart float64 }
 
 func (l sides) draw(r *rand.Rand, pairs []stat.Pair, repeats int, a, b float64) {
@@ -232,9 +242,10 @@ func (l sides) draw(r *rand.Rand, pairs []stat.Pair, repeats int, a, b float64) 
 	}
 }
 
-// TestCompareCoverage fixes what the comment of Compare claims. A mean rests on
-// 5 x 400 draws or more, so that its standard error is 0.5 points, and a single
-// case's is 1.3 near its lowest: the bounds are the claims and two of these.
+// TestCompareCoverage checks the claims in the comment of Compare. A mean uses
+// at least 5 x 400 draws, so its standard error is 0.5 points; that of a single
+// case is 1.3 near its lowest. The bounds are the claims plus two standard
+// errors.
 func TestCompareCoverage(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 8))
@@ -255,18 +266,21 @@ func TestCompareCoverage(t *testing.T) {
 					mean += share / float64(len(cases))
 					worst = min(worst, share)
 				}
-				t.Logf("%3d tasks x %d, %+v: mean %.3f, worst %.3f", tasks, repeats, like, mean, worst)
+				t.Logf("%3d tasks x %d, %+v: mean %.3f, worst %.3f",
+					tasks, repeats, like, mean, worst)
 				high := map[int]float64{20: .99, 50: .975, 200: .965}[tasks]
 				if mean < .94-.01 || mean > high+.01 || worst < .93-.026 {
-					t.Errorf("%d tasks x %d, %+v: mean coverage %.3f, worst %.3f", tasks, repeats, like, mean, worst)
+					t.Errorf("%d tasks x %d, %+v: mean coverage %.3f, worst %.3f",
+						tasks, repeats, like, mean, worst)
 				}
 			}
 		}
 	}
 }
 
-// TestCompareLevel: without a difference, no more than 5 % of p-values are below
-// 0.05, and with many tasks not far fewer. 2,000 draws: standard error 0.5 points.
+// TestCompareLevel checks that at most 5 % of p-values are below 0.05 if there
+// is no difference, and not far fewer with many tasks. With 2,000 draws the
+// standard error is 0.5 points.
 func TestCompareLevel(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(4, 4))
@@ -290,8 +304,8 @@ func TestCompareLevel(t *testing.T) {
 	}
 }
 
-// TestCompareAllocates: a sampled p-value costs memory for the tasks, not for
-// the draws.
+// TestCompareAllocates checks that a sampled p-value takes memory for the tasks
+// but not for the draws.
 func TestCompareAllocates(t *testing.T) {
 	pairs := unlike(200)
 	if n := testing.AllocsPerRun(2, func() { stat.Compare(pairs) }); n > 20 {
@@ -299,8 +313,8 @@ func TestCompareAllocates(t *testing.T) {
 	}
 }
 
-// unlike are tasks whose numbers of trials share no small unit, so that the
-// p-value is sampled.
+// unlike returns tasks whose numbers of trials have no small common unit, so
+// the p-value is sampled.
 func unlike(tasks int) []stat.Pair {
 	r := rand.New(rand.NewPCG(1, 1))
 	pairs := make([]stat.Pair, tasks)
@@ -311,9 +325,10 @@ func unlike(tasks int) []stat.Pair {
 	return pairs
 }
 
-// BenchmarkCompare: 200 tasks, with 8 trials a side (exact) and with unlike
-// numbers (9,999 draws), under 50 ms; 630 tasks with 7 trials against 70, of which
-// none or some are lost (exact and drawn), under 100 ms.
+// BenchmarkCompare should take less than 50 ms for 200 tasks with 8 trials per
+// side (exact) or with different numbers (9,999 draws), and less than 100 ms
+// for 630 tasks with 7 trials against 70 of which none or some are lost (exact
+// and sampled).
 func BenchmarkCompare(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 2))
 	even := make([]stat.Pair, 200)
@@ -323,7 +338,10 @@ func BenchmarkCompare(b *testing.B) {
 		unequal[i] = oneUrn(r, 7, 70, .6, .4)
 		lost[i] = oneUrn(r, 7-i%9/8, 70-i%5, .6, .4)
 	}
-	for name, pairs := range map[string][]stat.Pair{"exact": even, "sampled": unlike(200), "unequal": unequal, "lost": lost} {
+	for name, pairs := range map[string][]stat.Pair{
+		"exact": even, "sampled": unlike(200),
+		"unequal": unequal, "lost": lost,
+	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -14,8 +14,8 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// TestPassFormula compares with the binomial coefficients of the definitions,
-// in exact arithmetic.
+// TestPassFormula compares with the binomial coefficients of the definitions in
+// exact arithmetic.
 func TestPassFormula(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -39,8 +39,8 @@ func TestPassFormula(t *testing.T) {
 	})
 }
 
-// TestPassUnbiased: over all outcomes of n trials the estimates average to the
-// chances themselves, which is what makes them worth their name.
+// TestPassUnbiased checks that over all outcomes of n trials, the estimates
+// average to the true probabilities.
 func TestPassUnbiased(t *testing.T) {
 	t.Parallel()
 	const n = 7
@@ -51,7 +51,8 @@ func TestPassUnbiased(t *testing.T) {
 				at += binomial(n, c, p) * stat.PassAtK(n, c, k)
 				hat += binomial(n, c, p) * stat.PassHatK(n, c, k)
 			}
-			if math.Abs(at-(1-math.Pow(1-p, float64(k)))) > 1e-12 || math.Abs(hat-math.Pow(p, float64(k))) > 1e-12 {
+			if math.Abs(at-(1-math.Pow(1-p, float64(k)))) > 1e-12 ||
+				math.Abs(hat-math.Pow(p, float64(k))) > 1e-12 {
 				t.Errorf("k = %d, p = %v: %v and %v", k, p, at, hat)
 			}
 		}
@@ -61,14 +62,16 @@ func TestPassUnbiased(t *testing.T) {
 func TestPassUndefined(t *testing.T) {
 	t.Parallel()
 	for _, tc := range [][3]int{{3, 1, 4}, {3, 1, 0}, {0, 0, 1}} {
-		if a, h := stat.PassAtK(tc[0], tc[1], tc[2]), stat.PassHatK(tc[0], tc[1], tc[2]); !math.IsNaN(a) || !math.IsNaN(h) {
-			t.Errorf("%v: %v, %v, want NaN", tc, a, h)
+		at, hat := stat.PassAtK(tc[0], tc[1], tc[2]), stat.PassHatK(tc[0], tc[1], tc[2])
+		if !math.IsNaN(at) || !math.IsNaN(hat) {
+			t.Errorf("%v: %v, %v, want NaN", tc, at, hat)
 		}
 	}
 }
 
-// TestPassKReference: pass^2 is 1 and 1/3 in the cells of the first task with two
-// trials, 0 in that of the second; the third has too few.
+// TestPassKReference has a first task with pass^2 of 1 and 1/3 in its cells
+// with two or more trials, and a second with 0. The third task has too few
+// trials.
 func TestPassKReference(t *testing.T) {
 	t.Parallel()
 	got := stat.PassK([]stat.Task{
@@ -87,15 +90,18 @@ func TestPassKReference(t *testing.T) {
 func TestPassKLaws(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		tasks := rapid.SliceOf(rapid.Custom(func(t *rapid.T) stat.Task { return stat.Task{Cells: groups(t)} })).Draw(t, "tasks")
+		task := func(t *rapid.T) stat.Task { return stat.Task{Cells: groups(t)} }
+		tasks := rapid.SliceOf(rapid.Custom(task)).Draw(t, "tasks")
 		k := rapid.IntRange(0, 10).Draw(t, "k")
 		p := stat.PassK(tasks, k)
-		want, whole := 0, true // with k trials in a cell; each cell with one more
+		want, whole := 0, true // tasks with k trials in a cell; no cell has exactly k
 		for _, task := range tasks {
-			if slices.ContainsFunc(task.Cells, func(g stat.Group) bool { return k > 0 && g.N >= k }) {
+			if slices.ContainsFunc(task.Cells,
+				func(g stat.Group) bool { return k > 0 && g.N >= k }) {
 				want++
 			}
-			whole = whole && !slices.ContainsFunc(task.Cells, func(g stat.Group) bool { return g.N == k })
+			whole = whole &&
+				!slices.ContainsFunc(task.Cells, func(g stat.Group) bool { return g.N == k })
 		}
 		if p.Tasks != want {
 			t.Fatalf("%d tasks, want %d", p.Tasks, want)
@@ -114,23 +120,24 @@ func TestPassKLaws(t *testing.T) {
 				t.Fatalf("%+v", p)
 			}
 		}
-		if next := stat.PassK(tasks, k+1); whole && (next.At < p.At-1e-12 || next.Hat > p.Hat+1e-12) {
+		if next := stat.PassK(tasks, k+1); whole &&
+			(next.At < p.At-1e-12 || next.Hat > p.Hat+1e-12) {
 			t.Fatalf("not monotone in k: %+v, then %+v", p, next)
 		}
-		// A task in twice as many cells is no more tasks.
+		// Doubling a task's cells does not double its weight.
 		for i := range tasks {
 			tasks[i].Cells = append(tasks[i].Cells, tasks[i].Cells...)
 		}
 		if twice := stat.PassK(tasks, k); !cmp.Equal(p, twice, cmpopts.EquateApprox(0, 1e-9)) {
-			t.Fatalf("%+v, with each cell twice %+v", p, twice)
+			t.Fatalf("%+v, with each cell doubled %+v", p, twice)
 		}
 	})
 }
 
-// TestPassKCoverage: the intervals of the means hold their level on average over
-// rates, from one point below 95 % to two above it. A mean rests on 4 x 500 draws
-// or more, so that its standard error is 0.5 points, and a single rate's is 1.1:
-// the bounds have room for two of these.
+// TestPassKCoverage checks that averaged over rates, coverage is from one point
+// below 95 % to two above it. A mean uses at least 4 x 500 draws, so its
+// standard error is 0.5 points; that of a single rate is 1.1. The bounds allow
+// for two standard errors.
 func TestPassKCoverage(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 3))
@@ -145,7 +152,7 @@ func TestPassKCoverage(t *testing.T) {
 				mean, worst := 0., 1.
 				rates := []float64{.25, .5, .7, .9}
 				for _, p := range rates {
-					// All of k draws from the urn.
+					// The probability that all of k draws from the urn succeed.
 					truth, s := 1., (1-rho)/rho
 					for i := range k {
 						truth *= (p*s + float64(i)) / (s + float64(i))
@@ -159,32 +166,35 @@ func TestPassKCoverage(t *testing.T) {
 					mean += share / float64(len(rates))
 					worst = min(worst, share)
 				}
-				t.Logf("%3d tasks, pass^%d, rho %.1f: mean %.3f, worst %.3f", tasks, k, rho, mean, worst)
+				t.Logf("%3d tasks, pass^%d, rho %.1f: mean %.3f, worst %.3f",
+					tasks, k, rho, mean, worst)
 				if mean < .94-.01 || mean > .97+.01 || worst < .935-.022 {
-					t.Errorf("%d tasks, pass^%d, rho %.1f: mean coverage %.3f, worst %.3f", tasks, k, rho, mean, worst)
+					t.Errorf("%d tasks, pass^%d, rho %.1f: mean coverage %.3f, worst %.3f",
+						tasks, k, rho, mean, worst)
 				}
 			}
 		}
 	}
 }
 
-// TestPassKCells: the intervals hold their level where each task is tried in many
-// cells. Where its chances there are much alike, coverage averaged over rates is
-// 95 to 99 % with 10 tasks and 30; where they are not, tasks hardly differ, which
-// so few cannot show, and it is up to 100 %. 4 x 500 draws: standard error 0.5
-// points, and 1.1 at a single rate.
+// TestPassKCells checks the intervals if each task is tried in many cells. If
+// its probabilities there are similar, coverage averaged over rates is 95 to 99
+// % with 10 and 30 tasks. If they are not, tasks hardly differ, which so few
+// tasks cannot show, and coverage is up to 100 %. With 4 x 500 draws the
+// standard error is 0.5 points, and 1.1 at a single rate.
 func TestPassKCells(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 8))
 	const cells, n, draws = 12, 8, 500
 	for _, tasks := range []int{10, 30} {
 		for _, k := range []int{1, 4, 8} {
-			for _, alike := range []float64{1, .9, .3} { // the share of cells that have the task's chance
+			for _, alike := range []float64{1, .9, .3} { // share of cells with the task's chance
 				asked := make([]stat.Task, tasks)
 				mean, meanAt, worst := 0., 0., 1.
 				powers := []float64{4, 1, .3, .1} // mean chances of 20, 50, 77 and 91 %
 				for _, power := range powers {
-					// E u^(power·k), and of k failures E (1-u^power)^k.
+					// hat is E u^(power·k), and none is E (1-u^power)^k, the
+					// probability of k failures.
 					hat, none := 1/(power*float64(k)+1), 1.
 					for i := 1; i <= k; i++ {
 						none *= float64(i) / (float64(i) + 1/power)
@@ -198,7 +208,8 @@ func TestPassKCells(t *testing.T) {
 								if r.Float64() >= alike {
 									p = math.Pow(r.Float64(), power)
 								}
-								asked[i].Cells = append(asked[i].Cells, stat.Group{Full: betaBinomial(r, n, p, 0), N: n})
+								asked[i].Cells = append(asked[i].Cells,
+									stat.Group{Full: betaBinomial(r, n, p, 0), N: n})
 							}
 						}
 						p := stat.PassK(asked, k)
@@ -210,9 +221,12 @@ func TestPassKCells(t *testing.T) {
 					mean += share / float64(len(powers))
 					worst = min(worst, share)
 				}
-				t.Logf("%d tasks, k = %d, %v alike: pass^k mean %.3f, worst %.3f; pass@k mean %.3f", tasks, k, alike, mean, worst, meanAt)
-				if min(mean, meanAt) < .95-.01 || worst < .93-.022 || alike > .5 && max(mean, meanAt) > .99+.005 {
-					t.Errorf("%d tasks, k = %d, %v alike: pass^k mean %.3f, worst %.3f; pass@k mean %.3f", tasks, k, alike, mean, worst, meanAt)
+				t.Logf("%d tasks, k = %d, %v alike: pass^k mean %.3f, worst %.3f; pass@k mean %.3f",
+					tasks, k, alike, mean, worst, meanAt)
+				if min(mean, meanAt) < .95-.01 || worst < .93-.022 ||
+					alike > .5 && max(mean, meanAt) > .99+.005 {
+					t.Errorf("%d tasks, k = %d, %v alike: pass^k mean %.3f, worst %.3f; "+
+						"pass@k mean %.3f", tasks, k, alike, mean, worst, meanAt)
 				}
 			}
 		}

@@ -5,26 +5,27 @@ import (
 	"math/rand/v2"
 )
 
-// permutation is the two-sided p-value of the tasks' differences if, within each
-// task, any of its trials could as well have been of the other side, and whether
-// it was computed exactly. Of K fulfilled trials of a task A has a hypergeometric
-// number then, and the mean of the difference is 0 whatever the numbers of trials
+// permutation returns the two-sided p-value of the tasks' differences if the
+// trials of each task could equally well belong to the other side, and whether
+// it is exact. Given K fulfilled trials of a task, the number on side A is then
+// hypergeometric, and the mean difference is 0 whatever the numbers of trials
 // (Pitman, "Significance tests which may be applied to samples from any
-// populations", Supplement to the Journal of the Royal Statistical Society 4, 1937;
-// by task as in the conditional tests of several 2×2 tables).
+// populations", Supplement to the Journal of the Royal Statistical Society 4,
+// 1937; applied per task as in conditional tests of several 2×2 tables).
 func permutation(pairs []Pair) (p float64, exact bool) {
-	if g, ok := gridOf(pairs); ok {
+	if g, ok := newGrid(pairs); ok {
 		return g.permute(pairs), true
 	}
-	return redeal(pairs), false
+	return samplePermutations(pairs), false
 }
 
-// low and high are how many of the task's fulfilled trials A has at least and at
-// most.
+// low and high return the minimum and maximum number of the task's fulfilled
+// trials that side A can have.
 func (p Pair) low() int  { return max(0, p.A+p.B-p.NB) }
 func (p Pair) high() int { return min(p.NA, p.A+p.B) }
 
-// deals appends the chances of A to have low, low+1, ... high of them.
+// deals appends the probabilities that side A has low, low+1, ... high of the
+// fulfilled trials.
 func (p Pair) deals(into []float64) []float64 {
 	n, full := p.NA+p.NB, p.A+p.B
 	var sum float64
@@ -40,25 +41,28 @@ func (p Pair) deals(into []float64) []float64 {
 	return into
 }
 
-// A grid holds the sums of differences that permutations can make, in parts of
-// common: low and every unit above it, size times.
+// A grid describes the possible sums of differences under permutation, in
+// multiples of 1/common: low, low+unit, ... in size steps.
 type grid struct {
 	common int // a multiple of all numbers of trials
-	unit   int // a divisor of all steps; 0 where no task has any choice
+	unit   int // a divisor of all steps, or 0 if no task can be permuted
 	low    int
 	size   int
-	seen   int // the sum of the data
+	seen   int // the observed sum
 }
 
-// step is by how much the difference grows with each trial that A has fulfilled
-// in place of B.
+// step returns the change of the difference if side A has one more fulfilled
+// trial and side B one less.
 func (g grid) step(p Pair) int { return g.common/p.NA + g.common/p.NB }
 
-// at is the task's difference if A has fulfilled a.
-func (g grid) at(p Pair, a int) int { return a*g.step(p) - (p.A+p.B)*(g.common/p.NB) }
+// at returns the task's difference if side A has a fulfilled trials.
+func (g grid) at(p Pair, a int) int {
+	return a*g.step(p) - (p.A+p.B)*(g.common/p.NB)
+}
 
-// gridOf also says whether the exact distribution on the grid is cheap.
-func gridOf(pairs []Pair) (g grid, ok bool) {
+// newGrid returns the grid of the pairs. It returns false if the exact
+// distribution would take too long.
+func newGrid(pairs []Pair) (g grid, ok bool) {
 	if g.common, ok = multiple(pairs); !ok {
 		return g, false
 	}
@@ -76,13 +80,13 @@ func gridOf(pairs []Pair) (g grid, ok bool) {
 			cost += float64(g.size) * float64(spread+1)
 		}
 	}
-	return g, cost <= affordable
+	return g, cost <= maxCost
 }
 
-// permute is the share of permutations whose sum is at least as far from 0 as the
-// seen one.
+// permute returns the share of permutations whose sum is at least as far from 0
+// as the observed one.
 func (g grid) permute(pairs []Pair) float64 {
-	share := make([]float64, g.size+1) // by units above the least sum
+	share := make([]float64, g.size+1) // by units above the smallest sum
 	share[0] = 1
 	top := 0
 	chances := make([]float64, 0, 64)
@@ -92,7 +96,7 @@ func (g grid) permute(pairs []Pair) float64 {
 		}
 		chances = p.deals(chances[:0])
 		step := g.step(p) / g.unit
-		for w := top; w >= 0; w-- { // downwards, as what is above has been dealt
+		for w := top; w >= 0; w-- { // downwards, because higher cells are already done
 			v := share[w]
 			share[w] = v * chances[0]
 			for i, c := range chances[1:] {
@@ -111,10 +115,10 @@ func (g grid) permute(pairs []Pair) float64 {
 	return min(1, p)
 }
 
-// redeal estimates what permute computes from drawn permutations. The seed is
-// fixed, and the better side is taken for A: the same data give the same p-value,
-// whichever side is named first.
-func redeal(pairs []Pair) float64 {
+// samplePermutations estimates the result of permute from random permutations.
+// The seed is fixed and the better side is always treated as A, so the same
+// data give the same p-value, whichever side comes first.
+func samplePermutations(pairs []Pair) float64 {
 	const draws = 9_999
 	sums := make([]float64, draws)
 	r := rand.NewPCG(1937, 4)
@@ -139,7 +143,7 @@ func redeal(pairs []Pair) float64 {
 			sums[i] += low + step*float64(d.roll(r.Uint64()))
 		}
 	}
-	// Sums that are equal but for the order of rounding count as equal.
+	// Sums that differ only by rounding count as equal.
 	seen = math.Abs(seen) - 1e-9
 	hits := 0
 	for _, sum := range sums {
@@ -150,15 +154,16 @@ func redeal(pairs []Pair) float64 {
 	return float64(hits+1) / (draws + 1)
 }
 
-// dice draw an index by given chances in a step or two: a table says where to
-// begin the search in the cumulated chances (Chen and Asau, "On generating random
-// variates from an empirical distribution", AIIE Transactions 6, 1974).
+// dice draw an index with given probabilities in one or two steps. A table
+// gives the position at which to start searching the cumulated probabilities
+// (Chen and Asau, "On generating random variates from an empirical
+// distribution", AIIE Transactions 6, 1974).
 type dice struct {
 	cumulated []float64 // the last is 1
 	begin     [256]int32
 }
 
-// load uses up the chances.
+// load sets the probabilities. It overwrites the slice.
 func (d *dice) load(chances []float64) {
 	for i := 1; i < len(chances); i++ {
 		chances[i] += chances[i-1]
@@ -174,7 +179,7 @@ func (d *dice) load(chances []float64) {
 	}
 }
 
-// roll takes 64 random bits.
+// roll draws an index from 64 random bits.
 func (d *dice) roll(bits uint64) int {
 	at := d.begin[bits>>56]
 	for u := float64(bits>>11) / (1 << 53); d.cumulated[at] <= u; {

@@ -11,8 +11,9 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// oneUrn draws a task that is equally hard for both sides, so that any two of its
-// trials correlate by rho (Pólya's urn: the trials of A go before those of B).
+// oneUrn draws a task that is equally hard for both sides, so any two of its
+// trials correlate by rho. It uses Pólya's urn, with the trials of A before
+// those of B.
 func oneUrn(r *rand.Rand, na, nb int, p, rho float64) stat.Pair {
 	a, s := betaBinomial(r, na, p, rho), math.Inf(1)
 	if rho > 0 {
@@ -22,8 +23,8 @@ func oneUrn(r *rand.Rand, na, nb int, p, rho float64) stat.Pair {
 	return stat.Pair{A: a, NA: na, B: betaBinomial(r, nb, p, 1/(s+float64(na)+1)), NB: nb}
 }
 
-// luck draws the repeats of a task in so many cells, each of which takes the luck
-// of the repeat for its own with the chance common.
+// luck draws the repeats of a task in the given number of cells. Each cell uses
+// the luck of the repeat with the probability common.
 func luck(r *rand.Rand, cells, repeats int, p, common float64) (full int) {
 	for range repeats {
 		shared := r.Float64()
@@ -40,13 +41,16 @@ func luck(r *rand.Rand, cells, repeats int, p, common float64) (full int) {
 	return full
 }
 
-// TestPermutationDefinition compares with all signs and with all ways to call NA of
-// a task's trials A's, one by one.
+// TestPermutationDefinition compares with an enumeration of all signs and of
+// all ways to assign NA of a task's trials to A.
 func TestPermutationDefinition(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		pairs := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) stat.Pair {
-			p := stat.Pair{NA: rapid.IntRange(1, 4).Draw(t, "na"), NB: rapid.IntRange(1, 4).Draw(t, "nb")}
+			p := stat.Pair{
+				NA: rapid.IntRange(1, 4).Draw(t, "na"),
+				NB: rapid.IntRange(1, 4).Draw(t, "nb"),
+			}
 			p.A, p.B = rapid.IntRange(0, p.NA).Draw(t, "a"), rapid.IntRange(0, p.NB).Draw(t, "b")
 			return p
 		}), 1, 5).Draw(t, "pairs")
@@ -68,10 +72,11 @@ func TestPermutationDefinition(t *testing.T) {
 	})
 }
 
-// difference is the task's in twelfths if a of its fulfilled trials are A's.
+// difference returns the task's difference in twelfths if a of its fulfilled
+// trials belong to A.
 func difference(p stat.Pair, a int) int { return 12/p.NA*a - 12/p.NB*(p.A+p.B-a) }
 
-// subsets are the task's differences for every choice of A's trials.
+// subsets returns the task's differences for every choice of A's trials.
 func subsets(p stat.Pair) (all []int) {
 	fulfilled := uint(1)<<(p.A+p.B) - 1
 	for mask := range uint(1) << (p.NA + p.NB) {
@@ -82,7 +87,8 @@ func subsets(p stat.Pair) (all []int) {
 	return all
 }
 
-// plus is the distribution of a sum and one more term, whose values are as likely.
+// plus returns the distribution of a sum and one more term with equally likely
+// values.
 func plus(sums map[int]float64, terms []int) map[int]float64 {
 	out := make(map[int]float64)
 	for sum, p := range sums {
@@ -102,11 +108,12 @@ func tail(sums map[int]float64, seen int) (p float64) {
 	return p
 }
 
-// TestPermutationSampled: tasks that both sides always fulfil tell nothing, but
-// their numbers of trials can keep the exact way out. The p-value must stay but for
-// the error of 9,999 draws, three times 0.5 points at most, and be the same for
-// exchanged sides. Around 3 % the permutation's is the larger, around one half
-// either.
+// TestPermutationSampled adds tasks that both sides always fulfil. They carry
+// no information, but their numbers of trials make the exact computation too
+// expensive. The p-value must stay the same except for the error of 9,999
+// draws, at most three times 0.5 points, and must not change if the sides are
+// swapped. At rates around 3 % the permutation's p-value is larger; around one
+// half either may be.
 func TestPermutationSampled(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(12, 2))
@@ -135,17 +142,28 @@ func TestPermutationSampled(t *testing.T) {
 	}
 }
 
-// TestUnequalLevel fixes what the comment of Compare claims of unequal numbers of
-// trials: of equal sides no more are called different. 1,200 draws: the standard
-// error is 0.6 points, 0.8 at the highest, and the bounds are the claims and two of
-// these. With 15,000 draws two cells came to 5.2 % at half and 7.5 % at whole luck.
+// TestUnequalLevel checks the claims in the comment of Compare about unequal
+// numbers of trials: how many equal sides are called different. With 1,200
+// draws the standard error is 0.6 points, 0.8 at the highest, and the bounds
+// are the claims plus two standard errors. With 15,000 draws, two cells gave
+// 5.2 % if they share half their luck and 7.5 % if they share all.
 func TestUnequalLevel(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(19, 37))
 	for _, tc := range []struct {
 		tasks, na, nb int
 		rate          float64
-	}{{20, 1, 10, .97}, {60, 1, 10, .97}, {20, 1, 10, .9}, {60, 1, 4, .97}, {200, 1, 10, .97}, {20, 1, 10, .5}, {60, 3, 10, .5}, {60, 3, 2, .9}, {60, 9, 10, .97}} {
+	}{
+		{20, 1, 10, .97},
+		{60, 1, 10, .97},
+		{20, 1, 10, .9},
+		{60, 1, 4, .97},
+		{200, 1, 10, .97},
+		{20, 1, 10, .5},
+		{60, 3, 10, .5},
+		{60, 3, 2, .9},
+		{60, 9, 10, .97},
+	} {
 		for _, c := range []struct {
 			name string
 			most float64
@@ -153,8 +171,14 @@ func TestUnequalLevel(t *testing.T) {
 		}{
 			{"alike", .04 + .012, func() stat.Pair { return oneUrn(r, tc.na, tc.nb, tc.rate, 0) }},
 			{"beta", .04 + .012, func() stat.Pair { return oneUrn(r, tc.na, tc.nb, tc.rate, .5) }},
-			{"half luck", .055 + .013, func() stat.Pair { return twoCells(r, tc.na, tc.nb, tc.rate, .5) }},
-			{"whole luck", .08 + .016, func() stat.Pair { return twoCells(r, tc.na, tc.nb, tc.rate, 1) }},
+			{
+				"half luck", .055 + .013,
+				func() stat.Pair { return twoCells(r, tc.na, tc.nb, tc.rate, .5) },
+			},
+			{
+				"whole luck", .08 + .016,
+				func() stat.Pair { return twoCells(r, tc.na, tc.nb, tc.rate, 1) },
+			},
 		} {
 			got := power(1200, tc.tasks, func(pairs []stat.Pair) {
 				for i := range pairs {
@@ -169,19 +193,27 @@ func TestUnequalLevel(t *testing.T) {
 	}
 }
 
-// twoCells is a task with two cells a side, equally hard for both.
+// twoCells returns a task with two cells per side that is equally hard for
+// both.
 func twoCells(r *rand.Rand, na, nb int, p, common float64) stat.Pair {
-	return stat.Pair{A: luck(r, 2, na, p, common), NA: 2 * na, B: luck(r, 2, nb, p, common), NB: 2 * nb}
+	return stat.Pair{
+		A: luck(r, 2, na, p, common), NA: 2 * na,
+		B: luck(r, 2, nb, p, common), NB: 2 * nb,
+	}
 }
 
-// TestUnequalPower: two tests at once do not hide what one shows.
+// TestUnequalPower checks that using two tests does not hide a difference that
+// one of them shows.
 func TestUnequalPower(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(19, 38))
 	for _, rates := range [][2]float64{{.5, .8}, {.8, .5}} {
 		got := power(500, 60, func(pairs []stat.Pair) {
 			for i := range pairs {
-				pairs[i] = stat.Pair{A: betaBinomial(r, 1, rates[0], 0), NA: 1, B: betaBinomial(r, 10, rates[1], 0), NB: 10}
+				pairs[i] = stat.Pair{
+					A: betaBinomial(r, 1, rates[0], 0), NA: 1,
+					B: betaBinomial(r, 10, rates[1], 0), NB: 10,
+				}
 			}
 		})
 		t.Logf("%v: power %.3f", rates, got)
@@ -191,9 +223,9 @@ func TestUnequalPower(t *testing.T) {
 	}
 }
 
-// TestUnequalDetectable fixes what the comment of Compare claims of Detectable
-// with unequal numbers of trials. 400 draws: the standard error is 2 points around
-// one half, 2.3 at the lower bound around 80 %.
+// TestUnequalDetectable checks the claims in the comment of Compare about
+// Detectable with unequal numbers of trials. With 400 draws the standard error
+// is 2 points around one half, and 2.3 at the lower bound around 80 %.
 func TestUnequalDetectable(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(19, 39))
@@ -203,7 +235,10 @@ func TestUnequalDetectable(t *testing.T) {
 				draw := func(pairs []stat.Pair, d float64) {
 					a, b := apart(rate, d)
 					for i := range pairs {
-						pairs[i] = stat.Pair{A: betaBinomial(r, n[0], a, within), NA: n[0], B: betaBinomial(r, n[1], b, within), NB: n[1]}
+						pairs[i] = stat.Pair{
+							A: betaBinomial(r, n[0], a, within), NA: n[0],
+							B: betaBinomial(r, n[1], b, within), NB: n[1],
+						}
 					}
 				}
 				got := power(400, 25, func(pairs []stat.Pair) {

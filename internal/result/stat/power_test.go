@@ -10,17 +10,17 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A design is a comparison of so many tasks with so many repeats a side, where
-// two repeats of a task correlate by within and its trials on different sides by
-// between.
+// A design is a comparison with the given numbers of tasks and of repeats per
+// side. Two repeats of a task correlate by within, and its trials on different
+// sides by between.
 type design struct {
 	tasks, repeats  int
 	within, between float64
 }
 
-// draw fills pairs at the rates a and b. Without anything in common each side has
-// beta-binomial tasks of its own; otherwise the difficulty of tasks is normal,
-// common to both sides up to between, and the sides' rates shift it.
+// draw fills pairs at the rates a and b. If between is 0, each side has its own
+// beta-binomial tasks. Otherwise the difficulty of tasks is normal and shared
+// by both sides up to between, and the sides' rates shift it.
 func (x design) draw(r *rand.Rand, pairs []stat.Pair, a, b float64) {
 	for i := range pairs {
 		pairs[i] = stat.Pair{NA: x.repeats, NB: x.repeats}
@@ -29,7 +29,8 @@ func (x design) draw(r *rand.Rand, pairs []stat.Pair, a, b float64) {
 			pairs[i].B = betaBinomial(r, x.repeats, b, x.within)
 			continue
 		}
-		// What correlates by ρ as outcomes at one half does by sin(πρ/2) as normals.
+		// Outcomes at one half that correlate by ρ correspond to normals that
+		// correlate by sin(πρ/2).
 		within, between := math.Sin(math.Pi*x.within/2), math.Sin(math.Pi*x.between/2)
 		common := math.Sqrt(between) * r.NormFloat64()
 		rate := func(p float64) float64 {
@@ -41,13 +42,13 @@ func (x design) draw(r *rand.Rand, pairs []stat.Pair, a, b float64) {
 	}
 }
 
-// apart are two rates with the difference d around p, or at the border.
+// apart returns two rates with the difference d around p, or at the border.
 func apart(p, d float64) (a, b float64) {
 	low := min(1-d, max(0, p-d/2))
 	return min(low+d, 1-1e-12), max(low, 1e-12)
 }
 
-// power is how often Compare calls what draw makes.
+// power returns how often Compare finds a difference in the data of draw.
 func power(draws, tasks int, draw func([]stat.Pair)) float64 {
 	pairs := make([]stat.Pair, tasks)
 	called := 0
@@ -60,10 +61,10 @@ func power(draws, tasks int, draw func([]stat.Pair)) float64 {
 	return float64(called) / float64(draws)
 }
 
-// TestDetectablePower fixes what the comment of Detectable claims, by simulation
-// of Compare: with the difference that it tells before a run, 80 to 90 % of runs
-// show it. 1,500 draws: the standard error is one point at most, and the bounds
-// are the claims and two of these.
+// TestDetectablePower checks the claims in the comment of Detectable by
+// simulating Compare: 80 to 90 % of runs show the predicted difference. With
+// 1,500 draws the standard error is at most one point, and the bounds are the
+// claims plus two standard errors.
 func TestDetectablePower(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(6, 6))
@@ -83,8 +84,8 @@ func TestDetectablePower(t *testing.T) {
 	}
 }
 
-// TestDetectableBorders: fewer tasks than can show anything, and what is claimed
-// of the few that can.
+// TestDetectableBorders checks numbers of tasks that cannot show any
+// difference, and the claims about the smallest numbers that can.
 func TestDetectableBorders(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(6, 9))
@@ -100,7 +101,8 @@ func TestDetectableBorders(t *testing.T) {
 		for _, repeats := range []int{1, 10} {
 			for _, within := range []float64{0, .5} {
 				a, b := apart(.5, stat.Detectable(tasks, repeats, within, 0))
-				got := power(2000, tasks, func(pairs []stat.Pair) { design{tasks, repeats, within, 0}.draw(r, pairs, a, b) })
+				x := design{tasks, repeats, within, 0}
+				got := power(2000, tasks, func(pairs []stat.Pair) { x.draw(r, pairs, a, b) })
 				t.Logf("%d tasks x %d, %v: power %.3f", tasks, repeats, within, got)
 				if got < least || got > .94 {
 					t.Errorf("%d tasks x %d, %v: power %.3f", tasks, repeats, within, got)
@@ -110,8 +112,8 @@ func TestDetectableBorders(t *testing.T) {
 	}
 }
 
-// TestDetectableMany: with many tasks it is the textbook's difference of 2.8
-// standard errors, whose variance is Kish's.
+// TestDetectableMany checks that with many tasks the result is the textbook's
+// difference of 2.8 standard errors with Kish's variance.
 func TestDetectableMany(t *testing.T) {
 	t.Parallel()
 	const tasks = 10_000_000
@@ -129,15 +131,16 @@ func TestDetectableMany(t *testing.T) {
 		{1000, .5, 0, .25025},
 	} {
 		want := 2.8015852 * math.Sqrt(tc.variance/tasks)
-		near(t, "detectable", stat.Detectable(tasks, tc.repeats, tc.within, tc.between)/want, 1, .005)
+		near(t, "detectable",
+			stat.Detectable(tasks, tc.repeats, tc.within, tc.between)/want, 1, .005)
 	}
 }
 
-// TestCompareDetectable fixes what the comment of Compare claims of Detectable:
-// new data that differ by it show it in about 80 of 100 runs, whether the data
-// that it is taken from differ or not. 500 draws: the standard error is 1.8
-// points, and the bounds are the claims and two of these. Around one half it is
-// what the design foretells.
+// TestCompareDetectable checks the claims in the comment of Compare about
+// Detectable: about 80 of 100 runs show a difference of that size, whether the
+// sides of the earlier data differ or not. With 500 draws the standard error is
+// 1.8 points, and the bounds are the claims plus two standard errors. Around
+// one half it is what Detectable predicts.
 func TestCompareDetectable(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(6, 12))
@@ -158,13 +161,16 @@ func TestCompareDetectable(t *testing.T) {
 							a, b = apart(rate, d)
 							x.draw(r, pairs, a, b)
 						})
-						t.Logf("%+v around %v, %.3f apart: %.3f detectable, power %.3f", x, rate, truth, mean, got)
+						t.Logf("%+v around %v, %.3f apart: %.3f detectable, power %.3f",
+							x, rate, truth, mean, got)
 						least, most, high := .78, .92, 1.1
 						if rate == .8 {
 							least, most, high = .74, .94, 1
 						}
-						if got < least-.035 || got > most+.035 || tasks >= 25 && (mean > high*before || rate == .5 && mean < .97*before) {
-							t.Errorf("%+v around %v, %.3f apart: %.3f detectable, %.3f foretold, power %.3f", x, rate, truth, mean, before, got)
+						unlike := mean > high*before || rate == .5 && mean < .97*before
+						if got < least-.035 || got > most+.035 || tasks >= 25 && unlike {
+							t.Errorf("%+v around %v, %.3f apart: %.3f detectable, "+
+								"%.3f predicted, power %.3f", x, rate, truth, mean, before, got)
 						}
 					}
 				}
@@ -184,16 +190,16 @@ func TestDetectableLaws(t *testing.T) {
 			t.Fatal(d)
 		}
 		for what, other := range map[string]float64{
-			"with more tasks":        stat.Detectable(n+1+n/2, repeats, within, between),
-			"with more repeats":      stat.Detectable(n, repeats+1, within, between),
-			"with repeats less like": stat.Detectable(n, repeats, within/2, between),
+			"with more tasks":           stat.Detectable(n+1+n/2, repeats, within, between),
+			"with more repeats":         stat.Detectable(n, repeats+1, within, between),
+			"with less similar repeats": stat.Detectable(n, repeats, within/2, between),
 		} {
 			if other > d+1e-9 {
 				t.Fatalf("%v, %s %v", d, what, other)
 			}
 		}
 		if worst := stat.Detectable(n, repeats, within, 0); worst < d-1e-9 {
-			t.Fatalf("%v, of unlike sides %v", d, worst)
+			t.Fatalf("%v, with uncorrelated sides %v", d, worst)
 		}
 	})
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// TestWilsonReference compares with published values: Newcombe, "Two-sided
-// confidence intervals for the single proportion", Statistics in Medicine 17
-// (1998), table I, method 3.
+// TestWilsonReference compares with published values (Newcombe, "Two-sided
+// confidence intervals for the single proportion", Statistics in Medicine 17,
+// 1998, table I, method 3).
 func TestWilsonReference(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -41,23 +41,24 @@ func TestWilsonLaws(t *testing.T) {
 			t.Fatalf("95 %%: %v, 99 %%: %v", i, wide)
 		}
 		if p := float64(k) / float64(max(n, 1)); n > 0 && (p < i.Low-1e-12 || p > i.High+1e-12) {
-			t.Fatalf("%v does not hold %v", i, p)
+			t.Fatalf("%v does not contain %v", i, p)
 		}
 		mirror := stat.Wilson(n-k, n, stat.Z95)
-		if n > 0 && (math.Abs(mirror.Low-(1-i.High)) > 1e-9 || math.Abs(mirror.High-(1-i.Low)) > 1e-9) {
+		if n > 0 &&
+			(math.Abs(mirror.Low-(1-i.High)) > 1e-9 || math.Abs(mirror.High-(1-i.Low)) > 1e-9) {
 			t.Fatalf("%v is not the mirror of %v", mirror, i)
 		}
 	})
 }
 
-// TestWilsonCoverage sums the binomial distribution: no simulation, so the
-// figures are exact. On average over rates the coverage is within one point of
-// 95 %; at single rates it falls lower, as all intervals of counts do.
+// TestWilsonCoverage sums the binomial distribution, so its figures are exact.
+// Averaged over rates, coverage is within one point of 95 %. At single rates it
+// falls lower, as for all intervals of counts.
 func TestWilsonCoverage(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		n     int
-		worst float64 // over the grid, rounded down
+		worst float64 // lowest coverage over the grid, rounded down
 	}{{10, .859}, {20, .904}, {50, .910}, {100, .910}, {500, .938}} {
 		intervals := make([]stat.Interval, tc.n+1)
 		for k := range intervals {
@@ -82,7 +83,7 @@ func TestWilsonCoverage(t *testing.T) {
 	}
 }
 
-// binomial is the chance of k in n at the rate p in (0,1).
+// binomial returns the probability of k in n at the rate p in (0,1).
 func binomial(n, k int, p float64) float64 {
 	a, _ := math.Lgamma(float64(n + 1))
 	b, _ := math.Lgamma(float64(k + 1))
@@ -90,9 +91,10 @@ func binomial(n, k int, p float64) float64 {
 	return math.Exp(a - b - c + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
 }
 
-// betaBinomial draws how many of n trials of a new task are fulfilled, at the
-// mean rate p and the intra-cluster correlation rho: an urn that gets a ball of
-// each drawn colour (Pólya) is a draw from the beta distribution.
+// betaBinomial draws the number of fulfilled trials of a new task with n
+// trials, at the mean rate p and the intra-cluster correlation rho. It uses
+// Pólya's urn, which gets another ball of each colour drawn and corresponds to
+// a draw from the beta distribution.
 func betaBinomial(r *rand.Rand, n int, p, rho float64) int {
 	k := 0
 	for i := range n {
@@ -108,14 +110,14 @@ func betaBinomial(r *rand.Rand, n int, p, rho float64) int {
 	return k
 }
 
-// rates stand for themselves and their mirror images.
+// rates represent themselves and their mirror images.
 var rates = []float64{.05, .1, .25, .5}
 
-// coverage is how often an interval that draw makes holds the truth.
+// coverage returns how often the intervals that draw returns contain the truth.
 func coverage(draws int, truth float64, draw func() stat.Interval) float64 {
 	held := 0
 	for range draws {
-		// Half a thousandth of a thousandth for rounding.
+		// The tolerance is for rounding.
 		if i := draw(); i.Low <= truth+1e-9 && truth-1e-9 <= i.High {
 			held++
 		}
@@ -123,10 +125,10 @@ func coverage(draws int, truth float64, draw func() stat.Interval) float64 {
 	return float64(held) / float64(draws)
 }
 
-// TestClusteredCoverage fixes what the comment of Clustered claims. A mean
-// rests on 4 x 600 draws or more, so that its standard error is 0.45 points, and
-// a single rate's is 1.1 points near its lowest: the bounds are the claims and
-// two of these.
+// TestClusteredCoverage checks the claims in the comment of Clustered. A mean
+// uses at least 4 x 600 draws, so its standard error is 0.45 points; that of a
+// single rate is 1.1 points near its lowest. The bounds are the claims plus two
+// standard errors.
 func TestClusteredCoverage(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 11))
@@ -134,44 +136,52 @@ func TestClusteredCoverage(t *testing.T) {
 		for _, repeats := range []int{1, 2, 5, 8} {
 			for _, rho := range []float64{0, .2, .5, .8} {
 				if repeats == 1 && rho > 0 || tasks == 200 && repeats != 5 {
-					continue // nothing to correlate; or easy and slow
+					continue // no repeats to correlate, or easy and slow
 				}
 				mean, worst := 0., 1.
 				groups := make([]stat.Group, tasks)
 				for _, p := range rates {
 					share := coverage(max(600, 20_000/tasks), p, func() stat.Interval {
 						for i := range groups {
-							groups[i] = stat.Group{Full: betaBinomial(r, repeats, p, rho), N: repeats}
+							groups[i] = stat.Group{
+								Full: betaBinomial(r, repeats, p, rho),
+								N:    repeats,
+							}
 						}
 						return stat.Clustered(groups, .95).Interval
 					})
 					mean += share / float64(len(rates))
 					worst = min(worst, share)
 				}
-				t.Logf("%3d tasks x %d, rho %.1f: mean %.3f, worst %.3f", tasks, repeats, rho, mean, worst)
+				t.Logf("%3d tasks x %d, rho %.1f: mean %.3f, worst %.3f",
+					tasks, repeats, rho, mean, worst)
 				high := .96
 				if tasks < 100 && rho < .5 {
 					high = .985
 				}
 				if mean < .94-.009 || mean > high+.009 || worst < .92-.022 {
-					t.Errorf("%d tasks x %d, rho %.1f: mean coverage %.3f, worst %.3f", tasks, repeats, rho, mean, worst)
+					t.Errorf("%d tasks x %d, rho %.1f: mean coverage %.3f, worst %.3f",
+						tasks, repeats, rho, mean, worst)
 				}
 			}
 		}
 	}
 }
 
-// TestClusteredReference: four tasks of two trials with the outcomes 2, 0, 1, 2
-// have mean squares of 11/24 between and 1/8 within tasks, so a correlation of
-// 4/7, which three tasks with a success and two with a failure draw to 23/35.
+// TestClusteredReference uses four tasks of two trials with 2, 0, 1 and 2
+// successes. The mean squares are 11/24 between and 1/8 within tasks, so the
+// correlation is 4/7. Three tasks with a success and two with a failure shrink
+// it to 23/35.
 func TestClusteredReference(t *testing.T) {
 	t.Parallel()
 	got := stat.Clustered([]stat.Group{{2, 2}, {}, {0, 2}, {1, 2}, {2, 2}}, .95)
 	if got.Tasks != 4 || got.Trials != 8 || got.Rate != .625 {
 		t.Errorf("got %+v", got)
 	}
-	if want := (2*4./7 + .5) / 2.5; math.Abs(got.Correlation-want) > 1e-12 || math.Abs(got.DesignEffect-1-want) > 1e-12 {
-		t.Errorf("correlation %v, design effect %v, want %v and 1 more", got.Correlation, got.DesignEffect, want)
+	if want := (2*4./7 + .5) / 2.5; math.Abs(got.Correlation-want) > 1e-12 ||
+		math.Abs(got.DesignEffect-1-want) > 1e-12 {
+		t.Errorf("correlation %v, design effect %v, want %v and 1 more",
+			got.Correlation, got.DesignEffect, want)
 	}
 }
 
@@ -193,16 +203,18 @@ func TestClusteredLaws(t *testing.T) {
 		}
 		if n == 0 {
 			if r.Interval != (stat.Interval{Low: 0, High: 1}) {
-				t.Fatalf("of nothing: %+v", r)
+				t.Fatalf("without trials: %+v", r)
 			}
 			return
 		}
 		kish := float64(squares) / float64(n)
-		if r.Correlation < 0 || r.Correlation > 1 || r.DesignEffect < 1 || r.DesignEffect > kish+1e-9 {
+		if r.Correlation < 0 || r.Correlation > 1 || r.DesignEffect < 1 ||
+			r.DesignEffect > kish+1e-9 {
 			t.Fatalf("%+v", r)
 		}
-		// No narrower than independent trials.
-		if w := stat.Wilson(full, n, stat.Z95); r.Interval.Low > w.Low+1e-9 || r.Interval.High < w.High-1e-9 {
+		// The interval is not narrower than for independent trials.
+		if w := stat.Wilson(full, n, stat.Z95); r.Interval.Low > w.Low+1e-9 ||
+			r.Interval.High < w.High-1e-9 {
 			t.Fatalf("%+v is narrower than %v", r, w)
 		}
 		if r.Interval.Low < 0 || r.Interval.High > 1 {
@@ -212,14 +224,15 @@ func TestClusteredLaws(t *testing.T) {
 			groups[i].Full = groups[i].N - groups[i].Full
 		}
 		mirror := stat.Clustered(groups, .95).Interval
-		if math.Abs(mirror.Low-(1-r.Interval.High)) > 1e-9 || math.Abs(mirror.High-(1-r.Interval.Low)) > 1e-9 {
+		if math.Abs(mirror.Low-(1-r.Interval.High)) > 1e-9 ||
+			math.Abs(mirror.High-(1-r.Interval.Low)) > 1e-9 {
 			t.Fatalf("%v is not the mirror of %v", mirror, r.Interval)
 		}
 	})
 }
 
-// TestClusteredSingle: with one trial per task it is Wilson's interval, at each
-// level.
+// TestClusteredSingle checks that the interval equals Wilson's at each level if
+// each task has one trial.
 func TestClusteredSingle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -241,8 +254,8 @@ func TestClusteredSingle(t *testing.T) {
 	})
 }
 
-// TestClusteredUnanimous: repeats that all agree tell no more than one, and no
-// more is known where all trials of all tasks ended alike.
+// TestClusteredUnanimous checks that repeats that all agree count as one,
+// including the cases in which all trials of all tasks ended alike.
 func TestClusteredUnanimous(t *testing.T) {
 	t.Parallel()
 	for k := range 11 {
@@ -254,7 +267,8 @@ func TestClusteredUnanimous(t *testing.T) {
 			}
 		}
 		got, want := stat.Clustered(groups, .95), stat.Wilson(k, 10, stat.Z95)
-		if math.Abs(got.Interval.Low-want.Low) > 1e-9 || math.Abs(got.Interval.High-want.High) > 1e-9 || got.DesignEffect != 4 {
+		if math.Abs(got.Interval.Low-want.Low) > 1e-9 ||
+			math.Abs(got.Interval.High-want.High) > 1e-9 || got.DesignEffect != 4 {
 			t.Errorf("%d tasks: %+v, want %v", k, got, want)
 		}
 	}

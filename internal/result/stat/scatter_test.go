@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestScatterLaws: it is a variance of differences in [-1,1] with the mean d,
-// whatever a comparison has seen, and at the border where one side always or
+// TestScatterLaws checks that scatter is a variance of differences in [-1,1]
+// with the mean d for any design, including those in which one side always or
 // never succeeds.
 func TestScatterLaws(t *testing.T) {
 	t.Parallel()

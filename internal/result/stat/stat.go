@@ -1,6 +1,7 @@
-// Package stat holds the statistics of results: rates and their intervals, the
-// comparison of two cells, what difference a design can detect, and what
-// chance alone moves. It is pure mathematics and knows nothing of trials.
+// Package stat provides the statistics of results: rates with intervals, paired
+// comparisons of two cells, the smallest difference that a design can detect,
+// and the variation that chance alone causes. It is pure mathematics and does
+// not know what a trial is.
 package stat
 
 // Z95, Z99 and Z999 are the two-sided standard normal quantiles of 95, 99 and
@@ -11,30 +12,31 @@ const (
 	Z999 = 3.2905267314918945
 )
 
-// An Interval is a range that holds a rate with some confidence.
+// An Interval is a range that contains a rate with some confidence.
 type Interval struct {
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 }
 
-// A Group is the trials of one task: Full of N fulfilled it. Trials of one task
-// resemble each other, so that ten of them tell less than ten tasks.
+// A Group counts the trials of one task: Full of N were fulfilled. Trials of
+// the same task resemble each other, so ten of them are worth less than one
+// trial each of ten tasks.
 type Group struct {
 	Full, N int
 }
 
-// rate is Full in N; N must not be 0.
+// rate returns Full/N; N must not be 0.
 func (g Group) rate() float64 { return float64(g.Full) / float64(g.N) }
 
-// A Task is the trials of one task in all its cells, counted in two ways. Two
-// trials of it resemble each other wherever they are, and those of one repeat in
-// different cells may share their luck.
+// A Task counts the trials of one task over all its cells, in two ways. Two
+// trials of a task resemble each other in whichever cells they are. In
+// addition, trials of the same repeat in different cells may share their luck.
 type Task struct {
-	Cells   []Group // one for each cell: its repeats
-	Repeats []Group // one for each repeat: its trials in all cells
+	Cells   []Group // one per cell, with its repeats
+	Repeats []Group // one per repeat, with its trials in all cells
 }
 
-// observed drops the groups without trials.
+// observed returns the groups that have trials.
 func observed(groups []Group) []Group {
 	var out []Group
 	for _, g := range groups {
