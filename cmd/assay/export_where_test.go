@@ -62,10 +62,10 @@ func TestExportOfNothing(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"--where", "model=sim/exprt"}, "no attempt fits model=sim/exprt\ndid you mean sim/expert?"},
-		{[]string{"--where", "retried!={}"}, "no attempt fits retried!={}"},
-		{[]string{"--where", "executed_tools=[]"}, "no attempt fits executed_tools=[]"},
-		{[]string{"--where", "model=\x1b[31m"}, "no attempt fits model=\uFFFD[31m"},
+		{[]string{"--where", "model=sim/exprt"}, "no attempt matches model=sim/exprt\ndid you mean sim/expert?"},
+		{[]string{"--where", "retried!={}"}, "no attempt matches retried!={}"},
+		{[]string{"--where", "executed_tools=[]"}, "no attempt matches executed_tools=[]"},
+		{[]string{"--where", "model=\x1b[31m"}, "no attempt matches model=\uFFFD[31m"},
 		{[]string{"--since", now}, "there is no attempt with --since " + now},
 		{[]string{"--snapshot", "0", "--since", now}, "there is no attempt with --since " + now + " --snapshot 0"},
 	} {
@@ -94,7 +94,7 @@ func TestExportOfNothing(t *testing.T) {
 		{[]string{"--snapshot", ""}, exitUsage, "--snapshot is empty\nhint: "},
 		{[]string{"--calls", ""}, exitUsage, "--calls is empty\nhint: "},
 		{[]string{"-o", ""}, exitUsage, "--output is empty\nhint: "},
-		{[]string{"--where", ""}, exitUsage, "is no condition\nhint: "},
+		{[]string{"--where", ""}, exitUsage, "is not a condition\nhint: "},
 	} {
 		args := []string{"export", "--store", path}
 		if c.args[0] == "--check" {

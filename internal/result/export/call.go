@@ -7,8 +7,8 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A Call is one executed call of a tool, with what is needed to group calls
-// without the attempt's record.
+// A Call is one executed tool call, with the fields of its attempt that are
+// needed to group calls.
 type Call struct {
 	Trial       assay.TrialID `json:"trial"`
 	Attempt     int           `json:"attempt"`
@@ -21,17 +21,17 @@ type Call struct {
 	Task        assay.TaskID  `json:"task"`
 	Experiment  string        `json:"experiment"`
 	Run         assay.RunID   `json:"run"`
-	// Lane is that of the turn.
+	// Lane is the lane of the turn.
 	Lane string `json:"lane"`
-	// Level and FaultKind are the attempt's, of which one is empty.
+	// Level and FaultKind belong to the attempt. One of them is empty.
 	Level     assay.Level     `json:"level"`
 	FaultKind assay.FaultKind `json:"fault"`
-	// Turn counts the replies of the model and Number the calls of the attempt,
-	// both from 1.
+	// Turn is the number of the model's reply, and Number the number of the
+	// call in the attempt, both from 1.
 	Turn   int    `json:"turn"`
 	Number int    `json:"call"`
 	Tool   string `json:"tool"`
-	// Arguments is JSON as the model wrote it, or empty.
+	// Arguments is JSON as the model wrote it. It may be empty.
 	Arguments string  `json:"arguments"`
 	OK        bool    `json:"ok"`
 	Code      string  `json:"code"`
@@ -41,7 +41,7 @@ type Call struct {
 	Luck      float64 `json:"luck"`
 }
 
-// CallsOf returns the calls of an attempt in their order.
+// CallsOf returns the calls of an attempt in order.
 func CallsOf(a *assay.Attempt, t *assay.Transcript) []Call {
 	all := make([]Call, len(t.Calls))
 	for i, c := range t.Calls {
@@ -50,10 +50,13 @@ func CallsOf(a *assay.Attempt, t *assay.Transcript) []Call {
 			lane = t.Turns[c.Turn-1].Lane
 		}
 		all[i] = Call{
-			Trial: a.ID, Attempt: a.Number, Model: a.Model, Variant: a.Variant, Severity: a.Severity, Difficulty: a.Difficulty,
-			TaskType: a.TaskType, Reliability: a.Reliability, Task: a.Task, Experiment: a.Experiment, Run: a.Run, Lane: lane,
+			Trial: a.ID, Attempt: a.Number, Model: a.Model, Variant: a.Variant,
+			Severity: a.Severity, Difficulty: a.Difficulty,
+			TaskType: a.TaskType, Reliability: a.Reliability, Task: a.Task,
+			Experiment: a.Experiment, Run: a.Run, Lane: lane,
 			Level: a.Level, FaultKind: a.FaultKind,
-			Turn: c.Turn, Number: i + 1, Tool: c.Tool, Arguments: c.Arguments, OK: c.OK, Code: c.Code, Error: c.Error,
+			Turn: c.Turn, Number: i + 1, Tool: c.Tool, Arguments: c.Arguments, OK: c.OK,
+			Code: c.Code, Error: c.Error,
 			Mistake: c.Mistake, Chance: c.Chance, Luck: c.Luck,
 		}
 	}
@@ -73,42 +76,72 @@ var calls = table[Call]{
 
 // callColumns are in the order of the JSON fields.
 var callColumns = []column[Call]{
-	distinct(text("trial", "Identity of the trial: 128 bits of SHA-256 over what is measured, in hex.", func(c *Call) *assay.TrialID { return &c.Trial })),
-	whole("attempt", "Number of the attempt at its trial, from 1.", func(c *Call) *int { return &c.Attempt }),
-	text("model", "Model that was asked for, by its name in the experiment.", func(c *Call) *string { return &c.Model }),
-	text("variant", "How the task was put to the model: alone, with advice, with its plan or with a flawed plan.", func(c *Call) *string { return &c.Variant }),
-	text("severity", "How badly the flawed plan is flawed; empty where the variant has no severity.", func(c *Call) *string { return &c.Severity }),
+	distinct(text("trial", "Identity of the trial: 128 bits of SHA-256 over its content, in hex.",
+		func(c *Call) *assay.TrialID { return &c.Trial })),
+	whole("attempt", "Number of the attempt at its trial, from 1.",
+		func(c *Call) *int { return &c.Attempt }),
+	text("model", "Model that was requested, by its name in the experiment.",
+		func(c *Call) *string { return &c.Model }),
+	text("variant",
+		"How the task was given to the model: alone, with advice, with its plan or with a flawed "+
+			"plan.",
+		func(c *Call) *string { return &c.Variant }),
+	text("severity",
+		"How serious the flaw of a flawed plan is; empty if the variant has no severity.",
+		func(c *Call) *string { return &c.Severity }),
 	text("difficulty", "Difficulty of the task.", func(c *Call) *string { return &c.Difficulty }),
 	text("task_type", "Type of the task.", func(c *Call) *string { return &c.TaskType }),
-	real("reliability", "Probability, in [0,1], that a well-formed call works.", func(c *Call) *float64 { return &c.Reliability }),
-	text("task", "Identity of the task in its library.", func(c *Call) *assay.TaskID { return &c.Task }),
-	text("experiment", "Name of the experiment that the attempt was made for.", func(c *Call) *string { return &c.Experiment }),
-	text("run", "Identity of the run that made the attempt.", func(c *Call) *assay.RunID { return &c.Run }),
-	text("lane", "Lane that served the call's turn: provider, key and deployment.", func(c *Call) *string { return &c.Lane }),
-	text("level", "Level of the attempt: full_success, partial_success or failure; empty for a fault.", func(c *Call) *assay.Level { return &c.Level }),
-	text("fault", "Kind of the attempt's fault; empty for an outcome.", func(c *Call) *assay.FaultKind { return &c.FaultKind }),
-	whole("turn", "Turn in which the model made the call, from 1.", func(c *Call) *int { return &c.Turn }),
-	whole("call", "Number of the call in its attempt, from 1.", func(c *Call) *int { return &c.Number }),
+	real("reliability", "Probability, in [0,1], that a well-formed call works.",
+		func(c *Call) *float64 { return &c.Reliability }),
+	text("task", "Identity of the task in its library.",
+		func(c *Call) *assay.TaskID { return &c.Task }),
+	text("experiment", "Name of the experiment that the attempt was made for.",
+		func(c *Call) *string { return &c.Experiment }),
+	text("run", "Identity of the run that made the attempt.",
+		func(c *Call) *assay.RunID { return &c.Run }),
+	text("lane", "Lane that served the call's turn: provider, key and deployment.",
+		func(c *Call) *string { return &c.Lane }),
+	text("level",
+		"Level of the attempt: full_success, partial_success or failure; empty for a fault.",
+		func(c *Call) *assay.Level { return &c.Level }),
+	text("fault", "Kind of the attempt's fault; empty for an outcome.",
+		func(c *Call) *assay.FaultKind { return &c.FaultKind }),
+	whole("turn", "Turn in which the model made the call, from 1.",
+		func(c *Call) *int { return &c.Turn }),
+	whole("call", "Number of the call in its attempt, from 1.",
+		func(c *Call) *int { return &c.Number }),
 	text("tool", "Name of the tool.", func(c *Call) *string { return &c.Tool }),
-	distinct(text("arguments", "Arguments as the model wrote them, a JSON object as text; empty for none.", func(c *Call) *string { return &c.Arguments })),
+	distinct(text("arguments",
+		"Arguments as the model wrote them, a JSON object as text; empty if there were none.",
+		func(c *Call) *string { return &c.Arguments })),
 	flag("ok", "Whether the call succeeded.", func(c *Call) *bool { return &c.OK }),
-	text("code", "Code of the error; empty for a success.", func(c *Call) *string { return &c.Code }),
-	text("error", "Message of the error; empty for a success.", func(c *Call) *string { return &c.Error }),
-	flag("mistake", "Whether the call failed by the model's own error; it spent no luck then.", func(c *Call) *bool { return &c.Mistake }),
-	real("chance", "Probability of success, in [0,1], that the world's rules gave the call; 0 for a mistake.", func(c *Call) *float64 { return &c.Chance }),
-	real("luck", "Uniform draw in [0,1) that decided: the call works when it is below chance; 0 for a mistake.", func(c *Call) *float64 { return &c.Luck }),
+	text("code", "Code of the error; empty for a success.",
+		func(c *Call) *string { return &c.Code }),
+	text("error", "Message of the error; empty for a success.",
+		func(c *Call) *string { return &c.Error }),
+	flag("mistake",
+		"Whether the call failed because of the model's own error, in which case it used no luck.",
+		func(c *Call) *bool { return &c.Mistake }),
+	real("chance",
+		"Probability, in [0,1], that the call succeeds by the world's rules; 0 for a mistake.",
+		func(c *Call) *float64 { return &c.Chance }),
+	real("luck",
+		"Uniform draw in [0,1) that decided the call, which works if it is below chance; 0 for a "+
+			"mistake.",
+		func(c *Call) *float64 { return &c.Luck }),
 }
 
-// checkCall refuses what would count as something that it is not.
+// checkCall refuses calls that would be counted wrongly.
 func checkCall(c *Call) error {
 	switch {
 	case c.Trial == "":
 		return errors.New("trial is empty")
 	case c.Attempt < 1 || c.Turn < 1 || c.Number < 1:
-		return fmt.Errorf("attempt %d, turn %d, call %d: all count from 1", c.Attempt, c.Turn, c.Number)
+		return fmt.Errorf("attempt %d, turn %d, call %d: all must be at least 1",
+			c.Attempt, c.Turn, c.Number)
 	case c.OK && c.Mistake:
 		return errors.New("ok and mistake are both true")
-	case !(c.Chance >= 0 && c.Chance <= 1): // so that NaN is refused too
+	case !(c.Chance >= 0 && c.Chance <= 1): // written to refuse NaN too
 		return fmt.Errorf("chance %v is outside [0,1]", c.Chance)
 	case !(c.Luck >= 0 && c.Luck < 1):
 		return fmt.Errorf("luck %v is outside [0,1)", c.Luck)

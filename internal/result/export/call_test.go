@@ -47,7 +47,10 @@ func writeCalls(t testing.TB, format export.Format, calls ...export.Call) string
 }
 
 func oneCall() export.Call {
-	return export.Call{Trial: "00112233445566778899aabbccddeeff", Attempt: 1, Turn: 1, Number: 1, Tool: "t"}
+	return export.Call{
+		Trial: "00112233445566778899aabbccddeeff", Attempt: 1, Turn: 1,
+		Number: 1, Tool: "t",
+	}
 }
 
 func filledCall(t testing.TB) export.Call {
@@ -58,28 +61,35 @@ func filledCall(t testing.TB) export.Call {
 	return c
 }
 
-func TestCallsOf(t *testing.T) {
+func TestCallsOfTranscript(t *testing.T) {
 	t.Parallel()
 	a := filled(t)
 	transcript := assay.Transcript{
 		Turns: []assay.TurnRecord{{Lane: "first"}, {Lane: "second"}},
 		Calls: []assay.CallRecord{
-			{Turn: 2, Tool: "read", Arguments: `{"a":1}`, OK: true, Chance: .9, Luck: .5, Output: "not exported"},
+			{
+				Turn: 2, Tool: "read", Arguments: `{"a":1}`, OK: true, Chance: .9, Luck: .5,
+				Output: "not exported",
+			},
 			{Turn: 2, Tool: "write", Code: "INVALID_INPUT", Error: "no data", Mistake: true},
 			{Turn: 3, Tool: "write", Code: "TIMEOUT", Error: "late", Chance: .25, Luck: .75},
 		},
 	}
 	got := export.CallsOf(&a, &transcript)
 	base := export.Call{
-		Trial: a.ID, Attempt: a.Number, Model: a.Model, Variant: a.Variant, Severity: a.Severity, Difficulty: a.Difficulty, TaskType: a.TaskType,
-		Reliability: a.Reliability, Task: a.Task, Experiment: a.Experiment, Run: a.Run, Level: a.Level,
+		Trial: a.ID, Attempt: a.Number, Model: a.Model, Variant: a.Variant, Severity: a.Severity,
+		Difficulty: a.Difficulty, TaskType: a.TaskType,
+		Reliability: a.Reliability, Task: a.Task, Experiment: a.Experiment,
+		Run: a.Run, Level: a.Level,
 	}
 	want := []export.Call{base, base, base}
-	want[0].Turn, want[0].Number, want[0].Lane, want[0].Tool, want[0].Arguments = 2, 1, "second", "read", `{"a":1}`
+	want[0].Turn, want[0].Number, want[0].Lane = 2, 1, "second"
+	want[0].Tool, want[0].Arguments = "read", `{"a":1}`
 	want[0].OK, want[0].Chance, want[0].Luck = true, .9, .5
 	want[1].Turn, want[1].Number, want[1].Lane, want[1].Tool = 2, 2, "second", "write"
 	want[1].Code, want[1].Error, want[1].Mistake = "INVALID_INPUT", "no data", true
-	want[2].Turn, want[2].Number, want[2].Lane, want[2].Tool = 3, 3, a.Lane, "write" // of a turn without a record
+	// The turn of the third call has no record.
+	want[2].Turn, want[2].Number, want[2].Lane, want[2].Tool = 3, 3, a.Lane, "write"
 	want[2].Code, want[2].Error, want[2].Chance, want[2].Luck = "TIMEOUT", "late", .25, .75
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("CallsOf (-want +got):\n%s", diff)
@@ -91,11 +101,14 @@ func TestCallsOf(t *testing.T) {
 
 func TestCallJSONNames(t *testing.T) {
 	t.Parallel()
-	const want = "trial attempt model variant severity difficulty task_type reliability task experiment run lane level fault turn call tool arguments ok code error mistake chance luck"
-	if got := strings.Join(keysInOrder(t, writeCalls(t, export.JSONL, oneCall())), " "); got != want {
+	const want = "trial attempt model variant severity difficulty task_type reliability task " +
+		"experiment run lane level fault turn call tool arguments ok code error mistake chance luck"
+	if got := strings.Join(keysInOrder(t, writeCalls(t, export.JSONL, oneCall())),
+		" "); got != want {
 		t.Errorf("JSON fields = %s\nwant %s", got, want)
 	}
-	if got := strings.TrimSpace(writeCalls(t, export.CSV)); got != strings.ReplaceAll(want, " ", ",") {
+	if got := strings.TrimSpace(writeCalls(t, export.CSV)); got != strings.ReplaceAll(want, " ",
+		",") {
 		t.Errorf("CSV header = %s", got)
 	}
 	if !json.Valid([]byte(writeCalls(t, export.JSONL, filledCall(t)))) {
@@ -107,12 +120,15 @@ func TestCallsRoundTrip(t *testing.T) {
 	t.Parallel()
 	want := []export.Call{filledCall(t), oneCall()}
 	for _, format := range export.Formats {
-		got, err := collectCalls(export.ReadCalls(strings.NewReader(writeCalls(t, format, want...))))
+		got, err := collectCalls(
+			export.ReadCalls(strings.NewReader(writeCalls(t, format, want...))))
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", format, err, diff)
 		}
-		if got, err := collectCalls(export.ReadCalls(strings.NewReader(writeCalls(t, format)))); len(got) != 0 || err != nil {
-			t.Errorf("%s: ReadCalls of nothing = %v, %v", format, got, err)
+		if got, err := collectCalls(
+			export.ReadCalls(strings.NewReader(writeCalls(t, format)))); len(got) != 0 ||
+			err != nil {
+			t.Errorf("%s: ReadCalls of an empty file = %v, %v", format, got, err)
 		}
 	}
 }
@@ -120,10 +136,12 @@ func TestCallsRoundTrip(t *testing.T) {
 func TestCallsRoundTripProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		want := rapid.SliceOfN(rapid.Custom(drawCall), 0, 600/rapid.SampledFrom([]int{1, 100}).Draw(t, "fraction")).Draw(t, "calls")
+		want := rapid.SliceOfN(rapid.Custom(drawCall), 0,
+			600/rapid.SampledFrom([]int{1, 100}).Draw(t, "fraction")).Draw(t, "calls")
 		format := rapid.SampledFrom(export.Formats).Draw(t, "format")
 		var b bytes.Buffer
-		if n, err := export.WriteCalls(&b, format, callSequence(want...)); n != len(want) || err != nil {
+		if n, err := export.WriteCalls(&b, format, callSequence(want...)); n != len(want) ||
+			err != nil {
 			t.Fatalf("WriteCalls() = %d, %v, want %d, nil", n, err, len(want))
 		}
 		got, err := collectCalls(export.ReadCalls(&b))
@@ -140,17 +158,24 @@ func TestCallsRoundTripProperty(t *testing.T) {
 }
 
 func drawCall(t *rapid.T) export.Call {
-	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", `\`, `\n`, "\r\n", `{"a":"b"}`, ",", "\ufeff", "<&>"}))
+	text := rapid.OneOf(rapid.String(),
+		rapid.SampledFrom([]string{"", `\`, `\n`, "\r\n", `{"a":"b"}`, ",", "\ufeff", "<&>"}))
 	draw := func(name string) string { return text.Draw(t, name) }
 	count := rapid.IntRange(1, 1<<40)
 	c := export.Call{
-		Trial: assay.TrialID(rapid.StringMatching(`[0-9a-f]{32}`).Draw(t, "trial")), Attempt: count.Draw(t, "attempt"),
-		Model: draw("model"), Variant: draw("variant"), Severity: draw("severity"), Difficulty: draw("difficulty"), TaskType: draw("type"),
-		Reliability: rapid.Float64Range(0, 1).Draw(t, "reliability"), Task: assay.TaskID(draw("task")), Experiment: draw("experiment"),
-		Run: assay.RunID(draw("run")), Lane: draw("lane"), Level: assay.Level(draw("level")), FaultKind: assay.FaultKind(draw("fault")),
-		Turn: count.Draw(t, "turn"), Number: count.Draw(t, "call"), Tool: draw("tool"), Arguments: draw("arguments"),
-		OK: rapid.Bool().Draw(t, "ok"), Code: draw("code"), Error: draw("error"),
-		Chance: rapid.Float64Range(0, 1).Draw(t, "chance"), Luck: rapid.Float64Range(0, .999).Draw(t, "luck"),
+		Trial:   assay.TrialID(rapid.StringMatching(`[0-9a-f]{32}`).Draw(t, "trial")),
+		Attempt: count.Draw(t, "attempt"),
+		Model:   draw("model"), Variant: draw("variant"), Severity: draw("severity"),
+		Difficulty: draw("difficulty"), TaskType: draw("type"),
+		Reliability: rapid.Float64Range(0, 1).Draw(t, "reliability"),
+		Task:        assay.TaskID(draw("task")), Experiment: draw("experiment"),
+		Run: assay.RunID(draw("run")), Lane: draw("lane"), Level: assay.Level(draw("level")),
+		FaultKind: assay.FaultKind(draw("fault")),
+		Turn:      count.Draw(t, "turn"), Number: count.Draw(t, "call"), Tool: draw("tool"),
+		Arguments: draw("arguments"),
+		OK:        rapid.Bool().Draw(t, "ok"), Code: draw("code"), Error: draw("error"),
+		Chance: rapid.Float64Range(0, 1).Draw(t, "chance"),
+		Luck:   rapid.Float64Range(0, .999).Draw(t, "luck"),
 	}
 	c.Mistake = !c.OK && rapid.Bool().Draw(t, "mistake")
 	return c
@@ -160,24 +185,48 @@ func TestReadCallsRefuses(t *testing.T) {
 	t.Parallel()
 	line := writeCalls(t, export.JSONL, oneCall())
 	for name, tc := range map[string]struct{ text, want string }{
-		"missing":       {strings.Replace(line, `"luck":0`, `"x":0`, 1), `read calls: line 1: json: unknown field "x"`},
-		"no luck":       {strings.Replace(line, `,"luck":0`, ``, 1), "line 1: field luck is missing"},
-		"trial":         {strings.Replace(line, "00112233445566778899aabbccddeeff", "", 1), "trial is empty"},
-		"call 0":        {strings.Replace(line, `"call":1`, `"call":0`, 1), "attempt 1, turn 1, call 0: all count from 1"},
-		"chance":        {strings.Replace(line, `"chance":0`, `"chance":2`, 1), "chance 2 is outside [0,1]"},
-		"luck":          {strings.Replace(line, `"luck":0`, `"luck":1`, 1), "luck 1 is outside [0,1)"},
-		"both":          {strings.NewReplacer(`"ok":false`, `"ok":true`, `"mistake":false`, `"mistake":true`).Replace(line), "ok and mistake are both true"},
-		"attempts":      {write(t, export.CSV, fault()), `read calls: line 1: column "task_digest" is unknown`},
+		"missing": {
+			strings.Replace(line, `"luck":0`, `"x":0`, 1),
+			`read calls: line 1: json: unknown field "x"`,
+		},
+		"no luck": {
+			strings.Replace(line, `,"luck":0`, ``, 1),
+			"line 1: missing field luck",
+		},
+		"trial": {
+			strings.Replace(line, "00112233445566778899aabbccddeeff", "", 1),
+			"trial is empty",
+		},
+		"call 0": {
+			strings.Replace(line, `"call":1`, `"call":0`, 1),
+			"attempt 1, turn 1, call 0: all must be at least 1",
+		},
+		"chance": {
+			strings.Replace(line, `"chance":0`, `"chance":2`, 1),
+			"chance 2 is outside [0,1]",
+		},
+		"luck": {
+			strings.Replace(line, `"luck":0`, `"luck":1`, 1),
+			"luck 1 is outside [0,1)",
+		},
+		"both": {strings.NewReplacer(`"ok":false`, `"ok":true`, `"mistake":false`,
+			`"mistake":true`).Replace(line), "ok and mistake are both true"},
+		"attempts": {
+			write(t, export.CSV, fault()),
+			`read calls: line 1: unknown column "task_digest"`,
+		},
 		"attempts JSON": {write(t, export.JSONL, fault()), "unknown field"},
 	} {
-		if _, err := collectCalls(export.ReadCalls(strings.NewReader(tc.text))); err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: ReadCalls() error = %v, want %q in it", name, err, tc.want)
+		if _, err := collectCalls(export.ReadCalls(strings.NewReader(tc.text))); err == nil ||
+			!strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: ReadCalls() error = %v, want it to contain %q", name, err, tc.want)
 		}
 	}
 	bad := oneCall()
 	bad.Chance /= bad.Luck // NaN
 	for _, format := range export.Formats {
-		if n, err := export.WriteCalls(io.Discard, format, callSequence(bad)); n != 0 || err == nil || !strings.Contains(err.Error(), "trial "+string(bad.Trial)+": call 1: ") {
+		if n, err := export.WriteCalls(io.Discard, format, callSequence(bad)); n != 0 ||
+			err == nil || !strings.Contains(err.Error(), "trial "+string(bad.Trial)+": call 1: ") {
 			t.Errorf("%s: WriteCalls(NaN) = %d, %v", format, n, err)
 		}
 	}

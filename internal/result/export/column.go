@@ -15,15 +15,16 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// A table is one kind of record: its columns and what holds for it as a whole.
+// A table describes one kind of record and its columns.
 type table[R any] struct {
 	name    Table
 	columns []column[R]
-	// required are the columns without which a file is not read.
+	// required lists the columns that a file must have.
 	required []string
-	// label names a record in errors.
+	// label identifies a record in errors.
 	label func(*R) string
-	// canonical prepares a record for writing, and plain undoes that.
+	// canonical prepares a record for writing, and plain undoes this after
+	// reading.
 	canonical, plain func(R) R
 	check            func(*R) error
 }
@@ -36,24 +37,25 @@ func names[R any](columns []column[R]) []string {
 	return names
 }
 
-// A column is one field of a record R: its name and what it means, itself as
-// text for CSV, and itself as values for Parquet.
+// A column is one field of a record R. It can convert the field to text for CSV
+// and to values for Parquet.
 type column[R any] struct {
 	name, doc string
-	kind      string // the type in words of the manifest
+	kind      string // the type as named in the manifest
 	node      parquet.Node
 	get       func(*R) (string, error)
 	set       func(*R, string) error
-	// put appends the record's values: one, or as many as a list has, or one
+	// put appends the field's values: one value, the elements of a list, or one
 	// null.
 	put func(*cells, *R) error
-	// take sets the field. It is given one value or more, and only null or
-	// values of the node's physical kind.
+	// take sets the field from at least one value. The values are null or of
+	// the node's physical kind.
 	take func(*R, []parquet.Value) error
 }
 
-// Numbers repeat in experiments as words do, hence dictionaries. What hardly
-// repeats is marked as distinct.
+// words adds a dictionary, because words and most numbers repeat in
+// experiments. Columns with mostly different values are marked as distinct
+// instead.
 func words(n parquet.Node) parquet.Node { return parquet.Encoded(n, &parquet.RLEDictionary) }
 
 func wholes() parquet.Node { return parquet.Encoded(parquet.Int(64), &parquet.DeltaBinaryPacked) }
@@ -80,7 +82,8 @@ func text[R any, T ~string](name, doc string, at func(*R) *T) column[R] {
 	}
 }
 
-// distinct is a column of text that hardly repeats and needs no dictionary.
+// distinct marks a text column with mostly different values, for which a
+// dictionary would be useless.
 func distinct[R any](c column[R]) column[R] {
 	c.node = parquet.String()
 	return c
@@ -114,8 +117,8 @@ func whole[R any, T int | int64](name, doc string, at func(*R) *T) column[R] {
 	}
 }
 
-// seed is a column of whole numbers that are not negative. Those from 2^63 on
-// have no place in an INT64.
+// seed returns a column of non-negative whole numbers. Parquet's INT64 cannot
+// hold values from 2^63 on.
 func seed[R any](name, doc string, at func(*R) *uint64) column[R] {
 	return column[R]{
 		name, doc, "int64", parquet.Int(64),
@@ -165,8 +168,8 @@ func real[R any](name, doc string, at func(*R) *float64) column[R] {
 	}
 }
 
-// optional makes a column empty, or null, while the pointer on the way to its
-// field is nil. The first cell that is not empty sets the pointer.
+// optional makes a column null as long as the pointer that leads to its field
+// is nil. Reading a value that is not empty sets the pointer.
 func optional[R, T any](c column[R], at func(*R) **T) column[R] {
 	return column[R]{
 		c.name, c.doc, c.kind, parquet.Optional(c.node),
@@ -231,11 +234,11 @@ func flag[R any](name, doc string, at func(*R) *bool) column[R] {
 	}
 }
 
-// earliest and latest bound what 64 bits of nanoseconds since 1970 hold.
+// earliest and latest are the limits of 64-bit nanoseconds since 1970.
 var earliest, latest = time.Unix(0, math.MinInt64), time.Unix(0, math.MaxInt64)
 
-// moment is a column of times. In Parquet, whose nanoseconds do not reach back
-// to it, the zero time is null.
+// moment returns a column of times. Parquet's nanoseconds cannot represent the
+// zero time, so it is null.
 func moment[R any](name, doc string, at func(*R) *time.Time) column[R] {
 	return column[R]{
 		name, doc, "timestamp", parquet.Optional(parquet.Timestamp(parquet.Nanosecond)),
@@ -267,7 +270,7 @@ func formatTime(t time.Time) (string, error) {
 	return string(b), err
 }
 
-// object is a column of JSON, which has no line ends to escape.
+// object returns a column of JSON. JSON contains no line breaks to escape.
 func object[R, T any](name, doc string, at func(*R) *T) column[R] {
 	return column[R]{
 		name, doc, "json", words(parquet.JSON()),
@@ -291,7 +294,8 @@ func object[R, T any](name, doc string, at func(*R) *T) column[R] {
 	}
 }
 
-// unmarshal is strict, as the reader of JSONL is.
+// unmarshal decodes JSON strictly: it refuses unknown fields and trailing
+// values.
 func unmarshal(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -304,7 +308,8 @@ func unmarshal(text []byte, v any) error {
 	return nil
 }
 
-// list is a column of texts in order: JSON in CSV, and a list in Parquet.
+// list returns a column of strings in order, which is JSON in CSV and a list in
+// Parquet.
 func list[R any](name, doc string, at func(*R) *[]string) column[R] {
 	c := object(name, doc, at)
 	c.kind, c.node = "list<string>", parquet.List(words(parquet.String()))
@@ -336,24 +341,25 @@ func list[R any](name, doc string, at func(*R) *[]string) column[R] {
 	return c
 }
 
-// cells gathers values of one column for Parquet.
+// cells collects the values of one column for Parquet.
 type cells struct {
 	values []parquet.Value
-	bytes  []byte // what the values of texts point to
-	index  int    // of the column in the file
-	// level is the definition level of a value that is there.
+	bytes  []byte // the text that values point into
+	index  int    // index of the column in the file
+	// level is the definition level of a value that is not null.
 	level    int
-	repeated bool // the value goes on with the list of the one before
+	repeated bool // the value continues the list of the previous one
 }
 
-// reset empties c for a column.
+// reset prepares c for another column.
 func (c *cells) reset(index, level int) {
 	c.values, c.bytes = c.values[:0], c.bytes[:0]
 	c.index, c.level = index, level
 }
 
-// add leaves values without levels, which most are, as they are: their writer
-// looks at nothing else, and this is a quarter of the time that a file takes.
+// add appends a value. Most columns have no levels, and their writer ignores
+// levels. Leaving them out saves a quarter of the time that writing a file
+// takes.
 func (c *cells) add(v parquet.Value) {
 	if c.level == 0 {
 		c.values = append(c.values, v)
@@ -370,8 +376,8 @@ func (c *cells) null() {
 	c.values = append(c.values, parquet.NullValue().Level(0, 0, c.index))
 }
 
-// text adds s as UTF-8, as encoding/json does: readers refuse a file with other
-// bytes in it.
+// text adds s as valid UTF-8, like encoding/json, because readers refuse files
+// with invalid UTF-8.
 func (c *cells) text(s string) {
 	start := len(c.bytes)
 	if utf8.ValidString(s) {
@@ -386,7 +392,7 @@ func (c *cells) text(s string) {
 
 func single(values []parquet.Value) (parquet.Value, error) {
 	if len(values) != 1 || values[0].IsNull() {
-		return parquet.Value{}, errors.New("there is no value")
+		return parquet.Value{}, errors.New("missing value")
 	}
 	return values[0], nil
 }
@@ -409,7 +415,7 @@ func unescape(s string) (string, error) {
 			return b.String(), nil
 		}
 		if after == "" {
-			return "", errors.New(`backslash at the end: a backslash is written \\`)
+			return "", errors.New(`backslash at the end; write \\ for a backslash`)
 		}
 		switch after[0] {
 		case '\\':
@@ -419,7 +425,7 @@ func unescape(s string) (string, error) {
 		case 'r':
 			b.WriteByte('\r')
 		default:
-			return "", fmt.Errorf(`\%c: a backslash is written \\`, after[0])
+			return "", fmt.Errorf(`unknown escape \%c; write \\ for a backslash`, after[0])
 		}
 		s = after[1:]
 	}

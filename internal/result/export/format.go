@@ -8,26 +8,26 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A Format is a kind of file.
+// A Format is a file format.
 type Format string
 
-// The formats.
+// The formats of this package.
 const (
 	JSONL   Format = "jsonl"
 	CSV     Format = "csv"
 	Parquet Format = "parquet"
 )
 
-// The formats of other systems, which other packages write. This one names them in
-// manifests.
+// Formats of other systems. Other packages write them; manifests contain their
+// names.
 const (
 	Inspect Format = "inspect"
 	V3      Format = "v3"
 	CSV50   Format = "csv50"
 )
 
-// Formats lists the formats that this package writes, the default first, and Foreign
-// the others.
+// Formats lists the formats that this package writes, starting with the
+// default. Foreign lists the others.
 var (
 	Formats = []Format{JSONL, CSV, Parquet}
 	Foreign = []Format{Inspect, V3, CSV50}
@@ -42,7 +42,7 @@ func FormatNames() []string {
 	return names
 }
 
-// ParseFormat returns the format of that name, in any case.
+// ParseFormat returns the format with the given name, ignoring case.
 func ParseFormat(name string) (Format, error) {
 	for _, f := range FormatNames() {
 		if strings.EqualFold(name, f) {
@@ -53,5 +53,6 @@ func ParseFormat(name string) (Format, error) {
 }
 
 func unknown(name string) error {
-	return fmt.Errorf("unknown export format %q\nhint: %s", name, assay.NameHint(name, FormatNames()))
+	return fmt.Errorf("unknown export format %q\nhint: %s",
+		name, assay.NameHint(name, FormatNames()))
 }

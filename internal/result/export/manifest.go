@@ -18,38 +18,41 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A Manifest tells what an export holds and where that came from. It is
-// written beside the files.
+// A Manifest describes the content and origin of an export. It is written
+// beside the files.
 type Manifest struct {
 	FormatVersion int       `json:"format_version"`
 	Program       string    `json:"program"`
 	CreatedAt     time.Time `json:"created_at"`
 	Snapshot      string    `json:"snapshot"`
-	// Store is the base name of the store.
+	// Store is the base name of the store's file.
 	Store  string `json:"store"`
 	Filter Filter `json:"filter"`
 	Files  []File `json:"files"`
-	// Columns are those of all tables of Files that this package writes.
+	// Columns describes the columns of all tables in Files that this package
+	// writes.
 	Columns []Column `json:"columns"`
 	Counts  Counts   `json:"counts"`
 	Missing Missing  `json:"missing"`
 }
 
-// Missing counts what the files lack although it was chosen.
+// Missing counts records that were selected but are not in the files.
 type Missing struct {
-	// Attempts could not be read, so that under a [Filter] nobody knows whether they
-	// were chosen. Transcripts could not be read, of attempts that are there.
+	// Attempts counts attempts that could not be read. With a [Filter], it is
+	// unknown whether they would have been selected. Transcripts counts
+	// transcripts that could not be read although their attempts could.
 	Attempts    int `json:"attempts"`
 	Transcripts int `json:"transcripts"`
-	// NotKept are attempts whose transcripts the store has not, most often because
-	// they were deleted on purpose. It counts where transcripts are exported.
+	// NotKept counts attempts whose transcripts are not in the store, usually
+	// because they were deleted on purpose. It is counted only if transcripts
+	// are exported.
 	NotKept int `json:"transcripts_not_kept"`
 }
 
-// Damage says that something could not be read.
+// Damage reports whether something could not be read.
 func (m Missing) Damage() bool { return m.Attempts > 0 || m.Transcripts > 0 }
 
-// A Filter is what chose the attempts; empty where it did not. See the flags of
+// A Filter holds the conditions that selected the attempts. See the flags of
 // "assay export".
 type Filter struct {
 	Experiment string      `json:"experiment,omitempty"`
@@ -60,19 +63,19 @@ type Filter struct {
 
 // A File is one file of an export.
 type File struct {
-	// Name is the path from the manifest's directory, with slashes.
+	// Name is the path relative to the manifest's directory, with slashes.
 	Name   string `json:"name"`
 	Format Format `json:"format"`
 	Table  Table  `json:"table"`
-	// Rows counts the records of Table.
+	// Rows is the number of records of Table.
 	Rows   int    `json:"rows"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 }
 
 // A Column describes a field of a table. Type is string, int64, double, bool,
-// timestamp, json or list<string>; Nullable fields are null or empty where
-// there is nothing to tell.
+// timestamp, json or list<string>. Nullable fields are null or empty if there
+// is no value.
 type Column struct {
 	Table       Table  `json:"table"`
 	Name        string `json:"name"`
@@ -81,8 +84,8 @@ type Column struct {
 	Description string `json:"description"`
 }
 
-// Counts counts attempts. Each is an outcome or a fault, and a trial may have
-// several.
+// Counts counts attempts. An attempt is an outcome or a fault, and a trial may
+// have several.
 type Counts struct {
 	Attempts int `json:"attempts"`
 	Outcomes int `json:"outcomes"`
@@ -90,8 +93,8 @@ type Counts struct {
 	Trials   int `json:"trials"`
 }
 
-// Describe returns the columns of a table in their order, or nil for a table
-// that there is not.
+// Describe returns the columns of a table in order, or nil for an unknown
+// table.
 func Describe(t Table) []Column {
 	switch t {
 	case AttemptTable:
@@ -110,10 +113,10 @@ func describe[R any](t *table[R]) []Column {
 	return all
 }
 
-// Count returns the attempts of records and counts in c those that pass. Call
-// it once for a c.
+// Count passes on records and counts the attempts among them in c. Use a new c
+// for each call.
 func (c *Counts) Count(records iter.Seq2[assay.Attempt, error]) iter.Seq2[assay.Attempt, error] {
-	// Digests, not identities: they take less memory for a million trials.
+	// Digests of the identities take less memory for a million trials.
 	seen := make(map[[16]byte]struct{})
 	return func(yield func(assay.Attempt, error) bool) {
 		for a, err := range records {
@@ -135,7 +138,7 @@ func (c *Counts) Count(records iter.Seq2[assay.Attempt, error]) iter.Seq2[assay.
 	}
 }
 
-// A Digest passes on what is written to a file and sums it up for a [File].
+// A Digest computes the size and SHA-256 of a file while it is written.
 type Digest struct {
 	w     io.Writer
 	sum   hash.Hash
@@ -145,7 +148,7 @@ type Digest struct {
 // NewDigest returns a digest that writes to w.
 func NewDigest(w io.Writer) *Digest { return &Digest{w: w, sum: sha256.New()} }
 
-// Write writes to the underlying writer; what that took counts.
+// Write writes to the underlying writer and counts the bytes that it accepted.
 func (d *Digest) Write(p []byte) (int, error) {
 	n, err := d.w.Write(p)
 	d.sum.Write(p[:max(0, min(n, len(p)))])
@@ -153,16 +156,17 @@ func (d *Digest) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// File describes what was written, to be found at path. Manifest is the path of the
-// manifest.
+// File describes the file at path. Its name is relative to manifest, the path
+// of the manifest.
 func (d *Digest) File(manifest, path string, format Format, t Table, rows int) File {
 	return File{nameFrom(manifest, path), format, t, rows, d.bytes, d.hex()}
 }
 
 func (d *Digest) hex() string { return hex.EncodeToString(d.sum.Sum(nil)) }
 
-// nameFrom returns the way from a manifest to a file; path where there is none. A way
-// up from a directory leads from where that is, not from a symbolic link to it.
+// nameFrom returns the path from a manifest to a file, or path if there is
+// none. It resolves symbolic links to directories, so that ".." leads where the
+// file system would go.
 func nameFrom(manifest, path string) string {
 	from, err := filepath.Abs(filepath.Dir(manifest))
 	to, err2 := filepath.Abs(filepath.Dir(path))
@@ -180,7 +184,7 @@ func nameFrom(manifest, path string) string {
 	return filepath.ToSlash(path)
 }
 
-// Path returns where a manifest in dir says that the file is.
+// Path returns the path of the file if the manifest is in dir.
 func (f File) Path(dir string) string {
 	path := filepath.FromSlash(f.Name)
 	if filepath.IsAbs(path) {
@@ -203,25 +207,27 @@ func (m Manifest) Write(w io.Writer) error {
 	return nil
 }
 
-// ReadManifest reads what [Manifest.Write] wrote. Fields that it does not know
-// are of a newer program and no error; a newer format version is.
+// ReadManifest reads a manifest that [Manifest.Write] wrote. It ignores unknown
+// fields, which come from newer programs, but refuses a newer format version.
 func ReadManifest(r io.Reader) (m Manifest, err error) {
 	d := json.NewDecoder(r)
 	if err := d.Decode(&m); err != nil {
 		return Manifest{}, fmt.Errorf("read manifest: %w", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return Manifest{}, errors.New("read manifest: there is more than one object")
+		return Manifest{}, errors.New("read manifest: more than one JSON object")
 	}
 	if m.FormatVersion < 1 || m.FormatVersion > Version {
-		return Manifest{}, fmt.Errorf("read manifest: format version is %d, and this program knows 1 to %d\nhint: is it the manifest of a newer assay?", m.FormatVersion, Version)
+		return Manifest{}, fmt.Errorf(
+			"read manifest: unsupported format version %d, want 1 to %d\n"+
+				"hint: a newer assay may have written it", m.FormatVersion, Version)
 	}
 	return m, nil
 }
 
-// Verify reads the files again and says of each which of size, SHA-256 and records is
-// not what the manifest says, which is in dir. Records are read of our own formats.
-// It ends with ctx.
+// Verify reads the files again, given the manifest's directory. Its error lists
+// all differences in size, SHA-256 and number of records. It reads records only
+// from the formats of this package. It returns early when ctx ends.
 func (m Manifest) Verify(ctx context.Context, dir string) error {
 	var errs []error
 	for _, f := range m.Files {
@@ -238,13 +244,13 @@ func (m Manifest) Verify(ctx context.Context, dir string) error {
 
 func (f File) verify(ctx context.Context, path string) (err error) {
 	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
-		return errors.New("it is no regular file")
+		return errors.New("not a regular file")
 	}
 	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	// Whatever reads the file then ends.
+	// Closing the file ends any read from it.
 	stop := context.AfterFunc(ctx, func() { _ = file.Close() })
 	defer func() {
 		if stop() {
@@ -257,10 +263,10 @@ func (f File) verify(ctx context.Context, path string) (err error) {
 	}
 	var errs []error
 	if d.bytes != f.Bytes {
-		errs = append(errs, fmt.Errorf("has %d bytes, and the manifest says %d", d.bytes, f.Bytes))
+		errs = append(errs, fmt.Errorf("has %d bytes, want %d", d.bytes, f.Bytes))
 	}
 	if got := d.hex(); got != f.SHA256 {
-		errs = append(errs, fmt.Errorf("has SHA-256 %s, and the manifest says %s", got, f.SHA256))
+		errs = append(errs, fmt.Errorf("has SHA-256 %s, want %s", got, f.SHA256))
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -282,7 +288,7 @@ func (f File) verifyRecords(r io.Reader) error {
 		rows, err = count(Read(r))
 	}
 	if err == nil && rows != f.Rows {
-		err = fmt.Errorf("has %d rows, and the manifest says %d", rows, f.Rows)
+		err = fmt.Errorf("has %d rows, want %d", rows, f.Rows)
 	}
 	return err
 }

@@ -24,8 +24,13 @@ func exported(t *testing.T) (dir string, m export.Manifest) {
 	t.Helper()
 	dir = t.TempDir()
 	m = export.Manifest{
-		FormatVersion: export.Version, Program: "1.2.3", CreatedAt: time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC), Snapshot: "3-abc",
-		Store: "assay.db", Filter: export.Filter{Experiment: "a<b", Where: []string{"model=a b", "level!=failure"}},
+		FormatVersion: export.Version, Program: "1.2.3",
+		CreatedAt: time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC), Snapshot: "3-abc",
+		Store: "assay.db",
+		Filter: export.Filter{
+			Experiment: "a<b",
+			Where:      []string{"model=a b", "level!=failure"},
+		},
 		Columns: append(export.Describe(export.AttemptTable), export.Describe(export.CallTable)...),
 	}
 	origin := export.Origin{Program: m.Program, Snapshot: m.Snapshot}
@@ -33,17 +38,21 @@ func exported(t *testing.T) (dir string, m export.Manifest) {
 	retry.Number = 2
 	for _, format := range export.Formats {
 		m.Counts = export.Counts{}
-		create(t, dir, &m, "attempts."+string(format), format, export.AttemptTable, func(w io.Writer) (int, error) {
-			return origin.Write(w, format, m.Counts.Count(sequence(fault(), filled(t), retry)))
-		})
-		create(t, dir, &m, "calls."+string(format), format, export.CallTable, func(w io.Writer) (int, error) {
-			return origin.WriteCalls(w, format, callSequence(oneCall(), filledCall(t)))
-		})
+		create(t, dir, &m, "attempts."+string(format), format, export.AttemptTable,
+			func(w io.Writer) (int, error) {
+				return origin.Write(w, format, m.Counts.Count(sequence(fault(), filled(t), retry)))
+			})
+		create(t, dir, &m, "calls."+string(format), format, export.CallTable,
+			func(w io.Writer) (int, error) {
+				return origin.WriteCalls(w, format, callSequence(oneCall(), filledCall(t)))
+			})
 	}
 	return dir, m
 }
 
-func create(t *testing.T, dir string, m *export.Manifest, name string, format export.Format, table export.Table, write func(io.Writer) (int, error)) {
+func create(t *testing.T, dir string, m *export.Manifest, name string, format export.Format,
+	table export.Table, write func(io.Writer) (int, error),
+) {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	file, err := os.Create(path)
@@ -79,7 +88,10 @@ func TestManifestJSONNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct{ name, object, want string }{
-		{"manifest", b.String(), "format_version program created_at snapshot store filter files columns counts missing"},
+		{
+			"manifest", b.String(),
+			"format_version program created_at snapshot store filter files columns counts missing",
+		},
 		{"file", string(got.Files[0]), "name format table rows bytes sha256"},
 		{"column", string(got.Columns[0]), "table name type nullable description"},
 		{"counts", string(got.Counts), "attempts outcomes faults trials"},
@@ -111,19 +123,21 @@ func TestManifestRoundTrip(t *testing.T) {
 	}
 }
 
-func TestCountPassesErrors(t *testing.T) {
+func TestCountPassesOnErrors(t *testing.T) {
 	t.Parallel()
 	var c export.Counts
 	all, err := collect(c.Count(func(yield func(assay.Attempt, error) bool) {
 		_ = yield(fault(), nil) && yield(assay.Attempt{}, io.ErrUnexpectedEOF)
 	}))
-	if len(all) != 1 || err != io.ErrUnexpectedEOF || c != (export.Counts{Attempts: 1, Faults: 1, Trials: 1}) {
+	if len(all) != 1 || err != io.ErrUnexpectedEOF ||
+		c != (export.Counts{Attempts: 1, Faults: 1, Trials: 1}) {
 		t.Errorf("Count passed %d, %v and counted %+v", len(all), err, c)
 	}
 }
 
-// TestManifestNamesFromItself: files that lie elsewhere are found from the manifest.
-func TestManifestNamesFromItself(t *testing.T) {
+// TestManifestFindsFilesElsewhere checks that files in other directories are
+// found from the manifest.
+func TestManifestFindsFilesElsewhere(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "calls"), 0o755); err != nil {
@@ -141,18 +155,21 @@ func TestManifestNamesFromItself(t *testing.T) {
 			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			m.Files = append(m.Files, d.File(filepath.Join(dir, beside), path, export.JSONL, export.AttemptTable, 1))
+			m.Files = append(m.Files,
+				d.File(filepath.Join(dir, beside), path, export.JSONL, export.AttemptTable, 1))
 		}
 		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(beside)), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Verify(t.Context(), filepath.Join(dir, filepath.Dir(beside))); err != nil || m.Files[0].Name == m.Files[1].Name {
+		if err := m.Verify(t.Context(), filepath.Join(dir, filepath.Dir(beside))); err != nil ||
+			m.Files[0].Name == m.Files[1].Name {
 			t.Errorf("from %s: %v, %+v", beside, err, m.Files)
 		}
 	}
 }
 
-// TestManifestBehindLinks: the way to a file is from where the manifest really lies.
+// TestManifestBehindLinks checks that file names are relative to the real
+// directory of the manifest.
 func TestManifestBehindLinks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -177,7 +194,8 @@ func TestManifestBehindLinks(t *testing.T) {
 			if err := os.WriteFile(in(name), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			m := export.Manifest{Files: []export.File{d.File(in(manifest), in(name), export.JSONL, export.AttemptTable, 1)}}
+			m := export.Manifest{Files: []export.File{d.File(in(manifest), in(name), export.JSONL,
+				export.AttemptTable, 1)}}
 			if err := m.Verify(t.Context(), filepath.Dir(in(manifest))); err != nil {
 				t.Errorf("%s from %s: %v", name, manifest, err)
 			}
@@ -188,17 +206,18 @@ func TestManifestBehindLinks(t *testing.T) {
 	}
 }
 
-// TestVerifyEnds: whoever verifies large files can be stopped.
-func TestVerifyEnds(t *testing.T) {
+// TestVerifyEndsWithContext checks that the verification of large files can be
+// stopped.
+func TestVerifyEndsWithContext(t *testing.T) {
 	t.Parallel()
 	dir, m := exported(t)
 	reason := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(reason)
 	if err := m.Verify(ctx, dir); err != reason {
-		t.Errorf("VerifyContext() = %v, want %v", err, reason)
+		t.Errorf("Verify() = %v, want %v", err, reason)
 	}
-	// A file without an end, of which nothing but ctx stops the reading.
+	// A file without an end. Only ctx stops reading it.
 	endless, err := os.Create(filepath.Join(dir, "attempts.csv"))
 	if err != nil {
 		t.Fatal(err)
@@ -210,11 +229,11 @@ func TestVerifyEnds(t *testing.T) {
 	ctx, cancel = context.WithCancelCause(t.Context())
 	time.AfterFunc(50*time.Millisecond, func() { cancel(reason) })
 	if err := m.Verify(ctx, dir); err != reason {
-		t.Errorf("VerifyContext() = %v, want %v", err, reason)
+		t.Errorf("Verify() = %v, want %v", err, reason)
 	}
 }
 
-func TestVerifySaysWhatDiffers(t *testing.T) {
+func TestVerifyReportsDifferences(t *testing.T) {
 	t.Parallel()
 	file := func(m *export.Manifest, name string) *export.File {
 		for i := range m.Files {
@@ -242,22 +261,88 @@ func TestVerifySaysWhatDiffers(t *testing.T) {
 		want   []string
 		absent string
 	}{
-		"byte of CSV":     {func(dir string, _ *export.Manifest) { change(dir, "attempts.csv", flip) }, []string{"verify attempts.csv: has SHA-256 "}, "bytes"},
-		"byte of Parquet": {func(dir string, _ *export.Manifest) { change(dir, "calls.parquet", flip) }, []string{"verify calls.parquet: has SHA-256 "}, "bytes"},
-		"cut":             {func(dir string, _ *export.Manifest) { change(dir, "calls.jsonl", cut) }, []string{"verify calls.jsonl: has ", " bytes, and the manifest says ", "SHA-256", "line 2: unexpected EOF"}, "attempts"},
-		"cut Parquet":     {func(dir string, _ *export.Manifest) { change(dir, "calls.parquet", cut) }, []string{"the file is cut off", "SHA-256"}, "attempts"},
-		"rows of CSV":     {func(_ string, m *export.Manifest) { file(m, "calls.csv").Rows++ }, []string{"verify calls.csv: has 2 rows, and the manifest says 3"}, "SHA"},
-		"rows of Parquet": {func(_ string, m *export.Manifest) { file(m, "attempts.parquet").Rows-- }, []string{"verify attempts.parquet: has 3 rows, and the manifest says 2"}, "SHA"},
+		"byte of CSV": {
+			func(dir string,
+				_ *export.Manifest,
+			) {
+				change(dir, "attempts.csv", flip)
+			},
+			[]string{"verify attempts.csv: has SHA-256 "},
+			"bytes",
+		},
+		"byte of Parquet": {
+			func(dir string,
+				_ *export.Manifest,
+			) {
+				change(dir, "calls.parquet", flip)
+			},
+			[]string{"verify calls.parquet: has SHA-256 "},
+			"bytes",
+		},
+		"cut": {
+			func(dir string,
+				_ *export.Manifest,
+			) {
+				change(dir, "calls.jsonl", cut)
+			},
+			[]string{
+				"verify calls.jsonl: has ", " bytes, want ", "SHA-256",
+				"line 2: unexpected EOF",
+			},
+			"attempts",
+		},
+		"cut Parquet": {
+			func(dir string,
+				_ *export.Manifest,
+			) {
+				change(dir, "calls.parquet", cut)
+			},
+			[]string{"the file is truncated", "SHA-256"},
+			"attempts",
+		},
+		"rows of CSV": {
+			func(_ string, m *export.Manifest) { file(m, "calls.csv").Rows++ },
+			[]string{"verify calls.csv: has 2 rows, want 3"},
+			"SHA",
+		},
+		"rows of Parquet": {
+			func(_ string,
+				m *export.Manifest,
+			) {
+				file(m, "attempts.parquet").Rows--
+			},
+			[]string{"verify attempts.parquet: has 3 rows, want 2"},
+			"SHA",
+		},
 		"missing": {func(dir string, m *export.Manifest) {
 			if err := os.Remove(filepath.Join(dir, "attempts.jsonl")); err != nil {
 				t.Fatal(err)
 			}
 			file(m, "calls.csv").Rows++
 		}, []string{"verify attempts.jsonl: open ", "verify calls.csv: has 2 rows"}, "SHA"},
-		"elsewhere":      {func(_ string, m *export.Manifest) { m.Files[0].Name = "../attempts.jsonl" }, []string{"no such file"}, "SHA"},
-		"parent":         {func(_ string, m *export.Manifest) { m.Files[0].Name = ".." }, []string{"it is no regular file"}, "SHA"},
-		"foreign":        {func(_ string, m *export.Manifest) { m.Files[0].Format, m.Files[0].Bytes = export.V3, 1 }, []string{"and the manifest says 1"}, "rows"},
-		"unknown format": {func(_ string, m *export.Manifest) { m.Files[0].Format = "xml" }, []string{`unknown export format "xml"`}, "SHA"},
+		"elsewhere": {
+			func(_ string,
+				m *export.Manifest,
+			) {
+				m.Files[0].Name = "../attempts.jsonl"
+			},
+			[]string{"no such file"},
+			"SHA",
+		},
+		"parent": {
+			func(_ string, m *export.Manifest) { m.Files[0].Name = ".." },
+			[]string{"not a regular file"},
+			"SHA",
+		},
+		"foreign": {func(_ string, m *export.Manifest) {
+			m.Files[0].Format,
+				m.Files[0].Bytes = export.V3, 1
+		}, []string{" bytes, want 1"}, "rows"},
+		"unknown format": {
+			func(_ string, m *export.Manifest) { m.Files[0].Format = "xml" },
+			[]string{`unknown export format "xml"`},
+			"SHA",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, m := exported(t)
@@ -268,11 +353,11 @@ func TestVerifySaysWhatDiffers(t *testing.T) {
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("Verify() = %v, want %q in it", err, want)
+					t.Errorf("Verify() = %v, want it to contain %q", err, want)
 				}
 			}
 			if strings.Contains(err.Error(), tc.absent) {
-				t.Errorf("Verify() = %v, want no %q in it", err, tc.absent)
+				t.Errorf("Verify() = %v, want it not to contain %q", err, tc.absent)
 			}
 		})
 	}
@@ -284,16 +369,18 @@ func TestReadManifestRefuses(t *testing.T) {
 		"":                       "EOF",
 		"{":                      "unexpected EOF",
 		"[]":                     "cannot unmarshal",
-		"{}":                     "format version is 0",
-		`{"format_version":2}`:   "format version is 2, and this program knows 1 to 1\nhint: ",
-		`{"format_version":1}{}`: "more than one object",
+		"{}":                     "unsupported format version 0",
+		`{"format_version":2}`:   "unsupported format version 2, want 1 to 1\nhint: ",
+		`{"format_version":1}{}`: "more than one JSON object",
 		`{"format_version":1,"files":[{"rows":"x"}]}`: "rows",
 	} {
-		if _, err := export.ReadManifest(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("ReadManifest(%s) error = %v, want %q in it", text, err, want)
+		if _, err := export.ReadManifest(strings.NewReader(text)); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("ReadManifest(%s) error = %v, want it to contain %q", text, err, want)
 		}
 	}
-	if _, err := export.ReadManifest(strings.NewReader(`{"format_version":1,"later":true}`)); err != nil {
+	if _, err := export.ReadManifest(
+		strings.NewReader(`{"format_version":1,"later":true}`)); err != nil {
 		t.Errorf("ReadManifest with a field of a newer program: %v", err)
 	}
 }
@@ -303,23 +390,29 @@ func TestEveryColumnIsDescribed(t *testing.T) {
 	if export.Describe("oops") != nil {
 		t.Error("Describe(oops) is not nil")
 	}
-	units := map[string]string{"_ms": "Milliseconds", "_usd": "dollars", "_tokens": "Tokens", "_at": "UTC", "cost_limit": "Dollars"}
+	units := map[string]string{
+		"_ms": "Milliseconds", "_usd": "dollars", "_tokens": "Tokens",
+		"_at": "UTC", "cost_limit": "Dollars",
+	}
 	for _, table := range []export.Table{export.AttemptTable, export.CallTable} {
 		seen := make(map[string]string)
 		for _, c := range export.Describe(table) {
-			if c.Table != table || !strings.HasSuffix(c.Description, ".") || strings.Count(c.Description, ". ") > 0 || len(c.Description) < 15 {
+			if c.Table != table || !strings.HasSuffix(c.Description, ".") ||
+				strings.Count(c.Description, ". ") > 0 || len(c.Description) < 15 {
 				t.Errorf("%s.%s: %q is not one sentence", table, c.Name, c.Description)
 			}
 			if other, ok := seen[c.Description]; ok {
-				t.Errorf("%s.%s is described as %s is", table, c.Name, other)
+				t.Errorf("%s.%s has the same description as %s", table, c.Name, other)
 			}
 			seen[c.Description] = c.Name
-			if nullable := strings.Contains(c.Description, "null "); nullable != c.Nullable && c.Type != "timestamp" {
-				t.Errorf("%s.%s: nullable is %v, and its description is %q", table, c.Name, c.Nullable, c.Description)
+			if nullable := strings.Contains(c.Description, "null "); nullable != c.Nullable &&
+				c.Type != "timestamp" {
+				t.Errorf("%s.%s: nullable is %v, and its description is %q",
+					table, c.Name, c.Nullable, c.Description)
 			}
 			for suffix, unit := range units {
 				if strings.HasSuffix(c.Name, suffix) && !strings.Contains(c.Description, unit) {
-					t.Errorf("%s.%s: no %q in %q", table, c.Name, unit, c.Description)
+					t.Errorf("%s.%s: want %q in %q", table, c.Name, unit, c.Description)
 				}
 			}
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/parquet-go/parquet-go/compress"
 )
 
-// Bounds of what is held in memory. A row group ends at so many records or
-// bytes, whichever comes first; a batch is encoded column by column.
+// Limits on memory. A row group ends when it reaches groupRows or groupBytes. A
+// batch is encoded column by column.
 const (
 	groupRows  = 64 << 10
 	groupBytes = 64 << 20
@@ -31,12 +31,12 @@ const (
 type parquetWriter[R any] struct {
 	table *table[R]
 	file  *parquet.GenericWriter[any]
-	// levels are the definition levels of values that are there, by column.
+	// levels are the definition levels of non-null values by column.
 	levels []int
 	batch  []R
 	cells  cells
-	group  int   // records in the row group
-	start  int64 // bytes in the file before the row group
+	group  int   // number of records in the row group
+	start  int64 // offset of the row group in the file
 	added  int
 	closed bool
 }
@@ -46,8 +46,10 @@ func newParquet[R any](w io.Writer, t *table[R], from Origin) *parquetWriter[R] 
 	p := &parquetWriter[R]{
 		table: t,
 		file: parquet.NewGenericWriter[any](w, schema, parquet.Compression(newCodec()),
-			parquet.KeyValueMetadata(keyTable, string(t.name)), parquet.KeyValueMetadata(keyVersion, strconv.Itoa(Version)),
-			parquet.KeyValueMetadata(keyProgram, from.Program), parquet.KeyValueMetadata(keySnapshot, from.Snapshot)),
+			parquet.KeyValueMetadata(keyTable, string(t.name)),
+			parquet.KeyValueMetadata(keyVersion, strconv.Itoa(Version)),
+			parquet.KeyValueMetadata(keyProgram, from.Program),
+			parquet.KeyValueMetadata(keySnapshot, from.Snapshot)),
 		levels: make([]int, len(t.columns)),
 	}
 	for i, path := range schema.Columns() {
@@ -58,24 +60,30 @@ func newParquet[R any](w io.Writer, t *table[R], from Origin) *parquetWriter[R] 
 }
 
 // A codec is the library's zstd with a checksum in each frame, which every
-// decoder checks. Without it a damaged dictionary is read as other words.
+// decoder verifies. Without it, a damaged dictionary could be read as different
+// words.
 type codec struct {
 	compress.Codec
 	zstd *zstd.Encoder
 }
 
 func newCodec() codec {
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true), zstd.WithEncoderCRC(true))
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true),
+		zstd.WithEncoderCRC(true))
 	if err != nil {
-		panic("export: " + err.Error()) // our own options are wrong
+		panic("export: " + err.Error()) // the options above are wrong
 	}
 	return codec{&parquet.Zstd, z}
 }
 
-func (c codec) Encode(dst, src []byte) ([]byte, error) { return c.zstd.EncodeAll(src, dst[:0]), nil }
+func (c codec) Encode(dst, src []byte) ([]byte,
+	error,
+) {
+	return c.zstd.EncodeAll(src, dst[:0]), nil
+}
 
-// An ordered group has its fields in the order of a table's columns, each of
-// which is one leaf, where the library's own are in that of the alphabet.
+// An ordered group keeps its fields in the order of a table's columns, each of
+// which is one leaf. The library would sort them alphabetically.
 type ordered struct {
 	parquet.Group
 	fields []parquet.Field
@@ -88,7 +96,8 @@ func newOrdered[R any](t *table[R]) ordered {
 		place[c.name], group[c.name] = i, c.node
 	}
 	fields := group.Fields()
-	slices.SortFunc(fields, func(a, b parquet.Field) int { return cmp.Compare(place[a.Name()], place[b.Name()]) })
+	slices.SortFunc(fields,
+		func(a, b parquet.Field) int { return cmp.Compare(place[a.Name()], place[b.Name()]) })
 	return ordered{group, fields}
 }
 
@@ -102,8 +111,8 @@ func (p *parquetWriter[R]) add(r *R) error {
 	return p.encode()
 }
 
-// encode moves the batch into the row group, and that into the file when it is
-// large enough.
+// encode moves the batch into the row group, and writes a large enough row
+// group to the file.
 func (p *parquetWriter[R]) encode() error {
 	leaves := p.file.ColumnWriters()
 	for i := range p.table.columns {
@@ -132,7 +141,7 @@ func (p *parquetWriter[R]) encode() error {
 	return err
 }
 
-// flush does nothing: without its end no part of the file can be read.
+// flush does nothing, because an unfinished Parquet file cannot be read.
 func (p *parquetWriter[R]) flush() error { return nil }
 
 func (p *parquetWriter[R]) close() error {

@@ -25,13 +25,16 @@ import (
 	"github.com/assay-eval/assay/internal/result/export"
 )
 
-// likely returns n attempts such as a large experiment has: few models and
-// tasks, own identities and times, and two in a hundred faults.
+// likely returns n attempts like those of a large experiment: few models and
+// tasks, different identities and times, and two faults in a hundred attempts.
 func likely(n int) iter.Seq2[assay.Attempt, error] {
 	return func(yield func(assay.Attempt, error) bool) {
 		rng := rand.New(rand.NewPCG(1, 2))
 		pick := func(prefix string, n int) string { return fmt.Sprint(prefix, rng.IntN(n)) }
-		tools := []string{"fetch_records", "validate_schema", "transform_rows", "aggregate", "write_report"}
+		tools := []string{
+			"fetch_records", "validate_schema", "transform_rows",
+			"aggregate", "write_report",
+		}
 		at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 		temperature := 0.0
 		for i := range n {
@@ -44,22 +47,38 @@ func likely(n int) iter.Seq2[assay.Attempt, error] {
 			given := float64(rng.IntN(20)) / 20
 			a := assay.Attempt{
 				Trial: assay.Trial{
-					ID:   assay.TrialID(hex.EncodeToString(id[:])),
-					Cell: assay.Cell{Model: pick("model-", 10), Variant: pick("variant-", 4), Severity: pick("severity-", 3), Difficulty: pick("level-", 3), TaskType: pick("type-", 5), Reliability: float64(5+rng.IntN(6)) / 10},
-					Task: assay.TaskID(pick("task-", 1000)), TaskDigest: pick("0123456789abcdef-", 1000), Repeat: 1 + rng.IntN(10), Seed: rng.Uint64() >> 11,
-					Setting: assay.Setting{World: "assay-1", Protocol: "native", Tools: "all", Turns: 10, Sampling: assay.Sampling{Temperature: &temperature}},
+					ID: assay.TrialID(hex.EncodeToString(id[:])),
+					Cell: assay.Cell{
+						Model: pick("model-", 10), Variant: pick("variant-", 4),
+						Severity: pick("severity-", 3), Difficulty: pick("level-", 3),
+						TaskType: pick("type-", 5), Reliability: float64(5+rng.IntN(6)) / 10,
+					},
+					Task:       assay.TaskID(pick("task-", 1000)),
+					TaskDigest: pick("0123456789abcdef-", 1000), Repeat: 1 + rng.IntN(10),
+					Seed: rng.Uint64() >> 11,
+					Setting: assay.Setting{
+						World: "assay-1", Protocol: "native", Tools: "all",
+						Turns: 10, Sampling: assay.Sampling{Temperature: &temperature},
+					},
 				},
-				Number: 1, Experiment: "large", Run: assay.RunID(pick("run-", 20)), Program: "1.2.3", Templates: "fedcba9876543210", Lane: pick("gateway/key/deployment-", 40), ServedModel: pick("model-", 10),
-				Requests: 4 + rng.IntN(9), InputTokens: 3000 + rng.IntN(20000), OutputTokens: rng.IntN(3000), CostUSD: float64(rng.IntN(100000)) / 1e6,
-				QueuedMS: rng.Int64N(5000), WorkingMS: 1000 + rng.Int64N(60000), StartedAt: at, FinishedAt: at.Add(time.Duration(rng.Int64N(int64(time.Minute)))),
+				Number: 1, Experiment: "large", Run: assay.RunID(pick("run-", 20)),
+				Program: "1.2.3", Templates: "fedcba9876543210",
+				Lane: pick("gateway/key/deployment-", 40), ServedModel: pick("model-", 10),
+				Requests: 4 + rng.IntN(9), InputTokens: 3000 + rng.IntN(20000),
+				OutputTokens: rng.IntN(3000), CostUSD: float64(rng.IntN(100000)) / 1e6,
+				QueuedMS: rng.Int64N(5000), WorkingMS: 1000 + rng.Int64N(60000), StartedAt: at,
+				FinishedAt: at.Add(time.Duration(rng.Int64N(int64(time.Minute)))),
 			}
-			a.RequiredTools, a.ExecutedTools, a.Turns, a.ToolCalls = required, slices.Clone(required), 1+rng.IntN(10), rng.IntN(12)
+			a.RequiredTools, a.ExecutedTools, a.Turns, a.ToolCalls = required, slices.Clone(
+				required), 1+rng.IntN(10), rng.IntN(12)
 			if i%50 == 0 {
 				a.FaultKind, a.FaultDetail = assay.Timeout, pick("no answer within 60 s: ", 1e9)
 				a.Retried = map[assay.FaultKind]int{assay.Timeout: 3, assay.RateLimited: 1}
 			} else {
-				a.Level, a.Ended, a.ErrorCategory = assay.Levels[rng.IntN(3)], assay.Finished, pick("category_", 8)
-				a.Coverage, a.Adherence, a.GivenAdherence, a.Efficiency, a.Best = given, given, &given, rng.Float64(), float64(rng.IntN(1000))/1000
+				a.Level, a.Ended, a.ErrorCategory = assay.Levels[rng.IntN(3)], assay.Finished, pick(
+					"category_", 8)
+				a.Coverage, a.Adherence, a.GivenAdherence = given, given, &given
+				a.Efficiency, a.Best = rng.Float64(), float64(rng.IntN(1000))/1000
 				a.ScoreVersion = "assay-1/3"
 			}
 			if !yield(a, nil) {
@@ -69,7 +88,7 @@ func likely(n int) iter.Seq2[assay.Attempt, error] {
 	}
 }
 
-// columnTypes are the physical and logical types of a file's columns.
+// columnTypes lists the physical and logical types of a file's columns.
 func columnTypes(t *testing.T, file []byte) string {
 	t.Helper()
 	f, err := parquet.OpenFile(bytes.NewReader(file), int64(len(file)))
@@ -79,7 +98,8 @@ func columnTypes(t *testing.T, file []byte) string {
 	var b strings.Builder
 	for _, path := range f.Schema().Columns() {
 		leaf, _ := f.Schema().Lookup(path...)
-		fmt.Fprintf(&b, "%s %v %v %d\n", strings.Join(path, "."), leaf.Node.Type().Kind(), leaf.Node.Type(), leaf.MaxDefinitionLevel)
+		fmt.Fprintf(&b, "%s %v %v %d\n", strings.Join(path, "."), leaf.Node.Type().Kind(),
+			leaf.Node.Type(), leaf.MaxDefinitionLevel)
 	}
 	return b.String()
 }
@@ -93,13 +113,17 @@ func TestParquetSchema(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"trial BYTE_ARRAY STRING 0", "reliability DOUBLE DOUBLE 0", "seed INT64 INT(64,true) 0", "turns INT64 INT(64,true) 0",
-		"sampling BYTE_ARRAY JSON 0", "required_tools.list.element BYTE_ARRAY STRING 1", "order_correct BOOLEAN BOOLEAN 0",
-		"given_adherence DOUBLE DOUBLE 1", "pilot_executor BYTE_ARRAY STRING 1", "pilot_final_score DOUBLE DOUBLE 1",
-		"retried BYTE_ARRAY JSON 0", "started_at INT64 TIMESTAMP(isAdjustedToUTC=true,unit=NANOS) 1",
+		"trial BYTE_ARRAY STRING 0", "reliability DOUBLE DOUBLE 0", "seed INT64 INT(64,true) 0",
+		"turns INT64 INT(64,true) 0",
+		"sampling BYTE_ARRAY JSON 0", "required_tools.list.element BYTE_ARRAY STRING 1",
+		"order_correct BOOLEAN BOOLEAN 0",
+		"given_adherence DOUBLE DOUBLE 1", "pilot_executor BYTE_ARRAY STRING 1",
+		"pilot_final_score DOUBLE DOUBLE 1",
+		"retried BYTE_ARRAY JSON 0",
+		"started_at INT64 TIMESTAMP(isAdjustedToUTC=true,unit=NANOS) 1",
 	} {
 		if !strings.Contains(got, want+"\n") {
-			t.Errorf("no column is %q in\n%s", want, got)
+			t.Errorf("no column %q in\n%s", want, got)
 		}
 	}
 }
@@ -107,14 +131,18 @@ func TestParquetSchema(t *testing.T) {
 func TestParquetMetadata(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	if _, err := (export.Origin{Program: "1.2.3", Snapshot: "5-abc"}).Write(&b, export.Parquet, sequence(fault())); err != nil {
+	if _, err := (export.Origin{Program: "1.2.3", Snapshot: "5-abc"}).Write(&b, export.Parquet,
+		sequence(fault())); err != nil {
 		t.Fatal(err)
 	}
 	f, err := parquet.OpenFile(bytes.NewReader(b.Bytes()), int64(b.Len()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]string{"assay.table": "attempts", "assay.format_version": "1", "assay.program": "1.2.3", "assay.snapshot": "5-abc"} {
+	for key, want := range map[string]string{
+		"assay.table": "attempts", "assay.format_version": "1",
+		"assay.program": "1.2.3", "assay.snapshot": "5-abc",
+	} {
 		if got, ok := f.Lookup(key); got != want || !ok {
 			t.Errorf("metadata %s = %q, %v, want %q", key, got, ok, want)
 		}
@@ -126,7 +154,8 @@ func TestParquetMetadata(t *testing.T) {
 	}
 }
 
-// Row groups, and batches in them, leave no seam.
+// TestParquetOfManyRows checks that all rows are there and in order across row
+// groups and batches.
 func TestParquetOfManyRows(t *testing.T) {
 	t.Parallel()
 	const n = 64<<10 + 1000
@@ -154,7 +183,9 @@ func TestParquetOfManyRows(t *testing.T) {
 		if !ok || err != nil {
 			t.Fatalf("Read() ended early: %v", err)
 		}
-		if got.ID != want.ID || !got.FinishedAt.Equal(want.FinishedAt) || !slices.Equal(got.ExecutedTools, want.ExecutedTools) || got.Seed != want.Seed || got.FaultDetail != want.FaultDetail {
+		if got.ID != want.ID || !got.FinishedAt.Equal(want.FinishedAt) ||
+			!slices.Equal(got.ExecutedTools, want.ExecutedTools) || got.Seed != want.Seed ||
+			got.FaultDetail != want.FaultDetail {
 			t.Fatalf("-want +got:\n%s", cmp.Diff(want, got))
 		}
 	}
@@ -163,7 +194,7 @@ func TestParquetOfManyRows(t *testing.T) {
 	}
 }
 
-// onlyReader hides that a file can be read at any place.
+// onlyReader hides that a file supports random access.
 type onlyReader struct{ io.Reader }
 
 func TestReadParquetFromAnyReader(t *testing.T) {
@@ -185,7 +216,8 @@ func TestReadParquetFromAnyReader(t *testing.T) {
 	}()
 	for name, r := range map[string]io.Reader{
 		"in place": strings.NewReader(text), "in memory": onlyReader{strings.NewReader(text)},
-		"byte by byte": iotest.OneByteReader(strings.NewReader(text)), "not from the start": behind, "pipe": pipe,
+		"byte by byte":       iotest.OneByteReader(strings.NewReader(text)),
+		"not from the start": behind, "pipe": pipe,
 	} {
 		got, err := collect(export.Read(r))
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -197,10 +229,22 @@ func TestReadParquetFromAnyReader(t *testing.T) {
 func TestParquetRefuses(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*assay.Attempt){
-		"started_at: 3000-01-01":                    func(a *assay.Attempt) { a.StartedAt = time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC) },
-		"finished_at: 1500":                         func(a *assay.Attempt) { a.FinishedAt = time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC) },
+		"started_at: 3000-01-01": func(
+			a *assay.Attempt,
+		) {
+			a.StartedAt = time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC)
+		},
+		"finished_at: 1500": func(
+			a *assay.Attempt,
+		) {
+			a.FinishedAt = time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC)
+		},
 		"seed: 9223372036854775808 is above 2^63-1": func(a *assay.Attempt) { a.Seed = 1 << 63 },
-		"cost_usd: NaN":                             func(a *assay.Attempt) { a.CostUSD /= a.CostUSD },
+		"cost_usd: NaN": func(
+			a *assay.Attempt,
+		) {
+			a.CostUSD /= a.CostUSD
+		},
 	} {
 		a := fault()
 		change(&a)
@@ -217,11 +261,11 @@ func TestParquetTextIsUTF8(t *testing.T) {
 	a.Model, a.RequiredTools = "a\xff\xfeb", []string{"\xc3"}
 	got, err := collect(export.Read(strings.NewReader(write(t, export.Parquet, a))))
 	if err != nil || got[0].Model != "a\ufffd\ufffdb" || got[0].RequiredTools[0] != "\ufffd" {
-		t.Errorf("Read() = %+v, %v, want the replacement for each byte that is not UTF-8", got, err)
+		t.Errorf("Read() = %+v, %v, want a replacement character for each invalid byte", got, err)
 	}
 }
 
-func TestParquetIsNothingBeforeItsEnd(t *testing.T) {
+func TestUnfinishedParquetCountsNoRecords(t *testing.T) {
 	t.Parallel()
 	whole := write(t, export.Parquet, slices.Collect(only(likely(1000)))...)
 	for _, room := range []int{0, 1, 1000, len(whole) / 2, len(whole) - 1} {
@@ -251,15 +295,16 @@ func only(seq iter.Seq2[assay.Attempt, error]) iter.Seq[assay.Attempt] {
 	}
 }
 
-// A file that is cut off, or of which a byte has changed, is an error or, where
-// the byte does not matter, what was written; never anything else.
+// TestDamagedParquet checks that a file that is truncated or has one changed
+// byte gives an error, or the original attempts if the byte does not matter,
+// but never anything else.
 func TestDamagedParquet(t *testing.T) {
 	t.Parallel()
 	want := []assay.Attempt{filled(t), fault()}
 	whole := []byte(write(t, export.Parquet, want...))
 	for n := 4; n < len(whole); n += 97 {
 		if got, err := collect(export.Read(bytes.NewReader(whole[:n]))); err == nil {
-			t.Fatalf("cut off after %d of %d bytes: read %d attempts", n, len(whole), len(got))
+			t.Fatalf("truncated to %d of %d bytes: read %d attempts", n, len(whole), len(got))
 		}
 	}
 	quiet := 0
@@ -273,7 +318,7 @@ func TestDamagedParquet(t *testing.T) {
 		}
 	}
 	if quiet > 0 {
-		t.Errorf("%d bytes whose change is read without an error, as something else", quiet)
+		t.Errorf("%d changed bytes gave other attempts without an error", quiet)
 	}
 }
 
@@ -297,19 +342,23 @@ func TestReadParquetRefuses(t *testing.T) {
 	both := filled(t)
 	both.FaultKind = assay.Network
 	for name, tc := range map[string]struct{ text, want string }{
-		"only magic":  {"PAR1", "read attempts: the file is cut off"},
-		"magic twice": {"PAR1PAR1PAR1PAR1", "read attempts: the file is cut off"},
-		"missing":     {rows(), "column attempt is missing"},
-		"calls":       {calls.String(), `column "turn" is unknown`},
-		"both":        {write(t, export.Parquet, fault(), both), "row 2: level partial_success and fault network are both set"},
+		"only magic":  {"PAR1", "read attempts: the file is truncated"},
+		"magic twice": {"PAR1PAR1PAR1PAR1", "read attempts: the file is truncated"},
+		"missing":     {rows(), "missing column attempt"},
+		"calls":       {calls.String(), `unknown column "turn"`},
+		"both": {
+			write(t, export.Parquet, fault(), both),
+			"row 2: level partial_success and fault network are both set",
+		},
 	} {
-		if _, err := collect(export.Read(strings.NewReader(tc.text))); err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: Read() error = %v, want %q in it", name, err, tc.want)
+		if _, err := collect(export.Read(strings.NewReader(tc.text))); err == nil ||
+			!strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: Read() error = %v, want it to contain %q", name, err, tc.want)
 		}
 	}
 }
 
-// bare hides the compression that a file's schema carries.
+// bare hides the compression that a file's schema specifies.
 type bare struct{ parquet.Field }
 
 func (bare) Compression() compress.Codec { return nil }
@@ -328,8 +377,8 @@ func bareFields(n parquet.Node) []parquet.Field {
 	return fields
 }
 
-// rewritten returns a file with what file holds, compressed otherwise or with
-// one value too few in the column short, if there is one.
+// rewritten returns a file with the same content and another codec. If short is
+// a column, it lacks one value in it.
 func rewritten(t *testing.T, file string, codec compress.Codec, short string) string {
 	t.Helper()
 	f, err := parquet.OpenFile(strings.NewReader(file), int64(len(file)))
@@ -349,7 +398,8 @@ func rewritten(t *testing.T, file string, codec compress.Codec, short string) st
 		}
 	}
 	var b bytes.Buffer
-	w := parquet.NewGenericWriter[any](&b, parquet.NewSchema("other", bareRoot{f.Schema()}), parquet.Compression(codec))
+	w := parquet.NewGenericWriter[any](&b, parquet.NewSchema("other", bareRoot{f.Schema()}),
+		parquet.Compression(codec))
 	for i, leaf := range w.ColumnWriters() {
 		if f.Schema().Columns()[i][0] == short {
 			columns[i] = columns[i][:len(columns[i])-1]
@@ -364,21 +414,23 @@ func rewritten(t *testing.T, file string, codec compress.Codec, short string) st
 	return b.String()
 }
 
-func TestReadParquetOfOthers(t *testing.T) {
+func TestReadRewrittenParquet(t *testing.T) {
 	t.Parallel()
 	want := []assay.Attempt{filled(t), fault()}
 	file := write(t, export.Parquet, want...)
 	got, err := collect(export.Read(strings.NewReader(rewritten(t, file, &parquet.Zstd, ""))))
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("of another writer: %v (-want +got):\n%s", err, diff)
+		t.Errorf("rewritten file: %v (-want +got):\n%s", err, diff)
 	}
 	for want, text := range map[string]string{
-		"row 2: column lane: there is no value":          rewritten(t, file, &parquet.Zstd, "lane"),
-		"row 2: column finished_at: there is no value":   rewritten(t, file, &parquet.Zstd, "finished_at"),
-		"column trial: compressed with SNAPPY, and only": rewritten(t, file, &parquet.Snappy, ""),
+		"row 2: column lane: missing value": rewritten(t, file, &parquet.Zstd, "lane"),
+		"row 2: column finished_at: missing value": rewritten(t, file,
+			&parquet.Zstd, "finished_at"),
+		"column trial: unsupported compression SNAPPY, want ZSTD": rewritten(t, file, &parquet.Snappy, ""),
 	} {
-		if _, err := collect(export.Read(strings.NewReader(text))); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Read() error = %v, want %q in it", err, want)
+		if _, err := collect(export.Read(strings.NewReader(text))); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("Read() error = %v, want it to contain %q", err, want)
 		}
 	}
 }
@@ -396,7 +448,8 @@ func FuzzParquet(f *testing.F) {
 		if err != nil || len(first) == 0 {
 			return
 		}
-		// What was readable reads the same after it was written again.
+		// Attempts that were read once must be the same after writing and
+		// reading them again.
 		text := write(t, export.Parquet, first...)
 		second, err := collect(export.Read(strings.NewReader(text)))
 		if err != nil {
@@ -409,7 +462,8 @@ func FuzzParquet(f *testing.F) {
 	})
 }
 
-// What Write holds does not grow with the number of attempts.
+// TestParquetMemory checks that Write's memory does not grow with the number of
+// attempts.
 func TestParquetMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 300,000 attempts")
@@ -438,13 +492,15 @@ func TestParquetMemory(t *testing.T) {
 	}
 }
 
-// One attempt takes 6 µs of one core at most, so that a million takes 6 s.
+// BenchmarkParquet should take at most 6 µs of one core per attempt, so that a
+// million takes 6 s.
 func BenchmarkParquet(b *testing.B) {
 	const n = 100_000
 	attempts := slices.Collect(only(likely(n)))
 	b.Run("write", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := export.Write(io.Discard, export.Parquet, sequence(attempts...)); err != nil {
+			if _, err := export.Write(io.Discard, export.Parquet,
+				sequence(attempts...)); err != nil {
 				b.Fatal(err)
 			}
 		}

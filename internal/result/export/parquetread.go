@@ -14,8 +14,11 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// readParquet reads what in has begun to read of r.
-func readParquet[R any](r io.Reader, in *bufio.Reader, t *table[R], yield func(R, error) bool) (err error) {
+// readParquet reads a Parquet file from r. The buffer in has already read its
+// beginning.
+func readParquet[R any](
+	r io.Reader, in *bufio.Reader, t *table[R], yield func(R, error) bool,
+) (err error) {
 	file, size, err := inPlace(r, in)
 	if err != nil {
 		return err
@@ -41,8 +44,8 @@ func readParquet[R any](r io.Reader, in *bufio.Reader, t *table[R], yield func(R
 	}
 }
 
-// inPlace returns what can be read at any place, from the first byte that in
-// has not given away: r itself, or else a copy of it.
+// inPlace returns a reader with random access that starts at the first unread
+// byte of in. It uses r itself if possible, and otherwise a copy in memory.
 func inPlace(r io.Reader, in *bufio.Reader) (io.ReaderAt, int64, error) {
 	if file, ok := r.(interface {
 		io.ReaderAt
@@ -50,7 +53,7 @@ func inPlace(r io.Reader, in *bufio.Reader) (io.ReaderAt, int64, error) {
 	}); ok {
 		here, err := file.Seek(0, io.SeekCurrent)
 		end, err2 := file.Seek(0, io.SeekEnd)
-		if err == nil && err2 == nil { // a pipe is a file too, but has no places
+		if err == nil && err2 == nil { // seeking fails for a pipe
 			here -= int64(in.Buffered())
 			return io.NewSectionReader(file, here, end-here), end - here, nil
 		}
@@ -64,15 +67,15 @@ type parquetReader[R any] struct {
 	file   io.ReaderAt
 	size   int64
 	groups []parquet.RowGroup
-	chunks [][]format.ColumnChunk // of each of groups
-	// order holds the columns in the file's order, which is free, and kinds
-	// the physical types of their values.
+	chunks [][]format.ColumnChunk // by row group
+	// order holds the columns in the order of the file, which may be any, and
+	// kinds their physical types.
 	order []*column[R]
 	kinds []parquet.Kind
 
-	rows    parquet.Rows // of the row group that is being read, or nil
-	left    int64        // rows of it that are to come
-	number  int          // rows that were read
+	rows    parquet.Rows // rows of the current row group, or nil
+	left    int64        // number of its rows that are unread
+	number  int          // number of rows read
 	buffer  []parquet.Row
 	records []R
 }
@@ -82,43 +85,47 @@ func openParquet[R any](t *table[R], r io.ReaderAt, size int64) (p *parquetReade
 	if err := checkEnd(r, size); err != nil {
 		return nil, err
 	}
-	file, err := parquet.OpenFile(r, size, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
+	file, err := parquet.OpenFile(r, size, parquet.SkipBloomFilters(true),
+		parquet.SkipPageIndex(true))
 	if err != nil {
 		return nil, err
 	}
-	p = &parquetReader[R]{table: t, file: r, size: size, groups: file.RowGroups(), buffer: make([]parquet.Row, batchRows)}
+	p = &parquetReader[R]{
+		table: t, file: r, size: size, groups: file.RowGroups(),
+		buffer: make([]parquet.Row, batchRows),
+	}
 	for _, g := range file.Metadata().RowGroups {
 		p.chunks = append(p.chunks, g.Columns)
 	}
 	return p, p.parseSchema(file.Schema())
 }
 
-// checkEnd refuses a file that is cut off before the library trusts the length
-// that the last bytes tell, of up to 4 GB.
+// checkEnd refuses a truncated file. Without it, the library would trust the
+// footer length in the last bytes, which can be up to 4 GB.
 func checkEnd(r io.ReaderAt, size int64) error {
 	var end [8]byte
 	if size < int64(len(magic)+len(end)) {
-		return errors.New("the file is cut off")
+		return errors.New("the file is truncated")
 	}
 	if _, err := r.ReadAt(end[:], size-int64(len(end))); err != nil && err != io.EOF {
 		return err
 	}
 	footer := int64(binary.LittleEndian.Uint32(end[:]))
 	if string(end[4:]) != magic || footer > size-int64(len(magic)+len(end)) {
-		return errors.New("the file is cut off")
+		return errors.New("the file is truncated")
 	}
 	return nil
 }
 
-// Bounds of what a column of a row group may ask memory for. They are far above
-// what our files hold; lengths in a damaged file are anything up to 2^31.
+// Limits on the memory for a column of a row group. They are far above the
+// needs of our files; in a damaged file, lengths can be anything up to 2^31.
 const (
 	maxValues = 16 << 20
 	maxPage   = 256 << 20 // bytes
 )
 
-// checkPages walks the headers of a column's pages and refuses what the library
-// would make room for before it sees that the file cannot hold it.
+// checkPages reads the headers of a column's pages. It refuses sizes that the
+// file cannot contain, because the library would allocate memory for them.
 func checkPages(r io.ReaderAt, size int64, m *format.ColumnMetaData) error {
 	start, length := m.DataPageOffset, m.TotalCompressedSize
 	if m.DictionaryPageOffset > 0 {
@@ -126,11 +133,11 @@ func checkPages(r io.ReaderAt, size int64, m *format.ColumnMetaData) error {
 	}
 	switch {
 	case m.Codec != format.Zstd:
-		return fmt.Errorf("compressed with %v, and only ZSTD is read", m.Codec)
+		return fmt.Errorf("unsupported compression %v, want ZSTD", m.Codec)
 	case m.NumValues < 0 || m.NumValues > maxValues:
 		return fmt.Errorf("the file is damaged: %d values in a row group", m.NumValues)
 	case start < 0 || length < 0 || start > size || length > size-start:
-		return errors.New("the file is damaged: the column is outside of it")
+		return errors.New("the file is damaged: the column is outside the file")
 	}
 	section := io.NewSectionReader(r, start, length)
 	in := bufio.NewReaderSize(section, 512)
@@ -140,13 +147,15 @@ func checkPages(r io.ReaderAt, size int64, m *format.ColumnMetaData) error {
 		if err := decoder.Decode(&h); err != nil {
 			return fmt.Errorf("the file is damaged: header of a page: %w", err)
 		}
-		values := max(h.DataPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumValues, h.DictionaryPageHeader.V.NumValues)
+		values := max(h.DataPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumValues,
+			h.DictionaryPageHeader.V.NumValues)
 		here, err := section.Seek(0, io.SeekCurrent)
 		if err != nil {
 			return err
 		}
 		at = here - int64(in.Buffered()) + int64(h.CompressedPageSize)
-		if h.CompressedPageSize < 0 || at > length || h.UncompressedPageSize > maxPage || int64(values) > m.NumValues {
+		if h.CompressedPageSize < 0 || at > length || h.UncompressedPageSize > maxPage ||
+			int64(values) > m.NumValues {
 			return errors.New("the file is damaged: a page is too large")
 		}
 		if _, err := section.Seek(at, io.SeekStart); err != nil {
@@ -157,8 +166,8 @@ func checkPages(r io.ReaderAt, size int64, m *format.ColumnMetaData) error {
 	return nil
 }
 
-// rescue makes an error of a panic. The library checks much, but it panics at
-// some of what it does not expect in a damaged file.
+// rescue turns a panic into an error. The library checks a lot, but some
+// damaged files make it panic.
 func rescue(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("the file is damaged: %v", p)
@@ -184,15 +193,17 @@ func (p *parquetReader[R]) parseSchema(got *parquet.Schema) error {
 	for i, path := range paths {
 		leaf, ok := got.Lookup(path...)
 		if want := leaves[header[i]]; !ok || !fits(leaf, want) {
-			return fmt.Errorf("column %s is of type %v, not %v", header[i], leaf.Node.Type(), want.Node.Type())
+			return fmt.Errorf("column %s has type %v, want %v",
+				header[i], leaf.Node.Type(), want.Node.Type())
 		}
 		p.kinds = append(p.kinds, leaf.Node.Type().Kind())
 	}
 	return nil
 }
 
-// fits leaves to programs that write our files anew, as pandas and DuckDB do,
-// what can be null and what is called a string or a number of 64 bits.
+// fits reports whether a column has a compatible type. Programs that rewrite
+// our files, such as pandas and DuckDB, may change nullability and the names of
+// string and 64-bit types.
 func fits(got, want parquet.LeafColumn) bool {
 	a, b := got.Node.Type(), want.Node.Type()
 	return a.Kind() == b.Kind() && isTime(a) == isTime(b) &&
@@ -203,8 +214,8 @@ func isTime(t parquet.Type) bool { return t.String() == nanoseconds }
 
 var nanoseconds = parquet.Timestamp(parquet.Nanosecond).Type().String()
 
-// next returns the next records, which are valid until it is called again, and
-// io.EOF or what is wrong with the one after them.
+// next returns the next records, which are valid until the next call. The error
+// is io.EOF or concerns the record after them.
 func (p *parquetReader[R]) next() (records []R, err error) {
 	p.records = p.records[:0]
 	defer func() { records = p.records }()
@@ -215,7 +226,8 @@ func (p *parquetReader[R]) next() (records []R, err error) {
 		}
 		for i := range p.chunks[0] {
 			if err := checkPages(p.file, p.size, &p.chunks[0][i].MetaData); err != nil {
-				return nil, fmt.Errorf("after row %d: column %s: %w", p.number, p.order[i].name, err)
+				return nil, fmt.Errorf("after row %d: column %s: %w",
+					p.number, p.order[i].name, err)
 			}
 		}
 		p.rows, p.left = p.groups[0].Rows(), p.groups[0].NumRows()
@@ -238,7 +250,8 @@ func (p *parquetReader[R]) next() (records []R, err error) {
 		return nil, nil
 	}
 	if p.left != 0 {
-		return nil, fmt.Errorf("row %d: there are not as many rows as the file says", p.number)
+		return nil, fmt.Errorf("row %d: the file has fewer rows than its footer states",
+			p.number)
 	}
 	err, p.rows = p.rows.Close(), nil
 	return nil, err
@@ -253,15 +266,16 @@ func (p *parquetReader[R]) parse(row parquet.Row) (R, error) {
 		}
 		seen++
 		c, kind := p.order[i], p.kinds[i]
-		if slices.ContainsFunc(values, func(v parquet.Value) bool { return !v.IsNull() && v.Kind() != kind }) {
-			return zero, fmt.Errorf("column %s: a value of another type", c.name)
+		if slices.ContainsFunc(values,
+			func(v parquet.Value) bool { return !v.IsNull() && v.Kind() != kind }) {
+			return zero, fmt.Errorf("column %s: value of a wrong type", c.name)
 		}
 		if err := c.take(&r, values); err != nil {
 			return zero, fmt.Errorf("column %s: %w", c.name, err)
 		}
 	}
 	if seen != len(p.order) {
-		return zero, fmt.Errorf("column %s: there is no value", p.order[seen].name)
+		return zero, fmt.Errorf("column %s: missing value", p.order[seen].name)
 	}
 	return p.table.plain(r), p.table.check(&r)
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/assay-eval/assay/internal/result/export"
 )
 
-// python returns a python that has the readers' modules, or skips the test.
-// ASSAY_PYTHON names one that must have them.
+// python returns a Python with the modules that the readers need, or skips the
+// test. ASSAY_PYTHON names one that must have them.
 func python(t *testing.T) string {
 	t.Helper()
 	named := os.Getenv("ASSAY_PYTHON")
@@ -30,17 +30,19 @@ func python(t *testing.T) string {
 	if named != "" {
 		path = named
 	}
-	out, err := exec.CommandContext(t.Context(), path, "-c", "import pyarrow, pandas, duckdb").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), path, "-c",
+		"import pyarrow, pandas, duckdb").CombinedOutput()
 	if err != nil && named != "" {
-		t.Fatalf("ASSAY_PYTHON=%s has not pyarrow, pandas and duckdb: %v\n%s", named, err, out)
+		t.Fatalf("ASSAY_PYTHON=%s lacks pyarrow, pandas or duckdb: %v\n%s", named, err, out)
 	}
 	if err != nil {
-		t.Skipf("%s has not pyarrow, pandas and duckdb; ASSAY_PYTHON may name one that has: %v", path, err)
+		t.Skipf("%s has not pyarrow, pandas and duckdb; ASSAY_PYTHON may name one that has: %v",
+			path, err)
 	}
 	return path
 }
 
-// readings are what testdata/readers.py tells.
+// readings is the output of testdata/readers.py.
 type readings struct {
 	Versions map[string]string
 	Types    map[string][]string
@@ -62,8 +64,22 @@ func TestPythonReadsParquet(t *testing.T) {
 		rows  int
 		sums  map[string]int64
 	}{
-		export.AttemptTable: {func(w io.Writer) (int, error) { return origin.Write(w, export.Parquet, sequence(attempts...)) }, len(attempts), sums(t, attempts)},
-		export.CallTable:    {func(w io.Writer) (int, error) { return origin.WriteCalls(w, export.Parquet, callSequence(calls...)) }, len(calls), sums(t, calls)},
+		export.AttemptTable: {
+			func(w io.Writer) (int,
+				error,
+			) {
+				return origin.Write(w, export.Parquet, sequence(attempts...))
+			},
+			len(attempts), sums(t, attempts),
+		},
+		export.CallTable: {
+			func(w io.Writer) (int,
+				error,
+			) {
+				return origin.WriteCalls(w, export.Parquet, callSequence(calls...))
+			},
+			len(calls), sums(t, calls),
+		},
 	} {
 		t.Run(string(table), func(t *testing.T) {
 			var b bytes.Buffer
@@ -83,11 +99,17 @@ func TestPythonReadsParquet(t *testing.T) {
 			if got.Rows != file.rows {
 				t.Errorf("%d rows, want %d", got.Rows, file.rows)
 			}
-			want := map[string]string{"assay.table": string(table), "assay.format_version": "1", "assay.program": "1.2.3", "assay.snapshot": "5-abc"}
+			want := map[string]string{
+				"assay.table": string(table), "assay.format_version": "1",
+				"assay.program": "1.2.3", "assay.snapshot": "5-abc",
+			}
 			if !maps.Equal(got.Metadata, want) {
 				t.Errorf("metadata = %v, want %v", got.Metadata, want)
 			}
-			for reader, sums := range map[string]map[string]int64{"pyarrow": got.PyArrow, "pandas": got.Pandas, "duckdb": got.DuckDB} {
+			for reader, sums := range map[string]map[string]int64{
+				"pyarrow": got.PyArrow,
+				"pandas":  got.Pandas, "duckdb": got.DuckDB,
+			} {
 				if diff := cmp.Diff(file.sums, sums); diff != "" {
 					t.Errorf("sums of %s (-written +read):\n%s", reader, diff)
 				}
@@ -115,10 +137,10 @@ func readWith(t *testing.T, python, file string, columns []export.Column, got *r
 	}
 }
 
-// sums adds up the fields of records, as sums_of in readers.py does: numbers
-// with a fraction in millionths, texts and lists by their length, times in
-// nanoseconds, and what is null by its count, all modulo 2^64. Fields go by
-// their JSON names, with "pilot_" before those of pilot.
+// sums adds up the fields of records like sums_of in readers.py: fractions in
+// millionths, texts and lists by length, times in nanoseconds and nulls by
+// number, all modulo 2^64. Fields have their JSON names, with the prefix
+// "pilot_" for those of pilot.
 func sums[R any](t *testing.T, records []R) map[string]int64 {
 	t.Helper()
 	total := make(map[string]int64)
@@ -198,5 +220,5 @@ func scalar(t *testing.T, v reflect.Value) int64 {
 	return 0
 }
 
-// millionths rounds halves to even, as python does.
+// millionths rounds halves to even, like Python.
 func millionths(v float64) int64 { return int64(math.RoundToEven(v * 1e6)) }

@@ -13,19 +13,20 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// Read returns the attempts in a file that [Write] wrote. It tells the formats
-// apart itself. A file without content holds no attempts. The sequence ends
-// after the first error, which comes with a zero attempt and names the line or,
-// in Parquet, the row: a field that is unknown or, of those that every version
-// writes, missing; a value that does not fit; an attempt that is neither outcome
-// nor fault, or both. The sequence can be walked once.
+// Read returns the attempts in a file that [Write] wrote. It recognises the
+// format. An empty file has no attempts. The sequence can be iterated once.
 //
-// Parquet is read where it lies if r is what an [os.File] is, an [io.ReaderAt]
-// and [io.Seeker]; else all of r is held in memory. It may be what another
-// program made of such a file, if that compressed it with zstd.
+// The sequence ends after the first error, which comes with a zero attempt and
+// contains the line or, in Parquet, the row. These are errors: an unknown
+// field, a missing field that every version writes, a value that does not fit,
+// and an attempt that is neither an outcome nor a fault, or both.
+//
+// If r is an [io.ReaderAt] and [io.Seeker], such as an [os.File], Parquet is
+// read in place; otherwise Read keeps all of r in memory. The file may have
+// been rewritten by another program if it is still compressed with zstd.
 func Read(r io.Reader) iter.Seq2[assay.Attempt, error] { return read(r, &attempts) }
 
-// ReadCalls is [Read] for the calls that [WriteCalls] wrote.
+// ReadCalls is like [Read] for files that [WriteCalls] wrote.
 func ReadCalls(r io.Reader) iter.Seq2[Call, error] { return read(r, &calls) }
 
 func read[R any](r io.Reader, t *table[R]) iter.Seq2[R, error] {
@@ -50,11 +51,11 @@ func read[R any](r io.Reader, t *table[R]) iter.Seq2[R, error] {
 	}
 }
 
-// magic is how Parquet files begin and end.
+// magic is at the start and the end of Parquet files.
 const magic = "PAR1"
 
-// sniff drops a byte order mark and returns the first bytes, as many as magic
-// has if there are, without taking them.
+// sniff skips a byte order mark and returns the first bytes without consuming
+// them. It returns as many as magic has, or fewer if the file is shorter.
 func sniff(in *bufio.Reader) (string, error) {
 	if mark, err := in.Peek(3); err == nil && string(mark) == "\ufeff" {
 		if _, err := in.Discard(len(mark)); err != nil {
@@ -100,9 +101,10 @@ func parseLine[R any](t *table[R], line []byte) (R, error) {
 	return t.plain(r), t.check(&r)
 }
 
-// hasRequired looks for the fields' keys. Inside a JSON string the quotes of
-// such a key would be escaped; spacing that other programs may have put before
-// the colon takes the slower way.
+// hasRequired checks that the required fields are present. It first searches
+// for the keys as text, which is safe because quotes inside JSON strings are
+// escaped. If a key is not found, another program may have put spaces before
+// the colon, so it decodes the object.
 func hasRequired(line []byte, required []string) error {
 	quick := make([]byte, 0, 32)
 	for _, name := range required {
@@ -116,7 +118,7 @@ func hasRequired(line []byte, required []string) error {
 		}
 		for _, name := range required {
 			if _, ok := fields[name]; !ok {
-				return fmt.Errorf("field %s is missing", name)
+				return fmt.Errorf("missing field %s", name)
 			}
 		}
 		return nil
@@ -154,22 +156,23 @@ func readCSV[R any](in io.Reader, t *table[R], yield func(R, error) bool) error 
 	}
 }
 
-// parseHeader returns the columns in the file's order, which is free.
+// parseHeader returns the columns in the order of the file, which may be any.
 func parseHeader[R any](t *table[R], header []string) ([]*column[R], error) {
 	order := make([]*column[R], len(header))
 	for i, name := range header {
 		at := slices.IndexFunc(t.columns, func(c column[R]) bool { return c.name == name })
 		if at < 0 {
-			return nil, fmt.Errorf("column %q is unknown\nhint: the file does not hold %s of \"assay export\", or of a newer assay", name, t.name)
+			return nil, fmt.Errorf("unknown column %q\nhint: check that the file holds %s "+
+				"exported by this version of assay", name, t.name)
 		}
 		if slices.Index(header, name) != i {
-			return nil, fmt.Errorf("column %s is there twice", name)
+			return nil, fmt.Errorf("duplicate column %s", name)
 		}
 		order[i] = &t.columns[at]
 	}
 	for _, name := range t.required {
 		if !slices.Contains(header, name) {
-			return nil, fmt.Errorf("column %s is missing", name)
+			return nil, fmt.Errorf("missing column %s", name)
 		}
 	}
 	return order, nil

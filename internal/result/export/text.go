@@ -8,18 +8,18 @@ import (
 	"io"
 )
 
-// chunk is how many bytes are gathered before they are written.
+// chunk is the number of bytes that are buffered before a write.
 const chunk = 64 << 10
 
-// A lineWriter writes whole chunks and counts the lines that arrived.
+// A lineWriter writes in chunks and counts the lines that were written.
 type lineWriter struct {
 	w      io.Writer
 	buf    bytes.Buffer
-	header int // lines that are no record
+	header int // number of header lines
 	lines  int
 }
 
-// full writes the buffer when it holds a chunk.
+// full writes the buffer if it holds a chunk.
 func (l *lineWriter) full() error {
 	if l.buf.Len() < chunk {
 		return nil

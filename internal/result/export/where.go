@@ -10,23 +10,23 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A Where chooses attempts by their fields. The zero value chooses all.
+// A Where selects attempts by their fields. The zero value selects all.
 type Where struct {
 	terms []term
 }
 
 type term struct {
-	text, value string // the condition, and what it asks for, as they were given
+	text, value string // the whole condition and its value, as given by the user
 	column      column[assay.Attempt]
 	not         bool
-	values      []string // as CSV writes them
+	values      []string // matching values as written in CSV
 }
 
-// ParseWhere reads conditions of the form FIELD=VALUE or FIELD!=VALUE, of which all
-// have to hold. Fields are those of [Columns], and values as in CSV, where numbers,
-// truth values, times and JSON may be spelt in other ways too. Of a field that may be
-// null, so may that: as null, or empty. A value fits as a whole; where it has commas, so
-// does each part between them.
+// ParseWhere parses conditions of the form FIELD=VALUE or FIELD!=VALUE. An
+// attempt must match all of them. Fields are those of [Columns]. Values are
+// written as in CSV, but numbers, truth values, times and JSON can have other
+// spellings too. A nullable field can be compared with null or an empty value.
+// If a value contains commas, the whole value matches, and so does each part.
 func ParseWhere(conditions []string) (w Where, err error) {
 	for _, text := range conditions {
 		t, err := parseTerm(text)
@@ -41,16 +41,19 @@ func ParseWhere(conditions []string) (w Where, err error) {
 func parseTerm(text string) (t term, err error) {
 	name, value, ok := strings.Cut(text, "=")
 	if !ok {
-		return t, fmt.Errorf("%q is no condition\nhint: write FIELD=VALUE, such as model=gpt-4o or level=failure,partial_success, or FIELD!=VALUE", text)
+		return t, fmt.Errorf(
+			"%q is not a condition\nhint: write FIELD=VALUE, such as model=gpt-4o "+
+				"or level=failure,partial_success, or FIELD!=VALUE", text)
 	}
 	name, not := strings.CutSuffix(name, "!")
-	at := slices.IndexFunc(attemptColumns, func(c column[assay.Attempt]) bool { return c.name == name })
+	at := slices.IndexFunc(attemptColumns,
+		func(c column[assay.Attempt]) bool { return c.name == name })
 	if at < 0 {
-		return t, hinted(fmt.Errorf("no field is named %q", name), assay.NameHint(name, Columns()))
+		return t, hinted(fmt.Errorf("unknown field %q", name), assay.NameHint(name, Columns()))
 	}
 	t = term{text: text, value: value, column: attemptColumns[at], not: not}
 	if t.values, err = alternatives(&t.column, value); err != nil {
-		return t, hinted(fmt.Errorf("%s cannot be %q", name, value), t.column.spelling())
+		return t, hinted(fmt.Errorf("%s cannot be %q", name, value), t.column.valueHint())
 	}
 	return t, nil
 }
@@ -62,46 +65,46 @@ func hinted(err error, hint string) error {
 	return fmt.Errorf("%w\nhint: %s", err, hint)
 }
 
-// spelling says how values of a type are written.
-var spelling = map[string]string{
-	"string":       `a backslash is written \\, the end of a line \n`,
-	"int64":        "it is a whole number",
-	"double":       "it is a number, such as 0.7",
-	"bool":         "it is true or false",
-	"timestamp":    "it is a time, such as 2026-03-04T05:06:07Z",
-	"json":         "it is JSON, such as {}",
-	"list<string>": `it is JSON, such as [] or ["tool_a","tool_b"]`,
+// valueHints explain how values of a type are written.
+var valueHints = map[string]string{
+	"string":       `write \\ for a backslash and \n for the end of a line`,
+	"int64":        "write a whole number",
+	"double":       "write a number, such as 0.7",
+	"bool":         "write true or false",
+	"timestamp":    "write a time, such as 2026-03-04T05:06:07Z",
+	"json":         "write JSON, such as {}",
+	"list<string>": `write JSON, such as [] or ["tool_a","tool_b"]`,
 }
 
-func (c *column[R]) spelling() string {
-	hint := spelling[c.kind]
+func (c *column[R]) valueHint() string {
+	hint := valueHints[c.kind]
 	if c.node.Optional() {
-		hint += ", or null for none"
+		hint += ", or null if there is no value"
 	}
 	return hint
 }
 
-// alternatives returns what a column may hold to fit a text: all of it, and what
-// stands between its commas.
+// alternatives returns the column values that match a text: the whole text, and
+// each part between commas.
 func alternatives(c *column[assay.Attempt], text string) ([]string, error) {
 	var all []string
-	whole, err := spelt(c, text)
+	whole, err := inCSV(c, text)
 	if err == nil {
 		all = append(all, whole)
 	}
 	parts := strings.Split(text, ",")
 	for i, part := range parts {
 		var e error
-		if parts[i], e = spelt(c, part); e != nil {
+		if parts[i], e = inCSV(c, part); e != nil {
 			return all, err
 		}
 	}
 	return append(all, parts...), nil
 }
 
-// spelt returns a value as CSV writes it.
-func spelt(c *column[assay.Attempt], text string) (string, error) {
-	var a assay.Attempt // which has null wherever that may be
+// inCSV returns a value as CSV writes it.
+func inCSV(c *column[assay.Attempt], text string) (string, error) {
+	var a assay.Attempt // all nullable fields are null
 	if c.node.Optional() && text == "null" {
 		return c.get(&a)
 	}
@@ -112,7 +115,7 @@ func spelt(c *column[assay.Attempt], text string) (string, error) {
 	return c.get(&a)
 }
 
-// Has tells whether an attempt is chosen.
+// Has reports whether an attempt is selected.
 func (w Where) Has(a *assay.Attempt) bool {
 	if len(w.terms) == 0 {
 		return true
@@ -126,11 +129,12 @@ func (w Where) Has(a *assay.Attempt) bool {
 
 func (t *term) fits(text string) bool { return slices.Contains(t.values, text) != t.not }
 
-// mostValues of a field are remembered.
-const mostValues = 1000
+// maxFieldValues is the number of values of a field that Explain remembers.
+const maxFieldValues = 1000
 
-// Explain says why no attempt is chosen: which condition fits none of them, and what
-// its field has that was perhaps meant. It says nothing where there are no attempts.
+// Explain explains why no attempt was selected: it names a condition that
+// matches none of them and suggests a value that the field has. It returns ""
+// if there are no attempts.
 func (w Where) Explain(attempts iter.Seq2[assay.Attempt, error]) (string, error) {
 	fit := make([]bool, len(w.terms))
 	values := make([]map[string]bool, len(w.terms))
@@ -151,7 +155,7 @@ func (w Where) Explain(attempts iter.Seq2[assay.Attempt, error]) (string, error)
 			if text == "" {
 				text = `""`
 			}
-			if len(values[i]) < mostValues {
+			if len(values[i]) < maxFieldValues {
 				values[i][text] = true
 			}
 		}
@@ -161,11 +165,11 @@ func (w Where) Explain(attempts iter.Seq2[assay.Attempt, error]) (string, error)
 	case n == 0:
 		return "", nil
 	case at < 0:
-		return "no attempt fits all conditions at once", nil
+		return "no attempt matches all conditions at once", nil
 	}
 	t, hint := w.terms[at], ""
 	if !t.not {
 		hint = assay.NameHint(t.value, slices.Collect(maps.Keys(values[at])))
 	}
-	return hinted(fmt.Errorf("no attempt fits %s", t.text), hint).Error(), nil
+	return hinted(fmt.Errorf("no attempt matches %s", t.text), hint).Error(), nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/export"
 )
 
-func TestWhere(t *testing.T) {
+func TestWhereSelects(t *testing.T) {
 	t.Parallel()
 	a := assay.Attempt{Outcome: assay.Outcome{Level: assay.Failure, Turns: 7, OrderCorrect: true}}
 	a.Model, a.Reliability, a.Task, a.Loops = "m", 0.8, "a,b", "line\nend"
@@ -70,23 +70,28 @@ func TestWhere(t *testing.T) {
 			continue
 		}
 		if got := w.Has(&a); got != want {
-			t.Errorf("%q chooses the attempt: %v, want %v", text, got, want)
+			t.Errorf("%q selects the attempt: %v, want %v", text, got, want)
 		}
 	}
 	for text, hint := range map[string]string{
 		"modl=x": "did you mean model?", "model": "FIELD=VALUE", "": "FIELD=VALUE",
-		"turns=many": "a whole number", "turns=": "a whole number", "reliability=NaN": "0.7", "order_correct=yes": "true or false",
-		"executed_tools=": `[]`, "sampling={\"warmth\":1}": "JSON", "retried={}{}": "JSON", "started_at=today": "2026-", "turns=null": "a whole number",
-		"given_adherence=none": "or null for none", "pilot_final_score=x": "or null for none", `model=a\b`: `\\`,
+		"turns=many": "a whole number", "turns=": "a whole number", "reliability=NaN": "0.7",
+		"order_correct=yes": "true or false",
+		"executed_tools=":   `[]`, "sampling={\"warmth\":1}": "JSON", "retried={}{}": "JSON",
+		"started_at=today": "2026-", "turns=null": "a whole number",
+		"given_adherence=none": "or null if there is no value",
+		"pilot_final_score=x":  "or null if there is no value", `model=a\b`: `\\`,
 	} {
-		if _, err := export.ParseWhere([]string{text}); err == nil || !strings.Contains(err.Error(), "\nhint: ") || !strings.Contains(err.Error(), hint) {
-			t.Errorf("%q: %v, want a word of %s", text, err, hint)
+		if _, err := export.ParseWhere([]string{text}); err == nil ||
+			!strings.Contains(err.Error(), "\nhint: ") || !strings.Contains(err.Error(), hint) {
+			t.Errorf("%q: %v, want a hint with %s", text, err, hint)
 		}
 	}
 }
 
-// TestWhereAsInCSV: whatever CSV writes of a field chooses its attempt.
-func TestWhereAsInCSV(t *testing.T) {
+// TestWhereMatchesCSV checks that a condition with a field's value as CSV
+// writes it selects the attempt.
+func TestWhereMatchesCSV(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a := drawAttempt(t)
@@ -98,7 +103,10 @@ func TestWhereAsInCSV(t *testing.T) {
 		lines := strings.SplitAfter(b.String(), "\n")
 		fields, values := csvRow(t, lines[0]), csvRow(t, lines[1])
 		for i, name := range fields {
-			for text, want := range map[string]bool{name + "=" + values[i]: true, name + "!=" + values[i]: false} {
+			for text, want := range map[string]bool{
+				name + "=" + values[i]:  true,
+				name + "!=" + values[i]: false,
+			} {
 				w, err := export.ParseWhere([]string{text})
 				if err != nil || w.Has(&a) != want {
 					t.Errorf("%q: %v, %v", text, w.Has(&a), err)
@@ -125,11 +133,13 @@ func TestExplain(t *testing.T) {
 		all = append(all, a)
 	}
 	for text, want := range map[string]string{
-		"model=sim/exprt":                 "no attempt fits model=sim/exprt\nhint: did you mean sim/expert?",
-		"model=sim/mute model=x":          "no attempt fits model=x\nhint: known are sim/expert, sim/mute",
+		"model=sim/exprt": "no attempt matches model=sim/exprt\n" +
+			"hint: did you mean sim/expert?",
+		"model=sim/mute model=x": "no attempt matches model=x\n" +
+			"hint: known are sim/expert, sim/mute",
 		"severity=severe":                 "known are \"\", light",
-		"model!=sim/expert,sim/mute":      "no attempt fits model!=sim/expert,sim/mute",
-		"model=sim/expert severity=light": "no attempt fits all conditions at once",
+		"model!=sim/expert,sim/mute":      "no attempt matches model!=sim/expert,sim/mute",
+		"model=sim/expert severity=light": "no attempt matches all conditions at once",
 		"executed_tools=[\"x\"]":          "known are []",
 	} {
 		w, err := export.ParseWhere(strings.Fields(text))
@@ -141,10 +151,10 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
 		}
 		if slices.ContainsFunc(all, func(a assay.Attempt) bool { return w.Has(&a) }) {
-			t.Errorf("%q chooses an attempt", text)
+			t.Errorf("%q selects an attempt", text)
 		}
 		if got, err := w.Explain(sequence()); got != "" || err != nil {
-			t.Errorf("%q: of nothing it says %q, %v", text, got, err)
+			t.Errorf("%q without attempts: %q, %v", text, got, err)
 		}
 	}
 }
