@@ -1,23 +1,24 @@
-// Package evallog writes results as a log of Inspect, the evaluation framework
-// of the UK AI Security Institute, so that its viewer and its readers open them.
+// Package evallog writes results as logs of Inspect, the evaluation framework
+// of the UK AI Security Institute, for Inspect's viewer and readers.
 //
-// It owns what becomes what there. It does not choose attempts, opens no files
-// and knows no store. A log (.eval) is a zip of JSON:
+// It defines how our records map to Inspect's. It does not select attempts,
+// open files or know the store. A log (.eval) is a zip of JSON files:
 //
-//   - header.json: the evaluation of one model, its status and its metrics
+//   - header.json: the evaluation of one model, with its status and metrics
 //   - samples/ID_epoch_N.json: a trial with its conversation
-//   - summaries.json and reductions.json: a row a trial, and a value a sample
-//   - _journal/start.json: the header's first half, which Inspect asks for when
-//     it writes to a log
+//   - summaries.json and reductions.json: a row per trial, and a value per
+//     sample
+//   - _journal/start.json: the first half of the header, which Inspect needs to
+//     write to a log
 //
-// Inspect calls a task's instance a sample, and a repetition of it an epoch. Here
-// a sample is a task in a cell, and an epoch is a repeat. Full, partial success
-// and failure are its scores C, P and I, which its accuracy counts as 1, 0.5
-// and 0; the metric full_success is the share of C. A fault is a sample with an
-// error and without a score.
+// Inspect calls an instance of a task a sample and a repetition of it an epoch.
+// Here a sample is a task in a cell, and an epoch is a repeat. Full success,
+// partial success and failure become the scores C, P and I, which Inspect's
+// accuracy counts as 1, 0.5 and 0. The metric full_success is the share of C. A
+// fault becomes a sample with an error and without a score.
 //
-// Inspect expects every sample in every epoch. Where trials have different
-// numbers of repeats, read_eval_log_samples wants all_samples_required=False.
+// Inspect expects every sample in every epoch. If trials have different numbers
+// of repeats, read_eval_log_samples needs all_samples_required=False.
 package evallog
 
 import (
@@ -35,35 +36,38 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A Meta says what a log is of. A log has one model.
+// A Meta describes a log. A log has one model.
 type Meta struct {
 	Experiment string
 	Model      string
-	// Snapshot names the state of the store that the samples come from, and Filter
-	// is what chose them there, as it is to stand in the metadata; nil for nothing.
+	// Snapshot identifies the state of the store that the samples come from.
+	// Filter, if not nil, is the condition that selected them; it is copied to
+	// the metadata.
 	Snapshot string
 	Filter   any
 	Program  string
 	// Created is also the time of all files in the zip.
 	Created time.Time
-	// Planned counts the trials that the log has when the experiment is done; 0 where
-	// that is not known. A log with fewer says that it is not complete.
+	// Planned is the number of trials in the complete log, or 0 if it is
+	// unknown. The status of a log with fewer trials says that it is
+	// incomplete.
 	Planned int
 }
 
-// A Sample is an attempt and what is known of it.
+// A Sample is an attempt with its transcript and task.
 type Sample struct {
 	Attempt assay.Attempt
-	// Transcript is nil where none is kept.
+	// Transcript is nil if it was not kept.
 	Transcript *assay.Transcript
-	// Task is what the trial was about; nil where that is not known.
+	// Task is nil if it is unknown.
 	Task *assay.Task
 }
 
-// Name is the file name that Inspect would give the log, but that long names are cut:
-// file systems take 255 bytes, and who writes the file may put some to them. What is
-// the same then is told apart by the identity at the end, and behind it what was chosen
-// of which state, in the place that Inspect has for a suffix.
+// Name returns the file name that Inspect would give the log, except that long
+// parts are cut. File systems allow 255 bytes, and the writer of the file may
+// append some. The identity at the end distinguishes names that are equal after
+// cutting. Behind it, in the place of Inspect's suffix, is an identity of the
+// filter and the state of the store.
 func Name(meta Meta) string {
 	const most = 80
 	clean := func(s string) string {
@@ -71,19 +75,22 @@ func Name(meta Meta) string {
 		return s[:min(len(s), most)]
 	}
 	return strings.Join([]string{
-		clean(stamp(meta.Created.Truncate(time.Second))), clean(meta.Experiment), clean(meta.Model), meta.taskID() + "-" + meta.evalID()[:12],
+		clean(stamp(meta.Created.Truncate(time.Second))), clean(meta.Experiment),
+		clean(meta.Model), meta.taskID() + "-" + meta.evalID()[:12],
 	}, "_") + ".eval"
 }
 
-// Write writes a log to w and returns how many trials it holds. The samples
-// come in the order in which they were saved; attempts at one trial may be far
-// apart. The attempt that settles a trial becomes its sample, and the faults
-// before it are told as its retries. A trial with faults only is told by the
-// latest of them, behind the others. The same input gives the same bytes.
+// Write writes a log to w and returns the number of trials in it. The samples
+// must be in the order in which they were saved; attempts at the same trial may
+// be far apart. The same input gives the same bytes.
 //
-// Write stops at the first error, of samples or of w, and what was written is
-// no log then. Closing w is the caller's. Transcripts are not kept, but for
-// those of trials that have had nothing but faults so far: these wait, deflated.
+// The attempt that settles a trial becomes its sample, and earlier faults
+// become its retries. If a trial has only faults, the latest becomes its
+// sample, after all others.
+//
+// Write stops at the first error of samples or of w, and leaves an invalid log.
+// It does not close w. It keeps transcripts in memory only for trials that have
+// had nothing but faults so far; these are compressed.
 func Write(w io.Writer, meta Meta, samples iter.Seq2[Sample, error]) (int, error) {
 	l := newLog(w, meta)
 	for s, err := range samples {
@@ -100,27 +107,28 @@ func Write(w io.Writer, meta Meta, samples iter.Seq2[Sample, error]) (int, error
 	return l.total, nil
 }
 
-// log is a log that is being written.
+// log is a log in progress.
 type log struct {
 	meta      Meta
 	zip       *zip.Writer
-	text      bytes.Buffer // what is being encoded
+	text      bytes.Buffer // the text being encoded
 	summaries *packed
 	trials    map[assay.TrialID]*trial
-	// waiting are the trials that have had a fault, in the order of their first.
+	// waiting lists the trials that have had a fault, in the order of their
+	// first.
 	waiting []*trial
 	tally
 }
 
-// trial is what is known of a trial so far.
+// trial is the state of a trial.
 type trial struct {
 	item    *item
 	epoch   int
 	faults  []evalError
 	settled bool
-	// latest is what its latest fault looks like as a sample, while nothing has
-	// settled it.
-	latest, summary []byte // deflated, and as it is
+	// latest is the sample of the latest fault, compressed, and summary its
+	// summary. Both are nil once the trial is settled.
+	latest, summary []byte
 }
 
 func newLog(w io.Writer, meta Meta) *log {
@@ -130,7 +138,8 @@ func newLog(w io.Writer, meta Meta) *log {
 	}
 }
 
-// add takes an attempt: as a sample if it settles its trial, else to wait.
+// add writes an attempt as a sample if it settles its trial, and holds it
+// otherwise.
 func (l *log) add(s *Sample) error {
 	a := &s.Attempt
 	t, err := l.trial(a)
@@ -155,13 +164,14 @@ func (l *log) add(s *Sample) error {
 	return l.hold(t, record)
 }
 
-// trial returns the trial of an attempt that may still become its sample.
+// trial returns the trial of an attempt. It returns an error if the trial
+// cannot have another attempt.
 func (l *log) trial(a *assay.Attempt) (*trial, error) {
 	if err := a.Check(); err != nil {
 		return nil, err
 	}
 	if a.Model != l.meta.Model {
-		return nil, fmt.Errorf("it is of model %s, and the log of %s", a.Model, l.meta.Model)
+		return nil, fmt.Errorf("its model is %s, but the log is of %s", a.Model, l.meta.Model)
 	}
 	t := l.trials[a.ID]
 	if t == nil {
@@ -173,12 +183,12 @@ func (l *log) trial(a *assay.Attempt) (*trial, error) {
 		l.trials[a.ID] = t
 	}
 	if t.settled {
-		return nil, errors.New("an attempt before it has settled the trial")
+		return nil, errors.New("an earlier attempt has settled the trial")
 	}
 	return t, nil
 }
 
-// hold keeps the record in case that nothing settles its trial.
+// hold keeps a record for the case that no later attempt settles its trial.
 func (l *log) hold(t *trial, record *evalSample) error {
 	text, err := l.encode(record)
 	if err != nil {
@@ -210,7 +220,9 @@ func (l *log) writeSample(t *trial, record *evalSample) error {
 	return l.summarise(text)
 }
 
-func (t *trial) name() string { return fmt.Sprintf("samples/%s_epoch_%d.json", t.item.id, t.epoch) }
+func (t *trial) name() string {
+	return fmt.Sprintf("samples/%s_epoch_%d.json", t.item.id, t.epoch)
+}
 
 func (l *log) summarise(row []byte) error {
 	l.total++
@@ -225,7 +237,7 @@ func (l *log) summarise(row []byte) error {
 	return err
 }
 
-// finish writes the trials that nothing has settled, and what is told of all.
+// finish writes the unsettled trials and the files about the whole log.
 func (l *log) finish() error {
 	for _, t := range l.waiting {
 		if t.settled {
@@ -278,7 +290,8 @@ func (l *log) writeSummaries() error {
 
 // file adds a file to the zip.
 func (l *log) file(name string, content io.Reader) error {
-	f, err := l.zip.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: l.meta.Created.UTC()})
+	header := zip.FileHeader{Name: name, Method: zip.Deflate, Modified: l.meta.Created.UTC()}
+	f, err := l.zip.CreateHeader(&header)
 	if err != nil {
 		return err
 	}
@@ -286,7 +299,7 @@ func (l *log) file(name string, content io.Reader) error {
 	return err
 }
 
-// encode returns v as JSON, which is good until the next call.
+// encode returns v as JSON, which is valid until the next call.
 func (l *log) encode(v any) ([]byte, error) {
 	l.text.Reset()
 	e := json.NewEncoder(&l.text)
@@ -295,8 +308,7 @@ func (l *log) encode(v any) ([]byte, error) {
 	return bytes.TrimSpace(l.text.Bytes()), err
 }
 
-// packed is text that is kept deflated, for there is much of it and it
-// repeats itself.
+// packed is compressed text, because there is much of it and it is repetitive.
 type packed struct {
 	*flate.Writer
 	deflated *bytes.Buffer

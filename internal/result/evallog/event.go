@@ -8,16 +8,17 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// moment is what all of Inspect's events have.
+// moment has the fields of all of Inspect's events.
 type moment struct {
 	UUID    string  `json:"uuid"`
 	At      string  `json:"timestamp,omitempty"`
-	Working float64 `json:"working_start"` // seconds of work until then
+	Working float64 `json:"working_start"` // seconds of work before the event
 	Event   string  `json:"event"`
 }
 
-// modelEvent is Inspect's ModelEvent: a turn. Its input is told as a range of
-// the messages in events_data, for all turns but the first repeat most of it.
+// modelEvent is Inspect's ModelEvent, which is a turn. Its input is a range of
+// the messages in events_data, because each turn repeats most of the input of
+// the one before.
 type modelEvent struct {
 	moment
 	Model      string         `json:"model"`
@@ -31,7 +32,7 @@ type modelEvent struct {
 	Time       float64        `json:"working_time"`
 }
 
-// toolEvent is Inspect's ToolEvent: a native call and its answer.
+// toolEvent is Inspect's ToolEvent: a native call and its result.
 type toolEvent struct {
 	moment
 	ID        string          `json:"id"`
@@ -41,26 +42,30 @@ type toolEvent struct {
 	Message   string          `json:"message_id"`
 }
 
-// eventsData holds what events refer to.
+// eventsData holds the messages that events refer to.
 type eventsData struct {
 	Messages []message `json:"messages"`
 	Calls    []object  `json:"calls"`
 }
 
-// eventsOf are the turns and native calls of a conversation. What is known of
-// their times is how long each reply took: the calls take no time that counts.
+// eventsOf returns the turns and native calls of a conversation. Only the
+// durations of replies are known; calls take no time worth counting.
 func eventsOf(a *assay.Attempt, t *assay.Transcript, messages []message) []any {
 	events := []any{}
 	calls := make(map[string]toolCall)
 	at, worked := a.StartedAt, 0.0
 	for i, m := range messages {
-		now := moment{UUID: fmt.Sprintf("%s-event-%d", attemptName(a), len(events)+1), At: stamp(at), Working: worked}
+		now := moment{
+			UUID: fmt.Sprintf("%s-event-%d", attemptName(a), len(events)+1),
+			At:   stamp(at), Working: worked,
+		}
 		switch m.Role {
 		case assay.Assistant:
 			now.Event = "model"
 			e := modelEvent{
 				moment: now, Model: a.Model, Input: []message{}, InputRange: [][2]int{{0, i}},
-				Tools: []object{}, Choice: "auto", Config: a.Sampling, Output: outputOf(m, t.Messages[i].Content),
+				Tools: []object{}, Choice: "auto", Config: a.Sampling,
+				Output: outputOf(m, t.Messages[i].Content),
 			}
 			if r := m.Metadata; r != nil {
 				at = at.Add(time.Duration(r.QueuedMS+r.WorkingMS) * time.Millisecond)
@@ -75,7 +80,8 @@ func eventsOf(a *assay.Attempt, t *assay.Transcript, messages []message) []any {
 		case assay.ToolRole:
 			if c, ok := calls[m.CallID]; ok {
 				now.Event = "tool"
-				events = append(events, toolEvent{now, c.ID, c.Function, c.Arguments, m.Content, m.ID})
+				events = append(events,
+					toolEvent{now, c.ID, c.Function, c.Arguments, m.Content, m.ID})
 			}
 		}
 	}

@@ -7,13 +7,13 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// scorer is the name under which Inspect shows our verdicts.
+// scorer is the name of our verdicts in Inspect.
 const scorer = "assay"
 
-// formatVersion is Inspect's version of the format of logs.
+// formatVersion is Inspect's version of the log format.
 const formatVersion = 2
 
-// object is a JSON object of which nothing is known, most often an empty one.
+// object is a JSON object with unknown fields, usually an empty one.
 type object map[string]any
 
 // header is Inspect's EvalLog without samples and reductions.
@@ -27,7 +27,7 @@ type header struct {
 	Error   *evalError  `json:"error,omitempty"`
 }
 
-// start is what Inspect writes of a log before it has samples.
+// start is the part of the header that Inspect writes before there are samples.
 type start struct {
 	Version int      `json:"version"`
 	Eval    evalSpec `json:"eval"`
@@ -65,8 +65,8 @@ type evalConfig struct {
 	FailOnError bool `json:"fail_on_error"`
 }
 
-// evalMetadata is what else Assay knows of all attempts. A list has more than
-// one member where they differ.
+// evalMetadata holds further facts about all attempts. Lists have one element
+// per different value.
 type evalMetadata struct {
 	Experiment string   `json:"experiment"`
 	Snapshot   string   `json:"snapshot"`
@@ -129,8 +129,8 @@ type evalStats struct {
 	RoleUsage object                `json:"role_usage"`
 }
 
-// evalError is Inspect's EvalError and its EvalRetryError. There are no stacks
-// of ours to show, and the viewer shows the traceback: so it is the message.
+// evalError is Inspect's EvalError and EvalRetryError. The viewer shows the
+// traceback, so it contains the message.
 type evalError struct {
 	Message   string `json:"message"`
 	Traceback string `json:"traceback"`
@@ -150,14 +150,14 @@ type reducedScore struct {
 	Sample string  `json:"sample_id"`
 }
 
-// taskID, and the other identities of a log, are the same whenever the same
-// results are written.
+// taskID and the other identities of a log depend only on the results in it.
 func (m *Meta) taskID() string { return digest("task", m.Experiment, m.Model) }
 
-// evalID tells apart what was chosen, and from which state of the store.
+// evalID identifies the selection and the state of the store that it comes
+// from.
 func (m *Meta) evalID() string {
 	identity := []string{"eval", m.Experiment, m.Model, m.Snapshot}
-	if m.Filter != nil { // which makes another evaluation of the same state
+	if m.Filter != nil { // a different selection is a different evaluation
 		identity = append(identity, fmt.Sprintf("%q", m.Filter))
 	}
 	return digest(identity...)
@@ -168,9 +168,12 @@ func (l *log) header() header {
 		Version: formatVersion,
 		Eval:    l.spec(),
 		Plan: evalPlan{
-			Name: "plan", Steps: []evalStep{{Solver: "assay", Params: object{}}}, Config: l.sampling(),
+			Name: "plan", Steps: []evalStep{{Solver: "assay", Params: object{}}},
+			Config: l.sampling(),
 		},
-		Results: evalResults{Total: max(l.total, l.meta.Planned), Completed: l.scored, Scores: []evalScore{}},
+		Results: evalResults{
+			Total: max(l.total, l.meta.Planned), Completed: l.scored, Scores: []evalScore{},
+		},
 		Stats: evalStats{
 			Started: stamp(l.begun), Completed: stamp(l.ended),
 			Usage: map[string]modelUsage{}, RoleUsage: object{},
@@ -181,17 +184,20 @@ func (l *log) header() header {
 		h.Stats.Usage[l.meta.Model] = l.usage
 	}
 	if n, metrics := l.metrics(); n > 0 {
-		h.Results.Scores = []evalScore{{Name: scorer, Scorer: scorer, Scored: n, Params: object{}, Metrics: metrics}}
+		h.Results.Scores = []evalScore{{
+			Name: scorer, Scorer: scorer, Scored: n, Params: object{}, Metrics: metrics,
+		}}
 	}
 	return h
 }
 
-// status says what a reader may rely on: it is success where every trial that
-// is planned has a sample, be it an error, and error where nothing is scored.
+// status returns success if every planned trial has a sample, even one with an
+// error. It returns error if no trial has a score.
 func (l *log) status() (string, *evalError) {
 	switch {
 	case l.total > 0 && l.scored == 0:
-		// Where a filter chose them, or trials are pending, that is no verdict on all.
+		// With a filter or pending trials, this does not mean that every trial
+		// fails.
 		which := "no trial of this log has an outcome; the latest fault is "
 		if l.meta.Planned > 0 && l.total >= l.meta.Planned {
 			which = "every trial ended in a fault, the latest in "
@@ -224,8 +230,10 @@ func (l *log) spec() evalSpec {
 		TaskID:      m.taskID(),
 		TaskVersion: version,
 		TaskAttribs: object{}, TaskArgs: object{},
-		Dataset: evalDataset{Name: m.Experiment, Samples: len(l.ids), IDs: append([]string{}, l.ids...)},
-		Model:   m.Model, ModelConfig: l.sampling(), ModelArgs: object{},
+		Dataset: evalDataset{
+			Name: m.Experiment, Samples: len(l.ids), IDs: append([]string{}, l.ids...),
+		},
+		Model: m.Model, ModelConfig: l.sampling(), ModelArgs: object{},
 		Config:   evalConfig{Epochs: l.epochs},
 		Packages: packages,
 		Metadata: evalMetadata{
@@ -235,12 +243,15 @@ func (l *log) spec() evalSpec {
 		},
 		Scorers: []evalScorer{{
 			Name: scorer, Options: object{},
-			Metrics: []metricName{{"inspect_ai/accuracy", object{}}, {"inspect_ai/stderr", object{}}},
+			Metrics: []metricName{
+				{"inspect_ai/accuracy", object{}},
+				{"inspect_ai/stderr", object{}},
+			},
 		}},
 	}
 }
 
-// reductions are the values of the items that have one.
+// reductions returns the values of the items that have one.
 func (l *log) reductions() []reduction {
 	r := reduction{Scorer: scorer, Samples: []reducedScore{}}
 	for it := range l.scoredItems() {
@@ -249,8 +260,8 @@ func (l *log) reductions() []reduction {
 	return []reduction{r}
 }
 
-// stamp writes a time as Inspect does: no version of Python fails to read it.
-// The zero time is left out.
+// stamp formats a time as Inspect does, so that every version of Python can
+// read it. The zero time gives "".
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -24,20 +24,21 @@ func python(t *testing.T) string {
 	if name == "" {
 		name = "python3"
 	}
-	if out, err := exec.CommandContext(t.Context(), name, "-c", "import inspect_ai").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), name, "-c",
+		"import inspect_ai").CombinedOutput(); err != nil {
 		t.Skipf("%s has no inspect_ai (%v); ASSAY_PYTHON names another Python: %s", name, err, out)
 	}
 	return name
 }
 
-// told is what testdata/read.py says of a log.
+// told is the output of testdata/read.py for a log.
 type told struct {
 	Version   string
 	Status    string
 	Total     int
 	Completed int
 	Metrics   map[string]float64
-	Sampling  []assay.Sampling // of the log, of its plan and of each turn
+	Sampling  []assay.Sampling // for the log, its plan and each turn
 	Filter    any
 	Tokens    map[string]int
 	Samples   []struct {
@@ -53,9 +54,9 @@ type told struct {
 	}
 }
 
-// TestInspectReadsIt has Inspect read logs with all of its readers, which have
-// to agree, and compute their metrics anew.
-func TestInspectReadsIt(t *testing.T) {
+// TestInspectReadsLogs reads logs with all of Inspect's readers, which have to
+// agree, and lets Inspect recompute the metrics.
+func TestInspectReadsLogs(t *testing.T) {
 	name := python(t)
 	wild := meta
 	wild.Planned = 7
@@ -64,7 +65,11 @@ func TestInspectReadsIt(t *testing.T) {
 		tr := transcript()
 		tr.Messages[2].Calls[0].Arguments = text
 		tr.Messages[5].Content = text
-		spoilt = append(spoilt, evallog.Sample{Attempt: settled(newTrial(i%4, 1+i/4, "optimal"), 1, assay.Levels[i%3]), Transcript: tr})
+		spoilt = append(spoilt,
+			evallog.Sample{
+				Attempt:    settled(newTrial(i%4, 1+i/4, "optimal"), 1, assay.Levels[i%3]),
+				Transcript: tr,
+			})
 	}
 	warm, most := 0.7, 400
 	sampled, filtered := small(), meta
@@ -121,11 +126,14 @@ func readWith(t *testing.T, python string, data []byte) (got told) {
 
 func checkTold(t *testing.T, got told, data []byte, in []evallog.Sample) {
 	t.Helper()
-	t.Logf("inspect_ai %s: %s, %d of %d, %v", got.Version, got.Status, got.Completed, got.Total, got.Metrics)
+	t.Logf("inspect_ai %s: %s, %d of %d, %v",
+		got.Version, got.Status, got.Completed, got.Total, got.Metrics)
 	a := unzip(t, data)
 	h, want := a.header(t), expect(in)
-	if got.Status != h.Status || got.Total != h.Results.Total || got.Completed != h.Results.Completed || len(got.Samples) != len(want) {
-		t.Errorf("Inspect reads %s with %d samples, %d of %d, and we wrote %s with %d, %d of %d", got.Status, len(got.Samples),
+	if got.Status != h.Status || got.Total != h.Results.Total ||
+		got.Completed != h.Results.Completed || len(got.Samples) != len(want) {
+		t.Errorf("Inspect reads %s with %d samples, %d of %d, and we wrote %s with %d, %d of %d",
+			got.Status, len(got.Samples),
 			got.Completed, got.Total, h.Status, len(want), h.Results.Completed, h.Results.Total)
 	}
 	transcripts := make(map[assay.TrialID]*assay.Transcript)
@@ -135,7 +143,8 @@ func checkTold(t *testing.T, got told, data []byte, in []evallog.Sample) {
 	for _, s := range got.Samples {
 		w := want[s.Trial]
 		w.attempt = 0
-		if diff := cmp.Diff(w, expected{value: s.Score, error: s.Error, retries: s.Retries}, cmp.AllowUnexported(expected{}), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(w, expected{value: s.Score, error: s.Error, retries: s.Retries},
+			cmp.AllowUnexported(expected{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("trial %s (-want +got):\n%s", s.Trial, diff)
 		}
 		tr := transcripts[s.Trial]
@@ -145,12 +154,14 @@ func checkTold(t *testing.T, got told, data []byte, in []evallog.Sample) {
 		calls := 0
 		for i, m := range tr.Messages {
 			calls += len(m.Calls)
-			if i >= len(s.Roles) || s.Roles[i] != m.Role || m.Reasoning == "" && s.Texts[i] != strings.ToValidUTF8(m.Content, "\uFFFD") {
+			if i >= len(s.Roles) || s.Roles[i] != m.Role ||
+				m.Reasoning == "" && s.Texts[i] != strings.ToValidUTF8(m.Content, "\uFFFD") {
 				t.Errorf("message %d of trial %s is not %+v", i, s.Trial, m)
 			}
 		}
 		if len(s.Roles) != len(tr.Messages) || len(s.Calls) != calls {
-			t.Errorf("trial %s has %d messages and %d calls, want %d and %d", s.Trial, len(s.Roles), len(s.Calls), len(tr.Messages), calls)
+			t.Errorf("trial %s has %d messages and %d calls, want %d and %d",
+				s.Trial, len(s.Roles), len(s.Calls), len(tr.Messages), calls)
 		}
 	}
 }

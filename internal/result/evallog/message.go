@@ -9,24 +9,24 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// message is Inspect's ChatMessage of any role.
+// message is Inspect's ChatMessage for any role.
 type message struct {
 	ID      string     `json:"id"`
 	Content any        `json:"content"` // a string or a []part
 	Source  string     `json:"source,omitempty"`
 	Role    assay.Role `json:"role"`
 
-	// Of assistants.
+	// For assistants.
 	Metadata *assay.TurnRecord `json:"metadata,omitempty"`
 	Calls    []toolCall        `json:"tool_calls,omitempty"`
 	Model    string            `json:"model,omitempty"`
 
-	// Of tools.
+	// For tools.
 	CallID   string `json:"tool_call_id,omitempty"`
 	Function string `json:"function,omitempty"`
 }
 
-// part is a piece of content, with reasoning or with text.
+// part is a piece of content: reasoning or text.
 type part struct {
 	Type      string `json:"type"`
 	Reasoning string `json:"reasoning,omitempty"`
@@ -56,7 +56,8 @@ type choice struct {
 
 func attemptName(a *assay.Attempt) string { return fmt.Sprintf("%s-%d", a.ID, a.Number) }
 
-// conversation is the transcript's, with what each turn cost beside the reply.
+// conversation converts the messages of a transcript and adds the record of
+// each turn.
 func conversation(name string, t *assay.Transcript) ([]message, error) {
 	all := make([]message, 0, len(t.Messages))
 	functions := make(map[string]string)
@@ -70,7 +71,7 @@ func conversation(name string, t *assay.Transcript) ([]message, error) {
 			}
 		case assay.Assistant:
 			out.Source = "generate"
-			out.Content = said(&m)
+			out.Content = contentOf(&m)
 			if turn < len(t.Turns) {
 				out.Metadata, out.Model = &t.Turns[turn], t.Turns[turn].ServedModel
 			}
@@ -82,15 +83,16 @@ func conversation(name string, t *assay.Transcript) ([]message, error) {
 		case assay.ToolRole:
 			out.CallID, out.Function = m.CallID, functions[m.CallID]
 		default:
-			return nil, fmt.Errorf("message %d: no role is called %q", i+1, m.Role)
+			return nil, fmt.Errorf("message %d: unknown role %q", i+1, m.Role)
 		}
 		all = append(all, out)
 	}
 	return all, nil
 }
 
-// said is a reply's text, after its reasoning where there is any.
-func said(m *assay.Message) any {
+// contentOf returns a reply's text, with its reasoning before it if there is
+// any.
+func contentOf(m *assay.Message) any {
 	if m.Reasoning == "" {
 		return m.Content
 	}
@@ -101,27 +103,30 @@ func said(m *assay.Message) any {
 	return parts
 }
 
-// newToolCall is a call with its arguments or, where the model wrote something
-// that is no object, with that text as what is wrong with it.
+// newToolCall converts a call. If the model did not write an object as
+// arguments, its text is in the parse error instead.
 func newToolCall(c assay.ToolCall) toolCall {
-	out := toolCall{ID: c.ID, Function: c.Name, Arguments: json.RawMessage("{}"), Type: "function"}
-	text := strings.ToValidUTF8(c.Arguments, "\uFFFD") // what is raw is not checked again
+	out := toolCall{
+		ID: c.ID, Function: c.Name, Arguments: json.RawMessage("{}"), Type: "function",
+	}
+	// Raw JSON is not checked again when it is encoded.
+	text := strings.ToValidUTF8(c.Arguments, "\uFFFD")
 	if text == "" {
 		return out
 	}
 	args, err := arguments(text)
 	if err != nil {
-		out.Wrong = "Error parsing the following tool call arguments:\n\n" + text + "\n\nError details: " + err.Error()
+		out.Wrong = "Error parsing the following tool call arguments:\n\n" + text +
+			"\n\nError details: " + err.Error()
 		return out
 	}
 	out.Arguments = args
 	return out
 }
 
-// arguments returns what a model wrote as JSON that does not keep Inspect from
-// reading the log, or from writing it again: an object, in which numbers are no
-// longer and nothing is deeper than Python takes, and no half of a surrogate
-// pair stands alone.
+// arguments returns a model's arguments as JSON that Inspect can read and write
+// again. They must be an object without numbers or nesting beyond Python's
+// limits. Unpaired surrogates are replaced.
 func arguments(text string) (json.RawMessage, error) {
 	var v map[string]any
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
@@ -136,7 +141,7 @@ func arguments(text string) (json.RawMessage, error) {
 	if !strings.Contains(strings.ToLower(text), `\ud`) {
 		return json.RawMessage(text), nil
 	}
-	d := json.NewDecoder(strings.NewReader(text)) // which replaces such halves
+	d := json.NewDecoder(strings.NewReader(text)) // decoding replaces unpaired surrogates
 	d.UseNumber()
 	if err := d.Decode(&v); err != nil {
 		return nil, err
@@ -144,8 +149,8 @@ func arguments(text string) (json.RawMessage, error) {
 	return json.Marshal(v)
 }
 
-// deepest is far below the limits of Python's readers and writers, 250 levels
-// and more, and far above what a call needs.
+// deepest is well below the nesting limits of Python's readers and writers,
+// which are 250 levels or more, and well above the needs of a call.
 const deepest = 100
 
 func depth(v any) int {
@@ -165,7 +170,7 @@ func depth(v any) int {
 	return d + 1
 }
 
-// outputOf is a reply as a model's output. Text is what it says.
+// outputOf converts a reply with the given text to a model's output.
 func outputOf(m message, text string) modelOutput {
 	c := choice{m, "stop"}
 	if len(m.Calls) > 0 {
@@ -178,7 +183,8 @@ func outputOf(m message, text string) modelOutput {
 	return out
 }
 
-// latestOutput is that of the latest reply, without choices where there is none.
+// latestOutput returns the output of the latest reply. It has no choices if
+// there is no reply.
 func latestOutput(a *assay.Attempt, t *assay.Transcript, messages []message) modelOutput {
 	for i := len(messages) - 1; i >= 0; i-- {
 		if messages[i].Role == assay.Assistant {

@@ -46,7 +46,7 @@ type evalSummary struct {
 	Messages    int    `json:"message_count"`
 }
 
-// about is what a sample and its summary have in common, of one form.
+// about has the fields that a sample and its summary share.
 type about struct {
 	Usage     map[string]modelUsage `json:"model_usage"`
 	RoleUsage object                `json:"role_usage"`
@@ -58,8 +58,8 @@ type about struct {
 	Turns     int                   `json:"turn_count"`
 }
 
-// metadata is the attempt under the names of the data contract, and what its
-// transcript has beside messages.
+// metadata is the attempt with its exported field names, and the parts of its
+// transcript that are not messages.
 type metadata struct {
 	*assay.Attempt
 	Calls []assay.CallRecord `json:"calls,omitempty"`
@@ -99,8 +99,8 @@ func usageOf(a *assay.Attempt) modelUsage {
 	return modelUsage{a.InputTokens, a.OutputTokens, a.InputTokens + a.OutputTokens, a.CostUSD}
 }
 
-// newEvalSample is an attempt as an epoch of a sample, after the trial's faults
-// so far.
+// newEvalSample converts an attempt to an epoch of a sample. Earlier faults of
+// the trial become its retries.
 func newEvalSample(s *Sample, t *trial) (*evalSample, error) {
 	a := &s.Attempt
 	transcript := s.Transcript
@@ -114,15 +114,18 @@ func newEvalSample(s *Sample, t *trial) (*evalSample, error) {
 	}
 	r := &evalSample{
 		ID: t.item.id, Epoch: t.epoch, Input: input(s), Target: target(s),
-		Messages: messages, Output: latestOutput(a, transcript, messages), Scores: map[string]score{},
+		Messages: messages, Output: latestOutput(a, transcript, messages),
+		Scores:   map[string]score{},
 		Metadata: metadata{a, callsOf(transcript), transcript.Plan, transcript.Loops},
-		Store:    object{}, Events: eventsOf(a, transcript, messages), Pool: eventsData{messages, []object{}},
+		Store:    object{}, Events: eventsOf(a, transcript, messages),
+		Pool:        eventsData{messages, []object{}},
 		Attachments: map[string]string{},
 		about: about{
 			Usage: map[string]modelUsage{a.Model: usageOf(a)}, RoleUsage: object{},
 			Started: stamp(a.StartedAt), Completed: stamp(a.FinishedAt),
-			Total: max(0, a.FinishedAt.Sub(a.StartedAt).Seconds()), Working: float64(a.WorkingMS) / 1000,
-			UUID: uuid, Turns: a.Outcome.Turns,
+			Total:   max(0, a.FinishedAt.Sub(a.StartedAt).Seconds()),
+			Working: float64(a.WorkingMS) / 1000,
+			UUID:    uuid, Turns: a.Outcome.Turns,
 		},
 		Retries: append([]evalError{}, t.faults...),
 		Limit:   limitOf(a),
@@ -135,7 +138,7 @@ func newEvalSample(s *Sample, t *trial) (*evalSample, error) {
 	return r, nil
 }
 
-// input is what the task says, or the best of what is known of that.
+// input returns the task's description, or the closest text that is known.
 func input(s *Sample) string {
 	if s.Task != nil {
 		return s.Task.Description
@@ -150,17 +153,17 @@ func input(s *Sample) string {
 	return string(s.Attempt.Task)
 }
 
-// target is the tools that the task requires, in order.
+// target returns the tools that the task requires, in order.
 func target(s *Sample) []string {
 	required := s.Attempt.RequiredTools
-	if len(required) == 0 && s.Task != nil { // as after a fault
+	if len(required) == 0 && s.Task != nil { // for example after a fault
 		required = s.Task.Required
 	}
 	return append([]string{}, required...)
 }
 
-// callsOf are the transcript's calls without their outputs, which are long and
-// among the messages.
+// callsOf returns the transcript's calls without their outputs, which are long
+// and also in the messages.
 func callsOf(t *assay.Transcript) []assay.CallRecord {
 	calls := slices.Clone(t.Calls)
 	for i := range calls {
@@ -175,14 +178,15 @@ func scoreOf(a *assay.Attempt) score {
 		why += "; error category: " + a.ErrorCategory
 	}
 	return score{
-		Value: values[a.Level].letter, Answer: strings.Join(a.ExecutedTools, ", "), Explanation: why,
-		Metadata: &a.Outcome, History: []object{},
+		Value: values[a.Level].letter, Answer: strings.Join(a.ExecutedTools, ", "),
+		Explanation: why,
+		Metadata:    &a.Outcome, History: []object{},
 	}
 }
 
-// limitOf is the limit that ended the episode, nil for another end. Limits of
-// turns and of money have names in recent versions of Inspect, and others refuse
-// a log in which they occur: hence custom.
+// limitOf returns the limit that ended the episode, or nil if it ended
+// otherwise. Only recent versions of Inspect have types for limits of turns and
+// costs, and older ones refuse logs with them, so these are custom.
 func limitOf(a *assay.Attempt) *limit {
 	switch a.Ended {
 	case assay.TurnLimit:
@@ -202,17 +206,18 @@ func faultText(a *assay.Attempt) string {
 	return string(a.FaultKind) + ": " + a.FaultDetail
 }
 
-// The lengths to which Inspect cuts a summary's input and answer, in runes.
+// The maximum lengths of the input and answer in Inspect's summaries, in runes.
 const (
 	longestInput  = 5120
 	longestAnswer = 1024
 )
 
-// summary leaves out what is long, and what is said elsewhere in it.
+// summary returns the summary of a sample, without long or redundant parts.
 func (r *evalSample) summary() evalSummary {
 	s := evalSummary{
 		ID: r.ID, Epoch: r.Epoch, Input: clip(r.Input, longestInput), Target: r.Target,
-		Metadata: metadata{Attempt: r.Metadata.Attempt}, Scores: map[string]score{}, about: r.about,
+		Metadata: metadata{Attempt: r.Metadata.Attempt}, Scores: map[string]score{},
+		about:   r.about,
 		Retries: len(r.Retries), Completed: true, Messages: len(r.Messages),
 	}
 	for name, v := range r.Scores {
@@ -228,7 +233,7 @@ func (r *evalSample) summary() evalSummary {
 	return s
 }
 
-// clip cuts a text to n runes, three of them dots.
+// clip shortens a text to n runes including three dots.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -25,9 +25,12 @@ var meta = evallog.Meta{
 	Created: time.Date(2026, 3, 2, 8, 30, 0, 0, time.UTC),
 }
 
-// newTrial is a trial of a task with a number.
+// newTrial returns a trial of the task with the given number.
 func newTrial(task, repeat int, variant string) assay.Trial {
-	cell := assay.Cell{Model: meta.Model, Variant: variant, Difficulty: "easy", TaskType: "simple_task", Reliability: 0.9}
+	cell := assay.Cell{
+		Model: meta.Model, Variant: variant, Difficulty: "easy",
+		TaskType: "simple_task", Reliability: 0.9,
+	}
 	if variant == "flawed" {
 		cell.Severity = "severe"
 	}
@@ -36,20 +39,25 @@ func newTrial(task, repeat int, variant string) assay.Trial {
 	return assay.NewTrial(cell, ref, set, 1, repeat)
 }
 
-// attempt is what every attempt at a trial has.
+// attempt returns the fields that every attempt at a trial has.
 func attempt(trial assay.Trial, number int) assay.Attempt {
 	return assay.Attempt{
-		Trial: trial, Number: number, Experiment: meta.Experiment, Run: "run-1", Program: "1.2.3", Templates: "t1",
-		Lane: "acme/key/large", ServedModel: "large-0301", Requests: 3, InputTokens: 100, OutputTokens: 20, CostUSD: 0.25,
-		WorkingMS: 1500, QueuedMS: 500, StartedAt: morning, FinishedAt: morning.Add(2 * time.Second),
+		Trial: trial, Number: number, Experiment: meta.Experiment, Run: "run-1",
+		Program: "1.2.3", Templates: "t1",
+		Lane: "acme/key/large", ServedModel: "large-0301", Requests: 3, InputTokens: 100,
+		OutputTokens: 20, CostUSD: 0.25,
+		WorkingMS: 1500, QueuedMS: 500, StartedAt: morning,
+		FinishedAt: morning.Add(2 * time.Second),
 	}
 }
 
 func settled(trial assay.Trial, number int, level assay.Level) assay.Attempt {
 	a := attempt(trial, number)
 	a.Outcome = assay.Outcome{
-		Level: level, Ended: assay.Finished, Turns: 3, ToolCalls: 2, RequiredTools: []string{"fetch", "store"},
-		ExecutedTools: []string{"fetch", "store"}, Coverage: 1, OrderCorrect: true, Adherence: 1, Efficiency: 1, Best: 0.99,
+		Level: level, Ended: assay.Finished, Turns: 3, ToolCalls: 2,
+		RequiredTools: []string{"fetch", "store"},
+		ExecutedTools: []string{"fetch", "store"}, Coverage: 1, OrderCorrect: true, Adherence: 1,
+		Efficiency: 1, Best: 0.99,
 		ScoreVersion: "assay-1.1",
 	}
 	if level != assay.FullSuccess {
@@ -65,14 +73,18 @@ func fault(trial assay.Trial, number int, kind assay.FaultKind, detail string) a
 	return a
 }
 
-// transcript is a short conversation with everything that one can have.
+// transcript returns a short conversation with everything that a conversation
+// can contain.
 func transcript() *assay.Transcript {
 	return &assay.Transcript{
 		Messages: []assay.Message{
 			{Role: assay.System, Content: "You carry out <workflows> & more."},
 			{Role: assay.User, Content: "Fetch it, then store it."},
 			{Role: assay.Assistant, Reasoning: "First fetch.", Calls: []assay.ToolCall{
-				{ID: "c1", Name: "tool_call", Arguments: `{"tool": "fetch", "arguments": {"n": 9007199254740993}}`},
+				{
+					ID: "c1", Name: "tool_call",
+					Arguments: `{"tool": "fetch", "arguments": {"n": 9007199254740993}}`,
+				},
 				{ID: "c2", Name: "tool_call", Arguments: `{"tool": "store"`},
 			}},
 			{Role: assay.ToolRole, CallID: "c1", Content: `{"success":true}`},
@@ -82,12 +94,24 @@ func transcript() *assay.Transcript {
 			{Role: assay.Assistant, Content: "TASK_COMPLETED", Reasoning: "So be it."},
 		},
 		Calls: []assay.CallRecord{
-			{Turn: 1, Tool: "fetch", Arguments: `{"n": 9007199254740993}`, OK: true, Output: `{"items":1}`, Chance: 0.9, Luck: 0.25},
+			{
+				Turn: 1, Tool: "fetch", Arguments: `{"n": 9007199254740993}`, OK: true,
+				Output: `{"items":1}`, Chance: 0.9, Luck: 0.25,
+			},
 		},
 		Turns: []assay.TurnRecord{
-			{Lane: "acme/key/large", ServedModel: "large-0301", Usage: assay.Usage{InputTokens: 40, OutputTokens: 10}, WorkingMS: 500, Requests: 1},
-			{Lane: "acme/key/large", ServedModel: "large-0301", Usage: assay.Usage{InputTokens: 30, OutputTokens: 5}, Assisted: true, Requests: 1},
-			{Lane: "acme/key/large", ServedModel: "large-0302", Usage: assay.Usage{InputTokens: 30, OutputTokens: 5}, Requests: 1},
+			{
+				Lane: "acme/key/large", ServedModel: "large-0301",
+				Usage: assay.Usage{InputTokens: 40, OutputTokens: 10}, WorkingMS: 500, Requests: 1,
+			},
+			{
+				Lane: "acme/key/large", ServedModel: "large-0301",
+				Usage: assay.Usage{InputTokens: 30, OutputTokens: 5}, Assisted: true, Requests: 1,
+			},
+			{
+				Lane: "acme/key/large", ServedModel: "large-0302",
+				Usage: assay.Usage{InputTokens: 30, OutputTokens: 5}, Requests: 1,
+			},
 		},
 		Plan:  []string{"fetch", "store"},
 		Ended: assay.Finished,
@@ -95,7 +119,10 @@ func transcript() *assay.Transcript {
 }
 
 func task(id assay.TaskID) *assay.Task {
-	return &assay.Task{ID: id, Type: "simple_task", Difficulty: "easy", Description: "Fetch it, then store it.", Required: []string{"fetch", "store"}}
+	return &assay.Task{
+		ID: id, Type: "simple_task", Difficulty: "easy",
+		Description: "Fetch it, then store it.", Required: []string{"fetch", "store"},
+	}
 }
 
 func stream(samples ...evallog.Sample) iter.Seq2[evallog.Sample, error] {
@@ -108,7 +135,7 @@ func stream(samples ...evallog.Sample) iter.Seq2[evallog.Sample, error] {
 	}
 }
 
-// An archive is what a zip holds, in order.
+// An archive is the content of a zip, in order.
 type archive struct {
 	names []string
 	files map[string]json.RawMessage
@@ -141,17 +168,17 @@ func unzip(t rapid.TB, data []byte) archive {
 		}
 		text, err := io.ReadAll(r)
 		if err != nil || !json.Valid(text) || !utf8.Valid(text) {
-			t.Fatalf("%s is no JSON (%v): %s", f.Name, err, text)
+			t.Fatalf("%s is not JSON (%v): %s", f.Name, err, text)
 		}
 		if a.files[f.Name] != nil {
-			t.Errorf("%s is there twice", f.Name)
+			t.Errorf("duplicate file %s", f.Name)
 		}
 		a.names, a.files[f.Name] = append(a.names, f.Name), text
 	}
 	return a
 }
 
-// Parts of a log, as its readers see it.
+// The parts of a log as a reader sees them.
 type (
 	logHeader struct {
 		Status string
@@ -226,7 +253,7 @@ func (a archive) header(t rapid.TB) (h logHeader) {
 	return h
 }
 
-// samples are the samples, in order, each under its own name.
+// samples returns the samples in order and checks their file names.
 func (a archive) samples(t rapid.TB) (all []logSample) {
 	t.Helper()
 	for _, name := range a.names {
@@ -234,7 +261,7 @@ func (a archive) samples(t rapid.TB) (all []logSample) {
 			var s logSample
 			a.read(t, name, &s)
 			if want := fmt.Sprintf("samples/%s_epoch_%d.json", s.ID, s.Epoch); name != want {
-				t.Errorf("sample %s of epoch %d is in %s", s.ID, s.Epoch, name)
+				t.Errorf("sample %s, epoch %d is in %s", s.ID, s.Epoch, name)
 			}
 			all = append(all, s)
 		}
@@ -255,9 +282,10 @@ func failing(samples ...evallog.Sample) iter.Seq2[evallog.Sample, error] {
 	}
 }
 
-// small is a log with each kind of sample.
+// small returns a log with each kind of sample.
 func small() []evallog.Sample {
-	done, retried, faulty, bare := newTrial(1, 1, "optimal"), newTrial(1, 2, "optimal"), newTrial(2, 1, "flawed"), newTrial(3, 1, "baseline")
+	done, retried, faulty, bare := newTrial(1, 1, "optimal"), newTrial(1, 2, "optimal"), newTrial(2,
+		1, "flawed"), newTrial(3, 1, "baseline")
 	full := settled(done, 1, assay.FullSuccess)
 	full.Outcome.Turns = 3
 	bare.Tokens = 120
@@ -265,11 +293,23 @@ func small() []evallog.Sample {
 	over.Ended = assay.TokenLimit
 	cut := &assay.Transcript{Messages: transcript().Messages[:2]}
 	return []evallog.Sample{
-		{Attempt: fault(retried, 1, assay.Timeout, "the trial's working time is used up"), Transcript: cut, Task: task("simple-001")},
-		{Attempt: fault(faulty, 1, assay.Server, "acme: server (HTTP 500)"), Transcript: cut, Task: task("simple-002")},
+		{
+			Attempt:    fault(retried, 1, assay.Timeout, "the trial's working time is used up"),
+			Transcript: cut, Task: task("simple-001"),
+		},
+		{
+			Attempt: fault(faulty, 1, assay.Server, "acme: server (HTTP 500)"), Transcript: cut,
+			Task: task("simple-002"),
+		},
 		{Attempt: full, Transcript: transcript(), Task: task("simple-001")},
-		{Attempt: settled(retried, 2, assay.Failure), Transcript: transcript(), Task: task("simple-001")},
-		{Attempt: fault(faulty, 2, assay.ContentFilter, ""), Transcript: cut, Task: task("simple-002")},
+		{
+			Attempt: settled(retried, 2, assay.Failure), Transcript: transcript(),
+			Task: task("simple-001"),
+		},
+		{
+			Attempt: fault(faulty, 2, assay.ContentFilter, ""), Transcript: cut,
+			Task: task("simple-002"),
+		},
 		{Attempt: over},
 	}
 }

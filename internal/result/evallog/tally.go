@@ -15,26 +15,27 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// tally is what is told of all samples together.
+// tally collects the figures of all samples.
 type tally struct {
 	items map[string]*item
 	ids   []string // of items, in order
-	// total counts the trials that are written, scored those with an outcome.
+	// total counts the trials written, and scored those with an outcome.
 	total, scored int
 	epochs        int
 	usage         modelUsage
 	begun, ended  time.Time
-	fault         string // the latest
-	// What all attempts were made with and judged by.
+	fault         string // the latest fault
+	// Values that occurred in attempts.
 	worlds, templates, rules, programs, runs set
-	samplings                                []assay.Sampling // that differ, at most two
+	samplings                                []assay.Sampling // at most two different ones
 }
 
-// set is a set of texts; its empty member does not count.
+// set is a set of texts. list leaves out the empty text.
 type set map[string]bool
 
 func (s set) list() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(s)), func(text string) bool { return text == "" })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(s)),
+		func(text string) bool { return text == "" })
 }
 
 func newTally() tally {
@@ -44,7 +45,7 @@ func newTally() tally {
 	}
 }
 
-// count takes an attempt in, whatever becomes of it.
+// count adds an attempt, whether or not it becomes a sample.
 func (t *tally) count(a *assay.Attempt) {
 	t.usage.add(usageOf(a))
 	if !a.StartedAt.IsZero() && (t.begun.IsZero() || a.StartedAt.Before(t.begun)) {
@@ -61,13 +62,15 @@ func (t *tally) count(a *assay.Attempt) {
 	t.rules[a.ScoreVersion] = true
 	t.programs[a.Program] = true
 	t.runs[string(a.Run)] = true
-	if len(t.samplings) < 2 && !slices.ContainsFunc(t.samplings, func(s assay.Sampling) bool { return reflect.DeepEqual(s, a.Sampling) }) {
+	same := func(s assay.Sampling) bool { return reflect.DeepEqual(s, a.Sampling) }
+	if len(t.samplings) < 2 && !slices.ContainsFunc(t.samplings, same) {
 		t.samplings = append(t.samplings, a.Sampling)
 	}
 }
 
-// sampling is what all attempts were sampled with. Inspect, whose names of parameters
-// ours are, has one for the whole log; where they differ it says nothing.
+// sampling returns the sampling parameters of all attempts, or none if they
+// differ, because Inspect has only one set per log. Our parameters have
+// Inspect's names.
 func (t *tally) sampling() assay.Sampling {
 	if len(t.samplings) != 1 {
 		return assay.Sampling{}
@@ -75,7 +78,7 @@ func (t *tally) sampling() assay.Sampling {
 	return t.samplings[0]
 }
 
-// item returns the item that the attempt's trial is an epoch of.
+// item returns the item to which the attempt's trial belongs.
 func (t *tally) item(a *assay.Attempt) (*item, error) {
 	id, err := itemID(a)
 	if err != nil {
@@ -90,20 +93,20 @@ func (t *tally) item(a *assay.Attempt) (*item, error) {
 	return it, nil
 }
 
-// An item is what Inspect calls a sample: a task in a cell under a setting. Its
+// An item is a sample in Inspect's sense: a task in a cell under a setting. Its
 // trials are the epochs.
 type item struct {
 	id     string
 	of     *tally
-	epochs []int // that are taken
-	n      int   // outcomes
+	epochs []int // epochs in use
+	n      int   // number of outcomes
 	value  float64
 	full   int
 }
 
-// epoch takes an epoch for a repeat: the repeat's own number or, where another
-// trial of the item has it, as after a change of the experiment's seed, the
-// next that is free.
+// epoch returns the epoch for a repeat and marks it as used. It is the repeat's
+// number, or the next free one if another trial of the item has that, for
+// example because the experiment's seed changed.
 func (it *item) epoch(repeat int) int {
 	e := max(1, repeat)
 	for slices.Contains(it.epochs, e) {
@@ -122,10 +125,11 @@ func (it *item) score(l assay.Level) {
 	}
 }
 
-// mean is the item's value.
+// mean returns the item's value.
 func (it *item) mean() float64 { return it.value / float64(it.n) }
 
-// values are Inspect's names of our levels, and what its metrics count them as.
+// values maps our levels to Inspect's scores and to the numbers that its
+// metrics use.
 var values = map[assay.Level]struct {
 	letter string
 	number float64
@@ -135,10 +139,10 @@ var values = map[assay.Level]struct {
 	assay.Failure:        {"I", 0},
 }
 
-// itemID names the item of an attempt's trial: the task and the cell to be read,
-// and a digest of all that two trials have in common which differ in model and
-// repeat only. So the logs of two models have the same names. It is safe in a
-// path.
+// itemID returns the name of an attempt's item. It contains the task and the
+// cell in readable form and a digest of everything that trials share if they
+// differ only in model and repeat. The logs of two models therefore have the
+// same names. It is safe in a path.
 func itemID(a *assay.Attempt) (string, error) {
 	cell := a.Cell
 	cell.Model = ""
@@ -161,25 +165,26 @@ func itemID(a *assay.Attempt) (string, error) {
 	return strings.Join(parts, "."), nil
 }
 
-// safe replaces what means something in a path, an address or a shell.
+// safe replaces characters with a meaning in paths, URLs or shells.
 func safe(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
-		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '.', r == '_', r == '-':
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9',
+			r == '.', r == '_', r == '-':
 			return r
 		}
 		return '-'
 	}, s)
 }
 
-// digest identifies texts, as long as Inspect's identities are.
+// digest returns an identity of texts that is as long as Inspect's.
 func digest(texts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
 	return hex.EncodeToString(sum[:11])
 }
 
-// metrics are Inspect's, over the values of the n items that have one: their
-// mean, its standard error, and the share of full success.
+// metrics returns Inspect's metrics over the n items with a value: the mean,
+// its standard error, and the share of full success.
 func (t *tally) metrics() (n int, all map[string]evalMetric) {
 	var sum, squares, full float64
 	for it := range t.scoredItems() {
@@ -195,13 +200,15 @@ func (t *tally) metrics() (n int, all map[string]evalMetric) {
 		stderr = math.Sqrt(squares / float64(n-1) / float64(n))
 	}
 	all = make(map[string]evalMetric)
-	for name, v := range map[string]float64{"accuracy": mean, "stderr": stderr, "full_success": full / float64(n)} {
+	for name, v := range map[string]float64{
+		"accuracy": mean, "stderr": stderr, "full_success": full / float64(n),
+	} {
 		all[name] = evalMetric{Name: name, Value: v, Params: object{}}
 	}
 	return n, all
 }
 
-// scoredItems are the items that have an outcome, in order.
+// scoredItems yields the items that have an outcome, in order.
 func (t *tally) scoredItems() iter.Seq[*item] {
 	return func(yield func(*item) bool) {
 		for _, id := range t.ids {
