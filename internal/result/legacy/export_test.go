@@ -1,13 +1,13 @@
 package legacy
 
-// What the tests check.
+// The lists that the tests check.
 var (
 	Prompts    = prompts
 	Categories = categories
 	Columns    = columns
 )
 
-// Parses reports whether a text is read as JSON.
+// Parses reports whether a text is accepted as JSON.
 func Parses(data []byte) bool {
 	_, err := parse(data)
 	return err == nil

@@ -1,28 +1,36 @@
 package legacy
 
-// columns are the 50 of the original's CSV, in its order. Those after the six
-// of the key are the fields of a leaf.
-var columns = append([]string{"model", "prompt_type", "tool_success_rate", "difficulty", "task_type", "timestamp"}, leafFields...)
+import "github.com/assay-eval/assay"
+
+// columns are the 50 columns of the original's CSV, in its order: six for the
+// key, and the fields of a leaf.
+var columns = append([]string{
+	"model", "prompt_type", "tool_success_rate", "difficulty", "task_type", "timestamp",
+}, leafFields...)
 
 // leafFields are the fields of a leaf.
 var leafFields = []string{
 	"total", "success", "partial", "failed",
-	"success_rate", "partial_rate", "failure_rate", "weighted_success_score", "full_success_rate", "partial_success_rate",
+	"success_rate", "partial_rate", "failure_rate", "weighted_success_score",
+	"full_success_rate", "partial_success_rate",
 	"avg_execution_time", "avg_turns", "avg_tool_calls", "tool_coverage_rate",
 	"avg_workflow_score", "avg_phase2_score", "avg_quality_score", "avg_final_score",
-	"total_errors", "tool_call_format_errors", "timeout_errors", "dependency_errors", "parameter_config_errors",
+	"total_errors", "tool_call_format_errors", "timeout_errors", "dependency_errors",
+	"parameter_config_errors",
 	"tool_selection_errors", "sequence_order_errors", "max_turns_errors", "other_errors",
-	"tool_selection_error_rate", "parameter_error_rate", "sequence_error_rate", "dependency_error_rate",
+	"tool_selection_error_rate", "parameter_error_rate", "sequence_error_rate",
+	"dependency_error_rate",
 	"timeout_error_rate", "format_error_rate", "max_turns_error_rate", "other_error_rate",
 	"assisted_failure", "assisted_success", "total_assisted_turns", "tests_with_assistance",
 	"avg_assisted_turns", "assisted_success_rate", "assistance_rate",
 	"full_success", "partial_success",
 }
 
-// renamed are fields under the names that some of the original's writers used.
+// renamed maps names that some of the original's writers used to the usual
+// ones.
 var renamed = map[string]string{"successful": "success", "failure": "failed"}
 
-// countFields are the fields that are numbers of something, and can be added.
+// countFields are the fields that are counts, which can be added.
 var countFields = []string{
 	"total", "success", "partial", "failed", "total_errors",
 	"tool_call_format_errors", "timeout_errors", "dependency_errors", "parameter_config_errors",
@@ -31,19 +39,14 @@ var countFields = []string{
 	"full_success", "partial_success",
 }
 
-// otherError is the category of what has no other.
-const otherError = "other"
-
-// categories are the categories of error of package score. The count of each
-// is the field of that name with errorSuffix.
-var categories = []string{
-	"tool_call_format", "timeout", "max_turns", "tool_selection", "parameter_config", "sequence_order", "dependency", otherError,
-}
+// categories are the error categories. The count of a category is in the field
+// with its name and errorSuffix.
+var categories = assay.ErrorCategories
 
 const errorSuffix = "_errors"
 
-// A ratio is a field that follows from counts: (count + half/2) / by, and 0
-// where by is 0.
+// A ratio is a field that follows from counts: (count + half/2) / by, or 0 if
+// by is 0.
 type ratio struct{ name, count, half, by string }
 
 var ratios = []ratio{
@@ -66,7 +69,7 @@ var ratios = []ratio{
 	{"assistance_rate", "tests_with_assistance", "", "total"},
 }
 
-// of computes the ratio from counts by name; a count that is missing is 0.
+// of computes the ratio from counts by name. Missing counts are 0.
 func (r ratio) of(counts map[string]float64) float64 {
 	if counts[r.by] == 0 {
 		return 0

@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// A Finding is one contradiction in a file, or one thing that nobody should
-// read without knowing of it.
+// A Finding is a contradiction in a file, or something else that readers should
+// know.
 type Finding struct {
 	Kind string `json:"kind"`
-	// Path holds the keys from the top of the file, with / between them; in a
-	// key, / is written ~1 and ~ is written ~0, as in a JSON pointer. It is
-	// empty for the file itself, and stops before what is missing.
+	// Path has the keys from the top of the file, separated by /. As in a
+	// JSON pointer, / is written ~1 and ~ is written ~0 in a key. The path
+	// is empty for the file itself, and ends before a missing key.
 	Path string `json:"path"`
-	// Model is empty where the finding is about no model.
+	// Model is empty if the finding is not about a model.
 	Model string `json:"model"`
-	// Stored is what the file says, and Derived what follows from its leaves or
-	// what was probably meant; empty where nothing does.
+	// Stored is the value in the file. Derived is the value that follows from
+	// its leaves or that was probably meant. Either may be empty.
 	Stored  string `json:"stored"`
 	Derived string `json:"derived"`
 	Message string `json:"message"`
-	// Done is what became of it.
+	// Done describes how the finding was handled.
 	Done string `json:"done"`
 }
 
@@ -55,12 +55,15 @@ const (
 	testGroupMistake = "test_group"
 )
 
-// meanings lists the kinds in the order of findings and of tables.
+// meanings lists the kinds in the order of findings and tables.
 var meanings = []struct{ kind, text string }{
-	{testModel, "a model that only tests of the program used"},
-	{modelName, "a model that looks like another name of one in the file or of the original's table"},
+	{testModel, "a model used only in tests of the program"},
+	{
+		modelName,
+		"a model that looks like another name of one in the file or in the original's table",
+	},
 	{unknownPrompt, "a prompt type that the original does not have"},
-	{plainFlawed, "results of all flaws in one, under the name flawed"},
+	{plainFlawed, "results of all flaws together, under the name flawed"},
 	{phantomRate, "a rate that no suite of the original has"},
 	{unknownLevel, "a difficulty that the original does not have"},
 	{unknownType, "a task type that the original does not have"},
@@ -68,36 +71,36 @@ var meanings = []struct{ kind, text string }{
 	{partlyDoubled, "some tests of a leaf counted twice"},
 	{totalMismatch, "total is not success + failed"},
 	{successMismatch, "success is not full + partial success"},
-	{errorsMismatch, "errors do not add up to what is no full success"},
+	{errorsMismatch, "errors do not add up to the tests without full success"},
 	{rateMismatch, "rates that do not follow from the leaf's counts"},
-	{missingField, "fields that are missing"},
+	{missingField, "missing fields"},
 	{nullField, "fields that are null"},
-	{notANumber, "fields that hold no finite number, or no count"},
+	{notANumber, "fields without a finite number or a valid count"},
 	{negativeNumber, "fields below zero"},
-	{renamedField, "fields under an older name"},
+	{renamedField, "fields with an older name"},
 	{unknownField, "fields that the format does not have"},
-	{malformed, "values of the wrong kind"},
-	{duplicateKey, "keys that an object has twice"},
+	{malformed, "values of a wrong type"},
+	{duplicateKey, "duplicate keys in an object"},
 	{overlap, "several leaves of the same cell"},
-	{modelTotal, "a model's total against its leaves"},
-	{promptSummary, "a prompt type's summary against its leaves"},
-	{overallStats, "a model's overall_stats against its leaves"},
-	{summaryMismatch, "the file's summary against its leaves"},
-	{testGroupMistake, "a test group against the leaves"},
+	{modelTotal, "a model's total differs from its leaves"},
+	{promptSummary, "a prompt type's summary differs from its leaves"},
+	{overallStats, "a model's overall_stats differ from its leaves"},
+	{summaryMismatch, "the file's summary differs from its leaves"},
+	{testGroupMistake, "a test group differs from the leaves"},
 }
 
-// What became of findings.
+// How findings were handled.
 const (
-	isolated  = "kept apart: its leaves are not usable"
-	notUsable = "kept as stored, not usable"
+	isolated  = "kept separately; its leaves are not usable"
+	notUsable = "kept as stored; not usable"
 	asStored  = "kept as stored"
-	corrected = "corrected beside the stored counts"
-	derived   = "not used: sums are taken over leaves"
-	apart     = "kept apart: names are never merged"
+	corrected = "corrected next to the stored counts"
+	derived   = "not used; sums are computed from the leaves"
+	apart     = "kept separate; names are never merged"
 	leftOut   = "left out"
 )
 
-// A KindCount says how many findings of a kind there are.
+// A KindCount is the number of findings of a kind.
 type KindCount struct {
 	Kind     string    `json:"kind"`
 	Meaning  string    `json:"meaning"`
@@ -105,8 +108,8 @@ type KindCount struct {
 	Examples []Finding `json:"examples"` // the first few
 }
 
-// Summary counts the findings by kind, for printing, with up to so many examples
-// of each.
+// Summary counts the findings by kind, with at most the given number of
+// examples for each.
 func (d *Database) Summary(examples int) []KindCount {
 	counts := []KindCount{}
 	for _, m := range meanings {
@@ -126,7 +129,8 @@ func (d *Database) Summary(examples int) []KindCount {
 	return counts
 }
 
-// sortFindings sorts by kind, and keeps the order of the file within.
+// sortFindings sorts findings by kind and keeps the order of the file within a
+// kind.
 func sortFindings(findings []Finding) {
 	rank := make(map[string]int, len(meanings))
 	for i, m := range meanings {

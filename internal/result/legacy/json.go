@@ -18,18 +18,17 @@ const (
 	object kind = iota
 	array
 	text
-	number // also NaN, Infinity and -Infinity, as Python writes them
+	number // including NaN, Infinity and -Infinity, which Python writes
 	boolean
 	null
 )
 
-// A node is a JSON value with everything that a file can say: the order of
-// members, keys that come twice, and numbers as they are spelt. The methods
-// work on nil, a value that is missing.
+// A node is a JSON value that keeps the order of members, duplicate keys and
+// the spelling of numbers. Its methods work on nil, which is a missing value.
 type node struct {
 	kind    kind
-	text    string   // what a text says, or how any other scalar is spelt
-	members []member // of an object; of an array, without keys
+	text    string   // the content of a text, or the spelling of another scalar
+	members []member // of an object, or of an array, where keys are empty
 }
 
 type member struct {
@@ -37,7 +36,7 @@ type member struct {
 	value *node
 }
 
-// get returns the last member of that name, as most readers of JSON do.
+// get returns the last member with a name, like most JSON readers.
 func (n *node) get(key string) *node {
 	if n == nil || n.kind != object {
 		return nil
@@ -50,7 +49,7 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// string returns what a text says; "" for all else.
+// string returns the content of a text, and "" for other values.
 func (n *node) string() string {
 	if n == nil || n.kind != text {
 		return ""
@@ -58,7 +57,7 @@ func (n *node) string() string {
 	return n.text
 }
 
-// describe words a value for a message, in a few characters.
+// describe describes a value briefly for a message.
 func (n *node) describe() string {
 	switch {
 	case n == nil:
@@ -73,7 +72,7 @@ func (n *node) describe() string {
 	return short(n.text)
 }
 
-// short cuts what a file says to a length that fits into a message.
+// short shortens text from a file to fit into a message.
 func short(s string) string {
 	const most = 60
 	if len(s) <= most {
@@ -82,22 +81,22 @@ func short(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// Limits that no real file comes near; they bound what a made one costs.
+// Limits on the cost of malicious files. Real files are far below them.
 const (
 	maxValues = 1 << 20
 	maxDepth  = 64
-	maxKey    = 1 << 10 // bytes; every finding below repeats it
+	maxKey    = 1 << 10 // bytes, because every finding below a key repeats it
 )
 
 // A parser reads JSON text.
 type parser struct {
 	data   []byte
-	at     int // the next byte
+	at     int // index of the next byte
 	values int
 	depth  int
 }
 
-// parse reads a file that is one JSON value.
+// parse reads a file that has one JSON value.
 func parse(data []byte) (*node, error) {
 	p := &parser{data: data}
 	if bytes.HasPrefix(data, []byte("\xef\xbb\xbf")) {
@@ -111,13 +110,13 @@ func parse(data []byte) (*node, error) {
 		return nil, err
 	}
 	if p.next(); p.at < len(p.data) {
-		return nil, p.fail(p.at, "there is more after the end of the value")
+		return nil, p.fail(p.at, "unexpected text after the end of the value")
 	}
 	return n, nil
 }
 
-// next skips white space and returns the byte after it without taking it; 0 at
-// the end, but a broken file may hold that byte too.
+// next skips white space and returns the next byte without consuming it. It
+// returns 0 at the end, although a broken file may contain that byte too.
 func (p *parser) next() byte {
 	for ; p.at < len(p.data); p.at++ {
 		if c := p.data[p.at]; c != ' ' && c != '\t' && c != '\n' && c != '\r' {
@@ -129,7 +128,7 @@ func (p *parser) next() byte {
 
 func (p *parser) value() (*node, error) {
 	if p.values++; p.values > maxValues {
-		return nil, p.fail(p.at, fmt.Sprintf("the file holds more than %d values", maxValues))
+		return nil, p.fail(p.at, fmt.Sprintf("the file has more than %d values", maxValues))
 	}
 	switch p.next() {
 	case '{', '[':
@@ -190,8 +189,8 @@ func (p *parser) member(of kind) (m member, err error) {
 	return m, err
 }
 
-// string refuses what is no text in Unicode: readers would replace it, and names
-// that differ in it would become one.
+// string reads a text. It refuses invalid Unicode, because readers would
+// replace it, and different names could become equal.
 func (p *parser) string() (string, error) {
 	start := p.at
 	for i := start + 1; i < len(p.data); {
@@ -206,20 +205,22 @@ func (p *parser) string() (string, error) {
 			return s, nil
 		case r == '\\':
 			if size = escapeSize(p.data[i:]); size == 0 {
-				return "", p.fail(i, "the text has half of a surrogate pair, which stands for no character")
+				return "", p.fail(i, "the text has an unpaired surrogate, which is not a character")
 			}
 		case r < ' ':
-			return "", p.fail(i, "a text goes over the end of a line, or holds a control character")
+			return "", p.fail(i,
+				"the text has a control character or continues after the end of a line")
 		case r == utf8.RuneError && size == 1:
-			return "", p.fail(i, fmt.Sprintf("the text is not UTF-8: it holds the byte %#x", p.data[i]))
+			return "", p.fail(i,
+				fmt.Sprintf("the text is not UTF-8: it has the byte %#x", p.data[i]))
 		}
 		i += size
 	}
 	return "", p.fail(len(p.data), "")
 }
 
-// escapeSize returns how many bytes the escape takes with which b begins; 0 for half
-// of a surrogate pair. Whether it is valid otherwise is left to others.
+// escapeSize returns the length of the escape at the start of b, or 0 for an
+// unpaired surrogate. It does not check the escape otherwise.
 func escapeSize(b []byte) int {
 	first := unicodeEscape(b)
 	if !utf16.IsSurrogate(first) {
@@ -232,7 +233,8 @@ func escapeSize(b []byte) int {
 	return 2 * size
 }
 
-// unicodeEscape returns the code that b begins with as \uXXXX; 0 where it does not.
+// unicodeEscape returns the code of a \uXXXX escape at the start of b, or 0 if
+// there is none.
 func unicodeEscape(b []byte) rune {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0
@@ -268,22 +270,26 @@ func (p *parser) word() (*node, error) {
 }
 
 func isWordByte(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '+' || c == '.'
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' ||
+		c == '-' || c == '+' || c == '.'
 }
 
-// conflictMarkers begin the lines that git leaves where versions of a file
-// could not be merged. Valid JSON has no such line.
+// conflictMarkers start the lines that git inserts if it cannot merge versions
+// of a file. Valid JSON has no such lines.
 var conflictMarkers = []string{"<<<<<<<", "|||||||", "=======", ">>>>>>>"}
 
-// A SyntaxError says where a file is no JSON that is read, from 1, and shows the place.
+// A SyntaxError is a position, from 1, at which a file is not valid JSON, with
+// an excerpt.
 type SyntaxError struct {
 	Line, Column int // in characters
 	Text         string
 }
 
-func (e *SyntaxError) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Text) }
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Text)
+}
 
-// fail makes the error that the text is broken at a byte.
+// fail returns an error at a byte.
 func (p *parser) fail(at int, message string) error {
 	before := p.data[:at]
 	lineStart := bytes.LastIndexByte(before, '\n') + 1
@@ -291,17 +297,20 @@ func (p *parser) fail(at int, message string) error {
 	hint := ""
 	switch {
 	case bytes.HasPrefix(p.data, []byte("version https://git-lfs")):
-		message, hint = "it is a Git LFS pointer, not the file itself", "\nhint: fetch the content with `git lfs pull`"
+		message = "the file is a Git LFS pointer, not the file itself"
+		hint = "\nhint: fetch the content with `git lfs pull`"
 	case beginsConflict(line):
-		message = "a merge conflict was committed unresolved: this line is a conflict marker"
-		hint = "\nhint: keep one of the versions between the markers, or take the file from before the merge"
+		message = "unresolved merge conflict: this line is a conflict marker"
+		hint = "\nhint: keep one of the versions between the markers, " +
+			"or restore the file from before the merge"
 	case at == len(p.data):
-		message = "the file is truncated: it ends in the midst of a value"
+		message = "the file is truncated: it ends in the middle of a value"
 	}
 	shown, caret := excerpt(p.data[lineStart:at], p.data[at:lineStart+len(line)])
 	return &SyntaxError{
-		Line: bytes.Count(before, []byte("\n")) + 1, Column: utf8.RuneCount(p.data[lineStart:at]) + 1,
-		Text: fmt.Sprintf("%s\n  %s\n  %s^%s", message, shown, strings.Repeat(" ", caret), hint),
+		Line:   bytes.Count(before, []byte("\n")) + 1,
+		Column: utf8.RuneCount(p.data[lineStart:at]) + 1,
+		Text:   fmt.Sprintf("%s\n  %s\n  %s^%s", message, shown, strings.Repeat(" ", caret), hint),
 	}
 }
 
@@ -314,8 +323,8 @@ func beginsConflict(line []byte) bool {
 	return false
 }
 
-// excerpt returns the part of a line around a byte, and how many characters of
-// it come before that byte.
+// excerpt returns the part of a line around a byte, and the number of
+// characters in it before that byte.
 func excerpt(before, after []byte) (shown string, caret int) {
 	before = before[max(0, len(before)-60):]
 	after = after[:min(30, len(after))]

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// numberOf reads a number; bad says what is wrong with it, and is a kind of
-// finding.
+// numberOf reads a number. If that fails, bad is the kind of finding.
 func numberOf(n *node) (v float64, bad string) {
 	switch {
 	case n == nil:
@@ -26,19 +25,20 @@ func numberOf(n *node) (v float64, bad string) {
 	case v < 0:
 		return 0, negativeNumber
 	}
-	return v + 0, "" // no negative zero
+	return v + 0, "" // turns -0 into 0
 }
 
-// maxCount is the largest number that is believed to be a count.
+// maxCount is the largest plausible count.
 const maxCount = 1e9
 
-// maxLeaves is far above every combination of the original's factors.
+// maxLeaves is far above the number of combinations of the original's factors.
 const maxLeaves = 1 << 15
 
 // leaf reads one leaf.
 func (r *reader) leaf(p place, n *node) {
 	if len(r.leaves) >= maxLeaves {
-		r.err = fmt.Errorf("the file has more than %d leaves, which no master_database.json has", maxLeaves)
+		r.err = fmt.Errorf("the file has more than %d leaves, far more than "+
+			"a master_database.json can have", maxLeaves)
 		return
 	}
 	values, missing := r.values(p, n)
@@ -49,9 +49,9 @@ func (r *reader) leaf(p place, n *node) {
 	values["full_success"] = full
 	switch field := lacks(missing); {
 	case field != "":
-		a.Reason = field + " is not known"
+		a.Reason = field + " is unknown"
 	case !known:
-		a.Reason = "full_success is missing, and its rate does not tell it"
+		a.Reason = "full_success is missing and cannot be computed from its rate"
 	default:
 		r.judge(p, &a, int(full))
 	}
@@ -63,7 +63,7 @@ func (r *reader) leaf(p place, n *node) {
 	r.db.Aggregates = append(r.db.Aggregates, a)
 }
 
-// needed are the fields without which counts cannot be checked.
+// needed are the fields that are required to check counts.
 var needed = []string{"total", "success", "partial", "failed", "total_errors"}
 
 func lacks(missing []string) string {
@@ -75,8 +75,8 @@ func lacks(missing []string) string {
 	return ""
 }
 
-// values reads the fields of a leaf by name, and reports what is odd about
-// them. Missing are those that are absent or hold no proper number.
+// values reads the fields of a leaf by name and reports problems with them.
+// missing lists those that are absent or not a valid number.
 func (r *reader) values(p place, n *node) (values map[string]float64, missing []string) {
 	values = make(map[string]float64, len(leafFields))
 	fields, known := r.rename(p, n)
@@ -95,25 +95,31 @@ func (r *reader) values(p place, n *node) (values map[string]float64, missing []
 		case nullField:
 			nulls = append(nulls, f)
 		default:
-			r.find(p, bad, f+" "+fields[f].describe(), "", "taken as missing", "%s holds no value that it can have", f)
+			r.find(p, bad, f+" "+fields[f].describe(), "", "treated as missing",
+				"%s has an invalid value", f)
 		}
 		missing = append(missing, f)
 	}
 	if len(absent) > 0 {
-		r.find(p, missingField, "", strings.Join(absent, " "), "counters taken as 0 where the others agree with that", "%d of %d fields are missing", len(absent), len(leafFields))
+		r.find(p, missingField, "", strings.Join(absent, " "),
+			"counters treated as 0 if the others agree with that",
+			"%d of %d fields are missing", len(absent), len(leafFields))
 	}
 	if len(nulls) > 0 {
-		r.find(p, nullField, strings.Join(nulls, " "), "", "taken as missing", "%d of %d fields are null", len(nulls), len(leafFields))
+		r.find(p, nullField, strings.Join(nulls, " "), "", "treated as missing",
+			"%d of %d fields are null", len(nulls), len(leafFields))
 	}
 	r.unknown(p, n, known)
-	if both, ok := values["partial_success"]; ok && !slices.Contains(missing, "partial") && both != values["partial"] {
-		r.find(p, successMismatch, "partial_success "+decimals(both), "partial "+decimals(values["partial"]), notUsable, "the two counts of partial success differ")
-		missing = append(missing, "partial") // neither can be believed
+	both, ok := values["partial_success"]
+	if partial := values["partial"]; ok && !slices.Contains(missing, "partial") && both != partial {
+		r.find(p, successMismatch, "partial_success "+decimals(both), "partial "+decimals(partial),
+			notUsable, "the two counts of partial success differ")
+		missing = append(missing, "partial") // neither is reliable
 	}
 	return values, missing
 }
 
-// rename returns the fields of a leaf by their present names, and all names
+// rename returns the fields of a leaf by their current names, and all names
 // that a leaf may have.
 func (r *reader) rename(p place, n *node) (fields map[string]*node, known []string) {
 	fields = make(map[string]*node, len(n.members))
@@ -131,15 +137,16 @@ func (r *reader) rename(p place, n *node) (fields map[string]*node, known []stri
 		if now, both := fields[name]; !both {
 			fields[name] = m.value
 		} else if done = "ignored for " + name; now.text != m.value.text {
-			done += ", which differs"
+			done += ", which has a different value"
 		}
-		r.find(p, renamedField, m.key+" "+m.value.describe(), name, done, "%s is called %s", m.key, name)
+		r.find(p, renamedField, m.key+" "+m.value.describe(), name, done,
+			"%s is now called %s", m.key, name)
 	}
 	return fields, known
 }
 
-// fullOf returns the full successes. The original created the counter with the
-// first of them, and always stored their share of the total.
+// fullOf returns the number of full successes. The original created this
+// counter at the first full success, but always stored the share of the total.
 func fullOf(values map[string]float64, missing []string) (float64, bool) {
 	if !slices.Contains(missing, "full_success") {
 		return values["full_success"], true
@@ -160,12 +167,13 @@ func countsOf(values map[string]float64) map[string]float64 {
 	return counts
 }
 
-// fill sets what is stored.
+// fill sets the stored values.
 func (a *Aggregate) fill(v map[string]float64) {
 	count := func(name string) int { return int(v[name]) }
 	a.Stored = Counts{
-		Total: count("total"), Success: count("success"), Full: count("full_success"), Partial: count("partial"),
-		Failed: count("failed"), Errors: count("total_errors"),
+		Total: count("total"), Success: count("success"), Full: count("full_success"),
+		Partial: count("partial"),
+		Failed:  count("failed"), Errors: count("total_errors"),
 	}
 	a.Errors = make(map[string]int, len(categories))
 	for _, c := range categories {
@@ -178,8 +186,10 @@ func (a *Aggregate) fill(v map[string]float64) {
 		}
 	}
 	a.Averages = Averages{
-		Seconds: v["avg_execution_time"], Turns: v["avg_turns"], ToolCalls: v["avg_tool_calls"], Coverage: v["tool_coverage_rate"],
-		Workflow: v["avg_workflow_score"], Phase2: v["avg_phase2_score"], Quality: v["avg_quality_score"], Final: v["avg_final_score"],
+		Seconds: v["avg_execution_time"], Turns: v["avg_turns"], ToolCalls: v["avg_tool_calls"],
+		Coverage: v["tool_coverage_rate"],
+		Workflow: v["avg_workflow_score"], Phase2: v["avg_phase2_score"],
+		Quality: v["avg_quality_score"], Final: v["avg_final_score"],
 	}
 	a.Assistance = Assistance{
 		Tests: count("tests_with_assistance"), Turns: count("total_assisted_turns"),
@@ -187,32 +197,32 @@ func (a *Aggregate) fill(v map[string]float64) {
 	}
 }
 
-// A Rule says how the counts to use follow from the stored ones.
+// A Rule says how the counts to use are derived from the stored ones.
 type Rule string
 
-// With f full and p partial successes and e errors, a leaf holds n = f + e
-// tests: every test that is no full success was given one category of error,
-// and these counters had one writer only. Two writers added to total, success
-// and failed.
+// The rules. A leaf with f full successes, p partial successes and e errors has
+// n = f + e tests: every test without full success was given one error
+// category, and only one part of the original wrote these counters. Two parts
+// added to total, success and failed.
 const (
 	// AsStored: total = n, success = f + p, failed = e - p.
 	AsStored Rule = "as_stored"
-	// FullFromRate is AsStored where the counter f is missing, and is its rate
-	// times the total.
+	// FullFromRate: like AsStored, but the counter f is missing and computed as
+	// its rate times the total.
 	FullFromRate Rule = "full_from_rate"
-	// Unclassified: e is 0, success = f + p > 0 and total = success + failed. The
-	// failures have no category; success, which has, was counted once.
+	// Unclassified: e = 0, success = f + p > 0 and total = success + failed.
+	// The failures have no category, but success was counted once.
 	Unclassified Rule = "unclassified"
 	// Doubled: total = 2n, success = 2(f + p) and failed = 2(e - p). All tests
 	// were counted twice.
 	Doubled Rule = "doubled"
-	// PartlyDoubled: total = success + failed lies between n and 2n, success
-	// between f + p and twice that, and failed between e - p and twice that. Some
-	// tests were counted twice, and n is right whichever they were.
+	// PartlyDoubled: total = success + failed is between n and 2n, success
+	// between f + p and twice that, and failed between e - p and twice that.
+	// Some tests were counted twice, but n is correct whichever they were.
 	PartlyDoubled Rule = "partly_doubled"
 )
 
-// judge decides which counts of a leaf may be used.
+// judge decides which counts of a leaf are usable.
 func (r *reader) judge(p place, a *Aggregate, full int) {
 	c := a.Stored
 	c.Full = full
@@ -228,7 +238,8 @@ func (r *reader) judge(p place, a *Aggregate, full int) {
 	switch {
 	case rule == AsStored && full != a.Stored.Full:
 		rule = FullFromRate
-		a.Corrected, a.Reason = &once, "full_success is missing; it is full_success_rate times total"
+		a.Corrected = &once
+		a.Reason = "full_success is missing; it is computed as full_success_rate times total"
 	case rule == AsStored:
 		a.Reason = "the counts agree"
 	case rule == Unclassified:
@@ -237,11 +248,17 @@ func (r *reader) judge(p place, a *Aggregate, full int) {
 			a.Corrected = &c
 		}
 	case rule == Doubled:
-		a.Corrected, a.Reason = &once, "total, success and failed count every test twice: n = full_success + total_errors"
-		r.find(p, doubledCounts, totals(a.Stored), totals(once), corrected, "every test is counted twice: full_success + total_errors is %d", once.Total)
+		a.Corrected = &once
+		a.Reason = "total, success and failed count every test twice: n = full_success + " +
+			"total_errors"
+		r.find(p, doubledCounts, totals(a.Stored), totals(once), corrected,
+			"every test is counted twice: full_success + total_errors is %d", once.Total)
 	case rule == PartlyDoubled:
-		a.Corrected, a.Reason = &once, "total, success and failed count some tests twice: n = full_success + total_errors"
-		r.find(p, partlyDoubled, totals(a.Stored), totals(once), corrected, "some tests are counted twice: full_success + total_errors is %d", once.Total)
+		a.Corrected = &once
+		a.Reason = "total, success and failed count some tests twice: n = full_success + " +
+			"total_errors"
+		r.find(p, partlyDoubled, totals(a.Stored), totals(once), corrected,
+			"some tests are counted twice: full_success + total_errors is %d", once.Total)
 	default:
 		a.Reason = "the counts contradict each other"
 	}
@@ -249,15 +266,16 @@ func (r *reader) judge(p place, a *Aggregate, full int) {
 	r.contradictions(p, c, classified, rule)
 }
 
-// ruleOf returns the rule that fits, "" if none does. Once are the counts if
-// every test counts once.
+// ruleOf returns the rule that fits, or "" if there is none. once are the
+// counts if every test counts once.
 func ruleOf(c, once Counts, classified int) Rule {
 	within := func(v, low int) bool { return v >= low && v <= 2*low }
 	evident := classified == c.Errors && once.Failed >= 0 && c.Total == c.Success+c.Failed
 	switch {
 	case c == once:
 		return AsStored
-	case c.Errors == 0 && classified == 0 && once.Success > 0 && c.Success == once.Success && c.Total == c.Success+c.Failed:
+	case c.Errors == 0 && classified == 0 && once.Success > 0 && c.Success == once.Success &&
+		c.Total == c.Success+c.Failed:
 		return Unclassified
 	case !evident:
 		return ""
@@ -269,8 +287,8 @@ func ruleOf(c, once Counts, classified int) Rule {
 	return ""
 }
 
-// contradictions reports the sums that do not hold and that no double counting
-// explains.
+// contradictions reports sums that are wrong and that double counting does not
+// explain.
 func (r *reader) contradictions(p place, c Counts, classified int, rule Rule) {
 	done := asStored
 	if rule == "" {
@@ -278,21 +296,28 @@ func (r *reader) contradictions(p place, c Counts, classified int, rule Rule) {
 	}
 	twice := rule == Doubled || rule == PartlyDoubled
 	if want := c.Success + c.Failed; c.Total != want {
-		r.find(p, totalMismatch, fmt.Sprint("total ", c.Total), fmt.Sprint("total ", want), done, "success %d and failed %d make %d", c.Success, c.Failed, want)
+		r.find(p, totalMismatch, fmt.Sprint("total ", c.Total), fmt.Sprint("total ", want), done,
+			"success %d and failed %d add up to %d", c.Success, c.Failed, want)
 	}
 	if want := c.Full + c.Partial; c.Success != want && !twice {
-		r.find(p, successMismatch, fmt.Sprint("success ", c.Success), fmt.Sprint("success ", want), done, "full %d and partial %d make %d", c.Full, c.Partial, want)
+		r.find(p, successMismatch, fmt.Sprint("success ", c.Success),
+			fmt.Sprint("success ", want), done,
+			"full %d and partial %d add up to %d", c.Full, c.Partial, want)
 	}
 	if want := c.Total - c.Full; c.Errors != want && !twice {
-		r.find(p, errorsMismatch, fmt.Sprint("total_errors ", c.Errors), fmt.Sprint("total_errors ", want), done, "of %d tests %d are full successes", c.Total, c.Full)
+		r.find(p, errorsMismatch, fmt.Sprint("total_errors ", c.Errors),
+			fmt.Sprint("total_errors ", want), done,
+			"%d of %d tests are not full successes", want, c.Total)
 	}
 	if classified != c.Errors {
-		r.find(p, errorsMismatch, fmt.Sprint("total_errors ", c.Errors), fmt.Sprint("total_errors ", classified), done, "the categories add up to %d", classified)
+		r.find(p, errorsMismatch, fmt.Sprint("total_errors ", c.Errors),
+			fmt.Sprint("total_errors ", classified), done,
+			"the categories add up to %d", classified)
 	}
 }
 
-// checkRates reports the stored rates that do not follow from the stored
-// counts. A counter that is missing is 0 here.
+// checkRates reports stored rates that do not follow from the stored counts.
+// Missing counters are treated as 0.
 func (r *reader) checkRates(p place, values map[string]float64, missing []string) {
 	var stored, want []string
 	for _, ratio := range ratios {
@@ -306,7 +331,9 @@ func (r *reader) checkRates(p place, values map[string]float64, missing []string
 		}
 	}
 	if len(stored) > 0 {
-		r.find(p, rateMismatch, strings.Join(stored, ", "), strings.Join(want, ", "), "kept as stored; rates are computed from counts", "%d rates do not follow from the counts", len(stored))
+		r.find(p, rateMismatch, strings.Join(stored, ", "), strings.Join(want, ", "),
+			"kept as stored; rates are computed from counts",
+			"%d rates do not follow from the counts", len(stored))
 	}
 }
 

@@ -1,20 +1,19 @@
-// Package legacy reads and writes the files of the 2025 original: its
-// aggregate database master_database.json in version 3.0, and its CSV of 50
-// columns.
+// Package legacy reads and writes the files of the 2025 original: version 3.0
+// of its aggregate database master_database.json, and its CSV with 50 columns.
 //
-// It owns the formats, the checks of what they hold, and the arithmetic that
-// corrects counts. It opens no files and knows no store.
+// It owns the formats, the checks of their content, and the correction of
+// counts. It does not open files or know the store.
 //
-// What is read stays what it is: aggregates of another system. It never becomes
-// trials, and nothing is moved between leaves or between models, neither to
-// make totals agree nor to fill a gap: a test that is not in a leaf was not
-// stored there. Names are not merged either; where two look like one model, a
-// [Finding] suggests it. A leaf whose counts contradict each other in a way
-// that its own fields explain gets corrected counts beside the stored ones, and
-// any other is kept as stored and marked as not usable.
+// Data from these files stay aggregates of another system and never become
+// trials. The package does not move anything between leaves or models, not even
+// to make totals agree or to fill a gap. It does not merge names either; if two
+// names seem to mean the same model, a [Finding] suggests it. If a leaf's
+// counts contradict each other in a way that its own fields explain, it gets
+// corrected counts next to the stored ones. Otherwise it is kept as stored and
+// marked as not usable.
 //
-// What is written is derived from attempts. Read finds nothing to say about it,
-// unless names or reliabilities are not the original's.
+// Files that the package writes are derived from attempts. Read has no findings
+// about them unless names or reliabilities differ from the original's.
 package legacy
 
 import (
@@ -24,16 +23,16 @@ import (
 	"io"
 )
 
-// Version is the version of the format, the only one that is read.
+// Version is the only version of the format that is supported.
 const Version = "3.0"
 
-// A Database is a master_database.json with what was found in it. Its JSON is
-// stable: it reads back as an equal Database.
+// A Database is the content of a master_database.json and the findings about
+// it. Its JSON is stable: decoding it gives an equal Database.
 type Database struct {
 	// Source is the SHA-256 of the file, in hex.
 	Source  string `json:"source_sha256"`
 	Version string `json:"version"`
-	// CreatedAt and LastUpdated are as stored, without a zone.
+	// CreatedAt and LastUpdated are as stored, without a time zone.
 	CreatedAt   string      `json:"created_at"`
 	LastUpdated string      `json:"last_updated"`
 	Aggregates  []Aggregate `json:"aggregates"`
@@ -43,45 +42,44 @@ type Database struct {
 // An Aggregate is a leaf: the tests of one model with one prompt, rate,
 // difficulty and task type, as counts and averages.
 type Aggregate struct {
-	// Path is where the leaf stands in the file, see [Finding].
+	// Path is the leaf's path in the file; see [Finding].
 	Path       string `json:"path"`
 	Model      string `json:"model"`
 	Variant    string `json:"variant"`
 	Difficulty string `json:"difficulty"`
 	TaskType   string `json:"task_type"`
-	// Rate is the key of the rate, and Reliability its value; 0 where the key
-	// is no number in [0,1].
+	// Rate is the key of the rate, and Reliability its value, or 0 if the key
+	// is not a number in [0,1].
 	Rate        string  `json:"rate"`
 	Reliability float64 `json:"reliability"`
 
 	Stored Counts `json:"stored"`
-	// Corrected is set where the stored counts are wrong and the leaf's own
-	// fields tell the right ones.
+	// Corrected is set if the stored counts are wrong and the leaf's own fields
+	// give the right ones.
 	Corrected *Counts `json:"corrected"`
-	// Rule names how the counts to use follow from the stored ones; empty where
-	// they do not.
+	// Rule says how the counts to use follow from the stored ones. It is empty
+	// if they do not.
 	Rule Rule `json:"rule"`
-	// Usable says that Counts may be compared and pooled. Besides a rule that
-	// takes a cell that the original has, and one leaf of it. Reason says in
-	// words why, or why not.
+	// Usable reports whether Counts may be compared and pooled. This requires a
+	// rule, a cell that the original has, and no other leaf of that cell.
+	// Reason explains the decision.
 	Usable bool   `json:"usable"`
 	Reason string `json:"reason"`
 
-	// Errors are the stored counts by category of error, in the names of
-	// package score.
+	// Errors are the stored counts by error category, with our names.
 	Errors     map[string]int     `json:"errors"`
 	Rates      map[string]float64 `json:"stored_rates"`
 	Averages   Averages           `json:"averages"`
 	Assistance Assistance         `json:"assistance"`
-	// Missing are the fields of the format that the leaf does not hold, or not
-	// as one proper number; they are 0 above. The original left out a counter until
-	// its first increment.
+	// Missing lists fields of the format that the leaf does not have, or that
+	// are not a valid number. They are 0 above. The original created a counter
+	// at its first increment.
 	Missing []string `json:"missing,omitempty"`
 }
 
-// Counts are numbers of tests. Success is full and partial success together,
-// and Errors are the tests that were given a category of error: by the format's
-// rules, all that are no full success.
+// Counts are numbers of tests. Success includes full and partial success.
+// Errors are the tests with an error category, which by the format's rules are
+// all tests without full success.
 type Counts struct {
 	Total   int `json:"total"`
 	Success int `json:"success"`
@@ -91,7 +89,7 @@ type Counts struct {
 	Errors  int `json:"total_errors"`
 }
 
-// Add adds o to c, which is the only right way to pool leaves.
+// Add adds o to c. This is the only correct way to pool leaves.
 func (c *Counts) Add(o Counts) {
 	c.Total += o.Total
 	c.Success += o.Success
@@ -101,11 +99,11 @@ func (c *Counts) Add(o Counts) {
 	c.Errors += o.Errors
 }
 
-// Averages are means over the tests of a leaf, as stored.
+// Averages are means over the tests of a leaf as stored.
 type Averages struct {
 	Seconds   float64 `json:"execution_time_s"`
 	Turns     float64 `json:"turns"`
-	ToolCalls float64 `json:"tool_calls"` // successful ones
+	ToolCalls float64 `json:"tool_calls"` // only successful ones
 	Coverage  float64 `json:"coverage"`
 	Workflow  float64 `json:"workflow_score"`
 	Phase2    float64 `json:"phase2_score"`
@@ -113,7 +111,8 @@ type Averages struct {
 	Final     float64 `json:"final_score"`
 }
 
-// Assistance counts the tests in which the model's format was corrected.
+// Assistance counts the tests in which the format of the model's replies was
+// corrected.
 type Assistance struct {
 	Tests   int `json:"tests"`
 	Turns   int `json:"turns"`
@@ -121,7 +120,7 @@ type Assistance struct {
 	Failure int `json:"failure"`
 }
 
-// Counts returns the counts to use, and false where there are none.
+// Counts returns the counts to use. It returns false if the leaf is not usable.
 func (a *Aggregate) Counts() (Counts, bool) {
 	switch {
 	case !a.Usable:
@@ -132,19 +131,20 @@ func (a *Aggregate) Counts() (Counts, bool) {
 	return a.Stored, true
 }
 
-// maxBytes is the largest file that is read. Real ones have one megabyte.
+// maxBytes is the maximum size of a file. Real files have about one megabyte.
 const maxBytes = 32 << 20
 
-// Read reads a master_database.json. It is strict about JSON, but for the bare
-// NaN and Infinity of Python, and about the version; errors tell line, column
-// and an excerpt. All that is odd about the contents becomes a [Finding].
+// Read reads a master_database.json. It accepts only valid JSON, except for
+// Python's NaN and Infinity, and only Version. Its errors have the line, the
+// column and an excerpt. Problems with the content become findings.
 func Read(r io.Reader) (*Database, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
 	if err != nil {
 		return nil, err
 	}
 	if len(data) > maxBytes {
-		return nil, fmt.Errorf("the file has more than %d MiB, which no master_database.json has", maxBytes>>20)
+		return nil, fmt.Errorf("the file has more than %d MiB, far more than "+
+			"a master_database.json can have", maxBytes>>20)
 	}
 	root, err := parse(data)
 	if err != nil {
@@ -169,15 +169,15 @@ func Read(r io.Reader) (*Database, error) {
 }
 
 func checkForm(root *node) error {
-	const hint = "\nhint: is it the master_database.json of the 2025 original?"
+	const hint = "\nhint: check that this is the master_database.json of the 2025 original"
 	version := root.get("version")
 	switch {
 	case root.kind != object:
-		return fmt.Errorf("the file holds %s, not an object%s", root.describe(), hint)
+		return fmt.Errorf("the file contains %s, not an object%s", root.describe(), hint)
 	case version == nil:
-		return fmt.Errorf("the file has no version, and only version %s is read%s", Version, hint)
+		return fmt.Errorf("the file has no version, want %q%s", Version, hint)
 	case version.kind != text || version.text != Version:
-		return fmt.Errorf("the file has version %s, and only version %q is read", version.describe(), Version)
+		return fmt.Errorf("unsupported version %s, want %q", version.describe(), Version)
 	case root.get("models") == nil:
 		return fmt.Errorf("the file has no models%s", hint)
 	case root.get("models").kind != object:

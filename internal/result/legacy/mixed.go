@@ -10,25 +10,26 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A MixedError refuses attempts that the formats would pool although they do
-// not belong together: the formats have no field for what differs between them.
+// A MixedError is returned for attempts that must not be pooled. The formats
+// would pool them, because they have no field for the differences.
 type MixedError struct {
 	Varies []Variation
 }
 
-// A Variation is a field of the attempts, by its JSON name, and its values in
-// the order in which they came, at most maxShown of them.
+// A Variation is a field of the attempts, by its JSON name, with up to maxShown
+// values in order of appearance.
 type Variation struct {
 	Field  string
 	Values []string
-	// More says that there are further values.
+	// More is true if there are further values.
 	More bool
 }
 
 func (e *MixedError) Error() string {
 	var parts []string
 	rescore := ""
-	// Each world has versions of its own.
+	// Different worlds have different score versions, so rescoring would not
+	// help.
 	worlds := slices.ContainsFunc(e.Varies, func(v Variation) bool { return v.Field == "world" })
 	for _, v := range e.Varies {
 		shown := slices.Clone(v.Values)
@@ -40,21 +41,23 @@ func (e *MixedError) Error() string {
 		}
 		parts = append(parts, fmt.Sprintf("%s (%s)", v.Field, strings.Join(shown, ", ")))
 		if v.Field == "score_version" && !worlds {
-			rescore = "\nhint: `assay rescore` brings all outcomes to one score_version"
+			rescore = "\nhint: `assay rescore` gives all outcomes the same score_version"
 		}
 	}
-	return fmt.Sprintf("the attempts differ in %s, for which the 2025 format has no field%s", strings.Join(parts, "; "), rescore)
+	return fmt.Sprintf("the attempts differ in %s, and the 2025 format has no field for that%s",
+		strings.Join(parts, "; "), rescore)
 }
 
-// Where returns conditions on fields, FIELD=VALUE or FIELD!=VALUE with commas between
-// alternatives, that leave the first attempt and what belongs together with it.
+// Where returns conditions of the form FIELD=VALUE or FIELD!=VALUE that select
+// the first attempt and those that can be pooled with it. Alternatives are
+// separated by commas.
 func (e *MixedError) Where() []string {
 	var all []string
 	for _, v := range e.Varies {
 		switch v.Field {
-		case "severity": // attempts without one belong to all
+		case "severity": // attempts without a severity fit any other
 			all = append(all, v.Field+"="+v.Values[0]+",")
-		case "reliability": // others are no obstacle
+		case "reliability": // attempts in other buckets are not affected
 			all = append(all, v.Field+"!="+strings.Join(v.Values[1:], ","))
 		default:
 			all = append(all, v.Field+"="+v.Values[0])
@@ -63,19 +66,19 @@ func (e *MixedError) Where() []string {
 	return all
 }
 
-// maxShown bounds the values that are kept of a field.
+// maxShown is the maximum number of values that are kept for a field.
 const maxShown = 5
 
-// A mixture notices which fields vary that have to be the same in a file:
-// whatever else than the cell decides an outcome. Repeats of a trial are tests
-// like any other and may vary.
+// A mixture finds fields with different values that have to be equal in a file:
+// everything that decides an outcome besides the cell. Repeats may differ,
+// because they are separate tests.
 type mixture struct {
 	fields []Variation
 	rates  map[string]Variation // reliabilities by their bucket
 }
 
 func (m *mixture) add(a *assay.Attempt) {
-	if a.Severity != "" { // plans without a flaw have none
+	if a.Severity != "" { // plans without a flaw have no severity
 		m.note("severity", a.Severity)
 	}
 	m.setting(a)

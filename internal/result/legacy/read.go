@@ -13,27 +13,27 @@ import (
 // A reader walks a file and collects its leaves and its findings.
 type reader struct {
 	db *Database
-	// models are the names met so far, by their lower-case spelling.
+	// models maps lower-case names to the models found so far.
 	models map[string]string
 	leaves []leaf
 	err    error
 }
 
-// A leaf is what the sums over leaves need of one. Aggregate is its index.
+// A leaf has the counts of an aggregate, which is given by its index.
 type leaf struct {
 	aggregate int
 	counts    map[string]float64
 }
 
-// A place is where in the file the reader is.
+// A place is the reader's position in the file.
 type place struct {
 	path string
 	Aggregate
-	// blocked are the reasons why no leaf below is usable.
+	// blocked lists the reasons why leaves below are not usable.
 	blocked []string
 }
 
-// at goes to a member.
+// at returns the place of a member.
 func (p place) at(key string) place {
 	p.path = join(p.path, key)
 	p.blocked = slices.Clip(p.blocked)
@@ -58,8 +58,8 @@ func (r *reader) find(p place, kind, stored, derived, done, format string, args 
 	})
 }
 
-// each calls f for the members of the object that parent has under a name. Of
-// keys that come twice, which are reported, all values are read.
+// each calls f for the members of parent's object with the given name. If keys
+// are duplicate, it reports this and reads all values.
 func (r *reader) each(p place, parent *node, name string, f func(p place, key string, n *node)) {
 	if parent.get(name) == nil {
 		r.find(p, missingField, "", "", leftOut, "%s is missing", name)
@@ -75,14 +75,15 @@ func (r *reader) each(p place, parent *node, name string, f func(p place, key st
 
 func (r *reader) eachMember(p place, of member, f func(p place, key string, n *node)) {
 	if of.value.kind != object {
-		r.find(p, malformed, of.value.describe(), "", leftOut, "%s is no object", of.key)
+		r.find(p, malformed, of.value.describe(), "", leftOut, "%s is not an object", of.key)
 		return
 	}
 	r.duplicates(p, of.value)
 	for _, m := range of.value.members {
 		p := p.at(m.key)
 		if m.value.kind != object {
-			r.find(p, malformed, m.value.describe(), "", leftOut, "there is no object under this key of %s", of.key)
+			r.find(p, malformed, m.value.describe(), "", leftOut,
+				"the value of this key of %s is not an object", of.key)
 			continue
 		}
 		r.duplicates(p, m.value)
@@ -94,34 +95,43 @@ func (r *reader) duplicates(p place, n *node) {
 	seen := make(map[string]int, len(n.members))
 	for _, m := range n.members {
 		if seen[m.key]++; seen[m.key] == 2 {
-			r.find(p.at(m.key), duplicateKey, "", "", "leaves under all of them are read, of fields the last", "the key %q comes more than once; most readers see the last one only", short(m.key))
+			r.find(p.at(m.key), duplicateKey, "", "",
+				"all leaves below are read, but only the last of duplicate fields",
+				"duplicate key %q; most readers see only the last one", short(m.key))
 		}
 	}
 }
 
 // modelFields are the fields of a model.
-var modelFields = []string{"model_name", "first_test_time", "last_test_time", "total_tests", "overall_stats", "by_prompt_type"}
+var modelFields = []string{
+	"model_name", "first_test_time", "last_test_time",
+	"total_tests", "overall_stats", "by_prompt_type",
+}
 
 func (r *reader) model(p place, name string, n *node) {
 	p.Model = name
 	if testName.MatchString(name) {
-		r.find(p, testModel, "", "", isolated, "%q is a record of a test of the program, not of a model", short(name))
-		p.blocked = append(p.blocked, "the model is a test of the program")
+		r.find(p, testModel, "", "", isolated,
+			"%q is from a test of the program, not from a model", short(name))
+		p.blocked = append(p.blocked, "the model is from a test of the program")
 	} else if other := probablyIs(name, r.models); other != "" {
-		r.find(p, modelName, short(name), other, apart, "it is probably %s under another spelling or deployment", other)
+		r.find(p, modelName, short(name), other, apart,
+			"this is probably %s with a different spelling or deployment", other)
 	}
 	if lower := strings.ToLower(name); r.models[lower] == "" {
 		r.models[lower] = name
 	}
 	if stored := n.get("model_name"); stored != nil && stored.string() != name {
-		r.find(p.at("model_name"), modelName, stored.describe(), short(name), apart, "model_name is not the key of the model")
+		r.find(p.at("model_name"), modelName, stored.describe(), short(name), apart,
+			"model_name differs from the key of the model")
 	}
 	r.unknown(p, n, modelFields)
 	first := len(r.leaves)
 	r.each(p, n, "by_prompt_type", r.prompt)
 	below := r.sum(r.leaves[first:])
 	if total := n.get("total_tests"); total != nil {
-		r.compare(p.at("total_tests"), modelTotal, total, below["total"], "the model's leaves hold %s tests", decimals(below["total"]))
+		r.compare(p.at("total_tests"), modelTotal, total, below["total"],
+			"the model's leaves have %s tests", decimals(below["total"]))
 	} else {
 		r.find(p, missingField, "", decimals(below["total"]), derived, "total_tests is missing")
 	}
@@ -133,8 +143,9 @@ func (r *reader) prompt(p place, name string, n *node) {
 	switch {
 	case slices.Contains(prompts, name):
 	case name == "flawed":
-		r.find(p, plainFlawed, name, "", isolated, "which of the %d flaws the plans had was not stored", len(prompts)-3)
-		p.blocked = append(p.blocked, "which flaw it was is not known")
+		r.find(p, plainFlawed, name, "", isolated,
+			"the file does not say which of the %d flaws the plans had", len(assay.Flaws))
+		p.blocked = append(p.blocked, "the flaw is unknown")
 	default:
 		p = r.strange(p, unknownPrompt, "prompt type", name, prompts)
 	}
@@ -154,10 +165,12 @@ func (r *reader) rate(p place, key string, n *node) {
 		if meant > 0 {
 			likely = rateKey(meant)
 		}
-		r.find(p, phantomRate, short(key), likely, isolated, "no suite ran at the rate %q, and what the tests ran at was not stored", short(key))
-		p.blocked = append(p.blocked, "no suite has its rate")
+		r.find(p, phantomRate, short(key), likely, isolated,
+			"no suite has the rate %q, and the actual rate was not stored", short(key))
+		p.blocked = append(p.blocked, "no suite has this rate")
 	case key != rateKey(value):
-		r.find(p, phantomRate, short(key), rateKey(value), "read as "+rateKey(value), "the rate is spelt in another way")
+		r.find(p, phantomRate, short(key), rateKey(value), "read as "+rateKey(value),
+			"the rate has an unusual spelling")
 	}
 	r.each(p, n, "by_difficulty", func(p place, name string, n *node) {
 		p.Difficulty = name
@@ -174,8 +187,7 @@ func (r *reader) rate(p place, key string, n *node) {
 	})
 }
 
-// strange reports a name that the original does not have, and blocks its
-// leaves.
+// strange reports an unknown name and blocks its leaves.
 func (r *reader) strange(p place, kind, what, name string, known []string) place {
 	message := fmt.Sprintf("the original has no %s %q", what, short(name))
 	hint := assay.NearestName(name, known)
@@ -183,11 +195,11 @@ func (r *reader) strange(p place, kind, what, name string, known []string) place
 		message += "; it probably means " + hint
 	}
 	r.find(p, kind, short(name), hint, isolated, "%s", message)
-	p.blocked = append(p.blocked, "the original has no such "+what)
+	p.blocked = append(p.blocked, "the original does not have this "+what)
 	return p
 }
 
-// unknown reports the fields that the format does not have.
+// unknown reports fields that the format does not have.
 func (r *reader) unknown(p place, n *node, known []string) {
 	var names []string
 	for _, m := range n.members {
@@ -196,12 +208,13 @@ func (r *reader) unknown(p place, n *node, known []string) {
 		}
 	}
 	if len(names) > 0 {
-		r.find(p, unknownField, short(strings.Join(names, " ")), "", "ignored", "the format has no such fields")
+		r.find(p, unknownField, short(strings.Join(names, " ")), "", "ignored",
+			"the format does not have these fields")
 	}
 }
 
-// overlaps makes unusable what stands in the file several times: whether these
-// are the same tests or others cannot be told.
+// overlaps makes all leaves of a cell unusable if there are several, because it
+// is unknown whether they share tests.
 func (r *reader) overlaps() {
 	type cell struct {
 		model, variant, difficulty, taskType string
@@ -219,14 +232,17 @@ func (r *reader) overlaps() {
 			first[c] = i
 			continue
 		}
-		r.find(place{path: a.Path, Aggregate: *a}, overlap, totals(a.Stored), totals(r.db.Aggregates[j].Stored), notUsable,
-			"%s is a leaf of the same cell; whether they share tests cannot be told", short(r.db.Aggregates[j].Path))
-		r.db.Aggregates[j].block("the file has several leaves of the cell")
-		a.block("the file has several leaves of the cell")
+		other := &r.db.Aggregates[j]
+		r.find(place{path: a.Path, Aggregate: *a}, overlap,
+			totals(a.Stored), totals(other.Stored), notUsable,
+			"%s is a leaf of the same cell; it is unknown whether they share tests",
+			short(other.Path))
+		other.block("the file has several leaves of this cell")
+		a.block("the file has several leaves of this cell")
 	}
 }
 
-// block makes a leaf unusable, for one more reason.
+// block makes a leaf unusable and adds a reason.
 func (a *Aggregate) block(reason string) {
 	a.Usable = false
 	if !strings.Contains(a.Reason, reason) {
@@ -238,7 +254,7 @@ func totals(c Counts) string {
 	return fmt.Sprintf("total %d, success %d, failed %d", c.Total, c.Success, c.Failed)
 }
 
-// sum adds the stored counts of leaves.
+// sum returns the sums of the stored counts of leaves.
 func (r *reader) sum(leaves []leaf) map[string]float64 {
 	total := make(map[string]float64)
 	for _, l := range leaves {
@@ -249,28 +265,32 @@ func (r *reader) sum(leaves []leaf) map[string]float64 {
 	return total
 }
 
-// compare reports a stored number that is not what the leaves hold.
-func (r *reader) compare(p place, kind string, stored *node, want float64, format string, args ...any) {
+// compare reports a stored number that differs from the sum over leaves.
+func (r *reader) compare(
+	p place, kind string, stored *node, want float64, format string, args ...any,
+) {
 	if v, bad := numberOf(stored); bad != "" || v != want {
 		r.find(p, kind, stored.describe(), decimals(want), derived, format, args...)
 	}
 }
 
-// decimals writes a sum of counts.
+// decimals formats a sum of counts.
 func decimals(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // overallNames maps the fields of overall_stats to those of leaves.
 var overallNames = map[string]string{
-	"total_success": "success", "total_partial": "partial", "total_full": "full_success", "total_failure": "failed",
+	"total_success": "success", "total_partial": "partial",
+	"total_full": "full_success", "total_failure": "failed",
 }
 
 func (r *reader) overall(p place, stats *node, below map[string]float64) {
 	switch {
 	case below["total"] == 0:
 	case stats == nil:
-		r.find(p, missingField, "", "", derived, "overall_stats are missing")
+		r.find(p, missingField, "", "", derived, "overall_stats is missing")
 	case len(stats.members) == 0:
-		r.find(p.at("overall_stats"), overallStats, stats.describe(), "", derived, "they say nothing of the model's %s tests", decimals(below["total"]))
+		r.find(p.at("overall_stats"), overallStats, stats.describe(), "", derived,
+			"overall_stats is empty, but the model has %s tests", decimals(below["total"]))
 	default:
 		r.differing(p.at("overall_stats"), overallStats, stats, below, overallNames)
 	}
@@ -284,9 +304,11 @@ func (r *reader) promptSummary(p place, summary *node, below map[string]float64)
 	r.differing(p, promptSummary, summary, below, names)
 }
 
-// differing reports in one finding all fields of an object which are not the
-// sums over leaves. Names maps fields to those of leaves.
-func (r *reader) differing(p place, kind string, n *node, below map[string]float64, names map[string]string) {
+// differing reports all fields of an object that differ from the sums over
+// leaves in one finding. names maps fields to those of leaves.
+func (r *reader) differing(
+	p place, kind string, n *node, below map[string]float64, names map[string]string,
+) {
 	var stored, want []string
 	for _, field := range slices.Sorted(maps.Keys(names)) {
 		v := n.get(field)
@@ -300,13 +322,17 @@ func (r *reader) differing(p place, kind string, n *node, below map[string]float
 		}
 	}
 	if len(stored) > 0 {
-		r.find(p, kind, strings.Join(stored, ", "), strings.Join(want, ", "), derived, "%d fields are not the sums over the leaves", len(stored))
+		r.find(p, kind, strings.Join(stored, ", "), strings.Join(want, ", "), derived,
+			"%d fields differ from the sums over the leaves", len(stored))
 	}
 }
 
 // summaryNames maps the fields of the file's summary to those of leaves.
 var summaryNames = []struct{ field, of string }{
-	{"total_tests", "total"}, {"total_success", "success"}, {"total_partial", "partial"}, {"total_failure", "failed"},
+	{"total_tests", "total"},
+	{"total_success", "success"},
+	{"total_partial", "partial"},
+	{"total_failure", "failed"},
 }
 
 func (r *reader) summary(p place, n *node) {
@@ -315,7 +341,7 @@ func (r *reader) summary(p place, n *node) {
 		return
 	}
 	if n.kind != object {
-		r.find(p, malformed, n.describe(), "", derived, "summary is no object")
+		r.find(p, malformed, n.describe(), "", derived, "summary is not an object")
 		return
 	}
 	r.duplicates(p, n)
@@ -326,7 +352,9 @@ func (r *reader) summary(p place, n *node) {
 	}
 	for _, s := range summaryNames {
 		if v := n.get(s.field); v != nil {
-			r.compare(p.at(s.field), summaryMismatch, v, below[s.of], "%s is not the sum over the %d leaves; %d tests are left when each counts once", s.field, len(r.leaves), once)
+			r.compare(p.at(s.field), summaryMismatch, v, below[s.of],
+				"%s differs from the sum over the %d leaves; %d tests remain if each counts once",
+				s.field, len(r.leaves), once)
 		} else {
 			r.find(p, missingField, "", decimals(below[s.of]), derived, "%s is missing", s.field)
 		}
@@ -334,7 +362,8 @@ func (r *reader) summary(p place, n *node) {
 	if v := n.get("overall_success_rate"); v != nil {
 		want := ratio{count: "success", by: "total"}.of(below)
 		if got, bad := numberOf(v); bad != "" || !near(got, want) {
-			r.find(p.at("overall_success_rate"), summaryMismatch, v.describe(), decimals(want), derived, "it does not follow from the leaves")
+			r.find(p.at("overall_success_rate"), summaryMismatch, v.describe(), decimals(want),
+				derived, "the rate does not follow from the leaves")
 		}
 	}
 	r.modelsTested(p, n.get("models_tested"))
@@ -346,7 +375,7 @@ func (r *reader) modelsTested(p place, n *node) {
 	}
 	p = p.at("models_tested")
 	if n.kind != array {
-		r.find(p, malformed, n.describe(), "", derived, "models_tested is no array")
+		r.find(p, malformed, n.describe(), "", derived, "models_tested is not an array")
 		return
 	}
 	var named, tested []string
@@ -360,12 +389,13 @@ func (r *reader) modelsTested(p place, n *node) {
 	slices.Sort(tested)
 	named, tested = slices.Compact(named), slices.Compact(tested)
 	if !slices.Equal(named, tested) {
-		r.find(p, summaryMismatch, short(strings.Join(named, " ")), short(strings.Join(tested, " ")), derived,
-			"it names %d models, and %d have leaves", len(named), len(tested))
+		r.find(p, summaryMismatch, short(strings.Join(named, " ")),
+			short(strings.Join(tested, " ")), derived,
+			"it lists %d models, but %d have leaves", len(named), len(tested))
 	}
 }
 
-// groups compares the test groups, which have no rate, with the leaves.
+// groups compares the test groups with the leaves. Groups have no rate.
 func (r *reader) groups(root *node) {
 	if root.get("test_groups") == nil {
 		return
@@ -379,13 +409,18 @@ func (r *reader) groups(root *node) {
 	r.each(place{}, root, "test_groups", func(p place, _ string, n *node) {
 		p.Model = n.get("model").string()
 		if testName.MatchString(p.Model) {
-			r.find(p, testModel, "", "", leftOut, "the group is a record of a test of the program, not of a model")
+			r.find(p, testModel, "", "", leftOut,
+				"the group is from a test of the program, not from a model")
 			return
 		}
-		want := below[group{p.Model, n.get("prompt_type").string(), n.get("difficulty").string(), n.get("task_type").string()}]
+		want := below[group{
+			p.Model, n.get("prompt_type").string(),
+			n.get("difficulty").string(), n.get("task_type").string(),
+		}]
 		total := n.get("statistics").get("total")
 		if v, bad := numberOf(total); bad != "" || v != want {
-			r.find(p, testGroupMistake, total.describe(), decimals(want), derived, "the leaves hold %s tests of the group", decimals(want))
+			r.find(p, testGroupMistake, total.describe(), decimals(want), derived,
+				"the leaves have %s tests of the group", decimals(want))
 		}
 	})
 }

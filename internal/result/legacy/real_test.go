@@ -55,19 +55,21 @@ func TestRealFindings(t *testing.T) {
 		rules[fmt.Sprint(a.Rule, " usable ", a.Usable)]++
 	}
 	if diff := cmp.Diff(map[string]int{
-		"as_stored usable true": 175, "as_stored usable false": 1, "doubled usable true": 187, "partly_doubled usable true": 8,
+		"as_stored usable true": 175, "as_stored usable false": 1, "doubled usable true": 187,
+		"partly_doubled usable true": 8,
 	}, rules); diff != "" {
 		t.Errorf("leaves by rule (-want +got):\n%s", diff)
 	}
 	total := finding(t, db, "summary", "summary/total_tests")
 	if total.Stored != "4364" || total.Derived != "14515" {
-		t.Errorf("summary/total_tests: stored %s and derived %s, want 4364 and 14515", total.Stored, total.Derived)
+		t.Errorf("summary/total_tests: stored %s and derived %s, want 4364 and 14515",
+			total.Stored, total.Derived)
 	}
 }
 
-// TestRealTable compares what corrected counts give with a re-analysis of the
-// original's database that was made by hand: full/partial success in percent
-// and, in brackets, the tests, pooled over task types, at the rate 0.8.
+// TestRealTable compares corrected counts with a re-analysis of the original's
+// database that was made by hand. It has full/partial success in percent and,
+// in brackets, the number of tests, pooled over task types, at the rate 0.8.
 func TestRealTable(t *testing.T) {
 	t.Parallel()
 	db := read(t, string(realBytes(t)))
@@ -90,7 +92,8 @@ func TestRealTable(t *testing.T) {
 		}
 	}
 	fill("easy", []string{
-		"flawed_sequence_disorder", "flawed_tool_misuse", "flawed_parameter_error", "flawed_missing_step",
+		"flawed_sequence_disorder", "flawed_tool_misuse", "flawed_parameter_error",
+		"flawed_missing_step",
 		"flawed_redundant_operations", "flawed_logical_inconsistency", "flawed_semantic_drift",
 	}, `
 DeepSeek-V3-0324 | 28.0/71.0 (100) | 3.8/93.3 (105) | 52.6/47.4 (152) | 52.5/46.5 (198) | 3.0/95.5 (198) | 48.5/51.5 (198) | 50.5/49.5 (198)
@@ -118,7 +121,7 @@ qwen2.5-32b-instruct | 0.0/4.0 (200)
 qwen2.5-72b-instruct | 0.0/0.0 (199)
 `)
 	// The re-analysed file is a later version of this one, in which these tests
-	// had been run again, and others added: it has 54.1/44.3 (185) in the first
+	// had been repeated and others added. It has 54.1/44.3 (185) in the first
 	// line, 47.5/51.5 (198) in the second, 27.3/69.7 (198) in the third, then
 	// 8.7 (69), 6.1 (99), 7.1 (99), 0 (99) and 0 (99).
 	fill("easy", scale, `
@@ -134,17 +137,18 @@ qwen2.5-72b-instruct | 0.0/0.0 (145)
 	got := make(map[string]string)
 	for k, c := range pooled {
 		n := float64(c.Total)
-		got[k] = fmt.Sprintf("%.1f/%.1f (%d)", 100*float64(c.Full)/n, 100*float64(c.Partial)/n, c.Total)
+		got[k] = fmt.Sprintf("%.1f/%.1f (%d)",
+			100*float64(c.Full)/n, 100*float64(c.Partial)/n, c.Total)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("full/partial (n) by model, difficulty and prompt (-want +got):\n%s", diff)
 	}
 }
 
-// TestRealLaws: nothing is invented or moved. Every leaf of the file is there
-// once, its stored counts are the file's, and corrected ones repeat the counters
-// that had one writer.
-func TestRealLaws(t *testing.T) {
+// TestRealLeavesAreKept checks that nothing is invented or moved. Every leaf of
+// the file is read once with its stored counts, and corrected counts repeat the
+// counters that had one writer.
+func TestRealLeavesAreKept(t *testing.T) {
 	t.Parallel()
 	data := realBytes(t)
 	db := read(t, string(data))
@@ -159,16 +163,23 @@ func TestRealLaws(t *testing.T) {
 			t.Errorf("%s: read twice", a.Path)
 		}
 		seen[a.Path] = true
-		for name, got := range map[string]int{"total": a.Stored.Total, "success": a.Stored.Success, "failed": a.Stored.Failed, "total_errors": a.Stored.Errors} {
+		for name, got := range map[string]int{
+			"total": a.Stored.Total, "success": a.Stored.Success,
+			"failed": a.Stored.Failed, "total_errors": a.Stored.Errors,
+		} {
 			if want := raw[name]; float64(got) != want {
 				t.Errorf("%s: stored %s is %d, want %v", a.Path, name, got, want)
 			}
 		}
-		if c := a.Corrected; c != nil && (c.Full != a.Stored.Full || c.Partial != a.Stored.Partial || c.Errors != a.Stored.Errors || c.Total >= a.Stored.Total) {
+		if c := a.Corrected; c != nil &&
+			(c.Full != a.Stored.Full || c.Partial != a.Stored.Partial ||
+				c.Errors != a.Stored.Errors || c.Total >= a.Stored.Total) {
 			t.Errorf("%s: corrected %+v, stored %+v", a.Path, *c, a.Stored)
 		}
-		if c, ok := a.Counts(); ok && (c.Total != c.Success+c.Failed || c.Success != c.Full+c.Partial || c.Total != c.Full+c.Errors) {
-			t.Errorf("%s: the counts to use contradict each other: %+v", a.Path, c)
+		if c, ok := a.Counts(); ok &&
+			(c.Total != c.Success+c.Failed || c.Success != c.Full+c.Partial ||
+				c.Total != c.Full+c.Errors) {
+			t.Errorf("%s: the usable counts contradict each other: %+v", a.Path, c)
 		}
 	}
 	if len(seen) != 371 {
@@ -176,7 +187,7 @@ func TestRealLaws(t *testing.T) {
 	}
 	for _, f := range db.Findings {
 		if resolve(file, f.Path) == nil {
-			t.Errorf("no such path in the file: %s", f.Path)
+			t.Errorf("path not found in the file: %s", f.Path)
 		}
 	}
 }
@@ -186,7 +197,7 @@ func TestRealJSON(t *testing.T) {
 	checkJSON(t, read(t, string(realBytes(t))))
 }
 
-// checkJSON checks that a database is stored as JSON without loss.
+// checkJSON checks that a database survives encoding as JSON.
 func checkJSON(t testing.TB, db *legacy.Database) {
 	t.Helper()
 	first, err := json.Marshal(db)
@@ -209,7 +220,7 @@ func checkJSON(t testing.TB, db *legacy.Database) {
 	}
 }
 
-// resolve follows the path of a finding; nil if it leads nowhere.
+// resolve returns the value at the path of a finding, or nil if there is none.
 func resolve(v any, path string) any {
 	if path == "" {
 		return v
@@ -223,7 +234,7 @@ func resolve(v any, path string) any {
 			return nil
 		}
 		if v == nil {
-			v = "null" // it is there
+			v = "null" // the value exists
 		}
 	}
 	return v

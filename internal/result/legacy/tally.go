@@ -11,10 +11,10 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A key is what a leaf is of. Rate is the bucket.
+// A key identifies a leaf. Its rate is rounded as in the file.
 type key struct{ model, variant, rate, difficulty, taskType string }
 
-// group is the name of the key's test group.
+// group returns the name of the key's test group.
 func (k key) group() string {
 	return strings.Join([]string{k.model, k.taskType, k.variant, k.difficulty}, "_")
 }
@@ -23,10 +23,11 @@ func keyOf(a *assay.Attempt) key {
 	return key{a.Model, a.Variant, rateKey(a.Reliability), a.Difficulty, a.TaskType}
 }
 
-// maxName is the longest name of a test group, but for what tells two apart.
+// maxName is the maximum length of a group's name without the suffix that makes
+// it unique.
 const maxName = maxKey - 24
 
-// A tally sums the outcomes of a leaf, or of several.
+// A tally sums the outcomes of one or several leaves.
 type tally struct {
 	full, partial, failed int
 	errors                map[string]int // by category
@@ -40,7 +41,7 @@ type tally struct {
 
 type scores struct{ workflow, phase2, quality, final float64 }
 
-// add counts one outcome.
+// add adds an outcome.
 func (t *tally) add(a *assay.Attempt) {
 	level := levelOf(a)
 	one := tally{
@@ -63,7 +64,10 @@ func (t *tally) add(a *assay.Attempt) {
 		one.errors = map[string]int{categoryOf(a): 1}
 	}
 	if a.Assisted > 0 {
-		one.assisted = Assistance{Tests: 1, Turns: a.Assisted, Success: one.full + one.partial, Failure: one.failed}
+		one.assisted = Assistance{
+			Tests: 1, Turns: a.Assisted, Success: one.full + one.partial,
+			Failure: one.failed,
+		}
 	}
 	if p := a.Pilot; p != nil {
 		one.scores = scores{p.WorkflowScore, p.Phase2Score, p.QualityScore, p.FinalScore}
@@ -71,7 +75,7 @@ func (t *tally) add(a *assay.Attempt) {
 	t.merge(one)
 }
 
-// levelOf is the level that the original would have recorded.
+// levelOf returns the level that the original would have recorded.
 func levelOf(a *assay.Attempt) assay.Level {
 	if a.Pilot != nil && a.Pilot.Batch != "" {
 		return a.Pilot.Batch
@@ -79,16 +83,17 @@ func levelOf(a *assay.Attempt) assay.Level {
 	return a.Level
 }
 
-// categoryOf is the category of what is no full success. An outcome has none
-// where its own level is full and the original's is not.
+// categoryOf returns the category of an outcome without full success. An
+// outcome has no category of its own if its own level is full success, but the
+// original's is not.
 func categoryOf(a *assay.Attempt) string {
 	if slices.Contains(categories, a.ErrorCategory) {
 		return a.ErrorCategory
 	}
-	return otherError
+	return assay.CategoryOther
 }
 
-// merge pools by sums.
+// merge adds the sums of another tally.
 func (t *tally) merge(o tally) {
 	t.full += o.full
 	t.partial += o.partial
@@ -157,8 +162,8 @@ func (t *tally) means() map[string]float64 {
 	}
 }
 
-// fields returns the fields of a leaf in their order, counts as int and all
-// else as float64.
+// fields returns the fields of a leaf in order, counts as int and others as
+// float64.
 func (t *tally) fields() doc {
 	counts, means := t.counts(), t.means()
 	for _, r := range ratios {
@@ -175,15 +180,16 @@ func (t *tally) fields() doc {
 	return d
 }
 
-// A tallied leaf.
+// A tallied leaf has a key and a tally.
 type tallied struct {
 	key
 	tally
 }
 
-// gather counts the first outcome of every trial by leaf, and sorts the leaves:
-// by model, then in the order of the original's tables, rates falling. All is their
-// sum. It keeps the leaves and the names of the trials, no attempt.
+// gather counts the first outcome of every trial by leaf and sorts the leaves
+// by model and then in the order of the original's tables, with falling rates.
+// all is the sum of all leaves. It keeps the leaves and trial IDs in memory,
+// but no attempts.
 func gather(attempts iter.Seq2[assay.Attempt, error]) (sorted []*tallied, all tally, err error) {
 	leaves := make(map[key]*tallied)
 	settled := make(map[assay.TrialID]struct{})
@@ -213,14 +219,14 @@ func gather(attempts iter.Seq2[assay.Attempt, error]) (sorted []*tallied, all ta
 		sorted = append(sorted, l)
 	}
 	slices.SortFunc(sorted, func(a, b *tallied) int { return a.compare(b.key) })
-	for _, l := range sorted { // in their order, for sums of floats depend on it
+	for _, l := range sorted { // in a fixed order, because sums of floats depend on it
 		all.merge(l.tally)
 	}
 	return sorted, all, nil
 }
 
-// checkAttempt refuses what has no place in the formats: numbers that are no
-// numbers, and names that [Read] would not take back.
+// checkAttempt refuses attempts that the formats cannot hold: invalid numbers,
+// and names that [Read] would refuse.
 func checkAttempt(a *assay.Attempt) error {
 	if err := a.Check(); err != nil {
 		return err
@@ -229,7 +235,8 @@ func checkAttempt(a *assay.Attempt) error {
 		return fmt.Errorf("reliability %v is outside [0,1]", a.Reliability)
 	}
 	if n := len(keyOf(a).group()); n > maxName {
-		return fmt.Errorf("model, task type, variant and difficulty have %d bytes together, and the 2025 format is not read with more than %d", n, maxName)
+		return fmt.Errorf("model, task type, variant and difficulty have %d bytes together, "+
+			"more than the 2025 format's limit of %d", n, maxName)
 	}
 	if p := a.Pilot; p != nil {
 		for _, v := range []float64{p.WorkflowScore, p.Phase2Score, p.QualityScore, p.FinalScore} {
@@ -245,7 +252,7 @@ func (k key) compare(o key) int {
 	for _, c := range []int{
 		strings.Compare(k.model, o.model),
 		compareIn(prompts, k.variant, o.variant),
-		strings.Compare(o.rate, k.rate), // all have one digit before the point
+		strings.Compare(o.rate, k.rate), // all have one digit before the decimal point
 		compareIn(difficulties, k.difficulty, o.difficulty),
 		compareIn(taskTypes, k.taskType, o.taskType),
 	} {
@@ -256,8 +263,8 @@ func (k key) compare(o key) int {
 	return 0
 }
 
-// compareIn compares by the order of a list, and alphabetically what is not in
-// it, which comes last.
+// compareIn compares by the order of a list. Names that are not in the list
+// come last in alphabetical order.
 func compareIn(order []string, a, b string) int {
 	rank := func(s string) int {
 		if i := slices.Index(order, s); i >= 0 {

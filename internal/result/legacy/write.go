@@ -14,27 +14,27 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// WriteV3 writes a master_database.json of version 3.0 that is derived from
-// attempts, and returns how many trials it holds. Nothing is written when it
-// returns an error of attempts or a [MixedError].
+// WriteV3 writes a master_database.json of version 3.0 from attempts and
+// returns the number of trials in it. If attempts cannot be read or give a
+// [MixedError], it writes nothing.
 //
-// The first outcome of a trial counts, in the order of attempts; faults and
-// later outcomes do not, and repeats count as tests of their own. Prompt types
-// are the variants, and the rate is the reliability, rounded to four places.
+// The first outcome of a trial counts, in the order of attempts. Faults and
+// later outcomes do not count, and repeats are separate tests. Prompt types are
+// the variants, and the rate is the reliability rounded to four places.
 //
-// The level is the batch runner's where an attempt has it, in the world pilot,
-// because that is the level which the original recorded; elsewhere it is the
-// attempt's own. An outcome that is full by its own level and not by the batch
-// runner's has no category of error, and is counted under other_errors, as is a
-// category that the original does not have. Success is full and partial success
-// together, everywhere in the file.
+// In the world pilot, the level is the batch runner's, which the original
+// recorded; in other worlds it is the attempt's own. An outcome that is full by
+// its own level but not by the batch runner's has no error category and counts
+// under other_errors, like an error category that the original does not have.
+// Success always includes full and partial success.
 //
-// avg_execution_time is working time in seconds; avg_tool_calls counts
-// successful calls; the four scores are those of the pilot world, and 0 in
-// others; assistance is corrections of the model's format. Times are UTC, in
-// the original's form, which has no zone; created_at and last_updated are the
-// start of the first attempt that counts and the end of the last. All summaries
-// and totals are sums over the leaves. The same attempts give the same bytes.
+// avg_execution_time is working time in seconds. avg_tool_calls counts
+// successful calls. The four scores are those of the pilot world, and 0 in
+// others. Assistance counts corrections of the model's format. Times are in UTC
+// in the original's form, without a zone; created_at and last_updated are the
+// start of the first attempt that counts and the end of the last one. All
+// summaries and totals are sums over the leaves. The same attempts give the
+// same bytes.
 func WriteV3(w io.Writer, attempts iter.Seq2[assay.Attempt, error]) (trials int, err error) {
 	leaves, all, err := gather(attempts)
 	if err != nil {
@@ -62,10 +62,10 @@ func WriteV3(w io.Writer, attempts iter.Seq2[assay.Attempt, error]) (trials int,
 	return all.total(), p.w.Flush()
 }
 
-// WriteCSV writes the original's CSV, and returns how many trials it holds: a
-// header and a line for each leaf, with its 50 columns. They are what [WriteV3] writes of the leaf, and timestamp, the
-// end of its last test. Unlike the original's, full_success holds full successes
-// only.
+// WriteCSV writes the original's CSV and returns the number of trials in it.
+// The CSV has a header and a line for each leaf, with 50 columns: the fields
+// that [WriteV3] writes for the leaf, and timestamp, the end of its last test.
+// Unlike in the original, full_success contains full successes only.
 func WriteCSV(w io.Writer, attempts iter.Seq2[assay.Attempt, error]) (trials int, err error) {
 	leaves, all, err := gather(attempts)
 	if err != nil {
@@ -88,9 +88,11 @@ func WriteCSV(w io.Writer, attempts iter.Seq2[assay.Attempt, error]) (trials int
 	return all.total(), out.Error()
 }
 
-// runs splits leaves where a part of their key changes, and calls f for each
-// run and the tally of it. Sorted leaves are split into groups.
-func runs(leaves []*tallied, of func(key) string, f func(name string, part []*tallied, sum tally)) {
+// runs splits sorted leaves into groups with the same part of the key, and
+// calls f for each group with its sum.
+func runs(
+	leaves []*tallied, of func(key) string, f func(name string, part []*tallied, sum tally),
+) {
 	for len(leaves) > 0 {
 		name, n := of(leaves[0].key), 0
 		var sum tally
@@ -104,55 +106,65 @@ func runs(leaves []*tallied, of func(key) string, f func(name string, part []*ta
 }
 
 func modelsDoc(leaves []*tallied) (models doc, names []string) {
-	runs(leaves, func(k key) string { return k.model }, func(name string, part []*tallied, sum tally) {
-		names = append(names, name)
-		means := sum.means()
-		models = append(models, pair{name, doc{
-			{"model_name", name},
-			{"first_test_time", stamp(sum.first)},
-			{"last_test_time", stamp(sum.last)},
-			{"total_tests", sum.total()},
-			{"overall_stats", doc{
-				{"total_success", sum.full + sum.partial},
-				{"total_partial", sum.partial},
-				{"total_full", sum.full},
-				{"total_failure", sum.failed},
-				{"success_rate", share(sum.full+sum.partial, sum.total())},
-				{"weighted_success_score", (float64(sum.full) + float64(sum.partial)/2) / float64(sum.total())},
-				{"avg_execution_time", means["avg_execution_time"]},
-				{"avg_turns", means["avg_turns"]},
-				{"tool_coverage_rate", means["tool_coverage_rate"]},
-			}},
-			{"by_prompt_type", promptsDoc(part)},
-		}})
-	})
+	runs(leaves,
+		func(k key) string { return k.model }, func(name string, part []*tallied, sum tally) {
+			names = append(names, name)
+			means := sum.means()
+			models = append(models, pair{name, doc{
+				{"model_name", name},
+				{"first_test_time", stamp(sum.first)},
+				{"last_test_time", stamp(sum.last)},
+				{"total_tests", sum.total()},
+				{"overall_stats", doc{
+					{"total_success", sum.full + sum.partial},
+					{"total_partial", sum.partial},
+					{"total_full", sum.full},
+					{"total_failure", sum.failed},
+					{"success_rate", share(sum.full+sum.partial, sum.total())},
+					{
+						"weighted_success_score",
+						(float64(sum.full) + float64(sum.partial)/2) / float64(sum.total()),
+					},
+					{"avg_execution_time", means["avg_execution_time"]},
+					{"avg_turns", means["avg_turns"]},
+					{"tool_coverage_rate", means["tool_coverage_rate"]},
+				}},
+				{"by_prompt_type", promptsDoc(part)},
+			}})
+		})
 	return models, names
 }
 
 func promptsDoc(leaves []*tallied) (prompts doc) {
-	runs(leaves, func(k key) string { return k.variant }, func(name string, part []*tallied, sum tally) {
-		prompts = append(prompts, pair{name, doc{{"summary", sum.fields()}, {"by_tool_success_rate", ratesDoc(part)}}})
-	})
+	runs(leaves,
+		func(k key) string { return k.variant }, func(name string, part []*tallied, sum tally) {
+			prompts = append(prompts, pair{name, doc{
+				{"summary", sum.fields()}, {"by_tool_success_rate", ratesDoc(part)},
+			}})
+		})
 	return prompts
 }
 
 func ratesDoc(leaves []*tallied) (rates doc) {
 	runs(leaves, func(k key) string { return k.rate }, func(rate string, part []*tallied, _ tally) {
 		var difficulties doc
-		runs(part, func(k key) string { return k.difficulty }, func(name string, part []*tallied, _ tally) {
-			var types doc
-			for _, l := range part {
-				types = append(types, pair{l.taskType, l.fields()})
-			}
-			difficulties = append(difficulties, pair{name, doc{{"by_task_type", types}}})
-		})
+		runs(part,
+			func(k key) string { return k.difficulty }, func(name string,
+				part []*tallied, _ tally,
+			) {
+				var types doc
+				for _, l := range part {
+					types = append(types, pair{l.taskType, l.fields()})
+				}
+				difficulties = append(difficulties, pair{name, doc{{"by_task_type", types}}})
+			})
 		rates = append(rates, pair{rate, doc{{"by_difficulty", difficulties}}})
 	})
 	return rates
 }
 
-// groupsDoc holds a group for each combination but the rate, over which it
-// pools. Their instances, single tests, are left empty as in the original.
+// groupsDoc returns a test group for each combination of factors, pooled over
+// rates. Their instances, which are single tests, are empty as in the original.
 func groupsDoc(leaves []*tallied) (groups doc) {
 	pooled := make(map[key]*tally)
 	var order []key
@@ -168,7 +180,7 @@ func groupsDoc(leaves []*tallied) (groups doc) {
 	used := make(map[string]bool)
 	for _, k := range order {
 		id := k.group()
-		for used[id] { // names may hold the separator
+		for used[id] { // names may contain the separator
 			id += "_"
 		}
 		used[id] = true
@@ -179,8 +191,8 @@ func groupsDoc(leaves []*tallied) (groups doc) {
 
 func groupDoc(k key, t *tally) doc {
 	var flaw any
-	if name, flawed := strings.CutPrefix(k.variant, flawedPrefix); flawed {
-		flaw = name
+	if name, flawed := assay.FlawOf(k.variant); flawed {
+		flaw = string(name)
 	}
 	return doc{
 		{"model", k.model},
@@ -208,7 +220,7 @@ func share(n, of int) float64 {
 	return float64(n) / float64(of)
 }
 
-// stamp writes a time as the original does; "" for none.
+// stamp formats a time like the original. It returns "" for the zero time.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -216,8 +228,8 @@ func stamp(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000000")
 }
 
-// A doc is a JSON object whose members keep their order. Values are doc,
-// []string, string, int, float64, bool or nil.
+// A doc is a JSON object with ordered members. Values are doc, []string,
+// string, int, float64, bool or nil.
 type doc []pair
 
 type pair struct {
@@ -225,7 +237,7 @@ type pair struct {
 	value any
 }
 
-// A printer writes indented JSON. Errors of w stay in it, until its Flush.
+// A printer writes indented JSON. Write errors are returned by Flush.
 type printer struct{ w *bufio.Writer }
 
 func (p *printer) raw(s string) { p.w.WriteString(s) }
@@ -271,7 +283,7 @@ func (p *printer) close(n int, indent, bracket string) {
 	p.raw(bracket)
 }
 
-// scalar writes a number or a truth value.
+// scalar formats a number or a truth value.
 func scalar(v any) string {
 	switch v := v.(type) {
 	case int:
@@ -281,7 +293,7 @@ func scalar(v any) string {
 	case bool:
 		return strconv.FormatBool(v)
 	}
-	panic(fmt.Sprintf("legacy: no scalar: %T", v))
+	panic(fmt.Sprintf("legacy: not a scalar: %T", v))
 }
 
 func quote(s string) string {
