@@ -17,7 +17,8 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "first.yaml")
-	text := "models: [sim/expert]\nvariants: [optimal]\ntask_types: [basic_task]\ntasks_per_type: 2\n"
+	text := "models: [sim/expert]\nvariants: [optimal]\n" +
+		"task_types: [basic_task]\ntasks_per_type: 2\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		panic(err)
 	}

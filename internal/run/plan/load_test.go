@@ -88,8 +88,9 @@ func TestLoadErrors(t *testing.T) {
 		},
 		{
 			"failures of pilot", "models: [a]\nworld: pilot\nfailures: {burst: 0.2}\n",
-			"3:1: failures neither last nor cluster in the world pilot\n" +
-				"  3 | failures: {burst: 0.2}\n    | ^\nhint: remove them, or write world: assay-1",
+			"3:1: failures cannot persist or cluster in the world pilot\n" +
+				"  3 | failures: {burst: 0.2}\n    | ^\n" +
+				"hint: remove this field, or write world: assay-1",
 		},
 		{
 			"certain burst", "models: [a]\nfailures: {burst: 1}\n",
@@ -307,7 +308,8 @@ func TestLoadDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &plan.Experiment{
-		Name: "first-try", Seed: 2025, World: "assay-1", Library: "builtin", Models: []string{"sim/listed"},
+		Name: "first-try", Seed: 2025, World: "assay-1", Library: "builtin",
+		Models: []string{"sim/listed"},
 		Factors: plan.Factors{
 			Variants: []string{
 				"baseline", "cot",
@@ -336,7 +338,8 @@ loops: {repeat: {after: 4}, search: off, error: {then: stop}}
 tasks_per_type: all
 sampling: {temperature: 0}
 limits: {trial: 90s, tokens: 50000, usd: 0.5}
-budget: {usd: 50, tokens: 20000000, per_model: {usd: 10, tokens: 5000000}, per_cell: {tokens: 200000}}
+budget:
+  {usd: 50, tokens: 20000000, per_model: {usd: 10, tokens: 5000000}, per_cell: {tokens: 200000}}
 stop:
   hopeless: {after: 30, below: 0.1}
   malformed:

@@ -104,8 +104,9 @@ func (e *Experiment) checkLoops() error {
 
 func (e *Experiment) checkFailures() error {
 	if !world.Of(e.World).FailuresLast && e.has("failures") {
-		return e.source().atKey("$", "failures", "failures neither last nor cluster in the world "+e.World,
-			"remove them, or write world: "+world.Names[0])
+		return e.source().atKey("$", "failures",
+			"failures cannot persist or cluster in the world "+e.World,
+			"remove this field, or write world: "+world.Names[0])
 	}
 	for _, n := range []struct {
 		field string

@@ -7,12 +7,16 @@ import (
 )
 
 func (e *Experiment) stopDefaults() {
-	e.stopRule("stop.hopeless", &e.Stop.Hopeless, gate.StopRule{After: gate.DefaultAfter, Below: gate.DefaultBelow, Per: gate.PerCell})
-	e.stopRule("stop.malformed", &e.Stop.Malformed, gate.StopRule{After: gate.DefaultAfter, Above: gate.DefaultAbove, Per: gate.PerModel})
+	e.stopRule("stop.hopeless", &e.Stop.Hopeless, gate.StopRule{
+		After: gate.DefaultAfter, Below: gate.DefaultBelow, Per: gate.PerCell,
+	})
+	e.stopRule("stop.malformed", &e.Stop.Malformed, gate.StopRule{
+		After: gate.DefaultAfter, Above: gate.DefaultAbove, Per: gate.PerModel,
+	})
 }
 
-// stopRule gives a rule that the file names what the file leaves out of it. A
-// name without a value turns the rule on too.
+// stopRule fills in what the file leaves out of a rule. A rule that is listed
+// without a value is on too.
 func (e *Experiment) stopRule(field string, rule **gate.StopRule, otherwise gate.StopRule) {
 	if e.node(field) == nil {
 		return
@@ -45,20 +49,27 @@ func (e *Experiment) checkStop() error {
 	return nil
 }
 
-// checkRule checks a rule that has one share and not the other.
-func (e *Experiment) checkRule(field string, r *gate.StopRule, name string, share float64, other string) error {
+// checkRule checks a rule that has the share name and must not have the share
+// other.
+func (e *Experiment) checkRule(
+	field string, r *gate.StopRule, name string, share float64, other string,
+) error {
 	if r.After < gate.LeastAfter {
-		return e.FieldError(field+".after", fmt.Sprintf("%s.after is %d, want at least %d", field, r.After, gate.LeastAfter), "fewer outcomes say too little")
+		return e.FieldError(field+".after", fmt.Sprintf("%s.after is %d, want at least %d",
+			field, r.After, gate.LeastAfter), "fewer outcomes are not enough to judge")
 	}
 	if e.has(field + "." + other) {
-		return e.FieldError(field+"."+other, fmt.Sprintf("%s has no %s", field, other), "write "+name+" for the share at which the rule holds")
+		return e.FieldError(field+"."+other, fmt.Sprintf("%s has no %s", field, other),
+			"write "+name+" for the share at which the rule applies")
 	}
 	if !(share > 0 && share < 1) {
 		hint := ""
 		if share > 1 && share < 100 {
 			hint = fmt.Sprintf("write %.4g for %.4g %%", share/100, share)
 		}
-		return e.FieldError(field+"."+name, fmt.Sprintf("%s.%s is %v, not between 0 and 1", field, name, share), hint)
+		return e.FieldError(field+"."+name,
+			fmt.Sprintf("%s.%s is %v, not between 0 and 1", field, name, share), hint)
 	}
-	return e.checkNames(field+".per", "scope of a stop rule", []string{r.Per}, []string{gate.PerCell, gate.PerModel})
+	return e.checkNames(field+".per", "scope of a stop rule", []string{r.Per},
+		[]string{gate.PerCell, gate.PerModel})
 }

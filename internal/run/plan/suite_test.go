@@ -31,7 +31,10 @@ func suite(t *testing.T, name string, models ...string) *plan.Plan {
 // the suites repeat.
 func TestSuitesHaveTheirCounts(t *testing.T) {
 	t.Parallel()
-	const other, qwen, prefixed, simulated = "deepseek-v3", "Qwen2.5-7B-Instruct", "Qwen/qwen2.5-72b-instruct", "sim/listed"
+	const (
+		other, qwen         = "deepseek-v3", "Qwen2.5-7B-Instruct"
+		prefixed, simulated = "Qwen/qwen2.5-72b-instruct", "sim/listed"
+	)
 	for name, want := range map[string]map[string]int{
 		"models":      {other: 100, qwen: 100},
 		"scale":       {other: 200, qwen: 200},
