@@ -255,7 +255,7 @@ func TestSettingsAgree(t *testing.T) {
 	})
 	for _, e := range []assay.Ended{assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.Loop} {
 		if ends[e] == 0 {
-			t.Errorf("no episode ended by %s: the test is too weak", e)
+			t.Errorf("no episode ended by %s, so the test is too weak", e)
 		}
 	}
 }

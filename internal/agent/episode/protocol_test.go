@@ -115,7 +115,7 @@ func TestProtocolsAgree(t *testing.T) {
 		}
 	})
 	if levels[assay.FullSuccess] == 0 || levels[assay.Failure] == 0 {
-		t.Errorf("levels %v: the test is too weak", levels)
+		t.Errorf("levels %v, so the test is too weak", levels)
 	}
 }
 

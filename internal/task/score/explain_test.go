@@ -19,14 +19,16 @@ import (
 	"gotest.tools/v3/golden"
 )
 
-// acted plays turns in the trial's world: tools joined by commas, with a "?"
-// after those that get wrong arguments, "~" for a lookup, "." for nothing and
-// "!" for the word that the task is done.
+// acted plays turns in the trial's world. A turn lists tools joined by commas, with a "?" after
+// those that get wrong arguments. "~" is a turn with a lookup, "." a turn without an action, and
+// "!" a claim to be done.
 func acted(t *testing.T, trial *assay.Trial, task *assay.Task, turns, plan string) *assay.Transcript {
 	t.Helper()
-	w, tr := world.Begin(catalog, trial, task), &assay.Transcript{Ended: assay.TurnLimit, Plan: strings.Fields(plan)}
+	w := world.Begin(catalog, trial, task)
+	tr := &assay.Transcript{Ended: assay.TurnLimit, Plan: strings.Fields(plan)}
 	for i, word := range strings.Fields(turns) {
-		m, turn := assay.Message{Role: assay.Assistant, Content: "Next."}, assay.TurnRecord{Requests: 1}
+		m := assay.Message{Role: assay.Assistant, Content: "Next."}
+		turn := assay.TurnRecord{Requests: 1}
 		switch word {
 		case "~":
 			turn.Lookups = 1
@@ -65,13 +67,25 @@ func TestExplanationText(t *testing.T) {
 			"~ shape parse read,read parse? parse parse shape post post !", "shape parse read note post",
 			assay.PartialSuccess, assay.CategorySequenceOrder,
 		},
-		{"assay-1-full.txt", world.Assay1Name, 2, "note shape", "note note read parse parse? parse shape,shape !", "", assay.FullSuccess, ""},
 		{
-			"pilot-flawed-plan.txt", world.PilotName, 2, "read parse note", "read read parse post note parse note", "read parse post parse",
+			"assay-1-full.txt", world.Assay1Name, 2, "note shape",
+			"note note read parse parse? parse shape,shape !", "",
 			assay.FullSuccess, "",
 		},
-		{"pilot-dependency.txt", world.PilotName, 3, "shape writer", "shape shape note . writer !", "", assay.PartialSuccess, assay.CategoryDependency},
-		{"assay-1-no-call.txt", world.Assay1Name, 1, "read", "~ . . ~ .", "", assay.Failure, assay.CategoryToolCallFormat},
+		{
+			"pilot-flawed-plan.txt", world.PilotName, 2, "read parse note",
+			"read read parse post note parse note", "read parse post parse",
+			assay.FullSuccess, "",
+		},
+		{
+			"pilot-dependency.txt", world.PilotName, 3, "shape writer",
+			"shape shape note . writer !", "",
+			assay.PartialSuccess, assay.CategoryDependency,
+		},
+		{
+			"assay-1-no-call.txt", world.Assay1Name, 1, "read", "~ . . ~ .", "",
+			assay.Failure, assay.CategoryToolCallFormat,
+		},
 	} {
 		trial, task := trialIn(tc.world), task("data_pipeline", strings.Fields(tc.required)...)
 		trial.Seed, trial.Turns = tc.seed, 12
@@ -103,8 +117,7 @@ func count[E any](s []E, fits func(E) bool) int {
 	return n
 }
 
-// TestMarksAddUp: what the outcome counts is the sum of the marks, in both
-// worlds.
+// TestMarksAddUp checks that the outcome's counts equal the sums of the marks, in both worlds.
 func TestMarksAddUp(t *testing.T) {
 	t.Parallel()
 	judge, seen := score.New(catalog), map[score.Mark]int{}
@@ -117,31 +130,35 @@ func TestMarksAddUp(t *testing.T) {
 		}
 		wasted := count(e.Path, func(s score.PathStep) bool { return s.Wasted })
 		luck := count(e.Path, func(s score.PathStep) bool { return s.Wasted && s.Mark == score.Unlucky })
+		recovered := count(e.Path, func(s score.PathStep) bool { return s.Recovered && s.Mark == score.Unlucky })
+		useless := marked(score.OutOfOrder, score.Repeated, score.Needless)
+		ordered := count(e.Plan, func(s score.PlanStep) bool { return s.InOrder })
 		for name, sum := range map[string][2]int{
-			"calls":                      {len(e.Path), o.ToolCalls},
-			"mistakes":                   {marked(score.Mistaken), o.Mistakes},
-			"failures":                   {marked(score.Unlucky), o.Failures},
-			"successes":                  {marked(score.InOrder, score.Dependency, score.OutOfOrder, score.Repeated, score.Needless), len(o.ExecutedTools)},
-			"recovered":                  {count(e.Path, func(s score.PathStep) bool { return s.Recovered && s.Mark == score.Unlucky }), o.Recovered},
-			"extra":                      {count(e.Path, func(s score.PathStep) bool { return s.Extra }), o.Extra},
-			"wasted":                     {wasted, o.Wasted},
-			"what is wasted by its mark": {marked(score.Mistaken, score.OutOfOrder, score.Repeated, score.Needless) + luck, o.Wasted},
-			"steps in order": {
-				count(e.Plan, func(s score.PlanStep) bool { return s.InOrder }), marked(score.InOrder),
-			},
+			"calls":          {len(e.Path), o.ToolCalls},
+			"mistakes":       {marked(score.Mistaken), o.Mistakes},
+			"failures":       {marked(score.Unlucky), o.Failures},
+			"successes":      {marked(score.InOrder, score.Dependency) + useless, len(o.ExecutedTools)},
+			"recovered":      {recovered, o.Recovered},
+			"extra":          {count(e.Path, func(s score.PathStep) bool { return s.Extra }), o.Extra},
+			"wasted":         {wasted, o.Wasted},
+			"wasted by mark": {marked(score.Mistaken) + useless + luck, o.Wasted},
+			"steps in order": {ordered, marked(score.InOrder)},
 		} {
 			if sum[0] != sum[1] {
-				t.Fatalf("%s: the marks add up to %d, the outcome has %d\n%s", name, sum[0], sum[1], strings.Join(e.Text(), "\n"))
+				t.Fatalf("%s: the marks add up to %d, but the outcome has %d\n%s",
+					name, sum[0], sum[1], strings.Join(e.Text(), "\n"))
 			}
 		}
 		done := map[string]bool{}
 		for i, s := range e.Path {
-			if s.Mark == score.Repeated && !done[s.Tool] || (s.Mark == score.OutOfOrder || s.Mark == score.Needless) && done[s.Tool] {
-				t.Fatalf("call %d is %s, succeeded before: %v", i+1, s.Mark, done)
+			fresh := s.Mark == score.OutOfOrder || s.Mark == score.Needless
+			if s.Mark == score.Repeated && !done[s.Tool] || fresh && done[s.Tool] {
+				t.Fatalf("call %d is %s, but these succeeded before: %v", i+1, s.Mark, done)
 			}
 			done[s.Tool] = done[s.Tool] || tr.Calls[i].OK
-			if c := tr.Calls[i]; s.Turn != c.Turn || s.Tool != c.Tool || s.Code != c.Code || s.Chance != c.Chance || s.Luck != c.Luck {
-				t.Fatalf("call %d: %+v is %+v", i+1, c, s)
+			c := tr.Calls[i]
+			if s.Turn != c.Turn || s.Tool != c.Tool || s.Code != c.Code || s.Chance != c.Chance || s.Luck != c.Luck {
+				t.Fatalf("call %d: %+v became %+v", i+1, c, s)
 			}
 			seen[s.Mark]++
 		}
@@ -150,13 +167,12 @@ func TestMarksAddUp(t *testing.T) {
 		rapid.Check(t, check)
 	}
 	if len(seen) != 7 {
-		t.Errorf("only the marks %v: the test is too weak", seen)
+		t.Errorf("only the marks %v occurred, so the test is too weak", seen)
 	}
 }
 
-// TestStepsAddUp: the steps of a plan tell what the calls tell that belong to
-// them, and how many are in order is what the outcome says of order and
-// adherence.
+// TestStepsAddUp checks that a plan's steps equal the sums of their calls, and that the number of
+// steps in order agrees with the outcome's order and adherence.
 func TestStepsAddUp(t *testing.T) {
 	t.Parallel()
 	judge, odd := score.New(catalog), 0
@@ -169,7 +185,7 @@ func TestStepsAddUp(t *testing.T) {
 			return count(steps, func(s score.PlanStep) bool { return s.InOrder })
 		}
 		if all := inOrder(e.Plan) == len(task.Required); all != e.Outcome.OrderCorrect {
-			t.Fatalf("all in order %v, order correct %v: %+v", all, e.Outcome.OrderCorrect, e.Plan)
+			t.Fatalf("all in order: %v, order correct: %v: %+v", all, e.Outcome.OrderCorrect, e.Plan)
 		}
 		if g := e.Outcome.GivenAdherence; g != nil {
 			n := max(len(tr.Plan), len(e.Outcome.ExecutedTools))
@@ -179,7 +195,7 @@ func TestStepsAddUp(t *testing.T) {
 		}
 		for i, s := range e.Path {
 			if s.Mark == score.InOrder && !e.Plan[s.Step].InOrder {
-				t.Fatalf("call %d is in order, its step %+v is not", i+1, e.Plan[s.Step])
+				t.Fatalf("call %d is in order, but its step %+v is not", i+1, e.Plan[s.Step])
 			}
 			if s.Mark == score.OutOfOrder && s.Step < 0 || s.Mark == score.Needless && s.Step >= 0 {
 				t.Fatalf("call %d: %+v", i+1, s)
@@ -193,17 +209,20 @@ func TestStepsAddUp(t *testing.T) {
 		rapid.Check(t, check)
 	}
 	if odd == 0 {
-		t.Error("no tool was required twice in pilot: the test is too weak")
+		t.Error("no tool was required twice in pilot, so the test is too weak")
 	}
 }
 
-func stepLaws(t *rapid.T, plan []string, steps []score.PlanStep, tr *assay.Transcript, path []score.PathStep, of func(score.PathStep) int) {
+func stepLaws(
+	t *rapid.T, plan []string, steps []score.PlanStep,
+	tr *assay.Transcript, path []score.PathStep, of func(score.PathStep) int,
+) {
 	if len(steps) != len(plan) {
 		t.Fatalf("%d steps of %v", len(steps), plan)
 	}
 	for _, s := range path {
 		if i := of(s); (i < 0) == slices.Contains(plan, s.Tool) || i >= 0 && plan[i] != s.Tool {
-			t.Fatalf("%+v belongs to no such step of %v", s, plan)
+			t.Fatalf("%+v does not belong to a step of %v", s, plan)
 		}
 	}
 	for i, s := range steps {
@@ -223,13 +242,13 @@ func stepLaws(t *rapid.T, plan []string, steps []score.PlanStep, tr *assay.Trans
 			}
 		}
 		if s != want || s.InOrder && s.Call == 0 {
-			t.Fatalf("step %d is %+v, its calls give %+v", i, s, want)
+			t.Fatalf("step %d is %+v, but its calls give %+v", i, s, want)
 		}
 	}
 }
 
-// TestRulesGiveTheOutcome: level and category follow from the rules, and the
-// last line states them.
+// TestRulesGiveTheOutcome checks that level and category follow from the rules, and that the last
+// rule states them.
 func TestRulesGiveTheOutcome(t *testing.T) {
 	t.Parallel()
 	judge, gives, asked := score.New(catalog), map[string]string{}, map[string]bool{}
@@ -237,7 +256,7 @@ func TestRulesGiveTheOutcome(t *testing.T) {
 		trial, task, tr := anyEpisode(t)
 		e := judge.Explain(trial, &task, &tr)
 		if diff := cmp.Diff(judge.Outcome(trial, &task, &tr), e.Outcome); diff != "" {
-			t.Fatalf("the explanation is of another outcome:\n%s", diff)
+			t.Fatalf("the explanation has a different outcome:\n%s", diff)
 		}
 		o := e.Outcome
 		if p := o.Pilot; p == nil {
@@ -249,7 +268,9 @@ func TestRulesGiveTheOutcome(t *testing.T) {
 		}
 		last := e.Rules[len(e.Rules)-1]
 		text := last.Rule + ", " + last.Because
-		if last.Verdict != "verdict" || !strings.Contains(text, string(o.Level)) || !strings.HasSuffix(text, o.ErrorCategory) || (o.ErrorCategory == "") != strings.HasSuffix(text, "no error category") {
+		stated := strings.Contains(text, string(o.Level)) && strings.HasSuffix(text, o.ErrorCategory)
+		denied := strings.HasSuffix(text, "no error category")
+		if last.Verdict != "verdict" || !stated || denied != (o.ErrorCategory == "") {
 			t.Fatalf("%q for level %s and category %q", text, o.Level, o.ErrorCategory)
 		}
 		for _, r := range e.Rules {
@@ -270,7 +291,7 @@ func TestRulesGiveTheOutcome(t *testing.T) {
 			fired.Rule += ", " + fired.Because
 		}
 		if before, ok := gives[trial.World+fired.Rule]; !fired.Holds || ok && before != o.ErrorCategory {
-			t.Fatalf("%+v gives %s, and gave %s before", fired, o.ErrorCategory, before)
+			t.Fatalf("%+v gives %s, but gave %s before", fired, o.ErrorCategory, before)
 		}
 		gives[trial.World+fired.Rule] = o.ErrorCategory
 	}
@@ -279,11 +300,11 @@ func TestRulesGiveTheOutcome(t *testing.T) {
 	}
 	for _, c := range assay.ErrorCategories {
 		if c != assay.CategoryTimeout && !slices.Contains(slices.Collect(maps.Values(gives)), c) {
-			t.Errorf("no rule gave %s: the test is too weak", c)
+			t.Errorf("no rule gave %s, so the test is too weak", c)
 		}
 	}
 	if len(asked) < 60 {
-		t.Errorf("%d answers to rules: the test is too weak", len(asked))
+		t.Errorf("only %d answers to rules occurred, so the test is too weak", len(asked))
 	}
 }
 
@@ -297,12 +318,13 @@ func of(rules []verdict.Rule, decided string) []verdict.Rule {
 	return some
 }
 
-// levelLaw: full success takes all that was asked for, and where that was not
-// there the last question tells partial success from failure.
+// levelLaw checks that full success takes every condition. Without it, the last question
+// distinguishes partial success from failure.
 func levelLaw(t *rapid.T, rules []verdict.Rule, decided string, level assay.Level) {
 	rules = of(rules, decided)
 	want := assay.FullSuccess
-	if slices.ContainsFunc(rules, func(r verdict.Rule) bool { return strings.HasSuffix(r.Because, "→ no full success") }) {
+	unmet := func(r verdict.Rule) bool { return strings.HasSuffix(r.Because, "→ no full success") }
+	if slices.ContainsFunc(rules, unmet) {
 		want = map[bool]assay.Level{true: assay.PartialSuccess, false: assay.Failure}[rules[len(rules)-1].Holds]
 	}
 	if level != want {
@@ -310,8 +332,8 @@ func levelLaw(t *rapid.T, rules []verdict.Rule, decided string, level assay.Leve
 	}
 }
 
-// TestExplainIsPure: it changes nothing, gives the same again, also for what
-// was stored, and its lines fit.
+// TestExplainIsPure checks that Explain does not change its input, gives the same result again and
+// for stored data, and produces lines that fit.
 func TestExplainIsPure(t *testing.T) {
 	t.Parallel()
 	judge := score.New(catalog)
@@ -323,20 +345,21 @@ func TestExplainIsPure(t *testing.T) {
 			t.Fatalf("the input was changed:\n%s%s", cmp.Diff(task0, task), cmp.Diff(tr0, tr))
 		}
 		if diff := cmp.Diff(e, judge.Explain(trial, &task0, &tr0)); diff != "" {
-			t.Fatalf("another explanation the second time:\n%s", diff)
+			t.Fatalf("the explanation is not deterministic:\n%s", diff)
 		}
 		if diff := cmp.Diff(e, clone(t, e)); diff != "" {
-			t.Fatalf("another one in JSON:\n%s", diff)
+			t.Fatalf("JSON changes the explanation:\n%s", diff)
 		}
 		for _, line := range e.Text() {
-			if utf8.RuneCountInString(line) > 110 || strings.TrimRight(line, " ") != line || strings.Contains(line, "\n") {
+			trimmed := strings.TrimRight(line, " ")
+			if utf8.RuneCountInString(line) > 110 || trimmed != line || strings.Contains(line, "\n") {
 				t.Fatalf("line %q", line)
 			}
 		}
 	})
 }
 
-func TestExplanationNames(t *testing.T) {
+func TestExplanationJSON(t *testing.T) {
 	t.Parallel()
 	trial, task := trialIn(world.Assay1Name), task("basic_task", "read")
 	tr := transcript("read< !")
@@ -347,19 +370,20 @@ func TestExplanationNames(t *testing.T) {
 	}
 	for _, want := range []string{
 		`"plan":[{"tool":"read","turn":0,"call":0,"tries":1,"failures":0,"mistakes":1,"in_order":false}]`,
-		`"path":[{"turn":1,"tool":"read","mark":"a mistake","code":"DEPENDENCY_ERROR","chance":0,"luck":0,"step":0,"given_step":1,"wasted":true,"recovered":false,"extra":false}]`,
+		`"path":[{"turn":1,"tool":"read","mark":"a mistake","code":"DEPENDENCY_ERROR","chance":0,"luck":0,` +
+			`"step":0,"given_step":1,"wasted":true,"recovered":false,"extra":false}]`,
 		`"given":[{"tool":"note",`,
 		`"measures":[{"measure":"coverage","value":"0.00","because":"`,
 		`{"verdict":"verdict","rule":"the level is failure","holds":true,"because":"the error category is dependency"}]`,
 	} {
 		if !strings.Contains(string(b), want) {
-			t.Errorf("%s\nlacks %s", b, want)
+			t.Errorf("%s\ndoes not contain %s", b, want)
 		}
 	}
 }
 
-// TestExplainUnknownTools: a stored transcript may name tools that the catalog
-// no longer has, and a task that requires nothing has no steps.
+// TestExplainUnknownTools explains a stored transcript with tools that the catalog no longer has,
+// and a task without required tools.
 func TestExplainUnknownTools(t *testing.T) {
 	t.Parallel()
 	judge := score.New(assay.NewCatalog(nil))

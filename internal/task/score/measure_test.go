@@ -13,11 +13,11 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// measureLaws are what holds of the measures in every world.
+// measureLaws checks the laws that the measures obey in every world.
 func measureLaws(t *rapid.T, tr *assay.Transcript, o *assay.Outcome) {
 	shares := []float64{o.Coverage, o.Adherence, o.Efficiency, o.Best}
 	if (o.GivenAdherence == nil) != (tr.Plan == nil) {
-		t.Fatalf("plan %v, adherence to it %v", tr.Plan, o.GivenAdherence)
+		t.Fatalf("plan %v, adherence %v", tr.Plan, o.GivenAdherence)
 	}
 	if o.GivenAdherence != nil {
 		shares = append(shares, *o.GivenAdherence)
@@ -38,13 +38,18 @@ func measureLaws(t *rapid.T, tr *assay.Transcript, o *assay.Outcome) {
 		t.Fatalf("%d extra calls of %d in %d turns", o.Extra, len(tr.Calls), len(turns))
 	}
 	if o.Mistakes+o.Failures+len(o.ExecutedTools) != o.ToolCalls || o.Recovered > o.Failures {
-		t.Fatalf("%d mistakes, %d failures, %d recovered, %d successes of %d calls", o.Mistakes, o.Failures, o.Recovered, len(o.ExecutedTools), o.ToolCalls)
+		t.Fatalf("%d mistakes, %d failures, %d recovered, %d successes of %d calls",
+			o.Mistakes, o.Failures, o.Recovered, len(o.ExecutedTools), o.ToolCalls)
 	}
 	if o.Wasted < o.Mistakes || o.Wasted > o.ToolCalls || o.ToolCalls == 0 && o.Efficiency != 0 ||
 		o.ToolCalls > 0 && !near(o.Efficiency, 1-float64(o.Wasted)/float64(o.ToolCalls)) {
 		t.Fatalf("%d mistakes, %d of %d calls wasted, efficiency %v", o.Mistakes, o.Wasted, o.ToolCalls, o.Efficiency)
 	}
-	if len(tr.Loops) == 0 && (o.Loop != "" || o.LoopTurn != 0) || len(tr.Loops) > 0 && (o.Loop != tr.Loops[0].Kind || o.LoopTurn != tr.Loops[0].Began) {
+	var first assay.LoopRecord
+	if len(tr.Loops) > 0 {
+		first = tr.Loops[0]
+	}
+	if o.Loop != first.Kind || o.LoopTurn != first.Began {
 		t.Fatalf("loops %v give %q from turn %d", tr.Loops, o.Loop, o.LoopTurn)
 	}
 }
@@ -67,17 +72,20 @@ func TestAdherence(t *testing.T) {
 		{"read parse shape", "shape+ read+ parse+", 2. / 3},
 		{"read", "note+ post+", 0},
 	} {
-		tr := transcript(tc.calls)
-		tr.Plan = strings.Fields(tc.plan)
-		if got := *judgeAssay1(catalog, task("basic_task", "note"), tr).GivenAdherence; !near(got, tc.want) {
-			t.Errorf("%q to %q: %v, want %v", tc.calls, tc.plan, got, tc.want)
-		}
+		t.Run(tc.calls+" for "+tc.plan, func(t *testing.T) {
+			t.Parallel()
+			tr := transcript(tc.calls)
+			tr.Plan = strings.Fields(tc.plan)
+			if got := *judgeAssay1(catalog, task("basic_task", "note"), tr).GivenAdherence; !near(got, tc.want) {
+				t.Errorf("adherence = %v, want %v", got, tc.want)
+			}
+		})
 	}
 }
 
-// TestAdherenceToWhat: the task's own plan has the dependencies in assay-1 and
-// has them not in pilot.
-func TestAdherenceToWhat(t *testing.T) {
+// TestAdherenceToOwnPlan checks that the task's own plan includes dependencies in assay-1 but not
+// in pilot.
+func TestAdherenceToOwnPlan(t *testing.T) {
 	t.Parallel()
 	tr, shape := transcript("read+ parse+ shape+"), task("basic_task", "shape")
 	tr.Plan = []string{"shape", "parse"}
@@ -89,18 +97,17 @@ func TestAdherenceToWhat(t *testing.T) {
 	}
 }
 
-// TestPlanWithoutSteps: what is stored without its steps is no plan, before as
-// after.
+// TestPlanWithoutSteps checks that an empty list of steps counts as no plan.
 func TestPlanWithoutSteps(t *testing.T) {
 	t.Parallel()
 	tr := transcript("read+")
 	tr.Plan = []string{}
 	if o := judgeAssay1(catalog, task("basic_task", "read"), tr); o.GivenAdherence != nil {
-		t.Errorf("adherence %v to a plan without steps", *o.GivenAdherence)
+		t.Errorf("adherence to a plan without steps = %v, want nil", *o.GivenAdherence)
 	}
 }
 
-// longest is the longest common subsequence by its definition: in a or out.
+// longest returns the length of the longest common subsequence by its definition.
 func longest(a, b []string) int {
 	if len(a) == 0 {
 		return 0
@@ -122,11 +129,12 @@ func TestAdherenceIsTheLongestCommonSubsequence(t *testing.T) {
 			tr.Plan = plan
 			return *judgeAssay1(catalog, task("basic_task", "read"), tr).GivenAdherence
 		}
-		if got, want := of(plan, made), float64(longest(plan, made))/float64(max(len(plan), len(made))); got != want {
+		want := float64(longest(plan, made)) / float64(max(len(plan), len(made)))
+		if got := of(plan, made); got != want {
 			t.Fatalf("%v, want %v", got, want)
 		}
 		if of(plan, made) != of(made, plan) {
-			t.Fatal("it matters which is the plan")
+			t.Fatal("adherence is not symmetric")
 		}
 	})
 }
@@ -151,14 +159,14 @@ func TestWasted(t *testing.T) {
 		{"and again in its place", "read note", "note+ read+ note+", 1, 2},
 		{"bad luck too early", "read note", "note- read+ note+", 1, 1},
 		{"mistakes", "read parse", "parse< read? read+ parse+", 2, 2},
-		// parse builds on read, which is required behind it: assay-1 wants it
-		// twice, and in pilot only its first success counts.
+		// parse depends on read, which is required after it. assay-1 wants read twice. In pilot
+		// only its first success counts.
 		{"a dependency that is required later", "parse read", "read+ parse+ read+", 0, 2},
 		{"a dependency that is required later, twice", "parse read", "read+ read+ parse+ read+", 1, 3},
-		// shape needs parse, which has its own place in front of it.
+		// shape needs parse, which has a place of its own before it.
 		{"a dependency that comes in its place", "note parse shape", "read+ parse+ note+ parse+ shape+", 1, 2},
-		// In pilot parse can succeed without read, which then serves nothing.
-		{"a dependency that nothing waits for", "shape", "parse+ read+ shape+", 1, 1},
+		// In pilot, parse can succeed without read, which is useless afterwards.
+		{"a dependency that no remaining tool needs", "shape", "parse+ read+ shape+", 1, 1},
 	} {
 		tr, required := transcript(tc.calls), strings.Fields(tc.required)
 		for name, judged := range map[string]struct {
@@ -173,22 +181,27 @@ func TestWasted(t *testing.T) {
 				efficiency = 1 - float64(judged.want)/float64(n)
 			}
 			if judged.got.Wasted != judged.want || !near(judged.got.Efficiency, efficiency) {
-				t.Errorf("%s, %s: %d wasted, efficiency %v; want %d, %v", tc.name, name, judged.got.Wasted, judged.got.Efficiency, judged.want, efficiency)
+				t.Errorf("%s, %s: %d wasted, efficiency %v; want %d, %v",
+					tc.name, name, judged.got.Wasted, judged.got.Efficiency, judged.want, efficiency)
 			}
 		}
 	}
 }
 
-// TestCounts: what failed, by whose doing, and what was made good.
+// TestCounts checks the counts of failures, mistakes and recoveries.
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	tr := transcript("read-,read?,note- . parse<,read-,read+ ~ note-,post+,read-")
-	tr.Loops = []assay.LoopRecord{{Kind: assay.ErrorLoop, Began: 3, Noticed: 5}, {Kind: assay.RepeatLoop, Began: 1, Noticed: 6}}
+	tr.Loops = []assay.LoopRecord{
+		{Kind: assay.ErrorLoop, Began: 3, Noticed: 5},
+		{Kind: assay.RepeatLoop, Began: 1, Noticed: 6},
+	}
 	for _, o := range []assay.Outcome{
 		judgeAssay1(catalog, task("basic_task", "read"), tr),
 		judgePilot(catalog, task("basic_task", "read"), tr),
 	} {
-		if o.Mistakes != 2 || o.Failures != 5 || o.Recovered != 2 || o.Extra != 6 || o.Assisted != 1 || o.Turns != 5 || o.ToolCalls != 9 {
+		if o.Mistakes != 2 || o.Failures != 5 || o.Recovered != 2 || o.Extra != 6 ||
+			o.Assisted != 1 || o.Turns != 5 || o.ToolCalls != 9 {
 			t.Errorf("%s: %+v", o.ScoreVersion, o)
 		}
 		if o.Loop != assay.ErrorLoop || o.LoopTurn != 3 {
@@ -197,14 +210,15 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// anyTools draws a catalog without cycles, and required tools of it.
+// anyTools draws a catalog without cycles and some required tools.
 func anyTools(t *rapid.T) (*assay.Catalog, []string) {
 	tools := make([]assay.Tool, 6)
 	var names []string
 	for i := range tools {
 		tools[i].Name = fmt.Sprint("t", i)
 		if i > 0 {
-			tools[i].Dependencies = rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, min(i, 2), rapid.ID).Draw(t, "dependencies")
+			earlier := rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, min(i, 2), rapid.ID)
+			tools[i].Dependencies = earlier.Draw(t, "dependencies")
 		}
 		names = append(names, tools[i].Name)
 	}
@@ -215,21 +229,22 @@ func anyTools(t *rapid.T) (*assay.Catalog, []string) {
 	return assay.NewCatalog(tools), rapid.Permutation(names).Draw(t, "required")[:n]
 }
 
-// A game is a task of assay-1 as a search for the shortest way to its end.
+// A game treats a task of assay-1 as a search for the shortest way to its end.
 type game struct {
 	catalog  *assay.Catalog
 	required []string
 	known    map[position]int
 }
 
-// position is the number of required tools done in order, and which tools have
-// succeeded, as a set of bits.
+// position is the number of required tools done in order, and the bit set of tools that have
+// succeeded.
 type position struct{ next, done int }
 
 func (g *game) bit(tool string) int { return 1 << slices.Index(g.catalog.Names(), tool) }
 
 func (g *game) open(p position, tool assay.Tool) bool {
-	return !slices.ContainsFunc(tool.Dependencies, func(d string) bool { return p.done&g.bit(d) == 0 })
+	missing := func(d string) bool { return p.done&g.bit(d) == 0 }
+	return !slices.ContainsFunc(tool.Dependencies, missing)
 }
 
 func (g *game) after(p position, tool string) position {
@@ -240,7 +255,7 @@ func (g *game) after(p position, tool string) position {
 	return p
 }
 
-// left is the least number of calls with which the rest can be done.
+// left returns the minimum number of calls that complete the task.
 func (g *game) left(p position) int {
 	if p.next == len(g.required) {
 		return 0
@@ -258,16 +273,16 @@ func (g *game) left(p position) int {
 	return best
 }
 
-// TestWastedCallsShortenNothing: in assay-1 exactly those calls are wasted
-// whose success does not, or would not have, come nearer to the end, and
-// mistakes. The least number of calls is that of the plan.
+// TestWastedCallsShortenNothing checks that in assay-1 exactly these calls are wasted: mistakes,
+// and calls whose success does not bring the end closer. The minimum number of calls equals the
+// length of the plan.
 func TestWastedCallsShortenNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		tools, required := anyTools(t)
 		g := &game{tools, required, map[position]int{}}
 		if plan := policy.Sequence(tools, required); g.left(position{}) != len(plan) {
-			t.Fatalf("the shortest way for %v has %d calls, the plan is %v", required, g.left(position{}), plan)
+			t.Fatalf("the shortest way for %v has %d calls, but the plan is %v", required, g.left(position{}), plan)
 		}
 		var (
 			at     position
@@ -300,7 +315,7 @@ func TestWastedCallsShortenNothing(t *testing.T) {
 	})
 }
 
-// TestThePlanWastesNothing plays the plan of each world.
+// TestThePlanWastesNothing plays each world's own plan.
 func TestThePlanWastesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -311,9 +326,11 @@ func TestThePlanWastesNothing(t *testing.T) {
 			return tr
 		}
 		perfect := func(o assay.Outcome) bool {
-			return o.Level == assay.FullSuccess && o.Adherence == 1 && *o.GivenAdherence == 1 && o.Wasted == 0 && o.Efficiency == 1 && o.Coverage == 1
+			return o.Level == assay.FullSuccess && o.Adherence == 1 && *o.GivenAdherence == 1 &&
+				o.Wasted == 0 && o.Efficiency == 1 && o.Coverage == 1
 		}
-		if o := judgeAssay1(tools, task("basic_task", required...), play(policy.Sequence(tools, required))); !perfect(o) {
+		inserted := play(policy.Sequence(tools, required))
+		if o := judgeAssay1(tools, task("basic_task", required...), inserted); !perfect(o) {
 			t.Fatalf("assay-1: %+v", o)
 		}
 		required = slices.Compact(slices.Sorted(slices.Values(required)))
@@ -323,14 +340,14 @@ func TestThePlanWastesNothing(t *testing.T) {
 	})
 }
 
-// TestPilotWants checks the calls that are wasted in pilot against the words of
-// their definition.
+// TestPilotWants compares the calls wasted in pilot with their definition.
 func TestPilotWants(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		tools, required := anyTools(t)
 		done := map[string]bool{}
-		// reaches: tool is a dependency of name, by way of none that is done or required.
+		// reaches reports whether tool is a dependency of name, without a detour over tools that
+		// are done or required.
 		var reaches func(name, tool string) bool
 		reaches = func(name, tool string) bool {
 			spec, _ := tools.Tool(name)
@@ -339,7 +356,8 @@ func TestPilotWants(t *testing.T) {
 			})
 		}
 		wants := func(tool string) bool {
-			if i := slices.IndexFunc(required, func(r string) bool { return !done[r] }); i >= 0 && required[i] == tool {
+			next := slices.IndexFunc(required, func(r string) bool { return !done[r] })
+			if next >= 0 && required[next] == tool {
 				return true
 			}
 			return slices.ContainsFunc(required, func(r string) bool { return !done[r] && reaches(r, tool) })
@@ -355,13 +373,14 @@ func TestPilotWants(t *testing.T) {
 			done[tool] = done[tool] || ok
 			words = append(words, tool+map[bool]string{true: "+", false: "-"}[ok])
 		}
-		if o := judgePilot(tools, task("basic_task", required...), transcript(strings.Join(words, " "))); o.Wasted != wasted {
+		tr := transcript(strings.Join(words, " "))
+		if o := judgePilot(tools, task("basic_task", required...), tr); o.Wasted != wasted {
 			t.Fatalf("%v for %v: %d wasted, want %d", words, required, o.Wasted, wasted)
 		}
 	})
 }
 
-// TestOrderDoesNotMatter: coverage and the counts of calls are those of a set.
+// TestOrderDoesNotMatter checks that coverage and the counts of calls do not depend on order.
 func TestOrderDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -375,9 +394,9 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		for i := range mixed.Calls {
 			mixed.Calls[i].Turn = tr.Calls[i].Turn
 		}
-		for _, of := range []func(*assay.Catalog, assay.Task, *assay.Transcript) assay.Outcome{judgeAssay1, judgePilot} {
-			if a, b := counts(of(catalog, task, &tr)), counts(of(catalog, task, &mixed)); a != b {
-				t.Fatalf("%s, and in another order %s", a, b)
+		for _, judge := range []judging{judgeAssay1, judgePilot} {
+			if a, b := counts(judge(catalog, task, &tr)), counts(judge(catalog, task, &mixed)); a != b {
+				t.Fatalf("counts are %s, but %s in another order", a, b)
 			}
 		}
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// TestReferencePoints: what a perfect run earned in the original.
+// TestReferencePoints checks the scores of a perfect run in the original.
 func TestReferencePoints(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]assay.PilotScores{
@@ -19,8 +19,10 @@ func TestReferencePoints(t *testing.T) {
 		4: {WorkflowScore: .92, Phase2Score: .902, QualityScore: .804, FinalScore: .902},
 	} {
 		required := catalog.Names()[:n]
-		p := judgePilot(catalog, task("basic_task", required...), transcript(strings.Join(required, "+ ")+"+ !")).Pilot
-		if !near(p.WorkflowScore, want.WorkflowScore) || !near(p.Phase2Score, want.Phase2Score) || !near(p.QualityScore, want.QualityScore) || !near(p.FinalScore, want.FinalScore) {
+		tr := transcript(strings.Join(required, "+ ") + "+ !")
+		p := judgePilot(catalog, task("basic_task", required...), tr).Pilot
+		if !near(p.WorkflowScore, want.WorkflowScore) || !near(p.Phase2Score, want.Phase2Score) ||
+			!near(p.QualityScore, want.QualityScore) || !near(p.FinalScore, want.FinalScore) {
 			t.Errorf("%d steps: %+v, want %+v", n, *p, want)
 		}
 		if p.Batch != assay.FullSuccess || p.Executor != assay.FullSuccess {
@@ -50,29 +52,33 @@ func TestPilotVerdicts(t *testing.T) {
 		{"nothing", "read", "", "", failure, failure, failure},
 		{"something foreign", "read", "", "note+", failure, failure, partial},
 	} {
-		tr := transcript(tc.calls)
-		if tc.plan != "" {
-			tr.Plan = strings.Fields(tc.plan)
-		}
-		o := judgePilot(catalog, task("multi_stage_pipeline", strings.Fields(tc.required)...), tr)
-		if p := o.Pilot; p.Executor != tc.executor || p.Paper != tc.paper || p.Batch != tc.batch || o.Level != tc.executor {
-			t.Errorf("%s: level %s, %+v; want %s, %s, %s", tc.name, o.Level, *p, tc.executor, tc.paper, tc.batch)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			tr := transcript(tc.calls)
+			if tc.plan != "" {
+				tr.Plan = strings.Fields(tc.plan)
+			}
+			o := judgePilot(catalog, task("multi_stage_pipeline", strings.Fields(tc.required)...), tr)
+			p := o.Pilot
+			if p.Executor != tc.executor || p.Paper != tc.paper || p.Batch != tc.batch || o.Level != tc.executor {
+				t.Errorf("level %s, %+v; want %s, %s, %s", o.Level, *p, tc.executor, tc.paper, tc.batch)
+			}
+		})
 	}
 }
 
-// TestNothingWorked: the original's records of runs without a success hold
-// zeros.
+// TestNothingWorked checks that a run without a success scores zero, as in the original's records.
 func TestNothingWorked(t *testing.T) {
 	t.Parallel()
 	p := judgePilot(catalog, task("basic_task", "read"), transcript("read- read- !")).Pilot
-	if want := (assay.PilotScores{Executor: assay.Failure, Paper: assay.Failure, Batch: assay.Failure}); *p != want {
+	want := assay.PilotScores{Executor: assay.Failure, Paper: assay.Failure, Batch: assay.Failure}
+	if *p != want {
 		t.Errorf("scores %+v", *p)
 	}
 }
 
-// written computes the scores as the description of the original words them,
-// floors that never bind included.
+// written computes the scores as the description of the original states them, including floors that
+// never apply.
 func written(o assay.Outcome, plan []string) (workflow, achievement, quality, phase2 float64) {
 	a := o.ExecutedTools
 	if len(a) == 0 || len(plan) == 0 {
@@ -95,7 +101,8 @@ func written(o assay.Outcome, plan []string) (workflow, achievement, quality, ph
 	if slices.Equal(plan, a) {
 		exact = .2
 	}
-	workflow = .4*both/float64(len(set(plan))) + .3*float64(longest(plan, a))/float64(len(plan)) + .2*float64(len(a))/float64(o.ToolCalls) + .1*exact
+	workflow = .4*both/float64(len(set(plan))) + .3*float64(longest(plan, a))/float64(len(plan)) +
+		.2*float64(len(a))/float64(o.ToolCalls) + .1*exact
 
 	unique, total := float64(len(set(a))), float64(len(a))
 	required := 0.0
@@ -122,7 +129,7 @@ func written(o assay.Outcome, plan []string) (workflow, achievement, quality, ph
 	return workflow, achievement, quality, phase2
 }
 
-func TestPilotScoresAreTheWrittenOnes(t *testing.T) {
+func TestPilotScoresMatchDescription(t *testing.T) {
 	t.Parallel()
 	seen := map[[3]assay.Level]int{}
 	check := func(t *rapid.T) {
@@ -134,10 +141,12 @@ func TestPilotScoresAreTheWrittenOnes(t *testing.T) {
 			plan = task.Required
 		}
 		workflow, _, quality, phase2 := written(o, plan)
-		if !near(p.WorkflowScore, workflow) || !near(p.QualityScore, quality) || !near(p.Phase2Score, phase2) || p.FinalScore != p.Phase2Score {
+		if !near(p.WorkflowScore, workflow) || !near(p.QualityScore, quality) ||
+			!near(p.Phase2Score, phase2) || p.FinalScore != p.Phase2Score {
 			t.Fatalf("%+v, want %v, %v, %v", *p, workflow, quality, phase2)
 		}
-		if !(p.WorkflowScore >= 0 && p.WorkflowScore < .92+1e-12 && p.Phase2Score >= 0 && p.Phase2Score <= 1 && p.QualityScore >= 0 && p.QualityScore <= 1) {
+		share := func(v float64) bool { return v >= 0 && v <= 1 }
+		if !share(p.WorkflowScore) || p.WorkflowScore > .92+1e-12 || !share(p.Phase2Score) || !share(p.QualityScore) {
 			t.Fatalf("outside its range: %+v", *p)
 		}
 		batch := assay.Failure
@@ -150,8 +159,8 @@ func TestPilotScoresAreTheWrittenOnes(t *testing.T) {
 		if p.Batch != batch || p.Executor != o.Level {
 			t.Fatalf("level %s, %+v", o.Level, *p)
 		}
-		if p.Paper == assay.FullSuccess && p.Executor != assay.FullSuccess || p.Executor != assay.FullSuccess && p.Paper != p.Executor {
-			t.Fatalf("the paper asks for more than the executor, and gives the same below: %+v", *p)
+		if p.Executor != assay.FullSuccess && p.Paper != p.Executor {
+			t.Fatalf("below full success the paper and the executor must agree: %+v", *p)
 		}
 		seen[[3]assay.Level{p.Executor, p.Paper, p.Batch}]++
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/assay1"
 )
 
-// catalog has a chain read ← parse ← shape ← write, and two tools on which
-// none builds: note and post, the latter one that makes output.
+// catalog has the chain read ← parse ← shape ← writer, and the tools note and post, which no other
+// tool needs. post counts as a tool that makes output.
 var catalog = assay.NewCatalog([]assay.Tool{
 	{Name: "read"},
 	{Name: "parse", Dependencies: []string{"read"}},
@@ -29,11 +29,10 @@ var catalog = assay.NewCatalog([]assay.Tool{
 	{Name: "post"},
 })
 
-// transcript returns that of an episode which the model says is finished. A
-// word is a turn; a call is written as its tool and how it went: + or - by
-// chance, ? for wrong arguments and < for a missing dependency. Calls of one
-// turn are joined by commas. "~" is a turn that only looked tools up, "." one
-// with neither, and "!" a claim to be done.
+// transcript returns the transcript of an episode that the model claimed to have finished. Each
+// word is a turn. A call is a tool followed by how it went: + for success, - for failure by chance,
+// ? for wrong arguments, < for a missing dependency. Commas join calls of one turn. "~" is a turn
+// with only lookups, "." a turn with neither, and "!" a claim to be done.
 func transcript(calls string) *assay.Transcript {
 	tr := &assay.Transcript{Ended: assay.Finished}
 	for i, word := range strings.Fields(calls) {
@@ -70,7 +69,7 @@ func record(turn int, call string) assay.CallRecord {
 	case '<':
 		c.Mistake, c.Code = true, assay1.DependencyFail
 	default:
-		panic("no such call: " + call)
+		panic("malformed call: " + call)
 	}
 	if !c.OK {
 		c.Error = c.Code + ": too bad (after 12 seconds)"
@@ -82,7 +81,7 @@ func task(typ string, required ...string) assay.Task {
 	return assay.Task{ID: "t", Type: typ, Required: required}
 }
 
-func TestLevel(t *testing.T) {
+func TestPilotLevel(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name  string
@@ -103,7 +102,7 @@ func TestLevel(t *testing.T) {
 		{"a tool required twice", task("basic_task", "read", "read"), "read+ read+", assay.Failure},
 		{"nothing required", task("basic_task"), "note+ note+", assay.Failure},
 
-		// The four signs, each alone and each beside another.
+		// The four signs, each alone and each with another one.
 		{"coverage alone", task("multi_stage_pipeline", "read", "note"), "note+ read+", assay.Failure},
 		{"coverage and number", task("simple_task", "read", "parse", "shape"), "read+ parse+", assay.PartialSuccess},
 		{"coverage below 0.6 and number", task("simple_task", "read", "parse"), "read+", assay.Failure},
@@ -119,14 +118,17 @@ func TestLevel(t *testing.T) {
 		{"claim alone", task("simple_task", "read"), "!", assay.Failure},
 		{"claim and failed calls", task("simple_task", "read"), "read- !", assay.Failure},
 	} {
-		if got := judgePilot(catalog, tc.task, transcript(tc.calls)).Level; got != tc.want {
-			t.Errorf("%s: %q gives %s, want %s", tc.name, tc.calls, got, tc.want)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if got := judgePilot(catalog, tc.task, transcript(tc.calls)).Level; got != tc.want {
+				t.Errorf("%q gives %s, want %s", tc.calls, got, tc.want)
+			}
+		})
 	}
 }
 
-// TestMinimum finds, with a claim as the other sign, how many successful calls
-// each type of task counts as a sign.
+// TestMinimum finds the number of successful calls that counts as a sign for each task type. A
+// claim is the other sign.
 func TestMinimum(t *testing.T) {
 	t.Parallel()
 	for typ, want := range map[string]int{
@@ -145,14 +147,15 @@ func TestMinimum(t *testing.T) {
 	}
 }
 
-// TestOutputWords uses each word as a tool's name beside a claim.
+// TestOutputWords uses each word as a tool's name, together with a claim.
 func TestOutputWords(t *testing.T) {
 	t.Parallel()
+	const partial = assay.PartialSuccess
 	for word, want := range map[string]assay.Level{
-		"file_writer": assay.PartialSuccess, "data_export": assay.PartialSuccess, "save": assay.PartialSuccess, "output": assay.PartialSuccess,
-		"network_poster": assay.PartialSuccess, "publisher": assay.PartialSuccess, "store": assay.PartialSuccess, "emitter": assay.PartialSuccess,
-		"notify_all": assay.PartialSuccess, "reporter": assay.PartialSuccess, "generate": assay.PartialSuccess, "data_filter": assay.PartialSuccess,
-		"data_aggregator": assay.PartialSuccess, "file_compressor": assay.PartialSuccess,
+		"file_writer": partial, "data_export": partial, "save": partial, "output": partial,
+		"network_poster": partial, "publisher": partial, "store": partial, "emitter": partial,
+		"notify_all": partial, "reporter": partial, "generate": partial, "data_filter": partial,
+		"data_aggregator": partial, "file_compressor": partial,
 		"utility_notifier": assay.Failure, "file_reader": assay.Failure,
 	} {
 		if got := judgePilot(catalog, task("basic_task", "read"), transcript(word+"+ !")).Level; got != want {
@@ -161,8 +164,7 @@ func TestOutputWords(t *testing.T) {
 	}
 }
 
-// TestOnlyTheModelClaims: neither a nudge nor a tool can claim that the task
-// is done.
+// TestOnlyTheModelClaims checks that neither a nudge nor a tool can claim that the task is done.
 func TestOnlyTheModelClaims(t *testing.T) {
 	t.Parallel()
 	tr := transcript("note+")
@@ -175,7 +177,7 @@ func TestOnlyTheModelClaims(t *testing.T) {
 	}
 }
 
-func TestCategory(t *testing.T) {
+func TestPilotCategory(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name     string
@@ -210,7 +212,7 @@ func TestCategory(t *testing.T) {
 		{"a missing dependency, but the call worked", "parse note", "parse+ note-", assay.FailureStreak, assay.CategoryOther},
 		{"a dependency that broke", "parse", "read+ read- parse-", assay.FailureStreak, assay.CategoryOther},
 		{"a dependency that is required later", "parse read", "parse- parse-", assay.FailureStreak, assay.CategoryOther},
-		// shape is not required, but writer builds on it, after parse.
+		// shape is not required, but writer needs it, after parse.
 		{"an inserted tool too early", "parse writer", "read+ shape- parse-", assay.FailureStreak, assay.CategoryDependency},
 		{"an inserted tool in time", "parse writer", "read+ parse+ shape- shape-", assay.FailureStreak, assay.CategoryOther},
 		// parse serves shape, so it cannot wait for read, which comes later.
@@ -224,15 +226,19 @@ func TestCategory(t *testing.T) {
 		{"idle turns, but another end", "read", "~ read- read- read- read- read-", assay.FailureStreak, assay.CategoryOther},
 		{"a loop", "read note", "read+ read+ read+ read+ read+", assay.Loop, assay.CategoryOther},
 	} {
-		tr := transcript(tc.calls)
-		tr.Ended = tc.ended
-		if got := judgePilot(catalog, task("basic_task", strings.Fields(tc.required)...), tr).ErrorCategory; got != tc.want {
-			t.Errorf("%s: %q for %q gives %q, want %q", tc.name, tc.calls, tc.required, got, tc.want)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			tr := transcript(tc.calls)
+			tr.Ended = tc.ended
+			o := judgePilot(catalog, task("basic_task", strings.Fields(tc.required)...), tr)
+			if o.ErrorCategory != tc.want {
+				t.Errorf("%q for %q gives %q, want %q", tc.calls, tc.required, o.ErrorCategory, tc.want)
+			}
+		})
 	}
 }
 
-// TestCallsOfOneTurn: two calls of one reply spend one turn.
+// TestCallsOfOneTurn checks that two calls of one reply use one turn.
 func TestCallsOfOneTurn(t *testing.T) {
 	t.Parallel()
 	tr := transcript("read+ note- note-")
@@ -249,14 +255,16 @@ func TestCallsOfOneTurn(t *testing.T) {
 	}
 }
 
-func TestOutcome(t *testing.T) {
+func TestPilotOutcome(t *testing.T) {
 	t.Parallel()
 	tr := transcript(". read+ ~ note+ parse- parse+ read+ !")
 	got := judgePilot(catalog, task("data_pipeline", "read", "parse", "shape"), tr)
 	want := assay.Outcome{
-		Level: assay.PartialSuccess, Ended: assay.Finished, ErrorCategory: assay.CategoryToolSelection, Turns: 8, ToolCalls: 5,
-		RequiredTools: []string{"read", "parse", "shape"}, ExecutedTools: []string{"read", "note", "parse", "read"},
-		Coverage: 2. / 3, Assisted: 1, ScoreVersion: score.Version(world.PilotName),
+		Level: assay.PartialSuccess, Ended: assay.Finished,
+		ErrorCategory: assay.CategoryToolSelection, Turns: 8, ToolCalls: 5,
+		RequiredTools: []string{"read", "parse", "shape"},
+		ExecutedTools: []string{"read", "note", "parse", "read"},
+		Coverage:      2. / 3, Assisted: 1, ScoreVersion: score.Version(world.PilotName),
 		Adherence: .5, Failures: 1, Recovered: 1, Wasted: 2, Efficiency: .6,
 		Pilot: &assay.PilotScores{
 			Executor: assay.PartialSuccess, Paper: assay.PartialSuccess, Batch: assay.PartialSuccess,
@@ -271,14 +279,14 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// near compares scores but for the last digits.
+// near compares scores, ignoring the last digits.
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-12 }
 
-// rounds of random transcripts give each verdict at least once.
+// rounds is how often to run a random check so that every verdict occurs.
 const rounds = 10
 
-// TestLaws holds the score to its laws over random transcripts.
-func TestLaws(t *testing.T) {
+// TestPilotLaws checks the laws of the score with random transcripts.
+func TestPilotLaws(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	check := func(t *rapid.T) {
@@ -288,7 +296,7 @@ func TestLaws(t *testing.T) {
 		o := judgePilot(catalog, task, &tr)
 
 		if again := judgePilot(catalog, task, &tr); !cmp.Equal(o, again) {
-			t.Fatalf("another score the second time:\n%s", cmp.Diff(o, again))
+			t.Fatalf("the score is not deterministic:\n%s", cmp.Diff(o, again))
 		}
 		if !cmp.Equal(task, task0) || !cmp.Equal(tr, tr0) {
 			t.Fatalf("the input was changed:\n%s%s", cmp.Diff(task0, task), cmp.Diff(tr0, tr))
@@ -299,11 +307,12 @@ func TestLaws(t *testing.T) {
 		if full := o.Level == assay.FullSuccess; full != (o.ErrorCategory == "") || full != o.OrderCorrect {
 			t.Fatalf("level %s, category %q, order correct %v", o.Level, o.ErrorCategory, o.OrderCorrect)
 		}
-		if o.ErrorCategory != "" && !slices.Contains(assay.ErrorCategories, o.ErrorCategory) || o.ErrorCategory == assay.CategoryTimeout {
+		known := o.ErrorCategory == "" || slices.Contains(assay.ErrorCategories, o.ErrorCategory)
+		if !known || o.ErrorCategory == assay.CategoryTimeout {
 			t.Fatalf("category %q", o.ErrorCategory)
 		}
 		if o.ErrorCategory == assay.CategoryToolCallFormat && len(tr.Calls) > 0 {
-			t.Fatalf("%d calls, and yet %s", len(tr.Calls), o.ErrorCategory)
+			t.Fatalf("category %s despite %d calls", o.ErrorCategory, len(tr.Calls))
 		}
 		if o.ErrorCategory == assay.CategoryParameterConfig {
 			t.Fatal("no call of the pilot can be blamed on its arguments")
@@ -311,7 +320,8 @@ func TestLaws(t *testing.T) {
 		if !(o.Coverage >= 0 && o.Coverage <= 1) || o.OrderCorrect && o.Coverage != 1 {
 			t.Fatalf("coverage %v, order correct %v", o.Coverage, o.OrderCorrect)
 		}
-		if o.Turns != len(tr.Turns) || o.ToolCalls != len(tr.Calls) || len(o.ExecutedTools) > o.ToolCalls || o.ExecutedTools == nil || o.Ended != tr.Ended {
+		if o.Turns != len(tr.Turns) || o.ToolCalls != len(tr.Calls) || o.Ended != tr.Ended ||
+			len(o.ExecutedTools) > o.ToolCalls || o.ExecutedTools == nil {
 			t.Fatalf("counts: %+v", o)
 		}
 		measureLaws(t, &tr, &o)
@@ -321,18 +331,23 @@ func TestLaws(t *testing.T) {
 	for range rounds {
 		rapid.Check(t, check)
 	}
-	for _, c := range append([]string{string(assay.FullSuccess), string(assay.PartialSuccess), string(assay.Failure)}, assay.ErrorCategories...) {
+	verdicts := []string{string(assay.FullSuccess), string(assay.PartialSuccess), string(assay.Failure)}
+	for _, c := range append(verdicts, assay.ErrorCategories...) {
 		if seen[c] == 0 && c != assay.CategoryParameterConfig && c != assay.CategoryTimeout {
-			t.Errorf("no transcript gave %s: the test is too weak", c)
+			t.Errorf("no transcript gave %s, so the test is too weak", c)
 		}
 	}
 }
 
-// TestCodesDoNotMatter: with which code a tool failed, TIMEOUT among them,
-// changes no verdict, and no verdict is called a timeout.
+var anyCode = []string{
+	"TIMEOUT", "INVALID_INPUT", "DEPENDENCY_ERROR", "PERMISSION_DENIED", "OPERATION_FAILED",
+}
+
+// TestCodesDoNotMatter checks that the code with which a tool failed, such as TIMEOUT, changes no
+// verdict, and that no verdict is called a timeout.
 func TestCodesDoNotMatter(t *testing.T) {
 	t.Parallel()
-	codes := rapid.SampledFrom([]string{"TIMEOUT", "INVALID_INPUT", "DEPENDENCY_ERROR", "PERMISSION_DENIED", "OPERATION_FAILED"})
+	codes := rapid.SampledFrom(anyCode)
 	rapid.Check(t, func(t *rapid.T) {
 		task := anyTask().Draw(t, "task")
 		tr := anyTranscript(task).Draw(t, "transcript")
@@ -345,16 +360,16 @@ func TestCodesDoNotMatter(t *testing.T) {
 		}
 		other := judgePilot(catalog, task, &tr)
 		if diff := cmp.Diff(o, other); diff != "" {
-			t.Fatalf("other codes give another verdict:\n%s", diff)
+			t.Fatalf("other codes change the verdict:\n%s", diff)
 		}
-		if text := strings.ToLower(fmt.Sprint(other.Level, other.ErrorCategory, other.Ended)); strings.Contains(text, "timeout") {
+		text := strings.ToLower(fmt.Sprint(other.Level, other.ErrorCategory, other.Ended))
+		if strings.Contains(text, "timeout") {
 			t.Fatalf("verdict %s", text)
 		}
 	})
 }
 
-// TestUnknownTools: a stored transcript may name tools that the catalog no
-// longer has.
+// TestUnknownTools judges a stored transcript with tools that the catalog no longer has.
 func TestUnknownTools(t *testing.T) {
 	t.Parallel()
 	o := judgePilot(assay.NewCatalog(nil), task("simple_task", "gone"), transcript("gone- other+"))
@@ -374,7 +389,7 @@ func anyTask() *rapid.Generator[assay.Task] {
 	})
 }
 
-// anyTranscript draws one of pilot, whose calls fail by chance only.
+// anyTranscript draws a transcript of pilot, where calls fail only by chance.
 func anyTranscript(task assay.Task) *rapid.Generator[assay.Transcript] {
 	words := []string{"~", ".", "!"}
 	for _, name := range catalog.Names() {
@@ -383,10 +398,13 @@ func anyTranscript(task assay.Task) *rapid.Generator[assay.Transcript] {
 	return episodes(task, words, []string{"read-", "read+", "parse+", "parse-"})
 }
 
-// episodes draws episodes of words: of any, of the first three, of few, or the
-// task's plan with some of them between.
+// episodes draws episodes in one of these ways: from all words, from the first three, from few, or
+// as the task's plan with some words in between.
 func episodes(task assay.Task, words, few []string) *rapid.Generator[assay.Transcript] {
-	ends := []assay.Ended{assay.Finished, assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.Loop, assay.CallLimit, assay.TokenLimit, ""}
+	ends := []assay.Ended{
+		assay.Finished, assay.Finished, assay.TurnLimit, assay.FailureStreak,
+		assay.Loop, assay.CallLimit, assay.TokenLimit, "",
+	}
 	loop := rapid.Custom(func(t *rapid.T) assay.LoopRecord {
 		return assay.LoopRecord{Kind: rapid.SampledFrom(assay.LoopKinds).Draw(t, "kind"), Began: 2, Noticed: 4}
 	})
