@@ -82,14 +82,16 @@ func TestEndings(t *testing.T) {
 			10, assay.Loop, assay.Failure, 5, 5,
 		},
 		{
-			"LoopOverFailures", slices.Concat(worked(pinger, pinger), failed(pinger), worked(repeat(pinger, 3)...)),
+			"LoopOverFailures",
+			slices.Concat(worked(pinger, pinger), failed(pinger), worked(repeat(pinger, 3)...)),
 			func(s string) []assay.Message { return one(s, worked(pinger)) },
 			10, assay.Loop, assay.Failure, 6, 6,
 		},
 		{
 			"CallLimit", worked(slices.Repeat([]string{reader, pinger}, 8)...),
 			func(s string) []assay.Message {
-				return []assay.Message{calling(s, slices.Repeat([]string{reader, pinger}, 7)...), calling(s, reader), calling(s, pinger)}
+				many := slices.Repeat([]string{reader, pinger}, 7)
+				return []assay.Message{calling(s, many...), calling(s, reader), calling(s, pinger)}
 			},
 			10, assay.CallLimit, assay.Failure, 3, 16,
 		},
@@ -101,23 +103,24 @@ func TestEndings(t *testing.T) {
 				trial := trial(setting, reliability, seedFor(t, reliability, tc.luck))
 				trial.Setting.Turns = tc.limit
 				a, tr := run(t, scripted(tc.replies(setting)...), trial)
-				if a.Ended != tc.ended || tr.Ended != tc.ended || a.Level != tc.level || a.Turns != tc.turns || a.ToolCalls != tc.calls {
+				if a.Ended != tc.ended || tr.Ended != tc.ended || a.Level != tc.level ||
+					a.Turns != tc.turns || a.ToolCalls != tc.calls {
 					t.Errorf("ended %s (transcript %s), level %s, %d turns, %d calls; want %s, %s, %d, %d",
 						a.Ended, tr.Ended, a.Level, a.Turns, a.ToolCalls, tc.ended, tc.level, tc.turns, tc.calls)
 				}
 				if a.FaultKind != "" || a.FaultDetail != "" {
-					t.Errorf("fault %q %q beside an outcome", a.FaultKind, a.FaultDetail)
+					t.Errorf("fault %q %q next to an outcome", a.FaultKind, a.FaultDetail)
 				}
 				if want := score.New(catalog).Outcome(&trial, new(task()), tr); !cmp.Equal(a.Outcome, want) {
-					t.Errorf("the outcome is not the score of the transcript:\n%s", cmp.Diff(want, a.Outcome))
+					t.Errorf("outcome differs from the transcript's score:\n%s", cmp.Diff(want, a.Outcome))
 				}
 			})
 		}
 	}
 }
 
-// TestClaimEndsBeforeItsCalls: once all required tools have worked, a claim to
-// be done ends the episode, and calls beside it are not executed.
+// TestClaimEndsBeforeItsCalls checks that a claim to be done ends the episode once all required
+// tools have succeeded, and that calls in the same reply are not executed.
 func TestClaimEndsBeforeItsCalls(t *testing.T) {
 	t.Parallel()
 	last := calling(assay.Listed, pinger)
@@ -132,8 +135,8 @@ func TestClaimEndsBeforeItsCalls(t *testing.T) {
 	}
 }
 
-// TestEarlyClaim: a claim before the required tools have worked is answered by
-// a nudge that counts as help; calls beside it are executed.
+// TestEarlyClaim checks that a claim before the required tools have succeeded is answered by a
+// nudge, which counts as assistance. Calls in the same reply are executed.
 func TestEarlyClaim(t *testing.T) {
 	t.Parallel()
 	claim := calling(assay.Listed, parser)
@@ -149,29 +152,31 @@ func TestEarlyClaim(t *testing.T) {
 		assisted = append(assisted, turn.Assisted)
 	}
 	if want := []bool{false, true, false, false}; !slices.Equal(assisted, want) {
-		t.Errorf("turns with help: %v, want %v", assisted, want)
+		t.Errorf("assisted turns: %v, want %v", assisted, want)
 	}
 	nudge := f.asked[2].Messages[len(f.asked[2].Messages)-1]
-	if nudge.Role != assay.User || !strings.Contains(nudge.Content, "not recognised as complete") || !strings.HasSuffix(nudge.Content, "Replies left: 8.") {
+	if nudge.Role != assay.User || !strings.Contains(nudge.Content, "not recognised as complete") ||
+		!strings.HasSuffix(nudge.Content, "Replies left: 8.") {
 		t.Errorf("the claim is answered by %+v", nudge)
 	}
 }
 
-func TestCallsBeyondTheBound(t *testing.T) {
+func TestCallsBeyondLimitAreRefused(t *testing.T) {
 	t.Parallel()
 	trial := trial(assay.Listed, .8, 1)
 	trial.Setting.Turns = 1
-	a, tr := run(t, scripted(calling(assay.Listed, repeat(reader, episode.MaxCallsPerReply+2)...)), trial)
+	many := calling(assay.Listed, repeat(reader, episode.MaxCallsPerReply+2)...)
+	a, tr := run(t, scripted(many), trial)
 	if a.ToolCalls != episode.MaxCallsPerReply || a.Assisted != 1 {
 		t.Errorf("%d calls executed, assisted %d; want %d, 1", a.ToolCalls, a.Assisted, episode.MaxCallsPerReply)
 	}
 	if got, want := tr.Messages[len(tr.Messages)-1].Content, "at most 64 calls"; !strings.Contains(got, want) {
-		t.Errorf("the last call is answered by %s, want %q in it", got, want)
+		t.Errorf("the answer to the last call is %s, want it to contain %q", got, want)
 	}
 }
 
-// TestFaults cuts an episode off in its second turn. The attempt is a fault
-// without any verdict, and the transcript holds what there was.
+// TestFaults breaks off an episode in its second turn. The attempt is a fault without a verdict,
+// and the transcript holds everything up to that point.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	type faultCase struct {
@@ -185,7 +190,8 @@ func TestFaults(t *testing.T) {
 		{context.DeadlineExceeded, assay.Timeout},
 	}
 	for _, kind := range assay.FaultKinds {
-		cases = append(cases, faultCase{&assay.Fault{Kind: kind, Lane: "east/key/one", Status: 599, Detail: "so it goes"}, kind})
+		fault := &assay.Fault{Kind: kind, Lane: "east/key/one", Status: 599, Detail: "so it goes"}
+		cases = append(cases, faultCase{fault, kind})
 	}
 	trial := trial(assay.Listed, .8, seedFor(t, .8, worked(reader)))
 	for _, tc := range cases {
@@ -193,12 +199,16 @@ func TestFaults(t *testing.T) {
 			if n == 1 {
 				return assay.Response{
 					Message: calling(assay.Listed, reader), Lane: "west/key/one", ServedModel: "fake-1",
-					Usage: assay.Usage{InputTokens: 100, OutputTokens: 10}, Cost: .25, Waits: assay.Waits{Working: time.Second, Requests: 1},
+					Usage: assay.Usage{InputTokens: 100, OutputTokens: 10}, Cost: .25,
+					Waits: assay.Waits{Working: time.Second, Requests: 1},
 				}, nil
 			}
 			return assay.Response{
 				ServedModel: "other", Usage: assay.Usage{InputTokens: 7},
-				Waits: assay.Waits{Queued: 3 * time.Second, Working: 2 * time.Second, Requests: 4, Retried: map[assay.FaultKind]int{assay.Server: 3}},
+				Waits: assay.Waits{
+					Queued: 3 * time.Second, Working: 2 * time.Second,
+					Requests: 4, Retried: map[assay.FaultKind]int{assay.Server: 3},
+				},
 			}, tc.err
 		}}
 		a, tr := run(t, f, trial)
@@ -206,13 +216,16 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%v: fault %q %q, want %s", tc.err, a.FaultKind, a.FaultDetail, tc.want)
 		}
 		if a.Settles() || a.Level != "" || a.Ended != "" || a.ErrorCategory != "" || tr.Ended != "" {
-			t.Errorf("%v: level %q, ended %q %q, category %q beside a fault", tc.err, a.Level, a.Ended, tr.Ended, a.ErrorCategory)
+			t.Errorf("%v: level %q, ended %q %q, category %q next to a fault",
+				tc.err, a.Level, a.Ended, tr.Ended, a.ErrorCategory)
 		}
 		if len(tr.Messages) != 4 || len(tr.Turns) != 1 || len(tr.Calls) != 1 || a.Turns != 1 || a.ToolCalls != 1 {
-			t.Errorf("%v: %d messages, %d turns, %d calls kept; want 4, 1, 1", tc.err, len(tr.Messages), len(tr.Turns), len(tr.Calls))
+			t.Errorf("%v: kept %d messages, %d turns, %d calls; want 4, 1, 1",
+				tc.err, len(tr.Messages), len(tr.Turns), len(tr.Calls))
 		}
-		if a.Requests != 5 || a.Retried[assay.Server] != 3 || a.QueuedMS != 3000 || a.WorkingMS != 3000 || a.InputTokens != 107 || a.CostUSD != .25 {
-			t.Errorf("%v: what the failed turn took is not counted: %+v", tc.err, a)
+		if a.Requests != 5 || a.Retried[assay.Server] != 3 || a.QueuedMS != 3000 || a.WorkingMS != 3000 ||
+			a.InputTokens != 107 || a.CostUSD != .25 {
+			t.Errorf("%v: usage of the failed turn is not counted: %+v", tc.err, a)
 		}
 		lane := "west/key/one"
 		if f, ok := errors.AsType[*assay.Fault](tc.err); ok && f.Lane != "" {
@@ -224,27 +237,33 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestAccounts adds up what the turns took.
-func TestAccounts(t *testing.T) {
+// TestUsageAddsUp adds up time, tokens and cost of all turns.
+func TestUsageAddsUp(t *testing.T) {
 	t.Parallel()
 	f := &fake{chat: func(_ context.Context, n int) (assay.Response, error) {
 		return assay.Response{
 			Message: saying(fmt.Sprint("thought ", n)), Lane: fmt.Sprint("lane/", n), ServedModel: "fake-1",
 			Usage: assay.Usage{InputTokens: 100 * n, OutputTokens: n}, Cost: .5,
-			Waits: assay.Waits{Queued: 2 * time.Millisecond, Working: 30 * time.Millisecond, Requests: n, Retried: map[assay.FaultKind]int{assay.RateLimited: n - 1}},
+			Waits: assay.Waits{
+				Queued: 2 * time.Millisecond, Working: 30 * time.Millisecond,
+				Requests: n, Retried: map[assay.FaultKind]int{assay.RateLimited: n - 1},
+			},
 		}, nil
 	}}
 	temperature := .3
 	trial := trial(assay.Discover, .8, 1)
 	trial.Setting.Turns, trial.Sampling.Temperature = 3, &temperature
 	a, tr := run(t, f, trial)
-	if a.InputTokens != 600 || a.OutputTokens != 6 || a.CostUSD != 1.5 || a.QueuedMS != 6 || a.WorkingMS != 90 || a.Requests != 6 || a.Retried[assay.RateLimited] != 3 {
+	if a.InputTokens != 600 || a.OutputTokens != 6 || a.CostUSD != 1.5 || a.QueuedMS != 6 || a.WorkingMS != 90 ||
+		a.Requests != 6 || a.Retried[assay.RateLimited] != 3 {
 		t.Errorf("the sums are wrong: %+v", a)
 	}
-	if a.Lane != "lane/3" || a.ServedModel != "fake-1" || a.Templates != episode.TemplatesHash || !cmp.Equal(a.Trial, trial) {
+	if a.Lane != "lane/3" || a.ServedModel != "fake-1" || a.Templates != episode.TemplatesHash ||
+		!cmp.Equal(a.Trial, trial) {
 		t.Errorf("lane %q, served model %q, templates %q", a.Lane, a.ServedModel, a.Templates)
 	}
-	if a.StartedAt.IsZero() || a.FinishedAt.Before(a.StartedAt) || a.StartedAt.Location() != time.UTC || a.FinishedAt.Location() != time.UTC {
+	if a.StartedAt.IsZero() || a.FinishedAt.Before(a.StartedAt) ||
+		a.StartedAt.Location() != time.UTC || a.FinishedAt.Location() != time.UTC {
 		t.Errorf("from %v to %v", a.StartedAt, a.FinishedAt)
 	}
 	want := assay.TurnRecord{
@@ -261,8 +280,8 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// TestBudget: each request is told the working time that is left, and when it
-// is used up the trial is a fault. Time in a queue does not count.
+// TestBudget checks that each request gets the remaining working time, and that the trial is a
+// fault once it is used up. Time in a queue does not count.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -274,23 +293,27 @@ func TestBudget(t *testing.T) {
 		{time.Minute, []time.Duration{10 * time.Second}},
 	} {
 		f := &fake{chat: func(context.Context, int) (assay.Response, error) {
-			return assay.Response{Message: saying("Hm."), Waits: assay.Waits{Working: tc.working, Queued: time.Hour}}, nil
+			waits := assay.Waits{Working: tc.working, Queued: time.Hour}
+			return assay.Response{Message: saying("Hm."), Waits: waits}, nil
 		}}
-		a, tr := episode.NewRunner(catalog, 10*time.Second).Run(t.Context(), f, new(trial(assay.Discover, .8, 1)), new(task()))
+		runner := episode.NewRunner(catalog, 10*time.Second)
+		a, tr := runner.Run(t.Context(), f, new(trial(assay.Discover, .8, 1)), new(task()))
 		var budgets []time.Duration
 		for _, req := range f.asked {
 			budgets = append(budgets, req.Budget)
 		}
 		if !slices.Equal(budgets, tc.want) {
-			t.Errorf("%v a turn: budgets %v, want %v", tc.working, budgets, tc.want)
+			t.Errorf("%v per turn: budgets %v, want %v", tc.working, budgets, tc.want)
 		}
-		if a.FaultKind != assay.Timeout || !strings.Contains(a.FaultDetail, "working time of 10s") || a.Settles() || len(tr.Turns) != len(tc.want) {
-			t.Errorf("%v a turn: fault %q %q, level %q, %d turns; want a timeout", tc.working, a.FaultKind, a.FaultDetail, a.Level, len(tr.Turns))
+		if a.FaultKind != assay.Timeout || !strings.Contains(a.FaultDetail, "working time of 10s") ||
+			a.Settles() || len(tr.Turns) != len(tc.want) {
+			t.Errorf("%v per turn: fault %q %q, level %q, %d turns; want a timeout",
+				tc.working, a.FaultKind, a.FaultDetail, a.Level, len(tr.Turns))
 		}
 	}
 }
 
-// TestBudgetSpentByTheEnd: an episode that ends with its last second has an
+// TestBudgetSpentByTheEnd checks that an episode that ends exactly when its time is used up has an
 // outcome.
 func TestBudgetSpentByTheEnd(t *testing.T) {
 	t.Parallel()
@@ -299,16 +322,16 @@ func TestBudgetSpentByTheEnd(t *testing.T) {
 	}}
 	trial := trial(assay.Discover, .8, 1)
 	trial.Setting.Turns = 2
-	if a, _ := episode.NewRunner(catalog, 10*time.Second).Run(t.Context(), f, new(trial), new(task())); a.Ended != assay.TurnLimit {
+	a, _ := episode.NewRunner(catalog, 10*time.Second).Run(t.Context(), f, new(trial), new(task()))
+	if a.Ended != assay.TurnLimit {
 		t.Errorf("ended %q, fault %q %q; want the turn limit", a.Ended, a.FaultKind, a.FaultDetail)
 	}
 }
 
-// TestInterrupted ends the context at each point of an episode, for a reason
-// of its own.
+// TestInterrupted cancels the context at each point of an episode, with a cause.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
-	why := errors.New("somebody pulled the plug")
+	why := errors.New("the plug was pulled")
 	answer := func(context.Context) (assay.Response, error) {
 		return assay.Response{Message: saying("Hm.")}, nil
 	}
@@ -334,24 +357,27 @@ func TestInterrupted(t *testing.T) {
 			cancel(why)
 			return tc.then(ctx)
 		}}
-		a, tr := episode.NewRunner(catalog, 0).Run(ctx, f, new(trial(assay.Discover, .8, 1)), new(task()))
+		runner := episode.NewRunner(catalog, 0)
+		a, tr := runner.Run(ctx, f, new(trial(assay.Discover, .8, 1)), new(task()))
 		if a.FaultKind != assay.Interrupted || a.Settles() {
 			t.Errorf("%s: fault %q, level %q; want an interruption", tc.name, a.FaultKind, a.Level)
 		}
 		if !strings.Contains(a.FaultDetail, why.Error()) {
-			t.Errorf("%s: fault %q does not tell the cause", tc.name, a.FaultDetail)
+			t.Errorf("%s: fault %q does not contain the cause", tc.name, a.FaultDetail)
 		}
 		if len(f.asked) != tc.asked || len(tr.Turns) != tc.turns {
-			t.Errorf("%s: %d requests, %d turns; want %d, %d", tc.name, len(f.asked), len(tr.Turns), tc.asked, tc.turns)
+			t.Errorf("%s: %d requests, %d turns; want %d, %d",
+				tc.name, len(f.asked), len(tr.Turns), tc.asked, tc.turns)
 		}
 	}
 }
 
-// TestRunnerIsShared runs many episodes at once with one runner.
+// TestRunnerIsShared runs many episodes with one runner at the same time.
 func TestRunnerIsShared(t *testing.T) {
 	t.Parallel()
 	runner := episode.NewRunner(catalog, time.Minute)
-	query := assay.Message{Calls: []assay.ToolCall{{ID: "a", Name: "tool_search", Arguments: `{"query":"rows"}`}}}
+	search := assay.ToolCall{ID: "a", Name: "tool_search", Arguments: `{"query":"rows"}`}
+	query := assay.Message{Calls: []assay.ToolCall{search}}
 	type result struct {
 		seed    uint64
 		outcome assay.Outcome
@@ -359,7 +385,8 @@ func TestRunnerIsShared(t *testing.T) {
 	results := make(chan result)
 	const n = 16
 	play := func(seed uint64) assay.Outcome {
-		a, _ := runner.Run(t.Context(), scripted(query, calling(assay.Discover, reader), calling(assay.Discover, parser)), new(trial(assay.Discover, .8, seed)), new(task()))
+		f := scripted(query, calling(assay.Discover, reader), calling(assay.Discover, parser))
+		a, _ := runner.Run(t.Context(), f, new(trial(assay.Discover, .8, seed)), new(task()))
 		return a.Outcome
 	}
 	for seed := range uint64(n) {
@@ -368,7 +395,7 @@ func TestRunnerIsShared(t *testing.T) {
 	for range n {
 		r := <-results
 		if diff := cmp.Diff(play(r.seed), r.outcome); diff != "" {
-			t.Errorf("seed %d gives another outcome in company:\n%s", r.seed, diff)
+			t.Errorf("seed %d gives another outcome in parallel:\n%s", r.seed, diff)
 		}
 	}
 }

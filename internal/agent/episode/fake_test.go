@@ -12,8 +12,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/pilot"
 )
 
-// A fake answers request number n, from 1, with chat(n), and keeps what it was
-// asked. It belongs to one episode.
+// A fake answers the n-th request, counted from 1, with chat(n), and records all requests. It
+// belongs to one episode.
 type fake struct {
 	chat  func(ctx context.Context, n int) (assay.Response, error)
 	asked []assay.Request
@@ -25,8 +25,7 @@ func (f *fake) Chat(ctx context.Context, req assay.Request) (assay.Response, err
 	return f.chat(ctx, len(f.asked))
 }
 
-// scripted returns a provider that gives the replies in order, and the last
-// one for ever.
+// scripted returns a provider that gives the replies in order and then repeats the last one.
 func scripted(replies ...assay.Message) *fake {
 	return &fake{chat: func(_ context.Context, n int) (assay.Response, error) {
 		return assay.Response{Message: replies[min(n, len(replies))-1]}, nil
@@ -38,7 +37,7 @@ func saying(content string) assay.Message {
 	return assay.Message{Role: assay.Assistant, Content: content}
 }
 
-// calling returns a reply that calls tools in a setting, one call each.
+// calling returns a reply that calls tools under a tool setting, one call each.
 func calling(setting string, tools ...string) assay.Message {
 	m := assay.Message{Role: assay.Assistant}
 	for i, tool := range tools {
@@ -55,7 +54,7 @@ func calling(setting string, tools ...string) assay.Message {
 	return m
 }
 
-// The tools of the tests. No correction can name one by chance.
+// The tools of the tests. No correction contains such a name by accident.
 const (
 	reader = "file_reader"
 	parser = "row_parser"
@@ -75,12 +74,16 @@ func testTools() []assay.Tool {
 	return []assay.Tool{
 		{
 			Name: reader, Category: "file", Operation: "reader", Description: "Read a file from disk.",
-			Parameters: []assay.Parameter{{Name: "source", Type: "string", Description: "Path of the file.", Required: true}},
-			Returns:    returns, Errors: errors,
+			Parameters: []assay.Parameter{
+				{Name: "source", Type: "string", Description: "Path of the file.", Required: true},
+			},
+			Returns: returns, Errors: errors,
 		},
 		{
 			Name: parser, Category: "row", Operation: "parser", Description: "Parse raw text into rows.",
-			Parameters:   []assay.Parameter{{Name: "delimiter", Type: "string", Description: "What separates fields.", Default: ","}},
+			Parameters: []assay.Parameter{
+				{Name: "delimiter", Type: "string", Description: "What separates fields.", Default: ","},
+			},
 			Returns:      returns,
 			Errors:       errors,
 			Dependencies: []string{reader},
@@ -90,8 +93,9 @@ func testTools() []assay.Tool {
 			Returns: returns, Errors: errors, Dependencies: []string{reader, parser},
 		},
 		{
-			Name: pinger, Category: "host", Operation: "pinger", Description: "Ping a host & say whether it answers in < 1 s.",
-			Returns: returns, Errors: errors,
+			Name: pinger, Category: "host", Operation: "pinger",
+			Description: "Ping a host & say whether it answers in < 1 s.",
+			Returns:     returns, Errors: errors,
 		},
 	}
 }
@@ -109,7 +113,7 @@ func task() assay.Task {
 	}
 }
 
-// trial returns a trial at the task with a turn limit of 10.
+// trial returns a trial of the task with a limit of 10 turns.
 func trial(setting string, reliability float64, seed uint64) assay.Trial {
 	return assay.Trial{
 		ID:   "test",
@@ -119,13 +123,13 @@ func trial(setting string, reliability float64, seed uint64) assay.Trial {
 	}
 }
 
-// step is a call and how it shall go.
+// step is a call and how it is supposed to go.
 type step struct {
 	tool string
 	ok   bool
 }
 
-// worked and failed make steps of tools.
+// worked and failed return steps in which every call succeeds or fails.
 func worked(tools ...string) []step { return steps(true, tools) }
 func failed(tools ...string) []step { return steps(false, tools) }
 
@@ -137,7 +141,7 @@ func steps(ok bool, tools []string) []step {
 	return s
 }
 
-// seedFor returns the first seed with which these calls go like that.
+// seedFor returns the first seed with which the calls go as stated.
 func seedFor(t testing.TB, reliability float64, steps []step) uint64 {
 	t.Helper()
 	for seed := range uint64(100_000) {
@@ -152,7 +156,7 @@ func seedFor(t testing.TB, reliability float64, steps []step) uint64 {
 			return seed
 		}
 	}
-	t.Fatal("no seed has this luck")
+	t.Fatal("no seed gives this luck")
 	return 0
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// A schema is a JSON schema as far as functions need it.
+// A schema is the part of JSON schema that functions need.
 type schema struct {
 	Type        string            `json:"type"`
 	Description string            `json:"description"`
@@ -27,8 +27,8 @@ type schema struct {
 	Additional  *bool             `json:"additionalProperties"`
 }
 
-// readSchema reads the schema of a function's arguments, and fails on what the
-// endpoints of models refuse.
+// readSchema parses the schema of a function's arguments. It fails on anything that model endpoints
+// refuse.
 func readSchema(t *testing.T, f assay.Function) schema {
 	t.Helper()
 	if !functionName.MatchString(f.Name) || strings.TrimSpace(f.Description) == "" {
@@ -45,11 +45,11 @@ func readSchema(t *testing.T, f assay.Function) schema {
 	}
 	for _, name := range s.Required {
 		if _, ok := s.Properties[name]; !ok {
-			t.Errorf("%s: requires %s, which it does not have", f.Name, name)
+			t.Errorf("%s: requires %s but does not have it", f.Name, name)
 		}
 	}
 	for name, p := range s.Properties {
-		if !slices.Contains([]string{"string", "number", "integer", "boolean", "object", "array", "null"}, p.Type) {
+		if !slices.Contains(jsonTypes, p.Type) {
 			t.Errorf("%s: %s has the type %q", f.Name, name, p.Type)
 		}
 		if (p.Type == "array") != (p.Items != nil) {
@@ -59,7 +59,9 @@ func readSchema(t *testing.T, f assay.Function) schema {
 	return s
 }
 
-// functionName is what OpenAI accepts.
+var jsonTypes = []string{"string", "number", "integer", "boolean", "object", "array", "null"}
+
+// functionName matches the names that OpenAI accepts.
 var functionName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 func TestDiscoverFunctions(t *testing.T) {
@@ -84,7 +86,8 @@ func TestDiscoverFunctions(t *testing.T) {
 
 func TestListedFunctions(t *testing.T) {
 	t.Parallel()
-	odd := assay.Tool{Name: "odd", Description: "Take everything.", Dependencies: []string{"one", "two"}, Parameters: []assay.Parameter{
+	odd := assay.Tool{Name: "odd", Description: "Take everything.", Dependencies: []string{"one", "two"}}
+	odd.Parameters = []assay.Parameter{
 		{Name: "s", Type: "string", Description: "a < b & c", Required: true},
 		{Name: "n", Type: "number", Default: 0.0},
 		{Name: "i", Type: "integer", Required: true},
@@ -92,8 +95,9 @@ func TestListedFunctions(t *testing.T) {
 		{Name: "o", Type: "object", Default: map[string]any{}},
 		{Name: "a", Type: "array", Default: []any{"x"}},
 		{Name: "z", Type: "null"},
-	}}
-	for _, tools := range [][]assay.Tool{library.Tools(), testTools(), {odd, {Name: "bare", Description: "Do it."}}} {
+	}
+	odds := []assay.Tool{odd, {Name: "bare", Description: "Do it."}}
+	for _, tools := range [][]assay.Tool{library.Tools(), testTools(), odds} {
 		functions := episode.Functions(world.PilotName, assay.Listed, assay.NewCatalog(tools))
 		if len(functions) != len(tools) {
 			t.Fatalf("%d functions for %d tools", len(functions), len(tools))
@@ -107,15 +111,17 @@ func TestListedFunctions(t *testing.T) {
 		t.Errorf("description %q, want %q", f.Description, want)
 	}
 	if !bytes.Contains(f.Parameters, []byte("a < b & c")) {
-		t.Errorf("signs are escaped: %s", f.Parameters)
+		t.Errorf("special characters are escaped: %s", f.Parameters)
 	}
 }
 
 func matchesTool(t *testing.T, f assay.Function, tool assay.Tool) {
 	t.Helper()
 	s := readSchema(t, f)
-	if f.Name != tool.Name || !strings.HasPrefix(f.Description, tool.Description) || len(s.Properties) != len(tool.Parameters) {
-		t.Errorf("function %s (%q) with %d properties for the tool %s", f.Name, f.Description, len(s.Properties), tool.Name)
+	if f.Name != tool.Name || !strings.HasPrefix(f.Description, tool.Description) ||
+		len(s.Properties) != len(tool.Parameters) {
+		t.Errorf("function %s (%q) with %d properties for the tool %s",
+			f.Name, f.Description, len(s.Properties), tool.Name)
 	}
 	required := []string{}
 	for _, p := range tool.Parameters {
@@ -132,15 +138,23 @@ func matchesTool(t *testing.T, f assay.Function, tool assay.Tool) {
 	}
 }
 
-// TestDataIsAReference: in assay-1 the schema of data says how it is given.
+// TestDataIsAReference checks that the schema describes data as a reference in assay-1 but not in
+// pilot.
 func TestDataIsAReference(t *testing.T) {
 	t.Parallel()
 	tools := assay.NewCatalog([]assay.Tool{{Name: "t", Parameters: []assay.Parameter{
 		{Name: "data", Type: "object", Required: true}, {Name: "schema", Type: "object"},
 	}}})
-	text := string(episode.Functions(world.Assay1Name, assay.Listed, tools)[0].Parameters)
-	want := `"data":{"type":"object","properties":{"ref":{"type":"string","description":"the name of a tool that has succeeded, or inputs.NAME for one of the task's inputs"}},"required":["ref"]}`
-	if !strings.Contains(text, want) || strings.Contains(string(episode.Functions(world.PilotName, assay.Listed, tools)[0].Parameters), "ref") {
-		t.Errorf("schema %s, want in it %s, and in pilot nothing of it", text, want)
+	parameters := func(worldName string) string {
+		return string(episode.Functions(worldName, assay.Listed, tools)[0].Parameters)
+	}
+	want := `"data":{"type":"object","properties":{"ref":{"type":"string",` +
+		`"description":"the name of a tool that has succeeded, or inputs.NAME for one of the task's inputs"}},` +
+		`"required":["ref"]}`
+	if got := parameters(world.Assay1Name); !strings.Contains(got, want) {
+		t.Errorf("schema in assay-1 is %s, want it to contain %s", got, want)
+	}
+	if got := parameters(world.PilotName); strings.Contains(got, "ref") {
+		t.Errorf("schema in pilot is %s, want no reference", got)
 	}
 }

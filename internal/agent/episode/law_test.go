@@ -16,14 +16,13 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// TestEpisodeLaws lets a model reply anything at all and checks what has to
-// hold of every episode.
+// TestEpisodeLaws lets a model give arbitrary replies and checks the laws of every episode.
 func TestEpisodeLaws(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, episodeLaws)
 }
 
-// FuzzEpisode checks the same laws with the fuzzer's choice of replies.
+// FuzzEpisode checks the same laws with replies chosen by the fuzzer.
 func FuzzEpisode(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(episodeLaws))
 }
@@ -37,7 +36,8 @@ func episodeLaws(t *rapid.T) {
 	trial.World = rapid.SampledFrom(world.Names).Draw(t, "world")
 	trial.Variant = rapid.SampledFrom(assay.Variants).Draw(t, "variant")
 	trial.Severity = rapid.SampledFrom(assay.Severities).Draw(t, "severity")
-	trial.Loops = rapid.SampledFrom([]string{"", "none", "repeat=2! search=2! ping_pong=2! monologue=2! error=2!"}).Draw(t, "loops")
+	strict := "repeat=2! search=2! ping_pong=2! monologue=2! error=2!"
+	trial.Loops = rapid.SampledFrom([]string{"", "none", strict}).Draw(t, "loops")
 	trial.Setting.Turns = rapid.IntRange(1, 12).Draw(t, "turns")
 	replies := anyReply()
 	f := &fake{chat: func(context.Context, int) (assay.Response, error) {
@@ -46,22 +46,24 @@ func episodeLaws(t *rapid.T) {
 	a, tr := episode.NewRunner(catalog, 0).Run(context.Background(), f, new(trial), new(task()))
 
 	if strings.Contains(a.FaultDetail, "does not apply to task") {
-		return // such a trial is not planned
+		return // such a trial is never planned
 	}
 	if !a.Settles() || a.FaultKind != "" {
 		t.Fatalf("level %q, fault %q %s: want an outcome", a.Level, a.FaultKind, a.FaultDetail)
 	}
 	if n := len(f.asked); n > trial.Setting.Turns || n != len(tr.Turns) || n != a.Turns {
-		t.Fatalf("%d requests, %d turns recorded, %d told, limit %d", n, len(tr.Turns), a.Turns, trial.Setting.Turns)
+		t.Fatalf("%d requests, %d turns in the transcript, %d in the attempt, limit %d",
+			n, len(tr.Turns), a.Turns, trial.Setting.Turns)
 	}
 	conversation := f.asked[0].Messages
 	executed, assisted := 0, 0
 	for turn := 1; turn <= len(f.asked); turn++ {
 		if diff := cmp.Diff(conversation, f.asked[turn-1].Messages); diff != "" {
-			t.Fatalf("request %d is not the conversation so far:\n%s", turn, diff)
+			t.Fatalf("request %d differs from the conversation so far:\n%s", turn, diff)
 		}
 		rest := tr.Messages[len(conversation):]
-		answers := checkTurn(t, rest, trial.Setting.Turns-turn, turn == len(f.asked) && tr.Ended == assay.Finished)
+		finishes := turn == len(f.asked) && tr.Ended == assay.Finished
+		answers := checkTurn(t, rest, trial.Setting.Turns-turn, finishes)
 		conversation = tr.Messages[:len(conversation)+1+len(answers)]
 		calls, lookups, corrected := inspect(t, rest[0].Calls, answers, tr.Calls)
 		executed += calls
@@ -82,19 +84,19 @@ func episodeLaws(t *rapid.T) {
 		t.Fatalf("%d messages, want %d", len(tr.Messages), len(conversation))
 	}
 	if executed != len(tr.Calls) || executed != a.ToolCalls || assisted != a.Assisted {
-		t.Fatalf("executed %d, recorded %d, told %d; assisted %d, told %d", executed, len(tr.Calls), a.ToolCalls, assisted, a.Assisted)
+		t.Fatalf("executed %d, recorded %d, counted %d; assisted %d, counted %d",
+			executed, len(tr.Calls), a.ToolCalls, assisted, a.Assisted)
 	}
 	if tr.Ended == "" || tr.Ended != a.Ended {
-		t.Fatalf("ended %q, told %q", tr.Ended, a.Ended)
+		t.Fatalf("transcript ended %q, attempt %q", tr.Ended, a.Ended)
 	}
 }
 
-// checkTurn checks the reply that messages begin with and returns its answers:
-// one for each call, in order and with its ID, or a nudge. A reply that
-// finishes the episode has none.
+// checkTurn checks the reply at the start of messages and returns its answers: one for each call,
+// in order and with its ID, or a nudge. A reply that finishes the episode has no answers.
 func checkTurn(t *rapid.T, messages []assay.Message, left int, finishes bool) []assay.Message {
 	if len(messages) == 0 || messages[0].Role != assay.Assistant {
-		t.Fatalf("no reply follows the request: %v", messages)
+		t.Fatalf("the request has no reply: %v", messages)
 	}
 	reply := messages[0]
 	if finishes {
@@ -116,7 +118,8 @@ func checkTurn(t *rapid.T, messages []assay.Message, left int, finishes bool) []
 	answers = answers[:len(reply.Calls)]
 	for i, a := range answers {
 		if a.Role != assay.ToolRole || a.CallID != reply.Calls[i].ID {
-			t.Fatalf("answer %d is %s to call %q, want %s to %q", i, a.Role, a.CallID, assay.ToolRole, reply.Calls[i].ID)
+			t.Fatalf("answer %d is %s to call %q, want %s to %q",
+				i, a.Role, a.CallID, assay.ToolRole, reply.Calls[i].ID)
 		}
 		var fields struct {
 			Left *int `json:"replies_left"`
@@ -128,10 +131,12 @@ func checkTurn(t *rapid.T, messages []assay.Message, left int, finishes bool) []
 	return answers
 }
 
-// inspect counts the executed calls and the lookups, says whether a correction
-// was sent, and fails where one names a tool that the model did not write.
-func inspect(t *rapid.T, calls []assay.ToolCall, answers []assay.Message, executedAll []assay.CallRecord) (executed, lookups int, corrected bool) {
-	before := "" // every answer repeats what has succeeded
+// inspect counts the executed calls and the lookups, and reports whether there was a correction. It
+// fails if a correction names a tool that the model did not write.
+func inspect(
+	t *rapid.T, calls []assay.ToolCall, answers []assay.Message, executedAll []assay.CallRecord,
+) (executed, lookups int, corrected bool) {
+	before := "" // every answer repeats the tools that have succeeded
 	for _, c := range executedAll {
 		before += c.Tool + " "
 	}
@@ -160,14 +165,15 @@ func inspect(t *rapid.T, calls []assay.ToolCall, answers []assay.Message, execut
 func leaks(t *rapid.T, correction, wrote string) {
 	for _, name := range catalog.Names() {
 		if strings.Contains(correction, name) && !strings.Contains(wrote, name) {
-			t.Fatalf("the correction %q names %s, which the model did not write", correction, name)
+			t.Fatalf("the correction %q names %s although the model did not write it", correction, name)
 		}
 	}
 }
 
-// anyReply generates replies of every kind: sensible, malformed, and absurd.
+// anyReply generates replies of every kind: sensible, malformed and absurd.
 func anyReply() *rapid.Generator[assay.Message] {
-	names := slices.Concat(catalog.Names(), []string{"tool_search", "tool_info", "tool_call", "toolcall", "File_Reader", "", "parser"})
+	odd := []string{"tool_search", "tool_info", "tool_call", "toolcall", "File_Reader", "", "parser"}
+	names := slices.Concat(catalog.Names(), odd)
 	name := rapid.OneOf(rapid.SampledFrom(names), rapid.SampledFrom(names), rapid.String())
 	call := rapid.Custom(func(t *rapid.T) assay.ToolCall {
 		return assay.ToolCall{
@@ -182,7 +188,9 @@ func anyReply() *rapid.Generator[assay.Message] {
 		rapid.SliceOfN(call, episode.MaxCallsPerReply-1, episode.MaxCallsPerReply+3),
 	)
 	content := rapid.OneOf(
-		rapid.SampledFrom([]string{"", "TASK_COMPLETED", "The task is complete.", "Now I parse.", "<tool_call>row_parser</tool_call>"}),
+		rapid.SampledFrom([]string{
+			"", "TASK_COMPLETED", "The task is complete.", "Now I parse.", "<tool_call>row_parser</tool_call>",
+		}),
 		rapid.String(),
 	)
 	return rapid.Custom(func(t *rapid.T) assay.Message {
@@ -203,7 +211,8 @@ func arguments(name *rapid.Generator[string]) *rapid.Generator[string] {
 			case 0, 1:
 				args[key] = name.Draw(t, "value")
 			case 2:
-				args[key] = rapid.SampledFrom([]any{nil, 1, true, []any{}, map[string]any{"source": "x"}}).Draw(t, "odd")
+				odd := []any{nil, 1, true, []any{}, map[string]any{"source": "x"}}
+				args[key] = rapid.SampledFrom(odd).Draw(t, "odd")
 			}
 		}
 		b, err := json.Marshal(args)
@@ -213,12 +222,13 @@ func arguments(name *rapid.Generator[string]) *rapid.Generator[string] {
 		return string(b)
 	})
 	return rapid.OneOf(object, object, rapid.String(), rapid.SampledFrom([]string{
-		"", " \n", "null", "{}", "[]", `"file_reader"`, "{", `{"tool": "file_reader"`, `{"tool": "file_reader"} and`, "0", `{"query": "rows"}{}`,
+		"", " \n", "null", "{}", "[]", `"file_reader"`, "{", `{"tool": "file_reader"`,
+		`{"tool": "file_reader"} and`, "0", `{"query": "rows"}{}`,
 	}))
 }
 
-// TestSettingsAgree does the same things in both settings of tools: the
-// verdicts are the same, and so is everything that was executed.
+// TestSettingsAgree does the same things under both tool settings. Verdicts and executed calls must
+// be equal.
 func TestSettingsAgree(t *testing.T) {
 	t.Parallel()
 	ends := map[assay.Ended]int{}
@@ -240,7 +250,9 @@ func TestSettingsAgree(t *testing.T) {
 				}
 				replies = append(replies, m)
 			}
-			a, tr := episode.NewRunner(catalog, 0).Run(context.Background(), scripted(replies...), new(trial(setting, reliability, seed)), new(task()))
+			trial := trial(setting, reliability, seed)
+			runner := episode.NewRunner(catalog, 0)
+			a, tr := runner.Run(context.Background(), scripted(replies...), &trial, new(task()))
 			return a.Outcome, tr.Calls
 		}
 		outcome, calls := play(assay.Discover)
@@ -260,13 +272,15 @@ func TestSettingsAgree(t *testing.T) {
 	}
 }
 
-// FuzzArguments sends the same fuzzed call in every turn, in both settings.
-// What was executed has to be a tool of the catalog.
+// FuzzArguments sends the same fuzzed call in every turn, under both tool settings. Only tools of
+// the catalog may be executed.
 func FuzzArguments(f *testing.F) {
 	for _, name := range []string{"tool_search", "tool_info", "tool_call", reader, "", "no_such"} {
 		for _, args := range []string{
-			"", "null", "{}", "[]", "{", `{"query":"rows"}`, `{"query":" "}`, `{"tool":"row_parser"}`, `{"tool":7}`,
-			`{"tool":"report_writer","arguments":"{\"a\":1}"}`, `{"tool":"file_reader","arguments":{"source":"x"}}`, "\xff", `{"tool":"\xff"}`,
+			"", "null", "{}", "[]", "{", `{"query":"rows"}`, `{"query":" "}`,
+			`{"tool":"row_parser"}`, `{"tool":7}`, "\xff", `{"tool":"\xff"}`,
+			`{"tool":"report_writer","arguments":"{\"a\":1}"}`,
+			`{"tool":"file_reader","arguments":{"source":"x"}}`,
 			`{"tool":"` + strings.Repeat("é", 100) + `"}`,
 		} {
 			f.Add("", name, args, uint64(1))

@@ -49,7 +49,7 @@ func TestOpenings(t *testing.T) {
 	t.Parallel()
 	for _, w := range world.Names {
 		for _, variant := range []string{assay.Baseline, assay.CoT, assay.Optimal, "flawed_parameter_error"} {
-			for _, setting := range []string{assay.Discover, assay.Listed} {
+			for _, setting := range assay.ToolSettings {
 				for _, protocol := range assay.Protocols {
 					checkOpening(t, w, variant, setting, protocol)
 				}
@@ -61,7 +61,7 @@ func TestOpenings(t *testing.T) {
 func checkOpening(t *testing.T, w, variant, setting, protocol string) {
 	t.Helper()
 	trial := trial(setting, .85, 1)
-	trial.World, trial.Variant, trial.Protocol, trial.Severity = w, variant, protocol, "severe"
+	trial.World, trial.Variant, trial.Protocol, trial.Severity = w, variant, protocol, assay.Severe
 	messages := opening(t, catalog, trial, task())
 	text := script(messages)
 	label := strings.Join([]string{w, variant, setting, protocol}, "_")
@@ -73,25 +73,26 @@ func checkOpening(t *testing.T, w, variant, setting, protocol string) {
 	_, flawed := assay.FlawOf(variant)
 	planned := variant == assay.Optimal || flawed
 	if got := strings.Contains(text, "## Plan"); got != planned {
-		t.Errorf("%s: plan in the prompt is %v, want %v", label, got, planned)
+		t.Errorf("%s: prompt has a plan: %v, want %v", label, got, planned)
 	}
 	listed := setting == assay.Listed && protocol == assay.Tags
-	if got := slices.ContainsFunc(catalog.Names(), func(n string) bool { return strings.Contains(text, n) }); got != (planned || listed) {
-		t.Errorf("%s: a tool's name in the prompt is %v", label, got)
+	inText := func(name string) bool { return strings.Contains(text, name) }
+	if got := slices.ContainsFunc(catalog.Names(), inText); got != (planned || listed) {
+		t.Errorf("%s: prompt has a tool's name: %v", label, got)
 	}
 	if got := strings.Contains(text, "Reasoning:"); got != (variant == assay.CoT) {
-		t.Errorf("%s: the advice to think is %v", label, got)
+		t.Errorf("%s: prompt has the advice to think: %v", label, got)
 	}
 	if got := strings.Contains(text, "tool_search"); got != (setting == assay.Discover) {
-		t.Errorf("%s: tool_search in the prompt is %v", label, got)
+		t.Errorf("%s: prompt has tool_search: %v", label, got)
 	}
 	if strings.Contains(text, "flaw") {
-		t.Errorf("%s: the prompt speaks of flaws", label)
+		t.Errorf("%s: the prompt mentions flaws", label)
 	}
 }
 
-// TestOpeningOfABareTask has neither inputs nor an expected result.
-func TestOpeningOfABareTask(t *testing.T) {
+// TestOpeningOfBareTask renders a task with neither inputs nor an expected result.
+func TestOpeningOfBareTask(t *testing.T) {
 	t.Parallel()
 	for _, empty := range []string{"", "{}", " null "} {
 		bare := task()
@@ -103,22 +104,24 @@ func TestOpeningOfABareTask(t *testing.T) {
 	}
 }
 
-// TestPlanStatesTheTrueChance: the world does not go beyond its bounds, and
-// the plan does not promise more.
-func TestPlanStatesTheTrueChance(t *testing.T) {
+// TestPlanStatesTrueChance checks that the plan states the chance within the world's bounds.
+func TestPlanStatesTrueChance(t *testing.T) {
 	t.Parallel()
-	for reliability, want := range map[float64]string{1: "95 %", .95: "95 %", .8: "80 %", .123: "12.3 %", 2. / 3: "66.67 %", .05: "10 %", 0: "10 %"} {
+	for reliability, want := range map[float64]string{
+		1: "95 %", .95: "95 %", .8: "80 %", .123: "12.3 %", 2. / 3: "66.67 %", .05: "10 %", 0: "10 %",
+	} {
 		trial := trial(assay.Discover, reliability, 1)
 		trial.Variant = assay.Optimal
-		if got := opening(t, catalog, trial, task())[1].Content; !strings.Contains(got, "probability of about "+want) {
-			t.Errorf("reliability %v: the plan does not say %s:\n%s", reliability, want, got)
+		got := opening(t, catalog, trial, task())[1].Content
+		if !strings.Contains(got, "probability of about "+want) {
+			t.Errorf("reliability %v: the plan does not state %s:\n%s", reliability, want, got)
 		}
 	}
 }
 
-// TestNoToolInThePromptsOfTheBuiltinTasks: what baseline and cot say names no
-// tool, for any of the built-in tasks.
-func TestNoToolInThePromptsOfTheBuiltinTasks(t *testing.T) {
+// TestPromptsWithoutPlanNameNoTool checks the prompts of all built-in tasks for the variants
+// baseline and cot.
+func TestPromptsWithoutPlanNameNoTool(t *testing.T) {
 	t.Parallel()
 	builtin := assay.NewCatalog(library.Tools())
 	trial := trial(assay.Discover, .8, 1)
@@ -138,10 +141,12 @@ func TestNoToolInThePromptsOfTheBuiltinTasks(t *testing.T) {
 	}
 }
 
-// TestAnswers holds the wording of all that can answer a reply.
+// TestAnswers pins the wording of all answers to a reply.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	call := func(id, name, args string) assay.ToolCall { return assay.ToolCall{ID: id, Name: name, Arguments: args} }
+	call := func(id, name, args string) assay.ToolCall {
+		return assay.ToolCall{ID: id, Name: name, Arguments: args}
+	}
 	long := strings.Repeat("very_", 16) + "long_name"
 	for name, calls := range map[string][]assay.ToolCall{
 		"discover": {
@@ -175,7 +180,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswersUnderTags holds the wording under tags, in assay-1.
+// TestAnswersUnderTags pins the wording under the protocol tags, in assay-1.
 func TestAnswersUnderTags(t *testing.T) {
 	t.Parallel()
 	reply := saying(`First <tool_search>ping a host</tool_search>, then <tool_info>` + writer + `</tool_info>.
@@ -192,20 +197,19 @@ func TestAnswersUnderTags(t *testing.T) {
 	golden.Assert(t, script(tr.Messages[2:]), "answers_tags.txt")
 }
 
-// TestTemplatesHash notices a change of wording.
+// TestTemplatesHash detects changes of wording.
 func TestTemplatesHash(t *testing.T) {
 	t.Parallel()
 	const known = "642a9ebbb9ceba6e"
 	if episode.TemplatesHash != known {
 		t.Errorf("TemplatesHash = %s, want %s: the wording has changed. Results before and after cannot be pooled, "+
-			"so note the new hash in CHANGELOG.md, and here", episode.TemplatesHash, known)
+			"so note the new hash in CHANGELOG.md and here", episode.TemplatesHash, known)
 	}
 }
 
-// TestEveryFlawChangesThePrompt renders every built-in task with every flaw and
-// severity that applies to it, in both worlds. The prompts differ from the
-// optimal one in the steps of the plan alone, and all plans together are those
-// that were once made.
+// TestEveryFlawChangesThePrompt renders every built-in task with every applicable flaw and
+// severity, in both worlds. A prompt differs from the optimal one only in the steps of the plan. A
+// digest pins all plans.
 func TestEveryFlawChangesThePrompt(t *testing.T) {
 	t.Parallel()
 	builtin := assay.NewCatalog(library.Tools())
@@ -221,7 +225,7 @@ func TestEveryFlawChangesThePrompt(t *testing.T) {
 		}
 		for _, w := range world.Names {
 			if w == world.PilotName && n%5 > 0 {
-				continue // the same plans, for these tasks need no insertion
+				continue // the same plans, because these tasks need no inserted steps
 			}
 			trial := trial(assay.Discover, .8, 7)
 			trial.World, trial.Variant = w, assay.Optimal
@@ -238,7 +242,8 @@ func TestEveryFlawChangesThePrompt(t *testing.T) {
 					fmt.Fprintln(h, steps)
 					wantBefore, rightSteps, wantAfter := cutPlan(t, optimal)
 					if steps == rightSteps || before != wantBefore || after != wantAfter {
-						t.Fatalf("%s, task %s, %s, %s: the prompt differs from the optimal one elsewhere, or not in the plan\n%s", w, task.ID, flaw, severity, got)
+						t.Fatalf("%s, task %s, %s, %s: the prompt has to differ from the optimal one in the plan only\n%s",
+							w, task.ID, flaw, severity, got)
 					}
 				}
 			}
@@ -247,11 +252,12 @@ func TestEveryFlawChangesThePrompt(t *testing.T) {
 	t.Logf("%d prompts", compared)
 	const known = "e9768c03559baa33"
 	if got := hex.EncodeToString(h.Sum(nil)[:8]); got != known && !testing.Short() {
-		t.Errorf("the flawed prompts have the digest %s, want %s: if that is intended, raise workflow.Version and pin the new one", got, known)
+		t.Errorf("the flawed prompts have the digest %s, want %s; "+
+			"if the change is intended, raise workflow.Version and pin the new digest", got, known)
 	}
 }
 
-// prompt is the text with which an episode begins.
+// prompt returns the text with which an episode begins.
 func prompt(t *testing.T, runner *episode.Runner, trial assay.Trial, task assay.Task) string {
 	t.Helper()
 	f := scripted(saying("TASK_COMPLETED"))

@@ -15,10 +15,10 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// A wish is one action, whatever the protocol.
+// A wish is one action, independent of the protocol.
 type wish struct{ kind, text, arguments string }
 
-// native writes a reply of wishes as calls of functions.
+// native writes a reply with wishes as function calls.
 func native(setting, content string, wishes []wish) assay.Message {
 	m := assay.Message{Role: assay.Assistant, Content: content}
 	for i, w := range wishes {
@@ -38,7 +38,7 @@ func native(setting, content string, wishes []wish) assay.Message {
 	return m
 }
 
-// tagged writes the same reply as tags.
+// tagged writes the same reply with tags.
 func tagged(content string, wishes []wish) assay.Message {
 	for _, w := range wishes {
 		content += fmt.Sprintf("\n<%s>%s %s</%s>", w.kind, w.text, w.arguments, w.kind)
@@ -54,14 +54,15 @@ func encode(v any) string {
 	return string(b)
 }
 
-// TestProtocolsAgree does the same things under both protocols: everything but
-// the wording of the conversation is the same, in both worlds.
+// TestProtocolsAgree does the same things under both protocols, in both worlds. Everything except
+// the wording of the conversation must be equal.
 func TestProtocolsAgree(t *testing.T) {
 	t.Parallel()
 	levels := map[assay.Level]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		setting := rapid.SampledFrom([]string{assay.Discover, assay.Listed}).Draw(t, "setting")
-		base := trial(setting, rapid.SampledFrom([]float64{.5, .9, 1}).Draw(t, "reliability"), rapid.Uint64().Draw(t, "seed"))
+		reliability := rapid.SampledFrom([]float64{.5, .9, 1}).Draw(t, "reliability")
+		base := trial(setting, reliability, rapid.Uint64().Draw(t, "seed"))
 		base.World = rapid.SampledFrom(world.Names).Draw(t, "world")
 		base.SeveralCalls = rapid.SampledFrom([]string{"", assay.RefuseSeveral}).Draw(t, "several")
 		kinds := []string{"tool_call", "tool_call", "tool_call", "tool_search", "tool_info"}
@@ -71,7 +72,8 @@ func TestProtocolsAgree(t *testing.T) {
 		}
 		var replies []reply
 		for range base.Setting.Turns {
-			r := reply{content: rapid.SampledFrom([]string{"", "Now this.", "Hm.", "All is done: TASK_COMPLETED"}).Draw(t, "content")}
+			contents := []string{"", "Now this.", "Hm.", "All is done: TASK_COMPLETED"}
+			r := reply{content: rapid.SampledFrom(contents).Draw(t, "content")}
 			for range rapid.IntRange(0, 3).Draw(t, "wishes") {
 				w := wish{kind: rapid.SampledFrom(kinds).Draw(t, "kind")}
 				w.text = rapid.SampledFrom([]string{reader, parser, writer, pinger, "nothing"}).Draw(t, "tool")
@@ -80,7 +82,8 @@ func TestProtocolsAgree(t *testing.T) {
 					w.text = rapid.SampledFrom([]string{"read a file", "xyzzy", "parse rows"}).Draw(t, "query")
 				case "tool_call":
 					w.arguments = rapid.SampledFrom([]string{
-						"", `{}`, `{"source":"inbox/week-07.csv"}`, `{"source":"` + reader + `"}`, `{"delimiter":";"}`, `{"delimiter":1}`, `[]`, `"{}"`,
+						"", `{}`, `{"source":"inbox/week-07.csv"}`, `{"source":"` + reader + `"}`,
+						`{"delimiter":";"}`, `{"delimiter":1}`, `[]`, `"{}"`,
 						`{"options":{"ref":"` + reader + `"}}`,
 					}).Draw(t, "arguments")
 				}
@@ -88,7 +91,7 @@ func TestProtocolsAgree(t *testing.T) {
 			}
 			replies = append(replies, r)
 		}
-		run := func(protocol string) (assay.Outcome, []assay.CallRecord, []assay.TurnRecord, []assay.LoopRecord) {
+		run := func(protocol string) []any {
 			tr := base
 			tr.Protocol = protocol
 			f := &fake{chat: func(_ context.Context, n int) (assay.Response, error) {
@@ -103,14 +106,12 @@ func TestProtocolsAgree(t *testing.T) {
 				t.Fatalf("%s: fault %s", protocol, a.FaultDetail)
 			}
 			if protocol == assay.Tags && f.asked[0].Functions != nil {
-				t.Fatal("functions are offered under tags")
+				t.Fatal("the request offers functions under tags")
 			}
-			return a.Outcome, transcript.Calls, transcript.Turns, transcript.Loops
+			levels[a.Level]++
+			return []any{a.Outcome, transcript.Calls, transcript.Turns, transcript.Loops}
 		}
-		o1, c1, t1, l1 := run(assay.Native)
-		o2, c2, t2, l2 := run(assay.Tags)
-		levels[o1.Level]++
-		if diff := cmp.Diff([]any{o1, c1, t1, l1}, []any{o2, c2, t2, l2}); diff != "" {
+		if diff := cmp.Diff(run(assay.Native), run(assay.Tags)); diff != "" {
 			t.Fatalf("native and tags differ:\n%s", diff)
 		}
 	})
@@ -119,8 +120,8 @@ func TestProtocolsAgree(t *testing.T) {
 	}
 }
 
-// TestSeveralCalls: calls of one reply are executed in order and counted, or
-// all but the first refused.
+// TestSeveralCalls checks that the calls of one reply are executed in order and counted, or that
+// all but the first are refused.
 func TestSeveralCalls(t *testing.T) {
 	t.Parallel()
 	for _, setting := range []string{assay.Discover, assay.Listed} {
@@ -130,16 +131,22 @@ func TestSeveralCalls(t *testing.T) {
 			read := wish{"tool_call", reader, `{"source":"inbox/week-07.csv"}`}
 			parse := wish{"tool_call", parser, "{}"}
 			first := []wish{read, parse}
-			if setting == assay.Discover { // a lookup is no call
+			if setting == assay.Discover { // a lookup is not a call
 				first = []wish{{kind: "tool_info", text: reader}, read, parse}
 			}
-			a, transcript := run(t, scripted(native(setting, "", first), native(setting, "", []wish{parse}), saying("TASK_COMPLETED")), tr)
+			f := scripted(native(setting, "", first), native(setting, "", []wish{parse}), saying("TASK_COMPLETED"))
+			a, transcript := run(t, f, tr)
 			text := script(transcript.Messages)
-			if refused := strings.Contains(text, "only the first call of a reply is executed;"); refused != (several != "") {
+			refused := strings.Contains(text, "only the first call of a reply is executed;")
+			if refused != (several != "") {
 				t.Errorf("%s, %q: refused %v\n%s", setting, several, refused, text)
 			}
-			if want := 1; several == "" && (a.Extra != want || a.ToolCalls != 3 || a.Assisted != 0) || several != "" && (a.Extra != 0 || a.ToolCalls != 2 || a.Assisted != 1) {
-				t.Errorf("%s, %q: %d extra calls of %d, assisted %d", setting, several, a.Extra, a.ToolCalls, a.Assisted)
+			want := [3]int{1, 3, 0}
+			if several != "" {
+				want = [3]int{0, 2, 1}
+			}
+			if got := [3]int{a.Extra, a.ToolCalls, a.Assisted}; got != want {
+				t.Errorf("%s, %q: extra calls, calls, assisted turns = %v, want %v", setting, several, got, want)
 			}
 			if a.Level != assay.FullSuccess || a.Ended != assay.Finished {
 				t.Errorf("%s, %q: level %s, ended %s", setting, several, a.Level, a.Ended)
@@ -148,12 +155,13 @@ func TestSeveralCalls(t *testing.T) {
 	}
 }
 
-// TestClaimEndsAssay1: whatever was done, and how far it got is told apart from
-// how it ended.
+// TestClaimEndsAssay1 checks that a claim ends the episode regardless of what was done, and that
+// the level does not depend on how the episode ended.
 func TestClaimEndsAssay1(t *testing.T) {
 	t.Parallel()
 	read := native(assay.Listed, "", []wish{{"tool_call", reader, `{"source":"inbox/week-07.csv"}`}})
 	parse := native(assay.Listed, "", []wish{{"tool_call", parser, "{}"}})
+	early := native(assay.Listed, "TASK_COMPLETED", []wish{{"tool_call", parser, "{}"}})
 	done := saying("TASK_COMPLETED")
 	for _, tc := range []struct {
 		name    string
@@ -166,19 +174,23 @@ func TestClaimEndsAssay1(t *testing.T) {
 		{"half", []assay.Message{read, done}, assay.Failure, assay.Finished, 2},
 		{"nothing", []assay.Message{done}, assay.Failure, assay.Finished, 1},
 		{"without a claim", []assay.Message{read, parse, saying("What now?")}, assay.PartialSuccess, assay.TurnLimit, 10},
-		{"a claim beside a call", []assay.Message{read, native(assay.Listed, "TASK_COMPLETED", []wish{{"tool_call", parser, "{}"}}), done}, assay.FullSuccess, assay.Finished, 3},
+		{"a claim next to a call", []assay.Message{read, early, done}, assay.FullSuccess, assay.Finished, 3},
 	} {
-		tr := trial(assay.Listed, 1, 1)
-		tr.World = world.Assay1Name
-		a, _ := run(t, scripted(tc.replies...), tr)
-		if a.Level != tc.level || a.Ended != tc.ended || a.Outcome.Turns != tc.turns {
-			t.Errorf("%s: level %s, ended %s after %d turns; want %s, %s, %d", tc.name, a.Level, a.Ended, a.Outcome.Turns, tc.level, tc.ended, tc.turns)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			tr := trial(assay.Listed, 1, 1)
+			tr.World = world.Assay1Name
+			a, _ := run(t, scripted(tc.replies...), tr)
+			if a.Level != tc.level || a.Ended != tc.ended || a.Outcome.Turns != tc.turns {
+				t.Errorf("level %s, ended %s after %d turns; want %s, %s, %d",
+					a.Level, a.Ended, a.Outcome.Turns, tc.level, tc.ended, tc.turns)
+			}
+		})
 	}
 }
 
-// TestLoopsInEpisodes: a loop is an outcome with the turn in which it began,
-// and ends the episode where the rule says so.
+// TestLoopsInEpisodes checks that the outcome holds a loop and the turn in which it began, and that
+// the loop ends the episode if the rule demands it.
 func TestLoopsInEpisodes(t *testing.T) {
 	t.Parallel()
 	look := native(assay.Discover, "", []wish{{kind: "tool_search", text: "read a file"}})
@@ -193,18 +205,21 @@ func TestLoopsInEpisodes(t *testing.T) {
 		{world.Assay1Name, "search=3", assay.TurnLimit, 10},
 		{world.Assay1Name, "none", assay.TurnLimit, 10},
 	} {
+		name := fmt.Sprintf("%s %q", tc.world, tc.loops)
 		tr := trial(assay.Discover, 1, 1)
 		tr.World, tr.Loops = tc.world, tc.loops
 		a, transcript := run(t, scripted(look), tr)
 		if a.Ended != tc.ended || a.Outcome.Turns != tc.turns {
-			t.Errorf("%s %q: ended %s after %d turns, want %s after %d", tc.world, tc.loops, a.Ended, a.Outcome.Turns, tc.ended, tc.turns)
+			t.Errorf("%s: ended %s after %d turns, want %s after %d",
+				name, a.Ended, a.Outcome.Turns, tc.ended, tc.turns)
 		}
 		want := assay.SearchLoop
 		if tc.loops == "none" {
 			want = ""
 		}
 		if a.Outcome.Loop != want || want != "" && (a.LoopTurn != 2 || transcript.Loops[0].Began != 2) {
-			t.Errorf("%s %q: loop %q from turn %d, %v; want %q from turn 2", tc.world, tc.loops, a.Outcome.Loop, a.LoopTurn, transcript.Loops, want)
+			t.Errorf("%s: loop %q from turn %d, %v; want %q from turn 2",
+				name, a.Outcome.Loop, a.LoopTurn, transcript.Loops, want)
 		}
 	}
 }

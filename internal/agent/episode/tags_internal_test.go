@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// spell writes an action as its correction or its parts, for comparison.
+// spell writes each action as its correction or its parts, for comparison.
 func spell(actions []action) []string {
 	var out []string
 	for _, a := range actions {
@@ -27,6 +27,11 @@ func TestTagActions(t *testing.T) {
 	const (
 		open  = "wrong: <tool_call> is not closed: write <tool_call>…</tool_call> with no other tag inside"
 		stray = "wrong: </tool_call> closes nothing: write <tool_call>…</tool_call>"
+
+		noName = "wrong: <tool_call> begins with the exact name of a tool, and its arguments follow: " +
+			"<tool_call>TOOL {\"argument\": \"value\"}</tool_call>"
+		noObject = "wrong: the arguments have to be one JSON object, such as {\"argument\": \"value\"}, " +
+			"and neither text nor a list"
 	)
 	for _, tc := range []struct {
 		text string
@@ -37,9 +42,15 @@ func TestTagActions(t *testing.T) {
 		{"<tool_call>file_reader</tool_call>", []string{"tool_call file_reader"}},
 		{"first\n<tool_call>\n  file_reader\n</tool_call> then", []string{"tool_call file_reader"}},
 		{`<tool_call>file_reader {"source": "a b"}</tool_call>`, []string{`tool_call file_reader {"source": "a b"}`}},
-		{"<tool_call>file_reader\n{\"source\":\n\"a\"}\n</tool_call>", []string{"tool_call file_reader {\"source\":\n\"a\"}"}},
+		{
+			"<tool_call>file_reader\n{\"source\":\n\"a\"}\n</tool_call>",
+			[]string{"tool_call file_reader {\"source\":\n\"a\"}"},
+		},
 		{`<tool_call>file_reader{"source":"a"}</tool_call>`, []string{`tool_call file_reader {"source":"a"}`}},
-		{"<tool_search>read a file</tool_search><tool_info>file_reader</tool_info>", []string{"tool_search read a file", "tool_info file_reader"}},
+		{
+			"<tool_search>read a file</tool_search><tool_info>file_reader</tool_info>",
+			[]string{"tool_search read a file", "tool_info file_reader"},
+		},
 		{"<tool_call>a</tool_call><tool_call>b</tool_call>", []string{"tool_call a", "tool_call b"}},
 
 		{"<tool_call>", []string{open}},
@@ -47,27 +58,36 @@ func TestTagActions(t *testing.T) {
 		{"<tool_call>file_reader<tool_call>", []string{open, open}},
 		{"file_reader</tool_call>", []string{stray}},
 		{"<tool_call>a<tool_call>b</tool_call>", []string{open, "tool_call b"}},
-		{"<tool_call>a</tool_info></tool_call>", []string{open, "wrong: </tool_info> closes nothing: write <tool_info>…</tool_info>", stray}},
-		{"<tool_call></tool_call>", []string{"wrong: <tool_call> begins with the exact name of a tool, and its arguments follow: <tool_call>TOOL {\"argument\": \"value\"}</tool_call>"}},
+		{
+			"<tool_call>a</tool_info></tool_call>",
+			[]string{open, "wrong: </tool_info> closes nothing: write <tool_info>…</tool_info>", stray},
+		},
+		{"<tool_call></tool_call>", []string{noName}},
 		{"<tool_info> \n </tool_info>", []string{"wrong: <tool_info> begins with the exact name of a tool"}},
-		{"<tool_search></tool_search>", []string{"wrong: tool_search needs a query: words that say what the tool should do"}},
-		{"<tool_call>file_reader source=a</tool_call>", []string{"wrong: the arguments have to be one JSON object, such as {\"argument\": \"value\"}, and neither text nor a list"}},
-		{"<tool_call>file_reader [1]</tool_call>", []string{"wrong: the arguments have to be one JSON object, such as {\"argument\": \"value\"}, and neither text nor a list"}},
-		{`<tool_call>{"tool": "file_reader"}</tool_call>`, []string{"wrong: <tool_call> begins with the exact name of a tool, and its arguments follow: <tool_call>TOOL {\"argument\": \"value\"}</tool_call>"}},
+		{
+			"<tool_search></tool_search>",
+			[]string{"wrong: tool_search needs a query: words that say what the tool should do"},
+		},
+		{"<tool_call>file_reader source=a</tool_call>", []string{noObject}},
+		{"<tool_call>file_reader [1]</tool_call>", []string{noObject}},
+		{`<tool_call>{"tool": "file_reader"}</tool_call>`, []string{noName}},
 
 		// Nothing is guessed.
 		{"<TOOL_CALL>file_reader</TOOL_CALL>", nil},
 		{"< tool_call >file_reader</ tool_call >", nil},
 		{"<tool_call name=\"x\">file_reader", nil},
 	} {
-		if diff := cmp.Diff(tc.want, spell(tagActions(tc.text))); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", tc.text, diff)
-		}
+		t.Run(tc.text, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, spell(tagActions(tc.text))); diff != "" {
+				t.Errorf("actions (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
-// TestTagsRoundTrip writes well-formed actions into any text that holds no tag
-// and reads them back.
+// TestTagsRoundTrip writes well-formed actions into arbitrary text without tags and reads them
+// back.
 func TestTagsRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -79,8 +99,8 @@ func TestTagsRoundTrip(t *testing.T) {
 			kind := rapid.SampledFrom([]act{search, info, call}).Draw(t, "act")
 			content := rapid.StringMatching(`[a-z_0-9.]{1,20}`).Draw(t, "content")
 			if kind == call && rapid.Bool().Draw(t, "arguments") {
-				args := rapid.MapOf(rapid.StringMatching(`[a-z]{1,8}`), rapid.StringMatching(`[a-zA-Z {}":]{0,12}`)).Draw(t, "values")
-				b, err := json.Marshal(args)
+				args := rapid.MapOf(rapid.StringMatching(`[a-z]{1,8}`), rapid.StringMatching(`[a-zA-Z {}":]{0,12}`))
+				b, err := json.Marshal(args.Draw(t, "values"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -103,13 +123,14 @@ func noTags(s string) string {
 	return s
 }
 
-// FuzzTags: whatever a model writes, each tag of the text is part of exactly
-// one action, an action that is accepted stood in the text word for word, and
-// what surrounds the tags makes no difference.
+// FuzzTags checks three laws for any text: each tag is part of exactly one action, an accepted
+// action occurs word for word in the text, and text around the tags makes no difference.
 func FuzzTags(f *testing.F) {
 	for _, s := range []string{
-		"<tool_call>file_reader</tool_call>", "<tool_call>", "</tool_call>", "<tool_search>x</tool_search><tool_info>y</tool_info>",
-		`<tool_call>a {"b": "</tool_call>"}</tool_call>`, "<tool_call><tool_call></tool_call>", "<<tool_call>>x</tool_call>", "<tool_call>\u00a0x\u00a0</tool_call>",
+		"<tool_call>file_reader</tool_call>", "<tool_call>", "</tool_call>",
+		"<tool_search>x</tool_search><tool_info>y</tool_info>",
+		`<tool_call>a {"b": "</tool_call>"}</tool_call>`, "<tool_call><tool_call></tool_call>",
+		"<<tool_call>>x</tool_call>", "<tool_call>\u00a0x\u00a0</tool_call>",
 	} {
 		f.Add(s)
 	}
@@ -131,7 +152,7 @@ func FuzzTags(f *testing.F) {
 			}
 			inActions++
 			if a.text == "" || !strings.Contains(text, a.text) || !strings.Contains(text, a.arguments) {
-				t.Fatalf("%q: action %+v did not stand in the text", text, a)
+				t.Fatalf("%q: action %+v does not occur in the text", text, a)
 			}
 			if a.arguments != "" {
 				if _, ok := parseArguments(a.arguments); !ok {
@@ -143,7 +164,7 @@ func FuzzTags(f *testing.F) {
 			t.Fatalf("%q: %d tags, %d of them in actions %v", text, tags, inActions, spell(actions))
 		}
 		if diff := cmp.Diff(spell(actions), spell(tagActions("so: "+text+" done"))); diff != "" {
-			t.Fatalf("%q: text around it changes the actions:\n%s", text, diff)
+			t.Fatalf("%q: surrounding text changes the actions:\n%s", text, diff)
 		}
 	})
 }

@@ -341,10 +341,10 @@ func TestCallsNeverEndEpisode(t *testing.T) {
 	}
 }
 
-// FuzzArguments passes any text as arguments to each tool. The result is either a mistake or uses
+// FuzzAssay1Arguments passes any text as arguments to each tool. The result is either a mistake or uses
 // luck, but never both. The same call in the same state gives the same record. Accepted arguments
 // match the tool's parameters.
-func FuzzArguments(f *testing.F) {
+func FuzzAssay1Arguments(f *testing.F) {
 	for _, s := range []string{
 		readArgs, `{"schema":{},"data":{"ref":"read"}}`, `{"n":1e400}`, `{"i":1.0}`,
 		`{"o":{"ref":"inputs."}}`, `{"source":"a","source":"b"}`, "null", "",
