@@ -10,9 +10,8 @@ import (
 	"github.com/assay-eval/assay/internal/agent/classify"
 )
 
-// TestKappaPublished has the table of Cohen, "Weighted kappa", Psychological
-// Bulletin 70, 1968, table 1: 200 cases, 0.70 agreement, 0.41 by chance, and an
-// unweighted kappa of 0.492.
+// TestKappaPublished uses the table of Cohen, "Weighted kappa", Psychological Bulletin 70, 1968,
+// table 1: 200 cases, 0.70 agreement, 0.41 by chance, and an unweighted kappa of 0.492.
 func TestKappaPublished(t *testing.T) {
 	t.Parallel()
 	names := []string{"timeout", "sequence_order", "other"}
@@ -41,15 +40,15 @@ func TestKappaUndefined(t *testing.T) {
 	t.Parallel()
 	var a classify.Agreement
 	if _, ok := a.Kappa(); ok {
-		t.Error("a kappa of nothing")
+		t.Error("kappa is defined without attempts")
 	}
 	categories, counts := a.Table()
 	if len(categories) != 0 || len(counts) != 0 {
-		t.Errorf("Table() = %v, %v, want nothing", categories, counts)
+		t.Errorf("Table() = %v, %v, want empty ones", categories, counts)
 	}
 	a.Add("other", "other")
 	if _, ok := a.Kappa(); ok {
-		t.Error("a kappa of one category alone")
+		t.Error("kappa is defined with a single category")
 	}
 	a.Add("other", "timeout")
 	if kappa, ok := a.Kappa(); !ok || kappa != 0 {
@@ -57,8 +56,8 @@ func TestKappaUndefined(t *testing.T) {
 	}
 }
 
-// TestTableOrder: rows and columns stand in the order of the categories, with
-// names of other rules after them.
+// TestTableOrder checks that rows and columns follow the order of the categories, with unknown
+// names last.
 func TestTableOrder(t *testing.T) {
 	t.Parallel()
 	var a classify.Agreement
@@ -74,19 +73,20 @@ func TestTableOrder(t *testing.T) {
 	}
 }
 
-// TestKappaLaws: kappa is at most 1, which full agreement alone reaches; who
-// is called the rules and who the model, and what categories are called, does
-// not matter; independent opinions have 0.
+// TestKappaLaws checks these laws: kappa is at most 1, and only full agreement reaches it. Swapping
+// rules and model or renaming categories does not change it. Independent opinions have a kappa of
+// 0.
 func TestKappaLaws(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		categories := rapid.Permutation(classify.Categories).Draw(t, "names")
 		name := rapid.IntRange(0, len(categories)-1)
-		var a, turned, renamed, independent classify.Agreement
-		rules, model := rapid.SliceOfN(name, 1, 20).Draw(t, "rules"), rapid.SliceOfN(name, 20, 20).Draw(t, "model")
+		var a, swapped, renamed, independent classify.Agreement
+		rules := rapid.SliceOfN(name, 1, 20).Draw(t, "rules")
+		model := rapid.SliceOfN(name, 20, 20).Draw(t, "model")
 		for i, r := range rules {
 			a.Add(classify.Categories[r], classify.Categories[model[i]])
-			turned.Add(classify.Categories[model[i]], classify.Categories[r])
+			swapped.Add(classify.Categories[model[i]], classify.Categories[r])
 			renamed.Add(categories[r], categories[model[i]])
 			for _, m := range model {
 				independent.Add(categories[r], categories[m])
@@ -97,9 +97,9 @@ func TestKappaLaws(t *testing.T) {
 		if kappa > 1 || kappa < -1 || ok && (kappa == 1) != (same == total) {
 			t.Fatalf("Kappa() = %v with %d of %d", kappa, same, total)
 		}
-		for _, other := range []classify.Agreement{turned, renamed} {
+		for _, other := range []classify.Agreement{swapped, renamed} {
 			if k, o := other.Kappa(); k != kappa || o != ok {
-				t.Fatalf("Kappa() = %v, %v, and the other way %v, %v", kappa, ok, k, o)
+				t.Fatalf("Kappa() = %v, %v, but %v, %v when swapped or renamed", kappa, ok, k, o)
 			}
 		}
 		if k, _ := independent.Kappa(); k != 0 {

@@ -33,7 +33,7 @@ func said(text string) assay.Response {
 	}
 }
 
-// saying answers with the texts in order, and keeps what it was asked.
+// saying answers with the texts in order and records the requests.
 func saying(asked *[]assay.Request, texts ...string) chat {
 	return func(_ context.Context, req assay.Request) (assay.Response, error) {
 		req.Messages = slices.Clone(req.Messages)
@@ -47,23 +47,27 @@ func TestClassify(t *testing.T) {
 	var asked []assay.Request
 	zero := 0.0
 	c := classify.Classifier{
-		Provider: saying(&asked, readable), Model: "judge", Sampling: assay.Sampling{Temperature: &zero}, Budget: time.Minute,
+		Provider: saying(&asked, readable), Model: "judge",
+		Sampling: assay.Sampling{Temperature: &zero}, Budget: time.Minute,
 	}
 	k := partial()
 	got, err := c.Classify(t.Context(), k)
-	want := classify.Answer{Opinion: opinion, Raw: readable, Usage: assay.Usage{InputTokens: 10, OutputTokens: 2}, Cost: .5}
+	want := classify.Answer{
+		Opinion: opinion, Raw: readable, Usage: assay.Usage{InputTokens: 10, OutputTokens: 2}, Cost: .5,
+	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v, answer (-want +got):\n%s", err, diff)
 	}
 	request := assay.Request{
-		Model: "judge", Messages: classify.Prompt(k.Attempt, k.Task, k.Transcript), Sampling: assay.Sampling{Temperature: &zero}, Budget: time.Minute,
+		Model: "judge", Messages: classify.Prompt(k.Attempt, k.Task, k.Transcript),
+		Sampling: assay.Sampling{Temperature: &zero}, Budget: time.Minute,
 	}
 	if diff := cmp.Diff([]assay.Request{request}, asked); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
 
-// TestCorrection: what cannot be read is answered once, with what was wrong.
+// TestCorrection checks that an unreadable reply is answered once with the reason.
 func TestCorrection(t *testing.T) {
 	t.Parallel()
 	for first, shown := range map[string]string{
@@ -74,12 +78,14 @@ func TestCorrection(t *testing.T) {
 		var asked []assay.Request
 		c := classify.Classifier{Provider: saying(&asked, first, readable), Model: "judge"}
 		got, err := c.Classify(t.Context(), partial())
-		want := classify.Answer{Opinion: opinion, Raw: readable, Usage: assay.Usage{InputTokens: 20, OutputTokens: 4}, Cost: 1}
+		want := classify.Answer{
+			Opinion: opinion, Raw: readable, Usage: assay.Usage{InputTokens: 20, OutputTokens: 4}, Cost: 1,
+		}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("error %v, answer (-want +got):\n%s", err, diff)
 		}
 		if len(asked) != 2 || len(asked[1].Messages) != 4 || asked[1].Lane != "p/key/m" {
-			t.Fatalf("not two requests, the second with a correction on the same lane: %+v", asked)
+			t.Fatalf("requests = %+v, want two, the second with a correction on the same lane", asked)
 		}
 		again := asked[1].Messages
 		if diff := cmp.Diff(asked[0].Messages, again[:2]); diff != "" {
@@ -89,7 +95,8 @@ func TestCorrection(t *testing.T) {
 			t.Errorf("the reply is shown as %q", again[2])
 		}
 		_, parse := classify.Parse(first)
-		if again[3].Role != assay.User || !strings.HasPrefix(again[3].Content, "That answer could not be read: "+parse.Error()+". Answer with one JSON object") {
+		want3 := "That answer could not be read: " + parse.Error() + ". Answer with one JSON object"
+		if again[3].Role != assay.User || !strings.HasPrefix(again[3].Content, want3) {
 			t.Errorf("the correction is %q", again[3])
 		}
 	}
@@ -108,11 +115,11 @@ func TestUnreadableTwice(t *testing.T) {
 		t.Errorf("error %v, want %v with the reply", err, classify.ErrUnreadable)
 	}
 	if len(asked) != 2 {
-		t.Errorf("%d requests, want 2", len(asked))
+		t.Errorf("got %d requests, want 2", len(asked))
 	}
 }
 
-// TestFault: a provider's fault is passed on, with what was paid until then.
+// TestFault checks that a provider's fault is passed on, with the cost so far.
 func TestFault(t *testing.T) {
 	t.Parallel()
 	fault := &assay.Fault{Kind: assay.Overloaded, Lane: "p/key/m", Status: 503}
@@ -128,8 +135,9 @@ func TestFault(t *testing.T) {
 		if assay.AsFault(err) != fault || errors.Is(err, classify.ErrUnreadable) {
 			t.Errorf("error %v, want the provider's", err)
 		}
-		if want := (assay.Usage{InputTokens: 5 + 10*after, OutputTokens: 2 * after}); got.Usage != want || got.Opinion != (classify.Opinion{}) {
-			t.Errorf("answer %+v, want the usage %v alone", got, want)
+		want := assay.Usage{InputTokens: 5 + 10*after, OutputTokens: 2 * after}
+		if got.Usage != want || got.Opinion != (classify.Opinion{}) {
+			t.Errorf("answer = %+v, want only the usage %v", got, want)
 		}
 	}
 }

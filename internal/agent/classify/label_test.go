@@ -13,17 +13,43 @@ import (
 func TestLabel(t *testing.T) {
 	t.Parallel()
 	for want, texts := range map[string][]string{
-		"tool_call_format": {"tool_call_format", "tool_call_format_errors", "Tool Call Format", "ToolCallFormatError", "format", "format_errors", "formating", "tool-call-formating errors", "call format"},
-		"timeout":          {"timeout", "TIMEOUT", "timeout_errors", "time-out", "timed out", "timout", "timout_error", "tiemout", "Timeouts", "`timeout`", " timeout. "},
-		"max_turns":        {"max_turns", "max_turns_errors", "MaxTurns", "max turn", "maximum turns", "turn_limit", "max_tuns"},
-		"tool_selection":   {"tool_selection", "tool_selection_errors", "tool selection error", "**tool_selection**", "selection", "tool_seletion", "tool choice"},
-		"parameter_config": {"parameter_config", "parameter_config_errors", "parameter", "parameters", "paramter_config", "paramter", "parameter configuration", "Parameter-Config"},
-		"sequence_order":   {"sequence_order", "sequence_order_errors", "sequence", "order", "sequnce", "sequnce_order_errors", "Sequence/Order"},
-		"dependency":       {"dependency", "dependency_errors", "dependencies", "dependancy", "dependancy_errors", "Dependency Error"},
-		"other":            {"other", "other_errors", "Others", "OTHER", "othr"},
+		"tool_call_format": {
+			"tool_call_format", "tool_call_format_errors", "Tool Call Format",
+			"ToolCallFormatError", "format", "format_errors", "formating",
+			"tool-call-formating errors", "call format",
+		},
+		"timeout": {
+			"timeout", "TIMEOUT", "timeout_errors", "time-out", "timed out", "timout",
+			"timout_error", "tiemout", "Timeouts", "`timeout`", " timeout. ",
+		},
+		"max_turns": {
+			"max_turns", "max_turns_errors", "MaxTurns", "max turn", "maximum turns",
+			"turn_limit", "max_tuns",
+		},
+		"tool_selection": {
+			"tool_selection", "tool_selection_errors", "tool selection error",
+			"**tool_selection**", "selection", "tool_seletion", "tool choice",
+		},
+		"parameter_config": {
+			"parameter_config", "parameter_config_errors", "parameter", "parameters",
+			"paramter_config", "paramter", "parameter configuration", "Parameter-Config",
+		},
+		"sequence_order": {
+			"sequence_order", "sequence_order_errors", "sequence", "order", "sequnce",
+			"sequnce_order_errors", "Sequence/Order",
+		},
+		"dependency": {
+			"dependency", "dependency_errors", "dependencies", "dependancy",
+			"dependancy_errors", "Dependency Error",
+		},
+		"other": {
+			"other", "other_errors", "Others", "OTHER", "othr",
+		},
 		"": {
-			"", " ", "error", "errors", "unknown", "none", "n/a", "success", "tool", "tool_call", "tool_error", "tool_execution", "network_error", "api", "max",
-			"agent", "orher", "timeout or max_turns", "timeout, other", "not a timeout", "category", "tout", "tool_selection_and_order",
+			"", " ", "error", "errors", "unknown", "none", "n/a", "success", "tool", "tool_call",
+			"tool_error", "tool_execution", "network_error", "api", "max", "agent", "orher",
+			"timeout or max_turns", "timeout, other", "not a timeout", "category", "tout",
+			"tool_selection_and_order",
 		},
 	} {
 		for _, text := range texts {
@@ -34,8 +60,8 @@ func TestLabel(t *testing.T) {
 	}
 }
 
-// TestLabelForgivesOneSlip: a name with any one letter left out, put in,
-// replaced or swapped with the next is that name.
+// TestLabelForgivesOneSlip checks that a name with one letter removed, added, replaced or swapped
+// with the next is still recognised.
 func TestLabelForgivesOneSlip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -56,7 +82,7 @@ func TestLabelForgivesOneSlip(t *testing.T) {
 			}
 		}
 		if s := string(b); s == "orher" || s == "otder" {
-			return // as near to order
+			return // just as close to order
 		}
 		if got, ok := classify.Label(string(b)); got != want || !ok {
 			t.Fatalf("Label(%q) = %q, %v, want %q", b, got, ok, want)
@@ -64,12 +90,14 @@ func TestLabelForgivesOneSlip(t *testing.T) {
 	})
 }
 
-// TestLabelIsOfTheEight: whatever a text, a label is a category.
-func TestLabelIsOfTheEight(t *testing.T) {
+// TestLabelIsAlwaysCategory checks that for any text a label is a category.
+func TestLabelIsAlwaysCategory(t *testing.T) {
 	t.Parallel()
-	words := rapid.SampledFrom(strings.Fields("tool call format time out max turns selection parameter config sequence order dependency other error errors limit"))
+	words := rapid.SampledFrom(strings.Fields("tool call format time out max turns selection parameter " +
+		"config sequence order dependency other error errors limit"))
 	text := rapid.OneOf(rapid.String(), rapid.Custom(func(t *rapid.T) string {
-		return strings.Join(rapid.SliceOfN(words, 0, 4).Draw(t, "words"), rapid.SampledFrom([]string{"", " ", "_", "-"}).Draw(t, "between"))
+		between := rapid.SampledFrom([]string{"", " ", "_", "-"}).Draw(t, "between")
+		return strings.Join(rapid.SliceOfN(words, 0, 4).Draw(t, "words"), between)
 	}))
 	rapid.Check(t, func(t *rapid.T) {
 		s := text.Draw(t, "text")

@@ -19,23 +19,25 @@ import (
 	"github.com/assay-eval/assay/internal/agent/classify"
 )
 
-// How a case of the tests ends: the name is in its task's description.
+// How a case of the tests ends. Its task's description contains the name.
 const (
 	good       = "good"
-	late       = "late" // good, after a minute
+	late       = "late" // good after a minute
 	unreadable = "unreadable"
 	overloaded = "overloaded"
 	auth       = "auth"
 )
 
-// court answers each case as its description says, after a second a request.
-// Inside counts the requests in flight, and most is the highest count.
+// court answers each case as its description demands, after one second per request. inside counts
+// the requests in flight, and most is its maximum.
 type court struct{ inside, most atomic.Int32 }
 
 func (c *court) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
 	c.most.Store(max(c.most.Load(), c.inside.Add(1)))
 	defer c.inside.Add(-1)
-	how := func(name string) bool { return strings.Contains(req.Messages[1].Content, `"`+name+`"`) }
+	how := func(name string) bool {
+		return strings.Contains(req.Messages[1].Content, `"`+name+`"`)
+	}
 	wait := time.Second
 	if how(late) {
 		wait = time.Minute
@@ -76,18 +78,21 @@ func trialOf(number int, how string) classify.Case {
 	return k
 }
 
-// A session is what a run did.
+// A session holds the results of a run.
 type session struct {
 	summary classify.Summary
 	err     error
-	saved   []int    // the numbers of cases that were saved, in order
-	heard   []string // what progress heard of each case
+	saved   []int    // numbers of saved cases, in order
+	heard   []string // calls of progress
 	took    time.Duration
-	most    int // requests in flight at once
+	most    int // maximum number of requests in flight
 }
 
-// hold runs cases inside of a bubble of time. Save, if set, is asked too.
-func hold(t *testing.T, ctx func(context.Context) context.Context, cases iter.Seq2[classify.Case, error], workers int, save func(int) error) (s session) {
+// hold runs cases in virtual time. If save is set, it is called before a case counts as saved.
+func hold(
+	t *testing.T, ctx func(context.Context) context.Context, cases iter.Seq2[classify.Case, error],
+	workers int, save func(int) error,
+) (s session) {
 	synctest.Test(t, func(t *testing.T) {
 		provider := new(court)
 		c := classify.Classifier{Provider: provider, Model: "judge"}
@@ -115,7 +120,8 @@ func hold(t *testing.T, ctx func(context.Context) context.Context, cases iter.Se
 			case err != nil:
 				word = string(assay.AsFault(err).Kind)
 			}
-			s.heard = append(s.heard, fmt.Sprintf("%d %s (%d/%d/%d)", k.Attempt.Number, word, sum.Answered, sum.Unreadable, sum.Faulted))
+			s.heard = append(s.heard, fmt.Sprintf("%d %s (%d/%d/%d)",
+				k.Attempt.Number, word, sum.Answered, sum.Unreadable, sum.Faulted))
 		})
 		s.took = time.Since(start)
 		s.most = int(provider.most.Load())
@@ -129,14 +135,20 @@ func hold(t *testing.T, ctx func(context.Context) context.Context, cases iter.Se
 func TestRun(t *testing.T) {
 	t.Parallel()
 	s := hold(t, nil, docket(good, unreadable, good, overloaded, good), 1, nil)
-	want := classify.Summary{Answered: 3, Unreadable: 1, Faulted: 1, Usage: assay.Usage{InputTokens: 50, OutputTokens: 10}, Cost: 2.5}
+	want := classify.Summary{
+		Answered: 3, Unreadable: 1, Faulted: 1,
+		Usage: assay.Usage{InputTokens: 50, OutputTokens: 10}, Cost: 2.5,
+	}
 	if diff := cmp.Diff(want, s.summary); diff != "" || s.err != nil {
 		t.Errorf("error %v, summary (-want +got):\n%s", s.err, diff)
 	}
 	if diff := cmp.Diff([]int{0, 2, 4}, s.saved); diff != "" {
 		t.Errorf("saved (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"0 saved (1/0/0)", "1 unreadable (1/1/0)", "2 saved (2/1/0)", "3 overloaded (2/1/1)", "4 saved (3/1/1)"}, s.heard); diff != "" {
+	heard := []string{
+		"0 saved (1/0/0)", "1 unreadable (1/1/0)", "2 saved (2/1/0)", "3 overloaded (2/1/1)", "4 saved (3/1/1)",
+	}
+	if diff := cmp.Diff(heard, s.heard); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)
 	}
 	if s.took != 6*time.Second { // the unreadable one takes two requests
@@ -144,23 +156,26 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestWorkers: as many requests as workers are in flight, and no more.
+// TestWorkers checks that there are as many requests in flight as workers, and never more.
 func TestWorkers(t *testing.T) {
 	t.Parallel()
 	for workers, want := range map[int]time.Duration{-1: 10, 0: 10, 1: 10, 2: 5, 3: 4, 10: 1, 50: 1} {
 		s := hold(t, nil, docket(slices.Repeat([]string{good}, 10)...), workers, nil)
-		if s.took != want*time.Second || s.most != min(10, max(1, workers)) || s.summary.Answered != 10 || s.err != nil {
-			t.Errorf("%d workers: %d answered in %v, %d at once, error %v", workers, s.summary.Answered, s.took, s.most, s.err)
+		most := min(10, max(1, workers))
+		if s.took != want*time.Second || s.most != most || s.summary.Answered != 10 || s.err != nil {
+			t.Errorf("%d workers: %d answered in %v, %d at once, error %v",
+				workers, s.summary.Answered, s.took, s.most, s.err)
 		}
 	}
 }
 
-// TestRunLaw: each case is saved or counted once, whatever becomes of them and
-// however many workers there are.
+// TestRunLaw checks that each case is saved or counted exactly once, however it ends and for any
+// number of workers.
 func TestRunLaw(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		words := rapid.SliceOfN(rapid.SampledFrom([]string{good, late, unreadable, overloaded}), 0, 20).Draw(rt, "cases")
+		how := rapid.SampledFrom([]string{good, late, unreadable, overloaded})
+		words := rapid.SliceOfN(how, 0, 20).Draw(rt, "cases")
 		s := hold(t, nil, docket(words...), rapid.IntRange(1, 5).Draw(rt, "workers"), nil)
 		var want classify.Summary
 		var saved []int
@@ -182,7 +197,8 @@ func TestRunLaw(t *testing.T) {
 			want.Cost += .5 * float64(requests)
 		}
 		slices.Sort(s.saved)
-		if diff := cmp.Diff(want, s.summary) + cmp.Diff(saved, s.saved); diff != "" || s.err != nil || len(s.heard) != len(words) {
+		diff := cmp.Diff(want, s.summary) + cmp.Diff(saved, s.saved)
+		if diff != "" || s.err != nil || len(s.heard) != len(words) {
 			rt.Fatalf("error %v, progress %v, summary and saved (-want +got):\n%s", s.err, s.heard, diff)
 		}
 	})
@@ -198,8 +214,8 @@ func stopAfter(d time.Duration) func(context.Context) context.Context {
 	}
 }
 
-// TestStop: a run that is stopped cuts off what is in flight, and keeps what it
-// has. Cases that were cut off are counted nowhere.
+// TestStop checks that a run that is stopped cancels the cases in flight and keeps its results.
+// Cancelled cases are not counted.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	s := hold(t, stopAfter(2500*time.Millisecond), docket(good, late, good, good, good), 2, nil)
@@ -214,17 +230,18 @@ func TestStop(t *testing.T) {
 		t.Errorf("summary (-want +got):\n%s", diff)
 	}
 
-	// With no case left to hand out, too; a deadline is no fault of the last.
+	// The same is true if there are no cases left. A deadline is not a fault of the last case.
 	s = hold(t, func(ctx context.Context) context.Context {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		context.AfterFunc(ctx, cancel)
 		return ctx
 	}, docket(late), 1, nil)
-	if s.took != 10*time.Second || !errors.Is(s.err, context.DeadlineExceeded) || s.summary.Faulted != 0 || s.heard != nil {
+	if s.took != 10*time.Second || !errors.Is(s.err, context.DeadlineExceeded) ||
+		s.summary.Faulted != 0 || s.heard != nil {
 		t.Errorf("ended after %v with %v, %+v, %v", s.took, s.err, s.summary, s.heard)
 	}
 
-	// Cases that end without a word when the run is stopped are not all.
+	// If cases end silently because the run is stopped, the run is not complete.
 	s = hold(t, stopAfter(5*time.Second), func(yield func(classify.Case, error) bool) {
 		yield(trialOf(0, good), nil)
 		time.Sleep(10 * time.Second)
@@ -233,15 +250,15 @@ func TestStop(t *testing.T) {
 		t.Errorf("ended with %v, %+v", s.err, s.summary)
 	}
 
-	// What was complete before the end is complete.
+	// A run that was complete before the stop has no error.
 	s = hold(t, stopAfter(5*time.Second), docket(good), 1, nil)
 	if s.err != nil || s.summary.Answered != 1 {
 		t.Errorf("ended with %v, %+v", s.err, s.summary)
 	}
 }
 
-// TestStopWhileSaving: an answer that came is saved, also when the run is
-// stopped while another one is.
+// TestStopWhileSaving checks that an answer that has arrived is saved even if the run is stopped
+// while another one is being saved.
 func TestStopWhileSaving(t *testing.T) {
 	t.Parallel()
 	s := hold(t, stopAfter(1500*time.Millisecond), docket(good, good, good), 2, func(int) error {
@@ -249,12 +266,13 @@ func TestStopWhileSaving(t *testing.T) {
 		return nil
 	})
 	slices.Sort(s.saved)
-	if diff := cmp.Diff([]int{0, 1}, s.saved); diff != "" || !errors.Is(s.err, errStop) || s.took != 3*time.Second {
+	diff := cmp.Diff([]int{0, 1}, s.saved)
+	if diff != "" || !errors.Is(s.err, errStop) || s.took != 3*time.Second {
 		t.Errorf("ended after %v with %v, saved (-want +got):\n%s", s.took, s.err, diff)
 	}
 }
 
-// TestSaveFails: the run ends with the error, and what is in flight is cut off.
+// TestSaveFails checks that the run ends with the error and cancels the cases in flight.
 func TestSaveFails(t *testing.T) {
 	t.Parallel()
 	full := errors.New("disk full")
@@ -269,13 +287,13 @@ func TestSaveFails(t *testing.T) {
 	}
 }
 
-// TestCasesFail: what was handed out before is still answered.
+// TestCasesFail checks that cases handed out before the error are still answered.
 func TestCasesFail(t *testing.T) {
 	t.Parallel()
 	damaged := errors.New("store is damaged")
 	s := hold(t, nil, func(yield func(classify.Case, error) bool) {
 		if yield(trialOf(0, late), nil) && yield(trialOf(1, good), nil) && yield(classify.Case{}, damaged) {
-			t.Error("cases after an error are asked for")
+			t.Error("Run asks for cases after an error")
 		}
 	}, 2, nil)
 	if s.err != damaged || s.summary.Answered != 2 || s.took != time.Minute {
@@ -283,8 +301,8 @@ func TestCasesFail(t *testing.T) {
 	}
 }
 
-// TestClosingFaults: three in a row of a kind that closes a lane end the run;
-// other faults between them do not matter, a reply does.
+// TestClosingFaults checks that three lane-closing faults in a row end the run. Other faults in
+// between do not matter, but a reply does.
 func TestClosingFaults(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -302,10 +320,15 @@ func TestClosingFaults(t *testing.T) {
 		{"auth auth auth auth auth late good good good good good", 6, 3, true},
 	} {
 		s := hold(t, nil, docket(strings.Fields(tc.cases)...), tc.workers, nil)
-		if s.summary.Faulted != tc.faulted || (s.err != nil) != tc.ends || len(s.heard) != s.summary.Answered+s.summary.Unreadable+s.summary.Faulted {
+		counted := s.summary.Answered + s.summary.Unreadable + s.summary.Faulted
+		if s.summary.Faulted != tc.faulted || (s.err != nil) != tc.ends || len(s.heard) != counted {
 			t.Errorf("%s: ended with %v, %+v, %v", tc.cases, s.err, s.summary, s.heard)
 		}
-		if f := assay.AsFault(s.err); tc.ends && (f.Kind != assay.Auth || s.took > 10*time.Second || !strings.Contains(s.err.Error(), "no such key")) {
+		if !tc.ends {
+			continue
+		}
+		if f := assay.AsFault(s.err); f.Kind != assay.Auth || s.took > 10*time.Second ||
+			!strings.Contains(s.err.Error(), "no such key") {
 			t.Errorf("%s: ended after %v with %v", tc.cases, s.took, s.err)
 		}
 	}

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -14,8 +15,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/pilot"
 )
 
-// builtinTasks returns some of the built-in tasks, of each type, in the
-// wording that agents who search by keywords understand.
+// builtinTasks returns some built-in tasks of each type, in the wording that agents with keyword
+// search understand.
 func builtinTasks() []assay.Task {
 	var tasks []assay.Task
 	n := 0
@@ -30,8 +31,8 @@ func builtinTasks() []assay.Task {
 	return tasks
 }
 
-// TestListedInEpisodes: with a plan the agent calls its steps in order, each
-// until it succeeds.
+// TestListedInEpisodes checks that with a plan the agent calls its steps in order, each until it
+// succeeds.
 func TestListedInEpisodes(t *testing.T) {
 	t.Parallel()
 	inEpisodes(t, sim.Listed, untilItWorks)
@@ -50,18 +51,20 @@ func untilItWorks(w *pilot.World, task assay.Task) {
 	})
 }
 
-// TestObedientInEpisodes: in pilot, where no call is refused, it is the same.
+// TestObedientInEpisodes checks the same of the obedient agent in pilot, where no call is refused.
 func TestObedientInEpisodes(t *testing.T) {
 	t.Parallel()
 	inEpisodes(t, sim.Obedient, untilItWorks)
 }
 
-// TestOptimalInEpisodes: with a plan the agent calls what the exact policy for
-// the ten calls of an episode says.
+// TestOptimalInEpisodes checks that with a plan the agent follows the exact policy for the ten
+// calls of an episode.
 func TestOptimalInEpisodes(t *testing.T) {
 	t.Parallel()
 	inEpisodes(t, sim.Optimal, func(w *pilot.World, task assay.Task) {
-		policy := workflow.Solve(catalog, workflow.Problem{World: world.PilotName, Required: task.Required, Reliability: .7, Calls: 10})
+		policy := workflow.Solve(catalog, workflow.Problem{
+			World: world.PilotName, Required: task.Required, Reliability: .7, Calls: 10,
+		})
 		var history []workflow.Call
 		playOut(w, func() string {
 			if n := len(w.Calls()); n > 0 {
@@ -73,7 +76,7 @@ func TestOptimalInEpisodes(t *testing.T) {
 	})
 }
 
-// playOut calls what choose says, as long as an episode of ten turns lasts.
+// playOut makes the chosen calls for at most ten turns.
 func playOut(w *pilot.World, choose func() string) {
 	for turn := 1; turn <= 10; turn++ {
 		tool := choose()
@@ -89,8 +92,8 @@ func playOut(w *pilot.World, choose func() string) {
 	}
 }
 
-// inEpisodes runs an agent through real episodes with a plan, and compares the
-// calls with those that play makes in the world alone.
+// inEpisodes runs an agent through real episodes with a plan, and compares its calls with those
+// that play makes in the world alone.
 func inEpisodes(t *testing.T, model string, play func(w *pilot.World, task assay.Task)) {
 	t.Helper()
 	models := sim.New(catalog, sim.Latency{})
@@ -102,29 +105,37 @@ func inEpisodes(t *testing.T, model string, play func(w *pilot.World, task assay
 				play(w, task)
 				want := called(&assay.Transcript{Calls: w.Calls()})
 				a, tr := runner.Run(t.Context(), models, new(trial), new(task))
+				name := fmt.Sprintf("task %s, seed %d, %s", task.ID, seed, setting)
 				if got := called(tr); !slices.Equal(got, want) || a.FaultKind != "" {
-					t.Fatalf("task %s, seed %d, %s: calls %v, fault %q; want %v", task.ID, seed, setting, got, a.FaultDetail, want)
+					t.Fatalf("%s: calls %v, fault %q; want %v", name, got, a.FaultDetail, want)
 				}
-				if len(w.Succeeded()) == len(task.Required) && len(w.Calls()) < 10 && a.Ended != assay.Finished {
-					t.Fatalf("task %s, seed %d, %s: ended %s with all done in %d calls", task.ID, seed, setting, a.Ended, len(w.Calls()))
+				done := len(w.Succeeded()) == len(task.Required) && len(w.Calls()) < 10
+				if done && a.Ended != assay.Finished {
+					t.Fatalf("%s: all done in %d calls, but ended %s", name, len(w.Calls()), a.Ended)
 				}
 			}
 		}
 	}
 }
 
-// TestSearcher never executes a tool and never repeats a query.
-func TestSearcher(t *testing.T) {
+// TestSearcherOnlySearches checks that the searcher never executes a tool and never repeats a
+// query.
+func TestSearcherOnlySearches(t *testing.T) {
 	t.Parallel()
 	for _, setting := range settings {
 		for _, variant := range assay.PlainVariants {
 			trial := trial(sim.Searcher, setting, variant, .8, 1)
 			trial.Setting.Turns = 40
-			a, tr := runner.Run(t.Context(), sim.New(catalog, sim.Latency{}), new(trial), new(task(fetcher, parser)))
+			models := sim.New(catalog, sim.Latency{})
+			a, tr := runner.Run(t.Context(), models, new(trial), new(task(fetcher, parser)))
 			if a.ToolCalls != 0 || a.Ended != assay.TurnLimit || a.Turns != 40 {
 				t.Errorf("%s, %s: %d calls, ended %q after %d turns", setting, variant, a.ToolCalls, a.Ended, a.Turns)
 			}
-			if want := map[string]string{assay.Discover: assay.CategoryMaxTurns, assay.Listed: assay.CategoryToolCallFormat}[setting]; a.ErrorCategory != want {
+			want := assay.CategoryMaxTurns
+			if setting == assay.Listed {
+				want = assay.CategoryToolCallFormat
+			}
+			if a.ErrorCategory != want {
 				t.Errorf("%s, %s: category %s, want %s", setting, variant, a.ErrorCategory, want)
 			}
 			queries, words := map[string]bool{}, map[string]bool{}
@@ -139,32 +150,33 @@ func TestSearcher(t *testing.T) {
 				}
 			}
 			if len(queries) != 40 || len(words) < 10 {
-				t.Errorf("%s, %s: %d queries by %d words in 40 turns", setting, variant, len(queries), len(words))
+				t.Errorf("%s, %s: %d queries with %d words in 40 turns", setting, variant, len(queries), len(words))
 			}
 		}
 	}
 }
 
-// TestMute never calls a function and never says the same twice.
-func TestMute(t *testing.T) {
+// TestMuteNeverCalls checks that the mute agent never calls a function and never repeats itself.
+func TestMuteNeverCalls(t *testing.T) {
 	t.Parallel()
 	for _, setting := range settings {
-		a, tr := runner.Run(t.Context(), sim.New(catalog, sim.Latency{}), new(trial(sim.Mute, setting, assay.Optimal, .8, 1)), new(task(fetcher)))
+		trial := trial(sim.Mute, setting, assay.Optimal, .8, 1)
+		a, tr := runner.Run(t.Context(), sim.New(catalog, sim.Latency{}), &trial, new(task(fetcher)))
 		if a.ErrorCategory != assay.CategoryToolCallFormat || a.Level != assay.Failure || a.Assisted != 10 {
 			t.Errorf("%s: level %s, category %s, assisted %d", setting, a.Level, a.ErrorCategory, a.Assisted)
 		}
 		said := map[string]bool{}
 		for _, m := range tr.Messages {
 			if m.Role == assay.Assistant && (len(m.Calls) > 0 || said[m.Content]) {
-				t.Errorf("%s: says %q, calls %v", setting, m.Content, m.Calls)
+				t.Errorf("%s: replies %q with calls %v", setting, m.Content, m.Calls)
 			}
 			said[m.Content] = true
 		}
 	}
 }
 
-// TestSkillIsAsComputed: in assay-1 the agents that carry a plan out succeed as
-// often as the planner computes, under both protocols and in both settings.
+// TestSkillIsAsComputed checks that in assay-1 the agents that carry out a plan succeed as often as
+// the planner predicts, under both protocols and both tool settings.
 func TestSkillIsAsComputed(t *testing.T) {
 	t.Parallel()
 	models := sim.New(catalog, sim.Latency{})
@@ -175,7 +187,7 @@ func TestSkillIsAsComputed(t *testing.T) {
 	}{
 		{sim.Listed, .5, []string{fetcher, parser, transformer}},
 		{sim.Optimal, .6, []string{parser, transformer, checker, writer}},
-		{sim.Obedient, .5, []string{fetcher, writer}}, // with three more that the writer needs
+		{sim.Obedient, .5, []string{fetcher, writer}}, // the writer needs three more tools
 	} {
 		const n = 2000
 		won, best := 0, 0.0
@@ -189,27 +201,29 @@ func TestSkillIsAsComputed(t *testing.T) {
 			best = a.Best
 		}
 		got, sigma := float64(won)/n, math.Sqrt(best*(1-best)/n)
-		t.Logf("%s, %v at %v: %.4f, computed %.4f ± %.4f", tc.model, tc.required, tc.reliability, got, best, 4*sigma)
+		name := fmt.Sprintf("%s, %v at %v", tc.model, tc.required, tc.reliability)
+		t.Logf("%s: %.4f, computed %.4f ± %.4f", name, got, best, 4*sigma)
 		if math.Abs(got-best) > 4*sigma || best < .1 || best > .99 {
-			t.Errorf("%s, %v at %v: success of %d trials = %.4f, want %.4f ± %.4f", tc.model, tc.required, tc.reliability, n, got, best, 4*sigma)
+			t.Errorf("%s: success of %d trials = %.4f, want %.4f ± %.4f", name, n, got, best, 4*sigma)
 		}
 	}
 }
 
-// TestFlawsFellTheObedient: an agent that follows plans to the letter falls
-// under every flaw, and one that judges for itself does not.
-func TestFlawsFellTheObedient(t *testing.T) {
+// TestFlawsDefeatTheObedient checks that an agent that follows plans to the letter fails with every
+// flaw, and that one with its own judgement does not.
+func TestFlawsDefeatTheObedient(t *testing.T) {
 	t.Parallel()
 	models := sim.New(catalog, sim.Latency{})
 	tasks := builtinTasks()
 	rate := func(model, variant string) (full, n int) {
 		for i, task := range tasks {
-			if flaw, flawed := assay.FlawOf(variant); flawed && !workflow.Applies(catalog, world.Assay1Name, &task, flaw) {
+			flaw, flawed := assay.FlawOf(variant)
+			if flawed && !workflow.Applies(catalog, world.Assay1Name, &task, flaw) {
 				continue
 			}
 			for repeat := range uint64(3) {
 				trial := trial(model, assay.Discover, variant, .8, uint64(i)*100+repeat)
-				trial.World, trial.Severity = world.Assay1Name, "severe"
+				trial.World, trial.Severity = world.Assay1Name, assay.Severe
 				a, _ := runner.Run(t.Context(), models, &trial, &task)
 				if a.FaultKind != "" {
 					t.Fatalf("%s, %s, task %s: %s", model, variant, task.ID, a.FaultDetail)
@@ -229,12 +243,12 @@ func TestFlawsFellTheObedient(t *testing.T) {
 		t.Logf("%-28s obedient %.2f, expert %.2f of %d", variant, obedient, expert, n)
 		switch {
 		case variant == assay.Optimal && (obedient < .85 || expert < .7):
-			t.Errorf("with the plan the obedient succeeds in %.2f and the expert in %.2f", obedient, expert)
+			t.Errorf("with the plan, rates are %.2f for the obedient and %.2f for the expert", obedient, expert)
 		case variant == assay.Optimal:
 		case obedient > .85 || variant != "flawed_redundant_operations" && obedient > .05:
-			t.Errorf("%s: the obedient succeeds in %.2f", variant, obedient)
+			t.Errorf("%s: the obedient agent's rate is %.2f", variant, obedient)
 		case expert < .7:
-			t.Errorf("%s: the expert succeeds in %.2f", variant, expert)
+			t.Errorf("%s: the expert's rate is %.2f", variant, expert)
 		}
 	}
 }

@@ -28,45 +28,47 @@ func TestLatency(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d := time.Since(start); resp.Waits.Working != d {
-				t.Errorf("took %v, says %v", d, resp.Waits.Working)
+				t.Errorf("took %v, but the response states %v", d, resp.Waits.Working)
 			}
 			return time.Since(start)
 		}
-		one, two := sim.New(catalog, sim.Latency{Median: 2 * time.Second, Sigma: .5}), sim.New(catalog, sim.Latency{Median: 2 * time.Second, Sigma: .5})
+		latency := sim.Latency{Median: 2 * time.Second, Sigma: .5}
+		one, two := sim.New(catalog, latency), sim.New(catalog, latency)
 		d := took(one, first)
 		if d <= 0 || took(one, first) != d || took(two, first) != d {
-			t.Errorf("one conversation takes %v, %v and %v", d, took(one, first), took(two, first))
+			t.Errorf("the same conversation takes %v, %v and %v", d, took(one, first), took(two, first))
 		}
 		if took(one, second) == d {
-			t.Errorf("two conversations take %v both", d)
+			t.Errorf("two conversations both take %v", d)
 		}
 		if got := took(sim.New(catalog, sim.Latency{Median: 2 * time.Second}), first); got != 2*time.Second {
 			t.Errorf("without spread the latency is %v, want the median", got)
 		}
 		if got := took(sim.New(catalog, sim.Latency{}), first); got != 0 {
-			t.Errorf("the zero latency is %v", got)
+			t.Errorf("the zero Latency takes %v", got)
 		}
 		const n = 400
 		below := 0
 		for i := range n {
 			req := first
-			req.Messages = append(slices.Clone(first.Messages), assay.Message{Role: assay.User, Content: fmt.Sprint(i)})
+			next := assay.Message{Role: assay.User, Content: fmt.Sprint(i)}
+			req.Messages = append(slices.Clone(first.Messages), next)
 			if took(one, req) < 2*time.Second {
 				below++
 			}
 		}
 		if sigma := math.Sqrt(n) / 2; math.Abs(float64(below)-n/2) > 4*sigma {
-			t.Errorf("%d of %d replies come before the median", below, n)
+			t.Errorf("%d of %d replies take less than the median", below, n)
 		}
 	})
 }
 
-// TestLatencyEndsWithTheContext ends contexts in every way, with and without
-// latency: Chat returns at once, and its fault says why.
-func TestLatencyEndsWithTheContext(t *testing.T) {
+// TestLatencyEndsWithContext ends contexts in every way, with and without latency. Chat returns at
+// once, and its fault gives the reason.
+func TestLatencyEndsWithContext(t *testing.T) {
 	t.Parallel()
 	req := newTalk(t, sim.Mute, assay.Listed, assay.Baseline, task(fetcher)).req
-	plug := errors.New("somebody pulled the plug")
+	plug := errors.New("the plug was pulled")
 	late := &assay.Fault{Kind: assay.Timeout, Lane: "a", Detail: "no answer"}
 	synctest.Test(t, func(t *testing.T) {
 		for _, tc := range []struct {
@@ -100,8 +102,10 @@ func TestLatencyEndsWithTheContext(t *testing.T) {
 			check := func(err error, after time.Duration) {
 				t.Helper()
 				f := assay.AsFault(err)
-				if f == nil || f.Kind != tc.kind || (f == late) != (tc.name == "deadline with a fault") || !strings.Contains(f.Detail, tc.detail) || time.Since(start) != after {
-					t.Errorf("%s: %v after %v; want %s, %q, after %v", tc.name, err, time.Since(start), tc.kind, tc.detail, after)
+				if f == nil || f.Kind != tc.kind || (f == late) != (tc.name == "deadline with a fault") ||
+					!strings.Contains(f.Detail, tc.detail) || time.Since(start) != after {
+					t.Errorf("%s: %v after %v; want %s, %q, after %v",
+						tc.name, err, time.Since(start), tc.kind, tc.detail, after)
 				}
 			}
 			_, err := sim.New(catalog, sim.Latency{Median: time.Hour}).Chat(ctx, req)

@@ -44,16 +44,17 @@ func trial(model, setting, variant string, reliability float64, seed uint64) ass
 	}
 }
 
-// task requires the tools; its description asks for the first two.
+// task requires the tools. Its description asks for the first two.
 func task(required ...string) assay.Task {
 	return assay.Task{
 		ID: "t", Type: "basic_task", Difficulty: "easy",
-		Description: "Fetch the feed from the web address https://a.example.com/feed.\n\nLater, parse the raw text into structured records.",
-		Required:    required,
+		Description: "Fetch the feed from the web address https://a.example.com/feed.\n\n" +
+			"Later, parse the raw text into structured records.",
+		Required: required,
 	}
 }
 
-// eavesdropper keeps the first request and ends the episode.
+// eavesdropper records the first request and ends the episode.
 type eavesdropper struct{ heard assay.Request }
 
 func (e *eavesdropper) Chat(_ context.Context, req assay.Request) (assay.Response, error) {
@@ -61,7 +62,7 @@ func (e *eavesdropper) Chat(_ context.Context, req assay.Request) (assay.Respons
 	return assay.Response{}, &assay.Fault{Kind: assay.Interrupted}
 }
 
-// A talk is a conversation made by hand on top of an episode's real opening.
+// A talk is a conversation built by hand on top of an episode's real opening.
 type talk struct {
 	setting string
 	req     assay.Request
@@ -86,14 +87,14 @@ func (k *talk) add(calls []assay.ToolCall, answers ...any) {
 		if err != nil {
 			panic(err)
 		}
-		k.req.Messages = append(k.req.Messages, assay.Message{Role: assay.ToolRole, CallID: calls[i].ID, Content: string(b)})
+		answer := assay.Message{Role: assay.ToolRole, CallID: calls[i].ID, Content: string(b)}
+		k.req.Messages = append(k.req.Messages, answer)
 	}
 	k.turn++
 }
 
-// play appends turns, one for each word: a tool followed by + where it worked,
-// - where it failed, and ! where the call was refused; "." is a reply without
-// a call, and "~a,b" a search that found a and b.
+// play appends turns, one for each word. A call is a tool followed by + for success, - for failure
+// or ! for refusal. "." is a reply without a call, and "~a,b" a search that found a and b.
 func (k *talk) play(words string) *talk {
 	for _, word := range strings.Fields(words) {
 		id := fmt.Sprintf("call_%d_0", k.turn+1)
@@ -101,9 +102,11 @@ func (k *talk) play(words string) *talk {
 		switch {
 		case word == ".":
 			k.add(nil)
-			k.req.Messages = append(k.req.Messages, assay.Message{Role: assay.User, Content: "No function was called."})
+			nudge := assay.Message{Role: assay.User, Content: "No function was called."}
+			k.req.Messages = append(k.req.Messages, nudge)
 		case word[0] == '~':
-			k.add([]assay.ToolCall{{ID: id, Name: "tool_search", Arguments: `{"query":"x"}`}}, found(strings.Split(word[1:], ",")...))
+			search := assay.ToolCall{ID: id, Name: "tool_search", Arguments: `{"query":"x"}`}
+			k.add([]assay.ToolCall{search}, found(strings.Split(word[1:], ",")...))
 		case how == '!':
 			k.add(k.call(id, tool), map[string]any{"refused": "no"})
 		default:
@@ -115,12 +118,13 @@ func (k *talk) play(words string) *talk {
 
 func (k *talk) call(id, tool string) []assay.ToolCall {
 	if k.setting == assay.Discover {
-		return []assay.ToolCall{{ID: id, Name: "tool_call", Arguments: fmt.Sprintf(`{"tool":%q}`, tool)}}
+		arguments := fmt.Sprintf(`{"tool":%q}`, tool)
+		return []assay.ToolCall{{ID: id, Name: "tool_call", Arguments: arguments}}
 	}
 	return []assay.ToolCall{{ID: id, Name: tool, Arguments: "{}"}}
 }
 
-// found is the answer to a search.
+// found returns the answer to a search.
 func found(tools ...string) any {
 	type entry struct {
 		Name string `json:"name"`
@@ -132,7 +136,7 @@ func found(tools ...string) any {
 	return map[string]any{"tools": entries, "replies_left": 1}
 }
 
-// next returns what the model replies.
+// next returns the model's next reply.
 func (k *talk) next(t testing.TB) assay.Message {
 	t.Helper()
 	resp, err := sim.New(catalog, sim.Latency{}).Chat(t.Context(), k.req)
