@@ -14,22 +14,33 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// longTranscript is about as large as one of ten turns with ten tools.
+// longTranscript returns a transcript about as large as one of ten turns with ten tools.
 func longTranscript(i int) *assay.Transcript {
 	t := transcript(i)
 	t.Messages[0].Content = strings.Repeat("file_operations_reader: reads the content of a file and returns it as text. ", 40)
 	for turn := range 10 {
 		id := fmt.Sprintf("call_%d_%d", i, turn)
 		t.Messages = append(t.Messages,
-			assay.Message{Role: assay.Assistant, Content: fmt.Sprintf("Step %d of the workflow for item %d: read, then validate.", turn, i*7919%1000), Calls: []assay.ToolCall{{ID: id, Name: "file_operations_reader", Arguments: fmt.Sprintf(`{"source":"/data/input_%d.json","options":{"limit":%d}}`, i*31+turn, turn)}}},
-			assay.Message{Role: assay.ToolRole, CallID: id, Content: fmt.Sprintf(`{"status":"success","rows":%d,"checksum":"%x","message":"processed without errors"}`, i*turn, i*104729+turn)})
+			assay.Message{
+				Role: assay.Assistant,
+				Content: fmt.Sprintf("Step %d of the workflow for item %d: read, then validate.",
+					turn, i*7919%1000), Calls: []assay.ToolCall{{
+					ID: id, Name: "file_operations_reader",
+					Arguments: fmt.Sprintf(`{"source":"/data/input_%d.json","options":{"limit":%d}}`,
+						i*31+turn, turn),
+				}},
+			},
+			assay.Message{
+				Role: assay.ToolRole, CallID: id,
+				Content: fmt.Sprintf(`{"status":"success","rows":%d,"checksum":"%x","message":"processed without errors"}`, i*turn, i*104729+turn),
+			})
 		t.Calls = append(t.Calls, t.Calls[0])
 		t.Turns = append(t.Turns, t.Turns[0])
 	}
 	return t
 }
 
-// BenchmarkCompress makes stored bytes of transcripts, with a dictionary.
+// BenchmarkCompress compresses transcripts with a dictionary.
 func BenchmarkCompress(b *testing.B) {
 	db, _ := create(b, store.Options{})
 	text, body := 0, 0
@@ -81,7 +92,7 @@ func BenchmarkSave(b *testing.B) {
 	}
 }
 
-// seed adds n settled trials to the store at path, faster than by Save.
+// seed adds n settled trials to the store at path, faster than Save.
 func seed(t testing.TB, path string, n int) {
 	t.Helper()
 	rawClosed(t, path, fmt.Sprintf(`PRAGMA synchronous = OFF; PRAGMA cache_size = -100000; BEGIN;
@@ -123,7 +134,7 @@ func seedScores(t testing.TB, path string, n int) {
 		SELECT id, '2026-03-04T05:06:07.123456789Z', 'v0.2.0', '%s' FROM attempts ORDER BY id LIMIT %d`, body, n))
 }
 
-// scored runs a benchmark on a seeded store after so many rescorings.
+// scored runs a benchmark on a seeded store with different numbers of rescored attempts.
 func scored(b *testing.B, bench func(*testing.B, *store.DB)) {
 	for _, n := range []int{0, 1000, seeded} {
 		b.Run(fmt.Sprint(n, "-rescored"), func(b *testing.B) {
@@ -143,7 +154,8 @@ func scored(b *testing.B, bench func(*testing.B, *store.DB)) {
 			for b.Loop() {
 				bench(b, db)
 			}
-			b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)*1e6/seeded, "ms/million")
+			b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)*1e6/seeded,
+				"ms/million")
 			b.ReportMetric(float64(size)/seeded, "B/attempt")
 			b.ReportMetric(float64(fi.Size()-size)/float64(max(1, n)), "B/score")
 		})
@@ -180,8 +192,7 @@ func BenchmarkAttempts(b *testing.B) {
 	})
 }
 
-// BenchmarkRescore reads attempts with their transcripts and stores an outcome
-// for each.
+// BenchmarkRescore reads attempts with their transcripts and stores an outcome for each.
 func BenchmarkRescore(b *testing.B) {
 	const n = 20_000
 	db, path := create(b, store.Options{})
@@ -205,7 +216,7 @@ func BenchmarkRescore(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)*1e6/n, "ms/million")
 }
 
-// BenchmarkSpent counts all attempts, or sees at the first that none counts.
+// BenchmarkSpent counts all attempts, or none because the first is too old.
 func BenchmarkSpent(b *testing.B) {
 	db, path := create(b, store.Options{})
 	seed(b, path, seeded)
@@ -216,7 +227,8 @@ func BenchmarkSpent(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)*1e6/seeded, "ms/million")
+			b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)*1e6/seeded,
+				"ms/million")
 		})
 	}
 }

@@ -52,19 +52,20 @@ func (db *DB) eachSealedAttempt(
 	query := "SELECT s.sum, s.script, d.digest, " + resultColumns + " FROM " + resultTables +
 		" LEFT JOIN attempt_seals s ON s.attempt = a.id LEFT JOIN dropped d ON d.attempt = a.id" +
 		" WHERE a.id BETWEEN ? AND ? ORDER BY a.id"
-	return db.wrap(eachRaw(ctx, db.reader, query, []any{first, last}, func(row []any) (bool, error) {
-		s := &sealedAttempt{result: row[3:]}
-		s.sum, _ = row[0].([]byte)
-		s.saved, _ = row[1].([]byte)
-		s.dropped, _ = row[2].([]byte)
-		s.id, _ = s.result[0].(int64)
-		key, _ := s.result[1].([]byte)
-		copy(s.key[:], key)
-		s.number, _ = s.result[2].(int64)
-		s.run, _ = s.result[5].(string)
-		s.body = bodies[s.id]
-		return visit(s)
-	}))
+	return db.wrap(eachRaw(ctx, db.reader, query, []any{first, last},
+		func(row []any) (bool, error) {
+			s := &sealedAttempt{result: row[3:]}
+			s.sum, _ = row[0].([]byte)
+			s.saved, _ = row[1].([]byte)
+			s.dropped, _ = row[2].([]byte)
+			s.id, _ = s.result[0].(int64)
+			key, _ := s.result[1].([]byte)
+			copy(s.key[:], key)
+			s.number, _ = s.result[2].(int64)
+			s.run, _ = s.result[5].(string)
+			s.body = bodies[s.id]
+			return visit(s)
+		}))
 }
 
 // transcript returns the digest by which the seal covers the transcript, and the transcript's
@@ -167,7 +168,8 @@ func (v *verifier) checkSeal(
 	if s.sum == nil {
 		c.unsealed = s.id <= v.unsealed
 		if !c.unsealed {
-			complain("seal", "it has no seal: another program added it, or the seal is lost", doRecover)
+			complain("seal", "it has no seal: another program added it, or the seal is lost",
+				doRecover)
 		}
 		return
 	}

@@ -19,7 +19,8 @@ import (
 
 func opinion(a *assay.Attempt) store.Classification {
 	return store.Classification{
-		Trial: a.ID, Number: a.Number, Model: "judge", Prompt: "classify-1", Category: "tool_choice", Confidence: 0.75,
+		Trial: a.ID, Number: a.Number, Model: "judge", Prompt: "classify-1",
+		Category: "tool_choice", Confidence: 0.75,
 		Reason: "it took the parser for the reader", RuleCategory: a.ErrorCategory, At: epoch,
 		InputTokens: 1500, OutputTokens: 60, CostUSD: 0.0012, Raw: `{"category": "tool_choice"}`,
 	}
@@ -48,7 +49,8 @@ func classifications(t testing.TB, db *store.DB, f store.Filter) (all []store.Cl
 func TestClassifications(t *testing.T) {
 	t.Parallel()
 	db, path := create(t, store.Options{})
-	if err := db.BeginRun(t.Context(), experiment("f"), store.Run{ID: "r2", StartedAt: epoch}); err != nil {
+	if err := db.BeginRun(t.Context(), experiment("f"),
+		store.Run{ID: "r2", StartedAt: epoch}); err != nil {
 		t.Fatal(err)
 	}
 	one, two, three := outcome(1), outcome(2), outcome(3)
@@ -60,7 +62,7 @@ func TestClassifications(t *testing.T) {
 	first, second, other, newer := opinion(three), opinion(one), opinion(two), opinion(one)
 	other.Model, newer.Prompt = "another judge", "classify-2"
 	classify(t, db, first, second, other, newer)
-	rescore(t, db, rescored(one, better(1))) // changes nothing here
+	rescore(t, db, rescored(one, better(1))) // does not affect classifications
 	killed := filepath.Join(t.TempDir(), "assay.db")
 	copyFiles(t, path, killed)
 	reader := openReadOnly(t, killed)
@@ -70,17 +72,24 @@ func TestClassifications(t *testing.T) {
 	}{
 		"all":        {store.Filter{}, []store.Classification{first, second, other, newer}},
 		"experiment": {store.Filter{Experiment: "f"}, []store.Classification{other}},
-		"run":        {store.Filter{Run: "r1", OnlySettled: true}, []store.Classification{first, second, newer}},
-		"trial":      {store.Filter{Trial: one.ID}, []store.Classification{second, newer}},
-		"snapshot":   {store.Filter{Snapshot: early}, []store.Classification{second, other, newer}},
-		"faults":     {store.Filter{OnlyFaults: true}, nil},
+		"run": {
+			store.Filter{Run: "r1", OnlySettled: true},
+			[]store.Classification{first, second, newer},
+		},
+		"trial":    {store.Filter{Trial: one.ID}, []store.Classification{second, newer}},
+		"snapshot": {store.Filter{Snapshot: early}, []store.Classification{second, other, newer}},
+		"faults":   {store.Filter{OnlyFaults: true}, nil},
 	} {
 		if diff := cmp.Diff(tc.want, classifications(t, reader, tc.filter)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	for _, tc := range []struct{ model, prompt, want string }{
-		{"judge", "classify-1", "1 3"}, {"judge", "classify-2", "1"}, {"another judge", "classify-1", "2"}, {"another judge", "classify-2", ""}, {"", "", ""},
+		{"judge", "classify-1", "1 3"},
+		{"judge", "classify-2", "1"},
+		{"another judge", "classify-1", "2"},
+		{"another judge", "classify-2", ""},
+		{"", "", ""},
 	} {
 		set, err := reader.Classified(t.Context(), tc.model, tc.prompt)
 		var got []string
@@ -95,7 +104,7 @@ func TestClassifications(t *testing.T) {
 	}
 	for c, err := range reader.Classifications(t.Context(), store.Filter{Trial: "xyz"}) {
 		if err == nil || c != (store.Classification{}) {
-			t.Errorf("a trial ID that is none gives %v, %v", c, err)
+			t.Errorf("an invalid trial ID gives %v, %v", c, err)
 		}
 	}
 }
@@ -109,19 +118,46 @@ func TestClassifyRefuses(t *testing.T) {
 		spoil func(*store.Classification)
 		want  error
 	}{
-		"fault":               {func(c *store.Classification) { c.Number = f.Number }, store.ErrInvalid},
-		"unknown attempt":     {func(c *store.Classification) { c.Number = 3 }, store.ErrNotFound},
-		"unknown trial":       {func(c *store.Classification) { c.Trial = outcome(2).ID }, store.ErrNotFound},
-		"no trial":            {func(c *store.Classification) { c.Trial = "" }, store.ErrInvalid},
-		"no model":            {func(c *store.Classification) { c.Model = "" }, store.ErrInvalid},
-		"no prompt":           {func(c *store.Classification) { c.Prompt = "" }, store.ErrInvalid},
-		"no category":         {func(c *store.Classification) { c.Category = "" }, store.ErrInvalid},
-		"confidence percent":  {func(c *store.Classification) { c.Confidence = 75 }, store.ErrInvalid},
-		"confidence below 0":  {func(c *store.Classification) { c.Confidence = -0.1 }, store.ErrInvalid},
-		"confidence no value": {func(c *store.Classification) { c.Confidence = math.NaN() }, store.ErrInvalid},
-		"negative tokens":     {func(c *store.Classification) { c.OutputTokens = -1 }, store.ErrInvalid},
-		"cost infinite":       {func(c *store.Classification) { c.CostUSD = math.Inf(1) }, store.ErrInvalid},
-		"year 10000":          {func(c *store.Classification) { c.At = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }, store.ErrInvalid},
+		"fault": {
+			func(c *store.Classification) { c.Number = f.Number },
+			store.ErrInvalid,
+		},
+		"unknown attempt": {func(c *store.Classification) { c.Number = 3 }, store.ErrNotFound},
+		"unknown trial": {
+			func(c *store.Classification) { c.Trial = outcome(2).ID },
+			store.ErrNotFound,
+		},
+		"no trial":  {func(c *store.Classification) { c.Trial = "" }, store.ErrInvalid},
+		"no model":  {func(c *store.Classification) { c.Model = "" }, store.ErrInvalid},
+		"no prompt": {func(c *store.Classification) { c.Prompt = "" }, store.ErrInvalid},
+		"no category": {
+			func(c *store.Classification) { c.Category = "" },
+			store.ErrInvalid,
+		},
+		"confidence percent": {
+			func(c *store.Classification) { c.Confidence = 75 },
+			store.ErrInvalid,
+		},
+		"confidence below 0": {
+			func(c *store.Classification) { c.Confidence = -0.1 },
+			store.ErrInvalid,
+		},
+		"confidence no value": {
+			func(c *store.Classification) { c.Confidence = math.NaN() },
+			store.ErrInvalid,
+		},
+		"negative tokens": {
+			func(c *store.Classification) { c.OutputTokens = -1 },
+			store.ErrInvalid,
+		},
+		"cost infinite": {
+			func(c *store.Classification) { c.CostUSD = math.Inf(1) },
+			store.ErrInvalid,
+		},
+		"year 10000": {func(c *store.Classification) {
+			c.At = time.Date(10000, 1, 1, 0, 0,
+				0, 0, time.UTC)
+		}, store.ErrInvalid},
 	} {
 		c := opinion(a)
 		tc.spoil(&c)
@@ -130,7 +166,7 @@ func TestClassifyRefuses(t *testing.T) {
 		}
 	}
 	if got := classifications(t, db, store.Filter{}); got != nil {
-		t.Errorf("something of a refused call was stored: %v", got)
+		t.Errorf("a refused call stored %v", got)
 	}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -149,7 +185,7 @@ func TestClassifyRefuses(t *testing.T) {
 	}
 	wg.Wait()
 	if got := classifications(t, db, store.Filter{}); taken != 1 || len(got) != 1 {
-		t.Errorf("%d opinions were taken and %d are stored, want one", taken, len(got))
+		t.Errorf("%d opinions were accepted and %d are stored, want one", taken, len(got))
 	}
 }
 
@@ -160,14 +196,19 @@ func TestClassificationRoundTripProperty(t *testing.T) {
 	save(t, db, fault(1), a)
 	next := 0
 	rapid.Check(t, func(r *rapid.T) {
-		text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "\x00", "a\x00b", "'", "\xff\xfe", "2026-01-01", "12"}))
+		text := rapid.OneOf(rapid.String(),
+			rapid.SampledFrom([]string{"", "\x00", "a\x00b", "'", "\xff\xfe", "2026-01-01", "12"}))
 		n := rapid.IntRange(0, 1<<53)
 		next++
 		want := store.Classification{
-			Trial: a.ID, Number: a.Number, Model: fmt.Sprint("m", next, text.Draw(r, "model")), Prompt: "p" + text.Draw(r, "prompt"), Category: "c" + text.Draw(r, "category"),
-			Confidence: rapid.Float64Range(0, 1).Draw(r, "confidence"), Reason: text.Draw(r, "reason"), RuleCategory: text.Draw(r, "rule"),
-			At:          time.Unix(rapid.Int64Range(-62135596800, 253402300799).Draw(r, "at"), rapid.Int64Range(0, 1e9-1).Draw(r, "ns")).UTC(),
-			InputTokens: n.Draw(r, "in"), OutputTokens: n.Draw(r, "out"), CostUSD: rapid.Float64Range(0, 1e9).Draw(r, "cost"), Raw: text.Draw(r, "raw"),
+			Trial: a.ID, Number: a.Number, Model: fmt.Sprint("m", next, text.Draw(r, "model")),
+			Prompt: "p" + text.Draw(r, "prompt"), Category: "c" + text.Draw(r, "category"),
+			Confidence: rapid.Float64Range(0, 1).Draw(r, "confidence"),
+			Reason:     text.Draw(r, "reason"), RuleCategory: text.Draw(r, "rule"),
+			At: time.Unix(rapid.Int64Range(-62135596800, 253402300799).Draw(r, "at"),
+				rapid.Int64Range(0, 1e9-1).Draw(r, "ns")).UTC(),
+			InputTokens: n.Draw(r, "in"), OutputTokens: n.Draw(r, "out"),
+			CostUSD: rapid.Float64Range(0, 1e9).Draw(r, "cost"), Raw: text.Draw(r, "raw"),
 		}
 		classify(t, db, want)
 		got := classifications(t, db, store.Filter{Trial: a.ID})
@@ -176,7 +217,7 @@ func TestClassificationRoundTripProperty(t *testing.T) {
 		}
 		set, err := db.Classified(t.Context(), want.Model, want.Prompt)
 		if err != nil || set.Len() != 1 || !set.Has(a.ID) {
-			r.Fatalf("Classified() has %d, %v, want the one", set.Len(), err)
+			r.Fatalf("Classified() has %d, %v, want one", set.Len(), err)
 		}
 	})
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// other returns the command of another process in a role of play.
+// other returns a command that runs a role of [play] in another process.
 func other(t testing.TB, role, path string) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
@@ -32,8 +32,8 @@ func other(t testing.TB, role, path string) *exec.Cmd {
 	return cmd
 }
 
-// killAfter runs a process that saves, kills it after some acknowledged saves,
-// and adds what it said to begun and saved.
+// killAfter runs a process that saves, and kills it after a number of acknowledged saves. It adds
+// the trials that the process printed to begun and saved.
 func killAfter(t *testing.T, path string, saves int, begun, saved map[assay.TrialID]bool) {
 	t.Helper()
 	cmd := other(t, "save", path)
@@ -46,7 +46,7 @@ func killAfter(t *testing.T, path string, saves int, begun, saved map[assay.Tria
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// Lines that were in the pipe when the kill came count too.
+	// Lines still in the pipe at the kill count too.
 	acks := 0
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		word, id, _ := strings.Cut(lines.Text(), " ")
@@ -67,7 +67,7 @@ func killAfter(t *testing.T, path string, saves int, begun, saved map[assay.Tria
 	}
 }
 
-func TestKillLosesNothingAcknowledged(t *testing.T) {
+func TestKillLosesNoAcknowledgedSave(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "assay.db")
 	begun, saved := map[assay.TrialID]bool{}, map[assay.TrialID]bool{}
@@ -77,7 +77,7 @@ func TestKillLosesNothingAcknowledged(t *testing.T) {
 	}
 	for round := range rounds {
 		killAfter(t, path, 1+rand.IntN(100), begun, saved)
-		// Even rounds are read as the kill left them, log and all.
+		// Even rounds read the store as the kill left it, including the log.
 		if round%2 == 0 {
 			accounted(t, openReadOnly(t, path), begun, saved)
 			continue
@@ -91,14 +91,14 @@ func TestKillLosesNothingAcknowledged(t *testing.T) {
 	t.Logf("%d rounds, %d saves acknowledged, %d begun", rounds, len(saved), len(begun))
 }
 
-// accounted checks that what was acknowledged is there exactly once, whole,
-// and that nothing is there that nobody saved.
+// accounted checks that every acknowledged attempt is stored exactly once and complete, and that
+// no others are.
 func accounted(t *testing.T, db *store.DB, begun, saved map[assay.TrialID]bool) {
 	t.Helper()
 	found := map[assay.TrialID]bool{}
 	for _, a := range all(t, db, store.Filter{}) {
 		if found[a.ID] || a.Number != 1 {
-			t.Errorf("trial %s is there more than once", a.ID)
+			t.Errorf("trial %s is stored more than once", a.ID)
 		}
 		if !begun[a.ID] {
 			t.Errorf("trial %s was never saved", a.ID)
@@ -110,7 +110,7 @@ func accounted(t *testing.T, db *store.DB, begun, saved map[assay.TrialID]bool) 
 	}
 	for id := range saved {
 		if !found[id] {
-			t.Errorf("trial %s was acknowledged and is lost", id)
+			t.Errorf("trial %s was acknowledged but is lost", id)
 		}
 	}
 	settled, err := db.Settled(t.Context())
@@ -119,7 +119,7 @@ func accounted(t *testing.T, db *store.DB, begun, saved map[assay.TrialID]bool) 
 	}
 }
 
-func TestCopyMidRunHoldsWhatWasSaved(t *testing.T) {
+func TestCopyDuringRunHoldsEverySave(t *testing.T) {
 	t.Parallel()
 	db, path := create(t, store.Options{})
 	for i := range 50 {
@@ -130,17 +130,17 @@ func TestCopyMidRunHoldsWhatWasSaved(t *testing.T) {
 		lost := filepath.Join(t.TempDir(), "assay.db")
 		copyFiles(t, path, lost)
 		if got := len(all(t, openReadOnly(t, lost), store.Filter{})); got != i+1 {
-			t.Errorf("read-only: %d attempts after the loss of the process, want %d", got, i+1)
+			t.Errorf("read-only: %d attempts after the crash, want %d", got, i+1)
 		}
 		again := open(t, lost, store.Options{})
 		if got := len(all(t, again, store.Filter{})); got != i+1 {
-			t.Errorf("reopened: %d attempts after the loss of the process, want %d", got, i+1)
+			t.Errorf("reopened: %d attempts after the crash, want %d", got, i+1)
 		}
 		begin(t, again, "r2")
 	}
 }
 
-func TestSecondProcessIsToldWhoHoldsTheStore(t *testing.T) {
+func TestSecondWriterLearnsWhoHoldsTheStore(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "assay.db")
 	cmd := other(t, "hold", path)
@@ -156,10 +156,13 @@ func TestSecondProcessIsToldWhoHoldsTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "open\n" {
-		t.Fatalf("holder said %q, %v", line, err)
+		t.Fatalf("the holder printed %q, %v", line, err)
 	}
 	_, err = store.Open(t.Context(), path, store.Options{})
-	want := []string{"assay.db is in use by another run", "run run-of-holder", fmt.Sprint("pid ", cmd.Process.Pid), "on host ", "since ", "\nhint: ", "--store another.db"}
+	want := []string{
+		"assay.db is in use by another run", "run run-of-holder",
+		fmt.Sprint("pid ", cmd.Process.Pid), "on host ", "since ", "\nhint: ", "--store another.db",
+	}
 	for _, part := range want {
 		if !errors.Is(err, store.ErrInUse) || !strings.Contains(err.Error(), part) {
 			t.Errorf("Open() = %v, want %q in it", err, part)
@@ -175,18 +178,19 @@ func TestSecondProcessIsToldWhoHoldsTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	db := open(t, path, store.Options{})
-	if b, err := os.ReadFile(path + ".lock"); err != nil || !bytes.Contains(b, fmt.Append(nil, os.Getpid())) {
-		t.Errorf("lock file says %q, %v", b, err)
+	if b, err := os.ReadFile(path + ".lock"); err != nil ||
+		!bytes.Contains(b, fmt.Append(nil, os.Getpid())) {
+		t.Errorf("lock file has %q, %v", b, err)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(path + ".lock"); err != nil || len(b) != 0 {
-		t.Errorf("lock file after Close says %q, %v", b, err)
+		t.Errorf("lock file has %q after Close, %v", b, err)
 	}
 }
 
-func TestGarbageInLockFile(t *testing.T) {
+func TestGarbageInLockFileIsIgnored(t *testing.T) {
 	t.Parallel()
 	_, path := create(t, store.Options{})
 	if err := os.WriteFile(path+".lock", []byte("{"), 0o644); err != nil {
@@ -197,7 +201,7 @@ func TestGarbageInLockFile(t *testing.T) {
 	}
 }
 
-// fillUp saves until an error comes and returns the trials that were saved.
+// fillUp saves attempts until a save fails, and returns the trials of the earlier ones.
 func fillUp(t *testing.T, db *store.DB) (saved []assay.TrialID, err error) {
 	t.Helper()
 	random := rand.NewChaCha8([32]byte{1})
@@ -220,7 +224,8 @@ func fillUp(t *testing.T, db *store.DB) (saved []assay.TrialID, err error) {
 func checkDiskFull(t *testing.T, db *store.DB, path string) {
 	t.Helper()
 	saved, err := fillUp(t, db)
-	if !errors.Is(err, store.ErrDiskFull) || !strings.Contains(err.Error(), "free space and run again") {
+	if !errors.Is(err, store.ErrDiskFull) ||
+		!strings.Contains(err.Error(), "free space and run again") {
 		t.Fatalf("after %d saves: %v, want ErrDiskFull with a hint", len(saved), err)
 	}
 	if err := db.Save(t.Context(), outcome(1_000_000), nil); !errors.Is(err, store.ErrDiskFull) {
@@ -244,7 +249,7 @@ func checkDiskFull(t *testing.T, db *store.DB, path string) {
 	t.Logf("%d attempts fitted", len(saved))
 }
 
-func TestFullDisk(t *testing.T) {
+func TestFullDiskStopsTheRun(t *testing.T) {
 	t.Parallel()
 	db, path := create(t, store.Options{MaxBytes: 1 << 20})
 	checkDiskFull(t, db, path)
@@ -255,14 +260,15 @@ func TestFullDisk(t *testing.T) {
 	save(t, again, a)
 }
 
-// mount mounts a file system in memory, which takes root.
+// mount mounts a file system in memory. That needs root.
 func mount(t *testing.T, options string) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("mounting a file system takes root")
 	}
 	dir := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", options, "tmpfs",
+		dir).CombinedOutput(); err != nil {
 		t.Skipf("mount: %v: %s", err, out)
 	}
 	t.Cleanup(func() {
@@ -279,7 +285,7 @@ func mount(t *testing.T, options string) string {
 	return dir
 }
 
-func TestFullFileSystem(t *testing.T) {
+func TestFullFileSystemStopsTheRun(t *testing.T) {
 	t.Parallel()
 	for _, size := range []string{"512k", "1m", "3m", "6m"} {
 		path := filepath.Join(mount(t, "size="+size), "assay.db")
@@ -289,7 +295,7 @@ func TestFullFileSystem(t *testing.T) {
 	}
 }
 
-func TestFullFileSystemAtOpen(t *testing.T) {
+func TestOpenOnFullFileSystem(t *testing.T) {
 	t.Parallel()
 	dir := mount(t, "size=64k")
 	path := filepath.Join(dir, "assay.db")
@@ -297,13 +303,15 @@ func TestFullFileSystemAtOpen(t *testing.T) {
 	if err := os.WriteFile(filler, make([]byte, 40<<10), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Open(t.Context(), path, store.Options{}); !errors.Is(err, store.ErrDiskFull) {
+	if _, err := store.Open(t.Context(), path, store.Options{}); !errors.Is(err,
+		store.ErrDiskFull) {
 		t.Errorf("Open() = %v, want ErrDiskFull", err)
 	}
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "mount", "-o", "remount,size=8m", dir).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "mount", "-o", "remount,size=8m",
+		dir).CombinedOutput(); err != nil {
 		t.Fatalf("remount: %v: %s", err, out)
 	}
 	db := open(t, path, store.Options{})
@@ -311,7 +319,7 @@ func TestFullFileSystemAtOpen(t *testing.T) {
 	save(t, db, outcome(1))
 }
 
-func TestReadOnlyDirectory(t *testing.T) {
+func TestReadOnlyDirectoryCanBeRead(t *testing.T) {
 	t.Parallel()
 	closed := func(t *testing.T, path string) {
 		db := open(t, path, store.Options{})
@@ -330,7 +338,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		make  func(*testing.T, string)
-		index bool // keep the shared index of the log
+		index bool // keep the log's shared index
 		fails bool
 	}{
 		"closed store":          {make: closed},
@@ -343,7 +351,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 			path := filepath.Join(dir, "assay.db")
 			tc.make(t, path)
 			if tc.index {
-				// A reader that has gone leaves the index, as a kill does.
+				// A reader leaves the index, as a kill does.
 				db := openReadOnly(t, path)
 				if got := len(all(t, db, store.Filter{})); got != 3 {
 					t.Fatalf("%d attempts, want 3", got)
@@ -352,14 +360,17 @@ func TestReadOnlyDirectory(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if out, err := exec.CommandContext(t.Context(), "mount", "-o", "remount,ro", dir).CombinedOutput(); err != nil {
+			if out, err := exec.CommandContext(t.Context(), "mount", "-o", "remount,ro",
+				dir).CombinedOutput(); err != nil {
 				t.Skipf("remount: %v: %s", err, out)
 			}
-			if _, err := store.Open(t.Context(), path, store.Options{}); !errors.Is(err, store.ErrReadOnly) || !strings.Contains(err.Error(), "hint: ") {
+			if _, err := store.Open(t.Context(), path, store.Options{}); !errors.Is(err,
+				store.ErrReadOnly) || !strings.Contains(err.Error(), "hint: ") {
 				t.Errorf("Open() = %v, want ErrReadOnly with a hint", err)
 			}
 			if tc.fails {
-				if _, err := store.OpenReadOnly(t.Context(), path); err == nil || !strings.Contains(err.Error(), "hint: copy both files") {
+				if _, err := store.OpenReadOnly(t.Context(), path); err == nil ||
+					!strings.Contains(err.Error(), "hint: copy both files") {
 					t.Errorf("OpenReadOnly() = %v, want the hint to copy", err)
 				}
 				return
@@ -385,7 +396,8 @@ func TestMovedStoreStopsTheRun(t *testing.T) {
 		}
 		for i := range 2 {
 			if err := db.Save(t.Context(), outcome(2+i), nil); !errors.Is(err, store.ErrMoved) {
-				t.Errorf("Save after %q was moved = %v, want ErrMoved", filepath.Base(path+suffix), err)
+				t.Errorf("Save after %q was moved = %v, want ErrMoved", filepath.Base(path+suffix),
+					err)
 			}
 		}
 		if err := os.Rename(path+".aside", path+suffix); err != nil {
@@ -394,15 +406,16 @@ func TestMovedStoreStopsTheRun(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
-		if got := all(t, openReadOnly(t, path), store.Filter{}); !slices.ContainsFunc(got, func(a assay.Attempt) bool { return a.ID == outcome(1).ID }) {
-			t.Errorf("%q was moved and put back: the first result is lost", filepath.Base(path+suffix))
+		if got := all(t, openReadOnly(t, path), store.Filter{}); !slices.ContainsFunc(got,
+			func(a assay.Attempt) bool { return a.ID == outcome(1).ID }) {
+			t.Errorf("%q was moved and put back: the first result is lost",
+				filepath.Base(path+suffix))
 		}
 	}
 }
 
-// TestUserWithoutPermission runs as a user who may not write, because root may
-// do everything.
-func TestUserWithoutPermission(t *testing.T) {
+// The test switches to another user, because root may write everywhere.
+func TestUserWithoutPermissionCanRead(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() == 0 {
 		t.Skip("root may read and write everything")
@@ -415,7 +428,8 @@ func TestUserWithoutPermission(t *testing.T) {
 	if err := os.Chmod(path, 0o444); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Open(t.Context(), path, store.Options{}); !errors.Is(err, store.ErrReadOnly) {
+	if _, err := store.Open(t.Context(), path, store.Options{}); !errors.Is(err,
+		store.ErrReadOnly) {
 		t.Errorf("Open of a write-protected file = %v, want ErrReadOnly", err)
 	}
 	if got := len(all(t, openReadOnly(t, path), store.Filter{})); got != 1 {
@@ -453,12 +467,12 @@ func TestReaderInAnotherProcessWhileSaving(t *testing.T) {
 		}
 		n := bytes.Count(out, []byte{'\n'})
 		if n < last {
-			t.Errorf("a reader saw %d attempts after another saw %d", n, last)
+			t.Errorf("a reader saw %d attempts, but an earlier one saw %d", n, last)
 		}
 		last = n
 	}
 	close(stop)
 	if n := <-done; n < last {
-		t.Errorf("readers saw %d attempts of %d", last, n)
+		t.Errorf("readers saw %d of %d attempts", last, n)
 	}
 }

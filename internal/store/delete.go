@@ -135,7 +135,8 @@ func (c Choice) count(
 
 // wholeExperiment reports whether the choice is a whole experiment, including its runs.
 func (c Choice) wholeExperiment() bool {
-	return c.Experiment != "" && c.Model == "" && c.Before.IsZero() && len(c.Levels) == 0 && !c.Transcripts
+	return c.Experiment != "" && c.Model == "" && c.Before.IsZero() && len(c.Levels) == 0 &&
+		!c.Transcripts
 }
 
 // Delete deletes everything that c selects, or nothing if it fails. It keeps a record, so that
@@ -238,7 +239,8 @@ func (w *writer) deletion(what json.RawMessage, program string, once bool) (id i
 	if err != nil {
 		return 0, err
 	}
-	res, err := w.conn.ExecContext(w.ctx, insertSQL("deletions", "at, program, what"), now, program, string(what))
+	res, err := w.conn.ExecContext(w.ctx, insertSQL("deletions", "at, program, what"), now, program,
+		string(what))
 	if err := w.sealNew("deletion", res, err); err != nil {
 		return 0, err
 	}
@@ -339,7 +341,8 @@ func (w *writer) deleteRows(ctx context.Context, c Choice, deletion int64) error
 		}
 		rest := " FROM " + t.name + " WHERE " + t.where
 		if t.of != "" {
-			if err := w.recordRows(deletion, t.of, "SELECT "+t.id+rest+" ORDER BY 1", args); err != nil {
+			if err := w.recordRows(deletion, t.of, "SELECT "+t.id+rest+" ORDER BY 1",
+				args); err != nil {
 				return err
 			}
 		}

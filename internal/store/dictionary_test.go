@@ -21,17 +21,17 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// enough long transcripts let a session settle its dictionary and use it.
+// enough is how many long transcripts let a session choose its dictionary and use it.
 const enough = 40
 
-// kinds of experiments that share no text.
+// kinds of experiments share no text.
 var kinds = []func(int) *assay.Transcript{
 	longTranscript,
 	func(i int) *assay.Transcript { return translated(i, "qwertyuiopasdfghjklzxcvbnm") },
 	func(i int) *assay.Transcript { return translated(i, "mnbvcxzlkjhgfdsapoiuytrewq") },
 }
 
-// translated is a long transcript with other letters.
+// translated returns a long transcript in other letters.
 func translated(i int, letters string) *assay.Transcript {
 	t := longTranscript(i)
 	for m := range t.Messages {
@@ -45,10 +45,10 @@ func translated(i int, letters string) *assay.Transcript {
 	return t
 }
 
-// kept is what was saved, by trial.
+// kept has the saved transcripts by trial.
 type kept map[assay.TrialID]*assay.Transcript
 
-// session saves n transcripts of a kind in a session of its own.
+// session opens the store and saves n transcripts of a kind.
 func (k kept) session(t *testing.T, path string, kind func(int) *assay.Transcript, n int) {
 	t.Helper()
 	db := open(t, path, store.Options{})
@@ -73,7 +73,7 @@ func (k kept) save(t *testing.T, db *store.DB, run assay.RunID, kind func(int) *
 	k[a.ID] = script
 }
 
-// in checks that db holds what was saved.
+// in checks that db holds all saved transcripts.
 func (k kept) in(t *testing.T, db *store.DB) {
 	t.Helper()
 	for id, want := range k {
@@ -84,8 +84,8 @@ func (k kept) in(t *testing.T, db *store.DB) {
 	}
 }
 
-// needs returns how many transcripts in a store need which dictionary, and how
-// many dictionaries there are.
+// needs returns how many transcripts in a store need each dictionary, and how many dictionaries it
+// has.
 func needs(t *testing.T, path string) (transcripts map[uint32]int, stored int) {
 	t.Helper()
 	db := raw(t, path, "")
@@ -113,7 +113,7 @@ func needs(t *testing.T, path string) (transcripts map[uint32]int, stored int) {
 func TestOneDictionaryForEachKindOfText(t *testing.T) {
 	t.Parallel()
 	path := createClosed(t)
-	reader := openReadOnly(t, path) // knows none of the dictionaries
+	reader := openReadOnly(t, path) // before there are any dictionaries
 	scripts := kept{}
 	for step, s := range []struct {
 		kind, saves, dictionaries int
@@ -134,7 +134,8 @@ func TestOneDictionaryForEachKindOfText(t *testing.T) {
 		}
 		right := uint32(s.kind + 1)
 		if used := after[right] - before[right]; s.saves == enough && used < enough/3 {
-			t.Errorf("session %d: %d transcripts use dictionary %d, want most of %d", step, used, right, enough)
+			t.Errorf("session %d: %d transcripts use dictionary %d, want most of %d", step, used,
+				right, enough)
 		}
 		scripts.in(t, reader)
 	}
@@ -151,7 +152,7 @@ func createClosed(t *testing.T) string {
 	return path
 }
 
-func TestNoDictionaryForTextsThatShareNothing(t *testing.T) {
+func TestNoDictionaryForUnrelatedTexts(t *testing.T) {
 	t.Parallel()
 	db, path := create(t, store.Options{})
 	random := rand.New(rand.NewPCG(1, 2))
@@ -159,7 +160,7 @@ func TestNoDictionaryForTextsThatShareNothing(t *testing.T) {
 		script := transcript(0)
 		noise := make([]byte, 16_000)
 		for i := range noise {
-			noise[i] = byte(' ' + random.IntN('~'-' ')) // as even as text can be
+			noise[i] = byte(' ' + random.IntN('~'-' ')) // as random as text can be
 		}
 		script.Messages[0].Content = string(noise)
 		if err := db.Save(t.Context(), outcome(i), script); err != nil {
@@ -182,13 +183,16 @@ func TestDictionaryRoundTripProperty(t *testing.T) {
 	reader := openReadOnly(t, path)
 	next := enough
 	rapid.Check(t, func(r *rapid.T) {
-		// Up to some hundred kilobytes, which is more than a block and a window.
-		piece := rapid.OneOf(rapid.String(), rapid.Just(common), rapid.Custom(func(r *rapid.T) string {
-			return strings.Repeat(rapid.StringN(1, 20, -1).Draw(r, "repeated"), rapid.IntRange(1, 5000).Draw(r, "times"))
-		}))
+		// Up to several hundred kilobytes, which is more than a block and a window.
+		piece := rapid.OneOf(rapid.String(), rapid.Just(common),
+			rapid.Custom(func(r *rapid.T) string {
+				return strings.Repeat(rapid.StringN(1, 20, -1).Draw(r, "repeated"),
+					rapid.IntRange(1, 5000).Draw(r, "times"))
+			}))
 		script := longTranscript(next)
 		for m := range script.Messages {
-			script.Messages[m].Content = strings.Join(rapid.SliceOfN(piece, 0, 4).Draw(r, "content"), " ")
+			script.Messages[m].Content = strings.Join(rapid.SliceOfN(piece, 0, 4).Draw(r,
+				"content"), " ")
 		}
 		a := outcome(next)
 		next++
@@ -205,8 +209,7 @@ func TestDictionaryRoundTripProperty(t *testing.T) {
 	}
 }
 
-// TestTranscriptWithoutItsDictionary takes dictionaries away and alters them.
-func TestTranscriptWithoutItsDictionary(t *testing.T) {
+func TestTranscriptWithoutItsDictionaryIsDamaged(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]string{
 		"missing":  "DELETE FROM dictionaries WHERE id = 2",
@@ -230,27 +233,29 @@ func TestTranscriptWithoutItsDictionary(t *testing.T) {
 				case errors.Is(err, store.ErrDamaged) && strings.Contains(err.Error(), "\nhint: "):
 					lost[id] = want
 				default:
-					t.Fatalf("Transcript() = %v, %v, want the transcript or ErrDamaged with a hint", got, err)
+					t.Fatalf("Transcript() = %v, %v, want the transcript or ErrDamaged with a hint",
+						got, err)
 				}
 			}
 			if len(lost) != used[2] || len(lost) == 0 {
-				t.Errorf("%d transcripts lost, want the %d that need dictionary 2", len(lost), used[2])
+				t.Errorf("%d transcripts are lost, want the %d that need dictionary 2", len(lost),
+					used[2])
 			}
-			// The store serves on.
+			// The store still accepts transcripts.
 			scripts.session(t, path, kinds[0], enough)
 			for id := range lost {
 				delete(scripts, id)
 			}
 			scripts.in(t, openReadOnly(t, path))
 			if now, _ := needs(t, path); name != "of other" && now[2] > used[2] {
-				t.Errorf("%d transcripts need a dictionary that is no good, %d before", now[2], used[2])
+				t.Errorf("%d transcripts need the damaged dictionary, %d before", now[2], used[2])
 			}
 		})
 	}
 }
 
-// TestDictionaryIsOnDiskFirst looks at what a kill would leave after each save.
-func TestDictionaryIsOnDiskFirst(t *testing.T) {
+// The test copies the store after each save, as a kill would leave it.
+func TestDictionaryIsOnDiskBeforeItIsUsed(t *testing.T) {
 	t.Parallel()
 	db, path := create(t, store.Options{})
 	scripts := kept{}
@@ -272,7 +277,8 @@ func TestDictionaryIsOnDiskFirst(t *testing.T) {
 			more.session(t, killed, longTranscript, 5)
 			more.in(t, openReadOnly(t, killed))
 			if used, _ := needs(t, killed); used[1] < 5 {
-				t.Errorf("%d transcripts use the dictionary, want the 5 of the next session at least", used[1])
+				t.Errorf("%d transcripts use the dictionary, want at least 5 of the next session",
+					used[1])
 			}
 		}
 	}
@@ -281,8 +287,8 @@ func TestDictionaryIsOnDiskFirst(t *testing.T) {
 	}
 }
 
-// TestDiskFullAtTheDictionary lets the disk be full at every page about it.
-func TestDiskFullAtTheDictionary(t *testing.T) {
+// The disk becomes full at every page around the dictionary.
+func TestFullDiskDuringDictionary(t *testing.T) {
 	t.Parallel()
 	const page = 4096
 	path := createClosed(t)
@@ -319,16 +325,16 @@ func TestDiskFullAtTheDictionary(t *testing.T) {
 	}
 }
 
-// TestSaverOfTheDictionaryLeaves ends the context of each save in the midst of
-// it or before.
-func TestSaverOfTheDictionaryLeaves(t *testing.T) {
+// The context of each save ends during the save or before it.
+func TestCanceledSaveOfTheDictionary(t *testing.T) {
 	t.Parallel()
 	for range 2 {
 		db, path := create(t, store.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		for i := range enough {
-			if err := db.Save(ctx, outcome(i), longTranscript(i)); err != nil && !errors.Is(err, context.Canceled) {
+			if err := db.Save(ctx, outcome(i), longTranscript(i)); err != nil &&
+				!errors.Is(err, context.Canceled) {
 				t.Fatal(err)
 			}
 		}
@@ -345,7 +351,7 @@ func TestSaverOfTheDictionaryLeaves(t *testing.T) {
 	}
 }
 
-func TestSecondFormatIsExtended(t *testing.T) {
+func TestStoreOfFormat2IsMigrated(t *testing.T) {
 	t.Parallel()
 	source := createClosed(t)
 	scripts := kept{}
@@ -361,9 +367,8 @@ func TestSecondFormatIsExtended(t *testing.T) {
 	scripts.in(t, openReadOnly(t, path))
 }
 
-// TestReadersMeetNewDictionaries reads in three handles what two sessions save
-// from many goroutines.
-func TestReadersMeetNewDictionaries(t *testing.T) {
+// Three handles read while two sessions save from many goroutines.
+func TestReadersLearnNewDictionaries(t *testing.T) {
 	t.Parallel()
 	path := createClosed(t)
 	first, second := openReadOnly(t, path), openReadOnly(t, path)
@@ -395,8 +400,10 @@ func TestReadersMeetNewDictionaries(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if used, stored := needs(t, path); stored != session+1 || used[uint32(session+1)] < enough/2 {
-			t.Errorf("session %d: %d dictionaries, transcripts by dictionary %v", session, stored, used)
+		if used, stored := needs(t, path); stored != session+1 ||
+			used[uint32(session+1)] < enough/2 {
+			t.Errorf("session %d: %d dictionaries, transcripts by dictionary %v", session, stored,
+				used)
 		}
 	}
 }
@@ -421,6 +428,6 @@ func TestDictionaryHalvesTranscripts(t *testing.T) {
 	}
 	before, after := slices.Min(sizes[:5]), slices.Max(sizes[enough:])
 	if 2*after > before {
-		t.Errorf("transcripts take %d bytes before the dictionary and %d after it, want less than half", before, after)
+		t.Errorf("transcripts take %d bytes without a dictionary and %d with one, want less than half", before, after)
 	}
 }

@@ -139,7 +139,8 @@ func isFull(err error) bool {
 // package.
 func refusal(err error) (error, bool) {
 	switch primary(err) {
-	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE:
+	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH,
+		sqlite3.SQLITE_RANGE:
 		return fmt.Errorf("%w: %w", ErrInvalid, err), true
 	}
 	for _, known := range []error{

@@ -27,13 +27,18 @@ func Example() {
 	defer db.Close()
 
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	err = db.BeginRun(ctx, store.Experiment{Name: "quickstart"}, store.Run{ID: "run1", StartedAt: now})
+	err = db.BeginRun(ctx, store.Experiment{Name: "quickstart"},
+		store.Run{ID: "run1", StartedAt: now})
 	if err != nil {
 		log.Fatal(err)
 	}
 	cell := assay.Cell{Model: "sim/expert", Variant: "optimal", TaskType: "chain", Reliability: 1}
-	trial := assay.NewTrial(cell, assay.TaskRef{ID: "chain/0"}, assay.Setting{World: "assay-1"}, 2025, 0)
-	a := assay.Attempt{Trial: trial, Experiment: "quickstart", Run: "run1", StartedAt: now, FinishedAt: now}
+	trial := assay.NewTrial(cell, assay.TaskRef{ID: "chain/0"}, assay.Setting{World: "assay-1"},
+		2025, 0)
+	a := assay.Attempt{
+		Trial: trial, Experiment: "quickstart", Run: "run1", StartedAt: now,
+		FinishedAt: now,
+	}
 	a.Level, a.Ended = assay.FullSuccess, assay.Finished
 	if err := db.Save(ctx, &a, nil); err != nil {
 		log.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-func TestLearnedIsWhatWasStoredLast(t *testing.T) {
+func TestLearnedReturnsLatestValue(t *testing.T) {
 	t.Parallel()
 	db, path := create(t, store.Options{})
 	begin(t, db, "r2")
@@ -25,9 +25,9 @@ func TestLearnedIsWhatWasStoredLast(t *testing.T) {
 		return got
 	}
 	if got := learned(); got != nil {
-		t.Errorf("a new store has learned %v", got)
+		t.Errorf("a new store returns limits %v", got)
 	}
-	// The order of storing counts: clocks of hosts differ.
+	// The order of storing counts, because the clocks of hosts differ.
 	first := []store.LaneLimit{
 		{"west", assay.Tokens, 90_000, epoch.Add(time.Hour)},
 		{"east", assay.Tokens, 60_000, epoch},
@@ -40,7 +40,7 @@ func TestLearnedIsWhatWasStoredLast(t *testing.T) {
 	}
 	for run, limits := range map[assay.RunID][]store.LaneLimit{"r1": nil, "r2": {}} {
 		if err := db.Learn(t.Context(), run, limits); err != nil {
-			t.Errorf("Learn of nothing = %v", err)
+			t.Errorf("Learn() without limits = %v", err)
 		}
 	}
 	for _, step := range []struct {
@@ -61,7 +61,7 @@ func TestLearnedIsWhatWasStoredLast(t *testing.T) {
 	}
 }
 
-func TestLearnRefusals(t *testing.T) {
+func TestLearnRefusesInvalidLimits(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t, store.Options{})
 	good := store.LaneLimit{Lane: "l", Bucket: assay.Tokens, Value: 1, At: epoch}
@@ -70,26 +70,31 @@ func TestLearnRefusals(t *testing.T) {
 		bad  store.LaneLimit
 		want error
 	}{
-		"negative":    {"r1", store.LaneLimit{"l", assay.Tokens, -1, epoch}, store.ErrInvalid},
-		"no lane":     {"r1", store.LaneLimit{"", assay.Tokens, 1, epoch}, store.ErrInvalid},
-		"no bucket":   {"r1", store.LaneLimit{"l", "", 1, epoch}, store.ErrInvalid},
-		"year 10000":  {"r1", store.LaneLimit{"l", assay.Tokens, 1, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}, store.ErrInvalid},
+		"negative":  {"r1", store.LaneLimit{"l", assay.Tokens, -1, epoch}, store.ErrInvalid},
+		"no lane":   {"r1", store.LaneLimit{"", assay.Tokens, 1, epoch}, store.ErrInvalid},
+		"no bucket": {"r1", store.LaneLimit{"l", "", 1, epoch}, store.ErrInvalid},
+		"year 10000": {"r1", store.LaneLimit{
+			"l", assay.Tokens, 1,
+			time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC),
+		}, store.ErrInvalid},
 		"unknown run": {"r9", good, store.ErrUnknownRun},
 	} {
-		if err := db.Learn(t.Context(), tc.run, []store.LaneLimit{good, tc.bad}); !errors.Is(err, tc.want) {
+		if err := db.Learn(t.Context(), tc.run, []store.LaneLimit{good, tc.bad}); !errors.Is(err,
+			tc.want) {
 			t.Errorf("%s: Learn() = %v, want %v", name, err, tc.want)
 		}
 	}
 	if got, err := db.Learned(t.Context()); len(got) != 0 || err != nil {
-		t.Errorf("refusals left %v, %v", got, err)
+		t.Errorf("refused calls left %v, %v", got, err)
 	}
-	save(t, db, outcome(1)) // refusals end nothing
+	save(t, db, outcome(1)) // a refusal does not stop the store
 }
 
 func TestControlsAreKeptInOrder(t *testing.T) {
 	t.Parallel()
 	db, path := create(t, store.Options{})
-	if err := db.BeginRun(t.Context(), experiment("f"), store.Run{ID: "r2", StartedAt: epoch}); err != nil {
+	if err := db.BeginRun(t.Context(), experiment("f"),
+		store.Run{ID: "r2", StartedAt: epoch}); err != nil {
 		t.Fatal(err)
 	}
 	logged := []store.Control{
@@ -114,7 +119,10 @@ func TestControlsAreKeptInOrder(t *testing.T) {
 			t.Errorf("%s: Log() = %v, want %v", name, err, tc.want)
 		}
 	}
-	for experiment, want := range map[string][]store.Control{"": logged, "e": {logged[0], logged[2]}, "f": {logged[1]}, "g": nil} {
+	for experiment, want := range map[string][]store.Control{
+		"":  logged,
+		"e": {logged[0], logged[2]}, "f": {logged[1]}, "g": nil,
+	} {
 		got, err := openReadOnly(t, path).Controls(t.Context(), experiment)
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("Controls(%q): %v (-want +got):\n%s", experiment, err, diff)

@@ -12,8 +12,8 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// The test binary runs itself as another process when this variable names a
-// role; the store's path is in the other.
+// To have another process, the test binary runs itself. One variable names the role that it plays,
+// and the other the path of the store.
 const (
 	roleVar = "ASSAY_STORE_TEST_ROLE"
 	pathVar = "ASSAY_STORE_TEST_PATH"
@@ -30,18 +30,19 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// play acts as the other process.
+// play is the main function of the other process.
 func play(role, path string) error {
 	ctx := context.Background()
 	switch role {
-	case "save": // until killed, saying before and after each save what it is
+	case "save": // until killed; it prints each trial before and after it is saved
 		return saveForEver(ctx, path)
 	case "hold": // until its standard input ends
 		db, err := store.Open(ctx, path, store.Options{})
 		if err != nil {
 			return err
 		}
-		if err := db.BeginRun(ctx, experiment("held"), store.Run{ID: "run-of-holder", StartedAt: time.Now()}); err != nil {
+		if err := db.BeginRun(ctx, experiment("held"),
+			store.Run{ID: "run-of-holder", StartedAt: time.Now()}); err != nil {
 			return err
 		}
 		fmt.Println("open")

@@ -110,7 +110,8 @@ func apply(ctx context.Context, conn *sql.Conn, path, name string) error {
 
 // notOurs refuses a store with another schema, or with rows that its schema forbids.
 func notOurs(path string, err error) error {
-	return hinted(fmt.Errorf("store %s cannot be brought up to date: %w: %w", path, ErrDamaged, err),
+	return hinted(fmt.Errorf("store %s cannot be brought up to date: %w: %w", path, ErrDamaged,
+		err),
 		"nothing was changed; another program has written to it; go back to a backup, or use --store another.db")
 }
 

@@ -19,10 +19,10 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// formats are those before the present one.
+// formats are all formats before the latest.
 var formats = []int{1, 2, 3}
 
-// schema returns the text of the migrations after one format up to another.
+// schema returns the text of the migrations from one format to another.
 func schema(t *testing.T, after, upTo int) string {
 	t.Helper()
 	entries, err := os.ReadDir("migrations")
@@ -61,8 +61,8 @@ func columns(t *testing.T, format int) map[string]string {
 	return all
 }
 
-// downgrade makes a store of a former format with the rows of a closed one.
-// Identities of attempts get gaps, so that they are kept and not made again.
+// downgrade makes a store of an earlier format with the rows of a closed store. It leaves gaps
+// between the IDs of attempts, so that a migration that numbers them anew would show.
 func downgrade(t *testing.T, source string, format int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "assay.db")
@@ -77,13 +77,14 @@ func downgrade(t *testing.T, source string, format int) string {
 		case "transcripts":
 			chosen = strings.Replace(chosen, "attempt", "10 * attempt", 1)
 		}
-		text += fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM source.%s;", table, all[table], chosen, table)
+		text += fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM source.%s;", table, all[table],
+			chosen, table)
 	}
 	rawClosed(t, path, text)
 	return path
 }
 
-// former makes a store of a former format with what two runs saved.
+// former makes a store of an earlier format with the attempts of two runs.
 func former(t *testing.T, format int) string {
 	t.Helper()
 	source := filepath.Join(t.TempDir(), "source.db")
@@ -106,7 +107,7 @@ func former(t *testing.T, format int) string {
 	return downgrade(t, source, format)
 }
 
-// unmeasured is an attempt as former formats hold it.
+// unmeasured returns an attempt as earlier formats hold it.
 func unmeasured(a assay.Attempt) assay.Attempt {
 	o := &a.Outcome
 	o.Adherence, o.GivenAdherence, o.Mistakes, o.Failures, o.Recovered, o.Wasted, o.Efficiency, o.Extra = 0, nil, 0, 0, 0, 0, 0, 0
@@ -121,7 +122,8 @@ func content(t *testing.T, path string, format int) (rows []string) {
 	all := columns(t, format)
 	for _, table := range slices.Sorted(maps.Keys(all)) {
 		rows = append(rows, table)
-		rows = append(rows, dump(t, db, fmt.Sprintf("SELECT rowid, %s FROM %s ORDER BY rowid", all[table], table))...)
+		rows = append(rows, dump(t, db,
+			fmt.Sprintf("SELECT rowid, %s FROM %s ORDER BY rowid", all[table], table))...)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
@@ -184,7 +186,10 @@ func migrationKeepsTheRecord(t *testing.T, format int) {
 		t.Errorf("rows (-before +after):\n%s", diff)
 	}
 	var want []assay.Attempt
-	for i, a := range []*assay.Attempt{fault(1), fault(2), outcome(1), fault(1), outcome(3), outcome(2)} {
+	for i, a := range []*assay.Attempt{
+		fault(1), fault(2), outcome(1), fault(1), outcome(3),
+		outcome(2),
+	} {
 		a.Number = []int{1, 1, 2, 3, 1, 2}[i]
 		want = append(want, unmeasured(*a))
 	}
@@ -192,7 +197,8 @@ func migrationKeepsTheRecord(t *testing.T, format int) {
 	if diff := cmp.Diff(want, all(t, db, store.Filter{})); diff != "" {
 		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
-	if got, err := db.Transcript(t.Context(), outcome(1).ID, 2); err != nil || !cmp.Equal(got, *transcript(2)) {
+	if got, err := db.Transcript(t.Context(), outcome(1).ID, 2); err != nil ||
+		!cmp.Equal(got, *transcript(2)) {
 		t.Errorf("Transcript() = %+v, %v", got, err)
 	}
 	begin(t, db, "r3")
@@ -200,19 +206,21 @@ func migrationKeepsTheRecord(t *testing.T, format int) {
 		a := outcome(10 + i)
 		a.Run, a.Ended = "r3", end
 		save(t, db, a)
-		if diff := cmp.Diff([]assay.Attempt{*a}, all(t, db, store.Filter{Trial: a.ID})); diff != "" {
+		if diff := cmp.Diff([]assay.Attempt{*a},
+			all(t, db, store.Filter{Trial: a.ID})); diff != "" {
 			t.Errorf("after the migration (-want +got):\n%s", diff)
 		}
 	}
 	last, err := db.Snapshot(t.Context())
 	if err != nil || !strings.HasPrefix(last, fmt.Sprint(60+len(ends), "-")) {
-		t.Errorf("Snapshot() = %s, %v: the rows after the migration do not follow those before it", last, err)
+		t.Errorf("Snapshot() = %s, %v: later rows do not follow those from before the migration",
+			last, err)
 	}
 	keepsTheRecord(t, db, path)
 }
 
-// TestMigrationChecks tries what the program does not, on a migrated store.
-func TestMigrationChecks(t *testing.T) {
+// The program itself never tries these changes.
+func TestMigratedSchemaRefusesBadValues(t *testing.T) {
 	t.Parallel()
 	path := former(t, 3)
 	if err := open(t, path, store.Options{}).Close(); err != nil {
@@ -220,32 +228,39 @@ func TestMigrationChecks(t *testing.T) {
 	}
 	shell := raw(t, path, "DROP TRIGGER attempts_keep; DROP TRIGGER trials_keep")
 	for _, change := range []string{
-		"attempts SET adherence = 1.5", "attempts SET adherence = NULL", "attempts SET given_adherence = -0.5",
-		"attempts SET mistakes = -1", "attempts SET failures = -1", "attempts SET recovered = -1", "attempts SET wasted_calls = -1",
-		"attempts SET efficiency = 'high'", "attempts SET efficiency = 2", "attempts SET extra_calls = -1",
-		"attempts SET loop = 'repeat'", "attempts SET loop_turn = 1", "attempts SET loop_turn = -1, loop = 'repeat'",
-		"attempts SET loop_turn = 1, loop = hex(zeroblob(21))", "attempts SET best_possible = 1.5", "attempts SET pilot = '{'",
-		"trials SET persistence = 1", "trials SET persistence = -0.5", "trials SET burst = 1", "trials SET burst = -0.5",
+		"attempts SET adherence = 1.5", "attempts SET adherence = NULL",
+		"attempts SET given_adherence = -0.5",
+		"attempts SET mistakes = -1", "attempts SET failures = -1", "attempts SET recovered = -1",
+		"attempts SET wasted_calls = -1",
+		"attempts SET efficiency = 'high'", "attempts SET efficiency = 2",
+		"attempts SET extra_calls = -1",
+		"attempts SET loop = 'repeat'", "attempts SET loop_turn = 1",
+		"attempts SET loop_turn = -1, loop = 'repeat'",
+		"attempts SET loop_turn = 1, loop = hex(zeroblob(21))", "attempts SET best_possible = 1.5",
+		"attempts SET pilot = '{'",
+		"trials SET persistence = 1", "trials SET persistence = -0.5", "trials SET burst = 1",
+		"trials SET burst = -0.5",
 		"trials SET several_calls = NULL", "trials SET loops = NULL",
 	} {
 		if _, err := shell.Exec("UPDATE " + change); primary(err) != sqlite3.SQLITE_CONSTRAINT {
-			t.Errorf("%v, want a constraint against: %s", err, change)
+			t.Errorf("%v, want a constraint that refuses: %s", err, change)
 		}
 	}
-	if got := dump(t, shell, "PRAGMA integrity_check"); len(got) != 1 || !strings.Contains(got[0], "ok") {
+	if got := dump(t, shell, "PRAGMA integrity_check"); len(got) != 1 ||
+		!strings.Contains(got[0], "ok") {
 		t.Errorf("integrity: %v", got)
 	}
 }
 
-// TestMigrationCutOff opens what a kill in the midst of a migration leaves:
-// the old store, and a log that no commit ends.
-func TestMigrationCutOff(t *testing.T) {
+// A kill during a migration leaves the old store and a log without a commit.
+func TestKilledMigrationLeavesTheOldStore(t *testing.T) {
 	t.Parallel()
 	for _, format := range formats {
 		path := former(t, format)
 		before := content(t, path, format)
-		// A cache too small for the changes puts them into the log at once.
-		raw(t, path, "PRAGMA cache_size = 1; BEGIN IMMEDIATE;"+schema(t, format, formats[len(formats)-1]+1))
+		// With a cache this small, SQLite writes the changes to the log at once.
+		raw(t, path, "PRAGMA cache_size = 1; BEGIN IMMEDIATE;"+schema(t, format,
+			formats[len(formats)-1]+1))
 		killed := filepath.Join(t.TempDir(), "assay.db")
 		copyFiles(t, path, killed)
 		if fi, err := os.Stat(killed + "-wal"); err != nil || fi.Size() < 2*4096 {
@@ -265,12 +280,12 @@ func TestMigrationCutOff(t *testing.T) {
 	}
 }
 
-func TestMigrationRefusesWhatNoAssayWrote(t *testing.T) {
+func TestMigrationRefusesForeignRows(t *testing.T) {
 	t.Parallel()
 	const (
 		end       = "DROP TRIGGER attempts_keep; PRAGMA ignore_check_constraints = ON; UPDATE attempts SET ended = 'bored' WHERE fault <> ''"
 		reference = "INSERT INTO transcripts VALUES (999, x'00')"
-		// The columns of the next format would be taken for these.
+		// The columns of the next format would be mistaken for these.
 		column  = "ALTER TABLE attempts ADD COLUMN mood TEXT NOT NULL DEFAULT 'good'"
 		another = "ALTER TABLE trials ADD COLUMN mood TEXT NOT NULL DEFAULT 'good'"
 	)
@@ -282,11 +297,61 @@ func TestMigrationRefusesWhatNoAssayWrote(t *testing.T) {
 		rawClosed(t, path, tc.spoil)
 		before := content(t, path, tc.format)
 		_, err := store.Open(t.Context(), path, store.Options{})
-		if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), "\nhint: nothing was changed") {
+		if !errors.Is(err, store.ErrDamaged) ||
+			!strings.Contains(err.Error(), "\nhint: nothing was changed") {
 			t.Errorf("from %d: Open() = %v, want ErrDamaged with a hint", tc.format, err)
 		}
-		if diff := cmp.Diff(before, content(t, path, tc.format)); diff != "" || !strings.Contains(version(t, path), fmt.Sprint(tc.format)) {
-			t.Errorf("from %d: version %s, rows (-before +after):\n%s", tc.format, version(t, path), diff)
+		if diff := cmp.Diff(before, content(t, path, tc.format)); diff != "" ||
+			!strings.Contains(version(t, path), fmt.Sprint(tc.format)) {
+			t.Errorf("from %d: version %s, rows (-before +after):\n%s", tc.format, version(t, path),
+				diff)
 		}
+	}
+}
+
+func TestStoreOfFormat5KeepsItsRows(t *testing.T) {
+	t.Parallel()
+	source := whole(t)
+	path := filepath.Join(t.TempDir(), "assay.db")
+	text := schema(t, 0, 5) + "PRAGMA application_id = 0x41736179; PRAGMA user_version = 5; PRAGMA journal_mode = WAL; ATTACH '" + source + "' AS source;"
+	for table, columns := range columns(t, 5) {
+		switch table {
+		case "unsealed": // the migration has filled it
+			text += "DELETE FROM unsealed; INSERT INTO unsealed SELECT * FROM source.unsealed WHERE of <> 'run_count';"
+			continue
+		case "seals":
+			text += "INSERT INTO seals SELECT * FROM source.seals WHERE of IN ('run', 'run_spec', 'run_end', 'score', 'classification', 'dictionary', 'import');"
+			continue
+		case "scores": // some columns are generated
+			columns = "id, attempt, scored_at, program, body"
+		}
+		text += fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM source.%s;", table, columns,
+			columns, table)
+	}
+	rawClosed(t, path, text)
+	if _, err := store.OpenReadOnly(t.Context(), path); !errors.Is(err, store.ErrOlder) {
+		t.Errorf("OpenReadOnly() = %v, want ErrOlder", err)
+	}
+	db := open(t, path, store.Options{})
+	want := all(t, openReadOnly(t, source), store.Filter{})
+	if diff := cmp.Diff(want, all(t, db, store.Filter{})); diff != "" {
+		t.Errorf("attempts (-before +after):\n%s", diff)
+	}
+	if snapshot(t, db) != snapshot(t, openReadOnly(t, source)) {
+		t.Error("the snapshot has a different name")
+	}
+	begin(t, db, "r6")
+	a := outcome(500)
+	a.Run = "r6"
+	save(t, db, a)
+	if err := errors.Join(db.EndRun(t.Context(), "r6", nil), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if problems, _ := verify(t, path); len(problems) > 0 {
+		t.Errorf("problems: %v", problems)
+	}
+	meddle(t, path, "INSERT INTO deleted SELECT 1, 'attempt', 30, 30")
+	if problems, _ := verify(t, path); len(problems) == 0 {
+		t.Error("a forged record in an old deletion is not noticed")
 	}
 }

@@ -53,7 +53,8 @@ func resolve(path string) (string, error) {
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(abs))
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", hinted(fmt.Errorf("store %s: its directory does not exist: %w", path, fs.ErrNotExist),
+		return "", hinted(fmt.Errorf("store %s: its directory does not exist: %w", path,
+			fs.ErrNotExist),
 			"create it, or use --store another.db")
 	}
 	if err != nil {
@@ -121,7 +122,8 @@ func inspect(ctx context.Context, path string) error {
 	if err != nil {
 		// The writer rolls back an interrupted creation. A directory that cannot be written
 		// fails at the lock, which has a better message.
-		if code(err) == sqlite3.SQLITE_READONLY_ROLLBACK || primary(err) == sqlite3.SQLITE_CANTOPEN {
+		if code(err) == sqlite3.SQLITE_READONLY_ROLLBACK ||
+			primary(err) == sqlite3.SQLITE_CANTOPEN {
 			return nil
 		}
 		return explain(path, err)
@@ -171,7 +173,8 @@ func unreadable(path string, err error) error {
 	if reason == nil {
 		return errors.Join(fmt.Errorf("store %s: %w", path, err), f.Close())
 	}
-	return hinted(fmt.Errorf("store: %w", reason), "check the permissions of the file, or use --store another.db")
+	return hinted(fmt.Errorf("store: %w", reason),
+		"check the permissions of the file, or use --store another.db")
 }
 
 func refuseNewer(path string, version int) error {
@@ -306,7 +309,8 @@ func (w *writer) prepare(ctx context.Context, opts Options) (err error) {
 		return err
 	}
 	if mode != "wal" {
-		return hinted(fmt.Errorf("store %s: the file system has no shared memory for SQLite's log", w.path),
+		return hinted(fmt.Errorf("store %s: the file system has no shared memory for SQLite's log",
+			w.path),
 			"put the store on a local disk")
 	}
 	if err := refuseDamaged(ctx, w.conn, w.path); err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// beside lists the directory of path.
-func beside(t testing.TB, path string) (names []string) {
+// neighbours lists the directory of path.
+func neighbours(t testing.TB, path string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -33,12 +33,12 @@ func beside(t testing.TB, path string) (names []string) {
 	return names
 }
 
-// digests maps the files beside path to their content, but for the shared
-// index of the log, which every reader writes to.
+// digests maps the files beside path to their digests. It leaves out the shared index of the log,
+// because every reader writes to it.
 func digests(t testing.TB, path string) map[string]string {
 	t.Helper()
 	sums := map[string]string{}
-	for _, name := range beside(t, path) {
+	for _, name := range neighbours(t, path) {
 		if strings.HasSuffix(name, "-shm") {
 			continue
 		}
@@ -94,7 +94,8 @@ func TestOpenRefusesAndTouchesNothing(t *testing.T) {
 		hint string
 	}{
 		"text": {func(t *testing.T, path string) {
-			if err := os.WriteFile(path, []byte(strings.Repeat("dear diary\n", 500)), 0o644); err != nil {
+			if err := os.WriteFile(path, []byte(strings.Repeat("dear diary\n", 500)),
+				0o644); err != nil {
 				t.Fatal(err)
 			}
 		}, store.ErrNotStore, "another.db"},
@@ -175,7 +176,8 @@ func refused(t testing.TB, path string, want error, hint string) {
 	_, writing := store.Open(t.Context(), path, store.Options{})
 	_, reading := store.OpenReadOnly(t.Context(), path)
 	for name, err := range map[string]error{"Open": writing, "OpenReadOnly": reading} {
-		if err == nil || want != nil && !errors.Is(err, want) || !strings.Contains(err.Error(), "\nhint: ") || !strings.Contains(err.Error(), hint) {
+		if err == nil || want != nil && !errors.Is(err, want) ||
+			!strings.Contains(err.Error(), "\nhint: ") || !strings.Contains(err.Error(), hint) {
 			t.Errorf("%s() = %v, want %v with a hint on %q", name, err, want, hint)
 		}
 	}
@@ -197,14 +199,14 @@ func TestOpenReadOnlyWithoutStore(t *testing.T) {
 		}
 	}
 	check()
-	if left := beside(t, path); len(left) != 0 {
-		t.Errorf("reading nothing left %v", left)
+	if left := neighbours(t, path); len(left) != 0 {
+		t.Errorf("reading a missing store left %v", left)
 	}
 	if err := os.WriteFile(path, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	check()
-	db := open(t, path, store.Options{}) // an empty file counts as new
+	db := open(t, path, store.Options{}) // an empty file is a new store
 	begin(t, db, "r1")
 	save(t, db, outcome(1))
 	if got := len(all(t, openReadOnly(t, path), store.Filter{})); got != 1 {
@@ -212,17 +214,18 @@ func TestOpenReadOnlyWithoutStore(t *testing.T) {
 	}
 }
 
-// TestCreationCutOff opens what a kill in the midst of the first commit leaves:
-// the first pages of the file, and the journal that undoes them.
-func TestCreationCutOff(t *testing.T) {
+// A kill during the first commit leaves the first pages of the file, and the journal that undoes
+// them.
+func TestKilledCreationIsRolledBack(t *testing.T) {
 	t.Parallel()
-	whole, source, path := filepath.Join(t.TempDir(), "whole.db"), filepath.Join(t.TempDir(), "source.db"), filepath.Join(t.TempDir(), "assay.db")
+	whole, source, path := filepath.Join(t.TempDir(), "whole.db"),
+		filepath.Join(t.TempDir(), "source.db"), filepath.Join(t.TempDir(), "assay.db")
 	newStore(t, whole)
 	head, err := os.ReadFile(whole)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A transaction larger than its cache has its journal on disk.
+	// The journal of a transaction that is larger than its cache is on disk.
 	raw(t, source, `PRAGMA cache_size = 1; BEGIN; CREATE TABLE t (x);
 		INSERT INTO t WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM c WHERE i < 500) SELECT zeroblob(999) FROM c`)
 	journal, err := os.ReadFile(source + "-journal")
@@ -245,7 +248,7 @@ func TestCreationCutOff(t *testing.T) {
 	}
 }
 
-func TestOlderStoreIsNotRead(t *testing.T) {
+func TestReadingRefusesOlderStore(t *testing.T) {
 	t.Parallel()
 	path := former(t, 3)
 	if _, err := store.OpenReadOnly(t.Context(), path); !errors.Is(err, store.ErrOlder) {
@@ -255,7 +258,10 @@ func TestOlderStoreIsNotRead(t *testing.T) {
 
 func TestOpenOddNames(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"a b.db", "100%.db", "what?.db", "#1&x=y;.db", "file:x", "größe+.db", "'q\".db", ":memory:"} {
+	for _, name := range []string{
+		"a b.db", "100%.db", "what?.db", "#1&x=y;.db", "file:x",
+		"größe+.db", "'q\".db", ":memory:",
+	} {
 		path := filepath.Join(t.TempDir(), name)
 		db := open(t, path, store.Options{})
 		begin(t, db, "r1")
@@ -263,7 +269,7 @@ func TestOpenOddNames(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]string{name, name + ".lock"}, beside(t, path)); diff != "" {
+		if diff := cmp.Diff([]string{name, name + ".lock"}, neighbours(t, path)); diff != "" {
 			t.Errorf("files (-want +got):\n%s", diff)
 		}
 		if got := len(all(t, openReadOnly(t, path), store.Filter{})); got != 1 {
@@ -298,8 +304,8 @@ func TestSchemaKeepsTheRecord(t *testing.T) {
 	keepsTheRecord(t, db, path)
 }
 
-// keepsTheRecord closes a store in which run r1 has ended, after a fault of a
-// trial and its outcome, and tries to change what it holds.
+// keepsTheRecord ends run r1 after a fault and an outcome of a trial, closes the store, and tries
+// to change its rows.
 func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 	t.Helper()
 	var settled *assay.Attempt
@@ -311,7 +317,10 @@ func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 	err := errors.Join(
 		db.Rescore(t.Context(), []store.Rescored{rescored(settled, better(0))}),
 		db.Classify(t.Context(), opinion(settled)),
-		db.Learn(t.Context(), "r1", []store.LaneLimit{{Lane: "l", Bucket: assay.Tokens, Value: 1, At: epoch}}),
+		db.Learn(t.Context(), "r1", []store.LaneLimit{{
+			Lane: "l", Bucket: assay.Tokens, Value: 1,
+			At: epoch,
+		}}),
 		db.Log(t.Context(), store.Control{Run: "r1", At: epoch, Command: json.RawMessage("{}")}),
 		db.Close())
 	if err != nil {
@@ -349,26 +358,32 @@ func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 		"INSERT INTO classifications SELECT NULL, attempt, 'm', prompt, category, 2, reason, rule_category, classified_at, 0, 0, 0, raw FROM classifications",
 		"INSERT INTO lane_limits (run, lane, bucket, value, learned_at) VALUES (99, 'l', 'rpm', 1, '')",
 		"INSERT INTO controls (run, at, command) VALUES (99, '', '{}')",
-		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 93, run, " + columns + " FROM attempts WHERE level <> '' LIMIT 1",
-		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 1, run, " + columns + " FROM attempts WHERE fault <> '' LIMIT 1",
-		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT zeroblob(16), 1, run, " + columns + " FROM attempts WHERE fault <> '' LIMIT 1",
-		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 94, 99, " + columns + " FROM attempts WHERE fault <> '' LIMIT 1",
-		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 95, run, " + strings.Replace(columns, "ended", "'bored'", 1) + " FROM attempts WHERE fault <> '' LIMIT 1",
+		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 93, run, " +
+			columns + " FROM attempts WHERE level <> '' LIMIT 1",
+		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 1, run, " +
+			columns + " FROM attempts WHERE fault <> '' LIMIT 1",
+		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT zeroblob(16), 1, run, " +
+			columns + " FROM attempts WHERE fault <> '' LIMIT 1",
+		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 94, 99, " +
+			columns + " FROM attempts WHERE fault <> '' LIMIT 1",
+		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 95, run, " +
+			strings.Replace(columns, "ended", "'bored'", 1) +
+			" FROM attempts WHERE fault <> '' LIMIT 1",
 		"INSERT INTO trials SELECT x'00', model, variant, severity, difficulty, task_type, reliability, task, task_digest, repeat, seed, world, protocol, tools, turn_limit, sampling, token_limit, cost_limit, several_calls, persistence, burst, loops FROM trials LIMIT 1",
 	} {
 		_, err := shell.Exec(text)
 		if primary(err) != sqlite3.SQLITE_CONSTRAINT {
-			t.Errorf("%v, want a constraint against: %s", err, text)
+			t.Errorf("%v, want a constraint that refuses: %s", err, text)
 			continue
 		}
-		// Other constraints may hold too, but not on every row.
+		// Other constraints may refuse this too, but not for every row.
 		if !strings.HasPrefix(text, "INSERT") && !strings.Contains(err.Error(), "are never") {
-			t.Errorf("%v, want a trigger against: %s", err, text)
+			t.Errorf("%v, want a trigger that refuses: %s", err, text)
 		}
 	}
 }
 
-// primary is the result code of SQLite in err's chain, or 0.
+// primary returns the result code of SQLite in err's chain, or 0.
 func primary(err error) int {
 	var e *sqlite.Error
 	if errors.As(err, &e) {

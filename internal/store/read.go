@@ -181,7 +181,9 @@ func eachRow[T any](
 	return end()
 }
 
-func (db *DB) readRows(ctx context.Context, query string, args []any, at *int64) (all []row, err error) {
+func (db *DB) readRows(ctx context.Context, query string, args []any, at *int64) (all []row,
+	err error,
+) {
 	in := newInterned()
 	err = eachRaw(ctx, db.reader, query, args, func(values []any) (bool, error) {
 		r := row{}

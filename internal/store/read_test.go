@@ -21,7 +21,8 @@ import (
 func TestAttemptsFilter(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t, store.Options{})
-	if err := db.BeginRun(t.Context(), experiment("f"), store.Run{ID: "r2", StartedAt: epoch}); err != nil {
+	if err := db.BeginRun(t.Context(), experiment("f"),
+		store.Run{ID: "r2", StartedAt: epoch}); err != nil {
 		t.Fatal(err)
 	}
 	begin(t, db, "r3")
@@ -58,12 +59,12 @@ func TestAttemptsFilter(t *testing.T) {
 	}
 	for _, a := range db.Attempts(t.Context(), store.Filter{Trial: "xyz"}) {
 		if a == nil {
-			t.Error("a trial ID that is none gives no error")
+			t.Error("an invalid trial ID gives no error")
 		}
 	}
 }
 
-func TestAttemptsEndsWithItsContext(t *testing.T) {
+func TestAttemptsEndWithContext(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t, store.Options{})
 	save(t, db, outcome(1), outcome(2))
@@ -102,11 +103,11 @@ func TestSettledSet(t *testing.T) {
 		}
 	}
 	if set.Len() != n*2/3 || set.Has("") || set.Has("zz") || (store.Set{}).Has(outcome(1).ID) {
-		t.Errorf("set of %d holds what it should not", set.Len())
+		t.Errorf("the set of %d holds trials that are not settled", set.Len())
 	}
 }
 
-func TestSnapshotNamesAState(t *testing.T) {
+func TestSnapshotNamesOneState(t *testing.T) {
 	t.Parallel()
 	db, path := create(t, store.Options{})
 	snapshot := func() string {
@@ -126,7 +127,7 @@ func TestSnapshotNamesAState(t *testing.T) {
 	save(t, db, outcome(2))
 	two := snapshot()
 	if empty == one || one == two || !regexp.MustCompile(`^2-[0-9a-f]{12}$`).MatchString(two) {
-		t.Errorf("three states are named %s, %s, %s", empty, one, two)
+		t.Errorf("three states have the names %s, %s, %s", empty, one, two)
 	}
 	if got, err := openReadOnly(t, path).Snapshot(t.Context()); got != two || err != nil {
 		t.Errorf("another reader: Snapshot() = %s, %v, want %s", got, err, two)
@@ -140,7 +141,7 @@ func TestSnapshotNamesAState(t *testing.T) {
 	}
 }
 
-func TestTranscriptChoosesTheAttempt(t *testing.T) {
+func TestTranscriptDefaultsToSettlingAttempt(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t, store.Options{})
 	id := outcome(1).ID
@@ -149,7 +150,7 @@ func TestTranscriptChoosesTheAttempt(t *testing.T) {
 		if err := db.Save(t.Context(), a, transcript(i+1)); err != nil {
 			t.Fatal(err)
 		}
-		want := min(i+1, 3) // the latest until one settles, then that one
+		want := min(i+1, 3) // the latest, until one settles the trial
 		for _, number := range []int{0, i + 1} {
 			if number != 0 {
 				want = number
@@ -167,7 +168,8 @@ func TestTranscriptChoosesTheAttempt(t *testing.T) {
 		trial  assay.TrialID
 		number int
 	}{{id, 5}, {outcome(2).ID, 0}, {outcome(3).ID, 0}} {
-		if _, err := db.Transcript(t.Context(), missing.trial, missing.number); !errors.Is(err, store.ErrNotFound) {
+		if _, err := db.Transcript(t.Context(), missing.trial, missing.number); !errors.Is(err,
+			store.ErrNotFound) {
 			t.Errorf("Transcript(%v) = %v, want ErrNotFound", missing, err)
 		}
 	}
@@ -181,7 +183,8 @@ func TestDamagedTranscript(t *testing.T) {
 		t.Fatal(err)
 	}
 	rawClosed(t, path, "DROP TRIGGER transcripts_keep; UPDATE transcripts SET body = x'28b52ffd0001'")
-	if _, err := openReadOnly(t, path).Transcript(t.Context(), outcome(1).ID, 0); !errors.Is(err, store.ErrDamaged) {
+	if _, err := openReadOnly(t, path).Transcript(t.Context(), outcome(1).ID, 0); !errors.Is(err,
+		store.ErrDamaged) {
 		t.Errorf("Transcript() = %v, want ErrDamaged", err)
 	}
 }
@@ -200,13 +203,17 @@ func TestFindTrial(t *testing.T) {
 	}
 	alone := "aabbccde" + strings.Repeat("f", 24)
 	save(t, db, withID(alone))
-	for prefix, want := range map[string]string{"aabbccde": alone, "AABBCCDE": alone, "aabbccdef": alone, alone: alone, long + "3": long + "3"} {
+	for prefix, want := range map[string]string{
+		"aabbccde": alone, "AABBCCDE": alone,
+		"aabbccdef": alone, alone: alone, long + "3": long + "3",
+	} {
 		if got, err := db.FindTrial(t.Context(), prefix); string(got) != want || err != nil {
 			t.Errorf("FindTrial(%q) = %q, %v, want %q", prefix, got, err, want)
 		}
 	}
 	for prefix, want := range map[string]error{
-		"": store.ErrPrefix, "aab": store.ErrPrefix, "xxxx": store.ErrPrefix, "aabbé": store.ErrPrefix, alone + "0": store.ErrPrefix,
+		"": store.ErrPrefix, "aab": store.ErrPrefix, "xxxx": store.ErrPrefix,
+		"aabbé": store.ErrPrefix, alone + "0": store.ErrPrefix,
 		"ffff": store.ErrNotFound, "aabbccdf": store.ErrNotFound, "aabbccde0": store.ErrNotFound,
 	} {
 		if _, err := db.FindTrial(t.Context(), prefix); !errors.Is(err, want) {
@@ -215,8 +222,9 @@ func TestFindTrial(t *testing.T) {
 	}
 	_, err := db.FindTrial(t.Context(), "aabb")
 	var ambiguous *store.AmbiguousError
-	if !errors.As(err, &ambiguous) || len(ambiguous.Trials) != 5 || !ambiguous.More || !strings.Contains(err.Error(), "\nhint: ") {
-		t.Errorf("FindTrial(aabb) = %v, want five candidates and more", err)
+	if !errors.As(err, &ambiguous) || len(ambiguous.Trials) != 5 || !ambiguous.More ||
+		!strings.Contains(err.Error(), "\nhint: ") {
+		t.Errorf("FindTrial(aabb) = %v, want five candidates and a sign that there are more", err)
 	}
 }
 
@@ -225,10 +233,17 @@ func TestExperimentsAndRuns(t *testing.T) {
 	db, _ := create(t, store.Options{})
 	later := experiment("e")
 	later.Spec, later.Planned, later.Library.Digest = json.RawMessage(`{"edited": true}`), 20, "d2"
-	if err := db.BeginRun(t.Context(), later, store.Run{ID: "r2", Program: "v2", Host: "h", PID: 8, StartedAt: epoch.Add(time.Hour)}); err != nil {
+	if err := db.BeginRun(t.Context(), later,
+		store.Run{
+			ID: "r2", Program: "v2", Host: "h", PID: 8,
+			StartedAt: epoch.Add(time.Hour),
+		}); err != nil {
 		t.Fatal(err)
 	}
-	first := store.Experiment{Name: "a", Spec: json.RawMessage("null"), CreatedAt: epoch, UpdatedAt: epoch}
+	first := store.Experiment{
+		Name: "a", Spec: json.RawMessage("null"), CreatedAt: epoch,
+		UpdatedAt: epoch,
+	}
 	if err := db.BeginRun(t.Context(), first, store.Run{ID: "r3", StartedAt: epoch}); err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +267,10 @@ func TestExperimentsAndRuns(t *testing.T) {
 	runs[1].FinishedAt = time.Time{}
 	want := []store.Run{
 		{ID: "r1", Experiment: "e", Program: "v1", Host: "h", PID: 7, StartedAt: epoch},
-		{ID: "r2", Experiment: "e", Program: "v2", Host: "h", PID: 8, StartedAt: epoch.Add(time.Hour), Summary: json.RawMessage(`{"done": 3}`)},
+		{
+			ID: "r2", Experiment: "e", Program: "v2", Host: "h", PID: 8,
+			StartedAt: epoch.Add(time.Hour), Summary: json.RawMessage(`{"done": 3}`),
+		},
 	}
 	if diff := cmp.Diff(want, runs); diff != "" {
 		t.Errorf("Runs() (-want +got):\n%s", diff)
@@ -262,7 +280,10 @@ func TestExperimentsAndRuns(t *testing.T) {
 	for run, e := range plans {
 		libraries[run] = e.Library
 	}
-	used := map[assay.RunID]store.Library{"r1": experiment("e").Library, "r2": later.Library, "r3": {}}
+	used := map[assay.RunID]store.Library{
+		"r1": experiment("e").Library, "r2": later.Library,
+		"r3": {},
+	}
 	if diff := cmp.Diff(used, libraries); diff != "" || err != nil {
 		t.Errorf("libraries of Plans(): %v (-want +got):\n%s", err, diff)
 	}
@@ -278,18 +299,28 @@ func TestRunsBeginAndEndOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct{ got, want error }{
-		"begin again": {db.BeginRun(t.Context(), experiment("e"), store.Run{ID: "r1"}), store.ErrRunExists},
+		"begin again": {
+			db.BeginRun(t.Context(), experiment("e"), store.Run{ID: "r1"}),
+			store.ErrRunExists,
+		},
 		"end again":   {db.EndRun(t.Context(), "r1", nil), store.ErrRunEnded},
 		"end unknown": {db.EndRun(t.Context(), "r9", nil), store.ErrUnknownRun},
-		"no name":     {db.BeginRun(t.Context(), store.Experiment{}, store.Run{ID: "r2"}), store.ErrInvalid},
-		"no ID":       {db.BeginRun(t.Context(), experiment("e"), store.Run{}), store.ErrInvalid},
-		"no JSON":     {db.BeginRun(t.Context(), store.Experiment{Name: "e", Spec: json.RawMessage("{")}, store.Run{ID: "r2"}), store.ErrInvalid},
+		"no name": {
+			db.BeginRun(t.Context(), store.Experiment{}, store.Run{ID: "r2"}),
+			store.ErrInvalid,
+		},
+		"no ID": {db.BeginRun(t.Context(), experiment("e"), store.Run{}), store.ErrInvalid},
+		"no JSON": {
+			db.BeginRun(t.Context(),
+				store.Experiment{Name: "e", Spec: json.RawMessage("{")}, store.Run{ID: "r2"}),
+			store.ErrInvalid,
+		},
 	} {
 		if !errors.Is(tc.got, tc.want) {
 			t.Errorf("%s: %v, want %v", name, tc.got, tc.want)
 		}
 	}
-	save(t, db, outcome(1)) // refusals end nothing
+	save(t, db, outcome(1)) // a refusal does not stop the store
 }
 
 func TestMigrationsAreNumbered(t *testing.T) {
@@ -305,8 +336,8 @@ func TestMigrationsAreNumbered(t *testing.T) {
 	}
 }
 
-// TestVerdictsAreAttempts: what Verdicts tells is what Attempts does.
-func TestVerdictsAreAttempts(t *testing.T) {
+// Verdicts have the same values as attempts in all fields that they have.
+func TestVerdictsAgreeWithAttempts(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t, store.Options{})
 	rapid.Check(t, func(r *rapid.T) {
@@ -328,7 +359,8 @@ func TestVerdictsAreAttempts(t *testing.T) {
 		w := want[n]
 		n++
 		w.Trial = assay.Trial{ID: w.ID}
-		w.Number, w.Experiment, w.Program, w.FaultDetail, w.Parked, w.Retried = 0, "", "", "", false, nil
+		w.Number, w.Experiment, w.Program, w.FaultDetail, w.Parked, w.Retried = 0, "", "", "",
+			false, nil
 		w.StartedAt, w.FinishedAt = time.Time{}, time.Time{}
 		w.RequiredTools, w.ExecutedTools = nil, nil
 		if diff := cmp.Diff(w, got); diff != "" {

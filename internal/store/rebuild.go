@@ -225,5 +225,8 @@ func (b *rebuilder) tolerate(s *DB, what string, err error) error {
 		return err
 	}
 	b.sum.Unreadable++
-	return b.lose(s, Problem{"file", what, "cannot be read further: " + firstLine(err), doRestore, true})
+	return b.lose(s, Problem{
+		"file", what, "cannot be read further: " + firstLine(err), doRestore,
+		true,
+	})
 }

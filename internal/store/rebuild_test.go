@@ -18,7 +18,7 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// everything is what a store says, whatever the numbers of its rows.
+// everything returns the content of a store without the IDs of its rows.
 func everything(t testing.TB, path string) (lines []string) {
 	t.Helper()
 	db := openReadOnly(t, path)
@@ -66,11 +66,11 @@ func everything(t testing.TB, path string) (lines []string) {
 	return lines
 }
 
-// TestMergeLaws: the order of stores does not matter, nor how they are grouped, nor
-// how often one is given, and each trial has the outcome that was finished first.
+// The result does not depend on the order of the stores, how they are grouped, or how often one is
+// given. Each trial has the outcome that finished first.
 func TestMergeLaws(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(3) { // each makes a dozen stores, so there are few
+	for seed := range uint64(3) { // only a few, because each makes a dozen stores
 		random := rand.New(rand.NewPCG(seed, 5))
 		dir := t.TempDir()
 		merged := func(name string, from ...string) string {
@@ -92,7 +92,7 @@ func TestMergeLaws(t *testing.T) {
 				a := []func(int) *assay.Attempt{outcome, outcome, fault}[random.IntN(3)](i)
 				a.Run = run
 				a.FinishedAt = epoch.Add(time.Duration(random.IntN(51)) * time.Second)
-				a.InputTokens = s // so that they differ
+				a.InputTokens = s // to make them differ
 				err := db.Save(t.Context(), a, transcript(i))
 				if errors.Is(err, store.ErrSettled) {
 					continue
@@ -125,11 +125,13 @@ func TestMergeLaws(t *testing.T) {
 			}
 		}
 		if problems, _ := verify(t, filepath.Join(dir, "abc")); len(problems) > 0 {
-			t.Fatalf("the merged store is not whole: %v", problems)
+			t.Fatalf("the merged store has problems: %v", problems)
 		}
-		for _, a := range all(t, openReadOnly(t, filepath.Join(dir, "abc")), store.Filter{OnlySettled: true}) {
+		for _, a := range all(t, openReadOnly(t, filepath.Join(dir, "abc")),
+			store.Filter{OnlySettled: true}) {
 			if want := first[a.ID]; !a.FinishedAt.Equal(want) {
-				t.Fatalf("trial %s is settled by the outcome of %s, want that of %s", a.ID, a.FinishedAt, want)
+				t.Fatalf("trial %s has the outcome of %s, want that of %s", a.ID, a.FinishedAt,
+					want)
 			}
 			delete(first, a.ID)
 		}
@@ -139,7 +141,7 @@ func TestMergeLaws(t *testing.T) {
 	}
 }
 
-// TestMergeKeepsTranscripts: what one store dropped comes from another, in any order.
+// A transcript that one store dropped comes from another, in any order.
 func TestMergeKeepsTranscripts(t *testing.T) {
 	t.Parallel()
 	full := whole(t)
@@ -148,20 +150,25 @@ func TestMergeKeepsTranscripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	db := open(t, lean, store.Options{})
-	if _, err := db.Delete(t.Context(), store.Choice{Experiment: "e", Transcripts: true}, "v1"); err != nil {
+	if _, err := db.Delete(t.Context(), store.Choice{Experiment: "e", Transcripts: true},
+		"v1"); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	_, want := verify(t, full)
-	for name, from := range map[string][]string{"full first": {full, lean}, "lean first": {lean, full}} {
+	for name, from := range map[string][]string{
+		"full first": {full, lean},
+		"lean first": {lean, full},
+	} {
 		to := filepath.Join(t.TempDir(), "all.db")
 		if _, err := rebuild(nil, nil).Make(t.Context(), to, from...); err != nil {
 			t.Fatal(err)
 		}
 		if problems, is := verify(t, to); is.Transcripts != want.Transcripts || len(problems) > 0 {
-			t.Errorf("%s: %d transcripts, want %d; problems %v", name, is.Transcripts, want.Transcripts, problems)
+			t.Errorf("%s: %d transcripts, want %d; problems %v", name, is.Transcripts,
+				want.Transcripts, problems)
 		}
 	}
 }
@@ -186,7 +193,8 @@ func TestMergeReportsConflicts(t *testing.T) {
 		paths = append(paths, path)
 	}
 	var conflicts []store.Conflict
-	sum, err := rebuild(nil, &conflicts).Make(t.Context(), filepath.Join(t.TempDir(), "all.db"), paths[1], paths[0])
+	sum, err := rebuild(nil, &conflicts).Make(t.Context(), filepath.Join(t.TempDir(), "all.db"),
+		paths[1], paths[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,136 +208,28 @@ func TestMergeReportsConflicts(t *testing.T) {
 	}
 }
 
-func TestMergeRefuses(t *testing.T) {
+func TestMergeRefusesExistingFileAndDamage(t *testing.T) {
 	t.Parallel()
 	clean := whole(t)
 	there := filepath.Join(t.TempDir(), "there.db")
 	if err := os.WriteFile(there, []byte("mine"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rebuild(nil, nil).Make(t.Context(), there, clean); !errors.Is(err, store.ErrExists) {
+	if _, err := rebuild(nil, nil).Make(t.Context(), there, clean); !errors.Is(err,
+		store.ErrExists) {
 		t.Errorf("Make() over a file = %v, want ErrExists", err)
 	}
 	if b, err := os.ReadFile(there); string(b) != "mine" {
 		t.Errorf("the file was changed: %q, %v", b, err)
 	}
-	// A store that is not whole is no ground for a merge.
 	dir := t.TempDir()
 	damaged := planted(t, clean, corruptions[0])
-	if _, err := rebuild(nil, nil).Make(t.Context(), filepath.Join(dir, "new.db"), damaged); !errors.Is(err, store.ErrDamaged) {
+	if _, err := rebuild(nil, nil).Make(t.Context(), filepath.Join(dir, "new.db"),
+		damaged); !errors.Is(err, store.ErrDamaged) {
 		t.Errorf("Make() of a damaged store = %v, want ErrDamaged", err)
 	}
 	if left, err := os.ReadDir(dir); len(left) > 0 || err != nil {
-		t.Errorf("%v was left, %v", left, err)
-	}
-}
-
-// TestBackupWhileWriting: a copy holds what was saved when it began, and saves go on.
-func TestBackupWhileWriting(t *testing.T) {
-	t.Parallel()
-	db, path := create(t, store.Options{})
-	save(t, db, outcome(0), fault(1))
-	stop, saved := make(chan struct{}), make(chan int)
-	go func() {
-		n := 2
-		for i := 10; ; i++ {
-			select {
-			case <-stop:
-				saved <- n
-				return
-			default:
-			}
-			if err := db.Save(t.Context(), outcome(i), transcript(i)); err != nil {
-				t.Error(err)
-			}
-			n++
-		}
-	}()
-	reader := openReadOnly(t, path)
-	for i := range 3 {
-		to := filepath.Join(t.TempDir(), "backup.db")
-		before := len(all(t, reader, store.Filter{}))
-		snapshot, err := reader.Backup(t.Context(), to)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if problems, proof := verify(t, to); len(problems) > 0 || proof.Attempts < before {
-			t.Errorf("backup %d: %d attempts, at least %d were saved; problems %v", i, proof.Attempts, before, problems)
-		}
-		// The snapshot means the same in both.
-		if diff := cmp.Diff(all(t, reader, store.Filter{Snapshot: snapshot}), all(t, openReadOnly(t, to), store.Filter{})); diff != "" {
-			t.Errorf("backup (-store +backup):\n%s", diff)
-		}
-		if _, err := reader.Backup(t.Context(), to); !errors.Is(err, store.ErrExists) {
-			t.Errorf("a second backup of that name: %v, want ErrExists", err)
-		}
-	}
-	close(stop)
-	if n := <-saved; len(all(t, db, store.Filter{})) != n {
-		t.Errorf("not all of %d attempts were saved", n)
-	}
-}
-
-// TestDelete holds the preview against what goes, and that the rest stays.
-func TestDelete(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]store.Choice{
-		"experiment":  {Experiment: "e"},
-		"model":       {Model: "qwen2.5-7b-instruct"},
-		"level":       {Levels: []assay.Level{assay.PartialSuccess}},
-		"nothing":     {Model: "nobody"},
-		"transcripts": {Experiment: "e", Transcripts: true},
-		"old":         {Before: epoch.Add(time.Minute + 25*time.Second)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			path := whole(t)
-			db := open(t, path, store.Options{})
-			before := all(t, db, store.Filter{})
-			snapshot, err := db.Snapshot(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			preview, err := db.Preview(t.Context(), c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			d, err := db.Delete(t.Context(), c, "v1")
-			if diff := cmp.Diff(preview, d); diff != "" || err != nil {
-				t.Errorf("Delete() = %v; (-preview +deleted):\n%s", err, diff)
-			}
-			after := all(t, db, store.Filter{})
-			if len(before)-len(after) != d.Attempts {
-				t.Errorf("%d attempts, were %d, and %d went", len(after), len(before), d.Attempts)
-			}
-			for _, a := range after {
-				if !slices.ContainsFunc(before, func(b assay.Attempt) bool { return cmp.Equal(a, b) }) {
-					t.Errorf("attempt %d at trial %s was changed", a.Number, a.ID)
-				}
-			}
-			// A snapshot from before names nothing, unless nothing went.
-			if _, err := collectAll(t, db, store.Filter{Snapshot: snapshot}); (err != nil) != (d.Attempts > 0) {
-				t.Errorf("the snapshot from before: %v, and %d attempts went", err, d.Attempts)
-			}
-			// No ID comes again, and the store takes on what is pending.
-			if d.Runs == 0 {
-				a := outcome(1)
-				a.Run = "r2"
-				if err := db.Save(t.Context(), a, transcript(1)); err != nil && !errors.Is(err, store.ErrSettled) {
-					t.Error(err)
-				}
-			}
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if problems, _ := verify(t, path); len(problems) > 0 {
-				t.Errorf("the store is not whole: %v", problems)
-			}
-		})
-	}
-	db, _ := create(t, store.Options{})
-	if _, err := db.Delete(t.Context(), store.Choice{}, "v1"); !errors.Is(err, store.ErrInvalid) {
-		t.Errorf("Delete() of no choice = %v, want ErrInvalid", err)
+		t.Errorf("the directory has %v, %v", left, err)
 	}
 }
 
@@ -344,21 +244,24 @@ func collectAll(t testing.TB, db *store.DB, f store.Filter) (n int, err error) {
 	return n, nil
 }
 
-func TestImports(t *testing.T) {
+func TestImportStoresAFileOnce(t *testing.T) {
 	t.Parallel()
 	db, path := create(t, store.Options{})
-	i := store.Import{Kind: "v3", Name: "a.json", SHA256: strings.Repeat("0f", 32), At: epoch, Program: "v1", Body: json.RawMessage(`{"leaves":[1,2]}`)}
+	i := store.Import{
+		Kind: "v3", Name: "a.json", SHA256: strings.Repeat("0f", 32), At: epoch,
+		Program: "v1", Body: json.RawMessage(`{"leaves":[1,2]}`),
+	}
 	if err := db.Import(t.Context(), i); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Import(t.Context(), i); !errors.Is(err, store.ErrImported) {
-		t.Errorf("the same file again: %v, want ErrImported", err)
+		t.Errorf("a second import of the file: %v, want ErrImported", err)
 	}
 	got, err := openReadOnly(t, path).Imports(t.Context())
 	if diff := cmp.Diff([]store.Import{i}, got); diff != "" || err != nil {
 		t.Errorf("Imports() = %v, (-want +got):\n%s", err, diff)
 	}
 	if n := len(all(t, db, store.Filter{})); n != 0 {
-		t.Errorf("%d attempts after an import of aggregates", n)
+		t.Errorf("an import of aggregates added %d attempts", n)
 	}
 }

@@ -154,7 +154,8 @@ func (b *rebuilder) conflict(kept, left *foundAttempt) error {
 		s := b.sources[f.source]
 		to.Store = s.path
 		query := "SELECT r.id, a.level FROM attempts a JOIN runs r ON r.seq = a.run WHERE a.id = ?"
-		if err := s.reader.QueryRowContext(b.ctx, query, f.id).Scan(&to.Run, &to.Level); err != nil {
+		if err := s.reader.QueryRowContext(b.ctx, query, f.id).Scan(&to.Run,
+			&to.Level); err != nil {
 			return s.readError(err)
 		}
 	}
@@ -207,7 +208,8 @@ func (b *rebuilder) fill(r *copyRow, f *foundAttempt, a *sealedAttempt) error {
 		return context.Cause(b.ctx)
 	}
 	if identify(f.key, a.run, a.attemptValues(), sealed) != f.sum {
-		return fmt.Errorf("%w: the attempt with row ID %d has changed since it was verified", ErrDamaged, f.id)
+		return fmt.Errorf("%w: the attempt with row ID %d has changed since it was verified",
+			ErrDamaged, f.id)
 	}
 	r.seal = sealAttempt(f.sum, r.id, int64(r.number))
 	r.digest, r.dropped = sealed, err == nil && text == nil

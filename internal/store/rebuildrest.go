@@ -112,14 +112,15 @@ func (b *rebuilder) copyRest() error {
 	seqs := make([]map[int64]int64, len(b.sources))
 	for i, s := range b.sources {
 		seqs[i] = make(map[int64]int64)
-		err := eachRaw(b.ctx, s.reader, "SELECT seq, id FROM runs", nil, func(row []any) (bool, error) {
-			seq, _ := row[0].(int64)
-			id, _ := row[1].(string)
-			if to, ok := b.runs[assay.RunID(id)]; ok {
-				seqs[i][seq] = to
-			}
-			return true, nil
-		})
+		err := eachRaw(b.ctx, s.reader, "SELECT seq, id FROM runs", nil,
+			func(row []any) (bool, error) {
+				seq, _ := row[0].(int64)
+				id, _ := row[1].(string)
+				if to, ok := b.runs[assay.RunID(id)]; ok {
+					seqs[i][seq] = to
+				}
+				return true, nil
+			})
 		if err := b.tolerate(s, "table runs", s.wrap(err)); err != nil {
 			return err
 		}

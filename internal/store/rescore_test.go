@@ -20,10 +20,11 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// better is what later rules say of the i-th trial.
+// better returns an outcome of the i-th trial by later rules.
 func better(i int) assay.Outcome {
 	o := outcome(i).Outcome
-	o.Level, o.ErrorCategory, o.ScoreVersion, o.Best, o.Pilot = assay.FullSuccess, "", "assay-2", 0.125, pilot()
+	o.Level, o.ErrorCategory, o.ScoreVersion, o.Best, o.Pilot = assay.FullSuccess, "", "assay-2",
+		0.125, pilot()
 	return o
 }
 
@@ -58,7 +59,7 @@ func snapshot(t testing.TB, db *store.DB) string {
 	return name
 }
 
-func TestLatestScoreHolds(t *testing.T) {
+func TestReadersReturnLatestScore(t *testing.T) {
 	t.Parallel()
 	db, path := create(t, store.Options{})
 	a, b := outcome(1), outcome(2)
@@ -66,7 +67,8 @@ func TestLatestScoreHolds(t *testing.T) {
 	before := all(t, db, store.Filter{})
 	rescore(t, db, rescored(a, better(1)))
 	second := better(1)
-	second.Level, second.ErrorCategory, second.ScoreVersion, second.RequiredTools = assay.Failure, "other", "assay-3", []string{}
+	second.Level, second.ErrorCategory, second.ScoreVersion, second.RequiredTools = assay.Failure,
+		"other", "assay-3", []string{}
 	rescore(t, db, rescored(a, second))
 
 	want := slices.Clone(before)
@@ -74,17 +76,24 @@ func TestLatestScoreHolds(t *testing.T) {
 	want[1].Outcome = second
 	killed := filepath.Join(t.TempDir(), "assay.db")
 	copyFiles(t, path, killed)
-	for name, reader := range map[string]*store.DB{"writer": db, "reader": openReadOnly(t, path), "after a kill": openReadOnly(t, killed)} {
+	for name, reader := range map[string]*store.DB{
+		"writer": db, "reader": openReadOnly(t, path),
+		"after a kill": openReadOnly(t, killed),
+	} {
 		if diff := cmp.Diff(want, all(t, reader, store.Filter{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if diff := cmp.Diff(want[1:2], all(t, reader, store.Filter{Trial: a.ID, OnlySettled: true})); diff != "" {
+		if diff := cmp.Diff(want[1:2],
+			all(t, reader, store.Filter{Trial: a.ID, OnlySettled: true})); diff != "" {
 			t.Errorf("%s, one trial (-want +got):\n%s", name, diff)
 		}
 		if diff := cmp.Diff(before, all(t, reader, store.Filter{AsSaved: true})); diff != "" {
 			t.Errorf("%s, as saved (-want +got):\n%s", name, diff)
 		}
-		if diff := cmp.Diff([]store.Outcome{{a.ID, assay.Failure, "other"}, {b.ID, b.Level, b.ErrorCategory}}, outcomes(t, reader)); diff != "" {
+		if diff := cmp.Diff([]store.Outcome{
+			{a.ID, assay.Failure, "other"},
+			{b.ID, b.Level, b.ErrorCategory},
+		}, outcomes(t, reader)); diff != "" {
 			t.Errorf("%s: Outcomes() (-want +got):\n%s", name, diff)
 		}
 	}
@@ -100,46 +109,74 @@ func TestRescoreRefuses(t *testing.T) {
 		spoil func(*store.Rescored)
 		want  error
 	}{
-		"fault":            {func(r *store.Rescored) { r.Number = f.Number }, store.ErrInvalid},
-		"unknown attempt":  {func(r *store.Rescored) { r.Number = 3 }, store.ErrNotFound},
-		"no attempt":       {func(r *store.Rescored) { r.Number = 0 }, store.ErrNotFound},
-		"unknown trial":    {func(r *store.Rescored) { r.Trial = outcome(2).ID }, store.ErrNotFound},
-		"no trial":         {func(r *store.Rescored) { r.Trial = "" }, store.ErrInvalid},
-		"no level":         {func(r *store.Rescored) { r.Outcome = assay.Outcome{} }, store.ErrInvalid},
-		"unknown level":    {func(r *store.Rescored) { r.Outcome.Level = "good" }, store.ErrInvalid},
-		"no end":           {func(r *store.Rescored) { r.Outcome.Ended = "" }, store.ErrInvalid},
-		"unknown end":      {func(r *store.Rescored) { r.Outcome.Ended = "bored" }, store.ErrInvalid},
-		"unknown loop":     {func(r *store.Rescored) { r.Outcome.Loop = "spiral" }, store.ErrInvalid},
-		"adherence 2":      {func(r *store.Rescored) { r.Outcome.Adherence = 2 }, store.ErrInvalid},
-		"best no number":   {func(r *store.Rescored) { r.Outcome.Best = math.NaN() }, store.ErrInvalid},
-		"pilot no number":  {func(r *store.Rescored) { r.Outcome.Pilot.FinalScore = math.NaN() }, store.ErrInvalid},
-		"pilot unknown":    {func(r *store.Rescored) { r.Outcome.Pilot.Batch = "" }, store.ErrInvalid},
-		"negative wasted":  {func(r *store.Rescored) { r.Outcome.Wasted = -1 }, store.ErrInvalid},
-		"negative turns":   {func(r *store.Rescored) { r.Outcome.Turns = -1 }, store.ErrInvalid},
-		"year 10000":       {func(r *store.Rescored) { r.At = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }, store.ErrInvalid},
+		"fault":           {func(r *store.Rescored) { r.Number = f.Number }, store.ErrInvalid},
+		"unknown attempt": {func(r *store.Rescored) { r.Number = 3 }, store.ErrNotFound},
+		"no attempt":      {func(r *store.Rescored) { r.Number = 0 }, store.ErrNotFound},
+		"unknown trial": {
+			func(r *store.Rescored) { r.Trial = outcome(2).ID },
+			store.ErrNotFound,
+		},
+		"no trial": {func(r *store.Rescored) { r.Trial = "" }, store.ErrInvalid},
+		"no level": {
+			func(r *store.Rescored) { r.Outcome = assay.Outcome{} },
+			store.ErrInvalid,
+		},
+		"unknown level": {
+			func(r *store.Rescored) { r.Outcome.Level = "good" },
+			store.ErrInvalid,
+		},
+		"no end": {func(r *store.Rescored) { r.Outcome.Ended = "" }, store.ErrInvalid},
+		"unknown end": {
+			func(r *store.Rescored) { r.Outcome.Ended = "bored" },
+			store.ErrInvalid,
+		},
+		"unknown loop": {
+			func(r *store.Rescored) { r.Outcome.Loop = "spiral" },
+			store.ErrInvalid,
+		},
+		"adherence 2": {func(r *store.Rescored) { r.Outcome.Adherence = 2 }, store.ErrInvalid},
+		"best no number": {
+			func(r *store.Rescored) { r.Outcome.Best = math.NaN() },
+			store.ErrInvalid,
+		},
+		"pilot no number": {
+			func(r *store.Rescored) { r.Outcome.Pilot.FinalScore = math.NaN() },
+			store.ErrInvalid,
+		},
+		"pilot unknown": {
+			func(r *store.Rescored) { r.Outcome.Pilot.Batch = "" },
+			store.ErrInvalid,
+		},
+		"negative wasted": {func(r *store.Rescored) { r.Outcome.Wasted = -1 }, store.ErrInvalid},
+		"negative turns":  {func(r *store.Rescored) { r.Outcome.Turns = -1 }, store.ErrInvalid},
+		"year 10000": {func(r *store.Rescored) {
+			r.At = time.Date(10000, 1, 1, 0, 0, 0, 0,
+				time.UTC)
+		}, store.ErrInvalid},
 		"loop before turn": {func(r *store.Rescored) { r.Outcome.LoopTurn = 0 }, store.ErrInvalid},
 	} {
 		bad := good
 		bad.Outcome = better(1)
 		tc.spoil(&bad)
 		err := db.Rescore(t.Context(), []store.Rescored{good, bad, good})
-		if !errors.Is(err, tc.want) || !strings.Contains(err.Error(), fmt.Sprintf("rescore attempt %d at trial %s: ", bad.Number, bad.Trial)) {
+		if !errors.Is(err, tc.want) ||
+			!strings.Contains(err.Error(),
+				fmt.Sprintf("rescore attempt %d at trial %s: ", bad.Number, bad.Trial)) {
 			t.Errorf("%s: Rescore() = %v, want %v", name, err, tc.want)
 		}
 	}
 	if got := snapshot(t, db); strings.Contains(got, "+") {
-		t.Errorf("snapshot %s: something of a refused call was stored", got)
+		t.Errorf("snapshot %s: a refused call stored something", got)
 	}
 	rescore(t, db)
 	rescore(t, db, good)
 	if got := all(t, db, store.Filter{OnlySettled: true}); got[0].Level != assay.FullSuccess {
-		t.Errorf("level %s, want that of the rescoring", got[0].Level)
+		t.Errorf("level %s, want the rescored one", got[0].Level)
 	}
 }
 
-// TestRescoreKeepsNothingOfItsCaller uses the slice again while the writer may
-// still work on a call whose context has ended.
-func TestRescoreKeepsNothingOfItsCaller(t *testing.T) {
+// The test reuses the slice while the writer may still work on a call whose context has ended.
+func TestRescoreDoesNotKeepItsArgument(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t, store.Options{})
 	a := outcome(1)
@@ -157,19 +194,21 @@ func TestRescoreKeepsNothingOfItsCaller(t *testing.T) {
 		clear(batch)
 	}
 	for _, got := range all(t, db, store.Filter{}) {
-		if diff := cmp.Diff(better(1), got.Outcome); diff != "" && got.ScoreVersion != a.ScoreVersion {
+		if diff := cmp.Diff(better(1), got.Outcome); diff != "" &&
+			got.ScoreVersion != a.ScoreVersion {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	}
 }
 
-// TestSnapshotsReadTheSameForEver draws histories of saves and rescorings, each
-// in a run, and reads each of their states again at their end.
-func TestSnapshotsReadTheSameForEver(t *testing.T) {
+// Each drawn history is a run with saves and rescorings, and the test reads each of its states again
+// at the end.
+func TestSnapshotsNeverChange(t *testing.T) {
 	t.Parallel()
 	db, path := create(t, store.Options{})
 	reader := openReadOnly(t, path)
-	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "'", "\"", "<&>\u2028", "12", `\`, "a\x00b"}))
+	text := rapid.OneOf(rapid.String(),
+		rapid.SampledFrom([]string{"", "'", "\"", "<&>\u2028", "12", `\`, "a\x00b"}))
 	type state struct{ now, saved []assay.Attempt }
 	runs, trials, verdicts := 0, 0, make(map[assay.TrialID]store.Outcome)
 	rapid.Check(t, func(r *rapid.T) {
@@ -183,7 +222,9 @@ func TestSnapshotsReadTheSameForEver(t *testing.T) {
 			if len(is.now) == 0 || rapid.Bool().Draw(r, "save") {
 				trials++
 				a := drawAttempt(r)
-				a.Run, a.Trial = run, assay.NewTrial(a.Cell, assay.TaskRef{ID: a.Task, Digest: a.TaskDigest}, a.Setting, int64(trials), trials)
+				a.Run, a.Trial = run,
+					assay.NewTrial(a.Cell, assay.TaskRef{ID: a.Task, Digest: a.TaskDigest},
+						a.Setting, int64(trials), trials)
 				save(t, db, a)
 				is.now, is.saved = append(is.now, *a), append(is.saved, *a)
 			}
@@ -208,7 +249,10 @@ func TestSnapshotsReadTheSameForEver(t *testing.T) {
 		}
 		for _, a := range is.now {
 			if a.Settles() {
-				verdicts[a.ID] = store.Outcome{Trial: a.ID, Level: a.Level, ErrorCategory: a.ErrorCategory}
+				verdicts[a.ID] = store.Outcome{
+					Trial: a.ID, Level: a.Level,
+					ErrorCategory: a.ErrorCategory,
+				}
 			}
 		}
 	})
@@ -221,7 +265,7 @@ func TestSnapshotsReadTheSameForEver(t *testing.T) {
 	}
 }
 
-func TestScoresAreOfTheSnapshot(t *testing.T) {
+func TestSnapshotIncludesScores(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t, store.Options{})
 	a := outcome(1)
@@ -233,17 +277,53 @@ func TestScoresAreOfTheSnapshot(t *testing.T) {
 		rescore(t, db, rescored(a, o))
 		names = append(names, snapshot(t, db))
 	}
-	if names[0] == names[1] || names[1] == names[2] || !regexp.MustCompile(`^1\+1-[0-9a-f]{12}$`).MatchString(names[1]) {
-		t.Errorf("three states are named %v", names)
+	if names[0] == names[1] || names[1] == names[2] ||
+		!regexp.MustCompile(`^1\+1-[0-9a-f]{12}$`).MatchString(names[1]) {
+		t.Errorf("three states have the names %v", names)
 	}
 	for i, name := range names {
 		digest := name[strings.Index(name, "-"):]
-		for _, wrong := range []string{"1+3" + digest, "2+1" + digest, "1+0" + digest, "+1" + digest, "1+" + digest, fmt.Sprint("1+", i+1, digest)} {
+		for _, wrong := range []string{"1+3" + digest, "2+1" + digest, "1+0" + digest, "+1" +
+			digest, "1+" + digest, fmt.Sprint("1+", i+1, digest)} {
 			for _, err := range db.Attempts(t.Context(), store.Filter{Snapshot: wrong}) {
 				if !errors.Is(err, store.ErrUnknownSnapshot) {
 					t.Errorf("snapshot %q: error = %v, want ErrUnknownSnapshot", wrong, err)
 				}
 			}
+		}
+	}
+}
+
+func TestSinceIncludesRescoredAttempts(t *testing.T) {
+	t.Parallel()
+	db, _ := create(t, store.Options{})
+	one, two := outcome(1), outcome(2)
+	save(t, db, one, two)
+	rescore(t, db, rescored(two, better(2)))
+	since := snapshot(t, db)
+	three := outcome(3)
+	save(t, db, three)
+	rescore(t, db, rescored(one, better(1)))
+	then := snapshot(t, db)
+	rescore(t, db, rescored(two, better(2)))
+	for name, c := range map[string]struct {
+		f    store.Filter
+		want []assay.TrialID
+	}{
+		"since": {store.Filter{Since: since}, []assay.TrialID{one.ID, two.ID, three.ID}},
+		"up to another": {
+			store.Filter{Since: since, Snapshot: then},
+			[]assay.TrialID{one.ID, three.ID},
+		},
+		"as saved":       {store.Filter{Since: since, AsSaved: true}, []assay.TrialID{three.ID}},
+		"between scores": {store.Filter{Since: then}, []assay.TrialID{two.ID}},
+	} {
+		var got []assay.TrialID
+		for _, a := range all(t, db, c.f) {
+			got = append(got, a.ID)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -322,7 +322,8 @@ func scanRun(row []any) (s storedRun, err error) {
 		}
 	}
 	r, e := &s.run, &s.experiment
-	r.ID, r.Experiment, r.Program, r.Host, r.PID = assay.RunID(text()), text(), text(), text(), whole()
+	r.ID, r.Experiment, r.Program, r.Host, r.PID = assay.RunID(text()), text(), text(), text(),
+		whole()
 	at(&r.StartedAt)
 	at(&r.FinishedAt)
 	if summary := text(); !r.FinishedAt.IsZero() {

@@ -26,7 +26,7 @@ func experiment(name string) store.Experiment {
 	}
 }
 
-// create returns a new store in which run "r1" of experiment "e" has begun.
+// create returns a new store with a run "r1" of experiment "e".
 func create(t testing.TB, opts store.Options) (*store.DB, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "assay.db")
@@ -41,7 +41,7 @@ func open(t testing.TB, path string, opts store.Options) *store.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { db.Close() }) // again after tests that look at its result
+	t.Cleanup(func() { db.Close() }) // harmless if the test has closed it
 	return db
 }
 
@@ -61,29 +61,47 @@ func openReadOnly(t testing.TB, path string) *store.DB {
 
 func begin(t testing.TB, db *store.DB, run assay.RunID) {
 	t.Helper()
-	if err := db.BeginRun(t.Context(), experiment("e"), store.Run{ID: run, Program: "v1", Host: "h", PID: 7, StartedAt: epoch}); err != nil {
+	if err := db.BeginRun(t.Context(), experiment("e"),
+		store.Run{ID: run, Program: "v1", Host: "h", PID: 7, StartedAt: epoch}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// outcome returns an attempt at the i-th trial that settles it.
+// outcome returns an attempt that settles the i-th trial.
 func outcome(i int) *assay.Attempt {
-	tools := []string{"file_operations_reader", "data_processing_parser", "data_processing_transformer", "file_operations_writer"}
+	tools := []string{
+		"file_operations_reader", "data_processing_parser",
+		"data_processing_transformer", "file_operations_writer",
+	}
 	return &assay.Attempt{
 		Trial: assay.NewTrial(
-			assay.Cell{Model: "qwen2.5-7b-instruct", Variant: "flawed_sequence_disorder", Severity: "severe", Difficulty: "easy", TaskType: "multi_stage_pipeline", Reliability: 0.8},
-			assay.TaskRef{ID: assay.TaskID(fmt.Sprintf("task_%08d", i)), Digest: "0123456789abcdef0123456789abcdef"},
-			assay.Setting{World: "assay-1", Protocol: "native", Tools: "required", Turns: 10}, 2025, 1),
-		Experiment: "e", Run: "r1", Program: "assay v0.1.0", Templates: "89abcdef0123456789abcdef01234567",
-		Lane: "azure-east/AZURE_KEY/DeepSeek-V3-0324-2", ServedModel: "DeepSeek-V3-0324",
+			assay.Cell{
+				Model: "qwen2.5-7b-instruct", Variant: "flawed_sequence_disorder",
+				Severity: "severe", Difficulty: "easy", TaskType: "multi_stage_pipeline",
+				Reliability: 0.8,
+			},
+			assay.TaskRef{
+				ID:     assay.TaskID(fmt.Sprintf("task_%08d", i)),
+				Digest: "0123456789abcdef0123456789abcdef",
+			},
+			assay.Setting{World: "assay-1", Protocol: "native", Tools: "required", Turns: 10}, 2025,
+			1),
+		Experiment: "e", Run: "r1", Program: "assay v0.1.0",
+		Templates: "89abcdef0123456789abcdef01234567",
+		Lane:      "azure-east/AZURE_KEY/DeepSeek-V3-0324-2", ServedModel: "DeepSeek-V3-0324",
 		Outcome: assay.Outcome{
-			Level: assay.PartialSuccess, Ended: assay.TurnLimit, ErrorCategory: "sequence_order", Turns: 10, ToolCalls: 9,
-			RequiredTools: tools, ExecutedTools: append(tools[1:], tools...), Coverage: 0.75, Assisted: 1,
-			Adherence: 1. / 3, GivenAdherence: pointer(0.625), Mistakes: 1, Failures: 2, Recovered: 1, Wasted: 3, Efficiency: 2. / 3, Extra: 4,
+			Level: assay.PartialSuccess, Ended: assay.TurnLimit, ErrorCategory: "sequence_order",
+			Turns: 10, ToolCalls: 9,
+			RequiredTools: tools, ExecutedTools: append(tools[1:], tools...), Coverage: 0.75,
+			Assisted:  1,
+			Adherence: 1. / 3, GivenAdherence: pointer(0.625), Mistakes: 1, Failures: 2,
+			Recovered: 1, Wasted: 3, Efficiency: 2. / 3, Extra: 4,
 			Loop: assay.ErrorLoop, LoopTurn: 5, Best: 0.87654321, ScoreVersion: "assay-1",
 		},
-		Requests: 11, Retried: map[assay.FaultKind]int{assay.RateLimited: 1}, InputTokens: 20123, OutputTokens: 1234, CostUSD: 0.0068,
-		QueuedMS: 1234, WorkingMS: 56789, StartedAt: epoch.Add(123456789), FinishedAt: epoch.Add(time.Minute + 987654321),
+		Requests: 11, Retried: map[assay.FaultKind]int{assay.RateLimited: 1}, InputTokens: 20123,
+		OutputTokens: 1234, CostUSD: 0.0068,
+		QueuedMS: 1234, WorkingMS: 56789, StartedAt: epoch.Add(123456789),
+		FinishedAt: epoch.Add(time.Minute + 987654321),
 	}
 }
 
@@ -96,7 +114,7 @@ func pilot() *assay.PilotScores {
 	}
 }
 
-// fault returns an attempt at the same trial that leaves it pending.
+// fault returns an attempt that leaves the i-th trial pending.
 func fault(i int) *assay.Attempt {
 	a := outcome(i)
 	a.Outcome = assay.Outcome{}
@@ -109,16 +127,25 @@ func transcript(i int) *assay.Transcript {
 		Messages: []assay.Message{
 			{Role: assay.System, Content: "You carry out tasks with tools."},
 			{Role: assay.User, Content: fmt.Sprint("task <", i, "> & more")},
-			{Role: assay.Assistant, Reasoning: "first parse", Calls: []assay.ToolCall{{ID: "c1", Name: "parse", Arguments: `{"x":1}`}}},
+			{
+				Role: assay.Assistant, Reasoning: "first parse",
+				Calls: []assay.ToolCall{{ID: "c1", Name: "parse", Arguments: `{"x":1}`}},
+			},
 			{Role: assay.ToolRole, CallID: "c1", Content: "ok"},
 		},
 		Calls: []assay.CallRecord{
 			{Turn: 1, Tool: "parse", OK: true, Output: `{"y":2}`, Chance: 0.8, Luck: 0.25},
 			{Turn: 1, Tool: "write", Code: "DEPENDENCY_ERROR", Error: "parse first", Mistake: true},
 		},
-		Turns: []assay.TurnRecord{{Lane: "l", ServedModel: "m", Usage: assay.Usage{InputTokens: 10, OutputTokens: 5}, WorkingMS: 3, Requests: 1}},
-		Plan:  []string{"parse", "write"},
-		Loops: []assay.LoopRecord{{Kind: assay.SearchLoop, Began: 1, Noticed: 3}, {Kind: assay.RepeatLoop, Began: 2, Noticed: 4}},
+		Turns: []assay.TurnRecord{{
+			Lane: "l", ServedModel: "m",
+			Usage: assay.Usage{InputTokens: 10, OutputTokens: 5}, WorkingMS: 3, Requests: 1,
+		}},
+		Plan: []string{"parse", "write"},
+		Loops: []assay.LoopRecord{
+			{Kind: assay.SearchLoop, Began: 1, Noticed: 3},
+			{Kind: assay.RepeatLoop, Began: 2, Noticed: 4},
+		},
 		Ended: assay.Finished,
 	}
 }
@@ -159,8 +186,9 @@ func saveForEver(ctx context.Context, path string) error {
 			for i := 0; ; i++ {
 				a := outcome(0)
 				a.Run = run
-				a.Trial = assay.NewTrial(assay.Cell{Model: string(run)}, assay.TaskRef{ID: "t"}, assay.Setting{}, int64(s), i)
-				// One write call a line, so that a kill cuts no line.
+				a.Trial = assay.NewTrial(assay.Cell{Model: string(run)}, assay.TaskRef{ID: "t"},
+					assay.Setting{}, int64(s), i)
+				// Each line is one call of write, so that a kill cannot cut it.
 				fmt.Printf("begin %s\n", a.ID)
 				if err := db.Save(ctx, a, longTranscript(i)); err != nil {
 					errs <- err
@@ -173,33 +201,51 @@ func saveForEver(ctx context.Context, path string) error {
 	return <-errs
 }
 
-// drawAttempt returns an attempt that the store has to take.
+// drawAttempt returns an attempt that the store must accept.
 func drawAttempt(t *rapid.T) *assay.Attempt {
-	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "\x00", "a\x00b", "'", "\"", "\xff\xfe", "2026-01-01", "12", "<&>\u2028"}))
+	text := rapid.OneOf(rapid.String(),
+		rapid.SampledFrom([]string{
+			"", "\x00", "a\x00b", "'", "\"", "\xff\xfe", "2026-01-01", "12",
+			"<&>\u2028",
+		}))
 	draw := func(name string) string { return text.Draw(t, name) }
 	n := func(name string) int { return rapid.IntRange(0, 1<<53).Draw(t, name) }
 	unit := func(name string) float64 { return rapid.Float64Range(0, 1).Draw(t, name) }
 	at := func(name string) time.Time {
-		return time.Unix(rapid.Int64Range(-62135596800, 253402300799).Draw(t, name), rapid.Int64Range(0, 1e9-1).Draw(t, name+" ns")).UTC()
+		return time.Unix(rapid.Int64Range(-62135596800, 253402300799).Draw(t, name),
+			rapid.Int64Range(0, 1e9-1).Draw(t, name+" ns")).UTC()
 	}
-	cell := assay.Cell{Model: "m" + draw("model"), Variant: draw("variant"), Severity: draw("severity"), Difficulty: draw("difficulty"), TaskType: draw("type"), Reliability: unit("reliability")}
+	cell := assay.Cell{
+		Model: "m" + draw("model"), Variant: draw("variant"),
+		Severity: draw("severity"), Difficulty: draw("difficulty"), TaskType: draw("type"),
+		Reliability: unit("reliability"),
+	}
 	set := assay.Setting{
-		World: draw("world"), Protocol: draw("protocol"), Tools: draw("tools"), Turns: n("turn limit"),
-		Tokens: n("token limit"), USD: rapid.Float64Range(0, 1e9).Draw(t, "cost limit"), SeveralCalls: draw("several"), Loops: draw("loops"),
-		Persistence: rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "persistence"), Burst: rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "burst"),
+		World: draw("world"), Protocol: draw("protocol"), Tools: draw("tools"),
+		Turns:  n("turn limit"),
+		Tokens: n("token limit"), USD: rapid.Float64Range(0, 1e9).Draw(t, "cost limit"),
+		SeveralCalls: draw("several"), Loops: draw("loops"),
+		Persistence: rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "persistence"),
+		Burst:       rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "burst"),
 	}
 	if rapid.Bool().Draw(t, "sampled") {
 		temperature, tokens := unit("temperature"), n("tokens")
 		set.Sampling = assay.Sampling{Temperature: &temperature, MaxTokens: &tokens}
 	}
 	a := &assay.Attempt{
-		Trial:      assay.NewTrial(cell, assay.TaskRef{ID: assay.TaskID(draw("task")), Digest: draw("digest")}, set, rapid.Int64().Draw(t, "seed"), n("repeat")),
-		Experiment: "e", Run: "r1", Program: draw("program"), Templates: draw("templates"), Lane: draw("lane"), ServedModel: draw("served"),
+		Trial: assay.NewTrial(cell,
+			assay.TaskRef{ID: assay.TaskID(draw("task")), Digest: draw("digest")}, set,
+			rapid.Int64().Draw(t, "seed"), n("repeat")),
+		Experiment: "e", Run: "r1", Program: draw("program"), Templates: draw("templates"),
+		Lane: draw("lane"), ServedModel: draw("served"),
 		Outcome:  drawOutcome(t, text),
-		Requests: n("requests"), InputTokens: n("in"), OutputTokens: n("out"), CostUSD: rapid.Float64Range(0, 1e9).Draw(t, "cost"),
-		QueuedMS: int64(n("queued")), WorkingMS: int64(n("working")), StartedAt: at("started"), FinishedAt: at("finished"),
+		Requests: n("requests"), InputTokens: n("in"), OutputTokens: n("out"),
+		CostUSD:  rapid.Float64Range(0, 1e9).Draw(t, "cost"),
+		QueuedMS: int64(n("queued")), WorkingMS: int64(n("working")), StartedAt: at("started"),
+		FinishedAt: at("finished"),
 	}
-	if retried := rapid.MapOfN(rapid.SampledFrom(assay.FaultKinds), rapid.IntRange(0, 99), 0, 3).Draw(t, "retried"); len(retried) > 0 {
+	if retried := rapid.MapOfN(rapid.SampledFrom(assay.FaultKinds), rapid.IntRange(0, 99), 0,
+		3).Draw(t, "retried"); len(retried) > 0 {
 		a.Retried = retried
 	}
 	if rapid.Bool().Draw(t, "settles") {
@@ -211,7 +257,7 @@ func drawAttempt(t *rapid.T) *assay.Attempt {
 	return a
 }
 
-// drawOutcome returns an outcome that the store has to take.
+// drawOutcome returns an outcome that the store must accept.
 func drawOutcome(t *rapid.T, text *rapid.Generator[string]) assay.Outcome {
 	list := func(name string) []string {
 		if all := rapid.SliceOfN(rapid.String(), 0, 4).Draw(t, name); len(all) > 0 {
@@ -224,10 +270,14 @@ func drawOutcome(t *rapid.T, text *rapid.Generator[string]) assay.Outcome {
 	level := func(name string) assay.Level { return rapid.SampledFrom(assay.Levels).Draw(t, name) }
 	o := assay.Outcome{
 		Level: level("level"), Ended: rapid.SampledFrom(ends).Draw(t, "ended"),
-		ErrorCategory: text.Draw(t, "category"), Turns: n("turns"), ToolCalls: n("calls"), RequiredTools: list("required"), ExecutedTools: list("executed"),
-		Coverage: unit("coverage"), OrderCorrect: rapid.Bool().Draw(t, "order"), Assisted: n("assisted"),
-		Adherence: unit("adherence"), Mistakes: n("mistakes"), Failures: n("failures"), Recovered: n("recovered"),
-		Wasted: n("wasted"), Efficiency: unit("efficiency"), Extra: n("extra"), Best: unit("best"), ScoreVersion: text.Draw(t, "score"),
+		ErrorCategory: text.Draw(t, "category"), Turns: n("turns"), ToolCalls: n("calls"),
+		RequiredTools: list("required"), ExecutedTools: list("executed"),
+		Coverage: unit("coverage"), OrderCorrect: rapid.Bool().Draw(t, "order"),
+		Assisted:  n("assisted"),
+		Adherence: unit("adherence"), Mistakes: n("mistakes"), Failures: n("failures"),
+		Recovered: n("recovered"),
+		Wasted:    n("wasted"), Efficiency: unit("efficiency"), Extra: n("extra"), Best: unit("best"),
+		ScoreVersion: text.Draw(t, "score"),
 	}
 	if rapid.Bool().Draw(t, "given") {
 		o.GivenAdherence = pointer(unit("given adherence"))
@@ -239,10 +289,14 @@ func drawOutcome(t *rapid.T, text *rapid.Generator[string]) assay.Outcome {
 		score := rapid.Float64Range(-1e9, 1e9)
 		o.Pilot = &assay.PilotScores{
 			Executor: level("executor"), Paper: level("paper"), Batch: level("batch"),
-			WorkflowScore: score.Draw(t, "workflow"), Phase2Score: score.Draw(t, "phase 2"), QualityScore: score.Draw(t, "quality"), FinalScore: score.Draw(t, "final"),
+			WorkflowScore: score.Draw(t, "workflow"), Phase2Score: score.Draw(t, "phase 2"),
+			QualityScore: score.Draw(t, "quality"), FinalScore: score.Draw(t, "final"),
 		}
 	}
 	return o
 }
 
-var ends = []assay.Ended{assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.CallLimit, assay.Loop, assay.TokenLimit, assay.CostLimit}
+var ends = []assay.Ended{
+	assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.CallLimit,
+	assay.Loop, assay.TokenLimit, assay.CostLimit,
+}

@@ -21,7 +21,8 @@ const historySQL = `SELECT coalesce(max(number), 0),
 
 func insertSQL(table, columns string) string {
 	n := strings.Count(columns, ",") + 1
-	return "INSERT INTO " + table + " (" + columns + ") VALUES (?" + strings.Repeat(", ?", n-1) + ")"
+	return "INSERT INTO " + table + " (" + columns + ") VALUES (?" + strings.Repeat(", ?", n-1) +
+		")"
 }
 
 // A record is an attempt in the form of its rows.

@@ -56,7 +56,7 @@ func TestSaveSettlesOnce(t *testing.T) {
 		t.Errorf("refused attempt got number %d", again.Number)
 	}
 	if got := all(t, db, store.Filter{}); len(got) != 1 || got[0].Level != assay.PartialSuccess {
-		t.Errorf("stored %v, want the first outcome alone", got)
+		t.Errorf("stored %v, want only the first outcome", got)
 	}
 }
 
@@ -68,13 +68,15 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	temperature, topP, tokens := 0.5, 0.25, 99
 	settled.Sampling = assay.Sampling{Temperature: &temperature, TopP: &topP, MaxTokens: &tokens}
 	settled.Tokens, settled.USD = 50_000, 0.125
-	settled.SeveralCalls, settled.Persistence, settled.Burst, settled.Loops = assay.RefuseSeveral, 0.25, 0.5, "repeat=stop"
+	settled.SeveralCalls, settled.Persistence, settled.Burst, settled.Loops = assay.RefuseSeveral,
+		0.25, 0.5, "repeat=stop"
 	settled.Pilot = pilot()
 	save(t, db, settled, faulted)
 	if unset := zeroes(reflect.ValueOf(*settled), reflect.ValueOf(*faulted)); len(unset) > 0 {
-		t.Fatalf("fields without a value in this test: %v", unset)
+		t.Fatalf("this test sets no value for the fields %v", unset)
 	}
-	if diff := cmp.Diff([]assay.Attempt{*settled, *faulted}, all(t, db, store.Filter{})); diff != "" {
+	if diff := cmp.Diff([]assay.Attempt{*settled, *faulted},
+		all(t, db, store.Filter{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -121,7 +123,7 @@ func TestSaveRoundTripProperty(t *testing.T) {
 	})
 }
 
-func TestSaveTakesEveryKnownWord(t *testing.T) {
+func TestSaveAcceptsEveryKnownWord(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t, store.Options{})
 	for i, kind := range assay.FaultKinds {
@@ -143,7 +145,7 @@ func TestSaveTakesEveryKnownWord(t *testing.T) {
 	}
 }
 
-// bad are attempts that have to be refused.
+// bad has changes that make an attempt invalid.
 var bad = map[string]func(*assay.Attempt){
 	"level and fault":      func(a *assay.Attempt) { a.FaultKind = assay.Timeout },
 	"neither":              func(a *assay.Attempt) { a.Level = "" },
@@ -187,7 +189,10 @@ var bad = map[string]func(*assay.Attempt){
 	"short trial":          func(a *assay.Attempt) { a.ID = "00" },
 	"upper-case trial":     func(a *assay.Attempt) { a.ID = "AABBCCDDEEFF00112233445566778899" },
 	"other experiment":     func(a *assay.Attempt) { a.Experiment = "f" },
-	"year 10000":           func(a *assay.Attempt) { a.FinishedAt = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
+	"year 10000": func(a *assay.Attempt) {
+		a.FinishedAt = time.Date(10000, 1, 1, 0, 0, 0,
+			0, time.UTC)
+	},
 	"seed beyond int64":    func(a *assay.Attempt) { a.Seed = math.MaxUint64 },
 	"sampling no number":   func(a *assay.Attempt) { v := math.NaN(); a.Sampling.Temperature = &v },
 	"transcript no number": func(*assay.Attempt) {},
@@ -211,13 +216,14 @@ func TestSaveRefusesBadAttempts(t *testing.T) {
 	if err := db.Save(t.Context(), a, nil); !errors.Is(err, store.ErrUnknownRun) {
 		t.Errorf("unknown run: Save() = %v, want ErrUnknownRun", err)
 	}
-	if _, err := db.FindTrial(t.Context(), string(outcome(1).ID)); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("a refused attempt left its trial: FindTrial() = %v", err)
+	if _, err := db.FindTrial(t.Context(), string(outcome(1).ID)); !errors.Is(err,
+		store.ErrNotFound) {
+		t.Errorf("a refused attempt left a trial: FindTrial() = %v", err)
 	}
 	save(t, db, outcome(1))
 }
 
-func TestBadAttemptsHurtNobodyInTheirBatch(t *testing.T) {
+func TestRefusedAttemptsDoNotAffectTheirBatch(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t, store.Options{})
 	const n = 400
@@ -226,17 +232,18 @@ func TestBadAttemptsHurtNobodyInTheirBatch(t *testing.T) {
 		wg.Go(func() {
 			a := outcome(i)
 			if i%4 == 0 {
-				a.Parked = true // seen by the schema only, inside the batch
+				a.Parked = true // only the schema refuses this, inside the batch
 			}
 			err := db.Save(t.Context(), a, transcript(i))
-			if refused := errors.Is(err, store.ErrInvalid); refused != (i%4 == 0) || err != nil && !refused {
+			if refused := errors.Is(err, store.ErrInvalid); refused != (i%4 == 0) || err != nil &&
+				!refused {
 				t.Errorf("attempt %d: Save() = %v", i, err)
 			}
 		})
 	}
 	wg.Wait()
 	if got := len(all(t, db, store.Filter{})); got != n*3/4 {
-		t.Errorf("%d attempts stored, want %d", got, n*3/4)
+		t.Errorf("%d attempts are stored, want %d", got, n*3/4)
 	}
 }
 
@@ -251,7 +258,7 @@ func TestGroupCommitIsExact(t *testing.T) {
 	for g := range goroutines {
 		wg.Go(func() {
 			for i := range trials {
-				// All work on the same trials: one of them settles each.
+				// All of them save attempts at the same trials, and one settles each.
 				a := fault(i)
 				if g%2 == 0 {
 					a = outcome(i)
@@ -265,7 +272,7 @@ func TestGroupCommitIsExact(t *testing.T) {
 				case err == nil:
 					key := fmt.Sprint(a.ID, a.Number)
 					if numbers[key] {
-						t.Errorf("%s was given twice", key)
+						t.Errorf("%s was assigned twice", key)
 					}
 					numbers[key] = true
 				case !errors.Is(err, store.ErrSettled):
@@ -278,18 +285,19 @@ func TestGroupCommitIsExact(t *testing.T) {
 	wg.Wait()
 	for id, n := range settled {
 		if n != 1 {
-			t.Errorf("trial %s settled %d times", id, n)
+			t.Errorf("trial %s was settled %d times", id, n)
 		}
 	}
 	if len(settled) != trials {
-		t.Errorf("%d trials settled, want %d", len(settled), trials)
+		t.Errorf("%d trials are settled, want %d", len(settled), trials)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	got := all(t, openReadOnly(t, path), store.Filter{})
 	if want := trials * (goroutines/2 + 1); len(got) != want || len(numbers) != want {
-		t.Errorf("%d stored and %d acknowledged, want %d", len(got), len(numbers), want)
+		t.Errorf("%d attempts are stored and %d were acknowledged, want %d", len(got), len(numbers),
+			want)
 	}
 	next := map[assay.TrialID]int{}
 	for _, a := range got {
@@ -299,7 +307,7 @@ func TestGroupCommitIsExact(t *testing.T) {
 	}
 }
 
-func TestSaveStopsWaitingWithItsContext(t *testing.T) {
+func TestSaveStopsWaitingWhenContextEnds(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t, store.Options{})
 	cause := errors.New("had enough")
@@ -331,7 +339,7 @@ func TestSaveWhileReading(t *testing.T) {
 			}
 		}
 		if seen != before {
-			t.Errorf("the loop saw %d attempts, want the %d from its beginning", seen, before)
+			t.Errorf("the loop saw %d attempts, want the %d from before it", seen, before)
 		}
 	}
 	if got := len(all(t, other, store.Filter{})); got != 8 {
@@ -347,8 +355,10 @@ func TestReadOnlyStoreRefusesWrites(t *testing.T) {
 		"Save":     db.Save(t.Context(), outcome(1), transcript(1)),
 		"BeginRun": db.BeginRun(t.Context(), experiment("e"), store.Run{ID: "r2"}),
 		"EndRun":   db.EndRun(t.Context(), "r1", nil),
-		"Learn":    db.Learn(t.Context(), "r1", []store.LaneLimit{{Lane: "l", Bucket: assay.Tokens}}),
-		"Rescore":  db.Rescore(t.Context(), []store.Rescored{{Trial: outcome(1).ID, Number: 1, Outcome: outcome(1).Outcome}}),
+		"Learn": db.Learn(t.Context(), "r1",
+			[]store.LaneLimit{{Lane: "l", Bucket: assay.Tokens}}),
+		"Rescore": db.Rescore(t.Context(),
+			[]store.Rescored{{Trial: outcome(1).ID, Number: 1, Outcome: outcome(1).Outcome}}),
 		"Classify": db.Classify(t.Context(), store.Classification{Trial: outcome(1).ID, Number: 1}),
 		"Log":      db.Log(t.Context(), store.Control{Run: "r1", Command: []byte("{}")}),
 	} {
@@ -358,7 +368,7 @@ func TestReadOnlyStoreRefusesWrites(t *testing.T) {
 	}
 }
 
-func TestCloseSavesWhatIsQueued(t *testing.T) {
+func TestCloseSavesQueuedAttempts(t *testing.T) {
 	t.Parallel()
 	db, path := create(t, store.Options{})
 	var wg sync.WaitGroup
@@ -388,10 +398,10 @@ func TestCloseSavesWhatIsQueued(t *testing.T) {
 	if err := db.Save(t.Context(), outcome(999), nil); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("Save after Close = %v, want ErrClosed", err)
 	}
-	if left := beside(t, path); strings.Join(left, " ") != "assay.db assay.db.lock" {
+	if left := neighbours(t, path); strings.Join(left, " ") != "assay.db assay.db.lock" {
 		t.Errorf("files after Close: %v", left)
 	}
 	if got := len(all(t, openReadOnly(t, path), store.Filter{})); got != saved {
-		t.Errorf("%d stored, %d acknowledged", got, saved)
+		t.Errorf("%d attempts are stored, %d were acknowledged", got, saved)
 	}
 }

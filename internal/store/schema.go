@@ -41,7 +41,8 @@ func wrongFormat(ctx context.Context, db querier) (text string, err error) {
 	err = eachRaw(ctx, db, "PRAGMA user_version", nil, func(row []any) (bool, error) {
 		latest := len(migrationNames())
 		if n, _ := row[0].(int64); n != int64(latest) {
-			text = fmt.Sprintf("its header states format %d, but its tables have format %d", n, latest)
+			text = fmt.Sprintf("its header states format %d, but its tables have format %d", n,
+				latest)
 		}
 		return true, nil
 	})

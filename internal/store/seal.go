@@ -127,7 +127,8 @@ func (db *DB) eachSealed(
 		return err
 	}
 	id := "t." + t.id
-	query := "SELECT " + id + ", s.sum, t." + strings.Join(columnNames(t.columns), ", t.") + " FROM " +
+	query := "SELECT " + id + ", s.sum, t." + strings.Join(columnNames(t.columns), ", t.") +
+		" FROM " +
 		t.table + " t LEFT JOIN seals s ON s.of = ? AND s.id = " + id + " ORDER BY " + id
 	return db.wrap(eachRaw(ctx, db.reader, query, []any{of}, func(row []any) (bool, error) {
 		r := sealedRow{row: row[2:]}
@@ -276,7 +277,8 @@ func (w *writer) sealDeleted(deletion int64) error {
 }
 
 func (w *writer) addSeal(of string, id int64, s sum) error {
-	_, err := w.conn.ExecContext(w.ctx, "INSERT INTO seals (of, id, sum) VALUES (?, ?, ?)", of, id, s[:])
+	_, err := w.conn.ExecContext(w.ctx, "INSERT INTO seals (of, id, sum) VALUES (?, ?, ?)", of, id,
+		s[:])
 	return err
 }
 

@@ -45,11 +45,17 @@ func TestSpentByLaneAndMinute(t *testing.T) {
 		want  map[string][]store.Spent
 	}{
 		"since": {since, map[string][]store.Spent{
-			"east": {{since.Add(20 * time.Second), 7 + 1 + 3 + 5}, {since.Add(30 * time.Second), 4}},
+			"east": {
+				{since.Add(20 * time.Second), 7 + 1 + 3 + 5},
+				{since.Add(30 * time.Second), 4},
+			},
 			"west": {{since.Add(29 * time.Second), 2}, {since.Add(2 * time.Hour), 6}},
 		}},
-		"another zone": {since.Add(2 * time.Hour).In(time.FixedZone("", 3600)), map[string][]store.Spent{"west": {{since.Add(2 * time.Hour), 6}}}},
-		"later":        {since.Add(3 * time.Hour), map[string][]store.Spent{}},
+		"another zone": {
+			since.Add(2 * time.Hour).In(time.FixedZone("", 3600)),
+			map[string][]store.Spent{"west": {{since.Add(2 * time.Hour), 6}}},
+		},
+		"later": {since.Add(3 * time.Hour), map[string][]store.Spent{}},
 		"a day before": {since.Add(-24 * time.Hour), map[string][]store.Spent{
 			"east": {
 				{since.Add(-24*time.Hour + 1), 100_000},
@@ -66,9 +72,8 @@ func TestSpentByLaneAndMinute(t *testing.T) {
 	}
 }
 
-// TestSpentStopsWalking shows where the walk ends by an attempt that it would
-// count if it went on.
-func TestSpentStopsWalking(t *testing.T) {
+// The test has an attempt that Spent would count if it did not stop before it.
+func TestSpentStopsAtOldAttempts(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t, store.Options{})
 	for i, finished := range []time.Time{epoch, epoch.Add(-25 * time.Hour), epoch} {
@@ -83,10 +88,13 @@ func TestSpentStopsWalking(t *testing.T) {
 	}
 }
 
-func TestOutcomesAreThoseOfAttempts(t *testing.T) {
+func TestOutcomesAgreeWithAttempts(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t, store.Options{})
-	for i, level := range []assay.Level{assay.Failure, assay.FullSuccess, assay.PartialSuccess, assay.FullSuccess} {
+	for i, level := range []assay.Level{
+		assay.Failure, assay.FullSuccess, assay.PartialSuccess,
+		assay.FullSuccess,
+	} {
 		a := outcome(i)
 		a.Level, a.ErrorCategory = level, ""
 		if level != assay.FullSuccess {
@@ -97,7 +105,10 @@ func TestOutcomesAreThoseOfAttempts(t *testing.T) {
 	save(t, db, fault(9))
 	var want, got []store.Outcome
 	for _, a := range all(t, db, store.Filter{OnlySettled: true}) {
-		want = append(want, store.Outcome{Trial: a.ID, Level: a.Level, ErrorCategory: a.ErrorCategory})
+		want = append(want, store.Outcome{
+			Trial: a.ID, Level: a.Level,
+			ErrorCategory: a.ErrorCategory,
+		})
 	}
 	for o, err := range db.Outcomes(t.Context()) {
 		if err != nil {
@@ -117,7 +128,7 @@ func TestOutcomesAreThoseOfAttempts(t *testing.T) {
 	calls := 0
 	for o, err := range db.Outcomes(t.Context()) {
 		if calls++; err == nil || o != (store.Outcome{}) {
-			t.Errorf("after Close: %v, %v, want an error alone", o, err)
+			t.Errorf("after Close: %v, %v, want only an error", o, err)
 		}
 	}
 	if calls != 1 {
@@ -131,23 +142,29 @@ func TestProfileByModelAndVariant(t *testing.T) {
 	at := func(a *assay.Attempt, model, variant string) *assay.Attempt {
 		cell := a.Cell
 		cell.Model, cell.Variant = model, variant
-		a.Trial = assay.NewTrial(cell, assay.TaskRef{ID: a.Task, Digest: a.TaskDigest}, a.Setting, 1, 1)
+		a.Trial = assay.NewTrial(cell, assay.TaskRef{ID: a.Task, Digest: a.TaskDigest}, a.Setting,
+			1, 1)
 		return a
 	}
 	save(t, db,
-		at(outcome(1), "b", "baseline"), at(outcome(2), "b", "baseline"), at(fault(3), "b", "baseline"),
+		at(outcome(1), "b", "baseline"), at(outcome(2), "b", "baseline"),
+		at(fault(3), "b", "baseline"),
 		at(outcome(1), "b", "optimal"), at(fault(1), "a", "optimal"), at(fault(1), "a", "optimal"))
 	one := outcome(1)
 	want := []store.Profile{
 		{Model: "a", Variant: "optimal", Faulted: 2, FaultedRequests: 2 * one.Requests},
 		{
-			Model: "b", Variant: "baseline", Attempts: 2, Turns: 2 * one.Outcome.Turns, Requests: 2 * one.Requests,
+			Model: "b", Variant: "baseline", Attempts: 2, Turns: 2 * one.Outcome.Turns,
+			Requests:    2 * one.Requests,
 			InputTokens: 2 * one.InputTokens, OutputTokens: 2 * one.OutputTokens,
-			WorkingMS: 2 * one.WorkingMS, CostUSD: 2 * one.CostUSD, Faulted: 1, FaultedRequests: one.Requests,
+			WorkingMS: 2 * one.WorkingMS, CostUSD: 2 * one.CostUSD, Faulted: 1,
+			FaultedRequests: one.Requests,
 		},
 		{
-			Model: "b", Variant: "optimal", Attempts: 1, Turns: one.Outcome.Turns, Requests: one.Requests,
-			InputTokens: one.InputTokens, OutputTokens: one.OutputTokens, WorkingMS: one.WorkingMS, CostUSD: one.CostUSD,
+			Model: "b", Variant: "optimal", Attempts: 1, Turns: one.Outcome.Turns,
+			Requests:    one.Requests,
+			InputTokens: one.InputTokens, OutputTokens: one.OutputTokens, WorkingMS: one.WorkingMS,
+			CostUSD: one.CostUSD,
 		},
 	}
 	got, err := db.Profile(t.Context())
@@ -156,7 +173,7 @@ func TestProfileByModelAndVariant(t *testing.T) {
 	}
 }
 
-func TestProfileLooksBackOnTheLatest(t *testing.T) {
+func TestProfileCoversLatestAttempts(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t, store.Options{})
 	save(t, db, outcome(1), fault(2), outcome(2), fault(3))
@@ -167,7 +184,7 @@ func TestProfileLooksBackOnTheLatest(t *testing.T) {
 			attempts, faulted = attempts+p.Attempts, faulted+p.Faulted
 		}
 		if fmt.Sprintf("%d+%d", attempts, faulted) != want || err != nil {
-			t.Errorf("of the latest %d: %+v, %v, want %s", latest, got, err, want)
+			t.Errorf("latest %d attempts: %+v, %v, want %s", latest, got, err, want)
 		}
 	}
 }

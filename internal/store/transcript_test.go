@@ -14,7 +14,7 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-func TestTranscriptsAreThoseOfAttempts(t *testing.T) {
+func TestTranscriptsStreamSameAttemptsAsAttempts(t *testing.T) {
 	t.Parallel()
 	db, path := create(t, store.Options{})
 	var saved []*assay.Attempt
@@ -34,7 +34,15 @@ func TestTranscriptsAreThoseOfAttempts(t *testing.T) {
 	rescore(t, db, rescored(saved[1], better(1)))
 	before := snapshot(t, db)
 	rescore(t, db, rescored(saved[2], better(2)))
-	for _, filter := range []store.Filter{{}, {AsSaved: true}, {Snapshot: before}, {OnlyFaults: true}, {OnlySettled: true}, {Trial: saved[4].ID}, {Run: "r9"}} {
+	for _, filter := range []store.Filter{
+		{},
+		{AsSaved: true},
+		{Snapshot: before},
+		{OnlyFaults: true},
+		{OnlySettled: true},
+		{Trial: saved[4].ID},
+		{Run: "r9"},
+	} {
 		want := all(t, db, filter)
 		n := 0
 		for s, err := range openReadOnly(t, path).Transcripts(t.Context(), filter) {
@@ -61,7 +69,7 @@ func TestTranscriptsAreThoseOfAttempts(t *testing.T) {
 	}
 }
 
-func TestTranscriptsGoOnAfterADamagedOne(t *testing.T) {
+func TestTranscriptsContinueAfterDamagedOne(t *testing.T) {
 	t.Parallel()
 	db, path := create(t, store.Options{})
 	save(t, db, outcome(1), outcome(2), outcome(3))
@@ -71,17 +79,19 @@ func TestTranscriptsGoOnAfterADamagedOne(t *testing.T) {
 	rawClosed(t, path, "DROP TRIGGER transcripts_keep; UPDATE transcripts SET body = x'28b52ffd0001' WHERE attempt = 2")
 	var got []string
 	for s, err := range openReadOnly(t, path).Transcripts(t.Context(), store.Filter{}) {
-		if damaged := err != nil; damaged != (s.Transcript == nil) || damaged && !errors.Is(err, store.ErrDamaged) {
+		if damaged := err != nil; damaged != (s.Transcript == nil) || damaged &&
+			!errors.Is(err, store.ErrDamaged) {
 			t.Errorf("transcript %v, error %v", s.Transcript, err)
 		}
 		got = append(got, fmt.Sprint(s.Attempt.Task, " ", err == nil))
 	}
-	if want := "task_00000001 true, task_00000002 false, task_00000003 true"; strings.Join(got, ", ") != want {
+	if want := "task_00000001 true, task_00000002 false, task_00000003 true"; strings.Join(got,
+		", ") != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
 }
 
-func TestTranscriptsEndWithTheirContext(t *testing.T) {
+func TestTranscriptsEndWithContext(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t, store.Options{})
 	save(t, db, outcome(1), outcome(2))
@@ -90,7 +100,7 @@ func TestTranscriptsEndWithTheirContext(t *testing.T) {
 	calls := 0
 	for s, err := range db.Transcripts(ctx, store.Filter{}) {
 		if calls++; !errors.Is(err, context.Canceled) || s.Transcript != nil {
-			t.Errorf("%v, error = %v, want canceled alone", s, err)
+			t.Errorf("%v, error = %v, want no attempt and canceled", s, err)
 		}
 	}
 	if calls != 1 {
@@ -98,9 +108,9 @@ func TestTranscriptsEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// TestLongLoops walks over more attempts than are read at once, saves and
-// rescores meanwhile, and looks whether the log can be folded into the file.
-func TestLongLoops(t *testing.T) {
+// A loop over more attempts than one page sees one state, although attempts are saved and rescored
+// meanwhile, and it does not keep the log from being folded into the file.
+func TestLongLoopSeesOneState(t *testing.T) {
 	t.Parallel()
 	db, path := create(t, store.Options{})
 	if err := db.Close(); err != nil {
@@ -128,16 +138,20 @@ func TestLongLoops(t *testing.T) {
 			save(t, db, outcome(2))
 		case n / 2:
 			var busy, logged, folded int
-			err := raw(t, path, "").QueryRow("PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &logged, &folded)
+			err := raw(t, path, "").QueryRow("PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &logged,
+				&folded)
 			if err != nil || logged == 0 || folded != logged {
-				t.Errorf("%d of %d pages of the log could be folded into the file: %v", folded, logged, err)
+				t.Errorf("%d of %d pages of the log were folded into the file: %v", folded, logged,
+					err)
 			}
 		}
 	}
 	if next != n {
-		t.Errorf("%d attempts, want the %d from the beginning of the loop", next, n)
+		t.Errorf("%d attempts, want the %d from before the loop", next, n)
 	}
-	if got := all(t, db, store.Filter{OnlySettled: true}); len(got) != n+1 || got[9].ScoreVersion != "assay-2" || got[n-1].ScoreVersion != "assay-2" {
-		t.Errorf("%d attempts after the loop, with rules %s and %s", len(got), got[9].ScoreVersion, got[n-1].ScoreVersion)
+	if got := all(t, db, store.Filter{OnlySettled: true}); len(got) != n+1 ||
+		got[9].ScoreVersion != "assay-2" || got[n-1].ScoreVersion != "assay-2" {
+		t.Errorf("%d attempts after the loop, by rules %s and %s", len(got), got[9].ScoreVersion,
+			got[n-1].ScoreVersion)
 	}
 }

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -129,7 +128,8 @@ func (v *verifier) report(check, where, what, do string) {
 // that an error in the query.
 func isDamage(err error) bool {
 	err = explain("", err)
-	return errors.Is(err, ErrDamaged) || errors.Is(err, ErrDisk) || primary(err) == sqlite3.SQLITE_ERROR
+	return errors.Is(err, ErrDamaged) || errors.Is(err, ErrDisk) ||
+		primary(err) == sqlite3.SQLITE_ERROR
 }
 
 func firstLine(err error) string {
@@ -143,23 +143,26 @@ func (v *verifier) file() error {
 	case err != nil:
 		return err
 	case actual != stated:
-		v.report("file", v.db.path, fmt.Sprintf("has %d bytes, but its header states %d", actual, stated),
+		v.report("file", v.db.path, fmt.Sprintf("has %d bytes, but its header states %d", actual,
+			stated),
 			doRecover)
 	}
-	err := eachRaw(v.ctx, v.db.reader, "PRAGMA integrity_check(100)", nil, func(row []any) (bool, error) {
-		if text := fmt.Sprint(row[0]); text != "ok" {
-			v.report("file", "its pages", text, doRecover)
-		}
-		return true, nil
-	})
+	err := eachRaw(v.ctx, v.db.reader, "PRAGMA integrity_check(100)", nil,
+		func(row []any) (bool, error) {
+			if text := fmt.Sprint(row[0]); text != "ok" {
+				v.report("file", "its pages", text, doRecover)
+			}
+			return true, nil
+		})
 	if err != nil {
 		return err
 	}
-	return eachRaw(v.ctx, v.db.reader, "PRAGMA foreign_key_check", nil, func(row []any) (bool, error) {
-		text := fmt.Sprintf("row %v refers to a missing row of %v", row[1], row[2])
-		v.report("reference", "table "+fmt.Sprint(row[0]), text, doRecover)
-		return true, nil
-	})
+	return eachRaw(v.ctx, v.db.reader, "PRAGMA foreign_key_check", nil,
+		func(row []any) (bool, error) {
+			text := fmt.Sprintf("row %v refers to a missing row of %v", row[1], row[2])
+			v.report("reference", "table "+fmt.Sprint(row[0]), text, doRecover)
+			return true, nil
+		})
 }
 
 // schema compares the store's tables with those of a new store.
@@ -201,7 +204,11 @@ func (v *verifier) begin() error {
 			v.deleted, err = deletedRows(v.ctx, v.db.reader, "attempt")
 			return err
 		}},
-		{"unsealed", func() (err error) { v.unsealed, err = v.db.unsealed(v.ctx, "attempt"); return err }},
+		{"unsealed", func() (err error) {
+			v.unsealed,
+				err = v.db.unsealed(v.ctx, "attempt")
+			return err
+		}},
 	} {
 		if err := side.read(); err != nil {
 			if v.ctx.Err() != nil || !isDamage(err) {
@@ -285,7 +292,8 @@ func (v *verifier) count(c *checked) {
 	}
 	name := nameAttempt(c.key.id(), c.number)
 	if c.number <= t.number || c.number > t.number+1 && v.proof.Deleted == 0 {
-		v.report("numbers", name, fmt.Sprintf("follows number %d of its trial", t.number), doRestore)
+		v.report("numbers", name, fmt.Sprintf("follows number %d of its trial", t.number),
+			doRestore)
 	}
 	t.number = max(t.number, c.number)
 
@@ -357,7 +365,8 @@ func (v *verifier) orphans() error {
 		},
 	} {
 		var n int
-		if err := v.db.reader.QueryRowContext(v.ctx, "SELECT count(*) FROM "+q.from).Scan(&n); err != nil {
+		if err := v.db.reader.QueryRowContext(v.ctx,
+			"SELECT count(*) FROM "+q.from).Scan(&n); err != nil {
 			return v.db.readError(err)
 		}
 		if n > 0 {
@@ -365,129 +374,4 @@ func (v *verifier) orphans() error {
 		}
 	}
 	return nil
-}
-
-// rows compares the rows of the other tables with their seals.
-func (v *verifier) rows() error {
-	for _, of := range slices.Sorted(maps.Keys(sealed)) {
-		if err := v.rowsOf(of); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (v *verifier) rowsOf(of string) error {
-	t := sealed[of]
-	deleted, err := deletedRows(v.ctx, v.db.reader, of)
-	if err != nil {
-		return v.db.readError(err)
-	}
-	next := int64(1)
-	err = v.db.eachSealed(v.ctx, of, func(r sealedRow) (bool, error) {
-		if of == wholeRow(of) {
-			for _, lost := range deleted.without(next, r.id-1) {
-				where := fmt.Sprintf("rows %d to %d of %s", lost.first, lost.last, t.table)
-				v.report("complete", where, "are missing", doRestore)
-			}
-		}
-		next = r.id + 1
-		if r.broken != "" {
-			v.report("seal", fmt.Sprintf("row %d of %s", r.id, t.table), r.broken, doRecover)
-		}
-		return true, nil
-	})
-	if err != nil {
-		return err
-	}
-
-	var orphans int
-	query := "SELECT count(*) FROM seals WHERE of = ? AND id NOT IN (SELECT " + t.id + " FROM " + t.table + ")"
-	if err := v.db.reader.QueryRowContext(v.ctx, query, of).Scan(&orphans); err != nil {
-		return v.db.readError(err)
-	}
-	if orphans > 0 && (of == wholeRow(of) || of == "run_count") {
-		v.report("complete", "table "+t.table, fmt.Sprintf("%d rows are missing that have seals", orphans), doRestore)
-	}
-	return nil
-}
-
-// ledger checks the seals of the rows that excuse others from existing, or from having a seal.
-func (v *verifier) ledger() error {
-	where := func(id int64) string { return fmt.Sprintf("the record of the rows that deletion %d deleted", id) }
-	sums, err := deletedSums(v.ctx, v.db.reader)
-	if err != nil {
-		return v.db.readError(err)
-	}
-	query := "SELECT id, sum FROM seals WHERE of = 'deleted'"
-	err = eachRaw(v.ctx, v.db.reader, query, nil, func(row []any) (bool, error) {
-		id, _ := row[0].(int64)
-		want, _ := row[1].([]byte)
-		if s, ok := sums[id]; !ok || !bytes.Equal(s[:], want) {
-			v.report("seal", where(id), "is not as it was saved", doRestore)
-		}
-		delete(sums, id)
-		return true, nil
-	})
-	for _, id := range slices.Sorted(maps.Keys(sums)) {
-		v.report("seal", where(id), "has no seal: another program added it", doRestore)
-	}
-	proved, failed := v.db.unsealedProved(v.ctx)
-	if failed == nil && !proved {
-		v.report("seal", "table unsealed", "is not as it was saved", doRestore)
-	}
-	return v.db.wrap(errors.Join(err, failed))
-}
-
-// counts compares the outcomes of each cell, counted by attempts, with its settled trials,
-// counted by the index of settled attempts.
-func (v *verifier) counts() error {
-	settled, err := v.settledByIndex()
-	if err != nil || settled == nil {
-		return err
-	}
-	for c, n := range v.cells {
-		if settled[c] != n {
-			v.report("counts", cellName(c), fmt.Sprintf("%d outcomes, but %d settled trials", n, settled[c]), doRecover)
-		}
-	}
-	for c, n := range settled {
-		if _, ok := v.cells[c]; !ok {
-			v.report("counts", cellName(c), fmt.Sprintf("no outcome, but %d settled trials", n), doRecover)
-		}
-	}
-	return v.db.reader.QueryRowContext(v.ctx, "SELECT count(*) FROM trials").Scan(&v.proof.Trials)
-}
-
-// settledByIndex counts the settled trials of each cell. It returns nil if the index is
-// missing, which the check of the schema reports.
-func (v *verifier) settledByIndex() (map[assay.Cell]int, error) {
-	var indexed bool
-	err := v.db.reader.QueryRowContext(v.ctx,
-		"SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'attempts_settled')").Scan(&indexed)
-	if err != nil || !indexed {
-		return nil, v.db.wrap(err)
-	}
-	settled := make(map[assay.Cell]int)
-	err = eachRaw(v.ctx, v.db.reader, `SELECT model, variant, severity, difficulty, task_type, reliability, count(*)
-		FROM trials WHERE id IN
-			(SELECT trial FROM attempts INDEXED BY attempts_settled WHERE level <> '' AND id <= ?)
-		GROUP BY 1, 2, 3, 4, 5, 6`, []any{v.last}, func(row []any) (bool, error) {
-		var c assay.Cell
-		for i, to := range []*string{&c.Model, &c.Variant, &c.Severity, &c.Difficulty, &c.TaskType} {
-			*to, _ = row[i].(string)
-		}
-		c.Reliability, _ = row[5].(float64)
-		n, _ := row[6].(int64)
-		settled[c] = int(n)
-		return true, nil
-	})
-	return settled, v.db.wrap(err)
-}
-
-func cellName(c assay.Cell) string {
-	reliability := assay.FormatReliability(c.Reliability)
-	return strings.Join([]string{
-		"cell", c.Model, c.Variant, c.Severity, c.Difficulty, c.TaskType, reliability,
-	}, " ")
 }

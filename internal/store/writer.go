@@ -141,7 +141,8 @@ func (w *writer) exec(s *sql.Stmt, args ...any) error {
 // noteFiles notes which files the writer writes to.
 func (w *writer) noteFiles(ctx context.Context) error {
 	var objects int // the first read creates the log
-	if err := w.conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&objects); err != nil {
+	if err := w.conn.QueryRowContext(ctx,
+		"SELECT count(*) FROM sqlite_schema").Scan(&objects); err != nil {
 		return err
 	}
 	w.files = make(map[string]os.FileInfo)
@@ -193,7 +194,8 @@ func (w *writer) checkpoint() error {
 		return explain(w.path, err)
 	}
 	var busy, logged, moved int
-	err := w.conn.QueryRowContext(w.ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &logged, &moved)
+	err := w.conn.QueryRowContext(w.ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &logged,
+		&moved)
 	return explain(w.path, err)
 }
 

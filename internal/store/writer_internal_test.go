@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What a power cut would show cannot be seen from outside.
+// The test checks the settings, because it cannot cut the power.
 func TestWriterIsDurable(t *testing.T) {
 	t.Parallel()
 	w, err := openWriter(t.Context(), filepath.Join(t.TempDir(), "assay.db"), Options{})
@@ -20,11 +20,12 @@ func TestWriterIsDurable(t *testing.T) {
 		"cache_size":     "-4000",
 		"application_id": "1098080633",
 		"user_version":   "6",
-		// A migration switches it on and off again.
+		// Migrations run without it.
 		"writable_schema": "0",
 	} {
 		var got string
-		if err := w.conn.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
+		if err := w.conn.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil ||
+			got != want {
 			t.Errorf("%s = %s, %v, want %s", pragma, got, err, want)
 		}
 	}

@@ -1,0 +1,317 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// A backup has every attempt saved before it began, and saves continue meanwhile.
+func TestBackupDuringSaves(t *testing.T) {
+	t.Parallel()
+	db, path := create(t, store.Options{})
+	save(t, db, outcome(0), fault(1))
+	stop, saved := make(chan struct{}), make(chan int)
+	go func() {
+		n := 2
+		for i := 10; ; i++ {
+			select {
+			case <-stop:
+				saved <- n
+				return
+			default:
+			}
+			if err := db.Save(t.Context(), outcome(i), transcript(i)); err != nil {
+				t.Error(err)
+			}
+			n++
+		}
+	}()
+	reader := openReadOnly(t, path)
+	for i := range 3 {
+		to := filepath.Join(t.TempDir(), "backup.db")
+		before := len(all(t, reader, store.Filter{}))
+		snapshot, err := reader.Backup(t.Context(), to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if problems, proof := verify(t, to); len(problems) > 0 || proof.Attempts < before {
+			t.Errorf("backup %d: %d attempts, want at least %d; problems %v", i, proof.Attempts,
+				before, problems)
+		}
+		// The snapshot stands for the same attempts in both.
+		if diff := cmp.Diff(all(t, reader, store.Filter{Snapshot: snapshot}),
+			all(t, openReadOnly(t, to), store.Filter{})); diff != "" {
+			t.Errorf("backup (-store +backup):\n%s", diff)
+		}
+		if _, err := reader.Backup(t.Context(), to); !errors.Is(err, store.ErrExists) {
+			t.Errorf("a second backup to that file: %v, want ErrExists", err)
+		}
+	}
+	close(stop)
+	if n := <-saved; len(all(t, db, store.Filter{})) != n {
+		t.Errorf("fewer than %d attempts are stored", n)
+	}
+}
+
+func copyOf(t testing.TB, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, b, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An attempt that was recovered without its transcript is still the same attempt, so a merge with a
+// backup restores the transcript.
+func TestMergeRestoresLostTranscripts(t *testing.T) {
+	t.Parallel()
+	clean := whole(t)
+	dir := t.TempDir()
+	hurt, bare, merged := filepath.Join(dir, "hurt.db"), filepath.Join(dir, "bare.db"),
+		filepath.Join(dir, "merged.db")
+	copyOf(t, clean, hurt)
+	meddle(t, hurt, "DELETE FROM transcripts")
+	var lost []store.Problem
+	sum, err := rebuild(&lost, nil).Make(t.Context(), bare, hurt)
+	if err != nil || sum.Bare == 0 || sum.Transcripts != 0 || sum.Lost != 0 {
+		t.Fatalf("%+v, %v, want all attempts without transcripts", sum, err)
+	}
+	if problems, proof := verify(t, bare); len(problems) > 0 || proof.Lost != sum.Bare {
+		t.Errorf("%v; %+v, want %d lost transcripts", problems, proof, sum.Bare)
+	}
+	if _, err := rebuild(nil, nil).Make(t.Context(), merged, bare, clean); err != nil {
+		t.Fatal(err)
+	}
+	_, want := verify(t, clean)
+	if problems, proof := verify(t, merged); len(problems) > 0 ||
+		proof.Transcripts != want.Transcripts || proof.Attempts != want.Attempts {
+		t.Errorf("%v; %+v, want %+v", problems, proof, want)
+	}
+}
+
+// Files of a missing store would be mistaken for those of the new one.
+func TestNewStoreRefusesOccupiedName(t *testing.T) {
+	t.Parallel()
+	clean := whole(t)
+	for _, suffix := range []string{"-wal", "-journal", ".damaged"} {
+		to := filepath.Join(t.TempDir(), "new.db")
+		if err := os.WriteFile(to+suffix, []byte("old"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, backed := openReadOnly(t, clean).Backup(t.Context(), to)
+		_, merged := rebuild(nil, nil).Make(t.Context(), to, clean)
+		for what, err := range map[string]error{"Backup": backed, "Make": merged} {
+			if !errors.Is(err, store.ErrExists) ||
+				!strings.Contains(err.Error(), "new.db"+suffix) ||
+				!strings.Contains(err.Error(), "\nhint: ") {
+				t.Errorf("%s() next to %s = %v, want ErrExists with a hint", what, suffix, err)
+			}
+		}
+		if left, err := os.ReadDir(filepath.Dir(to)); len(left) != 1 || err != nil {
+			t.Errorf("the directory has %v, %v", left, err)
+		}
+	}
+	for _, to := range []string{"", filepath.Join(t.TempDir(), "none", "new.db")} {
+		if _, err := openReadOnly(t, clean).Backup(t.Context(), to); err == nil ||
+			!strings.Contains(err.Error(), "\nhint: ") {
+			t.Errorf("Backup(%q) = %v, want a hint", to, err)
+		}
+	}
+}
+
+// Two programs cannot make the same store at a time. Files that a killed one left are removed.
+func TestNewStoreHasOneMaker(t *testing.T) {
+	t.Parallel()
+	clean := whole(t)
+	dir := t.TempDir()
+	to := filepath.Join(dir, "new.db")
+	for _, suffix := range []string{"-part", "-part-wal", "-part.lock", "-lock"} {
+		if err := os.WriteFile(filepath.Join(dir, ".new.db"+suffix), []byte("left"),
+			0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := rebuild(nil, nil)
+	var once sync.Once
+	r.Progress = func(string, int, int) {
+		once.Do(func() {
+			if _, err := openReadOnly(t, clean).Backup(t.Context(), to); !errors.Is(err,
+				store.ErrBusy) || !strings.Contains(err.Error(), "\nhint: ") {
+				t.Errorf("backup to the target of a merge: %v, want ErrBusy with a hint", err)
+			}
+		})
+	}
+	if _, err := r.Make(t.Context(), to, clean); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(dir)
+	if len(left) != 1 || err != nil {
+		t.Errorf("the directory has %v, %v, want only the new store", left, err)
+	}
+	if problems, _ := verify(t, to); len(problems) > 0 {
+		t.Errorf("the new store has problems: %v", problems)
+	}
+}
+
+func TestCopiesAreAsPrivateAsTheirSources(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	open, private := filepath.Join(dir, "open.db"), filepath.Join(dir, "private.db")
+	copyOf(t, whole(t), open)
+	copyOf(t, open, private)
+	for path, mode := range map[string]fs.FileMode{open: 0o644, private: 0o600} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		make func(to string) error
+		want fs.FileMode
+	}{
+		"backup": {func(to string) error {
+			_,
+				err := openReadOnly(t, private).Backup(t.Context(), to)
+			return err
+		}, 0o600},
+		"open backup": {func(to string) error {
+			_,
+				err := openReadOnly(t, open).Backup(t.Context(), to)
+			return err
+		}, 0o644},
+		"merge": {func(to string) error {
+			_,
+				err := rebuild(nil, nil).Make(t.Context(), to, open, private)
+			return err
+		}, 0o600},
+		"merge of open": {func(to string) error {
+			_,
+				err := rebuild(nil, nil).Make(t.Context(), to, open)
+			return err
+		}, 0o644},
+		"other way round": {func(to string) error {
+			_,
+				err := rebuild(nil, nil).Make(t.Context(), to, private, open)
+			return err
+		}, 0o600},
+	} {
+		to := filepath.Join(t.TempDir(), "new.db")
+		if err := c.make(to); err != nil {
+			t.Fatal(err)
+		}
+		if fi, err := os.Stat(to); err != nil || fi.Mode().Perm() != c.want {
+			t.Errorf("%s: %v, %v, want %v", name, fi.Mode(), err, c.want)
+		}
+	}
+}
+
+// Nothing would keep a run from writing to a damaged copy.
+func TestBackupRefusesDamage(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(path string) error{
+		"marked": func(path string) error {
+			return openReadOnly(t, path).MarkDamaged([]store.Problem{{Check: "seal", Damage: true}})
+		},
+		"cut off": func(path string) error {
+			fi, err := os.Stat(path)
+			return errors.Join(err, os.Truncate(path, fi.Size()-4096))
+		},
+		"without a table": func(path string) error {
+			rawClosed(t, path,
+				"DROP TABLE controls")
+			return nil
+		},
+		"format": func(path string) error {
+			rawClosed(t, path,
+				"PRAGMA user_version = 4")
+			return nil
+		},
+	} {
+		path := whole(t)
+		if err := spoil(path); err != nil {
+			t.Fatal(err)
+		}
+		to := filepath.Join(t.TempDir(), "copy.db")
+		if _, err := openReadOnly(t, path).Backup(t.Context(), to); !errors.Is(err,
+			store.ErrDamaged) || !strings.Contains(err.Error(), "assay recover") {
+			t.Errorf("%s: Backup() = %v, want ErrDamaged with a hint", name, err)
+		}
+		if left, err := os.ReadDir(filepath.Dir(to)); len(left) > 0 || err != nil {
+			t.Errorf("%s: the directory has %v, %v", name, left, err)
+		}
+	}
+}
+
+func TestMergeReportsPlanConflicts(t *testing.T) {
+	t.Parallel()
+	var paths []string
+	for i, spec := range []string{
+		`{"name":"e","models":["a"],"seed":1}`,
+		`{"name":"e","models":["b"],"world":"pilot","seed":1}`,
+		`{"name":"e","models":["b"],"world":"pilot","seed":1}`,
+	} {
+		path := filepath.Join(t.TempDir(), fmt.Sprint(i, ".db"))
+		db := open(t, path, store.Options{})
+		e := experiment("e")
+		e.Spec = []byte(spec)
+		if err := db.BeginRun(t.Context(), e,
+			store.Run{
+				ID:        assay.RunID(fmt.Sprint("run", i)),
+				StartedAt: epoch.Add(time.Duration(i) * time.Hour),
+			}); err != nil {
+			t.Fatal(err)
+		}
+		a := outcome(i)
+		a.Run = assay.RunID(fmt.Sprint("run", i))
+		save(t, db, a)
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	merge := func(from ...string) (conflicts []store.PlanConflict, to string) {
+		r := rebuild(nil, nil)
+		r.PlanConflict = func(c store.PlanConflict) { conflicts = append(conflicts, c) }
+		to = filepath.Join(t.TempDir(), "all.db")
+		if _, err := r.Make(t.Context(), to, from...); err != nil {
+			t.Fatal(err)
+		}
+		return conflicts, to
+	}
+	got, to := merge(paths...)
+	want := []store.PlanConflict{{
+		Experiment: "e", Kept: store.StoredPlan{Store: paths[2], Run: "run2"},
+		Left:   store.StoredPlan{Store: paths[0], Run: "run0"},
+		Fields: []string{"models", "world"},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("plan conflicts (-want +got):\n%s", diff)
+	}
+	if same, _ := merge(paths[1], paths[2]); len(same) > 0 {
+		t.Errorf("two stores with the same plan: %v", same)
+	}
+	db := openReadOnly(t, to)
+	experiments, err := db.Experiments(t.Context())
+	if err != nil || len(experiments) != 1 || experiments[0].Plans != 2 {
+		t.Errorf("Experiments() = %+v, %v, want one with two plans", experiments, err)
+	}
+	attempts, trials, err := db.Unplanned(t.Context(), "e",
+		func(id assay.TrialID) bool { return id != outcome(0).ID })
+	if err != nil || attempts != 1 || trials != 1 {
+		t.Errorf("Unplanned() = %d, %d, %v, want 1, 1", attempts, trials, err)
+	}
+}

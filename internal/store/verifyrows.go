@@ -1,0 +1,145 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+)
+
+// rows compares the rows of the other tables with their seals.
+func (v *verifier) rows() error {
+	for _, of := range slices.Sorted(maps.Keys(sealed)) {
+		if err := v.rowsOf(of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *verifier) rowsOf(of string) error {
+	t := sealed[of]
+	deleted, err := deletedRows(v.ctx, v.db.reader, of)
+	if err != nil {
+		return v.db.readError(err)
+	}
+	next := int64(1)
+	err = v.db.eachSealed(v.ctx, of, func(r sealedRow) (bool, error) {
+		if of == wholeRow(of) {
+			for _, lost := range deleted.without(next, r.id-1) {
+				where := fmt.Sprintf("rows %d to %d of %s", lost.first, lost.last, t.table)
+				v.report("complete", where, "are missing", doRestore)
+			}
+		}
+		next = r.id + 1
+		if r.broken != "" {
+			v.report("seal", fmt.Sprintf("row %d of %s", r.id, t.table), r.broken, doRecover)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+
+	var orphans int
+	query := "SELECT count(*) FROM seals WHERE of = ? AND id NOT IN (SELECT " + t.id + " FROM " +
+		t.table + ")"
+	if err := v.db.reader.QueryRowContext(v.ctx, query, of).Scan(&orphans); err != nil {
+		return v.db.readError(err)
+	}
+	if orphans > 0 && (of == wholeRow(of) || of == "run_count") {
+		v.report("complete", "table "+t.table,
+			fmt.Sprintf("%d rows are missing that have seals", orphans), doRestore)
+	}
+	return nil
+}
+
+// ledger checks the seals of the rows that excuse others from existing, or from having a seal.
+func (v *verifier) ledger() error {
+	where := func(id int64) string { return fmt.Sprintf("the record of the rows that deletion %d deleted", id) }
+	sums, err := deletedSums(v.ctx, v.db.reader)
+	if err != nil {
+		return v.db.readError(err)
+	}
+	query := "SELECT id, sum FROM seals WHERE of = 'deleted'"
+	err = eachRaw(v.ctx, v.db.reader, query, nil, func(row []any) (bool, error) {
+		id, _ := row[0].(int64)
+		want, _ := row[1].([]byte)
+		if s, ok := sums[id]; !ok || !bytes.Equal(s[:], want) {
+			v.report("seal", where(id), "is not as it was saved", doRestore)
+		}
+		delete(sums, id)
+		return true, nil
+	})
+	for _, id := range slices.Sorted(maps.Keys(sums)) {
+		v.report("seal", where(id), "has no seal: another program added it", doRestore)
+	}
+	proved, failed := v.db.unsealedProved(v.ctx)
+	if failed == nil && !proved {
+		v.report("seal", "table unsealed", "is not as it was saved", doRestore)
+	}
+	return v.db.wrap(errors.Join(err, failed))
+}
+
+// counts compares the outcomes of each cell, counted by attempts, with its settled trials,
+// counted by the index of settled attempts.
+func (v *verifier) counts() error {
+	settled, err := v.settledByIndex()
+	if err != nil || settled == nil {
+		return err
+	}
+	for c, n := range v.cells {
+		if settled[c] != n {
+			v.report("counts", cellName(c),
+				fmt.Sprintf("%d outcomes, but %d settled trials", n, settled[c]), doRecover)
+		}
+	}
+	for c, n := range settled {
+		if _, ok := v.cells[c]; !ok {
+			v.report("counts", cellName(c), fmt.Sprintf("no outcome, but %d settled trials", n),
+				doRecover)
+		}
+	}
+	return v.db.reader.QueryRowContext(v.ctx, "SELECT count(*) FROM trials").Scan(&v.proof.Trials)
+}
+
+// settledByIndex counts the settled trials of each cell. It returns nil if the index is
+// missing, which the check of the schema reports.
+func (v *verifier) settledByIndex() (map[assay.Cell]int, error) {
+	var indexed bool
+	err := v.db.reader.QueryRowContext(v.ctx,
+		"SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'attempts_settled')").Scan(&indexed)
+	if err != nil || !indexed {
+		return nil, v.db.wrap(err)
+	}
+	settled := make(map[assay.Cell]int)
+	err = eachRaw(v.ctx, v.db.reader,
+		`SELECT model, variant, severity, difficulty, task_type, reliability, count(*)
+		FROM trials WHERE id IN
+			(SELECT trial FROM attempts INDEXED BY attempts_settled WHERE level <> '' AND id <= ?)
+		GROUP BY 1, 2, 3, 4, 5, 6`, []any{v.last}, func(row []any) (bool, error) {
+			var c assay.Cell
+			for i, to := range []*string{
+				&c.Model, &c.Variant, &c.Severity, &c.Difficulty,
+				&c.TaskType,
+			} {
+				*to, _ = row[i].(string)
+			}
+			c.Reliability, _ = row[5].(float64)
+			n, _ := row[6].(int64)
+			settled[c] = int(n)
+			return true, nil
+		})
+	return settled, v.db.wrap(err)
+}
+
+func cellName(c assay.Cell) string {
+	reliability := assay.FormatReliability(c.Reliability)
+	return strings.Join([]string{
+		"cell", c.Model, c.Variant, c.Severity, c.Difficulty, c.TaskType, reliability,
+	}, " ")
+}
