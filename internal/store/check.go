@@ -20,6 +20,7 @@ type sealedAttempt struct {
 	saved      []byte // the digest of the transcript that was saved; nil in older seals
 	dropped    []byte // the digest of a transcript that was deleted on purpose
 	body       []byte // the stored transcript
+	texts      *interned
 }
 
 // frontColumns is how many of resultColumns come before the fields of trial and attempt.
@@ -39,22 +40,23 @@ func (db *DB) eachSealedAttempt(
 	ctx context.Context, first, last int64, visit func(*sealedAttempt) (bool, error),
 ) error {
 	bodies := make(map[int64][]byte)
-	err := eachRaw(ctx, db.reader, "SELECT attempt, body FROM transcripts WHERE attempt BETWEEN ? AND ?",
-		[]any{first, last}, func(row []any) (bool, error) {
-			id, _ := row[0].(int64)
-			bodies[id], _ = row[1].([]byte)
-			return true, nil
-		})
+	query := "SELECT attempt, body FROM transcripts WHERE attempt BETWEEN ? AND ?"
+	err := eachRaw(ctx, db.reader, query, []any{first, last}, func(row []any) (bool, error) {
+		id, _ := row[0].(int64)
+		bodies[id], _ = row[1].([]byte)
+		return true, nil
+	})
 	if err != nil && (!isDamage(err) || ctx.Err() != nil) {
 		return db.readError(err)
 	}
 
-	query := "SELECT s.sum, s.script, d.digest, " + resultColumns + " FROM " + resultTables +
+	texts := newInterned()
+	query = "SELECT s.sum, s.script, d.digest, " + resultColumns + " FROM " + resultTables +
 		" LEFT JOIN attempt_seals s ON s.attempt = a.id LEFT JOIN dropped d ON d.attempt = a.id" +
 		" WHERE a.id BETWEEN ? AND ? ORDER BY a.id"
 	return db.wrap(eachRaw(ctx, db.reader, query, []any{first, last},
 		func(row []any) (bool, error) {
-			s := &sealedAttempt{result: row[3:]}
+			s := &sealedAttempt{result: row[3:], texts: texts}
 			s.sum, _ = row[0].([]byte)
 			s.saved, _ = row[1].([]byte)
 			s.dropped, _ = row[2].([]byte)
@@ -186,7 +188,7 @@ func (v *verifier) checkContent(
 	c *checked, s *sealedAttempt, t *assay.Transcript, complain func(check, what, do string),
 ) {
 	var a assay.Attempt
-	switch _, err := loadResult(s.result, &a, newInterned()); {
+	switch _, err := loadResult(s.result, &a, s.texts); {
 	case errors.Is(err, errDangling):
 		complain("reference", "its trial or its run is missing", doRestore)
 		return

@@ -106,12 +106,12 @@ func (db *DB) skipRest(ctx context.Context, after, last int64, err error) error 
 		after = end
 	}
 	var ids []int64
-	_ = eachRaw(ctx, db.reader, "SELECT attempt FROM attempt_seals WHERE attempt > ? AND attempt <= ?",
-		[]any{after, last}, func(row []any) (bool, error) {
-			id, _ := row[0].(int64)
-			ids = append(ids, id)
-			return true, nil
-		})
+	query := "SELECT attempt FROM attempt_seals WHERE attempt > ? AND attempt <= ?"
+	_ = eachRaw(ctx, db.reader, query, []any{after, last}, func(row []any) (bool, error) {
+		id, _ := row[0].(int64)
+		ids = append(ids, id)
+		return true, nil
+	})
 	if len(ids) == 0 { // the seals cannot be read either
 		ids = []int64{after + 1}
 	}

@@ -67,7 +67,8 @@ func (c Choice) where() (string, []any, error) {
 	return strings.Join(terms, " AND "), args, nil
 }
 
-const chosenFrom = " FROM attempts a JOIN trials t ON t.id = a.trial JOIN runs r ON r.seq = a.run WHERE "
+const chosenFrom = ` FROM attempts a JOIN trials t ON t.id = a.trial JOIN runs r ON r.seq = a.run
+	WHERE `
 
 // Preview counts what [DB.Delete] would delete.
 func (db *DB) Preview(ctx context.Context, c Choice) (d Deleted, err error) {
@@ -119,9 +120,11 @@ func (c Choice) count(
 		&d.Attempts, &d.Outcomes)
 	scan(`SELECT count(*) FROM (SELECT trial FROM attempts WHERE id IN chosen
 		EXCEPT SELECT trial FROM attempts WHERE id NOT IN chosen)`, &d.Trials)
-	scan(`SELECT count(*) FROM attempts a JOIN runs r ON r.seq = a.run WHERE a.id IN chosen AND a.level <> ''
-		AND EXISTS (SELECT 1 FROM attempts o JOIN runs p ON p.seq = o.run
-			WHERE o.trial = a.trial AND p.experiment <> r.experiment AND o.id NOT IN chosen)`, &d.Shared)
+	scan(`SELECT count(*) FROM attempts a JOIN runs r ON r.seq = a.run
+		WHERE a.id IN chosen AND a.level <> '' AND EXISTS (
+			SELECT 1 FROM attempts o JOIN runs p ON p.seq = o.run
+			WHERE o.trial = a.trial AND p.experiment <> r.experiment AND o.id NOT IN chosen
+		)`, &d.Shared)
 	if c.wholeExperiment() && err == nil {
 		query := "SELECT count(*) FROM runs WHERE experiment = ?"
 		err = eachRaw(ctx, q, query, []any{c.Experiment}, func(row []any) (bool, error) {
@@ -239,8 +242,8 @@ func (w *writer) deletion(what json.RawMessage, program string, once bool) (id i
 	if err != nil {
 		return 0, err
 	}
-	res, err := w.conn.ExecContext(w.ctx, insertSQL("deletions", "at, program, what"), now, program,
-		string(what))
+	res, err := w.conn.ExecContext(w.ctx, insertSQL("deletions", "at, program, what"),
+		now, program, string(what))
 	if err := w.sealNew("deletion", res, err); err != nil {
 		return 0, err
 	}
@@ -250,7 +253,8 @@ func (w *writer) deletion(what json.RawMessage, program string, once bool) (id i
 // liftTriggers drops the triggers that keep rows from being deleted, and returns their texts.
 func (w *writer) liftTriggers() (texts []string, err error) {
 	var names []string
-	query := `SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND name LIKE '%\_stay' ESCAPE '\'`
+	query := `SELECT name, sql FROM sqlite_schema
+		WHERE type = 'trigger' AND name LIKE '%\_stay' ESCAPE '\'`
 	err = eachRaw(w.ctx, w.conn, query, nil, func(row []any) (bool, error) {
 		names, texts = append(names, fmt.Sprint(row[0])), append(texts, fmt.Sprint(row[1]))
 		return true, nil
@@ -341,8 +345,8 @@ func (w *writer) deleteRows(ctx context.Context, c Choice, deletion int64) error
 		}
 		rest := " FROM " + t.name + " WHERE " + t.where
 		if t.of != "" {
-			if err := w.recordRows(deletion, t.of, "SELECT "+t.id+rest+" ORDER BY 1",
-				args); err != nil {
+			ids := "SELECT " + t.id + rest + " ORDER BY 1"
+			if err := w.recordRows(deletion, t.of, ids, args); err != nil {
 				return err
 			}
 		}

@@ -68,10 +68,11 @@ func inUse(path string) error {
 			run = fmt.Sprintf("run %s, ", h.Run)
 		}
 		since := h.Since.Format(time.RFC3339)
-		err = fmt.Errorf("%s is %w (%spid %d on host %s since %s)", name, ErrInUse, run, h.PID,
-			h.Host, since)
+		err = fmt.Errorf("%s is %w (%spid %d on host %s since %s)",
+			name, ErrInUse, run, h.PID, h.Host, since)
 	}
-	return hinted(err, "wait for it, or use --store another.db; status, show and export work meanwhile")
+	return hinted(err,
+		"wait for it, or use --store another.db; status, show and export work meanwhile")
 }
 
 // name writes the run that holds the lock to the file.

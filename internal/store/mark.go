@@ -23,8 +23,7 @@ func (db *DB) MarkDamaged(problems []Problem) error {
 			return nil
 		}
 		if err := os.Remove(markPath(db.path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("store %s is intact, but the file that marks it as damaged cannot be removed: %w",
-				db.path, err)
+			return fmt.Errorf("store %s is intact, but its mark cannot be removed: %w", db.path, err)
 		}
 		return nil
 	}

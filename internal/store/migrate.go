@@ -88,8 +88,8 @@ func applyMigrations(ctx context.Context, conn *sql.Conn, path string) error {
 			return err
 		}
 	}
-	_, err = conn.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d",
-		applicationID, len(names)))
+	mark := "PRAGMA application_id = %d; PRAGMA user_version = %d"
+	_, err = conn.ExecContext(ctx, fmt.Sprintf(mark, applicationID, len(names)))
 	return err
 }
 
@@ -110,9 +110,10 @@ func apply(ctx context.Context, conn *sql.Conn, path, name string) error {
 
 // notOurs refuses a store with another schema, or with rows that its schema forbids.
 func notOurs(path string, err error) error {
-	return hinted(fmt.Errorf("store %s cannot be brought up to date: %w: %w", path, ErrDamaged,
-		err),
-		"nothing was changed; another program has written to it; go back to a backup, or use --store another.db")
+	err = fmt.Errorf("store %s cannot be brought up to date: %w: %w", path, ErrDamaged, err)
+	return hinted(err,
+		"nothing was changed; another program has written to it; "+
+			"go back to a backup, or use --store another.db")
 }
 
 // checkReferences checks foreign keys, because migrations run while they are not enforced.

@@ -53,9 +53,8 @@ func resolve(path string) (string, error) {
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(abs))
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", hinted(fmt.Errorf("store %s: its directory does not exist: %w", path,
-			fs.ErrNotExist),
-			"create it, or use --store another.db")
+		err := fmt.Errorf("store %s: its directory does not exist: %w", path, fs.ErrNotExist)
+		return "", hinted(err, "create it, or use --store another.db")
 	}
 	if err != nil {
 		return "", fmt.Errorf("store: %w", err)
@@ -87,8 +86,8 @@ func logSize(path string) (int64, error) {
 	fi, err := os.Stat(path + "-wal")
 	if err == nil && !fi.Mode().IsRegular() {
 		name := filepath.Base(path) + "-wal"
-		return 0, hinted(fmt.Errorf("store %s: %s, where SQLite keeps its log, is not a regular file", path, name),
-			"move it away; it does not belong to the store")
+		err := fmt.Errorf("store %s: its log %s is not a regular file", path, name)
+		return 0, hinted(err, "move it away; it does not belong to the store")
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
@@ -309,9 +308,8 @@ func (w *writer) prepare(ctx context.Context, opts Options) (err error) {
 		return err
 	}
 	if mode != "wal" {
-		return hinted(fmt.Errorf("store %s: the file system has no shared memory for SQLite's log",
-			w.path),
-			"put the store on a local disk")
+		err := fmt.Errorf("store %s: the file system has no shared memory for SQLite's log", w.path)
+		return hinted(err, "put the store on a local disk")
 	}
 	if err := refuseDamaged(ctx, w.conn, w.path); err != nil {
 		return err

@@ -56,7 +56,8 @@ func (db *DB) streamVerdicts(
 
 	latest, args := at.latestScore(f.AsSaved)
 	query := "SELECT a.id, a.trial, r.id, " + latest + ", " + columnList("a.", verdictFields) +
-		" FROM attempts a LEFT JOIN runs r ON r.seq = a.run WHERE a.id BETWEEN ? AND ? ORDER BY a.id"
+		" FROM attempts a LEFT JOIN runs r ON r.seq = a.run" +
+		" WHERE a.id BETWEEN ? AND ? ORDER BY a.id"
 	read := func(ctx context.Context, first, last int64, at *int64) ([]assay.Attempt, error) {
 		return db.readVerdicts(ctx, query, slices.Concat(args, []any{first, last}), at)
 	}
@@ -116,8 +117,10 @@ func (db *DB) streamOutcomes(ctx context.Context, yield func(Outcome, error) boo
 	query := `SELECT id, trial, level, error_category FROM attempts NOT INDEXED
 		WHERE level <> '' AND id BETWEEN ?1 AND ?2 ORDER BY id`
 	if now.scores > 0 {
-		query = `SELECT a.id, a.trial, ifnull(s.level, a.level), ifnull(s.error_category, a.error_category)
-			FROM attempts a NOT INDEXED LEFT JOIN scores s ON s.id = (SELECT max(id) FROM scores WHERE attempt = a.id AND id <= ?3)
+		query = `SELECT a.id, a.trial, ifnull(s.level, a.level),
+				ifnull(s.error_category, a.error_category)
+			FROM attempts a NOT INDEXED LEFT JOIN scores s
+				ON s.id = (SELECT max(id) FROM scores WHERE attempt = a.id AND id <= ?3)
 			WHERE a.level <> '' AND a.id BETWEEN ?1 AND ?2 ORDER BY a.id`
 	}
 	read := func(ctx context.Context, first, last int64, at *int64) ([]Outcome, error) {

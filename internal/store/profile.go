@@ -27,8 +27,10 @@ func (db *DB) profile(ctx context.Context, latest int) ([]Profile, error) {
 	rows, err := db.reader.QueryContext(ctx, `SELECT model, variant,
 			count(*) FILTER (WHERE settled), ifnull(sum(turns) FILTER (WHERE settled), 0),
 			ifnull(sum(requests) FILTER (WHERE settled), 0),
-			ifnull(sum(input_tokens) FILTER (WHERE settled), 0), ifnull(sum(output_tokens) FILTER (WHERE settled), 0),
-			ifnull(sum(working_ms) FILTER (WHERE settled), 0), total(cost_usd) FILTER (WHERE settled),
+			ifnull(sum(input_tokens) FILTER (WHERE settled), 0),
+			ifnull(sum(output_tokens) FILTER (WHERE settled), 0),
+			ifnull(sum(working_ms) FILTER (WHERE settled), 0),
+			total(cost_usd) FILTER (WHERE settled),
 			count(*) FILTER (WHERE NOT settled), ifnull(sum(requests) FILTER (WHERE NOT settled), 0)
 		FROM (SELECT *, level <> '' AS settled FROM attempts ORDER BY id DESC LIMIT ?) a
 			JOIN trials t ON t.id = a.trial

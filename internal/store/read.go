@@ -40,7 +40,8 @@ var (
 	resultFields  = slices.Concat(trialFields, attemptFields)
 	resultColumns = "a.id, a.trial, a.number, t.id IS NOT NULL, r.experiment, r.id, " +
 		columnList("t.", trialFields) + ", " + columnList("a.", attemptFields)
-	resultTables = "attempts a LEFT JOIN trials t ON t.id = a.trial LEFT JOIN runs r ON r.seq = a.run"
+	resultTables = "attempts a LEFT JOIN trials t ON t.id = a.trial " +
+		"LEFT JOIN runs r ON r.seq = a.run"
 )
 
 // Additional columns of a query for attempts.

@@ -154,8 +154,8 @@ func (b *rebuilder) conflict(kept, left *foundAttempt) error {
 		s := b.sources[f.source]
 		to.Store = s.path
 		query := "SELECT r.id, a.level FROM attempts a JOIN runs r ON r.seq = a.run WHERE a.id = ?"
-		if err := s.reader.QueryRowContext(b.ctx, query, f.id).Scan(&to.Run,
-			&to.Level); err != nil {
+		err := s.reader.QueryRowContext(b.ctx, query, f.id).Scan(&to.Run, &to.Level)
+		if err != nil {
 			return s.readError(err)
 		}
 	}

@@ -201,8 +201,8 @@ func TestRescoreDoesNotKeepItsArgument(t *testing.T) {
 	}
 }
 
-// Each drawn history is a run with saves and rescorings, and the test reads each of its states again
-// at the end.
+// Each drawn history is a run with saves and rescorings. The test reads all of its states again at
+// the end.
 func TestSnapshotsNeverChange(t *testing.T) {
 	t.Parallel()
 	db, path := create(t, store.Options{})

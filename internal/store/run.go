@@ -273,8 +273,8 @@ type storedRun struct {
 
 // storedRuns is [DB.Runs] with the experiments.
 func (db *DB) storedRuns(ctx context.Context, experiment string) (all []storedRun, err error) {
-	query := `SELECT seq, id, experiment, program, host, pid, started_at, finished_at, summary, spec,
-			library_path, library_name, library_digest, planned, serves
+	query := `SELECT seq, id, experiment, program, host, pid, started_at, finished_at, summary,
+			spec, library_path, library_name, library_digest, planned, serves
 		FROM runs WHERE ?1 IN ('', experiment) ORDER BY seq`
 	err = eachRaw(ctx, db.reader, query, []any{experiment}, func(row []any) (bool, error) {
 		r, err := scanRun(row[1:])
@@ -322,8 +322,8 @@ func scanRun(row []any) (s storedRun, err error) {
 		}
 	}
 	r, e := &s.run, &s.experiment
-	r.ID, r.Experiment, r.Program, r.Host, r.PID = assay.RunID(text()), text(), text(), text(),
-		whole()
+	r.ID, r.Experiment = assay.RunID(text()), text()
+	r.Program, r.Host, r.PID = text(), text(), whole()
 	at(&r.StartedAt)
 	at(&r.FinishedAt)
 	if summary := text(); !r.FinishedAt.IsZero() {

@@ -41,8 +41,8 @@ func wrongFormat(ctx context.Context, db querier) (text string, err error) {
 	err = eachRaw(ctx, db, "PRAGMA user_version", nil, func(row []any) (bool, error) {
 		latest := len(migrationNames())
 		if n, _ := row[0].(int64); n != int64(latest) {
-			text = fmt.Sprintf("its header states format %d, but its tables have format %d", n,
-				latest)
+			text = fmt.Sprintf("its header states format %d, but its tables have format %d",
+				n, latest)
 		}
 		return true, nil
 	})
@@ -74,7 +74,8 @@ var freshSchema = sync.OnceValues(func() (map[string]string, error) {
 
 func schemaOf(ctx context.Context, db querier) (map[string]string, error) {
 	texts := make(map[string]string)
-	query := "SELECT type || ' ' || name, ifnull(sql, '') FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'"
+	query := `SELECT type || ' ' || name, ifnull(sql, '') FROM sqlite_schema
+		WHERE name NOT LIKE 'sqlite_stat%'`
 	err := eachRaw(ctx, db, query, nil, func(row []any) (bool, error) {
 		texts[fmt.Sprint(row[0])] = fmt.Sprint(row[1])
 		return true, nil

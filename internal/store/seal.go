@@ -277,8 +277,7 @@ func (w *writer) sealDeleted(deletion int64) error {
 }
 
 func (w *writer) addSeal(of string, id int64, s sum) error {
-	_, err := w.conn.ExecContext(w.ctx, "INSERT INTO seals (of, id, sum) VALUES (?, ?, ?)", of, id,
-		s[:])
+	_, err := w.conn.ExecContext(w.ctx, insertSQL("seals", "of, id, sum"), of, id, s[:])
 	return err
 }
 

@@ -27,7 +27,8 @@ func (db *DB) Snapshot(ctx context.Context) (string, error) {
 }
 
 func (db *DB) present(ctx context.Context) (now state, err error) {
-	query := "SELECT (SELECT ifnull(max(id), 0) FROM attempts), (SELECT ifnull(max(id), 0) FROM scores)"
+	query := `SELECT (SELECT ifnull(max(id), 0) FROM attempts),
+		(SELECT ifnull(max(id), 0) FROM scores)`
 	err = db.reader.QueryRowContext(ctx, query).Scan(&now.attempts, &now.scores)
 	if err != nil {
 		return state{}, db.readError(err)
@@ -39,7 +40,8 @@ func (db *DB) present(ctx context.Context) (now state, err error) {
 // transcripts. Rows that were read in several steps are of one state if it is the same before
 // and after.
 func (db *DB) deletions(ctx context.Context, transcripts bool) (last int64, err error) {
-	query := "SELECT ifnull(max(id), 0) FROM deletions WHERE ? OR id IN (SELECT deletion FROM deleted)"
+	query := `SELECT ifnull(max(id), 0) FROM deletions
+		WHERE ? OR id IN (SELECT deletion FROM deleted)`
 	err = db.reader.QueryRowContext(ctx, query, transcripts).Scan(&last)
 	if db.damage != nil && isDamage(err) {
 		return 0, nil
@@ -114,8 +116,9 @@ func (db *DB) nameOf(ctx context.Context, s state) (string, error) {
 	}
 
 	var deleted sql.NullString
-	err = db.reader.QueryRowContext(ctx, `SELECT group_concat(id || ' ' || at || ' ' || what) FROM
-		(SELECT * FROM deletions WHERE id IN (SELECT deletion FROM deleted) ORDER BY id)`).Scan(&deleted)
+	query := `SELECT group_concat(id || ' ' || at || ' ' || what) FROM
+		(SELECT * FROM deletions WHERE id IN (SELECT deletion FROM deleted) ORDER BY id)`
+	err = db.reader.QueryRowContext(ctx, query).Scan(&deleted)
 	if err != nil {
 		return "", db.readError(err)
 	}

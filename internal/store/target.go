@@ -40,8 +40,8 @@ func newTarget(path string, mode fs.FileMode) (*target, error) {
 	var err error
 	t.lock, err = lockfile.Acquire(filepath.Join(dir, "."+name+"-lock"))
 	if errors.Is(err, lockfile.ErrHeld) {
-		return nil, hinted(fmt.Errorf("%s: %w: a backup, merge or recovery is making it", path,
-			ErrBusy),
+		err := fmt.Errorf("%s: %w: a backup, merge or recovery is making it", path, ErrBusy)
+		return nil, hinted(err,
 			"nothing was written; wait for it, or name another file")
 	}
 	if err != nil {
@@ -70,9 +70,9 @@ func refuseOccupied(path string) error {
 		case err != nil:
 			return fmt.Errorf("store: %w", err)
 		case suffix == ".damaged" || fi.IsDir() || fi.Size() > 0: // an empty log is harmless
-			return hinted(fmt.Errorf("%s%s %w, and belongs to a store that is missing", path,
-				suffix, ErrExists),
-				"nothing was written; move it to the store that it belongs to, or name another file")
+			err := fmt.Errorf("%s%s %w, and belongs to a missing store", path, suffix, ErrExists)
+			return hinted(err,
+				"nothing was written; move it next to its store, or name another file")
 		}
 	}
 	return nil

@@ -84,8 +84,8 @@ func (db *DB) FindTrial(ctx context.Context, prefix string) (assay.TrialID, erro
 func prefixRange(prefix string) (from, to trialKey, err error) {
 	n := 2 * len(from)
 	if len(prefix) < minPrefix || len(prefix) > n {
-		return from, to, fmt.Errorf("%q is %w: give %d to %d hex digits", prefix, ErrPrefix,
-			minPrefix, n)
+		return from, to, fmt.Errorf("%q is %w: give %d to %d hex digits",
+			prefix, ErrPrefix, minPrefix, n)
 	}
 	rest := n - len(prefix)
 	for pad, key := range map[string]*trialKey{"0": &from, "f": &to} {

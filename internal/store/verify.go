@@ -143,9 +143,8 @@ func (v *verifier) file() error {
 	case err != nil:
 		return err
 	case actual != stated:
-		v.report("file", v.db.path, fmt.Sprintf("has %d bytes, but its header states %d", actual,
-			stated),
-			doRecover)
+		what := fmt.Sprintf("has %d bytes, but its header states %d", actual, stated)
+		v.report("file", v.db.path, what, doRecover)
 	}
 	err := eachRaw(v.ctx, v.db.reader, "PRAGMA integrity_check(100)", nil,
 		func(row []any) (bool, error) {
@@ -205,8 +204,7 @@ func (v *verifier) begin() error {
 			return err
 		}},
 		{"unsealed", func() (err error) {
-			v.unsealed,
-				err = v.db.unsealed(v.ctx, "attempt")
+			v.unsealed, err = v.db.unsealed(v.ctx, "attempt")
 			return err
 		}},
 	} {

@@ -60,7 +60,7 @@ func (v *verifier) rowsOf(of string) error {
 
 // ledger checks the seals of the rows that excuse others from existing, or from having a seal.
 func (v *verifier) ledger() error {
-	where := func(id int64) string { return fmt.Sprintf("the record of the rows that deletion %d deleted", id) }
+	where := func(id int64) string { return fmt.Sprintf("the rows recorded for deletion %d", id) }
 	sums, err := deletedSums(v.ctx, v.db.reader)
 	if err != nil {
 		return v.db.readError(err)
@@ -70,13 +70,13 @@ func (v *verifier) ledger() error {
 		id, _ := row[0].(int64)
 		want, _ := row[1].([]byte)
 		if s, ok := sums[id]; !ok || !bytes.Equal(s[:], want) {
-			v.report("seal", where(id), "is not as it was saved", doRestore)
+			v.report("seal", where(id), "are not as they were saved", doRestore)
 		}
 		delete(sums, id)
 		return true, nil
 	})
 	for _, id := range slices.Sorted(maps.Keys(sums)) {
-		v.report("seal", where(id), "has no seal: another program added it", doRestore)
+		v.report("seal", where(id), "have no seal: another program added them", doRestore)
 	}
 	proved, failed := v.db.unsealedProved(v.ctx)
 	if failed == nil && !proved {
@@ -100,40 +100,38 @@ func (v *verifier) counts() error {
 	}
 	for c, n := range settled {
 		if _, ok := v.cells[c]; !ok {
-			v.report("counts", cellName(c), fmt.Sprintf("no outcome, but %d settled trials", n),
-				doRecover)
+			what := fmt.Sprintf("no outcome, but %d settled trials", n)
+			v.report("counts", cellName(c), what, doRecover)
 		}
 	}
 	return v.db.reader.QueryRowContext(v.ctx, "SELECT count(*) FROM trials").Scan(&v.proof.Trials)
 }
 
-// settledByIndex counts the settled trials of each cell. It returns nil if the index is
-// missing, which the check of the schema reports.
+// settledByIndex counts the settled trials of each cell. It returns nil if the index is missing,
+// which the check of the schema reports.
 func (v *verifier) settledByIndex() (map[assay.Cell]int, error) {
 	var indexed bool
-	err := v.db.reader.QueryRowContext(v.ctx,
-		"SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'attempts_settled')").Scan(&indexed)
+	query := "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'attempts_settled')"
+	err := v.db.reader.QueryRowContext(v.ctx, query).Scan(&indexed)
 	if err != nil || !indexed {
 		return nil, v.db.wrap(err)
 	}
-	settled := make(map[assay.Cell]int)
-	err = eachRaw(v.ctx, v.db.reader,
-		`SELECT model, variant, severity, difficulty, task_type, reliability, count(*)
+	query = `SELECT model, variant, severity, difficulty, task_type, reliability, count(*)
 		FROM trials WHERE id IN
 			(SELECT trial FROM attempts INDEXED BY attempts_settled WHERE level <> '' AND id <= ?)
-		GROUP BY 1, 2, 3, 4, 5, 6`, []any{v.last}, func(row []any) (bool, error) {
-			var c assay.Cell
-			for i, to := range []*string{
-				&c.Model, &c.Variant, &c.Severity, &c.Difficulty,
-				&c.TaskType,
-			} {
-				*to, _ = row[i].(string)
-			}
-			c.Reliability, _ = row[5].(float64)
-			n, _ := row[6].(int64)
-			settled[c] = int(n)
-			return true, nil
-		})
+		GROUP BY 1, 2, 3, 4, 5, 6`
+	settled := make(map[assay.Cell]int)
+	err = eachRaw(v.ctx, v.db.reader, query, []any{v.last}, func(row []any) (bool, error) {
+		var c assay.Cell
+		texts := []*string{&c.Model, &c.Variant, &c.Severity, &c.Difficulty, &c.TaskType}
+		for i, to := range texts {
+			*to, _ = row[i].(string)
+		}
+		c.Reliability, _ = row[5].(float64)
+		n, _ := row[6].(int64)
+		settled[c] = int(n)
+		return true, nil
+	})
 	return settled, v.db.wrap(err)
 }
 

@@ -194,8 +194,8 @@ func (w *writer) checkpoint() error {
 		return explain(w.path, err)
 	}
 	var busy, logged, moved int
-	err := w.conn.QueryRowContext(w.ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &logged,
-		&moved)
+	row := w.conn.QueryRowContext(w.ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	err := row.Scan(&busy, &logged, &moved)
 	return explain(w.path, err)
 }
 
