@@ -42,6 +42,7 @@ var apart = []struct{ pkg, from, because string }{
 	{"internal/run/live", "internal", "a view can lag or die without the run noticing"},
 	{"internal/result/stat", "internal", "formulas know numbers only"},
 	{"internal/result/report", "internal/store", "it reads attempts from any source"},
+	{"internal/result/exhibit", "internal/store", "it shows figures from any source"},
 	{"internal/result/export", "internal/store", "it reads attempts from any source"},
 	{"internal/result/document", "internal", "it knows sections and tables, not their subject"},
 	{"internal/model/lane", "internal", "limits are the same whoever answers"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/run/job"
@@ -99,14 +100,14 @@ func compareSides(ctx context.Context, p *process, db *store.DB, args []string, 
 		if err != nil {
 			return nil, err
 		}
-		d := v.Document(episodes)
+		d := exhibit.Comparison(v, episodes)
 		d.Episodes = shown
 		return d, nil
 	})
 }
 
 // apart says in which factors two sides have no level in common.
-func apart(v *report.Versus) string {
+func apart(v *report.Comparison) string {
 	var factors []string
 	for name, levels := range v.A.Levels {
 		others := v.B.Levels[name]
@@ -243,7 +244,7 @@ func (s *sides) attempts(kind, name string) (iter.Seq2[assay.Attempt, error], er
 }
 
 // flipped returns both episodes of the first flips, and their IDs by trial.
-func flipped(ctx context.Context, db *store.DB, v *report.Versus, most int) (map[assay.TrialID]string, []document.Episode, error) {
+func flipped(ctx context.Context, db *store.DB, v *report.Comparison, most int) (map[assay.TrialID]string, []document.Episode, error) {
 	ids := make(map[assay.TrialID]string)
 	var shown []document.Episode
 	for _, flip := range v.Flips[:min(most, len(v.Flips))] {

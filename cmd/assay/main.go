@@ -175,7 +175,7 @@ it exists. Running an experiment again runs only what is pending.`,
   assay run --suite flawed --model sim/expert
   assay ctl pause                   pause the run, from another terminal
   assay status                      what is done, pending and parked
-  assay report                      alarms, tables, comparisons; --format html for charts
+  assay report                      findings, warnings, tables; --format html for charts
   assay compare model-a model-b     what differs, is it chance, which trials flipped
   assay show 3f2a9c                 one trial: transcript, plan and path, score step by step
   assay export --format parquet     all attempts, for other programs

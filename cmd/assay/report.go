@@ -18,6 +18,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/legacy"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/result/stat"
@@ -29,18 +30,18 @@ func newReport(p *process) *cobra.Command {
 	var f documentFlags
 	cmd := &cobra.Command{
 		Use:   "report [EXPERIMENT]",
-		Short: "Tables, charts and alarms of an experiment",
-		Long: `Report says what an experiment found: alarms first, then rates with intervals, what
-variants and models change on the same tasks, success by reliability below what the best
-policy reaches, errors, turns, tokens, cost, and what it takes to do the same again. Without
-EXPERIMENT it is that of the latest run.
+		Short: "Tables, charts and warnings of an experiment",
+		Long: `Report shows what an experiment found. It begins with the best model and variant, whether
+that is more than chance, what goes wrong, and what to do next. Warnings follow, then rates
+with intervals, comparisons of variants and models on the same tasks, errors, effort, cost,
+and what it takes to reproduce the run. Without EXPERIMENT it reports the latest run's.
 
-The HTML is one file that needs no network. With --transcripts N it holds the transcripts
-of up to N episodes of each model that did not fully succeed.`,
+The HTML is one file that needs no network. With --transcripts N it has the transcripts of
+up to N failed episodes of each model.`,
 		Example: `  assay report
   assay report flawed-workflows --format html --output report.html
   assay report --format html --transcripts 20 --output report.html
-  assay report --json | jq '.alarms[].title'`,
+  assay report --json | jq '.warnings[].title'`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if err := f.check(); err != nil {
@@ -78,7 +79,7 @@ func writeOthers(ctx context.Context, p *process, db *store.DB, f documentFlags,
 	case len(others) == 0:
 		return empty
 	}
-	return f.write(p, others, func() (*document.Document, error) { return report.OthersDocument(others), nil })
+	return f.write(p, others, func() (*document.Document, error) { return exhibit.Others(others), nil })
 }
 
 // latestExperiment returns the named experiment, or that of the latest run.
@@ -104,7 +105,7 @@ func writeReport(ctx context.Context, p *process, db *store.DB, e store.Experime
 		return err
 	}
 	return f.write(p, a, func() (*document.Document, error) {
-		d := a.Document()
+		d := exhibit.Report(a)
 		if f.transcripts == 0 {
 			return d, nil
 		}
@@ -416,7 +417,7 @@ func addFailures(ctx context.Context, db *store.DB, j *job.Job, d *document.Docu
 	}
 	if len(table.Rows) > 0 {
 		d.Sections = append(d.Sections, document.Section{
-			ID: "failures", Title: "Episodes that did not fully succeed", Table: table,
+			ID: "failures", Title: "Failed episodes", Table: table,
 			Lead: fmt.Sprintf("The first %d of each model, with their transcripts.", most),
 		})
 	}

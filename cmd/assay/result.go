@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/run/gate"
 	"github.com/assay-eval/assay/internal/run/job"
@@ -32,11 +33,11 @@ func (r *runResult) print(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintln(r.out)
-	if err := table.WriteText(r.out, r.terminal); err != nil {
+	if err := exhibit.WriteTable(r.out, table.Table, r.terminal); err != nil {
 		return err
 	}
 	fmt.Fprintln(r.out)
-	r.printAlarms(table.Alarms)
+	r.printWarnings(table.Warnings)
 	if note := simNote(r.job); note != "" {
 		r.say("%s", note)
 		fmt.Fprintln(r.out)
@@ -66,21 +67,21 @@ func (r *runResult) print(ctx context.Context) error {
 	return nil
 }
 
-// printAlarms lists the titles of alarms. Pending trials are mentioned later anyway.
-func (r *runResult) printAlarms(all []report.Alarm) {
-	all = slices.DeleteFunc(slices.Clone(all), func(a report.Alarm) bool {
-		return a.Kind == "incomplete"
+// printWarnings lists the titles of warnings. Pending trials are mentioned later anyway.
+func (r *runResult) printWarnings(all []report.Warning) {
+	all = slices.DeleteFunc(slices.Clone(all), func(w report.Warning) bool {
+		return w.Kind == "incomplete"
 	})
 	if len(all) == 0 {
 		return
 	}
 	r.say("%s (details: `%s report`):", counted(len(all), "warning"), r.name)
-	for _, a := range all {
+	for _, w := range all {
 		more := ""
-		if n := len(a.Where); n > 1 {
+		if n := len(w.Where); n > 1 {
 			more = fmt.Sprintf(", and %d more", n-1)
 		}
-		r.item("  ", fmt.Sprintf("%s: %s%s", a.Title, a.Where[0], more))
+		r.item("  ", fmt.Sprintf("%s: %s%s", w.Title, w.Where[0], more))
 	}
 	fmt.Fprintln(r.out)
 }

@@ -321,8 +321,8 @@ func TestReport(t *testing.T) {
 		t.Errorf("cells count %d outcomes, the table %d of %d, the store %d", done, a.Done, a.Planned, n)
 	}
 	// An obedient agent falls over the missing step, in every repeat.
-	if !slices.ContainsFunc(a.Alarms, func(x report.Alarm) bool { return x.Kind == "zero" }) {
-		t.Errorf("alarms %v, want one of 0 %%", a.Alarms)
+	if !slices.ContainsFunc(a.Warnings, func(x report.Warning) bool { return x.Kind == "zero" }) {
+		t.Errorf("alarms %v, want one of 0 %%", a.Warnings)
 	}
 	if len(a.Repeats) != 2 || len(a.Variants) != 4 || len(a.Models) != 1 || len(a.Curves) == 0 {
 		t.Errorf("%d repeats, %d and %d comparisons, %d curves", len(a.Repeats), len(a.Variants), len(a.Models), len(a.Curves))
@@ -356,7 +356,7 @@ func TestCompare(t *testing.T) {
 	for _, a := range attempts(t, path) {
 		levels[a.ID] = a.Level
 	}
-	var v report.Versus
+	var v report.Comparison
 	r := must(t, nil, "compare", "sim/expert", "sim/obedient", "--store", path, "--format", "json")
 	if err := json.Unmarshal([]byte(r.out), &v); err != nil {
 		t.Fatal(err)
@@ -446,8 +446,8 @@ func TestDamagedStoreIsRead(t *testing.T) {
 	if err := json.Unmarshal([]byte(must(t, nil, "report", "--store", path, "--json").out), &a); err != nil {
 		t.Fatal(err)
 	}
-	if a.Done != n || !slices.ContainsFunc(a.Alarms, func(x report.Alarm) bool { return x.Kind == "damaged" }) {
-		t.Errorf("the report counts %d outcomes, want %d, and has the alarms %+v", a.Done, n, a.Alarms)
+	if a.Done != n || !slices.ContainsFunc(a.Warnings, func(x report.Warning) bool { return x.Kind == "damaged" }) {
+		t.Errorf("the report counts %d outcomes, want %d, and has the alarms %+v", a.Done, n, a.Warnings)
 	}
 	var s []session.Status
 	r = must(t, nil, "status", "--store", path, "--json")
@@ -460,7 +460,7 @@ func TestDamagedStoreIsRead(t *testing.T) {
 	if r = must(t, nil, "status", "--store", path); !strings.Contains(r.out, unread(len(all)-n)) {
 		t.Errorf("status does not say what cannot be read\n%s", r.out)
 	}
-	var v report.Versus
+	var v report.Comparison
 	if err := json.Unmarshal([]byte(must(t, nil, "compare", "--store", path, "--json", a.Experiment, a.Experiment).out), &v); err != nil {
 		t.Fatal(err)
 	}

@@ -172,9 +172,9 @@ func forPaper(page string) string {
 // alarms may be broken where a page ends.
 func TestTablesFitPaper(t *testing.T) {
 	t.Parallel()
-	d := &document.Document{Title: "Wide", Alarms: sample().Alarms}
+	d := &document.Document{Title: "Wide", Warnings: sample().Warnings}
 	for i := range 20 {
-		d.Alarms[0].Where = append(d.Alarms[0].Where, fmt.Sprint("place ", i))
+		d.Warnings[0].Where = append(d.Warnings[0].Where, fmt.Sprint("place ", i))
 	}
 	for i, columns := range []int{3, 8, 11, 12, 13, 14, 16, 23, 40} {
 		for k, digits := range []string{"0000", "1.0 %", "100.0 %", "26.4 – 60.4 %", "MWMWMW"} {
@@ -188,8 +188,8 @@ func TestTablesFitPaper(t *testing.T) {
 		document.title = JSON.stringify({
 			page: [innerWidth, document.documentElement.scrollWidth], tables: tables.length,
 			wide: tables.filter((t) => t.offsetWidth > t.parentElement.clientWidth || t.parentElement.scrollWidth > innerWidth).map((t) => t.textContent.slice(0, 200)),
-			places: Array.from(document.querySelectorAll(".alarms .where > li")).filter(shown).length,
-			unbroken: Array.from(document.querySelectorAll(".alarms, .alarms > ul > li"), (e) => getComputedStyle(e).breakInside).filter((b) => b !== "auto"),
+			places: Array.from(document.querySelectorAll(".warnings .where > li")).filter(shown).length,
+			unbroken: Array.from(document.querySelectorAll(".warnings, .warnings > ul > li"), (e) => getComputedStyle(e).breakInside).filter((b) => b !== "auto"),
 		});`
 	v := newBrowser(t).visit(withScript(forPaper(written(t, d.WriteHTML)), script), "", light, "--hide-scrollbars", fmt.Sprintf("--window-size=%d,1000", a4), "--dump-dom")
 	var got struct {
@@ -202,7 +202,7 @@ func TestTablesFitPaper(t *testing.T) {
 		t.Errorf("width of the window and the page (-want +got):\n%s", diff)
 	}
 	places := 0
-	for _, a := range d.Alarms {
+	for _, a := range d.Warnings {
 		places += len(a.Where)
 	}
 	if got.Places != places {

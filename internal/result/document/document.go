@@ -1,8 +1,8 @@
-// Package document holds what is written for people to read, and writes it: as text
-// for a terminal, as Markdown, and as one HTML file that needs no network.
+// Package document holds documents for people to read and writes them: as text for a terminal,
+// as Markdown, and as one HTML file that needs no network.
 //
-// It knows tables, charts, notes and transcripts, and nothing of trials: what is to
-// be said, and what a number means, belongs to those who make a document.
+// It knows tables, charts, notes and transcripts, but not trials. What a document says and
+// what its numbers mean is decided by the packages that make it.
 package document
 
 import (
@@ -10,42 +10,51 @@ import (
 	"slices"
 )
 
-// A Document is a report.
+// A Document is a report. It is written in the order of its fields.
 type Document struct {
 	Title string
-	// Lead says in a sentence or two what was done and how far it got.
+	// Summary gives the most important answers, in sentences.
+	Summary []Point
+	// Lead describes in a sentence or two what was done and how far it got.
 	Lead string
-	// Alarms come before everything else.
-	Alarms   []Alarm
+	// Chart shows the main result.
+	Chart    *Chart
+	Warnings []Warning
 	Sections []Section
-	// Facts are what it takes to do the same again.
+	// Facts lists what it takes to reproduce the results.
 	Facts []Fact
 	// Episodes are transcripts that cells link to.
 	Episodes []Episode
 }
 
-// An Alarm says that a figure may not be what it seems.
-type Alarm struct {
+// A Point is one answer of a summary.
+type Point struct {
+	// Label is a word or two.
+	Label string
+	Text  string
+}
+
+// A Warning marks figures that may be misleading.
+type Warning struct {
 	Title string
-	// Text says what is seen, why that is suspect, and what to do.
+	// Text explains what was seen, why it is suspicious, and what to do.
 	Text string
 	// Where names the cells, models or runs that it is about.
 	Where []string
 }
 
-// shownPlaces is how many places of an alarm are shown before the reader asks for
-// the others.
+// shownPlaces is the number of places of a warning that are shown at first.
 const shownPlaces = 12
 
-// places parts those that are shown at first from the others.
-func (a Alarm) places() (first, more []string) {
-	n := min(len(a.Where), shownPlaces)
-	return a.Where[:n], a.Where[n:]
+// places splits the places into those shown at first and the rest.
+func (w Warning) places() (first, more []string) {
+	n := min(len(w.Where), shownPlaces)
+	return w.Where[:n], w.Where[n:]
 }
 
 // A Section has one subject.
 type Section struct {
-	// ID is a word of letters, digits and dashes that no other section has.
+	// ID consists of letters, digits and dashes, and is unique in the document.
 	ID    string
 	Title string
 	Lead  string
@@ -58,9 +67,20 @@ type Section struct {
 type Table struct {
 	Columns []Column
 	Rows    [][]Cell
+	// Shown is the number of rows that are shown before the rest is folded; 0 for all.
+	Shown int
 }
 
-// rowHeads is how many columns of names come first.
+// shown splits the rows into those shown at first and the number of folded ones. A single row
+// is not worth folding.
+func (t *Table) shown() (first [][]Cell, folded int) {
+	if t.Shown == 0 || len(t.Rows) <= t.Shown+1 {
+		return t.Rows, 0
+	}
+	return t.Rows[:t.Shown], len(t.Rows) - t.Shown
+}
+
+// rowHeads counts the columns of names that come first.
 func (t *Table) rowHeads() int {
 	if n := slices.IndexFunc(t.Columns, func(c Column) bool { return !c.Names }); n >= 0 {
 		return n
@@ -68,30 +88,29 @@ func (t *Table) rowHeads() int {
 	return len(t.Columns)
 }
 
-// A Column is of names, to the left, or of figures, to the right.
+// A Column holds names, aligned to the left, or figures, aligned to the right.
 type Column struct {
-	Head string
-	// Names are not numbers.
+	Head  string
 	Names bool
 	// Hint explains the head.
 	Hint string
 }
 
-// A Cell is what a table shows at one place.
+// A Cell is one field of a table.
 type Cell struct {
 	Text string
-	// Value is what the column is sorted by; nil for the text.
+	// Value sorts the column; nil sorts it by text.
 	Value *float64
-	// Note stands below the text and says how sure it is, such as an interval and n.
+	// Note stands below the text and shows how certain it is, such as an interval and n.
 	Note string
-	// Hint says more, for those who point at the cell.
+	// Hint shows more when the reader points at the cell.
 	Hint string
-	// Episode is the ID of an episode that tells more; empty for none.
+	// Episode is the ID of an episode that the cell links to; empty for none.
 	Episode string
 	Tone    Tone
 }
 
-// A Tone is how a cell stands out. It never says more than its text does.
+// A Tone makes a cell stand out. The text has to be clear without it.
 type Tone string
 
 // The tones.
@@ -99,15 +118,15 @@ const (
 	Plain Tone = ""
 	Good  Tone = "good"  // significantly better
 	Bad   Tone = "bad"   // significantly worse
-	Muted Tone = "muted" // not to be relied on
+	Muted Tone = "muted" // unreliable
 )
 
 // A Chart is a picture of a section's figures.
 type Chart struct {
-	// Text says in words what the picture shows, for those who cannot see it.
+	// Text describes the picture for readers who cannot see it.
 	Text string
-	// Spec is a Vega-Lite specification with its data, without width, colours of
-	// the surroundings or fonts, which are the page's.
+	// Spec is a Vega-Lite specification with its data. The page adds the width, the fonts and
+	// the colours of the surroundings.
 	Spec json.RawMessage
 }
 
@@ -118,14 +137,14 @@ type Fact struct{ Name, Value string }
 type Episode struct {
 	ID    string
 	Title string
-	// Lead says what it was about and how it ended.
+	// Lead describes what the episode was about and how it ended.
 	Lead  string
 	Steps []Step
 }
 
 // A Step is a message, a call or a remark.
 type Step struct {
-	// Who is the speaker: system, user, assistant, tool, or empty for a remark.
+	// Who is the speaker: system, user, assistant or tool. It is empty for a remark.
 	Who  string
 	Text string
 }

@@ -37,38 +37,39 @@ var (
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"line": line, "paragraphs": paragraphs, "excerpts": excerpts,
 	"sign": func(t Tone) string { return sign[t] }, "meaning": func(t Tone) string { return meaning[t] },
-	"places": func(a Alarm) []string { first, _ := a.places(); return first },
-	"more":   func(a Alarm) []string { _, more := a.places(); return more },
+	"places":       func(w Warning) []string { first, _ := w.places(); return first },
+	"more":         func(w Warning) []string { _, more := w.places(); return more },
+	"warningsHead": warningsHead,
 }).Parse(pageHTML))
 
-// A page is a document with what its HTML needs.
+// A page is a document with the parts of its HTML.
 type page struct {
 	*Document
 	FactsTitle string
 	Style      template.CSS
 	Scripts    []template.JS
-	// Policy forbids all that is not in the page.
+	// Policy forbids everything that is not in the page.
 	Policy template.HTMLAttr
-	// Charts tells whether there are any.
+	// Charts reports whether there are charts.
 	Charts bool
 
 	episodes map[string]bool
 }
 
-// WriteHTML writes the document as one file that loads nothing: styles, scripts
-// and the data of the charts are in it. Its content security policy allows its
-// own scripts and no others, nor that they make code out of text.
+// WriteHTML writes the document as one file that loads nothing: it contains the styles, the scripts
+// and the data of the charts. Its content security policy only allows its own scripts, which cannot
+// turn text into code.
 //
-// It fails if the specification of a chart is not JSON, before it writes.
+// If the specification of a chart is not JSON, it fails before it writes anything.
 func (d *Document) WriteHTML(w io.Writer) error {
 	p := page{Document: d, FactsTitle: factsTitle, Style: template.CSS(styleCSS), episodes: make(map[string]bool)}
-	for _, s := range d.Sections {
+	for _, s := range append([]Section{{ID: "main chart", Chart: d.Chart}}, d.Sections...) {
 		if s.Chart == nil {
 			continue
 		}
 		p.Charts = true
 		if !json.Valid(s.Chart.Spec) {
-			return fmt.Errorf("chart of section %q: its specification is not JSON", s.ID)
+			return fmt.Errorf("chart of section %q: the specification is not JSON", s.ID)
 		}
 	}
 	for _, e := range d.Episodes {
@@ -88,7 +89,7 @@ func (d *Document) WriteHTML(w io.Writer) error {
 	return err
 }
 
-// policy names the scripts by their hashes.
+// policy allows scripts by their hashes.
 func policy(scripts []template.JS) template.HTMLAttr {
 	var hashes strings.Builder
 	for _, s := range scripts {
@@ -99,43 +100,56 @@ func policy(scripts []template.JS) template.HTMLAttr {
 		`; style-src 'unsafe-inline'; img-src data: blob:; connect-src 'none'; base-uri 'none'; form-action 'none'"`)
 }
 
-// A placed cell knows where it stands.
+// A placed cell has the properties of its place in the table.
 type placed struct {
 	Cell
 	Names bool
+	// Head is the head of the column, for narrow screens.
+	Head string
 	// Long names may take several lines.
 	Long bool
-	// RowHead is the first cell of a row if it is a name.
+	// RowHead reports whether this is the name of the row.
 	RowHead bool
-	// Key is what the column is sorted by; empty for the text.
+	// Key sorts the column; empty sorts it by text.
 	Key string
 }
 
-// A table as it is laid out.
+// A laid table is ready for the template.
 type laid struct {
 	Columns []Column
 	Rows    [][]placed
+	// Shown is the number of rows that are shown at first; 0 for all.
+	Shown int
 }
 
 // Lay places the cells of a table.
 func (p page) Lay(t *Table) laid {
 	out := laid{Columns: t.Columns}
+	if first, folded := t.shown(); folded > 0 {
+		out.Shown = len(first)
+	}
 	for _, row := range t.Rows {
 		out.Rows = append(out.Rows, p.place(t, row))
 	}
 	return out
 }
 
-// Sheets are what stands on paper for a table that is too wide for it.
+// Sheets splits a table that is too wide for paper.
 func (p page) Sheets(t *Table) []laid {
 	var out []laid
 	for _, part := range t.sheets() {
-		out = append(out, p.Lay(part))
+		sheet := p.Lay(part)
+		for _, row := range sheet.Rows {
+			for i := range row {
+				row[i].Head = ""
+			}
+		}
+		out = append(out, sheet)
 	}
 	return out
 }
 
-// place returns the cells of a row, as many as the table has columns.
+// place returns a cell for each column of the table.
 func (p page) place(t *Table, row []Cell) []placed {
 	out := make([]placed, len(t.Columns))
 	for i, c := range t.Columns {
@@ -143,6 +157,7 @@ func (p page) place(t *Table, row []Cell) []placed {
 			out[i].Cell = row[i]
 		}
 		out[i].Names, out[i].RowHead = c.Names, c.Names && i == 0
+		out[i].Head = line(c.Head)
 		out[i].Long = utf8.RuneCountInString(out[i].Text) > 20
 		if v := out[i].Value; v != nil && !math.IsNaN(*v) {
 			out[i].Key = strings.Replace(strconv.FormatFloat(*v, 'g', -1, 64), "Inf", "Infinity", 1)
@@ -154,10 +169,10 @@ func (p page) place(t *Table, row []Cell) []placed {
 	return out
 }
 
-// Legend says what the signs in a table mean.
+// Legend explains the signs in a table.
 func (p page) Legend(t *Table) string { return t.legend() }
 
-// Version returns the version of Assay that the facts tell, or nothing.
+// Version returns the version of Assay from the facts, or "".
 func (p page) Version() string {
 	for _, f := range p.Facts {
 		switch strings.ToLower(f.Name) {
@@ -168,14 +183,14 @@ func (p page) Version() string {
 	return ""
 }
 
-// An excerpt of a step is code or not.
+// An excerpt is a piece of a step.
 type excerpt struct {
 	Code bool
 	Text string
 }
 
-// excerpts parts a step's text at its fences. What a tool says, and what looks
-// like JSON or a tag, is code.
+// excerpts splits a step's text at its fences. Messages of tools, and text that looks like JSON or a
+// tag, are code.
 func excerpts(s Step) []excerpt {
 	text := strings.Trim(s.Text, "\n")
 	if start := strings.TrimSpace(text); s.Who == "tool" || start != "" && strings.ContainsRune("{[<", rune(start[0])) {

@@ -9,13 +9,17 @@ import (
 	"unicode"
 )
 
-// factsTitle stands above the facts.
-const factsTitle = "To do the same again"
+// factsTitle is the title of the facts.
+const factsTitle = "Reproduce this run"
 
-// WriteMarkdown writes the document as GitHub's Markdown, with the texts of
-// charts. Hints of cells and episodes are left out.
+// WriteMarkdown writes the document in GitHub's Markdown, with the texts of charts. Folded rows,
+// hints of cells and episodes are left out.
 func (d *Document) WriteMarkdown(w io.Writer) error {
-	blocks := []string{heading("# ", d.Title), alarmQuotes(d.Alarms), prosaic(d.Lead)}
+	blocks := []string{heading("# ", d.Title), summaryList(d.Summary), prosaic(d.Lead)}
+	if d.Chart != nil {
+		blocks = append(blocks, prosaic(d.Chart.Text))
+	}
+	blocks = append(blocks, warningQuotes(d.Warnings))
 	for _, s := range d.Sections {
 		blocks = append(blocks, s.markdown())
 	}
@@ -37,6 +41,15 @@ func heading(mark, text string) string {
 	return mark + text
 }
 
+// summaryList returns the points of a summary as a list.
+func summaryList(points []Point) string {
+	var out []string
+	for _, p := range points {
+		out = append(out, "- **"+escape(p.Label)+"** "+escape(p.Text))
+	}
+	return strings.Join(out, "\n")
+}
+
 // prosaic returns text as paragraphs.
 func prosaic(text string) string {
 	var out []string
@@ -46,24 +59,24 @@ func prosaic(text string) string {
 	return strings.Join(out, "\n\n")
 }
 
-// alarmQuotes returns a block quote for each alarm, which GitHub colours.
-func alarmQuotes(alarms []Alarm) string {
+// warningQuotes returns a block quote for each warning. GitHub colours them.
+func warningQuotes(warnings []Warning) string {
 	var out []string
-	for _, a := range alarms {
-		title := escape(a.Title)
+	for _, w := range warnings {
+		title := escape(w.Title)
 		if title != "" {
-			title = "**Alarm: " + title + "**"
+			title = "**" + title + "**"
 		}
 		var where []string
-		for _, w := range a.Where {
-			if w = escape(w); w != "" {
-				where = append(where, "- "+w)
+		for _, place := range w.Where {
+			if place = escape(place); place != "" {
+				where = append(where, "- "+place)
 			}
 		}
 		if len(where) > 0 {
 			where = slices.Insert(where, 0, "Where:", "")
 		}
-		text := "[!CAUTION]\n" + join("\n\n", title, prosaic(a.Text), strings.Join(where, "\n"))
+		text := "[!WARNING]\n" + join("\n\n", title, prosaic(w.Text), strings.Join(where, "\n"))
 		out = append(out, strings.TrimRight("> "+strings.ReplaceAll(text, "\n", "\n> "), " "))
 	}
 	return strings.ReplaceAll(strings.Join(out, "\n\n"), "> \n", ">\n")
@@ -77,8 +90,10 @@ func (s Section) markdown() string {
 	}
 	if s.Table != nil {
 		parts = append(parts, s.Table.markdown())
-		if l := s.Table.legend(); l != "" {
-			notes = append(notes, "- "+l)
+		for _, l := range []string{s.Table.foldedText(), s.Table.legend()} {
+			if l != "" {
+				notes = append(notes, "- "+l)
+			}
 		}
 		for _, c := range s.Table.Columns {
 			if c.Head != "" && c.Hint != "" {
@@ -108,7 +123,8 @@ func (t *Table) markdown() string {
 		}
 	}
 	lines := []string{head, rule}
-	for _, row := range t.Rows {
+	first, _ := t.shown()
+	for _, row := range first {
 		l := "|"
 		for i := range t.Columns {
 			text := ""
@@ -134,20 +150,18 @@ func (c Cell) marked() string {
 	return join("<br>", text, escape(c.Note))
 }
 
-// escaped are the characters of Markdown and HTML that mean something in the
-// middle of a line, each with what stands for it. A dollar would begin a
-// formula.
+// escaped maps the characters that have a meaning in the middle of a line, in Markdown or HTML,
+// to their escapes. A dollar sign would start a formula.
 var escaped = map[rune]string{
 	'\\': `\\`, '`': "\\`", '*': `\*`, '_': `\_`, '[': `\[`, ']': `\]`, '|': `\|`, '~': `\~`,
 	'<': "&lt;", '>': "&gt;", '&': "&amp;", '$': "&#36;",
 }
 
-// mark matches the beginning of a line that would be a heading, a list or a
-// rule, up to the character that makes it one.
+// mark matches the start of a heading, a list or a rule, up to the character that makes it one.
 var mark = regexp.MustCompile(`^(#|=|[-+]( |$|-)|\d+[.)]( |$))`)
 
-// escape returns text as one line that Markdown shows as it is. An underscore
-// within a word means nothing and stays, so that names can be read.
+// escape returns text as one line that Markdown shows literally. Underscores within words have no
+// meaning and stay, so that names can be read.
 func escape(text string) string {
 	runes := []rune(line(text))
 	inWord := func(i int) bool {
@@ -155,7 +169,7 @@ func escape(text string) string {
 	}
 	var b strings.Builder
 	if m := mark.FindString(string(runes)); m != "" {
-		at := strings.IndexAny(m, "#=-+.)") // digits come before it
+		at := strings.IndexAny(m, "#=-+.)") // digits may come before it
 		b.WriteString(m[:at] + `\` + m[at:at+1])
 		runes = runes[at+1:]
 	}

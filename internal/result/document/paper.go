@@ -8,9 +8,8 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// What the page's style gives a table on paper, in tenths of a point: the width of
-// A4 between the margins, the type of cells, notes and heads, and the room beside
-// each cell.
+// The sizes of a table on paper in the page's style, in tenths of a point: the width of A4 between
+// the margins, the type sizes of cells, notes and heads, and the space beside each cell.
 const (
 	paperWidth = 5200
 	cellType   = 70
@@ -19,12 +18,11 @@ const (
 	cellRoom   = 85
 )
 
-// bolder is how much wider bold type is.
+// bolder is the ratio of the widths of bold and regular type.
 const bolder = 1.1
 
-// sheets parts a table into tables that have room on paper, each with the columns of
-// names that come first; nil if the table has room as it is. On paper hints and
-// episodes are left out.
+// sheets splits a table into tables that fit on paper. Each has the leading columns of names. It
+// returns nil if the table fits as it is. Hints and episodes are left out on paper.
 func (t *Table) sheets() []*Table {
 	widths := make([]int, len(t.Columns))
 	for i := range widths {
@@ -41,7 +39,7 @@ func (t *Table) sheets() []*Table {
 	return out
 }
 
-// part returns some columns of a table.
+// part returns a table of some of the columns.
 func (t *Table) part(columns []int) *Table {
 	part := &Table{}
 	for _, c := range columns {
@@ -59,8 +57,8 @@ func (t *Table) part(columns []int) *Table {
 	return part
 }
 
-// evenBlocks shares columns out to as few blocks as paper allows, the widest of
-// which is as narrow as it can be.
+// evenBlocks divides columns into as few blocks as fit on paper, and makes the widest block as
+// narrow as possible.
 func evenBlocks(left int, widths []int) [][]int {
 	lay := TextTable{left: left, width: paperWidth}
 	blocks := lay.blocks(widths)
@@ -75,8 +73,8 @@ func evenBlocks(left int, widths []int) [][]int {
 	return blocks
 }
 
-// paperColumn returns about how wide the cells of a column are on paper, where heads
-// break between words and names take two lines.
+// paperColumn estimates the width of a column on paper. Heads break between words there, and names
+// take two lines.
 func (t *Table) paperColumn(i int) int {
 	width := 0.0
 	for word := range strings.FieldsSeq(line(t.Columns[i].Head)) {
@@ -105,8 +103,8 @@ func (t *Table) paperColumn(i int) int {
 	return int(math.Ceil(width))
 }
 
-// breadth is how wide text is in the widest of common typefaces, in multiples of
-// the size of its type.
+// breadth estimates the width of text in the widest of the common typefaces, in multiples of the
+// type size.
 func breadth(text string) float64 {
 	em := 0.0
 	for _, r := range text {

@@ -9,20 +9,20 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// prose is how wide a paragraph is on the screen.
+// prose is the greatest width of a paragraph.
 const prose = 100
 
-// narrowest is the width of a terminal below which lines are left to wrap.
+// narrowest is the smallest width of a terminal that lines are broken for.
 const narrowest = 60
 
-// A Terminal is what text is written for.
+// A Terminal describes where text is written.
 type Terminal struct {
 	Color bool
-	// Width is how many columns of text its lines have, Screen if it is 0.
+	// Width is the number of columns of a line; 0 means Screen.
 	Width int
 }
 
-// A pen writes text for a terminal of a width that is known.
+// A pen writes text for a terminal of a known width.
 type pen struct{ Terminal }
 
 func newPen(t Terminal) pen {
@@ -37,7 +37,7 @@ func (t Terminal) width() int {
 	return max(t.Width, narrowest)
 }
 
-// prose is how wide its paragraphs are.
+// prose returns the width of paragraphs.
 func (p pen) prose() int { return min(prose, p.Width) }
 
 // Hang wraps text to the width of the terminal, with a label in front of the first line and the
@@ -62,17 +62,18 @@ func (p pen) paint(style lipgloss.Style, text string) string {
 	}
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
-		lines[i] = style.Render(l) // of several lines, Render would make a block
+		lines[i] = style.Render(l) // Render would turn several lines into a block
 	}
 	return strings.Join(lines, "\n")
 }
 
-// WriteText writes the document for a terminal. A section with a table goes
-// without its chart, any other has the chart's text. Hints and episodes are left
-// out.
+// WriteText writes the document for a terminal. Charts are left out; a section without a table
+// has the chart's text instead. Folded rows, hints and episodes are left out too.
 func (d *Document) WriteText(w io.Writer, t Terminal) error {
 	p := newPen(t)
-	blocks := []string{p.title(d.Title, "═"), p.alarms(d.Alarms), p.block(d.Lead)}
+	blocks := []string{
+		p.title(d.Title, "═"), p.summary(d.Summary), p.block(d.Lead), p.warnings(d.Warnings),
+	}
 	for _, s := range d.Sections {
 		blocks = append(blocks, p.section(s))
 	}
@@ -81,12 +82,37 @@ func (d *Document) WriteText(w io.Writer, t Terminal) error {
 	return err
 }
 
-// join leaves out what is empty.
+// summary writes each point as a paragraph after its label. Long labels have their own lines.
+func (p pen) summary(points []Point) string {
+	width := 0
+	for _, point := range points {
+		width = max(width, lipgloss.Width(line(point.Label)))
+	}
+	var out []string
+	for _, point := range points {
+		label := line(point.Label)
+		if width > p.prose()/3 {
+			out = append(out, p.paint(bold, p.block(label)))
+			out = append(out, p.hang("  ", point.Text)...)
+			continue
+		}
+		indent := strings.Repeat(" ", width-lipgloss.Width(label)+gap)
+		for i, l := range p.hang(label+indent, point.Text) {
+			if i == 0 {
+				l = p.paint(bold, label) + strings.TrimPrefix(l, label)
+			}
+			out = append(out, l)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// join joins the parts that are not empty.
 func join(between string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), between)
 }
 
-// block returns text as paragraphs that fit the screen.
+// block breaks text into lines that fit the screen.
 func (p pen) block(text string) string {
 	var out []string
 	for _, l := range paragraphs(text) {
@@ -95,7 +121,7 @@ func (p pen) block(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// hang returns text after a label, its further lines below its first.
+// hang writes text after a label and indents its further lines.
 func (p pen) hang(label, text string) []string {
 	indent := strings.Repeat(" ", lipgloss.Width(label))
 	var out []string
@@ -116,15 +142,15 @@ func (p pen) title(text, rule string) string {
 	return p.paint(bold, text) + "\n" + strings.Repeat(rule, lipgloss.Width(text))
 }
 
-// alarms stand between heavy lines as wide as the screen, behind a bar.
-func (p pen) alarms(alarms []Alarm) string {
-	if len(alarms) == 0 {
+// warnings stand behind a bar between lines as wide as the screen.
+func (p pen) warnings(all []Warning) string {
+	if len(all) == 0 {
 		return ""
 	}
 	rule := p.paint(alarming, strings.Repeat("━", p.Width))
-	out := []string{rule, p.paint(alarming, "┃ "+alarmsHead(len(alarms))), rule}
-	for i, a := range alarms {
-		lines := p.alarm(i+1, a)
+	out := []string{rule, p.paint(alarming, "┃ "+warningsHead(len(all))), rule}
+	for i, w := range all {
+		lines := p.warning(i+1, w)
 		if i > 0 {
 			lines = slices.Insert(lines, 0, "")
 		}
@@ -135,28 +161,29 @@ func (p pen) alarms(alarms []Alarm) string {
 	return strings.Join(append(out, rule), "\n")
 }
 
-func (p pen) alarm(number int, a Alarm) []string {
+func (p pen) warning(number int, w Warning) []string {
 	p.Width -= 2 // for the bar
 	var lines []string
-	for _, l := range p.hang(fmt.Sprintf("%d. ", number), a.Title) {
+	for _, l := range p.hang(fmt.Sprintf("%d. ", number), w.Title) {
 		lines = append(lines, p.paint(bold, l))
 	}
-	lines = append(lines, p.hang("   ", a.Text)...)
-	first, more := a.places()
-	for _, w := range first {
-		lines = append(lines, p.hang("   - ", w)...)
+	lines = append(lines, p.hang("   ", w.Text)...)
+	first, more := w.places()
+	for _, place := range first {
+		lines = append(lines, p.hang("   - ", place)...)
 	}
 	if len(more) > 0 {
-		lines = append(lines, p.hang("   ", fmt.Sprintf("and %d more; --format html or json lists all", len(more)))...)
+		lines = append(lines, p.hang("   ",
+			fmt.Sprintf("and %d more; --format html or json lists all", len(more)))...)
 	}
 	return lines
 }
 
-func alarmsHead(n int) string {
+func warningsHead(n int) string {
 	if n == 1 {
-		return "ALARM: some figures may not be what they seem"
+		return "1 warning: some figures may be misleading"
 	}
-	return fmt.Sprintf("%d ALARMS: some figures may not be what they seem", n)
+	return fmt.Sprintf("%d warnings: some figures may be misleading", n)
 }
 
 func (p pen) section(s Section) string {
@@ -165,7 +192,7 @@ func (p pen) section(s Section) string {
 	switch {
 	case s.Table != nil:
 		parts = append(parts, p.table(s.Table))
-		notes = append(notes, p.block(s.Table.legend()))
+		notes = append(notes, p.block(s.Table.foldedText()), p.block(s.Table.legend()))
 	case s.Chart != nil:
 		parts = append(parts, p.block(s.Chart.Text))
 	}
@@ -175,8 +202,8 @@ func (p pen) section(s Section) string {
 	return join("\n\n", append(parts, join("\n", notes...))...)
 }
 
-// table lays a table out. The columns of names that come first are repeated
-// where others continue below; then long names take several lines.
+// table lays out a table. If its columns do not fit side by side, they continue below, after the
+// leading columns of names, and long names take several lines.
 func (p pen) table(t *Table) string {
 	tab := p.layOut(t, p.Width)
 	if tab.lineWidth() > p.Width {
@@ -185,7 +212,7 @@ func (p pen) table(t *Table) string {
 	return tab.String()
 }
 
-// layOut breaks names that are wider than widest.
+// layOut lays out a table and breaks names that are wider than widest.
 func (p pen) layOut(t *Table, widest int) *TextTable {
 	left := t.rowHeads()
 	columns := make([][]string, len(t.Columns))
@@ -197,7 +224,8 @@ func (p pen) layOut(t *Table, widest int) *TextTable {
 		}
 	}
 	tab := &TextTable{left: left, width: p.Width, heads: heads}
-	for r := range t.Rows {
+	first, _ := t.shown()
+	for r := range first {
 		var row []string
 		for i := range columns {
 			row = append(row, columns[i][r])
@@ -207,12 +235,15 @@ func (p pen) layOut(t *Table, widest int) *TextTable {
 	return tab
 }
 
-// column returns the head of a column, with breaks that make it no wider than
-// it must be, and its cells, with room for a sign where any has one.
+// column returns the head and the cells of a column. The head is broken to the width of the
+// cells. All cells have room for a sign if one of them has a sign.
 func (p pen) column(t *Table, i, widest int) (head string, cells []string) {
-	signs := slices.ContainsFunc(t.Rows, func(row []Cell) bool { return i < len(row) && row[i].Tone != Plain })
+	rows, _ := t.shown()
+	signs := slices.ContainsFunc(rows, func(row []Cell) bool {
+		return i < len(row) && row[i].Tone != Plain
+	})
 	width := 0
-	for _, row := range t.Rows {
+	for _, row := range rows {
 		text := ""
 		if i < len(row) {
 			c := row[i]
@@ -230,14 +261,13 @@ func (p pen) column(t *Table, i, widest int) (head string, cells []string) {
 	parts := wrap(line(t.Columns[i].Head), width)
 	if signs && !t.Columns[i].Names {
 		for k := range parts {
-			parts[k] += "  " // heads end where figures do
+			parts[k] += "  " // aligns the head with the figures
 		}
 	}
 	return strings.Join(parts, "\n"), cells
 }
 
-// cell is two wider than its text, which may have several lines, if there are signs
-// in its column.
+// cell returns the text with its note, and with two columns for a sign if its column has signs.
 func (p pen) cell(c Cell, signs bool) string {
 	text := p.marked(c, signs)
 	if note := line(c.Note); note != "" {
@@ -266,7 +296,7 @@ func (p pen) marked(c Cell, signs bool) string {
 	return text + mark
 }
 
-// alignLeft makes all lines as wide as the widest.
+// alignLeft pads all lines to the same width.
 func alignLeft(head string, cells []string) (string, []string) {
 	width := lipgloss.Width(head)
 	for _, c := range cells {

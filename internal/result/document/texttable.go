@@ -6,36 +6,35 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// Screen is how many columns of text a table that fits the screen may take.
+// Screen is the width of a line, in columns of text, if the terminal's width is unknown.
 const Screen = 120
 
-// gap is how far columns of a table are apart.
+// gap is the space between columns of a table.
 const gap = 2
 
-// A TextTable lays text out in columns, the first ones to the left, all others
-// to the right, with one line below the heads. A line feed in a cell begins its next
-// line.
+// A TextTable lays out text in columns with a line below the heads. The first columns are
+// aligned to the left and the others to the right. A line feed in a cell starts its next line.
 type TextTable struct {
-	left  int // columns that stand to the left
-	width int // of a line; 0 for any
+	left  int // number of columns that are aligned to the left
+	width int // of a line; 0 for unlimited
 	heads []string
 	rows  [][]string
 }
 
-// NewTextTable returns a table with the given column heads, two of them to the
-// left. A line feed in a head begins its next line.
+// NewTextTable returns a table with the given heads. The first two columns are aligned to the
+// left. A line feed in a head starts its next line.
 func NewTextTable(heads ...string) *TextTable { return &TextTable{left: 2, heads: heads} }
 
-// NewScreenTable returns a table whose lines fit a terminal: columns that find no
-// room continue below, after those to the left.
+// NewScreenTable returns a table whose lines fit a terminal. Columns that do not fit continue
+// below, after the ones that are aligned to the left.
 func NewScreenTable(t Terminal, left int, heads ...string) *TextTable {
 	return &TextTable{left: left, width: t.width(), heads: heads}
 }
 
-// Row adds a row of at most as many cells as there are heads.
+// Row adds a row. It may have fewer cells than there are heads.
 func (t *TextTable) Row(cells ...string) { t.rows = append(t.rows, cells) }
 
-// widths are those of the columns.
+// widths returns the width of each column.
 func (t *TextTable) widths() []int {
 	widths := make([]int, len(t.heads))
 	for _, row := range append([][]string{t.heads}, t.rows...) {
@@ -46,7 +45,7 @@ func (t *TextTable) widths() []int {
 	return widths
 }
 
-// lineWidth is how much room a line with all columns takes.
+// lineWidth returns the width of a line with all columns.
 func (t *TextTable) lineWidth() int {
 	sum := 0
 	for _, w := range t.widths() {
@@ -55,7 +54,7 @@ func (t *TextTable) lineWidth() int {
 	return sum
 }
 
-// String returns the table without spaces at the ends of lines.
+// String returns the table, without trailing spaces.
 func (t *TextTable) String() string {
 	heads, widths := t.headLines(), t.widths()
 	var blocks []string
@@ -73,7 +72,7 @@ func (t *TextTable) String() string {
 		lines = append(lines, strings.Repeat("─", rule))
 		for _, row := range t.rows {
 			for k, cells := range rowLines(row) {
-				if l := t.line(cells, columns, widths); k == 0 || l != "" { // other blocks may need more lines
+				if l := t.line(cells, columns, widths); k == 0 || l != "" { // only other blocks need this line
 					lines = append(lines, l)
 				}
 			}
@@ -83,7 +82,7 @@ func (t *TextTable) String() string {
 	return strings.Join(blocks, "\n\n")
 }
 
-// rowLines returns a row's lines; shorter cells stand at the top.
+// rowLines splits a row into lines. Shorter cells are aligned to the top.
 func rowLines(row []string) [][]string {
 	lines := [][]string{make([]string, len(row))}
 	for i, c := range row {
@@ -97,7 +96,7 @@ func rowLines(row []string) [][]string {
 	return lines
 }
 
-// headLines returns the heads as rows; the shorter ones stand at the bottom.
+// headLines splits the heads into lines. Shorter ones are aligned to the bottom.
 func (t *TextTable) headLines() [][]string {
 	height := 1
 	for _, h := range t.heads {
@@ -116,8 +115,8 @@ func (t *TextTable) headLines() [][]string {
 	return lines
 }
 
-// blocks shares the columns out, as many to each block as its lines have room
-// for, but at least one beside those to the left, which all blocks have.
+// blocks divides the columns into blocks that fit the width. Each block has the columns that are
+// aligned to the left and at least one other.
 func (t *TextTable) blocks(widths []int) [][]int {
 	var labels []int
 	room := t.width

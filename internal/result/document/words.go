@@ -1,21 +1,24 @@
 package document
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 
 	"charm.land/lipgloss/v2"
 )
 
-// line returns text as one line of words, without what a terminal would obey:
-// control characters, those that turn the direction of writing, invalid UTF-8.
+// line returns text as one line of words. It removes what a terminal would obey: control
+// characters, characters that change the direction of writing, and invalid UTF-8.
 func line(text string) string {
-	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
-		return r == ' ' || r == '\u2028' || r == '\u2029' || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
-	}), " ")
+	separates := func(r rune) bool {
+		return r == ' ' || r == '\u2028' || r == '\u2029' || unicode.IsControl(r) ||
+			unicode.Is(unicode.Bidi_Control, r)
+	}
+	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), separates), " ")
 }
 
-// paragraphs returns the lines of text that are not empty.
+// paragraphs returns the non-empty lines of text.
 func paragraphs(text string) []string {
 	var out []string
 	for l := range strings.Lines(text) {
@@ -26,8 +29,7 @@ func paragraphs(text string) []string {
 	return out
 }
 
-// wrap breaks a line between words, so that no part is wider than width if it
-// has more than a word.
+// wrap breaks a line between words. A part is only wider than width if it is a single word.
 func wrap(text string, width int) []string {
 	var out []string
 	used := 0
@@ -43,15 +45,17 @@ func wrap(text string, width int) []string {
 	return out
 }
 
-// A tone's sign stands behind what it marks, and meaning is for those who see
-// no colours. A muted text stands in parentheses.
+// A tone's sign follows the text that it marks, and its meaning is for readers who see no
+// colours. Muted text stands in parentheses.
 var (
 	tones   = []Tone{Good, Bad, Muted}
 	sign    = map[Tone]string{Good: "▲", Bad: "▼"}
-	meaning = map[Tone]string{Good: "significantly better", Bad: "significantly worse", Muted: "not to be relied on"}
+	meaning = map[Tone]string{
+		Good: "significantly better", Bad: "significantly worse", Muted: "unreliable",
+	}
 )
 
-// legend says what the signs in the table mean; it is empty without any.
+// legend explains the signs in the table. It is empty if there are none.
 func (t *Table) legend() string {
 	used := make(map[Tone]bool)
 	for _, row := range t.Rows {
@@ -70,4 +74,13 @@ func (t *Table) legend() string {
 		}
 	}
 	return strings.Join(out, ", ")
+}
+
+// foldedText counts the rows that were left out. It is empty if all are shown.
+func (t *Table) foldedText() string {
+	_, folded := t.shown()
+	if folded == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d more rows are not shown here; --format html or json has all of them.", folded)
 }

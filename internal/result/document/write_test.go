@@ -68,15 +68,57 @@ func TestColors(t *testing.T) {
 	}
 }
 
-// TestAlarmsComeFirst: before any figure, and in HTML after the lead.
-func TestAlarmsComeFirst(t *testing.T) {
+func TestAnswersComeBeforeWarningsAndFigures(t *testing.T) {
 	t.Parallel()
 	d := sample()
-	for name, text := range map[string]string{"text": written(t, plain(d)), "Markdown": written(t, d.WriteMarkdown), "HTML": body(written(t, d.WriteHTML))} {
-		alarm, lead, section := strings.Index(text, d.Alarms[0].Title), strings.Index(text, "7,200 of"), strings.Index(text, "Who succeeds")
-		if alarm < 0 || alarm > section || name != "HTML" && alarm > lead {
-			t.Errorf("%s: the alarm is at %d, the lead at %d, the first section at %d", name, alarm, lead, section)
+	for name, text := range map[string]string{
+		"text":     written(t, plain(d)),
+		"Markdown": written(t, d.WriteMarkdown),
+		"HTML":     body(written(t, d.WriteHTML)),
+	} {
+		at := 0
+		for _, next := range []string{
+			"fully succeeds in 68 %", "7,200 of", d.Warnings[0].Title, "Who succeeds",
+		} {
+			i := strings.Index(text, next)
+			if i < at {
+				t.Errorf("%s: %q is at %d, want it after %d", name, next, i, at)
+			}
+			at = i
 		}
+	}
+}
+
+func TestFoldedRowsAreCounted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ rows, shown, written int }{
+		"all":             {rows: 5, shown: 0, written: 5},
+		"a single row":    {rows: 5, shown: 4, written: 5},
+		"a long tail":     {rows: 50, shown: 10, written: 10},
+		"more than there": {rows: 5, shown: 10, written: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			table := &document.Table{Columns: []document.Column{{Head: "name", Names: true}}, Shown: c.shown}
+			for i := range c.rows {
+				table.Rows = append(table.Rows, []document.Cell{{Text: fmt.Sprint("row-", i)}})
+			}
+			d := &document.Document{Sections: []document.Section{{ID: "a", Table: table}}}
+			note := fmt.Sprintf("%d more rows", c.rows-c.written)
+			for format, text := range map[string]string{
+				"text": written(t, plain(d)), "Markdown": written(t, d.WriteMarkdown),
+			} {
+				if got := strings.Count(text, "row-"); got != c.written {
+					t.Errorf("%s has %d rows, want %d", format, got, c.written)
+				}
+				if got := strings.Contains(text, note); got != (c.written < c.rows) {
+					t.Errorf("%s counts the folded rows: %v", format, got)
+				}
+			}
+			if got := strings.Count(body(written(t, d.WriteHTML)), "row-"); got != c.rows {
+				t.Errorf("HTML has %d rows, want all %d", got, c.rows)
+			}
+		})
 	}
 }
 
@@ -90,7 +132,7 @@ func TestPlaces(t *testing.T) {
 		for i := range n {
 			places = append(places, fmt.Sprintf("cell-%d, hard", i+1))
 		}
-		d := &document.Document{Alarms: []document.Alarm{{Title: "0 %", Text: "Nobody fails always.", Where: places}}}
+		d := &document.Document{Warnings: []document.Warning{{Title: "0 %", Text: "No success.", Where: places}}}
 		text, markdown, page := written(t, plain(d)), written(t, d.WriteMarkdown), body(written(t, d.WriteHTML))
 		if got := strings.Count(text, "- cell-"); got != n-more {
 			t.Errorf("text lists %d of %d places", got, n)

@@ -1,22 +1,20 @@
 package report
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/assay-eval/assay"
 )
 
-// Errors tells, for each model, why outcomes are not full success.
+// Errors holds the reasons why trials did not fully succeed, by model.
 type Errors struct {
 	Categories []string   `json:"categories"`
 	Rows       []ErrorRow `json:"rows"`
 }
 
-// An ErrorRow holds a cell for each of the categories. Their counts add up to
-// Total, which is Done less the full successes.
+// An ErrorRow has a cell for each category. Their counts add up to Total, which is Done
+// minus the full successes.
 type ErrorRow struct {
 	Model string      `json:"model"`
 	Done  int         `json:"done"`
@@ -24,8 +22,8 @@ type ErrorRow struct {
 	Cells []ErrorCell `json:"cells"`
 }
 
-// An ErrorCell is the share of a category in the Total. The category is empty
-// for outcomes that name none.
+// An ErrorCell is a category's share of the Total. The category is empty for outcomes
+// without one.
 type ErrorCell struct {
 	Category string `json:"category"`
 	Share
@@ -70,17 +68,4 @@ func loops(cells []*cell) []LoopCount {
 		out = append(out, LoopCount{kind, total.loops[kind]})
 	}
 	return out
-}
-
-func (t *Table) loopText() string {
-	var kinds []string
-	episodes := 0
-	for _, l := range t.Loops {
-		kinds = append(kinds, fmt.Sprintf("%d %s", l.Episodes, readable(string(l.Kind))))
-		episodes += l.Episodes
-	}
-	if episodes == 0 {
-		return ""
-	}
-	return fmt.Sprintf("loops: %d of %d episodes got into one, by its first kind: %s.", episodes, t.Done, strings.Join(kinds, ", "))
 }

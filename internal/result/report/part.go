@@ -75,15 +75,15 @@ func where(cells []*cell, is func(assay.Cell) bool) []*cell {
 // those that are known, as they were planned.
 func levels(cells []*cell, factor string) []string {
 	known := map[string][]string{
-		variant:    {baseline, cot, optimal},
+		variant:    assay.PlainVariants,
 		taskType:   assay.TaskTypes,
 		difficulty: assay.Difficulties,
-		severity:   {"", "light", "medium", "severe"},
+		severity:   append([]string{""}, assay.Severities...),
 	}[factor]
 	if factor == Graded {
 		for _, name := range levels(cells, variant) {
 			for _, s := range levels(cells, severity) {
-				known = append(known, gradedName(name, s))
+				known = append(known, PromptKey(name, s))
 			}
 		}
 	}

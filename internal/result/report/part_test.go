@@ -17,6 +17,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/result/stat"
 	"gotest.tools/v3/golden"
@@ -479,7 +480,7 @@ func TestBestOfNothing(t *testing.T) {
 	if r := table.Rows[0]; value(r.Best) != "0.0000" || r.BestMeasured != 1 || r.OfBest != nil {
 		t.Errorf("best possible %s of %d, of best %s", value(r.Best), r.BestMeasured, value(r.OfBest))
 	}
-	if got := text(t, table); !strings.Contains(got, "of best") {
+	if got := text(t, table); !strings.Contains(got, "% of") {
 		t.Errorf("the column is missing:\n%s", got)
 	}
 }
@@ -487,7 +488,7 @@ func TestBestOfNothing(t *testing.T) {
 func text(t *testing.T, table *report.Table) string {
 	t.Helper()
 	var b strings.Builder
-	if err := table.WriteText(&b, document.Terminal{}); err != nil {
+	if err := exhibit.WriteTable(&b, table, document.Terminal{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -569,8 +570,8 @@ func TestPooled(t *testing.T) {
 		t.Errorf("wordings and rules (-want +got):\n%s", diff)
 	}
 	for _, want := range []string{
-		"Outcomes of 2 wordings of the prompts are pooled: be60f21f…, d993f258…; compare them with care.\n",
-		"Outcomes judged by 2 rules are pooled: assay-1.1, pilot-1; `assay rescore` brings all to today's.\n",
+		"Outcomes of 2 wordings of the prompts are pooled: be60f21f…, d993f258…. Compare them with care.\n",
+		"Outcomes judged by 2 versions of the rules are pooled: assay-1.1, pilot-1. `assay rescore` applies",
 	} {
 		if got := text(t, table); !strings.Contains(got, want) {
 			t.Errorf("no note %q:\n%s", want, got)
@@ -608,7 +609,7 @@ func TestBest(t *testing.T) {
 		t.Errorf("best possible: %s, want %s", text, want)
 	}
 	var text strings.Builder
-	if err := table.WriteText(&text, document.Terminal{}); err != nil {
+	if err := exhibit.WriteTable(&text, table, document.Terminal{}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(text.String(), "leave out trials that older rules judged") {
@@ -671,7 +672,7 @@ func TestOnePartIsShownForWhatItAdds(t *testing.T) {
 		"a part without cells": {[]report.Part{nothing, nothing}, false},
 	} {
 		var text strings.Builder
-		if err := r.build(t, tc.parts...).WriteText(&text, document.Terminal{}); err != nil {
+		if err := exhibit.WriteTable(&text, r.build(t, tc.parts...), document.Terminal{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(text.String(), "Full success by"); got != tc.want {

@@ -1,19 +1,15 @@
 package report
 
-import (
-	"strings"
+import "github.com/assay-eval/assay"
 
-	"github.com/assay-eval/assay"
-)
-
-// Pilot holds the three definitions of full success side by side that the 2025
-// original had, over the outcomes that were judged by all of them.
+// Pilot shows the three definitions of full success that the 2025 original used side by
+// side. It covers the outcomes that were judged by all three.
 type Pilot struct {
 	Rows     []PilotRow `json:"rows"`
 	Averaged []string   `json:"averaged_over"`
 }
 
-// A PilotRow is of a model and a variant. See [assay.PilotScores].
+// A PilotRow belongs to a model and a variant. See [assay.PilotScores].
 type PilotRow struct {
 	Model    string `json:"model"`
 	Variant  string `json:"variant"`
@@ -45,16 +41,4 @@ func pilot(cells []*cell) Pilot {
 		})
 	}
 	return out
-}
-
-func (p Pilot) notes() []string {
-	notes := []string{
-		"The 2025 original published numbers of all three under the one name of full success.",
-		"Executor asks for all required tools in order, paper also for output and a claim to be done, and batch for a",
-		"workflow score and a phase 2 score of at least 0.8.",
-	}
-	if len(p.Averaged) > 0 {
-		notes = append(notes, "They average over "+strings.Join(p.Averaged, ", ")+".")
-	}
-	return notes
 }

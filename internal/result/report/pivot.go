@@ -130,7 +130,7 @@ func (p Part) pivot(all []*cell, left []LeftOut) Pivot {
 		row.derive(v.Contrast)
 		switch factor {
 		case variant:
-			row.compare(all, where(cells, func(c assay.Cell) bool { return c.Model == m.key }), by)
+			row.compareVariants(all, where(cells, func(c assay.Cell) bool { return c.Model == m.key }), by)
 		case taskType, difficulty:
 			v.Metrics = append(v.Metrics, m.metrics(m.key))
 		}
@@ -142,7 +142,7 @@ func (p Part) pivot(all []*cell, left []LeftOut) Pivot {
 // contrast chooses the difference that a table of these levels shows.
 func contrast(factor string, levels []string) Contrast {
 	switch {
-	case factor == variant && slices.ContainsFunc(levels, isFlawed):
+	case factor == variant && slices.ContainsFunc(levels, IsFlawed):
 		return FlawedMinusOptimal
 	case factor == reliability && len(levels) > 1:
 		return FirstMinusLast

@@ -12,6 +12,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/report"
 	"gotest.tools/v3/golden"
 )
@@ -128,7 +129,7 @@ func TestWriteTextOfASuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	if err := table.WriteText(&b, document.Terminal{}); err != nil {
+	if err := exhibit.WriteTable(&b, table, document.Terminal{}); err != nil {
 		t.Fatal(err)
 	}
 	golden.Assert(t, b.String(), "suite.txt")

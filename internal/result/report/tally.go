@@ -456,8 +456,12 @@ const (
 	repeat      = "repeat" // of a trial, not of a cell
 )
 
-// Graded is the variant together with its severity, as one factor.
-const Graded = "variant and severity"
+// Graded is the variant together with its severity, as one factor. A configuration is the
+// model as well.
+const (
+	Graded        = "variant and severity"
+	configuration = "model, variant and severity"
+)
 
 var factors = []string{variant, taskType, difficulty, severity, reliability}
 
@@ -474,15 +478,20 @@ func level(c assay.Cell, factor string) string {
 		return c.Difficulty
 	case severity:
 		return c.Severity
+	case configuration:
+		return configurationName(c.Model, PromptKey(c.Variant, c.Severity))
 	case Graded:
-		return gradedName(c.Variant, c.Severity)
+		return PromptKey(c.Variant, c.Severity)
 	}
 	return assay.FormatReliability(c.Reliability)
 }
 
-// gradedName names a flawed variant with its severity, and others as they are.
-func gradedName(name, severity string) string {
-	if !isFlawed(name) || severity == "" {
+// configurationName names a model together with a variant.
+func configurationName(model, variant string) string { return model + ", " + variant }
+
+// PromptKey names a variant together with its severity, if it has one.
+func PromptKey(name, severity string) string {
+	if !IsFlawed(name) || severity == "" {
 		return name
 	}
 	return name + ", " + severity
@@ -490,5 +499,5 @@ func gradedName(name, severity string) string {
 
 // severityVaries tells whether flawed variants are there in several severities.
 func severityVaries(cells []*cell) bool {
-	return len(levels(where(cells, func(c assay.Cell) bool { return isFlawed(c.Variant) }), severity)) > 1
+	return len(levels(where(cells, func(c assay.Cell) bool { return IsFlawed(c.Variant) }), severity)) > 1
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/report"
 	"gotest.tools/v3/golden"
 )
@@ -23,7 +24,7 @@ func TestWriteText(t *testing.T) {
 		"empty.txt":    build(t, nil),
 	} {
 		var b strings.Builder
-		if err := table.WriteText(&b, document.Terminal{}); err != nil {
+		if err := exhibit.WriteTable(&b, table, document.Terminal{}); err != nil {
 			t.Fatal(err)
 		}
 		golden.Assert(t, b.String(), name)
@@ -39,7 +40,7 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestWriteTextTellsErrors(t *testing.T) {
 	t.Parallel()
-	if err := build(t, nil).WriteText(full{}, document.Terminal{}); !errors.Is(err, errFull) {
+	if err := exhibit.WriteTable(full{}, build(t, nil), document.Terminal{}); !errors.Is(err, errFull) {
 		t.Errorf("WriteText() = %v, want the writer's error", err)
 	}
 }

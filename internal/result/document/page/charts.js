@@ -1,17 +1,17 @@
 "use strict";
-// The charts take colours and fonts from the page's style, are drawn again when
-// these or the width change, and once more in the colours of paper, for print.
+// Charts take colours and fonts from the page's style. They are drawn again when the colours or
+// the width change, and once more in the colours of paper, for printing.
 (() => {
   const paperWidth = 690; // pixels between the margins of A4
   const figures = Array.from(document.querySelectorAll("figure"));
   const composed = ["facet", "concat", "hconcat", "vconcat", "repeat"];
 
-  // A chart with a height for each row fits in width alone, which is no news.
+  // A chart with a height for each row only fits the width. That warning is noise.
   const logger = vega.logger(vega.Warn);
   const warn = logger.warn;
   logger.warn = (...words) => (/Dropping "fit-/.test(words[0]) ? logger : warn.apply(logger, words));
 
-  // How wide the longest name in the legend is, in pixels.
+  // The width of the longest name in the legend, in pixels.
   function legendLabel(spec) {
     const fields = (part) => [part.encoding?.color?.field, ...[part.layer, part.spec].flat().filter(Boolean).flatMap(fields)];
     const names = fields(spec).filter(Boolean).flatMap((f) => (spec.data?.values ?? []).map((v) => String(v[f])));
@@ -61,8 +61,7 @@
     };
   }
 
-  // Facets take what columns there is room for. Other views side by side have widths
-  // of their own, and scroll.
+  // Facets get as many columns as fit. Other views side by side have their own widths, and scroll.
   function fitted(spec, width) {
     const { usermeta, ...own } = spec;
     if (own.facet && own.columns && own.spec.width) {
@@ -77,8 +76,7 @@
 
   const hidden = 'g[aria-label^="X-axis"][aria-label*="discrete scale"] .role-axis-label text[opacity="0"]';
 
-  // Names below a chart stand upright, a word a line, or tilted if some would
-  // have no room.
+  // Names below a chart are upright, with one word a line, or tilted if they do not fit.
   async function draw(element, spec, width, options, tilted = false) {
     const previous = element.drawn;
     const result = await vegaEmbed(element, fitted(spec, width), {
@@ -88,7 +86,7 @@
     if (previous) previous.finalize();
     element.drawn = result;
     if (!tilted && element.querySelector(hidden)) return draw(element, spec, width, options, true);
-    // The library fills a link in when the mouse goes down, which a keyboard never does.
+    // The library only sets a link when the mouse goes down. Keyboards need it on focus.
     element.querySelectorAll(".vega-actions a").forEach((a) => a.addEventListener("focus", async () => {
       a.href = await result.view.toImageURL(a.download.split(".").pop(), 2);
     }));
@@ -99,7 +97,7 @@
     try {
       const spec = JSON.parse(figure.querySelector("script").textContent);
       const name = figure.closest("section").id.replace(/^section-/, "") || "chart";
-      const room = screen.clientWidth; // none while the page is printed
+      const room = screen.clientWidth; // 0 while the page is printed
       if (room > 0) await draw(screen, spec, room, {
         actions: { export: true, source: false, compiled: false, editor: false }, downloadFileName: name, scaleFactor: 2,
         i18n: { SVG_ACTION: "Save as SVG", PNG_ACTION: "Save as PNG" },
@@ -112,7 +110,7 @@
     }
   }
 
-  // One after the other: a chart that is being drawn is not drawn over.
+  // Drawings of a chart wait for each other.
   const queue = new Map();
   function draws(figure, forPaper) {
     const done = Promise.resolve(queue.get(figure)).then(() => show(figure, forPaper));

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/exhibit"
 	"github.com/assay-eval/assay/internal/result/report"
 )
 
@@ -57,8 +58,8 @@ func (s *scene) analyze(t testing.TB, b report.Beside) *report.Analysis {
 	return a
 }
 
-// TestAlarms raises each alarm, and no other.
-func TestAlarms(t *testing.T) {
+// TestWarnings raises each warning, and no other.
+func TestWarnings(t *testing.T) {
 	t.Parallel()
 	half := fails(2, 0)
 	for kind, c := range map[string]struct {
@@ -160,10 +161,10 @@ func TestAlarms(t *testing.T) {
 			c.scene(&s)
 			a := s.analyze(t, c.beside)
 			var kinds []string
-			for _, alarm := range a.Alarms {
-				kinds = append(kinds, alarm.Kind)
-				if alarm.Title == "" || alarm.Text == "" || len(alarm.Where) == 0 {
-					t.Errorf("%+v does not say what, why and where", alarm)
+			for _, w := range a.Warnings {
+				kinds = append(kinds, w.Kind)
+				if w.Title == "" || w.Text == "" || len(w.Where) == 0 {
+					t.Errorf("%+v lacks a title, a reason or a place", w)
 				}
 			}
 			var want []string
@@ -171,13 +172,13 @@ func TestAlarms(t *testing.T) {
 				want = []string{k}
 			}
 			if diff := cmp.Diff(want, kinds); diff != "" {
-				t.Fatalf("alarms (-want +got):\n%s%+v", diff, a.Alarms)
+				t.Fatalf("warnings (-want +got):\n%s%+v", diff, a.Warnings)
 			}
-			if want != nil && !strings.Contains(strings.Join(a.Alarms[0].Where, "; "), c.where) {
-				t.Errorf("the alarm is about %q, want %q", a.Alarms[0].Where, c.where)
+			if want != nil && !strings.Contains(strings.Join(a.Warnings[0].Where, "; "), c.where) {
+				t.Errorf("the warning is about %q, want %q", a.Warnings[0].Where, c.where)
 			}
-			if d := a.Document(); len(d.Alarms) != len(want) {
-				t.Errorf("the document has %d alarms", len(d.Alarms))
+			if d := exhibit.Report(a); len(d.Warnings) != len(want) {
+				t.Errorf("the document has %d warnings", len(d.Warnings))
 			}
 		})
 	}
@@ -306,7 +307,7 @@ func matchesBySetting(t *testing.T) {
 		}
 		return all
 	}
-	compare := func(a, b []assay.Attempt) *report.Versus {
+	compare := func(a, b []assay.Attempt) *report.Comparison {
 		v, err := report.Compare("a", "b", all(a...), all(b...))
 		if err != nil {
 			t.Fatal(err)

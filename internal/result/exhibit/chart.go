@@ -1,4 +1,4 @@
-package report
+package exhibit
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/report"
 )
 
 // The charts are Vega-Lite specifications. Sizes, fonts and colours are those of the
@@ -19,7 +20,7 @@ type list = []any
 func chart(text string, spec object) *document.Chart {
 	b, err := json.Marshal(spec)
 	if err != nil {
-		panic("report: chart: " + err.Error()) // of plain values
+		panic("exhibit: chart: " + err.Error()) // of plain values
 	}
 	return &document.Chart{Text: text, Spec: b}
 }
@@ -45,19 +46,19 @@ func tip(field, title, format string) object {
 var percentScale = object{"domain": list{0, 1}}
 
 // successChart shows each model's rate in each variant, or at all.
-func (a *Analysis) successChart() *document.Chart {
+func (a analysis) successChart() *document.Chart {
 	var rows []object
 	var models, variants []string
-	for _, c := range a.shown {
+	for _, c := range a.Rates {
 		if c.Done == 0 {
 			continue
 		}
-		model, variant := c.model, c.variant
-		rows = append(rows, object{"model": model, "variant": readable(variant), "rate": c.Rate, "low": c.Interval.Low, "high": c.Interval.High, "n": c.Done})
+		model, variant := c.Model, c.Level
+		rows = append(rows, object{"model": model, "variant": report.Readable(variant), "rate": c.Rate, "low": c.Interval.Low, "high": c.Interval.High, "n": c.Done})
 		if !slices.Contains(models, model) {
 			models = append(models, model)
 		}
-		if v := readable(variant); !slices.Contains(variants, v) {
+		if v := report.Readable(variant); !slices.Contains(variants, v) {
 			variants = append(variants, v)
 		}
 	}
@@ -71,8 +72,8 @@ func (a *Analysis) successChart() *document.Chart {
 	}
 	tips := list{tip("model", "model", ""), tip("variant", "variant", ""), tip("rate", "full success", ".1%"), tip("low", "from", ".1%"), tip("high", "to", ".1%"), tip("n", "outcomes", "d")}
 	under := ""
-	if a.condition != "" {
-		under = " (" + a.condition + ")"
+	if a.Covers != "" {
+		under = " (" + a.Covers + ")"
 	}
 	return chart(fmt.Sprintf("Rates of full success by model (%d) and variant (%d)%s, each with its 95 %% interval.", len(models), len(variants), under), object{
 		"data":     values(rows),
@@ -89,11 +90,11 @@ func (a *Analysis) successChart() *document.Chart {
 }
 
 // chart shows a pivot's rates as grouped dots.
-func (p *Pivot) chart() *document.Chart {
+func (p pivot) chart() *document.Chart {
 	var rows []object
 	var heads []string
 	for _, l := range p.Levels {
-		heads = append(heads, readable(l))
+		heads = append(heads, report.Readable(l))
 	}
 	var models []string
 	for _, r := range p.Rows {
@@ -107,12 +108,12 @@ func (p *Pivot) chart() *document.Chart {
 	if len(rows) == 0 {
 		return nil
 	}
-	x := nominal("level", readable(p.Factor), heads)
-	return chart(fmt.Sprintf("Rates of full success by %s for %d models, with 95 %% intervals.", readable(p.Factor), len(models)), object{
+	x := nominal("level", report.Readable(p.Factor), heads)
+	return chart(fmt.Sprintf("Rates of full success by %s for %d models, with 95 %% intervals.", report.Readable(p.Factor), len(models)), object{
 		"data": values(rows), "height": 260,
 		"encoding": object{
 			"x": x, "xOffset": object{"field": "model", "sort": models}, "color": nominal("model", "model", models),
-			"tooltip": list{tip("model", "model", ""), tip("level", readable(p.Factor), ""), tip("rate", "full success", ".1%"), tip("low", "from", ".1%"), tip("high", "to", ".1%"), tip("n", "outcomes", "d")},
+			"tooltip": list{tip("model", "model", ""), tip("level", report.Readable(p.Factor), ""), tip("rate", "full success", ".1%"), tip("low", "from", ".1%"), tip("high", "to", ".1%"), tip("n", "outcomes", "d")},
 		},
 		"layer": list{
 			object{"mark": object{"type": "rule", "strokeWidth": 2, "opacity": .5}, "encoding": object{
@@ -125,7 +126,7 @@ func (p *Pivot) chart() *document.Chart {
 }
 
 // heatChart shows differences of variants to the reference, by model.
-func (a *Analysis) heatChart() *document.Chart {
+func (a analysis) heatChart() *document.Chart {
 	var rows []object
 	var variants, models []string
 	for _, p := range a.Variants {
@@ -134,10 +135,10 @@ func (a *Analysis) heatChart() *document.Chart {
 			mark = "*"
 		}
 		rows = append(rows, object{
-			"model": p.Model, "variant": readable(p.A), "points": 100 * p.Difference, "label": fmt.Sprintf("%+.0f%s", 100*p.Difference, mark),
-			"q": p.Q, "tasks": p.Tasks, "rate": p.RateA, "reference": p.RateB, "against": readable(p.B),
+			"model": p.Model, "variant": report.Readable(p.B), "points": 100 * p.Difference, "label": fmt.Sprintf("%+.0f%s", 100*p.Difference, mark),
+			"q": p.Q, "tasks": p.Tasks, "rate": p.RateB, "reference": p.RateA, "against": report.Readable(p.A),
 		})
-		if v := readable(p.A); !slices.Contains(variants, v) {
+		if v := report.Readable(p.B); !slices.Contains(variants, v) {
 			variants = append(variants, v)
 		}
 		if !slices.Contains(models, p.Model) {
@@ -163,11 +164,11 @@ func (a *Analysis) heatChart() *document.Chart {
 
 // curveChart shows success by reliability and the ceiling above it. Variants are
 // shown apart where there are several.
-func (a *Analysis) curveChart() *document.Chart {
+func (a analysis) curveChart() *document.Chart {
 	var rows []object
 	variants, models := []string{}, []string{}
 	for _, c := range a.Curves {
-		if v := readable(c.Variant); !slices.Contains(variants, v) {
+		if v := report.Readable(c.Variant); !slices.Contains(variants, v) {
 			variants = append(variants, v)
 		}
 		if !slices.Contains(models, c.Model) {
@@ -177,7 +178,7 @@ func (a *Analysis) curveChart() *document.Chart {
 			if p.Done == 0 {
 				continue
 			}
-			row := object{"model": c.Model, "variant": readable(c.Variant), "reliability": p.Reliability, "rate": p.Rate, "low": p.Interval.Low, "high": p.Interval.High, "n": p.Done}
+			row := object{"model": c.Model, "variant": report.Readable(c.Variant), "reliability": p.Reliability, "rate": p.Rate, "low": p.Interval.Low, "high": p.Interval.High, "n": p.Done}
 			if p.Best != nil {
 				row["best"] = *p.Best
 			}
@@ -214,11 +215,11 @@ func (a *Analysis) curveChart() *document.Chart {
 	return chart(fmt.Sprintf("Full success of %d models by reliability, below the dashed ceiling of the best policy.", len(models)), spec)
 }
 
-func (e Errors) chart() *document.Chart {
+func errorChart(e report.Errors) *document.Chart {
 	var rows []object
 	var models, categories []string
 	for _, c := range e.Categories {
-		categories = append(categories, readable(c))
+		categories = append(categories, report.Readable(c))
 	}
 	for _, r := range e.Rows {
 		if r.Total == 0 {
@@ -227,7 +228,7 @@ func (e Errors) chart() *document.Chart {
 		models = append(models, r.Model)
 		for _, c := range r.Cells {
 			if c.Count > 0 {
-				rows = append(rows, object{"model": r.Model, "category": readable(c.Category), "share": c.Rate, "count": c.Count})
+				rows = append(rows, object{"model": r.Model, "category": report.Readable(c.Category), "share": c.Rate, "count": c.Count})
 			}
 		}
 	}
@@ -244,7 +245,7 @@ func (e Errors) chart() *document.Chart {
 }
 
 // played are the spreads of models that have outcomes, and these models.
-func (a *Analysis) played() (spreads []Spread, models []string) {
+func (a analysis) played() (spreads []report.Spread, models []string) {
 	for _, s := range a.Spreads {
 		if s.Done > 0 {
 			spreads, models = append(spreads, s), append(models, s.Model)
@@ -253,7 +254,7 @@ func (a *Analysis) played() (spreads []Spread, models []string) {
 	return spreads, models
 }
 
-func (a *Analysis) turnChart() *document.Chart {
+func (a analysis) turnChart() *document.Chart {
 	var rows []object
 	spreads, models := a.played()
 	for _, s := range spreads {
@@ -276,14 +277,14 @@ func (a *Analysis) turnChart() *document.Chart {
 }
 
 // tokenChart shows for each number of tokens the share of outcomes that took no more.
-func (a *Analysis) tokenChart() *document.Chart {
+func (a analysis) tokenChart() *document.Chart {
 	var rows []object
 	spreads, models := a.played()
 	for _, s := range spreads {
 		sum := 0
-		for _, bin := range slices.Sorted(maps.Keys(s.tokens)) {
-			sum += s.tokens[bin]
-			rows = append(rows, object{"model": s.Model, "tokens": max(1, tokensOf(bin)), "share": float64(sum) / float64(s.Done), "outcomes": sum})
+		for _, t := range s.Tokens {
+			sum += t.Outcomes
+			rows = append(rows, object{"model": s.Model, "tokens": max(1, t.Tokens), "share": float64(sum) / float64(s.Done), "outcomes": sum})
 		}
 	}
 	return chart(fmt.Sprintf("How many tokens the outcomes of %d models took: the share of outcomes that took no more than so many.", len(models)), object{
@@ -310,7 +311,7 @@ func dashes(models []string) object {
 	return object{"field": "model", "type": "nominal", "legend": nil, "scale": object{"domain": models, "range": range_}}
 }
 
-func (a *Analysis) costChart() *document.Chart {
+func (a analysis) costChart() *document.Chart {
 	var rows []object
 	for _, s := range a.Spreads {
 		if s.Done > 0 && s.CostUSD > 0 {
@@ -332,7 +333,7 @@ func (a *Analysis) costChart() *document.Chart {
 	})
 }
 
-func (a *Analysis) laneChart() *document.Chart {
+func (a analysis) laneChart() *document.Chart {
 	var rows []object
 	for _, l := range a.Lanes {
 		rows = append(rows, object{"lane": l.Model + " on " + l.Lane, "run": shortHash(string(l.Run)), "occupancy": l.Occupancy, "requests": l.Requests})
@@ -344,6 +345,41 @@ func (a *Analysis) laneChart() *document.Chart {
 			"yOffset": object{"field": "run"},
 			"x":       object{"field": "occupancy", "type": "quantitative", "title": "occupancy", "axis": object{"format": ".0%"}, "scale": percentScale},
 			"tooltip": list{tip("lane", "lane", ""), tip("run", "run", ""), tip("occupancy", "occupancy", ".1%"), tip("requests", "requests", "d")},
+		},
+	})
+}
+
+// mostBars limits the conditions in the chart.
+const mostBars = 16
+
+// chart shows the largest differences between the sides.
+func (c comparison) chart() *document.Chart {
+	if len(c.Cells) < 2 {
+		return nil
+	}
+	cells := c.Cells[:min(len(c.Cells), mostBars)]
+	var rows []object
+	for _, p := range cells {
+		rows = append(rows, object{
+			"condition": p.Condition, "points": 100 * p.Difference, "low": 100 * p.Interval.Low, "high": 100 * p.Interval.High,
+			"significant": map[bool]string{true: "significant", false: "not significant"}[p.Significant()], "q": p.Q, "tasks": p.Tasks,
+		})
+	}
+	y := object{"field": "condition", "type": "nominal", "title": nil, "sort": nil, "axis": object{"labelLimit": 420}}
+	certainty := object{
+		"field": "significant", "type": "ordinal", "title": nil,
+		"sort": list{"significant", "not significant"}, "scale": object{"range": list{1, .45}},
+	}
+	text := fmt.Sprintf("%s minus %s in percentage points, with 95 %% intervals: %d of %d conditions, significant and large differences first.", c.B.Name, c.A.Name, len(cells), len(c.Cells))
+	return chart(text, object{
+		"data": values(rows), "height": object{"step": 20},
+		"encoding": object{
+			"y": y, "opacity": certainty,
+			"tooltip": list{tip("condition", "condition", ""), tip("points", "points", "+.1f"), tip("low", "from", "+.1f"), tip("high", "to", "+.1f"), tip("q", "q", ".3f"), tip("tasks", "tasks", "d")},
+		},
+		"layer": list{
+			object{"mark": object{"type": "rule", "strokeWidth": 2}, "encoding": object{"x": object{"field": "low", "type": "quantitative", "title": "points"}, "x2": object{"field": "high"}}},
+			object{"mark": object{"type": "point", "filled": true, "size": 60}, "encoding": object{"x": object{"field": "points", "type": "quantitative"}}},
 		},
 	})
 }

@@ -1,0 +1,165 @@
+package exhibit
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/report"
+)
+
+// fewestRows is how many conditions and flips are shown before the rest is folded.
+// Significant differences are always shown.
+const fewestRows = 10
+
+// Comparison lays out a comparison of two sides. Flips link to the episodes of their trials,
+// whose IDs are given by trial.
+func Comparison(
+	figures *report.Comparison, episodes map[assay.TrialID]string,
+) *document.Document {
+	c := comparison{figures}
+	d := &document.Document{
+		Title:   c.A.Name + " against " + c.B.Name,
+		Summary: c.summary(),
+		Chart:   c.chart(),
+	}
+	if c.Unread > 0 {
+		d.Warnings = append(d.Warnings, document.Warning{
+			Title: report.DamagedTitle,
+			Text:  "What cannot be read is on neither side. " + report.DamagedHelp,
+			Where: []string{fmt.Sprintf("%d attempts cannot be read", c.Unread)},
+		})
+	}
+	whole := report.Paired{Condition: "all", Comparison: c.Whole, Q: c.Whole.P}
+	d.Sections = append(d.Sections, document.Section{
+		ID: "whole", Title: "All conditions together", Notes: c.notes(),
+		Table: conditionTable([]report.Paired{whole}),
+	})
+	if len(c.Cells) > 1 {
+		d.Sections = append(d.Sections, c.conditionSection())
+	}
+	if len(c.Flips) > 0 {
+		d.Sections = append(d.Sections, c.flipSection(episodes))
+	}
+	return d
+}
+
+func conditionTable(cells []report.Paired) *document.Table {
+	return pairedTable(cells, names("condition"), func(p report.Paired) []string {
+		return []string{p.Condition}
+	})
+}
+
+func (c comparison) conditionSection() document.Section {
+	t := conditionTable(c.Cells)
+	t.Shown = max(fewestRows, significant(c.Cells))
+	return document.Section{
+		ID: "conditions", Title: "By condition", Table: t,
+		Lead: "Significant differences come first, then the largest.",
+		Notes: []string{fmt.Sprintf("%d of %d conditions differ significantly: q is below .05 after "+
+			"Benjamini and Hochberg.", significant(c.Cells), len(c.Cells))},
+	}
+}
+
+func (c comparison) flipSection(episodes map[assay.TrialID]string) document.Section {
+	t := &document.Table{
+		Columns: append(names("condition", "task"), figures("trial of A", "A", "trial of B", "B")...),
+		Shown:   fewestRows,
+	}
+	link := func(id assay.TrialID) document.Cell {
+		return document.Cell{Text: string(id[:min(12, len(id))]), Episode: episodes[id]}
+	}
+	for _, f := range c.Flips {
+		t.Rows = append(t.Rows, []document.Cell{
+			text(f.Condition), text(string(f.Task)),
+			link(f.A), text(outcomeText(f.LevelA, f.CategoryA)),
+			link(f.B), text(outcomeText(f.LevelB, f.CategoryB)),
+		})
+	}
+	s := document.Section{
+		ID: "flips", Title: "Trials that flipped", Table: t,
+		Lead: fmt.Sprintf("%s fully succeeded only in %s, and %d only in %s. `assay show` prints a trial.",
+			counted(c.Worse, "trial"), c.A.Name, c.Better, c.B.Name),
+	}
+	if n := c.Worse + c.Better; n > len(c.Flips) {
+		s.Notes = []string{fmt.Sprintf("The first %d of %d.", len(c.Flips), n)}
+	}
+	return s
+}
+
+func outcomeText(l assay.Level, category string) string {
+	if category == "" {
+		return report.Readable(string(l))
+	}
+	return report.Readable(string(l)) + ": " + report.Readable(category)
+}
+
+// summary begins with the verdict.
+func (c comparison) summary() []document.Point {
+	points := []document.Point{{Label: "Verdict", Text: c.verdict()}}
+	if n := significant(c.Cells); len(c.Cells) > 1 {
+		top := c.Cells[0]
+		text := fmt.Sprintf("None of %d conditions differs significantly on its own. The largest "+
+			"difference: %s, where %s scored %s on only %s.", len(c.Cells), top.Condition, c.B.Name,
+			higher(top.Difference), counted(top.Tasks, "task"))
+		if n > 0 {
+			text = fmt.Sprintf("%d of %d conditions differ significantly. The largest: %s, where %s "+
+				"scored %s.", n, len(c.Cells), top.Condition, c.B.Name, higher(top.Difference))
+		}
+		points = append(points, document.Point{Label: "Where", Text: text})
+	}
+	if text := c.differText(); text != "" {
+		points = append(points, document.Point{Label: "What differs", Text: text})
+	}
+	return points
+}
+
+func (c comparison) verdict() string {
+	w := c.Whole
+	scored := fmt.Sprintf("%s scored %s than %s", c.B.Name, higher(w.Difference), c.A.Name)
+	if w.Difference == 0 {
+		scored = fmt.Sprintf("%s and %s scored the same", c.A.Name, c.B.Name)
+	}
+	text := fmt.Sprintf("%s on %s", scored, counted(w.Tasks, "task"))
+	if (report.Paired{Comparison: w, Q: w.P}).Significant() {
+		return text + fmt.Sprintf(", which is more than chance (%s).", named("p", w.P))
+	}
+	return text + fmt.Sprintf(", which is too close to call (%s): only differences from %.1f points "+
+		"can be found here.", named("p", w.P), 100*w.Detectable)
+}
+
+func (c comparison) differText() string {
+	text := ""
+	for _, d := range c.Differ {
+		text += fmt.Sprintf("%s: %s and %s. ", sentenceCase(report.Readable(d.Factor)),
+			cmp.Or(d.A, "none"), cmp.Or(d.B, "none"))
+	}
+	if len(c.Differ) > 1 {
+		text += "The figures cannot show which of these makes the difference."
+	}
+	return strings.TrimSpace(text)
+}
+
+func (c comparison) notes() []string {
+	notes := []string{
+		fmt.Sprintf("Matched by task and condition: %d of the %d settled trials of %s, and %d of the %d of "+
+			"%s.", c.A.Matched, c.A.Trials, c.A.Name, c.B.Matched, c.B.Trials, c.B.Name),
+		methodNote(c.Whole.Method) + " Each task weighs the same. " + testNote,
+		fmt.Sprintf("The bootstrap interval, by resampling tasks, is %+.1f to %+.1f. It is too narrow with "+
+			"few tasks.", 100*c.Bootstrap.Low, 100*c.Bootstrap.High),
+	}
+	if !c.SameLuck {
+		notes = append(notes, "The sides met different luck, trial by trial, because their seeds or worlds "+
+			"differ.")
+	}
+	if c.Unlike > 0 {
+		notes = append(notes, fmt.Sprintf("%d tasks have the same name on both sides but different texts. "+
+			"They are not compared.", c.Unlike))
+	}
+	if c.Shared > 0 {
+		notes = append(notes, fmt.Sprintf("%d trials belong to both sides, so they cannot differ.", c.Shared))
+	}
+	return notes
+}

@@ -1,0 +1,163 @@
+package exhibit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/report"
+)
+
+func (a analysis) errorSection() *document.Section {
+	e := a.Errors
+	if !slices.ContainsFunc(e.Rows, func(r report.ErrorRow) bool { return r.Total > 0 }) {
+		return nil
+	}
+	t := &document.Table{Columns: append(names("model"), figures("n")...)}
+	for _, c := range e.Categories {
+		t.Columns = append(t.Columns, document.Column{Head: report.Readable(c)})
+	}
+	t.Columns = append(t.Columns, names("main mode")...)
+	for _, r := range e.Rows {
+		row := []document.Cell{text(r.Model), whole(r.Total)}
+		most, main := 0, missing
+		for _, c := range r.Cells {
+			cell := rate(c.Rate, r.Total, c.Interval)
+			cell.Hint = fmt.Sprintf("%d of %d; %s", c.Count, r.Total, cell.Hint)
+			row = append(row, cell)
+			if c.Count > most {
+				most, main = c.Count, report.Readable(c.Category)
+			}
+		}
+		t.Rows = append(t.Rows, append(row, text(main)))
+	}
+	return &document.Section{
+		ID: "errors", Title: "Why trials failed", Chart: errorChart(e), Table: t,
+		Notes: append([]string{
+			"Cells are shares of the n outcomes that are not full successes. Each outcome has one category.",
+		}, a.averagedNote()...),
+	}
+}
+
+func (a analysis) loopSection() *document.Section {
+	if t := a.loopText(); t != "" {
+		return &document.Section{ID: "loops", Title: "Loops", Lead: t}
+	}
+	return nil
+}
+
+func (a analysis) loopText() string {
+	var kinds []string
+	episodes := 0
+	for _, l := range a.Loops {
+		kinds = append(kinds, fmt.Sprintf("%d %s", l.Episodes, report.Readable(string(l.Kind))))
+		episodes += l.Episodes
+	}
+	if episodes == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d episodes got into a loop. By the kind of their first loop: %s.",
+		episodes, a.Done, strings.Join(kinds, ", "))
+}
+
+func (a analysis) effortSection() *document.Section {
+	if a.Done == 0 {
+		return nil
+	}
+	heads := figures("n", "turns ¼", "median", "¾", "tokens ¼", "median", "¾", "95 %", "calls",
+		"wasted", "mistakes", "corrected", "seconds", "adherence", "to the plan given")
+	t := &document.Table{Columns: append(names("model"), heads...)}
+	for _, s := range a.Spreads {
+		if s.Done > 0 {
+			t.Rows = append(t.Rows, effortRow(s))
+		}
+	}
+	return &document.Section{
+		ID: "effort", Title: "Turns, tokens and calls", Chart: a.turnChart(), Table: t,
+		Notes: append([]string{
+			"A quarter of the outcomes took at most the value in column ¼. Tokens are those of prompts and " +
+				"replies together, exact to 2.5 %. Calls, seconds and adherence are means.",
+			"Wasted and mistakes are shares of calls: those that the best policy would not have made with " +
+				"the same luck, and those that failed by the model's own error. Corrected is the share of " +
+				"outcomes with a correction.",
+		}, a.averagedNote()...),
+	}
+}
+
+func effortRow(s report.Spread) []document.Cell {
+	row := []document.Cell{text(s.Model), whole(s.Done)}
+	for _, v := range s.TurnQuarts {
+		row = append(row, decimal(v, "%.0f"))
+	}
+	for _, v := range append(s.TokenQuarts[:], s.Token95) {
+		row = append(row, tokens(v))
+	}
+	given := optional(s.Given, func(v float64) string { return fmt.Sprintf("%.2f", v) })
+	return append(row,
+		decimal(s.CallsPer, "%.1f"), points(s.WastedShare), points(s.MistakeShare),
+		rate(s.Assisted.Rate, s.Done, s.Assisted.Interval), decimal(s.SecondsPer, "%.1f"),
+		decimal(s.Adherence, "%.2f"), given)
+}
+
+func (a analysis) tokenSection() *document.Section {
+	if a.Done == 0 {
+		return nil
+	}
+	return &document.Section{ID: "tokens", Title: "Tokens of an episode", Chart: a.tokenChart()}
+}
+
+func tokens(v float64) document.Cell {
+	t := fmt.Sprintf("%.0f", v)
+	if v >= 1000 {
+		t = fmt.Sprintf("%.1fk", v/1000)
+	}
+	return document.Cell{Text: t, Value: &v}
+}
+
+func (a analysis) costSection() *document.Section {
+	if !slices.ContainsFunc(a.Spreads, func(s report.Spread) bool { return s.CostUSD > 0 }) {
+		return nil
+	}
+	heads := figures("full success", "dollars", "per trial", "per full success")
+	t := &document.Table{Columns: append(names("model"), heads...)}
+	for _, s := range a.Spreads {
+		total, perTrial := unknown, unknown
+		if s.CostUSD > 0 { // the model has a price
+			total = decimal(s.CostUSD, "%.2f")
+			perTrial = decimal(s.CostUSD/float64(max(1, s.Done)), "%.5f")
+		}
+		t.Rows = append(t.Rows, []document.Cell{
+			text(s.Model), rate(s.Success.Rate, s.Done, s.Success.Interval), total, perTrial,
+			optional(s.CostPerFull, func(v float64) string { return fmt.Sprintf("%.5f", v) }),
+		})
+	}
+	return &document.Section{
+		ID: "cost", Title: "What success costs", Chart: a.costChart(), Table: t,
+		Notes: append([]string{
+			"Dollars cover all attempts, including those that ended in faults, at the prices in the " +
+				"providers file.",
+		}, a.averagedNote()...),
+	}
+}
+
+func (a analysis) laneSection() *document.Section {
+	if len(a.Lanes) == 0 {
+		return nil
+	}
+	columns := slices.Concat(names("model", "lane", "run"),
+		figures("requests", "occupancy", "busy"), names("waited for"))
+	t := &document.Table{Columns: columns}
+	for _, l := range a.Lanes {
+		t.Rows = append(t.Rows, []document.Cell{
+			text(l.Model), text(l.Lane), text(shortHash(string(l.Run))), whole(l.Requests),
+			points(l.Occupancy), decimal(l.UsedS, "%.0f s"), text(waitedText(l)),
+		})
+	}
+	return &document.Section{
+		ID: "lanes", Title: "Endpoint utilisation", Chart: a.laneChart(), Table: t,
+		Notes: []string{
+			"Occupancy is the share of a lane's tightest limit that was used while work was waiting.",
+		},
+	}
+}

@@ -1,0 +1,102 @@
+// Package exhibit shows the figures of package report to people. It lays them out as documents
+// with sentences, tables and charts.
+//
+// It computes nothing that a figure means. Package report owns the figures, and package
+// document writes the pages.
+package exhibit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/report"
+)
+
+// The factors of tables, as package report names them.
+const (
+	variant     = "variant"
+	taskType    = "task_type"
+	difficulty  = "difficulty"
+	severity    = "severity"
+	reliability = "reliability"
+)
+
+type (
+	analysis   struct{ *report.Analysis }
+	table      struct{ *report.Table }
+	pivot      struct{ *report.Pivot }
+	comparison struct{ *report.Comparison }
+)
+
+// Report lays out the report of an experiment. It leaves out sections without figures.
+func Report(figures *report.Analysis) *document.Document {
+	a := analysis{figures}
+	d := &document.Document{
+		Title:   "Experiment " + a.Experiment,
+		Summary: a.summary(),
+		Lead:    a.lead(),
+		Chart:   a.successChart(),
+	}
+	for _, w := range a.Warnings {
+		d.Warnings = append(d.Warnings, document.Warning{Title: w.Title, Text: w.Text, Where: w.Where})
+	}
+	for _, s := range []*document.Section{
+		a.successSection(), a.mainSection(), a.variantSection(), a.variantDifferences(),
+		a.modelDifferences(), a.curveSection(), a.pivotSection(taskType, "By task type"),
+		a.scaleSection(), a.errorSection(), a.loopSection(), a.effortSection(), a.tokenSection(),
+		a.costSection(), a.repeatSection(), a.pilotSection(), a.laneSection(),
+	} {
+		if s != nil {
+			d.Sections = append(d.Sections, *s)
+		}
+	}
+	if len(a.Parts) > 1 {
+		for i := range a.Parts {
+			for _, s := range a.partSections(i) {
+				d.Sections = append(d.Sections, *s)
+			}
+		}
+	}
+	d.Sections = append(d.Sections, otherSections(a.Others)...)
+	for _, f := range append(slices.Clone(a.Facts), a.origins()...) {
+		d.Facts = append(d.Facts, document.Fact(f))
+	}
+	return d
+}
+
+// origins lists the prompts and rules that outcomes were made with.
+func (a analysis) origins() (facts []report.Fact) {
+	for _, f := range []struct {
+		name   string
+		values []string
+	}{{"templates of outcomes", a.Templates}, {"rules of scoring", a.ScoreVersions}} {
+		known := slices.DeleteFunc(slices.Clone(f.values), func(v string) bool { return v == "" })
+		if len(known) > 0 {
+			facts = append(facts, report.Fact{Name: f.name, Value: strings.Join(known, ", ")})
+		}
+	}
+	return facts
+}
+
+func (a analysis) lead() string {
+	return fmt.Sprintf("%d of %d trials are done, in %s.", a.Done, a.Planned,
+		counted(len(a.Cells), "cell"))
+}
+
+// counted writes a number with its noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Others lays out the aggregates of other systems, for a store without an experiment.
+func Others(others []report.Other) *document.Document {
+	return &document.Document{
+		Title: "Aggregates of other systems",
+		Lead:  "This store has no experiment of its own.", Sections: otherSections(others),
+	}
+}

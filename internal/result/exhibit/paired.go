@@ -1,0 +1,158 @@
+package exhibit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/report"
+)
+
+// pairedTable shows comparisons of A with B. Every difference is B minus A: positive means
+// that B did better. The table begins with columns of names, which of fills.
+func pairedTable(
+	all []report.Paired, columns []document.Column, of func(report.Paired) []string,
+) *document.Table {
+	t := &document.Table{Columns: append(columns, []document.Column{
+		{Head: "tasks", Hint: "that both sides tried"},
+		{Head: "A"},
+		{Head: "B"},
+		{Head: "B − A", Hint: "in percentage points; positive if B did better"},
+		{Head: "95 % interval"},
+		{Head: "A only", Hint: "tasks on which A did better"},
+		{Head: "B only", Hint: "tasks on which B did better"},
+		{Head: "h", Hint: "Cohen's effect size: 0.2 is small, 0.5 medium, 0.8 large"},
+		{Head: "p"},
+		{Head: "q", Hint: "p adjusted for all comparisons in the table (Benjamini–Hochberg)"},
+		{Head: "detectable", Hint: "smallest difference found with 80 % power, in points"},
+	}...)}
+	for _, p := range all {
+		var row []document.Cell
+		for _, name := range of(p) {
+			row = append(row, text(name))
+		}
+		t.Rows = append(t.Rows, append(row, pairedCells(p)...))
+	}
+	return t
+}
+
+func pairedCells(p report.Paired) []document.Cell {
+	d := decimal(100*p.Difference, "%+.1f")
+	switch {
+	case p.Significant() && p.Difference > 0:
+		d.Tone = document.Good
+	case p.Significant():
+		d.Tone = document.Bad
+	}
+	interval := fmt.Sprintf("%+.1f to %+.1f", 100*p.Interval.Low, 100*p.Interval.High)
+	return []document.Cell{
+		whole(p.Tasks), points(p.RateA), points(p.RateB), d,
+		{Text: interval, Value: &p.Interval.Low},
+		whole(p.OnlyA), whole(p.OnlyB), decimal(p.CohenH, "%+.2f"),
+		{Text: report.Probability(p.P), Value: &p.P},
+		{Text: report.Probability(p.Q), Value: &p.Q},
+		{Text: fmt.Sprintf("%.1f", 100*p.Detectable), Value: &p.Detectable},
+	}
+}
+
+// variantDifferences shows what each variant changes against the reference.
+func (a analysis) variantDifferences() *document.Section {
+	if len(a.Variants) == 0 {
+		return nil
+	}
+	notes := pairedNotes(a.Variants)
+	if alone := a.incomparable(); len(alone) > 0 {
+		notes = append(notes, "Not compared, because no other variant of the model has tasks under the "+
+			"same conditions: "+strings.Join(alone, "; ")+".")
+	}
+	columns := names("model", "A: reference", "B: variant")
+	return &document.Section{
+		ID: "variant-differences", Title: "What each variant changes",
+		Lead: fmt.Sprintf("Differences from %s on the same tasks, under the same conditions, in "+
+			"percentage points.", a.reference()),
+		Chart: a.heatChart(), Notes: notes,
+		Table: pairedTable(a.Variants, columns, func(p report.Paired) []string {
+			return []string{p.Model, report.Readable(p.A), report.Readable(p.B)}
+		}),
+	}
+}
+
+// reference names what variants are compared with.
+func (a analysis) reference() string {
+	if differ(a.Variants, func(p report.Paired) string { return p.A }) {
+		return "the model's optimal plans or, without those, its first variant"
+	}
+	return report.Readable(a.Variants[0].A)
+}
+
+// incomparable lists variants that no comparison has, of models with several variants.
+func (a analysis) incomparable() (alone []string) {
+	variantOf := table{a.Table}.variantText()
+	for i, r := range a.Rows {
+		name := variantOf(r)
+		same := func(s report.Row) bool { return s.Model == r.Model && variantOf(s) == name }
+		other := func(s report.Row) bool { return s.Model == r.Model && variantOf(s) != name }
+		if slices.ContainsFunc(a.Rows[:i], same) || !slices.ContainsFunc(a.Rows, other) {
+			continue
+		}
+		compared := slices.ContainsFunc(a.Variants, func(p report.Paired) bool {
+			return p.Model == r.Model && (p.A == name || p.B == name)
+		})
+		if !compared {
+			alone = append(alone, r.Model+" "+report.Readable(name))
+		}
+	}
+	return alone
+}
+
+func (a analysis) modelDifferences() *document.Section {
+	if len(a.Models) == 0 {
+		return nil
+	}
+	return &document.Section{
+		ID: "model-differences", Title: "Models against each other",
+		Lead: "Each pair of models on the tasks that both tried, under the same conditions.",
+		Table: pairedTable(a.Models, names("A", "B"), func(p report.Paired) []string {
+			return []string{p.A, p.B}
+		}),
+		Notes: pairedNotes(a.Models),
+	}
+}
+
+func pairedNotes(all []report.Paired) []string {
+	methods := make(map[string]bool)
+	for _, p := range all {
+		methods[p.Method] = true
+	}
+	return []string{
+		fmt.Sprintf("%d of %d comparisons are significant: q is below .05, which holds the share of "+
+			"false discoveries at 5 %% (Benjamini and Hochberg, 1995).", significant(all), len(all)),
+		methodNote(slices.Sorted(maps.Keys(methods))...) + " Each task weighs the same. A only and B only " +
+			"count tasks on which one side did better.",
+		"A task's rate covers all conditions that both sides have. " + testNote,
+	}
+}
+
+// testNote explains why a test and an interval can disagree.
+const testNote = "The test decides what is significant, and the interval shows how large the " +
+	"difference may be. Near the limit they can disagree."
+
+func significant(all []report.Paired) (n int) {
+	for _, p := range all {
+		if p.Significant() {
+			n++
+		}
+	}
+	return n
+}
+
+// methodNote names the tests that p comes from.
+func methodNote(methods ...string) string {
+	note := "p comes from " + strings.Join(methods, ", or from ") + "."
+	if strings.Contains(note, " and ") {
+		note += " If there are two tests, it is the larger p."
+	}
+	return note
+}

@@ -1,0 +1,158 @@
+package exhibit
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/report"
+)
+
+// summary answers the questions that a reader has first, in sentences.
+func (a analysis) summary() []document.Point {
+	f := a.Findings
+	if f.Best == nil {
+		return []document.Point{{Label: "Next", Text: "No trial is done yet. `assay run` runs them."}}
+	}
+	return []document.Point{
+		{Label: "Best", Text: bestText(*f.Best)},
+		{Label: "More than chance?", Text: chanceText(f)},
+		{Label: "What goes wrong", Text: troubleText(f)},
+		{Label: "Next", Text: a.nextText()},
+	}
+}
+
+func bestText(best report.ModelRate) string {
+	kind := ""
+	if report.Simulated(best.Model) {
+		kind = " (a simulated reference agent)"
+	}
+	return fmt.Sprintf("%s%s with variant %s fully succeeds in %s of %s (95 %% interval %.0f to %s).",
+		best.Model, kind, report.Readable(best.Level), roughly(best.Rate),
+		counted(best.Done, "trial"), 100*best.Interval.Low, roughly(best.Interval.High))
+}
+
+// tied returns the rivals that are not significantly worse than the best.
+func tied(f report.Findings) (close []report.Rival) {
+	for _, r := range f.Rivals {
+		if !r.Test.Significant() || r.Test.Difference < 0 {
+			close = append(close, r)
+		}
+	}
+	return close
+}
+
+func chanceText(f report.Findings) string {
+	if len(f.Rivals) == 0 {
+		return "Unknown: nothing else was tried on the same tasks."
+	}
+	best := configuration(*f.Best)
+	close := tied(f)
+	if len(close) == 0 {
+		next := f.Rivals[0]
+		return fmt.Sprintf("Yes: it scored %s than the next best, %s, on the same %s (%s).",
+			higher(next.Test.Difference), configuration(next.Rate),
+			counted(next.Test.Tasks, "task"), named("q", next.Test.Q))
+	}
+
+	next := close[0]
+	text := fmt.Sprintf("Too close to call: %s scored %s than %s on the same %s (%s).", best,
+		higher(next.Test.Difference), configuration(next.Rate),
+		counted(next.Test.Tasks, "task"), named("q", next.Test.Q))
+	if n := len(close) - 1; n > 0 {
+		text += fmt.Sprintf(" %s as close.", areOthers(n))
+	}
+	return text
+}
+
+func areOthers(n int) string {
+	if n == 1 {
+		return "Another one is"
+	}
+	return fmt.Sprintf("%d others are", n)
+}
+
+func troubleText(f report.Findings) string {
+	r := f.Reason
+	if r == nil {
+		return "Nothing: every trial fully succeeded."
+	}
+	text := fmt.Sprintf("%s is the main reason, in %d of %d failed trials.",
+		sentenceCase(report.Readable(r.Category)), r.Count, r.Failed)
+	if r.Place.Model != "" {
+		text += fmt.Sprintf(" It is most frequent in %s, in %s of its trials.",
+			configuration(r.Place), roughly(r.Share.Rate))
+	}
+	if w := f.Weakest; w != nil {
+		text += fmt.Sprintf(" The weakest variant is %s, with %s full success.",
+			report.Readable(w.Level), roughly(w.Rate))
+	}
+	return text
+}
+
+// nextText tells the reader what to do about the findings.
+func (a analysis) nextText() string {
+	var steps []string
+	if n := a.Planned - a.Done - a.Skipped; n > 0 {
+		steps = append(steps, fmt.Sprintf("Finish the %s with `assay run`.",
+			counted(n, "pending trial")))
+	}
+	others := slices.ContainsFunc(a.Warnings, func(w report.Warning) bool {
+		return w.Kind != "incomplete"
+	})
+	switch {
+	case others && len(a.Warnings) == 1:
+		steps = append(steps, "Read the warning below before relying on these figures.")
+	case others:
+		steps = append(steps, fmt.Sprintf("Read the %d warnings below before relying on these figures.",
+			len(a.Warnings)))
+	}
+	if close := tied(a.Findings); len(close) > 0 {
+		steps = append(steps, moreTasks(close[0].Test))
+	} else if a.Findings.Reason != nil {
+		steps = append(steps, "Read failed episodes: `assay report --format html --transcripts 5`.")
+	}
+	return strings.Join(steps, " ")
+}
+
+// moreTasks estimates how many tasks it takes to tell two sides apart. The smallest
+// detectable difference shrinks with the square root of their number.
+func moreTasks(p report.Paired) string {
+	times := math.Inf(1)
+	if p.Difference != 0 {
+		times = math.Pow(p.Detectable/p.Difference, 2)
+	}
+	if times > 20 {
+		return fmt.Sprintf("Choose by cost or speed: with these tasks only differences from %.0f points "+
+			"can be found.", 100*p.Detectable)
+	}
+	return fmt.Sprintf("To separate the first two, run about %.0f tasks; with %d, only differences from "+
+		"%.0f points can be found.", math.Ceil(times*float64(p.Tasks)/10)*10, p.Tasks, 100*p.Detectable)
+}
+
+func configuration(r report.ModelRate) string {
+	return fmt.Sprintf("%s (%s)", r.Model, report.Readable(r.Level))
+}
+
+func roughly(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
+
+// higher writes a difference of rates as "1.7 points higher" or "1.7 points lower".
+func higher(difference float64) string {
+	direction := "higher"
+	if difference < 0 {
+		direction = "lower"
+	}
+	return fmt.Sprintf("%.1f points %s", 100*math.Abs(difference), direction)
+}
+
+// named writes a p or q value with its name.
+func named(name string, p float64) string {
+	if text := report.Probability(p); strings.HasPrefix(text, "<") {
+		return name + " " + text
+	}
+	return name + " = " + report.Probability(p)
+}
+
+func sentenceCase(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

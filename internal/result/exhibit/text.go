@@ -1,0 +1,66 @@
+package exhibit
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/report"
+)
+
+// WriteTable writes the tables of an experiment for a terminal: the main one, those of parts
+// that add to it, and those of errors, loops and the pilot's definitions.
+func WriteTable(w io.Writer, figures *report.Table, on document.Terminal) error {
+	a := analysis{&report.Analysis{Table: figures}}
+	sections := []*document.Section{new(table{figures}.successSection(true))}
+	for i, p := range figures.Parts {
+		redundant := len(p.Levels) < 2 || p.Factor == variant || p.Factor == reliability
+		if len(figures.Parts) > 1 || !redundant {
+			sections = append(sections, a.partSections(i)...)
+		}
+	}
+	var d document.Document
+	for _, s := range append(sections, a.errorSection(), a.loopSection(), a.pilotSection()) {
+		if s != nil {
+			d.Sections = append(d.Sections, *s)
+		}
+	}
+	return d.WriteText(w, on)
+}
+
+// shortHash shortens a hash to its first characters.
+func shortHash(hash string) string {
+	if len(hash) <= 8 {
+		return hash
+	}
+	return hash[:8] + "…"
+}
+
+// leftOutNotes returns a sentence for each variant that was not planned for some tasks.
+func leftOutNotes(left []report.LeftOut) []string {
+	var variants []string
+	types, total := make(map[string][]string), make(map[string]report.LeftOut)
+	for _, l := range left {
+		if l.Tasks == 0 {
+			continue
+		}
+		sum, ok := total[l.Variant]
+		if !ok {
+			variants = append(variants, l.Variant)
+		}
+		total[l.Variant] = report.LeftOut{Tasks: sum.Tasks + l.Tasks, Of: sum.Of + l.Of}
+		types[l.Variant] = append(types[l.Variant], l.TaskType)
+	}
+
+	var notes []string
+	for _, name := range variants {
+		verbs := [2]string{"have", "are"}
+		if total[name].Tasks == 1 {
+			verbs = [2]string{"has", "is"}
+		}
+		notes = append(notes, fmt.Sprintf("%s: %d of %d tasks (%s) %s too few steps for it and %s left out.",
+			name, total[name].Tasks, total[name].Of, strings.Join(types[name], ", "), verbs[0], verbs[1]))
+	}
+	return notes
+}

@@ -1,0 +1,402 @@
+package report
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/stat"
+)
+
+// A Side is one of two sets of attempts that are compared: those of an experiment, a run, a
+// model or a variant.
+type Side struct {
+	Name string `json:"name"`
+	// Trials counts the settled trials. Matched counts those at tasks that the other side
+	// has under the same conditions. Levels lists the levels of each factor.
+	Trials  int                 `json:"trials"`
+	Matched int                 `json:"matched"`
+	Levels  map[string][]string `json:"levels"`
+}
+
+// A Comparison shows what changed from A to B on the tasks and under the conditions that
+// both sides have. Differences, their intervals and effect sizes are B minus A, and odds are
+// B to A.
+type Comparison struct {
+	A Side `json:"a"`
+	B Side `json:"b"`
+	// Differ names the factors in which the sides differ as a whole, such as the model.
+	// Trials are matched in all other factors.
+	Differ []Difference `json:"differ"`
+	// Shared counts trials that belong to both sides. They cannot differ.
+	Shared int `json:"shared"`
+	// SameLuck reports whether both sides met the same luck, trial by trial. Otherwise
+	// trials flip against those with the same number among the repeats of their task.
+	SameLuck bool `json:"same_luck"`
+	// Unlike counts tasks with the same name and different texts. They are not compared.
+	Unlike int `json:"unlike_tasks"`
+	// Whole compares all matched trials.
+	Whole stat.Comparison `json:"whole"`
+	// Bootstrap is the interval of the whole difference by resampling tasks, for readers
+	// who expect it. [stat.Bootstrap] explains why it decides nothing.
+	Bootstrap stat.Interval `json:"bootstrap_95"`
+	// Cells compares the sides under each condition: significant differences first, then
+	// by size. Q is adjusted over all of them.
+	Cells []Paired `json:"cells"`
+	// Flips lists matched trials whose full success changed, at most [mostFlips] of them.
+	// Worse and Better count all of them.
+	Flips  []Flip `json:"flips"`
+	Worse  int    `json:"flips_to_worse"`
+	Better int    `json:"flips_to_better"`
+	// Unread counts attempts of the store that could not be read and may belong to either
+	// side.
+	Unread int `json:"unread"`
+}
+
+// A Difference is a factor with its level on either side.
+type Difference struct {
+	Factor string `json:"factor"`
+	A      string `json:"a"`
+	B      string `json:"b"`
+}
+
+// A Flip is a pair of trials that are equal except for what is compared, and of which exactly
+// one fully succeeded.
+type Flip struct {
+	Condition string        `json:"condition"`
+	Task      assay.TaskID  `json:"task"`
+	A         assay.TrialID `json:"a"`
+	B         assay.TrialID `json:"b"`
+	LevelA    assay.Level   `json:"level_a"`
+	LevelB    assay.Level   `json:"level_b"`
+	CategoryA string        `json:"category_a"`
+	CategoryB string        `json:"category_b"`
+}
+
+// mostFlips are listed.
+const mostFlips = 1000
+
+// ErrNothingInCommon says that two sides have no task under the same conditions.
+var ErrNothingInCommon = errors.New("the two sides have no task under the same conditions")
+
+// A settled trial is what a comparison keeps of an attempt.
+type settled struct {
+	id assay.TrialID
+	asked
+	repeat   int
+	seed     uint64
+	levels   *factorLevels // of all trials that have the same ones
+	level    assay.Level
+	category string
+}
+
+// asked is a task by its name and its content.
+type asked struct {
+	task   assay.TaskID
+	digest string
+}
+
+func (a asked) compare(b asked) int {
+	return cmp.Or(cmp.Compare(a.task, b.task), cmp.Compare(a.digest, b.digest))
+}
+
+// matched are the factors that two trials have to share, or in which the sides as a
+// whole may differ, in the order of texts.
+var matched = [...]struct {
+	name string
+	of   func(*assay.Attempt) string
+}{
+	{model, func(a *assay.Attempt) string { return a.Model }},
+	{"world", func(a *assay.Attempt) string { return a.World }},
+	{"protocol", func(a *assay.Attempt) string { return a.Protocol }},
+	{"tools", func(a *assay.Attempt) string { return a.Setting.Tools }},
+	{"turn_limit", func(a *assay.Attempt) string { return fmt.Sprint(a.Setting.Turns) }},
+	{"token_limit", func(a *assay.Attempt) string { return limitText(float64(a.Setting.Tokens), "tokens") }},
+	{"cost_limit", func(a *assay.Attempt) string { return limitText(a.Setting.USD, "dollars") }},
+	{"several_calls", func(a *assay.Attempt) string { return a.SeveralCalls }},
+	{"failures", func(a *assay.Attempt) string { return failuresText(&a.Setting) }},
+	{"loops", func(a *assay.Attempt) string { return a.Loops }},
+	{"sampling", func(a *assay.Attempt) string { return samplingText(a.Sampling) }},
+	{Graded, func(a *assay.Attempt) string { return PromptKey(a.Variant, a.Severity) }},
+	{difficulty, func(a *assay.Attempt) string { return a.Difficulty }},
+	{taskType, func(a *assay.Attempt) string { return a.TaskType }},
+	{reliability, func(a *assay.Attempt) string { return assay.FormatReliability(a.Reliability) }},
+}
+
+// factorLevels are those of a trial, in the order of matched.
+type factorLevels [len(matched)]string
+
+func limitText(limit float64, unit string) string {
+	if limit == 0 {
+		return ""
+	}
+	return fmt.Sprintf("at most %g %s", limit, unit)
+}
+
+func failuresText(s *assay.Setting) string {
+	if s.Persistence == 0 && s.Burst == 0 {
+		return ""
+	}
+	return fmt.Sprintf("persistence %g, burst %g", s.Persistence, s.Burst)
+}
+
+func samplingText(s assay.Sampling) string {
+	if s == (assay.Sampling{}) {
+		return "the provider's"
+	}
+	var parts []string
+	if s.Temperature != nil {
+		parts = append(parts, fmt.Sprintf("temperature %g", *s.Temperature))
+	}
+	if s.TopP != nil {
+		parts = append(parts, fmt.Sprintf("top_p %g", *s.TopP))
+	}
+	if s.MaxTokens != nil {
+		parts = append(parts, fmt.Sprintf("max_tokens %d", *s.MaxTokens))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Compare compares two sets of attempts. Outcomes count, the first of each trial, and
+// faults do not. A factor in which each side has one level, and not the same, is what
+// the sides differ in; in all others trials are matched, as they are by task and
+// repeat. Its error beside those of the attempts is [ErrNothingInCommon].
+func Compare(nameA, nameB string, a, b iter.Seq2[assay.Attempt, error]) (*Comparison, error) {
+	var sides [2][]settled
+	c := &Comparison{Cells: []Paired{}, Flips: []Flip{}, Differ: []Difference{}}
+	for i, s := range []struct {
+		name     string
+		attempts iter.Seq2[assay.Attempt, error]
+		side     *Side
+	}{{nameA, a, &c.A}, {nameB, b, &c.B}} {
+		var err error
+		if sides[i], err = gather(s.attempts); err != nil {
+			return nil, err
+		}
+		*s.side = sideOf(s.name, sides[i])
+	}
+	drop := c.differences()
+	for i, f := range matched { // what never varies tells no condition from another
+		x, y := c.A.Levels[f.name], c.B.Levels[f.name]
+		drop[i] = drop[i] || len(x) == 1 && slices.Equal(x, y)
+	}
+	if c.pair(sides[0], sides[1], drop); c.Whole.Tasks == 0 {
+		return c, ErrNothingInCommon
+	}
+	return c, nil
+}
+
+func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error) {
+	seen := make(map[assay.TrialID]bool)
+	words, shared := make(map[string]string), make(map[factorLevels]*factorLevels)
+	word := func(text string) string {
+		if w, ok := words[text]; ok {
+			return w
+		}
+		words[text] = text
+		return text
+	}
+	for a, err := range attempts {
+		if err != nil {
+			return nil, err
+		}
+		if !a.Settles() || seen[a.ID] {
+			continue
+		}
+		seen[a.ID] = true
+		var levels factorLevels
+		for i, f := range matched {
+			levels[i] = f.of(&a)
+		}
+		if shared[levels] == nil {
+			shared[levels] = &levels
+		}
+		all = append(all, settled{
+			id: a.ID, asked: asked{assay.TaskID(word(string(a.Task))), word(a.TaskDigest)}, repeat: a.Repeat, seed: a.Seed,
+			levels: shared[levels], level: a.Level, category: word(a.ErrorCategory),
+		})
+	}
+	return all, nil
+}
+
+func sideOf(name string, all []settled) Side {
+	s := Side{Name: name, Trials: len(all), Levels: make(map[string][]string)}
+	for i, f := range matched {
+		seen := make(map[string]bool)
+		for _, t := range all {
+			seen[t.levels[i]] = true
+		}
+		s.Levels[f.name] = slices.Sorted(maps.Keys(seen))
+	}
+	return s
+}
+
+// differences finds the factors in which the sides differ as a whole.
+func (c *Comparison) differences() (drop [len(matched)]bool) {
+	for i, f := range matched {
+		x, y := c.A.Levels[f.name], c.B.Levels[f.name]
+		if len(x) == 1 && len(y) == 1 && x[0] != y[0] {
+			drop[i] = true
+			c.Differ = append(c.Differ, Difference{f.name, x[0], y[0]})
+		}
+	}
+	return drop
+}
+
+// byCondition holds a side's trials by condition and task.
+type byCondition map[string]map[asked][]*settled
+
+func arrange(all []settled, drop [len(matched)]bool) byCondition {
+	out := make(byCondition)
+	for i := range all {
+		t := &all[i]
+		var parts []string
+		for k := range matched {
+			if !drop[k] && t.levels[k] != "" {
+				parts = append(parts, conditionText(matched[k].name, Readable(t.levels[k])))
+			}
+		}
+		condition := cmp.Or(strings.Join(parts, ", "), "all")
+		if out[condition] == nil {
+			out[condition] = make(map[asked][]*settled)
+		}
+		out[condition][t.asked] = append(out[condition][t.asked], t)
+	}
+	for _, tasks := range out {
+		for _, trials := range tasks {
+			slices.SortFunc(trials, func(x, y *settled) int { return cmp.Or(cmp.Compare(x.repeat, y.repeat), cmp.Compare(x.seed, y.seed)) })
+		}
+	}
+	return out
+}
+
+// conditionText says what a bare number is of.
+func conditionText(factor, level string) string {
+	switch factor {
+	case reliability:
+		return "reliability " + level
+	case "turn_limit":
+		return level + " turns"
+	}
+	return level
+}
+
+// sameLuck tells whether any trial of a met the luck of one of b.
+func sameLuck(a, b []settled) bool {
+	type luck struct {
+		asked
+		seed uint64
+	}
+	met := make(map[luck]bool)
+	for i := range a {
+		met[luck{a[i].asked, a[i].seed}] = true
+	}
+	return slices.ContainsFunc(b, func(t settled) bool { return met[luck{t.asked, t.seed}] })
+}
+
+// unlike counts the tasks of a that b has by name alone.
+func unlike(a, b map[asked][]*settled) (n int) {
+	names := make(map[assay.TaskID]bool)
+	for t := range b {
+		names[t.task] = true
+	}
+	for t := range a {
+		if _, same := b[t]; !same && names[t.task] {
+			n++
+		}
+	}
+	return n
+}
+
+// pair matches the sides. Repeats that only one side has still count in the rate of their
+// task, but cannot flip.
+func (c *Comparison) pair(a, b []settled, drop [len(matched)]bool) {
+	left, right := arrange(a, drop), arrange(b, drop)
+	c.SameLuck = sameLuck(a, b)
+	sums := make(map[asked]stat.Pair)
+	for _, condition := range slices.Sorted(maps.Keys(left)) {
+		c.Unlike += unlike(left[condition], right[condition])
+		var pairs []stat.Pair
+		for _, task := range slices.SortedFunc(maps.Keys(left[condition]), asked.compare) {
+			x, y := left[condition][task], right[condition][task]
+			if len(y) == 0 {
+				continue
+			}
+			c.A.Matched += len(x)
+			c.B.Matched += len(y)
+			p := stat.Pair{A: fulls(x), NA: len(x), B: fulls(y), NB: len(y)}
+			pairs = append(pairs, p)
+			sums[task] = add(sums[task], p)
+			c.flips(condition, x, y)
+		}
+		if len(pairs) > 0 {
+			c.Cells = append(c.Cells, Paired{Condition: condition, Comparison: bMinusA(pairs)})
+		}
+	}
+	adjust(c.Cells)
+	slices.SortStableFunc(c.Cells, bySize)
+
+	var all []stat.Pair
+	for _, task := range slices.SortedFunc(maps.Keys(sums), asked.compare) {
+		all = append(all, sums[task])
+	}
+	c.Whole, c.Bootstrap = bMinusA(all), stat.Bootstrap(exchanged(all))
+}
+
+// bySize orders significant differences before others, and large ones before small ones.
+func bySize(x, y Paired) int {
+	if x.Significant() != y.Significant() {
+		if x.Significant() {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(math.Abs(y.Difference), math.Abs(x.Difference))
+}
+
+func fulls(trials []*settled) (n int) {
+	for _, t := range trials {
+		n += int(isFull(t.level))
+	}
+	return n
+}
+
+func (c *Comparison) flips(condition string, x, y []*settled) {
+	at := make(map[uint64]*settled, len(y))
+	slot := func(i int, t *settled) uint64 {
+		if c.SameLuck {
+			return t.seed
+		}
+		return uint64(i)
+	}
+	for i, t := range y {
+		at[slot(i, t)] = t
+	}
+	for i, a := range x {
+		b := at[slot(i, a)]
+		if b == nil {
+			continue
+		}
+		if a.id == b.id {
+			c.Shared++
+			continue
+		}
+		switch cmp.Compare(isFull(b.level), isFull(a.level)) {
+		case 0:
+			continue
+		case 1:
+			c.Better++
+		default:
+			c.Worse++
+		}
+		if len(c.Flips) < mostFlips {
+			c.Flips = append(c.Flips, Flip{condition, a.task, a.id, b.id, a.level, b.level, a.category, b.category})
+		}
+	}
+}

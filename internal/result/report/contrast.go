@@ -1,0 +1,152 @@
+package report
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/assay-eval/assay"
+)
+
+// together stands for all flawed variants.
+const together = "flawed"
+
+// IsFlawed reports whether a variant's plan has a flaw. The name may have a severity.
+func IsFlawed(variant string) bool {
+	_, flawed := assay.FlawOf(variant)
+	return flawed
+}
+
+// compareVariants fills in the figures that set variants against each other. If the part
+// lacks a variant for that, its cells are taken from the whole experiment. mine are the
+// model's own cells in the part, and by is the factor of the row's levels.
+func (r *PivotRow) compareVariants(all, mine []*cell, by string) {
+	plain := make(map[string]*float64)
+	var flawed, differences []*float64
+	against := slices.Concat(
+		where(mine, func(c assay.Cell) bool { return IsFlawed(c.Variant) }),
+		where(all, func(c assay.Cell) bool {
+			return c.Model == mine[0].Model && c.Variant == assay.Optimal
+		}),
+	)
+	for _, c := range r.Cells {
+		switch {
+		case c.Planned == 0:
+		case IsFlawed(c.Level):
+			flawed = append(flawed, c.known())
+			differences = append(differences, pairedDifference(against, assay.Optimal, c.Level, by))
+		default:
+			plain[c.Level] = c.known()
+		}
+	}
+
+	if _, ok := plain[assay.Optimal]; !ok {
+		if t := beside(all, mine, variant, assay.Optimal); t != nil {
+			c := newPivotCell(assay.Optimal, t)
+			r.Optimal, plain[assay.Optimal] = &c, c.known()
+		}
+	}
+	if len(flawed) > 0 {
+		r.FlawedMean = mean(flawed)
+		if r.FlawedMean != nil && plain[assay.Optimal] != nil {
+			r.Difference = mean(differences)
+		}
+	} else {
+		flawed = flawedBeside(all, mine)
+		r.FlawedMean = mean(flawed)
+	}
+
+	for _, name := range assay.PlainVariants {
+		if _, ok := plain[name]; !ok {
+			return
+		}
+	}
+	if len(flawed) > 0 {
+		plain[together] = r.FlawedMean
+	}
+	r.Sensitivity, r.Best = spread(plain)
+}
+
+// pairedDifference averages the difference of the rates at b and a over the tasks that have
+// outcomes at both levels. It returns nil if there is no such task.
+func pairedDifference(cells []*cell, a, b, factor string) *float64 {
+	both := pairs(cells, a, b, factor)
+	if len(both) == 0 {
+		return nil
+	}
+	sum := 0.0
+	for _, p := range both {
+		sum += float64(p.B)/float64(p.NB) - float64(p.A)/float64(p.NA)
+	}
+	return new(sum / float64(len(both)))
+}
+
+// beside pools the model's cells at a level that share the conditions and task types of
+// mine. It returns nil if a condition has no such cell, because the two cannot be compared
+// then.
+func beside(all, mine []*cell, factor, name string) *tally {
+	types, found := make(map[string]bool), make(map[condition]bool)
+	for _, c := range mine {
+		types[c.TaskType] = true
+		found[conditionOf(c.Cell)] = false
+	}
+
+	var t tally
+	for _, c := range all {
+		if c.Model != mine[0].Model || level(c.Cell, factor) != name {
+			continue
+		}
+		if _, ok := found[conditionOf(c.Cell)]; ok && types[c.TaskType] {
+			found[conditionOf(c.Cell)] = true
+			t.merge(&c.tally)
+		}
+	}
+	for _, ok := range found {
+		if !ok {
+			return nil
+		}
+	}
+	return &t
+}
+
+// flawedBeside returns the rates of the flawed variants, by severity, that can be compared
+// with mine.
+func flawedBeside(all, mine []*cell) []*float64 {
+	var rates []*float64
+	for _, name := range levels(all, Graded) {
+		if !IsFlawed(name) {
+			continue
+		}
+		if t := beside(all, mine, Graded, name); t != nil {
+			c := newPivotCell(name, t)
+			rates = append(rates, c.known())
+		}
+	}
+	return rates
+}
+
+// spread returns the population standard deviation of rates and the names of the highest
+// ones. It returns nil if a rate is unknown.
+func spread(rates map[string]*float64) (deviation *float64, highest []string) {
+	names := slices.Sorted(maps.Keys(rates))
+	var values []*float64
+	for _, n := range names {
+		values = append(values, rates[n])
+	}
+	m := mean(values)
+	if m == nil {
+		return nil, nil
+	}
+
+	squares, top := 0.0, 0.0
+	for _, v := range values {
+		squares += (*v - *m) * (*v - *m)
+		top = max(top, *v)
+	}
+	for i, v := range values {
+		if *v > top-1e-9 { // means differ in their last digits
+			highest = append(highest, names[i])
+		}
+	}
+	return new(math.Sqrt(squares / float64(len(values)))), highest
+}

@@ -1,0 +1,214 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/stat"
+)
+
+// A Curve is a model's success by reliability, in one variant.
+type Curve struct {
+	Model   string       `json:"model"`
+	Variant string       `json:"variant"`
+	Points  []CurvePoint `json:"points"`
+}
+
+// A CurvePoint has the mean chance of the best policy beside the rate.
+type CurvePoint struct {
+	Reliability float64       `json:"reliability"`
+	Done        int           `json:"done"`
+	Rate        float64       `json:"rate"`
+	Interval    stat.Interval `json:"interval"`
+	Best        *float64      `json:"best_possible"`
+}
+
+// A Spread tells what a model's outcomes took. Quantiles are of outcomes; those of
+// tokens are exact to 2.5 %.
+type Spread struct {
+	Model string `json:"model"`
+	Done  int    `json:"done"`
+	// Turns counts outcomes by their replies.
+	Turns       map[int]int `json:"turns"`
+	TurnQuarts  [3]float64  `json:"turn_quartiles"`
+	TokenQuarts [3]float64  `json:"token_quartiles"`
+	Token95     float64     `json:"tokens_95"`
+	// Tokens counts outcomes by the tokens that they took, fewest first.
+	Tokens       []TokenCount `json:"-"`
+	CostUSD      float64      `json:"cost_usd"` // of all attempts
+	CostPerFull  *float64     `json:"cost_per_full_success"`
+	TokensPer    float64      `json:"tokens_per_trial"`
+	CallsPer     float64      `json:"calls_per_trial"`
+	WastedShare  float64      `json:"wasted_share"` // of calls
+	MistakeShare float64      `json:"mistake_share"`
+	Assisted     Share        `json:"assisted"` // outcomes with a correction
+	SecondsPer   float64      `json:"working_s_per_trial"`
+	Adherence    float64      `json:"adherence"`
+	Given        *float64     `json:"given_adherence"`
+	Success      Share        `json:"full_success"`
+}
+
+// A Repeat tells what repeats of tasks say of a model.
+type Repeat struct {
+	Model  string          `json:"model"`
+	Passes []stat.Passes   `json:"passes"`
+	Noise  stat.NoiseFloor `json:"noise"`
+}
+
+// curves are there where the reliability varies.
+func curves(cells []*cell) []Curve {
+	out := []Curve{}
+	by := variantFactor(cells)
+	if len(levels(cells, reliability)) < 2 {
+		return out
+	}
+	type key struct{ model, variant string }
+	type point struct {
+		key
+		reliability float64
+	}
+	pools, _ := pool(cells, func(c assay.Cell) point {
+		return point{key{c.Model, level(c, by)}, c.Reliability}
+	})
+	index := make(map[key]int)
+	for _, p := range pools {
+		i, ok := index[p.key.key]
+		if !ok {
+			i = len(out)
+			index[p.key.key] = i
+			out = append(out, Curve{Model: p.key.model, Variant: p.key.variant})
+		}
+		r := p.row()
+		out[i].Points = append(out[i].Points, CurvePoint{p.key.reliability, r.Done, r.FullRate, r.FullInterval, r.Best})
+	}
+	for _, c := range out {
+		slices.SortFunc(c.Points, func(x, y CurvePoint) int { return cmp.Compare(x.Reliability, y.Reliability) })
+	}
+	return out
+}
+
+func spreads(cells []*cell) []Spread {
+	pools, _ := pool(cells, func(c assay.Cell) string { return c.Model })
+	out := []Spread{}
+	for _, p := range pools {
+		n := float64(max(1, p.done))
+		calls := float64(max(1, p.calls))
+		s := Spread{
+			Model: p.key, Done: p.done, Turns: orNone(p.turnCounts), Tokens: tokenCounts(p.tokenBins), CostUSD: p.costUSD,
+			TokensPer: float64(p.input+p.output) / n, CallsPer: float64(p.calls) / n,
+			WastedShare: float64(p.wasted) / calls, MistakeShare: float64(p.mistakes) / calls,
+			Assisted:   p.among(func(o outcomes) int32 { return o.assisted }),
+			SecondsPer: float64(p.working) / 1000 / n,
+			Adherence:  p.adherence / n,
+			Success:    p.among(func(o outcomes) int32 { return o.full }),
+		}
+		for i, q := range []float64{.25, .5, .75} {
+			s.TurnQuarts[i] = quantile(p.turnCounts, q, func(turns int) float64 { return float64(turns) })
+			s.TokenQuarts[i] = quantile(p.tokenBins, q, tokensOf)
+		}
+		s.Token95 = quantile(p.tokenBins, .95, tokensOf)
+		if p.full > 0 && p.costUSD > 0 {
+			s.CostPerFull = new(p.costUSD / float64(p.full))
+		}
+		if p.givenN > 0 {
+			s.Given = new(p.given / float64(p.givenN))
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func orNone(m map[int]int) map[int]int {
+	if m == nil {
+		return map[int]int{}
+	}
+	return m
+}
+
+// quantile is the least value that a share of q of the counted ones do not exceed.
+func quantile(counts map[int]int, q float64, value func(int) float64) float64 {
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	due := int(math.Ceil(q * float64(total)))
+	for _, v := range slices.Sorted(maps.Keys(counts)) {
+		if due -= counts[v]; due <= 0 {
+			return value(v)
+		}
+	}
+	return 0
+}
+
+// repeats tells of models whose tasks were tried more than once in a cell.
+func repeats(cells []*cell, lucks map[luck]stat.Group) []Repeat {
+	out := []Repeat{}
+	for _, m := range modelsOf(cells) {
+		tasks := make(map[task]stat.Task)
+		most := 0
+		for _, c := range where(cells, func(c assay.Cell) bool { return c.Model == m }) {
+			for of, o := range c.tasks {
+				t := tasks[of]
+				t.Cells = append(t.Cells, stat.Group{Full: int(o.full), N: int(o.done)})
+				tasks[of] = t
+				most = max(most, int(o.done))
+			}
+		}
+		if most < 2 {
+			continue
+		}
+		for _, at := range slices.SortedFunc(maps.Keys(lucks), luck.compare) {
+			if at.model == m {
+				t := tasks[at.task]
+				t.Repeats = append(t.Repeats, lucks[at])
+				tasks[at.task] = t
+			}
+		}
+		var all []stat.Task
+		for _, of := range slices.Sorted(maps.Keys(tasks)) {
+			all = append(all, tasks[of])
+		}
+		r := Repeat{Model: m, Noise: stat.Noise(all), Passes: []stat.Passes{}}
+		for k := 1; k <= most; k *= 2 {
+			r.Passes = append(r.Passes, stat.PassK(all, k))
+		}
+		if last := r.Passes[len(r.Passes)-1].K; last < most {
+			r.Passes = append(r.Passes, stat.PassK(all, most))
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// A TokenCount counts the outcomes that took about as many tokens.
+type TokenCount struct {
+	Tokens   float64
+	Outcomes int
+}
+
+func tokenCounts(bins map[int]int) (counts []TokenCount) {
+	for _, bin := range slices.Sorted(maps.Keys(bins)) {
+		counts = append(counts, TokenCount{tokensOf(bin), bins[bin]})
+	}
+	return counts
+}
+
+// BestAt averages the chance of the best policy over the outcomes at a reliability. It returns
+// nil if that was not measured.
+func (a *Analysis) BestAt(reliability string) *float64 {
+	sum, n := 0.0, 0
+	for _, c := range a.Curves {
+		for _, p := range c.Points {
+			if p.Best != nil && assay.FormatReliability(p.Reliability) == reliability {
+				sum, n = sum+*p.Best*float64(p.Done), n+p.Done
+			}
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return new(sum / float64(n))
+}

@@ -1,0 +1,165 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+)
+
+// Findings answer the questions that a reader has first: which model and variant is best,
+// whether that is more than chance, and what goes wrong where.
+type Findings struct {
+	// Best is the model and variant with the highest rate of full success. Simulated
+	// models only count if there are no others. It is nil without an outcome.
+	Best *ModelRate `json:"best"`
+	// Rivals compares the best (B) with the next ones (A) on the same tasks, the highest
+	// rate first.
+	Rivals []Rival `json:"rivals"`
+	// Reason is the most frequent reason why trials failed, nil if all succeeded.
+	Reason *Reason `json:"reason"`
+	// Weakest is the variant with the lowest rate over all models, nil if there are not
+	// at least two.
+	Weakest *PivotCell `json:"weakest_variant"`
+}
+
+// A Rival is a model and variant that is compared with the best.
+type Rival struct {
+	Rate ModelRate `json:"rate"`
+	Test Paired    `json:"test"`
+}
+
+// A Reason is an error category with its share of the trials that failed.
+type Reason struct {
+	Category string `json:"category"`
+	Count    int    `json:"count"`
+	Failed   int    `json:"failed"`
+	// Place is the model and variant where it occurs in the largest share of outcomes.
+	Place ModelRate `json:"place"`
+	Share Share     `json:"share_there"`
+}
+
+// mostRivals limits the rivals that are compared with the best.
+const mostRivals = 20
+
+// Simulated reports whether a model is one of the built-in reference agents.
+func Simulated(model string) bool { return strings.HasPrefix(model, "sim/") }
+
+func findings(cells []*cell, rates []ModelRate) Findings {
+	f := Findings{Rivals: []Rival{}}
+	ranked := ranking(rates)
+	if len(ranked) == 0 {
+		return f
+	}
+	f.Best = &ranked[0]
+	f.Rivals = rivals(cells, ranked)
+	cells = where(cells, func(c assay.Cell) bool {
+		return Simulated(c.Model) == Simulated(f.Best.Model)
+	})
+	f.Reason = mainReason(cells)
+	f.Weakest = weakest(cells)
+	return f
+}
+
+// ranking sorts the rates that count, the highest first. Rates of few outcomes only count
+// if there are no others.
+func ranking(rates []ModelRate) []ModelRate {
+	ranked := keep(rates, func(r ModelRate) bool { return r.Done > 0 })
+	for _, counts := range []func(ModelRate) bool{
+		func(r ModelRate) bool { return !Simulated(r.Model) },
+		func(r ModelRate) bool { return r.Done >= fewest },
+	} {
+		if some := keep(ranked, counts); len(some) > 0 {
+			ranked = some
+		}
+	}
+	slices.SortStableFunc(ranked, func(x, y ModelRate) int { return cmp.Compare(y.Rate, x.Rate) })
+	return ranked
+}
+
+func keep[T any](all []T, wanted func(T) bool) (some []T) {
+	for _, v := range all {
+		if wanted(v) {
+			some = append(some, v)
+		}
+	}
+	return some
+}
+
+// rivals compares the first of the ranked rates with the following ones. A rival without a
+// task in common with it is left out.
+func rivals(cells []*cell, ranked []ModelRate) []Rival {
+	cells, _ = fairCells(cells)
+	best := ranked[0]
+	var paired []Paired
+	var with []ModelRate
+	for _, r := range ranked[1:min(len(ranked), mostRivals+1)] {
+		a, b := configurationName(r.Model, r.Level), configurationName(best.Model, best.Level)
+		p := Paired{A: a, B: b, Comparison: bMinusA(pairs(cells, a, b, configuration))}
+		if p.Tasks > 0 {
+			paired, with = append(paired, p), append(with, r)
+		}
+	}
+	out := []Rival{}
+	for i, p := range adjust(paired) {
+		out = append(out, Rival{with[i], p})
+	}
+	return out
+}
+
+// mainReason finds the most frequent category of error, and the place where it occurs most.
+func mainReason(cells []*cell) *Reason {
+	var total tally
+	for _, c := range cells {
+		total.merge(&c.tally)
+	}
+	r := &Reason{Failed: total.done - total.full}
+	for _, category := range total.categories() {
+		if n := total.mistaken(category).Count; n > r.Count {
+			r.Category, r.Count = category, n
+		}
+	}
+	if r.Count == 0 {
+		return nil
+	}
+
+	by := variantFactor(cells)
+	type key struct{ model, variant string }
+	pools, _ := pool(cells, func(c assay.Cell) key { return key{c.Model, level(c, by)} })
+	for _, p := range pools {
+		if p.done < min(fewest, total.done/len(pools)) {
+			continue
+		}
+		share := p.share(func(of task, o outcomes) (some, among int32) {
+			return int32(p.errors[mistake{r.Category, of}]), o.done
+		})
+		if share.Count > 0 && share.Rate > r.Share.Rate {
+			r.Share = share
+			r.Place = ModelRate{p.key.model, newPivotCell(p.key.variant, &p.tally)}
+		}
+	}
+	return r
+}
+
+// weakest finds the variant with the lowest rate over all models.
+func weakest(cells []*cell) *PivotCell {
+	cells, _ = fairCells(cells)
+	by := variantFactor(cells)
+	variants, _ := pool(cells, func(c assay.Cell) string { return level(c, by) })
+	var lowest *PivotCell
+	tried := 0
+	for _, v := range variants {
+		if v.done == 0 {
+			continue
+		}
+		tried++
+		if c := newPivotCell(v.key, &v.tally); lowest == nil || c.Rate < lowest.Rate {
+			lowest = &c
+		}
+	}
+	if tried < 2 {
+		return nil
+	}
+	return lowest
+}

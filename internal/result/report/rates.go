@@ -1,0 +1,80 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+)
+
+// ModelRate is the rate of full success of one model in one variant.
+type ModelRate struct {
+	Model string `json:"model"`
+	PivotCell
+}
+
+// A condition has to be equal for two variants to be compared.
+type condition struct {
+	difficulty  string
+	reliability float64
+}
+
+func conditionOf(c assay.Cell) condition { return condition{c.Difficulty, c.Reliability} }
+
+// fairCells returns the cells in which variants can be compared at a glance. If variants
+// were tried under different conditions, these are the cells of the condition with the most
+// variants, whose description it returns.
+func fairCells(cells []*cell) ([]*cell, string) {
+	by := variantFactor(cells)
+	variants := make(map[condition]map[string]bool)
+	all := make(map[string]bool)
+	for _, c := range cells {
+		k := conditionOf(c.Cell)
+		if variants[k] == nil {
+			variants[k] = make(map[string]bool)
+		}
+		variants[k][level(c.Cell, by)] = true
+		all[level(c.Cell, by)] = true
+	}
+
+	var most condition
+	balanced := true
+	for _, c := range cells {
+		k := conditionOf(c.Cell)
+		if len(variants[k]) > len(variants[most]) {
+			most = k
+		}
+		balanced = balanced && len(variants[k]) == len(all)
+	}
+	if balanced {
+		return cells, ""
+	}
+	cells = where(cells, func(c assay.Cell) bool { return conditionOf(c) == most })
+	return cells, fmt.Sprintf("%s, reliability %s", Readable(most.difficulty),
+		assay.FormatReliability(most.reliability))
+}
+
+// modelRates pools comparable cells by model and variant, and describes what the rates cover.
+func modelRates(cells []*cell) (rates []ModelRate, covers string) {
+	by := variantFactor(cells)
+	cells, covers = fairCells(cells)
+	type key struct{ model, variant string }
+	pools, averaged := pool(cells, func(c assay.Cell) key { return key{c.Model, level(c, by)} })
+	if len(averaged) > 0 {
+		covers += "; averaged over " + ReadableList(averaged)
+	}
+	for _, p := range pools {
+		rates = append(rates, ModelRate{p.key.model, newPivotCell(p.key.variant, &p.tally)})
+	}
+
+	models, variants := modelsOf(cells), levels(cells, by)
+	slices.SortStableFunc(rates, func(x, y ModelRate) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(models, x.Model), slices.Index(models, y.Model)),
+			cmp.Compare(slices.Index(variants, x.Level), slices.Index(variants, y.Level)),
+		)
+	})
+	return rates, strings.TrimPrefix(covers, "; ")
+}

@@ -1,0 +1,263 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+)
+
+// A Warning marks figures that may be misleading. The 2025 original published such figures
+// as findings.
+type Warning struct {
+	// Kind is one of a fixed set of words: zero, perfect, malformed, size, no_difference,
+	// difference, drift, faults, stopped, incomplete, plans or damaged.
+	Kind  string   `json:"kind"`
+	Title string   `json:"title"`
+	Text  string   `json:"text"`
+	Where []string `json:"where"`
+}
+
+// The title of the warning about damaged stores, and what to do about it.
+const (
+	DamagedTitle = "The store is damaged"
+	DamagedHelp  = "`assay verify` shows what is wrong, `assay recover` copies what is intact."
+)
+
+// The thresholds of warnings.
+const (
+	fewest    = 10  // outcomes of a row, below which 0 % and 100 % are no surprise
+	malformed = 0.8 // share of outcomes without a valid call
+	faulty    = 0.05
+	silent    = 20 // pairs without a single difference
+)
+
+func warnings(a *Analysis, cells []*cell, b Beside) []Warning {
+	zero, perfect := extremes(cells)
+	out := []Warning{}
+	for _, w := range []Warning{
+		{"damaged", DamagedTitle, "What cannot be read counts as pending here. " + DamagedHelp, unread(b)},
+		{"plans", "Results of other plans are not counted", "Earlier runs of this experiment " +
+			"tried trials that its latest plan does not have: the models or the file changed, or " +
+			"stores with different plans were merged. To report all of them, run with a plan that " +
+			"has all of them; finished trials are not repeated. `assay export` has every attempt.",
+			b.Unplanned},
+		{"stopped", "Stopped early", "A stop rule gave these up before all of their trials had run. " +
+			"The trials that did run may be easier or harder than the rest.", b.Stopped},
+		{"incomplete", "Not complete", "Rates cover finished trials only. Pending trials could turn " +
+			"out differently. Run the experiment again to finish it.", incomplete(a, b)},
+		{"zero", "0 % full success", "Bad luck alone never gives 0 %. Read transcripts before blaming " +
+			"the model: it may not follow the protocol, a limit may be too tight, or a fault may have " +
+			"been counted as an outcome.", zero},
+		{"perfect", "100 % full success", "Everything passed, so these cells can't rank models.",
+			perfect},
+		{"malformed", "More than 80 % malformed", "Most episodes never made a valid call. That is a " +
+			"problem with the protocol, and shows little about planning. Try the other protocol, or " +
+			"read transcripts.", broken(cells)},
+		{"size", "A larger model is worse than a smaller one of its family", "The difference on the " +
+			"same tasks is more than chance, and it is unusual. Check that both models were served as " +
+			"named and with the same limits.", sizes(a)},
+		{"no_difference", "A variant makes no difference at all", "The prompt changed, but no result " +
+			"did. Check that the models see the change, and that it can matter in this world.",
+			silentVariants(a, b)},
+		{"difference", "Variants differ although their prompts do not", "Models got exactly the same " +
+			"text from these variants on the tasks that were checked, so only chance or an error can " +
+			"explain the difference.", loudVariants(cells, b)},
+		{"drift", "More than one model answered", "Responses named several models. If these are " +
+			"different models, the rates belong to a mixture.", drifted(cells)},
+		{"faults", "Faults above 5 %", "Many attempts failed for reasons that are not the model's " +
+			"fault. They are not counted, but the remaining outcomes may be the easier ones.",
+			faultyModels(cells)},
+	} {
+		if len(w.Where) > 0 {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+func unread(b Beside) []string {
+	if b.Unread == nil || b.Unread() == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d attempts cannot be read", b.Unread())}
+}
+
+func incomplete(a *Analysis, b Beside) []string {
+	planned, done := make(map[string]int), make(map[string]int)
+	var models []string
+	for _, r := range a.Rows {
+		if planned[r.Model] == 0 {
+			models = append(models, r.Model)
+		}
+		planned[r.Model] += r.Planned
+		done[r.Model] += r.Done
+	}
+	var where []string
+	for _, m := range models {
+		if pending := planned[m] - done[m] - b.Skipped[m]; pending > 0 {
+			where = append(where, fmt.Sprintf("%s: %d of %d trials done, %d pending", m, done[m], planned[m], pending))
+		}
+	}
+	return where
+}
+
+// extremes lists the cells in which all outcomes are full successes, or none is. If the cells
+// of all task types agree, they are listed as one.
+func extremes(cells []*cell) (zero, perfect []string) {
+	withoutType := func(c assay.Cell) assay.Cell {
+		c.TaskType = ""
+		return c
+	}
+	by, listed := variantFactor(cells), make(map[assay.Cell]bool)
+	list := func(pools []*pooled[assay.Cell]) {
+		for _, p := range pools {
+			mixed := p.full > 0 && p.full < p.done
+			if p.done < fewest || listed[withoutType(p.key)] || mixed {
+				continue
+			}
+			listed[p.key] = true
+			if p.full == 0 {
+				zero = append(zero, extremeText(p, by))
+			} else {
+				perfect = append(perfect, extremeText(p, by))
+			}
+		}
+	}
+	pools, _ := pool(cells, withoutType)
+	list(pools)
+	pools, _ = pool(cells, func(c assay.Cell) assay.Cell { return c })
+	list(pools)
+	return zero, perfect
+}
+
+// extremeText describes a cell with a rate of 0 % or 100 %.
+func extremeText(p *pooled[assay.Cell], by string) string {
+	c := p.key
+	parts := []string{c.Model, Readable(level(c, by)), Readable(c.Difficulty)}
+	if c.TaskType != "" {
+		parts = append(parts, Readable(c.TaskType))
+	}
+	text := fmt.Sprintf("%s, reliability %s (n = %d)", strings.Join(parts, ", "),
+		assay.FormatReliability(c.Reliability), p.done)
+	if best := p.row().Best; best != nil {
+		text += fmt.Sprintf("; the best policy reaches %s", Percent(*best))
+	}
+	if p.full == 0 && Simulated(c.Model) {
+		text += "; a simulated agent, which may be built to fail here"
+	}
+	return text
+}
+
+func broken(cells []*cell) (where []string) {
+	type key struct{ model, variant string }
+	by := variantFactor(cells)
+	pools, _ := pool(cells, func(c assay.Cell) key { return key{c.Model, level(c, by)} })
+	for _, p := range pools {
+		if n := p.mistaken(assay.CategoryToolCallFormat).Count; p.done >= fewest && float64(n) > malformed*float64(p.done) {
+			where = append(where, fmt.Sprintf("%s, %s: %d of %d", p.key.model, Readable(p.key.variant), n, p.done))
+		}
+	}
+	return where
+}
+
+// sizes finds the larger models of a family that are significantly worse than smaller ones.
+func sizes(a *Analysis) (where []string) {
+	for _, p := range a.Models {
+		family, size, ok := Family(p.A)
+		other, otherSize, also := Family(p.B)
+		if !ok || !also || family != other || size == otherSize || !p.Significant() {
+			continue
+		}
+		small, large, d := p.A, p.B, p.Difference
+		if otherSize < size {
+			small, large, d = p.B, p.A, -d
+		}
+		if d < 0 {
+			where = append(where, fmt.Sprintf("%s is %.1f points below %s on %d tasks (q %s)",
+				large, -100*d, small, p.Tasks, Probability(p.Q)))
+		}
+	}
+	return where
+}
+
+// silentVariants finds variants with another prompt and exactly the same results. At 0 and
+// 100 % that is to be expected, and another warning.
+func silentVariants(a *Analysis, b Beside) (where []string) {
+	for _, p := range a.Variants {
+		same := p.Pairs >= silent && p.OnlyA+p.OnlyB == 0 && p.RateA > 0 && p.RateA < 1
+		if same && b.Prompts[p.A] != b.Prompts[p.B] {
+			where = append(where, fmt.Sprintf("%s: %s and %s, %d tasks",
+				p.Model, Readable(p.B), Readable(p.A), p.Tasks))
+		}
+	}
+	return where
+}
+
+// loudVariants finds variants with the same prompt and significantly different results.
+func loudVariants(cells []*cell, b Beside) (found []string) {
+	by := variantFactor(cells)
+	names := levels(cells, by)
+	var all []Paired
+	for _, m := range modelsOf(cells) {
+		mine := where(cells, func(c assay.Cell) bool { return c.Model == m })
+		for i, x := range names {
+			for _, y := range names[i+1:] {
+				if b.Prompts[x] == "" || b.Prompts[x] != b.Prompts[y] {
+					continue
+				}
+				p := Paired{Model: m, A: x, B: y, Comparison: bMinusA(pairs(mine, x, y, by))}
+				if p.Tasks > 0 {
+					all = append(all, p)
+				}
+			}
+		}
+	}
+	for _, p := range adjust(all) {
+		if p.Significant() {
+			found = append(found, fmt.Sprintf("%s: %s and %s differ by %+.1f points on %d tasks (q %s)",
+				p.Model, p.A, p.B, 100*p.Difference, p.Tasks, Probability(p.Q)))
+		}
+	}
+	return found
+}
+
+func drifted(cells []*cell) (where []string) {
+	pools, _ := pool(cells, func(c assay.Cell) string { return c.Model })
+	for _, p := range pools {
+		if len(p.served) < 2 {
+			continue
+		}
+		var names []string
+		for _, name := range slices.Sorted(maps.Keys(p.served)) {
+			names = append(names, fmt.Sprintf("%s in %d", nameOr(name), p.served[name]))
+		}
+		where = append(where, fmt.Sprintf("%s: of %d outcomes %s", p.key, p.done, strings.Join(names, ", ")))
+	}
+	return where
+}
+
+func nameOr(name string) string {
+	if name == "" {
+		return "an unnamed one"
+	}
+	return name
+}
+
+func faultyModels(cells []*cell) (where []string) {
+	pools, _ := pool(cells, func(c assay.Cell) string { return c.Model })
+	for _, p := range pools {
+		attempts := p.done + p.faults
+		if attempts < fewest || float64(p.faults) <= faulty*float64(attempts) {
+			continue
+		}
+		var kinds []string
+		for _, k := range slices.Sorted(maps.Keys(p.faultKinds)) {
+			kinds = append(kinds, fmt.Sprintf("%d %s", p.faultKinds[k], Readable(string(k))))
+		}
+		where = append(where, fmt.Sprintf("%s: %d of %d attempts: %s", p.key, p.faults, attempts, strings.Join(kinds, ", ")))
+	}
+	return where
+}
