@@ -61,7 +61,7 @@ providers:
 	for title, lead := range map[string]string{
 		"Part models": "Full success by task type.", "Part models: main metrics": "", "Part scale": "Full success by difficulty.",
 		"Part flawed": "Full success by variant.", "Part reliability": "Full success by reliability.", "Part prompts": "Full success by variant.",
-		"Why outcomes are not full success": "",
+		"Why trials failed": "",
 	} {
 		if strings.Count(out, "\n"+title+"\n"+strings.Repeat("─", len(title))+"\n"+lead) != 1 {
 			t.Errorf("the tables do not have %q once:\n%s", title, out)

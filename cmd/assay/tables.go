@@ -24,7 +24,7 @@ func designOf(j *job.Job) report.Design {
 	return d
 }
 
-// tablesOf returns the tables and alarms of an experiment's planned trials.
+// tablesOf returns the tables and warnings of an experiment's planned trials.
 func tablesOf(ctx context.Context, j *job.Job, db *store.DB) (*report.Analysis, error) {
 	prompts, err := promptsOf(ctx, j)
 	if err != nil {

@@ -305,7 +305,7 @@ func TestForeignFormats(t *testing.T) {
 }
 
 // TestReport: all formats say the same of the same attempts, in one file, with the
-// alarms and the facts.
+// warnings and the facts.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
@@ -322,13 +322,13 @@ func TestReport(t *testing.T) {
 	}
 	// An obedient agent falls over the missing step, in every repeat.
 	if !slices.ContainsFunc(a.Warnings, func(x report.Warning) bool { return x.Kind == "zero" }) {
-		t.Errorf("alarms %v, want one of 0 %%", a.Warnings)
+		t.Errorf("warnings %v, want one of 0 %%", a.Warnings)
 	}
 	if len(a.Repeats) != 2 || len(a.Variants) != 4 || len(a.Models) != 1 || len(a.Curves) == 0 {
 		t.Errorf("%d repeats, %d and %d comparisons, %d curves", len(a.Repeats), len(a.Variants), len(a.Models), len(a.Curves))
 	}
 	for format, marks := range map[string][]string{
-		"text": {"Experiment small", "ALARM", "What each variant changes", snapshotOf(t, path)},
+		"text": {"Experiment small", "warnings: some figures may be misleading", "What each variant changes", snapshotOf(t, path)},
 		"md":   {"# Experiment small", "| model |", snapshotOf(t, path)},
 		"html": {"<title>", "vega", "trial-", snapshotOf(t, path)},
 	} {
@@ -369,7 +369,7 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%+v is no flip: %s and %s", f, levels[f.A], levels[f.B])
 		}
 	}
-	if r := must(t, nil, "compare", "experiment:small", "small", "--store", path); !strings.Contains(r.out, "no significant difference") {
+	if r := must(t, nil, "compare", "experiment:small", "small", "--store", path); !strings.Contains(r.out, "scored the same") {
 		t.Errorf("an experiment against itself: %s", r.out)
 	}
 	if r := must(t, nil, "compare", "sim/expert", "sim/obedient", "--store", path, "--format", "html", "--transcripts", "1"); strings.Count(r.out, `id="episode-trial-`) != 2 {
@@ -447,7 +447,7 @@ func TestDamagedStoreIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a.Done != n || !slices.ContainsFunc(a.Warnings, func(x report.Warning) bool { return x.Kind == "damaged" }) {
-		t.Errorf("the report counts %d outcomes, want %d, and has the alarms %+v", a.Done, n, a.Warnings)
+		t.Errorf("the report counts %d outcomes, want %d, and has the warnings %+v", a.Done, n, a.Warnings)
 	}
 	var s []session.Status
 	r = must(t, nil, "status", "--store", path, "--json")

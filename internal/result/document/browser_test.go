@@ -39,7 +39,9 @@ func newBrowser(t *testing.T) browser {
 			return browser{t, path}
 		}
 	}
-	t.Skip("no chromium, chromium-browser or google-chrome on PATH: pages are not tried in a browser")
+	t.Skip(
+		"no chromium, chromium-browser or google-chrome on PATH: pages are not tried in a browser",
+	)
 	return browser{}
 }
 
@@ -66,7 +68,10 @@ func (b browser) visit(page, hash string, args ...string) visit {
 	defer cancel()
 	args = append([]string{
 		"--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-		"--user-data-dir=" + filepath.Join(dir, "profile"), "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+		"--user-data-dir=" + filepath.Join(
+			dir,
+			"profile",
+		), "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 		"--log-net-log=" + log, "--enable-logging=stderr", "--v=0", "--virtual-time-budget=10000",
 	}, args...)
 	cmd := exec.CommandContext(ctx, b.path, append(args, "file://"+file+hash)...)
@@ -86,7 +91,8 @@ func (b browser) visit(page, hash string, args ...string) visit {
 		t.Fatal(err)
 	}
 	for _, m := range regexp.MustCompile(`"url":"(https?:[^"]*)"`).FindAllStringSubmatch(string(traffic), -1) {
-		if u, err := url.Parse(m[1]); err != nil || !regexp.MustCompile(`(^|\.)(google|googleapis|gvt1)\.com$`).MatchString(u.Hostname()) {
+		if u, err := url.Parse(m[1]); err != nil ||
+			!regexp.MustCompile(`(^|\.)(google|googleapis|gvt1)\.com$`).MatchString(u.Hostname()) {
 			v.hosts = append(v.hosts, m[1])
 		}
 	}
@@ -105,7 +111,10 @@ func TestBrowser(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t)
 	d := sample()
-	d.Sections = append(d.Sections, document.Section{ID: "facets", Chart: &document.Chart{Spec: spec(facetSpec(7))}})
+	d.Sections = append(
+		d.Sections,
+		document.Section{ID: "facets", Chart: &document.Chart{Spec: spec(facetSpec(7))}},
+	)
 	page := written(t, d.WriteHTML)
 	for scheme, want := range map[string]string{light: "rgb(253, 252, 250)", dark: "rgb(22, 24, 27)"} {
 		v := b.visit(page, "", scheme, "--dump-dom")
@@ -120,7 +129,8 @@ func TestBrowser(t *testing.T) {
 			t.Fatalf("%s: %d figures", scheme, len(figures))
 		}
 		for i, f := range figures {
-			drawn := regexp.MustCompile(`<svg [^>]*background-color: ([^;]*);`).FindAllStringSubmatch(f, -1)
+			drawn := regexp.MustCompile(`<svg [^>]*background-color: ([^;]*);`).
+				FindAllStringSubmatch(f, -1)
 			if len(drawn) != 2 || drawn[0][1] != want || drawn[1][1] != "rgb(255, 255, 255)" {
 				t.Errorf("%s: figure %d: drawn %v", scheme, i, drawn)
 			}
@@ -132,7 +142,8 @@ func TestBrowser(t *testing.T) {
 		for _, m := range regexp.MustCompile(`<text[^>]*>([^<]* number [^<]*)</text>`).FindAllStringSubmatch(figures[5], -1) {
 			legend = append(legend, m[1])
 		}
-		if slices.Sort(legend); len(slices.Compact(legend)) != 14 || strings.Contains(strings.Join(legend, ""), "…") {
+		if slices.Sort(legend); len(slices.Compact(legend)) != 14 ||
+			strings.Contains(strings.Join(legend, ""), "…") {
 			t.Errorf("%s: the legend of 14 lines has %q", scheme, legend)
 		}
 		for i, m := range regexp.MustCompile(`<svg [^>]*width="(\d+)" height="(\d+)"`).FindAllStringSubmatch(figures[6], -1) {
@@ -140,7 +151,13 @@ func TestBrowser(t *testing.T) {
 			width, _ := strconv.Atoi(m[1])
 			height, _ := strconv.Atoi(m[2])
 			if width > room || width < room/2 || height < 3*120 || height > 4*120 {
-				t.Errorf("%s: facets are %d wide and %d high, the page is %d wide", scheme, width, height, room)
+				t.Errorf(
+					"%s: facets are %d wide and %d high, the page is %d wide",
+					scheme,
+					width,
+					height,
+					room,
+				)
 			}
 		}
 	}
@@ -151,21 +168,25 @@ func TestPaper(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t)
 	file := filepath.Join(t.TempDir(), "page.pdf")
-	if v := b.visit(written(t, sample().WriteHTML), "", dark, "--no-pdf-header-footer", "--print-to-pdf="+file); len(v.console) > 0 {
+	if v := b.visit(written(t, sample().WriteHTML), "", dark, "--no-pdf-header-footer", "--print-to-pdf="+file); len(
+		v.console,
+	) > 0 {
 		t.Errorf("the console says\n%s", strings.Join(v.console, "\n"))
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if pages := len(regexp.MustCompile(`/Type\s*/Page\b`).FindAll(text, -1)); pages < 4 || pages > 8 {
+	if pages := len(regexp.MustCompile(`/Type\s*/Page\b`).FindAll(text, -1)); pages < 4 ||
+		pages > 8 {
 		t.Errorf("%d pages", pages)
 	}
 }
 
 // forPaper is a page that looks on the screen as it does on paper.
 func forPaper(page string) string {
-	return strings.NewReplacer("@media print", "@media all", "@media screen", "@media speech").Replace(page)
+	return strings.NewReplacer("@media print", "@media all", "@media screen", "@media speech").
+		Replace(page)
 }
 
 // TestTablesFitPaper: no table is wider than a page of A4, whatever is in it; long
@@ -178,7 +199,14 @@ func TestTablesFitPaper(t *testing.T) {
 	}
 	for i, columns := range []int{3, 8, 11, 12, 13, 14, 16, 23, 40} {
 		for k, digits := range []string{"0000", "1.0 %", "100.0 %", "26.4 – 60.4 %", "MWMWMW"} {
-			d.Sections = append(d.Sections, document.Section{ID: fmt.Sprintf("t%d-%d", i, k), Title: "Wide", Table: wideTable(columns, digits)})
+			d.Sections = append(
+				d.Sections,
+				document.Section{
+					ID:    fmt.Sprintf("t%d-%d", i, k),
+					Title: "Wide",
+					Table: wideTable(columns, digits),
+				},
+			)
 		}
 	}
 	const a4 = 694 // pixels between the margins
@@ -191,7 +219,9 @@ func TestTablesFitPaper(t *testing.T) {
 			places: Array.from(document.querySelectorAll(".warnings .where > li")).filter(shown).length,
 			unbroken: Array.from(document.querySelectorAll(".warnings, .warnings > ul > li"), (e) => getComputedStyle(e).breakInside).filter((b) => b !== "auto"),
 		});`
-	v := newBrowser(t).visit(withScript(forPaper(written(t, d.WriteHTML)), script), "", light, "--hide-scrollbars", fmt.Sprintf("--window-size=%d,1000", a4), "--dump-dom")
+	v := newBrowser(
+		t,
+	).visit(withScript(forPaper(written(t, d.WriteHTML)), script), "", light, "--hide-scrollbars", fmt.Sprintf("--window-size=%d,1000", a4), "--dump-dom")
 	var got struct {
 		Page           []int
 		Tables, Places int
@@ -209,7 +239,13 @@ func TestTablesFitPaper(t *testing.T) {
 		t.Errorf("%d places of alarms are on paper, want %d", got.Places, places)
 	}
 	if len(got.Wide)+len(got.Unbroken) > 0 || got.Tables <= len(d.Sections) {
-		t.Errorf("%d tables for %d; too wide are %q; alarms break %q", got.Tables, len(d.Sections), got.Wide, got.Unbroken)
+		t.Errorf(
+			"%d tables for %d; too wide are %q; alarms break %q",
+			got.Tables,
+			len(d.Sections),
+			got.Wide,
+			got.Unbroken,
+		)
 	}
 }
 
@@ -292,7 +328,12 @@ const until = async (f) => { for (let i = 0; i < 50 && !f(); i++) await wait(100
 // withScript adds a script to a page, and to what its policy allows.
 func withScript(page, script string) string {
 	sum := sha256.Sum256([]byte(script))
-	page = strings.Replace(page, "script-src", "script-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'", 1)
+	page = strings.Replace(
+		page,
+		"script-src",
+		"script-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'",
+		1,
+	)
 	end := strings.LastIndex(page, "</body>")
 	return page[:end] + "<script>" + script + "</script>" + page[end:]
 }
@@ -303,17 +344,30 @@ func withScript(page, script string) string {
 func TestReader(t *testing.T) {
 	t.Parallel()
 	d := sample()
-	d.Sections = append(d.Sections, document.Section{ID: "wide", Title: "Wide", Table: wideTable(40, "100.0 %")})
+	d.Sections = append(
+		d.Sections,
+		document.Section{ID: "wide", Title: "Wide", Table: wideTable(40, "100.0 %")},
+	)
 	v := newBrowser(t).visit(withScript(written(t, d.WriteHTML), driver), "", light, "--dump-dom")
 	var got any
 	decodeTitle(t, v, &got)
 	want := map[string]any{
-		"turns":  []any{"8.2 6.9 6.0 descending", "4.5 4.9 5.1 ascending", "4.5 4.9 5.1 none"},
-		"names":  []any{"claude-sonnet-4 deepseek-v3 gemini-2.5-flash ascending", "qwen-max-latest qwen-max llama-3.1-8b descending", "claude-sonnet-4 gpt-4o qwen-max none"},
-		"sheets": []any{"row 3 of a table row 2 of a table row 1 of a table", "row 3 of a table row 2 of a table row 1 of a table"},
+		"turns": []any{"8.2 6.9 6.0 descending", "4.5 4.9 5.1 ascending", "4.5 4.9 5.1 none"},
+		"names": []any{
+			"claude-sonnet-4 deepseek-v3 gemini-2.5-flash ascending",
+			"qwen-max-latest qwen-max llama-3.1-8b descending",
+			"claude-sonnet-4 gpt-4o qwen-max none",
+		},
+		"sheets": []any{
+			"row 3 of a table row 2 of a table row 1 of a table",
+			"row 3 of a table row 2 of a table row 1 of a table",
+		},
 		"others": "none", "muted": "0.36", "opened": true, "again": true,
 		"tooltip": "Model claude-sonnet-4 Full success, % 68.2 Trials 900",
-		"saved":   []any{"Save as SVG success.svg blob:null/", "Save as PNG success.png data:image"},
+		"saved": []any{
+			"Save as SVG success.svg blob:null/",
+			"Save as PNG success.png data:image",
+		},
 	}
 	if diff := cmp.Diff(any(want), got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -334,15 +388,24 @@ func TestForeignText(t *testing.T) {
 		fmt.Fprint(w, "[]")
 	}))
 	defer server.Close()
-	bad := fmt.Sprintf(`</title></style></script><script>fetch("%[1]s/a");document.title="gone"</script><img src="%[1]s/b" onerror="document.title='gone'">`, server.URL)
+	bad := fmt.Sprintf(
+		`</title></style></script><script>fetch("%[1]s/a");document.title="gone"</script><img src="%[1]s/b" onerror="document.title='gone'">`,
+		server.URL,
+	)
 	d := plant(bad)
-	d.Sections[0].Chart.Spec = spec(m{"data": m{"url": server.URL + "/c"}, "mark": "bar", "encoding": m{"x": m{"field": "a"}}})
+	d.Sections[0].Chart.Spec = spec(
+		m{"data": m{"url": server.URL + "/c"}, "mark": "bar", "encoding": m{"x": m{"field": "a"}}},
+	)
 	d.Sections[1].Chart.Spec = spec(m{
-		"data": m{"values": []m{{"a": bad, "url": server.URL + "/d"}}}, "title": bad, "mark": "image", "encoding": m{"url": m{"field": "url"}, "x": m{"field": "a"}},
+		"data": m{
+			"values": []m{{"a": bad, "url": server.URL + "/d"}},
+		}, "title": bad, "mark": "image", "encoding": m{"url": m{"field": "url"}, "x": m{"field": "a"}},
 		"usermeta": m{"embedOptions": m{"config": server.URL + "/e"}},
 	})
 	d.Sections[3].Chart.Spec = spec(m{
-		"data": m{"values": []m{{"a": 1}}}, "mark": "bar", "encoding": m{"x": m{"field": "a", "type": "quantitative"}},
+		"data": m{
+			"values": []m{{"a": 1}},
+		}, "mark": "bar", "encoding": m{"x": m{"field": "a", "type": "quantitative"}},
 		"usermeta": m{"embedOptions": m{"actions": true}},
 	})
 	d.Sections[2].Chart = &document.Chart{Spec: json.RawMessage(`{"mark": "no such mark"}`)}

@@ -34,7 +34,10 @@ func palettes(t *testing.T) map[string]map[string][]color.RGBA {
 				if err != nil {
 					t.Fatal(err)
 				}
-				out[name][m[1]] = append(out[name][m[1]], color.RGBA{uint8(n >> 16), uint8(n >> 8), uint8(n), 255})
+				out[name][m[1]] = append(
+					out[name][m[1]],
+					color.RGBA{uint8(n >> 16), uint8(n >> 8), uint8(n), 255},
+				)
 			}
 		}
 	}
@@ -65,9 +68,17 @@ func contrast(a, b color.RGBA) float64 {
 // eyes are those of most people, without red cones and without green ones, as
 // Machado, Oliveira and Fernandes simulate them.
 var eyes = map[string][3][3]float64{
-	"common":       {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
-	"protanopia":   {{.152286, 1.052583, -.204868}, {.114503, .786281, .099216}, {-.003882, -.048116, 1.051998}},
-	"deuteranopia": {{.367322, .860646, -.227968}, {.280085, .672501, .047413}, {-.011820, .042940, .968881}},
+	"common": {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
+	"protanopia": {
+		{.152286, 1.052583, -.204868},
+		{.114503, .786281, .099216},
+		{-.003882, -.048116, 1.051998},
+	},
+	"deuteranopia": {
+		{.367322, .860646, -.227968},
+		{.280085, .672501, .047413},
+		{-.011820, .042940, .968881},
+	},
 }
 
 // lab is a colour in CIELAB as the eye sees it.
@@ -107,7 +118,14 @@ func TestSeriesDiffer(t *testing.T) {
 				for name, eye := range eyes {
 					x, y := lab(a, eye), lab(b, eye)
 					if d := math.Hypot(math.Hypot(x[0]-y[0], x[1]-y[1]), x[2]-y[2]); d < apart {
-						t.Errorf("%s: colours %d and %d are %.1f apart for %s", scheme, k, i, d, name)
+						t.Errorf(
+							"%s: colours %d and %d are %.1f apart for %s",
+							scheme,
+							k,
+							i,
+							d,
+							name,
+						)
 					}
 				}
 			}
@@ -132,7 +150,11 @@ func TestTextCanBeRead(t *testing.T) {
 			}
 		}
 		if got := min(contrast(p["ink"][0], p["mark"][0]), contrast(p["surface"][0], p["mark"][0])); got < 3 {
-			t.Errorf("%s: a bar has a contrast of %.1f to its error bar or to the page", scheme, got)
+			t.Errorf(
+				"%s: a bar has a contrast of %.1f to its error bar or to the page",
+				scheme,
+				got,
+			)
 		}
 		for _, scale := range []string{"ramp", "diverging"} {
 			for i, c := range p[scale] {

@@ -36,7 +36,8 @@ var (
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"line": line, "paragraphs": paragraphs, "excerpts": excerpts,
-	"sign": func(t Tone) string { return sign[t] }, "meaning": func(t Tone) string { return meaning[t] },
+	"sign":         func(t Tone) string { return sign[t] },
+	"meaning":      func(t Tone) string { return meaning[t] },
 	"places":       func(w Warning) []string { first, _ := w.places(); return first },
 	"more":         func(w Warning) []string { _, more := w.places(); return more },
 	"warningsHead": warningsHead,
@@ -62,7 +63,12 @@ type page struct {
 //
 // If the specification of a chart is not JSON, it fails before it writes anything.
 func (d *Document) WriteHTML(w io.Writer) error {
-	p := page{Document: d, FactsTitle: factsTitle, Style: template.CSS(styleCSS), episodes: make(map[string]bool)}
+	p := page{
+		Document:   d,
+		FactsTitle: factsTitle,
+		Style:      template.CSS(styleCSS),
+		episodes:   make(map[string]bool),
+	}
 	for _, s := range append([]Section{{ID: "main chart", Chart: d.Chart}}, d.Sections...) {
 		if s.Chart == nil {
 			continue
@@ -78,7 +84,13 @@ func (d *Document) WriteHTML(w io.Writer) error {
 	p.Scripts = []template.JS{template.JS(scriptJS)}
 	if p.Charts {
 		licences := "/*\n" + vegaLicences + "\n*/\n"
-		p.Scripts = append(p.Scripts, template.JS(licences+vegaJS), template.JS(vegaLiteJS), template.JS(vegaEmbedJS), template.JS(chartsJS))
+		p.Scripts = append(
+			p.Scripts,
+			template.JS(licences+vegaJS),
+			template.JS(vegaLiteJS),
+			template.JS(vegaEmbedJS),
+			template.JS(chartsJS),
+		)
 	}
 	p.Policy = policy(p.Scripts)
 	var b bytes.Buffer
@@ -97,7 +109,8 @@ func policy(scripts []template.JS) template.HTMLAttr {
 		fmt.Fprintf(&hashes, " 'sha256-%s'", base64.StdEncoding.EncodeToString(sum[:]))
 	}
 	return template.HTMLAttr(`content="default-src 'none'; script-src` + hashes.String() +
-		`; style-src 'unsafe-inline'; img-src data: blob:; connect-src 'none'; base-uri 'none'; form-action 'none'"`)
+		`; style-src 'unsafe-inline'; img-src data: blob:; connect-src 'none'` +
+		`; base-uri 'none'; form-action 'none'"`)
 }
 
 // A placed cell has the properties of its place in the table.
@@ -193,7 +206,8 @@ type excerpt struct {
 // tag, are code.
 func excerpts(s Step) []excerpt {
 	text := strings.Trim(s.Text, "\n")
-	if start := strings.TrimSpace(text); s.Who == "tool" || start != "" && strings.ContainsRune("{[<", rune(start[0])) {
+	if start := strings.TrimSpace(text); s.Who == "tool" ||
+		start != "" && strings.ContainsRune("{[<", rune(start[0])) {
 		return []excerpt{{true, text}}
 	}
 	var out []excerpt

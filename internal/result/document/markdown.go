@@ -24,7 +24,9 @@ func (d *Document) WriteMarkdown(w io.Writer) error {
 		blocks = append(blocks, s.markdown())
 	}
 	if len(d.Facts) > 0 {
-		facts := &Table{Columns: []Column{{Head: "Fact", Names: true}, {Head: "Value", Names: true}}}
+		facts := &Table{
+			Columns: []Column{{Head: "Fact", Names: true}, {Head: "Value", Names: true}},
+		}
 		for _, f := range d.Facts {
 			facts.Rows = append(facts.Rows, []Cell{{Text: f.Name}, {Text: f.Value}})
 		}

@@ -72,7 +72,8 @@ func (t *TextTable) String() string {
 		lines = append(lines, strings.Repeat("─", rule))
 		for _, row := range t.rows {
 			for k, cells := range rowLines(row) {
-				if l := t.line(cells, columns, widths); k == 0 || l != "" { // only other blocks need this line
+				if l := t.line(cells, columns, widths); k == 0 ||
+					l != "" { // only other blocks need this line
 					lines = append(lines, l)
 				}
 			}

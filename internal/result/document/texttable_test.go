@@ -77,10 +77,20 @@ func TestTextTableAligns(t *testing.T) {
 func TestWideTable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		columns, rows, left := rapid.IntRange(1, 40).Draw(t, "columns"), rapid.IntRange(0, 3).Draw(t, "rows"), rapid.IntRange(0, 2).Draw(t, "left")
+		columns, rows, left := rapid.IntRange(1, 40).
+			Draw(t, "columns"),
+			rapid.IntRange(0, 3).
+				Draw(t, "rows"),
+			rapid.IntRange(0, 2).
+				Draw(t, "left")
 		// Names are unique words, so that they can be found again.
 		name := func(row, column int) string {
-			return fmt.Sprintf("r%dc%dx%s", row, column, strings.Repeat("y", rapid.IntRange(0, 30).Draw(t, "width")))
+			return fmt.Sprintf(
+				"r%dc%dx%s",
+				row,
+				column,
+				strings.Repeat("y", rapid.IntRange(0, 30).Draw(t, "width")),
+			)
 		}
 		var heads []string
 		for c := range columns {

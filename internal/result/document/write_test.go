@@ -99,7 +99,10 @@ func TestFoldedRowsAreCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			table := &document.Table{Columns: []document.Column{{Head: "name", Names: true}}, Shown: c.shown}
+			table := &document.Table{
+				Columns: []document.Column{{Head: "name", Names: true}},
+				Shown:   c.shown,
+			}
 			for i := range c.rows {
 				table.Rows = append(table.Rows, []document.Cell{{Text: fmt.Sprint("row-", i)}})
 			}
@@ -132,20 +135,34 @@ func TestPlaces(t *testing.T) {
 		for i := range n {
 			places = append(places, fmt.Sprintf("cell-%d, hard", i+1))
 		}
-		d := &document.Document{Warnings: []document.Warning{{Title: "0 %", Text: "No success.", Where: places}}}
-		text, markdown, page := written(t, plain(d)), written(t, d.WriteMarkdown), body(written(t, d.WriteHTML))
+		d := &document.Document{
+			Warnings: []document.Warning{{Title: "0 %", Text: "No success.", Where: places}},
+		}
+		text, markdown, page := written(
+			t,
+			plain(d),
+		), written(
+			t,
+			d.WriteMarkdown,
+		), body(
+			written(t, d.WriteHTML),
+		)
 		if got := strings.Count(text, "- cell-"); got != n-more {
 			t.Errorf("text lists %d of %d places", got, n)
 		}
-		if got := strings.Contains(text, fmt.Sprintf("and %d more; --format html or json lists all\n", more)); got != (more > 0) || strings.Contains(text, "more;") != got {
+		if got := strings.Contains(text, fmt.Sprintf("and %d more; --format html or json lists all\n", more)); got != (more > 0) ||
+			strings.Contains(text, "more;") != got {
 			t.Errorf("text of %d places: says how many more is %v", n, got)
 		}
-		if got := strings.Count(markdown, "\n> - cell-"); got != n || strings.Contains(markdown, "more") {
+		if got := strings.Count(markdown, "\n> - cell-"); got != n ||
+			strings.Contains(markdown, "more") {
 			t.Errorf("Markdown lists %d of %d places:\n%s", got, n, markdown)
 		}
 		shown, rest, _ := strings.Cut(page, "<details>")
 		hidden, paper, _ := strings.Cut(rest, "</details>")
-		if a, b, c := strings.Count(shown, "<li>cell-"), strings.Count(hidden, "<li>cell-"), strings.Count(paper, "<li>cell-"); a != n-more || b != more || c != more {
+		if a, b, c := strings.Count(shown, "<li>cell-"), strings.Count(hidden, "<li>cell-"), strings.Count(paper, "<li>cell-"); a != n-more ||
+			b != more ||
+			c != more {
 			t.Errorf("HTML of %d places shows %d, hides %d, and has %d more for paper", n, a, b, c)
 		}
 		if got := strings.Contains(page, fmt.Sprintf("<summary>and %d more</summary>", more)); got != (more > 0) {
@@ -159,12 +176,24 @@ func TestPlaces(t *testing.T) {
 func TestSheets(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		left, columns := rapid.IntRange(0, 3).Draw(t, "left"), rapid.IntRange(1, 60).Draw(t, "columns")
+		left, columns := rapid.IntRange(0, 3).
+			Draw(t, "left"),
+			rapid.IntRange(1, 60).
+				Draw(t, "columns")
 		width := rapid.IntRange(1, 12).Draw(t, "width")
 		table, want := &document.Table{Rows: make([][]document.Cell, 1)}, ""
 		for c := range left + columns {
-			table.Columns = append(table.Columns, document.Column{Head: fmt.Sprintf("h%d", c), Names: c < left})
-			table.Rows[0] = append(table.Rows[0], document.Cell{Text: fmt.Sprintf("%0*d", width, c), Note: strings.Repeat("0", rapid.IntRange(0, 14).Draw(t, "note"))})
+			table.Columns = append(
+				table.Columns,
+				document.Column{Head: fmt.Sprintf("h%d", c), Names: c < left},
+			)
+			table.Rows[0] = append(
+				table.Rows[0],
+				document.Cell{
+					Text: fmt.Sprintf("%0*d", width, c),
+					Note: strings.Repeat("0", rapid.IntRange(0, 14).Draw(t, "note")),
+				},
+			)
 			if c >= left {
 				want += fmt.Sprintf("h%d ", c)
 			}
@@ -216,7 +245,8 @@ func TestEmpty(t *testing.T) {
 	if got := written(t, d.WriteMarkdown); got != "\n" {
 		t.Errorf("Markdown is %q", got)
 	}
-	if got := written(t, d.WriteHTML); strings.Contains(got, "vegaEmbed") || strings.Contains(got, "Vega") {
+	if got := written(t, d.WriteHTML); strings.Contains(got, "vegaEmbed") ||
+		strings.Contains(got, "Vega") {
 		t.Error("a page without charts holds the code for them")
 	}
 }
@@ -312,7 +342,9 @@ func skeleton(page string) []string {
 // sheets are tables for paper, of which there are more where texts are wider.
 var sheets = regexp.MustCompile(`(?s)<div class="sheet".*?</table>\n</div>\n`)
 
-var ofSheets = regexp.MustCompile(`^</?(div|table|thead|tbody|tr|th|td|span|small)( (class|scope|data-tone|aria-hidden)="")*>$`)
+var ofSheets = regexp.MustCompile(
+	`^</?(div|table|thead|tbody|tr|th|td|span|small)( (class|scope|data-tone|aria-hidden)="")*>$`,
+)
 
 // TestTextStaysText: whatever the strings of a document hold, its page has the
 // same tags and the same scripts, its Markdown the same lines and columns, and
@@ -365,21 +397,63 @@ func bars(line string) int {
 	return strings.Count(regexp.MustCompile(`\\.`).ReplaceAllString(line, ""), "|")
 }
 
-var markdownText = strings.NewReplacer(`\\`, `\`, "\\`", "`", `\*`, "*", `\_`, "_", `\[`, "[", `\]`, "]", `\|`, "|", `\~`, "~", `\#`, "#", `\=`, "=", `\-`, "-", `\+`, "+", `\.`, ".", `\)`, ")",
-	"&lt;", "<", "&gt;", ">", "&amp;", "&", "&#36;", "$")
+var markdownText = strings.NewReplacer(
+	`\\`,
+	`\`,
+	"\\`",
+	"`",
+	`\*`,
+	"*",
+	`\_`,
+	"_",
+	`\[`,
+	"[",
+	`\]`,
+	"]",
+	`\|`,
+	"|",
+	`\~`,
+	"~",
+	`\#`,
+	"#",
+	`\=`,
+	"=",
+	`\-`,
+	"-",
+	`\+`,
+	"+",
+	`\.`,
+	".",
+	`\)`,
+	")",
+	"&lt;",
+	"<",
+	"&gt;",
+	">",
+	"&amp;",
+	"&",
+	"&#36;",
+	"$",
+)
 
 // TestMarkdownShowsText: what Markdown shows is the text in one line, and
 // nothing is left in the source that would mean something else.
 func TestMarkdownShowsText(t *testing.T) {
 	t.Parallel()
-	active := regexp.MustCompile("^(#|=|[-+]( |$|-)|\\d+[.)]( |$))|[`*\\[\\]|~<>$]|(^|[^\\pL\\pN])_|_([^\\pL\\pN]|$)")
+	active := regexp.MustCompile(
+		"^(#|=|[-+]( |$|-)|\\d+[.)]( |$))|[`*\\[\\]|~<>$]|(^|[^\\pL\\pN])_|_([^\\pL\\pN]|$)",
+	)
 	rapid.Check(t, func(t *rapid.T) {
 		text := nasty.Draw(t, "text")
 		d := document.Document{Lead: text}
 		got := strings.TrimSuffix(written(t, d.WriteMarkdown), "\n")
-		want := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
-			return r == ' ' || r == '\u2028' || r == '\u2029' || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
-		}), " ")
+		want := strings.Join(
+			strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
+				return r == ' ' || r == '\u2028' || r == '\u2029' || unicode.IsControl(r) ||
+					unicode.Is(unicode.Bidi_Control, r)
+			}),
+			" ",
+		)
 		if shown := markdownText.Replace(got); shown != want {
 			t.Fatalf("%q is written as %q, which shows %q", text, got, shown)
 		}
@@ -442,10 +516,12 @@ func TestPageLoadsNothing(t *testing.T) {
 	page := written(t, sample().WriteHTML)
 	tags := tag.FindAllString(body(page), -1)
 	for _, tg := range tags {
-		if m := regexp.MustCompile(`\s(src|href|srcset|action|data|poster|background|on\w+)="([^"]*)"`).FindStringSubmatch(tg); m != nil && (m[1] != "href" || !strings.HasPrefix(m[2], "#") && m[2] != "data:,") {
+		if m := regexp.MustCompile(`\s(src|href|srcset|action|data|poster|background|on\w+)="([^"]*)"`).FindStringSubmatch(tg); m != nil &&
+			(m[1] != "href" || !strings.HasPrefix(m[2], "#") && m[2] != "data:,") {
 			t.Errorf("%s loads or does something", tg)
 		}
-		if regexp.MustCompile(`^<(iframe|object|embed|img|base|form|video|audio)\b`).MatchString(tg) {
+		if regexp.MustCompile(`^<(iframe|object|embed|img|base|form|video|audio)\b`).
+			MatchString(tg) {
 			t.Errorf("%s is in the page", tg)
 		}
 	}

@@ -58,15 +58,19 @@ func (c comparison) conditionSection() document.Section {
 	return document.Section{
 		ID: "conditions", Title: "By condition", Table: t,
 		Lead: "Significant differences come first, then the largest.",
-		Notes: []string{fmt.Sprintf("%d of %d conditions differ significantly: q is below .05 after "+
-			"Benjamini and Hochberg.", significant(c.Cells), len(c.Cells))},
+		Notes: []string{
+			fmt.Sprintf("%d of %d conditions differ significantly: q is below .05 after "+
+				"Benjamini and Hochberg.", significant(c.Cells), len(c.Cells)),
+		},
 	}
 }
 
 func (c comparison) flipSection(episodes map[assay.TrialID]string) document.Section {
 	t := &document.Table{
-		Columns: append(names("condition", "task"), figures("trial of A", "A", "trial of B", "B")...),
-		Shown:   fewestRows,
+		Columns: append(
+			names("condition", "task"),
+			figures("trial of A", "A", "trial of B", "B")...),
+		Shown: fewestRows,
 	}
 	link := func(id assay.TrialID) document.Cell {
 		return document.Cell{Text: string(id[:min(12, len(id))]), Episode: episodes[id]}
@@ -80,8 +84,13 @@ func (c comparison) flipSection(episodes map[assay.TrialID]string) document.Sect
 	}
 	s := document.Section{
 		ID: "flips", Title: "Trials that flipped", Table: t,
-		Lead: fmt.Sprintf("%s fully succeeded only in %s, and %d only in %s. `assay show` prints a trial.",
-			counted(c.Worse, "trial"), c.A.Name, c.Better, c.B.Name),
+		Lead: fmt.Sprintf(
+			"%s fully succeeded only in %s, and %d only in %s. `assay show` prints a trial.",
+			counted(c.Worse, "trial"),
+			c.A.Name,
+			c.Better,
+			c.B.Name,
+		),
 	}
 	if n := c.Worse + c.Better; n > len(c.Flips) {
 		s.Notes = []string{fmt.Sprintf("The first %d of %d.", len(c.Flips), n)}
@@ -99,16 +108,8 @@ func outcomeText(l assay.Level, category string) string {
 // summary begins with the verdict.
 func (c comparison) summary() []document.Point {
 	points := []document.Point{{Label: "Verdict", Text: c.verdict()}}
-	if n := significant(c.Cells); len(c.Cells) > 1 {
-		top := c.Cells[0]
-		text := fmt.Sprintf("None of %d conditions differs significantly on its own. The largest "+
-			"difference: %s, where %s scored %s on only %s.", len(c.Cells), top.Condition, c.B.Name,
-			higher(top.Difference), counted(top.Tasks, "task"))
-		if n > 0 {
-			text = fmt.Sprintf("%d of %d conditions differ significantly. The largest: %s, where %s "+
-				"scored %s.", n, len(c.Cells), top.Condition, c.B.Name, higher(top.Difference))
-		}
-		points = append(points, document.Point{Label: "Where", Text: text})
+	if len(c.Cells) > 1 {
+		points = append(points, document.Point{Label: "Where", Text: c.whereText()})
 	}
 	if text := c.differText(); text != "" {
 		points = append(points, document.Point{Label: "What differs", Text: text})
@@ -116,18 +117,34 @@ func (c comparison) summary() []document.Point {
 	return points
 }
 
+// whereText names the condition with the largest difference.
+func (c comparison) whereText() string {
+	top := c.Cells[0]
+	if top.Difference == 0 {
+		return fmt.Sprintf("None of %d conditions differs.", len(c.Cells))
+	}
+	n := significant(c.Cells)
+	count := fmt.Sprintf("%d of %d conditions differ significantly.", n, len(c.Cells))
+	if n == 0 {
+		count = fmt.Sprintf("None of %d conditions differs significantly on its own.", len(c.Cells))
+	}
+	return fmt.Sprintf("%s The largest difference: %s, where %s scored %s on %s.", count,
+		top.Condition, c.B.Name, higher(top.Difference), counted(top.Tasks, "task"))
+}
+
 func (c comparison) verdict() string {
 	w := c.Whole
-	scored := fmt.Sprintf("%s scored %s than %s", c.B.Name, higher(w.Difference), c.A.Name)
+	tasks := counted(w.Tasks, "task")
+	limit := fmt.Sprintf("Only differences from %.1f points can be found here.", 100*w.Detectable)
 	if w.Difference == 0 {
-		scored = fmt.Sprintf("%s and %s scored the same", c.A.Name, c.B.Name)
+		return fmt.Sprintf("%s and %s scored the same on %s. %s", c.A.Name, c.B.Name, tasks, limit)
 	}
-	text := fmt.Sprintf("%s on %s", scored, counted(w.Tasks, "task"))
+	scored := fmt.Sprintf("%s scored %s than %s on %s",
+		c.B.Name, higher(w.Difference), c.A.Name, tasks)
 	if (report.Paired{Comparison: w, Q: w.P}).Significant() {
-		return text + fmt.Sprintf(", which is more than chance (%s).", named("p", w.P))
+		return fmt.Sprintf("%s, which is more than chance (%s).", scored, named("p", w.P))
 	}
-	return text + fmt.Sprintf(", which is too close to call (%s): only differences from %.1f points "+
-		"can be found here.", named("p", w.P), 100*w.Detectable)
+	return fmt.Sprintf("%s, which is too close to call (%s). %s", scored, named("p", w.P), limit)
 }
 
 func (c comparison) differText() string {
@@ -144,22 +161,45 @@ func (c comparison) differText() string {
 
 func (c comparison) notes() []string {
 	notes := []string{
-		fmt.Sprintf("Matched by task and condition: %d of the %d settled trials of %s, and %d of the %d of "+
-			"%s.", c.A.Matched, c.A.Trials, c.A.Name, c.B.Matched, c.B.Trials, c.B.Name),
+		fmt.Sprintf(
+			"Matched by task and condition: %d of the %d settled trials of %s, and %d of the %d "+
+				"of "+
+				"%s.",
+			c.A.Matched,
+			c.A.Trials,
+			c.A.Name,
+			c.B.Matched,
+			c.B.Trials,
+			c.B.Name,
+		),
 		methodNote(c.Whole.Method) + " Each task weighs the same. " + testNote,
-		fmt.Sprintf("The bootstrap interval, by resampling tasks, is %+.1f to %+.1f. It is too narrow with "+
-			"few tasks.", 100*c.Bootstrap.Low, 100*c.Bootstrap.High),
+		fmt.Sprintf(
+			"The bootstrap interval, by resampling tasks, is %+.1f to %+.1f. It is too narrow "+
+				"with "+
+				"few tasks.",
+			100*c.Bootstrap.Low,
+			100*c.Bootstrap.High,
+		),
 	}
 	if !c.SameLuck {
-		notes = append(notes, "The sides met different luck, trial by trial, because their seeds or worlds "+
-			"differ.")
+		notes = append(
+			notes,
+			"The sides met different luck, trial by trial, because their seeds or worlds "+
+				"differ.",
+		)
 	}
 	if c.Unlike > 0 {
-		notes = append(notes, fmt.Sprintf("%d tasks have the same name on both sides but different texts. "+
-			"They are not compared.", c.Unlike))
+		notes = append(
+			notes,
+			fmt.Sprintf("%d tasks have the same name on both sides but different texts. "+
+				"They are not compared.", c.Unlike),
+		)
 	}
 	if c.Shared > 0 {
-		notes = append(notes, fmt.Sprintf("%d trials belong to both sides, so they cannot differ.", c.Shared))
+		notes = append(
+			notes,
+			fmt.Sprintf("%d trials belong to both sides, so they cannot differ.", c.Shared),
+		)
 	}
 	return notes
 }

@@ -35,7 +35,8 @@ func (a analysis) errorSection() *document.Section {
 	return &document.Section{
 		ID: "errors", Title: "Why trials failed", Chart: errorChart(e), Table: t,
 		Notes: append([]string{
-			"Cells are shares of the n outcomes that are not full successes. Each outcome has one category.",
+			"Cells are shares of the n outcomes that are not full successes. Each outcome has " +
+				"one category.",
 		}, a.averagedNote()...),
 	}
 }
@@ -76,11 +77,12 @@ func (a analysis) effortSection() *document.Section {
 	return &document.Section{
 		ID: "effort", Title: "Turns, tokens and calls", Chart: a.turnChart(), Table: t,
 		Notes: append([]string{
-			"A quarter of the outcomes took at most the value in column ¼. Tokens are those of prompts and " +
-				"replies together, exact to 2.5 %. Calls, seconds and adherence are means.",
-			"Wasted and mistakes are shares of calls: those that the best policy would not have made with " +
-				"the same luck, and those that failed by the model's own error. Corrected is the share of " +
-				"outcomes with a correction.",
+			"A quarter of the outcomes took at most the value in column ¼. Tokens are those of " +
+				"prompts and replies together, exact to 2.5 %. Calls, seconds and adherence are " +
+				"means.",
+			"Wasted and mistakes are shares of calls: those that the best policy would not have " +
+				"made with the same luck, and those that failed by the model's own error. " +
+				"Corrected is the share of outcomes with a correction.",
 		}, a.averagedNote()...),
 	}
 }
@@ -135,8 +137,8 @@ func (a analysis) costSection() *document.Section {
 	return &document.Section{
 		ID: "cost", Title: "What success costs", Chart: a.costChart(), Table: t,
 		Notes: append([]string{
-			"Dollars cover all attempts, including those that ended in faults, at the prices in the " +
-				"providers file.",
+			"Dollars cover all attempts, including those that ended in faults, at the prices in " +
+				"the providers file.",
 		}, a.averagedNote()...),
 	}
 }
@@ -157,7 +159,8 @@ func (a analysis) laneSection() *document.Section {
 	return &document.Section{
 		ID: "lanes", Title: "Endpoint utilisation", Chart: a.laneChart(), Table: t,
 		Notes: []string{
-			"Occupancy is the share of a lane's tightest limit that was used while work was waiting.",
+			"Occupancy is the share of a lane's tightest limit that was used while work was " +
+				"waiting.",
 		},
 	}
 }

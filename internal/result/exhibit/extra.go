@@ -37,9 +37,10 @@ func (a analysis) repeatSection() *document.Section {
 	return &document.Section{
 		ID: "repeats", Title: "Repeats of a task", Table: t,
 		Notes: append([]string{
-			"pass@k is the unbiased estimate of the chance that at least one of k trials fully succeeds " +
-				"(Chen et al., 2021). pass^k estimates the chance that all k do (Yao et al., 2024). Both are " +
-				"means over tasks, and a task's value is the mean of its cells.",
+			"pass@k is the unbiased estimate of the chance that at least one of k trials fully " +
+				"succeeds (Chen et al., 2021). pass^k estimates the chance that all k do (Yao et " +
+				"al., 2024). Both are means over tasks, and a task's value is the mean of its " +
+				"cells.",
 			"Chance alone explains a difference between two runs that stays within the noise.",
 		}, a.averagedNote()...),
 	}
@@ -49,12 +50,18 @@ func repeatColumns(ks []int) []document.Column {
 	columns := append(names("model"), figures("tasks")...)
 	for _, k := range ks {
 		columns = append(columns, document.Column{
-			Head: fmt.Sprintf("pass@%d", k), Hint: fmt.Sprintf("chance that one of %d trials succeeds", k),
+			Head: fmt.Sprintf(
+				"pass@%d",
+				k,
+			), Hint: fmt.Sprintf("chance that one of %d trials succeeds", k),
 		})
 	}
 	for _, k := range ks {
 		columns = append(columns, document.Column{
-			Head: fmt.Sprintf("pass^%d", k), Hint: fmt.Sprintf("chance that all of %d trials succeed", k),
+			Head: fmt.Sprintf(
+				"pass^%d",
+				k,
+			), Hint: fmt.Sprintf("chance that all of %d trials succeed", k),
 		})
 	}
 	return append(columns,
@@ -98,14 +105,15 @@ func (a analysis) pilotSection() *document.Section {
 	}
 	notes := []string{
 		"The 2025 original published numbers of all three under the one name of full success.",
-		"Executor requires all required tools in order. Paper also requires output and a claim to be done. " +
-			"Batch requires a workflow score and a phase 2 score of at least 0.8.",
+		"Executor requires all required tools in order. Paper also requires output and a claim " +
+			"to be done. Batch requires a workflow score and a phase 2 score of at least 0.8.",
 	}
 	if averaged := a.Pilot.Averaged; len(averaged) > 0 {
 		notes = append(notes, "They average over "+report.ReadableList(averaged)+".")
 	}
 	return &document.Section{
-		ID: "pilot", Title: "Full success by the original's three definitions", Table: t, Notes: notes,
+		ID: "pilot", Title: "Full success by the original's three definitions",
+		Table: t, Notes: notes,
 	}
 }
 
@@ -118,9 +126,10 @@ func otherSections(others []report.Other) (all []document.Section) {
 		}
 		all = append(all, document.Section{
 			ID: fmt.Sprintf("other-%d", i+1), Title: "From another system: " + o.Name,
-			Lead: o.Source + ". Another system reported these aggregates. They are not trials of this " +
-				"experiment and are not counted anywhere else.",
-			Table: t, Notes: []string{o.Note, "Figures with * are corrected; see the import's report."},
+			Lead: o.Source + ". Another system reported these aggregates. They are not trials of " +
+				"this experiment and are not counted anywhere else.",
+			Table: t, Notes: []string{o.Note, "Figures with * are corrected; see the import's " +
+				"report."},
 		})
 	}
 	return all

@@ -33,8 +33,8 @@ func (a analysis) pivotSection(factor, title string) *document.Section {
 func (a analysis) variantSection() *document.Section {
 	s := a.pivotSection(variant, "Variants")
 	if s != nil {
-		s.Lead = "How the same task is given to the model: alone, with advice, with its plan, or with " +
-			"a flawed plan."
+		s.Lead = "How the same task is given to the model: alone, with advice, with its plan, or " +
+			"with a flawed plan."
 	}
 	return s
 }

@@ -64,8 +64,11 @@ func (a analysis) variantDifferences() *document.Section {
 	}
 	notes := pairedNotes(a.Variants)
 	if alone := a.incomparable(); len(alone) > 0 {
-		notes = append(notes, "Not compared, because no other variant of the model has tasks under the "+
-			"same conditions: "+strings.Join(alone, "; ")+".")
+		notes = append(
+			notes,
+			"Not compared, because no other variant of the model has tasks under the "+
+				"same conditions: "+strings.Join(alone, "; ")+".",
+		)
 	}
 	columns := names("model", "A: reference", "B: variant")
 	return &document.Section{
@@ -127,9 +130,16 @@ func pairedNotes(all []report.Paired) []string {
 		methods[p.Method] = true
 	}
 	return []string{
-		fmt.Sprintf("%d of %d comparisons are significant: q is below .05, which holds the share of "+
-			"false discoveries at 5 %% (Benjamini and Hochberg, 1995).", significant(all), len(all)),
-		methodNote(slices.Sorted(maps.Keys(methods))...) + " Each task weighs the same. A only and B only " +
+		fmt.Sprintf(
+			"%d of %d comparisons are significant: q is below .05, which holds the share of "+
+				"false discoveries at 5 %% (Benjamini and Hochberg, 1995).",
+			significant(all),
+			len(all),
+		),
+		methodNote(
+			slices.Sorted(
+				maps.Keys(methods),
+			)...) + " Each task weighs the same. A only and B only " +
 			"count tasks on which one side did better.",
 		"A task's rate covers all conditions that both sides have. " + testNote,
 	}

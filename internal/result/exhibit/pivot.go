@@ -137,24 +137,33 @@ func (p pivot) notes() []string {
 	}
 	if i := slices.IndexFunc(p.Levels, report.IsFlawed); i >= 0 && p.Factor == variant {
 		name, _, _ := strings.Cut(p.Levels[i], ", ")
-		notes = append(notes, fmt.Sprintf("Column heads name the flaw of the plan: %s is the variant %s.",
-			report.Readable(name), name))
+		notes = append(
+			notes,
+			fmt.Sprintf("Column heads name the flaw of the plan: %s is the variant %s.",
+				report.Readable(name), name),
+		)
 	}
 	if some(func(r report.PivotRow) bool { return r.Difference != nil }) {
 		note := "Differences are in percentage points."
 		if p.Contrast == report.FlawedMinusOptimal {
-			note = "Differences are in percentage points, on the tasks that both sides have under the same " +
-				"conditions."
+			note = "Differences are in percentage points, on the tasks that both sides have " +
+				"under the same conditions."
 		}
 		notes = append(notes, note)
 	}
 	if some(func(r report.PivotRow) bool { return r.Sensitivity != nil }) {
-		notes = append(notes, "Sensitivity is the population standard deviation of the variants' rates, "+
-			"with the mean of the flawed ones as one rate.")
+		notes = append(
+			notes,
+			"Sensitivity is the population standard deviation of the variants' rates, "+
+				"with the mean of the flawed ones as one rate.",
+		)
 	}
 	if from := p.borrowed(); len(from) > 0 {
-		notes = append(notes, "Taken from other trials of the same difficulty, task type and reliability: "+
-			strings.Join(from, ", ")+".")
+		notes = append(
+			notes,
+			"Taken from other trials of the same difficulty, task type and reliability: "+
+				strings.Join(from, ", ")+".",
+		)
 	}
 	return append(notes, leftOutNotes(p.LeftOut)...)
 }

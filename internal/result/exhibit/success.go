@@ -49,8 +49,11 @@ func (t table) successColumns(brief, measured bool) []successColumn {
 		return successColumn{document.Column{Head: head}, wanted, cell}
 	}
 	label := func(head string, wanted bool, cell func(report.Row) string) successColumn {
-		return successColumn{document.Column{Head: head, Names: true}, wanted,
-			func(r report.Row) document.Cell { return text(cell(r)) }}
+		return successColumn{
+			document.Column{Head: head, Names: true},
+			wanted,
+			func(r report.Row) document.Cell { return text(cell(r)) },
+		}
 	}
 	tools := document.Column{Head: "tools", Names: true, Hint: "their reliability"}
 	return []successColumn{
@@ -59,7 +62,10 @@ func (t table) successColumns(brief, measured bool) []successColumn {
 		label("difficulty", differ(t.Rows, func(r report.Row) string { return r.Difficulty }),
 			func(r report.Row) string { return report.Readable(r.Difficulty) }),
 		{tools, true, func(r report.Row) document.Cell {
-			return document.Cell{Text: assay.FormatReliability(r.Reliability), Value: &r.Reliability}
+			return document.Cell{
+				Text:  assay.FormatReliability(r.Reliability),
+				Value: &r.Reliability,
+			}
 		}},
 		figure("done", true, func(r report.Row) document.Cell {
 			return document.Cell{
@@ -118,7 +124,10 @@ func (t table) successNotes(measured bool) []string {
 			"% of best: success rate ÷ the ideal agent's rate.")
 	}
 	if t.has(func(r report.Row) bool { return r.BestMeasured > 0 && r.BestMeasured < r.Done }) {
-		notes = append(notes, "Both leave out trials that older rules judged, which did not measure it.")
+		notes = append(
+			notes,
+			"Both leave out trials that older rules judged, which did not measure it.",
+		)
 	}
 	if t.has(func(r report.Row) bool { return report.Simulated(r.Model) }) {
 		notes = append(notes, simulatedNote)
@@ -134,9 +143,9 @@ func (t table) successNotes(measured bool) []string {
 
 const (
 	simulatedNote = "Models named sim/… are simulated reference agents, not language models."
-	optimalNote   = "sim/optimal plays the ideal agent for the steps in its prompt, so it only reaches " +
-		"\"best\" with a correct plan (variant optimal). Without a plan it guesses the steps, and with " +
-		"a flawed plan it follows the flaw; both can give 0 %."
+	optimalNote   = "sim/optimal plays the ideal agent for the steps in its prompt, so it only " +
+		"reaches \"best\" with a correct plan (variant optimal). Without a plan it guesses the " +
+		"steps, and with a flawed plan it follows the flaw; both can give 0 %."
 )
 
 func (t table) coverageNotes() []string {
@@ -172,8 +181,11 @@ func (t table) pooledNotes() []string {
 	}
 	if n := len(t.ScoreVersions); n > 1 {
 		same := func(name string) string { return name }
-		notes = append(notes, fmt.Sprintf("Outcomes judged by %d versions of the rules are pooled: %s. "+
-			"`assay rescore` applies today's rules to all.", n, list(t.ScoreVersions, same)))
+		notes = append(
+			notes,
+			fmt.Sprintf("Outcomes judged by %d versions of the rules are pooled: %s. "+
+				"`assay rescore` applies today's rules to all.", n, list(t.ScoreVersions, same)),
+		)
 	}
 	return notes
 }
@@ -185,8 +197,8 @@ func (a analysis) mainSection() *document.Section {
 	return &document.Section{
 		ID: "main-metrics", Title: "Main metrics", Table: metricsTable(a.Main),
 		Notes: append([]string{
-			"Weighted counts a partial success as half a full one. Tools covered is the mean share of " +
-				"the required tools that succeeded.",
+			"Weighted counts a partial success as half a full one. Tools covered is the mean " +
+				"share of the required tools that succeeded.",
 		}, a.averagedNote()...),
 	}
 }

@@ -59,8 +59,18 @@ func leftOutNotes(left []report.LeftOut) []string {
 		if total[name].Tasks == 1 {
 			verbs = [2]string{"has", "is"}
 		}
-		notes = append(notes, fmt.Sprintf("%s: %d of %d tasks (%s) %s too few steps for it and %s left out.",
-			name, total[name].Tasks, total[name].Of, strings.Join(types[name], ", "), verbs[0], verbs[1]))
+		notes = append(
+			notes,
+			fmt.Sprintf(
+				"%s: %d of %d tasks (%s) %s too few steps for it and %s left out.",
+				name,
+				total[name].Tasks,
+				total[name].Of,
+				strings.Join(types[name], ", "),
+				verbs[0],
+				verbs[1],
+			),
+		)
 	}
 	return notes
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// An Analysis is all that a report says of an experiment.
+// An Analysis has all figures of an experiment's report.
 type Analysis struct {
 	*Table
 	Findings Findings  `json:"findings"`
@@ -48,7 +48,7 @@ type CellRow struct {
 	TaskType string `json:"task_type"`
 }
 
-// A Lane tells how full a lane was in a run.
+// A Lane records how busy a lane was in a run.
 type Lane struct {
 	Run       assay.RunID        `json:"run"`
 	Model     string             `json:"model"`
@@ -59,7 +59,7 @@ type Lane struct {
 	WaitedS   map[string]float64 `json:"waited_s"`
 }
 
-// Other is what another system reports, labelled as such.
+// Other holds results that another system reported.
 type Other struct {
 	Name   string     `json:"name"` // of the file
 	Source string     `json:"source"`
@@ -67,7 +67,7 @@ type Other struct {
 	Rows   []OtherRow `json:"rows"`
 }
 
-// An OtherRow is a group of the other system's aggregates.
+// An OtherRow is one group of the other system's aggregates.
 type OtherRow struct {
 	Model       string        `json:"model"`
 	Variant     string        `json:"variant"`
@@ -87,42 +87,55 @@ type Fact struct {
 	Value string `json:"value"`
 }
 
-// Beside is what a report says that attempts do not.
+// Beside is information for a report that does not come from attempts.
 type Beside struct {
 	Lanes  []Lane
 	Others []Other
 	Facts  []Fact
-	// Unread, once all attempts were read, counts those that could not be; nil for none.
+	// Unread counts the attempts that could not be read. It is called after all attempts were read,
+	// and may be nil.
 	Unread func() int
-	// Unplanned names what runs with other plans of the experiment's name tried, and
-	// this plan does not have.
+	// Unplanned describes trials of earlier runs of this experiment that are not in the present
+	// plan.
 	Unplanned []string
-	// Stopped says which cells or models were given up before their time, and why.
+	// Stopped describes the cells or models that were given up early, with the reasons.
 	Stopped []string
-	// Skipped counts, by model, the trials that were given up so. They are not pending.
+	// Skipped counts the trials that were given up, by model. They are not pending.
 	Skipped map[string]int
-	// Prompts has a digest of what models are told at first, over the same sample of
-	// tasks, by variant and severity; see [PromptKey]. Nil for not known.
+	// Prompts has a digest of the first prompts of each variant and severity over the same sample
+	// of tasks. Its keys come from [PromptKey]. It is nil if the digests are unknown.
 	Prompts map[string]string
 }
 
-// Analyze makes the tables and figures of an experiment from its planned trials, each
-// of them once, and from attempts, those at one trial oldest first. An attempt
-// counts by its trial alone: the outcome of a trial that another experiment
-// shares counts here too, and attempts at other trials are passed over. The
-// first outcome settles a trial; a later one adds its cost and nothing else.
+// Analyze computes the figures of an experiment from its planned trials and from attempts. Each
+// trial occurs once, and attempts at the same trial come oldest first.
 //
-// Attempts are read once. What is kept grows with the cells and their tasks and, by a
-// mark for each, with the trials.
-func (d Design) Analyze(experiment string, trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error], b Beside) (*Analysis, error) {
+// An attempt counts if its trial is planned, whichever experiment made it. The first outcome
+// settles a trial; later attempts only add their cost. Attempts are read once. Memory grows with
+// the number of cells and tasks, and with a few bytes for each trial.
+func (d Design) Analyze(
+	experiment string,
+	trials iter.Seq[assay.Trial],
+	attempts iter.Seq2[assay.Attempt, error],
+	b Beside,
+) (*Analysis, error) {
 	cells, lucks, err := count(trials, attempts)
 	if err != nil {
 		return nil, err
 	}
 	a := &Analysis{
-		Table: d.table(experiment, cells), Cells: []CellRow{}, Pivots: d.pivots(cells), Curves: curves(d.curved(cells)),
-		Spreads: spreads(cells), Repeats: repeats(cells, lucks), Lanes: orEmpty(b.Lanes), Others: orEmpty(b.Others), Facts: orEmpty(b.Facts),
-		Variants: compareVariants(cells), Models: compareModels(cells), Main: []Metrics{},
+		Table:    d.table(experiment, cells),
+		Cells:    []CellRow{},
+		Pivots:   d.pivots(cells),
+		Curves:   curves(d.curved(cells)),
+		Spreads:  spreads(cells),
+		Repeats:  repeats(cells, lucks),
+		Lanes:    orEmpty(b.Lanes),
+		Others:   orEmpty(b.Others),
+		Facts:    orEmpty(b.Facts),
+		Variants: compareVariants(cells),
+		Models:   compareModels(cells),
+		Main:     []Metrics{},
 	}
 	for _, n := range b.Skipped {
 		a.Skipped += n
@@ -134,7 +147,8 @@ func (d Design) Analyze(experiment string, trials iter.Seq[assay.Trial], attempt
 	}
 	for _, c := range cells {
 		r := CellRow{c.row(), c.TaskType}
-		r.Model, r.Variant, r.Severity, r.Difficulty, r.Reliability = c.Model, c.Variant, c.Severity, c.Difficulty, c.Reliability
+		r.Model, r.Variant, r.Severity = c.Model, c.Variant, c.Severity
+		r.Difficulty, r.Reliability = c.Difficulty, c.Reliability
 		a.Cells = append(a.Cells, r)
 	}
 	for _, m := range (Part{}).models(cells) {
@@ -147,7 +161,7 @@ func (d Design) Analyze(experiment string, trials iter.Seq[assay.Trial], attempt
 	return a, nil
 }
 
-// plainKeys names variants without their severities, of which there is one.
+// plainKeys removes the severities from the names of variants if there is only one.
 func plainKeys(prompts map[string]string) map[string]string {
 	out := make(map[string]string, len(prompts))
 	for name, digest := range prompts {
@@ -164,8 +178,8 @@ func orEmpty[T any](s []T) []T {
 	return s
 }
 
-// curved are the cells whose success by reliability tells something: those of the
-// part that is about it, where there are several parts.
+// curved returns the cells for curves of success by reliability. If there are several parts, these
+// are the cells of the part about reliability.
 func (d Design) curved(cells []*cell) []*cell {
 	if len(d.Parts) < 2 {
 		return cells
@@ -178,7 +192,8 @@ func (d Design) curved(cells []*cell) []*cell {
 	return nil
 }
 
-// variantFactor is the variant, together with its severity where that varies.
+// variantFactor returns the factor that tells variants apart: the variant, and also its severity if
+// that varies.
 func variantFactor(cells []*cell) string {
 	if severityVaries(cells) {
 		return Graded
@@ -186,8 +201,8 @@ func variantFactor(cells []*cell) string {
 	return variant
 }
 
-// pivots makes a table for each factor that varies. Several parts have tables of
-// their own, and over all of their cells rates would compare what is not alike.
+// pivots returns a table for each factor that varies. It returns none if there are several parts,
+// because rates over all of their cells would compare different conditions.
 func (d Design) pivots(cells []*cell) []Pivot {
 	out := []Pivot{}
 	if len(d.Parts) > 1 {

@@ -79,24 +79,24 @@ type Flip struct {
 	CategoryB string        `json:"category_b"`
 }
 
-// mostFlips are listed.
+// mostFlips limits the flips that are listed.
 const mostFlips = 1000
 
-// ErrNothingInCommon says that two sides have no task under the same conditions.
+// ErrNothingInCommon means that two sides have no task under the same conditions.
 var ErrNothingInCommon = errors.New("the two sides have no task under the same conditions")
 
-// A settled trial is what a comparison keeps of an attempt.
+// A settled trial holds the parts of an attempt that a comparison needs.
 type settled struct {
 	id assay.TrialID
 	asked
 	repeat   int
 	seed     uint64
-	levels   *factorLevels // of all trials that have the same ones
+	levels   *factorLevels // shared by all trials with the same levels
 	level    assay.Level
 	category string
 }
 
-// asked is a task by its name and its content.
+// An asked task is identified by its name and its content.
 type asked struct {
 	task   assay.TaskID
 	digest string
@@ -106,8 +106,8 @@ func (a asked) compare(b asked) int {
 	return cmp.Or(cmp.Compare(a.task, b.task), cmp.Compare(a.digest, b.digest))
 }
 
-// matched are the factors that two trials have to share, or in which the sides as a
-// whole may differ, in the order of texts.
+// matched lists the factors that two trials must share unless the sides differ in them as a whole.
+// Texts name them in this order.
 var matched = [...]struct {
 	name string
 	of   func(*assay.Attempt) string
@@ -117,7 +117,10 @@ var matched = [...]struct {
 	{"protocol", func(a *assay.Attempt) string { return a.Protocol }},
 	{"tools", func(a *assay.Attempt) string { return a.Setting.Tools }},
 	{"turn_limit", func(a *assay.Attempt) string { return fmt.Sprint(a.Setting.Turns) }},
-	{"token_limit", func(a *assay.Attempt) string { return limitText(float64(a.Setting.Tokens), "tokens") }},
+	{
+		"token_limit",
+		func(a *assay.Attempt) string { return limitText(float64(a.Setting.Tokens), "tokens") },
+	},
 	{"cost_limit", func(a *assay.Attempt) string { return limitText(a.Setting.USD, "dollars") }},
 	{"several_calls", func(a *assay.Attempt) string { return a.SeveralCalls }},
 	{"failures", func(a *assay.Attempt) string { return failuresText(&a.Setting) }},
@@ -129,7 +132,7 @@ var matched = [...]struct {
 	{reliability, func(a *assay.Attempt) string { return assay.FormatReliability(a.Reliability) }},
 }
 
-// factorLevels are those of a trial, in the order of matched.
+// factorLevels holds the levels of a trial, in the order of matched.
 type factorLevels [len(matched)]string
 
 func limitText(limit float64, unit string) string {
@@ -163,10 +166,11 @@ func samplingText(s assay.Sampling) string {
 	return strings.Join(parts, ", ")
 }
 
-// Compare compares two sets of attempts. Outcomes count, the first of each trial, and
-// faults do not. A factor in which each side has one level, and not the same, is what
-// the sides differ in; in all others trials are matched, as they are by task and
-// repeat. Its error beside those of the attempts is [ErrNothingInCommon].
+// Compare compares two sets of attempts. It counts the first outcome of each trial, and no faults.
+//
+// If each side has a single level of a factor and the levels differ, the sides differ in that
+// factor. Trials are matched in all other factors, by task and by repeat. Compare returns the
+// errors of the attempts, and [ErrNothingInCommon].
 func Compare(nameA, nameB string, a, b iter.Seq2[assay.Attempt, error]) (*Comparison, error) {
 	var sides [2][]settled
 	c := &Comparison{Cells: []Paired{}, Flips: []Flip{}, Differ: []Difference{}}
@@ -182,7 +186,7 @@ func Compare(nameA, nameB string, a, b iter.Seq2[assay.Attempt, error]) (*Compar
 		*s.side = sideOf(s.name, sides[i])
 	}
 	drop := c.differences()
-	for i, f := range matched { // what never varies tells no condition from another
+	for i, f := range matched { // constant factors need not be in the names of conditions
 		x, y := c.A.Levels[f.name], c.B.Levels[f.name]
 		drop[i] = drop[i] || len(x) == 1 && slices.Equal(x, y)
 	}
@@ -218,8 +222,13 @@ func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error)
 			shared[levels] = &levels
 		}
 		all = append(all, settled{
-			id: a.ID, asked: asked{assay.TaskID(word(string(a.Task))), word(a.TaskDigest)}, repeat: a.Repeat, seed: a.Seed,
-			levels: shared[levels], level: a.Level, category: word(a.ErrorCategory),
+			id:       a.ID,
+			asked:    asked{assay.TaskID(word(string(a.Task))), word(a.TaskDigest)},
+			repeat:   a.Repeat,
+			seed:     a.Seed,
+			levels:   shared[levels],
+			level:    a.Level,
+			category: word(a.ErrorCategory),
 		})
 	}
 	return all, nil
@@ -268,15 +277,18 @@ func arrange(all []settled, drop [len(matched)]bool) byCondition {
 		}
 		out[condition][t.asked] = append(out[condition][t.asked], t)
 	}
+	byRepeat := func(x, y *settled) int {
+		return cmp.Or(cmp.Compare(x.repeat, y.repeat), cmp.Compare(x.seed, y.seed))
+	}
 	for _, tasks := range out {
 		for _, trials := range tasks {
-			slices.SortFunc(trials, func(x, y *settled) int { return cmp.Or(cmp.Compare(x.repeat, y.repeat), cmp.Compare(x.seed, y.seed)) })
+			slices.SortFunc(trials, byRepeat)
 		}
 	}
 	return out
 }
 
-// conditionText says what a bare number is of.
+// conditionText adds the factor to levels that are bare numbers.
 func conditionText(factor, level string) string {
 	switch factor {
 	case reliability:
@@ -287,7 +299,7 @@ func conditionText(factor, level string) string {
 	return level
 }
 
-// sameLuck tells whether any trial of a met the luck of one of b.
+// sameLuck reports whether a trial of a met the luck of a trial of b.
 func sameLuck(a, b []settled) bool {
 	type luck struct {
 		asked
@@ -300,7 +312,7 @@ func sameLuck(a, b []settled) bool {
 	return slices.ContainsFunc(b, func(t settled) bool { return met[luck{t.asked, t.seed}] })
 }
 
-// unlike counts the tasks of a that b has by name alone.
+// unlike counts the tasks of a whose name, but not content, occurs in b.
 func unlike(a, b map[asked][]*settled) (n int) {
 	names := make(map[assay.TaskID]bool)
 	for t := range b {
@@ -396,7 +408,10 @@ func (c *Comparison) flips(condition string, x, y []*settled) {
 			c.Worse++
 		}
 		if len(c.Flips) < mostFlips {
-			c.Flips = append(c.Flips, Flip{condition, a.task, a.id, b.id, a.level, b.level, a.category, b.category})
+			c.Flips = append(
+				c.Flips,
+				Flip{condition, a.task, a.id, b.id, a.level, b.level, a.category, b.category},
+			)
 		}
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A Curve is a model's success by reliability, in one variant.
+// A Curve is a model's success by reliability in one variant.
 type Curve struct {
 	Model   string       `json:"model"`
 	Variant string       `json:"variant"`
 	Points  []CurvePoint `json:"points"`
 }
 
-// A CurvePoint has the mean chance of the best policy beside the rate.
+// A CurvePoint has a rate and, as its ceiling, the best policy's mean chance.
 type CurvePoint struct {
 	Reliability float64       `json:"reliability"`
 	Done        int           `json:"done"`
@@ -26,17 +26,16 @@ type CurvePoint struct {
 	Best        *float64      `json:"best_possible"`
 }
 
-// A Spread tells what a model's outcomes took. Quantiles are of outcomes; those of
-// tokens are exact to 2.5 %.
+// A Spread describes the effort of a model's outcomes. Quantiles of tokens are exact to 2.5 %.
 type Spread struct {
 	Model string `json:"model"`
 	Done  int    `json:"done"`
-	// Turns counts outcomes by their replies.
+	// Turns counts outcomes by their number of replies.
 	Turns       map[int]int `json:"turns"`
 	TurnQuarts  [3]float64  `json:"turn_quartiles"`
 	TokenQuarts [3]float64  `json:"token_quartiles"`
 	Token95     float64     `json:"tokens_95"`
-	// Tokens counts outcomes by the tokens that they took, fewest first.
+	// Tokens counts outcomes by their number of tokens, fewest first.
 	Tokens       []TokenCount `json:"-"`
 	CostUSD      float64      `json:"cost_usd"` // of all attempts
 	CostPerFull  *float64     `json:"cost_per_full_success"`
@@ -51,14 +50,14 @@ type Spread struct {
 	Success      Share        `json:"full_success"`
 }
 
-// A Repeat tells what repeats of tasks say of a model.
+// A Repeat describes how much repeats of a task vary.
 type Repeat struct {
 	Model  string          `json:"model"`
 	Passes []stat.Passes   `json:"passes"`
 	Noise  stat.NoiseFloor `json:"noise"`
 }
 
-// curves are there where the reliability varies.
+// curves returns nothing unless the reliability varies.
 func curves(cells []*cell) []Curve {
 	out := []Curve{}
 	by := variantFactor(cells)
@@ -82,10 +81,16 @@ func curves(cells []*cell) []Curve {
 			out = append(out, Curve{Model: p.key.model, Variant: p.key.variant})
 		}
 		r := p.row()
-		out[i].Points = append(out[i].Points, CurvePoint{p.key.reliability, r.Done, r.FullRate, r.FullInterval, r.Best})
+		out[i].Points = append(
+			out[i].Points,
+			CurvePoint{p.key.reliability, r.Done, r.FullRate, r.FullInterval, r.Best},
+		)
 	}
 	for _, c := range out {
-		slices.SortFunc(c.Points, func(x, y CurvePoint) int { return cmp.Compare(x.Reliability, y.Reliability) })
+		slices.SortFunc(
+			c.Points,
+			func(x, y CurvePoint) int { return cmp.Compare(x.Reliability, y.Reliability) },
+		)
 	}
 	return out
 }
@@ -97,7 +102,8 @@ func spreads(cells []*cell) []Spread {
 		n := float64(max(1, p.done))
 		calls := float64(max(1, p.calls))
 		s := Spread{
-			Model: p.key, Done: p.done, Turns: orNone(p.turnCounts), Tokens: tokenCounts(p.tokenBins), CostUSD: p.costUSD,
+			Model: p.key, Done: p.done, CostUSD: p.costUSD,
+			Turns: orNone(p.turnCounts), Tokens: tokenCounts(p.tokenBins),
 			TokensPer: float64(p.input+p.output) / n, CallsPer: float64(p.calls) / n,
 			WastedShare: float64(p.wasted) / calls, MistakeShare: float64(p.mistakes) / calls,
 			Assisted:   p.among(func(o outcomes) int32 { return o.assisted }),
@@ -106,7 +112,11 @@ func spreads(cells []*cell) []Spread {
 			Success:    p.among(func(o outcomes) int32 { return o.full }),
 		}
 		for i, q := range []float64{.25, .5, .75} {
-			s.TurnQuarts[i] = quantile(p.turnCounts, q, func(turns int) float64 { return float64(turns) })
+			s.TurnQuarts[i] = quantile(
+				p.turnCounts,
+				q,
+				func(turns int) float64 { return float64(turns) },
+			)
 			s.TokenQuarts[i] = quantile(p.tokenBins, q, tokensOf)
 		}
 		s.Token95 = quantile(p.tokenBins, .95, tokensOf)
@@ -128,7 +138,8 @@ func orNone(m map[int]int) map[int]int {
 	return m
 }
 
-// quantile is the least value that a share of q of the counted ones do not exceed.
+// quantile returns the smallest value that at least a share of q of the counted values do not
+// exceed.
 func quantile(counts map[int]int, q float64, value func(int) float64) float64 {
 	total := 0
 	for _, n := range counts {
@@ -143,7 +154,7 @@ func quantile(counts map[int]int, q float64, value func(int) float64) float64 {
 	return 0
 }
 
-// repeats tells of models whose tasks were tried more than once in a cell.
+// repeats covers models that tried a task more than once in a cell.
 func repeats(cells []*cell, lucks map[luck]stat.Group) []Repeat {
 	out := []Repeat{}
 	for _, m := range modelsOf(cells) {
@@ -183,7 +194,7 @@ func repeats(cells []*cell, lucks map[luck]stat.Group) []Repeat {
 	return out
 }
 
-// A TokenCount counts the outcomes that took about as many tokens.
+// A TokenCount counts outcomes in the same bin of tokens.
 type TokenCount struct {
 	Tokens   float64
 	Outcomes int
@@ -196,8 +207,8 @@ func tokenCounts(bins map[int]int) (counts []TokenCount) {
 	return counts
 }
 
-// BestAt averages the chance of the best policy over the outcomes at a reliability. It returns
-// nil if that was not measured.
+// BestAt averages the best policy's chance over the outcomes at a reliability. It returns nil if
+// that was not measured.
 func (a *Analysis) BestAt(reliability string) *float64 {
 	sum, n := 0.0, 0
 	for _, c := range a.Curves {

@@ -64,7 +64,8 @@ func loops(cells []*cell) []LoopCount {
 		total.merge(&c.tally)
 	}
 	out := []LoopCount{}
-	for _, kind := range inOrder(slices.Values(slices.Sorted(maps.Keys(total.loops))), assay.LoopKinds) {
+	occurred := slices.Values(slices.Sorted(maps.Keys(total.loops)))
+	for _, kind := range inOrder(occurred, assay.LoopKinds) {
 		out = append(out, LoopCount{kind, total.loops[kind]})
 	}
 	return out

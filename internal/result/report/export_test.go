@@ -7,7 +7,11 @@ import (
 )
 
 // Build is the table of [Design.Analyze].
-func (d Design) Build(experiment string, trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error]) (*Table, error) {
+func (d Design) Build(
+	experiment string,
+	trials iter.Seq[assay.Trial],
+	attempts iter.Seq2[assay.Attempt, error],
+) (*Table, error) {
 	a, err := d.Analyze(experiment, trials, attempts, Beside{})
 	if err != nil {
 		return nil, err
@@ -16,6 +20,10 @@ func (d Design) Build(experiment string, trials iter.Seq[assay.Trial], attempts 
 }
 
 // Build is [Design.Build] of the zero Design.
-func Build(experiment string, trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error]) (*Table, error) {
+func Build(
+	experiment string,
+	trials iter.Seq[assay.Trial],
+	attempts iter.Seq2[assay.Attempt, error],
+) (*Table, error) {
 	return Design{}.Build(experiment, trials, attempts)
 }

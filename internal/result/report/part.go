@@ -9,16 +9,16 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A Part is some cells of an experiment that answer one question.
+// A Part is a group of cells in an experiment that answers one question.
 type Part struct {
 	Name string
-	// Models are the rows in their order; without any, all that have cells.
+	// Models lists the models in the order of the rows. If it is empty, the part has all models
+	// with cells.
 	Models []string
-	// Varies names, as an export's fields, the factors that vary in the part:
-	// any of variant, severity, difficulty, reliability and task_type.
+	// Varies names the factors that vary in the part, by the fields of an export: variant,
+	// severity, difficulty, reliability or task_type.
 	Varies []string
-	// Has tells the part's cells; nil for all. Where the part names models, it
-	// has none of the others.
+	// Has reports whether a cell of these models belongs to the part. If it is nil, all of them do.
 	Has func(assay.Cell) bool
 }
 
@@ -26,7 +26,7 @@ func (p Part) has(c assay.Cell) bool {
 	return (len(p.Models) == 0 || slices.Contains(p.Models, c.Model)) && (p.Has == nil || p.Has(c))
 }
 
-// factor is what the part is about: the first of these that varies.
+// factor returns the factor of the part's columns: the first of these that varies.
 func (p Part) factor() string {
 	for _, f := range []string{variant, severity, difficulty, reliability} {
 		if slices.Contains(p.Varies, f) {
@@ -36,7 +36,7 @@ func (p Part) factor() string {
 	return taskType
 }
 
-// models pools the part's cells by model, in the order of its models.
+// models pools the part's cells by model, in the order of Models.
 func (p Part) models(cells []*cell) []*pooled[string] {
 	models, _ := pool(cells, func(c assay.Cell) string { return c.Model })
 	slices.SortStableFunc(models, func(a, b *pooled[string]) int {
@@ -45,8 +45,8 @@ func (p Part) models(cells []*cell) []*pooled[string] {
 	return models
 }
 
-// leftOut returns what concerns the part: it has, or would have, cells of that
-// variant and type.
+// leftOut returns the entries that concern the part: those of variants and types whose cells it has
+// or would have.
 func (p Part) leftOut(cells []*cell, left []LeftOut) []LeftOut {
 	out := []LeftOut{}
 	for _, l := range left {
@@ -71,8 +71,8 @@ func where(cells []*cell, is func(assay.Cell) bool) []*cell {
 	return out
 }
 
-// levels lists those of a factor in their natural order: the others come after
-// those that are known, as they were planned.
+// levels lists the levels of a factor in their natural order. Unknown levels come last, in the
+// order of the plan.
 func levels(cells []*cell, factor string) []string {
 	known := map[string][]string{
 		variant:    assay.PlainVariants,
@@ -105,7 +105,7 @@ func levels(cells []*cell, factor string) []string {
 	}, known)
 }
 
-// inOrder drops repetitions and puts those that are known first, in that order.
+// inOrder removes duplicates and moves the known names to the front, in the given order.
 func inOrder[K comparable](names iter.Seq[K], known []K) []K {
 	out, seen := []K{}, make(map[K]bool)
 	for n := range names {

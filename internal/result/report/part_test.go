@@ -52,11 +52,14 @@ func drawDesign(t *rapid.T, trials []assay.Trial) report.Design {
 			models = append(models, trial.Model)
 		}
 	}
-	d := report.Design{Categories: categories[:rapid.IntRange(0, len(categories)).Draw(t, "categories")]}
+	d := report.Design{
+		Categories: categories[:rapid.IntRange(0, len(categories)).Draw(t, "categories")],
+	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "parts") {
 		part := report.Part{
-			Name:   fmt.Sprint("part ", i),
-			Varies: rapid.SliceOfDistinct(rapid.SampledFrom([]string{"task_type", "reliability", "difficulty", "severity", "variant"}), rapid.ID).Draw(t, "varies"),
+			Name: fmt.Sprint("part ", i),
+			Varies: rapid.SliceOfDistinct(rapid.SampledFrom([]string{"task_type", "reliability", "difficulty", "severity", "variant"}), rapid.ID).
+				Draw(t, "varies"),
 			Models: rapid.SliceOfDistinct(rapid.SampledFrom(models), rapid.ID).Draw(t, "models"),
 		}
 		if salt := rapid.IntRange(0, 3).Draw(t, "salt"); salt > 0 {
@@ -126,7 +129,13 @@ func atLeast(i, other stat.Interval) bool {
 	return i.Low <= other.Low+1e-9 && i.High >= other.High-1e-9
 }
 
-func checkPart(t *rapid.T, part report.Part, got report.Pivot, trials []assay.Trial, attempts []assay.Attempt) {
+func checkPart(
+	t *rapid.T,
+	part report.Part,
+	got report.Pivot,
+	trials []assay.Trial,
+	attempts []assay.Attempt,
+) {
 	t.Helper()
 	type key struct{ model, level string }
 	planned, done, full := make(map[key]int), make(map[key]int), make(map[key]int)
@@ -167,10 +176,19 @@ func checkPart(t *rapid.T, part report.Part, got report.Pivot, trials []assay.Tr
 		lowest, highest := 1.0, 0.0
 		for i, c := range r.Cells {
 			k := key{r.Model, c.Level}
-			if c.Level != got.Levels[i] || c.Planned != planned[k] || c.Done != done[k] || c.Full != full[k] {
-				t.Fatalf("%s has %+v, want %d of %d done, %d full", k, c, done[k], planned[k], full[k])
+			if c.Level != got.Levels[i] || c.Planned != planned[k] || c.Done != done[k] ||
+				c.Full != full[k] {
+				t.Fatalf(
+					"%s has %+v, want %d of %d done, %d full",
+					k,
+					c,
+					done[k],
+					planned[k],
+					full[k],
+				)
 			}
-			if c.Rate != float64(c.Full)/float64(max(1, c.Done)) || !atLeast(c.Interval, stat.Wilson(c.Full, c.Done, stat.Z95)) {
+			if c.Rate != float64(c.Full)/float64(max(1, c.Done)) ||
+				!atLeast(c.Interval, stat.Wilson(c.Full, c.Done, stat.Z95)) {
 				t.Fatalf("the rate does not follow from its counts: %+v", c)
 			}
 			if c.Planned > 0 {
@@ -178,8 +196,12 @@ func checkPart(t *rapid.T, part report.Part, got report.Pivot, trials []assay.Tr
 			}
 			delete(planned, k)
 		}
-		unknown := slices.ContainsFunc(r.Cells, func(c report.PivotCell) bool { return c.Planned > 0 && c.Done == 0 })
-		if unknown != (r.Mean == nil) || !unknown && (*r.Mean < lowest-1e-12 || *r.Mean > highest+1e-12) {
+		unknown := slices.ContainsFunc(
+			r.Cells,
+			func(c report.PivotCell) bool { return c.Planned > 0 && c.Done == 0 },
+		)
+		if unknown != (r.Mean == nil) ||
+			!unknown && (*r.Mean < lowest-1e-12 || *r.Mean > highest+1e-12) {
 			t.Fatalf("the mean of %+v is %v", r.Cells, r.Mean)
 		}
 	}
@@ -201,8 +223,14 @@ func checkPart(t *rapid.T, part report.Part, got report.Pivot, trials []assay.Tr
 			}
 		}
 	}
-	if (got.Factor == "task_type" || got.Factor == "difficulty") != (len(got.Metrics) == len(got.Rows)) && len(got.Rows) > 0 {
-		t.Fatalf("%d rows of metrics for %d models by %s", len(got.Metrics), len(got.Rows), got.Factor)
+	if (got.Factor == "task_type" || got.Factor == "difficulty") != (len(got.Metrics) == len(got.Rows)) &&
+		len(got.Rows) > 0 {
+		t.Fatalf(
+			"%d rows of metrics for %d models by %s",
+			len(got.Metrics),
+			len(got.Rows),
+			got.Factor,
+		)
 	}
 	checkNames(t, part, got)
 }
@@ -247,10 +275,18 @@ func checkNames(t *rapid.T, part report.Part, got report.Pivot) {
 	for _, r := range got.Rows {
 		models = append(models, r.Model)
 	}
-	if len(part.Models) > 0 && !slices.IsSortedFunc(models, func(a, b string) int { return slices.Index(part.Models, a) - slices.Index(part.Models, b) }) {
+	if len(part.Models) > 0 &&
+		!slices.IsSortedFunc(
+			models,
+			func(a, b string) int { return slices.Index(part.Models, a) - slices.Index(part.Models, b) },
+		) {
 		t.Fatalf("rows %v, want the order of %v", models, part.Models)
 	}
-	if levels := slices.Sorted(slices.Values(got.Levels)); len(slices.Compact(levels)) != len(got.Levels) {
+	if levels := slices.Sorted(slices.Values(got.Levels)); len(
+		slices.Compact(levels),
+	) != len(
+		got.Levels,
+	) {
 		t.Fatalf("levels %v", got.Levels)
 	}
 }
@@ -258,7 +294,8 @@ func checkNames(t *rapid.T, part report.Part, got report.Pivot) {
 // checkErrors: each outcome that is not full success is in one category.
 func checkErrors(t *rapid.T, table *report.Table, categories []string, attempts []assay.Attempt) {
 	t.Helper()
-	if e := table.Errors; !slices.Equal(categories, e.Categories[:len(categories)]) || !slices.IsSorted(e.Categories[len(categories):]) {
+	if e := table.Errors; !slices.Equal(categories, e.Categories[:len(categories)]) ||
+		!slices.IsSorted(e.Categories[len(categories):]) {
 		t.Fatalf("categories %v, want first %v", e.Categories, categories)
 	}
 	done, full := make(map[string]int), make(map[string]int)
@@ -269,7 +306,8 @@ func checkErrors(t *rapid.T, table *report.Table, categories []string, attempts 
 	for _, r := range table.Errors.Rows {
 		sum, rates := 0, 0.0
 		for i, c := range r.Cells {
-			if c.Category != table.Errors.Categories[i] || c.Rate != float64(c.Count)/float64(max(1, r.Total)) {
+			if c.Category != table.Errors.Categories[i] ||
+				c.Rate != float64(c.Count)/float64(max(1, r.Total)) {
 				t.Fatalf("%+v of %d", c, r.Total)
 			}
 			failed := func(a *assay.Attempt) bool { return a.Model == r.Model && a.Level != assay.FullSuccess }
@@ -279,7 +317,8 @@ func checkErrors(t *rapid.T, table *report.Table, categories []string, attempts 
 			sum += c.Count
 			rates += c.Rate
 		}
-		if sum != r.Total || r.Done != done[r.Model] || r.Total != r.Done-full[r.Model] || r.Total > 0 && math.Abs(rates-1) > 1e-9 {
+		if sum != r.Total || r.Done != done[r.Model] || r.Total != r.Done-full[r.Model] ||
+			r.Total > 0 && math.Abs(rates-1) > 1e-9 {
 			t.Fatalf("%d in categories that add up to %v: %+v", sum, rates, r)
 		}
 	}
@@ -346,7 +385,13 @@ func (r rates) build(t *testing.T, parts ...report.Part) *report.Table {
 	var attempts []assay.Attempt
 	for _, cell := range slices.SortedFunc(keys(r), func(a, b assay.Cell) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
 		for i := range 100 {
-			trial := assay.NewTrial(cell, assay.TaskRef{ID: assay.TaskID(fmt.Sprint(i))}, assay.Setting{}, 1, 1)
+			trial := assay.NewTrial(
+				cell,
+				assay.TaskRef{ID: assay.TaskID(fmt.Sprint(i))},
+				assay.Setting{},
+				1,
+				1,
+			)
 			trials = append(trials, trial)
 			switch full := r[cell]; {
 			case i < full:
@@ -377,7 +422,13 @@ func keys(r rates) iter.Seq[assay.Cell] {
 const pending = -1
 
 func of(variant, difficulty string, reliability float64) assay.Cell {
-	return assay.Cell{Model: "m", Variant: variant, Difficulty: difficulty, TaskType: "basic_task", Reliability: reliability}
+	return assay.Cell{
+		Model:       "m",
+		Variant:     variant,
+		Difficulty:  difficulty,
+		TaskType:    "basic_task",
+		Reliability: reliability,
+	}
 }
 
 func value(p *float64) string {
@@ -392,7 +443,8 @@ func TestDerived(t *testing.T) {
 	t.Parallel()
 	variants := func(names ...string) report.Part {
 		return report.Part{Varies: []string{"task_type", "variant"}, Has: func(c assay.Cell) bool {
-			return slices.Contains(names, c.Variant) && c.Difficulty == "easy" && c.Reliability == 0.8
+			return slices.Contains(names, c.Variant) && c.Difficulty == "easy" &&
+				c.Reliability == 0.8
 		}}
 	}
 	by := func(factor string) report.Part { return report.Part{Varies: []string{factor}} }
@@ -462,7 +514,21 @@ func TestDerived(t *testing.T) {
 		if r.Optimal != nil {
 			beside = &r.Optimal.Rate
 		}
-		got := fmt.Sprint(v.Levels, " ", value(r.Mean), " ", value(beside), " ", value(r.FlawedMean), " ", value(r.Difference), " ", value(r.Sensitivity), " ", r.Best)
+		got := fmt.Sprint(
+			v.Levels,
+			" ",
+			value(r.Mean),
+			" ",
+			value(beside),
+			" ",
+			value(r.FlawedMean),
+			" ",
+			value(r.Difference),
+			" ",
+			value(r.Sensitivity),
+			" ",
+			r.Best,
+		)
 		if got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
@@ -478,7 +544,12 @@ func TestBestOfNothing(t *testing.T) {
 	a.ScoreVersion = "assay-1.1"
 	table := build(t, []assay.Trial{m}, a)
 	if r := table.Rows[0]; value(r.Best) != "0.0000" || r.BestMeasured != 1 || r.OfBest != nil {
-		t.Errorf("best possible %s of %d, of best %s", value(r.Best), r.BestMeasured, value(r.OfBest))
+		t.Errorf(
+			"best possible %s of %d, of best %s",
+			value(r.Best),
+			r.BestMeasured,
+			value(r.OfBest),
+		)
 	}
 	if got := text(t, table); !strings.Contains(got, "% of") {
 		t.Errorf("the column is missing:\n%s", got)
@@ -505,13 +576,27 @@ func TestSeverities(t *testing.T) {
 			r[c] = 20 + 10*k + i
 		}
 	}
-	part := report.Part{Name: "flaws", Varies: []string{"variant", "severity"}, Has: func(c assay.Cell) bool { return c.Variant != "optimal" }}
-	plain := report.Part{Name: "plain", Varies: []string{"variant"}, Has: func(c assay.Cell) bool { return c.Variant == "optimal" }}
+	part := report.Part{
+		Name:   "flaws",
+		Varies: []string{"variant", "severity"},
+		Has:    func(c assay.Cell) bool { return c.Variant != "optimal" },
+	}
+	plain := report.Part{
+		Name:   "plain",
+		Varies: []string{"variant"},
+		Has:    func(c assay.Cell) bool { return c.Variant == "optimal" },
+	}
 	table := r.build(t, part, plain)
 	golden.Assert(t, text(t, table), "severities.txt")
 	own, borrowed := table.Parts[0].Rows[0], table.Parts[1].Rows[0]
-	if value(own.FlawedMean) != "0.3150" || value(own.Difference) != "-0.3850" || value(borrowed.FlawedMean) != "0.3150" {
-		t.Errorf("flawed mean %s, less optimal %s, beside optimal %s", value(own.FlawedMean), value(own.Difference), value(borrowed.FlawedMean))
+	if value(own.FlawedMean) != "0.3150" || value(own.Difference) != "-0.3850" ||
+		value(borrowed.FlawedMean) != "0.3150" {
+		t.Errorf(
+			"flawed mean %s, less optimal %s, beside optimal %s",
+			value(own.FlawedMean),
+			value(own.Difference),
+			value(borrowed.FlawedMean),
+		)
 	}
 }
 
@@ -526,10 +611,19 @@ func TestSeveritiesAreInOrder(t *testing.T) {
 			if name != "cot" {
 				c.Severity = severity
 			}
-			trials = append(trials, assay.NewTrial(c, assay.TaskRef{ID: assay.TaskID(severity)}, assay.Setting{}, 1, 1))
+			trials = append(
+				trials,
+				assay.NewTrial(c, assay.TaskRef{ID: assay.TaskID(severity)}, assay.Setting{}, 1, 1),
+			)
 		}
 	}
-	table, err := report.Design{Parts: []report.Part{{Varies: []string{"variant"}}}}.Build("e", slices.Values(trials), all())
+	table, err := report.Design{
+		Parts: []report.Part{{Varies: []string{"variant"}}},
+	}.Build(
+		"e",
+		slices.Values(trials),
+		all(),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -603,7 +697,10 @@ func TestBest(t *testing.T) {
 	var got []string
 	table := build(t, trials, attempts...)
 	for _, r := range table.Rows {
-		got = append(got, fmt.Sprintf("%s %s (%d) %s", r.Model, value(r.Best), r.BestMeasured, value(r.OfBest)))
+		got = append(
+			got,
+			fmt.Sprintf("%s %s (%d) %s", r.Model, value(r.Best), r.BestMeasured, value(r.OfBest)),
+		)
 	}
 	if text := strings.Join(got, ", "); text != want {
 		t.Errorf("best possible: %s, want %s", text, want)
@@ -640,13 +737,24 @@ func TestLeftOutConcernsParts(t *testing.T) {
 	t.Parallel()
 	name := "flawed_missing_step"
 	d := report.Design{
-		LeftOut: []report.LeftOut{{name, "simple_task", 20, 20}, {name, "data_pipeline", 1, 20}, {"flawed_other", "basic_task", 3, 20}},
+		LeftOut: []report.LeftOut{
+			{name, "simple_task", 20, 20},
+			{name, "data_pipeline", 1, 20},
+			{"flawed_other", "basic_task", 3, 20},
+		},
 		Parts: []report.Part{
-			{Name: "flaws", Has: func(c assay.Cell) bool { return c.Variant == name && c.TaskType != "data_pipeline" }},
+			{
+				Name: "flaws",
+				Has:  func(c assay.Cell) bool { return c.Variant == name && c.TaskType != "data_pipeline" },
+			},
 			{Name: "plain", Has: func(c assay.Cell) bool { return c.Variant == "cot" }},
 		},
 	}
-	table, err := d.Build("e", slices.Values([]assay.Trial{trial("m", name, 0.8, "t"), trial("m", "cot", 0.8, "t")}), all())
+	table, err := d.Build(
+		"e",
+		slices.Values([]assay.Trial{trial("m", name, 0.8, "t"), trial("m", "cot", 0.8, "t")}),
+		all(),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -676,7 +784,13 @@ func TestOnePartIsShownForWhatItAdds(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(text.String(), "Full success by"); got != tc.want {
-			t.Errorf("%s: there is a table of a part: %v, want %v\n%s", name, got, tc.want, text.String())
+			t.Errorf(
+				"%s: there is a table of a part: %v, want %v\n%s",
+				name,
+				got,
+				tc.want,
+				text.String(),
+			)
 		}
 	}
 }
@@ -695,7 +809,11 @@ func TestMemoryIsOfTheTrials(t *testing.T) {
 			t.Fatal(err)
 		}
 		runtime.ReadMemStats(&after)
-		return float64(after.Mallocs - before.Mallocs), float64(after.TotalAlloc - before.TotalAlloc)
+		return float64(
+				after.Mallocs - before.Mallocs,
+			), float64(
+				after.TotalAlloc - before.TotalAlloc,
+			)
 	}
 	takes(1) // what is made once for all
 	allocations, bytes := takes(1)
@@ -756,8 +874,22 @@ func TestDifferenceIsOnSharedTasks(t *testing.T) {
 	var s scene
 	s.play("m", "optimal", 20, fails(2, 0))
 	s.play("m", "flawed_missing_step", 20, fails(2, 0))
-	s.trials, s.attempts = slices.Delete(s.trials, 20, 29), slices.Delete(s.attempts, 20, 29) // all but 11
-	table, err := report.Design{Parts: []report.Part{{Varies: []string{"variant"}}}}.Build("e", slices.Values(s.trials), all(s.attempts...))
+	s.trials, s.attempts = slices.Delete(
+		s.trials,
+		20,
+		29,
+	), slices.Delete(
+		s.attempts,
+		20,
+		29,
+	) // all but 11
+	table, err := report.Design{
+		Parts: []report.Part{{Varies: []string{"variant"}}},
+	}.Build(
+		"e",
+		slices.Values(s.trials),
+		all(s.attempts...),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

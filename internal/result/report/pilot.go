@@ -31,7 +31,9 @@ func pilot(cells []*cell) Pilot {
 	out := Pilot{Rows: []PilotRow{}, Averaged: averaged}
 	for _, p := range pools {
 		by := func(definition func(outcomes) int32) Share {
-			return p.share(func(_ task, o outcomes) (some, of int32) { return definition(o), o.judged })
+			return p.share(
+				func(_ task, o outcomes) (some, of int32) { return definition(o), o.judged },
+			)
 		}
 		out.Rows = append(out.Rows, PilotRow{
 			Model: p.key.model, Variant: p.key.variant, Done: int(p.total().judged),

@@ -8,67 +8,59 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A Pivot is the table of a part: rates of full success by model and by the
-// levels of one factor.
+// A Pivot is a table of rates of full success by model and by the levels of one factor.
 type Pivot struct {
 	Name   string `json:"name"`
 	Factor string `json:"factor"`
-	// Levels are in their natural order: plain variants before flawed ones,
-	// what is easier, milder or more reliable before the rest. Of variants,
-	// where flawed ones are there in several severities, each severity is a
-	// level: "flawed_tool_misuse, light".
+	// Levels are in their natural order: plain variants before flawed ones, and easier, milder or
+	// more reliable levels first. If flawed variants have several severities, each severity is a
+	// level, such as "flawed_tool_misuse, light".
 	Levels []string `json:"levels"`
 	// Averaged names the factors that cells average over.
 	Averaged []string   `json:"averaged_over"`
 	Rows     []PivotRow `json:"rows"`
-	// Contrast says of what the rows' Difference is; empty without any.
+	// Contrast describes the Difference of the rows. It is empty if they have none.
 	Contrast Contrast `json:"contrast,omitempty"`
-	// Metrics is there where the task type or the difficulty varies, and no variant.
+	// Metrics is set if the factor is the task type or the difficulty.
 	Metrics []Metrics `json:"metrics,omitempty"`
-	// LeftOut are the tasks that the part does without.
+	// LeftOut lists the tasks that the part lacks.
 	LeftOut []LeftOut `json:"left_out"`
 }
 
-// A Contrast is how a difference of two rates comes about.
+// A Contrast describes which rate is subtracted from which.
 type Contrast string
 
-// The contrasts.
 const (
 	FlawedMinusOptimal Contrast = "flawed_mean_minus_optimal"
 	FirstMinusLast     Contrast = "first_minus_last" // what is lost, of reliabilities
 	LastMinusFirst     Contrast = "last_minus_first"
 )
 
-// A PivotRow is one model's. Rates and their differences are fractions. What is
-// nil could not be computed: a level that it needs has no outcome, or the
-// experiment no such trials.
+// A PivotRow has the figures of one model. Rates and differences are fractions of 1. A nil figure
+// could not be computed: a level has no outcome, or the experiment lacks the trials.
 type PivotRow struct {
 	Model string `json:"model"`
-	// Cells has one for each of the levels.
+	// Cells has one cell for each level.
 	Cells []PivotCell `json:"cells"`
-	// Mean is over the levels that were planned for the model, each counting
-	// the same.
+	// Mean is the unweighted mean over the levels that were planned for the model.
 	Mean *float64 `json:"mean"`
-	// Optimal is there for parts with flawed variants and without that one: it
-	// is the experiment's, at the same difficulties, reliabilities and types of
-	// task.
+	// Optimal is set if the part has flawed variants but not the optimal one. It comes from the
+	// other parts, at the same difficulties, reliabilities and task types.
 	Optimal *PivotCell `json:"optimal,omitempty"`
-	// FlawedMean is over the flawed variants and, where there are several, their
-	// severities, each counting the same: the part's, or where it has none the
-	// experiment's as above.
+	// FlawedMean is the unweighted mean over the flawed variants and their severities. If the part
+	// has none, they come from the other parts like Optimal.
 	FlawedMean *float64 `json:"flawed_mean,omitempty"`
-	// Difference is the contrast. That of flawed variants to optimal is the mean over the
-	// flawed levels of the differences on the tasks that both have.
+	// Difference is the contrast. For flawed variants it is the mean over the flawed levels of the
+	// differences from optimal, on the tasks that both have.
 	Difference *float64 `json:"difference,omitempty"`
-	// Sensitivity is the population standard deviation of the rates of the
-	// variants, the flawed ones taken together as FlawedMean, in parts that
-	// have baseline, cot and optimal. Best names the best of them.
+	// Sensitivity is the population standard deviation of the variants' rates, with FlawedMean as
+	// one of them. It needs baseline, cot and optimal. Best names the variants with the highest
+	// rate.
 	Sensitivity *float64 `json:"sensitivity,omitempty"`
 	Best        []string `json:"best,omitempty"`
 }
 
-// A PivotCell tells of the trials of a model at a level. Without Done the rate
-// is 0 and says nothing.
+// A PivotCell counts the trials of a model at a level. If Done is 0, the rate is 0 and meaningless.
 type PivotCell struct {
 	Level    string        `json:"level"`
 	Done     int           `json:"done"`
@@ -83,18 +75,18 @@ func newPivotCell(level string, t *tally) PivotCell {
 	return PivotCell{level, t.done, t.planned, t.full, r.Rate, r.Interval}
 }
 
-// Metrics are a model's main metrics in a part.
+// Metrics holds a model's main metrics in a part.
 type Metrics struct {
 	Model   string `json:"model"`
 	Done    int    `json:"done"`
 	Planned int    `json:"planned"`
-	// Success is full or partial success.
+	// Success counts full and partial successes.
 	Success Share `json:"success"`
 	Full    Share `json:"full_success"`
 	Partial Share `json:"partial_success"`
 	Failure Share `json:"failure"`
-	// Weighted counts a partial success as half a full one. It is a mean, for
-	// which there is no Wilson interval.
+	// Weighted counts a partial success as half a full one. It is a mean, so it has no Wilson
+	// interval.
 	Weighted  float64 `json:"weighted_success"`
 	MeanTurns float64 `json:"mean_turns"`
 	// ToolCoverage is the mean share of the required tools that succeeded.
@@ -103,7 +95,7 @@ type Metrics struct {
 	Ordered Share `json:"order_correct"`
 }
 
-// pivot makes the part's table from all cells of the experiment.
+// pivot computes the part's table from all cells of the experiment.
 func (p Part) pivot(all []*cell, left []LeftOut) Pivot {
 	cells := where(all, p.has)
 	factor := p.factor()
@@ -130,7 +122,11 @@ func (p Part) pivot(all []*cell, left []LeftOut) Pivot {
 		row.derive(v.Contrast)
 		switch factor {
 		case variant:
-			row.compareVariants(all, where(cells, func(c assay.Cell) bool { return c.Model == m.key }), by)
+			row.compareVariants(
+				all,
+				where(cells, func(c assay.Cell) bool { return c.Model == m.key }),
+				by,
+			)
 		case taskType, difficulty:
 			v.Metrics = append(v.Metrics, m.metrics(m.key))
 		}
@@ -139,7 +135,7 @@ func (p Part) pivot(all []*cell, left []LeftOut) Pivot {
 	return v
 }
 
-// contrast chooses the difference that a table of these levels shows.
+// contrast chooses the difference for a table of these levels.
 func contrast(factor string, levels []string) Contrast {
 	switch {
 	case factor == variant && slices.ContainsFunc(levels, IsFlawed):
@@ -152,7 +148,7 @@ func contrast(factor string, levels []string) Contrast {
 	return ""
 }
 
-// derive fills in what follows from the row's own cells.
+// derive computes the figures that follow from the row's own cells.
 func (r *PivotRow) derive(of Contrast) {
 	var rates []*float64
 	for _, c := range r.Cells {
@@ -170,7 +166,7 @@ func (r *PivotRow) derive(of Contrast) {
 	}
 }
 
-// known is the rate, nil without an outcome.
+// known returns the rate, or nil if there is no outcome.
 func (c PivotCell) known() *float64 {
 	if c.Done == 0 {
 		return nil
@@ -185,7 +181,7 @@ func difference(a, b *float64) *float64 {
 	return new(*a - *b)
 }
 
-// mean is nil without rates, or where one of them is not known.
+// mean returns nil if there are no rates or if one of them is unknown.
 func mean(rates []*float64) *float64 {
 	if len(rates) == 0 || slices.Contains(rates, nil) {
 		return nil

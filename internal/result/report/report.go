@@ -1,8 +1,9 @@
-// Package report turns attempts into tables of counts, rates and intervals.
+// Package report computes the figures of an experiment from its attempts: counts, rates, intervals
+// and comparisons.
 //
-// It reads an iterator of attempts, not a store, and derives every number when
-// it is asked. It does not decide what was planned (package plan) and does no
-// statistics of its own (package stat).
+// It reads an iterator of attempts, not a store, and computes all figures when it is asked. Package
+// plan decides which trials exist, package stat has the formulas, and package exhibit shows the
+// figures to people.
 package report
 
 import (
@@ -13,22 +14,22 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A Design is what a table has to know of an experiment beside its trials. The
-// zero Design gives one without parts.
+// A Design is what tables need to know about an experiment besides its trials. The zero Design has
+// no parts.
 type Design struct {
 	Parts []Part
-	// Categories are those of error, in the order of their table; others that
-	// occur come after them.
+	// Categories lists error categories in the order of their table. Other categories that occur
+	// come after them.
 	Categories []string
 	LeftOut    []LeftOut
 }
 
-// LeftOut says that a flaw does not apply to some of the tasks of a type, which
-// were therefore not planned with that variant.
+// LeftOut counts the tasks of a type that a flaw does not apply to. They were not planned with that
+// variant.
 type LeftOut struct {
 	Variant  string `json:"variant"`
 	TaskType string `json:"task_type"`
-	// Tasks are left out of Of.
+	// Tasks is how many of the Of tasks are left out.
 	Tasks int `json:"left_out"`
 	Of    int `json:"of"`
 }
@@ -37,11 +38,11 @@ type LeftOut struct {
 type Row struct {
 	Model   string `json:"model"`
 	Variant string `json:"variant"`
-	// Severity is of a flawed variant, and empty for others.
+	// Severity is empty unless the variant is flawed.
 	Severity    string  `json:"severity"`
 	Difficulty  string  `json:"difficulty"`
 	Reliability float64 `json:"reliability"`
-	// Planned and Done count trials; coverage is their quotient.
+	// Planned and Done count trials. Coverage is Done / Planned.
 	Planned int `json:"planned"`
 	Done    int `json:"done"`
 	// Faults counts attempts that ended in a fault.
@@ -49,39 +50,37 @@ type Row struct {
 	Full    int `json:"full_success"`
 	Partial int `json:"partial_success"`
 	Failed  int `json:"failure"`
-	// FullRate is Full / Done with its 95 % interval, which respects that trials
-	// repeat within tasks: see [stat.Clustered]. Without Done the rates
-	// and the mean are 0 and say nothing.
+	// FullRate is Full / Done. Its 95 % interval accounts for repeats within tasks; see
+	// [stat.Clustered]. If Done is 0, the rates and the mean are 0 and meaningless.
 	FullRate     float64       `json:"full_success_rate"`
 	FullInterval stat.Interval `json:"full_success_95"`
-	// DesignEffect is by how much repeats of tasks widen the interval: 1 for none.
+	// DesignEffect is the factor by which repeats of tasks widen the interval; 1 if there are none.
 	DesignEffect    float64       `json:"design_effect"`
 	PartialRate     float64       `json:"partial_success_rate"`
 	PartialInterval stat.Interval `json:"partial_success_95"`
 	FailureRate     float64       `json:"failure_rate"`
 	FailureInterval stat.Interval `json:"failure_95"`
-	// Best is the mean of [assay.Outcome.Best] over the BestMeasured trials
-	// that were judged by rules which measure it, nil without any, and OfBest
-	// the rate of full success of the same trials as a share of it.
+	// Best is the mean of [assay.Outcome.Best] over the BestMeasured trials whose rules measure it.
+	// It is nil if there are none. OfBest is the rate of full success of these trials, divided by
+	// Best.
 	Best         *float64 `json:"best_possible"`
 	BestMeasured int      `json:"best_measured"`
 	OfBest       *float64 `json:"of_best"`
-	// MeanTurns is over the trials that are done.
+	// MeanTurns covers the trials that are done.
 	MeanTurns float64 `json:"mean_turns"`
-	// CostUSD is of all attempts, faults too.
+	// CostUSD covers all attempts, including faults.
 	CostUSD float64 `json:"cost_usd"`
 }
 
-// A Share is a count with the rate that it makes and the rate's 95 % interval, which
-// respects that trials repeat within tasks: see [stat.Clustered]. Of nothing the rate
-// is 0 and says nothing.
+// A Share is a count with its rate. The 95 % interval accounts for repeats within tasks; see
+// [stat.Clustered]. A share of nothing has a meaningless rate of 0.
 type Share struct {
 	Count    int           `json:"count"`
 	Rate     float64       `json:"rate"`
 	Interval stat.Interval `json:"interval"`
 }
 
-// A Table is the main result of an experiment, with the tables of its parts.
+// A Table has the main results of an experiment and the tables of its parts.
 type Table struct {
 	Experiment string `json:"experiment"`
 	// Rows are in the order in which their trials were planned.
@@ -90,24 +89,22 @@ type Table struct {
 	Averaged []string `json:"averaged_over"`
 	Planned  int      `json:"planned"`
 	Done     int      `json:"done"`
-	// Skipped counts trials that a stop rule gave up; the others that are not done are
-	// pending.
+	// Skipped counts trials that a stop rule gave up. Other trials that are not done are pending.
 	Skipped int `json:"skipped"`
-	// Templates and ScoreVersions are sorted: the hashes of the prompts that
-	// the outcomes which count were played with, and the versions of the rules
-	// that judged them. Empty stands for one that is not known.
+	// Templates holds the hashes of the prompts of the outcomes, and ScoreVersions the versions of
+	// the rules that judged them. Both are sorted, and "" means unknown.
 	Templates     []string `json:"templates"`
 	ScoreVersions []string `json:"score_versions"`
 	Parts         []Pivot  `json:"parts"`
 	Errors        Errors   `json:"errors"`
 	// Loops counts the episodes that got into a loop, by its first kind.
 	Loops []LoopCount `json:"loops"`
-	// Pilot is empty unless outcomes have the pilot world's further verdicts.
+	// Pilot is empty unless outcomes have the further verdicts of the pilot world.
 	Pilot   Pilot     `json:"pilot"`
 	LeftOut []LeftOut `json:"left_out"`
 }
 
-// table makes the tables of an experiment's cells.
+// table computes the tables of an experiment from its cells.
 func (d Design) table(experiment string, cells []*cell) *Table {
 	t := &Table{
 		Experiment: experiment,
@@ -142,21 +139,24 @@ func rows(cells []*cell) (rows []Row, averaged []string) {
 	rows = []Row{}
 	for _, p := range pools {
 		r := p.row()
-		r.Model, r.Variant, r.Severity, r.Difficulty, r.Reliability = p.key.model, p.key.variant, p.key.severity, p.key.difficulty, p.key.reliability
+		r.Model, r.Variant, r.Severity = p.key.model, p.key.variant, p.key.severity
+		r.Difficulty, r.Reliability = p.key.difficulty, p.key.reliability
 		rows = append(rows, r)
 	}
 	return rows, averaged
 }
 
-// row tells what was counted.
+// row returns the counts as a row, without its key.
 func (t *tally) row() Row {
 	full := stat.Clustered(t.byTask(), 0.95)
 	partial := t.among(func(o outcomes) int32 { return o.partial })
 	failed := t.among(outcomes.failed)
 	r := Row{
-		Planned: t.planned, Done: t.done, Faults: t.faults, Full: t.full, Partial: t.partial, Failed: t.failed,
+		Planned: t.planned, Done: t.done, Faults: t.faults,
+		Full: t.full, Partial: t.partial, Failed: t.failed,
 		FullRate: full.Rate, FullInterval: full.Interval, DesignEffect: full.DesignEffect,
-		PartialRate: partial.Rate, PartialInterval: partial.Interval, FailureRate: failed.Rate, FailureInterval: failed.Interval,
+		PartialRate: partial.Rate, PartialInterval: partial.Interval,
+		FailureRate: failed.Rate, FailureInterval: failed.Interval,
 		MeanTurns: t.meanTurns(), CostUSD: t.costUSD, BestMeasured: t.best.done,
 	}
 	if t.best.done > 0 {

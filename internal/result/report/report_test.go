@@ -21,12 +21,29 @@ import (
 
 // trial returns a trial of a model, with a variant and a reliability.
 func trial(model, variant string, reliability float64, task string) assay.Trial {
-	cell := assay.Cell{Model: model, Variant: variant, Difficulty: "easy", TaskType: "basic_task", Reliability: reliability}
-	return assay.NewTrial(cell, assay.TaskRef{ID: assay.TaskID(task)}, assay.Setting{World: "pilot"}, 1, 1)
+	cell := assay.Cell{
+		Model:       model,
+		Variant:     variant,
+		Difficulty:  "easy",
+		TaskType:    "basic_task",
+		Reliability: reliability,
+	}
+	return assay.NewTrial(
+		cell,
+		assay.TaskRef{ID: assay.TaskID(task)},
+		assay.Setting{World: "pilot"},
+		1,
+		1,
+	)
 }
 
 func outcome(t assay.Trial, level assay.Level, turns int) assay.Attempt {
-	return assay.Attempt{Trial: t, Experiment: "e", Outcome: assay.Outcome{Level: level, Turns: turns}, CostUSD: 0.25}
+	return assay.Attempt{
+		Trial:      t,
+		Experiment: "e",
+		Outcome:    assay.Outcome{Level: level, Turns: turns},
+		CostUSD:    0.25,
+	}
 }
 
 func fault(t assay.Trial, kind assay.FaultKind) assay.Attempt {
@@ -87,7 +104,11 @@ func TestBuildCounts(t *testing.T) {
 			{
 				Model: "model-b", Variant: "baseline", Difficulty: "easy", Reliability: 0.9, Planned: 4, Done: 3, Faults: 3, Full: 1, Partial: 1, Failed: 1,
 				FullRate: third, PartialRate: third, FailureRate: third,
-				FullInterval: stat.Wilson(1, 3, stat.Z95), PartialInterval: stat.Wilson(1, 3, stat.Z95), FailureInterval: stat.Wilson(1, 3, stat.Z95), MeanTurns: 7, CostUSD: 1.5, DesignEffect: 1,
+				FullInterval: stat.Wilson(
+					1,
+					3,
+					stat.Z95,
+				), PartialInterval: stat.Wilson(1, 3, stat.Z95), FailureInterval: stat.Wilson(1, 3, stat.Z95), MeanTurns: 7, CostUSD: 1.5, DesignEffect: 1,
 			},
 			{
 				Model: "model-b", Variant: "baseline", Difficulty: "easy", Reliability: 0.75, Planned: 4, Done: 1, Full: 1,
@@ -97,7 +118,17 @@ func TestBuildCounts(t *testing.T) {
 				Model: "a", Variant: "baseline", Difficulty: "easy", Reliability: 0.9, Planned: 4, Faults: 1,
 				FullInterval: unknown, PartialInterval: unknown, FailureInterval: unknown, CostUSD: 0.25, DesignEffect: 1,
 			},
-			{Model: "a", Variant: "baseline", Difficulty: "easy", Reliability: 0.75, Planned: 4, FullInterval: unknown, PartialInterval: unknown, FailureInterval: unknown, DesignEffect: 1},
+			{
+				Model:           "a",
+				Variant:         "baseline",
+				Difficulty:      "easy",
+				Reliability:     0.75,
+				Planned:         4,
+				FullInterval:    unknown,
+				PartialInterval: unknown,
+				FailureInterval: unknown,
+				DesignEffect:    1,
+			},
 		},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12), cmpopts.IgnoreFields(report.Table{}, "Parts", "Errors", "Loops", "Pilot", "LeftOut")); diff != "" {
@@ -125,7 +156,8 @@ func TestBuildGoesByTheTrial(t *testing.T) {
 	shared := outcome(mine, assay.PartialSuccess, 5)
 	shared.Experiment = "another"
 	r := build(t, []assay.Trial{mine}, outcome(other, assay.Failure, 9), fault(other, assay.Server), shared).Rows[0]
-	if r.Partial != 1 || r.Done != 1 || r.Failed != 0 || r.Faults != 0 || r.MeanTurns != 5 || r.CostUSD != 0.25 {
+	if r.Partial != 1 || r.Done != 1 || r.Failed != 0 || r.Faults != 0 || r.MeanTurns != 5 ||
+		r.CostUSD != 0.25 {
 		t.Errorf("a trial that another experiment settled, beside one that was not planned: %+v", r)
 	}
 }
@@ -134,7 +166,8 @@ func TestTheFirstOutcomeSettles(t *testing.T) {
 	t.Parallel()
 	m := trial("m", "cot", 0.8, "t1")
 	r := build(t, []assay.Trial{m}, outcome(m, assay.Failure, 3), outcome(m, assay.FullSuccess, 9), fault(m, assay.Network)).Rows[0]
-	if r.Done != 1 || r.Failed != 1 || r.Full != 0 || r.MeanTurns != 3 || r.Faults != 1 || r.CostUSD != 0.75 {
+	if r.Done != 1 || r.Failed != 1 || r.Full != 0 || r.MeanTurns != 3 || r.Faults != 1 ||
+		r.CostUSD != 0.75 {
 		t.Errorf("two outcomes of one trial: %+v", r)
 	}
 }
@@ -142,9 +175,13 @@ func TestTheFirstOutcomeSettles(t *testing.T) {
 func TestBuildPassesErrorsOn(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("disk")
-	table, err := report.Build("e", slices.Values([]assay.Trial{}), func(yield func(assay.Attempt, error) bool) {
-		yield(assay.Attempt{}, broken)
-	})
+	table, err := report.Build(
+		"e",
+		slices.Values([]assay.Trial{}),
+		func(yield func(assay.Attempt, error) bool) {
+			yield(assay.Attempt{}, broken)
+		},
+	)
 	if !errors.Is(err, broken) || table != nil {
 		t.Errorf("Build = %v, %v, want the error of the attempts", table, err)
 	}
@@ -170,13 +207,28 @@ var variantNames = []string{"v0", "flawed_v1", "flawed_v2"}
 func drawTrials(t *rapid.T) (trials []assay.Trial, averaged []string) {
 	levels := func(name string, most int) int { return rapid.IntRange(1, most).Draw(t, name) }
 	models, variants, rates := levels("models", 2), levels("variants", 3), levels("rates", 2)
-	types, difficulties, severities := levels("types", 3), levels("difficulties", 2), levels("severities", 2)
+	types, difficulties, severities := levels(
+		"types",
+		3,
+	), levels(
+		"difficulties",
+		2,
+	), levels(
+		"severities",
+		2,
+	)
 	tasks, repeats := levels("tasks", 2), levels("repeats", 2)
 	for i := range models * variants * rates * types * difficulties * severities * tasks * repeats {
 		next := func(n int) int { level := i % n; i /= n; return level }
 		cell := assay.Cell{
-			Model: fmt.Sprint("m", next(models)), Variant: variantNames[next(variants)], Reliability: float64(next(rates)) / 2,
-			TaskType: fmt.Sprint("t", next(types)), Difficulty: fmt.Sprint("d", next(difficulties)), Severity: fmt.Sprint("s", next(severities)),
+			Model: fmt.Sprint(
+				"m",
+				next(models),
+			), Variant: variantNames[next(variants)], Reliability: float64(next(rates)) / 2,
+			TaskType: fmt.Sprint(
+				"t",
+				next(types),
+			), Difficulty: fmt.Sprint("d", next(difficulties)), Severity: fmt.Sprint("s", next(severities)),
 		}
 		ref := assay.TaskRef{ID: assay.TaskID(fmt.Sprint("task", next(tasks)))}
 		trials = append(trials, assay.NewTrial(cell, ref, assay.Setting{}, 1, 1+next(repeats)))
@@ -197,13 +249,20 @@ func TestTableLaws(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		planned, averaged := drawTrials(t)
-		strangers := []assay.Trial{trial("m0", "v0", 0, "unplanned"), trial("stranger", "v0", 0, "unplanned")}
+		strangers := []assay.Trial{
+			trial("m0", "v0", 0, "unplanned"),
+			trial("stranger", "v0", 0, "unplanned"),
+		}
 		attempts := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) assay.Attempt {
 			of := rapid.SampledFrom(append(strangers, planned...)).Draw(t, "trial")
 			if rapid.Bool().Draw(t, "fault") {
 				return fault(of, rapid.SampledFrom(assay.FaultKinds).Draw(t, "kind"))
 			}
-			return outcome(of, rapid.SampledFrom(assay.Levels).Draw(t, "level"), rapid.IntRange(1, 10).Draw(t, "turns"))
+			return outcome(
+				of,
+				rapid.SampledFrom(assay.Levels).Draw(t, "level"),
+				rapid.IntRange(1, 10).Draw(t, "turns"),
+			)
 		}), 0, 200).Draw(t, "attempts")
 		table, err := report.Build("e", slices.Values(planned), all(attempts...))
 		if err != nil {
@@ -223,7 +282,8 @@ func checkRows(t *rapid.T, table *report.Table, planned []assay.Trial, attempts 
 		if r.Full+r.Partial+r.Failed != r.Done || r.Done > r.Planned || r.Planned == 0 {
 			t.Fatalf("impossible counts: %+v", r)
 		}
-		if rates := r.FullRate + r.PartialRate + r.FailureRate; math.Abs(rates-1) > 1e-12 && (r.Done > 0 || rates != 0) {
+		if rates := r.FullRate + r.PartialRate + r.FailureRate; math.Abs(rates-1) > 1e-12 &&
+			(r.Done > 0 || rates != 0) {
 			t.Fatalf("rates add up to %v: %+v", rates, r)
 		}
 		if r.FullInterval.Low > r.FullRate || r.FullInterval.High < r.FullRate {
@@ -255,7 +315,13 @@ func checkRows(t *rapid.T, table *report.Table, planned []assay.Trial, attempts 
 		t.Fatalf("sums over the rows (-want +got):\n%s", diff)
 	}
 	if table.Planned != sum.Planned || table.Done != sum.Done {
-		t.Fatalf("table says %d of %d, its rows %d of %d", table.Done, table.Planned, sum.Done, sum.Planned)
+		t.Fatalf(
+			"table says %d of %d, its rows %d of %d",
+			table.Done,
+			table.Planned,
+			sum.Done,
+			sum.Planned,
+		)
 	}
 }
 

@@ -32,9 +32,15 @@ var (
 func suite() (report.Design, []assay.Trial) {
 	models := []string{"gpt-4o-mini", "gemini-2.5-flash-06-17", "qwen2.5-7b-instruct"}
 	plan := func(name string, variants []string, difficulties []string, rates []float64, varies ...string) report.Part {
-		return report.Part{Name: name, Varies: append(varies, "task_type"), Has: func(c assay.Cell) bool {
-			return slices.Contains(variants, c.Variant) && slices.Contains(difficulties, c.Difficulty) && slices.Contains(rates, c.Reliability)
-		}}
+		return report.Part{
+			Name:   name,
+			Varies: append(varies, "task_type"),
+			Has: func(c assay.Cell) bool {
+				return slices.Contains(variants, c.Variant) &&
+					slices.Contains(difficulties, c.Difficulty) &&
+					slices.Contains(rates, c.Reliability)
+			},
+		}
 	}
 	easy, usual := []string{"easy"}, []float64{0.8}
 	d := report.Design{
@@ -47,9 +53,21 @@ func suite() (report.Design, []assay.Trial) {
 		},
 		Parts: []report.Part{
 			plan("baseline", []string{"optimal"}, easy, usual),
-			plan("scale", []string{"optimal"}, []string{"very_easy", "medium"}, usual, "difficulty"),
+			plan(
+				"scale",
+				[]string{"optimal"},
+				[]string{"very_easy", "medium"},
+				usual,
+				"difficulty",
+			),
 			plan("flaws", flaws, easy, usual, "variant"),
-			plan("reliability", []string{"optimal"}, easy, []float64{0.9, 0.8, 0.7, 0.6}, "reliability"),
+			plan(
+				"reliability",
+				[]string{"optimal"},
+				easy,
+				[]float64{0.9, 0.8, 0.7, 0.6},
+				"reliability",
+			),
 			plan("prompts", []string{"baseline", "cot", "optimal"}, easy, usual, "variant"),
 		},
 	}
@@ -60,7 +78,13 @@ func suite() (report.Design, []assay.Trial) {
 			for _, reliability := range []float64{0.6, 0.7, 0.8, 0.9} {
 				for _, variant := range append([]string{"optimal", "cot", "baseline"}, flaws...) {
 					for _, difficulty := range []string{"medium", "easy", "very_easy"} {
-						cell := assay.Cell{Model: model, Variant: variant, Difficulty: difficulty, TaskType: taskType, Reliability: reliability}
+						cell := assay.Cell{
+							Model:       model,
+							Variant:     variant,
+							Difficulty:  difficulty,
+							TaskType:    taskType,
+							Reliability: reliability,
+						}
 						if slices.Contains(flaws, variant) {
 							cell.Severity = "severe"
 						}
@@ -87,7 +111,16 @@ func tasks(d report.Design, c assay.Cell) []assay.Trial {
 	}
 	var trials []assay.Trial
 	for i := range n {
-		trials = append(trials, assay.NewTrial(c, assay.TaskRef{ID: assay.TaskID(fmt.Sprint(c.TaskType, i))}, assay.Setting{World: "pilot"}, 1, 1))
+		trials = append(
+			trials,
+			assay.NewTrial(
+				c,
+				assay.TaskRef{ID: assay.TaskID(fmt.Sprint(c.TaskType, i))},
+				assay.Setting{World: "pilot"},
+				1,
+				1,
+			),
+		)
 	}
 	return trials
 }
@@ -121,9 +154,13 @@ func TestWriteTextOfASuite(t *testing.T) {
 	t.Parallel()
 	d, trials := suite()
 	attempts := play(trials, rand.New(rand.NewPCG(1, 2)))
-	attempts = slices.DeleteFunc(attempts, func(a assay.Attempt) bool { // a level without, and one with few outcomes
-		return a.Model == "gemini-2.5-flash-06-17" && a.Reliability == 0.9 || a.Difficulty == "very_easy" && a.TaskType != "simple_task"
-	})
+	attempts = slices.DeleteFunc(
+		attempts,
+		func(a assay.Attempt) bool { // a level without, and one with few outcomes
+			return a.Model == "gemini-2.5-flash-06-17" && a.Reliability == 0.9 ||
+				a.Difficulty == "very_easy" && a.TaskType != "simple_task"
+		},
+	)
 	table, err := d.Build("suite", slices.Values(trials), all(attempts...))
 	if err != nil {
 		t.Fatal(err)

@@ -12,56 +12,56 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A cell is a planned cell with what came of its trials.
+// A cell is a planned cell with the results of its trials.
 type cell struct {
 	assay.Cell
 	tally
 }
 
-// A tally counts what came of some trials.
+// A tally counts the results of trials.
 type tally struct {
 	planned, done, faults int
 	full, partial, failed int
 	turns                 int
 	costUSD, coverage     float64
-	errors                map[mistake]int // of what is not full success
+	errors                map[mistake]int // reasons of trials without full success
 	loops                 map[assay.LoopKind]int
 	best                  best
-	// templates and rules count the outcomes by the wording of their prompts
-	// and by the version of the rules that judged them.
+	// templates and rules count outcomes by the hash of their prompts and by the version of the
+	// rules that judged them.
 	templates, rules map[string]int
-	// repeat is of the first trial, and repeated says that another differs.
+	// repeat is the number of the first trial's repeat. repeated is true if there are others.
 	repeat   int
 	repeated bool
 	detail
 }
 
-// detail is what a tally keeps beyond counts of outcomes.
+// A detail holds figures that are not counts of outcomes.
 type detail struct {
-	// tasks has the outcomes of each task.
+	// tasks counts the outcomes of each task.
 	tasks map[task]outcomes
-	// turnCounts and tokenBins tell how outcomes are distributed.
+	// turnCounts and tokenBins hold the distribution of outcomes.
 	turnCounts, tokenBins map[int]int
 	input, output, calls  int
 	requests              int
 	wasted, mistakes      int
 	working               int            // milliseconds
-	served                map[string]int // outcomes, by the models that answered
+	served                map[string]int // outcomes by the model that answered
 	faultKinds            map[assay.FaultKind]int
 	adherence, given      float64
 	givenN                int
 }
 
-// A task is the place of a task in the order in which tasks were met.
+// A task numbers tasks in the order in which they were met.
 type task int32
 
-// outcomes counts those at some trials.
+// outcomes counts outcomes of trials.
 type outcomes struct {
 	done, full, partial int32
-	ordered             int32 // with all required tools in order
-	assisted            int32 // with a correction
-	// judged counts those that have the pilot world's further verdicts, and the
-	// others the full successes among them by each definition.
+	ordered             int32 // all required tools succeeded in order
+	assisted            int32 // with at least one correction
+	// judged counts the outcomes with the further verdicts of the pilot world. The others count the
+	// full successes among them, by definition.
 	judged, executor, paper, batch int32
 }
 
@@ -80,9 +80,21 @@ func (o *outcomes) merge(p outcomes) {
 func (o outcomes) failed() int32 { return o.done - o.full - o.partial }
 
 func outcomeOf(o *assay.Outcome) outcomes {
-	out := outcomes{done: 1, full: isFull(o.Level), ordered: flag(o.OrderCorrect), assisted: flag(o.Assisted > 0), partial: flag(o.Level == assay.PartialSuccess)}
+	out := outcomes{
+		done:     1,
+		full:     isFull(o.Level),
+		ordered:  flag(o.OrderCorrect),
+		assisted: flag(o.Assisted > 0),
+		partial:  flag(o.Level == assay.PartialSuccess),
+	}
 	if o.Pilot != nil {
-		out.judged, out.executor, out.paper, out.batch = 1, isFull(o.Pilot.Executor), isFull(o.Pilot.Paper), isFull(o.Pilot.Batch)
+		out.judged, out.executor, out.paper, out.batch = 1, isFull(
+			o.Pilot.Executor,
+		), isFull(
+			o.Pilot.Paper,
+		), isFull(
+			o.Pilot.Batch,
+		)
 	}
 	return out
 }
@@ -100,8 +112,8 @@ type mistake struct {
 	task     task
 }
 
-// best sums the best policy's probabilities over the trials that are done and
-// were judged by rules which measure them, and counts the full successes.
+// best adds up the best policy's probabilities over the trials whose rules measure them, and counts
+// their full successes.
 type best struct {
 	sum        float64
 	done, full int
@@ -113,8 +125,7 @@ func (b *best) merge(o best) {
 	b.full += o.full
 }
 
-// A luck is a repeat of a task, whose trials in all cells of a model share much of what
-// happens by chance.
+// A luck is one repeat of a task by a model. Its trials share much of their luck in all cells.
 type luck struct {
 	model  string
 	task   task
@@ -122,18 +133,24 @@ type luck struct {
 }
 
 func (l luck) compare(o luck) int {
-	return cmp.Or(cmp.Compare(l.model, o.model), cmp.Compare(l.task, o.task), cmp.Compare(l.repeat, o.repeat))
+	return cmp.Or(
+		cmp.Compare(l.model, o.model),
+		cmp.Compare(l.task, o.task),
+		cmp.Compare(l.repeat, o.repeat),
+	)
 }
 
-// count tallies trials and attempts by cell, in the order in which the cells
-// were planned, and outcomes by luck.
-func count(trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error]) ([]*cell, map[luck]stat.Group, error) {
+// count counts trials and attempts by cell, in the order of the plan, and outcomes by luck.
+func count(
+	trials iter.Seq[assay.Trial],
+	attempts iter.Seq2[assay.Attempt, error],
+) ([]*cell, map[luck]stat.Group, error) {
 	var cells []*cell
 	lucks := make(map[luck]stat.Group)
 	index := make(map[assay.Cell]int32)
-	// A million trials are here at once.
+	// The map below may hold a million of these.
 	type place struct {
-		cell   int32 // ^cell once the trial is settled
+		cell   int32 // ^cell after the trial is settled
 		task   task
 		repeat int32
 	}
@@ -179,8 +196,7 @@ func count(trials iter.Seq[assay.Trial], attempts iter.Seq2[assay.Attempt, error
 	return cells, lucks, nil
 }
 
-// key is a trial's ID in fewer bytes. Other IDs than those of trials keep apart as
-// far as their first 16 bytes do.
+// key shortens a trial's ID to 16 bytes. IDs that are not hexadecimal keep their first 16 bytes.
 func key(id assay.TrialID) (k [16]byte) {
 	if n, err := hex.Decode(k[:], []byte(id[:min(len(id), 32)])); err != nil || n < len(k) {
 		copy(k[:], id)
@@ -196,7 +212,7 @@ func (t *tally) plan(repeat int) {
 	t.planned++
 }
 
-// add counts an attempt at a trial that an earlier one may have settled.
+// add counts an attempt. settled is true if an earlier attempt settled the trial.
 func (t *tally) add(a *assay.Attempt, of task, settled bool) {
 	t.costUSD += a.CostUSD
 	t.requests += a.Requests
@@ -212,7 +228,7 @@ func (t *tally) add(a *assay.Attempt, of task, settled bool) {
 	}
 }
 
-// describe keeps what an outcome took and how it came about.
+// describe counts the effort of an outcome.
 func (t *tally) describe(a *assay.Attempt, of task) {
 	if t.tasks == nil {
 		t.tasks = make(map[task]outcomes)
@@ -273,8 +289,8 @@ func (d *detail) groups(count func(task, outcomes) (some, of int32)) []stat.Grou
 	return groups
 }
 
-// share is the rate of some outcomes among those that count tells for a task, with an
-// interval that respects that trials repeat within tasks.
+// share computes a rate over tasks, with an interval that accounts for repeats within tasks. count
+// returns the counted outcomes of a task and the number that they are a share of.
 func (d *detail) share(count func(task, outcomes) (some, of int32)) Share {
 	groups := d.groups(count)
 	r := stat.Clustered(groups, .95)
@@ -285,7 +301,7 @@ func (d *detail) share(count func(task, outcomes) (some, of int32)) Share {
 	return s
 }
 
-// total counts the outcomes at all tasks.
+// total adds up the outcomes of all tasks.
 func (d *detail) total() (all outcomes) {
 	for _, o := range d.tasks {
 		all.merge(o)
@@ -293,24 +309,24 @@ func (d *detail) total() (all outcomes) {
 	return all
 }
 
-// byTask is full success among all outcomes.
+// byTask counts full successes among all outcomes.
 func (d *detail) byTask() []stat.Group {
 	return d.groups(func(_ task, o outcomes) (some, of int32) { return o.full, o.done })
 }
 
-// among is the share of some outcomes among all.
+// among computes the share of some outcomes among all.
 func (d *detail) among(some func(outcomes) int32) Share {
 	return d.share(func(_ task, o outcomes) (int32, int32) { return some(o), o.done })
 }
 
-// mistaken is the share of a category among what is not full success.
+// mistaken computes the share of an error category among the trials that did not fully succeed.
 func (t *tally) mistaken(category string) Share {
 	return t.share(func(of task, o outcomes) (int32, int32) {
 		return int32(t.errors[mistake{category, of}]), o.done - o.full
 	})
 }
 
-// categories are those of errors that occurred, sorted.
+// categories returns the error categories that occurred, sorted.
 func (t *tally) categories() []string {
 	seen := make(map[string]bool)
 	for m := range t.errors {
@@ -319,8 +335,7 @@ func (t *tally) categories() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// tokenStep is the width of the bins that tokens are counted in: a quantile of
-// them is exact to half of that.
+// tokenStep is the ratio of the limits of a bin of tokens. Quantiles are exact to half a bin.
 const tokenStep = 1.05
 
 func tokenBin(tokens int) int {
@@ -330,7 +345,7 @@ func tokenBin(tokens int) int {
 	return int(math.Floor(math.Log(float64(tokens)) / math.Log(tokenStep)))
 }
 
-// tokensOf is the middle of a bin.
+// tokensOf returns the middle of a bin.
 func tokensOf(bin int) float64 {
 	if bin < 0 {
 		return 0
@@ -361,8 +376,8 @@ func (t *tally) settle(o *assay.Outcome, of task) {
 	}
 }
 
-// measuresBest tells whether outcomes of that version of the rules say what the
-// best policy achieves. The first ones of the pilot world do not.
+// measuresBest reports whether a version of the rules measures the best policy. The first version
+// of the pilot world does not.
 func measuresBest(version string) bool { return version != "" && version != "pilot-1" }
 
 func isFull(l assay.Level) int32 { return flag(l == assay.FullSuccess) }
@@ -380,7 +395,7 @@ func bumpAll[K comparable](counts *map[K]int, more map[K]int) {
 	}
 }
 
-// merge adds what another tally, of other trials, has counted.
+// merge adds the counts of other trials.
 func (t *tally) merge(o *tally) {
 	if t.planned == 0 {
 		t.repeat = o.repeat
@@ -404,100 +419,3 @@ func (t *tally) merge(o *tally) {
 }
 
 func (t *tally) meanTurns() float64 { return float64(t.turns) / float64(max(1, t.done)) }
-
-// A pooled is a group of cells taken together.
-type pooled[K comparable] struct {
-	key K
-	tally
-}
-
-// pool takes cells of the same key together, in the order in which the keys
-// come, and names the factors that some group averages over.
-func pool[K comparable](cells []*cell, key func(assay.Cell) K) (pools []*pooled[K], averaged []string) {
-	index := make(map[K]*pooled[K])
-	first := make(map[K]assay.Cell)
-	varies, severities := make(map[string]bool), make(map[K]string)
-	for _, c := range cells {
-		k := key(c.Cell)
-		p := index[k]
-		if p == nil {
-			p = &pooled[K]{key: k}
-			index[k], first[k] = p, c.Cell
-			pools = append(pools, p)
-		}
-		p.merge(&c.tally)
-		for _, f := range factors {
-			if f != severity {
-				varies[f] = varies[f] || level(c.Cell, f) != level(first[k], f)
-			} else if s := c.Severity; s != "" { // which plain variants have none of
-				varies[f] = varies[f] || severities[k] != "" && severities[k] != s
-				severities[k] = s
-			}
-		}
-		varies[repeat] = varies[repeat] || p.repeated
-	}
-	averaged = []string{}
-	for _, f := range slices.Concat(factors, []string{repeat}) {
-		if varies[f] {
-			averaged = append(averaged, f)
-		}
-	}
-	return pools, averaged
-}
-
-// The factors, by the names of an export's fields.
-const (
-	variant     = "variant"
-	taskType    = "task_type"
-	difficulty  = "difficulty"
-	severity    = "severity"
-	reliability = "reliability"
-	model       = "model"
-	repeat      = "repeat" // of a trial, not of a cell
-)
-
-// Graded is the variant together with its severity, as one factor. A configuration is the
-// model as well.
-const (
-	Graded        = "variant and severity"
-	configuration = "model, variant and severity"
-)
-
-var factors = []string{variant, taskType, difficulty, severity, reliability}
-
-// level returns the level that a factor has in a cell.
-func level(c assay.Cell, factor string) string {
-	switch factor {
-	case model:
-		return c.Model
-	case variant:
-		return c.Variant
-	case taskType:
-		return c.TaskType
-	case difficulty:
-		return c.Difficulty
-	case severity:
-		return c.Severity
-	case configuration:
-		return configurationName(c.Model, PromptKey(c.Variant, c.Severity))
-	case Graded:
-		return PromptKey(c.Variant, c.Severity)
-	}
-	return assay.FormatReliability(c.Reliability)
-}
-
-// configurationName names a model together with a variant.
-func configurationName(model, variant string) string { return model + ", " + variant }
-
-// PromptKey names a variant together with its severity, if it has one.
-func PromptKey(name, severity string) string {
-	if !IsFlawed(name) || severity == "" {
-		return name
-	}
-	return name + ", " + severity
-}
-
-// severityVaries tells whether flawed variants are there in several severities.
-func severityVaries(cells []*cell) bool {
-	return len(levels(where(cells, func(c assay.Cell) bool { return IsFlawed(c.Variant) }), severity)) > 1
-}

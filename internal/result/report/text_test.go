@@ -15,8 +15,19 @@ import (
 func TestWriteText(t *testing.T) {
 	t.Parallel()
 	trials, attempts := mixed()
-	hard := assay.NewTrial(assay.Cell{Model: "模型", Variant: "cot", TaskType: "data_pipeline", Difficulty: "easy", Reliability: 1},
-		assay.TaskRef{ID: "t9"}, assay.Setting{}, 1, 2)
+	hard := assay.NewTrial(
+		assay.Cell{
+			Model:       "模型",
+			Variant:     "cot",
+			TaskType:    "data_pipeline",
+			Difficulty:  "easy",
+			Reliability: 1,
+		},
+		assay.TaskRef{ID: "t9"},
+		assay.Setting{},
+		1,
+		2,
+	)
 	done := trials[4:5]
 	for name, table := range map[string]*report.Table{
 		"mixed.txt":    build(t, append(trials, hard), append(attempts, outcome(hard, assay.Failure, 10))...),
@@ -40,7 +51,10 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestWriteTextTellsErrors(t *testing.T) {
 	t.Parallel()
-	if err := exhibit.WriteTable(full{}, build(t, nil), document.Terminal{}); !errors.Is(err, errFull) {
+	if err := exhibit.WriteTable(full{}, build(t, nil), document.Terminal{}); !errors.Is(
+		err,
+		errFull,
+	) {
 		t.Errorf("WriteText() = %v, want the writer's error", err)
 	}
 }

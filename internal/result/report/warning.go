@@ -38,38 +38,50 @@ func warnings(a *Analysis, cells []*cell, b Beside) []Warning {
 	zero, perfect := extremes(cells)
 	out := []Warning{}
 	for _, w := range []Warning{
-		{"damaged", DamagedTitle, "What cannot be read counts as pending here. " + DamagedHelp, unread(b)},
-		{"plans", "Results of other plans are not counted", "Earlier runs of this experiment " +
-			"tried trials that its latest plan does not have: the models or the file changed, or " +
-			"stores with different plans were merged. To report all of them, run with a plan that " +
-			"has all of them; finished trials are not repeated. `assay export` has every attempt.",
-			b.Unplanned},
-		{"stopped", "Stopped early", "A stop rule gave these up before all of their trials had run. " +
-			"The trials that did run may be easier or harder than the rest.", b.Stopped},
-		{"incomplete", "Not complete", "Rates cover finished trials only. Pending trials could turn " +
-			"out differently. Run the experiment again to finish it.", incomplete(a, b)},
-		{"zero", "0 % full success", "Bad luck alone never gives 0 %. Read transcripts before blaming " +
-			"the model: it may not follow the protocol, a limit may be too tight, or a fault may have " +
-			"been counted as an outcome.", zero},
-		{"perfect", "100 % full success", "Everything passed, so these cells can't rank models.",
-			perfect},
-		{"malformed", "More than 80 % malformed", "Most episodes never made a valid call. That is a " +
-			"problem with the protocol, and shows little about planning. Try the other protocol, or " +
-			"read transcripts.", broken(cells)},
-		{"size", "A larger model is worse than a smaller one of its family", "The difference on the " +
-			"same tasks is more than chance, and it is unusual. Check that both models were served as " +
-			"named and with the same limits.", sizes(a)},
-		{"no_difference", "A variant makes no difference at all", "The prompt changed, but no result " +
-			"did. Check that the models see the change, and that it can matter in this world.",
-			silentVariants(a, b)},
-		{"difference", "Variants differ although their prompts do not", "Models got exactly the same " +
-			"text from these variants on the tasks that were checked, so only chance or an error can " +
-			"explain the difference.", loudVariants(cells, b)},
+		{"damaged", DamagedTitle, "What cannot be read counts as pending here. " +
+			DamagedHelp, unread(b)},
+		{
+			"plans", "Results of other plans are not counted", "Earlier runs of this experiment " +
+				"tried trials that its latest plan does not have: the models or the file " +
+				"changed, or stores with different plans were merged. To report all of them, run " +
+				"with a plan that has all of them; finished trials are not repeated. `assay " +
+				"export` has every attempt.",
+			b.Unplanned,
+		},
+		{"stopped", "Stopped early", "A stop rule gave these up before all of their trials had " +
+			"run. The trials that did run may be easier or harder than the rest.", b.Stopped},
+		{"incomplete", "Not complete", "Rates cover finished trials only. Pending trials could " +
+			"turn out differently. Run the experiment again to finish it.", incomplete(a, b)},
+		{"zero", "0 % full success", "Bad luck alone never gives 0 %. Read transcripts before " +
+			"blaming the model: it may not follow the protocol, a limit may be too tight, or a " +
+			"fault may have been counted as an outcome.", zero},
+		{
+			"perfect", "100 % full success", "Everything passed, so these cells can't rank models.",
+			perfect,
+		},
+		{"malformed", "More than 80 % malformed", "Most episodes never made a valid call. That " +
+			"is a problem with the protocol, and shows little about planning. Try the other " +
+			"protocol, or read transcripts.", broken(cells)},
+		{"size", "A larger model is worse than a smaller one of its family", "The difference on " +
+			"the same tasks is more than chance, and it is unusual. Check that both models were " +
+			"served as named and with the same limits.", sizes(a)},
+		{
+			"no_difference", "A variant makes no difference at all", "The prompt changed, but no " +
+				"result did. Check that the models see the change, and that it can matter in " +
+				"this world.",
+			silentVariants(a, b),
+		},
+		{"difference", "Variants differ although their prompts do not", "Models got exactly the " +
+			"same text from these variants on the tasks that were checked, so only chance or an " +
+			"error can explain the difference.", loudVariants(cells, b)},
 		{"drift", "More than one model answered", "Responses named several models. If these are " +
 			"different models, the rates belong to a mixture.", drifted(cells)},
-		{"faults", "Faults above 5 %", "Many attempts failed for reasons that are not the model's " +
-			"fault. They are not counted, but the remaining outcomes may be the easier ones.",
-			faultyModels(cells)},
+		{
+			"faults", "Faults above 5 %", "Many attempts failed for reasons that are not the " +
+				"model's fault. They are not counted, but the remaining outcomes may be the " +
+				"easier ones.",
+			faultyModels(cells),
+		},
 	} {
 		if len(w.Where) > 0 {
 			out = append(out, w)
@@ -98,7 +110,16 @@ func incomplete(a *Analysis, b Beside) []string {
 	var where []string
 	for _, m := range models {
 		if pending := planned[m] - done[m] - b.Skipped[m]; pending > 0 {
-			where = append(where, fmt.Sprintf("%s: %d of %d trials done, %d pending", m, done[m], planned[m], pending))
+			where = append(
+				where,
+				fmt.Sprintf(
+					"%s: %d of %d trials done, %d pending",
+					m,
+					done[m],
+					planned[m],
+					pending,
+				),
+			)
 		}
 	}
 	return where
@@ -156,8 +177,12 @@ func broken(cells []*cell) (where []string) {
 	by := variantFactor(cells)
 	pools, _ := pool(cells, func(c assay.Cell) key { return key{c.Model, level(c, by)} })
 	for _, p := range pools {
-		if n := p.mistaken(assay.CategoryToolCallFormat).Count; p.done >= fewest && float64(n) > malformed*float64(p.done) {
-			where = append(where, fmt.Sprintf("%s, %s: %d of %d", p.key.model, Readable(p.key.variant), n, p.done))
+		if n := p.mistaken(assay.CategoryToolCallFormat).Count; p.done >= fewest &&
+			float64(n) > malformed*float64(p.done) {
+			where = append(
+				where,
+				fmt.Sprintf("%s, %s: %d of %d", p.key.model, Readable(p.key.variant), n, p.done),
+			)
 		}
 	}
 	return where
@@ -217,8 +242,11 @@ func loudVariants(cells []*cell, b Beside) (found []string) {
 	}
 	for _, p := range adjust(all) {
 		if p.Significant() {
-			found = append(found, fmt.Sprintf("%s: %s and %s differ by %+.1f points on %d tasks (q %s)",
-				p.Model, p.A, p.B, 100*p.Difference, p.Tasks, Probability(p.Q)))
+			found = append(
+				found,
+				fmt.Sprintf("%s: %s and %s differ by %+.1f points on %d tasks (q %s)",
+					p.Model, p.A, p.B, 100*p.Difference, p.Tasks, Probability(p.Q)),
+			)
 		}
 	}
 	return found
@@ -234,7 +262,10 @@ func drifted(cells []*cell) (where []string) {
 		for _, name := range slices.Sorted(maps.Keys(p.served)) {
 			names = append(names, fmt.Sprintf("%s in %d", nameOr(name), p.served[name]))
 		}
-		where = append(where, fmt.Sprintf("%s: of %d outcomes %s", p.key, p.done, strings.Join(names, ", ")))
+		where = append(
+			where,
+			fmt.Sprintf("%s: of %d outcomes %s", p.key, p.done, strings.Join(names, ", ")),
+		)
 	}
 	return where
 }
@@ -257,7 +288,16 @@ func faultyModels(cells []*cell) (where []string) {
 		for _, k := range slices.Sorted(maps.Keys(p.faultKinds)) {
 			kinds = append(kinds, fmt.Sprintf("%d %s", p.faultKinds[k], Readable(string(k))))
 		}
-		where = append(where, fmt.Sprintf("%s: %d of %d attempts: %s", p.key, p.faults, attempts, strings.Join(kinds, ", ")))
+		where = append(
+			where,
+			fmt.Sprintf(
+				"%s: %d of %d attempts: %s",
+				p.key,
+				p.faults,
+				attempts,
+				strings.Join(kinds, ", "),
+			),
+		)
 	}
 	return where
 }

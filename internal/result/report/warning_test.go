@@ -28,8 +28,23 @@ func (s *scene) play(model, variant string, n int, say func(i int, a *assay.Atte
 		severity = "severe"
 	}
 	for i := range n {
-		t := assay.NewTrial(assay.Cell{Model: model, Variant: variant, Severity: severity, Difficulty: "easy", TaskType: "basic_task", Reliability: .8},
-			assay.TaskRef{ID: assay.TaskID(fmt.Sprint("t", i)), Digest: "d"}, assay.Setting{World: "assay-1"}, 1, 1)
+		t := assay.NewTrial(
+			assay.Cell{
+				Model:       model,
+				Variant:     variant,
+				Severity:    severity,
+				Difficulty:  "easy",
+				TaskType:    "basic_task",
+				Reliability: .8,
+			},
+			assay.TaskRef{
+				ID:     assay.TaskID(fmt.Sprint("t", i)),
+				Digest: "d",
+			},
+			assay.Setting{World: "assay-1"},
+			1,
+			1,
+		)
 		a := assay.Attempt{Trial: t, ServedModel: model}
 		a.Level = assay.FullSuccess
 		say(i, &a)
@@ -203,14 +218,20 @@ func TestAnalysisLaws(t *testing.T) {
 				})
 			}
 		}
-		a, err := report.Design{}.Analyze("e", slices.Values(s.trials), all(s.attempts...), report.Beside{})
+		a, err := report.Design{}.Analyze(
+			"e",
+			slices.Values(s.trials),
+			all(s.attempts...),
+			report.Beside{},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		done := 0
 		for _, c := range a.Cells {
 			done += c.Done
-			if c.Full != full[c.Model+c.Variant] || c.FullInterval.Low > c.FullRate || c.FullInterval.High < c.FullRate {
+			if c.Full != full[c.Model+c.Variant] || c.FullInterval.Low > c.FullRate ||
+				c.FullInterval.High < c.FullRate {
 				t.Fatalf("%+v", c)
 			}
 		}
@@ -242,11 +263,16 @@ func TestCompareLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		side := func(name, variant string) []assay.Attempt {
 			var s scene
-			s.play("m", variant, rapid.IntRange(1, 15).Draw(t, name), func(i int, a *assay.Attempt) {
-				if rapid.Bool().Draw(t, "fails") {
-					a.Level = assay.Failure
-				}
-			})
+			s.play(
+				"m",
+				variant,
+				rapid.IntRange(1, 15).Draw(t, name),
+				func(i int, a *assay.Attempt) {
+					if rapid.Bool().Draw(t, "fails") {
+						a.Level = assay.Failure
+					}
+				},
+			)
 			return s.attempts
 		}
 		a, b := side("a", "baseline"), side("b", "optimal")
@@ -264,10 +290,19 @@ func TestCompareLaws(t *testing.T) {
 				flips++
 			}
 		}
-		if ab.Whole.Tasks != min(len(a), len(b)) || ab.Worse+ab.Better != flips || len(ab.Flips) != flips {
-			t.Fatalf("%d tasks and %d + %d flips, want %d and %d", ab.Whole.Tasks, ab.Worse, ab.Better, min(len(a), len(b)), flips)
+		if ab.Whole.Tasks != min(len(a), len(b)) || ab.Worse+ab.Better != flips ||
+			len(ab.Flips) != flips {
+			t.Fatalf(
+				"%d tasks and %d + %d flips, want %d and %d",
+				ab.Whole.Tasks,
+				ab.Worse,
+				ab.Better,
+				min(len(a), len(b)),
+				flips,
+			)
 		}
-		if ab.Whole.Difference != -ba.Whole.Difference || ab.Whole.P != ba.Whole.P || ab.Worse != ba.Better {
+		if ab.Whole.Difference != -ba.Whole.Difference || ab.Whole.P != ba.Whole.P ||
+			ab.Worse != ba.Better {
 			t.Fatalf("%+v and, exchanged, %+v", ab.Whole, ba.Whole)
 		}
 		if len(ab.Differ) != 1 || ab.Differ[0].A != "baseline" || ab.Differ[0].B != "optimal" {
@@ -298,8 +333,22 @@ func matchesBySetting(t *testing.T) {
 		for _, seed := range seeds {
 			for _, burst := range failures {
 				for i := range 5 {
-					cell := assay.Cell{Model: model, Variant: "optimal", Difficulty: "easy", TaskType: "basic_task", Reliability: .8}
-					a := assay.Attempt{Trial: assay.NewTrial(cell, assay.TaskRef{ID: assay.TaskID(fmt.Sprint("t", i)), Digest: "d"}, assay.Setting{World: "assay-1", Burst: burst}, seed, 1)}
+					cell := assay.Cell{
+						Model:       model,
+						Variant:     "optimal",
+						Difficulty:  "easy",
+						TaskType:    "basic_task",
+						Reliability: .8,
+					}
+					a := assay.Attempt{
+						Trial: assay.NewTrial(
+							cell,
+							assay.TaskRef{ID: assay.TaskID(fmt.Sprint("t", i)), Digest: "d"},
+							assay.Setting{World: "assay-1", Burst: burst},
+							seed,
+							1,
+						),
+					}
 					a.Level = level
 					all = append(all, a)
 				}
@@ -315,14 +364,23 @@ func matchesBySetting(t *testing.T) {
 		return v
 	}
 	both, chances := []int64{1, 2}, []float64{0, .5}
-	v := compare(side("m", both, chances, assay.Failure), side("n", both, chances, assay.FullSuccess))
-	if v.A.Matched != 20 || v.B.Matched != 20 || v.Better != 20 || !v.SameLuck || len(v.Cells) != 2 || v.Whole.Tasks != 5 {
+	v := compare(
+		side("m", both, chances, assay.Failure),
+		side("n", both, chances, assay.FullSuccess),
+	)
+	if v.A.Matched != 20 || v.B.Matched != 20 || v.Better != 20 || !v.SameLuck ||
+		len(v.Cells) != 2 ||
+		v.Whole.Tasks != 5 {
 		t.Errorf("two seeds and two settings: %+v", v)
 	}
-	if v.Whole.RateA != 0 || v.Whole.RateB != 1 || v.Whole.OnlyA != 0 || v.Whole.OnlyB != 5 || v.Whole.Difference != 1 {
+	if v.Whole.RateA != 0 || v.Whole.RateB != 1 || v.Whole.OnlyA != 0 || v.Whole.OnlyB != 5 ||
+		v.Whole.Difference != 1 {
 		t.Errorf("sides: %+v", v.Whole)
 	}
-	v = compare(side("m", both[:1], chances[:1], assay.Failure), side("m", both[1:], chances[1:], assay.FullSuccess))
+	v = compare(
+		side("m", both[:1], chances[:1], assay.Failure),
+		side("m", both[1:], chances[1:], assay.FullSuccess),
+	)
 	if v.SameLuck || v.Better != 5 || len(v.Differ) != 1 || v.Differ[0].Factor != "failures" {
 		t.Errorf("another seed and setting: %+v", v)
 	}
@@ -332,7 +390,8 @@ func matchesBySetting(t *testing.T) {
 			other[i].TaskDigest = "another"
 		}
 	}
-	if v = compare(side("m", both, chances, assay.Failure), other); v.Unlike != 2 || v.Whole.Tasks != 4 { // once in each condition
+	if v = compare(side("m", both, chances, assay.Failure), other); v.Unlike != 2 ||
+		v.Whole.Tasks != 4 { // once in each condition
 		t.Errorf("another task of the same name: %+v", v)
 	}
 }
