@@ -45,17 +45,16 @@ func newBrowser(t *testing.T) browser {
 	return browser{}
 }
 
-// A visit is what came of a page.
+// A visit holds the results of opening a page.
 type visit struct {
 	dom     string
 	console []string
-	// hosts are those that the browser asked, but for its maker's, which it asks
-	// whatever it shows.
+	// hosts lists the addresses that the browser requested, except its maker's.
 	hosts []string
 }
 
-// visit opens a page, lets ten seconds of its own time pass and returns what is
-// there. No host has an address but this machine.
+// visit opens a page, lets ten seconds of its time pass, and returns the results. Only this machine
+// can be reached by name.
 func (b browser) visit(page, hash string, args ...string) visit {
 	t := b.t
 	t.Helper()
@@ -67,12 +66,11 @@ func (b browser) visit(page, hash string, args ...string) visit {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	args = append([]string{
-		"--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-		"--user-data-dir=" + filepath.Join(
-			dir,
-			"profile",
-		), "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-		"--log-net-log=" + log, "--enable-logging=stderr", "--v=0", "--virtual-time-budget=10000",
+		"--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync",
+		"--user-data-dir=" + filepath.Join(dir, "profile"),
+		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--log-net-log=" + log,
+		"--enable-logging=stderr", "--v=0", "--virtual-time-budget=10000",
 	}, args...)
 	cmd := exec.CommandContext(ctx, b.path, append(args, "file://"+file+hash)...)
 	var out, errs strings.Builder
@@ -104,10 +102,9 @@ const (
 	dark  = "--blink-settings=preferredColorScheme=0"
 )
 
-// TestBrowser: every chart is drawn, for the screen in the colours that the
-// reader prefers and for paper in white; nothing is said in the console and no
-// host is asked.
-func TestBrowser(t *testing.T) {
+// Every chart is drawn twice: in the reader's colours for the screen, and in white for paper. The
+// console stays empty, and no host is asked.
+func TestBrowserDrawsEveryChart(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t)
 	d := sample()
@@ -147,24 +144,21 @@ func TestBrowser(t *testing.T) {
 			t.Errorf("%s: the legend of 14 lines has %q", scheme, legend)
 		}
 		for i, m := range regexp.MustCompile(`<svg [^>]*width="(\d+)" height="(\d+)"`).FindAllStringSubmatch(figures[6], -1) {
-			room := []int{800, 690}[i] // of the window and of paper, for three beside each other
+			room := []int{800, 690}[i] // of the window and of paper
 			width, _ := strconv.Atoi(m[1])
 			height, _ := strconv.Atoi(m[2])
 			if width > room || width < room/2 || height < 3*120 || height > 4*120 {
 				t.Errorf(
-					"%s: facets are %d wide and %d high, the page is %d wide",
-					scheme,
-					width,
-					height,
-					room,
+					"%s: facets are %d wide and %d high, the page is %d wide", scheme, width,
+					height, room,
 				)
 			}
 		}
 	}
 }
 
-// TestPaper: the page can be printed, whatever the reader prefers on screens.
-func TestPaper(t *testing.T) {
+// The page can be printed whatever colours the reader prefers.
+func TestPageCanBePrinted(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t)
 	file := filepath.Join(t.TempDir(), "page.pdf")
@@ -183,14 +177,13 @@ func TestPaper(t *testing.T) {
 	}
 }
 
-// forPaper is a page that looks on the screen as it does on paper.
+// forPaper returns a page that looks the same on the screen as on paper.
 func forPaper(page string) string {
 	return strings.NewReplacer("@media print", "@media all", "@media screen", "@media speech").
 		Replace(page)
 }
 
-// TestTablesFitPaper: no table is wider than a page of A4, whatever is in it; long
-// alarms may be broken where a page ends.
+// No table is wider than a page of A4. Long warnings may break across pages.
 func TestTablesFitPaper(t *testing.T) {
 	t.Parallel()
 	d := &document.Document{Title: "Wide", Warnings: sample().Warnings}
@@ -202,8 +195,7 @@ func TestTablesFitPaper(t *testing.T) {
 			d.Sections = append(
 				d.Sections,
 				document.Section{
-					ID:    fmt.Sprintf("t%d-%d", i, k),
-					Title: "Wide",
+					ID: fmt.Sprintf("t%d-%d", i, k), Title: "Wide",
 					Table: wideTable(columns, digits),
 				},
 			)
@@ -240,16 +232,13 @@ func TestTablesFitPaper(t *testing.T) {
 	}
 	if len(got.Wide)+len(got.Unbroken) > 0 || got.Tables <= len(d.Sections) {
 		t.Errorf(
-			"%d tables for %d; too wide are %q; alarms break %q",
-			got.Tables,
-			len(d.Sections),
-			got.Wide,
-			got.Unbroken,
+			"%d tables for %d; too wide are %q; alarms break %q", got.Tables, len(d.Sections),
+			got.Wide, got.Unbroken,
 		)
 	}
 }
 
-// decodeTitle reads what a script wrote into the title.
+// decodeTitle reads the JSON that a script wrote into the title.
 func decodeTitle(t *testing.T, v visit, into any) {
 	t.Helper()
 	title := regexp.MustCompile(`<title>(.*?)</title>`).FindStringSubmatch(v.dom)
@@ -261,9 +250,8 @@ func decodeTitle(t *testing.T, v visit, into any) {
 	}
 }
 
-// TestEpisodeOpens when the address names it, and no other does; it is in sight
-// after the charts have taken their room.
-func TestEpisodeOpens(t *testing.T) {
+// Only the named episode opens. It is in view after the charts are drawn.
+func TestAddressOpensEpisode(t *testing.T) {
 	t.Parallel()
 	page := withScript(written(t, sample().WriteHTML), `
 		const episode = document.getElementById("episode-77b0");
@@ -279,7 +267,7 @@ func TestEpisodeOpens(t *testing.T) {
 	}
 }
 
-// driver uses the page as a reader does and writes what came of it as JSON.
+// driver uses the page like a reader and writes the results into the title as JSON.
 const driver = `
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 const until = async (f) => { for (let i = 0; i < 50 && !f(); i++) await wait(100); return f(); };
@@ -325,23 +313,19 @@ const until = async (f) => { for (let i = 0; i < 50 && !f(); i++) await wait(100
 })();
 `
 
-// withScript adds a script to a page, and to what its policy allows.
+// withScript adds a script to a page and to its policy.
 func withScript(page, script string) string {
 	sum := sha256.Sum256([]byte(script))
 	page = strings.Replace(
-		page,
-		"script-src",
-		"script-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'",
-		1,
+		page, "script-src", "script-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'", 1,
 	)
 	end := strings.LastIndex(page, "</body>")
 	return page[:end] + "<script>" + script + "</script>" + page[end:]
 }
 
-// TestReader: tables are sorted, figures from the greatest and names from A, and
-// the third time stand as they stood; links open episodes, each time; charts
-// tell of what is pointed at and can be saved.
-func TestReader(t *testing.T) {
+// Figures are sorted from the greatest, names from A, and the third click restores the order. Links
+// open episodes each time. Charts show tooltips and can be saved.
+func TestReaderCanSortAndOpen(t *testing.T) {
 	t.Parallel()
 	d := sample()
 	d.Sections = append(
@@ -364,10 +348,7 @@ func TestReader(t *testing.T) {
 		},
 		"others": "none", "muted": "0.36", "opened": true, "again": true,
 		"tooltip": "Model claude-sonnet-4 Full success, % 68.2 Trials 900",
-		"saved": []any{
-			"Save as SVG success.svg blob:null/",
-			"Save as PNG success.png data:image",
-		},
+		"saved":   []any{"Save as SVG success.svg blob:null/", "Save as PNG success.png data:image"},
 	}
 	if diff := cmp.Diff(any(want), got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -377,9 +358,8 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// TestForeignText: neither text that would be code nor a chart that asks for
-// data makes the page run or load anything.
-func TestForeignText(t *testing.T) {
+// The page never runs foreign text as code, and charts cannot load data.
+func TestForeignTextNeverRuns(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t)
 	var asked atomic.Int32
@@ -416,7 +396,7 @@ func TestForeignText(t *testing.T) {
 	if strings.Contains(v.dom, "<title>gone") {
 		t.Error("a foreign script ran")
 	}
-	// Three of the six charts are none.
+	// Three of the six charts are invalid.
 	if n := strings.Count(v.dom, ">This chart could not be drawn"); n != 3 {
 		t.Errorf("%d charts are said not to be drawn", n)
 	}

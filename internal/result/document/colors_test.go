@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// palettes returns the colours of the page's variables, in light and in dark.
+// palettes returns the values of the page's colour variables, for light and dark.
 func palettes(t *testing.T) map[string]map[string][]color.RGBA {
 	t.Helper()
 	css, err := os.ReadFile("page/style.css")
@@ -55,7 +55,7 @@ func linear(c color.RGBA) [3]float64 {
 	return out
 }
 
-// contrast is that of the Web Content Accessibility Guidelines.
+// contrast follows the Web Content Accessibility Guidelines.
 func contrast(a, b color.RGBA) float64 {
 	luminance := func(c color.RGBA) float64 {
 		l := linear(c)
@@ -65,8 +65,8 @@ func contrast(a, b color.RGBA) float64 {
 	return (max(x, y) + .05) / (min(x, y) + .05)
 }
 
-// eyes are those of most people, without red cones and without green ones, as
-// Machado, Oliveira and Fernandes simulate them.
+// eyes simulates typical vision, and vision without red or green cones, after Machado, Oliveira and
+// Fernandes.
 var eyes = map[string][3][3]float64{
 	"common": {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
 	"protanopia": {
@@ -81,7 +81,7 @@ var eyes = map[string][3][3]float64{
 	},
 }
 
-// lab is a colour in CIELAB as the eye sees it.
+// lab converts a colour to CIELAB as the eye sees it.
 func lab(c color.RGBA, eye [3][3]float64) [3]float64 {
 	in := linear(c)
 	var v [3]float64
@@ -100,9 +100,8 @@ func lab(c color.RGBA, eye [3][3]float64) [3]float64 {
 	return [3]float64{116*y - 16, 500 * (x - y), 200 * (y - z)}
 }
 
-// TestSeriesDiffer: any two of the 14 colours of series can be told apart by
-// all eyes, and each from what is behind it.
-func TestSeriesDiffer(t *testing.T) {
+// All eyes can tell any two of the 14 series colours apart, and each of them from the background.
+func TestSeriesColoursDiffer(t *testing.T) {
 	t.Parallel()
 	const apart = 12 // in CIELAB, where 2.3 is just noticeable
 	for scheme, p := range palettes(t) {
@@ -119,12 +118,7 @@ func TestSeriesDiffer(t *testing.T) {
 					x, y := lab(a, eye), lab(b, eye)
 					if d := math.Hypot(math.Hypot(x[0]-y[0], x[1]-y[1]), x[2]-y[2]); d < apart {
 						t.Errorf(
-							"%s: colours %d and %d are %.1f apart for %s",
-							scheme,
-							k,
-							i,
-							d,
-							name,
+							"%s: colours %d and %d are %.1f apart for %s", scheme, k, i, d, name,
 						)
 					}
 				}
@@ -133,8 +127,7 @@ func TestSeriesDiffer(t *testing.T) {
 	}
 }
 
-// TestTextCanBeRead on all that it stands on.
-func TestTextCanBeRead(t *testing.T) {
+func TestTextHasEnoughContrast(t *testing.T) {
 	t.Parallel()
 	for scheme, p := range palettes(t) {
 		for _, ink := range []string{"ink", "muted", "accent", "good", "bad", "alarm"} {
@@ -151,9 +144,7 @@ func TestTextCanBeRead(t *testing.T) {
 		}
 		if got := min(contrast(p["ink"][0], p["mark"][0]), contrast(p["surface"][0], p["mark"][0])); got < 3 {
 			t.Errorf(
-				"%s: a bar has a contrast of %.1f to its error bar or to the page",
-				scheme,
-				got,
+				"%s: a bar has a contrast of %.1f to its error bar or to the page", scheme, got,
 			)
 		}
 		for _, scale := range []string{"ramp", "diverging"} {

@@ -64,10 +64,8 @@ type page struct {
 // If the specification of a chart is not JSON, it fails before it writes anything.
 func (d *Document) WriteHTML(w io.Writer) error {
 	p := page{
-		Document:   d,
-		FactsTitle: factsTitle,
-		Style:      template.CSS(styleCSS),
-		episodes:   make(map[string]bool),
+		Document: d, FactsTitle: factsTitle, Style: template.CSS(styleCSS),
+		episodes: make(map[string]bool),
 	}
 	for _, s := range append([]Section{{ID: "main chart", Chart: d.Chart}}, d.Sections...) {
 		if s.Chart == nil {
@@ -85,11 +83,8 @@ func (d *Document) WriteHTML(w io.Writer) error {
 	if p.Charts {
 		licences := "/*\n" + vegaLicences + "\n*/\n"
 		p.Scripts = append(
-			p.Scripts,
-			template.JS(licences+vegaJS),
-			template.JS(vegaLiteJS),
-			template.JS(vegaEmbedJS),
-			template.JS(chartsJS),
+			p.Scripts, template.JS(licences+vegaJS), template.JS(vegaLiteJS),
+			template.JS(vegaEmbedJS), template.JS(chartsJS),
 		)
 	}
 	p.Policy = policy(p.Scripts)

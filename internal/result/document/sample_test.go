@@ -9,8 +9,8 @@ import (
 	"github.com/assay-eval/assay/internal/result/document"
 )
 
-// sample returns a document with everything that there is: a chart of each
-// kind, tables with and without signs, warnings, facts and episodes.
+// sample returns a document with every feature: a chart of each kind, tables with and without
+// signs, warnings, facts and episodes.
 func sample() *document.Document {
 	return &document.Document{
 		Title: "Eight models, five plans, one benchmark",
@@ -282,7 +282,8 @@ func facetSpec(n int) any {
 	}
 }
 
-// wideTable has two columns of names and others of figures with signs and notes.
+// wideTable returns a table with two columns of names and many columns of figures with signs and
+// notes.
 func wideTable(columns int, figure string) *document.Table {
 	t := &document.Table{Columns: []document.Column{{Head: "model", Names: true}, {Head: "variant", Names: true}}}
 	for c := range columns - 2 {

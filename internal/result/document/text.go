@@ -50,9 +50,8 @@ var (
 	bold      = lipgloss.NewStyle().Bold(true)
 	alarming  = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Red)
 	toneStyle = map[Tone]lipgloss.Style{
-		Good:  lipgloss.NewStyle().Foreground(lipgloss.Green),
-		Bad:   lipgloss.NewStyle().Foreground(lipgloss.Red),
-		Muted: lipgloss.NewStyle().Faint(true),
+		Good: lipgloss.NewStyle().Foreground(lipgloss.Green),
+		Bad:  lipgloss.NewStyle().Foreground(lipgloss.Red), Muted: lipgloss.NewStyle().Faint(true),
 	}
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/document"
 )
 
-func TestTextTable(t *testing.T) {
+func TestTextTableLayout(t *testing.T) {
 	t.Parallel()
 	table := document.NewTextTable("name", "kind", "n", "share")
 	table.Row("a", "long kind", "1000", "5 %")
@@ -29,10 +29,9 @@ a longer name  k             7  100 %
 	}
 }
 
-// TestTextTableAligns: in every line a cell of the first two columns begins,
-// and one of the others ends, where its column's head does; columns are two
-// apart and no line ends in a space.
-func TestTextTableAligns(t *testing.T) {
+// Cells of the first two columns start where their head starts, and other cells end where it ends.
+// Columns are two apart, and no line ends in a space.
+func TestColumnsAlignWithHeads(t *testing.T) {
 	t.Parallel()
 	cell := rapid.StringOfN(rapid.SampledFrom([]rune("abcé模%")), 1, 12, -1)
 	rapid.Check(t, func(t *rapid.T) {
@@ -71,10 +70,9 @@ func TestTextTableAligns(t *testing.T) {
 	})
 }
 
-// TestWideTable: columns that find no room continue below; each is there once,
-// after the first ones, and no line is wider than the screen if it can be
-// helped.
-func TestWideTable(t *testing.T) {
+// Columns that do not fit continue below. Each occurs once, after the first ones, and no line is
+// wider than the screen unless a single column is.
+func TestWideTablesContinueBelow(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		columns, rows, left := rapid.IntRange(1, 40).
@@ -86,9 +84,7 @@ func TestWideTable(t *testing.T) {
 		// Names are unique words, so that they can be found again.
 		name := func(row, column int) string {
 			return fmt.Sprintf(
-				"r%dc%dx%s",
-				row,
-				column,
+				"r%dc%dx%s", row, column,
 				strings.Repeat("y", rapid.IntRange(0, 30).Draw(t, "width")),
 			)
 		}
@@ -132,9 +128,8 @@ func TestWideTable(t *testing.T) {
 	})
 }
 
-// TestBlocksAreAsHighAsTheyMustBe: the second line of a cell takes one in its own
-// block only.
-func TestBlocksAreAsHighAsTheyMustBe(t *testing.T) {
+// The second line of a cell adds a line to its own block only.
+func TestBlocksHaveNoEmptyLines(t *testing.T) {
 	t.Parallel()
 	wide := strings.Repeat("w", document.Screen)
 	table := document.NewScreenTable(document.Terminal{}, 1, "name", "a", wide)
@@ -145,8 +140,7 @@ func TestBlocksAreAsHighAsTheyMustBe(t *testing.T) {
 	}
 }
 
-// TestHeadsStandAtTheBottom, above the rule.
-func TestHeadsStandAtTheBottom(t *testing.T) {
+func TestHeadsAlignToBottom(t *testing.T) {
 	t.Parallel()
 	table := document.NewTextTable("name", "kind", "full\nsuccess")
 	table.Row("a", "b", "7")

@@ -21,7 +21,7 @@ import (
 	"gotest.tools/v3/golden"
 )
 
-// written returns what a method of a document writes.
+// written returns the output of a document's method.
 func written(t interface {
 	Helper()
 	Fatal(...any)
@@ -43,20 +43,20 @@ func on(d *document.Document, t document.Terminal) func(io.Writer) error {
 	return func(w io.Writer) error { return d.WriteText(w, t) }
 }
 
-func TestText(t *testing.T) {
+func TestDocumentAsText(t *testing.T) {
 	t.Parallel()
 	golden.Assert(t, written(t, plain(sample())), "sample.txt")
 }
 
-func TestMarkdown(t *testing.T) {
+func TestDocumentAsMarkdown(t *testing.T) {
 	t.Parallel()
 	golden.Assert(t, written(t, sample().WriteMarkdown), "sample.md")
 }
 
 var escapeSequence = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// TestColors: they are added to the text and change nothing else.
-func TestColors(t *testing.T) {
+// Colours add escape sequences to the text and change nothing else.
+func TestColoursOnlyAddEscapes(t *testing.T) {
 	t.Parallel()
 	d := sample()
 	colored := written(t, on(d, document.Terminal{Color: true}))
@@ -125,10 +125,9 @@ func TestFoldedRowsAreCounted(t *testing.T) {
 	}
 }
 
-// TestPlaces: of an alarm about many cells text and HTML show twelve at first and
-// say how many others there are; the others can be unfolded in HTML, and Markdown
-// lists all.
-func TestPlaces(t *testing.T) {
+// Text and HTML show twelve places of a warning at first and count the rest. HTML can unfold them,
+// and Markdown lists all.
+func TestLongListsOfPlacesAreFolded(t *testing.T) {
 	t.Parallel()
 	for n, more := range map[int]int{0: 0, 1: 0, 12: 0, 13: 1, 148: 136} {
 		var places []string
@@ -138,15 +137,8 @@ func TestPlaces(t *testing.T) {
 		d := &document.Document{
 			Warnings: []document.Warning{{Title: "0 %", Text: "No success.", Where: places}},
 		}
-		text, markdown, page := written(
-			t,
-			plain(d),
-		), written(
-			t,
-			d.WriteMarkdown,
-		), body(
-			written(t, d.WriteHTML),
-		)
+		text, markdown := written(t, plain(d)), written(t, d.WriteMarkdown)
+		page := body(written(t, d.WriteHTML))
 		if got := strings.Count(text, "- cell-"); got != n-more {
 			t.Errorf("text lists %d of %d places", got, n)
 		}
@@ -171,9 +163,9 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestSheets: a table that is too wide for paper has parts for it, with each column
-// once, in order, after the columns of names that come first; any other has none.
-func TestSheets(t *testing.T) {
+// A table that is too wide for paper is split into sheets. Each column occurs once, in order, after
+// the leading columns of names. Other tables are not split.
+func TestWideTablesSplitForPaper(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		left, columns := rapid.IntRange(0, 3).
@@ -234,8 +226,7 @@ func TestSheets(t *testing.T) {
 	})
 }
 
-// TestEmpty: a document without anything is written all the same.
-func TestEmpty(t *testing.T) {
+func TestEmptyDocument(t *testing.T) {
 	t.Parallel()
 	var d document.Document
 	d.Sections = []document.Section{{Table: &document.Table{}}}
@@ -251,7 +242,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// nasty draws text that means something to a browser, a terminal or Markdown.
+// nasty draws text with a meaning to browsers, terminals or Markdown.
 var nasty = rapid.Custom(func(t *rapid.T) string {
 	parts := rapid.SliceOfN(rapid.OneOf(
 		rapid.SampledFrom([]string{
@@ -263,8 +254,8 @@ var nasty = rapid.Custom(func(t *rapid.T) string {
 	return strings.ReplaceAll(strings.Join(parts, ""), "\n", "")
 })
 
-// replaced returns the document with every text in it put through f, and in the
-// charts a specification that holds text.
+// replaced applies f to every text in the document, and replaces the charts by a specification with
+// text.
 func replaced(d *document.Document, text string, f func(string) string) *document.Document {
 	var walk func(v reflect.Value)
 	walk = func(v reflect.Value) {
@@ -294,15 +285,15 @@ func replaced(d *document.Document, text string, f func(string) string) *documen
 	return d
 }
 
-// plant puts text into every string of the sample. All begin with a letter and
-// are one line, as the structure of what is written depends on that.
+// plant adds text to every string of the sample. All strings start with a letter and are one line,
+// because the structure of the output depends on that.
 func plant(text string) *document.Document {
 	return replaced(sample(), text, func(s string) string {
 		return "x" + text + strings.NewReplacer("\n", " ", "`", "").Replace(s)
 	})
 }
 
-// body is a page without the contents of its scripts and styles.
+// body returns a page without the contents of its scripts and styles.
 func body(page string) string {
 	var b strings.Builder
 	for {
@@ -317,7 +308,7 @@ func body(page string) string {
 	}
 }
 
-// index is the length of text if it has no part.
+// index returns the length of text if it does not contain part.
 func index(text, part string) int {
 	if i := strings.Index(text, part); i >= 0 {
 		return i
@@ -330,7 +321,7 @@ var (
 	quoted = regexp.MustCompile(`"[^"]*"`)
 )
 
-// skeleton is the sequence of a page's tags with the names of their attributes.
+// skeleton returns a page's tags with the names of their attributes.
 func skeleton(page string) []string {
 	tags := tag.FindAllString(body(page), -1)
 	for i, t := range tags {
@@ -339,17 +330,16 @@ func skeleton(page string) []string {
 	return tags
 }
 
-// sheets are tables for paper, of which there are more where texts are wider.
+// sheets are the tables for paper. Their number depends on the width of the text.
 var sheets = regexp.MustCompile(`(?s)<div class="sheet".*?</table>\n</div>\n`)
 
 var ofSheets = regexp.MustCompile(
 	`^</?(div|table|thead|tbody|tr|th|td|span|small)( (class|scope|data-tone|aria-hidden)="")*>$`,
 )
 
-// TestTextStaysText: whatever the strings of a document hold, its page has the
-// same tags and the same scripts, its Markdown the same lines and columns, and
-// its text nothing that a terminal obeys.
-func TestTextStaysText(t *testing.T) {
+// Strings of a document cannot change the structure of the output: HTML keeps its tags and scripts,
+// Markdown its lines and columns, and text has nothing that a terminal obeys.
+func TestTextCannotChangeStructure(t *testing.T) {
 	t.Parallel()
 	harmless := plant("")
 	wantTags := skeleton(sheets.ReplaceAllString(written(t, harmless.WriteHTML), ""))
@@ -392,7 +382,7 @@ func TestTextStaysText(t *testing.T) {
 	})
 }
 
-// bars counts what parts the cells of a line in Markdown.
+// bars counts the separators of cells in a line of Markdown.
 func bars(line string) int {
 	return strings.Count(regexp.MustCompile(`\\.`).ReplaceAllString(line, ""), "|")
 }
@@ -436,9 +426,8 @@ var markdownText = strings.NewReplacer(
 	"$",
 )
 
-// TestMarkdownShowsText: what Markdown shows is the text in one line, and
-// nothing is left in the source that would mean something else.
-func TestMarkdownShowsText(t *testing.T) {
+// Markdown shows the text as one line, and nothing in the source has another meaning.
+func TestMarkdownShowsTextLiterally(t *testing.T) {
 	t.Parallel()
 	active := regexp.MustCompile(
 		"^(#|=|[-+]( |$|-)|\\d+[.)]( |$))|[`*\\[\\]|~<>$]|(^|[^\\pL\\pN])_|_([^\\pL\\pN]|$)",
@@ -464,9 +453,9 @@ func TestMarkdownShowsText(t *testing.T) {
 	})
 }
 
-// TestScreen: prose and tables fit the terminal unless a word does not, those that
-// are narrower than 60 columns apart.
-func TestScreen(t *testing.T) {
+// Prose and tables fit the terminal, unless a word does not, or the terminal is narrower than 60
+// columns.
+func TestLinesFitTerminal(t *testing.T) {
 	t.Parallel()
 	word := rapid.StringOfN(rapid.SampledFrom([]rune("abcé%")), 1, 12, -1)
 	words := rapid.Custom(func(t *rapid.T) string {
@@ -509,8 +498,8 @@ func TestScreen(t *testing.T) {
 	})
 }
 
-// TestPageLoadsNothing: no attribute and no style of the page names a thing on
-// a network, and its policy allows its own scripts only.
+// No attribute and no style of the page refers to a network, and its policy only allows its own
+// scripts.
 func TestPageLoadsNothing(t *testing.T) {
 	t.Parallel()
 	page := written(t, sample().WriteHTML)
@@ -546,8 +535,8 @@ func TestPageLoadsNothing(t *testing.T) {
 	}
 }
 
-// TestPageWithoutScripts: all that is said is there.
-func TestPageWithoutScripts(t *testing.T) {
+// Without scripts all text is still in the page.
+func TestPageIsCompleteWithoutScripts(t *testing.T) {
 	t.Parallel()
 	d := sample()
 	page := html.UnescapeString(tag.ReplaceAllString(body(written(t, d.WriteHTML)), ""))
@@ -576,9 +565,8 @@ func TestPageWithoutScripts(t *testing.T) {
 	}
 }
 
-// TestLinks: each leads to something in the page, and a cell whose episode is
-// not there has none.
-func TestLinks(t *testing.T) {
+// Every link leads to an element in the page. Cells with an unknown episode have no link.
+func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	d := sample()
 	d.Sections[0].Table.Rows[0][9] = document.Cell{Text: "lost", Episode: "lost"}
@@ -602,8 +590,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestBadSpecification is an error before anything is written.
-func TestBadSpecification(t *testing.T) {
+// The error comes before anything is written.
+func TestInvalidChartFailsBeforeWriting(t *testing.T) {
 	t.Parallel()
 	d := sample()
 	d.Sections[2].Chart.Spec = json.RawMessage(`{"mark": `)

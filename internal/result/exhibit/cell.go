@@ -30,10 +30,8 @@ func rate(r float64, n int, i stat.Interval) document.Cell {
 		return unknown
 	}
 	return document.Cell{
-		Text:  report.Percent(r),
-		Value: &r,
-		Note:  fmt.Sprintf("%.0f–%.0f", 100*i.Low, 100*i.High),
-		Hint:  fmt.Sprintf("95 %% interval %s, n = %d", intervalText(i), n),
+		Text: report.Percent(r), Value: &r, Note: fmt.Sprintf("%.0f–%.0f", 100*i.Low, 100*i.High),
+		Hint: fmt.Sprintf("95 %% interval %s, n = %d", intervalText(i), n),
 	}
 }
 

@@ -21,9 +21,7 @@ func Comparison(
 ) *document.Document {
 	c := comparison{figures}
 	d := &document.Document{
-		Title:   c.A.Name + " against " + c.B.Name,
-		Summary: c.summary(),
-		Chart:   c.chart(),
+		Title: c.A.Name + " against " + c.B.Name, Summary: c.summary(), Chart: c.chart(),
 	}
 	if c.Unread > 0 {
 		d.Warnings = append(d.Warnings, document.Warning{

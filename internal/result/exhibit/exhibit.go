@@ -34,10 +34,8 @@ type (
 func Report(figures *report.Analysis) *document.Document {
 	a := analysis{figures}
 	d := &document.Document{
-		Title:   "Experiment " + a.Experiment,
-		Summary: a.summary(),
-		Lead:    a.lead(),
-		Chart:   a.successChart(),
+		Title: "Experiment " + a.Experiment, Summary: a.summary(), Lead: a.lead(),
+		Chart: a.successChart(),
 	}
 	for _, w := range a.Warnings {
 		d.Warnings = append(

@@ -48,21 +48,15 @@ func (a analysis) repeatSection() *document.Section {
 
 func repeatColumns(ks []int) []document.Column {
 	columns := append(names("model"), figures("tasks")...)
-	for _, k := range ks {
-		columns = append(columns, document.Column{
-			Head: fmt.Sprintf(
-				"pass@%d",
-				k,
-			), Hint: fmt.Sprintf("chance that one of %d trials succeeds", k),
-		})
-	}
-	for _, k := range ks {
-		columns = append(columns, document.Column{
-			Head: fmt.Sprintf(
-				"pass^%d",
-				k,
-			), Hint: fmt.Sprintf("chance that all of %d trials succeed", k),
-		})
+	for _, c := range []struct{ name, hint string }{
+		{"pass@%d", "chance that one of %d trials succeeds"},
+		{"pass^%d", "chance that all of %d trials succeed"},
+	} {
+		for _, k := range ks {
+			columns = append(columns, document.Column{
+				Head: fmt.Sprintf(c.name, k), Hint: fmt.Sprintf(c.hint, k),
+			})
+		}
 	}
 	return append(columns,
 		document.Column{Head: "flips", Hint: "chance that two repeats end differently"},

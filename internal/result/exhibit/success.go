@@ -106,9 +106,8 @@ func (t table) has(is func(report.Row) bool) bool { return slices.ContainsFunc(t
 func intervalCell(r report.Row) document.Cell {
 	return ifDone(r.Done, func() document.Cell {
 		return document.Cell{
-			Text:  intervalText(r.FullInterval),
-			Value: &r.FullInterval.Low,
-			Hint:  fmt.Sprintf("design effect %.2f", r.DesignEffect),
+			Text: intervalText(r.FullInterval), Value: &r.FullInterval.Low,
+			Hint: fmt.Sprintf("design effect %.2f", r.DesignEffect),
 		}
 	})
 }

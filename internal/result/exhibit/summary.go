@@ -32,14 +32,9 @@ func bestText(best report.ModelRate) string {
 		kind = " (a simulated reference agent)"
 	}
 	return fmt.Sprintf(
-		"%s%s with variant %s fully succeeds in %s of %s (95 %% interval %.0f to %s).",
-		best.Model,
-		kind,
-		report.Readable(best.Level),
-		roughly(best.Rate),
-		counted(best.Done, "trial"),
-		100*best.Interval.Low,
-		roughly(best.Interval.High),
+		"%s%s with variant %s fully succeeds in %s of %s (95 %% interval %.0f to %s).", best.Model,
+		kind, report.Readable(best.Level), roughly(best.Rate), counted(best.Done, "trial"),
+		100*best.Interval.Low, roughly(best.Interval.High),
 	)
 }
 

@@ -62,12 +62,8 @@ func leftOutNotes(left []report.LeftOut) []string {
 		notes = append(
 			notes,
 			fmt.Sprintf(
-				"%s: %d of %d tasks (%s) %s too few steps for it and %s left out.",
-				name,
-				total[name].Tasks,
-				total[name].Of,
-				strings.Join(types[name], ", "),
-				verbs[0],
+				"%s: %d of %d tasks (%s) %s too few steps for it and %s left out.", name,
+				total[name].Tasks, total[name].Of, strings.Join(types[name], ", "), verbs[0],
 				verbs[1],
 			),
 		)

@@ -124,18 +124,10 @@ func (d Design) Analyze(
 		return nil, err
 	}
 	a := &Analysis{
-		Table:    d.table(experiment, cells),
-		Cells:    []CellRow{},
-		Pivots:   d.pivots(cells),
-		Curves:   curves(d.curved(cells)),
-		Spreads:  spreads(cells),
-		Repeats:  repeats(cells, lucks),
-		Lanes:    orEmpty(b.Lanes),
-		Others:   orEmpty(b.Others),
-		Facts:    orEmpty(b.Facts),
-		Variants: compareVariants(cells),
-		Models:   compareModels(cells),
-		Main:     []Metrics{},
+		Table: d.table(experiment, cells), Cells: []CellRow{}, Pivots: d.pivots(cells),
+		Curves: curves(d.curved(cells)), Spreads: spreads(cells), Repeats: repeats(cells, lucks),
+		Lanes: orEmpty(b.Lanes), Others: orEmpty(b.Others), Facts: orEmpty(b.Facts),
+		Variants: compareVariants(cells), Models: compareModels(cells), Main: []Metrics{},
 	}
 	for _, n := range b.Skipped {
 		a.Skipped += n

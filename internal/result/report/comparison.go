@@ -222,12 +222,8 @@ func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error)
 			shared[levels] = &levels
 		}
 		all = append(all, settled{
-			id:       a.ID,
-			asked:    asked{assay.TaskID(word(string(a.Task))), word(a.TaskDigest)},
-			repeat:   a.Repeat,
-			seed:     a.Seed,
-			levels:   shared[levels],
-			level:    a.Level,
+			id: a.ID, asked: asked{assay.TaskID(word(string(a.Task))), word(a.TaskDigest)},
+			repeat: a.Repeat, seed: a.Seed, levels: shared[levels], level: a.Level,
 			category: word(a.ErrorCategory),
 		})
 	}

@@ -107,15 +107,12 @@ func spreads(cells []*cell) []Spread {
 			TokensPer: float64(p.input+p.output) / n, CallsPer: float64(p.calls) / n,
 			WastedShare: float64(p.wasted) / calls, MistakeShare: float64(p.mistakes) / calls,
 			Assisted:   p.among(func(o outcomes) int32 { return o.assisted }),
-			SecondsPer: float64(p.working) / 1000 / n,
-			Adherence:  p.adherence / n,
-			Success:    p.among(func(o outcomes) int32 { return o.full }),
+			SecondsPer: float64(p.working) / 1000 / n, Adherence: p.adherence / n,
+			Success: p.among(func(o outcomes) int32 { return o.full }),
 		}
 		for i, q := range []float64{.25, .5, .75} {
 			s.TurnQuarts[i] = quantile(
-				p.turnCounts,
-				q,
-				func(turns int) float64 { return float64(turns) },
+				p.turnCounts, q, func(turns int) float64 { return float64(turns) },
 			)
 			s.TokenQuarts[i] = quantile(p.tokenBins, q, tokensOf)
 		}

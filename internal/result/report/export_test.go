@@ -6,7 +6,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// Build is the table of [Design.Analyze].
+// Build returns the table of [Design.Analyze].
 func (d Design) Build(
 	experiment string,
 	trials iter.Seq[assay.Trial],
@@ -19,7 +19,7 @@ func (d Design) Build(
 	return a.Table, nil
 }
 
-// Build is [Design.Build] of the zero Design.
+// Build calls [Design.Build] on the zero Design.
 func Build(
 	experiment string,
 	trials iter.Seq[assay.Trial],

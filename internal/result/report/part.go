@@ -75,10 +75,8 @@ func where(cells []*cell, is func(assay.Cell) bool) []*cell {
 // order of the plan.
 func levels(cells []*cell, factor string) []string {
 	known := map[string][]string{
-		variant:    assay.PlainVariants,
-		taskType:   assay.TaskTypes,
-		difficulty: assay.Difficulties,
-		severity:   append([]string{""}, assay.Severities...),
+		variant: assay.PlainVariants, taskType: assay.TaskTypes, difficulty: assay.Difficulties,
+		severity: append([]string{""}, assay.Severities...),
 	}[factor]
 	if factor == Graded {
 		for _, name := range levels(cells, variant) {

@@ -23,7 +23,7 @@ import (
 	"gotest.tools/v3/golden"
 )
 
-// levelOf says what a factor's level is called in a table.
+// levelOf returns the level of a factor in a cell.
 func levelOf(c assay.Cell, factor string) string {
 	return map[string]string{
 		"variant": c.Variant, "severity": c.Severity, "difficulty": c.Difficulty,
@@ -31,7 +31,7 @@ func levelOf(c assay.Cell, factor string) string {
 	}[factor]
 }
 
-// several tells whether a part has flawed variants in several severities.
+// several reports whether a part has flawed variants of several severities.
 func several(part report.Part, trials []assay.Trial) bool {
 	severities := make(map[string]bool)
 	for _, trial := range trials {
@@ -42,7 +42,7 @@ func several(part report.Part, trials []assay.Trial) bool {
 	return len(severities) > 1
 }
 
-// drawDesign draws parts that have some of the cells of trials.
+// drawDesign draws parts over the cells of trials.
 func drawDesign(t *rapid.T, trials []assay.Trial) report.Design {
 	cells := make(map[assay.Cell]bool)
 	var models []string
@@ -70,9 +70,9 @@ func drawDesign(t *rapid.T, trials []assay.Trial) report.Design {
 	return d
 }
 
-// TestPartLaws: every trial that is done counts once in each part that has its
-// cell, in its model's row and its level's column; rates follow from counts.
-func TestPartLaws(t *testing.T) {
+// Every finished trial counts once in each part that has its cell, in the row of its model and the
+// column of its level. Rates follow from counts.
+func TestTrialsCountOnceInEachPart(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		trials, _ := drawTrials(t)
@@ -96,8 +96,7 @@ func TestPartLaws(t *testing.T) {
 	})
 }
 
-// slowShare is the share of some outcomes among others, with the interval of
-// [stat.Clustered].
+// slowShare computes a share, with the interval of [stat.Clustered], straight from attempts.
 func slowShare(attempts []assay.Attempt, of, some func(*assay.Attempt) bool) report.Share {
 	groups := make(map[assay.TaskID]stat.Group)
 	var s report.Share
@@ -119,12 +118,12 @@ func slowShare(attempts []assay.Attempt, of, some func(*assay.Attempt) bool) rep
 	return s
 }
 
-// same says what differs between two shares by more than rounding.
+// same describes how two shares differ by more than rounding.
 func same(got, want report.Share) string {
 	return cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9))
 }
 
-// atLeast tells whether an interval holds another, but for rounding.
+// atLeast reports whether i contains other, except for rounding.
 func atLeast(i, other stat.Interval) bool {
 	return i.Low <= other.Low+1e-9 && i.High >= other.High-1e-9
 }
@@ -179,12 +178,7 @@ func checkPart(
 			if c.Level != got.Levels[i] || c.Planned != planned[k] || c.Done != done[k] ||
 				c.Full != full[k] {
 				t.Fatalf(
-					"%s has %+v, want %d of %d done, %d full",
-					k,
-					c,
-					done[k],
-					planned[k],
-					full[k],
+					"%s has %+v, want %d of %d done, %d full", k, c, done[k], planned[k], full[k],
 				)
 			}
 			if c.Rate != float64(c.Full)/float64(max(1, c.Done)) ||
@@ -226,16 +220,13 @@ func checkPart(
 	if (got.Factor == "task_type" || got.Factor == "difficulty") != (len(got.Metrics) == len(got.Rows)) &&
 		len(got.Rows) > 0 {
 		t.Fatalf(
-			"%d rows of metrics for %d models by %s",
-			len(got.Metrics),
-			len(got.Rows),
-			got.Factor,
+			"%d rows of metrics for %d models by %s", len(got.Metrics), len(got.Rows), got.Factor,
 		)
 	}
 	checkNames(t, part, got)
 }
 
-// checkMetrics compares with sums.
+// checkMetrics compares metrics with sums.
 func checkMetrics(t *rapid.T, got, sum report.Metrics) {
 	t.Helper()
 	n := float64(max(1, sum.Done))
@@ -258,8 +249,8 @@ func checkMetrics(t *rapid.T, got, sum report.Metrics) {
 	}
 }
 
-// checkNames: the factor is the first that varies, rows are in the order of the
-// part's models, and no level is there twice.
+// checkNames checks that the factor is the first one that varies, that rows are in the order of the
+// part's models, and that each level occurs once.
 func checkNames(t *rapid.T, part report.Part, got report.Pivot) {
 	t.Helper()
 	want := "task_type"
@@ -284,14 +275,12 @@ func checkNames(t *rapid.T, part report.Part, got report.Pivot) {
 	}
 	if levels := slices.Sorted(slices.Values(got.Levels)); len(
 		slices.Compact(levels),
-	) != len(
-		got.Levels,
-	) {
+	) != len(got.Levels) {
 		t.Fatalf("levels %v", got.Levels)
 	}
 }
 
-// checkErrors: each outcome that is not full success is in one category.
+// checkErrors checks that each trial without full success has exactly one category.
 func checkErrors(t *rapid.T, table *report.Table, categories []string, attempts []assay.Attempt) {
 	t.Helper()
 	if e := table.Errors; !slices.Equal(categories, e.Categories[:len(categories)]) ||
@@ -324,7 +313,7 @@ func checkErrors(t *rapid.T, table *report.Table, categories []string, attempts 
 	}
 }
 
-// checkPilot: where all outcomes have the verdicts, the executor's is the level.
+// checkPilot checks that the executor's verdict equals the level, because play makes it so.
 func checkPilot(t *rapid.T, table *report.Table, attempts []assay.Attempt) {
 	t.Helper()
 	type key struct{ model, variant string }
@@ -352,7 +341,7 @@ func checkPilot(t *rapid.T, table *report.Table, attempts []assay.Attempt) {
 	}
 }
 
-// TestOrderOfAttemptsIsIrrelevant, but for attempts at one trial.
+// The order of attempts only matters among attempts at the same trial.
 func TestOrderOfAttemptsIsIrrelevant(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -376,7 +365,7 @@ func TestOrderOfAttemptsIsIrrelevant(t *testing.T) {
 	})
 }
 
-// rates plays a hundred tasks in each cell, of which so many fully succeed.
+// rates gives the number of full successes among a hundred tasks of each cell.
 type rates map[assay.Cell]int
 
 func (r rates) build(t *testing.T, parts ...report.Part) *report.Table {
@@ -386,11 +375,7 @@ func (r rates) build(t *testing.T, parts ...report.Part) *report.Table {
 	for _, cell := range slices.SortedFunc(keys(r), func(a, b assay.Cell) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
 		for i := range 100 {
 			trial := assay.NewTrial(
-				cell,
-				assay.TaskRef{ID: assay.TaskID(fmt.Sprint(i))},
-				assay.Setting{},
-				1,
-				1,
+				cell, assay.TaskRef{ID: assay.TaskID(fmt.Sprint(i))}, assay.Setting{}, 1, 1,
 			)
 			trials = append(trials, trial)
 			switch full := r[cell]; {
@@ -418,15 +403,12 @@ func keys(r rates) iter.Seq[assay.Cell] {
 	}
 }
 
-// pending marks a cell of which nothing is done.
+// pending marks a cell without any outcome.
 const pending = -1
 
 func of(variant, difficulty string, reliability float64) assay.Cell {
 	return assay.Cell{
-		Model:       "m",
-		Variant:     variant,
-		Difficulty:  difficulty,
-		TaskType:    "basic_task",
+		Model: "m", Variant: variant, Difficulty: difficulty, TaskType: "basic_task",
 		Reliability: reliability,
 	}
 }
@@ -438,8 +420,8 @@ func value(p *float64) string {
 	return fmt.Sprintf("%.4f", *p)
 }
 
-// TestDerived computes what rows derive, by hand.
-func TestDerived(t *testing.T) {
+// The expected values are computed by hand.
+func TestDerivedFiguresFollowFromRates(t *testing.T) {
 	t.Parallel()
 	variants := func(names ...string) report.Part {
 		return report.Part{Varies: []string{"task_type", "variant"}, Has: func(c assay.Cell) bool {
@@ -515,19 +497,8 @@ func TestDerived(t *testing.T) {
 			beside = &r.Optimal.Rate
 		}
 		got := fmt.Sprint(
-			v.Levels,
-			" ",
-			value(r.Mean),
-			" ",
-			value(beside),
-			" ",
-			value(r.FlawedMean),
-			" ",
-			value(r.Difference),
-			" ",
-			value(r.Sensitivity),
-			" ",
-			r.Best,
+			v.Levels, " ", value(r.Mean), " ", value(beside), " ", value(r.FlawedMean), " ",
+			value(r.Difference), " ", value(r.Sensitivity), " ", r.Best,
 		)
 		if got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
@@ -535,9 +506,8 @@ func TestDerived(t *testing.T) {
 	}
 }
 
-// TestBestOfNothing: where no task can be done in the turns there are, that was
-// measured all the same.
-func TestBestOfNothing(t *testing.T) {
+// If no task can be finished within the turns, the best possible is 0, but it was measured.
+func TestUnsolvableTasksAreMeasured(t *testing.T) {
 	t.Parallel()
 	m := trial("m", "cot", 0.8, "t")
 	a := outcome(m, assay.Failure, 1)
@@ -545,10 +515,7 @@ func TestBestOfNothing(t *testing.T) {
 	table := build(t, []assay.Trial{m}, a)
 	if r := table.Rows[0]; value(r.Best) != "0.0000" || r.BestMeasured != 1 || r.OfBest != nil {
 		t.Errorf(
-			"best possible %s of %d, of best %s",
-			value(r.Best),
-			r.BestMeasured,
-			value(r.OfBest),
+			"best possible %s of %d, of best %s", value(r.Best), r.BestMeasured, value(r.OfBest),
 		)
 	}
 	if got := text(t, table); !strings.Contains(got, "% of") {
@@ -565,8 +532,8 @@ func text(t *testing.T, table *report.Table) string {
 	return b.String()
 }
 
-// TestSeverities are kept apart in rows and in levels, from the lightest on.
-func TestSeverities(t *testing.T) {
+// Severities are separate rows and levels, mildest first.
+func TestSeveritiesAreSeparate(t *testing.T) {
 	t.Parallel()
 	r := rates{of("optimal", "easy", 0.8): 70}
 	for i, flaw := range flaws[:4] {
@@ -577,14 +544,12 @@ func TestSeverities(t *testing.T) {
 		}
 	}
 	part := report.Part{
-		Name:   "flaws",
-		Varies: []string{"variant", "severity"},
-		Has:    func(c assay.Cell) bool { return c.Variant != "optimal" },
+		Name: "flaws", Varies: []string{"variant", "severity"},
+		Has: func(c assay.Cell) bool { return c.Variant != "optimal" },
 	}
 	plain := report.Part{
-		Name:   "plain",
-		Varies: []string{"variant"},
-		Has:    func(c assay.Cell) bool { return c.Variant == "optimal" },
+		Name: "plain", Varies: []string{"variant"},
+		Has: func(c assay.Cell) bool { return c.Variant == "optimal" },
 	}
 	table := r.build(t, part, plain)
 	golden.Assert(t, text(t, table), "severities.txt")
@@ -592,16 +557,14 @@ func TestSeverities(t *testing.T) {
 	if value(own.FlawedMean) != "0.3150" || value(own.Difference) != "-0.3850" ||
 		value(borrowed.FlawedMean) != "0.3150" {
 		t.Errorf(
-			"flawed mean %s, less optimal %s, beside optimal %s",
-			value(own.FlawedMean),
-			value(own.Difference),
-			value(borrowed.FlawedMean),
+			"flawed mean %s, less optimal %s, beside optimal %s", value(own.FlawedMean),
+			value(own.Difference), value(borrowed.FlawedMean),
 		)
 	}
 }
 
-// TestSeveritiesAreInOrder, whatever the order in which they were planned; flaws
-// are as planned, after what is plain.
+// Severities are in order whatever the plan's order. Flaws keep the plan's order and follow the
+// plain variants.
 func TestSeveritiesAreInOrder(t *testing.T) {
 	t.Parallel()
 	var trials []assay.Trial
@@ -617,12 +580,8 @@ func TestSeveritiesAreInOrder(t *testing.T) {
 			)
 		}
 	}
-	table, err := report.Design{
-		Parts: []report.Part{{Varies: []string{"variant"}}},
-	}.Build(
-		"e",
-		slices.Values(trials),
-		all(),
+	table, err := report.Design{Parts: []report.Part{{Varies: []string{"variant"}}}}.Build(
+		"e", slices.Values(trials), all(),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -636,8 +595,8 @@ func TestSeveritiesAreInOrder(t *testing.T) {
 	}
 }
 
-// TestPooled: wordings and rules are those of the outcomes that count.
-func TestPooled(t *testing.T) {
+// Only outcomes that count contribute their prompts and rules.
+func TestPromptsAndRulesComeFromOutcomes(t *testing.T) {
 	t.Parallel()
 	var trials []assay.Trial
 	var attempts []assay.Attempt
@@ -673,9 +632,9 @@ func TestPooled(t *testing.T) {
 	}
 }
 
-// TestBest: rules that measure no best possible are told by their version, so
-// that a task which cannot be done counts and an old outcome does not.
-func TestBest(t *testing.T) {
+// The version of the rules decides whether the best possible was measured. So a task that cannot be
+// solved counts, and an old outcome does not.
+func TestRulesDecideWhetherBestIsMeasured(t *testing.T) {
 	t.Parallel()
 	var trials []assay.Trial
 	var attempts []assay.Attempt
@@ -714,8 +673,8 @@ func TestBest(t *testing.T) {
 	}
 }
 
-// TestLoops counts each episode with a loop once, kinds in their order.
-func TestLoops(t *testing.T) {
+// Each episode with a loop counts once. Kinds are in the order of assay.LoopKinds.
+func TestEpisodesCountByFirstLoop(t *testing.T) {
 	t.Parallel()
 	var trials []assay.Trial
 	var attempts []assay.Attempt
@@ -731,9 +690,8 @@ func TestLoops(t *testing.T) {
 	}
 }
 
-// TestLeftOutConcernsParts: a part lists what it would have, also where no task
-// of the type is left.
-func TestLeftOutConcernsParts(t *testing.T) {
+// A part lists the variants and types it would have, even if no task of the type is left.
+func TestPartsListTheirLeftOutTasks(t *testing.T) {
 	t.Parallel()
 	name := "flawed_missing_step"
 	d := report.Design{
@@ -751,8 +709,7 @@ func TestLeftOutConcernsParts(t *testing.T) {
 		},
 	}
 	table, err := d.Build(
-		"e",
-		slices.Values([]assay.Trial{trial("m", name, 0.8, "t"), trial("m", "cot", 0.8, "t")}),
+		"e", slices.Values([]assay.Trial{trial("m", name, 0.8, "t"), trial("m", "cot", 0.8, "t")}),
 		all(),
 	)
 	if err != nil {
@@ -763,8 +720,8 @@ func TestLeftOutConcernsParts(t *testing.T) {
 	}
 }
 
-// TestOnePartIsShownForWhatItAdds: not if the main table has its factor.
-func TestOnePartIsShownForWhatItAdds(t *testing.T) {
+// A single part has its own table only if its factor is not in the main table.
+func TestSinglePartIsShownIfItAdds(t *testing.T) {
 	t.Parallel()
 	r := rates{of("cot", "easy", 0.8): 10, of("optimal", "hard", 0.7): 20}
 	nothing := report.Part{Name: "nothing", Has: func(assay.Cell) bool { return false }}
@@ -785,20 +742,16 @@ func TestOnePartIsShownForWhatItAdds(t *testing.T) {
 		}
 		if got := strings.Contains(text.String(), "Full success by"); got != tc.want {
 			t.Errorf(
-				"%s: there is a table of a part: %v, want %v\n%s",
-				name,
-				got,
-				tc.want,
+				"%s: there is a table of a part: %v, want %v\n%s", name, got, tc.want,
 				text.String(),
 			)
 		}
 	}
 }
 
-// TestMemoryIsOfTheTrials: an attempt leaves nothing behind. Maps grow as their
-// seeds have it, by up to a byte an attempt here; whatever keeps as little as a
-// number of each attempt takes more than eight.
-func TestMemoryIsOfTheTrials(t *testing.T) {
+// An attempt leaves no memory behind. Maps grow by up to a byte an attempt, depending on their
+// seeds. Keeping even one number for each attempt would take more than eight bytes.
+func TestMemoryDoesNotGrowWithAttempts(t *testing.T) {
 	d, trials := suite()
 	attempts := play(trials, rand.New(rand.NewPCG(1, 2)))
 	const times = 100
@@ -809,13 +762,10 @@ func TestMemoryIsOfTheTrials(t *testing.T) {
 			t.Fatal(err)
 		}
 		runtime.ReadMemStats(&after)
-		return float64(
-				after.Mallocs - before.Mallocs,
-			), float64(
-				after.TotalAlloc - before.TotalAlloc,
-			)
+		allocations = float64(after.Mallocs - before.Mallocs)
+		return allocations, float64(after.TotalAlloc - before.TotalAlloc)
 	}
-	takes(1) // what is made once for all
+	takes(1) // warms up
 	allocations, bytes := takes(1)
 	moreAllocations, moreBytes := takes(times)
 	more := float64(len(attempts) * (times - 1))
@@ -837,7 +787,7 @@ func repeated(attempts []assay.Attempt, n int) iter.Seq2[assay.Attempt, error] {
 	}
 }
 
-// BenchmarkBuild is of a million trials of five models, each with an outcome.
+// BenchmarkBuild builds the tables of a million trials of five models.
 func BenchmarkBuild(b *testing.B) {
 	d, few := suite()
 	trials := func(yield func(assay.Trial) bool) {
@@ -868,27 +818,16 @@ func BenchmarkBuild(b *testing.B) {
 	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/million")
 }
 
-// TestDifferenceIsOnSharedTasks: tasks that a flaw does not apply to are no difference.
-func TestDifferenceIsOnSharedTasks(t *testing.T) {
+// Tasks that a flaw does not apply to make no difference.
+func TestDifferencesUseSharedTasks(t *testing.T) {
 	t.Parallel()
 	var s scene
 	s.play("m", "optimal", 20, fails(2, 0))
 	s.play("m", "flawed_missing_step", 20, fails(2, 0))
-	s.trials, s.attempts = slices.Delete(
-		s.trials,
-		20,
-		29,
-	), slices.Delete(
-		s.attempts,
-		20,
-		29,
-	) // all but 11
-	table, err := report.Design{
-		Parts: []report.Part{{Varies: []string{"variant"}}},
-	}.Build(
-		"e",
-		slices.Values(s.trials),
-		all(s.attempts...),
+	s.trials = slices.Delete(s.trials, 20, 29) // keeps 11
+	s.attempts = slices.Delete(s.attempts, 20, 29)
+	table, err := report.Design{Parts: []report.Part{{Varies: []string{"variant"}}}}.Build(
+		"e", slices.Values(s.trials), all(s.attempts...),
 	)
 	if err != nil {
 		t.Fatal(err)

@@ -123,9 +123,7 @@ func (p Part) pivot(all []*cell, left []LeftOut) Pivot {
 		switch factor {
 		case variant:
 			row.compareVariants(
-				all,
-				where(cells, func(c assay.Cell) bool { return c.Model == m.key }),
-				by,
+				all, where(cells, func(c assay.Cell) bool { return c.Model == m.key }), by,
 			)
 		case taskType, difficulty:
 			v.Metrics = append(v.Metrics, m.metrics(m.key))
@@ -196,12 +194,11 @@ func mean(rates []*float64) *float64 {
 func (t *tally) metrics(model string) Metrics {
 	m := Metrics{
 		Model: model, Done: t.done, Planned: t.planned,
-		Success:   t.among(func(o outcomes) int32 { return o.full + o.partial }),
-		Full:      t.among(func(o outcomes) int32 { return o.full }),
-		Partial:   t.among(func(o outcomes) int32 { return o.partial }),
-		Failure:   t.among(outcomes.failed),
-		Ordered:   t.among(func(o outcomes) int32 { return o.ordered }),
-		MeanTurns: t.meanTurns(),
+		Success: t.among(func(o outcomes) int32 { return o.full + o.partial }),
+		Full:    t.among(func(o outcomes) int32 { return o.full }),
+		Partial: t.among(func(o outcomes) int32 { return o.partial }),
+		Failure: t.among(outcomes.failed),
+		Ordered: t.among(func(o outcomes) int32 { return o.ordered }), MeanTurns: t.meanTurns(),
 	}
 	n := float64(max(1, t.done))
 	m.Weighted, m.ToolCoverage = (float64(t.full)+float64(t.partial)/2)/n, t.coverage/n

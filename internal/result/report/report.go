@@ -107,12 +107,8 @@ type Table struct {
 // table computes the tables of an experiment from its cells.
 func (d Design) table(experiment string, cells []*cell) *Table {
 	t := &Table{
-		Experiment: experiment,
-		Parts:      []Pivot{},
-		Errors:     d.errors(cells),
-		Loops:      loops(cells),
-		Pilot:      pilot(cells),
-		LeftOut:    append([]LeftOut{}, d.LeftOut...),
+		Experiment: experiment, Parts: []Pivot{}, Errors: d.errors(cells), Loops: loops(cells),
+		Pilot: pilot(cells), LeftOut: append([]LeftOut{}, d.LeftOut...),
 	}
 	t.Rows, t.Averaged = rows(cells)
 	var total tally

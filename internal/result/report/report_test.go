@@ -19,30 +19,21 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// trial returns a trial of a model, with a variant and a reliability.
+// trial returns a trial of a model in a variant, at a reliability.
 func trial(model, variant string, reliability float64, task string) assay.Trial {
 	cell := assay.Cell{
-		Model:       model,
-		Variant:     variant,
-		Difficulty:  "easy",
-		TaskType:    "basic_task",
+		Model: model, Variant: variant, Difficulty: "easy", TaskType: "basic_task",
 		Reliability: reliability,
 	}
 	return assay.NewTrial(
-		cell,
-		assay.TaskRef{ID: assay.TaskID(task)},
-		assay.Setting{World: "pilot"},
-		1,
-		1,
+		cell, assay.TaskRef{ID: assay.TaskID(task)}, assay.Setting{World: "pilot"}, 1, 1,
 	)
 }
 
 func outcome(t assay.Trial, level assay.Level, turns int) assay.Attempt {
 	return assay.Attempt{
-		Trial:      t,
-		Experiment: "e",
-		Outcome:    assay.Outcome{Level: level, Turns: turns},
-		CostUSD:    0.25,
+		Trial: t, Experiment: "e", Outcome: assay.Outcome{Level: level, Turns: turns},
+		CostUSD: 0.25,
 	}
 }
 
@@ -50,7 +41,7 @@ func fault(t assay.Trial, kind assay.FaultKind) assay.Attempt {
 	return assay.Attempt{Trial: t, Experiment: "e", FaultKind: kind, CostUSD: 0.25}
 }
 
-// all yields attempts as a store does.
+// all yields attempts the way a store does.
 func all(attempts ...assay.Attempt) iter.Seq2[assay.Attempt, error] {
 	return func(yield func(assay.Attempt, error) bool) {
 		for _, a := range attempts {
@@ -70,7 +61,7 @@ func build(t testing.TB, planned []assay.Trial, attempts ...assay.Attempt) *repo
 	return table
 }
 
-// mixed is an experiment on the way: two models, one of which has only faults.
+// mixed returns an unfinished experiment with two models. One of them has only faults.
 func mixed() ([]assay.Trial, []assay.Attempt) {
 	var trials []assay.Trial
 	for _, model := range []string{"model-b", "a"} {
@@ -82,62 +73,49 @@ func mixed() ([]assay.Trial, []assay.Attempt) {
 	}
 	b := trials[:8]
 	return trials, []assay.Attempt{
-		fault(b[0], assay.RateLimited),
-		outcome(b[0], assay.FullSuccess, 4),
-		outcome(b[1], assay.PartialSuccess, 10),
-		fault(b[2], assay.Timeout),
-		fault(b[2], assay.Timeout),
-		outcome(b[3], assay.Failure, 7),
-		outcome(b[4], assay.FullSuccess, 3),
-		fault(trials[8], assay.Identity),
+		fault(b[0], assay.RateLimited), outcome(b[0], assay.FullSuccess, 4),
+		outcome(b[1], assay.PartialSuccess, 10), fault(b[2], assay.Timeout),
+		fault(b[2], assay.Timeout), outcome(b[3], assay.Failure, 7),
+		outcome(b[4], assay.FullSuccess, 3), fault(trials[8], assay.Identity),
 	}
 }
 
-func TestBuildCounts(t *testing.T) {
+func TestRowsCountOutcomesAndFaults(t *testing.T) {
 	t.Parallel()
 	trials, attempts := mixed()
 	got := build(t, trials, attempts...)
 	third, unknown := 1.0/3, stat.Interval{Low: 0, High: 1}
-	want := &report.Table{
-		Experiment: "e", Planned: 16, Done: 4, Averaged: []string{}, Templates: []string{""}, ScoreVersions: []string{""},
-		Rows: []report.Row{
-			{
-				Model: "model-b", Variant: "baseline", Difficulty: "easy", Reliability: 0.9, Planned: 4, Done: 3, Faults: 3, Full: 1, Partial: 1, Failed: 1,
-				FullRate: third, PartialRate: third, FailureRate: third,
-				FullInterval: stat.Wilson(
-					1,
-					3,
-					stat.Z95,
-				), PartialInterval: stat.Wilson(1, 3, stat.Z95), FailureInterval: stat.Wilson(1, 3, stat.Z95), MeanTurns: 7, CostUSD: 1.5, DesignEffect: 1,
-			},
-			{
-				Model: "model-b", Variant: "baseline", Difficulty: "easy", Reliability: 0.75, Planned: 4, Done: 1, Full: 1,
-				FullRate: 1, FullInterval: stat.Wilson(1, 1, stat.Z95), PartialInterval: stat.Wilson(0, 1, stat.Z95), FailureInterval: stat.Wilson(0, 1, stat.Z95), MeanTurns: 3, CostUSD: 0.25, DesignEffect: 1,
-			},
-			{
-				Model: "a", Variant: "baseline", Difficulty: "easy", Reliability: 0.9, Planned: 4, Faults: 1,
-				FullInterval: unknown, PartialInterval: unknown, FailureInterval: unknown, CostUSD: 0.25, DesignEffect: 1,
-			},
-			{
-				Model:           "a",
-				Variant:         "baseline",
-				Difficulty:      "easy",
-				Reliability:     0.75,
-				Planned:         4,
-				FullInterval:    unknown,
-				PartialInterval: unknown,
-				FailureInterval: unknown,
-				DesignEffect:    1,
-			},
-		},
+	oneOfThree := stat.Wilson(1, 3, stat.Z95)
+	row := func(model string, reliability float64) report.Row {
+		return report.Row{
+			Model: model, Variant: "baseline", Difficulty: "easy", Reliability: reliability, Planned: 4,
+			FullInterval: unknown, PartialInterval: unknown, FailureInterval: unknown, DesignEffect: 1,
+		}
 	}
-	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12), cmpopts.IgnoreFields(report.Table{}, "Parts", "Errors", "Loops", "Pilot", "LeftOut")); diff != "" {
+	mixed, full := row("model-b", 0.9), row("model-b", 0.75)
+	faulty, pending := row("a", 0.9), row("a", 0.75)
+	mixed.Done, mixed.Faults, mixed.Full, mixed.Partial, mixed.Failed = 3, 3, 1, 1, 1
+	mixed.FullRate, mixed.PartialRate, mixed.FailureRate = third, third, third
+	mixed.FullInterval, mixed.PartialInterval = oneOfThree, oneOfThree
+	mixed.FailureInterval, mixed.MeanTurns, mixed.CostUSD = oneOfThree, 7, 1.5
+	full.Done, full.Full, full.FullRate, full.MeanTurns, full.CostUSD = 1, 1, 1, 3, 0.25
+	full.FullInterval = stat.Wilson(1, 1, stat.Z95)
+	full.PartialInterval = stat.Wilson(0, 1, stat.Z95)
+	full.FailureInterval = stat.Wilson(0, 1, stat.Z95)
+	faulty.Faults, faulty.CostUSD = 1, 0.25
+	want := &report.Table{
+		Experiment: "e", Planned: 16, Done: 4, Averaged: []string{},
+		Templates: []string{""}, ScoreVersions: []string{""},
+		Rows: []report.Row{mixed, full, faulty, pending},
+	}
+	others := cmpopts.IgnoreFields(report.Table{}, "Parts", "Errors", "Loops", "Pilot", "LeftOut")
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12), others); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
 	}
 }
 
-// TestAFaultIsNeverAFailure: whatever the kind, a fault changes no rate.
-func TestAFaultIsNeverAFailure(t *testing.T) {
+// A fault of any kind changes no rate.
+func TestFaultIsNeverFailure(t *testing.T) {
 	t.Parallel()
 	for _, kind := range assay.FaultKinds {
 		trials := []assay.Trial{trial("m", "cot", 0.8, "t1"), trial("m", "cot", 0.8, "t2")}
@@ -150,7 +128,7 @@ func TestAFaultIsNeverAFailure(t *testing.T) {
 	}
 }
 
-func TestBuildGoesByTheTrial(t *testing.T) {
+func TestAttemptsCountByTrial(t *testing.T) {
 	t.Parallel()
 	mine, other := trial("m", "cot", 0.8, "t1"), trial("m", "cot", 0.8, "t2")
 	shared := outcome(mine, assay.PartialSuccess, 5)
@@ -162,7 +140,7 @@ func TestBuildGoesByTheTrial(t *testing.T) {
 	}
 }
 
-func TestTheFirstOutcomeSettles(t *testing.T) {
+func TestFirstOutcomeSettlesTrial(t *testing.T) {
 	t.Parallel()
 	m := trial("m", "cot", 0.8, "t1")
 	r := build(t, []assay.Trial{m}, outcome(m, assay.Failure, 3), outcome(m, assay.FullSuccess, 9), fault(m, assay.Network)).Rows[0]
@@ -172,7 +150,7 @@ func TestTheFirstOutcomeSettles(t *testing.T) {
 	}
 }
 
-func TestBuildPassesErrorsOn(t *testing.T) {
+func TestErrorsOfAttemptsAreReturned(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("disk")
 	table, err := report.Build(
@@ -187,8 +165,8 @@ func TestBuildPassesErrorsOn(t *testing.T) {
 	}
 }
 
-// TestTableIsJSON: lists of an empty table are [], not null.
-func TestTableIsJSON(t *testing.T) {
+// The lists of an empty table are [], not null.
+func TestEmptyTableHasNoNull(t *testing.T) {
 	t.Parallel()
 	b, err := json.Marshal(build(t, nil))
 	if err != nil {
@@ -202,33 +180,21 @@ func TestTableIsJSON(t *testing.T) {
 
 var variantNames = []string{"v0", "flawed_v1", "flawed_v2"}
 
-// drawTrials draws the product of some levels of every factor, and the names
-// of the factors beside a row's own of which there are several.
+// drawTrials draws the product of levels of all factors. It returns the factors that rows average
+// over.
 func drawTrials(t *rapid.T) (trials []assay.Trial, averaged []string) {
 	levels := func(name string, most int) int { return rapid.IntRange(1, most).Draw(t, name) }
 	models, variants, rates := levels("models", 2), levels("variants", 3), levels("rates", 2)
-	types, difficulties, severities := levels(
-		"types",
-		3,
-	), levels(
-		"difficulties",
-		2,
-	), levels(
-		"severities",
-		2,
-	)
+	types, difficulties := levels("types", 3), levels("difficulties", 2)
+	severities := levels("severities", 2)
 	tasks, repeats := levels("tasks", 2), levels("repeats", 2)
 	for i := range models * variants * rates * types * difficulties * severities * tasks * repeats {
 		next := func(n int) int { level := i % n; i /= n; return level }
 		cell := assay.Cell{
-			Model: fmt.Sprint(
-				"m",
-				next(models),
-			), Variant: variantNames[next(variants)], Reliability: float64(next(rates)) / 2,
-			TaskType: fmt.Sprint(
-				"t",
-				next(types),
-			), Difficulty: fmt.Sprint("d", next(difficulties)), Severity: fmt.Sprint("s", next(severities)),
+			Model: fmt.Sprint("m", next(models)), Variant: variantNames[next(variants)],
+			Reliability: float64(next(rates)) / 2, TaskType: fmt.Sprint("t", next(types)),
+			Difficulty: fmt.Sprint("d", next(difficulties)),
+			Severity:   fmt.Sprint("s", next(severities)),
 		}
 		ref := assay.TaskRef{ID: assay.TaskID(fmt.Sprint("task", next(tasks)))}
 		trials = append(trials, assay.NewTrial(cell, ref, assay.Setting{}, 1, 1+next(repeats)))
@@ -245,7 +211,7 @@ func drawTrials(t *rapid.T) (trials []assay.Trial, averaged []string) {
 	return trials, averaged
 }
 
-func TestTableLaws(t *testing.T) {
+func TestRowsAddUp(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		planned, averaged := drawTrials(t)
@@ -259,8 +225,7 @@ func TestTableLaws(t *testing.T) {
 				return fault(of, rapid.SampledFrom(assay.FaultKinds).Draw(t, "kind"))
 			}
 			return outcome(
-				of,
-				rapid.SampledFrom(assay.Levels).Draw(t, "level"),
+				of, rapid.SampledFrom(assay.Levels).Draw(t, "level"),
 				rapid.IntRange(1, 10).Draw(t, "turns"),
 			)
 		}), 0, 200).Draw(t, "attempts")
@@ -316,17 +281,14 @@ func checkRows(t *rapid.T, table *report.Table, planned []assay.Trial, attempts 
 	}
 	if table.Planned != sum.Planned || table.Done != sum.Done {
 		t.Fatalf(
-			"table says %d of %d, its rows %d of %d",
-			table.Done,
-			table.Planned,
-			sum.Done,
+			"table says %d of %d, its rows %d of %d", table.Done, table.Planned, sum.Done,
 			sum.Planned,
 		)
 	}
 }
 
-// TestRowsAreInPlannedOrder: the first trial of a row decides where it stands.
-func TestRowsAreInPlannedOrder(t *testing.T) {
+// The first trial of a row decides its place.
+func TestRowsKeepPlannedOrder(t *testing.T) {
 	t.Parallel()
 	z, a := trial("z", "cot", 0.8, "t1"), trial("a", "cot", 0.8, "t1")
 	var names []string

@@ -27,8 +27,8 @@ var (
 	}
 )
 
-// suite is an experiment of five parts that share cells, planned in an order
-// that is not that of the tables.
+// suite returns an experiment of five parts that share cells. It is planned in another order than
+// that of the tables.
 func suite() (report.Design, []assay.Trial) {
 	models := []string{"gpt-4o-mini", "gemini-2.5-flash-06-17", "qwen2.5-7b-instruct"}
 	plan := func(name string, variants []string, difficulties []string, rates []float64, varies ...string) report.Part {
@@ -54,18 +54,11 @@ func suite() (report.Design, []assay.Trial) {
 		Parts: []report.Part{
 			plan("baseline", []string{"optimal"}, easy, usual),
 			plan(
-				"scale",
-				[]string{"optimal"},
-				[]string{"very_easy", "medium"},
-				usual,
-				"difficulty",
+				"scale", []string{"optimal"}, []string{"very_easy", "medium"}, usual, "difficulty",
 			),
 			plan("flaws", flaws, easy, usual, "variant"),
 			plan(
-				"reliability",
-				[]string{"optimal"},
-				easy,
-				[]float64{0.9, 0.8, 0.7, 0.6},
+				"reliability", []string{"optimal"}, easy, []float64{0.9, 0.8, 0.7, 0.6},
 				"reliability",
 			),
 			plan("prompts", []string{"baseline", "cot", "optimal"}, easy, usual, "variant"),
@@ -79,11 +72,8 @@ func suite() (report.Design, []assay.Trial) {
 				for _, variant := range append([]string{"optimal", "cot", "baseline"}, flaws...) {
 					for _, difficulty := range []string{"medium", "easy", "very_easy"} {
 						cell := assay.Cell{
-							Model:       model,
-							Variant:     variant,
-							Difficulty:  difficulty,
-							TaskType:    taskType,
-							Reliability: reliability,
+							Model: model, Variant: variant, Difficulty: difficulty,
+							TaskType: taskType, Reliability: reliability,
 						}
 						if slices.Contains(flaws, variant) {
 							cell.Severity = "severe"
@@ -97,8 +87,7 @@ func suite() (report.Design, []assay.Trial) {
 	return d, trials
 }
 
-// tasks are a cell's trials, if some part has the cell: four tasks without
-// those that are left out.
+// tasks returns a cell's trials if a part has the cell: four tasks, minus those that are left out.
 func tasks(d report.Design, c assay.Cell) []assay.Trial {
 	if !slices.ContainsFunc(d.Parts, func(p report.Part) bool { return has(p, c) }) {
 		return nil
@@ -114,23 +103,20 @@ func tasks(d report.Design, c assay.Cell) []assay.Trial {
 		trials = append(
 			trials,
 			assay.NewTrial(
-				c,
-				assay.TaskRef{ID: assay.TaskID(fmt.Sprint(c.TaskType, i))},
-				assay.Setting{World: "pilot"},
-				1,
-				1,
+				c, assay.TaskRef{ID: assay.TaskID(fmt.Sprint(c.TaskType, i))},
+				assay.Setting{World: "pilot"}, 1, 1,
 			),
 		)
 	}
 	return trials
 }
 
-// has says what belongs to a part as its documentation does.
+// has implements the documentation of [report.Part].
 func has(p report.Part, c assay.Cell) bool {
 	return (len(p.Models) == 0 || slices.Contains(p.Models, c.Model)) && (p.Has == nil || p.Has(c))
 }
 
-// play gives each trial an outcome that the generator draws.
+// play draws an outcome for each trial.
 func play(trials []assay.Trial, rng *rand.Rand) []assay.Attempt {
 	var attempts []assay.Attempt
 	for _, t := range trials {
@@ -150,13 +136,13 @@ func play(trials []assay.Trial, rng *rand.Rand) []assay.Attempt {
 	return attempts
 }
 
-func TestWriteTextOfASuite(t *testing.T) {
+func TestSuiteFitsTerminal(t *testing.T) {
 	t.Parallel()
 	d, trials := suite()
 	attempts := play(trials, rand.New(rand.NewPCG(1, 2)))
 	attempts = slices.DeleteFunc(
 		attempts,
-		func(a assay.Attempt) bool { // a level without, and one with few outcomes
+		func(a assay.Attempt) bool { // empties one level and thins another
 			return a.Model == "gemini-2.5-flash-06-17" && a.Reliability == 0.9 ||
 				a.Difficulty == "very_easy" && a.TaskType != "simple_task"
 		},

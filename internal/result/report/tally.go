@@ -81,20 +81,13 @@ func (o outcomes) failed() int32 { return o.done - o.full - o.partial }
 
 func outcomeOf(o *assay.Outcome) outcomes {
 	out := outcomes{
-		done:     1,
-		full:     isFull(o.Level),
-		ordered:  flag(o.OrderCorrect),
-		assisted: flag(o.Assisted > 0),
-		partial:  flag(o.Level == assay.PartialSuccess),
+		done: 1, full: isFull(o.Level), ordered: flag(o.OrderCorrect),
+		assisted: flag(o.Assisted > 0), partial: flag(o.Level == assay.PartialSuccess),
 	}
 	if o.Pilot != nil {
-		out.judged, out.executor, out.paper, out.batch = 1, isFull(
-			o.Pilot.Executor,
-		), isFull(
-			o.Pilot.Paper,
-		), isFull(
-			o.Pilot.Batch,
-		)
+		out.judged = 1
+		out.executor, out.paper = isFull(o.Pilot.Executor), isFull(o.Pilot.Paper)
+		out.batch = isFull(o.Pilot.Batch)
 	}
 	return out
 }
@@ -134,9 +127,7 @@ type luck struct {
 
 func (l luck) compare(o luck) int {
 	return cmp.Or(
-		cmp.Compare(l.model, o.model),
-		cmp.Compare(l.task, o.task),
-		cmp.Compare(l.repeat, o.repeat),
+		cmp.Compare(l.model, o.model), cmp.Compare(l.task, o.task), cmp.Compare(l.repeat, o.repeat),
 	)
 }
 

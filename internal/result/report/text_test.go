@@ -12,15 +12,12 @@ import (
 	"gotest.tools/v3/golden"
 )
 
-func TestWriteText(t *testing.T) {
+func TestTableAsText(t *testing.T) {
 	t.Parallel()
 	trials, attempts := mixed()
 	hard := assay.NewTrial(
 		assay.Cell{
-			Model:       "模型",
-			Variant:     "cot",
-			TaskType:    "data_pipeline",
-			Difficulty:  "easy",
+			Model: "模型", Variant: "cot", TaskType: "data_pipeline", Difficulty: "easy",
 			Reliability: 1,
 		},
 		assay.TaskRef{ID: "t9"},
@@ -42,14 +39,14 @@ func TestWriteText(t *testing.T) {
 	}
 }
 
-// full is a disk without room.
+// full is a disk without space.
 type full struct{}
 
 var errFull = errors.New("no space left")
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-func TestWriteTextTellsErrors(t *testing.T) {
+func TestWriteErrorsAreReturned(t *testing.T) {
 	t.Parallel()
 	if err := exhibit.WriteTable(full{}, build(t, nil), document.Terminal{}); !errors.Is(
 		err,

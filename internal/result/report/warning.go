@@ -113,11 +113,7 @@ func incomplete(a *Analysis, b Beside) []string {
 			where = append(
 				where,
 				fmt.Sprintf(
-					"%s: %d of %d trials done, %d pending",
-					m,
-					done[m],
-					planned[m],
-					pending,
+					"%s: %d of %d trials done, %d pending", m, done[m], planned[m], pending,
 				),
 			)
 		}
@@ -291,11 +287,7 @@ func faultyModels(cells []*cell) (where []string) {
 		where = append(
 			where,
 			fmt.Sprintf(
-				"%s: %d of %d attempts: %s",
-				p.key,
-				p.faults,
-				attempts,
-				strings.Join(kinds, ", "),
+				"%s: %d of %d attempts: %s", p.key, p.faults, attempts, strings.Join(kinds, ", "),
 			),
 		)
 	}

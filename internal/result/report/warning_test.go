@@ -14,15 +14,15 @@ import (
 	"github.com/assay-eval/assay/internal/result/report"
 )
 
-// A scene is some trials and what came of them.
+// A scene is a set of trials with their attempts.
 type scene struct {
 	trials   []assay.Trial
 	attempts []assay.Attempt
 }
 
-// play adds n trials of a model in a variant, of tasks that all calls share, and has
-// say decide each.
-func (s *scene) play(model, variant string, n int, say func(i int, a *assay.Attempt)) {
+// play adds n trials of a model in a variant. decide sets each outcome. All calls share their
+// tasks.
+func (s *scene) play(model, variant string, n int, decide func(i int, a *assay.Attempt)) {
 	severity := ""
 	if strings.HasPrefix(variant, "flawed") {
 		severity = "severe"
@@ -30,24 +30,17 @@ func (s *scene) play(model, variant string, n int, say func(i int, a *assay.Atte
 	for i := range n {
 		t := assay.NewTrial(
 			assay.Cell{
-				Model:       model,
-				Variant:     variant,
-				Severity:    severity,
-				Difficulty:  "easy",
-				TaskType:    "basic_task",
-				Reliability: .8,
+				Model: model, Variant: variant, Severity: severity, Difficulty: "easy",
+				TaskType: "basic_task", Reliability: .8,
 			},
-			assay.TaskRef{
-				ID:     assay.TaskID(fmt.Sprint("t", i)),
-				Digest: "d",
-			},
+			assay.TaskRef{ID: assay.TaskID(fmt.Sprint("t", i)), Digest: "d"},
 			assay.Setting{World: "assay-1"},
 			1,
 			1,
 		)
 		a := assay.Attempt{Trial: t, ServedModel: model}
 		a.Level = assay.FullSuccess
-		say(i, &a)
+		decide(i, &a)
 		if a.Level != "" && a.Level != assay.FullSuccess && a.ErrorCategory == "" {
 			a.ErrorCategory = "other"
 		}
@@ -55,10 +48,10 @@ func (s *scene) play(model, variant string, n int, say func(i int, a *assay.Atte
 	}
 }
 
-// fails makes the trials fail whose number has that remainder or less.
-func fails(of, upTo int) func(int, *assay.Attempt) {
+// fails makes a trial fail if its number modulo n is at most upTo.
+func fails(n, upTo int) func(int, *assay.Attempt) {
 	return func(i int, a *assay.Attempt) {
-		if i%of <= upTo {
+		if i%n <= upTo {
 			a.Level = assay.Failure
 		}
 	}
@@ -73,8 +66,8 @@ func (s *scene) analyze(t testing.TB, b report.Beside) *report.Analysis {
 	return a
 }
 
-// TestWarnings raises each warning, and no other.
-func TestWarnings(t *testing.T) {
+// Each case raises its warning and no other.
+func TestEachWarningHasItsCause(t *testing.T) {
 	t.Parallel()
 	half := fails(2, 0)
 	for kind, c := range map[string]struct {
@@ -161,7 +154,7 @@ func TestWarnings(t *testing.T) {
 			s.attempts = s.attempts[:15]
 		}, report.Beside{Skipped: map[string]int{"m": 2}}, "15 of 20 trials done, 3 pending"},
 		"": {func(s *scene) { s.play("m", "optimal", 20, half) }, report.Beside{}, ""},
-		// Few outcomes, a family of one size, and 5 % of faults are no surprise.
+		// Few outcomes, a family of one size, and 5 % faults are no reason for a warning.
 		" ": {func(s *scene) {
 			s.play("m-7b", "optimal", 9, fails(1, 0))
 			s.play("n-70b", "baseline", 40, half)
@@ -199,9 +192,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestAnalysisLaws: counts of cells add up, comparisons are between rates that the
-// cells have, and what was not tried on both sides counts on neither.
-func TestAnalysisLaws(t *testing.T) {
+// Counts of cells add up. Comparisons are on tasks that both sides tried.
+func TestComparisonsUseSharedTasks(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var s scene
@@ -219,10 +211,7 @@ func TestAnalysisLaws(t *testing.T) {
 			}
 		}
 		a, err := report.Design{}.Analyze(
-			"e",
-			slices.Values(s.trials),
-			all(s.attempts...),
-			report.Beside{},
+			"e", slices.Values(s.trials), all(s.attempts...), report.Beside{},
 		)
 		if err != nil {
 			t.Fatal(err)
@@ -256,9 +245,9 @@ func played(s scene, model, variant string) (n int) {
 	return n
 }
 
-// TestCompareLaws: exchanging the sides turns all signs and flips around; trials that
-// only one side has count on neither; a side against itself does not differ.
-func TestCompareLaws(t *testing.T) {
+// Exchanging the sides reverses all signs and flips. Trials of only one side count on neither, and
+// a side does not differ from itself.
+func TestExchangingSidesReversesSigns(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		side := func(name, variant string) []assay.Attempt {
@@ -293,12 +282,8 @@ func TestCompareLaws(t *testing.T) {
 		if ab.Whole.Tasks != min(len(a), len(b)) || ab.Worse+ab.Better != flips ||
 			len(ab.Flips) != flips {
 			t.Fatalf(
-				"%d tasks and %d + %d flips, want %d and %d",
-				ab.Whole.Tasks,
-				ab.Worse,
-				ab.Better,
-				min(len(a), len(b)),
-				flips,
+				"%d tasks and %d + %d flips, want %d and %d", ab.Whole.Tasks, ab.Worse, ab.Better,
+				min(len(a), len(b)), flips,
 			)
 		}
 		if ab.Whole.Difference != -ba.Whole.Difference || ab.Whole.P != ba.Whole.P ||
@@ -313,7 +298,7 @@ func TestCompareLaws(t *testing.T) {
 			t.Fatalf("a side against itself: %+v, %v", aa, err)
 		}
 	})
-	matchesBySetting(t)
+	checkMatching(t)
 	var s, other scene
 	s.play("m", "baseline", 3, func(int, *assay.Attempt) {})
 	other.play("n", "baseline", 3, func(int, *assay.Attempt) {})
@@ -325,28 +310,22 @@ func TestCompareLaws(t *testing.T) {
 	}
 }
 
-// matchesBySetting: trials of other seeds and settings are trials of their own, whatever
-// they are called, and what sides differ in as a whole is named.
-func matchesBySetting(t *testing.T) {
+// checkMatching checks that trials with other seeds and settings are different trials, and that the
+// factors in which the sides differ are named.
+func checkMatching(t *testing.T) {
 	t.Helper()
 	side := func(model string, seeds []int64, failures []float64, level assay.Level) (all []assay.Attempt) {
 		for _, seed := range seeds {
 			for _, burst := range failures {
 				for i := range 5 {
 					cell := assay.Cell{
-						Model:       model,
-						Variant:     "optimal",
-						Difficulty:  "easy",
-						TaskType:    "basic_task",
-						Reliability: .8,
+						Model: model, Variant: "optimal", Difficulty: "easy",
+						TaskType: "basic_task", Reliability: .8,
 					}
 					a := assay.Attempt{
 						Trial: assay.NewTrial(
-							cell,
-							assay.TaskRef{ID: assay.TaskID(fmt.Sprint("t", i)), Digest: "d"},
-							assay.Setting{World: "assay-1", Burst: burst},
-							seed,
-							1,
+							cell, assay.TaskRef{ID: assay.TaskID(fmt.Sprint("t", i)), Digest: "d"},
+							assay.Setting{World: "assay-1", Burst: burst}, seed, 1,
 						),
 					}
 					a.Level = level
