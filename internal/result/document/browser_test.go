@@ -358,6 +358,55 @@ func TestReaderCanSortAndOpen(t *testing.T) {
 	}
 }
 
+// finder filters and unfolds a table, and measures the page.
+const finder = `
+const table = document.querySelector("#section-folded table");
+const visible = () => Array.from(table.tBodies[0].rows).filter((r) => r.offsetHeight > 0).length;
+const box = document.querySelector("#section-folded input");
+const unfold = document.querySelector("#section-folded .unfold");
+const search = (words) => {
+  box.value = words;
+  box.dispatchEvent(new Event("input"));
+  return visible();
+};
+const rows = [visible(), search("row 3"), search("ROW 39"), search(""), (unfold.click(), visible())];
+const cut = Array.from(document.querySelectorAll(".scroll")).filter((s) => s.scrollWidth > s.clientWidth);
+document.title = JSON.stringify({
+  rows, cut: cut.map((s) => s.closest("section").id), status: box.nextSibling.textContent,
+  page: document.documentElement.scrollWidth - innerWidth, expanded: unfold.getAttribute("aria-expanded"),
+});`
+
+// Tables are folded and can be searched. Whatever their size, the page and its tables are not
+// wider than the window.
+func TestTablesFitWindowAndCanBeSearched(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t)
+	d := sample()
+	folded := &document.Table{Columns: []document.Column{{Head: "Name", Names: true}, {Head: "A"}}, Shown: 5}
+	for i := range 40 {
+		folded.Rows = append(folded.Rows, []document.Cell{{Text: fmt.Sprint("row ", i)}, {Text: "1"}})
+	}
+	d.Sections = append(d.Sections,
+		document.Section{ID: "folded", Title: "Folded", Table: folded},
+		document.Section{ID: "wide", Title: "Wide", Table: wideTable(40, "26.4 – 60.4 %")})
+	page := withScript(written(t, d.WriteHTML), finder)
+	for _, width := range []int{1280, 390} {
+		t.Run(fmt.Sprint(width), func(t *testing.T) {
+			t.Parallel()
+			window := fmt.Sprintf("--window-size=%d,900", width)
+			var got any
+			decodeTitle(t, b.visit(page, "", light, window, "--hide-scrollbars", "--dump-dom"), &got)
+			want := map[string]any{
+				"rows": []any{5., 13., 1., 5., 40.}, "cut": []any{}, "status": "",
+				"page": 0., "expanded": "true",
+			}
+			if diff := cmp.Diff(any(want), got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // The page never runs foreign text as code, and charts cannot load data.
 func TestForeignTextNeverRuns(t *testing.T) {
 	t.Parallel()

@@ -100,7 +100,7 @@ func troubleText(f report.Findings) string {
 func (a analysis) nextText() string {
 	var steps []string
 	if n := a.Planned - a.Done - a.Skipped; n > 0 {
-		steps = append(steps, fmt.Sprintf("Finish the %s with `assay run`.",
+		steps = append(steps, fmt.Sprintf("Finish %s with `assay run`.",
 			counted(n, "pending trial")))
 	}
 	others := slices.ContainsFunc(a.Warnings, func(w report.Warning) bool {

@@ -1,7 +1,6 @@
 package report_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -36,22 +35,5 @@ func TestTableAsText(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden.Assert(t, b.String(), name)
-	}
-}
-
-// full is a disk without space.
-type full struct{}
-
-var errFull = errors.New("no space left")
-
-func (full) Write([]byte) (int, error) { return 0, errFull }
-
-func TestWriteErrorsAreReturned(t *testing.T) {
-	t.Parallel()
-	if err := exhibit.WriteTable(full{}, build(t, nil), document.Terminal{}); !errors.Is(
-		err,
-		errFull,
-	) {
-		t.Errorf("WriteText() = %v, want the writer's error", err)
 	}
 }

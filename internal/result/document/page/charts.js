@@ -13,7 +13,7 @@
 
   // The width of the longest name in the legend, in pixels.
   function legendLabel(spec) {
-    const fields = (part) => [part.encoding?.color?.field, ...[part.layer, part.spec].flat().filter(Boolean).flatMap(fields)];
+    const fields = (part) => [part.encoding?.color?.field, part.encoding?.opacity?.field, ...[part.layer, part.spec].flat().filter(Boolean).flatMap(fields)];
     const names = fields(spec).filter(Boolean).flatMap((f) => (spec.data?.values ?? []).map((v) => String(v[f])));
     return 7 * names.reduce((longest, n) => Math.max(longest, n.length), 10);
   }

@@ -1,0 +1,187 @@
+package exhibit_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/exhibit"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
+)
+
+func modelRate(model string, rate float64) report.ModelRate {
+	return report.ModelRate{Model: model, PivotCell: report.PivotCell{
+		Level: assay.Optimal, Done: 100, Planned: 100, Full: int(100 * rate), Rate: rate,
+		Interval: stat.Interval{Low: rate - .1, High: rate + .1},
+	}}
+}
+
+// rival returns a model that the best one beats by a difference.
+func rival(model string, difference, q float64) report.Rival {
+	return report.Rival{
+		Rate: modelRate(model, .7-difference),
+		Test: report.Paired{Q: q, Comparison: stat.Comparison{
+			Tasks: 50, Difference: difference, Detectable: .1,
+		}},
+	}
+}
+
+func summaryOf(f report.Findings) string {
+	a := &report.Analysis{Table: &report.Table{Planned: 100, Done: 100}, Findings: f}
+	var all []string
+	for _, p := range exhibit.Report(a).Summary {
+		all = append(all, p.Label+" "+p.Text)
+	}
+	return strings.Join(all, "\n")
+}
+
+func TestSummarySaysWhetherTheBestIsMoreThanChance(t *testing.T) {
+	t.Parallel()
+	best := modelRate("m", .7)
+	for name, c := range map[string]struct {
+		rivals []report.Rival
+		want   string
+	}{
+		"nothing to compare with": {nil, "Unknown: nothing else was tried on the same tasks."},
+		"clearly ahead": {
+			[]report.Rival{rival("n", .2, .01), rival("o", .3, .001)},
+			"Yes: it scored 20.0 points higher than the next best, n (optimal), on the same 50 tasks " +
+				"(q = .010).",
+		},
+		"too close": {
+			[]report.Rival{rival("n", .05, .4), rival("o", .06, .3), rival("p", .3, .001)},
+			"Too close to call: m (optimal) scored 5.0 points higher than n (optimal) on the same 50 " +
+				"tasks (q = .400). Another one is as close.",
+		},
+		"lower on the same tasks": {
+			[]report.Rival{rival("n", -.05, .01)},
+			"Too close to call: m (optimal) scored 5.0 points lower than n (optimal)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := summaryOf(report.Findings{Best: &best, Rivals: c.rivals})
+			if !strings.Contains(got, c.want) {
+				t.Errorf("the summary is\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestSummarySaysWhatToDoNext(t *testing.T) {
+	t.Parallel()
+	best := modelRate("m", .7)
+	reason := &report.Reason{Category: assay.CategoryToolSelection, Count: 20, Failed: 30}
+	ahead, close := rival("n", .2, .01), rival("n", .05, .4)
+	for name, c := range map[string]struct {
+		analysis report.Analysis
+		want     string
+	}{
+		"no outcome": {report.Analysis{Table: &report.Table{}}, "`assay run` runs them"},
+		"pending": {report.Analysis{
+			Table:    &report.Table{Planned: 10, Done: 7, Skipped: 2},
+			Findings: report.Findings{Best: &best, Rivals: []report.Rival{ahead}},
+		}, "Finish 1 pending trial with `assay run`."},
+		"a warning": {report.Analysis{
+			Table:    &report.Table{},
+			Findings: report.Findings{Best: &best}, Warnings: []report.Warning{{Kind: "zero"}},
+		}, "Read the warning below before relying on these figures."},
+		"too close": {report.Analysis{
+			Table:    &report.Table{},
+			Findings: report.Findings{Best: &best, Rivals: []report.Rival{close}},
+		}, "To separate the first two, run about 200 tasks; with 50, only differences from 10 points"},
+		"failures": {report.Analysis{
+			Table:    &report.Table{},
+			Findings: report.Findings{Best: &best, Rivals: []report.Rival{ahead}, Reason: reason},
+		}, "Read failed episodes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			points := exhibit.Report(&c.analysis).Summary
+			if got := points[len(points)-1]; got.Label != "Next" || !strings.Contains(got.Text, c.want) {
+				t.Errorf("the summary ends with %+v, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func compared(difference, p float64, cells ...report.Paired) *report.Comparison {
+	return &report.Comparison{
+		A: report.Side{Name: "my-model"}, B: report.Side{Name: "sim/optimal"}, Cells: cells,
+		Whole: stat.Comparison{Tasks: 40, Difference: difference, P: p, Detectable: .08},
+	}
+}
+
+func TestComparisonOpensWithItsVerdict(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		difference, p float64
+		want          string
+	}{
+		"higher": {
+			.017, .01,
+			"sim/optimal scored 1.7 points higher than my-model on 40 tasks, which is more than " +
+				"chance (p = .010).",
+		},
+		"too close": {
+			-.017, .4,
+			"sim/optimal scored 1.7 points lower than my-model on 40 tasks, which is too close to " +
+				"call (p = .400). Only differences from 8.0 points can be found here.",
+		},
+		"the same": {
+			0, 1,
+			"my-model and sim/optimal scored the same on 40 tasks. Only differences from 8.0 points " +
+				"can be found here.",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := exhibit.Comparison(compared(c.difference, c.p), nil)
+			if got := d.Summary[0].Text; got != c.want {
+				t.Errorf("the verdict is %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestComparisonFoldsAllButSignificantAndLargeDifferences(t *testing.T) {
+	t.Parallel()
+	for _, significant := range []int{0, 3, 25} {
+		t.Run(fmt.Sprint(significant), func(t *testing.T) {
+			t.Parallel()
+			var cells []report.Paired
+			for i := range 60 {
+				p := report.Paired{Condition: fmt.Sprint("condition ", i), Q: 1}
+				p.Tasks, p.Difference = 4, .5-float64(i)/200
+				if i < significant {
+					p.Q = .01
+				}
+				cells = append(cells, p)
+			}
+			d := exhibit.Comparison(compared(.1, .01, cells...), nil)
+			table := d.Sections[1].Table
+			if want := max(10, significant); table.Shown != want || len(table.Rows) != 60 {
+				t.Errorf("%d of %d rows are shown, want %d of 60", table.Shown, len(table.Rows), want)
+			}
+		})
+	}
+}
+
+// errFull is the error of a full disk.
+var errFull = errors.New("no space left")
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+func TestWriteErrorsAreReturned(t *testing.T) {
+	t.Parallel()
+	err := exhibit.WriteTable(full{}, &report.Table{}, document.Terminal{})
+	if !errors.Is(err, errFull) {
+		t.Errorf("WriteTable() = %v, want the writer's error", err)
+	}
+}
