@@ -1,8 +1,8 @@
 // Package document holds documents for people to read and writes them: as text for a terminal,
 // as Markdown, and as one HTML file that needs no network.
 //
-// It knows tables, charts, notes and transcripts, but not trials. What a document says and
-// what its numbers mean is decided by the packages that make it.
+// It knows tables, charts, notes and transcripts, but not trials. The packages that make
+// documents decide about their content.
 package document
 
 import (
@@ -15,13 +15,13 @@ type Document struct {
 	Title string
 	// Summary gives the most important answers, in sentences.
 	Summary []Point
-	// Lead describes in a sentence or two what was done and how far it got.
+	// Lead describes the extent of the work in a sentence or two.
 	Lead string
 	// Chart shows the main result.
 	Chart    *Chart
 	Warnings []Warning
 	Sections []Section
-	// Facts lists what it takes to reproduce the results.
+	// Facts lists the settings that reproduce the results.
 	Facts []Fact
 	// Episodes are transcripts that cells link to.
 	Episodes []Episode
@@ -37,7 +37,7 @@ type Point struct {
 // A Warning marks figures that may be misleading.
 type Warning struct {
 	Title string
-	// Text explains what was seen, why it is suspicious, and what to do.
+	// Text explains why the figures are suspicious, and how to check them.
 	Text string
 	// Where names the cells, models or runs that it is about.
 	Where []string
@@ -105,7 +105,7 @@ type Cell struct {
 	Note string
 	// Hint shows more when the reader points at the cell.
 	Hint string
-	// Episode is the ID of an episode that the cell links to; empty for none.
+	// Episode is the ID of an episode that the cell links to. It is empty if there is no link.
 	Episode string
 	Tone    Tone
 }
@@ -137,7 +137,7 @@ type Fact struct{ Name, Value string }
 type Episode struct {
 	ID    string
 	Title string
-	// Lead describes what the episode was about and how it ended.
+	// Lead describes the task and the end of the episode.
 	Lead  string
 	Steps []Step
 }

@@ -57,7 +57,7 @@ type page struct {
 	episodes map[string]bool
 }
 
-// WriteHTML writes the document as one file that loads nothing: it contains the styles, the scripts
+// WriteHTML writes the document as one file that needs no network. It contains the styles, the scripts
 // and the data of the charts. Its content security policy only allows its own scripts, which cannot
 // turn text into code.
 //

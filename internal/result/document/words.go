@@ -8,7 +8,7 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// line returns text as one line of words. It removes what a terminal would obey: control
+// line returns text as one line of words. It removes everything that a terminal would obey: control
 // characters, characters that change the direction of writing, and invalid UTF-8.
 func line(text string) string {
 	separates := func(r rune) bool {
@@ -55,7 +55,7 @@ var (
 	}
 )
 
-// legend explains the signs in the table. It is empty if there are none.
+// legend explains the signs in the table. It is empty if there is no sign.
 func (t *Table) legend() string {
 	used := make(map[Tone]bool)
 	for _, row := range t.Rows {

@@ -54,7 +54,7 @@ func share(field, title string) object {
 
 var percentScale = object{"domain": list{0, 1}}
 
-// tips lists what the page shows about the mark that the reader points at. Each entry has a
+// tips describes the tooltip of a mark. Each entry has a
 // field, a title and, for figures, a format.
 func tips(entries ...[3]string) (all list) {
 	for _, e := range entries {

@@ -1,8 +1,8 @@
 // Package exhibit shows the figures of package report to people. It lays them out as documents
 // with sentences, tables and charts.
 //
-// It computes nothing that a figure means. Package report owns the figures, and package
-// document writes the pages.
+// It chooses words and layout only. Package report computes the figures, and package document
+// writes the pages.
 package exhibit
 
 import (

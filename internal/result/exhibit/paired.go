@@ -57,7 +57,7 @@ func pairedCells(p report.Paired) []document.Cell {
 	}
 }
 
-// variantDifferences shows what each variant changes against the reference.
+// variantDifferences compares each variant with the reference.
 func (a analysis) variantDifferences() *document.Section {
 	if len(a.Variants) == 0 {
 		return nil
@@ -82,7 +82,7 @@ func (a analysis) variantDifferences() *document.Section {
 	}
 }
 
-// reference names what variants are compared with.
+// reference names the variant that others are compared with.
 func (a analysis) reference() string {
 	if differ(a.Variants, func(p report.Paired) string { return p.A }) {
 		return "the model's optimal plans or, without those, its first variant"

@@ -96,7 +96,7 @@ func troubleText(f report.Findings) string {
 	return text
 }
 
-// nextText tells the reader what to do about the findings.
+// nextText lists the next steps. If there are pending trials, finishing them comes first.
 func (a analysis) nextText() string {
 	var steps []string
 	if n := a.Planned - a.Done - a.Skipped; n > 0 {
@@ -124,7 +124,7 @@ func (a analysis) nextText() string {
 	return strings.Join(steps, " ")
 }
 
-// moreTasks estimates how many tasks it takes to tell two sides apart. The smallest
+// moreTasks estimates how many tasks would separate two sides, because the smallest
 // detectable difference shrinks with the square root of their number.
 func moreTasks(p report.Paired) string {
 	times := math.Inf(1)

@@ -30,7 +30,7 @@ type Analysis struct {
 	Lanes    []Lane   `json:"lanes"`
 	// Others holds aggregates of other systems.
 	Others []Other `json:"others"`
-	// Facts is what it takes to reproduce the run.
+	// Facts lists the settings that reproduce the run.
 	Facts []Fact `json:"reproduction"`
 
 	// Rates by model and variant are for a chart. They cover all cells if every variant has
@@ -184,7 +184,7 @@ func (d Design) curved(cells []*cell) []*cell {
 	return nil
 }
 
-// variantFactor returns the factor that tells variants apart: the variant, and also its severity if
+// variantFactor returns the factor of variants: the variant, and also its severity if
 // that varies.
 func variantFactor(cells []*cell) string {
 	if severityVaries(cells) {

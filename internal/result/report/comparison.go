@@ -25,7 +25,7 @@ type Side struct {
 	Levels  map[string][]string `json:"levels"`
 }
 
-// A Comparison shows what changed from A to B on the tasks and under the conditions that
+// A Comparison shows the changes from A to B on the tasks and under the conditions that
 // both sides have. Differences, their intervals and effect sizes are B minus A, and odds are
 // B to A.
 type Comparison struct {
@@ -44,7 +44,7 @@ type Comparison struct {
 	// Whole compares all matched trials.
 	Whole stat.Comparison `json:"whole"`
 	// Bootstrap is the interval of the whole difference by resampling tasks, for readers
-	// who expect it. [stat.Bootstrap] explains why it decides nothing.
+	// who expect it. [stat.Bootstrap] explains why tests don't use it.
 	Bootstrap stat.Interval `json:"bootstrap_95"`
 	// Cells compares the sides under each condition: significant differences first, then
 	// by size. Q is adjusted over all of them.
@@ -66,8 +66,8 @@ type Difference struct {
 	B      string `json:"b"`
 }
 
-// A Flip is a pair of trials that are equal except for what is compared, and of which exactly
-// one fully succeeded.
+// A Flip is a pair of trials that are equal except for the compared factors. Exactly one of
+// them fully succeeded.
 type Flip struct {
 	Condition string        `json:"condition"`
 	Task      assay.TaskID  `json:"task"`

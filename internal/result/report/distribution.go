@@ -57,7 +57,7 @@ type Repeat struct {
 	Noise  stat.NoiseFloor `json:"noise"`
 }
 
-// curves returns nothing unless the reliability varies.
+// curves returns a curve for each model and variant if the reliability varies.
 func curves(cells []*cell) []Curve {
 	out := []Curve{}
 	by := variantFactor(cells)

@@ -9,7 +9,7 @@ import (
 )
 
 // Findings answer the questions that a reader has first: which model and variant is best,
-// whether that is more than chance, and what goes wrong where.
+// whether that is more than chance, and why trials fail where.
 type Findings struct {
 	// Best is the model and variant with the highest rate of full success. Simulated
 	// models only count if there are no others. It is nil without an outcome.

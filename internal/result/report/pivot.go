@@ -19,7 +19,7 @@ type Pivot struct {
 	// Averaged names the factors that cells average over.
 	Averaged []string   `json:"averaged_over"`
 	Rows     []PivotRow `json:"rows"`
-	// Contrast describes the Difference of the rows. It is empty if they have none.
+	// Contrast describes the Difference of the rows. It is empty if there is no difference to show.
 	Contrast Contrast `json:"contrast,omitempty"`
 	// Metrics is set if the factor is the task type or the difficulty.
 	Metrics []Metrics `json:"metrics,omitempty"`
@@ -32,7 +32,7 @@ type Contrast string
 
 const (
 	FlawedMinusOptimal Contrast = "flawed_mean_minus_optimal"
-	FirstMinusLast     Contrast = "first_minus_last" // what is lost, of reliabilities
+	FirstMinusLast     Contrast = "first_minus_last" // the loss from the most to the least reliable
 	LastMinusFirst     Contrast = "last_minus_first"
 )
 

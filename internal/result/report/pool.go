@@ -33,7 +33,7 @@ func pool[K comparable](
 		for _, f := range factors {
 			if f != severity {
 				varies[f] = varies[f] || level(c.Cell, f) != level(first[k], f)
-			} else if s := c.Severity; s != "" { // which plain variants have none of
+			} else if s := c.Severity; s != "" { // plain variants have no severity
 				varies[f] = varies[f] || severities[k] != "" && severities[k] != s
 				severities[k] = s
 			}

@@ -56,7 +56,7 @@ func fairCells(cells []*cell) ([]*cell, string) {
 		assay.FormatReliability(most.reliability))
 }
 
-// modelRates pools comparable cells by model and variant, and describes what the rates cover.
+// modelRates pools comparable cells by model and variant, and describes the scope of the rates.
 func modelRates(cells []*cell) (rates []ModelRate, covers string) {
 	by := variantFactor(cells)
 	cells, covers = fairCells(cells)

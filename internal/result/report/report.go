@@ -14,7 +14,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
-// A Design is what tables need to know about an experiment besides its trials. The zero Design has
+// A Design describes an experiment to its tables, besides its trials. The zero Design has
 // no parts.
 type Design struct {
 	Parts []Part
@@ -54,14 +54,14 @@ type Row struct {
 	// [stat.Clustered]. If Done is 0, the rates and the mean are 0 and meaningless.
 	FullRate     float64       `json:"full_success_rate"`
 	FullInterval stat.Interval `json:"full_success_95"`
-	// DesignEffect is the factor by which repeats of tasks widen the interval; 1 if there are none.
+	// DesignEffect is the factor by which repeats of tasks widen the interval.
 	DesignEffect    float64       `json:"design_effect"`
 	PartialRate     float64       `json:"partial_success_rate"`
 	PartialInterval stat.Interval `json:"partial_success_95"`
 	FailureRate     float64       `json:"failure_rate"`
 	FailureInterval stat.Interval `json:"failure_95"`
 	// Best is the mean of [assay.Outcome.Best] over the BestMeasured trials whose rules measure it.
-	// It is nil if there are none. OfBest is the rate of full success of these trials, divided by
+	// It is nil if there is no such trial. OfBest is the rate of full success of these trials, divided by
 	// Best.
 	Best         *float64 `json:"best_possible"`
 	BestMeasured int      `json:"best_measured"`
@@ -73,7 +73,7 @@ type Row struct {
 }
 
 // A Share is a count with its rate. The 95 % interval accounts for repeats within tasks; see
-// [stat.Clustered]. A share of nothing has a meaningless rate of 0.
+// [stat.Clustered]. If the share has no trials, its rate is 0 and meaningless.
 type Share struct {
 	Count    int           `json:"count"`
 	Rate     float64       `json:"rate"`

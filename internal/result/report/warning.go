@@ -20,7 +20,7 @@ type Warning struct {
 	Where []string `json:"where"`
 }
 
-// The title of the warning about damaged stores, and what to do about it.
+// The title of the warning about damaged stores, and its remedy.
 const (
 	DamagedTitle = "The store is damaged"
 	DamagedHelp  = "`assay verify` shows what is wrong, `assay recover` copies what is intact."
