@@ -115,6 +115,30 @@ func inCSV(c *column[assay.Attempt], text string) (string, error) {
 	return c.get(&a)
 }
 
+// Conditions returns the conditions as they were given.
+func (w Where) Conditions() []string {
+	var all []string
+	for _, t := range w.terms {
+		all = append(all, t.text)
+	}
+	return all
+}
+
+// HasTrial reports whether a trial satisfies the conditions on fields of trials. It ignores
+// conditions on fields that only attempts have.
+func (w Where) HasTrial(trial *assay.Trial) bool {
+	ofAttempt := func(t term) bool { return !isTrialColumn(t.column.name) }
+	ofTrial := Where{terms: slices.DeleteFunc(slices.Clone(w.terms), ofAttempt)}
+	return ofTrial.Has(&assay.Attempt{Trial: *trial})
+}
+
+// isTrialColumn reports whether a column describes the trial of an attempt. These columns come
+// first.
+func isTrialColumn(name string) bool {
+	names := Columns()
+	return slices.Index(names, name) < slices.Index(names, "attempt")
+}
+
 // Has reports whether an attempt is selected.
 func (w Where) Has(a *assay.Attempt) bool {
 	if len(w.terms) == 0 {
