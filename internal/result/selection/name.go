@@ -1,0 +1,192 @@
+package selection
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// An AmbiguousError reports a name that stands for several things.
+type AmbiguousError struct {
+	Name       string
+	Candidates []string
+}
+
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("%q is ambiguous\nhint: write one of %s", e.Name, strings.Join(e.Candidates, ", "))
+}
+
+// Experiment returns the experiment of a name.
+func Experiment(ctx context.Context, db *store.DB, name string) (store.Experiment, error) {
+	all, err := db.Experiments(ctx)
+	if err != nil {
+		return store.Experiment{}, err
+	}
+	var names []string
+	for _, e := range all {
+		if e.Name == name {
+			return e, nil
+		}
+		names = append(names, e.Name)
+	}
+	return store.Experiment{}, notFound(fmt.Sprintf("the store has no experiment %q", name), name, names)
+}
+
+// CheckModel returns an error if the store has no attempt of a model.
+func CheckModel(ctx context.Context, db *store.DB, model string) error {
+	models, err := db.Models(ctx)
+	if err != nil || slices.Contains(models, model) {
+		return err
+	}
+	return notFound(fmt.Sprintf("the store has no attempt of model %q", model), model, models)
+}
+
+// notFound returns an error with a hint at the known names that are similar.
+func notFound(message, name string, known []string) error {
+	if hint := assay.NameHint(name, known); hint != "" {
+		message += "\nhint: " + hint
+	}
+	return fmt.Errorf("%s", message)
+}
+
+// shortestRun is the number of characters of a run's ID that can stand for all of it.
+const shortestRun = 4
+
+func isRun(id, text string) bool {
+	return id == text || len(text) >= shortestRun && strings.HasPrefix(id, text)
+}
+
+// findRun returns the run whose ID is a text or starts with it.
+func findRun(ctx context.Context, db *store.DB, text string) (assay.RunID, error) {
+	runs, err := db.Runs(ctx, "")
+	if err != nil {
+		return "", err
+	}
+	var all, matches []string
+	for _, r := range runs {
+		id := string(r.ID)
+		if id == text {
+			return r.ID, nil
+		}
+		if all = append(all, id); isRun(id, text) {
+			matches = append(matches, id)
+		}
+	}
+	switch len(matches) {
+	case 0:
+		return "", notFound(fmt.Sprintf("the store has no run %q", text), text, all)
+	case 1:
+		return assay.RunID(matches[0]), nil
+	}
+	return "", &AmbiguousError{text, matches}
+}
+
+// kinds are the kinds of things that a side of a comparison can name.
+var kinds = []string{"experiment", "run", "model", "variant"}
+
+// Names returns all names that [Side] accepts without a kind.
+func Names(ctx context.Context, db *store.DB) (all []string, err error) {
+	known, err := names(ctx, db)
+	for _, kind := range kinds {
+		all = append(all, known[kind]...)
+	}
+	return all, err
+}
+
+// names returns the names that a store holds, by kind.
+func names(ctx context.Context, db *store.DB) (map[string][]string, error) {
+	known := make(map[string][]string)
+	experiments, err := db.Experiments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range experiments {
+		known["experiment"] = append(known["experiment"], e.Name)
+	}
+	runs, err := db.Runs(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range runs {
+		known["run"] = append(known["run"], string(r.ID))
+	}
+	if known["model"], err = db.Models(ctx); err != nil {
+		return nil, err
+	}
+	known["variant"], err = db.Variants(ctx)
+	return known, err
+}
+
+// Side returns the settled attempts of an experiment, run, model or variant. The name may start
+// with its kind and a colon, as in model:gpt-4o.
+func Side(
+	ctx context.Context, db *store.DB, name string, plan Planner,
+) (iter.Seq2[assay.Attempt, error], error) {
+	known, err := names(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	kind, rest, explicit := strings.Cut(name, ":")
+	if !explicit || !slices.Contains(kinds, kind) {
+		kind, rest = "", name
+	}
+
+	var matches [][2]string // kind and name
+	for _, k := range kinds {
+		if kind != "" && kind != k {
+			continue
+		}
+		for _, n := range known[k] {
+			if n == rest || k == "run" && isRun(n, rest) {
+				matches = append(matches, [2]string{k, n})
+			}
+		}
+	}
+	switch len(matches) {
+	case 1:
+		return side(ctx, db, matches[0][0], matches[0][1], plan)
+	case 0:
+		message := fmt.Sprintf("the store has no experiment, run, model or variant %q", name)
+		return nil, notFound(message, rest, slices.Concat(known[kinds[0]], known[kinds[1]], known[kinds[2]], known[kinds[3]]))
+	}
+
+	ambiguous := &AmbiguousError{Name: name}
+	for _, m := range matches {
+		ambiguous.Candidates = append(ambiguous.Candidates, m[0]+":"+m[1])
+	}
+	return nil, ambiguous
+}
+
+func side(
+	ctx context.Context, db *store.DB, kind, name string, plan Planner,
+) (iter.Seq2[assay.Attempt, error], error) {
+	settled := store.Filter{OnlySettled: true}
+	switch kind {
+	case "run":
+		settled.Run = assay.RunID(name)
+		return db.Attempts(ctx, settled), nil
+	case "model":
+		settled.Model = name
+		return db.Attempts(ctx, settled), nil
+	case "variant":
+		return Filter(db.Attempts(ctx, settled), func(a *assay.Attempt) bool { return a.Variant == name }), nil
+	}
+
+	e, err := Experiment(ctx, db, name)
+	if err != nil {
+		return nil, err
+	}
+	planned := make(map[assay.TrialID]bool, e.Planned)
+	for t, err := range plan(ctx, e) {
+		if err != nil {
+			return nil, fmt.Errorf("experiment %s cannot be planned again: %w", name, err)
+		}
+		planned[t.ID] = true
+	}
+	return Filter(db.Attempts(ctx, settled), func(a *assay.Attempt) bool { return planned[a.ID] }), nil
+}

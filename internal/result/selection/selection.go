@@ -1,0 +1,239 @@
+// Package selection finds the attempts of a store that a user means.
+//
+// It owns the ways to name attempts: by experiment, run, model, variant, snapshot and conditions
+// on fields. It doesn't write or count anything; see the packages dataset and report. It doesn't
+// know how an experiment is planned either: a [Planner] lists the trials for it.
+//
+// An experiment owns the trials that it plans, whichever experiment's run carried them out.
+package selection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/export"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// A Planner yields the trials that a stored experiment plans, or an error if the experiment
+// cannot be planned again, for example because its library has been deleted.
+type Planner func(context.Context, store.Experiment) iter.Seq2[assay.Trial, error]
+
+// A Request describes attempts in the user's words. Empty fields select everything.
+type Request struct {
+	Experiment string
+	Run        string // an ID, or at least four characters of its beginning
+	Snapshot   string // a state of the store; the present one if empty
+	Since      string // an earlier snapshot; only newer attempts are selected
+	Where      export.Where
+}
+
+// A Selection streams the attempts that a request selects from a store.
+type Selection struct {
+	Request
+	// Snapshot names the selected state of the store. It is empty if the store is damaged,
+	// because a damaged state has no name.
+	Snapshot string
+	Run      assay.RunID
+
+	db     *store.DB
+	plan   Planner
+	warn   func(string)
+	filter store.Filter
+	scope  *Scope // that of Request.Experiment, or nil
+	bare   map[bareAttempt]bool
+}
+
+// A bareAttempt is an attempt without a transcript. In Selection.bare, it maps to true if the
+// transcript is damaged and to false if the store has none.
+type bareAttempt struct {
+	trial  assay.TrialID
+	number int
+}
+
+// New resolves a request against a store. Warn receives sentences about attempts that the
+// selection leaves out unexpectedly.
+func New(ctx context.Context, db *store.DB, r Request, plan Planner, warn func(string)) (*Selection, error) {
+	s := &Selection{Request: r, Snapshot: r.Snapshot, db: db, plan: plan, warn: warn}
+	s.bare = make(map[bareAttempt]bool)
+	var err error
+	if s.Snapshot == "" {
+		if s.Snapshot, err = db.Snapshot(ctx); err != nil && !errors.Is(err, store.ErrDamaged) {
+			return nil, err
+		}
+	}
+	if r.Run != "" {
+		if s.Run, err = findRun(ctx, db, r.Run); err != nil {
+			return nil, err
+		}
+	}
+	s.filter = store.Filter{Snapshot: s.Snapshot, Since: r.Since, Run: s.Run}
+	if r.Experiment == "" {
+		return s, nil
+	}
+
+	e, err := Experiment(ctx, db, r.Experiment)
+	if err != nil {
+		return nil, err
+	}
+	if s.scope, err = s.scopeOf(ctx, e); err != nil || s.scope.planned == nil {
+		return s, err
+	}
+	unplanned, _, err := db.Unplanned(ctx, e.Name, func(id assay.TrialID) bool { return s.scope.planned[id] })
+	if unplanned > 0 {
+		warn(fmt.Sprintf("%d attempts made for %s are left out, because it no longer plans their trials",
+			unplanned, e.Name))
+	}
+	return s, err
+}
+
+// Attempts streams the selected attempts.
+func (s *Selection) Attempts(ctx context.Context) iter.Seq2[assay.Attempt, error] {
+	return Filter(s.Unconditional(ctx), s.Where.Has)
+}
+
+// Unconditional streams the attempts that would be selected without the conditions of Where.
+func (s *Selection) Unconditional(ctx context.Context) iter.Seq2[assay.Attempt, error] {
+	return Filter(s.db.Attempts(ctx, s.filter), s.scope.has)
+}
+
+// In streams the selected attempts within a scope.
+func (s *Selection) In(ctx context.Context, scope *Scope) iter.Seq2[assay.Attempt, error] {
+	return Filter(Filter(s.db.Attempts(ctx, s.filter), scope.has), s.Where.Has)
+}
+
+// Transcripts streams the selected attempts with their transcripts.
+func (s *Selection) Transcripts(ctx context.Context) iter.Seq2[store.Stored, error] {
+	return s.TranscriptsIn(ctx, "", s.scope)
+}
+
+// TranscriptsIn streams the selected attempts of a model within a scope, with their transcripts.
+// An empty model stands for all models. Attempts without a transcript count in [Selection.Missing].
+func (s *Selection) TranscriptsIn(
+	ctx context.Context, model string, scope *Scope,
+) iter.Seq2[store.Stored, error] {
+	filter := s.filter
+	filter.Model = model
+	return func(yield func(store.Stored, error) bool) {
+		for stored, err := range s.db.Transcripts(ctx, filter) {
+			a := &stored.Attempt
+			damaged := errors.Is(err, store.ErrDamaged) && a.ID != ""
+			if damaged {
+				err = nil
+			}
+			if err == nil && !(scope.has(a) && s.Where.Has(a)) {
+				continue
+			}
+			if err == nil && stored.Transcript == nil {
+				s.bare[bareAttempt{a.ID, a.Number}] = damaged
+			}
+			if !yield(stored, err) {
+				return
+			}
+		}
+	}
+}
+
+// Missing counts the selected attempts and transcripts that could not be read so far.
+func (s *Selection) Missing() export.Missing {
+	m := export.Missing{Attempts: s.db.Skipped()}
+	for _, damaged := range s.bare {
+		if damaged {
+			m.Transcripts++
+		} else {
+			m.NotKept++
+		}
+	}
+	return m
+}
+
+// Narrowed reports whether the selection leaves out attempts at planned trials.
+func (s *Selection) Narrowed() bool {
+	return len(s.Where.Conditions()) > 0 || s.Run != "" || s.Since != ""
+}
+
+// Filter returns the attempts that satisfy a predicate, and all errors.
+func Filter(
+	attempts iter.Seq2[assay.Attempt, error], keep func(*assay.Attempt) bool,
+) iter.Seq2[assay.Attempt, error] {
+	return func(yield func(assay.Attempt, error) bool) {
+		for a, err := range attempts {
+			if (err != nil || keep(&a)) && !yield(a, err) {
+				return
+			}
+		}
+	}
+}
+
+// A Scope holds the attempts that belong to one experiment.
+type Scope struct {
+	Experiment string
+	planned    map[assay.TrialID]bool // nil if the experiment cannot be planned again
+	models     map[string]int         // the number of planned trials
+	// withMade adds the attempts that were made for the experiment at trials that it doesn't
+	// plan any more. They belong to it if no experiment was named, so that every attempt
+	// belongs to one.
+	withMade bool
+}
+
+// Planned returns the number of trials that the experiment plans for a model. It returns false if
+// the experiment cannot be planned again.
+func (s *Scope) Planned(model string) (int, bool) { return s.models[model], s.planned != nil }
+
+// Plans reports whether the experiment plans a trial.
+func (s *Scope) Plans(id assay.TrialID) bool { return s.planned[id] }
+
+// has reports whether an attempt belongs to the scope. Every attempt belongs to a nil scope.
+func (s *Scope) has(a *assay.Attempt) bool {
+	return s == nil || s.planned[a.ID] || s.withMade && a.Experiment == s.Experiment
+}
+
+// Scopes yields the scope of the requested experiment, or the scopes of all experiments.
+func (s *Selection) Scopes(ctx context.Context) iter.Seq2[*Scope, error] {
+	return func(yield func(*Scope, error) bool) {
+		if s.scope != nil {
+			yield(s.scope, nil)
+			return
+		}
+		experiments, err := s.db.Experiments(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, e := range experiments {
+			scope, err := s.scopeOf(ctx, e)
+			if !yield(scope, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// scopeOf plans an experiment. If that fails, the scope has the attempts that were made for the
+// experiment, with a warning.
+func (s *Selection) scopeOf(ctx context.Context, e store.Experiment) (*Scope, error) {
+	scope := &Scope{
+		Experiment: e.Name,
+		planned:    make(map[assay.TrialID]bool, e.Planned),
+		models:     make(map[string]int),
+		withMade:   s.Experiment == "",
+	}
+	for t, err := range s.plan(ctx, e) {
+		if err != nil && ctx.Err() != nil {
+			return nil, err
+		}
+		if err != nil {
+			reason, _, _ := strings.Cut(err.Error(), "\n")
+			s.warn(fmt.Sprintf("experiment %s cannot be planned again, so the attempts made for it are used: %s",
+				e.Name, reason))
+			return &Scope{Experiment: e.Name, withMade: true}, nil
+		}
+		scope.planned[t.ID] = true
+		scope.models[t.Model]++
+	}
+	return scope, nil
+}
