@@ -1,0 +1,109 @@
+// Package rescore judges stored transcripts again by the rules of this program.
+//
+// It owns the search for the task of a stored attempt, in the library that the attempt's run used,
+// and the comparison of two outcomes. Package score owns the rules. Package store keeps the new
+// outcomes next to the attempts, which never change.
+package rescore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/library"
+	"github.com/assay-eval/assay/internal/task/score"
+)
+
+// Libraries finds the tasks of stored attempts in the libraries that their runs used. It keeps the
+// libraries open until Close. It is safe for concurrent use.
+type Libraries struct {
+	db *store.DB
+
+	mu   sync.Mutex
+	runs map[assay.RunID]store.Experiment // nil until the first use
+	open map[string]*libraryCache         // by path
+}
+
+// A libraryCache is an open library with its latest tasks, or the error of opening it.
+type libraryCache struct {
+	library *library.Library
+	tasks   *library.Cache
+	judge   *score.Judge
+	err     error
+}
+
+// NewLibraries returns the libraries of a store. None is open yet.
+func NewLibraries(db *store.DB) *Libraries {
+	return &Libraries{db: db, open: make(map[string]*libraryCache)}
+}
+
+// Task returns the task of an attempt, and the judge for its library.
+func (l *Libraries) Task(ctx context.Context, a *assay.Attempt) (*assay.Task, *score.Judge, error) {
+	c, path, err := l.ofRun(ctx, a.Run)
+	if err == nil {
+		err = c.err
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	task, err := c.tasks.Task(ctx, &a.Trial)
+	if err != nil {
+		return nil, nil, fmt.Errorf("library %s no longer has the task as it was planned", path)
+	}
+	return task, c.judge, nil
+}
+
+// ofRun returns the library that a run used, and its path.
+func (l *Libraries) ofRun(ctx context.Context, run assay.RunID) (*libraryCache, string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.runs == nil {
+		var err error
+		if l.runs, err = l.db.Plans(ctx); err != nil {
+			return nil, "", err
+		}
+	}
+	path := cmp.Or(l.runs[run].Library.Path, library.BuiltinName)
+	if l.open[path] == nil {
+		l.open[path] = openCache(ctx, path)
+	}
+	return l.open[path], path, nil
+}
+
+func openCache(ctx context.Context, path string) *libraryCache {
+	lib, err := library.OpenNamed(ctx, path)
+	if err != nil {
+		return &libraryCache{err: fmt.Errorf("library %s cannot be opened", path)}
+	}
+	return &libraryCache{library: lib, tasks: library.NewCache(lib), judge: score.New(lib.Catalog())}
+}
+
+// Close closes all libraries.
+func (l *Libraries) Close() error {
+	var errs []error
+	for _, c := range l.open {
+		if c.library != nil {
+			errs = append(errs, c.library.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Same reports whether two outcomes are equal. An empty list equals a missing one, because a store
+// doesn't tell them apart.
+func Same(a, b assay.Outcome) bool {
+	for _, o := range []*assay.Outcome{&a, &b} {
+		if len(o.RequiredTools) == 0 {
+			o.RequiredTools = nil
+		}
+		if len(o.ExecutedTools) == 0 {
+			o.ExecutedTools = nil
+		}
+	}
+	return reflect.DeepEqual(a, b)
+}

@@ -1,0 +1,97 @@
+package rescore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/score"
+)
+
+// A Summary counts what [All] did.
+type Summary struct {
+	// Outcomes counts the outcomes that were judged again.
+	Outcomes int `json:"outcomes"`
+	// Changed counts the outcomes that differ from the stored ones in any field, including the
+	// version of the rules. Levels counts changes of the level, by "from → to".
+	Changed    int            `json:"changed"`
+	Levels     map[string]int `json:"levels"`
+	Categories int            `json:"categories"`
+	// Skipped counts the outcomes that cannot be judged again, by reason.
+	Skipped map[string]int `json:"skipped"`
+}
+
+// BatchSize is the number of outcomes that are stored in one transaction.
+const BatchSize = 256
+
+// All judges every outcome in a store again and stores those that differ. With dry, it stores
+// nothing. Program is the version of this program, which is stored with each outcome.
+func All(ctx context.Context, db *store.DB, program string, dry bool) (sum Summary, err error) {
+	tasks := NewLibraries(db)
+	defer func() { err = errors.Join(err, tasks.Close()) }()
+	sum = Summary{Levels: make(map[string]int), Skipped: make(map[string]int)}
+	var batch []store.Rescored
+	save := func() error {
+		if dry {
+			batch = nil
+		}
+		err := db.Rescore(ctx, batch)
+		batch = batch[:0]
+		return err
+	}
+
+	for s, err := range db.Transcripts(ctx, store.Filter{OnlySettled: true}) {
+		a := &s.Attempt
+		if err != nil && !errors.Is(err, store.ErrDamaged) {
+			return sum, err
+		}
+		if err != nil || s.Transcript == nil {
+			sum.Skipped["its transcript is missing or damaged"]++
+			continue
+		}
+		if score.Version(a.World) == "" {
+			sum.Skipped[fmt.Sprintf("this program does not know the world %q", a.World)]++
+			continue
+		}
+		task, judge, err := tasks.Task(ctx, a)
+		if err != nil {
+			if ctx.Err() != nil {
+				return sum, err
+			}
+			sum.Skipped[err.Error()]++
+			continue
+		}
+
+		sum.Outcomes++
+		outcome := judge.Outcome(&a.Trial, task, s.Transcript)
+		if sum.differs(a.Outcome, outcome) {
+			batch = append(batch, store.Rescored{
+				Trial: a.ID, Number: a.Number, Outcome: outcome, At: time.Now().UTC(), Program: program,
+			})
+		}
+		if len(batch) >= BatchSize {
+			if err := save(); err != nil {
+				return sum, err
+			}
+		}
+	}
+	return sum, save()
+}
+
+// differs reports whether an outcome has changed, and counts the change.
+func (s *Summary) differs(before, after assay.Outcome) bool {
+	if Same(before, after) {
+		return false
+	}
+	s.Changed++
+	if before.Level != after.Level {
+		s.Levels[fmt.Sprintf("%s → %s", before.Level, after.Level)]++
+	}
+	if before.ErrorCategory != after.ErrorCategory {
+		s.Categories++
+	}
+	return true
+}
