@@ -2,7 +2,7 @@
 // of its aggregate database master_database.json, and its CSV with 50 columns.
 //
 // It owns the formats, the checks of their content, and the correction of
-// counts. It does not open files or know the store.
+// counts. It does not open files.
 //
 // Data from these files stay aggregates of another system and never become
 // trials. The package does not move anything between leaves or models, not even

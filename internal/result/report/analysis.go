@@ -11,6 +11,8 @@ import (
 // An Analysis has all figures of an experiment's report.
 type Analysis struct {
 	*Table
+	// Where holds the conditions that attempts had to satisfy in order to count.
+	Where    []string  `json:"where,omitempty"`
 	Findings Findings  `json:"findings"`
 	Warnings []Warning `json:"warnings"`
 	// Cells holds all planned cells, in the order of the plan.

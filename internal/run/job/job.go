@@ -164,6 +164,13 @@ func (j *Job) Judge(ctx context.Context, db *store.DB, g *gate.Gate) error {
 // StoppedEarly returns the number of trials of each model that stop rules skip, and the stops
 // that skip any. Only trials without an outcome count.
 func (j *Job) StoppedEarly(ctx context.Context, db *store.DB) (map[string]int, []gate.Stop, error) {
+	return j.stoppedEarly(ctx, db, func(*assay.Trial) bool { return true })
+}
+
+// stoppedEarly is StoppedEarly for the trials that keep returns true for.
+func (j *Job) stoppedEarly(
+	ctx context.Context, db *store.DB, keep func(*assay.Trial) bool,
+) (map[string]int, []gate.Stop, error) {
 	if j.Experiment.Stop == (gate.StopRules{}) {
 		return nil, nil, nil
 	}
@@ -178,7 +185,7 @@ func (j *Job) StoppedEarly(ctx context.Context, db *store.DB) (map[string]int, [
 
 	skipped := make(map[string]int)
 	for t := range j.Trials() {
-		if settled.Has(t.ID) {
+		if settled.Has(t.ID) || !keep(&t) {
 			continue
 		}
 		if _, rule := rules.Skip(t.Cell); rule {

@@ -1,0 +1,233 @@
+package reading
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/exhibit"
+	"github.com/assay-eval/assay/internal/result/export"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/selection"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// Document returns the report as a document. It contains the transcripts of up to the given number
+// of episodes per model that did not fully succeed.
+func (r *Report) Document(ctx context.Context, transcripts int) (*document.Document, error) {
+	d := exhibit.Report(r.Analysis)
+	if len(r.Where) > 0 {
+		text := fmt.Sprintf("Only attempts with %s count in this report.", strings.Join(r.Where, " and "))
+		d.Summary = slices.Insert(d.Summary, 0, document.Point{Label: "Selection", Text: text})
+	}
+	if transcripts == 0 {
+		return d, nil
+	}
+	return d, r.addFailures(ctx, d, transcripts)
+}
+
+// addFailures adds the transcripts of episodes that did not fully succeed, at most a given number
+// per model, and a table that links to them.
+func (r *Report) addFailures(ctx context.Context, d *document.Document, most int) error {
+	planned := make(map[assay.TrialID]bool)
+	for t := range r.experiment.Trials {
+		planned[t.ID] = true
+	}
+	where := r.experiment.Where
+	shown := make(map[string]int) // by model
+	table := failureTable()
+	for a, err := range r.db.Attempts(ctx, store.Filter{Snapshot: r.snapshot, OnlySettled: true}) {
+		if err != nil {
+			return err
+		}
+		failed := a.Level != assay.FullSuccess && planned[a.ID] && where.Has(&a)
+		if !failed || shown[a.Model] == most {
+			continue
+		}
+		tr, err := r.db.Transcript(ctx, a.ID, a.Number)
+		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		shown[a.Model]++
+		e := Episode(&a, &tr)
+		d.Episodes = append(d.Episodes, e)
+		table.Rows = append(table.Rows, failureRow(&a, e.ID))
+	}
+
+	if len(table.Rows) > 0 {
+		d.Sections = append(d.Sections, document.Section{
+			ID:    "failures",
+			Title: "Episodes that did not fully succeed",
+			Lead:  fmt.Sprintf("The first %d of each model, with their transcripts.", most),
+			Table: table,
+		})
+	}
+	return nil
+}
+
+func failureTable() *document.Table {
+	return &document.Table{Columns: []document.Column{
+		{Head: "trial", Names: true},
+		{Head: "model", Names: true},
+		{Head: "variant", Names: true},
+		{Head: "task type", Names: true},
+		{Head: "reliability"},
+		{Head: "level", Names: true},
+		{Head: "why", Names: true},
+		{Head: "turns"},
+	}}
+}
+
+func failureRow(a *assay.Attempt, episode string) []document.Cell {
+	turns := float64(a.Outcome.Turns)
+	return []document.Cell{
+		{Text: string(a.ID[:8]), Episode: episode},
+		{Text: a.Model},
+		{Text: a.Variant},
+		{Text: a.TaskType},
+		{Text: assay.FormatReliability(a.Reliability), Value: &a.Reliability},
+		{Text: string(a.Level)},
+		{Text: a.ErrorCategory},
+		{Text: fmt.Sprint(a.Outcome.Turns), Value: &turns},
+	}
+}
+
+// Episode returns a transcript as a document shows it.
+func Episode(a *assay.Attempt, tr *assay.Transcript) document.Episode {
+	e := document.Episode{
+		ID:    fmt.Sprintf("trial-%s-%d", a.ID, a.Number),
+		Title: fmt.Sprintf("%s: %s, %s", a.ID[:8], a.Model, a.Variant),
+		Lead: fmt.Sprintf("%s, %s, reliability %s, task %s. It ended in %s (%s) after %d turns and %d calls.",
+			a.TaskType, a.Difficulty, assay.FormatReliability(a.Reliability), a.Task,
+			a.Level, a.ErrorCategory, a.Outcome.Turns, a.ToolCalls),
+	}
+	turn := 0
+	for i, m := range tr.Messages {
+		if m.Role == assay.Assistant {
+			turn++
+		}
+		e.Steps = append(e.Steps, document.Step{Who: string(m.Role), Text: messageText(m)})
+		if i+1 < len(tr.Messages) && tr.Messages[i+1].Role != assay.Assistant {
+			continue
+		}
+		for _, c := range tr.Calls {
+			if c.Turn == turn {
+				e.Steps = append(e.Steps, document.Step{Text: CallText(c)})
+			}
+		}
+	}
+	return e
+}
+
+func messageText(m assay.Message) string {
+	var lines []string
+	if m.Reasoning != "" {
+		lines = append(lines, "(reasoning) "+m.Reasoning)
+	}
+	if m.Content != "" {
+		lines = append(lines, m.Content)
+	}
+	for _, c := range m.Calls {
+		lines = append(lines, fmt.Sprintf("→ %s %s", c.Name, c.Arguments))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// CallText says whether a call worked, and why.
+func CallText(c assay.CallRecord) string {
+	switch {
+	case c.Mistake:
+		return fmt.Sprintf("%s: a mistake, %s", c.Tool, c.Code)
+	case c.OK:
+		return fmt.Sprintf("%s: chance %.3f, luck %.3f: worked", c.Tool, c.Chance, c.Luck)
+	}
+	return fmt.Sprintf("%s: chance %.3f, luck %.3f: failed, %s", c.Tool, c.Chance, c.Luck, c.Code)
+}
+
+// A Comparison has the figures of a comparison. Its JSON is that of the figures.
+type Comparison struct {
+	*report.Comparison
+	db *store.DB
+}
+
+// Compare compares the attempts that two names stand for; see [selection.Side].
+func Compare(
+	ctx context.Context, db *store.DB, a, b string, where export.Where, plan selection.Planner,
+) (*Comparison, error) {
+	first, err := selection.Side(ctx, db, a, plan)
+	if err != nil {
+		return nil, err
+	}
+	second, err := selection.Side(ctx, db, b, plan)
+	if err != nil {
+		return nil, err
+	}
+
+	v, err := report.Compare(a, b, selection.Filter(first, where.Has), selection.Filter(second, where.Has))
+	if errors.Is(err, report.ErrNothingInCommon) {
+		return nil, nothingInCommon(err, v, where, first, second)
+	}
+	if err != nil {
+		return nil, err
+	}
+	v.Unread = db.Skipped()
+	return &Comparison{v, db}, nil
+}
+
+// nothingInCommon adds the reason to the error that two sides have nothing to compare.
+func nothingInCommon(
+	err error, v *report.Comparison, where export.Where, first, second iter.Seq2[assay.Attempt, error],
+) error {
+	for _, side := range []struct {
+		trials   int
+		attempts iter.Seq2[assay.Attempt, error]
+	}{{v.A.Trials, first}, {v.B.Trials, second}} {
+		if side.trials > 0 {
+			continue
+		}
+		if why, failed := where.Explain(side.attempts); failed == nil && why != "" {
+			return fmt.Errorf("%w: %s", err, why)
+		}
+	}
+	return fmt.Errorf("%w: %s has %d settled trials, %s has %d\nhint: %s",
+		err, v.A.Name, v.A.Trials, v.B.Name, v.B.Trials, v.Apart())
+}
+
+// Document returns the comparison as a document, with both transcripts of the first flips.
+func (c *Comparison) Document(ctx context.Context, transcripts int) (*document.Document, error) {
+	ids := make(map[assay.TrialID]string) // of episodes
+	var episodes []document.Episode
+	for _, flip := range c.Flips[:min(transcripts, len(c.Flips))] {
+		for _, id := range []assay.TrialID{flip.A, flip.B} {
+			if ids[id] != "" {
+				continue
+			}
+			for a, err := range c.db.Attempts(ctx, store.Filter{Trial: id, OnlySettled: true}) {
+				if err != nil {
+					return nil, err
+				}
+				tr, err := c.db.Transcript(ctx, id, a.Number)
+				if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) {
+					continue
+				}
+				if err != nil {
+					return nil, err
+				}
+				e := Episode(&a, &tr)
+				ids[id] = e.ID
+				episodes = append(episodes, e)
+			}
+		}
+	}
+	d := exhibit.Comparison(c.Comparison, ids)
+	d.Episodes = episodes
+	return d, nil
+}

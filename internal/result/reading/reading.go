@@ -1,0 +1,158 @@
+// Package reading collects from a store what people read: the report of an experiment, the
+// comparison of two sides, and the transcript of a trial.
+//
+// Package report computes figures from attempts, wherever they come from. This package knows the
+// store: it fetches attempts, runs, imports and transcripts, and hands them to report. It doesn't
+// plan experiments. An [Experiment] brings everything that only a plan can tell, so that package
+// run/job depends on this one and not the other way round.
+package reading
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/export"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/selection"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// An Experiment is a stored experiment that was planned again.
+type Experiment struct {
+	Stored store.Experiment
+	Design report.Design
+	// Trials yields the planned trials that satisfy Where.
+	Trials iter.Seq[assay.Trial]
+	// Where selects the attempts that count.
+	Where export.Where
+	// Settings are the facts that the plan knows, such as the seed and the limits.
+	Settings []report.Fact
+	// Unplanned counts the attempts that were made for the experiment at trials that it doesn't
+	// plan any more, by model and variant.
+	Unplanned map[string]int
+	// Prompts, Stopped and Skipped are those of [report.Beside].
+	Prompts map[string]string
+	Stopped []string
+	Skipped map[string]int
+	// Program is the version of the program that makes the report.
+	Program string
+}
+
+// A Report has the figures of an experiment. Its JSON is that of the analysis.
+type Report struct {
+	*report.Analysis
+	db         *store.DB
+	experiment *Experiment
+	snapshot   string // the state of the store that was read; empty if the store is damaged
+}
+
+// Analyze computes the figures of an experiment.
+func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error) {
+	snapshot, err := db.Snapshot(ctx)
+	if errors.Is(err, store.ErrDamaged) {
+		snapshot, err = "", nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	runs, err := db.Runs(ctx, x.Stored.Name)
+	if err != nil {
+		return nil, err
+	}
+
+	b := report.Beside{Unread: db.Skipped, Prompts: x.Prompts, Stopped: x.Stopped, Skipped: x.Skipped}
+	if b.Lanes, err = lanes(runs); err != nil {
+		return nil, err
+	}
+	if b.Others, err = Others(ctx, db); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.Unplanned)) {
+		b.Unplanned = append(b.Unplanned, fmt.Sprintf("%s: %d attempts", name, x.Unplanned[name]))
+	}
+	b.Facts = x.facts(runs, snapshot)
+
+	filter := store.Filter{Snapshot: snapshot}
+	attempts := db.Verdicts(ctx, filter)
+	if len(x.Where.Conditions()) > 0 { // verdicts lack most fields
+		attempts = selection.Filter(db.Attempts(ctx, filter), x.Where.Has)
+	}
+	a, err := x.Design.Analyze(x.Stored.Name, x.Trials, attempts, b)
+	if err != nil {
+		return nil, err
+	}
+	a.Where = x.Where.Conditions()
+	return &Report{Analysis: a, db: db, experiment: x, snapshot: snapshot}, nil
+}
+
+// mostLanes is the number of lanes that a report shows, from the latest runs.
+const mostLanes = 60
+
+// lanes reads from the summaries of runs how busy their lanes were.
+func lanes(runs []store.Run) (all []report.Lane, err error) {
+	for _, r := range runs {
+		if len(r.Summary) == 0 {
+			continue
+		}
+		var summary struct {
+			Lanes []report.Lane `json:"lanes"`
+		}
+		if err := json.Unmarshal(r.Summary, &summary); err != nil {
+			return nil, fmt.Errorf("summary of run %s: %w", r.ID, err)
+		}
+		for _, l := range summary.Lanes {
+			l.Run = r.ID
+			all = append(all, l)
+		}
+	}
+	return all[max(0, len(all)-mostLanes):], nil
+}
+
+// facts returns what a reader needs in order to reproduce the experiment.
+func (x *Experiment) facts(runs []store.Run, snapshot string) []report.Fact {
+	spec := sha256.Sum256(x.Stored.Spec)
+	facts := []report.Fact{
+		{Name: "experiment", Value: x.Stored.Name},
+		{Name: "specification", Value: string(x.Stored.Spec)},
+		{Name: "its SHA-256", Value: hex.EncodeToString(spec[:])},
+		{Name: "snapshot", Value: snapshot},
+	}
+	facts = append(facts, x.Settings...)
+
+	programs := make(map[string]bool)
+	for _, r := range runs {
+		programs[r.Program] = true
+	}
+	facts = append(facts,
+		report.Fact{Name: "programs", Value: strings.Join(slices.Sorted(maps.Keys(programs)), ", ")},
+		report.Fact{Name: "runs", Value: fmt.Sprint(len(runs))})
+	if len(runs) > 0 {
+		started, ended := runs[0].StartedAt.Format(time.RFC3339), lastEnd(runs).Format(time.RFC3339)
+		facts = append(facts, report.Fact{Name: "ran", Value: started + " to " + ended})
+	}
+	return append(facts,
+		report.Fact{Name: "Assay", Value: x.Program},
+		report.Fact{Name: "reported", Value: time.Now().UTC().Format(time.RFC3339)})
+}
+
+// lastEnd returns the end of the run that ended last, or the start of the latest run if that is
+// later.
+func lastEnd(runs []store.Run) time.Time {
+	last := runs[len(runs)-1].StartedAt
+	for _, r := range runs {
+		if r.FinishedAt.After(last) {
+			last = r.FinishedAt
+		}
+	}
+	return last
+}

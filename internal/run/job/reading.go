@@ -1,0 +1,193 @@
+package job
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/result/export"
+	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// PlannedTrials plans a stored experiment again and yields its trials. It is a
+// [selection.Planner].
+func PlannedTrials(ctx context.Context, e store.Experiment) iter.Seq2[assay.Trial, error] {
+	return func(yield func(assay.Trial, error) bool) {
+		j, err := Reopen(ctx, e)
+		if err != nil {
+			yield(assay.Trial{}, err)
+			return
+		}
+		for t := range j.Trials() {
+			if !yield(t, nil) {
+				_ = j.Close() // it was only read
+				return
+			}
+		}
+		if err := j.Close(); err != nil {
+			yield(assay.Trial{}, err)
+		}
+	}
+}
+
+// Reading returns everything that the report of a stored experiment needs from its plan. Only
+// attempts that satisfy the conditions will count.
+func (j *Job) Reading(
+	ctx context.Context, db *store.DB, e store.Experiment, where export.Where,
+) (x *reading.Experiment, err error) {
+	x = &reading.Experiment{
+		Stored:   e,
+		Design:   j.Design(),
+		Where:    where,
+		Settings: j.settings(e),
+		Trials: func(yield func(assay.Trial) bool) {
+			for t := range j.Trials() {
+				if where.HasTrial(&t) && !yield(t) {
+					return
+				}
+			}
+		},
+	}
+	skipped, stops, err := j.stoppedEarly(ctx, db, where.HasTrial)
+	if err != nil {
+		return nil, err
+	}
+	x.Skipped = skipped
+	for _, s := range stops {
+		x.Stopped = append(x.Stopped, fmt.Sprintf("%s; %d trials skipped", s, s.Skipped))
+	}
+	if x.Unplanned, err = j.Unplanned(ctx, db, e); err != nil {
+		return nil, err
+	}
+	x.Prompts, err = j.prompts(ctx)
+	return x, err
+}
+
+// Design returns what a report needs to know about the experiment besides its trials.
+func (j *Job) Design() report.Design {
+	d := report.Design{Categories: assay.ErrorCategories}
+	for _, p := range j.Plan.Parts() {
+		d.Parts = append(d.Parts, report.Part{
+			Name: p.Name, Models: p.Models, Varies: p.Varies, Has: p.Has,
+		})
+	}
+	for _, n := range j.Plan.NotApplicable() {
+		d.LeftOut = append(d.LeftOut, report.LeftOut(n))
+	}
+	return d
+}
+
+// Tables returns the tables and alarms of the planned trials. Unlike [Job.Reading], it leaves out
+// everything that the store knows besides attempts.
+func (j *Job) Tables(ctx context.Context, db *store.DB) (*report.Analysis, error) {
+	prompts, err := j.prompts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return j.Design().Analyze(j.Experiment.Name, j.Trials(),
+		db.Verdicts(ctx, store.Filter{}), report.Beside{Prompts: prompts})
+}
+
+// settings returns the facts of the plan that a reader needs in order to reproduce it.
+func (j *Job) settings(e store.Experiment) []report.Fact {
+	x := j.Experiment
+	meta := j.Library.Meta()
+	library := fmt.Sprintf("%s, digest %s", meta.Name, meta.Digest)
+	if e.Library.Digest != "" && e.Library.Digest != meta.Digest {
+		library += fmt.Sprintf("; the latest run used %s", e.Library.Digest)
+	}
+	limits := fmt.Sprintf("%d turns, %s a request, %s a trial",
+		x.Limits.Turns, time.Duration(x.Limits.Request), time.Duration(x.Limits.Trial))
+	return []report.Fact{
+		{Name: "seed", Value: fmt.Sprint(x.Seed)},
+		{Name: "world", Value: x.World},
+		{Name: "library", Value: library},
+		{Name: "protocol", Value: x.Protocol},
+		{Name: "tools", Value: x.Tools},
+		{Name: "limits", Value: limits},
+		{Name: "templates", Value: episode.TemplatesHash + " today"},
+	}
+}
+
+// A promptCell is a group of trials whose prompts are sampled together.
+type promptCell struct{ variant, severity, taskType string }
+
+// sampleSize is the number of tasks per promptCell that show whether two variants have the same
+// prompts.
+const sampleSize = 4
+
+// prompts returns a digest of the opening prompts of each variant and severity, over a sample of
+// tasks. The keys are those of [report.PromptKey].
+func (j *Job) prompts(ctx context.Context) (map[string]string, error) {
+	digests := make(map[string][]string)
+	seen := make(map[promptCell]map[assay.TaskID]bool)
+	for _, m := range j.Experiment.Models { // models may have different variants
+		for t := range j.sample(m, seen) {
+			task, err := j.Library.Task(ctx, t.Task, t.Difficulty)
+			if err != nil {
+				return nil, err
+			}
+			messages, err := episode.Opening(j.Library.Catalog(), &t, &task)
+			if err != nil {
+				return nil, err
+			}
+			text, err := json.Marshal(messages)
+			if err != nil {
+				return nil, err
+			}
+			sum := sha256.Sum256(text)
+			key := report.PromptKey(t.Variant, t.Severity)
+			digests[key] = append(digests[key], string(t.Task)+" "+hex.EncodeToString(sum[:8]))
+		}
+	}
+
+	prompts := make(map[string]string)
+	for key, all := range digests {
+		slices.Sort(all)
+		sum := sha256.Sum256([]byte(strings.Join(all, "\n")))
+		prompts[key] = hex.EncodeToString(sum[:8])
+	}
+	return prompts, nil
+}
+
+// sample yields a model's first trials in each promptCell that is not in seen, and adds these to
+// seen.
+func (j *Job) sample(model string, seen map[promptCell]map[assay.TaskID]bool) iter.Seq[assay.Trial] {
+	mine := make(map[promptCell]map[assay.TaskID]bool)
+	for c, n := range j.Plan.Cells(model) {
+		if s := (promptCell{c.Variant, c.Severity, c.TaskType}); n > 0 && seen[s] == nil {
+			mine[s] = make(map[assay.TaskID]bool)
+		}
+	}
+	maps.Copy(seen, mine)
+	return func(yield func(assay.Trial) bool) {
+		open, visited := len(mine), 0
+		for t := range j.Plan.Trials(model) {
+			// Cells take turns, so the first trials cover all of them.
+			if visited++; open == 0 || visited > 40*len(mine)*sampleSize {
+				return
+			}
+			tasks := mine[promptCell{t.Variant, t.Severity, t.TaskType}]
+			if tasks == nil || len(tasks) == sampleSize || tasks[t.Task] {
+				continue
+			}
+			if tasks[t.Task] = true; len(tasks) == sampleSize {
+				open--
+			}
+			if !yield(t) {
+				return
+			}
+		}
+	}
+}
