@@ -1,0 +1,242 @@
+// Package audit holds a store against the plans of its experiments.
+//
+// Package store proves that rows are as they were written. This package checks what the rows say:
+// whether names and reliabilities belong to the run's experiment, whether the right model answered,
+// and whether the transcript still gives the stored score. It also finds the trials that would be
+// pending again after a deletion. It changes no row.
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/result/rescore"
+	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/score"
+)
+
+// A Report is the result of an audit.
+type Report struct {
+	Store    string          `json:"store"`
+	Snapshot string          `json:"snapshot"`
+	Problems []store.Problem `json:"problems"`
+	store.Proof
+	// Rescored counts the outcomes that were judged again. Unjudged counts the others, by reason.
+	Rescored int            `json:"rescored"`
+	Unjudged map[string]int `json:"not_rescored"`
+	// Mark is the path of the file that keeps runs from writing to a damaged store.
+	Mark string `json:"-"`
+	// NotMarked is the error of writing the mark, if the store is damaged.
+	NotMarked error `json:"-"`
+}
+
+// Damaged reports whether the store is not as it was written.
+func (r *Report) Damaged() bool {
+	return slices.ContainsFunc(r.Problems, func(p store.Problem) bool { return p.Damage })
+}
+
+// Run audits the store at a path. If the store is damaged, Run leaves a mark next to it. Progress
+// receives the number of checked rows and the number of all rows.
+func Run(ctx context.Context, path string, progress func(done, of int)) (r *Report, err error) {
+	db, err := store.OpenReadOnly(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	db.SkipDamage(func(error) {}) // the proof reports the damage itself
+
+	const tries = 3 // a deletion during the audit makes it start again
+	for try := 1; ; try++ {
+		r, err = run(ctx, db, path, progress)
+		if !errors.Is(err, store.ErrChanged) || try == tries {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.NotMarked = db.MarkDamaged(r.Problems); r.NotMarked == nil {
+		r.Mark = db.MarkPath()
+	}
+	return r, nil
+}
+
+func run(ctx context.Context, db *store.DB, path string, progress func(done, of int)) (r *Report, err error) {
+	r = &Report{Store: path, Problems: []store.Problem{}}
+	if r.Snapshot, err = db.Snapshot(ctx); err != nil {
+		r.Snapshot = "unknown" // Verify reports the reason
+	}
+	i := &inspector{
+		ctx:       ctx,
+		libraries: rescore.NewLibraries(db),
+		levels:    make(map[assay.RunID]*levels),
+		unjudged:  make(map[string]int),
+	}
+	defer func() { err = errors.Join(err, i.libraries.Close()) }()
+	if i.plans, err = db.Plans(ctx); err != nil {
+		i.plans = nil
+	}
+	found := func(p store.Problem) { r.Problems = append(r.Problems, p) }
+	r.Proof, err = db.Verify(ctx, i.inspect, found, progress)
+	r.Rescored, r.Unjudged = i.judged, i.unjudged
+	return r, err
+}
+
+// An inspector checks what attempts say. Several goroutines use it.
+type inspector struct {
+	ctx       context.Context
+	plans     map[assay.RunID]store.Experiment
+	libraries *rescore.Libraries
+
+	mu       sync.Mutex // guards the following fields
+	levels   map[assay.RunID]*levels
+	judged   int
+	unjudged map[string]int
+}
+
+// levels are the factor levels that an experiment plans. A nil list is not known.
+type levels struct {
+	models, variants, severities, types []string
+	reliabilities                       []float64
+	serves                              map[string][]string
+}
+
+// A finding records a problem with an attempt.
+type finding func(check, do, format string, args ...any)
+
+func (i *inspector) inspect(s *store.Stored) (problems []store.Problem) {
+	a := &s.Attempt
+	found := func(check, do, format string, args ...any) {
+		problems = append(problems, store.Problem{
+			Check: check,
+			Where: fmt.Sprintf("attempt %d at trial %s", a.Number, a.ID),
+			What:  fmt.Sprintf(format, args...),
+			Do:    do,
+		})
+	}
+	l := i.levelsOf(a.Run)
+	l.checkCell(a, found)
+	if !a.Settles() {
+		return problems
+	}
+	l.checkServed(a, found)
+
+	full := a.Level == assay.FullSuccess
+	known := slices.Contains(assay.ErrorCategories, a.ErrorCategory)
+	if full != (a.ErrorCategory == "") || !full && !known {
+		found("category", "\"assay rescore\" judges it again",
+			"its level is %s and its error category %q", a.Level, a.ErrorCategory)
+	}
+	i.rescore(s, found)
+	return problems
+}
+
+// checkCell checks that the run's experiment plans the levels of an attempt's cell.
+func (l *levels) checkCell(a *assay.Attempt, found finding) {
+	const do = "it does not come from that run; go back to a backup, or delete it with \"assay delete\""
+	for _, f := range []struct {
+		name, value string
+		known       []string
+	}{
+		{"model", a.Model, l.models},
+		{"variant", a.Variant, l.variants},
+		{"severity", a.Severity, l.severities},
+		{"task type", a.TaskType, l.types},
+	} {
+		if f.known != nil && !slices.Contains(f.known, f.value) {
+			found("known", do, "the experiment of its run does not have %s %q", f.name, f.value)
+		}
+	}
+	if l.reliabilities != nil && !slices.Contains(l.reliabilities, a.Reliability) {
+		found("known", do, "the experiment of its run does not have reliability %s",
+			assay.FormatReliability(a.Reliability))
+	}
+}
+
+// checkServed checks that the requested model answered.
+func (l *levels) checkServed(a *assay.Attempt, found finding) {
+	names, ok := l.serves[a.Model]
+	if !ok {
+		return
+	}
+	foreign := func(served string) bool {
+		return !slices.ContainsFunc(names, func(n string) bool { return lane.Matches(n, served) })
+	}
+	if served := a.Served(); len(served) == 0 || slices.ContainsFunc(served, foreign) {
+		found("served model", "another model gave this result; delete it, so that the trial is pending again",
+			"%q answered, but %s was requested", a.ServedModel, strings.Join(names, " or "))
+	}
+}
+
+// rescore judges the transcript again and compares the outcomes.
+func (i *inspector) rescore(s *store.Stored, found finding) {
+	a := &s.Attempt
+	skip := func(why string) {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.unjudged[why]++
+	}
+	switch version := score.Version(a.World); {
+	case s.Transcript == nil:
+		skip("there is no transcript")
+		return
+	case a.ScoreVersion != version:
+		skip(fmt.Sprintf("the rules %s judged them, and today's are %s", a.ScoreVersion, version))
+		return
+	}
+	task, judge, err := i.libraries.Task(i.ctx, a)
+	if err != nil {
+		skip(err.Error())
+		return
+	}
+
+	again := judge.Outcome(&a.Trial, task, s.Transcript)
+	i.mu.Lock()
+	i.judged++
+	i.mu.Unlock()
+	if !rescore.Same(a.Outcome, again) {
+		found("score", "one of the two was changed; go back to a backup",
+			"its transcript gives %s, but %s is stored", outcomeText(again), outcomeText(a.Outcome))
+	}
+}
+
+// outcomeText names the fields of an outcome that differ most often.
+func outcomeText(o assay.Outcome) string {
+	text := fmt.Sprintf("%s (%s, %d turns, %d calls", o.Level, o.Ended, o.Turns, o.ToolCalls)
+	if o.ErrorCategory != "" {
+		text += ", " + o.ErrorCategory
+	}
+	return text + ")"
+}
+
+// levelsOf returns the levels that the experiment of a run plans.
+func (i *inspector) levelsOf(run assay.RunID) *levels {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if l := i.levels[run]; l != nil {
+		return l
+	}
+	l := &levels{serves: i.plans[run].Serves}
+	i.levels[run] = l
+	var spec plan.Experiment
+	if json.Unmarshal(i.plans[run].Spec, &spec) != nil || len(spec.Models) == 0 {
+		return l
+	}
+	l.models = spec.Models
+	l.severities = []string{""}
+	for _, f := range spec.EachFactors() {
+		l.variants = append(l.variants, f.Variants...)
+		l.severities = append(l.severities, f.Severities...)
+		l.types = append(l.types, f.TaskTypes...)
+		l.reliabilities = append(l.reliabilities, f.Reliabilities...)
+	}
+	return l
+}
