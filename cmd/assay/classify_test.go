@@ -17,6 +17,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/classify"
 	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/run/opinion"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -79,9 +80,9 @@ func opinionated(t *testing.T, path string, want int) {
 }
 
 // asked returns what `assay classify --json` says.
-func asked(t *testing.T, r result) classified {
+func asked(t *testing.T, r result) opinion.Summary {
 	t.Helper()
-	var sum classified
+	var sum opinion.Summary
 	decode(t, r.out, &sum)
 	return sum
 }
@@ -142,7 +143,7 @@ func TestClassify(t *testing.T) {
 
 // tableOf returns how many opinions the table of a classification has, and on
 // how many both say the same.
-func tableOf(sum classified) (total, same int) {
+func tableOf(sum opinion.Summary) (total, same int) {
 	for i, row := range sum.Counts {
 		for j, n := range row {
 			total += n
@@ -178,12 +179,12 @@ func TestClassifyRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{nil, exitUsage, "say which model to ask\nhint: --model NAME --providers FILE"},
-		{[]string{"--model", "sim/jugde"}, exitUsage, "no built-in model is named \"sim/jugde\"\nhint: did you mean sim/judge?"},
-		{[]string{"--model", "gpt-5-nano"}, exitUsage, "no built-in model is named \"gpt-5-nano\"\nhint: --providers FILE"},
+		{nil, exitUsage, "--model is missing\nhint: --model NAME --providers FILE"},
+		{[]string{"--model", "sim/jugde"}, exitUsage, "unknown built-in model \"sim/jugde\"\nhint: did you mean sim/judge?"},
+		{[]string{"--model", "gpt-5-nano"}, exitUsage, "unknown built-in model \"gpt-5-nano\"\nhint: --providers FILE"},
 		{[]string{"--model", "gpt-5-nano", "--providers", filepath.Join(dir, "providers.yaml")}, exitUsage, "no provider serves model gpt-5-nano\nhint: "},
 		{[]string{"--model", "sim/judge", "--providers", filepath.Join(dir, "providers.yaml")}, exitUsage, "environment variable SIM_KEY is not set\n"},
-		{[]string{"--model", "sim/judge", "--limit", "-1"}, exitUsage, "--limit is -1, want a number of outcomes"},
+		{[]string{"--model", "sim/judge", "--limit", "-1"}, exitUsage, "--limit is -1, want 0 or more"},
 		{[]string{"--model", "sim/judge", "--experiment", "failure"}, exitError, "the store has no experiment \"failure\"\nhint: did you mean failures?"},
 		{[]string{"--model", "sim/judge", "--store", filepath.Join(dir, "none.db")}, exitError, "store not found\nhint: "},
 		{[]string{"failures"}, exitUsage, "hint: `assay classify --help`"},
@@ -446,7 +447,7 @@ func TestShowPrompt(t *testing.T) {
 		}
 	}
 	r := call(t, nil, "show", "--store", filepath.Join(t.TempDir(), "none.db"))
-	if r.code != exitUsage || !strings.Contains(r.err, "say which trial to show\nhint: `assay status` and `assay export` name trials") {
+	if r.code != exitUsage || !strings.Contains(r.err, "no trial is named\nhint: `assay export` lists trials") {
 		t.Errorf("show without a trial: exit code %d\n%s", r.code, r.err)
 	}
 }

@@ -8,19 +8,22 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/assay-eval/assay/internal/result/delivery"
 	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/export"
 )
 
 var documentFormats = []string{"text", "md", "html", "json"}
 
-// documentFlags are those of commands that write a document for people.
+// documentFlags are the flags of commands that write a document.
 type documentFlags struct {
 	store, format, output string
 	transcripts           int
+	where                 export.Where
 	asJSON                bool
 }
 
-// flags adds them to a command; transcripts says which ones it shows.
+// flags adds the flags to a command. Transcripts completes the help of --transcripts.
 func (f *documentFlags) flags(cmd *cobra.Command, transcripts string) {
 	storeFlag(cmd, &f.store)
 	cmd.Flags().StringVar(&f.format, "format", "text", strings.Join(documentFormats, ", "))
@@ -38,21 +41,21 @@ func (f *documentFlags) check() error {
 		return usageError("--format %q: the formats are %s", f.format, strings.Join(documentFormats, ", "))
 	}
 	if f.transcripts < 0 {
-		return usageError("--transcripts %d: a number from 0", f.transcripts)
+		return usageError("--transcripts %d: want 0 or more", f.transcripts)
 	}
 	if f.transcripts > 0 && f.format != "html" {
-		return usageError("--transcripts is for --format html; `assay show` prints one")
+		return usageError("--transcripts needs --format html; `assay show` prints one transcript")
 	}
 	return nil
 }
 
-// write writes figures as JSON, or the document that is made of them.
-func (f *documentFlags) write(p *process, figures any, made func() (*document.Document, error)) error {
-	return toFile(p, f.output, func(w io.Writer) error {
+// write writes figures as JSON, or the document made from them.
+func (f *documentFlags) write(p *process, figures any, makeDocument func() (*document.Document, error)) error {
+	return delivery.Write(p.out, f.output, func(w io.Writer) error {
 		if f.format == "json" {
 			return json.NewEncoder(w).Encode(figures)
 		}
-		d, err := made()
+		d, err := makeDocument()
 		if err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/delivery"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -166,9 +167,9 @@ func TestExportFilesTogether(t *testing.T) {
 		{[]string{"-o", out, "--calls", dir}, exitError, "it is a directory\nhint: name a file in it"},
 		{[]string{"-o", dir}, exitError, "it is a directory"},
 		{[]string{"-o", filepath.Join(out, "below")}, exitError, "there is no directory"},
-		{[]string{"-o", out, "--calls", out}, exitUsage, "two files at once"},
-		{[]string{"-o", out, "--calls", filepath.Join(dir, ".", "out.csv")}, exitUsage, "two files at once"},
-		{[]string{"-o", out, "--calls", out + ".manifest.json"}, exitUsage, "two files at once"},
+		{[]string{"-o", out, "--calls", out}, exitUsage, "two outputs have the same path"},
+		{[]string{"-o", out, "--calls", filepath.Join(dir, ".", "out.csv")}, exitUsage, "two outputs have the same path"},
+		{[]string{"-o", out, "--calls", out + ".manifest.json"}, exitUsage, "two outputs have the same path"},
 		{[]string{"-o", out, "--snapshot", "7-none"}, exitError, "not a snapshot"},
 	} {
 		if r := call(t, nil, append([]string{"export", "--store", path}, c.args...)...); r.code != c.code || !strings.Contains(r.err, c.says) {
@@ -186,14 +187,14 @@ func TestExportFilesTogether(t *testing.T) {
 	if after := hidden(t, dir); len(after) > 0 {
 		t.Errorf("%q are left", after)
 	}
-	d := &delivery{process: &process{}}
-	if _, err := d.open(out); err != nil {
+	d := delivery.New(io.Discard)
+	if _, err := d.Open(out); err != nil {
 		t.Fatal(err)
 	}
 	if r := call(t, nil, "export", "--store", path, "--format", "csv", "-o", out); r.code != exitError || !strings.Contains(r.err, "another program is writing it\nhint: ") {
 		t.Errorf("two at once: exit code %d, %s", r.code, r.err)
 	}
-	if err := d.drop(); err != nil {
+	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
 	must(t, nil, "export", "--store", path, "--format", "csv", "-o", out)
@@ -209,7 +210,7 @@ func TestManyWriters(t *testing.T) {
 		go func() {
 			ok := false
 			for range 50 {
-				err := toFile(&process{}, path, func(w io.Writer) error {
+				err := delivery.Write(io.Discard, path, func(w io.Writer) error {
 					for range 3 {
 						if _, err := fmt.Fprint(w, i); err != nil {
 							return err
@@ -257,8 +258,8 @@ func TestExportToSpecialFiles(t *testing.T) {
 			t.Errorf("%s: %v", link, m.Verify(t.Context(), dir))
 		}
 	}
-	if r := call(t, nil, "export", "--store", path, "-o", in("fifo")); r.code != exitError || !strings.Contains(r.err, "nobody reads this pipe\nhint: ") {
-		t.Errorf("a pipe that nobody reads: exit code %d, %s", r.code, r.err)
+	if r := call(t, nil, "export", "--store", path, "-o", in("fifo")); r.code != exitError || !strings.Contains(r.err, "the pipe has no reader\nhint: ") {
+		t.Errorf("a pipe without a reader: exit code %d, %s", r.code, r.err)
 	}
 	got := make(chan string)
 	go func() {
@@ -359,7 +360,7 @@ func TestExportOfDamagedTranscripts(t *testing.T) {
 		}
 		r := call(t, nil, args...)
 		checked := call(t, nil, "export", "--check", out)
-		if c.lost == "" && checked.code != exitOK || c.lost != "" && (checked.code != exitError || !strings.Contains(checked.err, c.lost+", which the export lacks\nhint: ")) || !strings.Contains(checked.out, "whole") {
+		if c.lost == "" && checked.code != exitOK || c.lost != "" && (checked.code != exitError || !strings.Contains(checked.err, c.lost+", so the export is incomplete\nhint: ")) || !strings.Contains(checked.out, "whole") {
 			t.Errorf("%q: the check ends with %d, %s%s", c.args, checked.code, checked.out, checked.err)
 		}
 		if c.lost == "" && r.code != exitOK || c.lost != "" && (r.code != exitError || !strings.Contains(r.err, c.lost)) {
@@ -378,9 +379,9 @@ func TestExportOfDamagedAttempts(t *testing.T) {
 		args []string
 		says string
 	}{
-		{nil, "1 attempt cannot be read, which the export lacks"},
-		{[]string{"--where", "model=sim/listed"}, "1 attempt cannot be read, which the export perhaps lacks"},
-		{[]string{"--experiment", "quick"}, "perhaps lacks"},
+		{nil, "1 attempt cannot be read, so the export is incomplete"},
+		{[]string{"--where", "model=sim/listed"}, "1 attempt cannot be read, so the export may be incomplete"},
+		{[]string{"--experiment", "quick"}, "may be incomplete"},
 	} {
 		r := call(t, nil, append([]string{"export", "--store", path}, c.args...)...)
 		if r.code != exitError || strings.Count(r.out, "\n") != 4 || !strings.Contains(r.err, c.says) {
@@ -502,8 +503,8 @@ func TestInspectExportsBesideOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d := &delivery{process: &process{}}
-	if _, err := d.open(in("now.eval")); err != nil { // another program is at it
+	d := delivery.New(io.Discard)
+	if _, err := d.Open(in("now.eval")); err != nil { // another program is at it
 		t.Fatal(err)
 	}
 	for _, tasks := range []string{"simple_task", "basic_task", "data_pipeline"} {
@@ -521,7 +522,7 @@ func TestInspectExportsBesideOthers(t *testing.T) {
 	if want := []string{".mine.part", ".notes.eval.txt", ".now.eval.lock", ".now.eval.part"}; !slices.Equal(names, want) {
 		t.Errorf("hidden are %q, want %q", names, want)
 	}
-	if err := d.drop(); err != nil {
+	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for _, foreign := range []string{`{"name": "my app", "icons": []}`, "", "x", `{"format_version": 99}`} {
@@ -529,7 +530,7 @@ func TestInspectExportsBesideOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := contents(t, dir)
-		if r := into(); r.code != exitError || !strings.Contains(r.err, "is no manifest of an export") || !strings.Contains(r.err, "\nhint: name another directory") {
+		if r := into(); r.code != exitError || !strings.Contains(r.err, "is not a manifest of an export") || !strings.Contains(r.err, "\nhint: name another directory") {
 			t.Errorf("exit code %d, %s", r.code, r.err)
 		}
 		if !reflect.DeepEqual(contents(t, dir), before) {
@@ -621,7 +622,7 @@ func TestOneStreamOfTables(t *testing.T) {
 			}
 			err = cmd.Run()
 			f.Close()
-			if cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(errs.String(), "two files at once") {
+			if cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(errs.String(), "two outputs have the same path") {
 				t.Errorf("%s to a %s: %v, %s", calls, kind, err, errs.String())
 			}
 		}

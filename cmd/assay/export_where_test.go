@@ -82,7 +82,7 @@ func TestExportOfNothing(t *testing.T) {
 		{[]string{"--run", "01"}, exitError, "the store has no run \"01\"\nhint: known are " + run},
 		{[]string{"--run", run + "x"}, exitError, "did you mean " + run},
 		{[]string{"--where", "turns=x"}, exitUsage, "--where: turns cannot be \"x\"\nhint: "},
-		{[]string{"--format", "CSV", "--calls", "-"}, exitUsage, "- is to be two files"},
+		{[]string{"--format", "CSV", "--calls", "-"}, exitUsage, "two outputs have the same path: -"},
 		{[]string{"--format", "inspec"}, exitUsage, "did you mean inspect?"},
 		{[]string{"--format", "v3", "--calls", "c"}, exitUsage, "v3 has no table of tool calls"},
 		{[]string{"--format", "inspect", "--calls", "c", "-o", "logs"}, exitUsage, "inspect has no table"},
@@ -172,7 +172,7 @@ func TestExportWithoutPlan(t *testing.T) {
 	run("models: [sim/expert]\ntasks_per_type: 1\nvariants: [optimal]\n")
 	run("models: [sim/expert]\ntasks_per_type: 1\nvariants: [cot]\n")
 	r := must(t, nil, "export", "--store", path, "--experiment", "e")
-	if strings.Count(r.out, "\n") != 5 || !strings.Contains(r.err, "5 attempts made for e at trials that it no longer plans") {
+	if strings.Count(r.out, "\n") != 5 || !strings.Contains(r.err, "5 attempts made for e are left out, because it no longer plans their trials") {
 		t.Errorf("%d attempts, and %s", strings.Count(r.out, "\n"), r.err)
 	}
 	logs := filepath.Join(dir, "logs")
@@ -209,7 +209,7 @@ reliabilities: [0.8, 0.80001, 0.800012]
 sampling: {temperature: 0.7, top_p: 1}
 `)
 	r := call(t, nil, "export", "--store", path, "--format", "v3")
-	hint := regexp.MustCompile(`such as with( --where .*)\n`).FindStringSubmatch(r.err)
+	hint := regexp.MustCompile(`for example with( --where .*)\n`).FindStringSubmatch(r.err)
 	if r.code != exitError || hint == nil {
 		t.Fatalf("exit code %d, %s", r.code, r.err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/validate"
 	"github.com/assay-eval/assay/internal/task/library"
 )
 
@@ -17,38 +18,40 @@ func newGenerate(p *process) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "generate -o LIBRARY.db",
-		Short: "Make a library of generated tasks",
-		Long: `Generate writes tasks over the thirty built-in tools: so many of each of the five
-types, each worded at five difficulties, and the three biased mixtures of them. The
-same number gives the same library. With the default number it is the built-in
-library, as a file.`,
+		Short: "Generate a task library",
+		Long: `Generate writes tasks for the thirty built-in tools: a number of tasks of each of the five
+types, each worded at five difficulties and in three biased mixtures of them. The same
+number always gives the same library. The default number gives the built-in library, as a
+file.`,
 		Example: `  assay library generate -o tasks.db
   assay library generate --tasks-per-type 500 -o large.db`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if out == "" {
-				return usageError("say where to write the library\nhint: assay library generate -o library.db")
+				return usageError("--output is missing\nhint: assay library generate -o library.db")
 			}
 			tasks, err := library.GenerateN(perType)
 			if err != nil {
 				return &codedError{exitUsage, err}
 			}
 			switch there, err := os.Lstat(out); {
-			case err != nil: // whatever else is wrong with the path, making the file tells
+			case err != nil: // if the path cannot be written, creating the file reports that
 			case there.IsDir():
 				return fmt.Errorf("%s is a directory\nhint: name a file in it", out)
 			case !force:
-				return fmt.Errorf("%s exists already\nhint: choose another file, or replace it with --force", out)
+				return fmt.Errorf("%s already exists\nhint: choose another file, or replace it with --force", out)
 			}
-			meta := library.Meta{Name: "generated", Source: fmt.Sprintf("generator %s, %d tasks a type", library.GeneratorVersion, perType)}
+			source := fmt.Sprintf("generator %s, %d tasks a type", library.GeneratorVersion, perType)
+			meta := library.Meta{Name: "generated", Source: source}
 			err = untilInterrupted(cmd.Context(), p, func(ctx context.Context) error {
 				return library.Create(ctx, out, meta, library.Tools(), tasks)
 			})
 			if err != nil {
 				return err
 			}
+			n := len(assay.TaskTypes) * perType
 			fmt.Fprintf(p.out, "%s: %d descriptions of %d tasks\nNext: write `library: %s` in an experiment file\n",
-				out, len(allDifficulties)*len(assay.TaskTypes)*perType, len(assay.TaskTypes)*perType, out)
+				out, n*len(validate.Difficulties), n, out)
 			return nil
 		},
 	}

@@ -17,19 +17,17 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// legacyKind names the original's database among imports.
-const legacyKind = "pilot master_database V3"
-
 func newImports(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "import",
-		Short:   "Take in what other systems found",
+		Short:   "Import results from other systems",
 		Example: "  assay import legacy master_database.json",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(interruptible(p, newImportLegacy(p)))
-	// It has no flags: that a command does not exist is told before its flags are.
+	// The command itself has no flags. If the subcommand doesn't exist, that is the error to
+	// report, and not its flags.
 	cmd.SetFlagErrorFunc(func(at *cobra.Command, err error) error {
 		if args := at.Flags().Args(); at == cmd && len(args) > 0 {
 			return unknownCommand(cmd, args[0])
@@ -48,13 +46,13 @@ func newImportLegacy(p *process) *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "legacy [FILE]",
-		Short: "Take in a master_database.json of the 2025 original, as aggregates",
-		Long: `Legacy reads a database of the 2025 original, finds every contradiction in it, corrects
-what its own fields tell the right value of, and stores both as aggregates of another
-system. They are no trials: no rate, no coverage and no export of ours counts them, and
-reports show them apart, labelled. Nothing is ever moved between models or cells.
+		Short: "Import a master_database.json of the 2025 original, as aggregates",
+		Long: `Legacy reads a database of the 2025 original and finds every contradiction in it. It corrects
+a value if other fields determine it, and stores both versions as aggregates of another
+system. Aggregates are not trials: they count in no rate, coverage or export, and reports
+show them separately, with a label. Nothing is moved between models or cells.
 
-Without FILE it lists what the store holds of such databases.`,
+Without FILE, it lists the databases in the store.`,
 		Example: `  assay import legacy master_database.json
   assay import legacy master_database.json --dry-run
   assay import legacy master_database.json --json | jq '.findings | length'
@@ -68,21 +66,23 @@ Without FILE it lists what the store holds of such databases.`,
 		},
 	}
 	storeFlag(cmd, &f.store)
-	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "say what is in the file, and store nothing")
-	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print what was read as one JSON object, or the list as an array")
+	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show what the file contains, and store nothing")
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print the imported data as one JSON object, or the list as an array")
 	return cmd
 }
 
-// importLegacy stores what a file holds and reports it, also where it was stored before.
+// importLegacy stores and prints the contents of a file. It prints them even if the store has the
+// file already.
 func importLegacy(ctx context.Context, p *process, file string, f importFlags) error {
 	d, err := readLegacy(ctx, file)
 	if err != nil {
 		return err
 	}
-	var stored error
+	var imported error
 	if !f.dry {
-		if stored = storeLegacy(ctx, f.store, file, d); stored != nil && !errors.Is(stored, store.ErrImported) {
-			return stored
+		imported = storeLegacy(ctx, f.store, file, d)
+		if imported != nil && !errors.Is(imported, store.ErrImported) {
+			return imported
 		}
 	}
 	if f.asJSON {
@@ -90,7 +90,7 @@ func importLegacy(ctx context.Context, p *process, file string, f importFlags) e
 	} else {
 		err = writeLegacy(p.out, d, f)
 	}
-	return errors.Join(err, stored)
+	return errors.Join(err, imported)
 }
 
 func readLegacy(ctx context.Context, path string) (*legacy.Database, error) {
@@ -98,7 +98,7 @@ func readLegacy(ctx context.Context, path string) (*legacy.Database, error) {
 	if err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}
-	// What reads from it then ends, also where it waits for another program.
+	// Closing the file ends a read that waits for another program, for example at a pipe.
 	stop := context.AfterFunc(ctx, func() { _ = f.Close() })
 	d, err := legacy.Read(f)
 	if !stop() {
@@ -115,18 +115,12 @@ func readLegacy(ctx context.Context, path string) (*legacy.Database, error) {
 }
 
 func storeLegacy(ctx context.Context, path, file string, d *legacy.Database) (err error) {
-	body, err := json.Marshal(d)
-	if err != nil {
-		return fmt.Errorf("import: %w", err)
-	}
 	db, err := store.Open(ctx, path, store.Options{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return db.Import(ctx, store.Import{
-		Kind: legacyKind, Name: filepath.Base(file), SHA256: d.Source, At: time.Now().UTC(), Program: version(), Body: body,
-	})
+	return d.Save(ctx, db, filepath.Base(file), version())
 }
 
 func writeLegacy(w io.Writer, d *legacy.Database, f importFlags) error {
@@ -140,7 +134,8 @@ func writeLegacy(w io.Writer, d *legacy.Database, f importFlags) error {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "%s, %d usable, %d of these corrected; last updated %s\n", counted(len(d.Aggregates), "aggregate"), usable, corrected, harmless(d.LastUpdated))
+	fmt.Fprintf(&b, "%s, %d usable, %d of these corrected; last updated %s\n",
+		counted(len(d.Aggregates), "aggregate"), usable, corrected, sanitize(d.LastUpdated))
 	fmt.Fprintf(&b, "%s:\n\n", counted(len(d.Findings), "contradiction"))
 	for _, k := range d.Summary(2) {
 		fmt.Fprintf(&b, "%5d  %s: %s\n", k.Count, k.Kind, k.Meaning)
@@ -149,20 +144,20 @@ func writeLegacy(w io.Writer, d *legacy.Database, f importFlags) error {
 			if f.Path != "" {
 				at = f.Path + ": "
 			}
-			fmt.Fprintf(&b, "         %s\n", harmless(at+f.Message+"; "+f.Done))
+			fmt.Fprintf(&b, "         %s\n", sanitize(at+f.Message+"; "+f.Done))
 		}
 	}
 	if f.dry {
 		b.WriteString("\nNothing was stored.\n")
 	} else {
-		fmt.Fprintf(&b, "\n%s holds them apart from trials; `assay report` shows them, labelled.\n", f.store)
+		fmt.Fprintf(&b, "\n%s holds them, apart from trials; `assay report` shows them with a label.\n", f.store)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// An imported is a line of the list of imports.
-type imported struct {
+// An importLine is an entry in the list of imports.
+type importLine struct {
 	Name       string    `json:"name"`
 	SHA256     string    `json:"sha256"`
 	At         time.Time `json:"imported_at"`
@@ -173,36 +168,31 @@ type imported struct {
 // listLegacy lists the databases of the original that a store holds.
 func listLegacy(ctx context.Context, p *process, f importFlags) (err error) {
 	if f.dry {
-		return usageError("--dry-run says what is in a file, and none is named")
+		return usageError("--dry-run shows what a file contains, but no file is named")
 	}
 	db, err := p.openToRead(ctx, f.store)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	imports, err := db.Imports(ctx)
+	databases, err := legacy.Stored(ctx, db)
 	if err != nil {
 		return err
 	}
-	all := []imported{}
-	for _, i := range imports {
-		if i.Kind != legacyKind {
-			continue
-		}
-		var d legacy.Database
-		if err := json.Unmarshal(i.Body, &d); err != nil {
-			return fmt.Errorf("import %s: %w", i.Name, err)
-		}
-		all = append(all, imported{i.Name, i.SHA256, i.At, len(d.Aggregates), len(d.Findings)})
+
+	all := []importLine{}
+	for _, d := range databases {
+		all = append(all, importLine{d.Name, d.SHA256, d.At, len(d.Aggregates), len(d.Findings)})
 	}
 	if f.asJSON {
 		return json.NewEncoder(p.out).Encode(all)
 	}
 	for _, i := range all {
-		fmt.Fprintf(p.out, "%s  %s: %s, %s\n", i.At.Format(time.RFC3339), harmless(i.Name), counted(i.Aggregates, "aggregate"), counted(i.Findings, "contradiction"))
+		fmt.Fprintf(p.out, "%s  %s: %s, %s\n", i.At.Format(time.RFC3339), sanitize(i.Name),
+			counted(i.Aggregates, "aggregate"), counted(i.Findings, "contradiction"))
 	}
 	if len(all) == 0 {
-		fmt.Fprintf(p.out, "%s holds no database of the original; `assay import legacy FILE` takes one in.\n", f.store)
+		fmt.Fprintf(p.out, "%s holds no database of the original; `assay import legacy FILE` imports one.\n", f.store)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func TestImportAgain(t *testing.T) {
 	if strings.Count(list, "\n") != 1 || !strings.Contains(list, "evil.json: 0 aggregates, ") {
 		t.Errorf("the list is %q", list)
 	}
-	var all []imported
+	var all []importLine
 	if err := json.Unmarshal([]byte(must(t, nil, "import", "legacy", "--store", db, "--json").out), &all); err != nil || len(all) != 1 || all[0].Findings == 0 || all[0].At.IsZero() {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -58,7 +58,7 @@ func TestImportRefuses(t *testing.T) {
 		"a flag":    {[]string{"--bogus"}, exitUsage, "unknown flag: --bogus\nhint: `assay import --help`"},
 		"its flag":  {[]string{"legacy", "--bogus"}, exitUsage, "unknown flag: --bogus\nhint: `assay import legacy --help`"},
 		"two files": {[]string{"legacy", "x", "y"}, exitUsage, "accepts at most 1 arg"},
-		"dry list":  {[]string{"legacy", "--dry-run"}, exitUsage, "none is named"},
+		"dry list":  {[]string{"legacy", "--dry-run"}, exitUsage, "no file is named"},
 		"no store":  {[]string{"legacy"}, exitError, "store not found"},
 	} {
 		if r := call(t, nil, append(append([]string{"import"}, c.args...), "--store", db)...); r.code != c.code || !strings.Contains(r.err, c.says) {

@@ -9,15 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay/internal/result/document"
-	"github.com/assay-eval/assay/internal/run/job"
-	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/task/library"
 )
 
 func newLibrary(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "library",
-		Short: "Make, inspect and validate task libraries",
+		Short: "Generate, import, inspect and validate task libraries",
 		Example: `  assay library generate -o tasks.db
   assay library inspect tasks.db
   assay library validate tasks.db`,
@@ -32,16 +30,16 @@ func newImport(p *process) *cobra.Command {
 	opts := library.ImportOptions{}
 	cmd := &cobra.Command{
 		Use:   "import TASKS.json",
-		Short: "Make a library file of a JSON task library",
-		Long: `Import reads a JSON task library, checks it, and writes the tasks that can run to
-a library file. It reports every problem by count and example, and says which
-tasks it left out.`,
+		Short: "Convert a JSON task library to a library file",
+		Long: `Import reads a JSON task library, checks it, and writes the tasks that can run to a library
+file. It reports every kind of problem with a count and an example, and lists the tasks that
+it left out.`,
 		Example: `  assay library import tasks.json --tools registry.json -o pilot.db
   assay library inspect pilot.db`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.Out == "" {
-				return usageError("say where to write the library\nhint: assay library import %s -o library.db", args[0])
+				return usageError("--output is missing\nhint: assay library import %s -o library.db", args[0])
 			}
 			opts.Tasks = args[0]
 			opts.Created = time.Now()
@@ -56,10 +54,10 @@ tasks it left out.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&opts.Tools, "tools", "", "the JSON tool registry `file`; without it the built-in tools")
+	cmd.Flags().StringVar(&opts.Tools, "tools", "", "the JSON tool registry `file`; the default is the built-in tools")
 	cmd.Flags().StringVarP(&opts.Out, "output", "o", "", "the library `file` to write")
-	cmd.Flags().StringVar(&opts.Difficulty, "difficulty", "easy", "the difficulty of tasks that state none")
-	cmd.Flags().StringVar(&opts.Name, "name", "", "the library's name; the output's name without it")
+	cmd.Flags().StringVar(&opts.Difficulty, "difficulty", "easy", "the difficulty of tasks that don't have one")
+	cmd.Flags().StringVar(&opts.Name, "name", "", "the library's name; the default is the name of the output")
 	cmd.Flags().BoolVar(&opts.Force, "force", false, "replace an existing library file")
 	choice(cmd, "difficulty", "very_easy", "easy", "medium", "hard", "very_hard")
 	return cmd
@@ -74,11 +72,11 @@ func newInspect(p *process) *cobra.Command {
   assay library inspect pilot.db`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			name := plan.BuiltinLibrary
+			name := library.BuiltinName
 			if len(args) == 1 {
 				name = args[0]
 			}
-			lib, err := job.OpenLibrary(cmd.Context(), name)
+			lib, err := library.OpenNamed(cmd.Context(), name)
 			if err != nil {
 				return err
 			}
@@ -89,7 +87,9 @@ func newInspect(p *process) *cobra.Command {
 			}
 			meta := lib.Meta()
 			if asJSON {
-				return json.NewEncoder(p.out).Encode(map[string]any{"library": meta, "tools": lib.Catalog().Names(), "counts": counts})
+				return json.NewEncoder(p.out).Encode(map[string]any{
+					"library": meta, "tools": lib.Catalog().Names(), "counts": counts,
+				})
 			}
 			fmt.Fprintf(p.out, "library %s  (%d tools, digest %s)\n\n", meta.Name, len(lib.Catalog().All()), meta.Digest)
 			t := document.NewTextTable("task type", "difficulty", "tasks")

@@ -22,7 +22,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/delivery"
 	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/selection"
 	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -149,13 +151,23 @@ func (w *heedful) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// Stat describes the file that the writer writes to.
+func (w *heedful) Stat() (os.FileInfo, error) {
+	if file, ok := w.Writer.(*os.File); ok {
+		return file.Stat()
+	}
+	return nil, errors.ErrUnsupported
+}
+
 func exitCode(err error) int {
 	var coded *codedError
 	if errors.As(err, &coded) {
 		return coded.code
 	}
 	var file *plan.Error
-	if errors.As(err, &file) {
+	var output *delivery.NameError
+	var ambiguous *selection.AmbiguousError
+	if errors.As(err, &file) || errors.As(err, &output) || errors.As(err, &ambiguous) {
 		return exitUsage
 	}
 	return exitError

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/rescore"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/task/world"
@@ -65,7 +66,7 @@ func TestRescore(t *testing.T) {
 	mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
 	right, saved := must(t, nil, "export", "--store", path).out, asSaved(t, path)
 	want := misjudge(t, path)
-	if want.Changed < 2*rescoreBatch || len(want.Levels) < 3 {
+	if want.Changed < 2*rescore.BatchSize || len(want.Levels) < 3 {
 		t.Fatalf("too few outcomes are misjudged for two batches: %+v", want)
 	}
 	wrong, misjudged := must(t, nil, "export", "--store", path).out, snapshotOf(t, path)
@@ -109,7 +110,7 @@ func TestRescore(t *testing.T) {
 
 // misjudge stores a wrong verdict for most outcomes. It returns what a rescore
 // has to say of them.
-func misjudge(t *testing.T, path string) rescored {
+func misjudge(t *testing.T, path string) rescore.Summary {
 	t.Helper()
 	levels, categories := make(map[string]int), 0
 	all := attempts(t, path)
@@ -142,13 +143,13 @@ func misjudge(t *testing.T, path string) rescored {
 			t.Fatal(err)
 		}
 	}
-	return rescored{Outcomes: len(all), Changed: len(wrong), Levels: levels, Categories: categories, Skipped: map[string]int{}}
+	return rescore.Summary{Outcomes: len(all), Changed: len(wrong), Levels: levels, Categories: categories, Skipped: map[string]int{}}
 }
 
 // rescoredBy returns what `assay rescore --json` says.
-func rescoredBy(t *testing.T, args ...string) rescored {
+func rescoredBy(t *testing.T, args ...string) rescore.Summary {
 	t.Helper()
-	var out rescored
+	var out rescore.Summary
 	decode(t, must(t, nil, append([]string{"rescore", "--json"}, args...)...).out, &out)
 	return out
 }
@@ -217,8 +218,8 @@ func TestRescoreWithoutLibrary(t *testing.T) {
 
 	got := rescoredBy(t, "--store", path)
 	want := map[string]int{
-		"library " + filepath.Join(dir, "gone.db") + " cannot be opened":                    1,
-		"library " + filepath.Join(dir, "changed.db") + " no longer has its task as it was": 1,
+		"library " + filepath.Join(dir, "gone.db") + " cannot be opened":                            1,
+		"library " + filepath.Join(dir, "changed.db") + " no longer has the task as it was planned": 1,
 	}
 	// The first of the five others was not misjudged.
 	if diff := cmp.Diff(want, got.Skipped); diff != "" || got.Outcomes != 5 || got.Changed != 4 {
@@ -226,7 +227,7 @@ func TestRescoreWithoutLibrary(t *testing.T) {
 	}
 	text := must(t, nil, "rescore", "--store", path).out
 	for why := range want {
-		if !strings.Contains(text, "       1  left as they are: "+why+"\n") {
+		if !strings.Contains(text, "       1  skipped: "+why+"\n") {
 			t.Errorf("the text lacks %q:\n%s", why, text)
 		}
 	}

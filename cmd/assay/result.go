@@ -28,7 +28,7 @@ type runResult struct {
 
 // print prints the table, how far and how fast the run was, and what to do next.
 func (r *runResult) print(ctx context.Context) error {
-	table, err := tablesOf(ctx, r.job, r.db)
+	table, err := r.job.Tables(ctx, r.db)
 	if err != nil {
 		return err
 	}

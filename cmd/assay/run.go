@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -203,4 +204,12 @@ func (f *runFlags) displayMode(p *process) string {
 		return "live"
 	}
 	return "plain"
+}
+
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return name
 }

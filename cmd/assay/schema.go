@@ -13,8 +13,8 @@ func newSchema(p *process) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema experiment|providers",
 		Short: "Print the JSON schema of a file that you write",
-		Long: `Schema prints a JSON schema, with which editors complete and check the file. Many
-editors read it from a comment on the first line:
+		Long: `Schema prints a JSON schema. Editors use it to complete and check the file. Many editors
+find it through a comment on the first line:
 
   # yaml-language-server: $schema=experiment.schema.json`,
 		Example: `  assay schema experiment > experiment.schema.json
@@ -24,7 +24,7 @@ editors read it from a comment on the first line:
 		RunE: func(_ *cobra.Command, args []string) error {
 			schema, ok := schemas[args[0]]
 			if !ok {
-				return usageError("there is no schema of %q\nhint: %s", args[0], assay.NameHint(args[0], names))
+				return usageError("unknown schema %q\nhint: %s", args[0], assay.NameHint(args[0], names))
 			}
 			_, err := p.out.Write(schema())
 			return err

@@ -13,8 +13,7 @@ import (
 
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/model/simserver"
-	"github.com/assay-eval/assay/internal/run/job"
-	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/task/library"
 )
 
 type simFlags struct {
@@ -48,16 +47,16 @@ func newSimServe(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the simulated models behind an OpenAI-compatible API",
-		Long: `Serve puts the built-in models behind a real HTTP server that speaks OpenAI's and
-Azure's chat completions, with rate limits for each key and deployment, latency
-and faults. With it you rehearse an experiment before paying for it.
+		Long: `Serve puts the built-in models behind a real HTTP server with the chat completions API of
+OpenAI and Azure, with rate limits per key and deployment, latency and faults. Use it to
+rehearse an experiment before paying for it.
 
-A model's deployment can be written with dashes and a number: sim-optimal-2 is a
-second deployment of sim/optimal, with limits of its own. GET /stats tells what
-the server has seen.
+A model's deployment can be written with dashes and a number: sim-optimal-2 is a second
+deployment of sim/optimal and has its own limits. GET /stats returns counters of the
+requests.
 
-Limits: concurrency, rpm, rpd, tpm, itpm, otpm. They hold in every span of a
-minute, rpd of a day.
+Limits: concurrency, rpm, rpd, tpm, itpm, otpm. They hold in every span of a minute, and rpd
+in every span of a day.
 
 Faults: ` + wrapped(simserver.FaultKinds()) + `.`,
 		Example: `  assay sim serve
@@ -68,21 +67,23 @@ Faults: ` + wrapped(simserver.FaultKinds()) + `.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveSim(cmd.Context(), p, f) },
 	}
 	cmd.Flags().StringVar(&f.addr, "addr", "127.0.0.1:8080", "the address to listen on; port 0 takes a free one")
-	cmd.Flags().StringVar(&f.library, "library", plan.BuiltinLibrary, "the library whose tools the expert models know")
-	cmd.Flags().StringArrayVar(&f.keys, "key", nil, "accept only keys in these environment `variables`; without it any key")
+	cmd.Flags().StringVar(&f.library, "library", library.BuiltinName, "the library whose tools the expert models know")
+	cmd.Flags().StringArrayVar(&f.keys, "key", nil, "accept only the keys in these environment `variables`; the default is any key")
 	cmd.Flags().StringArrayVar(&f.limits, "limit", nil, "`limits` for each key and deployment: [MODEL:]rpm=N,tpm=N,...")
-	cmd.Flags().StringVar(&f.headers, "limit-headers", simserver.HeadersOpenAI, "how responses tell the limits: "+strings.Join(simserver.HeaderStyles(), ", "))
-	cmd.Flags().StringVar(&f.waits, "retry-after", simserver.RetryAfterBoth, "how a refusal tells the wait: "+strings.Join(simserver.RetryAfters(), ", "))
+	cmd.Flags().StringVar(&f.headers, "limit-headers", simserver.HeadersOpenAI,
+		"how responses report the limits: "+strings.Join(simserver.HeaderStyles(), ", "))
+	cmd.Flags().StringVar(&f.waits, "retry-after", simserver.RetryAfterBoth,
+		"how a refusal reports the wait: "+strings.Join(simserver.RetryAfters(), ", "))
 	choice(cmd, "limit-headers", simserver.HeaderStyles()...)
 	choice(cmd, "retry-after", simserver.RetryAfters()...)
 	cmd.Flags().StringArrayVar(&f.faults, "fault", nil, "misbehave in a `share` of the requests, such as 500=3%")
-	cmd.Flags().DurationVar(&f.latency, "latency", 0, "median time to reply")
+	cmd.Flags().DurationVar(&f.latency, "latency", 0, "median time until a reply")
 	cmd.Flags().Float64Var(&f.sigma, "latency-sigma", 0.4, "standard deviation of the logarithm of the latency")
-	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "decides latencies and which request meets a fault")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "decides the latencies and which requests meet a fault")
 	return cmd
 }
 
-// wrapped lists names, after a word, in lines that fit a terminal.
+// wrapped lists names in lines that fit a terminal. The first line starts with a word.
 func wrapped(names []string) string {
 	var b strings.Builder
 	width := len("Faults: ")
@@ -133,7 +134,7 @@ func serveSim(ctx context.Context, p *process, f simFlags) error {
 	if err != nil {
 		return err
 	}
-	lib, err := job.OpenLibrary(ctx, f.library)
+	lib, err := library.OpenNamed(ctx, f.library)
 	if err != nil {
 		return err
 	}
@@ -149,7 +150,9 @@ func serveSim(ctx context.Context, p *process, f simFlags) error {
 	if err != nil {
 		return fmt.Errorf("%w\nhint: --addr 127.0.0.1:0 takes a free port", err)
 	}
-	server := &http.Server{Handler: handler, ConnState: handler.ConnState, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{
+		Handler: handler, ConnState: handler.ConnState, ReadHeaderTimeout: 10 * time.Second,
+	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	greet(p, listener.Addr().String())
@@ -157,14 +160,15 @@ func serveSim(ctx context.Context, p *process, f simFlags) error {
 	case err = <-failed:
 	case <-p.signals:
 		fmt.Fprintln(p.err, "stopping")
-		// Close ends what is held back, so Shutdown has little to wait for.
+		// Close ends delayed responses, so Shutdown has little to wait for.
 		stop, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		err = errors.Join(handler.Close(), server.Shutdown(stop))
 		<-failed
 	}
 	stats := handler.Stats()
-	fmt.Fprintf(p.err, "%d requests, %d over a limit, %d at once at most\n", stats.Requests, stats.OverLimit, stats.MaxInFlight)
+	fmt.Fprintf(p.err, "%d requests, %d over a limit, at most %d at once\n",
+		stats.Requests, stats.OverLimit, stats.MaxInFlight)
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -173,8 +177,10 @@ func serveSim(ctx context.Context, p *process, f simFlags) error {
 
 // greet prints a providers file that works.
 func greet(p *process, addr string) {
-	fmt.Fprintf(p.err, "serving simulated models on http://%s; Ctrl-C ends it\nexport SIM_KEY=any, and use this as a providers file:\n\n", addr)
-	fmt.Fprintf(p.out, "providers:\n  rehearsal:\n    base_url: http://%s/v1\n    keys: [SIM_KEY]\n    models:\n", addr)
+	fmt.Fprintf(p.err, "serving simulated models on http://%s; Ctrl-C stops the server\n"+
+		"export SIM_KEY=any, and use this as a providers file:\n\n", addr)
+	fmt.Fprintf(p.out, "providers:\n  rehearsal:\n    base_url: http://%s/v1\n"+
+		"    keys: [SIM_KEY]\n    models:\n", addr)
 	for _, m := range sim.Names {
 		fmt.Fprintf(p.out, "      %s: {}\n", m)
 	}

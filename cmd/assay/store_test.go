@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/assay-eval/assay/internal/run/audit"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -44,7 +45,7 @@ tools: listed
 	if r := must(t, nil, "delete", "--store", path, "--experiment", "small"); shared == 0 || !strings.Contains(r.out, want) {
 		t.Errorf("the preview says %q, want %q", r.out, want)
 	}
-	if r := must(t, nil, "delete", "--store", path, "--experiment", "small", "--transcripts-only"); strings.Contains(r.out, "owes") {
+	if r := must(t, nil, "delete", "--store", path, "--experiment", "small", "--transcripts-only"); strings.Contains(r.out, "pending afterwards") {
 		t.Errorf("transcripts settle nothing, and it says %q", r.out)
 	}
 	var d deletion
@@ -52,7 +53,7 @@ tools: listed
 	if err := json.Unmarshal([]byte(r.out), &d); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]owing{{Experiment: "second", Trials: shared}}, d.Pending); diff != "" || !d.Done {
+	if diff := cmp.Diff([]audit.Loss{{Experiment: "second", Trials: shared}}, d.Pending); diff != "" || !d.Done {
 		t.Errorf("%s: (-want +got):\n%s", r.out, diff)
 	}
 	verifyJSON(t, path, exitOK)
@@ -110,8 +111,8 @@ func TestVerifyThroughALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := call(t, nil, "verify", "--store", link)
-	_, after, _ := strings.Cut(r.out, "no run writes to it while ")
-	mark, _, _ := strings.Cut(after, " is there.")
+	_, after, _ := strings.Cut(r.out, "No run writes to it while ")
+	mark, _, _ := strings.Cut(after, " exists.")
 	if _, err := os.Stat(mark); r.code != exitError || err != nil {
 		t.Errorf("exit code %d, %q names no file that is there: %v", r.code, r.out, err)
 	}
@@ -129,7 +130,7 @@ func TestRecoverSaysWhatItLost(t *testing.T) {
 		"a view":      {"DROP VIEW results", "attempts", exitOK},
 		"transcripts": {"DROP TRIGGER transcripts_stay; DELETE FROM transcripts", "kept without their transcripts", exitOK},
 		"a level":     {"UPDATE attempts SET turns = turns + 1 WHERE id = 3", "left 1 attempt that cannot", exitError},
-		"a table":     {"DROP TABLE scores", "of 1 table what follows the damage is lost", exitError},
+		"a table":     {"DROP TABLE scores", "1 table lost everything after the damage", exitError},
 		"no run of ours": {`INSERT INTO runs (seq, id, experiment, library_path, library_name, library_digest, planned, program, host, pid, started_at, spec)
 			SELECT 0, 'zero', experiment, library_path, library_name, library_digest, planned, program, host, pid, started_at, spec FROM runs LIMIT 1`, "run zero: has a row ID that assay never uses", exitOK},
 		"an attempt": {"DROP TRIGGER attempts_stay; DELETE FROM attempts WHERE id = 3", "1 attempt is missing", exitError},

@@ -19,6 +19,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/legacy"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/run/audit"
 	"github.com/assay-eval/assay/internal/run/session"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -42,14 +43,14 @@ tools: listed
 	return path
 }
 
-func verifyJSON(t testing.TB, path string, wantCode int) verified {
+func verifyJSON(t testing.TB, path string, wantCode int) *audit.Report {
 	t.Helper()
 	r := call(t, nil, "verify", "--store", path, "--json")
 	if r.code != wantCode {
 		t.Fatalf("verify: exit code %d, want %d\n%s%s", r.code, wantCode, r.out, r.err)
 	}
-	var v verified
-	if err := json.Unmarshal([]byte(r.out), &v); err != nil {
+	v := new(audit.Report)
+	if err := json.Unmarshal([]byte(r.out), v); err != nil {
 		t.Fatal(err)
 	}
 	return v

@@ -65,7 +65,7 @@ func (r *Report) addFailures(ctx context.Context, d *document.Document, most int
 	if len(table.Rows) > 0 {
 		d.Sections = append(d.Sections, document.Section{
 			ID:    "failures",
-			Title: "Episodes that did not fully succeed",
+			Title: "Failed episodes",
 			Lead:  fmt.Sprintf("The first %d of each model, with their transcripts.", most),
 			Table: table,
 		})

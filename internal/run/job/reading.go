@@ -88,7 +88,7 @@ func (j *Job) Design() report.Design {
 	return d
 }
 
-// Tables returns the tables and alarms of the planned trials. Unlike [Job.Reading], it leaves out
+// Tables returns the tables and warnings of the planned trials. Unlike [Job.Reading], it leaves out
 // everything that the store knows besides attempts.
 func (j *Job) Tables(ctx context.Context, db *store.DB) (*report.Analysis, error) {
 	prompts, err := j.prompts(ctx)

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/selection"
+	"github.com/assay-eval/assay/internal/run/audit"
+	"github.com/assay-eval/assay/internal/run/job"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+type deleteFlags struct {
+	store, experiment, model string
+	older                    time.Duration
+	levels                   []string
+	transcripts, yes, asJSON bool
+}
+
+func newDelete(p *process) *cobra.Command {
+	var f deleteFlags
+	cmd := &cobra.Command{
+		Use:   "delete",
+		Short: "Delete an experiment, a model, or old transcripts, after a preview",
+		Long: `Delete removes attempts from a store, with everything that depends on them. With
+--transcripts-only, it removes only their transcripts, which take up nine tenths of a store.
+Without --yes, it prints what would go and deletes nothing. The store keeps a record of the
+deletion, so that "assay verify" does not report a loss. Trials whose outcome is deleted are
+pending again in every experiment that plans them. The file does not shrink, but a backup
+leaves the free space out. Ctrl-C before the end undoes everything.`,
+		Example: `  assay delete --experiment quickstart
+  assay delete --experiment quickstart --yes
+  assay delete --model gpt-4o-mini --yes
+  assay delete --transcripts-only --level full_success --older-than 720h --yes`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := f.choice(cmd.Flags().Changed("older-than"))
+			if err != nil {
+				return err
+			}
+			d, err := deleteRows(cmd.Context(), f.store, c, f.yes)
+			if err != nil {
+				return err
+			}
+			if f.asJSON {
+				return json.NewEncoder(p.out).Encode(d)
+			}
+			_, err = fmt.Fprint(p.out, d)
+			return err
+		},
+	}
+	storeFlag(cmd, &f.store)
+	flags := cmd.Flags()
+	flags.StringVar(&f.experiment, "experiment", "", "attempts made for this experiment")
+	flags.StringVar(&f.model, "model", "", "attempts of this model")
+	flags.DurationVar(&f.older, "older-than", 0, "attempts that ended longer ago than this, such as 720h")
+	flags.StringSliceVar(&f.levels, "level", nil, "outcomes of this level; may be given several times")
+	flags.BoolVar(&f.transcripts, "transcripts-only", false, "delete transcripts and keep their attempts")
+	flags.BoolVar(&f.yes, "yes", false, "delete instead of previewing")
+	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	choice(cmd, "level", "full_success", "partial_success", "failure")
+	return cmd
+}
+
+// choice returns what the flags choose. Aged is true if --older-than was given.
+func (f deleteFlags) choice(aged bool) (store.Choice, error) {
+	c := store.Choice{Experiment: f.experiment, Model: f.model, Transcripts: f.transcripts}
+	if aged {
+		if f.older <= 0 {
+			return c, usageError("--older-than=%s: want a positive duration, such as 720h", f.older)
+		}
+		c.Before = time.Now().Add(-f.older)
+	}
+	for _, l := range f.levels {
+		if !slices.Contains(assay.Levels, assay.Level(l)) {
+			return c, usageError("--level %q: the levels are full_success, partial_success and failure", l)
+		}
+		c.Levels = append(c.Levels, assay.Level(l))
+	}
+	if c.Experiment == "" && c.Model == "" && !aged && len(c.Levels) == 0 {
+		return c, usageError("nothing is chosen for deletion\n" +
+			"hint: use --experiment, --model, --older-than or --level; without --yes nothing is deleted")
+	}
+	return c, nil
+}
+
+// deletion is the JSON that `assay delete` prints.
+type deletion struct {
+	Done bool `json:"done"`
+	store.Deleted
+	// Pending counts the trials of other experiments that are pending again.
+	Pending []audit.Loss `json:"pending_again"`
+}
+
+func deleteRows(ctx context.Context, path string, c store.Choice, yes bool) (d deletion, err error) {
+	open := store.OpenReadOnly
+	if yes {
+		open = openExisting
+	}
+	db, err := open(ctx, path)
+	if err != nil {
+		return d, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if c.Experiment != "" {
+		if _, err := selection.Experiment(ctx, db, c.Experiment); err != nil {
+			return d, err
+		}
+	}
+	if c.Model != "" {
+		if err := selection.CheckModel(ctx, db, c.Model); err != nil {
+			return d, err
+		}
+	}
+
+	if d.Pending, err = audit.Losses(ctx, db, c, job.PlannedTrials); err != nil {
+		return d, err
+	}
+	if d.Done = yes; yes {
+		d.Deleted, err = db.Delete(ctx, c, version())
+		return d, err
+	}
+	d.Deleted, err = db.Preview(ctx, c)
+	return d, err
+}
+
+func (d deletion) String() string {
+	var b strings.Builder
+	if d.Deleted == (store.Deleted{}) {
+		return "Nothing matches, so there is nothing to delete.\n"
+	}
+	verb, hint := "would be deleted", "Nothing was deleted; use --yes to delete.\n"
+	if d.Done {
+		verb, hint = "deleted", ""
+	}
+	if d.Attempts > 0 || d.Runs > 0 {
+		fmt.Fprintf(&b, "%d attempts, including %d outcomes, %s, with %d whole trials and %s\n",
+			d.Attempts, d.Outcomes, verb, d.Trials, counted(d.Runs, "run"))
+	}
+	fmt.Fprintf(&b, "%s %s, %.1f MB\n", counted(d.Transcripts, "transcript"), verb, float64(d.Bytes)/1e6)
+	for _, l := range d.Pending {
+		if l.Unknown != "" {
+			fmt.Fprintf(&b, "cannot tell which trials of experiment %s would be pending afterwards: %s\n",
+				l.Experiment, l.Unknown)
+			continue
+		}
+		fmt.Fprintf(&b, "experiment %s plans %d of the trials that lose their outcome; they would be pending afterwards\n",
+			l.Experiment, l.Trials)
+	}
+	b.WriteString(hint)
+	return b.String()
+}

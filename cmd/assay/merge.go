@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assay-eval/assay/internal/store"
+)
+
+func newMerge(p *process) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "merge NEW STORE...",
+		Short: "Make one store of several",
+		Long: `Merge makes a new store of several, for example of the stores of machines that worked on
+one experiment. An attempt that is in several stores is copied once. If several stores have
+an outcome for one trial, the outcome that was finished first counts, and the others are
+listed. If an experiment has different plans in different stores, status and reports use the
+plan of the latest run, and the others are listed. The order of the stores makes no
+difference, and merging a result again adds nothing. The stores are only read.`,
+		Example: `  assay merge all.db machine-1.db machine-2.db
+  assay merge all-2.db all.db machine-3.db`,
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return rebuild(cmd.Context(), p, args[0], args[1:], false, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// rebuilt is the JSON that merge and recover print.
+type rebuilt struct {
+	Store string `json:"store"`
+	store.Copied
+	Conflicts     []store.Conflict     `json:"conflict_list"`
+	PlanConflicts []store.PlanConflict `json:"plan_conflict_list"`
+	Lost          []store.Problem      `json:"lost_list"`
+}
+
+// rebuild copies stores into a new one. With salvage, it leaves out what is damaged instead of
+// failing.
+func rebuild(ctx context.Context, p *process, to string, from []string, salvage, asJSON bool) error {
+	out := rebuilt{
+		Store:         to,
+		Conflicts:     []store.Conflict{},
+		PlanConflicts: []store.PlanConflict{},
+		Lost:          []store.Problem{},
+	}
+	show := p.progress("")
+	r := store.Rebuild{
+		Conflict:     func(c store.Conflict) { out.Conflicts = append(out.Conflicts, c) },
+		PlanConflict: func(c store.PlanConflict) { out.PlanConflicts = append(out.PlanConflicts, c) },
+		Progress:     show.on,
+	}
+	if salvage {
+		r.Lost = func(_ string, problem store.Problem) { out.Lost = append(out.Lost, problem) }
+	}
+	sum, err := r.Make(ctx, to, from...)
+	show.end()
+	if err != nil {
+		return err
+	}
+
+	out.Copied = sum
+	var lost error
+	if sum.Lost > 0 || sum.Missing > 0 || sum.Unreadable > 0 {
+		lost = &codedError{code: exitError}
+	}
+	if asJSON {
+		err = json.NewEncoder(p.out).Encode(out)
+	} else {
+		_, err = fmt.Fprint(p.out, &out)
+	}
+	return errors.Join(err, lost)
+}
+
+func (r *rebuilt) String() string {
+	var b strings.Builder
+	for _, c := range firstOf(&b, r.PlanConflicts, "conflicts of plans") {
+		fmt.Fprintf(&b, "experiment %s has two plans, which differ in %s: "+
+			"status and reports use that of run %s in %s, not that of run %s in %s\n",
+			c.Experiment, strings.Join(c.Fields, ", "), c.Kept.Run, c.Kept.Store, c.Left.Run, c.Left.Store)
+	}
+	for _, c := range firstOf(&b, r.Conflicts, "conflicts") {
+		verb := "differ"
+		if c.Kept.Level == c.Left.Level {
+			verb = "agree"
+		}
+		fmt.Fprintf(&b, "trial %s has two outcomes, which %s: kept %s of run %s in %s, left %s of run %s in %s\n",
+			c.Trial, verb, c.Kept.Level, c.Kept.Run, c.Kept.Store, c.Left.Level, c.Left.Run, c.Left.Store)
+	}
+	for _, l := range firstOf(&b, r.Lost, "losses") {
+		fmt.Fprintf(&b, "left: %s\n", l)
+	}
+
+	fmt.Fprintf(&b, "%s: %d runs, %d trials, %d attempts, %d outcomes, %d transcripts",
+		r.Store, r.Runs, r.Trials, r.Attempts, r.Outcomes, r.Transcripts)
+	if r.Doubles > 0 {
+		fmt.Fprintf(&b, "; %d attempts occurred more than once", r.Doubles)
+	}
+	if r.Copied.Conflicts > 0 {
+		fmt.Fprintf(&b, "; %d outcomes were left out in favour of earlier ones", r.Copied.Conflicts)
+	}
+	if r.Copied.Lost > 0 {
+		fmt.Fprintf(&b, "; left %s that cannot be trusted or read", counted(r.Copied.Lost, "attempt"))
+	}
+	if r.Missing > 0 {
+		verb := "are"
+		if r.Missing == 1 {
+			verb = "is"
+		}
+		fmt.Fprintf(&b, "; %s %s missing", counted(int(r.Missing), "attempt"), verb)
+	}
+	if r.Unreadable > 0 {
+		fmt.Fprintf(&b, "; %s lost everything after the damage", counted(r.Unreadable, "table"))
+	}
+	if r.Bare > 0 {
+		fmt.Fprintf(&b, "; %d attempts were kept without their transcripts, which are lost", r.Bare)
+	}
+	b.WriteString("\n")
+	return b.String()
+}
