@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/workflow"
 )
 
@@ -35,7 +36,7 @@ func (j *Job) Ceilings(ctx context.Context) ([]Ceiling, error) {
 	random := rand.New(rand.NewPCG(1, 1)) // the same sample each time
 	sampled := func(int) bool { return random.IntN(planned) < ceilingSample }
 
-	tasks := NewTaskCache(j.Library)
+	tasks := library.NewCache(j.Library)
 	type value struct{ best, calls float64 }
 	known := make(map[string]value)
 	sums := make(map[float64]Ceiling)

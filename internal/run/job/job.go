@@ -33,7 +33,7 @@ type Job struct {
 // Open opens the library of an experiment and plans its trials. A positive limit keeps only the
 // first trials of each model.
 func Open(ctx context.Context, e *plan.Experiment, limit int) (*Job, error) {
-	lib, err := OpenLibrary(ctx, e.Library)
+	lib, err := library.OpenNamed(ctx, e.Library)
 	if err != nil {
 		return nil, err
 	}
@@ -66,14 +66,6 @@ func Reopen(ctx context.Context, e store.Experiment) (*Job, error) {
 
 // Close closes the library.
 func (j *Job) Close() error { return j.Library.Close() }
-
-// OpenLibrary opens a library by its path, or the built-in one by its name.
-func OpenLibrary(ctx context.Context, name string) (*library.Library, error) {
-	if name == plan.BuiltinLibrary {
-		return library.Builtin(ctx)
-	}
-	return library.Open(ctx, name)
-}
 
 // functionName matches the function names that endpoints accept.
 var functionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)

@@ -28,6 +28,7 @@ import (
 	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/runlog"
 	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/library"
 )
 
 // Options say how to run a job.
@@ -79,7 +80,7 @@ type Session struct {
 	settled store.Set
 	done    map[string]places // by model
 	pools   *job.Pools
-	tasks   *job.TaskCache
+	tasks   *library.Cache
 	meter   *live.Meter
 	gate    *gate.Gate
 	started time.Time
@@ -112,7 +113,7 @@ func New(j *job.Job, o Options) (*Session, error) {
 		Job: j, options: o, started: time.Now(), pools: pools,
 		wake: make(chan struct{}, 1), commands: make(chan engine.Command), ended: make(chan struct{}),
 		gate:   gate.New(j.Experiment.Budget, j.Experiment.Stop),
-		tasks:  job.NewTaskCache(j.Library),
+		tasks:  library.NewCache(j.Library),
 		faults: make(map[assay.FaultKind]int), noted: make(map[string]bool),
 		log: slog.New(slog.DiscardHandler),
 	}
