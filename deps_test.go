@@ -44,6 +44,7 @@ var apart = []struct{ pkg, from, because string }{
 	{"internal/result/report", "internal/store", "it reads attempts from any source"},
 	{"internal/result/exhibit", "internal/store", "it shows figures from any source"},
 	{"internal/result/export", "internal/store", "it reads attempts from any source"},
+	{"internal/result/delivery", "internal/result", "it writes files whatever they contain"},
 	{"internal/result/document", "internal", "it knows sections and tables, not their subject"},
 	{"internal/model/lane", "internal", "limits are the same whoever answers"},
 	{"internal/model/openai", "internal", "protocols do not know each other"},

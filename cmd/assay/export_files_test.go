@@ -200,43 +200,6 @@ func TestExportFilesTogether(t *testing.T) {
 	must(t, nil, "export", "--store", path, "--format", "csv", "-o", out)
 }
 
-// TestManyWriters: of programs that write one file at once each succeeds whole or is
-// told of another, and the file is always one of theirs.
-func TestManyWriters(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "f")
-	written := make(chan bool)
-	for i := range 8 {
-		go func() {
-			ok := false
-			for range 50 {
-				err := delivery.Write(io.Discard, path, func(w io.Writer) error {
-					for range 3 {
-						if _, err := fmt.Fprint(w, i); err != nil {
-							return err
-						}
-					}
-					return nil
-				})
-				if ok = ok || err == nil; err != nil && !strings.Contains(err.Error(), "another program") {
-					t.Error(err)
-				}
-			}
-			written <- ok
-		}()
-	}
-	some := false
-	for range 8 {
-		some = <-written || some
-	}
-	if b := read(t, path); !some || len(b) != 3 || b[0] != b[1] || b[1] != b[2] {
-		t.Errorf("the file is %q", b)
-	}
-	if left := hidden(t, filepath.Dir(path)); len(left) > 0 {
-		t.Errorf("%q are left", left)
-	}
-}
-
 // TestExportToSpecialFiles: what is no regular file is written to as it is, and links
 // stay links.
 func TestExportToSpecialFiles(t *testing.T) {
