@@ -22,8 +22,8 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// logsIn tells of each log of Inspect in a directory its experiment, its status, its
-// trials and its filter, by experiment.
+// logsIn describes each log of Inspect in a directory by its experiment, status, trials and
+// conditions, sorted by experiment.
 func logsIn(t testing.TB, dir string) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*.eval"))
@@ -56,8 +56,8 @@ func logsIn(t testing.TB, dir string) []string {
 			t.Fatal(err)
 		}
 		text := fmt.Sprintf("%s %s %d of %d", h.Eval.Task, h.Status, h.Results.Completed, h.Results.Total)
-		if len(h.Eval.Metadata.Filter) > 0 && h.Eval.Metadata.Filter[0] == '{' && strings.Contains(string(h.Eval.Metadata.Filter), "where") {
-			text += " by " + string(h.Eval.Metadata.Filter)
+		if filter := string(h.Eval.Metadata.Filter); strings.HasPrefix(filter, "{") && strings.Contains(filter, "where") {
+			text += " by " + filter
 		}
 		all = append(all, text)
 	}
@@ -88,7 +88,7 @@ func read(t testing.TB, path string) string {
 	return string(b)
 }
 
-// hidden returns the names in a directory that begin with a dot.
+// hidden returns the paths of the hidden files in a directory.
 func hidden(t testing.TB, dir string) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, ".*"))
@@ -100,8 +100,8 @@ func hidden(t testing.TB, dir string) []string {
 
 const oneModel = "models: [sim/listed]\ntasks_per_type: 1\nvariants: [optimal]\n"
 
-// TestExportManifests: every format has a manifest that proves its files, and says what
-// chose them; none speaks of files that are no more.
+// TestExportManifests checks that every format has a manifest with the conditions of the export,
+// and that --check finds a changed file.
 func TestExportManifests(t *testing.T) {
 	t.Parallel()
 	path := quickRun(t, oneModel)
@@ -112,7 +112,10 @@ func TestExportManifests(t *testing.T) {
 	}
 	where := []string{"model=sim/listed", "variant!=a b"}
 	for _, format := range export.FormatNames() {
-		args := []string{"export", "--store", path, "--format", format, "-o", out, "--where", where[0], "--where", where[1], "--experiment", "quick"}
+		args := []string{
+			"export", "--store", path, "--format", format, "-o", out,
+			"--where", where[0], "--where", where[1], "--experiment", "quick",
+		}
 		files, name := 1, out+".manifest.json"
 		switch format {
 		case "jsonl", "csv", "parquet":
@@ -124,84 +127,95 @@ func TestExportManifests(t *testing.T) {
 		}
 		must(t, nil, args...)
 		m := manifestOf(t, name)
-		if err := m.Verify(t.Context(), filepath.Dir(name)); err != nil || len(m.Files) != files || string(m.Files[0].Format) != format || m.Files[0].Rows != 5 {
-			t.Errorf("%s: %v, %+v", format, err, m.Files)
+		if err := m.Verify(t.Context(), filepath.Dir(name)); err != nil {
+			t.Errorf("%s: %v", format, err)
 		}
-		if m.Counts.Attempts != 5 || m.Snapshot != snapshotOf(t, path) || m.Filter.Experiment != "quick" || !slices.Equal(m.Filter.Where, where) {
+		if len(m.Files) != files || string(m.Files[0].Format) != format || m.Files[0].Rows != 5 {
+			t.Errorf("%s: files %+v", format, m.Files)
+		}
+		filtered := m.Filter.Experiment == "quick" && slices.Equal(m.Filter.Where, where)
+		if m.Counts.Attempts != 5 || m.Snapshot != snapshotOf(t, path) || !filtered {
 			t.Errorf("%s: manifest %+v", format, m)
 		}
 		for _, named := range []string{name, args[6]} {
-			if r := must(t, nil, "export", "--check", named); strings.Count(r.out, ": whole, ") != files || !strings.Contains(r.out, "5 attempts, snapshot "+m.Snapshot) {
-				t.Errorf("%s: check %s says %s", format, named, r.out)
+			r := must(t, nil, "export", "--check", named)
+			summary := "5 attempts, snapshot " + m.Snapshot
+			if strings.Count(r.out, ": whole, ") != files || !strings.Contains(r.out, summary) {
+				t.Errorf("%s: --check %s prints %s", format, named, r.out)
 			}
 		}
 	}
 	if err := os.WriteFile(out, []byte(read(t, out)+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if r := call(t, nil, "export", "--check", out); r.code != exitError || !strings.Contains(r.err, "verify out: has ") || r.out != "" {
-		t.Errorf("check of a changed file: %d, %q, %s", r.code, r.out, r.err)
+	r := call(t, nil, "export", "--check", out)
+	if r.code != exitError || !strings.Contains(r.err, "verify out: has ") || r.out != "" {
+		t.Errorf("check of a changed file: exit code %d, %q, %s", r.code, r.out, r.err)
 	}
-	for _, none := range []string{filepath.Join(dir, "none"), path, t.TempDir()} {
-		if r := call(t, nil, "export", "--check", none); r.code != exitError {
-			t.Errorf("check of %s: exit code %d, %s%s", none, r.code, r.out, r.err)
-		}
+	for _, other := range []string{filepath.Join(dir, "none"), path, t.TempDir()} {
+		wantError(t, exitError, "\nhint: name an exported file", "export", "--check", other)
 	}
 }
 
-// TestExportFilesTogether: files of an export appear together or not at all, and what a
-// killed one left is cleared away.
-func TestExportFilesTogether(t *testing.T) {
+// TestExportFilesAppearTogether checks that a failed export changes nothing, that the remains of a
+// killed export are removed, and that two exports don't write one file at once.
+func TestExportFilesAppearTogether(t *testing.T) {
 	t.Parallel()
 	path := quickRun(t, oneModel)
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out.csv")
 	must(t, nil, "export", "--store", path, "--format", "csv", "-o", out)
 	before := tree(t, dir)
-	for _, c := range []struct {
-		args []string
-		code int
-		says string
+	const same = "two outputs have the same path"
+	for _, tc := range []struct {
+		name   string
+		args   []string
+		code   int
+		prints string
 	}{
-		{[]string{"-o", out, "--calls", filepath.Join(dir, "no", "calls")}, exitError, "there is no directory"},
-		{[]string{"-o", out, "--calls", dir}, exitError, "it is a directory\nhint: name a file in it"},
-		{[]string{"-o", dir}, exitError, "it is a directory"},
-		{[]string{"-o", filepath.Join(out, "below")}, exitError, "there is no directory"},
-		{[]string{"-o", out, "--calls", out}, exitUsage, "two outputs have the same path"},
-		{[]string{"-o", out, "--calls", filepath.Join(dir, ".", "out.csv")}, exitUsage, "two outputs have the same path"},
-		{[]string{"-o", out, "--calls", out + ".manifest.json"}, exitUsage, "two outputs have the same path"},
-		{[]string{"-o", out, "--snapshot", "7-none"}, exitError, "not a snapshot"},
+		{"calls in no directory", []string{"--calls", filepath.Join(dir, "no", "calls")}, exitError, "there is no directory"},
+		{"calls are a directory", []string{"--calls", dir}, exitError, "it is a directory\nhint: name a file in it"},
+		{"output is a directory", []string{"-o", dir}, exitError, "it is a directory"},
+		{"output below a file", []string{"-o", filepath.Join(out, "below")}, exitError, "there is no directory"},
+		{"calls are the output", []string{"--calls", out}, exitUsage, same},
+		{"other spelling", []string{"--calls", filepath.Join(dir, ".", "out.csv")}, exitUsage, same},
+		{"calls are the manifest", []string{"--calls", out + ".manifest.json"}, exitUsage, same},
+		{"unknown snapshot", []string{"--snapshot", "7-none"}, exitError, "not a snapshot"},
 	} {
-		if r := call(t, nil, append([]string{"export", "--store", path}, c.args...)...); r.code != c.code || !strings.Contains(r.err, c.says) {
-			t.Errorf("%q: exit code %d, %s, want %d, %s", c.args, r.code, r.err, c.code, c.says)
-		}
-		if tree(t, dir) != before {
-			t.Fatalf("%q has changed something", c.args)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			args := append([]string{"export", "--store", path, "-o", out}, tc.args...)
+			wantError(t, tc.code, tc.prints, args...)
+			if tree(t, dir) != before {
+				t.Fatalf("%q changed a file", tc.args)
+			}
+		})
 	}
-	left := filepath.Join(dir, ".out.csv.part")
-	if err := errors.Join(os.WriteFile(left, []byte("left by a program that was killed"), 0o600), os.WriteFile(filepath.Join(dir, ".out.csv.lock"), nil, 0o600)); err != nil {
+
+	err := errors.Join(
+		os.WriteFile(filepath.Join(dir, ".out.csv.part"), []byte("left by a killed program"), 0o600),
+		os.WriteFile(filepath.Join(dir, ".out.csv.lock"), nil, 0o600))
+	if err != nil {
 		t.Fatal(err)
 	}
 	must(t, nil, "export", "--store", path, "--format", "csv", "-o", out)
 	if after := hidden(t, dir); len(after) > 0 {
-		t.Errorf("%q are left", after)
+		t.Errorf("hidden files %q are left", after)
 	}
+
 	d := delivery.New(io.Discard)
 	if _, err := d.Open(out); err != nil {
 		t.Fatal(err)
 	}
-	if r := call(t, nil, "export", "--store", path, "--format", "csv", "-o", out); r.code != exitError || !strings.Contains(r.err, "another program is writing it\nhint: ") {
-		t.Errorf("two at once: exit code %d, %s", r.code, r.err)
-	}
+	wantError(t, exitError, "another program is writing it\nhint: ",
+		"export", "--store", path, "--format", "csv", "-o", out)
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
 	must(t, nil, "export", "--store", path, "--format", "csv", "-o", out)
 }
 
-// TestExportToSpecialFiles: what is no regular file is written to as it is, and links
-// stay links.
+// TestExportToSpecialFiles writes to symbolic links, a pipe, a device and an open file. Links stay
+// links, and the others are written to as they are, without a manifest.
 func TestExportToSpecialFiles(t *testing.T) {
 	t.Parallel()
 	path := quickRun(t, oneModel)
@@ -209,21 +223,29 @@ func TestExportToSpecialFiles(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	to := func(name string) { t.Helper(); must(t, nil, "export", "--store", path, "-o", name) }
-	if err := errors.Join(os.Mkdir(in("sub"), 0o755), os.Symlink("sub/there", in("link")), os.Symlink(in("link"), in("link2")), syscall.Mkfifo(in("fifo"), 0o600)); err != nil {
+	err := errors.Join(
+		os.Mkdir(in("sub"), 0o755),
+		os.Symlink("sub/there", in("link")),
+		os.Symlink(in("link"), in("link2")),
+		syscall.Mkfifo(in("fifo"), 0o600))
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, link := range []string{"link2", "link"} { // the first makes the file
+	isLink := func(name string) bool {
+		fi, err := os.Lstat(in(name))
+		return err == nil && fi.Mode()&os.ModeSymlink != 0
+	}
+	for _, link := range []string{"link2", "link"} { // the first one creates the file
 		to(in(link))
-		if fi, err := os.Lstat(in(link)); err != nil || fi.Mode()&os.ModeSymlink == 0 || read(t, in("sub/there")) != want {
-			t.Errorf("%s: %v, %v", link, fi, err)
+		if !isLink(link) || read(t, in("sub/there")) != want {
+			t.Errorf("%s is not a link to the export any more", link)
 		}
 		if m := manifestOf(t, in(link)+".manifest.json"); m.Verify(t.Context(), dir) != nil {
 			t.Errorf("%s: %v", link, m.Verify(t.Context(), dir))
 		}
 	}
-	if r := call(t, nil, "export", "--store", path, "-o", in("fifo")); r.code != exitError || !strings.Contains(r.err, "the pipe has no reader\nhint: ") {
-		t.Errorf("a pipe without a reader: exit code %d, %s", r.code, r.err)
-	}
+
+	wantError(t, exitError, "the pipe has no reader\nhint: ", "export", "--store", path, "-o", in("fifo"))
 	got := make(chan string)
 	go func() {
 		b, _ := os.ReadFile(in("fifo"))
@@ -231,14 +253,15 @@ func TestExportToSpecialFiles(t *testing.T) {
 	}()
 	to(in("fifo"))
 	if b := <-got; b != want {
-		t.Errorf("the pipe has %q", b)
+		t.Errorf("the pipe delivered %q", b)
 	}
 	if fi, err := os.Lstat(in("fifo")); err != nil || fi.Mode()&os.ModeNamedPipe == 0 {
-		t.Errorf("the pipe is %v, %v", fi, err)
+		t.Errorf("the pipe became %v, %v", fi, err)
 	}
 	if _, err := os.Stat(in("fifo.manifest.json")); err == nil {
-		t.Error("a pipe has a manifest")
+		t.Error("the pipe has a manifest")
 	}
+
 	to(os.DevNull)
 	f, err := os.Create(in("open"))
 	if err != nil {
@@ -248,17 +271,17 @@ func TestExportToSpecialFiles(t *testing.T) {
 	if _, err := os.Stat("/dev/fd"); err == nil {
 		to(fmt.Sprintf("/dev/fd/%d", f.Fd()))
 		if b := read(t, in("open")); b != want {
-			t.Errorf("the open file has %q", b)
+			t.Errorf("the open file contains %q", b)
 		}
 	}
-	// Whatever makes a document writes it likewise.
+
 	must(t, nil, "report", "--store", path, "-o", in("link"))
-	if fi, err := os.Lstat(in("link")); err != nil || fi.Mode()&os.ModeSymlink == 0 || read(t, in("sub/there")) == want {
-		t.Errorf("a report to a link: %v, %v", fi, err)
+	if !isLink("link") || read(t, in("sub/there")) == want {
+		t.Error("a report does not write through a link as an export does")
 	}
 }
 
-// TestExportOfLongNames: names longer than those of files make no trouble.
+// TestExportOfLongNames exports a model and an experiment whose names are too long for a file name.
 func TestExportOfLongNames(t *testing.T) {
 	t.Parallel()
 	path := quickRun(t, oneModel)
@@ -270,7 +293,8 @@ func TestExportOfLongNames(t *testing.T) {
 	a.Model = strings.Repeat("m", 400)
 	a.Trial = assay.NewTrial(a.Cell, assay.TaskRef{ID: a.Task, Digest: a.TaskDigest}, a.Setting, 2025, 1)
 	a.Experiment, a.Run = strings.Repeat("e", 300), "long"
-	if err := db.BeginRun(t.Context(), store.Experiment{Name: a.Experiment, Spec: []byte("{}")}, store.Run{ID: a.Run}); err != nil {
+	e := store.Experiment{Name: a.Experiment, Spec: []byte("{}")}
+	if err := db.BeginRun(t.Context(), e, store.Run{ID: a.Run}); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(db.Save(t.Context(), &a, nil), db.Close()); err != nil {
@@ -283,12 +307,13 @@ func TestExportOfLongNames(t *testing.T) {
 	}
 	out := filepath.Join(t.TempDir(), "v3.json")
 	must(t, nil, "export", "--store", path, "--format", "v3", "-o", out)
-	if r := must(t, nil, "import", "legacy", out, "--dry-run"); !strings.Contains(r.out, "6 aggregates") {
-		t.Errorf("our own V3: %s", r.out)
+	r := must(t, nil, "import", "legacy", out, "--dry-run")
+	if !strings.Contains(r.out, "6 aggregates") {
+		t.Errorf("import of the V3 export: %s", r.out)
 	}
 }
 
-// TestExportOfDamagedTranscripts: what is said to be missing is, of what was chosen.
+// TestExportOfDamagedTranscripts checks that only damage to selected transcripts counts as missing.
 func TestExportOfDamagedTranscripts(t *testing.T) {
 	t.Parallel()
 	path := quickRun(t, "models: [sim/listed, sim/expert]\ntasks_per_type: 1\nvariants: [optimal]\n")
@@ -296,7 +321,9 @@ func TestExportOfDamagedTranscripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range []string{"DROP TRIGGER transcripts_keep", "UPDATE transcripts SET body = x'28b52ffd0001' WHERE attempt IN (SELECT a.id FROM attempts a JOIN trials t ON t.id = a.trial WHERE t.model = 'sim/expert')"} {
+	const damage = `UPDATE transcripts SET body = x'28b52ffd0001' WHERE attempt IN
+		(SELECT a.id FROM attempts a JOIN trials t ON t.id = a.trial WHERE t.model = 'sim/expert')`
+	for _, step := range []string{"DROP TRIGGER transcripts_keep", damage} {
 		if _, err := db.Exec(step); err != nil {
 			t.Fatal(err)
 		}
@@ -323,48 +350,51 @@ func TestExportOfDamagedTranscripts(t *testing.T) {
 		}
 		r := call(t, nil, args...)
 		checked := call(t, nil, "export", "--check", out)
-		if c.lost == "" && checked.code != exitOK || c.lost != "" && (checked.code != exitError || !strings.Contains(checked.err, c.lost+", so the export is incomplete\nhint: ")) || !strings.Contains(checked.out, "whole") {
-			t.Errorf("%q: the check ends with %d, %s%s", c.args, checked.code, checked.out, checked.err)
+		code, message := exitOK, ""
+		if c.lost != "" {
+			code, message = exitError, c.lost+", so the export is incomplete\nhint: "
 		}
-		if c.lost == "" && r.code != exitOK || c.lost != "" && (r.code != exitError || !strings.Contains(r.err, c.lost)) {
-			t.Errorf("%q: exit code %d, %s, want %q", c.args, r.code, r.err, c.lost)
+		if r.code != code || !strings.Contains(r.err, message) {
+			t.Errorf("%q: exit code %d, %s, want %d, %q", c.args, r.code, r.err, code, message)
+		}
+		if checked.code != code || !strings.Contains(checked.err, message) || !strings.Contains(checked.out, "whole") {
+			t.Errorf("%q: --check ends with %d, %s%s", c.args, checked.code, checked.out, checked.err)
 		}
 	}
 }
 
-// TestExportOfDamagedAttempts: whether an attempt that cannot be read was chosen is not
-// claimed to be known.
+// TestExportOfDamagedAttempts checks that an export with a filter may, but need not, be incomplete:
+// the damaged attempt may not match the filter.
 func TestExportOfDamagedAttempts(t *testing.T) {
 	t.Parallel()
 	path := quickRun(t, oneModel)
 	tamper(t, path, "UPDATE attempts SET started_at = 'no time' WHERE id = 3")
 	for _, c := range []struct {
-		args []string
-		says string
+		args   []string
+		prints string
 	}{
 		{nil, "1 attempt cannot be read, so the export is incomplete"},
 		{[]string{"--where", "model=sim/listed"}, "1 attempt cannot be read, so the export may be incomplete"},
 		{[]string{"--experiment", "quick"}, "may be incomplete"},
 	} {
 		r := call(t, nil, append([]string{"export", "--store", path}, c.args...)...)
-		if r.code != exitError || strings.Count(r.out, "\n") != 4 || !strings.Contains(r.err, c.says) {
+		if r.code != exitError || strings.Count(r.out, "\n") != 4 || !strings.Contains(r.err, c.prints) {
 			t.Errorf("%q: exit code %d, %d attempts, %s", c.args, r.code, strings.Count(r.out, "\n"), r.err)
 		}
 		for _, format := range []string{"jsonl", "v3", "inspect"} {
 			out := filepath.Join(t.TempDir(), "out")
-			if r := call(t, nil, append([]string{"export", "--store", path, "-o", out, "--format", format}, c.args...)...); r.code != exitError {
-				t.Errorf("%s: exit code %d", format, r.code)
-			}
+			args := append([]string{"export", "--store", path, "-o", out, "--format", format}, c.args...)
+			wantError(t, exitError, c.prints, args...)
 			r := call(t, nil, "export", "--check", out)
-			if r.code != exitError || !strings.Contains(r.err, c.says) || !strings.Contains(r.out, "4 attempts, snapshot ") {
-				t.Errorf("%s: the check ends with %d, %s%s", format, r.code, r.out, r.err)
+			whole := strings.Contains(r.out, "4 attempts, snapshot ")
+			if r.code != exitError || !whole || !strings.Contains(r.err, c.prints) {
+				t.Errorf("%s: --check ends with %d, %s%s", format, r.code, r.out, r.err)
 			}
 		}
 	}
 }
 
-// contents returns what is in each file of a directory, but for those that SQLite writes
-// at whim.
+// contents returns the contents of each file in a directory, except for shared memory of SQLite.
 func contents(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -380,37 +410,49 @@ func contents(t testing.TB, dir string) map[string]string {
 	return all
 }
 
-// TestNothingReplacesStores: no output takes the place of a store or of a file that is
-// one's own, whatever name leads there.
-func TestNothingReplacesStores(t *testing.T) {
+// TestOutputsNeverReplaceStores tries to write over a store, and over files that belong to one,
+// directly and through links.
+func TestOutputsNeverReplaceStores(t *testing.T) {
 	t.Parallel()
 	path := quickRun(t, oneModel)
 	dir := filepath.Dir(path)
 	in := func(name string) string { return filepath.Join(dir, name) }
 	hiddenStore := in(".secret")
-	if err := errors.Join(os.Symlink("q.db", in("link.csv")), os.Symlink("q.db-wal", in("wal.csv")), os.Link(path, in("hard.csv")),
-		os.WriteFile(in("plain"), []byte("SQLite format 3"), 0o600)); err != nil {
+	err := errors.Join(
+		os.Symlink("q.db", in("link.csv")),
+		os.Symlink("q.db-wal", in("wal.csv")),
+		os.Link(path, in("hard.csv")),
+		os.WriteFile(in("plain"), []byte("SQLite format 3"), 0o600))
+	if err != nil {
 		t.Fatal(err)
 	}
 	must(t, nil, "backup", "--store", path, hiddenStore)
 	before := contents(t, dir)
-	// To write "secret" takes .secret.lock and .secret.part.
-	for _, name := range []string{"q.db", "link.csv", "wal.csv", "hard.csv", "q.db-wal", "q.db-shm", "q.db-journal", "q.db.lock", "q.db.damaged", "q.db.ctl", "link.csv-wal", "secret"} {
-		all := [][]string{{"export", "-o", in(name)}, {"export", "-o", in("new.csv"), "--calls", in(name)}, {"report", "-o", in(name)}}
-		if name != "secret" && name != "wal.csv" { // of which no directory is made
+	for _, name := range []string{
+		"q.db", "link.csv", "wal.csv", "hard.csv", "q.db-wal", "q.db-shm", "q.db-journal",
+		"q.db.lock", "q.db.damaged", "q.db.ctl", "link.csv-wal",
+		"secret", // because it would be written through .secret.lock, which belongs to a store
+	} {
+		all := [][]string{
+			{"export", "-o", in(name)},
+			{"export", "-o", in("new.csv"), "--calls", in(name)},
+			{"report", "-o", in(name)},
+		}
+		if name != "secret" && name != "wal.csv" { // a directory of these names does no harm
 			all = append(all, []string{"export", "--format", "inspect", "-o", in(name)})
 		}
 		for _, args := range all {
 			r := call(t, nil, append(args, "--store", path)...)
-			if r.code != exitUsage || !strings.Contains(r.err, "store") || !strings.Contains(r.err, "\nhint: ") || r.out != "" {
+			refused := strings.Contains(r.err, "store") && strings.Contains(r.err, "\nhint: ")
+			if r.code != exitUsage || !refused || r.out != "" {
 				t.Errorf("%q: exit code %d, %s", args, r.code, r.err)
 			}
 			if after := contents(t, dir); !reflect.DeepEqual(after, before) {
-				t.Fatalf("%q changed something", args)
+				t.Fatalf("%q changed a file", args)
 			}
 		}
 	}
-	must(t, nil, "export", "--store", path, "-o", in("plain")) // which only begins like one
+	must(t, nil, "export", "--store", path, "-o", in("plain")) // not a database, although it starts like one
 	if _, err := os.Stat("/dev/fd"); err != nil {
 		return
 	}
@@ -419,18 +461,16 @@ func TestNothingReplacesStores(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if r := call(t, nil, "export", "--store", path, "-o", fmt.Sprintf("/dev/fd/%d", f.Fd())); r.code != exitUsage {
-		t.Errorf("an open store: exit code %d, %s", r.code, r.err)
-	}
+	wantError(t, exitUsage, "store", "export", "--store", path, "-o", fmt.Sprintf("/dev/fd/%d", f.Fd()))
 }
 
-// TestExportWithoutTranscripts: calls of attempts whose transcripts were deleted are
-// counted as lacking, which is no damage.
+// TestExportWithoutTranscripts exports attempts whose transcripts were deleted. The export mentions
+// them, but that is not an error.
 func TestExportWithoutTranscripts(t *testing.T) {
 	t.Parallel()
 	path := quickRun(t, "models: [sim/listed, sim/expert]\ntasks_per_type: 1\nvariants: [optimal]\n")
 	must(t, nil, "delete", "--store", path, "--transcripts-only", "--model", "sim/listed", "--yes")
-	const says = "5 attempts exported without calls and messages"
+	const note = "5 attempts exported without calls and messages"
 	for _, c := range []struct {
 		args []string
 		lost bool
@@ -443,23 +483,28 @@ func TestExportWithoutTranscripts(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "out")
 		r := must(t, nil, append([]string{"export", "--store", path, "-o", out}, c.args...)...)
 		checked := must(t, nil, "export", "--check", out)
-		if strings.Contains(r.err, says) != c.lost || strings.Contains(checked.out, says) != c.lost {
-			t.Errorf("%q: says %s, and the check %s", c.args, r.err, checked.out)
+		if strings.Contains(r.err, note) != c.lost || strings.Contains(checked.out, note) != c.lost {
+			t.Errorf("%q prints %s, and --check %s", c.args, r.err, checked.out)
 		}
 	}
 }
 
-// TestInspectExportsBesideOthers: exports in one second keep their logs apart, and the
-// directory keeps what is others'.
-func TestInspectExportsBesideOthers(t *testing.T) {
+// TestInspectExportsKeepOtherFiles exports into a directory several times in one second. All logs
+// stay, the remains of killed programs go, and the files of others stay.
+func TestInspectExportsKeepOtherFiles(t *testing.T) {
 	t.Parallel()
 	path := quickRun(t, oneModel)
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	into := func(args ...string) result {
-		return call(t, nil, append([]string{"export", "--store", path, "--format", "inspect", "-o", dir}, args...)...)
+		args = append([]string{"export", "--store", path, "--format", "inspect", "-o", dir}, args...)
+		return call(t, nil, args...)
 	}
-	left := []string{".2026-03-02T08-30-00-00-00_e_m_0-1.eval.part", ".2026-03-02T08-30-00-00-00_e_m_0-1.eval.lock", ".2026-03-02T08-30-00-00-00_e_m_0-2.eval.lock"}
+	left := []string{
+		".2026-03-02T08-30-00-00-00_e_m_0-1.eval.part",
+		".2026-03-02T08-30-00-00-00_e_m_0-1.eval.lock",
+		".2026-03-02T08-30-00-00-00_e_m_0-2.eval.lock",
+	}
 	kept := []string{".mine.part", ".notes.eval.txt", "a.eval.part"}
 	for _, name := range slices.Concat(left, kept) {
 		if err := os.WriteFile(in(name), []byte("x"), 0o600); err != nil {
@@ -467,7 +512,7 @@ func TestInspectExportsBesideOthers(t *testing.T) {
 		}
 	}
 	d := delivery.New(io.Discard)
-	if _, err := d.Open(in("now.eval")); err != nil { // another program is at it
+	if _, err := d.Open(in("now.eval")); err != nil { // another program is writing it
 		t.Fatal(err)
 	}
 	for _, tasks := range []string{"simple_task", "basic_task", "data_pipeline"} {
@@ -482,8 +527,9 @@ func TestInspectExportsBesideOthers(t *testing.T) {
 	for _, name := range hidden(t, dir) {
 		names = append(names, filepath.Base(name))
 	}
-	if want := []string{".mine.part", ".notes.eval.txt", ".now.eval.lock", ".now.eval.part"}; !slices.Equal(names, want) {
-		t.Errorf("hidden are %q, want %q", names, want)
+	want := []string{".mine.part", ".notes.eval.txt", ".now.eval.lock", ".now.eval.part"}
+	if !slices.Equal(names, want) {
+		t.Errorf("the hidden files are %q, want %q", names, want)
 	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
@@ -493,17 +539,18 @@ func TestInspectExportsBesideOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := contents(t, dir)
-		if r := into(); r.code != exitError || !strings.Contains(r.err, "is not a manifest of an export") || !strings.Contains(r.err, "\nhint: name another directory") {
-			t.Errorf("exit code %d, %s", r.code, r.err)
+		r := into()
+		hint := strings.Contains(r.err, "\nhint: name another directory")
+		if r.code != exitError || !strings.Contains(r.err, "is not a manifest of an export") || !hint {
+			t.Errorf("manifest.json is %q: exit code %d, %s", foreign, r.code, r.err)
 		}
 		if !reflect.DeepEqual(contents(t, dir), before) {
-			t.Errorf("over %q something was written", foreign)
+			t.Errorf("manifest.json is %q: the export changed a file", foreign)
 		}
 	}
 }
 
-// TestExportKeepsPermissions: what replaces a file is no more public, nor less.
-func TestExportKeepsPermissions(t *testing.T) {
+func TestExportKeepsPermissionsOfReplacedFile(t *testing.T) {
 	t.Parallel()
 	path := quickRun(t, oneModel)
 	out := filepath.Join(t.TempDir(), "out")
@@ -518,14 +565,15 @@ func TestExportKeepsPermissions(t *testing.T) {
 	}
 }
 
-// TestCheckFindsManifests: any file of an export leads to the manifest that tells of it,
-// and what a manifest says does nothing to a terminal.
+// TestCheckFindsManifests checks that every file of an export leads to its manifest, and that a
+// manifest cannot control the terminal.
 func TestCheckFindsManifests(t *testing.T) {
 	t.Parallel()
 	path := quickRun(t, oneModel)
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	must(t, nil, "export", "--store", path, "-o", in("zold.jsonl"), "--calls", in("calls.jsonl"), "--where", "repeat=2")
+	must(t, nil, "export", "--store", path, "-o", in("zold.jsonl"), "--calls", in("calls.jsonl"),
+		"--where", "repeat=2")
 	must(t, nil, "export", "--store", path, "-o", in("out.jsonl"), "--calls", in("calls.jsonl"))
 	must(t, nil, "export", "--store", path, "--format", "inspect", "-o", dir)
 	logs, err := filepath.Glob(in("*.eval"))
@@ -533,7 +581,7 @@ func TestCheckFindsManifests(t *testing.T) {
 		t.Fatal(logs, err)
 	}
 	for name, want := range map[string]string{
-		in("calls.jsonl"):             "out.jsonl: whole, 5 attempts\ncalls.jsonl: whole, ", // the latest that names it
+		in("calls.jsonl"):             "out.jsonl: whole, 5 attempts\ncalls.jsonl: whole, ", // the latest manifest that lists it
 		logs[0]:                       filepath.Base(logs[0]) + ": whole, 5 trials\n",
 		in("out.jsonl"):               "out.jsonl: whole, 5 attempts\n",
 		in("out.jsonl.manifest.json"): "out.jsonl: whole, 5 attempts\n",
@@ -546,21 +594,23 @@ func TestCheckFindsManifests(t *testing.T) {
 	if err := os.WriteFile(in("other.eval"), []byte("PK"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if r := call(t, nil, "export", "--check", in("other.eval")); r.code != exitError || !strings.Contains(r.err, "no manifest beside it names it") || !strings.Contains(r.err, "\nhint: ") {
-		t.Errorf("exit code %d, %s", r.code, r.err)
-	}
-	evil := `{"format_version": 1, "snapshot": "\u001b[2J", "store": "\u202e", "files": [{"name": "\u001b[31mred", "format": "\u001bx", "table": "\u001b"},
+	wantError(t, exitError, "no manifest in its directory lists it", "export", "--check", in("other.eval"))
+
+	evil := `{"format_version": 1, "snapshot": "\u001b[2J", "store": "\u202e", "files": [
+		{"name": "\u001b[31mred", "format": "\u001bx", "table": "\u001b"},
 		{"name": "out.jsonl", "format": "v3", "table": "\u001b", "sha256": "\u001b[2J"}]}`
 	if err := os.WriteFile(in("m.json"), []byte(evil), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if r := call(t, nil, "export", "--check", in("m.json")); r.code != exitError || strings.ContainsAny(r.out+r.err, "\x1b\u202e") || !strings.Contains(r.err, "red") {
+	r := call(t, nil, "export", "--check", in("m.json"))
+	obeyed := strings.ContainsAny(r.out+r.err, "\x1b\u202e")
+	if r.code != exitError || obeyed || !strings.Contains(r.err, "red") {
 		t.Errorf("exit code %d, %q", r.code, r.err)
 	}
 }
 
-// TestOneStreamOfTables: two tables never share a file, by whatever names.
-func TestOneStreamOfTables(t *testing.T) {
+// TestTablesNeverShareAFile names standard output a second time, in several ways.
+func TestTablesNeverShareAFile(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/dev/fd"); err != nil {
 		t.Skip(err)
@@ -585,23 +635,29 @@ func TestOneStreamOfTables(t *testing.T) {
 			}
 			err = cmd.Run()
 			f.Close()
-			if cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(errs.String(), "two outputs have the same path") {
-				t.Errorf("%s to a %s: %v, %s", calls, kind, err, errs.String())
+			refused := strings.Contains(errs.String(), "two outputs have the same path")
+			if cmd.ProcessState.ExitCode() != exitUsage || !refused {
+				t.Errorf("calls to %s, standard output is a %s: %v, %s", calls, kind, err, errs.String())
 			}
 		}
 	}
 }
 
-// TestNothingAppearsBesideABrokenPipe: files that do not appear because the reader of
-// another went away are an error.
-func TestNothingAppearsBesideABrokenPipe(t *testing.T) {
+// TestBrokenPipeIsAnErrorIfFilesAreLost writes one table to a file and the other to a pipe whose
+// reader goes away.
+func TestBrokenPipeIsAnErrorIfFilesAreLost(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
 	out := filepath.Join(t.TempDir(), "a.jsonl")
 	var errs bytes.Buffer
-	code := run([]string{"export", "--store", path, "-o", out, "--calls", "-"},
-		&process{in: strings.NewReader(""), out: &refusing{10, syscall.EPIPE}, err: &errs, env: func(string) (string, bool) { return "", false }})
-	if _, err := os.Stat(out); code != exitError || !strings.Contains(errs.String(), "nothing was written") || err == nil {
-		t.Errorf("exit code %d, %s; the file is there: %v", code, errs.String(), err == nil)
+	code := run([]string{"export", "--store", path, "-o", out, "--calls", "-"}, &process{
+		in: strings.NewReader(""), out: &failingWriter{10, syscall.EPIPE}, err: &errs,
+		env: func(string) (string, bool) { return "", false },
+	})
+	if code != exitError || !strings.Contains(errs.String(), "nothing was written") {
+		t.Errorf("exit code %d, %s", code, errs.String())
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("the file exists")
 	}
 }

@@ -7,19 +7,18 @@ import (
 	"testing"
 )
 
-// TestExportFiles: a file appears whole, in both formats with equal records;
-// one that cannot be written leaves nothing behind.
+// TestExportFiles writes the same attempts in two formats. A failed export leaves nothing behind.
 func TestExportFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	experiment := file(t, dir, "e.yaml", "models: [sim/listed]\ntasks_per_type: 1\nvariants: [optimal]\n")
+	experiment := file(t, dir, "e.yaml", oneModel)
 	db := filepath.Join(dir, "assay.db")
 	must(t, nil, "run", experiment, "--store", db, "--sim-latency", "0", "--display", "none")
 	jsonl, csv := filepath.Join(dir, "out.jsonl"), filepath.Join(dir, "out.csv")
 	r := must(t, nil, "export", "--store", db, "--output", jsonl)
 	must(t, nil, "export", "--store", db, "--format", "csv", "-o", csv)
 	if !strings.HasPrefix(r.err, "5 attempts of snapshot 5-") {
-		t.Errorf("export says %q", r.err)
+		t.Errorf("export prints %q", r.err)
 	}
 	for path, lines := range map[string]int{jsonl: 5, csv: 6} {
 		b, err := os.ReadFile(path)
@@ -31,27 +30,26 @@ func TestExportFiles(t *testing.T) {
 		}
 	}
 	before := tree(t, dir)
-	if r := call(t, nil, "export", "--store", db, "--output", filepath.Join(dir, "no", "such", "dir.csv")); r.code != exitError {
-		t.Errorf("exit code %d for a missing directory", r.code)
-	}
-	if r := call(t, nil, "export", "--store", db, "--experiment", "f"); r.code != exitError || !strings.Contains(r.err, "known are e") {
-		t.Errorf("unknown experiment: exit code %d, %s", r.code, r.err)
-	}
+	missing := filepath.Join(dir, "no", "such", "dir.csv")
+	wantError(t, exitError, "there is no directory", "export", "--store", db, "--output", missing)
+	wantError(t, exitError, "known are e", "export", "--store", db, "--experiment", "f")
 	if tree(t, dir) != before {
 		t.Error("a failed export left something behind")
 	}
 }
 
-// TestStatusWithoutLibrary: an experiment whose library is gone is named, and
-// the others are shown.
+// TestStatusWithoutLibrary deletes the library of one of two experiments. Status names the
+// experiment and shows the other one.
 func TestStatusWithoutLibrary(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	tasks := file(t, dir, "tasks.json", `[{"id": "t", "task_type": "basic_task", "description": "Read it.", "required_tools": ["file_operations_reader"]}]`)
+	tasks := file(t, dir, "tasks.json", `[{"id": "t", "task_type": "basic_task",
+		"description": "Read it.", "required_tools": ["file_operations_reader"]}]`)
 	lib := filepath.Join(dir, "lib.db")
 	must(t, nil, "library", "import", tasks, "-o", lib)
 	db := filepath.Join(dir, "assay.db")
-	mine := file(t, dir, "mine.yaml", "models: [sim/mute]\nlibrary: lib.db\ntask_types: [basic_task]\ntasks_per_type: all\nvariants: [cot]\n")
+	mine := file(t, dir, "mine.yaml", "models: [sim/mute]\nlibrary: lib.db\n"+
+		"task_types: [basic_task]\ntasks_per_type: all\nvariants: [cot]\n")
 	other := file(t, dir, "other.yaml", "models: [sim/mute]\ntasks_per_type: 1\nvariants: [cot]\n")
 	for _, e := range []string{mine, other} {
 		must(t, nil, "run", e, "--store", db, "--sim-latency", "0", "--display", "none")
@@ -60,7 +58,8 @@ func TestStatusWithoutLibrary(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := call(t, nil, "status", "--store", db)
-	if r.code != exitError || !strings.Contains(r.out, "experiment other") || !strings.Contains(r.err, "cannot plan experiment mine again") {
+	shown := strings.Contains(r.out, "experiment other")
+	if r.code != exitError || !shown || !strings.Contains(r.err, "cannot plan experiment mine again") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 }

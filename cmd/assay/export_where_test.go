@@ -20,7 +20,8 @@ func quickRun(t testing.TB, text string) string {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "q.db")
-	must(t, nil, "run", file(t, dir, "quick.yaml", text), "--store", path, "--sim-latency", "0", "--display", "none")
+	must(t, nil, "run", file(t, dir, "quick.yaml", text), "--store", path,
+		"--sim-latency", "0", "--display", "none")
 	return path
 }
 
@@ -28,7 +29,8 @@ func quickRun(t testing.TB, text string) string {
 func exported(t testing.TB, path string, args ...string) []assay.Attempt {
 	t.Helper()
 	var all []assay.Attempt
-	for a, err := range export.Read(strings.NewReader(must(t, nil, append([]string{"export", "--store", path}, args...)...).out)) {
+	r := must(t, nil, append([]string{"export", "--store", path}, args...)...)
+	for a, err := range export.Read(strings.NewReader(r.out)) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,9 +39,9 @@ func exported(t testing.TB, path string, args ...string) []assay.Attempt {
 	return all
 }
 
-// TestExportOfNothing: values that are not there are told of, with what was perhaps
-// meant, and no value is there in one spelling and not in another.
-func TestExportOfNothing(t *testing.T) {
+// TestExportFilters checks that values match in every spelling, that an empty export explains why
+// it is empty, and that wrong flags are refused.
+func TestExportFilters(t *testing.T) {
 	t.Parallel()
 	path := quickRun(t, "models: [sim/expert]\ntasks_per_type: 2\nvariants: [optimal]\nreliabilities: [0.7]\n")
 	all := attempts(t, path)
@@ -57,10 +59,11 @@ func TestExportOfNothing(t *testing.T) {
 			t.Errorf("%q: %d attempts, want %d", args, len(got), len(all))
 		}
 	}
+
 	now := snapshotOf(t, path)
 	for _, c := range []struct {
-		args []string
-		says string
+		args   []string
+		prints string
 	}{
 		{[]string{"--where", "model=sim/exprt"}, "no attempt matches model=sim/exprt\ndid you mean sim/expert?"},
 		{[]string{"--where", "retried!={}"}, "no attempt matches retried!={}"},
@@ -70,14 +73,16 @@ func TestExportOfNothing(t *testing.T) {
 		{[]string{"--snapshot", "0", "--since", now}, "there is no attempt with --since " + now + " --snapshot 0"},
 	} {
 		r := must(t, nil, append([]string{"export", "--store", path}, c.args...)...)
-		if r.out != "" || !strings.Contains(r.err, "0 attempts of snapshot ") || !strings.Contains(strings.ReplaceAll(r.err, "hint: ", ""), c.says) {
-			t.Errorf("%q: %q, and says %q, want %q", c.args, r.out, r.err, c.says)
+		why := strings.ReplaceAll(r.err, "hint: ", "")
+		if r.out != "" || !strings.Contains(why, "0 attempts of snapshot ") || !strings.Contains(why, c.prints) {
+			t.Errorf("%q exports %q and prints %q, want %q", c.args, r.out, r.err, c.prints)
 		}
 	}
+
 	for _, c := range []struct {
-		args []string
-		code int
-		says string
+		args   []string
+		code   int
+		prints string
 	}{
 		{[]string{"--run", "01"}, exitError, "the store has no run \"01\"\nhint: known are " + run},
 		{[]string{"--run", run + "x"}, exitError, "did you mean " + run},
@@ -100,27 +105,27 @@ func TestExportOfNothing(t *testing.T) {
 		if c.args[0] == "--check" {
 			args = args[:1]
 		}
-		if r := call(t, nil, append(args, c.args...)...); r.code != c.code || !strings.Contains(r.err, c.says) || strings.Contains(r.err, "%!") {
-			t.Errorf("%q: exit code %d, %q, want %d and %q", c.args, r.code, r.err, c.code, c.says)
-		}
+		wantError(t, c.code, c.prints, append(args, c.args...)...)
 	}
 	if r := must(t, nil, "export", "--store", path, "--format", "CSV"); strings.Count(r.out, "\n") != 1+len(all) {
-		t.Errorf("CSV in capitals: %s", r.out)
+		t.Errorf("--format CSV prints %s", r.out)
 	}
 }
 
-// TestExportOfSharedTrials: the export of an experiment has what its report counts,
-// whichever experiment settled it, and each log of Inspect says whether it is complete.
+// TestExportOfSharedTrials checks that the export of an experiment has the attempts that its report
+// counts, even if another experiment made them, and that Inspect's logs are marked as complete only
+// if they are.
 func TestExportOfSharedTrials(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s.db")
 	run := func(name, rest string, args ...string) {
 		e := file(t, dir, name+".yaml", "models: [sim/expert]\ntasks_per_type: 2\n"+rest)
-		must(t, nil, append([]string{"run", e, "--store", path, "--sim-latency", "0", "--display", "none"}, args...)...)
+		args = append([]string{"run", e, "--store", path, "--sim-latency", "0", "--display", "none"}, args...)
+		must(t, nil, args...)
 	}
 	run("a", "variants: [optimal, cot]\n")
-	run("b", "variants: [optimal]\n") // all of whose trials a has settled
+	run("b", "variants: [optimal]\n") // a has settled all its trials
 	run("c", "variants: [cot, baseline]\n", "--limit", "14")
 	counts := make(map[string]int)
 	for _, name := range []string{"a", "b", "c"} {
@@ -129,17 +134,20 @@ func TestExportOfSharedTrials(t *testing.T) {
 			counts[name+" by "+a.Experiment]++
 		}
 	}
-	for name, want := range map[string]int{"a": 20, "a by a": 20, "b": 10, "b by a": 10, "c by a": 10, "c by b": 0} {
+	for name, want := range map[string]int{
+		"a": 20, "a by a": 20, "b": 10, "b by a": 10, "c by a": 10, "c by b": 0,
+	} {
 		if counts[name] != want {
-			t.Errorf("%s: %d attempts, want %d of %v", name, counts[name], want, counts)
+			t.Errorf("%s: %d attempts, want %d; all counts: %v", name, counts[name], want, counts)
 		}
 	}
 	done := counts["c"]
 	if done <= 10 || done >= 20 {
-		t.Fatalf("c has %d outcomes, want some of its own and some pending", done)
+		t.Fatalf("c has %d outcomes, want some of its own and some trials pending", done)
 	}
-	if r := must(t, nil, "export", "--store", path, "--experiment", "b", "--format", "v3"); !strings.Contains(r.err, "10 trials of snapshot") {
-		t.Errorf("V3: %s", r.err)
+	r := must(t, nil, "export", "--store", path, "--experiment", "b", "--format", "v3")
+	if !strings.Contains(r.err, "10 trials of snapshot") {
+		t.Errorf("the V3 export prints %s", r.err)
 	}
 	for _, c := range []struct {
 		args []string
@@ -147,7 +155,10 @@ func TestExportOfSharedTrials(t *testing.T) {
 	}{
 		{nil, []string{"a success 20 of 20", "b success 10 of 10", fmt.Sprintf("c cancelled %d of 20", done)}},
 		{[]string{"--experiment", "b"}, []string{"b success 10 of 10"}},
-		{[]string{"--experiment", "c", "--where", "variant=cot"}, []string{"c success 10 of 10 by {\"experiment\":\"c\",\"where\":[\"variant=cot\"]}"}},
+		{
+			[]string{"--experiment", "c", "--where", "variant=cot"},
+			[]string{`c success 10 of 10 by {"experiment":"c","where":["variant=cot"]}`},
+		},
 	} {
 		logs := filepath.Join(t.TempDir(), "logs")
 		must(t, nil, append([]string{"export", "--store", path, "--format", "inspect", "-o", logs}, c.args...)...)
@@ -155,28 +166,30 @@ func TestExportOfSharedTrials(t *testing.T) {
 			t.Errorf("%q: logs %q, want %q", c.args, got, c.want)
 		}
 		if r := must(t, nil, "export", "--check", logs); strings.Count(r.out, "whole, ") != len(c.want) {
-			t.Errorf("check: %s", r.out)
+			t.Errorf("--check prints %s", r.out)
 		}
 	}
 }
 
-// TestExportWithoutPlan: what an experiment was can no longer be told, and what was
-// made for it can.
+// TestExportWithoutPlan exports an experiment whose plan changed, and then one that cannot be planned
+// again. The second export has all attempts made for the experiment.
 func TestExportWithoutPlan(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s.db")
 	run := func(text string) {
-		must(t, nil, "run", file(t, dir, "e.yaml", text), "--store", path, "--sim-latency", "0", "--display", "none")
+		must(t, nil, "run", file(t, dir, "e.yaml", text), "--store", path,
+			"--sim-latency", "0", "--display", "none")
 	}
 	run("models: [sim/expert]\ntasks_per_type: 1\nvariants: [optimal]\n")
 	run("models: [sim/expert]\ntasks_per_type: 1\nvariants: [cot]\n")
 	r := must(t, nil, "export", "--store", path, "--experiment", "e")
-	if strings.Count(r.out, "\n") != 5 || !strings.Contains(r.err, "5 attempts made for e are left out, because it no longer plans their trials") {
-		t.Errorf("%d attempts, and %s", strings.Count(r.out, "\n"), r.err)
+	const leftOut = "5 attempts made for e are left out, because it no longer plans their trials"
+	if n := strings.Count(r.out, "\n"); n != 5 || !strings.Contains(r.err, leftOut) {
+		t.Errorf("%d attempts with warnings %s", n, r.err)
 	}
 	logs := filepath.Join(dir, "logs")
-	must(t, nil, "export", "--store", path, "--format", "inspect", "-o", logs) // all of them, for nothing else was asked
+	must(t, nil, "export", "--store", path, "--format", "inspect", "-o", logs) // without --experiment, all attempts
 	if got, want := logsIn(t, logs), []string{"e success 10 of 10"}; !slices.Equal(got, want) {
 		t.Errorf("logs %q, want %q", got, want)
 	}
@@ -189,17 +202,17 @@ func TestExportWithoutPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = must(t, nil, "export", "--store", path, "--experiment", "e")
-	if strings.Count(r.out, "\n") != 10 || !strings.Contains(r.err, "cannot be planned again") {
-		t.Errorf("%d attempts, and %s", strings.Count(r.out, "\n"), r.err)
+	if n := strings.Count(r.out, "\n"); n != 10 || !strings.Contains(r.err, "cannot plan experiment e again") {
+		t.Errorf("%d attempts with warnings %s", n, r.err)
 	}
 }
 
-// TestMixedExportHint: what the error says to type can be typed, and leads on.
-func TestMixedExportHint(t *testing.T) {
+// TestMixedExportHintWorks runs the command that the error suggests.
+func TestMixedExportHintWorks(t *testing.T) {
 	t.Parallel()
 	sh, err := exec.LookPath("sh")
 	if err != nil {
-		t.Skip("there is no shell to read the hint")
+		t.Skip("there is no shell to parse the hint")
 	}
 	path := quickRun(t, `models: [sim/obedient]
 tasks_per_type: 1
@@ -217,13 +230,18 @@ sampling: {temperature: 0.7, top_p: 1}
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"export", "--store", path, "--format", "v3"}, strings.Split(strings.TrimSpace(string(words)), "\n")...)
-	said := must(t, nil, args...).err
-	if !regexp.MustCompile(`^[1-9]\d* trials of snapshot`).MatchString(said) {
-		t.Errorf("%q: %s", args, said)
+	conditions := strings.Split(strings.TrimSpace(string(words)), "\n")
+	args := append([]string{"export", "--store", path, "--format", "v3"}, conditions...)
+	errs := must(t, nil, args...).err
+	if !regexp.MustCompile(`^[1-9]\d* trials of snapshot`).MatchString(errs) {
+		t.Errorf("%q prints %s", args, errs)
 	}
-	n := len(exported(t, path, args[5:]...))
-	if !strings.HasPrefix(said, fmt.Sprint(n)+" trials") || !slices.ContainsFunc(exported(t, path, args[5:]...), func(a assay.Attempt) bool { return a.Severity == "" }) {
-		t.Errorf("%d attempts fit %q, and it says %s", n, args[5:], said)
+	chosen := exported(t, path, conditions...)
+	if !strings.HasPrefix(errs, fmt.Sprint(len(chosen))+" trials") {
+		t.Errorf("%d attempts match %q, but the export prints %s", len(chosen), conditions, errs)
+	}
+	plain := func(a assay.Attempt) bool { return a.Severity == "" }
+	if !slices.ContainsFunc(chosen, plain) {
+		t.Errorf("%q selects no attempt without a severity", conditions)
 	}
 }

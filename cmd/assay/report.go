@@ -69,7 +69,7 @@ up to N failed episodes of each model.`,
 func writeReport(ctx context.Context, p *process, db *store.DB, e store.Experiment, f documentFlags) (err error) {
 	j, err := job.Reopen(ctx, e)
 	if err != nil {
-		return fmt.Errorf("experiment %s cannot be planned again: %w", e.Name, err)
+		return fmt.Errorf("cannot plan experiment %s again: %w", e.Name, err)
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
 	x, err := j.Reading(ctx, db, e, f.where)

@@ -14,85 +14,91 @@ import (
 	"github.com/assay-eval/assay/internal/run/session"
 )
 
-// TestShowWithoutTranscript: the verdict is shown although the transcript was deleted.
-func TestShowWithoutTranscript(t *testing.T) {
+func TestShowPrintsVerdictWithoutTranscript(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
 	trial := string(attempts(t, path)[0].ID)
-	must(t, nil, "delete", "--store", path, "--transcripts-only", "--model", attempts(t, path)[0].Model, "--yes")
+	must(t, nil, "delete", "--store", path, "--transcripts-only",
+		"--model", attempts(t, path)[0].Model, "--yes")
 	r := must(t, nil, "show", "--store", path, trial)
 	if !strings.Contains(r.out, "there is no transcript") || !strings.Contains(r.out, "required ") {
-		t.Errorf("show of a trial without its transcript:\n%s", r.out)
+		t.Errorf("show prints\n%s", r.out)
 	}
 	var shown struct {
 		Attempt    assay.Attempt
 		Transcript *assay.Transcript
 	}
-	if err := json.Unmarshal([]byte(must(t, nil, "show", "--store", path, "--json", trial).out), &shown); err != nil {
-		t.Fatal(err)
-	}
+	decode(t, must(t, nil, "show", "--store", path, "--json", trial).out, &shown)
 	if shown.Transcript != nil || string(shown.Attempt.ID) != trial {
-		t.Errorf("show --json: %+v", shown)
+		t.Errorf("show --json prints %+v", shown)
 	}
-	if r := call(t, nil, "show", "--store", path, "--prompt", trial); r.code != exitError || !strings.Contains(r.err, "there is no transcript") {
-		t.Errorf("show --prompt: %d %s", r.code, r.err)
-	}
+	wantError(t, exitError, "there is no transcript", "show", "--store", path, "--prompt", trial)
 }
 
-// refusing fails after some bytes.
-type refusing struct {
+// A failingWriter returns an error after a number of bytes.
+type failingWriter struct {
 	left int
 	err  error
 }
 
-func (w *refusing) Write(b []byte) (int, error) {
+func (w *failingWriter) Write(b []byte) (int, error) {
 	if w.left -= len(b); w.left < 0 {
 		return 0, w.err
 	}
 	return len(b), nil
 }
 
-// TestOutputThatEnds: who reads only the beginning has what they want, and a full disk
-// is an error, whatever the command. Neither changes how a run ended.
-func TestOutputThatEnds(t *testing.T) {
+// TestOutputErrors checks that a command succeeds if the reader of its output goes away, and fails
+// if the disk is full. Neither changes the exit code of a run.
+func TestOutputErrors(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
 	to := func(w io.Writer, args ...string) (int, string) {
 		var errs bytes.Buffer
-		code := run(args, &process{in: strings.NewReader(""), out: w, err: &errs, name: "assay", env: func(string) (string, bool) { return "", false }})
+		env := func(string) (string, bool) { return "", false }
+		code := run(args, &process{in: strings.NewReader(""), out: w, err: &errs, name: "assay", env: env})
 		return code, errs.String()
 	}
-	for _, args := range [][]string{{"status"}, {"report"}, {"export"}, {"plan"}, {"suites"}, {"library", "inspect"}, {"verify"}} {
+	for _, args := range [][]string{
+		{"status"}, {"report"}, {"export"}, {"plan"}, {"suites"}, {"library", "inspect"}, {"verify"},
+	} {
 		switch args[0] {
 		case "suites", "library":
 		default:
 			args = append(args, "--store", path)
 		}
-		if code, said := to(&refusing{10, syscall.EPIPE}, args...); code != exitOK || strings.Contains(said, "pipe") {
-			t.Errorf("%v, whose reader went away: %d %s", args, code, said)
+		code, errs := to(&failingWriter{10, syscall.EPIPE}, args...)
+		if code != exitOK || strings.Contains(errs, "pipe") {
+			t.Errorf("%v, whose reader went away: exit code %d, %s", args, code, errs)
 		}
-		if code, said := to(&refusing{10, syscall.ENOSPC}, args...); code != exitError || !strings.Contains(said, syscall.ENOSPC.Error()) {
-			t.Errorf("%v on a full disk: %d %s", args, code, said)
+		code, errs = to(&failingWriter{10, syscall.ENOSPC}, args...)
+		if code != exitError || !strings.Contains(errs, syscall.ENOSPC.Error()) {
+			t.Errorf("%v on a full disk: exit code %d, %s", args, code, errs)
 		}
 	}
-	if code, said := to(&refusing{10, syscall.EPIPE}, "run", "--suite", "models", "--model", "sim/optimal", "--limit", "3", "--sim-latency", "0s", "--display", "none", "--store", path); code != exitOK {
-		t.Errorf("a complete run whose reader went away: %d %s", code, said)
+
+	code, errs := to(&failingWriter{10, syscall.EPIPE}, "run", "--suite", "models", "--model", "sim/optimal",
+		"--limit", "3", "--sim-latency", "0s", "--display", "none", "--store", path)
+	if code != exitOK {
+		t.Errorf("a complete run whose reader went away: exit code %d, %s", code, errs)
 	}
-	if code, said := to(&refusing{10, syscall.EPIPE}, "show", "--store", path, "zzzz"); code != exitUsage && code != exitError || said == "" {
-		t.Errorf("an error beside a reader who went away: %d %s", code, said)
+	code, errs = to(&failingWriter{10, syscall.EPIPE}, "show", "--store", path, "zzzz")
+	if code != exitUsage && code != exitError || errs == "" {
+		t.Errorf("an error while the reader went away: exit code %d, %q", code, errs)
 	}
 	both := errors.Join(fmt.Errorf("x: %w", syscall.EPIPE), errors.New("imported before"))
 	if brokenPipe(both) || !brokenPipe(errors.Join(fmt.Errorf("x: %w", syscall.EPIPE), syscall.EPIPE)) {
-		t.Error("an error beside that of a broken pipe is overlooked, or that alone is not")
+		t.Error("brokenPipe must be true for broken pipes only, and false if there is another error")
 	}
-	if code, said := to(&refusing{10, errors.New("x")}, "run", "--debug-trials", "ZZZ", "--store", path); code != exitUsage || !strings.Contains(said, "hex digits") {
-		t.Errorf("--debug-trials ZZZ: %d %s", code, said)
+	code, errs = to(&failingWriter{10, errors.New("x")}, "run", "--debug-trials", "ZZZ", "--store", path)
+	if code != exitUsage || !strings.Contains(errs, "hex digits") {
+		t.Errorf("--debug-trials ZZZ: exit code %d, %s", code, errs)
 	}
 }
 
-// TestAllSettledByOthers: an experiment whose trials another one has settled is known by
-// its own name, once.
-func TestAllSettledByOthers(t *testing.T) {
+// TestExperimentSettledByAnotherIsListed runs an experiment whose trials another one has settled.
+// The store lists it under its own name, with one run.
+func TestExperimentSettledByAnotherIsListed(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
 	second := file(t, t.TempDir(), "second.yaml", `
@@ -106,7 +112,7 @@ tools: listed
 `)
 	for range 2 {
 		if r := must(t, nil, "run", second, "--store", path, "--display", "none"); !strings.Contains(r.out, "nothing was run") {
-			t.Errorf("run of what is done:\n%s", r.out)
+			t.Errorf("a run without pending trials prints\n%s", r.out)
 		}
 	}
 	var all []session.Status
@@ -119,8 +125,9 @@ tools: listed
 	must(t, nil, "report", "--store", path, "second")
 }
 
-// TestOtherPlans: what the latest plan of a name does not have is said to be there.
-func TestOtherPlans(t *testing.T) {
+// TestAttemptsOfOlderPlansAreMentioned removes a model from an experiment. Status and report
+// mention the attempts of the earlier plan.
+func TestAttemptsOfOlderPlansAreMentioned(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := dir + "/r.db"
@@ -140,9 +147,9 @@ tasks_per_type: 2
 		}
 	}
 	if r := must(t, nil, "status", "--store", path); gone == 0 || !strings.Contains(r.out, counted(gone, "attempt")+" at trials that the latest plan of this name does not have") {
-		t.Errorf("status of an edited experiment with %d other attempts:\n%s", gone, r.out)
+		t.Errorf("status does not mention the %d attempts of the earlier plan:\n%s", gone, r.out)
 	}
 	if r := must(t, nil, "report", "--store", path); !strings.Contains(r.out, "Results of other plans are not counted") {
-		t.Errorf("report of an edited experiment:\n%s", r.out)
+		t.Errorf("the report does not mention the earlier plan:\n%s", r.out)
 	}
 }

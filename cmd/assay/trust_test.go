@@ -24,8 +24,8 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// smallRun runs an experiment of two models, three variants and two reliabilities
-// with repeats, and returns its store.
+// smallRun runs an experiment with two models, three variants, two reliabilities and repeats, and
+// returns its store.
 func smallRun(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,49 +56,62 @@ func verifyJSON(t testing.TB, path string, wantCode int) *audit.Report {
 	return v
 }
 
-// TestVerify: a run's store is whole, with every score proved; what is changed is
-// found by what it says too, keeps runs away, and is left behind by recover, after
-// which the same command runs what is pending.
-func TestVerify(t *testing.T) {
+// wantError checks that a command fails with an exit code and an error that contains a text.
+func wantError(t testing.TB, code int, text string, args ...string) {
+	t.Helper()
+	if r := call(t, nil, args...); r.code != code || !strings.Contains(r.err, text) {
+		t.Errorf("%q: exit code %d, error %q; want %d, %q", args, r.code, r.err, code, text)
+	}
+}
+
+// TestVerifyFindsChangedOutcome changes an outcome in a store. Verify finds it, no run writes to the
+// store, recover leaves the attempt out, and the same command then runs the trial again.
+func TestVerifyFindsChangedOutcome(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
 	n := len(attempts(t, path))
 	v := verifyJSON(t, path, exitOK)
 	if len(v.Problems) > 0 || v.Attempts != n || v.Rescored != n || v.Unsealed != 0 || len(v.Unjudged) > 0 {
-		t.Fatalf("%+v, want %d whole attempts with proved scores", v, n)
+		t.Fatalf("verify = %+v, want %d attempts with proved scores", v, n)
 	}
 	if text := must(t, nil, "verify", "--store", path).out; !strings.Contains(text, "The store is whole.") {
-		t.Errorf("verify says %q", text)
+		t.Errorf("verify prints %q", text)
 	}
-	tamper(t, path, "UPDATE attempts SET level = 'full_success', error_category = '' WHERE id = (SELECT min(id) FROM attempts WHERE level = 'failure')")
+
+	tamper(t, path, failureToSuccess)
 	v = verifyJSON(t, path, exitError)
 	for _, check := range []string{"seal", "score"} {
 		if !slices.ContainsFunc(v.Problems, func(p store.Problem) bool { return p.Check == check }) {
-			t.Errorf("problems %v, want one of %s", v.Problems, check)
+			t.Errorf("verify found %v, want a problem with the %s", v.Problems, check)
 		}
 	}
 	experiment := filepath.Join(filepath.Dir(path), "small.yaml")
-	if r := call(t, nil, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none"); r.code != exitError || !strings.Contains(r.err, "assay recover") {
-		t.Errorf("a run on it: exit code %d, %s", r.code, r.err)
-	}
+	wantError(t, exitError, "assay recover", "run", experiment, "--store", path,
+		"--sim-latency", "0", "--display", "none")
 	if got := len(attempts(t, path)); got != n {
 		t.Errorf("%d attempts can be read, want %d", got, n)
 	}
 	if r := must(t, nil, "status", "--store", path); !strings.Contains(r.err, "damaged") {
-		t.Errorf("a reader is not warned: %q", r.err)
+		t.Errorf("status warns %q, want a warning about damage", r.err)
 	}
+
 	whole := path + ".whole"
-	if r := call(t, nil, "recover", "--store", path, whole); r.code != exitError || !strings.Contains(r.out, "left 1 attempt that cannot") {
-		t.Errorf("recover says %q", r.out)
+	r := call(t, nil, "recover", "--store", path, whole)
+	if r.code != exitError || !strings.Contains(r.out, "left 1 attempt that cannot") {
+		t.Errorf("recover: exit code %d, %q", r.code, r.out)
 	}
 	verifyJSON(t, whole, exitOK)
 	mustProgram(t, "run", experiment, "--store", whole, "--sim-latency", "0", "--display", "none")
 	if v := verifyJSON(t, whole, exitOK); v.Outcomes != n {
-		t.Errorf("%d outcomes after what was pending ran, want %d", v.Outcomes, n)
+		t.Errorf("%d outcomes after the second run, want %d", v.Outcomes, n)
 	}
 }
 
-// tamper changes a store behind the back of its triggers.
+// failureToSuccess turns the first failure into a full success.
+const failureToSuccess = `UPDATE attempts SET level = 'full_success', error_category = ''
+	WHERE id = (SELECT min(id) FROM attempts WHERE level = 'failure')`
+
+// tamper changes a store while the trigger that prevents that is dropped.
 func tamper(t testing.TB, path, text string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -119,9 +132,9 @@ func tamper(t testing.TB, path, text string) {
 	}
 }
 
-// TestVerifyLooksAtWhatAttemptsSay: seals prove that a row is as it was saved; these
-// rows were saved so, by another program or another time, and are wrong all the same.
-func TestVerifyLooksAtWhatAttemptsSay(t *testing.T) {
+// TestVerifyChecksContentOfAttempts saves attempts that cannot be right. Their seals are valid,
+// because a seal only proves that a row is as it was saved.
+func TestVerifyChecksContentOfAttempts(t *testing.T) {
 	t.Parallel()
 	source := smallRun(t)
 	sound := attempts(t, source)[0]
@@ -129,14 +142,14 @@ func TestVerifyLooksAtWhatAttemptsSay(t *testing.T) {
 		spoil func(*assay.Attempt)
 		check string
 	}{
-		"another model answered":     {func(a *assay.Attempt) { a.ServedModel = "gpt-4o" }, "served model"},
-		"another model helped":       {func(a *assay.Attempt) { a.AddServed("gpt-4o") }, "served model"},
-		"a model nobody planned":     {func(a *assay.Attempt) { a.Model = "test-model-protection" }, "known"},
-		"a variant nobody planned":   {func(a *assay.Attempt) { a.Variant = "flawed" }, "known"},
-		"a type nobody planned":      {func(a *assay.Attempt) { a.TaskType = "test_task" }, "known"},
-		"a phantom reliability":      {func(a *assay.Attempt) { a.Reliability = 1 }, "known"},
-		"a failure without category": {func(a *assay.Attempt) { a.Level, a.ErrorCategory = assay.Failure, "" }, "category"},
-		"a category of its own":      {func(a *assay.Attempt) { a.Level, a.ErrorCategory = assay.Failure, "oops" }, "category"},
+		"another model answered":   {func(a *assay.Attempt) { a.ServedModel = "gpt-4o" }, "served model"},
+		"another model helped":     {func(a *assay.Attempt) { a.AddServed("gpt-4o") }, "served model"},
+		"unplanned model":          {func(a *assay.Attempt) { a.Model = "test-model-protection" }, "known"},
+		"unplanned variant":        {func(a *assay.Attempt) { a.Variant = "flawed" }, "known"},
+		"unplanned task type":      {func(a *assay.Attempt) { a.TaskType = "test_task" }, "known"},
+		"unplanned reliability":    {func(a *assay.Attempt) { a.Reliability = 1 }, "known"},
+		"failure without category": {func(a *assay.Attempt) { a.Level, a.ErrorCategory = assay.Failure, "" }, "category"},
+		"unknown category":         {func(a *assay.Attempt) { a.Level, a.ErrorCategory = assay.Failure, "oops" }, "category"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -147,66 +160,63 @@ func TestVerifyLooksAtWhatAttemptsSay(t *testing.T) {
 				t.Fatal(err)
 			}
 			a := sound
-			a.Repeat = 99 // so that it is not settled
+			a.Repeat = 99 // a trial that is not settled
 			c.spoil(&a)
-			a.Trial = assay.NewTrial(a.Cell, assay.TaskRef{ID: a.Task, Digest: a.TaskDigest}, a.Setting, 2025, a.Repeat)
+			task := assay.TaskRef{ID: a.Task, Digest: a.TaskDigest}
+			a.Trial = assay.NewTrial(a.Cell, task, a.Setting, 2025, a.Repeat)
 			if err := errors.Join(db.Save(t.Context(), &a, nil), db.Close()); err != nil {
 				t.Fatal(err)
 			}
 			v := verifyJSON(t, path, exitError)
 			if !slices.ContainsFunc(v.Problems, func(p store.Problem) bool { return p.Check == c.check }) {
-				t.Errorf("problems %v, want one of %q", v.Problems, c.check)
+				t.Errorf("verify found %v, want a problem with the %s", v.Problems, c.check)
 			}
 			if _, err := os.Stat(path + ".damaged"); err == nil {
-				t.Error("a store that is as it was written counts as damaged")
+				t.Error("the store is marked as damaged although it is as it was written")
 			}
 		})
 	}
 }
 
-// TestMaintenance goes through backups, deletions and merges by command.
-func TestMaintenance(t *testing.T) {
+func TestMergeRestoresDeletedAttemptsFromBackup(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
 	dir := t.TempDir()
 	all := attempts(t, path)
 	backup := filepath.Join(dir, "backup.db")
 	if r := must(t, nil, "backup", "--store", path, backup); !strings.Contains(r.out, "snapshot") {
-		t.Errorf("backup says %q", r.out)
+		t.Errorf("backup prints %q", r.out)
 	}
-	if r := call(t, nil, "backup", "--store", path, backup); r.code != exitError || !strings.Contains(r.err, "already exists") {
-		t.Errorf("a second backup there: %d, %s", r.code, r.err)
-	}
+	wantError(t, exitError, "already exists", "backup", "--store", path, backup)
+
 	preview := must(t, nil, "delete", "--store", path, "--model", "sim/obedient").out
 	if !strings.Contains(preview, "Nothing was deleted") || len(attempts(t, path)) != len(all) {
-		t.Errorf("the preview says %q, and %d of %d attempts are left", preview, len(attempts(t, path)), len(all))
+		t.Errorf("the preview prints %q and leaves %d of %d attempts",
+			preview, len(attempts(t, path)), len(all))
 	}
 	must(t, nil, "delete", "--store", path, "--model", "sim/obedient", "--yes")
 	for _, a := range attempts(t, path) {
 		if a.Model == "sim/obedient" {
-			t.Fatal("an attempt of the model is left")
+			t.Fatal("the store still has an attempt of the deleted model")
 		}
 	}
 	verifyJSON(t, path, exitOK)
 	merged := filepath.Join(dir, "merged.db")
-	if r := must(t, nil, "merge", merged, path, backup, path); !strings.Contains(r.out, fmt.Sprintf("%d attempts", len(all))) {
-		t.Errorf("merge says %q, want all %d attempts back", r.out, len(all))
+	r := must(t, nil, "merge", merged, path, backup, path)
+	if !strings.Contains(r.out, fmt.Sprintf("%d attempts", len(all))) {
+		t.Errorf("merge prints %q, want %d attempts", r.out, len(all))
 	}
 	must(t, nil, "delete", "--store", merged, "--transcripts-only", "--level", "full_success", "--yes")
 	if v := verifyJSON(t, merged, exitOK); v.Dropped == 0 || v.Attempts != len(all) {
-		t.Errorf("%+v, want all attempts and fewer transcripts", v)
+		t.Errorf("verify = %+v, want all attempts and fewer transcripts", v)
 	}
-	for _, args := range [][]string{{"delete", "--store", path}, {"delete", "--store", path, "--level", "success"}} {
-		if r := call(t, nil, args...); r.code != exitUsage {
-			t.Errorf("%v: exit code %d, want %d", args, r.code, exitUsage)
-		}
-	}
-	if r := call(t, nil, "delete", "--store", path, "--model", "sim/expret"); r.code != exitError || !strings.Contains(r.err, "sim/expert") {
-		t.Errorf("a model that is not there: %d, %s", r.code, r.err)
-	}
+
+	wantError(t, exitUsage, "nothing is chosen", "delete", "--store", path)
+	wantError(t, exitUsage, "the levels are", "delete", "--store", path, "--level", "success")
+	wantError(t, exitError, "did you mean sim/expert?", "delete", "--store", path, "--model", "sim/expret")
 }
 
-// TestExports: every format holds the same attempts, and its manifest proves it.
+// TestExports checks that every format has the same attempts, and a manifest that proves its files.
 func TestExports(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
@@ -242,12 +252,14 @@ func TestExports(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", format, err)
 		}
-		if manifest.Counts.Attempts != len(want) || manifest.Snapshot != snapshotOf(t, path) || len(manifest.Files) != 2 {
+		complete := manifest.Counts.Attempts == len(want) && len(manifest.Files) == 2
+		if !complete || manifest.Snapshot != snapshotOf(t, path) {
 			t.Errorf("%s: manifest %+v", format, manifest)
 		}
 	}
-	// Conditions and states.
-	some := must(t, nil, "export", "--store", path, "--where", "model=sim/expert", "--where", "level!=full_success").out
+
+	some := must(t, nil, "export", "--store", path,
+		"--where", "model=sim/expert", "--where", "level!=full_success").out
 	n := 0
 	for _, a := range want {
 		if a.Model == "sim/expert" && a.Level != assay.FullSuccess {
@@ -255,18 +267,15 @@ func TestExports(t *testing.T) {
 		}
 	}
 	if got := strings.Count(some, "\n"); got != n || n == 0 {
-		t.Errorf("%d attempts fit the conditions, want %d", got, n)
+		t.Errorf("%d attempts match the conditions, want %d", got, n)
 	}
 	if since := must(t, nil, "export", "--store", path, "--since", snapshotOf(t, path)).out; since != "" {
-		t.Errorf("since now there is %q", since)
+		t.Errorf("the export since the present snapshot is %q, want nothing", since)
 	}
-	if r := call(t, nil, "export", "--store", path, "--where", "modl=x"); r.code != exitUsage || !strings.Contains(r.err, "model") {
-		t.Errorf("an unknown field: %d, %s", r.code, r.err)
-	}
+	wantError(t, exitUsage, "model", "export", "--store", path, "--where", "modl=x")
 }
 
-// TestForeignFormats: the original's database and Inspect's logs are derived from the
-// same attempts.
+// TestForeignFormats checks that the original's database and Inspect's logs contain all attempts.
 func TestForeignFormats(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
@@ -288,25 +297,23 @@ func TestForeignFormats(t *testing.T) {
 		}
 	}
 	if sum.Total != len(all) || sum.Full != full {
-		t.Errorf("V3 has %+v, want %d tests, %d full", sum, len(all), full)
+		t.Errorf("the V3 file counts %+v, want %d tests, %d full", sum, len(all), full)
 	}
 	csv := must(t, nil, "export", "--store", path, "--format", "csv50").out
 	header, _, _ := strings.Cut(csv, "\n")
 	if n := len(strings.Split(header, ",")); n != 50 || strings.Count(csv, "\n") != 1+len(d.Aggregates) {
-		t.Errorf("%d columns and %d rows, want 50 and %d", n, strings.Count(csv, "\n")-1, len(d.Aggregates))
+		t.Errorf("the CSV has %d columns and %d rows, want 50 and %d",
+			n, strings.Count(csv, "\n")-1, len(d.Aggregates))
 	}
 	logs := filepath.Join(dir, "logs")
 	must(t, nil, "export", "--store", path, "--format", "inspect", "--output", logs)
 	if files, err := filepath.Glob(logs + "/*.eval"); len(files) != 2 || err != nil {
-		t.Errorf("logs %v, %v, want one a model", files, err)
+		t.Errorf("logs %v, error %v; want one log per model", files, err)
 	}
-	if r := call(t, nil, "export", "--store", path, "--format", "inspect"); r.code != exitUsage {
-		t.Errorf("logs on standard output: exit code %d", r.code)
-	}
+	wantError(t, exitUsage, "several files", "export", "--store", path, "--format", "inspect")
 }
 
-// TestReport: all formats say the same of the same attempts, in one file, with the
-// warnings and the facts.
+// TestReport checks the counts of a report, its warnings, and that every format shows the facts.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
@@ -319,17 +326,22 @@ func TestReport(t *testing.T) {
 		done += c.Done
 	}
 	if n := len(attempts(t, path)); done != n || a.Done != n || a.Planned != n {
-		t.Errorf("cells count %d outcomes, the table %d of %d, the store %d", done, a.Done, a.Planned, n)
+		t.Errorf("cells count %d outcomes, the table counts %d of %d, and the store has %d",
+			done, a.Done, a.Planned, n)
 	}
-	// An obedient agent falls over the missing step, in every repeat.
+	// The obedient agent fails at the missing step in every repeat.
 	if !slices.ContainsFunc(a.Warnings, func(x report.Warning) bool { return x.Kind == "zero" }) {
-		t.Errorf("warnings %v, want one of 0 %%", a.Warnings)
+		t.Errorf("warnings %v, want one about 0 %%", a.Warnings)
 	}
 	if len(a.Repeats) != 2 || len(a.Variants) != 4 || len(a.Models) != 1 || len(a.Curves) == 0 {
-		t.Errorf("%d repeats, %d and %d comparisons, %d curves", len(a.Repeats), len(a.Variants), len(a.Models), len(a.Curves))
+		t.Errorf("%d repeats, %d comparisons of variants, %d of models, %d curves",
+			len(a.Repeats), len(a.Variants), len(a.Models), len(a.Curves))
 	}
 	for format, marks := range map[string][]string{
-		"text": {"Experiment small", "warnings: some figures may be misleading", "What each variant changes", snapshotOf(t, path)},
+		"text": {
+			"Experiment small", "warnings: some figures may be misleading",
+			"What each variant changes", snapshotOf(t, path),
+		},
 		"md":   {"# Experiment small", "| model |", snapshotOf(t, path)},
 		"html": {"<title>", "vega", "trial-", snapshotOf(t, path)},
 	} {
@@ -340,16 +352,61 @@ func TestReport(t *testing.T) {
 		out := must(t, nil, args...).out
 		for _, m := range marks {
 			if !strings.Contains(out, m) {
-				t.Errorf("%s does not have %q", format, m)
+				t.Errorf("the report as %s lacks %q", format, m)
 			}
 		}
 	}
-	if r := call(t, nil, "report", "smal", "--store", path); r.code != exitError || !strings.Contains(r.err, "small") {
-		t.Errorf("an unknown experiment: %d, %s", r.code, r.err)
-	}
+	wantError(t, exitError, "did you mean small?", "report", "smal", "--store", path)
 }
 
-// TestCompare: flips lead to trials that differ, and a side against itself does not.
+// TestReportCountsOnlyMatchingAttempts limits a report with --where. Conditions on fields of trials
+// also limit the planned trials, so that no trial of another model is missing.
+func TestReportCountsOnlyMatchingAttempts(t *testing.T) {
+	t.Parallel()
+	path := smallRun(t)
+	expert, failed := 0, 0
+	for _, a := range attempts(t, path) {
+		if a.Model == "sim/expert" {
+			expert++
+		}
+		if a.Model == "sim/expert" && a.Level == assay.Failure {
+			failed++
+		}
+	}
+	all := len(attempts(t, path))
+	for _, tc := range []struct {
+		name          string
+		where         []string
+		planned, done int
+	}{
+		{"no condition", nil, all, all},
+		{"field of trials", []string{"model=sim/expert"}, expert, expert},
+		{"field of attempts", []string{"model=sim/expert", "level=failure"}, expert, failed},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			args := []string{"report", "--store", path}
+			for _, w := range tc.where {
+				args = append(args, "--where", w)
+			}
+			var a report.Analysis
+			decode(t, must(t, nil, append(args, "--json")...).out, &a)
+			if a.Planned != tc.planned || a.Done != tc.done || !slices.Equal(a.Where, tc.where) {
+				t.Errorf("planned %d, done %d, where %q; want %d, %d, %q",
+					a.Planned, a.Done, a.Where, tc.planned, tc.done, tc.where)
+			}
+			sentence := "Only attempts with " + strings.Join(tc.where, " and ") + " count in this report."
+			text := strings.Join(strings.Fields(must(t, nil, args...).out), " ")
+			if strings.Contains(text, sentence) != (tc.where != nil) {
+				t.Errorf("the report names its conditions: %v, want %v\n%.500s",
+					tc.where == nil, tc.where != nil, text)
+			}
+		})
+	}
+	wantError(t, exitUsage, "--where: ", "report", "--store", path, "--where", "modl=x")
+}
+
+// TestCompare checks that flips name trials with different levels, and that an experiment doesn't
+// differ from itself.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
@@ -367,58 +424,53 @@ func TestCompare(t *testing.T) {
 	}
 	for _, f := range v.Flips {
 		if levels[f.A] != f.LevelA || levels[f.B] != f.LevelB || (f.LevelA == assay.FullSuccess) == (f.LevelB == assay.FullSuccess) {
-			t.Errorf("%+v is no flip: %s and %s", f, levels[f.A], levels[f.B])
+			t.Errorf("%+v is not a flip: the levels are %s and %s", f, levels[f.A], levels[f.B])
 		}
 	}
-	if r := must(t, nil, "compare", "experiment:small", "small", "--store", path); !strings.Contains(r.out, "scored the same") {
-		t.Errorf("an experiment against itself: %s", r.out)
+
+	r = must(t, nil, "compare", "experiment:small", "small", "--store", path)
+	if !strings.Contains(r.out, "scored the same") {
+		t.Errorf("an experiment compared with itself: %s", r.out)
 	}
-	if r := must(t, nil, "compare", "sim/expert", "sim/obedient", "--store", path, "--format", "html", "--transcripts", "1"); strings.Count(r.out, `id="episode-trial-`) != 2 {
-		t.Errorf("%d transcripts, want both of the first flip", strings.Count(r.out, `id="episode-trial-`))
+	r = must(t, nil, "compare", "sim/expert", "sim/obedient", "--store", path,
+		"--format", "html", "--transcripts", "1")
+	if n := strings.Count(r.out, `id="episode-trial-`); n != 2 {
+		t.Errorf("%d transcripts, want both of the first flip", n)
 	}
-	for _, c := range []struct{ a, b, hint string }{
-		{"sim/expert", "sim/obedint", "sim/obedient"},
-		{"sim/expert", "nobody", "no experiment"},
-	} {
-		if r := call(t, nil, "compare", c.a, c.b, "--store", path); r.code != exitError || !strings.Contains(r.err, c.hint) {
-			t.Errorf("%s, %s: %d, %s", c.a, c.b, r.code, r.err)
-		}
-	}
+	wantError(t, exitError, "sim/obedient", "compare", "sim/expert", "sim/obedint", "--store", path)
+	wantError(t, exitError, "no experiment", "compare", "sim/expert", "unknown", "--store", path)
 }
 
-// TestImportLegacy takes in the original's real database, apart from trials.
+// TestImportLegacy imports the original's real database. It stays apart from the trials.
 func TestImportLegacy(t *testing.T) {
 	t.Parallel()
 	const real = repository + "/../shared/data/legacy/master_database_2025-08-30.json"
 	if _, err := os.Stat(real); err != nil {
-		t.Skipf("the original's database is not here: %v", err)
+		t.Skipf("the original's database is missing: %v", err)
 	}
 	path := smallRun(t)
 	before := must(t, nil, "export", "--store", path).out
 	r := must(t, nil, "import", "legacy", real, "--store", path)
-	for _, say := range []string{"371 aggregates", "doubled_counts", "test_model", "phantom_rate"} {
-		if !strings.Contains(r.out, say) {
-			t.Errorf("the import does not tell of %q:\n%s", say, r.out)
+	for _, text := range []string{"371 aggregates", "doubled_counts", "test_model", "phantom_rate"} {
+		if !strings.Contains(r.out, text) {
+			t.Errorf("the import does not mention %q:\n%s", text, r.out)
 		}
 	}
 	if after := must(t, nil, "export", "--store", path).out; after != before {
-		t.Error("aggregates have become attempts")
+		t.Error("the import changed the exported attempts")
 	}
-	if r := call(t, nil, "import", "legacy", real, "--store", path); r.code != exitError || !strings.Contains(r.err, "already imported") {
-		t.Errorf("a second import: %d, %s", r.code, r.err)
-	}
+	wantError(t, exitError, "already imported", "import", "legacy", real, "--store", path)
 	out := must(t, nil, "report", "--store", path, "--format", "md").out
 	if !strings.Contains(out, "Of another system: master\\_database\\_2025-08-30.json") && !strings.Contains(out, "Of another system: master_database_2025-08-30.json") {
-		t.Error("the report does not show them, labelled")
+		t.Error("the report does not show the imported database with its label")
 	}
 	verifyJSON(t, path, exitOK)
-	if r := call(t, nil, "import", "legacy", file(t, t.TempDir(), "cut.json", `{"version": "3.0", "models": {`), "--store", path); r.code != exitError || !strings.Contains(r.err, "cut.json:1:") {
-		t.Errorf("a file that was cut off: %d, %s", r.code, r.err)
-	}
+	cut := file(t, t.TempDir(), "cut.json", `{"version": "3.0", "models": {`)
+	wantError(t, exitError, "cut.json:1:", "import", "legacy", cut, "--store", path)
 }
 
-// TestDamagedStoreIsRead: what is whole around a page that is lost is exported and
-// reported, and both say that something is missing.
+// TestDamagedStoreIsRead loses a page of a store. All commands read the remaining attempts, and
+// report that some are missing.
 func TestDamagedStoreIsRead(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
@@ -428,7 +480,7 @@ func TestDamagedStoreIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	const page = 4096
-	at := bytes.LastIndex(b, []byte(episode.TemplatesHash)) / page * page // a leaf of attempts
+	at := bytes.LastIndex(b, []byte(episode.TemplatesHash)) / page * page // a leaf page of the table of attempts
 	clear(b[at : at+page])
 	if err := os.WriteFile(path, b, 0o644); err != nil {
 		t.Fatal(err)
@@ -441,14 +493,15 @@ func TestDamagedStoreIsRead(t *testing.T) {
 	}
 	n := bytes.Count(written, []byte("\n"))
 	if r.code != exitError || n == 0 || n >= len(all) || !strings.Contains(r.err, unread(len(all)-n)) {
-		t.Errorf("export: exit code %d, %d of %d attempts\n%s", r.code, n, len(all), r.err)
+		t.Errorf("export: exit code %d with %d of %d attempts\n%s", r.code, n, len(all), r.err)
 	}
 	var a report.Analysis
 	if err := json.Unmarshal([]byte(must(t, nil, "report", "--store", path, "--json").out), &a); err != nil {
 		t.Fatal(err)
 	}
 	if a.Done != n || !slices.ContainsFunc(a.Warnings, func(x report.Warning) bool { return x.Kind == "damaged" }) {
-		t.Errorf("the report counts %d outcomes, want %d, and has the warnings %+v", a.Done, n, a.Warnings)
+		t.Errorf("the report counts %d outcomes with warnings %+v, want %d and a warning about damage",
+			a.Done, a.Warnings, n)
 	}
 	var s []session.Status
 	r = must(t, nil, "status", "--store", path, "--json")
@@ -456,10 +509,10 @@ func TestDamagedStoreIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(s) != 1 || s[0].Done < n || s[0].Planned != len(all) || !strings.Contains(r.err, fmt.Sprintf("skipped %d attempts after row ID", len(all)-n)) {
-		t.Errorf("status: %+v, and %s", s, r.err)
+		t.Errorf("status = %+v with warnings %s", s, r.err)
 	}
 	if r = must(t, nil, "status", "--store", path); !strings.Contains(r.out, unread(len(all)-n)) {
-		t.Errorf("status does not say what cannot be read\n%s", r.out)
+		t.Errorf("status does not mention unreadable attempts\n%s", r.out)
 	}
 	var v report.Comparison
 	if err := json.Unmarshal([]byte(must(t, nil, "compare", "--store", path, "--json", a.Experiment, a.Experiment).out), &v); err != nil {
@@ -471,9 +524,9 @@ func TestDamagedStoreIsRead(t *testing.T) {
 	whole := path + ".whole"
 	r = call(t, nil, "recover", "--store", path, whole)
 	if r.code != exitError {
-		t.Errorf("recover of what lost attempts: exit code %d\n%s%s", r.code, r.out, r.err)
+		t.Errorf("recover after losing attempts: exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 	if v := verifyJSON(t, whole, exitOK); v.Attempts < n || v.Attempts >= len(all) || !strings.Contains(r.out, counted(len(all)-v.Attempts, "attempt")) {
-		t.Errorf("%d attempts are recovered of %d, %d of which can be read\n%s", v.Attempts, len(all), n, r.out)
+		t.Errorf("%d of %d attempts are recovered, %d are readable\n%s", v.Attempts, len(all), n, r.out)
 	}
 }

@@ -184,7 +184,7 @@ func side(
 	planned := make(map[assay.TrialID]bool, e.Planned)
 	for t, err := range plan(ctx, e) {
 		if err != nil {
-			return nil, fmt.Errorf("experiment %s cannot be planned again: %w", name, err)
+			return nil, fmt.Errorf("cannot plan experiment %s again: %w", name, err)
 		}
 		planned[t.ID] = true
 	}

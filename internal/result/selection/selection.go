@@ -228,7 +228,7 @@ func (s *Selection) scopeOf(ctx context.Context, e store.Experiment) (*Scope, er
 		}
 		if err != nil {
 			reason, _, _ := strings.Cut(err.Error(), "\n")
-			s.warn(fmt.Sprintf("experiment %s cannot be planned again, so the attempts made for it are used: %s",
+			s.warn(fmt.Sprintf("cannot plan experiment %s again, so the attempts made for it are used: %s",
 				e.Name, reason))
 			return &Scope{Experiment: e.Name, withMade: true}, nil
 		}
