@@ -62,7 +62,7 @@ func (a *Agreement) Agreed() (same, total int) {
 func (a *Agreement) Kappa() (kappa float64, defined bool) {
 	_, counts := a.Table()
 	same, total := a.Agreed()
-	chance := 0 // the agreement by chance, times total squared
+	chance := 0 // agreement by chance, times total squared
 	for i, row := range counts {
 		rules, model := 0, 0
 		for j := range row {

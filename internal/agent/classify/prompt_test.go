@@ -148,8 +148,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestPromptTellsNoVerdict: what the rules made of the attempt is not in it.
-func TestPromptTellsNoVerdict(t *testing.T) {
+// TestPromptHidesVerdict checks that the prompt does not contain the rules' verdict.
+func TestPromptHidesVerdict(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		k := anyCase().Draw(t, "case")
@@ -166,9 +166,8 @@ func TestPromptTellsNoVerdict(t *testing.T) {
 	})
 }
 
-// TestPromptIsBounded: whatever an attempt holds, the prompt is valid, not too
-// long, begins with the task and ends with the question; and what was cut is
-// said to be.
+// TestPromptIsBounded checks that for any attempt the prompt is valid, not too long, begins with
+// the task, ends with the question, and marks the places where text was cut.
 func TestPromptIsBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

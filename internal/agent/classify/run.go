@@ -39,7 +39,7 @@ func (c *Classifier) Run(ctx context.Context, cases iter.Seq2[Case, error], work
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r := &run{ctx: ctx, cancel: cancel, save: save, progress: progress}
-	work := make(chan Case)  // closed when no case is left to hand out
+	work := make(chan Case)  // closed when there are no more cases
 	over := make(chan ended) // closed when all workers have ended
 	var handing error
 	var wg sync.WaitGroup

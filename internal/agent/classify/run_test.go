@@ -151,7 +151,7 @@ func TestRun(t *testing.T) {
 	if diff := cmp.Diff(heard, s.heard); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)
 	}
-	if s.took != 6*time.Second { // the unreadable one takes two requests
+	if s.took != 6*time.Second { // the unreadable case takes two requests
 		t.Errorf("took %v, want 6s", s.took)
 	}
 }

@@ -29,7 +29,8 @@ type Explanation struct {
 	Rules []verdict.Rule `json:"rules"`
 }
 
-// A PlanStep shows what became of a step. Each call belongs to at most one step; see [PathStep].
+// A PlanStep shows how often a step was tried and whether it succeeded. Each call belongs to at
+// most one step; see [PathStep].
 type PlanStep struct {
 	Tool string `json:"tool"`
 	// Turn and Call locate the first success, both counted from 1. They are 0 without one.
@@ -45,7 +46,7 @@ type PlanStep struct {
 	InOrder bool `json:"in_order"`
 }
 
-// A PathStep is a call and what it did for its task.
+// A PathStep is a call and its effect on the task.
 type PathStep struct {
 	Turn int    `json:"turn"`
 	Tool string `json:"tool"`
@@ -162,8 +163,8 @@ func mark(c *verdict.Course, use verdict.Use, fate verdict.Fate, tool string) Ma
 	return Needless
 }
 
-// follow returns what became of a plan's steps, and the step that each call belongs to. places
-// holds the calls' own places, or -1.
+// follow returns a plan's steps with their tries and successes, and the step that each call belongs
+// to. places holds the calls' own places, or -1.
 func follow(plan []string, calls []assay.CallRecord, places []int) ([]PlanStep, []int) {
 	steps, of := make([]PlanStep, len(plan)), make([]int, len(calls))
 	for i, tool := range plan {
@@ -278,7 +279,7 @@ func adhered(plan, executed []string, name string) string {
 		verdict.Common(plan, executed), name, len(plan), len(executed))
 }
 
-// spent words what calls were wasted on, the most frequent first.
+// spent words how many calls were wasted, by mark, the most frequent first.
 func (e *Explanation) spent() string {
 	o := &e.Outcome
 	if o.ToolCalls == 0 {

@@ -215,9 +215,9 @@ func TestPilotCategory(t *testing.T) {
 		// shape is not required, but writer needs it, after parse.
 		{"an inserted tool too early", "parse writer", "read+ shape- parse-", assay.FailureStreak, assay.CategoryDependency},
 		{"an inserted tool in time", "parse writer", "read+ parse+ shape- shape-", assay.FailureStreak, assay.CategoryOther},
-		// parse serves shape, so it cannot wait for read, which comes later.
+		// shape needs parse, so parse cannot wait for read, which comes later.
 		{"an inserted tool whose dependency is required later", "shape read", "parse- parse-", assay.FailureStreak, assay.CategoryOther},
-		// Nothing required builds on parse, so all required tools could come first.
+		// No required tool needs parse, so all required tools could come first.
 		{"a tool on the side too early", "note read", "note+ parse- read-", assay.FailureStreak, assay.CategoryDependency},
 
 		{"bad luck and idle turns", "read note", "~ read+ note- note-", assay.TurnLimit, assay.CategoryMaxTurns},

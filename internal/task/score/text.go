@@ -84,7 +84,7 @@ func ordinal(i int) string {
 	return strconv.Itoa(i + 1)
 }
 
-// describe words what a call did.
+// describe words a call.
 func (s PathStep) describe() string {
 	text := string(s.Mark)
 	switch s.Mark {

@@ -7,8 +7,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/policy"
 )
 
-// A Use is what a call did for its task. A call is wanted if its success shortens the rest of the
-// plan: its tool is the next required one, or a dependency that has not succeeded and that the
+// A Use is the effect of a call on its task. A call is wanted if its success shortens the rest of
+// the plan: its tool is the next required one, or a dependency that has not succeeded and that the
 // rest of the plan inserts.
 type Use int
 
@@ -23,7 +23,7 @@ const (
 // Wasted reports whether the best policy would not have made the call with the same luck.
 func (u Use) Wasted() bool { return u > Unlucky }
 
-// A Course follows what the calls of an episode do for its task.
+// A Course follows the effects of an episode's calls on its task.
 type Course struct {
 	Catalog  *assay.Catalog
 	Required []string

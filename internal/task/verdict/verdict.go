@@ -1,5 +1,5 @@
-// Package verdict holds what the verdicts of all worlds share: the course of an episode, its
-// measures, and the witness that records how a verdict came about.
+// Package verdict holds the parts that the verdicts of all worlds share: the course of an episode,
+// its measures, and the witness that records how a verdict came about.
 //
 // It does not know any world. Each world decides about level and category itself.
 package verdict

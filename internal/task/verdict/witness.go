@@ -12,7 +12,7 @@ import (
 
 // A Rule is one question that a verdict asked about an episode, and its answer.
 type Rule struct {
-	// Verdict is what the rule helps to decide: level or category, in pilot also signs,
+	// Verdict is the decision that the rule helps with: level or category, in pilot also signs,
 	// executor, paper and batch. The last rule has "verdict".
 	Verdict string `json:"verdict"`
 	Rule    string `json:"rule"`
@@ -24,7 +24,7 @@ type Rule struct {
 // A Witness records the rules that a judge asks while it judges. This way the explanation cannot
 // differ from the verdict. A nil Witness records nothing and never words a reason.
 type Witness struct {
-	verdict string // what is being decided
+	verdict string // being decided
 	Rules   []Rule
 }
 

@@ -129,7 +129,7 @@ func canonical(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil { // it came from JSON
+	if err := e.Encode(v); err != nil { // impossible, because v came from JSON
 		panic("assay1: encode: " + err.Error())
 	}
 	return bytes.TrimSpace(b.Bytes())

@@ -1,5 +1,5 @@
-// Package spec says what a world consists of, and holds the rules that worlds share: luck,
-// references and the wording of failures.
+// Package spec defines the parts of a world and holds the rules that worlds share: luck, references
+// and the wording of failures.
 //
 // Each world is a folder next to this one. Package world lists them.
 package spec
