@@ -23,7 +23,9 @@ func (f chat) Chat(ctx context.Context, req assay.Request) (assay.Response, erro
 
 const readable = `{"category": "dependency", "confidence": 0.75, "reason": "filter before reader"}`
 
-var opinion = classify.Opinion{Category: "dependency", Confidence: .75, Reason: "filter before reader"}
+var opinion = classify.Opinion{
+	Category: "dependency", Confidence: .75, Reason: "filter before reader",
+}
 
 // said returns a response with a text, 10 and 2 tokens and a cost of 0.5.
 func said(text string) assay.Response {
@@ -85,13 +87,15 @@ func TestCorrection(t *testing.T) {
 			t.Errorf("error %v, answer (-want +got):\n%s", err, diff)
 		}
 		if len(asked) != 2 || len(asked[1].Messages) != 4 || asked[1].Lane != "p/key/m" {
-			t.Fatalf("requests = %+v, want two, the second with a correction on the same lane", asked)
+			t.Fatalf("requests = %+v, want two, the second with a correction on the same lane",
+				asked)
 		}
 		again := asked[1].Messages
 		if diff := cmp.Diff(asked[0].Messages, again[:2]); diff != "" {
 			t.Errorf("the question has changed:\n%s", diff)
 		}
-		if again[2].Role != assay.Assistant || !strings.Contains(again[2].Content, shown) || len(again[2].Content) > 1000 {
+		if again[2].Role != assay.Assistant || !strings.Contains(again[2].Content, shown) ||
+			len(again[2].Content) > 1000 {
 			t.Errorf("the reply is shown as %q", again[2])
 		}
 		_, parse := classify.Parse(first)
@@ -107,11 +111,14 @@ func TestUnreadableTwice(t *testing.T) {
 	var asked []assay.Request
 	c := classify.Classifier{Provider: saying(&asked, "Well.", "It was a timeout."), Model: "judge"}
 	got, err := c.Classify(t.Context(), partial())
-	want := classify.Answer{Raw: "It was a timeout.", Usage: assay.Usage{InputTokens: 20, OutputTokens: 4}, Cost: 1}
+	want := classify.Answer{
+		Raw: "It was a timeout.", Usage: assay.Usage{InputTokens: 20, OutputTokens: 4}, Cost: 1,
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("answer (-want +got):\n%s", diff)
 	}
-	if !errors.Is(err, classify.ErrUnreadable) || !strings.Contains(err.Error(), `"It was a timeout."`) {
+	if !errors.Is(err, classify.ErrUnreadable) ||
+		!strings.Contains(err.Error(), `"It was a timeout."`) {
 		t.Errorf("error %v, want %v with the reply", err, classify.ErrUnreadable)
 	}
 	if len(asked) != 2 {

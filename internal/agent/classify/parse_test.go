@@ -36,19 +36,28 @@ func TestParse(t *testing.T) {
 		{"in a list", `[` + plain + `]`, late},
 		{"in a box", `\boxed{` + plain + `}`, late},
 		{"twice", plain + "\n" + plain, late},
-		{"with a trailing comma", "{\"category\": \"timeout\", \"confidence\": 0.5, \"reason\": \"late\",\n}", late},
+		{
+			"with a trailing comma",
+			"{\"category\": \"timeout\", \"confidence\": 0.5, \"reason\": \"late\",\n}", late,
+		},
 		{
 			"with other members",
 			`{"evidence": [{"turn": 3}], "category": "timeout", "confidence": 0.5, "reason": "late"}`, late,
 		},
-		{"with names in capitals", `{"Category": "Timeout", "CONFIDENCE": 0.5, "Reason": "late"}`, late},
+		{
+			"with names in capitals",
+			`{"Category": "Timeout", "CONFIDENCE": 0.5, "Reason": "late"}`, late,
+		},
 		{"a label", `{"category": "timout_errors", "confidence": 0.5, "reason": "late"}`, late},
 		{
 			"an answer in the reason",
 			`{"category": "timeout", "confidence": 0.5, "reason": "not {\"category\": \"other\", \"confidence\": 1}"}`,
 			reason(`not {"category": "other", "confidence": 1}`),
 		},
-		{"a comma in the reason", `{"category": "timeout", "confidence": 0.5, "reason": "a,}"}`, reason("a,}")},
+		{
+			"a comma in the reason",
+			`{"category": "timeout", "confidence": 0.5, "reason": "a,}"}`, reason("a,}"),
+		},
 		{
 			"with another inside", `{"category": "timeout", "confidence": 0.5, "reason": "late", ` +
 				`"or": [{"category": "other", "confidence": 0.1}]}`, late,
@@ -93,19 +102,37 @@ func TestUnreadable(t *testing.T) {
 	for _, tc := range []struct{ name, reply, want string }{
 		{"nothing", "", "no JSON object with a category"},
 		{"words", "The category is timeout, confidence 0.9.", "no JSON object with a category"},
-		{"no category", `{"confidence": 0.9, "reason": "timeout"}`, "no JSON object with a category"},
-		{"cut off", `{"category": "timeout", "confidence": 0.9, "reason": "la`, "no JSON object with a category"},
+		{
+			"no category", `{"confidence": 0.9, "reason": "timeout"}`,
+			"no JSON object with a category",
+		},
+		{
+			"cut off", `{"category": "timeout", "confidence": 0.9, "reason": "la`,
+			"no JSON object with a category",
+		},
 		{"no confidence", `{"category": "timeout", "reason": "late"}`, "the confidence is missing"},
-		{"confidence null", `{"category": "timeout", "confidence": null}`, "the confidence is missing"},
+		{
+			"confidence null", `{"category": "timeout", "confidence": null}`,
+			"the confidence is missing",
+		},
 		{
 			"an answer before long thoughts",
 			`{"category": "timeout", "confidence": 0.5}` + strings.Repeat(" Hm.", 100_000),
 			"no JSON object with a category",
 		},
 		{"category null", `{"category": null, "confidence": 0.9}`, `"" is none of the categories`},
-		{"category a list", `{"category": ["timeout"], "confidence": 0.9}`, "the category is no text"},
-		{"unknown category", `{"category": "bad luck", "confidence": 0.9}`, `"bad luck" is none of the categories`},
-		{"two categories", `{"category": "timeout|other", "confidence": 0.9}`, `"timeout|other" is none of the categories`},
+		{
+			"category a list", `{"category": ["timeout"], "confidence": 0.9}`,
+			"the category is no text",
+		},
+		{
+			"unknown category", `{"category": "bad luck", "confidence": 0.9}`,
+			`"bad luck" is none of the categories`,
+		},
+		{
+			"two categories", `{"category": "timeout|other", "confidence": 0.9}`,
+			`"timeout|other" is none of the categories`,
+		},
 		{
 			"two answers",
 			`{"category": "timeout", "confidence": 0.9} {"category": "other", "confidence": 0.9}`,
@@ -126,7 +153,10 @@ func TestUnreadable(t *testing.T) {
 			`{"category": "timeout", "confidence": 0.9, "no": {"category": "other", "confidence": 0.9},}`,
 			"several answers that differ",
 		},
-		{"confidence above 100", `{"category": "timeout", "confidence": 900}`, "the confidence 900 is no number from 0 to 1"},
+		{
+			"confidence above 100", `{"category": "timeout", "confidence": 900}`,
+			"the confidence 900 is no number from 0 to 1",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

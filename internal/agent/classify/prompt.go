@@ -30,7 +30,9 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"join":    strings.Join,
 	"percent": func(p float64) string { return fmt.Sprintf("%.4g", 100*p) },
 	"shorten": func(most int, s string) string { return shorten(s, most) },
-	"line":    func(most int, s string) string { return shorten(strings.Join(strings.Fields(s), " "), most) },
+	"line": func(most int, s string) string {
+		return shorten(strings.Join(strings.Fields(s), " "), most)
+	},
 }).ParseFS(templateFiles, "templates/*.tmpl"))
 
 // PromptVersion identifies the wording and the limits of [Prompt] and of the correction. Opinions

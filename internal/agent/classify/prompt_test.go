@@ -30,9 +30,15 @@ func partial() classify.Case {
 			{Role: assay.ToolRole, Content: "found: data_filter"},
 			{Role: assay.Assistant, Content: "Filtering."},
 			{Role: assay.ToolRole, Content: "DEPENDENCY_ERROR"},
-			{Role: assay.Assistant, Content: "Reading first, \"quoted\".\n{\"category\": \"other\"}"},
+			{
+				Role:    assay.Assistant,
+				Content: "Reading first, \"quoted\".\n{\"category\": \"other\"}",
+			},
 			{Role: assay.ToolRole, Content: "ok"},
-			{Role: assay.Assistant, Calls: []assay.ToolCall{{Name: "tool_call", Arguments: `{"tool": "file_writer",`}}},
+			{
+				Role:  assay.Assistant,
+				Calls: []assay.ToolCall{{Name: "tool_call", Arguments: `{"tool": "file_writer",`}},
+			},
 			{Role: assay.User, Content: "the arguments have to be one valid JSON object"},
 			{Role: assay.Assistant, Content: "Done. TASK_COMPLETED", Reasoning: "a secret thought"},
 		},
@@ -178,7 +184,8 @@ func TestPromptIsBounded(t *testing.T) {
 		if !utf8.ValidString(system + user) {
 			t.Fatalf("not UTF-8: %q", user)
 		}
-		if !strings.HasPrefix(user, "## Task\n\nType: ") || !strings.HasSuffix(user, "\nWhy did the attempt not fully succeed?") {
+		if !strings.HasPrefix(user, "## Task\n\nType: ") ||
+			!strings.HasSuffix(user, "\nWhy did the attempt not fully succeed?") {
 			t.Fatalf("begin or end is lost:\n%s", user)
 		}
 	})
@@ -246,7 +253,9 @@ func anyCase() *rapid.Generator[classify.Case] {
 		return assay.Message{
 			Role:    rapid.SampledFrom([]assay.Role{assay.Assistant, assay.User}).Draw(t, "role"),
 			Content: text.Draw(t, "content"),
-			Calls:   []assay.ToolCall{{Name: text.Draw(t, "name"), Arguments: text.Draw(t, "arguments")}},
+			Calls: []assay.ToolCall{
+				{Name: text.Draw(t, "name"), Arguments: text.Draw(t, "arguments")},
+			},
 		}
 	})
 	turn := rapid.Custom(func(t *rapid.T) assay.TurnRecord {

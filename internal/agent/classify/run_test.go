@@ -159,10 +159,13 @@ func TestRun(t *testing.T) {
 // TestWorkers checks that there are as many requests in flight as workers, and never more.
 func TestWorkers(t *testing.T) {
 	t.Parallel()
-	for workers, want := range map[int]time.Duration{-1: 10, 0: 10, 1: 10, 2: 5, 3: 4, 10: 1, 50: 1} {
+	for workers, want := range map[int]time.Duration{
+		-1: 10, 0: 10, 1: 10, 2: 5, 3: 4, 10: 1, 50: 1,
+	} {
 		s := hold(t, nil, docket(slices.Repeat([]string{good}, 10)...), workers, nil)
 		most := min(10, max(1, workers))
-		if s.took != want*time.Second || s.most != most || s.summary.Answered != 10 || s.err != nil {
+		if s.took != want*time.Second || s.most != most || s.summary.Answered != 10 ||
+			s.err != nil {
 			t.Errorf("%d workers: %d answered in %v, %d at once, error %v",
 				workers, s.summary.Answered, s.took, s.most, s.err)
 		}
@@ -199,7 +202,8 @@ func TestRunLaw(t *testing.T) {
 		slices.Sort(s.saved)
 		diff := cmp.Diff(want, s.summary) + cmp.Diff(saved, s.saved)
 		if diff != "" || s.err != nil || len(s.heard) != len(words) {
-			rt.Fatalf("error %v, progress %v, summary and saved (-want +got):\n%s", s.err, s.heard, diff)
+			rt.Fatalf("error %v, progress %v, summary and saved (-want +got):\n%s",
+				s.err, s.heard, diff)
 		}
 	})
 }
@@ -225,7 +229,9 @@ func TestStop(t *testing.T) {
 	if diff := cmp.Diff([]string{"0 saved (1/0/0)", "2 saved (2/0/0)"}, s.heard); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)
 	}
-	want := classify.Summary{Answered: 2, Usage: assay.Usage{InputTokens: 22, OutputTokens: 4}, Cost: 1}
+	want := classify.Summary{
+		Answered: 2, Usage: assay.Usage{InputTokens: 22, OutputTokens: 4}, Cost: 1,
+	}
 	if diff := cmp.Diff(want, s.summary); diff != "" {
 		t.Errorf("summary (-want +got):\n%s", diff)
 	}
@@ -292,7 +298,8 @@ func TestCasesFail(t *testing.T) {
 	t.Parallel()
 	damaged := errors.New("store is damaged")
 	s := hold(t, nil, func(yield func(classify.Case, error) bool) {
-		if yield(trialOf(0, late), nil) && yield(trialOf(1, good), nil) && yield(classify.Case{}, damaged) {
+		if yield(trialOf(0, late), nil) && yield(trialOf(1, good), nil) &&
+			yield(classify.Case{}, damaged) {
 			t.Error("Run asks for cases after an error")
 		}
 	}, 2, nil)

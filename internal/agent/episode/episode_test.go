@@ -66,7 +66,9 @@ func TestEndings(t *testing.T) {
 		},
 		{
 			"FailureStreakWithinAReply", failed(repeat(reader, 7)...),
-			func(s string) []assay.Message { return []assay.Message{calling(s, repeat(reader, 7)...)} },
+			func(s string) []assay.Message {
+				return []assay.Message{calling(s, repeat(reader, 7)...)}
+			},
 			10, assay.FailureStreak, assay.Failure, 1, 7,
 		},
 		{
@@ -112,7 +114,8 @@ func TestEndings(t *testing.T) {
 					t.Errorf("fault %q %q next to an outcome", a.FaultKind, a.FaultDetail)
 				}
 				if want := score.New(catalog).Outcome(&trial, new(task()), tr); !cmp.Equal(a.Outcome, want) {
-					t.Errorf("outcome differs from the transcript's score:\n%s", cmp.Diff(want, a.Outcome))
+					t.Errorf("outcome differs from the transcript's score:\n%s",
+						cmp.Diff(want, a.Outcome))
 				}
 			})
 		}
@@ -127,10 +130,13 @@ func TestClaimEndsBeforeItsCalls(t *testing.T) {
 	last.Content = "The task is complete."
 	trial := trial(assay.Listed, .8, seedFor(t, .8, worked(reader, parser)))
 	a, tr := run(t, scripted(calling(assay.Listed, reader, parser), last), trial)
-	if a.Ended != assay.Finished || a.Level != assay.FullSuccess || a.ToolCalls != 2 || a.Assisted != 0 {
-		t.Errorf("ended %s, level %s, %d calls, assisted %d", a.Ended, a.Level, a.ToolCalls, a.Assisted)
+	if a.Ended != assay.Finished || a.Level != assay.FullSuccess || a.ToolCalls != 2 ||
+		a.Assisted != 0 {
+		t.Errorf("ended %s, level %s, %d calls, assisted %d",
+			a.Ended, a.Level, a.ToolCalls, a.Assisted)
 	}
-	if got := tr.Messages[len(tr.Messages)-1]; got.Role != assay.Assistant || got.Content != last.Content {
+	if got := tr.Messages[len(tr.Messages)-1]; got.Role != assay.Assistant ||
+		got.Content != last.Content {
 		t.Errorf("the conversation ends with %+v, want the claim", got)
 	}
 }
@@ -142,10 +148,13 @@ func TestEarlyClaim(t *testing.T) {
 	claim := calling(assay.Listed, parser)
 	claim.Content = "TASK_COMPLETED"
 	trial := trial(assay.Listed, .8, seedFor(t, .8, worked(reader, parser)))
-	f := scripted(calling(assay.Listed, reader), saying("TASK_COMPLETED"), claim, saying("task completed"))
+	f := scripted(calling(assay.Listed, reader), saying("TASK_COMPLETED"), claim,
+		saying("task completed"))
 	a, tr := run(t, f, trial)
-	if a.Ended != assay.Finished || a.Level != assay.FullSuccess || a.Turns != 4 || a.ToolCalls != 2 || a.Assisted != 1 {
-		t.Errorf("ended %s, level %s, %d turns, %d calls, assisted %d", a.Ended, a.Level, a.Turns, a.ToolCalls, a.Assisted)
+	if a.Ended != assay.Finished || a.Level != assay.FullSuccess || a.Turns != 4 ||
+		a.ToolCalls != 2 || a.Assisted != 1 {
+		t.Errorf("ended %s, level %s, %d turns, %d calls, assisted %d",
+			a.Ended, a.Level, a.Turns, a.ToolCalls, a.Assisted)
 	}
 	var assisted []bool
 	for _, turn := range tr.Turns {
@@ -168,7 +177,8 @@ func TestCallsBeyondLimitAreRefused(t *testing.T) {
 	many := calling(assay.Listed, repeat(reader, episode.MaxCallsPerReply+2)...)
 	a, tr := run(t, scripted(many), trial)
 	if a.ToolCalls != episode.MaxCallsPerReply || a.Assisted != 1 {
-		t.Errorf("%d calls executed, assisted %d; want %d, 1", a.ToolCalls, a.Assisted, episode.MaxCallsPerReply)
+		t.Errorf("%d calls executed, assisted %d; want %d, 1",
+			a.ToolCalls, a.Assisted, episode.MaxCallsPerReply)
 	}
 	if got, want := tr.Messages[len(tr.Messages)-1].Content, "at most 64 calls"; !strings.Contains(got, want) {
 		t.Errorf("the answer to the last call is %s, want it to contain %q", got, want)
@@ -215,11 +225,13 @@ func TestFaults(t *testing.T) {
 		if a.FaultKind != tc.want || a.FaultDetail == "" {
 			t.Errorf("%v: fault %q %q, want %s", tc.err, a.FaultKind, a.FaultDetail, tc.want)
 		}
-		if a.Settles() || a.Level != "" || a.Ended != "" || a.ErrorCategory != "" || tr.Ended != "" {
+		if a.Settles() || a.Level != "" || a.Ended != "" || a.ErrorCategory != "" ||
+			tr.Ended != "" {
 			t.Errorf("%v: level %q, ended %q %q, category %q next to a fault",
 				tc.err, a.Level, a.Ended, tr.Ended, a.ErrorCategory)
 		}
-		if len(tr.Messages) != 4 || len(tr.Turns) != 1 || len(tr.Calls) != 1 || a.Turns != 1 || a.ToolCalls != 1 {
+		if len(tr.Messages) != 4 || len(tr.Turns) != 1 || len(tr.Calls) != 1 || a.Turns != 1 ||
+			a.ToolCalls != 1 {
 			t.Errorf("%v: kept %d messages, %d turns, %d calls; want 4, 1, 1",
 				tc.err, len(tr.Messages), len(tr.Turns), len(tr.Calls))
 		}
@@ -232,7 +244,8 @@ func TestFaults(t *testing.T) {
 			lane = f.Lane
 		}
 		if a.Lane != lane || a.ServedModel != "fake-1, other" {
-			t.Errorf("%v: lane %q, served model %q; want %q, fake-1 and other", tc.err, a.Lane, a.ServedModel, lane)
+			t.Errorf("%v: lane %q, served model %q; want %q, fake-1 and other",
+				tc.err, a.Lane, a.ServedModel, lane)
 		}
 	}
 }
@@ -267,7 +280,9 @@ func TestUsageAddsUp(t *testing.T) {
 		t.Errorf("from %v to %v", a.StartedAt, a.FinishedAt)
 	}
 	want := assay.TurnRecord{
-		Lane: "lane/2", ServedModel: "fake-1", Usage: assay.Usage{InputTokens: 200, OutputTokens: 2},
+		Lane: "lane/2", ServedModel: "fake-1", Usage: assay.Usage{
+			InputTokens: 200, OutputTokens: 2,
+		},
 		QueuedMS: 2, WorkingMS: 30, Requests: 2, Assisted: true,
 	}
 	if diff := cmp.Diff(want, tr.Turns[1]); diff != "" {

@@ -82,7 +82,10 @@ func testTools() []assay.Tool {
 		{
 			Name: parser, Category: "row", Operation: "parser", Description: "Parse raw text into rows.",
 			Parameters: []assay.Parameter{
-				{Name: "delimiter", Type: "string", Description: "What separates fields.", Default: ","},
+				{
+					Name: "delimiter", Type: "string", Description: "What separates fields.",
+					Default: ",",
+				},
 			},
 			Returns:      returns,
 			Errors:       errors,
@@ -119,7 +122,9 @@ func trial(setting string, reliability float64, seed uint64) assay.Trial {
 		ID:   "test",
 		Cell: assay.Cell{Model: "fake", Variant: assay.Baseline, Reliability: reliability},
 		Task: "rows-1", Seed: seed,
-		Setting: assay.Setting{World: world.PilotName, Protocol: "native", Tools: setting, Turns: 10},
+		Setting: assay.Setting{
+			World: world.PilotName, Protocol: "native", Tools: setting, Turns: 10,
+		},
 	}
 }
 

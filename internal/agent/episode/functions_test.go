@@ -40,7 +40,8 @@ func readSchema(t *testing.T, f assay.Function) schema {
 	if err := dec.Decode(&s); err != nil {
 		t.Fatalf("%s: %v in %s", f.Name, err, f.Parameters)
 	}
-	if s.Type != "object" || s.Properties == nil || s.Required == nil || s.Additional == nil || *s.Additional {
+	if s.Type != "object" || s.Properties == nil || s.Required == nil || s.Additional == nil ||
+		*s.Additional {
 		t.Errorf("%s: not a closed object: %s", f.Name, f.Parameters)
 	}
 	for _, name := range s.Required {
@@ -86,7 +87,9 @@ func TestDiscoverFunctions(t *testing.T) {
 
 func TestListedFunctions(t *testing.T) {
 	t.Parallel()
-	odd := assay.Tool{Name: "odd", Description: "Take everything.", Dependencies: []string{"one", "two"}}
+	odd := assay.Tool{
+		Name: "odd", Description: "Take everything.", Dependencies: []string{"one", "two"},
+	}
 	odd.Parameters = []assay.Parameter{
 		{Name: "s", Type: "string", Description: "a < b & c", Required: true},
 		{Name: "n", Type: "number", Default: 0.0},
@@ -129,7 +132,8 @@ func matchesTool(t *testing.T, f assay.Function, tool assay.Tool) {
 			required = append(required, p.Name)
 		}
 		got := s.Properties[p.Name]
-		if got.Type != p.Type || got.Description != p.Description || !cmp.Equal(got.Default, p.Default) {
+		if got.Type != p.Type || got.Description != p.Description ||
+			!cmp.Equal(got.Default, p.Default) {
 			t.Errorf("%s: property %s is %+v, want %+v", tool.Name, p.Name, got, p)
 		}
 	}

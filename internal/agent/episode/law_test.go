@@ -77,7 +77,8 @@ func episodeLaws(t *rapid.T) {
 			assisted++
 		}
 		if corrected != tr.Turns[turn-1].Assisted {
-			t.Fatalf("turn %d: corrected %v, recorded %v", turn, corrected, tr.Turns[turn-1].Assisted)
+			t.Fatalf("turn %d: corrected %v, recorded %v",
+				turn, corrected, tr.Turns[turn-1].Assisted)
 		}
 	}
 	if len(conversation) != len(tr.Messages) {
@@ -124,7 +125,8 @@ func checkTurn(t *rapid.T, messages []assay.Message, left int, finishes bool) []
 		var fields struct {
 			Left *int `json:"replies_left"`
 		}
-		if err := json.Unmarshal([]byte(a.Content), &fields); err != nil || fields.Left == nil || *fields.Left != left {
+		if err := json.Unmarshal([]byte(a.Content), &fields); err != nil || fields.Left == nil ||
+			*fields.Left != left {
 			t.Fatalf("answer %s (%v), want replies_left %d", a.Content, err, left)
 		}
 	}
@@ -165,14 +167,17 @@ func inspect(
 func leaks(t *rapid.T, correction, wrote string) {
 	for _, name := range catalog.Names() {
 		if strings.Contains(correction, name) && !strings.Contains(wrote, name) {
-			t.Fatalf("the correction %q names %s although the model did not write it", correction, name)
+			t.Fatalf("the correction %q names %s although the model did not write it",
+				correction, name)
 		}
 	}
 }
 
 // anyReply generates replies of every kind: sensible, malformed and absurd.
 func anyReply() *rapid.Generator[assay.Message] {
-	odd := []string{"tool_search", "tool_info", "tool_call", "toolcall", "File_Reader", "", "parser"}
+	odd := []string{
+		"tool_search", "tool_info", "tool_call", "toolcall", "File_Reader", "", "parser",
+	}
 	names := slices.Concat(catalog.Names(), odd)
 	name := rapid.OneOf(rapid.SampledFrom(names), rapid.SampledFrom(names), rapid.String())
 	call := rapid.Custom(func(t *rapid.T) assay.ToolCall {
@@ -265,7 +270,9 @@ func TestSettingsAgree(t *testing.T) {
 		}
 		ends[outcome.Ended]++
 	})
-	for _, e := range []assay.Ended{assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.Loop} {
+	for _, e := range []assay.Ended{
+		assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.Loop,
+	} {
 		if ends[e] == 0 {
 			t.Errorf("no episode ended by %s, so the test is too weak", e)
 		}

@@ -63,7 +63,8 @@ func (t trail) turns(n, period int) (began int, round bool) {
 		return 0, false
 	}
 	for i := range t {
-		if i >= period && t[i].key != t[i-period].key || i > 0 && period > 1 && t[i].key == t[i-1].key {
+		if i >= period && t[i].key != t[i-period].key ||
+			i > 0 && period > 1 && t[i].key == t[i-1].key {
 			return 0, false
 		}
 	}
@@ -133,5 +134,7 @@ func (p *progress) notice(kind assay.LoopKind, t trail, period int) {
 
 // stops reports whether a loop that was noticed ends the episode.
 func (p *progress) stops() bool {
-	return slices.ContainsFunc(p.loops, func(l assay.LoopRecord) bool { return p.rules[l.Kind].Stop })
+	return slices.ContainsFunc(p.loops, func(l assay.LoopRecord) bool {
+		return p.rules[l.Kind].Stop
+	})
 }

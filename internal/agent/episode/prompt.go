@@ -66,7 +66,9 @@ func hashTemplates() string {
 
 // GivenPlan returns the plan that a trial's variant shows to the model, or nil if the variant shows
 // none. It fails if the flaw does not apply to the task. Such a trial is never planned.
-func GivenPlan(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) (*workflow.Plan, error) {
+func GivenPlan(
+	catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
+) (*workflow.Plan, error) {
 	flaw, flawed := assay.FlawOf(trial.Variant)
 	if trial.Variant != assay.Optimal && !flawed {
 		return nil, nil
@@ -82,7 +84,9 @@ func GivenPlan(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) (*w
 }
 
 // Opening returns the messages with which an episode begins. It fails like [GivenPlan].
-func Opening(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) ([]assay.Message, error) {
+func Opening(
+	catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
+) ([]assay.Message, error) {
 	plan, err := GivenPlan(catalog, trial, task)
 	if err != nil {
 		return nil, err

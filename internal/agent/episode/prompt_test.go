@@ -37,7 +37,9 @@ func script(messages []assay.Message) string {
 }
 
 // opening returns the messages of an episode's first request.
-func opening(t *testing.T, catalog *assay.Catalog, trial assay.Trial, task assay.Task) []assay.Message {
+func opening(
+	t *testing.T, catalog *assay.Catalog, trial assay.Trial, task assay.Task,
+) []assay.Message {
 	t.Helper()
 	trial.Setting.Turns = max(trial.Setting.Turns, 1)
 	f := scripted(saying("TASK_COMPLETED"))
@@ -48,7 +50,9 @@ func opening(t *testing.T, catalog *assay.Catalog, trial assay.Trial, task assay
 func TestOpenings(t *testing.T) {
 	t.Parallel()
 	for _, w := range world.Names {
-		for _, variant := range []string{assay.Baseline, assay.CoT, assay.Optimal, "flawed_parameter_error"} {
+		for _, variant := range []string{
+			assay.Baseline, assay.CoT, assay.Optimal, "flawed_parameter_error",
+		} {
 			for _, setting := range assay.ToolSettings {
 				for _, protocol := range assay.Protocols {
 					checkOpening(t, w, variant, setting, protocol)

@@ -101,7 +101,8 @@ func TestProtocolsAgree(t *testing.T) {
 				}
 				return assay.Response{Message: native(setting, r.content, r.wishes)}, nil
 			}}
-			a, transcript := episode.NewRunner(catalog, 0).Run(context.Background(), f, &tr, new(task()))
+			a, transcript := episode.NewRunner(catalog, 0).Run(context.Background(), f, &tr,
+				new(task()))
 			if a.FaultKind != "" {
 				t.Fatalf("%s: fault %s", protocol, a.FaultDetail)
 			}
@@ -134,7 +135,8 @@ func TestSeveralCalls(t *testing.T) {
 			if setting == assay.Discover { // a lookup is not a call
 				first = []wish{{kind: "tool_info", text: reader}, read, parse}
 			}
-			f := scripted(native(setting, "", first), native(setting, "", []wish{parse}), saying("TASK_COMPLETED"))
+			f := scripted(native(setting, "", first), native(setting, "", []wish{parse}),
+				saying("TASK_COMPLETED"))
 			a, transcript := run(t, f, tr)
 			text := script(transcript.Messages)
 			refused := strings.Contains(text, "only the first call of a reply is executed;")
@@ -146,7 +148,8 @@ func TestSeveralCalls(t *testing.T) {
 				want = [3]int{0, 2, 1}
 			}
 			if got := [3]int{a.Extra, a.ToolCalls, a.Assisted}; got != want {
-				t.Errorf("%s, %q: extra calls, calls, assisted turns = %v, want %v", setting, several, got, want)
+				t.Errorf("%s, %q: extra calls, calls, assisted turns = %v, want %v",
+					setting, several, got, want)
 			}
 			if a.Level != assay.FullSuccess || a.Ended != assay.Finished {
 				t.Errorf("%s, %q: level %s, ended %s", setting, several, a.Level, a.Ended)
@@ -159,7 +162,8 @@ func TestSeveralCalls(t *testing.T) {
 // the level does not depend on how the episode ended.
 func TestClaimEndsAssay1(t *testing.T) {
 	t.Parallel()
-	read := native(assay.Listed, "", []wish{{"tool_call", reader, `{"source":"inbox/week-07.csv"}`}})
+	read := native(assay.Listed, "",
+		[]wish{{"tool_call", reader, `{"source":"inbox/week-07.csv"}`}})
 	parse := native(assay.Listed, "", []wish{{"tool_call", parser, "{}"}})
 	early := native(assay.Listed, "TASK_COMPLETED", []wish{{"tool_call", parser, "{}"}})
 	done := saying("TASK_COMPLETED")
@@ -173,8 +177,17 @@ func TestClaimEndsAssay1(t *testing.T) {
 		{"all", []assay.Message{read, parse, done}, assay.FullSuccess, assay.Finished, 3},
 		{"half", []assay.Message{read, done}, assay.Failure, assay.Finished, 2},
 		{"nothing", []assay.Message{done}, assay.Failure, assay.Finished, 1},
-		{"without a claim", []assay.Message{read, parse, saying("What now?")}, assay.PartialSuccess, assay.TurnLimit, 10},
-		{"a claim next to a call", []assay.Message{read, early, done}, assay.FullSuccess, assay.Finished, 3},
+		{
+			"without a claim",
+			[]assay.Message{read, parse, saying("What now?")},
+			assay.PartialSuccess, assay.TurnLimit, 10,
+		},
+		{
+			"a claim next to a call",
+			[]assay.Message{read, early, done},
+			assay.FullSuccess,
+			assay.Finished, 3,
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -217,7 +230,8 @@ func TestLoopsInEpisodes(t *testing.T) {
 		if tc.loops == "none" {
 			want = ""
 		}
-		if a.Outcome.Loop != want || want != "" && (a.LoopTurn != 2 || transcript.Loops[0].Began != 2) {
+		if a.Outcome.Loop != want ||
+			want != "" && (a.LoopTurn != 2 || transcript.Loops[0].Began != 2) {
 			t.Errorf("%s: loop %q from turn %d, %v; want %q from turn 2",
 				name, a.Outcome.Loop, a.LoopTurn, transcript.Loops, want)
 		}

@@ -41,17 +41,26 @@ func TestTagActions(t *testing.T) {
 		{"I would use file_reader(path) now, or [file_reader].", nil},
 		{"<tool_call>file_reader</tool_call>", []string{"tool_call file_reader"}},
 		{"first\n<tool_call>\n  file_reader\n</tool_call> then", []string{"tool_call file_reader"}},
-		{`<tool_call>file_reader {"source": "a b"}</tool_call>`, []string{`tool_call file_reader {"source": "a b"}`}},
+		{
+			`<tool_call>file_reader {"source": "a b"}</tool_call>`,
+			[]string{`tool_call file_reader {"source": "a b"}`},
+		},
 		{
 			"<tool_call>file_reader\n{\"source\":\n\"a\"}\n</tool_call>",
 			[]string{"tool_call file_reader {\"source\":\n\"a\"}"},
 		},
-		{`<tool_call>file_reader{"source":"a"}</tool_call>`, []string{`tool_call file_reader {"source":"a"}`}},
+		{
+			`<tool_call>file_reader{"source":"a"}</tool_call>`,
+			[]string{`tool_call file_reader {"source":"a"}`},
+		},
 		{
 			"<tool_search>read a file</tool_search><tool_info>file_reader</tool_info>",
 			[]string{"tool_search read a file", "tool_info file_reader"},
 		},
-		{"<tool_call>a</tool_call><tool_call>b</tool_call>", []string{"tool_call a", "tool_call b"}},
+		{
+			"<tool_call>a</tool_call><tool_call>b</tool_call>",
+			[]string{"tool_call a", "tool_call b"},
+		},
 
 		{"<tool_call>", []string{open}},
 		{"<tool_call>file_reader", []string{open}},
@@ -60,10 +69,16 @@ func TestTagActions(t *testing.T) {
 		{"<tool_call>a<tool_call>b</tool_call>", []string{open, "tool_call b"}},
 		{
 			"<tool_call>a</tool_info></tool_call>",
-			[]string{open, "wrong: </tool_info> closes nothing: write <tool_info>…</tool_info>", stray},
+			[]string{
+				open, "wrong: </tool_info> closes nothing: write <tool_info>…</tool_info>",
+				stray,
+			},
 		},
 		{"<tool_call></tool_call>", []string{noName}},
-		{"<tool_info> \n </tool_info>", []string{"wrong: <tool_info> begins with the exact name of a tool"}},
+		{
+			"<tool_info> \n </tool_info>",
+			[]string{"wrong: <tool_info> begins with the exact name of a tool"},
+		},
 		{
 			"<tool_search></tool_search>",
 			[]string{"wrong: tool_search needs a query: words that say what the tool should do"},
@@ -99,7 +114,8 @@ func TestTagsRoundTrip(t *testing.T) {
 			kind := rapid.SampledFrom([]act{search, info, call}).Draw(t, "act")
 			content := rapid.StringMatching(`[a-z_0-9.]{1,20}`).Draw(t, "content")
 			if kind == call && rapid.Bool().Draw(t, "arguments") {
-				args := rapid.MapOf(rapid.StringMatching(`[a-z]{1,8}`), rapid.StringMatching(`[a-zA-Z {}":]{0,12}`))
+				args := rapid.MapOf(rapid.StringMatching(`[a-z]{1,8}`),
+					rapid.StringMatching(`[a-zA-Z {}":]{0,12}`))
 				b, err := json.Marshal(args.Draw(t, "values"))
 				if err != nil {
 					t.Fatal(err)
@@ -151,7 +167,8 @@ func FuzzTags(f *testing.F) {
 				continue
 			}
 			inActions++
-			if a.text == "" || !strings.Contains(text, a.text) || !strings.Contains(text, a.arguments) {
+			if a.text == "" || !strings.Contains(text, a.text) ||
+				!strings.Contains(text, a.arguments) {
 				t.Fatalf("%q: action %+v does not occur in the text", text, a)
 			}
 			if a.arguments != "" {

@@ -111,7 +111,8 @@ func inEpisodes(t *testing.T, model string, play func(w *pilot.World, task assay
 				}
 				done := len(w.Succeeded()) == len(task.Required) && len(w.Calls()) < 10
 				if done && a.Ended != assay.Finished {
-					t.Fatalf("%s: all done in %d calls, but ended %s", name, len(w.Calls()), a.Ended)
+					t.Fatalf("%s: all done in %d calls, but ended %s",
+						name, len(w.Calls()), a.Ended)
 				}
 			}
 		}
@@ -129,7 +130,8 @@ func TestSearcherOnlySearches(t *testing.T) {
 			models := sim.New(catalog, sim.Latency{})
 			a, tr := runner.Run(t.Context(), models, new(trial), new(task(fetcher, parser)))
 			if a.ToolCalls != 0 || a.Ended != assay.TurnLimit || a.Turns != 40 {
-				t.Errorf("%s, %s: %d calls, ended %q after %d turns", setting, variant, a.ToolCalls, a.Ended, a.Turns)
+				t.Errorf("%s, %s: %d calls, ended %q after %d turns",
+					setting, variant, a.ToolCalls, a.Ended, a.Turns)
 			}
 			want := assay.CategoryMaxTurns
 			if setting == assay.Listed {
@@ -150,7 +152,8 @@ func TestSearcherOnlySearches(t *testing.T) {
 				}
 			}
 			if len(queries) != 40 || len(words) < 10 {
-				t.Errorf("%s, %s: %d queries with %d words in 40 turns", setting, variant, len(queries), len(words))
+				t.Errorf("%s, %s: %d queries with %d words in 40 turns",
+					setting, variant, len(queries), len(words))
 			}
 		}
 	}
@@ -161,9 +164,12 @@ func TestMuteNeverCalls(t *testing.T) {
 	t.Parallel()
 	for _, setting := range settings {
 		trial := trial(sim.Mute, setting, assay.Optimal, .8, 1)
-		a, tr := runner.Run(t.Context(), sim.New(catalog, sim.Latency{}), &trial, new(task(fetcher)))
-		if a.ErrorCategory != assay.CategoryToolCallFormat || a.Level != assay.Failure || a.Assisted != 10 {
-			t.Errorf("%s: level %s, category %s, assisted %d", setting, a.Level, a.ErrorCategory, a.Assisted)
+		a, tr := runner.Run(t.Context(), sim.New(catalog, sim.Latency{}), &trial,
+			new(task(fetcher)))
+		if a.ErrorCategory != assay.CategoryToolCallFormat || a.Level != assay.Failure ||
+			a.Assisted != 10 {
+			t.Errorf("%s: level %s, category %s, assisted %d",
+				setting, a.Level, a.ErrorCategory, a.Assisted)
 		}
 		said := map[string]bool{}
 		for _, m := range tr.Messages {
@@ -204,7 +210,8 @@ func TestSkillIsAsComputed(t *testing.T) {
 		name := fmt.Sprintf("%s, %v at %v", tc.model, tc.required, tc.reliability)
 		t.Logf("%s: %.4f, computed %.4f ± %.4f", name, got, best, 4*sigma)
 		if math.Abs(got-best) > 4*sigma || best < .1 || best > .99 {
-			t.Errorf("%s: success of %d trials = %.4f, want %.4f ± %.4f", name, n, got, best, 4*sigma)
+			t.Errorf("%s: success of %d trials = %.4f, want %.4f ± %.4f",
+				name, n, got, best, 4*sigma)
 		}
 	}
 }
@@ -243,7 +250,8 @@ func TestFlawsDefeatTheObedient(t *testing.T) {
 		t.Logf("%-28s obedient %.2f, expert %.2f of %d", variant, obedient, expert, n)
 		switch {
 		case variant == assay.Optimal && (obedient < .85 || expert < .7):
-			t.Errorf("with the plan, rates are %.2f for the obedient and %.2f for the expert", obedient, expert)
+			t.Errorf("with the plan, rates are %.2f for the obedient and %.2f for the expert",
+				obedient, expert)
 		case variant == assay.Optimal:
 		case obedient > .85 || variant != "flawed_redundant_operations" && obedient > .05:
 			t.Errorf("%s: the obedient agent's rate is %.2f", variant, obedient)

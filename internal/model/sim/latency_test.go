@@ -36,7 +36,8 @@ func TestLatency(t *testing.T) {
 		one, two := sim.New(catalog, latency), sim.New(catalog, latency)
 		d := took(one, first)
 		if d <= 0 || took(one, first) != d || took(two, first) != d {
-			t.Errorf("the same conversation takes %v, %v and %v", d, took(one, first), took(two, first))
+			t.Errorf("the same conversation takes %v, %v and %v",
+				d, took(one, first), took(two, first))
 		}
 		if took(one, second) == d {
 			t.Errorf("two conversations both take %v", d)

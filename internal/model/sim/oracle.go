@@ -32,6 +32,8 @@ func (o *oracle) Chat(ctx context.Context, req assay.Request) (assay.Response, e
 	}
 	reply := o.models.optimal(v)
 	return assay.Response{
-		Message: reply, ServedModel: req.Model, Usage: usage(req, reply), Waits: assay.Waits{Requests: 1},
+		Message: reply, ServedModel: req.Model, Usage: usage(req, reply), Waits: assay.Waits{
+			Requests: 1,
+		},
 	}, nil
 }

@@ -64,13 +64,15 @@ func TestFollowingPlan(t *testing.T) {
 			got := newTalk(t, tc.model, setting, assay.Optimal, task(steps...)).play(history).next(t)
 			if tc.want == stop {
 				if !claims(got) {
-					t.Errorf("%s, %s, after %q: %+v, want a claim to be done", tc.model, setting, tc.history, got)
+					t.Errorf("%s, %s, after %q: %+v, want a claim to be done",
+						tc.model, setting, tc.history, got)
 				}
 				continue
 			}
 			tools := executes(setting, got)
 			if !slices.Equal(tools, []string{tc.want}) || len(got.Calls) != 1 || got.Content != "" {
-				t.Errorf("%s, %s, after %q: %+v, want a call of %s", tc.model, setting, tc.history, got, tc.want)
+				t.Errorf("%s, %s, after %q: %+v, want a call of %s",
+					tc.model, setting, tc.history, got, tc.want)
 			}
 		}
 	}
@@ -99,7 +101,8 @@ func TestOptimalWeighsDependencies(t *testing.T) {
 			m.Content = strings.Replace(m.Content, change[0], change[1], 1)
 		}
 		resp, err := models.Chat(t.Context(), k.req)
-		if got := executes(k.setting, resp.Message); err != nil || !slices.Equal(got, []string{tc.want}) {
+		if got := executes(k.setting, resp.Message); err != nil ||
+			!slices.Equal(got, []string{tc.want}) {
 			t.Errorf("with %s replies and a chance of %s %%: calls %v (%v), want %s",
 				tc.replies, tc.chance, got, err, tc.want)
 		}
@@ -116,7 +119,8 @@ func TestFindingTools(t *testing.T) {
 		var queries []string
 		for _, c := range first.Calls {
 			var args struct{ Query string }
-			if err := json.Unmarshal([]byte(c.Arguments), &args); err != nil || c.Name != "tool_search" {
+			if err := json.Unmarshal([]byte(c.Arguments), &args); err != nil ||
+				c.Name != "tool_search" {
 				t.Fatalf("%s begins with %+v, want searches", model, c)
 			}
 			queries = append(queries, args.Query)
@@ -253,8 +257,10 @@ func TestNames(t *testing.T) {
 	if sim.Is("sim/unheard-of") || sim.Is("") {
 		t.Error("Is accepts an unknown model")
 	}
-	_, err := sim.New(catalog, sim.Latency{}).Chat(t.Context(), assay.Request{Model: "sim/unheard-of"})
-	if f := assay.AsFault(err); f == nil || f.Kind != assay.NotFound || !strings.Contains(f.Detail, "sim/unheard-of") {
+	_, err := sim.New(catalog, sim.Latency{}).Chat(t.Context(),
+		assay.Request{Model: "sim/unheard-of"})
+	if f := assay.AsFault(err); f == nil || f.Kind != assay.NotFound ||
+		!strings.Contains(f.Detail, "sim/unheard-of") {
 		t.Errorf("an unknown model gives %v, want a fault of kind %s", err, assay.NotFound)
 	}
 }
@@ -264,8 +270,10 @@ func FuzzChat(f *testing.F) {
 	f.Add("You have at most 10 replies.",
 		"## Task\n\nParse it, then log it.\n\n## Plan\n\n1. a\n2. b\n\nprobability of about 80 %",
 		"tool_call", `{"tool":"a","success":true}`)
-	f.Add("at most 99999999999999999999 replies", "## Task\n\n", "tool_search", `{"tools":[{"name":"a"},{}]}`)
-	f.Add("at most 0 replies", "## Plan\n1. a\n1. a\nprobability of about ... %", "a", `{"success":false,"tool":["a"]}`)
+	f.Add("at most 99999999999999999999 replies", "## Task\n\n", "tool_search",
+		`{"tools":[{"name":"a"},{}]}`)
+	f.Add("at most 0 replies", "## Plan\n1. a\n1. a\nprobability of about ... %", "a",
+		`{"success":false,"tool":["a"]}`)
 	f.Add("", "## Task\n\n. and ; then :", "", "not JSON")
 	f.Fuzz(func(t *testing.T, system, user, name, answer string) {
 		if strings.Count(user, "\n") > 50 {
@@ -279,8 +287,10 @@ func FuzzChat(f *testing.F) {
 					{Role: assay.System, Content: system},
 					{Role: assay.User, Content: user},
 					{
-						Role:  assay.Assistant,
-						Calls: []assay.ToolCall{{ID: "a", Name: name}, {ID: "a", Name: "tool_search"}},
+						Role: assay.Assistant,
+						Calls: []assay.ToolCall{
+							{ID: "a", Name: name}, {ID: "a", Name: "tool_search"},
+						},
 					},
 					{Role: assay.ToolRole, CallID: "a", Content: answer},
 					{Role: assay.ToolRole, CallID: "b", Content: answer},

@@ -110,7 +110,8 @@ func (k *talk) play(words string) *talk {
 		case how == '!':
 			k.add(k.call(id, tool), map[string]any{"refused": "no"})
 		default:
-			k.add(k.call(id, tool), map[string]any{"tool": tool, "success": how == '+', "replies_left": 1})
+			k.add(k.call(id, tool),
+				map[string]any{"tool": tool, "success": how == '+', "replies_left": 1})
 		}
 	}
 	return k

@@ -137,7 +137,9 @@ func (v *view) readRules(text string, functions []assay.Function) {
 
 // world returns the first world that wants arguments as the conversation does.
 func (v *view) world() string {
-	i := slices.IndexFunc(world.All, func(d *world.Definition) bool { return d.References == v.arguments })
+	i := slices.IndexFunc(world.All, func(d *world.Definition) bool {
+		return d.References == v.arguments
+	})
 	return world.All[i].Name
 }
 
@@ -226,7 +228,8 @@ func (v *view) readResult(a act, content string) {
 		if json.Unmarshal(r.Tool, &tool) == nil {
 			code, _, _ := strings.Cut(r.Error, ":")
 			refused := v.arguments && (code == assay1.InvalidInput || code == assay1.DependencyFail)
-			v.calls = append(v.calls, call{act{text: tool, arguments: a.arguments}, *r.Success, refused})
+			v.calls = append(v.calls,
+				call{act{text: tool, arguments: a.arguments}, *r.Success, refused})
 		}
 	}
 	if a.search {

@@ -25,32 +25,43 @@ func episode(calls string) *assay.Transcript {
 
 func TestAssay1Level(t *testing.T) {
 	t.Parallel()
+	const full, partial, failure = assay.FullSuccess, assay.PartialSuccess, assay.Failure
 	for _, tc := range []struct {
 		name, required, calls string
 		want                  assay.Level
 		coverage              float64
 		order                 bool
 	}{
-		{"all in order", "read parse", "read+ parse+ !", assay.FullSuccess, 1, true},
-		{"a claim is needed", "read parse", "read+ parse+", assay.PartialSuccess, 1, true},
-		{"a claim before other calls does not count", "read", "read+ ! note+", assay.PartialSuccess, 1, true},
-		{"others between and after", "read parse", "note+ read+ post- parse+ note+ !", assay.FullSuccess, 1, true},
-		{"dependencies", "shape", "read+ parse+ shape+ !", assay.FullSuccess, 1, true},
-		{"out of order, and again in order", "read note", "note+ read+ note+ !", assay.FullSuccess, 1, true},
-		{"out of order", "read note", "note+ read+ !", assay.PartialSuccess, 1, false},
-		{"a dependency that is required later", "parse read", "read+ parse+ read+ !", assay.FullSuccess, 1, true},
-		{"and was not called again", "parse read", "read+ parse+ !", assay.PartialSuccess, 1, false},
-		{"a tool required twice", "read read", "read+ read+ !", assay.FullSuccess, 1, true},
-		{"and called once", "read read", "read+ !", assay.PartialSuccess, 1, false},
-		{"three of five", "read parse shape note post", "read+ parse+ shape+ !", assay.PartialSuccess, .6, false},
-		{"one of two", "read parse", "read+ !", assay.Failure, .5, false},
-		{"a failed call is not done", "read", "read- !", assay.Failure, 0, false},
-		{"nothing", "read", "!", assay.Failure, 0, false},
-		{"nothing required", "", "read+ !", assay.Failure, 0, false},
+		{"all in order", "read parse", "read+ parse+ !", full, 1, true},
+		{"a claim is needed", "read parse", "read+ parse+", partial, 1, true},
+		{"a claim before other calls does not count", "read", "read+ ! note+", partial, 1, true},
+		{
+			"others between and after", "read parse", "note+ read+ post- parse+ note+ !", full,
+			1, true,
+		},
+		{"dependencies", "shape", "read+ parse+ shape+ !", full, 1, true},
+		{"out of order, and again in order", "read note", "note+ read+ note+ !", full, 1, true},
+		{"out of order", "read note", "note+ read+ !", partial, 1, false},
+		{
+			"a dependency that is required later", "parse read", "read+ parse+ read+ !", full,
+			1, true,
+		},
+		{"and was not called again", "parse read", "read+ parse+ !", partial, 1, false},
+		{"a tool required twice", "read read", "read+ read+ !", full, 1, true},
+		{"and called once", "read read", "read+ !", partial, 1, false},
+		{
+			"three of five", "read parse shape note post", "read+ parse+ shape+ !", partial, .6,
+			false,
+		},
+		{"one of two", "read parse", "read+ !", failure, .5, false},
+		{"a failed call is not done", "read", "read- !", failure, 0, false},
+		{"nothing", "read", "!", failure, 0, false},
+		{"nothing required", "", "read+ !", failure, 0, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			o := judgeAssay1(catalog, task("basic_task", strings.Fields(tc.required)...), episode(tc.calls))
+			o := judgeAssay1(catalog, task("basic_task", strings.Fields(tc.required)...),
+				episode(tc.calls))
 			if o.Level != tc.want || o.Coverage != tc.coverage || o.OrderCorrect != tc.order {
 				t.Errorf("%s, coverage %v, order %v; want %s, %v, %v",
 					o.Level, o.Coverage, o.OrderCorrect, tc.want, tc.coverage, tc.order)
@@ -61,116 +72,166 @@ func TestAssay1Level(t *testing.T) {
 
 func TestAssay1Category(t *testing.T) {
 	t.Parallel()
+	const (
+		format     = assay.CategoryToolCallFormat
+		maxTurns   = assay.CategoryMaxTurns
+		selection  = assay.CategoryToolSelection
+		config     = assay.CategoryParameterConfig
+		order      = assay.CategorySequenceOrder
+		dependency = assay.CategoryDependency
+		other      = assay.CategoryOther
+	)
 	for _, tc := range []struct{ name, required, calls, want string }{
 		{"full success has none", "read parse", "read+ parse+ !", ""},
 
 		// 1. There was no call.
-		{"no turn", "read", "", assay.CategoryToolCallFormat},
-		{"talk", "read", ". . .", assay.CategoryToolCallFormat},
-		{"a claim and nothing else", "read", "!", assay.CategoryToolCallFormat},
-		{"searches until the end", "read", "~ ~ ~", assay.CategoryMaxTurns},
-		{"a search and a claim", "read", "~ !", assay.CategoryToolSelection},
-		{"one search among talk", "read", ". ~ .", assay.CategoryToolCallFormat},
-		{"one search among talk, and a claim", "read", ". ~ . !", assay.CategoryToolCallFormat},
-		{"as many searches as corrections", "read", ". ~ ~ .", assay.CategoryMaxTurns},
-		{"as many searches as corrections, and a claim", "read", ". ~ !", assay.CategoryToolSelection},
+		{"no turn", "read", "", format},
+		{"talk", "read", ". . .", format},
+		{"a claim and nothing else", "read", "!", format},
+		{"searches until the end", "read", "~ ~ ~", maxTurns},
+		{"a search and a claim", "read", "~ !", selection},
+		{"one search among talk", "read", ". ~ .", format},
+		{"one search among talk, and a claim", "read", ". ~ . !", format},
+		{"as many searches as corrections", "read", ". ~ ~ .", maxTurns},
+		{"as many searches as corrections, and a claim", "read", ". ~ !", selection},
 
 		// 2. Only the claim is missing.
-		{"no claim", "read parse", "read+ parse+", assay.CategoryMaxTurns},
-		{"no claim, and other calls", "read", "read+ note+ read? note+", assay.CategoryMaxTurns},
+		{"no claim", "read parse", "read+ parse+", maxTurns},
+		{"no claim, and other calls", "read", "read+ note+ read? note+", maxTurns},
 
 		// 3. The step succeeded too early.
-		{"all worked, in the wrong order", "read note", "note+ read+ !", assay.CategorySequenceOrder},
-		{"and then bad luck", "read note", "note+ read+ note-", assay.CategorySequenceOrder},
-		{"and then mistakes", "read note", "note+ read+ note? note?", assay.CategorySequenceOrder},
-		{"and one is still left out", "read note post", "note+ read+ !", assay.CategorySequenceOrder},
-		{"as a dependency, and then needlessly", "parse read", "read+ read+ parse+ read-", assay.CategorySequenceOrder},
+		{"all worked, in the wrong order", "read note", "note+ read+ !", order},
+		{"and then bad luck", "read note", "note+ read+ note-", order},
+		{"and then mistakes", "read note", "note+ read+ note? note?", order},
+		{"and one is still left out", "read note post", "note+ read+ !", order},
+		{"as a dependency, and then needlessly", "parse read", "read+ read+ parse+ read-", order},
 
 		// 4. Mistakes.
-		{"wrong arguments", "read", "read? read?", assay.CategoryParameterConfig},
-		{"wrong arguments and a claim", "read", "read? !", assay.CategoryParameterConfig},
-		{"wrong arguments for a dependency", "parse", "read? read?", assay.CategoryParameterConfig},
-		{"wrong arguments for a dependency of a later tool", "note parse", "read? read?", assay.CategoryParameterConfig},
-		{"wrong arguments after bad luck", "read", "read- read- read- read?", assay.CategoryParameterConfig},
-		{"a missing dependency", "parse", "parse< parse<", assay.CategoryDependency},
-		{"a dependency's missing dependency", "shape", "parse< parse<", assay.CategoryDependency},
-		{"the last mistake decides", "parse", "parse? parse<", assay.CategoryDependency},
-		{"the last mistake decides, too", "parse", "parse< parse?", assay.CategoryParameterConfig},
-		{"a mistake before foreign calls", "read", "read? note+ note+", assay.CategoryParameterConfig},
-		{"a mistake before bad luck", "read", "read? read- read-", assay.CategoryOther},
+		{"wrong arguments", "read", "read? read?", config},
+		{"wrong arguments and a claim", "read", "read? !", config},
+		{"wrong arguments for a dependency", "parse", "read? read?", config},
+		{"wrong arguments for a dependency of a later tool", "note parse", "read? read?", config},
+		{"wrong arguments after bad luck", "read", "read- read- read- read?", config},
+		{"a missing dependency", "parse", "parse< parse<", dependency},
+		{"a dependency's missing dependency", "shape", "parse< parse<", dependency},
+		{"the last mistake decides", "parse", "parse? parse<", dependency},
+		{"the last mistake decides, too", "parse", "parse< parse?", config},
+		{"a mistake before foreign calls", "read", "read? note+ note+", config},
+		{"a mistake before bad luck", "read", "read? read- read-", other},
 
 		// 5. The latest call of the step was a mistake.
-		{"the plan in reverse, and a claim", "read parse shape", "shape< parse< read+ !", assay.CategoryDependency},
-		{"the plan in reverse, and no turn left", "read parse shape", "shape< parse< read+", assay.CategoryDependency},
-		{"the plan in reverse, up to the one that is left out", "parse shape", "shape< parse< read+ !", assay.CategoryDependency},
-		{"the plan in reverse, and other calls", "read parse", "parse< read+ note+ !", assay.CategoryDependency},
-		{"the plan in reverse, and bad luck with its first step", "read parse", "parse< read- !", assay.CategoryOther},
-		{"refused, and then something before it worked", "read parse", "parse? read+ !", assay.CategoryParameterConfig},
-		{"the latest decides", "read parse", "parse? parse< read+ !", assay.CategoryDependency},
-		{"the latest decides, too", "read parse", "parse< parse? read+ !", assay.CategoryParameterConfig},
-		{"a mistake with a later tool", "read parse shape", "shape< read+ !", assay.CategoryToolSelection},
-		{"a mistake, and then bad luck in its place", "read parse", "parse< read+ parse- !", assay.CategoryOther},
-		{"a mistake with the step, which had succeeded too early", "read note", "note+ note? read+ !", assay.CategorySequenceOrder},
+		{
+			"the plan in reverse, and a claim", "read parse shape", "shape< parse< read+ !",
+			dependency,
+		},
+		{
+			"the plan in reverse, and no turn left", "read parse shape", "shape< parse< read+",
+			dependency,
+		},
+		{
+			"the plan in reverse, up to the one that is left out", "parse shape",
+			"shape< parse< read+ !", dependency,
+		},
+		{"the plan in reverse, and other calls", "read parse", "parse< read+ note+ !", dependency},
+		{
+			"the plan in reverse, and bad luck with its first step", "read parse",
+			"parse< read- !", other,
+		},
+		{"refused, and then something before it worked", "read parse", "parse? read+ !", config},
+		{"the latest decides", "read parse", "parse? parse< read+ !", dependency},
+		{"the latest decides, too", "read parse", "parse< parse? read+ !", config},
+		{"a mistake with a later tool", "read parse shape", "shape< read+ !", selection},
+		{"a mistake, and then bad luck in its place", "read parse", "parse< read+ parse- !", other},
+		{
+			"a mistake with the step, which had succeeded too early", "read note",
+			"note+ note? read+ !", order,
+		},
 
 		// 6. A foreign tool.
-		{"another tool instead", "read", "note+ post+", assay.CategoryToolSelection},
-		{"another tool instead, by mistake", "read", "note?", assay.CategoryToolSelection},
-		{"another tool instead, by bad luck", "read", "note-", assay.CategoryToolSelection},
-		{"another tool after bad luck", "read", "read- read- note+", assay.CategoryToolSelection},
-		{"another tool and a later one", "read parse", "parse< note+", assay.CategoryToolSelection},
-		{"another tool, earlier", "read parse", "note+ read- read- read+", assay.CategoryOther},
+		{"another tool instead", "read", "note+ post+", selection},
+		{"another tool instead, by mistake", "read", "note?", selection},
+		{"another tool instead, by bad luck", "read", "note-", selection},
+		{"another tool after bad luck", "read", "read- read- note+", selection},
+		{"another tool and a later one", "read parse", "parse< note+", selection},
+		{"another tool, earlier", "read parse", "note+ read- read- read+", other},
 
 		// 8. A later tool.
-		{"a later tool instead", "read note", "note+ note+", assay.CategorySequenceOrder},
-		{"a later tool instead, which builds on the step", "read parse", "parse< parse<", assay.CategorySequenceOrder},
-		{"a later tool, and a claim", "read note", "note+ !", assay.CategoryToolSelection},
-		{"a later tool after bad luck", "read note", "read- note+ !", assay.CategorySequenceOrder},
-		{"skipped one in the middle", "read note post", "read+ post+", assay.CategorySequenceOrder},
-		{"a later tool, earlier", "read note post", "post+ read- read- read+", assay.CategoryOther},
+		{"a later tool instead", "read note", "note+ note+", order},
+		{"a later tool instead, which builds on the step", "read parse", "parse< parse<", order},
+		{"a later tool, and a claim", "read note", "note+ !", selection},
+		{"a later tool after bad luck", "read note", "read- note+ !", order},
+		{"skipped one in the middle", "read note post", "read+ post+", order},
+		{"a later tool, earlier", "read note post", "post+ read- read- read+", other},
 
 		// 7 and 9. A claim.
-		{"left out", "read parse", "read+ !", assay.CategoryToolSelection},
-		{"left out after bad luck with another", "read parse", "read- read- read+ !", assay.CategoryToolSelection},
-		{"left out, and the last one again", "read parse", "read+ read+ !", assay.CategoryToolSelection},
-		{"gave up", "read parse", "read+ parse- !", assay.CategoryOther},
-		{"gave up early", "read", "read- !", assay.CategoryOther},
-		{"too early once, then bad luck with what it needs", "parse", "parse< read- read- read-", assay.CategoryOther},
-		{"gave up on a dependency", "parse", "read- !", assay.CategoryOther},
-		{"not again in its place", "parse read", "read+ parse+ !", assay.CategorySequenceOrder},
+		{"left out", "read parse", "read+ !", selection},
+		{"left out after bad luck with another", "read parse", "read- read- read+ !", selection},
+		{"left out, and the last one again", "read parse", "read+ read+ !", selection},
+		{"gave up", "read parse", "read+ parse- !", other},
+		{"gave up early", "read", "read- !", other},
+		{
+			"too early once, then bad luck with what it needs", "parse",
+			"parse< read- read- read-", other,
+		},
+		{"gave up on a dependency", "parse", "read- !", other},
+		{"not again in its place", "parse read", "read+ parse+ !", order},
 
 		// 10. Cut off.
-		{"bad luck", "read", "read- read- read-", assay.CategoryOther},
-		{"bad luck until the last turn", "read parse", "read- read- read+", assay.CategoryOther},
-		{"bad luck in most turns", "read", "~ read- read-", assay.CategoryOther},
-		{"bad luck in half of the lost turns", "read", "~ read-", assay.CategoryMaxTurns},
-		{"searches, then bad luck", "read", "~ ~ ~ read- read-", assay.CategoryMaxTurns},
-		{"talk after the first steps", "read parse", "read+ . .", assay.CategoryMaxTurns},
-		{"the same again", "read parse", "read+ read+ read+", assay.CategoryMaxTurns},
-		{"fewer turns than steps", "read parse shape", "read+ parse+", assay.CategoryMaxTurns},
-		{"bad luck with the second of two places", "parse read", "read+ parse+ read- read-", assay.CategoryOther},
-		{"no turn for the second of two places", "parse read", "read+ parse+", assay.CategoryMaxTurns},
-		{"two unlucky calls of one turn", "read", "read-,read- .", assay.CategoryMaxTurns},
-		{"bad luck beside success costs no turn", "read parse shape", "read-,read+ parse- parse+", assay.CategoryOther},
-		{"bad luck beside success costs no turn, too", "read parse shape", "read-,read+ . parse-,parse+", assay.CategoryMaxTurns},
-		{"a mistake that was made good", "read parse", "read? read+", assay.CategoryParameterConfig},
-		{"mistakes, and then too few turns", "read parse shape", "read? parse< read+ parse+", assay.CategoryDependency},
-		{"mistakes in most turns", "read parse", "read? . ~ read? read+", assay.CategoryParameterConfig},
-		{"mistakes with what had succeeded", "read parse shape", "read+ read? read? parse+", assay.CategoryParameterConfig},
-		{"mistakes and as much talk", "read parse", "read? . read+", assay.CategoryMaxTurns},
-		{"mistakes and as many searches", "read parse", "read? ~ read+", assay.CategoryMaxTurns},
-		{"mistakes and as many needless calls", "read parse shape", "read? read+ read+ parse+", assay.CategoryMaxTurns},
-		{"two mistakes of one turn", "read parse", "read?,read? . read+", assay.CategoryMaxTurns},
-		{"a mistake beside success costs no turn", "read parse shape", "read?,read+ parse+", assay.CategoryMaxTurns},
-		{"a mistake beside a needless call", "read parse shape", "read+ read?,read+ parse+", assay.CategoryMaxTurns},
-		{"more bad luck than mistakes", "read parse", "read? read- read- read+", assay.CategoryOther},
-		{"as much bad luck as mistakes", "read parse", "read? read- read+", assay.CategoryParameterConfig},
-		{"mistakes, and only the claim is missing", "read", "read? read? read+", assay.CategoryMaxTurns},
+		{"bad luck", "read", "read- read- read-", other},
+		{"bad luck until the last turn", "read parse", "read- read- read+", other},
+		{"bad luck in most turns", "read", "~ read- read-", other},
+		{"bad luck in half of the lost turns", "read", "~ read-", maxTurns},
+		{"searches, then bad luck", "read", "~ ~ ~ read- read-", maxTurns},
+		{"talk after the first steps", "read parse", "read+ . .", maxTurns},
+		{"the same again", "read parse", "read+ read+ read+", maxTurns},
+		{"fewer turns than steps", "read parse shape", "read+ parse+", maxTurns},
+		{"bad luck with the second of two places", "parse read", "read+ parse+ read- read-", other},
+		{"no turn for the second of two places", "parse read", "read+ parse+", maxTurns},
+		{"two unlucky calls of one turn", "read", "read-,read- .", maxTurns},
+		{
+			"bad luck beside success costs no turn", "read parse shape",
+			"read-,read+ parse- parse+", other,
+		},
+		{
+			"bad luck beside success costs no turn, too", "read parse shape",
+			"read-,read+ . parse-,parse+", maxTurns,
+		},
+		{"a mistake that was made good", "read parse", "read? read+", config},
+		{
+			"mistakes, and then too few turns", "read parse shape", "read? parse< read+ parse+",
+			dependency,
+		},
+		{"mistakes in most turns", "read parse", "read? . ~ read? read+", config},
+		{
+			"mistakes with what had succeeded", "read parse shape", "read+ read? read? parse+",
+			config,
+		},
+		{"mistakes and as much talk", "read parse", "read? . read+", maxTurns},
+		{"mistakes and as many searches", "read parse", "read? ~ read+", maxTurns},
+		{
+			"mistakes and as many needless calls", "read parse shape",
+			"read? read+ read+ parse+", maxTurns,
+		},
+		{"two mistakes of one turn", "read parse", "read?,read? . read+", maxTurns},
+		{
+			"a mistake beside success costs no turn", "read parse shape", "read?,read+ parse+",
+			maxTurns,
+		},
+		{
+			"a mistake beside a needless call", "read parse shape", "read+ read?,read+ parse+",
+			maxTurns,
+		},
+		{"more bad luck than mistakes", "read parse", "read? read- read- read+", other},
+		{"as much bad luck as mistakes", "read parse", "read? read- read+", config},
+		{"mistakes, and only the claim is missing", "read", "read? read? read+", maxTurns},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			o := judgeAssay1(catalog, task("basic_task", strings.Fields(tc.required)...), episode(tc.calls))
+			o := judgeAssay1(catalog, task("basic_task", strings.Fields(tc.required)...),
+				episode(tc.calls))
 			if o.ErrorCategory != tc.want {
-				t.Errorf("%q for %q gives %q, want %q", tc.calls, tc.required, o.ErrorCategory, tc.want)
+				t.Errorf("%q for %q gives %q, want %q",
+					tc.calls, tc.required, o.ErrorCategory, tc.want)
 			}
 		})
 	}
@@ -186,7 +247,9 @@ func TestEndsOfReplies(t *testing.T) {
 		"read+ parse- parse-": assay.CategoryOther,
 		"read+ note+":         assay.CategoryToolSelection,
 	} {
-		for _, end := range []assay.Ended{assay.TurnLimit, assay.TokenLimit, assay.CostLimit, assay.Loop} {
+		for _, end := range []assay.Ended{
+			assay.TurnLimit, assay.TokenLimit, assay.CostLimit, assay.Loop,
+		} {
 			tr := transcript(calls)
 			tr.Ended = end
 			if got := judgeAssay1(catalog, task("basic_task", "read", "parse"), tr).ErrorCategory; got != want {
@@ -302,7 +365,8 @@ func TestAssay1Laws(t *testing.T) {
 		if again := judgeAssay1(catalog, task, &stored); !cmp.Equal(o, again) {
 			t.Fatalf("the stored transcript gets a different score:\n%s", cmp.Diff(o, again))
 		}
-		full, done := o.Level == assay.FullSuccess, o.Coverage == 1 && o.OrderCorrect && o.Ended == assay.Finished
+		full, done := o.Level == assay.FullSuccess, o.Coverage == 1 && o.OrderCorrect &&
+			o.Ended == assay.Finished
 		if full != (o.ErrorCategory == "") || full != done {
 			t.Fatalf("level %s, category %q, coverage %v, order correct %v, ended %s",
 				o.Level, o.ErrorCategory, o.Coverage, o.OrderCorrect, o.Ended)
@@ -311,12 +375,16 @@ func TestAssay1Laws(t *testing.T) {
 		if !known || o.ErrorCategory == assay.CategoryTimeout {
 			t.Fatalf("category %q", o.ErrorCategory)
 		}
-		if o.OrderCorrect && o.Coverage != 1 || (o.Level == assay.Failure) != (o.Coverage < .6) || o.Pilot != nil {
+		if o.OrderCorrect && o.Coverage != 1 || (o.Level == assay.Failure) != (o.Coverage < .6) ||
+			o.Pilot != nil {
 			t.Fatalf("level %s, coverage %v, order correct %v", o.Level, o.Coverage, o.OrderCorrect)
 		}
-		is := func(categories ...string) bool { return slices.Contains(categories, o.ErrorCategory) }
+		is := func(categories ...string) bool {
+			return slices.Contains(categories, o.ErrorCategory)
+		}
 		if is(assay.CategoryParameterConfig, assay.CategoryDependency) && o.Mistakes == 0 ||
-			is(assay.CategoryToolCallFormat) && o.ToolCalls > 0 || is(assay.CategoryOther) && o.Failures == 0 {
+			is(assay.CategoryToolCallFormat) && o.ToolCalls > 0 ||
+			is(assay.CategoryOther) && o.Failures == 0 {
 			t.Fatalf("category %s with %d mistakes, %d failures, %d calls",
 				o.ErrorCategory, o.Mistakes, o.Failures, o.ToolCalls)
 		}
@@ -327,9 +395,11 @@ func TestAssay1Laws(t *testing.T) {
 		}
 		// If most turns held nothing but mistakes, the reason is neither bad luck nor lack of time.
 		// The same is true of corrections without any call.
-		only := o.Mistakes == o.ToolCalls && o.Mistakes > 0 && o.Extra == 0 && 2*o.Mistakes > o.Turns
+		only := o.Mistakes == o.ToolCalls && o.Mistakes > 0 && o.Extra == 0 &&
+			2*o.Mistakes > o.Turns
 		if only && o.Ended != assay.Finished && is(assay.CategoryMaxTurns, assay.CategoryOther) {
-			t.Fatalf("category %s for mistakes in %d of %d turns", o.ErrorCategory, o.Mistakes, o.Turns)
+			t.Fatalf("category %s for mistakes in %d of %d turns",
+				o.ErrorCategory, o.Mistakes, o.Turns)
 		}
 		if o.ToolCalls == 0 && 2*o.Assisted > o.Turns && !is(assay.CategoryToolCallFormat) {
 			t.Fatalf("category %s without calls and with corrections in %d of %d turns",
@@ -342,7 +412,9 @@ func TestAssay1Laws(t *testing.T) {
 	for range rounds {
 		rapid.Check(t, check)
 	}
-	verdicts := []string{string(assay.FullSuccess), string(assay.PartialSuccess), string(assay.Failure)}
+	verdicts := []string{
+		string(assay.FullSuccess), string(assay.PartialSuccess), string(assay.Failure),
+	}
 	for _, c := range append(verdicts, assay.ErrorCategories...) {
 		if seen[c] == 0 && c != assay.CategoryTimeout {
 			t.Errorf("no transcript gave %s, so the test is too weak", c)

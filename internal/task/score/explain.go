@@ -243,7 +243,8 @@ func (e *Explanation) measure(trial *assay.Trial, plan, given []string) {
 	add("adherence", decimal(o.Adherence), adhered(plan, o.ExecutedTools, "the task's plan"))
 	if !slices.Equal(plan, o.RequiredTools) {
 		last := &e.Measures[len(e.Measures)-1]
-		last.Because += ". With what the required tools build on, that plan is " + strings.Join(plan, ", ")
+		last.Because += ". With what the required tools build on, that plan is " + strings.Join(
+			plan, ", ")
 	}
 	if o.GivenAdherence != nil {
 		add("to the given plan", decimal(*o.GivenAdherence),
@@ -263,7 +264,8 @@ func (e *Explanation) order() string {
 			not = append(not, s.Tool)
 		}
 	}
-	text := fmt.Sprintf("steps that succeeded in their place: %d of %d", len(e.Plan)-len(not), len(e.Plan))
+	text := fmt.Sprintf("steps that succeeded in their place: %d of %d", len(e.Plan)-len(not),
+		len(e.Plan))
 	if len(not) > 0 {
 		text += "; not " + strings.Join(not, ", ")
 	}
@@ -298,7 +300,8 @@ func (e *Explanation) spent() string {
 	for _, m := range slices.SortedFunc(maps.Keys(times), often) {
 		marks = append(marks, fmt.Sprintf("%s (%d)", m, times[m]))
 	}
-	text := fmt.Sprintf("%d of %s not wasted", o.ToolCalls-o.Wasted, verdict.Counted(o.ToolCalls, "call"))
+	text := fmt.Sprintf("%d of %s not wasted", o.ToolCalls-o.Wasted,
+		verdict.Counted(o.ToolCalls, "call"))
 	if len(marks) > 0 {
 		text += "; wasted: " + strings.Join(marks, "; ")
 	}

@@ -22,7 +22,9 @@ import (
 // acted plays turns in the trial's world. A turn lists tools joined by commas, with a "?" after
 // those that get wrong arguments. "~" is a turn with a lookup, "." a turn without an action, and
 // "!" a claim to be done.
-func acted(t *testing.T, trial *assay.Trial, task *assay.Task, turns, plan string) *assay.Transcript {
+func acted(
+	t *testing.T, trial *assay.Trial, task *assay.Task, turns, plan string,
+) *assay.Transcript {
 	t.Helper()
 	w := world.Begin(catalog, trial, task)
 	tr := &assay.Transcript{Ended: assay.TurnLimit, Plan: strings.Fields(plan)}
@@ -91,7 +93,8 @@ func TestExplanationText(t *testing.T) {
 		trial.Seed, trial.Turns = tc.seed, 12
 		e := score.New(catalog).Explain(trial, &task, acted(t, trial, &task, tc.turns, tc.plan))
 		if e.Outcome.Level != tc.level || e.Outcome.ErrorCategory != tc.category {
-			t.Errorf("%s: %s, %q; want %s, %q", tc.name, e.Outcome.Level, e.Outcome.ErrorCategory, tc.level, tc.category)
+			t.Errorf("%s: %s, %q; want %s, %q",
+				tc.name, e.Outcome.Level, e.Outcome.ErrorCategory, tc.level, tc.category)
 		}
 		golden.Assert(t, strings.Join(e.Text(), "\n")+"\n", tc.name)
 	}
@@ -126,20 +129,30 @@ func TestMarksAddUp(t *testing.T) {
 		e := judge.Explain(trial, &task, &tr)
 		o := e.Outcome
 		marked := func(marks ...score.Mark) int {
-			return count(e.Path, func(s score.PathStep) bool { return slices.Contains(marks, s.Mark) })
+			return count(e.Path, func(s score.PathStep) bool {
+				return slices.Contains(marks, s.Mark)
+			})
 		}
 		wasted := count(e.Path, func(s score.PathStep) bool { return s.Wasted })
-		luck := count(e.Path, func(s score.PathStep) bool { return s.Wasted && s.Mark == score.Unlucky })
-		recovered := count(e.Path, func(s score.PathStep) bool { return s.Recovered && s.Mark == score.Unlucky })
+		luck := count(e.Path, func(s score.PathStep) bool {
+			return s.Wasted && s.Mark == score.Unlucky
+		})
+		recovered := count(e.Path, func(s score.PathStep) bool {
+			return s.Recovered && s.Mark == score.Unlucky
+		})
 		useless := marked(score.OutOfOrder, score.Repeated, score.Needless)
 		ordered := count(e.Plan, func(s score.PlanStep) bool { return s.InOrder })
 		for name, sum := range map[string][2]int{
-			"calls":          {len(e.Path), o.ToolCalls},
-			"mistakes":       {marked(score.Mistaken), o.Mistakes},
-			"failures":       {marked(score.Unlucky), o.Failures},
-			"successes":      {marked(score.InOrder, score.Dependency) + useless, len(o.ExecutedTools)},
-			"recovered":      {recovered, o.Recovered},
-			"extra":          {count(e.Path, func(s score.PathStep) bool { return s.Extra }), o.Extra},
+			"calls":    {len(e.Path), o.ToolCalls},
+			"mistakes": {marked(score.Mistaken), o.Mistakes},
+			"failures": {marked(score.Unlucky), o.Failures},
+			"successes": {
+				marked(score.InOrder, score.Dependency) + useless, len(o.ExecutedTools),
+			},
+			"recovered": {recovered, o.Recovered},
+			"extra": {
+				count(e.Path, func(s score.PathStep) bool { return s.Extra }), o.Extra,
+			},
 			"wasted":         {wasted, o.Wasted},
 			"wasted by mark": {marked(score.Mistaken) + useless + luck, o.Wasted},
 			"steps in order": {ordered, marked(score.InOrder)},
@@ -157,7 +170,8 @@ func TestMarksAddUp(t *testing.T) {
 			}
 			done[s.Tool] = done[s.Tool] || tr.Calls[i].OK
 			c := tr.Calls[i]
-			if s.Turn != c.Turn || s.Tool != c.Tool || s.Code != c.Code || s.Chance != c.Chance || s.Luck != c.Luck {
+			if s.Turn != c.Turn || s.Tool != c.Tool || s.Code != c.Code || s.Chance != c.Chance ||
+				s.Luck != c.Luck {
 				t.Fatalf("call %d: %+v became %+v", i+1, c, s)
 			}
 			seen[s.Mark]++
@@ -179,13 +193,16 @@ func TestStepsAddUp(t *testing.T) {
 	check := func(t *rapid.T) {
 		trial, task, tr := anyEpisode(t)
 		e := judge.Explain(trial, &task, &tr)
-		stepLaws(t, task.Required, e.Plan, &tr, e.Path, func(s score.PathStep) int { return s.Step })
+		stepLaws(t, task.Required, e.Plan, &tr, e.Path, func(s score.PathStep) int {
+			return s.Step
+		})
 		stepLaws(t, tr.Plan, e.Given, &tr, e.Path, func(s score.PathStep) int { return s.Given })
 		inOrder := func(steps []score.PlanStep) int {
 			return count(steps, func(s score.PlanStep) bool { return s.InOrder })
 		}
 		if all := inOrder(e.Plan) == len(task.Required); all != e.Outcome.OrderCorrect {
-			t.Fatalf("all in order: %v, order correct: %v: %+v", all, e.Outcome.OrderCorrect, e.Plan)
+			t.Fatalf("all in order: %v, order correct: %v: %+v",
+				all, e.Outcome.OrderCorrect, e.Plan)
 		}
 		if g := e.Outcome.GivenAdherence; g != nil {
 			n := max(len(tr.Plan), len(e.Outcome.ExecutedTools))
@@ -201,7 +218,9 @@ func TestStepsAddUp(t *testing.T) {
 				t.Fatalf("call %d: %+v", i+1, s)
 			}
 		}
-		if e.Outcome.Coverage < 1 && count(e.Plan, func(s score.PlanStep) bool { return s.Call == 0 }) == 0 {
+		if e.Outcome.Coverage < 1 && count(e.Plan, func(s score.PlanStep) bool {
+			return s.Call == 0
+		}) == 0 {
 			odd++
 		}
 	}
@@ -268,7 +287,8 @@ func TestRulesGiveTheOutcome(t *testing.T) {
 		}
 		last := e.Rules[len(e.Rules)-1]
 		text := last.Rule + ", " + last.Because
-		stated := strings.Contains(text, string(o.Level)) && strings.HasSuffix(text, o.ErrorCategory)
+		stated := strings.Contains(text, string(o.Level)) && strings.HasSuffix(text,
+			o.ErrorCategory)
 		denied := strings.HasSuffix(text, "no error category")
 		if last.Verdict != "verdict" || !stated || denied != (o.ErrorCategory == "") {
 			t.Fatalf("%q for level %s and category %q", text, o.Level, o.ErrorCategory)
@@ -290,7 +310,8 @@ func TestRulesGiveTheOutcome(t *testing.T) {
 		if fired.Rule == "none of these" {
 			fired.Rule += ", " + fired.Because
 		}
-		if before, ok := gives[trial.World+fired.Rule]; !fired.Holds || ok && before != o.ErrorCategory {
+		if before, ok := gives[trial.World+fired.Rule]; !fired.Holds ||
+			ok && before != o.ErrorCategory {
 			t.Fatalf("%+v gives %s, but gave %s before", fired, o.ErrorCategory, before)
 		}
 		gives[trial.World+fired.Rule] = o.ErrorCategory
@@ -352,7 +373,8 @@ func TestExplainIsPure(t *testing.T) {
 		}
 		for _, line := range e.Text() {
 			trimmed := strings.TrimRight(line, " ")
-			if utf8.RuneCountInString(line) > 110 || trimmed != line || strings.Contains(line, "\n") {
+			if utf8.RuneCountInString(line) > 110 || trimmed != line ||
+				strings.Contains(line, "\n") {
 				t.Fatalf("line %q", line)
 			}
 		}

@@ -43,7 +43,8 @@ func measureLaws(t *rapid.T, tr *assay.Transcript, o *assay.Outcome) {
 	}
 	if o.Wasted < o.Mistakes || o.Wasted > o.ToolCalls || o.ToolCalls == 0 && o.Efficiency != 0 ||
 		o.ToolCalls > 0 && !near(o.Efficiency, 1-float64(o.Wasted)/float64(o.ToolCalls)) {
-		t.Fatalf("%d mistakes, %d of %d calls wasted, efficiency %v", o.Mistakes, o.Wasted, o.ToolCalls, o.Efficiency)
+		t.Fatalf("%d mistakes, %d of %d calls wasted, efficiency %v",
+			o.Mistakes, o.Wasted, o.ToolCalls, o.Efficiency)
 	}
 	var first assay.LoopRecord
 	if len(tr.Loops) > 0 {
@@ -162,9 +163,15 @@ func TestWasted(t *testing.T) {
 		// parse depends on read, which is required after it. assay-1 wants read twice. In pilot
 		// only its first success counts.
 		{"a dependency that is required later", "parse read", "read+ parse+ read+", 0, 2},
-		{"a dependency that is required later, twice", "parse read", "read+ read+ parse+ read+", 1, 3},
+		{
+			"a dependency that is required later, twice", "parse read",
+			"read+ read+ parse+ read+", 1, 3,
+		},
 		// shape needs parse, which has a place of its own before it.
-		{"a dependency that comes in its place", "note parse shape", "read+ parse+ note+ parse+ shape+", 1, 2},
+		{
+			"a dependency that comes in its place", "note parse shape",
+			"read+ parse+ note+ parse+ shape+", 1, 2,
+		},
 		// In pilot, parse can succeed without read, which is useless afterwards.
 		{"a dependency that no remaining tool needs", "shape", "parse+ read+ shape+", 1, 1},
 	} {
@@ -173,8 +180,10 @@ func TestWasted(t *testing.T) {
 			got  assay.Outcome
 			want int
 		}{
-			world.Assay1Name: {judgeAssay1(catalog, task("basic_task", required...), tr), tc.assay1},
-			world.PilotName:  {judgePilot(catalog, task("basic_task", required...), tr), tc.pilot},
+			world.Assay1Name: {
+				judgeAssay1(catalog, task("basic_task", required...), tr), tc.assay1,
+			},
+			world.PilotName: {judgePilot(catalog, task("basic_task", required...), tr), tc.pilot},
 		} {
 			efficiency := 0.0
 			if n := len(tr.Calls); n > 0 {
@@ -282,7 +291,8 @@ func TestWastedCallsShortenNothing(t *testing.T) {
 		tools, required := anyTools(t)
 		g := &game{tools, required, map[position]int{}}
 		if plan := policy.Sequence(tools, required); g.left(position{}) != len(plan) {
-			t.Fatalf("the shortest way for %v has %d calls, but the plan is %v", required, g.left(position{}), plan)
+			t.Fatalf("the shortest way for %v has %d calls, but the plan is %v",
+				required, g.left(position{}), plan)
 		}
 		var (
 			at     position
@@ -360,7 +370,9 @@ func TestPilotWants(t *testing.T) {
 			if next >= 0 && required[next] == tool {
 				return true
 			}
-			return slices.ContainsFunc(required, func(r string) bool { return !done[r] && reaches(r, tool) })
+			return slices.ContainsFunc(required, func(r string) bool {
+				return !done[r] && reaches(r, tool)
+			})
 		}
 		var words []string
 		wasted := 0

@@ -14,7 +14,10 @@ import (
 func TestReferencePoints(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]assay.PilotScores{
-		1: {WorkflowScore: .92, Phase2Score: (.85 + .804) / 2, QualityScore: .804, FinalScore: .827},
+		1: {
+			WorkflowScore: .92, Phase2Score: (.85 + .804) / 2, QualityScore: .804,
+			FinalScore: .827,
+		},
 		2: {WorkflowScore: .92, Phase2Score: .902, QualityScore: .804, FinalScore: .902},
 		4: {WorkflowScore: .92, Phase2Score: .902, QualityScore: .804, FinalScore: .902},
 	} {
@@ -43,10 +46,22 @@ func TestPilotVerdicts(t *testing.T) {
 		{"no output", "read parse", "", "read+ parse+ !", full, partial, full},
 		{"output of another tool", "read parse", "", "read+ parse+ post+ !", full, full, full},
 		{"output, wrong order", "read post", "", "post+ read+ !", partial, partial, partial},
-		{"retries cost adherence", "read post", "", "read- read- read- read+ post- post- post+ !", full, full, partial},
-		{"half of the calls failed: 0.8 is enough", "read post", "", "read- read+ post- note- post+ note+ !", full, full, full},
-		{"obeying a flawed plan", "read note post", "note post", "note+ post+", partial, partial, full},
-		{"repairing a flawed plan", "read note post", "note post read shape", "read+ note+ post+ !", full, full, partial},
+		{
+			"retries cost adherence", "read post", "",
+			"read- read- read- read+ post- post- post+ !", full, full, partial,
+		},
+		{
+			"half of the calls failed: 0.8 is enough", "read post", "",
+			"read- read+ post- note- post+ note+ !", full, full, full,
+		},
+		{
+			"obeying a flawed plan", "read note post", "note post", "note+ post+", partial,
+			partial, full,
+		},
+		{
+			"repairing a flawed plan", "read note post", "note post read shape",
+			"read+ note+ post+ !", full, full, partial,
+		},
 		{"repeats", "read", "", "read+ read+ read+ read+ read+", full, partial, partial},
 		{"nothing worked", "read", "", "read- read- !", failure, failure, failure},
 		{"nothing", "read", "", "", failure, failure, failure},
@@ -58,10 +73,13 @@ func TestPilotVerdicts(t *testing.T) {
 			if tc.plan != "" {
 				tr.Plan = strings.Fields(tc.plan)
 			}
-			o := judgePilot(catalog, task("multi_stage_pipeline", strings.Fields(tc.required)...), tr)
+			o := judgePilot(catalog, task("multi_stage_pipeline", strings.Fields(tc.required)...),
+				tr)
 			p := o.Pilot
-			if p.Executor != tc.executor || p.Paper != tc.paper || p.Batch != tc.batch || o.Level != tc.executor {
-				t.Errorf("level %s, %+v; want %s, %s, %s", o.Level, *p, tc.executor, tc.paper, tc.batch)
+			if p.Executor != tc.executor || p.Paper != tc.paper || p.Batch != tc.batch ||
+				o.Level != tc.executor {
+				t.Errorf("level %s, %+v; want %s, %s, %s",
+					o.Level, *p, tc.executor, tc.paper, tc.batch)
 			}
 		})
 	}
@@ -146,7 +164,8 @@ func TestPilotScoresMatchDescription(t *testing.T) {
 			t.Fatalf("%+v, want %v, %v, %v", *p, workflow, quality, phase2)
 		}
 		share := func(v float64) bool { return v >= 0 && v <= 1 }
-		if !share(p.WorkflowScore) || p.WorkflowScore > .92+1e-12 || !share(p.Phase2Score) || !share(p.QualityScore) {
+		if !share(p.WorkflowScore) || p.WorkflowScore > .92+1e-12 || !share(p.Phase2Score) ||
+			!share(p.QualityScore) {
 			t.Fatalf("outside its range: %+v", *p)
 		}
 		batch := assay.Failure

@@ -83,40 +83,68 @@ func task(typ string, required ...string) assay.Task {
 
 func TestPilotLevel(t *testing.T) {
 	t.Parallel()
+	const full, partial, failure = assay.FullSuccess, assay.PartialSuccess, assay.Failure
 	for _, tc := range []struct {
 		name  string
 		task  assay.Task
 		calls string
 		want  assay.Level
 	}{
-		{"all in order", task("basic_task", "read", "parse"), "read+ parse+", assay.FullSuccess},
-		{"no claim is needed", task("basic_task", "read"), "read+ . .", assay.FullSuccess},
-		{"retries", task("basic_task", "read", "parse"), "read- read+ parse- parse- parse+", assay.FullSuccess},
-		{"others between and after", task("basic_task", "read", "parse"), "note+ read+ post- parse+ note+", assay.FullSuccess},
-		{"only first successes count", task("basic_task", "read", "parse"), "read+ parse+ read+ parse- read-", assay.FullSuccess},
-		{"a failed call before its turn", task("basic_task", "read", "parse"), "parse- read+ parse+", assay.FullSuccess},
+		{"all in order", task("basic_task", "read", "parse"), "read+ parse+", full},
+		{"no claim is needed", task("basic_task", "read"), "read+ . .", full},
+		{"retries", task("basic_task", "read", "parse"), "read- read+ parse- parse- parse+", full},
+		{
+			"others between and after", task("basic_task", "read", "parse"),
+			"note+ read+ post- parse+ note+", full,
+		},
+		{
+			"only first successes count", task("basic_task", "read", "parse"),
+			"read+ parse+ read+ parse- read-", full,
+		},
+		{
+			"a failed call before its turn", task("basic_task", "read", "parse"),
+			"parse- read+ parse+", full,
+		},
 
-		{"wrong order", task("basic_task", "read", "parse"), "parse+ read+", assay.PartialSuccess},
-		{"nothing", task("simple_task", "read"), "", assay.Failure},
-		{"nothing worked", task("simple_task", "read"), "read- read-", assay.Failure},
-		{"a tool required twice", task("basic_task", "read", "read"), "read+ read+", assay.Failure},
-		{"nothing required", task("basic_task"), "note+ note+", assay.Failure},
+		{"wrong order", task("basic_task", "read", "parse"), "parse+ read+", partial},
+		{"nothing", task("simple_task", "read"), "", failure},
+		{"nothing worked", task("simple_task", "read"), "read- read-", failure},
+		{"a tool required twice", task("basic_task", "read", "read"), "read+ read+", failure},
+		{"nothing required", task("basic_task"), "note+ note+", failure},
 
 		// The four signs, each alone and each with another one.
-		{"coverage alone", task("multi_stage_pipeline", "read", "note"), "note+ read+", assay.Failure},
-		{"coverage and number", task("simple_task", "read", "parse", "shape"), "read+ parse+", assay.PartialSuccess},
-		{"coverage below 0.6 and number", task("simple_task", "read", "parse"), "read+", assay.Failure},
-		{"coverage of 0.6 and claim", task("multi_stage_pipeline", "read", "note", "writer", "parse", "shape"), "read+ note+ ! parse+", assay.PartialSuccess},
-		{"coverage of 0.6 with number", task("multi_stage_pipeline", "read", "note", "writer", "parse", "shape"), "read+ note+ parse+", assay.PartialSuccess},
-		{"coverage of 0.4", task("multi_stage_pipeline", "read", "note", "writer", "parse", "shape"), "read+ note+ !", assay.Failure},
-		{"output alone", task("basic_task", "read"), "post+", assay.Failure},
-		{"output and number", task("basic_task", "read"), "post+ note+", assay.PartialSuccess},
-		{"output that failed, and number", task("basic_task", "read"), "post- note+ note+", assay.Failure},
-		{"output and claim", task("basic_task", "read"), "post+ !", assay.PartialSuccess},
-		{"number alone", task("simple_task", "read"), "note+", assay.Failure},
-		{"number and claim", task("simple_task", "read"), "note+ !", assay.PartialSuccess},
-		{"claim alone", task("simple_task", "read"), "!", assay.Failure},
-		{"claim and failed calls", task("simple_task", "read"), "read- !", assay.Failure},
+		{"coverage alone", task("multi_stage_pipeline", "read", "note"), "note+ read+", failure},
+		{
+			"coverage and number", task("simple_task", "read", "parse", "shape"),
+			"read+ parse+", partial,
+		},
+		{"coverage below 0.6 and number", task("simple_task", "read", "parse"), "read+", failure},
+		{
+			"coverage of 0.6 and claim",
+			task("multi_stage_pipeline", "read", "note", "writer", "parse", "shape"),
+			"read+ note+ ! parse+", partial,
+		},
+		{
+			"coverage of 0.6 with number",
+			task("multi_stage_pipeline", "read", "note", "writer", "parse", "shape"),
+			"read+ note+ parse+", partial,
+		},
+		{
+			"coverage of 0.4",
+			task("multi_stage_pipeline", "read", "note", "writer", "parse", "shape"),
+			"read+ note+ !", failure,
+		},
+		{"output alone", task("basic_task", "read"), "post+", failure},
+		{"output and number", task("basic_task", "read"), "post+ note+", partial},
+		{
+			"output that failed, and number", task("basic_task", "read"), "post- note+ note+",
+			failure,
+		},
+		{"output and claim", task("basic_task", "read"), "post+ !", partial},
+		{"number alone", task("simple_task", "read"), "note+", failure},
+		{"number and claim", task("simple_task", "read"), "note+ !", partial},
+		{"claim alone", task("simple_task", "read"), "!", failure},
+		{"claim and failed calls", task("simple_task", "read"), "read- !", failure},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -179,6 +207,18 @@ func TestOnlyTheModelClaims(t *testing.T) {
 
 func TestPilotCategory(t *testing.T) {
 	t.Parallel()
+	const (
+		format     = assay.CategoryToolCallFormat
+		maxTurns   = assay.CategoryMaxTurns
+		selection  = assay.CategoryToolSelection
+		order      = assay.CategorySequenceOrder
+		dependency = assay.CategoryDependency
+		other      = assay.CategoryOther
+
+		turnLimit = assay.TurnLimit
+		streak    = assay.FailureStreak
+		finished  = assay.Finished
+	)
 	for _, tc := range []struct {
 		name     string
 		required string
@@ -186,45 +226,57 @@ func TestPilotCategory(t *testing.T) {
 		ended    assay.Ended
 		want     string
 	}{
-		{"full success has none", "read parse", "read+ parse+", assay.Finished, ""},
-		{"nothing at all", "read", ". .", assay.TurnLimit, assay.CategoryToolCallFormat},
-		{"no turn", "read", "", assay.TurnLimit, assay.CategoryToolCallFormat},
-		{"a claim and nothing else", "read", "! !", assay.TurnLimit, assay.CategoryToolCallFormat},
-		{"searches only", "read", "~ ~", assay.TurnLimit, assay.CategoryMaxTurns},
-		{"one search", "read", ". ~ .", assay.TurnLimit, assay.CategoryMaxTurns},
+		{"full success has none", "read parse", "read+ parse+", finished, ""},
+		{"nothing at all", "read", ". .", turnLimit, format},
+		{"no turn", "read", "", turnLimit, format},
+		{"a claim and nothing else", "read", "! !", turnLimit, format},
+		{"searches only", "read", "~ ~", turnLimit, maxTurns},
+		{"one search", "read", ". ~ .", turnLimit, maxTurns},
 
-		{"all worked, in the wrong order", "read note", "note+ read+", assay.Finished, assay.CategorySequenceOrder},
-		{"left out, another called", "read note", "read+ post+", assay.TurnLimit, assay.CategoryToolSelection},
-		{"left out, another failed", "read note", "post-", assay.TurnLimit, assay.CategoryToolSelection},
-		{"left out, but only a dependency was called", "parse shape", "read- read-", assay.TurnLimit, assay.CategoryOther},
-		{"another called, none left out", "read note", "read+ post+ note-", assay.FailureStreak, assay.CategoryOther},
+		{"all worked, in the wrong order", "read note", "note+ read+", finished, order},
+		{"left out, another called", "read note", "read+ post+", turnLimit, selection},
+		{"left out, another failed", "read note", "post-", turnLimit, selection},
+		{
+			"left out, but only a dependency was called", "parse shape", "read- read-",
+			turnLimit, other,
+		},
+		{"another called, none left out", "read note", "read+ post+ note-", streak, other},
 
-		{"called before an earlier one worked", "read note", "read- note+", assay.TurnLimit, assay.CategorySequenceOrder},
-		{"failed before an earlier one worked", "read note", "note-", assay.TurnLimit, assay.CategorySequenceOrder},
-		{"skipped one in the middle", "read note post", "read+ post- note-", assay.TurnLimit, assay.CategorySequenceOrder},
-		{"called when an earlier one had worked and broken", "read note", "read+ read- note-", assay.FailureStreak, assay.CategoryOther},
-		{"order before dependency", "read parse", "parse- read-", assay.TurnLimit, assay.CategorySequenceOrder},
+		{"called before an earlier one worked", "read note", "read- note+", turnLimit, order},
+		{"failed before an earlier one worked", "read note", "note-", turnLimit, order},
+		{"skipped one in the middle", "read note post", "read+ post- note-", turnLimit, order},
+		{
+			"called when an earlier one had worked and broken", "read note",
+			"read+ read- note-", streak, other,
+		},
+		{"order before dependency", "read parse", "parse- read-", turnLimit, order},
 
-		{"a missing dependency", "parse", "parse-", assay.FailureStreak, assay.CategoryDependency},
-		{"a dependency that failed", "parse", "read- parse-", assay.FailureStreak, assay.CategoryDependency},
-		{"a dependency that worked later", "parse note", "parse- read+ parse+ note-", assay.FailureStreak, assay.CategoryDependency},
-		{"a dependency of a dependency", "shape", "read+ shape- parse-", assay.FailureStreak, assay.CategoryDependency},
-		{"a missing dependency, but the call worked", "parse note", "parse+ note-", assay.FailureStreak, assay.CategoryOther},
-		{"a dependency that broke", "parse", "read+ read- parse-", assay.FailureStreak, assay.CategoryOther},
-		{"a dependency that is required later", "parse read", "parse- parse-", assay.FailureStreak, assay.CategoryOther},
+		{"a missing dependency", "parse", "parse-", streak, dependency},
+		{"a dependency that failed", "parse", "read- parse-", streak, dependency},
+		{
+			"a dependency that worked later", "parse note", "parse- read+ parse+ note-", streak,
+			dependency,
+		},
+		{"a dependency of a dependency", "shape", "read+ shape- parse-", streak, dependency},
+		{"a missing dependency, but the call worked", "parse note", "parse+ note-", streak, other},
+		{"a dependency that broke", "parse", "read+ read- parse-", streak, other},
+		{"a dependency that is required later", "parse read", "parse- parse-", streak, other},
 		// shape is not required, but writer needs it, after parse.
-		{"an inserted tool too early", "parse writer", "read+ shape- parse-", assay.FailureStreak, assay.CategoryDependency},
-		{"an inserted tool in time", "parse writer", "read+ parse+ shape- shape-", assay.FailureStreak, assay.CategoryOther},
+		{"an inserted tool too early", "parse writer", "read+ shape- parse-", streak, dependency},
+		{"an inserted tool in time", "parse writer", "read+ parse+ shape- shape-", streak, other},
 		// shape needs parse, so parse cannot wait for read, which comes later.
-		{"an inserted tool whose dependency is required later", "shape read", "parse- parse-", assay.FailureStreak, assay.CategoryOther},
+		{
+			"an inserted tool whose dependency is required later", "shape read",
+			"parse- parse-", streak, other,
+		},
 		// No required tool needs parse, so all required tools could come first.
-		{"a tool on the side too early", "note read", "note+ parse- read-", assay.FailureStreak, assay.CategoryDependency},
+		{"a tool on the side too early", "note read", "note+ parse- read-", streak, dependency},
 
-		{"bad luck and idle turns", "read note", "~ read+ note- note-", assay.TurnLimit, assay.CategoryMaxTurns},
-		{"bad luck and a chat", "read note", "read+ . note-", assay.TurnLimit, assay.CategoryMaxTurns},
-		{"bad luck in every turn", "read note", "read+ note- note-", assay.TurnLimit, assay.CategoryOther},
-		{"idle turns, but another end", "read", "~ read- read- read- read- read-", assay.FailureStreak, assay.CategoryOther},
-		{"a loop", "read note", "read+ read+ read+ read+ read+", assay.Loop, assay.CategoryOther},
+		{"bad luck and idle turns", "read note", "~ read+ note- note-", turnLimit, maxTurns},
+		{"bad luck and a chat", "read note", "read+ . note-", turnLimit, maxTurns},
+		{"bad luck in every turn", "read note", "read+ note- note-", turnLimit, other},
+		{"idle turns, but another end", "read", "~ read- read- read- read- read-", streak, other},
+		{"a loop", "read note", "read+ read+ read+ read+ read+", assay.Loop, other},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -232,7 +284,8 @@ func TestPilotCategory(t *testing.T) {
 			tr.Ended = tc.ended
 			o := judgePilot(catalog, task("basic_task", strings.Fields(tc.required)...), tr)
 			if o.ErrorCategory != tc.want {
-				t.Errorf("%q for %q gives %q, want %q", tc.calls, tc.required, o.ErrorCategory, tc.want)
+				t.Errorf("%q for %q gives %q, want %q",
+					tc.calls, tc.required, o.ErrorCategory, tc.want)
 			}
 		})
 	}
@@ -304,8 +357,10 @@ func TestPilotLaws(t *testing.T) {
 		if !slices.Contains(assay.Levels, o.Level) {
 			t.Fatalf("level %q", o.Level)
 		}
-		if full := o.Level == assay.FullSuccess; full != (o.ErrorCategory == "") || full != o.OrderCorrect {
-			t.Fatalf("level %s, category %q, order correct %v", o.Level, o.ErrorCategory, o.OrderCorrect)
+		if full := o.Level == assay.FullSuccess; full != (o.ErrorCategory == "") ||
+			full != o.OrderCorrect {
+			t.Fatalf("level %s, category %q, order correct %v",
+				o.Level, o.ErrorCategory, o.OrderCorrect)
 		}
 		known := o.ErrorCategory == "" || slices.Contains(assay.ErrorCategories, o.ErrorCategory)
 		if !known || o.ErrorCategory == assay.CategoryTimeout {
@@ -331,7 +386,9 @@ func TestPilotLaws(t *testing.T) {
 	for range rounds {
 		rapid.Check(t, check)
 	}
-	verdicts := []string{string(assay.FullSuccess), string(assay.PartialSuccess), string(assay.Failure)}
+	verdicts := []string{
+		string(assay.FullSuccess), string(assay.PartialSuccess), string(assay.Failure),
+	}
 	for _, c := range append(verdicts, assay.ErrorCategories...) {
 		if seen[c] == 0 && c != assay.CategoryParameterConfig && c != assay.CategoryTimeout {
 			t.Errorf("no transcript gave %s, so the test is too weak", c)

@@ -49,7 +49,9 @@ func (j *Judge) Outcome(trial *assay.Trial, task *assay.Task, tr *assay.Transcri
 	return j.judge(trial, task, tr, nil)
 }
 
-func (j *Judge) judge(trial *assay.Trial, task *assay.Task, tr *assay.Transcript, w *verdict.Witness) assay.Outcome {
+func (j *Judge) judge(
+	trial *assay.Trial, task *assay.Task, tr *assay.Transcript, w *verdict.Witness,
+) assay.Outcome {
 	d := world.Of(trial.World)
 	o := d.Verdict(j.catalog, *task, tr, w)
 	o.ScoreVersion = d.ScoreVersion

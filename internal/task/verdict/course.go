@@ -118,5 +118,7 @@ func (c *Course) Succeed(tool string) {
 // depends on. It returns -1 if there is none.
 func Strayed(catalog *assay.Catalog, required []string, calls []assay.CallRecord) int {
 	needed := slices.Concat(required, policy.Missing(catalog, required))
-	return slices.IndexFunc(calls, func(c assay.CallRecord) bool { return !slices.Contains(needed, c.Tool) })
+	return slices.IndexFunc(calls, func(c assay.CallRecord) bool {
+		return !slices.Contains(needed, c.Tool)
+	})
 }

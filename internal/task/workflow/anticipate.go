@@ -14,7 +14,8 @@ func (f *flawed) anticipate() []Step {
 	for _, i := range f.dice.shuffle("anticipate", able)[:count] {
 		later := f.notYet(i)
 		to := later[f.dice.pick("result", i, len(later))]
-		steps[i].Arguments = bytes.ReplaceAll(steps[i].Arguments, reference(f.flow(i)), reference(to))
+		from := reference(f.flow(i))
+		steps[i].Arguments = bytes.ReplaceAll(steps[i].Arguments, from, reference(to))
 	}
 	return steps
 }
@@ -52,7 +53,8 @@ func (f *flawed) notYet(i int) []string {
 func (f *flawed) flow(i int) string {
 	refs := references(f.steps[i].Arguments)
 	names := toolNames(f.steps[:i])
-	if k := slices.IndexFunc(refs, func(r string) bool { return slices.Contains(names, r) }); k >= 0 {
+	isResult := func(r string) bool { return slices.Contains(names, r) }
+	if k := slices.IndexFunc(refs, isResult); k >= 0 {
 		return refs[k]
 	}
 	return refs[0]

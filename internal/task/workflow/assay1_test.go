@@ -87,7 +87,8 @@ func TestAssay1IsOptimal(t *testing.T) {
 		want := r.best(s)
 		if next := policy.Next(history); next != "" {
 			if got := r.value(s, next); math.Abs(got-want) > 1e-9 {
-				t.Errorf("after %v the policy's call of %s has value %v, want %v", history, next, got, want)
+				t.Errorf("after %v the policy's call of %s has value %v, want %v",
+					history, next, got, want)
 			}
 		} else if want > 0 && want < 1 {
 			t.Errorf("after %v the policy stops, want value %v", history, want)
@@ -107,7 +108,8 @@ func TestFailuresEnd(t *testing.T) {
 		r := referee{chain(), p, make(map[string]float64)}
 		got, want := workflow.Solve(chain(), p).Success(), r.best(standing{left: p.Calls})
 		if math.Abs(got-want) > 1e-9 {
-			t.Errorf("persistence %v, burst %v: success = %v, want %v", p.Persistence, p.Burst, got, want)
+			t.Errorf("persistence %v, burst %v: success = %v, want %v",
+				p.Persistence, p.Burst, got, want)
 		}
 	}
 }

@@ -20,7 +20,9 @@ func BenchmarkSolve(b *testing.B) {
 		for _, calls := range []int{10, 199} {
 			b.Run(fmt.Sprint(name, " ", calls), func(b *testing.B) {
 				b.ReportAllocs()
-				p := workflow.Problem{World: name, Required: required, Reliability: .8, Calls: calls}
+				p := workflow.Problem{
+					World: name, Required: required, Reliability: .8, Calls: calls,
+				}
 				size := 0
 				for b.Loop() {
 					size = workflow.Solve(catalog, p).Size()

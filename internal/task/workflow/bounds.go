@@ -60,7 +60,10 @@ func (b *Bounds) Best(trial *assay.Trial, required []string) float64 {
 // reply for the claim to be done, one reply is kept for it.
 func ProblemOf(trial *assay.Trial, required []string) Problem {
 	d := world.Of(trial.World)
-	p := Problem{World: d.Name, Required: required, Reliability: trial.Reliability, Calls: trial.Setting.Turns}
+	p := Problem{
+		World: d.Name, Required: required, Reliability: trial.Reliability,
+		Calls: trial.Setting.Turns,
+	}
 	if d.ClaimTakesReply {
 		p.Calls = max(0, p.Calls-1)
 	}

@@ -33,10 +33,12 @@ func TestFlawLaws(t *testing.T) {
 				for _, flaw := range assay.Flaws {
 					applies, graded := checkFlaw(t, c.catalog, name, &task, flaw, uint64(i))
 					if n > 3 && !graded {
-						t.Errorf("%s, %s, %s with %d steps: light and severe are equal", task.ID, name, flaw, n)
+						t.Errorf("%s, %s, %s with %d steps: light and severe are equal",
+							task.ID, name, flaw, n)
 					}
 					if want := n > 1 || one[flaw]; applies != want {
-						t.Errorf("%s, %s, %s with %d steps: applies = %v", task.ID, name, flaw, n, applies)
+						t.Errorf("%s, %s, %s with %d steps: applies = %v",
+							task.ID, name, flaw, n, applies)
 					}
 					checked += len(assay.Severities)
 					if applies {
@@ -50,7 +52,9 @@ func TestFlawLaws(t *testing.T) {
 }
 
 // one holds the flaws that apply to a plan with a single step.
-var one = map[assay.Flaw]bool{assay.ToolMisuse: true, assay.ParameterError: true, assay.RedundantOperations: true}
+var one = map[assay.Flaw]bool{
+	assay.ToolMisuse: true, assay.ParameterError: true, assay.RedundantOperations: true,
+}
 
 // checkFlaw checks a flaw in all severities. It returns whether the flaw applies, and whether
 // severe differs from light.
@@ -70,13 +74,15 @@ func checkFlaw(
 		case ok != applies:
 			t.Errorf("%s, %s %s: Flawed = %v, Applies = %v", task.ID, severity, flaw, ok, applies)
 		case !reflect.DeepEqual(plan, before):
-			t.Errorf("%s, %s %s changes the plan:\n%s", task.ID, severity, flaw, cmp.Diff(before, plan))
+			t.Errorf("%s, %s %s changes the plan:\n%s",
+				task.ID, severity, flaw, cmp.Diff(before, plan))
 		case !ok:
 			continue
 		}
 		if d := edits(plan.Steps, got.Steps); d < last {
 			diff := cmp.Diff(plan.Steps, got.Steps)
-			t.Errorf("%s, %s %s: %d edits, want at least %d\n%s", task.ID, severity, flaw, d, last, diff)
+			t.Errorf("%s, %s %s: %d edits, want at least %d\n%s",
+				task.ID, severity, flaw, d, last, diff)
 		} else {
 			last = d
 		}
@@ -87,11 +93,14 @@ func checkFlaw(
 		milder = got.Steps
 		checkSteps(t, catalog, task, flaw, got)
 		checkKind(t, plan.Steps, got.Steps, flaw)
-		harmless := []assay.Flaw{assay.RedundantOperations, assay.ParameterError, assay.LogicalInconsistency}
+		harmless := []assay.Flaw{
+			assay.RedundantOperations, assay.ParameterError, assay.LogicalInconsistency,
+		}
 		if worldName == world.Assay1Name {
 			checkOutcome(t, catalog, task, flaw, plan, got)
 		} else if !slices.Contains(harmless, flaw) && inOrder(task.Required, stepTools(got.Steps)) {
-			t.Errorf("%s, %s %s keeps the required order: %v", task.ID, severity, flaw, stepTools(got.Steps))
+			t.Errorf("%s, %s %s keeps the required order: %v",
+				task.ID, severity, flaw, stepTools(got.Steps))
 		}
 	}
 	again, _ := workflow.Flawed(catalog, deepCopy(plan), task, flaw, assay.Severe, seed)
@@ -102,7 +111,9 @@ func checkFlaw(
 }
 
 // checkSteps checks that everything in a step except its arguments comes from the catalog.
-func checkSteps(t failer, catalog *assay.Catalog, task *assay.Task, flaw assay.Flaw, plan workflow.Plan) {
+func checkSteps(
+	t failer, catalog *assay.Catalog, task *assay.Task, flaw assay.Flaw, plan workflow.Plan,
+) {
 	t.Helper()
 	for _, s := range plan.Steps {
 		tool, ok := catalog.Tool(s.Tool)
@@ -110,10 +121,12 @@ func checkSteps(t failer, catalog *assay.Catalog, task *assay.Task, flaw assay.F
 		want := workflow.For(catalog, world.PilotName, alone, 1).Steps[0]
 		want.Arguments = s.Arguments
 		if !ok || s.Purpose != tool.Description || !reflect.DeepEqual(s, want) {
-			t.Errorf("%s, %s: a step differs from the catalog:\n%s", task.ID, flaw, cmp.Diff(want, s))
+			t.Errorf("%s, %s: a step differs from the catalog:\n%s",
+				task.ID, flaw, cmp.Diff(want, s))
 		}
 		if !json.Valid(s.Arguments) {
-			t.Errorf("%s, %s: the arguments of %s are not JSON: %s", task.ID, flaw, s.Tool, s.Arguments)
+			t.Errorf("%s, %s: the arguments of %s are not JSON: %s",
+				task.ID, flaw, s.Tool, s.Arguments)
 		}
 	}
 }
@@ -189,7 +202,8 @@ func checkNested(t failer, plan, milder, worse []workflow.Step, flaw assay.Flaw)
 		}
 	}
 	if !nested {
-		t.Errorf("%s: the worse flaw does not include the milder one:\n%s", flaw, cmp.Diff(milder, worse))
+		t.Errorf("%s: the worse flaw does not include the milder one:\n%s",
+			flaw, cmp.Diff(milder, worse))
 	}
 }
 
@@ -207,7 +221,9 @@ func stepTools(steps []workflow.Step) []string {
 
 // checkOutcome follows a flawed plan to the letter in assay-1 without bad luck. It calls each step
 // until it succeeds, but only once if it is refused.
-func checkOutcome(t failer, catalog *assay.Catalog, task *assay.Task, flaw assay.Flaw, plan, flawed workflow.Plan) {
+func checkOutcome(
+	t failer, catalog *assay.Catalog, task *assay.Task, flaw assay.Flaw, plan, flawed workflow.Plan,
+) {
 	t.Helper()
 	w := world.Begin(catalog, perfect(), task)
 	refused, invalid := 0, 0
@@ -231,7 +247,8 @@ func checkOutcome(t failer, catalog *assay.Catalog, task *assay.Task, flaw assay
 				task.ID, flaw, success, len(w.Calls()), refused, len(plan.Steps))
 		}
 	case success:
-		t.Errorf("%s: a plan with %s is a full success:\n%s", task.ID, flaw, cmp.Diff(plan.Steps, flawed.Steps))
+		t.Errorf("%s: a plan with %s is a full success:\n%s",
+			task.ID, flaw, cmp.Diff(plan.Steps, flawed.Steps))
 	case flaw != assay.ParameterError && flaw != assay.LogicalInconsistency:
 	case invalid < edits(plan.Steps, flawed.Steps):
 		t.Errorf("%s, %s: %d steps refused as invalid, want every changed step\n%s",
@@ -332,7 +349,8 @@ func TestMisuseKeepsLaterResults(t *testing.T) {
 		for i, want := range []string{1: wrong, 2: "b", 3: "a"} {
 			want := fmt.Sprintf(`{"options":{"input":{"ref":%q}}}`, want)
 			if args := string(got.Steps[i].Arguments); i > 0 && args != want {
-				t.Errorf("with %s instead of the first a, step %d has arguments %s, want %s", wrong, i+1, args, want)
+				t.Errorf("with %s instead of the first a, step %d has arguments %s, want %s",
+					wrong, i+1, args, want)
 			}
 		}
 		return
@@ -350,9 +368,14 @@ func TestMisfitsAreRefused(t *testing.T) {
 	params = append(params, assay.Parameter{Name: "settings", Type: "object", Required: true})
 	// Without its middle letter, options becomes optons, all becomes al, and inputs.settings
 	// becomes inputs.ettings.
-	options := []assay.Parameter{{Name: "options", Type: "object"}, {Name: "optons", Type: "object"}}
+	options := []assay.Parameter{
+		{Name: "options", Type: "object"}, {Name: "optons", Type: "object"},
+	}
 	catalog := assay.NewCatalog([]assay.Tool{
-		{Name: "all", Parameters: params}, {Name: "sink", Parameters: options}, {Name: "bare"}, {Name: "al"},
+		{Name: "all", Parameters: params},
+		{Name: "sink", Parameters: options},
+		{Name: "bare"},
+		{Name: "al"},
 	})
 	task := &assay.Task{
 		Required: []string{"al", "all", "sink", "bare"},
@@ -374,7 +397,8 @@ func TestMisfitsAreRefused(t *testing.T) {
 			if wrong := !reflect.DeepEqual(s, plan.Steps[i]); wrong {
 				ways[s.Tool+string(s.Arguments)] = true
 				if rec.Code != assay1.InvalidInput {
-					t.Errorf("%s %s: %q, want %s", s.Tool, s.Arguments, rec.Code, assay1.InvalidInput)
+					t.Errorf("%s %s: %q, want %s",
+						s.Tool, s.Arguments, rec.Code, assay1.InvalidInput)
 				}
 			}
 		}

@@ -70,7 +70,8 @@ func parameter(tool assay.Tool, name string) assay.Parameter {
 
 // isChecked reports whether assay-1 checks the type of a parameter's value.
 func isChecked(p assay.Parameter) bool {
-	return slices.Contains([]string{"string", "number", "integer", "boolean", "object", "array"}, p.Type)
+	types := []string{"string", "number", "integer", "boolean", "object", "array"}
+	return slices.Contains(types, p.Type)
 }
 
 // otherType wraps a string into an array and turns any other value into a string.
@@ -84,7 +85,9 @@ func otherType(value json.RawMessage) json.RawMessage {
 // misnomer misspells a parameter's name so that the tool has no parameter of that name.
 func misnomer(tool assay.Tool, name string) string {
 	return misspelt(name, func(name string) bool {
-		return slices.ContainsFunc(tool.Parameters, func(p assay.Parameter) bool { return p.Name == name })
+		return slices.ContainsFunc(tool.Parameters, func(p assay.Parameter) bool {
+			return p.Name == name
+		})
 	})
 }
 

@@ -36,9 +36,10 @@ func (f *flawed) replace(steps []Step, i int, name string) {
 
 // relink redirects references to the original tool of step i to the tool that is there now.
 func (f *flawed) relink(steps []Step, i int) {
-	before, after := f.steps[i].Tool, steps[i].Tool
+	before := f.steps[i].Tool
+	from, to := reference(before), reference(steps[i].Tool)
 	for j := i + 1; j < len(steps); j++ {
-		steps[j].Arguments = bytes.ReplaceAll(steps[j].Arguments, reference(before), reference(after))
+		steps[j].Arguments = bytes.ReplaceAll(steps[j].Arguments, from, to)
 		if f.steps[j].Tool == before { // later references mean this step
 			return
 		}

@@ -83,7 +83,8 @@ func checkPlan(t failer, catalog *assay.Catalog, task *assay.Task) {
 			t.Errorf("%s: step %d, %s %s: %v %s", task.ID, i+1, s.Tool, s.Arguments, err, rec.Error)
 		}
 		if tool, _ := catalog.Tool(s.Tool); i > 0 && takesInput(tool) && !refersBack(s) {
-			t.Errorf("%s: step %d, %s %s does not use an earlier result", task.ID, i+1, s.Tool, s.Arguments)
+			t.Errorf("%s: step %d, %s %s does not use an earlier result",
+				task.ID, i+1, s.Tool, s.Arguments)
 		}
 	}
 	if !fullSuccess(world.Assay1Name, task.Required, w) {
@@ -136,10 +137,14 @@ func TestPlanDescribesToolsLikeCatalog(t *testing.T) {
 				{Name: "data", Type: "object", Required: true},
 				{Name: "options", Type: "object"},
 			},
-			Returns: []assay.Return{{Name: "success", Type: "boolean"}, {Name: "metadata", Type: "object"}},
+			Returns: []assay.Return{
+				{Name: "success", Type: "boolean"}, {Name: "metadata", Type: "object"},
+			},
 		},
 	}
-	task := &assay.Task{Required: []string{"write"}, Inputs: json.RawMessage(`{"source": "a <b> & c"}`)}
+	task := &assay.Task{
+		Required: []string{"write"}, Inputs: json.RawMessage(`{"source": "a <b> & c"}`),
+	}
 	got := workflow.For(assay.NewCatalog(tools), world.Assay1Name, task, .97)
 	want := workflow.Plan{Reliability: .97, Steps: []workflow.Step{
 		{
@@ -159,7 +164,8 @@ func TestPlanDescribesToolsLikeCatalog(t *testing.T) {
 	}
 	got = workflow.For(assay.NewCatalog(tools), world.PilotName, task, .97)
 	if got.Reliability != .95 || len(got.Steps) != 1 {
-		t.Errorf("the pilot's plan has reliability %v and %d steps, want .95 and 1", got.Reliability, len(got.Steps))
+		t.Errorf("the pilot's plan has reliability %v and %d steps, want .95 and 1",
+			got.Reliability, len(got.Steps))
 	}
 }
 
@@ -175,32 +181,122 @@ func TestArguments(t *testing.T) {
 		want    string
 	}{
 		{"nothing", nil, ``, nil, `{}`},
-		{"optional parameters are left out", []assay.Parameter{opt("data", "object"), opt("options", "object"), opt("n", "number")}, `{"n": 3}`, nil, `{}`},
-		{"data of a dependency", []assay.Parameter{req("data", "object")}, `{}`, []string{"need", "other"}, `{"data":{"ref":"need"}}`},
-		{"data of the latest dependency", []assay.Parameter{req("data", "object")}, `{}`, []string{"need", "more", "other"}, `{"data":{"ref":"more"}}`},
-		{"data of the latest step", []assay.Parameter{req("data", "object")}, `{}`, []string{"some", "other"}, `{"data":{"ref":"other"}}`},
-		{"data of the inputs", []assay.Parameter{req("data", "object")}, `{"data": [1]}`, nil, `{"data":{"ref":"inputs.data"}}`},
-		{"null counts as missing", []assay.Parameter{req("data", "object")}, `{"data": null}`, nil, `{"data":{"ref":"inputs"}}`},
-		{"inputs that are not an object", []assay.Parameter{req("data", "object")}, `[{"data": 1}]`, nil, `{"data":{"ref":"inputs"}}`},
-		{"data that is a string", []assay.Parameter{req("data", "string"), opt("options", "object")}, `{"data": "x"}`, []string{"other"}, `{"data":"x","options":{"input":{"ref":"other"}}}`},
-		{"an object", []assay.Parameter{req("schema", "object"), req("data", "object")}, `{"schema": {"a": 1}}`, nil, `{"schema":{"ref":"inputs.schema"},"data":{"ref":"inputs"}}`},
-		{"no object", []assay.Parameter{req("schema", "object")}, `{"schema": "a"}`, nil, `{"schema":{}}`},
+		{
+			"optional parameters are left out",
+			[]assay.Parameter{opt("data", "object"), opt("options", "object"), opt("n", "number")},
+			`{"n": 3}`, nil, `{}`,
+		},
+		{
+			"data of a dependency",
+			[]assay.Parameter{req("data", "object")},
+			`{}`,
+			[]string{"need", "other"},
+			`{"data":{"ref":"need"}}`,
+		},
+		{
+			"data of the latest dependency",
+			[]assay.Parameter{req("data", "object")},
+			`{}`,
+			[]string{"need", "more", "other"},
+			`{"data":{"ref":"more"}}`,
+		},
+		{
+			"data of the latest step",
+			[]assay.Parameter{req("data", "object")},
+			`{}`,
+			[]string{"some", "other"},
+			`{"data":{"ref":"other"}}`,
+		},
+		{
+			"data of the inputs",
+			[]assay.Parameter{req("data", "object")},
+			`{"data": [1]}`,
+			nil, `{"data":{"ref":"inputs.data"}}`,
+		},
+		{
+			"null counts as missing",
+			[]assay.Parameter{req("data", "object")},
+			`{"data": null}`, nil, `{"data":{"ref":"inputs"}}`,
+		},
+		{
+			"inputs that are not an object",
+			[]assay.Parameter{req("data", "object")},
+			`[{"data": 1}]`, nil, `{"data":{"ref":"inputs"}}`,
+		},
+		{
+			"data that is a string",
+			[]assay.Parameter{req("data", "string"), opt("options", "object")},
+			`{"data": "x"}`,
+			[]string{"other"},
+			`{"data":"x","options":{"input":{"ref":"other"}}}`,
+		},
+		{
+			"an object",
+			[]assay.Parameter{req("schema", "object"), req("data", "object")},
+			`{"schema": {"a": 1}}`, nil,
+			`{"schema":{"ref":"inputs.schema"},"data":{"ref":"inputs"}}`,
+		},
+		{
+			"no object",
+			[]assay.Parameter{req("schema", "object")},
+			`{"schema": "a"}`, nil,
+			`{"schema":{}}`,
+		},
 		{
 			"texts",
-			[]assay.Parameter{req("source", "string"), req("destination", "string"), req("input_format", "string"), req("mode", "string")},
+			[]assay.Parameter{
+				req("source", "string"), req("destination", "string"),
+				req("input_format", "string"), req("mode", "string"),
+			},
 			`{"mode": "", "source": 7}`, nil,
 			`{"source":"data/input.json","destination":"data/output.json","input_format":"json","mode":"default"}`,
 		},
-		{"given texts", []assay.Parameter{req("source", "string"), req("input_format", "string")}, `{"input_format": "c\u0073v", "source": "a\"b"}`, nil, `{"source":"a\"b","input_format":"c\u0073v"}`},
-		{"numbers", []assay.Parameter{req("a", "number"), req("b", "integer"), req("c", "integer"), req("d", "integer")}, `{"a": 1.5, "b": 2.5, "c": 3.0}`, nil, `{"a":1.5,"b":1,"c":3.0,"d":1}`},
-		{"others", []assay.Parameter{req("a", "boolean"), req("b", "array")}, `{"a": false, "b": [1]}`, nil, `{"a":true,"b":[]}`},
-		{"options carry data", []assay.Parameter{req("source", "string"), opt("options", "object")}, `{}`, []string{"need", "other"}, `{"source":"data/input.json","options":{"input":{"ref":"need"}}}`},
-		{"options of another type", []assay.Parameter{opt("options", "string")}, `{}`, []string{"other"}, `{}`},
-		{"options without input if there is data", []assay.Parameter{opt("options", "object"), req("data", "object")}, `{}`, []string{"other"}, `{"data":{"ref":"other"}}`},
+		{
+			"given texts",
+			[]assay.Parameter{req("source", "string"), req("input_format", "string")},
+			`{"input_format": "c\u0073v", "source": "a\"b"}`, nil,
+			`{"source":"a\"b","input_format":"c\u0073v"}`,
+		},
+		{
+			"numbers",
+			[]assay.Parameter{
+				req("a", "number"), req("b", "integer"), req("c", "integer"),
+				req("d", "integer"),
+			},
+			`{"a": 1.5, "b": 2.5, "c": 3.0}`, nil, `{"a":1.5,"b":1,"c":3.0,"d":1}`,
+		},
+		{
+			"others",
+			[]assay.Parameter{req("a", "boolean"), req("b", "array")},
+			`{"a": false, "b": [1]}`, nil, `{"a":true,"b":[]}`,
+		},
+		{
+			"options carry data",
+			[]assay.Parameter{req("source", "string"), opt("options", "object")},
+			`{}`,
+			[]string{"need", "other"},
+			`{"source":"data/input.json","options":{"input":{"ref":"need"}}}`,
+		},
+		{
+			"options of another type",
+			[]assay.Parameter{opt("options", "string")},
+			`{}`,
+			[]string{"other"},
+			`{}`,
+		},
+		{
+			"options without input if there is data",
+			[]assay.Parameter{opt("options", "object"), req("data", "object")},
+			`{}`,
+			[]string{"other"},
+			`{"data":{"ref":"other"}}`,
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			tool := assay.Tool{Name: "tool", Parameters: tc.params, Dependencies: []string{"more", "need"}}
+			tool := assay.Tool{
+				Name: "tool", Parameters: tc.params, Dependencies: []string{"more", "need"},
+			}
 			if got := string(workflow.Arguments(tool, json.RawMessage(tc.inputs), tc.earlier)); got != tc.want {
 				t.Errorf("arguments = %s, want %s", got, tc.want)
 			}
@@ -215,7 +311,9 @@ func anyTask(t *rapid.T) (*assay.Catalog, *assay.Task) {
 	for _, tool := range bare.All() {
 		tool.Category = rapid.SampledFrom([]string{"near", "far"}).Draw(t, "category")
 		tool.Description = rapid.SampledFrom([]string{"Reads records.", "Writes records.", "Sends a letter."}).Draw(t, "description")
-		tool.Parameters = rapid.SliceOfNDistinct(rapid.Custom(anyParameter), 0, 4, func(p assay.Parameter) string { return p.Name }).Draw(t, "parameters")
+		tool.Parameters = rapid.SliceOfNDistinct(rapid.Custom(anyParameter), 0, 4, func(p assay.Parameter) string {
+			return p.Name
+		}).Draw(t, "parameters")
 		tools = append(tools, tool)
 	}
 	catalog := assay.NewCatalog(tools)
@@ -228,7 +326,9 @@ func anyTask(t *rapid.T) (*assay.Catalog, *assay.Task) {
 	return catalog, &assay.Task{ID: id, Required: anyRequired(t, catalog, 7), Inputs: raw}
 }
 
-var parameterNames = []string{"data", "options", "source", "destination", "schema", "file_format", "é", "n"}
+var parameterNames = []string{
+	"data", "options", "source", "destination", "schema", "file_format", "é", "n",
+}
 
 func anyParameter(t *rapid.T) assay.Parameter {
 	return assay.Parameter{

@@ -34,10 +34,22 @@ func TestPublishedBounds(t *testing.T) {
 		noEarly bool
 		want    figures
 	}{
-		{"10 calls", 10, false, figures{.9: {.830, .971}, .8: {.773, .924}, .7: {.694, .840}, .6: {.590, .715}}},
-		{"10 calls without early stop", 10, true, figures{.9: {.867, .979}, .8: {.814, .936}, .7: {.740, .860}, .6: {.640, .744}}},
-		{"9 calls without early stop", 9, true, figures{.9: {.835, .963}, .8: {.773, .903}, .7: {.689, .807}, .6: {.582, .677}}},
-		{"7 calls without early stop", 7, true, figures{.9: {.738, .886}, .8: {.655, .781}, .7: {.554, .650}, .6: {.440, .504}}},
+		{
+			"10 calls", 10, false,
+			figures{.9: {.830, .971}, .8: {.773, .924}, .7: {.694, .840}, .6: {.590, .715}},
+		},
+		{
+			"10 calls without early stop", 10, true,
+			figures{.9: {.867, .979}, .8: {.814, .936}, .7: {.740, .860}, .6: {.640, .744}},
+		},
+		{
+			"9 calls without early stop", 9, true,
+			figures{.9: {.835, .963}, .8: {.773, .903}, .7: {.689, .807}, .6: {.582, .677}},
+		},
+		{
+			"7 calls without early stop", 7, true,
+			figures{.9: {.738, .886}, .8: {.655, .781}, .7: {.554, .650}, .6: {.440, .504}},
+		},
 	} {
 		for reliability, want := range tc.want {
 			for i, inOrder := range []bool{true, false} {
@@ -48,7 +60,8 @@ func TestPublishedBounds(t *testing.T) {
 						InOrder: inOrder, NoEarlyStop: tc.noEarly,
 					}) / float64(len(byType))
 				}
-				which := fmt.Sprintf("%s, reliability %v, in order %v", tc.name, reliability, inOrder)
+				which := fmt.Sprintf("%s, reliability %v, in order %v", tc.name, reliability,
+					inOrder)
 				t.Logf("%s: %.4f", which, got)
 				if math.Abs(got-want[i]) > .001 {
 					t.Errorf("%s: success %.4f, want %.3f", which, got, want[i])
@@ -99,7 +112,10 @@ func TestPlanningIsCheap(t *testing.T) {
 	}{
 		{"pilot", assay.Setting{World: world.PilotName, Turns: 10}},
 		{"assay-1", assay.Setting{World: world.Assay1Name, Turns: 10}},
-		{"assay-1, failures last", assay.Setting{World: world.Assay1Name, Turns: 10, Persistence: .5}},
+		{
+			"assay-1, failures last",
+			assay.Setting{World: world.Assay1Name, Turns: 10, Persistence: .5},
+		},
 		{
 			"assay-1, failures last and cluster",
 			assay.Setting{World: world.Assay1Name, Turns: 10, Persistence: .5, Burst: .3},
@@ -111,7 +127,9 @@ func TestPlanningIsCheap(t *testing.T) {
 		for range 8 {
 			for _, task := range tasks {
 				for _, reliability := range []float64{.9, .8, .7, .6} {
-					trial := &assay.Trial{Cell: assay.Cell{Reliability: reliability}, Setting: tc.set}
+					trial := &assay.Trial{
+						Cell: assay.Cell{Reliability: reliability}, Setting: tc.set,
+					}
 					sum += bounds.Best(trial, task.Required)
 					n++
 				}
@@ -148,7 +166,8 @@ func TestPolicyEarnsItsValue(t *testing.T) {
 		}
 		want := policy.Success()
 		if sigma := math.Sqrt(want * (1 - want) / n); math.Abs(won-want) > 4*sigma {
-			t.Errorf("%+v: success of %d trials = %.4f, want %.4f ± %.4f", set, n, won, want, 4*sigma)
+			t.Errorf("%+v: success of %d trials = %.4f, want %.4f ± %.4f",
+				set, n, won, want, 4*sigma)
 		}
 		// The number of calls is between 0 and 9, so its standard deviation is at most 4.5.
 		if want := policy.Expected(); math.Abs(calls-want) > 4*4.5/math.Sqrt(n) {
@@ -250,7 +269,8 @@ func TestPolicyLaws(t *testing.T) {
 		}
 		e, least, most := policy.Expected(), best*float64(len(p.Required)), float64(p.Calls)
 		if e < 0 || e > most+1e-9 || e < least-1e-9 {
-			t.Errorf("%v of %d calls expected, with success %v and %d tools", e, p.Calls, best, len(p.Required))
+			t.Errorf("%v of %d calls expected, with success %v and %d tools",
+				e, p.Calls, best, len(p.Required))
 		}
 		linear := policy.Linear()
 		if len(linear) > p.Calls || len(linear) < p.Calls && !inOrder(p.Required, linear) {
@@ -284,7 +304,8 @@ func TestNextTakesAnyHistory(t *testing.T) {
 		refused := workflow.Call{Tool: rapid.SampledFrom(names).Draw(t, "tool"), Mistake: true}
 		got := workflow.Solve(catalog, p).Next(slices.Insert(slices.Clone(history), at, refused))
 		if want := workflow.Solve(catalog, fewer).Next(history); got != want {
-			t.Errorf("after %v and a mistake comes %q, but with one call less %q", history, got, want)
+			t.Errorf("after %v and a mistake comes %q, but with one call less %q",
+				history, got, want)
 		}
 		if len(history) >= p.Calls && workflow.Solve(catalog, p).Next(history) != "" {
 			t.Errorf("the policy makes another call after %d of %d", len(history), p.Calls)

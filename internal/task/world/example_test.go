@@ -13,7 +13,8 @@ func ExampleFind() {
 			fmt.Println(name, "does not exist")
 			continue
 		}
-		fmt.Printf("%s, judged by %s: chance of a call at reliability 1 is %v\n", d.Name, d.ScoreVersion, d.Chance(1))
+		fmt.Printf("%s, judged by %s: chance of a call at reliability 1 is %v\n", d.Name,
+			d.ScoreVersion, d.Chance(1))
 	}
 	// Output:
 	// assay-1, judged by assay-1.1: chance of a call at reliability 1 is 1

@@ -21,7 +21,9 @@ func readArguments(tool assay.Tool, text string) (map[string]any, *mistake) {
 		return nil, invalid("the arguments have to be one JSON object: %v", err)
 	}
 	for _, name := range sortedKeys(args) {
-		if !slices.ContainsFunc(tool.Parameters, func(p assay.Parameter) bool { return p.Name == name }) {
+		if !slices.ContainsFunc(tool.Parameters, func(p assay.Parameter) bool {
+			return p.Name == name
+		}) {
 			return nil, invalid("%s has no parameter %q; its parameters are %s",
 				tool.Name, spec.Clip(name), parameterNames(tool))
 		}
@@ -33,7 +35,8 @@ func readArguments(tool assay.Tool, text string) (map[string]any, *mistake) {
 			return nil, invalid("the required argument %s (%s) is missing", p.Name, p.Type)
 		case !ok:
 		case !hasType(v, p.Type):
-			return nil, invalid("the argument %s has to be of type %s, not %s", p.Name, p.Type, typeOf(v))
+			return nil, invalid("the argument %s has to be of type %s, not %s", p.Name, p.Type,
+				typeOf(v))
 		case p.Required && v == "":
 			return nil, invalid("the required argument %s is empty", p.Name)
 		}

@@ -23,8 +23,10 @@ var Definition = spec.Definition{
 	Planner: planner,
 	Verdict: Verdict,
 
-	Chance: func(reliability float64) float64 { return Chance(assay.Setting{}, reliability, false, false) },
-	Steps:  policy.Sequence,
+	Chance: func(reliability float64) float64 {
+		return Chance(assay.Setting{}, reliability, false, false)
+	},
+	Steps: policy.Sequence,
 
 	References:      true,
 	FailuresLast:    true,

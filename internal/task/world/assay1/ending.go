@@ -27,7 +27,9 @@ func (e *ending) category(w *verdict.Witness) string {
 		return assay.CategorySequenceOrder
 	}
 
-	wrong := e.within(lastIndex(e.uses[e.from:], func(u verdict.Use) bool { return u == verdict.Mistaken }))
+	wrong := e.within(lastIndex(e.uses[e.from:], func(u verdict.Use) bool {
+		return u == verdict.Mistaken
+	}))
 	if w.Ask("after all progress and bad luck came a mistake in a wanted call", wrong >= 0,
 		func() string { return e.rest(wrong) }) {
 		return e.fault(e.calls, wrong, w)
@@ -35,7 +37,9 @@ func (e *ending) category(w *verdict.Witness) string {
 
 	latest := lastIndex(e.calls, func(r assay.CallRecord) bool { return r.Tool == e.step })
 	if w.Ask("the latest call of the missing step was a mistake, and no bad luck came after all progress",
-		latest >= 0 && e.calls[latest].Mistake && !e.gaveUp, func() string { return e.latest(latest) }) {
+		latest >= 0 && e.calls[latest].Mistake && !e.gaveUp, func() string {
+			return e.latest(latest)
+		}) {
 		return e.fault(e.calls, latest, w)
 	}
 
@@ -45,7 +49,9 @@ func (e *ending) category(w *verdict.Witness) string {
 		return assay.CategoryToolSelection
 	}
 	if w.Ask("the model was done without a call of the missing step, and no bad luck came after all progress",
-		e.claimed && !e.gaveUp && latest < 0, func() string { return e.claim() + "; " + e.latest(latest) }) {
+		e.claimed && !e.gaveUp && latest < 0, func() string {
+			return e.claim() + "; " + e.latest(latest)
+		}) {
 		return assay.CategoryToolSelection
 	}
 
@@ -63,7 +69,9 @@ func (e *ending) leftOff(w *verdict.Witness) string {
 	case w.Ask("bad luck came after all progress, so it gave up", e.gaveUp, e.progress):
 		return assay.CategoryOther
 	case w.Ask("the missing step had succeeded as a dependency", slices.Contains(e.Done, e.step), func() string {
-		return e.missing(slices.IndexFunc(e.calls, func(r assay.CallRecord) bool { return r.Tool == e.step && r.OK }))
+		return e.missing(slices.IndexFunc(e.calls, func(r assay.CallRecord) bool {
+			return r.Tool == e.step && r.OK
+		}))
 	}):
 		return assay.CategorySequenceOrder
 	}

@@ -30,7 +30,9 @@ func kitchen() *assay.Catalog {
 	return assay.NewCatalog([]assay.Tool{
 		{
 			Name: "read", Operation: "reader", Errors: codes,
-			Parameters: []assay.Parameter{{Name: "source", Type: "string", Required: true}, options},
+			Parameters: []assay.Parameter{
+				{Name: "source", Type: "string", Required: true}, options,
+			},
 			Returns: []assay.Return{
 				{Name: "success", Type: "boolean"},
 				{Name: "data", Type: "object"},
@@ -63,7 +65,9 @@ func kitchen() *assay.Catalog {
 			},
 		},
 		{
-			Name: "send", Operation: "poster", Errors: codes[:1], Dependencies: []string{"read", "check"},
+			Name: "send", Operation: "poster", Errors: codes[:1], Dependencies: []string{
+				"read", "check",
+			},
 			Parameters: []assay.Parameter{options},
 		},
 	})
@@ -106,11 +110,21 @@ func TestArgumentsAreChecked(t *testing.T) {
 		{"read", `{"source":null}`, "source (string) is missing"},
 		{"read", `{"source":""}`, "source is empty"},
 		{"read", `{"source":7}`, "of type string, not number"},
-		{"read", `{"source":"inbox/a.csv","option":{}}`, `no parameter "option"; its parameters are source, options`},
+		{
+			"read", `{"source":"inbox/a.csv","option":{}}`,
+			`no parameter "option"; its parameters are source, options`,
+		},
 		{"read", `{"source":"inbox/a.csv","options":"none"}`, "of type object, not string"},
 		{"read", `{"source":"inbox/b.csv"}`, `source "inbox/b.csv" is neither`},
-		{"read", `{"source":"inbox/a.csv","options":{"input":{"ref":"read"}}}`, `"read" refers to nothing; there are inputs, inputs.data, inputs.schema, inputs.source`},
-		{"read", `{"source":"inbox/a.csv","options":{"list":[1,{"deep":{"ref":"inputs.nothing"}}]}}`, `"inputs.nothing" refers to nothing`},
+		{
+			"read", `{"source":"inbox/a.csv","options":{"input":{"ref":"read"}}}`,
+			`"read" refers to nothing; there are inputs, inputs.data, inputs.schema, inputs.source`,
+		},
+		{
+			"read",
+			`{"source":"inbox/a.csv","options":{"list":[1,{"deep":{"ref":"inputs.nothing"}}]}}`,
+			`"inputs.nothing" refers to nothing`,
+		},
 		{"read", `{"source":"inbox/a.csv","options":{"input":{"ref":"inputs.data"}}}`, ""},
 		{"read", `{"source":"inbox/a.csv","options":{"ref":"inputs"}}`, ""},
 		{"read", `{"source":"inbox/a.csv","options":{"ref":7}}`, ""}, // not a reference, because the name is not a string
@@ -158,7 +172,9 @@ func TestReferencesMustExist(t *testing.T) {
 		rec.Error != "DEPENDENCY_ERROR: check needs read to have succeeded first" {
 		t.Errorf("a call before its dependency gives %+v", rec)
 	}
-	for _, call := range [][2]string{{"read", readArgs}, {"check", checkRead}, {"read", `{"source":"check"}`}} {
+	for _, call := range [][2]string{
+		{"read", readArgs}, {"check", checkRead}, {"read", `{"source":"check"}`},
+	} {
 		if rec := mustCall(t, w, call[0], call[1]); !rec.OK {
 			t.Errorf("%v gives %+v, want success", call, rec)
 		}
@@ -190,7 +206,8 @@ func TestMistakesUseNoLuck(t *testing.T) {
 		plain, mixed := begin(seed, reliability, set), begin(seed, reliability, set)
 		for _, tool := range calls {
 			for _, w := range rapid.SliceOfN(rapid.SampledFrom(wrong), 0, 2).Draw(t, "mistakes") {
-				if rec := mustCall(t, mixed, w[0], w[1]); !rec.Mistake || rec.OK || rec.Chance != 0 || rec.Luck != 0 {
+				if rec := mustCall(t, mixed, w[0], w[1]); !rec.Mistake || rec.OK ||
+					rec.Chance != 0 || rec.Luck != 0 {
 					t.Fatalf("%v: %+v, want a mistake without luck", w, rec)
 				}
 			}
@@ -337,7 +354,8 @@ func TestCallsNeverEndEpisode(t *testing.T) {
 		t.Errorf("Stop() = %q, true; want no stop", ended)
 	}
 	if _, err := w.Call(1, "al", ""); err == nil || len(w.Calls()) != 40 {
-		t.Errorf("unknown tool: error %v, %d records; want an error and 40 records", err, len(w.Calls()))
+		t.Errorf("unknown tool: error %v, %d records; want an error and 40 records",
+			err, len(w.Calls()))
 	}
 }
 
@@ -380,7 +398,8 @@ func checkRecord(t *testing.T, tool assay.Tool, rec assay.CallRecord) {
 		}
 		return
 	}
-	if rec.OK != (rec.Luck < rec.Chance) || rec.OK != (rec.Code == "") || rec.OK != json.Valid([]byte(rec.Output)) {
+	if rec.OK != (rec.Luck < rec.Chance) || rec.OK != (rec.Code == "") ||
+		rec.OK != json.Valid([]byte(rec.Output)) {
 		t.Fatalf("record %+v", rec)
 	}
 	var args map[string]any
@@ -392,7 +411,9 @@ func checkRecord(t *testing.T, tool assay.Tool, rec assay.CallRecord) {
 		}
 	}
 	for name, v := range args {
-		i := slices.IndexFunc(tool.Parameters, func(p assay.Parameter) bool { return p.Name == name })
+		i := slices.IndexFunc(tool.Parameters, func(p assay.Parameter) bool {
+			return p.Name == name
+		})
 		if v != nil && i < 0 {
 			t.Fatalf("%s accepted %q, which is not a parameter", tool.Name, name)
 		}

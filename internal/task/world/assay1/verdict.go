@@ -14,7 +14,9 @@ import (
 // Verdict judges an episode. Full success means that the required tools occur in order among the
 // successful calls, and that the model claimed to be done. Partial success means at least 60 % of
 // the required tools. A task that requires no tools cannot succeed. The witness may be nil.
-func Verdict(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *verdict.Witness) assay.Outcome {
+func Verdict(
+	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *verdict.Witness,
+) assay.Outcome {
 	c := &course{verdict.Course{Catalog: catalog, Required: task.Required}}
 	uses := c.Follow(tr.Calls)
 	o := verdict.Measured(task, tr, policy.Sequence(catalog, task.Required), uses)
@@ -106,7 +108,9 @@ func (c *course) category(tr *assay.Transcript, uses []verdict.Use, w *verdict.W
 	if category := e.category(w); category != "" {
 		return category
 	}
-	if w.Ask("the model said that it was done", e.claimed, func() string { return verdict.EndedBy(tr.Ended) }) {
+	if w.Ask("the model said that it was done", e.claimed, func() string {
+		return verdict.EndedBy(tr.Ended)
+	}) {
 		return e.leftOff(w)
 	}
 	return c.cutOff(tr, uses, w)
@@ -123,7 +127,8 @@ func withoutCall(tr *assay.Transcript, w *verdict.Witness) string {
 	switch {
 	case w.Ask("no turn had a lookup, or more were corrected than had one", looked == 0 || corrected > looked,
 		func() string {
-			return fmt.Sprintf("%s with a lookup, %d corrected", verdict.Counted(looked, "turn"), corrected)
+			return fmt.Sprintf("%s with a lookup, %d corrected", verdict.Counted(looked, "turn"),
+				corrected)
 		}):
 		return assay.CategoryToolCallFormat
 	case w.Ask("the model said that it was done", tr.Ended == assay.Finished,
@@ -140,7 +145,9 @@ func (c *course) cutOff(tr *assay.Transcript, uses []verdict.Use, w *verdict.Wit
 	mostlyMistakes := n[byMistake] > max(n[byNeedless], n[byLookup], n[byTalk])
 	switch {
 	case w.Ask("more replies were lost to bad luck than by the model's own doing", n[byLuck] > lost,
-		func() string { return fmt.Sprintf("%d to bad luck, %d by its own doing", n[byLuck], lost) }):
+		func() string {
+			return fmt.Sprintf("%d to bad luck, %d by its own doing", n[byLuck], lost)
+		}):
 		return assay.CategoryOther
 	case w.Ask("more of these held only mistakes than anything else", mostlyMistakes, func() string {
 		return fmt.Sprintf("%d only mistakes, %d needless calls, %d lookups, %d nothing",

@@ -95,7 +95,9 @@ func efficiency(unique, total int) float64 {
 func batchLevel(p *assay.PilotScores, w *verdict.Witness) assay.Level {
 	// A value of 0.8 on paper can come out one digit lower.
 	reaches := func(score, least float64) bool { return score > least-1e-9 }
-	values := func() string { return fmt.Sprintf("workflow %.3f, phase 2 %.3f", p.WorkflowScore, p.Phase2Score) }
+	values := func() string {
+		return fmt.Sprintf("workflow %.3f, phase 2 %.3f", p.WorkflowScore, p.Phase2Score)
+	}
 	both := reaches(p.WorkflowScore, .8) && reaches(p.Phase2Score, .8)
 	either := reaches(p.WorkflowScore, .5) || reaches(p.Phase2Score, .5)
 	switch {

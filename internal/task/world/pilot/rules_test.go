@@ -31,7 +31,11 @@ func TestChance(t *testing.T) {
 		{"two failures do not count", .8, nil, []bool{failed, failed}, .8},
 		{"three failures", .8, nil, []bool{failed, failed, failed}, .8 * .729},
 		{"one of the last three", .8, nil, []bool{failed, failed, ok, failed, ok}, .8 * .9},
-		{"floor applies last", .6, []pilot.Dependency{pilot.Missing, pilot.Missing, pilot.Missing}, nil, .1},
+		{
+			"floor applies last", .6,
+			[]pilot.Dependency{pilot.Missing, pilot.Missing, pilot.Missing},
+			nil, .1,
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -100,19 +104,22 @@ func TestCallFollowsLuck(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rec.Chance != .3 || rec.OK != (rec.Luck < rec.Chance) || rec.Turn != 3 || rec.Arguments != `{"x":1}` {
+		if rec.Chance != .3 || rec.OK != (rec.Luck < rec.Chance) || rec.Turn != 3 ||
+			rec.Arguments != `{"x":1}` {
 			t.Fatalf("record = %+v", rec)
 		}
 		if rec.OK {
 			sawOK = true
 			var out map[string]any
-			if err := json.Unmarshal([]byte(rec.Output), &out); err != nil || len(out) != 3 || out["success"] != true {
+			if err := json.Unmarshal([]byte(rec.Output), &out); err != nil || len(out) != 3 ||
+				out["success"] != true {
 				t.Fatalf("output = %s (%v), want the three declared fields", rec.Output, err)
 			}
 			continue
 		}
 		sawFailed = true
-		if rec.Code != "TIMEOUT" && rec.Code != "INVALID_INPUT" || !strings.HasPrefix(rec.Error, rec.Code+": ") {
+		if rec.Code != "TIMEOUT" && rec.Code != "INVALID_INPUT" ||
+			!strings.HasPrefix(rec.Error, rec.Code+": ") {
 			t.Fatalf("failure %q %q does not have one of the tool's own codes", rec.Code, rec.Error)
 		}
 	}

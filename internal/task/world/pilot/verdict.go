@@ -14,7 +14,9 @@ import (
 // every required tool succeeded, and that their first successes came in the required order.
 // Partial success means at least two of four signs of progress. The outcome also holds the
 // original's two other verdicts. The witness may be nil.
-func Verdict(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *verdict.Witness) assay.Outcome {
+func Verdict(
+	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *verdict.Witness,
+) assay.Outcome {
 	c := &verdict.Course{Catalog: catalog, Required: task.Required, Firsts: true}
 	o := verdict.Measured(task, tr, task.Required, c.Follow(tr.Calls))
 	o.Coverage = coverage(task.Required, o.ExecutedTools)
@@ -23,7 +25,9 @@ func Verdict(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *v
 
 	s := findSigns(task, tr, &o, w)
 	w.Decide("executor")
-	w.Need("all required tools succeeded", o.Coverage == 1, func() string { return verdict.Covered(&o) })
+	w.Need("all required tools succeeded", o.Coverage == 1, func() string {
+		return verdict.Covered(&o)
+	})
 	w.Need("their first successes came in the required order", o.OrderCorrect,
 		func() string { return "they came as " + list(order) })
 	o.Level = s.level(o.OrderCorrect, w)
@@ -97,7 +101,8 @@ func findSigns(task assay.Task, tr *assay.Transcript, o *assay.Outcome, w *verdi
 		}),
 		number: w.Ask("as many calls succeeded as the type of the task asks for", len(o.ExecutedTools) >= least,
 			func() string {
-				return fmt.Sprintf("%d, and a %s asks for %d", len(o.ExecutedTools), task.Type, least)
+				return fmt.Sprintf("%d, and a %s asks for %d", len(o.ExecutedTools), task.Type,
+					least)
 			}),
 		claim: w.Ask("the model said that it was done", claim > 0, func() string {
 			if claim == 0 {
@@ -141,7 +146,9 @@ var outputWords = []string{
 }
 
 func makesOutput(tool string) bool {
-	return slices.ContainsFunc(outputWords, func(w string) bool { return strings.Contains(tool, w) })
+	return slices.ContainsFunc(outputWords, func(w string) bool {
+		return strings.Contains(tool, w)
+	})
 }
 
 // claimedFinish returns the turn, counted from 1, of the first reply that claims the task to be
@@ -161,7 +168,9 @@ func claimedFinish(messages []assay.Message) int {
 
 // category decides by the whole history. The first rule that applies wins. A simulated TIMEOUT is
 // bad luck of the tool, like any other code.
-func category(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *verdict.Witness) string {
+func category(
+	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *verdict.Witness,
+) string {
 	if w.Ask("no call was made", len(tr.Calls) == 0, func() string { return verdict.Made(tr) }) {
 		looked := verdict.Lookups(tr)
 		if w.Ask("the model looked tools up", looked > 0,
@@ -192,7 +201,8 @@ func category(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *
 	acted := len(tr.Calls) - verdict.Extra(tr.Calls)
 	if w.Ask("the turns ran out, and one of them executed nothing",
 		tr.Ended == assay.TurnLimit && acted < len(tr.Turns), func() string {
-			return fmt.Sprintf("%s; %d of %d executed a call", verdict.EndedBy(tr.Ended), acted, len(tr.Turns))
+			return fmt.Sprintf("%s; %d of %d executed a call", verdict.EndedBy(tr.Ended), acted,
+				len(tr.Turns))
 		}) {
 		return assay.CategoryMaxTurns
 	}
@@ -221,7 +231,9 @@ func found(calls []assay.CallRecord, i int) string {
 // leftOut returns the index of the first required tool that was never called, or -1.
 func leftOut(task assay.Task, tr *assay.Transcript) int {
 	return slices.IndexFunc(task.Required, func(tool string) bool {
-		return !slices.ContainsFunc(tr.Calls, func(c assay.CallRecord) bool { return c.Tool == tool })
+		return !slices.ContainsFunc(tr.Calls, func(c assay.CallRecord) bool {
+			return c.Tool == tool
+		})
 	})
 }
 
@@ -246,7 +258,8 @@ func hasty(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript) int {
 	for n, c := range tr.Calls {
 		tool, _ := catalog.Tool(c.Tool)
 		for _, d := range tool.Dependencies {
-			if !c.OK && !done[d] && slices.Index(task.Required, d) <= place(catalog, task.Required, c.Tool) {
+			if !c.OK && !done[d] &&
+				slices.Index(task.Required, d) <= place(catalog, task.Required, c.Tool) {
 				return n
 			}
 		}
