@@ -69,7 +69,8 @@ func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
 	if fault.RetryAfter > longestRetryAfter {
 		l.close(&assay.Fault{
 			Kind: assay.Quota, Lane: l.Name, Status: fault.Status,
-			Detail: fmt.Sprintf("the endpoint asks for a wait of %v: %s", fault.RetryAfter, fault.Detail),
+			Detail: fmt.Sprintf("the endpoint asks for a wait of %v: %s",
+				fault.RetryAfter, fault.Detail),
 		})
 		return
 	}
@@ -150,7 +151,8 @@ func (l *lane) pauseLength(now time.Time, fault *assay.Fault, t ticket) time.Dur
 	if now.Sub(l.refusedSince) > patience {
 		l.close(&assay.Fault{
 			Kind: assay.Quota, Lane: l.Name, Status: fault.Status,
-			Detail: fmt.Sprintf("the endpoint has refused everything for %v: %s", patience, fault.Detail),
+			Detail: fmt.Sprintf("the endpoint has refused everything for %v: %s",
+				patience, fault.Detail),
 		})
 	}
 	if fault.RetryAfter > 0 && l.limitedRow <= 2 {

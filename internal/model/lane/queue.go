@@ -212,7 +212,9 @@ func (q *queue) room(now time.Time) (bool, time.Time) {
 
 // release frees the slot of a request whose conversation has the given size. The
 // caller has to call dispatch afterwards.
-func (q *queue) release(now time.Time, t ticket, bytes int, resp assay.Response, fault *assay.Fault) {
+func (q *queue) release(
+	now time.Time, t ticket, bytes int, resp assay.Response, fault *assay.Fault,
+) {
 	q.book(now)
 	t.lane.release(now, t, resp, fault)
 	if fault == nil {

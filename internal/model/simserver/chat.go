@@ -13,24 +13,27 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// largestBody bounds a request's body, in bytes.
+// largestBody is the maximum size of a request's body in bytes.
 const largestBody = 8 << 20
 
-// defaultMaxTokens is reserved for a request that sets no limit of its own.
+// defaultMaxTokens is reserved for a request without a limit of its own.
 const defaultMaxTokens = 256
 
-// closing is the answer after Close.
+// closing returns the answer after Close.
 func closing() apiError {
-	return apiError{http.StatusServiceUnavailable, "The server is closing.", "server_error", "", "closing"}
+	return apiError{
+		status:  http.StatusServiceUnavailable,
+		message: "The server is closing.", kind: "server_error", code: "closing",
+	}
 }
 
-// An exchange is a request on its way to its response.
+// exchange is a request and its response.
 type exchange struct {
 	server *Server
 	w      http.ResponseWriter
 	r      *http.Request
 	key    string
-	// deployment is from the path, or else from the body.
+	// deployment comes from the path or, if it is not there, from the body.
 	deployment string
 
 	// Set by read.
@@ -41,9 +44,9 @@ type exchange struct {
 	lane   *lane
 	ticket ticket
 
-	// used is what the request took; nothing without a reply.
+	// used is the request's usage, which is zero if there is no reply.
 	used cost
-	// left says that the request no longer counts as in flight.
+	// left is true if the request no longer counts as in flight.
 	left bool
 }
 
@@ -67,7 +70,7 @@ func (s *Server) chat(x *exchange) {
 
 func (x *exchange) authorize() *apiError { return x.server.authorize(x.key) }
 
-// read reads the body and finds out what it wants.
+// read reads and parses the body.
 func (x *exchange) read() *apiError {
 	var raw bytes.Buffer
 	raw.Grow(int(min(max(x.r.ContentLength, 0), largestBody)) + bytes.MinRead)
@@ -75,6 +78,7 @@ func (x *exchange) read() *apiError {
 		return unreadable(err)
 	}
 	x.hash = hash(raw.Bytes())
+
 	var body chatRequest
 	if err := json.Unmarshal(raw.Bytes(), &body); err != nil {
 		return badRequest("", "We could not parse the JSON body of your request: %v", err)
@@ -88,7 +92,9 @@ func (x *exchange) read() *apiError {
 		if hint := assay.NameHint(x.deployment, x.server.cfg.Models); hint != "" {
 			message += " Hint: " + hint
 		}
-		return &apiError{http.StatusNotFound, message, "invalid_request_error", "model", "model_not_found"}
+		return &apiError{
+			http.StatusNotFound, message, "invalid_request_error", "model", "model_not_found",
+		}
 	}
 	var e *apiError
 	x.req, e = body.request(model)
@@ -105,8 +111,8 @@ func unreadable(err error) *apiError {
 	return e
 }
 
-// admit checks the limits. Until it is known what the reply costs, the request
-// counts with an estimate.
+// admit checks the limits. The request counts with an estimated cost until the
+// cost of its reply is known.
 func (x *exchange) admit() *apiError {
 	x.lane = x.server.lane(x.key, x.deployment, x.req.Model)
 	reply := defaultMaxTokens
@@ -121,17 +127,22 @@ func (x *exchange) admit() *apiError {
 	x.server.stats.overLimit()
 	x.retryAfter(denied.wait)
 	if x.server.cfg.RetryAfter == RetryAfterSilent {
-		return &apiError{http.StatusTooManyRequests, "Rate limit reached", "rate_limit_error", "", "rate_limit_exceeded"}
+		return &apiError{
+			status:  http.StatusTooManyRequests,
+			message: "Rate limit reached", kind: "rate_limit_error", code: "rate_limit_exceeded",
+		}
 	}
 	return &apiError{
 		status: http.StatusTooManyRequests,
-		message: fmt.Sprintf("Rate limit reached for %s on %s: Limit %d, Used %d, Requested %d. Please try again in %dms.",
-			x.deployment, denied.what, denied.limit, denied.used, denied.asked, milliseconds(denied.wait)),
+		message: fmt.Sprintf("Rate limit reached for %s on %s: "+
+			"Limit %d, Used %d, Requested %d. Please try again in %dms.",
+			x.deployment, denied.name, denied.limit, denied.used, denied.requested,
+			milliseconds(denied.wait)),
 		kind: denied.unit, code: "rate_limit_exceeded",
 	}
 }
 
-// answer plays the fault that the request draws, if any, and else the reply.
+// answer sends the fault drawn for the request or, if there is none, the reply.
 func (x *exchange) answer() {
 	fault := x.server.faults.pick()
 	if fault != "" {
@@ -159,8 +170,8 @@ func (x *exchange) answer() {
 	}
 }
 
-// reply asks the provider, after the latency. Where there is no reply it has
-// sent what there is to send.
+// reply waits for the latency and asks the provider. If it returns false, it has
+// sent any response that is due.
 func (x *exchange) reply() (assay.Response, bool) {
 	s := x.server
 	if d := s.cfg.Latency.of(s.cfg.Seed, x.hash); d > 0 && !x.wait(d) {
@@ -176,8 +187,8 @@ func (x *exchange) reply() (assay.Response, bool) {
 	return assay.Response{}, false
 }
 
-// wait waits for d, and reports whether nothing came before. If that was Close
-// it has answered.
+// wait waits for d and returns true. It returns false if the client leaves or the
+// server is closed meanwhile. If the server is closed, it sends an answer.
 func (x *exchange) wait(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -191,7 +202,7 @@ func (x *exchange) wait(d time.Duration) bool {
 	return false
 }
 
-// otherModel is another model's name than the given one.
+// otherModel returns the name of a different model.
 func (s *Server) otherModel(model string) string {
 	for _, m := range s.cfg.Models {
 		if m != model {
@@ -201,10 +212,12 @@ func (s *Server) otherModel(model string) string {
 	return model + "-substitute"
 }
 
-// sendFault passes a fault of the provider on, by the status that has its
-// meaning.
+// sendFault sends a fault of the provider with the corresponding status.
 func (x *exchange) sendFault(f *assay.Fault) {
-	e := apiError{status: http.StatusInternalServerError, message: f.Detail, kind: "server_error", code: string(f.Kind)}
+	e := apiError{
+		status:  http.StatusInternalServerError,
+		message: f.Detail, kind: "server_error", code: string(f.Kind),
+	}
 	switch f.Kind {
 	case assay.RateLimited:
 		e.status = http.StatusTooManyRequests
@@ -230,14 +243,14 @@ func (x *exchange) send(status int, body []byte) {
 	_, _ = x.w.Write(body) // a failed write means that the client has left
 }
 
-// begin sends the headers of a body that will be length bytes long, or so the
-// client is told.
+// begin sends the headers and announces a body of length bytes.
 func (x *exchange) begin(status int, contentType string, length int) {
 	x.announce(status)
 	writeHead(x.w, status, contentType, length)
 }
 
-// announce does the books of a response before the client can see it.
+// announce updates the statistics and limit headers before the client can see
+// the response.
 func (x *exchange) announce(status int) {
 	x.leave()
 	now := time.Now()
@@ -247,11 +260,11 @@ func (x *exchange) announce(status int) {
 	}
 }
 
-// leave takes the request out of those in flight, once. That comes before the
-// response: its client may send the next request as soon as it has read it,
-// and would else find its own slot taken. For the same reason a request that
-// is made to hang leaves at once, for the server learns late that its client
-// has given up.
+// leave removes the request from those in flight. Only the first call has an
+// effect. It is called before the response, because the client may send its next
+// request as soon as it has read the response and must not find its own slot
+// taken. For the same reason, a request that is made to hang leaves at once: the
+// server learns late that its client has given up.
 func (x *exchange) leave() {
 	if x.left {
 		return
@@ -263,7 +276,7 @@ func (x *exchange) leave() {
 	}
 }
 
-// hash is the same for the same body in every process.
+// hash returns a hash of the body that is the same in every process.
 func hash(body []byte) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write(body) // never fails

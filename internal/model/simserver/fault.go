@@ -14,22 +14,30 @@ import (
 	"time"
 )
 
-// A Fault is a way in which the server misbehaves, and how often.
+// Fault is a way in which the server misbehaves, and how often.
 type Fault struct {
 	// Kind is one of [FaultKinds].
 	Kind string
-	// Share is the part of the requests that it befalls, in [0,1].
+	// Share is the share of requests with this fault, in [0,1].
 	Share float64
 }
 
-// FaultKinds lists what a [Fault] can be: a status code (429 asks for one
-// second of patience); quota, a 429 that no patience helps; content-filter, a
-// 400 for what the prompt says; redirect, to an address where nobody answers;
-// html, a page in place of a completion; hang, no answer until the client
-// leaves; hang-body, headers and then nothing; drip, the right body at ten
-// bytes a second; reset, a TCP reset; truncate, half a body; oversized, a
-// right body behind 9 MiB of white space; bad-json; empty, a completion
-// without choices; wrong-model, a reply in another model's name.
+// FaultKinds lists the kinds of a [Fault]:
+//
+//   - a status code; 429 asks for a wait of one second
+//   - quota: a 429 for which waiting does not help
+//   - content-filter: a 400 because of the prompt's content
+//   - redirect: a redirect to an address where no server answers
+//   - html: a page instead of a completion
+//   - hang: no answer until the client leaves
+//   - hang-body: headers without a body
+//   - drip: a correct body at ten bytes per second
+//   - reset: a TCP reset
+//   - truncate: half a body
+//   - oversized: a correct body after 9 MiB of white space
+//   - bad-json: a body that is not valid JSON
+//   - empty: a completion without choices
+//   - wrong-model: a reply with another model's name
 func FaultKinds() []string {
 	return []string{
 		"400", "401", "403", "404", "408", "409", "413", "422", "429",
@@ -40,7 +48,7 @@ func FaultKinds() []string {
 	}
 }
 
-// ParseFault reads "hang=1%" or "hang=0.01".
+// ParseFault parses a fault such as "hang=1%" or "hang=0.01".
 func ParseFault(s string) (Fault, error) {
 	kind, value, ok := strings.Cut(s, "=")
 	kind = strings.TrimSpace(kind)
@@ -50,7 +58,8 @@ func ParseFault(s string) (Fault, error) {
 	number, percent := strings.CutSuffix(strings.TrimSpace(value), "%")
 	share, err := strconv.ParseFloat(number, 64)
 	if err != nil {
-		return Fault{}, fmt.Errorf("fault %q: the share %q is no number\nhint: faults look like hang=1%% or hang=0.01", s, value)
+		return Fault{}, fmt.Errorf("fault %q: the share %q is not a number\n"+
+			"hint: faults look like hang=1%% or hang=0.01", s, value)
 	}
 	if percent {
 		share /= 100
@@ -72,8 +81,8 @@ func (f Fault) check() error {
 	return nil
 }
 
-// A picker draws the faults. Each request gets a draw of its own, so that one
-// which is repeated has another chance.
+// picker draws the faults. Each request gets its own draw, so a repeated request
+// may have another result.
 type picker struct {
 	faults []Fault
 	seed   uint64
@@ -89,12 +98,12 @@ func newPicker(faults []Fault, seed uint64) (picker, error) {
 		total += f.Share
 	}
 	if total > 1+1e-9 {
-		return picker{}, fmt.Errorf("the faults' shares add up to %v, which is more than all requests", total)
+		return picker{}, fmt.Errorf("the shares of the faults add up to %v, more than 1", total)
 	}
 	return picker{faults, seed, new(atomic.Uint64)}, nil
 }
 
-// pick returns the next request's fault, "" for none.
+// pick returns the next request's fault, or "" if it has none.
 func (p picker) pick() string {
 	if len(p.faults) == 0 {
 		return ""
@@ -108,8 +117,8 @@ func (p picker) pick() string {
 	return ""
 }
 
-// fail plays a fault that needs no reply from the model, and reports whether
-// kind is one.
+// fail sends a fault that does not need a reply of the model. It returns false if
+// kind is not such a fault.
 func (x *exchange) fail(kind string) bool {
 	if status, err := strconv.Atoi(kind); err == nil {
 		if status == http.StatusTooManyRequests {
@@ -120,9 +129,17 @@ func (x *exchange) fail(kind string) bool {
 	}
 	switch kind {
 	case "quota":
-		x.sendError(apiError{http.StatusTooManyRequests, "You exceeded your current quota. This failure is simulated.", "insufficient_quota", "", "insufficient_quota"})
+		x.sendError(apiError{
+			status:  http.StatusTooManyRequests,
+			message: "You exceeded your current quota. This failure is simulated.",
+			kind:    "insufficient_quota", code: "insufficient_quota",
+		})
 	case "content-filter":
-		x.sendError(apiError{http.StatusBadRequest, "The prompt was filtered. This failure is simulated.", "invalid_request_error", "prompt", "content_filter"})
+		x.sendError(apiError{
+			status:  http.StatusBadRequest,
+			message: "The prompt was filtered. This failure is simulated.",
+			kind:    "invalid_request_error", param: "prompt", code: "content_filter",
+		})
 	case "redirect":
 		x.w.Header().Set("Location", "http://127.0.0.1:1/")
 		x.sendError(injected(http.StatusTemporaryRedirect))
@@ -141,11 +158,14 @@ func (x *exchange) fail(kind string) bool {
 	return true
 }
 
-// page is what a gateway may say for itself.
+// page is a page that a gateway may send.
 const page = "<!doctype html><title>Sign in</title><p>This failure is simulated.</p>\n"
 
 func injected(status int) apiError {
-	e := apiError{status: status, message: "This failure is simulated.", kind: "server_error", code: "simulated"}
+	e := apiError{
+		status: status, message: "This failure is simulated.",
+		kind: "server_error", code: "simulated",
+	}
 	switch status {
 	case http.StatusBadRequest:
 		e.kind, e.code = "invalid_request_error", ""
@@ -173,7 +193,8 @@ func injected(status int) apiError {
 	return e
 }
 
-// hold waits until the client leaves, and reports whether Close came first.
+// hold waits until the client leaves or the server is closed. It returns true if
+// the server was closed.
 func (x *exchange) hold() (closed bool) {
 	x.leave()
 	select {
@@ -184,27 +205,29 @@ func (x *exchange) hold() (closed bool) {
 	}
 }
 
-// reset closes the connection so that the client's system reports a reset.
+// reset closes the connection with a TCP reset.
 func (x *exchange) reset() {
 	x.leave()
 	conn, _, err := http.NewResponseController(x.w).Hijack()
 	if err != nil {
-		panic(http.ErrAbortHandler) // HTTP/2 has no connection of the request's own
+		panic(http.ErrAbortHandler) // in HTTP/2 a request does not own its connection
 	}
 	defer conn.Close()
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // without it the close is merely a polite one
+		_ = tcp.SetLinger(0) // makes Close send a reset
 	}
 }
 
-// spoil sends a right body in a wrong way, and reports whether kind is one.
+// spoil sends a correct body in a wrong way. It returns false if kind is not a
+// fault of the body.
 func (x *exchange) spoil(kind string, body []byte) bool {
 	switch kind {
 	case "bad-json":
-		x.send(http.StatusOK, append(slices.Clone(body[:len(body)/2]), "<!-- internal error -->"...))
+		half := slices.Clone(body[:len(body)/2])
+		x.send(http.StatusOK, append(half, "<!-- internal error -->"...))
 	case "truncate":
-		// net/http closes the connection after a handler that wrote less
-		// than it had announced.
+		// net/http closes the connection if a handler writes less than it has
+		// announced.
 		x.begin(http.StatusOK, contentJSON, len(body))
 		_, _ = x.w.Write(body[:len(body)/2])
 	case "hang-body":
@@ -241,8 +264,8 @@ func (x *exchange) drip(body []byte) {
 	}
 }
 
-// pad sends body behind so much white space that a client which bounds what it
-// reads finds no completion.
+// pad sends body after so much white space that a client with a size limit does
+// not reach the completion.
 func (x *exchange) pad(body []byte) {
 	const chunks, size = 9 * 16, 64 << 10
 	x.begin(http.StatusOK, contentJSON, chunks*size+len(body))

@@ -438,7 +438,7 @@ func TestParseFault(t *testing.T) {
 		"hang":       "has no share",
 		"hung=1%":    `did you mean hang?`,
 		"505=1%":     `did you mean 500?`,
-		"hang=often": "is no number",
+		"hang=often": "is not a number",
 		"hang=101%":  "between 0 and 1",
 		"hang=-1":    "between 0 and 1",
 		"hang=NaN":   "between 0 and 1",

@@ -6,44 +6,49 @@ import (
 	"time"
 )
 
-// How a server tells its limits on each response; see [Config.Headers].
+// The styles of [Config.Headers], which report limits in each response.
 const (
-	// HeadersOpenAI is X-Ratelimit-Limit-, -Remaining- and -Reset- of Requests
-	// and of Tokens, the reset as a duration such as 59s.
+	// HeadersOpenAI sends X-Ratelimit-Limit-, -Remaining- and -Reset- for Requests
+	// and Tokens. The reset is a duration such as 59s.
 	HeadersOpenAI = "openai"
-	// HeadersAnthropic is Anthropic-Ratelimit-Requests-Limit, -Remaining and
-	// -Reset, and likewise of Tokens, Input-Tokens and Output-Tokens, the reset
-	// as a time.
+	// HeadersAnthropic sends Anthropic-Ratelimit-Requests-Limit, -Remaining and
+	// -Reset, and the same for Tokens, Input-Tokens and Output-Tokens. The reset is
+	// a time.
 	HeadersAnthropic = "anthropic"
-	// HeadersNone tells nothing.
+	// HeadersNone sends no limit headers.
 	HeadersNone = "none"
 )
 
-// HeaderStyles lists what [Config.Headers] can be.
-func HeaderStyles() []string { return []string{HeadersOpenAI, HeadersAnthropic, HeadersNone} }
+// HeaderStyles lists the values of [Config.Headers].
+func HeaderStyles() []string {
+	return []string{HeadersOpenAI, HeadersAnthropic, HeadersNone}
+}
 
-// How a server tells when to come again; see [Config.RetryAfter].
+// The styles of [Config.RetryAfter], which ask a refused client to wait.
 const (
-	// RetryAfterBoth is Retry-After in whole seconds and Retry-After-Ms.
+	// RetryAfterBoth sends Retry-After in whole seconds and Retry-After-Ms.
 	RetryAfterBoth = "both"
-	// RetryAfterSeconds is Retry-After alone.
+	// RetryAfterSeconds sends only Retry-After.
 	RetryAfterSeconds = "seconds"
-	// RetryAfterMs is Retry-After-Ms alone.
+	// RetryAfterMs sends only Retry-After-Ms.
 	RetryAfterMs = "ms"
-	// RetryAfterDate is Retry-After as a date, beside a Date.
+	// RetryAfterDate sends Retry-After as a date, and the header Date.
 	RetryAfterDate = "date"
-	// RetryAfterNone is no header; the wait is in the message alone.
+	// RetryAfterNone sends no header. The wait is only in the message.
 	RetryAfterNone = "none"
-	// RetryAfterSilent tells neither the wait nor which limit it was.
+	// RetryAfterSilent reports neither the wait nor the limit.
 	RetryAfterSilent = "silent"
 )
 
-// RetryAfters lists what [Config.RetryAfter] can be.
+// RetryAfters lists the values of [Config.RetryAfter].
 func RetryAfters() []string {
-	return []string{RetryAfterBoth, RetryAfterSeconds, RetryAfterMs, RetryAfterDate, RetryAfterNone, RetryAfterSilent}
+	return []string{
+		RetryAfterBoth, RetryAfterSeconds, RetryAfterMs,
+		RetryAfterDate, RetryAfterNone, RetryAfterSilent,
+	}
 }
 
-// headers are the names of a bucket's headers; "" for none.
+// headers are the names of a bucket's headers, "" if there are none.
 type headers struct{ limit, remaining, reset string }
 
 func headersOf(style, family string) headers {
@@ -52,12 +57,16 @@ func headersOf(style, family string) headers {
 		prefix := "Anthropic-Ratelimit-" + family
 		return headers{prefix + "-Limit", prefix + "-Remaining", prefix + "-Reset"}
 	case style == HeadersOpenAI && (family == "Requests" || family == "Tokens"):
-		return headers{"X-Ratelimit-Limit-" + family, "X-Ratelimit-Remaining-" + family, "X-Ratelimit-Reset-" + family}
+		const prefix = "X-Ratelimit-"
+		return headers{
+			limit: prefix + "Limit-" + family, remaining: prefix + "Remaining-" + family,
+			reset: prefix + "Reset-" + family,
+		}
 	}
 	return headers{}
 }
 
-// report writes where the lane stands.
+// report sets the headers that report the state of the lane.
 func (l *lane) report(h http.Header, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +76,7 @@ func (l *lane) report(h http.Header, now time.Time) {
 		if b.headers == (headers{}) {
 			continue
 		}
-		full := now // when the bucket will have its whole limit left
+		full := now // when the bucket will be unused again
 		if n := len(l.entries); b.first < l.gone+n {
 			full = l.entries[n-1].at.Add(b.span)
 		}
@@ -84,7 +93,7 @@ func reset(style string, at, now time.Time) string {
 	return at.Sub(now).Round(time.Millisecond).String()
 }
 
-// retryAfter asks the client for patience in the server's way.
+// retryAfter asks the client to wait, in the configured style.
 func (x *exchange) retryAfter(wait time.Duration) {
 	h := x.w.Header()
 	style := x.server.cfg.RetryAfter
@@ -101,13 +110,15 @@ func (x *exchange) retryAfter(wait time.Duration) {
 	}
 }
 
-// seconds, milliseconds and wholeSecond round up: a client that waits as long
-// as it is told must not come too early.
+// seconds, milliseconds and wholeSecond round up, so that a client that waits as
+// long as it was asked to does not come too early.
 func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-func milliseconds(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
+func milliseconds(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}
 
 func wholeSecond(t time.Time) time.Time {
 	return t.Add(time.Second - 1).Truncate(time.Second).UTC()

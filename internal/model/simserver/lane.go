@@ -5,35 +5,35 @@ import (
 	"time"
 )
 
-// A lane is the traffic of one key on one deployment. Its windows slide: what
-// it lets through in any span of time is within the limit.
+// lane is the traffic of one key on one deployment. Its windows slide, so the
+// limits hold in any span of time.
 type lane struct {
-	concurrency int    // bounds inFlight, unless 0
-	style       string // of the headers that tell the limits
+	concurrency int    // maximum of inFlight, or 0 for no limit
+	style       string // of the limit headers
 
 	mu       sync.Mutex
-	inFlight int      // guarded by mu, as all below
-	buckets  []bucket // only those with a limit
-	entries  []entry  // oldest first, those within the span of any bucket
-	gone     int      // how many entries have left
+	inFlight int      // guarded by mu, like the fields below
+	buckets  []bucket // with limits
+	entries  []entry  // within the span of any bucket, oldest first
+	gone     int      // number of entries removed so far
 	counts   LaneStats
 }
 
-// A bucket bounds what a lane lets through in any span of time.
+// bucket is a limit of a lane in any span of time.
 type bucket struct {
-	name    string         // as OpenAI's denials have it
+	name    string         // as in OpenAI's error messages
 	unit    string         // "requests" or "tokens"
 	family  string         // of headers
 	limit   int            // above 0
 	span    time.Duration  // how long an entry counts
-	count   func(cost) int // what an entry counts
-	headers headers        // that tell where the bucket stands
+	count   func(cost) int // amount of an entry
+	headers headers        // report the state of the bucket
 
 	used  int // sum over the entries within the span
-	first int // number of the oldest of them, over the lane's life
+	first int // number of the oldest of these entries
 }
 
-// A cost is what a request takes, in tokens.
+// cost is the cost of a request in tokens.
 type cost struct{ prompt, reply int }
 
 func (c cost) request() int { return 1 }
@@ -41,55 +41,69 @@ func (c cost) total() int   { return c.prompt + c.reply }
 func (c cost) input() int   { return c.prompt }
 func (c cost) output() int  { return c.reply }
 
-// An entry is a request that was let through.
+// entry is an admitted request.
 type entry struct {
 	at time.Time
 	cost
 }
 
-// A ticket is the right to one request. Its holder calls done once,
-// whatever came of the request.
+// ticket admits one request. Its holder calls done once, whatever the result.
 type ticket struct {
 	lane   *lane
-	number int // of the entry, over the lane's life
+	number int // of the entry, counted from the lane's first one
 }
 
-// A denial says why a request is over its limit and when to come again.
+// denial describes the limit that a request exceeds, and how long to wait.
 type denial struct {
-	what  string // a bucket's name, or "concurrent requests"
-	unit  string // "requests" or "tokens"
-	limit int
-	used  int
-	asked int
-	wait  time.Duration
+	name      string // a bucket's name, or "concurrent requests"
+	unit      string // "requests" or "tokens"
+	limit     int
+	used      int
+	requested int
+	wait      time.Duration
 }
 
 func newLane(l Limit, style string) *lane {
 	const day = 24 * time.Hour
 	all := []bucket{
-		{name: "requests per min (RPM)", unit: "requests", family: "Requests", limit: l.RPM, span: time.Minute, count: cost.request},
-		{name: "requests per day (RPD)", unit: "requests", family: "Requests", limit: l.RPD, span: day, count: cost.request},
-		{name: "tokens per min (TPM)", unit: "tokens", family: "Tokens", limit: l.TPM, span: time.Minute, count: cost.total},
-		{name: "input tokens per min (ITPM)", unit: "tokens", family: "Input-Tokens", limit: l.ITPM, span: time.Minute, count: cost.input},
-		{name: "output tokens per min (OTPM)", unit: "tokens", family: "Output-Tokens", limit: l.OTPM, span: time.Minute, count: cost.output},
+		{
+			name: "requests per min (RPM)", unit: "requests", family: "Requests",
+			limit: l.RPM, span: time.Minute, count: cost.request,
+		},
+		{
+			name: "requests per day (RPD)", unit: "requests", family: "Requests",
+			limit: l.RPD, span: day, count: cost.request,
+		},
+		{
+			name: "tokens per min (TPM)", unit: "tokens", family: "Tokens",
+			limit: l.TPM, span: time.Minute, count: cost.total,
+		},
+		{
+			name: "input tokens per min (ITPM)", unit: "tokens", family: "Input-Tokens",
+			limit: l.ITPM, span: time.Minute, count: cost.input,
+		},
+		{
+			name: "output tokens per min (OTPM)", unit: "tokens", family: "Output-Tokens",
+			limit: l.OTPM, span: time.Minute, count: cost.output,
+		},
 	}
 	lane := &lane{concurrency: l.Concurrency, style: style}
-	told := make(map[string]bool) // a family tells of its first bucket
+	reported := make(map[string]bool) // a family reports its first bucket
 	for _, b := range all {
 		if b.limit == 0 {
 			continue
 		}
-		if !told[b.family] {
+		if !reported[b.family] {
 			b.headers = headersOf(style, b.family)
 		}
-		told[b.family] = true
+		reported[b.family] = true
 		lane.buckets = append(lane.buckets, b)
 	}
 	return lane
 }
 
-// admit lets a request through that reserves a cost, or says why not. A
-// request that is not let through counts against nothing.
+// admit admits a request and reserves its cost, or returns a denial. A denied
+// request does not count against any limit.
 func (l *lane) admit(now time.Time, reserve cost) (ticket, *denial) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,7 +118,7 @@ func (l *lane) admit(now time.Time, reserve cost) (ticket, *denial) {
 		return ticket{lane: l}, nil
 	}
 	if n := len(l.entries); n > 0 && now.Before(l.entries[n-1].at) {
-		now = l.entries[n-1].at // another request was faster from the clock to the lock
+		now = l.entries[n-1].at // another request took the lock in between
 	}
 	l.entries = append(l.entries, entry{now, reserve})
 	for i := range l.buckets {
@@ -113,18 +127,18 @@ func (l *lane) admit(now time.Time, reserve cost) (ticket, *denial) {
 	return ticket{l, l.gone + len(l.entries) - 1}, nil
 }
 
-// denyLocked returns the denial with the longest wait, nil for none.
+// denyLocked returns the denial with the longest wait, or nil if there is none.
 func (l *lane) denyLocked(now time.Time, reserve cost) *denial {
 	var deny *denial
 	for i := range l.buckets {
 		b := &l.buckets[i]
-		asked := b.count(reserve)
-		if b.used+asked <= b.limit {
+		requested := b.count(reserve)
+		if b.used+requested <= b.limit {
 			continue
 		}
-		wait := l.waitLocked(b, now, asked)
+		wait := l.waitLocked(b, now, requested)
 		if deny == nil || wait > deny.wait {
-			deny = &denial{b.name, b.unit, b.limit, b.used, asked, wait}
+			deny = &denial{b.name, b.unit, b.limit, b.used, requested, wait}
 		}
 	}
 	if deny == nil && l.concurrency > 0 && l.inFlight >= l.concurrency {
@@ -133,21 +147,21 @@ func (l *lane) denyLocked(now time.Time, reserve cost) *denial {
 	return deny
 }
 
-// waitLocked is the time until enough entries have left b. A request that is
-// larger than the limit never fits; it is told the whole span.
-func (l *lane) waitLocked(b *bucket, now time.Time, asked int) time.Duration {
+// waitLocked returns the time until enough entries have left b. If the request is
+// larger than the limit and so never fits, it returns the whole span.
+func (l *lane) waitLocked(b *bucket, now time.Time, requested int) time.Duration {
 	left := b.used
 	for _, e := range l.entries[b.first-l.gone:] {
 		left -= b.count(e.cost)
-		if left+asked <= b.limit {
+		if left+requested <= b.limit {
 			return e.at.Add(b.span).Sub(now)
 		}
 	}
 	return b.span
 }
 
-// expireLocked takes the entries that are too old out of each bucket, and
-// drops those that are in none.
+// expireLocked removes old entries from each bucket, and drops entries that are
+// not in any bucket.
 func (l *lane) expireLocked(now time.Time) {
 	end := l.gone + len(l.entries)
 	oldest := end
@@ -166,7 +180,7 @@ func (l *lane) expireLocked(now time.Time) {
 	l.gone = oldest
 }
 
-// done takes the request, which took used, out of those in flight.
+// done removes the request from those in flight and records its real cost.
 func (t ticket) done(used cost) {
 	l := t.lane
 	l.mu.Lock()
@@ -185,7 +199,7 @@ func (t ticket) done(used cost) {
 	e.cost = used
 }
 
-// stats returns what the lane has seen; whose it is, the caller knows.
+// stats returns the lane's counts. The caller sets the key and the deployment.
 func (l *lane) stats() LaneStats {
 	l.mu.Lock()
 	defer l.mu.Unlock()

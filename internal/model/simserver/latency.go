@@ -7,31 +7,35 @@ import (
 	"time"
 )
 
-// Latency is a log-normal distribution of response times: most are near the
-// median, a few are much longer.
+// Latency is a log-normal distribution of response times. Most are near the
+// median, and a few are much longer.
 type Latency struct {
-	// Median is exceeded by half of the requests; 0 for no latency.
+	// Median is the median response time, or 0 for no latency.
 	Median time.Duration
-	// Sigma is the standard deviation of the logarithm; 0 makes all alike,
-	// 0.5 makes one in a hundred three times the median.
+	// Sigma is the standard deviation of the logarithm. With 0 all times are equal.
+	// With 0.5 one in a hundred is three times the median.
 	Sigma float64
 }
 
-// longestLatency bounds the tail.
+// longestLatency is the maximum response time.
 const longestLatency = time.Hour
 
 func (l Latency) check() error {
 	if l.Median < 0 || !(l.Sigma >= 0 && l.Sigma <= 10) {
-		return fmt.Errorf("latency with median %v and sigma %v\nhint: the median is not below 0 and sigma is between 0 and 10", l.Median, l.Sigma)
+		return fmt.Errorf("invalid latency with median %v and sigma %v\n"+
+			"hint: the median must not be negative, and sigma must be between 0 and 10",
+			l.Median, l.Sigma)
 	}
 	return nil
 }
 
-// of is the latency of the request with the given hash, whenever it comes.
+// of returns the latency of the request with the given hash. It depends on nothing
+// else.
 func (l Latency) of(seed, hash uint64) time.Duration {
 	if l.Median == 0 || l.Sigma == 0 {
 		return l.Median
 	}
 	z := rand.New(rand.NewPCG(seed, hash)).NormFloat64()
-	return time.Duration(min(float64(l.Median)*math.Exp(l.Sigma*z), float64(longestLatency)))
+	d := float64(l.Median) * math.Exp(l.Sigma*z)
+	return time.Duration(min(d, float64(longestLatency)))
 }

@@ -7,27 +7,29 @@ import (
 	"strings"
 )
 
-// A Limit bounds what one key may ask of one deployment. A field that is 0
-// sets no bound.
+// Limit limits the requests of one key to one deployment. A field that is 0 sets
+// no limit.
 type Limit struct {
-	// Model is whose deployments the limit is for, or one deployment, such as
-	// sim/optimal-2; "" for all.
+	// Model selects all deployments of a model, or one deployment such as
+	// sim/optimal-2. "" selects all models.
 	Model string
-	// RPM bounds the requests that are let through in any 60 seconds, RPD in
-	// any 24 hours.
+	// RPM limits the requests admitted in any 60 seconds, and RPD those in any 24
+	// hours.
 	RPM, RPD int
-	// TPM bounds their tokens in any 60 seconds, ITPM those of the prompts and
-	// OTPM those of the replies. Until a request is done it counts with an
-	// estimate of its prompt and with its max_tokens, or 256 without.
+	// TPM limits the tokens in any 60 seconds, ITPM those of prompts and OTPM those
+	// of replies. Until a request is done, it counts with an estimate of its prompt
+	// and with its max_tokens, or 256 if it has none.
 	TPM, ITPM, OTPM int
-	// Concurrency bounds the requests in flight.
+	// Concurrency limits the requests in flight.
 	Concurrency int
 }
 
-func limitNames() []string { return []string{"rpm", "rpd", "tpm", "itpm", "otpm", "concurrency"} }
+func limitNames() []string {
+	return []string{"rpm", "rpd", "tpm", "itpm", "otpm", "concurrency"}
+}
 
-// ParseLimit reads "rpm=600,tpm=200000,concurrency=5", with a model and a
-// colon before it for a limit of that model alone.
+// ParseLimit parses a limit such as "rpm=600,tpm=200000,concurrency=5". A model
+// and a colon before it restrict the limit to that model.
 func ParseLimit(s string) (Limit, error) {
 	var l Limit
 	settings := s
@@ -36,6 +38,7 @@ func ParseLimit(s string) (Limit, error) {
 			return Limit{}, fmt.Errorf("limit %q: no model before the colon", s)
 		}
 	}
+
 	fields := map[string]*int{
 		"rpm": &l.RPM, "rpd": &l.RPD,
 		"tpm": &l.TPM, "itpm": &l.ITPM, "otpm": &l.OTPM,
@@ -45,7 +48,8 @@ func ParseLimit(s string) (Limit, error) {
 		name, value, ok := strings.Cut(setting, "=")
 		name = strings.TrimSpace(name)
 		if !ok {
-			return Limit{}, fmt.Errorf("limit %q: %q has no value\nhint: limits look like rpm=600,tpm=200000,concurrency=5", s, setting)
+			return Limit{}, fmt.Errorf("limit %q: %q has no value\n"+
+				"hint: limits look like rpm=600,tpm=200000,concurrency=5", s, setting)
 		}
 		field, ok := fields[name]
 		if !slices.Contains(limitNames(), name) {
@@ -56,7 +60,8 @@ func ParseLimit(s string) (Limit, error) {
 		}
 		n, err := strconv.Atoi(strings.TrimSpace(value))
 		if err != nil || n < 1 {
-			return Limit{}, fmt.Errorf("limit %q: %s is %q, not a whole number above 0", s, name, value)
+			return Limit{}, fmt.Errorf(
+				"limit %q: %s is %q, not a whole number above 0", s, name, value)
 		}
 		*field = n
 		delete(fields, name)
@@ -66,7 +71,7 @@ func ParseLimit(s string) (Limit, error) {
 
 func (l Limit) check() error {
 	if min(l.RPM, l.RPD, l.TPM, l.ITPM, l.OTPM, l.Concurrency) < 0 {
-		return fmt.Errorf("a limit below 0: %+v", l)
+		return fmt.Errorf("limits must not be negative: %+v", l)
 	}
 	return nil
 }

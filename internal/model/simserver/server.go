@@ -1,11 +1,11 @@
-// Package simserver is an HTTP server with OpenAI's chat completions API in
-// front of any [assay.Provider], for rehearsing an experiment before paying
-// for it. It behaves like a hosted endpoint on its good and its bad days:
-// keys, deployments, rate limits, latency and faults.
+// Package simserver is an HTTP server with OpenAI's chat completions API in front
+// of any [assay.Provider]. It lets users rehearse an experiment before they pay
+// for it. Like a hosted endpoint, it has keys, deployments, rate limits, latency
+// and faults.
 //
-// It owns the server's half of the wire format, the limits and the injection
-// of faults. It does not own the models: what they say is the provider's. It
-// opens no socket; give the [Server] to an [http.Server].
+// It owns the server's side of the wire format, the limits and the injected
+// faults. It does not own the models, because a provider writes the replies. It
+// does not open a socket. Use the [Server] as the handler of an [http.Server].
 package simserver
 
 import (
@@ -22,31 +22,31 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// Config sets up a [Server].
+// Config configures a [Server].
 type Config struct {
-	// Provider answers the requests; its requests carry the names in Models.
+	// Provider answers the requests, which carry the names in Models.
 	Provider assay.Provider
-	// Models are served, each under its own name; there must be one.
+	// Models are the names of the served models. At least one is required.
 	Models []string
-	// Keys are accepted; if there are none, any key that is not empty is.
+	// Keys are the accepted keys. If there are none, every key that is not empty is
+	// accepted.
 	Keys []string
-	// Limits hold for each key and deployment by itself. By default there are
-	// none. A limit that names a model replaces the one that names none.
+	// Limits apply to each combination of key and deployment. By default there are
+	// none. A limit with a model replaces the one without a model.
 	Limits []Limit
-	// Headers is how responses tell the limits, one of [HeaderStyles]; by
-	// default [HeadersOpenAI]. A family of headers tells of the limit for a
-	// minute or else for a day.
+	// Headers is the style of the limit headers, one of [HeaderStyles]. The default
+	// is [HeadersOpenAI]. Headers for requests report the limit per minute or, if
+	// there is none, per day.
 	Headers string
-	// RetryAfter is how a refusal for too many requests tells when to come
-	// again, one of [RetryAfters]; by default [RetryAfterBoth].
+	// RetryAfter is how a refused client is asked to wait, one of [RetryAfters]. The
+	// default is [RetryAfterBoth].
 	RetryAfter string
-	// Latency is how long replies take beside the provider's own time; none
-	// by default.
+	// Latency is added to the provider's own time. There is none by default.
 	Latency Latency
-	// Faults befall a share of the requests that are within their limits; by
-	// default none. Shares add up to 1 at most.
+	// Faults are injected into a share of the requests within their limits. The
+	// shares may add up to 1. There are no faults by default.
 	Faults []Fault
-	// Seed decides latencies and which request meets a fault.
+	// Seed determines latencies and which requests get a fault.
 	Seed uint64
 }
 
@@ -55,8 +55,8 @@ type Server struct {
 	cfg    Config
 	mux    *http.ServeMux
 	names  map[string]string // deployment name without suffix → model
-	keys   map[string]int    // position in Config.Keys
-	limits map[string]Limit  // by canonical deployment or model; "" for the others
+	keys   map[string]int    // index in Config.Keys
+	limits map[string]Limit  // by canonical deployment or model, "" for all others
 	faults picker
 	stats  counters
 	closed chan struct{} // closed by Close
@@ -74,7 +74,7 @@ var (
 	_ io.Closer    = (*Server)(nil)
 )
 
-// New returns the server that cfg describes.
+// New returns a server.
 func New(cfg Config) (*Server, error) {
 	if cfg.Provider == nil {
 		return nil, errors.New("a simulated server needs a provider")
@@ -93,7 +93,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	for _, m := range cfg.Models {
 		if other, dup := s.names[canonical(m)]; dup {
-			return nil, fmt.Errorf("models %q and %q have one deployment name, %s", other, m, canonical(m))
+			return nil, fmt.Errorf("models %q and %q have the same deployment name, %s",
+				other, m, canonical(m))
 		}
 		s.names[canonical(m)] = m
 	}
@@ -106,6 +107,7 @@ func New(cfg Config) (*Server, error) {
 	if err := s.setStyles(); err != nil {
 		return nil, err
 	}
+
 	var err error
 	if s.faults, err = newPicker(cfg.Faults, cfg.Seed); err != nil {
 		return nil, err
@@ -120,7 +122,7 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) setLimits() error {
 	for _, l := range s.cfg.Limits {
 		if _, ok := s.model(l.Model); l.Model != "" && !ok {
-			return unknown("model of a limit", l.Model, s.cfg.Models)
+			return unknown("model in a limit", l.Model, s.cfg.Models)
 		}
 		if err := l.check(); err != nil {
 			return err
@@ -137,18 +139,18 @@ func (s *Server) setLimits() error {
 func (s *Server) setStyles() error {
 	s.cfg.Headers = cmp.Or(s.cfg.Headers, HeadersOpenAI)
 	if !slices.Contains(HeaderStyles(), s.cfg.Headers) {
-		return unknown("style of headers", s.cfg.Headers, HeaderStyles())
+		return unknown("header style", s.cfg.Headers, HeaderStyles())
 	}
 	s.cfg.RetryAfter = cmp.Or(s.cfg.RetryAfter, RetryAfterBoth)
 	if !slices.Contains(RetryAfters(), s.cfg.RetryAfter) {
-		return unknown("way to say retry after", s.cfg.RetryAfter, RetryAfters())
+		return unknown("retry-after style", s.cfg.RetryAfter, RetryAfters())
 	}
 	return nil
 }
 
-// unknown is the error of a name that is none of known.
-func unknown(what, name string, known []string) error {
-	err := fmt.Errorf("unknown %s %q", what, name)
+// unknown returns an error for a name that is not one of known.
+func unknown(noun, name string, known []string) error {
+	err := fmt.Errorf("unknown %s %q", noun, name)
 	if hint := assay.NameHint(name, known); hint != "" {
 		err = fmt.Errorf("%w\nhint: %s", err, hint)
 	}
@@ -159,8 +161,12 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
 		s.chat(&exchange{server: s, w: w, r: r, key: bearer(r)})
 	})
-	s.mux.HandleFunc("POST /openai/deployments/{deployment}/chat/completions", func(w http.ResponseWriter, r *http.Request) {
-		s.chat(&exchange{server: s, w: w, r: r, key: r.Header.Get("Api-Key"), deployment: r.PathValue("deployment")})
+	azure := "POST /openai/deployments/{deployment}/chat/completions"
+	s.mux.HandleFunc(azure, func(w http.ResponseWriter, r *http.Request) {
+		s.chat(&exchange{
+			server: s, w: w, r: r,
+			key: r.Header.Get("Api-Key"), deployment: r.PathValue("deployment"),
+		})
 	})
 	s.mux.HandleFunc("GET /v1/models", s.listModels)
 	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
@@ -170,22 +176,26 @@ func (s *Server) routes() {
 		writeJSON(w, http.StatusOK, s.Stats())
 	})
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, apiError{http.StatusNotFound, "Unknown request URL: " + r.Method + " " + r.URL.Path, "invalid_request_error", "", "unknown_url"})
+		writeError(w, apiError{
+			status:  http.StatusNotFound,
+			message: "Unknown request URL: " + r.Method + " " + r.URL.Path,
+			kind:    "invalid_request_error", code: "unknown_url",
+		})
 	})
 }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Close ends all requests that the server holds back, by latency or by a
-// fault, and lets no new one through. It does not wait for them, nor does it
-// reach into the provider; [http.Server.Shutdown] and [http.Server.Close] do.
-// Its error is nil.
+// Close ends all requests that the server delays because of latency or a fault,
+// and refuses new ones. It does not wait for them and does not interrupt the
+// provider. Use [http.Server.Shutdown] or [http.Server.Close] for that. It always
+// returns nil.
 func (s *Server) Close() error {
 	s.close.Do(func() { close(s.closed) })
 	return nil
 }
 
-// ConnState counts open connections, if it is set as an [http.Server]'s.
+// ConnState counts open connections if it is the ConnState of an [http.Server].
 func (s *Server) ConnState(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -205,12 +215,12 @@ func (s *Server) model(deployment string) (string, bool) {
 	if !numbered || strings.HasSuffix(name, "-") {
 		return "", false
 	}
-	m, ok := s.names[first] // a further deployment of it
+	m, ok := s.names[first] // a numbered deployment of this model
 	return m, ok
 }
 
-// canonical is the one spelling of a deployment's name: Azure's cannot hold a
-// slash.
+// canonical returns the canonical spelling of a deployment's name. It has dashes
+// because names on Azure cannot contain slashes.
 func canonical(name string) string { return strings.ReplaceAll(name, "/", "-") }
 
 // lane returns the lane of a deployment of model under key.
@@ -241,14 +251,22 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(key)
 }
 
-// authorize returns nil for a key that is accepted.
+// authorize returns nil if the key is accepted.
 func (s *Server) authorize(key string) *apiError {
 	switch {
 	case key == "":
-		return &apiError{http.StatusUnauthorized, "You didn't provide an API key.", "invalid_request_error", "", "missing_api_key"}
+		return &apiError{
+			status:  http.StatusUnauthorized,
+			message: "You didn't provide an API key.",
+			kind:    "invalid_request_error", code: "missing_api_key",
+		}
 	case !s.accepts(key):
-		// Real endpoints echo it, so clients have to cope.
-		return &apiError{http.StatusUnauthorized, "Incorrect API key provided: " + key + ".", "invalid_request_error", "", "invalid_api_key"}
+		// Real endpoints echo the key, so clients have to cope with that.
+		return &apiError{
+			status:  http.StatusUnauthorized,
+			message: "Incorrect API key provided: " + key + ".",
+			kind:    "invalid_request_error", code: "invalid_api_key",
+		}
 	}
 	return nil
 }

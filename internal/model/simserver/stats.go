@@ -11,50 +11,50 @@ import (
 	"time"
 )
 
-// Stats counts what a server has seen. Chat requests count, others do not.
+// Stats counts a server's chat requests. Other requests do not count.
 type Stats struct {
 	Requests int64 `json:"requests"`
 	// Faults counts injected faults by kind.
 	Faults map[string]int64 `json:"faults"`
-	// Statuses counts responses by HTTP status. Requests that were reset, or
-	// whose client left before an answer, have none.
+	// Statuses counts responses by HTTP status. A request that was reset, or whose
+	// client left before the answer, has no status.
 	Statuses map[int]int64 `json:"statuses"`
-	// OverLimit counts the requests that came over a limit: 0 means that the
-	// client kept to all of them.
+	// OverLimit counts requests that exceeded a limit.
 	OverLimit int64 `json:"over_limit"`
-	// PromptTokens and CompletionTokens are of all replies, spoilt ones too.
+	// PromptTokens and CompletionTokens include replies spoilt by a fault.
 	PromptTokens     int64 `json:"prompt_tokens"`
 	CompletionTokens int64 `json:"completion_tokens"`
 	InFlight         int64 `json:"in_flight"`
 	MaxInFlight      int64 `json:"max_in_flight"`
-	// BusySeconds is the sum of the times that requests were in flight: with
-	// two in flight it grows by two a second.
+	// BusySeconds is the sum of the times that requests were in flight. With two in
+	// flight it grows by two per second.
 	BusySeconds float64 `json:"busy_seconds"`
 	// FirstRequest is when the first request arrived.
 	FirstRequest time.Time `json:"first_request,omitzero"`
 	// LastResponse is when the last response began.
 	LastResponse time.Time `json:"last_response,omitzero"`
-	// Connections are open; see [Server.ConnState].
+	// Connections is the number of open connections; see [Server.ConnState].
 	Connections int64 `json:"connections"`
 	// PerLane is sorted by key and then by deployment.
 	PerLane []LaneStats `json:"per_lane"`
 }
 
-// LaneStats counts what one key asked of one deployment.
+// LaneStats counts the requests of one key to one deployment.
 type LaneStats struct {
-	// Key stands for the key: "key 0" is the first of [Config.Keys]; where
-	// none are configured it is "key" with the beginning of the key's SHA-256.
+	// Key identifies the key without revealing it. "key 0" is the first of
+	// [Config.Keys]. If no keys are configured, it is "key" and the start of the
+	// key's SHA-256.
 	Key string `json:"key"`
 	// Deployment has dashes where the model's name has slashes.
 	Deployment string `json:"deployment"`
-	// Requests were let through, Denied were over a limit.
+	// Requests counts admitted requests, and Denied those over a limit.
 	Requests int64 `json:"requests"`
 	Denied   int64 `json:"denied"`
-	// Tokens are what the requests that are done took.
+	// Tokens is the usage of finished requests.
 	Tokens int64 `json:"tokens"`
 }
 
-// Stats returns what has happened so far.
+// Stats returns the counts so far.
 func (s *Server) Stats() Stats {
 	stats := s.stats.snapshot(time.Now())
 	stats.PerLane = s.laneStats()
@@ -81,7 +81,7 @@ func (s *Server) laneStats() []LaneStats {
 	return list
 }
 
-// keyName tells keys apart without showing them.
+// keyName identifies a key without revealing it.
 func (s *Server) keyName(key string) string {
 	if i, ok := s.keys[key]; ok {
 		return "key " + strconv.Itoa(i)
@@ -90,12 +90,12 @@ func (s *Server) keyName(key string) string {
 	return "key" + hex.EncodeToString(sum[:3])
 }
 
-// counters are the server's Stats while they change.
+// counters holds the server's current Stats.
 type counters struct {
 	mu      sync.Mutex
-	s       Stats         // guarded by mu, as all below
-	busy    time.Duration // BusySeconds until changed
-	changed time.Time     // when InFlight last did
+	s       Stats         // guarded by mu, like the fields below
+	busy    time.Duration // BusySeconds up to changed
+	changed time.Time     // when InFlight last changed
 }
 
 func (c *counters) change(f func(s *Stats)) {
@@ -122,7 +122,7 @@ func (c *counters) snapshot(now time.Time) Stats {
 
 // inFlightLocked adds n to the requests in flight.
 func (c *counters) inFlightLocked(n int64, now time.Time) {
-	if now.After(c.changed) { // it is not where another request was faster from the clock to the lock
+	if now.After(c.changed) { // false if another request took the lock in between
 		c.busy += time.Duration(c.s.InFlight) * now.Sub(c.changed)
 		c.changed = now
 	}

@@ -13,7 +13,7 @@ import (
 
 const contentJSON = "application/json"
 
-// An apiError is an error of OpenAI's API.
+// apiError is an error of OpenAI's API.
 type apiError struct {
 	status  int
 	message string
@@ -23,7 +23,10 @@ type apiError struct {
 }
 
 func badRequest(param, format string, args ...any) *apiError {
-	return &apiError{http.StatusBadRequest, fmt.Sprintf(format, args...), "invalid_request_error", param, ""}
+	return &apiError{
+		status: http.StatusBadRequest, message: fmt.Sprintf(format, args...),
+		kind: "invalid_request_error", param: param,
+	}
 }
 
 // chatRequest is the body of a request.
@@ -60,9 +63,9 @@ type chatTool struct {
 	Function assay.Function `json:"function"`
 }
 
-// text is what a message's content says: on the wire it is text, null or a
-// list of parts. Decoded as any it is read once; a decoder of its own would be
-// handed each text and read it again.
+// text returns the text of a message's content, which is a string, null or a list
+// of parts on the wire. The content is decoded as any because a custom decoder
+// would parse each text twice.
 func text(content any) (string, error) {
 	switch c := content.(type) {
 	case nil:
@@ -74,7 +77,8 @@ func text(content any) (string, error) {
 		for _, p := range c {
 			part, _ := p.(map[string]any)
 			if part["type"] != "text" {
-				return "", fmt.Errorf("content of type %q, where only text is supported", part["type"])
+				const format = "content of type %q, where only text is supported"
+				return "", fmt.Errorf(format, part["type"])
 			}
 			text, _ := part["text"].(string)
 			all.WriteString(text)
@@ -84,11 +88,13 @@ func text(content any) (string, error) {
 	return "", errors.New("neither text nor a list of parts")
 }
 
-// request returns what a body asks the model for.
+// request converts a body to a request.
 func (b *chatRequest) request(model string) (assay.Request, *apiError) {
 	req := assay.Request{
-		Model:    model,
-		Sampling: assay.Sampling{Temperature: b.Temperature, TopP: b.TopP, MaxTokens: b.limit()},
+		Model: model,
+		Sampling: assay.Sampling{
+			Temperature: b.Temperature, TopP: b.TopP, MaxTokens: b.limit(),
+		},
 	}
 	if e := b.check(); e != nil {
 		return req, e
@@ -137,7 +143,8 @@ func (b *chatRequest) check() *apiError {
 func (m *chatMessage) message(i int) (assay.Message, *apiError) {
 	content, err := text(m.Content)
 	if err != nil {
-		return assay.Message{}, badRequest("messages", "Invalid 'messages[%d].content': %v.", i, err)
+		return assay.Message{}, badRequest("messages",
+			"Invalid 'messages[%d].content': %v.", i, err)
 	}
 	out := assay.Message{Content: content, CallID: m.ToolCallID}
 	switch m.Role {
@@ -146,22 +153,26 @@ func (m *chatMessage) message(i int) (assay.Message, *apiError) {
 	case "user", "assistant", "tool":
 		out.Role = assay.Role(m.Role)
 	default:
-		return out, badRequest("messages", "Invalid value: '%s' for 'messages[%d].role'.", m.Role, i)
+		return out, badRequest("messages",
+			"Invalid value: '%s' for 'messages[%d].role'.", m.Role, i)
 	}
 	for _, c := range m.ToolCalls {
-		out.Calls = append(out.Calls, assay.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
+		call := assay.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments}
+		out.Calls = append(out.Calls, call)
 	}
 	return out, nil
 }
 
-// checkDialogue refuses, as OpenAI does, a conversation in which the calls of
-// an assistant's message are not all answered by the messages after it.
+// checkDialogue refuses a conversation if the calls of an assistant's message are
+// not all answered by the messages after it. OpenAI does the same.
 func checkDialogue(messages []assay.Message) *apiError {
 	pending := make(map[string]bool)
 	for i, m := range messages {
 		if m.Role == assay.ToolRole {
 			if !pending[m.CallID] {
-				return badRequest("messages", "Invalid 'messages[%d]': no tool call with the ID '%s' waits for this answer.", i, m.CallID)
+				return badRequest("messages",
+					"Invalid 'messages[%d]': no tool call with the ID '%s' waits for this answer.",
+					i, m.CallID)
 			}
 			delete(pending, m.CallID)
 			continue
@@ -174,12 +185,13 @@ func checkDialogue(messages []assay.Message) *apiError {
 		}
 	}
 	if len(pending) > 0 {
-		return badRequest("messages", "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.")
+		return badRequest("messages", "An assistant message with 'tool_calls' must be followed by "+
+			"tool messages responding to each 'tool_call_id'.")
 	}
 	return nil
 }
 
-// estimate is about how many tokens a conversation has.
+// estimate estimates the number of tokens in a conversation.
 func estimate(req assay.Request) int {
 	n := 0
 	for _, m := range req.Messages {
@@ -225,8 +237,8 @@ type completionUsage struct {
 	TotalTokens      int `json:"total_tokens"`
 }
 
-// newCompletion puts a reply on the wire. id and created are given, since a
-// reply is a function of the request but for the time.
+// newCompletion encodes a reply. id and created are parameters so that the reply
+// depends only on the request, except for the time.
 func newCompletion(id uint64, created int64, model string, resp assay.Response) completion {
 	m := replyMessage{Role: "assistant", Reasoning: resp.Message.Reasoning}
 	finish := "stop"
@@ -257,7 +269,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	writeBody(w, status, encode(v))
 }
 
-// writeBody ignores a failed write: the client has left.
+// writeBody ignores a failed write, which means that the client has left.
 func writeBody(w http.ResponseWriter, status int, body []byte) {
 	writeHead(w, status, contentJSON, len(body))
 	_, _ = w.Write(body)
@@ -294,5 +306,8 @@ func (e apiError) body() []byte {
 		}
 		return &s
 	}
-	return encode(map[string]inner{"error": {strings.ToValidUTF8(e.message, "?"), e.kind, orNull(e.param), orNull(e.code)}})
+	return encode(map[string]inner{"error": {
+		Message: strings.ToValidUTF8(e.message, "?"), Type: e.kind,
+		Param: orNull(e.param), Code: orNull(e.code),
+	}})
 }
