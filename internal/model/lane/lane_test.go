@@ -16,48 +16,54 @@ import (
 	"github.com/assay-eval/assay/internal/model/lane"
 )
 
-// TestInputAndOutputTokensApart: the reservation is an estimate, what was
-// really used is settled, and the rest is refunded at once.
-func TestInputAndOutputTokensApart(t *testing.T) {
+// TestUnusedReservationIsRefunded checks that a request reserves an estimate for each
+// bucket of tokens, and that the unused part is available again at once.
+func TestUnusedReservationIsRefunded(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		e := newEndpoint(time.Second)
-		e.tokens = 100 // of the prompt; the reply has none
-		for _, tc := range []struct {
-			limits lane.Limits
-			first  int // requests before the first wait for a window
-		}{
-			{lane.Limits{Concurrency: 1, ITPM: 1000}, 10},
-			// 256 tokens are reserved for the first reply and refunded, so the
-			// window never fills.
-			{lane.Limits{Concurrency: 1, OTPM: 256}, 30},
-			{lane.Limits{Concurrency: 1, TPM: 700}, 7},
-		} {
-			e.arrivals, e.start = nil, time.Now()
-			p := lane.NewPool("m", []lane.Config{e.lane("l", tc.limits)}, lane.Options{})
-			mustAll(t, ask(t.Context(), p, 30))
-			got := 1
-			for got < len(e.arrivals) && e.arrivals[got]-e.arrivals[got-1] == time.Second {
-				got++
-			}
-			if got != tc.first {
-				t.Errorf("%+v: %d requests before the first wait, want %d (%v)", tc.limits, got, tc.first, e.arrivals)
-			}
-		}
-	})
+	for _, tc := range []struct {
+		name   string
+		limits lane.Limits
+		first  int // requests before the first wait for a window
+	}{
+		{"input", lane.Limits{Concurrency: 1, ITPM: 1000}, 10},
+		// 256 tokens are reserved for each reply and refunded, so the window never
+		// fills.
+		{"output", lane.Limits{Concurrency: 1, OTPM: 256}, 30},
+		{"both", lane.Limits{Concurrency: 1, TPM: 700}, 7},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newEndpoint(time.Second)
+				e.tokens = 100 // in the prompt, and 0 in the reply
+				mustAll(t, ask(t.Context(), poolOf(e, tc.limits), 30))
+				got := 1
+				for got < len(e.arrivals) && e.arrivals[got]-e.arrivals[got-1] == time.Second {
+					got++
+				}
+				if got != tc.first {
+					t.Errorf("%d requests before the first wait, want %d (%v)",
+						got, tc.first, e.arrivals)
+				}
+			})
+		})
+	}
 }
 
-// TestRequestsPerDay counts what earlier runs made today.
-func TestRequestsPerDay(t *testing.T) {
+// TestRequestsPerDayIncludeEarlierRuns checks that requests of earlier runs count
+// towards a limit per day.
+func TestRequestsPerDayIncludeEarlierRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := newEndpoint(time.Second)
 		c := e.lane("l", lane.Limits{Concurrency: 1, RPD: 10})
-		c.Spent = []lane.Spent{{At: time.Now().Add(-25 * time.Hour), Requests: 5}, {At: time.Now().Add(-time.Hour), Requests: 7}}
+		c.Spent = []lane.Spent{
+			{At: time.Now().Add(-25 * time.Hour), Requests: 5},
+			{At: time.Now().Add(-time.Hour), Requests: 7},
+		}
 		p := lane.NewPool("m", []lane.Config{c}, lane.Options{Queue: 48 * time.Hour})
 		mustAll(t, ask(t.Context(), p, 4))
-		// Seven of today's ten are gone; the fourth waits until they are a day
-		// old, by a minute more than a day.
+		// Seven of today's ten requests are used up. The fourth request waits until
+		// they are a day and a minute old.
 		want := []time.Duration{0, time.Second, 2 * time.Second, 23*time.Hour + time.Minute}
 		if !slices.Equal(e.arrivals, want) {
 			t.Errorf("requests at %v, want %v", e.arrivals, want)
@@ -65,43 +71,49 @@ func TestRequestsPerDay(t *testing.T) {
 	})
 }
 
-// TestHeadersAreHeeded: a limit that the endpoint tells is kept to, and what it
-// has counted beyond our requests is room that others have taken.
-func TestHeadersAreHeeded(t *testing.T) {
+// TestHeadersAreApplied checks that a limit in the endpoint's headers is kept, and
+// that usage beyond our own requests counts as other users'.
+func TestHeadersAreApplied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := newEndpoint(time.Second)
 		e.quotas = func(n int) []assay.QuotaState {
-			return []assay.QuotaState{{Bucket: assay.Requests, Limit: 10, Remaining: max(0, 10-n-4), Reset: 30 * time.Second}}
+			return []assay.QuotaState{{
+				Bucket: assay.Requests, Limit: 10, Remaining: max(0, 10-n-4),
+				Reset: 30 * time.Second,
+			}}
 		}
-		p := lane.NewPool("m", []lane.Config{e.lane("l", lane.Limits{Concurrency: 1})}, lane.Options{})
+		p := poolOf(e, lane.Limits{Concurrency: 1})
 		mustAll(t, ask(t.Context(), p, 8))
-		// Somebody else took four of the ten. When the sixth reply has come, at
-		// 6 s, nothing remains, and half a minute later there may be more.
+		// Another user took four of the ten requests. When the sixth reply arrives
+		// after 6 s, nothing remains until half a minute later.
 		want := []time.Duration{0, 1e9, 2e9, 3e9, 4e9, 5e9, 36e9, 67e9}
 		if !slices.Equal(e.arrivals, want) {
 			t.Errorf("requests at %v, want %v", e.arrivals, want)
 		}
 		lanes, _ := p.Status()
 		if lanes[0].Learned.RPM != 10 {
-			t.Errorf("learned %+v, want 10 requests a minute", lanes[0].Learned)
+			t.Errorf("learned %+v, want 10 requests per minute", lanes[0].Learned)
 		}
 	})
 }
 
-// TestSpacing: an endpoint that refuses within its own limit takes no bursts,
-// and gets its requests evenly from then on.
-func TestSpacing(t *testing.T) {
+// TestRefusedBurstIsSpaced checks that an endpoint that refuses a burst within its
+// own limit gets evenly spaced requests from then on.
+func TestRefusedBurstIsSpaced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := newEndpoint(100 * time.Millisecond)
 		e.script = func(n int, _ time.Duration) error {
 			if n == 3 {
-				return &assay.Fault{Kind: assay.RateLimited, Bucket: assay.Requests, Limit: 60, RetryAfter: 5 * time.Second}
+				return &assay.Fault{
+					Kind: assay.RateLimited, Bucket: assay.Requests, Limit: 60,
+					RetryAfter: 5 * time.Second,
+				}
 			}
 			return nil
 		}
-		p := lane.NewPool("m", []lane.Config{e.lane("l", lane.Limits{Concurrency: 1, RPM: 60})}, lane.Options{})
+		p := poolOf(e, lane.Limits{Concurrency: 1, RPM: 60})
 		mustAll(t, ask(t.Context(), p, 6))
 		for i, at := range e.arrivals[3:] {
 			if want := 5300*time.Millisecond + time.Duration(i)*time.Second; at != want {
@@ -111,13 +123,15 @@ func TestSpacing(t *testing.T) {
 	})
 }
 
-// TestConversationsStay on their lane when that costs nothing, and only then.
-func TestConversationsStay(t *testing.T) {
+// TestConversationsStayOnTheirLane checks that a conversation stays on its lane unless
+// it would have to wait there.
+func TestConversationsStayOnTheirLane(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newEndpoint(time.Second), newEndpoint(time.Second)
 		p := lane.NewPool("m", []lane.Config{
-			a.lane("a", lane.Limits{Concurrency: 2}), b.lane("b", lane.Limits{Concurrency: 2}),
+			a.lane("a", lane.Limits{Concurrency: 2}),
+			b.lane("b", lane.Limits{Concurrency: 2}),
 		}, lane.Options{})
 		var wg sync.WaitGroup
 		for range 4 {
@@ -136,28 +150,33 @@ func TestConversationsStay(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		// A fifth that would like to be where a is full goes to b at once.
+
+		// A conversation of lane a goes to b at once if a is full.
 		wg.Go(func() { _, _ = p.Chat(t.Context(), assay.Request{Lane: "a"}) })
 		wg.Go(func() { _, _ = p.Chat(t.Context(), assay.Request{Lane: "a"}) })
 		synctest.Wait()
 		start := time.Now()
-		if resp, err := p.Chat(t.Context(), assay.Request{Lane: "a"}); err != nil || resp.Lane != "b" || resp.Waits.Queued != 0 {
-			t.Errorf("lane %s after %v, error %v; want b at once", resp.Lane, time.Since(start), err)
+		resp, err := p.Chat(t.Context(), assay.Request{Lane: "a"})
+		if err != nil || resp.Lane != "b" || resp.Waits.Queued != 0 {
+			t.Errorf("lane %s after %v, error %v; want b at once",
+				resp.Lane, time.Since(start), err)
 		}
 		wg.Wait()
 	})
 }
 
-// TestAdmit: places are for conversations that could start now, a place is
-// taken until the first request or the end, and Wake tells of new ones.
-func TestAdmit(t *testing.T) {
+// TestAdmitReservesAPlace checks that Admit only reserves places for conversations
+// that could start now, that a place is held until the first request or the end,
+// and that Wake is called when there is a new place.
+func TestAdmitReservesAPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{}, 1)
 		e := newEndpoint(time.Second)
-		p := lane.NewPool("m", []lane.Config{e.lane("l", lane.Limits{Concurrency: 2, RPM: 3})}, lane.Options{
+		limits, options := lane.Limits{Concurrency: 2, RPM: 3}, lane.Options{
 			Wake: func() { wake <- struct{}{} },
-		})
+		}
+		p := lane.NewPool("m", []lane.Config{e.lane("l", limits)}, options)
 		admit := func(want bool) (context.Context, func()) {
 			t.Helper()
 			ctx, done, ok := p.Admit(t.Context())
@@ -169,7 +188,7 @@ func TestAdmit(t *testing.T) {
 		first, _ := admit(true)
 		_, never := admit(true)
 		admit(false)
-		never() // it had no request to make
+		never() // without any request
 		<-wake
 		second, _ := admit(true)
 		var wg sync.WaitGroup
@@ -181,28 +200,29 @@ func TestAdmit(t *testing.T) {
 		start := time.Now()
 		<-wake
 		if took := time.Since(start); took != time.Second {
-			t.Errorf("woken after %v, want 1s, when a slot was free", took)
+			t.Errorf("woken after %v, want 1s, when a slot becomes free", took)
 		}
 		third, _ := admit(true)
 		wg.Go(func() { _, _ = p.Chat(third, assay.Request{}) })
 		synctest.Wait()
-		admit(false) // the third request of three a minute
+		admit(false) // three requests per minute are used up
 		<-wake
 		if took := time.Since(start); took != 60500*time.Millisecond {
-			t.Errorf("woken after %v, want 1m0.5s, when the window had moved on", took)
+			t.Errorf("woken after %v, want 1m0.5s, when the window has moved on", took)
 		}
 		admit(true)
 		wg.Wait()
 	})
 }
 
-// TestHoldAndSetLimits are what a user changes in a run.
+// TestHoldAndSetLimits checks that a user can pause a lane and change its limits
+// during a run.
 func TestHoldAndSetLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		all := func(string) bool { return true }
 		e := newEndpoint(time.Second)
-		p := lane.NewPool("m", []lane.Config{e.lane("l", lane.Limits{Concurrency: 1})}, lane.Options{})
+		p := poolOf(e, lane.Limits{Concurrency: 1})
 		p.Hold(true, all)
 		go func() {
 			time.Sleep(time.Minute)
@@ -210,39 +230,42 @@ func TestHoldAndSetLimits(t *testing.T) {
 			p.Hold(false, all)
 		}()
 		mustAll(t, ask(t.Context(), p, 10))
-		if took := time.Since(e.start); took != time.Minute+2*time.Second || e.most != 5 {
-			t.Errorf("took %v with %d at once, want 1m2s with 5", took, e.most)
+		took := time.Since(e.start)
+		if took != time.Minute+2*time.Second || e.maxInFlight != 5 {
+			t.Errorf("took %v with %d at once, want 1m2s with 5", took, e.maxInFlight)
 		}
 	})
 }
 
-// TestPausedByTheUser: a pause may last longer than a queue's deadline, and a
-// soft stop does not wait for its end.
-func TestPausedByTheUser(t *testing.T) {
+// TestUserPauseOutlastsQueueDeadline checks that a pause by the user may last longer
+// than the queue's deadline, and that a soft stop does not wait for its end.
+func TestUserPauseOutlastsQueueDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		all := func(string) bool { return true }
 		e := newEndpoint(time.Second)
-		p := lane.NewPool("m", []lane.Config{e.lane("l", lane.Limits{Concurrency: 1})}, lane.Options{Queue: time.Minute})
+		options := lane.Options{Queue: time.Minute}
+		p := lane.NewPool("m", []lane.Config{e.lane("l", lane.Limits{Concurrency: 1})}, options)
 		p.Hold(true, all)
 		time.AfterFunc(time.Hour, func() { p.Hold(false, all) })
 		mustAll(t, ask(t.Context(), p, 1))
 		if took := time.Since(e.start); took != time.Hour+time.Second {
 			t.Errorf("a turn that waited for the user took %v, want 1h0m1s", took)
 		}
+
 		p.Hold(true, all)
 		time.AfterFunc(time.Minute/2, p.Drain)
 		start := time.Now()
 		for _, err := range ask(t.Context(), p, 2) {
-			if f := assay.AsFault(err); f == nil || f.Kind != assay.Interrupted || time.Since(start) != time.Minute/2 {
-				t.Errorf("fault %v after %v, want an interruption at the stop", err, time.Since(start))
+			f, took := assay.AsFault(err), time.Since(start)
+			if f == nil || f.Kind != assay.Interrupted || took != time.Minute/2 {
+				t.Errorf("fault %v after %v, want an interruption after 30s", err, took)
 			}
 		}
 	})
 }
 
-// TestNoWindowExceedsItsLimit holds over several lanes, limits of every kind,
-// replies of any length and conversations that stay where they are.
+// TestNoWindowExceedsItsLimit checks random limits on several lanes.
 func TestNoWindowExceedsItsLimit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -252,7 +275,8 @@ func TestNoWindowExceedsItsLimit(t *testing.T) {
 			var endpoints []*endpoint
 			var configs []lane.Config
 			for i := range n {
-				e := newEndpoint(time.Duration(rapid.IntRange(1, 3000).Draw(rt, "ms")) * time.Millisecond)
+				ms := rapid.IntRange(1, 3000).Draw(rt, "ms")
+				e := newEndpoint(time.Duration(ms) * time.Millisecond)
 				e.tokens = 64
 				endpoints = append(endpoints, e)
 				configs = append(configs, e.lane(string(rune('a'+i)), lane.Limits{
@@ -261,68 +285,66 @@ func TestNoWindowExceedsItsLimit(t *testing.T) {
 					ITPM:        64 * rapid.IntRange(0, 20).Draw(rt, "itpm"),
 				}))
 			}
+
 			p := lane.NewPool("m", configs, lane.Options{Queue: 100 * time.Hour})
+			// The first estimate for this message is 64 tokens.
+			message := assay.Message{Content: strings.Repeat("x", 256)}
 			var wg sync.WaitGroup
 			for range turns {
 				wg.Go(func() {
-					// 64 tokens, as long as nothing else is known of the model
-					_, err := p.Chat(t.Context(), assay.Request{Messages: []assay.Message{{Content: strings.Repeat("x", 256)}}})
-					if err != nil {
+					req := assay.Request{Messages: []assay.Message{message}}
+					if _, err := p.Chat(t.Context(), req); err != nil {
 						t.Error(err)
 					}
 				})
 			}
 			wg.Wait()
+
 			for i, e := range endpoints {
 				limits := configs[i].Limits
-				if e.most > limits.Concurrency {
-					t.Fatalf("%d at once, limit %d", e.most, limits.Concurrency)
+				if e.maxInFlight > limits.Concurrency {
+					t.Fatalf("%d at once, limit %d", e.maxInFlight, limits.Concurrency)
 				}
-				for j, at := range e.arrivals {
-					later := 0
-					for _, other := range e.arrivals[j:] {
-						if other-at < time.Minute {
-							later++
-						}
-					}
-					if limits.RPM > 0 && later > limits.RPM || limits.ITPM > 0 && 64*later > limits.ITPM {
-						t.Fatalf("%d requests of 64 tokens within a minute of %v, limits %+v", later, at, limits)
-					}
+				if limits.RPM > 0 {
+					mustSpread(t, e.arrivals, limits.RPM)
+				}
+				if limits.ITPM > 0 {
+					mustSpread(t, e.arrivals, limits.ITPM/64)
 				}
 			}
 		})
 	})
 }
 
-// chat is a provider that is a function.
+// chat is a function that implements [assay.Provider].
 type chat func() (assay.Response, error)
 
 func (c chat) Chat(context.Context, assay.Request) (assay.Response, error) { return c() }
 
-// TestRefusalThatWasChanceIsTakenBack: two refusals in a row pause the lane for
-// the second that they ask for, and the pause ends when most of what was sent
-// after them has succeeded.
-func TestRefusalThatWasChanceIsTakenBack(t *testing.T) {
+// TestChanceRefusalIsRolledBack checks that two refusals in a row pause the lane for
+// the second that they ask for, and that the pause ends early once most of the
+// requests sent after them have succeeded.
+func TestChanceRefusalIsRolledBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		var sent, resumed atomic.Int64
-		p := lane.NewPool("m", []lane.Config{{
-			Name: "l", Orders: "m", Limits: lane.Limits{Concurrency: 16}, Provider: chat(func() (assay.Response, error) {
-				switch sent.Add(1) {
-				case 2, 3:
-					time.Sleep(10 * time.Millisecond)
-					return assay.Response{}, &assay.Fault{Kind: assay.RateLimited, RetryAfter: time.Second}
-				case 18: // the first one refused was not believed yet: one more was sent
-					resumed.Store(int64(time.Since(start)))
+		provider := chat(func() (assay.Response, error) {
+			switch sent.Add(1) {
+			case 2, 3:
+				time.Sleep(10 * time.Millisecond)
+				return assay.Response{}, &assay.Fault{
+					Kind: assay.RateLimited, RetryAfter: time.Second,
 				}
-				time.Sleep(100 * time.Millisecond)
-				return assay.Response{ServedModel: "m"}, nil
-			}),
-		}}, lane.Options{})
-		mustAll(t, ask(t.Context(), p, 40))
+			case 18: // the first refusal was not believed, so one more was sent
+				resumed.Store(int64(time.Since(start)))
+			}
+			time.Sleep(100 * time.Millisecond)
+			return assay.Response{ServedModel: "m"}, nil
+		})
+		mustAll(t, ask(t.Context(), poolOf(provider, lane.Limits{Concurrency: 16}), 40))
 		if got := time.Duration(resumed.Load()); got != 100*time.Millisecond {
-			t.Errorf("the lane went on after %v, want 100ms, when its other requests had succeeded", got)
+			t.Errorf("the lane resumed after %v, want 100ms", got)
 		}
 	})
 }

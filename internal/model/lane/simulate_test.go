@@ -16,49 +16,71 @@ import (
 
 func TestSimulateExactly(t *testing.T) {
 	t.Parallel()
+	const window = 60500 * time.Millisecond
 	for _, tc := range []struct {
+		name          string
 		limits        lane.Limits
 		conversations int
 		turns         float64
 		wall          time.Duration
 		reason        string
 	}{
-		{lane.Limits{Concurrency: 5}, 50, 2, 20 * time.Second, ""},
-		{lane.Limits{Concurrency: 10, RPM: 3}, 6, 1, 61500 * time.Millisecond, "rpm"},
-		{lane.Limits{Concurrency: 10, TPM: 450}, 7, 1, 2*60500*time.Millisecond + time.Second, "tpm"}, // 150 tokens a turn
-		// Scaled up from the first 200,000 requests.
-		{lane.Limits{Concurrency: 100}, 1_000_000, 2, 20_000 * time.Second, ""},
-		{lane.Limits{Concurrency: 100, RPM: 600}, 1_000_000, 1, time.Duration(1_000_000/600) * 60500 * time.Millisecond, "rpm"},
+		{"concurrency", lane.Limits{Concurrency: 5}, 50, 2, 20 * time.Second, ""},
+		{"rpm", lane.Limits{Concurrency: 10, RPM: 3}, 6, 1, window + time.Second, "rpm"},
+		// A turn has 150 tokens.
+		{"tpm", lane.Limits{Concurrency: 10, TPM: 450}, 7, 1, 2*window + time.Second, "tpm"},
+		// The last two are extrapolated from the first 200,000 requests.
+		{
+			"million by concurrency",
+			lane.Limits{Concurrency: 100}, 1_000_000, 2, 20_000 * time.Second, "",
+		},
+		{
+			"million by rpm",
+			lane.Limits{Concurrency: 100, RPM: 600}, 1_000_000, 1,
+			(1_000_000 / 600) * window, "rpm",
+		},
 	} {
-		s := lane.Simulate([]lane.Config{{Name: "l", Limits: tc.limits, Price: lane.Price{Input: 1, Output: 2}}}, lane.Work{
-			Conversations: tc.conversations, Turns: tc.turns, Prompt: 100, Reply: 50, Latency: time.Second,
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			config := lane.Config{
+				Name: "l", Limits: tc.limits, Price: lane.Price{Input: 1, Output: 2},
+			}
+			s := lane.Simulate([]lane.Config{config}, lane.Work{
+				Conversations: tc.conversations, Turns: tc.turns,
+				Prompt: 100, Reply: 50, Latency: time.Second,
+			})
+
+			off := math.Abs(s.Wall.Seconds()/tc.wall.Seconds() - 1)
+			if off > 0.01 || tc.conversations < 1000 && off != 0 {
+				t.Errorf("took %v, want %v", s.Wall, tc.wall)
+			}
+			requests := int(float64(tc.conversations) * tc.turns)
+			if s.Requests != requests || s.InputTokens != 100*requests ||
+				s.OutputTokens != 50*requests {
+				t.Errorf("%d requests, %d and %d tokens, want %d requests of 100 and 50",
+					s.Requests, s.InputTokens, s.OutputTokens, requests)
+			}
+			if want := float64(requests) * 200e-6; math.Abs(s.Cost-want) > 1e-9*want {
+				t.Errorf("cost %v, want %v", s.Cost, want)
+			}
+			if tc.reason != "" && s.Ledgers[0].Waited[tc.reason] < s.Wall/2 {
+				t.Errorf("waited %v, want mostly for %s", s.Ledgers[0].Waited, tc.reason)
+			}
 		})
-		if off := math.Abs(s.Wall.Seconds()/tc.wall.Seconds() - 1); off > 0.01 || tc.conversations < 1000 && off != 0 {
-			t.Errorf("%+v × %d: %v, want %v", tc.limits, tc.conversations, s.Wall, tc.wall)
-		}
-		requests := int(float64(tc.conversations) * tc.turns)
-		if s.Requests != requests || s.InputTokens != 100*requests || s.OutputTokens != 50*requests {
-			t.Errorf("%d requests, %d and %d tokens, want %d requests of 100 and 50", s.Requests, s.InputTokens, s.OutputTokens, requests)
-		}
-		if want := float64(requests) * 200e-6; math.Abs(s.Cost-want) > 1e-9*want {
-			t.Errorf("cost %v, want %v", s.Cost, want)
-		}
-		if tc.reason != "" && s.Ledgers[0].Waited[tc.reason] < s.Wall/2 {
-			t.Errorf("%+v: waited %v, want most for %s", tc.limits, s.Ledgers[0].Waited, tc.reason)
-		}
 	}
 }
 
-// TestSimulateIsTheRealThing: the pool in (virtual) real time takes as long as
-// its simulation, and neither beats the lower bound.
-func TestSimulateIsTheRealThing(t *testing.T) {
+// TestSimulationMatchesPool checks that a pool takes as long as its simulation, and that
+// neither beats the lower bound.
+func TestSimulationMatchesPool(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		limits := lane.Limits{
 			Concurrency: rapid.IntRange(1, 6).Draw(rt, "width"),
 			RPM:         rapid.IntRange(0, 20).Draw(rt, "rpm"),
 		}
-		n, turns := rapid.IntRange(1, 30).Draw(rt, "conversations"), rapid.IntRange(1, 4).Draw(rt, "turns")
+		n := rapid.IntRange(1, 30).Draw(rt, "conversations")
+		turns := rapid.IntRange(1, 4).Draw(rt, "turns")
 		took := time.Duration(rapid.IntRange(1, 4000).Draw(rt, "ms")) * time.Millisecond
 		simulated := lane.Simulate([]lane.Config{{Name: "l", Limits: limits}}, lane.Work{
 			Conversations: n, Turns: float64(turns), Prompt: 1, Reply: 1, Latency: took,
@@ -66,22 +88,26 @@ func TestSimulateIsTheRealThing(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			wake := make(chan struct{}, 1)
 			e := newEndpoint(took)
-			p := lane.NewPool("m", []lane.Config{e.lane("l", limits)}, lane.Options{Wake: func() { wake <- struct{}{} }})
+			options := lane.Options{Wake: func() { wake <- struct{}{} }}
+			p := lane.NewPool("m", []lane.Config{e.lane("l", limits)}, options)
 			converse(t, p, n, turns, wake)
-			// What happens at one moment may happen in another order.
+
+			// Events at the same moment may happen in a different order.
 			if wall := time.Since(e.start); (wall - simulated.Wall).Abs() > 2*took {
-				t.Fatalf("%+v, %d × %d turns: took %v, simulated %v", limits, n, turns, wall, simulated.Wall)
+				t.Fatalf("%+v, %d × %d turns: took %v, simulated %v",
+					limits, n, turns, wall, simulated.Wall)
 			}
 			for _, ledgers := range [][]lane.Ledger{p.Ledgers(), simulated.Ledgers} {
 				if least := lane.Least(ledgers); least > simulated.Wall {
-					t.Fatalf("took %v, less than the least, %v: %+v", simulated.Wall, least, ledgers)
+					t.Fatalf("took %v, less than the lower bound of %v: %+v",
+						simulated.Wall, least, ledgers)
 				}
 			}
 		})
 	})
 }
 
-// converse holds conversations as the engine does: a new one when it can start.
+// converse starts conversations like the engine: each one as soon as it can start.
 func converse(t *testing.T, p *lane.Pool, n, turns int, wake <-chan struct{}) {
 	var wg sync.WaitGroup
 	for range n {
@@ -94,7 +120,7 @@ func converse(t *testing.T, p *lane.Pool, n, turns int, wake <-chan struct{}) {
 			defer done()
 			talk(ctx, t, p, turns)
 		})
-		synctest.Wait() // until it has asked
+		synctest.Wait() // until it has sent its request
 	}
 	wg.Wait()
 }
@@ -108,10 +134,16 @@ func talk(ctx context.Context, t *testing.T, p *lane.Pool, turns int) {
 }
 
 func BenchmarkSimulateAMillionTrials(b *testing.B) {
+	lanes := []lane.Config{
+		{Name: "a", Limits: lane.Limits{Concurrency: 50, RPM: 600}},
+		{Name: "b", Limits: lane.Limits{Concurrency: 50, TPM: 400_000}},
+	}
+	work := lane.Work{
+		Conversations: 1_000_000, Turns: 6,
+		Prompt: 800, Growth: 120, Reply: 90,
+		Latency: 2 * time.Second, Sigma: 0.5,
+	}
 	for b.Loop() {
-		lane.Simulate([]lane.Config{
-			{Name: "a", Limits: lane.Limits{Concurrency: 50, RPM: 600}},
-			{Name: "b", Limits: lane.Limits{Concurrency: 50, TPM: 400_000}},
-		}, lane.Work{Conversations: 1_000_000, Turns: 6, Prompt: 800, Growth: 120, Reply: 90, Latency: 2 * time.Second, Sigma: 0.5})
+		lane.Simulate(lanes, work)
 	}
 }
