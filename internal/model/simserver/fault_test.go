@@ -22,7 +22,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/simserver"
 )
 
-// start serves s on a socket until the test ends.
+// start serves s on a socket until the test ends, and returns its URL.
 func start(t testing.TB, s *simserver.Server) string {
 	t.Helper()
 	server := httptest.NewUnstartedServer(s)
@@ -35,6 +35,11 @@ func start(t testing.TB, s *simserver.Server) string {
 		server.Close()
 	})
 	return server.URL
+}
+
+// always returns the faults of a server on which every request has a fault.
+func always(kind string) []simserver.Fault {
+	return []simserver.Fault{{Kind: kind, Share: 1}}
 }
 
 func client(t testing.TB, cfg openai.Config) *openai.Provider {
@@ -59,8 +64,8 @@ func request(text string) assay.Request {
 	}
 }
 
-// Both adapters' paths through a real socket, with a conversation that holds
-// tool calls.
+// TestConversationOverHTTP checks a conversation with tool calls over a real socket,
+// for the paths of OpenAI and Azure.
 func TestConversationOverHTTP(t *testing.T) {
 	t.Parallel()
 	url := start(t, newServer(t, simserver.Config{Keys: []string{goodKey}}))
@@ -76,7 +81,10 @@ func TestConversationOverHTTP(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := assay.Response{
-				Message:     assay.Message{Role: assay.Assistant, Calls: []assay.ToolCall{{ID: "c1", Name: "read", Arguments: `{"a":1}`}}},
+				Message: assay.Message{
+					Role:  assay.Assistant,
+					Calls: []assay.ToolCall{{ID: "c1", Name: "read", Arguments: `{"a":1}`}},
+				},
 				ServedModel: "sim/listed",
 				Usage:       assay.Usage{InputTokens: 10, OutputTokens: 5},
 			}
@@ -127,19 +135,20 @@ func TestFaultsOverHTTP(t *testing.T) {
 	for _, kind := range simserver.FaultKinds() {
 		want, ok := tests[kind]
 		if !ok && kind != "wrong-model" {
-			t.Errorf("no test of the fault %s", kind)
+			t.Errorf("the fault %s has no test", kind)
 		}
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			s := newServer(t, simserver.Config{Faults: []simserver.Fault{{Kind: kind, Share: 1}}})
+			s := newServer(t, simserver.Config{Faults: always(kind)})
 			p := client(t, openai.Config{BaseURL: start(t, s) + "/v1", Deployment: "sim/listed"})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			held := want.Kind == assay.Timeout && want.Status == 0
-			if held {
+			hangs := want.Kind == assay.Timeout && want.Status == 0
+			if hangs {
 				ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
 				defer cancel()
 			}
+
 			resp, err := p.Chat(ctx, request("x"))
 			if kind == "wrong-model" {
 				if err != nil || resp.ServedModel != "sim/direct" {
@@ -151,18 +160,20 @@ func TestFaultsOverHTTP(t *testing.T) {
 			if !errors.As(err, &f) {
 				t.Fatalf("Chat() = %+v, %v; want a fault", resp, err)
 			}
-			if got := (assay.Fault{Kind: f.Kind, Status: f.Status, RetryAfter: f.RetryAfter}); got != want {
+			got := assay.Fault{Kind: f.Kind, Status: f.Status, RetryAfter: f.RetryAfter}
+			if got != want {
 				t.Errorf("fault = %+v, want %+v", f, want)
 			}
-			// A deadline of a busy machine may run out before the request arrives.
-			if got := s.Stats(); !held && (got.Requests != 1 || got.Faults[kind] != 1) {
+			// On a busy machine the deadline may expire before the request arrives.
+			if got := s.Stats(); !hangs && (got.Requests != 1 || got.Faults[kind] != 1) {
 				t.Errorf("Stats() = %+v", got)
 			}
 		})
 	}
 }
 
-// What a plain client sees of the faults that answer in full.
+// TestFaultResponses checks the complete responses of faults, as a plain client sees
+// them.
 func TestFaultResponses(t *testing.T) {
 	t.Parallel()
 	type response struct {
@@ -201,11 +212,14 @@ func TestFaultResponses(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			url := start(t, newServer(t, simserver.Config{Faults: []simserver.Fault{{Kind: kind, Share: 1}}}))
+			url := start(t, newServer(t, simserver.Config{Faults: always(kind)}))
 			resp, body := post(t, url)
 			got := response{
-				Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Location: resp.Header.Get("Location"),
-				RetryAfter: resp.Header.Get("Retry-After"), RetryAfterMs: resp.Header.Get("Retry-After-Ms"),
+				Status:       resp.StatusCode,
+				ContentType:  resp.Header.Get("Content-Type"),
+				Location:     resp.Header.Get("Location"),
+				RetryAfter:   resp.Header.Get("Retry-After"),
+				RetryAfterMs: resp.Header.Get("Retry-After-Ms"),
 			}
 			var doc struct {
 				Error   struct{ Message, Type, Code string }
@@ -222,10 +236,11 @@ func TestFaultResponses(t *testing.T) {
 				t.Errorf("message = %q", doc.Error.Message)
 			}
 			if strings.Contains(strings.ToLower(string(body)), "rate") && kind != "429" {
-				t.Errorf("the body speaks of a rate: %.200s", body)
+				t.Errorf("the body mentions a rate: %.200s", body)
 			}
 			if kind == "oversized" && (len(body) <= 9<<20 || len(doc.Choices) != 1) {
-				t.Errorf("%d bytes with %d choices, want above 9 MiB with 1", len(body), len(doc.Choices))
+				t.Errorf("%d bytes with %d choices, want more than 9 MiB with 1",
+					len(body), len(doc.Choices))
 			}
 			if kind == "html" && !strings.HasPrefix(string(body), "<!doctype html>") {
 				t.Errorf("body = %s", body)
@@ -234,12 +249,14 @@ func TestFaultResponses(t *testing.T) {
 	}
 }
 
-// post sends a request with a client that follows no redirect.
+// post sends a request with a client that does not follow redirects.
 func post(t testing.TB, url string) (*http.Response, []byte) {
 	t.Helper()
 	client := &http.Client{
-		Transport:     &http.Transport{},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{},
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
 	}
 	defer client.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/chat/completions",
@@ -259,8 +276,9 @@ func post(t testing.TB, url string) (*http.Response, []byte) {
 	return resp, body
 }
 
-// The key that a server echoes in its refusal does not come through.
-func TestWrongKeyOverHTTP(t *testing.T) {
+// TestEchoedKeyIsRedacted checks that a fault does not contain the key that a server
+// echoes.
+func TestEchoedKeyIsRedacted(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, simserver.Config{Keys: []string{goodKey}})
 	p := client(t, openai.Config{
@@ -268,21 +286,25 @@ func TestWrongKeyOverHTTP(t *testing.T) {
 		Key: openai.NewSecret("sk-canary-0123"), KeyName: "SIM_KEY",
 	})
 	_, err := p.Chat(t.Context(), request("x"))
-	const want = "auth (HTTP 401): Incorrect API key provided: [redacted].; hint: check the variable SIM_KEY"
+	const want = "auth (HTTP 401): Incorrect API key provided: [redacted].; " +
+		"hint: check the variable SIM_KEY"
 	if err == nil || err.Error() != want {
 		t.Errorf("Chat() = %v, want %s", err, want)
 	}
 	if text := fmt.Sprintf("%+v %#v", err, err); strings.Contains(text, "canary") {
-		t.Errorf("the fault shows the key: %s", text)
+		t.Errorf("the fault contains the key: %s", text)
 	}
 }
 
-// A client that keeps to a concurrency exactly never finds its slot taken.
-func TestSlotIsFreeOnceTheResponseIs(t *testing.T) {
+// TestResponseFreesSlotFirst checks that a client that keeps a concurrency limit exactly
+// never finds its slot taken.
+func TestResponseFreesSlotFirst(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, simserver.Config{
 		Limits: []simserver.Limit{{Concurrency: 4}},
-		Faults: []simserver.Fault{{Kind: "500", Share: 0.2}, {Kind: "reset", Share: 0.2}, {Kind: "truncate", Share: 0.2}},
+		Faults: []simserver.Fault{
+			{Kind: "500", Share: 0.2}, {Kind: "reset", Share: 0.2}, {Kind: "truncate", Share: 0.2},
+		},
 	})
 	p := client(t, openai.Config{BaseURL: start(t, s) + "/v1", Deployment: "sim/listed"})
 	var workers sync.WaitGroup
@@ -295,34 +317,36 @@ func TestSlotIsFreeOnceTheResponseIs(t *testing.T) {
 	}
 	workers.Wait()
 	if got := s.Stats(); got.OverLimit != 0 || got.MaxInFlight > 4 || got.Requests != 400 {
-		t.Errorf("Stats() = %+v, want 400 requests, none over the limit of 4", got)
+		t.Errorf("Stats() = %+v, want 400 requests within the limit of 4", got)
 	}
 }
 
 func TestCloseEndsHangingRequests(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"hang", "hang-body", "drip", ""} {
-		synctest.Test(t, func(t *testing.T) {
-			cfg := simserver.Config{Latency: simserver.Latency{Median: time.Minute}}
-			if kind != "" {
-				cfg = simserver.Config{Faults: []simserver.Fault{{Kind: kind, Share: 1}}}
-			}
-			s := newServer(t, cfg)
-			began := time.Now()
-			time.AfterFunc(time.Second, func() { _ = s.Close() })
-			w := say(s, "sim/listed", "x")
-			if took := time.Since(began); took != time.Second {
-				t.Errorf("%q: ended after %v, want 1s", kind, took)
-			}
-			if (kind == "hang" || kind == "") && w.Code != http.StatusServiceUnavailable {
-				t.Errorf("%q: status %d, want 503", kind, w.Code)
-			}
-			if got := s.Stats(); kind != "" && got.Faults[kind] != 1 {
-				t.Errorf("%q: Stats() = %+v, want one fault", kind, got)
-			}
-			if w := say(s, "sim/listed", "x"); w.Code != http.StatusServiceUnavailable {
-				t.Errorf("%q: status %d after Close, want 503", kind, w.Code)
-			}
+		t.Run("fault "+kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cfg := simserver.Config{Latency: simserver.Latency{Median: time.Minute}}
+				if kind != "" {
+					cfg = simserver.Config{Faults: always(kind)}
+				}
+				s := newServer(t, cfg)
+				began := time.Now()
+				time.AfterFunc(time.Second, func() { _ = s.Close() })
+				w := say(s, "sim/listed", "x")
+				if took := time.Since(began); took != time.Second {
+					t.Errorf("ended after %v, want 1s", took)
+				}
+				if (kind == "hang" || kind == "") && w.Code != http.StatusServiceUnavailable {
+					t.Errorf("status %d, want 503", w.Code)
+				}
+				if got := s.Stats(); kind != "" && got.Faults[kind] != 1 {
+					t.Errorf("Stats() = %+v, want one fault", got)
+				}
+				if w := say(s, "sim/listed", "x"); w.Code != http.StatusServiceUnavailable {
+					t.Errorf("status %d after Close, want 503", w.Code)
+				}
+			})
 		})
 	}
 }
@@ -330,22 +354,25 @@ func TestCloseEndsHangingRequests(t *testing.T) {
 func TestDripArrivesWhole(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, simserver.Config{Faults: []simserver.Fault{{Kind: "drip", Share: 1}}})
+		s := newServer(t, simserver.Config{Faults: always("drip")})
 		began := time.Now()
 		w := say(s, "sim/listed", "x")
 		decode(t, w)
-		if got, want := time.Since(began), time.Duration(w.Body.Len())*100*time.Millisecond; got != want {
+		want := time.Duration(w.Body.Len()) * 100 * time.Millisecond
+		if got := time.Since(began); got != want {
 			t.Errorf("took %v, want %v", got, want)
 		}
 	})
 }
 
-// Which request meets a fault depends on the seed and its number alone, and a
-// repeated request has another chance.
-func TestFaultDraws(t *testing.T) {
+// TestFaultsDependOnSeedAndNumber checks that the faults depend only on the seed and the
+// number of the request, so a repeated request may have another result.
+func TestFaultsDependOnSeedAndNumber(t *testing.T) {
 	t.Parallel()
 	draw := func(seed uint64) []int {
-		s := newServer(t, simserver.Config{Seed: seed, Faults: []simserver.Fault{{Kind: "500", Share: 0.2}, {Kind: "503", Share: 0.1}}})
+		s := newServer(t, simserver.Config{Seed: seed, Faults: []simserver.Fault{
+			{Kind: "500", Share: 0.2}, {Kind: "503", Share: 0.1},
+		}})
 		var statuses []int
 		for range 1000 {
 			statuses = append(statuses, say(s, "sim/listed", "x").Code)
@@ -354,10 +381,10 @@ func TestFaultDraws(t *testing.T) {
 	}
 	a, b, c := draw(1), draw(1), draw(2)
 	if !slices.Equal(a, b) {
-		t.Error("one seed gave two series")
+		t.Error("the same seed gave different series")
 	}
 	if slices.Equal(a, c) {
-		t.Error("two seeds gave one series")
+		t.Error("different seeds gave the same series")
 	}
 	count := map[int]int{}
 	for _, status := range a {
@@ -371,7 +398,8 @@ func TestFaultDraws(t *testing.T) {
 func TestLatency(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, simserver.Config{Seed: 7, Latency: simserver.Latency{Median: time.Second, Sigma: 0.5}})
+		latency := simserver.Latency{Median: time.Second, Sigma: 0.5}
+		s := newServer(t, simserver.Config{Seed: 7, Latency: latency})
 		measure := func(i int) time.Duration {
 			began := time.Now()
 			say(s, "sim/listed", fmt.Sprint(i))
@@ -382,7 +410,7 @@ func TestLatency(t *testing.T) {
 			all = append(all, measure(i))
 		}
 		if want := time.Duration(916_518_440); all[0] != want {
-			t.Errorf("the first took %v, want %v as always", all[0], want)
+			t.Errorf("the first request took %v, want always %v", all[0], want)
 		}
 		for i := range 10 {
 			if again := measure(i); again != all[i] {
@@ -393,15 +421,14 @@ func TestLatency(t *testing.T) {
 		if median := all[499]; median < 900*time.Millisecond || median > 1100*time.Millisecond {
 			t.Errorf("median = %v, want about 1s", median)
 		}
-		// One standard deviation above: a factor of e to the 0.5.
+		// This is one standard deviation above the median, a factor of exp(0.5).
 		if p84 := all[840]; p84 < 1480*time.Millisecond || p84 > 1820*time.Millisecond {
 			t.Errorf("84th percentile = %v, want about 1.65s", p84)
 		}
 	})
 }
 
-// A client that leaves ends its request.
-func TestClientLeaves(t *testing.T) {
+func TestClientThatLeavesEndsItsRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, simserver.Config{Latency: simserver.Latency{Median: time.Hour}})
@@ -416,7 +443,7 @@ func TestClientLeaves(t *testing.T) {
 			t.Errorf("ended after %v, want 1s", took)
 		}
 		if got := s.Stats(); got.InFlight != 0 || len(got.Statuses) != 0 {
-			t.Errorf("Stats() = %+v, want nothing in flight and no status", got)
+			t.Errorf("Stats() = %+v, want 0 in flight and no status", got)
 		}
 	})
 }
@@ -444,7 +471,8 @@ func TestParseFault(t *testing.T) {
 		"hang=NaN":   "between 0 and 1",
 	}
 	for text, want := range bad {
-		if got, err := simserver.ParseFault(text); err == nil || !strings.Contains(err.Error(), want) {
+		got, err := simserver.ParseFault(text)
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("ParseFault(%q) = %+v, %v; want %q", text, got, err, want)
 		}
 	}

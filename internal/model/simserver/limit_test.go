@@ -14,7 +14,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/simserver"
 )
 
-// limitHeaders returns what a response says about limits.
+// limitHeaders returns a response's headers about limits, without X-Ratelimit-.
 func limitHeaders(w *httptest.ResponseRecorder) map[string]string {
 	got := map[string]string{}
 	for name := range w.Header() {
@@ -26,7 +26,8 @@ func limitHeaders(w *httptest.ResponseRecorder) map[string]string {
 }
 
 func limited(t testing.TB, limits ...simserver.Limit) *simserver.Server {
-	return newServer(t, simserver.Config{Limits: limits, Latency: simserver.Latency{Median: time.Second}})
+	latency := simserver.Latency{Median: time.Second}
+	return newServer(t, simserver.Config{Limits: limits, Latency: latency})
 }
 
 func wantStatus(t testing.TB, w *httptest.ResponseRecorder, status int) {
@@ -65,7 +66,7 @@ func TestRequestsPerMinute(t *testing.T) {
 		wantStatus(t, say(s, "sim/listed", "x"), 429)
 		time.Sleep(time.Nanosecond)
 		wantStatus(t, say(s, "sim/listed", "x"), 200)
-		wantStatus(t, say(s, "sim/listed", "x"), 429) // the window slides, it does not start anew
+		wantStatus(t, say(s, "sim/listed", "x"), 429) // the window slides
 		if got := s.Stats().OverLimit; got != 3 {
 			t.Errorf("OverLimit = %d, want 3", got)
 		}
@@ -75,12 +76,14 @@ func TestRequestsPerMinute(t *testing.T) {
 func TestTokensPerMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		// A request reserves 5 tokens for its prompt and 256 for the reply; it
-		// takes 15.
+		// A request reserves 5 tokens for its prompt and 256 for the reply, and uses
+		// 15.
 		s := limited(t, simserver.Limit{TPM: 300})
 		first := say(s, "sim/listed", "x")
 		wantStatus(t, first, 200)
-		wantHeaders(t, first, map[string]string{"Limit-Tokens": "300", "Remaining-Tokens": "285", "Reset-Tokens": "59s"})
+		wantHeaders(t, first, map[string]string{
+			"Limit-Tokens": "300", "Remaining-Tokens": "285", "Reset-Tokens": "59s",
+		})
 		wantStatus(t, say(s, "sim/listed", "x"), 200)
 		wantStatus(t, say(s, "sim/listed", "x"), 200) // 2 s to 3 s, 45 tokens now
 		over := say(s, "sim/listed", "x")
@@ -89,54 +92,78 @@ func TestTokensPerMinute(t *testing.T) {
 			"Limit-Tokens": "300", "Remaining-Tokens": "255", "Reset-Tokens": "59s",
 			"Retry-After": "57", "Retry-After-Ms": "57000",
 		})
-		small := ask(s, "/v1/chat/completions", goodKey, `{"model":"sim/listed","max_tokens":10,"messages":[{"role":"user","content":"x"}]}`)
-		wantStatus(t, small, 200)
-		large := ask(s, "/v1/chat/completions", goodKey, `{"model":"sim/listed","max_tokens":1000,"messages":[{"role":"user","content":"x"}]}`)
-		wantStatus(t, large, 429)
+		wantStatus(t, ask(s, chatPath, goodKey, chat(`"max_tokens":10,`+userX)), 200)
+		wantStatus(t, ask(s, chatPath, goodKey, chat(`"max_tokens":1000,`+userX)), 429)
 	})
 }
 
-// Each bucket denies by its own name, and lets the client come again at the
-// moment that it says.
-func TestBuckets(t *testing.T) {
+// TestBucketsDenyWithExactWait checks the error message of each bucket, and that the
+// client is admitted again after exactly the wait in the message.
+func TestBucketsDenyWithExactWait(t *testing.T) {
 	t.Parallel()
-	// A request asks for 5 tokens of prompt and 20 of reply; it takes 10 and 5.
-	const body = `{"model":"sim/listed","max_tokens":20,"messages":[{"role":"user","content":"x"}]}`
-	tests := []struct {
+	const day = 24 * time.Hour
+	// A request reserves 5 prompt tokens and 20 reply tokens, and uses 10 and 5.
+	body := chat(`"max_tokens":20,` + userX)
+	for _, test := range []struct {
+		name    string
 		limit   simserver.Limit
-		pass    int // before the first denial
+		admit   int // requests before the first denial
 		message string
 		kind    string
 		wait    time.Duration
 	}{
-		{simserver.Limit{RPM: 2}, 2, "requests per min (RPM): Limit 2, Used 2, Requested 1. Please try again in 58000ms.", "requests", 58 * time.Second},
-		{simserver.Limit{RPD: 3}, 3, "requests per day (RPD): Limit 3, Used 3, Requested 1. Please try again in 86397000ms.", "requests", 24*time.Hour - 3*time.Second},
-		{simserver.Limit{TPM: 50}, 2, "tokens per min (TPM): Limit 50, Used 30, Requested 25. Please try again in 58000ms.", "tokens", 58 * time.Second},
-		{simserver.Limit{ITPM: 24}, 2, "input tokens per min (ITPM): Limit 24, Used 20, Requested 5. Please try again in 58000ms.", "tokens", 58 * time.Second},
-		{simserver.Limit{OTPM: 33}, 3, "output tokens per min (OTPM): Limit 33, Used 15, Requested 20. Please try again in 57000ms.", "tokens", 57 * time.Second},
-		// The longest wait counts.
-		{simserver.Limit{RPM: 2, RPD: 2, TPM: 50}, 2, "requests per day (RPD): Limit 2, Used 2, Requested 1. Please try again in 86398000ms.", "requests", 24*time.Hour - 2*time.Second},
-	}
-	for _, test := range tests {
-		synctest.Test(t, func(t *testing.T) {
-			s := limited(t, test.limit)
-			send := func() *httptest.ResponseRecorder { return ask(s, "/v1/chat/completions", goodKey, body) }
-			for range test.pass {
+		{
+			"rpm", simserver.Limit{RPM: 2}, 2,
+			"requests per min (RPM): Limit 2, Used 2, Requested 1. Please try again in 58000ms.",
+			"requests", 58 * time.Second,
+		},
+		{
+			"rpd", simserver.Limit{RPD: 3}, 3,
+			"requests per day (RPD): Limit 3, Used 3, Requested 1. Please try again in 86397000ms.",
+			"requests", day - 3*time.Second,
+		},
+		{
+			"tpm", simserver.Limit{TPM: 50}, 2,
+			"tokens per min (TPM): Limit 50, Used 30, Requested 25. Please try again in 58000ms.",
+			"tokens", 58 * time.Second,
+		},
+		{
+			"itpm", simserver.Limit{ITPM: 24}, 2,
+			"input tokens per min (ITPM): Limit 24, Used 20, Requested 5. Please try again in 58000ms.",
+			"tokens", 58 * time.Second,
+		},
+		{
+			"otpm", simserver.Limit{OTPM: 33}, 3,
+			"output tokens per min (OTPM): Limit 33, Used 15, Requested 20. Please try again in 57000ms.",
+			"tokens", 57 * time.Second,
+		},
+		{
+			"longest wait of three", simserver.Limit{RPM: 2, RPD: 2, TPM: 50}, 2,
+			"requests per day (RPD): Limit 2, Used 2, Requested 1. Please try again in 86398000ms.",
+			"requests", day - 2*time.Second,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := limited(t, test.limit)
+				send := func() *httptest.ResponseRecorder { return ask(s, chatPath, goodKey, body) }
+				for range test.admit {
+					wantStatus(t, send(), 200)
+				}
+				over := send()
+				wantStatus(t, over, 429)
+				want := map[string]any{
+					"message": "Rate limit reached for sim/listed on " + test.message,
+					"type":    test.kind, "param": nil, "code": "rate_limit_exceeded",
+				}
+				if d := cmp.Diff(want, decode(t, over)["error"]); d != "" {
+					t.Errorf("error differs (-want +got):\n%s", d)
+				}
+				time.Sleep(test.wait - 1)
+				wantStatus(t, send(), 429)
+				time.Sleep(time.Nanosecond)
 				wantStatus(t, send(), 200)
-			}
-			over := send()
-			wantStatus(t, over, 429)
-			want := map[string]any{
-				"message": "Rate limit reached for sim/listed on " + test.message,
-				"type":    test.kind, "param": nil, "code": "rate_limit_exceeded",
-			}
-			if d := cmp.Diff(want, decode(t, over)["error"]); d != "" {
-				t.Errorf("%+v: error differs (-want +got):\n%s", test.limit, d)
-			}
-			time.Sleep(test.wait - 1)
-			wantStatus(t, send(), 429)
-			time.Sleep(time.Nanosecond)
-			wantStatus(t, send(), 200)
+			})
 		})
 	}
 }
@@ -153,12 +180,12 @@ func TestConcurrency(t *testing.T) {
 		over := say(s, "sim/listed", "x")
 		wantStatus(t, over, 429)
 		wantHeaders(t, over, map[string]string{"Retry-After": "1", "Retry-After-Ms": "1000"})
-		// The other deployment, another key and another model have their own.
+		// Another deployment has its own limit.
 		wantStatus(t, say(s, "sim-listed-2", "x"), 200)
 		running.Wait()
 		wantStatus(t, say(s, "sim/listed", "x"), 200)
 		if got := s.Stats(); got.MaxInFlight != 3 || got.InFlight != 0 || got.OverLimit != 1 {
-			t.Errorf("Stats() = %+v, want at most 3 in flight, none now, 1 over the limit", got)
+			t.Errorf("Stats() = %+v, want at most 3 in flight, 0 now, 1 over the limit", got)
 		}
 	})
 }
@@ -170,7 +197,6 @@ func TestLimitsAreOfKeyAndDeployment(t *testing.T) {
 		body := func(model string) string {
 			return `{"model":"` + model + `","messages":[{"role":"user","content":"x"}]}`
 		}
-		const path = "/v1/chat/completions"
 		for _, step := range []struct {
 			key, model string
 			status     int
@@ -183,7 +209,7 @@ func TestLimitsAreOfKeyAndDeployment(t *testing.T) {
 			{"k1", "sim/direct", 200},
 			{"k1", "sim/direct", 429},
 		} {
-			if w := ask(s, path, step.key, body(step.model)); w.Code != step.status {
+			if w := ask(s, chatPath, step.key, body(step.model)); w.Code != step.status {
 				t.Errorf("%s %s: status %d, want %d", step.key, step.model, w.Code, step.status)
 			}
 		}
@@ -220,7 +246,8 @@ func TestParseLimit(t *testing.T) {
 		"rpm=99999999999999999999": "not a whole number",
 	}
 	for text, want := range bad {
-		if got, err := simserver.ParseLimit(text); err == nil || !strings.Contains(err.Error(), want) {
+		got, err := simserver.ParseLimit(text)
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("ParseLimit(%q) = %+v, %v; want %q", text, got, err, want)
 		}
 	}
@@ -230,8 +257,9 @@ func FuzzParse(f *testing.F) {
 	f.Add("sim/listed:rpm=60,tpm=1")
 	f.Add("hang=1%")
 	f.Fuzz(func(t *testing.T, s string) {
-		if l, err := simserver.ParseLimit(s); err == nil && max(l.RPM, l.RPD, l.TPM, l.ITPM, l.OTPM, l.Concurrency) < 1 {
-			t.Errorf("ParseLimit(%q) = %+v, no limit", s, l)
+		l, err := simserver.ParseLimit(s)
+		if err == nil && max(l.RPM, l.RPD, l.TPM, l.ITPM, l.OTPM, l.Concurrency) < 1 {
+			t.Errorf("ParseLimit(%q) = %+v without a limit", s, l)
 		}
 		if x, err := simserver.ParseFault(s); err == nil && !(x.Share >= 0 && x.Share <= 1) {
 			t.Errorf("ParseFault(%q) = %+v", s, x)
@@ -239,12 +267,14 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestDeploymentsHaveTheirOwnLimits: the limit that names a deployment holds
-// for it, that of its model for the others.
+// TestDeploymentsHaveTheirOwnLimits checks that a limit for a deployment takes precedence
+// over the limit for its model.
 func TestDeploymentsHaveTheirOwnLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := limited(t, simserver.Limit{Model: "sim/listed", RPM: 2}, simserver.Limit{Model: "sim/listed-2", RPM: 1})
+		s := limited(t,
+			simserver.Limit{Model: "sim/listed", RPM: 2},
+			simserver.Limit{Model: "sim/listed-2", RPM: 1})
 		for _, deployment := range []string{"sim/listed", "sim-listed", "sim/listed-2"} {
 			wantStatus(t, say(s, deployment, "x"), 200)
 		}
@@ -252,9 +282,11 @@ func TestDeploymentsHaveTheirOwnLimits(t *testing.T) {
 			wantStatus(t, say(s, deployment, "x"), 429)
 		}
 	})
-	if _, err := simserver.New(simserver.Config{
-		Provider: echo{}, Models: []string{"sim/listed"}, Limits: []simserver.Limit{{Model: "sim/lister-2", RPM: 1}},
-	}); err == nil || !strings.Contains(err.Error(), "did you mean sim/listed") {
-		t.Errorf("error %v, want one that names sim/listed", err)
+	_, err := simserver.New(simserver.Config{
+		Provider: echo{}, Models: []string{"sim/listed"},
+		Limits: []simserver.Limit{{Model: "sim/lister-2", RPM: 1}},
+	})
+	if err == nil || !strings.Contains(err.Error(), "did you mean sim/listed") {
+		t.Errorf("error %v, want a hint with sim/listed", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/simserver"
 )
 
-// Virtual time begins at midnight of 2000-01-01, UTC.
+// TestStatsOverTime runs in virtual time, which begins at midnight of 2000-01-01, UTC.
 func TestStatsOverTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -31,7 +31,8 @@ func TestStatsOverTime(t *testing.T) {
 		running.Go(func() { say(s, "sim/listed", "x") }) // from 2 s to 4 s
 		time.Sleep(1500 * time.Millisecond)
 		if got := s.Stats(); got.BusySeconds != 3.5 || got.InFlight != 1 {
-			t.Errorf("at 3.5 s: %v slot-seconds with %d in flight, want 3.5 with 1", got.BusySeconds, got.InFlight)
+			t.Errorf("at 3.5 s: %v slot-seconds with %d in flight, want 3.5 with 1",
+				got.BusySeconds, got.InFlight)
 		}
 		running.Wait()
 		time.Sleep(6500 * time.Millisecond)
@@ -40,9 +41,10 @@ func TestStatsOverTime(t *testing.T) {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, req)
 		const want = `{"requests":3,"faults":{},"statuses":{"200":2,"429":1},"over_limit":1,` +
-			`"prompt_tokens":20,"completion_tokens":10,"in_flight":0,"max_in_flight":2,"busy_seconds":4,` +
-			`"first_request":"2000-01-01T00:00:01Z","last_response":"2000-01-01T00:00:10.5Z","connections":0,` +
-			`"per_lane":[{"key":"key 1","deployment":"sim-listed","requests":2,"denied":1,"tokens":30}]}`
+			`"prompt_tokens":20,"completion_tokens":10,"in_flight":0,"max_in_flight":2,` +
+			`"busy_seconds":4,"first_request":"2000-01-01T00:00:01Z",` +
+			`"last_response":"2000-01-01T00:00:10.5Z","connections":0,"per_lane":[` +
+			`{"key":"key 1","deployment":"sim-listed","requests":2,"denied":1,"tokens":30}]}`
 		if got := w.Body.String(); got != want {
 			t.Errorf("stats = %s, want %s", got, want)
 		}
@@ -60,7 +62,7 @@ func TestStatsPerLane(t *testing.T) {
 		Faults: []simserver.Fault{{Kind: "empty", Share: 1}},
 	})
 	send := func(key, model string) {
-		ask(s, "/v1/chat/completions", key, `{"model":"`+model+`","messages":[{"role":"user","content":"x"}]}`)
+		ask(s, chatPath, key, `{"model":"`+model+`",`+userX+`}`)
 	}
 	send(keys[10], "sim/direct")
 	send(keys[2], "sim/listed-2")
@@ -77,23 +79,30 @@ func TestStatsPerLane(t *testing.T) {
 	}
 }
 
-// A key that anybody may make up is shown by a part of its SHA-256 alone.
+// TestStatsDoNotShowKeys checks that a configured key is shown by its index, and another
+// key by a part of its SHA-256.
 func TestStatsDoNotShowKeys(t *testing.T) {
 	t.Parallel()
-	for _, cfg := range []simserver.Config{{}, {Keys: []string{goodKey}}} {
-		s := newServer(t, cfg)
-		say(s, "sim/listed", "x")
-		want := "key 0"
-		if cfg.Keys == nil {
-			want = "key5589cc" // echo -n sk-good-0123456789 | sha256sum
-		}
-		stats := s.Stats()
-		if got := stats.PerLane[0].Key; got != want {
-			t.Errorf("key = %q, want %q", got, want)
-		}
-		text, err := json.Marshal(stats)
-		if err != nil || strings.Contains(string(text), "good") {
-			t.Errorf("%s, %v", text, err)
-		}
+	for _, test := range []struct {
+		name string
+		keys []string
+		want string
+	}{
+		{"configured", []string{goodKey}, "key 0"},
+		{"other", nil, "key5589cc"}, // echo -n sk-good-0123456789 | sha256sum
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t, simserver.Config{Keys: test.keys})
+			say(s, "sim/listed", "x")
+			stats := s.Stats()
+			if got := stats.PerLane[0].Key; got != test.want {
+				t.Errorf("key = %q, want %q", got, test.want)
+			}
+			text, err := json.Marshal(stats)
+			if err != nil || strings.Contains(string(text), "good") {
+				t.Errorf("%s, %v", text, err)
+			}
+		})
 	}
 }

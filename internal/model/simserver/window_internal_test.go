@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naive is the limits' meaning, written down without regard to time.
+// naive implements the limits in the simplest way, without regard to speed.
 type naive struct {
 	limit    Limit
 	inFlight int
@@ -32,7 +32,7 @@ func (n *naive) rules() []rule {
 	return slices.DeleteFunc(all, func(r rule) bool { return r.limit == 0 })
 }
 
-// used is the sum over the requests less than a span before at.
+// used returns the sum over the requests less than a span before at.
 func (n *naive) used(r rule, at time.Time) int {
 	used := 0
 	for _, e := range n.log {
@@ -43,8 +43,8 @@ func (n *naive) used(r rule, at time.Time) int {
 	return used
 }
 
-// wait is the time until a request fits if nothing else happens, and whether
-// it ever will.
+// wait returns the time until a request fits if no other request comes or ends, and
+// whether it will ever fit.
 func (n *naive) wait(now time.Time, asked cost) (wait time.Duration, ever bool) {
 	fits := func(r rule, at time.Time) bool { return n.used(r, at)+r.count(asked) <= r.limit }
 	ever = true
@@ -56,7 +56,7 @@ func (n *naive) wait(now time.Time, asked cost) (wait time.Duration, ever bool) 
 		if r.count(asked) > r.limit {
 			ever = false
 		} else {
-			for _, e := range n.log { // the first of the times at which something leaves
+			for _, e := range n.log { // find the first time at which enough has left
 				if at := e.at.Add(r.span); at.After(now) && fits(r, at) {
 					longest = at.Sub(now)
 					break
@@ -68,8 +68,8 @@ func (n *naive) wait(now time.Time, asked cost) (wait time.Duration, ever bool) 
 	return wait, ever
 }
 
-// Whatever comes when and however long it takes, a lane does what the naive
-// limits say: it lets through, it denies, it tells the exact wait.
+// TestLaneAgainstBruteForce checks for random requests that a lane admits and denies the
+// same requests as the naive implementation, and returns the exact wait.
 func TestLaneAgainstBruteForce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -91,7 +91,10 @@ func TestLaneAgainstBruteForce(t *testing.T) {
 		now := time.Unix(0, 0)
 		land := func() {
 			i := rapid.IntRange(0, len(flights)-1).Draw(t, "which")
-			used := cost{rapid.IntRange(0, 50).Draw(t, "prompt"), rapid.IntRange(0, 50).Draw(t, "reply")}
+			used := cost{
+				prompt: rapid.IntRange(0, 50).Draw(t, "prompt"),
+				reply:  rapid.IntRange(0, 50).Draw(t, "reply"),
+			}
 			flights[i].ticket.done(used)
 			want.log[flights[i].index].cost = used
 			want.inFlight--
@@ -120,7 +123,10 @@ func TestLaneAgainstBruteForce(t *testing.T) {
 			for len(flights) > 0 && rapid.Bool().Draw(t, "land") {
 				land()
 			}
-			reserve := cost{rapid.IntRange(1, 40).Draw(t, "ask"), rapid.IntRange(1, 40).Draw(t, "max")}
+			reserve := cost{
+				prompt: rapid.IntRange(1, 40).Draw(t, "prompt estimate"),
+				reply:  rapid.IntRange(1, 40).Draw(t, "max tokens"),
+			}
 			_, ever := want.wait(now, reserve)
 			if denied := try(reserve); denied != nil && ever && want.inFlight == 0 {
 				now = now.Add(denied.wait)
@@ -130,8 +136,9 @@ func TestLaneAgainstBruteForce(t *testing.T) {
 			}
 			for i, r := range want.rules() {
 				l.expireLocked(now)
-				if got := l.buckets[i].used; got != want.used(r, now) {
-					t.Fatalf("at %v: %s used = %d, want %d", now, l.buckets[i].name, got, want.used(r, now))
+				b, used := &l.buckets[i], want.used(r, now)
+				if b.used != used {
+					t.Fatalf("at %v: %s used = %d, want %d", now, b.name, b.used, used)
 				}
 			}
 		}
@@ -144,35 +151,42 @@ func TestLaneAgainstBruteForce(t *testing.T) {
 	})
 }
 
-// An entry that left its window before its request was done is not missed.
+// TestTicketOutlivesItsEntry checks a request that ends after its entry has left the window.
 func TestTicketOutlivesItsEntry(t *testing.T) {
 	t.Parallel()
-	for _, limit := range []Limit{{TPM: 100}, {TPM: 100, RPD: 10}} {
-		l := newLane(limit, HeadersNone)
-		start := time.Unix(0, 0)
-		slow, _ := l.admit(start, cost{80, 10})
-		next, denied := l.admit(start.Add(time.Minute), cost{80, 10})
-		if denied != nil {
-			t.Fatalf("denied: %+v", denied)
-		}
-		tokens := &l.buckets[len(l.buckets)-1]
-		slow.done(cost{40, 10})
-		if tokens.used != 90 {
-			t.Errorf("%+v: tokens = %d, want those of the next request alone", limit, tokens.used)
-		}
-		next.done(cost{5, 2})
-		if tokens.used != 7 || l.inFlight != 0 || l.counts.Tokens != 57 {
-			t.Errorf("%+v: tokens = %d, in flight %d, charged %d; want 7, 0 and 57", limit, tokens.used, l.inFlight, l.counts.Tokens)
-		}
+	for name, limit := range map[string]Limit{
+		"entry dropped": {TPM: 100}, "entry in another bucket": {TPM: 100, RPD: 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLane(limit, HeadersNone)
+			start := time.Unix(0, 0)
+			slow, _ := l.admit(start, cost{80, 10})
+			next, denied := l.admit(start.Add(time.Minute), cost{80, 10})
+			if denied != nil {
+				t.Fatalf("denied: %+v", denied)
+			}
+			tokens := &l.buckets[len(l.buckets)-1]
+			slow.done(cost{40, 10})
+			if tokens.used != 90 {
+				t.Errorf("tokens = %d, want only those of the next request", tokens.used)
+			}
+			next.done(cost{5, 2})
+			if tokens.used != 7 || l.inFlight != 0 || l.counts.Tokens != 57 {
+				t.Errorf("tokens = %d, in flight %d, charged %d; want 7, 0 and 57",
+					tokens.used, l.inFlight, l.counts.Tokens)
+			}
+		})
 	}
 }
 
-// With ten thousand entries in the windows a request looks at the oldest and at
-// its own: the others are made wrong here, and nothing comes of it.
+// TestAdmitDoesNotReadTheWindow checks that a request only looks at the oldest entry and its
+// own. It corrupts the other ten thousand entries, which must have no effect.
 func TestAdmitDoesNotReadTheWindow(t *testing.T) {
 	t.Parallel()
 	const n = 10_000
-	l := newLane(Limit{RPM: 2 * n, RPD: 2 * n, TPM: 20 * n, ITPM: 20 * n, OTPM: 20 * n}, HeadersOpenAI)
+	limit := Limit{RPM: 2 * n, RPD: 2 * n, TPM: 20 * n, ITPM: 20 * n, OTPM: 20 * n}
+	l := newLane(limit, HeadersOpenAI)
 	now := time.Unix(0, 0)
 	admit := func() ticket {
 		now = now.Add(time.Millisecond)
@@ -200,31 +214,35 @@ func TestAdmitDoesNotReadTheWindow(t *testing.T) {
 	}
 }
 
-// A lane forgets what no bucket needs.
-func TestLaneForgets(t *testing.T) {
+// TestLaneDropsUnusedEntries checks that a lane drops entries that are not in any bucket.
+func TestLaneDropsUnusedEntries(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
+		name  string
 		limit Limit
 		want  int
 	}{
-		{Limit{Concurrency: 2}, 0},
-		{Limit{TPM: 1 << 30}, 60},
-		{Limit{TPM: 1 << 30, RPD: 1 << 30}, 86400},
+		{"no window", Limit{Concurrency: 2}, 0},
+		{"minute", Limit{TPM: 1 << 30}, 60},
+		{"day", Limit{TPM: 1 << 30, RPD: 1 << 30}, 86400},
 	} {
-		l := newLane(test.limit, HeadersNone)
-		for i := range 100_000 {
-			ticket, _ := l.admit(time.Unix(int64(i), 0), cost{1, 1})
-			ticket.done(cost{1, 1})
-		}
-		if len(l.entries) != test.want || cap(l.entries) > 2*test.want+64 {
-			t.Errorf("%+v: %d entries of %d, want %d", test.limit, len(l.entries), cap(l.entries), test.want)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			l := newLane(test.limit, HeadersNone)
+			for i := range 100_000 {
+				ticket, _ := l.admit(time.Unix(int64(i), 0), cost{1, 1})
+				ticket.done(cost{1, 1})
+			}
+			if len(l.entries) != test.want || cap(l.entries) > 2*test.want+64 {
+				t.Errorf("%d entries of %d, want %d", len(l.entries), cap(l.entries), test.want)
+			}
+		})
 	}
 }
 
-// Two requests may read the clock in one order and come to the lane in the
-// other. The wait is exact all the same.
-func TestLaneOutrunByItsClock(t *testing.T) {
+// TestRequestsOutOfClockOrder checks that the wait is exact even if two requests read the
+// clock in one order and take the lock in the other.
+func TestRequestsOutOfClockOrder(t *testing.T) {
 	t.Parallel()
 	l := newLane(Limit{TPM: 100}, HeadersNone)
 	start := time.Unix(0, 0)
