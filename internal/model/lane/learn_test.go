@@ -176,8 +176,13 @@ func (e *limitedEndpoint) permitted(minutes float64) float64 {
 func TestLimitsAreLearned(t *testing.T) {
 	t.Parallel()
 	limits := []limitedEndpoint{
-		{rpm: 60}, {rpm: 240}, {tpm: 60000},
-		{concurrency: 1}, {concurrency: 4}, {concurrency: 30}, {concurrency: 10, rpm: 300},
+		{rpm: 60},
+		{rpm: 240},
+		{tpm: 60000},
+		{concurrency: 1},
+		{concurrency: 4},
+		{concurrency: 30},
+		{concurrency: 10, rpm: 300},
 	}
 	for style, want := range map[refusalStyle]struct{ share, refused float64 }{
 		namesLimit: {0.99, 0}, exactWait: {0.75, 0.15}, oneSecond: {0.6, 0.5}, silent: {0.6, 0.5},

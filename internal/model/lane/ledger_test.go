@@ -25,14 +25,16 @@ func TestLedgerNamesTheBottleneck(t *testing.T) {
 		// Ten rounds of five requests. During the last round no request waits.
 		{
 			"concurrency",
-			lane.Limits{Concurrency: 5}, 50,
+			lane.Limits{Concurrency: 5},
+			50,
 			"concurrency", 50 * time.Second, 50 * time.Second, 9 * time.Second,
 		},
 		// Three requests at once, and three more when the window has moved on. They
 		// wait until 1m00.5s, and the run takes a second longer.
 		{
 			"rpm",
-			lane.Limits{Concurrency: 10, RPM: 3}, 6,
+			lane.Limits{Concurrency: 10, RPM: 3},
+			6,
 			"rpm", 6 * time.Second, 615 * time.Second, 60500 * time.Millisecond,
 		},
 	} {

@@ -32,11 +32,13 @@ func TestSimulateExactly(t *testing.T) {
 		// The last two are extrapolated from the first 200,000 requests.
 		{
 			"million by concurrency",
-			lane.Limits{Concurrency: 100}, 1_000_000, 2, 20_000 * time.Second, "",
+			lane.Limits{Concurrency: 100},
+			1_000_000, 2, 20_000 * time.Second, "",
 		},
 		{
 			"million by rpm",
-			lane.Limits{Concurrency: 100, RPM: 600}, 1_000_000, 1,
+			lane.Limits{Concurrency: 100, RPM: 600},
+			1_000_000, 1,
 			(1_000_000 / 600) * window, "rpm",
 		},
 	} {

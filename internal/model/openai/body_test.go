@@ -15,12 +15,12 @@ import (
 	"github.com/assay-eval/assay/internal/model/openai"
 )
 
-// While a reply is due, the client holds no copy of what it has sent. The test
-// is not parallel, so that no other takes memory at the time.
+// TestWaitingHoldsNoBody checks that the client holds no copy of the body while it waits for
+// the reply. The test is not parallel, so that no other test allocates memory meanwhile.
 func TestWaitingHoldsNoBody(t *testing.T) {
 	const size = 32 << 20
 	held := func() uint64 {
-		for range 3 { // pools let go at the second
+		for range 3 { // pools are emptied by the second collection
 			runtime.GC()
 		}
 		var m runtime.MemStats
@@ -36,10 +36,10 @@ func TestWaitingHoldsNoBody(t *testing.T) {
 		}
 		now := held()
 		for tries := 0; now > before+size/2 && tries < 100; tries++ {
-			now = held() // the client has yet to see that all is written
+			now = held() // the client may not know yet that all is written
 		}
 		if now > before+size/2 {
-			t.Errorf("%d bytes more than before are held", now-before)
+			t.Errorf("%d more bytes than before are held", now-before)
 		}
 		writeJSON(w, 200, hello)
 	}), openai.Config{})
@@ -49,8 +49,8 @@ func TestWaitingHoldsNoBody(t *testing.T) {
 	runtime.KeepAlive(req)
 }
 
-// staleConn is a connection that the other side has closed, which its client
-// notices when it writes.
+// staleConn is a connection that the server may have closed. The client notices that when
+// it writes.
 type staleConn struct {
 	net.Conn
 	closed *atomic.Bool
@@ -63,23 +63,25 @@ func (c staleConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// A request that meets a connection which was closed while it was idle is sent
-// on another, from its first byte.
-func TestStaleConnection(t *testing.T) {
+// TestStaleConnectionIsReplaced checks that a request is sent again, from its first byte, if
+// its connection was closed while it was idle.
+func TestStaleConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
 	var closed atomic.Bool
 	var dials int
-	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, address)
 		if dials++; dials > 1 {
 			return conn, err
 		}
 		return staleConn{conn, &closed}, err
-	}}
+	}
+	transport := &http.Transport{DialContext: dial}
 	t.Cleanup(transport.CloseIdleConnections)
 	rec, p := record(t, hello, openai.Config{Client: &http.Client{Transport: transport}})
 	req := hi()
-	req.Messages[0].Content = strings.Repeat("long enough that a part of it is read before it is written ", 1000)
+	// The body is so long that a part of it is read before the first write.
+	req.Messages[0].Content = strings.Repeat("word ", 12_000)
 	var first []byte
 	for range 2 {
 		if _, err := p.Chat(t.Context(), req); err != nil {
@@ -98,10 +100,10 @@ func TestStaleConnection(t *testing.T) {
 	}
 }
 
-// A transport may close a body while it still reads it.
+// TestBodyClosedWhileRead checks that a transport may close a body while it is reading it.
 func TestBodyClosedWhileRead(t *testing.T) {
 	t.Parallel()
-	p := newProvider(t, openai.Config{Client: &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+	transport := roundTripper(func(r *http.Request) (*http.Response, error) {
 		var reader sync.WaitGroup
 		reader.Go(func() {
 			if _, err := io.Copy(io.Discard, r.Body); err != nil {
@@ -116,7 +118,8 @@ func TestBodyClosedWhileRead(t *testing.T) {
 		}
 		reader.Wait()
 		return canned{200, headers(), hello}.RoundTrip(r)
-	})}})
+	})
+	p := newProvider(t, openai.Config{Client: &http.Client{Transport: transport}})
 	for range 20 {
 		if _, err := p.Chat(t.Context(), hi()); err != nil {
 			t.Fatal(err)

@@ -29,7 +29,11 @@ func TestDialects(t *testing.T) {
 		{"gpt-5-mini", "gpt-5-mini", bare, []string{"temperature", "top_p"}},
 		{"gpt-5.1", "openai/GPT-5.1", bare, []string{"temperature", "top_p"}},
 		{"gpt-5-mini", "my-deployment", bare, []string{"temperature", "top_p"}},
-		{"gpt-5-chat-latest", "gpt-5-chat-latest", map[string]any{"temperature": 0.7, "top_p": 0.9, "max_completion_tokens": 64.0}, nil},
+		{
+			"gpt-5-chat-latest", "gpt-5-chat-latest",
+			map[string]any{"temperature": 0.7, "top_p": 0.9, "max_completion_tokens": 64.0},
+			nil,
+		},
 		{"o3", "o3-0416-global", bare, []string{"temperature", "top_p"}},
 		{"o1", "o1", bare, []string{"temperature", "top_p"}},
 		{"o4-mini", "o4-mini-0416-global", bare, []string{"temperature", "top_p"}},
@@ -65,7 +69,7 @@ func sampling(body map[string]any) map[string]any {
 	return got
 }
 
-// picky refuses parameters like an endpoint that has never heard of them.
+// picky is an endpoint that refuses some parameters.
 type picky struct {
 	refuses []string
 	message func(param string) string
@@ -93,10 +97,13 @@ func TestRefusedParameterIsLearned(t *testing.T) {
 	t.Parallel()
 	messages := map[string]func(string) string{
 		"Message": func(p string) string {
-			return `{"error":{"message":"Unsupported parameter: '` + p + `' is not supported with this model. Use 'max_completion_tokens' instead.","type":"invalid_request_error","param":null,"code":null}}`
+			return `{"error":{"message":"Unsupported parameter: '` + p + `' is not supported ` +
+				`with this model. Use 'max_completion_tokens' instead.",` +
+				`"type":"invalid_request_error","param":null,"code":null}}`
 		},
 		"Param": func(p string) string {
-			return `{"error":{"message":"Only the default (1) is possible here.","type":"invalid_request_error","param":"` + p + `","code":"unsupported_value"}}`
+			return `{"error":{"message":"Only the default (1) is possible here.",` +
+				`"type":"invalid_request_error","param":"` + p + `","code":"unsupported_value"}}`
 		},
 		"Argument": func(p string) string {
 			return `{"error":{"message":"Unrecognized request argument supplied: ` + p + `"}}`
@@ -131,23 +138,39 @@ func TestRefusedParameterIsLearned(t *testing.T) {
 	}
 }
 
-// A bad request that only looks like a refused parameter neither repeats for
-// ever nor teaches anything.
+// TestOtherBadRequestsTeachNothing checks that a bad request that only resembles a refused
+// parameter is not repeated forever, and that no refusal is remembered.
 func TestOtherBadRequestsTeachNothing(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		body     string
 		requests int
 	}{
-		"BadValue":      {`{"error":{"message":"temperature must be at most 2","param":"temperature","code":"decimal_above_max_value"}}`, 1},
-		"OtherParam":    {`{"error":{"message":"Unsupported parameter in schema: 'temperature'","param":"tools[0]"}}`, 1},
-		"NoParameter":   {`{"error":{"message":"unknown tool for the temperature of rooms"}}`, 1},
-		"RefusesAnyway": {`{"error":{"message":"Unsupported parameter: 'temperature'","param":"temperature"}}`, 2},
+		"BadValue": {
+			`{"error":{"message":"temperature must be at most 2",
+			"param":"temperature","code":"decimal_above_max_value"}}`,
+			1,
+		},
+		"OtherParam": {
+			`{"error":{"message":"Unsupported parameter in schema: 'temperature'","param":"tools[0]"}}`,
+			1,
+		},
+		"NoParameter": {
+			`{"error":{"message":"unknown tool for the temperature of rooms"}}`,
+			1,
+		},
+		"RefusesAnyway": {
+			`{"error":{"message":"Unsupported parameter: 'temperature'","param":"temperature"}}`,
+			2,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := &picky{refuses: []string{"messages", "model"}, message: func(string) string { return test.body }}
+			h := &picky{
+				refuses: []string{"messages", "model"},
+				message: func(string) string { return test.body },
+			}
 			p := serve(t, h, openai.Config{})
 			req := hi()
 			req.Sampling.Temperature = ptr(0.7)

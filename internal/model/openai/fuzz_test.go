@@ -11,7 +11,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/openai"
 )
 
-// canned answers every request with one response.
+// canned is a transport that always returns the same response.
 type canned struct {
 	status int
 	header http.Header
@@ -19,7 +19,10 @@ type canned struct {
 }
 
 func (c canned) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: c.status, Header: c.header.Clone(), Body: io.NopCloser(strings.NewReader(c.body))}, nil
+	return &http.Response{
+		StatusCode: c.status, Header: c.header.Clone(),
+		Body: io.NopCloser(strings.NewReader(c.body)),
+	}, nil
 }
 
 func FuzzReply(f *testing.F) {
@@ -47,7 +50,9 @@ func FuzzReply(f *testing.F) {
 		var fault *assay.Fault
 		switch {
 		case err == nil:
-			if m := resp.Message; m.Role != assay.Assistant || strings.TrimSpace(m.Content) == "" && len(m.Calls) == 0 {
+			m := resp.Message
+			empty := strings.TrimSpace(m.Content) == "" && len(m.Calls) == 0
+			if m.Role != assay.Assistant || empty {
 				t.Errorf("Chat() = %+v, want a message", m)
 			}
 			for _, c := range resp.Message.Calls {
@@ -66,15 +71,17 @@ func FuzzReply(f *testing.F) {
 func BenchmarkChat(b *testing.B) {
 	p, err := openai.New(openai.Config{
 		Deployment: "m",
-		Client:     &http.Client{Transport: canned{200, http.Header{"Content-Type": {"application/json"}}, hello}},
+		Client:     &http.Client{Transport: canned{200, headers(), hello}},
 		Key:        openai.NewSecret("sk-0123456789"),
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	req := assay.Request{Model: "m", Functions: []assay.Function{{Name: "read", Parameters: []byte(`{"type":"object"}`)}}}
+	read := assay.Function{Name: "read", Parameters: []byte(`{"type":"object"}`)}
+	req := assay.Request{Model: "m", Functions: []assay.Function{read}}
 	for range 10 {
-		req.Messages = append(req.Messages, assay.Message{Role: assay.User, Content: strings.Repeat("word ", 100)})
+		message := assay.Message{Role: assay.User, Content: strings.Repeat("word ", 100)}
+		req.Messages = append(req.Messages, message)
 	}
 	b.ReportAllocs()
 	for b.Loop() {

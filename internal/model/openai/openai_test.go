@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,7 +27,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/openai"
 )
 
-// No test goes through a proxy of the machine.
+// TestMain keeps the tests away from the machine's proxy.
 func TestMain(m *testing.M) {
 	if err := os.Setenv("NO_PROXY", "*"); err != nil {
 		panic(err)
@@ -57,13 +58,41 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		{"NoDeployment", openai.Config{}, "deployment"},
 		{"AzureWithoutAddress", openai.Config{Azure: true, Deployment: "d"}, "hint: it looks like"},
-		{"NoScheme", openai.Config{BaseURL: "gateway.example/v1", Deployment: "d"}, "hint: it looks like"},
-		{"OtherScheme", openai.Config{BaseURL: "ftp://gateway.example/v1", Deployment: "d"}, "hint: it looks like"},
-		{"Password", openai.Config{BaseURL: "https://u:canary-password@gateway.example", Deployment: "d"}, "hint: give credentials as keys"},
-		{"Query", openai.Config{BaseURL: "https://gateway.example?key=canary-password", Deployment: "d"}, "hint: give only the part"},
-		{"WholeAddress", openai.Config{BaseURL: "https://gateway.example/v1/chat/completions", Deployment: "d"}, "hint: leave that part out"},
-		{"EmptyKey", openai.Config{KeyName: "SMALL_KEY", Key: key(""), Deployment: "d"}, "SMALL_KEY is empty"},
-		{"KeyWithLineEnd", openai.Config{KeyName: "SMALL_KEY", Key: key("canary-password\n"), Deployment: "d"}, "SMALL_KEY contains"},
+		{
+			"NoScheme",
+			openai.Config{BaseURL: "gateway.example/v1", Deployment: "d"},
+			"hint: it looks like",
+		},
+		{
+			"OtherScheme",
+			openai.Config{BaseURL: "ftp://gateway.example/v1", Deployment: "d"},
+			"hint: it looks like",
+		},
+		{
+			"Password",
+			openai.Config{BaseURL: "https://u:canary-password@gateway.example", Deployment: "d"},
+			"hint: give credentials as keys",
+		},
+		{
+			"Query",
+			openai.Config{BaseURL: "https://gateway.example?key=canary-password", Deployment: "d"},
+			"hint: give only the part",
+		},
+		{
+			"WholeAddress",
+			openai.Config{BaseURL: "https://gateway.example/v1/chat/completions", Deployment: "d"},
+			"hint: leave that part out",
+		},
+		{
+			"EmptyKey",
+			openai.Config{KeyName: "SMALL_KEY", Key: key(""), Deployment: "d"},
+			"SMALL_KEY is empty",
+		},
+		{
+			"KeyWithLineEnd",
+			openai.Config{KeyName: "SMALL_KEY", Key: key("canary-password\n"), Deployment: "d"},
+			"SMALL_KEY contains",
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -73,41 +102,45 @@ func TestNewRefuses(t *testing.T) {
 				t.Errorf("New() = %v, want %q", err, test.want)
 			}
 			if err != nil && strings.Contains(err.Error(), "canary-password") {
-				t.Errorf("New() shows the secret: %v", err)
+				t.Errorf("New() reveals the secret: %v", err)
 			}
 		})
 	}
 }
 
-// canary is as hard to scrub as keys get: JSON, Go and URLs all respell it.
+// canary is a key that is hard to scrub, because JSON, Go and URLs all escape it.
 const canary = `sk-canary/0123+4567=<89>&"q\`
 
-// spellings lists what must not show up anywhere.
+// spellings lists strings that must not appear anywhere.
 var spellings = []string{canary, "sk-canary", "0123+4567", "canary"}
 
-func mustNotLeak(t testing.TB, what, text string) {
+func mustNotLeak(t testing.TB, source, text string) {
 	t.Helper()
 	for _, s := range spellings {
 		if strings.Contains(text, s) {
-			t.Errorf("%s leaks the key: %s", what, text)
+			t.Errorf("%s leaks the key: %s", source, text)
 			return
 		}
 	}
 }
 
-// printed is v in every way in which programs print things.
+// printed returns v printed in every way in which programs print values.
 func printed(v any) string {
 	var log bytes.Buffer
 	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "v", v)
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "v", v)
 	doc, _ := json.Marshal(v)
-	return fmt.Sprintf("%v\n%+v\n%#v\n%s\n%q\n%x\n%d\n%s\n%s", v, v, v, v, v, v, v, log.String(), doc)
+	return fmt.Sprintf("%v\n%+v\n%#v\n%s\n%q\n%x\n%d\n%s\n%s",
+		v, v, v, v, v, v, v, log.String(), doc)
 }
 
 func TestPrintingShowsNoSecret(t *testing.T) {
 	t.Parallel()
 	other := openai.NewSecret("other-canary-key")
-	cfg := openai.Config{Key: openai.NewSecret(canary), KeyName: "SMALL_KEY", Deployment: "small", Secrets: []openai.Secret{other}}
+	cfg := openai.Config{
+		Key: openai.NewSecret(canary), KeyName: "SMALL_KEY", Deployment: "small",
+		Secrets: []openai.Secret{other},
+	}
 	p := newProvider(t, cfg)
 	type holder struct {
 		Public  openai.Config
@@ -117,7 +150,11 @@ func TestPrintingShowsNoSecret(t *testing.T) {
 	}
 	h := holder{cfg, cfg, cfg.Key, p}
 	opts := openai.ClientOptions{Secrets: []openai.Secret{other, cfg.Key}}
-	for _, v := range []any{cfg, &cfg, p, cfg.Key, &cfg.Key, cfg.Secrets, h, &h, []any{h}, opts, openai.NewClient(opts), cfg.Client} {
+	for _, v := range []any{
+		cfg, &cfg, p, cfg.Key, &cfg.Key, cfg.Secrets, h, &h,
+		[]any{h},
+		opts, openai.NewClient(opts), cfg.Client,
+	} {
 		mustNotLeak(t, fmt.Sprintf("printing %T", v), printed(v))
 	}
 	if got := fmt.Sprint(cfg.Key); got != "[redacted]" {
@@ -128,7 +165,7 @@ func TestPrintingShowsNoSecret(t *testing.T) {
 	}
 }
 
-// echoes are the ways in which a server can give a key back.
+// echoes returns handlers that return a key in different ways.
 func echoes(key string) map[string]http.HandlerFunc {
 	quoted, _ := json.Marshal(key)
 	inJSON := string(quoted[1 : len(quoted)-1])
@@ -169,35 +206,48 @@ func echoes(key string) map[string]http.HandlerFunc {
 			}
 		},
 	}
-	for name, spelled := range map[string]string{"JSON": inJSON, "Slashes": slashes, "Escapes": all.String()} {
-		for _, status := range []int{400, 401, 429, 500} {
-			handlers[fmt.Sprint(name, status)] = send(status, "application/json",
-				`{"error":{"message":"Incorrect API key provided: `+spelled+`.","code":"`+spelled+`","type":"`+spelled+`","param":"`+spelled+`"}}`)
+	const (
+		failure = `{"error":{"message":"Incorrect API key provided: KEY.","code":"KEY",` +
+			`"type":"KEY","param":"KEY"}}`
+		reply = `{"model":"KEY","choices":[{"message":{"content":"KEY","reasoning_content":"KEY",` +
+			`"tool_calls":[{"id":"KEY","function":{"name":"KEY","arguments":"KEY"}}]}}]}`
+	)
+	long := `{"error":{"message":"` + strings.Repeat("x", 280) + `KEY"}}`
+	for name, spelling := range map[string]string{
+		"JSON": inJSON, "Slashes": slashes, "Escapes": all.String(),
+	} {
+		with := func(status int, body string) http.HandlerFunc {
+			return send(status, "application/json", strings.ReplaceAll(body, "KEY", spelling))
 		}
-		handlers[name+"Long"] = send(401, "application/json", `{"error":{"message":"`+strings.Repeat("x", 280)+spelled+`"}}`)
-		handlers[name+"Reply"] = send(200, "application/json", `{"model":"`+spelled+`","choices":[{"message":{"content":"`+spelled+
-			`","reasoning_content":"`+spelled+`","tool_calls":[{"id":"`+spelled+`","function":{"name":"`+spelled+`","arguments":"`+spelled+`"}}]}}]}`)
+		for _, status := range []int{400, 401, 429, 500} {
+			handlers[fmt.Sprint(name, status)] = with(status, failure)
+		}
+		handlers[name+"Long"] = with(401, long)
+		handlers[name+"Reply"] = with(200, reply)
 	}
 	return handlers
 }
 
 func TestEchoedKeyNeverAppears(t *testing.T) {
 	t.Parallel()
+	secrets := []openai.Secret{openai.NewSecret(canary)}
 	for name, handler := range echoes(canary) {
 		for as, cfg := range map[string]openai.Config{
-			"Secret": {Secrets: []openai.Secret{openai.NewSecret(canary)}},
-			"Client": {Client: openai.NewClient(openai.ClientOptions{Secrets: []openai.Secret{openai.NewSecret(canary)}})},
+			"Secret": {Secrets: secrets},
+			"Client": {Client: openai.NewClient(openai.ClientOptions{Secrets: secrets})},
 		} {
 			t.Run(name+"/"+as, func(t *testing.T) {
 				t.Parallel()
-				if as == "Client" && (strings.HasPrefix(name, "Escapes") || name == "NoHTTP" || name == "BadHeader") {
-					t.Skip("the client alone scrubs bodies, and of these the usual spellings")
+				onlyUsual := strings.HasPrefix(name, "Escapes") || name == "NoHTTP" || name == "BadHeader"
+				if as == "Client" && onlyUsual {
+					t.Skip("the client only scrubs bodies, and only the usual spellings")
 				}
 				if cfg.Client != nil {
 					t.Cleanup(cfg.Client.CloseIdleConnections)
 				}
 				if name == "ContentType" || name == "Redirect" {
-					cfg.Secrets = append(cfg.Secrets, openai.NewSecret("text/canary"), openai.NewSecret("canary"))
+					more := []openai.Secret{openai.NewSecret("text/canary"), openai.NewSecret("canary")}
+					cfg.Secrets = slices.Concat(cfg.Secrets, more)
 				}
 				p := serve(t, handler, cfg)
 				resp, err := p.Chat(t.Context(), hi())
@@ -206,14 +256,14 @@ func TestEchoedKeyNeverAppears(t *testing.T) {
 					mustNotLeak(t, "the fault", printed(e)+e.Error())
 				}
 				if err == nil && !strings.Contains(resp.Message.Content, "[redacted]") {
-					t.Errorf("content = %q, want the rest of it", resp.Message.Content)
+					t.Errorf("content = %q, want it redacted", resp.Message.Content)
 				}
 			})
 		}
 	}
 }
 
-// Whatever a secret is made of, no spelling of it gets through.
+// TestNoSpellingOfAnySecretAppears checks random secrets.
 func TestNoSpellingOfAnySecretAppears(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -223,10 +273,15 @@ func TestNoSpellingOfAnySecretAppears(t *testing.T) {
 			t.Fatal(err)
 		}
 		inJSON := string(quoted[1 : len(quoted)-1])
-		for _, spelled := range []string{secret, inJSON, strings.ReplaceAll(inJSON, "/", `\/`), url.QueryEscape(secret), url.PathEscape(secret)} {
+		for _, spelling := range []string{
+			secret, inJSON, strings.ReplaceAll(inJSON, "/", `\/`),
+			url.QueryEscape(secret), url.PathEscape(secret),
+		} {
+			plain := http.Header{"Content-Type": {"text/plain"}}
 			p, err := openai.New(openai.Config{
-				Deployment: "m", Secrets: []openai.Secret{openai.NewSecret("sk-another-one"), openai.NewSecret(secret)},
-				Client: &http.Client{Transport: canned{400, http.Header{"Content-Type": {"text/plain"}}, "key: " + spelled}},
+				Deployment: "m",
+				Secrets:    []openai.Secret{openai.NewSecret("sk-another-one"), openai.NewSecret(secret)},
+				Client:     &http.Client{Transport: canned{400, plain, "key: " + spelling}},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -239,8 +294,8 @@ func TestNoSpellingOfAnySecretAppears(t *testing.T) {
 	})
 }
 
-// Text that happens to contain a very short secret is not touched: a result
-// must not change because a test key is "k".
+// TestShortSecretsAreNotScrubbed checks that a very short secret does not change replies
+// that contain it by chance.
 func TestShortSecretsAreNotScrubbed(t *testing.T) {
 	t.Parallel()
 	_, p := record(t, hello, openai.Config{Key: openai.NewSecret("hell")})
@@ -272,15 +327,14 @@ func (c *conns) state(conn net.Conn, s http.ConnState) {
 	}
 }
 
-// Every kind of reply, good or bad, gives its connection back, and closing the
-// idle ones through the guard leaves none.
+// TestConnectionsAreReusedAndClosed checks that every kind of reply returns its connection,
+// and that closing idle connections through the guard closes all of them.
 func TestConnectionsAreReusedAndClosed(t *testing.T) {
 	t.Parallel()
 	c := &conns{open: map[net.Conn]bool{}}
 	var n atomic.Int32
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-
 		switch n.Add(1) % 4 {
 		case 0:
 			writeJSON(w, 200, hello)
@@ -291,7 +345,8 @@ func TestConnectionsAreReusedAndClosed(t *testing.T) {
 		case 3:
 			http.Redirect(w, r, "/elsewhere", http.StatusFound)
 		}
-	}))
+	})
+	server := httptest.NewUnstartedServer(handler)
 	server.Config.ConnState = c.state
 	server.Start()
 	defer server.Close()
@@ -309,5 +364,5 @@ func TestConnectionsAreReusedAndClosed(t *testing.T) {
 		t.Errorf("%d connections for 40 requests, want 1", c.made)
 	}
 	client.CloseIdleConnections()
-	c.gone.Wait() // all are closed, or the test does not end
+	c.gone.Wait() // returns when all connections are closed
 }

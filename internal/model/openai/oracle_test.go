@@ -18,8 +18,8 @@ import (
 	"github.com/assay-eval/assay/internal/model/openai"
 )
 
-// sdkRequest is a request in the SDK's own types. The texts of messages must
-// be such that they can be sent as they are.
+// sdkRequest converts a request to the SDK's types. Its messages must not need any
+// replacement before they are sent.
 func sdkRequest(deployment string, req assay.Request) sdk.ChatCompletionNewParams {
 	params := sdk.ChatCompletionNewParams{
 		Model:    deployment,
@@ -58,12 +58,9 @@ func sdkMessage(m assay.Message) sdk.ChatCompletionMessageParamUnion {
 		a.Content.OfString = param.Null[string]()
 	}
 	for _, c := range m.Calls {
-		a.ToolCalls = append(a.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
-			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
-				ID:       c.ID,
-				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{Name: c.Name, Arguments: c.Arguments},
-			},
-		})
+		call := &sdk.ChatCompletionMessageFunctionToolCallParam{ID: c.ID}
+		call.Function.Name, call.Function.Arguments = c.Name, c.Arguments
+		a.ToolCalls = append(a.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{OfFunction: call})
 	}
 	return sdk.ChatCompletionMessageParamUnion{OfAssistant: a}
 }
@@ -80,30 +77,34 @@ func sdkFunction(f assay.Function) sdk.ChatCompletionToolUnionParam {
 }
 
 var (
-	names   = rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`)
-	texts   = rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }), rapid.Just("<a href=\"x\">&\u2028"))
-	objects = rapid.Map(rapid.MapOf(rapid.String(), rapid.OneOf(rapid.Map(rapid.Float64(), func(f float64) any { return f }), rapid.Map(rapid.String(), func(s string) any { return s }))),
-		func(m map[string]any) string {
-			b, err := json.MarshalIndent(m, " ", "\t")
-			if err != nil {
-				panic(err)
-			}
-			return string(b)
-		})
-	messages = rapid.Custom(func(t *rapid.T) assay.Message {
-		m := assay.Message{
-			Role:    rapid.SampledFrom([]assay.Role{assay.System, assay.User, assay.Assistant, assay.ToolRole}).Draw(t, "role"),
-			Content: texts.Draw(t, "content"),
+	names     = rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`)
+	byteTexts = rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })
+	texts     = rapid.OneOf(rapid.String(), byteTexts, rapid.Just("<a href=\"x\">&\u2028"))
+	fields    = rapid.MapOf(rapid.String(),
+		rapid.OneOf(rapid.Map(rapid.Float64(), asAny), rapid.Map(rapid.String(), asAny)))
+	objects = rapid.Map(fields, func(m map[string]any) string {
+		b, err := json.MarshalIndent(m, " ", "\t")
+		if err != nil {
+			panic(err)
 		}
+		return string(b)
+	})
+	roles    = rapid.SampledFrom([]assay.Role{assay.System, assay.User, assay.Assistant, assay.ToolRole})
+	messages = rapid.Custom(func(t *rapid.T) assay.Message {
+		m := assay.Message{Role: roles.Draw(t, "role"), Content: texts.Draw(t, "content")}
 		switch m.Role {
 		case assay.ToolRole:
 			m.CallID = texts.Draw(t, "call ID")
 		case assay.Assistant:
 			for range rapid.IntRange(0, 3).Draw(t, "calls") {
-				m.Calls = append(m.Calls, assay.ToolCall{ID: texts.Draw(t, "ID"), Name: names.Draw(t, "name"), Arguments: objects.Draw(t, "arguments")})
+				m.Calls = append(m.Calls, assay.ToolCall{
+					ID:        texts.Draw(t, "ID"),
+					Name:      names.Draw(t, "name"),
+					Arguments: objects.Draw(t, "arguments"),
+				})
 			}
 			if m.Content == "" && len(m.Calls) == 0 {
-				m.Content = "x" // what is sent instead is ours, see TestRequestOnTheWire
+				m.Content = "x" // see TestRequestOnTheWire for an empty reply
 			}
 		}
 		return m
@@ -117,16 +118,17 @@ var (
 	})
 )
 
-// What is sent is what the SDK would send.
-func TestEncodingIsTheSDKs(t *testing.T) {
+// TestEncodingMatchesSDK checks random requests.
+func TestEncodingMatchesSDK(t *testing.T) {
 	t.Parallel()
 	var sent []byte
-	p := newProvider(t, openai.Config{Deployment: "small", Client: &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+	transport := roundTripper(func(r *http.Request) (*http.Response, error) {
 		var err error
 		if sent, err = io.ReadAll(r.Body); err != nil {
 			t.Error(err)
 		}
-		if r.ContentLength != int64(len(sent)) || r.Header.Get("Content-Type") != "application/json" || r.GetBody == nil {
+		if r.ContentLength != int64(len(sent)) || r.GetBody == nil ||
+			r.Header.Get("Content-Type") != "application/json" {
 			t.Errorf("length %d, header %v for %d bytes", r.ContentLength, r.Header, len(sent))
 			return canned{200, headers(), hello}.RoundTrip(r)
 		}
@@ -135,17 +137,21 @@ func TestEncodingIsTheSDKs(t *testing.T) {
 			return nil, err
 		}
 		if again, err := io.ReadAll(body); err != nil || !bytes.Equal(again, sent) {
-			t.Errorf("the body once more is %s, %v; want %s", again, err, sent)
+			t.Errorf("GetBody() = %s, %v; want %s", again, err, sent)
 		}
 		return canned{200, headers(), hello}.RoundTrip(r)
-	})}})
-	// One list for all requests, so that functions are met again.
+	})
+	p := newProvider(t, openai.Config{
+		Deployment: "small", Client: &http.Client{Transport: transport},
+	})
+	// All requests share these functions, so that some are in the cache.
 	known := rapid.SliceOfN(functions, 5, 5).Example()
+	some := rapid.SliceOfN(rapid.OneOf(functions, rapid.SampledFrom(known)), 0, 4)
 	rapid.Check(t, func(t *rapid.T) {
 		req := assay.Request{
 			Model:     "small",
 			Messages:  rapid.SliceOf(messages).Draw(t, "messages"),
-			Functions: rapid.SliceOfN(rapid.OneOf(functions, rapid.SampledFrom(known)), 0, 4).Draw(t, "functions"),
+			Functions: some.Draw(t, "functions"),
 			Sampling: assay.Sampling{
 				Temperature: rapid.Ptr(rapid.Float64(), true).Draw(t, "temperature"),
 				TopP:        rapid.Ptr(rapid.Float64(), true).Draw(t, "top_p"),
@@ -165,7 +171,7 @@ func TestEncodingIsTheSDKs(t *testing.T) {
 	})
 }
 
-// decoded is a document with its numbers as they are written.
+// decoded returns a decoded document. Numbers keep their spelling.
 func decoded(t *rapid.T, doc []byte) any {
 	dec := json.NewDecoder(bytes.NewReader(doc))
 	dec.UseNumber()
@@ -176,8 +182,8 @@ func decoded(t *rapid.T, doc []byte) any {
 	return v
 }
 
-// A function that changes in place, as the memory of a list that is used again
-// does, is sent as it is now.
+// TestChangedFunctionIsSent checks that a function that was modified in place is not taken
+// from the cache.
 func TestChangedFunctionIsSent(t *testing.T) {
 	t.Parallel()
 	rec, p := record(t, hello, openai.Config{})
@@ -194,8 +200,9 @@ func TestChangedFunctionIsSent(t *testing.T) {
 	}
 }
 
-// What cannot be encoded is our own fault, not the endpoint's.
-func TestFunctionThatIsNoJSON(t *testing.T) {
+// TestInvalidFunctionIsAHarnessFault checks that a request that cannot be encoded is not the
+// endpoint's fault.
+func TestInvalidFunctionIsAHarnessFault(t *testing.T) {
 	t.Parallel()
 	_, p := record(t, hello, openai.Config{})
 	req := hi()

@@ -13,7 +13,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/openai"
 )
 
-// recorder answers every request with reply and keeps what it was sent.
+// recorder sends reply to every request and keeps the last request.
 type recorder struct {
 	t       testing.TB
 	reply   string
@@ -29,7 +29,7 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	dec := json.NewDecoder(req.Body)
 	var raw json.RawMessage
 	if err := dec.Decode(&raw); err != nil {
-		r.t.Errorf("the request is no JSON: %v", err)
+		r.t.Errorf("the request is not JSON: %v", err)
 	}
 	r.rawBody, r.body = raw, nil
 	if err := json.Unmarshal(raw, &r.body); err != nil {
@@ -89,7 +89,10 @@ func hi() assay.Request {
 
 func TestRequestOnTheWire(t *testing.T) {
 	t.Parallel()
-	rec, p := record(t, hello, openai.Config{BaseURL: "/v1/", Key: openai.NewSecret("sk-0123456789"), Deployment: "small-east"})
+	const schema = `{"type":"object","properties":{"z":{},"a":{"maximum":12345678901234567890}}}`
+	rec, p := record(t, hello, openai.Config{
+		BaseURL: "/v1/", Key: openai.NewSecret("sk-0123456789"), Deployment: "small-east",
+	})
 	req := assay.Request{
 		Model: "small",
 		Messages: []assay.Message{
@@ -110,7 +113,7 @@ func TestRequestOnTheWire(t *testing.T) {
 			{Role: assay.User, Content: "thanks"},
 		},
 		Functions: []assay.Function{{
-			Name: "read", Description: "reads", Parameters: json.RawMessage(`{"type":"object","properties":{"z":{},"a":{"maximum":12345678901234567890}}}`),
+			Name: "read", Description: "reads", Parameters: json.RawMessage(schema),
 		}, {Name: "bare"}},
 		Sampling: assay.Sampling{Temperature: ptr(0.0), MaxTokens: ptr(100)},
 	}
@@ -130,7 +133,10 @@ func TestRequestOnTheWire(t *testing.T) {
 		t.Errorf("request line = %q, want %q", got, want)
 	}
 	for name, want := range map[string]string{
-		"Authorization": "Bearer sk-0123456789", "Content-Type": "application/json", "Accept": "application/json", "User-Agent": "assay",
+		"Authorization": "Bearer sk-0123456789",
+		"Content-Type":  "application/json",
+		"Accept":        "application/json",
+		"User-Agent":    "assay",
 	} {
 		if got := rec.header.Get(name); got != want {
 			t.Errorf("%s = %q, want %q", name, got, want)
@@ -152,7 +158,8 @@ func TestRequestOnTheWire(t *testing.T) {
 		{"role":"assistant","content":"done"},
 		{"role":"user","content":"thanks"}],
 		"tools":[
-			{"type":"function","function":{"name":"read","description":"reads","parameters":{"type":"object","properties":{"z":{},"a":{"maximum":12345678901234567890}}}}},
+			{"type":"function","function":{
+				"name":"read","description":"reads","parameters":` + schema + `}},
 			{"type":"function","function":{"name":"bare"}}],
 		"temperature":0,"max_tokens":100}`
 	var body map[string]any
@@ -162,16 +169,16 @@ func TestRequestOnTheWire(t *testing.T) {
 	if d := cmp.Diff(body, rec.body); d != "" {
 		t.Errorf("body differs (-want +got):\n%s", d)
 	}
-	const schema = `{"type":"object","properties":{"z":{},"a":{"maximum":12345678901234567890}}}`
 	if !json.Valid(rec.rawBody) || !strings.Contains(string(rec.rawBody), schema) {
-		t.Errorf("the schema's text was changed: %s", rec.rawBody)
+		t.Errorf("the text of the schema was changed: %s", rec.rawBody)
 	}
 }
 
 func TestAzureOnTheWire(t *testing.T) {
 	t.Parallel()
 	rec, p := record(t, hello, openai.Config{
-		Azure: true, APIVersion: "2025-04-01-preview", Deployment: "DeepSeek V3/2", Key: openai.NewSecret("azure-key-1234"),
+		Azure: true, APIVersion: "2025-04-01-preview",
+		Deployment: "DeepSeek V3/2", Key: openai.NewSecret("azure-key-1234"),
 	})
 	if _, err := p.Chat(t.Context(), hi()); err != nil {
 		t.Fatal(err)
@@ -188,7 +195,7 @@ func TestAzureOnTheWire(t *testing.T) {
 	}
 }
 
-// A process's environment may hold settings for the SDK, which are not ours.
+// TestEnvironmentIsNotRead checks that settings for the SDK in the environment are ignored.
 func TestEnvironmentIsNotRead(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "sk-from-the-environment")
 	t.Setenv("OPENAI_ORG_ID", "org-from-the-environment")

@@ -47,7 +47,8 @@ func TestHeaderStyles(t *testing.T) {
 		{"anthropic", "anthropic", every, allAnthropic},
 		{
 			"anthropic per day", "anthropic",
-			simserver.Limit{RPD: 2}, anthropic("Requests", "2", "1", nextDay),
+			simserver.Limit{RPD: 2},
+			anthropic("Requests", "2", "1", nextDay),
 		},
 		{"none", "none", every, map[string]string{}},
 	} {

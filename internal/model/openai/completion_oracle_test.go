@@ -1,0 +1,306 @@
+package openai_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/respjson"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/openai"
+)
+
+// sdkReply returns the response that the SDK decodes from a reply to [hi].
+func sdkReply(t rapid.TB, body string) (assay.Response, error) {
+	t.Helper()
+	var c sdk.ChatCompletion
+	if err := json.Unmarshal([]byte(body), &c); err != nil {
+		t.Fatalf("the SDK decodes %s: %v", body, err)
+	}
+	resp := assay.Response{
+		ServedModel: sdkText(c.Model, c.JSON.Model),
+		Usage: assay.Usage{
+			InputTokens:  sdkCount(c.Usage.PromptTokens, c.Usage.JSON.PromptTokens),
+			OutputTokens: sdkCount(c.Usage.CompletionTokens, c.Usage.JSON.CompletionTokens),
+		},
+	}
+	malformed := func(detail string) error {
+		return &assay.Fault{Kind: assay.Malformed, Status: 200, Detail: detail}
+	}
+	if len(c.Choices) == 0 {
+		return resp, malformed("the completion has no choices")
+	}
+	choice := c.Choices[0]
+	if choice.FinishReason == "content_filter" {
+		return resp, &assay.Fault{
+			Kind: assay.ContentFilter, Status: 200,
+			Detail: "the endpoint's filter cut the reply off",
+		}
+	}
+	m := assay.Message{
+		Role:    assay.Assistant,
+		Content: sdkContent(choice.Message),
+		Calls:   sdkCalls(choice.Message.ToolCalls),
+	}
+	for _, name := range []string{"reasoning_content", "reasoning"} {
+		var s string
+		_ = json.Unmarshal([]byte(choice.Message.JSON.ExtraFields[name].Raw()), &s)
+		if m.Reasoning = s; s != "" {
+			break
+		}
+	}
+	if strings.TrimSpace(m.Content) == "" && len(m.Calls) == 0 {
+		switch refusal := sdkText(choice.Message.Refusal, choice.Message.JSON.Refusal); {
+		case m.Reasoning != "":
+			m.Content = m.Reasoning
+		case refusal != "":
+			m.Content = refusal
+		}
+	}
+	empty := strings.TrimSpace(m.Content) == "" && len(m.Calls) == 0
+	if empty && choice.FinishReason != "length" {
+		return resp, malformed("empty reply")
+	}
+	resp.Message = m
+	return resp, nil
+}
+
+// sdkText returns a text of the SDK. If it is a number, it returns the original spelling,
+// which the SDK changes.
+func sdkText(s string, f respjson.Field) string {
+	var n json.Number
+	if raw := f.Raw(); !strings.HasPrefix(raw, `"`) && json.Unmarshal([]byte(raw), &n) == nil {
+		return n.String()
+	}
+	return s
+}
+
+// sdkCount returns a count of the SDK. It differs from the SDK for true, which the SDK
+// counts as 1.
+func sdkCount(n int64, f respjson.Field) int {
+	if f.Raw() == "true" {
+		return 0
+	}
+	return int(min(max(n, 0), math.MaxInt32))
+}
+
+func sdkContent(m sdk.ChatCompletionMessage) string {
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	raw := m.JSON.Content.Raw()
+	if !strings.HasPrefix(raw, "[") || json.Unmarshal([]byte(raw), &parts) != nil {
+		return sdkText(m.Content, m.JSON.Content)
+	}
+	var text string
+	for _, part := range parts {
+		text += part.Text
+	}
+	return text
+}
+
+func sdkCalls(calls []sdk.ChatCompletionMessageToolCallUnion) []assay.ToolCall {
+	var out []assay.ToolCall
+	for i, c := range calls {
+		id := sdkText(c.ID, c.JSON.ID)
+		if id == "" || slices.ContainsFunc(out, func(c assay.ToolCall) bool { return c.ID == id }) {
+			id = fmt.Sprintf("call_1_%d", i)
+		}
+		out = append(out, assay.ToolCall{
+			ID:        id,
+			Name:      sdkText(c.Function.Name, c.Function.JSON.Name),
+			Arguments: sdkText(c.Function.Arguments, c.Function.JSON.Arguments),
+		})
+	}
+	return out
+}
+
+// sameAsSDK compares the results of Chat and the SDK for a body.
+func sameAsSDK(t rapid.TB, body string) {
+	t.Helper()
+	client := &http.Client{Transport: canned{200, headers(), body}}
+	p, err := openai.New(openai.Config{Deployment: "m", Client: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, gotErr := p.Chat(context.Background(), hi())
+	want, wantErr := sdkReply(t, body)
+	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("%s\nresponse differs from the SDK's (-sdk +got):\n%s", body, d)
+	}
+	if d := cmp.Diff(assay.AsFault(wantErr), assay.AsFault(gotErr)); d != "" {
+		t.Errorf("%s\nfault differs from the SDK's (-sdk +got):\n%s", body, d)
+	}
+}
+
+type generator = *rapid.Generator[any]
+
+// Most values in these documents have the type of OpenAI's API, but any value may have
+// another type.
+var (
+	anyString = rapid.Map(rapid.String(), asAny)
+	null      = rapid.Just[any](nil)
+	scalars   = rapid.OneOf(
+		anyString, rapid.Map(rapid.Int(), asAny), rapid.Map(rapid.Float64(), asAny),
+		rapid.Map(rapid.Bool(), asAny),
+		rapid.SampledFrom([]any{nil, "12", "1.5", "", " ", []any{}, map[string]any{}}))
+	values = rapid.OneOf(
+		scalars, rapid.Map(rapid.SliceOfN(scalars, 0, 3), asAny),
+		rapid.Map(rapid.MapOfN(rapid.String(), scalars, 0, 3), asAny))
+	strange = rapid.IntRange(0, 9)
+
+	parts = list(object(map[string]generator{"type": rapid.Just[any]("text"), "text": anyString}))
+	calls = list(object(map[string]generator{
+		"id":   rapid.SampledFrom([]any{"a", "b", ""}),
+		"type": rapid.Just[any]("function"),
+		"function": object(map[string]generator{
+			"name": rapid.Map(names, asAny),
+			"arguments": rapid.OneOf(
+				rapid.Map(objects, asAny),
+				rapid.Map(objects, func(s string) any { return json.RawMessage(s) })),
+		}),
+	}))
+	choices = list(object(map[string]generator{
+		"index":         scalars,
+		"finish_reason": rapid.SampledFrom([]any{"stop", "length", "tool_calls", "content_filter", nil}),
+		"message": object(map[string]generator{
+			"role":              rapid.Just[any]("assistant"),
+			"content":           rapid.OneOf(anyString, null, parts),
+			"refusal":           rapid.OneOf(anyString, null),
+			"reasoning":         anyString,
+			"reasoning_content": anyString,
+			"tool_calls":        calls,
+		}),
+	}))
+	replies = object(map[string]generator{
+		"id":      scalars,
+		"model":   anyString,
+		"choices": choices,
+		"usage": object(map[string]generator{
+			"prompt_tokens":     rapid.Map(rapid.IntRange(-1, 1e12), asAny),
+			"completion_tokens": rapid.Map(rapid.IntRange(-1, 100), asAny),
+		}),
+	})
+)
+
+func asAny[T any](v T) any { return v }
+
+// object generates objects with some of the fields.
+func object(fields map[string]generator) generator {
+	return rapid.Custom(func(t *rapid.T) any {
+		doc := map[string]any{}
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			switch strange.Draw(t, name) {
+			case 0:
+			case 1:
+				doc[name] = values.Draw(t, name)
+			default:
+				doc[name] = fields[name].Draw(t, name)
+			}
+		}
+		return doc
+	})
+}
+
+// list generates lists of up to three entries.
+func list(entry generator) generator {
+	return rapid.Custom(func(t *rapid.T) any {
+		all := rapid.SliceOfN(entry, 0, 3).Draw(t, "list")
+		if len(all) > 0 && strange.Draw(t, "strange") == 0 {
+			all[len(all)-1] = values.Draw(t, "entry")
+		}
+		return all
+	})
+}
+
+// TestDecodingMatchesSDK checks random completions.
+func TestDecodingMatchesSDK(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		body, err := json.MarshalIndent(replies.Draw(t, "completion"), "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameAsSDK(t, string(body))
+	})
+}
+
+func FuzzCompletion(f *testing.F) {
+	f.Add(hello)
+	for _, test := range oddCompletions {
+		f.Add(test.body)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		object := strings.HasPrefix(strings.TrimLeft(body, " \t\r\n"), "{")
+		if !json.Valid([]byte(body)) || !object || !isClear(body) {
+			t.Skip("not a completion, or an ambiguous one")
+		}
+		sameAsSDK(t, body)
+	})
+}
+
+// isClear reports whether a valid document is unambiguous: no name appears twice or in
+// capitals, all text is Unicode, and there is no error.
+func isClear(body string) bool {
+	if strings.Contains(strings.ToLower(body), `rror"`) {
+		return false
+	}
+	dec := json.NewDecoder(strings.NewReader(body))
+	dec.UseNumber()
+	return clearValue(dec)
+}
+
+func clearValue(dec *json.Decoder) bool {
+	token, err := dec.Token()
+	if err != nil {
+		return false
+	}
+	clear := true
+	switch token {
+	case json.Delim('['):
+		for dec.More() {
+			clear = clearValue(dec) && clear
+		}
+		_, err = dec.Token()
+	case json.Delim('{'):
+		var seen []string
+		for dec.More() {
+			name, err := dec.Token()
+			s, ok := name.(string)
+			same := func(t string) bool { return strings.EqualFold(s, t) }
+			unique := !slices.ContainsFunc(seen, same)
+			clear = err == nil && ok && unique && isClearText(s) && isClearName(s) && clear
+			seen = append(seen, s)
+			clear = clearValue(dec) && clear
+		}
+		_, err = dec.Token()
+	}
+	s, ok := token.(string)
+	return clear && err == nil && (!ok || isClearText(s))
+}
+
+func isClearText(s string) bool { return !strings.ContainsRune(s, '\uFFFD') }
+
+func isClearName(s string) bool {
+	for _, name := range []string{
+		"model", "choices", "finish_reason", "message", "content", "refusal", "reasoning",
+		"reasoning_content", "tool_calls", "id", "type", "function", "name", "arguments",
+		"usage", "prompt_tokens", "completion_tokens",
+	} {
+		if s != name && strings.EqualFold(s, name) {
+			return false
+		}
+	}
+	return true
+}
