@@ -116,7 +116,8 @@ func parseOptions(args []string, errs io.Writer) (o options, chosen []measuremen
 		return o, nil, errUsage
 	}
 	if flags.NArg() > 0 {
-		fmt.Fprintf(errs, "bench: unexpected argument %q; `bench --help` lists the flags\n", flags.Arg(0))
+		const format = "bench: unexpected argument %q; `bench --help` lists the flags\n"
+		fmt.Fprintf(errs, format, flags.Arg(0))
 		return o, nil, errUsage
 	}
 	if chosen, err = choose(o.only); err != nil {

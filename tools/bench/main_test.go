@@ -64,7 +64,8 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 	}
 	cmd := exec.CommandContext(t.Context(), self, append([]string{"--assay", assay}, args...)...)
 	// The built-in task library is created in the cache.
-	cmd.Env = append(os.Environ(), childRole+"=bench", "XDG_CACHE_HOME="+filepath.Join(scratch, "cache"))
+	cache := "XDG_CACHE_HOME=" + filepath.Join(scratch, "cache")
+	cmd.Env = append(os.Environ(), childRole+"=bench", cache)
 	return cmd
 }
 

@@ -107,7 +107,9 @@ func (b *bench) fill(ctx context.Context, s scenario, n int) (err error) {
 	}
 	defer func() { err = errors.Join(err, lib.Close()) }()
 	// The scenario has no flawed variants, so every variant applies to every task.
-	applies := func(context.Context, assay.TaskRef, string, string) (bool, error) { return true, nil }
+	applies := func(context.Context, assay.TaskRef, string, string) (bool, error) {
+		return true, nil
+	}
 	p, err := e.Expand(ctx, lib.Refs, applies)
 	if err != nil {
 		return err
@@ -149,7 +151,8 @@ func save(ctx context.Context, path string, attempts iter.Seq2[assay.Attempt, er
 	defer func() { err = errors.Join(err, db.Close()) }()
 	const id = assay.RunID("bench")
 	experiment := store.Experiment{Name: "bench", Spec: []byte("{}")}
-	if err := db.BeginRun(ctx, experiment, store.Run{ID: id, StartedAt: time.Now().UTC()}); err != nil {
+	run := store.Run{ID: id, StartedAt: time.Now().UTC()}
+	if err := db.BeginRun(ctx, experiment, run); err != nil {
 		return err
 	}
 
@@ -268,7 +271,8 @@ func (b *bench) kills(ctx context.Context) ([]row, error) {
 		var m measured
 		if i < kills {
 			// The display prints a snapshot each second, so some kills come after one.
-			m, err = b.killAfter(ctx, s, server.url, 50*time.Millisecond+rand.N(1350*time.Millisecond))
+			delay := 50*time.Millisecond + rand.N(1350*time.Millisecond)
+			m, err = b.killAfter(ctx, s, server.url, delay)
 		} else {
 			s.limits = concurrency(300)
 			m, err = b.runAt(ctx, s, server.url)

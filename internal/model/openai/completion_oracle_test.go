@@ -251,7 +251,7 @@ func FuzzCompletion(f *testing.F) {
 }
 
 // isClear reports whether a valid document is unambiguous: no name appears twice or in
-// capitals, all text is Unicode, and there is no error.
+// capitals, all text is Unicode, and it has no error.
 func isClear(body string) bool {
 	if strings.Contains(strings.ToLower(body), `rror"`) {
 		return false

@@ -87,7 +87,7 @@ var refusal = regexp.MustCompile(`(?i)unsupported|not support|unrecognized|unkno
 var parameterish = regexp.MustCompile(`(?i)parameter|argument|field|input|value`)
 
 // unsupported returns the sampling parameter refused by an error with status 400,
-// or 0 if there is none.
+// or 0.
 func unsupported(e apiError) paramSet {
 	if e.param != "" {
 		if p := paramNamed(e.param); refusal.MatchString(e.code + " " + e.message) {

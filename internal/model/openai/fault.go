@@ -75,7 +75,8 @@ func (p *Provider) responseFault(
 	case s >= 300:
 		return p.redirectFault(resp)
 	case !isJSON:
-		return malformed(p.detail(fmt.Sprintf("the content type is %q instead of JSON", contentType), ""))
+		message := fmt.Sprintf("the content type is %q instead of JSON", contentType)
+		return malformed(p.detail(message, ""))
 	}
 
 	// Some gateways answer errors with status 200.

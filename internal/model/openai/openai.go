@@ -39,14 +39,14 @@ const (
 type Config struct {
 	// BaseURL is the part before "/chat/completions". The default is OpenAI's
 	// "https://api.openai.com/v1". For Azure it is the resource's endpoint without
-	// "/openai", and there is no default.
+	// "/openai", and is required.
 	BaseURL string
 	// Key is sent as a bearer token, or in the header api-key for Azure. If it is
 	// empty, no credential is sent, for example to a local server.
 	Key Secret
 	// KeyName is the environment variable with the key, for use in messages.
 	KeyName string
-	// Deployment is the endpoint's name for the model. There is no default.
+	// Deployment is the endpoint's name for the model. It is required.
 	Deployment string
 	// Azure selects Azure's URLs and header.
 	Azure bool

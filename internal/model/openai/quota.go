@@ -112,7 +112,7 @@ func requestsBucket(s assay.QuotaState) assay.Bucket {
 	return plainRequests
 }
 
-// stateOf returns the state of a bucket, or nil if there is none.
+// stateOf returns the state of a bucket, or nil if it was not reported.
 func stateOf(states []assay.QuotaState, b assay.Bucket) *assay.QuotaState {
 	for i := range states {
 		if states[i].Bucket == b {
@@ -123,7 +123,7 @@ func stateOf(states []assay.QuotaState, b assay.Bucket) *assay.QuotaState {
 }
 
 // amount parses a count in a header, such as "60" or "60, 60;w=1". It returns -1
-// if there is none.
+// for other text.
 func amount(v string) int {
 	if i := strings.IndexAny(v, ",;"); i >= 0 {
 		v = v[:i]
@@ -234,7 +234,7 @@ func usedUp(states []assay.QuotaState) assay.Bucket {
 var limitPhrase = regexp.MustCompile(
 	`(?i)\blimit(?: of| is|:|=)? ?(\d{1,3}(?:,\d{3})+|\d+)[.,;]?(?:[\s)/]|$)`)
 
-// limitNamed returns the limit in a message, or 0 if there is none.
+// limitNamed returns the limit in a message, or 0.
 func limitNamed(text string) int {
 	m := limitPhrase.FindStringSubmatch(text)
 	if m == nil {
@@ -243,8 +243,8 @@ func limitNamed(text string) int {
 	return max(amount(strings.ReplaceAll(m[1], ",", "")), 0)
 }
 
-// retryAfter returns the wait that an endpoint asks for in a header or, if there
-// is no such header, in its message. It returns 0 if there is neither.
+// retryAfter returns the wait that an endpoint asks for, or 0. A header takes
+// precedence over the message.
 func retryAfter(h http.Header, e apiError) time.Duration {
 	d, ok := seconds(h.Get("Retry-After-Ms"))
 	d /= 1000
@@ -277,8 +277,8 @@ func clock(h http.Header) time.Time {
 }
 
 // limitReset returns the time until the limit that a request has hit is reset.
-// That is the latest reset of the limits with nothing remaining or, if there are
-// none, the soonest reset.
+// If some limits are used up, that is the latest of their resets, and otherwise the
+// soonest reset.
 func limitReset(h http.Header) time.Duration {
 	var usedUp, soonest time.Duration
 	for _, names := range knownHeaders {
@@ -300,8 +300,8 @@ func limitReset(h http.Header) time.Duration {
 }
 
 // reset parses a header with a duration or a time: "6m0s", "20ms", seconds, an
-// RFC 3339 time, or seconds or milliseconds since 1970. It returns 0 if the header
-// has none of these.
+// RFC 3339 time, or seconds or milliseconds since 1970. It returns 0 for
+// other text.
 func reset(h http.Header, name string) time.Duration {
 	v := strings.TrimSpace(h.Get(name))
 	if v == "" {
@@ -352,7 +352,7 @@ var (
 	waitPart = regexp.MustCompile(`(?i)^(?:\s|,|and\b)*(\d+(?:\.\d+)?)\s*([a-z]+)`)
 )
 
-// waitNamed returns the wait that an error asks for, or 0 if there is none.
+// waitNamed returns the wait that an error asks for, or 0.
 func waitNamed(e apiError) time.Duration {
 	if d, err := time.ParseDuration(e.retryDelay); err == nil && d > 0 {
 		return d

@@ -44,7 +44,7 @@ type exchange struct {
 	lane   *lane
 	ticket ticket
 
-	// used is the request's usage, which is zero if there is no reply.
+	// used is the request's usage, or zero without a reply.
 	used cost
 	// left is true if the request no longer counts as in flight.
 	left bool
@@ -142,7 +142,7 @@ func (x *exchange) admit() *apiError {
 	}
 }
 
-// answer sends the fault drawn for the request or, if there is none, the reply.
+// answer sends the reply, or the fault if one was drawn for the request.
 func (x *exchange) answer() {
 	fault := x.server.faults.pick()
 	if fault != "" {

@@ -103,7 +103,7 @@ func newPicker(faults []Fault, seed uint64) (picker, error) {
 	return picker{faults, seed, new(atomic.Uint64)}, nil
 }
 
-// pick returns the next request's fault, or "" if it has none.
+// pick returns the next request's fault, or "".
 func (p picker) pick() string {
 	if len(p.faults) == 0 {
 		return ""

@@ -48,7 +48,7 @@ func RetryAfters() []string {
 	}
 }
 
-// headers are the names of a bucket's headers, "" if there are none.
+// headers are the names of a bucket's headers. They are empty if it has no headers.
 type headers struct{ limit, remaining, reset string }
 
 func headersOf(style, family string) headers {

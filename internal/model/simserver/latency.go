@@ -29,8 +29,8 @@ func (l Latency) check() error {
 	return nil
 }
 
-// of returns the latency of the request with the given hash. It depends on nothing
-// else.
+// of returns the latency of the request with the given hash. It depends only
+// on the seed and the hash.
 func (l Latency) of(seed, hash uint64) time.Duration {
 	if l.Median == 0 || l.Sigma == 0 {
 		return l.Median

@@ -18,7 +18,7 @@ type Limit struct {
 	RPM, RPD int
 	// TPM limits the tokens in any 60 seconds, ITPM those of prompts and OTPM those
 	// of replies. Until a request is done, it counts with an estimate of its prompt
-	// and with its max_tokens, or 256 if it has none.
+	// and with its max_tokens, or 256 without one.
 	TPM, ITPM, OTPM int
 	// Concurrency limits the requests in flight.
 	Concurrency int

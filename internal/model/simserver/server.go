@@ -28,20 +28,20 @@ type Config struct {
 	Provider assay.Provider
 	// Models are the names of the served models. At least one is required.
 	Models []string
-	// Keys are the accepted keys. If there are none, every key that is not empty is
+	// Keys are the accepted keys. Without keys, every key that is not empty is
 	// accepted.
 	Keys []string
 	// Limits apply to each combination of key and deployment. By default there are
 	// none. A limit with a model replaces the one without a model.
 	Limits []Limit
 	// Headers is the style of the limit headers, one of [HeaderStyles]. The default
-	// is [HeadersOpenAI]. Headers for requests report the limit per minute or, if
-	// there is none, per day.
+	// is [HeadersOpenAI]. Headers for requests report the limit per minute if
+	// it is set, and otherwise the limit per day.
 	Headers string
 	// RetryAfter is how a refused client is asked to wait, one of [RetryAfters]. The
 	// default is [RetryAfterBoth].
 	RetryAfter string
-	// Latency is added to the provider's own time. There is none by default.
+	// Latency is added to the provider's own time. The default is 0.
 	Latency Latency
 	// Faults are injected into a share of the requests within their limits. The
 	// shares may add up to 1. There are no faults by default.
