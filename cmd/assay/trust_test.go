@@ -429,7 +429,7 @@ func TestCompare(t *testing.T) {
 	}
 
 	r = must(t, nil, "compare", "experiment:small", "small", "--store", path)
-	if !strings.Contains(r.out, "scored the same") {
+	if !strings.Contains(r.out, "scored the same as") {
 		t.Errorf("an experiment compared with itself: %s", r.out)
 	}
 	r = must(t, nil, "compare", "sim/expert", "sim/obedient", "--store", path,

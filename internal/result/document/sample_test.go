@@ -15,8 +15,14 @@ func sample() *document.Document {
 	return &document.Document{
 		Title: "Eight models, five plans, one benchmark",
 		Summary: []document.Point{
-			{Label: "Best", Text: "claude-sonnet-4 with its plan fully succeeds in 68 % of 900 trials."},
-			{Label: "More than chance?", Text: "Yes: it scored 6.8 points higher than gpt-4o (q < .001)."},
+			{
+				Label: "Best",
+				Text:  "claude-sonnet-4 with its plan fully succeeds in 68 % of 900 trials.",
+			},
+			{
+				Label: "More than chance?",
+				Text:  "Yes: it scored 6.8 points higher than gpt-4o (q < .001).",
+			},
 		},
 		Lead: "7,200 of 7,200 trials are done. Models differ most where the plan they are given is wrong, and none comes close to the best that luck allows.",
 		Warnings: []document.Warning{
@@ -34,32 +40,53 @@ func sample() *document.Document {
 		Sections: []document.Section{
 			{
 				ID: "success", Title: "Who succeeds", Lead: "The share of trials that end in full success, over all variants, with its 95 % interval.",
-				Chart: &document.Chart{Text: "A bar for each model: claude-sonnet-4 leads with 68 %, llama-3.1-8b is last with 12 %. Lines are 95 % intervals.", Spec: spec(barSpec(8))},
+				Chart: &document.Chart{
+					Text: "A bar for each model: claude-sonnet-4 leads with 68 %, llama-3.1-8b is last with 12 %. Lines are 95 % intervals.",
+					Spec: spec(barSpec(8)),
+				},
 				Table: successTable(), Notes: []string{"Intervals are Wilson's and take trials as independent.", "A fault is never a failure: it is not counted."},
 			},
 			{
 				ID: "reliability", Title: "When tools fail", Lead: "Full success as tools become less reliable. The dashed line is the best that any agent could do.",
-				Chart: &document.Chart{Text: "All models fall with reliability, in parallel to the ceiling, which falls from 100 % to 54 %.", Spec: spec(lineSpec())},
+				Chart: &document.Chart{
+					Text: "All models fall with reliability, in parallel to the ceiling, which falls from 100 % to 54 %.",
+					Spec: spec(lineSpec()),
+				},
 			},
 			{
 				ID: "flaws", Title: "What a wrong plan costs", Lead: "Percentage points against the same tasks with the right plan.",
-				Chart: &document.Chart{Text: "A heat map of models and flaws. Missing steps cost most, up to 31 points; redundant operations nearly nothing.", Spec: spec(heatSpec())},
+				Chart: &document.Chart{
+					Text: "A heat map of models and flaws. Missing steps cost most, up to 31 points; redundant operations nearly nothing.",
+					Spec: spec(heatSpec()),
+				},
 				Table: flawTable(),
 			},
 			{
 				ID: "turns", Title: "How long episodes are",
-				Chart: &document.Chart{Text: "Most episodes take 4 to 6 turns; a second hump at 10 is the turn limit.", Spec: spec(histogramSpec())},
+				Chart: &document.Chart{
+					Text: "Most episodes take 4 to 6 turns; a second hump at 10 is the turn limit.",
+					Spec: spec(histogramSpec()),
+				},
 				Notes: []string{"The limit is 10 turns."},
 			},
 			{
 				ID: "cost", Title: "What success costs", Lead: "A model further up for the same money is the better buy.",
-				Chart: &document.Chart{Text: "Cost per trial from 0.0004 to 0.09 dollars against success from 12 to 68 %.", Spec: spec(scatterSpec())},
+				Chart: &document.Chart{
+					Text: "Cost per trial from 0.0004 to 0.09 dollars against success from 12 to 68 %.",
+					Spec: spec(scatterSpec()),
+				},
 			},
 			{
 				ID: "series", Title: "Fourteen at once",
-				Chart: &document.Chart{Text: "Fourteen lines, to see that their colours differ.", Spec: spec(manySpec(14))},
+				Chart: &document.Chart{
+					Text: "Fourteen lines, to see that their colours differ.",
+					Spec: spec(manySpec(14)),
+				},
 			},
-			{ID: "left-out", Title: "What was left out", Lead: "Nothing was left out.\nEvery flaw applies to every task of this suite."},
+			{
+				ID: "left-out", Title: "What was left out",
+				Lead: "Nothing was left out.\nEvery flaw applies to every task of this suite.",
+			},
 		},
 		Facts: []document.Fact{
 			{"Assay", "0.9.0"},
@@ -72,19 +99,50 @@ func sample() *document.Document {
 				ID: "a3f9", Title: "a3f9: llama-3.1-8b, flawed_tool_misuse, reliability 0.6", Lead: "It named a tool that is not in the library, twice, and gave up.",
 				Steps: []document.Step{
 					{"system", "You are an agent that uses tools. Finish with <done/>."},
-					{"user", "Read the sales file, filter the rows of March and write a summary.\n\nPlan:\n1. file_reader\n2. data_filter\n3. report_writer"},
-					{"assistant", "I will read the file first:\n```json\n{\"tool\": \"file_raeder\", \"path\": \"sales.csv\"}\n```\nThen I filter."},
+					{
+						"user",
+						"Read the sales file, filter the rows of March and write a summary.\n\nPlan:\n1. file_reader\n2. data_filter\n3. report_writer",
+					},
+					{
+						"assistant",
+						"I will read the file first:\n```json\n{\"tool\": \"file_raeder\", \"path\": \"sales.csv\"}\n```\nThen I filter.",
+					},
 					{"", "The tool is not in the library: a correction."},
-					{"tool", `{"error": "UNKNOWN_TOOL", "message": "there is no tool file_raeder", "detail": "` + strings.Repeat("0123456789abcdef", 20) + `"}`},
+					{
+						"tool",
+						`{"error": "UNKNOWN_TOOL", "message": "there is no tool file_raeder", "detail": "` + strings.Repeat(
+							"0123456789abcdef",
+							20,
+						) + `"}`,
+					},
 					{"assistant", "I cannot go on."},
 				},
 			},
-			{ID: "77b0", Title: "77b0: gpt-4o-mini, optimal, reliability 0.9", Lead: "Full success in three turns.", Steps: []document.Step{{"user", "Sort the list."}, {"assistant", "<tool_call>{\"name\": \"sorter\"}</tool_call>"}, {"tool", "sorted"}, {"assistant", "Done."}}},
+			{
+				ID:    "77b0",
+				Title: "77b0: gpt-4o-mini, optimal, reliability 0.9",
+				Lead:  "Full success in three turns.",
+				Steps: []document.Step{
+					{"user", "Sort the list."},
+					{"assistant", "<tool_call>{\"name\": \"sorter\"}</tool_call>"},
+					{"tool", "sorted"},
+					{"assistant", "Done."},
+				},
+			},
 		},
 	}
 }
 
-var models = []string{"claude-sonnet-4", "gpt-4o", "qwen-max", "qwen-max-latest", "gemini-2.5-flash", "deepseek-v3", "gpt-4o-mini", "llama-3.1-8b"}
+var models = []string{
+	"claude-sonnet-4",
+	"gpt-4o",
+	"qwen-max",
+	"qwen-max-latest",
+	"gemini-2.5-flash",
+	"deepseek-v3",
+	"gpt-4o-mini",
+	"llama-3.1-8b",
+}
 
 func rate(i int) float64 { return []float64{68.2, 61.4, 57.8, 57.1, 49.3, 44.9, 31.6, 12.2}[i%8] }
 
@@ -104,7 +162,10 @@ func successTable() *document.Table {
 		{Head: "Done"},
 		{Head: "Full success", Hint: "Every required tool worked, in the right order."},
 		{Head: "95 % interval"},
-		{Head: "Best possible", Hint: "What an agent that always does the best thing would reach with this luck."},
+		{
+			Head: "Best possible",
+			Hint: "What an agent that always does the best thing would reach with this luck.",
+		},
 		{Head: "Of best"},
 		{Head: "Partial success"},
 		{Head: "Turns"},
@@ -115,8 +176,18 @@ func successTable() *document.Table {
 		row := []document.Cell{
 			{Text: m},
 			{Text: "900/900", Value: number(900)},
-			{Text: fmt.Sprintf("%.1f %%", rate(i)), Value: number(rate(i)), Note: fmt.Sprintf("%.0f–%.0f", rate(i)-3.2, rate(i)+3.1), Hint: fmt.Sprintf("95 %% interval %.1f – %.1f %%, n = 900", rate(i)-3.2, rate(i)+3.1)},
-			{Text: fmt.Sprintf("%.1f – %.1f", rate(i)-3.2, rate(i)+3.1), Value: number(rate(i) - 3.2)},
+			{
+				Text:  fmt.Sprintf("%.1f %%", rate(i)),
+				Value: number(rate(i)),
+				Note:  fmt.Sprintf("%.0f–%.0f", rate(i)-3.2, rate(i)+3.1),
+				Hint: fmt.Sprintf(
+					"95 %% interval %.1f – %.1f %%, n = 900", rate(i)-3.2, rate(i)+3.1,
+				),
+			},
+			{
+				Text:  fmt.Sprintf("%.1f – %.1f", rate(i)-3.2, rate(i)+3.1),
+				Value: number(rate(i) - 3.2),
+			},
 			{Text: "79.4 %", Value: number(79.4)},
 			{Text: fmt.Sprintf("%.1f %%", rate(i)/.794), Value: number(rate(i) / .794)},
 			{Text: fmt.Sprintf("%.1f %%", 30-rate(i)/4), Value: number(30 - rate(i)/4)},
@@ -131,7 +202,10 @@ func successTable() *document.Table {
 			row[9] = document.Cell{Text: "77b0", Episode: "77b0"}
 		case 7:
 			row[2].Tone = document.Bad
-			row[8] = document.Cell{Text: "0.36", Value: number(.36), Tone: document.Muted, Hint: "the provider told of no prices"}
+			row[8] = document.Cell{
+				Text: "0.36", Value: number(.36), Tone: document.Muted,
+				Hint: "the provider told of no prices",
+			}
 			row[9] = document.Cell{Text: "a3f9", Episode: "a3f9"}
 		}
 		t.Rows = append(t.Rows, row)
@@ -139,18 +213,31 @@ func successTable() *document.Table {
 	return t
 }
 
-var flaws = []string{"missing step", "parameter error", "sequence disorder", "tool misuse", "redundant operations", "logical inconsistency", "semantic drift"}
+var flaws = []string{
+	"missing step",
+	"parameter error",
+	"sequence disorder",
+	"tool misuse",
+	"redundant operations",
+	"logical inconsistency",
+	"semantic drift",
+}
 
 func flawCost(m, f int) float64 {
 	return math.Round(10*(6-[]float64{31, 12, 17, 21, 3, 14, 9}[f]*(0.45+float64(m)*0.08))) / 10
 }
 
 func flawTable() *document.Table {
-	t := &document.Table{Columns: []document.Column{{Head: "Model", Names: true}, {Head: "Difficulty", Names: true}}}
+	t := &document.Table{
+		Columns: []document.Column{{Head: "Model", Names: true}, {Head: "Difficulty", Names: true}},
+	}
 	for _, f := range flaws {
 		t.Columns = append(t.Columns, document.Column{Head: strings.ToUpper(f[:1]) + f[1:]})
 	}
-	t.Columns = append(t.Columns, document.Column{Head: "Mean of flaws"}, document.Column{Head: "Remark", Names: true})
+	t.Columns = append(
+		t.Columns, document.Column{Head: "Mean of flaws"},
+		document.Column{Head: "Remark", Names: true},
+	)
 	for i, m := range models[:4] {
 		row := []document.Cell{{Text: m}, {Text: "hard"}}
 		sum := 0.0
@@ -168,7 +255,10 @@ func flawTable() *document.Table {
 			sum += v
 			row = append(row, c)
 		}
-		row = append(row, document.Cell{Text: signed(sum / 7), Value: number(sum / 7)}, document.Cell{Text: []string{"steady", "", "see the warning", "see the warning"}[i]})
+		row = append(
+			row, document.Cell{Text: signed(sum / 7), Value: number(sum / 7)},
+			document.Cell{Text: []string{"steady", "", "see the warning", "see the warning"}[i]},
+		)
 		t.Rows = append(t.Rows, row)
 	}
 	return t
@@ -181,121 +271,3 @@ func cost(i int) float64 {
 }
 
 type m = map[string]any
-
-func barSpec(n int) any {
-	var values []m
-	for i := range n {
-		values = append(values, m{"model": models[i], "rate": rate(i), "low": rate(i) - 3.2, "high": rate(i) + 3.1, "n": 900})
-	}
-	y := m{"field": "model", "type": "nominal", "sort": nil, "title": nil}
-	tooltip := []m{{"field": "model", "title": "Model"}, {"field": "rate", "title": "Full success, %"}, {"field": "n", "title": "Trials"}}
-	return m{
-		"data": m{"values": values}, "height": m{"step": 30},
-		"layer": []m{
-			{"mark": m{"type": "bar", "height": m{"band": 0.62}}, "encoding": m{"y": y, "x": m{"field": "rate", "type": "quantitative", "title": "full success, %", "scale": m{"domain": []int{0, 100}}}, "tooltip": tooltip}},
-			{"mark": m{"type": "errorbar", "ticks": true}, "encoding": m{"y": y, "x": m{"field": "low", "type": "quantitative", "title": "full success, %"}, "x2": m{"field": "high"}}},
-		},
-	}
-}
-
-func lineSpec() any {
-	var values []m
-	for i := range 5 {
-		for _, r := range []float64{.6, .7, .8, .9, 1} {
-			values = append(values, m{"model": models[i], "reliability": r, "rate": rate(i) * (.35 + .65*r) * 1.1})
-		}
-	}
-	x := m{"field": "reliability", "type": "quantitative", "title": "reliability of a tool", "scale": m{"zero": false}}
-	tooltip := []m{{"field": "model"}, {"field": "reliability"}, {"field": "rate", "format": ".1f"}}
-	return m{
-		"height": 320,
-		"layer": []m{
-			{"data": m{"values": values}, "mark": m{"type": "line", "point": true}, "encoding": m{"x": x, "y": m{"field": "rate", "type": "quantitative", "title": "full success, %"}, "color": m{"field": "model", "type": "nominal", "title": nil, "sort": nil}, "tooltip": tooltip}},
-			{"data": m{"values": []m{{"reliability": .6, "rate": 54}, {"reliability": 1, "rate": 100}}}, "mark": m{"type": "line", "strokeDash": []int{5, 4}}, "encoding": m{"x": x, "y": m{"field": "rate", "type": "quantitative"}, "color": m{"value": "#888"}}},
-			{"data": m{"values": []m{{"limit": 90}}}, "mark": "rule", "encoding": m{"y": m{"field": "limit", "type": "quantitative"}}},
-		},
-	}
-}
-
-func heatSpec() any {
-	var values []m
-	for i := range models {
-		for f := range flaws {
-			values = append(values, m{"model": models[i], "flaw": flaws[f], "points": flawCost(i, f)})
-		}
-	}
-	return m{
-		"data": m{"values": values}, "height": m{"step": 34},
-		"encoding": m{"y": m{"field": "model", "type": "nominal", "title": nil, "sort": nil}, "x": m{"field": "flaw", "type": "nominal", "title": nil, "sort": nil}, "tooltip": []m{{"field": "model"}, {"field": "flaw"}, {"field": "points"}}},
-		"layer": []m{
-			{"mark": "rect", "encoding": m{"color": m{"field": "points", "type": "quantitative", "title": "points", "scale": m{"domainMid": 0}}}},
-			{"mark": "text", "encoding": m{"text": m{"field": "points", "format": "+.0f"}}},
-		},
-	}
-}
-
-func histogramSpec() any {
-	var values []m
-	for turn, n := range []int{12, 160, 620, 1480, 1910, 1240, 560, 230, 110, 878} {
-		values = append(values, m{"turns": turn + 1, "n": n})
-	}
-	return m{"data": m{"values": values}, "height": 220, "mark": m{"type": "bar", "binSpacing": 1}, "encoding": m{
-		"x": m{"field": "turns", "type": "quantitative", "bin": m{"step": 1}, "title": "turns"}, "y": m{"field": "n", "aggregate": "sum", "type": "quantitative", "title": "episodes"}, "tooltip": []m{{"field": "turns"}, {"field": "n"}},
-	}}
-}
-
-func scatterSpec() any {
-	var values []m
-	for i := range models {
-		values = append(values, m{"model": models[i], "usd": cost(i), "rate": rate(i)})
-	}
-	x := m{"field": "usd", "type": "quantitative", "title": "US dollars a trial (log scale)", "scale": m{"type": "log", "domain": []float64{.0002, .5}}}
-	y := m{"field": "rate", "type": "quantitative", "title": "full success, %"}
-	return m{"data": m{"values": values}, "height": 320, "encoding": m{"x": x, "y": y, "tooltip": []m{{"field": "model"}, {"field": "usd"}, {"field": "rate"}}}, "layer": []m{
-		{"mark": m{"type": "point", "size": 90}},
-		{"mark": m{"type": "text", "align": "left", "dx": 9, "baseline": "middle"}, "encoding": m{"text": m{"field": "model"}}},
-	}}
-}
-
-func manySpec(n int) any {
-	var values []m
-	for i := range n {
-		for x := range 6 {
-			values = append(values, m{"series": fmt.Sprintf("a model whose name is long, number %d", i+1), "x": x, "y": float64(i*7) + 5*math.Sin(float64(x+i))})
-		}
-	}
-	return m{"data": m{"values": values}, "height": 320, "mark": m{"type": "line", "point": true}, "encoding": m{
-		"x": m{"field": "x", "type": "ordinal"}, "y": m{"field": "y", "type": "quantitative"}, "color": m{"field": "series", "type": "nominal", "sort": nil, "title": nil}, "tooltip": []m{{"field": "series"}},
-	}}
-}
-
-func facetSpec(n int) any {
-	var values []m
-	for i := range n {
-		for x := range 4 {
-			values = append(values, m{"model": fmt.Sprintf("model %d", i+1), "x": x, "y": float64(i + x)})
-		}
-	}
-	return m{
-		"data": m{"values": values}, "facet": m{"field": "model", "type": "nominal", "title": nil}, "columns": 4,
-		"spec": m{"width": 230, "height": 100, "mark": "bar", "encoding": m{"x": m{"field": "x", "type": "ordinal"}, "y": m{"field": "y", "type": "quantitative"}}},
-	}
-}
-
-// wideTable returns a table with two columns of names and many columns of figures with signs and
-// notes.
-func wideTable(columns int, figure string) *document.Table {
-	t := &document.Table{Columns: []document.Column{{Head: "model", Names: true}, {Head: "variant", Names: true}}}
-	for c := range columns - 2 {
-		t.Columns = append(t.Columns, document.Column{Head: fmt.Sprintf("head of %d", c+3), Hint: "a hint"})
-	}
-	tones := []document.Tone{document.Plain, document.Good, document.Muted}
-	for r := range 3 {
-		row := []document.Cell{{Text: "gemini-2.5-flash-lite"}, {Text: fmt.Sprintf("row %d of a table", r+1)}}
-		for c := range columns - 2 {
-			row = append(row, document.Cell{Text: figure, Note: "90–100, n 80", Hint: "a longer hint", Tone: tones[(r+c)%3]})
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	return t
-}

@@ -126,23 +126,23 @@ func (c comparison) whereText() string {
 	if n == 0 {
 		count = fmt.Sprintf("None of %d conditions differs significantly on its own.", len(c.Cells))
 	}
-	return fmt.Sprintf("%s The largest difference: %s, where %s scored %s on %s.", count,
-		top.Condition, c.B.Name, higher(top.Difference), counted(top.Tasks, "task"))
+	return fmt.Sprintf("%s The largest difference: %s, where %s %s %s on %s.", count, top.Condition,
+		c.B.Name, scored(top.Difference), c.A.Name, counted(top.Tasks, "task"))
 }
 
 func (c comparison) verdict() string {
 	w := c.Whole
-	tasks := counted(w.Tasks, "task")
-	limit := fmt.Sprintf("Only differences from %.1f points can be found here.", 100*w.Detectable)
-	if w.Difference == 0 {
-		return fmt.Sprintf("%s and %s scored the same on %s. %s", c.A.Name, c.B.Name, tasks, limit)
-	}
-	scored := fmt.Sprintf("%s scored %s than %s on %s",
-		c.B.Name, higher(w.Difference), c.A.Name, tasks)
+	text := fmt.Sprintf("%s %s %s on %s", c.B.Name, scored(w.Difference), c.A.Name,
+		counted(w.Tasks, "task"))
+	chance := named("p", w.P)
 	if (report.Paired{Comparison: w, Q: w.P}).Significant() {
-		return fmt.Sprintf("%s, which is more than chance (%s).", scored, named("p", w.P))
+		return fmt.Sprintf("%s, which is more than chance (%s).", text, chance)
 	}
-	return fmt.Sprintf("%s, which is too close to call (%s). %s", scored, named("p", w.P), limit)
+	if w.Difference != 0 {
+		text += fmt.Sprintf(", which is too close to call (%s)", chance)
+	}
+	return fmt.Sprintf("%s. Only differences from %.1f points can be found here.", text,
+		100*w.Detectable)
 }
 
 func (c comparison) differText() string {

@@ -54,7 +54,7 @@ func TestSummarySaysWhetherTheBestIsMoreThanChance(t *testing.T) {
 		},
 		"too close": {
 			[]report.Rival{rival("n", .05, .4), rival("o", .06, .3), rival("p", .3, .001)},
-			"Too close to call: m (optimal) scored 5.0 points higher than n (optimal) on the same 50 " +
+			"Too close to call: m (optimal) scored 5.0 points higher than n (optimal), on the same 50 " +
 				"tasks (q = .400). Another one is as close.",
 		},
 		"lower on the same tasks": {
@@ -134,7 +134,7 @@ func TestComparisonOpensWithItsVerdict(t *testing.T) {
 		},
 		"the same": {
 			0, 1,
-			"my-model and sim/optimal scored the same on 40 tasks. Only differences from 8.0 points " +
+			"sim/optimal scored the same as my-model on 40 tasks. Only differences from 8.0 points " +
 				"can be found here.",
 		},
 	} {

@@ -52,23 +52,23 @@ func chanceText(f report.Findings) string {
 	if len(f.Rivals) == 0 {
 		return "Unknown: nothing else was tried on the same tasks."
 	}
-	best := configuration(*f.Best)
 	close := tied(f)
 	if len(close) == 0 {
 		next := f.Rivals[0]
-		return fmt.Sprintf("Yes: it scored %s than the next best, %s, on the same %s (%s).",
-			higher(next.Test.Difference), configuration(next.Rate),
-			counted(next.Test.Tasks, "task"), named("q", next.Test.Q))
+		return fmt.Sprintf("Yes: it %s the next best, %s.", scored(next.Test.Difference), onTasks(next))
 	}
-
-	next := close[0]
-	text := fmt.Sprintf("Too close to call: %s scored %s than %s on the same %s (%s).", best,
-		higher(next.Test.Difference), configuration(next.Rate),
-		counted(next.Test.Tasks, "task"), named("q", next.Test.Q))
+	text := fmt.Sprintf("Too close to call: %s %s %s.", configuration(*f.Best),
+		scored(close[0].Test.Difference), onTasks(close[0]))
 	if n := len(close) - 1; n > 0 {
 		text += fmt.Sprintf(" %s as close.", areOthers(n))
 	}
 	return text
+}
+
+// onTasks names a rival, the tasks in common, and q.
+func onTasks(r report.Rival) string {
+	return fmt.Sprintf("%s, on the same %s (%s)", configuration(r.Rate),
+		counted(r.Test.Tasks, "task"), named("q", r.Test.Q))
 }
 
 func areOthers(n int) string {
@@ -153,13 +153,15 @@ func configuration(r report.ModelRate) string {
 
 func roughly(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
 
-// higher writes a difference of rates as "1.7 points higher" or "1.7 points lower".
-func higher(difference float64) string {
-	direction := "higher"
-	if difference < 0 {
-		direction = "lower"
+// scored writes a difference of rates, such as "scored 1.7 points higher than".
+func scored(difference float64) string {
+	switch points := math.Round(1000 * difference); {
+	case points > 0:
+		return fmt.Sprintf("scored %.1f points higher than", points/10)
+	case points < 0:
+		return fmt.Sprintf("scored %.1f points lower than", -points/10)
 	}
-	return fmt.Sprintf("%.1f points %s", 100*math.Abs(difference), direction)
+	return "scored the same as"
 }
 
 // named writes a p or q value with its name.
