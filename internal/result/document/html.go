@@ -57,9 +57,9 @@ type page struct {
 	episodes map[string]bool
 }
 
-// WriteHTML writes the document as one file that needs no network. It contains the styles, the scripts
-// and the data of the charts. Its content security policy only allows its own scripts, which cannot
-// turn text into code.
+// WriteHTML writes the document as one file that needs no network. It contains the styles, the
+// scripts and the data of the charts. Its content security policy only allows its own scripts,
+// which cannot turn text into code.
 //
 // If the specification of a chart is not JSON, it fails before it writes anything.
 func (d *Document) WriteHTML(w io.Writer) error {
@@ -197,8 +197,8 @@ type excerpt struct {
 	Text string
 }
 
-// excerpts splits a step's text at its fences. Messages of tools, and text that looks like JSON or a
-// tag, are code.
+// excerpts splits a step's text at its fences. Messages of tools, and text that looks like JSON
+// or a tag, are code.
 func excerpts(s Step) []excerpt {
 	text := strings.Trim(s.Text, "\n")
 	if start := strings.TrimSpace(text); s.Who == "tool" ||

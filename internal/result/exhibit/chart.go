@@ -140,7 +140,9 @@ func (a analysis) successChart() *document.Chart {
 		len(models), len(variants), covers)
 	return chart(text, object{
 		"data": values(rows), "height": object{"step": step}, "layer": rateLayers("x"),
-		"encoding": object{"y": y, "yOffset": offset, "color": color, "tooltip": rateTips("variant")},
+		"encoding": object{
+			"y": y, "yOffset": offset, "color": color, "tooltip": rateTips("variant"),
+		},
 	})
 }
 
@@ -168,8 +170,9 @@ func (p pivot) chart() *document.Chart {
 	return chart(text, object{
 		"data": values(rows), "height": 260, "layer": rateLayers("y"),
 		"encoding": object{
-			"x": nominal("level", factor, heads), "xOffset": object{"field": "model", "sort": models},
-			"color": nominal("model", "model", models), "tooltip": rateTips(factor),
+			"x":       nominal("level", factor, heads),
+			"xOffset": object{"field": "model", "sort": models},
+			"color":   nominal("model", "model", models), "tooltip": rateTips(factor),
 		},
 	})
 }
@@ -201,7 +204,8 @@ func (a analysis) heatChart() *document.Chart {
 		"encoding": object{
 			"x": nominal("variant", "", variants), "y": nominal("model", "", models),
 			"tooltip": tips([3]string{"model", "model"}, [3]string{"variant", "variant"},
-				[3]string{"against", "against"}, [3]string{"points", "difference in points", "+.1f"},
+				[3]string{"against", "against"},
+				[3]string{"points", "difference in points", "+.1f"},
 				[3]string{"rate", "rate", ".1%"}, [3]string{"reference", "reference", ".1%"},
 				[3]string{"q", "q", ".3f"}, [3]string{"tasks", "tasks", "d"}),
 		},

@@ -155,12 +155,14 @@ func (a analysis) costChart() *document.Chart {
 		"mark":     object{"type": "text", "align": "left", "dx": 8},
 		"encoding": object{"y": quantity("rate"), "text": object{"field": "model"}},
 	}
-	text := fmt.Sprintf("Cost of a trial against full success, for %s.", counted(len(rows), "model"))
+	text := fmt.Sprintf("Cost of a trial against full success, for %s.",
+		counted(len(rows), "model"))
 	return chart(text, object{
 		"data": values(rows), "height": 300, "layer": append(rateLayers("y"), label),
 		"encoding": object{
 			"x": x,
-			"tooltip": tips([3]string{"model", "model"}, [3]string{"cost", "dollars a trial", ".5f"},
+			"tooltip": tips([3]string{"model", "model"},
+				[3]string{"cost", "dollars a trial", ".5f"},
 				[3]string{"rate", "full success", ".1%"}, [3]string{"n", "outcomes", "d"}),
 		},
 	})
@@ -205,7 +207,8 @@ func (c comparison) chart() *document.Chart {
 		}
 		rows = append(rows, object{
 			"condition": p.Condition, "significant": certainty, "q": p.Q, "tasks": p.Tasks,
-			"points": 100 * p.Difference, "low": 100 * p.Interval.Low, "high": 100 * p.Interval.High,
+			"points": 100 * p.Difference,
+			"low":    100 * p.Interval.Low, "high": 100 * p.Interval.High,
 		})
 	}
 	opacity := object{

@@ -49,13 +49,13 @@ func TestSummarySaysWhetherTheBestIsMoreThanChance(t *testing.T) {
 		"nothing to compare with": {nil, "Unknown: nothing else was tried on the same tasks."},
 		"clearly ahead": {
 			[]report.Rival{rival("n", .2, .01), rival("o", .3, .001)},
-			"Yes: it scored 20.0 points higher than the next best, n (optimal), on the same 50 tasks " +
-				"(q = .010).",
+			"Yes: it scored 20.0 points higher than the next best, n (optimal), on the same 50 " +
+				"tasks (q = .010).",
 		},
 		"too close": {
 			[]report.Rival{rival("n", .05, .4), rival("o", .06, .3), rival("p", .3, .001)},
-			"Too close to call: m (optimal) scored 5.0 points higher than n (optimal), on the same 50 " +
-				"tasks (q = .400). Another one is as close.",
+			"Too close to call: m (optimal) scored 5.0 points higher than n (optimal), on the " +
+				"same 50 tasks (q = .400). Another one is as close.",
 		},
 		"lower on the same tasks": {
 			[]report.Rival{rival("n", -.05, .01)},
@@ -93,7 +93,7 @@ func TestSummarySaysWhatToDoNext(t *testing.T) {
 		"too close": {report.Analysis{
 			Table:    &report.Table{},
 			Findings: report.Findings{Best: &best, Rivals: []report.Rival{close}},
-		}, "To separate the first two, run about 200 tasks; with 50, only differences from 10 points"},
+		}, "To separate the first two, run about 200 tasks; with 50, only differences from 10"},
 		"failures": {report.Analysis{
 			Table:    &report.Table{},
 			Findings: report.Findings{Best: &best, Rivals: []report.Rival{ahead}, Reason: reason},
@@ -102,8 +102,9 @@ func TestSummarySaysWhatToDoNext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			points := exhibit.Report(&c.analysis).Summary
-			if got := points[len(points)-1]; got.Label != "Next" || !strings.Contains(got.Text, c.want) {
-				t.Errorf("the summary ends with %+v, want %q", got, c.want)
+			last := points[len(points)-1]
+			if last.Label != "Next" || !strings.Contains(last.Text, c.want) {
+				t.Errorf("the summary ends with %+v, want %q", last, c.want)
 			}
 		})
 	}
@@ -129,13 +130,13 @@ func TestComparisonOpensWithItsVerdict(t *testing.T) {
 		},
 		"too close": {
 			-.017, .4,
-			"sim/optimal scored 1.7 points lower than my-model on 40 tasks, which is too close to " +
-				"call (p = .400). Only differences from 8.0 points can be found here.",
+			"sim/optimal scored 1.7 points lower than my-model on 40 tasks, which is too close " +
+				"to call (p = .400). Only differences from 8.0 points can be found here.",
 		},
 		"the same": {
 			0, 1,
-			"sim/optimal scored the same as my-model on 40 tasks. Only differences from 8.0 points " +
-				"can be found here.",
+			"sim/optimal scored the same as my-model on 40 tasks. Only differences from 8.0 " +
+				"points can be found here.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,7 +166,8 @@ func TestComparisonFoldsAllButSignificantAndLargeDifferences(t *testing.T) {
 			d := exhibit.Comparison(compared(.1, .01, cells...), nil)
 			table := d.Sections[1].Table
 			if want := max(10, significant); table.Shown != want || len(table.Rows) != 60 {
-				t.Errorf("%d of %d rows are shown, want %d of 60", table.Shown, len(table.Rows), want)
+				t.Errorf("%d of %d rows are shown, want %d of 60",
+					table.Shown, len(table.Rows), want)
 			}
 		})
 	}

@@ -123,7 +123,8 @@ func TestExchangingSidesReversesSigns(t *testing.T) {
 	for i := range other.attempts {
 		other.attempts[i].Task = "elsewhere"
 	}
-	if _, err := report.Compare("s", "other", all(s.attempts...), all(other.attempts...)); err == nil {
+	_, err := report.Compare("s", "other", all(s.attempts...), all(other.attempts...))
+	if err == nil {
 		t.Error("sides without a common task compare")
 	}
 }
@@ -132,7 +133,9 @@ func TestExchangingSidesReversesSigns(t *testing.T) {
 // factors in which the sides differ are named.
 func checkMatching(t *testing.T) {
 	t.Helper()
-	side := func(model string, seeds []int64, failures []float64, level assay.Level) (all []assay.Attempt) {
+	side := func(
+		model string, seeds []int64, failures []float64, level assay.Level,
+	) (all []assay.Attempt) {
 		for _, seed := range seeds {
 			for _, burst := range failures {
 				for i := range 5 {

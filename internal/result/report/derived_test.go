@@ -2,7 +2,7 @@ package report_test
 
 import (
 	"fmt"
-	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -22,7 +22,8 @@ func (r rates) build(t *testing.T, parts ...report.Part) *report.Table {
 	t.Helper()
 	var trials []assay.Trial
 	var attempts []assay.Attempt
-	for _, cell := range slices.SortedFunc(keys(r), func(a, b assay.Cell) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
+	byText := func(a, b assay.Cell) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
+	for _, cell := range slices.SortedFunc(maps.Keys(r), byText) {
 		for i := range 100 {
 			trial := assay.NewTrial(
 				cell, assay.TaskRef{ID: assay.TaskID(fmt.Sprint(i))}, assay.Setting{}, 1, 1,
@@ -41,16 +42,6 @@ func (r rates) build(t *testing.T, parts ...report.Part) *report.Table {
 		t.Fatal(err)
 	}
 	return table
-}
-
-func keys(r rates) iter.Seq[assay.Cell] {
-	return func(yield func(assay.Cell) bool) {
-		for c := range r {
-			if !yield(c) {
-				return
-			}
-		}
-	}
 }
 
 // pending marks a cell without any outcome.
@@ -174,7 +165,8 @@ func TestDerivedFiguresFollowFromRates(t *testing.T) {
 				optimal = &r.Optimal.Rate
 			}
 			got := fmt.Sprint(v.Levels, " ", value(r.Mean), " ", value(optimal), " ",
-				value(r.FlawedMean), " ", value(r.Difference), " ", value(r.Sensitivity), " ", r.Best)
+				value(r.FlawedMean), " ", value(r.Difference), " ",
+				value(r.Sensitivity), " ", r.Best)
 			if got != tc.want {
 				t.Errorf("derived %s, want %s", got, tc.want)
 			}
@@ -263,7 +255,8 @@ func TestSeveritiesAreInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"cot", "flawed_tool_misuse, light", "flawed_tool_misuse, medium", "flawed_tool_misuse, severe",
+		"cot",
+		"flawed_tool_misuse, light", "flawed_tool_misuse, medium", "flawed_tool_misuse, severe",
 		"flawed_missing_step, light", "flawed_missing_step, medium", "flawed_missing_step, severe",
 	}
 	if diff := cmp.Diff(want, table.Parts[0].Levels); diff != "" {

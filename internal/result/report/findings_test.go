@@ -24,7 +24,7 @@ func TestFindingsNameBestAndMainReason(t *testing.T) {
 	if f.Best == nil || f.Best.Model != "good" || f.Best.Level != "optimal" {
 		t.Fatalf("the best is %+v, want good with optimal: simulated models do not count", f.Best)
 	}
-	if len(f.Rivals) != 2 || f.Rivals[0].Rate.Level != "baseline" || f.Rivals[1].Rate.Model != "bad" {
+	if r := f.Rivals; len(r) != 2 || r[0].Rate.Level != "baseline" || r[1].Rate.Model != "bad" {
 		t.Errorf("the rivals are %+v, want good with baseline and bad", f.Rivals)
 	}
 	for _, r := range f.Rivals {

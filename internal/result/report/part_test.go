@@ -50,15 +50,19 @@ func drawDesign(t *rapid.T, trials []assay.Trial) report.Design {
 	d := report.Design{
 		Categories: categories[:rapid.IntRange(0, len(categories)).Draw(t, "categories")],
 	}
+	factors := rapid.SampledFrom([]string{
+		"task_type", "reliability", "difficulty", "severity", "variant",
+	})
 	for i := range rapid.IntRange(0, 3).Draw(t, "parts") {
 		part := report.Part{
-			Name: fmt.Sprint("part ", i),
-			Varies: rapid.SliceOfDistinct(rapid.SampledFrom([]string{"task_type", "reliability", "difficulty", "severity", "variant"}), rapid.ID).
-				Draw(t, "varies"),
+			Name:   fmt.Sprint("part ", i),
+			Varies: rapid.SliceOfDistinct(factors, rapid.ID).Draw(t, "varies"),
 			Models: rapid.SliceOfDistinct(rapid.SampledFrom(models), rapid.ID).Draw(t, "models"),
 		}
 		if salt := rapid.IntRange(0, 3).Draw(t, "salt"); salt > 0 {
-			part.Has = func(c assay.Cell) bool { return len(fmt.Sprint(c))%3 != salt && c.Variant != "v0" }
+			part.Has = func(c assay.Cell) bool {
+				return len(fmt.Sprint(c))%3 != salt && c.Variant != "v0"
+			}
 		}
 		d.Parts = append(d.Parts, part)
 	}
@@ -200,12 +204,16 @@ func checkPart(
 	for _, m := range got.Metrics {
 		checkMetrics(t, m, metrics[m.Model])
 		mine := func(a *assay.Attempt) bool { return a.Model == m.Model && has(part, a.Cell) }
+		level := func(is func(assay.Level) bool) report.Share {
+			return slowShare(attempts, mine, func(a *assay.Attempt) bool { return is(a.Level) })
+		}
 		for what, s := range map[string][2]report.Share{
-			"full":    {m.Full, slowShare(attempts, mine, func(a *assay.Attempt) bool { return a.Level == assay.FullSuccess })},
-			"partial": {m.Partial, slowShare(attempts, mine, func(a *assay.Attempt) bool { return a.Level == assay.PartialSuccess })},
-			"failure": {m.Failure, slowShare(attempts, mine, func(a *assay.Attempt) bool { return a.Level == assay.Failure })},
-			"success": {m.Success, slowShare(attempts, mine, func(a *assay.Attempt) bool { return a.Level != assay.Failure })},
-			"ordered": {m.Ordered, slowShare(attempts, mine, func(a *assay.Attempt) bool { return a.OrderCorrect })},
+			"full":    {m.Full, level(func(l assay.Level) bool { return l == assay.FullSuccess })},
+			"partial": {m.Partial, level(func(l assay.Level) bool { return l == assay.PartialSuccess })},
+			"failure": {m.Failure, level(func(l assay.Level) bool { return l == assay.Failure })},
+			"success": {m.Success, level(func(l assay.Level) bool { return l != assay.Failure })},
+			"ordered": {m.Ordered, slowShare(attempts, mine,
+				func(a *assay.Attempt) bool { return a.OrderCorrect })},
 		} {
 			if diff := same(s[0], s[1]); diff != "" {
 				t.Fatalf("%s of %s (-want +got):\n%s", what, m.Model, diff)
@@ -264,7 +272,9 @@ func checkNames(t *rapid.T, part report.Part, got report.Pivot) {
 	if len(part.Models) > 0 &&
 		!slices.IsSortedFunc(
 			models,
-			func(a, b string) int { return slices.Index(part.Models, a) - slices.Index(part.Models, b) },
+			func(a, b string) int {
+				return slices.Index(part.Models, a) - slices.Index(part.Models, b)
+			},
 		) {
 		t.Fatalf("rows %v, want the order of %v", models, part.Models)
 	}
@@ -294,8 +304,12 @@ func checkErrors(t *rapid.T, table *report.Table, categories []string, attempts 
 				c.Rate != float64(c.Count)/float64(max(1, r.Total)) {
 				t.Fatalf("%+v of %d", c, r.Total)
 			}
-			failed := func(a *assay.Attempt) bool { return a.Model == r.Model && a.Level != assay.FullSuccess }
-			if diff := same(c.Share, slowShare(attempts, failed, func(a *assay.Attempt) bool { return a.ErrorCategory == c.Category })); diff != "" {
+			want := slowShare(attempts,
+				func(a *assay.Attempt) bool {
+					return a.Model == r.Model && a.Level != assay.FullSuccess
+				},
+				func(a *assay.Attempt) bool { return a.ErrorCategory == c.Category })
+			if diff := same(c.Share, want); diff != "" {
 				t.Fatalf("%s of %s (-want +got):\n%s", c.Category, r.Model, diff)
 			}
 			sum += c.Count
@@ -324,7 +338,9 @@ func checkPilot(t *rapid.T, table *report.Table, attempts []assay.Attempt) {
 			t.Fatalf("%+v, want %d of %d", r, full[k], done[k])
 		}
 		mine := func(a *assay.Attempt) bool { return a.Model == r.Model && a.Variant == r.Variant }
-		if diff := same(r.Batch, slowShare(attempts, mine, func(a *assay.Attempt) bool { return a.Pilot.Batch == assay.FullSuccess })); diff != "" {
+		want := slowShare(attempts, mine,
+			func(a *assay.Attempt) bool { return a.Pilot.Batch == assay.FullSuccess })
+		if diff := same(r.Batch, want); diff != "" {
 			t.Fatalf("batch of %v (-want +got):\n%s", k, diff)
 		}
 		delete(done, k)
@@ -354,7 +370,8 @@ func TestOrderOfAttemptsIsIrrelevant(t *testing.T) {
 			return table
 		}
 		want := build(attempts)
-		if diff := cmp.Diff(want, build(rapid.Permutation(attempts).Draw(t, "order")), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		got := build(rapid.Permutation(attempts).Draw(t, "order"))
+		if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 			t.Fatalf("another order (-want +got):\n%s", diff)
 		}
 	})

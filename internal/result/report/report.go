@@ -61,8 +61,8 @@ type Row struct {
 	FailureRate     float64       `json:"failure_rate"`
 	FailureInterval stat.Interval `json:"failure_95"`
 	// Best is the mean of [assay.Outcome.Best] over the BestMeasured trials whose rules measure it.
-	// It is nil if there is no such trial. OfBest is the rate of full success of these trials, divided by
-	// Best.
+	// It is nil if there is no such trial. OfBest is the rate of full success of these trials,
+	// divided by Best.
 	Best         *float64 `json:"best_possible"`
 	BestMeasured int      `json:"best_measured"`
 	OfBest       *float64 `json:"of_best"`

@@ -88,8 +88,9 @@ func TestRowsCountOutcomesAndFaults(t *testing.T) {
 	oneOfThree := stat.Wilson(1, 3, stat.Z95)
 	row := func(model string, reliability float64) report.Row {
 		return report.Row{
-			Model: model, Variant: "baseline", Difficulty: "easy", Reliability: reliability, Planned: 4,
-			FullInterval: unknown, PartialInterval: unknown, FailureInterval: unknown, DesignEffect: 1,
+			Model: model, Variant: "baseline", Difficulty: "easy", Reliability: reliability,
+			Planned: 4, DesignEffect: 1,
+			FullInterval: unknown, PartialInterval: unknown, FailureInterval: unknown,
 		}
 	}
 	mixed, full := row("model-b", 0.9), row("model-b", 0.75)
@@ -121,7 +122,8 @@ func TestFaultIsNeverFailure(t *testing.T) {
 		trials := []assay.Trial{trial("m", "cot", 0.8, "t1"), trial("m", "cot", 0.8, "t2")}
 		parked := fault(trials[1], kind)
 		parked.Parked = true
-		r := build(t, trials, outcome(trials[0], assay.FullSuccess, 2), fault(trials[1], kind), parked).Rows[0]
+		done, failed := outcome(trials[0], assay.FullSuccess, 2), fault(trials[1], kind)
+		r := build(t, trials, done, failed, parked).Rows[0]
 		if r.Failed != 0 || r.FailureRate != 0 || r.FullRate != 1 || r.Done != 1 || r.Faults != 2 {
 			t.Errorf("%s: %+v", kind, r)
 		}
@@ -133,7 +135,8 @@ func TestAttemptsCountByTrial(t *testing.T) {
 	mine, other := trial("m", "cot", 0.8, "t1"), trial("m", "cot", 0.8, "t2")
 	shared := outcome(mine, assay.PartialSuccess, 5)
 	shared.Experiment = "another"
-	r := build(t, []assay.Trial{mine}, outcome(other, assay.Failure, 9), fault(other, assay.Server), shared).Rows[0]
+	strange, fault := outcome(other, assay.Failure, 9), fault(other, assay.Server)
+	r := build(t, []assay.Trial{mine}, strange, fault, shared).Rows[0]
 	if r.Partial != 1 || r.Done != 1 || r.Failed != 0 || r.Faults != 0 || r.MeanTurns != 5 ||
 		r.CostUSD != 0.25 {
 		t.Errorf("a trial that another experiment settled, beside one that was not planned: %+v", r)
@@ -143,7 +146,8 @@ func TestAttemptsCountByTrial(t *testing.T) {
 func TestFirstOutcomeSettlesTrial(t *testing.T) {
 	t.Parallel()
 	m := trial("m", "cot", 0.8, "t1")
-	r := build(t, []assay.Trial{m}, outcome(m, assay.Failure, 3), outcome(m, assay.FullSuccess, 9), fault(m, assay.Network)).Rows[0]
+	first, later := outcome(m, assay.Failure, 3), outcome(m, assay.FullSuccess, 9)
+	r := build(t, []assay.Trial{m}, first, later, fault(m, assay.Network)).Rows[0]
 	if r.Done != 1 || r.Failed != 1 || r.Full != 0 || r.MeanTurns != 3 || r.Faults != 1 ||
 		r.CostUSD != 0.75 {
 		t.Errorf("two outcomes of one trial: %+v", r)
@@ -172,8 +176,10 @@ func TestEmptyTableHasNoNull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(b), `{"experiment":"e","rows":[],"averaged_over":[],"planned":0,"done":0,"skipped":0,"templates":[],"score_versions":[],"parts":[],`+
-		`"errors":{"categories":[],"rows":[]},"loops":[],"pilot":{"rows":[],"averaged_over":[]},"left_out":[]}`; got != want {
+	want := `{"experiment":"e","rows":[],"averaged_over":[],"planned":0,"done":0,"skipped":0,` +
+		`"templates":[],"score_versions":[],"parts":[],"errors":{"categories":[],"rows":[]},"loops":[],"pilot":{"rows":[],"averaged_over":[]},` +
+		`"left_out":[]}`
+	if got := string(b); got != want {
 		t.Errorf("an empty table is %s, want %s", got, want)
 	}
 }

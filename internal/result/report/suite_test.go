@@ -19,11 +19,13 @@ import (
 
 var (
 	flaws = []string{
-		"flawed_sequence_disorder", "flawed_tool_misuse", "flawed_parameter_error", "flawed_missing_step",
+		"flawed_sequence_disorder", "flawed_tool_misuse", "flawed_parameter_error",
+		"flawed_missing_step",
 		"flawed_redundant_operations", "flawed_logical_inconsistency", "flawed_semantic_drift",
 	}
 	categories = []string{
-		"tool_call_format", "timeout", "max_turns", "tool_selection", "parameter_config", "sequence_order", "dependency", "other",
+		"tool_call_format", "timeout", "max_turns", "tool_selection", "parameter_config",
+		"sequence_order", "dependency", "other",
 	}
 )
 
@@ -31,7 +33,9 @@ var (
 // that of the tables.
 func suite() (report.Design, []assay.Trial) {
 	models := []string{"gpt-4o-mini", "gemini-2.5-flash-06-17", "qwen2.5-7b-instruct"}
-	plan := func(name string, variants []string, difficulties []string, rates []float64, varies ...string) report.Part {
+	plan := func(
+		name string, variants, difficulties []string, rates []float64, varies ...string,
+	) report.Part {
 		return report.Part{
 			Name:   name,
 			Varies: append(varies, "task_type"),
@@ -122,7 +126,8 @@ func play(trials []assay.Trial, rng *rand.Rand) []assay.Attempt {
 	for _, t := range trials {
 		a := outcome(t, assay.FullSuccess, 3+rng.IntN(8))
 		if rng.Float64() > t.Reliability-float64(len(t.Model)%7)/10 {
-			a.Level, a.ErrorCategory = assay.Levels[1+rng.IntN(2)], categories[rng.IntN(len(categories))]
+			a.Level = assay.Levels[1+rng.IntN(2)]
+			a.ErrorCategory = categories[rng.IntN(len(categories))]
 		}
 		a.Coverage, a.ScoreVersion, a.Best = rng.Float64(), "pilot-2", t.Reliability*0.9
 		a.OrderCorrect = a.Level == assay.FullSuccess || a.Coverage > 0.8

@@ -40,12 +40,15 @@ func TestPromptsAndRulesComeFromOutcomes(t *testing.T) {
 	late := attempts[0]
 	late.Templates, late.ScoreVersion = "too late", "too late"
 	table := build(t, trials, append(attempts, late)...)
-	if diff := cmp.Diff([][]string{{"be60f21fbb", "d993f258aa"}, {"assay-1.1", "pilot-1"}}, [][]string{table.Templates, table.ScoreVersions}); diff != "" {
+	want := [][]string{{"be60f21fbb", "d993f258aa"}, {"assay-1.1", "pilot-1"}}
+	if diff := cmp.Diff(want, [][]string{table.Templates, table.ScoreVersions}); diff != "" {
 		t.Errorf("wordings and rules (-want +got):\n%s", diff)
 	}
 	for _, want := range []string{
-		"Outcomes of 2 wordings of the prompts are pooled: be60f21f…, d993f258…. Compare them with care.\n",
-		"Outcomes judged by 2 versions of the rules are pooled: assay-1.1, pilot-1. `assay rescore` applies",
+		"Outcomes of 2 wordings of the prompts are pooled: be60f21f…, d993f258…. Compare them " +
+			"with care.\n",
+		"Outcomes judged by 2 versions of the rules are pooled: assay-1.1, pilot-1. " +
+			"`assay rescore` applies",
 	} {
 		if got := text(t, table); !strings.Contains(got, want) {
 			t.Errorf("no note %q:\n%s", want, got)
@@ -73,7 +76,8 @@ func TestRulesDecideWhetherBestIsMeasured(t *testing.T) {
 	play("both", "v2", 0.5, assay.Failure)
 	play("hopeless", "v2", 0, assay.Failure)
 	trials = append(trials, trial("pending", "cot", 0.8, "t"))
-	want := "new 0.3750 (2) 1.3333, old – (0) –, both 0.5000 (1) 0.0000, hopeless 0.0000 (1) –, pending – (0) –"
+	want := "new 0.3750 (2) 1.3333, old – (0) –, both 0.5000 (1) 0.0000, " +
+		"hopeless 0.0000 (1) –, pending – (0) –"
 	var got []string
 	table := build(t, trials, attempts...)
 	for _, r := range table.Rows {
@@ -99,7 +103,8 @@ func TestEpisodesCountByFirstLoop(t *testing.T) {
 	t.Parallel()
 	var trials []assay.Trial
 	var attempts []assay.Attempt
-	for i, kind := range []assay.LoopKind{"new", assay.ErrorLoop, "", assay.RepeatLoop, assay.ErrorLoop} {
+	kinds := []assay.LoopKind{"new", assay.ErrorLoop, "", assay.RepeatLoop, assay.ErrorLoop}
+	for i, kind := range kinds {
 		trials = append(trials, trial("m", "cot", 0.8, fmt.Sprint(i)))
 		a := outcome(trials[i], assay.FullSuccess, 3)
 		a.Loop = kind
@@ -124,7 +129,9 @@ func TestPartsListTheirLeftOutTasks(t *testing.T) {
 		Parts: []report.Part{
 			{
 				Name: "flaws",
-				Has:  func(c assay.Cell) bool { return c.Variant == name && c.TaskType != "data_pipeline" },
+				Has: func(c assay.Cell) bool {
+					return c.Variant == name && c.TaskType != "data_pipeline"
+				},
 			},
 			{Name: "plain", Has: func(c assay.Cell) bool { return c.Variant == "cot" }},
 		},
@@ -136,7 +143,9 @@ func TestPartsListTheirLeftOutTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([][]report.LeftOut{d.LeftOut, d.LeftOut[:1], {}}, [][]report.LeftOut{table.LeftOut, table.Parts[0].LeftOut, table.Parts[1].LeftOut}); diff != "" {
+	want := [][]report.LeftOut{d.LeftOut, d.LeftOut[:1], {}}
+	got := [][]report.LeftOut{table.LeftOut, table.Parts[0].LeftOut, table.Parts[1].LeftOut}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)
 	}
 }
@@ -158,7 +167,8 @@ func TestSinglePartIsShownIfItAdds(t *testing.T) {
 		"a part without cells": {[]report.Part{nothing, nothing}, false},
 	} {
 		var text strings.Builder
-		if err := exhibit.WriteTable(&text, r.build(t, tc.parts...), document.Terminal{}); err != nil {
+		table := r.build(t, tc.parts...)
+		if err := exhibit.WriteTable(&text, table, document.Terminal{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(text.String(), "Full success by"); got != tc.want {

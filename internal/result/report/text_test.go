@@ -24,9 +24,9 @@ func TestTableAsText(t *testing.T) {
 		1,
 		2,
 	)
-	done := trials[4:5]
+	done, failed := trials[4:5], outcome(hard, assay.Failure, 10)
 	for name, table := range map[string]*report.Table{
-		"mixed.txt":    build(t, append(trials, hard), append(attempts, outcome(hard, assay.Failure, 10))...),
+		"mixed.txt":    build(t, append(trials, hard), append(attempts, failed)...),
 		"complete.txt": build(t, done, outcome(done[0], assay.FullSuccess, 5)),
 		"empty.txt":    build(t, nil),
 	} {
