@@ -47,8 +47,8 @@ func TestBackupDuringSaves(t *testing.T) {
 			t.Fatal(err)
 		}
 		if problems, proof := verify(t, to); len(problems) > 0 || proof.Attempts < before {
-			t.Errorf("backup %d: %d attempts, want at least %d; problems %v", i, proof.Attempts,
-				before, problems)
+			t.Errorf("backup %d: %d attempts, want at least %d; problems %v",
+				i, proof.Attempts, before, problems)
 		}
 		// The snapshot stands for the same attempts in both.
 		if diff := cmp.Diff(all(t, reader, store.Filter{Snapshot: snapshot}),
@@ -150,8 +150,8 @@ func TestNewStoreHasOneMaker(t *testing.T) {
 	var once sync.Once
 	r.Progress = func(string, int, int) {
 		once.Do(func() {
-			if _, err := openReadOnly(t, clean).Backup(t.Context(), to); !errors.Is(err,
-				store.ErrBusy) || !strings.Contains(err.Error(), "\nhint: ") {
+			if _, err := openReadOnly(t, clean).Backup(t.Context(),
+				to); !errors.Is(err, store.ErrBusy) || !strings.Contains(err.Error(), "\nhint: ") {
 				t.Errorf("backup to the target of a merge: %v, want ErrBusy with a hint", err)
 			}
 		})

@@ -200,7 +200,8 @@ func BenchmarkRescore(b *testing.B) {
 	if err := db.Save(b.Context(), outcome(1), longTranscript(1)); err != nil {
 		b.Fatal(err)
 	}
-	rawClosed(b, path, "INSERT INTO transcripts SELECT id, (SELECT body FROM transcripts) FROM attempts WHERE id NOT IN (SELECT attempt FROM transcripts)")
+	rawClosed(b, path, `INSERT INTO transcripts SELECT id, (SELECT body FROM transcripts)
+		FROM attempts WHERE id NOT IN (SELECT attempt FROM transcripts)`)
 	for b.Loop() {
 		var batch []store.Rescored
 		for s, err := range db.Transcripts(b.Context(), store.Filter{}) {

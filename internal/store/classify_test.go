@@ -155,8 +155,7 @@ func TestClassifyRefuses(t *testing.T) {
 			store.ErrInvalid,
 		},
 		"year 10000": {func(c *store.Classification) {
-			c.At = time.Date(10000, 1, 1, 0, 0,
-				0, 0, time.UTC)
+			c.At = year10000
 		}, store.ErrInvalid},
 	} {
 		c := opinion(a)

@@ -267,8 +267,8 @@ func mount(t *testing.T, options string) string {
 		t.Skip("mounting a file system takes root")
 	}
 	dir := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", options, "tmpfs",
-		dir).CombinedOutput(); err != nil {
+	cmd := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", options, "tmpfs", dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Skipf("mount: %v: %s", err, out)
 	}
 	t.Cleanup(func() {
@@ -303,15 +303,15 @@ func TestOpenOnFullFileSystem(t *testing.T) {
 	if err := os.WriteFile(filler, make([]byte, 40<<10), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Open(t.Context(), path, store.Options{}); !errors.Is(err,
-		store.ErrDiskFull) {
+	if _, err := store.Open(t.Context(), path,
+		store.Options{}); !errors.Is(err, store.ErrDiskFull) {
 		t.Errorf("Open() = %v, want ErrDiskFull", err)
 	}
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "mount", "-o", "remount,size=8m",
-		dir).CombinedOutput(); err != nil {
+	cmd := exec.CommandContext(t.Context(), "mount", "-o", "remount,size=8m", dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("remount: %v: %s", err, out)
 	}
 	db := open(t, path, store.Options{})
@@ -360,8 +360,8 @@ func TestReadOnlyDirectoryCanBeRead(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if out, err := exec.CommandContext(t.Context(), "mount", "-o", "remount,ro",
-				dir).CombinedOutput(); err != nil {
+			cmd := exec.CommandContext(t.Context(), "mount", "-o", "remount,ro", dir)
+			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Skipf("remount: %v: %s", err, out)
 			}
 			if _, err := store.Open(t.Context(), path, store.Options{}); !errors.Is(err,
@@ -396,8 +396,8 @@ func TestMovedStoreStopsTheRun(t *testing.T) {
 		}
 		for i := range 2 {
 			if err := db.Save(t.Context(), outcome(2+i), nil); !errors.Is(err, store.ErrMoved) {
-				t.Errorf("Save after %q was moved = %v, want ErrMoved", filepath.Base(path+suffix),
-					err)
+				t.Errorf("Save after %q was moved = %v, want ErrMoved",
+					filepath.Base(path+suffix), err)
 			}
 		}
 		if err := os.Rename(path+".aside", path+suffix); err != nil {
@@ -428,8 +428,8 @@ func TestUserWithoutPermissionCanRead(t *testing.T) {
 	if err := os.Chmod(path, 0o444); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Open(t.Context(), path, store.Options{}); !errors.Is(err,
-		store.ErrReadOnly) {
+	if _, err := store.Open(t.Context(), path,
+		store.Options{}); !errors.Is(err, store.ErrReadOnly) {
 		t.Errorf("Open of a write-protected file = %v, want ErrReadOnly", err)
 	}
 	if got := len(all(t, openReadOnly(t, path), store.Filter{})); got != 1 {

@@ -47,8 +47,8 @@ func TestDeleteMatchesItsPreview(t *testing.T) {
 			}
 			after := all(t, db, store.Filter{})
 			if len(before)-len(after) != d.Attempts {
-				t.Errorf("%d attempts are left of %d, and %d were deleted", len(after), len(before),
-					d.Attempts)
+				t.Errorf("%d attempts are left of %d, and %d were deleted",
+					len(after), len(before), d.Attempts)
 			}
 			for _, a := range after {
 				if !slices.ContainsFunc(before,
@@ -159,8 +159,8 @@ func TestReadersNoticeDeletions(t *testing.T) {
 func doomed() *assay.Attempt {
 	a := outcome(1)
 	a.Model = "doomed"
-	a.Trial = assay.NewTrial(a.Cell, assay.TaskRef{ID: a.Task, Digest: a.TaskDigest}, a.Setting,
-		2025, 1)
+	a.Trial = assay.NewTrial(a.Cell, assay.TaskRef{ID: a.Task, Digest: a.TaskDigest},
+		a.Setting, 2025, 1)
 	return a
 }
 

@@ -134,8 +134,8 @@ func TestOneDictionaryForEachKindOfText(t *testing.T) {
 		}
 		right := uint32(s.kind + 1)
 		if used := after[right] - before[right]; s.saves == enough && used < enough/3 {
-			t.Errorf("session %d: %d transcripts use dictionary %d, want most of %d", step, used,
-				right, enough)
+			t.Errorf("session %d: %d transcripts use dictionary %d, want most of %d",
+				step, used, right, enough)
 		}
 		scripts.in(t, reader)
 	}
@@ -238,8 +238,8 @@ func TestTranscriptWithoutItsDictionaryIsDamaged(t *testing.T) {
 				}
 			}
 			if len(lost) != used[2] || len(lost) == 0 {
-				t.Errorf("%d transcripts are lost, want the %d that need dictionary 2", len(lost),
-					used[2])
+				t.Errorf("%d transcripts are lost, want the %d that need dictionary 2",
+					len(lost), used[2])
 			}
 			// The store still accepts transcripts.
 			scripts.session(t, path, kinds[0], enough)
@@ -402,8 +402,8 @@ func TestReadersLearnNewDictionaries(t *testing.T) {
 		}
 		if used, stored := needs(t, path); stored != session+1 ||
 			used[uint32(session+1)] < enough/2 {
-			t.Errorf("session %d: %d dictionaries, transcripts by dictionary %v", session, stored,
-				used)
+			t.Errorf("session %d: %d dictionaries, transcripts by dictionary %v",
+				session, stored, used)
 		}
 	}
 }
@@ -428,6 +428,7 @@ func TestDictionaryHalvesTranscripts(t *testing.T) {
 	}
 	before, after := slices.Min(sizes[:5]), slices.Max(sizes[enough:])
 	if 2*after > before {
-		t.Errorf("transcripts take %d bytes without a dictionary and %d with one, want less than half", before, after)
+		t.Errorf("transcripts take %d bytes without a dictionary and %d with one, want less than half",
+			before, after)
 	}
 }

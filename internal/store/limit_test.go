@@ -75,12 +75,14 @@ func TestLearnRefusesInvalidLimits(t *testing.T) {
 		"no bucket": {"r1", store.LaneLimit{"l", "", 1, epoch}, store.ErrInvalid},
 		"year 10000": {"r1", store.LaneLimit{
 			"l", assay.Tokens, 1,
-			time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC),
+			year10000,
 		}, store.ErrInvalid},
 		"unknown run": {"r9", good, store.ErrUnknownRun},
 	} {
-		if err := db.Learn(t.Context(), tc.run, []store.LaneLimit{good, tc.bad}); !errors.Is(err,
-			tc.want) {
+		if err := db.Learn(t.Context(), tc.run, []store.LaneLimit{
+			good,
+			tc.bad,
+		}); !errors.Is(err, tc.want) {
 			t.Errorf("%s: Learn() = %v, want %v", name, err, tc.want)
 		}
 	}

@@ -303,8 +303,8 @@ func TestMigrationRefusesForeignRows(t *testing.T) {
 		}
 		if diff := cmp.Diff(before, content(t, path, tc.format)); diff != "" ||
 			!strings.Contains(version(t, path), fmt.Sprint(tc.format)) {
-			t.Errorf("from %d: version %s, rows (-before +after):\n%s", tc.format, version(t, path),
-				diff)
+			t.Errorf("from %d: version %s, rows (-before +after):\n%s",
+				tc.format, version(t, path), diff)
 		}
 	}
 }

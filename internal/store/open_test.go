@@ -327,7 +327,19 @@ func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 		t.Fatal(err)
 	}
 	shell := raw(t, path, "PRAGMA foreign_keys = ON; INSERT INTO dictionaries (body) VALUES (x'')")
-	columns := "program, templates, lane, served_model, level, ended, error_category, turns, tool_calls, required_tools, executed_tools, coverage, order_correct, assisted, score_version, fault, fault_detail, parked, requests, retried, input_tokens, output_tokens, cost_usd, queued_ms, working_ms, started_at, finished_at"
+	// INSERT statements begin and end with these.
+	const (
+		columns = `program, templates, lane, served_model, level, ended, error_category, turns,
+			tool_calls, required_tools, executed_tools, coverage, order_correct, assisted,
+			score_version, fault, fault_detail, parked, requests, retried, input_tokens,
+			output_tokens, cost_usd, queued_ms, working_ms, started_at, finished_at`
+		attempt        = "INSERT INTO attempts (trial, number, run, " + columns + ") SELECT "
+		ofOutcome      = ", " + columns + " FROM attempts WHERE level <> '' LIMIT 1"
+		ofFault        = ", " + columns + " FROM attempts WHERE fault <> '' LIMIT 1"
+		score          = "INSERT INTO scores (attempt, scored_at, program, body) SELECT "
+		classification = "INSERT INTO classifications SELECT NULL, "
+		reason         = ", reason, rule_category, classified_at, 0, 0, 0, raw FROM classifications c"
+	)
 	for _, text := range []string{
 		"UPDATE attempts SET level = 'full_success' WHERE level <> ''",
 		"DELETE FROM attempts",
@@ -346,30 +358,28 @@ func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 		"INSERT INTO dictionaries VALUES (0, x'')",
 		"UPDATE scores SET program = ''",
 		"DELETE FROM scores",
-		"INSERT INTO scores (attempt, scored_at, program, body) SELECT a.id, scored_at, s.program, body FROM scores s, attempts a WHERE fault <> ''",
-		"INSERT INTO scores (attempt, scored_at, program, body) SELECT 9999, scored_at, program, body FROM scores",
-		"INSERT INTO scores (attempt, scored_at, program, body) SELECT attempt, scored_at, program, '{}' FROM scores",
-		"INSERT INTO scores (attempt, scored_at, program, body) SELECT attempt, scored_at, program, json_set(body, '$.level', 'good') FROM scores",
+		score + "a.id, scored_at, s.program, body FROM scores s, attempts a WHERE fault <> ''",
+		score + "9999, scored_at, program, body FROM scores",
+		score + "attempt, scored_at, program, '{}' FROM scores",
+		score + "attempt, scored_at, program, json_set(body, '$.level', 'good') FROM scores",
 		"UPDATE classifications SET category = 'other'",
 		"DELETE FROM classifications",
-		"INSERT INTO classifications SELECT NULL, a.id, c.model, prompt, category, confidence, reason, rule_category, classified_at, 0, 0, 0, raw FROM classifications c, attempts a WHERE fault <> ''",
-		"INSERT INTO classifications SELECT NULL, 9999, model, prompt, category, confidence, reason, rule_category, classified_at, 0, 0, 0, raw FROM classifications",
-		"INSERT INTO classifications SELECT NULL, attempt, model, prompt, category, confidence, reason, rule_category, classified_at, 0, 0, 0, raw FROM classifications",
-		"INSERT INTO classifications SELECT NULL, attempt, 'm', prompt, category, 2, reason, rule_category, classified_at, 0, 0, 0, raw FROM classifications",
+		classification + "a.id, c.model, prompt, category, confidence" + reason +
+			", attempts a WHERE fault <> ''",
+		classification + "9999, model, prompt, category, confidence" + reason,
+		classification + "attempt, model, prompt, category, confidence" + reason,
+		classification + "attempt, 'm', prompt, category, 2" + reason,
 		"INSERT INTO lane_limits (run, lane, bucket, value, learned_at) VALUES (99, 'l', 'rpm', 1, '')",
 		"INSERT INTO controls (run, at, command) VALUES (99, '', '{}')",
-		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 93, run, " +
-			columns + " FROM attempts WHERE level <> '' LIMIT 1",
-		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 1, run, " +
-			columns + " FROM attempts WHERE fault <> '' LIMIT 1",
-		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT zeroblob(16), 1, run, " +
-			columns + " FROM attempts WHERE fault <> '' LIMIT 1",
-		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 94, 99, " +
-			columns + " FROM attempts WHERE fault <> '' LIMIT 1",
-		"INSERT INTO attempts (trial, number, run, " + columns + ") SELECT trial, 95, run, " +
-			strings.Replace(columns, "ended", "'bored'", 1) +
-			" FROM attempts WHERE fault <> '' LIMIT 1",
-		"INSERT INTO trials SELECT x'00', model, variant, severity, difficulty, task_type, reliability, task, task_digest, repeat, seed, world, protocol, tools, turn_limit, sampling, token_limit, cost_limit, several_calls, persistence, burst, loops FROM trials LIMIT 1",
+		attempt + "trial, 93, run" + ofOutcome,
+		attempt + "trial, 1, run" + ofFault,
+		attempt + "zeroblob(16), 1, run" + ofFault,
+		attempt + "trial, 94, 99" + ofFault,
+		attempt + "trial, 95, run" + strings.Replace(ofFault, "ended", "'bored'", 1),
+		`INSERT INTO trials SELECT x'00', model, variant, severity, difficulty, task_type,
+			reliability, task, task_digest, repeat, seed, world, protocol, tools, turn_limit,
+			sampling, token_limit, cost_limit, several_calls, persistence, burst, loops
+			FROM trials LIMIT 1`,
 	} {
 		_, err := shell.Exec(text)
 		if primary(err) != sqlite3.SQLITE_CONSTRAINT {

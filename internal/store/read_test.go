@@ -168,8 +168,8 @@ func TestTranscriptDefaultsToSettlingAttempt(t *testing.T) {
 		trial  assay.TrialID
 		number int
 	}{{id, 5}, {outcome(2).ID, 0}, {outcome(3).ID, 0}} {
-		if _, err := db.Transcript(t.Context(), missing.trial, missing.number); !errors.Is(err,
-			store.ErrNotFound) {
+		if _, err := db.Transcript(t.Context(), missing.trial,
+			missing.number); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("Transcript(%v) = %v, want ErrNotFound", missing, err)
 		}
 	}
@@ -183,8 +183,8 @@ func TestDamagedTranscript(t *testing.T) {
 		t.Fatal(err)
 	}
 	rawClosed(t, path, "DROP TRIGGER transcripts_keep; UPDATE transcripts SET body = x'28b52ffd0001'")
-	if _, err := openReadOnly(t, path).Transcript(t.Context(), outcome(1).ID, 0); !errors.Is(err,
-		store.ErrDamaged) {
+	if _, err := openReadOnly(t, path).Transcript(t.Context(), outcome(1).ID,
+		0); !errors.Is(err, store.ErrDamaged) {
 		t.Errorf("Transcript() = %v, want ErrDamaged", err)
 	}
 }
@@ -359,8 +359,8 @@ func TestVerdictsAgreeWithAttempts(t *testing.T) {
 		w := want[n]
 		n++
 		w.Trial = assay.Trial{ID: w.ID}
-		w.Number, w.Experiment, w.Program, w.FaultDetail, w.Parked, w.Retried = 0, "", "", "",
-			false, nil
+		w.Number, w.Experiment, w.Program = 0, "", ""
+		w.FaultDetail, w.Parked, w.Retried = "", false, nil
 		w.StartedAt, w.FinishedAt = time.Time{}, time.Time{}
 		w.RequiredTools, w.ExecutedTools = nil, nil
 		if diff := cmp.Diff(w, got); diff != "" {

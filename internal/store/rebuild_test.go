@@ -130,8 +130,8 @@ func TestMergeLaws(t *testing.T) {
 		for _, a := range all(t, openReadOnly(t, filepath.Join(dir, "abc")),
 			store.Filter{OnlySettled: true}) {
 			if want := first[a.ID]; !a.FinishedAt.Equal(want) {
-				t.Fatalf("trial %s has the outcome of %s, want that of %s", a.ID, a.FinishedAt,
-					want)
+				t.Fatalf("trial %s has the outcome of %s, want that of %s",
+					a.ID, a.FinishedAt, want)
 			}
 			delete(first, a.ID)
 		}
@@ -167,8 +167,8 @@ func TestMergeKeepsTranscripts(t *testing.T) {
 			t.Fatal(err)
 		}
 		if problems, is := verify(t, to); is.Transcripts != want.Transcripts || len(problems) > 0 {
-			t.Errorf("%s: %d transcripts, want %d; problems %v", name, is.Transcripts,
-				want.Transcripts, problems)
+			t.Errorf("%s: %d transcripts, want %d; problems %v",
+				name, is.Transcripts, want.Transcripts, problems)
 		}
 	}
 }
@@ -193,8 +193,8 @@ func TestMergeReportsConflicts(t *testing.T) {
 		paths = append(paths, path)
 	}
 	var conflicts []store.Conflict
-	sum, err := rebuild(nil, &conflicts).Make(t.Context(), filepath.Join(t.TempDir(), "all.db"),
-		paths[1], paths[0])
+	to := filepath.Join(t.TempDir(), "all.db")
+	sum, err := rebuild(nil, &conflicts).Make(t.Context(), to, paths[1], paths[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,8 +215,8 @@ func TestMergeRefusesExistingFileAndDamage(t *testing.T) {
 	if err := os.WriteFile(there, []byte("mine"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rebuild(nil, nil).Make(t.Context(), there, clean); !errors.Is(err,
-		store.ErrExists) {
+	if _, err := rebuild(nil, nil).Make(t.Context(), there,
+		clean); !errors.Is(err, store.ErrExists) {
 		t.Errorf("Make() over a file = %v, want ErrExists", err)
 	}
 	if b, err := os.ReadFile(there); string(b) != "mine" {

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -23,8 +22,8 @@ import (
 // better returns an outcome of the i-th trial by later rules.
 func better(i int) assay.Outcome {
 	o := outcome(i).Outcome
-	o.Level, o.ErrorCategory, o.ScoreVersion, o.Best, o.Pilot = assay.FullSuccess, "", "assay-2",
-		0.125, pilot()
+	o.Level, o.ErrorCategory, o.ScoreVersion = assay.FullSuccess, "", "assay-2"
+	o.Best, o.Pilot = 0.125, pilot()
 	return o
 }
 
@@ -150,8 +149,7 @@ func TestRescoreRefuses(t *testing.T) {
 		"negative wasted": {func(r *store.Rescored) { r.Outcome.Wasted = -1 }, store.ErrInvalid},
 		"negative turns":  {func(r *store.Rescored) { r.Outcome.Turns = -1 }, store.ErrInvalid},
 		"year 10000": {func(r *store.Rescored) {
-			r.At = time.Date(10000, 1, 1, 0, 0, 0, 0,
-				time.UTC)
+			r.At = year10000
 		}, store.ErrInvalid},
 		"loop before turn": {func(r *store.Rescored) { r.Outcome.LoopTurn = 0 }, store.ErrInvalid},
 	} {

@@ -201,6 +201,9 @@ func saveForEver(ctx context.Context, path string) error {
 	return <-errs
 }
 
+// year10000 has no RFC 3339 form.
+var year10000 = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // drawAttempt returns an attempt that the store must accept.
 func drawAttempt(t *rapid.T) *assay.Attempt {
 	text := rapid.OneOf(rapid.String(),

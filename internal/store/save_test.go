@@ -68,8 +68,8 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	temperature, topP, tokens := 0.5, 0.25, 99
 	settled.Sampling = assay.Sampling{Temperature: &temperature, TopP: &topP, MaxTokens: &tokens}
 	settled.Tokens, settled.USD = 50_000, 0.125
-	settled.SeveralCalls, settled.Persistence, settled.Burst, settled.Loops = assay.RefuseSeveral,
-		0.25, 0.5, "repeat=stop"
+	settled.SeveralCalls, settled.Loops = assay.RefuseSeveral, "repeat=stop"
+	settled.Persistence, settled.Burst = 0.25, 0.5
 	settled.Pilot = pilot()
 	save(t, db, settled, faulted)
 	if unset := zeroes(reflect.ValueOf(*settled), reflect.ValueOf(*faulted)); len(unset) > 0 {
@@ -190,8 +190,7 @@ var bad = map[string]func(*assay.Attempt){
 	"upper-case trial":     func(a *assay.Attempt) { a.ID = "AABBCCDDEEFF00112233445566778899" },
 	"other experiment":     func(a *assay.Attempt) { a.Experiment = "f" },
 	"year 10000": func(a *assay.Attempt) {
-		a.FinishedAt = time.Date(10000, 1, 1, 0, 0, 0,
-			0, time.UTC)
+		a.FinishedAt = year10000
 	},
 	"seed beyond int64":    func(a *assay.Attempt) { a.Seed = math.MaxUint64 },
 	"sampling no number":   func(a *assay.Attempt) { v := math.NaN(); a.Sampling.Temperature = &v },
@@ -216,8 +215,8 @@ func TestSaveRefusesBadAttempts(t *testing.T) {
 	if err := db.Save(t.Context(), a, nil); !errors.Is(err, store.ErrUnknownRun) {
 		t.Errorf("unknown run: Save() = %v, want ErrUnknownRun", err)
 	}
-	if _, err := db.FindTrial(t.Context(), string(outcome(1).ID)); !errors.Is(err,
-		store.ErrNotFound) {
+	if _, err := db.FindTrial(t.Context(),
+		string(outcome(1).ID)); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a refused attempt left a trial: FindTrial() = %v", err)
 	}
 	save(t, db, outcome(1))
@@ -296,8 +295,8 @@ func TestGroupCommitIsExact(t *testing.T) {
 	}
 	got := all(t, openReadOnly(t, path), store.Filter{})
 	if want := trials * (goroutines/2 + 1); len(got) != want || len(numbers) != want {
-		t.Errorf("%d attempts are stored and %d were acknowledged, want %d", len(got), len(numbers),
-			want)
+		t.Errorf("%d attempts are stored and %d were acknowledged, want %d",
+			len(got), len(numbers), want)
 	}
 	next := map[assay.TrialID]int{}
 	for _, a := range got {

@@ -142,8 +142,8 @@ func TestProfileByModelAndVariant(t *testing.T) {
 	at := func(a *assay.Attempt, model, variant string) *assay.Attempt {
 		cell := a.Cell
 		cell.Model, cell.Variant = model, variant
-		a.Trial = assay.NewTrial(cell, assay.TaskRef{ID: a.Task, Digest: a.TaskDigest}, a.Setting,
-			1, 1)
+		a.Trial = assay.NewTrial(cell, assay.TaskRef{ID: a.Task, Digest: a.TaskDigest},
+			a.Setting, 1, 1)
 		return a
 	}
 	save(t, db,

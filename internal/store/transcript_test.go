@@ -85,8 +85,8 @@ func TestTranscriptsContinueAfterDamagedOne(t *testing.T) {
 		}
 		got = append(got, fmt.Sprint(s.Attempt.Task, " ", err == nil))
 	}
-	if want := "task_00000001 true, task_00000002 false, task_00000003 true"; strings.Join(got,
-		", ") != want {
+	want := "task_00000001 true, task_00000002 false, task_00000003 true"
+	if strings.Join(got, ", ") != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
 }
@@ -121,7 +121,8 @@ func TestLongLoopSeesOneState(t *testing.T) {
 	db = open(t, path, store.Options{})
 	a := outcome(1)
 	save(t, db, a) // the last
-	rawClosed(t, path, "INSERT INTO transcripts SELECT id, (SELECT body FROM transcripts) FROM attempts WHERE id NOT IN (SELECT attempt FROM transcripts)")
+	rawClosed(t, path, `INSERT INTO transcripts SELECT id, (SELECT body FROM transcripts)
+		FROM attempts WHERE id NOT IN (SELECT attempt FROM transcripts)`)
 	before := all(t, db, store.Filter{})
 	reader := openReadOnly(t, path)
 	next := 0
@@ -138,11 +139,11 @@ func TestLongLoopSeesOneState(t *testing.T) {
 			save(t, db, outcome(2))
 		case n / 2:
 			var busy, logged, folded int
-			err := raw(t, path, "").QueryRow("PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &logged,
-				&folded)
+			row := raw(t, path, "").QueryRow("PRAGMA wal_checkpoint(PASSIVE)")
+			err := row.Scan(&busy, &logged, &folded)
 			if err != nil || logged == 0 || folded != logged {
-				t.Errorf("%d of %d pages of the log were folded into the file: %v", folded, logged,
-					err)
+				t.Errorf("%d of %d pages of the log were folded into the file: %v",
+					folded, logged, err)
 			}
 		}
 	}
@@ -151,7 +152,7 @@ func TestLongLoopSeesOneState(t *testing.T) {
 	}
 	if got := all(t, db, store.Filter{OnlySettled: true}); len(got) != n+1 ||
 		got[9].ScoreVersion != "assay-2" || got[n-1].ScoreVersion != "assay-2" {
-		t.Errorf("%d attempts after the loop, by rules %s and %s", len(got), got[9].ScoreVersion,
-			got[n-1].ScoreVersion)
+		t.Errorf("%d attempts after the loop, by rules %s and %s",
+			len(got), got[9].ScoreVersion, got[n-1].ScoreVersion)
 	}
 }
