@@ -23,7 +23,8 @@ var corruptions = []corruption{
 	// Attempts.
 	{"a level is changed", "seal", `UPDATE attempts SET level = 'full_success', error_category = ''
 		WHERE id = ` + someAttempt, nil},
-	{"an unknown level", "row", "UPDATE attempts SET level = 'success' WHERE id = " + someAttempt, nil},
+	{"an unknown level", "row", `UPDATE attempts SET level = 'success'
+		WHERE id = ` + someAttempt, nil},
 	{"an outcome gets a fault", "row", `UPDATE attempts SET fault = 'server'
 		WHERE id = ` + someAttempt, nil},
 	{"the served model is replaced", "seal", `UPDATE attempts SET served_model = 'gpt-4o'
@@ -53,7 +54,8 @@ var corruptions = []corruption{
 		SELECT -5, sum, script ` + seal30, nil},
 
 	// Trials.
-	{"the model is replaced", "identity", "UPDATE trials SET model = 'gpt-4o' WHERE id = " + itsTrial, nil},
+	{"the model is replaced", "identity", `UPDATE trials SET model = 'gpt-4o'
+		WHERE id = ` + itsTrial, nil},
 	{"a reliability is changed", "identity", `UPDATE trials SET reliability = 1.0
 		WHERE id = ` + itsTrial, nil},
 	{"a trial is dropped", "reference", "DELETE FROM trials WHERE id = " + itsTrial, nil},
@@ -102,7 +104,9 @@ var corruptions = []corruption{
 	{"a bit of a text is flipped on disk", "seal", "", replace(
 		"azure-east/AZURE_KEY/DeepSeek-V3-0324-2", "azure-east/AZURE_KEY/DeepSeek-V3-0324-3")},
 	{"the file is cut off", "file", "", func(b []byte) []byte { return b[:len(b)-4096] }},
-	{"the file is cut in half", "file", "", func(b []byte) []byte { return b[:len(b)/2/4096*4096] }},
+	{"the file is cut in half", "file", "", func(b []byte) []byte {
+		return b[:len(b)/2/4096*4096]
+	}},
 	{"a page is overwritten", "file", "", clearLastAttempts},
 }
 

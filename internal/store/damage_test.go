@@ -147,8 +147,11 @@ func TestDamageElsewhereCostsNoAttempts(t *testing.T) {
 // Records that excuse a missing seal count only if they are as they were saved.
 func TestRecoverIgnoresForgedExcuses(t *testing.T) {
 	t.Parallel()
-	path := planted(t, whole(t), corruption{sql: `UPDATE attempts SET turns = turns + 1 WHERE id = 30; DELETE FROM attempt_seals WHERE attempt = 30;
-		UPDATE unsealed SET last = 1000; UPDATE scores SET program = 'x'; DELETE FROM seals WHERE of = 'score'`})
+	path := planted(t, whole(t), corruption{sql: `
+		UPDATE attempts SET turns = turns + 1 WHERE id = 30;
+		DELETE FROM attempt_seals WHERE attempt = 30;
+		UPDATE unsealed SET last = 1000; UPDATE scores SET program = 'x';
+		DELETE FROM seals WHERE of = 'score'`})
 	var lost []store.Problem
 	sum, err := rebuild(&lost, nil).Make(t.Context(), path+"-new", path)
 	if err != nil || sum.Lost != 1 || len(lost) < 2 {
@@ -207,7 +210,9 @@ func TestAbsurdIDsAreReachedQuickly(t *testing.T) {
 // shows it.
 func TestVerifyFindsTruncation(t *testing.T) {
 	t.Parallel()
-	const cut = `DELETE FROM transcripts WHERE attempt > 5; DELETE FROM attempt_seals WHERE attempt > 5; DELETE FROM attempts WHERE id > 5;
+	const cut = `DELETE FROM transcripts WHERE attempt > 5;
+		DELETE FROM attempt_seals WHERE attempt > 5;
+		DELETE FROM attempts WHERE id > 5;
 		DELETE FROM trials WHERE id NOT IN (SELECT trial FROM attempts)`
 	db, path := create(t, store.Options{})
 	for i := range 8 {

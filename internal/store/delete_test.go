@@ -191,8 +191,12 @@ func TestDeletedIDsAreNotReused(t *testing.T) {
 		}
 		reader := raw(t, path, "")
 		var reused int
-		err := reader.QueryRow(`SELECT count(*) FROM deleted d JOIN (SELECT 'run' AS of, seq AS id FROM runs UNION ALL SELECT 'score', id FROM scores
-			UNION ALL SELECT 'classification', id FROM classifications UNION ALL SELECT 'attempt', id FROM attempts) r ON r.of = d.of AND r.id BETWEEN d.first AND d.last`).Scan(&reused)
+		err := reader.QueryRow(`SELECT count(*) FROM deleted d JOIN (
+				SELECT 'run' AS of, seq AS id FROM runs
+				UNION ALL SELECT 'score', id FROM scores
+				UNION ALL SELECT 'classification', id FROM classifications
+				UNION ALL SELECT 'attempt', id FROM attempts
+			) r ON r.of = d.of AND r.id BETWEEN d.first AND d.last`).Scan(&reused)
 		if err := errors.Join(err, reader.Close()); err != nil || reused > 0 {
 			t.Errorf("%d rows have the IDs of deleted rows, %v", reused, err)
 		}

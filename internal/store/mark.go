@@ -23,7 +23,7 @@ func (db *DB) MarkDamaged(problems []Problem) error {
 			return nil
 		}
 		if err := os.Remove(markPath(db.path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("store %s is intact, but its mark cannot be removed: %w", db.path, err)
+			return fmt.Errorf("store %s is intact, but cannot remove its mark: %w", db.path, err)
 		}
 		return nil
 	}

@@ -45,7 +45,8 @@ func columns(t *testing.T, format int) map[string]string {
 	t.Helper()
 	db := raw(t, ":memory:", schema(t, 0, format))
 	defer db.Close()
-	rows, err := db.Query("SELECT m.name, group_concat(c.name, ', ') FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.type = 'table' GROUP BY 1")
+	rows, err := db.Query(`SELECT m.name, group_concat(c.name, ', ')
+		FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.type = 'table' GROUP BY 1`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,8 @@ func columns(t *testing.T, format int) map[string]string {
 func downgrade(t *testing.T, source string, format int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "assay.db")
-	text := schema(t, 0, format) + fmt.Sprintf(`PRAGMA application_id = 0x41736179; PRAGMA user_version = %d; PRAGMA journal_mode = WAL;
+	text := schema(t, 0, format) + fmt.Sprintf(`PRAGMA application_id = 0x41736179;
+		PRAGMA user_version = %d; PRAGMA journal_mode = WAL;
 		ATTACH '%s' AS source;`, format, source)
 	all := columns(t, format)
 	for _, table := range slices.Sorted(maps.Keys(all)) {
@@ -110,7 +112,8 @@ func former(t *testing.T, format int) string {
 // unmeasured returns an attempt as earlier formats hold it.
 func unmeasured(a assay.Attempt) assay.Attempt {
 	o := &a.Outcome
-	o.Adherence, o.GivenAdherence, o.Mistakes, o.Failures, o.Recovered, o.Wasted, o.Efficiency, o.Extra = 0, nil, 0, 0, 0, 0, 0, 0
+	o.Adherence, o.GivenAdherence, o.Efficiency = 0, nil, 0
+	o.Mistakes, o.Failures, o.Recovered, o.Wasted, o.Extra = 0, 0, 0, 0, 0
 	o.Loop, o.LoopTurn, o.Best, o.Pilot = "", 0, 0, nil
 	return a
 }
@@ -283,7 +286,8 @@ func TestKilledMigrationLeavesTheOldStore(t *testing.T) {
 func TestMigrationRefusesForeignRows(t *testing.T) {
 	t.Parallel()
 	const (
-		end       = "DROP TRIGGER attempts_keep; PRAGMA ignore_check_constraints = ON; UPDATE attempts SET ended = 'bored' WHERE fault <> ''"
+		end = `DROP TRIGGER attempts_keep; PRAGMA ignore_check_constraints = ON;
+			UPDATE attempts SET ended = 'bored' WHERE fault <> ''`
 		reference = "INSERT INTO transcripts VALUES (999, x'00')"
 		// The columns of the next format would be mistaken for these.
 		column  = "ALTER TABLE attempts ADD COLUMN mood TEXT NOT NULL DEFAULT 'good'"
@@ -313,14 +317,17 @@ func TestStoreOfFormat5KeepsItsRows(t *testing.T) {
 	t.Parallel()
 	source := whole(t)
 	path := filepath.Join(t.TempDir(), "assay.db")
-	text := schema(t, 0, 5) + "PRAGMA application_id = 0x41736179; PRAGMA user_version = 5; PRAGMA journal_mode = WAL; ATTACH '" + source + "' AS source;"
+	text := schema(t, 0, 5) + `PRAGMA application_id = 0x41736179; PRAGMA user_version = 5;
+		PRAGMA journal_mode = WAL; ATTACH '` + source + "' AS source;"
 	for table, columns := range columns(t, 5) {
 		switch table {
 		case "unsealed": // the migration has filled it
-			text += "DELETE FROM unsealed; INSERT INTO unsealed SELECT * FROM source.unsealed WHERE of <> 'run_count';"
+			text += `DELETE FROM unsealed;
+				INSERT INTO unsealed SELECT * FROM source.unsealed WHERE of <> 'run_count';`
 			continue
 		case "seals":
-			text += "INSERT INTO seals SELECT * FROM source.seals WHERE of IN ('run', 'run_spec', 'run_end', 'score', 'classification', 'dictionary', 'import');"
+			text += `INSERT INTO seals SELECT * FROM source.seals WHERE of IN
+				('run', 'run_spec', 'run_end', 'score', 'classification', 'dictionary', 'import');`
 			continue
 		case "scores": // some columns are generated
 			columns = "id, attempt, scored_at, program, body"

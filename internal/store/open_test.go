@@ -108,7 +108,8 @@ func TestOpenRefusesAndTouchesNothing(t *testing.T) {
 			rawClosed(t, path, "CREATE TABLE attempts (x); INSERT INTO attempts VALUES (1)")
 		}, store.ErrNotStore, "another.db"},
 		"other program's database with a log": {func(t *testing.T, path string) {
-			rawClosed(t, path, "PRAGMA journal_mode = WAL; PRAGMA application_id = 77; CREATE TABLE t (x)")
+			rawClosed(t, path, `PRAGMA journal_mode = WAL; PRAGMA application_id = 77;
+				CREATE TABLE t (x)`)
 		}, store.ErrNotStore, "another.db"},
 		"newer": {func(t *testing.T, path string) {
 			newStore(t, path)
@@ -227,7 +228,8 @@ func TestKilledCreationIsRolledBack(t *testing.T) {
 	}
 	// The journal of a transaction that is larger than its cache is on disk.
 	raw(t, source, `PRAGMA cache_size = 1; BEGIN; CREATE TABLE t (x);
-		INSERT INTO t WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM c WHERE i < 500) SELECT zeroblob(999) FROM c`)
+		INSERT INTO t WITH RECURSIVE c(i) AS
+			(SELECT 1 UNION ALL SELECT i+1 FROM c WHERE i < 500) SELECT zeroblob(999) FROM c`)
 	journal, err := os.ReadFile(source + "-journal")
 	if err != nil || len(journal) == 0 {
 		t.Fatalf("journal of %d bytes, %v", len(journal), err)
@@ -338,7 +340,8 @@ func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 		ofFault        = ", " + columns + " FROM attempts WHERE fault <> '' LIMIT 1"
 		score          = "INSERT INTO scores (attempt, scored_at, program, body) SELECT "
 		classification = "INSERT INTO classifications SELECT NULL, "
-		reason         = ", reason, rule_category, classified_at, 0, 0, 0, raw FROM classifications c"
+		reason         = `, reason, rule_category, classified_at, 0, 0, 0, raw
+			FROM classifications c`
 	)
 	for _, text := range []string{
 		"UPDATE attempts SET level = 'full_success' WHERE level <> ''",

@@ -182,7 +182,8 @@ func TestDamagedTranscript(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	rawClosed(t, path, "DROP TRIGGER transcripts_keep; UPDATE transcripts SET body = x'28b52ffd0001'")
+	rawClosed(t, path, `DROP TRIGGER transcripts_keep;
+		UPDATE transcripts SET body = x'28b52ffd0001'`)
 	if _, err := openReadOnly(t, path).Transcript(t.Context(), outcome(1).ID,
 		0); !errors.Is(err, store.ErrDamaged) {
 		t.Errorf("Transcript() = %v, want ErrDamaged", err)

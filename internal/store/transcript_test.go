@@ -76,7 +76,8 @@ func TestTranscriptsContinueAfterDamagedOne(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	rawClosed(t, path, "DROP TRIGGER transcripts_keep; UPDATE transcripts SET body = x'28b52ffd0001' WHERE attempt = 2")
+	rawClosed(t, path, `DROP TRIGGER transcripts_keep;
+		UPDATE transcripts SET body = x'28b52ffd0001' WHERE attempt = 2`)
 	var got []string
 	for s, err := range openReadOnly(t, path).Transcripts(t.Context(), store.Filter{}) {
 		if damaged := err != nil; damaged != (s.Transcript == nil) || damaged &&
