@@ -10,8 +10,8 @@ import (
 
 // Backup copies the store as it is now to a new file, even while a run writes to it. The copy
 // appears complete or not at all, and is as private as the store. Backup returns the snapshot
-// of the copy. If the store is known to be damaged, it returns [ErrDamaged], because nothing
-// would keep a run from writing to the copy.
+// of the copy. If the store is known to be damaged, it returns [ErrDamaged], because a
+// run could write to the copy.
 func (db *DB) Backup(ctx context.Context, path string) (snapshot string, err error) {
 	mode, err := strictest(db.path)
 	if err != nil {

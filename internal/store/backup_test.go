@@ -219,7 +219,7 @@ func TestCopiesAreAsPrivateAsTheirSources(t *testing.T) {
 	}
 }
 
-// Nothing would keep a run from writing to a damaged copy.
+// A run could write to a copy that is damaged.
 func TestBackupRefusesDamage(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(path string) error{

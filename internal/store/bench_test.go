@@ -223,7 +223,7 @@ func BenchmarkRescore(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)*1e6/n, "ms/million")
 }
 
-// BenchmarkSpent counts all attempts, or none because the first is too old.
+// BenchmarkSpent counts all attempts, or stops at the first because it is too old.
 func BenchmarkSpent(b *testing.B) {
 	db, path := create(b, store.Options{})
 	seed(b, path, seeded)

@@ -16,7 +16,7 @@ type sealedAttempt struct {
 	key        trialKey
 	run        string // empty if the run is missing
 	result     []any  // a row of resultColumns
-	sum        []byte // the seal; nil if there is none
+	sum        []byte // the seal; nil if it is missing
 	saved      []byte // the digest of the transcript that was saved; nil in older seals
 	dropped    []byte // the digest of a transcript that was deleted on purpose
 	body       []byte // the stored transcript

@@ -113,8 +113,8 @@ func columnList(prefix string, columns []column) string {
 	return strings.Join(names, ", ")
 }
 
-// saved returns the values of the columns as they are stored.
-func saved(columns []column, a *assay.Attempt) ([]any, error) {
+// rowOf returns the values of the columns as they are stored.
+func rowOf(columns []column, a *assay.Attempt) ([]any, error) {
 	row := make([]any, len(columns))
 	for i, c := range columns {
 		var err error
@@ -125,8 +125,8 @@ func saved(columns []column, a *assay.Attempt) ([]any, error) {
 	return row, nil
 }
 
-// loaded sets the fields of a from a row of these columns.
-func loaded(columns []column, a *assay.Attempt, row []any, in *interned) error {
+// loadRow sets the fields of a from a row of these columns.
+func loadRow(columns []column, a *assay.Attempt, row []any, in *interned) error {
 	for i, c := range columns {
 		if err := c.load(a, row[i], in); err != nil {
 			return fmt.Errorf("column %s: %w", c.name, err)
@@ -243,21 +243,21 @@ func list(name string, field func(*assay.Attempt) *[]string) column {
 	}
 }
 
-// object is a field as JSON, or the text none if the field is not set.
-func object(name, none string, field func(*assay.Attempt) (to any, set bool)) column {
+// object is a field as JSON. If it is not set, the column has the text unset.
+func object(name, unset string, field func(*assay.Attempt) (to any, set bool)) column {
 	return column{
 		name: name,
 		save: func(a *assay.Attempt) (any, error) {
 			value, set := field(a)
 			if !set {
-				return none, nil
+				return unset, nil
 			}
 			b, err := json.Marshal(value)
 			return string(b), err
 		},
 		load: func(a *assay.Attempt, v any, _ *interned) error {
 			s, err := cast[string](v)
-			if err != nil || s == none {
+			if err != nil || s == unset {
 				return err
 			}
 			to, _ := field(a)

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// damage records what readers skipped.
+// damage records the rows that readers skipped.
 type damage struct {
 	mu      sync.Mutex
 	gone    int            // attempts that have a seal but no row; guarded by mu

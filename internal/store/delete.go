@@ -22,7 +22,7 @@ type Choice struct {
 	Transcripts bool `json:"transcripts_only,omitempty"`
 }
 
-// Deleted counts what is deleted.
+// Deleted counts the rows of a deletion.
 type Deleted struct {
 	Attempts    int `json:"attempts"`
 	Outcomes    int `json:"outcomes"`
@@ -70,7 +70,7 @@ func (c Choice) where() (string, []any, error) {
 const chosenFrom = ` FROM attempts a JOIN trials t ON t.id = a.trial JOIN runs r ON r.seq = a.run
 	WHERE `
 
-// Preview counts what [DB.Delete] would delete.
+// Preview returns the counts of a [DB.Delete] without deleting.
 func (db *DB) Preview(ctx context.Context, c Choice) (d Deleted, err error) {
 	where, args, err := c.where()
 	if err != nil {
@@ -80,7 +80,7 @@ func (db *DB) Preview(ctx context.Context, c Choice) (d Deleted, err error) {
 }
 
 // Losing returns the trials whose outcome would be deleted. They would be pending again for
-// every experiment that plans them, even if none of its runs tried them.
+// every experiment that plans them, even if its runs never tried them.
 func (db *DB) Losing(ctx context.Context, c Choice) (Set, error) {
 	where, args, err := c.where()
 	if err != nil || c.Transcripts {
@@ -92,7 +92,7 @@ func (db *DB) Losing(ctx context.Context, c Choice) (Set, error) {
 	return Set{keys}, err
 }
 
-// count counts what is deleted with the attempts that a query selects.
+// count counts the rows that are deleted with the attempts that a query selects.
 func (c Choice) count(
 	ctx context.Context, q querier, chosen string, args []any,
 ) (d Deleted, err error) {
@@ -142,7 +142,7 @@ func (c Choice) wholeExperiment() bool {
 		!c.Transcripts
 }
 
-// Delete deletes everything that c selects, or nothing if it fails. It keeps a record, so that
+// Delete deletes everything that c selects. If it fails, all rows stay. It keeps a record, so that
 // the missing rows do not look like damage. Snapshots from before are no longer known, unless
 // only transcripts were deleted.
 func (db *DB) Delete(ctx context.Context, c Choice, program string) (d Deleted, err error) {
@@ -156,8 +156,8 @@ func (db *DB) Delete(ctx context.Context, c Choice, program string) (d Deleted, 
 	if ctx.Err() != nil {
 		return d, context.Cause(ctx)
 	}
-	// Wait for the result even if ctx ends, because a user could do nothing with the answer
-	// that the result is unknown. The wait is short: delete stops when ctx ends.
+	// Wait for the result even if ctx ends, because "the result is unknown" would not help a
+	// user. The wait is short: delete stops when ctx ends.
 	err = db.do(context.WithoutCancel(ctx), 0, func(w *writer) (err error) {
 		d, err = w.delete(ctx, c, where, args, program)
 		return err
@@ -183,7 +183,7 @@ func (w *writer) delete(
 		return d, err
 	}
 	d, err = c.count(w.ctx, w.conn, "SELECT id FROM chosen_attempts", nil)
-	if err != nil || d == (Deleted{}) { // there is nothing to record
+	if err != nil || d == (Deleted{}) { // no record is needed
 		exec("DROP TABLE chosen_attempts")
 		return d, err
 	}
@@ -216,7 +216,7 @@ func (w *writer) delete(
 	return d, err
 }
 
-// recordDeletion records what a user deleted, and returns the record's row ID.
+// recordDeletion records a deletion by a user, and returns the record's row ID.
 func (w *writer) recordDeletion(c Choice, d Deleted, program string) (int64, error) {
 	what, err := json.Marshal(struct {
 		Choice

@@ -56,7 +56,7 @@ func TestDeleteMatchesItsPreview(t *testing.T) {
 					t.Errorf("attempt %d at trial %s was changed", a.Number, a.ID)
 				}
 			}
-			// An earlier snapshot is unknown afterwards, unless nothing was deleted.
+			// An earlier snapshot is unknown afterwards, unless no attempt was deleted.
 			if _, err := collectAll(t, db,
 				store.Filter{Snapshot: snapshot}); (err != nil) != (d.Attempts > 0) {
 				t.Errorf("the earlier snapshot: %v, and %d attempts were deleted", err, d.Attempts)

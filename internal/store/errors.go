@@ -43,7 +43,7 @@ var (
 	ErrRunEnded   = errors.New("run has already ended")
 )
 
-// Reasons why a lookup finds nothing.
+// Reasons why a lookup fails.
 var (
 	ErrNotFound        = errors.New("not found")
 	ErrPrefix          = errors.New("not the beginning of a trial ID")

@@ -17,8 +17,8 @@ type LaneLimit struct {
 	At    time.Time
 }
 
-// Learn stores what a run learned about its lanes, all of it or nothing. It returns the same
-// errors as [DB.Save].
+// Learn stores limits that a run learned about its lanes. If one is refused, it stores no other
+// either. It returns the same errors as [DB.Save].
 func (db *DB) Learn(ctx context.Context, run assay.RunID, limits []LaneLimit) error {
 	rows := make([][]any, len(limits))
 	for i, l := range limits {

@@ -14,7 +14,7 @@ func markPath(path string) string { return path + ".damaged" }
 
 // MarkDamaged writes the damage that [DB.Verify] found to a file beside the store. If there is
 // no damage, it removes the file. While the file exists, the store cannot be opened for
-// writing, so nothing new can come to depend on damaged rows.
+// writing, so new rows cannot depend on damaged ones.
 func (db *DB) MarkDamaged(problems []Problem) error {
 	isUndamaged := func(p Problem) bool { return !p.Damage }
 	problems = slices.DeleteFunc(slices.Clone(problems), isUndamaged)

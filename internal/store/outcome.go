@@ -92,7 +92,7 @@ func loadVerdict(row []any, a *assay.Attempt, in *interned) (err error) {
 		return errDangling
 	}
 	a.Run = assay.RunID(in.text(run))
-	if err := loaded(verdictFields, a, row[2:], in); err != nil {
+	if err := loadRow(verdictFields, a, row[2:], in); err != nil {
 		return err
 	}
 	if score, ok := row[1].(string); ok {

@@ -218,7 +218,7 @@ func loadResult(values []any, a *assay.Attempt, in *interned) (id int64, err err
 		return id, errDangling
 	}
 	a.Experiment, a.Run = in.text(experiment), assay.RunID(in.text(run))
-	return id, loaded(resultFields, a, values[6:], in)
+	return id, loadRow(resultFields, a, values[6:], in)
 }
 
 // where returns the filter as a condition on the tables in resultTables, up to the end of a

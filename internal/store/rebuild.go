@@ -27,7 +27,7 @@ type StoredOutcome struct {
 	Level assay.Level `json:"level"`
 }
 
-// Copied counts what was copied to a new store, and what was not.
+// Copied counts the rows that were copied to a new store, and those that were not.
 type Copied struct {
 	Runs        int `json:"runs"`
 	Trials      int `json:"trials"`
@@ -187,8 +187,7 @@ type rebuilder struct {
 	renamed []map[int64]int64 // for each source, its attempts' row IDs in the new store
 }
 
-// noteDeletions notes what was deleted so far, and refuseDeletions fails if more was deleted
-// since.
+// noteDeletions notes the latest deletion of each source.
 func (b *rebuilder) noteDeletions() error {
 	for _, s := range b.sources {
 		n, err := s.deletions(b.ctx, true)
@@ -200,6 +199,7 @@ func (b *rebuilder) noteDeletions() error {
 	return nil
 }
 
+// refuseDeletions returns an error if there was a deletion since noteDeletions.
 func (b *rebuilder) refuseDeletions() error {
 	for i, s := range b.sources {
 		if err := s.unchanged(b.ctx, b.deletions[i], true); err != nil && !isDamage(err) {

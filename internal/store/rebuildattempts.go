@@ -25,7 +25,7 @@ type foundAttempt struct {
 	bare     bool // it has no transcript
 }
 
-// placed is what the new store has of a trial.
+// A placed trial is one that the new store has.
 type placed struct {
 	number  int // of its latest attempt
 	settled *foundAttempt
@@ -88,7 +88,7 @@ type copyRow struct {
 	run        int64 // its row in the new store
 }
 
-// copyAttempts copies what was found, each content once and one outcome for each trial.
+// copyAttempts copies the attempts that were found, each content once and one outcome per trial.
 func (b *rebuilder) copyAttempts() error {
 	const batch = 512
 	seen := make(map[sum]int64, len(b.found))

@@ -59,7 +59,7 @@ type Run struct {
 	Summary    json.RawMessage `json:"summary,omitempty"`
 }
 
-// A runKey is what a save needs to know about its run.
+// A runKey has the facts about a run that a save needs.
 type runKey struct {
 	seq        int64
 	experiment string

@@ -127,11 +127,11 @@ func encode(a *assay.Attempt, t *assay.Transcript) (*record, error) {
 	if err := check(a); err != nil {
 		return nil, err
 	}
-	if r.trial, err = saved(trialFields, a); err != nil {
+	if r.trial, err = rowOf(trialFields, a); err != nil {
 		return nil, err
 	}
 	r.trial = append([]any{r.key[:]}, r.trial...)
-	if r.attempt, err = saved(attemptFields, a); err != nil {
+	if r.attempt, err = rowOf(attemptFields, a); err != nil {
 		return nil, err
 	}
 	if t != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // sizes returns the size of the main file in bytes, and the size that its header states. Both
-// are 0 while a log waits to be folded in, because they mean nothing then.
+// are 0 while a log waits to be folded in, because they cannot be compared then.
 func sizes(ctx context.Context, db querier, path string) (actual, stated int64, err error) {
 	logged := func() bool {
 		log, err := os.Stat(path + "-wal")

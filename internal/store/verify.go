@@ -35,7 +35,7 @@ const (
 	doRestore = "go back to a backup; the original cannot be known"
 )
 
-// Proof counts what [DB.Verify] looked at.
+// Proof counts the rows that [DB.Verify] checked.
 type Proof struct {
 	Trials, Attempts, Outcomes, Transcripts int
 	// Unsealed attempts are older than seals. A change to them is not found if the result is
@@ -54,7 +54,7 @@ type Proof struct {
 // It calls found for every problem, in one goroutine, and progress from time to time with how
 // many attempts it has looked at. inspect checks the content of an attempt; several goroutines
 // call it. Verify changes nothing. An error means that it could not look. [ErrChanged] means
-// that rows were deleted meanwhile: the problems found so far mean nothing, so call it again.
+// that rows were deleted meanwhile. Ignore the problems found so far, and call it again.
 func (db *DB) Verify(
 	ctx context.Context, inspect func(*Stored) []Problem, found func(Problem),
 	progress func(done, of int),
@@ -100,7 +100,7 @@ type verifier struct {
 	missing  int64                     // attempts without a row that were not deleted
 	trials   map[trialKey]*trialRecord // as far as they were read
 	cells    map[assay.Cell]int        // outcomes
-	planned  map[string]int            // attempts that a run had when it ended
+	atEnd    map[string]int            // attempts that a run had when it ended
 	actual   map[string]int            // attempts that a run has
 }
 
@@ -113,10 +113,10 @@ type trialRecord struct {
 func newVerifier(ctx context.Context, db *DB) *verifier {
 	return &verifier{
 		db: db, ctx: ctx, next: 1,
-		trials:  make(map[trialKey]*trialRecord),
-		cells:   make(map[assay.Cell]int),
-		planned: make(map[string]int),
-		actual:  make(map[string]int),
+		trials: make(map[trialKey]*trialRecord),
+		cells:  make(map[assay.Cell]int),
+		atEnd:  make(map[string]int),
+		actual: make(map[string]int),
 	}
 }
 
@@ -228,7 +228,7 @@ func (v *verifier) readRunCounts() error {
 	return eachRaw(v.ctx, v.db.reader, query, nil, func(row []any) (bool, error) {
 		run, _ := row[0].(string)
 		n, _ := row[1].(int64)
-		v.planned[run] = int(n)
+		v.atEnd[run] = int(n)
 		return true, nil
 	})
 }
@@ -247,7 +247,7 @@ func (v *verifier) attempts() error {
 	return err
 }
 
-// take reports what was found in a block and counts its attempts.
+// take reports the problems of a block and counts its attempts.
 func (v *verifier) take(b block) {
 	for _, c := range b.rows {
 		if c.id > v.next {
@@ -315,10 +315,10 @@ func (v *verifier) count(c *checked) {
 // was cut off together with everything about the lost attempts, only that number shows it.
 func (v *verifier) runCounts() error {
 	total := 0
-	for _, run := range slices.Sorted(maps.Keys(v.planned)) {
-		if n := v.planned[run] - v.actual[run]; n > 0 {
+	for _, run := range slices.Sorted(maps.Keys(v.atEnd)) {
+		if n := v.atEnd[run] - v.actual[run]; n > 0 {
 			total += n
-			what := fmt.Sprintf("%d of its %d attempts are missing", n, v.planned[run])
+			what := fmt.Sprintf("%d of its %d attempts are missing", n, v.atEnd[run])
 			v.report("complete", "run "+run, what, doRestore)
 		}
 	}
