@@ -39,29 +39,10 @@ func (db *DB) Skipped() int {
 // table whose upper pages are damaged can end early without an error, and only the seals show
 // it. SkipGone reads the table once.
 func (db *DB) SkipGone(ctx context.Context) error {
-	boundary, err := db.unsealed(ctx, "attempt")
-	if err != nil {
-		return err
+	gone, err := db.countGone(ctx)
+	if isDamage(err) && ctx.Err() == nil {
+		return nil // without the seals, the number is unknown
 	}
-	var gone int
-	var last int64
-	query := "SELECT count(*), ifnull(max(attempt), 0) FROM attempt_seals WHERE attempt > ?"
-	if err := db.reader.QueryRowContext(ctx, query, boundary).Scan(&gone, &last); err != nil {
-		if isDamage(err) && ctx.Err() == nil {
-			return nil // without the seals, the number is unknown
-		}
-		return db.readError(err)
-	}
-
-	before := db.Skipped()
-	count := func(id int64) (bool, error) {
-		if id > boundary {
-			gone--
-		}
-		return true, nil
-	}
-	err = eachRow(ctx, db, last, page, db.readIDs, count, func() error { return nil })
-	gone -= db.Skipped() - before
 	if err != nil || gone <= 0 {
 		return db.wrap(err)
 	}
@@ -70,6 +51,36 @@ func (db *DB) SkipGone(ctx context.Context) error {
 	db.damage.gone = gone
 	db.damage.tell(fmt.Errorf("%d attempts that were saved and are missing", gone))
 	return nil
+}
+
+// countGone counts attempts that have a seal but no row. It does not count those that it skips.
+func (db *DB) countGone(ctx context.Context) (gone int, err error) {
+	boundary, err := db.unsealed(ctx, "attempt")
+	if err != nil {
+		return 0, err
+	}
+	query := `SELECT (SELECT count(*) FROM attempt_seals WHERE attempt > ?1)
+		- (SELECT count(*) FROM attempts NOT INDEXED WHERE id > ?1)`
+	err = db.reader.QueryRowContext(ctx, query, boundary).Scan(&gone)
+	if !isDamage(err) || ctx.Err() != nil {
+		return gone, err
+	}
+
+	// SQLite cannot count the rows, so read them block by block.
+	var last int64
+	query = "SELECT count(*), ifnull(max(attempt), 0) FROM attempt_seals WHERE attempt > ?"
+	if err := db.reader.QueryRowContext(ctx, query, boundary).Scan(&gone, &last); err != nil {
+		return 0, err
+	}
+	before := db.Skipped()
+	count := func(id int64) (bool, error) {
+		if id > boundary {
+			gone--
+		}
+		return true, nil
+	}
+	err = eachRow(ctx, db, last, page, db.readIDs, count, func() error { return nil })
+	return gone - (db.Skipped() - before), err
 }
 
 // readIDs returns the row IDs of attempts, and sets at to the last one.
