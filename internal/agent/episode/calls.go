@@ -24,7 +24,7 @@ func (e *episode) carryOut(turn int, actions []action, rec *assay.TurnRecord) []
 			answer = e.correct(rec, a.wrong)
 		case (a.act == call || listed) && oneOnly:
 			answer = e.correct(rec, &correction{"one call", nil})
-		case a.act != call && listed: // refused as under the native protocol, which has no such function
+		case a.act != call && listed: // under the native protocol there is no such function
 			answer = e.correct(rec, &correction{"no listed function", a.act.String()})
 		case a.act == call:
 			answer = e.execute(turn, a, rec)

@@ -237,7 +237,9 @@ func aligned(plan []string, calls []assay.CallRecord) []int {
 // the one that the model was shown.
 func (e *Explanation) measure(trial *assay.Trial, plan, given []string) {
 	o := &e.Outcome
-	add := func(name, value, because string) { e.Measures = append(e.Measures, Measure{name, value, because}) }
+	add := func(name, value, because string) {
+		e.Measures = append(e.Measures, Measure{name, value, because})
+	}
 	add("coverage", decimal(o.Coverage), "required tools that succeeded: "+verdict.Covered(o))
 	add("order", yesNo(o.OrderCorrect), e.order())
 	add("adherence", decimal(o.Adherence), adhered(plan, o.ExecutedTools, "the task's plan"))

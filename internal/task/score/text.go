@@ -42,7 +42,9 @@ func (e *Explanation) Text() []string {
 }
 
 func planLines(head string, steps []PlanStep) []string {
-	rows := [][]string{{"step", head, "tries", "by chance", "mistakes", "first success", "in order"}}
+	rows := [][]string{
+		{"step", head, "tries", "by chance", "mistakes", "first success", "in order"},
+	}
 	for i, s := range steps {
 		first := "never"
 		if s.Call > 0 {
@@ -63,7 +65,8 @@ func (e *Explanation) pathLines() []string {
 	rows := [][]string{{"call", "turn", "tool", "step", "shown", "what it was"}}
 	for i, s := range e.Path {
 		rows = append(rows, []string{
-			strconv.Itoa(i + 1), strconv.Itoa(s.Turn), s.Tool, ordinal(s.Step), ordinal(s.Given), s.describe(),
+			strconv.Itoa(i + 1), strconv.Itoa(s.Turn), s.Tool,
+			ordinal(s.Step), ordinal(s.Given), s.describe(),
 		})
 	}
 	align := "rrlrrl"

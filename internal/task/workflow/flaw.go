@@ -22,7 +22,8 @@ const (
 // one severity to the next. In assay-1, following the flawed plan to the letter never leads to full
 // success. The exception is [assay.RedundantOperations], which only takes more calls.
 func Flawed(
-	catalog *assay.Catalog, plan Plan, task *assay.Task, flaw assay.Flaw, severity string, seed uint64,
+	catalog *assay.Catalog, plan Plan, task *assay.Task,
+	flaw assay.Flaw, severity string, seed uint64,
 ) (Plan, bool) {
 	f := flawed{
 		catalog: catalog, task: task, steps: plan.Steps,

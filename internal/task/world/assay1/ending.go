@@ -36,7 +36,8 @@ func (e *ending) category(w *verdict.Witness) string {
 	}
 
 	latest := lastIndex(e.calls, func(r assay.CallRecord) bool { return r.Tool == e.step })
-	if w.Ask("the latest call of the missing step was a mistake, and no bad luck came after all progress",
+	if w.Ask(
+		"the latest call of the missing step was a mistake, and no bad luck came after all progress",
 		latest >= 0 && e.calls[latest].Mistake && !e.gaveUp, func() string {
 			return e.latest(latest)
 		}) {
@@ -44,11 +45,12 @@ func (e *ending) category(w *verdict.Witness) string {
 	}
 
 	strayed := e.within(verdict.Strayed(e.Catalog, e.Required, e.calls[e.from:]))
-	if w.Ask("after all progress and bad luck came a tool that the task has no use for", strayed >= 0,
-		func() string { return e.rest(strayed) }) {
+	if w.Ask("after all progress and bad luck came a tool that the task has no use for",
+		strayed >= 0, func() string { return e.rest(strayed) }) {
 		return assay.CategoryToolSelection
 	}
-	if w.Ask("the model was done without a call of the missing step, and no bad luck came after all progress",
+	if w.Ask("the model was done without a call of the missing step, "+
+		"and no bad luck came after all progress",
 		e.claimed && !e.gaveUp && latest < 0, func() string {
 			return e.claim() + "; " + e.latest(latest)
 		}) {
@@ -65,14 +67,12 @@ func (e *ending) category(w *verdict.Witness) string {
 
 // leftOff returns the category if the model claimed to be done and no call explains the reason.
 func (e *ending) leftOff(w *verdict.Witness) string {
-	switch {
-	case w.Ask("bad luck came after all progress, so it gave up", e.gaveUp, e.progress):
+	if w.Ask("bad luck came after all progress, so it gave up", e.gaveUp, e.progress) {
 		return assay.CategoryOther
-	case w.Ask("the missing step had succeeded as a dependency", slices.Contains(e.Done, e.step), func() string {
-		return e.missing(slices.IndexFunc(e.calls, func(r assay.CallRecord) bool {
-			return r.Tool == e.step && r.OK
-		}))
-	}):
+	}
+	inserted := func(r assay.CallRecord) bool { return r.Tool == e.step && r.OK }
+	if w.Ask("the missing step had succeeded as a dependency", slices.Contains(e.Done, e.step),
+		func() string { return e.missing(slices.IndexFunc(e.calls, inserted)) }) {
 		return assay.CategorySequenceOrder
 	}
 	return w.Remains(assay.CategoryToolSelection)

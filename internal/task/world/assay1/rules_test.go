@@ -127,7 +127,7 @@ func TestArgumentsAreChecked(t *testing.T) {
 		},
 		{"read", `{"source":"inbox/a.csv","options":{"input":{"ref":"inputs.data"}}}`, ""},
 		{"read", `{"source":"inbox/a.csv","options":{"ref":"inputs"}}`, ""},
-		{"read", `{"source":"inbox/a.csv","options":{"ref":7}}`, ""}, // not a reference, because the name is not a string
+		{"read", `{"source":"inbox/a.csv","options":{"ref":7}}`, ""}, // not a reference: 7 is not a name
 		{"read", `["inbox/a.csv"]`, "one JSON object: found array"},
 		{"read", `{"source":"inbox/a.csv"} and more`, "one JSON object"},
 		{"read", `{"source":`, "one JSON object"},

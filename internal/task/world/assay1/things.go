@@ -46,8 +46,8 @@ func (t *things) check(tool assay.Tool, args map[string]any) *mistake {
 			}
 		}
 		if s, isText := v.(string); isText && p.Name == "source" && !t.isSource(s) {
-			return invalid("source %q is neither in the inputs nor the name of a tool that has succeeded",
-				spec.Clip(s))
+			return invalid("source %q is neither in the inputs "+
+				"nor the name of a tool that has succeeded", spec.Clip(s))
 		}
 	}
 	for _, name := range refs(args) {

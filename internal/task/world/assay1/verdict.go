@@ -125,10 +125,10 @@ func withoutCall(tr *assay.Transcript, w *verdict.Witness) string {
 		}
 	}
 	switch {
-	case w.Ask("no turn had a lookup, or more were corrected than had one", looked == 0 || corrected > looked,
-		func() string {
-			return fmt.Sprintf("%s with a lookup, %d corrected", verdict.Counted(looked, "turn"),
-				corrected)
+	case w.Ask("no turn had a lookup, or more were corrected than had one",
+		looked == 0 || corrected > looked, func() string {
+			return fmt.Sprintf("%s with a lookup, %d corrected",
+				verdict.Counted(looked, "turn"), corrected)
 		}):
 		return assay.CategoryToolCallFormat
 	case w.Ask("the model said that it was done", tr.Ended == assay.Finished,
@@ -149,10 +149,11 @@ func (c *course) cutOff(tr *assay.Transcript, uses []verdict.Use, w *verdict.Wit
 			return fmt.Sprintf("%d to bad luck, %d by its own doing", n[byLuck], lost)
 		}):
 		return assay.CategoryOther
-	case w.Ask("more of these held only mistakes than anything else", mostlyMistakes, func() string {
-		return fmt.Sprintf("%d only mistakes, %d needless calls, %d lookups, %d nothing",
-			n[byMistake], n[byNeedless], n[byLookup], n[byTalk])
-	}):
+	case w.Ask("more of these held only mistakes than anything else", mostlyMistakes,
+		func() string {
+			return fmt.Sprintf("%d only mistakes, %d needless calls, %d lookups, %d nothing",
+				n[byMistake], n[byNeedless], n[byLookup], n[byTalk])
+		}):
 		last := lastIndex(tr.Calls, func(r assay.CallRecord) bool { return r.Mistake })
 		return c.fault(tr.Calls, last, w)
 	}

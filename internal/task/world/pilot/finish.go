@@ -4,8 +4,9 @@ import "strings"
 
 // phrases are what the original took for a claim to be done.
 var phrases = []string{
-	"task_completed", "task completed", "task is complete", "finished executing", "all steps completed",
-	"workflow complete", "done with the task", "successfully completed the task", "task has been completed",
+	"task_completed", "task completed", "task is complete", "finished executing",
+	"all steps completed", "workflow complete", "done with the task",
+	"successfully completed the task", "task has been completed",
 }
 
 // Finished reports whether a reply claims that the task is done.

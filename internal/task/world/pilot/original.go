@@ -16,7 +16,8 @@ import (
 // The plan E is the one that the model was shown, flawed or not. Without one it is the required
 // tools R. All scores are 0 if A or E is empty.
 //
-//	workflow = .4 |set(E) ∩ set(A)| / |set(E)| + .3 LCS(E, A) / |E| + .2 |A| / calls + .02 [A = E]
+//	workflow = .4 |set(E) ∩ set(A)| / |set(E)| + .3 LCS(E, A) / |E|
+//	         + .2 |A| / calls + .02 [A = E]
 //	phase2   = (achievement + quality) / 2
 //	final    = phase2
 //

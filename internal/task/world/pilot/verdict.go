@@ -35,9 +35,10 @@ func Verdict(
 	o.Pilot = scores(tr, &o)
 	w.Decide("paper")
 	paper := o.OrderCorrect && s.output && s.claim
-	o.Pilot.Paper = s.level(w.Need("the executor's full success, output and the model's word", paper, func() string {
+	w.Need("the executor's full success, output and the model's word", paper, func() string {
 		return fmt.Sprintf("%s, %s, %s", o.Level, had(s.output, "output"), had(s.claim, "word"))
-	}), w)
+	})
+	o.Pilot.Paper = s.level(paper, w)
 	w.Decide("batch")
 	o.Pilot.Batch = batchLevel(o.Pilot, w)
 
@@ -99,8 +100,8 @@ func findSigns(task assay.Task, tr *assay.Transcript, o *assay.Outcome, w *verdi
 			}
 			return o.ExecutedTools[output]
 		}),
-		number: w.Ask("as many calls succeeded as the type of the task asks for", len(o.ExecutedTools) >= least,
-			func() string {
+		number: w.Ask("as many calls succeeded as the type of the task asks for",
+			len(o.ExecutedTools) >= least, func() string {
 				return fmt.Sprintf("%d, and a %s asks for %d", len(o.ExecutedTools), task.Type,
 					least)
 			}),
@@ -136,7 +137,8 @@ func (s signs) level(full bool, w *verdict.Witness) assay.Level {
 
 // minimum is the number of successful calls that counts as a sign of progress, by task type.
 var minimum = map[string]int{
-	"simple_task": 1, "basic_task": 2, "data_pipeline": 2, "api_integration": 2, "multi_stage_pipeline": 3,
+	"simple_task": 1, "basic_task": 2, "data_pipeline": 2, "api_integration": 2,
+	"multi_stage_pipeline": 3,
 }
 
 // outputWords mark tools that make output, by their names. The original counted filters too.
@@ -184,8 +186,8 @@ func category(
 	if left >= 0 {
 		foreign = verdict.Strayed(catalog, task.Required, tr.Calls)
 	}
-	if w.Ask("a required tool was never called, but one that the task has no use for was", foreign >= 0,
-		func() string { return missed(task, tr, left, foreign) }) {
+	if w.Ask("a required tool was never called, but one that the task has no use for was",
+		foreign >= 0, func() string { return missed(task, tr, left, foreign) }) {
 		return assay.CategoryToolSelection
 	}
 	i := outOfOrder(task, tr)

@@ -47,7 +47,9 @@ type Definition struct {
 
 // A Verdict judges an episode. It fills in everything except the score version and the success of
 // the best policy. The witness may be nil.
-type Verdict func(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *verdict.Witness) assay.Outcome
+type Verdict func(
+	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *verdict.Witness,
+) assay.Outcome
 
 // Course returns a course for following calls by this world's rules.
 func (d *Definition) Course(catalog *assay.Catalog, required []string) *verdict.Course {
