@@ -68,7 +68,8 @@ func TestTableOrder(t *testing.T) {
 	if diff := cmp.Diff([]string{"timeout", "other", "", "zeal"}, categories); diff != "" {
 		t.Errorf("categories (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([][]int{{0, 0, 0, 0}, {1, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}}, counts); diff != "" {
+	diff := cmp.Diff([][]int{{0, 0, 0, 0}, {1, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}}, counts)
+	if diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 }

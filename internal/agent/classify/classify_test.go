@@ -55,7 +55,8 @@ func TestClassify(t *testing.T) {
 	k := partial()
 	got, err := c.Classify(t.Context(), k)
 	want := classify.Answer{
-		Opinion: opinion, Raw: readable, Usage: assay.Usage{InputTokens: 10, OutputTokens: 2}, Cost: .5,
+		Opinion: opinion, Raw: readable, Usage: assay.Usage{InputTokens: 10, OutputTokens: 2},
+		Cost: .5,
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v, answer (-want +got):\n%s", err, diff)
@@ -81,7 +82,8 @@ func TestCorrection(t *testing.T) {
 		c := classify.Classifier{Provider: saying(&asked, first, readable), Model: "judge"}
 		got, err := c.Classify(t.Context(), partial())
 		want := classify.Answer{
-			Opinion: opinion, Raw: readable, Usage: assay.Usage{InputTokens: 20, OutputTokens: 4}, Cost: 1,
+			Opinion: opinion, Raw: readable, Usage: assay.Usage{InputTokens: 20, OutputTokens: 4},
+			Cost: 1,
 		}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("error %v, answer (-want +got):\n%s", err, diff)

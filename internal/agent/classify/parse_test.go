@@ -42,7 +42,8 @@ func TestParse(t *testing.T) {
 		},
 		{
 			"with other members",
-			`{"evidence": [{"turn": 3}], "category": "timeout", "confidence": 0.5, "reason": "late"}`, late,
+			`{"evidence": [{"turn": 3}], "category": "timeout", "confidence": 0.5, "reason": "late"}`,
+			late,
 		},
 		{
 			"with names in capitals",
@@ -191,7 +192,8 @@ func TestAnswersReadBack(t *testing.T) {
 // with a confidence in [0,1], and that it is parsed back unchanged.
 func FuzzParse(f *testing.F) {
 	for _, reply := range []string{
-		"", "{", `{"category": "timeout", "confidence": "85%", "reason": "late",}`, `{"category":"x"}`,
+		"", "{", `{"category": "timeout", "confidence": "85%", "reason": "late",}`,
+		`{"category":"x"}`,
 		"```json\n{\"category\": \"other\", \"confidence\": 1}\n```",
 		`{"a": {"category": "other", "confidence": 0.5}} {"category": "Other Errors", "confidence": 50}`,
 		`{"category":{"category":"other"}}`, strings.Repeat(`{"a":`, 100),

@@ -45,7 +45,8 @@ func partial() classify.Case {
 		Calls: []assay.CallRecord{
 			{
 				Turn: 2, Tool: "data_filter", Arguments: "{\"data\":\n {\"ref\": \"file_reader\"}}",
-				Code: "DEPENDENCY_ERROR", Error: "DEPENDENCY_ERROR: file_reader has not succeeded", Mistake: true,
+				Code: "DEPENDENCY_ERROR", Error: "DEPENDENCY_ERROR: file_reader has not succeeded",
+				Mistake: true,
 			},
 			{
 				Turn: 3, Tool: "file_reader", Arguments: `{"source":"report.csv"}`,
@@ -199,7 +200,8 @@ func TestLongHistory(t *testing.T) {
 	for i := range 300 {
 		k.Transcript.Turns = append(k.Transcript.Turns, assay.TurnRecord{})
 		k.Transcript.Calls = append(k.Transcript.Calls, assay.CallRecord{
-			Turn: 6 + i, Tool: "data_filter", Arguments: `{"rows":"` + strings.Repeat("ä", i) + `"}`, OK: true,
+			Turn: 6 + i, Tool: "data_filter",
+			Arguments: `{"rows":"` + strings.Repeat("ä", i) + `"}`, OK: true,
 		})
 		content := fmt.Sprintf("reply %d %s end", 6+i, strings.Repeat("x", 10*i))
 		reply := assay.Message{Role: assay.Assistant, Content: content}
@@ -244,9 +246,11 @@ func anyCase() *rapid.Generator[classify.Case] {
 	number := rapid.IntRange(-1, 40)
 	call := rapid.Custom(func(t *rapid.T) assay.CallRecord {
 		return assay.CallRecord{
-			Turn: number.Draw(t, "turn"), Tool: text.Draw(t, "tool"), Arguments: text.Draw(t, "arguments"),
-			OK: rapid.Bool().Draw(t, "ok"), Mistake: rapid.Bool().Draw(t, "mistake"),
-			Code: text.Draw(t, "code"), Error: text.Draw(t, "error"), Chance: rapid.Float64().Draw(t, "chance"),
+			Turn: number.Draw(t, "turn"), Tool: text.Draw(t, "tool"),
+			Arguments: text.Draw(t, "arguments"),
+			OK:        rapid.Bool().Draw(t, "ok"), Mistake: rapid.Bool().Draw(t, "mistake"),
+			Code: text.Draw(t, "code"), Error: text.Draw(t, "error"),
+			Chance: rapid.Float64().Draw(t, "chance"),
 		}
 	})
 	message := rapid.Custom(func(t *rapid.T) assay.Message {
@@ -260,7 +264,8 @@ func anyCase() *rapid.Generator[classify.Case] {
 	})
 	turn := rapid.Custom(func(t *rapid.T) assay.TurnRecord {
 		return assay.TurnRecord{
-			Lookups: rapid.IntRange(0, 2).Draw(t, "lookups"), Assisted: rapid.Bool().Draw(t, "assisted"),
+			Lookups:  rapid.IntRange(0, 2).Draw(t, "lookups"),
+			Assisted: rapid.Bool().Draw(t, "assisted"),
 		}
 	})
 	return rapid.Custom(func(t *rapid.T) classify.Case {

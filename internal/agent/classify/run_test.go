@@ -146,7 +146,8 @@ func TestRun(t *testing.T) {
 		t.Errorf("saved (-want +got):\n%s", diff)
 	}
 	heard := []string{
-		"0 saved (1/0/0)", "1 unreadable (1/1/0)", "2 saved (2/1/0)", "3 overloaded (2/1/1)", "4 saved (3/1/1)",
+		"0 saved (1/0/0)", "1 unreadable (1/1/0)", "2 saved (2/1/0)", "3 overloaded (2/1/1)",
+		"4 saved (3/1/1)",
 	}
 	if diff := cmp.Diff(heard, s.heard); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)

@@ -113,7 +113,8 @@ func TestEndings(t *testing.T) {
 				if a.FaultKind != "" || a.FaultDetail != "" {
 					t.Errorf("fault %q %q next to an outcome", a.FaultKind, a.FaultDetail)
 				}
-				if want := score.New(catalog).Outcome(&trial, new(task()), tr); !cmp.Equal(a.Outcome, want) {
+				want := score.New(catalog).Outcome(&trial, new(task()), tr)
+				if !cmp.Equal(a.Outcome, want) {
 					t.Errorf("outcome differs from the transcript's score:\n%s",
 						cmp.Diff(want, a.Outcome))
 				}
@@ -180,7 +181,8 @@ func TestCallsBeyondLimitAreRefused(t *testing.T) {
 		t.Errorf("%d calls executed, assisted %d; want %d, 1",
 			a.ToolCalls, a.Assisted, episode.MaxCallsPerReply)
 	}
-	if got, want := tr.Messages[len(tr.Messages)-1].Content, "at most 64 calls"; !strings.Contains(got, want) {
+	got, want := tr.Messages[len(tr.Messages)-1].Content, "at most 64 calls"
+	if !strings.Contains(got, want) {
 		t.Errorf("the answer to the last call is %s, want it to contain %q", got, want)
 	}
 }
@@ -208,8 +210,9 @@ func TestFaults(t *testing.T) {
 		f := &fake{chat: func(_ context.Context, n int) (assay.Response, error) {
 			if n == 1 {
 				return assay.Response{
-					Message: calling(assay.Listed, reader), Lane: "west/key/one", ServedModel: "fake-1",
-					Usage: assay.Usage{InputTokens: 100, OutputTokens: 10}, Cost: .25,
+					Message: calling(assay.Listed, reader), Lane: "west/key/one",
+					ServedModel: "fake-1",
+					Usage:       assay.Usage{InputTokens: 100, OutputTokens: 10}, Cost: .25,
 					Waits: assay.Waits{Working: time.Second, Requests: 1},
 				}, nil
 			}
@@ -235,7 +238,8 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%v: kept %d messages, %d turns, %d calls; want 4, 1, 1",
 				tc.err, len(tr.Messages), len(tr.Turns), len(tr.Calls))
 		}
-		if a.Requests != 5 || a.Retried[assay.Server] != 3 || a.QueuedMS != 3000 || a.WorkingMS != 3000 ||
+		if a.Requests != 5 || a.Retried[assay.Server] != 3 || a.QueuedMS != 3000 ||
+			a.WorkingMS != 3000 ||
 			a.InputTokens != 107 || a.CostUSD != .25 {
 			t.Errorf("%v: usage of the failed turn is not counted: %+v", tc.err, a)
 		}
@@ -255,8 +259,9 @@ func TestUsageAddsUp(t *testing.T) {
 	t.Parallel()
 	f := &fake{chat: func(_ context.Context, n int) (assay.Response, error) {
 		return assay.Response{
-			Message: saying(fmt.Sprint("thought ", n)), Lane: fmt.Sprint("lane/", n), ServedModel: "fake-1",
-			Usage: assay.Usage{InputTokens: 100 * n, OutputTokens: n}, Cost: .5,
+			Message: saying(fmt.Sprint("thought ", n)), Lane: fmt.Sprint("lane/", n),
+			ServedModel: "fake-1",
+			Usage:       assay.Usage{InputTokens: 100 * n, OutputTokens: n}, Cost: .5,
 			Waits: assay.Waits{
 				Queued: 2 * time.Millisecond, Working: 30 * time.Millisecond,
 				Requests: n, Retried: map[assay.FaultKind]int{assay.RateLimited: n - 1},
@@ -267,7 +272,8 @@ func TestUsageAddsUp(t *testing.T) {
 	trial := trial(assay.Discover, .8, 1)
 	trial.Setting.Turns, trial.Sampling.Temperature = 3, &temperature
 	a, tr := run(t, f, trial)
-	if a.InputTokens != 600 || a.OutputTokens != 6 || a.CostUSD != 1.5 || a.QueuedMS != 6 || a.WorkingMS != 90 ||
+	if a.InputTokens != 600 || a.OutputTokens != 6 || a.CostUSD != 1.5 || a.QueuedMS != 6 ||
+		a.WorkingMS != 90 ||
 		a.Requests != 6 || a.Retried[assay.RateLimited] != 3 {
 		t.Errorf("the sums are wrong: %+v", a)
 	}
@@ -320,7 +326,8 @@ func TestBudget(t *testing.T) {
 		if !slices.Equal(budgets, tc.want) {
 			t.Errorf("%v per turn: budgets %v, want %v", tc.working, budgets, tc.want)
 		}
-		if a.FaultKind != assay.Timeout || !strings.Contains(a.FaultDetail, "working time of 10s") ||
+		if a.FaultKind != assay.Timeout ||
+			!strings.Contains(a.FaultDetail, "working time of 10s") ||
 			a.Settles() || len(tr.Turns) != len(tc.want) {
 			t.Errorf("%v per turn: fault %q %q, level %q, %d turns; want a timeout",
 				tc.working, a.FaultKind, a.FaultDetail, a.Level, len(tr.Turns))

@@ -73,14 +73,16 @@ func testTools() []assay.Tool {
 	}
 	return []assay.Tool{
 		{
-			Name: reader, Category: "file", Operation: "reader", Description: "Read a file from disk.",
+			Name: reader, Category: "file", Operation: "reader",
+			Description: "Read a file from disk.",
 			Parameters: []assay.Parameter{
 				{Name: "source", Type: "string", Description: "Path of the file.", Required: true},
 			},
 			Returns: returns, Errors: errors,
 		},
 		{
-			Name: parser, Category: "row", Operation: "parser", Description: "Parse raw text into rows.",
+			Name: parser, Category: "row", Operation: "parser",
+			Description: "Parse raw text into rows.",
 			Parameters: []assay.Parameter{
 				{
 					Name: "delimiter", Type: "string", Description: "What separates fields.",
@@ -92,8 +94,9 @@ func testTools() []assay.Tool {
 			Dependencies: []string{reader},
 		},
 		{
-			Name: writer, Category: "report", Operation: "writer", Description: "Write a report of the rows.",
-			Returns: returns, Errors: errors, Dependencies: []string{reader, parser},
+			Name: writer, Category: "report", Operation: "writer",
+			Description: "Write a report of the rows.",
+			Returns:     returns, Errors: errors, Dependencies: []string{reader, parser},
 		},
 		{
 			Name: pinger, Category: "host", Operation: "pinger",

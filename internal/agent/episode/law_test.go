@@ -108,7 +108,8 @@ func checkTurn(t *rapid.T, messages []assay.Message, left int, finishes bool) []
 		if len(answers) == 0 || answers[0].Role != assay.User || answers[0].CallID != "" {
 			t.Fatalf("a reply without calls is not answered by a nudge: %v", answers)
 		}
-		if want := fmt.Sprintf("Replies left: %d.", left); !strings.HasSuffix(answers[0].Content, want) {
+		want := fmt.Sprintf("Replies left: %d.", left)
+		if !strings.HasSuffix(answers[0].Content, want) {
 			t.Fatalf("nudge %q, want it to end in %q", answers[0].Content, want)
 		}
 		return answers[:1]
@@ -194,7 +195,8 @@ func anyReply() *rapid.Generator[assay.Message] {
 	)
 	content := rapid.OneOf(
 		rapid.SampledFrom([]string{
-			"", "TASK_COMPLETED", "The task is complete.", "Now I parse.", "<tool_call>row_parser</tool_call>",
+			"", "TASK_COMPLETED", "The task is complete.", "Now I parse.",
+			"<tool_call>row_parser</tool_call>",
 		}),
 		rapid.String(),
 	)
@@ -242,7 +244,8 @@ func TestSettingsAgree(t *testing.T) {
 		reliability := rapid.SampledFrom([]float64{0, .5, .8, 1}).Draw(t, "reliability")
 		names := append(catalog.Names(), "no_such_tool")
 		if rapid.Bool().Draw(t, "one tool") {
-			names = rapid.SampledFrom([][]string{{reader}, {writer}, {reader, parser}}).Draw(t, "names")
+			few := [][]string{{reader}, {writer}, {reader, parser}}
+			names = rapid.SampledFrom(few).Draw(t, "names")
 		}
 		turns := rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom(names), 0, 6), 1, 10).Draw(t, "turns")
 		claims := rapid.SliceOfN(rapid.Bool(), len(turns), len(turns)).Draw(t, "claims")

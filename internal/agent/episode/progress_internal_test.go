@@ -47,7 +47,8 @@ func play(rules assay.LoopRules, turns ...string) []assay.LoopRecord {
 			case c >= 'A' && c <= 'Z':
 				name = strings.ToLower(name)
 				p.called(&assay.CallRecord{
-					Tool: name, Code: assay1.InvalidInput, Error: assay1.InvalidInput + ": no", Mistake: true,
+					Tool: name, Code: assay1.InvalidInput, Error: assay1.InvalidInput + ": no",
+					Mistake: true,
 				})
 			default:
 				p.called(&assay.CallRecord{Tool: name, OK: true})

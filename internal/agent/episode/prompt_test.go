@@ -102,7 +102,8 @@ func TestOpeningOfBareTask(t *testing.T) {
 		bare := task()
 		bare.Inputs, bare.Expected = json.RawMessage(empty), json.RawMessage(empty)
 		got := opening(t, catalog, trial(assay.Listed, .85, 1), bare)[1].Content
-		if want := "## Task\n\n" + bare.Description + "\n\nBegin with the first step."; got != want {
+		want := "## Task\n\n" + bare.Description + "\n\nBegin with the first step."
+		if got != want {
 			t.Errorf("inputs %q: %q, want %q", empty, got, want)
 		}
 	}
@@ -112,7 +113,8 @@ func TestOpeningOfBareTask(t *testing.T) {
 func TestPlanStatesTrueChance(t *testing.T) {
 	t.Parallel()
 	for reliability, want := range map[float64]string{
-		1: "95 %", .95: "95 %", .8: "80 %", .123: "12.3 %", 2. / 3: "66.67 %", .05: "10 %", 0: "10 %",
+		1: "95 %", .95: "95 %", .8: "80 %", .123: "12.3 %", 2. / 3: "66.67 %", .05: "10 %",
+		0: "10 %",
 	} {
 		trial := trial(assay.Discover, reliability, 1)
 		trial.Variant = assay.Optimal

@@ -76,10 +76,12 @@ func TestProtocolsAgree(t *testing.T) {
 			r := reply{content: rapid.SampledFrom(contents).Draw(t, "content")}
 			for range rapid.IntRange(0, 3).Draw(t, "wishes") {
 				w := wish{kind: rapid.SampledFrom(kinds).Draw(t, "kind")}
-				w.text = rapid.SampledFrom([]string{reader, parser, writer, pinger, "nothing"}).Draw(t, "tool")
+				tools := []string{reader, parser, writer, pinger, "nothing"}
+				w.text = rapid.SampledFrom(tools).Draw(t, "tool")
 				switch w.kind {
 				case "tool_search":
-					w.text = rapid.SampledFrom([]string{"read a file", "xyzzy", "parse rows"}).Draw(t, "query")
+					queries := []string{"read a file", "xyzzy", "parse rows"}
+					w.text = rapid.SampledFrom(queries).Draw(t, "query")
 				case "tool_call":
 					w.arguments = rapid.SampledFrom([]string{
 						"", `{}`, `{"source":"inbox/week-07.csv"}`, `{"source":"` + reader + `"}`,

@@ -42,7 +42,8 @@ func TestLatency(t *testing.T) {
 		if took(one, second) == d {
 			t.Errorf("two conversations both take %v", d)
 		}
-		if got := took(sim.New(catalog, sim.Latency{Median: 2 * time.Second}), first); got != 2*time.Second {
+		got := took(sim.New(catalog, sim.Latency{Median: 2 * time.Second}), first)
+		if got != 2*time.Second {
 			t.Errorf("without spread the latency is %v, want the median", got)
 		}
 		if got := took(sim.New(catalog, sim.Latency{}), first); got != 0 {
@@ -103,7 +104,8 @@ func TestLatencyEndsWithContext(t *testing.T) {
 			check := func(err error, after time.Duration) {
 				t.Helper()
 				f := assay.AsFault(err)
-				if f == nil || f.Kind != tc.kind || (f == late) != (tc.name == "deadline with a fault") ||
+				if f == nil || f.Kind != tc.kind ||
+					(f == late) != (tc.name == "deadline with a fault") ||
 					!strings.Contains(f.Detail, tc.detail) || time.Since(start) != after {
 					t.Errorf("%s: %v after %v; want %s, %q, after %v",
 						tc.name, err, time.Since(start), tc.kind, tc.detail, after)

@@ -229,7 +229,8 @@ func TestReplyDependsOnConversationOnly(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		if want.ServedModel != k.req.Model || want.Waits.Requests != 1 || want.Message.Role != assay.Assistant ||
+		if want.ServedModel != k.req.Model || want.Waits.Requests != 1 ||
+			want.Message.Role != assay.Assistant ||
 			want.Usage.InputTokens <= 0 || want.Usage.OutputTokens <= 0 {
 			rt.Fatalf("response %+v", want)
 		}

@@ -252,7 +252,8 @@ func TestEndsOfReplies(t *testing.T) {
 		} {
 			tr := transcript(calls)
 			tr.Ended = end
-			if got := judgeAssay1(catalog, task("basic_task", "read", "parse"), tr).ErrorCategory; got != want {
+			got := judgeAssay1(catalog, task("basic_task", "read", "parse"), tr).ErrorCategory
+			if got != want {
 				t.Errorf("%q, ended %s: %s, want %s", calls, end, got, want)
 			}
 		}
@@ -275,7 +276,8 @@ func TestArgumentsNameTheDependency(t *testing.T) {
 		tr := episode(tc.calls)
 		wrong := slices.IndexFunc(tr.Calls, func(c assay.CallRecord) bool { return c.Mistake })
 		tr.Calls[wrong].Arguments = tc.arguments
-		if got := judgeAssay1(catalog, task("basic_task", "parse"), tr).ErrorCategory; got != tc.want {
+		got := judgeAssay1(catalog, task("basic_task", "parse"), tr).ErrorCategory
+		if got != tc.want {
 			t.Errorf("%q with %s: %s, want %s", tc.calls, tc.arguments, got, tc.want)
 		}
 	}

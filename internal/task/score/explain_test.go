@@ -66,7 +66,8 @@ func TestExplanationText(t *testing.T) {
 	}{
 		{
 			"assay-1-flawed-plan.txt", world.Assay1Name, 2, "read parse shape note post",
-			"~ shape parse read,read parse? parse parse shape post post !", "shape parse read note post",
+			"~ shape parse read,read parse? parse parse shape post post !",
+			"shape parse read note post",
 			assay.PartialSuccess, assay.CategorySequenceOrder,
 		},
 		{

@@ -77,7 +77,8 @@ func TestAdherence(t *testing.T) {
 			t.Parallel()
 			tr := transcript(tc.calls)
 			tr.Plan = strings.Fields(tc.plan)
-			if got := *judgeAssay1(catalog, task("basic_task", "note"), tr).GivenAdherence; !near(got, tc.want) {
+			got := *judgeAssay1(catalog, task("basic_task", "note"), tr).GivenAdherence
+			if !near(got, tc.want) {
 				t.Errorf("adherence = %v, want %v", got, tc.want)
 			}
 		})
@@ -407,7 +408,8 @@ func TestOrderDoesNotMatter(t *testing.T) {
 			mixed.Calls[i].Turn = tr.Calls[i].Turn
 		}
 		for _, judge := range []judging{judgeAssay1, judgePilot} {
-			if a, b := counts(judge(catalog, task, &tr)), counts(judge(catalog, task, &mixed)); a != b {
+			a, b := counts(judge(catalog, task, &tr)), counts(judge(catalog, task, &mixed))
+			if a != b {
 				t.Fatalf("counts are %s, but %s in another order", a, b)
 			}
 		}

@@ -160,7 +160,8 @@ func TestPilotLevel(t *testing.T) {
 func TestMinimum(t *testing.T) {
 	t.Parallel()
 	for typ, want := range map[string]int{
-		"simple_task": 1, "basic_task": 2, "data_pipeline": 2, "api_integration": 2, "multi_stage_pipeline": 3,
+		"simple_task": 1, "basic_task": 2, "data_pipeline": 2, "api_integration": 2,
+		"multi_stage_pipeline": 3,
 	} {
 		for n := range 5 {
 			calls := "! " + strings.Repeat("note+ ", n)
@@ -168,7 +169,8 @@ func TestMinimum(t *testing.T) {
 			if n >= want {
 				level = assay.PartialSuccess
 			}
-			if got := judgePilot(catalog, task(typ, "read"), transcript(calls)).Level; got != level {
+			got := judgePilot(catalog, task(typ, "read"), transcript(calls)).Level
+			if got != level {
 				t.Errorf("%s with %d calls: %s, want %s", typ, n, got, level)
 			}
 		}
@@ -186,7 +188,8 @@ func TestOutputWords(t *testing.T) {
 		"data_aggregator": partial, "file_compressor": partial,
 		"utility_notifier": assay.Failure, "file_reader": assay.Failure,
 	} {
-		if got := judgePilot(catalog, task("basic_task", "read"), transcript(word+"+ !")).Level; got != want {
+		got := judgePilot(catalog, task("basic_task", "read"), transcript(word+"+ !")).Level
+		if got != want {
 			t.Errorf("%s: %s, want %s", word, got, want)
 		}
 	}
@@ -299,11 +302,13 @@ func TestCallsOfOneTurn(t *testing.T) {
 	for i := range tr.Calls {
 		tr.Calls[i].Turn = 1
 	}
-	if got := judgePilot(catalog, task("basic_task", "read", "note"), tr).ErrorCategory; got != assay.CategoryMaxTurns {
+	got := judgePilot(catalog, task("basic_task", "read", "note"), tr).ErrorCategory
+	if got != assay.CategoryMaxTurns {
 		t.Errorf("two idle turns give %q, want %q", got, assay.CategoryMaxTurns)
 	}
 	tr.Turns = tr.Turns[:1]
-	if got := judgePilot(catalog, task("basic_task", "read", "note"), tr).ErrorCategory; got != assay.CategoryOther {
+	got = judgePilot(catalog, task("basic_task", "read", "note"), tr).ErrorCategory
+	if got != assay.CategoryOther {
 		t.Errorf("no idle turn gives %q, want %q", got, assay.CategoryOther)
 	}
 }
@@ -320,7 +325,8 @@ func TestPilotOutcome(t *testing.T) {
 		Coverage:      2. / 3, Assisted: 1, ScoreVersion: score.Version(world.PilotName),
 		Adherence: .5, Failures: 1, Recovered: 1, Wasted: 2, Efficiency: .6,
 		Pilot: &assay.PilotScores{
-			Executor: assay.PartialSuccess, Paper: assay.PartialSuccess, Batch: assay.PartialSuccess,
+			Executor: assay.PartialSuccess, Paper: assay.PartialSuccess,
+			Batch:         assay.PartialSuccess,
 			WorkflowScore: .4*2/3 + .3*2/3 + .2*4/5,
 			QualityScore:  .32 + .3*1.2*3/4 + .2*(.4*2/3+.3*2/3+.2*4/5),
 		},
@@ -466,7 +472,8 @@ func episodes(task assay.Task, words, few []string) *rapid.Generator[assay.Trans
 		return assay.LoopRecord{Kind: rapid.SampledFrom(assay.LoopKinds).Draw(t, "kind"), Began: 2, Noticed: 4}
 	})
 	return rapid.Custom(func(t *rapid.T) assay.Transcript {
-		from := rapid.SampledFrom([][]string{words, words, words[:3], few, nil, nil}).Draw(t, "words")
+		choices := [][]string{words, words, words[:3], few, nil, nil}
+		from := rapid.SampledFrom(choices).Draw(t, "words")
 		calls := []string{}
 		if from != nil {
 			calls = rapid.SliceOfN(rapid.SampledFrom(from), 0, 12).Draw(t, "calls")

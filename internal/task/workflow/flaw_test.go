@@ -59,7 +59,8 @@ var one = map[assay.Flaw]bool{
 // checkFlaw checks a flaw in all severities. It returns whether the flaw applies, and whether
 // severe differs from light.
 func checkFlaw(
-	t failer, catalog *assay.Catalog, worldName string, task *assay.Task, flaw assay.Flaw, seed uint64,
+	t failer, catalog *assay.Catalog, worldName string, task *assay.Task, flaw assay.Flaw,
+	seed uint64,
 ) (applies, graded bool) {
 	t.Helper()
 	plan := workflow.For(catalog, worldName, task, 1)

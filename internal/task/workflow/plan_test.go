@@ -47,7 +47,10 @@ func corpora(t *testing.T, check func(t *testing.T, c corpus)) {
 
 // perfect returns a trial of assay-1 in which no call fails by chance.
 func perfect() *assay.Trial {
-	return &assay.Trial{Cell: assay.Cell{Reliability: 1}, Setting: assay.Setting{World: world.Assay1Name}}
+	return &assay.Trial{
+		Cell:    assay.Cell{Reliability: 1},
+		Setting: assay.Setting{World: world.Assay1Name},
+	}
 }
 
 // TestPlanWorks checks that assay-1 accepts every step of a plan and that together they are a full
@@ -171,7 +174,9 @@ func TestPlanDescribesToolsLikeCatalog(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	t.Parallel()
-	req := func(name, typ string) assay.Parameter { return assay.Parameter{Name: name, Type: typ, Required: true} }
+	req := func(name, typ string) assay.Parameter {
+		return assay.Parameter{Name: name, Type: typ, Required: true}
+	}
 	opt := func(name, typ string) assay.Parameter { return assay.Parameter{Name: name, Type: typ} }
 	for _, tc := range []struct {
 		name    string
@@ -297,7 +302,8 @@ func TestArguments(t *testing.T) {
 			tool := assay.Tool{
 				Name: "tool", Parameters: tc.params, Dependencies: []string{"more", "need"},
 			}
-			if got := string(workflow.Arguments(tool, json.RawMessage(tc.inputs), tc.earlier)); got != tc.want {
+			got := string(workflow.Arguments(tool, json.RawMessage(tc.inputs), tc.earlier))
+			if got != tc.want {
 				t.Errorf("arguments = %s, want %s", got, tc.want)
 			}
 		})
@@ -310,7 +316,8 @@ func anyTask(t *rapid.T) (*assay.Catalog, *assay.Task) {
 	var tools []assay.Tool
 	for _, tool := range bare.All() {
 		tool.Category = rapid.SampledFrom([]string{"near", "far"}).Draw(t, "category")
-		tool.Description = rapid.SampledFrom([]string{"Reads records.", "Writes records.", "Sends a letter."}).Draw(t, "description")
+		descriptions := []string{"Reads records.", "Writes records.", "Sends a letter."}
+		tool.Description = rapid.SampledFrom(descriptions).Draw(t, "description")
 		tool.Parameters = rapid.SliceOfNDistinct(rapid.Custom(anyParameter), 0, 4, func(p assay.Parameter) string {
 			return p.Name
 		}).Draw(t, "parameters")
@@ -330,16 +337,26 @@ var parameterNames = []string{
 	"data", "options", "source", "destination", "schema", "file_format", "é", "n",
 }
 
+var parameterTypes = []string{
+	"string", "number", "integer", "boolean", "object", "array", "file",
+}
+
 func anyParameter(t *rapid.T) assay.Parameter {
 	return assay.Parameter{
 		Name:     rapid.SampledFrom(parameterNames).Draw(t, "name"),
-		Type:     rapid.SampledFrom([]string{"string", "number", "integer", "boolean", "object", "array", "file"}).Draw(t, "type"),
+		Type:     rapid.SampledFrom(parameterTypes).Draw(t, "type"),
 		Required: rapid.Bool().Draw(t, "required"),
 	}
 }
 
 func anyInput(t *rapid.T) any {
-	return rapid.SampledFrom([]any{nil, true, "text", `{"ref":"a"}`, "<&>", 2.5, 7, []any{}, map[string]any{}, map[string]any{"ref": "nowhere"}}).Draw(t, "value")
+	values := []any{
+		nil, true, "text", `{"ref":"a"}`, "<&>", 2.5, 7,
+		[]any{},
+		map[string]any{},
+		map[string]any{"ref": "nowhere"},
+	}
+	return rapid.SampledFrom(values).Draw(t, "value")
 }
 
 func TestPlanWorksForAnyTask(t *testing.T) {

@@ -76,7 +76,8 @@ func TestPublishedBounds(t *testing.T) {
 	for typ, want := range byTypeWant {
 		for i, inOrder := range []bool{true, false} {
 			got := meanSuccess(catalog, byType[typ], workflow.Problem{
-				World: world.PilotName, Reliability: .8, Calls: 10, InOrder: inOrder, NoEarlyStop: true,
+				World: world.PilotName, Reliability: .8, Calls: 10, InOrder: inOrder,
+				NoEarlyStop: true,
 			})
 			t.Logf("%s, in order %v: %.4f", typ, inOrder, got)
 			if math.Abs(got-want[i]) > .001 {
@@ -372,7 +373,8 @@ func TestHopelessProblems(t *testing.T) {
 
 func TestMissingIsTransitive(t *testing.T) {
 	t.Parallel()
-	if got, want := policy.Missing(chain(), []string{"c", "d"}), []string{"a", "b"}; !slices.Equal(got, want) {
+	got, want := policy.Missing(chain(), []string{"c", "d"}), []string{"a", "b"}
+	if !slices.Equal(got, want) {
 		t.Errorf("Missing() = %v, want %v", got, want)
 	}
 }

@@ -359,9 +359,9 @@ func TestCallsNeverEndEpisode(t *testing.T) {
 	}
 }
 
-// FuzzAssay1Arguments passes any text as arguments to each tool. The result is either a mistake or uses
-// luck, but never both. The same call in the same state gives the same record. Accepted arguments
-// match the tool's parameters.
+// FuzzAssay1Arguments passes any text as arguments to each tool. The result is either a mistake or
+// uses luck, but never both. The same call in the same state gives the same record. Accepted
+// arguments match the tool's parameters.
 func FuzzAssay1Arguments(f *testing.F) {
 	for _, s := range []string{
 		readArgs, `{"schema":{},"data":{"ref":"read"}}`, `{"n":1e400}`, `{"i":1.0}`,

@@ -39,7 +39,8 @@ func TestChance(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			if got := pilot.Chance(tc.reliability, tc.deps, tc.recent); math.Abs(got-tc.want) > 1e-12 {
+			got := pilot.Chance(tc.reliability, tc.deps, tc.recent)
+			if math.Abs(got-tc.want) > 1e-12 {
 				t.Errorf("chance = %v, want %v", got, tc.want)
 			}
 		})
@@ -166,7 +167,8 @@ func TestStopRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		reliability := rapid.SampledFrom([]float64{0, .5, 1}).Draw(t, "reliability")
 		w := begin(rapid.Uint64().Draw(t, "seed"), reliability)
-		tools := rapid.SampledFrom([][]string{{"log"}, {"log", "parse"}, {"check"}}).Draw(t, "tools")
+		choices := [][]string{{"log"}, {"log", "parse"}, {"check"}}
+		tools := rapid.SampledFrom(choices).Draw(t, "tools")
 		for turn := 1; turn <= 60; turn++ {
 			if _, err := w.Call(turn, tools[turn%len(tools)], ""); err != nil {
 				t.Fatal(err)
