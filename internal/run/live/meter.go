@@ -131,7 +131,7 @@ func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, separator), " ")
 }
 
-// Stopping records that the run starts nothing new.
+// Stopping records that the run starts no new trials.
 func (m *Meter) Stopping() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

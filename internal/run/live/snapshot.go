@@ -10,7 +10,7 @@ import (
 type Snapshot struct {
 	Elapsed time.Duration
 	Models  []ModelState
-	// Stopping is true if the run starts nothing new.
+	// Stopping is true if the run starts no new trials.
 	Stopping bool
 	// Notes are messages for the user, one line each, oldest first. A later
 	// snapshot has the same notes and perhaps more.

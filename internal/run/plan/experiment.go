@@ -2,7 +2,7 @@
 // experiment files and providers files, checks them, and expands an experiment
 // into cells and trials in the order in which they should run.
 //
-// It runs nothing, opens no store and holds no secrets: an API key is known
+// It does not run trials, open a store or hold secrets: an API key is known
 // only by the name of its environment variable.
 package plan
 
