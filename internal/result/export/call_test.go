@@ -120,14 +120,13 @@ func TestCallsRoundTrip(t *testing.T) {
 	t.Parallel()
 	want := []export.Call{filledCall(t), oneCall()}
 	for _, format := range export.Formats {
-		got, err := collectCalls(
-			export.ReadCalls(strings.NewReader(writeCalls(t, format, want...))))
+		file := writeCalls(t, format, want...)
+		got, err := collectCalls(export.ReadCalls(strings.NewReader(file)))
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", format, err, diff)
 		}
-		if got, err := collectCalls(
-			export.ReadCalls(strings.NewReader(writeCalls(t, format)))); len(got) != 0 ||
-			err != nil {
+		empty := strings.NewReader(writeCalls(t, format))
+		if got, err := collectCalls(export.ReadCalls(empty)); len(got) != 0 || err != nil {
 			t.Errorf("%s: ReadCalls of an empty file = %v, %v", format, got, err)
 		}
 	}

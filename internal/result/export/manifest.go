@@ -218,9 +218,8 @@ func ReadManifest(r io.Reader) (m Manifest, err error) {
 		return Manifest{}, errors.New("read manifest: more than one JSON object")
 	}
 	if m.FormatVersion < 1 || m.FormatVersion > Version {
-		return Manifest{}, fmt.Errorf(
-			"read manifest: unsupported format version %d, want 1 to %d\n"+
-				"hint: a newer assay may have written it", m.FormatVersion, Version)
+		return Manifest{}, fmt.Errorf("read manifest: unsupported format version %d, "+
+			"want 1 to %d\nhint: a newer assay may have written it", m.FormatVersion, Version)
 	}
 	return m, nil
 }

@@ -379,8 +379,8 @@ func TestReadManifestRefuses(t *testing.T) {
 			t.Errorf("ReadManifest(%s) error = %v, want it to contain %q", text, err, want)
 		}
 	}
-	if _, err := export.ReadManifest(
-		strings.NewReader(`{"format_version":1,"later":true}`)); err != nil {
+	newer := strings.NewReader(`{"format_version":1,"later":true}`)
+	if _, err := export.ReadManifest(newer); err != nil {
 		t.Errorf("ReadManifest with a field of a newer program: %v", err)
 	}
 }

@@ -69,14 +69,14 @@ func likely(n int) iter.Seq2[assay.Attempt, error] {
 				QueuedMS: rng.Int64N(5000), WorkingMS: 1000 + rng.Int64N(60000), StartedAt: at,
 				FinishedAt: at.Add(time.Duration(rng.Int64N(int64(time.Minute)))),
 			}
-			a.RequiredTools, a.ExecutedTools, a.Turns, a.ToolCalls = required, slices.Clone(
-				required), 1+rng.IntN(10), rng.IntN(12)
+			a.RequiredTools, a.ExecutedTools = required, slices.Clone(required)
+			a.Turns, a.ToolCalls = 1+rng.IntN(10), rng.IntN(12)
 			if i%50 == 0 {
 				a.FaultKind, a.FaultDetail = assay.Timeout, pick("no answer within 60 s: ", 1e9)
 				a.Retried = map[assay.FaultKind]int{assay.Timeout: 3, assay.RateLimited: 1}
 			} else {
-				a.Level, a.Ended, a.ErrorCategory = assay.Levels[rng.IntN(3)], assay.Finished, pick(
-					"category_", 8)
+				a.Level, a.Ended = assay.Levels[rng.IntN(3)], assay.Finished
+				a.ErrorCategory = pick("category_", 8)
 				a.Coverage, a.Adherence, a.GivenAdherence = given, given, &given
 				a.Efficiency, a.Best = rng.Float64(), float64(rng.IntN(1000))/1000
 				a.ScoreVersion = "assay-1/3"
@@ -229,22 +229,14 @@ func TestReadParquetFromAnyReader(t *testing.T) {
 func TestParquetRefuses(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*assay.Attempt){
-		"started_at: 3000-01-01": func(
-			a *assay.Attempt,
-		) {
+		"started_at: 3000-01-01": func(a *assay.Attempt) {
 			a.StartedAt = time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC)
 		},
-		"finished_at: 1500": func(
-			a *assay.Attempt,
-		) {
+		"finished_at: 1500": func(a *assay.Attempt) {
 			a.FinishedAt = time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC)
 		},
 		"seed: 9223372036854775808 is above 2^63-1": func(a *assay.Attempt) { a.Seed = 1 << 63 },
-		"cost_usd: NaN": func(
-			a *assay.Attempt,
-		) {
-			a.CostUSD /= a.CostUSD
-		},
+		"cost_usd: NaN": func(a *assay.Attempt) { a.CostUSD /= a.CostUSD },
 	} {
 		a := fault()
 		change(&a)

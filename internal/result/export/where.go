@@ -41,9 +41,8 @@ func ParseWhere(conditions []string) (w Where, err error) {
 func parseTerm(text string) (t term, err error) {
 	name, value, ok := strings.Cut(text, "=")
 	if !ok {
-		return t, fmt.Errorf(
-			"%q is not a condition\nhint: write FIELD=VALUE, such as model=gpt-4o "+
-				"or level=failure,partial_success, or FIELD!=VALUE", text)
+		return t, fmt.Errorf("%q is not a condition\nhint: write FIELD=VALUE, such as "+
+			"model=gpt-4o or level=failure,partial_success, or FIELD!=VALUE", text)
 	}
 	name, not := strings.CutSuffix(name, "!")
 	at := slices.IndexFunc(attemptColumns,

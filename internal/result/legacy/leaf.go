@@ -249,14 +249,14 @@ func (r *reader) judge(p place, a *Aggregate, full int) {
 		}
 	case rule == Doubled:
 		a.Corrected = &once
-		a.Reason = "total, success and failed count every test twice: n = full_success + " +
-			"total_errors"
+		a.Reason = "total, success and failed count every test twice: " +
+			"n = full_success + total_errors"
 		r.find(p, doubledCounts, totals(a.Stored), totals(once), corrected,
 			"every test is counted twice: full_success + total_errors is %d", once.Total)
 	case rule == PartlyDoubled:
 		a.Corrected = &once
-		a.Reason = "total, success and failed count some tests twice: n = full_success + " +
-			"total_errors"
+		a.Reason = "total, success and failed count some tests twice: " +
+			"n = full_success + total_errors"
 		r.find(p, partlyDoubled, totals(a.Stored), totals(once), corrected,
 			"some tests are counted twice: full_success + total_errors is %d", once.Total)
 	default:

@@ -64,7 +64,9 @@ func edit(t testing.TB, text string, oldnew ...string) string {
 
 // file returns a file with one leaf, of a model without totals.
 func file(leaf string) string {
-	return `{"version": "3.0", "created_at": "2025-08-27T00:18:31.193951", "last_updated": "", "models": {` + model("qwen2.5-7b-instruct", "optimal", "0.8", "easy", "simple_task", leaf) + `}}`
+	return `{"version": "3.0", "created_at": "2025-08-27T00:18:31.193951", "last_updated": "", ` +
+		`"models": {` +
+		model("qwen2.5-7b-instruct", "optimal", "0.8", "easy", "simple_task", leaf) + `}}`
 }
 
 func model(name, prompt, rate, difficulty, taskType, leaf string) string {
@@ -524,8 +526,8 @@ func TestNamesOfTheOriginal(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add(file(good))
 	f.Add(file(edit(f, good, `"total": 10`, `"total": NaN`, `"success": 7`, `"successful": null`)))
-	f.Add(
-		`{"version": "3.0", "models": {"a/b~c": {"by_prompt_type": 1}, "x": 2}, "summary": {"models_tested": [1]}, "test_groups": {"g": {}}}`)
+	f.Add(`{"version": "3.0", "models": {"a/b~c": {"by_prompt_type": 1}, "x": 2}, ` +
+		`"summary": {"models_tested": [1]}, "test_groups": {"g": {}}}`)
 	f.Add("{\"version\": \"3.0\",\n<<<<<<< HEAD\n}")
 	f.Add(written(f, sample(5)))
 	f.Fuzz(func(t *testing.T, text string) {

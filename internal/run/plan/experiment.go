@@ -238,8 +238,8 @@ func (e *Experiment) locate(err error) error {
 		return err
 	}
 	readers := map[string]interface{ UnmarshalYAML([]byte) error }{
-		"tasks_per_type": new(Count), "limits.request": new(Duration), "limits.trial": new(
-			Duration),
+		"tasks_per_type": new(Count),
+		"limits.request": new(Duration), "limits.trial": new(Duration),
 	}
 	for i := range maxParts {
 		readers[fmt.Sprintf("parts[%d].tasks_per_type", i)] = new(Count)

@@ -442,9 +442,8 @@ func FuzzLoad(f *testing.F) {
 	f.Add("models: {a: b}\n- x\n")
 	f.Add("a: &a [*a]\n")
 	f.Add(fullText)
-	f.Add(
-		"models: [a]\nloops: {repeat: {after: 2.5}, 'x[': off, \"y'z\": }\n" +
-			"parts: [{name: x, models: ['[']}, ]\n")
+	f.Add("models: [a]\nloops: {repeat: {after: 2.5}, 'x[': off, \"y'z\": }\n" +
+		"parts: [{name: x, models: ['[']}, ]\n")
 	f.Add(providersText)
 	f.Fuzz(func(t *testing.T, text string) {
 		path := write(t, "e.yaml", text)

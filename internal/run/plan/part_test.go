@@ -380,12 +380,10 @@ parts:
 		t.Errorf("parts (-want +got):\n%s", diff)
 	}
 	whole := expand(t, load(t, "models: [a, b]\nname: whole\n"), 20).Parts()
-	if diff := cmp.Diff(
-		[]plan.Part{{
-			Name: "whole", Models: []string{"a", "b"},
-			Varies: []string{"variant", "task_type"},
-		}}, whole,
-		cmpopts.IgnoreUnexported(plan.Part{})); diff != "" {
+	want = []plan.Part{{
+		Name: "whole", Models: []string{"a", "b"}, Varies: []string{"variant", "task_type"},
+	}}
+	if diff := cmp.Diff(want, whole, cmpopts.IgnoreUnexported(plan.Part{})); diff != "" {
 		t.Errorf("an experiment without parts (-want +got):\n%s", diff)
 	}
 }

@@ -244,8 +244,8 @@ func TestSchemaDefaultsMatchLoader(t *testing.T) {
 	stated["limits"] = defaults(f.property("limits"))
 	stated["failures"] = defaults(f.property("failures"))
 	stated["stop"] = map[string]any{
-		"hopeless": defaults(f.property("stop.hopeless")), "malformed": defaults(
-			f.property("stop.malformed")),
+		"hopeless":  defaults(f.property("stop.hopeless")),
+		"malformed": defaults(f.property("stop.malformed")),
 	}
 	b, err := json.Marshal(stated)
 	if err != nil {

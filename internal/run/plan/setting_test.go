@@ -18,33 +18,33 @@ func TestSetting(t *testing.T) {
 		change(&s)
 		return s
 	}
+	withLoops := func(loops string) assay.Setting {
+		return with(func(s *assay.Setting) { s.Loops = loops })
+	}
+	pilot := with(func(s *assay.Setting) { s.World = "pilot" })
 	for text, want := range map[string]assay.Setting{
 		"": plain,
 		"several_calls: execute\nfailures: {}\nloops: {}\nprotocol: native\n": plain,
-		"several_calls: refuse\n": with(
-			func(s *assay.Setting) { s.SeveralCalls = assay.RefuseSeveral }),
-		"protocol: tags\n": with(
-			func(s *assay.Setting) { s.Protocol = "tags" }),
+
+		"several_calls: refuse\n": with(func(s *assay.Setting) {
+			s.SeveralCalls = assay.RefuseSeveral
+		}),
+		"protocol: tags\n": with(func(s *assay.Setting) { s.Protocol = assay.Tags }),
 		"failures: {persistence: 0.3, burst: 0.2}\n": with(func(s *assay.Setting) {
-			s.Persistence,
-				s.Burst = 0.3, 0.2
+			s.Persistence, s.Burst = 0.3, 0.2
 		}),
-		"loops: {search: {after: 3, then: stop}, repeat: {then: record}, error: {after: " +
-			"3}}\n": plain, // as the world has them
-		"world: pilot\n": with(func(s *assay.Setting) { s.World = "pilot" }),
-		"world: pilot\nloops: {search: {then: record}, error: {}}\n": with(
-			func(s *assay.Setting) { s.World = "pilot" }),
-		"loops: {search: off}\n": with(func(s *assay.Setting) {
-			s.Loops = "repeat=3 ping_pong=3 monologue=3 error=3"
-		}),
-		"loops: {repeat: {after: 5}, search: {after: 4}, error: {then: stop}}\n": with(
-			func(s *assay.Setting) {
-				s.Loops = "repeat=5 search=4! ping_pong=3 monologue=3 error=3!"
-			}),
-		"loops: {repeat: off, search: off, ping_pong: off, monologue: off, error: off}\n": with(
-			func(s *assay.Setting) {
-				s.Loops = "none"
-			}),
+
+		// The same rules as the world's.
+		"loops:\n  {search: {after: 3, then: stop}, repeat: {then: record}, error: {after: 3}}\n": plain,
+
+		"world: pilot\n": pilot,
+		"world: pilot\nloops: {search: {then: record}, error: {}}\n": pilot,
+
+		"loops: {search: off}\n": withLoops("repeat=3 ping_pong=3 monologue=3 error=3"),
+		"loops: {repeat: {after: 5}, search: {after: 4}, error: {then: stop}}\n": withLoops(
+			"repeat=5 search=4! ping_pong=3 monologue=3 error=3!"),
+		"loops: {repeat: off, search: off, ping_pong: off, monologue: off, error: off}\n": withLoops(
+			"none"),
 	} {
 		if diff := cmp.Diff(want, load(t, "models: [a]\n"+text).Setting()); diff != "" {
 			t.Errorf("%q: setting (-want +got):\n%s", text, diff)
