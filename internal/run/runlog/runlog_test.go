@@ -61,10 +61,7 @@ func read(t interface{ Fatal(...any) }, dir, name string) string {
 }
 
 // decode reads records, one per line.
-func decode(t interface {
-	Fatalf(string, ...any)
-}, text string,
-) []map[string]any {
+func decode(t interface{ Fatalf(string, ...any) }, text string) []map[string]any {
 	var records []map[string]any
 	for line := range strings.Lines(text) {
 		var r map[string]any
