@@ -169,8 +169,8 @@ func TestStatus(t *testing.T) {
 				t.Errorf("status %s of %d trials, want %s of %d",
 					h.Status, h.Results.Total, c.want, c.total)
 			}
-			if got := h.Error != nil; got != (c.want == "error") ||
-				got && h.Error.Message != c.says {
+			got := h.Error != nil
+			if got != (c.want == "error") || got && h.Error.Message != c.says {
 				t.Errorf("error %+v with status %s", h.Error, h.Status)
 			}
 		})

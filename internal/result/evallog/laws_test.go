@@ -98,8 +98,8 @@ func checkHeader(t *rapid.T, h logHeader, in []evallog.Sample, samples []logSamp
 	for _, s := range samples {
 		ids[s.ID], epochs = true, max(epochs, s.Epoch)
 	}
-	if d := h.Eval.Dataset; d.Samples != len(ids) || len(d.IDs) != len(ids) ||
-		h.Eval.Config.Epochs != epochs {
+	d := h.Eval.Dataset
+	if d.Samples != len(ids) || len(d.IDs) != len(ids) || h.Eval.Config.Epochs != epochs {
 		t.Fatalf("dataset %+v of %d epochs, want %d samples and %d epochs",
 			d, h.Eval.Config.Epochs, len(ids), epochs)
 	}

@@ -80,8 +80,8 @@ func FuzzArguments(f *testing.F) {
 				Wrong     string `json:"parse_error"`
 			} `json:"tool_calls"`
 		}
-		if err := json.Unmarshal(s.Messages[1], &m); err != nil || len(m.Calls) != 1 ||
-			m.Calls[0].Arguments == nil {
+		err := json.Unmarshal(s.Messages[1], &m)
+		if err != nil || len(m.Calls) != 1 || m.Calls[0].Arguments == nil {
 			t.Fatalf("call %+v of %q, %v", m, text, err)
 		}
 		if raw := s.Messages[1]; aloneHalf.Match(bytes.ToLower(raw)) {
@@ -96,8 +96,8 @@ func FuzzArguments(f *testing.F) {
 					text, c.Wrong, c.Arguments)
 			}
 		case text != "":
-			if err := json.Unmarshal([]byte(plain), &want); err != nil ||
-				!reflect.DeepEqual(want, c.Arguments) {
+			err := json.Unmarshal([]byte(plain), &want)
+			if err != nil || !reflect.DeepEqual(want, c.Arguments) {
 				t.Fatalf("arguments of %q are %v (%v)", text, c.Arguments, err)
 			}
 		}

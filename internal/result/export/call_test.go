@@ -139,8 +139,8 @@ func TestCallsRoundTripProperty(t *testing.T) {
 			600/rapid.SampledFrom([]int{1, 100}).Draw(t, "fraction")).Draw(t, "calls")
 		format := rapid.SampledFrom(export.Formats).Draw(t, "format")
 		var b bytes.Buffer
-		if n, err := export.WriteCalls(&b, format, callSequence(want...)); n != len(want) ||
-			err != nil {
+		n, err := export.WriteCalls(&b, format, callSequence(want...))
+		if n != len(want) || err != nil {
 			t.Fatalf("WriteCalls() = %d, %v, want %d, nil", n, err, len(want))
 		}
 		got, err := collectCalls(export.ReadCalls(&b))
@@ -216,15 +216,16 @@ func TestReadCallsRefuses(t *testing.T) {
 		},
 		"attempts JSON": {write(t, export.JSONL, fault()), "unknown field"},
 	} {
-		if _, err := collectCalls(export.ReadCalls(strings.NewReader(tc.text))); err == nil ||
-			!strings.Contains(err.Error(), tc.want) {
+		_, err := collectCalls(export.ReadCalls(strings.NewReader(tc.text)))
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: ReadCalls() error = %v, want it to contain %q", name, err, tc.want)
 		}
 	}
 	bad := oneCall()
 	bad.Chance /= bad.Luck // NaN
 	for _, format := range export.Formats {
-		if n, err := export.WriteCalls(io.Discard, format, callSequence(bad)); n != 0 ||
+		n, err := export.WriteCalls(io.Discard, format, callSequence(bad))
+		if n != 0 ||
 			err == nil || !strings.Contains(err.Error(), "trial "+string(bad.Trial)+": call 1: ") {
 			t.Errorf("%s: WriteCalls(NaN) = %d, %v", format, n, err)
 		}

@@ -217,8 +217,8 @@ func TestWriteNoAttempts(t *testing.T) {
 		t.Errorf("CSV without attempts = %q, want %q", got, want)
 	}
 	for _, format := range export.Formats {
-		if all, err := collect(export.Read(strings.NewReader(write(t, format)))); len(all) != 0 ||
-			err != nil {
+		all, err := collect(export.Read(strings.NewReader(write(t, format))))
+		if len(all) != 0 || err != nil {
 			t.Errorf("Read of empty %s = %v, %v", format, all, err)
 		}
 	}

@@ -161,8 +161,8 @@ func TestManifestFindsFilesElsewhere(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(beside)), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Verify(t.Context(), filepath.Join(dir, filepath.Dir(beside))); err != nil ||
-			m.Files[0].Name == m.Files[1].Name {
+		err := m.Verify(t.Context(), filepath.Join(dir, filepath.Dir(beside)))
+		if err != nil || m.Files[0].Name == m.Files[1].Name {
 			t.Errorf("from %s: %v, %+v", beside, err, m.Files)
 		}
 	}
@@ -374,8 +374,8 @@ func TestReadManifestRefuses(t *testing.T) {
 		`{"format_version":1}{}`: "more than one JSON object",
 		`{"format_version":1,"files":[{"rows":"x"}]}`: "rows",
 	} {
-		if _, err := export.ReadManifest(strings.NewReader(text)); err == nil ||
-			!strings.Contains(err.Error(), want) {
+		_, err := export.ReadManifest(strings.NewReader(text))
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("ReadManifest(%s) error = %v, want it to contain %q", text, err, want)
 		}
 	}
@@ -405,8 +405,8 @@ func TestEveryColumnIsDescribed(t *testing.T) {
 				t.Errorf("%s.%s has the same description as %s", table, c.Name, other)
 			}
 			seen[c.Description] = c.Name
-			if nullable := strings.Contains(c.Description, "null "); nullable != c.Nullable &&
-				c.Type != "timestamp" {
+			nullable := strings.Contains(c.Description, "null ")
+			if nullable != c.Nullable && c.Type != "timestamp" {
 				t.Errorf("%s.%s: nullable is %v, and its description is %q",
 					table, c.Name, c.Nullable, c.Description)
 			}

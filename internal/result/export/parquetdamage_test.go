@@ -70,8 +70,8 @@ func TestReadParquetRefuses(t *testing.T) {
 			"row 2: level partial_success and fault network are both set",
 		},
 	} {
-		if _, err := collect(export.Read(strings.NewReader(tc.text))); err == nil ||
-			!strings.Contains(err.Error(), tc.want) {
+		_, err := collect(export.Read(strings.NewReader(tc.text)))
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: Read() error = %v, want it to contain %q", name, err, tc.want)
 		}
 	}
@@ -147,8 +147,8 @@ func TestReadRewrittenParquet(t *testing.T) {
 			&parquet.Zstd, "finished_at"),
 		"column trial: unsupported compression SNAPPY, want ZSTD": rewritten(t, file, &parquet.Snappy, ""),
 	} {
-		if _, err := collect(export.Read(strings.NewReader(text))); err == nil ||
-			!strings.Contains(err.Error(), want) {
+		_, err := collect(export.Read(strings.NewReader(text)))
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Read() error = %v, want it to contain %q", err, want)
 		}
 	}

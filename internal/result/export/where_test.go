@@ -82,7 +82,8 @@ func TestWhereSelects(t *testing.T) {
 		"given_adherence=none": "or null if there is no value",
 		"pilot_final_score=x":  "or null if there is no value", `model=a\b`: `\\`,
 	} {
-		if _, err := export.ParseWhere([]string{text}); err == nil ||
+		_, err := export.ParseWhere([]string{text})
+		if err == nil ||
 			!strings.Contains(err.Error(), "\nhint: ") || !strings.Contains(err.Error(), hint) {
 			t.Errorf("%q: %v, want a hint with %s", text, err, hint)
 		}

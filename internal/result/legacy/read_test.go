@@ -399,8 +399,8 @@ func TestUnknownNames(t *testing.T) {
 			if i < 0 || db.Findings[i].Derived != tt.derived {
 				t.Errorf("findings %+v, want %s with %q", db.Findings, tt.kind, tt.derived)
 			}
-			if a := db.Aggregates[0]; a.Usable != tt.usable || a.Stored.Total != 10 ||
-				a.Rule != legacy.AsStored {
+			a := db.Aggregates[0]
+			if a.Usable != tt.usable || a.Stored.Total != 10 || a.Rule != legacy.AsStored {
 				t.Errorf("usable %v, want %v: %+v", a.Usable, tt.usable, a)
 			}
 			checkJSON(t, db)

@@ -171,7 +171,8 @@ func TestRealLeavesAreKept(t *testing.T) {
 				t.Errorf("%s: stored %s is %d, want %v", a.Path, name, got, want)
 			}
 		}
-		if c := a.Corrected; c != nil &&
+		c := a.Corrected
+		if c != nil &&
 			(c.Full != a.Stored.Full || c.Partial != a.Stored.Partial ||
 				c.Errors != a.Stored.Errors || c.Total >= a.Stored.Total) {
 			t.Errorf("%s: corrected %+v, stored %+v", a.Path, *c, a.Stored)

@@ -144,8 +144,8 @@ func FuzzRead(f *testing.F) {
 		}
 		checkJSON(t, db)
 		for _, a := range db.Aggregates {
-			if c, ok := a.Counts(); ok &&
-				(c.Total != c.Success+c.Failed || c.Success != c.Full+c.Partial) {
+			c, ok := a.Counts()
+			if ok && (c.Total != c.Success+c.Failed || c.Success != c.Full+c.Partial) {
 				t.Errorf("usable counts contradict each other: %+v", c)
 			}
 		}

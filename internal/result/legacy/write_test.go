@@ -424,8 +424,8 @@ func TestWriteErrors(t *testing.T) {
 	odd := sample(3)
 	odd[1] = outcome("x", odd[1].Cell, assay.FullSuccess, "")
 	odd[1].Coverage = 2
-	if _, err := legacy.WriteV3(&b, all(odd)); err == nil ||
-		!strings.Contains(err.Error(), "trial x") {
+	_, err := legacy.WriteV3(&b, all(odd))
+	if err == nil || !strings.Contains(err.Error(), "trial x") {
 		t.Errorf("coverage 2: error %v", err)
 	}
 }

@@ -174,8 +174,8 @@ func TestCompareLaws(t *testing.T) {
 		for i, j := 0, len(pairs)-1; i < j; i, j = i+1, j-1 {
 			pairs[i], pairs[j] = pairs[j], pairs[i]
 		}
-		if r := stat.Compare(pairs); math.Abs(r.P-c.P) > 1e-9 ||
-			math.Abs(r.Difference-c.Difference) > 1e-9 {
+		r := stat.Compare(pairs)
+		if math.Abs(r.P-c.P) > 1e-9 || math.Abs(r.Difference-c.Difference) > 1e-9 {
 			t.Fatalf("%+v, reversed %+v", c, r)
 		}
 		// A side does not differ from itself.

@@ -120,8 +120,8 @@ func TestPassKLaws(t *testing.T) {
 				t.Fatalf("%+v", p)
 			}
 		}
-		if next := stat.PassK(tasks, k+1); whole &&
-			(next.At < p.At-1e-12 || next.Hat > p.Hat+1e-12) {
+		next := stat.PassK(tasks, k+1)
+		if whole && (next.At < p.At-1e-12 || next.Hat > p.Hat+1e-12) {
 			t.Fatalf("not monotone in k: %+v, then %+v", p, next)
 		}
 		// Doubling a task's cells does not double its weight.

@@ -178,8 +178,8 @@ func TestClusteredReference(t *testing.T) {
 	if got.Tasks != 4 || got.Trials != 8 || got.Rate != .625 {
 		t.Errorf("got %+v", got)
 	}
-	if want := (2*4./7 + .5) / 2.5; math.Abs(got.Correlation-want) > 1e-12 ||
-		math.Abs(got.DesignEffect-1-want) > 1e-12 {
+	want := (2*4./7 + .5) / 2.5
+	if math.Abs(got.Correlation-want) > 1e-12 || math.Abs(got.DesignEffect-1-want) > 1e-12 {
 		t.Errorf("correlation %v, design effect %v, want %v and 1 more",
 			got.Correlation, got.DesignEffect, want)
 	}
@@ -213,8 +213,8 @@ func TestClusteredLaws(t *testing.T) {
 			t.Fatalf("%+v", r)
 		}
 		// The interval is not narrower than for independent trials.
-		if w := stat.Wilson(full, n, stat.Z95); r.Interval.Low > w.Low+1e-9 ||
-			r.Interval.High < w.High-1e-9 {
+		w := stat.Wilson(full, n, stat.Z95)
+		if r.Interval.Low > w.Low+1e-9 || r.Interval.High < w.High-1e-9 {
 			t.Fatalf("%+v is narrower than %v", r, w)
 		}
 		if r.Interval.Low < 0 || r.Interval.High > 1 {

@@ -244,8 +244,8 @@ func TestSnapshotIsACopy(t *testing.T) {
 	m.Request("a", assay.Timeout, assay.Usage{})
 	m.Note("second")
 	m.Stopping()
-	if diff := cmp.Diff([]live.ModelState{before}, s.Models); diff != "" || len(s.Notes) != 1 ||
-		s.Stopping {
+	diff := cmp.Diff([]live.ModelState{before}, s.Models)
+	if diff != "" || len(s.Notes) != 1 || s.Stopping {
 		t.Errorf("the meter changed an earlier snapshot: %+v\n%s", s, diff)
 	}
 

@@ -128,8 +128,8 @@ func TestNotApplicable(t *testing.T) {
 			len(asked))
 	}
 	for i := 0; i+1 < len(asked); i += 2 {
-		if a, b := asked[i], asked[i+1]; a.task != b.task || a.difficulty != b.difficulty ||
-			a.variant == b.variant {
+		a, b := asked[i], asked[i+1]
+		if a.task != b.task || a.difficulty != b.difficulty || a.variant == b.variant {
 			t.Fatalf("asked of %v and then of %v, want both variants of a task in a row", a, b)
 		}
 	}
@@ -141,8 +141,8 @@ func TestAppliesIsOnlyCalledForFlawedVariants(t *testing.T) {
 	never := func(context.Context, assay.TaskRef, string, string) (bool, error) {
 		return false, broken
 	}
-	if p := mustExpand(t, load(t, "models: [a]\n"), refs(20), never); p.Planned("a") != 300 ||
-		p.NotApplicable() != nil {
+	p := mustExpand(t, load(t, "models: [a]\n"), refs(20), never)
+	if p.Planned("a") != 300 || p.NotApplicable() != nil {
 		t.Errorf("%d trials, left out %v", p.Planned("a"), p.NotApplicable())
 	}
 	if _, err := load(t, "models: [a]\nvariants: [flawed]\n").Expand(t.Context(), refs(20),

@@ -378,8 +378,8 @@ func TestErrorsWithoutAFile(t *testing.T) {
 		TasksPerType: 40, Difficulties: plan.Names{"easy"}, TaskTypes: plan.Names{"basic_task"},
 	}}
 	_, err := e.Expand(t.Context(), refs(3), nil)
-	if want := "experiment stored: library l has 3 tasks of type basic_task"; err == nil ||
-		!strings.HasPrefix(err.Error(), want) {
+	want := "experiment stored: library l has 3 tasks of type basic_task"
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %v, want it to begin with %q", err, want)
 	}
 	if got, want := e.ModelError("a", "is not served",

@@ -197,7 +197,8 @@ func TestLimitKeepsFirstTrials(t *testing.T) {
 		compareTrials(t, limited, model, want)
 		checkTurns(t, maps.Collect(whole.Cells(model)), maps.Collect(limited.Cells(model)))
 		checkTypes(t, maps.Collect(whole.Cells(model)), maps.Collect(limited.Cells(model)))
-		if less := limited.Limit(n / 2); less.Planned(model) != min(n/2, len(all)) ||
+		less := limited.Limit(n / 2)
+		if less.Planned(model) != min(n/2, len(all)) ||
 			less.Limit(n).Planned(model) != less.Planned(model) {
 			t.Fatalf("%d trials, limited to %d and %d", less.Planned(model), n, n/2)
 		}
@@ -400,8 +401,8 @@ func TestPartWithoutModelsNeedsNoTasks(t *testing.T) {
 	}
 	const parts = "parts:\n  - {name: for-all}\n" +
 		"  - {name: for-some, models: ['b*'], difficulties: hard}\n"
-	if p := mustExpand(t, load(t, "models: [a]\n"+parts), easy, nil); p.Planned("a") != 300 ||
-		p.Parts()[1].Models != nil {
+	p := mustExpand(t, load(t, "models: [a]\n"+parts), easy, nil)
+	if p.Planned("a") != 300 || p.Parts()[1].Models != nil {
 		t.Errorf("%d trials, parts %+v", p.Planned("a"), p.Parts())
 	}
 	_, err := load(t, "models: [a, b]\n"+parts).Expand(t.Context(), easy, nil)

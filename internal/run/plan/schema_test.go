@@ -289,8 +289,8 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 	f := parseSchema(t, plan.ExperimentSchema())
 	for text, want := range experimentFiles() {
 		_, err := plan.Load(write(t, "e.yaml", text))
-		if why := f.violation(f.root, fromYAML(t, text)); (why == "") != want ||
-			(err == nil) != want {
+		why := f.violation(f.root, fromYAML(t, text))
+		if (why == "") != want || (err == nil) != want {
 			t.Errorf("%q: schema %q, Load %v, want accepted: %v", text, why, err, want)
 		}
 	}
@@ -298,8 +298,8 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 	for text, want := range providersFiles() {
 		_, err := plan.LoadProviders(write(t, "p.yaml", text),
 			env(map[string]string{"GATEWAY_URL": "http://h/v1"}))
-		if why := f.violation(f.root, fromYAML(t, text)); (why == "") != want ||
-			(err == nil) != want {
+		why := f.violation(f.root, fromYAML(t, text))
+		if (why == "") != want || (err == nil) != want {
 			t.Errorf("%q: schema %q, LoadProviders %v, want accepted: %v", text, why, err, want)
 		}
 	}

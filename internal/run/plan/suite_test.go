@@ -149,8 +149,8 @@ func TestSuitesArePaired(t *testing.T) {
 func TestUnknownSuite(t *testing.T) {
 	t.Parallel()
 	_, err := plan.Suite("reliabilty")
-	if want := "unknown suite \"reliabilty\"\nhint: did you mean reliability?"; err == nil ||
-		!strings.Contains(err.Error(), want) {
+	want := "unknown suite \"reliabilty\"\nhint: did you mean reliability?"
+	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
 	}
 	if b := plan.SuiteFile("../quickstart"); b != nil {
@@ -167,8 +167,8 @@ func TestSuiteFilesAreExperiments(t *testing.T) {
 		if !strings.HasPrefix(text, "# ") || strings.Contains(text, "\nmodels:") {
 			t.Errorf("suite %s has no comment, or names models", name)
 		}
-		if _, err := plan.Load(write(t, name+".yaml", text)); err == nil ||
-			!strings.Contains(err.Error(), "no models are listed") {
+		_, err := plan.Load(write(t, name+".yaml", text))
+		if err == nil || !strings.Contains(err.Error(), "no models are listed") {
 			t.Errorf("suite %s as a file without models: %v", name, err)
 		}
 		want := slices.Collect(suite(t, name, "m").Trials("m"))
@@ -209,8 +209,8 @@ func TestSetModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	models[0] = "changed"
-	if p := expand(t, e, 20); !slices.Equal(p.Parts()[0].Models, []string{"b2", "a"}) ||
-		p.Planned("b2") != 300 {
+	p := expand(t, e, 20)
+	if !slices.Equal(p.Parts()[0].Models, []string{"b2", "a"}) || p.Planned("b2") != 300 {
 		t.Errorf("parts %+v, %d trials", p.Parts(), p.Planned("b2"))
 	}
 }

@@ -105,7 +105,8 @@ func TestNamesKeepExperimentAndRun(t *testing.T) {
 			wantRun = plain(id, "")
 		}
 		want := plain(experiment, ".-")
-		if f := logs[0]; f.Experiment != want[:min(100, len(want))] ||
+		f := logs[0]
+		if f.Experiment != want[:min(100, len(want))] ||
 			string(f.Run) != wantRun[:min(64, len(wantRun))] {
 			t.Fatalf("experiment %q and run %q became %q and %q",
 				experiment, id, f.Experiment, f.Run)
