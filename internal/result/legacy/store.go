@@ -26,7 +26,8 @@ func (d *Database) Save(ctx context.Context, db *store.DB, name, program string)
 		return fmt.Errorf("import: %w", err)
 	}
 	return db.Import(ctx, store.Import{
-		Kind: Kind, Name: name, SHA256: d.Source, At: time.Now().UTC(), Program: program, Body: body,
+		Kind: Kind, Name: name, SHA256: d.Source, At: time.Now().UTC(),
+		Program: program, Body: body,
 	})
 }
 

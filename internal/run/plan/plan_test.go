@@ -95,7 +95,7 @@ func TestQuickstartIsAFewHundredTrials(t *testing.T) {
 		t.Errorf("quickstart has %d trials, want a few hundred", n)
 	}
 	if len(e.Models) < 3 || len(e.Variants) < 3 || len(e.Reliabilities) < 2 {
-		t.Errorf("quickstart has %d models × %d variants × %d reliabilities, want 3 × 3 × 2 or more",
+		t.Errorf("%d models × %d variants × %d reliabilities, want at least 3 × 3 × 2",
 			len(e.Models), len(e.Variants), len(e.Reliabilities))
 	}
 }
