@@ -21,17 +21,20 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// failures runs an experiment of which most outcomes are no full success, and
-// returns its store.
+// failures runs an experiment with few full successes, and returns its store.
 func failures(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "failures.db")
-	experiment := file(t, dir, "failures.yaml", "models: [sim/obedient, sim/searcher]\nvariants: [optimal, flawed_missing_step, flawed_parameter_error]\ntasks_per_type: 4\n")
+	experiment := file(t, dir, "failures.yaml", `
+models: [sim/obedient, sim/searcher]
+variants: [optimal, flawed_missing_step, flawed_parameter_error]
+tasks_per_type: 4
+`)
 	mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
 	return path
 }
 
-// failed counts the outcomes to have an opinion on.
+// failed counts the outcomes that are not full success.
 func failed(all []assay.Attempt) (n int) {
 	for _, a := range all {
 		if a.Settles() && a.Level != assay.FullSuccess {
@@ -41,7 +44,7 @@ func failed(all []assay.Attempt) (n int) {
 	return n
 }
 
-// opinions returns what a store holds.
+// opinions returns the opinions in a store.
 func opinions(t *testing.T, path string) []store.Classification {
 	t.Helper()
 	db, err := store.OpenReadOnly(t.Context(), path)
@@ -59,9 +62,9 @@ func opinions(t *testing.T, path string) []store.Classification {
 	return all
 }
 
-// opinionated checks that the opinions are on outcomes that are no full success,
-// one on each at most, and as many as wanted.
-func opinionated(t *testing.T, path string, want int) {
+// checkOpinions checks that a store has the wanted number of opinions, at most one per outcome, and
+// none on a full success.
+func checkOpinions(t *testing.T, path string, want int) {
 	t.Helper()
 	category, seen := make(map[assay.TrialID]string), make(map[assay.TrialID]bool)
 	for _, a := range attempts(t, path) {
@@ -69,8 +72,12 @@ func opinionated(t *testing.T, path string, want int) {
 	}
 	all := opinions(t, path)
 	for _, o := range all {
-		if category[o.Trial] == "" || o.RuleCategory != category[o.Trial] || seen[o.Trial] || !slices.Contains(classify.Categories, o.Category) || o.Reason == "" {
-			t.Errorf("an opinion %+v on an outcome of the category %q, the second: %v", o, category[o.Trial], seen[o.Trial])
+		rule := category[o.Trial]
+		if rule == "" || o.RuleCategory != rule {
+			t.Errorf("opinion %+v on an outcome of category %q", o, rule)
+		}
+		if seen[o.Trial] || !slices.Contains(classify.Categories, o.Category) || o.Reason == "" {
+			t.Errorf("opinion %+v is a second one, of an unknown category, or without a reason", o)
 		}
 		seen[o.Trial] = true
 	}
@@ -79,7 +86,7 @@ func opinionated(t *testing.T, path string, want int) {
 	}
 }
 
-// asked returns what `assay classify --json` says.
+// asked decodes the output of `assay classify --json`.
 func asked(t *testing.T, r result) opinion.Summary {
 	t.Helper()
 	var sum opinion.Summary
@@ -87,9 +94,9 @@ func asked(t *testing.T, r result) opinion.Summary {
 	return sum
 }
 
-// TestClassify has every outcome that is no full success judged once, and
-// leaves all that was stored as it is.
-func TestClassify(t *testing.T) {
+// TestClassifyAsksOnceAboutEachFailure classifies in several steps. It also checks that opinions
+// change neither exports nor snapshots.
+func TestClassifyAsksOnceAboutEachFailure(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := failures(t, dir)
@@ -97,7 +104,7 @@ func TestClassify(t *testing.T) {
 	all := attempts(t, path)
 	n := failed(all)
 	if n < 80 || n == len(all) {
-		t.Fatalf("%d of %d outcomes are no full success", n, len(all))
+		t.Fatalf("%d of %d outcomes are not full success", n, len(all))
 	}
 	args := []string{"classify", "--model", "sim/judge", "--store", path, "--sim-latency", "0"}
 	for _, step := range []struct {
@@ -111,24 +118,27 @@ func TestClassify(t *testing.T) {
 	} {
 		sum := asked(t, must(t, nil, append(append(args, "--json"), step.args...)...))
 		stored := step.before + step.answer
-		// With a limit the rest need not be looked at.
-		if sum.Answered != step.answer || sum.Before > step.before || step.args == nil && sum.Before != step.before ||
-			sum.Unreadable+sum.Faulted != 0 || sum.Opinions != stored || (sum.Tokens == 0) != (step.answer == 0) {
+		// With a limit, classify may stop before it has counted all earlier opinions.
+		before := sum.Before == step.before || step.args != nil && sum.Before < step.before
+		clean := sum.Unreadable+sum.Faulted == 0 && (sum.Tokens == 0) == (step.answer == 0)
+		if sum.Answered != step.answer || sum.Opinions != stored || !before || !clean {
 			t.Errorf("classify %v: %+v, want %d answers after %d", step.args, sum, step.answer, step.before)
 		}
-		opinionated(t, path, stored)
+		checkOpinions(t, path, stored)
 	}
 	if after := must(t, nil, "export", "--store", path).out; after != before || snapshotOf(t, path) != snapshot {
-		t.Error("opinions have changed the export or the snapshot")
+		t.Error("opinions changed the export or the snapshot")
 	}
 	sum := asked(t, must(t, nil, append(args, "--json")...))
 	if total, same := tableOf(sum); total != n || same != sum.Agreed || sum.Kappa == nil || *sum.Kappa >= 1 {
-		t.Errorf("a table of %d opinions, %d of which agree: %+v", total, same, sum)
+		t.Errorf("the table has %d opinions, and %d of them agree: %+v", total, same, sum)
 	}
 	text := must(t, nil, args...).out
 	for _, want := range []string{
-		fmt.Sprintf("sim/judge gave 0 opinions (%d before), 0 replies could not be read, 0 requests faulted; 0 tokens\n", n),
-		fmt.Sprintf("The model agrees with the rules on %d of %d outcomes (Cohen's kappa %.2f).", sum.Agreed, n, *sum.Kappa),
+		fmt.Sprintf("sim/judge gave 0 opinions (%d before), 0 replies could not be read, "+
+			"0 requests faulted; 0 tokens\n", n),
+		fmt.Sprintf("The model agrees with the rules on %d of %d outcomes (Cohen's kappa %.2f).",
+			sum.Agreed, n, *sum.Kappa),
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
@@ -136,13 +146,14 @@ func TestClassify(t *testing.T) {
 	}
 	o := opinions(t, path)[0]
 	shown := must(t, nil, "show", string(o.Trial), "--store", path).out
-	if want := fmt.Sprintf("\n  sim/judge says %s, with confidence %.2f: %s\n", o.Category, o.Confidence, o.Reason); !strings.Contains(shown, want) {
-		t.Errorf("show does not have %q:\n%s", want, shown)
+	want := fmt.Sprintf("\n  sim/judge says %s, with confidence %.2f: %s\n", o.Category, o.Confidence, o.Reason)
+	if !strings.Contains(shown, want) {
+		t.Errorf("show lacks %q:\n%s", want, shown)
 	}
 }
 
-// tableOf returns how many opinions the table of a classification has, and on
-// how many both say the same.
+// tableOf returns the number of opinions in a table, and the number of those that agree with the
+// rules.
 func tableOf(sum opinion.Summary) (total, same int) {
 	for i, row := range sum.Counts {
 		for j, n := range row {
@@ -155,18 +166,18 @@ func tableOf(sum opinion.Summary) (total, same int) {
 	return total, same
 }
 
-// TestClassifyOneExperiment asks about the outcomes of one experiment only.
 func TestClassifyOneExperiment(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := failures(t, dir)
 	other := file(t, dir, "other.yaml", "models: [sim/mute]\nvariants: [cot]\ntasks_per_type: 1\n")
 	must(t, nil, "run", other, "--store", path, "--sim-latency", "0", "--display", "none")
-	sum := asked(t, must(t, nil, "classify", "--model", "sim/judge", "--store", path, "--experiment", "other", "--sim-latency", "0", "--json"))
+	sum := asked(t, must(t, nil, "classify", "--model", "sim/judge", "--store", path,
+		"--experiment", "other", "--sim-latency", "0", "--json"))
 	if sum.Answered != 5 || sum.Opinions != 5 {
 		t.Errorf("%+v, want 5 answers", sum)
 	}
-	opinionated(t, path, 5)
+	checkOpinions(t, path, 5)
 }
 
 func TestClassifyRefuses(t *testing.T) {
@@ -194,10 +205,10 @@ func TestClassifyRefuses(t *testing.T) {
 			t.Errorf("classify %v: exit code %d, want %d with %q\n%s%s", tc.args, r.code, tc.code, tc.want, r.err, r.out)
 		}
 	}
-	opinionated(t, path, 0)
+	checkOpinions(t, path, 0)
 }
 
-// judgeFile is a providers file that has a deployment serve the model my-judge.
+// judgeFile writes a providers file in which a deployment serves the model my-judge.
 func judgeFile(t *testing.T, dir, url, deployment, limits string) string {
 	t.Helper()
 	return file(t, dir, "judge.yaml", fmt.Sprintf(`
@@ -210,9 +221,8 @@ providers:
 `, url, deployment, limits))
 }
 
-// TestClassifyUnreadable: a model that talks of something else is asked twice
-// about each outcome and has no opinion; nothing is made up, and what it said
-// counts as unreadable. The next command asks again.
+// TestClassifyUnreadable asks a model that never answers the question. Each outcome takes two
+// requests and gets no opinion. The next command asks again.
 func TestClassifyUnreadable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -223,49 +233,56 @@ func TestClassifyUnreadable(t *testing.T) {
 	env := map[string]string{"SIM_KEY": "k"}
 
 	r := call(t, env, append(args, judgeFile(t, dir, server.url, "sim/mute", "{concurrency: 8}"))...)
-	if sum := asked(t, r); r.code != exitIncomplete || sum.Unreadable != n || sum.Answered+sum.Faulted+sum.Opinions != 0 || sum.CostUSD <= 0 {
+	sum := asked(t, r)
+	if r.code != exitIncomplete || sum.Unreadable != n || sum.CostUSD <= 0 {
 		t.Errorf("exit code %d, %+v; want %d unreadable\n%s", r.code, sum, n, r.err)
+	}
+	if sum.Answered+sum.Faulted+sum.Opinions != 0 {
+		t.Errorf("%+v, want no answers, faults or opinions", sum)
 	}
 	if requests := server.stats(t).Requests; requests != int64(2*n) {
 		t.Errorf("%d requests, want two for each of %d outcomes", requests, n)
 	}
-	opinionated(t, path, 0)
+	checkOpinions(t, path, 0)
 
-	sum := asked(t, must(t, env, append(args, judgeFile(t, dir, server.url, "sim/judge", "{concurrency: 8}"))...))
+	args = append(args, judgeFile(t, dir, server.url, "sim/judge", "{concurrency: 8}"))
+	sum = asked(t, must(t, env, args...))
 	if sum.Answered != n || sum.Before != 0 {
 		t.Errorf("%+v, want %d answers", sum, n)
 	}
-	opinionated(t, path, n)
+	checkOpinions(t, path, n)
 	paid := 0.0
 	for _, o := range opinions(t, path) {
 		paid += o.CostUSD
 	}
 	if diff := paid - sum.CostUSD; diff > 1e-9 || diff < -1e-9 || paid == 0 {
-		t.Errorf("opinions cost $%v, and the command says $%v", paid, sum.CostUSD)
+		t.Errorf("the opinions cost $%v, but the command prints $%v", paid, sum.CostUSD)
 	}
 }
 
-// TestClassifyUnderFaults: an outcome on which a request faults is left out and
-// counted, and the same command asks about it again.
-func TestClassifyUnderFaults(t *testing.T) {
+// TestClassifyAsksAgainAfterFaults repeats the command until no request faults any more.
+func TestClassifyAsksAgainAfterFaults(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := failures(t, dir)
 	n := failed(attempts(t, path))
 	server := serve(t, "--fault", "content-filter=30%", "--fault", "500=2%")
-	args := []string{"classify", "--model", "my-judge", "--store", path, "--json", "--providers", judgeFile(t, dir, server.url, "sim/judge", "{concurrency: 16}")}
+	args := []string{
+		"classify", "--model", "my-judge", "--store", path, "--json",
+		"--providers", judgeFile(t, dir, server.url, "sim/judge", "{concurrency: 16}"),
+	}
 	env := map[string]string{"SIM_KEY": "k"}
 	stored := 0
 	for round := 1; ; round++ {
 		r := call(t, env, args...)
 		sum := asked(t, r)
 		if sum.Before != stored || sum.Answered+sum.Faulted != n-stored || sum.Unreadable != 0 {
-			t.Fatalf("round %d: %+v, where %d of %d were left", round, sum, n-stored, n)
+			t.Fatalf("round %d: %+v, but %d of %d were left", round, sum, n-stored, n)
 		}
 		stored += sum.Answered
-		opinionated(t, path, stored)
+		checkOpinions(t, path, stored)
 		if round == 1 && sum.Faulted == 0 || round > 20 {
-			t.Fatalf("round %d: %+v, want faults that pass", round, sum)
+			t.Fatalf("round %d: %+v, want some faults at first and none at the end", round, sum)
 		}
 		if sum.Faulted == 0 {
 			if r.code != exitOK || sum.Fault != "" || stored != n {
@@ -274,49 +291,54 @@ func TestClassifyUnderFaults(t *testing.T) {
 			return
 		}
 		if r.code != exitIncomplete || sum.Fault == "" || !strings.Contains(r.err, sum.Fault) {
-			t.Errorf("round %d: exit code %d, the fault %q is not in %q", round, r.code, sum.Fault, r.err)
+			t.Errorf("round %d: exit code %d, and %q lacks the fault %q", round, r.code, r.err, sum.Fault)
 		}
 	}
 }
 
-// TestJudgeThatRefuses ends the command at once, and nothing else: runs ask no
-// judge, so they have nothing to wait for.
-func TestJudgeThatRefuses(t *testing.T) {
+// TestRefusingJudgeEndsClassify also checks that runs never ask a judge.
+func TestRefusingJudgeEndsClassify(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := failures(t, dir)
 	before := must(t, nil, "export", "--store", path).out
 	broken := serve(t, "--fault", "401=100%")
 	env := map[string]string{"SIM_KEY": "k"}
-	r := call(t, env, "classify", "--model", "my-judge", "--store", path, "--json", "--providers", judgeFile(t, dir, broken.url, "sim/judge", "{concurrency: 4}"))
-	if sum := asked(t, r); r.code != exitError || sum.Answered != 0 || sum.Faulted == 0 || !strings.Contains(r.err, "assay: the model does not respond any more: ") {
+	r := call(t, env, "classify", "--model", "my-judge", "--store", path, "--json",
+		"--providers", judgeFile(t, dir, broken.url, "sim/judge", "{concurrency: 4}"))
+	ended := strings.Contains(r.err, "assay: the model does not respond any more: ")
+	if sum := asked(t, r); r.code != exitError || sum.Answered != 0 || sum.Faulted == 0 || !ended {
 		t.Errorf("exit code %d, %+v\n%s", r.code, sum, r.err)
 	}
-	opinionated(t, path, 0)
+	checkOpinions(t, path, 0)
 	if must(t, nil, "export", "--store", path).out != before {
-		t.Error("a judge that refuses has changed the export")
+		t.Error("the refusing judge changed the export")
 	}
 
 	server := serve(t)
 	file(t, dir, "providers.yaml", providersFile(server.url, "{concurrency: 16}"))
-	experiment := file(t, dir, "more.yaml", "models: [sim/mute]\nvariants: [cot]\ntasks_per_type: 2\nproviders: providers.yaml\n")
+	experiment := file(t, dir, "more.yaml",
+		"models: [sim/mute]\nvariants: [cot]\ntasks_per_type: 2\nproviders: providers.yaml\n")
 	must(t, env, "run", experiment, "--store", path, "--display", "none")
 	lanes := server.stats(t).PerLane
 	if len(lanes) != 1 || lanes[0].Deployment != "sim-mute" {
 		t.Errorf("a run of sim/mute asked %+v", lanes)
 	}
-	opinionated(t, path, 0)
+	checkOpinions(t, path, 0)
 }
 
-// TestClassifyInterrupted: a signal ends the command, what was answered is
-// stored, and the next one asks about the rest only.
-func TestClassifyInterrupted(t *testing.T) {
+// TestInterruptedClassifyKeepsAnswers interrupts classify. The next command asks only about the
+// remaining outcomes.
+func TestInterruptedClassifyKeepsAnswers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := failures(t, dir)
 	n := failed(attempts(t, path))
 	server := serve(t, "--latency", "50ms", "--latency-sigma", "0")
-	args := []string{"classify", "--model", "my-judge", "--store", path, "--json", "--providers", judgeFile(t, dir, server.url, "sim/judge", "{concurrency: 2}")}
+	args := []string{
+		"classify", "--model", "my-judge", "--store", path, "--json",
+		"--providers", judgeFile(t, dir, server.url, "sim/judge", "{concurrency: 2}"),
+	}
 	signals := make(chan os.Signal, 1)
 	var out, errs bytes.Buffer
 	ended := make(chan int)
@@ -330,20 +352,21 @@ func TestClassifyInterrupted(t *testing.T) {
 	signals <- syscall.SIGINT
 	code := <-ended
 	first := asked(t, result{code, out.String(), errs.String()})
-	if code != exitInterrupted || !strings.Contains(errs.String(), "assay: interrupted\nhint: ") || first.Answered < 4 || first.Answered > n-4 || first.Faulted != 0 {
+	interrupted := code == exitInterrupted && strings.Contains(errs.String(), "assay: interrupted\nhint: ")
+	if !interrupted || first.Answered < 4 || first.Answered > n-4 || first.Faulted != 0 {
 		t.Fatalf("exit code %d, %+v of %d\n%s", code, first, n, errs.String())
 	}
-	opinionated(t, path, first.Answered)
+	checkOpinions(t, path, first.Answered)
 	judgeFile(t, dir, server.url, "sim/judge", "{concurrency: 32}")
 	rest := asked(t, must(t, map[string]string{"SIM_KEY": "k"}, args...))
 	if rest.Before != first.Answered || rest.Answered != n-first.Answered {
-		t.Errorf("%+v after %+v, of %d", rest, first, n)
+		t.Errorf("second command: %+v, after %+v of %d outcomes", rest, first, n)
 	}
-	opinionated(t, path, n)
+	checkOpinions(t, path, n)
 }
 
-// TestUntilInterrupted: a signal ends the work, whose own error it replaces;
-// without one the work's error is given.
+// TestUntilInterrupted checks that a signal cancels the work and replaces its error. Without a
+// signal, the error of the work is returned.
 func TestUntilInterrupted(t *testing.T) {
 	t.Parallel()
 	signals := make(chan os.Signal, 1)
@@ -369,21 +392,27 @@ func TestUntilInterrupted(t *testing.T) {
 	signals <- syscall.SIGTERM
 	err = untilInterrupted(t.Context(), p, func(ctx context.Context) error {
 		<-ctx.Done()
-		return nil // it was done by then
+		return nil // the work ended in time
 	})
 	if err != nil {
-		t.Errorf("work that was done has the error %v", err)
+		t.Errorf("finished work has the error %v", err)
 	}
 }
 
-// TestShowOfTags: a trial under the protocol of tags is shown with the luck of
-// its calls, its mistakes and its verdict, and its prompt is what comes before
-// the first reply.
-func TestShowOfTags(t *testing.T) {
+// TestShowPrintsCallsAndPrompt checks the output for trials with the protocol tags: the luck of all
+// calls, the mistakes, the verdict, and the prompt.
+func TestShowPrintsCallsAndPrompt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tags.db")
-	experiment := file(t, dir, "tags.yaml", "models: [sim/obedient]\nvariants: [flawed_parameter_error]\nseverities: [light]\nreliabilities: [0.6]\nprotocol: tags\ntasks_per_type: 4\n")
+	experiment := file(t, dir, "tags.yaml", `
+models: [sim/obedient]
+variants: [flawed_parameter_error]
+severities: [light]
+reliabilities: [0.6]
+protocol: tags
+tasks_per_type: 4
+`)
 	mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
 	worked := regexp.MustCompile(`(?m)^    \((\w+): chance 0\.600, luck 0\.\d{3}: worked\)$`)
 	unlucky := regexp.MustCompile(`(?m)^    \((\w+): chance 0\.600, luck [01]\.\d{3}: failed, [A-Z_]+\)$`)
@@ -399,7 +428,7 @@ func TestShowOfTags(t *testing.T) {
 		want := map[string]int{"worked": len(a.ExecutedTools), "failed": a.Failures, "mistake": a.Mistakes}
 		for what, count := range want {
 			if found[what] != count {
-				t.Errorf("trial %s: %d calls are shown as %s, want %d\n%s", a.ID, found[what], what, count, text)
+				t.Errorf("trial %s: show prints %d calls as %s, want %d\n%s", a.ID, found[what], what, count, text)
 			}
 			n[what] += count
 		}
@@ -413,25 +442,26 @@ func TestShowOfTags(t *testing.T) {
 			}
 		}
 		prompt := must(t, nil, "show", string(a.ID), "--store", path, "--prompt").out
-		if !strings.HasPrefix(prompt, "── system ──\n") || !strings.Contains(prompt, "\n── user ──\n") || strings.Contains(prompt, "assistant") ||
-			worked.MatchString(prompt) || !strings.Contains(text, indent(strings.TrimPrefix(prompt[:strings.Index(prompt, "\n\n── user")], "── system ──\n"), "  ")) {
-			t.Errorf("the prompt of trial %s is no beginning of it:\n%s", a.ID, prompt)
+		system, user, ok := strings.Cut(strings.TrimPrefix(prompt, "── system ──\n"), "\n\n── user ──\n")
+		replied := strings.Contains(prompt, "assistant") || worked.MatchString(prompt)
+		if !ok || user == "" || replied || !strings.Contains(text, indent(system, "  ")) {
+			t.Errorf("trial %s does not begin with its prompt:\n%s", a.ID, prompt)
 		}
 	}
 	for what, count := range n {
 		if count == 0 {
-			t.Errorf("no call of the whole experiment is shown as %s", what)
+			t.Errorf("no call of the experiment is shown as %s", what)
 		}
 	}
 }
 
-// TestShowPrompt: without a trial the templates are shown, with their hash, and
-// without any of both the user is told how to name a trial.
-func TestShowPrompt(t *testing.T) {
+// TestShowPrintsTemplates checks that show --prompt without a trial prints all templates and their
+// hash. Without --prompt, a trial is required.
+func TestShowPrintsTemplates(t *testing.T) {
 	t.Parallel()
 	text := must(t, nil, "show", "--prompt").out
 	if !strings.HasPrefix(text, "templates "+episode.TemplatesHash+"\n") {
-		t.Errorf("it does not begin with the hash:\n%.200s", text)
+		t.Errorf("the text does not begin with the hash:\n%.200s", text)
 	}
 	var object struct {
 		Hash      string
@@ -446,8 +476,6 @@ func TestShowPrompt(t *testing.T) {
 			t.Errorf("the text lacks the template %s", name)
 		}
 	}
-	r := call(t, nil, "show", "--store", filepath.Join(t.TempDir(), "none.db"))
-	if r.code != exitUsage || !strings.Contains(r.err, "no trial is named\nhint: `assay export` lists trials") {
-		t.Errorf("show without a trial: exit code %d\n%s", r.code, r.err)
-	}
+	wantError(t, exitUsage, "no trial is named\nhint: `assay export` lists trials",
+		"show", "--store", filepath.Join(t.TempDir(), "none.db"))
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,51 +8,55 @@ import (
 	"testing"
 )
 
-// TestImportAgain: what was found in a file can be read again, and so can which files
-// were taken in.
-func TestImportAgain(t *testing.T) {
+// TestImportListsDatabases imports a file twice. The second import fails but prints the same, and the
+// list names the file once. Names in the file cannot control the terminal.
+func TestImportListsDatabases(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	db := filepath.Join(dir, "assay.db")
-	evil := file(t, dir, "evil.json", `{"version": "3.0", "last_updated": "\u001b[2J", "models": {"\u001b[31mred\u202e\nnew line": {"by_prompt_type": {}}}}`)
+	evil := file(t, dir, "evil.json", `{"version": "3.0", "last_updated": "\u001b[2J",
+		"models": {"\u001b[31mred\u202e\nnew line": {"by_prompt_type": {}}}}`)
 	first := must(t, nil, "import", "legacy", evil, "--store", db)
-	if strings.ContainsAny(first.out, "\x1b\u202e") || strings.Contains(first.out, "\nnew line") || !strings.Contains(first.out, "red") {
+	obeyed := strings.ContainsAny(first.out, "\x1b\u202e") || strings.Contains(first.out, "\nnew line")
+	if obeyed || !strings.Contains(first.out, "red") {
 		t.Errorf("names reach the terminal as %q", first.out)
 	}
-	if strings.Contains(first.out, " : ") || strings.Contains(first.out, "  : ") || !strings.Contains(first.out, "   summary is missing;") {
-		t.Errorf("what is about the whole file is said as %q", first.out)
+	if strings.Contains(first.out, " : ") || !strings.Contains(first.out, "   summary is missing;") {
+		t.Errorf("a finding about the whole file is printed as %q", first.out)
 	}
 	again := call(t, nil, "import", "legacy", evil, "--store", db)
 	if again.code != exitError || again.out != first.out || !strings.Contains(again.err, "already imported") {
-		t.Errorf("again: exit code %d, %s%s", again.code, again.out, again.err)
+		t.Errorf("second import: exit code %d, %s%s", again.code, again.out, again.err)
 	}
 	list := must(t, nil, "import", "legacy", "--store", db).out
 	if strings.Count(list, "\n") != 1 || !strings.Contains(list, "evil.json: 0 aggregates, ") {
 		t.Errorf("the list is %q", list)
 	}
 	var all []importLine
-	if err := json.Unmarshal([]byte(must(t, nil, "import", "legacy", "--store", db, "--json").out), &all); err != nil || len(all) != 1 || all[0].Findings == 0 || all[0].At.IsZero() {
-		t.Errorf("%+v, %v", all, err)
+	decode(t, must(t, nil, "import", "legacy", "--store", db, "--json").out, &all)
+	if len(all) != 1 || all[0].Findings == 0 || all[0].At.IsZero() {
+		t.Errorf("the list as JSON is %+v", all)
 	}
 	empty := quickRun(t, oneModel)
-	if out := must(t, nil, "import", "legacy", "--store", empty).out; !strings.Contains(out, "no database of the original") {
-		t.Errorf("a store without any: %q", out)
+	out := must(t, nil, "import", "legacy", "--store", empty).out
+	if !strings.Contains(out, "no database of the original") {
+		t.Errorf("the list of an empty store is %q", out)
 	}
 }
 
-// TestImportRefuses: messages say where, and what was perhaps meant.
 func TestImportRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	db := filepath.Join(dir, "assay.db")
+	latin := file(t, dir, "latin.json", "{\"version\": \"3.0\",\n\"models\": {\"caf\xe9\": {}}}")
 	for name, c := range map[string]struct {
-		args []string
-		code int
-		says string
+		args   []string
+		code   int
+		prints string
 	}{
 		"empty":     {[]string{"legacy", file(t, dir, "empty.json", "")}, exitError, "empty.json: the file is empty"},
 		"cut":       {[]string{"legacy", file(t, dir, "cut.json", `{"version": `)}, exitError, "cut.json:1:13: the file is truncated"},
-		"not UTF-8": {[]string{"legacy", file(t, dir, "latin.json", "{\"version\": \"3.0\",\n\"models\": {\"caf\xe9\": {}}}")}, exitError, "latin.json:2:16: the text is not UTF-8"},
+		"not UTF-8": {[]string{"legacy", latin}, exitError, "latin.json:2:16: the text is not UTF-8"},
 		"misspelt":  {[]string{"legcy", "x.json"}, exitUsage, "did you mean legacy?"},
 		"a flag":    {[]string{"--bogus"}, exitUsage, "unknown flag: --bogus\nhint: `assay import --help`"},
 		"its flag":  {[]string{"legacy", "--bogus"}, exitUsage, "unknown flag: --bogus\nhint: `assay import legacy --help`"},
@@ -61,21 +64,22 @@ func TestImportRefuses(t *testing.T) {
 		"dry list":  {[]string{"legacy", "--dry-run"}, exitUsage, "no file is named"},
 		"no store":  {[]string{"legacy"}, exitError, "store not found"},
 	} {
-		if r := call(t, nil, append(append([]string{"import"}, c.args...), "--store", db)...); r.code != c.code || !strings.Contains(r.err, c.says) {
-			t.Errorf("%s: exit code %d, %s, want %d, %s", name, r.code, r.err, c.code, c.says)
-		}
+		t.Run(name, func(t *testing.T) {
+			args := append(append([]string{"import"}, c.args...), "--store", db)
+			wantError(t, c.code, c.prints, args...)
+		})
 	}
 }
 
-// TestImportEnds: a signal ends an import, also one that waits for what it reads.
-func TestImportEnds(t *testing.T) {
+// TestSignalEndsImport imports from a pipe to which no program writes.
+func TestSignalEndsImport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Skip(err)
 	}
-	writer, err := os.OpenFile(fifo, os.O_RDWR, 0) // who writes nothing
+	writer, err := os.OpenFile(fifo, os.O_RDWR, 0) // keeps the pipe open
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,10 +19,9 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// TestRescoreChangesNothing: the verdicts of a run are what the rules give for
-// the stored transcripts, in both worlds, under both protocols, and with tools
-// listed or to be found.
-func TestRescoreChangesNothing(t *testing.T) {
+// TestRescoreConfirmsVerdictsOfRuns runs both worlds with both protocols, and with tools listed and
+// to be discovered. The rules give the stored verdicts again.
+func TestRescoreConfirmsVerdictsOfRuns(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "all.db")
@@ -48,30 +47,38 @@ tools: %s
 	}
 	before := snapshotOf(t, path)
 	r := must(t, nil, "rescore", "--store", path)
-	if want := fmt.Sprintf("%d outcomes judged again by the rules %s and %s; 0 differ and were stored\n", n, score.Version(world.Assay1Name), score.Version(world.PilotName)); r.out != want {
-		t.Errorf("rescore says %q, want %q", r.out, want)
+	want := fmt.Sprintf("%d outcomes judged again by the rules %s; 0 differ and were stored\n", n, bothRules)
+	if r.out != want {
+		t.Errorf("rescore prints %q, want %q", r.out, want)
 	}
 	if after := snapshotOf(t, path); after != before {
-		t.Errorf("snapshot %s has become %s", before, after)
+		t.Errorf("the snapshot changed from %s to %s", before, after)
 	}
 }
 
-// TestRescore brings back what the rules say where other verdicts are stored,
-// more of them than fit into one batch, and leaves the attempts as they are.
-func TestRescore(t *testing.T) {
+var bothRules = score.Version(world.Assay1Name) + " and " + score.Version(world.PilotName)
+
+// TestRescoreCorrectsWrongVerdicts stores wrong verdicts for more outcomes than fit into one batch.
+// Rescore stores the right ones again. The attempts never change.
+func TestRescoreCorrectsWrongVerdicts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "r.db")
-	experiment := file(t, dir, "r.yaml", "models: [sim/obedient, sim/mute]\nvariants: [optimal, flawed_missing_step]\nreliabilities: [0.6]\ntasks_per_type: 32\n")
+	experiment := file(t, dir, "r.yaml", `
+models: [sim/obedient, sim/mute]
+variants: [optimal, flawed_missing_step]
+reliabilities: [0.6]
+tasks_per_type: 32
+`)
 	mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
 	right, saved := must(t, nil, "export", "--store", path).out, asSaved(t, path)
 	want := misjudge(t, path)
 	if want.Changed < 2*rescore.BatchSize || len(want.Levels) < 3 {
-		t.Fatalf("too few outcomes are misjudged for two batches: %+v", want)
+		t.Fatalf("the wrong verdicts do not fill two batches: %+v", want)
 	}
 	wrong, misjudged := must(t, nil, "export", "--store", path).out, snapshotOf(t, path)
 	if wrong == right {
-		t.Fatal("the wrong verdicts are not in the export")
+		t.Fatal("the export lacks the wrong verdicts")
 	}
 
 	if diff := cmp.Diff(want, rescoredBy(t, "--store", path, "--dry-run")); diff != "" {
@@ -79,7 +86,8 @@ func TestRescore(t *testing.T) {
 	}
 	text := must(t, nil, "rescore", "--store", path, "--dry-run").out
 	for _, line := range []string{
-		fmt.Sprintf("%d outcomes judged again by the rules %s and %s; %d differ and would be stored\n", want.Outcomes, score.Version(world.Assay1Name), score.Version(world.PilotName), want.Changed),
+		fmt.Sprintf("%d outcomes judged again by the rules %s; %d differ and would be stored\n",
+			want.Outcomes, bothRules, want.Changed),
 		fmt.Sprintf("  %6d  failure → full_success\n", want.Levels["failure → full_success"]),
 		fmt.Sprintf("  %6d  another error category\n", want.Categories),
 	} {
@@ -88,28 +96,28 @@ func TestRescore(t *testing.T) {
 		}
 	}
 	if got := snapshotOf(t, path); got != misjudged || must(t, nil, "export", "--store", path).out != wrong {
-		t.Errorf("a dry run has changed the store from %s to %s", misjudged, got)
+		t.Errorf("a dry run changed the store from %s to %s", misjudged, got)
 	}
 
 	if diff := cmp.Diff(want, rescoredBy(t, "--store", path)); diff != "" {
 		t.Errorf("rescore (-want +got):\n%s", diff)
 	}
 	if got := must(t, nil, "export", "--store", path).out; got != right {
-		t.Error("the export is not what it was before the wrong verdicts")
+		t.Error("the export differs from the one before the wrong verdicts")
 	}
 	if got := snapshotOf(t, path); got == misjudged {
 		t.Error("the right verdicts and the wrong ones have the same snapshot")
 	}
 	if diff := cmp.Diff(saved, asSaved(t, path)); diff != "" {
-		t.Errorf("attempts have changed:\n%.2000s", diff)
+		t.Errorf("attempts changed:\n%.2000s", diff)
 	}
 	if again := rescoredBy(t, "--store", path); again.Changed != 0 || again.Outcomes != len(saved) {
-		t.Errorf("the second time: %+v", again)
+		t.Errorf("a second rescore gives %+v, want no change", again)
 	}
 }
 
-// misjudge stores a wrong verdict for most outcomes. It returns what a rescore
-// has to say of them.
+// misjudge stores a wrong verdict for most outcomes. It returns the summary that a rescore must
+// give.
 func misjudge(t *testing.T, path string) rescore.Summary {
 	t.Helper()
 	levels, categories := make(map[string]int), 0
@@ -122,11 +130,11 @@ func misjudge(t *testing.T, path string) rescore.Summary {
 	var wrong []store.Rescored
 	for i, a := range all {
 		o := a.Outcome
-		o.Adherence = 0.123 // which no plan gives
+		o.Adherence = 0.123 // no plan gives this value
 		switch {
-		case i%10 == 0: // right as it is
+		case i%10 == 0: // keep the right verdict
 			continue
-		case i%10 == 1: // right but for a measure
+		case i%10 == 1: // change a measure, but not the level
 		case o.Level == assay.FullSuccess:
 			o.Level, o.ErrorCategory = assay.Failure, assay.CategoryOther
 		default:
@@ -136,17 +144,22 @@ func misjudge(t *testing.T, path string) rescore.Summary {
 			levels[fmt.Sprintf("%s → %s", o.Level, a.Level)]++
 			categories++
 		}
-		wrong = append(wrong, store.Rescored{Trial: a.ID, Number: a.Number, Outcome: o, At: time.Now(), Program: "of another day"})
+		wrong = append(wrong, store.Rescored{
+			Trial: a.ID, Number: a.Number, Outcome: o, At: time.Now(), Program: "older",
+		})
 	}
 	for batch := range slices.Chunk(wrong, 100) {
 		if err := db.Rescore(t.Context(), batch); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return rescore.Summary{Outcomes: len(all), Changed: len(wrong), Levels: levels, Categories: categories, Skipped: map[string]int{}}
+	return rescore.Summary{
+		Outcomes: len(all), Changed: len(wrong), Levels: levels, Categories: categories,
+		Skipped: map[string]int{},
+	}
 }
 
-// rescoredBy returns what `assay rescore --json` says.
+// rescoredBy runs `assay rescore --json`.
 func rescoredBy(t *testing.T, args ...string) rescore.Summary {
 	t.Helper()
 	var out rescore.Summary
@@ -175,7 +188,7 @@ func snapshotOf(t *testing.T, path string) string {
 	return snapshot
 }
 
-// asSaved returns the attempts as they were saved, whatever came later.
+// asSaved returns the attempts as they were saved, without later verdicts.
 func asSaved(t *testing.T, path string) []assay.Attempt {
 	t.Helper()
 	db, err := store.OpenReadOnly(t.Context(), path)
@@ -193,20 +206,22 @@ func asSaved(t *testing.T, path string) []assay.Attempt {
 	return all
 }
 
-// TestRescoreWithoutLibrary: outcomes whose task cannot be had stay as they
-// are, with the reason, and the others are judged.
-func TestRescoreWithoutLibrary(t *testing.T) {
+// TestRescoreSkipsMissingTasks deletes one library and changes another. Rescore skips their
+// outcomes with a reason, and judges the others.
+func TestRescoreSkipsMissingTasks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "r.db")
 	task := func(text string) string {
-		return file(t, dir, "tasks.json", `[{"id": "t", "task_type": "basic_task", "description": "`+text+`", "required_tools": ["file_operations_reader"]}]`)
+		return file(t, dir, "tasks.json", `[{"id": "t", "task_type": "basic_task", "description": "`+
+			text+`", "required_tools": ["file_operations_reader"]}]`)
 	}
 	must(t, nil, "run", file(t, dir, "builtin.yaml", "models: [sim/mute]\ntasks_per_type: 1\nvariants: [cot]\n"),
 		"--store", path, "--sim-latency", "0", "--display", "none")
 	for _, name := range []string{"gone", "changed"} {
 		must(t, nil, "library", "import", task("Read it."), "-o", filepath.Join(dir, name+".db"))
-		experiment := file(t, dir, name+".yaml", "models: [sim/mute]\nlibrary: "+name+".db\ntask_types: [basic_task]\ntasks_per_type: all\nvariants: [cot]\nseed: "+fmt.Sprint(len(name))+"\n")
+		experiment := file(t, dir, name+".yaml", "models: [sim/mute]\nlibrary: "+name+".db\n"+
+			"task_types: [basic_task]\ntasks_per_type: all\nvariants: [cot]\nseed: "+fmt.Sprint(len(name))+"\n")
 		must(t, nil, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
 	}
 	misjudge(t, path)
@@ -221,7 +236,7 @@ func TestRescoreWithoutLibrary(t *testing.T) {
 		"library " + filepath.Join(dir, "gone.db") + " cannot be opened":                            1,
 		"library " + filepath.Join(dir, "changed.db") + " no longer has the task as it was planned": 1,
 	}
-	// The first of the five others was not misjudged.
+	// misjudge keeps the right verdict of the first of the five other outcomes.
 	if diff := cmp.Diff(want, got.Skipped); diff != "" || got.Outcomes != 5 || got.Changed != 4 {
 		t.Errorf("%+v\nskipped (-want +got):\n%s", got, diff)
 	}
@@ -234,18 +249,18 @@ func TestRescoreWithoutLibrary(t *testing.T) {
 	for i, a := range attempts(t, path) {
 		changed := !cmp.Equal(a, wrong[i])
 		if want := i > 0 && a.Experiment == "builtin"; changed != want {
-			t.Errorf("attempt %d, of experiment %s: changed %v, want %v", i, a.Experiment, changed, want)
+			t.Errorf("attempt %d of experiment %s: changed %v, want %v", i, a.Experiment, changed, want)
 		}
 	}
 }
 
-// TestRescoreOfAnotherWorld: what a later program has judged by rules that this
-// one does not know stays as it is.
-func TestRescoreOfAnotherWorld(t *testing.T) {
+// TestRescoreSkipsUnknownWorlds saves an outcome in a world of a later program.
+func TestRescoreSkipsUnknownWorlds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "r.db")
-	experiment := file(t, dir, "r.yaml", "models: [sim/mute]\ntasks_per_type: 1\nvariants: [cot]\ntask_types: [basic_task]\n")
+	experiment := file(t, dir, "r.yaml",
+		"models: [sim/mute]\ntasks_per_type: 1\nvariants: [cot]\ntask_types: [basic_task]\n")
 	must(t, nil, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
 	a := attempts(t, path)[0]
 	set := a.Setting
@@ -254,11 +269,12 @@ func TestRescoreOfAnotherWorld(t *testing.T) {
 	a.Adherence = 0.123
 	saveAttempt(t, path, &a)
 	got := rescoredBy(t, "--store", path)
-	if diff := cmp.Diff(map[string]int{`this program does not know the world "assay-9"`: 1}, got.Skipped); diff != "" || got.Outcomes != 1 || got.Changed != 0 {
+	want := map[string]int{`this program does not know the world "assay-9"`: 1}
+	if diff := cmp.Diff(want, got.Skipped); diff != "" || got.Outcomes != 1 || got.Changed != 0 {
 		t.Errorf("%+v\nskipped (-want +got):\n%s", got, diff)
 	}
 	if diff := cmp.Diff(a, attempts(t, path)[1]); diff != "" {
-		t.Errorf("the attempt has changed:\n%s", diff)
+		t.Errorf("the attempt changed:\n%s", diff)
 	}
 }
 
@@ -274,17 +290,14 @@ func saveAttempt(t *testing.T, path string, a *assay.Attempt) {
 	}
 }
 
-// TestRescoreOfNothing: without a store nothing is made.
-func TestRescoreOfNothing(t *testing.T) {
+func TestRescoreDoesNotCreateStore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, args := range [][]string{{}, {"--dry-run"}} {
-		r := call(t, nil, append([]string{"rescore", "--store", filepath.Join(dir, "none.db")}, args...)...)
-		if r.code != exitError || !strings.Contains(r.err, "store not found\nhint: ") {
-			t.Errorf("rescore %v: exit code %d\n%s", args, r.code, r.err)
-		}
+		args = append([]string{"rescore", "--store", filepath.Join(dir, "none.db")}, args...)
+		wantError(t, exitError, "store not found\nhint: ", args...)
 	}
 	if files := tree(t, dir); files != "" {
-		t.Errorf("files were made:\n%s", files)
+		t.Errorf("rescore created files:\n%s", files)
 	}
 }
