@@ -15,7 +15,7 @@ import (
 	"github.com/assay-eval/assay/internal/agent/episode"
 )
 
-// repository is the root of the module, from this package.
+// repository is the module's root, relative to this package.
 const repository = "../.."
 
 func readDocument(t *testing.T, name string) string {
@@ -29,7 +29,7 @@ func readDocument(t *testing.T, name string) string {
 
 var fence = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
 
-// blocks returns the code blocks of a language.
+// blocks returns the code blocks in a language.
 func blocks(text, language string) []string {
 	var out []string
 	for _, m := range fence.FindAllStringSubmatch(text, -1) {
@@ -40,73 +40,107 @@ func blocks(text, language string) []string {
 	return out
 }
 
-// TestReadme does what the README says, in a fresh directory: it writes the
-// YAML blocks to the files that they name and runs every line that calls assay.
+// TestReadme follows the README in a new directory. It writes the YAML blocks to the files that
+// they name, and runs every line that calls assay. Only the quickstart runs all of its trials,
+// because the README shows its table.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	readme := readDocument(t, "README.md")
-	dir := t.TempDir()
-	server := serve(t)
+	r := reader{dir: t.TempDir()}
+	server := serveProgram(t, "--latency", "20ms")
 	for _, yaml := range blocks(readme, "yaml") {
 		name, _, _ := strings.Cut(strings.TrimPrefix(yaml, "# "), "\n")
-		file(t, dir, name, strings.ReplaceAll(yaml, "http://127.0.0.1:8080", server.url))
+		file(t, r.dir, name, strings.ReplaceAll(yaml, "http://127.0.0.1:8080", server))
 	}
-	file(t, dir, "tasks.json", `[{"id": "t1", "task_type": "basic_task", "description": "Read the file and filter it.", "required_tools": ["a_reader", "a_filter"]}]`)
-	file(t, dir, "registry.json", `{"a_reader": {"name": "a_reader", "description": "Reads.", "errors": [{"code": "TIMEOUT", "description": "late"}]},
-		"a_filter": {"name": "a_filter", "description": "Filters.", "errors": [{"code": "TIMEOUT", "description": "late"}], "dependencies": ["a_reader"]}}`)
-	ran, trial := 0, ""
-	var stop func() // ends the run that commands are for
+	file(t, r.dir, "tasks.json", `[{"id": "t1", "task_type": "basic_task",
+		"description": "Read the file and filter it.",
+		"required_tools": ["a_reader", "a_filter"]}]`)
+	file(t, r.dir, "registry.json", `{
+		"a_reader": {"name": "a_reader", "description": "Reads.",
+			"errors": [{"code": "TIMEOUT", "description": "late"}]},
+		"a_filter": {"name": "a_filter", "description": "Filters.", "dependencies": ["a_reader"],
+			"errors": [{"code": "TIMEOUT", "description": "late"}]}}`)
+
+	ran := 0
+	for _, line := range commands(readme) {
+		out := r.run(t, line)
+		if line == "assay run" {
+			sameTable(t, readme, out)
+		}
+		ran++
+	}
+	if ran < 30 {
+		t.Errorf("found %d commands in the README, want at least 30", ran)
+	}
+}
+
+// commands returns the lines in the README's shell blocks that call assay, without comments and
+// redirections. It leaves out the server, which the test starts itself.
+func commands(readme string) (lines []string) {
 	for _, script := range blocks(readme, "sh") {
 		for line := range strings.Lines(script) {
 			line, _, _ = strings.Cut(line, "#")
-			line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "go run ./cmd/"))
 			line, _, _ = strings.Cut(line, " > ")
+			line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "go run ./cmd/"))
 			args := strings.Fields(line)
-			if len(args) == 0 || args[0] != "assay" || strings.HasPrefix(line, "assay sim serve") {
-				continue
+			if len(args) > 1 && args[0] == "assay" && !strings.HasPrefix(line, "assay sim serve") {
+				lines = append(lines, line)
 			}
-			if args[1] == "show" { // the trial in the text is of another store
-				args[2] = trial
-			}
-			if args[1] == "run" {
-				args = append(args, "--sim-latency", "0")
-			}
-			switch {
-			case args[1] == "ctl" && stop == nil:
-				stop = longRun(t, dir)
-			case args[1] != "ctl" && stop != nil:
-				stop()
-				stop = nil
-			}
-			cmd := program(t, args[1:]...)
-			cmd.Dir = dir
-			cmd.Env = readmeKeys()
-			out, err := cmd.CombinedOutput()
-			if err != nil {
-				t.Fatalf("%s: %v\n%s", line, err, out)
-			}
-			if m := regexp.MustCompile(`assay show (\w{8})`).FindSubmatch(out); m != nil {
-				trial = string(m[1])
-			}
-			if line == "assay run" {
-				sameTable(t, readme, string(out))
-			}
-			ran++
 		}
 	}
-	if ran < 9 {
-		t.Errorf("the README has %d commands, want at least 9: are its code blocks read?", ran)
+	return lines
+}
+
+// A reader carries out commands of the README.
+type reader struct {
+	dir   string
+	trial string // a trial that an earlier command printed
+	stop  func() // ends the run that `assay ctl` controls; nil if there is none
+}
+
+// run runs a line of the README and returns its output.
+func (r *reader) run(t *testing.T, line string) string {
+	t.Helper()
+	args := strings.Fields(line)[1:]
+	switch {
+	case args[0] == "show" && args[1] != "--prompt":
+		args[1] = r.trial // the trial in the text is in another store
+	case args[0] == "run":
+		args = append(args, "--sim-latency", "0")
+		if len(args) > 3 && args[1] == "--suite" {
+			args = append(args, "--limit", "60")
+		}
 	}
+	switch {
+	case args[0] == "ctl" && r.stop == nil:
+		r.stop = longRun(t, r.dir)
+	case args[0] != "ctl" && r.stop != nil:
+		r.stop()
+		r.stop = nil
+	}
+
+	cmd := program(t, args...)
+	cmd.Dir = r.dir
+	cmd.Env = readmeKeys()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", line, err, out)
+	}
+	if m := regexp.MustCompile(`assay show (\w{8})`).FindSubmatch(out); m != nil {
+		r.trial = string(m[1])
+	}
+	return string(out)
 }
 
 func readmeKeys() []string {
 	return append(os.Environ(), "GATEWAY_KEY_0=any", "GATEWAY_KEY_1=any")
 }
 
-// longRun starts a run that lasts until it is stopped, for commands to it.
+// longRun starts a run that lasts until it is stopped.
 func longRun(t *testing.T, dir string) (stop func()) {
 	t.Helper()
-	file(t, dir, "long.yaml", "name: long\nmodels: [my-model]\nproviders: providers.yaml\ntasks_per_type: all\nrepeats: 100\n")
+	file(t, dir, "long.yaml", "name: long\nmodels: [my-model]\nproviders: providers.yaml\n"+
+		"tasks_per_type: all\nrepeats: 100\n")
 	cmd := program(t, "run", "long.yaml", "--display", "none")
 	cmd.Dir, cmd.Env = dir, readmeKeys()
 	if err := cmd.Start(); err != nil {
@@ -117,20 +151,24 @@ func longRun(t *testing.T, dir string) (stop func()) {
 		_ = cmd.Wait()
 	})
 	t.Cleanup(stop)
-	waitFor(t, func() bool { return call(t, nil, "ctl", "status", "--store", filepath.Join(dir, "assay.db")).code == 0 })
+	waitFor(t, func() bool {
+		return call(t, nil, "ctl", "status", "--store", filepath.Join(dir, "assay.db")).code == 0
+	})
 	return stop
 }
 
-// sameTable: the quickstart's table in the README is what it gives.
+// sameTable checks that the README shows the rows that the quickstart prints.
 func sameTable(t *testing.T, readme, out string) {
 	t.Helper()
 	rows := 0
 	for line := range strings.Lines(out) {
-		if strings.HasPrefix(line, "sim/") && (strings.Contains(line, "/25") || strings.Contains(line, "/23")) {
-			rows++
-			if !strings.Contains(readme, line) {
-				t.Errorf("the README's table does not have the row %s", line)
-			}
+		isRow := strings.Contains(line, "/25") || strings.Contains(line, "/23")
+		if !strings.HasPrefix(line, "sim/") || !isRow {
+			continue
+		}
+		rows++
+		if !strings.Contains(readme, line) {
+			t.Errorf("the README's table lacks the row %s", line)
 		}
 	}
 	if rows != 18 {
@@ -138,7 +176,7 @@ func sameTable(t *testing.T, readme, out string) {
 	}
 }
 
-// TestDocumentedTestsExist: what docs/incidents.md promises is there.
+// The tests and scripts named in docs/incidents.md exist.
 func TestDocumentedTestsExist(t *testing.T) {
 	t.Parallel()
 	exists := make(map[string]bool)
@@ -156,42 +194,44 @@ func TestDocumentedTestsExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile(`\b(Test|Fuzz|Benchmark)[A-Z]\w+`).FindAllString(readDocument(t, "docs/incidents.md"), -1)
+
+	incidents := readDocument(t, "docs/incidents.md")
+	named := regexp.MustCompile(`\b(Test|Fuzz|Benchmark)[A-Z]\w+`).FindAllString(incidents, -1)
 	for _, name := range named {
 		if !exists[name] {
 			t.Errorf("docs/incidents.md names %s, which does not exist", name)
 		}
 	}
-	for _, script := range regexp.MustCompile(`[a-z-]+\.txtar`).FindAllString(readDocument(t, "docs/incidents.md"), -1) {
+	for _, script := range regexp.MustCompile(`[a-z-]+\.txtar`).FindAllString(incidents, -1) {
 		if _, err := os.Stat(filepath.Join("testdata", "script", script)); err != nil {
 			t.Errorf("docs/incidents.md names a script that does not exist: %v", err)
 		}
 	}
 	if len(named) < 40 {
-		t.Errorf("docs/incidents.md names %d tests: is it read?", len(named))
+		t.Errorf("found %d names in docs/incidents.md, want at least 40", len(named))
 	}
 }
 
-// TestDocumentedFaults: docs/files.md says of every kind of fault what it does.
+// docs/files.md describes every kind of fault.
 func TestDocumentedFaults(t *testing.T) {
 	t.Parallel()
 	text := readDocument(t, "docs/files.md")
 	for _, kind := range assay.FaultKinds {
 		if !strings.Contains(text, "`"+string(kind)+"`") {
-			t.Errorf("docs/files.md does not have the fault %s", kind)
+			t.Errorf("docs/files.md lacks the fault %s", kind)
 		}
 	}
 }
 
-// TestTemplatesAreInTheChangelog: a change of wording is a change for users.
+// A change of the prompts' wording is in the changelog.
 func TestTemplatesAreInTheChangelog(t *testing.T) {
 	t.Parallel()
 	if !strings.Contains(readDocument(t, "CHANGELOG.md"), episode.TemplatesHash) {
-		t.Errorf("CHANGELOG.md does not have the templates %s", episode.TemplatesHash)
+		t.Errorf("CHANGELOG.md lacks the templates' hash %s", episode.TemplatesHash)
 	}
 }
 
-// TestHelpHasExamples: every command shows how it is used.
+// The help of every command has an example of that command. The story help.txtar shows the rest.
 func TestHelpHasExamples(t *testing.T) {
 	t.Parallel()
 	var look func(cmd *cobra.Command)
@@ -204,13 +244,4 @@ func TestHelpHasExamples(t *testing.T) {
 		}
 	}
 	look(newRoot(&process{}))
-	if r := must(t, nil, "run", "--help"); !strings.Contains(r.out, "Examples:") || !strings.Contains(r.out, "Usage:") {
-		t.Errorf("assay run --help:\n%s", r.out)
-	}
-	if r := call(t, nil, "exprot"); r.code != exitUsage || !strings.Contains(r.err, "export") {
-		t.Errorf("assay exprot: %d %s", r.code, r.err)
-	}
-	if r := must(t, nil, "completion", "bash"); !strings.Contains(r.out, "complete") {
-		t.Error("no shell completion")
-	}
 }

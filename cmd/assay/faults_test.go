@@ -18,9 +18,9 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// TestEveryTrialEndsUnderFaults runs against a server that hangs, breaks,
-// limits and answers as another model. All trials end done, with the outcomes
-// of a run without faults; nothing was scored from a fault; no socket is left.
+// TestEveryTrialEndsUnderFaults runs against a server that hangs, breaks, refuses requests and
+// answers as another model. Every trial is done in the end, with the outcome that it has without
+// faults. No fault is scored, and no socket is left open.
 func TestEveryTrialEndsUnderFaults(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -33,16 +33,19 @@ tasks_per_type: 10
 limits: {request: 2s, trial: 1m}
 `
 	calm := filepath.Join(dir, "calm.db")
-	must(t, nil, "run", file(t, dir, "calm.yaml", text), "--store", calm, "--sim-latency", "0", "--display", "none")
+	mustProgram(t, "run", file(t, dir, "calm.yaml", text), "--store", calm,
+		"--sim-latency", "0", "--display", "none")
 
-	server := serve(t, "--fault", "hang=1%", "--fault", "500=3%", "--fault", "429=3%", "--fault", "wrong-model=1%")
+	server := rehearsal{serveProgram(t, "--fault", "hang=1%", "--fault", "500=3%",
+		"--fault", "429=3%", "--fault", "wrong-model=1%")}
 	file(t, dir, "providers.yaml", providersFile(server.url, "{concurrency: 32}"))
 	experiment := file(t, dir, "stormy.yaml", text+"providers: providers.yaml\n")
 	stormy := filepath.Join(dir, "stormy.db")
 	env := map[string]string{"SIM_KEY": "k"}
 	var r result
-	for range 3 { // a trial that met a fault three times is parked for the next run
-		if r = call(t, env, "run", experiment, "--store", stormy, "--display", "json"); r.code != exitIncomplete {
+	for range 3 { // a trial that met three faults is parked until the next run
+		r = call(t, env, "run", experiment, "--store", stormy, "--display", "json")
+		if r.code != exitIncomplete {
 			break
 		}
 	}
@@ -55,31 +58,46 @@ limits: {request: 2s, trial: 1m}
 	if diff := cmp.Diff(outcomes(t, calm), outcomes(t, stormy)); diff != "" {
 		t.Errorf("outcomes differ from a run without faults:\n%.3000s", diff)
 	}
+	stormMet(t, attempts(t, stormy))
+	noSocketsLeft(t, server)
+}
+
+// stormMet checks that each kind of fault occurred, and that none was scored or exceeded a limit.
+func stormMet(t *testing.T, all []assay.Attempt) {
+	t.Helper()
 	kinds := make(map[assay.FaultKind]int)
-	for _, a := range attempts(t, stormy) {
+	for _, a := range all {
 		kinds[a.FaultKind]++
 		for kind, n := range a.Retried {
 			kinds[kind] += n
 		}
-		if a.FaultKind != "" && (a.Level != "" || a.Ended != "" || a.ErrorCategory != "") {
-			t.Errorf("trial %s has the fault %s and the level %q", a.ID, a.FaultKind, a.Level)
-		}
-		if a.FaultKind == assay.Identity && (a.ServedModel == a.Model || !strings.Contains(a.FaultDetail, "serves in the providers file")) {
+		noScore(t, a)
+		if a.FaultKind == assay.Identity && (a.ServedModel == a.Model ||
+			!strings.Contains(a.FaultDetail, "serves in the providers file")) {
 			t.Errorf("identity fault served by %q: %s", a.ServedModel, a.FaultDetail)
 		}
 		if limit := time.Minute.Milliseconds(); a.WorkingMS > limit {
 			t.Errorf("trial %s worked %d ms, limit %d", a.ID, a.WorkingMS, limit)
 		}
 	}
-	for _, kind := range []assay.FaultKind{assay.Timeout, assay.Server, assay.RateLimited, assay.Identity} {
+	for _, kind := range []assay.FaultKind{
+		assay.Timeout, assay.Server, assay.RateLimited, assay.Identity,
+	} {
 		if kinds[kind] == 0 {
-			t.Errorf("no %s was met in %v: the test is too weak", kind, kinds)
+			t.Errorf("no %s among %v: the test is too weak", kind, kinds)
 		}
 	}
-	noSocketsLeft(t, server)
 }
 
-// noSocketsLeft waits until the server has no connection but the one that asks.
+// noScore checks that an attempt that ended with a fault has no result.
+func noScore(t *testing.T, a assay.Attempt) {
+	t.Helper()
+	if a.FaultKind != "" && (a.Level != "" || a.Ended != "" || a.ErrorCategory != "") {
+		t.Errorf("trial %s has fault %s and level %q", a.ID, a.FaultKind, a.Level)
+	}
+}
+
+// noSocketsLeft waits until the connection of this request is the server's only one.
 func noSocketsLeft(t *testing.T, server rehearsal) {
 	t.Helper()
 	for range 200 {
@@ -93,29 +111,18 @@ func noSocketsLeft(t *testing.T, server rehearsal) {
 
 const canary = "canary-7f3a9d51c0de"
 
-// TestKeyAppearsNowhere plants a key and looks for it in everything that a
-// user can see: files, output, exports and transcripts. The servers echo it
-// wherever a server can.
+// TestKeyAppearsNowhere plants a key and searches everything that a user can see: files, output,
+// exports and transcripts. The servers echo the key wherever a server can.
 func TestKeyAppearsNowhere(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	db := filepath.Join(dir, "canary.db")
 	echo := httptest.NewServer(http.HandlerFunc(echoKey))
 	defer echo.Close()
+	runWithCanary(t, dir, db, "echo", echo.URL)
 	refusing := serve(t, "--key", "SOME_OTHER_KEY") // its 401 repeats the key
-	env := map[string]string{"SIM_KEY": canary}
-	text := "name: NAME\nmodels: [sim/listed]\ntasks_per_type: 2\nproviders: NAME-providers.yaml\n"
-	db := filepath.Join(dir, "canary.db")
-	for name, url := range map[string]string{"echo": echo.URL, "refused": refusing.url} {
-		file(t, dir, name+"-providers.yaml", providersFile(url, "{concurrency: 4}"))
-		experiment := file(t, dir, name+".yaml", strings.ReplaceAll(text, "NAME", name))
-		for _, display := range []string{"plain", "json"} {
-			r := call(t, env, "run", experiment, "--store", db, "--display", display, "--log-level", "debug", "--debug-trials", "all")
-			if name == "refused" && r.code != exitIncomplete {
-				t.Errorf("a refused key ended with exit code %d\n%s%s", r.code, r.out, r.err)
-			}
-			noCanary(t, name+" run", r.out+r.err)
-		}
-	}
+	runWithCanary(t, dir, db, "refused", refusing.url)
+
 	all := attempts(t, db)
 	if len(all) == 0 {
 		t.Fatal("no attempt was stored")
@@ -127,13 +134,21 @@ func TestKeyAppearsNowhere(t *testing.T) {
 		sawEcho = sawEcho || strings.Contains(show.out, "[redacted]")
 	}
 	if !sawEcho {
-		t.Error("no transcript has the place where the key was: the server did not echo it")
+		t.Error("no transcript was redacted, so the server did not echo the key")
 	}
-	noCanary(t, "export", must(t, nil, "export", "--store", db, "--format", "csv").out)
-	noCanary(t, "status", must(t, nil, "status", "--store", db).out)
-	noCanary(t, "report", must(t, nil, "report", "echo", "--store", db, "--format", "html", "--transcripts", "9").out)
-	must(t, nil, "export", "--store", db, "--format", "parquet", "--output", filepath.Join(dir, "a.parquet"), "--calls", filepath.Join(dir, "c.parquet"))
-	must(t, nil, "export", "--store", db, "--format", "inspect", "--output", filepath.Join(dir, "logs"))
+
+	for _, args := range [][]string{
+		{"status"},
+		{"export", "--format", "csv"},
+		{
+			"export", "--format", "parquet", "--output", filepath.Join(dir, "a.parquet"),
+			"--calls", filepath.Join(dir, "c.parquet"),
+		},
+		{"export", "--format", "inspect", "--output", filepath.Join(dir, "logs")},
+		{"report", "echo", "--format", "html", "--transcripts", "9"},
+	} {
+		noCanary(t, args[0], must(t, nil, append(args, "--store", db)...).out)
+	}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -147,15 +162,31 @@ func TestKeyAppearsNowhere(t *testing.T) {
 	}
 }
 
-func noCanary(t *testing.T, where, text string) {
+// runWithCanary runs an experiment twice with all logs, and checks its output.
+func runWithCanary(t *testing.T, dir, db, name, url string) {
 	t.Helper()
-	if i := strings.Index(text, canary); i >= 0 {
-		t.Errorf("the key stands in %s: …%s…", where, text[max(0, i-60):min(len(text), i+60)])
+	file(t, dir, name+"-providers.yaml", providersFile(url, "{concurrency: 4}"))
+	experiment := file(t, dir, name+".yaml", "name: "+name+
+		"\nmodels: [sim/listed]\ntasks_per_type: 2\nproviders: "+name+"-providers.yaml\n")
+	for _, display := range []string{"plain", "json"} {
+		r := call(t, map[string]string{"SIM_KEY": canary}, "run", experiment, "--store", db,
+			"--display", display, "--log-level", "debug", "--debug-trials", "all")
+		if name == "refused" && r.code != exitIncomplete {
+			t.Errorf("exit code %d after a refused key, want %d\n%s%s",
+				r.code, exitIncomplete, r.out, r.err)
+		}
+		noCanary(t, name+" run", r.out+r.err)
 	}
 }
 
-// echoKey repeats the key in content, in a call's arguments, in the model's
-// name and in errors.
+func noCanary(t *testing.T, where, text string) {
+	t.Helper()
+	if i := strings.Index(text, canary); i >= 0 {
+		t.Errorf("the key appears in %s: …%s…", where, text[max(0, i-60):min(len(text), i+60)])
+	}
+}
+
+// echoKey repeats the key in content, in a call's arguments, in the model's name and in errors.
 func echoKey(w http.ResponseWriter, r *http.Request) {
 	key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	body, _ := io.ReadAll(r.Body)
@@ -166,7 +197,12 @@ func echoKey(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"error":{"message":"bad key %s","code":%q}}`, key, key)
 		return
 	}
+
 	args, _ := json.Marshal(map[string]string{"query": "file " + key})
+	call := map[string]any{
+		"id": "1", "type": "function",
+		"function": map[string]any{"name": "tool_search", "arguments": string(args)},
+	}
 	model := "sim/listed"
 	if len(body)%7 == 0 {
 		model = key
@@ -174,14 +210,13 @@ func echoKey(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{
 		"model": model,
 		"choices": []any{map[string]any{"message": map[string]any{
-			"role": "assistant", "content": "your key is " + key,
-			"tool_calls": []any{map[string]any{"id": "1", "type": "function", "function": map[string]any{"name": "tool_search", "arguments": string(args)}}},
+			"role": "assistant", "content": "your key is " + key, "tool_calls": []any{call},
 		}}},
 		"usage": map[string]int{"prompt_tokens": 1, "completion_tokens": 1},
 	})
 }
 
-// TestAzureOverHTTP runs over two Azure deployments of one model.
+// An Azure provider spreads a model's requests over both of its deployments.
 func TestAzureOverHTTP(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -200,9 +235,11 @@ providers:
         limits: {concurrency: 2}
         price: {input: 1, output: 2}
 `)
-	experiment := file(t, dir, "azure.yaml", "models: [sim/listed]\nvariants: [optimal]\ntasks_per_type: 4\nproviders: providers.yaml\n")
+	experiment := file(t, dir, "azure.yaml",
+		"models: [sim/listed]\nvariants: [optimal]\ntasks_per_type: 4\nproviders: providers.yaml\n")
 	db := filepath.Join(dir, "azure.db")
-	must(t, map[string]string{"ENDPOINT": server.url, "AZURE_KEY": "k"}, "run", experiment, "--store", db, "--display", "none")
+	env := map[string]string{"ENDPOINT": server.url, "AZURE_KEY": "k"}
+	must(t, env, "run", experiment, "--store", db, "--display", "none")
 	lanes := make(map[string]int)
 	for _, a := range attempts(t, db) {
 		lanes[a.Lane]++
@@ -215,19 +252,20 @@ providers:
 	}
 }
 
-// TestLimitsAreKept runs two keys with limits that the server enforces too: it
-// counts no request over a limit.
+// A server that enforces the stated limits of two keys never counts a request over a limit.
 func TestLimitsAreKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server := serve(t, "--limit", "concurrency=2,rpm=400")
-	text := strings.Replace(providersFile(server.url, "{concurrency: 2, rpm: 400}"), "[SIM_KEY]", "[KEY_A, KEY_B]", 1)
-	file(t, dir, "providers.yaml", text)
-	experiment := file(t, dir, "limits.yaml", "models: [sim/listed, sim/optimal]\nvariants: [optimal]\ntasks_per_type: 8\nproviders: providers.yaml\n")
+	text := providersFile(server.url, "{concurrency: 2, rpm: 400}")
+	file(t, dir, "providers.yaml", strings.Replace(text, "[SIM_KEY]", "[KEY_A, KEY_B]", 1))
+	experiment := file(t, dir, "limits.yaml", "models: [sim/listed, sim/optimal]\n"+
+		"variants: [optimal]\ntasks_per_type: 8\nproviders: providers.yaml\n")
 	db := filepath.Join(dir, "limits.db")
-	must(t, map[string]string{"KEY_A": "a", "KEY_B": "b"}, "run", experiment, "--store", db, "--display", "none")
+	env := map[string]string{"KEY_A": "a", "KEY_B": "b"}
+	must(t, env, "run", experiment, "--store", db, "--display", "none")
 	stats := server.stats(t)
 	if stats.OverLimit != 0 || stats.MaxInFlight > 8 {
-		t.Errorf("server counts %+v, want nothing over a limit and at most 8 at once", stats)
+		t.Errorf("server counts %+v, want none over a limit and at most 8 at once", stats)
 	}
 }

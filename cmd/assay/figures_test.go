@@ -11,30 +11,25 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// TestAssay1Figures runs agents that carry plans out over all built-in tasks
-// and holds how often they fully succeed against what the planner computed for
-// their own trials: by reliability, and by reliability and task type. The
-// agents' luck is independent from trial to trial, so the tails are exact, and
-// all comparisons together fail by chance once in a hundred seeds.
+// TestAssay1Figures runs agents that carry out plans over all built-in tasks. It compares how often
+// they fully succeed with the probability that the planner computed for the same trials, by
+// reliability, and by reliability and task type. The agents' luck is independent between trials, so
+// the tails are exact. All comparisons together fail by chance for one seed in a hundred.
 //
-// What the planner computed is worked out a second time: the built-in tasks
-// require whatever they build on, so that full success takes one success a
-// required tool in as many calls as there are replies but the last.
+// The test also computes the planner's probability in a second way. The built-in tasks require
+// every tool that they build on. So full success takes one success of each required tool within as
+// many calls as there are turns before the last one.
 func TestAssay1Figures(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("thousands of trials")
+		t.Skip("-short: thousands of trials")
 	}
-	dir := t.TempDir()
-	db := filepath.Join(dir, "figures.db")
-	experiment := file(t, dir, "figures.yaml", `
+	all := figuresRun(t, `
 models: [sim/listed, sim/optimal]
 variants: [optimal]
 reliabilities: [0.9, 0.8, 0.7, 0.6]
 tasks_per_type: all
 `)
-	mustProgram(t, "run", experiment, "--store", db, "--sim-latency", "0", "--display", "none")
-	all := attempts(t, db)
 	if want := 2 * 4 * 630; len(all) != want {
 		t.Fatalf("%d attempts, want %d", len(all), want)
 	}
@@ -47,9 +42,8 @@ tasks_per_type: all
 			}
 			groups[name].add(a)
 		}
-		if want := binomialTail(a.Setting.Turns-1, len(a.RequiredTools), a.Reliability, a.Reliability); math.Abs(a.Best-want) > 1e-9 {
-			t.Fatalf("task %s at %v: best possible is %v, want %v", a.Task, a.Reliability, a.Best, want)
-		}
+		tries, tools := a.Setting.Turns-1, len(a.RequiredTools)
+		bestIs(t, a, binomialTail(tries, tools, a.Reliability, a.Reliability))
 	}
 	if want := 2 * 4 * (1 + len(assay.TaskTypes)); len(groups) != want {
 		t.Fatalf("%d comparisons, want %d", len(groups), want)
@@ -59,45 +53,58 @@ tasks_per_type: all
 	}
 }
 
-// TestAssay1FiguresOfLastingFailures: the same where failures last and cluster.
+// figuresRun runs an experiment with the built program and returns its attempts.
+func figuresRun(t *testing.T, experiment string) []assay.Attempt {
+	t.Helper()
+	dir := t.TempDir()
+	db := filepath.Join(dir, "figures.db")
+	mustProgram(t, "run", file(t, dir, "figures.yaml", experiment),
+		"--store", db, "--sim-latency", "0", "--display", "none")
+	return attempts(t, db)
+}
+
+// bestIs checks the probability of full success that the planner computed for a trial.
+func bestIs(t *testing.T, a assay.Attempt, want float64) {
+	t.Helper()
+	if math.Abs(a.Best-want) > 1e-9 {
+		t.Fatalf("task %s at %v: best possible is %v, want %v", a.Task, a.Reliability, a.Best, want)
+	}
+}
+
+// TestAssay1FiguresOfLastingFailures does the same with failures that last and cluster.
 func TestAssay1FiguresOfLastingFailures(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("thousands of trials")
+		t.Skip("-short: hundreds of trials")
 	}
-	dir := t.TempDir()
-	db := filepath.Join(dir, "lasting.db")
-	experiment := file(t, dir, "lasting.yaml", `
+	all := figuresRun(t, `
 models: [sim/optimal]
 variants: [optimal]
 reliabilities: [0.8]
 tasks_per_type: all
 failures: {persistence: 0.4, burst: 0.3}
 `)
-	mustProgram(t, "run", experiment, "--store", db, "--sim-latency", "0", "--display", "none")
 	var f figure
 	independent := 0.0
-	for _, a := range attempts(t, db) {
+	for _, a := range all {
 		f.add(a)
-		// Whoever repeats what failed meets both after every failure, and
-		// neither after a success.
-		want := binomialTail(a.Setting.Turns-1, len(a.RequiredTools), 0.8, 0.8*(1-0.4)*(1-0.3))
-		if math.Abs(a.Best-want) > 1e-9 {
-			t.Fatalf("task %s: best possible is %v, want %v", a.Task, a.Best, want)
-		}
-		independent += binomialTail(a.Setting.Turns-1, len(a.RequiredTools), 0.8, 0.8)
+		// An agent that repeats a failed call meets both effects after every failure, and neither
+		// after a success.
+		tries, tools := a.Setting.Turns-1, len(a.RequiredTools)
+		bestIs(t, a, binomialTail(tries, tools, 0.8, 0.8*(1-0.4)*(1-0.3)))
+		independent += binomialTail(tries, tools, 0.8, 0.8)
 	}
 	f.check(t, "sim/optimal at 0.8 with lasting failures", 0.01)
 	if n := float64(len(f.best)); n != 630 || f.mean() > independent/n-0.05 {
-		t.Errorf("best possible is %.4f over %v tasks, want it far below the %.4f of independent failures", f.mean(), n, independent/n)
+		t.Errorf("best possible is %.4f over %v tasks, want far below %.4f as without persistence",
+			f.mean(), n, independent/n)
 	}
 }
 
-// figure is how often trials fully succeeded, and how often the best policy
-// would.
+// A figure counts the full successes of some trials next to the chances of the best policy.
 type figure struct {
 	full int
-	best []float64 // the chance of each trial
+	best []float64 // the best policy's chance in each trial
 }
 
 func (f *figure) add(a assay.Attempt) {
@@ -115,29 +122,29 @@ func (f *figure) mean() float64 {
 	return sum / float64(len(f.best))
 }
 
-// check fails the test where so many, or so few, successes have less than half
-// the probability alpha.
+// check fails the test if the probability of at least this many successes, or of at most this many,
+// is below alpha/2.
 func (f *figure) check(t *testing.T, name string, alpha float64) {
 	t.Helper()
 	chance := f.distribution()
-	least, most := 0.0, 0.0 // the probability of so few and of so many
+	atMost, atLeast := 0.0, 0.0
 	for k, p := range chance {
 		if k <= f.full {
-			least += p
+			atMost += p
 		}
 		if k >= f.full {
-			most += p
+			atLeast += p
 		}
 	}
 	n := float64(len(f.best))
 	t.Logf("%s: %.4f of %v, best possible %.4f", name, float64(f.full)/n, n, f.mean())
-	if min(least, most) < alpha/2 {
-		t.Errorf("%s: %.4f of %v, but the best policy has %.4f: so far off or further with a chance of %.2g",
-			name, float64(f.full)/n, n, f.mean(), 2*min(least, most))
+	if tail := min(atMost, atLeast); tail < alpha/2 {
+		t.Errorf("%s: %.4f of %v, but %.4f with the best policy; p = %.2g",
+			name, float64(f.full)/n, n, f.mean(), 2*tail)
 	}
 }
 
-// distribution gives the probability of each number of successes.
+// distribution returns the probability of each number of successes.
 func (f *figure) distribution() []float64 {
 	chance := make([]float64, len(f.best)+1)
 	chance[0] = 1
@@ -150,10 +157,10 @@ func (f *figure) distribution() []float64 {
 	return chance
 }
 
-// binomialTail is the probability of at least k successes in n tries, each with
-// one chance at first and after a success, and another after a failure.
+// binomialTail returns the probability of at least k successes in n tries. A try succeeds with one
+// probability at first and after a success, and with another after a failure.
 func binomialTail(n, k int, after, afterFailure float64) float64 {
-	// chance[s][f] is that of s successes so far, with f = 1 after a failure.
+	// chance[s][f] is the probability of s successes so far, where f is 1 after a failure.
 	chance := make([][2]float64, n+2)
 	chance[0][0] = 1
 	for range n {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// tree lists the files in a directory with their content.
+// tree lists the files in a directory with their contents.
 func tree(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -34,40 +34,50 @@ func tree(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// TestNewerStoreIsLeftAlone: a store of a later version is refused, untouched.
+// fiveTrials is an experiment that ends at once.
+const fiveTrials = "models: [sim/mute]\ntasks_per_type: 1\nvariants: [cot]\n"
+
+// failsWith checks that a command line failed for this reason, and that it gave a hint.
+func failsWith(t *testing.T, r result, reason string) {
+	t.Helper()
+	if r.code != exitError || !strings.Contains(r.err, reason) ||
+		!strings.Contains(r.err, "hint:") {
+		t.Errorf("exit code %d, want %d with %q and a hint\n%s", r.code, exitError, reason, r.err)
+	}
+}
+
+// A store written by a later version is refused and stays as it is.
 func TestNewerStoreIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	experiment := file(t, dir, "e.yaml", "models: [sim/mute]\ntasks_per_type: 1\nvariants: [cot]\n")
+	experiment := file(t, dir, "e.yaml", fiveTrials)
 	db := filepath.Join(dir, "assay.db")
-	must(t, nil, "run", experiment, "--store", db, "--sim-latency", "0", "--display", "none")
+	mustProgram(t, "run", experiment, "--store", db, "--sim-latency", "0", "--display", "none")
+
 	raw, err := sql.Open("sqlite", db)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := raw.Exec("PRAGMA user_version = 999"); err != nil {
+	_, err = raw.Exec("PRAGMA user_version = 999")
+	if err := errors.Join(err, raw.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := raw.Close(); err != nil {
-		t.Fatal(err)
-	}
+
 	before := tree(t, dir)
 	for _, args := range [][]string{{"run", experiment}, {"status"}, {"export"}} {
-		r := call(t, nil, append(args, "--store", db)...)
-		if r.code != exitError || !strings.Contains(r.err, "written by a newer assay") || !strings.Contains(r.err, "hint:") {
-			t.Errorf("%v: exit code %d\n%s", args, r.code, r.err)
-		}
+		t.Run(args[0], func(t *testing.T) {
+			failsWith(t, call(t, nil, append(args, "--store", db)...), "written by a newer assay")
+		})
 	}
 	if tree(t, dir) != before {
 		t.Error("the store was changed")
 	}
 }
 
-// TestSecondRunOnOneStore: two runs at once never share a store; readers do.
+// Two runs can't write to one store at the same time, but a reader can open it during a run.
 func TestSecondRunOnOneStore(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	db := filepath.Join(dir, "assay.db")
+	db := filepath.Join(t.TempDir(), "assay.db")
 	cmd := program(t, "run", "--store", db, "--display", "json", "--sim-latency", "2s")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -77,102 +87,93 @@ func TestSecondRunOnOneStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	if _, err := out.Read(make([]byte, 1)); err != nil { // the start event: the store is open
+	if _, err := out.Read(make([]byte, 1)); err != nil { // the run has opened the store
 		t.Fatal(err)
 	}
-	r := call(t, nil, "run", "--store", db)
-	if r.code != exitError || !strings.Contains(r.err, "in use by another run") || !strings.Contains(r.err, "hint:") {
-		t.Errorf("a second run: exit code %d\n%s", r.code, r.err)
-	}
-	if r := must(t, nil, "status", "--store", db); !strings.Contains(r.out, "it is running, or it was killed") {
-		t.Errorf("status beside a run:\n%s", r.out)
+
+	failsWith(t, call(t, nil, "run", "--store", db), "in use by another run")
+	r := must(t, nil, "status", "--store", db)
+	if !strings.Contains(r.out, "it is still running or was killed") {
+		t.Errorf("status during a run:\n%s", r.out)
 	}
 }
 
-// TestFullDiskStopsTheRun fills a small file system during a run: the results
-// so far are intact, the run stops and says why, and with space it goes on.
-func TestFullDiskStopsTheRun(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	small := filepath.Join(dir, "small")
-	if err := os.Mkdir(small, 0o755); err != nil {
+// mountSmall mounts a small file system in memory and returns its directory. It skips the test if
+// this machine does not allow that.
+func mountSmall(t *testing.T, size string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "small")
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=700k", "tmpfs", small).CombinedOutput(); err != nil {
-		t.Skipf("no small file system can be mounted here: %v %s", err, out)
+	mount := exec.Command("mount", "-t", "tmpfs", "-o", "size="+size, "tmpfs", dir)
+	if out, err := mount.CombinedOutput(); err != nil {
+		t.Skipf("cannot mount a file system here: %v %s", err, out)
 	}
-	defer func() { _ = exec.Command("umount", small).Run() }()
-	db := filepath.Join(small, "assay.db")
-	r := call(t, nil, "run", "--store", db, "--sim-latency", "0", "--display", "plain")
-	if r.code != exitError || !strings.Contains(r.err, "disk full") || !strings.Contains(r.err, "hint:") {
-		t.Errorf("exit code %d, want 1 with the reason\n%s", r.code, r.err)
-	}
-	done := settled(t, db)
-	if done == 0 || done == quickstartTrials {
-		t.Fatalf("%d trials were done: the test is too weak", done)
-	}
-	if out, err := exec.Command("mount", "-o", "remount,size=20m", small).CombinedOutput(); err != nil {
+	t.Cleanup(func() { _ = exec.Command("umount", dir).Run() })
+	return dir
+}
+
+func remount(t *testing.T, dir, options string) {
+	t.Helper()
+	out, err := exec.Command("mount", "-o", "remount,"+options, dir).CombinedOutput()
+	if err != nil {
 		t.Fatalf("remount: %v %s", err, out)
 	}
-	must(t, nil, "run", "--store", db, "--sim-latency", "0", "--display", "none")
+}
+
+// If the disk is full, the run stops with the reason and keeps its results. The same command
+// continues when there is space again.
+func TestFullDiskStopsTheRun(t *testing.T) {
+	t.Parallel()
+	small := mountSmall(t, "700k")
+	db := filepath.Join(small, "assay.db")
+	failsWith(t, call(t, nil, "run", "--store", db, "--sim-latency", "0", "--display", "plain"),
+		"disk full")
+	done := settled(t, db)
+	if done == 0 || done == quickstartTrials {
+		t.Fatalf("%d trials done, so the disk did not fill up during the run", done)
+	}
+
+	remount(t, small, "size=20m")
+	mustProgram(t, "run", "--store", db, "--sim-latency", "0", "--display", "none")
 	if now := settled(t, db); now != quickstartTrials {
 		t.Errorf("%d trials done in the end, want %d", now, quickstartTrials)
 	}
 }
 
-// TestReadOnlyFileSystem: the run does not begin, and reading goes on.
+// A run does not start on a read-only file system, but its results can still be read.
 func TestReadOnlyFileSystem(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	ro := filepath.Join(dir, "ro")
-	if err := os.Mkdir(ro, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=20m", "tmpfs", ro).CombinedOutput(); err != nil {
-		t.Skipf("no file system can be mounted here: %v %s", err, out)
-	}
-	defer func() { _ = exec.Command("umount", ro).Run() }()
-	db := filepath.Join(ro, "assay.db")
-	experiment := file(t, dir, "e.yaml", "models: [sim/mute]\ntasks_per_type: 1\nvariants: [cot]\n")
-	must(t, nil, "run", experiment, "--store", db, "--sim-latency", "0", "--display", "none")
-	if out, err := exec.Command("mount", "-o", "remount,ro", ro).CombinedOutput(); err != nil {
-		t.Fatalf("remount: %v %s", err, out)
-	}
-	r := call(t, nil, "run", experiment, "--store", db)
-	if r.code != exitError || !strings.Contains(r.err, "read-only") || !strings.Contains(r.err, "hint:") {
-		t.Errorf("run: exit code %d\n%s", r.code, r.err)
-	}
+	dir := mountSmall(t, "20m")
+	db := filepath.Join(dir, "assay.db")
+	experiment := file(t, dir, "e.yaml", fiveTrials)
+	mustProgram(t, "run", experiment, "--store", db, "--sim-latency", "0", "--display", "none")
+
+	remount(t, dir, "ro")
+	failsWith(t, call(t, nil, "run", experiment, "--store", db), "read-only")
 	if now := settled(t, db); now != 5 {
 		t.Errorf("%d trials can be read, want 5", now)
 	}
 	must(t, nil, "status", "--store", db)
 }
 
-// TestDirectoryTurnsReadOnly takes the right to write to the store's directory
-// away while a run is under way: the store's files are open, so the run ends
-// well and all results are there.
+// A run finishes with all of its results if the store's directory becomes read-only, because the
+// store's files are already open.
 func TestDirectoryTurnsReadOnly(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	cmd := program(t, "run", "--store", filepath.Join(dir, "assay.db"), "--display", "json", "--sim-latency", "30ms")
-	if os.Getuid() == 0 { // for whom no directory is read-only
-		const nobody = 65534
-		if err := errors.Join(os.Chown(dir, nobody, nobody), os.Chmod(scratch, 0o755), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
-			t.Fatal(err)
-		}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-		probe := exec.Command("sh", "-c", `test -w "$1" && test -x "$2"`, "sh", dir, cmd.Path)
-		probe.SysProcAttr = cmd.SysProcAttr
-		if err := probe.Run(); err != nil {
-			t.Skipf("another user cannot reach the test's directories here: %v", err)
-		}
+	db := filepath.Join(dir, "assay.db")
+	cmd := program(t, "run", "--store", db, "--display", "json", "--sim-latency", "30ms")
+	if os.Getuid() == 0 { // root can write to any directory
+		runAsNobody(t, cmd, dir)
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		t.Skipf("no process can be started as another user here: %v", err)
+		t.Skipf("cannot start a process as another user here: %v", err)
 	}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if strings.Contains(lines.Text(), `"start"`) {
@@ -187,7 +188,27 @@ func TestDirectoryTurnsReadOnly(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if done := settled(t, filepath.Join(dir, "assay.db")); done != quickstartTrials {
+	if done := settled(t, db); done != quickstartTrials {
 		t.Errorf("%d trials done, want %d", done, quickstartTrials)
+	}
+}
+
+// runAsNobody gives dir to the user nobody, as whom cmd will run. It skips the test if that user
+// cannot reach the directory or the program.
+func runAsNobody(t *testing.T, cmd *exec.Cmd, dir string) {
+	t.Helper()
+	const nobody = 65534
+	err := errors.Join(os.Chown(dir, nobody, nobody), os.Chmod(scratch, 0o755),
+		os.Chmod(filepath.Dir(dir), 0o755))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Credential: &syscall.Credential{Uid: nobody, Gid: nobody},
+	}
+	probe := exec.Command("sh", "-c", `test -w "$1" && test -x "$2"`, "sh", dir, cmd.Path)
+	probe.SysProcAttr = cmd.SysProcAttr
+	if err := probe.Run(); err != nil {
+		t.Skipf("another user cannot reach the test's directories here: %v", err)
 	}
 }

@@ -17,12 +17,12 @@ import (
 	"github.com/assay-eval/assay/internal/result/export"
 )
 
-// binary is the program as users have it, built once for all tests: without
-// the race detector, for tests that are long or that kill it.
+// binary builds the program once for all tests that kill it or run for long. It has no race
+// detector.
 var binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(scratch, "program")
 	build := exec.Command("go", "build", "-o", path, ".")
-	build.Env = environment // the compiler's cache is the user's
+	build.Env = environment // to use the user's build cache
 	out, err := build.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
@@ -30,10 +30,10 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// scratch is a directory that lives as long as the tests.
+// scratch is a directory that is removed after all tests.
 var scratch string
 
-// environment is what the tests were started with.
+// environment is the original environment of the tests.
 var environment = os.Environ()
 
 func TestMain(m *testing.M) {
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	if scratch, err = os.MkdirTemp("", "assay-test"); err != nil {
 		panic(err)
 	}
-	// The built-in library is made once for all tests, away from the user's.
+	// All tests share a cache of the built-in library that is not the user's.
 	os.Setenv("XDG_CACHE_HOME", scratch)
 	testscript.Main(cleaning{m}, map[string]func(){"assay": main})
 }
@@ -64,7 +64,7 @@ func program(t testing.TB, args ...string) *exec.Cmd {
 	return exec.CommandContext(t.Context(), path, args...)
 }
 
-// mustProgram runs the built program, which has to succeed.
+// mustProgram runs the built program and fails the test if it fails.
 func mustProgram(t testing.TB, args ...string) {
 	t.Helper()
 	if out, err := program(t, args...).CombinedOutput(); err != nil {
@@ -72,7 +72,7 @@ func mustProgram(t testing.TB, args ...string) {
 	}
 }
 
-// result is what a command line gave.
+// A result is the outcome of a command line.
 type result struct {
 	code     int
 	out, err string
@@ -89,7 +89,7 @@ func call(t testing.TB, env map[string]string, args ...string) result {
 	return result{code, out.String(), errs.String()}
 }
 
-// must runs a command line that has to succeed.
+// must runs a command line and fails the test if it fails.
 func must(t testing.TB, env map[string]string, args ...string) result {
 	t.Helper()
 	r := call(t, env, args...)
@@ -109,12 +109,16 @@ func file(t testing.TB, dir, name, text string) string {
 	return path
 }
 
-// attempts exports a store and reads the export.
+// attempts returns the attempts in an export of a store. The built program writes it, because
+// reading a store is slow under the race detector.
 func attempts(t testing.TB, store string) []assay.Attempt {
 	t.Helper()
-	r := must(t, nil, "export", "--store", store)
+	out, err := program(t, "export", "--store", store).Output()
+	if err != nil {
+		t.Fatalf("assay export: %v", err)
+	}
 	var all []assay.Attempt
-	for a, err := range export.Read(strings.NewReader(r.out)) {
+	for a, err := range export.Read(bytes.NewReader(out)) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,14 +138,15 @@ func lastEvent(t testing.TB, out string) map[string]any {
 	return event
 }
 
-// pilotLibrary imports the 2025 original's library, or skips.
+// pilotLibrary imports the library of the 2025 original, or skips the test without its data.
 func pilotLibrary(t testing.TB, dir string) string {
 	t.Helper()
 	data := filepath.Join("..", "..", "..", "shared", "data", "pilot")
 	if _, err := os.Stat(filepath.Join(data, "task_library_630.json")); err != nil {
-		t.Skipf("the original's data is not here: %v", err)
+		t.Skipf("the data of the original is missing: %v", err)
 	}
 	out := filepath.Join(dir, "pilot.db")
-	must(t, nil, "library", "import", filepath.Join(data, "task_library_630.json"), "--tools", filepath.Join(data, "tool_registry.json"), "-o", out)
+	must(t, nil, "library", "import", filepath.Join(data, "task_library_630.json"),
+		"--tools", filepath.Join(data, "tool_registry.json"), "-o", out)
 	return out
 }

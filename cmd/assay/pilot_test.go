@@ -14,13 +14,13 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// TestPilotFigures runs agents of known skill over the original's 630 tasks
-// and holds their rates against the exact probabilities. World, episode,
-// scoring, seeding, engine, store and export all have to be right for it.
+// TestPilotFigures runs agents of known skill over the original's 630 tasks and compares their
+// rates with the exact probabilities. Everything has to be right for this: world, episode, scoring,
+// seeds, engine, store and export.
 func TestPilotFigures(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("thousands of trials")
+		t.Skip("-short: thousands of trials")
 	}
 	dir := t.TempDir()
 	pilotLibrary(t, dir)
@@ -36,44 +36,43 @@ limits: {turns: 10}
 `)
 	db := filepath.Join(dir, "figures.db")
 	mustProgram(t, "run", experiment, "--store", db, "--sim-latency", "0", "--display", "none")
-	want := map[string]map[float64]float64{
+
+	type cell struct {
+		model       string
+		reliability float64
+		taskType    string
+	}
+	full, n := make(map[cell]float64), make(map[cell]float64)
+	for _, a := range attempts(t, db) {
+		c := cell{a.Model, a.Reliability, a.TaskType}
+		if a.Level == assay.FullSuccess {
+			full[c]++
+		}
+		n[c]++
+	}
+	for model, rates := range map[string]map[float64]float64{
 		"sim/listed":  {.9: .830, .8: .773, .7: .694, .6: .590},
 		"sim/optimal": {.9: .971, .8: .924, .7: .840, .6: .715},
-	}
-	got := make(map[string]map[float64]map[string][2]int) // model, reliability, type → full, n
-	for _, a := range attempts(t, db) {
-		if got[a.Model] == nil {
-			got[a.Model] = make(map[float64]map[string][2]int)
-		}
-		if got[a.Model][a.Reliability] == nil {
-			got[a.Model][a.Reliability] = make(map[string][2]int)
-		}
-		c := got[a.Model][a.Reliability][a.TaskType]
-		if a.Level == assay.FullSuccess {
-			c[0]++
-		}
-		c[1]++
-		got[a.Model][a.Reliability][a.TaskType] = c
-	}
-	for model, rates := range want {
-		for reliability, p := range rates {
+	} {
+		for reliability, exact := range rates {
 			mean, variance := 0.0, 0.0
 			for _, taskType := range assay.TaskTypes {
-				c := got[model][reliability][taskType]
-				rate := float64(c[0]) / float64(c[1])
+				c := cell{model, reliability, taskType}
+				rate := full[c] / n[c]
 				mean += rate / 5
-				variance += rate * (1 - rate) / float64(c[1]) / 25
+				variance += rate * (1 - rate) / n[c] / 25
 			}
 			half := stat.Z99 * math.Sqrt(variance)
-			t.Logf("%s at %v: %.4f ± %.4f, exact %.3f", model, reliability, mean, half, p)
-			if math.Abs(mean-p) > half {
-				t.Errorf("%s at %v: %.4f ± %.4f does not hold %.3f", model, reliability, mean, half, p)
+			t.Logf("%s at %v: %.4f ± %.4f, exact %.3f", model, reliability, mean, half, exact)
+			if !(math.Abs(mean-exact) <= half) {
+				t.Errorf("%s at %v: %.4f ± %.4f excludes the exact %.3f",
+					model, reliability, mean, half, exact)
 			}
 		}
 	}
 }
 
-// outcome is what has to be the same however a trial was run.
+// An outcome is the part of a trial that must not depend on how it was run.
 type outcome struct {
 	ID       assay.TrialID
 	Outcome  assay.Outcome
@@ -82,7 +81,7 @@ type outcome struct {
 	Ended    assay.Ended
 }
 
-// outcomes returns the settled trials with their whole conversations.
+// outcomes returns the settled trials with their complete conversations.
 func outcomes(t *testing.T, path string) []outcome {
 	t.Helper()
 	db, err := store.OpenReadOnly(t.Context(), path)
@@ -105,37 +104,43 @@ func outcomes(t *testing.T, path string) []outcome {
 	return all
 }
 
-// TestHTTPGivesTheSameOutcomes runs one experiment in process and over real
-// HTTP, one request at a time and 64 at once: outcome and conversation of
-// every trial are the same to the byte.
+// TestHTTPGivesTheSameOutcomes runs one experiment in process and over real HTTP, one request at a
+// time and 64 at once. The outcome and the conversation of every trial are equal byte for byte.
 func TestHTTPGivesTheSameOutcomes(t *testing.T) {
 	t.Parallel()
-	for _, tools := range []string{"discover", "listed"} {
+	for _, tools := range []string{assay.Discover, assay.Listed} {
 		t.Run(tools, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			text := `
+			sameOverHTTP(t, `
 name: same
 models: [sim/listed, sim/optimal, sim/obedient, sim/searcher, sim/mute]
 reliabilities: [0.7]
 tasks_per_type: 2
-tools: ` + tools + "\n"
-			inProcess := filepath.Join(dir, "process.db")
-			must(t, nil, "run", file(t, dir, "process.yaml", text), "--store", inProcess, "--sim-latency", "0", "--display", "none")
-			want := outcomes(t, inProcess)
-			if len(want) != 5*3*5*2 {
-				t.Fatalf("%d trials done in process", len(want))
-			}
-			server := serve(t)
-			for name, limits := range map[string]string{"one": "{concurrency: 1}", "many": "{concurrency: 64}"} {
-				file(t, dir, name+"-providers.yaml", providersFile(server.url, limits))
-				db := filepath.Join(dir, name+".db")
-				must(t, map[string]string{"SIM_KEY": "k"}, "run", file(t, dir, name+".yaml", text+"providers: "+name+"-providers.yaml\n"),
-					"--store", db, "--display", "none")
-				if diff := gocmp.Diff(want, outcomes(t, db)); diff != "" {
-					t.Errorf("concurrency %s differs from the run in process:\n%.4000s", name, diff)
-				}
-			}
+tools: `+tools+"\n")
 		})
+	}
+}
+
+func sameOverHTTP(t *testing.T, experiment string) {
+	dir := t.TempDir()
+	inProcess := filepath.Join(dir, "process.db")
+	mustProgram(t, "run", file(t, dir, "process.yaml", experiment), "--store", inProcess,
+		"--sim-latency", "0", "--display", "none")
+	want := outcomes(t, inProcess)
+	if len(want) != 5*3*5*2 {
+		t.Fatalf("%d trials done in process", len(want))
+	}
+
+	url := serveProgram(t)
+	for name, limits := range map[string]string{
+		"one": "{concurrency: 1}", "many": "{concurrency: 64}",
+	} {
+		file(t, dir, name+"-providers.yaml", providersFile(url, limits))
+		path := file(t, dir, name+".yaml", experiment+"providers: "+name+"-providers.yaml\n")
+		db := filepath.Join(dir, name+".db")
+		must(t, map[string]string{"SIM_KEY": "k"}, "run", path, "--store", db, "--display", "none")
+		if diff := gocmp.Diff(want, outcomes(t, db)); diff != "" {
+			t.Errorf("concurrency %s differs from the run in process:\n%.4000s", name, diff)
+		}
 	}
 }

@@ -34,13 +34,13 @@ import (
 	"gotest.tools/v3/golden"
 )
 
-// The tests of this file pin what a change of structure must leave alone: if a trial's ID
-// changes, every user's store runs its trials again; if a prompt or a verdict changes, new
-// results can't be compared with old ones. The digests in testdata/pinned were taken before
-// the packages moved into wings. A change that is meant to alter one of them updates it with
-// `go test ./cmd/assay -run TestPinned -update` and says so in the changelog.
+// The tests in this file pin the results that a change of structure must not alter. If a trial's ID
+// changes, every user's store runs its trials again. If a prompt or a verdict changes, new results
+// can't be compared with old ones. The digests in testdata/pinned are older than the present layout
+// of the packages. If a change alters one of them on purpose, update it with
+// `go test ./cmd/assay -run TestPinned -update` and mention it in the changelog.
 
-// digest sums up values in order.
+// A digest hashes values in order.
 type digest struct {
 	hash.Hash
 	n int
@@ -64,7 +64,7 @@ func (d *digest) String() string {
 	return fmt.Sprintf("%d, sha256 %s", d.n, hex.EncodeToString(d.Sum(nil)[:16]))
 }
 
-// pins are named digests, one a line.
+// pins is a list of named digests, one per line.
 type pins struct{ strings.Builder }
 
 func (p *pins) add(name string, d *digest) { fmt.Fprintf(p, "%s: %s\n", name, d) }
@@ -79,30 +79,16 @@ func builtinLibrary(t testing.TB) *library.Library {
 	return lib
 }
 
+// The IDs, seeds and cells of all trials stay the same, and so do the built-in tasks and tools.
 func TestPinnedTrials(t *testing.T) {
 	t.Parallel()
 	var p pins
-	pin := func(name string, e *plan.Experiment) {
-		j, err := job.Open(t.Context(), e, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer j.Close()
-		planned := j.Plan
-		d := newDigest()
-		for _, m := range e.Models {
-			for trial := range planned.Trials(m) {
-				d.add(t, trial.ID, trial.Seed, trial.Cell, trial.Task)
-			}
-		}
-		p.add(name, d)
-	}
 	for _, name := range []string{"a.yaml", "b.yaml", "c.yaml"} {
 		e, err := plan.Load(filepath.Join("testdata", "pinned", name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		pin(name, e)
+		p.add(name, trialsOf(t, e))
 	}
 	for i, name := range plan.Suites {
 		e, err := plan.Suite(name)
@@ -112,21 +98,38 @@ func TestPinnedTrials(t *testing.T) {
 		if err := e.SetModels([]string{"sim/optimal", "sim/expert"}); err != nil {
 			t.Fatal(err)
 		}
-		pin(fmt.Sprintf("suite %d", i+1), e)
+		p.add(fmt.Sprintf("suite %d", i+1), trialsOf(t, e))
 	}
-	pin("quickstart", plan.Quickstart())
-	tasks := newDigest()
+	p.add("quickstart", trialsOf(t, plan.Quickstart()))
+
+	tasks, tools := newDigest(), newDigest()
 	for task := range library.Generate() {
 		tasks.add(t, task, task.Digest())
 	}
 	p.add("tasks", tasks)
-	tools := newDigest()
 	tools.add(t, library.Tools())
 	p.add("tools", tools)
 	golden.Assert(t, p.String(), "pinned/trials.txt")
 }
 
-// recorder keeps the first request of an episode and ends it.
+// trialsOf hashes the trials of an experiment.
+func trialsOf(t *testing.T, e *plan.Experiment) *digest {
+	t.Helper()
+	j, err := job.Open(t.Context(), e, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	d := newDigest()
+	for _, m := range e.Models {
+		for trial := range j.Plan.Trials(m) {
+			d.add(t, trial.ID, trial.Seed, trial.Cell, trial.Task)
+		}
+	}
+	return d
+}
+
+// A recorder keeps the first request of an episode and ends the episode.
 type recorder struct{ first assay.Request }
 
 var errRecorded = &assay.Fault{Kind: assay.Interrupted, Detail: "recorded"}
@@ -136,10 +139,10 @@ func (r *recorder) Chat(_ context.Context, req assay.Request) (assay.Response, e
 	return assay.Response{}, errRecorded
 }
 
-// put is one way to put a task to a model.
+// A put is a way to put a task to a model.
 type put struct{ world, variant, severity, protocol, tools string }
 
-// puts lists every way.
+// puts returns all ways to put a task.
 func puts() (all []put) {
 	for _, w := range world.Names {
 		for _, variant := range assay.Variants {
@@ -161,14 +164,24 @@ func puts() (all []put) {
 
 func (p put) trial(model string, task *assay.Task) assay.Trial {
 	cell := assay.Cell{
-		Model: model, Variant: p.variant, Severity: p.severity, Difficulty: task.Difficulty, TaskType: task.Type, Reliability: .8,
+		Model: model, Variant: p.variant, Severity: p.severity,
+		Difficulty: task.Difficulty, TaskType: task.Type, Reliability: .8,
 	}
 	set := assay.Setting{World: p.world, Protocol: p.protocol, Tools: p.tools, Turns: 10}
 	return assay.NewTrial(cell, assay.TaskRef{ID: task.ID, Digest: task.Digest()}, set, 2025, 1)
 }
 
-// TestPinnedPrompts renders each of the 630 built-in tasks in a rotating share of all ways,
-// and every fortieth task in every way.
+// applies reports whether a task can have the variant's flaw.
+func (p put) applies(lib *library.Library, task *assay.Task) bool {
+	flaw, flawed := assay.FlawOf(p.variant)
+	return !flawed || workflow.Applies(lib.Catalog(), p.world, task, flaw)
+}
+
+// setting names the parts of a put that the prompts are pinned by.
+func (p put) setting() string { return p.world + " " + p.protocol + " " + p.tools }
+
+// TestPinnedPrompts renders easy tasks and every eighth of the others in a rotating selection of
+// ways, and every fortieth task in all ways.
 func TestPinnedPrompts(t *testing.T) {
 	t.Parallel()
 	lib := builtinLibrary(t)
@@ -181,10 +194,7 @@ func TestPinnedPrompts(t *testing.T) {
 			continue
 		}
 		for k, way := range ways {
-			if i%40 != 0 && (i+k)%16 != 0 {
-				continue
-			}
-			if flaw, flawed := assay.FlawOf(way.variant); flawed && !workflow.Applies(lib.Catalog(), way.world, &task, flaw) {
+			if i%40 != 0 && (i+k)%16 != 0 || !way.applies(lib, &task) {
 				continue
 			}
 			trial := way.trial("m", &task)
@@ -193,28 +203,26 @@ func TestPinnedPrompts(t *testing.T) {
 			if a.FaultKind != assay.Interrupted {
 				t.Fatalf("%+v: %s", way, a.FaultDetail)
 			}
-			name := strings.Join([]string{way.world, way.protocol, way.tools}, " ")
-			if sums[name] == nil {
-				sums[name] = newDigest()
+			if sums[way.setting()] == nil {
+				sums[way.setting()] = newDigest()
 			}
-			sums[name].add(t, r.first.Messages, r.first.Functions)
+			sums[way.setting()].add(t, r.first.Messages, r.first.Functions)
 		}
 	}
+
 	var p pins
-	for _, w := range world.Names {
-		for _, protocol := range assay.Protocols {
-			for _, tools := range []string{assay.Discover, assay.Listed} {
-				name := strings.Join([]string{w, protocol, tools}, " ")
-				p.add(name, sums[name])
-			}
+	for _, way := range ways {
+		if d := sums[way.setting()]; d != nil {
+			p.add(way.setting(), d)
+			delete(sums, way.setting())
 		}
 	}
 	fmt.Fprintf(&p, "templates: %s\n", episode.TemplatesHash)
 	golden.Assert(t, p.String(), "pinned/prompts.txt")
 }
 
-// TestPinnedEpisodes plays whole conversations with each simulated agent: corrections, tool
-// results, searches, plans and verdicts are in them.
+// TestPinnedEpisodes plays complete conversations with each simulated agent. They contain
+// corrections, tool results, searches, plans and verdicts.
 func TestPinnedEpisodes(t *testing.T) {
 	t.Parallel()
 	lib := builtinLibrary(t)
@@ -224,7 +232,7 @@ func TestPinnedEpisodes(t *testing.T) {
 	var p pins
 	for m, model := range sim.Names {
 		if model == sim.Judge {
-			continue // answers `assay classify`, not tasks
+			continue // it answers `assay classify`, not tasks
 		}
 		d := newDigest()
 		i := 0
@@ -233,7 +241,7 @@ func TestPinnedEpisodes(t *testing.T) {
 				continue
 			}
 			way := ways[(i/6*7+m)%len(ways)]
-			if flaw, flawed := assay.FlawOf(way.variant); flawed && !workflow.Applies(lib.Catalog(), way.world, &task, flaw) {
+			if !way.applies(lib, &task) {
 				continue
 			}
 			trial := way.trial(model, &task)
@@ -241,7 +249,7 @@ func TestPinnedEpisodes(t *testing.T) {
 			if !a.Settles() {
 				t.Fatalf("%s, %+v: %s", model, way, a.FaultDetail)
 			}
-			for k := range tr.Turns { // times are of the machine
+			for k := range tr.Turns { // times depend on the machine
 				tr.Turns[k].QueuedMS, tr.Turns[k].WorkingMS = 0, 0
 			}
 			d.add(t, a.Outcome, tr)
@@ -251,7 +259,7 @@ func TestPinnedEpisodes(t *testing.T) {
 	golden.Assert(t, p.String(), "pinned/episodes.txt")
 }
 
-// pinnedStore unpacks the store that an early program wrote.
+// pinnedStore unpacks a store that an early version wrote.
 func pinnedStore(t testing.TB) string {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", "pinned", "store.db.zst"))
@@ -271,7 +279,7 @@ func pinnedStore(t testing.TB) string {
 	return file(t, t.TempDir(), "pinned.db", string(b))
 }
 
-// TestPinnedVerdicts judges the stored transcripts again: each has the outcome that was stored.
+// TestPinnedVerdicts judges stored transcripts again. Each gets the outcome that is stored.
 func TestPinnedVerdicts(t *testing.T) {
 	t.Parallel()
 	lib := builtinLibrary(t)
@@ -298,17 +306,18 @@ func TestPinnedVerdicts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(a.Outcome, judge.Outcome(&a.Trial, &task, &tr), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("trial %s: its transcript earns another outcome than the stored one:\n%s", a.ID, diff)
+		today := judge.Outcome(&a.Trial, &task, &tr)
+		if diff := cmp.Diff(a.Outcome, today, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("trial %s has another outcome today (-stored +today):\n%s", a.ID, diff)
 		}
 	}
 	if n < 200 {
-		t.Errorf("judged %d attempts, want the fixture's", n)
+		t.Errorf("judged %d attempts, want at least 200", n)
 	}
 }
 
-// TestPinnedStore opens a store that an early program wrote: every seal holds, all of its
-// trials are done for the experiments that wrote it, and exports are equal byte for byte.
+// TestPinnedStore opens a store that an early version wrote. Every seal holds, exports are equal
+// byte for byte, and the experiments that wrote the store have no pending trials.
 func TestPinnedStore(t *testing.T) {
 	t.Parallel()
 	path := pinnedStore(t)
@@ -316,31 +325,51 @@ func TestPinnedStore(t *testing.T) {
 	if v := verifyJSON(t, path, exitOK); len(v.Problems) > 0 {
 		t.Errorf("problems %v", v.Problems)
 	}
+
 	var p pins
-	add := func(name string, content []byte) {
+	add := func(name, path string) {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
 		d := newDigest()
 		d.n = len(content)
 		d.Write(content)
 		p.add(name, d)
 	}
-	read := func(name string) []byte {
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
 	for _, format := range []string{"jsonl", "csv", "parquet"} {
-		must(t, nil, "export", "--store", path, "--format", format, "-o", filepath.Join(dir, "a."+format), "--calls", filepath.Join(dir, "c."+format))
-		add("attempts as "+format, read("a."+format))
-		add("calls as "+format, read("c."+format))
+		a, c := filepath.Join(dir, "a."+format), filepath.Join(dir, "c."+format)
+		must(t, nil, "export", "--store", path, "--format", format, "-o", a, "--calls", c)
+		add("attempts as "+format, a)
+		add("calls as "+format, c)
 	}
 	for _, format := range []string{"v3", "csv50"} {
-		must(t, nil, "export", "--store", path, "--format", format, "--experiment", "pinned-pilot", "-o", filepath.Join(dir, "a."+format))
-		add(format, read("a."+format))
+		a := filepath.Join(dir, "a."+format)
+		must(t, nil, "export", "--store", path, "--format", format,
+			"--experiment", "pinned-pilot", "-o", a)
+		add(format, a)
 	}
-	must(t, nil, "export", "--store", path, "--format", "inspect", "-o", filepath.Join(dir, "logs"))
-	logs, err := filepath.Glob(filepath.Join(dir, "logs", "*.eval"))
+	p.add("samples of logs for Inspect", inspectSamples(t, path))
+	golden.Assert(t, p.String(), "pinned/exports.txt")
+
+	for _, name := range []string{"a.yaml", "b.yaml"} {
+		t.Run(name, func(t *testing.T) {
+			r := must(t, nil, "run", filepath.Join("testdata", "pinned", name), "--store", path,
+				"--display", "json", "--log-dir", "none")
+			if e := lastEvent(t, r.out); e["settled"] != 0. || e["done"] != e["planned"] {
+				t.Errorf("trials run again: %v settled, %v of %v done",
+					e["settled"], e["done"], e["planned"])
+			}
+		})
+	}
+}
+
+// inspectSamples hashes the samples in the logs that a store exports for Inspect.
+func inspectSamples(t *testing.T, store string) *digest {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "logs")
+	must(t, nil, "export", "--store", store, "--format", "inspect", "-o", dir)
+	logs, err := filepath.Glob(filepath.Join(dir, "*.eval"))
 	if err != nil || len(logs) == 0 {
 		t.Fatalf("logs %v, %v", logs, err)
 	}
@@ -351,19 +380,10 @@ func TestPinnedStore(t *testing.T) {
 			samples.Write(b)
 		}
 	}
-	p.add("samples of logs for Inspect", samples)
-	golden.Assert(t, p.String(), "pinned/exports.txt")
-
-	// The experiments that wrote it have nothing left to run.
-	for _, name := range []string{"a.yaml", "b.yaml"} {
-		r := must(t, nil, "run", filepath.Join("testdata", "pinned", name), "--store", path, "--display", "json", "--log-dir", "none")
-		if e := lastEvent(t, r.out); e["settled"] != 0. || e["done"] != e["planned"] {
-			t.Errorf("%s runs trials again: %v settled, %v of %v done", name, e["settled"], e["done"], e["planned"])
-		}
-	}
+	return samples
 }
 
-// zipped returns the files of an archive whose names begin with prefix, in order of name.
+// zipped returns the files in an archive whose names begin with prefix, ordered by name.
 func zipped(t testing.TB, path, prefix string) (contents [][]byte) {
 	t.Helper()
 	z, err := zip.OpenReader(path)

@@ -10,8 +10,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestScripts tells what the command line does as stories: testdata/script/*.txtar. Each runs
-// the real program in a directory of its own, with the files below its commands.
+// TestScripts runs the stories in testdata/script/*.txtar, which show how the command line behaves.
+// Each story runs the real program in its own directory, which contains the files listed below its
+// commands.
 //
 //	go test ./cmd/assay -run TestScripts/bad-experiment
 func TestScripts(t *testing.T) {
@@ -19,7 +20,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("XDG_CACHE_HOME", scratch) // which has the built-in library
+			env.Setenv("XDG_CACHE_HOME", scratch) // all tests share the built-in library
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -15,11 +15,11 @@ import (
 	"github.com/assay-eval/assay/internal/model/simserver"
 )
 
-// rehearsal is `assay sim serve` on a free port.
+// A rehearsal is `assay sim serve` on a free port.
 type rehearsal struct{ url string }
 
-// serve starts `assay sim serve` in this process and stops it at the end of
-// the test, with the signal that a user would send.
+// serve starts `assay sim serve` in this process. At the end of the test it sends the signal that a
+// user would send to stop it.
 func serve(t testing.TB, args ...string) rehearsal {
 	t.Helper()
 	reader, writer := io.Pipe()
@@ -27,7 +27,8 @@ func serve(t testing.TB, args ...string) rehearsal {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		code := run(append([]string{"sim", "serve", "--addr", "127.0.0.1:0"}, args...), &process{
-			in: strings.NewReader(""), out: writer, err: io.Discard, signals: signals, name: "assay",
+			in: strings.NewReader(""), out: writer, err: io.Discard,
+			signals: signals, name: "assay",
 			env: func(name string) (string, bool) { return "canary-" + name, true },
 		})
 		writer.Close()
@@ -35,20 +36,8 @@ func serve(t testing.TB, args ...string) rehearsal {
 			t.Errorf("sim serve ended with exit code %d", code)
 		}
 	})
-	var url string
-	lines := bufio.NewScanner(reader)
-	for lines.Scan() {
-		if _, rest, ok := strings.Cut(lines.Text(), "base_url: "); ok {
-			url = strings.TrimSuffix(rest, "/v1")
-		}
-		if strings.Contains(lines.Text(), sim.Names[len(sim.Names)-1]) {
-			break
-		}
-	}
+	url := servedURL(t, reader)
 	wg.Go(func() { _, _ = io.Copy(io.Discard, reader) })
-	if url == "" {
-		t.Fatal("sim serve printed no address")
-	}
 	t.Cleanup(func() {
 		signals <- syscall.SIGTERM
 		wg.Wait()
@@ -56,6 +45,44 @@ func serve(t testing.TB, args ...string) rehearsal {
 	return rehearsal{url}
 }
 
+// serveProgram starts `assay sim serve` as a process of its own, without the race detector. It
+// returns the server's address and kills the server at the end of the test.
+func serveProgram(t testing.TB, args ...string) string {
+	t.Helper()
+	cmd := program(t, append([]string{"sim", "serve", "--addr", "127.0.0.1:0"}, args...)...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return servedURL(t, out)
+}
+
+// servedURL reads what a server prints when it starts, up to its last model, and returns its
+// address.
+func servedURL(t testing.TB, out io.Reader) (url string) {
+	t.Helper()
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if _, rest, ok := strings.Cut(lines.Text(), "base_url: "); ok {
+			url = strings.TrimSuffix(rest, "/v1")
+		}
+		if strings.Contains(lines.Text(), sim.Names[len(sim.Names)-1]) {
+			break
+		}
+	}
+	if url == "" {
+		t.Fatal("sim serve printed no address")
+	}
+	return url
+}
+
+// stats returns the counts of the server.
 func (r rehearsal) stats(t testing.TB) simserver.Stats {
 	t.Helper()
 	resp, err := http.Get(r.url + "/stats")
@@ -73,7 +100,8 @@ func (r rehearsal) stats(t testing.TB) simserver.Stats {
 
 // providersFile serves all built-in models from one address with one key.
 func providersFile(url, limits string) string {
-	text := "providers:\n  rehearsal:\n    base_url: " + url + "/v1\n    keys: [SIM_KEY]\n    models:\n"
+	text := "providers:\n  rehearsal:\n    base_url: " + url + "/v1\n" +
+		"    keys: [SIM_KEY]\n    models:\n"
 	for _, m := range sim.Names {
 		text += "      " + m + ": {limits: " + limits + "}\n"
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,18 +18,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/store"
 )
 
-// soakFaults befall one request in nine.
+// soakFaults affect about one request in nine.
 var soakFaults = []string{
-	"hang=0.5%", "hang-body=0.3%", "drip=0.3%", "reset=1%", "truncate=1%", "bad-json=1%", "empty=1%",
-	"429=2%", "500=2%", "503=1%", "529=1%", "408=0.5%",
+	"hang=0.5%", "hang-body=0.3%", "drip=0.3%", "reset=1%", "truncate=1%", "bad-json=1%",
+	"empty=1%", "429=2%", "500=2%", "503=1%", "529=1%", "408=0.5%",
 	"wrong-model=0.5%", "oversized=0.1%", "redirect=0.1%", "html=0.5%",
 }
 
-// soakExperiment has more trials than any soak gets through; repeats count up
-// from 1, so that fewer of them are a part of the same experiment.
+// soakExperiment is an experiment with more trials than any soak completes. Repeats count up from
+// 1, so the same experiment with fewer repeats is a part of it.
 const soakExperiment = `
 name: soak
 models: [sim/optimal, sim/listed, sim/obedient]
@@ -41,19 +39,52 @@ repeats: %d
 limits: {request: 1s, trial: 20s}
 `
 
-// soakRepeat is how many trials each repeat adds to soakExperiment.
+// soakRepeat is the number of trials in one repeat of soakExperiment.
 const soakRepeat = 3 * 2 * 5 * 10
 
-// TestSoak runs a large experiment against a server at which everything goes
-// wrong now and then, for a while or for as long as ASSAY_SOAK says, stops it
-// with a signal, and goes on without faults. Nothing is lost, doubled or scored
-// from a fault, memory and open files stay level, and what is done is what a
-// run without a network gives.
+// TestSoak runs a large experiment against a server at which everything goes wrong now and then,
+// for a while or for as long as ASSAY_SOAK states. Then it stops the run with a signal and
+// continues without faults. No trial is lost, doubled or scored because of a fault, memory and open
+// files stay level, and all outcomes equal those of a run without a network.
 func TestSoak(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short: it keeps a run under faults for a while")
+		t.Skip("-short: runs under faults for 20 seconds")
 	}
 	t.Parallel()
+	dir := t.TempDir()
+	db := filepath.Join(dir, "soak.db")
+	stopped, done := soakUnderFaults(t, dir, db)
+
+	// The rest is done without faults. The experiment has the repeats up to the last one in which a
+	// trial began, and one more.
+	repeats := 1 + slices.MaxFunc(stopped, func(a, b assay.Attempt) int {
+		return a.Repeat - b.Repeat
+	}).Repeat
+	last := startSoak(t, dir, db, serveProgram(t), repeats).wait(t)
+	if last.Done != repeats*soakRepeat || last.Pending != 0 || last.Parked != 0 {
+		t.Errorf("the next run ended with %d done, %d pending and %d parked, want %d done",
+			last.Done, last.Pending, last.Parked, repeats*soakRepeat)
+	}
+	got := settledOnce(t, attempts(t, db))
+	for id, was := range done {
+		if diff := cmp.Diff(was, got[id]); diff != "" {
+			t.Errorf("the next run changed trial %s:\n%s", id, diff)
+		}
+	}
+
+	reference := filepath.Join(dir, "reference.db")
+	experiment := file(t, dir, "reference.yaml", fmt.Sprintf(soakExperiment, repeats))
+	mustProgram(t, "run", experiment, "--store", reference,
+		"--sim-latency", "0", "--display", "none")
+	sameAsReference(t, settledOnce(t, attempts(t, reference)), got)
+}
+
+// soakUnderFaults runs the soak for a while and stops it. It returns the stored attempts and the
+// outcomes among them.
+func soakUnderFaults(t *testing.T, dir, db string) (
+	[]assay.Attempt, map[assay.TrialID]assay.Outcome,
+) {
+	t.Helper()
 	long := 20 * time.Second
 	if text := os.Getenv("ASSAY_SOAK"); text != "" {
 		var err error
@@ -61,56 +92,42 @@ func TestSoak(t *testing.T) {
 			t.Fatalf("ASSAY_SOAK: %v", err)
 		}
 	}
-	dir := t.TempDir()
-	db := filepath.Join(dir, "soak.db")
 	args := []string{"--latency", "100ms"}
 	for _, f := range soakFaults {
 		args = append(args, "--fault", f)
 	}
-	stormy := serveProgram(t, args...)
-	// A server with this latency gets through less than a repeat in a second.
-	run := startSoak(t, dir, db, stormy, max(40, 2*int(long.Seconds())))
+	// At this latency, the server completes less than one repeat in a second.
+	run := startSoak(t, dir, db, serveProgram(t, args...), max(40, 2*int(long.Seconds())))
 	samples := run.sample(t, long)
-	stopped := time.Now()
+	signalled := time.Now()
 	last := run.stop(t)
-	t.Logf("%d of %d trials done; after the signal it took %v; %v", last.Done, last.Planned, time.Since(stopped).Round(time.Millisecond), last.Request)
+	t.Logf("%d of %d trials done; stopped %v after the signal; %v", last.Done, last.Planned,
+		time.Since(signalled).Round(time.Millisecond), last.Request)
 
-	all := storedAttempts(t, db)
+	all := attempts(t, db)
 	done := settledOnce(t, all)
 	if len(done) < run.shown || len(done) != last.Done {
-		t.Errorf("%d trials are done in the store, %d were shown at most and %d in the end", len(done), run.shown, last.Done)
+		t.Errorf("%d trials are done in the store, %d were shown at most and %d in the end",
+			len(done), run.shown, last.Done)
 	}
 	for _, a := range all {
-		if a.FaultKind != "" && (a.Level != "" || a.Ended != "" || a.ErrorCategory != "") {
-			t.Errorf("trial %s has the fault %s and the level %q", a.ID, a.FaultKind, a.Level)
-		}
+		noScore(t, a)
 	}
-	for _, kind := range []assay.FaultKind{assay.Timeout, assay.Network, assay.Malformed, assay.RateLimited, assay.Server, assay.Overloaded, assay.Identity} {
+	for _, kind := range []assay.FaultKind{
+		assay.Timeout, assay.Network, assay.Malformed, assay.RateLimited, assay.Server,
+		assay.Overloaded, assay.Identity,
+	} {
 		if last.Request[kind] == 0 {
-			t.Errorf("no %s was met: the test is too weak", kind)
+			t.Errorf("no %s occurred: the test is too weak", kind)
 		}
 	}
 	samples.level(t)
+	return all, done
+}
 
-	// Without faults the rest is done. The repeats up to the last one of which
-	// a trial was begun are a part of the experiment; two more are new.
-	repeats := 2 + slices.MaxFunc(all, func(a, b assay.Attempt) int { return a.Repeat - b.Repeat }).Repeat
-	calm := serveProgram(t)
-	rest := startSoak(t, dir, db, calm, repeats)
-	if last := rest.wait(t); last.Done != repeats*soakRepeat || last.Pending != 0 || last.Parked != 0 {
-		t.Errorf("the next run ended with %d done, %d pending and %d parked, want %d done", last.Done, last.Pending, last.Parked, repeats*soakRepeat)
-	}
-	got := settledOnce(t, storedAttempts(t, db))
-	for id, was := range done {
-		if diff := cmp.Diff(was, got[id]); diff != "" {
-			t.Errorf("trial %s was changed by the next run:\n%s", id, diff)
-		}
-	}
-
-	reference := filepath.Join(dir, "reference.db")
-	experiment := file(t, dir, "reference.yaml", fmt.Sprintf(soakExperiment, repeats))
-	mustProgram(t, "run", experiment, "--store", reference, "--sim-latency", "0", "--display", "none")
-	want := settledOnce(t, storedAttempts(t, reference))
+// sameAsReference compares outcomes with those of a run without a network.
+func sameAsReference(t *testing.T, want, got map[assay.TrialID]assay.Outcome) {
+	t.Helper()
 	if len(want) != len(got) {
 		t.Errorf("%d trials are done, want %d", len(got), len(want))
 	}
@@ -118,7 +135,7 @@ func TestSoak(t *testing.T) {
 	for id := range want {
 		if diff := cmp.Diff(want[id], got[id]); diff != "" {
 			if differ++; differ <= 3 {
-				t.Errorf("outcome of trial %s differs from that without a network:\n%s", id, diff)
+				t.Errorf("trial %s has another outcome without a network:\n%s", id, diff)
 			}
 		}
 	}
@@ -127,88 +144,30 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// storedAttempts reads a store's attempts.
-func storedAttempts(t *testing.T, path string) []assay.Attempt {
-	t.Helper()
-	db, err := store.OpenReadOnly(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	var all []assay.Attempt
-	for a, err := range db.Attempts(t.Context(), store.Filter{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, a)
-	}
-	return all
-}
-
-// settledOnce returns the outcomes, of which each trial has at most one.
-func settledOnce(t *testing.T, all []assay.Attempt) map[assay.TrialID]assay.Outcome {
-	t.Helper()
-	done := make(map[assay.TrialID]assay.Outcome)
-	for _, a := range all {
-		if !a.Settles() {
-			continue
-		}
-		if _, dup := done[a.ID]; dup {
-			t.Errorf("trial %s is settled twice", a.ID)
-		}
-		done[a.ID] = a.Outcome
-	}
-	return done
-}
-
-// serveProgram starts `assay sim serve` as a process of its own, kills it at
-// the end of the test, and returns its address.
-func serveProgram(t *testing.T, args ...string) string {
-	t.Helper()
-	cmd := program(t, append([]string{"sim", "serve", "--addr", "127.0.0.1:0"}, args...)...)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if _, url, ok := strings.Cut(lines.Text(), "base_url: "); ok {
-			return strings.TrimSuffix(url, "/v1") // what follows fits into the pipe
-		}
-	}
-	t.Fatal("sim serve printed no address")
-	return ""
-}
-
-// soak is a run of soakExperiment as a process of its own.
+// A soak is a run of soakExperiment in a process of its own.
 type soak struct {
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when all that it printed was read
-	shown int           // the most trials that it showed as done; to be read after ended
-	last  soakEvent
-	text  strings.Builder // of its errors
+	ended chan struct{}   // closed when all output has been read
+	shown int             // the most trials shown as done; valid after ended
+	last  soakEvent       // valid after ended
+	text  strings.Builder // standard error
 }
 
-// soakEvent is what the run's last line tells.
+// A soakEvent is a line of the run's output.
 type soakEvent struct {
 	Event                          string
 	Planned, Done, Pending, Parked int
 	Stopped                        bool
 	Request                        map[assay.FaultKind]int `json:"request_faults"`
-	Models                         []struct{ Done int }    // of a line about progress
+	Models                         []struct{ Done int }    // only in progress lines
 }
 
 func startSoak(t *testing.T, dir, db, url string, repeats int) *soak {
 	t.Helper()
-	providers := strings.ReplaceAll(providersFile(url, "{concurrency: 12}"), "[SIM_KEY]", "[KEY_A, KEY_B]")
-	file(t, dir, "providers.yaml", providers)
-	experiment := file(t, dir, "soak.yaml", fmt.Sprintf(soakExperiment, repeats)+"providers: providers.yaml\n")
+	providers := providersFile(url, "{concurrency: 12}")
+	file(t, dir, "providers.yaml", strings.ReplaceAll(providers, "[SIM_KEY]", "[KEY_A, KEY_B]"))
+	text := fmt.Sprintf(soakExperiment, repeats) + "providers: providers.yaml\n"
+	experiment := file(t, dir, "soak.yaml", text)
 	s := &soak{ended: make(chan struct{})}
 	s.cmd = program(t, "run", experiment, "--store", db, "--display", "json")
 	s.cmd.Env = append(s.cmd.Environ(), "KEY_A=a", "KEY_B=b")
@@ -233,7 +192,7 @@ func (s *soak) read(out io.Reader) {
 			return
 		}
 		if json.Unmarshal(line, &event) != nil {
-			continue // the start, whose models are names
+			continue // in the first line, models are names
 		}
 		for _, m := range event.Models {
 			event.Done += m.Done
@@ -251,13 +210,13 @@ func (s *soak) wait(t *testing.T) soakEvent {
 		t.Fatalf("the run ended with %v\n%s", err, s.text.String())
 	}
 	if s.last.Event != "done" {
-		t.Fatalf("the last line tells of %q", s.last.Event)
+		t.Fatalf("the last event is %q, want done", s.last.Event)
 	}
 	return s.last
 }
 
-// stop sends the signal for a soft stop. The run has to end by itself: what is
-// in flight has the limits of its episode.
+// stop sends the signal for a soft stop. Then the run ends by itself, because the episodes in
+// flight have limits.
 func (s *soak) stop(t *testing.T) soakEvent {
 	t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil {
@@ -265,12 +224,13 @@ func (s *soak) stop(t *testing.T) soakEvent {
 	}
 	last := s.wait(t)
 	if !last.Stopped || last.Pending == 0 {
-		t.Errorf("stopped %v with %d pending: the run was over before the signal", last.Stopped, last.Pending)
+		t.Errorf("stopped %v with %d pending: the run ended before the signal",
+			last.Stopped, last.Pending)
 	}
 	return last
 }
 
-// soakSamples are what the process held, each half second.
+// soakSamples are the memory and the open files of the process, every half second.
 type soakSamples struct{ mb, files []float64 }
 
 // sample watches the run for a while.
@@ -293,8 +253,8 @@ func (s *soak) sample(t *testing.T, long time.Duration) (samples soakSamples) {
 	}
 }
 
-// held is how much memory a process has resident, in MB, and how many files and
-// sockets it has open, where the system tells.
+// held returns a process's resident memory in MB and the number of its open files and sockets. It
+// returns false on systems other than Linux.
 func held(pid int) (mb, files float64, ok bool) {
 	if runtime.GOOS != "linux" {
 		return 0, 0, false
@@ -312,24 +272,28 @@ func held(pid int) (mb, files float64, ok bool) {
 	return kb / 1024, float64(len(open)), err == nil
 }
 
-// level checks that neither memory nor open files grew from the second third
-// to the last.
+// level checks that neither memory nor open files grew from the second third to the last.
 func (s soakSamples) level(t *testing.T) {
 	t.Helper()
 	n := len(s.mb) / 3
 	if n == 0 {
-		t.Log("this system does not tell what a process holds")
+		t.Log("cannot read memory and open files on this system")
 		return
 	}
 	for _, of := range []struct {
-		what          string
+		name          string
 		values        []float64
 		factor, extra float64
-	}{{"MB resident", s.mb, 1.3, 8}, {"open files", s.files, 1.5, 20}} {
-		second, third := average(of.values[n:2*n]), average(of.values[2*n:])
-		t.Logf("%s: %.1f, %.1f, %.1f by thirds; at most %.1f", of.what, average(of.values[:n]), second, third, slices.Max(of.values))
+	}{
+		{"MB resident", s.mb, 1.3, 8},
+		{"open files", s.files, 1.5, 20},
+	} {
+		first, second := average(of.values[:n]), average(of.values[n:2*n])
+		third := average(of.values[2*n:])
+		t.Logf("%s: %.1f, %.1f, %.1f by thirds; at most %.1f",
+			of.name, first, second, third, slices.Max(of.values))
 		if third > of.factor*second+of.extra {
-			t.Errorf("%.1f %s in the last third, %.1f in the one before", third, of.what, second)
+			t.Errorf("%.1f %s in the last third, %.1f in the one before", third, of.name, second)
 		}
 	}
 }

@@ -16,25 +16,25 @@ import (
 	"github.com/assay-eval/assay/internal/run/plan"
 )
 
-// Models of a provider's: one of the family that the suite scale compares, and
-// one that the suite all leaves out of it.
+// Models at a provider. The suite all compares sizes in the family of the first one only.
 const (
 	family = "qwen2.5-7b-instruct"
 	other  = "deepseek-v3"
 )
 
-// suiteCount is how many trials a part of the suite all has for a model, as the
-// README says.
+// suiteCount returns the number of trials that the README states for a suite and a model in the
+// suite all.
 func suiteCount(name, model string) int {
 	if name == "scale" && model == other {
 		return 0
 	}
-	return map[string]int{"models": 100, "scale": 200, "flawed": 664, "reliability": 400, "prompts": 300}[name]
+	return map[string]int{
+		"models": 100, "scale": 200, "flawed": 664, "reliability": 400, "prompts": 300,
+	}[name]
 }
 
-// TestSuites runs the whole study with one command: every part has its trials,
-// each of which is stored once, and its table. Then there is nothing left to
-// do, in no suite.
+// TestSuites runs the whole study with one command. Every part has its trials and its table, and
+// each trial is stored once. Afterwards no suite has anything left to do.
 func TestSuites(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -56,12 +56,16 @@ providers:
 
 	out := runSuite(t, "all", three)
 	if !strings.Contains(out, "\n4192 of 4192 trials done, 4192 in this run") {
-		t.Errorf("the run does not say that it did 4,192 trials:\n%s", out)
+		t.Errorf("the run did not report 4,192 trials:\n%s", out)
 	}
 	for title, lead := range map[string]string{
-		"Part models": "Full success by task type.", "Part models: main metrics": "", "Part scale": "Full success by difficulty.",
-		"Part flawed": "Full success by variant.", "Part reliability": "Full success by reliability.", "Part prompts": "Full success by variant.",
-		"Why trials failed": "",
+		"Part models":               "Full success by task type.",
+		"Part models: main metrics": "",
+		"Part scale":                "Full success by difficulty.",
+		"Part flawed":               "Full success by variant.",
+		"Part reliability":          "Full success by reliability.",
+		"Part prompts":              "Full success by variant.",
+		"Why trials failed":         "",
 	} {
 		if strings.Count(out, "\n"+title+"\n"+strings.Repeat("─", len(title))+"\n"+lead) != 1 {
 			t.Errorf("the tables do not have %q once:\n%s", title, out)
@@ -70,26 +74,28 @@ providers:
 	suiteGaps(t, 1, []string{"sim/expert", "sim/obedient", other}, three)
 	all := attempts(t, db)
 	storedOnce(t, all, map[string]int{"sim/expert": 1464, "sim/obedient": 1464, other: 1264})
-	flawsFell(t, all)
-	categoriesTell(t, all)
+	checkFlaws(t, all)
+	checkCategories(t, all)
 
 	for _, name := range plan.Suites {
 		models := three
-		if name == "scale" { // which alone is for any model
+		if name == "scale" { // outside the suite all, it has trials for any model
 			models = builtin
 		}
-		if out := runSuite(t, name, models); !strings.Contains(out, "trials of "+name+" were done already, so nothing was run.") {
-			t.Errorf("the suite %s has work left:\n%s", name, out)
+		done := "trials of " + name + " were done already, so nothing was run."
+		if out := runSuite(t, name, models); !strings.Contains(out, done) {
+			t.Errorf("the suite %s has pending trials:\n%s", name, out)
 		}
 	}
 	if diff := cmp.Diff(all, attempts(t, db)); diff != "" {
-		t.Errorf("suites that are done have changed the store:\n%.2000s", diff)
+		t.Errorf("suites without pending trials changed the store:\n%.2000s", diff)
 	}
 }
 
 func runSuite(t *testing.T, name string, args []string) string {
 	t.Helper()
-	cmd := program(t, append([]string{"run", "--suite", name, "--sim-latency", "0", "--display", "none"}, args...)...)
+	run := []string{"run", "--suite", name, "--sim-latency", "0", "--display", "none"}
+	cmd := program(t, append(run, args...)...)
 	cmd.Env = append(os.Environ(), "SIM_KEY=k")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -98,8 +104,8 @@ func runSuite(t *testing.T, name string, args []string) string {
 	return string(out)
 }
 
-// suiteGaps checks what a plan of the suite all says of each part: how much
-// there is, and whether all (1) or nothing (0) of it is done.
+// suiteGaps checks the counts of each part in a plan of the suite all. The share of done trials is
+// 0 or 1.
 func suiteGaps(t *testing.T, share int, models, args []string) {
 	t.Helper()
 	out := planOf(t, nil, append(args, "--suite", "all")...)
@@ -108,26 +114,30 @@ func suiteGaps(t *testing.T, share int, models, args []string) {
 	for _, model := range models {
 		for _, name := range plan.Suites[:5] {
 			n := suiteCount(name, model)
-			want = append(want, job.Gap{Model: model, Part: name, Planned: n, Done: share * n, Pending: (1 - share) * n})
+			want = append(want, job.Gap{
+				Model: model, Part: name, Planned: n, Done: share * n, Pending: (1 - share) * n,
+			})
 			planned += n
 		}
-		planned -= 2 * suiteCount("models", model) // which reliability and prompts have too
+		planned -= 2 * suiteCount("models", model) // reliability and prompts share these trials
 	}
 	if diff := cmp.Diff(want, out.Gaps); diff != "" {
 		t.Errorf("gaps (-want +got):\n%s", diff)
 	}
 	if out.Planned != planned || out.Done != share*planned || out.Pending != (1-share)*planned {
-		t.Errorf("%d planned, %d done, %d pending; want %d planned", out.Planned, out.Done, out.Pending, planned)
+		t.Errorf("%d planned, %d done, %d pending; want %d planned",
+			out.Planned, out.Done, out.Pending, planned)
 	}
 }
 
-// storedOnce: there is one attempt for each trial, and so many for each model.
+// storedOnce checks that each trial has one attempt, and counts those of each model.
 func storedOnce(t *testing.T, all []assay.Attempt, want map[string]int) {
 	t.Helper()
 	seen, got := make(map[assay.TrialID]bool), make(map[string]int)
 	for _, a := range all {
 		if seen[a.ID] || !a.Settles() || a.Number != 1 {
-			t.Errorf("trial %s is stored twice, or has the fault %q in attempt %d", a.ID, a.FaultKind, a.Number)
+			t.Errorf("trial %s is stored twice or has fault %q in attempt %d",
+				a.ID, a.FaultKind, a.Number)
 		}
 		seen[a.ID] = true
 		got[a.Model]++
@@ -137,13 +147,12 @@ func storedOnce(t *testing.T, all []assay.Attempt, want map[string]int) {
 	}
 }
 
-// expertsMargin is how much less than with the right plan an agent that judges
-// for itself may succeed with a flawed one, at the same tasks.
+// expertsMargin is the largest loss that a flawed plan may cause to the expert at the same tasks.
 const expertsMargin = 0.1
 
-// flawsFell: each of seven flaws fells the agent that obeys, six of them
-// always, and none the one that judges for itself.
-func flawsFell(t *testing.T, all []assay.Attempt) {
+// checkFlaws checks that each of the seven flaws makes the obedient agent fail, six of them every
+// time, and that none misleads the expert.
+func checkFlaws(t *testing.T, all []assay.Attempt) {
 	t.Helper()
 	type key struct{ model, variant string }
 	full, done := make(map[key]map[assay.TaskID]bool), make(map[key][]assay.TaskID)
@@ -158,7 +167,7 @@ func flawsFell(t *testing.T, all []assay.Attempt) {
 		done[k] = append(done[k], a.Task)
 		full[k][a.Task] = a.Level == assay.FullSuccess
 	}
-	// rates are those with the flawed plan and with the right one.
+	// rates returns the success rates with the flawed plan and with the right one.
 	rates := func(model, variant string) (flawed, right float64) {
 		tasks := done[key{model, variant}]
 		for _, task := range tasks {
@@ -180,14 +189,16 @@ func flawsFell(t *testing.T, all []assay.Attempt) {
 		flaws++
 		obedient, right := rates("sim/obedient", variant)
 		limit := 0.0
-		if variant == "flawed_redundant_operations" { // which only takes more calls
+		if variant == "flawed_redundant_operations" { // this flaw only costs calls
 			limit = right - 0.2
 		}
 		if obedient > limit {
-			t.Errorf("%s: the obedient succeeds in %.3f, and with the right plan in %.3f; want at most %.3f", variant, obedient, right, limit)
+			t.Errorf("%s: obedient agent %.3f, with the right plan %.3f; want at most %.3f",
+				variant, obedient, right, limit)
 		}
-		if expert, right := rates("sim/expert", variant); expert < right-expertsMargin || right < 0.8 {
-			t.Errorf("%s: the expert succeeds in %.3f, and with the right plan in %.3f", variant, expert, right)
+		expert, right := rates("sim/expert", variant)
+		if expert < right-expertsMargin || right < 0.8 {
+			t.Errorf("%s: expert %.3f, with the right plan %.3f", variant, expert, right)
 		}
 	}
 	if flaws != 7 {
@@ -195,18 +206,18 @@ func flawsFell(t *testing.T, all []assay.Attempt) {
 	}
 }
 
-// categoriesTell: an outcome has one of the eight categories of error just when
-// it is no full success, and they tell outcomes apart: the one for whatever
-// fits none of the others has few.
-func categoriesTell(t *testing.T, all []assay.Attempt) {
+// checkCategories checks that an outcome has one of the eight error categories exactly if it is not
+// a full success, that several categories occur, and that few outcomes are in "other".
+func checkCategories(t *testing.T, all []assay.Attempt) {
 	t.Helper()
-	if diff := cmp.Diff(assay.ErrorCategories, classify.Categories); diff != "" || len(assay.ErrorCategories) != 8 {
-		t.Errorf("rules and models know other categories (-rules +models):\n%s", diff)
+	diff := cmp.Diff(assay.ErrorCategories, classify.Categories)
+	if diff != "" || len(assay.ErrorCategories) != 8 {
+		t.Errorf("categories of rules and models differ (-rules +models):\n%s", diff)
 	}
 	counts, failed := make(map[string]int), 0
 	for _, a := range all {
 		if (a.Level == assay.FullSuccess) != (a.ErrorCategory == "") {
-			t.Errorf("trial %s has the level %s and the category %q", a.ID, a.Level, a.ErrorCategory)
+			t.Errorf("trial %s has level %s and category %q", a.ID, a.Level, a.ErrorCategory)
 		}
 		if a.ErrorCategory == "" {
 			continue
@@ -214,10 +225,11 @@ func categoriesTell(t *testing.T, all []assay.Attempt) {
 		failed++
 		counts[a.ErrorCategory]++
 		if !slices.Contains(assay.ErrorCategories, a.ErrorCategory) {
-			t.Errorf("trial %s has the category %q, which is none", a.ID, a.ErrorCategory)
+			t.Errorf("trial %s has unknown category %q", a.ID, a.ErrorCategory)
 		}
 	}
 	if failed < 500 || len(counts) < 5 || counts[assay.CategoryOther] > failed/10 {
-		t.Errorf("categories of %d outcomes: %v; want five at least, and few %s", failed, counts, assay.CategoryOther)
+		t.Errorf("categories of %d outcomes: %v; want at least five, and few %s",
+			failed, counts, assay.CategoryOther)
 	}
 }
