@@ -21,13 +21,21 @@ func TestScripts(t *testing.T) {
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_CACHE_HOME", scratch) // all tests share the built-in library
+			env.Values["test"] = env.T()
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": exitsWith,
+			"code":     exitsWith,
+			"rehearse": rehearse,
 		},
 		RequireExplicitExec: true,
 	})
+}
+
+// rehearse runs `rehearse ARGS…`, which starts `assay sim serve ARGS…` for the rest of the story and
+// sets $URL to its address.
+func rehearse(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Setenv("URL", serveProgram(ts.Value("test").(testing.TB), args...))
 }
 
 // exitsWith runs `code N PROGRAM ARGS…` and fails unless the program exits with code N.
