@@ -1,10 +1,9 @@
-// Package gate decides whether a trial is still worth running: whether a
-// budget has room for it, and whether its cell or model was given up by a stop
-// rule. It counts what a run spends and how its trials end, and reads nothing
-// by itself.
+// Package gate decides whether a trial is still worth running: whether the budgets have room for
+// it, and whether a stop rule has stopped its cell or its model.
 //
-// It does not stop anything: the engine asks before a trial, and whoever sends
-// requests asks before each of them.
+// It owns the budgets and stop rules of an experiment and counts what a run spends and how its
+// trials end. It reads no store and stops nothing by itself: the engine asks before each trial,
+// and providers ask before each request.
 package gate
 
 import (
@@ -16,56 +15,61 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// A Gate is safe for concurrent use.
+// A Gate applies budgets and stop rules to one run. It is safe for concurrent use.
 type Gate struct {
 	budgets Budgets
 	rules   StopRules
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	run    account
 	models map[string]*account
 	cells  map[assay.Cell]*account
 	stops  []Stop
 }
 
-// An account is what was spent on, and came of, the trials of a run, a model
-// or a cell.
+// An account counts the costs and outcomes of a run, a model or a cell.
 type account struct {
 	tokens   int
 	usd      float64
 	inFlight int
-	episodes int // that ended, for the mean
+	episodes int // episodes that have ended
 
 	outcomes, full, malformed int
-	stopped                   string
+	stopped                   string // the reason, or "" if no rule is met
 }
 
-// A Stop is a cell, or a model whose Cell names nothing else, that a rule has
-// given up.
+// A Stop is a cell or a model that a stop rule has stopped. For a model, all fields of the cell
+// except Model are empty.
 type Stop struct {
 	assay.Cell
 	Reason string `json:"reason"`
-	// Outcomes is how many there were when the rule was met.
+	// Outcomes is the number of outcomes when the rule was met.
 	Outcomes int `json:"outcomes"`
-	// Skipped counts the trials that this run did not run because of it.
+	// Skipped counts the trials of this run that did not start because of the stop.
 	Skipped int `json:"skipped"`
 }
 
 func (s Stop) String() string {
 	name := s.Model
 	if s.Cell != (assay.Cell{Model: s.Model}) {
-		words := []string{s.Model, s.Variant, s.Severity, s.Difficulty, s.TaskType, assay.FormatReliability(s.Reliability)}
+		words := []string{
+			s.Model, s.Variant, s.Severity, s.Difficulty, s.TaskType,
+			assay.FormatReliability(s.Reliability),
+		}
 		name = strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
 	}
 	return fmt.Sprintf("%s stopped early: %s", name, s.Reason)
 }
 
-// New returns a gate that knows of no trial yet.
+// New returns a gate without any trials.
 func New(budgets Budgets, rules StopRules) *Gate {
-	return &Gate{budgets: budgets, rules: rules, models: make(map[string]*account), cells: make(map[assay.Cell]*account)}
+	return &Gate{
+		budgets: budgets, rules: rules,
+		models: make(map[string]*account), cells: make(map[assay.Cell]*account),
+	}
 }
 
-// accounts are those that a cell's trials count in.
+// accountsLocked returns the accounts of the run, of the cell's model and of the cell.
 func (g *Gate) accountsLocked(c assay.Cell) [3]*account {
 	model, cell := g.models[c.Model], g.cells[c]
 	if model == nil {
@@ -79,8 +83,8 @@ func (g *Gate) accountsLocked(c assay.Cell) [3]*account {
 	return [3]*account{&g.run, model, cell}
 }
 
-// Outcome counts a trial that has an outcome, of this run or an earlier one,
-// and returns what a rule gives up because of it.
+// Outcome counts an outcome of this run or of an earlier one. It returns the stops that this
+// outcome causes.
 func (g *Gate) Outcome(c assay.Cell, level assay.Level, category string) []Stop {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -100,7 +104,7 @@ func (g *Gate) Outcome(c assay.Cell, level assay.Level, category string) []Stop 
 	return slices.Clone(g.stops[known:])
 }
 
-// judgeLocked asks the rules. What they have given up stays so for the run.
+// judgeLocked checks the rules for an account. A stop lasts until the end of the run.
 func (g *Gate) judgeLocked(c assay.Cell, a *account, per string) {
 	if a.stopped != "" {
 		return
@@ -110,15 +114,15 @@ func (g *Gate) judgeLocked(c assay.Cell, a *account, per string) {
 	}
 }
 
-// Begin counts an episode of a cell that begins, and End one that has ended.
+// Begin counts an episode that begins. Every Begin needs an [Gate.End].
 func (g *Gate) Begin(c assay.Cell) { g.count(c, func(a *account) { a.inFlight++ }) }
 
-// End is the counterpart of Begin.
+// End counts an episode that has ended.
 func (g *Gate) End(c assay.Cell) {
 	g.count(c, func(a *account) { a.inFlight--; a.episodes++ })
 }
 
-// Spend counts what a turn took.
+// Spend counts the tokens and dollars of a request.
 func (g *Gate) Spend(c assay.Cell, u assay.Usage, usd float64) {
 	g.count(c, func(a *account) { a.tokens += u.Total(); a.usd += usd })
 }
@@ -131,9 +135,11 @@ func (g *Gate) count(c assay.Cell, f func(*account)) {
 	}
 }
 
-// Skip says why a trial is not to be started, "" if it is. A budget is kept
-// for episodes in flight: each is taken to cost as much as those that ended.
-// Rule says that a stop rule is the reason, and not a budget.
+// Skip returns the reason why a trial must not start, or "" if it may start. The reason comes
+// from a stop rule if rule is true, and from a budget otherwise.
+//
+// Skip keeps part of a budget for the episodes in flight. It assumes that each of them costs as
+// much as the mean of those that have ended.
 func (g *Gate) Skip(c assay.Cell) (reason string, rule bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -142,38 +148,39 @@ func (g *Gate) Skip(c assay.Cell) (reason string, rule bool) {
 		if a.stopped == "" {
 			continue
 		}
-		whose := c
+		stopped := c
 		if i == 0 {
-			whose = assay.Cell{Model: c.Model}
+			stopped = assay.Cell{Model: c.Model}
 		}
 		for j := range g.stops {
-			if g.stops[j].Cell == whose {
+			if g.stops[j].Cell == stopped {
 				g.stops[j].Skipped++
 			}
 		}
 		return a.stopped, true
 	}
+
 	for i, b := range g.budgetList() {
 		a := all[i]
 		share := 0.0
 		if a.episodes > 0 {
 			share = float64(a.inFlight+1) / float64(a.episodes)
 		}
-		if reached(float64(a.tokens), share, float64(b.Tokens)) || reached(a.usd, share, b.USD) {
+		if exceeds(float64(a.tokens), share, float64(b.Tokens)) || exceeds(a.usd, share, b.USD) {
 			return budgetText(i, c, b), false
 		}
 	}
 	return "", false
 }
 
-// reached reports whether a budget, 0 for none, is spent, or will be when a
-// share of what was spent comes on top.
-func reached(spent, share, budget float64) bool {
+// exceeds reports whether a budget is spent already, or will be exceeded when the given share of
+// the costs so far is added. A budget of 0 has no bound.
+func exceeds(spent, share, budget float64) bool {
 	return budget > 0 && (spent >= budget || spent*(1+share) > budget)
 }
 
-// Allow returns a fault if a budget is spent, so that not even a trial in
-// flight may send another request. It stays pending.
+// Allow returns a fault if a budget is spent. A trial in flight must not send another request
+// then; it is interrupted and stays pending.
 func (g *Gate) Allow(c assay.Cell) *assay.Fault {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -186,13 +193,13 @@ func (g *Gate) Allow(c assay.Cell) *assay.Fault {
 	return nil
 }
 
-// budgetList is in the order of accountsLocked.
+// budgetList returns the budgets in the order of accountsLocked.
 func (g *Gate) budgetList() [3]Budget {
 	return [3]Budget{g.budgets.Budget, g.budgets.PerModel, g.budgets.PerCell}
 }
 
 func budgetText(i int, c assay.Cell, b Budget) string {
-	whose := [3]string{"the run", c.Model, "a cell of " + c.Model}[i]
+	scope := [3]string{"the run", c.Model, "a cell of " + c.Model}[i]
 	var bounds []string
 	if b.USD > 0 {
 		bounds = append(bounds, fmt.Sprintf("$%g", b.USD))
@@ -200,10 +207,10 @@ func budgetText(i int, c assay.Cell, b Budget) string {
 	if b.Tokens > 0 {
 		bounds = append(bounds, fmt.Sprintf("%d tokens", b.Tokens))
 	}
-	return fmt.Sprintf("the budget of %s is spent (%s)", whose, strings.Join(bounds, ", "))
+	return fmt.Sprintf("the budget of %s is spent (%s)", scope, strings.Join(bounds, ", "))
 }
 
-// Stops returns what the rules have given up, in the order of time.
+// Stops returns all stops, oldest first.
 func (g *Gate) Stops() []Stop {
 	g.mu.Lock()
 	defer g.mu.Unlock()

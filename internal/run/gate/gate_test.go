@@ -1,6 +1,8 @@
 package gate_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,19 +14,21 @@ import (
 )
 
 func cell(model, variant string) assay.Cell {
-	return assay.Cell{Model: model, Variant: variant, Difficulty: "easy", TaskType: "simple_task", Reliability: 0.8}
+	return assay.Cell{
+		Model: model, Variant: variant, Difficulty: "easy", TaskType: "simple_task", Reliability: 0.8,
+	}
 }
 
-// TestBudgets: each of run, model and cell has its own; a spent one stops the
-// next request of its trials, and of no others.
-func TestBudgets(t *testing.T) {
+// TestSpentBudgetStopsItsScopeOnly checks the budgets of a run, a model and a cell: a spent one
+// stops the next request of its own trials and of no others.
+func TestSpentBudgetStopsItsScopeOnly(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name    string
 		budgets gate.Budgets
 		stopped []assay.Cell
 		open    []assay.Cell
-		says    string
+		reason  string
 	}{
 		{
 			"run",
@@ -47,54 +51,57 @@ func TestBudgets(t *testing.T) {
 			"the budget of a cell of a is spent ($2, 100 tokens)",
 		},
 	} {
-		g := gate.New(tc.budgets, gate.StopRules{})
-		spent := cell("a", "cot")
-		g.Spend(spent, assay.Usage{InputTokens: 60, OutputTokens: 39}, 0.99)
-		if f := g.Allow(spent); f != nil {
-			t.Errorf("%s: %v before the budget is spent", tc.name, f)
-		}
-		g.Spend(spent, assay.Usage{OutputTokens: 1}, 0.01)
-		for _, c := range tc.stopped {
-			f := g.Allow(c)
-			if f == nil || f.Kind != assay.Interrupted || !strings.Contains(f.Detail, tc.says) {
-				t.Errorf("%s: Allow = %v, want an interruption: %s", tc.name, f, tc.says)
+		t.Run(tc.name, func(t *testing.T) {
+			g := gate.New(tc.budgets, gate.StopRules{})
+			spent := cell("a", "cot")
+			g.Spend(spent, assay.Usage{InputTokens: 60, OutputTokens: 39}, 0.99)
+			if f := g.Allow(spent); f != nil {
+				t.Errorf("Allow = %v before the budget is spent", f)
 			}
-			if why, rule := g.Skip(c); why != tc.says || rule {
-				t.Errorf("%s: Skip = %q by a rule %v, want %q", tc.name, why, rule, tc.says)
+
+			g.Spend(spent, assay.Usage{OutputTokens: 1}, 0.01)
+			for _, c := range tc.stopped {
+				f := g.Allow(c)
+				if f == nil || f.Kind != assay.Interrupted || !strings.Contains(f.Detail, tc.reason) {
+					t.Errorf("Allow = %v, want an interruption: %s", f, tc.reason)
+				}
+				if reason, rule := g.Skip(c); reason != tc.reason || rule {
+					t.Errorf("Skip = %q, %v; want %q, false", reason, rule, tc.reason)
+				}
 			}
-		}
-		for _, c := range tc.open {
-			if why, _ := g.Skip(c); g.Allow(c) != nil || why != "" {
-				t.Errorf("%s: %+v is stopped too: %s", tc.name, c, why)
+			for _, c := range tc.open {
+				if reason, _ := g.Skip(c); g.Allow(c) != nil || reason != "" {
+					t.Errorf("%+v is stopped too: %s", c, reason)
+				}
 			}
-		}
+		})
 	}
 }
 
-// TestBudgetIsKeptForEpisodesInFlight: a trial is not started when those in
-// flight will probably use up what is left.
+// TestBudgetIsKeptForEpisodesInFlight checks that a trial does not start if the episodes in
+// flight will probably need the rest of the budget.
 func TestBudgetIsKeptForEpisodesInFlight(t *testing.T) {
 	t.Parallel()
 	g := gate.New(gate.Budgets{Budget: gate.Budget{Tokens: 1000}}, gate.StopRules{})
 	c := cell("a", "cot")
 	g.Begin(c)
 	g.Spend(c, assay.Usage{InputTokens: 200}, 0)
-	g.End(c) // an episode takes 200 tokens
+	g.End(c) // one episode takes 200 tokens
 	for n := range 10 {
-		if why, _ := g.Skip(c); why != "" {
+		if reason, _ := g.Skip(c); reason != "" {
 			if n != 4 {
-				t.Errorf("%d more episodes were let in, want 4: %s", n, why)
+				t.Errorf("%d more episodes started, want 4: %s", n, reason)
 			}
 			return
 		}
 		g.Begin(c)
 	}
-	t.Error("ten more episodes were let in")
+	t.Error("ten more episodes started")
 }
 
-// TestStopRules: a rule gives up what it counts, says so once, and counts what
-// is skipped because of it.
-func TestStopRules(t *testing.T) {
+// TestStopRulesStopOnceAndCountSkips checks that a rule reports its stop once and counts the
+// trials that are skipped because of it.
+func TestStopRulesStopOnceAndCountSkips(t *testing.T) {
 	t.Parallel()
 	g := gate.New(gate.Budgets{}, gate.StopRules{
 		Hopeless:  &gate.StopRule{After: 20, Below: 0.2, Per: gate.PerCell},
@@ -109,50 +116,40 @@ func TestStopRules(t *testing.T) {
 		g.Outcome(cell("b", "cot"), assay.PartialSuccess, "tool_call_format")
 	}
 	for _, c := range []assay.Cell{cell("a", "cot"), cell("b", "cot"), cell("b", "baseline")} {
-		if why, rule := g.Skip(c); why == "" || !rule {
-			t.Errorf("%+v goes on", c)
+		if reason, rule := g.Skip(c); reason == "" || !rule {
+			t.Errorf("%+v is not stopped", c)
 		}
 	}
-	if why, _ := g.Skip(cell("a", "baseline")); why != "" {
-		t.Errorf("a cell that works is stopped: %s", why)
+	if reason, _ := g.Skip(cell("a", "baseline")); reason != "" {
+		t.Errorf("a cell that succeeds is stopped: %s", reason)
 	}
-	var got []string
+
+	const hopeless = "stopped early: full success is below 20 % with 95 % confidence after 20 trials"
+	want := map[string]int{ // skipped trials
+		"a cot easy simple_task 0.8 " + hopeless:                                  1,
+		"b stopped early: 20 of 20 outcomes are tool_call_format, more than 80 %": 2,
+		"b cot easy simple_task 0.8 " + hopeless:                                  0, // its model was stopped first
+	}
+	got := make(map[string]int)
 	for _, s := range g.Stops() {
-		got = append(got, s.String())
-		want := 1
-		switch {
-		case s.Variant == "": // a model: two of its cells were asked for
-			want = 2
-		case s.Model == "b": // its model was given up before
-			want = 0
-		}
-		if s.Skipped != want || s.Outcomes != 20 {
-			t.Errorf("%s: %d skipped after %d outcomes, want %d after 20", s, s.Skipped, s.Outcomes, want)
+		got[s.String()] = s.Skipped
+		if s.Outcomes != 20 {
+			t.Errorf("%s: %d outcomes, want 20", s, s.Outcomes)
 		}
 	}
-	want := []string{
-		"a cot easy simple_task 0.8 stopped early: full success is below 20 % with 95 % confidence after 20 trials",
-		"b stopped early: 20 of 20 outcomes are tool_call_format, more than 80 %",
-		"b cot easy simple_task 0.8 stopped early: full success is below 20 % with 95 % confidence after 20 trials",
-	}
-	if diff := cmp.Diff(want, got, cmp.Transformer("sort", func(s []string) map[string]bool {
-		m := make(map[string]bool)
-		for _, x := range s {
-			m[x] = true
-		}
-		return m
-	})); diff != "" {
-		t.Errorf("stops (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, got); diff != "" || len(g.Stops()) != 3 {
+		t.Errorf("stops %v (-want +got):\n%s", slices.Collect(maps.Keys(got)), diff)
 	}
 }
 
-// TestGateLaws: without budgets and rules nothing is ever stopped; with a
-// budget, nothing is allowed once it is spent and everything before.
-func TestGateLaws(t *testing.T) {
+// TestGateStopsOnlyWhatIsSpent checks that a gate without budgets and rules stops nothing, and
+// that a budget allows requests exactly until it is spent.
+func TestGateStopsOnlyWhatIsSpent(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		budget := rapid.IntRange(1, 500).Draw(t, "budget")
-		open, bound := gate.New(gate.Budgets{}, gate.StopRules{}), gate.New(gate.Budgets{Budget: gate.Budget{Tokens: budget}}, gate.StopRules{})
+		open := gate.New(gate.Budgets{}, gate.StopRules{})
+		bound := gate.New(gate.Budgets{Budget: gate.Budget{Tokens: budget}}, gate.StopRules{})
 		spent := 0
 		for _, n := range rapid.SliceOf(rapid.IntRange(0, 100)).Draw(t, "spent") {
 			c := cell(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "model"), "cot")
@@ -161,11 +158,11 @@ func TestGateLaws(t *testing.T) {
 				g.Outcome(c, assay.Failure, "tool_call_format")
 			}
 			spent += n
-			if why, _ := open.Skip(c); why != "" || open.Allow(c) != nil {
-				t.Fatalf("stopped without a budget: %s", why)
+			if reason, _ := open.Skip(c); reason != "" || open.Allow(c) != nil {
+				t.Fatalf("stopped without a budget: %s", reason)
 			}
 			if allowed := bound.Allow(c) == nil; allowed != (spent < budget) {
-				t.Fatalf("%d of %d spent, allowed %v", spent, budget, allowed)
+				t.Fatalf("allowed = %v after %d of %d tokens", allowed, spent, budget)
 			}
 		}
 	})

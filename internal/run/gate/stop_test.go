@@ -8,10 +8,12 @@ import (
 	"github.com/assay-eval/assay/internal/run/gate"
 )
 
-func TestReason(t *testing.T) {
+func TestRuleIsMetByEnoughOutcomes(t *testing.T) {
 	t.Parallel()
 	hopeless := gate.StopRules{Hopeless: &gate.StopRule{After: 24, Below: 0.2, Per: gate.PerCell}}
-	byDefault := gate.StopRules{Hopeless: &gate.StopRule{After: gate.DefaultAfter, Below: gate.DefaultBelow, Per: gate.PerCell}}
+	byDefault := gate.StopRules{Hopeless: &gate.StopRule{
+		After: gate.DefaultAfter, Below: gate.DefaultBelow, Per: gate.PerCell,
+	}}
 	malformed := gate.StopRules{Malformed: &gate.StopRule{After: 20, Above: 0.8, Per: gate.PerModel}}
 	both := gate.StopRules{
 		Hopeless:  &gate.StopRule{After: 20, Below: 0.5, Per: gate.PerCell},
@@ -28,28 +30,35 @@ func TestReason(t *testing.T) {
 		per, want          string
 	}{
 		{"no rule", gate.StopRules{}, 1000, 0, 1000, gate.PerCell, ""},
-		{"nothing yet", hopeless, 0, 0, 0, gate.PerCell, ""},
+		{"no outcome", hopeless, 0, 0, 0, gate.PerCell, ""},
 		{"too early", hopeless, 23, 0, 0, gate.PerCell, ""},
 		{"hopeless", hopeless, 24, 0, 0, gate.PerCell, hopelessText},
-		{"some hope", hopeless, 24, 2, 0, gate.PerCell, ""},
+		{"two full successes", hopeless, 24, 2, 0, gate.PerCell, ""},
 		{"hopeless per model", hopeless, 24, 0, 0, gate.PerModel, ""},
-		{"not yet sure", byDefault, 188, 0, 0, gate.PerCell, ""},
-		{"sure", byDefault, 189, 0, 0, gate.PerCell, "full success is below 2 % with 95 % confidence after 189 trials"},
+		{"188 outcomes", byDefault, 188, 0, 0, gate.PerCell, ""},
+		{
+			"189 outcomes", byDefault, 189, 0, 0, gate.PerCell,
+			"full success is below 2 % with 95 % confidence after 189 trials",
+		},
 		{"malformed too early", malformed, 19, 0, 19, gate.PerModel, ""},
-		{"just the share", malformed, 20, 0, 16, gate.PerModel, ""},
+		{"exactly the share", malformed, 20, 0, 16, gate.PerModel, ""},
 		{"malformed", malformed, 20, 0, 17, gate.PerModel, malformedText},
 		{"malformed per cell", malformed, 20, 0, 17, gate.PerCell, ""},
-		{"just a share that binary fractions miss", both, 100, 90, 29, gate.PerCell, ""},
-		{"both", both, 20, 0, 20, gate.PerCell, "20 of 20 outcomes are tool_call_format, more than 29 %"},
+		{"exactly a share without a binary fraction", both, 100, 90, 29, gate.PerCell, ""},
+		{
+			"malformed is checked first", both, 20, 0, 20, gate.PerCell,
+			"20 of 20 outcomes are tool_call_format, more than 29 %",
+		},
 	} {
-		if got := tc.rules.Reason(tc.n, tc.full, tc.malformed, tc.per); got != tc.want {
-			t.Errorf("%s: Reason() = %q, want %q", tc.name, got, tc.want)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			if got := tc.rules.Reason(tc.n, tc.full, tc.malformed, tc.per); got != tc.want {
+				t.Errorf("Reason() = %q, want %q", got, tc.want)
+			}
+		})
 	}
 }
 
-// TestBetterIsNeverStopped: who is not given up with some full successes is not
-// given up with more.
+// TestBetterIsNeverStopped checks that more full successes never cause a stop.
 func TestBetterIsNeverStopped(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -59,7 +68,7 @@ func TestBetterIsNeverStopped(t *testing.T) {
 		n := rapid.IntRange(1, 500).Draw(t, "n")
 		full := rapid.IntRange(0, n-1).Draw(t, "full")
 		if rules.Reason(n, full, 0, gate.PerCell) == "" && rules.Reason(n, full+1, 0, gate.PerCell) != "" {
-			t.Fatalf("given up with %d of %d full successes, not with %d", full+1, n, full)
+			t.Fatalf("stopped with %d of %d full successes, but not with %d", full+1, n, full)
 		}
 	})
 }
