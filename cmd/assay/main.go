@@ -1,8 +1,8 @@
-// Command assay measures how well language-model agents carry out tool
-// workflows when instructions are flawed and tools fail.
+// Command assay measures how well language-model agents carry out tool workflows when
+// instructions are flawed and tools fail.
 //
-// This package holds the command line only: it reads flags, wires the packages
-// of internal/ together, prints, and chooses the exit code.
+// This package contains the command line only, one file per verb: it reads flags, calls the
+// packages in internal, prints results and chooses the exit code.
 package main
 
 import (
@@ -38,25 +38,26 @@ const (
 	exitInterrupted = 130 // stopped by a signal
 )
 
-// process is what the commands see of the operating system.
+// A process connects the commands to the operating system.
 type process struct {
 	in          io.Reader
 	out, err    io.Writer
 	env         func(string) (string, bool)
 	signals     <-chan os.Signal
-	abort       func()            // ends the program at once; nil for never
-	errTerminal bool              // err is a terminal
-	terminal    document.Terminal // what out is
-	name        string            // how the user called the program
+	abort       func()            // ends the program at once; may be nil
+	errTerminal bool              // whether err is a terminal
+	terminal    document.Terminal // describes out
+	name        string            // the command that starts this program
 }
 
 func main() {
-	// Whoever reads our output may go away; a run does not stop for that.
+	// A run must not stop because the reader of its output has gone away.
 	signal.Ignore(syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	os.Exit(run(os.Args[1:], &process{
-		in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv, signals: signals, abort: func() { os.Exit(exitInterrupted) },
+		in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv,
+		signals: signals, abort: func() { os.Exit(exitInterrupted) },
 		errTerminal: isTerminal(os.Stderr), terminal: terminalOf(os.Stdout), name: programName(),
 	}))
 }
@@ -65,8 +66,8 @@ func isTerminal(f *os.File) bool {
 	return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// terminalOf says what may be written to a file: to one that is no terminal neither
-// colours nor lines of another width than everywhere.
+// terminalOf returns the width and colours of a terminal. It is empty for other files, so that
+// their text does not depend on where the program runs.
 func terminalOf(f *os.File) (t document.Terminal) {
 	if isTerminal(f) {
 		t.Color = os.Getenv("NO_COLOR") == ""
@@ -75,8 +76,8 @@ func terminalOf(f *os.File) (t document.Terminal) {
 	return t
 }
 
-// programName is how to call this program again: `go run` leaves its binary in
-// a temporary directory.
+// programName returns the command that starts this program again. The binary of `go run` is in a
+// temporary directory, so its path is of no use.
 func programName() string {
 	if path, err := os.Executable(); err == nil && strings.Contains(path, "go-build") {
 		return "go run ./cmd/assay"
@@ -84,7 +85,7 @@ func programName() string {
 	return "assay"
 }
 
-// codedError carries an exit code; without err there is no message.
+// A codedError carries an exit code. If err is nil, there is no message.
 type codedError struct {
 	code int
 	err  error
@@ -105,7 +106,7 @@ func usageError(format string, args ...any) error {
 
 // run carries out one command line and returns the exit code.
 func run(args []string, p *process) int {
-	out := &heedful{Writer: p.out}
+	out := &errWriter{Writer: p.out}
 	p.out = out
 	root := newRoot(p)
 	root.SetArgs(args)
@@ -116,7 +117,7 @@ func run(args []string, p *process) int {
 	if err == nil && out.err != nil {
 		err = fmt.Errorf("write standard output: %w", out.err)
 	}
-	// Whoever reads only the beginning of our output has what they want.
+	// A reader that closes the pipe early, such as head, has got what it wanted.
 	if err == nil || errors.Is(out.err, syscall.EPIPE) && brokenPipe(err) {
 		return exitOK
 	}
@@ -126,7 +127,7 @@ func run(args []string, p *process) int {
 	return exitCode(err)
 }
 
-// brokenPipe says that a reader who went away is all that an error is about.
+// brokenPipe reports whether an error consists of broken pipes only.
 func brokenPipe(err error) bool {
 	switch e := err.(type) {
 	case interface{ Unwrap() []error }:
@@ -137,13 +138,13 @@ func brokenPipe(err error) bool {
 	return err == syscall.EPIPE
 }
 
-// A heedful writer remembers the first error, for what prints line by line.
-type heedful struct {
+// An errWriter remembers its first error, for code that prints line by line.
+type errWriter struct {
 	io.Writer
 	err error
 }
 
-func (w *heedful) Write(b []byte) (int, error) {
+func (w *errWriter) Write(b []byte) (int, error) {
 	n, err := w.Writer.Write(b)
 	if w.err == nil {
 		w.err = err
@@ -152,7 +153,7 @@ func (w *heedful) Write(b []byte) (int, error) {
 }
 
 // Stat describes the file that the writer writes to.
-func (w *heedful) Stat() (os.FileInfo, error) {
+func (w *errWriter) Stat() (os.FileInfo, error) {
 	if file, ok := w.Writer.(*os.File); ok {
 		return file.Stat()
 	}
@@ -179,19 +180,19 @@ func newRoot(p *process) *cobra.Command {
 		Short: "Measure how language-model agents carry out tool workflows",
 		Long: `Assay measures how well language-model agents carry out tool workflows when
 tools fail. It runs thousands of multi-turn trials over every provider, key and
-deployment at once, within their rate limits, and saves each result the moment
-it exists. Running an experiment again runs only what is pending.`,
-		Example: `  assay run                         the built-in quickstart: no key, no network
-  assay plan experiment.yaml        what it would cost and take
-  assay run experiment.yaml         an experiment of yours
+deployment at once, within their rate limits, and saves each result immediately.
+Running an experiment again runs only its pending trials.`,
+		Example: `  assay run                         run the built-in quickstart: no key, no network
+  assay plan experiment.yaml        estimate requests, cost, time and bottleneck
+  assay run experiment.yaml         run your own experiment
   assay run --suite flawed --model sim/expert
   assay ctl pause                   pause the run, from another terminal
-  assay status                      what is done, pending and parked
-  assay report                      findings, warnings, tables; --format html for charts
-  assay compare model-a model-b     what differs, is it chance, which trials flipped
-  assay show 3f2a9c                 one trial: transcript, plan and path, score step by step
-  assay export --format parquet     all attempts, for other programs
-  assay verify                      proves that the store is whole`,
+  assay status                      count done, pending and parked trials
+  assay report                      show findings, warnings and tables; --format html adds charts
+  assay compare model-a model-b     test whether two models differ
+  assay show 3f2a9c                 show one trial: transcript, plan and score
+  assay export --format parquet     export all attempts for other programs
+  assay verify                      prove that the store is undamaged`,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -211,7 +212,7 @@ it exists. Running an experiment again runs only what is pending.`,
 	return root
 }
 
-// wrapArgs makes wrong arguments of any command a usage error.
+// wrapArgs turns the argument errors of all commands into usage errors.
 func wrapArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -236,11 +237,12 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 			known = append(known, c.Name())
 		}
 	}
-	hint := cmp.Or(assay.NameHint(name, known), fmt.Sprintf("`%s --help` lists the commands", cmd.CommandPath()))
-	return usageError("%s has no command %q\nhint: %s", cmd.CommandPath(), name, hint)
+	path := cmd.CommandPath()
+	hint := cmp.Or(assay.NameHint(name, known), fmt.Sprintf("`%s --help` lists the commands", path))
+	return usageError("%s has no command %q\nhint: %s", path, name, hint)
 }
 
-// version is the module's version, with the commit where the build knows it.
+// version returns the module's version, which includes the commit if the build recorded it.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -255,11 +257,11 @@ func version() string {
 
 // storeFlag adds --store to a command.
 func storeFlag(cmd *cobra.Command, path *string) {
-	cmd.Flags().StringVar(path, "store", "assay.db", "the `file` that holds all results")
+	cmd.Flags().StringVar(path, "store", "assay.db", "the `file` with all results")
 	_ = cmd.MarkFlagFilename("store", "db")
 }
 
-// namesIn completes arguments with names that the store holds.
+// namesIn completes arguments with names from the store.
 func namesIn(path *string, names func(context.Context, *store.DB) ([]string, error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		db, err := store.OpenReadOnly(cmd.Context(), *path)
@@ -267,12 +269,12 @@ func namesIn(path *string, names func(context.Context, *store.DB) ([]string, err
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		defer db.Close()
-		all, _ := names(cmd.Context(), db) // without names there is nothing to complete
+		all, _ := names(cmd.Context(), db) // on an error there are no completions
 		return all, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// experimentNames are those that a store holds.
+// experimentNames returns the names of the experiments in a store.
 func experimentNames(ctx context.Context, db *store.DB) (names []string, err error) {
 	all, err := db.Experiments(ctx)
 	for _, e := range all {
@@ -281,7 +283,7 @@ func experimentNames(ctx context.Context, db *store.DB) (names []string, err err
 	return names, err
 }
 
-// choice completes a flag with fixed values.
+// choice makes a flag complete to fixed values.
 func choice(cmd *cobra.Command, flag string, values ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A progress shows on a terminal how far long work got, and nothing elsewhere.
+// A progress shows on a terminal how much of some long work is done. If standard error is not a
+// terminal, it shows nothing.
 type progress struct {
 	p    *process
 	what string
@@ -18,14 +19,14 @@ type progress struct {
 	width int
 }
 
-// patience is how long work may take until its progress is shown.
+// patience is how long work may take before its progress is shown.
 const patience = time.Second
 
 func (p *process) progress(what string) *progress {
 	return &progress{p: p, what: what, begun: time.Now()}
 }
 
-// at shows how much is done of what there is.
+// at shows how much is done, five times a second at most.
 func (s *progress) at(done, of int) { s.on(s.what, done, of) }
 
 func (s *progress) on(what string, done, of int) {

@@ -8,12 +8,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// untilInterrupted carries work out with a context that ends with the first
-// signal. The second ends the program, for work can hang in what knows no context,
-// such as a pipe that nobody reads.
+// untilInterrupted does work with a context that ends at the first signal. The second signal ends
+// the program, because work may hang where a context does not reach, such as in a write to a pipe
+// without a reader.
 func untilInterrupted(ctx context.Context, p *process, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	interrupted := &codedError{exitInterrupted, errors.New("interrupted\nhint: run the same command again; what is stored is not done twice")}
+	interrupted := &codedError{exitInterrupted, errors.New("interrupted\n" +
+		"hint: run the same command again; stored results are not computed twice")}
 	done := make(chan struct{})
 	var listener sync.WaitGroup
 	listener.Go(func() {
@@ -41,7 +42,7 @@ func untilInterrupted(ctx context.Context, p *process, work func(context.Context
 	return err
 }
 
-// interruptible makes a command that knows nothing of signals end with the first.
+// interruptible makes a command end at the first signal.
 func interruptible(p *process, cmd *cobra.Command) *cobra.Command {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
