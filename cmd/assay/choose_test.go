@@ -20,65 +20,99 @@ import (
 	"github.com/assay-eval/assay/internal/run/session"
 )
 
-// TestChooseRefuses: what says no experiment, or several, is a wrong use with a
-// remedy, for a run and for a plan alike, and nothing is written.
-func TestChooseRefuses(t *testing.T) {
+// TestWrongChoiceIsUsageError checks that run and plan explain a wrong choice of the experiment in
+// the same way and write nothing.
+func TestWrongChoiceIsUsageError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	experiment := file(t, dir, "e.yaml", "models: [sim/listed]\n")
 	before := tree(t, dir)
 	for _, tc := range []struct {
-		args []string
+		name string
+		args string
 		want string
 	}{
-		{[]string{"--suite", "flaweds", "--model", "sim/listed"}, "unknown suite \"flaweds\"\nhint: did you mean flawed?"},
-		{[]string{"--suite", "x", "--model", "sim/listed"}, "unknown suite \"x\"\nhint: known are all, flawed, models, prompts, reliability, scale"},
-		{[]string{experiment, "--suite", "flawed"}, "both a file and --suite name an experiment\nhint: `assay suites flawed` prints"},
-		{[]string{"--suite", "flawed"}, "a suite needs --model\nhint: --model sim/optimal"},
-		{[]string{"--suite", "flawed", "--model", "sim/mute", "--model", "sim/mute"}, "experiment flawed: model sim/mute is listed twice\nhint: "},
-		{[]string{experiment, "--model", "sim/mute", "--model", "sim/mute"}, "experiment e: model sim/mute is listed twice\nhint: "},
-		{[]string{experiment, "--model", ""}, "\"\" is not a valid model name"},
-		{[]string{experiment, "--model", "sim/lusted"}, "hint: did you mean sim/listed?"},
-		{[]string{experiment, "--limit", "-1"}, "--limit is -1, want 0 or more"},
-		{[]string{experiment, "--limit", "many"}, "invalid argument \"many\""},
-		{[]string{experiment, "--providers", filepath.Join(dir, "none.yaml")}, "none.yaml: file not found\nhint: "},
+		{
+			"misspelt suite", "--suite flaweds --model sim/listed",
+			"unknown suite \"flaweds\"\nhint: did you mean flawed?",
+		},
+		{
+			"unknown suite", "--suite x --model sim/listed",
+			"unknown suite \"x\"\nhint: known are all, flawed, models, prompts, reliability, scale",
+		},
+		{
+			"file and suite", experiment + " --suite flawed",
+			"both a file and --suite name an experiment\nhint: `assay suites flawed` prints",
+		},
+		{
+			"suite without models", "--suite flawed",
+			"a suite needs --model\nhint: --model sim/optimal",
+		},
+		{
+			"suite with a model twice", "--suite flawed --model sim/mute --model sim/mute",
+			"experiment flawed: model sim/mute is listed twice\nhint: ",
+		},
+		{
+			"file with a model twice", experiment + " --model sim/mute --model sim/mute",
+			"experiment e: model sim/mute is listed twice\nhint: ",
+		},
+		{"empty model", experiment + " --model=", "\"\" is not a valid model name"},
+		{"misspelt model", experiment + " --model sim/lusted", "hint: did you mean sim/listed?"},
+		{"negative limit", experiment + " --limit -1", "--limit is -1, want 0 or more"},
+		{"limit in words", experiment + " --limit many", "invalid argument \"many\""},
+		{
+			"missing providers", experiment + " --providers " + filepath.Join(dir, "none.yaml"),
+			"none.yaml: file not found\nhint: ",
+		},
 	} {
 		for _, verb := range []string{"run", "plan"} {
-			args := append([]string{verb, "--store", filepath.Join(dir, "assay.db")}, tc.args...)
-			if r := call(t, nil, args...); r.code != exitUsage || !strings.Contains(r.err, tc.want) || r.out != "" {
-				t.Errorf("%v: exit code %d, want %d with %q\n%s%s", args, r.code, exitUsage, tc.want, r.err, r.out)
-			}
+			t.Run(tc.name+"/"+verb, func(t *testing.T) {
+				args := []string{verb, "--store", filepath.Join(dir, "assay.db")}
+				r := call(t, nil, append(args, strings.Fields(tc.args)...)...)
+				if r.code != exitUsage || !strings.Contains(r.err, tc.want) || r.out != "" {
+					t.Errorf("exit code %d, want %d with %q\n%s%s",
+						r.code, exitUsage, tc.want, r.err, r.out)
+				}
+			})
 		}
 	}
 	if tree(t, dir) != before {
-		t.Error("a refused experiment has left something behind")
+		t.Error("a refused command has written files")
 	}
 }
 
-// TestModelsInsteadOfTheFiles: --model replaces the models of a file, and
-// --providers its providers.
-func TestModelsInsteadOfTheFiles(t *testing.T) {
+// TestFlagsReplaceModelsAndProviders checks that --model and --providers replace those of a file.
+func TestFlagsReplaceModelsAndProviders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	experiment := file(t, dir, "e.yaml", "models: [sim/listed]\nproviders: none.yaml\ntasks_per_type: 1\nvariants: [cot]\n")
-	providers := file(t, dir, "p.yaml", "providers:\n  gw:\n    base_url: http://127.0.0.1:9/v1\n    keys: [GW_KEY]\n    models: {mine: {}}\n")
-	out := planOf(t, nil, experiment, "--store", filepath.Join(dir, "assay.db"), "--model", "mine", "--model", "sim/mute", "--providers", providers)
+	experiment := file(t, dir, "e.yaml",
+		"models: [sim/listed]\nproviders: none.yaml\ntasks_per_type: 1\nvariants: [cot]\n")
+	providers := file(t, dir, "p.yaml", `
+providers:
+  gw:
+    base_url: http://127.0.0.1:9/v1
+    keys: [GW_KEY]
+    models: {mine: {}}
+`)
+	out := planOf(t, nil, experiment, "--store", filepath.Join(dir, "assay.db"),
+		"--model", "mine", "--model", "sim/mute", "--providers", providers)
 	var models []string
 	for _, m := range out.Models {
 		models = append(models, m.Model)
 	}
 	if diff := cmp.Diff([]string{"mine", "sim/mute"}, models); diff != "" || out.Planned != 10 {
-		t.Errorf("%d trials planned of models (-want +got):\n%s", out.Planned, diff)
+		t.Errorf("%d trials planned, want 10; models (-want +got):\n%s", out.Planned, diff)
 	}
 }
 
-// TestLimit runs the first trials of each model, which are balanced over the
-// cells, then more of them, and then the rest: nothing twice.
-func TestLimit(t *testing.T) {
+// TestLimitRunsFirstTrialsOnce checks that --limit runs the first trials of each model, balanced
+// over the cells, and that runs with larger limits add the others without repeating any.
+func TestLimitRunsFirstTrialsOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "l.db")
-	experiment := file(t, dir, "l.yaml", "models: [sim/mute, sim/listed]\nvariants: [baseline, optimal]\nreliabilities: [0.9, 0.7]\ntasks_per_type: 3\n")
+	experiment := file(t, dir, "l.yaml", "models: [sim/mute, sim/listed]\n"+
+		"variants: [baseline, optimal]\nreliabilities: [0.9, 0.7]\ntasks_per_type: 3\n")
 	const cells, all = 2 * 2 * 5, 2 * 2 * 5 * 3
 	e, err := plan.Load(experiment)
 	if err != nil {
@@ -95,33 +129,40 @@ func TestLimit(t *testing.T) {
 		if limit == 0 {
 			n = all
 		}
-		if out := planOf(t, nil, experiment, "--store", path, "--limit", fmt.Sprint(limit)); out.Planned != 2*n || out.Done != 2*earlier || out.Pending != 2*(n-earlier) {
-			t.Errorf("plan with --limit %d: %d planned, %d done, %d pending", limit, out.Planned, out.Done, out.Pending)
+		args := []string{experiment, "--store", path, "--limit", fmt.Sprint(limit)}
+		out := planOf(t, nil, args...)
+		if out.Planned != 2*n || out.Done != 2*earlier || out.Pending != 2*(n-earlier) {
+			t.Errorf("plan with --limit %d: %d planned, %d done, %d pending",
+				limit, out.Planned, out.Done, out.Pending)
 		}
-		r := must(t, nil, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "json", "--limit", fmt.Sprint(limit))
-		if event := lastEvent(t, r.out); event["done"] != float64(2*n) || event["settled"] != float64(2*(n-earlier)) || event["pending"] != 0.0 {
+		args = append([]string{"run", "--sim-latency", "0", "--display", "json"}, args...)
+		event := lastEvent(t, must(t, nil, args...).out)
+		if event["done"] != float64(2*n) || event["settled"] != float64(2*(n-earlier)) ||
+			event["pending"] != 0.0 {
 			t.Errorf("run with --limit %d: %v", limit, event)
 		}
 		stored := attempts(t, path)
 		storedOnce(t, stored, map[string]int{"sim/mute": n, "sim/listed": n})
-		isBeginning(t, j.Plan, stored, n)
+		checkFirstTrials(t, j.Plan, stored, n)
 		for cell, count := range perCell(stored) {
 			if least := n / cells; count < least || count > least+1 {
-				t.Errorf("--limit %d: cell %+v has %d trials, want %d or one more", limit, cell, count, least)
+				t.Errorf("--limit %d: cell %+v has %d trials, want %d or one more",
+					limit, cell, count, least)
 			}
 		}
 		earlier = n
-		// The status is of the whole experiment, whatever the limit was.
+		// The status covers the whole experiment in spite of the limit.
 		var status []session.Status
 		decode(t, must(t, nil, "status", "--store", path, "--json").out, &status)
-		if len(status) != 1 || status[0].Planned != 2*all || status[0].Done != 2*n || status[0].Pending != 2*(all-n) {
+		if len(status) != 1 || status[0].Planned != 2*all || status[0].Done != 2*n ||
+			status[0].Pending != 2*(all-n) {
 			t.Errorf("status after --limit %d: %+v", limit, status)
 		}
 	}
 }
 
-// isBeginning: the attempts are at the first n trials of each model.
-func isBeginning(t *testing.T, p *plan.Plan, stored []assay.Attempt, n int) {
+// checkFirstTrials checks that the attempts belong to the first n trials of each model.
+func checkFirstTrials(t *testing.T, p *plan.Plan, stored []assay.Attempt, n int) {
 	t.Helper()
 	want, got := make(map[assay.TrialID]bool), make(map[assay.TrialID]bool)
 	for _, model := range []string{"sim/mute", "sim/listed"} {
@@ -137,7 +178,7 @@ func isBeginning(t *testing.T, p *plan.Plan, stored []assay.Attempt, n int) {
 		got[a.ID] = true
 	}
 	if !maps.Equal(want, got) {
-		t.Errorf("the %d trials of a model that are stored are not its first", n)
+		t.Errorf("the %d stored trials of a model are not its first ones", n)
 	}
 }
 
@@ -149,24 +190,26 @@ func perCell(all []assay.Attempt) map[assay.Cell]int {
 	return counts
 }
 
-// TestQuickstartTakesFlags: without a file the flags are for the quickstart.
+// TestQuickstartTakesFlags checks that the flags work without a file, too.
 func TestQuickstartTakesFlags(t *testing.T) {
 	t.Parallel()
-	out := planOf(t, nil, "--store", filepath.Join(t.TempDir(), "assay.db"), "--model", "sim/mute", "--limit", "9")
+	out := planOf(t, nil, "--store", filepath.Join(t.TempDir(), "assay.db"),
+		"--model", "sim/mute", "--limit", "9")
 	if out.Experiment != "quickstart" || out.Planned != 9 || len(out.Models) != 1 {
 		t.Errorf("%+v", out)
 	}
 }
 
-// TestSuitesAreFiles: every suite is listed with a sentence, and what is printed
-// of it is, with a line that names models, a file of the same trials.
+// TestSuitesAreFiles checks that each suite is listed with a sentence, and that its printed file
+// plans the same trials when a line with models is added.
 func TestSuitesAreFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	list := strings.Split(must(t, nil, "suites").out, "\n")
 	for i, name := range plan.Suites {
 		listed, sentence, _ := strings.Cut(list[i], " ")
-		if sentence = strings.TrimSpace(sentence); listed != name || len(sentence) < 20 || !strings.HasSuffix(sentence, ".") {
+		sentence = strings.TrimSpace(sentence)
+		if listed != name || len(sentence) < 20 || !strings.HasSuffix(sentence, ".") {
 			t.Errorf("line %d is %q, want suite %s with a sentence", i, list[i], name)
 		}
 		text := must(t, nil, "suites", name).out
@@ -184,16 +227,17 @@ func TestSuitesAreFiles(t *testing.T) {
 			t.Errorf("suite %s and its file (-suite +file):\n%s", name, diff)
 		}
 		if want, got := trialIDs(t, suite), trialIDs(t, file); !slices.Equal(want, got) || len(got) == 0 {
-			t.Errorf("suite %s has %d trials, its file %d, and they are not the same", name, len(want), len(got))
+			t.Errorf("suite %s has %d trials, its file has %d others", name, len(want), len(got))
 		}
 	}
 	r := call(t, nil, "suites", "reliabilty")
-	if r.code != exitUsage || !strings.Contains(r.err, "unknown suite \"reliabilty\"\nhint: did you mean reliability?") || r.out != "" {
+	const hint = "unknown suite \"reliabilty\"\nhint: did you mean reliability?"
+	if r.code != exitUsage || !strings.Contains(r.err, hint) || r.out != "" {
 		t.Errorf("unknown suite: exit code %d\n%s", r.code, r.err)
 	}
 }
 
-// specOf is what a store keeps of an experiment.
+// specOf returns the text of an experiment as a store keeps it.
 func specOf(t *testing.T, e *plan.Experiment) string {
 	t.Helper()
 	b, err := json.MarshalIndent(e, "", " ")
@@ -216,8 +260,8 @@ func trialIDs(t *testing.T, e *plan.Experiment) (ids []assay.TrialID) {
 	return ids
 }
 
-// TestSignalEndsEveryCommand: a command that knows nothing of signals ends with
-// the first all the same, and says what to do next.
+// TestSignalEndsEveryCommand checks that an interruptible command ends at the first signal with a
+// hint.
 func TestSignalEndsEveryCommand(t *testing.T) {
 	t.Parallel()
 	signals := make(chan os.Signal, 1)
@@ -235,12 +279,14 @@ func TestSignalEndsEveryCommand(t *testing.T) {
 		<-begun
 		signals <- os.Interrupt
 	}()
-	if err := cmd.ExecuteContext(t.Context()); exitCode(err) != exitInterrupted || !strings.Contains(err.Error(), "run the same command again") {
+	err := cmd.ExecuteContext(t.Context())
+	if exitCode(err) != exitInterrupted || !strings.Contains(err.Error(), "run the same command again") {
 		t.Errorf("error %v, exit code %d", err, exitCode(err))
 	}
 }
 
-// TestSecondSignalEndsTheProgram, which may hang in what knows no context.
+// TestSecondSignalEndsTheProgram checks that work that ignores its context cannot hang the
+// program.
 func TestSecondSignalEndsTheProgram(t *testing.T) {
 	t.Parallel()
 	signals, ended := make(chan os.Signal, 2), make(chan struct{})

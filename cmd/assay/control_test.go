@@ -14,23 +14,28 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// TestControl commands a run from outside: lanes, limits and trials, as seen
-// in the run, in its results and in the store's log.
-func TestControl(t *testing.T) {
+// TestControlChangesRun sends orders for lanes, limits and trials to a run. It checks them in the
+// state of the run, in its results and in the store's log.
+func TestControlChangesRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "c.db")
-	experiment := file(t, dir, "c.yaml", "name: c\nmodels: [sim/optimal, sim/listed]\nvariants: [optimal]\ntasks_per_type: 40\n")
-	if r := call(t, nil, "ctl", "status", "--store", path); r.code != exitError || !strings.Contains(r.err, "no run is working on") {
+	experiment := file(t, dir, "c.yaml", "name: c\nmodels: [sim/optimal, sim/listed]\n"+
+		"variants: [optimal]\ntasks_per_type: 40\n")
+	r := call(t, nil, "ctl", "status", "--store", path)
+	if r.code != exitError || !strings.Contains(r.err, "no run is working on") {
 		t.Errorf("without a run: exit code %d, %s", r.code, r.err)
 	}
 	var wg sync.WaitGroup
 	var ended result
 	wg.Go(func() {
-		ended = call(t, nil, "run", experiment, "--store", path, "--display", "json", "--sim-latency", "300ms")
+		ended = call(t, nil, "run", experiment, "--store", path,
+			"--display", "json", "--sim-latency", "300ms")
 	})
 	defer wg.Wait()
-	waitFor(t, func() bool { return call(t, nil, "ctl", "status", "--store", path).code == 0 })
+	waitFor(t, func() bool {
+		return call(t, nil, "ctl", "status", "--store", path).code == 0
+	})
 	ctl := func(args ...string) string {
 		t.Helper()
 		return must(t, nil, append([]string{"ctl", "--store", path}, args...)...).out
@@ -39,48 +44,55 @@ func TestControl(t *testing.T) {
 		t.Errorf("the socket: %v, error %v; want mode 600", fi.Mode(), err)
 	}
 	if got := ctl("pause"); got != "paused builtin, builtin\n" {
-		t.Errorf("pause said %q", got)
+		t.Errorf("pause printed %q", got)
 	}
 	ctl("set", "sim/optimal", "concurrency=3")
 	ctl("cancel", "sim/listed")
-	// Every lane is paused, so what is in flight ends and nothing begins.
+	// All lanes are paused, so episodes in flight end and no others start.
 	var state session.State
 	waitFor(t, func() bool {
 		if err := json.Unmarshal([]byte(ctl("status", "--json")), &state); err != nil {
 			t.Fatal(err)
 		}
-		return state.Models[0].Lanes[0].InFlight == 0 && state.Models[1].Lanes[0].InFlight == 0
+		return state.Models[0].Lanes[0].InFlight == 0 &&
+			state.Models[1].Lanes[0].InFlight == 0
 	})
 	if l := state.Models[0].Lanes[0]; !l.Paused || l.Limits.Concurrency != 3 || l.Waits != "your pause" {
 		t.Errorf("lane %+v, want it paused with concurrency 3", l)
 	}
 	for _, tc := range []struct {
-		args []string
-		code int
-		says string
+		name, args string
+		code       int
+		message    string
 	}{
-		{[]string{"pause", "nobody"}, exitError, "no lane or model is called nobody"},
-		{[]string{"set", "sim/optimal", "concurency=3"}, exitUsage, "did you mean concurrency"},
-		{[]string{"set", "sim/optimal", "rpm=many"}, exitUsage, "not a whole number"},
-		{[]string{"set", "sim/optimal"}, exitUsage, "no limit to set"},
-		{[]string{"cancel"}, exitUsage, "requires at least 1 arg"},
+		{"unknown lane", "pause other", exitError, "no lane or model is called other"},
+		{"misspelt limit", "set sim/optimal concurency=3", exitUsage, "did you mean concurrency"},
+		{"limit in words", "set sim/optimal rpm=many", exitUsage, "not a whole number"},
+		{"no limit", "set sim/optimal", exitUsage, "no limit to set"},
+		{"no trial", "cancel", exitUsage, "requires at least 1 arg"},
 	} {
-		if r := call(t, nil, append([]string{"ctl", "--store", path}, tc.args...)...); r.code != tc.code || !strings.Contains(r.err, tc.says) {
-			t.Errorf("ctl %v: exit code %d, %s", tc.args, r.code, r.err)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			args := append([]string{"ctl", "--store", path}, strings.Fields(tc.args)...)
+			r := call(t, nil, args...)
+			if r.code != tc.code || !strings.Contains(r.err, tc.message) {
+				t.Errorf("exit code %d, %s; want %d, %s", r.code, r.err, tc.code, tc.message)
+			}
+		})
 	}
 	ctl("set", "sim/optimal", "concurrency=200")
 	ctl("resume")
 	wg.Wait()
 	event := lastEvent(t, ended.out)
-	if ended.code != exitIncomplete || event["done"].(float64) >= 400 || event["not_run"].(map[string]any)["cancelled"].(float64) < 100 {
-		t.Errorf("exit code %d, %v; want trials of sim/listed cancelled and pending", ended.code, event)
+	cancelled := event["not_run"].(map[string]any)["cancelled"].(float64)
+	if ended.code != exitIncomplete || event["done"].(float64) >= 400 || cancelled < 100 {
+		t.Errorf("exit code %d, %v; want cancelled and pending trials of sim/listed",
+			ended.code, event)
 	}
 	if _, err := os.Stat(path + ".ctl"); err == nil {
-		t.Error("the socket is still there")
+		t.Error("the socket still exists")
 	}
 	checkControls(t, path)
-	// What was cancelled is pending: the next run does it.
+	// Cancelled trials are pending, so the next run completes them.
 	must(t, nil, "run", experiment, "--store", path, "--display", "none", "--sim-latency", "0")
 }
 
@@ -108,39 +120,42 @@ func checkControls(t *testing.T, path string) {
 	}
 }
 
-// waitFor polls until ok; the test's own deadline bounds it.
+// waitFor polls until ok returns true or the test's deadline passes.
 func waitFor(t testing.TB, ok func() bool) {
 	t.Helper()
 	for !ok() {
 		select {
 		case <-t.Context().Done():
-			t.Fatal("the test ended first")
+			t.Fatal("the test ended while it waited")
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }
 
-// TestModelWithoutLaneIsParked: five refusals close a lane that never worked.
-// Its trials are parked with the reason, and the run ends.
+// TestModelWithoutLaneIsParked checks that five refusals close a lane that never worked, that its
+// trials are parked with the reason, and that the run ends.
 func TestModelWithoutLaneIsParked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server := serve(t, "--fault", "422=100%")
 	file(t, dir, "providers.yaml", providersFile(server.url, "{concurrency: 2}"))
 	path := filepath.Join(dir, "p.db")
-	experiment := file(t, dir, "p.yaml", "name: p\nmodels: [sim/optimal]\nvariants: [optimal]\ntasks_per_type: 3\nproviders: providers.yaml\n")
-	r := call(t, map[string]string{"SIM_KEY": "k"}, "run", experiment, "--store", path, "--display", "json")
+	experiment := file(t, dir, "p.yaml", "name: p\nmodels: [sim/optimal]\nvariants: [optimal]\n"+
+		"tasks_per_type: 3\nproviders: providers.yaml\n")
+	env := map[string]string{"SIM_KEY": "k"}
+	r := call(t, env, "run", experiment, "--store", path, "--display", "json")
 	event := lastEvent(t, r.out)
 	closed, ok := event["closed"].(map[string]any)["sim/optimal"].(string)
-	if r.code != exitIncomplete || event["pending"] != 0.0 || event["parked"] != 15.0 || !ok || !strings.Contains(closed, "bad_request") {
+	if r.code != exitIncomplete || event["pending"] != 0.0 || event["parked"] != 15.0 ||
+		!ok || !strings.Contains(closed, "bad_request") {
 		t.Errorf("exit code %d, %v; want 15 parked trials and the reason", r.code, event)
 	}
 	status := must(t, nil, "status", "--store", path).out
 	if !strings.Contains(status, "15 parked: rehearsal/SIM_KEY/sim/optimal: bad_request") {
-		t.Errorf("status does not tell why they are parked:\n%s", status)
+		t.Errorf("status does not explain why they are parked:\n%s", status)
 	}
 	if asked := server.stats(t).Requests; asked > 6 {
-		t.Errorf("%d requests were paid for in vain, want five or six", asked)
+		t.Errorf("%d requests were sent, want five or six", asked)
 	}
 	for _, a := range attempts(t, path) {
 		if a.FaultKind != assay.BadRequest {

@@ -8,18 +8,19 @@ import (
 	"github.com/assay-eval/assay/internal/run/job"
 )
 
-// TestBudgetEndsARun: nothing is asked once it is spent, what was not run
-// stays pending, and the next run has a budget of its own.
+// TestBudgetEndsARun checks that no request is sent after the budget is spent, that the other
+// trials stay pending, and that the next run has a new budget.
 func TestBudgetEndsARun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "b.db")
-	experiment := file(t, dir, "b.yaml", "name: b\nmodels: [sim/listed]\nvariants: [optimal]\ntasks_per_type: 20\nbudget: {tokens: 150000}\n")
+	experiment := file(t, dir, "b.yaml", "name: b\nmodels: [sim/listed]\nvariants: [optimal]\n"+
+		"tasks_per_type: 20\nbudget: {tokens: 150000}\n")
 	done := 0.0
 	for run := 1; run <= 10; run++ {
 		r := call(t, nil, "run", experiment, "--store", path, "--display", "json", "--sim-latency", "1ms")
 		event := lastEvent(t, r.out)
-		// Requests that were in flight when it was spent still count.
+		// Requests that are in flight when the budget is spent still count.
 		if tokens := event["tokens"].(float64); tokens > 150_000+16*10_000 {
 			t.Errorf("run %d took %v tokens of a budget of 150,000", run, tokens)
 		}
@@ -37,13 +38,13 @@ func TestBudgetEndsARun(t *testing.T) {
 			t.Fatalf("exit code %d\n%s", r.code, r.err)
 		}
 	}
-	t.Error("ten budgets were not enough")
+	t.Error("the experiment is incomplete after ten runs")
 }
 
-// TestStopRulesEndACell: a model that never calls a tool is given up after 20
-// trials, which is said with n; the rest is no longer pending, in this run and
-// the next; other models go on.
-func TestStopRulesEndACell(t *testing.T) {
+// TestStopRulesEndAModel checks that a model that never calls a tool is stopped after 20 trials.
+// The number of outcomes is reported, its other trials are not pending in this run or the next, and
+// other models continue.
+func TestStopRulesEndAModel(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s.db")
@@ -57,14 +58,17 @@ limits: {turns: 10}
 stop:
   hopeless: {below: 0.2, per: model}
 `)
-	for _, want := range []string{"stopped early: full success is below 20 % with 95 % confidence", "trials skipped)"} {
+	for _, want := range []string{
+		"stopped early: full success is below 20 % with 95 % confidence", "trials skipped)",
+	} {
 		r := call(t, nil, "run", experiment, "--store", path, "--display", "none", "--sim-latency", "0")
 		if r.code != 0 || !strings.Contains(r.out, want) || strings.Contains(r.out, "unfinished") {
 			t.Fatalf("exit code %d, want complete with %q\n%s%s", r.code, want, r.out, r.err)
 		}
 	}
 	status := must(t, nil, "status", "--store", path).out
-	if !strings.Contains(status, "sim/mute stopped early: full success is below 20 %") || !strings.Contains(status, "trials skipped)") {
+	if !strings.Contains(status, "sim/mute stopped early: full success is below 20 %") ||
+		!strings.Contains(status, "trials skipped)") {
 		t.Errorf("status does not mention the stop:\n%s", status)
 	}
 	mute, optimal := 0, 0
@@ -76,33 +80,45 @@ stop:
 		}
 	}
 	if mute < 20 || mute > 20+2*job.BuiltinConcurrency+64 || optimal != 500 {
-		t.Errorf("%d trials of sim/mute and %d of sim/optimal, want few more than 20, and 500", mute, optimal)
+		t.Errorf("%d trials of sim/mute and %d of sim/optimal, want slightly more than 20, and 500",
+			mute, optimal)
 	}
 }
 
-// TestEpisodeLimits end an episode with an outcome.
-func TestEpisodeLimits(t *testing.T) {
+func TestEpisodeLimitsEndEpisodesWithOutcome(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "l.db")
-	experiment := file(t, dir, "l.yaml", "name: l\nmodels: [sim/listed]\nvariants: [optimal]\ntasks_per_type: 4\nlimits: {tokens: 5000}\n")
+	experiment := file(t, dir, "l.yaml", "name: l\nmodels: [sim/listed]\nvariants: [optimal]\n"+
+		"tasks_per_type: 4\nlimits: {tokens: 5000}\n")
 	must(t, nil, "run", experiment, "--store", path, "--display", "none", "--sim-latency", "0")
 	limited := 0
 	for _, a := range attempts(t, path) {
 		if a.Ended == "token_limit" {
 			limited++
 			if a.InputTokens+a.OutputTokens < 5000 || a.Level == "" {
-				t.Errorf("trial %s ended at %d tokens with level %q", a.ID, a.InputTokens+a.OutputTokens, a.Level)
+				t.Errorf("trial %s ended at %d tokens with level %q",
+					a.ID, a.InputTokens+a.OutputTokens, a.Level)
 			}
 		}
 	}
 	if limited == 0 {
-		t.Error("no episode ended at its tokens")
+		t.Error("no episode reached its token limit")
 	}
-	// Dollars need a price, or they would never be counted.
+}
+
+// TestDollarsNeedAPrice checks that a budget in dollars is refused if a model has no price,
+// because it would never be spent.
+func TestDollarsNeedAPrice(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
 	file(t, dir, "providers.yaml", providersFile("http://127.0.0.1:9", "{}"))
-	r := call(t, map[string]string{"SIM_KEY": "k"}, "run", file(t, dir, "m.yaml", "models: [sim/listed]\nproviders: providers.yaml\nbudget: {usd: 5}\n"), "--store", path)
-	if r.code != exitUsage || !strings.Contains(r.err, "m.yaml:3") || !strings.Contains(r.err, "has no price at provider rehearsal") {
+	experiment := file(t, dir, "m.yaml",
+		"models: [sim/listed]\nproviders: providers.yaml\nbudget: {usd: 5}\n")
+	r := call(t, map[string]string{"SIM_KEY": "k"}, "run", experiment,
+		"--store", filepath.Join(dir, "m.db"))
+	if r.code != exitUsage || !strings.Contains(r.err, "m.yaml:3") ||
+		!strings.Contains(r.err, "has no price at provider rehearsal") {
 		t.Errorf("exit code %d: %s", r.code, r.err)
 	}
 }

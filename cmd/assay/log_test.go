@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// logged reads the logs of a store, a list of records each.
+// logged reads the logs of a store. Each log is a list of records.
 func logged(t *testing.T, store string) (logs [][]map[string]any) {
 	t.Helper()
 	names, err := filepath.Glob(store + ".logs/*.jsonl")
@@ -36,23 +36,27 @@ func logged(t *testing.T, store string) (logs [][]map[string]any) {
 	return logs
 }
 
-func says(records []map[string]any, msg string) bool {
-	return slices.ContainsFunc(records, func(r map[string]any) bool { return r["msg"] == msg })
+func hasMessage(records []map[string]any, msg string) bool {
+	return slices.ContainsFunc(records, func(r map[string]any) bool {
+		return r["msg"] == msg
+	})
 }
 
-// TestRunLog: each run has a log of its own that tells its beginning, its faults and its
-// end; at level error there are all errors and nothing else; episodes of chosen
-// trials are written whole; and none is a log too.
-func TestRunLog(t *testing.T) {
+// TestEachRunHasALog checks that each run logs its beginning, faults and end in a file of its own,
+// that level error keeps exactly the errors, that --debug-trials writes episodes, and that
+// --log-dir none writes no log.
+func TestEachRunHasALog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	db := filepath.Join(dir, "l.db")
 	refusing := serve(t, "--key", "SOME_OTHER_KEY")
 	file(t, dir, "p.yaml", providersFile(refusing.url, "{concurrency: 2}"))
-	experiment := file(t, dir, "e.yaml", "name: e\nmodels: [sim/listed, sim/optimal]\ntasks_per_type: 1\nproviders: p.yaml\n")
+	experiment := file(t, dir, "e.yaml",
+		"name: e\nmodels: [sim/listed, sim/optimal]\ntasks_per_type: 1\nproviders: p.yaml\n")
 	env := map[string]string{"SIM_KEY": "a-key-that-is-refused"}
 	run := func(args ...string) {
-		r := call(t, env, append([]string{"run", experiment, "--store", db, "--display", "none", "--sim-latency", "0"}, args...)...)
+		all := []string{"run", experiment, "--store", db, "--display", "none", "--sim-latency", "0"}
+		r := call(t, env, append(all, args...)...)
 		if r.code != exitIncomplete {
 			t.Fatalf("exit code %d\n%s", r.code, r.err)
 		}
@@ -62,20 +66,22 @@ func TestRunLog(t *testing.T) {
 	run("--log-dir", "none")
 	logs := logged(t, db)
 	if len(logs) != 2 {
-		t.Fatalf("%d logs of 2 runs that log", len(logs))
+		t.Fatalf("%d logs, want 2", len(logs))
 	}
-	for _, msg := range []string{"run begins", "lane", "request failed", "model closed", "run ends"} {
-		if !says(logs[0], msg) {
-			t.Errorf("the log does not say %q: %v", msg, logs[0])
+	for _, msg := range []string{
+		"run begins", "lane", "request failed", "model closed", "run ends",
+	} {
+		if !hasMessage(logs[0], msg) {
+			t.Errorf("the log lacks %q: %v", msg, logs[0])
 		}
 	}
 	for _, r := range logs[1] {
 		if r["level"] != "ERROR" {
-			t.Errorf("at level error there is %v", r)
+			t.Errorf("level error logged %v", r)
 		}
 	}
-	if !says(logs[1], "model closed") {
-		t.Errorf("at level error an error is missing: %v", logs[1])
+	if !hasMessage(logs[1], "model closed") {
+		t.Errorf("level error lacks an error: %v", logs[1])
 	}
 	episodes, err := filepath.Glob(db + ".logs/*-trials/*.json")
 	if n := len(attempts(t, db)); len(episodes) == 0 || len(episodes) > n || err != nil {

@@ -16,15 +16,16 @@ import (
 func planOf(t *testing.T, env map[string]string, args ...string) job.Estimate {
 	t.Helper()
 	var out job.Estimate
-	if err := json.Unmarshal([]byte(must(t, env, append([]string{"plan", "--json"}, args...)...).out), &out); err != nil {
+	r := must(t, env, append([]string{"plan", "--json"}, args...)...)
+	if err := json.Unmarshal([]byte(r.out), &out); err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-// TestPlan forecasts without a key and without a request, counts what is done,
-// and names the limit that binds.
-func TestPlan(t *testing.T) {
+// TestPlanForecastsWithoutKey checks the counts, the cost and the bottleneck of a plan that has no
+// key and sends no request.
+func TestPlanForecastsWithoutKey(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "p.db")
@@ -37,38 +38,47 @@ providers:
       big: {limits: {concurrency: 10, rpm: 100}, price: {input: 1, output: 2}}
       sim/listed: {limits: {concurrency: 4}}
 `)
-	experiment := file(t, dir, "p.yaml", "name: p\nmodels: [big, sim/listed]\nvariants: [cot]\ntasks_per_type: 20\nrepeats: 50\nproviders: providers.yaml\n")
+	experiment := file(t, dir, "p.yaml", "name: p\nmodels: [big, sim/listed]\nvariants: [cot]\n"+
+		"tasks_per_type: 20\nrepeats: 50\nproviders: providers.yaml\n")
 	out := planOf(t, nil, experiment, "--store", path)
 	big := out.Models[0]
 	if out.Cells != 10 || out.Planned != 10_000 || out.Done != 0 || big.Trials != 5000 {
 		t.Errorf("%+v", out)
 	}
-	// Two lanes of 100 requests a minute are what binds it.
-	if minutes := float64(big.Requests) / 200; math.Abs(big.Wall/60/minutes-1) > 0.03 || !strings.HasPrefix(big.Bound, "rpm limit of gateway/KEY_") {
-		t.Errorf("%v minutes, bound by %q; want about %v, bound by rpm", big.Wall/60, big.Bound, minutes)
+	// The bottleneck is two lanes of 100 requests a minute.
+	minutes := float64(big.Requests) / 200
+	if math.Abs(big.Wall/60/minutes-1) > 0.03 ||
+		!strings.HasPrefix(big.Bound, "rpm limit of gateway/KEY_") {
+		t.Errorf("%v minutes with bottleneck %q; want about %v with an rpm limit",
+			big.Wall/60, big.Bound, minutes)
 	}
-	if want := float64(big.InputTokens)*1e-6 + float64(big.OutputTokens)*2e-6; math.Abs(big.Cost-want) > 0.01*want || out.Cost != big.Cost {
+	want := float64(big.InputTokens)*1e-6 + float64(big.OutputTokens)*2e-6
+	if math.Abs(big.Cost-want) > 0.01*want || out.Cost != big.Cost {
 		t.Errorf("cost %v, want %v", big.Cost, want)
 	}
 	if !strings.Contains(big.Basis, "rehearsal, assuming 3s a reply") {
 		t.Errorf("basis %q", big.Basis)
 	}
 	text := must(t, nil, "plan", experiment, "--store", path).out
-	for _, want := range []string{"10 cells, 10000 trials planned, 0 done, 10000 pending", "rpm limit of gateway/KEY_", "Models run side by side"} {
+	for _, want := range []string{
+		"10 cells, 10000 trials planned, 0 done, 10000 pending",
+		"rpm limit of gateway/KEY_", "Models run side by side",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
 	}
 }
 
-// TestForecastLearnsFromAttempts: after a run, what is pending is forecast from
-// what was seen, near enough.
+// TestForecastLearnsFromAttempts checks that pending trials are forecast from earlier attempts,
+// to within ten percent.
 func TestForecastLearnsFromAttempts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f.db")
 	text := "name: f\nmodels: [sim/listed]\nvariants: [optimal]\ntasks_per_type: 10\n"
-	must(t, nil, "run", file(t, dir, "f.yaml", text), "--store", path, "--display", "none", "--sim-latency", "1ms")
+	must(t, nil, "run", file(t, dir, "f.yaml", text), "--store", path,
+		"--display", "none", "--sim-latency", "1ms")
 	requests := 0
 	for _, a := range attempts(t, path) {
 		requests += a.Requests
@@ -79,20 +89,21 @@ func TestForecastLearnsFromAttempts(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 	if math.Abs(float64(m.Requests)/float64(2*requests)-1) > 0.1 {
-		t.Errorf("%d requests for 100 trials, where 50 took %d", m.Requests, requests)
+		t.Errorf("%d requests for 100 trials, although 50 trials took %d", m.Requests, requests)
 	}
 }
 
-// TestPlanTellsTheCeiling: three required tools in nine calls, as the binomial
-// tail and the negative binomial mean have it.
-func TestPlanTellsTheCeiling(t *testing.T) {
+// TestPlanHasExactCeiling compares ceilings for three required tools in nine calls with the
+// binomial tail and the mean of the negative binomial distribution.
+func TestPlanHasExactCeiling(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	e := file(t, dir, "e.yaml", "models: [sim/listed]\ntask_types: [basic_task]\nreliabilities: [1, 0.5]\n")
+	e := file(t, dir, "e.yaml",
+		"models: [sim/listed]\ntask_types: [basic_task]\nreliabilities: [1, 0.5]\n")
 	out := planOf(t, nil, e, "--store", filepath.Join(dir, "none.db"))
 	tail := 1 - (1+9+36)/512.
-	// The third success comes in call n with probability C(n-1,2)/2^n; an
-	// episode without it makes nine calls.
+	// The third success is call n with probability C(n-1,2)/2^n. Without it, an episode makes
+	// nine calls.
 	calls := 9 * (1 - tail)
 	for n := 3; n <= 9; n++ {
 		calls += float64(n*(n-1)*(n-2)/2) / float64(int(1)<<n)

@@ -10,7 +10,7 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// An Estimate is what `assay plan` finds out about an experiment before it runs.
+// An Estimate is the result of `assay plan`: the size, power, cost and time of an experiment.
 type Estimate struct {
 	Experiment string `json:"experiment"`
 	Cells      int    `json:"cells"`
@@ -37,8 +37,8 @@ type Gap struct {
 	Pending int    `json:"pending"`
 }
 
-// Estimate counts what is pending and forecasts what it takes. It sends no request and needs no
-// keys. The store may be nil if there is none yet.
+// Estimate counts pending trials and forecasts their cost and time. It sends no request and needs
+// no keys. The store may be nil if it does not exist yet.
 func (j *Job) Estimate(
 	ctx context.Context, db *store.DB, env Env, simLatency time.Duration,
 ) (Estimate, error) {
@@ -131,7 +131,7 @@ type Power struct {
 	// difficulty and reliability.
 	Tasks   int `json:"tasks"`
 	Repeats int `json:"repeats"`
-	// Detectable assumes that the two rows have nothing in common, Paired that both find the
+	// Detectable assumes that the two rows are independent, Paired that both find the
 	// same tasks hard.
 	Detectable float64 `json:"detectable"`
 	Paired     float64 `json:"detectable_paired"`

@@ -82,7 +82,7 @@ func (j *Job) Forecast(
 }
 
 // work estimates one trial of a model from earlier attempts at the same variants, or from a
-// rehearsal if there are none.
+// rehearsal if there are no attempts.
 func (j *Job) work(
 	ctx context.Context, model string, past map[string]store.Profile, simLatency time.Duration,
 ) (lane.Work, string, error) {

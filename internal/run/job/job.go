@@ -1,9 +1,9 @@
 // Package job holds an experiment that is ready to run: its library, its planned trials, the
-// lanes of its models, and forecasts of what is still to do.
+// lanes of its models, and forecasts of its pending trials.
 //
-// A Job is read by everything that works on an experiment: run, plan, status, report and
-// export. It sends no request by itself, prints nothing and knows no flags. It reads stores but
-// does not write to them.
+// Everything that works on an experiment starts with a Job: run, plan, status, report and export.
+// The package reads stores but does not write to them. It sends no requests, does not print and
+// does not know flags.
 package job
 
 import (
@@ -132,8 +132,8 @@ func (j *Job) IDs() map[assay.TrialID]bool {
 	return ids
 }
 
-// Judge passes the stored outcomes of the planned trials to a gate. It reads nothing if the
-// experiment has no stop rules.
+// Judge passes the stored outcomes of the planned trials to a gate. It does not read the
+// store if the experiment has no stop rules.
 func (j *Job) Judge(ctx context.Context, db *store.DB, g *gate.Gate) error {
 	if j.Experiment.Stop == (gate.StopRules{}) {
 		return nil
@@ -155,14 +155,16 @@ func (j *Job) Judge(ctx context.Context, db *store.DB, g *gate.Gate) error {
 
 // StoppedEarly returns the number of trials of each model that stop rules skip, and the stops
 // that skip any. Only trials without an outcome count.
-func (j *Job) StoppedEarly(ctx context.Context, db *store.DB) (map[string]int, []gate.Stop, error) {
+func (j *Job) StoppedEarly(
+	ctx context.Context, db *store.DB,
+) (skipped map[string]int, stops []gate.Stop, err error) {
 	return j.stoppedEarly(ctx, db, func(*assay.Trial) bool { return true })
 }
 
 // stoppedEarly is StoppedEarly for the trials that keep returns true for.
 func (j *Job) stoppedEarly(
 	ctx context.Context, db *store.DB, keep func(*assay.Trial) bool,
-) (map[string]int, []gate.Stop, error) {
+) (skipped map[string]int, stops []gate.Stop, err error) {
 	if j.Experiment.Stop == (gate.StopRules{}) {
 		return nil, nil, nil
 	}
@@ -175,7 +177,7 @@ func (j *Job) stoppedEarly(
 		return nil, nil, err
 	}
 
-	skipped := make(map[string]int)
+	skipped = make(map[string]int)
 	for t := range j.Trials() {
 		if settled.Has(t.ID) || !keep(&t) {
 			continue
@@ -184,7 +186,6 @@ func (j *Job) stoppedEarly(
 			skipped[t.Model]++
 		}
 	}
-	var stops []gate.Stop
 	for _, s := range rules.Stops() {
 		if s.Skipped > 0 {
 			stops = append(stops, s)
@@ -195,7 +196,9 @@ func (j *Job) stoppedEarly(
 
 // Unplanned counts the attempts that runs with other plans of the experiment's name made at
 // trials that this plan does not have, by model and variant.
-func (j *Job) Unplanned(ctx context.Context, db *store.DB, e store.Experiment) (map[string]int, error) {
+func (j *Job) Unplanned(
+	ctx context.Context, db *store.DB, e store.Experiment,
+) (map[string]int, error) {
 	if e.Plans < 2 {
 		return nil, nil
 	}

@@ -92,7 +92,7 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 	return p, nil
 }
 
-// lanes returns the lanes of each model. A built-in model has none.
+// lanes returns the lanes of each model. The list is empty for a built-in model.
 func (j *Job) lanes(providers *plan.Providers) (map[string][]plan.Lane, error) {
 	byModel := make(map[string][]plan.Lane)
 	known := append([]string{}, sim.Names...)
@@ -139,8 +139,9 @@ func (j *Job) checkPrices(lanes map[string][]plan.Lane) error {
 	for _, model := range e.Models {
 		for _, l := range lanes[model] {
 			if l.Serve.Price == (lane.Price{}) {
-				return e.FieldError(field, fmt.Sprintf("%s limits dollars, but model %s has no price at provider %s",
-					field, model, l.Provider), hint)
+				message := fmt.Sprintf("%s limits dollars, but model %s has no price at provider %s",
+					field, model, l.Provider)
+				return e.FieldError(field, message, hint)
 			}
 		}
 	}
@@ -148,7 +149,9 @@ func (j *Job) checkPrices(lanes map[string][]plan.Lane) error {
 }
 
 // readKeys reads the keys of the lanes from the environment.
-func readKeys(providers *plan.Providers, lanes map[string][]plan.Lane, env Env) (map[string]openai.Secret, error) {
+func readKeys(
+	providers *plan.Providers, lanes map[string][]plan.Lane, env Env,
+) (map[string]openai.Secret, error) {
 	keys := make(map[string]openai.Secret)
 	for _, ls := range lanes {
 		for _, l := range ls {
@@ -223,8 +226,8 @@ func (p *Pools) Open(options lane.Options) {
 // Close closes idle connections.
 func (p *Pools) Close() { p.client.CloseIdleConnections() }
 
-// Recall adds to the configurations what earlier runs learned about the lanes' limits, and the
-// requests of the last 24 hours if a lane has a limit per day.
+// Recall adds the limits that earlier runs have learned to the configurations. If a lane has a
+// limit per day, it also adds the requests of the last 24 hours.
 func (p *Pools) Recall(ctx context.Context, db *store.DB) error {
 	learned, err := db.Learned(ctx)
 	if err != nil {

@@ -110,7 +110,7 @@ func noTask(ctx context.Context, trial *assay.Trial, err error) *assay.Attempt {
 	}
 }
 
-// gated asks the gate before each request and reports afterwards what the request cost.
+// gated asks the gate before each request and reports the cost afterwards.
 type gated struct {
 	assay.Provider
 	gate *gate.Gate
@@ -137,7 +137,7 @@ func (s *Session) skip(t *assay.Trial) string {
 	return reason
 }
 
-// save stores an attempt and then writes its episode next to the log if that was asked for.
+// save stores an attempt and then writes its episode next to the log if it is selected.
 func (s *Session) save(ctx context.Context, a *assay.Attempt, t *assay.Transcript) error {
 	err := s.db.Save(ctx, a, t)
 	switch {

@@ -23,7 +23,7 @@ import (
 type Order struct {
 	// Do is status, pause, resume, set, cancel or requeue.
 	Do string `json:"do"`
-	// Names are models, lanes or trials. If there are none, the order is for all.
+	// Names are models, lanes or trials. Without names, the order is for all of them.
 	Names []string `json:"names,omitempty"`
 	// Limits belong to set.
 	Limits map[assay.Bucket]int `json:"limits,omitempty"`
@@ -31,7 +31,7 @@ type Order struct {
 
 // A Reply is the answer of a run to an Order.
 type Reply struct {
-	// Text describes what was done.
+	// Text describes the change for people.
 	Text  string `json:"text,omitempty"`
 	Error string `json:"error,omitempty"`
 	// Run is the answer to status.
@@ -145,8 +145,8 @@ func (s *Session) obey(ctx context.Context, o Order) (Reply, error) {
 	return Reply{Text: text}, err
 }
 
-// matchLane reports whether an order is for a lane: it names the lane, the beginning of its
-// name, its model, or nothing.
+// matchLane reports whether an order is for a lane. It is if it names the lane, the beginning of
+// its name or its model, and if it has no names.
 func matchLane(o Order, model, lane string) bool {
 	if len(o.Names) == 0 {
 		return true
@@ -185,7 +185,7 @@ func (s *Session) set(_ context.Context, o Order) (string, error) {
 	return laneText("set "+strings.Join(words, ", ")+" on", names, o)
 }
 
-// laneText describes what was done to lanes. It returns an error if the order matched none.
+// laneText describes a change of lanes. It returns an error if the order did not match any lane.
 func laneText(done string, lanes []string, o Order) (string, error) {
 	if len(lanes) == 0 {
 		return "", fmt.Errorf("no lane or model is called %s\nhint: `assay ctl status` lists them",

@@ -13,12 +13,12 @@ import (
 	"github.com/assay-eval/assay/internal/run/runlog"
 )
 
-// LogOptions say where the log of a run goes and what it contains.
+// LogOptions configure the log of a run.
 type LogOptions struct {
 	// Dir is the directory of all logs. If it is empty, there is no log.
 	Dir   string
 	Level slog.Level
-	// Episodes selects the trials whose episodes are written next to the log; nil for none.
+	// Episodes selects the trials whose episodes are written next to the log. It may be nil.
 	Episodes func(assay.TrialID) bool
 }
 

@@ -1,8 +1,8 @@
-// Package session carries out one run of a job: it records the run in the store, lets the engine
-// work through pending trials, watches for stalls, keeps what lanes learn about their limits,
-// writes the log, takes orders over a socket, and ends with a [Summary].
+// Package session carries out one run of a job. It records the run in the store, lets the engine
+// work through pending trials, explains stalls, stores learned limits, writes the log, takes
+// orders over a socket, and ends with a [Summary].
 //
-// It prints nothing and knows no flags. A [Display] shows the run to its user.
+// It does not print and does not know flags. A [Display] shows the run to its user.
 package session
 
 import (
@@ -121,8 +121,8 @@ func New(j *job.Job, o Options) (*Session, error) {
 	return s, nil
 }
 
-// Run runs all pending trials and returns what came of it. The summary is nil if the run could
-// not begin. If it ended with an error, both are returned.
+// Run runs all pending trials and returns a summary. The summary is nil if the run could not
+// begin. If the run ended with an error, Run returns both.
 func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	defer s.pools.Close()
 	s.db = db

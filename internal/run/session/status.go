@@ -10,7 +10,7 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// A Status counts what is done, pending and parked of a stored experiment.
+// A Status counts the done, pending and parked trials of a stored experiment.
 type Status struct {
 	Name     string        `json:"experiment"`
 	World    string        `json:"world"`

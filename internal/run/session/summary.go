@@ -19,7 +19,7 @@ import (
 type Summary struct {
 	Event      string      `json:"event"` // "done"
 	Experiment string      `json:"experiment"`
-	Run        assay.RunID `json:"run"` // "" if nothing was pending
+	Run        assay.RunID `json:"run"` // "" if no trial was pending
 	Store      string      `json:"store"`
 
 	// Planned, Done, Pending, Parked and Skipped count the experiment's trials after the run.
@@ -77,7 +77,7 @@ type LaneSpeed struct {
 type ModelSpeed struct {
 	Model      string
 	Used       float64
-	Bottleneck string // "" if there was none
+	Bottleneck string // "" if no limit was reached
 	Waited     time.Duration
 }
 
@@ -130,7 +130,7 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		}
 	}
 
-	// The run has ended, so nothing changes the fields that mu guards.
+	// The run has ended, so the fields that mu guards do not change any more.
 	wall := time.Since(s.started)
 	sum := &Summary{
 		Event: "done", Experiment: s.Experiment.Name, Run: s.id, Store: s.options.Store,

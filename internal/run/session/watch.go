@@ -11,11 +11,11 @@ import (
 	"github.com/assay-eval/assay/internal/run/job"
 )
 
-// stallAfter is the time without a finished request after which a note explains what the run
-// waits for. Each further note takes twice as long.
+// stallAfter is the time without a finished request after which a note explains the stall. Each
+// further note takes twice as long.
 const stallAfter = time.Minute
 
-// watch notes what a stalled run waits for, until ctx ends.
+// watch explains stalls in notes until ctx ends.
 func (s *Session) watch(ctx context.Context) {
 	next := stallAfter
 	every(ctx, time.Second, func() {
@@ -73,7 +73,7 @@ func (s *Session) stall(now time.Time, idle time.Duration) string {
 		idle.Round(time.Second), strings.Join(parts, "; "))
 }
 
-// waits returns what the requests of a model wait for, or "" if none waits.
+// waits returns the limit that the requests of a model wait for, or "" if no request waits.
 func (s *Session) waits(model string) string {
 	lanes, waiting := s.pools.ByModel[model].Status()
 	if waiting.Requests == 0 {
@@ -82,8 +82,8 @@ func (s *Session) waits(model string) string {
 	return waitText(lanes)
 }
 
-// waitText names what the lane that can start a request next is waiting for, and when it is
-// expected to start.
+// waitText finds the lane that can start a request next. It names the limit that this lane waits
+// for, and when the request is expected to start.
 func waitText(lanes []lane.Status) string {
 	var next lane.Status
 	for _, l := range lanes {

@@ -24,7 +24,7 @@ func (silent) Chat(ctx context.Context, _ assay.Request) (assay.Response, error)
 }
 
 // TestStallIsExplained checks that a run in which no request finishes notes after one, two and
-// four minutes what is in flight and what waits.
+// four minutes which requests are in flight and which wait.
 func TestStallIsExplained(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,0 +1,141 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay/internal/run/job"
+	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// recorder is a display that remembers the start of a run.
+type recorder struct{ starts []session.Start }
+
+func (r *recorder) Start(s session.Start)                 { r.starts = append(r.starts, s) }
+func (*recorder) Show(ctx context.Context, _ *live.Meter) { <-ctx.Done() }
+func (*recorder) Stopping()                               {}
+func (*recorder) NoLog(string)                            {}
+
+// TestSummaryIsStoredWithRun runs a job without a command line. The returned summary equals the
+// stored one, and a second run finds all trials done.
+func TestSummaryIsStoredWithRun(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	ctx := t.Context()
+	e := plan.Quickstart()
+	if err := e.SetModels([]string{"sim/mute", "sim/listed"}); err != nil {
+		t.Fatal(err)
+	}
+	j, err := job.Open(ctx, e, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	path := filepath.Join(t.TempDir(), "s.db")
+	db, err := store.Open(ctx, path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+
+	var shown recorder
+	run := func() *session.Summary {
+		s, err := session.New(j, session.Options{
+			Store: path, Program: "test", Host: "here", Display: &shown, Env: os.LookupEnv,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, err := s.Run(ctx, db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+	first, second := run(), run()
+	if first.Planned != 8 || first.Done != 8 || first.Settled != 8 || first.Unfinished() != 0 {
+		t.Errorf("first run: %+v", first)
+	}
+	if second.Done != 8 || second.Settled != 0 || second.Requests != 0 || second.Run != "" {
+		t.Errorf("second run: %+v", second)
+	}
+	if len(shown.starts) != 2 || shown.starts[0].Pending != 8 || shown.starts[1].Pending != 0 {
+		t.Errorf("starts %+v", shown.starts)
+	}
+
+	runs, err := db.Runs(ctx, e.Name)
+	if err != nil || len(runs) != 1 {
+		t.Fatalf("%d runs, error %v; want 1", len(runs), err)
+	}
+	stored, err := session.SummaryOf(runs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(toJSON(t, first), toJSON(t, stored)); diff != "" {
+		t.Errorf("summary (-returned +stored):\n%s", diff)
+	}
+}
+
+// TestStatusCountsWholeExperiment checks that the status covers all planned trials although a
+// limit left most of them pending.
+func TestStatusCountsWholeExperiment(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	ctx := t.Context()
+	j, err := job.Open(ctx, plan.Quickstart(), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	path := filepath.Join(t.TempDir(), "s.db")
+	db, err := store.Open(ctx, path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s, err := session.New(j, session.Options{
+		Store: path, Display: new(recorder), Env: os.LookupEnv,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := s.Run(ctx, db)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	experiments, err := db.Experiments(ctx)
+	if err != nil || len(experiments) != 1 {
+		t.Fatalf("%d experiments, error %v; want 1", len(experiments), err)
+	}
+	status, err := session.StatusOf(ctx, db, experiments[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status.Planned != 438 || status.Done != sum.Done || status.Pending != 438-sum.Done {
+		t.Errorf("%d planned, %d done, %d pending", status.Planned, status.Done, status.Pending)
+	}
+	names := make([]string, 0, len(status.Models))
+	for _, m := range status.Models {
+		names = append(names, m.Model)
+	}
+	if !slices.Equal(names, j.Experiment.Models) {
+		t.Errorf("models %v, want %v", names, j.Experiment.Models)
+	}
+}
+
+func toJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
