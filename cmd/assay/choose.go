@@ -143,8 +143,8 @@ func simNote(j *job.Job) string {
 	if len(models) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Simulated models that trust the plan in the prompt (%s) fail if it is flawed, "+
-		"however high the best possible rate is.", strings.Join(models, ", "))
+	return fmt.Sprintf("Simulated models that trust the plan in the prompt (%s) fail if it is "+
+		"flawed, however high the best possible rate is.", strings.Join(models, ", "))
 }
 
 // completeYAML completes the name of an experiment file.

@@ -45,7 +45,7 @@ Every change is logged in the store.`,
 	}
 
 	for _, v := range []struct{ do, args, short, example string }{
-		{"pause", "[NAME...]", "Stop starting requests on some lanes, or on all", "gateway/GATEWAY_KEY_1"},
+		{"pause", "[NAME...]", "Pause some lanes, or all", "gateway/GATEWAY_KEY_1"},
 		{"resume", "[NAME...]", "Resume paused lanes", "gateway/GATEWAY_KEY_1"},
 		{"cancel", "NAME...", "Take trials out of this run; they stay pending", "3f2a9c"},
 		{"requeue", "[NAME...]", "Run parked and cancelled trials again", "my-model"},
@@ -121,7 +121,8 @@ func parseSet(args []string) (session.Order, error) {
 		}
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 0 {
-			return o, usageError("%s is %q, not a whole number\nhint: 0 removes the limit", name, value)
+			return o, usageError("%s is %q, not a whole number\nhint: 0 removes the limit",
+				name, value)
 		}
 		o.Limits[assay.Bucket(name)] = n
 	}

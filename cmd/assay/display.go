@@ -28,7 +28,8 @@ func (d *display) Start(s session.Start) {
 		d.warn("experiment %s: %d trials planned, %d done before, %d pending; results go to %s",
 			s.Experiment, s.Planned, s.Done, s.Pending, s.Store)
 	default:
-		d.warn("experiment %s: %d trials planned; results go to %s", s.Experiment, s.Planned, s.Store)
+		d.warn("experiment %s: %d trials planned; results go to %s",
+			s.Experiment, s.Planned, s.Store)
 	}
 }
 

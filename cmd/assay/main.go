@@ -182,7 +182,7 @@ func newRoot(p *process) *cobra.Command {
 tools fail. It runs thousands of multi-turn trials over every provider, key and
 deployment at once, within their rate limits, and saves each result immediately.
 Running an experiment again runs only its pending trials.`,
-		Example: `  assay run                         run the built-in quickstart: no key, no network
+		Example: `  assay run                         run the built-in quickstart without a key
   assay plan experiment.yaml        estimate requests, cost, time and bottleneck
   assay run experiment.yaml         run your own experiment
   assay run --suite flawed --model sim/expert
@@ -202,12 +202,16 @@ Running an experiment again runs only its pending trials.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w\nhint: `%s --help` lists the flags", err, cmd.CommandPath())
 	})
-	root.AddCommand(newRun(p), interruptible(p, newPlan(p)), newSuites(p), newCtl(p),
-		interruptible(p, newStatus(p)), interruptible(p, newShow(p)), interruptible(p, newExport(p)),
-		interruptible(p, newReport(p)), interruptible(p, newCompare(p)), interruptible(p, newImports(p)),
-		interruptible(p, newVerify(p)), interruptible(p, newRecover(p)), interruptible(p, newBackup(p)),
-		interruptible(p, newMerge(p)), interruptible(p, newDelete(p)),
-		newRescore(p), newClassify(p), newLibrary(p), newSchema(p), newSim(p))
+	root.AddCommand(
+		newRun(p), newSuites(p), newCtl(p), newRescore(p), newClassify(p), newLibrary(p),
+		newSchema(p), newSim(p),
+	)
+	for _, cmd := range []*cobra.Command{
+		newPlan(p), newStatus(p), newShow(p), newExport(p), newReport(p), newCompare(p),
+		newImports(p), newVerify(p), newRecover(p), newBackup(p), newMerge(p), newDelete(p),
+	} {
+		root.AddCommand(interruptible(p, cmd))
+	}
 	wrapArgs(root)
 	return root
 }
@@ -220,7 +224,8 @@ func wrapArgs(cmd *cobra.Command) {
 				return unknownCommand(cmd, args[0])
 			}
 			if err := check(cmd, args); err != nil {
-				return usageError("%w\nhint: `%s --help` shows how to call it", err, cmd.CommandPath())
+				return usageError("%w\nhint: `%s --help` shows how to call it",
+					err, cmd.CommandPath())
 			}
 			return nil
 		}
@@ -262,7 +267,9 @@ func storeFlag(cmd *cobra.Command, path *string) {
 }
 
 // namesIn completes arguments with names from the store.
-func namesIn(path *string, names func(context.Context, *store.DB) ([]string, error)) cobra.CompletionFunc {
+func namesIn(
+	path *string, names func(context.Context, *store.DB) ([]string, error),
+) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		db, err := store.OpenReadOnly(cmd.Context(), *path)
 		if err != nil {
@@ -285,5 +292,6 @@ func experimentNames(ctx context.Context, db *store.DB) (names []string, err err
 
 // choice makes a flag complete to fixed values.
 func choice(cmd *cobra.Command, flag string, values ...string) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	complete := cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+	_ = cmd.RegisterFlagCompletionFunc(flag, complete)
 }

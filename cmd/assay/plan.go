@@ -171,7 +171,8 @@ func writeForecast(p *process, e *plan.Experiment, out job.Estimate) {
 	}
 	p.say("%s.", total)
 	if b := e.Budget; b.USD > 0 && out.Cost > b.USD {
-		p.say("This exceeds the run's budget of $%g, so the remaining trials will stay pending.", b.USD)
+		p.say("This exceeds the run's budget of $%g, so the remaining trials will stay pending.",
+			b.USD)
 	}
 }
 

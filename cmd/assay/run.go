@@ -121,11 +121,13 @@ parked trials, 130 interrupted.`,
 // check returns a usage error if a flag has an unknown value.
 func (f *runFlags) check() error {
 	if !slices.Contains(displays, f.display) {
-		hint := cmp.Or(assay.NameHint(f.display, displays), "known are "+strings.Join(displays, ", "))
-		return usageError("unknown display %q\nhint: %s", f.display, hint)
+		known := "known are " + strings.Join(displays, ", ")
+		return usageError("unknown display %q\nhint: %s",
+			f.display, cmp.Or(assay.NameHint(f.display, displays), known))
 	}
 	if _, ok := logLevels[f.logLevel]; !ok {
-		return usageError("unknown level %q\nhint: --log-level is debug, info, warn or error", f.logLevel)
+		return usageError("unknown level %q\nhint: --log-level is debug, info, warn or error",
+			f.logLevel)
 	}
 	for _, p := range f.debugTrials {
 		if p != allTrials && (p == "" || strings.Trim(p, "0123456789abcdef") != "") {

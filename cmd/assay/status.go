@@ -83,7 +83,9 @@ func showStatus(
 }
 
 // chooseExperiments returns the named experiment, or all.
-func chooseExperiments(ctx context.Context, db *store.DB, args []string) ([]store.Experiment, error) {
+func chooseExperiments(
+	ctx context.Context, db *store.DB, args []string,
+) ([]store.Experiment, error) {
 	all, err := db.Experiments(ctx)
 	if err != nil || len(args) == 0 {
 		return all, err
@@ -116,8 +118,8 @@ func writeStatus(p *process, s session.Status) {
 	}
 	p.say("%s", lastRun(s))
 	if s.Unplanned > 0 {
-		p.say("%s at trials that the latest plan of this name does not have are not shown, because "+
-			"the file or its models changed or because stores were merged.",
+		p.say("%s at trials that the latest plan of this name does not have are not shown, "+
+			"because the file or its models changed or because stores were merged.",
 			counted(s.Unplanned, "attempt"))
 	}
 	for _, stop := range s.Stopped {
@@ -160,7 +162,8 @@ func coverageMatrix(all []session.Coverage, on document.Terminal) string {
 	}
 	t := document.NewScreenTable(on, 3, heads...)
 	for _, r := range rows {
-		line := []string{r.model, strings.ReplaceAll(r.difficulty, "_", " "), assay.FormatReliability(r.reliability)}
+		difficulty := strings.ReplaceAll(r.difficulty, "_", " ")
+		line := []string{r.model, difficulty, assay.FormatReliability(r.reliability)}
 		for _, v := range variants {
 			text := "–"
 			if c, ok := cells[r][v]; ok {

@@ -3,7 +3,6 @@ package gate_test
 import (
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,7 +14,8 @@ import (
 
 func cell(model, variant string) assay.Cell {
 	return assay.Cell{
-		Model: model, Variant: variant, Difficulty: "easy", TaskType: "simple_task", Reliability: 0.8,
+		Model: model, Variant: variant,
+		Difficulty: "easy", TaskType: "simple_task", Reliability: 0.8,
 	}
 }
 
@@ -62,7 +62,7 @@ func TestSpentBudgetStopsItsScopeOnly(t *testing.T) {
 			g.Spend(spent, assay.Usage{OutputTokens: 1}, 0.01)
 			for _, c := range tc.stopped {
 				f := g.Allow(c)
-				if f == nil || f.Kind != assay.Interrupted || !strings.Contains(f.Detail, tc.reason) {
+				if f == nil || f.Kind != assay.Interrupted || f.Detail != tc.reason {
 					t.Errorf("Allow = %v, want an interruption: %s", f, tc.reason)
 				}
 				if reason, rule := g.Skip(c); reason != tc.reason || rule {
@@ -124,11 +124,13 @@ func TestStopRulesStopOnceAndCountSkips(t *testing.T) {
 		t.Errorf("a cell that succeeds is stopped: %s", reason)
 	}
 
-	const hopeless = "stopped early: full success is below 20 % with 95 % confidence after 20 trials"
+	const hopeless = " stopped early: full success is below 20 % with 95 % confidence " +
+		"after 20 trials"
+	const malformed = " stopped early: 20 of 20 outcomes are tool_call_format, more than 80 %"
 	want := map[string]int{ // skipped trials
-		"a cot easy simple_task 0.8 " + hopeless:                                  1,
-		"b stopped early: 20 of 20 outcomes are tool_call_format, more than 80 %": 2,
-		"b cot easy simple_task 0.8 " + hopeless:                                  0, // its model was stopped first
+		"a cot easy simple_task 0.8" + hopeless: 1,
+		"b" + malformed:                         2,
+		"b cot easy simple_task 0.8" + hopeless: 0, // its model was stopped first
 	}
 	got := make(map[string]int)
 	for _, s := range g.Stops() {

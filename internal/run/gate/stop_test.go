@@ -14,7 +14,9 @@ func TestRuleIsMetByEnoughOutcomes(t *testing.T) {
 	byDefault := gate.StopRules{Hopeless: &gate.StopRule{
 		After: gate.DefaultAfter, Below: gate.DefaultBelow, Per: gate.PerCell,
 	}}
-	malformed := gate.StopRules{Malformed: &gate.StopRule{After: 20, Above: 0.8, Per: gate.PerModel}}
+	malformed := gate.StopRules{
+		Malformed: &gate.StopRule{After: 20, Above: 0.8, Per: gate.PerModel},
+	}
 	both := gate.StopRules{
 		Hopeless:  &gate.StopRule{After: 20, Below: 0.5, Per: gate.PerCell},
 		Malformed: &gate.StopRule{After: 20, Above: 0.29, Per: gate.PerCell},
@@ -63,11 +65,14 @@ func TestBetterIsNeverStopped(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		rules := gate.StopRules{Hopeless: &gate.StopRule{
-			After: gate.LeastAfter, Below: rapid.Float64Range(0.001, 0.999).Draw(t, "below"), Per: gate.PerCell,
+			After: gate.LeastAfter, Per: gate.PerCell,
+			Below: rapid.Float64Range(0.001, 0.999).Draw(t, "below"),
 		}}
 		n := rapid.IntRange(1, 500).Draw(t, "n")
 		full := rapid.IntRange(0, n-1).Draw(t, "full")
-		if rules.Reason(n, full, 0, gate.PerCell) == "" && rules.Reason(n, full+1, 0, gate.PerCell) != "" {
+		fewer := rules.Reason(n, full, 0, gate.PerCell)
+		more := rules.Reason(n, full+1, 0, gate.PerCell)
+		if fewer == "" && more != "" {
 			t.Fatalf("stopped with %d of %d full successes, but not with %d", full+1, n, full)
 		}
 	})

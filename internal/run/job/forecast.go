@@ -46,7 +46,8 @@ const (
 
 // Forecast estimates the pending trials of each model without any request. The store may be nil.
 func (j *Job) Forecast(
-	ctx context.Context, db *store.DB, pools *Pools, pending map[string]int, simLatency time.Duration,
+	ctx context.Context, db *store.DB, pools *Pools,
+	pending map[string]int, simLatency time.Duration,
 ) (Forecast, error) {
 	profiles := make(map[string]map[string]store.Profile) // by model and variant
 	if db != nil {

@@ -139,7 +139,8 @@ func (j *Job) checkPrices(lanes map[string][]plan.Lane) error {
 	for _, model := range e.Models {
 		for _, l := range lanes[model] {
 			if l.Serve.Price == (lane.Price{}) {
-				message := fmt.Sprintf("%s limits dollars, but model %s has no price at provider %s",
+				message := fmt.Sprintf(
+					"%s limits dollars, but model %s has no price at provider %s",
 					field, model, l.Provider)
 				return e.FieldError(field, message, hint)
 			}

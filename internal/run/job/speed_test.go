@@ -14,7 +14,8 @@ func TestBottleneckIsTheLongestWaitOrFullLanes(t *testing.T) {
 	ledger := func(name string, used time.Duration, waited map[string]time.Duration) lane.Ledger {
 		return lane.Ledger{Name: name, Used: used, Available: 1000 * time.Second, Waited: waited}
 	}
-	full, alsoFull := ledger("gw/K0/m", 950*time.Second, nil), ledger("gw/K1/m", 900*time.Second, nil)
+	full := ledger("gw/K0/m", 950*time.Second, nil)
+	alsoFull := ledger("gw/K1/m", 900*time.Second, nil)
 	idle := ledger("gw/K2/m", 50*time.Second, nil)
 	slow := ledger("gw/K1/m", 50*time.Second, map[string]time.Duration{
 		"rpm": 80 * time.Second, "tpm": time.Second,

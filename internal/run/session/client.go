@@ -36,7 +36,8 @@ func Send(ctx context.Context, storePath string, o Order) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://run/", bytes.NewReader(body))
+	const url = "http://run/" // the host is ignored
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return Reply{}, err
 	}

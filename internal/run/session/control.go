@@ -126,7 +126,8 @@ func (s *Session) obey(ctx context.Context, o Order) (Reply, error) {
 		return Reply{Run: &state}, nil
 	}
 	do, ok := map[string]func(context.Context, Order) (string, error){
-		"pause": s.pause, "resume": s.pause, "set": s.set, "cancel": s.command, "requeue": s.command,
+		"pause": s.pause, "resume": s.pause, "set": s.set,
+		"cancel": s.command, "requeue": s.command,
 	}[o.Do]
 	if !ok {
 		return Reply{}, fmt.Errorf("unknown order %q", o.Do)

@@ -32,8 +32,9 @@ func (s *Session) learned(all bool) []store.LaneLimit {
 		lanes, _ := s.pools.ByModel[model].Status()
 		for _, l := range lanes {
 			for _, b := range lane.Buckets {
-				if n := *l.Learned.Of(b); n > 0 || all {
-					limits = append(limits, store.LaneLimit{Lane: l.Name, Bucket: b, Value: n, At: now})
+				limit := store.LaneLimit{Lane: l.Name, Bucket: b, Value: *l.Learned.Of(b), At: now}
+				if limit.Value > 0 || all {
+					limits = append(limits, limit)
 				}
 			}
 		}

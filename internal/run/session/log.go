@@ -38,7 +38,9 @@ func (s *Session) openLog() {
 		Experiment: s.Experiment.Name, Level: o.Level, Trials: o.Episodes,
 		Keep:    runlog.Keep{Age: keepLogs, Bytes: keepLogBytes},
 		Secrets: s.pools.Secrets,
-		Failed:  func(err error) { s.meter.Note("cannot continue the log of this run: " + err.Error()) },
+		Failed: func(err error) {
+			s.meter.Note("cannot continue the log of this run: " + err.Error())
+		},
 	})
 	if err != nil {
 		reason := "this run has no log: " + err.Error()
@@ -50,7 +52,8 @@ func (s *Session) openLog() {
 	s.runlog = log
 	s.log = log.Logger()
 	s.log.Info("run begins", "run", s.id, "experiment", s.Experiment.Name,
-		"store", filepath.Base(s.options.Store), "program", s.options.Program, "host", s.options.Host,
+		"store", filepath.Base(s.options.Store),
+		"program", s.options.Program, "host", s.options.Host,
 		"planned", s.Planned(), "models", s.Experiment.Models,
 		"world", s.Experiment.World, "seed", s.Experiment.Seed)
 	for _, model := range s.Experiment.Models {

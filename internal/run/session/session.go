@@ -111,7 +111,8 @@ func New(j *job.Job, o Options) (*Session, error) {
 	}
 	s := &Session{
 		Job: j, options: o, started: time.Now(), pools: pools,
-		wake: make(chan struct{}, 1), commands: make(chan engine.Command), ended: make(chan struct{}),
+		wake:     make(chan struct{}, 1),
+		commands: make(chan engine.Command), ended: make(chan struct{}),
 		gate:   gate.New(j.Experiment.Budget, j.Experiment.Stop),
 		tasks:  library.NewCache(j.Library),
 		faults: make(map[assay.FaultKind]int), noted: make(map[string]bool),

@@ -67,7 +67,8 @@ func (s *Session) stall(now time.Time, idle time.Duration) string {
 		}
 	}
 	if len(parts) == 0 {
-		parts = []string{"results are being saved or tasks read, as no request is in flight or waiting"}
+		parts = []string{"results are being saved or tasks read, because no request is " +
+			"in flight or waiting"}
 	}
 	return fmt.Sprintf("no request has finished for %s: %s",
 		idle.Round(time.Second), strings.Join(parts, "; "))
