@@ -40,6 +40,7 @@ var wings = []struct {
 var apart = []struct{ pkg, from, because string }{
 	{"internal/run/engine", "internal", "it takes functions, so tests and workers can drive it"},
 	{"internal/run/live", "internal", "a view can lag or die without the run noticing"},
+	{"internal/run/session", "internal/result/document", "it prints nothing"},
 	{"internal/result/stat", "internal", "formulas know numbers only"},
 	{"internal/result/report", "internal/store", "it reads attempts from any source"},
 	{"internal/result/exhibit", "internal/store", "it shows figures from any source"},
