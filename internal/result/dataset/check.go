@@ -39,7 +39,8 @@ func findManifest(path string) (string, export.Manifest, error) {
 		err = fmt.Errorf("it is not a manifest, and no manifest in its directory lists it: %w", err)
 	}
 	if err != nil {
-		err = fmt.Errorf("%w\nhint: name an exported file, its manifest FILE%s, or a directory of logs", err, ManifestSuffix)
+		err = fmt.Errorf("%w\nhint: name an exported file, its manifest FILE%s, or a directory of logs",
+			err, ManifestSuffix)
 	}
 	return path, m, err
 }

@@ -62,8 +62,8 @@ func (e *Export) prepare() error {
 	}
 	path := e.manifestPath()
 	if _, err := readManifest(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s is not a manifest of an export, so it is not replaced: %w\nhint: name another directory",
-			path, err)
+		return fmt.Errorf("%s is not a manifest of an export, so it is not replaced: %w\n"+
+			"hint: name another directory", path, err)
 	}
 	if err := delivery.Sweep(dir, ".eval"); err != nil {
 		return fmt.Errorf("export: %w", err)

@@ -74,7 +74,8 @@ func (p *Part) attach() (err error) {
 func (p *Part) create() (err error) {
 	p.lock, err = lockfile.Acquire(p.hidden(".lock"))
 	if errors.Is(err, lockfile.ErrHeld) {
-		return errors.New("another program is writing it\nhint: wait until it is done, or choose another path")
+		return errors.New("another program is writing it\n" +
+			"hint: wait until it is done, or choose another path")
 	}
 	if err != nil {
 		return err

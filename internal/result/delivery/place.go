@@ -24,8 +24,8 @@ func placeOf(name string) (string, error) {
 	for range 40 { // as many links as operating systems follow
 		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 		if fi, err2 := os.Stat(dir); err != nil || err2 != nil || !fi.IsDir() {
-			return "", fmt.Errorf("write %s: there is no directory %s\nhint: create it, or choose another path",
-				name, filepath.Dir(path))
+			return "", fmt.Errorf("write %s: there is no directory %s\n"+
+				"hint: create it, or choose another path", name, filepath.Dir(path))
 		}
 		if dir == "/dev/fd" || strings.HasPrefix(dir, "/proc/") {
 			return "", nil // an open file of some process
@@ -82,8 +82,8 @@ func RefuseStore(name, path string) error {
 			verb = "belongs to"
 		}
 		return &NameError{fmt.Sprintf(
-			"%s %s a store or another SQLite database, which an output never replaces\nhint: choose another path",
-			name, verb)}
+			"%s %s a store or another SQLite database, which an output never replaces\n"+
+				"hint: choose another path", name, verb)}
 	}
 	return nil
 }

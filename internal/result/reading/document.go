@@ -22,7 +22,8 @@ import (
 func (r *Report) Document(ctx context.Context, transcripts int) (*document.Document, error) {
 	d := exhibit.Report(r.Analysis)
 	if len(r.Where) > 0 {
-		text := fmt.Sprintf("Only attempts with %s count in this report.", strings.Join(r.Where, " and "))
+		conditions := strings.Join(r.Where, " and ")
+		text := fmt.Sprintf("Only attempts with %s count in this report.", conditions)
 		d.Summary = slices.Insert(d.Summary, 0, document.Point{Label: "Selection", Text: text})
 	}
 	if transcripts == 0 {
@@ -105,7 +106,8 @@ func Episode(a *assay.Attempt, tr *assay.Transcript) document.Episode {
 	e := document.Episode{
 		ID:    fmt.Sprintf("trial-%s-%d", a.ID, a.Number),
 		Title: fmt.Sprintf("%s: %s, %s", a.ID[:8], a.Model, a.Variant),
-		Lead: fmt.Sprintf("%s, %s, reliability %s, task %s. It ended in %s (%s) after %d turns and %d calls.",
+		Lead: fmt.Sprintf("%s, %s, reliability %s, task %s. "+
+			"It ended in %s (%s) after %d turns and %d calls.",
 			a.TaskType, a.Difficulty, assay.FormatReliability(a.Reliability), a.Task,
 			a.Level, a.ErrorCategory, a.Outcome.Turns, a.ToolCalls),
 	}
@@ -171,7 +173,8 @@ func Compare(
 		return nil, err
 	}
 
-	v, err := report.Compare(a, b, selection.Filter(first, where.Has), selection.Filter(second, where.Has))
+	v, err := report.Compare(a, b,
+		selection.Filter(first, where.Has), selection.Filter(second, where.Has))
 	if errors.Is(err, report.ErrNothingInCommon) {
 		return nil, nothingInCommon(err, v, where, first, second)
 	}

@@ -55,8 +55,8 @@ func otherOf(i legacy.Import) report.Other {
 	o := report.Other{
 		Name:   i.Name,
 		Source: fmt.Sprintf("A %s, last updated %s", i.Kind, i.LastUpdated),
-		Note: fmt.Sprintf("Counts are pooled over task types. %d of %d aggregates are not usable and left out; "+
-			"%d contradictions were found in the file (SHA-256 %s…).",
+		Note: fmt.Sprintf("Counts are pooled over task types. "+
+			"%d of %d aggregates are not usable and left out; %d contradictions were found in the file (SHA-256 %s…).",
 			unusable, len(i.Aggregates), len(i.Findings), i.SHA256[:12]),
 	}
 	for _, k := range order {

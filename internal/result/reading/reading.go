@@ -1,10 +1,9 @@
-// Package reading collects from a store what people read: the report of an experiment, the
-// comparison of two sides, and the transcript of a trial.
+// Package reading collects reports, comparisons and transcripts from a store.
 //
 // Package report computes figures from attempts, wherever they come from. This package knows the
 // store: it fetches attempts, runs, imports and transcripts, and hands them to report. It doesn't
-// plan experiments. An [Experiment] brings everything that only a plan can tell, so that package
-// run/job depends on this one and not the other way round.
+// plan experiments either. The caller fills an [Experiment] from the plan, so package run/job
+// depends on this one, not the other way round.
 package reading
 
 import (
@@ -70,7 +69,9 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 		return nil, err
 	}
 
-	b := report.Beside{Unread: db.Skipped, Prompts: x.Prompts, Stopped: x.Stopped, Skipped: x.Skipped}
+	b := report.Beside{
+		Unread: db.Skipped, Prompts: x.Prompts, Stopped: x.Stopped, Skipped: x.Skipped,
+	}
 	if b.Lanes, err = lanes(runs); err != nil {
 		return nil, err
 	}
@@ -137,7 +138,8 @@ func (x *Experiment) facts(runs []store.Run, snapshot string) []report.Fact {
 		report.Fact{Name: "programs", Value: strings.Join(slices.Sorted(maps.Keys(programs)), ", ")},
 		report.Fact{Name: "runs", Value: fmt.Sprint(len(runs))})
 	if len(runs) > 0 {
-		started, ended := runs[0].StartedAt.Format(time.RFC3339), lastEnd(runs).Format(time.RFC3339)
+		started := runs[0].StartedAt.Format(time.RFC3339)
+		ended := lastEnd(runs).Format(time.RFC3339)
 		facts = append(facts, report.Fact{Name: "ran", Value: started + " to " + ended})
 	}
 	return append(facts,

@@ -69,7 +69,8 @@ func chooseAttempt(attempts []assay.Attempt, number int) (assay.Attempt, error) 
 		}
 	}
 	if number != 0 {
-		return best, fmt.Errorf("trial %s has %d attempts, but none with number %d", best.ID, len(attempts), number)
+		return best, fmt.Errorf("trial %s has %d attempts, but not number %d",
+			best.ID, len(attempts), number)
 	}
 	return best, nil
 }
@@ -84,8 +85,10 @@ func (t *Trial) Opening() []assay.Message {
 	return t.Transcript.Messages
 }
 
-// Opinions returns what models said about the reason for the outcome.
-func (t *Trial) Opinions(ctx context.Context, db *store.DB) (all []store.Classification, err error) {
+// Opinions returns the opinions of models on the reason for the outcome.
+func (t *Trial) Opinions(
+	ctx context.Context, db *store.DB,
+) (all []store.Classification, err error) {
 	for o, err := range db.Classifications(ctx, store.Filter{Trial: t.ID}) {
 		if err != nil {
 			return nil, err

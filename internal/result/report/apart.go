@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// Apart explains which factors keep two sides from having trials in common, and what to do.
+// Apart names the factors in which the sides have no level in common, and a remedy.
 func (c *Comparison) Apart() string {
 	var factors []string
 	for name, levels := range c.A.Levels {
 		others := c.B.Levels[name]
-		common := slices.ContainsFunc(levels, func(l string) bool { return slices.Contains(others, l) })
+		isCommon := func(l string) bool { return slices.Contains(others, l) }
+		common := slices.ContainsFunc(levels, isCommon)
 		if common || len(levels)+len(others) <= 2 {
 			continue
 		}
@@ -25,8 +26,8 @@ func (c *Comparison) Apart() string {
 		return "`assay status` lists the trials of each"
 	}
 	slices.Sort(factors)
-	return fmt.Sprintf("they have several levels of %s, and none in common; choose one with --where",
-		strings.Join(factors, ", "))
+	return fmt.Sprintf("they have several levels of %s, but none in common; "+
+		"choose one with --where", strings.Join(factors, ", "))
 }
 
 // severityHint explains how to choose one of several severities. It returns "" if the variants do
@@ -42,6 +43,6 @@ func severityHint(variants []string) string {
 		return ""
 	}
 	slices.Sort(all)
-	return fmt.Sprintf("the flawed plans have several severities; choose one, for example with --where severity!=%s",
-		strings.Join(all[1:], ","))
+	return fmt.Sprintf("the flawed plans have several severities; "+
+		"choose one, for example with --where severity!=%s", strings.Join(all[1:], ","))
 }

@@ -80,7 +80,9 @@ func openCache(ctx context.Context, path string) *libraryCache {
 	if err != nil {
 		return &libraryCache{err: fmt.Errorf("library %s cannot be opened", path)}
 	}
-	return &libraryCache{library: lib, tasks: library.NewCache(lib), judge: score.New(lib.Catalog())}
+	return &libraryCache{
+		library: lib, tasks: library.NewCache(lib), judge: score.New(lib.Catalog()),
+	}
 }
 
 // Close closes all libraries.

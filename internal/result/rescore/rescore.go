@@ -11,7 +11,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/score"
 )
 
-// A Summary counts what [All] did.
+// A Summary counts the outcomes that [All] judged.
 type Summary struct {
 	// Outcomes counts the outcomes that were judged again.
 	Outcomes int `json:"outcomes"`
@@ -27,8 +27,8 @@ type Summary struct {
 // BatchSize is the number of outcomes that are stored in one transaction.
 const BatchSize = 256
 
-// All judges every outcome in a store again and stores those that differ. With dry, it stores
-// nothing. Program is the version of this program, which is stored with each outcome.
+// All judges every outcome in a store again. It stores those that differ, unless dry is true.
+// Program is the version of this program, which is stored with each outcome.
 func All(ctx context.Context, db *store.DB, program string, dry bool) (sum Summary, err error) {
 	tasks := NewLibraries(db)
 	defer func() { err = errors.Join(err, tasks.Close()) }()
@@ -69,7 +69,8 @@ func All(ctx context.Context, db *store.DB, program string, dry bool) (sum Summa
 		outcome := judge.Outcome(&a.Trial, task, s.Transcript)
 		if sum.differs(a.Outcome, outcome) {
 			batch = append(batch, store.Rescored{
-				Trial: a.ID, Number: a.Number, Outcome: outcome, At: time.Now().UTC(), Program: program,
+				Trial: a.ID, Number: a.Number, Outcome: outcome,
+				At: time.Now().UTC(), Program: program,
 			})
 		}
 		if len(batch) >= BatchSize {

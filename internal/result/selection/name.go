@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,7 +19,8 @@ type AmbiguousError struct {
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%q is ambiguous\nhint: write one of %s", e.Name, strings.Join(e.Candidates, ", "))
+	candidates := strings.Join(e.Candidates, ", ")
+	return fmt.Sprintf("%q is ambiguous\nhint: write one of %s", e.Name, candidates)
 }
 
 // Experiment returns the experiment of a name.
@@ -34,7 +36,8 @@ func Experiment(ctx context.Context, db *store.DB, name string) (store.Experimen
 		}
 		names = append(names, e.Name)
 	}
-	return store.Experiment{}, notFound(fmt.Sprintf("the store has no experiment %q", name), name, names)
+	message := fmt.Sprintf("the store has no experiment %q", name)
+	return store.Experiment{}, notFound(message, name, names)
 }
 
 // CheckModel returns an error if the store has no attempt of a model.
@@ -152,7 +155,7 @@ func Side(
 		return side(ctx, db, matches[0][0], matches[0][1], plan)
 	case 0:
 		message := fmt.Sprintf("the store has no experiment, run, model or variant %q", name)
-		return nil, notFound(message, rest, slices.Concat(known[kinds[0]], known[kinds[1]], known[kinds[2]], known[kinds[3]]))
+		return nil, notFound(message, rest, slices.Concat(slices.Collect(maps.Values(known))...))
 	}
 
 	ambiguous := &AmbiguousError{Name: name}
@@ -174,7 +177,8 @@ func side(
 		settled.Model = name
 		return db.Attempts(ctx, settled), nil
 	case "variant":
-		return Filter(db.Attempts(ctx, settled), func(a *assay.Attempt) bool { return a.Variant == name }), nil
+		ofVariant := func(a *assay.Attempt) bool { return a.Variant == name }
+		return Filter(db.Attempts(ctx, settled), ofVariant), nil
 	}
 
 	e, err := Experiment(ctx, db, name)
@@ -188,5 +192,6 @@ func side(
 		}
 		planned[t.ID] = true
 	}
-	return Filter(db.Attempts(ctx, settled), func(a *assay.Attempt) bool { return planned[a.ID] }), nil
+	isPlanned := func(a *assay.Attempt) bool { return planned[a.ID] }
+	return Filter(db.Attempts(ctx, settled), isPlanned), nil
 }

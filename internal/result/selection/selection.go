@@ -57,7 +57,9 @@ type bareAttempt struct {
 
 // New resolves a request against a store. Warn receives sentences about attempts that the
 // selection leaves out unexpectedly.
-func New(ctx context.Context, db *store.DB, r Request, plan Planner, warn func(string)) (*Selection, error) {
+func New(
+	ctx context.Context, db *store.DB, r Request, plan Planner, warn func(string),
+) (*Selection, error) {
 	s := &Selection{Request: r, Snapshot: r.Snapshot, db: db, plan: plan, warn: warn}
 	s.bare = make(map[bareAttempt]bool)
 	var err error
@@ -83,10 +85,10 @@ func New(ctx context.Context, db *store.DB, r Request, plan Planner, warn func(s
 	if s.scope, err = s.scopeOf(ctx, e); err != nil || s.scope.planned == nil {
 		return s, err
 	}
-	unplanned, _, err := db.Unplanned(ctx, e.Name, func(id assay.TrialID) bool { return s.scope.planned[id] })
+	unplanned, _, err := db.Unplanned(ctx, e.Name, s.scope.Plans)
 	if unplanned > 0 {
-		warn(fmt.Sprintf("%d attempts made for %s are left out, because it no longer plans their trials",
-			unplanned, e.Name))
+		warn(fmt.Sprintf("%d attempts made for %s are left out, "+
+			"because it no longer plans their trials", unplanned, e.Name))
 	}
 	return s, err
 }
@@ -228,8 +230,8 @@ func (s *Selection) scopeOf(ctx context.Context, e store.Experiment) (*Scope, er
 		}
 		if err != nil {
 			reason, _, _ := strings.Cut(err.Error(), "\n")
-			s.warn(fmt.Sprintf("cannot plan experiment %s again, so the attempts made for it are used: %s",
-				e.Name, reason))
+			s.warn(fmt.Sprintf("cannot plan experiment %s again, "+
+				"so the attempts made for it are used: %s", e.Name, reason))
 			return &Scope{Experiment: e.Name, withMade: true}, nil
 		}
 		scope.planned[t.ID] = true

@@ -1,8 +1,8 @@
 // Package audit holds a store against the plans of its experiments.
 //
-// Package store proves that rows are as they were written. This package checks what the rows say:
-// whether names and reliabilities belong to the run's experiment, whether the right model answered,
-// and whether the transcript still gives the stored score. It also finds the trials that would be
+// Package store proves that rows are as they were written. This package checks their content:
+// names and reliabilities must belong to the run's experiment, the requested model must have
+// answered, and the transcript must still give the stored score. It also finds the trials that would be
 // pending again after a deletion. It changes no row.
 package audit
 
@@ -69,7 +69,9 @@ func Run(ctx context.Context, path string, progress func(done, of int)) (r *Repo
 	return r, nil
 }
 
-func run(ctx context.Context, db *store.DB, path string, progress func(done, of int)) (r *Report, err error) {
+func run(
+	ctx context.Context, db *store.DB, path string, progress func(done, of int),
+) (r *Report, err error) {
 	r = &Report{Store: path, Problems: []store.Problem{}}
 	if r.Snapshot, err = db.Snapshot(ctx); err != nil {
 		r.Snapshot = "unknown" // Verify reports the reason
@@ -90,7 +92,7 @@ func run(ctx context.Context, db *store.DB, path string, progress func(done, of 
 	return r, err
 }
 
-// An inspector checks what attempts say. Several goroutines use it.
+// An inspector checks the content of attempts. Several goroutines use it.
 type inspector struct {
 	ctx       context.Context
 	plans     map[assay.RunID]store.Experiment
@@ -141,7 +143,8 @@ func (i *inspector) inspect(s *store.Stored) (problems []store.Problem) {
 
 // checkCell checks that the run's experiment plans the levels of an attempt's cell.
 func (l *levels) checkCell(a *assay.Attempt, found finding) {
-	const do = "it does not come from that run; go back to a backup, or delete it with \"assay delete\""
+	const do = "it does not come from that run; go back to a backup, " +
+		"or delete it with \"assay delete\""
 	for _, f := range []struct {
 		name, value string
 		known       []string
@@ -171,8 +174,8 @@ func (l *levels) checkServed(a *assay.Attempt, found finding) {
 		return !slices.ContainsFunc(names, func(n string) bool { return lane.Matches(n, served) })
 	}
 	if served := a.Served(); len(served) == 0 || slices.ContainsFunc(served, foreign) {
-		found("served model", "another model gave this result; delete it, so that the trial is pending again",
-			"%q answered, but %s was requested", a.ServedModel, strings.Join(names, " or "))
+		const do = "another model gave this result; delete it, so that the trial is pending again"
+		found("served model", do, "%q answered, but %s was requested", a.ServedModel, strings.Join(names, " or "))
 	}
 }
 

@@ -20,7 +20,9 @@ type Loss struct {
 // Losses returns the experiments that lose outcomes in a deletion, without the experiment that the
 // deletion names. An experiment can lose outcomes although it never tried the trials: a run skips
 // the trials that another experiment has settled.
-func Losses(ctx context.Context, db *store.DB, c store.Choice, plan selection.Planner) ([]Loss, error) {
+func Losses(
+	ctx context.Context, db *store.DB, c store.Choice, plan selection.Planner,
+) ([]Loss, error) {
 	all := []Loss{}
 	lost, err := db.Losing(ctx, c)
 	if err != nil || lost.Len() == 0 {

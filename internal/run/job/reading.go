@@ -74,7 +74,7 @@ func (j *Job) Reading(
 	return x, err
 }
 
-// Design returns what a report needs to know about the experiment besides its trials.
+// Design returns the facts that a report needs besides the trials.
 func (j *Job) Design() report.Design {
 	d := report.Design{Categories: assay.ErrorCategories}
 	for _, p := range j.Plan.Parts() {
@@ -163,7 +163,9 @@ func (j *Job) prompts(ctx context.Context) (map[string]string, error) {
 
 // sample yields a model's first trials in each promptCell that is not in seen, and adds these to
 // seen.
-func (j *Job) sample(model string, seen map[promptCell]map[assay.TaskID]bool) iter.Seq[assay.Trial] {
+func (j *Job) sample(
+	model string, seen map[promptCell]map[assay.TaskID]bool,
+) iter.Seq[assay.Trial] {
 	mine := make(map[promptCell]map[assay.TaskID]bool)
 	for c, n := range j.Plan.Cells(model) {
 		if s := (promptCell{c.Variant, c.Severity, c.TaskType}); n > 0 && seen[s] == nil {

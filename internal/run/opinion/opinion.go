@@ -17,7 +17,7 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// A Summary counts what [Ask] did.
+// A Summary counts the answers to [Ask].
 type Summary struct {
 	Model  string `json:"model"`
 	Prompt string `json:"prompt"`
@@ -40,7 +40,7 @@ type Summary struct {
 	Fault string `json:"fault,omitempty"`
 }
 
-// A Request says what to ask about.
+// A Request chooses the outcomes to ask about.
 type Request struct {
 	Model      string
 	Experiment string // only outcomes of this experiment; all if empty
@@ -56,7 +56,9 @@ const mostWorkers = 64
 
 // Ask asks the model about every outcome that is not full success and on which the store has no
 // opinion of the model yet. The summary is valid even if Ask returns an error.
-func Ask(ctx context.Context, db *store.DB, model assay.Provider, r Request) (sum *Summary, err error) {
+func Ask(
+	ctx context.Context, db *store.DB, model assay.Provider, r Request,
+) (sum *Summary, err error) {
 	a := &asker{
 		Request:   r,
 		db:        db,
@@ -69,7 +71,8 @@ func Ask(ctx context.Context, db *store.DB, model assay.Provider, r Request) (su
 	}
 
 	classifier := &classify.Classifier{Provider: model, Model: r.Model}
-	done, err := classifier.Run(ctx, a.cases(ctx), min(max(1, r.Width), mostWorkers), a.save, a.progress)
+	width := min(max(1, r.Width), mostWorkers)
+	done, err := classifier.Run(ctx, a.cases(ctx), width, a.save, a.progress)
 	s := a.sum
 	s.Answered, s.Unreadable, s.Faulted = done.Answered, done.Unreadable, done.Faulted
 	s.Tokens, s.CostUSD = done.Usage.Total(), done.Cost
@@ -110,7 +113,8 @@ func (a *asker) cases(ctx context.Context) iter.Seq2[classify.Case, error] {
 			if err != nil && ctx.Err() != nil {
 				return
 			}
-			if !yield(classify.Case{Attempt: &s.Attempt, Task: task, Transcript: s.Transcript}, nil) {
+			c := classify.Case{Attempt: &s.Attempt, Task: task, Transcript: s.Transcript}
+			if !yield(c, nil) {
 				return
 			}
 		}

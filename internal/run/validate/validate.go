@@ -1,8 +1,8 @@
 // Package validate proves that the tasks of a library can be solved, and not by doing nothing.
 //
 // It plays every task of a library in a world, with agents that need no model: an oracle that knows
-// the required tools, and an agent that does nothing. It stores nothing. Package library owns the
-// tasks and checks their form.
+// the required tools, and a null agent that never calls one. Package library owns the tasks and
+// checks their form.
 package validate
 
 import (
@@ -160,7 +160,8 @@ func (v *validator) play(ctx context.Context, task *assay.Task) error {
 
 // episode plays a task once.
 func (v *validator) episode(
-	ctx context.Context, task *assay.Task, model string, agent assay.Provider, reliability float64, round int,
+	ctx context.Context, task *assay.Task, model string, agent assay.Provider,
+	reliability float64, round int,
 ) (*assay.Attempt, error) {
 	cell := assay.Cell{
 		Model:       model,
@@ -170,7 +171,10 @@ func (v *validator) episode(
 		Reliability: reliability,
 	}
 	setting := assay.Setting{
-		World: v.proof.World, Protocol: assay.Native, Tools: assay.Discover, Turns: plan.DefaultTurns,
+		World:    v.proof.World,
+		Protocol: assay.Native,
+		Tools:    assay.Discover,
+		Turns:    plan.DefaultTurns,
 	}
 	ref := assay.TaskRef{ID: task.ID, Digest: v.library.Digest(task)}
 	trial := assay.NewTrial(cell, ref, setting, plan.DefaultSeed, repeatOf(task, round))
