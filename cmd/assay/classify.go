@@ -163,7 +163,8 @@ func askProgress(p *process) func(classify.Summary, error) {
 			return
 		}
 		next = time.Now().Add(progressEvery)
-		fmt.Fprintf(p.err, "%d answered, %d unreadable, %d faulted\n", s.Answered, s.Unreadable, s.Faulted)
+		fmt.Fprintf(p.err, "%d answered, %d unreadable, %d faulted\n",
+			s.Answered, s.Unreadable, s.Faulted)
 	}
 }
 
@@ -190,7 +191,8 @@ func writeClassified(p *process, s *opinion.Summary) {
 		}
 		t.Row(cells...)
 	}
-	fmt.Fprintf(w, "\n%s\n\nThe model agrees with the rules on %d of %d outcomes", t, s.Agreed, s.Opinions)
+	fmt.Fprintf(w, "\n%s\n\nThe model agrees with the rules on %d of %d outcomes",
+		t, s.Agreed, s.Opinions)
 	if s.Kappa != nil {
 		fmt.Fprintf(w, " (Cohen's kappa %.2f)", *s.Kappa)
 	}

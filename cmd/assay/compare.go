@@ -52,7 +52,9 @@ by that factor.`,
 			if err != nil {
 				return err
 			}
-			return f.write(p, c, func() (*document.Document, error) { return c.Document(ctx, f.transcripts) })
+			return f.write(p, c, func() (*document.Document, error) {
+				return c.Document(ctx, f.transcripts)
+			})
 		},
 	}
 	f.flags(cmd, "both transcripts of the first `N` flips")

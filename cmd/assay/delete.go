@@ -61,9 +61,12 @@ leaves the free space out. Ctrl-C before the end undoes everything.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.experiment, "experiment", "", "attempts made for this experiment")
 	flags.StringVar(&f.model, "model", "", "attempts of this model")
-	flags.DurationVar(&f.older, "older-than", 0, "attempts that ended longer ago than this, such as 720h")
-	flags.StringSliceVar(&f.levels, "level", nil, "outcomes of this level; may be given several times")
-	flags.BoolVar(&f.transcripts, "transcripts-only", false, "delete transcripts and keep their attempts")
+	flags.DurationVar(&f.older, "older-than", 0,
+		"attempts that ended longer ago than this, such as 720h")
+	flags.StringSliceVar(&f.levels, "level", nil,
+		"outcomes of this level; may be given several times")
+	flags.BoolVar(&f.transcripts, "transcripts-only", false,
+		"delete transcripts and keep their attempts")
 	flags.BoolVar(&f.yes, "yes", false, "delete instead of previewing")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	choice(cmd, "level", "full_success", "partial_success", "failure")
@@ -100,7 +103,9 @@ type deletion struct {
 	Pending []audit.Loss `json:"pending_again"`
 }
 
-func deleteRows(ctx context.Context, path string, c store.Choice, yes bool) (d deletion, err error) {
+func deleteRows(
+	ctx context.Context, path string, c store.Choice, yes bool,
+) (d deletion, err error) {
 	open := store.OpenReadOnly
 	if yes {
 		open = openExisting
@@ -145,7 +150,8 @@ func (d deletion) String() string {
 		fmt.Fprintf(&b, "%d attempts, including %d outcomes, %s, with %d whole trials and %s\n",
 			d.Attempts, d.Outcomes, verb, d.Trials, counted(d.Runs, "run"))
 	}
-	fmt.Fprintf(&b, "%s %s, %.1f MB\n", counted(d.Transcripts, "transcript"), verb, float64(d.Bytes)/1e6)
+	fmt.Fprintf(&b, "%s %s, %.1f MB\n",
+		counted(d.Transcripts, "transcript"), verb, float64(d.Bytes)/1e6)
 	for _, l := range d.Pending {
 		if l.Unknown != "" {
 			fmt.Fprintf(&b, "cannot tell which trials of experiment %s would be pending afterwards: %s\n",

@@ -27,7 +27,8 @@ type documentFlags struct {
 func (f *documentFlags) flags(cmd *cobra.Command, transcripts string) {
 	storeFlag(cmd, &f.store)
 	cmd.Flags().StringVar(&f.format, "format", "text", strings.Join(documentFormats, ", "))
-	cmd.Flags().StringVarP(&f.output, "output", "o", "-", "the `file` to write; - is standard output")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "-",
+		"the `file` to write; - is standard output")
 	cmd.Flags().IntVar(&f.transcripts, "transcripts", 0, "with --format html: "+transcripts)
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "the same as --format json")
 	choice(cmd, "format", documentFormats...)
@@ -38,7 +39,8 @@ func (f *documentFlags) check() error {
 		f.format = "json"
 	}
 	if !slices.Contains(documentFormats, f.format) {
-		return usageError("--format %q: the formats are %s", f.format, strings.Join(documentFormats, ", "))
+		return usageError("--format %q: the formats are %s",
+			f.format, strings.Join(documentFormats, ", "))
 	}
 	if f.transcripts < 0 {
 		return usageError("--transcripts %d: want 0 or more", f.transcripts)
@@ -50,7 +52,9 @@ func (f *documentFlags) check() error {
 }
 
 // write writes figures as JSON, or the document made from them.
-func (f *documentFlags) write(p *process, figures any, makeDocument func() (*document.Document, error)) error {
+func (f *documentFlags) write(
+	p *process, figures any, makeDocument func() (*document.Document, error),
+) error {
 	return delivery.Write(p.out, f.output, func(w io.Writer) error {
 		if f.format == "json" {
 			return json.NewEncoder(w).Encode(figures)

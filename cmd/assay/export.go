@@ -76,13 +76,19 @@ A snapshot names a state of the store forever. --snapshot exports that state aga
 	flags := cmd.Flags()
 	flags.StringVar(&f.format, "format", string(export.JSONL), strings.Join(names, ", "))
 	flags.StringVarP(&f.output, "output", "o", "-", "the `file` to write; - is standard output")
-	flags.StringVar(&f.calls, "calls", "", "also write the tool calls to this `file`, in the same format")
-	flags.StringVar(&f.experiment, "experiment", "", "only attempts at the trials that this experiment plans")
-	flags.StringVar(&f.run, "run", "", "only attempts of the run with this ID, or one that starts with it")
-	flags.StringVar(&f.snapshot, "snapshot", "", "the state of the store to export; the default is the present state")
-	flags.StringVar(&f.since, "since", "", "only attempts that were added or judged again after this snapshot")
+	flags.StringVar(&f.calls, "calls", "",
+		"also write the tool calls to this `file`, in the same format")
+	flags.StringVar(&f.experiment, "experiment", "",
+		"only attempts at the trials that this experiment plans")
+	flags.StringVar(&f.run, "run", "",
+		"only attempts of the run with this ID, or one that starts with it")
+	flags.StringVar(&f.snapshot, "snapshot", "",
+		"the state of the store to export; the default is the present state")
+	flags.StringVar(&f.since, "since", "",
+		"only attempts that were added or judged again after this snapshot")
 	whereFlag(cmd, &f.conditions)
-	flags.StringVar(&f.check, "check", "", "check an exported `file` or a directory of logs instead of exporting")
+	flags.StringVar(&f.check, "check", "",
+		"check an exported `file` or a directory of logs instead of exporting")
 	choice(cmd, "format", names...)
 	_ = cmd.RegisterFlagCompletionFunc("experiment", namesIn(&f.store, experimentNames))
 	return cmd
@@ -166,12 +172,15 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 }
 
 // tellExported prints what was exported. If that is nothing, it prints why.
-func tellExported(ctx context.Context, p *process, e *dataset.Export, m export.Manifest, records int) error {
+func tellExported(
+	ctx context.Context, p *process, e *dataset.Export, m export.Manifest, records int,
+) error {
 	what := counted(records, "attempt")
 	switch e.Format {
 	case export.Inspect:
 		for _, f := range m.Files {
-			fmt.Fprintf(p.err, "%s: %s\n", filepath.Join(e.Output, f.Name), counted(f.Rows, "trial"))
+			fmt.Fprintf(p.err, "%s: %s\n",
+				filepath.Join(e.Output, f.Name), counted(f.Rows, "trial"))
 		}
 		if len(m.Files) > 0 {
 			fmt.Fprintf(p.err, "`inspect view --log-dir %s` shows them\n", e.Output)

@@ -41,7 +41,8 @@ file.`,
 			case !force:
 				return fmt.Errorf("%s already exists\nhint: choose another file, or replace it with --force", out)
 			}
-			source := fmt.Sprintf("generator %s, %d tasks a type", library.GeneratorVersion, perType)
+			source := fmt.Sprintf("generator %s, %d tasks a type",
+				library.GeneratorVersion, perType)
 			meta := library.Meta{Name: "generated", Source: source}
 			err = untilInterrupted(cmd.Context(), p, func(ctx context.Context) error {
 				return library.Create(ctx, out, meta, library.Tools(), tasks)
@@ -56,7 +57,8 @@ file.`,
 		},
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "the library `file` to write")
-	cmd.Flags().IntVar(&perType, "tasks-per-type", library.TasksPerType, "how many tasks of each type")
+	cmd.Flags().IntVar(&perType, "tasks-per-type", library.TasksPerType,
+		"how many tasks of each type")
 	cmd.Flags().BoolVar(&force, "force", false, "replace an existing file")
 	return cmd
 }

@@ -67,7 +67,8 @@ Without FILE, it lists the databases in the store.`,
 	}
 	storeFlag(cmd, &f.store)
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show what the file contains, and store nothing")
-	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print the imported data as one JSON object, or the list as an array")
+	cmd.Flags().BoolVar(&f.asJSON, "json", false,
+		"print the imported data as one JSON object, or the list as an array")
 	return cmd
 }
 

@@ -54,10 +54,13 @@ it left out.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&opts.Tools, "tools", "", "the JSON tool registry `file`; the default is the built-in tools")
+	cmd.Flags().StringVar(&opts.Tools, "tools", "",
+		"the JSON tool registry `file`; the default is the built-in tools")
 	cmd.Flags().StringVarP(&opts.Out, "output", "o", "", "the library `file` to write")
-	cmd.Flags().StringVar(&opts.Difficulty, "difficulty", "easy", "the difficulty of tasks that don't have one")
-	cmd.Flags().StringVar(&opts.Name, "name", "", "the library's name; the default is the name of the output")
+	cmd.Flags().StringVar(&opts.Difficulty, "difficulty", "easy",
+		"the difficulty of tasks that don't have one")
+	cmd.Flags().StringVar(&opts.Name, "name", "",
+		"the library's name; the default is the name of the output")
 	cmd.Flags().BoolVar(&opts.Force, "force", false, "replace an existing library file")
 	choice(cmd, "difficulty", "very_easy", "easy", "medium", "hard", "very_hard")
 	return cmd
@@ -91,7 +94,8 @@ func newInspect(p *process) *cobra.Command {
 					"library": meta, "tools": lib.Catalog().Names(), "counts": counts,
 				})
 			}
-			fmt.Fprintf(p.out, "library %s  (%d tools, digest %s)\n\n", meta.Name, len(lib.Catalog().All()), meta.Digest)
+			fmt.Fprintf(p.out, "library %s  (%d tools, digest %s)\n\n",
+				meta.Name, len(lib.Catalog().All()), meta.Digest)
 			t := document.NewTextTable("task type", "difficulty", "tasks")
 			for _, c := range counts {
 				t.Row(c.Type, c.Difficulty, fmt.Sprint(c.Tasks))

@@ -45,7 +45,9 @@ type rebuilt struct {
 
 // rebuild copies stores into a new one. With salvage, it leaves out what is damaged instead of
 // failing.
-func rebuild(ctx context.Context, p *process, to string, from []string, salvage, asJSON bool) error {
+func rebuild(
+	ctx context.Context, p *process, to string, from []string, salvage, asJSON bool,
+) error {
 	out := rebuilt{
 		Store:         to,
 		Conflicts:     []store.Conflict{},
@@ -108,7 +110,8 @@ func (r *rebuilt) String() string {
 		fmt.Fprintf(&b, "; %d outcomes were left out in favour of earlier ones", r.Copied.Conflicts)
 	}
 	if r.Copied.Lost > 0 {
-		fmt.Fprintf(&b, "; left %s that cannot be trusted or read", counted(r.Copied.Lost, "attempt"))
+		fmt.Fprintf(&b, "; left %s that cannot be trusted or read",
+			counted(r.Copied.Lost, "attempt"))
 	}
 	if r.Missing > 0 {
 		verb := "are"

@@ -66,7 +66,9 @@ up to N failed episodes of each model.`,
 }
 
 // writeReport writes the report of a stored experiment.
-func writeReport(ctx context.Context, p *process, db *store.DB, e store.Experiment, f documentFlags) (err error) {
+func writeReport(
+	ctx context.Context, p *process, db *store.DB, e store.Experiment, f documentFlags,
+) (err error) {
 	j, err := job.Reopen(ctx, e)
 	if err != nil {
 		return fmt.Errorf("cannot plan experiment %s again: %w", e.Name, err)
@@ -81,7 +83,9 @@ func writeReport(ctx context.Context, p *process, db *store.DB, e store.Experime
 	if err != nil {
 		return err
 	}
-	return f.write(p, r, func() (*document.Document, error) { return r.Document(ctx, f.transcripts) })
+	return f.write(p, r, func() (*document.Document, error) {
+		return r.Document(ctx, f.transcripts)
+	})
 }
 
 // writeOthers reports the results of other systems, for a store that has no experiment.
@@ -93,5 +97,7 @@ func writeOthers(ctx context.Context, p *process, db *store.DB, f documentFlags)
 	if len(others) == 0 {
 		return errors.New("the store holds no experiment yet\nhint: `assay run` runs one")
 	}
-	return f.write(p, others, func() (*document.Document, error) { return exhibit.Others(others), nil })
+	return f.write(p, others, func() (*document.Document, error) {
+		return exhibit.Others(others), nil
+	})
 }

@@ -24,7 +24,8 @@ find it through a comment on the first line:
 		RunE: func(_ *cobra.Command, args []string) error {
 			schema, ok := schemas[args[0]]
 			if !ok {
-				return usageError("unknown schema %q\nhint: %s", args[0], assay.NameHint(args[0], names))
+				return usageError("unknown schema %q\nhint: %s",
+					args[0], assay.NameHint(args[0], names))
 			}
 			_, err := p.out.Write(schema())
 			return err

@@ -85,7 +85,8 @@ trial, it prints the templates of everything that episodes say to models, with t
 	cmd.Flags().IntVar(&number, "attempt", 0,
 		"the attempt's number; 0 is the one that settled the trial, or else the latest")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().BoolVar(&prompt, "prompt", false, "print the first messages to the model, or without a trial the templates")
+	cmd.Flags().BoolVar(&prompt, "prompt", false,
+		"print the first messages to the model, or without a trial the templates")
 	return cmd
 }
 
@@ -159,7 +160,8 @@ func writeTrial(w *bytes.Buffer, t *reading.Trial, opinions []store.Classificati
 	w.WriteString("\n")
 	writeVerdict(w, &t.Attempt)
 	for _, o := range opinions {
-		fmt.Fprintf(w, "  %s says %s, with confidence %.2f: %s\n", o.Model, o.Category, o.Confidence, o.Reason)
+		fmt.Fprintf(w, "  %s says %s, with confidence %.2f: %s\n",
+			o.Model, o.Category, o.Confidence, o.Reason)
 	}
 }
 
@@ -201,13 +203,16 @@ func writeMessage(w *bytes.Buffer, m assay.Message) {
 
 func writeVerdict(w *bytes.Buffer, a *assay.Attempt) {
 	if !a.Settles() {
-		fmt.Fprintf(w, "fault: %s\n  The model did not cause it; the trial is still pending.\n", a.FaultDetail)
+		fmt.Fprintf(w, "fault: %s\n  The model did not cause it; the trial is still pending.\n",
+			a.FaultDetail)
 		return
 	}
-	fmt.Fprintf(w, "%s, ended by %s after %d turns and %d calls\n", a.Level, a.Ended, a.Outcome.Turns, a.ToolCalls)
+	fmt.Fprintf(w, "%s, ended by %s after %d turns and %d calls\n",
+		a.Level, a.Ended, a.Outcome.Turns, a.ToolCalls)
 	fmt.Fprintf(w, "  required   %s\n", strings.Join(a.RequiredTools, ", "))
 	fmt.Fprintf(w, "  succeeded  %s\n", strings.Join(a.ExecutedTools, ", "))
-	fmt.Fprintf(w, "  coverage %.2f, order correct %v, corrections %d", a.Coverage, a.OrderCorrect, a.Assisted)
+	fmt.Fprintf(w, "  coverage %.2f, order correct %v, corrections %d",
+		a.Coverage, a.OrderCorrect, a.Assisted)
 	if a.ErrorCategory != "" {
 		fmt.Fprintf(w, ", error category %s", a.ErrorCategory)
 	}
@@ -230,7 +235,8 @@ func writeMeasures(w *bytes.Buffer, a *assay.Attempt) {
 	}
 	fmt.Fprintf(w, "\n  the best policy succeeds with probability %.3f\n", a.Best)
 	if s := a.Pilot; s != nil {
-		fmt.Fprintf(w, "  the original's three verdicts: executor %s, paper %s, batch %s\n", s.Executor, s.Paper, s.Batch)
+		fmt.Fprintf(w, "  the original's three verdicts: executor %s, paper %s, batch %s\n",
+			s.Executor, s.Paper, s.Batch)
 	}
 }
 

@@ -66,20 +66,27 @@ Faults: ` + wrapped(simserver.FaultKinds()) + `.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveSim(cmd.Context(), p, f) },
 	}
-	cmd.Flags().StringVar(&f.addr, "addr", "127.0.0.1:8080", "the address to listen on; port 0 takes a free one")
-	cmd.Flags().StringVar(&f.library, "library", library.BuiltinName, "the library whose tools the expert models know")
-	cmd.Flags().StringArrayVar(&f.keys, "key", nil, "accept only the keys in these environment `variables`; the default is any key")
-	cmd.Flags().StringArrayVar(&f.limits, "limit", nil, "`limits` for each key and deployment: [MODEL:]rpm=N,tpm=N,...")
+	cmd.Flags().StringVar(&f.addr, "addr", "127.0.0.1:8080",
+		"the address to listen on; port 0 takes a free one")
+	cmd.Flags().StringVar(&f.library, "library", library.BuiltinName,
+		"the library whose tools the expert models know")
+	cmd.Flags().StringArrayVar(&f.keys, "key", nil,
+		"accept only the keys in these environment `variables`; the default is any key")
+	cmd.Flags().StringArrayVar(&f.limits, "limit", nil,
+		"`limits` for each key and deployment: [MODEL:]rpm=N,tpm=N,...")
 	cmd.Flags().StringVar(&f.headers, "limit-headers", simserver.HeadersOpenAI,
 		"how responses report the limits: "+strings.Join(simserver.HeaderStyles(), ", "))
 	cmd.Flags().StringVar(&f.waits, "retry-after", simserver.RetryAfterBoth,
 		"how a refusal reports the wait: "+strings.Join(simserver.RetryAfters(), ", "))
 	choice(cmd, "limit-headers", simserver.HeaderStyles()...)
 	choice(cmd, "retry-after", simserver.RetryAfters()...)
-	cmd.Flags().StringArrayVar(&f.faults, "fault", nil, "misbehave in a `share` of the requests, such as 500=3%")
+	cmd.Flags().StringArrayVar(&f.faults, "fault", nil,
+		"misbehave in a `share` of the requests, such as 500=3%")
 	cmd.Flags().DurationVar(&f.latency, "latency", 0, "median time until a reply")
-	cmd.Flags().Float64Var(&f.sigma, "latency-sigma", 0.4, "standard deviation of the logarithm of the latency")
-	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "decides the latencies and which requests meet a fault")
+	cmd.Flags().Float64Var(&f.sigma, "latency-sigma", 0.4,
+		"standard deviation of the logarithm of the latency")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 1,
+		"decides the latencies and which requests meet a fault")
 	return cmd
 }
 

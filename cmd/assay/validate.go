@@ -117,7 +117,8 @@ func writeProofs(p *process, meta library.Meta, proofs []validate.Proof) {
 			{"doing nothing scores at", proof.Null},
 		} {
 			if len(f.tasks) > 0 {
-				fmt.Fprintf(p.out, "%s: %s %s, …\n", proof.World, f.text, strings.Join(f.tasks, ", "))
+				fmt.Fprintf(p.out, "%s: %s %s, …\n",
+					proof.World, f.text, strings.Join(f.tasks, ", "))
 			}
 		}
 	}

@@ -69,7 +69,8 @@ func auditText(r *audit.Report) string {
 			fmt.Fprintf(&b, "… and %d more; --json lists all\n", len(r.Problems)-most)
 			break
 		}
-		fmt.Fprintf(&b, "%s: %s: %s\n    → %s\n", problem.Check, problem.Where, problem.What, problem.Do)
+		fmt.Fprintf(&b, "%s: %s: %s\n    → %s\n",
+			problem.Check, problem.Where, problem.What, problem.Do)
 	}
 	if len(r.Problems) > 0 {
 		fmt.Fprintln(&b)
@@ -98,11 +99,13 @@ func auditText(r *audit.Report) string {
 	problems := counted(len(r.Problems), "problem")
 	switch {
 	case r.Damaged() && r.Mark != "":
-		fmt.Fprintf(&b, "%s: the store is damaged. No run writes to it while %s exists.\n", problems, r.Mark)
+		fmt.Fprintf(&b, "%s: the store is damaged. No run writes to it while %s exists.\n",
+			problems, r.Mark)
 	case r.Damaged():
 		fmt.Fprintf(&b, "%s: the store is damaged.\n", problems)
 	case len(r.Problems) > 0:
-		fmt.Fprintf(&b, "%s: the store is as it was written, but its contents cannot be right.\n", problems)
+		fmt.Fprintf(&b, "%s: the store is as it was written, but its contents cannot be right.\n",
+			problems)
 	default:
 		fmt.Fprintln(&b, "The store is whole.")
 	}
