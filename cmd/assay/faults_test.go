@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/assay-eval/assay"
 )
 
@@ -55,9 +53,7 @@ limits: {request: 2s, trial: 1m}
 	if event := lastEvent(t, r.out); event["done"] != 200.0 || event["pending"] != 0.0 {
 		t.Errorf("last event %v, want 200 done", event)
 	}
-	if diff := cmp.Diff(outcomes(t, calm), outcomes(t, stormy)); diff != "" {
-		t.Errorf("outcomes differ from a run without faults:\n%.3000s", diff)
-	}
+	outcomesEqual(t, outcomes(t, calm), outcomes(t, stormy))
 	stormMet(t, attempts(t, stormy))
 	noSocketsLeft(t, server)
 }

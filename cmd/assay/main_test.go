@@ -109,16 +109,22 @@ func file(t testing.TB, dir, name, text string) string {
 	return path
 }
 
-// attempts returns the attempts in an export of a store. The built program writes it, because
-// reading a store is slow under the race detector.
-func attempts(t testing.TB, store string) []assay.Attempt {
+// exportedBytes returns the export of a store. The built program writes it, because reading a store is
+// slow under the race detector.
+func exportedBytes(t testing.TB, store string) []byte {
 	t.Helper()
 	out, err := program(t, "export", "--store", store).Output()
 	if err != nil {
 		t.Fatalf("assay export: %v", err)
 	}
+	return out
+}
+
+// attempts returns the attempts in the export of a store.
+func attempts(t testing.TB, store string) []assay.Attempt {
+	t.Helper()
 	var all []assay.Attempt
-	for a, err := range export.Read(bytes.NewReader(out)) {
+	for a, err := range export.Read(bytes.NewReader(exportedBytes(t, store))) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -104,6 +105,15 @@ func outcomes(t *testing.T, path string) []outcome {
 	return all
 }
 
+// outcomesEqual checks that two runs gave the same outcomes. It computes a diff only if they differ,
+// because a diff of conversations takes seconds under the race detector.
+func outcomesEqual(t *testing.T, want, got []outcome) {
+	t.Helper()
+	if !reflect.DeepEqual(want, got) {
+		t.Errorf("outcomes differ between the runs (-want +got):\n%.4000s", gocmp.Diff(want, got))
+	}
+}
+
 // TestHTTPGivesTheSameOutcomes runs one experiment in process and over real HTTP, one request at a
 // time and 64 at once. The outcome and the conversation of every trial are equal byte for byte.
 func TestHTTPGivesTheSameOutcomes(t *testing.T) {
@@ -139,8 +149,6 @@ func sameOverHTTP(t *testing.T, experiment string) {
 		path := file(t, dir, name+".yaml", experiment+"providers: "+name+"-providers.yaml\n")
 		db := filepath.Join(dir, name+".db")
 		must(t, map[string]string{"SIM_KEY": "k"}, "run", path, "--store", db, "--display", "none")
-		if diff := gocmp.Diff(want, outcomes(t, db)); diff != "" {
-			t.Errorf("concurrency %s differs from the run in process:\n%.4000s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) { outcomesEqual(t, want, outcomes(t, db)) })
 	}
 }

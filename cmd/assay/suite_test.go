@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -77,6 +78,7 @@ providers:
 	checkFlaws(t, all)
 	checkCategories(t, all)
 
+	before := exportedBytes(t, db)
 	for _, name := range plan.Suites {
 		models := three
 		if name == "scale" { // outside the suite all, it has trials for any model
@@ -87,8 +89,8 @@ providers:
 			t.Errorf("the suite %s has pending trials:\n%s", name, out)
 		}
 	}
-	if diff := cmp.Diff(all, attempts(t, db)); diff != "" {
-		t.Errorf("suites without pending trials changed the store:\n%.2000s", diff)
+	if !bytes.Equal(before, exportedBytes(t, db)) {
+		t.Error("suites without pending trials changed the store")
 	}
 }
 
