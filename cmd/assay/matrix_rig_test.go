@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/model/simserver"
 )
@@ -221,4 +222,21 @@ func noGoroutines(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Errorf("goroutines are left after the run:\n%s", profile.String())
+}
+
+// atTheEnd checks that the next attempt at a trial began after all other attempts.
+func atTheEnd(t *testing.T, all []assay.Attempt, faulted assay.Attempt) {
+	t.Helper()
+	i := slices.IndexFunc(all, func(a assay.Attempt) bool {
+		return a.ID == faulted.ID && a.Settles()
+	})
+	if i < 0 {
+		t.Errorf("trial %s was not settled in the same run", faulted.ID)
+		return
+	}
+	for _, a := range all {
+		if a.StartedAt.After(all[i].StartedAt) {
+			t.Errorf("trial %s was tried again before trial %s", faulted.ID, a.ID)
+		}
+	}
 }
