@@ -24,6 +24,7 @@ test:
 test-all: compiler browser python
 	@if [ -x $(PYTHON)/bin/python ]; then export ASSAY_PYTHON=$(CURDIR)/$(PYTHON)/bin/python; fi; \
 	if command -v $${CC:-gcc} >/dev/null 2>&1; then \
+		$(GO) test -run '^TestPinned' ./cmd/assay && \
 		CGO_ENABLED=1 $(GO) test -race -p 1 -parallel 4 -timeout 25m ./...; \
 	else \
 		echo "make: no C compiler, so the tests run without the race detector"; \

@@ -15,6 +15,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/export"
+	"github.com/assay-eval/assay/internal/task/library"
 )
 
 // binary builds the program once for all tests that kill it or run for long. It has no race
@@ -155,4 +156,14 @@ func pilotLibrary(t testing.TB, dir string) string {
 	must(t, nil, "library", "import", filepath.Join(data, "task_library_630.json"),
 		"--tools", filepath.Join(data, "tool_registry.json"), "-o", out)
 	return out
+}
+
+func builtinLibrary(t testing.TB) *library.Library {
+	t.Helper()
+	lib, err := library.Builtin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lib.Close() })
+	return lib
 }

@@ -1,3 +1,8 @@
+//go:build !race
+
+// The tests of this file use one goroutine each, and the race detector would make them take minutes.
+// `make test-all` runs them without it.
+
 package main
 
 import (
@@ -68,16 +73,6 @@ func (d *digest) String() string {
 type pins struct{ strings.Builder }
 
 func (p *pins) add(name string, d *digest) { fmt.Fprintf(p, "%s: %s\n", name, d) }
-
-func builtinLibrary(t testing.TB) *library.Library {
-	t.Helper()
-	lib, err := library.Builtin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { lib.Close() })
-	return lib
-}
 
 // The IDs, seeds and cells of all trials stay the same, and so do the built-in tasks and tools.
 func TestPinnedTrials(t *testing.T) {
