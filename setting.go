@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The tool settings: how a model meets the tools of its task.
+// The tool settings: how the tools of a task are presented to the model.
 const (
 	// Discover gives the model three functions with which it finds the library's tools,
 	// reads about them and executes them.
@@ -19,7 +19,7 @@ var ToolSettings = []string{Discover, Listed}
 
 // The protocols: how a model acts.
 const (
-	Native = "native" // calls of functions, as the endpoint's API has them
+	Native = "native" // function calls, as the endpoint's API defines them
 	Tags   = "tags"   // tags in the text of a reply
 )
 

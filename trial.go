@@ -35,8 +35,8 @@ type Setting struct {
 	// Tokens and USD limit an episode's tokens and dollars. 0 means no limit.
 	Tokens int     `json:"token_limit"`
 	USD    float64 `json:"cost_limit"`
-	// SeveralCalls decides about the calls beyond the first in a reply. If it is empty, they
-	// are executed in order; see also [RefuseSeveral].
+	// SeveralCalls says what happens to the calls after the first in a reply. If it is empty,
+	// they are executed in order; see also [RefuseSeveral].
 	SeveralCalls string `json:"several_calls"`
 	// Persistence and Burst, in [0,1), make random failures last and cluster; docs/worlds.md
 	// has the formula. 0 turns them off.

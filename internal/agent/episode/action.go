@@ -93,8 +93,8 @@ func wellFormed(a action) action {
 	return a
 }
 
-// noName returns the correction of an action without a tool. Under the protocol tags, whose actions
-// have no ID, the correction shows the form.
+// noName returns the correction of an action without a tool. Actions in the protocol tags
+// have no ID, so the correction shows the expected form.
 func noName(id string) string {
 	if id == "" {
 		return "no name in tag"

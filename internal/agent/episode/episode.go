@@ -2,7 +2,8 @@
 // limits, and the verdict at the end.
 //
 // It starts no goroutines, stores nothing and does not wait for rate limits; its provider does
-// that. A fault of the provider ends the episode and is never scored.
+// that. A fault of the provider ends the episode and is never scored. The turn loop is the
+// agent: its model is any [assay.Provider], and there is no registry of agents.
 package episode
 
 import (

@@ -6,7 +6,7 @@ import (
 )
 
 // defaultAfter is the number of rounds after which a loop of any kind is noticed. Three rounds are
-// not an accident, and they leave most of ten turns.
+// hardly an accident, and they leave most of an episode of ten turns.
 const defaultAfter = 3
 
 // DefaultLoops returns a world's default rules. The original had no rule for searches, so the pilot

@@ -113,8 +113,8 @@ func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
 	}
 }
 
-// isCalm reports whether enough requests succeeded since the latest burst of
-// refusals that the next burst must be a new one. That takes twice as many
+// isCalm reports whether enough requests have succeeded since the latest burst
+// of refusals for the next burst to count as new. That takes twice as many
 // successes as there are slots.
 func (l *lane) isCalm() bool { return l.calm >= max(8, 2*l.limit(concurrency)) }
 

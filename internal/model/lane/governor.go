@@ -24,7 +24,7 @@ type governor struct {
 	// each round of successes.
 	starting bool
 	changed  time.Time
-	// bound is true if a request had to wait for the limit since the change.
+	// bound is true if a request has had to wait for the limit since the change.
 	bound bool
 	// good counts successful requests since the change.
 	good   int

@@ -2,14 +2,14 @@
 //
 // A lane is one combination of deployment, key and model, which is the unit
 // that providers limit. It counts requests in flight, and requests and tokens
-// in time windows. It learns limits that are not stated, and pauses if its
+// in time windows. It learns unstated limits, and pauses if its
 // endpoint asks for that. A [Pool] serves a model from all its lanes: each
 // request goes to the lane that can start it soonest, and waiting requests are
 // served in order of arrival. A request holds a slot of its lane only while it
 // is in flight, never during a backoff.
 //
-// All decisions depend only on the time passed in, so [Simulate] can make the
-// same decisions in virtual time.
+// All decisions depend only on the time that they are given, so [Simulate] can
+// make the same decisions in virtual time.
 //
 // The package does not know about trials or wire formats.
 package lane

@@ -270,9 +270,9 @@ type admissionKey struct{}
 func (a *admission) free() { a.once.Do(func() { a.pool.q.reserved-- }) }
 
 // Admit reserves a place for a new conversation if its first request could start
-// now and no request is waiting. The conversation has to call Chat with the
-// returned context, and done when it has ended. done may be called at any time.
-// If ok is false, [Options.Wake] is called when Admit may succeed.
+// now and no request is waiting. The conversation must call Chat with the
+// returned context, and call done when it ends. done may be called at any time.
+// If ok is false, [Options.Wake] is called when it is worth calling Admit again.
 func (p *Pool) Admit(ctx context.Context) (inside context.Context, done func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,6 +6,9 @@
 // wait, pace or price requests, and does not check which model answered. Package
 // lane does that.
 //
+// Package plan lists the protocols of the providers file, and package job opens
+// a client for each lane.
+//
 // It does not use the official SDK. A response is only passed on after its body
 // has been read completely, within a size limit, and cleaned of secrets. With 30
 // tools and 18 messages, a call costs 53 µs of CPU here and 140 µs with the SDK. A

@@ -5,8 +5,8 @@
 // see the packages export, evallog and document.
 //
 // Each file is first written to .NAME.part next to its place, under the lock .NAME.lock. So two
-// programs never write one file at the same time, and the remains of a killed program are
-// overwritten by the next one.
+// programs never write the same file at once, and the next program overwrites what a killed one
+// left behind.
 package delivery
 
 import (

@@ -10,7 +10,7 @@ import (
 )
 
 // placeOf returns the path at which an output will appear. It returns "" if the output is not a
-// regular file, so that its bytes go to what exists already.
+// regular file, in which case its bytes go straight to the device or pipe.
 func placeOf(name string) (string, error) {
 	fi, err := os.Stat(name)
 	switch {

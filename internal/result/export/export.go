@@ -35,7 +35,7 @@
 // UTF-8. Parquet refuses times outside the years 1678 to 2262 and seeds from
 // 2^63 on.
 //
-// A [Manifest] lies beside the files as JSON. Its field names are a contract
+// A [Manifest] is written next to the files as JSON. Its field names are a contract
 // like those of the records: fields are added but never renamed.
 package export
 

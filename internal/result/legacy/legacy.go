@@ -4,7 +4,7 @@
 // It owns the formats, the checks of their content, and the correction of
 // counts. It does not open files.
 //
-// Data from these files stay aggregates of another system and never become
+// Data from these files remain another system's aggregates and never become
 // trials. The package does not move anything between leaves or models, not even
 // to make totals agree or to fill a gap. It does not merge names either; if two
 // names seem to mean the same model, a [Finding] suggests it. If a leaf's

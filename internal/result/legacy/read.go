@@ -58,8 +58,8 @@ func (r *reader) find(p place, kind, stored, derived, done, format string, args 
 	})
 }
 
-// each calls f for the members of parent's object with the given name. If keys
-// are duplicate, it reports this and reads all values.
+// each calls f for the members of parent's object with the given name. If a key
+// occurs more than once, it reports that and reads all values.
 func (r *reader) each(p place, parent *node, name string, f func(p place, key string, n *node)) {
 	if parent.get(name) == nil {
 		r.find(p, missingField, "", "", leftOut, "%s is missing", name)

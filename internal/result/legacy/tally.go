@@ -187,8 +187,8 @@ type tallied struct {
 }
 
 // gather counts the first outcome of every trial by leaf and sorts the leaves
-// by model and then in the order of the original's tables, with falling rates.
-// all is the sum of all leaves. It keeps the leaves and trial IDs in memory,
+// by model, then in the order of the original's tables, then by descending
+// rate. all is the sum of all leaves. It keeps the leaves and trial IDs in memory,
 // but no attempts.
 func gather(attempts iter.Seq2[assay.Attempt, error]) (sorted []*tallied, all tally, err error) {
 	leaves := make(map[key]*tallied)

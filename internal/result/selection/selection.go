@@ -1,7 +1,7 @@
 // Package selection finds the attempts of a store that a user means.
 //
-// It owns the ways to name attempts: by experiment, run, model, variant, snapshot and conditions
-// on fields. It doesn't write or count anything; see the packages dataset and report. It doesn't
+// It owns the ways to name attempts: by experiment, run, model, variant, and snapshot. Conditions
+// on fields are [export.Where]. This package doesn't write or count anything; see the packages dataset and report. It doesn't
 // know how an experiment is planned either: a [Planner] lists the trials for it.
 //
 // An experiment owns the trials that it plans, whichever experiment's run carried them out.
@@ -176,8 +176,8 @@ type Scope struct {
 	Experiment string
 	planned    map[assay.TrialID]bool // nil if the experiment cannot be planned again
 	models     map[string]int         // the number of planned trials
-	// withMade adds the attempts that were made for the experiment at trials that it doesn't
-	// plan any more. They belong to it if no experiment was named, so that every attempt
+	// withMade adds the attempts that were made for the experiment whose trials it no longer
+	// plans. They belong to it if no experiment was named, so that every attempt
 	// belongs to one.
 	withMade bool
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// A Pair holds the trials of one task on two sides: A of NA trials were
-// fulfilled on side A, and B of NB on side B. There is one Pair per task.
+// A Pair holds the trials of one task on two sides: A of NA trials
+// succeeded on side A, and B of NB on side B. There is one Pair per task.
 type Pair struct {
 	A, NA int
 	B, NB int

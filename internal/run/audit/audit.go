@@ -1,9 +1,9 @@
-// Package audit holds a store against the plans of its experiments.
+// Package audit checks a store against the plans of its experiments.
 //
 // Package store proves that rows are as they were written. This package checks their content:
 // names and reliabilities must belong to the run's experiment, the requested model must have
-// answered, and the transcript must still give the stored score. It also finds the trials that would be
-// pending again after a deletion. It changes no row.
+// answered, and the transcript must still give the stored score. It also finds the trials that
+// would be pending again after a deletion. It does not change any row.
 package audit
 
 import (

@@ -2,8 +2,8 @@
 // episode goroutines. It decides which trials run now, retries trials that
 // faulted, parks those that keep failing, and stops cleanly.
 //
-// It does not know the store, the providers or the plan; its configuration
-// gives it functions instead. An attempt counts only after its Save has
+// It does not know the store, the providers or the plan; its [Config] gives it
+// functions instead. Config.Attempt carries out one attempt, wherever that is. An attempt counts only after its Save has
 // returned.
 package engine
 

@@ -19,7 +19,7 @@ const shownNotes = 5
 
 // draw renders a snapshot for a terminal of the given size; 0 means unknown. No
 // line is wider than the terminal, and the lines, including the empty one after
-// the last newline, fit its height unless it has only a few. During a run, the
+// the last newline, fit its height, unless it is only a few lines tall. During a run, the
 // number of lines never falls from one snapshot to the next, because bubbletea
 // would leave a part of the earlier frame on the screen.
 func draw(s Snapshot, width, height int) string {

@@ -39,7 +39,8 @@ type ModelState struct {
 	// Left is the time until the model is done at the pace of the last minute.
 	// It is 0 if that is unknown or the model will not finish.
 	Left time.Duration
-	// Closed is the reason if the model cannot serve any more in this run.
+	// Closed is the reason why the model cannot serve more requests in this run. It is empty
+	// if it can.
 	Closed string
 }
 

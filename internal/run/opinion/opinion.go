@@ -1,5 +1,5 @@
-// Package opinion asks a model why outcomes are not full success, and stores its opinions next to
-// the categories that the rules gave.
+// Package opinion asks a model why trials failed, and stores its opinions next to the categories
+// that the rules gave.
 //
 // It chooses the outcomes and compares opinions with rules. Package classify owns the question and
 // the reading of the reply. Opinions never change an outcome.

@@ -9,10 +9,10 @@ var experimentSchema string
 var providersSchema string
 
 // ExperimentSchema returns the JSON schema (draft 2020-12) of experiment files,
-// for editors. [Load] reads every file that the schema allows, unless the
-// mistake is in other files, in the environment, or in how parts relate to each
-// other and to the rest. Load also accepts a little more, such as quoted
-// numbers.
+// for editors. [Load] accepts every file that the schema allows, except for
+// mistakes that a schema cannot see: in other files, in the environment, or in
+// how parts relate to each other and to the rest. Load also accepts a little
+// more, such as quoted numbers.
 func ExperimentSchema() []byte { return []byte(experimentSchema) }
 
 // ProvidersSchema returns the JSON schema (draft 2020-12) of providers files,

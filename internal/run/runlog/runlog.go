@@ -5,7 +5,6 @@
 // The log is for people. It may lag or fail without any effect on the run.
 // Callers decide what to log, and nothing reads a log to continue a run; the
 // results are in the store.
-// results are the store's.
 package runlog
 
 import (

@@ -62,7 +62,7 @@ func Send(ctx context.Context, storePath string, o Order) (Reply, error) {
 	return r, nil
 }
 
-// socketPath returns where the run on a store listens. The socket stands next to the store, so
+// socketPath returns where the run on a store listens. The socket is next to the store, so
 // that only users who may write there can control the run. If that path is too long for a
 // socket, it is replaced by one in the system's directory for temporary files.
 func socketPath(storePath string) (string, error) {

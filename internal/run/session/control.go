@@ -146,8 +146,8 @@ func (s *Session) obey(ctx context.Context, o Order) (Reply, error) {
 	return Reply{Text: text}, err
 }
 
-// matchLane reports whether an order is for a lane. It is if it names the lane, the beginning of
-// its name or its model, and if it has no names.
+// matchLane reports whether an order is for a lane. An order matches if it names the lane, a prefix
+// of its name, or its model, or if it has no names.
 func matchLane(o Order, model, lane string) bool {
 	if len(o.Names) == 0 {
 		return true

@@ -1,6 +1,7 @@
 // Package session carries out one run of a job. It records the run in the store, lets the engine
 // work through pending trials, explains stalls, stores learned limits, writes the log, takes
-// orders over a socket, and ends with a [Summary].
+// the orders of `assay ctl` over a socket, and ends with a [Summary]. Other processes ask it for its
+// [State].
 //
 // It does not print and does not know flags. A [Display] shows the run to its user.
 package session
@@ -33,7 +34,7 @@ import (
 
 // Options say how to run a job.
 type Options struct {
-	// Store is the path of the store. The control socket stands next to it.
+	// Store is the path of the store. The control socket is next to it.
 	Store string
 	// Program is the version of this program, Host the name of this machine.
 	Program, Host string

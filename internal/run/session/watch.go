@@ -11,8 +11,8 @@ import (
 	"github.com/assay-eval/assay/internal/run/job"
 )
 
-// stallAfter is the time without a finished request after which a note explains the stall. Each
-// further note takes twice as long.
+// stallAfter is the time without a finished request after which a note explains the stall. The wait
+// doubles after each note.
 const stallAfter = time.Minute
 
 // watch explains stalls in notes until ctx ends.

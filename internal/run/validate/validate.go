@@ -23,7 +23,7 @@ import (
 type Proof struct {
 	World string `json:"world"`
 	Tasks int    `json:"tasks"`
-	// Unsolvable counts the tasks at which no policy fully succeeds within the turns. Examples
+	// Unsolvable counts the tasks that no policy can fully solve within the turn limit. Examples
 	// names some of them.
 	Unsolvable int      `json:"unsolvable"`
 	Examples   []string `json:"examples,omitempty"`
@@ -43,7 +43,7 @@ type Proof struct {
 // Reliability is the reliability of tools that sometimes fail.
 const Reliability = 0.8
 
-// leastEpisodes is the least number of episodes that the oracle plays.
+// leastEpisodes is the minimum number of episodes that the oracle plays.
 const leastEpisodes = 1000
 
 // Library plays all tasks of a library in a world.

@@ -14,8 +14,7 @@ import (
 )
 
 // The free parameters of Okapi BM25 (Robertson and Zaragoza, "The Probabilistic Relevance
-// Framework", 2009, section 3.4). These are the usual values in the literature if they have not
-// been tuned.
+// Framework", 2009, section 3.4). These are the usual untuned defaults.
 const (
 	k1 = 1.2
 	b  = 0.75
@@ -116,7 +115,7 @@ var stopWords = strings.Fields(`a all an and any are as at be by each for from h
 var suffixes = strings.Fields(`ations ation ators ator ating ated ates ate ings ing iers ier ies ied
 	ers ors er or ed es y e s`)
 
-// stem maps the forms of a verb and its agent to one word, such as parse, parses, parsing and
+// stem maps the forms of a verb and its agent noun to one word, such as parse, parses, parsing and
 // parser.
 func stem(w string) string {
 	for _, s := range suffixes {

@@ -1,5 +1,5 @@
-// Package policy solves tasks exactly: given the rules by which calls succeed, it computes the
-// best tool to call in every state, and the probability of full success.
+// Package policy solves tasks exactly: given the rules that decide whether calls succeed, it computes
+// the best tool to call in every state, and the probability of full success.
 //
 // It does not know any world. A world describes its chances as [Rules].
 package policy

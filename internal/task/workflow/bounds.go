@@ -56,8 +56,8 @@ func (b *Bounds) Best(trial *assay.Trial, required []string) float64 {
 	return p
 }
 
-// ProblemOf returns the problem that a trial poses, with one call per reply. If the world wants a
-// reply for the claim to be done, one reply is kept for it.
+// ProblemOf returns the problem that a trial poses, with one call per reply. If the world
+// requires a separate reply to claim completion, one reply is reserved for it.
 func ProblemOf(trial *assay.Trial, required []string) Problem {
 	d := world.Of(trial.World)
 	p := Problem{

@@ -1,7 +1,7 @@
 // Package workflow makes plans: the linear plan that a model is shown, and plans with a known
 // flaw. It also finds the best policy for a task in its world.
 //
-// It does not execute anything and does not word prompts.
+// It does not execute anything and does not write prompts.
 package workflow
 
 import (

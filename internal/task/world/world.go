@@ -1,5 +1,5 @@
-// Package world lists the worlds and looks them up by name. It also searches the tools, which
-// works alike in all worlds.
+// Package world lists the worlds and looks them up by name. It also implements tool
+// search, which is the same in every world.
 //
 // A world is a versioned set of rules: how its tools behave, how a best policy plans, and how
 // episodes are judged. Each has a folder of its own, such as assay1, which ends in a

@@ -1,4 +1,5 @@
-// Package assay1 is the default world, assay-1: its rules, its planner's model and its verdict.
+// Package assay1 is the default world, assay-1: its rules, the chances that its planner uses,
+// and its verdict.
 //
 // docs/worlds.md states the same rules in words.
 package assay1

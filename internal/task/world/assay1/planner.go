@@ -12,8 +12,8 @@ import (
 // the start. After a failure nothing beats calling the same tool again: it has to succeed in the
 // end, and any other tool called in between would have to succeed too.
 //
-// There is one exception. If failures both last and cluster, and after calls that the policy
-// would not have made itself, another order may be slightly better.
+// There is one exception: if failures both last and cluster, another order may be slightly better
+// after calls that the policy would not have made itself.
 //
 // State.Recent is 1 if the latest call failed.
 type rules struct {

@@ -83,8 +83,8 @@ func (c *course) inPlace() string {
 //     step had succeeded for an earlier tool that depends on it, it is sequence_order. Otherwise
 //     the step was left out: tool_selection.
 //  10. The episode was cut off. The category is other if more replies were lost to bad luck than
-//     were wasted or idle. If more replies held only mistakes than were lost in any other way of
-//     the model's, the last mistake decides as in 4. Otherwise it is max_turns.
+//     were wasted or idle. If the model lost more replies to mistakes than to anything else of
+//     its own doing, the last mistake decides as in 4. Otherwise it is max_turns.
 //
 // The code of a failure by chance does not matter.
 func (c *course) category(tr *assay.Transcript, uses []verdict.Use, w *verdict.Witness) string {
@@ -177,7 +177,7 @@ func (c *course) fault(calls []assay.CallRecord, i int, w *verdict.Witness) stri
 	return w.Remains(assay.CategoryParameterConfig)
 }
 
-// A loss is the reason why a reply brought its task no further.
+// A loss is the reason why a reply made no progress.
 type loss int
 
 // The losses of replies. A reply with several calls has the first loss of this list that one of

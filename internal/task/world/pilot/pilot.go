@@ -1,5 +1,5 @@
-// Package pilot is the world with the rules of the 2025 original's simulator: its rules, its
-// planner's model and its verdicts.
+// Package pilot is the world with the rules of the 2025 original's simulator: its rules, the
+// chances that its planner uses, and its verdicts.
 //
 // docs/worlds.md states the same rules in words.
 package pilot

@@ -8,7 +8,7 @@ import (
 )
 
 // rules are this world's rules for a policy. Any call can succeed, less often if dependencies are
-// missing or calls failed lately. A call is worth making if its tool is the next required one, or
+// missing or recent calls have failed. A call is worth making if its tool is the next required one, or
 // a dependency that is not required, so that no success breaks the required order.
 type rules struct {
 	work  policy.Work

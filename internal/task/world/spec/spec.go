@@ -26,7 +26,7 @@ type Definition struct {
 	// Verdict judges an episode.
 	Verdict Verdict
 
-	// Chance is the chance of a call if its dependencies are there and nothing failed lately.
+	// Chance is the chance of a call if its dependencies are met and nothing failed recently.
 	Chance func(reliability float64) float64
 	// Steps returns the tools of a task's plan, in order.
 	Steps func(catalog *assay.Catalog, required []string) []string
@@ -38,7 +38,7 @@ type Definition struct {
 	References bool
 	// FailuresLast means that failures can be made to last and to cluster.
 	FailuresLast bool
-	// ClaimTakesReply means that the model needs a reply of its own to claim that it is done.
+	// ClaimTakesReply means that claiming completion takes a separate reply.
 	ClaimTakesReply bool
 	// StopsSearches means that a search loop ends an episode unless the experiment file changes
 	// the rule. Otherwise it is only recorded.
