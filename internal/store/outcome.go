@@ -32,7 +32,7 @@ func (db *DB) Outcomes(ctx context.Context) iter.Seq2[Outcome, error] {
 
 // Verdicts streams the same attempts as [DB.Attempts], in the same order, with only the fields
 // that tables of results need. It leaves out the trial except for its ID, and every column
-// marked as detail, such as names of tools and times. It takes a third of the time. It ignores
+// marked as detail, such as times. It takes a third of the time. It ignores
 // Experiment, Model, Run, Trial and Since in the filter.
 func (db *DB) Verdicts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, error] {
 	return func(yield func(assay.Attempt, error) bool) {
@@ -97,7 +97,6 @@ func loadVerdict(row []any, a *assay.Attempt, in *interned) (err error) {
 	}
 	if score, ok := row[1].(string); ok {
 		a.Outcome, err = parseOutcome([]byte(score))
-		a.RequiredTools, a.ExecutedTools = nil, nil
 	}
 	return err
 }

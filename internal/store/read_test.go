@@ -363,7 +363,6 @@ func TestVerdictsAgreeWithAttempts(t *testing.T) {
 		w.Number, w.Experiment, w.Program = 0, "", ""
 		w.FaultDetail, w.Parked, w.Retried = "", false, nil
 		w.StartedAt, w.FinishedAt = time.Time{}, time.Time{}
-		w.RequiredTools, w.ExecutedTools = nil, nil
 		if diff := cmp.Diff(w, got); diff != "" {
 			t.Fatalf("verdict %d (-attempt +verdict):\n%s", n, diff)
 		}

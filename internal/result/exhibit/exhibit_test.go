@@ -72,6 +72,20 @@ func TestSummarySaysWhetherTheBestIsMoreThanChance(t *testing.T) {
 	}
 }
 
+func TestSummaryNamesMissingTool(t *testing.T) {
+	t.Parallel()
+	best := modelRate("m", .7)
+	got := summaryOf(report.Findings{
+		Best:    &best,
+		Reason:  &report.Reason{Category: assay.CategoryToolSelection, Count: 80, Failed: 120},
+		Missing: &report.MissingTool{Tool: "data_processing_parser", Count: 41, Failed: 120},
+	})
+	want := "Most often missing: data_processing_parser, in 41 of 120 failed trials."
+	if !strings.Contains(got, want) {
+		t.Errorf("the summary is\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestSummarySaysWhatToDoNext(t *testing.T) {
 	t.Parallel()
 	best := modelRate("m", .7)

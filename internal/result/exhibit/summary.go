@@ -89,6 +89,10 @@ func troubleText(f report.Findings) string {
 		text += fmt.Sprintf(" It is most frequent in %s, in %s of its trials.",
 			configuration(r.Place), roughly(r.Share.Rate))
 	}
+	if m := f.Missing; m != nil {
+		text += fmt.Sprintf(" Most often missing: %s, in %d of %d failed trials.",
+			m.Tool, m.Count, m.Failed)
+	}
 	if w := f.Weakest; w != nil {
 		text += fmt.Sprintf(" The weakest variant is %s, with %s full success.",
 			report.Readable(w.Level), roughly(w.Rate))

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,6 +20,8 @@ type Findings struct {
 	Rivals []Rival `json:"rivals"`
 	// Reason is the most frequent reason why trials failed, nil if all succeeded.
 	Reason *Reason `json:"reason"`
+	// Missing is the tool that failed trials lacked most often, nil if they lacked none.
+	Missing *MissingTool `json:"missing_tool"`
 	// Weakest is the variant with the lowest rate over all models, nil if there are not
 	// at least two.
 	Weakest *PivotCell `json:"weakest_variant"`
@@ -40,6 +43,14 @@ type Reason struct {
 	Share Share     `json:"share_there"`
 }
 
+// A MissingTool is a required tool, with the number of failed trials in which it was the first one
+// that did not succeed.
+type MissingTool struct {
+	Tool   string `json:"tool"`
+	Count  int    `json:"count"`
+	Failed int    `json:"failed"`
+}
+
 // mostRivals limits the rivals that are compared with the best.
 const mostRivals = 20
 
@@ -57,7 +68,7 @@ func findings(cells []*cell, rates []ModelRate) Findings {
 	cells = where(cells, func(c assay.Cell) bool {
 		return Simulated(c.Model) == Simulated(f.Best.Model)
 	})
-	f.Reason = mainReason(cells)
+	f.Reason, f.Missing = mainReason(cells), missingTool(cells)
 	f.Weakest = weakest(cells)
 	return f
 }
@@ -140,6 +151,24 @@ func mainReason(cells []*cell) *Reason {
 		}
 	}
 	return r
+}
+
+// missingTool finds the tool that failed trials lacked most often, the first by name if several did.
+func missingTool(cells []*cell) *MissingTool {
+	var total tally
+	for _, c := range cells {
+		total.merge(&c.tally)
+	}
+	m := &MissingTool{Failed: total.done - total.full}
+	for _, tool := range slices.Sorted(maps.Keys(total.missing)) {
+		if n := total.missing[tool]; n > m.Count {
+			m.Tool, m.Count = tool, n
+		}
+	}
+	if m.Count == 0 {
+		return nil
+	}
+	return m
 }
 
 // weakest finds the variant with the lowest rate over all models.

@@ -12,7 +12,13 @@ func TestFindingsNameBestAndMainReason(t *testing.T) {
 	var s scene
 	s.play("sim/optimal", "optimal", 40, func(int, *assay.Attempt) {})
 	s.play("good", "optimal", 40, fails(10, 0))
-	s.play("good", "baseline", 40, fails(2, 0))
+	s.play("good", "baseline", 40, func(i int, a *assay.Attempt) {
+		fails(2, 0)(i, a)
+		a.RequiredTools = []string{"reader", "writer", "reader"}
+		a.ExecutedTools = [][]string{
+			a.RequiredTools, {"writer", "reader"}, {"reader"}, {"other"},
+		}[i/2%4]
+	})
 	s.play("bad", "optimal", 40, func(i int, a *assay.Attempt) {
 		fails(4, 2)(i, a)
 		if a.Level == assay.Failure {
@@ -36,6 +42,10 @@ func TestFindingsNameBestAndMainReason(t *testing.T) {
 		r.Place.Model != "bad" || r.Failed != 54 {
 		t.Errorf("the main reason is %+v, want sequence order in 30 of 54, in bad", r)
 	}
+	want := report.MissingTool{Tool: "reader", Count: 10, Failed: 54}
+	if f.Missing == nil || *f.Missing != want {
+		t.Errorf("the tool that is most often missing is %+v, want %+v", f.Missing, want)
+	}
 	if f.Weakest == nil || f.Weakest.Level != "baseline" {
 		t.Errorf("the weakest variant is %+v, want baseline", f.Weakest)
 	}
@@ -45,7 +55,8 @@ func TestFindingsOfNothingAreEmpty(t *testing.T) {
 	t.Parallel()
 	var s scene
 	f := s.analyze(t, report.Beside{}).Findings
-	if f.Best != nil || f.Reason != nil || f.Weakest != nil || len(f.Rivals) > 0 {
+	if f.Best != nil || f.Reason != nil || f.Missing != nil || f.Weakest != nil ||
+		 len(f.Rivals) > 0 {
 		t.Errorf("the findings are %+v", f)
 	}
 }

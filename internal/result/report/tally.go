@@ -26,6 +26,8 @@ type tally struct {
 	costUSD, coverage     float64
 	errors                map[mistake]int // reasons of trials without full success
 	loops                 map[assay.LoopKind]int
+	// missing counts trials without full success by their first required tool that did not succeed.
+	missing map[string]int
 	best                  best
 	// templates and rules count outcomes by the hash of their prompts and by the version of the
 	// rules that judged them.
@@ -358,6 +360,9 @@ func (t *tally) settle(o *assay.Outcome, of task) {
 	}
 	if o.Level != assay.FullSuccess {
 		bump(&t.errors, mistake{o.ErrorCategory, of}, 1)
+		if tool := firstMissing(o.RequiredTools, o.ExecutedTools); tool != "" {
+			bump(&t.missing, tool, 1)
+		}
 	}
 	if o.Loop != "" {
 		bump(&t.loops, o.Loop, 1)
@@ -365,6 +370,26 @@ func (t *tally) settle(o *assay.Outcome, of task) {
 	if measuresBest(o.ScoreVersion) {
 		t.best.merge(best{o.Best, 1, int(isFull(o.Level))})
 	}
+}
+
+// firstMissing returns the first required tool without a successful call of its own, or "". Each
+// call counts for one requirement only.
+func firstMissing(required, executed []string) string {
+	for i, tool := range required {
+		if occurrences(required[:i+1], tool) > occurrences(executed, tool) {
+			return tool
+		}
+	}
+	return ""
+}
+
+func occurrences(names []string, name string) (n int) {
+	for _, s := range names {
+		if s == name {
+			n++
+		}
+	}
+	return n
 }
 
 // measuresBest reports whether a version of the rules measures the best policy. The first version
@@ -404,6 +429,7 @@ func (t *tally) merge(o *tally) {
 	t.best.merge(o.best)
 	bumpAll(&t.errors, o.errors)
 	bumpAll(&t.loops, o.loops)
+	bumpAll(&t.missing, o.missing)
 	bumpAll(&t.templates, o.templates)
 	bumpAll(&t.rules, o.rules)
 	t.detail.merge(&o.detail)
