@@ -140,12 +140,9 @@ func (d Design) Analyze(
 		a.ByReliability = new(Part{Varies: []string{reliability}}.pivot(d.curved(cells), d.LeftOut))
 	}
 	for _, c := range cells {
-		r := CellRow{c.row(), c.TaskType}
-		r.Model, r.Variant, r.Severity = c.Model, c.Variant, c.Severity
-		r.Difficulty, r.Reliability = c.Difficulty, c.Reliability
-		a.Cells = append(a.Cells, r)
+		a.Cells = append(a.Cells, CellRow{c.rowOf(c.Cell), c.TaskType})
 	}
-	for _, m := range (Part{}).models(cells) {
+	for _, m := range byModel(cells) {
 		a.Main = append(a.Main, m.metrics(m.key))
 	}
 	if variantFactor(cells) == variant {

@@ -404,10 +404,8 @@ func (c *Comparison) flips(condition string, x, y []*settled) {
 			c.Worse++
 		}
 		if len(c.Flips) < mostFlips {
-			c.Flips = append(
-				c.Flips,
-				Flip{condition, a.task, a.id, b.id, a.level, b.level, a.category, b.category},
-			)
+			c.Flips = append(c.Flips,
+				Flip{condition, a.task, a.id, b.id, a.level, b.level, a.category, b.category})
 		}
 	}
 }

@@ -64,56 +64,48 @@ func curves(cells []*cell) []Curve {
 	if len(levels(cells, reliability)) < 2 {
 		return out
 	}
-	type key struct{ model, variant string }
 	type point struct {
-		key
+		modelLevel
 		reliability float64
 	}
 	pools, _ := pool(cells, func(c assay.Cell) point {
-		return point{key{c.Model, level(c, by)}, c.Reliability}
+		return point{modelLevel{c.Model, level(c, by)}, c.Reliability}
 	})
-	index := make(map[key]int)
+	index := make(map[modelLevel]int)
 	for _, p := range pools {
-		i, ok := index[p.key.key]
+		i, ok := index[p.key.modelLevel]
 		if !ok {
 			i = len(out)
-			index[p.key.key] = i
-			out = append(out, Curve{Model: p.key.model, Variant: p.key.variant})
+			index[p.key.modelLevel] = i
+			out = append(out, Curve{Model: p.key.model, Variant: p.key.level})
 		}
 		r := p.row()
-		out[i].Points = append(
-			out[i].Points,
-			CurvePoint{p.key.reliability, r.Done, r.FullRate, r.FullInterval, r.Best},
-		)
+		point := CurvePoint{p.key.reliability, r.Done, r.FullRate, r.FullInterval, r.Best}
+		out[i].Points = append(out[i].Points, point)
 	}
+	byReliability := func(x, y CurvePoint) int { return cmp.Compare(x.Reliability, y.Reliability) }
 	for _, c := range out {
-		slices.SortFunc(
-			c.Points,
-			func(x, y CurvePoint) int { return cmp.Compare(x.Reliability, y.Reliability) },
-		)
+		slices.SortFunc(c.Points, byReliability)
 	}
 	return out
 }
 
 func spreads(cells []*cell) []Spread {
-	pools, _ := pool(cells, func(c assay.Cell) string { return c.Model })
 	out := []Spread{}
-	for _, p := range pools {
+	for _, p := range byModel(cells) {
 		n := float64(max(1, p.done))
 		calls := float64(max(1, p.calls))
 		s := Spread{
 			Model: p.key, Done: p.done, CostUSD: p.costUSD,
-			Turns: orNone(p.turnCounts), Tokens: tokenCounts(p.tokenBins),
+			Turns: maps.Collect(maps.All(p.turnCounts)), Tokens: tokenCounts(p.tokenBins),
 			TokensPer: float64(p.input+p.output) / n, CallsPer: float64(p.calls) / n,
 			WastedShare: float64(p.wasted) / calls, MistakeShare: float64(p.mistakes) / calls,
-			Assisted:   p.among(func(o outcomes) int32 { return o.assisted }),
+			Assisted:   p.among(done, assisted),
 			SecondsPer: float64(p.working) / 1000 / n, Adherence: p.adherence / n,
-			Success: p.among(func(o outcomes) int32 { return o.full }),
+			Success: p.among(done, full),
 		}
 		for i, q := range []float64{.25, .5, .75} {
-			s.TurnQuarts[i] = quantile(
-				p.turnCounts, q, func(turns int) float64 { return float64(turns) },
-			)
+			s.TurnQuarts[i] = quantile(p.turnCounts, q, func(n int) float64 { return float64(n) })
 			s.TokenQuarts[i] = quantile(p.tokenBins, q, tokensOf)
 		}
 		s.Token95 = quantile(p.tokenBins, .95, tokensOf)
@@ -126,13 +118,6 @@ func spreads(cells []*cell) []Spread {
 		out = append(out, s)
 	}
 	return out
-}
-
-func orNone(m map[int]int) map[int]int {
-	if m == nil {
-		return map[int]int{}
-	}
-	return m
 }
 
 // quantile returns the smallest value that at least a share of q of the counted values do not
@@ -157,12 +142,12 @@ func repeats(cells []*cell, lucks map[luck]stat.Group) []Repeat {
 	for _, m := range modelsOf(cells) {
 		tasks := make(map[task]stat.Task)
 		most := 0
-		for _, c := range where(cells, func(c assay.Cell) bool { return c.Model == m }) {
+		for _, c := range ofModel(cells, m) {
 			for of, o := range c.tasks {
 				t := tasks[of]
-				t.Cells = append(t.Cells, stat.Group{Full: int(o.full), N: int(o.done)})
+				t.Cells = append(t.Cells, stat.Group{Full: int(o[full]), N: int(o[done])})
 				tasks[of] = t
-				most = max(most, int(o.done))
+				most = max(most, int(o[done]))
 			}
 		}
 		if most < 2 {

@@ -30,18 +30,10 @@ type ErrorCell struct {
 }
 
 func (d Design) errors(cells []*cell) Errors {
-	models, _ := pool(cells, func(c assay.Cell) string { return c.Model })
-	var total tally
-	for _, m := range models {
-		total.merge(&m.tally)
-	}
-	e := Errors{Categories: append([]string{}, d.Categories...), Rows: []ErrorRow{}}
-	for _, category := range total.categories() {
-		if !slices.Contains(e.Categories, category) {
-			e.Categories = append(e.Categories, category)
-		}
-	}
-	for _, m := range models {
+	total := sum(cells)
+	e := Errors{Rows: []ErrorRow{}}
+	e.Categories = inOrder(slices.Values(slices.Concat(d.Categories, total.categories())), nil)
+	for _, m := range byModel(cells) {
 		row := ErrorRow{Model: m.key, Done: m.done, Total: m.done - m.full, Cells: []ErrorCell{}}
 		for _, category := range e.Categories {
 			row.Cells = append(row.Cells, ErrorCell{category, m.mistaken(category)})
@@ -59,10 +51,7 @@ type LoopCount struct {
 
 // loops lists the kinds that occurred, in the order of [assay.LoopKinds].
 func loops(cells []*cell) []LoopCount {
-	var total tally
-	for _, c := range cells {
-		total.merge(&c.tally)
-	}
+	total := sum(cells)
 	out := []LoopCount{}
 	occurred := slices.Values(slices.Sorted(maps.Keys(total.loops)))
 	for _, kind := range inOrder(occurred, assay.LoopKinds) {

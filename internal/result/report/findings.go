@@ -76,26 +76,22 @@ func findings(cells []*cell, rates []ModelRate) Findings {
 // ranking sorts the rates that count, the highest first. Rates of few outcomes only count
 // if there are no others.
 func ranking(rates []ModelRate) []ModelRate {
-	ranked := keep(rates, func(r ModelRate) bool { return r.Done > 0 })
-	for _, counts := range []func(ModelRate) bool{
-		func(r ModelRate) bool { return !Simulated(r.Model) },
-		func(r ModelRate) bool { return r.Done >= fewest },
+	ranked := slices.Clone(rates)
+	for i, discounted := range []func(ModelRate) bool{
+		func(r ModelRate) bool { return r.Done == 0 },
+		func(r ModelRate) bool { return Simulated(r.Model) },
+		func(r ModelRate) bool { return r.Done < fewest },
 	} {
-		if some := keep(ranked, counts); len(some) > 0 {
-			ranked = some
+		if i == 0 || !all(ranked, discounted) {
+			ranked = slices.DeleteFunc(ranked, discounted)
 		}
 	}
 	slices.SortStableFunc(ranked, func(x, y ModelRate) int { return cmp.Compare(y.Rate, x.Rate) })
 	return ranked
 }
 
-func keep[T any](all []T, wanted func(T) bool) (some []T) {
-	for _, v := range all {
-		if wanted(v) {
-			some = append(some, v)
-		}
-	}
-	return some
+func all[T any](values []T, is func(T) bool) bool {
+	return !slices.ContainsFunc(values, func(v T) bool { return !is(v) })
 }
 
 // rivals compares the first of the ranked rates with the following ones. A rival without a
@@ -121,10 +117,7 @@ func rivals(cells []*cell, ranked []ModelRate) []Rival {
 
 // mainReason finds the most frequent category of error, and the place where it occurs most.
 func mainReason(cells []*cell) *Reason {
-	var total tally
-	for _, c := range cells {
-		total.merge(&c.tally)
-	}
+	total := sum(cells)
 	r := &Reason{Failed: total.done - total.full}
 	for _, category := range total.categories() {
 		if n := total.mistaken(category).Count; n > r.Count {
@@ -135,19 +128,16 @@ func mainReason(cells []*cell) *Reason {
 		return nil
 	}
 
-	by := variantFactor(cells)
-	type key struct{ model, variant string }
-	pools, _ := pool(cells, func(c assay.Cell) key { return key{c.Model, level(c, by)} })
+	pools, _ := byModelAnd(cells, variantFactor(cells))
 	for _, p := range pools {
 		if p.done < min(fewest, total.done/len(pools)) {
 			continue
 		}
 		share := p.share(func(of task, o outcomes) (some, among int32) {
-			return int32(p.errors[mistake{r.Category, of}]), o.done
+			return int32(p.errors[mistake{r.Category, of}]), o[done]
 		})
 		if share.Count > 0 && share.Rate > r.Share.Rate {
-			r.Share = share
-			r.Place = ModelRate{p.key.model, newPivotCell(p.key.variant, &p.tally)}
+			r.Share, r.Place = share, p.rate(p.key.model, p.key.level)
 		}
 	}
 	return r
@@ -155,10 +145,7 @@ func mainReason(cells []*cell) *Reason {
 
 // missingTool finds the tool that failed trials lacked most often, the first by name if several did.
 func missingTool(cells []*cell) *MissingTool {
-	var total tally
-	for _, c := range cells {
-		total.merge(&c.tally)
-	}
+	total := sum(cells)
 	m := &MissingTool{Failed: total.done - total.full}
 	for _, tool := range slices.Sorted(maps.Keys(total.missing)) {
 		if n := total.missing[tool]; n > m.Count {
@@ -176,19 +163,13 @@ func weakest(cells []*cell) *PivotCell {
 	cells, _ = fairCells(cells)
 	by := variantFactor(cells)
 	variants, _ := pool(cells, func(c assay.Cell) string { return level(c, by) })
-	var lowest *PivotCell
-	tried := 0
-	for _, v := range variants {
-		if v.done == 0 {
-			continue
-		}
-		tried++
-		if c := newPivotCell(v.key, &v.tally); lowest == nil || c.Rate < lowest.Rate {
-			lowest = &c
-		}
-	}
-	if tried < 2 {
+	variants = slices.DeleteFunc(variants, func(v *pooled[string]) bool { return v.done == 0 })
+	if len(variants) < 2 {
 		return nil
 	}
-	return lowest
+	var rates []PivotCell
+	for _, v := range variants {
+		rates = append(rates, newPivotCell(v.key, &v.tally))
+	}
+	return new(slices.MinFunc(rates, func(x, y PivotCell) int { return cmp.Compare(x.Rate, y.Rate) }))
 }

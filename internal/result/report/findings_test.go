@@ -56,7 +56,7 @@ func TestFindingsOfNothingAreEmpty(t *testing.T) {
 	var s scene
 	f := s.analyze(t, report.Beside{}).Findings
 	if f.Best != nil || f.Reason != nil || f.Missing != nil || f.Weakest != nil ||
-		 len(f.Rivals) > 0 {
+		len(f.Rivals) > 0 {
 		t.Errorf("the findings are %+v", f)
 	}
 }

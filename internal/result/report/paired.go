@@ -37,7 +37,7 @@ func compareVariants(cells []*cell) []Paired {
 	by := variantFactor(cells)
 	out := []Paired{}
 	for _, m := range modelsOf(cells) {
-		mine := where(cells, func(c assay.Cell) bool { return c.Model == m })
+		mine := ofModel(cells, m)
 		names := levels(mine, by)
 		if i := slices.Index(names, assay.Optimal); i > 0 {
 			names = slices.Insert(slices.Delete(names, i, i+1), 0, assay.Optimal)
@@ -141,30 +141,9 @@ func pairs(cells []*cell, a, b, factor string) []stat.Pair {
 }
 
 func pairOf(a, b outcomes) stat.Pair {
-	return stat.Pair{A: int(a.full), NA: int(a.done), B: int(b.full), NB: int(b.done)}
+	return stat.Pair{A: int(a[full]), NA: int(a[done]), B: int(b[full]), NB: int(b[done])}
 }
 
 func add(p, q stat.Pair) stat.Pair {
 	return stat.Pair{A: p.A + q.A, NA: p.NA + q.NA, B: p.B + q.B, NB: p.NB + q.NB}
-}
-
-// without returns the cell with the factor's level cleared.
-func without(c assay.Cell, factor string) assay.Cell {
-	switch factor {
-	case model:
-		c.Model = ""
-	case variant, Graded:
-		c.Variant, c.Severity = "", ""
-	case configuration:
-		c.Model, c.Variant, c.Severity = "", "", ""
-	case severity:
-		c.Severity = ""
-	case difficulty:
-		c.Difficulty = ""
-	case taskType:
-		c.TaskType = ""
-	case reliability:
-		c.Reliability = 0
-	}
-	return c
 }

@@ -38,7 +38,7 @@ func (p Part) factor() string {
 
 // models pools the part's cells by model, in the order of Models.
 func (p Part) models(cells []*cell) []*pooled[string] {
-	models, _ := pool(cells, func(c assay.Cell) string { return c.Model })
+	models := byModel(cells)
 	slices.SortStableFunc(models, func(a, b *pooled[string]) int {
 		return cmp.Compare(slices.Index(p.Models, a.key), slices.Index(p.Models, b.key))
 	})
@@ -59,6 +59,10 @@ func (p Part) leftOut(cells []*cell, left []LeftOut) []LeftOut {
 		}
 	}
 	return out
+}
+
+func ofModel(cells []*cell, model string) []*cell {
+	return where(cells, func(c assay.Cell) bool { return c.Model == model })
 }
 
 func where(cells []*cell, is func(assay.Cell) bool) []*cell {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/stat"
 )
 
@@ -103,9 +102,8 @@ func (p Part) pivot(all []*cell, left []LeftOut) Pivot {
 	if factor == variant && severityVaries(cells) {
 		by = Graded
 	}
-	type key struct{ model, level string }
-	pools, averaged := pool(cells, func(c assay.Cell) key { return key{c.Model, level(c, by)} })
-	at := make(map[key]*tally)
+	pools, averaged := byModelAnd(cells, by)
+	at := make(map[modelLevel]*tally)
 	for _, pool := range pools {
 		at[pool.key] = &pool.tally
 	}
@@ -117,14 +115,13 @@ func (p Part) pivot(all []*cell, left []LeftOut) Pivot {
 	for _, m := range p.models(cells) {
 		row := PivotRow{Model: m.key}
 		for _, l := range v.Levels {
-			row.Cells = append(row.Cells, newPivotCell(l, cmp.Or(at[key{m.key, l}], new(tally))))
+			t := cmp.Or(at[modelLevel{m.key, l}], new(tally))
+			row.Cells = append(row.Cells, newPivotCell(l, t))
 		}
 		row.derive(v.Contrast)
 		switch factor {
 		case variant:
-			row.compareVariants(
-				all, where(cells, func(c assay.Cell) bool { return c.Model == m.key }), by,
-			)
+			row.compareVariants(all, ofModel(cells, m.key), by)
 		case taskType, difficulty:
 			v.Metrics = append(v.Metrics, m.metrics(m.key))
 		}
@@ -194,11 +191,9 @@ func mean(rates []*float64) *float64 {
 func (t *tally) metrics(model string) Metrics {
 	m := Metrics{
 		Model: model, Done: t.done, Planned: t.planned,
-		Success: t.among(func(o outcomes) int32 { return o.full + o.partial }),
-		Full:    t.among(func(o outcomes) int32 { return o.full }),
-		Partial: t.among(func(o outcomes) int32 { return o.partial }),
-		Failure: t.among(outcomes.failed),
-		Ordered: t.among(func(o outcomes) int32 { return o.ordered }), MeanTurns: t.meanTurns(),
+		Success: t.among(done, full, partial), Full: t.among(done, full),
+		Partial: t.among(done, partial), Failure: t.among(done, failed),
+		Ordered: t.among(done, ordered), MeanTurns: t.meanTurns(),
 	}
 	n := float64(max(1, t.done))
 	m.Weighted, m.ToolCoverage = (float64(t.full)+float64(t.partial)/2)/n, t.coverage/n

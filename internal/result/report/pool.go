@@ -49,6 +49,26 @@ func pool[K comparable](
 	return pools, averaged
 }
 
+// byModel groups cells by model.
+func byModel(cells []*cell) []*pooled[string] {
+	pools, _ := pool(cells, func(c assay.Cell) string { return c.Model })
+	return pools
+}
+
+// A modelLevel is a model and a level of a factor.
+type modelLevel struct{ model, level string }
+
+// byModelAnd groups cells by model and the levels of a factor.
+func byModelAnd(cells []*cell, factor string) (pools []*pooled[modelLevel], averaged []string) {
+	return pool(cells, func(c assay.Cell) modelLevel {
+		return modelLevel{c.Model, level(c, factor)}
+	})
+}
+
+func (p *pooled[K]) rate(model, level string) ModelRate {
+	return ModelRate{model, newPivotCell(level, &p.tally)}
+}
+
 // The factors, named like the fields of an export.
 const (
 	variant     = "variant"
@@ -68,25 +88,41 @@ const (
 
 var factors = []string{variant, taskType, difficulty, severity, reliability}
 
+// fields are the factors that are texts.
+var fields = map[string]func(*assay.Cell) *string{
+	model:      func(c *assay.Cell) *string { return &c.Model },
+	variant:    func(c *assay.Cell) *string { return &c.Variant },
+	taskType:   func(c *assay.Cell) *string { return &c.TaskType },
+	difficulty: func(c *assay.Cell) *string { return &c.Difficulty },
+	severity:   func(c *assay.Cell) *string { return &c.Severity },
+}
+
 // level returns the level of a factor in a cell.
 func level(c assay.Cell, factor string) string {
 	switch factor {
-	case model:
-		return c.Model
-	case variant:
-		return c.Variant
-	case taskType:
-		return c.TaskType
-	case difficulty:
-		return c.Difficulty
-	case severity:
-		return c.Severity
+	case reliability:
+		return assay.FormatReliability(c.Reliability)
 	case configuration:
-		return configurationName(c.Model, PromptKey(c.Variant, c.Severity))
+		return configurationName(c.Model, level(c, Graded))
 	case Graded:
 		return PromptKey(c.Variant, c.Severity)
 	}
-	return assay.FormatReliability(c.Reliability)
+	return *fields[factor](&c)
+}
+
+// without returns the cell with the factor's level cleared.
+func without(c assay.Cell, factor string) assay.Cell {
+	switch factor {
+	case reliability:
+		c.Reliability = 0
+	case configuration:
+		c.Model, c.Variant, c.Severity = "", "", ""
+	case variant, Graded:
+		c.Variant, c.Severity = "", ""
+	default:
+		*fields[factor](&c) = ""
+	}
+	return c
 }
 
 // configurationName names a model together with a variant.
@@ -102,7 +138,6 @@ func PromptKey(name, severity string) string {
 
 // severityVaries reports whether flawed variants have several severities.
 func severityVaries(cells []*cell) bool {
-	return len(
-		levels(where(cells, func(c assay.Cell) bool { return IsFlawed(c.Variant) }), severity),
-	) > 1
+	flawed := where(cells, func(c assay.Cell) bool { return IsFlawed(c.Variant) })
+	return len(levels(flawed, severity)) > 1
 }

@@ -60,13 +60,12 @@ func fairCells(cells []*cell) ([]*cell, string) {
 func modelRates(cells []*cell) (rates []ModelRate, covers string) {
 	by := variantFactor(cells)
 	cells, covers = fairCells(cells)
-	type key struct{ model, variant string }
-	pools, averaged := pool(cells, func(c assay.Cell) key { return key{c.Model, level(c, by)} })
+	pools, averaged := byModelAnd(cells, by)
 	if len(averaged) > 0 {
 		covers += "; averaged over " + ReadableList(averaged)
 	}
 	for _, p := range pools {
-		rates = append(rates, ModelRate{p.key.model, newPivotCell(p.key.variant, &p.tally)})
+		rates = append(rates, p.rate(p.key.model, p.key.level))
 	}
 
 	models, variants := modelsOf(cells), levels(cells, by)

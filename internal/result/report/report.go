@@ -108,16 +108,13 @@ type Table struct {
 func (d Design) table(experiment string, cells []*cell) *Table {
 	t := &Table{
 		Experiment: experiment, Parts: []Pivot{}, Errors: d.errors(cells), Loops: loops(cells),
-		Pilot: pilot(cells), LeftOut: append([]LeftOut{}, d.LeftOut...),
+		Pilot: pilot(cells), LeftOut: orEmpty(d.LeftOut),
 	}
 	t.Rows, t.Averaged = rows(cells)
-	var total tally
-	for _, c := range cells {
-		total.merge(&c.tally)
-	}
+	total := sum(cells)
 	t.Planned, t.Done = total.planned, total.done
-	t.Templates = append([]string{}, slices.Sorted(maps.Keys(total.templates))...)
-	t.ScoreVersions = append([]string{}, slices.Sorted(maps.Keys(total.rules))...)
+	t.Templates = orEmpty(slices.Sorted(maps.Keys(total.templates)))
+	t.ScoreVersions = orEmpty(slices.Sorted(maps.Keys(total.rules)))
 	for _, p := range d.Parts {
 		t.Parts = append(t.Parts, p.pivot(cells, d.LeftOut))
 	}
@@ -125,28 +122,26 @@ func (d Design) table(experiment string, cells []*cell) *Table {
 }
 
 func rows(cells []*cell) (rows []Row, averaged []string) {
-	type key struct {
-		model, variant, severity, difficulty string
-		reliability                          float64
-	}
-	pools, averaged := pool(cells, func(c assay.Cell) key {
-		return key{c.Model, c.Variant, c.Severity, c.Difficulty, c.Reliability}
-	})
+	pools, averaged := pool(cells, func(c assay.Cell) assay.Cell { return without(c, taskType) })
 	rows = []Row{}
 	for _, p := range pools {
-		r := p.row()
-		r.Model, r.Variant, r.Severity = p.key.model, p.key.variant, p.key.severity
-		r.Difficulty, r.Reliability = p.key.difficulty, p.key.reliability
-		rows = append(rows, r)
+		rows = append(rows, p.rowOf(p.key))
 	}
 	return rows, averaged
+}
+
+// rowOf returns the counts as the row of a cell.
+func (t *tally) rowOf(c assay.Cell) Row {
+	r := t.row()
+	r.Model, r.Variant, r.Severity = c.Model, c.Variant, c.Severity
+	r.Difficulty, r.Reliability = c.Difficulty, c.Reliability
+	return r
 }
 
 // row returns the counts as a row, without its key.
 func (t *tally) row() Row {
 	full := stat.Clustered(t.byTask(), 0.95)
-	partial := t.among(func(o outcomes) int32 { return o.partial })
-	failed := t.among(outcomes.failed)
+	partial, failed := t.among(done, partial), t.among(done, failed)
 	r := Row{
 		Planned: t.planned, Done: t.done, Faults: t.faults,
 		Full: t.full, Partial: t.partial, Failed: t.failed,

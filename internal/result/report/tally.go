@@ -28,7 +28,7 @@ type tally struct {
 	loops                 map[assay.LoopKind]int
 	// missing counts trials without full success by their first required tool that did not succeed.
 	missing map[string]int
-	best                  best
+	best    best
 	// templates and rules count outcomes by the hash of their prompts and by the version of the
 	// rules that judged them.
 	templates, rules map[string]int
@@ -57,39 +57,41 @@ type detail struct {
 // A task numbers tasks in the order in which they were met.
 type task int32
 
-// outcomes counts outcomes of trials.
-type outcomes struct {
-	done, full, partial int32
-	ordered             int32 // all required tools succeeded in order
-	assisted            int32 // with at least one correction
-	// judged counts the outcomes with the further verdicts of the pilot world. The others count the
-	// full successes among them, by definition.
-	judged, executor, paper, batch int32
-}
+// outcomes counts outcomes of trials by kind.
+type outcomes [kinds]int32
+
+type kind int
+
+const (
+	done kind = iota
+	full
+	partial
+	failed
+	ordered  // all required tools succeeded in order
+	assisted // with at least one correction
+	judged   // with the further verdicts of the pilot world
+	// The other kinds are the full successes among the judged ones, by definition.
+	executor
+	paper
+	batch
+	kinds
+)
 
 func (o *outcomes) merge(p outcomes) {
-	o.done += p.done
-	o.full += p.full
-	o.partial += p.partial
-	o.ordered += p.ordered
-	o.assisted += p.assisted
-	o.judged += p.judged
-	o.executor += p.executor
-	o.paper += p.paper
-	o.batch += p.batch
+	for k, n := range p {
+		o[k] += n
+	}
 }
-
-func (o outcomes) failed() int32 { return o.done - o.full - o.partial }
 
 func outcomeOf(o *assay.Outcome) outcomes {
 	out := outcomes{
-		done: 1, full: isFull(o.Level), ordered: flag(o.OrderCorrect),
-		assisted: flag(o.Assisted > 0), partial: flag(o.Level == assay.PartialSuccess),
+		done: 1, full: isFull(o.Level), partial: flag(o.Level == assay.PartialSuccess),
+		ordered: flag(o.OrderCorrect), assisted: flag(o.Assisted > 0),
 	}
-	if o.Pilot != nil {
-		out.judged = 1
-		out.executor, out.paper = isFull(o.Pilot.Executor), isFull(o.Pilot.Paper)
-		out.batch = isFull(o.Pilot.Batch)
+	out[failed] = 1 - out[full] - out[partial]
+	if p := o.Pilot; p != nil {
+		out[judged], out[executor] = 1, isFull(p.Executor)
+		out[paper], out[batch] = isFull(p.Paper), isFull(p.Batch)
 	}
 	return out
 }
@@ -214,26 +216,49 @@ func (t *tally) add(a *assay.Attempt, of task, settled bool) {
 		t.faults++
 		bump(&t.faultKinds, a.FaultKind, 1)
 	case !settled:
-		t.settle(&a.Outcome, of)
-		t.describe(a, of)
-		bump(&t.templates, a.Templates, 1)
-		bump(&t.rules, a.ScoreVersion, 1)
+		t.settle(a, of)
 	}
 }
 
-// describe counts the effort of an outcome.
-func (t *tally) describe(a *assay.Attempt, of task) {
+// settle counts an outcome.
+func (t *tally) settle(a *assay.Attempt, of task) {
+	one := outcomeOf(&a.Outcome)
 	if t.tasks == nil {
 		t.tasks = make(map[task]outcomes)
 	}
 	at := t.tasks[of]
-	at.merge(outcomeOf(&a.Outcome))
+	at.merge(one)
 	t.tasks[of] = at
+	t.done++
+	t.full += int(one[full])
+	t.partial += int(one[partial])
+	t.failed += int(one[failed])
+	if one[full] == 0 {
+		bump(&t.errors, mistake{a.ErrorCategory, of}, 1)
+		if tool := firstMissing(a.RequiredTools, a.ExecutedTools); tool != "" {
+			bump(&t.missing, tool, 1)
+		}
+	}
+	if a.Loop != "" {
+		bump(&t.loops, a.Loop, 1)
+	}
+	if measuresBest(a.ScoreVersion) {
+		t.best.merge(best{a.Best, 1, int(one[full])})
+	}
+	bump(&t.templates, a.Templates, 1)
+	bump(&t.rules, a.ScoreVersion, 1)
+	t.describe(a)
+}
+
+// describe counts the effort of an outcome.
+func (t *tally) describe(a *assay.Attempt) {
 	bump(&t.turnCounts, a.Outcome.Turns, 1)
 	bump(&t.tokenBins, tokenBin(a.InputTokens+a.OutputTokens), 1)
 	for _, name := range a.Served() {
 		bump(&t.served, name, 1)
 	}
+	t.turns += a.Outcome.Turns
+	t.coverage += a.Coverage
 	t.input += a.InputTokens
 	t.output += a.OutputTokens
 	t.calls += a.ToolCalls
@@ -304,28 +329,34 @@ func (d *detail) total() (all outcomes) {
 
 // byTask counts full successes among all outcomes.
 func (d *detail) byTask() []stat.Group {
-	return d.groups(func(_ task, o outcomes) (some, of int32) { return o.full, o.done })
+	return d.groups(func(_ task, o outcomes) (some, of int32) { return o[full], o[done] })
 }
 
-// among computes the share of some outcomes among all.
-func (d *detail) among(some func(outcomes) int32) Share {
-	return d.share(func(_ task, o outcomes) (int32, int32) { return some(o), o.done })
+// among computes the share of outcomes of some kinds among those of another kind.
+func (d *detail) among(all kind, some ...kind) Share {
+	return d.share(func(_ task, o outcomes) (n, of int32) {
+		for _, k := range some {
+			n += o[k]
+		}
+		return n, o[all]
+	})
 }
 
 // mistaken computes the share of an error category among the trials that did not fully succeed.
 func (t *tally) mistaken(category string) Share {
 	return t.share(func(of task, o outcomes) (int32, int32) {
-		return int32(t.errors[mistake{category, of}]), o.done - o.full
+		return int32(t.errors[mistake{category, of}]), o[done] - o[full]
 	})
 }
 
 // categories returns the error categories that occurred, sorted.
 func (t *tally) categories() []string {
-	seen := make(map[string]bool)
+	var all []string
 	for m := range t.errors {
-		seen[m.category] = true
+		all = append(all, m.category)
 	}
-	return slices.Sorted(maps.Keys(seen))
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // tokenStep is the ratio of the limits of a bin of tokens. Quantiles are exact to half a bin.
@@ -346,30 +377,12 @@ func tokensOf(bin int) float64 {
 	return math.Pow(tokenStep, float64(bin)+.5)
 }
 
-func (t *tally) settle(o *assay.Outcome, of task) {
-	t.done++
-	t.turns += o.Turns
-	t.coverage += o.Coverage
-	switch o.Level {
-	case assay.FullSuccess:
-		t.full++
-	case assay.PartialSuccess:
-		t.partial++
-	default:
-		t.failed++
+// sum merges the tallies of cells.
+func sum(cells []*cell) (total tally) {
+	for _, c := range cells {
+		total.merge(&c.tally)
 	}
-	if o.Level != assay.FullSuccess {
-		bump(&t.errors, mistake{o.ErrorCategory, of}, 1)
-		if tool := firstMissing(o.RequiredTools, o.ExecutedTools); tool != "" {
-			bump(&t.missing, tool, 1)
-		}
-	}
-	if o.Loop != "" {
-		bump(&t.loops, o.Loop, 1)
-	}
-	if measuresBest(o.ScoreVersion) {
-		t.best.merge(best{o.Best, 1, int(isFull(o.Level))})
-	}
+	return total
 }
 
 // firstMissing returns the first required tool without a successful call of its own, or "". Each

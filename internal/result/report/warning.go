@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -110,12 +111,8 @@ func incomplete(a *Analysis, b Beside) []string {
 	var where []string
 	for _, m := range models {
 		if pending := planned[m] - done[m] - b.Skipped[m]; pending > 0 {
-			where = append(
-				where,
-				fmt.Sprintf(
-					"%s: %d of %d trials done, %d pending", m, done[m], planned[m], pending,
-				),
-			)
+			where = append(where, fmt.Sprintf("%s: %d of %d trials done, %d pending",
+				m, done[m], planned[m], pending))
 		}
 	}
 	return where
@@ -124,10 +121,7 @@ func incomplete(a *Analysis, b Beside) []string {
 // extremes lists the cells in which all outcomes are full successes, or none is. If the cells
 // of all task types agree, they are listed as one.
 func extremes(cells []*cell) (zero, perfect []string) {
-	withoutType := func(c assay.Cell) assay.Cell {
-		c.TaskType = ""
-		return c
-	}
+	withoutType := func(c assay.Cell) assay.Cell { return without(c, taskType) }
 	by, listed := variantFactor(cells), make(map[assay.Cell]bool)
 	list := func(pools []*pooled[assay.Cell]) {
 		for _, p := range pools {
@@ -169,16 +163,12 @@ func extremeText(p *pooled[assay.Cell], by string) string {
 }
 
 func broken(cells []*cell) (where []string) {
-	type key struct{ model, variant string }
-	by := variantFactor(cells)
-	pools, _ := pool(cells, func(c assay.Cell) key { return key{c.Model, level(c, by)} })
+	pools, _ := byModelAnd(cells, variantFactor(cells))
 	for _, p := range pools {
-		if n := p.mistaken(assay.CategoryToolCallFormat).Count; p.done >= fewest &&
-			float64(n) > malformed*float64(p.done) {
-			where = append(
-				where,
-				fmt.Sprintf("%s, %s: %d of %d", p.key.model, Readable(p.key.variant), n, p.done),
-			)
+		n := p.mistaken(assay.CategoryToolCallFormat).Count
+		if p.done >= fewest && float64(n) > malformed*float64(p.done) {
+			where = append(where, fmt.Sprintf("%s, %s: %d of %d",
+				p.key.model, Readable(p.key.level), n, p.done))
 		}
 	}
 	return where
@@ -223,7 +213,7 @@ func loudVariants(cells []*cell, b Beside) (found []string) {
 	names := levels(cells, by)
 	var all []Paired
 	for _, m := range modelsOf(cells) {
-		mine := where(cells, func(c assay.Cell) bool { return c.Model == m })
+		mine := ofModel(cells, m)
 		for i, x := range names {
 			for _, y := range names[i+1:] {
 				if b.Prompts[x] == "" || b.Prompts[x] != b.Prompts[y] {
@@ -238,44 +228,31 @@ func loudVariants(cells []*cell, b Beside) (found []string) {
 	}
 	for _, p := range adjust(all) {
 		if p.Significant() {
-			found = append(
-				found,
-				fmt.Sprintf("%s: %s and %s differ by %+.1f points on %d tasks (q %s)",
-					p.Model, p.A, p.B, 100*p.Difference, p.Tasks, Probability(p.Q)),
-			)
+			found = append(found, fmt.Sprintf("%s: %s and %s differ by %+.1f points on %d tasks (q %s)",
+				p.Model, p.A, p.B, 100*p.Difference, p.Tasks, Probability(p.Q)))
 		}
 	}
 	return found
 }
 
 func drifted(cells []*cell) (where []string) {
-	pools, _ := pool(cells, func(c assay.Cell) string { return c.Model })
-	for _, p := range pools {
+	for _, p := range byModel(cells) {
 		if len(p.served) < 2 {
 			continue
 		}
 		var names []string
 		for _, name := range slices.Sorted(maps.Keys(p.served)) {
-			names = append(names, fmt.Sprintf("%s in %d", nameOr(name), p.served[name]))
+			n := p.served[name]
+			names = append(names, fmt.Sprintf("%s in %d", cmp.Or(name, "an unnamed one"), n))
 		}
-		where = append(
-			where,
-			fmt.Sprintf("%s: of %d outcomes %s", p.key, p.done, strings.Join(names, ", ")),
-		)
+		where = append(where, fmt.Sprintf("%s: of %d outcomes %s",
+			p.key, p.done, strings.Join(names, ", ")))
 	}
 	return where
 }
 
-func nameOr(name string) string {
-	if name == "" {
-		return "an unnamed one"
-	}
-	return name
-}
-
 func faultyModels(cells []*cell) (where []string) {
-	pools, _ := pool(cells, func(c assay.Cell) string { return c.Model })
-	for _, p := range pools {
+	for _, p := range byModel(cells) {
 		attempts := p.done + p.faults
 		if attempts < fewest || float64(p.faults) <= faulty*float64(attempts) {
 			continue
@@ -284,12 +261,8 @@ func faultyModels(cells []*cell) (where []string) {
 		for _, k := range slices.Sorted(maps.Keys(p.faultKinds)) {
 			kinds = append(kinds, fmt.Sprintf("%d %s", p.faultKinds[k], Readable(string(k))))
 		}
-		where = append(
-			where,
-			fmt.Sprintf(
-				"%s: %d of %d attempts: %s", p.key, p.faults, attempts, strings.Join(kinds, ", "),
-			),
-		)
+		where = append(where, fmt.Sprintf("%s: %d of %d attempts: %s",
+			p.key, p.faults, attempts, strings.Join(kinds, ", ")))
 	}
 	return where
 }
