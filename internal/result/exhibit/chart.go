@@ -1,10 +1,12 @@
 package exhibit
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
@@ -39,6 +41,16 @@ func nominal(field, title string, order []string) object {
 
 func quantity(field string) object { return object{"field": field, "type": "quantitative"} }
 
+// ordered encodes names in the order of the data or, if it is not nil, in a given order.
+func ordered(field string, order []string) object {
+	return with(nominal(field, "", order), object{"title": nil, "sort": order})
+}
+
+// layer draws one kind of mark.
+func layer(mark string, look, encoding object) object {
+	return object{"mark": with(object{"type": mark}, look), "encoding": encoding}
+}
+
 // with adds properties to an encoding.
 func with(o object, more object) object {
 	maps.Copy(o, more)
@@ -54,13 +66,14 @@ func share(field, title string) object {
 
 var percentScale = object{"domain": list{0, 1}}
 
-// tips describes the tooltip of a mark. Each entry has a
-// field, a title and, for figures, a format.
-func tips(entries ...[3]string) (all list) {
+// tips describes the tooltip of a mark. Each entry is a field with its title, unless that is the
+// same, and the format of a figure: "field|title|format".
+func tips(entries ...string) (all list) {
 	for _, e := range entries {
-		o := object{"field": e[0], "title": e[1], "type": "nominal"}
-		if e[2] != "" {
-			o["type"], o["format"] = "quantitative", e[2]
+		parts := append(strings.Split(e, "|"), "", "")
+		o := object{"field": parts[0], "title": cmp.Or(parts[1], parts[0]), "type": "nominal"}
+		if parts[2] != "" {
+			o["type"], o["format"] = "quantitative", parts[2]
 		}
 		all = append(all, o)
 	}
@@ -69,9 +82,8 @@ func tips(entries ...[3]string) (all list) {
 
 // rateTips describes a rate with its interval.
 func rateTips(level string) list {
-	return tips([3]string{"model", "model"}, [3]string{"level", level},
-		[3]string{"rate", "full success", ".1%"}, [3]string{"low", "from", ".1%"},
-		[3]string{"high", "to", ".1%"}, [3]string{"n", "outcomes", "d"})
+	return tips("model", "level|"+level, "rate|full success|.1%", "low|from|.1%", "high|to|.1%",
+		"n|outcomes|d")
 }
 
 // rateRow is the data of a rate with its interval.
@@ -84,17 +96,12 @@ func rateRow(model, level string, c report.PivotCell) object {
 
 // rateLayers draws rates as points on their intervals, along the axis x or y.
 func rateLayers(axis string) list {
+	low := share("low", "full success")
+	rates := with(quantity("rate"), object{"scale": percentScale})
 	return list{
-		object{
-			"mark": object{"type": "rule", "strokeWidth": 2, "opacity": .5},
-			"encoding": object{
-				axis: share("low", "full success"), axis + "2": object{"field": "high"},
-			},
-		},
-		object{
-			"mark":     object{"type": "point", "filled": true, "size": 50, "opacity": 1},
-			"encoding": object{axis: with(quantity("rate"), object{"scale": percentScale})},
-		},
+		layer("rule", object{"strokeWidth": 2, "opacity": .5},
+			object{axis: low, axis + "2": object{"field": "high"}}),
+		layer("point", object{"filled": true, "size": 50, "opacity": 1}, object{axis: rates}),
 	}
 }
 
@@ -135,8 +142,7 @@ func (a analysis) successChart() *document.Chart {
 	if a.Covers != "" {
 		covers = " (" + a.Covers + ")"
 	}
-	text := fmt.Sprintf("Rates of full success by model (%d) and variant (%d)%s, with 95 %% "+
-		"intervals.",
+	text := fmt.Sprintf("Rates of full success by model (%d) and variant (%d)%s, with 95 %% intervals.",
 		len(models), len(variants), covers)
 	return chart(text, object{
 		"data": values(rows), "height": object{"step": step}, "layer": rateLayers("x"),
@@ -196,25 +202,18 @@ func (a analysis) heatChart() *document.Chart {
 	color := with(quantity("points"), object{
 		"title": "points", "scale": object{"domain": list{-100, 100}, "domainMid": 0},
 	})
-	text := fmt.Sprintf("Differences of variants (%d) from %s in percentage points, by model "+
-		"(%d). A "+
-		"star marks significant ones.", len(variants), a.reference(), len(models))
+	text := fmt.Sprintf("Differences of variants (%d) from %s in percentage points, by model (%d). "+
+		"A star marks significant ones.", len(variants), a.reference(), len(models))
 	return chart(text, object{
 		"data": values(rows), "height": object{"step": 32},
 		"encoding": object{
 			"x": nominal("variant", "", variants), "y": nominal("model", "", models),
-			"tooltip": tips([3]string{"model", "model"}, [3]string{"variant", "variant"},
-				[3]string{"against", "against"},
-				[3]string{"points", "difference in points", "+.1f"},
-				[3]string{"rate", "rate", ".1%"}, [3]string{"reference", "reference", ".1%"},
-				[3]string{"q", "q", ".3f"}, [3]string{"tasks", "tasks", "d"}),
+			"tooltip": tips("model", "variant", "against", "points|difference in points|+.1f",
+				"rate||.1%", "reference||.1%", "q||.3f", "tasks||d"),
 		},
 		"layer": list{
 			object{"mark": "rect", "encoding": object{"color": color}},
-			object{
-				"mark":     object{"type": "text"},
-				"encoding": object{"text": object{"field": "label"}},
-			},
+			layer("text", nil, object{"text": object{"field": "label"}}),
 		},
 	})
 }
@@ -247,16 +246,13 @@ func (a analysis) curveChart() *document.Chart {
 	spec, view := object{"data": values(rows)}, curveView(models)
 	if len(variants) > 1 {
 		view["width"], view["height"] = 230, 150
-		spec["facet"] = object{
-			"field": "variant", "type": "nominal", "title": nil, "sort": variants,
-		}
+		spec["facet"] = ordered("variant", variants)
 		spec["spec"], spec["columns"] = view, 4
 	} else {
 		maps.Copy(spec, view)
 		spec["height"] = 300
 	}
-	return chart(fmt.Sprintf("Full success of %s by reliability, below the dashed ceiling of the "+
-		"best "+
+	return chart(fmt.Sprintf("Full success of %s by reliability, below the dashed ceiling of the best "+
 		"policy.", counted(len(models), "model")), spec)
 }
 
@@ -267,30 +263,19 @@ func curveView(models []string) object {
 		"axis":  object{"format": ".2~f", "tickCount": 6},
 	})
 	color := nominal("model", "model", models)
+	ceiling := with(share("best", "full success"), object{"aggregate": "mean"})
 	band := with(quantity("low"), object{"title": "full success", "scale": percentScale})
 	return object{
 		"encoding": object{"x": x},
 		"layer": list{
-			object{
-				"mark": object{"type": "line", "strokeDash": list{6, 4}, "color": "gray"},
-				"encoding": object{
-					"y": with(share("best", "full success"), object{"aggregate": "mean"}),
-				},
-			},
-			object{
-				"mark":     object{"type": "errorband", "opacity": .15},
-				"encoding": object{"y": band, "y2": object{"field": "high"}, "color": color},
-			},
-			object{
-				"mark": object{"type": "line", "point": true},
-				"encoding": object{
-					"y": quantity("rate"), "color": color,
-					"tooltip": tips([3]string{"model", "model"}, [3]string{"variant", "variant"},
-						[3]string{"reliability", "reliability", ".2~f"},
-						[3]string{"rate", "full success", ".1%"},
-						[3]string{"best", "best possible", ".1%"}, [3]string{"n", "outcomes", "d"}),
-				},
-			},
+			layer("line", object{"strokeDash": list{6, 4}, "color": "gray"}, object{"y": ceiling}),
+			layer("errorband", object{"opacity": .15},
+				object{"y": band, "y2": object{"field": "high"}, "color": color}),
+			layer("line", object{"point": true}, object{
+				"y": quantity("rate"), "color": color,
+				"tooltip": tips("model", "variant", "reliability||.2~f", "rate|full success|.1%",
+					"best|best possible|.1%", "n|outcomes|d"),
+			}),
 		},
 	}
 }

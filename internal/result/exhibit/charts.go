@@ -34,10 +34,9 @@ func errorChart(e report.Errors) *document.Chart {
 		"data": values(rows), "height": object{"step": 28}, "mark": object{"type": "bar"},
 		"encoding": object{
 			"y": nominal("model", "", models), "x": share("share", "share of failed trials"),
-			"color": nominal("category", "category", categories),
-			"order": object{"field": "share", "sort": "descending"},
-			"tooltip": tips([3]string{"model", "model"}, [3]string{"category", "category"},
-				[3]string{"count", "outcomes", "d"}, [3]string{"share", "share", ".1%"}),
+			"color":   nominal("category", "category", categories),
+			"order":   object{"field": "share", "sort": "descending"},
+			"tooltip": tips("model", "category", "count|outcomes|d", "share||.1%"),
 		},
 	})
 }
@@ -64,23 +63,19 @@ func (a analysis) turnChart() *document.Chart {
 			})
 		}
 	}
-	view := object{
-		"width": 250, "height": 110, "mark": object{"type": "bar"},
-		"encoding": object{
-			"x": object{
-				"field": "turns", "type": "ordinal", "title": "turns",
-				"axis": object{"labelAngle": 0},
-			},
-			"y": with(quantity("share"), object{
-				"title": "share of outcomes", "axis": object{"format": ".0%"},
-			}),
-			"tooltip": tips([3]string{"model", "model"}, [3]string{"turns", "turns"},
-				[3]string{"outcomes", "outcomes", "d"}, [3]string{"share", "share", ".1%"}),
-		},
+	x := object{
+		"field": "turns", "type": "ordinal", "title": "turns", "axis": object{"labelAngle": 0},
 	}
-	facet := object{"field": "model", "type": "nominal", "title": nil, "sort": models}
+	y := with(quantity("share"), object{
+		"title": "share of outcomes", "axis": object{"format": ".0%"},
+	})
+	tooltip := tips("model", "turns", "outcomes||d", "share||.1%")
+	view := layer("bar", nil, object{"x": x, "y": y, "tooltip": tooltip})
+	view["width"], view["height"] = 250, 110
 	text := fmt.Sprintf("Turns of the outcomes of %s.", counted(len(models), "model"))
-	return chart(text, object{"data": values(rows), "facet": facet, "columns": 3, "spec": view})
+	return chart(text, object{
+		"data": values(rows), "facet": ordered("model", models), "columns": 3, "spec": view,
+	})
 }
 
 // tokenChart shows the share of outcomes that took at most a number of tokens.
@@ -102,8 +97,7 @@ func (a analysis) tokenChart() *document.Chart {
 		"scale": object{"type": "log", "nice": false, "padding": 10},
 		"axis":  object{"format": "~s", "tickCount": 6},
 	})
-	text := fmt.Sprintf("Tokens of the outcomes of %s: the share of outcomes that took at most "+
-		"as many.",
+	text := fmt.Sprintf("Tokens of the outcomes of %s: the share of outcomes that took at most as many.",
 		counted(len(models), "model"))
 	return chart(text, object{
 		"data": values(rows), "height": 240,
@@ -111,9 +105,7 @@ func (a analysis) tokenChart() *document.Chart {
 		"encoding": object{
 			"x": x, "y": share("share", "share of outcomes"),
 			"color": nominal("model", "model", models), "strokeDash": dashes(models),
-			"tooltip": tips([3]string{"model", "model"},
-				[3]string{"tokens", "tokens, at most", ".3s"},
-				[3]string{"outcomes", "outcomes", "d"}, [3]string{"share", "share", ".1%"}),
+			"tooltip": tips("model", "tokens|tokens, at most|.3s", "outcomes||d", "share||.1%"),
 		},
 	})
 }
@@ -151,19 +143,15 @@ func (a analysis) costChart() *document.Chart {
 		"title": "dollars a trial", "axis": object{"format": "~g"},
 		"scale": object{"type": "log", "nice": true, "padding": 20},
 	})
-	label := object{
-		"mark":     object{"type": "text", "align": "left", "dx": 8},
-		"encoding": object{"y": quantity("rate"), "text": object{"field": "model"}},
-	}
-	text := fmt.Sprintf("Cost of a trial against full success, for %s.",
-		counted(len(rows), "model"))
+	label := layer("text", object{"align": "left", "dx": 8},
+		object{"y": quantity("rate"), "text": object{"field": "model"}})
+	text := fmt.Sprintf("Cost of a trial against full success, for %s.", counted(len(rows), "model"))
 	return chart(text, object{
 		"data": values(rows), "height": 300, "layer": append(rateLayers("y"), label),
 		"encoding": object{
 			"x": x,
-			"tooltip": tips([3]string{"model", "model"},
-				[3]string{"cost", "dollars a trial", ".5f"},
-				[3]string{"rate", "full success", ".1%"}, [3]string{"n", "outcomes", "d"}),
+			"tooltip": tips("model", "cost|dollars a trial|.5f", "rate|full success|.1%",
+				"n|outcomes|d"),
 		},
 	})
 }
@@ -180,13 +168,9 @@ func (a analysis) laneChart() *document.Chart {
 	return chart(text, object{
 		"data": values(rows), "height": object{"step": 22}, "mark": object{"type": "bar"},
 		"encoding": object{
-			"y": object{
-				"field": "lane", "type": "nominal", "title": nil, "sort": nil,
-				"axis": object{"labelLimit": 320},
-			},
+			"y":       with(ordered("lane", nil), object{"axis": object{"labelLimit": 320}}),
 			"yOffset": object{"field": "run"}, "x": share("occupancy", "occupancy"),
-			"tooltip": tips([3]string{"lane", "lane"}, [3]string{"run", "run"},
-				[3]string{"occupancy", "occupancy", ".1%"}, [3]string{"requests", "requests", "d"}),
+			"tooltip": tips("lane", "run", "occupancy||.1%", "requests||d"),
 		},
 	})
 }
@@ -215,34 +199,22 @@ func (c comparison) chart() *document.Chart {
 		"field": "significant", "type": "ordinal", "title": nil,
 		"sort": list{"significant", "not significant"}, "scale": object{"range": list{1, .45}},
 	}
-	text := fmt.Sprintf("%s minus %s in percentage points, with 95 %% intervals, in %d of %d "+
-		"conditions.",
+	interval := object{
+		"x": with(quantity("low"), object{"title": "points"}), "x2": object{"field": "high"},
+	}
+	text := fmt.Sprintf("%s minus %s in percentage points, with 95 %% intervals, in %d of %d conditions.",
 		c.B.Name, c.A.Name, len(rows), len(c.Cells))
 	return chart(text, object{
 		"data": values(rows), "height": object{"step": 20},
 		"encoding": object{
-			"y": object{
-				"field": "condition", "type": "nominal", "title": nil, "sort": nil,
-				"axis": object{"labelLimit": 420},
-			},
+			"y":       with(ordered("condition", nil), object{"axis": object{"labelLimit": 420}}),
 			"opacity": opacity,
-			"tooltip": tips([3]string{"condition", "condition"},
-				[3]string{"points", "points", "+.1f"},
-				[3]string{"low", "from", "+.1f"}, [3]string{"high", "to", "+.1f"},
-				[3]string{"q", "q", ".3f"}, [3]string{"tasks", "tasks", "d"}),
+			"tooltip": tips("condition", "points||+.1f", "low|from|+.1f", "high|to|+.1f", "q||.3f",
+				"tasks||d"),
 		},
 		"layer": list{
-			object{
-				"mark": object{"type": "rule", "strokeWidth": 2},
-				"encoding": object{
-					"x":  with(quantity("low"), object{"title": "points"}),
-					"x2": object{"field": "high"},
-				},
-			},
-			object{
-				"mark":     object{"type": "point", "filled": true, "size": 60},
-				"encoding": object{"x": quantity("points")},
-			},
+			layer("rule", object{"strokeWidth": 2}, interval),
+			layer("point", object{"filled": true, "size": 60}, object{"x": quantity("points")}),
 		},
 	})
 }

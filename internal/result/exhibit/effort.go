@@ -68,12 +68,8 @@ func (a analysis) effortSection() *document.Section {
 	}
 	heads := figures("n", "turns ¼", "median", "¾", "tokens ¼", "median", "¾", "95 %", "calls",
 		"wasted", "mistakes", "corrected", "seconds", "adherence", "to the plan given")
-	t := &document.Table{Columns: append(names("model"), heads...)}
-	for _, s := range a.Spreads {
-		if s.Done > 0 {
-			t.Rows = append(t.Rows, effortRow(s))
-		}
-	}
+	played, _ := a.played()
+	t := tableOf(append(names("model"), heads...), played, effortRow)
 	return &document.Section{
 		ID: "effort", Title: "Turns, tokens and calls", Chart: a.turnChart(), Table: t,
 		Notes: append([]string{
@@ -95,11 +91,10 @@ func effortRow(s report.Spread) []document.Cell {
 	for _, v := range append(s.TokenQuarts[:], s.Token95) {
 		row = append(row, tokens(v))
 	}
-	given := optional(s.Given, func(v float64) string { return fmt.Sprintf("%.2f", v) })
 	return append(row,
 		decimal(s.CallsPer, "%.1f"), points(s.WastedShare), points(s.MistakeShare),
-		rate(s.Assisted.Rate, s.Done, s.Assisted.Interval), decimal(s.SecondsPer, "%.1f"),
-		decimal(s.Adherence, "%.2f"), given)
+		rateOf(s.Assisted, s.Done), decimal(s.SecondsPer, "%.1f"),
+		decimal(s.Adherence, "%.2f"), optional(s.Given, formatted("%.2f")))
 }
 
 func (a analysis) tokenSection() *document.Section {
@@ -122,18 +117,18 @@ func (a analysis) costSection() *document.Section {
 		return nil
 	}
 	heads := figures("full success", "dollars", "per trial", "per full success")
-	t := &document.Table{Columns: append(names("model"), heads...)}
-	for _, s := range a.Spreads {
+	row := func(s report.Spread) []document.Cell {
 		total, perTrial := unknown, unknown
 		if s.CostUSD > 0 { // the model has a price
 			total = decimal(s.CostUSD, "%.2f")
 			perTrial = decimal(s.CostUSD/float64(max(1, s.Done)), "%.5f")
 		}
-		t.Rows = append(t.Rows, []document.Cell{
-			text(s.Model), rate(s.Success.Rate, s.Done, s.Success.Interval), total, perTrial,
-			optional(s.CostPerFull, func(v float64) string { return fmt.Sprintf("%.5f", v) }),
-		})
+		return []document.Cell{
+			text(s.Model), rateOf(s.Success, s.Done), total, perTrial,
+			optional(s.CostPerFull, formatted("%.5f")),
+		}
 	}
+	t := tableOf(append(names("model"), heads...), a.Spreads, row)
 	return &document.Section{
 		ID: "cost", Title: "What success costs", Chart: a.costChart(), Table: t,
 		Notes: append([]string{
@@ -149,18 +144,15 @@ func (a analysis) laneSection() *document.Section {
 	}
 	columns := slices.Concat(names("model", "lane", "run"),
 		figures("requests", "occupancy", "busy"), names("waited for"))
-	t := &document.Table{Columns: columns}
-	for _, l := range a.Lanes {
-		t.Rows = append(t.Rows, []document.Cell{
+	t := tableOf(columns, a.Lanes, func(l report.Lane) []document.Cell {
+		return []document.Cell{
 			text(l.Model), text(l.Lane), text(shortHash(string(l.Run))), whole(l.Requests),
 			points(l.Occupancy), decimal(l.UsedS, "%.0f s"), text(waitedText(l)),
-		})
-	}
+		}
+	})
 	return &document.Section{
 		ID: "lanes", Title: "Endpoint utilisation", Chart: a.laneChart(), Table: t,
-		Notes: []string{
-			"Occupancy is the share of a lane's tightest limit that was used while work was " +
-				"waiting.",
-		},
+		Notes: []string{"Occupancy is the share of a lane's tightest limit that was used while " +
+			"work was waiting."},
 	}
 }

@@ -30,12 +30,11 @@ func (a analysis) repeatSection() *document.Section {
 		}
 	}
 	ks := slices.Sorted(maps.Keys(all))
-	t := &document.Table{Columns: repeatColumns(ks)}
-	for _, r := range a.Repeats {
-		t.Rows = append(t.Rows, repeatRow(r, ks))
-	}
 	return &document.Section{
-		ID: "repeats", Title: "Repeats of a task", Table: t,
+		ID: "repeats", Title: "Repeats of a task",
+		Table: tableOf(repeatColumns(ks), a.Repeats, func(r report.Repeat) []document.Cell {
+			return repeatRow(r, ks)
+		}),
 		Notes: append([]string{
 			"pass@k is the unbiased estimate of the chance that at least one of k trials fully " +
 				"succeeds (Chen et al., 2021). pass^k estimates the chance that all k do (Yao et " +
@@ -89,14 +88,13 @@ func (a analysis) pilotSection() *document.Section {
 		return nil
 	}
 	heads := figures("n", "executor", "paper", "batch")
-	t := &document.Table{Columns: append(names("model", "variant"), heads...)}
-	for _, r := range a.Pilot.Rows {
-		row := []document.Cell{text(r.Model), text(report.Readable(r.Variant)), whole(r.Done)}
-		for _, s := range []report.Share{r.Executor, r.Paper, r.Batch} {
-			row = append(row, rate(s.Rate, r.Done, s.Interval))
+	row := func(r report.PilotRow) []document.Cell {
+		return []document.Cell{
+			text(r.Model), text(report.Readable(r.Variant)), whole(r.Done),
+			rateOf(r.Executor, r.Done), rateOf(r.Paper, r.Done), rateOf(r.Batch, r.Done),
 		}
-		t.Rows = append(t.Rows, row)
 	}
+	t := tableOf(append(names("model", "variant"), heads...), a.Pilot.Rows, row)
 	notes := []string{
 		"The 2025 original published numbers of all three under the one name of full success.",
 		"Executor requires all required tools in order. Paper also requires output and a claim " +
@@ -113,17 +111,14 @@ func (a analysis) pilotSection() *document.Section {
 
 func otherSections(others []report.Other) (all []document.Section) {
 	for i, o := range others {
-		heads := figures("reliability", "n", "full success", "95 % interval", "partial")
-		t := &document.Table{Columns: append(names("model", "variant", "difficulty"), heads...)}
-		for _, r := range o.Rows {
-			t.Rows = append(t.Rows, otherRow(r))
-		}
+		columns := append(names("model", "variant", "difficulty"),
+			figures("reliability", "n", "full success", "95 % interval", "partial")...)
 		all = append(all, document.Section{
 			ID: fmt.Sprintf("other-%d", i+1), Title: "From another system: " + o.Name,
 			Lead: o.Source + ". Another system reported these aggregates. They are not trials of " +
 				"this experiment and are not counted anywhere else.",
-			Table: t, Notes: []string{o.Note, "Figures with * are corrected; see the import's " +
-				"report."},
+			Table: tableOf(columns, o.Rows, otherRow),
+			Notes: []string{o.Note, "Figures with * are corrected; see the import's report."},
 		})
 	}
 	return all
