@@ -2,7 +2,6 @@ package exhibit
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/report"
@@ -16,14 +15,17 @@ var unknown = document.Cell{Text: missing}
 
 func text(s string) document.Cell { return document.Cell{Text: s} }
 
-func decimal(v float64, format string) document.Cell {
-	return document.Cell{Text: fmt.Sprintf(format, v), Value: &v}
+// sorted shows a text that is sorted by a value.
+func sorted(text string, value float64) document.Cell {
+	return document.Cell{Text: text, Value: &value}
 }
+
+func decimal(v float64, format string) document.Cell { return sorted(fmt.Sprintf(format, v), v) }
 
 func whole(n int) document.Cell { return decimal(float64(n), "%.0f") }
 
 // points shows a share that has no interval.
-func points(v float64) document.Cell { return document.Cell{Text: report.Percent(v), Value: &v} }
+func points(v float64) document.Cell { return sorted(report.Percent(v), v) }
 
 // rate shows a rate above its 95 % interval in whole percent.
 func rate(r float64, n int, i stat.Interval) document.Cell {
@@ -55,14 +57,6 @@ func formatted(format string) func(float64) string {
 	return func(v float64) string { return fmt.Sprintf(format, v) }
 }
 
-// ifDone shows a figure that needs an outcome.
-func ifDone(n int, show func() document.Cell) document.Cell {
-	if n == 0 {
-		return unknown
-	}
-	return show()
-}
-
 func intervalText(i stat.Interval) string {
 	return fmt.Sprintf("%.1f – %s", 100*i.Low, report.Percent(i.High))
 }
@@ -80,20 +74,19 @@ func tableOf[T any](
 
 // A column shows one figure of each row. It is left out if no row needs it.
 type column[T any] struct {
-	head   string
+	head   document.Column
 	wanted bool
 	cell   func(T) document.Cell
 }
 
-// tableBy returns a table with the wanted columns. The heads in labels are those of names.
-func tableBy[T any](all []T, columns []column[T], labels ...string) *document.Table {
+// tableBy returns a table with the wanted columns.
+func tableBy[T any](all []T, columns []column[T]) *document.Table {
 	t := &document.Table{Rows: make([][]document.Cell, len(all))}
 	for _, c := range columns {
 		if !c.wanted {
 			continue
 		}
-		names := slices.Contains(labels, c.head)
-		t.Columns = append(t.Columns, document.Column{Head: c.head, Names: names})
+		t.Columns = append(t.Columns, c.head)
 		for i, v := range all {
 			t.Rows[i] = append(t.Rows[i], c.cell(v))
 		}
@@ -101,16 +94,20 @@ func tableBy[T any](all []T, columns []column[T], labels ...string) *document.Ta
 	return t
 }
 
+func label(head string) document.Column { return document.Column{Head: head, Names: true} }
+
+func figure(head string) document.Column { return document.Column{Head: head} }
+
 func names(heads ...string) (columns []document.Column) {
 	for _, h := range heads {
-		columns = append(columns, document.Column{Head: h, Names: true})
+		columns = append(columns, label(h))
 	}
 	return columns
 }
 
 func figures(heads ...string) (columns []document.Column) {
 	for _, h := range heads {
-		columns = append(columns, document.Column{Head: h})
+		columns = append(columns, figure(h))
 	}
 	return columns
 }

@@ -64,31 +64,22 @@ func (c comparison) conditionSection() document.Section {
 }
 
 func (c comparison) flipSection(episodes map[assay.TrialID]string) document.Section {
-	t := &document.Table{
-		Columns: append(
-			names("condition", "task"),
-			figures("trial of A", "A", "trial of B", "B")...),
-		Shown: fewestRows,
-	}
+	columns := append(names("condition", "task"), figures("trial of A", "A", "trial of B", "B")...)
 	link := func(id assay.TrialID) document.Cell {
 		return document.Cell{Text: string(id[:min(12, len(id))]), Episode: episodes[id]}
 	}
-	for _, f := range c.Flips {
-		t.Rows = append(t.Rows, []document.Cell{
+	t := tableOf(columns, c.Flips, func(f report.Flip) []document.Cell {
+		return []document.Cell{
 			text(f.Condition), text(string(f.Task)),
 			link(f.A), text(outcomeText(f.LevelA, f.CategoryA)),
 			link(f.B), text(outcomeText(f.LevelB, f.CategoryB)),
-		})
-	}
+		}
+	})
+	t.Shown = fewestRows
 	s := document.Section{
 		ID: "flips", Title: "Trials that flipped", Table: t,
-		Lead: fmt.Sprintf(
-			"%s fully succeeded only in %s, and %d only in %s. `assay show` prints a trial.",
-			counted(c.Worse, "trial"),
-			c.A.Name,
-			c.Better,
-			c.B.Name,
-		),
+		Lead: fmt.Sprintf("%s fully succeeded only in %s, and %d only in %s. `assay show` prints a "+
+			"trial.", counted(c.Worse, "trial"), c.A.Name, c.Better, c.B.Name),
 	}
 	if n := c.Worse + c.Better; n > len(c.Flips) {
 		s.Notes = []string{fmt.Sprintf("The first %d of %d.", len(c.Flips), n)}
@@ -159,45 +150,23 @@ func (c comparison) differText() string {
 
 func (c comparison) notes() []string {
 	notes := []string{
-		fmt.Sprintf(
-			"Matched by task and condition: %d of the %d settled trials of %s, and %d of the %d "+
-				"of "+
-				"%s.",
-			c.A.Matched,
-			c.A.Trials,
-			c.A.Name,
-			c.B.Matched,
-			c.B.Trials,
-			c.B.Name,
-		),
+		fmt.Sprintf("Matched by task and condition: %d of the %d settled trials of %s, and %d of the "+
+			"%d of %s.", c.A.Matched, c.A.Trials, c.A.Name, c.B.Matched, c.B.Trials, c.B.Name),
 		methodNote(c.Whole.Method) + " Each task weighs the same. " + testNote,
-		fmt.Sprintf(
-			"The bootstrap interval, by resampling tasks, is %+.1f to %+.1f. It is too narrow "+
-				"with "+
-				"few tasks.",
-			100*c.Bootstrap.Low,
-			100*c.Bootstrap.High,
-		),
+		fmt.Sprintf("The bootstrap interval, by resampling tasks, is %+.1f to %+.1f. It is too narrow "+
+			"with few tasks.", 100*c.Bootstrap.Low, 100*c.Bootstrap.High),
 	}
 	if !c.SameLuck {
-		notes = append(
-			notes,
-			"The sides met different luck, trial by trial, because their seeds or worlds "+
-				"differ.",
-		)
+		notes = append(notes, "The sides met different luck, trial by trial, because their seeds or "+
+			"worlds differ.")
 	}
 	if c.Unlike > 0 {
-		notes = append(
-			notes,
-			fmt.Sprintf("%d tasks have the same name on both sides but different texts. "+
-				"They are not compared.", c.Unlike),
-		)
+		notes = append(notes, fmt.Sprintf("%d tasks have the same name on both sides but different "+
+			"texts. They are not compared.", c.Unlike))
 	}
 	if c.Shared > 0 {
-		notes = append(
-			notes,
-			fmt.Sprintf("%d trials belong to both sides, so they cannot differ.", c.Shared),
-		)
+		notes = append(notes, fmt.Sprintf("%d trials belong to both sides, so they cannot differ.",
+			c.Shared))
 	}
 	return notes
 }

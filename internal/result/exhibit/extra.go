@@ -134,7 +134,7 @@ func otherRow(r report.OtherRow) []document.Cell {
 	return []document.Cell{
 		text(r.Model), text(report.Readable(r.Variant)), text(report.Readable(r.Difficulty)),
 		decimal(r.Reliability, "%g"), n, withoutNote(rate(r.FullRate, r.N, r.Interval)),
-		{Text: intervalText(r.Interval), Value: &r.Interval.Low},
+		sorted(intervalText(r.Interval), r.Interval.Low),
 		rate(partial, r.N, stat.Wilson(r.Partial, r.N, stat.Z95)),
 	}
 }

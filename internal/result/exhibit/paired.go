@@ -15,27 +15,30 @@ import (
 func pairedTable(
 	all []report.Paired, columns []document.Column, of func(report.Paired) []string,
 ) *document.Table {
-	t := &document.Table{Columns: append(columns, []document.Column{
-		{Head: "tasks", Hint: "that both sides tried"},
-		{Head: "A"},
-		{Head: "B"},
-		{Head: "B − A", Hint: "in percentage points; positive if B did better"},
-		{Head: "95 % interval"},
-		{Head: "A only", Hint: "tasks on which A did better"},
-		{Head: "B only", Hint: "tasks on which B did better"},
-		{Head: "h", Hint: "Cohen's effect size: 0.2 is small, 0.5 medium, 0.8 large"},
-		{Head: "p"},
-		{Head: "q", Hint: "p adjusted for all comparisons in the table (Benjamini–Hochberg)"},
-		{Head: "detectable", Hint: "smallest difference found with 80 % power, in points"},
-	}...)}
-	for _, p := range all {
-		var row []document.Cell
+	columns = append(columns,
+		document.Column{Head: "tasks", Hint: "that both sides tried"},
+		figure("A"), figure("B"),
+		document.Column{Head: "B − A", Hint: "in percentage points; positive if B did better"},
+		figure("95 % interval"),
+		document.Column{Head: "A only", Hint: "tasks on which A did better"},
+		document.Column{Head: "B only", Hint: "tasks on which B did better"},
+		document.Column{
+			Head: "h", Hint: "Cohen's effect size: 0.2 is small, 0.5 medium, 0.8 large",
+		},
+		figure("p"),
+		document.Column{
+			Head: "q", Hint: "p adjusted for all comparisons in the table (Benjamini–Hochberg)",
+		},
+		document.Column{
+			Head: "detectable", Hint: "smallest difference found with 80 % power, in points",
+		},
+	)
+	return tableOf(columns, all, func(p report.Paired) (row []document.Cell) {
 		for _, name := range of(p) {
 			row = append(row, text(name))
 		}
-		t.Rows = append(t.Rows, append(row, pairedCells(p)...))
-	}
-	return t
+		return append(row, pairedCells(p)...)
+	})
 }
 
 func pairedCells(p report.Paired) []document.Cell {
@@ -49,11 +52,10 @@ func pairedCells(p report.Paired) []document.Cell {
 	interval := fmt.Sprintf("%+.1f to %+.1f", 100*p.Interval.Low, 100*p.Interval.High)
 	return []document.Cell{
 		whole(p.Tasks), points(p.RateA), points(p.RateB), d,
-		{Text: interval, Value: &p.Interval.Low},
+		sorted(interval, p.Interval.Low),
 		whole(p.OnlyA), whole(p.OnlyB), decimal(p.CohenH, "%+.2f"),
-		{Text: report.Probability(p.P), Value: &p.P},
-		{Text: report.Probability(p.Q), Value: &p.Q},
-		{Text: fmt.Sprintf("%.1f", 100*p.Detectable), Value: &p.Detectable},
+		sorted(report.Probability(p.P), p.P), sorted(report.Probability(p.Q), p.Q),
+		sorted(fmt.Sprintf("%.1f", 100*p.Detectable), p.Detectable),
 	}
 }
 
@@ -64,11 +66,8 @@ func (a analysis) variantDifferences() *document.Section {
 	}
 	notes := pairedNotes(a.Variants)
 	if alone := a.incomparable(); len(alone) > 0 {
-		notes = append(
-			notes,
-			"Not compared, because no other variant of the model has tasks under the "+
-				"same conditions: "+strings.Join(alone, "; ")+".",
-		)
+		notes = append(notes, "Not compared, because no other variant of the model has tasks "+
+			"under the same conditions: "+strings.Join(alone, "; ")+".")
 	}
 	columns := names("model", "A: reference", "B: variant")
 	return &document.Section{
@@ -130,17 +129,10 @@ func pairedNotes(all []report.Paired) []string {
 		methods[p.Method] = true
 	}
 	return []string{
-		fmt.Sprintf(
-			"%d of %d comparisons are significant: q is below .05, which holds the share of "+
-				"false discoveries at 5 %% (Benjamini and Hochberg, 1995).",
-			significant(all),
-			len(all),
-		),
-		methodNote(
-			slices.Sorted(
-				maps.Keys(methods),
-			)...) + " Each task weighs the same. A only and B only " +
-			"count tasks on which one side did better.",
+		fmt.Sprintf("%d of %d comparisons are significant: q is below .05, which holds the share of "+
+			"false discoveries at 5 %% (Benjamini and Hochberg, 1995).", significant(all), len(all)),
+		methodNote(slices.Sorted(maps.Keys(methods))...) + " Each task weighs the same. A only and " +
+			"B only count tasks on which one side did better.",
 		"A task's rate covers all conditions that both sides have. " + testNote,
 	}
 }

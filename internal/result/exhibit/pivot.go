@@ -11,81 +11,54 @@ import (
 	"github.com/assay-eval/assay/internal/result/report"
 )
 
-// A pivotColumn shows one figure of each row.
-type pivotColumn struct {
-	document.Column
-	cell func(report.PivotRow) document.Cell
-}
-
-// columns returns the column of models, those of the levels, and the derived ones that have a
-// figure in some row.
-func (p pivot) columns() []pivotColumn {
-	columns := []pivotColumn{{
-		document.Column{Head: "model", Names: true},
-		func(r report.PivotRow) document.Cell { return text(r.Model) },
-	}}
+func (p pivot) table() *document.Table {
+	columns := []column[report.PivotRow]{{label("model"), true, func(r report.PivotRow) document.Cell {
+		return text(r.Model)
+	}}}
 	for i, l := range p.Levels {
-		columns = append(columns, pivotColumn{
-			document.Column{Head: report.Readable(l)},
+		columns = append(columns, column[report.PivotRow]{
+			figure(report.Readable(l)), true,
 			func(r report.PivotRow) document.Cell { return pivotCell(r.Cells[i]) },
 		})
 	}
-	for _, c := range p.derived() {
-		known := func(r report.PivotRow) bool { return c.cell(r).Text != missing }
-		if slices.ContainsFunc(p.Rows, known) {
-			columns = append(columns, c)
-		}
-	}
-	return columns
+	return tableBy(p.Rows, append(columns, p.derived()...))
 }
 
-func (p pivot) derived() []pivotColumn {
+// derived returns the derived columns. A column is wanted if some row has its figure.
+func (p pivot) derived() []column[report.PivotRow] {
+	some := func(has func(report.PivotRow) bool) bool { return slices.ContainsFunc(p.Rows, has) }
+	derived := func(
+		head string, wanted bool, of func(report.PivotRow) *float64, show func(float64) string,
+	) column[report.PivotRow] {
+		return column[report.PivotRow]{
+			figure(head), wanted && some(func(r report.PivotRow) bool { return of(r) != nil }),
+			func(r report.PivotRow) document.Cell { return optional(of(r), show) },
+		}
+	}
 	mixed := slices.ContainsFunc(p.Levels, isPlain) // else the mean is the flawed mean
-	return []pivotColumn{
-		{document.Column{Head: "mean"}, func(r report.PivotRow) document.Cell {
-			if len(p.Levels) < 2 {
-				return unknown
-			}
-			return optional(r.Mean, report.Percent)
-		}},
-		{document.Column{Head: "optimal"}, func(r report.PivotRow) document.Cell {
-			if r.Optimal == nil {
-				return unknown
-			}
-			return pivotCell(*r.Optimal)
-		}},
-		{document.Column{Head: "flawed mean"}, func(r report.PivotRow) document.Cell {
-			if !mixed {
-				return unknown
-			}
-			return optional(r.FlawedMean, report.Percent)
-		}},
-		{document.Column{Head: p.contrastHead()}, func(r report.PivotRow) document.Cell {
-			return optional(r.Difference, p.contrastText)
-		}},
-		{document.Column{Head: "sensitivity"}, func(r report.PivotRow) document.Cell {
-			return optional(r.Sensitivity, func(v float64) string { return fmt.Sprintf("%.3f", v) })
-		}},
-		{document.Column{Head: "best", Names: true}, func(r report.PivotRow) document.Cell {
-			return text(cmp.Or(strings.Join(r.Best, ", "), missing))
-		}},
-	}
-}
-
-func (p pivot) table() *document.Table {
-	t := &document.Table{}
-	columns := p.columns()
-	for _, c := range columns {
-		t.Columns = append(t.Columns, c.Column)
-	}
-	for _, r := range p.Rows {
-		var row []document.Cell
-		for _, c := range columns {
-			row = append(row, c.cell(r))
+	optimal := func(r report.PivotRow) document.Cell {
+		if r.Optimal == nil {
+			return unknown
 		}
-		t.Rows = append(t.Rows, row)
+		return pivotCell(*r.Optimal)
 	}
-	return t
+	return []column[report.PivotRow]{
+		derived("mean", len(p.Levels) > 1,
+			func(r report.PivotRow) *float64 { return r.Mean }, report.Percent),
+		{figure("optimal"), some(func(r report.PivotRow) bool { return optimal(r).Text != missing }), optimal},
+		derived("flawed mean", mixed,
+			func(r report.PivotRow) *float64 { return r.FlawedMean }, report.Percent),
+		derived(p.contrastHead(), true,
+			func(r report.PivotRow) *float64 { return r.Difference }, p.contrastText),
+		derived("sensitivity", true,
+			func(r report.PivotRow) *float64 { return r.Sensitivity }, formatted("%.3f")),
+		{
+			label("best"), some(func(r report.PivotRow) bool { return len(r.Best) > 0 }),
+			func(r report.PivotRow) document.Cell {
+				return text(cmp.Or(strings.Join(r.Best, ", "), missing))
+			},
+		},
+	}
 }
 
 // pivotCell shows the rate with its interval and n, and the number planned if trials are
@@ -137,11 +110,8 @@ func (p pivot) notes() []string {
 	}
 	if i := slices.IndexFunc(p.Levels, report.IsFlawed); i >= 0 && p.Factor == variant {
 		name, _, _ := strings.Cut(p.Levels[i], ", ")
-		notes = append(
-			notes,
-			fmt.Sprintf("Column heads name the flaw of the plan: %s is the variant %s.",
-				report.Readable(name), name),
-		)
+		notes = append(notes, fmt.Sprintf("Column heads name the flaw of the plan: %s is the "+
+			"variant %s.", report.Readable(name), name))
 	}
 	if some(func(r report.PivotRow) bool { return r.Difference != nil }) {
 		note := "Differences are in percentage points."
@@ -152,18 +122,12 @@ func (p pivot) notes() []string {
 		notes = append(notes, note)
 	}
 	if some(func(r report.PivotRow) bool { return r.Sensitivity != nil }) {
-		notes = append(
-			notes,
-			"Sensitivity is the population standard deviation of the variants' rates, "+
-				"with the mean of the flawed ones as one rate.",
-		)
+		notes = append(notes, "Sensitivity is the population standard deviation of the variants' "+
+			"rates, with the mean of the flawed ones as one rate.")
 	}
 	if from := p.borrowed(); len(from) > 0 {
-		notes = append(
-			notes,
-			"Taken from other trials of the same difficulty, task type and reliability: "+
-				strings.Join(from, ", ")+".",
-		)
+		notes = append(notes, "Taken from other trials of the same difficulty, task type and "+
+			"reliability: "+strings.Join(from, ", ")+".")
 	}
 	return append(notes, leftOutNotes(p.LeftOut)...)
 }

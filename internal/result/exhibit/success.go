@@ -17,99 +17,71 @@ func (a analysis) successSection() *document.Section {
 	return new(table{a.Table}.successSection(false))
 }
 
-// A successColumn shows one figure of a row. It is left out if no row needs it.
-type successColumn struct {
-	document.Column
-	wanted bool
-	cell   func(report.Row) document.Cell
-}
-
 // successSection shows the main table. A brief one has a line for each row: it leaves out
 // failures, which follow from the rest, and the intervals of partial successes.
 func (t table) successSection(brief bool) document.Section {
 	measured := t.has(func(r report.Row) bool { return r.BestMeasured > 0 })
-	tab := &document.Table{Rows: make([][]document.Cell, len(t.Rows))}
-	for _, c := range t.successColumns(brief, measured) {
-		if !c.wanted {
-			continue
-		}
-		tab.Columns = append(tab.Columns, c.Column)
-		for i, r := range t.Rows {
-			tab.Rows[i] = append(tab.Rows[i], c.cell(r))
-		}
-	}
 	return document.Section{
-		ID: "success", Title: "Full success", Table: tab, Notes: t.successNotes(measured),
+		ID: "success", Title: "Full success", Table: t.successTable(brief, measured),
+		Notes: t.successNotes(measured),
 	}
 }
 
-func (t table) successColumns(brief, measured bool) []successColumn {
+func (t table) successTable(brief, measured bool) *document.Table {
 	variantOf := t.variantText()
-	figure := func(head string, wanted bool, cell func(report.Row) document.Cell) successColumn {
-		return successColumn{document.Column{Head: head}, wanted, cell}
-	}
-	label := func(head string, wanted bool, cell func(report.Row) string) successColumn {
-		return successColumn{
-			document.Column{Head: head, Names: true},
-			wanted,
-			func(r report.Row) document.Cell { return text(cell(r)) },
-		}
-	}
-	tools := document.Column{Head: "tools", Names: true, Hint: "their reliability"}
-	return []successColumn{
-		label("model", true, func(r report.Row) string { return r.Model }),
-		label("variant", true, variantOf),
-		label("difficulty", differ(t.Rows, func(r report.Row) string { return r.Difficulty }),
-			func(r report.Row) string { return report.Readable(r.Difficulty) }),
-		{tools, true, func(r report.Row) document.Cell {
-			return document.Cell{
-				Text:  assay.FormatReliability(r.Reliability),
-				Value: &r.Reliability,
-			}
+	difficulties := differ(t.Rows, func(r report.Row) string { return r.Difficulty })
+	faults := t.has(func(r report.Row) bool { return r.Faults > 0 })
+	return tableBy(t.Rows, []column[report.Row]{
+		{label("model"), true, func(r report.Row) document.Cell { return text(r.Model) }},
+		{label("variant"), true, func(r report.Row) document.Cell { return text(variantOf(r)) }},
+		{label("difficulty"), difficulties, func(r report.Row) document.Cell {
+			return text(report.Readable(r.Difficulty))
 		}},
-		figure("done", true, func(r report.Row) document.Cell {
-			return document.Cell{
-				Text:  fmt.Sprintf("%d/%d", r.Done, r.Planned),
-				Value: new(float64(r.Done)),
-			}
-		}),
-		figure("full success", true, func(r report.Row) document.Cell {
+		{document.Column{Head: "tools", Names: true, Hint: "their reliability"}, true, func(r report.Row) document.Cell {
+			return sorted(assay.FormatReliability(r.Reliability), r.Reliability)
+		}},
+		{figure("done"), true, func(r report.Row) document.Cell {
+			return sorted(fmt.Sprintf("%d/%d", r.Done, r.Planned), float64(r.Done))
+		}},
+		{figure("full success"), true, func(r report.Row) document.Cell {
 			return withoutNote(rate(r.FullRate, r.Done, r.FullInterval))
-		}),
-		figure("95 % interval", true, intervalCell),
-		figure("best", measured, func(r report.Row) document.Cell {
+		}},
+		{figure("95 % interval"), true, intervalCell},
+		{figure("best"), measured, func(r report.Row) document.Cell {
 			return optional(r.Best, report.Percent)
-		}),
-		figure("% of best", measured, func(r report.Row) document.Cell {
+		}},
+		{figure("% of best"), measured, func(r report.Row) document.Cell {
 			return optional(r.OfBest, report.Percent)
-		}),
-		figure("partial", true, func(r report.Row) document.Cell {
+		}},
+		{figure("partial"), true, func(r report.Row) document.Cell {
 			partial := rate(r.PartialRate, r.Done, r.PartialInterval)
 			if brief {
 				return withoutNote(partial)
 			}
 			return partial
-		}),
-		figure("failure", !brief, func(r report.Row) document.Cell {
+		}},
+		{figure("failure"), !brief, func(r report.Row) document.Cell {
 			return rate(r.FailureRate, r.Done, r.FailureInterval)
-		}),
-		figure("turns", true, func(r report.Row) document.Cell {
-			return ifDone(r.Done, func() document.Cell { return decimal(r.MeanTurns, "%.1f") })
-		}),
-		figure("faults", t.has(func(r report.Row) bool { return r.Faults > 0 }),
-			func(r report.Row) document.Cell { return whole(r.Faults) }),
-	}
+		}},
+		{figure("turns"), true, func(r report.Row) document.Cell {
+			if r.Done == 0 {
+				return unknown
+			}
+			return decimal(r.MeanTurns, "%.1f")
+		}},
+		{figure("faults"), faults, func(r report.Row) document.Cell { return whole(r.Faults) }},
+	})
 }
 
 func (t table) has(is func(report.Row) bool) bool { return slices.ContainsFunc(t.Rows, is) }
 
 func intervalCell(r report.Row) document.Cell {
-	return ifDone(r.Done, func() document.Cell {
-		return document.Cell{
-			Text: intervalText(r.FullInterval), Value: &r.FullInterval.Low,
-			Hint: fmt.Sprintf("design effect %.2f", r.DesignEffect),
-		}
-	})
+	if r.Done == 0 {
+		return unknown
+	}
+	cell := sorted(intervalText(r.FullInterval), r.FullInterval.Low)
+	cell.Hint = fmt.Sprintf("design effect %.2f", r.DesignEffect)
+	return cell
 }
 
 func (t table) successNotes(measured bool) []string {
@@ -123,10 +95,8 @@ func (t table) successNotes(measured bool) []string {
 			"% of best: success rate ÷ the ideal agent's rate.")
 	}
 	if t.has(func(r report.Row) bool { return r.BestMeasured > 0 && r.BestMeasured < r.Done }) {
-		notes = append(
-			notes,
-			"Both leave out trials that older rules judged, which did not measure it.",
-		)
+		notes = append(notes,
+			"Both leave out trials that older rules judged, which did not measure it.")
 	}
 	if t.has(func(r report.Row) bool { return report.Simulated(r.Model) }) {
 		notes = append(notes, simulatedNote)
@@ -180,11 +150,8 @@ func (t table) pooledNotes() []string {
 	}
 	if n := len(t.ScoreVersions); n > 1 {
 		same := func(name string) string { return name }
-		notes = append(
-			notes,
-			fmt.Sprintf("Outcomes judged by %d versions of the rules are pooled: %s. "+
-				"`assay rescore` applies today's rules to all.", n, list(t.ScoreVersions, same)),
-		)
+		notes = append(notes, fmt.Sprintf("Outcomes judged by %d versions of the rules are pooled: "+
+			"%s. `assay rescore` applies today's rules to all.", n, list(t.ScoreVersions, same)))
 	}
 	return notes
 }
@@ -203,23 +170,19 @@ func (a analysis) mainSection() *document.Section {
 }
 
 func metricsTable(all []report.Metrics) *document.Table {
-	t := &document.Table{Columns: append(names("model"), figures("n", "full or partial", "full",
-		"partial", "failure", "weighted", "turns", "tools covered", "order correct")...)}
-	for _, m := range all {
-		share := func(s report.Share) document.Cell { return rate(s.Rate, m.Done, s.Interval) }
-		if m.Done == 0 {
-			row := slices.Repeat([]document.Cell{unknown}, len(t.Columns))
-			row[0], row[1] = text(m.Model), whole(0)
-			t.Rows = append(t.Rows, row)
-			continue
+	columns := append(names("model"), figures("n", "full or partial", "full", "partial", "failure",
+		"weighted", "turns", "tools covered", "order correct")...)
+	return tableOf(columns, all, func(m report.Metrics) []document.Cell {
+		row := []document.Cell{
+			text(m.Model), whole(m.Done), rateOf(m.Success, m.Done), rateOf(m.Full, m.Done),
+			rateOf(m.Partial, m.Done), rateOf(m.Failure, m.Done), points(m.Weighted),
+			decimal(m.MeanTurns, "%.1f"), points(m.ToolCoverage), rateOf(m.Ordered, m.Done),
 		}
-		t.Rows = append(t.Rows, []document.Cell{
-			text(m.Model), whole(m.Done), share(m.Success), share(m.Full), share(m.Partial),
-			share(m.Failure), points(m.Weighted), decimal(m.MeanTurns, "%.1f"),
-			points(m.ToolCoverage), share(m.Ordered),
-		})
-	}
-	return t
+		if m.Done == 0 {
+			row = append(row[:2], slices.Repeat([]document.Cell{unknown}, len(columns)-2)...)
+		}
+		return row
+	})
 }
 
 // averagedNote names the factors that a table by model averages over.

@@ -14,9 +14,7 @@ import (
 func (a analysis) summary() []document.Point {
 	f := a.Findings
 	if f.Best == nil {
-		return []document.Point{
-			{Label: "Next", Text: "No trial is done yet. `assay run` runs them."},
-		}
+		return []document.Point{{Label: "Next", Text: "No trial is done yet. `assay run` runs them."}}
 	}
 	return []document.Point{
 		{Label: "Best", Text: bestText(*f.Best)},
@@ -31,11 +29,9 @@ func bestText(best report.ModelRate) string {
 	if report.Simulated(best.Model) {
 		kind = " (a simulated reference agent)"
 	}
-	return fmt.Sprintf(
-		"%s%s with variant %s fully succeeds in %s of %s (95 %% interval %.0f to %s).", best.Model,
-		kind, report.Readable(best.Level), roughly(best.Rate), counted(best.Done, "trial"),
-		100*best.Interval.Low, roughly(best.Interval.High),
-	)
+	return fmt.Sprintf("%s%s with variant %s fully succeeds in %s of %s (95 %% interval %.0f to %s).",
+		best.Model, kind, report.Readable(best.Level), roughly(best.Rate),
+		counted(best.Done, "trial"), 100*best.Interval.Low, roughly(best.Interval.High))
 }
 
 // tied returns the rivals that are not significantly worse than the best.
@@ -114,11 +110,8 @@ func (a analysis) nextText() string {
 	case others && len(a.Warnings) == 1:
 		steps = append(steps, "Read the warning below before relying on these figures.")
 	case others:
-		steps = append(
-			steps,
-			fmt.Sprintf("Read the %d warnings below before relying on these figures.",
-				len(a.Warnings)),
-		)
+		steps = append(steps, fmt.Sprintf("Read the %d warnings below before relying on these "+
+			"figures.", len(a.Warnings)))
 	}
 	if close := tied(a.Findings); len(close) > 0 {
 		steps = append(steps, moreTasks(close[0].Test))
@@ -136,19 +129,12 @@ func moreTasks(p report.Paired) string {
 		times = math.Pow(p.Detectable/p.Difference, 2)
 	}
 	if times > 20 {
-		return fmt.Sprintf(
-			"Choose by cost or speed: with these tasks only differences from %.0f points "+
-				"can be found.",
-			100*p.Detectable,
-		)
+		return fmt.Sprintf("Choose by cost or speed: with these tasks only differences from %.0f "+
+			"points can be found.", 100*p.Detectable)
 	}
-	return fmt.Sprintf(
-		"To separate the first two, run about %.0f tasks; with %d, only differences from "+
-			"%.0f points can be found.",
-		math.Ceil(times*float64(p.Tasks)/10)*10,
-		p.Tasks,
-		100*p.Detectable,
-	)
+	return fmt.Sprintf("To separate the first two, run about %.0f tasks; with %d, only differences "+
+		"from %.0f points can be found.", math.Ceil(times*float64(p.Tasks)/10)*10, p.Tasks,
+		100*p.Detectable)
 }
 
 func configuration(r report.ModelRate) string {

@@ -55,18 +55,12 @@ func leftOutNotes(left []report.LeftOut) []string {
 
 	var notes []string
 	for _, name := range variants {
-		verbs := [2]string{"have", "are"}
+		have, are := "have", "are"
 		if total[name].Tasks == 1 {
-			verbs = [2]string{"has", "is"}
+			have, are = "has", "is"
 		}
-		notes = append(
-			notes,
-			fmt.Sprintf(
-				"%s: %d of %d tasks (%s) %s too few steps for it and %s left out.", name,
-				total[name].Tasks, total[name].Of, strings.Join(types[name], ", "), verbs[0],
-				verbs[1],
-			),
-		)
+		notes = append(notes, fmt.Sprintf("%s: %d of %d tasks (%s) %s too few steps for it and %s left "+
+			"out.", name, total[name].Tasks, total[name].Of, strings.Join(types[name], ", "), have, are))
 	}
 	return notes
 }
