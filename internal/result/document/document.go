@@ -80,6 +80,14 @@ func (t *Table) shown() (first [][]Cell, folded int) {
 	return t.Rows[:t.Shown], len(t.Rows) - t.Shown
 }
 
+// cellAt returns a cell of a row, which may be shorter than the table is wide.
+func cellAt(row []Cell, i int) Cell {
+	if i < len(row) {
+		return row[i]
+	}
+	return Cell{}
+}
+
 // rowHeads counts the columns of names that come first.
 func (t *Table) rowHeads() int {
 	if n := slices.IndexFunc(t.Columns, func(c Column) bool { return !c.Names }); n >= 0 {

@@ -82,10 +82,8 @@ func (d *Document) WriteHTML(w io.Writer) error {
 	p.Scripts = []template.JS{template.JS(scriptJS)}
 	if p.Charts {
 		licences := "/*\n" + vegaLicences + "\n*/\n"
-		p.Scripts = append(
-			p.Scripts, template.JS(licences+vegaJS), template.JS(vegaLiteJS),
-			template.JS(vegaEmbedJS), template.JS(chartsJS),
-		)
+		p.Scripts = append(p.Scripts, template.JS(licences+vegaJS), template.JS(vegaLiteJS),
+			template.JS(vegaEmbedJS), template.JS(chartsJS))
 	}
 	p.Policy = policy(p.Scripts)
 	var b bytes.Buffer
@@ -161,9 +159,7 @@ func (p page) Sheets(t *Table) []laid {
 func (p page) place(t *Table, row []Cell) []placed {
 	out := make([]placed, len(t.Columns))
 	for i, c := range t.Columns {
-		if i < len(row) {
-			out[i].Cell = row[i]
-		}
+		out[i].Cell = cellAt(row, i)
 		out[i].Names, out[i].RowHead = c.Names, c.Names && i == 0
 		out[i].Head = line(c.Head)
 		out[i].Long = utf8.RuneCountInString(out[i].Text) > 20

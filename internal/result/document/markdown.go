@@ -129,11 +129,7 @@ func (t *Table) markdown() string {
 	for _, row := range first {
 		l := "|"
 		for i := range t.Columns {
-			text := ""
-			if i < len(row) {
-				text = row[i].marked()
-			}
-			l += " " + text + " |"
+			l += " " + cellAt(row, i).marked() + " |"
 		}
 		lines = append(lines, l)
 	}

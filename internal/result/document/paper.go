@@ -43,17 +43,13 @@ func (t *Table) sheets() []*Table {
 func (t *Table) part(columns []int) *Table {
 	part := &Table{}
 	for _, c := range columns {
-		part.Columns = append(
-			part.Columns,
-			Column{Head: t.Columns[c].Head, Names: t.Columns[c].Names},
-		)
+		part.Columns = append(part.Columns, Column{Head: t.Columns[c].Head, Names: t.Columns[c].Names})
 	}
 	for _, row := range t.Rows {
 		cells := make([]Cell, len(columns))
 		for i, c := range columns {
-			if c < len(row) {
-				cells[i] = Cell{Text: row[c].Text, Note: row[c].Note, Tone: row[c].Tone}
-			}
+			from := cellAt(row, c)
+			cells[i] = Cell{Text: from.Text, Note: from.Note, Tone: from.Tone}
 		}
 		part.Rows = append(part.Rows, cells)
 	}
@@ -84,10 +80,8 @@ func (t *Table) paperColumn(i int) int {
 		width = max(width, headType*breadth(word))
 	}
 	for _, row := range t.Rows {
-		if i >= len(row) {
-			continue
-		}
-		text := line(row[i].Text)
+		c := cellAt(row, i)
+		text := line(c.Text)
 		em := breadth(text)
 		if t.Columns[i].Names {
 			em *= 2. / 3
@@ -95,13 +89,13 @@ func (t *Table) paperColumn(i int) int {
 				em = max(em, breadth(word))
 			}
 		}
-		switch tone := row[i].Tone; {
-		case i == 0, sign[tone] != "":
+		switch {
+		case i == 0, sign[c.Tone] != "":
 			em *= bolder
-		case tone == Muted:
+		case c.Tone == Muted:
 			em += breadth("()")
 		}
-		width = max(width, cellType*em, noteType*breadth(line(row[i].Note)))
+		width = max(width, cellType*em, noteType*breadth(line(c.Note)))
 	}
 	return int(math.Ceil(width))
 }

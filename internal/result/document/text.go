@@ -238,19 +238,14 @@ func (p pen) layOut(t *Table, widest int) *TextTable {
 // cells. All cells have room for a sign if one of them has a sign.
 func (p pen) column(t *Table, i, widest int) (head string, cells []string) {
 	rows, _ := t.shown()
-	signs := slices.ContainsFunc(rows, func(row []Cell) bool {
-		return i < len(row) && row[i].Tone != Plain
-	})
+	signs := slices.ContainsFunc(rows, func(row []Cell) bool { return cellAt(row, i).Tone != Plain })
 	width := 0
 	for _, row := range rows {
-		text := ""
-		if i < len(row) {
-			c := row[i]
-			if c.Text = line(c.Text); t.Columns[i].Names {
-				c.Text = strings.Join(wrap(c.Text, widest), "\n")
-			}
-			text = p.cell(c, signs)
+		c := cellAt(row, i)
+		if c.Text = line(c.Text); t.Columns[i].Names {
+			c.Text = strings.Join(wrap(c.Text, widest), "\n")
 		}
+		text := p.cell(c, signs)
 		cells = append(cells, text)
 		width = max(width, lipgloss.Width(text))
 	}

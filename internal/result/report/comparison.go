@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unique"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/stat"
@@ -117,10 +118,9 @@ var matched = [...]struct {
 	{"protocol", func(a *assay.Attempt) string { return a.Protocol }},
 	{"tools", func(a *assay.Attempt) string { return a.Setting.Tools }},
 	{"turn_limit", func(a *assay.Attempt) string { return fmt.Sprint(a.Setting.Turns) }},
-	{
-		"token_limit",
-		func(a *assay.Attempt) string { return limitText(float64(a.Setting.Tokens), "tokens") },
-	},
+	{"token_limit", func(a *assay.Attempt) string {
+		return limitText(float64(a.Setting.Tokens), "tokens")
+	}},
 	{"cost_limit", func(a *assay.Attempt) string { return limitText(a.Setting.USD, "dollars") }},
 	{"several_calls", func(a *assay.Attempt) string { return a.SeveralCalls }},
 	{"failures", func(a *assay.Attempt) string { return failuresText(&a.Setting) }},
@@ -198,14 +198,8 @@ func Compare(nameA, nameB string, a, b iter.Seq2[assay.Attempt, error]) (*Compar
 
 func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error) {
 	seen := make(map[assay.TrialID]bool)
-	words, shared := make(map[string]string), make(map[factorLevels]*factorLevels)
-	word := func(text string) string {
-		if w, ok := words[text]; ok {
-			return w
-		}
-		words[text] = text
-		return text
-	}
+	shared := make(map[factorLevels]*factorLevels)
+	word := func(text string) string { return unique.Make(text).Value() }
 	for a, err := range attempts {
 		if err != nil {
 			return nil, err
@@ -302,8 +296,8 @@ func sameLuck(a, b []settled) bool {
 		seed uint64
 	}
 	met := make(map[luck]bool)
-	for i := range a {
-		met[luck{a[i].asked, a[i].seed}] = true
+	for _, t := range a {
+		met[luck{t.asked, t.seed}] = true
 	}
 	return slices.ContainsFunc(b, func(t settled) bool { return met[luck{t.asked, t.seed}] })
 }
@@ -359,13 +353,8 @@ func (c *Comparison) pair(a, b []settled, drop [len(matched)]bool) {
 
 // bySize orders significant differences before others, and large ones before small ones.
 func bySize(x, y Paired) int {
-	if x.Significant() != y.Significant() {
-		if x.Significant() {
-			return -1
-		}
-		return 1
-	}
-	return cmp.Compare(math.Abs(y.Difference), math.Abs(x.Difference))
+	return cmp.Or(cmp.Compare(flag(y.Significant()), flag(x.Significant())),
+		cmp.Compare(math.Abs(y.Difference), math.Abs(x.Difference)))
 }
 
 func fulls(trials []*settled) (n int) {
@@ -395,14 +384,12 @@ func (c *Comparison) flips(condition string, x, y []*settled) {
 			c.Shared++
 			continue
 		}
-		switch cmp.Compare(isFull(b.level), isFull(a.level)) {
-		case 0:
+		from, to := isFull(a.level), isFull(b.level)
+		if from == to {
 			continue
-		case 1:
-			c.Better++
-		default:
-			c.Worse++
 		}
+		c.Better += int(to)
+		c.Worse += int(from)
 		if len(c.Flips) < mostFlips {
 			c.Flips = append(c.Flips,
 				Flip{condition, a.task, a.id, b.id, a.level, b.level, a.category, b.category})

@@ -32,7 +32,7 @@ type ErrorCell struct {
 func (d Design) errors(cells []*cell) Errors {
 	total := sum(cells)
 	e := Errors{Rows: []ErrorRow{}}
-	e.Categories = inOrder(slices.Values(slices.Concat(d.Categories, total.categories())), nil)
+	e.Categories = inOrder(slices.Concat(d.Categories, total.categories()), nil)
 	for _, m := range byModel(cells) {
 		row := ErrorRow{Model: m.key, Done: m.done, Total: m.done - m.full, Cells: []ErrorCell{}}
 		for _, category := range e.Categories {
@@ -53,8 +53,7 @@ type LoopCount struct {
 func loops(cells []*cell) []LoopCount {
 	total := sum(cells)
 	out := []LoopCount{}
-	occurred := slices.Values(slices.Sorted(maps.Keys(total.loops)))
-	for _, kind := range inOrder(occurred, assay.LoopKinds) {
+	for _, kind := range inOrder(slices.Sorted(maps.Keys(total.loops)), assay.LoopKinds) {
 		out = append(out, LoopCount{kind, total.loops[kind]})
 	}
 	return out

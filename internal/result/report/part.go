@@ -2,8 +2,6 @@ package report
 
 import (
 	"cmp"
-	"iter"
-	"maps"
 	"slices"
 
 	"github.com/assay-eval/assay"
@@ -90,38 +88,31 @@ func levels(cells []*cell, factor string) []string {
 		}
 	}
 	if factor == reliability {
-		rates := make(map[float64]bool)
+		var rates []float64
 		for _, c := range cells {
-			rates[c.Reliability] = true
+			rates = append(rates, c.Reliability)
 		}
-		for _, r := range slices.Backward(slices.Sorted(maps.Keys(rates))) {
+		slices.Sort(rates)
+		for _, r := range slices.Backward(slices.Compact(rates)) {
 			known = append(known, assay.FormatReliability(r))
 		}
 	}
-	return inOrder(func(yield func(string) bool) {
-		for _, c := range cells {
-			if !yield(level(c.Cell, factor)) {
-				return
-			}
-		}
-	}, known)
+	var all []string
+	for _, c := range cells {
+		all = append(all, level(c.Cell, factor))
+	}
+	return inOrder(all, known)
 }
 
 // inOrder removes duplicates and moves the known names to the front, in the given order.
-func inOrder[K comparable](names iter.Seq[K], known []K) []K {
-	out, seen := []K{}, make(map[K]bool)
-	for n := range names {
-		if !seen[n] {
-			seen[n] = true
+func inOrder[K comparable](names, known []K) []K {
+	out := []K{}
+	for _, n := range names {
+		if !slices.Contains(out, n) {
 			out = append(out, n)
 		}
 	}
-	place := func(n K) int {
-		if i := slices.Index(known, n); i >= 0 {
-			return i
-		}
-		return len(known)
-	}
+	place := func(n K) uint { return uint(slices.Index(known, n)) } // unknown ones come last
 	slices.SortStableFunc(out, func(a, b K) int { return cmp.Compare(place(a), place(b)) })
 	return out
 }

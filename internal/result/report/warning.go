@@ -42,11 +42,10 @@ func warnings(a *Analysis, cells []*cell, b Beside) []Warning {
 		{"damaged", DamagedTitle, "What cannot be read counts as pending here. " +
 			DamagedHelp, unread(b)},
 		{
-			"plans", "Results of other plans are not counted", "Earlier runs of this experiment " +
-				"tried trials that its latest plan does not have: the models or the file " +
-				"changed, or stores with different plans were merged. To report all of them, run " +
-				"with a plan that has all of them; finished trials are not repeated. `assay " +
-				"export` has every attempt.",
+			"plans", "Results of other plans are not counted", "Earlier runs of this experiment tried " +
+				"trials that its latest plan does not have: the models or the file changed, or stores " +
+				"with different plans were merged. To report all of them, run with a plan that has all " +
+				"of them; finished trials are not repeated. `assay export` has every attempt.",
 			b.Unplanned,
 		},
 		{"stopped", "Stopped early", "A stop rule gave these up before all of their trials had " +
@@ -57,8 +56,8 @@ func warnings(a *Analysis, cells []*cell, b Beside) []Warning {
 			"blaming the model: it may not follow the protocol, a limit may be too tight, or a " +
 			"fault may have been counted as an outcome.", zero},
 		{
-			"perfect", "100 % full success", "Everything passed, so these cells can't rank models.",
-			perfect,
+			"perfect", "100 % full success",
+			"Everything passed, so these cells can't rank models.", perfect,
 		},
 		{"malformed", "More than 80 % malformed", "Most episodes never made a valid call. That " +
 			"is a problem with the protocol, and shows little about planning. Try the other " +
@@ -66,21 +65,17 @@ func warnings(a *Analysis, cells []*cell, b Beside) []Warning {
 		{"size", "A larger model is worse than a smaller one of its family", "The difference on " +
 			"the same tasks is more than chance, and it is unusual. Check that both models were " +
 			"served as named and with the same limits.", sizes(a)},
-		{
-			"no_difference", "A variant makes no difference at all", "The prompt changed, but no " +
-				"result did. Check that the models see the change, and that it can matter in " +
-				"this world.",
-			silentVariants(a, b),
-		},
+		{"no_difference", "A variant makes no difference at all", "The prompt changed, but no " +
+			"result did. Check that the models see the change, and that it can matter in this " +
+			"world.", silentVariants(a, b)},
 		{"difference", "Variants differ although their prompts do not", "Models got exactly the " +
 			"same text from these variants on the tasks that were checked, so only chance or an " +
 			"error can explain the difference.", loudVariants(cells, b)},
 		{"drift", "More than one model answered", "Responses named several models. If these are " +
 			"different models, the rates belong to a mixture.", drifted(cells)},
 		{
-			"faults", "Faults above 5 %", "Many attempts failed for reasons that are not the " +
-				"model's fault. They are not counted, but the remaining outcomes may be the " +
-				"easier ones.",
+			"faults", "Faults above 5 %", "Many attempts failed for reasons that are not the model's " +
+				"fault. They are not counted, but the remaining outcomes may be the easier ones.",
 			faultyModels(cells),
 		},
 	} {
