@@ -43,7 +43,9 @@ func (t *Table) sheets() []*Table {
 func (t *Table) part(columns []int) *Table {
 	part := &Table{}
 	for _, c := range columns {
-		part.Columns = append(part.Columns, Column{Head: t.Columns[c].Head, Names: t.Columns[c].Names})
+		column := t.Columns[c]
+		column.Hint = ""
+		part.Columns = append(part.Columns, column)
 	}
 	for _, row := range t.Rows {
 		cells := make([]Cell, len(columns))

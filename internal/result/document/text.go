@@ -238,7 +238,8 @@ func (p pen) layOut(t *Table, widest int) *TextTable {
 // cells. All cells have room for a sign if one of them has a sign.
 func (p pen) column(t *Table, i, widest int) (head string, cells []string) {
 	rows, _ := t.shown()
-	signs := slices.ContainsFunc(rows, func(row []Cell) bool { return cellAt(row, i).Tone != Plain })
+	marked := func(row []Cell) bool { return cellAt(row, i).Tone != Plain }
+	signs := slices.ContainsFunc(rows, marked)
 	width := 0
 	for _, row := range rows {
 		c := cellAt(row, i)

@@ -82,5 +82,6 @@ func (t *Table) foldedText() string {
 	if folded == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d more rows are not shown here; --format html or json has all of them.", folded)
+	return fmt.Sprintf("%d more rows are not shown here; --format html or json has all of them.",
+		folded)
 }

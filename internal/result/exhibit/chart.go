@@ -142,7 +142,8 @@ func (a analysis) successChart() *document.Chart {
 	if a.Covers != "" {
 		covers = " (" + a.Covers + ")"
 	}
-	text := fmt.Sprintf("Rates of full success by model (%d) and variant (%d)%s, with 95 %% intervals.",
+	text := fmt.Sprintf("Rates of full success by model (%d) and variant (%d)%s, with 95 %% "+
+		"intervals.",
 		len(models), len(variants), covers)
 	return chart(text, object{
 		"data": values(rows), "height": object{"step": step}, "layer": rateLayers("x"),
@@ -202,8 +203,8 @@ func (a analysis) heatChart() *document.Chart {
 	color := with(quantity("points"), object{
 		"title": "points", "scale": object{"domain": list{-100, 100}, "domainMid": 0},
 	})
-	text := fmt.Sprintf("Differences of variants (%d) from %s in percentage points, by model (%d). "+
-		"A star marks significant ones.", len(variants), a.reference(), len(models))
+	text := fmt.Sprintf("Differences of variants (%d) from %s in percentage points, by model "+
+		"(%d). A star marks significant ones.", len(variants), a.reference(), len(models))
 	return chart(text, object{
 		"data": values(rows), "height": object{"step": 32},
 		"encoding": object{
@@ -252,8 +253,8 @@ func (a analysis) curveChart() *document.Chart {
 		maps.Copy(spec, view)
 		spec["height"] = 300
 	}
-	return chart(fmt.Sprintf("Full success of %s by reliability, below the dashed ceiling of the best "+
-		"policy.", counted(len(models), "model")), spec)
+	return chart(fmt.Sprintf("Full success of %s by reliability, below the dashed ceiling of the "+
+		"best policy.", counted(len(models), "model")), spec)
 }
 
 func curveView(models []string) object {

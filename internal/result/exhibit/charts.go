@@ -97,7 +97,8 @@ func (a analysis) tokenChart() *document.Chart {
 		"scale": object{"type": "log", "nice": false, "padding": 10},
 		"axis":  object{"format": "~s", "tickCount": 6},
 	})
-	text := fmt.Sprintf("Tokens of the outcomes of %s: the share of outcomes that took at most as many.",
+	text := fmt.Sprintf("Tokens of the outcomes of %s: the share of outcomes that took at most "+
+		"as many.",
 		counted(len(models), "model"))
 	return chart(text, object{
 		"data": values(rows), "height": 240,
@@ -145,7 +146,8 @@ func (a analysis) costChart() *document.Chart {
 	})
 	label := layer("text", object{"align": "left", "dx": 8},
 		object{"y": quantity("rate"), "text": object{"field": "model"}})
-	text := fmt.Sprintf("Cost of a trial against full success, for %s.", counted(len(rows), "model"))
+	text := fmt.Sprintf("Cost of a trial against full success, for %s.",
+		counted(len(rows), "model"))
 	return chart(text, object{
 		"data": values(rows), "height": 300, "layer": append(rateLayers("y"), label),
 		"encoding": object{
@@ -202,7 +204,8 @@ func (c comparison) chart() *document.Chart {
 	interval := object{
 		"x": with(quantity("low"), object{"title": "points"}), "x2": object{"field": "high"},
 	}
-	text := fmt.Sprintf("%s minus %s in percentage points, with 95 %% intervals, in %d of %d conditions.",
+	text := fmt.Sprintf("%s minus %s in percentage points, with 95 %% intervals, in %d of %d "+
+		"conditions.",
 		c.B.Name, c.A.Name, len(rows), len(c.Cells))
 	return chart(text, object{
 		"data": values(rows), "height": object{"step": 20},

@@ -78,8 +78,8 @@ func (c comparison) flipSection(episodes map[assay.TrialID]string) document.Sect
 	t.Shown = fewestRows
 	s := document.Section{
 		ID: "flips", Title: "Trials that flipped", Table: t,
-		Lead: fmt.Sprintf("%s fully succeeded only in %s, and %d only in %s. `assay show` prints a "+
-			"trial.", counted(c.Worse, "trial"), c.A.Name, c.Better, c.B.Name),
+		Lead: fmt.Sprintf("%s fully succeeded only in %s, and %d only in %s. `assay show` prints "+
+			"a trial.", counted(c.Worse, "trial"), c.A.Name, c.Better, c.B.Name),
 	}
 	if n := c.Worse + c.Better; n > len(c.Flips) {
 		s.Notes = []string{fmt.Sprintf("The first %d of %d.", len(c.Flips), n)}
@@ -150,19 +150,19 @@ func (c comparison) differText() string {
 
 func (c comparison) notes() []string {
 	notes := []string{
-		fmt.Sprintf("Matched by task and condition: %d of the %d settled trials of %s, and %d of the "+
-			"%d of %s.", c.A.Matched, c.A.Trials, c.A.Name, c.B.Matched, c.B.Trials, c.B.Name),
+		fmt.Sprintf("Matched by task and condition: %d of the %d settled trials of %s, and %d of "+
+			"the %d of %s.", c.A.Matched, c.A.Trials, c.A.Name, c.B.Matched, c.B.Trials, c.B.Name),
 		methodNote(c.Whole.Method) + " Each task weighs the same. " + testNote,
-		fmt.Sprintf("The bootstrap interval, by resampling tasks, is %+.1f to %+.1f. It is too narrow "+
-			"with few tasks.", 100*c.Bootstrap.Low, 100*c.Bootstrap.High),
+		fmt.Sprintf("The bootstrap interval, by resampling tasks, is %+.1f to %+.1f. It is too "+
+			"narrow with few tasks.", 100*c.Bootstrap.Low, 100*c.Bootstrap.High),
 	}
 	if !c.SameLuck {
-		notes = append(notes, "The sides met different luck, trial by trial, because their seeds or "+
-			"worlds differ.")
+		notes = append(notes, "The sides met different luck, trial by trial, because their seeds "+
+			"or worlds differ.")
 	}
 	if c.Unlike > 0 {
-		notes = append(notes, fmt.Sprintf("%d tasks have the same name on both sides but different "+
-			"texts. They are not compared.", c.Unlike))
+		notes = append(notes, fmt.Sprintf("%d tasks have the same name on both sides but "+
+			"different texts. They are not compared.", c.Unlike))
 	}
 	if c.Shared > 0 {
 		notes = append(notes, fmt.Sprintf("%d trials belong to both sides, so they cannot differ.",

@@ -38,7 +38,8 @@ func Report(figures *report.Analysis) *document.Document {
 		Chart: a.successChart(),
 	}
 	for _, w := range a.Warnings {
-		d.Warnings = append(d.Warnings, document.Warning{Title: w.Title, Text: w.Text, Where: w.Where})
+		shown := document.Warning{Title: w.Title, Text: w.Text, Where: w.Where}
+		d.Warnings = append(d.Warnings, shown)
 	}
 	for _, s := range []*document.Section{
 		a.successSection(), a.mainSection(), a.variantSection(), a.variantDifferences(),

@@ -129,10 +129,11 @@ func pairedNotes(all []report.Paired) []string {
 		methods[p.Method] = true
 	}
 	return []string{
-		fmt.Sprintf("%d of %d comparisons are significant: q is below .05, which holds the share of "+
-			"false discoveries at 5 %% (Benjamini and Hochberg, 1995).", significant(all), len(all)),
-		methodNote(slices.Sorted(maps.Keys(methods))...) + " Each task weighs the same. A only and " +
-			"B only count tasks on which one side did better.",
+		fmt.Sprintf("%d of %d comparisons are significant: q is below .05, which holds the share "+
+			"of false discoveries at 5 %% (Benjamini and Hochberg, 1995).",
+			significant(all), len(all)),
+		methodNote(slices.Sorted(maps.Keys(methods))...) + " Each task weighs the same. A only " +
+			"and B only count tasks on which one side did better.",
 		"A task's rate covers all conditions that both sides have. " + testNote,
 	}
 }

@@ -12,9 +12,8 @@ import (
 )
 
 func (p pivot) table() *document.Table {
-	columns := []column[report.PivotRow]{{label("model"), true, func(r report.PivotRow) document.Cell {
-		return text(r.Model)
-	}}}
+	model := func(r report.PivotRow) document.Cell { return text(r.Model) }
+	columns := []column[report.PivotRow]{{label("model"), true, model}}
 	for i, l := range p.Levels {
 		columns = append(columns, column[report.PivotRow]{
 			figure(report.Readable(l)), true,
@@ -42,10 +41,11 @@ func (p pivot) derived() []column[report.PivotRow] {
 		}
 		return pivotCell(*r.Optimal)
 	}
+	hasOptimal := func(r report.PivotRow) bool { return optimal(r).Text != missing }
 	return []column[report.PivotRow]{
 		derived("mean", len(p.Levels) > 1,
 			func(r report.PivotRow) *float64 { return r.Mean }, report.Percent),
-		{figure("optimal"), some(func(r report.PivotRow) bool { return optimal(r).Text != missing }), optimal},
+		{figure("optimal"), some(hasOptimal), optimal},
 		derived("flawed mean", mixed,
 			func(r report.PivotRow) *float64 { return r.FlawedMean }, report.Percent),
 		derived(p.contrastHead(), true,

@@ -31,13 +31,14 @@ func (t table) successTable(brief, measured bool) *document.Table {
 	variantOf := t.variantText()
 	difficulties := differ(t.Rows, func(r report.Row) string { return r.Difficulty })
 	faults := t.has(func(r report.Row) bool { return r.Faults > 0 })
+	tools := document.Column{Head: "tools", Names: true, Hint: "their reliability"}
 	return tableBy(t.Rows, []column[report.Row]{
 		{label("model"), true, func(r report.Row) document.Cell { return text(r.Model) }},
 		{label("variant"), true, func(r report.Row) document.Cell { return text(variantOf(r)) }},
 		{label("difficulty"), difficulties, func(r report.Row) document.Cell {
 			return text(report.Readable(r.Difficulty))
 		}},
-		{document.Column{Head: "tools", Names: true, Hint: "their reliability"}, true, func(r report.Row) document.Cell {
+		{tools, true, func(r report.Row) document.Cell {
 			return sorted(assay.FormatReliability(r.Reliability), r.Reliability)
 		}},
 		{figure("done"), true, func(r report.Row) document.Cell {
@@ -150,8 +151,9 @@ func (t table) pooledNotes() []string {
 	}
 	if n := len(t.ScoreVersions); n > 1 {
 		same := func(name string) string { return name }
-		notes = append(notes, fmt.Sprintf("Outcomes judged by %d versions of the rules are pooled: "+
-			"%s. `assay rescore` applies today's rules to all.", n, list(t.ScoreVersions, same)))
+		notes = append(notes, fmt.Sprintf("Outcomes judged by %d versions of the rules are "+
+			"pooled: %s. `assay rescore` applies today's rules to all.", n,
+			list(t.ScoreVersions, same)))
 	}
 	return notes
 }

@@ -14,7 +14,8 @@ import (
 func (a analysis) summary() []document.Point {
 	f := a.Findings
 	if f.Best == nil {
-		return []document.Point{{Label: "Next", Text: "No trial is done yet. `assay run` runs them."}}
+		text := "No trial is done yet. `assay run` runs them."
+		return []document.Point{{Label: "Next", Text: text}}
 	}
 	return []document.Point{
 		{Label: "Best", Text: bestText(*f.Best)},
@@ -29,7 +30,8 @@ func bestText(best report.ModelRate) string {
 	if report.Simulated(best.Model) {
 		kind = " (a simulated reference agent)"
 	}
-	return fmt.Sprintf("%s%s with variant %s fully succeeds in %s of %s (95 %% interval %.0f to %s).",
+	return fmt.Sprintf("%s%s with variant %s fully succeeds in %s of %s (95 %% interval %.0f "+
+		"to %s).",
 		best.Model, kind, report.Readable(best.Level), roughly(best.Rate),
 		counted(best.Done, "trial"), 100*best.Interval.Low, roughly(best.Interval.High))
 }
@@ -51,7 +53,8 @@ func chanceText(f report.Findings) string {
 	close := tied(f)
 	if len(close) == 0 {
 		next := f.Rivals[0]
-		return fmt.Sprintf("Yes: it %s the next best, %s.", scored(next.Test.Difference), onTasks(next))
+		return fmt.Sprintf("Yes: it %s the next best, %s.", scored(next.Test.Difference),
+			onTasks(next))
 	}
 	text := fmt.Sprintf("Too close to call: %s %s %s.", configuration(*f.Best),
 		scored(close[0].Test.Difference), onTasks(close[0]))
@@ -132,8 +135,9 @@ func moreTasks(p report.Paired) string {
 		return fmt.Sprintf("Choose by cost or speed: with these tasks only differences from %.0f "+
 			"points can be found.", 100*p.Detectable)
 	}
-	return fmt.Sprintf("To separate the first two, run about %.0f tasks; with %d, only differences "+
-		"from %.0f points can be found.", math.Ceil(times*float64(p.Tasks)/10)*10, p.Tasks,
+	return fmt.Sprintf("To separate the first two, run about %.0f tasks; with %d, only "+
+		"differences from %.0f points can be found.", math.Ceil(times*float64(p.Tasks)/10)*10,
+		p.Tasks,
 		100*p.Detectable)
 }
 

@@ -59,8 +59,9 @@ func leftOutNotes(left []report.LeftOut) []string {
 		if total[name].Tasks == 1 {
 			have, are = "has", "is"
 		}
-		notes = append(notes, fmt.Sprintf("%s: %d of %d tasks (%s) %s too few steps for it and %s left "+
-			"out.", name, total[name].Tasks, total[name].Of, strings.Join(types[name], ", "), have, are))
+		notes = append(notes, fmt.Sprintf("%s: %d of %d tasks (%s) %s too few steps for it and %s "+
+			"left out.", name, total[name].Tasks, total[name].Of, strings.Join(types[name], ", "),
+			have, are))
 	}
 	return notes
 }

@@ -143,7 +143,8 @@ func mainReason(cells []*cell) *Reason {
 	return r
 }
 
-// missingTool finds the tool that failed trials lacked most often, the first by name if several did.
+// missingTool finds the tool that failed trials lacked most often. If there are several, it returns
+// the first by name.
 func missingTool(cells []*cell) *MissingTool {
 	total := sum(cells)
 	m := &MissingTool{Failed: total.done - total.full}
@@ -171,5 +172,6 @@ func weakest(cells []*cell) *PivotCell {
 	for _, v := range variants {
 		rates = append(rates, newPivotCell(v.key, &v.tally))
 	}
-	return new(slices.MinFunc(rates, func(x, y PivotCell) int { return cmp.Compare(x.Rate, y.Rate) }))
+	byRate := func(x, y PivotCell) int { return cmp.Compare(x.Rate, y.Rate) }
+	return new(slices.MinFunc(rates, byRate))
 }

@@ -42,10 +42,11 @@ func warnings(a *Analysis, cells []*cell, b Beside) []Warning {
 		{"damaged", DamagedTitle, "What cannot be read counts as pending here. " +
 			DamagedHelp, unread(b)},
 		{
-			"plans", "Results of other plans are not counted", "Earlier runs of this experiment tried " +
-				"trials that its latest plan does not have: the models or the file changed, or stores " +
-				"with different plans were merged. To report all of them, run with a plan that has all " +
-				"of them; finished trials are not repeated. `assay export` has every attempt.",
+			"plans", "Results of other plans are not counted", "Earlier runs of this experiment " +
+				"tried trials that its latest plan does not have: the models or the file changed, " +
+				"or stores with different plans were merged. To report all of them, run with a " +
+				"plan that has all of them; finished trials are not repeated. `assay export` has " +
+				"every attempt.",
 			b.Unplanned,
 		},
 		{"stopped", "Stopped early", "A stop rule gave these up before all of their trials had " +
@@ -74,8 +75,9 @@ func warnings(a *Analysis, cells []*cell, b Beside) []Warning {
 		{"drift", "More than one model answered", "Responses named several models. If these are " +
 			"different models, the rates belong to a mixture.", drifted(cells)},
 		{
-			"faults", "Faults above 5 %", "Many attempts failed for reasons that are not the model's " +
-				"fault. They are not counted, but the remaining outcomes may be the easier ones.",
+			"faults", "Faults above 5 %", "Many attempts failed for reasons that are not the " +
+				"model's fault. They are not counted, but the remaining outcomes may be the " +
+				"easier ones.",
 			faultyModels(cells),
 		},
 	} {
@@ -223,7 +225,8 @@ func loudVariants(cells []*cell, b Beside) (found []string) {
 	}
 	for _, p := range adjust(all) {
 		if p.Significant() {
-			found = append(found, fmt.Sprintf("%s: %s and %s differ by %+.1f points on %d tasks (q %s)",
+			text := "%s: %s and %s differ by %+.1f points on %d tasks (q %s)"
+			found = append(found, fmt.Sprintf(text,
 				p.Model, p.A, p.B, 100*p.Difference, p.Tasks, Probability(p.Q)))
 		}
 	}
