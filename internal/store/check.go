@@ -39,13 +39,8 @@ func (s *sealedAttempt) attemptValues() []any {
 func (db *DB) eachSealedAttempt(
 	ctx context.Context, first, last int64, visit func(*sealedAttempt) (bool, error),
 ) error {
-	bodies := make(map[int64][]byte)
 	query := "SELECT attempt, body FROM transcripts WHERE attempt BETWEEN ? AND ?"
-	err := eachRaw(ctx, db.reader, query, []any{first, last}, func(row []any) (bool, error) {
-		id, _ := row[0].(int64)
-		bodies[id], _ = row[1].([]byte)
-		return true, nil
-	})
+	bodies, err := table[int64, []byte](ctx, db.reader, query, first, last)
 	if err != nil && (!isDamage(err) || ctx.Err() != nil) {
 		return db.readError(err)
 	}

@@ -1,12 +1,11 @@
 package store
 
 import (
-	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -68,56 +67,35 @@ func (db *DB) Classify(ctx context.Context, c Classification) error {
 // Classifications streams the opinions on the attempts that f chooses, in the order in which
 // they were saved. An error comes with a zero value and ends the sequence.
 func (db *DB) Classifications(ctx context.Context, f Filter) iter.Seq2[Classification, error] {
-	return func(yield func(Classification, error) bool) {
-		if err := db.streamClassifications(ctx, f, yield); err != nil {
-			yield(Classification{}, err)
+	return stream(func(yield func(Classification, error) bool) error {
+		at, err := db.state(ctx, f.Snapshot)
+		if err != nil {
+			return err
 		}
-	}
-}
-
-func (db *DB) streamClassifications(
-	ctx context.Context, f Filter, yield func(Classification, error) bool,
-) error {
-	at, err := db.state(ctx, f.Snapshot)
-	if err != nil {
-		return err
-	}
-	where, args, err := f.where(at)
-	if err != nil {
-		return err
-	}
-	rows, err := db.reader.QueryContext(ctx, `SELECT lower(hex(a.trial)), a.number, c.model, prompt,
-			category, confidence, reason, rule_category, classified_at, c.input_tokens,
-			c.output_tokens, c.cost_usd, raw
-		FROM classifications c CROSS JOIN attempts a ON a.id = c.attempt
-			CROSS JOIN trials t ON t.id = a.trial CROSS JOIN runs r ON r.seq = a.run
-		WHERE `+where+` ORDER BY c.id`, args...)
-	if err != nil {
-		return db.readError(err)
-	}
-	defer rows.Close()
-
-	for rows.Next() {
-		var c Classification
-		var at string
-		err := rows.Scan(&c.Trial, &c.Number, &c.Model, &c.Prompt, &c.Category, &c.Confidence,
-			&c.Reason, &c.RuleCategory, &at, &c.InputTokens, &c.OutputTokens, &c.CostUSD, &c.Raw)
-		if err = errors.Join(err, c.At.UnmarshalText([]byte(at))); err != nil {
-			return db.readError(err)
+		where, args, err := f.where(at)
+		if err != nil {
+			return err
 		}
-		if !yield(c, nil) {
-			return nil
-		}
-	}
-	return db.wrap(rows.Err())
+		query := `SELECT lower(hex(a.trial)), a.number, c.model, prompt, category, confidence,
+				reason, rule_category, classified_at, c.input_tokens, c.output_tokens,
+				c.cost_usd, raw
+			FROM classifications c CROSS JOIN attempts a ON a.id = c.attempt
+				CROSS JOIN trials t ON t.id = a.trial CROSS JOIN runs r ON r.seq = a.run
+			WHERE ` + where + ` ORDER BY c.id`
+		return db.wrap(each(ctx, db.reader, query, args, func(rows *sql.Rows) (bool, error) {
+			var c Classification
+			err := rows.Scan(&c.Trial, &c.Number, &c.Model, &c.Prompt, &c.Category, &c.Confidence,
+				&c.Reason, &c.RuleCategory, moment{&c.At}, &c.InputTokens, &c.OutputTokens,
+				&c.CostUSD, &c.Raw)
+			return err == nil && yield(c, nil), err
+		}))
+	})
 }
 
 // Classified returns the trials whose outcome a model has classified with a version of the
 // prompt. A trial has at most one outcome.
 func (db *DB) Classified(ctx context.Context, model, prompt string) (Set, error) {
-	rows, err := db.reader.QueryContext(ctx, `SELECT trial FROM classifications c
-		CROSS JOIN attempts a ON a.id = c.attempt WHERE model = ? AND prompt = ?`, model, prompt)
-	keys, err := db.collectKeys(rows, err)
-	slices.SortFunc(keys, func(a, b trialKey) int { return bytes.Compare(a[:], b[:]) })
-	return Set{keys}, err
+	return db.keys(ctx, `SELECT trial FROM classifications c
+		CROSS JOIN attempts a ON a.id = c.attempt
+		WHERE model = ? AND prompt = ? ORDER BY trial`, model, prompt)
 }

@@ -40,16 +40,10 @@ func (db *DB) Log(ctx context.Context, c Control) error {
 // Controls returns the commands to the runs of an experiment in the order in which they were
 // stored. If the experiment is empty, it returns those of all runs.
 func (db *DB) Controls(ctx context.Context, experiment string) ([]Control, error) {
-	rows, err := db.reader.QueryContext(ctx, `SELECT r.id, c.at, c.command
+	all, err := collect(ctx, db.reader, `SELECT r.id, c.at, c.command
 		FROM controls c CROSS JOIN runs r ON r.seq = c.run
-		WHERE ?1 IN ('', r.experiment) ORDER BY c.id`, experiment)
-	return collect(db, rows, err, func(c *Control) error {
-		var at, command string
-		err := rows.Scan(&c.Run, &at, &command)
-		c.Command = json.RawMessage(command)
-		if err != nil {
-			return err
-		}
-		return c.At.UnmarshalText([]byte(at))
+		WHERE ?1 IN ('', r.experiment) ORDER BY c.id`, []any{experiment}, func(c *Control) []any {
+		return []any{&c.Run, moment{&c.At}, (*[]byte)(&c.Command)}
 	})
+	return all, db.wrap(err)
 }

@@ -87,32 +87,21 @@ func (db *DB) Losing(ctx context.Context, c Choice) (Set, error) {
 		return Set{}, err
 	}
 	query := "SELECT a.trial" + chosenFrom + where + " AND a.level <> '' ORDER BY a.trial"
-	rows, err := db.reader.QueryContext(ctx, query, args...)
-	keys, err := db.collectKeys(rows, err)
-	return Set{keys}, err
+	return db.keys(ctx, query, args...)
 }
 
 // count counts the rows that are deleted with the attempts that a query selects.
 func (c Choice) count(
 	ctx context.Context, q querier, chosen string, args []any,
 ) (d Deleted, err error) {
-	var bytes int
-	scan := func(query string, to ...*int) {
-		if err != nil {
-			return
+	scan := func(query string, to ...any) {
+		if err == nil {
+			query = "WITH chosen AS MATERIALIZED (" + chosen + ") " + query
+			err = q.QueryRowContext(ctx, query, args...).Scan(to...)
 		}
-		query = "WITH chosen AS MATERIALIZED (" + chosen + ") " + query
-		err = eachRaw(ctx, q, query, args, func(row []any) (bool, error) {
-			for i := range to {
-				n, _ := row[i].(int64)
-				*to[i] = int(n)
-			}
-			return true, nil
-		})
 	}
 	scan("SELECT count(*), ifnull(sum(length(body)), 0) FROM transcripts WHERE attempt IN chosen",
-		&d.Transcripts, &bytes)
-	d.Bytes = int64(bytes)
+		&d.Transcripts, &d.Bytes)
 	if c.Transcripts {
 		return d, err
 	}
@@ -127,11 +116,7 @@ func (c Choice) count(
 		)`, &d.Shared)
 	if c.wholeExperiment() && err == nil {
 		query := "SELECT count(*) FROM runs WHERE experiment = ?"
-		err = eachRaw(ctx, q, query, []any{c.Experiment}, func(row []any) (bool, error) {
-			n, _ := row[0].(int64)
-			d.Runs = int(n)
-			return true, nil
-		})
+		err = q.QueryRowContext(ctx, query, c.Experiment).Scan(&d.Runs)
 	}
 	return d, err
 }
@@ -251,15 +236,10 @@ func (w *writer) deletion(what json.RawMessage, program string, once bool) (id i
 }
 
 // liftTriggers drops the triggers that keep rows from being deleted, and returns their texts.
-func (w *writer) liftTriggers() (texts []string, err error) {
-	var names []string
-	query := `SELECT name, sql FROM sqlite_schema
-		WHERE type = 'trigger' AND name LIKE '%\_stay' ESCAPE '\'`
-	err = eachRaw(w.ctx, w.conn, query, nil, func(row []any) (bool, error) {
-		names, texts = append(names, fmt.Sprint(row[0])), append(texts, fmt.Sprint(row[1]))
-		return true, nil
-	})
-	for _, name := range names {
+func (w *writer) liftTriggers() (texts map[string]string, err error) {
+	texts, err = table[string, string](w.ctx, w.conn, `SELECT name, sql FROM sqlite_schema
+		WHERE type = 'trigger' AND name LIKE '%\_stay' ESCAPE '\'`)
+	for name := range texts {
 		if err == nil {
 			_, err = w.conn.ExecContext(w.ctx, "DROP TRIGGER "+name)
 		}
@@ -270,32 +250,27 @@ func (w *writer) liftTriggers() (texts []string, err error) {
 // dropTranscripts deletes transcripts and keeps their digests, because the seals of their
 // attempts cover them.
 func (w *writer) dropTranscripts(ctx context.Context, deletion int64) error {
-	dec, err := w.decoder()
+	known, err := dictionaries(w.ctx, w.conn)
 	if err != nil {
 		return err
 	}
+	dec := newDecoder(known...)
 	const query = `SELECT attempt, body FROM transcripts
 		WHERE attempt IN (SELECT id FROM chosen_attempts) LIMIT 1000`
 	for ctx.Err() == nil {
-		digests := make(map[int64][]byte)
-		err := eachRaw(w.ctx, w.conn, query, nil, func(row []any) (bool, error) {
-			id, _ := row[0].(int64)
-			body, _ := row[1].([]byte)
-			text, err := dec.DecodeAll(body, nil)
-			if err != nil {
-				return false, damagedBody(err)
-			}
-			digests[id] = digest(text)
-			return true, nil
-		})
-		if err != nil || len(digests) == 0 {
+		bodies, err := table[int64, []byte](w.ctx, w.conn, query)
+		if err != nil || len(bodies) == 0 {
 			return err
 		}
-		for id, d := range digests {
-			if err := w.drop(deletion, id, d); err != nil {
+		for id, body := range bodies {
+			text, err := dec.DecodeAll(body, nil)
+			if err != nil {
+				return damagedBody(err)
+			}
+			if err := w.drop(deletion, id, digest(text)); err != nil {
 				return err
 			}
-			_, err := w.conn.ExecContext(w.ctx, "DELETE FROM transcripts WHERE attempt = ?", id)
+			_, err = w.conn.ExecContext(w.ctx, "DELETE FROM transcripts WHERE attempt = ?", id)
 			if err != nil {
 				return err
 			}
@@ -359,16 +334,9 @@ func (w *writer) deleteRows(ctx context.Context, c Choice, deletion int64) error
 
 // lowerRunCounts subtracts the selected attempts from the counts of their runs.
 func (w *writer) lowerRunCounts() error {
-	counts := make(map[int64]int)
-	err := eachRaw(w.ctx, w.conn, `SELECT c.run, max(0, c.attempts - count(*))
+	counts, err := table[int64, int](w.ctx, w.conn, `SELECT c.run, max(0, c.attempts - count(*))
 		FROM run_counts c JOIN attempts a ON a.run = c.run
-		WHERE a.id IN (SELECT id FROM chosen_attempts) GROUP BY c.run, c.attempts`, nil,
-		func(row []any) (bool, error) {
-			run, _ := row[0].(int64)
-			n, _ := row[1].(int64)
-			counts[run] = int(n)
-			return true, nil
-		})
+		WHERE a.id IN (SELECT id FROM chosen_attempts) GROUP BY c.run, c.attempts`)
 	if err != nil {
 		return err
 	}

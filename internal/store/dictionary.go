@@ -98,9 +98,9 @@ func (s *sample) size(enc *zstd.Encoder) (n int) {
 
 // beginSample begins the session with the newest dictionary and an empty sample.
 func (db *DB) beginSample(ctx context.Context) error {
-	stored, err := db.dictionaries(ctx)
+	stored, err := dictionaries(ctx, db.reader)
 	if err != nil {
-		return err
+		return db.readError(err)
 	}
 	if n := len(stored); n > 0 {
 		db.enc.Store(stored[n-1].encoder())
@@ -126,9 +126,9 @@ func (db *DB) compress(ctx context.Context, text []byte) ([]byte, error) {
 func (db *DB) decompress(ctx context.Context, body []byte) ([]byte, error) {
 	text, err := db.dec.Load().DecodeAll(body, nil)
 	if errors.Is(err, zstd.ErrUnknownDictionary) {
-		stored, failed := db.dictionaries(ctx)
+		stored, failed := dictionaries(ctx, db.reader)
 		if failed != nil {
-			return nil, failed
+			return nil, db.readError(failed)
 		}
 		dec := newDecoder(stored...)
 		db.dec.Store(dec)
@@ -189,19 +189,14 @@ func (db *DB) saveDictionary(ctx context.Context, text []byte) (uint32, error) {
 
 // dictionaries returns the stored dictionaries, oldest first. It leaves out damaged ones, because
 // the transcripts that need them are reported as damaged.
-func (db *DB) dictionaries(ctx context.Context) (intact []dictionary, err error) {
-	rows, err := db.reader.QueryContext(ctx, "SELECT id, body FROM dictionaries ORDER BY id")
-	all, err := collect(db, rows, err, func(d *dictionary) error {
-		return rows.Scan(&d.id, &d.text)
-	})
-	if err != nil {
-		return nil, err
-	}
+func dictionaries(ctx context.Context, q querier) (intact []dictionary, err error) {
+	all, err := collect(ctx, q, "SELECT id, body FROM dictionaries ORDER BY id", nil,
+		func(d *dictionary) []any { return []any{&d.id, &d.text} })
 	dec := newDecoder()
 	for _, d := range all {
-		if d.text, err = dec.DecodeAll(d.text, nil); err == nil {
-			intact = append(intact, d)
+		if text, err := dec.DecodeAll(d.text, nil); err == nil {
+			intact = append(intact, dictionary{d.id, text})
 		}
 	}
-	return intact, nil
+	return intact, err
 }

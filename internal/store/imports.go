@@ -55,13 +55,10 @@ func (db *DB) Import(ctx context.Context, i Import) error {
 
 // Imports returns all imports in the order in which they were stored.
 func (db *DB) Imports(ctx context.Context) ([]Import, error) {
-	rows, err := db.reader.QueryContext(ctx, "SELECT "+importColumns+" FROM imports ORDER BY id")
-	return collect(db, rows, err, func(i *Import) error {
-		var at, body string
-		if err := rows.Scan(&i.Kind, &i.Name, &i.SHA256, &at, &i.Program, &body); err != nil {
-			return err
-		}
-		i.Body = json.RawMessage(body)
-		return i.At.UnmarshalText([]byte(at))
+	query := "SELECT " + importColumns + " FROM imports ORDER BY id"
+	all, err := collect(ctx, db.reader, query, nil, func(i *Import) []any {
+		body := (*[]byte)(&i.Body)
+		return []any{&i.Kind, &i.Name, &i.SHA256, moment{&i.At}, &i.Program, body}
 	})
+	return all, db.wrap(err)
 }

@@ -54,15 +54,10 @@ func (db *DB) Learn(ctx context.Context, run assay.RunID, limits []LaneLimit) er
 // Learned returns the limits by lane and bucket. For each it takes the value stored last by
 // any run, and leaves it out if that is 0.
 func (db *DB) Learned(ctx context.Context) ([]LaneLimit, error) {
-	rows, err := db.reader.QueryContext(ctx,
-		`SELECT lane, bucket, value, learned_at FROM lane_limits
+	all, err := collect(ctx, db.reader, `SELECT lane, bucket, value, learned_at FROM lane_limits
 		WHERE id IN (SELECT max(id) FROM lane_limits GROUP BY lane, bucket) AND value > 0
-		ORDER BY lane, bucket`)
-	return collect(db, rows, err, func(l *LaneLimit) error {
-		var at string
-		if err := rows.Scan(&l.Lane, &l.Bucket, &l.Value, &at); err != nil {
-			return err
-		}
-		return l.At.UnmarshalText([]byte(at))
+		ORDER BY lane, bucket`, nil, func(l *LaneLimit) []any {
+		return []any{&l.Lane, &l.Bucket, &l.Value, moment{&l.At}}
 	})
+	return all, db.wrap(err)
 }

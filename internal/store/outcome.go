@@ -23,11 +23,9 @@ type Outcome struct {
 // for a million trials, while [DB.Attempts] takes 13 s. If all trials were rescored, they
 // take 3 s and 25 s. An error comes with a zero outcome and ends the sequence.
 func (db *DB) Outcomes(ctx context.Context) iter.Seq2[Outcome, error] {
-	return func(yield func(Outcome, error) bool) {
-		if err := db.streamOutcomes(ctx, yield); err != nil {
-			yield(Outcome{}, err)
-		}
-	}
+	return stream(func(yield func(Outcome, error) bool) error {
+		return db.streamOutcomes(ctx, yield)
+	})
 }
 
 // Verdicts streams the same attempts as [DB.Attempts], in the same order, with only the fields
@@ -35,11 +33,9 @@ func (db *DB) Outcomes(ctx context.Context) iter.Seq2[Outcome, error] {
 // marked as detail, such as times. It takes a third of the time. It ignores
 // Experiment, Model, Run, Trial and Since in the filter.
 func (db *DB) Verdicts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, error] {
-	return func(yield func(assay.Attempt, error) bool) {
-		if err := db.streamVerdicts(ctx, f, yield); err != nil {
-			yield(assay.Attempt{}, err)
-		}
-	}
+	return stream(func(yield func(assay.Attempt, error) bool) error {
+		return db.streamVerdicts(ctx, f, yield)
+	})
 }
 
 func (db *DB) streamVerdicts(
@@ -135,19 +131,15 @@ func (db *DB) streamOutcomes(ctx context.Context, yield func(Outcome, error) boo
 func (db *DB) readOutcomes(
 	ctx context.Context, query string, at *int64, args ...any,
 ) (all []Outcome, err error) {
-	rows, err := db.reader.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, db.readError(err)
-	}
-	defer rows.Close()
 	in := newInterned()
 	var trial, level, category sql.RawBytes
-	for rows.Next() {
+	err = each(ctx, db.reader, query, args, func(rows *sql.Rows) (bool, error) {
 		if err := rows.Scan(at, &trial, &level, &category); err != nil {
-			return all, db.readError(err)
+			return false, err
 		}
 		id := assay.TrialID(hex.EncodeToString(trial))
 		all = append(all, Outcome{id, assay.Level(in.bytes(level)), in.bytes(category)})
-	}
-	return all, db.wrap(rows.Err())
+		return true, nil
+	})
+	return all, db.wrap(err)
 }

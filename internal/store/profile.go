@@ -24,7 +24,7 @@ const profiled = 20_000
 func (db *DB) Profile(ctx context.Context) ([]Profile, error) { return db.profile(ctx, profiled) }
 
 func (db *DB) profile(ctx context.Context, latest int) ([]Profile, error) {
-	rows, err := db.reader.QueryContext(ctx, `SELECT model, variant,
+	all, err := collect(ctx, db.reader, `SELECT model, variant,
 			count(*) FILTER (WHERE settled), ifnull(sum(turns) FILTER (WHERE settled), 0),
 			ifnull(sum(requests) FILTER (WHERE settled), 0),
 			ifnull(sum(input_tokens) FILTER (WHERE settled), 0),
@@ -34,9 +34,11 @@ func (db *DB) profile(ctx context.Context, latest int) ([]Profile, error) {
 			count(*) FILTER (WHERE NOT settled), ifnull(sum(requests) FILTER (WHERE NOT settled), 0)
 		FROM (SELECT *, level <> '' AS settled FROM attempts ORDER BY id DESC LIMIT ?) a
 			JOIN trials t ON t.id = a.trial
-		GROUP BY model, variant ORDER BY model, variant`, latest)
-	return collect(db, rows, err, func(p *Profile) error {
-		return rows.Scan(&p.Model, &p.Variant, &p.Attempts, &p.Turns, &p.Requests, &p.InputTokens,
-			&p.OutputTokens, &p.WorkingMS, &p.CostUSD, &p.Faulted, &p.FaultedRequests)
+		GROUP BY model, variant ORDER BY model, variant`, []any{latest}, func(p *Profile) []any {
+		return []any{
+			&p.Model, &p.Variant, &p.Attempts, &p.Turns, &p.Requests, &p.InputTokens,
+			&p.OutputTokens, &p.WorkingMS, &p.CostUSD, &p.Faulted, &p.FaultedRequests,
+		}
 	})
+	return all, db.wrap(err)
 }

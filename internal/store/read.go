@@ -62,14 +62,11 @@ const page = 1000
 // and maps are nil, and times are UTC. An error comes with a zero attempt and ends the
 // sequence. Several goroutines read ahead by a few thousand attempts at most.
 func (db *DB) Attempts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, error] {
-	return func(yield func(assay.Attempt, error) bool) {
-		err := db.walk(ctx, f, noColumn, page, func(a assay.Attempt, _ []byte) (bool, error) {
+	return stream(func(yield func(assay.Attempt, error) bool) error {
+		return db.walk(ctx, f, noColumn, page, func(a assay.Attempt, _ []byte) (bool, error) {
 			return yield(a, nil), nil
 		})
-		if err != nil {
-			yield(assay.Attempt{}, err)
-		}
-	}
+	})
 }
 
 // A row is an attempt with one more column.

@@ -109,25 +109,18 @@ func (b *rebuilder) copyVerdicts() error {
 
 // copyRest copies the rows that belong to runs, and imports.
 func (b *rebuilder) copyRest() error {
-	seqs := make([]map[int64]int64, len(b.sources))
+	runs := make([]map[int64]assay.RunID, len(b.sources))
 	for i, s := range b.sources {
-		seqs[i] = make(map[int64]int64)
-		err := eachRaw(b.ctx, s.reader, "SELECT seq, id FROM runs", nil,
-			func(row []any) (bool, error) {
-				seq, _ := row[0].(int64)
-				id, _ := row[1].(string)
-				if to, ok := b.runs[assay.RunID(id)]; ok {
-					seqs[i][seq] = to
-				}
-				return true, nil
-			})
+		var err error
+		query := "SELECT seq, id FROM runs"
+		runs[i], err = table[int64, assay.RunID](b.ctx, s.reader, query)
 		if err := b.tolerate(s, "table runs", s.wrap(err)); err != nil {
 			return err
 		}
 	}
 	ofRun := func(source int, row []any) bool {
 		seq, _ := row[0].(int64)
-		to, ok := seqs[source][seq]
+		to, ok := b.runs[runs[source][seq]]
 		row[0] = to
 		return ok
 	}

@@ -276,96 +276,50 @@ func (db *DB) storedRuns(ctx context.Context, experiment string) (all []storedRu
 	query := `SELECT seq, id, experiment, program, host, pid, started_at, finished_at, summary,
 			spec, library_path, library_name, library_digest, planned, serves
 		FROM runs WHERE ?1 IN ('', experiment) ORDER BY seq`
-	err = eachRaw(ctx, db.reader, query, []any{experiment}, func(row []any) (bool, error) {
-		r, err := scanRun(row[1:])
+	visit := func(rows *sql.Rows) (bool, error) {
+		var r storedRun
+		seq, err := r.scan(rows)
 		if err == nil {
 			all = append(all, r)
 			return true, nil
 		}
-		seq, _ := row[0].(int64)
-		err = fmt.Errorf("run %v: %w: %w", row[1], ErrDamaged, err)
+		err = fmt.Errorf("run %s: %w: %w", r.run.ID, ErrDamaged, err)
 		if db.damage == nil {
 			return false, hinted(err, doRescue)
 		}
 		db.damage.skipRun(seq, err)
 		return true, nil
-	})
-	return all, db.wrap(err)
+	}
+	return all, db.wrap(each(ctx, db.reader, query, []any{experiment}, visit))
 }
 
-func scanRun(row []any) (s storedRun, err error) {
-	next := 0
-	bad := func(v any) {
-		err = errors.Join(err, fmt.Errorf("column %d holds %v", next, v))
-	}
-	text := func() string {
-		v := row[next]
-		t, ok := v.(string)
-		if next++; !ok && v != nil {
-			bad(v)
-		}
-		return t
-	}
-	whole := func() int {
-		v := row[next]
-		n, ok := v.(int64)
-		if next++; !ok {
-			bad(v)
-		}
-		return int(n)
-	}
-	at := func(to *time.Time) {
-		if t := text(); t != "" || to == &s.run.StartedAt {
-			if failed := to.UnmarshalText([]byte(t)); failed != nil {
-				bad(t)
-			}
-		}
-	}
+// scan reads a row of [DB.storedRuns] and returns its row ID.
+func (s *storedRun) scan(rows *sql.Rows) (seq int64, err error) {
 	r, e := &s.run, &s.experiment
-	r.ID, r.Experiment = assay.RunID(text()), text()
-	r.Program, r.Host, r.PID = text(), text(), whole()
-	at(&r.StartedAt)
-	at(&r.FinishedAt)
-	if summary := text(); !r.FinishedAt.IsZero() {
-		r.Summary = json.RawMessage(summary)
+	var summary, serves []byte
+	err = rows.Scan(&seq, &r.ID, &r.Experiment, &r.Program, &r.Host, &r.PID, moment{&r.StartedAt},
+		moment{&r.FinishedAt}, &summary, (*[]byte)(&e.Spec), &e.Library.Path, &e.Library.Name,
+		&e.Library.Digest, &e.Planned, &serves)
+	if !r.FinishedAt.IsZero() {
+		r.Summary = summary
 	}
-	e.Name, e.Spec = r.Experiment, json.RawMessage(text())
-	e.Library = Library{text(), text(), text()}
-	e.Planned = whole()
-	if json.Unmarshal([]byte(text()), &e.Serves) != nil || len(e.Serves) == 0 {
+	e.Name = r.Experiment
+	if json.Unmarshal(serves, &e.Serves) != nil || len(e.Serves) == 0 {
 		e.Serves = nil
 	}
-	return s, err
+	return seq, err
 }
 
 // Models returns the models that have attempts, sorted.
 func (db *DB) Models(ctx context.Context) ([]string, error) {
-	rows, err := db.reader.QueryContext(ctx, "SELECT DISTINCT model FROM trials ORDER BY model")
-	return collect(db, rows, err, func(model *string) error { return rows.Scan(model) })
+	query := "SELECT DISTINCT model FROM trials ORDER BY model"
+	all, err := values[string](ctx, db.reader, query)
+	return all, db.wrap(err)
 }
 
 // Variants returns the variants that have attempts, sorted.
 func (db *DB) Variants(ctx context.Context) ([]string, error) {
-	rows, err := db.reader.QueryContext(ctx, "SELECT DISTINCT variant FROM trials ORDER BY variant")
-	return collect(db, rows, err, func(variant *string) error { return rows.Scan(variant) })
-}
-
-// collect scans each row into a value, and closes rows. If err is not nil, it only explains it.
-func collect[T any](
-	db *DB, rows *sql.Rows, err error, scan func(*T) error,
-) (all []T, _ error) {
-	if err != nil {
-		return nil, db.readError(err)
-	}
-	for rows.Next() {
-		var v T
-		if err := scan(&v); err != nil {
-			return nil, errors.Join(db.readError(err), rows.Close())
-		}
-		all = append(all, v)
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return nil, db.readError(err)
-	}
-	return all, nil
+	query := "SELECT DISTINCT variant FROM trials ORDER BY variant"
+	all, err := values[string](ctx, db.reader, query)
+	return all, db.wrap(err)
 }

@@ -213,6 +213,13 @@ type trialKey [16]byte
 
 func (k trialKey) id() assay.TrialID { return assay.TrialID(hex.EncodeToString(k[:])) }
 
+// Scan implements [database/sql.Scanner].
+func (k *trialKey) Scan(v any) error {
+	key, err := cast[[]byte](v)
+	copy(k[:], key)
+	return err
+}
+
 // trialIDOf returns the ID of a trial from a column that holds its key.
 func trialIDOf(v any) assay.TrialID {
 	key, _ := v.([]byte)

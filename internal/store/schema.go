@@ -22,11 +22,7 @@ func sizes(ctx context.Context, db querier, path string) (actual, stated int64, 
 		return 0, 0, nil
 	}
 	query := "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
-	err = eachRaw(ctx, db, query, nil, func(row []any) (bool, error) {
-		stated, _ = row[0].(int64)
-		return true, nil
-	})
-	if err != nil {
+	if err := db.QueryRowContext(ctx, query).Scan(&stated); err != nil {
 		return 0, 0, explain(path, err)
 	}
 	fi, err := os.Stat(path)
@@ -38,14 +34,11 @@ func sizes(ctx context.Context, db querier, path string) (actual, stated int64, 
 
 // wrongFormat describes the problem if the header states a format other than the latest.
 func wrongFormat(ctx context.Context, db querier) (text string, err error) {
-	err = eachRaw(ctx, db, "PRAGMA user_version", nil, func(row []any) (bool, error) {
-		latest := len(migrationNames())
-		if n, _ := row[0].(int64); n != int64(latest) {
-			text = fmt.Sprintf("its header states format %d, but its tables have format %d",
-				n, latest)
-		}
-		return true, nil
-	})
+	var n int
+	err = db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&n)
+	if latest := len(migrationNames()); err == nil && n != latest {
+		text = fmt.Sprintf("its header states format %d, but its tables have format %d", n, latest)
+	}
 	return text, err
 }
 
@@ -73,14 +66,8 @@ var freshSchema = sync.OnceValues(func() (map[string]string, error) {
 })
 
 func schemaOf(ctx context.Context, db querier) (map[string]string, error) {
-	texts := make(map[string]string)
-	query := `SELECT type || ' ' || name, ifnull(sql, '') FROM sqlite_schema
-		WHERE name NOT LIKE 'sqlite_stat%'`
-	err := eachRaw(ctx, db, query, nil, func(row []any) (bool, error) {
-		texts[fmt.Sprint(row[0])] = fmt.Sprint(row[1])
-		return true, nil
-	})
-	return texts, err
+	return table[string, string](ctx, db, `SELECT type || ' ' || name, ifnull(sql, '')
+		FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'`)
 }
 
 // schemaDiffers compares a store's schema with that of a new store.

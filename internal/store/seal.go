@@ -170,12 +170,8 @@ func (db *DB) unsealedProved(ctx context.Context) (proved bool, err error) {
 		return false, err
 	}
 	query := "SELECT sum FROM seals WHERE of = 'unsealed' AND id = 0"
-	err = eachRaw(ctx, db.reader, query, nil, func(row []any) (bool, error) {
-		want, _ := row[0].([]byte)
-		proved = bytes.Equal(got[:], want)
-		return true, nil
-	})
-	return proved, err
+	want, err := values[[]byte](ctx, db.reader, query)
+	return len(want) == 1 && bytes.Equal(got[:], want[0]), err
 }
 
 // wholeRow returns the kind of row that a part of a row belongs to.
@@ -186,11 +182,6 @@ func wholeRow(of string) string {
 
 func columnNames(list string) []string {
 	return strings.Split(strings.Join(strings.Fields(list), " "), ", ")
-}
-
-// A querier is a connection or a pool of them.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
 // sealRow adds the seal of a row that was just written.
@@ -215,12 +206,7 @@ const ledgerFormat = 6
 // a seal.
 func sealLedger(ctx context.Context, conn *sql.Conn) error {
 	w := &writer{conn: conn, ctx: ctx}
-	var deletions []int64
-	err := eachRaw(ctx, conn, "SELECT id FROM deletions", nil, func(row []any) (bool, error) {
-		id, _ := row[0].(int64)
-		deletions = append(deletions, id)
-		return true, nil
-	})
+	deletions, err := values[int64](ctx, conn, "SELECT id FROM deletions")
 	if err != nil {
 		return err
 	}
@@ -297,33 +283,4 @@ func sealOf(of string, row []any) sum {
 	s := newSealer("assay " + of + " 1")
 	s.add(row...)
 	return s.sum()
-}
-
-// eachRaw visits rows as SQLite returns them, until visit returns false or an error. The slice
-// is good until the next row.
-func eachRaw(
-	ctx context.Context, db querier, query string, args []any, visit func([]any) (bool, error),
-) (err error) {
-	rows, err := db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		return err
-	}
-	row, to := make([]any, len(columns)), make([]any, len(columns))
-	for i := range row {
-		to[i] = &row[i]
-	}
-	for rows.Next() {
-		if err := rows.Scan(to...); err != nil {
-			return err
-		}
-		if more, err := visit(row); err != nil || !more {
-			return err
-		}
-	}
-	return rows.Err()
 }

@@ -40,13 +40,9 @@ func (s spans) without(first, last int64) (rest []span) {
 }
 
 // deletedRows returns the IDs of the rows of a kind that users deleted.
-func deletedRows(ctx context.Context, q querier, of string) (s spans, err error) {
+func deletedRows(ctx context.Context, q querier, of string) (spans, error) {
 	query := "SELECT first, last FROM deleted WHERE of = ? ORDER BY first"
-	err = eachRaw(ctx, q, query, []any{of}, func(row []any) (bool, error) {
-		first, _ := row[0].(int64)
-		last, _ := row[1].(int64)
-		s = append(s, span{first, last})
-		return true, nil
+	return collect(ctx, q, query, []any{of}, func(s *span) []any {
+		return []any{&s.first, &s.last}
 	})
-	return s, err
 }

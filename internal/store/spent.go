@@ -2,7 +2,7 @@ package store
 
 import (
 	"context"
-	"fmt"
+	"database/sql"
 	"slices"
 	"time"
 )
@@ -62,25 +62,15 @@ func (db *DB) backwards(
 	visit func(lane string, finished time.Time, requests int),
 ) error {
 	query := "SELECT lane, finished_at, requests FROM attempts ORDER BY id DESC"
-	rows, err := db.reader.QueryContext(ctx, query)
-	if err != nil {
-		return db.readError(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var lane, text string
+	return db.wrap(each(ctx, db.reader, query, nil, func(rows *sql.Rows) (bool, error) {
+		var lane string
+		var finished time.Time
 		var requests int
-		if err := rows.Scan(&lane, &text, &requests); err != nil {
-			return db.readError(err)
-		}
-		finished, err := time.Parse(time.RFC3339Nano, text)
-		if err != nil {
-			return fmt.Errorf("read store %s: %w", db.path, err)
-		}
-		if finished.Before(end) {
-			return nil
+		err := rows.Scan(&lane, moment{&finished}, &requests)
+		if err != nil || finished.Before(end) {
+			return false, err
 		}
 		visit(lane, finished, requests)
-	}
-	return db.wrap(rows.Err())
+		return true, nil
+	}))
 }

@@ -56,7 +56,7 @@ type Stored struct {
 // other error comes with a zero value and ends the sequence. Several goroutines read ahead by a
 // few hundred transcripts at most.
 func (db *DB) Transcripts(ctx context.Context, f Filter) iter.Seq2[Stored, error] {
-	return func(yield func(Stored, error) bool) {
+	return stream(func(yield func(Stored, error) bool) error {
 		visit := func(a assay.Attempt, body []byte) (bool, error) {
 			if body == nil {
 				return yield(Stored{Attempt: a}, nil), nil
@@ -71,10 +71,8 @@ func (db *DB) Transcripts(ctx context.Context, f Filter) iter.Seq2[Stored, error
 			}
 			return false, err
 		}
-		if err := db.walk(ctx, f, bodyColumn, page/10, visit); err != nil {
-			yield(Stored{}, err)
-		}
-	}
+		return db.walk(ctx, f, bodyColumn, page/10, visit)
+	})
 }
 
 func (db *DB) parseTranscript(ctx context.Context, body []byte) (t assay.Transcript, err error) {

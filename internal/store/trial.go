@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -37,19 +36,13 @@ func (s Set) Len() int { return len(s.keys) }
 func (db *DB) Settled(ctx context.Context) (Set, error) {
 	// SQLite answers from the index of settled attempts, which is sorted.
 	query := "SELECT trial FROM attempts WHERE level <> '' ORDER BY trial"
-	rows, err := db.reader.QueryContext(ctx, query)
-	keys, err := db.collectKeys(rows, err)
-	return Set{keys}, err
+	return db.keys(ctx, query)
 }
 
-// collectKeys returns the trials in rows with a single column.
-func (db *DB) collectKeys(rows *sql.Rows, err error) ([]trialKey, error) {
-	var raw sql.RawBytes
-	return collect(db, rows, err, func(k *trialKey) error {
-		err := rows.Scan(&raw)
-		copy(k[:], raw)
-		return err
-	})
+// keys returns the trials in a query with a single column as a set.
+func (db *DB) keys(ctx context.Context, query string, args ...any) (Set, error) {
+	keys, err := values[trialKey](ctx, db.reader, query, args...)
+	return Set{keys}, db.wrap(err)
 }
 
 const (
@@ -65,11 +58,10 @@ func (db *DB) FindTrial(ctx context.Context, prefix string) (assay.TrialID, erro
 		return "", err
 	}
 	query := "SELECT lower(hex(id)) FROM trials WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
-	rows, err := db.reader.QueryContext(ctx, query, from[:], to[:], maxCandidates+1)
-	ids, err := collect(db, rows, err, func(id *assay.TrialID) error { return rows.Scan(id) })
+	ids, err := values[assay.TrialID](ctx, db.reader, query, from[:], to[:], maxCandidates+1)
 	switch {
 	case err != nil:
-		return "", err
+		return "", db.readError(err)
 	case len(ids) == 0:
 		return "", hinted(fmt.Errorf("trial %s: %w", prefix, ErrNotFound),
 			"\"assay export\" lists the trials that were tried")

@@ -115,7 +115,6 @@ func newVerifier(ctx context.Context, db *DB) *verifier {
 		db: db, ctx: ctx, next: 1,
 		trials: make(map[trialKey]*trialRecord),
 		cells:  make(map[assay.Cell]int),
-		atEnd:  make(map[string]int),
 		actual: make(map[string]int),
 	}
 }
@@ -193,7 +192,11 @@ func (v *verifier) begin() error {
 		read  func() error
 	}{
 		// First, so that the attempts of the runs that have ended are among those read below.
-		{"run_counts", v.readRunCounts},
+		{"run_counts", func() (err error) {
+			query := "SELECT r.id, c.attempts FROM run_counts c JOIN runs r ON r.seq = c.run"
+			v.atEnd, err = table[string, int](v.ctx, v.db.reader, query)
+			return err
+		}},
 		{"attempts", func() (err error) { v.last, err = v.db.lastAttempt(v.ctx); return err }},
 		{"attempt_seals", number(&sealed, "SELECT ifnull(max(attempt), 0) FROM attempt_seals")},
 		{"dropped", number(&dropped, "SELECT count(*) FROM dropped")},
@@ -220,17 +223,6 @@ func (v *verifier) begin() error {
 	v.proof.Dropped = int(dropped - lost)
 	v.proof.Deleted = int(v.deleted.size())
 	return nil
-}
-
-// readRunCounts reads how many attempts runs had when they ended.
-func (v *verifier) readRunCounts() error {
-	query := "SELECT r.id, c.attempts FROM run_counts c JOIN runs r ON r.seq = c.run"
-	return eachRaw(v.ctx, v.db.reader, query, nil, func(row []any) (bool, error) {
-		run, _ := row[0].(string)
-		n, _ := row[1].(int64)
-		v.atEnd[run] = int(n)
-		return true, nil
-	})
 }
 
 // attempts checks all attempts, with several readers. Blocks are small, because a page that

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -121,16 +122,13 @@ func (v *verifier) settledByIndex() (map[assay.Cell]int, error) {
 			(SELECT trial FROM attempts INDEXED BY attempts_settled WHERE level <> '' AND id <= ?)
 		GROUP BY 1, 2, 3, 4, 5, 6`
 	settled := make(map[assay.Cell]int)
-	err = eachRaw(v.ctx, v.db.reader, query, []any{v.last}, func(row []any) (bool, error) {
+	err = each(v.ctx, v.db.reader, query, []any{v.last}, func(rows *sql.Rows) (bool, error) {
 		var c assay.Cell
-		texts := []*string{&c.Model, &c.Variant, &c.Severity, &c.Difficulty, &c.TaskType}
-		for i, to := range texts {
-			*to, _ = row[i].(string)
-		}
-		c.Reliability, _ = row[5].(float64)
-		n, _ := row[6].(int64)
-		settled[c] = int(n)
-		return true, nil
+		var n int
+		err := rows.Scan(&c.Model, &c.Variant, &c.Severity, &c.Difficulty, &c.TaskType,
+			&c.Reliability, &n)
+		settled[c] = n
+		return true, err
 	})
 	return settled, v.db.wrap(err)
 }

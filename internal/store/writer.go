@@ -8,8 +8,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/assay-eval/assay"
 )
 
@@ -168,22 +166,6 @@ func (w *writer) checkFiles() error {
 	return nil
 }
 
-// decoder returns a decoder that knows all dictionaries. A store has only a few of them.
-func (w *writer) decoder() (*zstd.Decoder, error) {
-	var all []dictionary
-	plain := newDecoder()
-	query := "SELECT id, body FROM dictionaries"
-	err := eachRaw(w.ctx, w.conn, query, nil, func(row []any) (bool, error) {
-		id, _ := row[0].(int64)
-		body, _ := row[1].([]byte)
-		if text, err := plain.DecodeAll(body, nil); err == nil {
-			all = append(all, dictionary{uint32(id), text})
-		}
-		return true, nil
-	})
-	return newDecoder(all...), err
-}
-
 // checkpoint folds the log into the main file. If readers prevent that, or if writing has
 // failed, the results stay in the log, and the next process that opens the store finds them.
 func (w *writer) checkpoint() error {
@@ -251,14 +233,10 @@ func (w *writer) compile(ctx context.Context) error {
 }
 
 // learnGone reads the highest IDs of deleted rows.
-func (w *writer) learnGone() error {
-	w.gone = make(map[string]int64)
+func (w *writer) learnGone() (err error) {
 	query := "SELECT of, max(last) FROM deleted GROUP BY of"
-	return eachRaw(w.ctx, w.conn, query, nil, func(row []any) (bool, error) {
-		of, _ := row[0].(string)
-		w.gone[of], _ = row[1].(int64)
-		return true, nil
-	})
+	w.gone, err = table[string, int64](w.ctx, w.conn, query)
+	return err
 }
 
 // insertNext is insertSQL for a table whose IDs are not reused. The first argument is the highest
