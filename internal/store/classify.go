@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
 	"iter"
 	"time"
 
@@ -42,26 +40,15 @@ const classificationColumns = `attempt, model, prompt, category, confidence, rea
 // unknown attempt.
 func (db *DB) Classify(ctx context.Context, c Classification) error {
 	what := "save classification of " + nameAttempt(c.Trial, c.Number)
-	key, badTrial := parseTrialID(c.Trial)
-	at, badTime := formatTime(c.At)
-	if err := errors.Join(badTrial, badTime); err != nil {
-		return fmt.Errorf("%s: %w: %w", what, ErrInvalid, err)
-	}
-	insert := insertNext("classifications", "id", classificationColumns)
-	err := db.do(ctx, len(c.Raw)+len(c.Reason)+200, func(w *writer) error {
-		id, err := w.findAttempt(key, c.Number)
+	return db.write(ctx, what, len(c.Raw)+len(c.Reason)+200, func(w *writer) error {
+		id, err := w.findAttempt(c.Trial, c.Number)
 		if err != nil {
 			return err
 		}
-		res, err := w.conn.ExecContext(w.ctx, insert, w.gone["classification"], id,
-			c.Model, c.Prompt, c.Category, c.Confidence, c.Reason, c.RuleCategory, at,
-			c.InputTokens, c.OutputTokens, c.CostUSD, c.Raw)
-		return w.sealNew("classification", res, err)
+		_, err = w.add("classification", id, c.Model, c.Prompt, c.Category, c.Confidence,
+			c.Reason, c.RuleCategory, c.At, c.InputTokens, c.OutputTokens, c.CostUSD, c.Raw)
+		return err
 	})
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
 }
 
 // Classifications streams the opinions on the attempts that f chooses, in the order in which

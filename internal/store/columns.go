@@ -99,10 +99,11 @@ var verdictFields = slices.DeleteFunc(slices.Clone(attemptFields), func(c column
 	return c.detail
 })
 
-// Column lists for SQL. Only the writer knows the first four columns of an attempt.
+// Only the writer knows the first four columns of an attempt.
 var (
-	trialColumns   = "id, " + columnList("", trialFields)
-	attemptColumns = "id, number, run, trial, " + columnList("", attemptFields)
+	insertTrial   = insertSQL("trials", "id, "+columnList("", trialFields))
+	insertAttempt = insertSQL("attempts",
+		"id, number, run, trial, "+columnList("", attemptFields))
 )
 
 func columnList(prefix string, columns []column) string {

@@ -18,23 +18,14 @@ type Control struct {
 
 // Log stores a command. It returns the same errors as [DB.Save].
 func (db *DB) Log(ctx context.Context, c Control) error {
-	at, err := formatTime(c.At)
-	if err != nil {
-		return fmt.Errorf("save command to run %s: %w: %w", c.Run, ErrInvalid, err)
-	}
-	err = db.do(ctx, len(c.Command), func(w *writer) error {
+	what := fmt.Sprintf("save command to run %s", c.Run)
+	return db.write(ctx, what, len(c.Command), func(w *writer) error {
 		k, err := w.run(c.Run)
 		if err != nil {
 			return err
 		}
-		_, err = w.conn.ExecContext(w.ctx, insertSQL("controls", "run, at, command"),
-			k.seq, at, string(c.Command))
-		return err
+		return w.exec(insertSQL("controls", "run, at, command"), k.seq, c.At, string(c.Command))
 	})
-	if err != nil {
-		return fmt.Errorf("save command to run %s: %w", c.Run, err)
-	}
-	return nil
 }
 
 // Controls returns the commands to the runs of an experiment in the order in which they were

@@ -143,12 +143,12 @@ func (db *DB) Delete(ctx context.Context, c Choice, program string) (d Deleted, 
 	}
 	// Wait for the result even if ctx ends, because "the result is unknown" would not help a
 	// user. The wait is short: delete stops when ctx ends.
-	err = db.do(context.WithoutCancel(ctx), 0, func(w *writer) (err error) {
+	err = db.write(context.WithoutCancel(ctx), "delete", 0, func(w *writer) (err error) {
 		d, err = w.delete(ctx, c, where, args, program)
 		return err
 	})
 	if err != nil {
-		return Deleted{}, fmt.Errorf("delete: %w", err)
+		return Deleted{}, err
 	}
 	return d, nil
 }
@@ -159,7 +159,7 @@ func (w *writer) delete(
 ) (d Deleted, err error) {
 	exec := func(query string, args ...any) {
 		if err == nil {
-			_, err = w.conn.ExecContext(w.ctx, query, args...)
+			err = w.exec(query, args...)
 		}
 	}
 	exec("CREATE TEMP TABLE chosen_attempts (id INTEGER PRIMARY KEY)")
@@ -192,7 +192,7 @@ func (w *writer) delete(
 
 	exec("DROP TABLE chosen_attempts")
 	if err == nil {
-		err = w.learnGone()
+		err = w.learnIDs()
 	}
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -218,21 +218,12 @@ func (w *writer) recordDeletion(c Choice, d Deleted, program string) (int64, err
 func (w *writer) deletion(what json.RawMessage, program string, once bool) (id int64, err error) {
 	if once {
 		query := "SELECT ifnull(max(id), 0) FROM deletions WHERE what = ?"
-		err := w.conn.QueryRowContext(w.ctx, query, string(what)).Scan(&id)
+		err := w.get(query, []any{string(what)}, &id)
 		if err != nil || id > 0 {
 			return id, err
 		}
 	}
-	now, err := formatTime(time.Now())
-	if err != nil {
-		return 0, err
-	}
-	res, err := w.conn.ExecContext(w.ctx, insertSQL("deletions", "at, program, what"),
-		now, program, string(what))
-	if err := w.sealNew("deletion", res, err); err != nil {
-		return 0, err
-	}
-	return res.LastInsertId()
+	return w.add("deletion", time.Now(), program, string(what))
 }
 
 // liftTriggers drops the triggers that keep rows from being deleted, and returns their texts.
@@ -241,7 +232,7 @@ func (w *writer) liftTriggers() (texts map[string]string, err error) {
 		WHERE type = 'trigger' AND name LIKE '%\_stay' ESCAPE '\'`)
 	for name := range texts {
 		if err == nil {
-			_, err = w.conn.ExecContext(w.ctx, "DROP TRIGGER "+name)
+			err = w.exec("DROP TRIGGER " + name)
 		}
 	}
 	return texts, err
@@ -270,8 +261,7 @@ func (w *writer) dropTranscripts(ctx context.Context, deletion int64) error {
 			if err := w.drop(deletion, id, digest(text)); err != nil {
 				return err
 			}
-			_, err = w.conn.ExecContext(w.ctx, "DELETE FROM transcripts WHERE attempt = ?", id)
-			if err != nil {
+			if err := w.exec("DELETE FROM transcripts WHERE attempt = ?", id); err != nil {
 				return err
 			}
 		}
@@ -281,9 +271,8 @@ func (w *writer) dropTranscripts(ctx context.Context, deletion int64) error {
 
 // drop records that an attempt's transcript was deleted.
 func (w *writer) drop(deletion, attempt int64, digest []byte) error {
-	_, err := w.conn.ExecContext(w.ctx, insertSQL("dropped", "attempt, deletion, digest"),
-		attempt, deletion, digest)
-	return err
+	insert := insertSQL("dropped", "attempt, deletion, digest")
+	return w.exec(insert, attempt, deletion, digest)
 }
 
 // deleteRows deletes the selected attempts and everything that depends on them.
@@ -325,7 +314,7 @@ func (w *writer) deleteRows(ctx context.Context, c Choice, deletion int64) error
 				return err
 			}
 		}
-		if _, err := w.conn.ExecContext(w.ctx, "DELETE"+rest, args...); err != nil {
+		if err := w.exec("DELETE"+rest, args...); err != nil {
 			return err
 		}
 	}
@@ -345,7 +334,7 @@ func (w *writer) lowerRunCounts() error {
 			"DELETE FROM run_counts WHERE run = ?",
 			"DELETE FROM seals WHERE of = 'run_count' AND id = ?",
 		} {
-			if _, err := w.conn.ExecContext(w.ctx, query, run); err != nil {
+			if err := w.exec(query, run); err != nil {
 				return err
 			}
 		}
@@ -380,13 +369,12 @@ func (w *writer) recordRows(deletion int64, of, ids string, args []any) error {
 	for _, s := range gone {
 		// Earlier programs reused the IDs of deleted rows, so some may be recorded already.
 		for _, s := range known.without(s.first, s.last) {
-			_, err := w.conn.ExecContext(w.ctx, insertSQL("deleted", "deletion, of, first, last"),
-				deletion, of, s.first, s.last)
-			if err != nil {
+			insert := insertSQL("deleted", "deletion, of, first, last")
+			if err := w.exec(insert, deletion, of, s.first, s.last); err != nil {
 				return err
 			}
 		}
-		if _, err := w.conn.ExecContext(w.ctx, unseal, of, s.first, s.last); err != nil {
+		if err := w.exec(unseal, of, s.first, s.last); err != nil {
 			return err
 		}
 	}

@@ -173,18 +173,11 @@ func (db *DB) choose(ctx context.Context, s *sample) error {
 func (db *DB) saveDictionary(ctx context.Context, text []byte) (uint32, error) {
 	body := dictionary{}.encoder().EncodeAll(text, nil)
 	var id int64
-	err := db.do(ctx, len(body), func(w *writer) error {
-		res, err := w.conn.ExecContext(w.ctx, "INSERT INTO dictionaries (body) VALUES (?)", body)
-		if err := w.sealNew("dictionary", res, err); err != nil {
-			return err
-		}
-		id, err = res.LastInsertId()
+	err := db.do(ctx, len(body), func(w *writer) (err error) {
+		id, err = w.add("dictionary", body)
 		return err
 	})
-	if err != nil {
-		return 0, err
-	}
-	return uint32(id), nil
+	return uint32(id), err
 }
 
 // dictionaries returns the stored dictionaries, oldest first. It leaves out damaged ones, because

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -30,27 +29,18 @@ type Import struct {
 // Import stores aggregates of another system. If the same file was imported before, it returns
 // [ErrImported]. Its other errors are those of [DB.Save].
 func (db *DB) Import(ctx context.Context, i Import) error {
-	at, err := formatTime(i.At)
-	if err != nil {
-		return fmt.Errorf("import %s: %w: %w", i.Name, ErrInvalid, err)
-	}
-	err = db.do(ctx, len(i.Body), func(w *writer) error {
+	return db.write(ctx, "import "+i.Name, len(i.Body), func(w *writer) error {
 		var known bool
 		query := "SELECT EXISTS (SELECT 1 FROM imports WHERE sha256 = ?)"
-		if err := w.conn.QueryRowContext(w.ctx, query, i.SHA256).Scan(&known); err != nil {
+		if err := w.get(query, []any{i.SHA256}, &known); err != nil {
 			return err
 		}
 		if known {
 			return ErrImported
 		}
-		res, err := w.conn.ExecContext(w.ctx, insertSQL("imports", importColumns),
-			i.Kind, i.Name, i.SHA256, at, i.Program, string(i.Body))
-		return w.sealNew("import", res, err)
+		_, err := w.add("import", i.Kind, i.Name, i.SHA256, i.At, i.Program, string(i.Body))
+		return err
 	})
-	if err != nil {
-		return fmt.Errorf("import %s: %w", i.Name, err)
-	}
-	return nil
 }
 
 // Imports returns all imports in the order in which they were stored.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -20,35 +19,23 @@ type LaneLimit struct {
 // Learn stores limits that a run learned about its lanes. If one is refused, it stores no other
 // either. It returns the same errors as [DB.Save].
 func (db *DB) Learn(ctx context.Context, run assay.RunID, limits []LaneLimit) error {
-	rows := make([][]any, len(limits))
-	for i, l := range limits {
-		at, err := formatTime(l.At)
-		if err != nil {
-			return fmt.Errorf("save limits of lanes: %w: %w", ErrInvalid, err)
-		}
-		rows[i] = []any{l.Lane, string(l.Bucket), l.Value, at}
-	}
-	if len(rows) == 0 {
+	if len(limits) == 0 {
 		return nil
 	}
 	insert := insertSQL("lane_limits", "run, lane, bucket, value, learned_at")
-	err := db.do(ctx, 100*len(rows), func(w *writer) error {
+	return db.write(ctx, "save limits of lanes", 100*len(limits), func(w *writer) error {
 		k, err := w.run(run)
 		if err != nil {
 			return err
 		}
-		for _, row := range rows {
-			_, err := w.conn.ExecContext(w.ctx, insert, append([]any{k.seq}, row...)...)
+		for _, l := range limits {
+			err := w.exec(insert, k.seq, l.Lane, string(l.Bucket), l.Value, l.At)
 			if err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("save limits of lanes: %w", err)
-	}
-	return nil
 }
 
 // Learned returns the limits by lane and bucket. For each it takes the value stored last by

@@ -282,7 +282,8 @@ func openWriter(ctx context.Context, path string, opts Options) (*writer, error)
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", path, err)
 	}
-	w := &writer{path: path, pool: pool, ctx: context.WithoutCancel(ctx)}
+	w := newWriter(context.WithoutCancel(ctx), nil)
+	w.path, w.pool = path, pool
 	if err := w.prepare(ctx, opts); err != nil {
 		return nil, errors.Join(explain(path, err), w.close())
 	}
@@ -319,10 +320,10 @@ func (w *writer) prepare(ctx context.Context, opts Options) (err error) {
 			return err
 		}
 	}
-	if err := w.compile(ctx); err != nil {
+	if err := w.learnIDs(); err != nil {
 		return err
 	}
-	return w.noteFiles(ctx)
+	return w.noteFiles()
 }
 
 func limitSize(ctx context.Context, conn *sql.Conn, limit int64) error {

@@ -76,16 +76,8 @@ func (b *rebuilder) findIn(i int, s *DB) error {
 
 // A copyRow is an attempt on its way to the new store.
 type copyRow struct {
-	key        trialKey
-	trial      []any // nil if the new store has the trial
-	attempt    []any
-	seal       sum
-	transcript []byte
-	digest     []byte // of the transcript
-	dropped    bool   // the transcript was deleted on purpose
-	number     int
-	id         int64
-	run        int64 // its row in the new store
+	record
+	dropped bool // the transcript was deleted on purpose
 }
 
 // copyAttempts copies the attempts that were found, each content once and one outcome per trial.
@@ -143,7 +135,7 @@ func (b *rebuilder) placeAttempt(f *foundAttempt, seen map[sum]int64) (*copyRow,
 		t.settled = f
 		b.sum.Outcomes++
 	}
-	return &copyRow{key: f.key, id: b.next, number: t.number}, nil
+	return &copyRow{record: record{key: f.key, id: b.next, number: t.number}}, nil
 }
 
 // conflict reports two outcomes of one trial.
@@ -211,60 +203,47 @@ func (b *rebuilder) fill(r *copyRow, f *foundAttempt, a *sealedAttempt) error {
 		return fmt.Errorf("%w: the attempt with row ID %d has changed since it was verified",
 			ErrDamaged, f.id)
 	}
-	r.seal = sealAttempt(f.sum, r.id, int64(r.number))
-	r.digest, r.dropped = sealed, err == nil && text == nil
+	r.identity, r.digest, r.dropped = f.sum, sealed, err == nil && text == nil
 	if text != nil {
 		if r.transcript, err = b.to.compress(b.ctx, text); err != nil {
 			return err
 		}
 	}
-	r.run = b.runs[assay.RunID(a.run)]
-	r.attempt = append([]any{r.id, r.number, r.run, f.key[:]}, a.attemptValues()...)
-	if r.number == 1 {
-		r.trial = append([]any{f.key[:]}, a.trialValues()...)
-	}
+	r.seq = b.runs[assay.RunID(a.run)]
+	r.attempt, r.trial = a.attemptValues(), a.trialValues()
 	return nil
 }
 
 func (b *rebuilder) insertAttempts(w *writer, rows []copyRow) error {
 	for i := range rows {
 		r := &rows[i]
-		if r.trial != nil {
-			if err := w.exec(w.stmt.trial, r.trial...); err != nil {
-				return err
-			}
+		if err := w.insertRows(&r.record); err != nil {
+			return err
+		}
+		if r.number == 1 {
 			b.sum.Trials++
 		}
-		if err := w.exec(w.stmt.attempt, r.attempt...); err != nil {
-			return err
-		}
-		if err := w.exec(w.stmt.seal, r.id, r.seal[:], r.digest); err != nil {
-			return err
-		}
 		b.sum.Attempts++
-		b.counts[r.run]++
-		w.last = r.id
-		if err := b.insertTranscript(w, r); err != nil {
-			return err
+		b.counts[r.seq]++
+		if r.transcript != nil {
+			b.sum.Transcripts++
+		} else if r.digest != nil {
+			if err := b.dropTranscript(w, r); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// insertTranscript adds the transcript of an attempt, or the record that it is gone.
-func (b *rebuilder) insertTranscript(w *writer, r *copyRow) error {
-	why := json.RawMessage(`{"transcripts_only":true,"before":"this store was made of others"}`)
-	switch {
-	case r.transcript != nil:
-		b.sum.Transcripts++
-		return w.exec(w.stmt.transcript, r.id, r.transcript)
-	case r.digest == nil: // there never was one
-		return nil
-	case !r.dropped:
-		why = json.RawMessage(`{"transcripts_only":true,"lost":"in a store that this one was recovered from"}`)
+// dropTranscript records that the transcript of an attempt is gone.
+func (b *rebuilder) dropTranscript(w *writer, r *copyRow) error {
+	why := `{"transcripts_only":true,"before":"this store was made of others"}`
+	if !r.dropped {
+		why = `{"transcripts_only":true,"lost":"in a store that this one was recovered from"}`
 		b.sum.Bare++
 	}
-	deletion, err := w.deletion(why, "", true)
+	deletion, err := w.deletion(json.RawMessage(why), "", true)
 	if err != nil {
 		return err
 	}

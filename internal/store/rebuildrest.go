@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"github.com/assay-eval/assay"
 )
 
@@ -72,18 +74,14 @@ func (b *rebuilder) eachDated(s *DB, t datedTable, visit func(row []any)) error 
 }
 
 // insertDated adds rows and their seals. If the schema allows one row only, the earliest wins.
-func (w *writer) insertDated(t datedTable, all []dated) error {
-	insert := strings.Replace(insertSQL(t.name, t.columns), "INSERT", "INSERT OR IGNORE", 1)
+func (w *writer) insertDated(t datedTable, all []dated) (err error) {
 	for _, d := range all {
-		res, err := w.conn.ExecContext(w.ctx, insert, d.row...)
-		if err != nil {
-			return err
+		if t.sealed != "" {
+			_, err = w.add(t.sealed, d.row...)
+		} else {
+			err = w.exec(insertSQL(t.name, t.columns), d.row...)
 		}
-		n, err := res.RowsAffected()
-		if err == nil && n > 0 && t.sealed != "" {
-			err = w.sealNew(t.sealed, res, nil)
-		}
-		if err != nil {
+		if err != nil && primary(err) != sqlite3.SQLITE_CONSTRAINT {
 			return err
 		}
 	}

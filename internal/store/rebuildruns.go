@@ -11,9 +11,6 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-const runColumns = `id, experiment, library_path, library_name, library_digest, planned, program,
-	host, pid, started_at, spec, serves, finished_at, summary`
-
 // A foundRun is a run of a source, with the parts of it that are intact.
 type foundRun struct {
 	id, started string
@@ -63,11 +60,7 @@ func (r *foundRun) replaces(old *foundRun) bool {
 }
 
 func (b *rebuilder) insertRun(w *writer, r *foundRun) error {
-	res, err := w.conn.ExecContext(w.ctx, insertSQL("runs", runColumns), r.row...)
-	if err := w.sealNew("run", res, err); err != nil {
-		return err
-	}
-	seq, err := res.LastInsertId()
+	seq, err := w.addRun(r.row)
 	if err != nil {
 		return err
 	}

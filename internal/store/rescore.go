@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -35,54 +36,32 @@ func (db *DB) Rescore(ctx context.Context, outcomes []Rescored) error {
 	if len(outcomes) == 0 {
 		return nil
 	}
-	rows, bytes := make([]scoreRow, len(outcomes)), 0
-	for i := range outcomes {
-		o := &outcomes[i]
-		var err error
-		if rows[i], err = encodeScore(o); err != nil {
+	bodies, bytes := make([]string, len(outcomes)), 0
+	for i, o := range outcomes {
+		err := check(&assay.Attempt{Outcome: o.Outcome})
+		if err == nil {
+			var body []byte
+			body, err = json.Marshal(o.Outcome)
+			bodies[i] = string(body)
+		}
+		if err != nil {
 			return fmt.Errorf("rescore %s: %w: %w", nameAttempt(o.Trial, o.Number), ErrInvalid, err)
 		}
-		bytes += len(rows[i].body)
+		bytes += len(bodies[i])
 	}
+	outcomes = slices.Clone(outcomes)
 	return db.do(ctx, bytes, func(w *writer) error {
-		for _, r := range rows {
-			if err := w.insertScore(r); err != nil {
-				return fmt.Errorf("rescore %s: %w", nameAttempt(r.key.id(), r.number), err)
+		for i, o := range outcomes {
+			id, err := w.findAttempt(o.Trial, o.Number)
+			if err == nil {
+				_, err = w.add("score", id, o.At, o.Program, bodies[i])
+			}
+			if err != nil {
+				return fmt.Errorf("rescore %s: %w", nameAttempt(o.Trial, o.Number), err)
 			}
 		}
 		return nil
 	})
-}
-
-func (w *writer) insertScore(r scoreRow) error {
-	id, err := w.findAttempt(r.key, r.number)
-	if err != nil {
-		return err
-	}
-	res, err := w.stmt.score.ExecContext(w.ctx, w.gone["score"], id, r.at, r.program, r.body)
-	return w.sealNew("score", res, err)
-}
-
-type scoreRow struct {
-	key               trialKey
-	number            int
-	at, program, body string
-}
-
-func encodeScore(r *Rescored) (row scoreRow, err error) {
-	row.number, row.program = r.Number, r.Program
-	if row.key, err = parseTrialID(r.Trial); err != nil {
-		return row, err
-	}
-	if err := check(&assay.Attempt{Outcome: r.Outcome}); err != nil {
-		return row, err
-	}
-	if row.at, err = formatTime(r.At); err != nil {
-		return row, err
-	}
-	body, err := json.Marshal(r.Outcome)
-	row.body = string(body)
-	return row, err
 }
 
 func parseOutcome(body []byte) (o assay.Outcome, err error) {
@@ -97,8 +76,13 @@ func parseOutcome(body []byte) (o assay.Outcome, err error) {
 }
 
 // findAttempt returns the row ID of an attempt.
-func (w *writer) findAttempt(key trialKey, number int) (id int64, err error) {
-	err = w.stmt.find.QueryRowContext(w.ctx, key[:], number).Scan(&id)
+func (w *writer) findAttempt(trial assay.TrialID, number int) (id int64, err error) {
+	key, err := parseTrialID(trial)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	query := "SELECT id FROM attempts WHERE trial = ? AND number = ?"
+	err = w.get(query, []any{key[:], number}, &id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, ErrNotFound
 	}

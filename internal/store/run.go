@@ -75,49 +75,46 @@ func (db *DB) BeginRun(ctx context.Context, e Experiment, r Run) error {
 		e.Spec = json.RawMessage("null")
 	}
 	serves := []byte("{}")
-	started, err := formatTime(r.StartedAt)
-	if err == nil && len(e.Serves) > 0 {
-		serves, err = json.Marshal(e.Serves)
-	}
-	if err != nil {
-		return fmt.Errorf("begin run %s: %w: %w", r.ID, ErrInvalid, err)
+	if len(e.Serves) > 0 {
+		var err error
+		if serves, err = json.Marshal(e.Serves); err != nil {
+			return fmt.Errorf("begin run %s: %w: %w", r.ID, ErrInvalid, err)
+		}
 	}
 	row := []any{
-		string(r.ID), e.Name, string(e.Spec), e.Library.Path, e.Library.Name, e.Library.Digest,
-		e.Planned, r.Program, r.Host, r.PID, started, string(serves),
+		string(r.ID), e.Name, e.Library.Path, e.Library.Name, e.Library.Digest, e.Planned,
+		r.Program, r.Host, r.PID, r.StartedAt, string(e.Spec), string(serves), nil, nil,
 	}
-	err = db.do(ctx, len(e.Spec), func(w *writer) error {
-		if err := w.beginRun(r.ID, row); err != nil {
+	what := fmt.Sprintf("begin run %s", r.ID)
+	return db.write(ctx, what, len(e.Spec), func(w *writer) error {
+		if _, err := w.run(r.ID); err == nil {
+			return ErrRunExists
+		} else if !errors.Is(err, ErrUnknownRun) {
 			return err
 		}
+		seq, err := w.addRun(row)
+		if err != nil {
+			return err
+		}
+		w.runs[r.ID] = runKey{seq, e.Name, w.last}
 		return db.lock.name(r.ID)
 	})
-	if err != nil {
-		return fmt.Errorf("begin run %s: %w", r.ID, err)
-	}
-	return nil
 }
 
-// beginRun adds the row of a run.
-func (w *writer) beginRun(id assay.RunID, row []any) error {
-	if _, err := w.run(id); err == nil {
-		return ErrRunExists
-	} else if !errors.Is(err, ErrUnknownRun) {
-		return err
+// runColumns are the columns of a run. Its first ten identify it: see [sealed].
+const runColumns = `id, experiment, library_path, library_name, library_digest, planned, program,
+	host, pid, started_at, spec, serves, finished_at, summary`
+
+// addRun adds the row of a run with the values of runColumns, and returns its row ID.
+func (w *writer) addRun(row []any) (seq int64, err error) {
+	insert := insertNext("runs", "seq", runColumns)
+	if err := w.exec(insert, append([]any{w.gone["run"]}, row...)...); err != nil {
+		return 0, err
 	}
-	insert := insertNext("runs", "seq", `id, experiment, spec, library_path, library_name,
-		library_digest, planned, program, host, pid, started_at, serves`)
-	res, err := w.conn.ExecContext(w.ctx, insert, append([]any{w.gone["run"]}, row...)...)
-	if err := w.sealNew("run", res, err); err != nil {
-		return err
+	if err := w.get("SELECT last_insert_rowid()", nil, &seq); err != nil {
+		return 0, err
 	}
-	k, err := w.run(id)
-	if err != nil {
-		return err
-	}
-	k.before = w.last
-	w.runs[id] = k
-	return nil
+	return seq, errors.Join(w.sealRow("run", seq), w.sealRow("run_spec", seq))
 }
 
 // EndRun stores that a run ended now, with a summary for people, which may be empty. A run can
@@ -126,38 +123,33 @@ func (db *DB) EndRun(ctx context.Context, id assay.RunID, summary json.RawMessag
 	if len(summary) == 0 {
 		summary = json.RawMessage("null")
 	}
-	now, err := formatTime(time.Now())
-	if err != nil {
-		return fmt.Errorf("end run %s: %w", id, err)
-	}
-	err = db.do(ctx, len(summary), func(w *writer) error { return w.endRun(id, now, summary) })
-	if err != nil {
-		return fmt.Errorf("end run %s: %w", id, err)
-	}
-	return nil
+	what := fmt.Sprintf("end run %s", id)
+	return db.write(ctx, what, len(summary), func(w *writer) error { return w.endRun(id, summary) })
 }
 
-func (w *writer) endRun(id assay.RunID, now string, summary json.RawMessage) error {
+func (w *writer) endRun(id assay.RunID, summary json.RawMessage) error {
 	k, err := w.run(id)
 	if err != nil {
 		return err
 	}
-	res, err := w.conn.ExecContext(w.ctx,
-		"UPDATE runs SET finished_at = ?, summary = ? WHERE id = ? AND finished_at IS NULL",
-		now, string(summary), string(id))
-	if err != nil {
+	var n int
+	query := "SELECT count(*) FROM runs WHERE seq = ? AND finished_at IS NOT NULL"
+	if err := w.get(query, []any{k.seq}, &n); err != nil {
 		return err
 	}
-	if n, err := res.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(ErrRunEnded, err)
+	if n > 0 {
+		return ErrRunEnded
+	}
+	err = w.exec("UPDATE runs SET finished_at = ?, summary = ? WHERE seq = ?",
+		time.Now(), string(summary), k.seq)
+	if err != nil {
+		return err
 	}
 	if err := w.sealRow("run_end", k.seq); err != nil {
 		return err
 	}
-
-	var n int
-	query := "SELECT count(*) FROM attempts WHERE run = ? AND id > ?"
-	if err := w.conn.QueryRowContext(w.ctx, query, k.seq, k.before).Scan(&n); err != nil {
+	query = "SELECT count(*) FROM attempts WHERE run = ? AND id > ?"
+	if err := w.get(query, []any{k.seq, k.before}, &n); err != nil {
 		return err
 	}
 	return w.countRun(k.seq, n)
@@ -166,8 +158,10 @@ func (w *writer) endRun(id assay.RunID, now string, summary json.RawMessage) err
 // countRun stores how many attempts a finished run has. Without this count, attempts lost to
 // truncation would leave no trace.
 func (w *writer) countRun(seq int64, attempts int) error {
-	res, err := w.conn.ExecContext(w.ctx, insertSQL("run_counts", "run, attempts"), seq, attempts)
-	return w.sealNew("run_count", res, err)
+	if err := w.exec(insertSQL("run_counts", "run, attempts"), seq, attempts); err != nil {
+		return err
+	}
+	return w.sealRow("run_count", seq)
 }
 
 // run returns the key of a run that has begun.
@@ -177,7 +171,7 @@ func (w *writer) run(id assay.RunID) (runKey, error) {
 	}
 	var k runKey
 	query := "SELECT seq, experiment FROM runs WHERE id = ?"
-	err := w.conn.QueryRowContext(w.ctx, query, string(id)).Scan(&k.seq, &k.experiment)
+	err := w.get(query, []any{string(id)}, &k.seq, &k.experiment)
 	if errors.Is(err, sql.ErrNoRows) {
 		return k, fmt.Errorf("%w %q", ErrUnknownRun, id)
 	}
@@ -273,9 +267,7 @@ type storedRun struct {
 
 // storedRuns is [DB.Runs] with the experiments.
 func (db *DB) storedRuns(ctx context.Context, experiment string) (all []storedRun, err error) {
-	query := `SELECT seq, id, experiment, program, host, pid, started_at, finished_at, summary,
-			spec, library_path, library_name, library_digest, planned, serves
-		FROM runs WHERE ?1 IN ('', experiment) ORDER BY seq`
+	query := "SELECT seq, " + runColumns + " FROM runs WHERE ?1 IN ('', experiment) ORDER BY seq"
 	visit := func(rows *sql.Rows) (bool, error) {
 		var r storedRun
 		seq, err := r.scan(rows)
@@ -297,9 +289,9 @@ func (db *DB) storedRuns(ctx context.Context, experiment string) (all []storedRu
 func (s *storedRun) scan(rows *sql.Rows) (seq int64, err error) {
 	r, e := &s.run, &s.experiment
 	var summary, serves []byte
-	err = rows.Scan(&seq, &r.ID, &r.Experiment, &r.Program, &r.Host, &r.PID, moment{&r.StartedAt},
-		moment{&r.FinishedAt}, &summary, (*[]byte)(&e.Spec), &e.Library.Path, &e.Library.Name,
-		&e.Library.Digest, &e.Planned, &serves)
+	err = rows.Scan(&seq, &r.ID, &r.Experiment, &e.Library.Path, &e.Library.Name,
+		&e.Library.Digest, &e.Planned, &r.Program, &r.Host, &r.PID, moment{&r.StartedAt},
+		(*[]byte)(&e.Spec), &serves, moment{&r.FinishedAt}, &summary)
 	if !r.FinishedAt.IsZero() {
 		r.Summary = summary
 	}

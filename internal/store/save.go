@@ -31,11 +31,14 @@ type record struct {
 	run        assay.RunID
 	experiment string
 	settles    bool
-	trial      []any  // the values of trialColumns
+	trial      []any  // the values of trialFields
 	attempt    []any  // the values of attemptFields
 	identity   sum    // of the attempt
 	digest     []byte // of its transcript
 	transcript []byte // as JSON from encode; Save compresses it
+
+	number  int   // of the attempt
+	id, seq int64 // the row IDs of the attempt and its run
 }
 
 // Save stores an attempt, with its transcript unless that is nil, and sets a.Number to its
@@ -50,25 +53,25 @@ type record struct {
 // If a finished attempt has to be kept, pass a ctx that outlives the signal to stop. Save keeps
 // neither a nor t.
 func (db *DB) Save(ctx context.Context, a *assay.Attempt, t *assay.Transcript) error {
+	what := fmt.Sprintf("save attempt at trial %s", a.ID)
 	r, err := encode(a, t)
 	if err != nil {
-		return fmt.Errorf("save attempt at trial %s: %w: %w", a.ID, ErrInvalid, err)
+		return fmt.Errorf("%s: %w: %w", what, ErrInvalid, err)
 	}
 	if r.transcript != nil {
 		if r.transcript, err = db.compress(ctx, r.transcript); err != nil {
-			return fmt.Errorf("save attempt at trial %s: %w", a.ID, err)
+			return fmt.Errorf("%s: %w", what, err)
 		}
 	}
 	var number int
-	err = db.do(ctx, len(r.transcript)+1024, func(w *writer) (err error) {
+	err = db.write(ctx, what, len(r.transcript)+1024, func(w *writer) (err error) {
 		number, err = w.insert(r)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("save attempt at trial %s: %w", a.ID, err)
+	if err == nil {
+		a.Number = number
 	}
-	a.Number = number
-	return nil
+	return err
 }
 
 // insert adds the rows of r and returns the attempt's number.
@@ -84,36 +87,35 @@ func (w *writer) insert(r *record) (int, error) {
 
 	var number int
 	var settled bool
-	err = w.stmt.history.QueryRowContext(w.ctx, r.key[:]).Scan(&number, &settled)
-	if err != nil {
+	if err := w.get(historySQL, []any{r.key[:]}, &number, &settled); err != nil {
 		return 0, err
 	}
 	if settled && r.settles {
 		return 0, ErrSettled
 	}
 
-	if number == 0 {
-		if err := w.exec(w.stmt.trial, r.trial...); err != nil {
-			return 0, err
+	r.number, r.id, r.seq = number+1, w.last+1, run.seq
+	return r.number, w.insertRows(r)
+}
+
+// insertRows adds the rows of r at the place that it has.
+func (w *writer) insertRows(r *record) error {
+	if r.number == 1 {
+		if err := w.exec(insertTrial, append([]any{r.key[:]}, r.trial...)...); err != nil {
+			return err
 		}
 	}
-	number++
-	id := w.last + 1
-	place := []any{id, number, run.seq, r.key[:]}
-	if err := w.exec(w.stmt.attempt, append(place, r.attempt...)...); err != nil {
-		return 0, err
+	place := []any{r.id, r.number, r.seq, r.key[:]}
+	if err := w.exec(insertAttempt, append(place, r.attempt...)...); err != nil {
+		return err
 	}
-	seal := sealAttempt(r.identity, id, int64(number))
-	if err := w.exec(w.stmt.seal, id, seal[:], r.digest); err != nil {
-		return 0, err
+	seal := sealAttempt(r.identity, r.id, int64(r.number))
+	err := w.exec(insertSQL("attempt_seals", "attempt, sum, script"), r.id, seal[:], r.digest)
+	if err == nil && r.transcript != nil {
+		err = w.exec(insertSQL("transcripts", "attempt, body"), r.id, r.transcript)
 	}
-	if r.transcript != nil {
-		if err := w.exec(w.stmt.transcript, id, r.transcript); err != nil {
-			return 0, err
-		}
-	}
-	w.last = id
-	return number, nil
+	w.last = r.id
+	return err
 }
 
 // encode does the part of a save that needs no database, in the caller's goroutine. It does
@@ -130,7 +132,6 @@ func encode(a *assay.Attempt, t *assay.Transcript) (*record, error) {
 	if r.trial, err = rowOf(trialFields, a); err != nil {
 		return nil, err
 	}
-	r.trial = append([]any{r.key[:]}, r.trial...)
 	if r.attempt, err = rowOf(attemptFields, a); err != nil {
 		return nil, err
 	}

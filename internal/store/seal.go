@@ -204,8 +204,9 @@ const ledgerFormat = 6
 
 // sealLedger seals the rows of an older store that excuse others from existing, or from having
 // a seal.
-func sealLedger(ctx context.Context, conn *sql.Conn) error {
-	w := &writer{conn: conn, ctx: ctx}
+func sealLedger(ctx context.Context, conn *sql.Conn) (err error) {
+	w := newWriter(ctx, conn)
+	defer func() { err = errors.Join(err, w.finalize()) }()
 	deletions, err := values[int64](ctx, conn, "SELECT id FROM deletions")
 	if err != nil {
 		return err
@@ -263,20 +264,7 @@ func (w *writer) sealDeleted(deletion int64) error {
 }
 
 func (w *writer) addSeal(of string, id int64, s sum) error {
-	_, err := w.conn.ExecContext(w.ctx, insertSQL("seals", "of, id, sum"), of, id, s[:])
-	return err
-}
-
-// sealNew seals the row that an insertion added, unless the insertion failed.
-func (w *writer) sealNew(of string, res sql.Result, err error) error {
-	if err != nil {
-		return err
-	}
-	id, err := res.LastInsertId()
-	if err != nil || of != "run" {
-		return errors.Join(err, w.sealRow(of, id))
-	}
-	return errors.Join(w.sealRow(of, id), w.sealRow("run_spec", id))
+	return w.exec(insertSQL("seals", "of, id, sum"), of, id, s[:])
 }
 
 func sealOf(of string, row []any) sum {

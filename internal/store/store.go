@@ -185,6 +185,14 @@ func (db *DB) do(ctx context.Context, bytes int, apply func(*writer) error) erro
 	}
 }
 
+// write is do, and puts what it does before an error.
+func (db *DB) write(ctx context.Context, what string, bytes int, apply func(*writer) error) error {
+	if err := db.do(ctx, bytes, apply); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
 // enter reports whether the store is open. If it is, Close waits for active.Done.
 func (db *DB) enter() bool {
 	db.mu.Lock()

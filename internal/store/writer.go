@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/assay-eval/assay"
 )
@@ -35,8 +36,10 @@ type writer struct {
 	conn *sql.Conn
 	// ctx carries the values of the opener's context and never ends, because a transaction is
 	// committed or rolled back even if its caller has left.
-	ctx  context.Context
-	stmt statements
+	ctx context.Context
+	// prepared are the statements that were used so far, by their text.
+	prepared map[string]*sql.Stmt
+
 	runs map[assay.RunID]runKey
 	// last is the highest row ID that an attempt ever had.
 	last int64
@@ -47,6 +50,13 @@ type writer struct {
 	files map[string]os.FileInfo
 	// failed is the error that ended all writing.
 	failed error
+}
+
+func newWriter(ctx context.Context, conn *sql.Conn) *writer {
+	return &writer{
+		conn: conn, ctx: ctx,
+		prepared: make(map[string]*sql.Stmt), runs: make(map[assay.RunID]runKey),
+	}
 }
 
 func (w *writer) serve(queue <-chan *op) {
@@ -92,13 +102,13 @@ func (w *writer) commit(batch []*op) {
 }
 
 func (w *writer) transact(batch []*op) (refused []error, err error) {
-	if err := w.exec(w.stmt.begin); err != nil {
+	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
 			// If SQLite has rolled back on its own, this fails and does no harm.
-			_ = w.exec(w.stmt.rollback)
+			_ = w.exec("ROLLBACK")
 			clear(w.runs)
 		}
 	}()
@@ -108,7 +118,7 @@ func (w *writer) transact(batch []*op) (refused []error, err error) {
 			return nil, err
 		}
 	}
-	if err := w.exec(w.stmt.commit); err != nil {
+	if err := w.exec("COMMIT"); err != nil {
 		return nil, err
 	}
 	return refused, w.checkFiles()
@@ -116,7 +126,7 @@ func (w *writer) transact(batch []*op) (refused []error, err error) {
 
 // apply applies o in a savepoint. The first error concerns only o, the second the whole batch.
 func (w *writer) apply(o *op) (refused, err error) {
-	if err := w.exec(w.stmt.savepoint); err != nil {
+	if err := w.exec("SAVEPOINT op"); err != nil {
 		return nil, err
 	}
 	if err := o.apply(w); err != nil {
@@ -124,23 +134,68 @@ func (w *writer) apply(o *op) (refused, err error) {
 		if refused, ok = refusal(err); !ok {
 			return nil, err
 		}
-		if err := w.exec(w.stmt.undo); err != nil {
+		if err := w.exec("ROLLBACK TO op"); err != nil {
 			return nil, err
 		}
 	}
-	return refused, w.exec(w.stmt.release)
+	return refused, w.exec("RELEASE op")
 }
 
-func (w *writer) exec(s *sql.Stmt, args ...any) error {
-	_, err := s.ExecContext(w.ctx, args...)
+// exec executes a statement. Times among its arguments are stored as text.
+func (w *writer) exec(query string, args ...any) error {
+	for i, arg := range args {
+		if t, ok := arg.(time.Time); ok {
+			text, err := formatTime(t)
+			if err != nil {
+				return fmt.Errorf("%w: %w", ErrInvalid, err)
+			}
+			args[i] = text
+		}
+	}
+	s, err := w.statement(query)
+	if err == nil {
+		_, err = s.ExecContext(w.ctx, args...)
+	}
 	return err
 }
 
+// get scans the only row of a query.
+func (w *writer) get(query string, args []any, to ...any) error {
+	s, err := w.statement(query)
+	if err != nil {
+		return err
+	}
+	return s.QueryRowContext(w.ctx, args...).Scan(to...)
+}
+
+func (w *writer) statement(query string) (s *sql.Stmt, err error) {
+	if s = w.prepared[query]; s != nil {
+		return s, nil
+	}
+	if s, err = w.conn.PrepareContext(w.ctx, query); err == nil {
+		w.prepared[query] = s
+	}
+	return s, err
+}
+
+// add adds a row with the values of its sealed columns, and its seal. It returns the row's ID.
+func (w *writer) add(of string, values ...any) (id int64, err error) {
+	t := sealed[of]
+	err = w.exec(insertNext(t.table, t.id, t.columns), append([]any{w.gone[of]}, values...)...)
+	if err == nil {
+		err = w.get("SELECT last_insert_rowid()", nil, &id)
+	}
+	if err == nil {
+		err = w.sealRow(of, id)
+	}
+	return id, err
+}
+
 // noteFiles notes which files the writer writes to.
-func (w *writer) noteFiles(ctx context.Context) error {
-	var objects int // the first read creates the log
-	if err := w.conn.QueryRowContext(ctx,
-		"SELECT count(*) FROM sqlite_schema").Scan(&objects); err != nil {
+func (w *writer) noteFiles() error {
+	// The first read creates the log.
+	err := w.get("SELECT count(*) FROM sqlite_schema", nil, new(int))
+	if err != nil {
 		return err
 	}
 	w.files = make(map[string]os.FileInfo)
@@ -172,70 +227,38 @@ func (w *writer) checkpoint() error {
 	if w.failed != nil {
 		return nil
 	}
-	if _, err := w.conn.ExecContext(w.ctx, "PRAGMA busy_timeout = 1000"); err != nil {
-		return explain(w.path, err)
+	err := w.exec("PRAGMA busy_timeout = 1000")
+	if err == nil {
+		var busy, logged, moved int
+		err = w.get("PRAGMA wal_checkpoint(TRUNCATE)", nil, &busy, &logged, &moved)
 	}
-	var busy, logged, moved int
-	row := w.conn.QueryRowContext(w.ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
-	err := row.Scan(&busy, &logged, &moved)
 	return explain(w.path, err)
 }
 
 func (w *writer) close() error {
-	errs := []error{w.stmt.close()}
+	err := w.finalize()
 	if w.conn != nil {
-		errs = append(errs, w.conn.Close())
+		err = errors.Join(err, w.conn.Close())
 	}
-	return errors.Join(append(errs, w.pool.Close())...)
+	return errors.Join(err, w.pool.Close())
 }
 
-// statements are the prepared statements of a writer.
-type statements struct {
-	begin, commit, rollback, savepoint, release, undo *sql.Stmt
-	history, trial, attempt, seal, transcript         *sql.Stmt
-	find, score                                       *sql.Stmt
+// finalize closes the prepared statements. While one is open, so are SQLite's files.
+func (w *writer) finalize() (err error) {
+	for _, s := range w.prepared {
+		err = errors.Join(err, s.Close())
+	}
+	return err
 }
 
-func (s *statements) texts() map[**sql.Stmt]string {
-	return map[**sql.Stmt]string{
-		&s.begin:      "BEGIN IMMEDIATE",
-		&s.commit:     "COMMIT",
-		&s.rollback:   "ROLLBACK",
-		&s.savepoint:  "SAVEPOINT op",
-		&s.release:    "RELEASE op",
-		&s.undo:       "ROLLBACK TO op",
-		&s.history:    historySQL,
-		&s.trial:      insertSQL("trials", trialColumns),
-		&s.attempt:    insertSQL("attempts", attemptColumns),
-		&s.seal:       "INSERT INTO attempt_seals (attempt, sum, script) VALUES (?, ?, ?)",
-		&s.transcript: "INSERT INTO transcripts (attempt, body) VALUES (?, ?)",
-		&s.find:       "SELECT id FROM attempts WHERE trial = ? AND number = ?",
-		&s.score:      insertNext("scores", "id", scoreColumns),
-	}
-}
-
-func (w *writer) compile(ctx context.Context) error {
-	w.runs = make(map[assay.RunID]runKey)
-	err := w.conn.QueryRowContext(ctx, `SELECT max((SELECT ifnull(max(id), 0) FROM attempts),
-		(SELECT ifnull(max(last), 0) FROM deleted WHERE of = 'attempt'))`).Scan(&w.last)
-	if err != nil {
-		return err
-	}
-	if err := w.learnGone(); err != nil {
-		return err
-	}
-	for s, text := range w.stmt.texts() {
-		if *s, err = w.conn.PrepareContext(ctx, text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// learnGone reads the highest IDs of deleted rows.
-func (w *writer) learnGone() (err error) {
+// learnIDs reads the highest IDs of attempts and of deleted rows.
+func (w *writer) learnIDs() (err error) {
 	query := "SELECT of, max(last) FROM deleted GROUP BY of"
-	w.gone, err = table[string, int64](w.ctx, w.conn, query)
+	if w.gone, err = table[string, int64](w.ctx, w.conn, query); err != nil {
+		return err
+	}
+	err = w.get("SELECT ifnull(max(id), 0) FROM attempts", nil, &w.last)
+	w.last = max(w.last, w.gone["attempt"])
 	return err
 }
 
@@ -245,14 +268,4 @@ func insertNext(table, id, columns string) string {
 	next := "1 + max(?, (SELECT ifnull(max(" + id + "), 0) FROM " + table + "))"
 	insert := insertSQL(table, id+", "+columns)
 	return strings.Replace(insert, "VALUES (?", "VALUES ("+next, 1)
-}
-
-func (s *statements) close() error {
-	var errs []error
-	for stmt := range s.texts() {
-		if *stmt != nil {
-			errs = append(errs, (*stmt).Close())
-		}
-	}
-	return errors.Join(errs...)
 }
