@@ -7,19 +7,26 @@ import (
 	"sync"
 )
 
-// inBlocks reads the rows up to the row ID last in several goroutines, in blocks of a number of
-// IDs. It passes the results of read to take in the order of the rows, until take returns false
-// or an error. Because IDs may have gaps of any size, a block begins at the row that seek finds.
-// read has to return when its context ends. Readers are a few blocks ahead of take at most.
+// A block is a range of row IDs and the attempts in it.
+type block[T any] struct {
+	first, last int64
+	rows        []T
+	err         error // why SQLite did not return the attempts after the last row
+}
+
+// inBlocks reads the attempts up to the row ID last in several goroutines, in blocks of a number
+// of IDs. It passes the blocks to take in the order of the rows, until take returns false or an
+// error. Because IDs may have gaps of any size, a block begins at an existing row. read has to
+// return when its context ends. Readers are a few blocks ahead of take at most.
 func inBlocks[T any](
-	ctx context.Context, last, rows int64,
-	seek func(ctx context.Context, from int64) (first int64, found bool),
-	read func(ctx context.Context, first, last int64) T, take func(T) (bool, error),
+	ctx context.Context, db *DB, last, rows int64,
+	read func(ctx context.Context, first, last int64) ([]T, error),
+	take func(block[T]) (bool, error),
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	type job struct {
 		first, last int64
-		done        chan T
+		done        chan block[T]
 	}
 	readers := min(runtime.GOMAXPROCS(0), 4)
 	todo, due := make(chan job, readers), make(chan job, readers)
@@ -29,7 +36,8 @@ func inBlocks[T any](
 	for range readers {
 		all.Go(func() {
 			for j := range todo {
-				j.done <- read(ctx, j.first, j.last)
+				rows, err := read(ctx, j.first, j.last)
+				j.done <- block[T]{j.first, j.last, rows, err}
 			}
 		})
 	}
@@ -37,11 +45,11 @@ func inBlocks[T any](
 		defer close(todo)
 		defer close(due)
 		for from := int64(math.MinInt64); ; {
-			first, found := seek(ctx, from)
+			first, found := db.seek(ctx, from)
 			if !found || first > last || first < from {
 				return
 			}
-			j := job{first, last, make(chan T, 1)}
+			j := job{first, last, make(chan block[T], 1)}
 			if end := first + rows - 1; end >= first && end < last { // the sum may overflow
 				j.last = end
 			}

@@ -86,14 +86,6 @@ func (s *sealedAttempt) transcript(ctx context.Context, db *DB) (sealed, text []
 	return sealed, text, nil
 }
 
-// A block is a range of row IDs and the attempts in it.
-type block struct {
-	first, last int64
-	rows        []checked
-	unreadable  error // why SQLite did not return the attempts after the last row
-	err         error
-}
-
 // A checked attempt was compared with its seal.
 type checked struct {
 	id         int64
@@ -116,18 +108,12 @@ type checked struct {
 func (c *checked) intact() bool { return len(c.problems) == 0 || c.bare && len(c.problems) == 1 }
 
 // read checks a range of attempts, as far as SQLite returns them.
-func (v *verifier) read(ctx context.Context, first, last int64) (b block) {
-	b = block{first: first, last: last}
-	err := v.db.eachSealedAttempt(ctx, first, last, func(s *sealedAttempt) (bool, error) {
-		b.rows = append(b.rows, v.check(ctx, s))
+func (v *verifier) read(ctx context.Context, first, last int64) (rows []checked, err error) {
+	err = v.db.eachSealedAttempt(ctx, first, last, func(s *sealedAttempt) (bool, error) {
+		rows = append(rows, v.check(ctx, s))
 		return true, nil
 	})
-	if isDamage(err) && ctx.Err() == nil {
-		b.unreadable = err
-	} else {
-		b.err = err
-	}
-	return b
+	return rows, err
 }
 
 // check compares an attempt with its seal and looks at its content.

@@ -145,39 +145,41 @@ func cast[T any](v any) (T, error) {
 	return t, nil
 }
 
-func text[S ~string](name string, field func(*assay.Attempt) *S) column {
+// plain is a column for values that SQLite has a type for.
+func plain[F, S any](
+	name string, field func(*assay.Attempt) *F, save func(F) S, load func(S, *interned) F,
+) column {
 	return column{
 		name: name,
-		save: func(a *assay.Attempt) (any, error) { return string(*field(a)), nil },
+		save: func(a *assay.Attempt) (any, error) { return save(*field(a)), nil },
 		load: func(a *assay.Attempt, v any, in *interned) error {
-			s, err := cast[string](v)
-			*field(a) = S(in.text(s))
+			s, err := cast[S](v)
+			if err == nil {
+				*field(a) = load(s, in)
+			}
 			return err
 		},
 	}
+}
+
+func text[T ~string](name string, field func(*assay.Attempt) *T) column {
+	return plain(name, field, func(t T) string { return string(t) },
+		func(s string, in *interned) T { return T(in.text(s)) })
 }
 
 func integer[N int | int64 | uint64](name string, field func(*assay.Attempt) *N) column {
-	return column{
-		name: name,
-		save: func(a *assay.Attempt) (any, error) { return int64(*field(a)), nil },
-		load: func(a *assay.Attempt, v any, _ *interned) error {
-			n, err := cast[int64](v)
-			*field(a) = N(n)
-			return err
-		},
-	}
+	return plain(name, field, func(n N) int64 { return int64(n) },
+		func(n int64, _ *interned) N { return N(n) })
 }
 
 func float(name string, field func(*assay.Attempt) *float64) column {
-	return column{
-		name: name,
-		save: func(a *assay.Attempt) (any, error) { return *field(a), nil },
-		load: func(a *assay.Attempt, v any, _ *interned) (err error) {
-			*field(a), err = cast[float64](v)
-			return err
-		},
-	}
+	return plain(name, field, func(x float64) float64 { return x },
+		func(x float64, _ *interned) float64 { return x })
+}
+
+func flag(name string, field func(*assay.Attempt) *bool) column {
+	return plain(name, field, func(b bool) int64 { return int64(boolInt(b)) },
+		func(n int64, _ *interned) bool { return n != 0 })
 }
 
 // optional is a number or NULL.
@@ -196,28 +198,12 @@ func optional(name string, field func(*assay.Attempt) **float64) column {
 	}
 }
 
-func flag(name string, field func(*assay.Attempt) *bool) column {
-	return column{
-		name: name,
-		save: func(a *assay.Attempt) (any, error) { return boolInt(*field(a)), nil },
-		load: func(a *assay.Attempt, v any, _ *interned) error {
-			n, err := cast[int64](v)
-			*field(a) = n != 0
-			return err
-		},
-	}
-}
-
 func instant(name string, field func(*assay.Attempt) *time.Time) column {
 	return column{
 		name: name,
 		save: func(a *assay.Attempt) (any, error) { return formatTime(*field(a)) },
 		load: func(a *assay.Attempt, v any, _ *interned) error {
-			s, err := cast[string](v)
-			if err != nil {
-				return err
-			}
-			return field(a).UnmarshalText([]byte(s))
+			return moment{field(a)}.Scan(v)
 		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 	"sync"
 )
 
@@ -39,7 +40,17 @@ func (db *DB) Skipped() int {
 // table whose upper pages are damaged can end early without an error, and only the seals show
 // it. SkipGone reads the table once.
 func (db *DB) SkipGone(ctx context.Context) error {
-	gone, err := db.countGone(ctx)
+	boundary, err := db.unsealed(ctx, "attempt")
+	if err != nil {
+		return db.wrap(err)
+	}
+	var gone int
+	query := `SELECT (SELECT count(*) FROM attempt_seals WHERE attempt > ?1)
+		- (SELECT count(*) FROM attempts NOT INDEXED WHERE id > ?1)`
+	err = db.reader.QueryRowContext(ctx, query, boundary).Scan(&gone)
+	if isDamage(err) && ctx.Err() == nil {
+		gone, err = db.countGone(ctx, boundary)
+	}
 	if isDamage(err) && ctx.Err() == nil {
 		return nil // without the seals, the number is unknown
 	}
@@ -53,22 +64,11 @@ func (db *DB) SkipGone(ctx context.Context) error {
 	return nil
 }
 
-// countGone counts attempts that have a seal but no row. It does not count those that it skips.
-func (db *DB) countGone(ctx context.Context) (gone int, err error) {
-	boundary, err := db.unsealed(ctx, "attempt")
-	if err != nil {
-		return 0, err
-	}
-	query := `SELECT (SELECT count(*) FROM attempt_seals WHERE attempt > ?1)
-		- (SELECT count(*) FROM attempts NOT INDEXED WHERE id > ?1)`
-	err = db.reader.QueryRowContext(ctx, query, boundary).Scan(&gone)
-	if !isDamage(err) || ctx.Err() != nil {
-		return gone, err
-	}
-
-	// SQLite cannot count the rows, so read them block by block.
+// countGone is for tables that SQLite cannot count, and reads them block by block. It does not
+// count the attempts that it skips.
+func (db *DB) countGone(ctx context.Context, boundary int64) (gone int, err error) {
 	var last int64
-	query = "SELECT count(*), ifnull(max(attempt), 0) FROM attempt_seals WHERE attempt > ?"
+	query := "SELECT count(*), ifnull(max(attempt), 0) FROM attempt_seals WHERE attempt > ?"
 	if err := db.reader.QueryRowContext(ctx, query, boundary).Scan(&gone, &last); err != nil {
 		return 0, err
 	}
@@ -83,15 +83,10 @@ func (db *DB) countGone(ctx context.Context) (gone int, err error) {
 	return gone - (db.Skipped() - before), err
 }
 
-// readIDs returns the row IDs of attempts, and sets at to the last one.
-func (db *DB) readIDs(ctx context.Context, first, last int64, at *int64) (ids []int64, err error) {
+// readIDs returns the row IDs of attempts.
+func (db *DB) readIDs(ctx context.Context, first, last int64) ([]int64, error) {
 	query := "SELECT id FROM attempts NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id"
-	err = eachRaw(ctx, db.reader, query, []any{first, last}, func(row []any) (bool, error) {
-		*at, _ = row[0].(int64)
-		ids = append(ids, *at)
-		return true, nil
-	})
-	return ids, err
+	return values[int64](ctx, db.reader, query, first, last)
 }
 
 // skip records an attempt that cannot be read. Unless the store skips damage, it returns err.
@@ -103,30 +98,25 @@ func (db *DB) skip(id int64, err error) error {
 	return nil
 }
 
-// skipRest records the attempts after a row ID, up to last, that SQLite did not return because
-// of err. Only their seals show how many there are. Unless err is damage and the store skips
-// it, skipRest returns err.
-func (db *DB) skipRest(ctx context.Context, after, last int64, err error) error {
+// skipRest records the attempts in a range of row IDs that SQLite did not return because of err.
+// Only their seals show how many there are. Unless err is damage and the store skips it,
+// skipRest returns err.
+func (db *DB) skipRest(ctx context.Context, first, last int64, err error) error {
 	if db.damage == nil || !isDamage(err) {
 		return err
 	}
-	// A filter may have left out rows between that one and the damage. If the table itself can
-	// be read, another table is damaged.
-	end := after
-	if _, err := db.readIDs(ctx, after+1, last, &end); err != nil {
-		after = end
+	// SQLite returns the rows before the damage, unless another table is damaged.
+	intact, failed := db.readIDs(ctx, first, last)
+	if failed != nil && len(intact) > 0 {
+		first = intact[len(intact)-1] + 1
 	}
-	var ids []int64
-	query := "SELECT attempt FROM attempt_seals WHERE attempt > ? AND attempt <= ?"
-	_ = eachRaw(ctx, db.reader, query, []any{after, last}, func(row []any) (bool, error) {
-		id, _ := row[0].(int64)
-		ids = append(ids, id)
-		return true, nil
-	})
-	if len(ids) == 0 { // the seals cannot be read either
-		ids = []int64{after + 1}
+	query := "SELECT attempt FROM attempt_seals WHERE attempt BETWEEN ? AND ?"
+	lost, _ := values[int64](ctx, db.reader, query, first, last)
+	if len(lost) == 0 { // the seals cannot be read either
+		lost = []int64{first}
 	}
-	db.damage.skip(fmt.Errorf("%d attempts after row ID %d: %w", len(ids), after, err), ids...)
+	err = fmt.Errorf("%d attempts after row ID %d: %w", len(lost), first-1, err)
+	db.damage.skip(err, lost...)
 	return nil
 }
 
@@ -153,31 +143,32 @@ func (d *damage) skipRun(seq int64, err error) {
 	}
 }
 
-// seek returns the row ID of the first attempt from the given one on. If the table cannot be
-// read there, it returns that of the first seal.
+// seek returns the row ID of the first attempt from the given one on.
 func (db *DB) seek(ctx context.Context, from int64) (int64, bool) {
-	for _, query := range []string{
-		"SELECT min(id) FROM attempts WHERE id >= ?",
-		"SELECT min(attempt) FROM attempt_seals WHERE attempt >= ?",
-	} {
-		var id sql.NullInt64
-		if db.reader.QueryRowContext(ctx, query, from).Scan(&id) == nil {
-			return id.Int64, id.Valid
-		}
+	id, err := db.bound(ctx, "min", from)
+	if err != nil {
+		return max(from, 1), true
 	}
-	return max(from, 1), true
+	return id.Int64, id.Valid
 }
 
-// lastAttempt returns the highest row ID of an attempt. If attempts are damaged, it returns
-// that of their seals.
-func (db *DB) lastAttempt(ctx context.Context) (last int64, err error) {
-	for _, query := range []string{
-		"SELECT ifnull(max(id), 0) FROM attempts",
-		"SELECT ifnull(max(attempt), 0) FROM attempt_seals",
+// lastAttempt returns the highest row ID of an attempt, or 0.
+func (db *DB) lastAttempt(ctx context.Context) (int64, error) {
+	id, err := db.bound(ctx, "max", math.MinInt64)
+	return id.Int64, err
+}
+
+// bound returns the min or max row ID of the attempts from the given one on. If that table is
+// damaged, it returns that of their seals.
+func (db *DB) bound(ctx context.Context, which string, from int64) (id sql.NullInt64, err error) {
+	for _, rows := range []string{
+		"(id) FROM attempts WHERE id >= ?", "(attempt) FROM attempt_seals WHERE attempt >= ?",
 	} {
-		if err = db.reader.QueryRowContext(ctx, query).Scan(&last); err == nil || !isDamage(err) {
+		query := "SELECT " + which + rows
+		err = db.reader.QueryRowContext(ctx, query, from).Scan(&id)
+		if err == nil || !isDamage(err) {
 			break
 		}
 	}
-	return last, db.wrap(err)
+	return id, db.wrap(err)
 }

@@ -86,8 +86,7 @@ func hinted(err error, hint string) error { return fmt.Errorf("%w\nhint: %s", er
 
 // code returns the extended result code of SQLite in err's chain, or 0.
 func code(err error) int {
-	var e *sqlite.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code()
 	}
 	return 0

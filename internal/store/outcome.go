@@ -41,11 +41,7 @@ func (db *DB) Verdicts(ctx context.Context, f Filter) iter.Seq2[assay.Attempt, e
 func (db *DB) streamVerdicts(
 	ctx context.Context, f Filter, yield func(assay.Attempt, error) bool,
 ) error {
-	before, err := db.deletions(ctx, false)
-	if err != nil {
-		return err
-	}
-	at, err := db.state(ctx, f.Snapshot)
+	at, end, err := db.begin(ctx, f.Snapshot, false)
 	if err != nil {
 		return err
 	}
@@ -54,26 +50,24 @@ func (db *DB) streamVerdicts(
 	query := "SELECT a.id, a.trial, r.id, " + latest + ", " + columnList("a.", verdictFields) +
 		" FROM attempts a LEFT JOIN runs r ON r.seq = a.run" +
 		" WHERE a.id BETWEEN ? AND ? ORDER BY a.id"
-	read := func(ctx context.Context, first, last int64, at *int64) ([]assay.Attempt, error) {
-		return db.readVerdicts(ctx, query, slices.Concat(args, []any{first, last}), at)
+	read := func(ctx context.Context, first, last int64) ([]assay.Attempt, error) {
+		return db.readVerdicts(ctx, query, slices.Concat(args, []any{first, last}))
 	}
 	visit := func(a assay.Attempt) (bool, error) { return yield(a, nil), nil }
-	return eachRow(ctx, db, at.attempts, page, read, visit, func() error {
-		return db.unchanged(ctx, before, false)
-	})
+	return eachRow(ctx, db, at.attempts, page, read, visit, end)
 }
 
 func (db *DB) readVerdicts(
-	ctx context.Context, query string, args []any, at *int64,
+	ctx context.Context, query string, args []any,
 ) (all []assay.Attempt, err error) {
 	in := newInterned()
 	err = eachRaw(ctx, db.reader, query, args, func(row []any) (bool, error) {
 		var a assay.Attempt
-		*at, _ = row[0].(int64)
 		a.ID = trialIDOf(row[1])
 		err := loadVerdict(row[2:], &a, in)
 		if err != nil {
-			return true, db.skip(*at, fmt.Errorf("an attempt at trial %s: %w", a.ID, err))
+			id, _ := row[0].(int64)
+			return true, db.skip(id, fmt.Errorf("an attempt at trial %s: %w", a.ID, err))
 		}
 		all = append(all, a)
 		return true, nil
@@ -98,43 +92,37 @@ func loadVerdict(row []any, a *assay.Attempt, in *interned) (err error) {
 }
 
 func (db *DB) streamOutcomes(ctx context.Context, yield func(Outcome, error) bool) error {
-	before, err := db.deletions(ctx, false)
-	if err != nil {
-		return err
-	}
-	now, err := db.state(ctx, "")
+	now, end, err := db.begin(ctx, "", false)
 	if err != nil {
 		return err
 	}
 
 	// Without the index of settled attempts, SQLite reads the table from front to back. With it,
 	// it would look up each row.
-	query := `SELECT id, trial, level, error_category FROM attempts NOT INDEXED
+	query := `SELECT trial, level, error_category FROM attempts NOT INDEXED
 		WHERE level <> '' AND id BETWEEN ?1 AND ?2 ORDER BY id`
 	if now.scores > 0 {
-		query = `SELECT a.id, a.trial, ifnull(s.level, a.level),
+		query = `SELECT a.trial, ifnull(s.level, a.level),
 				ifnull(s.error_category, a.error_category)
 			FROM attempts a NOT INDEXED LEFT JOIN scores s
 				ON s.id = (SELECT max(id) FROM scores WHERE attempt = a.id AND id <= ?3)
 			WHERE a.level <> '' AND a.id BETWEEN ?1 AND ?2 ORDER BY a.id`
 	}
-	read := func(ctx context.Context, first, last int64, at *int64) ([]Outcome, error) {
-		return db.readOutcomes(ctx, query, at, first, last, now.scores)
+	read := func(ctx context.Context, first, last int64) ([]Outcome, error) {
+		return db.readOutcomes(ctx, query, first, last, now.scores)
 	}
 	visit := func(o Outcome) (bool, error) { return yield(o, nil), nil }
-	return eachRow(ctx, db, now.attempts, 10*page, read, visit, func() error {
-		return db.unchanged(ctx, before, false)
-	})
+	return eachRow(ctx, db, now.attempts, 10*page, read, visit, end)
 }
 
 // readOutcomes scans raw bytes, because it is called for every row of a store.
 func (db *DB) readOutcomes(
-	ctx context.Context, query string, at *int64, args ...any,
+	ctx context.Context, query string, args ...any,
 ) (all []Outcome, err error) {
 	in := newInterned()
 	var trial, level, category sql.RawBytes
 	err = each(ctx, db.reader, query, args, func(rows *sql.Rows) (bool, error) {
-		if err := rows.Scan(at, &trial, &level, &category); err != nil {
+		if err := rows.Scan(&trial, &level, &category); err != nil {
 			return false, err
 		}
 		id := assay.TrialID(hex.EncodeToString(trial))

@@ -72,7 +72,8 @@ func (b *rebuilder) comparePlans(all []planOf) {
 	for _, p := range all {
 		k := kept[p.experiment]
 		if fields := differ(k, p); len(fields) > 0 {
-			b.PlanConflict(PlanConflict{p.experiment, k.source, p.source, fields})
+			c := PlanConflict{p.experiment, k.source, p.source, fields}
+			b.calls = append(b.calls, func() { b.PlanConflict(c) })
 		}
 	}
 }
@@ -87,16 +88,16 @@ func (p planOf) before(q planOf) bool {
 
 // differ returns the fields in which two plans differ.
 func differ(p, q planOf) (fields []string) {
-	for _, specs := range [][2]map[string]json.RawMessage{{p.spec, q.spec}, {q.spec, p.spec}} {
-		for name, value := range specs[0] {
-			if !bytes.Equal(value, specs[1][name]) && !slices.Contains(fields, name) {
-				fields = append(fields, name)
-			}
+	both := maps.Clone(p.spec)
+	maps.Copy(both, q.spec)
+	for name := range both {
+		if !bytes.Equal(p.spec[name], q.spec[name]) {
+			fields = append(fields, name)
 		}
 	}
-	if p.library != q.library && !slices.Contains(fields, "library") {
+	if p.library != q.library {
 		fields = append(fields, "library")
 	}
 	slices.Sort(fields)
-	return fields
+	return slices.Compact(fields)
 }

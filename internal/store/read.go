@@ -80,12 +80,7 @@ func (db *DB) walk(
 	ctx context.Context, f Filter, column string, rows int64,
 	visit func(assay.Attempt, []byte) (bool, error),
 ) error {
-	withBodies := column == bodyColumn
-	before, err := db.deletions(ctx, withBodies)
-	if err != nil {
-		return err
-	}
-	at, err := db.state(ctx, f.Snapshot)
+	at, end, err := db.begin(ctx, f.Snapshot, column == bodyColumn)
 	if err != nil {
 		return err
 	}
@@ -106,12 +101,12 @@ func (db *DB) walk(
 	query := "SELECT " + latest + ", " + column + ", " + resultColumns + " FROM " + resultTables +
 		" WHERE " + where + " AND a.id BETWEEN ? AND ? ORDER BY a.id"
 
-	read := func(ctx context.Context, first, last int64, at *int64) ([]row, error) {
-		return db.readRows(ctx, query, slices.Concat(front, args, []any{first, last}), at)
+	read := func(ctx context.Context, first, last int64) ([]row, error) {
+		return db.readRows(ctx, query, slices.Concat(front, args, []any{first, last}))
 	}
 	each := func(r row) (bool, error) { return visit(r.attempt, r.column) }
 	if f.Trial != "" { // an index finds its attempts, so blocks would only cost time
-		all, err := read(ctx, math.MinInt64, at.attempts, new(int64))
+		all, err := read(ctx, math.MinInt64, at.attempts)
 		for _, r := range all {
 			if more, err := each(r); err != nil || !more {
 				return err
@@ -119,9 +114,7 @@ func (db *DB) walk(
 		}
 		return err
 	}
-	return eachRow(ctx, db, at.attempts, rows, read, each, func() error {
-		return db.unchanged(ctx, before, withBodies)
-	})
+	return eachRow(ctx, db, at.attempts, rows, read, each, end)
 }
 
 // latestScore returns the column with the latest score of an attempt, and its arguments.
@@ -143,50 +136,38 @@ func (f Filter) since(old, at state) (term string, args []any) {
 }
 
 // eachRow reads the attempts up to a row ID in blocks and visits them until visit returns
-// false or an error. read sets at to the ID of each row that SQLite returns. If it returns
-// rows with an error, the rows are visited first. After the last row, eachRow returns the
-// result of end.
+// false or an error. If read returns rows with an error, the rows are visited first. After the
+// last row, eachRow returns the result of end.
 func eachRow[T any](
 	ctx context.Context, db *DB, last, rows int64,
-	read func(ctx context.Context, first, last int64, at *int64) ([]T, error),
+	read func(ctx context.Context, first, last int64) ([]T, error),
 	visit func(T) (bool, error), end func() error,
 ) error {
-	type block struct {
-		rows []T
-		err  error
-	}
 	complete := true
-	err := inBlocks(ctx, last, rows, db.seek,
-		func(ctx context.Context, first, last int64) (b block) {
-			at := first - 1
-			b.rows, b.err = read(ctx, first, last, &at)
-			if b.err != nil && ctx.Err() == nil {
-				b.err = db.skipRest(ctx, at, last, b.err)
+	err := inBlocks(ctx, db, last, rows, read, func(b block[T]) (bool, error) {
+		for _, r := range b.rows {
+			if more, err := visit(r); err != nil || !more {
+				complete = false
+				return false, err
 			}
-			return b
-		}, func(b block) (bool, error) {
-			for _, r := range b.rows {
-				if more, err := visit(r); err != nil || !more {
-					complete = false
-					return false, err
-				}
-			}
-			return b.err == nil, b.err
-		})
+		}
+		err := b.err
+		if err != nil && ctx.Err() == nil {
+			err = db.skipRest(ctx, b.first, b.last, err)
+		}
+		return err == nil, err
+	})
 	if err != nil || !complete {
 		return err
 	}
 	return end()
 }
 
-func (db *DB) readRows(ctx context.Context, query string, args []any, at *int64) (all []row,
-	err error,
-) {
+func (db *DB) readRows(ctx context.Context, query string, args []any) (all []row, err error) {
 	in := newInterned()
 	err = eachRaw(ctx, db.reader, query, args, func(values []any) (bool, error) {
 		r := row{}
 		id, err := loadResult(values[2:], &r.attempt, in)
-		*at = id
 		if score, ok := values[0].(string); ok && err == nil {
 			r.attempt.Outcome, err = parseOutcome([]byte(score))
 		}

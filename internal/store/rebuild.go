@@ -83,7 +83,7 @@ func (r Rebuild) Make(ctx context.Context, path string, from ...string) (sum Cop
 	const tries = 3
 	for try := 1; ; try++ {
 		var calls []func()
-		sum, err = r.delayed(&calls).make(ctx, t.part, from)
+		sum, calls, err = r.make(ctx, t.part, from)
 		if errors.Is(err, ErrChanged) && try < tries {
 			if err := errors.Join(t.clear(), create(t.part, mode)); err != nil {
 				return sum, err
@@ -119,22 +119,10 @@ func readableMode(ctx context.Context, paths []string) (fs.FileMode, error) {
 	return 0, err
 }
 
-// delayed returns a Rebuild that collects calls of its callbacks.
-func (r Rebuild) delayed(calls *[]func()) Rebuild {
-	delay := func(call func()) { *calls = append(*calls, call) }
-	d := Rebuild{Progress: r.Progress}
-	d.Conflict = func(c Conflict) { delay(func() { r.Conflict(c) }) }
-	if r.Lost != nil {
-		d.Lost = func(path string, p Problem) { delay(func() { r.Lost(path, p) }) }
-	}
-	if r.PlanConflict != nil {
-		d.PlanConflict = func(c PlanConflict) { delay(func() { r.PlanConflict(c) }) }
-	}
-	return d
-}
-
-// make fills a new store.
-func (r Rebuild) make(ctx context.Context, part string, from []string) (sum Copied, err error) {
+// make fills a new store, and returns the calls of the callbacks.
+func (r Rebuild) make(
+	ctx context.Context, part string, from []string,
+) (sum Copied, calls []func(), err error) {
 	b := &rebuilder{
 		Rebuild: r, ctx: ctx,
 		runs:   make(map[assay.RunID]int64),
@@ -149,12 +137,12 @@ func (r Rebuild) make(ctx context.Context, part string, from []string) (sum Copi
 	for _, name := range from {
 		s, err := OpenReadOnly(ctx, name)
 		if err != nil {
-			return sum, err
+			return sum, nil, err
 		}
 		b.sources = append(b.sources, s)
 	}
 	if b.to, err = Open(ctx, part, Options{}); err != nil {
-		return sum, err
+		return sum, nil, err
 	}
 	for _, step := range []func() error{
 		b.noteDeletions, b.copyRuns, b.find, b.copyAttempts, b.copyRunCounts, b.copyVerdicts,
@@ -164,7 +152,7 @@ func (r Rebuild) make(ctx context.Context, part string, from []string) (sum Copi
 			break
 		}
 	}
-	return b.sum, errors.Join(err, b.to.Close())
+	return b.sum, b.calls, errors.Join(err, b.to.Close())
 }
 
 // A rebuilder is one try to make a store.
@@ -174,6 +162,7 @@ type rebuilder struct {
 	sources []*DB
 	to      *DB
 	sum     Copied
+	calls   []func() // of the callbacks, which another try would repeat
 
 	deletions []int64 // the latest of each source when the try began
 
@@ -215,7 +204,7 @@ func (b *rebuilder) lose(s *DB, p Problem) error {
 		return hinted(fmt.Errorf("store %s: %w: %s", s.path, ErrDamaged, p),
 			"\"assay verify\" lists the damage, \"assay recover\" copies the intact rows")
 	}
-	b.Lost(s.path, p)
+	b.calls = append(b.calls, func() { b.Lost(s.path, p) })
 	return nil
 }
 

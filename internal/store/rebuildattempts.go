@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/assay-eval/assay"
 )
@@ -151,33 +150,23 @@ func (b *rebuilder) conflict(kept, left *foundAttempt) error {
 			return s.readError(err)
 		}
 	}
-	b.Conflict(c)
+	b.calls = append(b.calls, func() { b.Conflict(c) })
 	return nil
 }
 
 // loadAll loads rows in several goroutines, because transcripts have to be compressed again.
 func (b *rebuilder) loadAll(rows []copyRow, from []*foundAttempt) error {
 	var all sync.WaitGroup
-	var failed atomic.Pointer[error]
-	var next atomic.Int64
-	for range min(runtime.GOMAXPROCS(0), 4) {
+	failed := make([]error, min(runtime.GOMAXPROCS(0), 4))
+	for r := range failed {
 		all.Go(func() {
-			for failed.Load() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= len(rows) {
-					return
-				}
-				if err := b.load(&rows[i], from[i]); err != nil {
-					failed.Store(&err)
-				}
+			for i := r; i < len(rows) && failed[r] == nil; i += len(failed) {
+				failed[r] = b.load(&rows[i], from[i])
 			}
 		})
 	}
 	all.Wait()
-	if err := failed.Load(); err != nil {
-		return *err
-	}
-	return nil
+	return cmp.Or(failed...)
 }
 
 // load reads an attempt from its source, and its trial if it is the trial's first attempt.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 // A dated row waits to be copied in the order of its time.
 type dated struct {
 	at  string
+	sum sum
 	row []any
 }
 
@@ -39,7 +41,7 @@ func (b *rebuilder) copyDated(t datedTable) error {
 			if sum := sealOf(t.name, row); !seen[sum] {
 				seen[sum] = true
 				text, _ := row[at].(string)
-				all = append(all, dated{text, row})
+				all = append(all, dated{text, sum, row})
 			}
 		})
 		if err := b.tolerate(s, "table "+t.name, err); err != nil {
@@ -48,11 +50,7 @@ func (b *rebuilder) copyDated(t datedTable) error {
 	}
 
 	slices.SortStableFunc(all, func(x, y dated) int {
-		if c := strings.Compare(x.at, y.at); c != 0 {
-			return c
-		}
-		p, q := sealOf(t.name, x.row), sealOf(t.name, y.row)
-		return bytes.Compare(p[:], q[:])
+		return cmp.Or(strings.Compare(x.at, y.at), bytes.Compare(x.sum[:], y.sum[:]))
 	})
 	return b.to.do(b.ctx, 0, func(w *writer) error { return w.insertDated(t, all) })
 }

@@ -89,52 +89,46 @@ func (b *rebuilder) copyRunCounts() error {
 // see [sealed].
 func (b *rebuilder) runsOf(s *DB) (map[int64]*foundRun, error) {
 	runs := make(map[int64]*foundRun)
-	lose := func(r sealedRow, left string) error {
-		where := fmt.Sprintf("run %v", r.row[0])
-		return b.lose(s, Problem{"seal", where, r.broken + "; " + left, doRestore, true})
+	for _, part := range []struct {
+		of, left string
+		take     func(f *foundRun, row []any)
+	}{
+		{"run", "its attempts are not copied", func(f *foundRun, row []any) {
+			f.sum = sealOf("run", row)
+			f.row = append(slices.Clone(row), "null", "{}", nil, nil)
+		}},
+		{"run_spec", "the text of its experiment is not copied", func(f *foundRun, row []any) {
+			copy(f.row[10:], row[1:])
+		}},
+		{"run_end", "its end is not copied", func(f *foundRun, row []any) {
+			f.ended = row[1] != nil
+			copy(f.row[12:], row[1:])
+		}},
+	} {
+		err := s.eachSealed(b.ctx, part.of, func(r sealedRow) (bool, error) {
+			f := runs[r.id]
+			if part.of == "run" {
+				f = new(foundRun)
+				f.id, _ = r.row[0].(string)
+				f.started, _ = r.row[9].(string)
+				if r.broken == "" && (f.id == "" || f.started == "") {
+					r.broken = "has no name or no start"
+				}
+			}
+			switch {
+			case f == nil:
+			case r.broken != "":
+				where, what := fmt.Sprintf("run %v", r.row[0]), r.broken+"; "+part.left
+				return true, b.lose(s, Problem{"seal", where, what, doRestore, true})
+			default:
+				part.take(f, r.row)
+				runs[r.id] = f
+			}
+			return true, nil
+		})
+		if err != nil {
+			return runs, err
+		}
 	}
-	err := s.eachSealed(b.ctx, "run", func(r sealedRow) (bool, error) {
-		f := &foundRun{sum: sealOf("run", r.row)}
-		f.row = append(slices.Clone(r.row), "null", "{}", nil, nil)
-		f.id, _ = r.row[0].(string)
-		f.started, _ = r.row[9].(string)
-		if r.broken == "" && (f.id == "" || f.started == "") {
-			r.broken = "has no name or no start"
-		}
-		if r.broken != "" {
-			return true, lose(r, "its attempts are not copied")
-		}
-		runs[r.id] = f
-		return true, nil
-	})
-	if err != nil {
-		return runs, err
-	}
-
-	err = s.eachSealed(b.ctx, "run_spec", func(r sealedRow) (bool, error) {
-		f := runs[r.id]
-		switch {
-		case f == nil:
-		case r.broken != "":
-			return true, lose(r, "the text of its experiment is not copied")
-		default:
-			f.row[10], f.row[11] = r.row[1], r.row[2]
-		}
-		return true, nil
-	})
-	if err != nil {
-		return runs, err
-	}
-
-	return runs, s.eachSealed(b.ctx, "run_end", func(r sealedRow) (bool, error) {
-		f := runs[r.id]
-		switch {
-		case f == nil:
-		case r.broken != "":
-			return true, lose(r, "its end is not copied")
-		case r.row[1] != nil:
-			f.ended, f.row[12], f.row[13] = true, r.row[1], r.row[2]
-		}
-		return true, nil
-	})
+	return runs, nil
 }

@@ -163,7 +163,7 @@ func checkOutcome(o *assay.Outcome) error {
 		o.LoopTurn,
 	}
 	switch {
-	case o.Ended != "" && !known(o.Ended):
+	case o.Ended != "" && !slices.Contains(ends, o.Ended):
 		return fmt.Errorf("unknown end %q", o.Ended)
 	case (o.Level == "") != (o.Ended == ""):
 		return fmt.Errorf("level %q does not go with end %q", o.Level, o.Ended)
@@ -185,13 +185,10 @@ func checkOutcome(o *assay.Outcome) error {
 	return nil
 }
 
-func known(end assay.Ended) bool {
-	switch end {
-	case assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.CallLimit, assay.Loop,
-		assay.TokenLimit, assay.CostLimit:
-		return true
-	}
-	return false
+// ends are the ways in which an outcome can end.
+var ends = []assay.Ended{
+	assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.CallLimit, assay.Loop,
+	assay.TokenLimit, assay.CostLimit,
 }
 
 func formatTime(t time.Time) (string, error) {

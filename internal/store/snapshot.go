@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -89,42 +90,48 @@ func (db *DB) nameOf(ctx context.Context, s state) (string, error) {
 	if s == (state{}) {
 		return "0", nil
 	}
-	last := make([]string, 4)
-	var run sql.NullString
-	err := db.reader.QueryRowContext(ctx, `SELECT lower(hex(a.trial)), a.number, r.id, a.finished_at
-		FROM attempts a LEFT JOIN runs r ON r.seq = a.run WHERE a.id = ?`, s.attempts).
-		Scan(&last[0], &last[1], &run, &last[3])
-	if err == nil && !run.Valid {
-		err = errDangling
+	var last []string
+	add := func(query string, args ...any) error {
+		return eachRaw(ctx, db.reader, query, args, func(row []any) (bool, error) {
+			if slices.Contains(row, nil) {
+				return false, errDangling
+			}
+			for _, v := range row {
+				last = append(last, fmt.Sprint(v))
+			}
+			return true, nil
+		})
+	}
+	rows, texts := fmt.Sprint(s.attempts), 4
+	err := add(`SELECT lower(hex(a.trial)), a.number, r.id, a.finished_at
+		FROM attempts a LEFT JOIN runs r ON r.seq = a.run WHERE a.id = ?`, s.attempts)
+	if err == nil && s.scores > 0 {
+		rows, texts = rows+fmt.Sprint("+", s.scores), 7
+		err = add("SELECT attempt, scored_at, body FROM scores WHERE id = ?", s.scores)
+	}
+	if err == nil && len(last) < texts {
+		err = sql.ErrNoRows
+	}
+	if err == nil {
+		err = add(`SELECT group_concat(id || ' ' || at || ' ' || what) FROM
+			(SELECT * FROM deletions WHERE id IN (SELECT deletion FROM deleted) ORDER BY id)
+			HAVING count(*) > 0`)
 	}
 	if err != nil {
 		return "", db.readError(err)
-	}
-	last[2] = run.String
-
-	rows := fmt.Sprint(s.attempts)
-	if s.scores > 0 {
-		rows += fmt.Sprint("+", s.scores)
-		score := make([]string, 3)
-		err := db.reader.QueryRowContext(ctx,
-			"SELECT attempt, scored_at, body FROM scores WHERE id = ?", s.scores).
-			Scan(&score[0], &score[1], &score[2])
-		if err != nil {
-			return "", db.readError(err)
-		}
-		last = append(last, score...)
-	}
-
-	var deleted sql.NullString
-	query := `SELECT group_concat(id || ' ' || at || ' ' || what) FROM
-		(SELECT * FROM deletions WHERE id IN (SELECT deletion FROM deleted) ORDER BY id)`
-	err = db.reader.QueryRowContext(ctx, query).Scan(&deleted)
-	if err != nil {
-		return "", db.readError(err)
-	}
-	if deleted.Valid {
-		last = append(last, deleted.String)
 	}
 	sum := sha256.Sum256([]byte(strings.Join(last, "\x00")))
 	return rows + "-" + hex.EncodeToString(sum[:6]), nil
+}
+
+// begin returns the state to read, and a function that reports at the end of reading whether
+// something was deleted meanwhile.
+func (db *DB) begin(
+	ctx context.Context, snapshot string, transcripts bool,
+) (at state, end func() error, err error) {
+	before, err := db.deletions(ctx, transcripts)
+	if err == nil {
+		at, err = db.state(ctx, snapshot)
+	}
+	return at, func() error { return db.unchanged(ctx, before, transcripts) }, err
 }

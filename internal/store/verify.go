@@ -182,57 +182,52 @@ func (v *verifier) schema() error {
 
 // begin finds out which attempts there should be. It reports tables that cannot be read, and
 // goes on without them.
-func (v *verifier) begin() error {
+func (v *verifier) begin() (err error) {
 	var sealed, dropped, lost int64
-	number := func(to *int64, query string) func() error {
-		return func() error { return v.db.reader.QueryRowContext(v.ctx, query).Scan(to) }
-	}
-	for _, side := range []struct {
-		table string
-		read  func() error
-	}{
-		// First, so that the attempts of the runs that have ended are among those read below.
-		{"run_counts", func() (err error) {
-			query := "SELECT r.id, c.attempts FROM run_counts c JOIN runs r ON r.seq = c.run"
-			v.atEnd, err = table[string, int](v.ctx, v.db.reader, query)
-			return err
-		}},
-		{"attempts", func() (err error) { v.last, err = v.db.lastAttempt(v.ctx); return err }},
-		{"attempt_seals", number(&sealed, "SELECT ifnull(max(attempt), 0) FROM attempt_seals")},
-		{"dropped", number(&dropped, "SELECT count(*) FROM dropped")},
-		{"deletions", number(&lost, `SELECT count(*) FROM dropped
-			WHERE deletion IN (SELECT id FROM deletions WHERE what ->> 'lost' <> '')`)},
-		{"deleted", func() (err error) {
-			v.deleted, err = deletedRows(v.ctx, v.db.reader, "attempt")
-			return err
-		}},
-		{"unsealed", func() (err error) {
-			v.unsealed, err = v.db.unsealed(v.ctx, "attempt")
-			return err
-		}},
-	} {
-		if err := side.read(); err != nil {
-			if v.ctx.Err() != nil || !isDamage(err) {
-				return v.db.wrap(err)
-			}
-			v.report("file", "table "+side.table, "cannot be read: "+firstLine(err), doRecover)
+	side := func(table string, failed error) {
+		if isDamage(failed) && v.ctx.Err() == nil {
+			v.report("file", "table "+table, "cannot be read: "+firstLine(failed), doRecover)
+		} else if err == nil {
+			err = failed
 		}
 	}
+	number := func(table, query string, to *int64) {
+		side(table, v.db.reader.QueryRowContext(v.ctx, query).Scan(to))
+	}
+	var failed error
+	// First, so that the attempts of the runs that have ended are among those read below.
+	query := "SELECT r.id, c.attempts FROM run_counts c JOIN runs r ON r.seq = c.run"
+	v.atEnd, failed = table[string, int](v.ctx, v.db.reader, query)
+	side("run_counts", failed)
+	v.last, failed = v.db.lastAttempt(v.ctx)
+	side("attempts", failed)
+	number("attempt_seals", "SELECT ifnull(max(attempt), 0) FROM attempt_seals", &sealed)
+	number("dropped", "SELECT count(*) FROM dropped", &dropped)
+	number("deletions", `SELECT count(*) FROM dropped
+		WHERE deletion IN (SELECT id FROM deletions WHERE what ->> 'lost' <> '')`, &lost)
+	v.deleted, failed = deletedRows(v.ctx, v.db.reader, "attempt")
+	side("deleted", failed)
+	v.unsealed, failed = v.db.unsealed(v.ctx, "attempt")
+	side("unsealed", failed)
+
 	v.last = max(v.last, sealed)
-	v.proof.Lost = int(lost)
-	v.proof.Dropped = int(dropped - lost)
+	v.proof.Lost, v.proof.Dropped = int(lost), int(dropped-lost)
 	v.proof.Deleted = int(v.deleted.size())
-	return nil
+	return v.db.wrap(err)
 }
 
 // attempts checks all attempts, with several readers. Blocks are small, because a page that
 // cannot be read costs the rest of its block.
 func (v *verifier) attempts() error {
-	err := inBlocks(v.ctx, v.last, page/10, v.db.seek, v.read, func(b block) (bool, error) {
+	take := func(b block[checked]) (bool, error) {
+		if b.err != nil && (!isDamage(b.err) || v.ctx.Err() != nil) {
+			return false, b.err
+		}
 		v.take(b)
 		v.progress(int(b.last), int(v.last))
-		return b.err == nil, b.err
-	})
+		return true, nil
+	}
+	err := inBlocks(v.ctx, v.db, v.last, page/10, v.read, take)
 	if err == nil {
 		v.gap(v.last + 1)
 	}
@@ -240,7 +235,7 @@ func (v *verifier) attempts() error {
 }
 
 // take reports the problems of a block and counts its attempts.
-func (v *verifier) take(b block) {
+func (v *verifier) take(b block[checked]) {
 	for _, c := range b.rows {
 		if c.id > v.next {
 			v.gap(c.id)
@@ -254,9 +249,9 @@ func (v *verifier) take(b block) {
 			v.found(p)
 		}
 	}
-	if b.unreadable != nil {
+	if b.err != nil {
 		where := fmt.Sprintf("attempts with row IDs %d to %d", max(v.next, b.first), b.last)
-		v.report("file", where, "cannot be read: "+firstLine(b.unreadable), doRecover)
+		v.report("file", where, "cannot be read: "+firstLine(b.err), doRecover)
 	}
 }
 
@@ -328,35 +323,32 @@ func (v *verifier) runCounts() error {
 
 // orphans looks for rows whose attempt is missing.
 func (v *verifier) orphans() error {
-	for _, q := range []struct{ from, check, what string }{
+	for _, q := range []struct{ check, what, from string }{
 		{
-			"trials WHERE id NOT IN (SELECT trial FROM attempts NOT INDEXED)",
 			"complete", "trials have no attempt",
+			"trials WHERE id NOT IN (SELECT trial FROM attempts NOT INDEXED)",
 		},
 		{
-			"transcripts WHERE attempt NOT IN (SELECT id FROM attempts)",
 			"reference", "transcripts have no attempt",
+			"transcripts WHERE attempt NOT IN (SELECT id FROM attempts)",
 		},
+		{"reference", "seals have no attempt", "attempt_seals WHERE attempt < 1"},
 		{
-			"attempt_seals WHERE attempt < 1",
-			"reference", "seals have no attempt",
-		},
-		{
-			"dropped WHERE attempt IN (SELECT attempt FROM transcripts)",
 			"reference", "transcripts exist that are recorded as deleted",
+			"dropped WHERE attempt IN (SELECT attempt FROM transcripts)",
 		},
 		{
-			"scores WHERE attempt NOT IN (SELECT id FROM attempts WHERE level <> '')",
 			"reference", "scores have no outcome",
+			"scores WHERE attempt NOT IN (SELECT id FROM attempts WHERE level <> '')",
 		},
 		{
-			"classifications WHERE attempt NOT IN (SELECT id FROM attempts WHERE level <> '')",
 			"reference", "classifications have no outcome",
+			"classifications WHERE attempt NOT IN (SELECT id FROM attempts WHERE level <> '')",
 		},
 	} {
 		var n int
-		if err := v.db.reader.QueryRowContext(v.ctx,
-			"SELECT count(*) FROM "+q.from).Scan(&n); err != nil {
+		query := "SELECT count(*) FROM " + q.from
+		if err := v.db.reader.QueryRowContext(v.ctx, query).Scan(&n); err != nil {
 			return v.db.readError(err)
 		}
 		if n > 0 {

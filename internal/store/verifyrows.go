@@ -93,15 +93,14 @@ func (v *verifier) counts() error {
 	if err != nil || settled == nil {
 		return err
 	}
-	for c, n := range v.cells {
-		if settled[c] != n {
-			v.report("counts", cellName(c),
-				fmt.Sprintf("%d outcomes, but %d settled trials", n, settled[c]), doRecover)
-		}
-	}
-	for c, n := range settled {
-		if _, ok := v.cells[c]; !ok {
-			what := fmt.Sprintf("no outcome, but %d settled trials", n)
+	cells := maps.Clone(settled)
+	maps.Copy(cells, v.cells)
+	for c := range cells {
+		if n := v.cells[c]; settled[c] != n {
+			what := fmt.Sprintf("%d outcomes, but %d settled trials", n, settled[c])
+			if n == 0 {
+				what = fmt.Sprintf("no outcome, but %d settled trials", settled[c])
+			}
 			v.report("counts", cellName(c), what, doRecover)
 		}
 	}
