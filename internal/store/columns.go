@@ -12,7 +12,8 @@ import (
 
 // A column is one field of an attempt or its trial, and the column that stores it. Saving,
 // reading, verifying and copying attempts all go by the two tables below, so a new field
-// takes one row here, a migration, and a row in package export.
+// takes one row here, a migration, a new format of the seal (see [identify]), and a row in package
+// export.
 type column struct {
 	name string
 	// detail columns are not read by [DB.Verdicts].

@@ -34,7 +34,7 @@ type Copied struct {
 	Attempts    int `json:"attempts"`
 	Outcomes    int `json:"outcomes"`
 	Transcripts int `json:"transcripts"`
-	// Doubles counts attempts that several stores have, and Conflicts outcomes that were not
+	// Doubles counts attempts that were found in several stores, and Conflicts outcomes that were not
 	// copied because another one came first.
 	Doubles   int `json:"doubles"`
 	Conflicts int `json:"conflicts"`
@@ -58,7 +58,7 @@ type Rebuild struct {
 	// store whose plan of an experiment differs from the one that is kept.
 	Conflict     func(Conflict)
 	PlanConflict func(PlanConflict)
-	// Progress is called from time to time.
+	// Progress is called periodically.
 	Progress func(what string, done, of int)
 }
 

@@ -146,7 +146,7 @@ func encode(a *assay.Attempt, t *assay.Transcript) (*record, error) {
 }
 
 // check refuses the most important mistakes with a clearer message than the schema gives. It
-// also refuses unknown words, because the schema cannot.
+// also rejects unknown values, because the schema cannot.
 func check(a *assay.Attempt) error {
 	if a.Seed > math.MaxInt64 {
 		return fmt.Errorf("seed %d is too large", a.Seed)

@@ -1,17 +1,17 @@
-// Package store keeps trials, their attempts and transcripts, later verdicts on them, the limits of
-// lanes that runs learned, and the commands they received, in one SQLite file.
+// Package store keeps trials, their attempts and transcripts, later verdicts on them, the limits
+// that runs learned about their lanes, and the commands they received, in one SQLite file.
 //
 // The package guarantees that a saved attempt is on disk before [DB.Save] returns, that attempts
 // are only ever added, and that a trial is settled at most once. Later verdicts are added next to
 // the outcome, by [DB.Rescore] if new rules give them and by [DB.Classify] if a model does.
-// Saves from many goroutines meet in one writer, which commits everything that is queued in one
+// Saves from many goroutines go through one writer, which commits everything that is queued in one
 // transaction. They share the cost of a disk flush, and no save waits for a batch to fill.
 //
 // Every row has a seal, which [DB.Verify] checks. Readers can skip damaged rows, and a [Rebuild]
-// copies the intact ones to a new store, as far as SQLite can read the file. If it cannot read a
-// page, the answer is a backup: see [DB.Backup].
+// (for `assay recover` and `assay merge`) copies the intact ones to a new store, as far as SQLite can
+// read the file. If it cannot read a page, restore a backup: see [DB.Backup].
 //
-// The package does not repair, rename or delete a file that it cannot read, but refuses it. It
+// The package refuses a file that it cannot read, and never repairs, renames or deletes one. It
 // checks attempts only against its schema, and stores no aggregates. Scoring, and counting by
 // factors, belong to the readers of [DB.Attempts] and [DB.Outcomes]. Only requests, tokens,
 // money and time are summed here: see [DB.Spent] and [DB.Profile].

@@ -1,8 +1,8 @@
 // Package document holds documents for people to read and writes them: as text for a terminal,
 // as Markdown, and as one HTML file that needs no network.
 //
-// It knows tables, charts, notes and transcripts, but not trials. The packages that make
-// documents decide about their content.
+// It knows tables, charts, notes and transcripts, but not trials. Callers decide what
+// goes into a document.
 package document
 
 import (

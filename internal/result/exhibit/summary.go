@@ -124,8 +124,8 @@ func (a analysis) nextText() string {
 	return strings.Join(steps, " ")
 }
 
-// moreTasks estimates how many tasks would separate two sides, because the smallest
-// detectable difference shrinks with the square root of their number.
+// moreTasks estimates how many tasks would separate two sides. The smallest detectable
+// difference shrinks with the square root of their number.
 func moreTasks(p report.Paired) string {
 	times := math.Inf(1)
 	if p.Difference != 0 {

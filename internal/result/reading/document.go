@@ -143,7 +143,7 @@ func messageText(m assay.Message) string {
 	return strings.Join(lines, "\n")
 }
 
-// CallText says whether a call worked, and why.
+// CallText explains whether a call worked, and the reason.
 func CallText(c assay.CallRecord) string {
 	switch {
 	case c.Mistake:

@@ -36,8 +36,8 @@ type Experiment struct {
 	Where export.Where
 	// Settings are the facts that the plan knows, such as the seed and the limits.
 	Settings []report.Fact
-	// Unplanned counts the attempts that were made for the experiment at trials that it doesn't
-	// plan any more, by model and variant.
+	// Unplanned counts the experiment's attempts whose trials it no longer plans, by model and
+	// variant.
 	Unplanned map[string]int
 	// Prompts, Stopped and Skipped are those of [report.Beside].
 	Prompts map[string]string
@@ -119,7 +119,7 @@ func lanes(runs []store.Run) (all []report.Lane, err error) {
 	return all[max(0, len(all)-mostLanes):], nil
 }
 
-// facts returns what a reader needs in order to reproduce the experiment.
+// facts returns the facts that are needed to reproduce the experiment.
 func (x *Experiment) facts(runs []store.Run, snapshot string) []report.Fact {
 	spec := sha256.Sum256(x.Stored.Spec)
 	facts := []report.Fact{

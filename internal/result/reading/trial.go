@@ -16,7 +16,7 @@ type Trial struct {
 	assay.Attempt
 	// Attempts counts the attempts at the trial.
 	Attempts int
-	// Transcript is nil if there is none, and NoTranscript says why.
+	// Transcript is nil if there is none. Then NoTranscript gives the reason.
 	Transcript   *assay.Transcript
 	NoTranscript string
 }

@@ -1,8 +1,8 @@
 // Package report computes the figures of an experiment from its attempts: counts, rates, intervals
 // and comparisons.
 //
-// It reads an iterator of attempts, not a store, and computes all figures when it is asked. Package
-// plan decides which trials exist, package stat has the formulas, and package exhibit shows the
+// It reads an iterator of attempts, not a store, and computes figures on demand. Package plan
+// decides which trials exist, package stat has the formulas, and package exhibit shows the
 // figures to people.
 package report
 
