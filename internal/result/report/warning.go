@@ -191,8 +191,8 @@ func sizes(a *Analysis) (where []string) {
 	return where
 }
 
-// silentVariants finds variants with another prompt and exactly the same results. At 0 and
-// 100 % that is to be expected, and another warning.
+// silentVariants finds variants with different prompts and exactly the same results. At 0 and
+// 100 % that is expected, and another warning covers it.
 func silentVariants(a *Analysis, b Beside) (where []string) {
 	for _, p := range a.Variants {
 		same := p.Pairs >= silent && p.OnlyA+p.OnlyB == 0 && p.RateA > 0 && p.RateA < 1
