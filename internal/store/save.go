@@ -114,7 +114,9 @@ func (w *writer) insertRows(r *record) error {
 	if err == nil && r.transcript != nil {
 		err = w.exec(insertSQL("transcripts", "attempt, body"), r.id, r.transcript)
 	}
-	w.last = r.id
+	if err == nil {
+		w.last = r.id
+	}
 	return err
 }
 
