@@ -110,9 +110,9 @@ func (w *writer) insertRows(r *record) error {
 		return err
 	}
 	seal := sealAttempt(r.identity, r.id, int64(r.number))
-	err := w.exec(insertSQL("attempt_seals", "attempt, sum, script"), r.id, seal[:], r.digest)
+	err := w.exec(insertSeal, r.id, seal[:], r.digest)
 	if err == nil && r.transcript != nil {
-		err = w.exec(insertSQL("transcripts", "attempt, body"), r.id, r.transcript)
+		err = w.exec(insertTranscript, r.id, r.transcript)
 	}
 	if err == nil {
 		w.last = r.id
