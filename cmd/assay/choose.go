@@ -53,7 +53,7 @@ func (c *chosen) experiment(args []string) (*plan.Experiment, error) {
 				"--providers FILE gives access to your own models")
 		}
 	case len(args) > 0:
-		e, err = plan.Load(args[0])
+		e, err = plan.Load(args[0], c.models...)
 	default:
 		e = plan.Quickstart()
 	}

@@ -226,7 +226,8 @@ func TestSuitesAreFiles(t *testing.T) {
 		if diff := cmp.Diff(specOf(t, suite), specOf(t, file)); diff != "" {
 			t.Errorf("suite %s and its file (-suite +file):\n%s", name, diff)
 		}
-		if want, got := trialIDs(t, suite), trialIDs(t, file); !slices.Equal(want, got) || len(got) == 0 {
+		if want, got := trialIDs(t, suite), trialIDs(t, file); !slices.Equal(want, got) ||
+			len(got) == 0 {
 			t.Errorf("suite %s has %d trials, its file has %d others", name, len(want), len(got))
 		}
 	}
@@ -280,7 +281,8 @@ func TestSignalEndsEveryCommand(t *testing.T) {
 		signals <- os.Interrupt
 	}()
 	err := cmd.ExecuteContext(t.Context())
-	if exitCode(err) != exitInterrupted || !strings.Contains(err.Error(), "run the same command again") {
+	if exitCode(err) != exitInterrupted ||
+		!strings.Contains(err.Error(), "run the same command again") {
 		t.Errorf("error %v, exit code %d", err, exitCode(err))
 	}
 }

@@ -34,10 +34,10 @@ func newClassify(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "classify --model MODEL",
 		Short: "Ask a model why outcomes are not full success",
-		Long: `Classify shows a model every stored outcome that is not full success, and asks for the
-reason: one of the eight error categories, with a confidence and a sentence. It stores the
-answer next to the category that the rules gave. It changes no outcome and never blocks a
-run. At the end, it prints how far the model and the rules agree.
+		Long: `Classify shows a model every stored outcome that is not full success, and asks for
+the reason: one of the eight error categories, with a confidence and a sentence. It
+stores the answer next to the category that the rules gave. It changes no outcome
+and never blocks a run. At the end, it prints how far the model and the rules agree.
 
 Outcomes on which the model has an opinion already are skipped, so the same command
 continues where it was stopped.`,
@@ -171,7 +171,8 @@ func askProgress(p *process) func(classify.Summary, error) {
 func writeClassified(p *process, s *opinion.Summary) {
 	w := p.out
 	fmt.Fprintf(w, "%s gave %d opinions (%d before), %d replies could not be read, "+
-		"%d requests faulted; %d tokens", s.Model, s.Answered, s.Before, s.Unreadable, s.Faulted, s.Tokens)
+		"%d requests faulted; %d tokens", s.Model, s.Answered, s.Before, s.Unreadable, s.Faulted,
+		s.Tokens)
 	if s.CostUSD > 0 {
 		fmt.Fprintf(w, ", $%.4f", s.CostUSD)
 	}
@@ -196,5 +197,6 @@ func writeClassified(p *process, s *opinion.Summary) {
 	if s.Kappa != nil {
 		fmt.Fprintf(w, " (Cohen's kappa %.2f)", *s.Kappa)
 	}
-	fmt.Fprintf(w, ".\nOpinions are stored next to the rules' answers; `assay show TRIAL` prints them.\n")
+	fmt.Fprintf(w,
+		".\nOpinions are stored next to the rules' answers; `assay show TRIAL` prints them.\n")
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/classify"
-	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/run/opinion"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -122,15 +120,18 @@ func TestClassifyAsksOnceAboutEachFailure(t *testing.T) {
 		before := sum.Before == step.before || step.args != nil && sum.Before < step.before
 		clean := sum.Unreadable+sum.Faulted == 0 && (sum.Tokens == 0) == (step.answer == 0)
 		if sum.Answered != step.answer || sum.Opinions != stored || !before || !clean {
-			t.Errorf("classify %v: %+v, want %d answers after %d", step.args, sum, step.answer, step.before)
+			t.Errorf("classify %v: %+v, want %d answers after %d", step.args, sum, step.answer,
+				step.before)
 		}
 		checkOpinions(t, path, stored)
 	}
-	if after := must(t, nil, "export", "--store", path).out; after != before || snapshotOf(t, path) != snapshot {
+	after := must(t, nil, "export", "--store", path).out
+	if after != before || snapshotOf(t, path) != snapshot {
 		t.Error("opinions changed the export or the snapshot")
 	}
 	sum := asked(t, must(t, nil, append(args, "--json")...))
-	if total, same := tableOf(sum); total != n || same != sum.Agreed || sum.Kappa == nil || *sum.Kappa >= 1 {
+	if total, same := tableOf(sum); total != n || same != sum.Agreed || sum.Kappa == nil ||
+		*sum.Kappa >= 1 {
 		t.Errorf("the table has %d opinions, and %d of them agree: %+v", total, same, sum)
 	}
 	text := must(t, nil, args...).out
@@ -146,7 +147,8 @@ func TestClassifyAsksOnceAboutEachFailure(t *testing.T) {
 	}
 	o := opinions(t, path)[0]
 	shown := must(t, nil, "show", string(o.Trial), "--store", path).out
-	want := fmt.Sprintf("\n  sim/judge says %s, with confidence %.2f: %s\n", o.Category, o.Confidence, o.Reason)
+	want := fmt.Sprintf("\n  sim/judge says %s, with confidence %.2f: %s\n", o.Category,
+		o.Confidence, o.Reason)
 	if !strings.Contains(shown, want) {
 		t.Errorf("show lacks %q:\n%s", want, shown)
 	}
@@ -191,18 +193,45 @@ func TestClassifyRefuses(t *testing.T) {
 		want string
 	}{
 		{nil, exitUsage, "--model is missing\nhint: --model NAME --providers FILE"},
-		{[]string{"--model", "sim/jugde"}, exitUsage, "unknown built-in model \"sim/jugde\"\nhint: did you mean sim/judge?"},
-		{[]string{"--model", "gpt-5-nano"}, exitUsage, "unknown built-in model \"gpt-5-nano\"\nhint: --providers FILE"},
-		{[]string{"--model", "gpt-5-nano", "--providers", filepath.Join(dir, "providers.yaml")}, exitUsage, "no provider serves model gpt-5-nano\nhint: "},
-		{[]string{"--model", "sim/judge", "--providers", filepath.Join(dir, "providers.yaml")}, exitUsage, "environment variable SIM_KEY is not set\n"},
-		{[]string{"--model", "sim/judge", "--limit", "-1"}, exitUsage, "--limit is -1, want 0 or more"},
-		{[]string{"--model", "sim/judge", "--experiment", "failure"}, exitError, "the store has no experiment \"failure\"\nhint: did you mean failures?"},
-		{[]string{"--model", "sim/judge", "--store", filepath.Join(dir, "none.db")}, exitError, "store not found\nhint: "},
+		{
+			[]string{"--model", "sim/jugde"},
+			exitUsage,
+			"unknown built-in model \"sim/jugde\"\nhint: did you mean sim/judge?",
+		},
+		{
+			[]string{"--model", "gpt-5-nano"},
+			exitUsage,
+			"unknown built-in model \"gpt-5-nano\"\nhint: --providers FILE",
+		},
+		{
+			[]string{"--model", "gpt-5-nano", "--providers", filepath.Join(dir, "providers.yaml")},
+			exitUsage, "no provider serves model gpt-5-nano\nhint: ",
+		},
+		{
+			[]string{"--model", "sim/judge", "--providers", filepath.Join(dir, "providers.yaml")},
+			exitUsage, "environment variable SIM_KEY is not set\n",
+		},
+		{
+			[]string{"--model", "sim/judge", "--limit", "-1"},
+			exitUsage,
+			"--limit is -1, want 0 or more",
+		},
+		{
+			[]string{"--model", "sim/judge", "--experiment", "failure"},
+			exitError,
+			"the store has no experiment \"failure\"\nhint: did you mean failures?",
+		},
+		{
+			[]string{"--model", "sim/judge", "--store", filepath.Join(dir, "none.db")},
+			exitError,
+			"store not found\nhint: ",
+		},
 		{[]string{"failures"}, exitUsage, "hint: `assay classify --help`"},
 	} {
 		r := call(t, nil, append([]string{"classify", "--store", path}, tc.args...)...)
 		if r.code != tc.code || !strings.Contains(r.err, tc.want) || r.out != "" {
-			t.Errorf("classify %v: exit code %d, want %d with %q\n%s%s", tc.args, r.code, tc.code, tc.want, r.err, r.out)
+			t.Errorf("classify %v: exit code %d, want %d with %q\n%s%s", tc.args, r.code, tc.code,
+				tc.want, r.err, r.out)
 		}
 	}
 	checkOpinions(t, path, 0)
@@ -232,7 +261,8 @@ func TestClassifyUnreadable(t *testing.T) {
 	args := []string{"classify", "--model", "my-judge", "--store", path, "--json", "--providers"}
 	env := map[string]string{"SIM_KEY": "k"}
 
-	r := call(t, env, append(args, judgeFile(t, dir, server.url, "sim/mute", "{concurrency: 8}"))...)
+	r := call(t, env,
+		append(args, judgeFile(t, dir, server.url, "sim/mute", "{concurrency: 8}"))...)
 	sum := asked(t, r)
 	if r.code != exitIncomplete || sum.Unreadable != n || sum.CostUSD <= 0 {
 		t.Errorf("exit code %d, %+v; want %d unreadable\n%s", r.code, sum, n, r.err)
@@ -291,7 +321,8 @@ func TestClassifyAsksAgainAfterFaults(t *testing.T) {
 			return
 		}
 		if r.code != exitIncomplete || sum.Fault == "" || !strings.Contains(r.err, sum.Fault) {
-			t.Errorf("round %d: exit code %d, and %q lacks the fault %q", round, r.code, r.err, sum.Fault)
+			t.Errorf("round %d: exit code %d, and %q lacks the fault %q", round, r.code, r.err,
+				sum.Fault)
 		}
 	}
 }
@@ -352,7 +383,8 @@ func TestInterruptedClassifyKeepsAnswers(t *testing.T) {
 	signals <- syscall.SIGINT
 	code := <-ended
 	first := asked(t, result{code, out.String(), errs.String()})
-	interrupted := code == exitInterrupted && strings.Contains(errs.String(), "assay: interrupted\nhint: ")
+	interrupted := code == exitInterrupted &&
+		strings.Contains(errs.String(), "assay: interrupted\nhint: ")
 	if !interrupted || first.Answered < 4 || first.Answered > n-4 || first.Faulted != 0 {
 		t.Fatalf("exit code %d, %+v of %d\n%s", code, first, n, errs.String())
 	}
@@ -373,7 +405,8 @@ func TestUntilInterrupted(t *testing.T) {
 	p := &process{signals: signals}
 	broken := errors.New("broken")
 	for _, want := range []error{nil, broken} {
-		if got := untilInterrupted(t.Context(), p, func(context.Context) error { return want }); got != want {
+		if got := untilInterrupted(t.Context(), p,
+			func(context.Context) error { return want }); got != want {
 			t.Errorf("error %v, want %v", got, want)
 		}
 	}
@@ -397,85 +430,4 @@ func TestUntilInterrupted(t *testing.T) {
 	if err != nil {
 		t.Errorf("finished work has the error %v", err)
 	}
-}
-
-// TestShowPrintsCallsAndPrompt checks the output for trials with the protocol tags: the luck of all
-// calls, the mistakes, the verdict, and the prompt.
-func TestShowPrintsCallsAndPrompt(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "tags.db")
-	experiment := file(t, dir, "tags.yaml", `
-models: [sim/obedient]
-variants: [flawed_parameter_error]
-severities: [light]
-reliabilities: [0.6]
-protocol: tags
-tasks_per_type: 4
-`)
-	mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
-	worked := regexp.MustCompile(`(?m)^    \((\w+): chance 0\.600, luck 0\.\d{3}: worked\)$`)
-	unlucky := regexp.MustCompile(`(?m)^    \((\w+): chance 0\.600, luck [01]\.\d{3}: failed, [A-Z_]+\)$`)
-	mistaken := regexp.MustCompile(`(?m)^    \((\w+): a mistake, INVALID_INPUT\)$`)
-	n := make(map[string]int)
-	for _, a := range attempts(t, path) {
-		text := must(t, nil, "show", string(a.ID), "--store", path).out
-		found := map[string]int{
-			"worked":  len(worked.FindAllString(text, -1)),
-			"failed":  len(unlucky.FindAllString(text, -1)),
-			"mistake": len(mistaken.FindAllString(text, -1)),
-		}
-		want := map[string]int{"worked": len(a.ExecutedTools), "failed": a.Failures, "mistake": a.Mistakes}
-		for what, count := range want {
-			if found[what] != count {
-				t.Errorf("trial %s: show prints %d calls as %s, want %d\n%s", a.ID, found[what], what, count, text)
-			}
-			n[what] += count
-		}
-		for _, want := range []string{
-			"flawed_parameter_error (light)", "protocol tags", "\n  <tool_call>",
-			fmt.Sprintf("\n%s, ended by %s after %d turns and %d calls\n", a.Level, a.Ended, a.Outcome.Turns, a.ToolCalls),
-			fmt.Sprintf("\n  calls: %d mistakes, %d failed by chance", a.Mistakes, a.Failures),
-		} {
-			if !strings.Contains(text, want) {
-				t.Errorf("the text of trial %s lacks %q:\n%s", a.ID, want, text)
-			}
-		}
-		prompt := must(t, nil, "show", string(a.ID), "--store", path, "--prompt").out
-		system, user, ok := strings.Cut(strings.TrimPrefix(prompt, "── system ──\n"), "\n\n── user ──\n")
-		replied := strings.Contains(prompt, "assistant") || worked.MatchString(prompt)
-		if !ok || user == "" || replied || !strings.Contains(text, indent(system, "  ")) {
-			t.Errorf("trial %s does not begin with its prompt:\n%s", a.ID, prompt)
-		}
-	}
-	for what, count := range n {
-		if count == 0 {
-			t.Errorf("no call of the experiment is shown as %s", what)
-		}
-	}
-}
-
-// TestShowPrintsTemplates checks that show --prompt without a trial prints all templates and their
-// hash. Without --prompt, a trial is required.
-func TestShowPrintsTemplates(t *testing.T) {
-	t.Parallel()
-	text := must(t, nil, "show", "--prompt").out
-	if !strings.HasPrefix(text, "templates "+episode.TemplatesHash+"\n") {
-		t.Errorf("the text does not begin with the hash:\n%.200s", text)
-	}
-	var object struct {
-		Hash      string
-		Templates map[string]string
-	}
-	decode(t, must(t, nil, "show", "--prompt", "--json").out, &object)
-	if object.Hash != episode.TemplatesHash || len(object.Templates) < 4 {
-		t.Errorf("hash %s, %d templates", object.Hash, len(object.Templates))
-	}
-	for name, body := range object.Templates {
-		if !strings.Contains(text, "\n── "+name+" ──\n"+body) {
-			t.Errorf("the text lacks the template %s", name)
-		}
-	}
-	wantError(t, exitUsage, "no trial is named\nhint: `assay export` lists trials",
-		"show", "--store", filepath.Join(t.TempDir(), "none.db"))
 }

@@ -57,7 +57,8 @@ func TestControlChangesRun(t *testing.T) {
 		return state.Models[0].Lanes[0].InFlight == 0 &&
 			state.Models[1].Lanes[0].InFlight == 0
 	})
-	if l := state.Models[0].Lanes[0]; !l.Paused || l.Limits.Concurrency != 3 || l.Waits != "your pause" {
+	l := state.Models[0].Lanes[0]
+	if !l.Paused || l.Limits.Concurrency != 3 || l.Waits != "your pause" {
 		t.Errorf("lane %+v, want it paused with concurrency 3", l)
 	}
 	for _, tc := range []struct {

@@ -84,13 +84,16 @@ func (f deleteFlags) choice(aged bool) (store.Choice, error) {
 	}
 	for _, l := range f.levels {
 		if !slices.Contains(assay.Levels, assay.Level(l)) {
-			return c, usageError("--level %q: the levels are full_success, partial_success and failure", l)
+			return c,
+				usageError("--level %q: the levels are full_success, partial_success and failure",
+					l)
 		}
 		c.Levels = append(c.Levels, assay.Level(l))
 	}
 	if c.Experiment == "" && c.Model == "" && !aged && len(c.Levels) == 0 {
 		return c, usageError("nothing is chosen for deletion\n" +
-			"hint: use --experiment, --model, --older-than or --level; without --yes nothing is deleted")
+			"hint: use --experiment, --model, --older-than or --level; " +
+			"without --yes nothing is deleted")
 	}
 	return c, nil
 }
@@ -142,9 +145,10 @@ func (d deletion) String() string {
 	if d.Deleted == (store.Deleted{}) {
 		return "Nothing matches, so there is nothing to delete.\n"
 	}
-	verb, hint := "would be deleted", "Nothing was deleted; use --yes to delete.\n"
+	verb, pending := "would be deleted", "would be pending afterwards"
+	hint := "Nothing was deleted; use --yes to delete.\n"
 	if d.Done {
-		verb, hint = "deleted", ""
+		verb, pending, hint = "deleted", "are pending again", ""
 	}
 	if d.Attempts > 0 || d.Runs > 0 {
 		fmt.Fprintf(&b, "%d attempts, including %d outcomes, %s, with %d whole trials and %s\n",
@@ -154,12 +158,13 @@ func (d deletion) String() string {
 		counted(d.Transcripts, "transcript"), verb, float64(d.Bytes)/1e6)
 	for _, l := range d.Pending {
 		if l.Unknown != "" {
-			fmt.Fprintf(&b, "cannot tell which trials of experiment %s would be pending afterwards: %s\n",
+			fmt.Fprintf(&b,
+				"cannot tell which trials of experiment %s would be pending afterwards: %s\n",
 				l.Experiment, l.Unknown)
 			continue
 		}
-		fmt.Fprintf(&b, "experiment %s plans %d of the trials that lose their outcome; they would be pending afterwards\n",
-			l.Experiment, l.Trials)
+		fmt.Fprintf(&b, "%d trials of experiment %s lose their outcome and %s\n",
+			l.Trials, l.Experiment, pending)
 	}
 	b.WriteString(hint)
 	return b.String()

@@ -31,12 +31,13 @@ func newExport(p *process) *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Write attempts for other programs: JSON lines, CSV, Parquet, Inspect, the original's",
-		Long: `Export writes one record per attempt. A record has either a level, if the attempt is an
-outcome, or a fault. With --output, files appear complete or not at all, together with a
-manifest, FILE.manifest.json. It names the state of the store, the filters, anything that
-could not be read, the meaning of each column, and the digest of each file. --check proves
-that the files are as they were written. An export never replaces a store.
+		Short: "Write attempts as JSON lines, CSV, Parquet, Inspect logs or the original's formats",
+		Long: `Export writes one record per attempt. A record has either a level, if the attempt is
+an outcome, or a fault. With --output, files appear complete or not at all, together
+with a manifest, FILE.manifest.json. It names the state of the store, the filters,
+anything that could not be read, the meaning of each column, and the digest of each
+file. --check proves that the files are as they were written. An export never
+replaces a store.
 
   jsonl, csv   text; both have the same fields
   parquet      typed; for pandas, Polars, DuckDB and others
@@ -112,7 +113,10 @@ func parseWhere(conditions []string) (export.Where, error) {
 // checkNoneEmpty refuses flags with an empty value. A script whose variable is empty would
 // otherwise get everything that the flag was meant to leave out.
 func checkNoneEmpty(cmd *cobra.Command) error {
-	names := []string{"store", "format", "output", "calls", "experiment", "run", "snapshot", "since", "check"}
+	names := []string{
+		"store", "format", "output", "calls", "experiment", "run", "snapshot",
+		"since", "check",
+	}
 	for _, name := range names {
 		if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
 			return usageError("--%s is empty\nhint: leave it out, or give it a value", name)
@@ -122,7 +126,9 @@ func checkNoneEmpty(cmd *cobra.Command) error {
 }
 
 func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) {
-	e := dataset.Export{Output: f.output, Calls: f.calls, Stdout: p.out, Store: f.store, Program: version()}
+	e := dataset.Export{
+		Output: f.output, Calls: f.calls, Stdout: p.out, Store: f.store, Program: version(),
+	}
 	if e.Format, err = export.ParseFormat(f.format); err != nil {
 		return usageError("%w", err)
 	}
@@ -131,7 +137,8 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 		return err
 	}
 	if f.calls != "" && !slices.Contains(export.Formats, e.Format) {
-		return usageError("--calls: %s has no table of tool calls\nhint: jsonl, csv and parquet have one", e.Format)
+		return usageError("--calls: %s has no table of tool calls\n"+
+			"hint: jsonl, csv and parquet have one", e.Format)
 	}
 	if e.Format == export.Inspect && f.output == "-" {
 		return usageError("Inspect's logs are several files" +
@@ -239,7 +246,8 @@ func notKept(m export.Missing) string {
 	if m.NotKept == 0 {
 		return ""
 	}
-	return counted(m.NotKept, "attempt") + " exported without calls and messages, because the store has no transcript"
+	return counted(m.NotKept, "attempt") +
+		" exported without calls and messages, because the store has no transcript"
 }
 
 // incomplete returns an error if something could not be read.
@@ -262,7 +270,8 @@ func missingText(m export.Missing, filtered bool) string {
 		all = append(all, unread(m.Attempts)+", "+missing)
 	}
 	if m.Transcripts > 0 {
-		all = append(all, counted(m.Transcripts, "transcript")+" cannot be read, so the export is incomplete")
+		all = append(all,
+			counted(m.Transcripts, "transcript")+" cannot be read, so the export is incomplete")
 	}
 	return strings.Join(all, "; ")
 }
@@ -296,6 +305,7 @@ func checkExport(ctx context.Context, p *process, path string) error {
 	}
 	f := m.Filter
 	filtered := f.Experiment != "" || f.Run != "" || f.Since != "" || len(f.Where) > 0
-	return fmt.Errorf("the files are as they were written, but %s\nhint: export again from a store that is whole",
+	return fmt.Errorf("the files are as they were written, but %s\n"+
+		"hint: export again from a store that is whole",
 		missingText(m.Missing, filtered))
 }

@@ -59,7 +59,8 @@ func TestStatusWithoutLibrary(t *testing.T) {
 	}
 	r := call(t, nil, "status", "--store", db)
 	shown := strings.Contains(r.out, "experiment other")
-	if r.code != exitError || !shown || !strings.Contains(r.err, "cannot plan experiment mine again") {
+	if r.code != exitError || !shown ||
+		!strings.Contains(r.err, "cannot plan experiment mine again") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 }

@@ -43,7 +43,8 @@ func exported(t testing.TB, path string, args ...string) []assay.Attempt {
 // it is empty, and that wrong flags are refused.
 func TestExportFilters(t *testing.T) {
 	t.Parallel()
-	path := quickRun(t, "models: [sim/expert]\ntasks_per_type: 2\nvariants: [optimal]\nreliabilities: [0.7]\n")
+	path := quickRun(t,
+		"models: [sim/expert]\ntasks_per_type: 2\nvariants: [optimal]\nreliabilities: [0.7]\n")
 	all := attempts(t, path)
 	run := string(all[0].Run)
 	for _, args := range [][]string{
@@ -65,16 +66,23 @@ func TestExportFilters(t *testing.T) {
 		args   []string
 		prints string
 	}{
-		{[]string{"--where", "model=sim/exprt"}, "no attempt matches model=sim/exprt\ndid you mean sim/expert?"},
+		{
+			[]string{"--where", "model=sim/exprt"},
+			"no attempt matches model=sim/exprt\ndid you mean sim/expert?",
+		},
 		{[]string{"--where", "retried!={}"}, "no attempt matches retried!={}"},
 		{[]string{"--where", "executed_tools=[]"}, "no attempt matches executed_tools=[]"},
 		{[]string{"--where", "model=\x1b[31m"}, "no attempt matches model=\uFFFD[31m"},
 		{[]string{"--since", now}, "there is no attempt with --since " + now},
-		{[]string{"--snapshot", "0", "--since", now}, "there is no attempt with --since " + now + " --snapshot 0"},
+		{
+			[]string{"--snapshot", "0", "--since", now},
+			"there is no attempt with --since " + now + " --snapshot 0",
+		},
 	} {
 		r := must(t, nil, append([]string{"export", "--store", path}, c.args...)...)
 		why := strings.ReplaceAll(r.err, "hint: ", "")
-		if r.out != "" || !strings.Contains(why, "0 attempts of snapshot ") || !strings.Contains(why, c.prints) {
+		if r.out != "" || !strings.Contains(why, "0 attempts of snapshot ") ||
+			!strings.Contains(why, c.prints) {
 			t.Errorf("%q exports %q and prints %q, want %q", c.args, r.out, r.err, c.prints)
 		}
 	}
@@ -87,10 +95,18 @@ func TestExportFilters(t *testing.T) {
 		{[]string{"--run", "01"}, exitError, "the store has no run \"01\"\nhint: known are " + run},
 		{[]string{"--run", run + "x"}, exitError, "did you mean " + run},
 		{[]string{"--where", "turns=x"}, exitUsage, "--where: turns cannot be \"x\"\nhint: "},
-		{[]string{"--format", "CSV", "--calls", "-"}, exitUsage, "two outputs have the same path: -"},
+		{
+			[]string{"--format", "CSV", "--calls", "-"},
+			exitUsage,
+			"two outputs have the same path: -",
+		},
 		{[]string{"--format", "inspec"}, exitUsage, "did you mean inspect?"},
 		{[]string{"--format", "v3", "--calls", "c"}, exitUsage, "v3 has no table of tool calls"},
-		{[]string{"--format", "inspect", "--calls", "c", "-o", "logs"}, exitUsage, "inspect has no table"},
+		{
+			[]string{"--format", "inspect", "--calls", "c", "-o", "logs"},
+			exitUsage,
+			"inspect has no table",
+		},
 		{[]string{"--check", "x", "--format", "csv"}, exitUsage, "--check takes no other flag"},
 		{[]string{"--check", ""}, exitUsage, "--check is empty\nhint: "},
 		{[]string{"--since", ""}, exitUsage, "--since is empty\nhint: "},
@@ -107,7 +123,8 @@ func TestExportFilters(t *testing.T) {
 		}
 		wantError(t, c.code, c.prints, append(args, c.args...)...)
 	}
-	if r := must(t, nil, "export", "--store", path, "--format", "CSV"); strings.Count(r.out, "\n") != 1+len(all) {
+	r := must(t, nil, "export", "--store", path, "--format", "CSV")
+	if strings.Count(r.out, "\n") != 1+len(all) {
 		t.Errorf("--format CSV prints %s", r.out)
 	}
 }
@@ -121,7 +138,9 @@ func TestExportOfSharedTrials(t *testing.T) {
 	path := filepath.Join(dir, "s.db")
 	run := func(name, rest string, args ...string) {
 		e := file(t, dir, name+".yaml", "models: [sim/expert]\ntasks_per_type: 2\n"+rest)
-		args = append([]string{"run", e, "--store", path, "--sim-latency", "0", "--display", "none"}, args...)
+		args = append([]string{
+			"run", e, "--store", path, "--sim-latency", "0", "--display", "none",
+		}, args...)
 		must(t, nil, args...)
 	}
 	run("a", "variants: [optimal, cot]\n")
@@ -153,7 +172,10 @@ func TestExportOfSharedTrials(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{nil, []string{"a success 20 of 20", "b success 10 of 10", fmt.Sprintf("c cancelled %d of 20", done)}},
+		{nil, []string{
+			"a success 20 of 20", "b success 10 of 10",
+			fmt.Sprintf("c cancelled %d of 20", done),
+		}},
 		{[]string{"--experiment", "b"}, []string{"b success 10 of 10"}},
 		{
 			[]string{"--experiment", "c", "--where", "variant=cot"},
@@ -161,18 +183,20 @@ func TestExportOfSharedTrials(t *testing.T) {
 		},
 	} {
 		logs := filepath.Join(t.TempDir(), "logs")
-		must(t, nil, append([]string{"export", "--store", path, "--format", "inspect", "-o", logs}, c.args...)...)
+		must(t, nil, append([]string{"export", "--store", path, "--format", "inspect", "-o", logs},
+			c.args...)...)
 		if got := logsIn(t, logs); !slices.Equal(got, c.want) {
 			t.Errorf("%q: logs %q, want %q", c.args, got, c.want)
 		}
-		if r := must(t, nil, "export", "--check", logs); strings.Count(r.out, "whole, ") != len(c.want) {
+		r := must(t, nil, "export", "--check", logs)
+		if strings.Count(r.out, "whole, ") != len(c.want) {
 			t.Errorf("--check prints %s", r.out)
 		}
 	}
 }
 
-// TestExportWithoutPlan exports an experiment whose plan changed, and then one that cannot be planned
-// again. The second export has all attempts made for the experiment.
+// TestExportWithoutPlan exports an experiment whose plan changed, and then one that cannot be
+// planned again. The second export has all attempts made for the experiment.
 func TestExportWithoutPlan(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -189,7 +213,8 @@ func TestExportWithoutPlan(t *testing.T) {
 		t.Errorf("%d attempts with warnings %s", n, r.err)
 	}
 	logs := filepath.Join(dir, "logs")
-	must(t, nil, "export", "--store", path, "--format", "inspect", "-o", logs) // without --experiment, all attempts
+	// Without --experiment, all attempts are exported.
+	must(t, nil, "export", "--store", path, "--format", "inspect", "-o", logs)
 	if got, want := logsIn(t, logs), []string{"e success 10 of 10"}; !slices.Equal(got, want) {
 		t.Errorf("logs %q, want %q", got, want)
 	}
@@ -198,11 +223,13 @@ func TestExportWithoutPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := store.Experiment{Name: "e", Spec: []byte(`{"library": "gone.db"}`)}
-	if err := errors.Join(db.BeginRun(t.Context(), e, store.Run{ID: "later"}), db.Close()); err != nil {
+	if err := errors.Join(db.BeginRun(t.Context(), e, store.Run{ID: "later"}),
+		db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	r = must(t, nil, "export", "--store", path, "--experiment", "e")
-	if n := strings.Count(r.out, "\n"); n != 10 || !strings.Contains(r.err, "cannot plan experiment e again") {
+	n := strings.Count(r.out, "\n")
+	if n != 10 || !strings.Contains(r.err, "cannot plan experiment e again") {
 		t.Errorf("%d attempts with warnings %s", n, r.err)
 	}
 }

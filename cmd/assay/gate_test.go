@@ -18,7 +18,8 @@ func TestBudgetEndsARun(t *testing.T) {
 		"tasks_per_type: 20\nbudget: {tokens: 150000}\n")
 	done := 0.0
 	for run := 1; run <= 10; run++ {
-		r := call(t, nil, "run", experiment, "--store", path, "--display", "json", "--sim-latency", "1ms")
+		r := call(t, nil, "run", experiment, "--store", path, "--display", "json", "--sim-latency",
+			"1ms")
 		event := lastEvent(t, r.out)
 		// Requests that are in flight when the budget is spent still count.
 		if tokens := event["tokens"].(float64); tokens > 150_000+16*10_000 {
@@ -61,7 +62,8 @@ stop:
 	for _, want := range []string{
 		"stopped early: full success is below 20 % with 95 % confidence", "trials skipped)",
 	} {
-		r := call(t, nil, "run", experiment, "--store", path, "--display", "none", "--sim-latency", "0")
+		r := call(t, nil, "run", experiment, "--store", path, "--display", "none", "--sim-latency",
+			"0")
 		if r.code != 0 || !strings.Contains(r.out, want) || strings.Contains(r.out, "unfinished") {
 			t.Fatalf("exit code %d, want complete with %q\n%s%s", r.code, want, r.out, r.err)
 		}

@@ -19,10 +19,10 @@ func newGenerate(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generate -o LIBRARY.db",
 		Short: "Generate a task library",
-		Long: `Generate writes tasks for the thirty built-in tools: a number of tasks of each of the five
-types, each worded at five difficulties and in three biased mixtures of them. The same
-number always gives the same library. The default number gives the built-in library, as a
-file.`,
+		Long: `Generate writes tasks for the thirty built-in tools: a number of tasks of each of
+the five types, each worded at five difficulties and in three biased mixtures of
+them. The same number always gives the same library. The default number gives the
+built-in library, as a file.`,
 		Example: `  assay library generate -o tasks.db
   assay library generate --tasks-per-type 500 -o large.db`,
 		Args: cobra.NoArgs,
@@ -39,7 +39,8 @@ file.`,
 			case there.IsDir():
 				return fmt.Errorf("%s is a directory\nhint: name a file in it", out)
 			case !force:
-				return fmt.Errorf("%s already exists\nhint: choose another file, or replace it with --force", out)
+				return fmt.Errorf("%s already exists\n"+
+					"hint: choose another file, or replace it with --force", out)
 			}
 			source := fmt.Sprintf("generator %s, %d tasks a type",
 				library.GeneratorVersion, perType)
@@ -51,7 +52,9 @@ file.`,
 				return err
 			}
 			n := len(assay.TaskTypes) * perType
-			fmt.Fprintf(p.out, "%s: %d descriptions of %d tasks\nNext: write `library: %s` in an experiment file\n",
+			fmt.Fprintf(p.out,
+				"%s: %d descriptions of %d tasks\n"+
+					"Next: write `library: %s` in an experiment file\n",
 				out, n*len(validate.Difficulties), n, out)
 			return nil
 		},

@@ -47,10 +47,11 @@ func newImportLegacy(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "legacy [FILE]",
 		Short: "Import a master_database.json of the 2025 original, as aggregates",
-		Long: `Legacy reads a database of the 2025 original and finds every contradiction in it. It corrects
-a value if other fields determine it, and stores both versions as aggregates of another
-system. Aggregates are not trials: they count in no rate, coverage or export, and reports
-show them separately, with a label. Nothing is moved between models or cells.
+		Long: `Legacy reads a database of the 2025 original and finds every contradiction in it. It
+corrects a value if other fields determine it, and stores both versions as
+aggregates of another system. Aggregates are not trials: they count in no rate,
+coverage or export, and reports show them separately, with a label. Nothing is moved
+between models or cells.
 
 Without FILE, it lists the databases in the store.`,
 		Example: `  assay import legacy master_database.json
@@ -151,7 +152,9 @@ func writeLegacy(w io.Writer, d *legacy.Database, f importFlags) error {
 	if f.dry {
 		b.WriteString("\nNothing was stored.\n")
 	} else {
-		fmt.Fprintf(&b, "\n%s holds them, apart from trials; `assay report` shows them with a label.\n", f.store)
+		fmt.Fprintf(&b,
+			"\n%s holds them, apart from trials; `assay report` shows them with a label.\n",
+			f.store)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -193,7 +196,9 @@ func listLegacy(ctx context.Context, p *process, f importFlags) (err error) {
 			counted(i.Aggregates, "aggregate"), counted(i.Findings, "contradiction"))
 	}
 	if len(all) == 0 {
-		fmt.Fprintf(p.out, "%s holds no database of the original; `assay import legacy FILE` imports one.\n", f.store)
+		fmt.Fprintf(p.out,
+			"%s holds no database of the original; `assay import legacy FILE` imports one.\n",
+			f.store)
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestImportListsDatabases imports a file twice. The second import fails but prints the same, and the
-// list names the file once. Names in the file cannot control the terminal.
+// TestImportListsDatabases imports a file twice. The second import fails but prints the same,
+// and the list names the file once. Names in the file cannot control the terminal.
 func TestImportListsDatabases(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -17,15 +17,18 @@ func TestImportListsDatabases(t *testing.T) {
 	evil := file(t, dir, "evil.json", `{"version": "3.0", "last_updated": "\u001b[2J",
 		"models": {"\u001b[31mred\u202e\nnew line": {"by_prompt_type": {}}}}`)
 	first := must(t, nil, "import", "legacy", evil, "--store", db)
-	obeyed := strings.ContainsAny(first.out, "\x1b\u202e") || strings.Contains(first.out, "\nnew line")
+	obeyed := strings.ContainsAny(first.out, "\x1b\u202e") ||
+		strings.Contains(first.out, "\nnew line")
 	if obeyed || !strings.Contains(first.out, "red") {
 		t.Errorf("names reach the terminal as %q", first.out)
 	}
-	if strings.Contains(first.out, " : ") || !strings.Contains(first.out, "   summary is missing;") {
+	if strings.Contains(first.out, " : ") ||
+		!strings.Contains(first.out, "   summary is missing;") {
 		t.Errorf("a finding about the whole file is printed as %q", first.out)
 	}
 	again := call(t, nil, "import", "legacy", evil, "--store", db)
-	if again.code != exitError || again.out != first.out || !strings.Contains(again.err, "already imported") {
+	if again.code != exitError || again.out != first.out ||
+		!strings.Contains(again.err, "already imported") {
 		t.Errorf("second import: exit code %d, %s%s", again.code, again.out, again.err)
 	}
 	list := must(t, nil, "import", "legacy", "--store", db).out
@@ -54,12 +57,32 @@ func TestImportRefuses(t *testing.T) {
 		code   int
 		prints string
 	}{
-		"empty":     {[]string{"legacy", file(t, dir, "empty.json", "")}, exitError, "empty.json: the file is empty"},
-		"cut":       {[]string{"legacy", file(t, dir, "cut.json", `{"version": `)}, exitError, "cut.json:1:13: the file is truncated"},
-		"not UTF-8": {[]string{"legacy", latin}, exitError, "latin.json:2:16: the text is not UTF-8"},
-		"misspelt":  {[]string{"legcy", "x.json"}, exitUsage, "did you mean legacy?"},
-		"a flag":    {[]string{"--bogus"}, exitUsage, "unknown flag: --bogus\nhint: `assay import --help`"},
-		"its flag":  {[]string{"legacy", "--bogus"}, exitUsage, "unknown flag: --bogus\nhint: `assay import legacy --help`"},
+		"empty": {
+			[]string{"legacy", file(t, dir, "empty.json", "")},
+			exitError,
+			"empty.json: the file is empty",
+		},
+		"cut": {
+			[]string{"legacy", file(t, dir, "cut.json", `{"version": `)},
+			exitError,
+			"cut.json:1:13: the file is truncated",
+		},
+		"not UTF-8": {
+			[]string{"legacy", latin},
+			exitError,
+			"latin.json:2:16: the text is not UTF-8",
+		},
+		"misspelt": {[]string{"legcy", "x.json"}, exitUsage, "did you mean legacy?"},
+		"a flag": {
+			[]string{"--bogus"},
+			exitUsage,
+			"unknown flag: --bogus\nhint: `assay import --help`",
+		},
+		"its flag": {
+			[]string{"legacy", "--bogus"},
+			exitUsage,
+			"unknown flag: --bogus\nhint: `assay import legacy --help`",
+		},
 		"two files": {[]string{"legacy", "x", "y"}, exitUsage, "accepts at most 1 arg"},
 		"dry list":  {[]string{"legacy", "--dry-run"}, exitUsage, "no file is named"},
 		"no store":  {[]string{"legacy"}, exitError, "store not found"},
@@ -87,10 +110,11 @@ func TestSignalEndsImport(t *testing.T) {
 	signals := make(chan os.Signal, 1)
 	var out, errs strings.Builder
 	signals <- syscall.SIGTERM
-	code := run([]string{"import", "legacy", fifo, "--store", filepath.Join(dir, "assay.db")}, &process{
-		in: strings.NewReader(""), out: &out, err: &errs, name: "assay", signals: signals,
-		env: func(string) (string, bool) { return "", false },
-	})
+	code := run([]string{"import", "legacy", fifo, "--store", filepath.Join(dir, "assay.db")},
+		&process{
+			in: strings.NewReader(""), out: &out, err: &errs, name: "assay", signals: signals,
+			env: func(string) (string, bool) { return "", false },
+		})
 	if code != exitInterrupted || !strings.Contains(errs.String(), "interrupted\nhint: ") {
 		t.Errorf("exit code %d, %s", code, errs.String())
 	}

@@ -22,7 +22,8 @@ func newLibrary(p *process) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newGenerate(p), interruptible(p, newImport(p)), interruptible(p, newInspect(p)), newValidate(p))
+	cmd.AddCommand(newGenerate(p), interruptible(p, newImport(p)), interruptible(p, newInspect(p)),
+		newValidate(p))
 	return cmd
 }
 
@@ -31,15 +32,16 @@ func newImport(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import TASKS.json",
 		Short: "Convert a JSON task library to a library file",
-		Long: `Import reads a JSON task library, checks it, and writes the tasks that can run to a library
-file. It reports every kind of problem with a count and an example, and lists the tasks that
-it left out.`,
+		Long: `Import reads a JSON task library, checks it, and writes the tasks that can run to a
+library file. It reports every kind of problem with a count and an example, and
+lists the tasks that it left out.`,
 		Example: `  assay library import tasks.json --tools registry.json -o pilot.db
   assay library inspect pilot.db`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.Out == "" {
-				return usageError("--output is missing\nhint: assay library import %s -o library.db", args[0])
+				return usageError("--output is missing\n"+
+					"hint: assay library import %s -o library.db", args[0])
 			}
 			opts.Tasks = args[0]
 			opts.Created = time.Now()

@@ -87,7 +87,8 @@ func TestEachRunHasALog(t *testing.T) {
 	if n := len(attempts(t, db)); len(episodes) == 0 || len(episodes) > n || err != nil {
 		t.Errorf("%d episodes of %d attempts, %v", len(episodes), n, err)
 	}
-	if r := call(t, env, "run", experiment, "--log-level", "loud"); r.code != exitUsage || !strings.Contains(r.err, "debug, info, warn or error") {
+	r := call(t, env, "run", experiment, "--log-level", "loud")
+	if r.code != exitUsage || !strings.Contains(r.err, "debug, info, warn or error") {
 		t.Errorf("an unknown level: %d, %s", r.code, r.err)
 	}
 }

@@ -110,8 +110,8 @@ func file(t testing.TB, dir, name, text string) string {
 	return path
 }
 
-// exportedBytes returns the export of a store. The built program writes it, because reading a store is
-// slow under the race detector.
+// exportedBytes returns the export of a store. The built program writes it, because reading a
+// store is slow under the race detector.
 func exportedBytes(t testing.TB, store string) []byte {
 	t.Helper()
 	out, err := program(t, "export", "--store", store).Output()

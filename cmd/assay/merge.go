@@ -17,12 +17,13 @@ func newMerge(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "merge NEW STORE...",
 		Short: "Make one store of several",
-		Long: `Merge makes a new store of several, for example of the stores of machines that worked on
-one experiment. An attempt that is in several stores is copied once. If several stores have
-an outcome for one trial, the outcome that was finished first counts, and the others are
-listed. If an experiment has different plans in different stores, status and reports use the
-plan of the latest run, and the others are listed. The order of the stores makes no
-difference, and merging a result again adds nothing. The stores are only read.`,
+		Long: `Merge makes a new store of several, for example of the stores of machines that
+worked on one experiment. An attempt that is in several stores is copied once. If
+several stores have an outcome for one trial, the outcome that was finished first
+counts, and the others are listed. If an experiment has different plans in different
+stores, status and reports use the plan of the latest run, and the others are
+listed. The order of the stores makes no difference, and merging a result again adds
+nothing. The stores are only read.`,
 		Example: `  assay merge all.db machine-1.db machine-2.db
   assay merge all-2.db all.db machine-3.db`,
 		Args: cobra.MinimumNArgs(2),
@@ -56,9 +57,11 @@ func rebuild(
 	}
 	show := p.progress("")
 	r := store.Rebuild{
-		Conflict:     func(c store.Conflict) { out.Conflicts = append(out.Conflicts, c) },
-		PlanConflict: func(c store.PlanConflict) { out.PlanConflicts = append(out.PlanConflicts, c) },
-		Progress:     show.on,
+		Conflict: func(c store.Conflict) { out.Conflicts = append(out.Conflicts, c) },
+		PlanConflict: func(c store.PlanConflict) {
+			out.PlanConflicts = append(out.PlanConflicts, c)
+		},
+		Progress: show.on,
 	}
 	if salvage {
 		r.Lost = func(_ string, problem store.Problem) { out.Lost = append(out.Lost, problem) }
@@ -87,15 +90,19 @@ func (r *rebuilt) String() string {
 	for _, c := range firstOf(&b, r.PlanConflicts, "conflicts of plans") {
 		fmt.Fprintf(&b, "experiment %s has two plans, which differ in %s: "+
 			"status and reports use that of run %s in %s, not that of run %s in %s\n",
-			c.Experiment, strings.Join(c.Fields, ", "), c.Kept.Run, c.Kept.Store, c.Left.Run, c.Left.Store)
+			c.Experiment, strings.Join(c.Fields, ", "), c.Kept.Run, c.Kept.Store, c.Left.Run,
+			c.Left.Store)
 	}
 	for _, c := range firstOf(&b, r.Conflicts, "conflicts") {
 		verb := "differ"
 		if c.Kept.Level == c.Left.Level {
 			verb = "agree"
 		}
-		fmt.Fprintf(&b, "trial %s has two outcomes, which %s: kept %s of run %s in %s, left %s of run %s in %s\n",
-			c.Trial, verb, c.Kept.Level, c.Kept.Run, c.Kept.Store, c.Left.Level, c.Left.Run, c.Left.Store)
+		fmt.Fprintf(&b,
+			"trial %s has two outcomes, which %s: "+
+				"kept %s of run %s in %s, left %s of run %s in %s\n",
+			c.Trial, verb, c.Kept.Level, c.Kept.Run, c.Kept.Store, c.Left.Level, c.Left.Run,
+			c.Left.Store)
 	}
 	for _, l := range firstOf(&b, r.Lost, "losses") {
 		fmt.Fprintf(&b, "left: %s\n", l)

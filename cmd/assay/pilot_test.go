@@ -105,8 +105,8 @@ func outcomes(t *testing.T, path string) []outcome {
 	return all
 }
 
-// outcomesEqual checks that two runs gave the same outcomes. It computes a diff only if they differ,
-// because a diff of conversations takes seconds under the race detector.
+// outcomesEqual checks that two runs gave the same outcomes. It computes a diff only if they
+// differ, because a diff of conversations takes seconds under the race detector.
 func outcomesEqual(t *testing.T, want, got []outcome) {
 	t.Helper()
 	if !reflect.DeepEqual(want, got) {

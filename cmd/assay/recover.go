@@ -10,11 +10,11 @@ func newRecover(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recover FILE",
 		Short: "Copy the intact rows of a damaged store to a new one",
-		Long: `Recover makes a new store from the intact rows of a damaged one, and lists what it left
-out. It copies the rows that SQLite still returns and whose seals are intact. Rows on pages
-that SQLite cannot read are lost; to get them back, use a backup. Trials whose outcome is
-lost are pending again. The damaged store stays as it is. If only the transcript of an
-attempt is lost, the attempt is kept without it.
+		Long: `Recover makes a new store from the intact rows of a damaged one, and lists what it
+left out. It copies the rows that SQLite still returns and whose seals are intact.
+Rows on pages that SQLite cannot read are lost; to get them back, use a backup.
+Trials whose outcome is lost are pending again. The damaged store stays as it is. If
+only the transcript of an attempt is lost, the attempt is kept without it.
 
 The exit code is 0 if every attempt was kept, and 1 if some were lost.`,
 		Example: `  assay recover --store assay.db whole.db

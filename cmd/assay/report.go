@@ -21,11 +21,12 @@ func newReport(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report [EXPERIMENT]",
 		Short: "Tables, charts and warnings of an experiment",
-		Long: `Report shows what an experiment found. It begins with the best model and variant, whether
-that is more than chance, what goes wrong, and what to do next. Warnings follow, then rates
-with intervals, comparisons of variants and models on the same tasks, errors, effort, cost,
-and what it takes to reproduce the run. Without EXPERIMENT, it reports the experiment of the
-latest run. With --where, only matching attempts count.
+		Long: `Report shows what an experiment found. It begins with the best model and variant,
+whether that is more than chance, what goes wrong, and what to do next. Warnings
+follow, then rates with intervals, comparisons of variants and models on the same
+tasks, errors, effort, cost, and what it takes to reproduce the run. Without
+EXPERIMENT, it reports the experiment of the latest run. With --where, only matching
+attempts count.
 
 The HTML is one file that needs no network. With --transcripts N, it has the transcripts of
 up to N failed episodes of each model.`,
@@ -55,7 +56,8 @@ up to N failed episodes of each model.`,
 			if len(all) == 0 {
 				return writeOthers(ctx, p, db, f)
 			}
-			latest := slices.MaxFunc(all, func(a, b store.Experiment) int { return a.UpdatedAt.Compare(b.UpdatedAt) })
+			latest := slices.MaxFunc(all,
+				func(a, b store.Experiment) int { return a.UpdatedAt.Compare(b.UpdatedAt) })
 			return writeReport(ctx, p, db, latest, f)
 		},
 	}

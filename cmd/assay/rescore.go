@@ -24,10 +24,10 @@ func newRescore(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rescore",
 		Short: "Judge stored transcripts again by today's rules",
-		Long: `Rescore judges the transcript of every outcome in a store by the rules of this program.
-If the new outcome differs, it is stored next to the attempt, which never changes. From
-then on, reports and exports show the new verdicts. Each verdict names the version of the
-rules that gave it.
+		Long: `Rescore judges the transcript of every outcome in a store by the rules of this
+program. If the new outcome differs, it is stored next to the attempt, which never
+changes. From then on, reports and exports show the new verdicts. Each verdict names
+the version of the rules that gave it.
 
 Rescore needs the task of each transcript, so the libraries that the runs used must still
 be at their paths.`,

@@ -40,14 +40,16 @@ world: %s
 protocol: %s
 tools: %s
 `, world, protocol, tools))
-				mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
+				mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0",
+					"--display", "none")
 				n += each
 			}
 		}
 	}
 	before := snapshotOf(t, path)
 	r := must(t, nil, "rescore", "--store", path)
-	want := fmt.Sprintf("%d outcomes judged again by the rules %s; 0 differ and were stored\n", n, bothRules)
+	want := fmt.Sprintf("%d outcomes judged again by the rules %s; 0 differ and were stored\n", n,
+		bothRules)
 	if r.out != want {
 		t.Errorf("rescore prints %q, want %q", r.out, want)
 	}
@@ -95,7 +97,8 @@ tasks_per_type: 32
 			t.Errorf("the text lacks %q:\n%s", line, text)
 		}
 	}
-	if got := snapshotOf(t, path); got != misjudged || must(t, nil, "export", "--store", path).out != wrong {
+	got := snapshotOf(t, path)
+	if got != misjudged || must(t, nil, "export", "--store", path).out != wrong {
 		t.Errorf("a dry run changed the store from %s to %s", misjudged, got)
 	}
 
@@ -213,15 +216,18 @@ func TestRescoreSkipsMissingTasks(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "r.db")
 	task := func(text string) string {
-		return file(t, dir, "tasks.json", `[{"id": "t", "task_type": "basic_task", "description": "`+
-			text+`", "required_tools": ["file_operations_reader"]}]`)
+		return file(t, dir, "tasks.json",
+			`[{"id": "t", "task_type": "basic_task", "description": "`+
+				text+`", "required_tools": ["file_operations_reader"]}]`)
 	}
-	must(t, nil, "run", file(t, dir, "builtin.yaml", "models: [sim/mute]\ntasks_per_type: 1\nvariants: [cot]\n"),
+	must(t, nil, "run",
+		file(t, dir, "builtin.yaml", "models: [sim/mute]\ntasks_per_type: 1\nvariants: [cot]\n"),
 		"--store", path, "--sim-latency", "0", "--display", "none")
 	for _, name := range []string{"gone", "changed"} {
 		must(t, nil, "library", "import", task("Read it."), "-o", filepath.Join(dir, name+".db"))
 		experiment := file(t, dir, name+".yaml", "models: [sim/mute]\nlibrary: "+name+".db\n"+
-			"task_types: [basic_task]\ntasks_per_type: all\nvariants: [cot]\nseed: "+fmt.Sprint(len(name))+"\n")
+			"task_types: [basic_task]\ntasks_per_type: all\nvariants: [cot]\n"+
+			"seed: "+fmt.Sprint(len(name))+"\n")
 		must(t, nil, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
 	}
 	misjudge(t, path)
@@ -229,12 +235,14 @@ func TestRescoreSkipsMissingTasks(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "gone.db")); err != nil {
 		t.Fatal(err)
 	}
-	must(t, nil, "library", "import", task("Read it twice."), "-o", filepath.Join(dir, "changed.db"), "--force")
+	must(t, nil, "library", "import", task("Read it twice."), "-o",
+		filepath.Join(dir, "changed.db"), "--force")
 
 	got := rescoredBy(t, "--store", path)
 	want := map[string]int{
-		"library " + filepath.Join(dir, "gone.db") + " cannot be opened":                            1,
-		"library " + filepath.Join(dir, "changed.db") + " no longer has the task as it was planned": 1,
+		"library " + filepath.Join(dir, "gone.db") + " cannot be opened": 1,
+		"library " + filepath.Join(dir, "changed.db") +
+			" no longer has the task as it was planned": 1,
 	}
 	// misjudge keeps the right verdict of the first of the five other outcomes.
 	if diff := cmp.Diff(want, got.Skipped); diff != "" || got.Outcomes != 5 || got.Changed != 4 {
@@ -249,7 +257,8 @@ func TestRescoreSkipsMissingTasks(t *testing.T) {
 	for i, a := range attempts(t, path) {
 		changed := !cmp.Equal(a, wrong[i])
 		if want := i > 0 && a.Experiment == "builtin"; changed != want {
-			t.Errorf("attempt %d of experiment %s: changed %v, want %v", i, a.Experiment, changed, want)
+			t.Errorf("attempt %d of experiment %s: changed %v, want %v", i, a.Experiment, changed,
+				want)
 		}
 	}
 }
@@ -265,7 +274,8 @@ func TestRescoreSkipsUnknownWorlds(t *testing.T) {
 	a := attempts(t, path)[0]
 	set := a.Setting
 	set.World = "assay-9"
-	a.Trial = assay.NewTrial(a.Cell, assay.TaskRef{ID: a.Task, Digest: a.TaskDigest}, set, 1, a.Repeat)
+	a.Trial = assay.NewTrial(a.Cell, assay.TaskRef{ID: a.Task, Digest: a.TaskDigest}, set, 1,
+		a.Repeat)
 	a.Adherence = 0.123
 	saveAttempt(t, path, &a)
 	got := rescoredBy(t, "--store", path)

@@ -52,7 +52,8 @@ func TestOutputFitsTerminal(t *testing.T) {
 			dir := t.TempDir()
 			store := filepath.Join(dir, "s.db")
 			experiment := file(t, dir, "e.yaml", "models: [sim/optimal, sim/mute]\n"+
-				"variants: [baseline, optimal, flawed]\ntasks_per_type: 2\nparts: [{name: one}, {name: two}]\n")
+				"variants: [baseline, optimal, flawed]\ntasks_per_type: 2\n"+
+				"parts: [{name: one}, {name: two}]\n")
 			for _, args := range [][]string{
 				{"plan", experiment},
 				{"run", experiment, "--display", "none", "--sim-latency", "0"},

@@ -8,13 +8,16 @@ import (
 )
 
 func newSchema(p *process) *cobra.Command {
-	schemas := map[string]func() []byte{"experiment": plan.ExperimentSchema, "providers": plan.ProvidersSchema}
+	schemas := map[string]func() []byte{
+		"experiment": plan.ExperimentSchema,
+		"providers":  plan.ProvidersSchema,
+	}
 	names := []string{"experiment", "providers"}
 	return &cobra.Command{
 		Use:   "schema experiment|providers",
 		Short: "Print the JSON schema of a file that you write",
-		Long: `Schema prints a JSON schema. Editors use it to complete and check the file. Many editors
-find it through a comment on the first line:
+		Long: `Schema prints a JSON schema. Editors use it to complete and check the file. Many
+editors find it through a comment on the first line:
 
   # yaml-language-server: $schema=experiment.schema.json`,
 		Example: `  assay schema experiment > experiment.schema.json

@@ -32,8 +32,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// rehearse runs `rehearse ARGS…`, which starts `assay sim serve ARGS…` for the rest of the story and
-// sets $URL to its address.
+// rehearse runs `rehearse ARGS…`, which starts `assay sim serve ARGS…` for the rest of the
+// story and sets $URL to its address.
 func rehearse(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("URL", serveProgram(ts.Value("test").(testing.TB), args...))
 }

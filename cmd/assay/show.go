@@ -25,9 +25,10 @@ func newShow(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [TRIAL]",
 		Short: "Show a trial's transcript, or the prompt templates",
-		Long: `Show prints what happened in a trial: the conversation, each tool call with its chance and
-its luck, the verdict, the plan compared with the path that the model took, and how the
-score came about, rule by rule. TRIAL is the beginning of a trial's ID.
+		Long: `Show prints what happened in a trial: the conversation, each tool call with its
+chance and its luck, the verdict, the plan compared with the path that the model
+took, and how the score came about, rule by rule. TRIAL is the beginning of a
+trial's ID.
 
 With --prompt it prints only the messages with which the trial began. With --prompt and no
 trial, it prints the templates of everything that episodes say to models, with their hash.`,
@@ -96,7 +97,8 @@ func writeExplanation(w *bytes.Buffer, t *reading.Trial, e *score.Explanation, u
 		fmt.Fprintf(w, "\nThe score cannot be explained: %v\n", unexplained)
 	case e != nil:
 		if e.Outcome.ScoreVersion != t.ScoreVersion {
-			fmt.Fprintf(w, "\nThe explanation follows the rules %s; the outcome was judged by the rules %s.\n",
+			fmt.Fprintf(w,
+				"\nThe explanation follows the rules %s; the outcome was judged by the rules %s.\n",
 				e.Outcome.ScoreVersion, t.ScoreVersion)
 		}
 		fmt.Fprintf(w, "\n%s\n", strings.Join(e.Text(), "\n"))
@@ -111,7 +113,10 @@ func writeTemplates(out io.Writer, asJSON bool) error {
 		for _, t := range templates {
 			files[t.Name] = t.Text
 		}
-		return json.NewEncoder(out).Encode(map[string]any{"hash": episode.TemplatesHash, "templates": files})
+		return json.NewEncoder(out).Encode(map[string]any{
+			"hash":      episode.TemplatesHash,
+			"templates": files,
+		})
 	}
 	var w bytes.Buffer
 	fmt.Fprintf(&w, "templates %s\n", episode.TemplatesHash)
@@ -145,7 +150,8 @@ func writeTrial(w *bytes.Buffer, t *reading.Trial, opinions []store.Classificati
 		variant += " (" + t.Severity + ")"
 	}
 	fmt.Fprintf(w, "  %s, %s, %s %s, reliability %s, task %s, repeat %d\n",
-		t.Model, variant, t.Difficulty, t.TaskType, assay.FormatReliability(t.Reliability), t.Task, t.Repeat)
+		t.Model, variant, t.Difficulty, t.TaskType, assay.FormatReliability(t.Reliability), t.Task,
+		t.Repeat)
 	fmt.Fprintf(w, "  world %s, protocol %s, tools %s, seed %d, templates %s, experiment %s\n",
 		t.World, t.Protocol, t.Tools, t.Seed, t.Templates, t.Experiment)
 	working := time.Duration(t.WorkingMS) * time.Millisecond
@@ -224,7 +230,8 @@ func writeVerdict(w *bytes.Buffer, a *assay.Attempt) {
 
 // writeMeasures prints the measures that don't decide the verdict.
 func writeMeasures(w *bytes.Buffer, a *assay.Attempt) {
-	fmt.Fprintf(w, "  calls: %d mistakes, %d failed by chance (%d overcome), %d wasted; efficiency %.2f\n",
+	fmt.Fprintf(w,
+		"  calls: %d mistakes, %d failed by chance (%d overcome), %d wasted; efficiency %.2f\n",
 		a.Mistakes, a.Failures, a.Recovered, a.Wasted, a.Efficiency)
 	fmt.Fprintf(w, "  adherence to the task's plan %.2f", a.Adherence)
 	if a.GivenAdherence != nil {

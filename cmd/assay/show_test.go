@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/run/session"
 )
 
@@ -56,11 +59,18 @@ func TestOutputErrors(t *testing.T) {
 	to := func(w io.Writer, args ...string) (int, string) {
 		var errs bytes.Buffer
 		env := func(string) (string, bool) { return "", false }
-		code := run(args, &process{in: strings.NewReader(""), out: w, err: &errs, name: "assay", env: env})
+		code := run(args,
+			&process{in: strings.NewReader(""), out: w, err: &errs, name: "assay", env: env})
 		return code, errs.String()
 	}
 	for _, args := range [][]string{
-		{"status"}, {"report"}, {"export"}, {"plan"}, {"suites"}, {"library", "inspect"}, {"verify"},
+		{"status"},
+		{"report"},
+		{"export"},
+		{"plan"},
+		{"suites"},
+		{"library", "inspect"},
+		{"verify"},
 	} {
 		switch args[0] {
 		case "suites", "library":
@@ -77,7 +87,8 @@ func TestOutputErrors(t *testing.T) {
 		}
 	}
 
-	code, errs := to(&failingWriter{10, syscall.EPIPE}, "run", "--suite", "models", "--model", "sim/optimal",
+	code, errs := to(&failingWriter{10, syscall.EPIPE}, "run", "--suite", "models", "--model",
+		"sim/optimal",
 		"--limit", "3", "--sim-latency", "0s", "--display", "none", "--store", path)
 	if code != exitOK {
 		t.Errorf("a complete run whose reader went away: exit code %d, %s", code, errs)
@@ -87,10 +98,12 @@ func TestOutputErrors(t *testing.T) {
 		t.Errorf("an error while the reader went away: exit code %d, %q", code, errs)
 	}
 	both := errors.Join(fmt.Errorf("x: %w", syscall.EPIPE), errors.New("imported before"))
-	if brokenPipe(both) || !brokenPipe(errors.Join(fmt.Errorf("x: %w", syscall.EPIPE), syscall.EPIPE)) {
-		t.Error("brokenPipe must be true for broken pipes only, and false if there is another error")
+	if brokenPipe(both) ||
+		!brokenPipe(errors.Join(fmt.Errorf("x: %w", syscall.EPIPE), syscall.EPIPE)) {
+		t.Error("brokenPipe is true although there is another error, or false without one")
 	}
-	code, errs = to(&failingWriter{10, errors.New("x")}, "run", "--debug-trials", "ZZZ", "--store", path)
+	code, errs = to(&failingWriter{10, errors.New("x")}, "run", "--debug-trials", "ZZZ", "--store",
+		path)
 	if code != exitUsage || !strings.Contains(errs, "hex digits") {
 		t.Errorf("--debug-trials ZZZ: exit code %d, %s", code, errs)
 	}
@@ -111,12 +124,14 @@ repeats: 2
 tools: listed
 `)
 	for range 2 {
-		if r := must(t, nil, "run", second, "--store", path, "--display", "none"); !strings.Contains(r.out, "nothing was run") {
+		if r := must(t, nil, "run", second, "--store", path, "--display",
+			"none"); !strings.Contains(r.out, "nothing was run") {
 			t.Errorf("a run without pending trials prints\n%s", r.out)
 		}
 	}
 	var all []session.Status
-	if err := json.Unmarshal([]byte(must(t, nil, "status", "--store", path, "--json", "second").out), &all); err != nil {
+	if err := json.Unmarshal([]byte(must(t, nil, "status", "--store", path, "--json",
+		"second").out), &all); err != nil {
 		t.Fatal(err)
 	}
 	if len(all) != 1 || all[0].Runs != 1 || all[0].Done != all[0].Planned || all[0].Planned == 0 {
@@ -146,10 +161,101 @@ tasks_per_type: 2
 			gone++
 		}
 	}
-	if r := must(t, nil, "status", "--store", path); gone == 0 || !strings.Contains(r.out, counted(gone, "attempt")+" at trials that the latest plan of this name does not have") {
+	r := must(t, nil, "status", "--store", path)
+	if gone == 0 || !strings.Contains(r.out,
+		counted(gone, "attempt")+" at trials that the latest plan of this name does not have") {
 		t.Errorf("status does not mention the %d attempts of the earlier plan:\n%s", gone, r.out)
 	}
-	if r := must(t, nil, "report", "--store", path); !strings.Contains(r.out, "Results of other plans are not counted") {
+	r = must(t, nil, "report", "--store", path)
+	if !strings.Contains(r.out, "Results of other plans are not counted") {
 		t.Errorf("the report does not mention the earlier plan:\n%s", r.out)
 	}
+}
+
+// TestShowPrintsCallsAndPrompt checks the output for trials with the protocol tags: the luck of all
+// calls, the mistakes, the verdict, and the prompt.
+func TestShowPrintsCallsAndPrompt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "tags.db")
+	experiment := file(t, dir, "tags.yaml", `
+models: [sim/obedient]
+variants: [flawed_parameter_error]
+severities: [light]
+reliabilities: [0.6]
+protocol: tags
+tasks_per_type: 4
+`)
+	mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
+	worked := regexp.MustCompile(`(?m)^    \((\w+): chance 0\.600, luck 0\.\d{3}: worked\)$`)
+	unlucky := regexp.MustCompile(
+		`(?m)^    \((\w+): chance 0\.600, luck [01]\.\d{3}: failed, [A-Z_]+\)$`)
+	mistaken := regexp.MustCompile(`(?m)^    \((\w+): a mistake, INVALID_INPUT\)$`)
+	n := make(map[string]int)
+	for _, a := range attempts(t, path) {
+		text := must(t, nil, "show", string(a.ID), "--store", path).out
+		found := map[string]int{
+			"worked":  len(worked.FindAllString(text, -1)),
+			"failed":  len(unlucky.FindAllString(text, -1)),
+			"mistake": len(mistaken.FindAllString(text, -1)),
+		}
+		want := map[string]int{
+			"worked": len(a.ExecutedTools), "failed": a.Failures,
+			"mistake": a.Mistakes,
+		}
+		for what, count := range want {
+			if found[what] != count {
+				t.Errorf("trial %s: show prints %d calls as %s, want %d\n%s", a.ID, found[what],
+					what, count, text)
+			}
+			n[what] += count
+		}
+		for _, want := range []string{
+			"flawed_parameter_error (light)", "protocol tags", "\n  <tool_call>",
+			fmt.Sprintf("\n%s, ended by %s after %d turns and %d calls\n", a.Level, a.Ended,
+				a.Outcome.Turns, a.ToolCalls),
+			fmt.Sprintf("\n  calls: %d mistakes, %d failed by chance", a.Mistakes, a.Failures),
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the text of trial %s lacks %q:\n%s", a.ID, want, text)
+			}
+		}
+		prompt := must(t, nil, "show", string(a.ID), "--store", path, "--prompt").out
+		system, user, ok := strings.Cut(strings.TrimPrefix(prompt, "── system ──\n"),
+			"\n\n── user ──\n")
+		replied := strings.Contains(prompt, "assistant") || worked.MatchString(prompt)
+		if !ok || user == "" || replied || !strings.Contains(text, indent(system, "  ")) {
+			t.Errorf("trial %s does not begin with its prompt:\n%s", a.ID, prompt)
+		}
+	}
+	for what, count := range n {
+		if count == 0 {
+			t.Errorf("no call of the experiment is shown as %s", what)
+		}
+	}
+}
+
+// TestShowPrintsTemplates checks that show --prompt without a trial prints all templates and their
+// hash. Without --prompt, a trial is required.
+func TestShowPrintsTemplates(t *testing.T) {
+	t.Parallel()
+	text := must(t, nil, "show", "--prompt").out
+	if !strings.HasPrefix(text, "templates "+episode.TemplatesHash+"\n") {
+		t.Errorf("the text does not begin with the hash:\n%.200s", text)
+	}
+	var object struct {
+		Hash      string
+		Templates map[string]string
+	}
+	decode(t, must(t, nil, "show", "--prompt", "--json").out, &object)
+	if object.Hash != episode.TemplatesHash || len(object.Templates) < 4 {
+		t.Errorf("hash %s, %d templates", object.Hash, len(object.Templates))
+	}
+	for name, body := range object.Templates {
+		if !strings.Contains(text, "\n── "+name+" ──\n"+body) {
+			t.Errorf("the text lacks the template %s", name)
+		}
+	}
+	wantError(t, exitUsage, "no trial is named\nhint: `assay export` lists trials",
+		"show", "--store", filepath.Join(t.TempDir(), "none.db"))
 }

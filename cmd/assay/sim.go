@@ -47,9 +47,9 @@ func newSimServe(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the simulated models behind an OpenAI-compatible API",
-		Long: `Serve puts the built-in models behind a real HTTP server with the chat completions API of
-OpenAI and Azure, with rate limits per key and deployment, latency and faults. Use it to
-rehearse an experiment before paying for it.
+		Long: `Serve puts the built-in models behind a real HTTP server with the chat completions
+API of OpenAI and Azure, with rate limits per key and deployment, latency and
+faults. Use it to rehearse an experiment before paying for it.
 
 A model's deployment can be written with dashes and a number: sim-optimal-2 is a second
 deployment of sim/optimal and has its own limits. GET /stats returns counters of the

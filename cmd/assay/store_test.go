@@ -41,7 +41,7 @@ tools: listed
 			shared++
 		}
 	}
-	want := fmt.Sprintf("experiment second plans %d of the trials that lose their outcome", shared)
+	want := fmt.Sprintf("%d trials of experiment second lose their outcome and would be", shared)
 	r := must(t, nil, "delete", "--store", path, "--experiment", "small")
 	if shared == 0 || !strings.Contains(r.out, want) {
 		t.Errorf("the preview prints %q, want %q", r.out, want)
@@ -56,7 +56,8 @@ tools: listed
 	if err := json.Unmarshal([]byte(r.out), &d); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]audit.Loss{{Experiment: "second", Trials: shared}}, d.Pending); diff != "" || !d.Done {
+	if diff := cmp.Diff([]audit.Loss{{Experiment: "second", Trials: shared}},
+		d.Pending); diff != "" || !d.Done {
 		t.Errorf("%s: (-want +got):\n%s", r.out, diff)
 	}
 	verifyJSON(t, path, exitOK)
@@ -67,8 +68,10 @@ func TestDeleteRefusesAgesThatAreNotPositive(t *testing.T) {
 	path := smallRun(t)
 	n := len(attempts(t, path))
 	for _, age := range []string{"-720h", "0s"} {
-		r := call(t, nil, "delete", "--store", path, "--model", "sim/expert", "--older-than="+age, "--yes")
-		if r.code != exitUsage || !strings.Contains(r.err, "--older-than") || len(attempts(t, path)) != n {
+		r := call(t, nil, "delete", "--store", path, "--model", "sim/expert", "--older-than="+age,
+			"--yes")
+		if r.code != exitUsage || !strings.Contains(r.err, "--older-than") ||
+			len(attempts(t, path)) != n {
 			t.Errorf("--older-than=%s: exit code %d, %s", age, r.code, r.err)
 		}
 	}
@@ -81,7 +84,8 @@ func TestDeletedExperimentCanRunAgain(t *testing.T) {
 	for range 2 {
 		must(t, nil, "delete", "--store", path, "--experiment", "small", "--yes")
 		verifyJSON(t, path, exitOK)
-		mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
+		mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0", "--display",
+			"none")
 	}
 	verifyJSON(t, path, exitOK)
 }
@@ -155,7 +159,8 @@ func TestRecoverReportsLosses(t *testing.T) {
 			whole := filepath.Join(dir, "whole.db")
 			r := call(t, nil, "recover", "--store", path, whole)
 			if r.code != tc.code || !strings.Contains(r.out+r.err, tc.prints) {
-				t.Errorf("exit code %d with %q, want %d with %q", r.code, r.out+r.err, tc.code, tc.prints)
+				t.Errorf("exit code %d with %q, want %d with %q", r.code, r.out+r.err, tc.code,
+					tc.prints)
 			}
 			verifyJSON(t, whole, exitOK)
 		})
@@ -171,7 +176,8 @@ func TestMergeReportsPlans(t *testing.T) {
 		path := filepath.Join(dir, filepath.Base(model)+".db")
 		experiment := file(t, dir, "e.yaml",
 			"name: e\nmodels: ["+model+"]\nvariants: [baseline]\ntasks_per_type: 1\n")
-		mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
+		mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0", "--display",
+			"none")
 		paths = append(paths, path)
 	}
 	merged := filepath.Join(dir, "merged.db")
@@ -192,7 +198,8 @@ func TestMergeReportsPlans(t *testing.T) {
 func TestBackupRefusesDamagedStore(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
-	if r := call(t, nil, "backup", "--store", path, ""); r.code == exitOK || !strings.Contains(r.err, "has no name") {
+	r := call(t, nil, "backup", "--store", path, "")
+	if r.code == exitOK || !strings.Contains(r.err, "has no name") {
 		t.Errorf("backup without a name: %d, %s", r.code, r.err)
 	}
 	tamper(t, path, "UPDATE attempts SET turns = turns + 1 WHERE id = 3")

@@ -64,24 +64,27 @@ func wantError(t testing.TB, code int, text string, args ...string) {
 	}
 }
 
-// TestVerifyFindsChangedOutcome changes an outcome in a store. Verify finds it, no run writes to the
-// store, recover leaves the attempt out, and the same command then runs the trial again.
+// TestVerifyFindsChangedOutcome changes an outcome in a store. Verify finds it, no run writes
+// to the store, recover leaves the attempt out, and the same command then runs the trial again.
 func TestVerifyFindsChangedOutcome(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
 	n := len(attempts(t, path))
 	v := verifyJSON(t, path, exitOK)
-	if len(v.Problems) > 0 || v.Attempts != n || v.Rescored != n || v.Unsealed != 0 || len(v.Unjudged) > 0 {
+	if len(v.Problems) > 0 || v.Attempts != n || v.Rescored != n || v.Unsealed != 0 ||
+		len(v.Unjudged) > 0 {
 		t.Fatalf("verify = %+v, want %d attempts with proved scores", v, n)
 	}
-	if text := must(t, nil, "verify", "--store", path).out; !strings.Contains(text, "The store is whole.") {
+	text := must(t, nil, "verify", "--store", path).out
+	if !strings.Contains(text, "The store is whole.") {
 		t.Errorf("verify prints %q", text)
 	}
 
 	tamper(t, path, failureToSuccess)
 	v = verifyJSON(t, path, exitError)
 	for _, check := range []string{"seal", "score"} {
-		if !slices.ContainsFunc(v.Problems, func(p store.Problem) bool { return p.Check == check }) {
+		if !slices.ContainsFunc(v.Problems,
+			func(p store.Problem) bool { return p.Check == check }) {
 			t.Errorf("verify found %v, want a problem with the %s", v.Problems, check)
 		}
 	}
@@ -142,14 +145,27 @@ func TestVerifyChecksContentOfAttempts(t *testing.T) {
 		spoil func(*assay.Attempt)
 		check string
 	}{
-		"another model answered":   {func(a *assay.Attempt) { a.ServedModel = "gpt-4o" }, "served model"},
-		"another model helped":     {func(a *assay.Attempt) { a.AddServed("gpt-4o") }, "served model"},
-		"unplanned model":          {func(a *assay.Attempt) { a.Model = "test-model-protection" }, "known"},
-		"unplanned variant":        {func(a *assay.Attempt) { a.Variant = "flawed" }, "known"},
-		"unplanned task type":      {func(a *assay.Attempt) { a.TaskType = "test_task" }, "known"},
-		"unplanned reliability":    {func(a *assay.Attempt) { a.Reliability = 1 }, "known"},
-		"failure without category": {func(a *assay.Attempt) { a.Level, a.ErrorCategory = assay.Failure, "" }, "category"},
-		"unknown category":         {func(a *assay.Attempt) { a.Level, a.ErrorCategory = assay.Failure, "oops" }, "category"},
+		"another model answered": {
+			func(a *assay.Attempt) { a.ServedModel = "gpt-4o" },
+			"served model",
+		},
+		"another model helped": {
+			func(a *assay.Attempt) { a.AddServed("gpt-4o") },
+			"served model",
+		},
+		"unplanned model": {
+			func(a *assay.Attempt) { a.Model = "test-model-protection" },
+			"known",
+		},
+		"unplanned variant":     {func(a *assay.Attempt) { a.Variant = "flawed" }, "known"},
+		"unplanned task type":   {func(a *assay.Attempt) { a.TaskType = "test_task" }, "known"},
+		"unplanned reliability": {func(a *assay.Attempt) { a.Reliability = 1 }, "known"},
+		"failure without category": {func(a *assay.Attempt) {
+			a.Level, a.ErrorCategory = assay.Failure, ""
+		}, "category"},
+		"unknown category": {func(a *assay.Attempt) {
+			a.Level, a.ErrorCategory = assay.Failure, "oops"
+		}, "category"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -168,7 +184,8 @@ func TestVerifyChecksContentOfAttempts(t *testing.T) {
 				t.Fatal(err)
 			}
 			v := verifyJSON(t, path, exitError)
-			if !slices.ContainsFunc(v.Problems, func(p store.Problem) bool { return p.Check == c.check }) {
+			if !slices.ContainsFunc(v.Problems,
+				func(p store.Problem) bool { return p.Check == c.check }) {
 				t.Errorf("verify found %v, want a problem with the %s", v.Problems, c.check)
 			}
 			if _, err := os.Stat(path + ".damaged"); err == nil {
@@ -206,14 +223,16 @@ func TestMergeRestoresDeletedAttemptsFromBackup(t *testing.T) {
 	if !strings.Contains(r.out, fmt.Sprintf("%d attempts", len(all))) {
 		t.Errorf("merge prints %q, want %d attempts", r.out, len(all))
 	}
-	must(t, nil, "delete", "--store", merged, "--transcripts-only", "--level", "full_success", "--yes")
+	must(t, nil, "delete", "--store", merged, "--transcripts-only", "--level", "full_success",
+		"--yes")
 	if v := verifyJSON(t, merged, exitOK); v.Dropped == 0 || v.Attempts != len(all) {
 		t.Errorf("verify = %+v, want all attempts and fewer transcripts", v)
 	}
 
 	wantError(t, exitUsage, "nothing is chosen", "delete", "--store", path)
 	wantError(t, exitUsage, "the levels are", "delete", "--store", path, "--level", "success")
-	wantError(t, exitError, "did you mean sim/expert?", "delete", "--store", path, "--model", "sim/expret")
+	wantError(t, exitError, "did you mean sim/expert?", "delete", "--store", path, "--model",
+		"sim/expret")
 }
 
 // TestExports checks that every format has the same attempts, and a manifest that proves its files.
@@ -224,7 +243,8 @@ func TestExports(t *testing.T) {
 	want := attempts(t, path)
 	for _, format := range []string{"jsonl", "csv", "parquet"} {
 		out, calls := filepath.Join(dir, "a."+format), filepath.Join(dir, "calls."+format)
-		must(t, nil, "export", "--store", path, "--format", format, "--output", out, "--calls", calls)
+		must(t, nil, "export", "--store", path, "--format", format, "--output", out, "--calls",
+			calls)
 		f, err := os.Open(out)
 		if err != nil {
 			t.Fatal(err)
@@ -269,7 +289,8 @@ func TestExports(t *testing.T) {
 	if got := strings.Count(some, "\n"); got != n || n == 0 {
 		t.Errorf("%d attempts match the conditions, want %d", got, n)
 	}
-	if since := must(t, nil, "export", "--store", path, "--since", snapshotOf(t, path)).out; since != "" {
+	if since := must(t, nil, "export", "--store", path, "--since",
+		snapshotOf(t, path)).out; since != "" {
 		t.Errorf("the export since the present snapshot is %q, want nothing", since)
 	}
 	wantError(t, exitUsage, "model", "export", "--store", path, "--where", "modl=x")
@@ -301,7 +322,8 @@ func TestForeignFormats(t *testing.T) {
 	}
 	csv := must(t, nil, "export", "--store", path, "--format", "csv50").out
 	header, _, _ := strings.Cut(csv, "\n")
-	if n := len(strings.Split(header, ",")); n != 50 || strings.Count(csv, "\n") != 1+len(d.Aggregates) {
+	n := len(strings.Split(header, ","))
+	if n != 50 || strings.Count(csv, "\n") != 1+len(d.Aggregates) {
 		t.Errorf("the CSV has %d columns and %d rows, want 50 and %d",
 			n, strings.Count(csv, "\n")-1, len(d.Aggregates))
 	}
@@ -314,162 +336,11 @@ func TestForeignFormats(t *testing.T) {
 }
 
 // TestReport checks the counts of a report, its warnings, and that every format shows the facts.
-func TestReport(t *testing.T) {
-	t.Parallel()
-	path := smallRun(t)
-	var a report.Analysis
-	if err := json.Unmarshal([]byte(must(t, nil, "report", "--store", path, "--json").out), &a); err != nil {
-		t.Fatal(err)
-	}
-	done := 0
-	for _, c := range a.Cells {
-		done += c.Done
-	}
-	if n := len(attempts(t, path)); done != n || a.Done != n || a.Planned != n {
-		t.Errorf("cells count %d outcomes, the table counts %d of %d, and the store has %d",
-			done, a.Done, a.Planned, n)
-	}
-	// The obedient agent fails at the missing step in every repeat.
-	if !slices.ContainsFunc(a.Warnings, func(x report.Warning) bool { return x.Kind == "zero" }) {
-		t.Errorf("warnings %v, want one about 0 %%", a.Warnings)
-	}
-	if len(a.Repeats) != 2 || len(a.Variants) != 4 || len(a.Models) != 1 || len(a.Curves) == 0 {
-		t.Errorf("%d repeats, %d comparisons of variants, %d of models, %d curves",
-			len(a.Repeats), len(a.Variants), len(a.Models), len(a.Curves))
-	}
-	for format, marks := range map[string][]string{
-		"text": {
-			"Experiment small", "warnings: some figures may be misleading",
-			"What each variant changes", snapshotOf(t, path),
-		},
-		"md":   {"# Experiment small", "| model |", snapshotOf(t, path)},
-		"html": {"<title>", "vega", "trial-", snapshotOf(t, path)},
-	} {
-		args := []string{"report", "small", "--store", path, "--format", format}
-		if format == "html" {
-			args = append(args, "--transcripts", "2")
-		}
-		out := must(t, nil, args...).out
-		for _, m := range marks {
-			if !strings.Contains(out, m) {
-				t.Errorf("the report as %s lacks %q", format, m)
-			}
-		}
-	}
-	wantError(t, exitError, "did you mean small?", "report", "smal", "--store", path)
-}
-
 // TestReportCountsOnlyMatchingAttempts limits a report with --where. Conditions on fields of trials
 // also limit the planned trials, so that no trial of another model is missing.
-func TestReportCountsOnlyMatchingAttempts(t *testing.T) {
-	t.Parallel()
-	path := smallRun(t)
-	expert, failed := 0, 0
-	for _, a := range attempts(t, path) {
-		if a.Model == "sim/expert" {
-			expert++
-		}
-		if a.Model == "sim/expert" && a.Level == assay.Failure {
-			failed++
-		}
-	}
-	all := len(attempts(t, path))
-	for _, tc := range []struct {
-		name          string
-		where         []string
-		planned, done int
-	}{
-		{"no condition", nil, all, all},
-		{"field of trials", []string{"model=sim/expert"}, expert, expert},
-		{"field of attempts", []string{"model=sim/expert", "level=failure"}, expert, failed},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			args := []string{"report", "--store", path}
-			for _, w := range tc.where {
-				args = append(args, "--where", w)
-			}
-			var a report.Analysis
-			decode(t, must(t, nil, append(args, "--json")...).out, &a)
-			if a.Planned != tc.planned || a.Done != tc.done || !slices.Equal(a.Where, tc.where) {
-				t.Errorf("planned %d, done %d, where %q; want %d, %d, %q",
-					a.Planned, a.Done, a.Where, tc.planned, tc.done, tc.where)
-			}
-			sentence := "Only attempts with " + strings.Join(tc.where, " and ") + " count in this report."
-			text := strings.Join(strings.Fields(must(t, nil, args...).out), " ")
-			if strings.Contains(text, sentence) != (tc.where != nil) {
-				t.Errorf("the report names its conditions: %v, want %v\n%.500s",
-					tc.where == nil, tc.where != nil, text)
-			}
-		})
-	}
-	wantError(t, exitUsage, "--where: ", "report", "--store", path, "--where", "modl=x")
-}
-
 // TestCompare checks that flips name trials with different levels, and that an experiment doesn't
 // differ from itself.
-func TestCompare(t *testing.T) {
-	t.Parallel()
-	path := smallRun(t)
-	levels := make(map[assay.TrialID]assay.Level)
-	for _, a := range attempts(t, path) {
-		levels[a.ID] = a.Level
-	}
-	var v report.Comparison
-	r := must(t, nil, "compare", "sim/expert", "sim/obedient", "--store", path, "--format", "json")
-	if err := json.Unmarshal([]byte(r.out), &v); err != nil {
-		t.Fatal(err)
-	}
-	if v.Whole.Difference >= 0 || len(v.Flips) != v.Worse+v.Better || v.Worse == 0 || v.A.Trials != v.B.Trials {
-		t.Errorf("%+v with %d flips", v.Whole, len(v.Flips))
-	}
-	for _, f := range v.Flips {
-		if levels[f.A] != f.LevelA || levels[f.B] != f.LevelB || (f.LevelA == assay.FullSuccess) == (f.LevelB == assay.FullSuccess) {
-			t.Errorf("%+v is not a flip: the levels are %s and %s", f, levels[f.A], levels[f.B])
-		}
-	}
-
-	r = must(t, nil, "compare", "experiment:small", "small", "--store", path)
-	if !strings.Contains(r.out, "scored the same as") {
-		t.Errorf("an experiment compared with itself: %s", r.out)
-	}
-	r = must(t, nil, "compare", "sim/expert", "sim/obedient", "--store", path,
-		"--format", "html", "--transcripts", "1")
-	if n := strings.Count(r.out, `id="episode-trial-`); n != 2 {
-		t.Errorf("%d transcripts, want both of the first flip", n)
-	}
-	wantError(t, exitError, "sim/obedient", "compare", "sim/expert", "sim/obedint", "--store", path)
-	wantError(t, exitError, "no experiment", "compare", "sim/expert", "unknown", "--store", path)
-}
-
 // TestImportLegacy imports the original's real database. It stays apart from the trials.
-func TestImportLegacy(t *testing.T) {
-	t.Parallel()
-	const real = repository + "/../shared/data/legacy/master_database_2025-08-30.json"
-	if _, err := os.Stat(real); err != nil {
-		t.Skipf("the original's database is missing: %v", err)
-	}
-	path := smallRun(t)
-	before := must(t, nil, "export", "--store", path).out
-	r := must(t, nil, "import", "legacy", real, "--store", path)
-	for _, text := range []string{"371 aggregates", "doubled_counts", "test_model", "phantom_rate"} {
-		if !strings.Contains(r.out, text) {
-			t.Errorf("the import does not mention %q:\n%s", text, r.out)
-		}
-	}
-	if after := must(t, nil, "export", "--store", path).out; after != before {
-		t.Error("the import changed the exported attempts")
-	}
-	wantError(t, exitError, "already imported", "import", "legacy", real, "--store", path)
-	out := must(t, nil, "report", "--store", path, "--format", "md").out
-	const label = "From another system: master_database_2025-08-30.json"
-	if !strings.Contains(strings.ReplaceAll(out, "\\_", "_"), label) {
-		t.Error("the report does not show the imported database with its label")
-	}
-	verifyJSON(t, path, exitOK)
-	cut := file(t, t.TempDir(), "cut.json", `{"version": "3.0", "models": {`)
-	wantError(t, exitError, "cut.json:1:", "import", "legacy", cut, "--store", path)
-}
-
 // TestDamagedStoreIsRead loses a page of a store. All commands read the remaining attempts, and
 // report that some are missing.
 func TestDamagedStoreIsRead(t *testing.T) {
@@ -481,7 +352,8 @@ func TestDamagedStoreIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	const page = 4096
-	at := bytes.LastIndex(b, []byte(episode.TemplatesHash)) / page * page // a leaf page of the table of attempts
+	at := bytes.LastIndex(b,
+		[]byte(episode.TemplatesHash)) / page * page // a leaf page of the table of attempts
 	clear(b[at : at+page])
 	if err := os.WriteFile(path, b, 0o644); err != nil {
 		t.Fatal(err)
@@ -493,15 +365,18 @@ func TestDamagedStoreIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := bytes.Count(written, []byte("\n"))
-	if r.code != exitError || n == 0 || n >= len(all) || !strings.Contains(r.err, unread(len(all)-n)) {
+	if r.code != exitError || n == 0 || n >= len(all) ||
+		!strings.Contains(r.err, unread(len(all)-n)) {
 		t.Errorf("export: exit code %d with %d of %d attempts\n%s", r.code, n, len(all), r.err)
 	}
 	var a report.Analysis
-	if err := json.Unmarshal([]byte(must(t, nil, "report", "--store", path, "--json").out), &a); err != nil {
+	if err := json.Unmarshal([]byte(must(t, nil, "report", "--store", path, "--json").out),
+		&a); err != nil {
 		t.Fatal(err)
 	}
-	if a.Done != n || !slices.ContainsFunc(a.Warnings, func(x report.Warning) bool { return x.Kind == "damaged" }) {
-		t.Errorf("the report counts %d outcomes with warnings %+v, want %d and a warning about damage",
+	if a.Done != n || !slices.ContainsFunc(a.Warnings,
+		func(x report.Warning) bool { return x.Kind == "damaged" }) {
+		t.Errorf("%d outcomes in the report, warnings %+v; want %d and a warning about damage",
 			a.Done, a.Warnings, n)
 	}
 	var s []session.Status
@@ -509,25 +384,31 @@ func TestDamagedStoreIsRead(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.out), &s); err != nil {
 		t.Fatal(err)
 	}
-	if len(s) != 1 || s[0].Done < n || s[0].Planned != len(all) || !strings.Contains(r.err, fmt.Sprintf("skipped %d attempts after row ID", len(all)-n)) {
+	if len(s) != 1 || s[0].Done < n || s[0].Planned != len(all) ||
+		!strings.Contains(r.err, fmt.Sprintf("skipped %d attempts after row ID", len(all)-n)) {
 		t.Errorf("status = %+v with warnings %s", s, r.err)
 	}
 	if r = must(t, nil, "status", "--store", path); !strings.Contains(r.out, unread(len(all)-n)) {
 		t.Errorf("status does not mention unreadable attempts\n%s", r.out)
 	}
 	var v report.Comparison
-	if err := json.Unmarshal([]byte(must(t, nil, "compare", "--store", path, "--json", a.Experiment, a.Experiment).out), &v); err != nil {
+	if err := json.Unmarshal([]byte(must(t, nil, "compare", "--store", path, "--json", a.Experiment,
+		a.Experiment).out), &v); err != nil {
 		t.Fatal(err)
 	}
 	if v.A.Trials != n || v.Unread != len(all)-n {
-		t.Errorf("compare: %d trials and %d unread, want %d and %d", v.A.Trials, v.Unread, n, len(all)-n)
+		t.Errorf("compare: %d trials and %d unread, want %d and %d", v.A.Trials, v.Unread, n,
+			len(all)-n)
 	}
 	whole := path + ".whole"
 	r = call(t, nil, "recover", "--store", path, whole)
 	if r.code != exitError {
 		t.Errorf("recover after losing attempts: exit code %d\n%s%s", r.code, r.out, r.err)
 	}
-	if v := verifyJSON(t, whole, exitOK); v.Attempts < n || v.Attempts >= len(all) || !strings.Contains(r.out, counted(len(all)-v.Attempts, "attempt")) {
-		t.Errorf("%d of %d attempts are recovered, %d are readable\n%s", v.Attempts, len(all), n, r.out)
+	rest := verifyJSON(t, whole, exitOK)
+	if rest.Attempts < n || rest.Attempts >= len(all) ||
+		!strings.Contains(r.out, counted(len(all)-rest.Attempts, "attempt")) {
+		t.Errorf("%d of %d attempts are recovered, %d are readable\n%s", rest.Attempts, len(all), n,
+			r.out)
 	}
 }

@@ -33,7 +33,9 @@ The exit code is 1 if any of that does not hold.`,
 		Example: `  assay library validate
   assay library validate pilot.db --world pilot`,
 		Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string,
+			cobra.ShellCompDirective,
+		) {
 			return []string{"db"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -64,11 +66,15 @@ The exit code is 1 if any of that does not hold.`,
 				return err
 			}
 			if asJSON {
-				err = json.NewEncoder(p.out).Encode(map[string]any{"library": lib.Meta(), "worlds": proofs})
+				err = json.NewEncoder(p.out).Encode(map[string]any{
+					"library": lib.Meta(),
+					"worlds":  proofs,
+				})
 			} else {
 				writeProofs(p, lib.Meta(), proofs)
 			}
-			if err == nil && slices.ContainsFunc(proofs, func(proof validate.Proof) bool { return !proof.Sound }) {
+			if err == nil && slices.ContainsFunc(proofs,
+				func(proof validate.Proof) bool { return !proof.Sound }) {
 				err = errors.New("the library is not sound")
 			}
 			return err
@@ -95,7 +101,8 @@ func checkWorlds(worlds []string) error {
 
 func writeProofs(p *process, meta library.Meta, proofs []validate.Proof) {
 	fmt.Fprintf(p.out, "library %s, digest %s\n\n", meta.Name, meta.Digest)
-	t := document.NewTextTable("world", "verdict", "tasks", "unsolvable", "oracle", "planner", "distance")
+	t := document.NewTextTable("world", "verdict", "tasks", "unsolvable", "oracle", "planner",
+		"distance")
 	for _, proof := range proofs {
 		verdict := "sound"
 		if !proof.Sound {

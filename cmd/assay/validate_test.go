@@ -25,11 +25,12 @@ type validated struct {
 	Worlds  []validate.Proof `json:"worlds"`
 }
 
-// TestBuiltinLibraryIsSound checks that every task of the built-in library can be solved, as often as
-// the planner computes, and not by doing nothing.
+// TestBuiltinLibraryIsSound checks that every task of the built-in library can be solved, as
+// often as the planner computes, and not by doing nothing.
 func TestBuiltinLibraryIsSound(t *testing.T) {
 	t.Parallel()
-	text, err := program(t, "library", "validate", "--world", world.Assay1Name, "--json").CombinedOutput()
+	text, err := program(t, "library", "validate", "--world", world.Assay1Name,
+		"--json").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -67,7 +68,8 @@ func chain(n int) []assay.Tool {
 	for i := range n {
 		tool := assay.Tool{
 			Name: fmt.Sprint("tool_", i), Description: "Does something.",
-			Returns: []assay.Return{{Name: "success", Type: "boolean"}}, Errors: []assay.ToolError{{Code: "TIMEOUT"}},
+			Returns: []assay.Return{{Name: "success", Type: "boolean"}},
+			Errors:  []assay.ToolError{{Code: "TIMEOUT"}},
 		}
 		if i > 0 {
 			tool.Dependencies = []string{tools[i-1].Name}
@@ -78,17 +80,27 @@ func chain(n int) []assay.Tool {
 }
 
 func taskOf(id assay.TaskID, required ...string) assay.Task {
-	return assay.Task{ID: id, Type: "basic_task", Difficulty: "easy", Description: "Do it.", Required: required}
+	return assay.Task{
+		ID: id, Type: "basic_task", Difficulty: "easy", Description: "Do it.",
+		Required: required,
+	}
 }
 
 // TestValidateFindsUnsoundTasks validates libraries with one task under test among sound tasks.
 func TestValidateFindsUnsoundTasks(t *testing.T) {
 	t.Parallel()
 	source := assay.Parameter{Name: "source", Type: "string", Required: true}
-	reader := assay.Tool{Name: "reader", Description: "Reads.", Parameters: []assay.Parameter{source}}
-	refused := taskOf("refused", "reader") // the source must equal the input's, but must not be empty
+	reader := assay.Tool{
+		Name: "reader", Description: "Reads.",
+		Parameters: []assay.Parameter{source},
+	}
+	// The source must equal the input's, but must not be empty.
+	refused := taskOf("refused", "reader")
 	refused.Inputs = []byte(`{"source": ""}`)
-	lost := assay.Tool{Name: "lost", Description: "Needs a missing tool.", Dependencies: []string{"tool_99"}}
+	lost := assay.Tool{
+		Name: "lost", Description: "Needs a missing tool.",
+		Dependencies: []string{"tool_99"},
+	}
 	tools := append(chain(12), reader, lost)
 	for _, tc := range []struct {
 		name string
@@ -128,7 +140,8 @@ func TestValidateFindsUnsoundTasks(t *testing.T) {
 				tasks = append(tasks, taskOf(assay.TaskID(fmt.Sprint("more_", i)), "tool_6"))
 			}
 			meta := library.Meta{Name: "small"}
-			if err := library.Create(t.Context(), path, meta, tools, slices.Values(tasks)); err != nil {
+			if err := library.Create(t.Context(), path, meta, tools,
+				slices.Values(tasks)); err != nil {
 				t.Fatal(err)
 			}
 			sound := true
@@ -176,7 +189,8 @@ func proofLines(world string, pr validate.Proof) (lines []string) {
 		"doing nothing scores at":                     pr.Null,
 	} {
 		if len(tasks) > 0 {
-			lines = append(lines, fmt.Sprintf("%s: %s %s, …\n", world, text, strings.Join(tasks, ", ")))
+			lines = append(lines,
+				fmt.Sprintf("%s: %s %s, …\n", world, text, strings.Join(tasks, ", ")))
 		}
 	}
 	return lines
@@ -190,8 +204,16 @@ func TestValidateRefusesUnknownNames(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"--world", "assay-2"}, exitUsage, "unknown world \"assay-2\"\nhint: there are assay-1 and pilot"},
-		{[]string{"--world", ""}, exitUsage, "--world names no world\nhint: there are assay-1 and pilot"},
+		{
+			[]string{"--world", "assay-2"},
+			exitUsage,
+			"unknown world \"assay-2\"\nhint: there are assay-1 and pilot",
+		},
+		{
+			[]string{"--world", ""},
+			exitUsage,
+			"--world names no world\nhint: there are assay-1 and pilot",
+		},
 		{[]string{filepath.Join(t.TempDir(), "none.db")}, exitError, "no such file\nhint: "},
 	} {
 		r := call(t, nil, append([]string{"library", "validate"}, tc.args...)...)
@@ -232,7 +254,8 @@ func TestGenerate(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.db")
 	r := must(t, nil, "library", "generate", "-o", path, "--tasks-per-type", "3")
-	want := path + ": 120 descriptions of 15 tasks\nNext: write `library: " + path + "` in an experiment file\n"
+	want := path + ": 120 descriptions of 15 tasks\n" +
+		"Next: write `library: " + path + "` in an experiment file\n"
 	if r.out != want {
 		t.Errorf("generate prints %q, want %q", r.out, want)
 	}
@@ -241,7 +264,10 @@ func TestGenerate(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for i, c := range got.Counts {
-		want := library.Count{Type: assay.TaskTypes[i/8], Difficulty: validate.Difficulties[i%8], Tasks: 3}
+		want := library.Count{
+			Type: assay.TaskTypes[i/8], Difficulty: validate.Difficulties[i%8],
+			Tasks: 3,
+		}
 		if c != want {
 			t.Errorf("count %d is %+v, want %+v", i, c, want)
 		}
@@ -261,13 +287,25 @@ func TestGenerate(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"-o", path}, exitError, "x.db already exists\nhint: choose another file, or replace it with --force"},
+		{
+			[]string{"-o", path},
+			exitError,
+			"x.db already exists\nhint: choose another file, or replace it with --force",
+		},
 		{[]string{"-o", dir, "--force"}, exitError, " is a directory\nhint: name a file in it"},
 		{[]string{"-o", filepath.Join(path, "y.db")}, exitError, "not a directory"},
 		{[]string{"-o", filepath.Join(dir, "no", "y.db")}, exitError, "no such file or directory"},
 		{nil, exitUsage, "--output is missing\nhint: assay library generate -o library.db"},
-		{[]string{"-o", filepath.Join(dir, "y.db"), "--tasks-per-type", "0"}, exitUsage, "cannot generate 0 tasks of each type\nhint: "},
-		{[]string{"-o", filepath.Join(dir, "y.db"), "--tasks-per-type", "1000"}, exitUsage, "hint: choose a number from 1 to 999"},
+		{
+			[]string{"-o", filepath.Join(dir, "y.db"), "--tasks-per-type", "0"},
+			exitUsage,
+			"cannot generate 0 tasks of each type\nhint: ",
+		},
+		{
+			[]string{"-o", filepath.Join(dir, "y.db"), "--tasks-per-type", "1000"},
+			exitUsage,
+			"hint: choose a number from 1 to 999",
+		},
 	} {
 		r := call(t, nil, append([]string{"library", "generate"}, tc.args...)...)
 		if r.code != tc.code || !strings.Contains(r.err, tc.want) || r.out != "" {
@@ -284,8 +322,8 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-// TestGenerateDefaultIsBuiltin checks that the default number of tasks gives the built-in library, so
-// that both have the same trials.
+// TestGenerateDefaultIsBuiltin checks that the default number of tasks gives the built-in
+// library, so that both have the same trials.
 func TestGenerateDefaultIsBuiltin(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "builtin.db")

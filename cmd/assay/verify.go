@@ -21,11 +21,12 @@ func newVerify(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Prove that a store is whole",
-		Long: `Verify reads everything in a store once and checks it: the file and its tables, each row
-against its seal, each trial against its ID, and each transcript against the score that it
-gave. It checks that nothing is missing except what was deleted on purpose, that each trial
-is settled at most once, that models, variants, task types and reliabilities belong to the
-run's experiment, and that the requested model answered.
+		Long: `Verify reads everything in a store once and checks it: the file and its tables, each
+row against its seal, each trial against its ID, and each transcript against the
+score that it gave. It checks that nothing is missing except what was deleted on
+purpose, that each trial is settled at most once, that models, variants, task types
+and reliabilities belong to the run's experiment, and that the requested model
+answered.
 
 It changes no row. If something is wrong, it prints what, where and what to do, leaves a
 file next to the store that keeps runs from writing to it, and exits with code 1. The store
@@ -86,7 +87,10 @@ func auditText(r *audit.Report) string {
 		n    int
 		text string
 	}{
-		{r.Unsealed, "attempts are older than seals; a plausible change to them would not be found"},
+		{
+			r.Unsealed,
+			"attempts are older than seals; a plausible change to them would not be found",
+		},
 		{r.Deleted, "attempts were deleted on purpose"},
 		{r.Dropped, "transcripts were deleted on purpose"},
 		{r.Lost, "transcripts were lost before, and a recovery kept their attempts"},
@@ -131,7 +135,9 @@ func (p *process) openForOne(ctx context.Context, path string) (*store.DB, error
 		return nil, err
 	}
 	if db.MarkedDamaged() {
-		fmt.Fprintf(p.err, "assay: %s is damaged, says \"assay verify\"; the output covers what can be read\n", path)
+		fmt.Fprintf(p.err,
+			"assay: %s is damaged, says \"assay verify\"; the output covers what can be read\n",
+			path)
 	}
 	const most = 10
 	n := 0

@@ -62,7 +62,7 @@ func newTarget(path string, mode fs.FileMode) (*target, error) {
 func refuseOccupied(path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return hinted(fmt.Errorf("%s %w", path, ErrExists),
-			"nothing was written; name a file that does not exist")
+			"choose another file")
 	}
 	for _, suffix := range []string{"-wal", "-journal", ".damaged"} {
 		switch fi, err := os.Lstat(path + suffix); {

@@ -144,19 +144,26 @@ func (d Duration) MarshalJSON() ([]byte, error) {
 func (d *Duration) UnmarshalJSON(b []byte) error { return d.UnmarshalYAML(b) }
 
 // Load reads an experiment file, fills in the defaults and checks it. Paths in
-// the file are relative to its directory.
-func Load(path string) (*Experiment, error) {
+// the file are relative to its directory. If models are given, they replace
+// those that the file lists, so the file may leave them out.
+func Load(path string, models ...string) (*Experiment, error) {
 	doc, err := readDocument(path)
 	if err != nil {
 		return nil, err
 	}
-	return load(doc)
+	return load(doc, models...)
 }
 
-func load(doc *document) (*Experiment, error) {
+func load(doc *document, models ...string) (*Experiment, error) {
 	e, err := read(doc)
 	if err != nil {
 		return nil, err
+	}
+	if len(models) > 0 {
+		if err := e.SetModels(models); err != nil {
+			return nil, err
+		}
+		return e, nil
 	}
 	if i, message, hint := e.modelMistake(e.Models); message != "" {
 		field := "models"

@@ -108,7 +108,7 @@ func (o ImportOptions) check() error {
 		}
 	}
 	if !o.Force {
-		return fmt.Errorf("import: %s already exists\n"+
+		return fmt.Errorf("%s already exists\n"+
 			"hint: choose another file, or replace it with --force", o.Out)
 	}
 	return nil

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/report"
+)
+
+func TestReport(t *testing.T) {
+	t.Parallel()
+	path := smallRun(t)
+	var a report.Analysis
+	if err := json.Unmarshal([]byte(must(t, nil, "report", "--store", path, "--json").out),
+		&a); err != nil {
+		t.Fatal(err)
+	}
+	done := 0
+	for _, c := range a.Cells {
+		done += c.Done
+	}
+	if n := len(attempts(t, path)); done != n || a.Done != n || a.Planned != n {
+		t.Errorf("cells count %d outcomes, the table counts %d of %d, and the store has %d",
+			done, a.Done, a.Planned, n)
+	}
+	// The obedient agent fails at the missing step in every repeat.
+	if !slices.ContainsFunc(a.Warnings, func(x report.Warning) bool { return x.Kind == "zero" }) {
+		t.Errorf("warnings %v, want one about 0 %%", a.Warnings)
+	}
+	if len(a.Repeats) != 2 || len(a.Variants) != 4 || len(a.Models) != 1 || len(a.Curves) == 0 {
+		t.Errorf("%d repeats, %d comparisons of variants, %d of models, %d curves",
+			len(a.Repeats), len(a.Variants), len(a.Models), len(a.Curves))
+	}
+	for format, marks := range map[string][]string{
+		"text": {
+			"Experiment small", "warnings: some figures may be misleading",
+			"What each variant changes", snapshotOf(t, path),
+		},
+		"md":   {"# Experiment small", "| model |", snapshotOf(t, path)},
+		"html": {"<title>", "vega", "trial-", snapshotOf(t, path)},
+	} {
+		args := []string{"report", "small", "--store", path, "--format", format}
+		if format == "html" {
+			args = append(args, "--transcripts", "2")
+		}
+		out := must(t, nil, args...).out
+		for _, m := range marks {
+			if !strings.Contains(out, m) {
+				t.Errorf("the report as %s lacks %q", format, m)
+			}
+		}
+	}
+	wantError(t, exitError, "did you mean small?", "report", "smal", "--store", path)
+}
+
+func TestReportCountsOnlyMatchingAttempts(t *testing.T) {
+	t.Parallel()
+	path := smallRun(t)
+	expert, failed := 0, 0
+	for _, a := range attempts(t, path) {
+		if a.Model == "sim/expert" {
+			expert++
+		}
+		if a.Model == "sim/expert" && a.Level == assay.Failure {
+			failed++
+		}
+	}
+	all := len(attempts(t, path))
+	for _, tc := range []struct {
+		name          string
+		where         []string
+		planned, done int
+	}{
+		{"no condition", nil, all, all},
+		{"field of trials", []string{"model=sim/expert"}, expert, expert},
+		{"field of attempts", []string{"model=sim/expert", "level=failure"}, expert, failed},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			args := []string{"report", "--store", path}
+			for _, w := range tc.where {
+				args = append(args, "--where", w)
+			}
+			var a report.Analysis
+			decode(t, must(t, nil, append(args, "--json")...).out, &a)
+			if a.Planned != tc.planned || a.Done != tc.done || !slices.Equal(a.Where, tc.where) {
+				t.Errorf("planned %d, done %d, where %q; want %d, %d, %q",
+					a.Planned, a.Done, a.Where, tc.planned, tc.done, tc.where)
+			}
+			sentence := "Only attempts with " + strings.Join(tc.where, " and ") +
+				" count in this report."
+			text := strings.Join(strings.Fields(must(t, nil, args...).out), " ")
+			if strings.Contains(text, sentence) != (tc.where != nil) {
+				t.Errorf("the report names its conditions: %v, want %v\n%.500s",
+					tc.where == nil, tc.where != nil, text)
+			}
+		})
+	}
+	wantError(t, exitUsage, "--where: ", "report", "--store", path, "--where", "modl=x")
+}
+
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	path := smallRun(t)
+	levels := make(map[assay.TrialID]assay.Level)
+	for _, a := range attempts(t, path) {
+		levels[a.ID] = a.Level
+	}
+	var v report.Comparison
+	r := must(t, nil, "compare", "sim/expert", "sim/obedient", "--store", path, "--format", "json")
+	if err := json.Unmarshal([]byte(r.out), &v); err != nil {
+		t.Fatal(err)
+	}
+	if v.Whole.Difference >= 0 || len(v.Flips) != v.Worse+v.Better || v.Worse == 0 ||
+		v.A.Trials != v.B.Trials {
+		t.Errorf("%+v with %d flips", v.Whole, len(v.Flips))
+	}
+	for _, f := range v.Flips {
+		if levels[f.A] != f.LevelA || levels[f.B] != f.LevelB ||
+			(f.LevelA == assay.FullSuccess) == (f.LevelB == assay.FullSuccess) {
+			t.Errorf("%+v is not a flip: the levels are %s and %s", f, levels[f.A], levels[f.B])
+		}
+	}
+
+	r = must(t, nil, "compare", "experiment:small", "small", "--store", path)
+	if !strings.Contains(r.out, "scored the same as") {
+		t.Errorf("an experiment compared with itself: %s", r.out)
+	}
+	r = must(t, nil, "compare", "sim/expert", "sim/obedient", "--store", path,
+		"--format", "html", "--transcripts", "1")
+	if n := strings.Count(r.out, `id="episode-trial-`); n != 2 {
+		t.Errorf("%d transcripts, want both of the first flip", n)
+	}
+	wantError(t, exitError, "sim/obedient", "compare", "sim/expert", "sim/obedint", "--store", path)
+	wantError(t, exitError, "no experiment", "compare", "sim/expert", "unknown", "--store", path)
+}
+
+func TestImportLegacy(t *testing.T) {
+	t.Parallel()
+	const real = repository + "/../shared/data/legacy/master_database_2025-08-30.json"
+	if _, err := os.Stat(real); err != nil {
+		t.Skipf("the original's database is missing: %v", err)
+	}
+	path := smallRun(t)
+	before := must(t, nil, "export", "--store", path).out
+	r := must(t, nil, "import", "legacy", real, "--store", path)
+	for _, text := range []string{
+		"371 aggregates", "doubled_counts", "test_model", "phantom_rate",
+	} {
+		if !strings.Contains(r.out, text) {
+			t.Errorf("the import does not mention %q:\n%s", text, r.out)
+		}
+	}
+	if after := must(t, nil, "export", "--store", path).out; after != before {
+		t.Error("the import changed the exported attempts")
+	}
+	wantError(t, exitError, "already imported", "import", "legacy", real, "--store", path)
+	out := must(t, nil, "report", "--store", path, "--format", "md").out
+	const label = "From another system: master_database_2025-08-30.json"
+	if !strings.Contains(strings.ReplaceAll(out, "\\_", "_"), label) {
+		t.Error("the report does not show the imported database with its label")
+	}
+	verifyJSON(t, path, exitOK)
+	cut := file(t, t.TempDir(), "cut.json", `{"version": "3.0", "models": {`)
+	wantError(t, exitError, "cut.json:1:", "import", "legacy", cut, "--store", path)
+}
