@@ -2,14 +2,10 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/model/sim"
-	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/plan"
 )
 
@@ -89,29 +85,12 @@ MODEL. With a NAME it prints that suite as an experiment file, to read or to edi
 				return err
 			}
 			for _, name := range plan.Suites {
-				p.item(fmt.Sprintf("%-12s ", name), firstSentence(plan.SuiteFile(name)))
+				p.item(fmt.Sprintf("%-12s ", name), plan.SuiteSummary(name))
 			}
 			fmt.Fprintln(p.out, "\nNext: assay run --suite models --model sim/optimal")
 			return nil
 		},
 	}
-}
-
-// firstSentence returns the first sentence of the comment at the top of a suite's file.
-func firstSentence(file []byte) string {
-	var words []string
-	for line := range strings.Lines(string(file)) {
-		text, ok := strings.CutPrefix(strings.TrimSpace(line), "#")
-		if !ok {
-			break
-		}
-		words = append(words, strings.Fields(text)...)
-	}
-	text := strings.Join(words, " ")
-	if first, _, ok := strings.Cut(text, ". "); ok {
-		return first + "."
-	}
-	return text
 }
 
 // simHelp describes the built-in models.
@@ -124,28 +103,6 @@ const simHelp = `Built-in models, which need no key:
   sim/mute      never calls a tool
 Without a plan, optimal, listed and obedient guess the tools from the description.
 `
-
-// simNote explains why simulated models score low although the best possible rate is high. It is
-// empty if no simulated model of the job meets a flawed plan.
-func simNote(j *job.Job) string {
-	var models []string
-	for _, m := range j.Experiment.Models {
-		if !slices.Contains([]string{sim.Optimal, sim.Listed, sim.Obedient}, m) {
-			continue
-		}
-		for cell := range j.Plan.Cells(m) {
-			if _, flawed := assay.FlawOf(cell.Variant); flawed {
-				models = append(models, m)
-				break
-			}
-		}
-	}
-	if len(models) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("Simulated models that trust the plan in the prompt (%s) fail if it is "+
-		"flawed, however high the best possible rate is.", strings.Join(models, ", "))
-}
 
 // completeYAML completes the name of an experiment file.
 func completeYAML(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

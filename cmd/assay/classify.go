@@ -12,14 +12,11 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/classify"
-	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/selection"
 	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/opinion"
-	"github.com/assay-eval/assay/internal/run/plan"
-	"github.com/assay-eval/assay/internal/task/library"
 )
 
 type classifyFlags struct {
@@ -101,7 +98,8 @@ func (f classifyFlags) check() error {
 
 // askModel asks the model. Ctrl-C keeps the answers so far.
 func askModel(ctx context.Context, p *process, f classifyFlags) (sum *opinion.Summary, err error) {
-	pool, closePool, err := onePool(ctx, p, f)
+	pool, closePool, err := job.OnePool(ctx, "classify", f.model, f.providers, p.env,
+		f.simLatency)
 	if err != nil {
 		return nil, err
 	}
@@ -123,28 +121,6 @@ func askModel(ctx context.Context, p *process, f classifyFlags) (sum *opinion.Su
 		Width:      pool.Width(),
 		Progress:   askProgress(p),
 	})
-}
-
-// onePool returns the lanes of the model that is asked.
-func onePool(ctx context.Context, p *process, f classifyFlags) (*lane.Pool, func() error, error) {
-	e := &plan.Experiment{Name: "classify", Limits: plan.Limits{Request: plan.DefaultRequest}}
-	if err := e.SetModels([]string{f.model}); err != nil {
-		return nil, nil, err
-	}
-	if f.providers != "" {
-		e.SetProviders(f.providers)
-	}
-	lib, err := library.Builtin(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	j := &job.Job{Experiment: e, Library: lib}
-	pools, err := j.Pools(p.env, f.simLatency)
-	if err != nil {
-		return nil, nil, errors.Join(err, lib.Close())
-	}
-	pools.Open(lane.Options{Request: time.Duration(e.Limits.Request)})
-	return pools.ByModel[f.model], func() error { pools.Close(); return lib.Close() }, nil
 }
 
 // progressEvery is the interval between lines of progress.

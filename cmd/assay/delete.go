@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -50,11 +49,7 @@ leaves the free space out. Ctrl-C before the end undoes everything.`,
 			if err != nil {
 				return err
 			}
-			if f.asJSON {
-				return json.NewEncoder(p.out).Encode(d)
-			}
-			_, err = fmt.Fprint(p.out, d)
-			return err
+			return p.print(f.asJSON, d)
 		},
 	}
 	storeFlag(cmd, &f.store)

@@ -211,34 +211,11 @@ func tellExported(
 	if m.Counts.Attempts > 0 {
 		return nil
 	}
-	why, err := whyEmpty(ctx, e.Selection)
+	why, err := e.Selection.WhyEmpty(ctx)
 	for line := range strings.Lines(why) {
 		fmt.Fprintln(p.err, sanitize(strings.TrimSpace(line)))
 	}
 	return err
-}
-
-// whyEmpty explains why a selection has no attempts.
-func whyEmpty(ctx context.Context, s *selection.Selection) (string, error) {
-	why, err := s.Where.Explain(s.Unconditional(ctx))
-	if err != nil || why != "" {
-		return why, err
-	}
-	flags := ""
-	for _, flag := range [][2]string{
-		{"experiment", s.Experiment},
-		{"run", string(s.Run)},
-		{"since", s.Since},
-		{"snapshot", s.Request.Snapshot},
-	} {
-		if flag[1] != "" {
-			flags += fmt.Sprintf(" --%s %s", flag[0], flag[1])
-		}
-	}
-	if flags == "" {
-		return "the store has no attempts yet", nil
-	}
-	return "there is no attempt with" + flags, nil
 }
 
 // notKept mentions attempts whose transcripts the store doesn't have. That is not damage.

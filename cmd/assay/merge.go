@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -77,12 +76,7 @@ func rebuild(
 	if sum.Lost > 0 || sum.Missing > 0 || sum.Unreadable > 0 {
 		lost = &codedError{code: exitError}
 	}
-	if asJSON {
-		err = json.NewEncoder(p.out).Encode(out)
-	} else {
-		_, err = fmt.Fprint(p.out, &out)
-	}
-	return errors.Join(err, lost)
+	return errors.Join(p.print(asJSON, &out), lost)
 }
 
 func (r *rebuilt) String() string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode"
@@ -53,4 +54,13 @@ func firstOf[T any](b *strings.Builder, all []T, what string) []T {
 	}
 	fmt.Fprintf(b, "%d %s; --json lists all\n", len(all), what)
 	return all[:most]
+}
+
+// print prints a result as JSON or as text.
+func (p *process) print(asJSON bool, result fmt.Stringer) error {
+	if asJSON {
+		return json.NewEncoder(p.out).Encode(result)
+	}
+	_, err := fmt.Fprint(p.out, result)
+	return err
 }

@@ -94,7 +94,7 @@ func writePlan(p *process, j *job.Job, out job.Estimate) {
 	fmt.Fprintln(p.out)
 	writeGaps(p, out)
 	writeCeilings(p, out.Ceilings)
-	if note := simNote(j); note != "" {
+	if note := j.SimNote(); note != "" {
 		p.say("%s", note)
 		fmt.Fprintln(p.out)
 	}

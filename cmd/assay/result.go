@@ -38,7 +38,7 @@ func (r *runResult) print(ctx context.Context) error {
 	}
 	fmt.Fprintln(r.out)
 	r.printWarnings(table.Warnings)
-	if note := simNote(r.job); note != "" {
+	if note := r.job.SimNote(); note != "" {
 		r.say("%s", note)
 		fmt.Fprintln(r.out)
 	}

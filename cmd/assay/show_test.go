@@ -224,7 +224,7 @@ tasks_per_type: 4
 		system, user, ok := strings.Cut(strings.TrimPrefix(prompt, "── system ──\n"),
 			"\n\n── user ──\n")
 		replied := strings.Contains(prompt, "assistant") || worked.MatchString(prompt)
-		if !ok || user == "" || replied || !strings.Contains(text, indent(system, "  ")) {
+		if !ok || user == "" || replied || !strings.Contains(text, strings.ReplaceAll(system, "\n", "\n  ")) {
 			t.Errorf("trial %s does not begin with its prompt:\n%s", a.ID, prompt)
 		}
 	}

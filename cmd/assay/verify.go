@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,11 +39,7 @@ latest attempts may have been cut off without a trace.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				err = json.NewEncoder(p.out).Encode(r)
-			} else {
-				_, err = fmt.Fprint(p.out, auditText(r))
-			}
+			err = p.print(asJSON, r)
 			if r.NotMarked != nil {
 				fmt.Fprintf(p.err, "assay: %v\nhint: the store's directory is not writable, "+
 					"so nothing keeps a run from writing to a copy of the store\n", r.NotMarked)
@@ -60,60 +53,6 @@ latest attempts may have been cut off without a trace.`,
 	storeFlag(cmd, &path)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
-}
-
-func auditText(r *audit.Report) string {
-	var b strings.Builder
-	const most = 50
-	for n, problem := range r.Problems {
-		if n == most {
-			fmt.Fprintf(&b, "… and %d more; --json lists all\n", len(r.Problems)-most)
-			break
-		}
-		fmt.Fprintf(&b, "%s: %s: %s\n    → %s\n",
-			problem.Check, problem.Where, problem.What, problem.Do)
-	}
-	if len(r.Problems) > 0 {
-		fmt.Fprintln(&b)
-	}
-
-	fmt.Fprintf(&b, "%s, snapshot %s: %d trials, %d attempts, %d outcomes, %d transcripts; "+
-		"%d scores proved by their transcripts\n",
-		r.Store, r.Snapshot, r.Trials, r.Attempts, r.Outcomes, r.Transcripts, r.Rescored)
-	for _, why := range slices.Sorted(maps.Keys(r.Unjudged)) {
-		fmt.Fprintf(&b, "%d scores are not proved: %s\n", r.Unjudged[why], why)
-	}
-	for _, n := range []struct {
-		n    int
-		text string
-	}{
-		{
-			r.Unsealed,
-			"attempts are older than seals; a plausible change to them would not be found",
-		},
-		{r.Deleted, "attempts were deleted on purpose"},
-		{r.Dropped, "transcripts were deleted on purpose"},
-		{r.Lost, "transcripts were lost before, and a recovery kept their attempts"},
-	} {
-		if n.n > 0 {
-			fmt.Fprintf(&b, "%d %s\n", n.n, n.text)
-		}
-	}
-
-	problems := counted(len(r.Problems), "problem")
-	switch {
-	case r.Damaged() && r.Mark != "":
-		fmt.Fprintf(&b, "%s: the store is damaged. No run writes to it while %s exists.\n",
-			problems, r.Mark)
-	case r.Damaged():
-		fmt.Fprintf(&b, "%s: the store is damaged.\n", problems)
-	case len(r.Problems) > 0:
-		fmt.Fprintf(&b, "%s: the store is as it was written, but its contents cannot be right.\n",
-			problems)
-	default:
-		fmt.Fprintln(&b, "The store is whole.")
-	}
-	return b.String()
 }
 
 // openToRead opens a store for reading. It prints which attempts cannot be read, and skips them.

@@ -239,3 +239,26 @@ func (s *Selection) scopeOf(ctx context.Context, e store.Experiment) (*Scope, er
 	}
 	return scope, nil
 }
+
+// WhyEmpty explains why a selection has no attempts.
+func (s *Selection) WhyEmpty(ctx context.Context) (string, error) {
+	why, err := s.Where.Explain(s.Unconditional(ctx))
+	if err != nil || why != "" {
+		return why, err
+	}
+	flags := ""
+	for _, flag := range [][2]string{
+		{"experiment", s.Experiment},
+		{"run", string(s.Run)},
+		{"since", s.Since},
+		{"snapshot", s.Request.Snapshot},
+	} {
+		if flag[1] != "" {
+			flags += fmt.Sprintf(" --%s %s", flag[0], flag[1])
+		}
+	}
+	if flags == "" {
+		return "the store has no attempts yet", nil
+	}
+	return "there is no attempt with" + flags, nil
+}

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/assay-eval/assay"
 )
@@ -43,4 +44,21 @@ func Suite(name string) (*Experiment, error) {
 		}
 	}
 	panic("plan: suite: " + err.Error())
+}
+
+// SuiteSummary returns the first sentence of the comment at the top of a suite's file.
+func SuiteSummary(name string) string {
+	var words []string
+	for line := range strings.Lines(string(SuiteFile(name))) {
+		text, ok := strings.CutPrefix(strings.TrimSpace(line), "#")
+		if !ok {
+			break
+		}
+		words = append(words, strings.Fields(text)...)
+	}
+	text := strings.Join(words, " ")
+	if first, _, ok := strings.Cut(text, ". "); ok {
+		return first + "."
+	}
+	return text
 }

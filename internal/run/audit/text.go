@@ -1,0 +1,66 @@
+package audit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// String describes the result and lists the first problems.
+func (r *Report) String() string {
+	var b strings.Builder
+	const most = 50
+	for n, problem := range r.Problems {
+		if n == most {
+			fmt.Fprintf(&b, "… and %d more; --json lists all\n", len(r.Problems)-most)
+			break
+		}
+		fmt.Fprintf(&b, "%s: %s: %s\n    → %s\n",
+			problem.Check, problem.Where, problem.What, problem.Do)
+	}
+	if len(r.Problems) > 0 {
+		fmt.Fprintln(&b)
+	}
+
+	fmt.Fprintf(&b, "%s, snapshot %s: %d trials, %d attempts, %d outcomes, %d transcripts; "+
+		"%d scores proved by their transcripts\n",
+		r.Store, r.Snapshot, r.Trials, r.Attempts, r.Outcomes, r.Transcripts, r.Rescored)
+	for _, why := range slices.Sorted(maps.Keys(r.Unjudged)) {
+		fmt.Fprintf(&b, "%d scores are not proved: %s\n", r.Unjudged[why], why)
+	}
+	for _, n := range []struct {
+		n    int
+		text string
+	}{
+		{
+			r.Unsealed,
+			"attempts are older than seals; a plausible change to them would not be found",
+		},
+		{r.Deleted, "attempts were deleted on purpose"},
+		{r.Dropped, "transcripts were deleted on purpose"},
+		{r.Lost, "transcripts were lost before, and a recovery kept their attempts"},
+	} {
+		if n.n > 0 {
+			fmt.Fprintf(&b, "%d %s\n", n.n, n.text)
+		}
+	}
+
+	problems := fmt.Sprintf("%d problems", len(r.Problems))
+	if len(r.Problems) == 1 {
+		problems = "1 problem"
+	}
+	switch {
+	case r.Damaged() && r.Mark != "":
+		fmt.Fprintf(&b, "%s: the store is damaged. No run writes to it while %s exists.\n",
+			problems, r.Mark)
+	case r.Damaged():
+		fmt.Fprintf(&b, "%s: the store is damaged.\n", problems)
+	case len(r.Problems) > 0:
+		fmt.Fprintf(&b, "%s: the store is as it was written, but its contents cannot be right.\n",
+			problems)
+	default:
+		fmt.Fprintln(&b, "The store is whole.")
+	}
+	return b.String()
+}
