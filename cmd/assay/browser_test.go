@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Chromium draws every chart of a real report and of a real comparison, and prints nothing on its
+// Chromium draws every chart of a real report and of a real comparison, without printing to its
 // console.
 func TestReportInABrowser(t *testing.T) {
 	t.Parallel()

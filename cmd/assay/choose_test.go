@@ -21,7 +21,7 @@ import (
 )
 
 // TestWrongChoiceIsUsageError checks that run and plan explain a wrong choice of the experiment in
-// the same way and write nothing.
+// the same way and create no files.
 func TestWrongChoiceIsUsageError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -60,8 +60,8 @@ func opinions(t *testing.T, path string) []store.Classification {
 	return all
 }
 
-// checkOpinions checks that a store has the wanted number of opinions, at most one per outcome, and
-// none on a full success.
+// checkOpinions checks that a store has the wanted number of opinions, at most one per outcome,
+// and that no full success has one.
 func checkOpinions(t *testing.T, path string, want int) {
 	t.Helper()
 	category, seen := make(map[assay.TrialID]string), make(map[assay.TrialID]bool)

@@ -178,7 +178,7 @@ func exportAttempts(ctx context.Context, p *process, f exportFlags) (err error) 
 	return incomplete(m.Missing, e.Selection.Narrowed() || f.experiment != "")
 }
 
-// tellExported prints what was exported. If that is nothing, it prints why.
+// tellExported prints what was exported. If the export is empty, it prints why.
 func tellExported(
 	ctx context.Context, p *process, e *dataset.Export, m export.Manifest, records int,
 ) error {
@@ -235,7 +235,7 @@ func incomplete(m export.Missing, filtered bool) error {
 	return fmt.Errorf("%s\nhint: \"assay verify\" says more", missingText(m, filtered))
 }
 
-// missingText says what an export lacks because of damage. With a filter, an attempt that cannot
+// missingText lists the records that damage keeps out of an export. With a filter, an attempt that cannot
 // be read may or may not have been selected.
 func missingText(m export.Missing, filtered bool) string {
 	var all []string

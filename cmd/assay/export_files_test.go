@@ -86,9 +86,7 @@ func hidden(t testing.TB, dir string) []string {
 
 const oneModel = "models: [sim/listed]\ntasks_per_type: 1\nvariants: [optimal]\n"
 
-// TestExportManifests checks that every format has a manifest with the conditions of the export,
-// and that --check finds a changed file.
-// TestExportFilesAppearTogether checks that a failed export changes nothing, that the remains of a
+// TestExportFilesAppearTogether checks that a failed export changes no file, that the remains of a
 // killed export are removed, and that two exports don't write one file at once.
 func TestExportFilesAppearTogether(t *testing.T) {
 	t.Parallel()
@@ -267,9 +265,6 @@ func TestExportOfLongNames(t *testing.T) {
 	}
 }
 
-// TestExportOfDamagedTranscripts checks that only damage to selected transcripts counts as missing.
-// TestExportOfDamagedAttempts checks that an export with a filter may, but need not, be incomplete:
-// the damaged attempt may not match the filter.
 // contents returns the contents of each file in a directory, except for shared memory of SQLite.
 func contents(t testing.TB, dir string) map[string]string {
 	t.Helper()
@@ -342,8 +337,6 @@ func TestOutputsNeverReplaceStores(t *testing.T) {
 		fmt.Sprintf("/dev/fd/%d", f.Fd()))
 }
 
-// TestExportWithoutTranscripts exports attempts whose transcripts were deleted. The export mentions
-// them, but that is not an error.
 // TestInspectExportsKeepOtherFiles exports into a directory several times in one second. All logs
 // stay, the remains of killed programs go, and the files of others stay.
 func TestInspectExportsKeepOtherFiles(t *testing.T) {
@@ -426,8 +419,6 @@ func TestExportKeepsPermissionsOfReplacedFile(t *testing.T) {
 	}
 }
 
-// TestCheckFindsManifests checks that every file of an export leads to its manifest, and that a
-// manifest cannot control the terminal.
 // TestTablesNeverShareAFile names standard output a second time, in several ways.
 func TestTablesNeverShareAFile(t *testing.T) {
 	t.Parallel()

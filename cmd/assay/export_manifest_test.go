@@ -25,6 +25,8 @@ func manifestOf(t testing.TB, path string) export.Manifest {
 	return m
 }
 
+// TestExportManifests checks that every format has a manifest with the conditions of the export,
+// and that --check finds a changed file.
 func TestExportManifests(t *testing.T) {
 	t.Parallel()
 	path := quickRun(t, oneModel)
@@ -80,6 +82,7 @@ func TestExportManifests(t *testing.T) {
 	}
 }
 
+// TestExportOfDamagedTranscripts checks that only damage to selected transcripts counts as missing.
 func TestExportOfDamagedTranscripts(t *testing.T) {
 	t.Parallel()
 	path := quickRun(t,
@@ -132,6 +135,8 @@ func TestExportOfDamagedTranscripts(t *testing.T) {
 	}
 }
 
+// TestExportOfDamagedAttempts checks that an export with a filter may, but need not, be incomplete:
+// the damaged attempt may not match the filter.
 func TestExportOfDamagedAttempts(t *testing.T) {
 	t.Parallel()
 	path := quickRun(t, oneModel)
@@ -167,6 +172,8 @@ func TestExportOfDamagedAttempts(t *testing.T) {
 	}
 }
 
+// TestExportWithoutTranscripts exports attempts whose transcripts were deleted. The export mentions
+// them, but that is not an error.
 func TestExportWithoutTranscripts(t *testing.T) {
 	t.Parallel()
 	path := quickRun(t,
@@ -195,6 +202,8 @@ func TestExportWithoutTranscripts(t *testing.T) {
 	}
 }
 
+// TestCheckFindsManifests checks that every file of an export leads to its manifest, and that a
+// manifest cannot control the terminal.
 func TestCheckFindsManifests(t *testing.T) {
 	t.Parallel()
 	path := quickRun(t, oneModel)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestExportFiles writes the same attempts in two formats. A failed export leaves nothing behind.
+// TestExportFiles writes the same attempts in two formats. A failed export leaves no files behind.
 func TestExportFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -117,7 +117,7 @@ func run(args []string, p *process) int {
 	if err == nil && out.err != nil {
 		err = fmt.Errorf("write standard output: %w", out.err)
 	}
-	// A reader that closes the pipe early, such as head, has got what it wanted.
+	// A reader that closes the pipe early, such as head, has all the output that it needs.
 	if err == nil || errors.Is(out.err, syscall.EPIPE) && brokenPipe(err) {
 		return exitOK
 	}

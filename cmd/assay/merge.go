@@ -43,7 +43,7 @@ type rebuilt struct {
 	Lost          []store.Problem      `json:"lost_list"`
 }
 
-// rebuild copies stores into a new one. With salvage, it leaves out what is damaged instead of
+// rebuild copies stores into a new one. With salvage, it leaves out damaged rows instead of
 // failing.
 func rebuild(
 	ctx context.Context, p *process, to string, from []string, salvage, asJSON bool,

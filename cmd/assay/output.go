@@ -38,7 +38,7 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// unread says how many attempts could not be read.
+// unread returns a phrase with the number of unreadable attempts, or "" for 0.
 func unread(n int) string {
 	if n == 0 {
 		return ""

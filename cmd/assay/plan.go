@@ -74,7 +74,7 @@ func simLatencyFlag(cmd *cobra.Command, latency *time.Duration) {
 		"median time that a built-in simulated model takes to reply")
 }
 
-// estimate uses what the store knows, if it exists.
+// estimate bases the estimate on earlier attempts if the store exists.
 func estimate(
 	ctx context.Context, p *process, j *job.Job, path string, simLatency time.Duration,
 ) (out job.Estimate, err error) {

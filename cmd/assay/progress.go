@@ -8,7 +8,7 @@ import (
 )
 
 // A progress shows on a terminal how much of some long work is done. If standard error is not a
-// terminal, it shows nothing.
+// terminal, it stays silent.
 type progress struct {
 	p    *process
 	what string

@@ -11,6 +11,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/report"
 )
 
+// TestReport checks the counts of a report, its warnings, and that every format shows the facts.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
@@ -57,6 +58,8 @@ func TestReport(t *testing.T) {
 	wantError(t, exitError, "did you mean small?", "report", "smal", "--store", path)
 }
 
+// TestReportCountsOnlyMatchingAttempts limits a report with --where. Conditions on fields of trials
+// also limit the planned trials, so that no trial of another model is missing.
 func TestReportCountsOnlyMatchingAttempts(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
@@ -102,6 +105,8 @@ func TestReportCountsOnlyMatchingAttempts(t *testing.T) {
 	wantError(t, exitUsage, "--where: ", "report", "--store", path, "--where", "modl=x")
 }
 
+// TestCompare checks that flips name trials with different levels, and that an experiment doesn't
+// differ from itself.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	path := smallRun(t)
@@ -138,6 +143,7 @@ func TestCompare(t *testing.T) {
 	wantError(t, exitError, "no experiment", "compare", "sim/expert", "unknown", "--store", path)
 }
 
+// TestImportLegacy imports the original's real database. It stays apart from the trials.
 func TestImportLegacy(t *testing.T) {
 	t.Parallel()
 	const real = repository + "/../shared/data/legacy/master_database_2025-08-30.json"

@@ -69,7 +69,7 @@ be at their paths.`,
 // does not create a store.
 func openExisting(ctx context.Context, path string) (*store.DB, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return store.OpenReadOnly(ctx, path) // its error says what to do
+		return store.OpenReadOnly(ctx, path) // its error has a hint
 	}
 	return store.Open(ctx, path, store.Options{})
 }

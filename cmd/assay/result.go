@@ -17,7 +17,7 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// A runResult is what `assay run` prints at the end of a run.
+// A runResult prints the end of `assay run`.
 type runResult struct {
 	*process
 	job   *job.Job
@@ -26,7 +26,7 @@ type runResult struct {
 	flags runFlags
 }
 
-// print prints the table, how far and how fast the run was, and what to do next.
+// print prints the table, the progress and speed of the run, and the next commands.
 func (r *runResult) print(ctx context.Context) error {
 	table, err := r.job.Tables(ctx, r.db)
 	if err != nil {

@@ -138,7 +138,7 @@ func (f *runFlags) check() error {
 	return nil
 }
 
-// log returns where the log goes and what it contains.
+// log returns the directory and the content of the log.
 func (f *runFlags) log() session.LogOptions {
 	o := session.LogOptions{Dir: cmp.Or(f.logDir, f.store+".logs"), Level: logLevels[f.logLevel]}
 	if f.logDir == noLogs {
@@ -154,7 +154,7 @@ func (f *runFlags) log() session.LogOptions {
 	return o
 }
 
-// runExperiment runs what is pending, prints the results and chooses the exit code.
+// runExperiment runs the pending trials, prints the results and chooses the exit code.
 func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFlags) (err error) {
 	j, err := job.Open(ctx, e, f.limit)
 	if err != nil {

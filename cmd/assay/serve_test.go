@@ -64,8 +64,7 @@ func serveProgram(t testing.TB, args ...string) string {
 	return servedURL(t, out)
 }
 
-// servedURL reads what a server prints when it starts, up to its last model, and returns its
-// address.
+// servedURL reads the output of a starting server up to its last model and returns its address.
 func servedURL(t testing.TB, out io.Reader) (url string) {
 	t.Helper()
 	for lines := bufio.NewScanner(out); lines.Scan(); {

@@ -85,7 +85,7 @@ trial, it prints the templates of everything that episodes say to models, with t
 	return cmd
 }
 
-// writeTemplates prints the templates of everything that episodes say to models.
+// writeTemplates prints all templates of messages to models.
 func writeTemplates(out io.Writer, asJSON bool) error {
 	templates := episode.Templates()
 	if asJSON {

@@ -224,7 +224,8 @@ tasks_per_type: 4
 		system, user, ok := strings.Cut(strings.TrimPrefix(prompt, "── system ──\n"),
 			"\n\n── user ──\n")
 		replied := strings.Contains(prompt, "assistant") || worked.MatchString(prompt)
-		if !ok || user == "" || replied || !strings.Contains(text, strings.ReplaceAll(system, "\n", "\n  ")) {
+		system = strings.ReplaceAll(system, "\n", "\n  ") // as show indents it
+		if !ok || user == "" || replied || !strings.Contains(text, system) {
 			t.Errorf("trial %s does not begin with its prompt:\n%s", a.ID, prompt)
 		}
 	}

@@ -153,7 +153,7 @@ func storedOnce(t *testing.T, all []assay.Attempt, want map[string]int) {
 const expertsMargin = 0.1
 
 // checkFlaws checks that each of the seven flaws makes the obedient agent fail, six of them every
-// time, and that none misleads the expert.
+// time, and that no flaw misleads the expert.
 func checkFlaws(t *testing.T, all []assay.Attempt) {
 	t.Helper()
 	type key struct{ model, variant string }

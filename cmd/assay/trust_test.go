@@ -335,12 +335,6 @@ func TestForeignFormats(t *testing.T) {
 	wantError(t, exitUsage, "several files", "export", "--store", path, "--format", "inspect")
 }
 
-// TestReport checks the counts of a report, its warnings, and that every format shows the facts.
-// TestReportCountsOnlyMatchingAttempts limits a report with --where. Conditions on fields of trials
-// also limit the planned trials, so that no trial of another model is missing.
-// TestCompare checks that flips name trials with different levels, and that an experiment doesn't
-// differ from itself.
-// TestImportLegacy imports the original's real database. It stays apart from the trials.
 // TestDamagedStoreIsRead loses a page of a store. All commands read the remaining attempts, and
 // report that some are missing.
 func TestDamagedStoreIsRead(t *testing.T) {

@@ -93,7 +93,7 @@ func checkWorlds(worlds []string) error {
 			return usageError("unknown world %q\nhint: there are %s", w, known)
 		}
 	}
-	if len(worlds) == 0 { // an empty flag, with which nothing would be proved
+	if len(worlds) == 0 { // an empty flag would prove no library
 		return usageError("--world names no world\nhint: there are %s", known)
 	}
 	return nil

@@ -1,8 +1,9 @@
 // Package selection finds the attempts of a store that a user means.
 //
 // It owns the ways to name attempts: by experiment, run, model, variant, and snapshot. Conditions
-// on fields are [export.Where]. This package doesn't write or count anything; see the packages dataset and report. It doesn't
-// know how an experiment is planned either: a [Planner] lists the trials for it.
+// on fields are [export.Where]. This package doesn't write or count anything; see the packages
+// dataset and report. It doesn't know how an experiment is planned either: a [Planner] lists the
+// trials for it.
 //
 // An experiment owns the trials that it plans, whichever experiment's run carried them out.
 package selection

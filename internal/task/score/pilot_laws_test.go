@@ -14,8 +14,10 @@ import (
 	"github.com/assay-eval/assay/internal/task/policy"
 )
 
+// rounds is how often to run a random check so that every verdict occurs.
 const rounds = 10
 
+// TestPilotLaws checks the laws of the score with random transcripts.
 func TestPilotLaws(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
@@ -77,6 +79,8 @@ var anyCode = []string{
 	"TIMEOUT", "INVALID_INPUT", "DEPENDENCY_ERROR", "PERMISSION_DENIED", "OPERATION_FAILED",
 }
 
+// TestCodesDoNotMatter checks that the code with which a tool failed, such as TIMEOUT, changes no
+// verdict, and that no verdict is called a timeout.
 func TestCodesDoNotMatter(t *testing.T) {
 	t.Parallel()
 	codes := rapid.SampledFrom(anyCode)
@@ -112,6 +116,7 @@ func anyTask() *rapid.Generator[assay.Task] {
 	})
 }
 
+// anyTranscript draws a transcript of pilot, where calls fail only by chance.
 func anyTranscript(task assay.Task) *rapid.Generator[assay.Transcript] {
 	words := []string{"~", ".", "!"}
 	for _, name := range catalog.Names() {
@@ -120,6 +125,8 @@ func anyTranscript(task assay.Task) *rapid.Generator[assay.Transcript] {
 	return episodes(task, words, []string{"read-", "read+", "parse+", "parse-"})
 }
 
+// episodes draws episodes in one of these ways: from all words, from the first three, from few, or
+// as the task's plan with some words in between.
 func episodes(task assay.Task, words, few []string) *rapid.Generator[assay.Transcript] {
 	ends := []assay.Ended{
 		assay.Finished, assay.Finished, assay.TurnLimit, assay.FailureStreak,

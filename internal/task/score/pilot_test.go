@@ -336,10 +336,6 @@ func TestPilotOutcome(t *testing.T) {
 // near compares scores, ignoring the last digits.
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-12 }
 
-// rounds is how often to run a random check so that every verdict occurs.
-// TestPilotLaws checks the laws of the score with random transcripts.
-// TestCodesDoNotMatter checks that the code with which a tool failed, such as TIMEOUT, changes no
-// verdict, and that no verdict is called a timeout.
 // TestUnknownTools judges a stored transcript with tools that the catalog no longer has.
 func TestUnknownTools(t *testing.T) {
 	t.Parallel()
@@ -348,7 +344,3 @@ func TestUnknownTools(t *testing.T) {
 		t.Errorf("level %s, category %q", o.Level, o.ErrorCategory)
 	}
 }
-
-// anyTranscript draws a transcript of pilot, where calls fail only by chance.
-// episodes draws episodes in one of these ways: from all words, from the first three, from few, or
-// as the task's plan with some words in between.
