@@ -102,11 +102,14 @@ var verdictFields = slices.DeleteFunc(slices.Clone(attemptFields), func(c column
 
 // Only the writer knows the first four columns of an attempt.
 var (
+	insertTrial   = insertSQL("trials", "id, "+columnList("", trialFields))
+	insertAttempt = insertSQL("attempts",
+		"id, number, run, trial, "+columnList("", attemptFields))
+)
+
+var (
 	insertSeal       = insertSQL("attempt_seals", "attempt, sum, script")
 	insertTranscript = insertSQL("transcripts", "attempt, body")
-	insertTrial      = insertSQL("trials", "id, "+columnList("", trialFields))
-	insertAttempt    = insertSQL("attempts",
-		"id, number, run, trial, "+columnList("", attemptFields))
 )
 
 func columnList(prefix string, columns []column) string {
