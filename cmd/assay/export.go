@@ -235,8 +235,8 @@ func incomplete(m export.Missing, filtered bool) error {
 	return fmt.Errorf("%s\nhint: \"assay verify\" says more", missingText(m, filtered))
 }
 
-// missingText lists the records that damage keeps out of an export. With a filter, an attempt that cannot
-// be read may or may not have been selected.
+// missingText lists the records that damage keeps out of an export. With a filter, an attempt
+// that cannot be read may or may not have been selected.
 func missingText(m export.Missing, filtered bool) string {
 	var all []string
 	if m.Attempts > 0 {

@@ -58,7 +58,8 @@ limits: {request: 2s, trial: 1m}
 	noSocketsLeft(t, server)
 }
 
-// stormMet checks that each kind of fault occurred, but was never scored and never exceeded a limit.
+// stormMet checks that each kind of fault occurred, but was never scored and never exceeded a
+// limit.
 func stormMet(t *testing.T, all []assay.Attempt) {
 	t.Helper()
 	kinds := make(map[assay.FaultKind]int)

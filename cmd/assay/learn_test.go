@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestLearnedLimitsAreRemembered checks that a server without stated limits refuses a few requests
-// of the first run but no request of the second, because the second run starts with the limits that the
-// first one learned and printed.
+// TestLearnedLimitsAreRemembered checks that a server without stated limits refuses a few
+// requests of the first run but no request of the second, because the second run starts with
+// the limits that the first one learned and printed.
 func TestLearnedLimitsAreRemembered(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
