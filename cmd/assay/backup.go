@@ -14,11 +14,10 @@ func newBackup(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Copy a store, even while a run writes to it",
-		Long: `Backup copies the present state of a store to a new file. The file appears complete
+		Long: `Backup copies the current state of a store to a new file. The file appears complete
 or not at all, and has the permissions of the store. A run that writes to the store
 meanwhile is not disturbed. Space left by deleted rows is not copied. Backup refuses
-a store that is known to be damaged, because nothing would keep a run from writing
-to the copy.`,
+a store that verify found damaged, because runs could write to the copy.`,
 		Example: `  assay backup results-2026-11-20.db
   assay backup --store results.db /mnt/other/results.db`,
 		Args: cobra.ExactArgs(1),

@@ -23,7 +23,7 @@ func (c *chosen) flags(cmd *cobra.Command) {
 	f.StringVar(&c.suite, "suite", "",
 		"a built-in suite instead of a file: "+strings.Join(plan.Suites, ", "))
 	f.StringArrayVar(&c.models, "model", nil,
-		"a `model` to run instead of the file's; may be repeated")
+		"a `model` to run instead of those in the file; may be given several times")
 	f.StringVar(&c.providers, "providers", "",
 		"the providers `file` to use instead of the experiment's")
 	f.IntVar(&c.limit, "limit", 0,

@@ -30,8 +30,8 @@ func newClassify(p *process) *cobra.Command {
 	var f classifyFlags
 	cmd := &cobra.Command{
 		Use:   "classify --model MODEL",
-		Short: "Ask a model why outcomes are not full success",
-		Long: `Classify shows a model every stored outcome that is not full success, and asks for
+		Short: "Ask a model why trials failed",
+		Long: `Classify shows a model every stored outcome that is not a full success, and asks for
 the reason: one of the eight error categories, with a confidence and a sentence. It
 stores the answer next to the category that the rules gave. It changes no outcome
 and never blocks a run. At the end, it prints how far the model and the rules agree.

@@ -21,8 +21,8 @@ func newCtl(p *process) *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
 		Use:   "ctl",
-		Short: "Change a run while it works, from another terminal",
-		Long: `Ctl talks to the run that works on a store, over a socket next to the store that
+		Short: "Control a run from another terminal",
+		Long: `Ctl talks to the run that uses a store, over a socket next to the store that
 only you can open. A NAME is a model, a lane (provider/KEY/deployment), the
 beginning of a lane's name such as provider/KEY, or the beginning of a trial ID.
 Every change is logged in the store.`,

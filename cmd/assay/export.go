@@ -31,9 +31,9 @@ func newExport(p *process) *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Write attempts as JSON lines, CSV, Parquet, Inspect logs or the original's formats",
-		Long: `Export writes one record per attempt. A record has either a level, if the attempt is
-an outcome, or a fault. With --output, files appear complete or not at all, together
+		Short: "Write attempts as JSON lines, CSV, Parquet, Inspect logs or the formats of 2025",
+		Long: `Export writes one record per attempt. A record has a level if the attempt
+ended in an outcome, and otherwise a fault. With --output, files appear complete or not at all, together
 with a manifest, FILE.manifest.json. It names the state of the store, the filters,
 anything that could not be read, the meaning of each column, and the digest of each
 file. --check proves that the files are as they were written. An export never
@@ -50,7 +50,7 @@ carried them out, as reports do. --where accepts several values separated by com
 value that contains commas also matches as a whole.
 
 A snapshot names a state of the store forever. --snapshot exports that state again, and
---since exports only what was added after it.`,
+--since exports only attempts that were added or judged again after it.`,
 		Example: `  assay export --format csv --output results.csv
   assay export --experiment quickstart | jq -r .level | sort | uniq -c
   assay export --format parquet --output results.parquet --calls calls.parquet
@@ -84,7 +84,7 @@ A snapshot names a state of the store forever. --snapshot exports that state aga
 	flags.StringVar(&f.run, "run", "",
 		"only attempts of the run with this ID, or one that starts with it")
 	flags.StringVar(&f.snapshot, "snapshot", "",
-		"the state of the store to export; the default is the present state")
+		"the state of the store to export; the default is the current state")
 	flags.StringVar(&f.since, "since", "",
 		"only attempts that were added or judged again after this snapshot")
 	whereFlag(cmd, &f.conditions)
@@ -202,7 +202,7 @@ func tellExported(
 
 	snapshot := "snapshot " + m.Snapshot
 	if m.Snapshot == "" {
-		snapshot = "the present state of the store, which is damaged and therefore has no name"
+		snapshot = "the current state of the store, which is damaged and therefore has no name"
 	}
 	fmt.Fprintf(p.err, "%s of %s\n", what, snapshot)
 	if text := notKept(m.Missing); text != "" {

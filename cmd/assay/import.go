@@ -49,8 +49,8 @@ func newImportLegacy(p *process) *cobra.Command {
 		Short: "Import a master_database.json of the 2025 original, as aggregates",
 		Long: `Legacy reads a database of the 2025 original and finds every contradiction in it. It
 corrects a value if other fields determine it, and stores both versions as
-aggregates of another system. Aggregates are not trials: they count in no rate,
-coverage or export, and reports show them separately, with a label. Nothing is moved
+aggregates of another system. Aggregates are not trials: rates, coverage and exports
+exclude them, and reports show them separately, with a label. Nothing is moved
 between models or cells.
 
 Without FILE, it lists the databases in the store.`,

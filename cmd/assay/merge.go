@@ -15,8 +15,8 @@ func newMerge(p *process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "merge NEW STORE...",
-		Short: "Make one store of several",
-		Long: `Merge makes a new store of several, for example of the stores of machines that
+		Short: "Merge several stores into a new one",
+		Long: `Merge combines several stores in a new one, for example the stores of machines that
 worked on one experiment. An attempt that is in several stores is copied once. If
 several stores have an outcome for one trial, the outcome that was finished first
 counts, and the others are listed. If an experiment has different plans in different

@@ -23,9 +23,9 @@ func newRescore(p *process) *cobra.Command {
 	var dry, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "rescore",
-		Short: "Judge stored transcripts again by today's rules",
+		Short: "Judge stored transcripts again by this version's rules",
 		Long: `Rescore judges the transcript of every outcome in a store by the rules of this
-program. If the new outcome differs, it is stored next to the attempt, which never
+version. If the new outcome differs, it is stored next to the attempt, which never
 changes. From then on, reports and exports show the new verdicts. Each verdict names
 the version of the rules that gave it.
 

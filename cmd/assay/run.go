@@ -60,8 +60,8 @@ continues where the last run ended, however it ended. The first Ctrl-C starts
 nothing new and lets episodes in flight finish; the second aborts them. Neither
 loses a result.
 
-Each run writes a log to STORE.logs, with one JSON object a line. Logs older than
-30 days are removed, and older ones too when all logs exceed a gigabyte.
+Each run writes a log to STORE.logs, with one JSON object per line. Logs older than
+30 days are removed, and the oldest ones once all logs together exceed a gigabyte.
 
 ` + simHelp + `
 Exit codes: 0 complete, 1 error, 2 wrong usage or file, 3 finished with pending or
@@ -108,11 +108,11 @@ parked trials, 130 interrupted.`,
 	flags.StringVar(&f.display, "display", "auto",
 		"how to show progress: "+strings.Join(displays, ", "))
 	flags.StringVar(&f.logDir, "log-dir", "",
-		"the `directory` of logs, one file a run; none turns logs off (default STORE.logs)")
+		"the `directory` of logs, one file per run; none turns logs off (default STORE.logs)")
 	flags.StringVar(&f.logLevel, "log-level", "info",
 		"the lowest level that is logged: debug, info, warn or error")
 	flags.StringSliceVar(&f.debugTrials, "debug-trials", nil,
-		"write the episodes of trials whose IDs begin with `PREFIX` next to the log, or of all")
+		"write the episodes of trials whose IDs begin with `PREFIX` next to the log; 'all' for all trials")
 	choice(cmd, "display", displays...)
 	choice(cmd, "log-level", "debug", "info", "warn", "error")
 	return cmd

@@ -15,7 +15,7 @@ func newSchema(p *process) *cobra.Command {
 	names := []string{"experiment", "providers"}
 	return &cobra.Command{
 		Use:   "schema experiment|providers",
-		Short: "Print the JSON schema of a file that you write",
+		Short: "Print the JSON schema of experiment or providers files",
 		Long: `Schema prints a JSON schema. Editors use it to complete and check the file. Many
 editors find it through a comment on the first line:
 

@@ -67,9 +67,9 @@ Faults: ` + wrapped(simserver.FaultKinds()) + `.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveSim(cmd.Context(), p, f) },
 	}
 	cmd.Flags().StringVar(&f.addr, "addr", "127.0.0.1:8080",
-		"the address to listen on; port 0 takes a free one")
+		"the address to listen on; port 0 picks a free one")
 	cmd.Flags().StringVar(&f.library, "library", library.BuiltinName,
-		"the library whose tools the expert models know")
+		"the library whose tools sim/expert knows")
 	cmd.Flags().StringArrayVar(&f.keys, "key", nil,
 		"accept only the keys in these environment `variables`; the default is any key")
 	cmd.Flags().StringArrayVar(&f.limits, "limit", nil,
@@ -81,7 +81,7 @@ Faults: ` + wrapped(simserver.FaultKinds()) + `.`,
 	choice(cmd, "limit-headers", simserver.HeaderStyles()...)
 	choice(cmd, "retry-after", simserver.RetryAfters()...)
 	cmd.Flags().StringArrayVar(&f.faults, "fault", nil,
-		"misbehave in a `share` of the requests, such as 500=3%")
+		"misbehave in this `share` of the requests, such as 500=3%")
 	cmd.Flags().DurationVar(&f.latency, "latency", 0, "median time until a reply")
 	cmd.Flags().Float64Var(&f.sigma, "latency-sigma", 0.4,
 		"standard deviation of the logarithm of the latency")

@@ -22,10 +22,10 @@ func newValidate(p *process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "validate [LIBRARY.db]",
-		Short: "Prove that every task of a library can be solved, and not by doing nothing",
+		Short: "Prove that tasks can be solved, and that doing nothing does not solve them",
 		Long: `Validate plays every task of a library with two agents. The oracle knows the required
-tools and follows the best policy. On tools that never fail, it must succeed fully at each
-task that can be done within the turns. On tools of reliability 0.8, it must succeed as
+tools and follows the best policy. On tools that never fail, it must fully succeed at every
+task that can be solved within the turn limit. On tools of reliability 0.8, it must succeed as
 often as the planner computes, within a 99.9 % bound. The null agent does nothing and must
 score nothing.
 

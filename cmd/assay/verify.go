@@ -17,7 +17,7 @@ func newVerify(p *process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Prove that a store is whole",
+		Short: "Prove that a store is intact",
 		Long: `Verify reads everything in a store once and checks it: the file and its tables, each
 row against its seal, each trial against its ID, and each transcript against the
 score that it gave. It checks that nothing is missing except what was deleted on
@@ -25,9 +25,9 @@ purpose, that each trial is settled at most once, that models, variants, task ty
 and reliabilities belong to the run's experiment, and that the requested model
 answered.
 
-It changes no row. If something is wrong, it prints what, where and what to do, leaves a
-file next to the store that keeps runs from writing to it, and exits with code 1. The store
-can still be read, and "assay recover" copies what is whole. If a run has not ended, its
+It changes no row. If something is wrong, it prints what, where and what to do, and exits
+with code 1. It also writes STORE.damaged; while that file exists, no run writes to the store.
+The store can still be read, and "assay recover" copies the intact rows. If a run has not ended, its
 latest attempts may have been cut off without a trace.`,
 		Example: `  assay verify
   assay verify --store results.db --json`,

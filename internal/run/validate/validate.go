@@ -1,4 +1,5 @@
-// Package validate proves that the tasks of a library can be solved, and not by doing nothing.
+// Package validate proves that the tasks of a library can be solved, and that doing nothing does not
+// solve them.
 //
 // It plays every task of a library in a world, with agents that need no model: an oracle that knows
 // the required tools, and a null agent that never calls one. Package library owns the tasks and
