@@ -178,10 +178,10 @@ func newRoot(p *process) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "assay",
 		Short: "Measure how language-model agents carry out tool workflows",
-		Long: `Assay measures how well language-model agents carry out tool workflows when
-their instructions are flawed and their tools fail. It runs thousands of multi-turn trials over every provider, key and
-deployment at once, within their rate limits, and saves each result immediately.
-Running an experiment again runs only its pending trials.`,
+		Long: `Assay measures how well language-model agents carry out tool workflows when their
+instructions are flawed and their tools fail. It runs thousands of multi-turn trials
+over every provider, key and deployment at once, within their rate limits, and saves
+each result immediately. Running an experiment again runs only its pending trials.`,
 		Example: `  assay run                         run the built-in quickstart without a key
   assay plan experiment.yaml        estimate requests, cost, time and bottleneck
   assay run experiment.yaml         run your own experiment
