@@ -17,12 +17,22 @@ const (
 type Message struct {
 	Role    Role   `json:"role"`
 	Content string `json:"content,omitempty"`
-	// Reasoning is text that a model returned beside its content. It is stored, but never
-	// sent back.
+	// Reasoning is the text of a model's thinking, for people to read. It is never judged.
 	Reasoning string     `json:"reasoning,omitempty"`
 	Calls     []ToolCall `json:"tool_calls,omitempty"`
+	// State is set if the endpoint wants something back with this message. See [State].
+	State *State `json:"state,omitempty"`
 	// CallID is the ID of the call that a tool message answers.
 	CallID string `json:"tool_call_id,omitempty"`
+}
+
+// State is what an endpoint wants to see again, unchanged, with the reply that it came with:
+// signed thinking, for example. Only the protocol that made it understands Data.
+type State struct {
+	// Origin names the endpoint, as its protocol spells it. Other endpoints don't get the state,
+	// because they would refuse it.
+	Origin string          `json:"origin"`
+	Data   json.RawMessage `json:"data"`
 }
 
 // A ToolCall is a model's request to call a function. Arguments is the text as the model wrote
@@ -43,13 +53,27 @@ type Function struct {
 
 // Usage counts the tokens of a reply, as reported by the provider.
 type Usage struct {
+	// InputTokens includes cached tokens and those written to a cache, and OutputTokens
+	// includes reasoning, whatever the endpoint's own way of counting is.
 	InputTokens  int `json:"input_tokens"`
 	OutputTokens int `json:"output_tokens"`
+	// CachedTokens is the part of the input that was read from a cache, and CacheWriteTokens
+	// the part that was written to it.
+	CachedTokens     int `json:"cached_tokens,omitempty"`
+	CacheWriteTokens int `json:"cache_write_tokens,omitempty"`
+	// ReasoningTokens is the part of the output that was thinking.
+	ReasoningTokens int `json:"reasoning_tokens,omitempty"`
 }
 
 // Add returns the sum of both.
 func (u Usage) Add(v Usage) Usage {
-	return Usage{u.InputTokens + v.InputTokens, u.OutputTokens + v.OutputTokens}
+	return Usage{
+		InputTokens:      u.InputTokens + v.InputTokens,
+		OutputTokens:     u.OutputTokens + v.OutputTokens,
+		CachedTokens:     u.CachedTokens + v.CachedTokens,
+		CacheWriteTokens: u.CacheWriteTokens + v.CacheWriteTokens,
+		ReasoningTokens:  u.ReasoningTokens + v.ReasoningTokens,
+	}
 }
 
 // Total is input plus output.

@@ -36,10 +36,24 @@ type Request struct {
 
 // Sampling holds an experiment's settings for generating text. If a field is nil, it is not
 // sent, and the endpoint's own default applies.
+//
+// The fields up to MaxTokens came first. Their JSON is part of the IDs of trials, and so is that
+// of the others if they are set.
 type Sampling struct {
 	Temperature *float64 `json:"temperature,omitempty" yaml:"temperature"`
 	TopP        *float64 `json:"top_p,omitempty" yaml:"top_p"`
 	MaxTokens   *int     `json:"max_tokens,omitempty" yaml:"max_tokens"`
+	Seed        *int64   `json:"seed,omitempty" yaml:"seed"`
+	// Effort is how hard a thinking model tries, in the endpoint's own words: low, medium, high.
+	Effort string `json:"effort,omitempty" yaml:"effort"`
+	// Thinking is the number of tokens that the model may think in one reply. 0 turns thinking
+	// off.
+	Thinking *int `json:"thinking,omitempty" yaml:"thinking"`
+	// ToolChoice says whether the model has to call a tool: auto, required or none.
+	ToolChoice string `json:"tool_choice,omitempty" yaml:"tool_choice"`
+	// Extra is a JSON object whose fields are added to the request as they stand. It is text, so
+	// that settings can be compared.
+	Extra string `json:"extra,omitempty" yaml:"-"`
 }
 
 // A Response is one turn of a model.
@@ -50,6 +64,13 @@ type Response struct {
 	// Lane names the lane that served the turn: provider/key/deployment.
 	Lane  string
 	Usage Usage
+	// Finish is the endpoint's own word for the reason why the reply ended, such as "stop".
+	Finish string
+	// Deviations name the ways in which the request differed from what was asked, because the
+	// endpoint does not accept that, such as "no temperature".
+	Deviations []string
+	// Reported holds what the endpoint says it used, by name, such as its reasoning effort.
+	Reported map[string]string
 	// Cost is in dollars, at the prices in the providers file. It is 0 without prices.
 	Cost  float64
 	Waits Waits

@@ -248,9 +248,13 @@ type TurnRecord struct {
 	Lane        string `json:"lane"`
 	ServedModel string `json:"served_model"`
 	Usage
-	QueuedMS  int64 `json:"queued_ms"`
-	WorkingMS int64 `json:"working_ms"`
-	Requests  int   `json:"requests"`
+	// Finish, Deviations and Reported are those of the [Response].
+	Finish     string            `json:"finish,omitempty"`
+	Deviations []string          `json:"deviations,omitempty"`
+	Reported   map[string]string `json:"reported,omitempty"`
+	QueuedMS   int64             `json:"queued_ms"`
+	WorkingMS  int64             `json:"working_ms"`
+	Requests   int               `json:"requests"`
 	// Lookups counts searches for tools and requests for a tool's details.
 	Lookups int `json:"lookups"`
 	// Assisted is true if the episode answered the reply with a correction.

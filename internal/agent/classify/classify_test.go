@@ -98,12 +98,12 @@ func TestCorrection(t *testing.T) {
 		}
 		if again[2].Role != assay.Assistant || !strings.Contains(again[2].Content, shown) ||
 			len(again[2].Content) > 1000 {
-			t.Errorf("the reply is shown as %q", again[2])
+			t.Errorf("the reply is shown as %+v", again[2])
 		}
 		_, parse := classify.Parse(first)
 		want3 := "That answer could not be read: " + parse.Error() + ". Answer with one JSON object"
 		if again[3].Role != assay.User || !strings.HasPrefix(again[3].Content, want3) {
-			t.Errorf("the correction is %q", again[3])
+			t.Errorf("the correction is %+v", again[3])
 		}
 	}
 }

@@ -171,6 +171,7 @@ func (e *episode) hear(resp *assay.Response) *assay.Message {
 	e.say(reply)
 	e.transcript.Turns = append(e.transcript.Turns, assay.TurnRecord{
 		Lane: resp.Lane, ServedModel: resp.ServedModel, Usage: resp.Usage,
+		Finish: resp.Finish, Deviations: resp.Deviations, Reported: resp.Reported,
 		QueuedMS: resp.Waits.Queued.Milliseconds(), WorkingMS: resp.Waits.Working.Milliseconds(),
 		Requests: resp.Waits.Requests,
 	})
