@@ -48,9 +48,13 @@ var apart = []struct{ pkg, from, because string }{
 	{"internal/result/delivery", "internal/result", "it writes files whatever they contain"},
 	{"internal/result/document", "internal", "it knows sections and tables, not their subject"},
 	{"internal/model/lane", "internal", "limits are the same whoever answers"},
-	{"internal/model/openai", "internal", "protocols do not know each other"},
+	{"internal/model/wire", "internal", "it serves every protocol"},
 	{"internal/task/library", "internal/task/world", "tasks are the same in every world"},
 }
+
+// protocols lists the packages of wire protocols. They do not know each other: each imports only
+// package wire.
+var protocols = []string{"internal/model/openai"}
 
 // plain lists packages that need the standard library and this module only.
 var plain = []string{
@@ -93,6 +97,9 @@ func forbidden(pkg, imported string) string {
 	imported = local(imported)
 	if imported == "." {
 		return ""
+	}
+	if slices.Contains(protocols, pkg) && imported != "internal/model/wire" {
+		return "a protocol needs only package wire"
 	}
 	for _, a := range apart {
 		if a.pkg == pkg && within(imported, a.from) {

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/assay-eval/assay/internal/model/openai"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 // TestWaitingHoldsNoBody checks that the client holds no copy of the body while it waits for
@@ -42,7 +42,7 @@ func TestWaitingHoldsNoBody(t *testing.T) {
 			t.Errorf("%d more bytes than before are held", now-before)
 		}
 		writeJSON(w, 200, hello)
-	}), openai.Config{})
+	}), wire.Config{})
 	if _, err := p.Chat(t.Context(), req); err != nil {
 		t.Error(err)
 	}
@@ -78,7 +78,7 @@ func TestStaleConnectionIsReplaced(t *testing.T) {
 	}
 	transport := &http.Transport{DialContext: dial}
 	t.Cleanup(transport.CloseIdleConnections)
-	rec, p := record(t, hello, openai.Config{Client: &http.Client{Transport: transport}})
+	rec, p := record(t, hello, wire.Config{Client: &http.Client{Transport: transport}})
 	req := hi()
 	// The body is so long that a part of it is read before the first write.
 	req.Messages[0].Content = strings.Repeat("word ", 12_000)
@@ -119,7 +119,7 @@ func TestBodyClosedWhileRead(t *testing.T) {
 		reader.Wait()
 		return canned{200, headers(), hello}.RoundTrip(r)
 	})
-	p := newProvider(t, openai.Config{Client: &http.Client{Transport: transport}})
+	p := newProvider(t, wire.Config{Client: &http.Client{Transport: transport}})
 	for range 20 {
 		if _, err := p.Chat(t.Context(), hi()); err != nil {
 			t.Fatal(err)

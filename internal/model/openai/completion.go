@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 // completion holds the fields of a reply that are used.
@@ -44,9 +45,9 @@ func parseCompletion(body []byte) (*completion, *assay.Fault) {
 	odd := errors.As(err, &mismatch)
 	switch {
 	case err != nil && !odd:
-		return nil, malformed(fmt.Sprintf("the body of %d bytes is not valid JSON", len(body)))
-	case body[firstByte(body)] != '{':
-		return nil, malformed("the body is JSON, but not an object")
+		return nil, wire.Malformed(fmt.Sprintf("the body of %d bytes is not valid JSON", len(body)))
+	case body[wire.FirstByte(body)] != '{':
+		return nil, wire.Malformed("the body is JSON, but not an object")
 	case odd:
 		return parseOddCompletion(body), nil
 	}
@@ -144,12 +145,12 @@ func oddObjects(raw json.RawMessage) []map[string]json.RawMessage {
 // it has set only the model and the usage. turn is part of the IDs given to calls
 // that have none.
 func (p *Provider) decode(c *completion, turn int, resp *assay.Response) error {
-	resp.ServedModel = p.clean(c.Model)
+	resp.ServedModel = p.Clean(c.Model)
 	resp.Usage = assay.Usage{
 		InputTokens: count(c.Usage.Input), OutputTokens: count(c.Usage.Output),
 	}
 	if len(c.Choices) == 0 {
-		return malformed("the completion has no choices")
+		return wire.Malformed("the completion has no choices")
 	}
 	choice := &c.Choices[0]
 	if choice.FinishReason == "content_filter" {
@@ -163,33 +164,28 @@ func (p *Provider) decode(c *completion, turn int, resp *assay.Response) error {
 	// wrote anything.
 	empty := strings.TrimSpace(m.Content) == "" && len(m.Calls) == 0
 	if empty && choice.FinishReason != "length" {
-		return malformed("empty reply")
+		return wire.Malformed("empty reply")
 	}
 	resp.Message = m
 	return nil
 }
 
-// malformed returns the fault of a response that is not a completion.
-func malformed(detail string) *assay.Fault {
-	return &assay.Fault{Kind: assay.Malformed, Status: 200, Detail: detail}
-}
-
 func (p *Provider) decodeMessage(m *replyMessage, turn int) assay.Message {
 	out := assay.Message{
 		Role:      assay.Assistant,
-		Content:   p.clean(m.Content),
-		Reasoning: p.clean(m.ReasoningContent),
+		Content:   p.Clean(m.Content),
+		Reasoning: p.Clean(m.ReasoningContent),
 		Calls:     p.decodeCalls(m.Calls, turn),
 	}
 	if out.Reasoning == "" {
-		out.Reasoning = p.clean(m.Reasoning)
+		out.Reasoning = p.Clean(m.Reasoning)
 	}
 	if strings.TrimSpace(out.Content) == "" && len(out.Calls) == 0 {
 		switch {
 		case out.Reasoning != "":
 			out.Content = out.Reasoning
 		case m.Refusal != "":
-			out.Content = p.clean(m.Refusal)
+			out.Content = p.Clean(m.Refusal)
 		}
 	}
 	return out
@@ -203,24 +199,18 @@ func (p *Provider) decodeCalls(calls []wireCall, turn int) []assay.ToolCall {
 	seen := make(map[string]bool, len(calls))
 	for i := range calls {
 		c := &calls[i]
-		id := p.clean(c.ID)
+		id := p.Clean(c.ID)
 		if id == "" || seen[id] {
 			id = fmt.Sprintf("call_%d_%d", turn, i)
 		}
 		seen[id] = true
 		out = append(out, assay.ToolCall{
 			ID:        id,
-			Name:      p.clean(c.Function.Name),
-			Arguments: p.clean(c.Function.Arguments),
+			Name:      p.Clean(c.Function.Name),
+			Arguments: p.Clean(c.Function.Arguments),
 		})
 	}
 	return out
-}
-
-// clean makes an endpoint's text safe to store. It removes secrets, including
-// spellings that only decoding revealed, and makes the text valid UTF-8.
-func (p *Provider) clean(s string) string {
-	return strings.ToValidUTF8(p.scrub.text(s), "\uFFFD")
 }
 
 func count(n int64) int { return int(min(max(n, 0), math.MaxInt32)) }

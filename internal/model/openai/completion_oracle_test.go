@@ -19,6 +19,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/openai"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 // sdkReply returns the response that the SDK decodes from a reply to [hi].
@@ -130,7 +131,7 @@ func sdkCalls(calls []sdk.ChatCompletionMessageToolCallUnion) []assay.ToolCall {
 func sameAsSDK(t rapid.TB, body string) {
 	t.Helper()
 	client := &http.Client{Transport: canned{200, headers(), body}}
-	p, err := openai.New(openai.Config{Deployment: "m", Client: client})
+	p, err := openai.New(wire.Config{Deployment: "m", Client: client})
 	if err != nil {
 		t.Fatal(err)
 	}

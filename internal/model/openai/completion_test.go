@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/model/openai"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 // oddCompletions have values of other types than in OpenAI's API. It is a decision which of
@@ -116,7 +116,7 @@ func TestOddCompletions(t *testing.T) {
 	for _, test := range oddCompletions {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			_, p := record(t, test.body, openai.Config{})
+			_, p := record(t, test.body, wire.Config{})
 			got, err := p.Chat(t.Context(), hi())
 			if d := cmp.Diff(test.want, got); d != "" {
 				t.Errorf("response differs (-want +got):\n%s", d)
@@ -211,7 +211,7 @@ func TestDecode(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			_, p := record(t, `{"model":"m","choices":[`+test.choice+`]}`, openai.Config{})
+			_, p := record(t, `{"model":"m","choices":[`+test.choice+`]}`, wire.Config{})
 			resp, err := p.Chat(t.Context(), hi())
 			if err != nil {
 				t.Fatal(err)

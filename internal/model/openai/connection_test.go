@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/model/openai"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 func TestFaultOfConnection(t *testing.T) {
@@ -61,9 +61,9 @@ func TestFaultOfConnection(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			client := openai.NewClient(openai.ClientOptions{MaxBody: 4096})
+			client := wire.NewClient(wire.ClientOptions{MaxBody: 4096})
 			t.Cleanup(client.CloseIdleConnections)
-			p := serve(t, test.handler, openai.Config{Client: client})
+			p := serve(t, test.handler, wire.Config{Client: client})
 			_, f := chatFault(t, t.Context(), p)
 			if f.Kind != test.want || f.Detail == "" {
 				t.Errorf("fault = %+v, want %s", f, test.want)
@@ -110,7 +110,7 @@ func TestFaultOfUnreachableEndpoint(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			p := newProvider(t, openai.Config{BaseURL: test.url, Client: test.client})
+			p := newProvider(t, wire.Config{BaseURL: test.url, Client: test.client})
 			_, f := chatFault(t, t.Context(), p)
 			if f.Kind != assay.Network || f.Status != 0 || !strings.Contains(f.Detail, test.want) {
 				t.Errorf("fault = %+v, want network and %q", f, test.want)
@@ -164,7 +164,7 @@ func TestHangsEndWithTheContext(t *testing.T) {
 		for _, end := range ends {
 			t.Run(how+"/"+end.name, func(t *testing.T) {
 				t.Parallel()
-				p := serve(t, stall(how), openai.Config{})
+				p := serve(t, stall(how), wire.Config{})
 				ctx, cancel := end.end(t.Context())
 				defer cancel()
 				_, f := chatFault(t, ctx, p)
@@ -187,9 +187,9 @@ func cancelled(cause error) func(context.Context) (context.Context, context.Canc
 
 func TestHeaderTimeout(t *testing.T) {
 	t.Parallel()
-	client := openai.NewClient(openai.ClientOptions{ResponseHeaderTimeout: 20 * time.Millisecond})
+	client := wire.NewClient(wire.ClientOptions{ResponseHeaderTimeout: 20 * time.Millisecond})
 	t.Cleanup(client.CloseIdleConnections)
-	p := serve(t, stall("hang"), openai.Config{Client: client})
+	p := serve(t, stall("hang"), wire.Config{Client: client})
 	_, f := chatFault(t, t.Context(), p)
 	if f.Kind != assay.Timeout {
 		t.Errorf("fault = %+v, want a timeout", f)
@@ -202,12 +202,12 @@ func TestIdleBodyClosesConnection(t *testing.T) {
 	t.Parallel()
 	left := make(chan struct{})
 	stop := stall("hang-body")
-	client := openai.NewClient(openai.ClientOptions{BodyIdle: 20 * time.Millisecond})
+	client := wire.NewClient(wire.ClientOptions{BodyIdle: 20 * time.Millisecond})
 	t.Cleanup(client.CloseIdleConnections)
 	p := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer close(left)
 		stop(w, r)
-	}), openai.Config{Client: client})
+	}), wire.Config{Client: client})
 	_, f := chatFault(t, t.Context(), p)
 	want := &assay.Fault{
 		Kind: assay.Timeout, Status: 200,
@@ -258,7 +258,7 @@ func TestBodyMayPauseForAMinute(t *testing.T) {
 					body := pausing{strings.NewReader(hello), ctx, pause}
 					return &http.Response{StatusCode: 200, Header: headers(), Body: body}, nil
 				})
-				p := newProvider(t, openai.Config{Client: &http.Client{Transport: transport}})
+				p := newProvider(t, wire.Config{Client: &http.Client{Transport: transport}})
 				start := time.Now()
 				_, err := p.Chat(t.Context(), hi())
 				spent, got := time.Duration(len(hello)+1)*pause, ""
@@ -284,9 +284,9 @@ func TestMissingTLSHandshakeTimesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	client := openai.NewClient(openai.ClientOptions{TLSTimeout: 20 * time.Millisecond})
+	client := wire.NewClient(wire.ClientOptions{TLSTimeout: 20 * time.Millisecond})
 	t.Cleanup(client.CloseIdleConnections)
-	p := newProvider(t, openai.Config{BaseURL: "https://" + listener.Addr().String(), Client: client})
+	p := newProvider(t, wire.Config{BaseURL: "https://" + listener.Addr().String(), Client: client})
 	_, f := chatFault(t, t.Context(), p)
 	if f.Kind != assay.Timeout || !strings.Contains(f.Detail, "TLS handshake") {
 		t.Errorf("fault = %+v, want a timeout of the handshake", f)
@@ -295,8 +295,8 @@ func TestMissingTLSHandshakeTimesOut(t *testing.T) {
 
 func TestDialTimeout(t *testing.T) {
 	t.Parallel()
-	client := openai.NewClient(openai.ClientOptions{DialTimeout: time.Nanosecond})
-	p := newProvider(t, openai.Config{BaseURL: "http://127.0.0.1:9", Client: client})
+	client := wire.NewClient(wire.ClientOptions{DialTimeout: time.Nanosecond})
+	p := newProvider(t, wire.Config{BaseURL: "http://127.0.0.1:9", Client: client})
 	if _, f := chatFault(t, t.Context(), p); f.Kind != assay.Timeout {
 		t.Errorf("fault = %+v, want a timeout", f)
 	}
@@ -304,7 +304,7 @@ func TestDialTimeout(t *testing.T) {
 
 func TestCanceledContextIsInterrupted(t *testing.T) {
 	t.Parallel()
-	_, p := record(t, hello, openai.Config{})
+	_, p := record(t, hello, wire.Config{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, f := chatFault(t, ctx, p)

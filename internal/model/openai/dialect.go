@@ -1,10 +1,12 @@
 package openai
 
 import (
+	"errors"
 	"regexp"
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 // paramSet is a set of sampling parameters on the wire.
@@ -86,22 +88,30 @@ var refusal = regexp.MustCompile(`(?i)unsupported|not support|unrecognized|unkno
 // messages that mention a temperature in another sense from being misread.
 var parameterish = regexp.MustCompile(`(?i)parameter|argument|field|input|value`)
 
+// refusedParam returns the sampling parameter that the endpoint refused by name, or 0.
+func refusedParam(err error) paramSet {
+	if e := new(wire.APIError); errors.As(err, &e) {
+		return unsupported(e)
+	}
+	return 0
+}
+
 // unsupported returns the sampling parameter refused by an error with status 400,
 // or 0.
-func unsupported(e apiError) paramSet {
-	if e.param != "" {
-		if p := paramNamed(e.param); refusal.MatchString(e.code + " " + e.message) {
+func unsupported(e *wire.APIError) paramSet {
+	if e.Param != "" {
+		if p := paramNamed(e.Param); refusal.MatchString(e.Code + " " + e.Message) {
 			return p
 		}
 		return 0
 	}
-	if !refusal.MatchString(e.message) || !parameterish.MatchString(e.message) {
+	if !refusal.MatchString(e.Message) || !parameterish.MatchString(e.Message) {
 		return 0
 	}
 	var found paramSet
-	first := len(e.message)
+	first := len(e.Message)
 	for _, p := range paramNames {
-		if i := strings.Index(e.message, p.name); i >= 0 && i < first {
+		if i := strings.Index(e.Message, p.name); i >= 0 && i < first {
 			first, found = i, p.param
 		}
 	}

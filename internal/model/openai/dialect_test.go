@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/model/openai"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 func all() assay.Sampling {
@@ -42,7 +42,7 @@ func TestDialects(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.deployment, func(t *testing.T) {
 			t.Parallel()
-			rec, p := record(t, hello, openai.Config{Deployment: test.deployment})
+			rec, p := record(t, hello, wire.Config{Deployment: test.deployment})
 			req := hi()
 			req.Model, req.Sampling = test.model, all()
 			if _, err := p.Chat(t.Context(), req); err != nil {
@@ -113,7 +113,7 @@ func TestRefusedParameterIsLearned(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := &picky{refuses: []string{"temperature", "max_tokens"}, message: message}
-			p := serve(t, h, openai.Config{})
+			p := serve(t, h, wire.Config{})
 			req := hi()
 			req.Sampling = all()
 			for range 2 {
@@ -171,7 +171,7 @@ func TestOtherBadRequestsTeachNothing(t *testing.T) {
 				refuses: []string{"messages", "model"},
 				message: func(string) string { return test.body },
 			}
-			p := serve(t, h, openai.Config{})
+			p := serve(t, h, wire.Config{})
 			req := hi()
 			req.Sampling.Temperature = ptr(0.7)
 			_, err := p.Chat(t.Context(), req)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/openai"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 // chatFault sends a request and returns its fault. The test fails if there is none.
@@ -304,7 +305,7 @@ func TestFaultOfStatus(t *testing.T) {
 				}
 				w.WriteHeader(test.status)
 				_, _ = io.WriteString(w, test.body)
-			}), openai.Config{Key: openai.NewSecret("sk-0123456789"), KeyName: "SMALL_KEY"})
+			}), wire.Config{Key: wire.NewSecret("sk-0123456789"), KeyName: "SMALL_KEY"})
 			_, got := chatFault(t, t.Context(), p)
 			if test.want.Status == 0 {
 				test.want.Status = test.status
@@ -321,7 +322,7 @@ func TestFaultOfStatus(t *testing.T) {
 func TestFaultKeepsModelAndUsage(t *testing.T) {
 	t.Parallel()
 	const body = `{"model":"m","choices":[],"usage":{"prompt_tokens":5,"completion_tokens":-2}}`
-	_, p := record(t, body, openai.Config{})
+	_, p := record(t, body, wire.Config{})
 	resp, _ := chatFault(t, t.Context(), p)
 	want := assay.Response{ServedModel: "m", Usage: assay.Usage{InputTokens: 5}}
 	if d := cmp.Diff(want, resp); d != "" {
@@ -339,7 +340,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 		for name, client := range map[string]*http.Client{"Ours": nil, "Theirs": {}} {
 			t.Run(fmt.Sprint(status, name), func(t *testing.T) {
 				handler := http.RedirectHandler(elsewhere.URL+"/v1", status)
-				p := serve(t, handler, openai.Config{Client: client})
+				p := serve(t, handler, wire.Config{Client: client})
 				_, f := chatFault(t, t.Context(), p)
 				if f.Kind != assay.Network || f.Status != status ||
 					!strings.Contains(f.Detail, "base_url") {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/openai"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 // TestMain keeps the tests away from the machine's proxy.
@@ -50,47 +51,47 @@ func gzipped(t testing.TB, text string) []byte {
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	key := openai.NewSecret
+	key := wire.NewSecret
 	tests := []struct {
 		name string
-		cfg  openai.Config
+		cfg  wire.Config
 		want string
 	}{
-		{"NoDeployment", openai.Config{}, "deployment"},
-		{"AzureWithoutAddress", openai.Config{Azure: true, Deployment: "d"}, "hint: it looks like"},
+		{"NoDeployment", wire.Config{}, "deployment"},
+		{"AzureWithoutAddress", wire.Config{Azure: true, Deployment: "d"}, "hint: it looks like"},
 		{
 			"NoScheme",
-			openai.Config{BaseURL: "gateway.example/v1", Deployment: "d"},
+			wire.Config{BaseURL: "gateway.example/v1", Deployment: "d"},
 			"hint: it looks like",
 		},
 		{
 			"OtherScheme",
-			openai.Config{BaseURL: "ftp://gateway.example/v1", Deployment: "d"},
+			wire.Config{BaseURL: "ftp://gateway.example/v1", Deployment: "d"},
 			"hint: it looks like",
 		},
 		{
 			"Password",
-			openai.Config{BaseURL: "https://u:canary-password@gateway.example", Deployment: "d"},
+			wire.Config{BaseURL: "https://u:canary-password@gateway.example", Deployment: "d"},
 			"hint: give credentials as keys",
 		},
 		{
 			"Query",
-			openai.Config{BaseURL: "https://gateway.example?key=canary-password", Deployment: "d"},
+			wire.Config{BaseURL: "https://gateway.example?key=canary-password", Deployment: "d"},
 			"hint: give only the part",
 		},
 		{
 			"WholeAddress",
-			openai.Config{BaseURL: "https://gateway.example/v1/chat/completions", Deployment: "d"},
+			wire.Config{BaseURL: "https://gateway.example/v1/chat/completions", Deployment: "d"},
 			"hint: leave that part out",
 		},
 		{
 			"EmptyKey",
-			openai.Config{KeyName: "SMALL_KEY", Key: key(""), Deployment: "d"},
+			wire.Config{KeyName: "SMALL_KEY", Key: key(""), Deployment: "d"},
 			"SMALL_KEY is empty",
 		},
 		{
 			"KeyWithLineEnd",
-			openai.Config{KeyName: "SMALL_KEY", Key: key("canary-password\n"), Deployment: "d"},
+			wire.Config{KeyName: "SMALL_KEY", Key: key("canary-password\n"), Deployment: "d"},
 			"SMALL_KEY contains",
 		},
 	}
@@ -136,24 +137,24 @@ func printed(v any) string {
 
 func TestPrintingShowsNoSecret(t *testing.T) {
 	t.Parallel()
-	other := openai.NewSecret("other-canary-key")
-	cfg := openai.Config{
-		Key: openai.NewSecret(canary), KeyName: "SMALL_KEY", Deployment: "small",
-		Secrets: []openai.Secret{other},
+	other := wire.NewSecret("other-canary-key")
+	cfg := wire.Config{
+		Key: wire.NewSecret(canary), KeyName: "SMALL_KEY", Deployment: "small",
+		Secrets: []wire.Secret{other},
 	}
 	p := newProvider(t, cfg)
 	type holder struct {
-		Public  openai.Config
-		private openai.Config
-		key     openai.Secret
+		Public  wire.Config
+		private wire.Config
+		key     wire.Secret
 		p       *openai.Provider
 	}
 	h := holder{cfg, cfg, cfg.Key, p}
-	opts := openai.ClientOptions{Secrets: []openai.Secret{other, cfg.Key}}
+	opts := wire.ClientOptions{Secrets: []wire.Secret{other, cfg.Key}}
 	for _, v := range []any{
 		cfg, &cfg, p, cfg.Key, &cfg.Key, cfg.Secrets, h, &h,
 		[]any{h},
-		opts, openai.NewClient(opts), cfg.Client,
+		opts, wire.NewClient(opts), cfg.Client,
 	} {
 		mustNotLeak(t, fmt.Sprintf("printing %T", v), printed(v))
 	}
@@ -230,11 +231,11 @@ func echoes(key string) map[string]http.HandlerFunc {
 
 func TestEchoedKeyNeverAppears(t *testing.T) {
 	t.Parallel()
-	secrets := []openai.Secret{openai.NewSecret(canary)}
+	secrets := []wire.Secret{wire.NewSecret(canary)}
 	for name, handler := range echoes(canary) {
-		for as, cfg := range map[string]openai.Config{
+		for as, cfg := range map[string]wire.Config{
 			"Secret": {Secrets: secrets},
-			"Client": {Client: openai.NewClient(openai.ClientOptions{Secrets: secrets})},
+			"Client": {Client: wire.NewClient(wire.ClientOptions{Secrets: secrets})},
 		} {
 			t.Run(name+"/"+as, func(t *testing.T) {
 				t.Parallel()
@@ -246,7 +247,7 @@ func TestEchoedKeyNeverAppears(t *testing.T) {
 					t.Cleanup(cfg.Client.CloseIdleConnections)
 				}
 				if name == "ContentType" || name == "Redirect" {
-					more := []openai.Secret{openai.NewSecret("text/canary"), openai.NewSecret("canary")}
+					more := []wire.Secret{wire.NewSecret("text/canary"), wire.NewSecret("canary")}
 					cfg.Secrets = slices.Concat(cfg.Secrets, more)
 				}
 				p := serve(t, handler, cfg)
@@ -278,9 +279,9 @@ func TestNoSpellingOfAnySecretAppears(t *testing.T) {
 			url.QueryEscape(secret), url.PathEscape(secret),
 		} {
 			plain := http.Header{"Content-Type": {"text/plain"}}
-			p, err := openai.New(openai.Config{
+			p, err := openai.New(wire.Config{
 				Deployment: "m",
-				Secrets:    []openai.Secret{openai.NewSecret("sk-another-one"), openai.NewSecret(secret)},
+				Secrets:    []wire.Secret{wire.NewSecret("sk-another-one"), wire.NewSecret(secret)},
 				Client:     &http.Client{Transport: canned{400, plain, "key: " + spelling}},
 			})
 			if err != nil {
@@ -298,7 +299,7 @@ func TestNoSpellingOfAnySecretAppears(t *testing.T) {
 // that contain it by chance.
 func TestShortSecretsAreNotScrubbed(t *testing.T) {
 	t.Parallel()
-	_, p := record(t, hello, openai.Config{Key: openai.NewSecret("hell")})
+	_, p := record(t, hello, wire.Config{Key: wire.NewSecret("hell")})
 	resp, err := p.Chat(t.Context(), hi())
 	if err != nil || resp.Message.Content != "hello" {
 		t.Errorf("Chat() = %q, %v; want hello", resp.Message.Content, err)
@@ -350,8 +351,8 @@ func TestConnectionsAreReusedAndClosed(t *testing.T) {
 	server.Config.ConnState = c.state
 	server.Start()
 	defer server.Close()
-	client := openai.NewClient(openai.ClientOptions{})
-	p := newProvider(t, openai.Config{BaseURL: server.URL, Client: client})
+	client := wire.NewClient(wire.ClientOptions{})
+	p := newProvider(t, wire.Config{BaseURL: server.URL, Client: client})
 	for range 40 {
 		if _, err := p.Chat(t.Context(), hi()); err != nil {
 			var f *assay.Fault

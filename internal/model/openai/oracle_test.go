@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/model/openai"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 // sdkRequest converts a request to the SDK's types. Its messages must not need any
@@ -141,7 +141,7 @@ func TestEncodingMatchesSDK(t *testing.T) {
 		}
 		return canned{200, headers(), hello}.RoundTrip(r)
 	})
-	p := newProvider(t, openai.Config{
+	p := newProvider(t, wire.Config{
 		Deployment: "small", Client: &http.Client{Transport: transport},
 	})
 	// All requests share these functions, so that some are in the cache.
@@ -186,7 +186,7 @@ func decoded(t *rapid.T, doc []byte) any {
 // from the cache.
 func TestChangedFunctionIsSent(t *testing.T) {
 	t.Parallel()
-	rec, p := record(t, hello, openai.Config{})
+	rec, p := record(t, hello, wire.Config{})
 	req := hi()
 	req.Functions = []assay.Function{{Name: "a", Parameters: json.RawMessage(`{"x":1}`)}}
 	for _, want := range []string{`{"x":1}`, `{"x":2}`} {
@@ -204,7 +204,7 @@ func TestChangedFunctionIsSent(t *testing.T) {
 // endpoint's fault.
 func TestInvalidFunctionIsAHarnessFault(t *testing.T) {
 	t.Parallel()
-	_, p := record(t, hello, openai.Config{})
+	_, p := record(t, hello, wire.Config{})
 	req := hi()
 	req.Functions = []assay.Function{{Name: "a", Parameters: json.RawMessage(`{"x":`)}}
 	_, err := p.Chat(t.Context(), req)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/openai"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 // noon is the endpoint's time in these tests.
@@ -30,7 +31,7 @@ func headers(kv ...string) http.Header {
 // answering returns a provider whose endpoint always sends the same response.
 func answering(t testing.TB, status int, h http.Header, body string, azure bool) *openai.Provider {
 	t.Helper()
-	return newProvider(t, openai.Config{
+	return newProvider(t, wire.Config{
 		BaseURL: "http://endpoint.example", Azure: azure,
 		Client: &http.Client{Transport: canned{status, h, body}},
 	})

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 // wireRequest is a request's body without its functions.
@@ -49,21 +50,21 @@ type wireFunction struct {
 
 // encode returns the request's body without the parameters in unsent, and the
 // parameters that it contains.
-func (p *Provider) encode(req *assay.Request, unsent paramSet) (*requestBody, paramSet, error) {
-	wire := wireRequest{
-		Model:    p.cfg.Deployment,
+func (p *Provider) encode(req *assay.Request, unsent paramSet) (*wire.Body, paramSet, error) {
+	doc := wireRequest{
+		Model:    p.Deployment,
 		Messages: make([]wireMessage, len(req.Messages)),
 	}
 	for i := range req.Messages {
-		wire.Messages[i] = encodeMessage(&req.Messages[i])
+		doc.Messages[i] = encodeMessage(&req.Messages[i])
 	}
-	sent := wire.setSampling(req.Sampling, unsent)
-	head, err := marshal(&wire)
+	sent := doc.setSampling(req.Sampling, unsent)
+	head, err := marshal(&doc)
 	if err != nil {
 		return nil, 0, err
 	}
 	if len(req.Functions) == 0 {
-		return newRequestBody(head), sent, nil
+		return wire.NewBody(head), sent, nil
 	}
 	tools, err := p.functions.encode(req.Functions)
 	if err != nil {
@@ -71,7 +72,7 @@ func (p *Provider) encode(req *assay.Request, unsent paramSet) (*requestBody, pa
 	}
 	head = head[:len(head)-1] // without the closing brace
 	pieces := slices.Concat([][]byte{head, toolsHead}, tools, [][]byte{toolsTail})
-	return newRequestBody(pieces...), sent, nil
+	return wire.NewBody(pieces...), sent, nil
 }
 
 // toolsHead and toolsTail enclose the tools in a request's body.
@@ -168,7 +169,7 @@ func sendableName(name string) string {
 // otherwise.
 func sendableArguments(text string) string {
 	doc := []byte(text)
-	if !json.Valid(doc) || doc[firstByte(doc)] != '{' {
+	if !json.Valid(doc) || doc[wire.FirstByte(doc)] != '{' {
 		return "{}"
 	}
 	return text
@@ -228,10 +229,10 @@ func (c *functionCache) put(f assay.Function, text []byte) {
 
 // encodeFunction returns an entry of a request's tools, followed by a comma.
 func encodeFunction(f assay.Function) ([]byte, error) {
-	wire := wireFunction{Type: "function"}
-	wire.Function.Name = f.Name
-	wire.Function.Description = f.Description
-	wire.Function.Parameters = f.Parameters
-	text, err := marshal(&wire)
+	doc := wireFunction{Type: "function"}
+	doc.Function.Name = f.Name
+	doc.Function.Description = f.Description
+	doc.Function.Parameters = f.Parameters
+	text, err := marshal(&doc)
 	return append(text, ','), err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/openai"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 // recorder sends reply to every request and keeps the last request.
@@ -45,7 +46,7 @@ func writeJSON(w http.ResponseWriter, status int, body string) {
 }
 
 // record starts a recorder and returns a provider for it.
-func record(t testing.TB, reply string, cfg openai.Config) (*recorder, *openai.Provider) {
+func record(t testing.TB, reply string, cfg wire.Config) (*recorder, *openai.Provider) {
 	t.Helper()
 	r := &recorder{t: t, reply: reply}
 	p := serve(t, r, cfg)
@@ -53,7 +54,7 @@ func record(t testing.TB, reply string, cfg openai.Config) (*recorder, *openai.P
 }
 
 // serve starts a server with h and returns a provider for it.
-func serve(t testing.TB, h http.Handler, cfg openai.Config) *openai.Provider {
+func serve(t testing.TB, h http.Handler, cfg wire.Config) *openai.Provider {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
@@ -61,13 +62,13 @@ func serve(t testing.TB, h http.Handler, cfg openai.Config) *openai.Provider {
 	return newProvider(t, cfg)
 }
 
-func newProvider(t testing.TB, cfg openai.Config) *openai.Provider {
+func newProvider(t testing.TB, cfg wire.Config) *openai.Provider {
 	t.Helper()
 	if cfg.Deployment == "" {
 		cfg.Deployment = "small"
 	}
 	if cfg.Client == nil {
-		cfg.Client = openai.NewClient(openai.ClientOptions{})
+		cfg.Client = wire.NewClient(wire.ClientOptions{})
 		t.Cleanup(cfg.Client.CloseIdleConnections)
 	}
 	p, err := openai.New(cfg)
@@ -90,8 +91,8 @@ func hi() assay.Request {
 func TestRequestOnTheWire(t *testing.T) {
 	t.Parallel()
 	const schema = `{"type":"object","properties":{"z":{},"a":{"maximum":12345678901234567890}}}`
-	rec, p := record(t, hello, openai.Config{
-		BaseURL: "/v1/", Key: openai.NewSecret("sk-0123456789"), Deployment: "small-east",
+	rec, p := record(t, hello, wire.Config{
+		BaseURL: "/v1/", Key: wire.NewSecret("sk-0123456789"), Deployment: "small-east",
 	})
 	req := assay.Request{
 		Model: "small",
@@ -176,9 +177,9 @@ func TestRequestOnTheWire(t *testing.T) {
 
 func TestAzureOnTheWire(t *testing.T) {
 	t.Parallel()
-	rec, p := record(t, hello, openai.Config{
+	rec, p := record(t, hello, wire.Config{
 		Azure: true, APIVersion: "2025-04-01-preview",
-		Deployment: "DeepSeek V3/2", Key: openai.NewSecret("azure-key-1234"),
+		Deployment: "DeepSeek V3/2", Key: wire.NewSecret("azure-key-1234"),
 	})
 	if _, err := p.Chat(t.Context(), hi()); err != nil {
 		t.Fatal(err)
@@ -200,7 +201,7 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "sk-from-the-environment")
 	t.Setenv("OPENAI_ORG_ID", "org-from-the-environment")
 	t.Setenv("OPENAI_BASE_URL", "http://elsewhere.invalid/")
-	rec, p := record(t, hello, openai.Config{})
+	rec, p := record(t, hello, wire.Config{})
 	if _, err := p.Chat(t.Context(), hi()); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/openai"
 	"github.com/assay-eval/assay/internal/model/simserver"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 // start serves s on a socket until the test ends, and returns its URL.
@@ -42,12 +43,12 @@ func always(kind string) []simserver.Fault {
 	return []simserver.Fault{{Kind: kind, Share: 1}}
 }
 
-func client(t testing.TB, cfg openai.Config) *openai.Provider {
+func client(t testing.TB, cfg wire.Config) *openai.Provider {
 	t.Helper()
-	cfg.Client = openai.NewClient(openai.ClientOptions{})
+	cfg.Client = wire.NewClient(wire.ClientOptions{})
 	t.Cleanup(cfg.Client.CloseIdleConnections)
 	if cfg.Key.IsZero() {
-		cfg.Key = openai.NewSecret(goodKey)
+		cfg.Key = wire.NewSecret(goodKey)
 	}
 	p, err := openai.New(cfg)
 	if err != nil {
@@ -69,7 +70,7 @@ func request(text string) assay.Request {
 func TestConversationOverHTTP(t *testing.T) {
 	t.Parallel()
 	url := start(t, newServer(t, simserver.Config{Keys: []string{goodKey}}))
-	for name, cfg := range map[string]openai.Config{
+	for name, cfg := range map[string]wire.Config{
 		"OpenAI": {BaseURL: url + "/v1", Deployment: "sim/listed"},
 		"Azure":  {BaseURL: url, Azure: true, Deployment: "sim-listed-2"},
 	} {
@@ -140,7 +141,7 @@ func TestFaultsOverHTTP(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := newServer(t, simserver.Config{Faults: always(kind)})
-			p := client(t, openai.Config{BaseURL: start(t, s) + "/v1", Deployment: "sim/listed"})
+			p := client(t, wire.Config{BaseURL: start(t, s) + "/v1", Deployment: "sim/listed"})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			hangs := want.Kind == assay.Timeout && want.Status == 0
@@ -281,9 +282,9 @@ func post(t testing.TB, url string) (*http.Response, []byte) {
 func TestEchoedKeyIsRedacted(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, simserver.Config{Keys: []string{goodKey}})
-	p := client(t, openai.Config{
+	p := client(t, wire.Config{
 		BaseURL: start(t, s) + "/v1", Deployment: "sim/listed",
-		Key: openai.NewSecret("sk-canary-0123"), KeyName: "SIM_KEY",
+		Key: wire.NewSecret("sk-canary-0123"), KeyName: "SIM_KEY",
 	})
 	_, err := p.Chat(t.Context(), request("x"))
 	const want = "auth (HTTP 401): Incorrect API key provided: [redacted].; " +
@@ -306,7 +307,7 @@ func TestResponseFreesSlotFirst(t *testing.T) {
 			{Kind: "500", Share: 0.2}, {Kind: "reset", Share: 0.2}, {Kind: "truncate", Share: 0.2},
 		},
 	})
-	p := client(t, openai.Config{BaseURL: start(t, s) + "/v1", Deployment: "sim/listed"})
+	p := client(t, wire.Config{BaseURL: start(t, s) + "/v1", Deployment: "sim/listed"})
 	var workers sync.WaitGroup
 	for range 4 {
 		workers.Go(func() {

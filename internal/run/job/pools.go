@@ -12,6 +12,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/model/openai"
 	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/model/wire"
 	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/store"
 )
@@ -64,7 +65,7 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 	}
 
 	p := &Pools{Configs: make(map[string][]lane.Config), ByModel: make(map[string]*lane.Pool)}
-	p.client = openai.NewClient(openai.ClientOptions{
+	p.client = wire.NewClient(wire.ClientOptions{
 		// The time limit of the lane ends a request first, because its error is more specific.
 		ResponseHeaderTimeout: time.Duration(j.Experiment.Limits.Request) + 10*time.Second,
 		MaxIdleConnsPerHost:   width(lanes),
@@ -152,8 +153,8 @@ func (j *Job) checkPrices(lanes map[string][]plan.Lane) error {
 // readKeys reads the keys of the lanes from the environment.
 func readKeys(
 	providers *plan.Providers, lanes map[string][]plan.Lane, env Env,
-) (map[string]openai.Secret, error) {
-	keys := make(map[string]openai.Secret)
+) (map[string]wire.Secret, error) {
+	keys := make(map[string]wire.Secret)
 	for _, ls := range lanes {
 		for _, l := range ls {
 			if _, ok := keys[l.KeyName]; ok {
@@ -165,14 +166,14 @@ func readKeys(
 					fmt.Sprintf("environment variable %s is not set", l.KeyName),
 					fmt.Sprintf("export %s=... with the key of provider %s", l.KeyName, l.Provider))
 			}
-			keys[l.KeyName] = openai.NewSecret(value)
+			keys[l.KeyName] = wire.NewSecret(value)
 		}
 	}
 	return keys, nil
 }
 
-func secrets(keys map[string]openai.Secret) []openai.Secret {
-	var all []openai.Secret
+func secrets(keys map[string]wire.Secret) []wire.Secret {
+	var all []wire.Secret
 	for _, s := range keys {
 		all = append(all, s)
 	}
@@ -192,11 +193,11 @@ func width(lanes map[string][]plan.Lane) int {
 
 // remote returns the configuration of a model's lanes at its providers.
 func (p *Pools) remote(
-	lanes []plan.Lane, keys map[string]openai.Secret, sampling assay.Sampling,
+	lanes []plan.Lane, keys map[string]wire.Secret, sampling assay.Sampling,
 ) ([]lane.Config, error) {
 	var configs []lane.Config
 	for _, l := range lanes {
-		provider, err := openai.New(openai.Config{
+		provider, err := openai.New(wire.Config{
 			BaseURL: l.Endpoint.BaseURL, Key: keys[l.KeyName], KeyName: l.KeyName,
 			Deployment: l.Deployment,
 			Azure:      l.Endpoint.Protocol == plan.Azure, APIVersion: l.Endpoint.APIVersion,

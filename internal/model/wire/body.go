@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"io"
@@ -6,19 +6,20 @@ import (
 	"sync"
 )
 
-// requestBody is the body of a request in pieces, some of which are shared with
+// Body is the body of a request in pieces, some of which are shared with
 // other requests. It drops each piece once it has been read, and all pieces when
 // it is closed. A body with 30 tools has 20 KB, and thousands of requests may
 // wait for minutes.
-type requestBody struct {
+type Body struct {
 	mu     sync.Mutex  // a transport may close a body while it reads it
 	pieces net.Buffers // guarded by mu
 }
 
-func newRequestBody(pieces ...[]byte) *requestBody { return &requestBody{pieces: pieces} }
+// NewBody returns a body of pieces, which it does not modify.
+func NewBody(pieces ...[]byte) *Body { return &Body{pieces: pieces} }
 
 // size returns the number of unread bytes.
-func (b *requestBody) size() int64 {
+func (b *Body) size() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var n int64
@@ -28,7 +29,7 @@ func (b *requestBody) size() int64 {
 	return n
 }
 
-func (b *requestBody) Read(p []byte) (int, error) {
+func (b *Body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n, err := b.pieces.Read(p)
@@ -39,7 +40,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 }
 
 // Close makes all further reads return [io.EOF].
-func (b *requestBody) Close() error {
+func (b *Body) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pieces = nil

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"bytes"
@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// apiError is the error in a response body, with OpenAI's field names. Any field
-// may be empty.
-type apiError struct {
-	// found is true if the body is an error whatever its status, because it has an
-	// "error" and no choices.
-	found   bool
-	message string
-	kind    string // OpenAI's "type"
-	param   string
-	code    string
+// APIError is the error in a response body, with OpenAI's field names. Any field may be empty. It
+// is the cause of a [assay.Fault] of kind bad_request, so that a protocol can adapt its requests.
+type APIError struct {
+	Message string
+	Kind    string // OpenAI's "type"
+	Param   string
+	Code    string
+
+	// found is true if the body has an "error".
+	found bool
 	// status is the HTTP status that some gateways put into code, or 0.
 	status int
 	// retryDelay and quotaID come from Google's details.
@@ -25,15 +25,18 @@ type apiError struct {
 
 // text returns the parts of an error that may mention limits. It is bounded,
 // because messages about limits are short.
-func (e apiError) text() string {
+func (e *APIError) text() string {
 	const longest = 4096
-	return e.message[:min(len(e.message), longest)] + " " + e.code + " " + e.kind + " " + e.quotaID
+	return e.Message[:min(len(e.Message), longest)] + " " + e.Code + " " + e.Kind + " " + e.quotaID
 }
 
+// Error returns the message of the endpoint.
+func (e *APIError) Error() string { return e.Message }
+
 // is reports whether the code or the type is one of the names.
-func (e apiError) is(names ...string) bool {
+func (e *APIError) is(names ...string) bool {
 	for _, n := range names {
-		if strings.EqualFold(e.code, n) || strings.EqualFold(e.kind, n) {
+		if strings.EqualFold(e.Code, n) || strings.EqualFold(e.Kind, n) {
 			return true
 		}
 	}
@@ -43,13 +46,13 @@ func (e apiError) is(names ...string) bool {
 // parseError parses an error body. Endpoints send OpenAI's shape, a bare string,
 // a list with one error, or a message without an "error" around it. If the body
 // is not JSON, its text is the message, unless it is an HTML page.
-func parseError(body []byte, isJSON bool) apiError {
+func parseError(body []byte, isJSON bool) *APIError {
 	body = bytes.TrimSpace(body)
 	if !json.Valid(body) {
 		if isJSON || bytes.HasPrefix(body, []byte("<")) {
-			return apiError{}
+			return &APIError{}
 		}
-		return apiError{message: string(body[:min(len(body), 4*longestDetail)])}
+		return &APIError{Message: string(body[:min(len(body), 4*longestDetail)])}
 	}
 
 	var list []json.RawMessage
@@ -60,26 +63,22 @@ func parseError(body []byte, isJSON bool) apiError {
 		Error   json.RawMessage `json:"error"`
 		Message json.RawMessage `json:"message"`
 		Detail  json.RawMessage `json:"detail"`
-		Choices json.RawMessage `json:"choices"`
 	}
 	if json.Unmarshal(body, &doc) != nil {
-		return apiError{}
+		return &APIError{}
 	}
 
 	if len(doc.Error) > 0 && string(doc.Error) != "null" {
 		e := parseErrorObject(doc.Error)
-		switch string(doc.Choices) {
-		case "", "null", "[]":
-			e.found = true
-		}
+		e.found = true
 		return e
 	}
 	e := parseErrorObject(body)
-	if e.message == "" {
-		e.message = scalar(doc.Detail)
+	if e.Message == "" {
+		e.Message = scalar(doc.Detail)
 	}
-	if e.message == "" {
-		e.message = string(doc.Detail) // a list of validation errors
+	if e.Message == "" {
+		e.Message = string(doc.Detail) // a list of validation errors
 	}
 	return e
 }
@@ -91,9 +90,9 @@ func mentionsError(body []byte) bool {
 	return bytes.Contains(body, []byte(`rror"`)) || bytes.Contains(body, []byte(`RROR"`))
 }
 
-func parseErrorObject(raw json.RawMessage) apiError {
+func parseErrorObject(raw json.RawMessage) *APIError {
 	if s := scalar(raw); s != "" {
-		return apiError{message: s}
+		return &APIError{Message: s}
 	}
 	var doc struct {
 		Message    json.RawMessage `json:"message"`
@@ -108,16 +107,16 @@ func parseErrorObject(raw json.RawMessage) apiError {
 	// Fields of an unexpected type stay empty. The error is then classified by its
 	// status.
 	_ = json.Unmarshal(raw, &doc)
-	e := apiError{
-		message: scalar(doc.Message),
-		kind:    scalar(doc.Type),
-		param:   scalar(doc.Param),
-		code:    scalar(doc.Code),
+	e := &APIError{
+		Message: scalar(doc.Message),
+		Kind:    scalar(doc.Type),
+		Param:   scalar(doc.Param),
+		Code:    scalar(doc.Code),
 	}
-	if e.code == "" {
-		e.code = scalar(doc.InnerError.Code)
+	if e.Code == "" {
+		e.Code = scalar(doc.InnerError.Code)
 	}
-	if n, err := strconv.Atoi(e.code); err == nil && n >= 400 && n < 600 {
+	if n, err := strconv.Atoi(e.Code); err == nil && n >= 400 && n < 600 {
 		e.status = n
 	}
 	e.readDetails(doc.Details)
@@ -125,7 +124,7 @@ func parseErrorObject(raw json.RawMessage) apiError {
 }
 
 // readDetails reads Google's details about a limit.
-func (e *apiError) readDetails(raw json.RawMessage) {
+func (e *APIError) readDetails(raw json.RawMessage) {
 	var details []struct {
 		RetryDelay string `json:"retryDelay"`
 		Violations []struct {
@@ -156,8 +155,8 @@ func scalar(raw json.RawMessage) string {
 	return ""
 }
 
-// firstByte returns the index of the first byte of a valid JSON document that is
+// FirstByte returns the index of the first byte of a valid JSON document that is
 // not white space.
-func firstByte(doc []byte) int {
+func FirstByte(doc []byte) int {
 	return len(doc) - len(bytes.TrimLeft(doc, " \t\r\n"))
 }

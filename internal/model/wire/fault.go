@@ -1,6 +1,7 @@
-package openai
+package wire
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -18,7 +20,7 @@ import (
 // longestDetail is the maximum length of a fault's detail in bytes.
 const longestDetail = 300
 
-func (p *Provider) contextFault(ctx context.Context) *assay.Fault {
+func (c *Caller) contextFault(ctx context.Context) *assay.Fault {
 	cause := context.Cause(ctx)
 	var f *assay.Fault
 	if errors.As(cause, &f) {
@@ -30,20 +32,20 @@ func (p *Provider) contextFault(ctx context.Context) *assay.Fault {
 		errors.Is(cause, context.DeadlineExceeded) {
 		kind = assay.Timeout
 	}
-	return &assay.Fault{Kind: kind, Detail: p.detail(cause.Error(), ""), Err: ctx.Err()}
+	return &assay.Fault{Kind: kind, Detail: c.Detail(cause.Error(), ""), Err: ctx.Err()}
 }
 
 // transportFault classifies an exchange without a complete response.
-func (p *Provider) transportFault(ctx context.Context, err error) *assay.Fault {
+func (c *Caller) transportFault(ctx context.Context, err error) *assay.Fault {
 	if ctx.Err() != nil {
-		return p.contextFault(ctx)
+		return c.contextFault(ctx)
 	}
 	var tlsError tls.RecordHeaderError
 	if errors.As(err, &tlsError) && string(tlsError.RecordHeader[:]) == "HTTP/" {
 		err = http.ErrSchemeMismatch // its message is clearer
 	}
-	f := &assay.Fault{Kind: assay.Network, Detail: p.detail(err.Error(), "")}
-	if text := err.Error(); p.scrub.text(text) == text {
+	f := &assay.Fault{Kind: assay.Network, Detail: c.Detail(err.Error(), "")}
+	if text := err.Error(); c.scrub.text(text) == text {
 		f.Err = err
 	}
 	var body *bodyError
@@ -62,62 +64,62 @@ func (p *Provider) transportFault(ctx context.Context, err error) *assay.Fault {
 	return f
 }
 
-// responseFault classifies a complete response. It returns nil if the body may be
-// a completion.
-func (p *Provider) responseFault(
-	resp *http.Response, body []byte, quotas []assay.QuotaState,
-) *assay.Fault {
-	contentType := resp.Header.Get("Content-Type")
+// Fault classifies a reply. It returns nil if the body may be what the protocol expects. isReply
+// reports whether a body that mentions an error is a reply all the same.
+func (c *Caller) Fault(r *Reply, isReply func(body []byte) bool) *assay.Fault {
+	contentType := r.Header.Get("Content-Type")
 	isJSON := isJSONType(contentType)
-	switch s := resp.StatusCode; {
-	case s >= 400:
-		return p.errorFault(s, resp.Header, parseError(body, isJSON), quotas)
-	case s >= 300:
-		return p.redirectFault(resp)
+	switch {
+	case r.Status >= 400:
+		return c.errorFault(r.Status, r, parseError(r.Body, isJSON))
+	case r.Status >= 300:
+		return c.redirectFault(r)
 	case !isJSON:
 		message := fmt.Sprintf("the content type is %q instead of JSON", contentType)
-		return malformed(p.detail(message, ""))
+		return Malformed(c.Detail(message, ""))
 	}
 
 	// Some gateways answer errors with status 200.
-	if !mentionsError(body) || body[firstByte(body)] != '{' {
+	if !mentionsError(r.Body) || r.Body[FirstByte(r.Body)] != '{' {
 		return nil
 	}
-	e := parseError(body, true)
-	if !e.found {
+	e := parseError(r.Body, true)
+	if !e.found || isReply(r.Body) {
 		return nil
 	}
-	if e.status == 0 {
-		e.status = http.StatusOK
-	}
-	return p.errorFault(e.status, resp.Header, e, quotas)
+	return c.errorFault(cmp.Or(e.status, http.StatusOK), r, e)
 }
 
-func (p *Provider) redirectFault(resp *http.Response) *assay.Fault {
+// Malformed returns the fault of a response that is not what the protocol expects.
+func Malformed(detail string) *assay.Fault {
+	return &assay.Fault{Kind: assay.Malformed, Status: http.StatusOK, Detail: detail}
+}
+
+func (c *Caller) redirectFault(r *Reply) *assay.Fault {
 	target := "another address"
-	if u, err := resp.Location(); err == nil {
+	if u, err := url.Parse(r.Header.Get("Location")); err == nil && u.Host != "" {
 		target = u.Host
 	}
 	message := "the endpoint redirects to " + target + ", but redirects are not followed with a key"
 	return &assay.Fault{
 		Kind:   assay.Network,
-		Status: resp.StatusCode,
-		Detail: p.detail(message, "; hint: check base_url"),
+		Status: r.Status,
+		Detail: c.Detail(message, "; hint: check base_url"),
 	}
 }
 
-func (p *Provider) errorFault(
-	status int, h http.Header, e apiError, quotas []assay.QuotaState,
-) *assay.Fault {
+func (c *Caller) errorFault(status int, r *Reply, e *APIError) *assay.Fault {
+	h := r.Header
 	f := &assay.Fault{Kind: kindOf(status, h, e), Status: status}
 	if f.Kind == assay.BadRequest {
-		if refused := unsupported(e); refused != 0 {
-			f.Err = refusedError(refused)
+		for _, text := range []*string{&e.Message, &e.Kind, &e.Param, &e.Code} {
+			*text = c.Clean(*text)
 		}
+		f.Err = e
 	}
 	switch f.Kind {
 	case assay.RateLimited:
-		f.Bucket, f.Limit = limitHit(e, quotas)
+		f.Bucket, f.Limit = limitHit(e, r.Quotas)
 		f.RetryAfter = retryAfter(h, e)
 		if f.RetryAfter == 0 {
 			f.RetryAfter = limitReset(h)
@@ -125,38 +127,38 @@ func (p *Provider) errorFault(
 	case assay.Overloaded, assay.Server:
 		f.RetryAfter = retryAfter(h, e)
 	}
-	message := e.message
+	message := e.Message
 	if message == "" {
 		message = http.StatusText(status)
 	}
-	f.Detail = p.detail(message, p.hint(f.Kind))
+	f.Detail = c.Detail(message, c.hint(f.Kind))
 	return f
 }
 
-func (p *Provider) hint(kind assay.FaultKind) string {
+func (c *Caller) hint(kind assay.FaultKind) string {
 	switch kind {
 	case assay.Auth, assay.Quota:
-		if p.cfg.KeyName == "" {
+		if c.KeyName == "" {
 			return "; hint: check the key"
 		}
 		if kind == assay.Quota {
-			return "; hint: the key in " + p.cfg.KeyName + " has no credit left"
+			return "; hint: the key in " + c.KeyName + " has no credit left"
 		}
-		return "; hint: check the variable " + p.cfg.KeyName
+		return "; hint: check the variable " + c.KeyName
 	case assay.NotFound:
-		deployment := shorten(p.cfg.Deployment, 80)
+		deployment := shorten(c.Deployment, 80)
 		return fmt.Sprintf("; hint: check the deployment %q and base_url", deployment)
 	}
 	return ""
 }
 
-// detail joins a message, cleaned and shortened if necessary, and a hint, which is
+// Detail joins a message, cleaned and shortened if necessary, and a hint, which is
 // never shortened.
-func (p *Provider) detail(message, hint string) string {
-	line := strings.Join(strings.FieldsFunc(p.clean(message), func(r rune) bool {
+func (c *Caller) Detail(message, hint string) string {
+	line := strings.Join(strings.FieldsFunc(c.Clean(message), func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
 	}), " ")
-	hint = p.clean(hint)
+	hint = c.Clean(hint)
 	return shorten(line, longestDetail-len(hint)) + hint
 }
 
@@ -173,31 +175,9 @@ func shorten(s string, n int) string {
 	return s[:max(n, 0)] + mark
 }
 
-// refusedError is the cause of a bad request if the endpoint refused a sampling
-// parameter by name.
-type refusedError paramSet
-
-func (e refusedError) Error() string {
-	for _, p := range paramNames {
-		if p.param == paramSet(e) {
-			return "the model does not support " + p.name
-		}
-	}
-	return "the model does not support a parameter"
-}
-
-// refusedParam returns the refused parameter if err is a refusedError, or 0.
-func refusedParam(err error) paramSet {
-	var e refusedError
-	if errors.As(err, &e) {
-		return paramSet(e)
-	}
-	return 0
-}
-
 // kindOf classifies an error by its status, and by its message if endpoints use
 // the status differently.
-func kindOf(status int, h http.Header, e apiError) assay.FaultKind {
+func kindOf(status int, h http.Header, e *APIError) assay.FaultKind {
 	switch {
 	case isQuota(status, h, e):
 		return assay.Quota
@@ -223,7 +203,7 @@ func kindOf(status int, h http.Header, e apiError) assay.FaultKind {
 	return assay.Malformed
 }
 
-func badRequestKind(e apiError) assay.FaultKind {
+func badRequestKind(e *APIError) assay.FaultKind {
 	switch {
 	case isRateLimit(e):
 		return assay.RateLimited
@@ -237,15 +217,15 @@ func badRequestKind(e apiError) assay.FaultKind {
 
 // isRateLimit reports whether the text of an error is about a rate limit. Some
 // gateways answer a burst with status 400.
-func isRateLimit(e apiError) bool {
-	return containsFold(e.code+" "+e.kind+" "+e.message,
+func isRateLimit(e *APIError) bool {
+	return containsFold(e.Code+" "+e.Kind+" "+e.Message,
 		"rate limit", "rate_limit", "ratelimit", "too many requests", "throttl")
 }
 
 // isQuota reports whether an error means that credit is used up, rather than that
 // requests come too fast. A message alone is not enough if it asks for a wait,
 // because some endpoints call the requests per minute a quota.
-func isQuota(status int, h http.Header, e apiError) bool {
+func isQuota(status int, h http.Header, e *APIError) bool {
 	switch status {
 	case http.StatusPaymentRequired:
 		return true
@@ -253,10 +233,10 @@ func isQuota(status int, h http.Header, e apiError) bool {
 	default:
 		return false
 	}
-	if containsFold(e.code+" "+e.kind, "insufficient_quota", "billing") {
+	if containsFold(e.Code+" "+e.Kind, "insufficient_quota", "billing") {
 		return true
 	}
-	noCredit := containsFold(e.message,
+	noCredit := containsFold(e.Message,
 		"insufficient_quota", "insufficient quota", "exceeded your current quota", "billing")
 	return noCredit && retryAfter(h, e) == 0
 }

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"math"
@@ -60,14 +60,14 @@ func anthropicHeaders(b assay.Bucket, name string) limitHeaders {
 }
 
 // quotaStates returns the state of each bucket that the headers report. It omits
-// requests whose period is unknown. On Azure that period is a minute.
-func quotaStates(h http.Header, azure bool) []assay.QuotaState {
+// requests whose period is unknown, unless plainMinute is true.
+func quotaStates(h http.Header, plainMinute bool) []assay.QuotaState {
 	var states []assay.QuotaState
 	for _, names := range knownHeaders {
 		s := names.state(h)
 		if s.Bucket == plainRequests {
 			s.Bucket = requestsBucket(s)
-			if azure {
+			if plainMinute {
 				s.Bucket = assay.Requests
 			}
 		}
@@ -140,7 +140,7 @@ func amount(v string) int {
 
 // limitHit returns the bucket whose limit a request has hit, and that limit. It
 // returns "" and 0 if they are unknown.
-func limitHit(e apiError, states []assay.QuotaState) (assay.Bucket, int) {
+func limitHit(e *APIError, states []assay.QuotaState) (assay.Bucket, int) {
 	text := e.text()
 	b, named := bucketNamed(text)
 	switch {
@@ -245,7 +245,7 @@ func limitNamed(text string) int {
 
 // retryAfter returns the wait that an endpoint asks for, or 0. A header takes
 // precedence over the message.
-func retryAfter(h http.Header, e apiError) time.Duration {
+func retryAfter(h http.Header, e *APIError) time.Duration {
 	d, ok := seconds(h.Get("Retry-After-Ms"))
 	d /= 1000
 	if !ok {
@@ -353,7 +353,7 @@ var (
 )
 
 // waitNamed returns the wait that an error asks for, or 0.
-func waitNamed(e apiError) time.Duration {
+func waitNamed(e *APIError) time.Duration {
 	if d, err := time.ParseDuration(e.retryDelay); err == nil && d > 0 {
 		return d
 	}

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"bytes"
@@ -114,7 +114,7 @@ func isPlain[T byte | rune](c T) bool {
 func spellings(text string) []string {
 	escaped, err := json.Marshal(text)
 	if err != nil {
-		panic("openai: encode a string: " + err.Error())
+		panic("wire: encode a string: " + err.Error())
 	}
 	inJSON := string(escaped[1 : len(escaped)-1])
 	goQuoted := strconv.Quote(text)
