@@ -61,6 +61,8 @@ type Response struct {
 	Message Message
 	// ServedModel is the name of the model that answered, according to the endpoint.
 	ServedModel string
+	// Identity is what the lane ignored to recognize ServedModel; see [SameModel].
+	Identity string
 	// Lane names the lane that served the turn: provider/key/deployment.
 	Lane  string
 	Usage Usage

@@ -247,6 +247,9 @@ type Transcript struct {
 type TurnRecord struct {
 	Lane        string `json:"lane"`
 	ServedModel string `json:"served_model"`
+	// Identity is what was ignored when ServedModel was compared with the name that was
+	// ordered; see [SameModel].
+	Identity string `json:"identity,omitempty"`
 	Usage
 	// Finish, Deviations and Reported are those of the [Response].
 	Finish     string            `json:"finish,omitempty"`

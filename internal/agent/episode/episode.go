@@ -170,7 +170,8 @@ func (e *episode) hear(resp *assay.Response) *assay.Message {
 	reply.Role = assay.Assistant
 	e.say(reply)
 	e.transcript.Turns = append(e.transcript.Turns, assay.TurnRecord{
-		Lane: resp.Lane, ServedModel: resp.ServedModel, Usage: resp.Usage,
+		Lane: resp.Lane, ServedModel: resp.ServedModel, Identity: resp.Identity,
+		Usage:  resp.Usage,
 		Finish: resp.Finish, Deviations: resp.Deviations, Reported: resp.Reported,
 		QueuedMS: resp.Waits.Queued.Milliseconds(), WorkingMS: resp.Waits.Working.Milliseconds(),
 		Requests: resp.Waits.Requests,

@@ -18,8 +18,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -440,25 +438,17 @@ func (l *lane) close(fault *assay.Fault) {
 	}
 }
 
-// acceptsModel reports whether a response may carry a model name. It accepts the
-// names that the lane orders and serves; see [Matches].
-func (l *lane) acceptsModel(served string) bool {
-	matches := func(name string) bool { return Matches(name, served) }
-	return matches(l.Orders) || slices.ContainsFunc(l.Serves, matches)
-}
-
-// Matches reports whether served names the same model as name. It accepts a date
-// suffix, because OpenAI names the snapshot behind an alias like that:
-// gpt-4o-mini-2024-07-18 for gpt-4o-mini.
-func Matches(name, served string) bool {
-	if strings.EqualFold(name, served) {
-		return true
+// recognizes reports whether served names the lane's model, and what had to be
+// ignored for that; see [assay.SameModel].
+func (l *lane) recognizes(served string) (ignored string, ok bool) {
+	ignored, ok = assay.SameModel(l.Orders, served)
+	for _, name := range l.Serves {
+		if ok {
+			break
+		}
+		ignored, ok = assay.SameModel(name, served)
 	}
-	if len(served) != len(name)+len("-2006-01-02") || !strings.EqualFold(served[:len(name)], name) {
-		return false
-	}
-	_, err := time.Parse("-2006-01-02", served[len(name):])
-	return err == nil
+	return ignored, ok
 }
 
 // jitter returns a random duration between d/2 and d.

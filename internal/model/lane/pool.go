@@ -170,9 +170,11 @@ func exchange(
 	resp.Cost = l.Price.Of(resp.Usage)
 	fault := assay.AsFault(err)
 	switch {
-	case fault == nil && !l.acceptsModel(resp.ServedModel):
-		return resp, l.wrongModel(resp.ServedModel)
 	case fault == nil:
+		var ok bool
+		if resp.Identity, ok = l.recognizes(resp.ServedModel); !ok {
+			return resp, l.wrongModel(resp.ServedModel)
+		}
 		return resp, nil
 	case ctx.Err() != nil:
 		return resp, &assay.Fault{
@@ -188,15 +190,14 @@ func exchange(
 }
 
 func (l *lane) wrongModel(served string) *assay.Fault {
-	answer := fmt.Sprintf("model %q answered", served)
+	detail := fmt.Sprintf("model %q answered, but %q was requested; hint: if this is the model "+
+		"you want, add %[1]q to serves in the providers file", served, l.Orders)
 	if served == "" {
-		answer = "the response does not name its model"
+		detail = fmt.Sprintf("the response names no model, but %q was requested; hint: if the "+
+			`endpoint never names its model, write serves: [""] in the providers file, `+
+			"where \"\" means a response without a name", l.Orders)
 	}
-	return &assay.Fault{
-		Kind: assay.Identity, Lane: l.Name,
-		Detail: fmt.Sprintf("%s, but %q was requested; hint: if this is the model you want, "+
-			"add %q to serves in the providers file", answer, l.Orders, served),
-	}
+	return &assay.Fault{Kind: assay.Identity, Lane: l.Name, Detail: detail}
 }
 
 // backOff waits between two requests of a turn.

@@ -317,18 +317,19 @@ func TestServerThatStaysDownEndsTheRun(t *testing.T) {
 func TestWrongModelIsAFault(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		served string
-		ok     bool
+		served   string
+		ok       bool
+		identity string // what was ignored, or the hint
 	}{
-		{"gpt-4o-mini", true},
-		{"GPT-4o-Mini", true},
-		{"gpt-4o-mini-2024-07-18", true},
-		{"snapshot-7", true},
-		{"gpt-4o", false},
-		{"gpt-4o-mini-2024", false},
-		{"gpt-4o-mini-audio-preview", false},
-		{"qwen2.5-72b-instruct", false},
-		{"", false},
+		{"gpt-4o-mini", true, ""},
+		{"GPT-4o-Mini", true, "spelling"},
+		{"openai/gpt-4o-mini-2024-07-18", true, "vendor, date"},
+		{"snapshot-7", true, ""},
+		{"gpt-4o", false, `add "gpt-4o" to serves`},
+		{"gpt-4o-mini-2024", false, ""},
+		{"gpt-4o-mini-audio-preview", false, ""},
+		{"qwen2.5-72b-instruct", false, ""},
+		{"", false, `serves: [""]`},
 	} {
 		t.Run("served "+tc.served, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -339,19 +340,35 @@ func TestWrongModelIsAFault(t *testing.T) {
 				}}, lane.Options{})
 				resp, err := p.Chat(t.Context(), assay.Request{})
 				if tc.ok {
-					if err != nil {
-						t.Error(err)
+					if err != nil || resp.Identity != tc.identity {
+						t.Errorf("ignored %q, error %v; want %q", resp.Identity, err, tc.identity)
 					}
 					return
 				}
 				f := assay.AsFault(err)
 				if f == nil || f.Kind != assay.Identity || len(e.arrivals) != 1 ||
-					resp.ServedModel != tc.served {
+					resp.ServedModel != tc.served || !strings.Contains(f.Detail, tc.identity) {
 					t.Errorf("fault %v after %d requests, want identity after 1", f, len(e.arrivals))
 				}
 			})
 		})
 	}
+}
+
+// TestModelWithoutNameNeedsServes checks that a response without a model name is accepted only
+// if the user expects that.
+func TestModelWithoutNameNeedsServes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := newEndpoint(0)
+		e.served = ""
+		p := lane.NewPool("m", []lane.Config{{
+			Name: "l", Provider: e, Orders: "gpt-4o-mini", Serves: []string{""},
+		}}, lane.Options{})
+		if _, err := p.Chat(t.Context(), assay.Request{}); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestMistakesCloseLaneThatNeverWorked checks that a lane that never worked closes

@@ -2,6 +2,7 @@ package reading
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -50,7 +51,7 @@ func (t *Trial) write(w *bytes.Buffer, opinions []store.Classification) {
 	working := time.Duration(t.WorkingMS) * time.Millisecond
 	queued := time.Duration(t.QueuedMS) * time.Millisecond
 	fmt.Fprintf(w, "  served by %s on %s, %d requests, %d + %d tokens, %s working, %s queued\n",
-		t.ServedModel, t.Lane, t.Requests, t.InputTokens, t.OutputTokens, working, queued)
+		t.servedBy(), t.Lane, t.Requests, t.InputTokens, t.OutputTokens, working, queued)
 	if t.Transcript != nil {
 		writeTranscript(w, t.Transcript)
 	} else {
@@ -62,6 +63,19 @@ func (t *Trial) write(w *bytes.Buffer, opinions []store.Classification) {
 		fmt.Fprintf(w, "  %s says %s, with confidence %.2f: %s\n",
 			o.Model, o.Category, o.Confidence, o.Reason)
 	}
+}
+
+// servedBy names the model that answered, and what was ignored to recognize its name.
+func (t *Trial) servedBy() string {
+	name := cmp.Or(t.ServedModel, "a model without a name")
+	if t.Transcript != nil {
+		for _, turn := range t.Transcript.Turns {
+			if turn.Identity != "" {
+				return fmt.Sprintf("%s (recognized without %s)", name, turn.Identity)
+			}
+		}
+	}
+	return name
 }
 
 func writeTranscript(w *bytes.Buffer, tr *assay.Transcript) {

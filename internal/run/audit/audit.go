@@ -16,7 +16,6 @@ import (
 	"sync"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/result/rescore"
 	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/store"
@@ -171,9 +170,16 @@ func (l *levels) checkServed(a *assay.Attempt, found finding) {
 		return
 	}
 	foreign := func(served string) bool {
-		return !slices.ContainsFunc(names, func(n string) bool { return lane.Matches(n, served) })
+		return !slices.ContainsFunc(names, func(name string) bool {
+			_, same := assay.SameModel(name, served)
+			return same
+		})
 	}
-	if served := a.Served(); len(served) == 0 || slices.ContainsFunc(served, foreign) {
+	served := a.Served()
+	if len(served) == 0 {
+		served = []string{""} // names has "" if responses may leave out the name
+	}
+	if slices.ContainsFunc(served, foreign) {
 		const do = "another model gave this result; delete it, so that the trial is pending again"
 		found("served model", do, "%q answered, but %s was requested", a.ServedModel, strings.Join(names, " or "))
 	}
