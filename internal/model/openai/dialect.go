@@ -2,7 +2,7 @@ package openai
 
 import (
 	"errors"
-	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -79,50 +79,18 @@ func missing(s assay.Sampling, sent paramSet) []string {
 	return names
 }
 
-// refusal matches messages about a parameter that a model does not support, or
-// supports only with its default value.
-var refusal = regexp.MustCompile(`(?i)unsupported|not support|unrecognized|unknown|` +
-	`unexpected|not permitted|not allowed|deprecated`)
-
-// parameterish matches words that appear near the name of a parameter. It keeps
-// messages that mention a temperature in another sense from being misread.
-var parameterish = regexp.MustCompile(`(?i)parameter|argument|field|input|value`)
-
 // refusedParam returns the sampling parameter that the endpoint refused by name, or 0.
 func refusedParam(err error) paramSet {
-	if e := new(wire.APIError); errors.As(err, &e) {
-		return unsupported(e)
-	}
-	return 0
-}
-
-// unsupported returns the sampling parameter refused by an error with status 400,
-// or 0.
-func unsupported(e *wire.APIError) paramSet {
-	if e.Param != "" {
-		if p := paramNamed(e.Param); refusal.MatchString(e.Code + " " + e.Message) {
-			return p
-		}
+	e := new(wire.APIError)
+	if !errors.As(err, &e) {
 		return 0
 	}
-	if !refusal.MatchString(e.Message) || !parameterish.MatchString(e.Message) {
-		return 0
+	names := make([]string, len(paramNames))
+	for i, p := range paramNames {
+		names[i] = p.name
 	}
-	var found paramSet
-	first := len(e.Message)
-	for _, p := range paramNames {
-		if i := strings.Index(e.Message, p.name); i >= 0 && i < first {
-			first, found = i, p.param
-		}
-	}
-	return found
-}
-
-func paramNamed(name string) paramSet {
-	for _, p := range paramNames {
-		if p.name == name {
-			return p.param
-		}
+	if i := slices.Index(names, e.Refuses(names...)); i >= 0 {
+		return paramNames[i].param
 	}
 	return 0
 }

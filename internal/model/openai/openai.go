@@ -50,7 +50,7 @@ type Provider struct {
 	*wire.Caller
 	url string
 	// functions caches the JSON of functions.
-	functions functionCache
+	functions wire.FunctionCache
 	// learned is the paramSet that the endpoint has refused so far.
 	learned atomic.Uint32
 }

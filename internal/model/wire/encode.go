@@ -1,0 +1,110 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/assay-eval/assay"
+)
+
+// Marshal is [json.Marshal] without the escapes for HTML.
+func Marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// EmptyReply stands for a model's message without text or call, because endpoints refuse one that
+// has neither.
+const EmptyReply = "(empty reply)"
+
+// SendableName returns a name that satisfies every protocol's rule for function names.
+//
+// A model may write any text as the name and arguments of a call, but many endpoints refuse a
+// conversation in which they are not well formed. That would turn the model's mistake into a fault
+// of the request, so invalid names and arguments are replaced. The answer to the call still reports
+// the mistake, and the transcript keeps the original.
+func SendableName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-':
+			return r
+		}
+		return '_'
+	}, name)
+	if name == "" {
+		return "unnamed"
+	}
+	return name[:min(len(name), 64)]
+}
+
+// SendableArguments returns text if it is a JSON object, and an empty object otherwise. See
+// [SendableName].
+func SendableArguments(text string) string {
+	doc := []byte(text)
+	if !json.Valid(doc) || doc[FirstByte(doc)] != '{' {
+		return "{}"
+	}
+	return text
+}
+
+// FunctionCache caches the JSON of functions. A run has few functions and sends all of them with
+// every request.
+type FunctionCache struct {
+	mu   sync.RWMutex
+	json map[functionText][]byte // each ends with a comma; guarded by mu
+}
+
+// functionText contains everything about a function, so that a changed function
+// has another key.
+type functionText struct{ name, description, parameters string }
+
+// maxFunctions is the size of a cache. Further functions are encoded each time.
+const maxFunctions = 1024
+
+// Encode returns the JSON of functions, separated by commas. doc returns what is encoded for a
+// function, and a cache needs the same doc in every call. The JSON of a schema only loses white
+// space: keys keep their order, and numbers their spelling. The pieces are shared and must not be
+// modified.
+func (c *FunctionCache) Encode(
+	functions []assay.Function, doc func(*assay.Function) any,
+) ([][]byte, error) {
+	pieces := make([][]byte, len(functions))
+	for i := range functions {
+		f := &functions[i]
+		if pieces[i] = c.get(f); pieces[i] != nil {
+			continue
+		}
+		text, err := Marshal(doc(f))
+		if err != nil {
+			return nil, fmt.Errorf("encode the function %s: %w", f.Name, err)
+		}
+		pieces[i] = append(text, ',')
+		c.put(f, pieces[i])
+	}
+	last := pieces[len(pieces)-1]
+	pieces[len(pieces)-1] = last[:len(last)-len(",")]
+	return pieces, nil
+}
+
+func (c *FunctionCache) get(f *assay.Function) []byte {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.json[functionText{f.Name, f.Description, string(f.Parameters)}]
+}
+
+func (c *FunctionCache) put(f *assay.Function, text []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.json == nil {
+		c.json = make(map[functionText][]byte)
+	}
+	if len(c.json) < maxFunctions {
+		c.json[functionText{f.Name, f.Description, string(f.Parameters)}] = text
+	}
+}

@@ -1,0 +1,48 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+
+	"github.com/assay-eval/assay"
+)
+
+// State returns the state of a reply, which only goes back to this endpoint. It returns nil if data
+// is not valid JSON without its secrets.
+func (c *Caller) State(data json.RawMessage) *assay.State {
+	clean := []byte(c.Clean(string(data)))
+	if bytes.Contains(clean, []byte(`\u`)) {
+		// An escape may hide a secret.
+		var v any
+		dec := json.NewDecoder(bytes.NewReader(clean))
+		dec.UseNumber()
+		if dec.Decode(&v) != nil {
+			return nil
+		}
+		plain, err := Marshal(v)
+		if text := c.Clean(string(plain)); err == nil && text != string(plain) {
+			clean = []byte(text)
+		}
+	}
+	if !json.Valid(clean) {
+		return nil
+	}
+	return &assay.State{Origin: c.Origin(), Data: clean}
+}
+
+// StateOf returns the data that this endpoint wants back with m, or nil.
+func (c *Caller) StateOf(m *assay.Message) json.RawMessage {
+	if m.State == nil || m.State.Origin != c.Origin() {
+		return nil
+	}
+	return m.State.Data
+}
+
+// Count returns a number of tokens. Some endpoints send fractions, and odd ones negative numbers.
+func Count(n float64) int {
+	if !(n > 0) {
+		return 0
+	}
+	return int(min(n, math.MaxInt32))
+}
