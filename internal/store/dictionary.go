@@ -177,7 +177,10 @@ func (db *DB) saveDictionary(ctx context.Context, text []byte) (uint32, error) {
 		id, err = w.add("dictionary", body)
 		return err
 	})
-	return uint32(id), err
+	if err != nil {
+		return 0, err // if ctx ended, the writer may still be setting id
+	}
+	return uint32(id), nil
 }
 
 // dictionaries returns the stored dictionaries, oldest first. It leaves out damaged ones, because
