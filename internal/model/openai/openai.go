@@ -5,9 +5,6 @@
 // endpoint refuses. Package wire carries them. It does not check which model
 // answered. Package lane does that.
 //
-// Package plan lists the protocols of the providers file, and package job opens
-// a client for each lane.
-//
 // It does not use the official SDK. A response is only passed on after its body
 // has been read completely, within a size limit, and cleaned of secrets. With 30
 // tools and 18 messages, a call costs 53 µs of CPU here and 140 µs with the SDK. A
@@ -56,6 +53,12 @@ type Provider struct {
 }
 
 var _ assay.Provider = (*Provider)(nil)
+
+// NewAzure returns a provider for a deployment on Azure. It does no I/O.
+func NewAzure(cfg wire.Config) (*Provider, error) {
+	cfg.Azure = true
+	return New(cfg)
+}
 
 // New returns a provider. It does no I/O.
 func New(cfg wire.Config) (*Provider, error) {

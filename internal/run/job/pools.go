@@ -10,7 +10,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
-	"github.com/assay-eval/assay/internal/model/openai"
+	"github.com/assay-eval/assay/internal/model/protocol"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/model/wire"
 	"github.com/assay-eval/assay/internal/run/plan"
@@ -197,10 +197,10 @@ func (p *Pools) remote(
 ) ([]lane.Config, error) {
 	var configs []lane.Config
 	for _, l := range lanes {
-		provider, err := openai.New(wire.Config{
+		kind, _ := protocol.Find(l.Endpoint.Protocol) // checked when the file was read
+		provider, err := kind.New(wire.Config{
 			BaseURL: l.Endpoint.BaseURL, Key: keys[l.KeyName], KeyName: l.KeyName,
-			Deployment: l.Deployment,
-			Azure:      l.Endpoint.Protocol == plan.Azure, APIVersion: l.Endpoint.APIVersion,
+			Deployment: l.Deployment, APIVersion: l.Endpoint.APIVersion,
 			Client: p.client, Secrets: secrets(keys),
 		})
 		if err != nil {

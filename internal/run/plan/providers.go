@@ -11,6 +11,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/model/protocol"
 )
 
 // Providers is a providers file. It describes where models are served, with
@@ -21,14 +22,9 @@ type Providers struct {
 	doc *document
 }
 
-// The wire protocols of endpoints.
-const (
-	OpenAI = "openai" // OpenAI and every compatible gateway
-	Azure  = "azure"  // the same format, with deployments in the URL and its own key header
-)
-
 // An Endpoint is one provider in the file.
 type Endpoint struct {
+	// Protocol is one of [protocol.Names].
 	Protocol   string `yaml:"protocol"`
 	BaseURL    string `yaml:"base_url"`
 	APIVersion string `yaml:"api_version"`
@@ -92,10 +88,11 @@ func (p *Providers) check(name string, e *Endpoint, getenv func(string) (string,
 	at := func(field, message, hint string) error {
 		return p.doc.at("$.providers."+quote(name)+field, message, hint)
 	}
-	e.Protocol = cmp.Or(e.Protocol, OpenAI)
-	if known := []string{OpenAI, Azure}; !slices.Contains(known, e.Protocol) {
+	e.Protocol = cmp.Or(e.Protocol, protocol.OpenAI)
+	kind, ok := protocol.Find(e.Protocol)
+	if !ok {
 		return at(".protocol", fmt.Sprintf("unknown protocol %q", e.Protocol),
-			assay.NameHint(e.Protocol, known))
+			assay.NameHint(e.Protocol, protocol.Names()))
 	}
 	var err error
 	if e.BaseURL, err = expandEnv(e.BaseURL, getenv); err != nil {
@@ -106,7 +103,7 @@ func (p *Providers) check(name string, e *Endpoint, getenv func(string) (string,
 		return at(".base_url", "the address does not start with http:// or https://",
 			"for example base_url: https://api.example.com/v1")
 	}
-	if e.Protocol == Azure && e.APIVersion == "" {
+	if kind.Versioned && e.APIVersion == "" {
 		return at("", fmt.Sprintf("provider %s needs an api_version", name),
 			"for example api_version: 2025-04-01-preview")
 	}

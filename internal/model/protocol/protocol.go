@@ -1,0 +1,66 @@
+// Package protocol lists the wire protocols that a providers file can name.
+//
+// Each protocol has a package of its own beside this one. Package plan checks files against the
+// list, and package job opens a client for each lane with it. The tests here run every protocol
+// through the same stories against package simserver.
+package protocol
+
+import (
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/openai"
+	"github.com/assay-eval/assay/internal/model/wire"
+)
+
+// The names of protocols that other packages need.
+const (
+	OpenAI = "openai"
+	Azure  = "azure"
+)
+
+// A Client sends requests to one deployment with one key.
+type Client interface {
+	assay.Provider
+	// Omits returns the names of the settings in req that the endpoint does not accept, so that
+	// they are not sent.
+	Omits(req assay.Request) []string
+}
+
+// A Protocol is one way to talk to an endpoint.
+type Protocol struct {
+	// Name is its name in a providers file.
+	Name string
+	// New returns a client. It does no I/O.
+	New func(wire.Config) (Client, error)
+	// Versioned is true if a provider has to name the version of the API.
+	Versioned bool
+}
+
+// All lists the protocols, the default first.
+var All = []Protocol{
+	{Name: OpenAI, New: client(openai.New)},
+	{Name: Azure, New: client(openai.NewAzure), Versioned: true},
+}
+
+// client adapts the constructor of a package.
+func client[C Client](open func(wire.Config) (C, error)) func(wire.Config) (Client, error) {
+	return func(cfg wire.Config) (Client, error) { return open(cfg) }
+}
+
+// Names returns the names of the protocols, the default first.
+func Names() []string {
+	names := make([]string, len(All))
+	for i, p := range All {
+		names[i] = p.Name
+	}
+	return names
+}
+
+// Find returns the protocol with that name.
+func Find(name string) (Protocol, bool) {
+	for _, p := range All {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return Protocol{}, false
+}
