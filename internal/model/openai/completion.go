@@ -14,12 +14,30 @@ import (
 
 // completion holds the fields of a reply that are used.
 type completion struct {
-	Model   string   `json:"model"`
-	Choices []choice `json:"choices"`
-	Usage   struct {
-		Input  int64 `json:"prompt_tokens"`
-		Output int64 `json:"completion_tokens"`
-	} `json:"usage"`
+	Model   string      `json:"model"`
+	Choices []choice    `json:"choices"`
+	Usage   replyTokens `json:"usage"`
+}
+
+type replyTokens struct {
+	Input        int64 `json:"prompt_tokens"`
+	Output       int64 `json:"completion_tokens"`
+	InputDetails struct {
+		Cached int64 `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	// CacheHit is DeepSeek's name for the cached tokens.
+	CacheHit      int64 `json:"prompt_cache_hit_tokens"`
+	OutputDetails struct {
+		Reasoning int64 `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+}
+
+// usage returns the tokens as counts. A part is never larger than the whole.
+func (t *replyTokens) usage() assay.Usage {
+	u := assay.Usage{InputTokens: count(t.Input), OutputTokens: count(t.Output)}
+	u.CachedTokens = min(max(count(t.InputDetails.Cached), count(t.CacheHit)), u.InputTokens)
+	u.ReasoningTokens = min(count(t.OutputDetails.Reasoning), u.OutputTokens)
+	return u
 }
 
 type choice struct {
@@ -60,10 +78,7 @@ func parseCompletion(body []byte) (*completion, *assay.Fault) {
 // not an object.
 func parseOddCompletion(body []byte) *completion {
 	doc := oddObject(body)
-	usage := oddObject(doc["usage"])
-	c := &completion{Model: oddText(doc["model"])}
-	c.Usage.Input = oddCount(usage["prompt_tokens"])
-	c.Usage.Output = oddCount(usage["completion_tokens"])
+	c := &completion{Model: oddText(doc["model"]), Usage: oddTokens(oddObject(doc["usage"]))}
 	for _, fields := range oddObjects(doc["choices"]) {
 		c.Choices = append(c.Choices, choice{
 			FinishReason: oddText(fields["finish_reason"]),
@@ -71,6 +86,16 @@ func parseOddCompletion(body []byte) *completion {
 		})
 	}
 	return c
+}
+
+func oddTokens(usage map[string]json.RawMessage) (t replyTokens) {
+	t.Input = oddCount(usage["prompt_tokens"])
+	t.Output = oddCount(usage["completion_tokens"])
+	t.InputDetails.Cached = oddCount(oddObject(usage["prompt_tokens_details"])["cached_tokens"])
+	t.CacheHit = oddCount(usage["prompt_cache_hit_tokens"])
+	t.OutputDetails.Reasoning = oddCount(
+		oddObject(usage["completion_tokens_details"])["reasoning_tokens"])
+	return t
 }
 
 func oddMessage(fields map[string]json.RawMessage) replyMessage {
@@ -146,9 +171,7 @@ func oddObjects(raw json.RawMessage) []map[string]json.RawMessage {
 // that have none.
 func (p *Provider) decode(c *completion, turn int, resp *assay.Response) error {
 	resp.ServedModel = p.Clean(c.Model)
-	resp.Usage = assay.Usage{
-		InputTokens: count(c.Usage.Input), OutputTokens: count(c.Usage.Output),
-	}
+	resp.Usage = c.Usage.usage()
 	if len(c.Choices) == 0 {
 		return wire.Malformed("the completion has no choices")
 	}

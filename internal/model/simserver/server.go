@@ -1,11 +1,12 @@
-// Package simserver is an HTTP server with OpenAI's chat completions API in front
-// of any [assay.Provider]. It lets users rehearse an experiment before they pay
-// for it. Like a hosted endpoint, it has keys, deployments, rate limits, latency
-// and faults.
+// Package simserver is an HTTP server with the APIs of hosted models in front of
+// any [assay.Provider]. It lets users rehearse an experiment before they pay for
+// it. Like a hosted endpoint, it has keys, deployments, rate limits, latency,
+// faults, and models that think.
 //
-// It owns the server's side of the wire format, the limits and the injected
-// faults. It does not own the models, because a provider writes the replies. It
-// does not open a socket. Use the [Server] as the handler of an [http.Server].
+// It owns the server's side of the wire formats, each of which is a dialect in a
+// file of its own; the limits; and the injected faults. It does not own the models,
+// because a provider writes the replies. It does not open a socket. Use the [Server]
+// as the handler of an [http.Server].
 package simserver
 
 import (
@@ -41,6 +42,10 @@ type Config struct {
 	// RetryAfter is how a refused client is asked to wait, one of [RetryAfters]. The
 	// default is [RetryAfterBoth].
 	RetryAfter string
+	// Thinking is how the models think, one of [ThinkingStyles]. The default is
+	// [ThinkingNone]. A request is refused if a reply with calls comes back without
+	// its thought.
+	Thinking string
 	// Latency is added to the provider's own time. The default is 0.
 	Latency Latency
 	// Faults are injected into a share of the requests within their limits. The
@@ -145,8 +150,15 @@ func (s *Server) setStyles() error {
 	if !slices.Contains(RetryAfters(), s.cfg.RetryAfter) {
 		return unknown("retry-after style", s.cfg.RetryAfter, RetryAfters())
 	}
+	s.cfg.Thinking = cmp.Or(s.cfg.Thinking, ThinkingNone)
+	if !slices.Contains(ThinkingStyles(), s.cfg.Thinking) {
+		return unknown("thinking style", s.cfg.Thinking, ThinkingStyles())
+	}
 	return nil
 }
+
+// thinks reports whether the models think.
+func (s *Server) thinks() bool { return s.cfg.Thinking != ThinkingNone }
 
 // unknown returns an error for a name that is not one of known.
 func unknown(noun, name string, known []string) error {
@@ -158,16 +170,16 @@ func unknown(noun, name string, known []string) error {
 }
 
 func (s *Server) routes() {
-	s.mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
-		s.chat(&exchange{server: s, w: w, r: r, key: bearer(r)})
-	})
-	azure := "POST /openai/deployments/{deployment}/chat/completions"
-	s.mux.HandleFunc(azure, func(w http.ResponseWriter, r *http.Request) {
-		s.chat(&exchange{
-			server: s, w: w, r: r,
-			key: r.Header.Get("Api-Key"), deployment: r.PathValue("deployment"),
-		})
-	})
+	for _, d := range dialects(&s.cfg) {
+		for _, pattern := range d.routes() {
+			s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+				s.serve(&exchange{
+					server: s, dialect: d, w: w, r: r,
+					key: d.key(r.Header), deployment: r.PathValue("deployment"),
+				})
+			})
+		}
+	}
 	s.mux.HandleFunc("GET /v1/models", s.listModels)
 	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
@@ -243,14 +255,6 @@ func (s *Server) lane(key, deployment, model string) *lane {
 	return l
 }
 
-func bearer(r *http.Request) string {
-	key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
-		return ""
-	}
-	return strings.TrimSpace(key)
-}
-
 // authorize returns nil if the key is accepted.
 func (s *Server) authorize(key string) *apiError {
 	switch {
@@ -277,7 +281,7 @@ func (s *Server) accepts(key string) bool {
 }
 
 func (s *Server) listModels(w http.ResponseWriter, r *http.Request) {
-	if e := s.authorize(bearer(r)); e != nil {
+	if e := s.authorize(bearer(r.Header)); e != nil {
 		writeError(w, *e)
 		return
 	}

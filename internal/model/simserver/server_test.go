@@ -112,6 +112,8 @@ func TestCompletion(t *testing.T) {
 		}},
 		"usage": map[string]any{
 			"prompt_tokens": 10.0, "completion_tokens": 5.0, "total_tokens": 15.0,
+			"prompt_tokens_details":     map[string]any{"cached_tokens": 0.0},
+			"completion_tokens_details": map[string]any{"reasoning_tokens": 0.0},
 		},
 	}
 	if d := cmp.Diff(want, doc); d != "" {

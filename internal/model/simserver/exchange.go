@@ -2,7 +2,7 @@ package simserver
 
 import (
 	"bytes"
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -29,10 +29,11 @@ func closing() apiError {
 
 // exchange is a request and its response.
 type exchange struct {
-	server *Server
-	w      http.ResponseWriter
-	r      *http.Request
-	key    string
+	server  *Server
+	dialect dialect
+	w       http.ResponseWriter
+	r       *http.Request
+	key     string
 	// deployment comes from the path or, if it is not there, from the body.
 	deployment string
 
@@ -50,7 +51,7 @@ type exchange struct {
 	left bool
 }
 
-func (s *Server) chat(x *exchange) {
+func (s *Server) serve(x *exchange) {
 	s.stats.arrive(time.Now())
 	defer x.leave()
 	select {
@@ -79,26 +80,40 @@ func (x *exchange) read() *apiError {
 	}
 	x.hash = hash(raw.Bytes())
 
-	var body chatRequest
-	if err := json.Unmarshal(raw.Bytes(), &body); err != nil {
-		return badRequest("", "We could not parse the JSON body of your request: %v", err)
-	}
-	if x.deployment == "" {
-		x.deployment = body.Model
+	p, e := x.dialect.decode(raw.Bytes())
+	x.deployment = cmp.Or(x.deployment, p.deployment)
+	if e != nil {
+		return e
 	}
 	model, ok := x.server.model(x.deployment)
 	if !ok {
-		message := "The model `" + x.deployment + "` does not exist."
-		if hint := assay.NameHint(x.deployment, x.server.cfg.Models); hint != "" {
-			message += " Hint: " + hint
-		}
-		return &apiError{
-			http.StatusNotFound, message, "invalid_request_error", "model", "model_not_found",
-		}
+		return x.server.noModel(x.deployment)
 	}
-	var e *apiError
-	x.req, e = body.request(model)
-	return e
+	x.req = p.Request
+	x.req.Model = model
+	return x.check()
+}
+
+// noModel returns the refusal of a deployment that does not exist.
+func (s *Server) noModel(deployment string) *apiError {
+	message := "The model `" + deployment + "` does not exist."
+	if hint := assay.NameHint(deployment, s.cfg.Models); hint != "" {
+		message += " Hint: " + hint
+	}
+	return &apiError{
+		http.StatusNotFound, message, "invalid_request_error", "model", "model_not_found",
+	}
+}
+
+// check checks the conversation.
+func (x *exchange) check() *apiError {
+	if e := checkDialogue(x.req.Messages); e != nil {
+		return e
+	}
+	if !x.server.thinks() {
+		return nil
+	}
+	return checkThoughts(x.req.Messages, x.dialect)
 }
 
 func unreadable(err error) *apiError {
@@ -155,17 +170,21 @@ func (x *exchange) answer() {
 	if !ok {
 		return
 	}
-	x.used = cost{resp.Usage.InputTokens, resp.Usage.OutputTokens}
-	x.server.stats.tokens(resp.Usage.InputTokens, resp.Usage.OutputTokens)
-	model := x.req.Model
+	body := reply{
+		id: x.hash, created: time.Now().Unix(), model: x.req.Model,
+		nothing: fault == "empty", Response: resp,
+	}
+	if x.server.thinks() {
+		body.thought = think(x.hash, resp.Message.Calls)
+		tokens := len(body.thought.text()) / 4
+		body.Usage = resp.Usage.Add(assay.Usage{OutputTokens: tokens, ReasoningTokens: tokens})
+	}
+	x.used = cost{body.Usage.InputTokens, body.Usage.OutputTokens}
+	x.server.stats.tokens(body.Usage.InputTokens, body.Usage.OutputTokens)
 	if fault == "wrong-model" {
-		model = x.server.otherModel(model)
+		body.model = x.server.otherModel(body.model)
 	}
-	body := newCompletion(x.hash, time.Now().Unix(), model, resp)
-	if fault == "empty" {
-		body.Choices = []choice{}
-	}
-	if encoded := encode(body); !x.spoil(fault, encoded) {
+	if encoded := encode(x.dialect.encode(body)); !x.spoil(fault, encoded) {
 		x.send(http.StatusOK, encoded)
 	}
 }
@@ -236,7 +255,10 @@ func (x *exchange) sendFault(f *assay.Fault) {
 	x.sendError(e)
 }
 
-func (x *exchange) sendError(e apiError) { x.send(e.status, e.body()) }
+func (x *exchange) sendError(e apiError) {
+	status, body := x.dialect.refuse(e)
+	x.send(status, encode(body))
+}
 
 func (x *exchange) send(status int, body []byte) {
 	x.begin(status, contentJSON, len(body))

@@ -1,0 +1,346 @@
+package simserver
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/assay-eval/assay"
+)
+
+// chat is OpenAI's chat completions. Its thoughts are where the style says.
+type chat struct{ thinking string }
+
+func (chat) routes() []string { return []string{"POST /v1/chat/completions"} }
+
+func (chat) key(h http.Header) string { return bearer(h) }
+
+func (c chat) decode(body []byte) (prompt, *apiError) {
+	var doc chatRequest
+	if e := parse(body, &doc); e != nil {
+		return prompt{}, e
+	}
+	req, e := doc.request()
+	return prompt{doc.Model, req}, e
+}
+
+func (c chat) encode(r reply) any { return newCompletion(r, c.thinking) }
+
+func (chat) refuse(e apiError) (status int, body any) {
+	type inner struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param"`
+		Code    *string `json:"code"`
+	}
+	orNull := func(s string) *string {
+		if s == "" {
+			return nil
+		}
+		return &s
+	}
+	return e.status, map[string]inner{"error": {
+		Message: strings.ToValidUTF8(e.message, "?"), Type: e.kind,
+		Param: orNull(e.param), Code: orNull(e.code),
+	}}
+}
+
+// forgotten uses the words of the endpoints that have the style.
+func (c chat) forgotten(i int, changed bool) *apiError {
+	switch {
+	case c.thinking == ThinkingSignature && changed:
+		return badRequest("", "Corrupted thought signature.")
+	case c.thinking == ThinkingSignature:
+		return badRequest("", "Function call is missing a thought_signature in functionCall parts. "+
+			"This is required for tools to work correctly, and missing thought_signature may lead "+
+			"to degraded model performance.")
+	case c.thinking == ThinkingDetails:
+		return badRequest("", "messages.%d.content.0: Invalid `signature` in `thinking` block", i)
+	}
+	return badRequest("",
+		"The `reasoning_content` in the thinking mode must be passed back to the API.")
+}
+
+// azure is the same with the deployment in the path and a header of its own for keys.
+type azure struct{ chat }
+
+func (azure) routes() []string {
+	return []string{"POST /openai/deployments/{deployment}/chat/completions"}
+}
+
+func (azure) key(h http.Header) string { return h.Get("Api-Key") }
+
+// chatRequest is the body of a request.
+type chatRequest struct {
+	Model               string        `json:"model"`
+	Messages            []chatMessage `json:"messages"`
+	Tools               []chatTool    `json:"tools"`
+	Temperature         *float64      `json:"temperature"`
+	TopP                *float64      `json:"top_p"`
+	MaxTokens           *int          `json:"max_tokens"`
+	MaxCompletionTokens *int          `json:"max_completion_tokens"`
+	Stream              bool          `json:"stream"`
+	N                   *int          `json:"n"`
+}
+
+type chatMessage struct {
+	Role       string       `json:"role"`
+	Content    any          `json:"content"` // see text
+	ToolCalls  []chatCall   `json:"tool_calls"`
+	ToolCallID string       `json:"tool_call_id"`
+	Reasoning  *string      `json:"reasoning_content"`
+	Details    []chatDetail `json:"reasoning_details"`
+}
+
+type chatCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+	Extra *chatExtra `json:"extra_content,omitempty"`
+}
+
+// chatExtra is what Gemini adds to a call.
+type chatExtra struct {
+	Google struct {
+		Signature thought `json:"thought_signature"`
+	} `json:"google"`
+}
+
+// chatDetail is an entry of OpenRouter's reasoning_details.
+type chatDetail struct {
+	Type      string  `json:"type"`
+	Text      string  `json:"text,omitempty"`
+	Signature thought `json:"signature,omitempty"`
+	Format    string  `json:"format"`
+	Index     int     `json:"index"`
+}
+
+type chatTool struct {
+	Type     string         `json:"type"`
+	Function assay.Function `json:"function"`
+}
+
+// text returns the text of a message's content, which is a string, null or a list
+// of parts on the wire. The content is decoded as any because a custom decoder
+// would parse each text twice.
+func text(content any) (string, error) {
+	switch c := content.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return c, nil
+	case []any:
+		var all strings.Builder
+		for _, p := range c {
+			part, _ := p.(map[string]any)
+			if part["type"] != "text" {
+				const format = "content of type %q, where only text is supported"
+				return "", fmt.Errorf(format, part["type"])
+			}
+			text, _ := part["text"].(string)
+			all.WriteString(text)
+		}
+		return all.String(), nil
+	}
+	return "", errors.New("neither text nor a list of parts")
+}
+
+// request converts a body to a request.
+func (b *chatRequest) request() (assay.Request, *apiError) {
+	req := assay.Request{
+		Sampling: assay.Sampling{
+			Temperature: b.Temperature, TopP: b.TopP, MaxTokens: b.limit(),
+		},
+	}
+	if e := b.check(); e != nil {
+		return req, e
+	}
+	req.Messages = make([]assay.Message, 0, len(b.Messages))
+	for i := range b.Messages {
+		out, e := b.Messages[i].message(i)
+		if e != nil {
+			return req, e
+		}
+		req.Messages = append(req.Messages, out)
+	}
+	for _, t := range b.Tools {
+		req.Functions = append(req.Functions, t.Function)
+	}
+	return req, nil
+}
+
+func (b *chatRequest) limit() *int {
+	if b.MaxCompletionTokens != nil {
+		return b.MaxCompletionTokens
+	}
+	return b.MaxTokens
+}
+
+func (b *chatRequest) check() *apiError {
+	switch {
+	case b.Stream:
+		return badRequest("stream", "This server does not stream.")
+	case b.N != nil && *b.N != 1:
+		return badRequest("n", "This server gives one choice.")
+	case len(b.Messages) == 0:
+		return badRequest("messages", "Invalid 'messages': empty array.")
+	}
+	if n := b.limit(); n != nil && *n < 1 {
+		return badRequest("max_tokens", "Invalid 'max_tokens': %d is below 1.", *n)
+	}
+	for i, t := range b.Tools {
+		if t.Type != "function" || t.Function.Name == "" {
+			return badRequest("tools", "Invalid 'tools[%d]': not a function with a name.", i)
+		}
+	}
+	return nil
+}
+
+func (m *chatMessage) message(i int) (assay.Message, *apiError) {
+	content, err := text(m.Content)
+	if err != nil {
+		return assay.Message{}, badRequest("messages",
+			"Invalid 'messages[%d].content': %v.", i, err)
+	}
+	out := assay.Message{Content: content, CallID: m.ToolCallID, State: m.thought()}
+	switch m.Role {
+	case "system", "developer":
+		out.Role = assay.System
+	case "user", "assistant", "tool":
+		out.Role = assay.Role(m.Role)
+	default:
+		return out, badRequest("messages",
+			"Invalid value: '%s' for 'messages[%d].role'.", m.Role, i)
+	}
+	for _, c := range m.ToolCalls {
+		call := assay.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments}
+		out.Calls = append(out.Calls, call)
+	}
+	return out, nil
+}
+
+// thought returns the state of a message, in whichever of the places it is.
+func (m *chatMessage) thought() *assay.State {
+	switch {
+	case m.Reasoning != nil:
+		return thoughtIn(*m.Reasoning).state()
+	case len(m.Details) == 2 && m.Details[1].Signature.text() == m.Details[0].Text:
+		return m.Details[1].Signature.state()
+	case len(m.Details) > 0:
+		return thought("changed").state()
+	case len(m.ToolCalls) > 0 && m.ToolCalls[0].Extra != nil:
+		return m.ToolCalls[0].Extra.Google.Signature.state()
+	}
+	return nil
+}
+
+// completion is the body of a reply.
+type completion struct {
+	ID      string          `json:"id"`
+	Object  string          `json:"object"`
+	Created int64           `json:"created"`
+	Model   string          `json:"model"`
+	Choices []choice        `json:"choices"`
+	Usage   completionUsage `json:"usage"`
+}
+
+type choice struct {
+	Index        int          `json:"index"`
+	Message      replyMessage `json:"message"`
+	Logprobs     *struct{}    `json:"logprobs"`
+	FinishReason string       `json:"finish_reason"`
+}
+
+type replyMessage struct {
+	Role      string       `json:"role"`
+	Content   *string      `json:"content"`
+	Reasoning string       `json:"reasoning_content,omitempty"`
+	Details   []chatDetail `json:"reasoning_details,omitempty"`
+	Refusal   *string      `json:"refusal"`
+	ToolCalls []chatCall   `json:"tool_calls,omitempty"`
+}
+
+type completionUsage struct {
+	PromptTokens     int `json:"prompt_tokens"`
+	CompletionTokens int `json:"completion_tokens"`
+	TotalTokens      int `json:"total_tokens"`
+	PromptDetails    struct {
+		Cached int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionDetails struct {
+		Reasoning int `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+}
+
+// newCompletion encodes a reply.
+func newCompletion(r reply, thinking string) completion {
+	c := completion{
+		ID:      "chatcmpl-" + strconv.FormatUint(r.id, 16),
+		Object:  "chat.completion",
+		Created: r.created,
+		Model:   r.model,
+		Choices: []choice{},
+		Usage: completionUsage{
+			PromptTokens:     r.Usage.InputTokens,
+			CompletionTokens: r.Usage.OutputTokens,
+			TotalTokens:      r.Usage.Total(),
+		},
+	}
+	c.Usage.PromptDetails.Cached = r.Usage.CachedTokens
+	c.Usage.CompletionDetails.Reasoning = r.Usage.ReasoningTokens
+	if !r.nothing {
+		m, finish := newReplyMessage(&r.Message, r.Finish)
+		if r.thought != "" {
+			m.think(r.thought, thinking)
+		}
+		c.Choices = append(c.Choices, choice{Message: m, FinishReason: finish})
+	}
+	return c
+}
+
+// newReplyMessage returns a message and its finish reason.
+func newReplyMessage(m *assay.Message, finish string) (replyMessage, string) {
+	out := replyMessage{Role: "assistant", Reasoning: m.Reasoning}
+	switch {
+	case finish == "refusal":
+		out.Refusal = &m.Content
+		return out, "stop"
+	case finish == "" && len(m.Calls) > 0:
+		finish = "tool_calls"
+	case finish == "":
+		finish = "stop"
+	}
+	for _, c := range m.Calls {
+		call := chatCall{ID: c.ID, Type: "function"}
+		call.Function.Name, call.Function.Arguments = c.Name, c.Arguments
+		out.ToolCalls = append(out.ToolCalls, call)
+	}
+	if m.Content != "" || len(out.ToolCalls) == 0 {
+		out.Content = &m.Content
+	}
+	return out, finish
+}
+
+// think adds a thought to a message.
+func (m *replyMessage) think(t thought, style string) {
+	switch style {
+	case ThinkingDetails:
+		const format = "anthropic-claude-v1"
+		m.Details = []chatDetail{
+			{Type: "reasoning.text", Text: t.text(), Format: format},
+			{Type: "reasoning.text", Signature: t, Format: format, Index: 1},
+		}
+	case ThinkingSignature:
+		if len(m.ToolCalls) > 0 {
+			m.ToolCalls[0].Extra = new(chatExtra)
+			m.ToolCalls[0].Extra.Google.Signature = t
+		}
+	default:
+		m.Reasoning = t.text()
+	}
+}

@@ -1,0 +1,85 @@
+package simserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	"github.com/assay-eval/assay"
+)
+
+// The styles of [Config.Thinking]: where chat completions carry the thoughts of a model. Any style
+// makes the models of the other protocols think too, in the protocol's own way.
+const (
+	// ThinkingNone means that the models do not think.
+	ThinkingNone = "none"
+	// ThinkingContent puts thoughts into reasoning_content, as DeepSeek does.
+	ThinkingContent = "reasoning_content"
+	// ThinkingDetails puts thoughts into reasoning_details, as OpenRouter does.
+	ThinkingDetails = "reasoning_details"
+	// ThinkingSignature signs the first call of a reply, as Gemini does.
+	ThinkingSignature = "thought_signature"
+)
+
+// ThinkingStyles lists the values of [Config.Thinking].
+func ThinkingStyles() []string {
+	return []string{ThinkingNone, ThinkingContent, ThinkingDetails, ThinkingSignature}
+}
+
+// A thought is the state of a thinking model's reply: an opaque text that is valid only with the
+// calls of that reply.
+type thought string
+
+// think returns the thought of a reply to the request with that hash.
+func think(hash uint64, calls []assay.ToolCall) thought {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%x", hash)
+	for _, c := range calls {
+		fmt.Fprintf(h, " %q", c.ID)
+	}
+	return thought(fmt.Sprintf("%016x%016x", hash, h.Sum64()))
+}
+
+// fits reports whether a thought came with these calls.
+func (t thought) fits(calls []assay.ToolCall) bool {
+	var hash uint64
+	_, err := fmt.Sscanf(string(t[:min(16, len(t))]), "%016x", &hash)
+	return err == nil && think(hash, calls) == t
+}
+
+const thinking = "I look at what is there and decide on the next step. "
+
+// text returns what people may read of a thought, which contains all of it.
+func (t thought) text() string { return thinking + string(t) }
+
+// thoughtIn returns the thought in a text, or one that fits nothing.
+func thoughtIn(text string) thought { return thought(strings.TrimPrefix(text, thinking)) }
+
+// state returns a thought as the state of a message.
+func (t thought) state() *assay.State { return &assay.State{Data: encode(t)} }
+
+// thoughtOf returns the thought of a message, or "".
+func thoughtOf(m *assay.Message) (t thought) {
+	if m.State != nil {
+		_ = json.Unmarshal(m.State.Data, &t)
+	}
+	return t
+}
+
+// checkThoughts refuses a conversation in which a reply with calls has lost its thought or has
+// another one. It removes the thoughts, which are not the provider's.
+func checkThoughts(messages []assay.Message, d dialect) *apiError {
+	for i := range messages {
+		m := &messages[i]
+		t := thoughtOf(m)
+		m.State = nil
+		if len(m.Calls) == 0 || t != "" && t.fits(m.Calls) {
+			continue
+		}
+		if m.Role == assay.Assistant {
+			return d.forgotten(i, t != "")
+		}
+	}
+	return nil
+}
