@@ -2,6 +2,7 @@ package assay
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -78,6 +79,16 @@ type Response struct {
 	Waits Waits
 	// Quotas holds the state of the endpoint's limits, if it reports them.
 	Quotas []QuotaState
+}
+
+// Truncated reports whether a reply that ended for this reason was cut off for length, in the
+// words of any protocol.
+func Truncated(finish string) bool {
+	switch strings.ToLower(finish) {
+	case "length", "max_tokens", "max_output_tokens", "model_context_window_exceeded":
+		return true
+	}
+	return false
 }
 
 // Bucket names the unit that a limit of an endpoint counts.

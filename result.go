@@ -3,6 +3,7 @@ package assay
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -157,6 +158,15 @@ type Attempt struct {
 	// joined in the order of their first response; see [Attempt.Served].
 	ServedModel string `json:"served_model"`
 
+	// Finish holds the reasons that the endpoint gave for the ends of replies, and Deviations
+	// the ways in which requests differed from what was asked. Both are joined like ServedModel.
+	// Truncated counts the replies that were cut off for length.
+	Finish     string `json:"finish"`
+	Truncated  int    `json:"truncated"`
+	Deviations string `json:"deviations"`
+	// Reported is what the endpoint reported that it used, as name=value, joined the same way.
+	Reported string `json:"reported"`
+
 	Outcome
 	FaultKind   FaultKind `json:"fault"`
 	FaultDetail string    `json:"fault_detail"`
@@ -167,34 +177,73 @@ type Attempt struct {
 	Retried      map[FaultKind]int `json:"retried"`
 	InputTokens  int               `json:"input_tokens"`
 	OutputTokens int               `json:"output_tokens"`
-	CostUSD      float64           `json:"cost_usd"`
-	QueuedMS     int64             `json:"queued_ms"`
-	WorkingMS    int64             `json:"working_ms"`
-	StartedAt    time.Time         `json:"started_at"`
-	FinishedAt   time.Time         `json:"finished_at"`
+	// The first two are parts of InputTokens, the third is a part of OutputTokens.
+	CachedTokens     int       `json:"cached_tokens"`
+	CacheWriteTokens int       `json:"cache_write_tokens"`
+	ReasoningTokens  int       `json:"reasoning_tokens"`
+	CostUSD          float64   `json:"cost_usd"`
+	QueuedMS         int64     `json:"queued_ms"`
+	WorkingMS        int64     `json:"working_ms"`
+	StartedAt        time.Time `json:"started_at"`
+	FinishedAt       time.Time `json:"finished_at"`
 }
 
-// servedSeparator joins the names in [Attempt.ServedModel].
-const servedSeparator = ", "
-
-// AddServed records the model name of a response, unless it is empty or known.
-func (a *Attempt) AddServed(name string) {
-	switch {
-	case name == "" || slices.Contains(a.Served(), name):
-	case a.ServedModel == "":
-		a.ServedModel = name
-	default:
-		a.ServedModel += servedSeparator + name
+// Add records a response: its model and lane, its tokens and cost, and how it ended.
+func (a *Attempt) Add(r *Response) {
+	if r.Lane != "" {
+		a.Lane = r.Lane
 	}
+	addName(&a.ServedModel, r.ServedModel)
+	addName(&a.Finish, r.Finish)
+	if Truncated(r.Finish) {
+		a.Truncated++
+	}
+	for _, d := range r.Deviations {
+		addName(&a.Deviations, d)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Reported)) {
+		addName(&a.Reported, name+"="+r.Reported[name])
+	}
+	u := a.Usage().Add(r.Usage)
+	a.InputTokens, a.OutputTokens, a.ReasoningTokens = u.InputTokens, u.OutputTokens, u.ReasoningTokens
+	a.CachedTokens, a.CacheWriteTokens = u.CachedTokens, u.CacheWriteTokens
+	a.CostUSD += r.Cost
+}
+
+// Usage returns the tokens of all responses.
+func (a *Attempt) Usage() Usage {
+	return Usage{
+		InputTokens: a.InputTokens, OutputTokens: a.OutputTokens,
+		CachedTokens: a.CachedTokens, CacheWriteTokens: a.CacheWriteTokens,
+		ReasoningTokens: a.ReasoningTokens,
+	}
+}
+
+// separator joins names in fields of an [Attempt].
+const separator = ", "
+
+// addName appends a name to a joined list, unless it is empty or in the list.
+func addName(list *string, name string) {
+	name = strings.ReplaceAll(name, separator, ",")
+	switch {
+	case name == "" || slices.Contains(Names(*list), name):
+	case *list == "":
+		*list = name
+	default:
+		*list += separator + name
+	}
+}
+
+// Names returns the parts of a joined field of an [Attempt], such as Finish.
+func Names(joined string) []string {
+	if joined == "" {
+		return nil
+	}
+	return strings.Split(joined, separator)
 }
 
 // Served returns the distinct model names of the responses.
-func (a *Attempt) Served() []string {
-	if a.ServedModel == "" {
-		return nil
-	}
-	return strings.Split(a.ServedModel, servedSeparator)
-}
+func (a *Attempt) Served() []string { return Names(a.ServedModel) }
 
 // Settles reports whether the attempt ended in an outcome.
 func (a *Attempt) Settles() bool { return a.Level != "" }

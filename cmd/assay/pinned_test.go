@@ -254,7 +254,7 @@ func TestPinnedEpisodes(t *testing.T) {
 	golden.Assert(t, p.String(), "pinned/episodes.txt")
 }
 
-// pinnedStore unpacks a store that an early version wrote.
+// pinnedStore unpacks a store that an early version wrote, and brings it up to date.
 func pinnedStore(t testing.TB) string {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", "pinned", "store.db.zst"))
@@ -271,7 +271,15 @@ func pinnedStore(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return file(t, t.TempDir(), "pinned.db", string(b))
+	path := file(t, t.TempDir(), "pinned.db", string(b))
+	db, err := store.Open(t.Context(), path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // TestPinnedVerdicts judges stored transcripts again. Each gets the outcome that is stored.

@@ -150,7 +150,7 @@ func TestVerifyChecksContentOfAttempts(t *testing.T) {
 			"served model",
 		},
 		"another model helped": {
-			func(a *assay.Attempt) { a.AddServed("gpt-4o") },
+			func(a *assay.Attempt) { a.Add(&assay.Response{ServedModel: "gpt-4o"}) },
 			"served model",
 		},
 		"unplanned model": {

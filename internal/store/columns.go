@@ -12,8 +12,7 @@ import (
 
 // A column is one field of an attempt or its trial, and the column that stores it. Saving,
 // reading, verifying and copying attempts all go by the two tables below, so a new field
-// takes one row here, a migration, a new format of the seal (see [identify]), and a row in package
-// export.
+// takes one row here, a migration, and a row in package export.
 type column struct {
 	name string
 	// detail columns are not read by [DB.Verdicts].
@@ -49,8 +48,7 @@ var trialFields = []column{
 }
 
 // attemptFields are the columns of the table attempts after those that place the row in its
-// store. An attempt's seal covers them in this order, so new columns need a new format of the
-// seal: see [identify].
+// store. An attempt's seal covers them in this order, so new columns come last: see [identify].
 var attemptFields = []column{
 	detail(text("program", func(a *assay.Attempt) *string { return &a.Program })),
 	text("templates", func(a *assay.Attempt) *string { return &a.Templates }),
@@ -93,6 +91,15 @@ var attemptFields = []column{
 	integer("working_ms", func(a *assay.Attempt) *int64 { return &a.WorkingMS }),
 	detail(instant("started_at", func(a *assay.Attempt) *time.Time { return &a.StartedAt })),
 	detail(instant("finished_at", func(a *assay.Attempt) *time.Time { return &a.FinishedAt })),
+
+	// Since format 7.
+	integer("cached_tokens", func(a *assay.Attempt) *int { return &a.CachedTokens }),
+	integer("cache_write_tokens", func(a *assay.Attempt) *int { return &a.CacheWriteTokens }),
+	integer("reasoning_tokens", func(a *assay.Attempt) *int { return &a.ReasoningTokens }),
+	integer("truncated", func(a *assay.Attempt) *int { return &a.Truncated }),
+	text("finish", func(a *assay.Attempt) *string { return &a.Finish }),
+	text("deviations", func(a *assay.Attempt) *string { return &a.Deviations }),
+	text("reported", func(a *assay.Attempt) *string { return &a.Reported }),
 }
 
 // verdictFields are the attempt fields that [DB.Verdicts] reads.

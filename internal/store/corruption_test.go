@@ -33,6 +33,11 @@ var corruptions = []corruption{
 		WHERE id = 30`, nil},
 	{"tokens are changed", "seal", `UPDATE attempts SET input_tokens = input_tokens + 1
 		WHERE id = 30`, nil},
+	{"cached tokens are lost", "seal", `UPDATE attempts SET cached_tokens = 0, reported = '',
+		cache_write_tokens = 0, reasoning_tokens = 0, finish = '', truncated = 0, deviations = ''
+		WHERE id = 30`, nil},
+	{"a deviation is invented", "seal", `UPDATE attempts SET deviations = 'no temperature, no seed'
+		WHERE id = 30`, nil},
 	{"attempts change their numbers", "seal", `UPDATE attempts SET number = number + 5
 		WHERE id = ` + someAttempt, nil},
 	{"an attempt is moved to another trial", "seal", `UPDATE attempts

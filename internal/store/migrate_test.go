@@ -208,6 +208,7 @@ func migrationKeepsTheRecord(t *testing.T, format int) {
 	for i, end := range ends {
 		a := outcome(10 + i)
 		a.Run, a.Ended = "r3", end
+		think(a)
 		save(t, db, a)
 		if diff := cmp.Diff([]assay.Attempt{*a},
 			all(t, db, store.Filter{Trial: a.ID})); diff != "" {
@@ -241,6 +242,10 @@ func TestMigratedSchemaRefusesBadValues(t *testing.T) {
 		"attempts SET loop_turn = -1, loop = 'repeat'",
 		"attempts SET loop_turn = 1, loop = hex(zeroblob(21))", "attempts SET best_possible = 1.5",
 		"attempts SET pilot = '{'",
+		"attempts SET cached_tokens = -1", "attempts SET cache_write_tokens = -1",
+		"attempts SET reasoning_tokens = -1", "attempts SET truncated = -1",
+		"attempts SET finish = NULL", "attempts SET deviations = NULL",
+		"attempts SET reported = NULL",
 		"trials SET persistence = 1", "trials SET persistence = -0.5", "trials SET burst = 1",
 		"trials SET burst = -0.5",
 		"trials SET several_calls = NULL", "trials SET loops = NULL",
@@ -313,23 +318,36 @@ func TestMigrationRefusesForeignRows(t *testing.T) {
 	}
 }
 
-func TestStoreOfFormat5KeepsItsRows(t *testing.T) {
+func TestSealedStoreOfEarlierFormatKeepsItsRows(t *testing.T) {
 	t.Parallel()
-	source := whole(t)
+	for _, format := range []int{5, 6} {
+		t.Run(fmt.Sprint("from ", format), func(t *testing.T) {
+			t.Parallel()
+			sealedStoreKeepsItsRows(t, format)
+		})
+	}
+}
+
+func sealedStoreKeepsItsRows(t *testing.T, format int) {
+	source := wholeWith(t, func(*assay.Attempt) {})
 	path := filepath.Join(t.TempDir(), "assay.db")
-	text := schema(t, 0, 5) + `PRAGMA application_id = 0x41736179; PRAGMA user_version = 5;
-		PRAGMA journal_mode = WAL; ATTACH '` + source + "' AS source;"
-	for table, columns := range columns(t, 5) {
-		switch table {
-		case "unsealed": // the migration has filled it
-			text += `DELETE FROM unsealed;
-				INSERT INTO unsealed SELECT * FROM source.unsealed WHERE of <> 'run_count';`
+	text := schema(t, 0, format) + fmt.Sprintf(`PRAGMA application_id = 0x41736179;
+		PRAGMA user_version = %d; PRAGMA journal_mode = WAL;
+		ATTACH '%s' AS source;`, format, source)
+	for table, columns := range columns(t, format) {
+		switch {
+		case table == "unsealed": // the migration has filled it
+			text += "DELETE FROM unsealed; INSERT INTO unsealed SELECT * FROM source.unsealed"
+			if format == 5 {
+				text += " WHERE of <> 'run_count'"
+			}
+			text += ";"
 			continue
-		case "seals":
+		case table == "seals" && format == 5:
 			text += `INSERT INTO seals SELECT * FROM source.seals WHERE of IN
 				('run', 'run_spec', 'run_end', 'score', 'classification', 'dictionary', 'import');`
 			continue
-		case "scores": // some columns are generated
+		case table == "scores": // some columns are generated
 			columns = "id, attempt, scored_at, program, body"
 		}
 		text += fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM source.%s;", table, columns,
@@ -350,6 +368,7 @@ func TestStoreOfFormat5KeepsItsRows(t *testing.T) {
 	begin(t, db, "r6")
 	a := outcome(500)
 	a.Run = "r6"
+	think(a)
 	save(t, db, a)
 	if err := errors.Join(db.EndRun(t.Context(), "r6", nil), db.Close()); err != nil {
 		t.Fatal(err)

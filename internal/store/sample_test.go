@@ -98,11 +98,19 @@ func outcome(i int) *assay.Attempt {
 			Recovered: 1, Wasted: 3, Efficiency: 2. / 3, Extra: 4,
 			Loop: assay.ErrorLoop, LoopTurn: 5, Best: 0.87654321, ScoreVersion: "assay-1",
 		},
-		Requests: 11, Retried: map[assay.FaultKind]int{assay.RateLimited: 1}, InputTokens: 20123,
-		OutputTokens: 1234, CostUSD: 0.0068,
+		Requests: 11, Retried: map[assay.FaultKind]int{assay.RateLimited: 1},
+		InputTokens: 20123, OutputTokens: 1234,
+		CostUSD:  0.0068,
 		QueuedMS: 1234, WorkingMS: 56789, StartedAt: epoch.Add(123456789),
 		FinishedAt: epoch.Add(time.Minute + 987654321),
 	}
+}
+
+// think fills in what only formats since 7 hold.
+func think(a *assay.Attempt) {
+	a.CachedTokens, a.CacheWriteTokens, a.ReasoningTokens = 17000, 2000, 999
+	a.Finish, a.Truncated = "tool_calls, length", 1
+	a.Deviations, a.Reported = "no temperature", "reasoning_effort=medium"
 }
 
 func pointer[T any](v T) *T { return &v }
@@ -242,7 +250,10 @@ func drawAttempt(t *rapid.T) *assay.Attempt {
 		Experiment: "e", Run: "r1", Program: draw("program"), Templates: draw("templates"),
 		Lane: draw("lane"), ServedModel: draw("served"),
 		Outcome:  drawOutcome(t, text),
-		Requests: n("requests"), InputTokens: n("in"), OutputTokens: n("out"),
+		Requests: n("requests"), InputTokens: n("in"), OutputTokens: n("out"), CachedTokens: n("cached"),
+		CacheWriteTokens: n("written"), ReasoningTokens: n("reasoning"),
+		Finish: draw("finish"), Truncated: n("truncated"), Deviations: draw("deviations"),
+		Reported: draw("reported"),
 		CostUSD:  rapid.Float64Range(0, 1e9).Draw(t, "cost"),
 		QueuedMS: int64(n("queued")), WorkingMS: int64(n("working")), StartedAt: at("started"),
 		FinishedAt: at("finished"),

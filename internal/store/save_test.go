@@ -66,7 +66,11 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	settled, faulted := outcome(1), fault(2)
 	settled.OrderCorrect, faulted.Parked = true, true
 	temperature, topP, tokens := 0.5, 0.25, 99
-	settled.Sampling = assay.Sampling{Temperature: &temperature, TopP: &topP, MaxTokens: &tokens}
+	settled.Sampling = assay.Sampling{
+		Temperature: &temperature, TopP: &topP, MaxTokens: &tokens, Seed: pointer(int64(-7)),
+		Effort: "high", Thinking: &tokens, ToolChoice: "required", Extra: `{"top_k":40}`,
+	}
+	think(settled)
 	settled.Tokens, settled.USD = 50_000, 0.125
 	settled.SeveralCalls, settled.Loops = assay.RefuseSeveral, "repeat=stop"
 	settled.Persistence, settled.Burst = 0.25, 0.5

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -71,11 +72,18 @@ func digest(transcript []byte) []byte {
 	return d[:len(sum{})]
 }
 
+// firstFields is how many of attemptFields the first format of an attempt's seal covers.
+const firstFields = 39
+
 // identify returns a sum that identifies an attempt in any store. It covers its trial, its run,
-// the values of attemptFields and the digest of its transcript. If a later format adds columns,
-// use another name here.
+// the values of attemptFields and the digest of its transcript. Fields that were added later are
+// covered if any of them is set, so an attempt of an earlier format keeps its sum.
 func identify(key trialKey, run string, row []any, transcript []byte) sum {
-	s := newSealer("assay attempt 1")
+	name := "assay attempt 2"
+	if !slices.ContainsFunc(row[firstFields:], isSet) {
+		name, row = "assay attempt 1", row[:firstFields]
+	}
+	s := newSealer(name)
 	s.add(key[:], run)
 	s.add(row...)
 	if transcript == nil {
@@ -85,6 +93,9 @@ func identify(key trialKey, run string, row []any, transcript []byte) sum {
 	}
 	return s.sum()
 }
+
+// isSet reports whether a value of a column differs from the column's default.
+func isSet(value any) bool { return value != "" && value != int64(0) }
 
 // sealAttempt returns an attempt's seal, which covers its identity and its place in the store.
 func sealAttempt(identity sum, id, number int64) sum {

@@ -22,11 +22,19 @@ import (
 // classifications, dictionaries, limits, an import, dropped transcripts and deleted attempts.
 func whole(t testing.TB) string {
 	t.Helper()
+	return wholeWith(t, think)
+}
+
+// wholeWith is whole with a change to each attempt.
+func wholeWith(t testing.TB, change func(*assay.Attempt)) string {
+	t.Helper()
 	db, path := create(t, store.Options{})
 	for i := range 40 {
 		a := outcome(i)
+		change(a)
 		if i%4 == 0 {
 			f := fault(i)
+			change(f)
 			if err := db.Save(t.Context(), f, longTranscript(i)); err != nil {
 				t.Fatal(err)
 			}
@@ -70,6 +78,7 @@ func whole(t testing.TB) string {
 	begin(t, db, "r2")
 	for i := range 10 {
 		a := outcome(100 + i)
+		change(a)
 		a.Run = "r2"
 		save(t, db, a)
 	}

@@ -77,7 +77,6 @@ type episode struct {
 	transcript assay.Transcript
 	attempt    assay.Attempt
 	waits      assay.Waits
-	usage      assay.Usage
 }
 
 // begin sets up the world and writes the opening messages.
@@ -125,7 +124,7 @@ func (e *episode) turns(ctx context.Context) error {
 // Limits are checked between turns because the size of a reply is only known once it has arrived.
 func (e *episode) spent() assay.Ended {
 	switch {
-	case e.trial.Tokens > 0 && e.usage.Total() >= e.trial.Tokens:
+	case e.trial.Tokens > 0 && e.attempt.Usage().Total() >= e.trial.Tokens:
 		return assay.TokenLimit
 	case e.trial.USD > 0 && e.attempt.CostUSD >= e.trial.USD:
 		return assay.CostLimit
@@ -190,12 +189,7 @@ func stopped(ctx context.Context) *assay.Fault {
 
 func (e *episode) account(resp *assay.Response) {
 	e.waits = e.waits.Add(resp.Waits)
-	e.usage = e.usage.Add(resp.Usage)
-	e.attempt.CostUSD += resp.Cost
-	if resp.Lane != "" {
-		e.attempt.Lane = resp.Lane
-	}
-	e.attempt.AddServed(resp.ServedModel)
+	e.attempt.Add(resp)
 }
 
 // answer carries out a reply's actions, or points out that there were none. It returns how the
@@ -229,7 +223,6 @@ func (e *episode) conclude(err error) {
 	a := &e.attempt
 	a.FinishedAt = time.Now().UTC()
 	a.Requests, a.Retried = e.waits.Requests, e.waits.Retried
-	a.InputTokens, a.OutputTokens = e.usage.InputTokens, e.usage.OutputTokens
 	a.QueuedMS, a.WorkingMS = e.waits.Queued.Milliseconds(), e.waits.Working.Milliseconds()
 	o := e.judge.Outcome(e.trial, e.task, &e.transcript)
 	if f := assay.AsFault(err); f != nil {

@@ -261,7 +261,13 @@ func TestUsageAddsUp(t *testing.T) {
 		return assay.Response{
 			Message: saying(fmt.Sprint("thought ", n)), Lane: fmt.Sprint("lane/", n),
 			ServedModel: "fake-1",
-			Usage:       assay.Usage{InputTokens: 100 * n, OutputTokens: n}, Cost: .5,
+			Usage: assay.Usage{
+				InputTokens: 100 * n, OutputTokens: n, CachedTokens: 10 * n,
+				CacheWriteTokens: 5 * n, ReasoningTokens: 2 * n,
+			},
+			Cost: .5, Finish: []string{"tool_calls", "length", "length"}[n-1],
+			Deviations: []string{"no temperature", fmt.Sprint("no top_p, ", n/3)},
+			Reported:   map[string]string{"effort": "low", "tier": fmt.Sprint(n / 2)},
 			Waits: assay.Waits{
 				Queued: 2 * time.Millisecond, Working: 30 * time.Millisecond,
 				Requests: n, Retried: map[assay.FaultKind]int{assay.RateLimited: n - 1},
@@ -277,6 +283,15 @@ func TestUsageAddsUp(t *testing.T) {
 		a.Requests != 6 || a.Retried[assay.RateLimited] != 3 {
 		t.Errorf("the sums are wrong: %+v", a)
 	}
+	if a.CachedTokens != 60 || a.CacheWriteTokens != 30 || a.ReasoningTokens != 12 {
+		t.Errorf("%+v, want the sums of all kinds of tokens", a.Usage())
+	}
+	if a.Finish != "tool_calls, length" || a.Truncated != 2 ||
+		a.Deviations != "no temperature, no top_p,0, no top_p,1" ||
+		a.Reported != "effort=low, tier=0, tier=1" {
+		t.Errorf("finish %q, %d truncated, deviations %q, reported %q",
+			a.Finish, a.Truncated, a.Deviations, a.Reported)
+	}
 	if a.Lane != "lane/3" || a.ServedModel != "fake-1" || a.Templates != episode.TemplatesHash ||
 		!cmp.Equal(a.Trial, trial) {
 		t.Errorf("lane %q, served model %q, templates %q", a.Lane, a.ServedModel, a.Templates)
@@ -287,8 +302,11 @@ func TestUsageAddsUp(t *testing.T) {
 	}
 	want := assay.TurnRecord{
 		Lane: "lane/2", ServedModel: "fake-1", Usage: assay.Usage{
-			InputTokens: 200, OutputTokens: 2,
+			InputTokens: 200, OutputTokens: 2, CachedTokens: 20, CacheWriteTokens: 10,
+			ReasoningTokens: 4,
 		},
+		Finish: "length", Deviations: []string{"no temperature", "no top_p, 0"},
+		Reported: map[string]string{"effort": "low", "tier": "1"},
 		QueuedMS: 2, WorkingMS: 30, Requests: 2, Assisted: true,
 	}
 	if diff := cmp.Diff(want, tr.Turns[1]); diff != "" {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -17,13 +18,19 @@ type message struct {
 	Role    assay.Role `json:"role"`
 
 	// For assistants.
-	Metadata *assay.TurnRecord `json:"metadata,omitempty"`
-	Calls    []toolCall        `json:"tool_calls,omitempty"`
-	Model    string            `json:"model,omitempty"`
+	Metadata *turn      `json:"metadata,omitempty"`
+	Calls    []toolCall `json:"tool_calls,omitempty"`
+	Model    string     `json:"model,omitempty"`
 
 	// For tools.
 	CallID   string `json:"tool_call_id,omitempty"`
 	Function string `json:"function,omitempty"`
+}
+
+// turn is the record of a reply, with the state that came with it.
+type turn struct {
+	*assay.TurnRecord
+	State *assay.State `json:"state,omitempty"`
 }
 
 // part is a piece of content: reasoning or text.
@@ -61,21 +68,22 @@ func attemptName(a *assay.Attempt) string { return fmt.Sprintf("%s-%d", a.ID, a.
 func conversation(name string, t *assay.Transcript) ([]message, error) {
 	all := make([]message, 0, len(t.Messages))
 	functions := make(map[string]string)
-	turn := 0
+	turns := 0
 	for i, m := range t.Messages {
 		out := message{ID: fmt.Sprintf("%s-%d", name, i+1), Role: m.Role, Content: m.Content}
 		switch m.Role {
 		case assay.System, assay.User:
-			if turn == 0 {
+			if turns == 0 {
 				out.Source = "input"
 			}
 		case assay.Assistant:
 			out.Source = "generate"
 			out.Content = contentOf(&m)
-			if turn < len(t.Turns) {
-				out.Metadata, out.Model = &t.Turns[turn], t.Turns[turn].ServedModel
+			if turns < len(t.Turns) {
+				record := &t.Turns[turns]
+				out.Metadata, out.Model = &turn{record, m.State}, record.ServedModel
 			}
-			turn++
+			turns++
 			for _, c := range m.Calls {
 				functions[c.ID] = c.Name
 				out.Calls = append(out.Calls, newToolCall(c))
@@ -172,15 +180,31 @@ func depth(v any) int {
 
 // outputOf converts a reply with the given text to a model's output.
 func outputOf(m message, text string) modelOutput {
-	c := choice{m, "stop"}
-	if len(m.Calls) > 0 {
-		c.Stop = "tool_calls"
-	}
-	out := modelOutput{Model: m.Model, Choices: []choice{c}, Completion: text}
+	finish := ""
+	out := modelOutput{Model: m.Model, Completion: text}
 	if r := m.Metadata; r != nil {
-		out.Usage = &modelUsage{Input: r.InputTokens, Output: r.OutputTokens, Total: r.Total()}
+		usage := newUsage(r.Usage, 0)
+		finish, out.Usage = r.Finish, &usage
 	}
+	out.Choices = []choice{{m, stopReason(finish, len(m.Calls) > 0)}}
 	return out
+}
+
+// stopReason returns Inspect's word for the end of a reply.
+func stopReason(finish string, calls bool) string {
+	switch word := strings.ToLower(finish); {
+	case word == "model_context_window_exceeded":
+		return "model_length"
+	case assay.Truncated(word):
+		return "max_tokens"
+	case slices.Contains([]string{"content_filter", "safety", "refusal"}, word):
+		return "content_filter"
+	case calls:
+		return "tool_calls"
+	case slices.Contains([]string{"", "stop", "end_turn", "stop_sequence", "completed"}, word):
+		return "stop"
+	}
+	return "unknown"
 }
 
 // latestOutput returns the output of the latest reply. It has no choices if

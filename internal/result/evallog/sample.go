@@ -81,23 +81,38 @@ type limit struct {
 	Reason assay.Ended `json:"reason"`
 }
 
+// modelUsage is Inspect's ModelUsage, whose input excludes tokens read from and written to a
+// cache.
 type modelUsage struct {
-	Input  int     `json:"input_tokens"`
-	Output int     `json:"output_tokens"`
-	Total  int     `json:"total_tokens"`
-	USD    float64 `json:"total_cost,omitempty"`
+	Input      int     `json:"input_tokens"`
+	Output     int     `json:"output_tokens"`
+	Total      int     `json:"total_tokens"`
+	CacheWrite int     `json:"input_tokens_cache_write,omitempty"`
+	CacheRead  int     `json:"input_tokens_cache_read,omitempty"`
+	Reasoning  int     `json:"reasoning_tokens,omitempty"`
+	USD        float64 `json:"total_cost,omitempty"`
 }
 
 func (u *modelUsage) add(v modelUsage) {
 	u.Input += v.Input
 	u.Output += v.Output
 	u.Total += v.Total
+	u.CacheWrite += v.CacheWrite
+	u.CacheRead += v.CacheRead
+	u.Reasoning += v.Reasoning
 	u.USD += v.USD
 }
 
-func usageOf(a *assay.Attempt) modelUsage {
-	return modelUsage{a.InputTokens, a.OutputTokens, a.InputTokens + a.OutputTokens, a.CostUSD}
+func newUsage(u assay.Usage, usd float64) modelUsage {
+	return modelUsage{
+		Input:  max(0, u.InputTokens-u.CachedTokens-u.CacheWriteTokens),
+		Output: u.OutputTokens, Total: u.Total(),
+		CacheWrite: u.CacheWriteTokens, CacheRead: u.CachedTokens,
+		Reasoning: u.ReasoningTokens, USD: usd,
+	}
 }
+
+func usageOf(a *assay.Attempt) modelUsage { return newUsage(a.Usage(), a.CostUSD) }
 
 // newEvalSample converts an attempt to an epoch of a sample. Earlier faults of
 // the trial become its retries.

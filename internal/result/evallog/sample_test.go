@@ -44,9 +44,11 @@ func attempt(trial assay.Trial, number int) assay.Attempt {
 	return assay.Attempt{
 		Trial: trial, Number: number, Experiment: meta.Experiment, Run: "run-1",
 		Program: "1.2.3", Templates: "t1",
-		Lane: "acme/key/large", ServedModel: "large-0301", Requests: 3, InputTokens: 100,
-		OutputTokens: 20, CostUSD: 0.25,
-		WorkingMS: 1500, QueuedMS: 500, StartedAt: morning,
+		Lane: "acme/key/large", ServedModel: "large-0301", Requests: 3,
+		InputTokens: 100, OutputTokens: 20, CachedTokens: 64, CacheWriteTokens: 6,
+		ReasoningTokens: 12,
+		CostUSD:         0.25,
+		WorkingMS:       1500, QueuedMS: 500, StartedAt: morning,
 		FinishedAt: morning.Add(2 * time.Second),
 	}
 }
@@ -80,7 +82,9 @@ func transcript() *assay.Transcript {
 		Messages: []assay.Message{
 			{Role: assay.System, Content: "You carry out <workflows> & more."},
 			{Role: assay.User, Content: "Fetch it, then store it."},
-			{Role: assay.Assistant, Reasoning: "First fetch.", Calls: []assay.ToolCall{
+			{Role: assay.Assistant, Reasoning: "First fetch.", State: &assay.State{
+				Origin: "chat api.example.com", Data: json.RawMessage(`{"reasoning_content":"First fetch."}`),
+			}, Calls: []assay.ToolCall{
 				{
 					ID: "c1", Name: "tool_call",
 					Arguments: `{"tool": "fetch", "arguments": {"n": 9007199254740993}}`,
@@ -102,7 +106,12 @@ func transcript() *assay.Transcript {
 		Turns: []assay.TurnRecord{
 			{
 				Lane: "acme/key/large", ServedModel: "large-0301",
-				Usage: assay.Usage{InputTokens: 40, OutputTokens: 10}, WorkingMS: 500, Requests: 1,
+				Usage: assay.Usage{
+					InputTokens: 40, OutputTokens: 10, CachedTokens: 30, CacheWriteTokens: 3,
+					ReasoningTokens: 6,
+				},
+				Finish: "tool_calls", Deviations: []string{"no temperature"},
+				Reported: map[string]string{"reasoning_effort": "medium"}, WorkingMS: 500, Requests: 1,
 			},
 			{
 				Lane: "acme/key/large", ServedModel: "large-0301",
@@ -110,7 +119,7 @@ func transcript() *assay.Transcript {
 			},
 			{
 				Lane: "acme/key/large", ServedModel: "large-0302",
-				Usage: assay.Usage{InputTokens: 30, OutputTokens: 5}, Requests: 1,
+				Usage: assay.Usage{InputTokens: 30, OutputTokens: 5}, Finish: "length", Requests: 1,
 			},
 		},
 		Plan:  []string{"fetch", "store"},

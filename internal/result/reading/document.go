@@ -131,8 +131,8 @@ func Episode(a *assay.Attempt, tr *assay.Transcript) document.Episode {
 
 func messageText(m assay.Message) string {
 	var lines []string
-	if m.Reasoning != "" {
-		lines = append(lines, "(reasoning) "+m.Reasoning)
+	if text := thinking(m); text != "" {
+		lines = append(lines, text)
 	}
 	if m.Content != "" {
 		lines = append(lines, m.Content)

@@ -50,8 +50,9 @@ func (t *Trial) write(w *bytes.Buffer, opinions []store.Classification) {
 		t.World, t.Protocol, t.Tools, t.Seed, t.Templates, t.Experiment)
 	working := time.Duration(t.WorkingMS) * time.Millisecond
 	queued := time.Duration(t.QueuedMS) * time.Millisecond
-	fmt.Fprintf(w, "  served by %s on %s, %d requests, %d + %d tokens, %s working, %s queued\n",
-		t.servedBy(), t.Lane, t.Requests, t.InputTokens, t.OutputTokens, working, queued)
+	fmt.Fprintf(w, "  served by %s on %s, %d requests, %s, %s working, %s queued\n",
+		t.servedBy(), t.Lane, t.Requests, tokens(t.Usage()), working, queued)
+	writeReplies(w, &t.Attempt)
 	if t.Transcript != nil {
 		writeTranscript(w, t.Transcript)
 	} else {
@@ -78,6 +79,45 @@ func (t *Trial) servedBy() string {
 	return name
 }
 
+// tokens describes a usage, with the parts that are known.
+func tokens(u assay.Usage) string {
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		what string
+	}{
+		{u.CachedTokens, "cached"},
+		{u.CacheWriteTokens, "written to the cache"},
+		{u.ReasoningTokens, "of thinking"},
+	} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		}
+	}
+	text := fmt.Sprintf("%d + %d tokens", u.InputTokens, u.OutputTokens)
+	if len(parts) > 0 {
+		text += " (" + strings.Join(parts, ", ") + ")"
+	}
+	return text
+}
+
+// writeReplies prints why replies ended, and what the endpoint did with the request's settings.
+func writeReplies(w *bytes.Buffer, a *assay.Attempt) {
+	if a.Finish != "" {
+		fmt.Fprintf(w, "  replies ended with: %s", a.Finish)
+		if a.Truncated > 0 {
+			fmt.Fprintf(w, " (%d cut off for length)", a.Truncated)
+		}
+		fmt.Fprintln(w)
+	}
+	if a.Deviations != "" {
+		fmt.Fprintf(w, "  the endpoint does not accept everything that was asked: %s\n", a.Deviations)
+	}
+	if a.Reported != "" {
+		fmt.Fprintf(w, "  the endpoint reported that it used: %s\n", a.Reported)
+	}
+}
+
 func writeTranscript(w *bytes.Buffer, tr *assay.Transcript) {
 	turn := 0
 	for i, m := range tr.Messages {
@@ -100,8 +140,8 @@ func writeTranscript(w *bytes.Buffer, tr *assay.Transcript) {
 }
 
 func writeMessage(w *bytes.Buffer, m assay.Message) {
-	if m.Reasoning != "" {
-		fmt.Fprintf(w, "%s\n", indent("(reasoning) "+m.Reasoning, "    "))
+	if text := thinking(m); text != "" {
+		fmt.Fprintf(w, "%s\n", indent(text, "    "))
 	}
 	switch {
 	case m.Role == assay.ToolRole:
@@ -112,6 +152,17 @@ func writeMessage(w *bytes.Buffer, m assay.Message) {
 	for _, c := range m.Calls {
 		fmt.Fprintf(w, "  → %s %s\n", c.Name, c.Arguments)
 	}
+}
+
+// thinking returns a reply's thinking, marked as such, or "".
+func thinking(m assay.Message) string {
+	switch {
+	case m.Reasoning != "":
+		return "(thinking) " + m.Reasoning
+	case m.State != nil:
+		return "(thinking that only the endpoint can read)"
+	}
+	return ""
 }
 
 func writeVerdict(w *bytes.Buffer, a *assay.Attempt) {

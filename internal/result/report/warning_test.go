@@ -177,8 +177,8 @@ func TestEachWarningHasItsCause(t *testing.T) {
 				s.play("m", "optimal", 20, func(i int, a *assay.Attempt) {
 					half(i, a)
 					if i == 3 {
-						a.AddServed("m-turbo")
-						a.AddServed("m")
+						a.Add(&assay.Response{ServedModel: "m-turbo"})
+						a.Add(&assay.Response{ServedModel: "m"})
 					}
 				})
 			},
