@@ -49,12 +49,12 @@ var FaultTable = []FaultRule{
 			"chance, and learns its limit; the same turn is tried again on any lane",
 	},
 	{
-		Overloaded, "503, 529", true, false,
+		Overloaded, "503, 529, 498, or an end of the reply for lack of resources", true, false,
 		"the same turn again after a backoff that holds no slot; with Retry-After, like " +
 			"rate_limited",
 	},
 	{
-		Server, "other 5xx, 409", true, false,
+		Server, "other 5xx, 409, 423, 425, 499, or a reply that the endpoint broke off", true, false,
 		"the same turn again after a backoff that holds no slot",
 	},
 	{
@@ -78,13 +78,14 @@ var FaultTable = []FaultRule{
 		"the lane is closed for the run; the same turn is tried on another lane",
 	},
 	{
-		BadRequest, "other 4xx: the endpoint rejects the request", false, false,
+		BadRequest, "other 4xx: the endpoint rejects the request, or it is larger than a limit", false, false,
 		"the attempt ends; a lane is closed after five in a row, or after fifty if it " +
 			"has ever worked",
 	},
-	{ContentFilter, "the endpoint's content filter refused", false, false, "the attempt ends"},
+	{ContentFilter, "the endpoint's content filter refused, or cut the reply off", false, false, "the attempt ends"},
 	{
-		Malformed, "the answer is empty or not a chat completion", true, false,
+		Malformed, "the answer is not a reply, or an empty one that cost no tokens, or it ended for an " +
+			"unknown reason", true, false,
 		"the same turn again after a backoff that holds no slot",
 	},
 	{

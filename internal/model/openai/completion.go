@@ -41,8 +41,9 @@ func (t *replyTokens) usage() assay.Usage {
 }
 
 type choice struct {
-	FinishReason string       `json:"finish_reason"`
-	Message      replyMessage `json:"message"`
+	FinishReason string          `json:"finish_reason"`
+	Message      replyMessage    `json:"message"`
+	Error        json.RawMessage `json:"error"`
 }
 
 type replyMessage struct {
@@ -52,24 +53,19 @@ type replyMessage struct {
 	ReasoningContent string     `json:"reasoning_content"`
 	Reasoning        string     `json:"reasoning"`
 	Calls            []wireCall `json:"tool_calls"`
+	// Call is the older form of a single call.
+	Call *wireFunctionCall `json:"function_call"`
 }
 
-// parseCompletion parses a body. It returns a fault if the body is not a
-// completion.
-func parseCompletion(body []byte) (*completion, *assay.Fault) {
+// parseCompletion parses a body. The error says that it is not valid JSON.
+func parseCompletion(body []byte) (*completion, error) {
 	c := new(completion)
-	err := json.Unmarshal(body, c)
+	err := wire.Unmarshal(body, c)
 	var mismatch *json.UnmarshalTypeError
-	odd := errors.As(err, &mismatch)
-	switch {
-	case err != nil && !odd:
-		return nil, wire.Malformed(fmt.Sprintf("the body of %d bytes is not valid JSON", len(body)))
-	case body[wire.FirstByte(body)] != '{':
-		return nil, wire.Malformed("the body is JSON, but not an object")
-	case odd:
+	if errors.As(err, &mismatch) {
 		return parseOddCompletion(body), nil
 	}
-	return c, nil
+	return c, err
 }
 
 // parseOddCompletion parses a completion in which some field has another type
@@ -83,6 +79,7 @@ func parseOddCompletion(body []byte) *completion {
 		c.Choices = append(c.Choices, choice{
 			FinishReason: oddText(fields["finish_reason"]),
 			Message:      oddMessage(oddObject(fields["message"])),
+			Error:        fields["error"],
 		})
 	}
 	return c
@@ -108,12 +105,17 @@ func oddMessage(fields map[string]json.RawMessage) replyMessage {
 	_ = json.Unmarshal(fields["reasoning"], &m.Reasoning)
 	for _, fields := range oddObjects(fields["tool_calls"]) {
 		call := wireCall{ID: oddText(fields["id"])}
-		function := oddObject(fields["function"])
-		call.Function.Name = oddText(function["name"])
-		call.Function.Arguments = oddText(function["arguments"])
+		call.Function = *oddFunction(oddObject(fields["function"]))
 		m.Calls = append(m.Calls, call)
 	}
+	if call := oddObject(fields["function_call"]); call != nil {
+		m.Call = oddFunction(call)
+	}
 	return m
+}
+
+func oddFunction(fields map[string]json.RawMessage) *wireFunctionCall {
+	return &wireFunctionCall{oddText(fields["name"]), oddText(fields["arguments"])}
 }
 
 // oddContent returns the content. If a gateway sends parts, it joins their texts.
@@ -153,7 +155,7 @@ func oddCount(raw json.RawMessage) int64 {
 // oddObject returns an object's fields, or nil if raw is not an object.
 func oddObject(raw json.RawMessage) map[string]json.RawMessage {
 	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &fields)
+	_ = wire.Unmarshal(raw, &fields)
 	return fields
 }
 
@@ -167,33 +169,29 @@ func oddObjects(raw json.RawMessage) []map[string]json.RawMessage {
 }
 
 // decode copies the first choice of a completion to resp. If it returns a fault,
-// it has set only the model and the usage. turn is part of the IDs given to calls
-// that have none.
-func (p *Provider) decode(c *completion, turn int, resp *assay.Response) error {
-	resp.ServedModel = p.Clean(c.Model)
-	resp.Usage = c.Usage.usage()
+// it has set only the model, the usage and the finish reason. turn is part of the IDs given to
+// calls that have none.
+func (p *Provider) decode(reply *wire.Reply, c *completion, turn int, resp *assay.Response) error {
 	if len(c.Choices) == 0 {
-		return wire.Malformed("the completion has no choices")
+		return p.Unreadable("the completion has no choices", reply)
 	}
 	choice := &c.Choices[0]
-	if choice.FinishReason == "content_filter" {
-		return &assay.Fault{
-			Kind: assay.ContentFilter, Status: 200,
-			Detail: "the endpoint's filter cut the reply off",
-		}
+	resp.Finish = p.Clean(choice.FinishReason)
+	if f := p.ErrorFault(reply, choice.Error); f != nil {
+		return f
 	}
 	m := p.decodeMessage(&choice.Message, turn)
-	// An empty message counts as a reply if the model used up its tokens before it
-	// wrote anything.
-	empty := strings.TrimSpace(m.Content) == "" && len(m.Calls) == 0
-	if empty && choice.FinishReason != "length" {
-		return wire.Malformed("empty reply")
+	if f := p.FinishFault(resp.Finish, &m, resp.Usage); f != nil {
+		return f
 	}
 	resp.Message = m
 	return nil
 }
 
 func (p *Provider) decodeMessage(m *replyMessage, turn int) assay.Message {
+	if len(m.Calls) == 0 && m.Call != nil && m.Call.Name != "" {
+		m.Calls = []wireCall{{Function: *m.Call}}
+	}
 	out := assay.Message{
 		Role:      assay.Assistant,
 		Content:   p.Clean(m.Content),

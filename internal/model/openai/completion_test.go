@@ -38,17 +38,18 @@ var oddCompletions = []struct {
 	{"TextAsMessage", `{"choices":[{"message":"hello"}]}`, assay.Response{}, "empty reply"},
 	{
 		"TextAsMessageOutOfTokens", `{"choices":[{"message":"hello","finish_reason":"length"}]}`,
-		replied(""), "",
+		assay.Response{Message: assay.Message{Role: assay.Assistant}, Finish: "length"},
+		"",
 	},
 	{
 		"ObjectAsChoices", `{"model":"m","choices":{"0":{}}}`,
 		assay.Response{ServedModel: "m"},
-		"the completion has no choices",
+		`the completion has no choices: {"model":"m","choices":{"0":{}}}`,
 	},
 	{
 		"NumberAsChoice", `{"choices":[{"message":{"content":"a"}},5]}`,
 		assay.Response{},
-		"the completion has no choices",
+		`the completion has no choices: {"choices":[{"message":{"content":"a"}},5]}`,
 	},
 	{"NullAsChoice", `{"choices":[null]}`, assay.Response{}, "empty reply"},
 	{"TextAsUsage", `{"usage":"free","choices":[{"message":{"content":"a"}}]}`, replied("a"), ""},

@@ -231,23 +231,23 @@ func TestFaultOfStatus(t *testing.T) {
 		},
 		{
 			"ListOfErrorsWith200", 200, nil, `[{"error":{"message":"slow down","code":429}}]`,
-			fault{Kind: assay.Malformed, Detail: "the body is JSON, but not an object"},
+			fault{Kind: assay.RateLimited, Detail: "slow down", Status: 429},
 		},
 		{
 			"HalfAnErrorWith200", 200, nil, `{"error":{"message":"slow down","code":429}`,
-			fault{Kind: assay.Malformed, Detail: "the body of 43 bytes is not valid JSON"},
+			fault{Kind: assay.Malformed, Detail: `the body of 43 bytes is not valid JSON: {"error":{"message":"slow down","code":429}`},
 		},
 		{
 			"Text", 200, nil, ` "hello"`,
-			fault{Kind: assay.Malformed, Detail: "the body is JSON, but not an object"},
+			fault{Kind: assay.Malformed, Detail: `the body is JSON, but not an object: "hello"`},
 		},
 		{
 			"Null", 200, nil, "null ",
-			fault{Kind: assay.Malformed, Detail: "the body is JSON, but not an object"},
+			fault{Kind: assay.Malformed, Detail: "the body is JSON, but not an object: null"},
 		},
 		{
 			"TwoDocuments", 200, nil, "{}{}",
-			fault{Kind: assay.Malformed, Detail: "the body of 4 bytes is not valid JSON"},
+			fault{Kind: assay.Malformed, Detail: "the body of 4 bytes is not valid JSON: {}{}"},
 		},
 		{
 			"UnclearErrorWith200", 200, nil, `{"error":{"message":"hm"},"choices":[]}`,
@@ -260,11 +260,11 @@ func TestFaultOfStatus(t *testing.T) {
 		},
 		{
 			"NoChoices", 200, nil, `{"choices":[]}`,
-			fault{Kind: assay.Malformed, Detail: "the completion has no choices"},
+			fault{Kind: assay.Malformed, Detail: `the completion has no choices: {"choices":[]}`},
 		},
 		{
 			"ChoicesOfAnotherType", 200, nil, `{"choices":"none"}`,
-			fault{Kind: assay.Malformed, Detail: "the completion has no choices"},
+			fault{Kind: assay.Malformed, Detail: `the completion has no choices: {"choices":"none"}`},
 		},
 		{
 			"EmptyReply", 200, nil,
@@ -273,7 +273,7 @@ func TestFaultOfStatus(t *testing.T) {
 		},
 		{
 			"BadJSON", 200, nil, `{"choices":[`,
-			fault{Kind: assay.Malformed, Detail: "the body of 12 bytes is not valid JSON"},
+			fault{Kind: assay.Malformed, Detail: `the body of 12 bytes is not valid JSON: {"choices":[`},
 		},
 		{
 			"NoBody", 200, nil, ``,
@@ -281,13 +281,13 @@ func TestFaultOfStatus(t *testing.T) {
 		},
 		{
 			"List", 200, nil, `[]`,
-			fault{Kind: assay.Malformed, Detail: "the body is JSON, but not an object"},
+			fault{Kind: assay.Malformed, Detail: "the body is JSON, but not an object: []"},
 		},
 		{
 			"HTML", 200, header("Content-Type", "text/html; charset=utf-8"), "<html>",
 			fault{
 				Kind:   assay.Malformed,
-				Detail: `the content type is "text/html; charset=utf-8" instead of JSON`,
+				Detail: `the content type is "text/html; charset=utf-8" instead of JSON: <html>`,
 			},
 		},
 		{

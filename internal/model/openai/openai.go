@@ -17,7 +17,7 @@ package openai
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"fmt"
 	"net/url"
 	"sync/atomic"
 
@@ -131,28 +131,29 @@ func (p *Provider) exchange(
 	return resp, sent, err
 }
 
-// read classifies a reply and decodes its completion. See decode for turn.
+// read classifies a reply and decodes its completion. See decode for turn. A reply that ends in a
+// fault may have been paid for, so its usage is read too.
 func (p *Provider) read(reply *wire.Reply, turn int) (*assay.Response, error) {
 	resp := &assay.Response{Quotas: reply.Quotas}
-	if f := p.Fault(reply, hasChoices); f != nil {
-		return resp, f
+	if reply.Status < 300 && wire.IsStream(reply.Body) {
+		body, err := assemble(wire.Events(reply.Body))
+		if err != nil {
+			return resp, p.Unreadable(err.Error(), reply)
+		}
+		reply.Body = body
 	}
-	c, f := parseCompletion(reply.Body)
-	if f != nil {
-		return resp, f
+	fault := p.Fault(reply)
+	c, err := parseCompletion(reply.Body)
+	if err == nil {
+		resp.ServedModel = p.Clean(c.Model)
+		resp.Usage = c.Usage.usage()
 	}
-	return resp, p.decode(c, turn, resp)
-}
-
-// hasChoices reports whether a body has choices beside an error.
-func hasChoices(body []byte) bool {
-	var doc struct {
-		Choices json.RawMessage `json:"choices"`
+	switch {
+	case fault != nil:
+		return resp, fault
+	case err != nil:
+		why := fmt.Sprintf("the body of %d bytes is not valid JSON", len(reply.Body))
+		return resp, p.Unreadable(why, reply)
 	}
-	_ = json.Unmarshal(body, &doc)
-	switch string(doc.Choices) {
-	case "", "null", "[]":
-		return false
-	}
-	return true
+	return resp, p.decode(reply, c, turn, resp)
 }

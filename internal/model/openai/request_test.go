@@ -126,6 +126,7 @@ func TestRequestOnTheWire(t *testing.T) {
 		Message:     assay.Message{Role: assay.Assistant, Content: "hello"},
 		ServedModel: "small-2025",
 		Usage:       assay.Usage{InputTokens: 11, OutputTokens: 3},
+		Finish:      "stop",
 	}
 	if d := cmp.Diff(want, resp); d != "" {
 		t.Errorf("Chat() differs (-want +got):\n%s", d)

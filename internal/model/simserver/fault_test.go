@@ -88,6 +88,7 @@ func TestConversationOverHTTP(t *testing.T) {
 				},
 				ServedModel: "sim/listed",
 				Usage:       assay.Usage{InputTokens: 10, OutputTokens: 5},
+				Finish:      "tool_calls",
 			}
 			if d := cmp.Diff(want, resp); d != "" {
 				t.Errorf("first turn differs (-want +got):\n%s", d)

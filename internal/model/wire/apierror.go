@@ -33,6 +33,17 @@ func (e *APIError) text() string {
 // Error returns the message of the endpoint.
 func (e *APIError) Error() string { return e.Message }
 
+// isVoid reports whether the endpoint only filled in the fields of an error that did not happen.
+func (e *APIError) isVoid() bool {
+	switch strings.ToLower(e.Code) {
+	case "":
+		return e.Kind == "" && (e.Message == "" || e.Message == "0")
+	case "0", "200", "ok", "success":
+		return true
+	}
+	return false
+}
+
 // is reports whether the code or the type is one of the names.
 func (e *APIError) is(names ...string) bool {
 	for _, n := range names {
@@ -68,8 +79,7 @@ func parseError(body []byte, isJSON bool) *APIError {
 		return &APIError{}
 	}
 
-	if len(doc.Error) > 0 && string(doc.Error) != "null" {
-		e := parseErrorObject(doc.Error)
+	if e := parseErrorObject(doc.Error); !e.isVoid() {
 		e.found = true
 		return e
 	}

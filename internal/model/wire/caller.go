@@ -216,7 +216,7 @@ func (c *Caller) Post(
 		return nil, c.transportFault(ctx, err)
 	}
 	return &Reply{
-		Status: resp.StatusCode, Header: resp.Header, Body: body,
+		Status: resp.StatusCode, Header: resp.Header, Body: tidy(body),
 		Quotas: quotaStates(resp.Header, c.protocol.PlainMinute),
 	}, nil
 }

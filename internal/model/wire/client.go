@@ -128,6 +128,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	resp.ContentLength = int64(len(body))
 	resp.Header.Del("Content-Length")
+	resp.Header.Del("Content-Encoding")
 	return resp, nil
 }
 
@@ -162,7 +163,12 @@ func (g *guard) read(resp *http.Response, cancel context.CancelCauseFunc) ([]byt
 	// Leave MinRead bytes at the end, or ReadFrom grows the buffer once more. The
 	// initial size is bounded because the content length may be wrong.
 	body.Grow(int(min(max(resp.ContentLength, 0), 64<<10)) + bytes.MinRead)
-	_, err := body.ReadFrom(&watchedBody{io.LimitReader(resp.Body, g.limit+1), watch, g.idle})
+	resp.Body = watchedBody{resp.Body, watch, g.idle}
+	content, err := decoded(resp)
+	if err != nil {
+		return nil, err
+	}
+	_, err = body.ReadFrom(io.LimitReader(content, g.limit+1))
 	if err == nil && int64(body.Len()) > g.limit {
 		err = tooLargeError(g.limit)
 	}
@@ -171,13 +177,13 @@ func (g *guard) read(resp *http.Response, cancel context.CancelCauseFunc) ([]byt
 
 // watchedBody resets its timer whenever bytes arrive.
 type watchedBody struct {
-	io.Reader
+	io.ReadCloser
 	watch *time.Timer
 	idle  time.Duration
 }
 
-func (b *watchedBody) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
+func (b watchedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
 		b.watch.Reset(b.idle)
 	}

@@ -1,20 +1,30 @@
 package wire
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/assay-eval/assay"
+)
+
+// Statuses without a name in net/http.
+const (
+	statusFull   = 498 // Groq: the capacity is exceeded
+	statusClosed = 499 // nginx: the client, here a gateway, has left
+	statusBusy   = 529 // Anthropic: overloaded
 )
 
 // longestDetail is the maximum length of a fault's detail in bytes.
@@ -64,30 +74,53 @@ func (c *Caller) transportFault(ctx context.Context, err error) *assay.Fault {
 	return f
 }
 
-// Fault classifies a reply. It returns nil if the body may be what the protocol expects. isReply
-// reports whether a body that mentions an error is a reply all the same.
-func (c *Caller) Fault(r *Reply, isReply func(body []byte) bool) *assay.Fault {
-	contentType := r.Header.Get("Content-Type")
-	isJSON := isJSONType(contentType)
+// Fault classifies a reply. It returns nil if the body is an object without an error, so that it
+// may be what the protocol expects.
+func (c *Caller) Fault(r *Reply) *assay.Fault {
 	switch {
 	case r.Status >= 400:
-		return c.errorFault(r.Status, r, parseError(r.Body, isJSON))
+		return c.errorFault(r.Status, r, parseError(r.Body, isJSONType(r)))
 	case r.Status >= 300:
 		return c.redirectFault(r)
-	case !isJSON:
-		message := fmt.Sprintf("the content type is %q instead of JSON", contentType)
-		return Malformed(c.Detail(message, ""))
 	}
-
-	// Some gateways answer errors with status 200.
-	if !mentionsError(r.Body) || r.Body[FirstByte(r.Body)] != '{' {
+	isObject := bytes.HasPrefix(r.Body, []byte("{"))
+	if (isObject || bytes.HasPrefix(r.Body, []byte("["))) && mentionsError(r.Body) {
+		// Some gateways answer errors with status 200, some of them beside part of a reply.
+		if e := parseError(r.Body, true); e.found {
+			return c.errorFault(cmp.Or(e.status, http.StatusOK), r, e)
+		}
+	}
+	switch {
+	case isObject:
 		return nil
+	case json.Valid(r.Body):
+		return c.Unreadable("the body is JSON, but not an object", r)
+	case len(r.Body) > 0 && !isJSONType(r):
+		contentType := r.Header.Get("Content-Type")
+		return c.Unreadable(fmt.Sprintf("the content type is %q instead of JSON", contentType), r)
 	}
-	e := parseError(r.Body, true)
-	if !e.found || isReply(r.Body) {
+	return c.Unreadable(fmt.Sprintf("the body of %d bytes is not valid JSON", len(r.Body)), r)
+}
+
+// ErrorFault classifies an error that is part of a reply with status 200. It returns nil if raw
+// is not an error.
+func (c *Caller) ErrorFault(r *Reply, raw json.RawMessage) *assay.Fault {
+	e := parseErrorObject(raw)
+	if e.isVoid() {
 		return nil
 	}
 	return c.errorFault(cmp.Or(e.status, http.StatusOK), r, e)
+}
+
+// Unreadable returns the fault of a response that is not what the protocol expects. It quotes the
+// start of the body.
+func (c *Caller) Unreadable(why string, r *Reply) *assay.Fault {
+	const quoted = 200
+	start := r.Body[:min(len(r.Body), 4*quoted)]
+	if text := strings.TrimSpace(c.Clean(string(start))); text != "" {
+		why += ": " + shorten(text, quoted)
+	}
+	return Malformed(c.Detail(why, ""))
 }
 
 // Malformed returns the fault of a response that is not what the protocol expects.
@@ -131,7 +164,11 @@ func (c *Caller) errorFault(status int, r *Reply, e *APIError) *assay.Fault {
 	if message == "" {
 		message = http.StatusText(status)
 	}
-	f.Detail = c.Detail(message, c.hint(f.Kind))
+	hint := c.hint(f.Kind)
+	if tooLarge(status, e) {
+		hint = "; hint: the request is larger than the limit, so waiting does not help"
+	}
+	f.Detail = c.Detail(message, hint)
 	return f
 }
 
@@ -179,6 +216,8 @@ func shorten(s string, n int) string {
 // the status differently.
 func kindOf(status int, h http.Header, e *APIError) assay.FaultKind {
 	switch {
+	case tooLarge(status, e):
+		return assay.BadRequest
 	case isQuota(status, h, e):
 		return assay.Quota
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
@@ -187,27 +226,49 @@ func kindOf(status int, h http.Header, e *APIError) assay.FaultKind {
 		return assay.NotFound
 	case status == http.StatusRequestTimeout:
 		return assay.Timeout
-	case status == http.StatusConflict:
+	case status == http.StatusConflict, status == http.StatusLocked,
+		status == http.StatusTooEarly, status == statusClosed:
 		return assay.Server
 	case status == http.StatusTooManyRequests:
 		return assay.RateLimited
-	case status == http.StatusServiceUnavailable, status == 529:
+	case status == http.StatusServiceUnavailable, status == statusBusy, status == statusFull:
 		return assay.Overloaded
 	case status >= 500:
 		return assay.Server
 	case status >= 400:
 		return badRequestKind(e)
-	case isRateLimit(e): // an error with status 200
+	}
+	return silentKind(e)
+}
+
+// silentKind classifies an error with status 200.
+func silentKind(e *APIError) assay.FaultKind {
+	text := e.Code + " " + e.Kind + " " + e.Message
+	switch {
+	case isRateLimit(e):
 		return assay.RateLimited
+	case e.is(filterCodes...):
+		return assay.ContentFilter
+	case containsFold(text, "overloaded", "capacity", "unavailable"):
+		return assay.Overloaded
+	case containsFold(text, "timeout", "timed out"):
+		return assay.Timeout
+	case containsFold(text, "server_error", "server error", "provider returned error"):
+		return assay.Server
 	}
 	return assay.Malformed
+}
+
+// filterCodes are the names of errors by a content filter.
+var filterCodes = []string{
+	"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation",
 }
 
 func badRequestKind(e *APIError) assay.FaultKind {
 	switch {
 	case isRateLimit(e):
 		return assay.RateLimited
-	case e.is("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"):
+	case e.is(filterCodes...):
 		return assay.ContentFilter
 	case e.is("model_not_found", "DeploymentNotFound"):
 		return assay.NotFound
@@ -220,6 +281,21 @@ func badRequestKind(e *APIError) assay.FaultKind {
 func isRateLimit(e *APIError) bool {
 	return containsFold(e.Code+" "+e.Kind+" "+e.Message,
 		"rate limit", "rate_limit", "ratelimit", "too many requests", "throttl")
+}
+
+// sizePhrase matches the size of a request in a refusal such as "Limit 6000, Requested 7012".
+var sizePhrase = regexp.MustCompile(`(?i)\brequested:? (\d+)`)
+
+// tooLarge reports whether a request alone is larger than a limit of tokens, so that no wait
+// makes it acceptable.
+func tooLarge(status int, e *APIError) bool {
+	if !isRateLimit(e) {
+		return false
+	}
+	text := e.text()
+	size, limit := sizePhrase.FindStringSubmatch(text), limitNamed(text)
+	return status == http.StatusRequestEntityTooLarge ||
+		size != nil && limit > 0 && amount(size[1]) > limit
 }
 
 // isQuota reports whether an error means that credit is used up, rather than that
@@ -251,7 +327,7 @@ func containsFold(s string, any ...string) bool {
 	return false
 }
 
-func isJSONType(contentType string) bool {
-	media, _, err := mime.ParseMediaType(contentType)
+func isJSONType(r *Reply) bool {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
 }
