@@ -1,6 +1,6 @@
 # Everything runs with Go alone. `make test-all` adds a C compiler for the race detector, a
-# browser that opens reports, and Python's readers of our files. It installs what is missing
-# if it can, and says so if it cannot.
+# browser that opens reports, Python's readers of our files, and servers that others wrote. It
+# installs whatever is missing if it can, and reports it if it cannot.
 
 GO    ?= go
 TOOLS := $(GO) tool -modfile=tools/lint/go.mod
@@ -15,14 +15,16 @@ build:
 # The quick answer: a few minutes on two cores.
 test:
 	$(GO) test -short ./...
-	@echo "make test leaves out the race detector, the soak, the long statistical tests, the browser"
-	@echo "and Python's readers; make test-all runs everything."
+	@echo "make test leaves out the race detector, the soak, the long statistical tests, the browser,"
+	@echo "and programs that others wrote (Python's readers, proxies); make test-all runs everything."
 
 # Everything, as CI runs it. One package at a time, because some tests of cmd/assay need an
 # answer within seconds, and the race detector makes others heavy.
 .PHONY: test-all
-test-all: compiler browser python
+test-all: compiler browser python strangers
 	@if [ -x $(PYTHON)/bin/python ]; then export ASSAY_PYTHON=$(CURDIR)/$(PYTHON)/bin/python; fi; \
+	if [ -x $(LITELLM)/bin/litellm ]; then export ASSAY_LITELLM=$(CURDIR)/$(LITELLM)/bin/litellm; fi; \
+	if [ -f $(AIMOCK) ]; then export ASSAY_AIMOCK=$(CURDIR)/$(AIMOCK); fi; \
 	if command -v $${CC:-gcc} >/dev/null 2>&1; then \
 		$(GO) test -run '^TestPinned' ./cmd/assay && \
 		CGO_ENABLED=1 $(GO) test -race -p 1 -parallel 4 -timeout 25m ./...; \
@@ -56,6 +58,22 @@ python:
 		apt-get install -y -qq python3-venv >/dev/null && python3 -m venv $(PYTHON); }; } && \
 		$(PYTHON)/bin/python -m pip install -q $(READERS) && touch $(PYTHON)/done; } || \
 		{ rm -rf $(PYTHON); echo "make: no Python with $(READERS), so they don't read our files"; }
+
+# Servers that others wrote: a proxy that translates between protocols, and one that mocks many
+# providers.
+LITELLM := .cache/litellm
+AIMOCK := .cache/aimock/node_modules/@copilotkit/aimock/dist/cli.js
+.PHONY: strangers
+strangers: python
+	@[ -f $(LITELLM)/done ] || { python3 -m venv $(LITELLM) && \
+		$(LITELLM)/bin/python -m pip install -q 'litellm[proxy]==1.106.2' && \
+		touch $(LITELLM)/done; } || \
+		{ rm -rf $(LITELLM); echo "make: no LiteLLM, so no run goes through its proxy"; }
+	@[ -f $(AIMOCK) ] || { command -v npm >/dev/null 2>&1 || { \
+		command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ] && \
+		apt-get update -qq && apt-get install -y -qq npm >/dev/null; }; \
+		npm install --silent --no-audit --no-fund --no-save --prefix .cache/aimock \
+		@copilotkit/aimock@1.43.0; } || echo "make: no aimock, so no run uses its dialects"
 
 lint:
 	@out=$$($(TOOLS) gofumpt -l .); [ -z "$$out" ] || { echo "not formatted (make format):"; echo "$$out"; exit 1; }

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// The tests of this file run against servers that others wrote: aimock, which answers in the
+// dialects of many providers, and LiteLLM's proxy, which translates between them. `make strangers`
+// installs both.
+
+// strangerExperiment has trials whose right answers do not depend on luck.
+const strangerExperiment = `name: stranger
+models: [%s]
+variants: [optimal]
+difficulties: [easy]
+task_types: [basic_task]
+reliabilities: [1]
+tasks_per_type: %d
+%s
+`
+
+// stranger returns the program named by a variable, and skips the test without it.
+func stranger(t *testing.T, variable string) string {
+	t.Helper()
+	path := os.Getenv(variable)
+	if path == "" {
+		t.Skipf("%s is not set; `make test-all` installs the program and sets it", variable)
+	}
+	return path
+}
+
+// startStranger runs a server until the end of the test. It returns once GET url succeeds.
+func startStranger(t *testing.T, url string, cmd *exec.Cmd) {
+	t.Helper()
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+		log.Close()
+	})
+	for {
+		if resp, err := http.Get(url); err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			text, _ := os.ReadFile(log.Name())
+			t.Fatalf("%s ended: %v\n%s", cmd.Path, err, text)
+		case <-t.Context().Done():
+			t.Fatalf("%s does not answer", cmd.Path)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// freePort returns a port on which no one listens.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// TestAimock plays one trial in each protocol against aimock. Its replies are those that
+// sim/optimal gave for the same task, with thinking.
+func TestAimock(t *testing.T) {
+	t.Parallel()
+	program := stranger(t, "ASSAY_AIMOCK")
+	dir := t.TempDir()
+	port := freePort(t)
+	url := fmt.Sprintf("http://127.0.0.1:%d", port)
+	fixtures := file(t, dir, "fixtures.json", aimockFixtures(t, dir))
+	startStranger(t, url+"/health", exec.CommandContext(t.Context(), "node", program,
+		"--port", fmt.Sprint(port), "--fixtures", fixtures, "--strict"))
+
+	for _, c := range []struct{ protocol, base, model, settings string }{
+		{"openai", "/v1", "gpt-5", ""},
+		{"openai", "/api/v1", "gpt-5", ""}, // as OpenRouter
+		{"azure", "", "gpt-5", "\n    api_version: 2025-04-01-preview"},
+	} {
+		t.Run(c.protocol+c.base, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			file(t, dir, "providers.yaml", fmt.Sprintf(`providers:
+  aimock:
+    protocol: %s
+    base_url: %s%s%s
+    keys: [AIMOCK_KEY]
+    models:
+      %s: {limits: {concurrency: 2}}
+`, c.protocol, url, c.base, c.settings, c.model))
+			plan := file(t, dir, "experiment.yaml",
+				fmt.Sprintf(strangerExperiment, c.model, 1, "providers: providers.yaml"))
+			db := filepath.Join(dir, "a.db")
+			must(t, map[string]string{"AIMOCK_KEY": "canary-aimock-0123456789"},
+				"run", plan, "--store", db, "--display", "none")
+			got := attempts(t, db)
+			if len(got) != 1 || got[0].Level != assay.FullSuccess {
+				t.Fatalf("attempts are %+v, want one full success", got)
+			}
+		})
+	}
+}
+
+// aimockFixtures returns the replies of sim/optimal to the only trial, as aimock's fixtures.
+func aimockFixtures(t *testing.T, dir string) string {
+	t.Helper()
+	type toolCall struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+	type fixture struct {
+		Match struct {
+			TurnIndex int `json:"turnIndex"`
+		} `json:"match"`
+		Response struct {
+			Content   string     `json:"content,omitempty"`
+			ToolCalls []toolCall `json:"toolCalls,omitempty"`
+			Reasoning string     `json:"reasoning"`
+		} `json:"response"`
+	}
+	var all struct {
+		Fixtures []fixture `json:"fixtures"`
+	}
+	plan := file(t, dir, "model.yaml", fmt.Sprintf(strangerExperiment, "sim/optimal", 1, ""))
+	path := filepath.Join(dir, "model.db")
+	must(t, nil, "run", plan, "--store", path, "--display", "none", "--sim-latency", "0s")
+	for _, m := range firstTranscript(t, path).Messages {
+		if m.Role != assay.Assistant {
+			continue
+		}
+		f := fixture{}
+		f.Match.TurnIndex = len(all.Fixtures)
+		f.Response.Content = m.Content
+		f.Response.Reasoning = fmt.Sprintf("Thought number %d.", len(all.Fixtures)+1)
+		for _, c := range m.Calls {
+			f.Response.ToolCalls = append(f.Response.ToolCalls, toolCall{c.Name, c.Arguments})
+		}
+		all.Fixtures = append(all.Fixtures, f)
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// firstTranscript returns the transcript of the first attempt in a store.
+func firstTranscript(t *testing.T, path string) assay.Transcript {
+	t.Helper()
+	db, err := store.OpenReadOnly(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for a, err := range db.Attempts(t.Context(), store.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		transcript, err := db.Transcript(t.Context(), a.ID, a.Number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return transcript
+	}
+	t.Fatal("the store has no attempt")
+	return assay.Transcript{}
+}
+
+// TestLiteLLM runs trials through LiteLLM's proxy in front of a simulated server. The proxy changes
+// nothing about the results.
+func TestLiteLLM(t *testing.T) {
+	t.Parallel()
+	program := stranger(t, "ASSAY_LITELLM")
+	upstream := serveProgram(t)
+	dir := t.TempDir()
+	port := freePort(t)
+	url := fmt.Sprintf("http://127.0.0.1:%d", port)
+	config := file(t, dir, "litellm.yaml", fmt.Sprintf(`model_list:
+  - model_name: sim/optimal
+    litellm_params: {model: openai/sim/optimal, api_base: %s/v1, api_key: canary-upstream-0123}
+general_settings: {master_key: sk-canary-proxy-0123}
+`, upstream))
+	cmd := exec.CommandContext(t.Context(), program, "--config", config, "--host", "127.0.0.1",
+		"--port", fmt.Sprint(port))
+	cmd.Env = append(environment, "LITELLM_LOCAL_MODEL_COST_MAP=True")
+	startStranger(t, url+"/health/liveliness", cmd)
+
+	const trials = 12
+	plan := file(t, dir, "direct.yaml", fmt.Sprintf(strangerExperiment, "sim/optimal", trials, ""))
+	direct := filepath.Join(dir, "direct.db")
+	must(t, nil, "run", plan, "--store", direct, "--display", "none", "--sim-latency", "0s")
+
+	for _, c := range []struct{ protocol, base string }{
+		{"openai", "/v1"},
+	} {
+		t.Run(c.protocol, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			file(t, dir, "providers.yaml", fmt.Sprintf(`providers:
+  proxy:
+    protocol: %s
+    base_url: %s%s
+    keys: [PROXY_KEY]
+    models:
+      sim/optimal: {limits: {concurrency: 4}}
+`, c.protocol, url, c.base))
+			plan := file(t, dir, "experiment.yaml",
+				fmt.Sprintf(strangerExperiment, "sim/optimal", trials, "providers: providers.yaml"))
+			db := filepath.Join(dir, "a.db")
+			must(t, map[string]string{"PROXY_KEY": "sk-canary-proxy-0123"},
+				"run", plan, "--store", db, "--display", "none")
+			got, want := levels(t, db), levels(t, direct)
+			if len(got) != trials {
+				t.Errorf("%d trials, want %d", len(got), trials)
+			}
+			for id, level := range want {
+				if got[id] != level {
+					t.Errorf("trial %s: %q through the proxy, %q without it", id, got[id], level)
+				}
+			}
+			text, err := os.ReadFile(db)
+			if err != nil || strings.Contains(string(text), "canary") {
+				t.Errorf("the store has a key (%v)", err)
+			}
+		})
+	}
+}
+
+// levels returns the level of each trial.
+func levels(t *testing.T, path string) map[assay.TrialID]assay.Level {
+	t.Helper()
+	all := make(map[assay.TrialID]assay.Level)
+	for _, a := range attempts(t, path) {
+		all[a.ID] = a.Level
+	}
+	return all
+}
