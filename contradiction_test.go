@@ -35,11 +35,15 @@ func TestContradiction(t *testing.T) {
 		{"deepseek-r1", "deepseek-r1-distill-qwen-32b", "kind plain and distill"},
 		{"deepseek-v3", "Llama-3.3-70B-Instruct", "family deepseek and llama"},
 		{"mistral-large", "mistral-small-2503", "kind large and small"},
-		{"mistral-7b-instruct-v0.2", "mistral-7b-instruct-v0.3",
-			"version mistral-v0.2 and mistral-v0.3"},
+		{
+			"mistral-7b-instruct-v0.2", "mistral-7b-instruct-v0.3",
+			"version mistral-v0.2 and mistral-v0.3",
+		},
 		{"gpt-4o-2024-05-13", "gpt-4o-2024-08-06", "date 20240513 and 20240806"},
-		{"Qwen3-235B-A22B-Instruct-2507", "Qwen3-235B-A22B-Thinking-2507",
-			"kind instruct and thinking"},
+		{
+			"Qwen3-235B-A22B-Instruct-2507", "Qwen3-235B-A22B-Thinking-2507",
+			"kind instruct and thinking",
+		},
 
 		{"gpt-4o", "gpt-4o", ""},
 		{"gpt-4o", "eval-prod-eastus2", ""},

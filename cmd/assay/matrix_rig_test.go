@@ -175,13 +175,13 @@ func (r *matrixRig) providers(s situation) string {
 			name, url, models)
 	}
 	text, well := "providers:\n", ""
-	for _, m := range r.rows(s) {
+	for i, m := range r.rows(s) {
 		width := s.count()
 		if s.width != nil {
 			width = s.width(m)
 		}
-		model := fmt.Sprintf("      %q: {deployments: [sim/optimal], limits: {concurrency: %d}}\n",
-			m.name, width)
+		model := fmt.Sprintf("      %q: {deployments: [sim/optimal-%d], serves: [sim/optimal], "+
+			"limits: {concurrency: %d}}\n", m.name, i, width)
 		well += model
 		if s.broken {
 			text += provider("broken-"+m.name, r.base(m), model)

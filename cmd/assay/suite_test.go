@@ -46,8 +46,8 @@ providers:
     base_url: %s/v1
     keys: [SIM_KEY]
     models:
-      %s: {deployments: [sim/listed], serves: [sim/listed]}
-      %s: {deployments: [sim/listed], serves: [sim/listed], limits: {concurrency: 16}}
+      %s: {deployments: [sim/listed-1], serves: [sim/listed]}
+      %s: {deployments: [sim/listed-2], serves: [sim/listed], limits: {concurrency: 16}}
 `, serveProgram(t), family, other))
 	where := []string{"--providers", providers, "--store", db}
 	builtin := slices.Concat(where, []string{"--model", "sim/expert", "--model", "sim/obedient"})

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -146,7 +147,7 @@ func (p *Pool) send(
 	p.change(func(now time.Time) { p.q.release(now, t, bytes, resp, fault) })
 	if p.options.Observe != nil {
 		p.options.Observe(Exchange{
-			Model: p.model, Lane: t.lane.Name, Fault: fault,
+			Model: cmp.Or(req.Model, p.model), Lane: t.lane.Name, Fault: fault,
 			Usage: resp.Usage, Cost: resp.Cost, Took: now.Sub(t.started),
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/stat"
@@ -49,6 +50,7 @@ type detail struct {
 	wasted, mistakes      int
 	working               int            // milliseconds
 	served                map[string]int // outcomes by the model that answered
+	deployments           map[string]int // outcomes by the deployment of their lane
 	faultKinds            map[assay.FaultKind]int
 	adherence, given      float64
 	givenN                int
@@ -257,6 +259,9 @@ func (t *tally) describe(a *assay.Attempt) {
 	for _, name := range a.Served() {
 		bump(&t.served, name, 1)
 	}
+	if lane := strings.SplitN(a.Lane, "/", 3); len(lane) == 3 { // provider/key/deployment
+		bump(&t.deployments, lane[2], 1)
+	}
 	t.turns += a.Outcome.Turns
 	t.coverage += a.Coverage
 	t.input += a.InputTokens
@@ -284,6 +289,7 @@ func (d *detail) merge(o *detail) {
 	bumpAll(&d.turnCounts, o.turnCounts)
 	bumpAll(&d.tokenBins, o.tokenBins)
 	bumpAll(&d.served, o.served)
+	bumpAll(&d.deployments, o.deployments)
 	bumpAll(&d.faultKinds, o.faultKinds)
 	d.input += o.input
 	d.output += o.output

@@ -14,7 +14,7 @@ import (
 // as findings.
 type Warning struct {
 	// Kind is one of a fixed set of words: zero, perfect, malformed, size, no_difference,
-	// difference, drift, faults, stopped, incomplete, plans or damaged.
+	// difference, identity, drift, faults, stopped, incomplete, plans or damaged.
 	Kind  string   `json:"kind"`
 	Title string   `json:"title"`
 	Text  string   `json:"text"`
@@ -72,6 +72,9 @@ func warnings(a *Analysis, cells []*cell, b Beside) []Warning {
 		{"difference", "Variants differ although their prompts do not", "Models got exactly the " +
 			"same text from these variants on the tasks that were checked, so only chance or an " +
 			"error can explain the difference.", loudVariants(cells, b)},
+		{"identity", "A model's name contradicts what answered", "The results may belong to another " +
+			"model than the one that they are filed under. The providers file allows it with " +
+			"`serves` or `alias`. Check which model the deployment is.", misnamed(cells)},
 		{"drift", "More than one model answered", "Responses named several models. If these are " +
 			"different models, the rates belong to a mixture.", drifted(cells)},
 		{
@@ -231,6 +234,25 @@ func loudVariants(cells []*cell, b Beside) (found []string) {
 		}
 	}
 	return found
+}
+
+// misnamed finds models that were served by a deployment, or answered under a name, that
+// contradicts their own.
+func misnamed(cells []*cell) (where []string) {
+	for _, p := range byModel(cells) {
+		for _, names := range []struct {
+			what string
+			n    map[string]int
+		}{{"the deployment", p.deployments}, {"the served name", p.served}} {
+			for _, name := range slices.Sorted(maps.Keys(names.n)) {
+				if why := assay.Contradiction(p.key, name); why != "" {
+					where = append(where, fmt.Sprintf("%s: of %d outcomes %d have %s %s (%s)",
+						p.key, p.done, names.n[name], names.what, name, why))
+				}
+			}
+		}
+	}
+	return where
 }
 
 func drifted(cells []*cell) (where []string) {

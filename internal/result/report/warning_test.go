@@ -171,6 +171,16 @@ func TestEachWarningHasItsCause(t *testing.T) {
 				})
 			},
 		},
+		"a model under another's name": {
+			scene: func(s *scene) {
+				s.play("qwen2.5-7b-instruct", "optimal", 20, func(i int, a *assay.Attempt) {
+					half(i, a)
+					a.Lane, a.ServedModel = "gw/KEY/prod/qwen2.5-72b", "gpt-4o"
+				})
+			},
+			kind:  "identity",
+			where: "20 have the deployment prod/qwen2.5-72b (size 7b and 72b)",
+		},
 		"another served model within an episode": {
 			kind: "drift", where: "m in 20, m-turbo in 1",
 			scene: func(s *scene) {

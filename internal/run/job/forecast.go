@@ -64,6 +64,7 @@ func (j *Job) Forecast(
 	}
 
 	f := Forecast{Models: []ModelForecast{}}
+	walls := make(map[string]float64) // of the models that share lanes together
 	for _, model := range j.Experiment.Models {
 		work, basis, err := j.work(ctx, model, profiles[model], simLatency)
 		if err != nil {
@@ -77,7 +78,8 @@ func (j *Job) Forecast(
 			InputTokens: s.InputTokens, OutputTokens: s.OutputTokens,
 			Cost: s.Cost, Wall: s.Wall.Seconds(), Bound: bound, Basis: basis,
 		})
-		f.Wall = max(f.Wall, s.Wall.Seconds())
+		walls[pools.owners[model]] += s.Wall.Seconds()
+		f.Wall = max(f.Wall, walls[pools.owners[model]])
 	}
 	return f, nil
 }

@@ -30,9 +30,11 @@ type Env func(name string) (value string, ok bool)
 // Pools holds the lanes of each model: first their configuration and, after [Pools.Open], the
 // pools that send requests.
 type Pools struct {
-	// Configs and ByModel have the models as keys.
+	// Configs and ByModel have the models as keys. A model and its aliases have one pool.
 	Configs map[string][]lane.Config
 	ByModel map[string]*lane.Pool
+	// owners has the models that own the lanes of others.
+	owners map[string]string
 	// Notes mention settings that an endpoint does not accept.
 	Notes []string
 	// Secrets are the values of all keys, so that logs can leave them out.
@@ -64,7 +66,10 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 		return nil, err
 	}
 
-	p := &Pools{Configs: make(map[string][]lane.Config), ByModel: make(map[string]*lane.Pool)}
+	p := &Pools{
+		Configs: make(map[string][]lane.Config), ByModel: make(map[string]*lane.Pool),
+		owners: make(map[string]string),
+	}
 	p.client = wire.NewClient(wire.ClientOptions{
 		// The time limit of the lane ends a request first, because its error is more specific.
 		ResponseHeaderTimeout: time.Duration(j.Experiment.Limits.Request) + 10*time.Second,
@@ -88,7 +93,10 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 				Limits: lane.Limits{Concurrency: BuiltinConcurrency},
 			}}
 		}
-		p.Configs[model] = configs
+		p.Configs[model], p.owners[model] = configs, model
+		if providers != nil {
+			p.owners[model] = providers.Resolve(model)
+		}
 	}
 	return p, nil
 }
@@ -220,9 +228,26 @@ func (p *Pools) remote(
 
 // Open creates the pools of all models.
 func (p *Pools) Open(options lane.Options) {
+	shared := make(map[string]*lane.Pool)
 	for model, configs := range p.Configs {
-		p.ByModel[model] = lane.NewPool(model, configs, options)
+		owner := p.owners[model]
+		if shared[owner] == nil {
+			shared[owner] = lane.NewPool(owner, configs, options)
+		}
+		p.ByModel[model] = shared[owner]
 	}
+}
+
+// Apart leaves out the models that share the pool of an earlier one.
+func (p *Pools) Apart(models []string) (apart []string) {
+	known := make(map[string]bool)
+	for _, model := range models {
+		if owner := p.owners[model]; !known[owner] {
+			known[owner] = true
+			apart = append(apart, model)
+		}
+	}
+	return apart
 }
 
 // Close closes idle connections.

@@ -35,6 +35,8 @@ type Endpoint struct {
 
 // A Serve describes how an endpoint serves one model.
 type Serve struct {
+	// Alias is the model that this is another name for. They share its lanes.
+	Alias string `yaml:"alias"`
 	// Deployments are the endpoint's names for its copies of the model. Each is
 	// a lane of its own. The default is the model's own name.
 	Deployments []string `yaml:"deployments"`
@@ -80,6 +82,9 @@ func LoadProviders(path string, getenv func(string) (string, bool)) (*Providers,
 			return nil, err
 		}
 		p.Providers[name] = e
+	}
+	if err := p.checkIdentities(); err != nil {
+		return nil, err
 	}
 	return p, nil
 }
@@ -177,6 +182,7 @@ func quote(name string) string { return "'" + strings.ReplaceAll(name, "'", "\\'
 // Lanes returns the lanes of a model over all providers, sorted by provider
 // name. The list is empty if no provider serves the model.
 func (p *Providers) Lanes(model string) []Lane {
+	model = p.Resolve(model)
 	var lanes []Lane
 	for _, name := range slices.Sorted(maps.Keys(p.Providers)) {
 		e := p.Providers[name]
@@ -184,11 +190,7 @@ func (p *Providers) Lanes(model string) []Lane {
 		if !ok {
 			continue
 		}
-		deployments := s.Deployments
-		if len(deployments) == 0 {
-			deployments = []string{model}
-		}
-		for _, d := range deployments {
+		for _, d := range s.names(model) {
 			for _, k := range e.Keys {
 				lanes = append(lanes, Lane{
 					Provider: name, KeyName: k, Deployment: d, Endpoint: e, Serve: s,

@@ -99,3 +99,86 @@ func TestProvidersErrors(t *testing.T) {
 		})
 	}
 }
+
+const identityText = `providers:
+  gateway:
+    base_url: http://gw/v1
+    keys: [KEY]
+    models:
+      qwen2.5-72b: {}
+      spare: {}
+`
+
+// TestProvidersIdentities checks that no model's results can be filed under another model's name
+// without a word about that in the file.
+func TestProvidersIdentities(t *testing.T) {
+	t.Parallel()
+	another := "\n  other:\n    base_url: http://gw/v1/\n    keys: [K2]\n    models:\n      "
+	for _, tc := range []struct{ name, spare, want string }{
+		{"nothing wrong", "spare: {}", ""},
+		{
+			"size", "qwen2.5-7b: {deployments: [prod-72b]}",
+			"7:7: model qwen2.5-7b contradicts its deployment prod-72b: size 7b and 72b",
+		},
+		{"explicit", "qwen2.5-7b: {deployments: [prod-72b], serves: [qwen2.5-7b-it]}", ""},
+		{"arbitrary", "gpt-4o: {deployments: [eval-prod-eastus2]}", ""},
+		{
+			"one deployment", "small: {deployments: [qwen2.5-72b], serves: [x]}",
+			"7:7: models qwen2.5-72b and small are the same deployment, qwen2.5-72b\n" +
+				"  7 |       small: {deployments: [qwen2.5-72b], serves: [x]}\n" +
+				"    |       ^\n" +
+				"hint: its results would be filed under two names; correct deployments, " +
+				"or write small: {alias: qwen2.5-72b} if both names are meant",
+		},
+		{
+			"one deployment of two providers", "spare: {}" + another + "x: {deployments: [spare]}",
+			"12:7: models spare and x are the same deployment, spare",
+		},
+		{"two keys of one deployment", "spare: {}" + another + "spare: {}", ""},
+		{"alias", "small: {alias: qwen2.5-72b}", ""},
+		{
+			"unknown alias", "small: {alias: qwen2.5-72}",
+			"7:22: this provider does not serve model qwen2.5-72\n" +
+				"  7 |       small: {alias: qwen2.5-72}\n" +
+				"    |                      ^\n" +
+				"hint: did you mean qwen2.5-72b?",
+		},
+		{
+			"alias of an alias", "a: {alias: qwen2.5-72b}\n      b: {alias: a}",
+			"8:18: a is an alias too",
+		},
+		{
+			"alias with limits", "small: {alias: qwen2.5-72b, limits: {rpm: 1}}",
+			"limits has no effect beside alias",
+		},
+		{
+			"half an alias", "small: {alias: qwen2.5-72b}" + another + "small: {}",
+			"another provider lists model small without this alias",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			text := strings.Replace(identityText, "spare: {}", tc.spare, 1)
+			_, err := plan.LoadProviders(write(t, "p.yaml", text), env(nil))
+			if tc.want == "" && err != nil ||
+				tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("LoadProviders() error\n%v\nwant it to contain %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestAliasSharesLanes(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(identityText, "spare: {}", "small: {alias: qwen2.5-72b}", 1)
+	p, err := plan.LoadProviders(write(t, "p.yaml", text), env(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(p.Lanes("qwen2.5-72b"), p.Lanes("small")); diff != "" || p.Lanes("small") == nil {
+		t.Errorf("lanes (-model +alias):\n%s", diff)
+	}
+	if name := p.Resolve("small"); name != "qwen2.5-72b" {
+		t.Errorf("small is %s", name)
+	}
+}

@@ -30,11 +30,20 @@ func (s *Session) engineConfig() engine.Config {
 		Skip:     s.skip,
 		Commands: s.commands,
 	}
+	busy := make(map[*lane.Pool]int) // models of a pool that have trials to start
+	for _, name := range s.Experiment.Models {
+		busy[s.pools.ByModel[name]]++
+	}
 	for _, name := range s.Experiment.Models {
 		pool := s.pools.ByModel[name]
+		exhausted := func() {
+			if busy[pool]--; busy[pool] == 0 {
+				pool.Exhausted()
+			}
+		}
 		cfg.Models = append(cfg.Models, engine.Model{
 			Name: name, Pending: s.pending(name),
-			Admit: pool.Admit, Closed: pool.Closed, Exhausted: pool.Exhausted,
+			Admit: pool.Admit, Closed: pool.Closed, Exhausted: exhausted,
 			Most: func() int { return 2*pool.Width() + 64 },
 		})
 	}

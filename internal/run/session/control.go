@@ -193,7 +193,7 @@ func laneText(done string, lanes []string, o Order) (string, error) {
 			strings.Join(o.Names, ", "))
 	}
 	slices.Sort(lanes)
-	return done + " " + strings.Join(lanes, ", "), nil
+	return done + " " + strings.Join(slices.Compact(lanes), ", "), nil
 }
 
 // command cancels or requeues trials by model or by the beginning of their ID.

@@ -28,7 +28,7 @@ func (s *Session) keepLearned(ctx context.Context) {
 func (s *Session) learned(all bool) []store.LaneLimit {
 	var limits []store.LaneLimit
 	now := time.Now().UTC()
-	for _, model := range s.Experiment.Models {
+	for _, model := range s.pools.Apart(s.Experiment.Models) {
 		lanes, _ := s.pools.ByModel[model].Status()
 		for _, l := range lanes {
 			for _, b := range lane.Buckets {

@@ -161,7 +161,7 @@ func (s *Session) earlierExample() assay.TrialID {
 
 func (s *Session) laneSpeeds() []LaneSpeed {
 	all := []LaneSpeed{}
-	for _, model := range s.Experiment.Models {
+	for _, model := range s.pools.Apart(s.Experiment.Models) {
 		states, _ := s.pools.ByModel[model].Status()
 		for i, l := range s.pools.ByModel[model].Ledgers() {
 			waited := make(map[string]float64, len(l.Waited))
@@ -180,7 +180,7 @@ func (s *Session) laneSpeeds() []LaneSpeed {
 
 // modelSpeeds leaves out models whose lanes were never open.
 func (s *Session) modelSpeeds(wall time.Duration) (all []ModelSpeed) {
-	for _, model := range s.Experiment.Models {
+	for _, model := range s.pools.Apart(s.Experiment.Models) {
 		ledgers := s.pools.ByModel[model].Ledgers()
 		var used, available time.Duration
 		for _, l := range ledgers {
