@@ -49,10 +49,8 @@ type choice struct {
 type replyMessage struct {
 	Content string `json:"content"`
 	Refusal string `json:"refusal"`
-	// Gateways use one of these two names for a model's reasoning.
-	ReasoningContent string     `json:"reasoning_content"`
-	Reasoning        string     `json:"reasoning"`
-	Calls            []wireCall `json:"tool_calls"`
+	thoughts
+	Calls []wireCall `json:"tool_calls"`
 	// Call is the older form of a single call.
 	Call *wireFunctionCall `json:"function_call"`
 }
@@ -100,11 +98,11 @@ func oddMessage(fields map[string]json.RawMessage) replyMessage {
 		Content: oddContent(fields["content"]),
 		Refusal: oddText(fields["refusal"]),
 	}
-	// If a reasoning field is not a string, it means something else.
-	_ = json.Unmarshal(fields["reasoning_content"], &m.ReasoningContent)
-	_ = json.Unmarshal(fields["reasoning"], &m.Reasoning)
+	m.thoughts = thoughts{
+		fields["reasoning_content"], fields["reasoning"], fields["reasoning_details"],
+	}
 	for _, fields := range oddObjects(fields["tool_calls"]) {
-		call := wireCall{ID: oddText(fields["id"])}
+		call := wireCall{ID: oddText(fields["id"]), Extra: fields["extra_content"]}
 		call.Function = *oddFunction(oddObject(fields["function"]))
 		m.Calls = append(m.Calls, call)
 	}
@@ -195,19 +193,12 @@ func (p *Provider) decodeMessage(m *replyMessage, turn int) assay.Message {
 	out := assay.Message{
 		Role:      assay.Assistant,
 		Content:   p.Clean(m.Content),
-		Reasoning: p.Clean(m.ReasoningContent),
+		Reasoning: p.Clean(m.text()),
 		Calls:     p.decodeCalls(m.Calls, turn),
-	}
-	if out.Reasoning == "" {
-		out.Reasoning = p.Clean(m.Reasoning)
+		State:     p.newState(m),
 	}
 	if strings.TrimSpace(out.Content) == "" && len(out.Calls) == 0 {
-		switch {
-		case out.Reasoning != "":
-			out.Content = out.Reasoning
-		case m.Refusal != "":
-			out.Content = p.Clean(m.Refusal)
-		}
+		out.Content = p.Clean(m.Refusal)
 	}
 	return out
 }

@@ -52,6 +52,11 @@ var oddCompletions = []struct {
 		`the completion has no choices: {"choices":[{"message":{"content":"a"}},5]}`,
 	},
 	{"NullAsChoice", `{"choices":[null]}`, assay.Response{}, "empty reply"},
+	{
+		"ReasoningOnly", `{"choices":[{"message":{"reasoning_content":"the answer is 4"}}]}`,
+		assay.Response{},
+		"empty reply",
+	},
 	{"TextAsUsage", `{"usage":"free","choices":[{"message":{"content":"a"}}]}`, replied("a"), ""},
 	{
 		"OddCounts",
@@ -172,15 +177,6 @@ func TestDecode(t *testing.T) {
 		{
 			"ReasoningOfOtherGateways", `{"message":{"content":"4","reasoning":"2+2"}}`,
 			assay.Message{Content: "4", Reasoning: "2+2"},
-		},
-		{
-			"ReasoningOnly", `{"message":{"content":"","reasoning_content":"the answer is 4"}}`,
-			assay.Message{Content: "the answer is 4", Reasoning: "the answer is 4"},
-		},
-		{
-			"ReasoningBesideCalls",
-			`{"message":{"content":null,"reasoning_content":"hm","tool_calls":[{"id":"x","function":{"name":"read","arguments":"{}"}}]}}`,
-			assay.Message{Reasoning: "hm", Calls: []assay.ToolCall{call("x", "{}")}},
 		},
 		{
 			"ReasoningIsNotText", `{"message":{"content":"4","reasoning_content":{"a":1}}}`,

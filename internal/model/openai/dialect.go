@@ -17,6 +17,8 @@ const (
 	topP
 	maxTokens
 	maxCompletionTokens
+	// reasoning stands for the fields of [thoughts].
+	reasoning
 )
 
 // paramNames lists the parameters in the order in which messages are searched
@@ -29,6 +31,8 @@ var paramNames = []struct {
 	{topP, "top_p"},
 	{maxTokens, "max_tokens"},
 	{maxCompletionTokens, "max_completion_tokens"},
+	{reasoning, "reasoning_content"},
+	{reasoning, "reasoning_details"},
 }
 
 // dialect lists the parameters that a family of models refuses.

@@ -21,15 +21,17 @@ type wireRequest struct {
 type wireMessage struct {
 	Role string `json:"role"`
 	// Content is null in an assistant's message that only has calls.
-	Content *string    `json:"content"`
-	Calls   []wireCall `json:"tool_calls,omitempty"`
-	CallID  *string    `json:"tool_call_id,omitempty"`
+	Content *string `json:"content"`
+	thoughts
+	Calls  []wireCall `json:"tool_calls,omitempty"`
+	CallID *string    `json:"tool_call_id,omitempty"`
 }
 
 type wireCall struct {
 	ID       string           `json:"id"`
 	Type     string           `json:"type"`
 	Function wireFunctionCall `json:"function"`
+	Extra    json.RawMessage  `json:"extra_content,omitempty"`
 }
 
 type wireFunctionCall struct {
@@ -53,10 +55,12 @@ func (p *Provider) encode(req *assay.Request, unsent paramSet) (*wire.Body, para
 		Model:    p.Deployment,
 		Messages: make([]wireMessage, len(req.Messages)),
 	}
-	for i := range req.Messages {
-		doc.Messages[i] = encodeMessage(&req.Messages[i])
-	}
 	sent := doc.setSampling(req.Sampling, unsent)
+	for i := range req.Messages {
+		m := &req.Messages[i]
+		doc.Messages[i] = encodeMessage(m)
+		sent |= doc.Messages[i].restore(p.StateOf(m), unsent)
+	}
 	head, err := wire.Marshal(&doc)
 	if err != nil {
 		return nil, 0, err

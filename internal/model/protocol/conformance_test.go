@@ -33,6 +33,8 @@ type column struct {
 	path string
 	// usage returns what the protocol can report of u.
 	usage func(u assay.Usage) assay.Usage
+	// refusal is the fault after a model's own refusal, or "" if the refusal is an answer.
+	refusal assay.FaultKind
 }
 
 var columns = []column{
@@ -58,6 +60,9 @@ var stories = []struct {
 	{"Conversation", tellConversation},
 	{"SeveralCalls", tellSeveralCalls},
 	{"Texts", tellTexts},
+	{"Thinking", tellThinking},
+	{"Forgotten", tellForgotten},
+	{"Refusal", tellRefusal},
 	{"Faults", tellFaults},
 	{"Limits", tellLimits},
 	{"Usage", tellUsage},

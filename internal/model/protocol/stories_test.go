@@ -1,8 +1,11 @@
 package protocol_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +57,100 @@ func tellTexts(t *testing.T, c column) {
 		sent := req
 		checkMessage(t, written.Message, s.say(t, &req).Message)
 		checkSeen(t, s, sent)
+	}
+}
+
+// thinkingStyles are the ways in which a simulated model thinks.
+var thinkingStyles = slices.DeleteFunc(simserver.ThinkingStyles(), func(style string) bool {
+	return style == simserver.ThinkingNone
+})
+
+// tellThinking plays three turns with a model that insists on its thoughts.
+func tellThinking(t *testing.T, c column) {
+	for _, style := range thinkingStyles {
+		first := reply("Reading.", call("a", `{"n":1}`), call("b", `{}`))
+		second := reply("", call("c", `{"n":2}`))
+		s := c.stage(t, simserver.Config{Thinking: style}, first, second, reply("Done."))
+		req := question()
+		for _, calls := range [][]string{{"a", "b"}, {"c"}} {
+			resp := s.say(t, &req)
+			if resp.Message.State == nil || resp.Message.State.Origin != s.origin(c) {
+				t.Fatalf("with %s, State = %+v", style, resp.Message.State)
+			}
+			if strings.Contains(resp.Message.Content, "decide on") {
+				t.Errorf("with %s, a thought is part of the answer %q", style, resp.Message.Content)
+			}
+			for _, id := range calls {
+				req.Messages = append(req.Messages, answer(id, "x"))
+			}
+			req = stored(t, req)
+		}
+		reported := c.usage(thoughtful).ReasoningTokens > 0
+		if u := s.say(t, &req).Usage; reported != (u.ReasoningTokens > 0) {
+			t.Errorf("with %s, usage = %+v", style, u)
+		}
+		checkMessage(t, reply("Done.").Message, req.Messages[len(req.Messages)-1])
+	}
+}
+
+// thoughtful is usage with thinking.
+var thoughtful = assay.Usage{OutputTokens: 2, ReasoningTokens: 1}
+
+// origin returns the origin of states from the server.
+func (s *stage) origin(c column) string {
+	return c.Name + " " + strings.TrimPrefix(s.url, "http://")
+}
+
+// stored returns a conversation as a transcript keeps it.
+func stored(t testing.TB, req assay.Request) assay.Request {
+	t.Helper()
+	text := encoded(req.Messages)
+	req.Messages = nil
+	if err := json.Unmarshal(text, &req.Messages); err != nil {
+		t.Fatal(err)
+	}
+	return req
+}
+
+// tellForgotten checks that the server insists on thoughts, and that a client does not send those
+// of another endpoint.
+func tellForgotten(t *testing.T, c column) {
+	for _, style := range thinkingStyles {
+		for name, forget := range map[string]func(m *assay.Message){
+			"lost":      func(m *assay.Message) { m.State = nil },
+			"elsewhere": func(m *assay.Message) { m.State.Origin = c.Name + " other.example.com" },
+			"changed": func(m *assay.Message) {
+				m.State.Data = bytes.ReplaceAll(m.State.Data, []byte("0"), []byte("1"))
+			},
+		} {
+			s := c.stage(t, simserver.Config{Thinking: style}, reply("", call("a", "{}")), reply("x"))
+			req := question()
+			s.say(t, &req)
+			forget(&req.Messages[len(req.Messages)-1])
+			req.Messages = append(req.Messages, answer("a", "x"))
+			if f := s.fault(t, req); f.Kind != assay.BadRequest || f.Status != 400 {
+				t.Errorf("with %s %s, fault = %+v", style, name, f)
+			}
+		}
+	}
+}
+
+// tellRefusal checks that a model that declines has given an answer, or that a filter has.
+func tellRefusal(t *testing.T, c column) {
+	for finish, want := range map[string]assay.FaultKind{
+		"refusal": c.refusal, "content_filter": assay.ContentFilter,
+	} {
+		declined := reply("I will not.")
+		declined.Finish = finish
+		s := c.stage(t, simserver.Config{}, declined)
+		if want != "" {
+			if f := s.fault(t, question()); f.Kind != want {
+				t.Errorf("after %s, fault = %+v", finish, f)
+			}
+			continue
+		}
+		req := question()
+		checkMessage(t, declined.Message, s.say(t, &req).Message)
 	}
 }
 

@@ -1,0 +1,98 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/wire"
+)
+
+// thoughts are the fields of an assistant's message that hold its thinking. Endpoints have
+// different ones: reasoning_content is DeepSeek's, Kimi's, Qwen's and GLM's, reasoning is that of
+// newer vLLM, and reasoning_details is OpenRouter's. The JSON is kept as it came.
+type thoughts struct {
+	Content json.RawMessage `json:"reasoning_content,omitempty"`
+	Plain   json.RawMessage `json:"reasoning,omitempty"`
+	Details json.RawMessage `json:"reasoning_details,omitempty"`
+}
+
+// state is the JSON of an [assay.State]: what goes back with a message.
+type state struct {
+	thoughts
+	// Extra holds the extra_content of each call, or null. Gemini signs calls there.
+	Extra []json.RawMessage `json:"calls,omitempty"`
+}
+
+// newState returns what has to go back with a message, or nil. Without a call, only
+// reasoning_details go back: no endpoint wants the other fields then, and some refuse them. An
+// empty reasoning_content goes back too.
+func (p *Provider) newState(m *replyMessage) *assay.State {
+	s := state{thoughts: thoughts{Details: present(m.thoughts.Details)}}
+	if len(m.Calls) > 0 && s.Details == nil {
+		s.Content, s.Plain = present(m.thoughts.Content), present(m.thoughts.Plain)
+	}
+	signed := false
+	for i := range m.Calls {
+		s.Extra = append(s.Extra, present(m.Calls[i].Extra))
+		signed = signed || s.Extra[i] != nil
+	}
+	if !signed {
+		s.Extra = nil
+	}
+	if s.Content == nil && s.Plain == nil && s.Details == nil && !signed {
+		return nil
+	}
+	data, err := wire.Marshal(&s)
+	if err != nil {
+		panic("openai: encode a state: " + err.Error()) // its parts have been parsed
+	}
+	return p.State(data)
+}
+
+// present returns raw, or nil if it is null.
+func present(raw json.RawMessage) json.RawMessage {
+	if string(raw) == "null" {
+		return nil
+	}
+	return raw
+}
+
+// restore adds the state that this endpoint wants back. It returns the parameter that stands for
+// it, or 0 if there is none. It leaves out the parameters in unsent.
+func (w *wireMessage) restore(data json.RawMessage, unsent paramSet) (sent paramSet) {
+	var s state
+	if data == nil || json.Unmarshal(data, &s) != nil {
+		return 0
+	}
+	for i := range w.Calls {
+		if i < len(s.Extra) {
+			w.Calls[i].Extra = present(s.Extra[i])
+		}
+	}
+	if unsent&reasoning != 0 {
+		return 0
+	}
+	w.thoughts = s.thoughts
+	return reasoning
+}
+
+// text returns the thinking for people to read.
+func (t *thoughts) text() string {
+	for _, raw := range []json.RawMessage{t.Content, t.Plain} {
+		var s string
+		if json.Unmarshal(raw, &s) == nil && s != "" {
+			return s
+		}
+	}
+	var details []struct {
+		Text    string `json:"text"`
+		Summary string `json:"summary"`
+	}
+	_ = json.Unmarshal(t.Details, &details) // if they are odd, there is nothing to read
+	var b strings.Builder
+	for _, d := range details {
+		b.WriteString(d.Summary + d.Text)
+	}
+	return b.String()
+}
