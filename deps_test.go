@@ -54,7 +54,7 @@ var apart = []struct{ pkg, from, because string }{
 
 // protocols lists the packages of wire protocols. They do not know each other: each imports only
 // package wire.
-var protocols = []string{"internal/model/openai"}
+var protocols = []string{"internal/model/openai", "internal/model/responses"}
 
 // plain lists packages that need the standard library and this module only.
 var plain = []string{

@@ -40,12 +40,15 @@ type column struct {
 var columns = []column{
 	{Protocol: find(protocol.OpenAI), path: "/v1", usage: withoutCacheWrites},
 	{Protocol: find(protocol.Azure), usage: withoutCacheWrites},
+	{Protocol: find(protocol.Responses), path: "/v1", usage: everything},
 }
 
 func find(name string) protocol.Protocol {
 	p, _ := protocol.Find(name)
 	return p
 }
+
+func everything(u assay.Usage) assay.Usage { return u }
 
 func withoutCacheWrites(u assay.Usage) assay.Usage {
 	u.CacheWriteTokens = 0

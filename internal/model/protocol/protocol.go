@@ -8,13 +8,15 @@ package protocol
 import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/openai"
+	"github.com/assay-eval/assay/internal/model/responses"
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 // The names of protocols that other packages need.
 const (
-	OpenAI = "openai"
-	Azure  = "azure"
+	OpenAI    = "openai"
+	Azure     = "azure"
+	Responses = "responses"
 )
 
 // A Client sends requests to one deployment with one key.
@@ -39,6 +41,7 @@ type Protocol struct {
 var All = []Protocol{
 	{Name: OpenAI, New: client(openai.New)},
 	{Name: Azure, New: client(openai.NewAzure), Versioned: true},
+	{Name: Responses, New: client(responses.New)},
 }
 
 // client adapts the constructor of a package.

@@ -1,0 +1,189 @@
+package responses
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/wire"
+)
+
+// wireRequest is a request's body without its functions.
+type wireRequest struct {
+	Model        string         `json:"model"`
+	Instructions *string        `json:"instructions,omitempty"`
+	Input        []any          `json:"input"`
+	Store        bool           `json:"store"`
+	Include      []string       `json:"include,omitempty"`
+	Temperature  *float64       `json:"temperature,omitempty"`
+	TopP         *float64       `json:"top_p,omitempty"`
+	MaxTokens    *int           `json:"max_output_tokens,omitempty"`
+	Reasoning    *wireReasoning `json:"reasoning,omitempty"`
+	ToolChoice   string         `json:"tool_choice,omitempty"`
+}
+
+type wireReasoning struct {
+	Effort string `json:"effort"`
+}
+
+type wireMessage struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+type wireCall struct {
+	Type      string `json:"type"`
+	CallID    string `json:"call_id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type wireOutput struct {
+	Type   string `json:"type"`
+	CallID string `json:"call_id"`
+	Output string `json:"output"`
+}
+
+type wireFunction struct {
+	Type        string `json:"type"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// Parameters is required, but may be null.
+	Parameters json.RawMessage `json:"parameters"`
+	// Strict is true by default and would then change the schema.
+	Strict bool `json:"strict"`
+}
+
+// encode returns the request's body without the parameters in unsent, and the parameters that it
+// contains.
+func (p *Provider) encode(req *assay.Request, unsent paramSet) (*wire.Body, paramSet, error) {
+	doc := wireRequest{Model: p.Deployment, Input: make([]any, 0, len(req.Messages))}
+	messages := req.Messages
+	if len(messages) > 0 && messages[0].Role == assay.System {
+		doc.Instructions = &messages[0].Content
+		messages = messages[1:]
+	}
+	for i := range messages {
+		doc.Input = p.appendItems(doc.Input, &messages[i])
+	}
+	sent := doc.setSampling(req.Sampling, unsent)
+	head, err := wire.Marshal(&doc)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(req.Functions) == 0 {
+		return wire.NewBody(head), sent, nil
+	}
+	tools, err := p.functions.Encode(req.Functions, encodeFunction)
+	if err != nil {
+		return nil, 0, err
+	}
+	head = head[:len(head)-1] // without the closing brace
+	pieces := slices.Concat([][]byte{head, toolsHead}, tools, [][]byte{toolsTail})
+	return wire.NewBody(pieces...), sent, nil
+}
+
+// toolsHead and toolsTail enclose the tools in a request's body.
+var toolsHead, toolsTail = []byte(`,"tools":[`), []byte(`]}`)
+
+func encodeFunction(f *assay.Function) any {
+	return &wireFunction{
+		Type: "function", Name: f.Name, Description: f.Description, Parameters: f.Parameters,
+	}
+}
+
+// setSampling sets the parameters of s that are not in unsent.
+func (r *wireRequest) setSampling(s assay.Sampling, unsent paramSet) (sent paramSet) {
+	if s.Temperature != nil && unsent&temperature == 0 {
+		r.Temperature = s.Temperature
+		sent |= temperature
+	}
+	if s.TopP != nil && unsent&topP == 0 {
+		r.TopP = s.TopP
+		sent |= topP
+	}
+	if unsent&include == 0 {
+		r.Include = []string{"reasoning.encrypted_content"}
+		sent |= include
+	}
+	r.MaxTokens = s.MaxTokens
+	if s.Effort != "" {
+		r.Reasoning = &wireReasoning{Effort: s.Effort}
+	}
+	r.ToolChoice = s.ToolChoice
+	return sent
+}
+
+// appendItems appends the input items of a message.
+func (p *Provider) appendItems(items []any, m *assay.Message) []any {
+	switch m.Role {
+	case assay.ToolRole:
+		return append(items, wireOutput{"function_call_output", m.CallID, m.Content})
+	case assay.Assistant:
+		return p.appendReply(items, m)
+	case assay.System:
+		return append(items, wireMessage{"system", m.Content})
+	}
+	return append(items, wireMessage{"user", m.Content})
+}
+
+// appendReply appends the items of a model's own reply: as they came, if the endpoint wants that.
+func (p *Provider) appendReply(items []any, m *assay.Message) []any {
+	if own := stateItems(p.StateOf(m), m.Calls); len(own) > 0 {
+		return append(items, own...)
+	}
+	switch {
+	case m.Content != "":
+		items = append(items, wireMessage{"assistant", m.Content})
+	case len(m.Calls) == 0:
+		items = append(items, wireMessage{"assistant", wire.EmptyReply})
+	}
+	for i := range m.Calls {
+		items = append(items, encodeCall(&m.Calls[i]))
+	}
+	return items
+}
+
+func encodeCall(c *assay.ToolCall) wireCall {
+	return wireCall{
+		"function_call", c.ID, wire.SendableName(c.Name), wire.SendableArguments(c.Arguments),
+	}
+}
+
+// stateItems returns the items in data as they came, except for calls that had to be given an ID or
+// are not sendable. An endpoint refuses reasoning that nothing follows, so that is left out.
+func stateItems(data json.RawMessage, calls []assay.ToolCall) []any {
+	var all []json.RawMessage
+	if data == nil || json.Unmarshal(data, &all) != nil {
+		return nil
+	}
+	var items []any
+	end := 0 // after the last item that is not reasoning
+	for _, raw := range all {
+		it := parseItem(raw)
+		switch {
+		case it.Type != functionCall:
+			items = append(items, raw)
+		case len(calls) > 0:
+			items = append(items, callItem(raw, it, &calls[0]))
+			calls = calls[1:]
+		}
+		if it.Type != reasoning {
+			end = len(items)
+		}
+	}
+	items = items[:end]
+	for i := range calls {
+		items = append(items, encodeCall(&calls[i]))
+	}
+	return items
+}
+
+// callItem returns raw if it is sendable and describes c, and c otherwise.
+func callItem(raw json.RawMessage, it item, c *assay.ToolCall) any {
+	own := wireCall{functionCall, it.CallID, it.Name, textOf(it.Arguments)}
+	if call := encodeCall(c); call != own {
+		return call
+	}
+	return raw
+}

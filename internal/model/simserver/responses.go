@@ -1,0 +1,320 @@
+package simserver
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/assay-eval/assay"
+)
+
+// responses is OpenAI's Responses API without storage.
+type responses struct{}
+
+func (responses) routes() []string {
+	return []string{"POST /v1/responses", "POST /openai/v1/responses"}
+}
+
+func (responses) key(h http.Header) string {
+	if key := h.Get("Api-Key"); key != "" { // Azure
+		return key
+	}
+	return bearer(h)
+}
+
+func (responses) refuse(e apiError) (status int, body any) { return chat{}.refuse(e) }
+
+func (responses) forgotten(i int, changed bool) *apiError {
+	if changed {
+		e := badRequest("", "The encrypted content for input[%d] could not be verified.", i)
+		e.code = "invalid_encrypted_content"
+		return e
+	}
+	return badRequest("input", "Item 'input[%d]' of type 'function_call' was provided without its "+
+		"required 'reasoning' item.", i)
+}
+
+// responsesRequest is the body of a request.
+type responsesRequest struct {
+	Model        string            `json:"model"`
+	Instructions *string           `json:"instructions"`
+	Input        []responsesItem   `json:"input"`
+	Tools        []responsesTool   `json:"tools"`
+	Temperature  *float64          `json:"temperature"`
+	TopP         *float64          `json:"top_p"`
+	MaxTokens    *int              `json:"max_output_tokens"`
+	Reasoning    responsesThinking `json:"reasoning"`
+	ToolChoice   string            `json:"tool_choice"`
+	Store        *bool             `json:"store"`
+	Include      []string          `json:"include"`
+	Stream       bool              `json:"stream"`
+}
+
+// responsesTool is a function without an object around it.
+type responsesTool struct {
+	Type string `json:"type"`
+	assay.Function
+	Strict *bool `json:"strict"`
+}
+
+type responsesThinking struct {
+	Effort string `json:"effort,omitempty"`
+}
+
+// responsesItem is an item of the input or the output.
+type responsesItem struct {
+	ID     string `json:"id,omitempty"`
+	Type   string `json:"type,omitempty"`
+	Status string `json:"status,omitempty"`
+
+	// A message. Its content is a string or a list of parts.
+	Role    string `json:"role,omitempty"`
+	Content any    `json:"content,omitempty"`
+
+	// A call and its answer.
+	CallID    string  `json:"call_id,omitempty"`
+	Name      string  `json:"name,omitempty"`
+	Arguments *string `json:"arguments,omitempty"`
+	Output    *string `json:"output,omitempty"`
+
+	// Reasoning.
+	Summary   []responsesText `json:"summary,omitempty"`
+	Encrypted *thought        `json:"encrypted_content,omitempty"`
+}
+
+type responsesText struct {
+	Type    string  `json:"type"`
+	Text    string  `json:"text,omitempty"`
+	Refusal *string `json:"refusal,omitempty"`
+}
+
+func (responses) decode(body []byte) (prompt, *apiError) {
+	var doc responsesRequest
+	if e := parse(body, &doc); e != nil {
+		return prompt{}, e
+	}
+	p := prompt{doc.Model, assay.Request{Sampling: assay.Sampling{
+		Temperature: doc.Temperature, TopP: doc.TopP, MaxTokens: doc.MaxTokens,
+		Effort: doc.Reasoning.Effort, ToolChoice: doc.ToolChoice,
+	}}}
+	if e := doc.check(); e != nil {
+		return p, e
+	}
+	if doc.Instructions != nil {
+		p.Messages = append(p.Messages, assay.Message{Role: assay.System, Content: *doc.Instructions})
+	}
+	for _, t := range doc.Tools {
+		p.Functions = append(p.Functions, t.Function)
+	}
+	var e *apiError
+	p.Messages, e = responsesMessages(p.Messages, doc.Input)
+	return p, e
+}
+
+func (b *responsesRequest) check() *apiError {
+	switch {
+	case b.Stream:
+		return badRequest("stream", "This server does not stream.")
+	case b.Store == nil || *b.Store:
+		return badRequest("store", "This server does not store responses. Set 'store' to false.")
+	case !slices.Contains(b.Include, "reasoning.encrypted_content"):
+		return badRequest("include", "Without 'reasoning.encrypted_content' in 'include', reasoning "+
+			"would be lost, because this server does not store it.")
+	case b.MaxTokens != nil && *b.MaxTokens < 1:
+		return badRequest("max_output_tokens", "Invalid 'max_output_tokens': integer below minimum value.")
+	}
+	for i, t := range b.Tools {
+		if t.Type != "function" || t.Name == "" {
+			return badRequest("tools", "Missing required parameter: 'tools[%d].name'.", i)
+		}
+	}
+	return nil
+}
+
+// responsesMessages appends the messages of items. The items of a reply follow each other.
+func responsesMessages(
+	messages []assay.Message, items []responsesItem,
+) ([]assay.Message, *apiError) {
+	for i := range items {
+		it := &items[i]
+		inReply := i > 0 && items[i-1].isReply()
+		if it.isReply() && !inReply {
+			messages = append(messages, assay.Message{Role: assay.Assistant})
+		}
+		if it.isReply() {
+			last := i+1 == len(items) || !items[i+1].isReply()
+			if it.Type == "reasoning" && last {
+				return nil, badRequest("input", "Item '%s' of type 'reasoning' was provided without its "+
+					"required following item.", it.ID)
+			}
+			if e := it.addTo(&messages[len(messages)-1], i); e != nil {
+				return nil, e
+			}
+			continue
+		}
+		m, e := it.message(i)
+		if e != nil {
+			return nil, e
+		}
+		messages = append(messages, m)
+	}
+	return messages, nil
+}
+
+// isReply reports whether an item is part of a model's reply.
+func (it *responsesItem) isReply() bool {
+	return it.Role == "assistant" || it.Type == "function_call" || it.Type == "reasoning"
+}
+
+// message returns item i, which is not part of a reply.
+func (it *responsesItem) message(i int) (assay.Message, *apiError) {
+	if it.Type == "function_call_output" && it.Output != nil {
+		return assay.Message{Role: assay.ToolRole, CallID: it.CallID, Content: *it.Output}, nil
+	}
+	content, e := it.text(i)
+	m := assay.Message{Role: assay.Role(it.Role), Content: content}
+	switch it.Role {
+	case "developer":
+		m.Role = assay.System
+	case "system", "user":
+	default:
+		return m, badRequest("input", "Invalid value: '%s' for 'input[%d].role'.", it.Role, i)
+	}
+	return m, e
+}
+
+// addTo adds item i to the reply that it is part of.
+func (it *responsesItem) addTo(m *assay.Message, i int) *apiError {
+	switch it.Type {
+	case "function_call":
+		if it.Arguments == nil {
+			return badRequest("input", "Missing required parameter: 'input[%d].arguments'.", i)
+		}
+		call := assay.ToolCall{ID: it.CallID, Name: it.Name, Arguments: *it.Arguments}
+		m.Calls = append(m.Calls, call)
+	case "reasoning":
+		if len(m.Calls) > 0 {
+			return badRequest("input", "Item '%s' of type 'reasoning' comes after the calls that it "+
+				"belongs to.", it.ID)
+		}
+		m.State = it.thought().state()
+	default:
+		content, e := it.text(i)
+		m.Content += content
+		return e
+	}
+	return nil
+}
+
+// thought returns the thought of a reasoning item.
+func (it *responsesItem) thought() thought {
+	if it.Encrypted == nil || len(it.Summary) != 1 || it.Summary[0].Text != it.Encrypted.text() {
+		return "changed"
+	}
+	return *it.Encrypted
+}
+
+// text returns the content of a message.
+func (it *responsesItem) text(i int) (string, *apiError) {
+	if text, ok := it.Content.(string); ok {
+		return text, nil
+	}
+	raw, _ := json.Marshal(it.Content)
+	var parts []responsesText
+	if json.Unmarshal(raw, &parts) != nil || parts == nil {
+		return "", badRequest("input", "Invalid type for 'input[%d].content'.", i)
+	}
+	var all string
+	for _, part := range parts {
+		all += part.Text
+		if part.Refusal != nil {
+			all += *part.Refusal
+		}
+	}
+	return all, nil
+}
+
+// responsesReply is the body of a reply.
+type responsesReply struct {
+	ID         string            `json:"id"`
+	Object     string            `json:"object"`
+	CreatedAt  int64             `json:"created_at"`
+	Status     string            `json:"status"`
+	Error      *struct{}         `json:"error"`
+	Incomplete *responsesReason  `json:"incomplete_details"`
+	Model      string            `json:"model"`
+	Output     []responsesItem   `json:"output"`
+	Reasoning  responsesThinking `json:"reasoning"`
+	Usage      responsesUsage    `json:"usage"`
+}
+
+type responsesReason struct {
+	Reason string `json:"reason"`
+}
+
+type responsesUsage struct {
+	InputTokens  int `json:"input_tokens"`
+	InputDetails struct {
+		Cached     int `json:"cached_tokens"`
+		CacheWrite int `json:"cache_write_tokens"`
+	} `json:"input_tokens_details"`
+	OutputTokens  int `json:"output_tokens"`
+	OutputDetails struct {
+		Reasoning int `json:"reasoning_tokens"`
+	} `json:"output_tokens_details"`
+	TotalTokens int `json:"total_tokens"`
+}
+
+func (responses) encode(r reply) any {
+	id := strconv.FormatUint(r.id, 16)
+	out := responsesReply{
+		ID: "resp_" + id, Object: "response", CreatedAt: r.created, Status: "completed",
+		Model: r.model, Output: []responsesItem{},
+		Usage: responsesUsage{
+			InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens,
+			TotalTokens: r.Usage.Total(),
+		},
+	}
+	out.Usage.InputDetails.Cached = r.Usage.CachedTokens
+	out.Usage.InputDetails.CacheWrite = r.Usage.CacheWriteTokens
+	out.Usage.OutputDetails.Reasoning = r.Usage.ReasoningTokens
+	switch r.Finish {
+	case "length":
+		out.Status, out.Incomplete = "incomplete", &responsesReason{"max_output_tokens"}
+	case "content_filter":
+		out.Status, out.Incomplete = "incomplete", &responsesReason{"content_filter"}
+	}
+	if !r.nothing {
+		out.Output = responsesOutput(r, id)
+	}
+	return out
+}
+
+// responsesOutput returns the items of a reply.
+func responsesOutput(r reply, id string) []responsesItem {
+	items := []responsesItem{}
+	if r.thought != "" {
+		items = append(items, responsesItem{
+			ID: "rs_" + id, Type: "reasoning", Encrypted: &r.thought,
+			Summary: []responsesText{{Type: "summary_text", Text: r.thought.text()}},
+		})
+	}
+	part := responsesText{Type: "output_text", Text: r.Message.Content}
+	if r.Finish == "refusal" {
+		part = responsesText{Type: "refusal", Refusal: &r.Message.Content}
+	}
+	if r.Message.Content != "" || len(r.Message.Calls) == 0 {
+		items = append(items, responsesItem{
+			ID: "msg_" + id, Type: "message", Status: "completed", Role: "assistant",
+			Content: []responsesText{part},
+		})
+	}
+	for i, c := range r.Message.Calls {
+		items = append(items, responsesItem{
+			ID: "fc_" + id + strconv.Itoa(i), Type: "function_call", Status: "completed",
+			CallID: c.ID, Name: c.Name, Arguments: &c.Arguments,
+		})
+	}
+	return items
+}
