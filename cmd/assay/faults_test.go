@@ -1,14 +1,18 @@
 package main
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -178,8 +182,27 @@ func runWithCanary(t *testing.T, dir, db, name, url string) {
 
 func noCanary(t *testing.T, where, text string) {
 	t.Helper()
-	if i := strings.Index(text, canary); i >= 0 {
-		t.Errorf("the key appears in %s: …%s…", where, text[max(0, i-60):min(len(text), i+60)])
+	for name, shown := range inDisguise(canary) {
+		if i := strings.Index(text, shown); i >= 0 {
+			around := text[max(0, i-60):min(len(text), i+60)]
+			t.Errorf("the key appears in %s (%s): …%s…", where, name, around)
+		}
+	}
+}
+
+// inDisguise returns the forms in which a server may echo a key.
+func inDisguise(key string) map[string]string {
+	backwards := []byte(key)
+	slices.Reverse(backwards)
+	return map[string]string{
+		"plain":     key,
+		"upper":     strings.ToUpper(key),
+		"backwards": string(backwards),
+		"hex":       hex.EncodeToString([]byte(key)),
+		"base64":    base64.StdEncoding.EncodeToString([]byte("Bearer " + key)),
+		"start":     key[:len(key)-5],
+		"end":       key[len(key)-9:],
+		"split":     key[:7] + " " + key[7:13] + "\n" + key[13:],
 	}
 }
 
@@ -191,7 +214,9 @@ func echoKey(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Echo", key)
 	if len(body)%5 == 0 {
 		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprintf(w, `{"error":{"message":"bad key %s","code":%q}}`, key, key)
+		forms := slices.Collect(maps.Values(inDisguise(key)))
+		message, _ := json.Marshal(forms[len(body)%len(forms)] + " is a bad key")
+		fmt.Fprintf(w, `{"error":{"message":%s,"code":%q}}`, message, key)
 		return
 	}
 
@@ -200,6 +225,10 @@ func echoKey(w http.ResponseWriter, r *http.Request) {
 		"id": "1", "type": "function",
 		"function": map[string]any{"name": "tool_search", "arguments": string(args)},
 	}
+	var all strings.Builder
+	for _, form := range inDisguise(key) {
+		all.WriteString(", " + form)
+	}
 	model := "sim/listed"
 	if len(body)%7 == 0 {
 		model = key
@@ -207,7 +236,7 @@ func echoKey(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{
 		"model": model,
 		"choices": []any{map[string]any{"message": map[string]any{
-			"role": "assistant", "content": "your key is " + key, "tool_calls": []any{call},
+			"role": "assistant", "content": "your key is " + all.String(), "tool_calls": []any{call},
 		}}},
 		"usage": map[string]int{"prompt_tokens": 1, "completion_tokens": 1},
 	})

@@ -105,11 +105,10 @@ func New(p Protocol, cfg Config) (*Caller, error) {
 		return nil, err
 	}
 	c := &Caller{
-		Config: cfg, protocol: p,
-		scrub:  newScrubber(append(slices.Clone(cfg.Secrets), cfg.Key)),
-		header: p.header(cfg),
+		Config: cfg, protocol: p, header: p.header(cfg),
+		wire: guardOf(cfg.Client, newScrubber(append(slices.Clone(cfg.Secrets), cfg.Key))),
 	}
-	c.wire = guardOf(cfg.Client, c.scrub)
+	c.scrub = c.wire.scrub
 	return c, nil
 }
 

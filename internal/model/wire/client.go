@@ -151,7 +151,7 @@ func (g *guard) fetch(req *http.Request) (*http.Response, []byte, error) {
 		}
 		return nil, nil, &bodyError{status: resp.StatusCode, err: err}
 	}
-	return resp, g.scrub.bytes(body), nil
+	return resp, g.scrub.body(body), nil
 }
 
 // read returns the whole body. If no byte comes for too long, it cancels the

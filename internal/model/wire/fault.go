@@ -105,6 +105,9 @@ func (c *Caller) Fault(r *Reply) *assay.Fault {
 // ErrorFault classifies an error that is part of a reply with status 200. It returns nil if raw
 // is not an error.
 func (c *Caller) ErrorFault(r *Reply, raw json.RawMessage) *assay.Fault {
+	if len(raw) == 0 {
+		return nil // as in nearly all replies
+	}
 	e := parseErrorObject(raw)
 	if e.isVoid() {
 		return nil

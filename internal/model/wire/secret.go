@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 const redacted = "[redacted]"
@@ -57,29 +58,39 @@ func redactURL(raw string) string {
 }
 
 // scrubber replaces secrets in text by "[redacted]", in all spellings in which a
-// server may echo them. A nil scrubber changes nothing.
+// server may echo them, and in disguise. A nil scrubber changes nothing.
 type scrubber struct {
+	secrets []string
+	// prepare fills in the fields below, before the first text.
+	prepare sync.Once
 	// spellings are sorted, longest first, so that a spelling that contains another
 	// one is replaced first.
 	spellings []string
-	// cores has a part of each secret that all its spellings share. A text without
-	// any of them, like nearly all texts, contains no secret.
-	cores []string
+	// cores has a part that all spellings of a secret share, for each secret without such a part
+	// of leastPart bytes, which disguises find.
+	cores     []string
+	disguises *disguises
 }
 
 func newScrubber(secrets []Secret) *scrubber {
 	s := &scrubber{}
 	for _, secret := range secrets {
 		if text := secret.reveal(); len(text) >= shortestSecret {
-			s.spellings = append(s.spellings, spellings(text)...)
-			s.cores = append(s.cores, core(text))
+			s.secrets = append(s.secrets, text)
 		}
 	}
-	return s.sorted()
+	slices.Sort(s.secrets)
+	s.secrets = slices.Compact(s.secrets)
+	return s
 }
 
-// sorted sorts s and returns it.
-func (s *scrubber) sorted() *scrubber {
+func (s *scrubber) fill() {
+	for _, text := range s.secrets {
+		s.spellings = append(s.spellings, spellings(text)...)
+		if c := core(text); len(c) < leastPart {
+			s.cores = append(s.cores, c)
+		}
+	}
 	slices.SortFunc(s.spellings, func(a, b string) int {
 		if d := len(b) - len(a); d != 0 {
 			return d
@@ -87,9 +98,7 @@ func (s *scrubber) sorted() *scrubber {
 		return strings.Compare(a, b)
 	})
 	s.spellings = slices.Compact(s.spellings)
-	slices.Sort(s.cores)
-	s.cores = slices.Compact(s.cores)
-	return s
+	s.disguises = newDisguises(s.secrets)
 }
 
 // core returns the longest part of text that no spelling escapes. It may be empty,
@@ -149,16 +158,20 @@ func (s *scrubber) with(t *scrubber) *scrubber {
 	if s == nil {
 		return t
 	}
-	both := &scrubber{
-		spellings: slices.Concat(s.spellings, t.spellings),
-		cores:     slices.Concat(s.cores, t.cores),
+	unknown := func(text string) bool { return !slices.Contains(s.secrets, text) }
+	if !slices.ContainsFunc(t.secrets, unknown) {
+		return s
 	}
-	return both.sorted()
+	both := &scrubber{secrets: slices.Concat(s.secrets, t.secrets)}
+	slices.Sort(both.secrets)
+	both.secrets = slices.Compact(both.secrets)
+	return both
 }
 
-func (s *scrubber) bytes(b []byte) []byte {
-	contains := func(core string) bool { return bytes.Contains(b, []byte(core)) }
-	if s == nil || !slices.ContainsFunc(s.cores, contains) {
+// body removes the spellings of secrets from a body. Disguises are left to text, because texts in
+// a body may have further escapes.
+func (s *scrubber) body(b []byte) []byte {
+	if !mayLeak(s, b) {
 		return b
 	}
 	for _, secret := range s.spellings {
@@ -167,13 +180,33 @@ func (s *scrubber) bytes(b []byte) []byte {
 	return b
 }
 
+// text removes secrets from a text.
 func (s *scrubber) text(t string) string {
-	contains := func(core string) bool { return strings.Contains(t, core) }
-	if s == nil || !slices.ContainsFunc(s.cores, contains) {
+	if !mayLeak(s, t) {
 		return t
 	}
 	for _, secret := range s.spellings {
 		t = strings.ReplaceAll(t, secret, redacted)
 	}
-	return t
+	return s.disguises.redact(t)
+}
+
+// mayLeak reports whether a text may contain a secret. Nearly all texts contain none.
+func mayLeak[T string | []byte](s *scrubber, text T) bool {
+	if s == nil || len(s.secrets) == 0 {
+		return false
+	}
+	s.prepare.Do(s.fill)
+	return suspects(s.disguises, text) ||
+		slices.ContainsFunc(s.cores, func(c string) bool { return contains(text, c) })
+}
+
+func contains[T string | []byte](text T, part string) bool {
+	switch text := any(text).(type) {
+	case string:
+		return strings.Contains(text, part)
+	case []byte:
+		return bytes.Contains(text, []byte(part))
+	}
+	return false
 }

@@ -11,11 +11,11 @@ import (
 // State returns the state of a reply, which only goes back to this endpoint. It returns nil if data
 // is not valid JSON without its secrets.
 func (c *Caller) State(data json.RawMessage) *assay.State {
-	clean := []byte(c.Clean(string(data)))
-	if bytes.Contains(clean, []byte(`\u`)) {
+	clean := []byte(data)
+	if bytes.Contains(data, []byte(`\u`)) {
 		// An escape may hide a secret.
 		var v any
-		dec := json.NewDecoder(bytes.NewReader(clean))
+		dec := json.NewDecoder(bytes.NewReader(data))
 		dec.UseNumber()
 		if dec.Decode(&v) != nil {
 			return nil
@@ -24,6 +24,8 @@ func (c *Caller) State(data json.RawMessage) *assay.State {
 		if text := c.Clean(string(plain)); err == nil && text != string(plain) {
 			clean = []byte(text)
 		}
+	} else {
+		clean = []byte(c.Clean(string(data)))
 	}
 	if !json.Valid(clean) {
 		return nil
