@@ -101,10 +101,15 @@ func TestAimock(t *testing.T) {
 	startStranger(t, url+"/health", exec.CommandContext(t.Context(), "node", program,
 		"--port", fmt.Sprint(port), "--fixtures", fixtures, "--strict"))
 
-	for _, c := range []struct{ protocol, base, model, settings string }{
-		{"openai", "/v1", "gpt-5", ""},
-		{"openai", "/api/v1", "gpt-5", ""}, // as OpenRouter
-		{"azure", "", "gpt-5", "\n    api_version: 2025-04-01-preview"},
+	for _, c := range []struct {
+		protocol, base, settings string
+		// path is that of a request if aimock's journal shows the state in it.
+		path string
+	}{
+		{protocol: "openai", base: "/v1", path: "/v1/chat/completions"},
+		{protocol: "openai", base: "/api/v1", path: "/api/v1/chat/completions"}, // OpenRouter's
+		{protocol: "azure", settings: "\n    api_version: 2025-04-01-preview"},
+		{protocol: "responses", base: "/v1"},
 	} {
 		t.Run(c.protocol+c.base, func(t *testing.T) {
 			t.Parallel()
@@ -115,10 +120,10 @@ func TestAimock(t *testing.T) {
     base_url: %s%s%s
     keys: [AIMOCK_KEY]
     models:
-      %s: {limits: {concurrency: 2}}
-`, c.protocol, url, c.base, c.settings, c.model))
+      gpt-5: {limits: {concurrency: 2}}
+`, c.protocol, url, c.base, c.settings))
 			plan := file(t, dir, "experiment.yaml",
-				fmt.Sprintf(strangerExperiment, c.model, 1, "providers: providers.yaml"))
+				fmt.Sprintf(strangerExperiment, "gpt-5", 1, "providers: providers.yaml"))
 			db := filepath.Join(dir, "a.db")
 			must(t, map[string]string{"AIMOCK_KEY": "canary-aimock-0123456789"},
 				"run", plan, "--store", db, "--display", "none")
@@ -126,9 +131,52 @@ func TestAimock(t *testing.T) {
 			if len(got) != 1 || got[0].Level != assay.FullSuccess {
 				t.Fatalf("attempts are %+v, want one full success", got)
 			}
+			if c.path != "" {
+				checkThoughts(t, url, c.path)
+			}
 		})
 	}
 }
+
+// checkThoughts checks that each request on a path has the thoughts of all replies before it.
+func checkThoughts(t *testing.T, url, path string) {
+	t.Helper()
+	resp, err := http.Get(url + "/__aimock/journal?path=" + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var requests []struct {
+		Body struct {
+			Messages []struct {
+				Role    string `json:"role"`
+				Thought string `json:"reasoning_content"`
+			} `json:"messages"`
+		} `json:"body"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&requests); err != nil {
+		t.Fatal(err)
+	}
+	thoughts := 0
+	for _, r := range requests {
+		n := 0
+		for _, m := range r.Body.Messages {
+			if m.Role != string(assay.Assistant) {
+				continue
+			}
+			n++
+			thoughts++
+			if want := thoughtNumber(n); m.Thought != want {
+				t.Errorf("reply %d went back with the thought %q, want %q", n, m.Thought, want)
+			}
+		}
+	}
+	if thoughts == 0 {
+		t.Errorf("the journal has no reply in %d requests", len(requests))
+	}
+}
+
+func thoughtNumber(n int) string { return fmt.Sprintf("Thought number %d.", n) }
 
 // aimockFixtures returns the replies of sim/optimal to the only trial, as aimock's fixtures.
 func aimockFixtures(t *testing.T, dir string) string {
@@ -160,7 +208,7 @@ func aimockFixtures(t *testing.T, dir string) string {
 		f := fixture{}
 		f.Match.TurnIndex = len(all.Fixtures)
 		f.Response.Content = m.Content
-		f.Response.Reasoning = fmt.Sprintf("Thought number %d.", len(all.Fixtures)+1)
+		f.Response.Reasoning = thoughtNumber(len(all.Fixtures) + 1)
 		for _, c := range m.Calls {
 			f.Response.ToolCalls = append(f.Response.ToolCalls, toolCall{c.Name, c.Arguments})
 		}
@@ -221,6 +269,7 @@ general_settings: {master_key: sk-canary-proxy-0123}
 
 	for _, c := range []struct{ protocol, base string }{
 		{"openai", "/v1"},
+		{"responses", "/v1"},
 	} {
 		t.Run(c.protocol, func(t *testing.T) {
 			t.Parallel()
