@@ -94,6 +94,13 @@ func TestTrialIdentityCoversEveryField(t *testing.T) {
 		"tools":      func(s *assay.Setting) { s.Tools = "listed" },
 		"turns":      func(s *assay.Setting) { s.Turns = 11 },
 		"max_tokens": func(s *assay.Setting) { n := 5; s.Sampling.MaxTokens = &n },
+
+		"sampling.seed": func(s *assay.Setting) { s.Sampling.Seed = new(int64(0)) },
+		"effort":        func(s *assay.Setting) { s.Sampling.Effort = "high" },
+		"thinking":      func(s *assay.Setting) { s.Sampling.Thinking = new(0) },
+		"tool_choice":   func(s *assay.Setting) { s.Sampling.ToolChoice = "none" },
+		"extra":         func(s *assay.Setting) { s.Sampling.Extra = `{"a":1}` },
+		"headers":       func(s *assay.Setting) { s.Sampling.Headers = `{"a":"1"}` },
 	} {
 		check(field, true, with(change))
 	}

@@ -55,6 +55,8 @@ type Sampling struct {
 	// Extra is a JSON object whose fields are added to the request as they stand. It is text, so
 	// that settings can be compared.
 	Extra string `json:"extra,omitempty" yaml:"-"`
+	// Headers is a JSON object of further headers of the request. It never holds a secret.
+	Headers string `json:"headers,omitempty" yaml:"-"`
 }
 
 // A Response is one turn of a model.

@@ -17,6 +17,12 @@ const (
 // ToolSettings lists the tool settings, the default first.
 var ToolSettings = []string{Discover, Listed}
 
+// Efforts lists how hard a model can be asked to think, from the least. An endpoint knows some.
+var Efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
+
+// ToolChoices lists what [Sampling.ToolChoice] can be.
+var ToolChoices = []string{"auto", "required", "none"}
+
 // The protocols: how a model acts.
 const (
 	Native = "native" // function calls, as the endpoint's API defines them

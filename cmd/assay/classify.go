@@ -17,6 +17,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/selection"
 	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/opinion"
+	"github.com/assay-eval/assay/internal/run/plan"
 )
 
 type classifyFlags struct {
@@ -114,8 +115,10 @@ func askModel(ctx context.Context, p *process, f classifyFlags) (sum *opinion.Su
 			return nil, err
 		}
 	}
+	_, effort := plan.SplitLevel(f.model)
 	return opinion.Ask(ctx, db, pool, opinion.Request{
 		Model:      f.model,
+		Sampling:   assay.Sampling{Effort: effort},
 		Experiment: f.experiment,
 		Limit:      f.limit,
 		Width:      pool.Width(),

@@ -16,6 +16,33 @@ type wireRequest struct {
 	TopP                *float64      `json:"top_p,omitempty"`
 	MaxTokens           *int          `json:"max_tokens,omitempty"`
 	MaxCompletionTokens *int          `json:"max_completion_tokens,omitempty"`
+	Seed                *int64        `json:"seed,omitempty"`
+	Effort              string        `json:"reasoning_effort,omitempty"`
+	Thinking            *wireThinking `json:"thinking,omitempty"`
+	ToolChoice          string        `json:"tool_choice,omitempty"`
+}
+
+// wireThinking is not OpenAI's, but DeepSeek and gateways to Anthropic's models know it.
+type wireThinking struct {
+	Type   string `json:"type"`
+	Budget int    `json:"budget_tokens,omitempty"`
+}
+
+// setFactors sets the settings that are never left out, because results are filed under them. An
+// endpoint that refuses one refuses the request.
+func (r *wireRequest) setFactors(req *assay.Request) {
+	s := &req.Sampling
+	r.Seed, r.Effort = s.Seed, s.Effort
+	if len(req.Functions) > 0 {
+		r.ToolChoice = s.ToolChoice
+	}
+	switch {
+	case s.Thinking == nil:
+	case *s.Thinking == 0:
+		r.Thinking = &wireThinking{Type: "disabled"}
+	default:
+		r.Thinking = &wireThinking{Type: "enabled", Budget: *s.Thinking}
+	}
 }
 
 type wireMessage struct {
@@ -55,6 +82,7 @@ func (p *Provider) encode(req *assay.Request, unsent paramSet) (*wire.Body, para
 		Model:    p.Deployment,
 		Messages: make([]wireMessage, len(req.Messages)),
 	}
+	doc.setFactors(req)
 	sent := doc.setSampling(req.Sampling, unsent)
 	for i := range req.Messages {
 		m := &req.Messages[i]
@@ -65,6 +93,7 @@ func (p *Provider) encode(req *assay.Request, unsent paramSet) (*wire.Body, para
 	if err != nil {
 		return nil, 0, err
 	}
+	head = wire.Extend(head, req.Sampling.Extra)
 	if len(req.Functions) == 0 {
 		return wire.NewBody(head), sent, nil
 	}

@@ -214,3 +214,43 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestHasFactors checks that everything under which results are filed is sent.
+func TestRequestHasFactors(t *testing.T) {
+	t.Parallel()
+	rec, p := record(t, hello, wire.Config{Header: http.Header{"X-Route": {"b"}}})
+	req := hi()
+	req.Sampling = assay.Sampling{
+		Seed: ptr(int64(-7)), Effort: "high", Thinking: ptr(8000), ToolChoice: "required",
+		Extra: ` {"top_k": 40, "deep": {"a": [1]}} `,
+	}
+	for _, functions := range [][]assay.Function{nil, {{Name: "read"}}} {
+		req.Functions = functions
+		if _, err := p.Chat(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]any{
+			"model": "small", "seed": -7., "reasoning_effort": "high", "top_k": 40.,
+			"deep":     map[string]any{"a": []any{1.}},
+			"thinking": map[string]any{"type": "enabled", "budget_tokens": 8000.},
+		}
+		if functions != nil {
+			want["tool_choice"] = "required"
+		}
+		delete(rec.body, "messages")
+		delete(rec.body, "tools")
+		if diff := cmp.Diff(want, rec.body); diff != "" {
+			t.Errorf("body (-want +got):\n%s", diff)
+		}
+	}
+	if got := rec.header.Get("X-Route"); got != "b" {
+		t.Errorf("header X-Route = %q", got)
+	}
+	req.Sampling = assay.Sampling{Thinking: ptr(0)}
+	if _, err := p.Chat(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]any{"type": "disabled"}, rec.body["thinking"]); diff != "" {
+		t.Errorf("without thinking (-want +got):\n%s", diff)
+	}
+}

@@ -19,6 +19,16 @@ func Marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
+// Extend adds the fields of extra, which is a JSON object or empty, to the end of another object.
+func Extend(object []byte, extra string) []byte {
+	fields := strings.TrimSpace(extra)
+	if fields == "" || fields == "{}" {
+		return object
+	}
+	object = append(bytes.TrimSuffix(object, []byte("}")), ',')
+	return append(object, strings.TrimPrefix(fields, "{")...)
+}
+
 // EmptyReply stands for a model's message without text or call, because endpoints refuse one that
 // has neither.
 const EmptyReply = "(empty reply)"

@@ -116,7 +116,7 @@ func (j *Job) work(
 	if err != nil {
 		return lane.Work{}, "", err
 	}
-	if sim.Is(model) && j.Experiment.Providers == "" {
+	if sim.Is(j.Experiment.Base(model)) && j.Experiment.Providers == "" {
 		// This is the mean of a log-normal distribution with a known median.
 		work.Latency = time.Duration(float64(simLatency) * math.Exp(simSigma*simSigma/2))
 		work.Sigma = simSigma
@@ -130,8 +130,8 @@ func (j *Job) work(
 // rehearse runs some of a model's trials with simulated agents that reply at once, to measure how
 // long conversations and prompts are.
 func (j *Job) rehearse(ctx context.Context, model string) (lane.Work, error) {
-	agent := model
-	if !sim.Is(model) {
+	agent := j.Experiment.Base(model)
+	if !sim.Is(agent) {
 		agent = sim.Listed
 	}
 	agents := sim.New(j.Library.Catalog(), sim.Latency{})

@@ -35,6 +35,8 @@ type Pools struct {
 	ByModel map[string]*lane.Pool
 	// owners has the models that own the lanes of others.
 	owners map[string]string
+	// clients are the providers of lanes, by the lane's name.
+	clients map[string]levels
 	// Notes mention settings that an endpoint does not accept.
 	Notes []string
 	// Secrets are the values of all keys, so that logs can leave them out.
@@ -68,7 +70,7 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 
 	p := &Pools{
 		Configs: make(map[string][]lane.Config), ByModel: make(map[string]*lane.Pool),
-		owners: make(map[string]string),
+		owners: make(map[string]string), clients: make(map[string]levels),
 	}
 	p.client = wire.NewClient(wire.ClientOptions{
 		// The time limit of the lane ends a request first, because its error is more specific.
@@ -83,20 +85,23 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 
 	agents := sim.New(j.Library.Catalog(), sim.Latency{Median: simLatency, Sigma: simSigma})
 	for _, model := range j.Experiment.Models {
-		configs, err := p.remote(lanes[model], keys, j.Experiment.Sampling)
+		base := j.Experiment.Base(model)
+		configs, err := j.remote(p, model, lanes[model], keys, env)
 		if err != nil {
 			return nil, err
 		}
+		p.owners[model] = base
+		if providers != nil {
+			p.owners[model] = providers.Resolve(base)
+		}
 		if len(configs) == 0 {
+			p.owners[model] = model
 			configs = []lane.Config{{
-				Name: "builtin", Provider: agents, Orders: model,
+				Name: "builtin", Provider: levels{model: {base, agents}}, Orders: base,
 				Limits: lane.Limits{Concurrency: BuiltinConcurrency},
 			}}
 		}
-		p.Configs[model], p.owners[model] = configs, model
-		if providers != nil {
-			p.owners[model] = providers.Resolve(model)
-		}
+		p.Configs[model] = configs
 	}
 	return p, nil
 }
@@ -109,18 +114,19 @@ func (j *Job) lanes(providers *plan.Providers) (map[string][]plan.Lane, error) {
 		known = append(known, providers.Models()...)
 	}
 	for _, model := range j.Experiment.Models {
+		base := j.Experiment.Base(model)
 		if providers != nil {
-			byModel[model] = providers.Lanes(model)
+			byModel[model] = providers.Lanes(base)
 		}
-		if len(byModel[model]) > 0 || sim.Is(model) {
+		if len(byModel[model]) > 0 || sim.Is(base) {
 			continue
 		}
-		hint := assay.NameHint(model, known)
+		hint := assay.NameHint(base, withLevels(known, base))
 		if providers == nil && !strings.HasPrefix(hint, "did") {
 			hint = "list the model in a providers file, and name that file with --providers " +
 				"or as `providers: providers.yaml` in the experiment file"
 		}
-		message := fmt.Sprintf("no provider serves model %s", model)
+		message := fmt.Sprintf("no provider serves model %s", base)
 		return nil, j.Experiment.ModelError(model, message, hint)
 	}
 	return byModel, nil
@@ -158,13 +164,17 @@ func (j *Job) checkPrices(lanes map[string][]plan.Lane) error {
 	return nil
 }
 
-// readKeys reads the keys of the lanes from the environment.
+// readKeys reads the keys of the lanes, and other secrets in their headers, from the environment.
 func readKeys(
 	providers *plan.Providers, lanes map[string][]plan.Lane, env Env,
 ) (map[string]wire.Secret, error) {
 	keys := make(map[string]wire.Secret)
 	for _, ls := range lanes {
 		for _, l := range ls {
+			for _, name := range l.Variables() {
+				value, _ := env(name) // it is set, as LoadProviders has checked
+				keys[name] = wire.NewSecret(strings.TrimSpace(value))
+			}
 			if _, ok := keys[l.KeyName]; ok {
 				continue
 			}
@@ -200,30 +210,46 @@ func width(lanes map[string][]plan.Lane) int {
 }
 
 // remote returns the configuration of a model's lanes at its providers.
-func (p *Pools) remote(
-	lanes []plan.Lane, keys map[string]wire.Secret, sampling assay.Sampling,
+func (j *Job) remote(
+	p *Pools, model string, lanes []plan.Lane, keys map[string]wire.Secret, env Env,
 ) ([]lane.Config, error) {
+	sampling := j.Experiment.SamplingOf(model)
 	var configs []lane.Config
 	for _, l := range lanes {
+		header, err := header(l, sampling, env)
+		if err != nil {
+			return nil, fmt.Errorf("lane %s: %w", l.Name(), err)
+		}
 		kind, _ := protocol.Find(l.Endpoint.Protocol) // checked when the file was read
-		provider, err := kind.New(wire.Config{
+		client, err := kind.New(wire.Config{
 			BaseURL: l.Endpoint.BaseURL, Key: keys[l.KeyName], KeyName: l.KeyName,
-			Deployment: l.Deployment, APIVersion: l.Endpoint.APIVersion,
+			Deployment: l.Deployment, APIVersion: l.Endpoint.APIVersion, Header: header,
 			Client: p.client, Secrets: secrets(keys),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("lane %s: %w", l.Name(), err)
 		}
-		if unsent := provider.Omits(assay.Request{Sampling: sampling}); len(unsent) > 0 {
-			p.Notes = append(p.Notes, fmt.Sprintf("%s does not accept %s, so requests leave it out",
+		if unsent := client.Omits(assay.Request{Sampling: sampling}); len(unsent) > 0 {
+			p.addNote(fmt.Sprintf("%s does not accept %s, so requests leave it out",
 				l.Name(), strings.Join(unsent, ", ")))
 		}
+		if p.clients[l.Name()] == nil {
+			p.clients[l.Name()] = make(levels)
+		}
+		p.clients[l.Name()][model] = level{j.Experiment.Base(model), client}
 		configs = append(configs, lane.Config{
-			Name: l.Name(), Provider: provider, Limits: l.Serve.Limits, Price: l.Serve.Price,
-			Orders: l.Deployment, Serves: l.Serve.Serves,
+			Name: l.Name(), Provider: p.clients[l.Name()], Limits: l.Serve.Limits,
+			Price: l.Serve.Price, Orders: l.Deployment, Serves: l.Serve.Serves,
 		})
 	}
 	return configs, nil
+}
+
+// addNote adds a note, unless another level has given it.
+func (p *Pools) addNote(text string) {
+	if !slices.Contains(p.Notes, text) {
+		p.Notes = append(p.Notes, text)
+	}
 }
 
 // Open creates the pools of all models.

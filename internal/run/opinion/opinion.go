@@ -43,6 +43,7 @@ type Summary struct {
 // A Request chooses the outcomes to ask about.
 type Request struct {
 	Model      string
+	Sampling   assay.Sampling
 	Experiment string // only outcomes of this experiment; all if empty
 	Limit      int    // the largest number of outcomes; 0 for all
 	// Width is the number of requests at the same time.
@@ -70,7 +71,7 @@ func Ask(
 		return nil, err
 	}
 
-	classifier := &classify.Classifier{Provider: model, Model: r.Model}
+	classifier := &classify.Classifier{Provider: model, Model: r.Model, Sampling: r.Sampling}
 	width := min(max(1, r.Width), mostWorkers)
 	done, err := classifier.Run(ctx, a.cases(ctx), width, a.save, a.progress)
 	s := a.sum

@@ -260,7 +260,7 @@ func (p *Plan) Trials(model string) iter.Seq[assay.Trial] {
 // which want returns true. Making a trial takes a microsecond; skipping one is
 // almost free.
 func (p *Plan) Some(model string, want func(place int) bool) iter.Seq[assay.Trial] {
-	set := p.experiment.Setting()
+	set := p.experiment.Setting(model)
 	return func(yield func(assay.Trial) bool) {
 		place, strata := 0, slices.Clone(p.strata[model])
 		order := interleave(strata)

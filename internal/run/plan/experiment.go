@@ -32,7 +32,12 @@ type Experiment struct {
 	Seed    int64    `yaml:"seed" json:"seed"`
 	World   string   `yaml:"world" json:"world"`
 	Library string   `yaml:"library" json:"library"`
-	Models  []string `yaml:"models" json:"models"`
+	Models  []string `yaml:"-" json:"models"`
+	// Levels has those of the models that have settings of their own.
+	Levels map[string]Level `yaml:"-" json:"levels,omitempty"`
+	// Specs and Generation are the models and the sampling as the file spells them. They are
+	// empty once the file has been read.
+	Specs []ModelSpec `yaml:"models" json:"-"`
 	// Factors apply to every trial. In an experiment with parts, they are the
 	// defaults of the parts.
 	Factors      `yaml:",inline"`
@@ -45,10 +50,13 @@ type Experiment struct {
 	Limits       Limits                      `yaml:"limits" json:"limits"`
 	Budget       gate.Budgets                `yaml:"budget" json:"budget,omitzero"`
 	Stop         gate.StopRules              `yaml:"stop" json:"stop,omitzero"`
-	Sampling     assay.Sampling              `yaml:"sampling" json:"sampling"`
+	Sampling     assay.Sampling              `yaml:"-" json:"sampling"`
+	Generation   Generation                  `yaml:"sampling" json:"-"`
 	Providers    string                      `yaml:"providers" json:"providers,omitempty"`
 
 	doc *document
+	// listed are the models of the file, in its order.
+	listed []string
 }
 
 // Limits bound an episode. Request and Trial count working time only, not the
@@ -205,7 +213,23 @@ func (e *Experiment) SetModels(models []string) error {
 		}
 		return &Error{File: "experiment " + e.Name, Message: message, Hint: hint}
 	}
-	e.Models = slices.Clone(models)
+	named := e.Levels
+	e.Models, e.Levels = nil, nil
+	for _, m := range models {
+		if level, ok := named[m]; ok {
+			if e.Levels == nil {
+				e.Levels = make(map[string]Level)
+			}
+			e.Levels[m] = level
+			e.Models = append(e.Models, m)
+			continue
+		}
+		name, err := e.addLevel(ModelSpec{Name: m}, "models")
+		if err != nil {
+			return err
+		}
+		e.Models = append(e.Models, name)
+	}
 	return nil
 }
 
@@ -354,7 +378,7 @@ func (e *Experiment) check() error {
 	}
 	for _, check := range []func() error{
 		e.checkParts, e.checkSeverities, e.checkFailures, e.checkLoops,
-		e.checkSpending, e.checkStop, e.checkSampling,
+		e.checkSpending, e.checkStop, e.setSpecs,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -422,25 +446,13 @@ func (e *Experiment) checkSpending() error {
 	return nil
 }
 
-func (e *Experiment) checkSampling() error {
-	if t := e.Sampling.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
-		return e.FieldError("sampling.temperature",
-			fmt.Sprintf("temperature %v is not between 0 and 2", *t), "")
-	}
-	if p := e.Sampling.TopP; p != nil && !(*p > 0 && *p <= 1) {
-		return e.FieldError("sampling.top_p", fmt.Sprintf("top_p %v is not between 0 and 1", *p),
-			"")
-	}
-	if n := e.Sampling.MaxTokens; n != nil && *n < 1 {
-		return e.FieldError("sampling.max_tokens",
-			fmt.Sprintf("max_tokens is %d, want at least 1", *n), "")
-	}
-	return nil
-}
-
 // ModelError returns an error that points at a model in the file.
 func (e *Experiment) ModelError(model, message, hint string) error {
-	return e.FieldError(e.place("models", model), message, hint)
+	field := "models"
+	if i := slices.Index(e.listed, model); i >= 0 {
+		field = fmt.Sprintf("models[%d]", i)
+	}
+	return e.FieldError(field, message, hint)
 }
 
 // FieldError returns an error that points at a field.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -140,7 +141,8 @@ func (f schemaFile) keyword(s schema, keyword string, v any) string {
 		return fail(isList && len(items) > int(bound))
 	case "uniqueItems":
 		for i, item := range items {
-			if slices.Contains(items[:i], item) {
+			same := func(other any) bool { return reflect.DeepEqual(other, item) }
+			if slices.ContainsFunc(items[:i], same) {
 				return fail(true)
 			}
 		}

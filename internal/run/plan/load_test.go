@@ -349,7 +349,7 @@ stop:
 // store is the same and has the same trials.
 func TestExperimentRoundTripsAsJSON(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{fullText, "models: [a]\n"} {
+	for _, text := range []string{fullText, "models: [a]\n", "models: [a, b@low]\n"} {
 		e := load(t, text)
 		b, err := json.Marshal(e)
 		if err != nil {

@@ -29,8 +29,10 @@ type Endpoint struct {
 	BaseURL    string `yaml:"base_url"`
 	APIVersion string `yaml:"api_version"`
 	// Keys are the names of environment variables that hold the API keys.
-	Keys   []string         `yaml:"keys"`
-	Models map[string]Serve `yaml:"models"`
+	Keys []string `yaml:"keys"`
+	// Headers are sent with every request. ${NAME} stands for an environment variable.
+	Headers map[string]string `yaml:"headers"`
+	Models  map[string]Serve  `yaml:"models"`
 }
 
 // A Serve describes how an endpoint serves one model.
@@ -40,6 +42,8 @@ type Serve struct {
 	// Deployments are the endpoint's names for its copies of the model. Each is
 	// a lane of its own. The default is the model's own name.
 	Deployments []string `yaml:"deployments"`
+	// Headers are sent in addition to the endpoint's.
+	Headers map[string]string `yaml:"headers"`
 	// Serves are further names that a response may give as its model.
 	Serves []string    `yaml:"serves"`
 	Limits lane.Limits `yaml:"limits"`
@@ -122,6 +126,16 @@ func (p *Providers) check(name string, e *Endpoint, getenv func(string) (string,
 				"this is not the name of an environment variable",
 				"do not write keys into files: export the key as a variable and write the "+
 					"variable's name")
+		}
+	}
+	place := "$.providers." + quote(name)
+	if err := p.checkHeaders(place+".headers", e.Headers, getenv); err != nil {
+		return err
+	}
+	for _, model := range slices.Sorted(maps.Keys(e.Models)) {
+		at := place + ".models." + quote(model) + ".headers"
+		if err := p.checkHeaders(at, e.Models[model].Headers, getenv); err != nil {
+			return err
 		}
 	}
 	return p.checkModels(name, e)

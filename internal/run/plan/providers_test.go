@@ -87,6 +87,21 @@ func TestProvidersErrors(t *testing.T) {
 		{"negative output", "rpm: 600", "otpm: -1", "limits.otpm is negative"},
 		{"negative width", "concurrency: 5", "concurrency: -5", "limits.concurrency is negative"},
 		{"negative tokens", "tpm: 200000", "tpm: -1", "limits.tpm is negative"},
+		{
+			"header without a variable", "keys: [AZ]", "keys: [AZ]\n    headers: {X-Team: '${TEAM}'}",
+			"12:15: environment variable TEAM is not set",
+		},
+		{
+			"key in a header", "keys: [AZ]", "keys: [AZ]\n    headers: {X-Api-Key: abc}",
+			"12:15: the header X-Api-Key has its value in the file\n" +
+				"  12 |     headers: {X-Api-Key: abc}\n" +
+				"     |               ^\n" +
+				"hint: do not write keys into files: export it as a variable and write ${NAME}",
+		},
+		{
+			"header of HTTP", "serves: [M-0324]", "headers: {Host: x}",
+			"15:19: the header Host cannot be set, because requests need it",
+		},
 		{"negative price", "output: 1.10", "output: -1", "price.output is negative"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

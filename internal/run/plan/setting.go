@@ -121,11 +121,11 @@ func (e *Experiment) checkFailures() error {
 	return nil
 }
 
-// Setting returns everything besides cell and task that decides a trial's
-// outcome.
-func (e *Experiment) Setting() assay.Setting {
+// Setting returns everything besides cell and task that decides the outcome of a
+// model's trial.
+func (e *Experiment) Setting(model string) assay.Setting {
 	set := assay.Setting{
-		World: e.World, Protocol: e.Protocol, Tools: e.Tools, Sampling: e.Sampling,
+		World: e.World, Protocol: e.Protocol, Tools: e.Tools, Sampling: e.SamplingOf(model),
 		Turns: e.Limits.Turns, Tokens: e.Limits.Tokens, USD: e.Limits.USD,
 		Persistence: e.Failures.Persistence, Burst: e.Failures.Burst,
 	}

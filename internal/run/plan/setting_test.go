@@ -46,7 +46,7 @@ func TestSetting(t *testing.T) {
 		"loops: {repeat: off, search: off, ping_pong: off, monologue: off, error: off}\n": withLoops(
 			"none"),
 	} {
-		if diff := cmp.Diff(want, load(t, "models: [a]\n"+text).Setting()); diff != "" {
+		if diff := cmp.Diff(want, load(t, "models: [a]\n"+text).Setting("a")); diff != "" {
 			t.Errorf("%q: setting (-want +got):\n%s", text, diff)
 		}
 	}
@@ -78,7 +78,7 @@ func TestLoopsAreComplete(t *testing.T) {
 		if spelled == usual {
 			spelled = ""
 		}
-		if got := load(t, text).Setting().Loops; got != spelled {
+		if got := load(t, text).Setting("a").Loops; got != spelled {
 			rt.Fatalf("%s: loops %q, want %q", text, got, spelled)
 		}
 	})

@@ -1,0 +1,250 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/assay-eval/assay"
+)
+
+// Generation holds settings for generating text, as a file spells them.
+type Generation struct {
+	assay.Sampling `yaml:",inline"`
+	Extra          map[string]any    `yaml:"extra"`
+	Headers        map[string]string `yaml:"headers"`
+}
+
+// A ModelSpec is a model in a file: a name, or a name with settings of its own.
+type ModelSpec struct {
+	Name       string `yaml:"name"`
+	Label      string `yaml:"label"`
+	Generation `yaml:",inline"`
+}
+
+// UnmarshalYAML reads a name or a mapping.
+func (m *ModelSpec) UnmarshalYAML(unmarshal func(any) error) error {
+	if unmarshal(&m.Name) == nil {
+		return nil
+	}
+	type mapping ModelSpec
+	return unmarshal((*mapping)(m))
+}
+
+// A Level is a model with settings of its own. Its name is that of the model, an @ and a label,
+// and its results are filed under that name.
+type Level struct {
+	// Model is the name in the providers file.
+	Model    string         `json:"model"`
+	Sampling assay.Sampling `json:"sampling"`
+}
+
+// Base returns the name of a model in the providers file, without the label of a level.
+func (e *Experiment) Base(model string) string {
+	if l, ok := e.Levels[model]; ok {
+		return l.Model
+	}
+	return model
+}
+
+// SamplingOf returns the settings for generating text of a model.
+func (e *Experiment) SamplingOf(model string) assay.Sampling {
+	if l, ok := e.Levels[model]; ok {
+		return l.Sampling
+	}
+	return e.Sampling
+}
+
+// SplitLevel splits a name such as gpt-5@high. A name that does not end in a known effort is the
+// model's own, because some endpoints use @ in names.
+func SplitLevel(name string) (model, effort string) {
+	i := strings.LastIndexByte(name, '@')
+	if i > 0 && slices.Contains(assay.Efforts, name[i+1:]) {
+		return name[:i], name[i+1:]
+	}
+	return name, ""
+}
+
+// setSpecs sets the models and levels that the file lists.
+func (e *Experiment) setSpecs() error {
+	if err := e.checkGeneration("sampling", &e.Generation); err != nil {
+		return err
+	}
+	e.Sampling = e.Generation.over(assay.Sampling{})
+	for i, spec := range e.Specs {
+		at := fmt.Sprintf("models[%d]", i)
+		if err := e.checkGeneration(at, &spec.Generation); err != nil {
+			return err
+		}
+		name, err := e.addLevel(spec, at)
+		if err != nil {
+			return err
+		}
+		e.Models = append(e.Models, name)
+	}
+	e.listed = slices.Clone(e.Models)
+	e.Specs, e.Generation = nil, Generation{}
+	return nil
+}
+
+// addLevel adds the level of a model, if it has settings of its own, and returns its name.
+func (e *Experiment) addLevel(spec ModelSpec, at string) (string, error) {
+	if model, effort := SplitLevel(spec.Name); effort != "" && spec.Effort == "" {
+		spec.Name, spec.Effort = model, effort
+	}
+	label := cmp.Or(spec.Label, spec.Generation.label())
+	own := spec.Generation.over(assay.Sampling{}) != assay.Sampling{}
+	switch {
+	case !own && spec.Label == "":
+		return spec.Name, nil
+	case !own:
+		return "", e.FieldError(at+".label", "a label needs settings that it names",
+			"for example effort: high, or remove the label")
+	case spec.Name == "":
+		return "", e.FieldError(at, "this model has no name", "add name: with the model's name")
+	case spec.Label == "" && !labelText.MatchString(label):
+		return "", e.FieldError(at, "these settings need a label",
+			"add label: with a short name for them, under which results are filed")
+	case !labelText.MatchString(label):
+		return "", e.FieldError(at+".label", fmt.Sprintf("%q is not a valid label", label),
+			"use up to 60 letters, digits, dots, dashes, and the signs + and =")
+	}
+	name := spec.Name + "@" + label
+	if _, ok := e.Levels[name]; ok {
+		return "", e.FieldError(at, fmt.Sprintf("two models are named %s", name),
+			"give one of them another label")
+	}
+	if e.Levels == nil {
+		e.Levels = make(map[string]Level)
+	}
+	e.Levels[name] = Level{Model: spec.Name, Sampling: spec.over(e.Sampling)}
+	return name, nil
+}
+
+var labelText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+=-]{0,59}$`)
+
+// label names the settings, or returns "" if they have no short name.
+func (g *Generation) label() string {
+	if len(g.Extra) > 0 || len(g.Headers) > 0 {
+		return ""
+	}
+	var words []string
+	add := func(name, value string) { words = append(words, strings.TrimPrefix(name+"="+value, "=")) }
+	if g.Effort != "" {
+		add("", g.Effort)
+	}
+	if g.Thinking != nil {
+		add("thinking", strconv.Itoa(*g.Thinking))
+	}
+	if g.Temperature != nil {
+		add("temperature", strconv.FormatFloat(*g.Temperature, 'f', -1, 64))
+	}
+	if g.TopP != nil {
+		add("top_p", strconv.FormatFloat(*g.TopP, 'f', -1, 64))
+	}
+	if g.MaxTokens != nil {
+		add("max_tokens", strconv.Itoa(*g.MaxTokens))
+	}
+	if g.Seed != nil {
+		add("seed", strconv.FormatInt(*g.Seed, 10))
+	}
+	if g.ToolChoice != "" {
+		add("tool_choice", g.ToolChoice)
+	}
+	return strings.Join(words, "+")
+}
+
+// over returns the settings, with those of s where the file sets none.
+func (g *Generation) over(s assay.Sampling) assay.Sampling {
+	return assay.Sampling{
+		Temperature: cmp.Or(g.Temperature, s.Temperature), TopP: cmp.Or(g.TopP, s.TopP),
+		MaxTokens: cmp.Or(g.MaxTokens, s.MaxTokens), Seed: cmp.Or(g.Seed, s.Seed),
+		Effort: cmp.Or(g.Effort, s.Effort), Thinking: cmp.Or(g.Thinking, s.Thinking),
+		ToolChoice: cmp.Or(g.ToolChoice, s.ToolChoice),
+		Extra:      merged(s.Extra, g.Extra), Headers: merged(s.Headers, g.Headers),
+	}
+}
+
+// merged returns the text of a JSON object with further fields, which replace those of the same
+// name. The fields are sorted, so that equal settings have equal texts.
+func merged[V any](object string, more map[string]V) string {
+	if len(more) == 0 {
+		return object
+	}
+	all := make(map[string]any)
+	if object != "" {
+		_ = json.Unmarshal([]byte(object), &all) // we made it
+	}
+	for name, v := range more {
+		all[name] = v
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		panic("plan: settings as JSON: " + err.Error())
+	}
+	return string(text)
+}
+
+// checkGeneration checks settings for generating text at a place in the file.
+func (e *Experiment) checkGeneration(at string, g *Generation) error {
+	if t := g.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
+		return e.FieldError(at+".temperature",
+			fmt.Sprintf("temperature %v is not between 0 and 2", *t), "")
+	}
+	if p := g.TopP; p != nil && !(*p > 0 && *p <= 1) {
+		return e.FieldError(at+".top_p", fmt.Sprintf("top_p %v is not between 0 and 1", *p), "")
+	}
+	if n := g.MaxTokens; n != nil && *n < 1 {
+		return e.FieldError(at+".max_tokens",
+			fmt.Sprintf("max_tokens is %d, want at least 1", *n), "")
+	}
+	if n := g.Thinking; n != nil && *n < 0 {
+		return e.FieldError(at+".thinking",
+			fmt.Sprintf("thinking is %d tokens, want at least 0", *n), "0 turns thinking off")
+	}
+	for _, one := range []struct {
+		field, what, got string
+		known            []string
+	}{
+		{"effort", "effort", g.Effort, assay.Efforts},
+		{"tool_choice", "tool choice", g.ToolChoice, assay.ToolChoices},
+	} {
+		if one.got != "" && !slices.Contains(one.known, one.got) {
+			return e.FieldError(at+"."+one.field, fmt.Sprintf("unknown %s %q", one.what, one.got),
+				assay.NameHint(one.got, one.known))
+		}
+	}
+	return cmp.Or(e.checkExtra(at, g.Extra), e.checkHeaders(at, g.Headers))
+}
+
+// ownFields are the fields of a request that Assay writes itself, with what to do instead.
+var ownFields = map[string]string{
+	"model": "", "messages": "", "input": "", "contents": "", "system": "", "tools": "",
+	"functions": "", "stream": "", "n": "",
+	"temperature": "temperature", "top_p": "top_p", "max_tokens": "max_tokens", "seed": "seed",
+	"tool_choice": "tool_choice", "reasoning_effort": "effort",
+}
+
+func (e *Experiment) checkExtra(at string, extra map[string]any) error {
+	for _, name := range slices.Sorted(maps.Keys(extra)) {
+		instead, own := ownFields[name]
+		if !own {
+			continue
+		}
+		hint := "remove it"
+		if instead != "" {
+			hint = fmt.Sprintf("write %s: beside extra", instead)
+		}
+		return e.source().atKey("$."+at+".extra", name,
+			fmt.Sprintf("extra cannot set %s, which assay sets itself", name), hint)
+	}
+	if _, err := json.Marshal(extra); err != nil {
+		return e.FieldError(at+".extra", "extra cannot be sent as JSON: "+err.Error(), "")
+	}
+	return nil
+}
