@@ -54,7 +54,9 @@ var apart = []struct{ pkg, from, because string }{
 
 // protocols lists the packages of wire protocols. They do not know each other: each imports only
 // package wire.
-var protocols = []string{"internal/model/openai", "internal/model/responses"}
+var protocols = []string{
+	"internal/model/openai", "internal/model/responses", "internal/model/anthropic",
+}
 
 // plain lists packages that need the standard library and this module only.
 var plain = []string{

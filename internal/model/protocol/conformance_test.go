@@ -41,6 +41,7 @@ var columns = []column{
 	{Protocol: find(protocol.OpenAI), path: "/v1", usage: withoutCacheWrites},
 	{Protocol: find(protocol.Azure), usage: withoutCacheWrites},
 	{Protocol: find(protocol.Responses), path: "/v1", usage: everything},
+	{Protocol: find(protocol.Anthropic), usage: everything},
 }
 
 func find(name string) protocol.Protocol {
@@ -208,6 +209,8 @@ func question() assay.Request {
 			Parameters: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`),
 		},
 		{Name: "stop", Parameters: json.RawMessage(`{"type":"object"}`)},
+	}, Sampling: assay.Sampling{
+		MaxTokens: new(300), // a limit that some protocols require
 	}}
 }
 

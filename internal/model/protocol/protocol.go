@@ -7,6 +7,7 @@ package protocol
 
 import (
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/anthropic"
 	"github.com/assay-eval/assay/internal/model/openai"
 	"github.com/assay-eval/assay/internal/model/responses"
 	"github.com/assay-eval/assay/internal/model/wire"
@@ -17,6 +18,7 @@ const (
 	OpenAI    = "openai"
 	Azure     = "azure"
 	Responses = "responses"
+	Anthropic = "anthropic"
 )
 
 // A Client sends requests to one deployment with one key.
@@ -42,6 +44,7 @@ var All = []Protocol{
 	{Name: OpenAI, New: client(openai.New)},
 	{Name: Azure, New: client(openai.NewAzure), Versioned: true},
 	{Name: Responses, New: client(responses.New)},
+	{Name: Anthropic, New: client(anthropic.New)},
 }
 
 // client adapts the constructor of a package.

@@ -21,7 +21,7 @@ func tellConversation(t *testing.T, c column) {
 	first, second := reply("Reading.", call("c1", `{"n":1}`)), reply("Done.")
 	s := c.stage(t, simserver.Config{}, first, second)
 	req := question()
-	req.Sampling.Temperature, req.Sampling.MaxTokens = new(0.25), new(300)
+	req.Sampling.Temperature = new(0.25)
 	sent := req
 	resp := s.say(t, &req)
 	checkSeen(t, s, sent)

@@ -271,7 +271,7 @@ func badRequestKind(e *APIError) assay.FaultKind {
 	switch {
 	case isRateLimit(e):
 		return assay.RateLimited
-	case e.is(filterCodes...):
+	case e.is(filterCodes...), containsFold(e.Message, "content filtering policy"): // Anthropic
 		return assay.ContentFilter
 	case e.is("model_not_found", "DeploymentNotFound"):
 		return assay.NotFound
@@ -309,6 +309,8 @@ func isQuota(status int, h http.Header, e *APIError) bool {
 	case http.StatusPaymentRequired:
 		return true
 	case http.StatusTooManyRequests, http.StatusForbidden:
+	case http.StatusBadRequest:
+		return containsFold(e.Message, "credit balance is too low") // Anthropic
 	default:
 		return false
 	}

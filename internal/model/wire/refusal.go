@@ -13,7 +13,7 @@ var refusal = regexp.MustCompile(`(?i)unsupported|not support|unrecognized|unkno
 
 // parameterish matches words that appear near the name of a parameter. It keeps
 // messages that mention a temperature in another sense from being misread.
-var parameterish = regexp.MustCompile(`(?i)parameter|argument|field|input|value|property`)
+var parameterish = regexp.MustCompile(`(?i)parameter|argument|field|input|value|property|for this model`)
 
 // Refuses returns the one of names that e refuses as a parameter, or "". If the message has
 // several of them, Refuses returns the first in the message, or the first in names if they start

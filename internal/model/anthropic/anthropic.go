@@ -1,0 +1,101 @@
+// Package anthropic is a client for Anthropic's Messages API, which Anthropic and some gateways
+// speak.
+//
+// It owns the format of requests and replies, asks for prompt caching, and adapts requests to what
+// a model refuses. Package wire carries them. A reply with thinking goes back as it came, because
+// its signatures cover all of it.
+//
+// It does not use the official SDK. With 30 tools and 17 messages, encoding a request and decoding
+// its reply costs 56 µs of CPU here and 284 µs with the SDK. The tests use the SDK as an oracle for
+// both.
+package anthropic
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/wire"
+)
+
+// defaultVersion is that of the API.
+const defaultVersion = "2023-06-01"
+
+var protocol = wire.Protocol{
+	Name: "anthropic", BaseURL: "https://api.anthropic.com", Paths: []string{"/messages"},
+	KeyHeader: "X-Api-Key",
+}
+
+// Provider sends requests to one deployment with one key. It is safe for concurrent use.
+type Provider struct {
+	*wire.Caller
+	url string
+	// functions caches the JSON of functions.
+	functions wire.FunctionCache
+	// learned is the paramSet that the endpoint has refused so far.
+	learned atomic.Uint32
+}
+
+var _ assay.Provider = (*Provider)(nil)
+
+// New returns a provider. It does no I/O. The base URL may end in /v1 or not.
+func New(cfg wire.Config) (*Provider, error) {
+	kind := protocol
+	kind.Header = http.Header{"Anthropic-Version": {cmp.Or(cfg.APIVersion, defaultVersion)}}
+	caller, err := wire.New(kind, cfg)
+	if err != nil {
+		return nil, err
+	}
+	url := strings.TrimSuffix(caller.BaseURL, "/v1") + "/v1/messages"
+	return &Provider{Caller: caller, url: url}, nil
+}
+
+// Chat requests one turn in one HTTP exchange. If the endpoint refuses a parameter by name that it
+// can do without, Chat repeats the request without it and, if that works, remembers the refusal.
+func (p *Provider) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+	unsent := paramSet(p.learned.Load())
+	for {
+		resp, sent, err := p.exchange(ctx, &req, unsent)
+		refused := refusedParam(err) & sent
+		if refused == 0 {
+			if f := assay.AsFault(err); f == nil || f.Kind != assay.BadRequest {
+				p.learned.Or(uint32(unsent))
+			}
+			return *resp, err
+		}
+		unsent |= refused
+	}
+}
+
+// Omits returns the names of the settings in req that are not sent, because the protocol does not
+// have them or the endpoint refuses them.
+func (p *Provider) Omits(req assay.Request) []string {
+	var doc wireRequest
+	return omitted(req.Sampling, doc.setSampling(req.Sampling, paramSet(p.learned.Load())))
+}
+
+// exchange sends req without the parameters in unsent. It returns the reply, which is never nil,
+// and the parameters that were sent.
+func (p *Provider) exchange(
+	ctx context.Context, req *assay.Request, unsent paramSet,
+) (*assay.Response, paramSet, error) {
+	var sent paramSet
+	reply, err := p.Post(ctx, p.url, func() (body *wire.Body, err error) {
+		body, sent, err = p.encode(req, unsent)
+		return body, err
+	})
+	if err != nil {
+		return &assay.Response{}, sent, err
+	}
+	resp := &assay.Response{Quotas: reply.Quotas}
+	if err := p.read(reply, len(req.Messages), resp); err != nil {
+		return resp, sent, err
+	}
+	for _, name := range omitted(req.Sampling, sent) {
+		resp.Deviations = append(resp.Deviations, "no "+name)
+	}
+	return resp, sent, nil
+}
