@@ -63,7 +63,8 @@ var FaultTable = []FaultRule{
 	},
 	{
 		Timeout, "a deadline passed, 408", true, false,
-		"the same turn again after a backoff that holds no slot",
+		"the same turn again after a backoff that holds no slot; a turn without a reply within the " +
+			"request limit is tried three times, and then the trial is parked",
 	},
 	{
 		Auth, "401, 403", false, true,
@@ -139,6 +140,9 @@ type Fault struct {
 	Status int
 	// RetryAfter is how long the endpoint asks us to wait, or 0 if it does not ask.
 	RetryAfter time.Duration
+	// Hopeless is true if another attempt in the same run would probably end the same way, after
+	// a long time.
+	Hopeless bool
 	// Bucket is the limit that a rate_limited fault names, and Limit its size. They are empty
 	// and 0 if the endpoint does not state them.
 	Bucket Bucket

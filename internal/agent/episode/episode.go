@@ -226,7 +226,7 @@ func (e *episode) conclude(err error) {
 	a.QueuedMS, a.WorkingMS = e.waits.Queued.Milliseconds(), e.waits.Working.Milliseconds()
 	o := e.judge.Outcome(e.trial, e.task, &e.transcript)
 	if f := assay.AsFault(err); f != nil {
-		a.FaultKind, a.FaultDetail = f.Kind, f.Error()
+		a.FaultKind, a.FaultDetail, a.Parked = f.Kind, f.Error(), f.Hopeless
 		if f.Lane != "" {
 			a.Lane = f.Lane
 		}

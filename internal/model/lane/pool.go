@@ -3,9 +3,11 @@ package lane
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -13,6 +15,13 @@ import (
 
 // MaxRequests is the largest number of requests per turn, including the first.
 const MaxRequests = 5
+
+// maxHangs is how many requests of a turn may reach the request limit. A task that
+// makes a model think forever does so each time.
+const maxHangs = 3
+
+// errHung is the error of a request that reached the request limit.
+var errHung = errors.New("no reply")
 
 // Options apply to all lanes of a pool.
 type Options struct {
@@ -52,6 +61,8 @@ type Pool struct {
 	mu    sync.Mutex
 	q     *queue // guarded by mu
 	timer *time.Timer
+
+	rescues atomic.Int32
 }
 
 var _ assay.Provider = (*Pool)(nil)
@@ -73,10 +84,12 @@ func NewPool(model string, lanes []Config, options Options) *Pool {
 // holds no slot meanwhile.
 func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
 	var waits assay.Waits
+	hangs, rescue, avoid := 0, false, ""
+	defer p.rescue(&rescue, false)
 	bytes := size(req)
 	for {
 		asked := time.Now()
-		t, err := p.acquire(ctx, bytes, req.Lane, p.options.Queue-waits.Queued)
+		t, err := p.acquire(ctx, bytes, req.Lane, avoid, p.options.Queue-waits.Queued)
 		waits.Queued += time.Since(asked)
 		if err != nil {
 			return assay.Response{Waits: waits}, err
@@ -85,6 +98,14 @@ func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, err
 		resp.Waits = waits
 		if fault == nil {
 			return resp, nil
+		}
+		if errors.Is(fault, errHung) {
+			req.Lane, avoid = "", t.lane.Name
+			p.rescue(&rescue, hangs == 0 && p.lanes() > 1)
+			if hangs++; hangs == maxHangs {
+				fault.Detail, fault.Hopeless = fault.Detail+", three times", true
+				return resp, fault
+			}
 		}
 		if !p.canRetry(ctx, req, fault, waits) {
 			return resp, fault
@@ -101,6 +122,35 @@ func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, err
 			return resp, err
 		}
 	}
+}
+
+// rescue counts the turns that hung on one lane and are tried once more on another.
+func (p *Pool) rescue(is *bool, now bool) {
+	switch {
+	case now && !*is:
+		p.rescues.Add(1)
+	case *is && !now:
+		p.rescues.Add(-1)
+	}
+	*is = now
+}
+
+// Hopeful reports whether a turn may succeed although the endpoint is silent,
+// because it waits for a limit, or hung on one lane and is tried on another.
+func (p *Pool) Hopeful() bool {
+	_, waiting := p.Status()
+	return waiting.Requests > 0 || p.rescues.Load() > 0
+}
+
+// lanes returns the number of open lanes.
+func (p *Pool) lanes() (n int) {
+	states, _ := p.Status()
+	for _, s := range states {
+		if s.Closed == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // size returns the number of bytes of a request's conversation and functions.
@@ -136,9 +186,9 @@ func (p *Pool) canRetry(
 func (p *Pool) send(
 	ctx context.Context, t ticket, bytes int, req assay.Request, waits *assay.Waits,
 ) (assay.Response, *assay.Fault) {
-	limit, why := p.options.Request, "request limit"
+	limit, why := p.options.Request, ""
 	if left := req.Budget - waits.Working; req.Budget > 0 && left < limit {
-		limit, why = left, "trial's working time"
+		limit, why = left, ", the rest of the trial's working time"
 	}
 	resp, fault := exchange(ctx, t.lane, req, limit, why)
 	now := time.Now()
@@ -161,8 +211,8 @@ func exchange(
 	ctx context.Context, l *lane, req assay.Request, limit time.Duration, why string,
 ) (assay.Response, *assay.Fault) {
 	expired := &assay.Fault{
-		Kind: assay.Timeout, Lane: l.Name,
-		Detail: fmt.Sprintf("no answer within the %s of %v", why, limit),
+		Kind: assay.Timeout, Lane: l.Name, Err: errHung,
+		Detail: "no reply within " + seconds(limit) + why,
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, limit, expired)
 	defer cancel()
@@ -188,6 +238,13 @@ func exchange(
 	named := *fault
 	named.Lane = l.Name
 	return resp, &named
+}
+
+func seconds(d time.Duration) string {
+	if d < time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	return fmt.Sprintf("%.0f s", d.Seconds())
 }
 
 func (l *lane) wrongModel(served string) *assay.Fault {
@@ -294,7 +351,7 @@ func (p *Pool) Admit(ctx context.Context) (inside context.Context, done func(), 
 
 // acquire waits for a slot, but not longer than limit.
 func (p *Pool) acquire(
-	ctx context.Context, bytes int, home string, limit time.Duration,
+	ctx context.Context, bytes int, home, avoid string, limit time.Duration,
 ) (ticket, error) {
 	type answer struct {
 		ticket ticket
@@ -302,7 +359,7 @@ func (p *Pool) acquire(
 	}
 	granted := make(chan answer, 1)
 	w := &waiter{
-		bytes: max(bytes, 1), lane: home,
+		bytes: max(bytes, 1), lane: home, avoid: avoid,
 		answer: func(t ticket, err error) { granted <- answer{t, err} },
 	}
 	p.change(func(now time.Time) {

@@ -36,7 +36,9 @@ type waiter struct {
 	bytes int
 	cost  cost
 	// lane is the lane of the conversation's previous request, "" if there is none.
-	lane  string
+	lane string
+	// avoid is the lane on which the latest request of the turn hung, or "".
+	avoid string
 	since time.Time
 	// answer receives a ticket or an error. It is called once and must not block.
 	answer   func(ticket, error)
@@ -103,7 +105,7 @@ func (q *queue) dispatch(now time.Time) time.Time {
 		if w.bytes > 0 {
 			w.cost = q.estimate(w.bytes)
 		}
-		best, at := q.soonest(now, w.cost, w.lane)
+		best, at := q.soonest(now, w.cost, w.lane, w.avoid)
 		switch {
 		case best == nil && q.refusing && q.paused():
 			q.refuseAll(stoppedWaiting())
@@ -147,8 +149,10 @@ func (q *queue) refuseAll(err error) {
 
 // soonest returns the open lane that can start a request first, and when. If
 // several can start it at the same time, it returns the conversation's previous
-// lane if possible, and otherwise the preferred one.
-func (q *queue) soonest(now time.Time, c cost, home string) (best *lane, at time.Time) {
+// lane if possible, and otherwise the preferred one. The lane to avoid comes last.
+func (q *queue) soonest(
+	now time.Time, c cost, home, avoid string,
+) (best *lane, at time.Time) {
 	for _, l := range q.lanes {
 		if l.closed != nil {
 			continue
@@ -163,7 +167,8 @@ func (q *queue) soonest(now time.Time, c cost, home string) (best *lane, at time
 		if l.Name == home && !t.After(now) {
 			return l, t
 		}
-		if best == nil || t.Before(at) || t.Equal(at) && l.preferred(best) {
+		better := best != nil && l.Name != avoid && (best.Name == avoid || l.preferred(best))
+		if best == nil || t.Before(at) || t.Equal(at) && better {
 			best, at = l, t
 		}
 	}

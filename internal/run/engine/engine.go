@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"iter"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -38,6 +39,11 @@ type Model struct {
 	// Closed returns the reason if no trial of the model can run any more, and
 	// nil otherwise.
 	Closed func() error
+	// Latest, if set, returns when the model replied last, or the zero time if it never did.
+	// Hopeful reports whether a request may succeed although the model is silent, because it
+	// waits for a limit or tries another lane. Both serve [Config.Patience].
+	Latest  func() time.Time
+	Hopeful func() bool
 	// Exhausted, if set, is called when the model has no more trials to start.
 	Exhausted func()
 }
@@ -61,6 +67,9 @@ type Config struct {
 	// Event, if set, is called for every event, one call at a time. It must not
 	// block.
 	Event func(Event)
+	// Patience is how long the last attempts of a run may go on without a reply, which is the
+	// time limit of a request. Then their trials are parked. Zero means no limit.
+	Patience time.Duration
 	// Commands change the run from outside.
 	Commands <-chan Command
 }
@@ -175,15 +184,23 @@ type loop struct {
 type queue struct {
 	Model
 	read      func() (assay.Trial, bool)
-	drained   bool          // read has returned its last trial
-	again     []assay.Trial // faulted or cancelled trials, at the end of the queue
-	next      *assay.Trial  // the next trial to start, or nil if not known yet
-	exhausted bool          // Exhausted was called
+	drained   bool         // read has returned its last trial
+	again     []retry      // faulted, cancelled and requeued trials
+	settled   int          // attempts that have settled their trial
+	next      *assay.Trial // the next trial to start, or nil if not known yet
+	exhausted bool         // Exhausted was called
 	attempts  map[assay.TrialID]int
 	flying    map[assay.TrialID]flight
 	// removed holds parked and cancelled trials, which a command can bring
 	// back.
 	removed map[assay.TrialID]removal
+}
+
+// retry is a trial to try again as soon as enough others have settled, which shows
+// that the model's lanes work.
+type retry struct {
+	trial assay.Trial
+	after int // number of settled attempts
 }
 
 type removal struct {
@@ -207,13 +224,18 @@ type ended struct {
 func (l *loop) run() {
 	stop := l.stop
 	for {
-		idle := true
+		idle, last := true, true
 		for _, q := range l.queues {
 			waits := l.fill(q)
+			last = last && !waits
 			idle = idle && !waits && len(q.flying) == 0
 		}
 		if idle {
 			return
+		}
+		var late <-chan time.Time
+		if last {
+			late = l.late()
 		}
 		over := l.ctx.Done()
 		if l.ctx.Err() != nil {
@@ -223,6 +245,8 @@ func (l *loop) run() {
 		case e := <-l.ended:
 			l.settle(e)
 		case <-l.cfg.Wake:
+		case <-late:
+			l.giveUp()
 		case c := <-l.cfg.Commands:
 			c.Done <- l.obey(c)
 		case <-stop:
@@ -324,10 +348,12 @@ func (l *loop) close(q *queue, err error) {
 	}
 }
 
-// take returns the next trial. Fresh trials come first, so a trial that faulted
-// goes to the end of the queue.
+// take returns the next trial. A trial that faulted is tried again while others run,
+// so that it does not hold up the end of the run.
 func (q *queue) take() (assay.Trial, bool) {
-	if !q.drained {
+	ready := func(r retry) bool { return q.settled >= r.after }
+	i := slices.IndexFunc(q.again, ready)
+	if i < 0 && !q.drained {
 		if trial, ok := q.read(); ok {
 			return trial, true
 		}
@@ -336,8 +362,9 @@ func (q *queue) take() (assay.Trial, bool) {
 	if len(q.again) == 0 {
 		return assay.Trial{}, false
 	}
-	trial := q.again[0]
-	q.again = q.again[1:]
+	i = max(i, 0)
+	trial := q.again[i].trial
+	q.again = slices.Delete(q.again, i, i+1)
 	return trial, true
 }
 
@@ -361,7 +388,7 @@ func (l *loop) cancelTrials(match func(*assay.Trial) bool) (n int) {
 			}
 		}
 		if q.next != nil && match(q.next) {
-			q.again = append(q.again, *q.next) // advance will skip it
+			q.again = append(q.again, retry{trial: *q.next}) // advance will skip it
 			q.next = nil
 		}
 	}
@@ -377,7 +404,7 @@ func (l *loop) requeue(match func(*assay.Trial) bool) (n int) {
 				continue
 			}
 			delete(q.removed, id)
-			q.again = append(q.again, r.trial)
+			q.again = append(q.again, retry{trial: r.trial})
 			n++
 			if r.parked {
 				l.summary.Parked--
@@ -409,10 +436,10 @@ func (l *loop) attempt(ctx context.Context, e *ended, last bool) {
 	}()
 	attempt, transcript := l.cfg.Attempt(ctx, e.trial)
 	e.attempt = attempt
-	if attempt.FaultKind == assay.Interrupted {
+	if attempt.FaultKind == assay.Interrupted && !givenUp(ctx, attempt) {
 		return
 	}
-	attempt.Parked = last && !attempt.Settles()
+	attempt.Parked = (last || attempt.Parked) && !attempt.Settles()
 	// A finished attempt is saved even if the run is being stopped.
 	e.err = l.cfg.Save(context.WithoutCancel(ctx), attempt, transcript)
 }
@@ -438,6 +465,7 @@ func (l *loop) settle(e ended) {
 		l.event(Event{Kind: Dropped, Model: q.Name, Trial: e.trial})
 	case a.Settles():
 		delete(q.attempts, a.ID)
+		q.settled++
 		l.summary.Settled++
 		l.event(Event{Kind: Settled, Model: q.Name, Attempt: a})
 	case a.Parked:
@@ -448,7 +476,7 @@ func (l *loop) settle(e ended) {
 		l.event(Event{Kind: Parked, Model: q.Name, Attempt: a})
 	default:
 		q.attempts[a.ID]++
-		q.again = append(q.again, a.Trial)
+		q.again = append(q.again, retry{a.Trial, q.settled + 2*len(q.flying) + 1})
 		l.summary.Faulted++
 		l.event(Event{Kind: Faulted, Model: q.Name, Attempt: a})
 	}

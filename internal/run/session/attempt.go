@@ -29,6 +29,7 @@ func (s *Session) engineConfig() engine.Config {
 		Wake:     s.wake,
 		Skip:     s.skip,
 		Commands: s.commands,
+		Patience: time.Duration(s.Experiment.Limits.Request),
 	}
 	busy := make(map[*lane.Pool]int) // models of a pool that have trials to start
 	for _, name := range s.Experiment.Models {
@@ -44,7 +45,9 @@ func (s *Session) engineConfig() engine.Config {
 		cfg.Models = append(cfg.Models, engine.Model{
 			Name: name, Pending: s.pending(name),
 			Admit: pool.Admit, Closed: pool.Closed, Exhausted: exhausted,
-			Most: func() int { return 2*pool.Width() + 64 },
+			Latest:  func() time.Time { return s.repliedAt(name) },
+			Hopeful: pool.Hopeful,
+			Most:    func() int { return 2*pool.Width() + 64 },
 		})
 	}
 	return cfg
@@ -208,9 +211,19 @@ func (s *Session) observe(x lane.Exchange) {
 	defer s.mu.Unlock()
 	s.requests++
 	s.tokens += x.Usage.Total()
+	if x.Fault == nil {
+		s.replied[x.Model] = time.Now()
+	}
 	if kind != "" {
 		s.faults[kind]++
 	}
+}
+
+// repliedAt returns when a model replied last.
+func (s *Session) repliedAt(model string) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.replied[model]
 }
 
 // noteFault notes the first fault of each kind on each lane.

@@ -161,20 +161,31 @@ func matchLane(o Order, model, lane string) bool {
 }
 
 func (s *Session) pause(_ context.Context, o Order) (string, error) {
-	var names []string
-	for model, p := range s.pools.ByModel {
-		matches := func(l string) bool { return matchLane(o, model, l) }
-		names = append(names, p.Hold(o.Do == "pause", matches)...)
-	}
+	names := s.change(o, func(p *lane.Pool, matches func(string) bool) []string {
+		return p.Hold(o.Do == "pause", matches)
+	})
 	return laneText(o.Do+"d", names, o) // paused or resumed
 }
 
-func (s *Session) set(_ context.Context, o Order) (string, error) {
-	var names []string
-	for model, p := range s.pools.ByModel {
-		matches := func(l string) bool { return matchLane(o, model, l) }
-		names = append(names, p.SetLimits(o.Limits, matches)...)
+// change changes the lanes that an order names, by their own names or by those of their models.
+func (s *Session) change(
+	o Order, change func(p *lane.Pool, matches func(lane string) bool) []string,
+) (names []string) {
+	for _, owner := range s.pools.Apart(s.Experiment.Models) {
+		p := s.pools.ByModel[owner]
+		names = append(names, change(p, func(l string) bool {
+			return slices.ContainsFunc(s.Experiment.Models, func(model string) bool {
+				return s.pools.ByModel[model] == p && matchLane(o, model, l)
+			})
+		})...)
 	}
+	return names
+}
+
+func (s *Session) set(_ context.Context, o Order) (string, error) {
+	names := s.change(o, func(p *lane.Pool, matches func(string) bool) []string {
+		return p.SetLimits(o.Limits, matches)
+	})
 	var words []string
 	for _, b := range lane.Buckets {
 		if n, ok := o.Limits[b]; ok && n > 0 {
@@ -193,7 +204,7 @@ func laneText(done string, lanes []string, o Order) (string, error) {
 			strings.Join(o.Names, ", "))
 	}
 	slices.Sort(lanes)
-	return done + " " + strings.Join(slices.Compact(lanes), ", "), nil
+	return done + " " + strings.Join(lanes, ", "), nil
 }
 
 // command cancels or requeues trials by model or by the beginning of their ID.

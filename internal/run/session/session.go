@@ -100,6 +100,7 @@ type Session struct {
 	cost     float64
 	longest  time.Duration // working time of an episode
 	faults   map[assay.FaultKind]int
+	replied  map[string]time.Time // by model
 	lastDone assay.TrialID
 	noted    map[string]bool // lanes and kinds of faults that the user knows about
 }
@@ -117,7 +118,8 @@ func New(j *job.Job, o Options) (*Session, error) {
 		gate:   gate.New(j.Experiment.Budget, j.Experiment.Stop),
 		tasks:  library.NewCache(j.Library),
 		faults: make(map[assay.FaultKind]int), noted: make(map[string]bool),
-		log: slog.New(slog.DiscardHandler),
+		replied: make(map[string]time.Time),
+		log:     slog.New(slog.DiscardHandler),
 	}
 	s.meter = live.NewMeter(s.waits)
 	return s, nil
