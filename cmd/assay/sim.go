@@ -27,6 +27,7 @@ type simFlags struct {
 	seed    uint64
 	headers string
 	waits   string
+	think   string
 }
 
 func newSim(p *process) *cobra.Command {
@@ -46,10 +47,10 @@ func newSimServe(p *process) *cobra.Command {
 	var f simFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the simulated models behind an OpenAI-compatible API",
-		Long: `Serve puts the built-in models behind a real HTTP server with the chat completions
-API of OpenAI and Azure, with rate limits per key and deployment, latency and
-faults. Use it to rehearse an experiment before paying for it.
+		Short: "Serve the simulated models behind the APIs of hosted models",
+		Long: `Serve puts the built-in models behind a real HTTP server that speaks every protocol of a
+providers file, with rate limits per key and deployment, latency, faults, and models that
+think. Use it to rehearse an experiment before paying for it.
 
 A model's deployment can be written with dashes and a number: sim-optimal-2 is a second
 deployment of sim/optimal and has its own limits. GET /stats returns counters of the
@@ -78,6 +79,10 @@ Faults: ` + wrapped(simserver.FaultKinds()) + `.`,
 		"how responses report the limits: "+strings.Join(simserver.HeaderStyles(), ", "))
 	cmd.Flags().StringVar(&f.waits, "retry-after", simserver.RetryAfterBoth,
 		"how a refusal reports the wait: "+strings.Join(simserver.RetryAfters(), ", "))
+	cmd.Flags().StringVar(&f.think, "thinking", simserver.ThinkingNone,
+		"let the models think and insist on their thoughts; the style is for chat completions: "+
+			strings.Join(simserver.ThinkingStyles(), ", "))
+	choice(cmd, "thinking", simserver.ThinkingStyles()...)
 	choice(cmd, "limit-headers", simserver.HeaderStyles()...)
 	choice(cmd, "retry-after", simserver.RetryAfters()...)
 	cmd.Flags().StringArrayVar(&f.faults, "fault", nil,
@@ -110,7 +115,8 @@ func wrapped(names []string) string {
 func (f simFlags) config(p *process) (simserver.Config, error) {
 	cfg := simserver.Config{
 		Models: sim.Names, Seed: f.seed, Headers: f.headers, RetryAfter: f.waits,
-		Latency: simserver.Latency{Median: f.latency, Sigma: f.sigma},
+		Thinking: f.think,
+		Latency:  simserver.Latency{Median: f.latency, Sigma: f.sigma},
 	}
 	for _, s := range f.limits {
 		l, err := simserver.ParseLimit(s)

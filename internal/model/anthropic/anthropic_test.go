@@ -60,7 +60,7 @@ func TestRequestOnTheWire(t *testing.T) {
 		`{"role":"assistant","content":[{"type":"tool_use","id":"x","name":"a_b","input":{}}]},` +
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":"<1>"},` +
 		`{"type":"text","text":"(empty reply)","cache_control":{"type":"ephemeral"}}]}],` +
-		`"tool_choice":{"type":"any"},` +
+		`"tool_choice":{"type":"any"},"top_k":40,` +
 		`"tools":[{"name":"a","input_schema":{"type":"object"}},` +
 		`{"name":"b","description":"B","input_schema":{"z":1,"a":2.0},` +
 		`"cache_control":{"type":"ephemeral"}}]}`
@@ -87,7 +87,7 @@ func TestRequestOnTheWire(t *testing.T) {
 			Functions: []assay.Function{
 				{Name: "a"}, {Name: "b", Description: "B", Parameters: json.RawMessage(`{"z":1,"a":2.0}`)},
 			},
-			Sampling: assay.Sampling{ToolChoice: "required"},
+			Sampling: assay.Sampling{ToolChoice: "required", Extra: `{"top_k":40}`},
 		}
 		resp, err := p.Chat(t.Context(), req)
 		if err != nil {

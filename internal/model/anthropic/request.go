@@ -103,6 +103,7 @@ func (p *Provider) encode(req *assay.Request, unsent paramSet) (*wire.Body, para
 	if err != nil {
 		return nil, 0, err
 	}
+	head = wire.Extend(head, req.Sampling.Extra)
 	if len(req.Functions) == 0 {
 		return wire.NewBody(head), sent, nil
 	}

@@ -74,6 +74,7 @@ var stories = []struct {
 	{"WrongKey", tellWrongKey},
 	{"WrongModel", tellWrongModel},
 	{"RoundTrip", tellRoundTrip},
+	{"Episodes", tellEpisodes},
 }
 
 // TestConformance runs every story with every protocol over HTTP.
@@ -143,7 +144,9 @@ type stage struct {
 func (c column) stage(t testing.TB, cfg simserver.Config, replies ...assay.Response) *stage {
 	t.Helper()
 	s := &stage{script: &script{replies: replies}}
-	cfg.Provider, cfg.Models = s.script, []string{model, elsewhere}
+	if cfg.Provider == nil {
+		cfg.Provider, cfg.Models = s.script, []string{model, elsewhere}
+	}
 	if cfg.Keys == nil {
 		cfg.Keys = []string{key}
 	}
