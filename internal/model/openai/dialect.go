@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -83,12 +82,8 @@ func missing(s assay.Sampling, sent paramSet) []string {
 	return names
 }
 
-// refusedParam returns the sampling parameter that the endpoint refused by name, or 0.
-func refusedParam(err error) paramSet {
-	e := new(wire.APIError)
-	if !errors.As(err, &e) {
-		return 0
-	}
+// refusedParam returns the parameter that e refuses by name, or 0.
+func refusedParam(e *wire.APIError) paramSet {
 	names := make([]string, len(paramNames))
 	for i, p := range paramNames {
 		names[i] = p.name

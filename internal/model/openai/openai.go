@@ -83,14 +83,14 @@ func endpoint(c *wire.Config) string {
 }
 
 // Chat requests one turn in one HTTP exchange, with one exception. If the
-// endpoint refuses a sampling parameter by name, Chat repeats the request without
-// it and, if that works, remembers the refusal. So this happens once per
+// endpoint refuses a parameter by name, or a form that has another one, Chat repeats the request
+// without it and, if that works, remembers the refusal. So this happens once per
 // parameter.
 func (p *Provider) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
 	var newlyRefused paramSet
 	for {
 		resp, sent, err := p.exchange(ctx, &req, p.unsent(req.Model)|newlyRefused)
-		refused := refusedParam(err) & sent
+		refused := refusedPart(err, sent)
 		if refused == 0 {
 			if f := assay.AsFault(err); f == nil || f.Kind != assay.BadRequest {
 				p.learned.Or(uint32(newlyRefused))
@@ -128,6 +128,9 @@ func (p *Provider) exchange(
 		return &assay.Response{}, sent, err
 	}
 	resp, err := p.read(reply, len(req.Messages))
+	if err == nil {
+		resp.Deviations = deviations(req, sent, unsent)
+	}
 	return resp, sent, err
 }
 
@@ -150,10 +153,21 @@ func (p *Provider) read(reply *wire.Reply, turn int) (*assay.Response, error) {
 	}
 	switch {
 	case fault != nil:
+		if generated, ok := wire.FailedCall(fault); ok {
+			p.quoteCall(resp, generated)
+			return resp, nil
+		}
 		return resp, fault
 	case err != nil:
 		why := fmt.Sprintf("the body of %d bytes is not valid JSON", len(reply.Body))
 		return resp, p.Unreadable(why, reply)
 	}
 	return resp, p.decode(reply, c, turn, resp)
+}
+
+// quoteCall turns an endpoint's complaint about a malformed call into the model's reply, which has
+// the call as its text. The endpoint does not repeat the name of the model that it ran.
+func (p *Provider) quoteCall(resp *assay.Response, generated string) {
+	resp.ServedModel, resp.Finish = p.Deployment, "tool_use_failed"
+	resp.Message = assay.Message{Role: assay.Assistant, Content: generated}
 }

@@ -89,6 +89,7 @@ func (p *Provider) encode(req *assay.Request, unsent paramSet) (*wire.Body, para
 		doc.Messages[i] = encodeMessage(m)
 		sent |= doc.Messages[i].restore(p.StateOf(m), unsent)
 	}
+	sent |= doc.adapt(unsent)
 	head, err := wire.Marshal(&doc)
 	if err != nil {
 		return nil, 0, err

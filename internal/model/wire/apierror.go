@@ -3,8 +3,12 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/assay-eval/assay"
 )
 
 // APIError is the error in a response body, with OpenAI's field names. Any field may be empty. It
@@ -15,6 +19,8 @@ type APIError struct {
 	Param   string
 	Code    string
 
+	// generated is what the model wrote if the endpoint could not read it as a call.
+	generated string
 	// found is true if the body has an "error".
 	found bool
 	// status is the HTTP status that some gateways put into code, or 0.
@@ -53,6 +59,24 @@ func (e *APIError) is(names ...string) bool {
 	}
 	return false
 }
+
+// FailedCall reports whether a fault is the endpoint's complaint that the model's call is malformed,
+// as Groq's are, and returns what the model wrote. That is the model's doing, not a bad request.
+func FailedCall(f *assay.Fault) (generated string, ok bool) {
+	var e *APIError
+	if !errors.As(f, &e) {
+		return "", false
+	}
+	ok = e.is("tool_use_failed") || containsFold(e.Message,
+		"tool call validation failed", "failed to call a function", "failed to parse tool call")
+	return e.generated, ok
+}
+
+// noTools matches refusals of requests with functions.
+var noTools = regexp.MustCompile(`(?i)(not support|unsupported|no endpoints found that support|` +
+	`not enabled for).{0,40}\b(tools?\b|tool.?(use|call)|function.?call)|` +
+	`\b(tools?|tool.?(use|call\w*|choice)|function.?call\w*)\b.{0,20} (is|are) not ` +
+	`(supported|enabled|available)|enable-auto-tool-choice`)
 
 // parseError parses an error body. Endpoints send OpenAI's shape, a bare string,
 // a list with one error, or a message without an "error" around it. If the body
@@ -112,7 +136,8 @@ func parseErrorObject(raw json.RawMessage) *APIError {
 		InnerError struct {
 			Code json.RawMessage `json:"code"`
 		} `json:"innererror"`
-		Details json.RawMessage `json:"details"`
+		Details   json.RawMessage `json:"details"`
+		Generated json.RawMessage `json:"failed_generation"`
 	}
 	// Fields of an unexpected type stay empty. The error is then classified by its
 	// status.
@@ -122,6 +147,8 @@ func parseErrorObject(raw json.RawMessage) *APIError {
 		Kind:    scalar(doc.Type),
 		Param:   scalar(doc.Param),
 		Code:    scalar(doc.Code),
+
+		generated: scalar(doc.Generated),
 	}
 	if e.Code == "" {
 		e.Code = scalar(doc.InnerError.Code)

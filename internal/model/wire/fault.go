@@ -148,7 +148,7 @@ func (c *Caller) errorFault(status int, r *Reply, e *APIError) *assay.Fault {
 	h := r.Header
 	f := &assay.Fault{Kind: kindOf(status, h, e), Status: status}
 	if f.Kind == assay.BadRequest {
-		for _, text := range []*string{&e.Message, &e.Kind, &e.Param, &e.Code} {
+		for _, text := range []*string{&e.Message, &e.Kind, &e.Param, &e.Code, &e.generated} {
 			*text = c.Clean(*text)
 		}
 		f.Err = e
@@ -168,8 +168,12 @@ func (c *Caller) errorFault(status int, r *Reply, e *APIError) *assay.Fault {
 		message = http.StatusText(status)
 	}
 	hint := c.hint(f.Kind)
-	if tooLarge(status, e) {
+	switch {
+	case tooLarge(status, e):
 		hint = "; hint: the request is larger than the limit, so waiting does not help"
+	case noTools.MatchString(e.Message):
+		hint = "; hint: write `protocol: tags` into the experiment, because the endpoint does not " +
+			"accept tools"
 	}
 	f.Detail = c.Detail(message, hint)
 	return f

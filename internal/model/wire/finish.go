@@ -132,7 +132,8 @@ func (c *Caller) FinishFault(reason string, m *assay.Message, u assay.Usage) *as
 
 // breaksOff reports whether the arguments of a call are the start of a JSON object.
 func breaksOff(call assay.ToolCall) bool {
+	text := strings.TrimSpace(call.Arguments)
 	var args json.RawMessage
-	err := json.NewDecoder(strings.NewReader(call.Arguments)).Decode(&args)
-	return errors.Is(err, io.ErrUnexpectedEOF)
+	err := json.NewDecoder(strings.NewReader(text)).Decode(&args)
+	return strings.HasPrefix(text, "{") && errors.Is(err, io.ErrUnexpectedEOF)
 }
