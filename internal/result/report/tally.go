@@ -51,6 +51,8 @@ type detail struct {
 	working               int            // milliseconds
 	served                map[string]int // outcomes by the model that answered
 	deployments           map[string]int // outcomes by the deployment of their lane
+	deviations            map[string]int // outcomes by what was asked differently
+	truncated             int            // outcomes with a reply that was cut off for length
 	faultKinds            map[assay.FaultKind]int
 	adherence, given      float64
 	givenN                int
@@ -259,6 +261,10 @@ func (t *tally) describe(a *assay.Attempt) {
 	for _, name := range a.Served() {
 		bump(&t.served, name, 1)
 	}
+	for _, name := range assay.Names(a.Deviations) {
+		bump(&t.deviations, name, 1)
+	}
+	t.truncated += int(flag(a.Truncated > 0))
 	if lane := strings.SplitN(a.Lane, "/", 3); len(lane) == 3 { // provider/key/deployment
 		bump(&t.deployments, lane[2], 1)
 	}
@@ -290,6 +296,8 @@ func (d *detail) merge(o *detail) {
 	bumpAll(&d.tokenBins, o.tokenBins)
 	bumpAll(&d.served, o.served)
 	bumpAll(&d.deployments, o.deployments)
+	bumpAll(&d.deviations, o.deviations)
+	d.truncated += o.truncated
 	bumpAll(&d.faultKinds, o.faultKinds)
 	d.input += o.input
 	d.output += o.output

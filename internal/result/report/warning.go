@@ -14,7 +14,7 @@ import (
 // as findings.
 type Warning struct {
 	// Kind is one of a fixed set of words: zero, perfect, malformed, size, no_difference,
-	// difference, identity, drift, faults, stopped, incomplete, plans or damaged.
+	// difference, identity, drift, truncated, deviations, faults, stopped, incomplete, plans or damaged.
 	Kind  string   `json:"kind"`
 	Title string   `json:"title"`
 	Text  string   `json:"text"`
@@ -77,6 +77,12 @@ func warnings(a *Analysis, cells []*cell, b Beside) []Warning {
 			"`serves` or `alias`. Check which model the deployment is.", misnamed(cells)},
 		{"drift", "More than one model answered", "Responses named several models. If these are " +
 			"different models, the rates belong to a mixture.", drifted(cells)},
+		{"truncated", "Replies were cut off for length", "A limit on tokens ended replies before " +
+			"the model did, so outcomes may show the limit rather than the model. Raise " +
+			"sampling.max_tokens, or leave it out.", truncated(cells)},
+		{"deviations", "Requests differ from what was asked", "The endpoint does not accept " +
+			"everything that the experiment asks for, so a comparison with models that got it all " +
+			"may be unfair.", deviating(cells)},
 		{
 			"faults", "Faults above 5 %", "Many attempts failed for reasons that are not the " +
 				"model's fault. They are not counted, but the remaining outcomes may be the " +
@@ -267,6 +273,25 @@ func drifted(cells []*cell) (where []string) {
 		}
 		where = append(where, fmt.Sprintf("%s: of %d outcomes %s",
 			p.key, p.done, strings.Join(names, ", ")))
+	}
+	return where
+}
+
+func truncated(cells []*cell) (where []string) {
+	for _, p := range byModel(cells) {
+		if p.truncated > 0 {
+			where = append(where, fmt.Sprintf("%s: in %d of %d outcomes", p.key, p.truncated, p.done))
+		}
+	}
+	return where
+}
+
+func deviating(cells []*cell) (where []string) {
+	for _, p := range byModel(cells) {
+		for _, name := range slices.Sorted(maps.Keys(p.deviations)) {
+			where = append(where, fmt.Sprintf("%s: %s in %d of %d outcomes",
+				p.key, name, p.deviations[name], p.done))
+		}
 	}
 	return where
 }

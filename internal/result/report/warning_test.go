@@ -171,6 +171,24 @@ func TestEachWarningHasItsCause(t *testing.T) {
 				})
 			},
 		},
+		"replies without an end": {
+			kind: "truncated", where: "m: in 3 of 20 outcomes",
+			scene: func(s *scene) {
+				s.play("m", "optimal", 20, half)
+				for i := range 3 {
+					s.attempts[i].Truncated = 2
+				}
+			},
+		},
+		"other requests": {
+			kind: "deviations", where: "m: no temperature in 4 of 20 outcomes",
+			scene: func(s *scene) {
+				s.play("m", "optimal", 20, half)
+				for i := range 4 {
+					s.attempts[i].Deviations = "no temperature"
+				}
+			},
+		},
 		"a model under another's name": {
 			scene: func(s *scene) {
 				s.play("qwen2.5-7b-instruct", "optimal", 20, func(i int, a *assay.Attempt) {

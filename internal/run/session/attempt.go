@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -183,6 +184,7 @@ func (s *Session) event(e engine.Event) {
 	if a == nil {
 		return
 	}
+	s.noteDeviations(a)
 	if e.Kind == engine.Settled {
 		for _, stop := range s.gate.Outcome(a.Cell, a.Level, a.ErrorCategory) {
 			s.note(stop.String())
@@ -195,6 +197,29 @@ func (s *Session) event(e engine.Event) {
 		s.lastDone = a.ID
 		s.longest = max(s.longest, time.Duration(a.WorkingMS)*time.Millisecond)
 	}
+}
+
+// noteDeviations tells the user once that an endpoint does not accept what was asked, unless the
+// run began with that.
+func (s *Session) noteDeviations(a *assay.Attempt) {
+	for _, d := range assay.Names(a.Deviations) {
+		setting, left := strings.CutPrefix(d, "no ")
+		known := func(note string) bool { return left && strings.Contains(note, setting) }
+		if s.knows(a.Model+": "+d) || slices.ContainsFunc(s.pools.Notes, known) {
+			continue
+		}
+		s.note("requests for " + a.Model + " differ from what the experiment asks, because the " +
+			"endpoint does not accept it: " + d)
+	}
+}
+
+// knows reports whether the user knows about something, and remembers it.
+func (s *Session) knows(what string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.noted[what]
+	s.noted[what] = true
+	return known
 }
 
 // observe counts a request that has ended.
@@ -231,12 +256,7 @@ func (s *Session) noteFault(lane string, f *assay.Fault) {
 	if f.Kind == assay.Interrupted {
 		return
 	}
-	key := lane + " " + string(f.Kind)
-	s.mu.Lock()
-	known := s.noted[key]
-	s.noted[key] = true
-	s.mu.Unlock()
-	if !known {
+	if !s.knows(lane + " " + string(f.Kind)) {
 		s.note(strings.ReplaceAll(f.Error(), "\n", "; "))
 	}
 }

@@ -102,7 +102,7 @@ type Session struct {
 	faults   map[assay.FaultKind]int
 	replied  map[string]time.Time // by model
 	lastDone assay.TrialID
-	noted    map[string]bool // lanes and kinds of faults that the user knows about
+	noted    map[string]bool // what the user knows about: faults of lanes, deviations of models
 }
 
 // New prepares a run. It checks everything that can be checked before the store is touched.
