@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -103,6 +104,8 @@ func TestAimock(t *testing.T) {
 
 	for _, c := range []struct {
 		protocol, base, settings string
+		// model is an entry of the experiment's models. The default is gpt-5.
+		model string
 		// path is that of a request if aimock's journal shows the state in it.
 		path string
 	}{
@@ -110,6 +113,8 @@ func TestAimock(t *testing.T) {
 		{protocol: "openai", base: "/api/v1", path: "/api/v1/chat/completions"}, // OpenRouter's
 		{protocol: "azure", settings: "\n    api_version: 2025-04-01-preview"},
 		{protocol: "responses", base: "/v1"},
+		// aimock refuses a conversation whose thinking was lost or cut.
+		{protocol: "anthropic", model: "{name: claude-sonnet-4-5, thinking: 2048}"},
 	} {
 		t.Run(c.protocol+c.base, func(t *testing.T) {
 			t.Parallel()
@@ -121,9 +126,10 @@ func TestAimock(t *testing.T) {
     keys: [AIMOCK_KEY]
     models:
       gpt-5: {limits: {concurrency: 2}}
+      claude-sonnet-4-5: {limits: {concurrency: 2}}
 `, c.protocol, url, c.base, c.settings))
 			plan := file(t, dir, "experiment.yaml",
-				fmt.Sprintf(strangerExperiment, "gpt-5", 1, "providers: providers.yaml"))
+				fmt.Sprintf(strangerExperiment, cmp.Or(c.model, "gpt-5"), 1, "providers: providers.yaml"))
 			db := filepath.Join(dir, "a.db")
 			must(t, map[string]string{"AIMOCK_KEY": "canary-aimock-0123456789"},
 				"run", plan, "--store", db, "--display", "none")
@@ -254,7 +260,9 @@ func TestLiteLLM(t *testing.T) {
 	url := fmt.Sprintf("http://127.0.0.1:%d", port)
 	config := file(t, dir, "litellm.yaml", fmt.Sprintf(`model_list:
   - model_name: sim/optimal
-    litellm_params: {model: openai/sim/optimal, api_base: %s/v1, api_key: canary-upstream-0123}
+    litellm_params: {model: openai/sim/optimal, api_base: %[1]s/v1, api_key: canary-upstream-0123}
+  - model_name: sim-optimal-2
+    litellm_params: {model: anthropic/sim/optimal, api_base: %[1]s, api_key: canary-upstream-0123}
 general_settings: {master_key: sk-canary-proxy-0123}
 `, upstream))
 	cmd := exec.CommandContext(t.Context(), program, "--config", config, "--host", "127.0.0.1",
@@ -267,9 +275,10 @@ general_settings: {master_key: sk-canary-proxy-0123}
 	direct := filepath.Join(dir, "direct.db")
 	must(t, nil, "run", plan, "--store", direct, "--display", "none", "--sim-latency", "0s")
 
-	for _, c := range []struct{ protocol, base string }{
-		{"openai", "/v1"},
-		{"responses", "/v1"},
+	for _, c := range []struct{ protocol, base, deployment string }{
+		{"openai", "/v1", "sim/optimal"},
+		{"responses", "/v1", "sim/optimal"},
+		{"anthropic", "", "sim-optimal-2"},
 	} {
 		t.Run(c.protocol, func(t *testing.T) {
 			t.Parallel()
@@ -280,8 +289,8 @@ general_settings: {master_key: sk-canary-proxy-0123}
     base_url: %s%s
     keys: [PROXY_KEY]
     models:
-      sim/optimal: {limits: {concurrency: 4}}
-`, c.protocol, url, c.base))
+      sim/optimal: {deployments: [%s], serves: [sim/optimal], limits: {concurrency: 4}}
+`, c.protocol, url, c.base, c.deployment))
 			plan := file(t, dir, "experiment.yaml",
 				fmt.Sprintf(strangerExperiment, "sim/optimal", trials, "providers: providers.yaml"))
 			db := filepath.Join(dir, "a.db")
