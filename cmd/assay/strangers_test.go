@@ -249,12 +249,12 @@ func firstTranscript(t *testing.T, path string) assay.Transcript {
 	return assay.Transcript{}
 }
 
-// TestLiteLLM runs trials through LiteLLM's proxy in front of a simulated server. The proxy changes
-// nothing about the results.
+// TestLiteLLM runs trials through LiteLLM's proxy in front of a simulated server, which insists on
+// its thinking. The proxy changes nothing about the results.
 func TestLiteLLM(t *testing.T) {
 	t.Parallel()
 	program := stranger(t, "ASSAY_LITELLM")
-	upstream := serveProgram(t)
+	upstream := serveProgram(t, "--thinking", "reasoning_content")
 	dir := t.TempDir()
 	port := freePort(t)
 	url := fmt.Sprintf("http://127.0.0.1:%d", port)
@@ -304,6 +304,9 @@ general_settings: {master_key: sk-canary-proxy-0123}
 				if got[id] != level {
 					t.Errorf("trial %s: %q through the proxy, %q without it", id, got[id], level)
 				}
+			}
+			if reply := firstTranscript(t, db).Messages[2]; reply.State == nil {
+				t.Errorf("the first reply has no thinking: %+v", reply)
 			}
 			text, err := os.ReadFile(db)
 			if err != nil || strings.Contains(string(text), "canary") {
