@@ -56,6 +56,7 @@ var apart = []struct{ pkg, from, because string }{
 // package wire.
 var protocols = []string{
 	"internal/model/openai", "internal/model/responses", "internal/model/anthropic",
+	"internal/model/gemini",
 }
 
 // plain lists packages that need the standard library and this module only.

@@ -42,6 +42,7 @@ var columns = []column{
 	{Protocol: find(protocol.Azure), usage: withoutCacheWrites},
 	{Protocol: find(protocol.Responses), path: "/v1", usage: everything},
 	{Protocol: find(protocol.Anthropic), usage: everything},
+	{Protocol: find(protocol.Gemini), path: "/v1beta", usage: withoutCacheWrites},
 }
 
 func find(name string) protocol.Protocol {

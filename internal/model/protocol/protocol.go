@@ -8,6 +8,7 @@ package protocol
 import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/anthropic"
+	"github.com/assay-eval/assay/internal/model/gemini"
 	"github.com/assay-eval/assay/internal/model/openai"
 	"github.com/assay-eval/assay/internal/model/responses"
 	"github.com/assay-eval/assay/internal/model/wire"
@@ -19,6 +20,7 @@ const (
 	Azure     = "azure"
 	Responses = "responses"
 	Anthropic = "anthropic"
+	Gemini    = "gemini"
 )
 
 // A Client sends requests to one deployment with one key.
@@ -45,6 +47,7 @@ var All = []Protocol{
 	{Name: Azure, New: client(openai.NewAzure), Versioned: true},
 	{Name: Responses, New: client(responses.New)},
 	{Name: Anthropic, New: client(anthropic.New)},
+	{Name: Gemini, New: client(gemini.New)},
 }
 
 // client adapts the constructor of a package.

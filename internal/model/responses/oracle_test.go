@@ -63,7 +63,7 @@ func sdkRequest(req assay.Request) sdk.ResponseNewParams {
 		params.MaxOutputTokens = param.NewOpt(int64(*s.MaxTokens))
 	}
 	params.Reasoning.Effort = shared.ReasoningEffort(s.Effort)
-	if s.ToolChoice != "" {
+	if s.ToolChoice != "" && len(req.Functions) > 0 {
 		params.ToolChoice.OfToolChoiceMode = param.NewOpt(sdk.ToolChoiceOptions(s.ToolChoice))
 	}
 	return params

@@ -67,10 +67,14 @@ func (p *Provider) encode(req *assay.Request, unsent paramSet) (*wire.Body, para
 		doc.Input = p.appendItems(doc.Input, &messages[i])
 	}
 	sent := doc.setSampling(req.Sampling, unsent)
+	if len(req.Functions) > 0 {
+		doc.ToolChoice = req.Sampling.ToolChoice
+	}
 	head, err := wire.Marshal(&doc)
 	if err != nil {
 		return nil, 0, err
 	}
+	head = wire.Extend(head, req.Sampling.Extra)
 	if len(req.Functions) == 0 {
 		return wire.NewBody(head), sent, nil
 	}
@@ -110,7 +114,6 @@ func (r *wireRequest) setSampling(s assay.Sampling, unsent paramSet) (sent param
 	if s.Effort != "" {
 		r.Reasoning = &wireReasoning{Effort: s.Effort}
 	}
-	r.ToolChoice = s.ToolChoice
 	return sent
 }
 

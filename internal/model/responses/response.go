@@ -178,7 +178,7 @@ func (p *Provider) decodeCall(it item, others []assay.ToolCall, turn int) assay.
 		id = fmt.Sprintf("call_%d_%d", turn, len(others))
 	}
 	return assay.ToolCall{
-		ID: id, Name: p.Clean(it.Name), Arguments: p.Clean(textOf(it.Arguments)),
+		ID: id, Name: p.Clean(it.Name), Arguments: p.Clean(textOf(p.CleanJSON(it.Arguments))),
 	}
 }
 

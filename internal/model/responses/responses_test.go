@@ -117,7 +117,7 @@ func TestRequestOnTheWire(t *testing.T) {
 		},
 		Sampling: assay.Sampling{
 			Temperature: new(0.5), TopP: new(0.9), MaxTokens: new(64), Effort: "high",
-			ToolChoice: "required",
+			ToolChoice: "required", Extra: `{"reasoning":{"summary":"auto"},"user":"u"}`,
 		},
 	})
 	const want = `{"model":"gpt-x","instructions":"be brief","input":[
@@ -130,7 +130,7 @@ func TestRequestOnTheWire(t *testing.T) {
 	{"role":"assistant","content":"(empty reply)"},
 	{"role":"system","content":"go on"}],
 	"store":false,"include":["reasoning.encrypted_content"],"temperature":0.5,"top_p":0.9,
-	"max_output_tokens":64,"reasoning":{"effort":"high"},"tool_choice":"required","tools":[
+	"max_output_tokens":64,"reasoning":{"effort":"high","summary":"auto"},"user":"u","tool_choice":"required","tools":[
 	{"type":"function","name":"read","description":"reads","parameters":{"type":"object"},"strict":false},
 	{"type":"function","name":"stop","parameters":null,"strict":false}]}`
 	if d := cmp.Diff(object(t, want), e.last()); d != "" {

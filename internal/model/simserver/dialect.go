@@ -31,7 +31,7 @@ type dialect interface {
 
 // dialects lists what the server speaks.
 func dialects(cfg *Config) []dialect {
-	return []dialect{chat{cfg.Thinking}, azure{chat{cfg.Thinking}}, responses{}, anthropic{}}
+	return []dialect{chat{cfg.Thinking}, azure{chat{cfg.Thinking}}, responses{}, anthropic{}, gemini{}}
 }
 
 // A prompt is a request in neutral form. The State of its messages is their thought.

@@ -175,7 +175,8 @@ func (s *Server) routes() {
 			s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 				s.serve(&exchange{
 					server: s, dialect: d, w: w, r: r,
-					key: d.key(r.Header), deployment: r.PathValue("deployment"),
+					key:        d.key(r.Header),
+					deployment: strings.TrimSuffix(r.PathValue("deployment"), geminiMethod),
 				})
 			})
 		}

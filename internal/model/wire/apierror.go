@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"regexp"
@@ -25,7 +26,7 @@ type APIError struct {
 	found bool
 	// status is the HTTP status that some gateways put into code, or 0.
 	status int
-	// retryDelay and quotaID come from Google's details.
+	// retryDelay and quotaID come from Google's details, and so does Kind if it has no type.
 	retryDelay, quotaID string
 }
 
@@ -160,9 +161,10 @@ func parseErrorObject(raw json.RawMessage) *APIError {
 	return e
 }
 
-// readDetails reads Google's details about a limit.
+// readDetails reads Google's details about a limit or the reason for an error.
 func (e *APIError) readDetails(raw json.RawMessage) {
 	var details []struct {
+		Reason     string `json:"reason"`
 		RetryDelay string `json:"retryDelay"`
 		Violations []struct {
 			QuotaID string `json:"quotaId"`
@@ -170,6 +172,7 @@ func (e *APIError) readDetails(raw json.RawMessage) {
 	}
 	_ = json.Unmarshal(raw, &details)
 	for _, d := range details {
+		e.Kind = cmp.Or(e.Kind, d.Reason)
 		if d.RetryDelay != "" {
 			e.retryDelay = d.RetryDelay
 		}

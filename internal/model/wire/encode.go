@@ -20,13 +20,33 @@ func Marshal(v any) ([]byte, error) {
 }
 
 // Extend adds the fields of extra, which is a JSON object or empty, to the end of another object.
+// Objects that both have are joined, and of other fields that both have, extra wins.
 func Extend(object []byte, extra string) []byte {
-	fields := strings.TrimSpace(extra)
-	if fields == "" || fields == "{}" {
+	if extra == "" {
 		return object
 	}
-	object = append(bytes.TrimSuffix(object, []byte("}")), ',')
-	return append(object, strings.TrimPrefix(fields, "{")...)
+	var own, more map[string]json.RawMessage
+	if json.Unmarshal(object, &own) != nil || json.Unmarshal([]byte(extra), &more) != nil ||
+		len(own) == 0 || more == nil {
+		return []byte(extra)
+	}
+	shared := false
+	for name, value := range more {
+		shared = shared || own[name] != nil
+		own[name] = Extend(own[name], string(value))
+	}
+	switch {
+	case len(more) == 0:
+		return object
+	case !shared: // the order of the fields stays
+		object = append(bytes.TrimSuffix(object, []byte("}")), ',')
+		return append(object, strings.TrimPrefix(strings.TrimSpace(extra), "{")...)
+	}
+	joined, err := Marshal(own)
+	if err != nil {
+		panic("wire: encode decoded JSON: " + err.Error())
+	}
+	return joined
 }
 
 // EmptyReply stands for a model's message without text or call, because endpoints refuse one that

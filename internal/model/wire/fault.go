@@ -279,6 +279,8 @@ func badRequestKind(e *APIError) assay.FaultKind {
 		return assay.ContentFilter
 	case e.is("model_not_found", "DeploymentNotFound"):
 		return assay.NotFound
+	case e.is("API_KEY_INVALID"): // Gemini
+		return assay.Auth
 	}
 	return assay.BadRequest
 }

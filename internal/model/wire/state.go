@@ -11,11 +11,19 @@ import (
 // State returns the state of a reply, which only goes back to this endpoint. It returns nil if data
 // is not valid JSON without its secrets.
 func (c *Caller) State(data json.RawMessage) *assay.State {
-	clean := []byte(data)
-	if bytes.Contains(data, []byte(`\u`)) {
-		// An escape may hide a secret.
+	if data = c.CleanJSON(data); data == nil {
+		return nil
+	}
+	return &assay.State{Origin: c.Origin(), Data: data}
+}
+
+// CleanJSON is [Caller.Clean] for a JSON document, whose escapes may hide a secret. It returns nil
+// if doc is not valid JSON without its secrets.
+func (c *Caller) CleanJSON(doc json.RawMessage) json.RawMessage {
+	clean := []byte(doc)
+	if bytes.Contains(doc, []byte(`\u`)) {
 		var v any
-		dec := json.NewDecoder(bytes.NewReader(data))
+		dec := json.NewDecoder(bytes.NewReader(doc))
 		dec.UseNumber()
 		if dec.Decode(&v) != nil {
 			return nil
@@ -25,12 +33,12 @@ func (c *Caller) State(data json.RawMessage) *assay.State {
 			clean = []byte(text)
 		}
 	} else {
-		clean = []byte(c.Clean(string(data)))
+		clean = []byte(c.Clean(string(doc)))
 	}
 	if !json.Valid(clean) {
 		return nil
 	}
-	return &assay.State{Origin: c.Origin(), Data: clean}
+	return clean
 }
 
 // StateOf returns the data that this endpoint wants back with m, or nil.

@@ -1,0 +1,463 @@
+package gemini_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/genai"
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/gemini"
+	"github.com/assay-eval/assay/internal/model/wire"
+)
+
+// canned is a transport that always returns the same body and keeps the latest request's.
+type canned struct {
+	body string
+	sent []byte
+}
+
+func (c *canned) RoundTrip(r *http.Request) (*http.Response, error) {
+	var err error
+	c.sent, err = io.ReadAll(r.Body)
+	return &http.Response{
+		StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(c.body)),
+	}, err
+}
+
+func (c *canned) provider(t rapid.TB) *gemini.Provider {
+	t.Helper()
+	p, err := gemini.New(wire.Config{Deployment: "gemini-x", Client: &http.Client{Transport: c}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (c *canned) sdk(t rapid.TB) *genai.Client {
+	t.Helper()
+	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
+		APIKey: "sk-0123456789", Backend: genai.BackendGeminiAPI,
+		HTTPClient: &http.Client{Transport: c},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// sdkRequest converts a request to the SDK's types. Its messages must not need any replacement
+// before they are sent.
+func sdkRequest(req assay.Request) ([]*genai.Content, *genai.GenerateContentConfig) {
+	s := req.Sampling
+	config := &genai.GenerateContentConfig{
+		SystemInstruction: &genai.Content{Parts: []*genai.Part{{Text: req.Messages[0].Content}}},
+		Temperature:       float(s.Temperature), TopP: float(s.TopP),
+	}
+	if s.MaxTokens != nil {
+		config.MaxOutputTokens = int32(*s.MaxTokens)
+	}
+	if s.Seed != nil {
+		config.Seed = new(int32(*s.Seed))
+	}
+	if s.Effort != "" {
+		config.ThinkingConfig = &genai.ThinkingConfig{
+			IncludeThoughts: true, ThinkingLevel: genai.ThinkingLevel(strings.ToUpper(s.Effort)),
+		}
+	}
+	if s.ToolChoice != "" && len(req.Functions) > 0 {
+		config.ToolConfig = &genai.ToolConfig{FunctionCallingConfig: &genai.FunctionCallingConfig{
+			Mode: genai.FunctionCallingConfigMode(strings.ToUpper(s.ToolChoice)),
+		}}
+	}
+	if len(req.Functions) > 0 {
+		config.Tools = []*genai.Tool{{FunctionDeclarations: sdkFunctions(req.Functions)}}
+	}
+	var contents []*genai.Content
+	callNames := map[string]string{}
+	for _, m := range req.Messages[1:] {
+		role, parts := sdkParts(m, callNames)
+		if n := len(contents); n > 0 && contents[n-1].Role == role {
+			contents[n-1].Parts = append(contents[n-1].Parts, parts...)
+		} else {
+			contents = append(contents, &genai.Content{Role: role, Parts: parts})
+		}
+	}
+	return contents, config
+}
+
+func float(f *float64) *float32 {
+	if f == nil {
+		return nil
+	}
+	return new(float32(*f))
+}
+
+func sdkFunctions(functions []assay.Function) []*genai.FunctionDeclaration {
+	var all []*genai.FunctionDeclaration
+	for _, f := range functions {
+		d := &genai.FunctionDeclaration{Name: f.Name, Description: f.Description}
+		if f.Parameters != nil {
+			d.ParametersJsonSchema = f.Parameters
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+func sdkParts(m assay.Message, callNames map[string]string) (role string, parts []*genai.Part) {
+	switch m.Role {
+	case assay.ToolRole:
+		part := genai.NewPartFromFunctionResponse(callNames[m.CallID], map[string]any{"output": m.Content})
+		part.FunctionResponse.ID = m.CallID
+		return genai.RoleUser, []*genai.Part{part}
+	case assay.Assistant:
+		if m.Content != "" {
+			parts = append(parts, genai.NewPartFromText(m.Content))
+		}
+		for _, c := range m.Calls {
+			var args map[string]any
+			if err := json.Unmarshal([]byte(c.Arguments), &args); err != nil {
+				panic(err)
+			}
+			part := genai.NewPartFromFunctionCall(c.Name, args)
+			part.FunctionCall.ID = c.ID
+			parts = append(parts, part)
+			callNames[c.ID] = c.Name
+		}
+		return genai.RoleModel, parts
+	}
+	return genai.RoleUser, []*genai.Part{genai.NewPartFromText(m.Content)}
+}
+
+var (
+	names   = rapid.StringMatching(`[A-Za-z_][A-Za-z0-9_-]{0,62}`)
+	texts   = rapid.Map(rapid.String(), func(s string) string { return "." + s })
+	objects = rapid.Map(
+		rapid.MapOfN(rapid.String(), rapid.Float64(), 1, 3), func(m map[string]float64) string {
+			b, err := json.MarshalIndent(m, " ", "\t")
+			if err != nil {
+				panic(err)
+			}
+			return string(b)
+		})
+	functions = rapid.Custom(func(t *rapid.T) assay.Function {
+		f := assay.Function{Name: names.Draw(t, "name"), Description: texts.Draw(t, "description")}
+		if rapid.Bool().Draw(t, "with parameters") {
+			f.Parameters = json.RawMessage(objects.Draw(t, "parameters"))
+		}
+		return f
+	})
+	requests = rapid.Custom(func(t *rapid.T) assay.Request {
+		req := assay.Request{
+			Model:     "small",
+			Messages:  []assay.Message{{Role: assay.System, Content: texts.Draw(t, "system")}},
+			Functions: rapid.SliceOfN(functions, 0, 3).Draw(t, "functions"),
+			Sampling: assay.Sampling{
+				Temperature: rapid.SampledFrom([]*float64{nil, new(0.5), new(0.0)}).Draw(t, "temperature"),
+				TopP:        rapid.SampledFrom([]*float64{nil, new(0.5)}).Draw(t, "top_p"),
+				MaxTokens:   rapid.Ptr(rapid.IntRange(1, 1<<30), true).Draw(t, "max_tokens"),
+				Seed:        rapid.Ptr(rapid.Int64Range(-1<<31, 1<<31-1), true).Draw(t, "seed"),
+				Effort:      rapid.SampledFrom([]string{"", "low", "HIGH"}).Draw(t, "effort"),
+				ToolChoice:  rapid.SampledFrom([]string{"", "auto", "none"}).Draw(t, "tool_choice"),
+			},
+		}
+		for turn := range rapid.IntRange(1, 5).Draw(t, "turns") {
+			req.Messages = append(req.Messages, turns(turn).Draw(t, "turn")...)
+		}
+		return req
+	})
+)
+
+// turns generates what the user says and the model's reply with its answered calls.
+func turns(turn int) *rapid.Generator[[]assay.Message] {
+	return rapid.Custom(func(t *rapid.T) []assay.Message {
+		reply := assay.Message{Role: assay.Assistant, Content: rapid.OneOf(texts, rapid.Just("")).Draw(t, "content")}
+		all := []assay.Message{{Role: assay.User, Content: texts.Draw(t, "user")}, reply}
+		for i := range rapid.IntRange(0, 3).Draw(t, "calls") {
+			c := assay.ToolCall{
+				ID: fmt.Sprintf("id_%d_%d", turn, i), Name: names.Draw(t, "name"),
+				Arguments: objects.Draw(t, "arguments"),
+			}
+			all[1].Calls = append(all[1].Calls, c)
+			all = append(all, assay.Message{
+				Role: assay.ToolRole, CallID: c.ID, Content: rapid.String().Draw(t, "answer"),
+			})
+		}
+		if all[1].Content == "" && len(all[1].Calls) == 0 {
+			all[1].Content = "x" // see TestRequestOnTheWire for an empty reply
+		}
+		return all
+	})
+}
+
+func TestEncodingMatchesSDK(t *testing.T) {
+	t.Parallel()
+	endpoint, oracle := &canned{body: hello}, &canned{body: hello}
+	p, client := endpoint.provider(t), oracle.sdk(t)
+	rapid.Check(t, func(t *rapid.T) {
+		req := requests.Draw(t, "request")
+		if _, err := p.Chat(context.Background(), req); err != nil {
+			t.Fatal(err)
+		}
+		contents, config := sdkRequest(req)
+		if _, err := client.Models.GenerateContent(context.Background(), "gemini-x", contents, config); err != nil {
+			t.Fatal(err)
+		}
+		want := decoded(t, oracle.sent).(map[string]any)
+		delete(want["systemInstruction"].(map[string]any), "role") // it means nothing there
+		if config := want["generationConfig"].(map[string]any); len(config) == 0 {
+			delete(want, "generationConfig")
+		}
+		if d := gocmp.Diff(any(want), decoded(t, endpoint.sent)); d != "" {
+			t.Errorf("body differs from the SDK's (-sdk +got):\n%s", d)
+		}
+	})
+}
+
+func decoded(t *rapid.T, doc []byte) any {
+	var v any
+	if err := json.Unmarshal(doc, &v); err != nil {
+		t.Fatalf("%s: %v", doc, err)
+	}
+	return v
+}
+
+// sdkReply returns the response that the SDK decodes from a reply to [hi].
+func sdkReply(t *rapid.T, body []byte) (resp assay.Response, parts []*genai.Part) {
+	client := (&canned{body: string(body)}).sdk(t)
+	r, err := client.Models.GenerateContent(context.Background(), "gemini-x", genai.Text("hi"), nil)
+	if err != nil {
+		t.Fatalf("the SDK decodes %s: %v", body, err)
+	}
+	resp.ServedModel = r.ModelVersion
+	if u := r.UsageMetadata; u != nil {
+		in := int(u.PromptTokenCount + u.ToolUsePromptTokenCount)
+		resp.Usage = assay.Usage{
+			InputTokens: in, CachedTokens: min(int(u.CachedContentTokenCount), in),
+			OutputTokens:    int(u.CandidatesTokenCount + u.ThoughtsTokenCount),
+			ReasoningTokens: int(u.ThoughtsTokenCount),
+		}
+	}
+	resp.Message.Role = assay.Assistant
+	if len(r.Candidates) == 0 {
+		return resp, nil
+	}
+	resp.Finish = string(r.Candidates[0].FinishReason)
+	if r.Candidates[0].Content == nil {
+		return resp, nil
+	}
+	parts = r.Candidates[0].Content.Parts
+	sdkMessage(parts, &resp.Message)
+	return resp, parts
+}
+
+func sdkMessage(parts []*genai.Part, m *assay.Message) {
+	for _, p := range parts {
+		switch {
+		case p.FunctionCall != nil:
+			id := p.FunctionCall.ID
+			same := func(c assay.ToolCall) bool { return c.ID == id }
+			if id == "" || slices.ContainsFunc(m.Calls, same) {
+				id = fmt.Sprintf("call_1_%d", len(m.Calls))
+			}
+			args, err := json.Marshal(p.FunctionCall.Args)
+			if err != nil || p.FunctionCall.Args == nil {
+				args = []byte("{}")
+			}
+			m.Calls = append(m.Calls, assay.ToolCall{ID: id, Name: p.FunctionCall.Name, Arguments: string(args)})
+		case p.Thought:
+			m.Reasoning += p.Text
+		default:
+			m.Content += p.Text
+		}
+	}
+}
+
+type generator = *rapid.Generator[any]
+
+func asAny[T any](v T) any { return v }
+
+func oneOf(values ...any) generator { return rapid.SampledFrom(values) }
+
+// fieldsOf generates objects with some of the fields.
+func fieldsOf(fields map[string]generator) generator {
+	return rapid.Custom(func(t *rapid.T) any {
+		doc := map[string]any{}
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			if rapid.IntRange(0, 9).Draw(t, name) > 0 {
+				doc[name] = fields[name].Draw(t, name)
+			}
+		}
+		return doc
+	})
+}
+
+func list(entry generator) generator {
+	return rapid.Map(rapid.SliceOfN(entry, 0, 3), asAny)
+}
+
+var (
+	anyText    = rapid.Map(rapid.String(), asAny)
+	counts     = rapid.Map(rapid.IntRange(0, 1e6), asAny)
+	signatures = rapid.Map(rapid.SliceOfN(rapid.Byte(), 1, 9), asAny) // JSON has them in base64
+	parts      = rapid.OneOf(
+		fieldsOf(map[string]generator{"text": anyText, "thought": oneOf(true, false)}),
+		fieldsOf(map[string]generator{"text": anyText, "thoughtSignature": signatures}),
+		fieldsOf(map[string]generator{
+			"functionCall": fieldsOf(map[string]generator{
+				"id": oneOf("a", "b", ""), "name": rapid.Map(names, asAny),
+				"args": rapid.Map(rapid.MapOf(rapid.String(), rapid.String()), asAny),
+			}),
+			"thoughtSignature": signatures,
+		}))
+	replies = fieldsOf(map[string]generator{
+		"modelVersion": anyText, "responseId": anyText,
+		"candidates": list(fieldsOf(map[string]generator{
+			"finishReason": oneOf("STOP", "MAX_TOKENS"), "index": oneOf(0),
+			"content": fieldsOf(map[string]generator{"parts": list(parts), "role": oneOf("model")}),
+		})),
+		"usageMetadata": fieldsOf(map[string]generator{
+			"promptTokenCount": counts, "toolUsePromptTokenCount": counts,
+			"cachedContentTokenCount": counts, "candidatesTokenCount": counts,
+			"thoughtsTokenCount": counts, "totalTokenCount": counts,
+		}),
+	})
+)
+
+// TestDecodingMatchesSDK also checks that the SDK would send the same parts back.
+func TestDecodingMatchesSDK(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		body, err := json.MarshalIndent(replies.Draw(t, "reply"), "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		endpoint := &canned{body: string(body)}
+		p := endpoint.provider(t)
+		req := hi()
+		got, err := p.Chat(context.Background(), req)
+		want, parts := sdkReply(t, body)
+		empty := strings.TrimSpace(want.Message.Content) == "" && len(want.Message.Calls) == 0
+		if err != nil && empty {
+			return // TestUnfinishedReplies checks which faults these are
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		state := got.Message.State
+		got.Message.State = nil
+		if d := gocmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(assay.ToolCall{}, "Arguments")); d != "" {
+			t.Errorf("%s\nresponse differs from the SDK's (-sdk +got):\n%s", body, d)
+		}
+		for i, c := range got.Message.Calls {
+			if gocmp.Diff(decoded(t, []byte(want.Message.Calls[i].Arguments)), decoded(t, []byte(c.Arguments))) != "" {
+				t.Errorf("%s\narguments = %s", body, c.Arguments)
+			}
+		}
+		if signed := slices.ContainsFunc(parts, func(p *genai.Part) bool { return p.ThoughtSignature != nil }); !signed {
+			return
+		}
+		var back []*genai.Part
+		if err := json.Unmarshal(state.Data, &back); err != nil {
+			t.Fatal(err)
+		}
+		if d := gocmp.Diff(parts, back); d != "" {
+			t.Errorf("state differs from the SDK's parts (-sdk +got):\n%s", d)
+		}
+	})
+}
+
+func FuzzReply(f *testing.F) {
+	f.Add(hello)
+	f.Add(reply(thought, call, call2, say))
+	f.Add(`{"promptFeedback":{"blockReason":"OTHER"},"usageMetadata":{"promptTokenCount":1e99}}`)
+	f.Add(`{"candidates":[{"content":{"parts":[7,{"functionCall":{"args":"x","id":1}},{}]}}]}`)
+	f.Add(`{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"x"}]}}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		endpoint := &canned{body: body}
+		p := endpoint.provider(t)
+		req := hi()
+		resp, err := p.Chat(t.Context(), req)
+		var fault *assay.Fault
+		switch {
+		case err == nil:
+		case !errors.As(err, &fault) || err != error(fault) || len(fault.Detail) > 300:
+			t.Fatalf("Chat() = %v (%T), want a fault", err, err)
+		default:
+			return
+		}
+		// Whatever came can be sent back.
+		req.Messages = append(req.Messages, resp.Message)
+		for _, c := range resp.Message.Calls {
+			if c.ID == "" || !json.Valid([]byte(c.Arguments)) {
+				t.Errorf("call %+v", c)
+			}
+			req.Messages = append(req.Messages, assay.Message{Role: assay.ToolRole, CallID: c.ID})
+		}
+		endpoint.body = hello
+		if _, err := p.Chat(t.Context(), req); err != nil || !json.Valid(endpoint.sent) ||
+			bytes.Contains(endpoint.sent, []byte(`"call_1_`)) {
+			t.Errorf("sent %s, %v", endpoint.sent, err)
+		}
+	})
+}
+
+func conversation() assay.Request {
+	schema := `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`
+	req := hi()
+	req.Messages = append([]assay.Message{{Role: assay.System, Content: "do"}}, req.Messages...)
+	for i := range 30 {
+		req.Functions = append(req.Functions, assay.Function{
+			Name: fmt.Sprintf("tool_%d", i), Description: strings.Repeat("word ", 30),
+			Parameters: json.RawMessage(schema),
+		})
+	}
+	for i := range 9 {
+		id := fmt.Sprintf("id_%d", i)
+		req.Messages = append(req.Messages,
+			assay.Message{Role: assay.Assistant, Calls: []assay.ToolCall{
+				{ID: id, Name: "tool_1", Arguments: `{"path":"x"}`},
+			}},
+			assay.Message{Role: assay.ToolRole, CallID: id, Content: strings.Repeat("word ", 20)})
+	}
+	return req
+}
+
+func BenchmarkChat(b *testing.B) {
+	p := (&canned{body: hello}).provider(b)
+	req := conversation()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := p.Chat(b.Context(), req); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkSDK is what [BenchmarkChat] would cost with the SDK, without limits and secrets.
+func BenchmarkSDK(b *testing.B) {
+	client := (&canned{body: hello}).sdk(b)
+	req := conversation()
+	b.ReportAllocs()
+	for b.Loop() {
+		contents, config := sdkRequest(req)
+		r, err := client.Models.GenerateContent(b.Context(), "gemini-x", contents, config)
+		if err != nil || r.Text() != "hello" {
+			b.Fatal(r, err)
+		}
+	}
+}
