@@ -15,6 +15,7 @@ type chosen struct {
 	models    []string
 	providers string
 	limit     int
+	only      plan.Narrowing
 }
 
 // flags adds the flags that choose an experiment to a command.
@@ -28,6 +29,19 @@ func (c *chosen) flags(cmd *cobra.Command) {
 		"the providers `file` to use instead of the experiment's")
 	f.IntVar(&c.limit, "limit", 0,
 		"only the first `N` trials of each model, balanced over the cells; 0 for all")
+	for _, n := range []struct {
+		flag  string
+		names *plan.Names
+	}{
+		{"variant", &c.only.Variants},
+		{"difficulty", &c.only.Difficulties},
+		{"task-type", &c.only.TaskTypes},
+	} {
+		f.StringSliceVar((*[]string)(n.names), n.flag, nil,
+			"only trials of this `"+n.flag+"`; may be given several times")
+	}
+	f.Float64SliceVar(&c.only.Reliabilities, "reliability", nil,
+		"only trials of this `reliability`; may be given several times")
 	choice(cmd, "suite", plan.Suites...)
 	_ = cmd.MarkFlagFilename("providers", "yaml", "yml")
 }
@@ -62,7 +76,7 @@ func (c *chosen) experiment(args []string) (*plan.Experiment, error) {
 	if c.providers != "" {
 		e.SetProviders(c.providers)
 	}
-	return e, nil
+	return e, e.Narrow(c.only)
 }
 
 func newSuites(p *process) *cobra.Command {

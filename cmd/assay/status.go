@@ -21,11 +21,12 @@ import (
 
 func newStatus(p *process) *cobra.Command {
 	var path string
-	var asJSON bool
+	var asJSON, coverage bool
 	cmd := &cobra.Command{
 		Use:   "status [EXPERIMENT]",
 		Short: "Show how many trials are done, pending and parked",
 		Example: `  assay status
+  assay status --coverage
   assay status quickstart --json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -42,19 +43,22 @@ func newStatus(p *process) *cobra.Command {
 				p.say("%s has no experiment yet.", path)
 				return nil
 			}
-			return showStatus(cmd.Context(), p, db, chosen, asJSON)
+			return showStatus(cmd.Context(), p, db, chosen, asJSON, coverage)
 		},
 	}
 	storeFlag(cmd, &path)
 	cmd.ValidArgsFunction = namesIn(&path, experimentNames)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
+	cmd.Flags().BoolVar(&coverage, "coverage", false,
+		"show which cells of which models are done, over all experiments")
 	return cmd
 }
 
 // showStatus prints the status of experiments. One that cannot be planned again, for example
 // because its library is gone, makes the command fail but does not hide the others.
 func showStatus(
-	ctx context.Context, p *process, db *store.DB, chosen []store.Experiment, asJSON bool,
+	ctx context.Context, p *process, db *store.DB, chosen []store.Experiment,
+	asJSON, coverage bool,
 ) error {
 	all, failed := []session.Status{}, []error{}
 	for _, e := range chosen {
@@ -65,8 +69,18 @@ func showStatus(
 		}
 		all = append(all, s)
 	}
-	if asJSON {
+	switch {
+	case asJSON && coverage:
+		cells := []session.Coverage{}
+		for _, s := range all {
+			cells = append(cells, s.Coverage...)
+		}
+		return errors.Join(append([]error{json.NewEncoder(p.out).Encode(cells)}, failed...)...)
+	case asJSON:
 		return errors.Join(append([]error{json.NewEncoder(p.out).Encode(all)}, failed...)...)
+	case coverage:
+		writeCoverage(p, all)
+		all = nil
 	}
 	for i, s := range all {
 		if i > 0 {

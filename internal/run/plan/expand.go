@@ -184,7 +184,9 @@ func (x *expansion) strata(has func(part int) bool) []*stratum {
 	for _, s := range all {
 		s.merge()
 	}
-	all = slices.DeleteFunc(all, func(s *stratum) bool { return s.planned == 0 })
+	all = slices.DeleteFunc(all, func(s *stratum) bool {
+		return s.planned == 0 || !x.experiment.only.has(s.cell)
+	})
 	slices.SortStableFunc(all, longestFirst)
 	return all
 }

@@ -54,7 +54,9 @@ type Experiment struct {
 	Generation   Generation                  `yaml:"sampling" json:"-"`
 	Providers    string                      `yaml:"providers" json:"providers,omitempty"`
 
-	doc *document
+	doc          *document
+	modelsChosen bool // by SetModels
+	only         Narrowing
 	// listed are the models of the file, in its order.
 	listed []string
 }
@@ -214,7 +216,7 @@ func (e *Experiment) SetModels(models []string) error {
 		return &Error{File: "experiment " + e.Name, Message: message, Hint: hint}
 	}
 	named := e.Levels
-	e.Models, e.Levels = nil, nil
+	e.Models, e.Levels, e.modelsChosen = nil, nil, true
 	for _, m := range models {
 		if level, ok := named[m]; ok {
 			if e.Levels == nil {

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -194,28 +193,32 @@ func (s *Session) recallOutcomes(ctx context.Context) error {
 // record stores an empty run if the store does not know the experiment in its present form.
 // Other experiments may have settled all of its trials, and reports are asked for by name.
 func (s *Session) record(ctx context.Context) error {
-	known, err := s.db.Experiments(ctx)
-	if err != nil {
+	spec, known, err := s.spec(ctx)
+	if err != nil || bytes.Equal(known, spec) {
 		return err
-	}
-	spec, err := s.spec()
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(known, func(e store.Experiment) bool {
-		return e.Name == s.Experiment.Name && bytes.Equal(e.Spec, spec)
-	}) {
-		return nil
 	}
 	return s.begin(ctx)
 }
 
-func (s *Session) spec() (json.RawMessage, error) {
-	spec, err := json.Marshal(s.Experiment)
+// spec returns the text of the experiment to store, and the text that the store has.
+func (s *Session) spec(ctx context.Context) (spec, known json.RawMessage, err error) {
+	all, err := s.db.Experiments(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("encode experiment: %w", err)
+		return nil, nil, err
 	}
-	return spec, nil
+	for _, e := range all {
+		if e.Name == s.Experiment.Name {
+			known = e.Spec
+		}
+	}
+	joined, err := s.Experiment.Join(known)
+	if err == nil {
+		spec, err = json.Marshal(joined)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode experiment: %w", err)
+	}
+	return spec, known, nil
 }
 
 // begin stores that the run has begun.
@@ -225,7 +228,7 @@ func (s *Session) begin(ctx context.Context) error {
 		return fmt.Errorf("make a run ID: %w", err)
 	}
 	s.id = assay.RunID(id.String())
-	spec, err := s.spec()
+	spec, _, err := s.spec(ctx)
 	if err != nil {
 		return err
 	}

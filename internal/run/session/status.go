@@ -49,6 +49,8 @@ type ModelStatus struct {
 
 // Coverage counts the trials of the cells that differ in their task type only.
 type Coverage struct {
+	Experiment string `json:"experiment"`
+
 	Model       string  `json:"model"`
 	Variant     string  `json:"variant"`
 	Severity    string  `json:"severity"`
@@ -118,7 +120,7 @@ func (s *Status) cover(j *job.Job, model string, settled store.Set) ModelStatus 
 			place = len(s.Coverage)
 			at[cell] = place
 			s.Coverage = append(s.Coverage, Coverage{
-				Model: model, Variant: cell.Variant, Severity: cell.Severity,
+				Experiment: s.Name, Model: model, Variant: cell.Variant, Severity: cell.Severity,
 				Difficulty: cell.Difficulty, Reliability: cell.Reliability,
 			})
 		}

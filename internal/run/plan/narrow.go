@@ -1,0 +1,122 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/assay-eval/assay"
+)
+
+// A Narrowing selects cells of an experiment by their levels. An empty list selects every level.
+type Narrowing struct {
+	Variants, Difficulties, TaskTypes Names
+	Reliabilities                     []float64
+}
+
+func (n Narrowing) has(c assay.Cell) bool {
+	return chosen(n.Variants, c.Variant) && chosen(n.Difficulties, c.Difficulty) &&
+		chosen(n.TaskTypes, c.TaskType) && chosen(n.Reliabilities, c.Reliability)
+}
+
+func chosen[T comparable](list []T, level T) bool {
+	return len(list) == 0 || slices.Contains(list, level)
+}
+
+// Narrow restricts which trials are planned. The stored text of the experiment stays the same, so
+// the other trials are pending and not forgotten. A level that the experiment does not have is an
+// error.
+func (e *Experiment) Narrow(by Narrowing) error {
+	for _, f := range []struct {
+		flag  string
+		names *Names
+		of    func(Factors) Names
+	}{
+		{"variant", &by.Variants, func(f Factors) Names { return f.Variants }},
+		{"difficulty", &by.Difficulties, func(f Factors) Names { return f.Difficulties }},
+		{"task-type", &by.TaskTypes, func(f Factors) Names { return f.TaskTypes }},
+	} {
+		var levels []string
+		for _, factors := range e.EachFactors() {
+			levels = append(levels, f.of(factors)...)
+		}
+		groups := map[string][]string{All: levels}
+		if f.flag == "variant" {
+			groups = maps.Clone(variantGroups)
+		}
+		var kept Names
+		for _, name := range *f.names {
+			named := slices.DeleteFunc(members(Names{name}, groups), func(level string) bool {
+				return !slices.Contains(levels, level)
+			})
+			if len(named) == 0 {
+				return e.noLevel(f.flag, name, levels)
+			}
+			kept = append(kept, named...)
+		}
+		*f.names = kept
+	}
+	var levels []string
+	for _, factors := range e.EachFactors() {
+		for _, r := range factors.Reliabilities {
+			levels = append(levels, assay.FormatReliability(r))
+		}
+	}
+	for _, r := range by.Reliabilities {
+		if text := assay.FormatReliability(r); !slices.Contains(levels, text) {
+			return e.noLevel("reliability", text, levels)
+		}
+	}
+	e.only = by
+	return nil
+}
+
+func (e *Experiment) noLevel(flag, name string, levels []string) error {
+	return &Error{
+		File:    "experiment " + e.Name,
+		Message: fmt.Sprintf("--%s %s selects nothing", flag, name),
+		Hint:    assay.NameHint(name, levels),
+	}
+}
+
+// Join returns the experiment with the models of its earlier plan. People who choose models on the
+// command line run one after the other and expect to see all of them together. It returns e itself
+// if the file lists the models, or if the plans differ in anything else.
+func (e *Experiment) Join(earlier json.RawMessage) (*Experiment, error) {
+	var old Experiment
+	if !e.modelsChosen || json.Unmarshal(earlier, &old) != nil {
+		return e, nil
+	}
+	now, err := json.Marshal(e)
+	if err != nil || !sameDesign(now, earlier) {
+		return e, err
+	}
+	joined := *e
+	joined.Models = old.Models
+	if len(old.Levels) > 0 {
+		joined.Levels = maps.Clone(old.Levels)
+		maps.Copy(joined.Levels, e.Levels)
+	}
+	for _, m := range e.Models {
+		if !slices.Contains(joined.Models, m) {
+			joined.Models = append(slices.Clip(joined.Models), m)
+		}
+	}
+	return &joined, nil
+}
+
+// sameDesign reports whether two experiments differ at most in their models, with the levels of
+// these, and in the providers file.
+func sameDesign(a, b json.RawMessage) bool {
+	var x, y map[string]json.RawMessage
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return false
+	}
+	for _, field := range []string{"models", "levels", "providers"} {
+		delete(x, field)
+		delete(y, field)
+	}
+	return maps.EqualFunc(x, y, func(v, w json.RawMessage) bool { return bytes.Equal(v, w) })
+}
