@@ -58,7 +58,7 @@ var FaultTable = []FaultRule{
 		"the same turn again after a backoff that holds no slot",
 	},
 	{
-		Network, "connection, DNS, TLS, redirect, truncated body", true, false,
+		Network, "connection, DNS, TLS, proxy, redirect, truncated body", true, false,
 		"the same turn again after a backoff that holds no slot",
 	},
 	{

@@ -46,13 +46,14 @@ func NewClient(opts ClientOptions) *http.Client {
 	opts.setDefaults()
 	dialer := &net.Dialer{Timeout: opts.DialTimeout, KeepAlive: 15 * time.Second}
 	base := &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           dialer.DialContext,
-		TLSHandshakeTimeout:   opts.TLSTimeout,
-		ResponseHeaderTimeout: opts.ResponseHeaderTimeout,
-		MaxIdleConnsPerHost:   opts.MaxIdleConnsPerHost,
-		IdleConnTimeout:       90 * time.Second,
-		ForceAttemptHTTP2:     true,
+		Proxy:                  http.ProxyFromEnvironment,
+		OnProxyConnectResponse: checkProxy,
+		DialContext:            dialer.DialContext,
+		TLSHandshakeTimeout:    opts.TLSTimeout,
+		ResponseHeaderTimeout:  opts.ResponseHeaderTimeout,
+		MaxIdleConnsPerHost:    opts.MaxIdleConnsPerHost,
+		IdleConnTimeout:        90 * time.Second,
+		ForceAttemptHTTP2:      true,
 		// Every waiting connection has these two buffers. They can be small because
 		// bodies bypass them.
 		ReadBufferSize:  2 << 10,

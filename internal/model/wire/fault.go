@@ -54,7 +54,12 @@ func (c *Caller) transportFault(ctx context.Context, err error) *assay.Fault {
 	if errors.As(err, &tlsError) && string(tlsError.RecordHeader[:]) == "HTTP/" {
 		err = http.ErrSchemeMismatch // its message is clearer
 	}
-	f := &assay.Fault{Kind: assay.Network, Detail: c.Detail(err.Error(), "")}
+	hint := ""
+	var proxy *proxyError
+	if errors.As(err, &proxy) {
+		hint = proxyHint
+	}
+	f := &assay.Fault{Kind: assay.Network, Detail: c.Detail(err.Error(), hint)}
 	if text := err.Error(); c.scrub.text(text) == text {
 		f.Err = err
 	}
@@ -169,6 +174,8 @@ func (c *Caller) errorFault(status int, r *Reply, e *APIError) *assay.Fault {
 	}
 	hint := c.hint(f.Kind)
 	switch {
+	case isOfProxy(status, h):
+		hint = proxyHint
 	case tooLarge(status, e):
 		hint = "; hint: the request is larger than the limit, so waiting does not help"
 	case noTools.MatchString(e.Message):
@@ -183,7 +190,7 @@ func (c *Caller) hint(kind assay.FaultKind) string {
 	switch kind {
 	case assay.Auth, assay.Quota:
 		if c.KeyName == "" {
-			return "; hint: check the key"
+			return "; hint: list the variable with a key in keys"
 		}
 		if kind == assay.Quota {
 			return "; hint: the key in " + c.KeyName + " has no credit left"
@@ -223,6 +230,8 @@ func shorten(s string, n int) string {
 // the status differently.
 func kindOf(status int, h http.Header, e *APIError) assay.FaultKind {
 	switch {
+	case isOfProxy(status, h):
+		return assay.Network
 	case tooLarge(status, e):
 		return assay.BadRequest
 	case isQuota(status, h, e):

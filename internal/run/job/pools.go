@@ -175,7 +175,7 @@ func readKeys(
 				value, _ := env(name) // it is set, as LoadProviders has checked
 				keys[name] = wire.NewSecret(strings.TrimSpace(value))
 			}
-			if _, ok := keys[l.KeyName]; ok {
+			if _, ok := keys[l.KeyName]; ok || l.KeyName == plan.NoKey {
 				continue
 			}
 			value, ok := env(l.KeyName)
@@ -221,8 +221,12 @@ func (j *Job) remote(
 			return nil, fmt.Errorf("lane %s: %w", l.Name(), err)
 		}
 		kind, _ := protocol.Find(l.Endpoint.Protocol) // checked when the file was read
+		keyName := l.KeyName
+		if keyName == plan.NoKey {
+			keyName = ""
+		}
 		client, err := kind.New(wire.Config{
-			BaseURL: l.Endpoint.BaseURL, Key: keys[l.KeyName], KeyName: l.KeyName,
+			BaseURL: l.Endpoint.BaseURL, Key: keys[l.KeyName], KeyName: keyName,
 			Deployment: l.Deployment, APIVersion: l.Endpoint.APIVersion, Header: header,
 			Client: p.client, Secrets: secrets(keys),
 		})

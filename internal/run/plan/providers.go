@@ -22,14 +22,17 @@ type Providers struct {
 	doc *document
 }
 
+// NoKey stands for the key of a server that does not need one.
+const NoKey = "none"
+
 // An Endpoint is one provider in the file.
 type Endpoint struct {
 	// Protocol is one of [protocol.Names].
 	Protocol   string `yaml:"protocol"`
 	BaseURL    string `yaml:"base_url"`
 	APIVersion string `yaml:"api_version"`
-	// Keys are the names of environment variables that hold the API keys.
-	Keys []string `yaml:"keys"`
+	// Keys are the names of environment variables that hold the API keys, or [NoKey] alone.
+	Keys Names `yaml:"keys"`
 	// Headers are sent with every request. ${NAME} stands for an environment variable.
 	Headers map[string]string `yaml:"headers"`
 	Models  map[string]Serve  `yaml:"models"`
@@ -118,9 +121,13 @@ func (p *Providers) check(name string, e *Endpoint, getenv func(string) (string,
 	}
 	if len(e.Keys) == 0 {
 		return at(".keys", fmt.Sprintf("provider %s lists no keys", name),
-			"write keys: [MY_KEY], where MY_KEY is an environment variable that holds the key")
+			"write keys: [MY_KEY], where MY_KEY is an environment variable that holds the key, "+
+				"or keys: none for a server without keys")
 	}
 	for i, k := range e.Keys {
+		if k == NoKey && len(e.Keys) == 1 {
+			break
+		}
 		if !variableText.MatchString(k) {
 			return at(fmt.Sprintf(".keys[%d]", i),
 				"this is not the name of an environment variable",

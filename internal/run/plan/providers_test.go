@@ -54,6 +54,18 @@ func TestProvidersLanes(t *testing.T) {
 	}
 }
 
+func TestServerWithoutKeys(t *testing.T) {
+	t.Parallel()
+	p, err := plan.LoadProviders(write(t, "p.yaml", "providers:\n  local:\n"+
+		"    base_url: http://127.0.0.1:8000/v1\n    keys: none\n    models: {m: {}}\n"), env(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lanes := p.Lanes("m"); len(lanes) != 1 || lanes[0].Name() != "local/none/m" {
+		t.Errorf("lanes %+v, want local/none/m", lanes)
+	}
+}
+
 func TestProvidersErrors(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ name, old, new, want string }{
