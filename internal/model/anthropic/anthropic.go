@@ -6,8 +6,7 @@
 // its signatures cover all of it.
 //
 // It does not use the official SDK. With 30 tools and 17 messages, encoding a request and decoding
-// its reply costs 56 µs of CPU here and 284 µs with the SDK. The tests use the SDK as an oracle for
-// both.
+// its reply costs 56 µs of CPU here and 284 µs with the SDK. The tests use the SDK as an oracle.
 package anthropic
 
 import (

@@ -198,7 +198,8 @@ func (p *Provider) addMessage(r *wireRequest, m *assay.Message) {
 	case assay.Assistant:
 		r.add("assistant", p.encodeReply(m)...)
 	case assay.ToolRole:
-		r.add("user", block{Type: toolResult, CallID: wire.SendableName(m.CallID), Content: m.Content})
+		id := wire.SendableName(m.CallID)
+		r.add("user", block{Type: toolResult, CallID: id, Content: m.Content})
 	default:
 		r.add("user", textOr(m.Content, wire.EmptyReply))
 	}

@@ -88,6 +88,8 @@ type Config struct {
 	// other names that the endpoint may return for the same model.
 	Orders string
 	Serves []string
+	// Origin is that of the states in the endpoint's replies; see [assay.State].
+	Origin string
 }
 
 // Spent is the number of requests made at some time.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,7 +90,8 @@ func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, err
 	bytes := size(req)
 	for {
 		asked := time.Now()
-		t, err := p.acquire(ctx, bytes, req.Lane, avoid, p.options.Queue-waits.Queued)
+		w := &waiter{bytes: max(bytes, 1), lane: req.Lane, avoid: avoid, origin: origin(req)}
+		t, err := p.acquire(ctx, w, p.options.Queue-waits.Queued)
 		waits.Queued += time.Since(asked)
 		if err != nil {
 			return assay.Response{Waits: waits}, err
@@ -159,6 +161,9 @@ func size(req assay.Request) int {
 	for i := range req.Messages {
 		m := &req.Messages[i]
 		n += len(m.Content)
+		if m.State != nil {
+			n += len(m.State.Data)
+		}
 		for _, c := range m.Calls {
 			n += len(c.Name) + len(c.Arguments)
 		}
@@ -167,6 +172,16 @@ func size(req assay.Request) int {
 		n += len(req.Functions[i].Description) + len(req.Functions[i].Parameters)
 	}
 	return n
+}
+
+// origin returns the origin of the latest state in a conversation, or "".
+func origin(req assay.Request) string {
+	for _, m := range slices.Backward(req.Messages) {
+		if m.State != nil {
+			return m.State.Origin
+		}
+	}
+	return ""
 }
 
 func (p *Pool) canRetry(
@@ -299,8 +314,8 @@ func (p *Pool) advanceLocked(now time.Time) {
 			if p.options.Wake != nil {
 				p.options.Wake()
 			}
-		} else if next.IsZero() {
-			next = at
+		} else {
+			next = earliest(next, at)
 		}
 	}
 	if !next.IsZero() {
@@ -338,8 +353,8 @@ func (p *Pool) Admit(ctx context.Context) (inside context.Context, done func(), 
 	now := time.Now()
 	p.q.book(now)
 	if room, at := p.q.room(now); !room {
-		if !at.IsZero() && p.q.peek() == nil {
-			p.wakeLocked(at.Sub(now))
+		if next := earliest(p.q.dispatch(now), at); !next.IsZero() {
+			p.wakeLocked(next.Sub(now))
 		}
 		return ctx, nil, false
 	}
@@ -350,18 +365,13 @@ func (p *Pool) Admit(ctx context.Context) (inside context.Context, done func(), 
 }
 
 // acquire waits for a slot, but not longer than limit.
-func (p *Pool) acquire(
-	ctx context.Context, bytes int, home, avoid string, limit time.Duration,
-) (ticket, error) {
+func (p *Pool) acquire(ctx context.Context, w *waiter, limit time.Duration) (ticket, error) {
 	type answer struct {
 		ticket ticket
 		err    error
 	}
 	granted := make(chan answer, 1)
-	w := &waiter{
-		bytes: max(bytes, 1), lane: home, avoid: avoid,
-		answer: func(t ticket, err error) { granted <- answer{t, err} },
-	}
+	w.answer = func(t ticket, err error) { granted <- answer{t, err} }
 	p.change(func(now time.Time) {
 		if a, ok := ctx.Value(admissionKey{}).(*admission); ok && a.pool == p {
 			a.free()
@@ -400,7 +410,7 @@ func (p *Pool) acquire(
 	}
 
 	p.change(func(time.Time) {
-		w.canceled = true
+		w.gone = true
 		select {
 		case a := <-granted:
 			if a.err == nil {

@@ -39,10 +39,13 @@ type waiter struct {
 	lane string
 	// avoid is the lane on which the latest request of the turn hung, or "".
 	avoid string
-	since time.Time
+	// origin is that of the state of the conversation's latest reply, or "".
+	origin string
+	since  time.Time
 	// answer receives a ticket or an error. It is called once and must not block.
-	answer   func(ticket, error)
-	canceled bool
+	answer func(ticket, error)
+	// gone is true if the request no longer waits. It is removed later.
+	gone bool
 }
 
 func newQueue(now time.Time, model string, lanes []Config) *queue {
@@ -64,7 +67,7 @@ func (q *queue) enqueue(now time.Time, w *waiter) {
 // peek returns the next waiting request, or nil if there is none.
 func (q *queue) peek() *waiter {
 	for q.head < len(q.waiting) {
-		if w := q.waiting[q.head]; !w.canceled {
+		if w := q.waiting[q.head]; !w.gone {
 			return w
 		}
 		q.pop()
@@ -85,7 +88,7 @@ func (q *queue) pop() {
 func (q *queue) depth() int {
 	n := 0
 	for _, w := range q.waiting[q.head:] {
-		if !w.canceled {
+		if !w.gone {
 			n++
 		}
 	}
@@ -93,11 +96,15 @@ func (q *queue) depth() int {
 }
 
 // dispatch grants slots to waiting requests, in order, as long as a lane can
-// start the first one now. It returns the latest time to call it again, or zero
-// if only a release can change anything.
-func (q *queue) dispatch(now time.Time) time.Time {
+// start the first one now. A request that is bound to other lanes does not hold up
+// those behind it. It returns the latest time to call it again, or zero if only a
+// release can change anything.
+func (q *queue) dispatch(now time.Time) (next time.Time) {
 	q.book(now)
-	for w := q.peek(); w != nil; w = q.peek() {
+	for _, w := range q.waiting[q.head:] {
+		if w.gone {
+			continue
+		}
 		if err := q.closed(); err != nil {
 			q.refuseAll(err)
 			break
@@ -105,22 +112,62 @@ func (q *queue) dispatch(now time.Time) time.Time {
 		if w.bytes > 0 {
 			w.cost = q.estimate(w.bytes)
 		}
-		best, at := q.soonest(now, w.cost, w.lane, w.avoid)
+		bound := q.bound(w)
+		best, at := q.soonest(now, w, bound)
 		switch {
-		case best == nil && q.refusing && q.paused():
-			q.refuseAll(stoppedWaiting())
-		case best == nil:
-			return time.Time{}
-		case at.After(now) && q.refusing:
-			q.refuseAll(stoppedWaiting())
-		case at.After(now):
-			return at
-		default:
-			q.pop()
-			w.answer(best.take(now, w.cost), nil)
+		case best != nil && !at.After(now):
+			w.leave(best.take(now, w.cost), nil)
+			continue
+		case q.refusing && (best != nil || q.paused()):
+			w.leave(ticket{}, stoppedWaiting())
+			continue
+		case best != nil:
+			next = earliest(next, at)
+		}
+		if !bound {
+			break
 		}
 	}
-	return time.Time{}
+	q.peek() // removes what has gone
+	return next
+}
+
+// leave answers a request and takes it out of the queue.
+func (w *waiter) leave(t ticket, err error) {
+	w.gone = true
+	w.answer(t, err)
+}
+
+// earliest returns the earlier time. Zero means never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// bound reports whether only some of the open lanes can continue a conversation,
+// because the others do not understand the state of its replies. If all that do are
+// closed, any lane has to do.
+func (q *queue) bound(w *waiter) bool {
+	own, others := false, false
+	for _, l := range q.lanes {
+		if l.closed == nil {
+			own = own || l.Origin == w.origin
+			others = others || l.Origin != w.origin
+		}
+	}
+	return w.origin != "" && own && others
+}
+
+// blocked reports whether a request that any lane may start is waiting.
+func (q *queue) blocked() bool {
+	for _, w := range q.waiting[q.head:] {
+		if !w.gone && !q.bound(w) {
+			return true
+		}
+	}
+	return false
 }
 
 func stoppedWaiting() error {
@@ -142,32 +189,29 @@ func (q *queue) paused() bool {
 
 func (q *queue) refuseAll(err error) {
 	for w := q.peek(); w != nil; w = q.peek() {
-		q.pop()
-		w.answer(ticket{}, err)
+		w.leave(ticket{}, err)
 	}
 }
 
 // soonest returns the open lane that can start a request first, and when. If
 // several can start it at the same time, it returns the conversation's previous
 // lane if possible, and otherwise the preferred one. The lane to avoid comes last.
-func (q *queue) soonest(
-	now time.Time, c cost, home, avoid string,
-) (best *lane, at time.Time) {
+func (q *queue) soonest(now time.Time, w *waiter, bound bool) (best *lane, at time.Time) {
 	for _, l := range q.lanes {
-		if l.closed != nil {
+		if l.closed != nil || bound && l.Origin != w.origin {
 			continue
 		}
-		t, why, full := l.start(now, c)
+		t, why, full := l.start(now, w.cost)
 		if full || t.After(now) {
 			l.markBound(why)
 		}
 		if full {
 			continue
 		}
-		if l.Name == home && !t.After(now) {
+		if l.Name == w.lane && !t.After(now) {
 			return l, t
 		}
-		better := best != nil && l.Name != avoid && (best.Name == avoid || l.preferred(best))
+		better := best != nil && l.Name != w.avoid && (best.Name == w.avoid || l.preferred(best))
 		if best == nil || t.Before(at) || t.Equal(at) && better {
 			best, at = l, t
 		}
@@ -190,7 +234,7 @@ func (l *lane) preferred(other *lane) bool {
 // only a release can change anything.
 func (q *queue) room(now time.Time) (bool, time.Time) {
 	q.turnedAway = true
-	if q.peek() != nil {
+	if q.blocked() {
 		return false, time.Time{}
 	}
 	c := q.typical()
@@ -207,8 +251,8 @@ func (q *queue) room(now time.Time) (bool, time.Time) {
 		}
 		at, why, full := l.start(now, c)
 		l.markBound(why)
-		if !full && (soonest.IsZero() || at.Before(soonest)) {
-			soonest = at
+		if !full {
+			soonest = earliest(soonest, at)
 		}
 	}
 	q.turnedAway = places <= q.reserved

@@ -256,3 +256,32 @@ func encoded(v any) []byte {
 	}
 	return b
 }
+
+// TestOrigins checks which lanes can continue a conversation: those of the same protocol and host,
+// unless a state belongs to a key.
+func TestOrigins(t *testing.T) {
+	t.Parallel()
+	for _, p := range protocol.All {
+		origin := func(url, key, deployment string) string {
+			client, err := p.New(wire.Config{
+				BaseURL: url, Key: wire.NewSecret("sk-0123456789"), KeyName: key,
+				Deployment: deployment, Client: wire.NewClient(wire.ClientOptions{}),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return client.Origin()
+		}
+		home := origin("https://a.example.com", "ONE", "m")
+		if origin("https://a.example.com", "ONE", "m-2") != home {
+			t.Errorf("%s: another deployment has another origin", p.Name)
+		}
+		if origin("https://b.example.com", "ONE", "m") == home {
+			t.Errorf("%s: another host has the origin %s, too", p.Name, home)
+		}
+		another := origin("https://a.example.com", "TWO", "m")
+		if own := another != home; own != (p.Name == protocol.Responses) {
+			t.Errorf("%s: the origin with another key is %s after %s", p.Name, another, home)
+		}
+	}
+}

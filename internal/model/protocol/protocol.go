@@ -26,6 +26,8 @@ const (
 // A Client sends requests to one deployment with one key.
 type Client interface {
 	assay.Provider
+	// Origin names the endpoint in the states of its replies; see [assay.State].
+	Origin() string
 	// Omits returns the names of the settings in req that the endpoint does not accept, so that
 	// they are not sent.
 	Omits(req assay.Request) []string

@@ -74,7 +74,7 @@ func tellThinking(t *testing.T, c column) {
 		req := question()
 		for _, calls := range [][]string{{"a", "b"}, {"c"}} {
 			resp := s.say(t, &req)
-			if resp.Message.State == nil || resp.Message.State.Origin != s.origin(c) {
+			if resp.Message.State == nil || resp.Message.State.Origin != s.client.Origin() {
 				t.Fatalf("with %s, State = %+v", style, resp.Message.State)
 			}
 			if strings.Contains(resp.Message.Content, "decide on") {
@@ -95,11 +95,6 @@ func tellThinking(t *testing.T, c column) {
 
 // thoughtful is usage with thinking.
 var thoughtful = assay.Usage{OutputTokens: 2, ReasoningTokens: 1}
-
-// origin returns the origin of states from the server.
-func (s *stage) origin(c column) string {
-	return c.Name + " " + strings.TrimPrefix(s.url, "http://")
-}
 
 // stored returns a conversation as a transcript keeps it.
 func stored(t testing.TB, req assay.Request) assay.Request {

@@ -22,9 +22,10 @@ import (
 // path is the path after a base URL.
 const path = "/responses"
 
+// The endpoint encrypts reasoning for the organization of a key.
 var protocol = wire.Protocol{
 	Name: "responses", BaseURL: "https://api.openai.com/v1", Paths: []string{path},
-	KeyHeader: "Authorization", KeyPrefix: "Bearer ",
+	KeyHeader: "Authorization", KeyPrefix: "Bearer ", OwnKey: true,
 }
 
 // Provider sends requests to one deployment with one key. It is safe for concurrent use.

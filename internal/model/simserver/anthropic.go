@@ -175,7 +175,8 @@ func (m *anthropicMessage) blocks(i int) ([]anthropicBlock, *apiError) {
 	}
 	for j, b := range blocks {
 		if b.Type == "text" && (b.Text == nil || strings.TrimSpace(*b.Text) == "") {
-			return nil, badRequest("", "messages: text content blocks must be non-empty (%d.%d)", i, j)
+			return nil, badRequest("",
+				"messages.%d.content.%d: text content blocks must be non-empty", i, j)
 		}
 	}
 	return blocks, nil
@@ -217,7 +218,8 @@ func assistantMessage(i int, blocks []anthropicBlock) (assay.Message, *apiError)
 				return m, badRequest("", "messages.%d.content.%d.tool_use.input: "+
 					"Input should be a valid dictionary", i, j)
 			}
-			m.Calls = append(m.Calls, assay.ToolCall{ID: b.ID, Name: b.Name, Arguments: string(b.Input)})
+			call := assay.ToolCall{ID: b.ID, Name: b.Name, Arguments: string(b.Input)}
+			m.Calls = append(m.Calls, call)
 		case "thinking":
 			t := b.Signature
 			if j > 0 || b.Thinking == nil || *b.Thinking != t.text() {
@@ -236,8 +238,8 @@ func (anthropic) forgotten(i int, changed bool) *apiError {
 		return badRequest("", "messages.%d.content.0: Invalid `signature` in `thinking` block", i)
 	}
 	return badRequest("", "messages.%d.content.0.type: Expected `thinking` or "+
-		"`redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final `assistant` "+
-		"message must start with a thinking block (preceeding the lastmost set of `tool_use` and "+
+		"`redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final "+
+		"`assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and "+
 		"`tool_result` blocks).", i)
 }
 
@@ -267,8 +269,8 @@ type anthropicUsage struct {
 func (anthropic) encode(r reply) any {
 	u := r.Usage
 	body := anthropicReply{
-		ID: "msg_" + strconv.FormatUint(r.id, 16), Type: "message", Role: "assistant", Model: r.model,
-		StopReason: anthropicStop(&r.Response),
+		ID: "msg_" + strconv.FormatUint(r.id, 16), Type: "message", Role: "assistant",
+		Model: r.model, StopReason: anthropicStop(&r.Response),
 		Usage: anthropicUsage{
 			Input: u.InputTokens - u.CachedTokens - u.CacheWriteTokens, CacheRead: u.CachedTokens,
 			CacheWrite: u.CacheWriteTokens, Output: u.OutputTokens, ServiceTier: "standard",
@@ -297,8 +299,9 @@ func anthropicContent(r *reply) []anthropicBlock {
 	content := []anthropicBlock{}
 	switch {
 	case r.thought != "":
-		block := anthropicBlock{Type: "thinking", Thinking: new(r.thought.text()), Signature: r.thought}
-		content = append(content, block)
+		content = append(content, anthropicBlock{
+			Type: "thinking", Thinking: new(r.thought.text()), Signature: r.thought,
+		})
 	case r.Message.Reasoning != "":
 		content = append(content, anthropicBlock{Type: "thinking", Thinking: &r.Message.Reasoning})
 	}
@@ -322,8 +325,9 @@ func anthropicContent(r *reply) []anthropicBlock {
 func (anthropic) refuse(e apiError) (int, any) {
 	switch e.code {
 	case "insufficient_quota":
-		e.status, e.message = http.StatusBadRequest, "Your credit balance is too low to access the "+
-			"Anthropic API. Please go to Plans & Billing to upgrade or purchase credits."
+		e.status = http.StatusBadRequest
+		e.message = "Your credit balance is too low to access the Anthropic API. Please go to " +
+			"Plans & Billing to upgrade or purchase credits."
 	case "content_filter":
 		e.status, e.message = http.StatusBadRequest, "Output blocked by content filtering policy"
 	}

@@ -79,6 +79,8 @@ type Protocol struct {
 	// PlainMinute is true if limits of requests whose headers do not name a period apply to every
 	// minute.
 	PlainMinute bool
+	// OwnKey is true if an endpoint may refuse a state that came with another key.
+	OwnKey bool
 }
 
 // A Caller posts requests to one deployment with one key. It is safe for concurrent use.
@@ -173,13 +175,17 @@ func checkBaseURL(base string, paths []string) error {
 	return nil
 }
 
-// Origin names the endpoint in an [assay.State]: its protocol and host.
+// Origin names the endpoint in an [assay.State]: its protocol, its host and, if that matters, the
+// variable with the key.
 func (c *Caller) Origin() string {
-	u, err := url.Parse(c.BaseURL)
-	if err != nil {
-		return c.protocol.Name
+	origin := c.protocol.Name
+	if u, err := url.Parse(c.BaseURL); err == nil {
+		origin += " " + u.Host
 	}
-	return c.protocol.Name + " " + u.Host
+	if c.protocol.OwnKey && c.KeyName != "" {
+		origin += " " + c.KeyName
+	}
+	return origin
 }
 
 func (c *Caller) String() string { return c.protocol.Name + " " + c.Config.String() }

@@ -244,6 +244,7 @@ func (j *Job) remote(
 		configs = append(configs, lane.Config{
 			Name: l.Name(), Provider: p.clients[l.Name()], Limits: l.Serve.Limits,
 			Price: l.Serve.Price, Orders: l.Deployment, Serves: l.Serve.Serves,
+			Origin: client.Origin(),
 		})
 	}
 	return configs, nil
