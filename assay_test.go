@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
@@ -228,6 +229,22 @@ func TestExportedFieldsKeepTheirNames(t *testing.T) {
 	}
 	if fields["started_at"] != "2026-01-02T03:04:05Z" {
 		t.Errorf("started_at is %v, want RFC 3339 UTC", fields["started_at"])
+	}
+}
+
+func TestUnlike(t *testing.T) {
+	t.Parallel()
+	a := assay.Attempt{Reported: "effort=medium, temperature=0.30000001, top_p=0.9, tier=flex"}
+	a.Sampling = assay.Sampling{
+		Effort: "High", Temperature: new(0.3), TopP: new(0.5), Thinking: new(5),
+	}
+	want := []string{"effort medium instead of High", "top_p 0.9 instead of 0.5"}
+	if diff := cmp.Diff(want, a.Unlike()); diff != "" {
+		t.Errorf("differences (-want +got):\n%s", diff)
+	}
+	a.Sampling = assay.Sampling{Effort: "MEDIUM", TopP: new(0.9)}
+	if got := a.Unlike(); got != nil {
+		t.Errorf("differences %v, want none", got)
 	}
 }
 

@@ -2,6 +2,8 @@ package assay
 
 import (
 	"context"
+	"iter"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -57,6 +59,35 @@ type Sampling struct {
 	Extra string `json:"extra,omitempty" yaml:"-"`
 	// Headers is a JSON object of further headers of the request. It never holds a secret.
 	Headers string `json:"headers,omitempty" yaml:"-"`
+}
+
+// Fields yields the settings that are set, by their names in files.
+func (s Sampling) Fields() iter.Seq2[string, string] {
+	integer := func(n *int) string { return optional(n, strconv.Itoa) }
+	float := func(x *float64) string {
+		return optional(x, func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) })
+	}
+	seed := optional(s.Seed, func(n int64) string { return strconv.FormatInt(n, 10) })
+	return func(yield func(name, value string) bool) {
+		for _, f := range [][2]string{
+			{"effort", s.Effort}, {"thinking", integer(s.Thinking)},
+			{"temperature", float(s.Temperature)}, {"top_p", float(s.TopP)},
+			{"max_tokens", integer(s.MaxTokens)}, {"seed", seed}, {"tool_choice", s.ToolChoice},
+			{"extra", s.Extra}, {"headers", s.Headers},
+		} {
+			if f[1] != "" && !yield(f[0], f[1]) {
+				return
+			}
+		}
+	}
+}
+
+// optional spells a value, or returns "" if there is none.
+func optional[T any](v *T, spell func(T) string) string {
+	if v == nil {
+		return ""
+	}
+	return spell(*v)
 }
 
 // A Response is one turn of a model.

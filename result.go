@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -207,7 +209,7 @@ func (a *Attempt) Add(r *Response) {
 	u := a.Usage().Add(r.Usage)
 	a.InputTokens, a.OutputTokens, a.ReasoningTokens = u.InputTokens, u.OutputTokens, u.ReasoningTokens
 	a.CachedTokens, a.CacheWriteTokens = u.CachedTokens, u.CacheWriteTokens
-	a.CostUSD += r.Cost
+	a.CostUSD = RoundUSD(a.CostUSD + r.Cost)
 }
 
 // Usage returns the tokens of all responses.
@@ -244,6 +246,32 @@ func Names(joined string) []string {
 
 // Served returns the distinct model names of the responses.
 func (a *Attempt) Served() []string { return Names(a.ServedModel) }
+
+// Unlike returns how what the endpoint reported that it used differs from what was asked, such as
+// "effort medium instead of high".
+func (a *Attempt) Unlike() (differences []string) {
+	if a.Reported == "" {
+		return nil
+	}
+	asked := maps.Collect(a.Sampling.Fields())
+	for _, text := range Names(a.Reported) {
+		name, used, _ := strings.Cut(text, "=")
+		if want, ok := asked[name]; ok && !sameSetting(want, used) {
+			differences = append(differences, fmt.Sprintf("%s %s instead of %s", name, used, want))
+		}
+	}
+	return differences
+}
+
+// sameSetting compares two spellings of a word or a number.
+func sameSetting(a, b string) bool {
+	x, errX := strconv.ParseFloat(a, 64)
+	y, errY := strconv.ParseFloat(b, 64)
+	if errX == nil && errY == nil {
+		return math.Abs(x-y) < 1e-6 // endpoints may keep 32 bits
+	}
+	return strings.EqualFold(a, b)
+}
 
 // Settles reports whether the attempt ended in an outcome.
 func (a *Attempt) Settles() bool { return a.Level != "" }

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -64,12 +65,28 @@ func (l Limits) Widest() int {
 type Price struct {
 	Input  float64 `yaml:"input" json:"input"`
 	Output float64 `yaml:"output" json:"output"`
+	// Cached and CacheWrite are the prices of input that is read from a cache or written to
+	// it. If one is nil, the price of other input applies.
+	Cached     *float64 `yaml:"cached" json:"cached,omitempty"`
+	CacheWrite *float64 `yaml:"cache_write" json:"cache_write,omitempty"`
 }
 
-// Of returns the price of some usage in dollars.
+// Of returns the price of some usage in dollars, as [assay.RoundUSD] rounds it.
 func (p Price) Of(u assay.Usage) float64 {
-	return (float64(u.InputTokens)*p.Input + float64(u.OutputTokens)*p.Output) / 1e6
+	cached := min(u.CachedTokens, u.InputTokens)
+	written := min(u.CacheWriteTokens, u.InputTokens-cached)
+	sum := float64(u.InputTokens-cached-written)*p.Input + float64(u.OutputTokens)*p.Output
+	for _, part := range []struct {
+		tokens int
+		price  *float64
+	}{{cached, p.Cached}, {written, p.CacheWrite}} {
+		sum += float64(part.tokens) * *cmp.Or(part.price, &p.Input)
+	}
+	return assay.RoundUSD(sum / 1e6)
 }
+
+// IsZero reports whether there is no price.
+func (p Price) IsZero() bool { return p == Price{} }
 
 // Config describes one lane.
 type Config struct {

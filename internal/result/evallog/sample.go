@@ -100,7 +100,7 @@ func (u *modelUsage) add(v modelUsage) {
 	u.CacheWrite += v.CacheWrite
 	u.CacheRead += v.CacheRead
 	u.Reasoning += v.Reasoning
-	u.USD += v.USD
+	u.USD = assay.RoundUSD(u.USD + v.USD)
 }
 
 func newUsage(u assay.Usage, usd float64) modelUsage {

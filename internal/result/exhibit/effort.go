@@ -116,7 +116,8 @@ func (a analysis) costSection() *document.Section {
 	if !slices.ContainsFunc(a.Spreads, func(s report.Spread) bool { return s.CostUSD > 0 }) {
 		return nil
 	}
-	heads := figures("full success", "dollars", "per trial", "per full success")
+	heads := figures("full success", "dollars", "per trial", "per full success", "cached input",
+		"thinking")
 	row := func(s report.Spread) []document.Cell {
 		total, perTrial := unknown, unknown
 		if s.CostUSD > 0 { // the model has a price
@@ -125,7 +126,8 @@ func (a analysis) costSection() *document.Section {
 		}
 		return []document.Cell{
 			text(s.Model), rateOf(s.Success, s.Done), total, perTrial,
-			optional(s.CostPerFull, formatted("%.5f")),
+			optional(s.CostPerFull, formatted("%.5f")), points(s.CachedShare),
+			points(s.ReasoningShare),
 		}
 	}
 	t := tableOf(append(names("model"), heads...), a.Spreads, row)
@@ -133,7 +135,8 @@ func (a analysis) costSection() *document.Section {
 		ID: "cost", Title: "What success costs", Chart: a.costChart(), Table: t,
 		Notes: append([]string{
 			"Dollars cover all attempts, including those that ended in faults, at the prices in " +
-				"the providers file.",
+				"the providers file. Cached input is the share of all input that was read from a " +
+				"cache, and thinking the share of all output, as far as endpoints report them.",
 		}, a.averagedNote()...),
 	}
 }

@@ -154,14 +154,8 @@ func samplingText(s assay.Sampling) string {
 		return "the provider's"
 	}
 	var parts []string
-	if s.Temperature != nil {
-		parts = append(parts, fmt.Sprintf("temperature %g", *s.Temperature))
-	}
-	if s.TopP != nil {
-		parts = append(parts, fmt.Sprintf("top_p %g", *s.TopP))
-	}
-	if s.MaxTokens != nil {
-		parts = append(parts, fmt.Sprintf("max_tokens %d", *s.MaxTokens))
+	for name, value := range s.Fields() {
+		parts = append(parts, name+" "+value)
 	}
 	return strings.Join(parts, ", ")
 }

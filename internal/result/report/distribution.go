@@ -36,18 +36,22 @@ type Spread struct {
 	TokenQuarts [3]float64  `json:"token_quartiles"`
 	Token95     float64     `json:"tokens_95"`
 	// Tokens counts outcomes by their number of tokens, fewest first.
-	Tokens       []TokenCount `json:"-"`
-	CostUSD      float64      `json:"cost_usd"` // of all attempts
-	CostPerFull  *float64     `json:"cost_per_full_success"`
-	TokensPer    float64      `json:"tokens_per_trial"`
-	CallsPer     float64      `json:"calls_per_trial"`
-	WastedShare  float64      `json:"wasted_share"` // of calls
-	MistakeShare float64      `json:"mistake_share"`
-	Assisted     Share        `json:"assisted"` // outcomes with a correction
-	SecondsPer   float64      `json:"working_s_per_trial"`
-	Adherence    float64      `json:"adherence"`
-	Given        *float64     `json:"given_adherence"`
-	Success      Share        `json:"full_success"`
+	Tokens      []TokenCount `json:"-"`
+	CostUSD     float64      `json:"cost_usd"` // of all attempts
+	CostPerFull *float64     `json:"cost_per_full_success"`
+	// CachedShare is the share of all input that was read from a cache, and ReasoningShare the
+	// share of all output that was thinking.
+	CachedShare    float64  `json:"cached_share"`
+	ReasoningShare float64  `json:"reasoning_share"`
+	TokensPer      float64  `json:"tokens_per_trial"`
+	CallsPer       float64  `json:"calls_per_trial"`
+	WastedShare    float64  `json:"wasted_share"` // of calls
+	MistakeShare   float64  `json:"mistake_share"`
+	Assisted       Share    `json:"assisted"` // outcomes with a correction
+	SecondsPer     float64  `json:"working_s_per_trial"`
+	Adherence      float64  `json:"adherence"`
+	Given          *float64 `json:"given_adherence"`
+	Success        Share    `json:"full_success"`
 }
 
 // A Repeat describes how much repeats of a task vary.
@@ -100,8 +104,10 @@ func spreads(cells []*cell) []Spread {
 			Turns: maps.Collect(maps.All(p.turnCounts)), Tokens: tokenCounts(p.tokenBins),
 			TokensPer: float64(p.input+p.output) / n, CallsPer: float64(p.calls) / n,
 			WastedShare: float64(p.wasted) / calls, MistakeShare: float64(p.mistakes) / calls,
-			Assisted:   p.among(done, assisted),
-			SecondsPer: float64(p.working) / 1000 / n, Adherence: p.adherence / n,
+			Assisted:       p.among(done, assisted),
+			CachedShare:    ratio(p.usage.CachedTokens, p.usage.InputTokens),
+			ReasoningShare: ratio(p.usage.ReasoningTokens, p.usage.OutputTokens),
+			SecondsPer:     float64(p.working) / 1000 / n, Adherence: p.adherence / n,
 			Success: p.among(done, full),
 		}
 		for i, q := range []float64{.25, .5, .75} {
@@ -119,6 +125,8 @@ func spreads(cells []*cell) []Spread {
 	}
 	return out
 }
+
+func ratio(part, whole int) float64 { return float64(part) / float64(max(1, whole)) }
 
 // quantile returns the smallest value that at least a share of q of the counted values do not
 // exceed.

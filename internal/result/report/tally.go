@@ -47,6 +47,9 @@ type detail struct {
 	turnCounts, tokenBins map[int]int
 	input, output, calls  int
 	requests              int
+	usage assay.Usage // of all attempts
+	// unlike counts outcomes by how the settings that were used differ from those asked.
+	unlike map[string]int
 	wasted, mistakes      int
 	working               int            // milliseconds
 	served                map[string]int // outcomes by the model that answered
@@ -213,8 +216,9 @@ func (t *tally) plan(repeat int) {
 
 // add counts an attempt. settled is true if an earlier attempt settled the trial.
 func (t *tally) add(a *assay.Attempt, of task, settled bool) {
-	t.costUSD += a.CostUSD
+	t.costUSD = assay.RoundUSD(t.costUSD + a.CostUSD)
 	t.requests += a.Requests
+	t.usage = t.usage.Add(a.Usage())
 	switch {
 	case !a.Settles():
 		t.faults++
@@ -261,6 +265,9 @@ func (t *tally) describe(a *assay.Attempt) {
 	for _, name := range a.Served() {
 		bump(&t.served, name, 1)
 	}
+	for _, what := range a.Unlike() {
+		bump(&t.unlike, what, 1)
+	}
 	for _, name := range assay.Names(a.Deviations) {
 		bump(&t.deviations, name, 1)
 	}
@@ -299,6 +306,8 @@ func (d *detail) merge(o *detail) {
 	bumpAll(&d.deviations, o.deviations)
 	d.truncated += o.truncated
 	bumpAll(&d.faultKinds, o.faultKinds)
+	bumpAll(&d.unlike, o.unlike)
+	d.usage = d.usage.Add(o.usage)
 	d.input += o.input
 	d.output += o.output
 	d.calls += o.calls
@@ -451,7 +460,7 @@ func (t *tally) merge(o *tally) {
 	t.partial += o.partial
 	t.failed += o.failed
 	t.turns += o.turns
-	t.costUSD += o.costUSD
+	t.costUSD = assay.RoundUSD(t.costUSD + o.costUSD)
 	t.coverage += o.coverage
 	t.best.merge(o.best)
 	bumpAll(&t.errors, o.errors)

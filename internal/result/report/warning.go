@@ -14,7 +14,8 @@ import (
 // as findings.
 type Warning struct {
 	// Kind is one of a fixed set of words: zero, perfect, malformed, size, no_difference,
-	// difference, identity, drift, truncated, deviations, faults, stopped, incomplete, plans or damaged.
+	// difference, identity, drift, settings, truncated, deviations, faults, stopped, incomplete,
+	// plans or damaged.
 	Kind  string   `json:"kind"`
 	Title string   `json:"title"`
 	Text  string   `json:"text"`
@@ -77,6 +78,9 @@ func warnings(a *Analysis, cells []*cell, b Beside) []Warning {
 			"`serves` or `alias`. Check which model the deployment is.", misnamed(cells)},
 		{"drift", "More than one model answered", "Responses named several models. If these are " +
 			"different models, the rates belong to a mixture.", drifted(cells)},
+		{"settings", "Settings were not used as asked", "The endpoint reports that it used another " +
+			"setting, so the results do not belong to the one that they are filed under.",
+			otherwise(cells)},
 		{"truncated", "Replies were cut off for length", "A limit on tokens ended replies before " +
 			"the model did, so outcomes may show the limit rather than the model. Raise " +
 			"sampling.max_tokens, or leave it out.", truncated(cells)},
@@ -273,6 +277,17 @@ func drifted(cells []*cell) (where []string) {
 		}
 		where = append(where, fmt.Sprintf("%s: of %d outcomes %s",
 			p.key, p.done, strings.Join(names, ", ")))
+	}
+	return where
+}
+
+// otherwise finds models whose endpoints reported another setting than was asked.
+func otherwise(cells []*cell) (where []string) {
+	for _, p := range byModel(cells) {
+		for _, what := range slices.Sorted(maps.Keys(p.unlike)) {
+			where = append(where, fmt.Sprintf("%s: %s in %d of %d outcomes",
+				p.key, what, p.unlike[what], p.done))
+		}
 	}
 	return where
 }

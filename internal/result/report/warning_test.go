@@ -211,6 +211,18 @@ func TestEachWarningHasItsCause(t *testing.T) {
 				})
 			},
 		},
+		"another effort than asked": {
+			kind: "settings", where: "m@high: effort medium instead of high in 7 of 20 outcomes",
+			scene: func(s *scene) {
+				s.play("m@high", "optimal", 20, func(i int, a *assay.Attempt) {
+					half(i, a)
+					a.Sampling.Effort, a.Reported = "high", "effort=high, service_tier=flex"
+					if i > 12 {
+						a.Reported = "effort=high, effort=medium"
+					}
+				})
+			},
+		},
 		"many faults": {
 			kind: "faults", where: "3 of 43 attempts: 3 rate limited",
 			scene: func(s *scene) {

@@ -124,7 +124,7 @@ func (g *Gate) End(c assay.Cell) {
 
 // Spend counts the tokens and dollars of a request.
 func (g *Gate) Spend(c assay.Cell, u assay.Usage, usd float64) {
-	g.count(c, func(a *account) { a.tokens += u.Total(); a.usd += usd })
+	g.count(c, func(a *account) { a.tokens += u.Total(); a.usd = assay.RoundUSD(a.usd + usd) })
 }
 
 func (g *Gate) count(c assay.Cell, f func(*account)) {

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -134,27 +133,8 @@ func (g *Generation) label() string {
 		return ""
 	}
 	var words []string
-	add := func(name, value string) { words = append(words, strings.TrimPrefix(name+"="+value, "=")) }
-	if g.Effort != "" {
-		add("", g.Effort)
-	}
-	if g.Thinking != nil {
-		add("thinking", strconv.Itoa(*g.Thinking))
-	}
-	if g.Temperature != nil {
-		add("temperature", strconv.FormatFloat(*g.Temperature, 'f', -1, 64))
-	}
-	if g.TopP != nil {
-		add("top_p", strconv.FormatFloat(*g.TopP, 'f', -1, 64))
-	}
-	if g.MaxTokens != nil {
-		add("max_tokens", strconv.Itoa(*g.MaxTokens))
-	}
-	if g.Seed != nil {
-		add("seed", strconv.FormatInt(*g.Seed, 10))
-	}
-	if g.ToolChoice != "" {
-		add("tool_choice", g.ToolChoice)
+	for name, value := range g.Fields() {
+		words = append(words, strings.TrimPrefix(name+"="+value, "effort="))
 	}
 	return strings.Join(words, "+")
 }

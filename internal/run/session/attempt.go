@@ -192,7 +192,6 @@ func (s *Session) event(e engine.Event) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cost += a.CostUSD
 	if e.Kind == engine.Settled {
 		s.lastDone = a.ID
 		s.longest = max(s.longest, time.Duration(a.WorkingMS)*time.Millisecond)
@@ -235,6 +234,7 @@ func (s *Session) observe(x lane.Exchange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests++
+	s.cost = assay.RoundUSD(s.cost + x.Cost)
 	s.tokens += x.Usage.Total()
 	if x.Fault == nil {
 		s.replied[x.Model] = time.Now()
