@@ -70,10 +70,15 @@ func (s Sampling) Fields() iter.Seq2[string, string] {
 	seed := optional(s.Seed, func(n int64) string { return strconv.FormatInt(n, 10) })
 	return func(yield func(name, value string) bool) {
 		for _, f := range [][2]string{
-			{"effort", s.Effort}, {"thinking", integer(s.Thinking)},
-			{"temperature", float(s.Temperature)}, {"top_p", float(s.TopP)},
-			{"max_tokens", integer(s.MaxTokens)}, {"seed", seed}, {"tool_choice", s.ToolChoice},
-			{"extra", s.Extra}, {"headers", s.Headers},
+			{"effort", s.Effort},
+			{"thinking", integer(s.Thinking)},
+			{"temperature", float(s.Temperature)},
+			{"top_p", float(s.TopP)},
+			{"max_tokens", integer(s.MaxTokens)},
+			{"seed", seed},
+			{"tool_choice", s.ToolChoice},
+			{"extra", s.Extra},
+			{"headers", s.Headers},
 		} {
 			if f[1] != "" && !yield(f[0], f[1]) {
 				return

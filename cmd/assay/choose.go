@@ -14,6 +14,7 @@ type chosen struct {
 	suite     string
 	models    []string
 	providers string
+	prices    string
 	limit     int
 	only      plan.Narrowing
 }
@@ -27,6 +28,8 @@ func (c *chosen) flags(cmd *cobra.Command) {
 		"a `model` to run instead of those in the file; may be given several times")
 	f.StringVar(&c.providers, "providers", "",
 		"the providers `file` to use instead of the experiment's")
+	f.StringVar(&c.prices, "prices", "",
+		"a price list `file` to use instead of the one in the providers file")
 	f.IntVar(&c.limit, "limit", 0,
 		"only the first `N` trials of each model, balanced over the cells; 0 for all")
 	for _, n := range []struct {
@@ -44,6 +47,7 @@ func (c *chosen) flags(cmd *cobra.Command) {
 		"only trials of this `reliability`; may be given several times")
 	choice(cmd, "suite", plan.Suites...)
 	_ = cmd.MarkFlagFilename("providers", "yaml", "yml")
+	_ = cmd.MarkFlagFilename("prices", "yaml", "yml")
 }
 
 // experiment returns the chosen file or suite, or the quickstart.
@@ -76,6 +80,7 @@ func (c *chosen) experiment(args []string) (*plan.Experiment, error) {
 	if c.providers != "" {
 		e.SetProviders(c.providers)
 	}
+	e.Prices = c.prices
 	return e, e.Narrow(c.only)
 }
 

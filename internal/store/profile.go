@@ -10,8 +10,10 @@ type Profile struct {
 	Attempts                  int
 	Turns, Requests           int
 	InputTokens, OutputTokens int
-	WorkingMS                 int64
-	CostUSD                   float64
+	// CachedTokens and CacheWriteTokens are parts of InputTokens.
+	CachedTokens, CacheWriteTokens int
+	WorkingMS                      int64
+	CostUSD                        float64
 	// Faulted counts the attempts that ended in a fault, and FaultedRequests their requests.
 	Faulted, FaultedRequests int
 }
@@ -29,6 +31,8 @@ func (db *DB) profile(ctx context.Context, latest int) ([]Profile, error) {
 			ifnull(sum(requests) FILTER (WHERE settled), 0),
 			ifnull(sum(input_tokens) FILTER (WHERE settled), 0),
 			ifnull(sum(output_tokens) FILTER (WHERE settled), 0),
+			ifnull(sum(cached_tokens) FILTER (WHERE settled), 0),
+			ifnull(sum(cache_write_tokens) FILTER (WHERE settled), 0),
 			ifnull(sum(working_ms) FILTER (WHERE settled), 0),
 			total(cost_usd) FILTER (WHERE settled),
 			count(*) FILTER (WHERE NOT settled), ifnull(sum(requests) FILTER (WHERE NOT settled), 0)
@@ -37,7 +41,7 @@ func (db *DB) profile(ctx context.Context, latest int) ([]Profile, error) {
 		GROUP BY model, variant ORDER BY model, variant`, []any{latest}, func(p *Profile) []any {
 		return []any{
 			&p.Model, &p.Variant, &p.Attempts, &p.Turns, &p.Requests, &p.InputTokens,
-			&p.OutputTokens, &p.WorkingMS, &p.CostUSD, &p.Faulted, &p.FaultedRequests,
+			&p.OutputTokens, &p.CachedTokens, &p.CacheWriteTokens, &p.WorkingMS, &p.CostUSD, &p.Faulted, &p.FaultedRequests,
 		}
 	})
 	return all, db.wrap(err)

@@ -146,11 +146,14 @@ func TestProfileByModelAndVariant(t *testing.T) {
 			a.Setting, 1, 1)
 		return a
 	}
+	thinking := at(outcome(1), "b", "optimal")
+	think(thinking)
 	save(t, db,
 		at(outcome(1), "b", "baseline"), at(outcome(2), "b", "baseline"),
 		at(fault(3), "b", "baseline"),
-		at(outcome(1), "b", "optimal"), at(fault(1), "a", "optimal"), at(fault(1), "a", "optimal"))
+		thinking, at(fault(1), "a", "optimal"), at(fault(1), "a", "optimal"))
 	one := outcome(1)
+	think(one)
 	want := []store.Profile{
 		{Model: "a", Variant: "optimal", Faulted: 2, FaultedRequests: 2 * one.Requests},
 		{
@@ -164,7 +167,8 @@ func TestProfileByModelAndVariant(t *testing.T) {
 			Model: "b", Variant: "optimal", Attempts: 1, Turns: one.Outcome.Turns,
 			Requests:    one.Requests,
 			InputTokens: one.InputTokens, OutputTokens: one.OutputTokens, WorkingMS: one.WorkingMS,
-			CostUSD: one.CostUSD,
+			CostUSD: one.CostUSD, CachedTokens: one.CachedTokens,
+			CacheWriteTokens: one.CacheWriteTokens,
 		},
 	}
 	got, err := db.Profile(t.Context())

@@ -17,6 +17,9 @@ type Work struct {
 	// Prompt is the mean number of tokens in a conversation's first prompt, Growth
 	// the number that each turn adds, and Reply the number in a reply.
 	Prompt, Growth, Reply float64
+	// Cached and CacheWrite are the shares of prompts that are read from a cache and
+	// written to it.
+	Cached, CacheWrite float64
 	// Latency is the mean time to a reply. The times are log-normal, and Sigma is
 	// the standard deviation of their logarithm.
 	Latency time.Duration
@@ -135,9 +138,10 @@ func (s *simulator) next(wake time.Time) bool {
 	e := heap.Pop(&s.events).(event)
 	s.now = e.at
 	c := e.conversation
+	prompt := s.work.Prompt + s.work.Growth*float64(c.turn)
 	usage := assay.Usage{
-		InputTokens:  int(s.work.Prompt + s.work.Growth*float64(c.turn)),
-		OutputTokens: int(s.work.Reply),
+		InputTokens: int(prompt), OutputTokens: int(s.work.Reply),
+		CachedTokens: int(prompt * s.work.Cached), CacheWriteTokens: int(prompt * s.work.CacheWrite),
 	}
 	s.queue.release(s.now, e.ticket, 0, assay.Response{Usage: usage}, nil)
 	s.total.Requests++

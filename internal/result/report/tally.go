@@ -47,18 +47,18 @@ type detail struct {
 	turnCounts, tokenBins map[int]int
 	input, output, calls  int
 	requests              int
-	usage assay.Usage // of all attempts
+	usage                 assay.Usage // of all attempts
 	// unlike counts outcomes by how the settings that were used differ from those asked.
-	unlike map[string]int
-	wasted, mistakes      int
-	working               int            // milliseconds
-	served                map[string]int // outcomes by the model that answered
-	deployments           map[string]int // outcomes by the deployment of their lane
-	deviations            map[string]int // outcomes by what was asked differently
-	truncated             int            // outcomes with a reply that was cut off for length
-	faultKinds            map[assay.FaultKind]int
-	adherence, given      float64
-	givenN                int
+	unlike           map[string]int
+	wasted, mistakes int
+	working          int            // milliseconds
+	served           map[string]int // outcomes by the model that answered
+	deployments      map[string]int // outcomes by the deployment of their lane
+	deviations       map[string]int // outcomes by what was asked differently
+	truncated        int            // outcomes with a reply that was cut off for length
+	faultKinds       map[assay.FaultKind]int
+	adherence, given float64
+	givenN           int
 }
 
 // A task numbers tasks in the order in which they were met.

@@ -78,9 +78,11 @@ func warnings(a *Analysis, cells []*cell, b Beside) []Warning {
 			"`serves` or `alias`. Check which model the deployment is.", misnamed(cells)},
 		{"drift", "More than one model answered", "Responses named several models. If these are " +
 			"different models, the rates belong to a mixture.", drifted(cells)},
-		{"settings", "Settings were not used as asked", "The endpoint reports that it used another " +
-			"setting, so the results do not belong to the one that they are filed under.",
-			otherwise(cells)},
+		{
+			"settings", "Settings were not used as asked", "The endpoint reports that it used another " +
+				"setting, so the results do not belong to the one that they are filed under.",
+			otherwise(cells),
+		},
 		{"truncated", "Replies were cut off for length", "A limit on tokens ended replies before " +
 			"the model did, so outcomes may show the limit rather than the model. Raise " +
 			"sampling.max_tokens, or leave it out.", truncated(cells)},

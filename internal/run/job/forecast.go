@@ -101,6 +101,8 @@ func (j *Job) work(
 		sum.Requests += p.Requests
 		sum.InputTokens += p.InputTokens
 		sum.OutputTokens += p.OutputTokens
+		sum.CachedTokens += p.CachedTokens
+		sum.CacheWriteTokens += p.CacheWriteTokens
 		sum.WorkingMS += p.WorkingMS
 	}
 	if sum.Attempts > 0 && sum.Requests > 0 {
@@ -108,7 +110,9 @@ func (j *Job) work(
 		return lane.Work{
 			Turns: n / float64(sum.Attempts), Sigma: hostedSigma,
 			Prompt: float64(sum.InputTokens) / n, Reply: float64(sum.OutputTokens) / n,
-			Latency: time.Duration(float64(sum.WorkingMS) / n * float64(time.Millisecond)),
+			Cached:     float64(sum.CachedTokens) / float64(max(1, sum.InputTokens)),
+			CacheWrite: float64(sum.CacheWriteTokens) / float64(max(1, sum.InputTokens)),
+			Latency:    time.Duration(float64(sum.WorkingMS) / n * float64(time.Millisecond)),
 		}, fmt.Sprintf("%d earlier attempts", sum.Attempts), nil
 	}
 

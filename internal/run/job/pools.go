@@ -109,6 +109,10 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 // lanes returns the lanes of each model. The list is empty for a built-in model.
 func (j *Job) lanes(providers *plan.Providers) (map[string][]plan.Lane, error) {
 	byModel := make(map[string][]plan.Lane)
+	prices, err := j.prices(providers)
+	if err != nil {
+		return nil, err
+	}
 	known := append([]string{}, sim.Names...)
 	if providers != nil {
 		known = append(known, providers.Models()...)
@@ -117,6 +121,13 @@ func (j *Job) lanes(providers *plan.Providers) (map[string][]plan.Lane, error) {
 		base := j.Experiment.Base(model)
 		if providers != nil {
 			byModel[model] = providers.Lanes(base)
+		}
+		for i := range byModel[model] {
+			if l := &byModel[model][i]; prices != nil && l.Serve.Price.IsZero() {
+				if l.Serve.Price, err = prices.Of(*l); err != nil {
+					return nil, err
+				}
+			}
 		}
 		if len(byModel[model]) > 0 || sim.Is(base) {
 			continue
@@ -130,6 +141,19 @@ func (j *Job) lanes(providers *plan.Providers) (map[string][]plan.Lane, error) {
 		return nil, j.Experiment.ModelError(model, message, hint)
 	}
 	return byModel, nil
+}
+
+// prices reads the price list of the command line or of the providers file. It returns nil if
+// there is none.
+func (j *Job) prices(providers *plan.Providers) (*plan.Prices, error) {
+	path := j.Experiment.Prices
+	if path == "" && providers != nil {
+		path = providers.Prices
+	}
+	if path == "" {
+		return nil, nil
+	}
+	return plan.LoadPrices(path)
 }
 
 // checkPrices returns an error if the experiment has a limit in dollars and a model has no
@@ -150,10 +174,10 @@ func (j *Job) checkPrices(lanes map[string][]plan.Lane) error {
 		return nil
 	}
 	const hint = "write price: {input: 0.27, output: 1.10} next to the model's limits, " +
-		"in dollars per million tokens, or limit tokens instead"
+		"in dollars per million tokens, name a price list with --prices, or limit tokens instead"
 	for _, model := range e.Models {
 		for _, l := range lanes[model] {
-			if l.Serve.Price == (lane.Price{}) {
+			if l.Serve.Price.IsZero() {
 				message := fmt.Sprintf(
 					"%s limits dollars, but model %s has no price at provider %s",
 					field, model, l.Provider)

@@ -53,6 +53,8 @@ type Experiment struct {
 	Sampling     assay.Sampling              `yaml:"-" json:"sampling"`
 	Generation   Generation                  `yaml:"sampling" json:"-"`
 	Providers    string                      `yaml:"providers" json:"providers,omitempty"`
+	// Prices is the path of a price list that replaces the one in the providers file.
+	Prices string `yaml:"-" json:"-"`
 
 	doc          *document
 	modelsChosen bool // by SetModels

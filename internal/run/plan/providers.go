@@ -18,6 +18,8 @@ import (
 // which keys and within which limits.
 type Providers struct {
 	Providers map[string]Endpoint `yaml:"providers"`
+	// Prices is the path of a price list for models without a price here, or "".
+	Prices string `yaml:"prices"`
 
 	doc *document
 }
@@ -56,9 +58,9 @@ type Serve struct {
 // A Lane is one combination of endpoint, key and deployment that serves a
 // model.
 type Lane struct {
-	Provider, KeyName, Deployment string
-	Endpoint                      Endpoint
-	Serve                         Serve
+	Provider, KeyName, Model, Deployment string
+	Endpoint                             Endpoint
+	Serve                                Serve
 }
 
 // Name returns the lane's readable name: provider/key/deployment.
@@ -78,6 +80,9 @@ func LoadProviders(path string, getenv func(string) (string, bool)) (*Providers,
 	p := &Providers{doc: doc}
 	if err := doc.decode(p); err != nil {
 		return nil, err
+	}
+	if p.Prices != "" {
+		p.Prices = relative(doc.dir, p.Prices)
 	}
 	if len(p.Providers) == 0 {
 		return nil, doc.at("$.providers", "no providers are listed",
@@ -162,14 +167,8 @@ func (p *Providers) checkModels(name string, e *Endpoint) error {
 					"remove it if you do not know the limit; the lane finds it out")
 			}
 		}
-		for _, n := range []struct {
-			field string
-			value float64
-		}{{"price.input", s.Price.Input}, {"price.output", s.Price.Output}} {
-			if n.value < 0 {
-				return p.doc.at(place+"."+n.field, fmt.Sprintf("%s is negative", n.field),
-					"remove it if you do not know the price")
-			}
+		if err := checkPrice(p.doc, place+".price", s.Price); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -214,7 +213,7 @@ func (p *Providers) Lanes(model string) []Lane {
 		for _, d := range s.names(model) {
 			for _, k := range e.Keys {
 				lanes = append(lanes, Lane{
-					Provider: name, KeyName: k, Deployment: d, Endpoint: e, Serve: s,
+					Provider: name, KeyName: k, Model: model, Deployment: d, Endpoint: e, Serve: s,
 				})
 			}
 		}

@@ -114,7 +114,9 @@ func TestProvidersErrors(t *testing.T) {
 			"header of HTTP", "serves: [M-0324]", "headers: {Host: x}",
 			"15:19: the header Host cannot be set, because requests need it",
 		},
-		{"negative price", "output: 1.10", "output: -1", "price.output is negative"},
+		{"negative price", "output: 1.10", "output: -1", "price.output is -1, want 0 to 1000000"},
+		{"negative cached", "output: 1.10", "output: 1, cached: -1", "price.cached is -1"},
+		{"price", "output: 1.10", "output: 1, cachd: 1", "hint: did you mean cached?"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			text := strings.Replace(providersText, tc.old, tc.new, 1)

@@ -326,6 +326,12 @@ func TestDocumentedFields(t *testing.T) {
 			continue
 		}
 		examples++
+		if strings.Contains(text, "{input: ") {
+			if _, err := plan.LoadPrices(write(t, "p.yaml", text)); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
 		if !strings.Contains(text, "models:") {
 			text = "models: [a]\n" + text
 		}

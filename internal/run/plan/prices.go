@@ -1,0 +1,80 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/lane"
+)
+
+// Prices is a price list: what models cost, by their names in providers files or by the names of
+// deployments.
+type Prices struct {
+	models map[string]lane.Price
+	doc    *document
+}
+
+// LoadPrices reads a price list.
+func LoadPrices(path string) (*Prices, error) {
+	doc, err := readDocument(path)
+	if err != nil {
+		if e, ok := err.(*Error); ok && e.Line == 0 {
+			e.Hint = "a price list is a YAML file such as\n" +
+				"  gpt-5: {input: 1.25, cached: 0.125, output: 10}"
+		}
+		return nil, err
+	}
+	p := &Prices{doc: doc}
+	if err := doc.decode(&p.models); err != nil {
+		return nil, err
+	}
+	for _, model := range slices.Sorted(maps.Keys(p.models)) {
+		if err := checkPrice(doc, "$."+quote(model), p.models[model]); err != nil {
+			return nil, err
+		}
+		for _, field := range []string{"input", "output"} {
+			if doc.node("$."+quote(model)+"."+field) == nil {
+				return nil, doc.atKey("$", model, fmt.Sprintf("the price of %s has no %s", model, field),
+					"write "+field+": 0 if it costs nothing")
+			}
+		}
+	}
+	return p, nil
+}
+
+// checkPrice checks a price at a place in a file.
+func checkPrice(doc *document, place string, p lane.Price) error {
+	for _, n := range []struct {
+		field string
+		value float64
+	}{
+		{"input", p.Input},
+		{"output", p.Output},
+		{"cached", *cmp.Or(p.Cached, new(float64))},
+		{"cache_write", *cmp.Or(p.CacheWrite, new(float64))},
+	} {
+		if !(n.value >= 0 && n.value <= 1e6) {
+			return doc.at(place+"."+n.field,
+				fmt.Sprintf("price.%s is %v, want 0 to 1000000", n.field, n.value),
+				"prices are in dollars per million tokens; remove it if you do not know it")
+		}
+	}
+	return nil
+}
+
+// Of returns the price of a lane's model.
+func (p *Prices) Of(l Lane) (lane.Price, error) {
+	for _, name := range []string{l.Model, l.Deployment} {
+		if price, ok := p.models[name]; ok {
+			return price, nil
+		}
+	}
+	hint := assay.NameHint(l.Model, slices.Collect(maps.Keys(p.models)))
+	return lane.Price{}, &Error{
+		File: p.doc.name, Message: "there is no price for model " + l.Model,
+		Hint: cmp.Or(hint, fmt.Sprintf("write %s: {input: 0, output: 0} if it costs nothing", l.Model)),
+	}
+}
