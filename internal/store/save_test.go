@@ -69,6 +69,7 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	settled.Sampling = assay.Sampling{
 		Temperature: &temperature, TopP: &topP, MaxTokens: &tokens, Seed: pointer(int64(-7)),
 		Effort: "high", Thinking: &tokens, ToolChoice: "required", Extra: `{"top_k":40}`,
+		Headers: `{"X-A":"b"}`,
 	}
 	think(settled)
 	settled.Tokens, settled.USD = 50_000, 0.125
