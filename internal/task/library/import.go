@@ -162,6 +162,7 @@ func (im *importer) tasks(ctx context.Context) iter.Seq2[assay.Task, error] {
 				continue
 			}
 			im.report.count(t)
+			im.report.leaveOut(e)
 			if !yield(t, nil) {
 				return
 			}
@@ -295,6 +296,9 @@ func (im *importer) checkOrder(t assay.Task, note noter) {
 func (im *importer) finished() Report {
 	r := im.report
 	sortCounts(r.Counts)
+	slices.SortFunc(r.Unused, func(a, b UnusedField) int {
+		return cmp.Or(b.Tasks-a.Tasks, strings.Compare(a.Name, b.Name))
+	})
 	slices.SortFunc(r.Findings, func(a, b Finding) int {
 		return slices.Index(findingKinds, a.Kind) - slices.Index(findingKinds, b.Kind)
 	})

@@ -1,8 +1,11 @@
 package library
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -86,6 +89,62 @@ type Report struct {
 	Counts   []Count        `json:"counts"` // of the kept tasks
 	Findings []Finding      `json:"findings"`
 	Gaps     DependencyGaps `json:"dependency_gaps"`
+	// Unused lists the fields of kept tasks that were not imported, most frequent first.
+	Unused []UnusedField `json:"unused_fields,omitempty"`
+	// OtherPlans counts the kept tasks whose own workflow has other tools, or another order of
+	// them, than required_tools. Plans are made from the latter.
+	OtherPlans int `json:"other_plans,omitempty"`
+}
+
+// An UnusedField is a field of imported tasks that has no place in a library.
+type UnusedField struct {
+	Name  string `json:"name"`
+	Tasks int    `json:"tasks"`
+}
+
+// leaveOut counts the fields of a kept task that are not imported.
+func (r *Report) leaveOut(e entry) {
+	for _, name := range e.unused {
+		i := slices.IndexFunc(r.Unused, func(u UnusedField) bool { return u.Name == name })
+		if i < 0 {
+			i = len(r.Unused)
+			r.Unused = append(r.Unused, UnusedField{Name: name})
+		}
+		r.Unused[i].Tasks++
+	}
+	if e.workflow != nil && !slices.Equal(sequence(e.workflow), e.RequiredTools) {
+		r.OtherPlans++
+	}
+}
+
+// sequence returns the tools of a workflow, in order: a list of names, a list of steps, or an
+// object with either as its optimal_sequence or steps. It returns nil for other forms.
+func sequence(workflow json.RawMessage) (tools []string) {
+	var object struct {
+		Sequence []string        `json:"optimal_sequence"`
+		Steps    json.RawMessage `json:"steps"`
+	}
+	if json.Unmarshal(workflow, &object) == nil {
+		if object.Sequence != nil {
+			return object.Sequence
+		}
+		workflow = object.Steps
+	}
+	if json.Unmarshal(workflow, &tools) == nil {
+		return tools
+	}
+	var steps []struct {
+		Tool string `json:"tool"`
+		Name string `json:"tool_name"`
+	}
+	if json.Unmarshal(workflow, &steps) != nil {
+		return nil
+	}
+	tools = nil
+	for _, s := range steps {
+		tools = append(tools, cmp.Or(s.Tool, s.Name))
+	}
+	return tools
 }
 
 // maxExamples is the largest number of examples in a finding.
@@ -148,7 +207,31 @@ func (r Report) String() string {
 			fmt.Fprintf(&b, "  %s: %s\n", e.Task, e.Detail)
 		}
 	}
+	r.writeUnused(&b)
 	return b.String()
+}
+
+func (r Report) writeUnused(b *strings.Builder) {
+	if len(r.Unused) == 0 {
+		return
+	}
+	b.WriteString("fields that are not used:")
+	plans := 0
+	for i, u := range r.Unused {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(b, " %s (%s)", u.Name, plural(u.Tasks, "task"))
+		if u.Name == "workflow" {
+			plans = u.Tasks
+		}
+	}
+	b.WriteByte('\n')
+	if plans > 0 {
+		fmt.Fprintf(b, "%s with a workflow: plans are made from required_tools instead; "+
+			"the workflows of %d have other tools or another order\n",
+			plural(plans, "task"), r.OtherPlans)
+	}
 }
 
 // WriteTo writes the text of [Report.String].

@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -58,6 +59,9 @@ type entry struct {
 	foreignTask
 	number int   // from 1
 	offset int64 // where the element starts in the file
+	// unused are the fields that an import does not use, and workflow is the plan among them.
+	unused   []string
+	workflow json.RawMessage
 	// malformed is the reason why the element cannot be a task. It is empty for a task.
 	malformed string
 }
@@ -216,12 +220,38 @@ func (f *taskFile) list(visit func(entry) bool) (stopped bool, err error) {
 		f.read++
 		e := entry{number: f.read, offset: f.offset() - int64(len(raw))}
 		e.malformed = misshapen(json.Unmarshal(raw, &e.foreignTask))
+		if e.malformed == "" {
+			e.unused, e.workflow = unused(raw)
+		}
 		if !visit(e) {
 			return true, nil
 		}
 	}
 	_, err = f.token(slot{})
 	return false, err
+}
+
+// known are the fields of a foreignTask.
+var known = func() (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[foreignTask]()) {
+		names = append(names, f.Tag.Get("json"))
+	}
+	return names
+}()
+
+// unused returns the names of the fields of a task that no import reads.
+func unused(task json.RawMessage) (names []string, workflow json.RawMessage) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(task, &fields) != nil {
+		return nil, nil
+	}
+	for name := range fields {
+		// encoding/json does not mind the case of names.
+		if !slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
+			names = append(names, name)
+		}
+	}
+	return names, fields["workflow"]
 }
 
 // misshapen explains why a valid JSON value was not decoded. It returns "" for nil.
