@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -87,16 +88,17 @@ func (r *rebuilt) String() string {
 			c.Experiment, strings.Join(c.Fields, ", "), c.Kept.Run, c.Kept.Store, c.Left.Run,
 			c.Left.Store)
 	}
-	for _, c := range firstOf(&b, r.Conflicts, "conflicts") {
-		verb := "differ"
-		if c.Kept.Level == c.Left.Level {
-			verb = "agree"
-		}
-		fmt.Fprintf(&b,
-			"trial %s has two outcomes, which %s: "+
-				"kept %s of run %s in %s, left %s of run %s in %s\n",
-			c.Trial, verb, c.Kept.Level, c.Kept.Run, c.Kept.Store, c.Left.Level, c.Left.Run,
-			c.Left.Store)
+	differ := slices.DeleteFunc(slices.Clone(r.Conflicts), func(c store.Conflict) bool {
+		return c.Kept.Level == c.Left.Level
+	})
+	for _, c := range firstOf(&b, differ, "conflicts") {
+		fmt.Fprintf(&b, "trial %s has two outcomes, which differ: "+
+			"kept %s of run %s in %s, left %s of run %s in %s\n",
+			c.Trial, c.Kept.Level, c.Kept.Run, c.Kept.Store, c.Left.Level, c.Left.Run, c.Left.Store)
+	}
+	if n := len(r.Conflicts) - len(differ); n > 0 {
+		fmt.Fprintf(&b, "%s two outcomes, which agree: the earlier ones were kept\n",
+			countedVerb(n, "trial", "has", "have"))
 	}
 	for _, l := range firstOf(&b, r.Lost, "losses") {
 		fmt.Fprintf(&b, "left: %s\n", l)
@@ -115,11 +117,7 @@ func (r *rebuilt) String() string {
 			counted(r.Copied.Lost, "attempt"))
 	}
 	if r.Missing > 0 {
-		verb := "are"
-		if r.Missing == 1 {
-			verb = "is"
-		}
-		fmt.Fprintf(&b, "; %s %s missing", counted(int(r.Missing), "attempt"), verb)
+		fmt.Fprintf(&b, "; %s missing", countedVerb(int(r.Missing), "attempt", "is", "are"))
 	}
 	if r.Unreadable > 0 {
 		fmt.Fprintf(&b, "; %s lost everything after the damage", counted(r.Unreadable, "table"))
@@ -129,4 +127,11 @@ func (r *rebuilt) String() string {
 	}
 	b.WriteString("\n")
 	return b.String()
+}
+
+func countedVerb(n int, noun, one, many string) string {
+	if n == 1 {
+		many = one
+	}
+	return counted(n, noun) + " " + many
 }

@@ -28,6 +28,10 @@ type runResult struct {
 
 // print prints the table, the progress and speed of the run, and the next commands.
 func (r *runResult) print(ctx context.Context) error {
+	if r.flags.quiet {
+		r.printDone()
+		return nil
+	}
 	table, err := r.job.Tables(ctx, r.db)
 	if err != nil {
 		return err
@@ -43,13 +47,7 @@ func (r *runResult) print(ctx context.Context) error {
 		fmt.Fprintln(r.out)
 	}
 
-	s := r.sum
-	if s.Settled == 0 && s.Done == s.Planned {
-		r.say("All %d trials of %s were done already, so nothing was run.", s.Planned, s.Experiment)
-	} else {
-		r.say("%d of %d trials done, %d in this run, in %s with %d requests.",
-			s.Done, s.Planned, s.Settled, duration(s.Wall), s.Requests)
-	}
+	r.printDone()
 	r.printSpeed()
 	r.printUnfinished()
 
@@ -65,6 +63,16 @@ func (r *runResult) print(ctx context.Context) error {
 	}
 	r.printNext()
 	return nil
+}
+
+func (r *runResult) printDone() {
+	s := r.sum
+	if s.Settled == 0 && s.Done == s.Planned {
+		r.say("All %d trials of %s were done already, so nothing was run.", s.Planned, s.Experiment)
+		return
+	}
+	r.say("%d of %d trials done, %d in this run, in %s with %d requests.",
+		s.Done, s.Planned, s.Settled, duration(s.Wall), s.Requests)
 }
 
 // printWarnings lists the titles of warnings. Pending trials are mentioned later anyway.

@@ -23,6 +23,7 @@ type runFlags struct {
 	chosen
 	store       string
 	display     string
+	quiet       bool
 	simLatency  time.Duration
 	logDir      string // "" for the default
 	logLevel    string
@@ -107,6 +108,7 @@ parked trials, 130 interrupted.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.display, "display", "auto",
 		"how to show progress: "+strings.Join(displays, ", "))
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print errors and the last line only")
 	flags.StringVar(&f.logDir, "log-dir", "",
 		"the `directory` of logs, one file per run; none turns logs off (default STORE.logs)")
 	flags.StringVar(&f.logLevel, "log-level", "info",
@@ -124,6 +126,9 @@ func (f *runFlags) check() error {
 		known := "known are " + strings.Join(displays, ", ")
 		return usageError("unknown display %q\nhint: %s",
 			f.display, cmp.Or(assay.NameHint(f.display, displays), known))
+	}
+	if f.quiet && f.display != "auto" {
+		return usageError("--quiet and --display exclude each other")
 	}
 	if _, ok := logLevels[f.logLevel]; !ok {
 		return usageError("unknown level %q\nhint: --log-level is debug, info, warn or error",
@@ -202,6 +207,8 @@ func (f *runFlags) displayMode(p *process) string {
 	switch {
 	case f.display != "auto":
 		return f.display
+	case f.quiet:
+		return "none"
 	case p.errTerminal:
 		return "live"
 	}
