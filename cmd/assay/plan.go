@@ -117,7 +117,7 @@ func writeGaps(p *process, out job.Estimate) {
 		n += l.Tasks
 	}
 	if n > 0 {
-		p.say("%d tasks have too few steps for a flaw and are left out of its cells.", n)
+		p.say("Too few steps for a flaw, so left out of its cells: %s.", counted(n, "task"))
 		fmt.Fprintln(p.out)
 	}
 }
