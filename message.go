@@ -26,6 +26,15 @@ type Message struct {
 	CallID string `json:"tool_call_id,omitempty"`
 }
 
+// size returns the number of bytes that a model reads or writes.
+func (m *Message) size() int {
+	n := len(m.Content) + len(m.Reasoning)
+	for _, c := range m.Calls {
+		n += len(c.Name) + len(c.Arguments)
+	}
+	return n
+}
+
 // State is what an endpoint wants to see again, unchanged, with the reply that it came with:
 // signed thinking, for example. Only the protocol that made it understands Data.
 type State struct {

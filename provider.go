@@ -119,11 +119,30 @@ type Response struct {
 	Quotas []QuotaState
 }
 
+// Spent returns the usage of a reply to req. If the endpoint does not report it, Spent estimates a
+// token for every four bytes, so that limits on tokens hold all the same.
+func (r *Response) Spent(req *Request) (u Usage, estimated bool) {
+	if r.Usage.Total() > 0 || r.Message.Role == "" {
+		return r.Usage, false
+	}
+	const bytesPerToken = 4
+	for i := range req.Messages {
+		u.InputTokens += req.Messages[i].size()
+	}
+	for i := range req.Functions {
+		u.InputTokens += len(req.Functions[i].Description) + len(req.Functions[i].Parameters)
+	}
+	u.InputTokens = u.InputTokens/bytesPerToken + 1
+	u.OutputTokens = r.Message.size()/bytesPerToken + 1
+	return u, true
+}
+
 // Truncated reports whether a reply that ended for this reason was cut off for length, in the
 // words of any protocol.
 func Truncated(finish string) bool {
 	switch strings.ToLower(finish) {
-	case "length", "max_tokens", "max_output_tokens", "model_context_window_exceeded":
+	case "length", "max_tokens", "max_output_tokens", "max_completion_tokens", "model_length",
+		"model_context_window_exceeded":
 		return true
 	}
 	return false

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/assay-eval/assay"
 )
 
 // odd stands between the program and a simulated server, and behaves as gateways do: it wants no
@@ -17,6 +19,8 @@ import (
 type odd struct {
 	t       *testing.T
 	backend string
+	// silent is true if the gateway does not report the usage, and does nothing else.
+	silent  bool
 	replies atomic.Int64
 }
 
@@ -30,7 +34,7 @@ func (o *odd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, `{"error":{"message":"Unsupported parameter: temperature"}}`)
 		return
-	case o.replies.Add(1)%4 == 0:
+	case o.replies.Add(1)%4 == 0 && !o.silent:
 		_, _ = io.WriteString(w, `{"model":"sim/listed","choices":[{"finish_reason":"error",`+
 			`"message":{"content":"The task is comp"},"error":{"code":502,"message":"lost"}}]}`)
 		return
@@ -51,7 +55,14 @@ func (o *odd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain")
 	w.WriteHeader(resp.StatusCode)
 	_, _ = io.WriteString(w, ": OPENROUTER PROCESSING\n\n")
-	_, _ = io.Copy(w, resp.Body)
+	reply, err := io.ReadAll(resp.Body)
+	if err != nil {
+		o.t.Error(err)
+	}
+	if o.silent {
+		reply = bytes.Replace(reply, []byte(`"usage":{`), []byte(`"unusual":{`), 1)
+	}
+	_, _ = w.Write(reply)
 }
 
 // TestStrangeGatewayChangesNoOutcome runs trials at an odd gateway. Their outcomes are those of a
@@ -85,5 +96,44 @@ func TestStrangeGatewayChangesNoOutcome(t *testing.T) {
 			t.Errorf("attempt on %s deviates in %q", a.Lane, a.Deviations)
 		}
 		noScore(t, a)
+	}
+}
+
+// TestTokenLimitsHoldWithoutUsage checks that estimates stand for a usage that is not reported, in
+// the budget of a run and in the limit of an episode, and that the user is told so.
+func TestTokenLimitsHoldWithoutUsage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	gateway := httptest.NewServer(&odd{t: t, backend: serve(t).url, silent: true})
+	defer gateway.Close()
+	file(t, dir, "providers.yaml", strings.Replace(
+		providersFile(gateway.URL, "{concurrency: 2}"), "[SIM_KEY]", "none", 1))
+	const text = "models: [sim/listed]\nvariants: [optimal]\ntasks_per_type: 20\n" +
+		"providers: providers.yaml\n"
+
+	budget := file(t, dir, "budget.yaml", text+"budget: {tokens: 20000}\n")
+	db := filepath.Join(dir, "budget.db")
+	r := call(t, nil, "run", budget, "--store", db, "--display", "plain")
+	if r.code != exitIncomplete || !strings.Contains(r.out+r.err, "limits on tokens count estimates") {
+		t.Errorf("exit code %d without a note\n%s%s", r.code, r.out, r.err)
+	}
+	if n := len(attempts(t, db)); n == 0 || n > 20 {
+		t.Errorf("%d attempts within 20,000 tokens, want some", n)
+	}
+
+	limit := file(t, dir, "limit.yaml", text+"limits: {tokens: 1000}\n")
+	db = filepath.Join(dir, "limit.db")
+	must(t, nil, "run", limit, "--store", db, "--display", "none")
+	limited := 0
+	for _, a := range attempts(t, db) {
+		if a.Outcome.Turns > 2 {
+			t.Errorf("an episode with 1,000 tokens has %d turns", a.Outcome.Turns)
+		}
+		if a.Ended == assay.TokenLimit {
+			limited++
+		}
+	}
+	if limited == 0 {
+		t.Error("no episode ended by its limit of tokens")
 	}
 }

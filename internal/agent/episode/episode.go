@@ -77,6 +77,9 @@ type episode struct {
 	transcript assay.Transcript
 	attempt    assay.Attempt
 	waits      assay.Waits
+	// tokens is what the episode has used of its limit. It differs from the attempt's usage if the
+	// endpoint does not report that.
+	tokens int
 }
 
 // begin sets up the world and writes the opening messages.
@@ -124,7 +127,7 @@ func (e *episode) turns(ctx context.Context) error {
 // Limits are checked between turns because the size of a reply is only known once it has arrived.
 func (e *episode) spent() assay.Ended {
 	switch {
-	case e.trial.Tokens > 0 && e.attempt.Usage().Total() >= e.trial.Tokens:
+	case e.trial.Tokens > 0 && e.tokens >= e.trial.Tokens:
 		return assay.TokenLimit
 	case e.trial.USD > 0 && e.attempt.CostUSD >= e.trial.USD:
 		return assay.CostLimit
@@ -142,8 +145,9 @@ func (e *episode) ask(ctx context.Context) (*assay.Message, error) {
 		detail := "the trial's working time of " + e.budget.String() + " is used up"
 		return nil, &assay.Fault{Kind: assay.Timeout, Detail: detail}
 	}
-	resp, err := e.provider.Chat(ctx, e.request(left))
-	e.account(&resp)
+	req := e.request(left)
+	resp, err := e.provider.Chat(ctx, req)
+	e.account(&req, &resp)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +191,9 @@ func stopped(ctx context.Context) *assay.Fault {
 	return f
 }
 
-func (e *episode) account(resp *assay.Response) {
+func (e *episode) account(req *assay.Request, resp *assay.Response) {
+	spent, _ := resp.Spent(req)
+	e.tokens += spent.Total()
 	e.waits = e.waits.Add(resp.Waits)
 	e.attempt.Add(resp)
 }

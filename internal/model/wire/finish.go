@@ -22,7 +22,7 @@ type ending struct {
 
 var (
 	complete  = ending{}
-	cutOff    = ending{mayBeEmpty: true} // by a limit of tokens
+	cutOff    = ending{mayBeEmpty: true} // for length; see [assay.Truncated]
 	badCall   = ending{mayBeEmpty: true} // the endpoint could not parse the model's call
 	declined  = ending{mayBeEmpty: true} // by the model
 	filtered  = ending{fault: assay.ContentFilter}
@@ -47,13 +47,6 @@ var endings = map[string]ending{
 	"tool_call":     complete,
 	"tool_calls":    complete,
 	"tool_use":      complete,
-
-	"length":                        cutOff,
-	"max_tokens":                    cutOff,
-	"max_output_tokens":             cutOff,
-	"max_completion_tokens":         cutOff,
-	"model_length":                  cutOff,
-	"model_context_window_exceeded": cutOff,
 
 	"malformed_function_call":    badCall, // Gemini
 	"malformed_response":         badCall,
@@ -99,6 +92,9 @@ var endings = map[string]ending{
 func endingOf(reason string) (ending, bool) {
 	reason = reason[strings.LastIndexByte(reason, ':')+1:]
 	reason = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(reason)), "-", "_")
+	if assay.Truncated(reason) {
+		return cutOff, true
+	}
 	e, known := endings[reason]
 	return e, known
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/engine"
-	"github.com/assay-eval/assay/internal/run/gate"
 )
 
 // engineConfig connects the engine to the pools, the store and the gate.
@@ -107,7 +106,7 @@ func (s *Session) attempt(
 	}
 	s.gate.Begin(trial.Cell)
 	defer s.gate.End(trial.Cell)
-	return runner.Run(ctx, &gated{s.pools.ByModel[trial.Model], s.gate, trial.Cell}, trial, task)
+	return runner.Run(ctx, &gated{s.pools.ByModel[trial.Model], s, trial.Cell}, trial, task)
 }
 
 // noTask returns the attempt at a trial whose task cannot be read.
@@ -126,17 +125,28 @@ func noTask(ctx context.Context, trial *assay.Trial, err error) *assay.Attempt {
 // gated asks the gate before each request and reports the cost afterwards.
 type gated struct {
 	assay.Provider
-	gate *gate.Gate
-	cell assay.Cell
+	session *Session
+	cell    assay.Cell
 }
 
 func (g *gated) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
-	if f := g.gate.Allow(g.cell); f != nil {
+	if f := g.session.gate.Allow(g.cell); f != nil {
 		return assay.Response{}, f
 	}
 	resp, err := g.Provider.Chat(ctx, req)
-	g.gate.Spend(g.cell, resp.Usage, resp.Cost)
+	spent, estimated := resp.Spent(&req)
+	g.session.gate.Spend(g.cell, spent, resp.Cost)
+	if estimated && g.session.limitsTokens() && !g.session.knows(resp.Lane+" usage") {
+		g.session.note(resp.Lane + " does not report how many tokens replies use, so limits on " +
+			"tokens count estimates")
+	}
 	return resp, err
+}
+
+// limitsTokens reports whether the experiment limits tokens.
+func (s *Session) limitsTokens() bool {
+	b := s.Experiment.Budget
+	return s.Experiment.Limits.Tokens+b.Tokens+b.PerModel.Tokens+b.PerCell.Tokens > 0
 }
 
 // skip returns why a trial must not start, or "".
