@@ -85,6 +85,7 @@ func NewPool(model string, lanes []Config, options Options) *Pool {
 // holds no slot meanwhile.
 func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
 	var waits assay.Waits
+	var paid assay.Response // by requests that failed although they used tokens
 	hangs, rescue, avoid := 0, false, ""
 	defer p.rescue(&rescue, false)
 	bytes := size(req)
@@ -94,10 +95,12 @@ func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, err
 		t, err := p.acquire(ctx, w, p.options.Queue-waits.Queued)
 		waits.Queued += time.Since(asked)
 		if err != nil {
-			return assay.Response{Waits: waits}, err
+			return assay.Response{Usage: paid.Usage, Cost: paid.Cost, Waits: waits}, err
 		}
 		resp, fault := p.send(ctx, t, bytes, req, &waits)
-		resp.Waits = waits
+		resp.Usage, resp.Waits = paid.Usage.Add(resp.Usage), waits
+		resp.Cost = assay.RoundUSD(paid.Cost + resp.Cost)
+		paid = resp
 		if fault == nil {
 			return resp, nil
 		}

@@ -1,7 +1,9 @@
 package lane_test
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
@@ -45,4 +47,38 @@ func TestSimulationPricesCaches(t *testing.T) {
 	if d := got.Cost - want; d > 1e-9 || d < -1e-9 {
 		t.Errorf("cost %v, want %v", got.Cost, want)
 	}
+}
+
+// A waster's first replies cost tokens, but cannot be used.
+type waster struct{ bad int }
+
+func (w *waster) Chat(context.Context, assay.Request) (assay.Response, error) {
+	resp := assay.Response{Usage: assay.Usage{InputTokens: 100, OutputTokens: 10}}
+	if w.bad > 0 {
+		w.bad--
+		return resp, &assay.Fault{Kind: assay.Malformed}
+	}
+	return resp, nil
+}
+
+// TestFailedRequestsArePaid checks that a turn's usage and cost are those of all its requests.
+func TestFailedRequestsArePaid(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for bad, paid := range []int{1, 2, 3, 4, 5, 5} {
+			p := lane.NewPool("m", []lane.Config{{
+				Name: "l", Provider: &waster{bad}, Price: lane.Price{Input: 1, Output: 10},
+				Serves: []string{""},
+			}}, lane.Options{})
+			resp, err := p.Chat(t.Context(), assay.Request{})
+			if failed := bad == lane.MaxRequests; (err != nil) != failed {
+				t.Errorf("after %d bad replies: %v", bad, err)
+			}
+			want := assay.Usage{InputTokens: 100 * paid, OutputTokens: 10 * paid}
+			if cost := assay.RoundUSD(0.0002 * float64(paid)); resp.Usage != want || resp.Cost != cost {
+				t.Errorf("after %d bad replies: usage %+v, $%v; want %+v, $%v",
+					bad, resp.Usage, resp.Cost, want, cost)
+			}
+		}
+	})
 }

@@ -179,6 +179,8 @@ func (x *exchange) answer() {
 		tokens := len(body.thought.text()) / 4
 		body.Usage = resp.Usage.Add(assay.Usage{OutputTokens: tokens, ReasoningTokens: tokens})
 	}
+	body.Usage = x.server.cached(x.req, body.Usage)
+	x.server.stats.charge(x.req.Model, x.server.cfg.Tariff, body.Usage)
 	x.used = cost{body.Usage.InputTokens, body.Usage.OutputTokens}
 	x.server.stats.tokens(body.Usage.InputTokens, body.Usage.OutputTokens)
 	if fault == "wrong-model" {

@@ -46,6 +46,8 @@ type Config struct {
 	// [ThinkingNone]. A request is refused if a reply with calls comes back without
 	// its thought.
 	Thinking string
+	// Tariff is what the server charges. The default is nothing.
+	Tariff Tariff
 	// Latency is added to the provider's own time. The default is 0.
 	Latency Latency
 	// Faults are injected into a share of the requests within their limits. The
@@ -69,6 +71,8 @@ type Server struct {
 
 	mu    sync.Mutex
 	lanes map[laneID]*lane // guarded by mu
+	// prefixes has the hashes of the conversations in the cache.
+	prefixes map[uint64]struct{} // guarded by mu
 }
 
 // laneID is the unit of limits.
@@ -95,6 +99,8 @@ func New(cfg Config) (*Server, error) {
 		limits: make(map[string]Limit),
 		closed: make(chan struct{}),
 		lanes:  make(map[laneID]*lane),
+
+		prefixes: make(map[uint64]struct{}),
 	}
 	for _, m := range cfg.Models {
 		if other, dup := s.names[canonical(m)]; dup {

@@ -24,8 +24,10 @@ type Stats struct {
 	// PromptTokens and CompletionTokens include replies spoilt by a fault.
 	PromptTokens     int64 `json:"prompt_tokens"`
 	CompletionTokens int64 `json:"completion_tokens"`
-	InFlight         int64 `json:"in_flight"`
-	MaxInFlight      int64 `json:"max_in_flight"`
+	// Bills are what the server charges, by model; see [Config.Tariff].
+	Bills       map[string]Bill `json:"bills,omitempty"`
+	InFlight    int64           `json:"in_flight"`
+	MaxInFlight int64           `json:"max_in_flight"`
 	// BusySeconds is the sum of the times that requests were in flight. With two in
 	// flight it grows by two per second.
 	BusySeconds float64 `json:"busy_seconds"`
