@@ -46,18 +46,30 @@ func PlannedTrials(ctx context.Context, e store.Experiment) iter.Seq2[assay.Tria
 func (j *Job) Reading(
 	ctx context.Context, db *store.DB, e store.Experiment, where export.Where,
 ) (x *reading.Experiment, err error) {
+	references, err := j.references(ctx, db)
+	if err != nil {
+		return nil, err
+	}
 	x = &reading.Experiment{
 		Stored:   e,
 		Design:   j.Design(),
 		Where:    where,
 		Settings: j.settings(e),
 		Trials: func(yield func(assay.Trial) bool) {
-			for t := range j.Trials() {
-				if where.HasTrial(&t) && !yield(t) {
-					return
+			for _, trials := range []iter.Seq[assay.Trial]{slices.Values(references), j.Trials()} {
+				for t := range trials {
+					if where.HasTrial(&t) && !yield(t) {
+						return
+					}
 				}
 			}
 		},
+	}
+	if n := len(references); n > 0 {
+		x.Settings = append(x.Settings, report.Fact{
+			Name:  "beside the plan",
+			Value: fmt.Sprintf("%d trials with the optimal plan, which other experiments ran", n),
+		})
 	}
 	skipped, stops, err := j.stoppedEarly(ctx, db, where.HasTrial)
 	if err != nil {
@@ -72,6 +84,31 @@ func (j *Job) Reading(
 	}
 	x.Prompts, err = j.prompts(ctx)
 	return x, err
+}
+
+// references returns the trials with the optimal plan that the store has for an experiment with
+// flawed plans only. Without them, its report could not say what the flaws cost.
+func (j *Job) references(ctx context.Context, db *store.DB) (trials []assay.Trial, err error) {
+	e, needed := j.Experiment.WithOptimal()
+	if !needed {
+		return nil, nil
+	}
+	settled, err := db.Settled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := e.Expand(ctx, j.Library.Refs, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range e.Models {
+		for t := range p.Trials(m) {
+			if settled.Has(t.ID) {
+				trials = append(trials, t)
+			}
+		}
+	}
+	return trials, nil
 }
 
 // Design returns the facts that a report needs besides the trials.

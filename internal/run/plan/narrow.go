@@ -120,3 +120,23 @@ func sameDesign(a, b json.RawMessage) bool {
 	}
 	return maps.EqualFunc(x, y, func(v, w json.RawMessage) bool { return bytes.Equal(v, w) })
 }
+
+// WithOptimal returns the experiment with the optimal plan in place of flawed ones. Needed is
+// false if it has other variants, or if no plan is flawed.
+func (e *Experiment) WithOptimal() (optimal *Experiment, needed bool) {
+	for _, f := range e.EachFactors() {
+		if slices.ContainsFunc(f.Variants, func(v string) bool { return !flawed(v) }) {
+			return nil, false
+		}
+	}
+	x := *e
+	x.Parts = slices.Clone(e.Parts)
+	factors := []*Factors{&x.Factors}
+	for i := range x.Parts {
+		factors = append(factors, &x.Parts[i].Factors)
+	}
+	for _, f := range factors {
+		f.Variants, f.Severities = Names{assay.Optimal}, nil
+	}
+	return &x, true
+}
