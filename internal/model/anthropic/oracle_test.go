@@ -415,6 +415,8 @@ func FuzzReply(f *testing.F) {
 	f.Add(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)
 	f.Add(`{"content":[{"type":"text"},7,null,{"type":"odd"}],"stop_reason":"max_tokens"}`)
 	f.Add(`{"content":{"0":1},"usage":{"input_tokens":1e999}}`)
+	f.Add("data: {\"type\":\"message_start\",\"message\":{}}\n\ndata: {\"type\":\"content_block_start\"}\n\n" +
+		"data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n")
 	f.Fuzz(func(t *testing.T, body string) {
 		endpoint := &canned{body: body}
 		p := endpoint.provider(t)

@@ -61,6 +61,13 @@ func parseBlock(raw json.RawMessage) replyBlock {
 // read classifies a reply and copies it to resp. turn is part of the IDs given to calls that have
 // none. A reply that ends in a fault may have been paid for, so its usage is read too.
 func (p *Provider) read(reply *wire.Reply, turn int, resp *assay.Response) error {
+	if reply.Status < 300 && wire.IsStream(reply.Body) {
+		body, err := assemble(wire.Events(reply.Body))
+		if err != nil {
+			return p.Unreadable(err.Error(), reply)
+		}
+		reply.Body = body
+	}
 	fault := p.Fault(reply)
 	doc := new(message)
 	err := wire.Unmarshal(reply.Body, doc)
