@@ -25,11 +25,8 @@ type anthropicRequest struct {
 	Tools       []anthropicTool    `json:"tools"`
 	Temperature *float64           `json:"temperature"`
 	TopP        *float64           `json:"top_p"`
-	Thinking    struct {
-		Type   string `json:"type"`
-		Budget int    `json:"budget_tokens"`
-	} `json:"thinking"`
-	Output struct {
+	Thinking    chatThinking       `json:"thinking"`
+	Output      struct {
 		Effort string `json:"effort"`
 	} `json:"output_config"`
 	ToolChoice struct {
@@ -101,16 +98,10 @@ func (b *anthropicRequest) request() (assay.Request, *apiError) {
 func (b *anthropicRequest) sampling() assay.Sampling {
 	s := assay.Sampling{
 		Temperature: b.Temperature, TopP: b.TopP, MaxTokens: b.MaxTokens, Effort: b.Output.Effort,
-		ToolChoice: b.ToolChoice.Type,
+		Thinking: b.Thinking.tokens(), ToolChoice: b.ToolChoice.Type,
 	}
 	if s.ToolChoice == "any" {
 		s.ToolChoice = "required"
-	}
-	switch b.Thinking.Type {
-	case "enabled":
-		s.Thinking = &b.Thinking.Budget
-	case "disabled":
-		s.Thinking = new(0)
 	}
 	return s
 }

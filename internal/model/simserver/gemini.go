@@ -66,6 +66,11 @@ type geminiRequest struct {
 			Parameters  json.RawMessage `json:"parametersJsonSchema"`
 		} `json:"functionDeclarations"`
 	} `json:"tools"`
+	ToolConfig struct {
+		Calling struct {
+			Mode string `json:"mode"`
+		} `json:"functionCallingConfig"`
+	} `json:"toolConfig"`
 	Config struct {
 		Temperature *float64 `json:"temperature"`
 		TopP        *float64 `json:"topP"`
@@ -105,6 +110,9 @@ type geminiAnswer struct {
 	} `json:"response"`
 }
 
+// geminiChoices translates modes of calling functions.
+var geminiChoices = map[string]string{"AUTO": "auto", "ANY": "required", "NONE": "none"}
+
 func (gemini) decode(body []byte) (prompt, *apiError) {
 	var doc geminiRequest
 	if e := parse(body, &doc); e != nil {
@@ -114,6 +122,7 @@ func (gemini) decode(body []byte) (prompt, *apiError) {
 	p := prompt{Request: assay.Request{Sampling: assay.Sampling{
 		Temperature: c.Temperature, TopP: c.TopP, MaxTokens: c.MaxTokens, Seed: c.Seed,
 		Effort: strings.ToLower(c.Thinking.Level), Thinking: c.Thinking.Budget,
+		ToolChoice: geminiChoices[doc.ToolConfig.Calling.Mode],
 	}}}
 	if len(doc.Contents) == 0 {
 		return p, badRequest("", "* GenerateContentRequest.contents: contents is not specified")

@@ -81,8 +81,29 @@ type chatRequest struct {
 	TopP                *float64      `json:"top_p"`
 	MaxTokens           *int          `json:"max_tokens"`
 	MaxCompletionTokens *int          `json:"max_completion_tokens"`
+	Seed                *int64        `json:"seed"`
+	Effort              string        `json:"reasoning_effort"`
+	Thinking            chatThinking  `json:"thinking"`
+	ToolChoice          string        `json:"tool_choice"`
 	Stream              bool          `json:"stream"`
 	N                   *int          `json:"n"`
+}
+
+// chatThinking is DeepSeek's and Anthropic's.
+type chatThinking struct {
+	Type   string `json:"type"`
+	Budget int    `json:"budget_tokens"`
+}
+
+// tokens returns the budget for thinking, 0 if it is off, or nil if it is not set.
+func (t chatThinking) tokens() *int {
+	switch t.Type {
+	case "enabled":
+		return &t.Budget
+	case "disabled":
+		return new(0)
+	}
+	return nil
 }
 
 type chatMessage struct {
@@ -154,7 +175,8 @@ func text(content any) (string, error) {
 func (b *chatRequest) request() (assay.Request, *apiError) {
 	req := assay.Request{
 		Sampling: assay.Sampling{
-			Temperature: b.Temperature, TopP: b.TopP, MaxTokens: b.limit(),
+			Temperature: b.Temperature, TopP: b.TopP, MaxTokens: b.limit(), Seed: b.Seed,
+			Effort: b.Effort, Thinking: b.Thinking.tokens(), ToolChoice: b.ToolChoice,
 		},
 	}
 	if e := b.check(); e != nil {
