@@ -115,6 +115,7 @@ func TestAimock(t *testing.T) {
 		{protocol: "responses", base: "/v1"},
 		// aimock refuses a conversation whose thinking was lost or cut.
 		{protocol: "anthropic", model: "{name: claude-sonnet-4-5, thinking: 2048}"},
+		{protocol: "gemini", base: "/v1beta", model: "{name: gemini-3-pro, effort: high}"},
 	} {
 		t.Run(c.protocol+c.base, func(t *testing.T) {
 			t.Parallel()
@@ -127,6 +128,7 @@ func TestAimock(t *testing.T) {
     models:
       gpt-5: {limits: {concurrency: 2}}
       claude-sonnet-4-5: {limits: {concurrency: 2}}
+      gemini-3-pro: {serves: [""], limits: {concurrency: 2}} # aimock leaves the model out
 `, c.protocol, url, c.base, c.settings))
 			plan := file(t, dir, "experiment.yaml",
 				fmt.Sprintf(strangerExperiment, cmp.Or(c.model, "gpt-5"), 1, "providers: providers.yaml"))
@@ -263,6 +265,8 @@ func TestLiteLLM(t *testing.T) {
     litellm_params: {model: openai/sim/optimal, api_base: %[1]s/v1, api_key: canary-upstream-0123}
   - model_name: sim-optimal-2
     litellm_params: {model: anthropic/sim/optimal, api_base: %[1]s, api_key: canary-upstream-0123}
+  - model_name: sim-optimal-3
+    litellm_params: {model: gemini/sim-optimal-3, api_base: %[1]s/v1beta, api_key: canary-upstream-0123}
 general_settings: {master_key: sk-canary-proxy-0123}
 `, upstream))
 	cmd := exec.CommandContext(t.Context(), program, "--config", config, "--host", "127.0.0.1",
@@ -279,6 +283,7 @@ general_settings: {master_key: sk-canary-proxy-0123}
 		{"openai", "/v1", "sim/optimal"},
 		{"responses", "/v1", "sim/optimal"},
 		{"anthropic", "", "sim-optimal-2"},
+		{"gemini", "/v1beta", "sim-optimal-3"},
 	} {
 		t.Run(c.protocol, func(t *testing.T) {
 			t.Parallel()
