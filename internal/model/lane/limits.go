@@ -101,12 +101,23 @@ type Config struct {
 	// a limit per day.
 	Spent []Spent
 	Price Price
+	// CachedFree is true if the endpoint does not count input that is read from a
+	// cache against its limits.
+	CachedFree bool
 	// Orders is the model name that the lane sends to its endpoint. Serves are
 	// other names that the endpoint may return for the same model.
 	Orders string
 	Serves []string
 	// Origin is that of the states in the endpoint's replies; see [assay.State].
 	Origin string
+}
+
+// counted returns the part of a usage that counts against the lane's limits.
+func (c *Config) counted(u assay.Usage) assay.Usage {
+	if c.CachedFree {
+		u.InputTokens -= min(u.CachedTokens, u.InputTokens)
+	}
+	return u
 }
 
 // Spent is the number of requests made at some time.

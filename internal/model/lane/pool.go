@@ -212,7 +212,9 @@ func (p *Pool) send(
 	now := time.Now()
 	waits.Working += now.Sub(t.started)
 	waits.Requests++
-	p.change(func(now time.Time) { p.q.release(now, t, bytes, resp, fault) })
+	counted := resp
+	counted.Usage = t.lane.counted(resp.Usage)
+	p.change(func(now time.Time) { p.q.release(now, t, bytes, counted, fault) })
 	if p.options.Observe != nil {
 		p.options.Observe(Exchange{
 			Model: cmp.Or(req.Model, p.model), Lane: t.lane.Name, Fault: fault,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
@@ -81,4 +82,36 @@ func TestFailedRequestsArePaid(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A cacher reads 90 of 100 input tokens from a cache.
+type cacher struct{}
+
+func (cacher) Chat(context.Context, assay.Request) (assay.Response, error) {
+	time.Sleep(10 * time.Millisecond)
+	return assay.Response{Usage: assay.Usage{
+		InputTokens: 100, CachedTokens: 90, OutputTokens: 1,
+	}}, nil
+}
+
+// TestLanesCountWhatTheEndpointCounts checks that input from a cache does not use up a limit of
+// tokens if the endpoint does not count it.
+func TestLanesCountWhatTheEndpointCounts(t *testing.T) {
+	t.Parallel()
+	took := make(map[bool]time.Duration)
+	for _, free := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			p := lane.NewPool("m", []lane.Config{{
+				Name: "l", Provider: cacher{}, CachedFree: free, Serves: []string{""},
+				Limits: lane.Limits{Concurrency: 4, ITPM: 1000},
+			}}, lane.Options{})
+			began := time.Now()
+			mustAll(t, ask(t.Context(), p, 60))
+			took[free] = time.Since(began)
+		})
+	}
+	if took[true] > 2*time.Minute || took[false] < 4*time.Minute {
+		t.Errorf("60 requests of 10 uncached tokens at 1,000 a minute took %v, and %v if the "+
+			"endpoint counts all 100", took[true], took[false])
+	}
 }

@@ -143,7 +143,8 @@ func (s *simulator) next(wake time.Time) bool {
 		InputTokens: int(prompt), OutputTokens: int(s.work.Reply),
 		CachedTokens: int(prompt * s.work.Cached), CacheWriteTokens: int(prompt * s.work.CacheWrite),
 	}
-	s.queue.release(s.now, e.ticket, 0, assay.Response{Usage: usage}, nil)
+	counted := assay.Response{Usage: e.ticket.lane.counted(usage)}
+	s.queue.release(s.now, e.ticket, 0, counted, nil)
 	s.total.Requests++
 	s.total.InputTokens += usage.InputTokens
 	s.total.OutputTokens += usage.OutputTokens

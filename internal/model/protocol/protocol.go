@@ -39,6 +39,9 @@ type Protocol struct {
 	Name string
 	// New returns a client. It does no I/O.
 	New func(wire.Config) (Client, error)
+	// CachedFree is true if endpoints do not count input that is read from a cache against limits
+	// of tokens.
+	CachedFree bool
 	// Versioned is true if a provider has to name the version of the API.
 	Versioned bool
 }
@@ -48,7 +51,7 @@ var All = []Protocol{
 	{Name: OpenAI, New: client(openai.New)},
 	{Name: Azure, New: client(openai.NewAzure), Versioned: true},
 	{Name: Responses, New: client(responses.New)},
-	{Name: Anthropic, New: client(anthropic.New)},
+	{Name: Anthropic, New: client(anthropic.New), CachedFree: true},
 	{Name: Gemini, New: client(gemini.New)},
 }
 

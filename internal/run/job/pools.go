@@ -267,7 +267,7 @@ func (j *Job) remote(
 		p.clients[l.Name()][model] = level{j.Experiment.Base(model), client}
 		configs = append(configs, lane.Config{
 			Name: l.Name(), Provider: p.clients[l.Name()], Limits: l.Serve.Limits,
-			Price: l.Serve.Price, Orders: l.Deployment, Serves: l.Serve.Serves,
+			Price: l.Serve.Price, CachedFree: kind.CachedFree, Orders: l.Deployment, Serves: l.Serve.Serves,
 			Origin: client.Origin(),
 		})
 	}
