@@ -131,15 +131,16 @@ type taskKey struct {
 
 // newImporter reads the tools that the tasks may require.
 func newImporter(opts ImportOptions) (*importer, error) {
-	tools := Tools()
+	tools, unused := Tools(), fieldCounts(nil)
 	if opts.Tools != "" {
 		var err error
-		if tools, err = readRegistry(opts.Tools); err != nil {
+		if tools, unused, err = readRegistry(opts.Tools); err != nil {
 			return nil, err
 		}
 	}
 	im := &importer{opts: opts, catalog: assay.NewCatalog(tools), seen: make(map[taskKey]bool)}
 	im.report.Counts, im.report.Findings = []Count{}, []Finding{}
+	im.report.UnusedOfTools = unused
 	return im, nil
 }
 
@@ -296,9 +297,7 @@ func (im *importer) checkOrder(t assay.Task, note noter) {
 func (im *importer) finished() Report {
 	r := im.report
 	sortCounts(r.Counts)
-	slices.SortFunc(r.Unused, func(a, b UnusedField) int {
-		return cmp.Or(b.Tasks-a.Tasks, strings.Compare(a.Name, b.Name))
-	})
+	r.Unused.sort()
 	slices.SortFunc(r.Findings, func(a, b Finding) int {
 		return slices.Index(findingKinds, a.Kind) - slices.Index(findingKinds, b.Kind)
 	})

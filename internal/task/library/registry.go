@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -29,27 +30,37 @@ type foreignTool struct {
 
 // readRegistry reads a tool registry: a JSON object whose keys are the tools' names. It sorts the
 // tools by execution order; tools without one follow by name. The error lists all problems at once.
-func readRegistry(path string) ([]assay.Tool, error) {
+//
+// Unused counts the fields of tools that are not read.
+func readRegistry(path string) (_ []assay.Tool, unused fieldCounts, _ error) {
 	mark, err := markLength(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	b = b[mark:]
 	var registry map[string]foreignTool
+	var fields map[string]map[string]json.RawMessage
 	if err := json.Unmarshal(b, &registry); err != nil {
-		return nil, registryError(path, mark, err)
+		return nil, nil, registryError(path, mark, err)
 	}
 	problems := repeatedKeys(b)
 	tools := registryTools(registry)
 	if problems = append(problems, checkTools(tools)...); len(problems) > 0 {
-		return nil, fmt.Errorf("the tool registry %s is not valid:\n  %s",
+		return nil, nil, fmt.Errorf("the tool registry %s is not valid:\n  %s",
 			path, strings.Join(problems, "\n  "))
 	}
-	return tools, nil
+	if err := json.Unmarshal(b, &fields); err != nil {
+		return nil, nil, registryError(path, mark, err)
+	}
+	for _, tool := range fields {
+		unused.add(unknownFields(tool, reflect.TypeFor[foreignTool]()))
+	}
+	unused.sort()
+	return tools, unused, nil
 }
 
 func registryError(path string, mark int64, err error) error {

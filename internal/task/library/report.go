@@ -89,29 +89,51 @@ type Report struct {
 	Counts   []Count        `json:"counts"` // of the kept tasks
 	Findings []Finding      `json:"findings"`
 	Gaps     DependencyGaps `json:"dependency_gaps"`
-	// Unused lists the fields of kept tasks that were not imported, most frequent first.
-	Unused []UnusedField `json:"unused_fields,omitempty"`
+	// Unused counts the fields of kept tasks that were not imported, and UnusedOfTools those of
+	// the tools, most frequent first.
+	Unused        fieldCounts `json:"unused_fields,omitempty"`
+	UnusedOfTools fieldCounts `json:"unused_fields_of_tools,omitempty"`
 	// OtherPlans counts the kept tasks whose own workflow has other tools, or another order of
 	// them, than required_tools. Plans are made from the latter.
 	OtherPlans int `json:"other_plans,omitempty"`
 }
 
-// An UnusedField is a field of imported tasks that has no place in a library.
-type UnusedField struct {
+// A FieldCount counts the tasks or tools that have a field.
+type FieldCount struct {
 	Name  string `json:"name"`
-	Tasks int    `json:"tasks"`
+	Count int    `json:"count"`
+}
+
+type fieldCounts []FieldCount
+
+func (c *fieldCounts) add(names []string) {
+	for _, name := range names {
+		i := slices.IndexFunc(*c, func(f FieldCount) bool { return f.Name == name })
+		if i < 0 {
+			i = len(*c)
+			*c = append(*c, FieldCount{Name: name})
+		}
+		(*c)[i].Count++
+	}
+}
+
+func (c fieldCounts) sort() {
+	slices.SortFunc(c, func(a, b FieldCount) int {
+		return cmp.Or(b.Count-a.Count, strings.Compare(a.Name, b.Name))
+	})
+}
+
+func (c fieldCounts) text(of string) string {
+	var parts []string
+	for _, f := range c {
+		parts = append(parts, fmt.Sprintf("%s (%s)", f.Name, plural(f.Count, of)))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // leaveOut counts the fields of a kept task that are not imported.
 func (r *Report) leaveOut(e entry) {
-	for _, name := range e.unused {
-		i := slices.IndexFunc(r.Unused, func(u UnusedField) bool { return u.Name == name })
-		if i < 0 {
-			i = len(r.Unused)
-			r.Unused = append(r.Unused, UnusedField{Name: name})
-		}
-		r.Unused[i].Tasks++
-	}
+	r.Unused.add(e.unused)
 	if e.workflow != nil && !slices.Equal(sequence(e.workflow), e.RequiredTools) {
 		r.OtherPlans++
 	}
@@ -212,25 +234,18 @@ func (r Report) String() string {
 }
 
 func (r Report) writeUnused(b *strings.Builder) {
-	if len(r.Unused) == 0 {
-		return
+	if len(r.Unused) > 0 {
+		fmt.Fprintf(b, "fields that are not used: %s\n", r.Unused.text("task"))
 	}
-	b.WriteString("fields that are not used:")
-	plans := 0
-	for i, u := range r.Unused {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(b, " %s (%s)", u.Name, plural(u.Tasks, "task"))
-		if u.Name == "workflow" {
-			plans = u.Tasks
-		}
+	if len(r.UnusedOfTools) > 0 {
+		fmt.Fprintf(b, "fields of tools that are not used: %s\n", r.UnusedOfTools.text("tool"))
 	}
-	b.WriteByte('\n')
-	if plans > 0 {
-		fmt.Fprintf(b, "%s with a workflow: plans are made from required_tools instead; "+
-			"the workflows of %d have other tools or another order\n",
-			plural(plans, "task"), r.OtherPlans)
+	for _, f := range r.Unused {
+		if f.Name == "workflow" {
+			fmt.Fprintf(b, "%s with a workflow: plans are made from required_tools instead; "+
+				"the workflows of %d have other tools or another order\n",
+				plural(f.Count, "task"), r.OtherPlans)
+		}
 	}
 }
 

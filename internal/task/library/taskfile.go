@@ -231,27 +231,27 @@ func (f *taskFile) list(visit func(entry) bool) (stopped bool, err error) {
 	return false, err
 }
 
-// known are the fields of a foreignTask.
-var known = func() (names []string) {
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[foreignTask]()) {
-		names = append(names, f.Tag.Get("json"))
-	}
-	return names
-}()
-
 // unused returns the names of the fields of a task that no import reads.
 func unused(task json.RawMessage) (names []string, workflow json.RawMessage) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(task, &fields) != nil {
 		return nil, nil
 	}
+	return unknownFields(fields, reflect.TypeFor[foreignTask]()), fields["workflow"]
+}
+
+// unknownFields returns the names of the fields that a type does not have.
+func unknownFields(fields map[string]json.RawMessage, t reflect.Type) (names []string) {
 	for name := range fields {
-		// encoding/json does not mind the case of names.
-		if !slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
+		known := slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool {
+			tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			return strings.EqualFold(tag, name) // as encoding/json does
+		})
+		if !known {
 			names = append(names, name)
 		}
 	}
-	return names, fields["workflow"]
+	return names
 }
 
 // misshapen explains why a valid JSON value was not decoded. It returns "" for nil.
