@@ -60,6 +60,7 @@ var faultMatrix = []misbehaviour{
 	{"html", assay.Malformed, repeats},
 	{"redirect", assay.Network, repeats},
 	{"wrong-model", assay.Identity, requeues},
+	{"error-inside", assay.Server, repeats},
 
 	// The server rejects the request.
 	{"400", assay.BadRequest, requeues},
@@ -76,7 +77,11 @@ var faultMatrix = []misbehaviour{
 	// The server is in trouble, or receives too many requests.
 	{"408", assay.Timeout, repeats},
 	{"409", assay.Server, repeats},
+	{"423", assay.Server, repeats},
+	{"425", assay.Server, repeats},
 	{"429", assay.RateLimited, waits},
+	{"498", assay.Overloaded, repeats},
+	{"499", assay.Server, repeats},
 	{"500", assay.Server, repeats},
 	{"502", assay.Server, repeats},
 	{"503", assay.Overloaded, repeats},

@@ -2,6 +2,7 @@ package protocol_test
 
 import (
 	"bytes"
+	"compress/zlib"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -80,6 +81,18 @@ func tellReadable(t *testing.T, c column) {
 		"plain text": func(h http.Header, body []byte) []byte {
 			h.Set("Content-Type", "text/plain")
 			return body
+		},
+		"another type": func(h http.Header, body []byte) []byte {
+			h.Set("Content-Type", "application/octet-stream")
+			return body
+		},
+		"deflate": func(h http.Header, body []byte) []byte {
+			h.Set("Content-Encoding", "deflate")
+			var b bytes.Buffer
+			w := zlib.NewWriter(&b)
+			_, _ = w.Write(body)
+			_ = w.Close()
+			return b.Bytes()
 		},
 		"no type": func(h http.Header, body []byte) []byte {
 			h["Content-Type"] = nil

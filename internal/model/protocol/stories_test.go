@@ -160,7 +160,11 @@ var faults = map[string]assay.Fault{
 	"409":       {Kind: assay.Server, Status: 409},
 	"413":       {Kind: assay.BadRequest, Status: 413},
 	"422":       {Kind: assay.BadRequest, Status: 422},
+	"423":       {Kind: assay.Server, Status: 423},
+	"425":       {Kind: assay.Server, Status: 425},
 	"429":       {Kind: assay.RateLimited, Status: 429, RetryAfter: time.Second},
+	"498":       {Kind: assay.Overloaded, Status: 498},
+	"499":       {Kind: assay.Server, Status: 499},
 	"500":       {Kind: assay.Server, Status: 500},
 	"502":       {Kind: assay.Server, Status: 502},
 	"503":       {Kind: assay.Overloaded, Status: 503},
@@ -179,6 +183,7 @@ var faults = map[string]assay.Fault{
 	"truncate":       {Kind: assay.Network, Status: 200},
 	"bad-json":       {Kind: assay.Malformed, Status: 200},
 	"empty":          {Kind: assay.Malformed, Status: 200},
+	"error-inside":   {Kind: assay.Server, Status: 502},
 	"wrong-model":    {}, // a reply; see tellIdentity
 }
 

@@ -38,13 +38,14 @@ type Fault struct {
 //   - bad-json: a body that is not valid JSON
 //   - empty: a completion without choices
 //   - wrong-model: a reply with another model's name
+//   - error-inside: a reply with status 200 that has an error, too
 func FaultKinds() []string {
 	return []string{
-		"400", "401", "403", "404", "408", "409", "413", "422", "429",
+		"400", "401", "403", "404", "408", "409", "413", "422", "423", "425", "429", "498", "499",
 		"500", "502", "503", "504", "529",
 		"quota", "content-filter", "redirect", "html",
 		"hang", "hang-body", "drip", "reset", "truncate", "oversized",
-		"bad-json", "empty", "wrong-model",
+		"bad-json", "empty", "wrong-model", "error-inside",
 	}
 }
 
@@ -240,6 +241,9 @@ func (x *exchange) spoil(kind string, body []byte) bool {
 		x.drip(body)
 	case "oversized":
 		x.pad(body)
+	case "error-inside":
+		x.send(http.StatusOK, append(body[:len(body)-1:len(body)-1],
+			`,"error":{"message":"This failure is simulated.","code":502}}`...))
 	default:
 		return false
 	}
