@@ -26,7 +26,7 @@ type modelEvent struct {
 	InputRange [][2]int       `json:"input_refs"`
 	Tools      []object       `json:"tools"`
 	Choice     string         `json:"tool_choice"`
-	Config     assay.Sampling `json:"config"`
+	Config     generateConfig `json:"config"`
 	Output     modelOutput    `json:"output"`
 	Completed  string         `json:"completed,omitempty"`
 	Time       float64        `json:"working_time"`
@@ -64,7 +64,8 @@ func eventsOf(a *assay.Attempt, t *assay.Transcript, messages []message) []any {
 			now.Event = "model"
 			e := modelEvent{
 				moment: now, Model: a.Model, Input: []message{}, InputRange: [][2]int{{0, i}},
-				Tools: []object{}, Choice: "auto", Config: a.Sampling,
+				Tools: []object{}, Choice: toolChoice(a.Sampling),
+				Config: newConfig(a.Sampling),
 				Output: outputOf(m, t.Messages[i].Content),
 			}
 			if r := m.Metadata; r != nil {

@@ -1,7 +1,10 @@
 package evallog
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -45,7 +48,7 @@ type evalSpec struct {
 	TaskArgs    object            `json:"task_args"`
 	Dataset     evalDataset       `json:"dataset"`
 	Model       string            `json:"model"`
-	ModelConfig assay.Sampling    `json:"model_generate_config"`
+	ModelConfig generateConfig    `json:"model_generate_config"`
 	ModelArgs   object            `json:"model_args"`
 	Config      evalConfig        `json:"config"`
 	Packages    map[string]string `json:"packages"`
@@ -93,7 +96,39 @@ type metricName struct {
 type evalPlan struct {
 	Name   string         `json:"name"`
 	Steps  []evalStep     `json:"steps"`
-	Config assay.Sampling `json:"config"`
+	Config generateConfig `json:"config"`
+}
+
+// generateConfig is Inspect's GenerateConfig.
+type generateConfig struct {
+	Temperature *float64        `json:"temperature,omitempty"`
+	TopP        *float64        `json:"top_p,omitempty"`
+	MaxTokens   *int            `json:"max_tokens,omitempty"`
+	Seed        *int64          `json:"seed,omitempty"`
+	Effort      string          `json:"reasoning_effort,omitempty"`
+	Thinking    *int            `json:"reasoning_tokens,omitempty"`
+	Body        json.RawMessage `json:"extra_body,omitempty"`
+	Headers     json.RawMessage `json:"extra_headers,omitempty"`
+}
+
+func newConfig(s assay.Sampling) generateConfig {
+	c := generateConfig{
+		Temperature: s.Temperature, TopP: s.TopP, MaxTokens: s.MaxTokens, Seed: s.Seed,
+		Thinking: s.Thinking, Body: json.RawMessage(s.Extra), Headers: json.RawMessage(s.Headers),
+	}
+	// Inspect refuses logs with other efforts. The attempt has them all.
+	if slices.Contains([]string{"minimal", "low", "medium", "high"}, s.Effort) {
+		c.Effort = s.Effort
+	}
+	return c
+}
+
+// toolChoice returns Inspect's word for a tool choice.
+func toolChoice(s assay.Sampling) string {
+	if s.ToolChoice == "required" {
+		return "any"
+	}
+	return cmp.Or(s.ToolChoice, "auto")
 }
 
 type evalStep struct {
@@ -169,7 +204,7 @@ func (l *log) header() header {
 		Eval:    l.spec(),
 		Plan: evalPlan{
 			Name: "plan", Steps: []evalStep{{Solver: "assay", Params: object{}}},
-			Config: l.sampling(),
+			Config: newConfig(l.sampling()),
 		},
 		Results: evalResults{
 			Total: max(l.total, l.meta.Planned), Completed: l.scored, Scores: []evalScore{},
@@ -233,7 +268,7 @@ func (l *log) spec() evalSpec {
 		Dataset: evalDataset{
 			Name: m.Experiment, Samples: len(l.ids), IDs: append([]string{}, l.ids...),
 		},
-		Model: m.Model, ModelConfig: l.sampling(), ModelArgs: object{},
+		Model: m.Model, ModelConfig: newConfig(l.sampling()), ModelArgs: object{},
 		Config:   evalConfig{Epochs: l.epochs},
 		Packages: packages,
 		Metadata: evalMetadata{

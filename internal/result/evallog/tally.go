@@ -69,8 +69,7 @@ func (t *tally) count(a *assay.Attempt) {
 }
 
 // sampling returns the sampling parameters of all attempts, or none if they
-// differ, because Inspect has only one set per log. Our parameters have
-// Inspect's names.
+// differ, because Inspect has only one set per log.
 func (t *tally) sampling() assay.Sampling {
 	if len(t.samplings) != 1 {
 		return assay.Sampling{}

@@ -116,6 +116,9 @@ func writeReplies(w *bytes.Buffer, a *assay.Attempt) {
 	if a.Reported != "" {
 		fmt.Fprintf(w, "  the endpoint reported that it used: %s\n", a.Reported)
 	}
+	for _, difference := range a.Unlike() {
+		fmt.Fprintf(w, "  warning: the endpoint used %s\n", difference)
+	}
 }
 
 func writeTranscript(w *bytes.Buffer, tr *assay.Transcript) {

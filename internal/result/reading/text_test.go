@@ -11,6 +11,7 @@ import (
 func TestTextShowsHowRepliesEnded(t *testing.T) {
 	t.Parallel()
 	var a assay.Attempt
+	a.Sampling.Effort = "high"
 	a.Add(&assay.Response{
 		ServedModel: "m-0301", Lane: "p/key/m", Finish: "length",
 		Usage: assay.Usage{
@@ -30,6 +31,7 @@ func TestTextShowsHowRepliesEnded(t *testing.T) {
 		"replies ended with: length (1 cut off for length)",
 		"does not accept everything that was asked: no temperature",
 		"reported that it used: effort=medium",
+		"warning: the endpoint used effort medium instead of high",
 		"    (thinking) I think\n  one\n",
 		"    (thinking that only the endpoint can read)\n  two\n",
 	} {
