@@ -103,7 +103,8 @@ func (p *Provider) encode(req *assay.Request) (*wire.Body, error) {
 		return nil, err
 	}
 	head = head[:len(head)-1] // without the closing brace
-	return wire.NewBody(slices.Concat([][]byte{head, toolsHead}, tools, [][]byte{toolsTail})...), nil
+	pieces := slices.Concat([][]byte{head, toolsHead}, tools, [][]byte{toolsTail})
+	return wire.NewBody(pieces...), nil
 }
 
 // toolsHead and toolsTail enclose the tools in a request's body.

@@ -89,14 +89,17 @@ func sdkItems(m assay.Message) sdk.ResponseInputParam {
 var (
 	names   = rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`)
 	texts   = rapid.OneOf(rapid.String(), rapid.Just("<a href=\"x\">&\u2028"))
-	objects = rapid.Map(rapid.MapOf(rapid.String(), rapid.Float64()), func(m map[string]float64) string {
+	numbers = rapid.MapOf(rapid.String(), rapid.Float64())
+	objects = rapid.Map(numbers, func(m map[string]float64) string {
 		b, err := json.MarshalIndent(m, " ", "\t")
 		if err != nil {
 			panic(err)
 		}
 		return string(b)
 	})
-	roles    = rapid.SampledFrom([]assay.Role{assay.System, assay.User, assay.Assistant, assay.ToolRole})
+	roles = rapid.SampledFrom([]assay.Role{
+		assay.System, assay.User, assay.Assistant, assay.ToolRole,
+	})
 	messages = rapid.Custom(func(t *rapid.T) assay.Message {
 		m := assay.Message{Role: roles.Draw(t, "role"), Content: texts.Draw(t, "content")}
 		switch m.Role {
@@ -246,7 +249,8 @@ func sdkMessage(r *sdk.Response, m *assay.Message) {
 			if id == "" || slices.ContainsFunc(m.Calls, same) {
 				id = fmt.Sprintf("call_1_%d", len(m.Calls))
 			}
-			m.Calls = append(m.Calls, assay.ToolCall{ID: id, Name: it.Name, Arguments: it.Arguments})
+			call := assay.ToolCall{ID: id, Name: it.Name, Arguments: it.Arguments}
+			m.Calls = append(m.Calls, call)
 		case sdk.ResponseReasoningItem:
 			var summary, content []string
 			for _, part := range it.Summary {
@@ -280,7 +284,7 @@ var (
 
 	outputs = rapid.OneOf(
 		fieldsOf("message", map[string]generator{
-			"id": anyText, "role": rapid.Just[any]("assistant"), "phase": oneOf("commentary", "", nil),
+			"id": anyText, "role": oneOf("assistant"), "phase": oneOf("commentary", "", nil),
 			"content": rapid.OneOf(
 				list(fieldsOf("output_text", map[string]generator{"text": anyText})),
 				list(fieldsOf("refusal", map[string]generator{"refusal": anyText}))),
@@ -290,17 +294,19 @@ var (
 			"arguments": rapid.Map(objects, asAny), "status": oneOf("completed"),
 		}),
 		fieldsOf("reasoning", map[string]generator{
-			"summary":           list(fieldsOf("summary_text", map[string]generator{"text": anyText})),
-			"content":           list(fieldsOf("reasoning_text", map[string]generator{"text": anyText})),
+			"summary":           textsOf("summary_text"),
+			"content":           textsOf("reasoning_text"),
 			"encrypted_content": rapid.OneOf(anyText, rapid.Just[any](nil)),
 		}),
 		fieldsOf("web_search_call", map[string]generator{"id": anyText}))
 	replies = fieldsOf("response", map[string]generator{
 		"model": anyText, "status": oneOf("completed", "incomplete", nil), "error": oneOf(nil),
-		"incomplete_details": fieldsOf("", map[string]generator{"reason": oneOf("max_output_tokens")}),
-		"reasoning":          fieldsOf("", map[string]generator{"effort": oneOf("low", nil)}),
-		"service_tier":       oneOf("flex", nil),
-		"output":             list(outputs),
+		"incomplete_details": fieldsOf("", map[string]generator{
+			"reason": oneOf("max_output_tokens"),
+		}),
+		"reasoning":    fieldsOf("", map[string]generator{"effort": oneOf("low", nil)}),
+		"service_tier": oneOf("flex", nil),
+		"output":       list(outputs),
 		"usage": fieldsOf("", map[string]generator{
 			"input_tokens": counts, "output_tokens": counts,
 			"input_tokens_details": fieldsOf("", map[string]generator{
@@ -310,6 +316,10 @@ var (
 		}),
 	})
 )
+
+func textsOf(kind string) generator {
+	return list(fieldsOf(kind, map[string]generator{"text": anyText}))
+}
 
 func oneOf(values ...any) generator { return rapid.SampledFrom(values) }
 

@@ -6,8 +6,8 @@
 // conversation, with the encrypted reasoning of earlier replies as it came.
 //
 // It does not use the official SDK. With 30 tools and 19 messages, encoding a request and decoding
-// its reply costs 86 µs of CPU here and 547 µs with the SDK. The tests use the SDK as an oracle for
-// both.
+// its reply costs 86 µs of CPU here and 547 µs with the SDK. The tests use the SDK as an oracle
+// for both.
 package responses
 
 import (

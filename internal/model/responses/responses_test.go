@@ -130,8 +130,10 @@ func TestRequestOnTheWire(t *testing.T) {
 	{"role":"assistant","content":"(empty reply)"},
 	{"role":"system","content":"go on"}],
 	"store":false,"include":["reasoning.encrypted_content"],"temperature":0.5,"top_p":0.9,
-	"max_output_tokens":64,"reasoning":{"effort":"high","summary":"auto"},"user":"u","tool_choice":"required","tools":[
-	{"type":"function","name":"read","description":"reads","parameters":{"type":"object"},"strict":false},
+	"max_output_tokens":64,"reasoning":{"effort":"high","summary":"auto"},"user":"u",
+	"tool_choice":"required","tools":[
+	{"type":"function","name":"read","description":"reads","parameters":{"type":"object"},
+		"strict":false},
 	{"type":"function","name":"stop","parameters":null,"strict":false}]}`
 	if d := cmp.Diff(object(t, want), e.last()); d != "" {
 		t.Errorf("body differs (-want +got):\n%s", d)
@@ -200,7 +202,8 @@ func TestReplyGoesBackAsItCame(t *testing.T) {
 		{"NoState", reply(`"completed"`, call), same, items(t, plain)},
 		{
 			"OddCall", reply(`"completed"`, thought, call, odd), same, items(t, thought, call,
-				`{"type":"function_call","call_id":"call_1_1","name":"re_ad","arguments":"{\"x\":2}"}`),
+				`{"type":"function_call","call_id":"call_1_1","name":"re_ad",`+
+					`"arguments":"{\"x\":2}"}`),
 		},
 		{
 			"OtherEndpoint", reply(`"completed"`, thought, call),
@@ -310,7 +313,11 @@ func TestUnfinishedReplies(t *testing.T) {
 		{"Empty", `{"status":"completed","output":[]}`, assay.Malformed},
 		{"Chat", `{"choices":[{"message":{"content":"x"}}]}`, assay.Malformed},
 		{"List", `[1]`, assay.Malformed},
-		{"Truncated", `{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},` + text + `}`, ""},
+		{
+			"Truncated",
+			`{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},` + text + `}`,
+			"",
+		},
 		{"Stream", "event: response.created\ndata: {\"type\":\"response.created\"," +
 			"\"response\":{\"status\":\"in_progress\"}}\n\nevent: response.completed\ndata: " +
 			`{"type":"response.completed","response":{"status":"completed",` + text + "}}\n\n", ""},
@@ -344,7 +351,7 @@ func TestRefusedParametersAreLeftOut(t *testing.T) {
 			param + `","code":null}}`
 	}
 	e, p := serve(t,
-		refusal("temperature", "Unsupported parameter: 'temperature' is not supported with this model."),
+		refusal("temperature", "Unsupported parameter: 'temperature' is not supported."),
 		refusal("include", "Encrypted content is not supported with this model."),
 		hello)
 	req := hi()
@@ -387,7 +394,8 @@ func TestEchoedKeyNeverAppears(t *testing.T) {
 	_, p := serve(t, strings.NewReplacer("gAAA", key, "hm", key, "c1", key, "read", key).
 		Replace(reply(`"completed"`, thought, call)))
 	doc, err := json.Marshal(chat(t, p, hi()))
-	if err != nil || strings.Contains(string(doc), "canary") || !strings.Contains(string(doc), "redacted") {
+	text := string(doc)
+	if err != nil || strings.Contains(text, "canary") || !strings.Contains(text, "redacted") {
 		t.Errorf("response = %s, %v", doc, err)
 	}
 }

@@ -102,7 +102,8 @@ func (responses) decode(body []byte) (prompt, *apiError) {
 		return p, e
 	}
 	if doc.Instructions != nil {
-		p.Messages = append(p.Messages, assay.Message{Role: assay.System, Content: *doc.Instructions})
+		system := assay.Message{Role: assay.System, Content: *doc.Instructions}
+		p.Messages = append(p.Messages, system)
 	}
 	for _, t := range doc.Tools {
 		p.Functions = append(p.Functions, t.Function)
@@ -119,10 +120,11 @@ func (b *responsesRequest) check() *apiError {
 	case b.Store == nil || *b.Store:
 		return badRequest("store", "This server does not store responses. Set 'store' to false.")
 	case !slices.Contains(b.Include, "reasoning.encrypted_content"):
-		return badRequest("include", "Without 'reasoning.encrypted_content' in 'include', reasoning "+
-			"would be lost, because this server does not store it.")
+		return badRequest("include", "Without 'reasoning.encrypted_content' in 'include', "+
+			"reasoning would be lost, because this server does not store it.")
 	case b.MaxTokens != nil && *b.MaxTokens < 1:
-		return badRequest("max_output_tokens", "Invalid 'max_output_tokens': integer below minimum value.")
+		return badRequest("max_output_tokens",
+			"Invalid 'max_output_tokens': integer below minimum value.")
 	}
 	for i, t := range b.Tools {
 		if t.Type != "function" || t.Name == "" {
@@ -145,8 +147,8 @@ func responsesMessages(
 		if it.isReply() {
 			last := i+1 == len(items) || !items[i+1].isReply()
 			if it.Type == "reasoning" && last {
-				return nil, badRequest("input", "Item '%s' of type 'reasoning' was provided without its "+
-					"required following item.", it.ID)
+				return nil, badRequest("input", "Item '%s' of type 'reasoning' was provided "+
+					"without its required following item.", it.ID)
 			}
 			if e := it.addTo(&messages[len(messages)-1], i); e != nil {
 				return nil, e
@@ -195,8 +197,8 @@ func (it *responsesItem) addTo(m *assay.Message, i int) *apiError {
 		m.Calls = append(m.Calls, call)
 	case "reasoning":
 		if len(m.Calls) > 0 {
-			return badRequest("input", "Item '%s' of type 'reasoning' comes after the calls that it "+
-				"belongs to.", it.ID)
+			return badRequest("input", "Item '%s' of type 'reasoning' comes after the calls that "+
+				"it belongs to.", it.ID)
 		}
 		m.State = it.thought().state()
 	default:
