@@ -93,8 +93,6 @@ func (p *Provider) exchange(
 	if err := p.read(reply, len(req.Messages), resp); err != nil {
 		return resp, sent, err
 	}
-	for _, name := range omitted(req.Sampling, sent) {
-		resp.Deviations = append(resp.Deviations, "no "+name)
-	}
+	resp.Deviations = p.Deviations(req, omitted(req.Sampling, sent))
 	return resp, sent, nil
 }

@@ -68,9 +68,7 @@ func (p *Provider) Chat(ctx context.Context, req assay.Request) (assay.Response,
 	if err := p.read(reply, len(req.Messages), &resp); err != nil {
 		return resp, err
 	}
-	for _, name := range p.Omits(req) {
-		resp.Deviations = append(resp.Deviations, "no "+name)
-	}
+	resp.Deviations = p.Deviations(&req, p.Omits(req))
 	return resp, nil
 }
 

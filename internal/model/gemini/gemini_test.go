@@ -229,7 +229,8 @@ func TestReplyGoesBackAsItCame(t *testing.T) {
 		answered = `{"role":"user","parts":[` +
 			`{"functionResponse":{"name":"read","response":{"output":"1"}}},` +
 			`{"functionResponse":{"id":"f2","name":"re ad","response":{"output":"1"}}}]}`
-		rebuilt = `{"role":"model","parts":[{"functionCall":{"name":"read","args":{"x":1}}},` +
+		rebuilt = `{"role":"model","parts":[{"functionCall":{"name":"read","args":{"x":1}},` +
+			`"thoughtSignature":"skip_thought_signature_validator"},` +
 			`{"functionCall":{"id":"f2","name":"re_ad","args":{}}}]},` +
 			`{"role":"user","parts":[` +
 			`{"functionResponse":{"name":"read","response":{"output":"1"}}},` +

@@ -33,7 +33,11 @@ type wireCall struct {
 		Name string          `json:"name"`
 		Args json.RawMessage `json:"args"`
 	} `json:"functionCall"`
+	Signature string `json:"thoughtSignature,omitempty"`
 }
+
+// noSignature is Gemini's word for calls that it did not sign.
+const noSignature = "skip_thought_signature_validator"
 
 type wireAnswer struct {
 	Answer struct {
@@ -176,6 +180,9 @@ func (c *conversation) addReply(i int, m *assay.Message) {
 	for k := range m.Calls {
 		call := encodeCall(&m.Calls[k], callID(i, k), asItCame)
 		if !asItCame {
+			if k == 0 && m.State != nil { // another endpoint's
+				call.Signature = noSignature
+			}
 			parts = append(parts, call)
 		}
 		if c.answers == nil {

@@ -93,12 +93,9 @@ func withoutSystem(messages []wireMessage) []wireMessage {
 	return append([]wireMessage{first}, messages[1:]...)
 }
 
-// deviations names the differences between what req asks for and what was sent.
+// deviations names the differences in form between req and what was sent.
 func deviations(req *assay.Request, sent, unsent paramSet) []string {
 	var names []string
-	for _, name := range missing(req.Sampling, sent) {
-		names = append(names, "no "+name)
-	}
 	if sent&maxCompletionTokens != 0 {
 		names = append(names, "max_completion_tokens for max_tokens")
 	}

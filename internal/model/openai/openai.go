@@ -129,7 +129,8 @@ func (p *Provider) exchange(
 	}
 	resp, err := p.read(reply, len(req.Messages))
 	if err == nil {
-		resp.Deviations = deviations(req, sent, unsent)
+		resp.Deviations = p.Deviations(req, missing(req.Sampling, sent))
+		resp.Deviations = append(resp.Deviations, deviations(req, sent, unsent)...)
 	}
 	return resp, sent, err
 }

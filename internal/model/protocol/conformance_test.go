@@ -288,3 +288,9 @@ func TestOrigins(t *testing.T) {
 		}
 	}
 }
+
+// TestResponsesOnAzure checks the address that Azure gives the API.
+func TestResponsesOnAzure(t *testing.T) {
+	t.Parallel()
+	tellConversation(t, column{Protocol: find(protocol.Responses), path: "/openai/v1"})
+}

@@ -88,9 +88,7 @@ func (p *Provider) exchange(
 	if err := p.read(reply, len(req.Messages), resp); err != nil {
 		return resp, sent, err
 	}
-	for _, name := range omitted(req.Sampling, unsent) {
-		resp.Deviations = append(resp.Deviations, "no "+name)
-	}
+	resp.Deviations = p.Deviations(req, omitted(req.Sampling, unsent))
 	return resp, sent, nil
 }
 

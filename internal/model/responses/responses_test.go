@@ -315,7 +315,8 @@ func TestUnfinishedReplies(t *testing.T) {
 		{"List", `[1]`, assay.Malformed},
 		{
 			"Truncated",
-			`{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},` + text + `}`,
+			`{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},` +
+				text + `}`,
 			"",
 		},
 		{"Stream", "event: response.created\ndata: {\"type\":\"response.created\"," +

@@ -140,8 +140,8 @@ func (gemini) decode(body []byte) (prompt, *apiError) {
 	}
 	for i := range doc.Contents {
 		if i > 0 && doc.Contents[i].Role == doc.Contents[i-1].Role {
-			return p, badRequest("", "Please ensure that multiturn requests alternate between user "+
-				"and model.")
+			return p, badRequest("",
+				"Please ensure that multiturn requests alternate between user and model.")
 		}
 		var e *apiError
 		if p.Messages, e = doc.Contents[i].addTo(p.Messages, i); e != nil {

@@ -118,11 +118,20 @@ func parseError(body []byte, isJSON bool) *APIError {
 	return e
 }
 
-// mentionsError reports whether a body may contain an "error" in one of the usual
+// mentionsError reports whether a body may contain an "error" that is not null, in one of the usual
 // spellings. It avoids decoding most completions twice. If it misses an error,
 // decoding the completion will find no choices.
 func mentionsError(body []byte) bool {
-	return bytes.Contains(body, []byte(`rror"`)) || bytes.Contains(body, []byte(`RROR"`))
+	for _, name := range []string{`rror"`, `RROR"`} {
+		_, rest, found := bytes.Cut(body, []byte(name))
+		for found && bytes.HasPrefix(bytes.TrimLeft(rest, ": \t\r\n"), []byte("null")) {
+			_, rest, found = bytes.Cut(rest, []byte(name))
+		}
+		if found {
+			return true
+		}
+	}
+	return false
 }
 
 func parseErrorObject(raw json.RawMessage) *APIError {

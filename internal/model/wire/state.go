@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"slices"
 
 	"github.com/assay-eval/assay"
 )
@@ -47,6 +48,21 @@ func (c *Caller) StateOf(m *assay.Message) json.RawMessage {
 		return nil
 	}
 	return m.State.Data
+}
+
+// Deviations names the differences between req and what is sent: the omitted settings, and states of
+// other endpoints.
+func (c *Caller) Deviations(req *assay.Request, omitted []string) []string {
+	var names []string
+	for _, name := range omitted {
+		names = append(names, "no "+name)
+	}
+	origin := c.Origin()
+	foreign := func(m assay.Message) bool { return m.State != nil && m.State.Origin != origin }
+	if slices.ContainsFunc(req.Messages, foreign) {
+		names = append(names, "no thinking of earlier turns")
+	}
+	return names
 }
 
 // Count returns a number of tokens. Some endpoints send fractions, and odd ones negative numbers.

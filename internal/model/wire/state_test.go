@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/assay-eval/assay"
@@ -29,6 +30,14 @@ func TestStateGoesBackToItsEndpointOnly(t *testing.T) {
 	}
 	if got := there.StateOf(&m); got != nil {
 		t.Errorf("another endpoint gets %s", got)
+	}
+	req := assay.Request{Messages: []assay.Message{{Role: assay.User}, m}}
+	if got := here.Deviations(&req, nil); got != nil {
+		t.Errorf("Deviations() = %q at home", got)
+	}
+	want := []string{"no seed", "no thinking of earlier turns"}
+	if got := there.Deviations(&req, []string{"seed"}); !slices.Equal(got, want) {
+		t.Errorf("Deviations() = %q, want %q", got, want)
 	}
 	if got := here.StateOf(&assay.Message{}); got != nil {
 		t.Errorf("StateOf() = %s without a state", got)
