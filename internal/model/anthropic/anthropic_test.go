@@ -36,8 +36,8 @@ func serve(t testing.TB, path string, h http.HandlerFunc) *anthropic.Provider {
 	client := wire.NewClient(wire.ClientOptions{})
 	t.Cleanup(client.CloseIdleConnections)
 	p, err := anthropic.New(wire.Config{
-		BaseURL: server.URL + path, Key: wire.NewSecret("sk-ant-0123456789"), Deployment: "claude-x",
-		Client: client,
+		BaseURL: server.URL + path, Key: wire.NewSecret("sk-ant-0123456789"),
+		Deployment: "claude-x", Client: client,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -80,12 +80,15 @@ func TestRequestOnTheWire(t *testing.T) {
 			Messages: []assay.Message{
 				{Role: assay.System, Content: "be good"},
 				{Role: assay.User, Content: "hi"},
-				{Role: assay.Assistant, Calls: []assay.ToolCall{{ID: "x", Name: "a b", Arguments: "no"}}},
+				{Role: assay.Assistant, Calls: []assay.ToolCall{
+					{ID: "x", Name: "a b", Arguments: "no"},
+				}},
 				{Role: assay.ToolRole, CallID: "x", Content: "<1>"},
 				{Role: assay.User, Content: " \n"},
 			},
 			Functions: []assay.Function{
-				{Name: "a"}, {Name: "b", Description: "B", Parameters: json.RawMessage(`{"z":1,"a":2.0}`)},
+				{Name: "a"},
+				{Name: "b", Description: "B", Parameters: json.RawMessage(`{"z":1,"a":2.0}`)},
 			},
 			Sampling: assay.Sampling{ToolChoice: "required", Extra: `{"top_k":40}`},
 		}
@@ -142,7 +145,8 @@ func TestThinkingGoesBack(t *testing.T) {
 	if _, err := p.Chat(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
-	if want := `{"role":"assistant","content":[` + thinking + call + `]}`; !strings.Contains(sent, want) {
+	want := `{"role":"assistant","content":[` + thinking + call + `]}`
+	if !strings.Contains(sent, want) {
 		t.Errorf("sent %s, want %s", sent, want)
 	}
 
@@ -170,7 +174,7 @@ func TestRefusedParameters(t *testing.T) {
 			[]string{"no temperature"},
 		},
 		{
-			"`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
+			"`temperature` and `top_p` cannot both be specified for this model.",
 			`"top_p"`,
 			assay.Sampling{Temperature: new(0.5), TopP: new(0.9)},
 			[]string{"no top_p"},
@@ -194,8 +198,8 @@ func TestRefusedParameters(t *testing.T) {
 				t.Error(err)
 			}
 			if strings.Contains(string(body), test.field) {
-				answer(w, 400, `{"type":"error","error":{"type":"invalid_request_error","message":"`+
-					test.message+`"}}`)
+				answer(w, 400, `{"type":"error","error":{"type":"invalid_request_error",`+
+					`"message":"`+test.message+`"}}`)
 				return
 			}
 			answer(w, 200, hello)
@@ -238,12 +242,17 @@ func TestOddReplies(t *testing.T) {
 		want       assay.Message
 		fault      assay.FaultKind
 	}{
-		{"NoContent", `{"type":"message","stop_reason":"end_turn"}`, assay.Message{}, assay.Malformed},
+		{
+			"NoContent", `{"type":"message","stop_reason":"end_turn"}`,
+			assay.Message{},
+			assay.Malformed,
+		},
 		{
 			"Empty", `{"content":[],"stop_reason":"end_turn"}`, assay.Message{}, assay.Malformed,
 		},
 		{
-			"ThinkingOnly", `{"content":[{"type":"thinking","thinking":"4"}],"stop_reason":"end_turn"}`,
+			"ThinkingOnly",
+			`{"content":[{"type":"thinking","thinking":"4"}],"stop_reason":"end_turn"}`,
 			assay.Message{},
 			assay.Malformed,
 		},
@@ -253,7 +262,8 @@ func TestOddReplies(t *testing.T) {
 			assay.Malformed,
 		},
 		{
-			"ErrorInside", `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`,
+			"ErrorInside",
+			`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`,
 			assay.Message{},
 			assay.Overloaded,
 		},
@@ -277,7 +287,8 @@ func TestOddReplies(t *testing.T) {
 			"",
 		},
 		{
-			"InputAsText", `{"content":[{"type":"tool_use","id":"x","name":"a","input":"{\"p\":1}"}]}`,
+			"InputAsText",
+			`{"content":[{"type":"tool_use","id":"x","name":"a","input":"{\"p\":1}"}]}`,
 			assay.Message{Calls: []assay.ToolCall{{ID: "x", Name: "a", Arguments: `{"p":1}`}}},
 			"",
 		},

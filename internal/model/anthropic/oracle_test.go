@@ -121,9 +121,8 @@ var (
 	names = rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`)
 	texts = rapid.Map(rapid.OneOf(rapid.String(), rapid.Just("<a href=\"x\">&\u2028")),
 		func(s string) string { return "." + s })
-	objects = rapid.Map(rapid.MapOf(rapid.String(), rapid.Float64()), func(m map[string]float64) string {
-		return string(marshal(m))
-	})
+	objects = rapid.Map(rapid.MapOf(rapid.String(), rapid.Float64()),
+		func(m map[string]float64) string { return string(marshal(m)) })
 	roles    = rapid.SampledFrom([]assay.Role{assay.User, assay.Assistant, assay.ToolRole})
 	messages = rapid.Custom(func(t *rapid.T) assay.Message {
 		m := assay.Message{Role: roles.Draw(t, "role"), Content: texts.Draw(t, "content")}
@@ -257,10 +256,11 @@ func sdkReply(t *rapid.T, body []byte) assay.Response {
 		t.Fatalf("the SDK decodes %s: %v", body, err)
 	}
 	u := r.Usage
+	input := u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens
 	resp := assay.Response{
 		ServedModel: string(r.Model), Finish: string(r.StopReason),
 		Usage: assay.Usage{
-			InputTokens:      int(u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens),
+			InputTokens:      int(input),
 			OutputTokens:     int(u.OutputTokens),
 			CachedTokens:     int(u.CacheReadInputTokens),
 			CacheWriteTokens: int(u.CacheCreationInputTokens),
@@ -313,8 +313,9 @@ var (
 			}
 		}))
 	replies = fieldsOf("message", map[string]generator{
-		"model": anyText, "stop_reason": oneOf("end_turn", "max_tokens", "tool_use", "refusal", nil),
-		"content": rapid.Map(rapid.SliceOfN(blocks, 0, 4), asAny),
+		"model":       anyText,
+		"stop_reason": oneOf("end_turn", "max_tokens", "tool_use", "refusal", nil),
+		"content":     rapid.Map(rapid.SliceOfN(blocks, 0, 4), asAny),
 		"usage": fieldsOf("", map[string]generator{
 			"input_tokens": counts, "output_tokens": counts, "service_tier": oneOf("standard", nil),
 			"cache_read_input_tokens": counts, "cache_creation_input_tokens": counts,
@@ -415,7 +416,8 @@ func FuzzReply(f *testing.F) {
 	f.Add(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)
 	f.Add(`{"content":[{"type":"text"},7,null,{"type":"odd"}],"stop_reason":"max_tokens"}`)
 	f.Add(`{"content":{"0":1},"usage":{"input_tokens":1e999}}`)
-	f.Add("data: {\"type\":\"message_start\",\"message\":{}}\n\ndata: {\"type\":\"content_block_start\"}\n\n" +
+	f.Add("data: {\"type\":\"message_start\",\"message\":{}}\n\n" +
+		"data: {\"type\":\"content_block_start\"}\n\n" +
 		"data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n")
 	f.Fuzz(func(t *testing.T, body string) {
 		endpoint := &canned{body: body}

@@ -19,24 +19,30 @@ func TestStream(t *testing.T) {
 		{"type":"thinking","thinking":"I look <here>","signature":"Eq+/=="},
 		{"type":"text","text":"Reading."},
 		{"type":"tool_use","id":"x","name":"read","input":{"b":1.0,"a":"é"}}],
-		"stop_reason":"tool_use","usage":{"input_tokens":5,"cache_read_input_tokens":7,"output_tokens":9}}`
+		"stop_reason":"tool_use",
+		"usage":{"input_tokens":5,"cache_read_input_tokens":7,"output_tokens":9}}`
+	piece := func(index int, delta string) string {
+		return fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{%s}}`, index, delta)
+	}
+	begin := func(index int, block string) string {
+		const format = `{"type":"content_block_start","index":%d,"content_block":{%s}}`
+		return fmt.Sprintf(format, index, block)
+	}
 	events := []string{
-		`{"type":"message_start","message":{"type":"message","role":"assistant","model":"claude-x",` +
-			`"content":[],"stop_reason":null,"usage":{"input_tokens":5,"cache_read_input_tokens":7,` +
-			`"output_tokens":1}}}`,
-		`{"type":"content_block_start","index":0,"content_block":` +
-			`{"type":"thinking","thinking":"","signature":""}}`,
+		`{"type":"message_start","message":{"type":"message","role":"assistant",` +
+			`"model":"claude-x","content":[],"stop_reason":null,` +
+			`"usage":{"input_tokens":5,"cache_read_input_tokens":7,"output_tokens":1}}}`,
+		begin(0, `"type":"thinking","thinking":"","signature":""`),
 		`{"type":"ping"}`,
-		`{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"I look"}}`,
-		`{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":" <here>"}}`,
-		`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"Eq+/=="}}`,
+		piece(0, `"type":"thinking_delta","thinking":"I look"`),
+		piece(0, `"type":"thinking_delta","thinking":" <here>"`),
+		piece(0, `"type":"signature_delta","signature":"Eq+/=="`),
 		`{"type":"content_block_stop","index":0}`,
-		`{"type":"content_block_start","index":1,"content_block":{"type":"text","text":"Read"}}`,
-		`{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"ing."}}`,
-		`{"type":"content_block_start","index":2,"content_block":` +
-			`{"type":"tool_use","id":"x","name":"read","input":{}}}`,
-		`{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"b\":1.0,"}}`,
-		`{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"\"a\":\"é\"}"}}`,
+		begin(1, `"type":"text","text":"Read"`),
+		piece(1, `"type":"text_delta","text":"ing."`),
+		begin(2, `"type":"tool_use","id":"x","name":"read","input":{}`),
+		piece(2, `"type":"input_json_delta","partial_json":"{\"b\":1.0,"`),
+		piece(2, `"type":"input_json_delta","partial_json":"\"a\":\"é\"}"`),
 		`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":9}}`,
 		`{"type":"message_stop"}`,
 	}
@@ -56,16 +62,15 @@ func TestStream(t *testing.T) {
 		t.Errorf("response differs (-whole +streamed):\n%s", d)
 	}
 
-	for n, kind := range map[int]assay.FaultKind{
-		3: assay.Malformed, 10: assay.Malformed, len(events) - 2: assay.Malformed,
-	} {
-		resp, err := (&canned{body: stream(events[:n])}).provider(t).Chat(t.Context(), hi())
-		if f := assay.AsFault(err); f == nil || f.Kind != kind {
-			t.Errorf("after %d events, Chat() = %+v, %v; want a fault of kind %s", n, resp, err, kind)
+	for _, n := range []int{3, 10, len(events) - 2} {
+		_, err := (&canned{body: stream(events[:n])}).provider(t).Chat(t.Context(), hi())
+		if f := assay.AsFault(err); f == nil || f.Kind != assay.Malformed {
+			t.Errorf("after %d events, Chat() = %v, want a malformed reply", n, err)
 		}
 	}
-	const overloaded = `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`
-	_, err = (&canned{body: stream(append(events[:5:5], overloaded))}).provider(t).Chat(t.Context(), hi())
+	const overloaded = `{"type":"error","error":{"type":"overloaded_error","message":"Busy"}}`
+	broken := stream(append(events[:5:5], overloaded))
+	_, err = (&canned{body: broken}).provider(t).Chat(t.Context(), hi())
 	if f := assay.AsFault(err); f == nil || f.Kind != assay.Overloaded {
 		t.Errorf("after an error among the events, Chat() = %v", err)
 	}

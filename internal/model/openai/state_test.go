@@ -23,11 +23,12 @@ func TestStateGoesBack(t *testing.T) {
 	const signed = `"tool_calls":[{"id":"x","type":"function","function":{"name":"read",` +
 		`"arguments":"{}"},"extra_content":{"google":{"thought_signature":"a+b/=="}}},` +
 		`{"id":"y","type":"function","function":{"name":"read","arguments":"{}"}}]`
+	const text, empty = `"reasoning_content":"hm",`, `"reasoning_content":"",`
 	const details = `"reasoning_details":[{"z":1.50,"a":null,"text":"I <look>"},` +
 		`{"type":"reasoning.encrypted","data":"00"}]`
 	for _, test := range []struct{ name, message, back, reasoning string }{
-		{"Content", `"reasoning_content":"hm",` + oneCall, `"reasoning_content":"hm",` + oneCall, "hm"},
-		{"EmptyContent", `"reasoning_content":"",` + oneCall, `"reasoning_content":"",` + oneCall, ""},
+		{"Content", text + oneCall, text + oneCall, "hm"},
+		{"EmptyContent", empty + oneCall, empty + oneCall, ""},
 		{"Plain", `"reasoning":"hm",` + oneCall, `"reasoning":"hm",` + oneCall, "hm"},
 		{"Null", `"reasoning_content":null,"reasoning":null,` + oneCall, oneCall, ""},
 		{"Details", `"reasoning":"x",` + details + `,` + oneCall, details + `,` + oneCall, "x"},

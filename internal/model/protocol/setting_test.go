@@ -106,7 +106,7 @@ func tellReadable(t *testing.T, c column) {
 		},
 	} {
 		s := c.stage(t, simserver.Config{}, written)
-		gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler := func(w http.ResponseWriter, r *http.Request) {
 			rec := httptest.NewRecorder()
 			s.server.ServeHTTP(rec, r)
 			body := dress(rec.Header(), bytes.Clone(rec.Body.Bytes()))
@@ -116,7 +116,8 @@ func tellReadable(t *testing.T, c column) {
 				}
 			}
 			_, _ = w.Write(body)
-		}))
+		}
+		gateway := httptest.NewServer(http.HandlerFunc(handler))
 		t.Cleanup(gateway.Close)
 		resp, err := c.open(t, gateway.URL, model).Chat(t.Context(), question())
 		if err != nil {

@@ -118,7 +118,8 @@ func tellForgotten(t *testing.T, c column) {
 				m.State.Data = bytes.ReplaceAll(m.State.Data, []byte("0"), []byte("1"))
 			},
 		} {
-			s := c.stage(t, simserver.Config{Thinking: style}, reply("", call("a", "{}")), reply("x"))
+			cfg := simserver.Config{Thinking: style}
+			s := c.stage(t, cfg, reply("", call("a", "{}")), reply("x"))
 			req := question()
 			s.say(t, &req)
 			forget(&req.Messages[len(req.Messages)-1])
@@ -317,9 +318,8 @@ var (
 		rapid.String(), rapid.Just("<a href=\"x\">&\u2028"), rapid.Just("null"),
 	), func(s string) string { return "." + s })
 	names   = rapid.StringMatching(`[A-Za-z_][A-Za-z0-9_-]{0,63}`)
-	objects = rapid.Map(rapid.MapOf(rapid.String(), rapid.String()), func(m map[string]string) string {
-		return string(encoded(m))
-	})
+	objects = rapid.Map(rapid.MapOf(rapid.String(), rapid.String()),
+		func(m map[string]string) string { return string(encoded(m)) })
 	conversations = rapid.Custom(func(t *rapid.T) assay.Request {
 		req := question()
 		for turn := range rapid.IntRange(0, 4).Draw(t, "turns") {

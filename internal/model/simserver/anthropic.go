@@ -230,8 +230,8 @@ func (anthropic) forgotten(i int, changed bool) *apiError {
 	}
 	return badRequest("", "messages.%d.content.0.type: Expected `thinking` or "+
 		"`redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final "+
-		"`assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and "+
-		"`tool_result` blocks).", i)
+		"`assistant` message must start with a thinking block (preceeding the lastmost set of "+
+		"`tool_use` and `tool_result` blocks).", i)
 }
 
 // anthropicReply is the body of a reply.

@@ -53,9 +53,9 @@ func (c chat) forgotten(i int, changed bool) *apiError {
 	case c.thinking == ThinkingSignature && changed:
 		return badRequest("", "Corrupted thought signature.")
 	case c.thinking == ThinkingSignature:
-		return badRequest("", "Function call is missing a thought_signature in functionCall parts. "+
-			"This is required for tools to work correctly, and missing thought_signature may lead "+
-			"to degraded model performance.")
+		return badRequest("", "Function call is missing a thought_signature in functionCall "+
+			"parts. This is required for tools to work correctly, and missing thought_signature "+
+			"may lead to degraded model performance.")
 	case c.thinking == ThinkingDetails:
 		return badRequest("", "messages.%d.content.0: Invalid `signature` in `thinking` block", i)
 	}
