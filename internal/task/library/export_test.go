@@ -35,7 +35,7 @@ func ReadImport(opts ImportOptions) (kept []assay.Task, tools []assay.Tool, r Re
 
 // CountEntries returns the number of elements of a task file.
 func CountEntries(path string) (n int, err error) {
-	for _, err := range taskEntries(path) {
+	for _, err := range taskEntries(path, new([]string)) {
 		if err != nil {
 			return n, err
 		}

@@ -147,7 +147,7 @@ func newImporter(opts ImportOptions) (*importer, error) {
 // tasks yields the tasks to keep. An error comes last.
 func (im *importer) tasks(ctx context.Context) iter.Seq2[assay.Task, error] {
 	return func(yield func(assay.Task, error) bool) {
-		for e, err := range taskEntries(im.opts.Tasks) {
+		for e, err := range taskEntries(im.opts.Tasks, &im.report.UnusedOfFile) {
 			if err == nil && ctx.Err() != nil {
 				err = fmt.Errorf("import %s: %w", im.opts.Tasks, context.Cause(ctx))
 			}

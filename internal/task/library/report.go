@@ -93,6 +93,8 @@ type Report struct {
 	// the tools, most frequent first.
 	Unused        fieldCounts `json:"unused_fields,omitempty"`
 	UnusedOfTools fieldCounts `json:"unused_fields_of_tools,omitempty"`
+	// UnusedOfFile names the fields of the task file beside its tasks. They are not imported.
+	UnusedOfFile []string `json:"unused_fields_of_file,omitempty"`
 	// OtherPlans counts the kept tasks whose own workflow has other tools, or another order of
 	// them, than required_tools. Plans are made from the latter.
 	OtherPlans int `json:"other_plans,omitempty"`
@@ -239,6 +241,10 @@ func (r Report) writeUnused(b *strings.Builder) {
 	}
 	if len(r.UnusedOfTools) > 0 {
 		fmt.Fprintf(b, "fields of tools that are not used: %s\n", r.UnusedOfTools.text("tool"))
+	}
+	if len(r.UnusedOfFile) > 0 {
+		fmt.Fprintf(b, "fields of the file that are not used: %s\n",
+			strings.Join(r.UnusedOfFile, ", "))
 	}
 	for _, f := range r.Unused {
 		if f.Name == "workflow" {

@@ -67,8 +67,9 @@ type entry struct {
 }
 
 // taskEntries yields the elements of a task file one by one. The file is a JSON object with a list
-// "tasks", or the list alone. An error comes last; it names the file, line and column.
-func taskEntries(path string) iter.Seq2[entry, error] {
+// "tasks", or the list alone. An error comes last; it names the file, line and column. The names of
+// other fields of the object are appended to others.
+func taskEntries(path string, others *[]string) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		f, err := openTaskFile(path)
 		if err != nil {
@@ -77,6 +78,7 @@ func taskEntries(path string) iter.Seq2[entry, error] {
 		}
 		defer f.Close()
 		stopped, err := f.walk(func(e entry) bool { return yield(e, nil) })
+		*others = append(*others, f.others...)
 		if err != nil && !stopped {
 			yield(entry{}, err)
 		}
@@ -89,6 +91,8 @@ type taskFile struct {
 	dec  *json.Decoder
 	base int64 // offset in the file where the decoder started
 	read int   // number of elements so far
+	// others are the fields of the object beside its tasks.
+	others []string
 }
 
 func openTaskFile(path string) (*taskFile, error) {
@@ -179,6 +183,7 @@ func (f *taskFile) object(visit func(entry) bool) (stopped bool, err error) {
 			return false, err
 		}
 		if key != "tasks" {
+			f.others = append(f.others, fmt.Sprint(key))
 			var skipped json.RawMessage
 			if err := f.value(slot{separator: ":"}, &skipped); err != nil {
 				return false, err
