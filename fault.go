@@ -45,13 +45,12 @@ type FaultRule struct {
 var FaultTable = []FaultRule{
 	{
 		RateLimited, "429, or another status that means it", true, false,
-		"the lane waits as long as the endpoint asks, unless the refusal looks like " +
-			"chance, and learns its limit; the same turn is tried again on any lane",
+		"the lane waits as long as the endpoint asks and sends less for a while; the same " +
+			"turn waits for any lane again, as often as necessary",
 	},
 	{
 		Overloaded, "503, 529, 498, or an end of the reply for lack of resources", true, false,
-		"the same turn again after a backoff that holds no slot; with Retry-After, like " +
-			"rate_limited",
+		"like rate_limited",
 	},
 	{
 		Server, "other 5xx, 409, 423, 425, 499, or a reply that the endpoint broke off", true, false,
@@ -68,15 +67,18 @@ var FaultTable = []FaultRule{
 	},
 	{
 		Auth, "401, 403", false, true,
-		"the lane is closed for the run; the same turn is tried on another lane",
+		"the lane is probed, and closed for the run if the refusal repeats; the same turn is " +
+			"tried again on any lane",
 	},
 	{
-		Quota, "no credit left, 402, a requested wait of more than 15 minutes", false, true,
-		"the lane is closed for the run; the same turn is tried on another lane",
+		Quota, "no credit left, 402", false, true,
+		"the lane is probed, and closed for the run if the refusal repeats; the same turn is " +
+			"tried again on any lane",
 	},
 	{
 		NotFound, "404: no such deployment or model", false, true,
-		"the lane is closed for the run; the same turn is tried on another lane",
+		"the lane is probed, and closed for the run if the refusal repeats; the same turn is " +
+			"tried again on any lane",
 	},
 	{
 		BadRequest, "other 4xx: the endpoint rejects the request, or it is larger than a limit", false, false,

@@ -152,14 +152,17 @@ func Truncated(finish string) bool {
 type Bucket string
 
 // The buckets of a lane. Limits on requests and tokens apply to every minute, except for
-// RequestsPerDay.
+// RequestsPerSecond and RequestsPerDay. Burst is no limit of an endpoint; it says how unevenly
+// the limits may be spent.
 const (
-	Concurrency    Bucket = "concurrency" // requests in flight
-	RequestsPerDay Bucket = "rpd"
-	Requests       Bucket = "rpm"
-	Tokens         Bucket = "tpm"  // prompts and replies together
-	InputTokens    Bucket = "itpm" // prompts
-	OutputTokens   Bucket = "otpm" // replies
+	Concurrency       Bucket = "concurrency" // requests in flight
+	RequestsPerSecond Bucket = "rps"
+	RequestsPerDay    Bucket = "rpd"
+	Requests          Bucket = "rpm"
+	Tokens            Bucket = "tpm"   // prompts and replies together
+	InputTokens       Bucket = "itpm"  // prompts
+	OutputTokens      Bucket = "otpm"  // replies
+	Burst             Bucket = "burst" // requests that may start at once
 )
 
 // A QuotaState is the state of one of the endpoint's limits, as reported with a response.

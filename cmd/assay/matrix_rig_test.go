@@ -181,7 +181,7 @@ func (r *matrixRig) providers(s situation) string {
 			width = s.width(m)
 		}
 		model := fmt.Sprintf("      %q: {deployments: [sim/optimal-%d], serves: [sim/optimal], "+
-			"limits: {concurrency: %d}}\n", m.name, i, width)
+			"first_reply: 20s, limits: {concurrency: %d}}\n", m.name, i, width)
 		well += model
 		if s.broken {
 			text += provider("broken-"+m.name, r.base(m), model)

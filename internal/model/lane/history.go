@@ -16,8 +16,7 @@ type state uint8
 const (
 	pending state = iota
 	good
-	broken  // failed with a fault
-	refused // refused because of a limit
+	broken // failed with a fault
 )
 
 func newHistory(width int) history {

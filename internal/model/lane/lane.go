@@ -1,12 +1,21 @@
 // Package lane keeps requests within the rate limits of their endpoints.
 //
 // A lane is one combination of deployment, key and model, which is the unit
-// that providers limit. It counts requests in flight, and requests and tokens
-// in time windows. It learns unstated limits, and pauses if its
-// endpoint asks for that. A [Pool] serves a model from all its lanes: each
+// that providers limit. A [Pool] serves a model from all its lanes: each
 // request goes to the lane that can start it soonest, and waiting requests are
 // served in order of arrival. A request holds a slot of its lane only while it
 // is in flight, never during a backoff.
+//
+// Four laws hold, whatever the endpoint's limiter is:
+//
+//  1. A stated limit is never exceeded, as the endpoint counts, and a wait that
+//     the endpoint announces is kept.
+//  2. Within two minutes of the endpoint allowing a rate again, the lane reaches
+//     nine tenths of it.
+//  3. If an endpoint's limit is constant, the lane uses nine tenths of it after the
+//     first minute, with less than 2 % refusals or one in 75 seconds.
+//  4. A lane with waiting requests is not silent for more than a minute, unless
+//     the endpoint has announced a wait, refuses every probe, or is full.
 //
 // All decisions depend only on the time that they are given, so [Simulate] can
 // make the same decisions in virtual time.
@@ -16,8 +25,6 @@ package lane
 
 import (
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -37,26 +44,25 @@ const (
 	// probably wrong.
 	closeAfter      = 6
 	closeAfterNever = 3
+	// A key or a deployment that the endpoint refuses is probed after pauses. Its
+	// lane closes after deniedAfter of them, or the first if it never worked.
+	deniedAfter = 3
 	// A bad request or an answer from another model suggests a mistake in the
 	// configuration. A lane that never worked closes after mistakenAfter of
 	// them in a row, and one that worked after mistakenAfterWorking, so that
 	// the run does not pay for more useless requests.
 	mistakenAfter        = 5
 	mistakenAfterWorking = 50
-	// longestRetryAfter is the longest wait that an endpoint can ask for. A
-	// lane closes for the run if its endpoint asks for more.
-	longestRetryAfter = 15 * time.Minute
-	// A lane closes if its endpoint has refused everything for this long.
-	patience = 10 * time.Minute
-	// A refusal that asks for a longer wait than shortWait is believed at once.
-	// Otherwise up to believeAfter refusals in a row are needed. Fewer are
-	// enough on a narrow lane, or if the lane was never refused by chance.
-	shortWait    = 2 * time.Second
-	believeAfter = 8
-	// If a larger share of requests is refused by chance, the endpoint is
-	// overloaded, whatever its limits are.
-	busyShare = 0.15
+	// A lane that is refused without an announced wait closes after patience, which
+	// is longer than any limit's period, after outage if its endpoint is overloaded,
+	// and after DefaultFirstReply if it never worked.
+	patience = 25 * time.Hour
+	outage   = 10 * time.Minute
 )
+
+// DefaultFirstReply is how long a lane waits for an endpoint that is busy or loads
+// its model, if it has never replied.
+const DefaultFirstReply = 5 * time.Minute
 
 // lane is the state of one lane. It is guarded by its pool's mutex.
 type lane struct {
@@ -64,130 +70,105 @@ type lane struct {
 	born     time.Time
 	inFlight int
 	since    map[uint64]time.Time // start times of requests in flight, by number
-	minute   window
-	day      window
 	// The arrays below are indexed like Buckets.
-	stated  [numBuckets]int
-	learned [numBuckets]governor
-	foreign [numBuckets]foreign
-	// withheld is how much the endpoint reserves for each request in flight
-	// beyond our estimate. Many endpoints reserve the whole max_tokens of a
-	// reply.
-	withheld [numBuckets]float64
-	// spacing is the minimum time between two requests. It is set if an
-	// endpoint refuses bursts within its limit.
-	spacing time.Duration
-	latest  time.Time // start of the latest request
+	stated   [numBuckets]int
+	windows  [numBuckets]window
+	next     [numBuckets]time.Time // earliest even start by a stated limit
+	readings [numBuckets]reading
+	total    cost // of all requests so far
+	typical  cost // of the latest request
+
+	// width and rate are learned. starting is true until the first refusal that
+	// narrows the width. Until then it doubles with each round of good replies.
+	wide, rate   control
+	starting     bool
+	good         int
+	paced        time.Time // when the latest request should have started by the rate
+	burst        burst
+	cycle        cycle
+	past         past
+	refusedSince time.Time // start of the refusals without a success in between
+	longestWall  time.Duration
+	refusedBurst bool // a burst within a stated limit was refused
 
 	paused      bool // by the user
 	pausedSince time.Time
 	pausedUntil time.Time
 	pauseReason string
+	pauseWords  string // of the endpoint
 	closed      *assay.Fault
 
 	history history
-	// refusals and faults are the shares of requests that failed by chance,
-	// as a later success showed. The failures in doubt have not been followed
-	// by a success yet.
-	refusals, faults               share
-	refusalsInDoubt, faultsInDoubt int
-
-	belief *belief
-	// calm counts successes since the latest burst of refusals. doubted is true
-	// if the lane learned nothing from that burst because it may have been
-	// chance.
-	calm    int
-	doubted bool
-	// narrowed is the state of the width before it was cut on suspicion.
-	narrowed *governor
-	// suspected is the bucket blamed for the latest burst of refusals.
-	suspected   int
-	cutAt       time.Time
-	worked      bool
-	mistakes    int // bad requests and answers from other models in a row
-	pausesInRow int
-	// limitedRow counts bursts of refusals in a row since refusedSince.
-	limitedRow   int
-	refusedSince time.Time
+	// faults is the share of requests that failed by chance, as a later success
+	// showed. The failures in doubt have not been followed by a success yet.
+	faults        share
+	faultsInDoubt int
+	worked        bool
+	mistakes      int // bad requests and answers from other models in a row
+	pausesInRow   int
+	failingSince  time.Time
 
 	used, available, inUse time.Duration // slot-time up to the last booking
 	waited                 map[string]time.Duration
 	served                 cost
 }
 
-// foreign is usage that the endpoint has counted and we have not, although none
-// of our requests is in flight. It comes from other users of the key.
-type foreign struct {
-	amount int
-	until  time.Time
-}
-
-// belief is the state to restore if a refusal turns out to be chance. The
-// requests sent after the refused one and before the lane reacted decide: if
-// most of them succeed, it was chance.
-type belief struct {
-	after, before uint64 // exclusive bounds of these requests' numbers
-	refused, good int    // how many of them were refused and succeeded
-	learned       [numBuckets]governor
-	pausedUntil   time.Time
-}
-
-// testedBy reports whether a request is one of those that decide.
-func (b *belief) testedBy(number uint64) bool {
-	return b != nil && number > b.after && number < b.before
-}
-
 func newLane(now time.Time, c Config) *lane {
 	l := &lane{
-		Config:  c,
-		born:    now,
-		since:   make(map[uint64]time.Time),
-		minute:  window{span: windowSpan},
-		day:     window{span: daySpan, grain: time.Minute},
-		waited:  make(map[string]time.Duration),
-		history: newHistory(max(c.Limits.Concurrency, widest)),
-		calm:    math.MaxInt,
+		Config:      c,
+		born:        now,
+		since:       make(map[uint64]time.Time),
+		waited:      make(map[string]time.Duration),
+		history:     newHistory(max(c.Limits.Concurrency, widest)),
+		longestWall: longestWall,
+		cycle:       cycle{began: now},
 	}
 	for i, b := range Buckets {
-		l.stated[i] = *c.Limits.Of(b)
-		if n := *c.Learned.Of(b); n > 0 {
-			l.learned[i] = known(n, now)
-		}
+		l.stated[i], l.windows[i] = *c.Limits.Of(b), newWindow(i)
 	}
-	if g := &l.learned[concurrency]; l.stated[concurrency] <= 0 && g.limit == 0 {
-		*g = governor{limit: firstWidth, starting: true, changed: now}
+	l.forget(now, concurrency)
+	if n := c.Learned.Concurrency; n > 0 {
+		l.starting = false
+		l.wide.keep(now, float64(n), float64(n))
+	}
+	if n := c.Learned.RPM; n > 0 {
+		l.rate.keep(now, float64(n)/60, float64(n)/60)
 	}
 	for _, s := range c.Spent {
-		l.day.add(s.At, cost{requests: s.Requests})
+		l.windows[requestsPerDay].add(s.At, cost{requests: s.Requests})
 	}
 	return l
 }
 
-// limit returns the current limit of a bucket, or 0 if there is none. It is the
-// lower of the stated and the learned limit.
-func (l *lane) limit(bucket int) int {
-	stated, learned := l.stated[bucket], l.learned[bucket].limit
-	if stated <= 0 || learned > 0 && learned < stated {
-		return learned
+// forget makes a lane forget what it learned about a bucket.
+func (l *lane) forget(now time.Time, bucket int) {
+	l.readings[bucket] = reading{}
+	if bucket != concurrency {
+		l.rate, l.burst, l.past, l.refusedBurst = control{}, burst{}, past{}, false
+		return
 	}
-	return stated
+	l.starting = l.stated[concurrency] == 0
+	if l.wide = (control{}); l.starting {
+		l.wide.keep(now, firstWidth, firstWidth)
+	}
+}
+
+// widthAt returns how many requests may be in flight.
+func (l *lane) widthAt(now time.Time) float64 {
+	most := widest
+	if n := l.stated[concurrency]; n > 0 {
+		most = n
+	}
+	return min(float64(most), l.wide.at(now))
 }
 
 // width returns how many requests may be in flight. After a pause for faults it
 // is 1, so that a single request probes the endpoint.
-func (l *lane) width() int {
+func (l *lane) width(now time.Time) int {
 	if l.pausesInRow > 0 {
 		return 1
 	}
-	return l.limit(concurrency)
-}
-
-// window returns the window that counts a bucket.
-func (l *lane) window(bucket int) *window {
-	if bucket == requestsPerDay {
-		return &l.day
-	}
-	return &l.minute
+	return max(1, int(l.widthAt(now)))
 }
 
 // reason is why a request has to wait: an index into [Buckets] or one of the
@@ -198,19 +179,22 @@ const (
 	nothing reason = -1
 	pausing reason = numBuckets + iota
 	userPause
-	spacing
+	learnedRate
+	probe
 )
 
 func (l *lane) name(r reason) string {
-	switch {
-	case r == nothing:
+	switch r {
+	case nothing:
 		return ""
-	case r == pausing:
+	case pausing:
 		return l.pauseReason
-	case r == userPause:
+	case userPause:
 		return "your pause"
-	case r == spacing:
-		return "even spacing"
+	case learnedRate:
+		return "learned rate"
+	case probe:
+		return "probe"
 	}
 	return string(Buckets[r])
 }
@@ -220,37 +204,88 @@ func (l *lane) name(r reason) string {
 // has to resume the lane.
 func (l *lane) start(now time.Time, c cost) (at time.Time, why reason, full bool) {
 	at, why = now, nothing
-	later := func(t time.Time, r reason) {
+	wait := func(t time.Time, r reason) {
 		if t.After(at) {
 			at, why = t, r
 		}
 	}
-	for b := requests; b < numBuckets; b++ {
-		limit := l.limit(b)
+	for b := requestsPerSecond; b <= requestsPerDay; b++ {
+		weight := c.in(b)
+		wait(l.wall(b, weight), reason(b))
+		limit := l.stated[b]
 		if limit <= 0 {
 			continue
 		}
-		w := l.window(b)
-		weight := c.in(b) + ceil(margin*l.withheld[b]*float64(l.inFlight+1))
-		later(w.free(now, b, weight, limit), reason(b))
-
-		f := l.foreign[b]
-		if f.amount > 0 && f.until.After(now) && w.sum.in(b)+f.amount+weight > limit {
-			later(f.until, reason(b))
+		wait(l.windows[b].free(now, b, weight, limit), reason(b))
+		if !l.takesBursts(b, c) {
+			wait(l.next[b].Add(-l.burstTime(b, weight)), reason(b))
 		}
 	}
-	later(l.pausedUntil, pausing)
-	if l.spacing > 0 {
-		later(l.latest.Add(l.spacing), spacing)
+	wait(l.pausedUntil, pausing)
+	wait(l.evenly(now), learnedRate)
+	if b := l.burst; b.stalled && b.probed {
+		wait(b.probedAt.Add(probing), probe)
 	}
 
 	switch {
 	case l.paused:
 		return at, userPause, true
-	case l.inFlight >= l.width():
+	case l.inFlight >= l.width(now):
 		return at, concurrency, true
 	}
 	return at, why, false
+}
+
+// slack is how late a request may start without slowing down those after it.
+const slack = 20 * time.Millisecond
+
+// onTime returns the time at which a request that starts now was due, unless it was
+// not due for a while.
+func onTime(due, now time.Time) time.Time {
+	if now.Sub(due) <= slack {
+		return due
+	}
+	return now
+}
+
+// evenly returns when the learned rate allows the next request, but a second from
+// now at most, because the rate may grow.
+func (l *lane) evenly(now time.Time) time.Time {
+	if l.rate.level == 0 {
+		return now
+	}
+	at := l.paced.Add(time.Duration(float64(time.Second) / l.rate.at(now)))
+	if soon := now.Add(time.Second); at.After(soon) {
+		return soon
+	}
+	return at
+}
+
+// interval returns the time between two requests of some weight if a stated limit
+// is spent evenly. It is 0 for a limit per day, because days are longer than runs.
+func (l *lane) interval(b, weight int) time.Duration {
+	limit := l.stated[b]
+	if limit <= 0 || b == requestsPerDay {
+		return 0
+	}
+	return time.Duration(float64(l.windows[b].span) * float64(weight) / float64(limit))
+}
+
+// burstTime returns how much earlier than evenly requests of some weight may start.
+func (l *lane) burstTime(b, weight int) time.Duration {
+	return time.Duration(max(0, l.stated[burstSize]-1)) * l.interval(b, weight)
+}
+
+// pace returns the current rate in requests per second, which is infinite if no
+// rate is stated or learned.
+func (l *lane) pace(now time.Time, c cost) float64 {
+	rate := l.rate.at(now)
+	for b := requestsPerSecond; b < requestsPerDay; b++ {
+		if d := l.interval(b, c.in(b)); d > 0 {
+			rate = min(rate, 1/d.Seconds())
+		}
+	}
+	return rate
 }
 
 // room returns how many requests of a cost could start now.
@@ -259,44 +294,64 @@ func (l *lane) room(now time.Time, c cost) int {
 	if full || at.After(now) {
 		return 0
 	}
-	n := l.width() - l.inFlight
-	if l.spacing > 0 {
+	n := l.width(now) - l.inFlight
+	if l.rate.level > 0 || l.burst.stalled {
 		n = 1
 	}
-	for b := requests; b < numBuckets; b++ {
-		if limit, weight := l.limit(b), c.in(b); limit > 0 && weight > 0 {
-			n = min(n, max(1, (limit-l.window(b).sum.in(b))/weight))
+	for b := requestsPerSecond; b <= requestsPerDay; b++ {
+		limit, weight := l.stated[b], c.in(b)
+		if limit <= 0 || weight <= 0 {
+			continue
+		}
+		n = min(n, max(1, (limit-l.windows[b].sum.in(b))/weight))
+		if d := l.interval(b, weight); d > 0 && !l.takesBursts(b, c) {
+			n = min(n, 1+int(now.Sub(l.next[b].Add(-l.burstTime(b, weight)))/d))
 		}
 	}
 	return n
 }
 
-// markBound notes that a request had to wait for a limit. A learned limit only
-// grows after that.
-func (l *lane) markBound(r reason) {
-	if r >= 0 && r < numBuckets {
-		l.learned[r].bound = true
-	}
-}
-
 // ticket is a slot of a lane, held by one request.
 type ticket struct {
-	lane        *lane
-	number      uint64
-	minute, day int // IDs of entries in the windows
-	estimate    cost
-	started     time.Time
+	lane       *lane
+	number     uint64
+	entries    [numBuckets]int // IDs in the windows of stated limits
+	estimate   cost
+	started    time.Time
+	inFlight   int // including this request
+	total      cost
+	behindWall bool // the latest headers forbade the request
+	paced      bool // the request had to wait for the learned rate
 }
 
 func (l *lane) take(now time.Time, c cost) ticket {
-	l.inFlight++
-	l.latest = now
-	t := ticket{
-		lane: l, number: l.history.sent(), minute: l.minute.add(now, c), day: -1,
-		estimate: c, started: now,
+	if b := &l.burst; b.stalled && b.probed {
+		l.resume(now)
+	} else if b.stalled {
+		b.probed, b.probedAt = true, now
 	}
-	if l.limit(requestsPerDay) > 0 {
-		t.day = l.day.add(now, cost{requests: 1})
+	if l.cycle.sent == 0 {
+		l.cycle.began = now
+	}
+	l.cycle.sent++
+	l.inFlight++
+	l.typical = c
+	t := ticket{
+		lane: l, number: l.history.sent(), estimate: c, started: now, inFlight: l.inFlight,
+		behindWall: l.pass(now, c),
+	}
+	l.total = l.total.plus(c, 1)
+	t.total = l.total
+	gap := time.Duration(float64(time.Second) / l.rate.at(now))
+	t.paced = now.Sub(l.paced) < 2*gap
+	l.paced = onTime(l.paced.Add(gap), now)
+	for b := requestsPerSecond; b <= requestsPerDay; b++ {
+		if t.entries[b] = -1; l.stated[b] > 0 || b == requestsPerSecond {
+			t.entries[b] = l.windows[b].add(now, c)
+		}
+		if d := l.interval(b, c.in(b)); d > 0 {
+			l.next[b] = onTime(l.next[b], now).Add(d)
+		}
 	}
 	l.since[t.number] = now
 	return t
@@ -307,11 +362,10 @@ func (l *lane) freeSlot(t ticket) {
 	delete(l.since, t.number)
 }
 
-// uncount removes a request from the windows.
-func (l *lane) uncount(t ticket) {
-	l.minute.correct(t.minute, cost{}.plus(t.estimate, -1))
-	if t.day >= 0 {
-		l.day.correct(t.day, cost{requests: -1})
+// correct corrects the cost of a request in the windows.
+func (l *lane) correct(t ticket, by cost) {
+	for b := requestsPerSecond; b <= requestsPerDay; b++ {
+		l.windows[b].correct(t.entries[b], by)
 	}
 }
 
@@ -319,40 +373,51 @@ func (l *lane) uncount(t ticket) {
 func (l *lane) cancel(t ticket) {
 	l.freeSlot(t)
 	l.history.mark(t.number, good)
-	l.uncount(t)
+	l.cycle.sent--
+	l.correct(t, cost{}.plus(t.estimate, -1))
 }
 
 // settle replaces a request's estimated cost by its real cost.
 func (l *lane) settle(t ticket, real cost) {
-	l.minute.correct(t.minute, real.plus(t.estimate, -1))
+	by := real.plus(t.estimate, -1)
+	l.correct(t, by)
+	for b := tokens; b <= outputTokens; b++ {
+		l.next[b] = l.next[b].Add(l.interval(b, by.in(b)))
+	}
 	l.served = l.served.plus(real, 1)
+}
+
+// isRefusal reports whether an endpoint was too busy for a request, so that it did
+// not begin to answer.
+func isRefusal(resp assay.Response, f *assay.Fault) bool {
+	return f != nil && resp.Usage.Total() == 0 &&
+		(f.Kind == assay.RateLimited || f.Kind == assay.Overloaded)
 }
 
 // release frees a request's slot and learns from its result.
 func (l *lane) release(now time.Time, t ticket, resp assay.Response, fault *assay.Fault) {
 	l.freeSlot(t)
-	usage := resp.Usage
-	isRefusal := fault != nil && (fault.Kind == assay.RateLimited ||
-		fault.Kind == assay.Overloaded && fault.RetryAfter > 0)
-
+	usage, refused := resp.Usage, isRefusal(resp, fault)
 	switch {
 	case usage.Total() > 0:
 		l.settle(t, cost{1, usage.InputTokens, usage.OutputTokens})
-	case isRefusal:
-		l.uncount(t)
+	case refused:
+		// Some endpoints count refused requests.
+		l.correct(t, cost{requests: 1}.plus(t.estimate, -1))
 	case fault != nil && fault.Kind != assay.Timeout:
 		l.settle(t, cost{requests: 1}) // it failed before it used tokens
 	default:
 		l.served.requests++ // the usage is unknown, so the estimate stays
 	}
-	l.applyQuotas(now, resp.Quotas)
+	l.read(now, t, resp.Quotas)
 
 	switch {
 	case fault == nil:
 		l.succeeded(now, t)
 	case fault.Kind.ClosesLane():
-		l.close(fault)
-	case isRefusal:
+		l.denied(now, t, fault)
+	case refused:
+		l.history.mark(t.number, good) // faults in a row may have refusals in between
 		l.refused(now, t, fault)
 	case fault.Kind.Retryable():
 		l.faulted(now, t, fault)
@@ -366,29 +431,14 @@ func (l *lane) release(now time.Time, t ticket, resp assay.Response, fault *assa
 
 func (l *lane) succeeded(now time.Time, t ticket) {
 	l.worked = true
-	l.pausesInRow, l.limitedRow, l.mistakes = 0, 0, 0
+	l.pausesInRow, l.mistakes = 0, 0
+	l.refusedSince, l.failingSince = time.Time{}, time.Time{}
 	l.history.mark(t.number, good)
-	l.refusals.succeeded(&l.refusalsInDoubt)
 	l.faults.succeeded(&l.faultsInDoubt)
-	if l.calm < math.MaxInt {
-		l.calm++
-	}
-	if l.doubted && l.isCalm() {
-		l.doubted = false
-		l.refusals.count(true)
-	}
-
-	if b := l.belief; b.testedBy(t.number) {
-		if b.good++; b.good >= 3*(b.refused+1) {
-			l.rollback()
-		}
-	}
-	for i := range l.learned {
-		ceiling := l.stated[i]
-		if i == concurrency && ceiling == 0 {
-			ceiling = widest
-		}
-		l.learned[i].succeeded(now, ceiling)
+	l.accepted(now, t)
+	if l.good++; l.starting && l.good >= int(l.wide.level) && l.wide.level < widest {
+		l.good = 0
+		l.wide.keep(now, 2*l.wide.level, 2*l.wide.level)
 	}
 }
 
@@ -405,31 +455,77 @@ func (l *lane) sentBeforePause(t ticket) bool {
 	return !l.pausedSince.IsZero() && !t.started.After(l.pausedSince)
 }
 
+// denied reacts to a refusal of the key or the deployment. It may be a slip of a
+// gateway, so the lane is probed before it closes.
+func (l *lane) denied(now time.Time, t ticket, fault *assay.Fault) {
+	l.history.mark(t.number, good)
+	switch {
+	case l.pausesInRow > 0 && l.sentBeforePause(t):
+	case l.pausesInRow >= deniedAfter, !l.worked && l.pausesInRow > 0:
+		l.close(fault)
+	default:
+		l.breakOff(now, fault)
+	}
+}
+
 func (l *lane) faulted(now time.Time, t ticket, fault *assay.Fault) {
 	l.history.mark(t.number, broken)
 	needed := improbableRow(l.faults.mean, breakAfter, breakAfterMost)
 	l.faultsInDoubt++
-	if l.pausesInRow > 0 && l.sentBeforePause(t) {
-		return
+	if l.failingSince.IsZero() {
+		l.failingSince = now
 	}
-	if l.pausesInRow == 0 && l.history.row(t.number, broken, needed) < needed {
-		return
-	}
-	if l.pausesInRow >= closeAfter || !l.worked && l.pausesInRow >= closeAfterNever {
+	switch {
+	case l.pausesInRow > 0 && l.sentBeforePause(t):
+	case l.pausesInRow == 0 && l.history.row(t.number, broken, needed) < needed:
+	case l.givesUp(now, fault):
 		l.close(fault)
-		return
+	default:
+		l.breakOff(now, fault)
 	}
-
-	wait := min(longestPause, firstPause<<l.pausesInRow)
-	l.pausesInRow++
-	l.pause(now, wait, fmt.Sprintf("down (%s)", fault.Kind))
 }
 
-func (l *lane) pause(now time.Time, wait time.Duration, reason string) {
+// givesUp reports whether a lane that fails has been probed for long enough. A
+// server that has never replied may still be starting.
+func (l *lane) givesUp(now time.Time, fault *assay.Fault) bool {
+	switch {
+	case l.worked:
+		return l.pausesInRow >= closeAfter
+	case l.FirstReply > 0 || fault.Kind == assay.Server:
+		return now.Sub(l.failingSince) > l.firstReply()
+	}
+	return l.pausesInRow >= closeAfterNever
+}
+
+// firstReply returns how long a lane that never worked is waited for.
+func (l *lane) firstReply() time.Duration {
+	if l.FirstReply > 0 {
+		return l.FirstReply
+	}
+	return DefaultFirstReply
+}
+
+// breakOff pauses the lane. Then a single request probes it.
+func (l *lane) breakOff(now time.Time, fault *assay.Fault) {
+	wait := min(longestPause, firstPause<<min(l.pausesInRow, 10))
+	l.pausesInRow++
+	l.pause(now, wait, fmt.Sprintf("down (%s)", fault.Kind), fault.Detail)
+}
+
+func (l *lane) pause(now time.Time, wait time.Duration, reason, words string) {
 	l.pausedSince = now
 	if until := now.Add(wait); until.After(l.pausedUntil) {
-		l.pausedUntil, l.pauseReason = until, reason
+		longer := until.Sub(later(now, l.pausedUntil))
+		l.wide.since, l.rate.since = l.wide.since.Add(longer), l.rate.since.Add(longer)
+		l.pausedUntil, l.pauseReason, l.pauseWords = until, reason, words
 	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 func (l *lane) close(fault *assay.Fault) {
@@ -450,6 +546,3 @@ func (l *lane) recognizes(served string) (ignored string, ok bool) {
 	}
 	return ignored, ok
 }
-
-// jitter returns a random duration between d/2 and d.
-func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }

@@ -10,8 +10,8 @@ import (
 type Ledger struct {
 	Name string
 	// Used is the slot-time with a request in flight, and Available is all
-	// slot-time. Their quotient is the lane's occupancy. A lane that is closed or
-	// paused by the user has no slots.
+	// slot-time. Their quotient is the lane's occupancy. A lane that is closed still
+	// has its slots, because the user named it. One that the user paused has none.
 	Used, Available time.Duration
 	// Worked is like Used, but includes the end of a run, when no trials are
 	// waiting to start.
@@ -73,9 +73,9 @@ func (q *queue) book(now time.Time) {
 			continue
 		}
 		l.used += time.Duration(l.inFlight) * span
-		slots := l.inFlight // all slots if the lane is closed or paused by the user
-		if l.closed == nil && !l.paused {
-			slots = max(slots, l.limit(concurrency))
+		slots := l.inFlight // if the lane is paused by the user
+		if !l.paused {
+			slots = max(slots, int(l.widthAt(now)))
 		}
 		l.available += time.Duration(slots) * span
 	}
@@ -133,10 +133,10 @@ func Least(lanes []Ledger) time.Duration {
 	if n := sum[concurrency]; n > 0 {
 		least = worked / time.Duration(n)
 	}
-	for b := requests; b < requestsPerDay; b++ {
+	for b := requestsPerSecond; b < requestsPerDay; b++ {
 		if n := did.in(b); n > 0 && !unlimited[b] {
 			windows := (n + sum[b] - 1) / sum[b]
-			least = max(least, time.Duration(windows-1)*time.Minute)
+			least = max(least, time.Duration(windows-1)*newWindow(b).of)
 		}
 	}
 	return least
@@ -149,17 +149,18 @@ func (q *queue) ledgers() []Ledger {
 			Name: l.Name, Used: l.used, Available: l.available, Worked: l.inUse,
 			Waited: maps.Clone(l.waited), Requests: l.served.requests,
 			InputTokens: l.served.input, OutputTokens: l.served.output,
-			Limits: l.limits(),
+			Limits: l.limits(q.booked),
 		})
 	}
 	return all
 }
 
-// limits returns the current limits.
-func (l *lane) limits() Limits {
+// limits returns the stated limits and the current width.
+func (l *lane) limits(now time.Time) Limits {
 	var out Limits
 	for i, b := range Buckets {
-		*out.Of(b) = l.limit(i)
+		*out.Of(b) = l.stated[i]
 	}
+	out.Concurrency = max(1, int(l.widthAt(now)))
 	return out
 }

@@ -33,7 +33,7 @@ func TestLedgerNamesTheBottleneck(t *testing.T) {
 		// wait until 1m00.5s, and the run takes a second longer.
 		{
 			"rpm",
-			lane.Limits{Concurrency: 10, RPM: 3},
+			lane.Limits{Concurrency: 10, RPM: 3, Burst: 3},
 			6,
 			"rpm", 6 * time.Second, 615 * time.Second, 60500 * time.Millisecond,
 		},

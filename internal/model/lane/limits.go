@@ -11,39 +11,57 @@ import (
 // the lane learns what its endpoint allows.
 type Limits struct {
 	Concurrency int `yaml:"concurrency" json:"concurrency,omitempty"`
+	RPS         int `yaml:"rps" json:"rps,omitempty"`
 	RPM         int `yaml:"rpm" json:"rpm,omitempty"`
 	TPM         int `yaml:"tpm" json:"tpm,omitempty"`
 	ITPM        int `yaml:"itpm" json:"itpm,omitempty"`
 	OTPM        int `yaml:"otpm" json:"otpm,omitempty"`
 	RPD         int `yaml:"rpd" json:"rpd,omitempty"`
+	// Burst is the number of requests that may start at once after a pause. Without
+	// it, the limits per second and per minute are spent evenly.
+	Burst int `yaml:"burst" json:"burst,omitempty"`
 }
 
 // Buckets lists everything that a lane can have a limit of.
 var Buckets = [...]assay.Bucket{
-	assay.Concurrency, assay.Requests, assay.Tokens,
-	assay.InputTokens, assay.OutputTokens, assay.RequestsPerDay,
+	assay.Concurrency, assay.RequestsPerSecond, assay.Requests, assay.Tokens,
+	assay.InputTokens, assay.OutputTokens, assay.RequestsPerDay, assay.Burst,
 }
 
 // Indexes into [Buckets].
 const (
 	concurrency = iota
+	requestsPerSecond
 	requests
 	tokens
 	inputTokens
 	outputTokens
 	requestsPerDay
+	burstSize
 	numBuckets
 )
 
 // Of returns the limit of a bucket, or nil if the bucket is unknown.
 func (l *Limits) Of(b assay.Bucket) *int {
-	fields := [numBuckets]*int{&l.Concurrency, &l.RPM, &l.TPM, &l.ITPM, &l.OTPM, &l.RPD}
+	fields := [numBuckets]*int{
+		&l.Concurrency, &l.RPS, &l.RPM, &l.TPM, &l.ITPM, &l.OTPM, &l.RPD, &l.Burst,
+	}
 	for i, known := range Buckets {
 		if b == known {
 			return fields[i]
 		}
 	}
 	return nil
+}
+
+// with returns the limits, with others for those that are not stated.
+func (l Limits) with(others Limits) Limits {
+	for _, b := range Buckets {
+		if n := l.Of(b); *n == 0 {
+			*n = *others.Of(b)
+		}
+	}
+	return l
 }
 
 // A lane without a stated concurrency starts with firstWidth requests in flight
@@ -94,9 +112,12 @@ type Config struct {
 	Name     string
 	Provider assay.Provider
 	Limits   Limits
-	// Learned are the limits that an earlier run learned. The lane starts with
-	// them if no limit is stated.
+	// Learned are the width and the rate that an earlier run learned. The lane
+	// starts with them, and tries more like after a refusal of its own.
 	Learned Limits
+	// FirstReply is how long the lane waits for an endpoint that has never replied
+	// because it is busy or loads its model; 0 means [DefaultFirstReply].
+	FirstReply time.Duration
 	// Spent lists the requests of the last day, oldest first. It counts towards
 	// a limit per day.
 	Spent []Spent

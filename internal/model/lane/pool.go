@@ -14,7 +14,8 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// MaxRequests is the largest number of requests per turn, including the first.
+// MaxRequests is the largest number of requests per turn, including the first. It
+// does not count requests that were refused because the endpoint was busy.
 const MaxRequests = 5
 
 // maxHangs is how many requests of a turn may reach the request limit. A task that
@@ -82,12 +83,14 @@ func NewPool(model string, lanes []Config, options Options) *Pool {
 // Chat implements [assay.Provider]. It waits for a lane, sends the request, and
 // retries it after a temporary fault, up to [MaxRequests] requests in all and
 // within the request's budget. It backs off exponentially with full jitter, and
-// holds no slot meanwhile.
+// holds no slot meanwhile. A request that is refused because the endpoint is busy
+// waits for its turn on a lane again, as often as necessary.
 func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
 	var waits assay.Waits
 	var paid assay.Response // by requests that failed although they used tokens
 	hangs, rescue, avoid := 0, false, ""
 	defer p.rescue(&rescue, false)
+	busy := 0 // requests that were refused
 	bytes := size(req)
 	for {
 		asked := time.Now()
@@ -112,15 +115,19 @@ func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, err
 				return resp, fault
 			}
 		}
-		if !p.canRetry(ctx, req, fault, waits) {
+		refused := isRefusal(resp, fault)
+		if refused {
+			busy++
+		}
+		if !p.canRetry(ctx, req, fault, waits, busy) {
 			return resp, fault
 		}
 		if waits.Retried == nil {
 			waits.Retried = make(map[assay.FaultKind]int)
 		}
 		waits.Retried[fault.Kind]++
-		if fault.Kind.ClosesLane() {
-			continue // on another lane
+		if fault.Kind.ClosesLane() || refused {
+			continue // on any lane, when it may
 		}
 		if err := backOff(ctx, &waits); err != nil {
 			resp.Waits = waits
@@ -188,11 +195,11 @@ func origin(req assay.Request) string {
 }
 
 func (p *Pool) canRetry(
-	ctx context.Context, req assay.Request, fault *assay.Fault, waits assay.Waits,
+	ctx context.Context, req assay.Request, fault *assay.Fault, waits assay.Waits, busy int,
 ) bool {
 	overBudget := req.Budget > 0 && waits.Working >= req.Budget
 	switch {
-	case ctx.Err() != nil, waits.Requests >= MaxRequests, overBudget:
+	case ctx.Err() != nil, waits.Requests-busy >= MaxRequests, overBudget:
 		return false
 	case fault.Kind.ClosesLane():
 		return p.Closed() == nil
@@ -210,7 +217,11 @@ func (p *Pool) send(
 	}
 	resp, fault := exchange(ctx, t.lane, req, limit, why)
 	now := time.Now()
-	waits.Working += now.Sub(t.started)
+	if isRefusal(resp, fault) {
+		waits.Queued += now.Sub(t.started)
+	} else {
+		waits.Working += now.Sub(t.started)
+	}
 	waits.Requests++
 	counted := resp
 	counted.Usage = t.lane.counted(resp.Usage)
@@ -402,7 +413,8 @@ func (p *Pool) acquire(ctx context.Context, w *waiter, limit time.Duration) (tic
 				Err: context.Cause(ctx),
 			}
 		case <-timer.C:
-			// A pause by the user may take any time, and a slot may just have come.
+			// A pause by the user or the endpoint may take any time, and a slot may
+			// just have come.
 			if p.paused() || len(granted) > 0 {
 				timer.Reset(limit)
 				continue
@@ -427,10 +439,11 @@ func (p *Pool) acquire(ctx context.Context, w *waiter, limit time.Duration) (tic
 	return ticket{}, err
 }
 
+// paused reports whether the user, the endpoint or a refusal holds up all lanes.
 func (p *Pool) paused() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.q.paused()
+	return p.q.paused() || p.q.refused(time.Now())
 }
 
 // Drain interrupts all turns that are waiting for a limit or a pause, now and
@@ -445,7 +458,7 @@ func (p *Pool) Exhausted() { p.change(func(time.Time) { p.q.demand = false }) }
 func (p *Pool) Width() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.q.width()
+	return p.q.width(time.Now())
 }
 
 // Closed returns the faults that closed the pool's lanes, or nil if at least one

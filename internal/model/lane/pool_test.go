@@ -87,7 +87,7 @@ func TestWindowsKeepLimitsWithoutIdling(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			e := newEndpoint(took)
 			e.tokens = tokens
-			limits := lane.Limits{Concurrency: width, RPM: rpm, TPM: tpm}
+			limits := lane.Limits{Concurrency: width, RPM: rpm, TPM: tpm, Burst: rpm}
 			options := lane.Options{Queue: 100 * time.Hour}
 			p := lane.NewPool("m", []lane.Config{e.lane("l", limits)}, options)
 			mustAll(t, ask(t.Context(), p, n))
@@ -254,8 +254,8 @@ func TestClosedPoolFailsWaitingTurns(t *testing.T) {
 				t.Errorf("error %v, want the quota fault", err)
 			}
 		}
-		if len(e.arrivals) != 1 {
-			t.Errorf("%d requests, want 1", len(e.arrivals))
+		if len(e.arrivals) != 2 {
+			t.Errorf("%d requests, want 2, because the first refusal is checked", len(e.arrivals))
 		}
 		if f := assay.AsFault(p.Closed()); f == nil || f.Kind != assay.Quota {
 			t.Errorf("Closed() = %v", p.Closed())
@@ -437,7 +437,7 @@ func TestDrainInterruptsOnlyLimitWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := newEndpoint(time.Second)
-		p := poolOf(e, lane.Limits{Concurrency: 2, RPM: 4})
+		p := poolOf(e, lane.Limits{Concurrency: 2, RPM: 4, Burst: 4})
 		time.AfterFunc(500*time.Millisecond, p.Drain)
 		done, interrupted := 0, 0
 		for _, err := range ask(t.Context(), p, 10) {

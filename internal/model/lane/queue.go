@@ -187,6 +187,16 @@ func (q *queue) paused() bool {
 	return true
 }
 
+// refused reports whether all open lanes wait after a refusal.
+func (q *queue) refused(now time.Time) bool {
+	for _, l := range q.lanes {
+		if l.closed == nil && !l.burst.open && !l.pausedUntil.After(now) {
+			return false
+		}
+	}
+	return true
+}
+
 func (q *queue) refuseAll(err error) {
 	for w := q.peek(); w != nil; w = q.peek() {
 		w.leave(ticket{}, err)
@@ -201,17 +211,14 @@ func (q *queue) soonest(now time.Time, w *waiter, bound bool) (best *lane, at ti
 		if l.closed != nil || bound && l.Origin != w.origin {
 			continue
 		}
-		t, why, full := l.start(now, w.cost)
-		if full || t.After(now) {
-			l.markBound(why)
-		}
+		t, _, full := l.start(now, w.cost)
 		if full {
 			continue
 		}
 		if l.Name == w.lane && !t.After(now) {
 			return l, t
 		}
-		better := best != nil && l.Name != w.avoid && (best.Name == w.avoid || l.preferred(best))
+		better := best != nil && l.Name != w.avoid && (best.Name == w.avoid || l.preferred(now, best))
 		if best == nil || t.Before(at) || t.Equal(at) && better {
 			best, at = l, t
 		}
@@ -222,11 +229,11 @@ func (q *queue) soonest(now time.Time, w *waiter, bound bool) (best *lane, at ti
 // preferred reports whether l is preferred to other if both can start a request
 // at the same time. A lane with recent mistakes is not preferred, because it is
 // always free. Otherwise the lane with the smaller share of its width in use is.
-func (l *lane) preferred(other *lane) bool {
+func (l *lane) preferred(now time.Time, other *lane) bool {
 	if bad := l.mistakes > 0; bad != (other.mistakes > 0) {
 		return !bad
 	}
-	return l.inFlight*other.width() < other.inFlight*l.width()
+	return l.inFlight*other.width(now) < other.inFlight*l.width(now)
 }
 
 // room reports whether one more conversation could start now, with no request
@@ -249,8 +256,7 @@ func (q *queue) room(now time.Time) (bool, time.Time) {
 		if n > 0 {
 			continue
 		}
-		at, why, full := l.start(now, c)
-		l.markBound(why)
+		at, _, full := l.start(now, c)
 		if !full {
 			soonest = earliest(soonest, at)
 		}
@@ -293,11 +299,11 @@ func (q *queue) closed() error {
 }
 
 // width returns how many requests the open lanes together may have in flight.
-func (q *queue) width() int {
+func (q *queue) width(now time.Time) int {
 	n := 0
 	for _, l := range q.lanes {
 		if l.closed == nil {
-			n += l.limit(concurrency)
+			n += max(1, int(l.widthAt(now)))
 		}
 	}
 	return n

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -43,6 +44,7 @@ const maxSimulated = 200_000
 // that runs in real time. It assumes that endpoints have exactly the stated and
 // learned limits and never fail.
 func Simulate(lanes []Config, work Work) Simulation {
+	lanes = slices.Clone(lanes)
 	s := simulator{
 		now: time.Unix(0, 0), work: work, pending: work.Conversations,
 		random: rand.New(rand.NewPCG(1, 2)),
@@ -50,6 +52,10 @@ func Simulate(lanes []Config, work Work) Simulation {
 	s.work.Turns = max(1, work.Turns)
 	s.pending = min(s.pending, int(maxSimulated/s.work.Turns))
 	conversations := s.pending
+	for i := range lanes {
+		lanes[i].Limits = lanes[i].Limits.with(lanes[i].Learned)
+		lanes[i].Learned = Limits{}
+	}
 	s.queue = newQueue(s.now, "", lanes)
 	s.run()
 	return s.result(conversations)
@@ -97,7 +103,7 @@ func (s *simulator) run() {
 	first := s.pending
 	for s.pending > 0 || s.active > 0 {
 		wake := s.queue.dispatch(s.now)
-		for s.pending > 0 && s.active < 2*s.queue.width()+64 {
+		for s.pending > 0 && s.active < 2*s.queue.width(s.now)+64 {
 			room, at := s.queue.room(s.now)
 			if !room {
 				if wake.IsZero() {

@@ -26,9 +26,9 @@ func TestSimulateExactly(t *testing.T) {
 		reason        string
 	}{
 		{"concurrency", lane.Limits{Concurrency: 5}, 50, 2, 20 * time.Second, ""},
-		{"rpm", lane.Limits{Concurrency: 10, RPM: 3}, 6, 1, window + time.Second, "rpm"},
+		{"rpm", lane.Limits{Concurrency: 10, RPM: 3, Burst: 3}, 6, 1, window + time.Second, "rpm"},
 		// A turn has 150 tokens.
-		{"tpm", lane.Limits{Concurrency: 10, TPM: 450}, 7, 1, 2*window + time.Second, "tpm"},
+		{"tpm", lane.Limits{Concurrency: 10, TPM: 450, Burst: 9}, 7, 1, 2*window + time.Second, "tpm"},
 		// The last two are extrapolated from the first 200,000 requests.
 		{
 			"million by concurrency",

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"math"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -21,9 +22,10 @@ type Status struct {
 	Until  time.Time
 	Closed *assay.Fault
 	Held   bool // paused by the user
-	// Limits are the current limits, 0 if there is none. Learned are those among
-	// them that the user did not state: they were learned from refusals or reported
-	// by the endpoint.
+	// Words are the endpoint's own words about a pause.
+	Words string
+	// Limits are the current limits, 0 if there is none. Learned are the width and
+	// the rate that refusals have taught.
 	Limits, Learned Limits
 }
 
@@ -51,9 +53,8 @@ func (p *Pool) Status() ([]Status, Waiting) {
 
 func (l *lane) status(now time.Time, typical cost) Status {
 	s := Status{
-		Name: l.Name, InFlight: l.inFlight, Width: l.limit(concurrency),
-		Closed: l.closed, Held: l.paused,
-		Limits: l.limits(), Learned: l.learnedLimits(),
+		Name: l.Name, InFlight: l.inFlight, Width: max(1, int(l.widthAt(now))),
+		Closed: l.closed, Held: l.paused, Limits: l.limits(now), Learned: l.learned(),
 	}
 	for _, t := range l.since {
 		if s.Oldest.IsZero() || t.Before(s.Oldest) {
@@ -69,18 +70,29 @@ func (l *lane) status(now time.Time, typical cost) Status {
 	case at.After(now):
 		s.Waits, s.Until = l.name(why), at
 	}
+	if why == pausing {
+		s.Words = l.pauseWords
+	}
 	return s
 }
 
-// learnedLimits returns the current limits that the user did not state.
-func (l *lane) learnedLimits() Limits {
-	var out Limits
-	for i, b := range Buckets {
-		g := &l.learned[i]
-		if g.limit > 0 && !g.starting && l.limit(i) == g.limit && l.stated[i] != g.limit {
-			*out.Of(b) = g.limit
+// learned returns the width and the rate that refusals have taught, if they are
+// below what the user stated.
+func (l *lane) learned() (out Limits) {
+	below := func(level float64, stated int) int {
+		if n := int(level); stated == 0 || n < stated {
+			return n
 		}
+		return 0
 	}
+	if !l.starting {
+		out.Concurrency = below(l.wide.level, l.stated[concurrency])
+	}
+	rpm := l.stated[requests]
+	if rps := 60 * l.stated[requestsPerSecond]; rps > 0 && (rpm == 0 || rps < rpm) {
+		rpm = rps
+	}
+	out.RPM = below(math.Round(60*l.rate.level), rpm)
 	return out
 }
 
@@ -120,8 +132,6 @@ func (p *Pool) SetLimits(set map[assay.Bucket]int, match func(lane string) bool)
 
 // state sets a limit as if it had been stated from the beginning.
 func (l *lane) state(now time.Time, bucket, limit int) {
-	l.stated[bucket], l.learned[bucket], l.foreign[bucket] = limit, governor{}, foreign{}
-	if bucket == concurrency && limit == 0 {
-		l.learned[bucket] = governor{limit: firstWidth, starting: true, changed: now}
-	}
+	l.stated[bucket], l.next[bucket] = limit, time.Time{}
+	l.forget(now, bucket)
 }

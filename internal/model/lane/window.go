@@ -2,13 +2,20 @@ package lane
 
 import "time"
 
-// windowSpan is the time span in which we keep a limit per minute. It is a little
-// longer than a minute because the server counts a request when it arrives, and
-// requests of a large burst can take much longer to arrive than others.
-const windowSpan = time.Minute + 500*time.Millisecond
+// newWindow returns the window that counts a bucket. It is a little longer than
+// the limit's period because the server counts a request when it arrives, and some
+// requests take longer to arrive than others.
+func newWindow(bucket int) window {
+	switch bucket {
+	case requestsPerSecond:
+		return window{of: time.Second, span: time.Second + time.Second/120}
+	case requestsPerDay:
+		return window{of: day, span: day + time.Minute, grain: time.Minute}
+	}
+	return window{of: time.Minute, span: time.Minute + time.Minute/120}
+}
 
-// daySpan is the time span in which we keep a limit per day.
-const daySpan = 24*time.Hour + time.Minute
+const day = 24 * time.Hour
 
 // cost is the amount of its lane's limits that one request uses.
 type cost struct{ requests, input, output int }
@@ -16,7 +23,7 @@ type cost struct{ requests, input, output int }
 // in returns the amount that a bucket counts.
 func (c cost) in(bucket int) int {
 	switch bucket {
-	case requests, requestsPerDay:
+	case requestsPerSecond, requests, requestsPerDay:
 		return c.requests
 	case tokens:
 		return c.input + c.output
@@ -39,6 +46,7 @@ func (c cost) plus(d cost, sign int) cost {
 // window remembers the costs of the last span, so that no span of that length,
 // wherever it begins, exceeds a limit. It is not safe for concurrent use.
 type window struct {
+	of   time.Duration // the limit's period
 	span time.Duration
 	// grain is the time within which costs are merged into one entry, so that a
 	// day has few entries. If it is 0, costs are not merged. An entry leaves the
@@ -69,9 +77,9 @@ func (w *window) add(now time.Time, c cost) int {
 }
 
 // correct adds a difference to an entry. It ignores an entry that has left the
-// window.
+// window, and a negative ID.
 func (w *window) correct(id int, by cost) {
-	if id < w.first {
+	if id < w.first || id < 0 {
 		return
 	}
 	e := &w.entries[w.head+id-w.first]

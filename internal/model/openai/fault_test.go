@@ -181,7 +181,7 @@ func TestFaultOfStatus(t *testing.T) {
 		},
 		{
 			"429Endless", 429, header("Retry-After", "1e300"), `{}`,
-			fault{Kind: assay.RateLimited, RetryAfter: time.Hour, Detail: "Too Many Requests"},
+			fault{Kind: assay.RateLimited, Detail: "Too Many Requests"},
 		},
 		{
 			"429Rubbish", 429, header("Retry-After", "soon"), `{}`,
@@ -189,22 +189,20 @@ func TestFaultOfStatus(t *testing.T) {
 		},
 		{
 			"429Reset", 429, header("X-Ratelimit-Reset-Requests", "6m0s"), `{}`,
-			fault{
-				Kind: assay.RateLimited, RetryAfter: 6 * time.Minute, Detail: "Too Many Requests",
-			},
+			fault{Kind: assay.RateLimited, Detail: "Too Many Requests"},
 		},
 		{
-			"429ResetSooner", 429,
+			"429ResetsOfUnspentLimits", 429,
 			header("X-Ratelimit-Reset-Requests", "1s", "X-Ratelimit-Reset-Tokens", "20ms"), `{}`,
-			fault{
-				Kind: assay.RateLimited, RetryAfter: 20 * time.Millisecond,
-				Detail: "Too Many Requests",
-			},
+			fault{Kind: assay.RateLimited, Detail: "Too Many Requests"},
 		},
 		{
 			"429ResetOfTheSpent", 429, header("X-Ratelimit-Reset-Requests", "1s", "X-Ratelimit-Remaining-Requests", "0",
 				"X-Ratelimit-Reset-Tokens", "20ms", "X-Ratelimit-Remaining-Tokens", "7"), `{}`,
-			fault{Kind: assay.RateLimited, RetryAfter: time.Second, Detail: "Too Many Requests"},
+			fault{
+				Kind: assay.RateLimited, Bucket: assay.Requests, RetryAfter: time.Second,
+				Detail: "Too Many Requests",
+			},
 		},
 		{
 			"503", 503, header("Retry-After", "4"), `<html>busy</html>`,

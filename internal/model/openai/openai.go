@@ -36,9 +36,9 @@ var protocol = wire.Protocol{
 	KeyHeader: "Authorization", KeyPrefix: "Bearer ",
 }
 
-// Azure's keys are in a header of their own, and its limits of requests apply to every minute.
+// Azure's keys are in a header of their own.
 var azure = wire.Protocol{
-	Name: "azure", Paths: []string{completions}, KeyHeader: "Api-Key", PlainMinute: true,
+	Name: "azure", Paths: []string{completions}, KeyHeader: "Api-Key",
 }
 
 // Provider sends requests to one deployment with one key. It is safe for

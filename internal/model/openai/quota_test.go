@@ -74,16 +74,29 @@ func TestQuotasOfHeaders(t *testing.T) {
 		},
 		{
 			"RequestsOfADay", requests("14400", "14370", "2m59.56s"),
-			states{state(assay.RequestsPerDay, 14400, 14370, 179560*time.Millisecond)},
+			states{state(assay.Requests, 14400, 14370, 179560*time.Millisecond)},
 		},
 		{
 			"RequestsOfADaySpent", requests("200", "0", "24h0m0s"),
-			states{state(assay.RequestsPerDay, 200, 0, 24*hour)},
+			states{state(assay.Requests, 200, 0, 24*hour)},
 		},
-		{"RequestsOfAnUnusedLimit", requests("60", "60", "0s"), nil},
-		{"RequestsWithoutReset", requests("60", "59", ""), nil},
-		{"RequestsOfTenMinutes", requests("60", "59", "10s"), nil},
-		{"MoreThanAll", requests("60", "61", "1s"), nil},
+		{
+			"RequestsOfAnUnusedLimit", requests("60", "60", "0s"),
+			states{state(assay.Requests, 60, 60, 0)},
+		},
+		{"RequestsWithoutReset", requests("60", "59", ""), states{state(assay.Requests, 60, 59, 0)}},
+		{"RequestsOfTenMinutes", requests("60", "59", "10s"), states{state(assay.Requests, 60, 59, 10*s)}},
+		{"MoreThanAll", requests("60", "61", "1s"), states{state(assay.Requests, 60, 61, s)}},
+		{
+			"Mistral", headers("x-ratelimit-limit-req-minute", "720",
+				"x-ratelimit-remaining-req-minute", "717"),
+			states{state(assay.Requests, 720, 717, 0)},
+		},
+		{
+			"LiteLLM", headers("x-ratelimit-api_key-limit-requests", "60",
+				"x-ratelimit-api_key-remaining-requests", "0"),
+			states{state(assay.Requests, 60, 0, 0)},
+		},
 		{
 			"Tokens", tokens("150000", "149984", "6ms"),
 			states{state(assay.Tokens, 150000, 149984, 6*time.Millisecond)},
@@ -110,17 +123,17 @@ func TestQuotasOfHeaders(t *testing.T) {
 		},
 		{
 			"PlainUnixMilliseconds", plain("50", "0", "1767384000000"),
-			states{state(assay.RequestsPerDay, 50, 0, 8*hour)},
+			states{state(assay.Requests, 50, 0, 8*hour)},
 		},
 		{
 			"PlainRFC3339", plain("20", "0", "2026-01-02T13:00:30+01:00"),
 			states{state(assay.Requests, 20, 0, 30*s)},
 		},
-		{"PlainPast", plain("20", "0", "1767350000"), nil},
+		{"PlainPast", plain("20", "0", "1767350000"), states{state(assay.Requests, 20, 0, 0)}},
 		{
 			"Azure",
 			headers("x-ratelimit-remaining-tokens", "900", "x-ratelimit-remaining-requests", "9"),
-			states{state(assay.Tokens, -1, 900, 0)},
+			states{state(assay.Tokens, -1, 900, 0), state(assay.Requests, -1, 9, 0)},
 		},
 		{
 			"Periods", headers(
@@ -172,19 +185,6 @@ func TestQuotasOfHeaders(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestQuotasOfAzure checks that requests on Azure count per minute, which its headers do
-// not specify.
-func TestQuotasOfAzure(t *testing.T) {
-	t.Parallel()
-	h := headers("x-ratelimit-remaining-requests", "9",
-		"x-ratelimit-remaining-tokens", "900", "x-ratelimit-limit-tokens", "1000")
-	resp, err := answering(t, 200, h, hello, true).Chat(t.Context(), hi())
-	want := []assay.QuotaState{state(assay.Tokens, 1000, 900, 0), state(assay.Requests, -1, 9, 0)}
-	if d := cmp.Diff(want, resp.Quotas); d != "" || err != nil {
-		t.Errorf("quotas differ, %v (-want +got):\n%s", err, d)
 	}
 }
 
@@ -283,10 +283,10 @@ func TestFaultNamesTheLimit(t *testing.T) {
 		},
 		{
 			"Type", usedUp("0"), openaiError("slow down", "tokens", "", ""),
-			hit{assay.Tokens, 9000, 0},
+			hit{assay.Tokens, 0, 0},
 		},
 		{"Code", nil, openaiError("slow down", "", "", "requests"), hit{assay.Requests, 0, 0}},
-		{"Spent", usedUp("7"), `{}`, hit{assay.Requests, 60, 0}},
+		{"Spent", usedUp("7"), `{}`, hit{assay.Requests, 0, 0}},
 		{"BothSpent", usedUp("0"), `{}`, hit{}},
 		{"NoneSpent", headers("x-ratelimit-remaining-tokens", "7"), `{}`, hit{}},
 		{"Minutes", nil, message("Please try again in 2 minutes."), hit{"", 0, 120 * s}},
@@ -300,10 +300,43 @@ func TestFaultNamesTheLimit(t *testing.T) {
 		},
 		{"MinutesAsGoWritesThem", nil, message("Please try again in 6m0s."), hit{"", 0, 360 * s}},
 		{"SecondWait", nil, message("Try again later, or wait for 5 seconds"), hit{"", 0, 5 * s}},
+		{
+			"LiteLLMParallel", headers("Retry-After", "60"),
+			message("Rate limit exceeded for api_key: ab12. Limit type: max_parallel_requests. " +
+				"Current limit: 6, Remaining: 0."),
+			hit{assay.Concurrency, 6, 60 * s},
+		},
+		{
+			"LiteLLMTokens", nil, message("Rate limit exceeded for api_key: ab12. " +
+				"Limit type: tokens. Current limit: 9000, Remaining: 0."),
+			hit{assay.Tokens, 9000, 0},
+		},
+		{
+			"LiteLLMHeader", headers("rate_limit_type", "max_parallel_requests"),
+			message("No capacity."), hit{assay.Concurrency, 0, 0},
+		},
+		{"RetryAfterATime", headers("Retry-After", "1767355230"), `{}`, hit{"", 0, 30 * s}},
+		{"RetryAfterADuration", headers("Retry-After", "1m30s"), `{}`, hit{"", 0, 90 * s}},
+		{"RetryAfterTheLongWay", headers("Retry-After", "7200"), `{}`, hit{"", 0, 7200 * s}},
+		{
+			"ResetOfAnUnnamedPeriod", headers("x-ratelimit-limit-requests", "600",
+				"x-ratelimit-remaining-requests", "0", "x-ratelimit-reset-requests", "6h"),
+			`{}`, hit{assay.Requests, 0, 60 * s},
+		},
+		{
+			"ResetOfADay", headers("x-ratelimit-limit-requests", "600",
+				"x-ratelimit-remaining-requests", "0", "x-ratelimit-reset-requests", "6h"),
+			message("Too many requests per day."), hit{assay.RequestsPerDay, 0, 6 * 3600 * s},
+		},
+		{
+			"ResetOfAnotherLimit", headers("x-ratelimit-limit-requests", "600",
+				"x-ratelimit-remaining-requests", "7", "x-ratelimit-reset-requests", "6s"),
+			`{}`, hit{},
+		},
 		{"NoWait", nil, message("Please try again in 5 more ways or retry after 3"), hit{}},
 		{
 			"EndlessWait", nil, message("Please try again in 99999999999999999999 days"),
-			hit{"", 0, time.Hour},
+			hit{},
 		},
 		{
 			"HeaderFirst", headers("Retry-After", "2"), message("Please try again in 20ms."),
@@ -372,7 +405,7 @@ func FuzzQuotas(f *testing.F) {
 		if !errors.As(err, &fault) {
 			t.Fatalf("Chat() = %v, want a fault", err)
 		}
-		if fault.RetryAfter < 0 || fault.RetryAfter > time.Hour ||
+		if fault.RetryAfter < 0 || fault.RetryAfter > 24*time.Hour ||
 			fault.Limit < 0 || fault.Limit > 0 && fault.Bucket == "" {
 			t.Errorf("fault = %+v", fault)
 		}

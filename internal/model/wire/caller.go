@@ -76,9 +76,6 @@ type Protocol struct {
 	KeyHeader, KeyPrefix string
 	// Header holds the protocol's own headers.
 	Header http.Header
-	// PlainMinute is true if limits of requests whose headers do not name a period apply to every
-	// minute.
-	PlainMinute bool
 	// OwnKey is true if an endpoint may refuse a state that came with another key.
 	OwnKey bool
 }
@@ -222,7 +219,7 @@ func (c *Caller) Post(
 	}
 	return &Reply{
 		Status: resp.StatusCode, Header: resp.Header, Body: tidy(body),
-		Quotas: quotaStates(resp.Header, c.protocol.PlainMinute),
+		Quotas: quotaStates(resp.Header),
 	}, nil
 }
 

@@ -160,10 +160,10 @@ func (c *Caller) errorFault(status int, r *Reply, e *APIError) *assay.Fault {
 	}
 	switch f.Kind {
 	case assay.RateLimited:
-		f.Bucket, f.Limit = limitHit(e, r.Quotas)
+		f.Bucket, f.Limit = limitHit(h, e, r.Quotas)
 		f.RetryAfter = retryAfter(h, e)
 		if f.RetryAfter == 0 {
-			f.RetryAfter = limitReset(h)
+			f.RetryAfter = limitReset(r.Quotas, f.Bucket)
 		}
 	case assay.Overloaded, assay.Server:
 		f.RetryAfter = retryAfter(h, e)

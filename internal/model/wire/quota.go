@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// longestRetryAfter is the longest wait that is passed on. A longer wait means
-	// a used-up quota, and asking again once an hour costs nothing.
-	longestRetryAfter = time.Hour
 	// longestReset is the longest time to a reset, because limits are for a day at
 	// most.
 	longestReset = 24 * time.Hour
+	// longestUnnamed is the longest wait for the reset of a limit whose period is not
+	// named. The header may mean something else.
+	longestUnnamed = time.Minute
 )
 
 // limitHeaders names the headers of one limit.
@@ -26,18 +26,19 @@ type limitHeaders struct {
 	limit, remaining, reset string
 }
 
-// plainRequests stands for requests in a period that the header names do not
-// specify. It is a minute, or a day for Groq and for free tiers.
-const plainRequests assay.Bucket = ""
-
-// knownHeaders lists the most specific names of each bucket first.
+// knownHeaders lists the most specific names of each bucket first. Plain names of
+// requests are for a minute, or for a day at Groq and in free tiers. Lanes do not
+// need to know.
 var knownHeaders = []limitHeaders{
 	openaiHeaders(assay.RequestsPerDay, "-Requests-Day"),
 	openaiHeaders(assay.Requests, "-Requests-Minute"),
+	openaiHeaders(assay.Requests, "-Req-Minute"), // Mistral
 	openaiHeaders(assay.Tokens, "-Tokens-Minute"),
 	openaiHeaders(assay.Tokens, "-Tokens"),
-	openaiHeaders(plainRequests, "-Requests"),
-	openaiHeaders(plainRequests, ""),
+	openaiHeaders(assay.Requests, "-Requests"),
+	openaiHeaders(assay.Requests, ""),
+	litellmHeaders(assay.Requests, "Requests"),
+	litellmHeaders(assay.Tokens, "Tokens"),
 	anthropicHeaders(assay.Requests, "Requests"),
 	anthropicHeaders(assay.Tokens, "Tokens"),
 	anthropicHeaders(assay.InputTokens, "Input-Tokens"),
@@ -54,25 +55,23 @@ func openaiHeaders(b assay.Bucket, suffix string) limitHeaders {
 	}
 }
 
+// litellmHeaders returns the names at LiteLLM's proxy, whose windows have no reset.
+func litellmHeaders(b assay.Bucket, name string) limitHeaders {
+	const prefix = "X-Ratelimit-Api_key-"
+	return limitHeaders{b, prefix + "Limit-" + name, prefix + "Remaining-" + name, ""}
+}
+
 func anthropicHeaders(b assay.Bucket, name string) limitHeaders {
 	prefix := "Anthropic-Ratelimit-" + name
 	return limitHeaders{b, prefix + "-Limit", prefix + "-Remaining", prefix + "-Reset"}
 }
 
-// quotaStates returns the state of each bucket that the headers report. It omits
-// requests whose period is unknown, unless plainMinute is true.
-func quotaStates(h http.Header, plainMinute bool) []assay.QuotaState {
+// quotaStates returns the state of each bucket that the headers report.
+func quotaStates(h http.Header) []assay.QuotaState {
 	var states []assay.QuotaState
 	for _, names := range knownHeaders {
 		s := names.state(h)
-		if s.Bucket == plainRequests {
-			s.Bucket = requestsBucket(s)
-			if plainMinute {
-				s.Bucket = assay.Requests
-			}
-		}
-		reported := s.Limit >= 0 || s.Remaining >= 0
-		if reported && s.Bucket != plainRequests && stateOf(states, s.Bucket) == nil {
+		if (s.Limit >= 0 || s.Remaining >= 0) && stateOf(states, s.Bucket) == nil {
 			states = append(states, s)
 		}
 	}
@@ -92,24 +91,6 @@ func (names limitHeaders) state(h http.Header) assay.QuotaState {
 		s.Reset = min(reset(h, names.reset), longestReset)
 	}
 	return s
-}
-
-// requestsBucket decides whether a limit of requests is for a day or a minute.
-// Used requests become available again evenly over the period, so
-// reset = used × period / limit.
-func requestsBucket(s assay.QuotaState) assay.Bucket {
-	used := s.Limit - s.Remaining
-	if s.Limit < 0 || s.Remaining < 0 || used <= 0 || s.Reset == 0 {
-		return plainRequests
-	}
-	period := s.Reset.Seconds() * float64(s.Limit) / float64(used)
-	switch {
-	case period > 3600:
-		return assay.RequestsPerDay
-	case period <= 90:
-		return assay.Requests
-	}
-	return plainRequests
 }
 
 // stateOf returns the state of a bucket, or nil if it was not reported.
@@ -138,10 +119,10 @@ func amount(v string) int {
 	return int(min(f, math.MaxInt32))
 }
 
-// limitHit returns the bucket whose limit a request has hit, and that limit. It
-// returns "" and 0 if they are unknown.
-func limitHit(e *APIError, states []assay.QuotaState) (assay.Bucket, int) {
-	text := e.text()
+// limitHit returns the bucket whose limit a request has hit, and that limit if the
+// refusal names it. It returns "" and 0 if they are unknown.
+func limitHit(h http.Header, e *APIError, states []assay.QuotaState) (assay.Bucket, int) {
+	text := e.text() + " limit type: " + h.Get("Rate_limit_type") // of LiteLLM
 	b, named := bucketNamed(text)
 	switch {
 	case named:
@@ -150,18 +131,12 @@ func limitHit(e *APIError, states []assay.QuotaState) (assay.Bucket, int) {
 	case e.is("requests"):
 		b = assay.Requests
 	default:
-		b = usedUp(states)
+		return usedUp(states), 0
 	}
 	if b == "" {
 		return "", 0
 	}
-	if n := limitNamed(text); n > 0 {
-		return b, n
-	}
-	if s := stateOf(states, b); s != nil {
-		return b, max(s.Limit, 0)
-	}
-	return b, 0
+	return b, limitNamed(text)
 }
 
 // bucketPhrases is searched in order. A phrase with an empty bucket matches a
@@ -172,7 +147,7 @@ var bucketPhrases = []struct {
 	bucket assay.Bucket
 }{
 	{
-		regexp.MustCompile(`(?i)concurren`),
+		regexp.MustCompile(`(?i)concurren|limit type: max_parallel`),
 		assay.Concurrency,
 	},
 	{
@@ -194,11 +169,12 @@ var bucketPhrases = []struct {
 	},
 	{
 		regexp.MustCompile(`(?i)requests?.?(per.?|/ ?)min|requests\w*perminute|\brpm\b|` +
-			`call rate limit`),
+			`call rate limit|limit type: requests`),
 		assay.Requests,
 	},
 	{
-		regexp.MustCompile(`(?i)tokens?.?(per.?|/ ?)min|\btpm\b|token rate limit`),
+		regexp.MustCompile(`(?i)tokens?.?(per.?|/ ?)min|\btpm\b|token rate limit|` +
+			`limit type: tokens`),
 		assay.Tokens,
 	},
 }
@@ -247,17 +223,19 @@ func limitNamed(text string) int {
 // precedence over the message.
 func retryAfter(h http.Header, e *APIError) time.Duration {
 	d, ok := seconds(h.Get("Retry-After-Ms"))
-	d /= 1000
-	if !ok {
-		d, ok = seconds(h.Get("Retry-After"))
+	if d /= 1000; !ok {
+		d = reset(h, "Retry-After")
 	}
-	if !ok {
+	if d == 0 {
 		d = httpDate(h)
 	}
 	if d == 0 {
 		d = waitNamed(e)
 	}
-	return min(d, longestRetryAfter)
+	if d > longestReset {
+		return 0 // limits are for a day at most
+	}
+	return d
 }
 
 func httpDate(h http.Header) time.Duration {
@@ -276,27 +254,20 @@ func clock(h http.Header) time.Time {
 	return time.Now()
 }
 
-// limitReset returns the time until the limit that a request has hit is reset.
-// If some limits are used up, that is the latest of their resets, and otherwise the
-// soonest reset.
-func limitReset(h http.Header) time.Duration {
-	var usedUp, soonest time.Duration
-	for _, names := range knownHeaders {
-		d := reset(h, names.reset)
-		if d == 0 {
-			continue
+// limitReset returns the time until all limits that are used up are reset. It is
+// at most longestUnnamed unless a limit per day is named.
+func limitReset(states []assay.QuotaState, hit assay.Bucket) time.Duration {
+	var wait time.Duration
+	for _, s := range states {
+		d := s.Reset
+		if hit != assay.RequestsPerDay && s.Bucket != assay.RequestsPerDay {
+			d = min(d, longestUnnamed)
 		}
-		if amount(h.Get(names.remaining)) == 0 {
-			usedUp = max(usedUp, d)
-		}
-		if soonest == 0 || d < soonest {
-			soonest = d
+		if s.Remaining == 0 {
+			wait = max(wait, d)
 		}
 	}
-	if usedUp > 0 {
-		return min(usedUp, longestRetryAfter)
-	}
-	return min(soonest, longestRetryAfter)
+	return wait
 }
 
 // reset parses a header with a duration or a time: "6m0s", "20ms", seconds, an

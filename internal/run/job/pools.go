@@ -268,7 +268,8 @@ func (j *Job) remote(
 		configs = append(configs, lane.Config{
 			Name: l.Name(), Provider: p.clients[l.Name()], Limits: l.Serve.Limits,
 			Price: l.Serve.Price, CachedFree: kind.CachedFree, Orders: l.Deployment, Serves: l.Serve.Serves,
-			Origin: client.Origin(),
+			Origin:     client.Origin(),
+			FirstReply: time.Duration(l.Serve.FirstReply),
 		})
 	}
 	return configs, nil
@@ -308,7 +309,10 @@ func (p *Pools) Apart(models []string) (apart []string) {
 // Close closes idle connections.
 func (p *Pools) Close() { p.client.CloseIdleConnections() }
 
-// Recall adds the limits that earlier runs have learned to the configurations. If a lane has a
+// learnedFor is how long a learned limit is worth starting with.
+const learnedFor = time.Hour
+
+// Recall adds the limits that runs have learned lately to the configurations. If a lane has a
 // limit per day, it also adds the requests of the last 24 hours.
 func (p *Pools) Recall(ctx context.Context, db *store.DB) error {
 	learned, err := db.Learned(ctx)
@@ -320,7 +324,7 @@ func (p *Pools) Recall(ctx context.Context, db *store.DB) error {
 		for i := range configs {
 			c := &configs[i]
 			for _, l := range learned {
-				if n := c.Learned.Of(l.Bucket); l.Lane == c.Name && n != nil {
+				if n := c.Learned.Of(l.Bucket); l.Lane == c.Name && n != nil && time.Since(l.At) < learnedFor {
 					*n = l.Value
 				}
 			}

@@ -52,7 +52,10 @@ type Serve struct {
 	// Serves are further names that a response may give as its model.
 	Serves []string    `yaml:"serves"`
 	Limits lane.Limits `yaml:"limits"`
-	Price  lane.Price  `yaml:"price"`
+	// FirstReply is how long a lane waits for the first reply of an endpoint that is
+	// busy or loads the model.
+	FirstReply Duration   `yaml:"first_reply"`
+	Price      lane.Price `yaml:"price"`
 }
 
 // A Lane is one combination of endpoint, key and deployment that serves a
@@ -166,6 +169,10 @@ func (p *Providers) checkModels(name string, e *Endpoint) error {
 				return p.doc.at(place+".limits."+string(b), fmt.Sprintf("limits.%s is negative", b),
 					"remove it if you do not know the limit; the lane finds it out")
 			}
+		}
+		if s.FirstReply < 0 {
+			return p.doc.at(place+".first_reply", "first_reply is negative",
+				"remove it; a lane waits five minutes for the first reply")
 		}
 		if err := checkPrice(p.doc, place+".price", s.Price); err != nil {
 			return err

@@ -166,7 +166,7 @@ func providersFiles() map[string]bool {
 		{"rpm: 600", "rpm: 0"}:                                                     true,
 		{"rpm: 600", "rpm: -1"}:                                                    false,
 		{"rpm: 600", "rpm: 0.5"}:                                                   false,
-		{"rpm: 600", "rps: 600"}:                                                   false,
+		{"rpm: 600", "rpx: 600"}:                                                   false,
 		{"rpm: 600", "itpm: 1000, otpm: 100, rpd: 5000"}:                           true,
 		{"rpm: 600", "itpm: -1"}:                                                   false,
 		{"rpm: 600", "otpm: -1"}:                                                   false,

@@ -71,12 +71,14 @@ func (s *Session) storeLearned(ctx context.Context) error {
 // LimitText describes a limit in words, such as "3 requests at once".
 func LimitText(b assay.Bucket, n int) string {
 	unit := map[assay.Bucket]string{
-		assay.Concurrency:    "requests at once",
-		assay.Requests:       "requests a minute",
-		assay.RequestsPerDay: "requests a day",
-		assay.Tokens:         "tokens a minute",
-		assay.InputTokens:    "input tokens a minute",
-		assay.OutputTokens:   "output tokens a minute",
+		assay.Concurrency:       "requests at once",
+		assay.RequestsPerSecond: "requests a second",
+		assay.Requests:          "requests a minute",
+		assay.RequestsPerDay:    "requests a day",
+		assay.Tokens:            "tokens a minute",
+		assay.InputTokens:       "input tokens a minute",
+		assay.OutputTokens:      "output tokens a minute",
+		assay.Burst:             "requests in a burst",
 	}[b]
 	return fmt.Sprintf("%d %s", n, unit)
 }

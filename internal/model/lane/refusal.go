@@ -1,0 +1,236 @@
+package lane
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+const (
+	// The wait after a refusal that announces none doubles from shortestWait to a
+	// minute and then to longestWait.
+	shortestWait = time.Minute / 64
+	longestWait  = 15 * time.Minute
+	// longestColdWait is the longest such wait of a lane that never worked.
+	longestColdWait = 15 * time.Second
+	// A rate falls below mostFall of itself only if it was measured for longThrough
+	// with at least fewest requests. Shorter measurements are of bursts.
+	mostFall    = 0.7
+	longThrough = 8 * time.Second
+	fewest      = 10
+	// After a pause, a probe that is not refused for probing is taken for accepted,
+	// because refusals come at once while replies take seconds.
+	probing = time.Second
+	// An announced wait that is longer than shortWait shows that a rate is limited,
+	// too.
+	shortWait = 2 * time.Second
+	soon      = probing / 20
+)
+
+// burst is a row of refusals with one cause. It lasts until a request that was
+// sent after the lane's reaction is accepted.
+type burst struct {
+	open     bool
+	reaction uint64        // the number of the next request when the lane reacted
+	row      int           // waits, which double
+	late     time.Duration // how late the last wait was, on average
+	// stalled is true if a probe has to be accepted before other requests start.
+	stalled, probed bool
+	probedAt        time.Time
+
+	narrowed int     // how often the width was blamed
+	rate     bool    // whether the rate is to blame
+	tried    float64 // the rate of the first refused request
+	named    float64 // requests per second according to the refusal, or 0
+	// wide is the width before the burst, and accepted how much of it was accepted.
+	wide     control
+	accepted float64
+}
+
+// cycle counts requests since the rate was last set.
+type cycle struct {
+	began         time.Time
+	sent, refused int
+	// held is the most requests in flight when one was accepted, counted from the
+	// request with the number from.
+	held int
+	from uint64
+}
+
+// past measures what the endpoint accepted in the latest cycles. Older ones count
+// less.
+type past struct{ accepted, took float64 }
+
+// through adds a cycle and returns the accepted requests per second.
+func (p *past) through(took time.Duration, accepted int) float64 {
+	weight := math.Exp2(-took.Seconds() / longThrough.Seconds())
+	p.accepted = weight*p.accepted + float64(accepted)
+	p.took = weight*p.took + took.Seconds()
+	return p.accepted / p.took
+}
+
+// refused reacts to a refusal: once for all requests sent before the reaction, and
+// again for those sent after it. If more requests were in flight when one was
+// accepted, the width is not to blame.
+func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
+	l.cycle.refused++
+	l.announce(now, fault)
+	b := &l.burst
+	if !b.open {
+		*b = burst{open: true, tried: l.tried(t), wide: l.wide, accepted: l.widthAt(now)}
+		l.refusedBurst = true
+	}
+	narrow := !b.rate && b.narrowed < 2 && l.blamesWidth(t, fault)
+	if narrow {
+		l.narrow(now, t, fault)
+	}
+	if t.number < b.reaction {
+		return
+	}
+
+	b.reaction, b.probed = l.history.next, false
+	if narrow {
+		b.narrowed++
+		b.rate = fault.RetryAfter > shortWait
+		// More requests of the burst may be refused as late as this one.
+		wait := min(probing, max(soon, 2*now.Sub(t.started)))
+		l.pause(now, wait, string(fault.Kind), fault.Detail)
+	} else if !b.rate {
+		b.rate, l.wide = true, b.wide
+	}
+	b.named = max(b.named, l.namedRate(fault))
+	switch {
+	case fault.RetryAfter > 0 && b.row == 0:
+		b.stalled, b.row = true, 1
+	case b.rate:
+		b.stalled = true
+		l.backOff(now, fault)
+	}
+	l.loseHope(now, fault)
+}
+
+// announce keeps a wait that the endpoint asks for.
+func (l *lane) announce(now time.Time, fault *assay.Fault) {
+	if fault.RetryAfter > 0 {
+		l.pause(now, fault.RetryAfter, string(fault.Kind), fault.Detail)
+	}
+}
+
+// backOff waits before the next probe.
+func (l *lane) backOff(now time.Time, fault *assay.Fault) {
+	wait := min(shortestWait<<min(l.burst.row, 20), longestWait)
+	if !l.worked {
+		wait = min(wait, longestColdWait)
+	}
+	l.burst.row++
+	l.burst.late = wait / 2
+	l.pause(now, wait, string(fault.Kind), fault.Detail)
+}
+
+// blamesWidth reports whether a refusal may come from too many requests in flight.
+func (l *lane) blamesWidth(t ticket, fault *assay.Fault) bool {
+	switch b := slices.Index(Buckets[:], fault.Bucket); {
+	case b == concurrency:
+		return true
+	case b > concurrency || t.inFlight <= 1:
+		return false
+	case l.wide.grown(l.wide.at(t.started)) && float64(t.inFlight) >= math.Floor(l.wide.level):
+		return true
+	}
+	return !t.paced && t.inFlight > l.cycle.held
+}
+
+// narrow lowers the width to the number in flight that the endpoint accepted, or
+// to the number that it names.
+func (l *lane) narrow(now time.Time, t ticket, fault *assay.Fault) {
+	b := &l.burst
+	tried := b.accepted
+	if fault.Bucket == assay.Concurrency && fault.Limit > 0 {
+		b.accepted = min(tried, float64(fault.Limit))
+	} else {
+		b.accepted = min(tried, float64(max(1, t.inFlight-1)))
+	}
+	l.wide, l.starting = b.wide, false
+	level := b.accepted
+	if l.wide.grown(l.wide.at(t.started)) {
+		level = max(level, l.wide.level)
+	}
+	l.wide.keep(now, level, level)
+	l.cycle.held, l.cycle.from = min(l.cycle.held, int(b.accepted)), l.history.next
+}
+
+// namedRate returns the rate in requests per second that a refusal names, or 0.
+func (l *lane) namedRate(fault *assay.Fault) float64 {
+	b := slices.Index(Buckets[:], fault.Bucket)
+	if b < requestsPerSecond || b >= requestsPerDay || fault.Limit <= 0 {
+		return 0
+	}
+	weight := max(1, l.typical.in(b))
+	return float64(fault.Limit) / l.windows[b].of.Seconds() / float64(weight)
+}
+
+// tried returns the rate of the latest requests.
+func (l *lane) tried(t ticket) float64 {
+	lastSecond := float64(1 + l.windows[requestsPerSecond].sum.requests)
+	return min(l.pace(t.started, t.estimate), lastSecond)
+}
+
+// resume ends a burst after a probe was accepted. If the rate was to blame, it
+// becomes the one that the endpoint has accepted since it was last set.
+func (l *lane) resume(now time.Time) {
+	b, r := l.burst, &l.rate
+	if l.burst = (burst{}); !b.rate {
+		return
+	}
+	took := max(now.Sub(l.cycle.began)-b.late, probing)
+	through := l.past.through(took, l.cycle.sent-l.cycle.refused)
+	if b.named > 0 && r.level == 0 {
+		through = min(through, b.named)
+	}
+	if b.tried < mostFall*r.level {
+		b.tried = r.level // the lane has not used its rate lately
+	}
+	switch {
+	case r.safe.level > 0, r.grown(b.tried), took >= longThrough && l.cycle.sent-l.cycle.refused >= fewest:
+		r.refuse(now, b.tried, through)
+	case through < 0.95*b.tried || r.level == 0:
+		r.refuse(now, b.tried, max(through, mostFall*b.tried))
+	}
+	l.cycle = cycle{began: now}
+}
+
+// accepted notes that the endpoint accepted a request.
+func (l *lane) accepted(now time.Time, t ticket) {
+	if t.number >= l.cycle.from {
+		l.cycle.held = max(l.cycle.held, t.inFlight)
+	}
+	b := &l.burst
+	if b.open && t.number >= b.reaction {
+		l.resume(now)
+	}
+}
+
+// loseHope closes a lane that is refused for too long, unless the endpoint announces
+// a longer wait.
+func (l *lane) loseHope(now time.Time, fault *assay.Fault) {
+	if l.refusedSince.IsZero() {
+		l.refusedSince = now
+	}
+	longest := patience
+	switch {
+	case !l.worked:
+		longest = l.firstReply()
+	case fault.Kind == assay.Overloaded:
+		longest = outage
+	}
+	if fault.RetryAfter <= longest && now.Sub(l.refusedSince) > longest {
+		l.close(&assay.Fault{
+			Kind: fault.Kind, Lane: l.Name, Status: fault.Status,
+			Detail: fmt.Sprintf("the endpoint has refused everything for %v: %s",
+				now.Sub(l.refusedSince).Round(time.Second), fault.Detail),
+		})
+	}
+}
