@@ -93,7 +93,7 @@ func (c *control) refuse(now time.Time, tried, through float64) {
 	}
 	sharp := tried < near*c.aim
 	if c.keep(now, level, max(level, through)); sharp {
-		c.aim = max(c.aim, min(1.05*level, 0.95*tried))
+		c.aim = max(c.aim, min(1.1*level, 0.95*tried))
 	}
 	c.grew = true
 	if moment := 0.9 * tried; !sharp && moment > c.aim && (isFar || !c.fleeting) {

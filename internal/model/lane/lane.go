@@ -236,58 +236,6 @@ func (l *lane) start(now time.Time, c cost) (at time.Time, why reason, full bool
 	return at, why, false
 }
 
-// slack is how late a request may start without slowing down those after it.
-const slack = 20 * time.Millisecond
-
-// onTime returns the time at which a request that starts now was due, unless it was
-// not due for a while.
-func onTime(due, now time.Time) time.Time {
-	if now.Sub(due) <= slack {
-		return due
-	}
-	return now
-}
-
-// evenly returns when the learned rate allows the next request, but a second from
-// now at most, because the rate may grow.
-func (l *lane) evenly(now time.Time) time.Time {
-	if l.rate.level == 0 {
-		return now
-	}
-	at := l.paced.Add(time.Duration(float64(time.Second) / l.rate.at(now)))
-	if soon := now.Add(time.Second); at.After(soon) {
-		return soon
-	}
-	return at
-}
-
-// interval returns the time between two requests of some weight if a stated limit
-// is spent evenly. It is 0 for a limit per day, because days are longer than runs.
-func (l *lane) interval(b, weight int) time.Duration {
-	limit := l.stated[b]
-	if limit <= 0 || b == requestsPerDay {
-		return 0
-	}
-	return time.Duration(float64(l.windows[b].span) * float64(weight) / float64(limit))
-}
-
-// burstTime returns how much earlier than evenly requests of some weight may start.
-func (l *lane) burstTime(b, weight int) time.Duration {
-	return time.Duration(max(0, l.stated[burstSize]-1)) * l.interval(b, weight)
-}
-
-// pace returns the current rate in requests per second, which is infinite if no
-// rate is stated or learned.
-func (l *lane) pace(now time.Time, c cost) float64 {
-	rate := l.rate.at(now)
-	for b := requestsPerSecond; b < requestsPerDay; b++ {
-		if d := l.interval(b, c.in(b)); d > 0 {
-			rate = min(rate, 1/d.Seconds())
-		}
-	}
-	return rate
-}
-
 // room returns how many requests of a cost could start now.
 func (l *lane) room(now time.Time, c cost) int {
 	at, _, full := l.start(now, c)
@@ -519,13 +467,6 @@ func (l *lane) pause(now time.Time, wait time.Duration, reason, words string) {
 		l.wide.since, l.rate.since = l.wide.since.Add(longer), l.rate.since.Add(longer)
 		l.pausedUntil, l.pauseReason, l.pauseWords = until, reason, words
 	}
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 func (l *lane) close(fault *assay.Fault) {

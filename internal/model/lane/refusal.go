@@ -186,7 +186,8 @@ func (l *lane) resume(now time.Time) {
 		return
 	}
 	took := max(now.Sub(l.cycle.began)-b.late, probing)
-	through := l.past.through(took, l.cycle.sent-l.cycle.refused)
+	accepted := l.cycle.sent - l.cycle.refused
+	through := l.past.through(took, accepted)
 	if b.named > 0 && r.level == 0 {
 		through = min(through, b.named)
 	}
@@ -194,7 +195,7 @@ func (l *lane) resume(now time.Time) {
 		b.tried = r.level // the lane has not used its rate lately
 	}
 	switch {
-	case r.safe.level > 0, r.grown(b.tried), took >= longThrough && l.cycle.sent-l.cycle.refused >= fewest:
+	case r.safe.level > 0, r.grown(b.tried), took >= longThrough && accepted >= fewest:
 		r.refuse(now, b.tried, through)
 	case through < 0.95*b.tried || r.level == 0:
 		r.refuse(now, b.tried, max(through, mostFall*b.tried))

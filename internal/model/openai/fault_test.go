@@ -200,8 +200,7 @@ func TestFaultOfStatus(t *testing.T) {
 			"429ResetOfTheSpent", 429, header("X-Ratelimit-Reset-Requests", "1s", "X-Ratelimit-Remaining-Requests", "0",
 				"X-Ratelimit-Reset-Tokens", "20ms", "X-Ratelimit-Remaining-Tokens", "7"), `{}`,
 			fault{
-				Kind: assay.RateLimited, Bucket: assay.Requests, RetryAfter: time.Second,
-				Detail: "Too Many Requests",
+				Kind: assay.RateLimited, Bucket: assay.Requests, Detail: "Too Many Requests",
 			},
 		},
 		{

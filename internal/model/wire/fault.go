@@ -163,7 +163,7 @@ func (c *Caller) errorFault(status int, r *Reply, e *APIError) *assay.Fault {
 		f.Bucket, f.Limit = limitHit(h, e, r.Quotas)
 		f.RetryAfter = retryAfter(h, e)
 		if f.RetryAfter == 0 {
-			f.RetryAfter = limitReset(r.Quotas, f.Bucket)
+			f.RetryAfter = dayReset(r.Quotas, f.Bucket)
 		}
 	case assay.Overloaded, assay.Server:
 		f.RetryAfter = retryAfter(h, e)

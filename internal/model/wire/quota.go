@@ -11,14 +11,8 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-const (
-	// longestReset is the longest time to a reset, because limits are for a day at
-	// most.
-	longestReset = 24 * time.Hour
-	// longestUnnamed is the longest wait for the reset of a limit whose period is not
-	// named. The header may mean something else.
-	longestUnnamed = time.Minute
-)
+// longestReset is the longest time to a reset, because limits are for a day at most.
+const longestReset = 24 * time.Hour
 
 // limitHeaders names the headers of one limit.
 type limitHeaders struct {
@@ -222,8 +216,10 @@ func limitNamed(text string) int {
 // retryAfter returns the wait that an endpoint asks for, or 0. A header takes
 // precedence over the message.
 func retryAfter(h http.Header, e *APIError) time.Duration {
-	d, ok := seconds(h.Get("Retry-After-Ms"))
-	if d /= 1000; !ok {
+	var d time.Duration
+	if ms, err := strconv.ParseFloat(strings.TrimSpace(h.Get("Retry-After-Ms")), 64); err == nil {
+		d = secondsOf(ms / 1000)
+	} else {
 		d = reset(h, "Retry-After")
 	}
 	if d == 0 {
@@ -254,17 +250,14 @@ func clock(h http.Header) time.Time {
 	return time.Now()
 }
 
-// limitReset returns the time until all limits that are used up are reset. It is
-// at most longestUnnamed unless a limit per day is named.
-func limitReset(states []assay.QuotaState, hit assay.Bucket) time.Duration {
+// dayReset returns the time until a limit per day that is used up is reset, or 0. Other
+// resets are not waits that the endpoint asks for: in some places, the time until all of
+// a limit is available again is much longer than that until the next request.
+func dayReset(states []assay.QuotaState, hit assay.Bucket) time.Duration {
 	var wait time.Duration
 	for _, s := range states {
-		d := s.Reset
-		if hit != assay.RequestsPerDay && s.Bucket != assay.RequestsPerDay {
-			d = min(d, longestUnnamed)
-		}
-		if s.Remaining == 0 {
-			wait = max(wait, d)
+		if s.Remaining == 0 && (hit == assay.RequestsPerDay || s.Bucket == assay.RequestsPerDay) {
+			wait = max(wait, s.Reset)
 		}
 	}
 	return wait
@@ -299,11 +292,6 @@ func reset(h http.Header, name string) time.Duration {
 }
 
 func unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
-
-func seconds(v string) (time.Duration, bool) {
-	f, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
-	return secondsOf(f), err == nil && !math.IsNaN(f)
-}
 
 // secondsOf converts f to a duration of at most a year, which is far below the
 // largest duration.
