@@ -117,8 +117,13 @@ func (r *runResult) printSpeed() {
 	for _, m := range s.Speeds {
 		r.say("%s", speedText(m))
 	}
-	for _, model := range slices.Sorted(maps.Keys(s.Closed)) {
-		r.say("%s stopped because all of its lanes are closed: %s", model, s.Closed[model])
+	for _, name := range slices.Sorted(maps.Keys(s.Closed)) {
+		isLane := func(l session.LaneSpeed) bool { return l.Lane == name }
+		if slices.ContainsFunc(s.Lanes, isLane) {
+			r.say("WARNING: lane %s was closed: %s", name, s.Closed[name])
+		} else {
+			r.say("%s stopped because all of its lanes are closed: %s", name, s.Closed[name])
+		}
 	}
 	for _, l := range s.Learned {
 		r.say("learned: %s allows %s", l.Lane, session.LimitText(l.Bucket, l.Value))

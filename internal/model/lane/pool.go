@@ -52,6 +52,8 @@ type Exchange struct {
 	Usage       assay.Usage
 	Cost        float64 // in dollars
 	Took        time.Duration
+	// Closed is true if this request closed the lane.
+	Closed bool
 }
 
 // Pool is the provider of one model. It sends each request to the lane that can
@@ -223,13 +225,17 @@ func (p *Pool) send(
 		waits.Working += now.Sub(t.started)
 	}
 	waits.Requests++
-	counted := resp
+	counted, closed := resp, false
 	counted.Usage = t.lane.counted(resp.Usage)
-	p.change(func(now time.Time) { p.q.release(now, t, bytes, counted, fault) })
+	p.change(func(now time.Time) {
+		before := t.lane.closed
+		p.q.release(now, t, bytes, counted, fault)
+		closed = t.lane.closed != before
+	})
 	if p.options.Observe != nil {
 		p.options.Observe(Exchange{
 			Model: cmp.Or(req.Model, p.model), Lane: t.lane.Name, Fault: fault,
-			Usage: resp.Usage, Cost: resp.Cost, Took: now.Sub(t.started),
+			Usage: resp.Usage, Cost: resp.Cost, Took: now.Sub(t.started), Closed: closed,
 		})
 	}
 	return resp, fault

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -87,6 +88,10 @@ func (s *Session) logExchange(x lane.Exchange) {
 		s.log.Debug("request", "model", x.Model, "lane", x.Lane,
 			"input_tokens", x.Usage.InputTokens, "output_tokens", x.Usage.OutputTokens)
 		return
+	}
+	if x.Closed {
+		s.log.Error("lane closed", "model", x.Model, "lane", x.Lane, "detail", x.Fault.Error())
+		s.note("lane " + x.Lane + " is closed for this run: " + strings.ReplaceAll(x.Fault.Error(), "\n", "; "))
 	}
 	level := slog.LevelWarn
 	if x.Fault.Kind == assay.Interrupted {

@@ -43,7 +43,8 @@ type Summary struct {
 	// NotRun counts the trials that did not start, by the reason.
 	NotRun       map[string]int `json:"not_run"`
 	StoppedEarly []gate.Stop    `json:"stopped_early"`
-	// Closed has the models whose lanes are all closed, with the reason.
+	// Closed has the models whose lanes are all closed, and the closed lanes of other models, with
+	// the reason.
 	Closed map[string]string `json:"closed"`
 
 	Lanes []LaneSpeed `json:"lanes"`
@@ -71,6 +72,7 @@ type LaneSpeed struct {
 	Requests  int                `json:"requests"`
 	Limits    lane.Limits        `json:"limits"`
 	Learned   lane.Limits        `json:"learned"`
+	Closed    string             `json:"closed,omitempty"` // the reason
 }
 
 // A ModelSpeed reports how busy all lanes of a model were, from 0 to 1, and their bottleneck.
@@ -124,6 +126,12 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 	for model, err := range ran.Closed {
 		closed[model] = err.Error()
 	}
+	lanes := s.laneSpeeds()
+	for _, l := range lanes {
+		if l.Closed != "" && closed[l.Model] == "" {
+			closed[l.Lane] = l.Closed
+		}
+	}
 	for _, m := range snapshot.Models {
 		if ran.Closed[m.Name] != nil { // without a lane, all of its pending trials are parked
 			total.Parked += m.Pending()
@@ -139,7 +147,7 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		Settled: ran.Settled, Faulted: ran.Faulted, RequestFaults: s.faults,
 		Requests: s.requests, Tokens: s.tokens, Cost: s.cost, Wall: wall.Seconds(),
 		Stopped: ran.Stopped, NotRun: ran.Skipped, StoppedEarly: s.gate.Stops(), Closed: closed,
-		Lanes: s.laneSpeeds(), Least: s.least().Seconds(),
+		Lanes: lanes, Least: s.least().Seconds(),
 		ForecastWall: s.forecast.Wall, Forecast: s.forecast.Models,
 		Speeds: s.modelSpeeds(wall), Learned: s.learned(false), Example: s.lastDone,
 	}
@@ -168,8 +176,13 @@ func (s *Session) laneSpeeds() []LaneSpeed {
 			for reason, d := range l.Waited {
 				waited[reason] = d.Seconds()
 			}
+			closed := ""
+			if f := states[i].Closed; f != nil {
+				closed = f.Error()
+			}
 			all = append(all, LaneSpeed{
-				Model: model, Lane: l.Name, Occupancy: l.Occupancy(),
+				Closed: closed,
+				Model:  model, Lane: l.Name, Occupancy: l.Occupancy(),
 				Used: l.Used.Seconds(), Available: l.Available.Seconds(), Waited: waited,
 				Requests: l.Requests, Limits: l.Limits, Learned: states[i].Learned,
 			})
