@@ -233,6 +233,12 @@ func width(lanes map[string][]plan.Lane) int {
 	return max(n, 1)
 }
 
+// decidesThinking reports whether a setting decides how a model thinks or acts. Models are compared
+// by these, so they are never left out.
+func decidesThinking(setting string) bool {
+	return setting == "effort" || setting == "thinking" || setting == "tool_choice"
+}
+
 // remote returns the configuration of a model's lanes at its providers.
 func (j *Job) remote(
 	p *Pools, model string, lanes []plan.Lane, keys map[string]wire.Secret, env Env,
@@ -257,7 +263,15 @@ func (j *Job) remote(
 		if err != nil {
 			return nil, fmt.Errorf("lane %s: %w", l.Name(), err)
 		}
-		if unsent := client.Omits(assay.Request{Sampling: sampling}); len(unsent) > 0 {
+		unsent := client.Omits(assay.Request{Sampling: sampling})
+		if i := slices.IndexFunc(unsent, decidesThinking); i >= 0 {
+			message := fmt.Sprintf("%s has no %s, so its results would be filed under a setting "+
+				"that was not used", l.Name(), unsent[i])
+			return nil, j.Experiment.ModelError(model, message,
+				"docs/protocols.md lists the settings of each protocol; "+
+					"effort exists in all of them")
+		}
+		if len(unsent) > 0 {
 			p.addNote(fmt.Sprintf("%s does not accept %s, so requests leave it out",
 				l.Name(), strings.Join(unsent, ", ")))
 		}
