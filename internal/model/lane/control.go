@@ -36,7 +36,7 @@ const (
 	// that no lane is silent for longer.
 	slowest = 1.0 / 60
 	// A value that has grown to far times its aim shows that the endpoint allows
-	// more than before, even if it accepts bursts.
+	// more than before, even if it accepts bursts, unless the average is the same.
 	far = 4
 	// A value that was refused before it had grown to near times its aim shows that
 	// the limit is a sharp one, so the next aim may be a little higher.
@@ -87,7 +87,7 @@ func (c *control) refuse(now time.Time, tried, through float64) {
 	if tried > c.aim {
 		level = c.aim
 	}
-	isFar := tried > far*c.aim
+	isFar := tried > far*c.aim && through > 1.15*c.level
 	if isFar || through < 0.93*c.level {
 		level = through
 	}
@@ -96,7 +96,10 @@ func (c *control) refuse(now time.Time, tried, through float64) {
 		c.aim = max(c.aim, min(1.1*level, 0.95*tried))
 	}
 	c.grew = true
-	if moment := 0.9 * tried; !sharp && moment > c.aim && (isFar || !c.fleeting) {
+	switch moment := 0.9 * tried; {
+	case isFar:
+		c.keep(now, moment, moment) // it may fall in several steps
+	case !sharp && moment > c.aim && !c.fleeting:
 		c.safe.level, c.safe.aim = c.level, c.aim
 		c.level, c.aim = moment, moment
 	}

@@ -11,7 +11,7 @@
 //  1. A stated limit is never exceeded, as the endpoint counts, and a wait that
 //     the endpoint announces is kept.
 //  2. Within two minutes of the endpoint allowing a rate again, the lane reaches
-//     nine tenths of it.
+//     most of it.
 //  3. If an endpoint's limit is constant, the lane uses nine tenths of it after the
 //     first minute, with less than 2 % refusals or one in 75 seconds.
 //  4. A lane with waiting requests is not silent for more than a minute, unless
