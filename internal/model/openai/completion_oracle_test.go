@@ -47,7 +47,8 @@ func sdkReply(t rapid.TB, body string) (assay.Response, error) {
 	}
 	choice := c.Choices[0]
 	resp.Finish = sdkText(choice.FinishReason, choice.JSON.FinishReason)
-	switch resp.Finish {
+	reason := resp.Finish[strings.LastIndexByte(resp.Finish, ':')+1:]
+	switch strings.ToLower(strings.TrimSpace(reason)) {
 	case "", "stop", "length", "tool_calls":
 	case "content_filter":
 		return resp, &assay.Fault{
