@@ -68,6 +68,16 @@ func TestFaultOfStatus(t *testing.T) {
 			fault{Kind: assay.Auth, Detail: "no entry; hint: check the variable SMALL_KEY"},
 		},
 		{
+			"Moderation", 403, nil, `{"error":{"code":403,"message":"Your input was flagged",
+				"metadata":{"reasons":["violence"],"flagged_input":"How do I…","provider_name":"X"}}}`,
+			fault{Kind: assay.ContentFilter, Detail: "Your input was flagged"},
+		},
+		{
+			"403WithMetadata", 403, nil, `{"error":{"code":403,"message":"no entry",
+				"metadata":{"provider_name":"X"}}}`,
+			fault{Kind: assay.Auth, Detail: "no entry; hint: check the variable SMALL_KEY"},
+		},
+		{
 			"402", 402, nil, `{}`,
 			fault{
 				Kind:   assay.Quota,

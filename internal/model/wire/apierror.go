@@ -22,6 +22,8 @@ type APIError struct {
 
 	// generated is what the model wrote if the endpoint could not read it as a call.
 	generated string
+	// moderated is true if the content of this request was refused, and not the key.
+	moderated bool
 	// found is true if the body has an "error".
 	found bool
 	// status is the HTTP status that some gateways put into code, or 0.
@@ -147,6 +149,7 @@ func parseErrorObject(raw json.RawMessage) *APIError {
 			Code json.RawMessage `json:"code"`
 		} `json:"innererror"`
 		Details   json.RawMessage `json:"details"`
+		Metadata  json.RawMessage `json:"metadata"`
 		Generated json.RawMessage `json:"failed_generation"`
 	}
 	// Fields of an unexpected type stay empty. The error is then classified by its
@@ -159,6 +162,7 @@ func parseErrorObject(raw json.RawMessage) *APIError {
 		Code:    scalar(doc.Code),
 
 		generated: scalar(doc.Generated),
+		moderated: isModeration(doc.Metadata),
 	}
 	if e.Code == "" {
 		e.Code = scalar(doc.InnerError.Code)
@@ -168,6 +172,17 @@ func parseErrorObject(raw json.RawMessage) *APIError {
 	}
 	e.readDetails(doc.Details)
 	return e
+}
+
+// isModeration reports whether the metadata of an error are those of a prompt that OpenRouter's
+// moderation refused.
+func isModeration(metadata json.RawMessage) bool {
+	var doc struct {
+		Reasons []json.RawMessage `json:"reasons"`
+		Flagged string            `json:"flagged_input"`
+	}
+	_ = json.Unmarshal(metadata, &doc)
+	return len(doc.Reasons) > 0 || doc.Flagged != ""
 }
 
 // readDetails reads Google's details about a limit or the reason for an error.

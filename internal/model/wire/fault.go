@@ -236,6 +236,8 @@ func kindOf(status int, h http.Header, e *APIError) assay.FaultKind {
 		return assay.BadRequest
 	case isQuota(status, h, e):
 		return assay.Quota
+	case e.moderated && status == http.StatusForbidden:
+		return assay.ContentFilter
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return assay.Auth
 	case status == http.StatusNotFound:
