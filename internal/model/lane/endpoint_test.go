@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -98,4 +99,31 @@ func mustAll(t *testing.T, errs []error) {
 
 func fault(kind assay.FaultKind) *assay.Fault {
 	return &assay.Fault{Kind: kind, Detail: "scripted"}
+}
+
+// TestRefusedSecondTurnsCloseLane checks that a lane closes if its endpoint rejects every second
+// turn, although it answers every first one.
+func TestRefusedSecondTurnsCloseLane(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := newEndpoint(second)
+		e.script = func(n int, _ time.Duration) error {
+			if n%2 == 0 {
+				return fault(assay.BadRequest)
+			}
+			return nil
+		}
+		p := poolOf(e, lane.Limits{Concurrency: 1})
+		for range 20 {
+			resp, err := p.Chat(t.Context(), assay.Request{Model: "m"})
+			if err != nil {
+				break
+			}
+			_, _ = p.Chat(t.Context(), assay.Request{Model: "m", Lane: resp.Lane})
+		}
+		if err := p.Closed(); err == nil || len(e.arrivals) != 10 {
+			t.Errorf("after %d requests closed with %v, want bad_request after 10",
+				len(e.arrivals), err)
+		}
+	})
 }

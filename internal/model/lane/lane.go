@@ -103,10 +103,12 @@ type lane struct {
 	// showed. The failures in doubt have not been followed by a success yet.
 	faults        share
 	faultsInDoubt int
-	worked        bool
-	mistakes      int // bad requests and answers from other models in a row
 	pausesInRow   int
 	failingSince  time.Time
+	// First and later requests of conversations are told apart by index, because an
+	// endpoint may refuse all of the latter.
+	worked   [2]bool
+	mistakes [2]int // bad requests and answers from other models in a row
 
 	used, available, inUse time.Duration // slot-time up to the last booking
 	waited                 map[string]time.Duration
@@ -270,6 +272,7 @@ type ticket struct {
 	total      cost
 	behindWall bool // the latest headers forbade the request
 	paced      bool // the request had to wait for the learned rate
+	later      int  // 1 if the request continues a conversation, 0 if it begins one
 }
 
 func (l *lane) take(now time.Time, c cost) ticket {
@@ -372,14 +375,14 @@ func (l *lane) release(now time.Time, t ticket, resp assay.Response, fault *assa
 	default:
 		l.history.mark(t.number, good) // the lane itself worked
 		if fault.Kind == assay.BadRequest || fault.Kind == assay.Identity {
-			l.countMistake(fault)
+			l.countMistake(t, fault)
 		}
 	}
 }
 
 func (l *lane) succeeded(now time.Time, t ticket) {
-	l.worked = true
-	l.pausesInRow, l.mistakes = 0, 0
+	l.worked[t.later], l.mistakes[t.later] = true, 0
+	l.pausesInRow = 0
 	l.refusedSince, l.failingSince = time.Time{}, time.Time{}
 	l.history.mark(t.number, good)
 	l.faults.succeeded(&l.faultsInDoubt)
@@ -390,9 +393,13 @@ func (l *lane) succeeded(now time.Time, t ticket) {
 	}
 }
 
-func (l *lane) countMistake(fault *assay.Fault) {
-	l.mistakes++
-	if !l.worked && l.mistakes >= mistakenAfter || l.mistakes >= mistakenAfterWorking {
+// hasWorked reports whether the endpoint has ever replied.
+func (l *lane) hasWorked() bool { return l.worked[0] || l.worked[1] }
+
+func (l *lane) countMistake(t ticket, fault *assay.Fault) {
+	l.mistakes[t.later]++
+	n := l.mistakes[t.later]
+	if !l.worked[t.later] && n >= mistakenAfter || n >= mistakenAfterWorking {
 		l.close(fault)
 	}
 }
@@ -409,7 +416,7 @@ func (l *lane) denied(now time.Time, t ticket, fault *assay.Fault) {
 	l.history.mark(t.number, good)
 	switch {
 	case l.pausesInRow > 0 && l.sentBeforePause(t):
-	case l.pausesInRow >= deniedAfter, !l.worked && l.pausesInRow > 0:
+	case l.pausesInRow >= deniedAfter, !l.hasWorked() && l.pausesInRow > 0:
 		l.close(fault)
 	default:
 		l.breakOff(now, fault)
@@ -437,7 +444,7 @@ func (l *lane) faulted(now time.Time, t ticket, fault *assay.Fault) {
 // server that has never replied may still be starting.
 func (l *lane) givesUp(now time.Time, fault *assay.Fault) bool {
 	switch {
-	case l.worked:
+	case l.hasWorked():
 		return l.pausesInRow >= closeAfter
 	case l.FirstReply > 0 || fault.Kind == assay.Server:
 		return now.Sub(l.failingSince) > l.firstReply()

@@ -116,7 +116,11 @@ func (q *queue) dispatch(now time.Time) (next time.Time) {
 		best, at := q.soonest(now, w, bound)
 		switch {
 		case best != nil && !at.After(now):
-			w.leave(best.take(now, w.cost), nil)
+			t := best.take(now, w.cost)
+			if w.lane != "" {
+				t.later = 1
+			}
+			w.leave(t, nil)
 			continue
 		case q.refusing && (best != nil || q.paused()):
 			w.leave(ticket{}, stoppedWaiting())
@@ -230,11 +234,14 @@ func (q *queue) soonest(now time.Time, w *waiter, bound bool) (best *lane, at ti
 // at the same time. A lane with recent mistakes is not preferred, because it is
 // always free. Otherwise the lane with the smaller share of its width in use is.
 func (l *lane) preferred(now time.Time, other *lane) bool {
-	if bad := l.mistakes > 0; bad != (other.mistakes > 0) {
+	if bad := l.mistaken(); bad != other.mistaken() {
 		return !bad
 	}
 	return l.inFlight*other.width(now) < other.inFlight*l.width(now)
 }
+
+// mistaken reports whether the latest first or later request was a mistake.
+func (l *lane) mistaken() bool { return l.mistakes[0]+l.mistakes[1] > 0 }
 
 // room reports whether one more conversation could start now, with no request
 // waiting before it. If not, it returns the latest time to ask again, or zero if

@@ -122,7 +122,7 @@ func (l *lane) announce(now time.Time, fault *assay.Fault) {
 // backOff waits before the next probe.
 func (l *lane) backOff(now time.Time, fault *assay.Fault) {
 	wait := min(shortestWait<<min(l.burst.row, 20), longestWait)
-	if !l.worked {
+	if !l.hasWorked() {
 		wait = min(wait, longestColdWait)
 	}
 	l.burst.row++
@@ -222,7 +222,7 @@ func (l *lane) loseHope(now time.Time, fault *assay.Fault) {
 	}
 	longest := patience
 	switch {
-	case !l.worked:
+	case !l.hasWorked():
 		longest = l.firstReply()
 	case fault.Kind == assay.Overloaded:
 		longest = outage
