@@ -48,6 +48,8 @@ type burst struct {
 	// wide is the width before the burst, and accepted how much of it was accepted.
 	wide     control
 	accepted float64
+	// held is how many requests in flight at the reaction were not refused.
+	held int
 }
 
 // cycle counts requests since the rate was last set.
@@ -82,6 +84,9 @@ func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
 	if !b.open {
 		*b = burst{open: true, tried: l.tried(t), wide: l.wide, accepted: l.widthAt(now)}
 		l.refusedBurst = true
+	}
+	if b.held--; t.number >= b.reaction {
+		b.held = l.inFlight // requests overtake each other, so its own count may be too low
 	}
 	narrow := !b.rate && b.narrowed < 2 && l.blamesWidth(t, fault)
 	if narrow {
@@ -151,7 +156,7 @@ func (l *lane) narrow(now time.Time, t ticket, fault *assay.Fault) {
 	if fault.Bucket == assay.Concurrency && fault.Limit > 0 {
 		b.accepted = min(tried, float64(fault.Limit))
 	} else {
-		b.accepted = min(tried, float64(max(1, t.inFlight-1)))
+		b.accepted = min(tried, float64(max(1, b.held)))
 	}
 	l.wide, l.starting = b.wide, false
 	level := b.accepted
