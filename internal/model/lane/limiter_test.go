@@ -106,6 +106,13 @@ func (b *bucket) state(now time.Time) (int, int, time.Duration) {
 	return b.size, int(b.tokens), b.in(float64(b.size) - b.tokens)
 }
 
+// liar permits everything, but reports that nothing remains for a while.
+type liar struct{ reset time.Duration }
+
+func (l liar) take(time.Time) (bool, time.Duration) { return true, 0 }
+
+func (l liar) state(time.Time) (int, int, time.Duration) { return 100, 0, l.reset }
+
 // changing becomes another limiter after a while.
 type changing struct {
 	limiter
@@ -199,6 +206,9 @@ type stranger struct {
 	refused  []time.Time
 	early    int       // requests before the end of an announced wait
 	quiet    time.Time // end of the announced wait
+	// silence is the longest time without a request or an announced wait.
+	latest  time.Time
+	silence time.Duration
 }
 
 func (s *stranger) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -257,6 +267,7 @@ func (s *stranger) admit(h http.Header) bool {
 	if now.Before(s.quiet) && now.After(s.refused[len(s.refused)-1]) {
 		s.early++
 	}
+	s.hear(now)
 	ok, wait := s.width == 0 || s.inFlight < s.width, time.Second
 	if ok && s.limiter != nil {
 		ok, wait = s.take(now)
@@ -274,6 +285,17 @@ func (s *stranger) admit(h http.Header) bool {
 		}
 	}
 	return false
+}
+
+// hear notes that a request arrived, or that requests are no longer waiting.
+func (s *stranger) hear(now time.Time) {
+	if s.quiet.After(s.latest) {
+		s.latest = s.quiet
+	}
+	if !s.latest.IsZero() {
+		s.silence = max(s.silence, now.Sub(s.latest))
+	}
+	s.latest = now
 }
 
 // between counts the requests in a part of the time.

@@ -17,8 +17,14 @@ func client(t *testing.T, s *stranger) *openai.Provider {
 	if s.took == 0 {
 		s.took = 700 * time.Millisecond
 	}
+	return clientOf(t, s)
+}
+
+func clientOf(t *testing.T, transport http.RoundTripper) *openai.Provider {
+	t.Helper()
 	p, err := openai.New(wire.Config{
-		BaseURL: "http://stranger.example/v1", Deployment: "m", Client: &http.Client{Transport: s},
+		BaseURL: "http://stranger.example/v1", Deployment: "m",
+		Client: &http.Client{Transport: transport},
 	})
 	if err != nil {
 		t.Fatal(err)

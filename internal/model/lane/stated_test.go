@@ -1,0 +1,134 @@
+package lane_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/model/openai"
+	"github.com/assay-eval/assay/internal/model/simserver"
+	"github.com/assay-eval/assay/internal/model/wire"
+)
+
+// network delivers requests after a random delay, so that they arrive at other intervals than
+// they were sent at, and in another order.
+type network struct {
+	http.RoundTripper
+	longest time.Duration
+}
+
+func (n network) RoundTrip(r *http.Request) (*http.Response, error) {
+	time.Sleep(time.Duration(rand.Float64() * float64(n.longest)))
+	return n.RoundTripper.RoundTrip(r)
+}
+
+// served is the transport of a server's handler.
+type served struct{ http.Handler }
+
+func (s served) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	resp := w.Result()
+	resp.Request = r
+	return resp, nil
+}
+
+// hello is a model.
+type hello struct{}
+
+func (hello) Chat(context.Context, assay.Request) (assay.Response, error) {
+	return assay.Response{
+		Message: assay.Message{Role: assay.Assistant, Content: "hello"},
+		Usage:   assay.Usage{InputTokens: 10, OutputTokens: 5},
+	}, nil
+}
+
+// TestStatedLimitsHoldAtServer checks that a server with 15 lanes at their stated limits refuses
+// no request, although requests take up to 0.4 s to arrive.
+func TestStatedLimitsHoldAtServer(t *testing.T) {
+	t.Parallel()
+	const rpm = 300
+	for _, burst := range []int{0, rpm} {
+		t.Run(fmt.Sprintf("burst %d", burst), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, err := simserver.New(simserver.Config{
+					Provider: hello{}, Models: []string{"sim/m"},
+					Limits:  []simserver.Limit{{RPM: rpm}},
+					Latency: simserver.Latency{Median: 800 * time.Millisecond, Sigma: 0.5},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var lanes []lane.Config
+				for key := range 3 {
+					for deployment := range 5 {
+						p, err := openai.New(wire.Config{
+							BaseURL: "http://sim.example/v1", Deployment: fmt.Sprintf("sim/m-%d", deployment+1),
+							Key:    wire.NewSecret(fmt.Sprintf("sk-test-%d", key)),
+							Client: &http.Client{Transport: network{served{server}, 400 * time.Millisecond}},
+						})
+						if err != nil {
+							t.Fatal(err)
+						}
+						lanes = append(lanes, lane.Config{
+							Name: fmt.Sprintf("sim/%d/%d", key, deployment), Provider: p, Orders: "sim/m",
+							Limits: lane.Limits{RPM: rpm, Burst: burst},
+						})
+					}
+				}
+				const minutes = 4
+				saturate(lane.NewPool("sim/m", lanes, lane.Options{}), 400, minutes*time.Minute)
+				stats := server.Stats()
+				if want := int64(15 * rpm * minutes * 95 / 100); stats.OverLimit != 0 ||
+					stats.Requests < want {
+					t.Errorf("%d requests refused, %d in all, want 0 and at least %d",
+						stats.OverLimit, stats.Requests, want)
+				}
+			})
+		})
+	}
+}
+
+// TestStatedLimitIsNeverExceeded checks the first law for random limits, headers and delays.
+func TestStatedLimitIsNeverExceeded(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(1, 200).Draw(rt, "limit")
+		span := rapid.SampledFrom([]time.Duration{second, minute, 24 * hour}).Draw(rt, "span")
+		took := time.Duration(rapid.IntRange(1, 5000).Draw(rt, "ms")) * time.Millisecond
+		late := rapid.Float64Range(0, 1./130).Draw(rt, "late")
+		limits := lane.Limits{Burst: rapid.IntRange(0, n).Draw(rt, "burst")}
+		switch span {
+		case second:
+			limits.RPS = n
+		case minute:
+			limits.RPM = n
+		default:
+			limits.RPD, late = n, late/12
+		}
+		headers := rapid.SampledFrom([]headerStyle{
+			noHeaders, plainHeaders, azureHeaders, anthropicHeaders, mistralHeaders, litellmHeaders,
+		}).Draw(rt, "headers")
+		synctest.Test(t, func(t *testing.T) {
+			s := &stranger{limiter: &sliding{n: n, span: span}, headers: headers, took: took}
+			p := lane.NewPool("m", []lane.Config{{
+				Name: "l", Orders: "m", Limits: limits,
+				Provider: clientOf(t, network{s, time.Duration(late * float64(span))}),
+			}}, lane.Options{Queue: 1000 * hour})
+			saturate(p, min(2*n, 50), 3*span+10*second)
+			if len(s.refused) > 0 {
+				t.Errorf("%d of %d requests exceed the limit", len(s.refused),
+					len(s.refused)+len(s.accepted))
+			}
+		})
+	})
+}
