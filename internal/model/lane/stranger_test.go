@@ -20,6 +20,18 @@ func (o *once) take(time.Time) (bool, time.Duration) {
 
 func (o *once) state(time.Time) (int, int, time.Duration) { return 3000, 2999, 0 }
 
+// gateway has two upstream keys, and reports the state of the first.
+type gateway struct{ keys [2]limiter }
+
+func (g *gateway) take(now time.Time) (bool, time.Duration) {
+	if ok, wait := g.keys[0].take(now); ok {
+		return ok, wait
+	}
+	return g.keys[1].take(now)
+}
+
+func (g *gateway) state(now time.Time) (int, int, time.Duration) { return g.keys[0].state(now) }
+
 // TestStrangers plays endpoints that earlier versions stalled at.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
@@ -50,6 +62,10 @@ func TestStrangers(t *testing.T) {
 			return &stranger{width: 6, wait: waitInSeconds, message: "Rate limit exceeded. " +
 				"Limit type: max_parallel_requests. Current limit: 6, Remaining: 0."}
 		}, lane.Limits{}, 6 / .7, minute}, .90},
+		{limiterRow{"a gateway with two upstream keys, which reports one", func() *stranger {
+			l := &gateway{[2]limiter{&sliding{n: 150, span: minute}, &sliding{n: 150, span: minute}}}
+			return &stranger{limiter: l, headers: litellmHeaders, wait: waitInSeconds}
+		}, lane.Limits{}, 5, minute}, .90},
 		{limiterRow{"busy above five at once", func() *stranger {
 			return &stranger{width: 5, status: http.StatusServiceUnavailable}
 		}, lane.Limits{}, 5 / .7, minute}, .90},
