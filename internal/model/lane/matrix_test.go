@@ -111,7 +111,7 @@ func matrix() []limiterRow {
 	var rows []limiterRow
 	for _, l := range limits {
 		for i, s := range styles {
-			if l.window >= hour && i%3 > 0 {
+			if l.window >= hour && i%6 > 0 {
 				continue // days of virtual time take seconds
 			}
 			if testing.Short() && i%2 > 0 {
