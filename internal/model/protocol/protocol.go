@@ -42,17 +42,28 @@ type Protocol struct {
 	// CachedFree is true if endpoints do not count input that is read from a cache against limits
 	// of tokens.
 	CachedFree bool
+	// Address is the base_url of the protocol's own provider, as an example.
+	Address string
 	// Versioned is true if a provider has to name the version of the API.
 	Versioned bool
 }
 
 // All lists the protocols, the default first.
 var All = []Protocol{
-	{Name: OpenAI, New: client(openai.New)},
-	{Name: Azure, New: client(openai.NewAzure), Versioned: true},
-	{Name: Responses, New: client(responses.New)},
-	{Name: Anthropic, New: client(anthropic.New), CachedFree: true},
-	{Name: Gemini, New: client(gemini.New)},
+	{Name: OpenAI, New: client(openai.New), Address: "https://api.openai.com/v1"},
+	{
+		Name: Azure, New: client(openai.NewAzure), Versioned: true,
+		Address: "https://my-resource.openai.azure.com",
+	},
+	{Name: Responses, New: client(responses.New), Address: "https://api.openai.com/v1"},
+	{
+		Name: Anthropic, New: client(anthropic.New), CachedFree: true,
+		Address: "https://api.anthropic.com",
+	},
+	{
+		Name: Gemini, New: client(gemini.New),
+		Address: "https://generativelanguage.googleapis.com/v1beta",
+	},
 }
 
 // client adapts the constructor of a package.

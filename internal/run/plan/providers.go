@@ -118,6 +118,10 @@ func (p *Providers) check(name string, e *Endpoint, getenv func(string) (string,
 	if e.BaseURL, err = expandEnv(e.BaseURL, getenv); err != nil {
 		return at(".base_url", err.Error(), "set the variable, or write the address into the file")
 	}
+	if e.BaseURL == "" {
+		return at("", fmt.Sprintf("provider %s needs a base_url", name),
+			"for example base_url: "+kind.Address)
+	}
 	u, err := url.Parse(e.BaseURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return at(".base_url", "the address does not start with http:// or https://",

@@ -84,6 +84,10 @@ func TestProvidersErrors(t *testing.T) {
 			"9:15: the address does not start with http:// or https://",
 		},
 		{
+			"no address", "    base_url: https://x.example.com\n", "",
+			"hint: for example base_url: https://my-resource.openai.azure.com",
+		},
+		{
 			"version", "    api_version: 2025-04-01-preview\n", "",
 			"provider azure-east needs an api_version",
 		},
