@@ -27,6 +27,7 @@ test-all: compiler browser python strangers
 	if [ -f $(AIMOCK) ]; then export ASSAY_AIMOCK=$(CURDIR)/$(AIMOCK); fi; \
 	if command -v $${CC:-gcc} >/dev/null 2>&1; then \
 		$(GO) test -run '^TestPinned' ./cmd/assay && \
+		$(GO) test -run '^TestLimitersThatAre|^TestLaneFinds' ./internal/model/lane && \
 		CGO_ENABLED=1 $(GO) test -race -p 1 -parallel 4 -timeout 25m ./...; \
 	else \
 		echo "make: no C compiler, so the tests run without the race detector"; \

@@ -164,3 +164,33 @@ func TestModelWithoutLaneIsParked(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedKeyIsLoud runs with two keys, one of which the server refuses. Everything that reports
+// the run names the closed lane.
+func TestRefusedKeyIsLoud(t *testing.T) {
+	t.Parallel()
+	server := serve(t, "--key", "GOOD_KEY")
+	dir := t.TempDir()
+	file(t, dir, "providers.yaml", "providers:\n  gw:\n    base_url: "+server.url+"/v1\n"+
+		"    keys: [GOOD_KEY, BAD_KEY]\n    models: {sim/optimal: {limits: {concurrency: 2}}}\n")
+	plan := file(t, dir, "e.yaml", "name: keys\nmodels: [sim/optimal]\nvariants: [optimal]\n"+
+		"difficulties: [easy]\ntask_types: [basic_task]\ntasks_per_type: 10\n"+
+		"reliabilities: [1]\nproviders: providers.yaml\n")
+	db := filepath.Join(dir, "a.db")
+	env := map[string]string{"GOOD_KEY": "canary-GOOD_KEY", "BAD_KEY": "wrong-canary-0123"}
+	r := must(t, env, "run", plan, "--store", db, "--display", "json")
+	closed, _ := lastEvent(t, r.out)["closed"].(map[string]any)
+	const lane = "gw/BAD_KEY/sim/optimal"
+	reason, _ := closed[lane].(string)
+	if len(closed) != 1 || !strings.Contains(reason, "auth") {
+		t.Errorf("the done event has the closed lanes %v, want %s", closed, lane)
+	}
+	shown := must(t, nil, "status", "--store", db).out
+	text := strings.Join(strings.Fields(shown), " ")
+	if !strings.Contains(text, lane+" was closed: ") || !strings.Contains(text, "BAD_KEY") {
+		t.Errorf("status does not name the closed lane:\n%s", shown)
+	}
+	if strings.Contains(r.out+r.err+shown, "canary") {
+		t.Error("a key is shown")
+	}
+}

@@ -131,9 +131,11 @@ func (m misbehaviour) width() int {
 }
 
 // orTimeout reports whether timeouts may stand for the fault, because a machine under load can take
-// longer than the request's limit to send the nine megabytes of an oversized reply.
+// longer than the request's limit to send the nine megabytes of an oversized reply, or for the
+// arithmetic of a TLS handshake.
 func (m misbehaviour) orTimeout(retried map[assay.FaultKind]int) bool {
-	return m.name == "oversized" && retried[assay.Timeout] > 0
+	slow := m.name == "oversized" || m.name == selfSigned
+	return slow && retried[assay.Timeout] > 0
 }
 
 // matrixTrials is the number of trials in each row.

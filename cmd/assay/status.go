@@ -140,6 +140,11 @@ func writeStatus(p *process, s session.Status) {
 		p.say("%s (%d outcomes, %d trials skipped)", stop, stop.Outcomes, stop.Skipped)
 	}
 	writeParked(p, s.ParkedFor)
+	for _, name := range slices.Sorted(maps.Keys(s.Closed)) {
+		if why := s.Closed[name]; s.ParkedFor[why] == 0 { // else the line above has the reason
+			p.item("       ", fmt.Sprintf("%s was closed: %s", name, strings.ReplaceAll(why, "\n", " ")))
+		}
+	}
 }
 
 // coverageMatrix has a row for each model and condition, and a column for each variant. It is

@@ -97,6 +97,7 @@ type lane struct {
 	pauseReason string
 	pauseWords  string // of the endpoint
 	closed      *assay.Fault
+	denial      *assay.Fault // the refusal of the key or deployment since the last success
 
 	history history
 	// faults is the share of requests that failed by chance, as a later success
@@ -382,7 +383,7 @@ func (l *lane) release(now time.Time, t ticket, resp assay.Response, fault *assa
 
 func (l *lane) succeeded(now time.Time, t ticket) {
 	l.worked[t.later], l.mistakes[t.later] = true, 0
-	l.pausesInRow = 0
+	l.pausesInRow, l.denial = 0, nil
 	l.refusedSince, l.failingSince = time.Time{}, time.Time{}
 	l.history.mark(t.number, good)
 	l.faults.succeeded(&l.faultsInDoubt)
@@ -414,6 +415,7 @@ func (l *lane) sentBeforePause(t ticket) bool {
 // gateway, so the lane is probed before it closes.
 func (l *lane) denied(now time.Time, t ticket, fault *assay.Fault) {
 	l.history.mark(t.number, good)
+	l.denial = fault
 	switch {
 	case l.pausesInRow > 0 && l.sentBeforePause(t):
 	case l.pausesInRow >= deniedAfter, !l.hasWorked() && l.pausesInRow > 0:

@@ -3,7 +3,6 @@ package lane_test
 import (
 	"net/http"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/assay-eval/assay/internal/model/lane"
@@ -146,34 +145,4 @@ func play(t *testing.T, s *stranger, stated lane.Limits, row limiterRow) (used, 
 		t.Errorf("%d requests before the end of an announced wait", s.early)
 	}
 	return float64(ok) / (row.rate * to.Sub(from).Seconds()), float64(not) / float64(ok+not)
-}
-
-// TestLimitersThatAreStated checks lanes with stated limits at endpoints of all kinds.
-func TestLimitersThatAreStated(t *testing.T) {
-	t.Parallel()
-	for _, row := range matrix() {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				used, refused := play(t, row.make(), row.stated, row)
-				if used < .95 || refused > .01 {
-					t.Errorf("used %.3f of what is permitted, %.2f %% refused", used, 100*refused)
-				}
-			})
-		})
-	}
-}
-
-// TestLimitersThatAreLearned checks lanes without stated limits.
-func TestLimitersThatAreLearned(t *testing.T) {
-	t.Parallel()
-	for _, row := range matrix() {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				used, refused := play(t, row.make(), lane.Limits{}, row)
-				if used < .90 || refused > .02 {
-					t.Errorf("used %.3f of what is permitted, %.2f %% refused", used, 100*refused)
-				}
-			})
-		})
-	}
 }

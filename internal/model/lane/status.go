@@ -21,6 +21,8 @@ type Status struct {
 	// Until is when the next request could start, or zero if that is unknown.
 	Until  time.Time
 	Closed *assay.Fault
+	// Denial is the refusal of the key or the deployment if no request has worked since.
+	Denial *assay.Fault
 	Held   bool // paused by the user
 	// Words are the endpoint's own words about a pause.
 	Words string
@@ -54,7 +56,7 @@ func (p *Pool) Status() ([]Status, Waiting) {
 func (l *lane) status(now time.Time, typical cost) Status {
 	s := Status{
 		Name: l.Name, InFlight: l.inFlight, Width: max(1, int(l.widthAt(now))),
-		Closed: l.closed, Held: l.paused, Limits: l.limits(now), Learned: l.learned(),
+		Closed: l.closed, Denial: l.denial, Held: l.paused, Limits: l.limits(now), Learned: l.learned(),
 	}
 	for _, t := range l.since {
 		if s.Oldest.IsZero() || t.Before(s.Oldest) {

@@ -29,6 +29,8 @@ type Status struct {
 	// Unplanned counts the attempts of earlier plans of this name at trials that the latest plan
 	// does not have.
 	Unplanned int `json:"unplanned"`
+	// Closed has the models and lanes that the latest run closed, with the reason.
+	Closed map[string]string `json:"closed"`
 	// ParkedFor counts parked trials by the reason.
 	ParkedFor map[string]int `json:"-"`
 }
@@ -165,6 +167,7 @@ func (s *Status) sum() error {
 	if err != nil {
 		return err
 	}
+	s.Closed = last.Closed
 	for i := range s.Models {
 		m := &s.Models[i]
 		m.Pending = m.Planned - m.Done - m.Parked - m.Skipped

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -44,7 +45,7 @@ type Summary struct {
 	NotRun       map[string]int `json:"not_run"`
 	StoppedEarly []gate.Stop    `json:"stopped_early"`
 	// Closed has the models whose lanes are all closed, and the closed lanes of other models, with
-	// the reason.
+	// the reason. A lane whose key or deployment was refused until the end counts as closed.
 	Closed map[string]string `json:"closed"`
 
 	Lanes []LaneSpeed `json:"lanes"`
@@ -177,7 +178,7 @@ func (s *Session) laneSpeeds() []LaneSpeed {
 				waited[reason] = d.Seconds()
 			}
 			closed := ""
-			if f := states[i].Closed; f != nil {
+			if f := cmp.Or(states[i].Closed, states[i].Denial); f != nil {
 				closed = f.Error()
 			}
 			all = append(all, LaneSpeed{
