@@ -11,9 +11,10 @@
 //  1. A stated limit is never exceeded, as the endpoint counts, and a wait that
 //     the endpoint announces is kept.
 //  2. Within two minutes of the endpoint allowing a rate again, the lane reaches
-//     most of it.
+//     two thirds of it at least, and nine tenths soon after.
 //  3. If an endpoint's limit is constant, the lane uses nine tenths of it after the
-//     first minute, with less than 2 % refusals or one in 75 seconds.
+//     first minute (seldom only eight tenths, until it has climbed), with less than
+//     2 % refusals or one in 75 seconds.
 //  4. A lane with waiting requests is not silent for more than a minute, unless
 //     the endpoint has announced a wait, refuses every probe, or is full.
 //
