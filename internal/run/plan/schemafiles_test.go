@@ -151,39 +151,46 @@ func experimentFiles() map[string]bool {
 // providersFiles returns providers files and whether they are valid.
 func providersFiles() map[string]bool {
 	files := map[string]bool{providersText: true, "providers: {}\n": false, "provider: {}\n": false}
-	for change, good := range map[[2]string]bool{
-		{"${GATEWAY_URL}", "${GATEWAY_URL}/more"}:                                  true,
-		{"${GATEWAY_URL}", "gateway.example.com"}:                                  false,
-		{"${GATEWAY_URL}", "ftp://gateway.example.com"}:                            false,
-		{"${GATEWAY_URL}", "http:///v1"}:                                           false,
-		{"protocol: azure", "protocol: openai"}:                                    true,
-		{"protocol: azure", "protocol: Azure"}:                                     false,
-		{"    api_version: 2025-04-01-preview\n", ""}:                              false,
-		{"[KEY_0, KEY_1]", "[]"}:                                                   false,
-		{"[KEY_0, KEY_1]", "[sk-abc]"}:                                             false,
-		{"[KEY_0, KEY_1]", "[_K]"}:                                                 true,
-		{"keys: [AZ]", "key: [AZ]"}:                                                false,
-		{"rpm: 600", "rpm: 0"}:                                                     true,
-		{"rpm: 600", "rpm: -1"}:                                                    false,
-		{"rpm: 600", "rpm: 0.5"}:                                                   false,
-		{"rpm: 600", "rpx: 600"}:                                                   false,
-		{"rpm: 600", "itpm: 1000, otpm: 100, rpd: 5000"}:                           true,
-		{"rpm: 600", "itpm: -1"}:                                                   false,
-		{"rpm: 600", "otpm: -1"}:                                                   false,
-		{"rpm: 600", "rpd: -1"}:                                                    false,
-		{"rpm: 600", "rpd: 1.5"}:                                                   false,
-		{"concurrency: 5", "concurrency: -5"}:                                      false,
-		{"concurrency: 5", "concurrency: 0"}:                                       true,
-		{"tpm: 200000", "tpm: -1"}:                                                 false,
-		{"input: 0.27", "input: -0.27"}:                                            false,
-		{"{limits: {concurrency: 5, rpm: 600, tpm: 200000}}", ""}:                  true,
-		{"      m: {limits: {concurrency: 5, rpm: 600, tpm: 200000}}", "      {}"}: false,
-		{"deployments: [m-1, m-2]", "deployments: m-1"}:                            false,
-		{"keys: [AZ]", "keys: [AZ]\n    headers: {X-Team: a, X-Key: '${GATEWAY_URL}'}"}: true,
-		{"keys: [AZ]", "keys: [AZ]\n    headers: [X]"}:                                  false,
-		{"deployments: [m-1, m-2]", "headers: {X_Team: a}"}:                             false,
+	type change [2]string
+	for good, changes := range map[bool][]change{
+		true: {
+			{"${GATEWAY_URL}", "${GATEWAY_URL}/more"},
+			{"protocol: azure", "protocol: openai"},
+			{"[KEY_0, KEY_1]", "[_K]"},
+			{"rpm: 600", "rpm: 0"},
+			{"rpm: 600", "itpm: 1000, otpm: 100, rpd: 5000"},
+			{"concurrency: 5", "concurrency: 0"},
+			{"{limits: {concurrency: 5, rpm: 600, tpm: 200000}}", ""},
+			{"keys: [AZ]", "keys: [AZ]\n    headers: {X-Team: a, X-Key: '${GATEWAY_URL}'}"},
+		},
+		false: {
+			{"${GATEWAY_URL}", "gateway.example.com"},
+			{"${GATEWAY_URL}", "ftp://gateway.example.com"},
+			{"${GATEWAY_URL}", "http:///v1"},
+			{"protocol: azure", "protocol: Azure"},
+			{"    api_version: 2025-04-01-preview\n", ""},
+			{"[KEY_0, KEY_1]", "[]"},
+			{"[KEY_0, KEY_1]", "[sk-abc]"},
+			{"keys: [AZ]", "key: [AZ]"},
+			{"rpm: 600", "rpm: -1"},
+			{"rpm: 600", "rpm: 0.5"},
+			{"rpm: 600", "rpx: 600"},
+			{"rpm: 600", "itpm: -1"},
+			{"rpm: 600", "otpm: -1"},
+			{"rpm: 600", "rpd: -1"},
+			{"rpm: 600", "rpd: 1.5"},
+			{"concurrency: 5", "concurrency: -5"},
+			{"tpm: 200000", "tpm: -1"},
+			{"input: 0.27", "input: -0.27"},
+			{"      m: {limits: {concurrency: 5, rpm: 600, tpm: 200000}}", "      {}"},
+			{"deployments: [m-1, m-2]", "deployments: m-1"},
+			{"keys: [AZ]", "keys: [AZ]\n    headers: [X]"},
+			{"deployments: [m-1, m-2]", "headers: {X_Team: a}"},
+		},
 	} {
-		files[strings.Replace(providersText, change[0], change[1], 1)] = good
+		for _, c := range changes {
+			files[strings.Replace(providersText, c[0], c[1], 1)] = good
+		}
 	}
 	return files
 }
