@@ -8,48 +8,42 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-// paramSet is a set of parameters that a request can do without.
-type paramSet uint32
-
 const (
-	temperature paramSet = 1 << iota
-	topP
-	adaptive
+	adaptive = wire.OwnParam << iota
 	caching
 )
 
+// params lists the parameters in the order in which messages are searched for them.
+var params = []wire.Param{
+	{Set: wire.Temperature, Name: "temperature"},
+	{Set: wire.TopP, Name: "top_p"},
+	{Set: caching, Name: "cache_control"},
+}
+
 // refusedParam returns the parameter that the endpoint refused by name, or 0.
-func refusedParam(err error) paramSet {
+func refusedParam(err error) wire.ParamSet {
 	e := new(wire.APIError)
 	if !errors.As(err, &e) {
 		return 0
 	}
 	switch {
 	case strings.Contains(e.Message, "cannot both be specified"): // temperature and top_p
-		return topP
+		return wire.TopP
 	case strings.Contains(e.Message, "adaptive thinking is not supported"):
 		return adaptive
 	}
-	switch e.Refuses("temperature", "top_p", "cache_control") {
-	case "temperature":
-		return temperature
-	case "top_p":
-		return topP
-	case "cache_control":
-		return caching
-	}
-	return 0
+	return e.Refused(params)
 }
 
 // omitted returns the names of the settings in s that were not sent.
-func omitted(s assay.Sampling, sent paramSet) []string {
+func omitted(s assay.Sampling, sent wire.ParamSet) []string {
 	var names []string
 	for _, setting := range []struct {
 		name  string
 		unset bool
 	}{
-		{"temperature", s.Temperature != nil && sent&temperature == 0},
-		{"top_p", s.TopP != nil && sent&topP == 0},
+		{"temperature", s.Temperature != nil && sent&wire.Temperature == 0},
+		{"top_p", s.TopP != nil && sent&wire.TopP == 0},
 		{"adaptive thinking", thinksFreely(s) && sent&adaptive == 0},
 		{"seed", s.Seed != nil},
 	} {

@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -15,15 +14,14 @@ const defaultMaxTokens = 16384
 
 // wireRequest is a request's body without its tools.
 type wireRequest struct {
-	Model       string          `json:"model"`
-	MaxTokens   int             `json:"max_tokens"`
-	System      []block         `json:"system,omitempty"`
-	Messages    []wireMessage   `json:"messages"`
-	Temperature *float64        `json:"temperature,omitempty"`
-	TopP        *float64        `json:"top_p,omitempty"`
-	Thinking    *wireThinking   `json:"thinking,omitempty"`
-	Output      *wireOutput     `json:"output_config,omitempty"`
-	ToolChoice  *wireToolChoice `json:"tool_choice,omitempty"`
+	Model     string        `json:"model"`
+	MaxTokens int           `json:"max_tokens"`
+	System    []block       `json:"system,omitempty"`
+	Messages  []wireMessage `json:"messages"`
+	wire.Sampling
+	Thinking   *wireThinking   `json:"thinking,omitempty"`
+	Output     *wireOutput     `json:"output_config,omitempty"`
+	ToolChoice *wireToolChoice `json:"tool_choice,omitempty"`
 }
 
 type wireThinking struct {
@@ -86,7 +84,9 @@ type wireTool struct {
 //
 // It asks for caching three times: after the tools and after the system prompt, which trials share,
 // and after the conversation, which the next turn repeats.
-func (p *Provider) encode(req *assay.Request, unsent paramSet) (*wire.Body, paramSet, error) {
+func (p *Provider) encode(
+	req *assay.Request, unsent wire.ParamSet,
+) (*wire.Body, wire.ParamSet, error) {
 	doc := wireRequest{Model: p.Deployment}
 	sent := doc.setSampling(req.Sampling, unsent)
 	for i := range req.Messages {
@@ -99,31 +99,16 @@ func (p *Provider) encode(req *assay.Request, unsent paramSet) (*wire.Body, para
 	if choice := toolChoices[req.Sampling.ToolChoice]; choice != "" && len(req.Functions) > 0 {
 		doc.ToolChoice = &wireToolChoice{choice}
 	}
-	head, err := wire.Marshal(&doc)
-	if err != nil {
-		return nil, 0, err
-	}
-	head = wire.Extend(head, req.Sampling.Extra)
-	if len(req.Functions) == 0 {
-		return wire.NewBody(head), sent, nil
-	}
-	tools, err := p.functions.Encode(req.Functions, encodeFunction)
-	if err != nil {
-		return nil, 0, err
-	}
+	tail := toolsTail
 	if sent&caching != 0 {
-		last := &tools[len(tools)-1]
-		*last = slices.Concat((*last)[:len(*last)-1], cachedTail)
+		tail = `,"cache_control":{"type":"ephemeral"}` + tail
 	}
-	head = head[:len(head)-1] // without the closing brace
-	pieces := slices.Concat([][]byte{head, toolsHead}, tools, [][]byte{toolsTail})
-	return wire.NewBody(pieces...), sent, nil
+	body, err := p.functions.Body(&doc, req, toolsHead, tail, encodeFunction)
+	return body, sent, err
 }
 
-// toolsHead and toolsTail enclose the tools in a request's body, and cachedTail ends a tool.
-var toolsHead, toolsTail = []byte(`,"tools":[`), []byte(`]}`)
-
-var cachedTail = []byte(`,"cache_control":{"type":"ephemeral"}}`)
+// toolsHead and toolsTail enclose the tools in a request's body.
+const toolsHead, toolsTail = `,"tools":[`, `}]}`
 
 // toolChoices translates [assay.Sampling.ToolChoice].
 var toolChoices = map[string]string{"auto": "auto", "required": "any", "none": "none"}
@@ -138,18 +123,11 @@ func encodeFunction(f *assay.Function) any {
 
 // setSampling sets the parameters of s that are not in unsent. A model that thinks only accepts the
 // default temperature and top_p.
-func (r *wireRequest) setSampling(s assay.Sampling, unsent paramSet) (sent paramSet) {
+func (r *wireRequest) setSampling(s assay.Sampling, unsent wire.ParamSet) (sent wire.ParamSet) {
 	if thinks(s) {
-		unsent |= temperature | topP
+		unsent |= wire.Temperature | wire.TopP
 	}
-	if s.Temperature != nil && unsent&temperature == 0 {
-		r.Temperature = s.Temperature
-		sent |= temperature
-	}
-	if s.TopP != nil && unsent&topP == 0 {
-		r.TopP = s.TopP
-		sent |= topP
-	}
+	sent = r.Sampling.Set(s, unsent)
 	r.MaxTokens = defaultMaxTokens
 	if s.Effort != "" {
 		r.Output = &wireOutput{s.Effort}

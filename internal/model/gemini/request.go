@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -94,25 +93,11 @@ func (p *Provider) encode(req *assay.Request) (*wire.Body, error) {
 		doc.ToolConfig = new(wireToolConfig)
 		doc.ToolConfig.Calling.Mode = mode
 	}
-	head, err := wire.Marshal(&doc)
-	if err != nil {
-		return nil, err
-	}
-	head = wire.Extend(head, req.Sampling.Extra)
-	if len(req.Functions) == 0 {
-		return wire.NewBody(head), nil
-	}
-	tools, err := p.functions.Encode(req.Functions, encodeFunction)
-	if err != nil {
-		return nil, err
-	}
-	head = head[:len(head)-1] // without the closing brace
-	pieces := slices.Concat([][]byte{head, toolsHead}, tools, [][]byte{toolsTail})
-	return wire.NewBody(pieces...), nil
+	return p.functions.Body(&doc, req, toolsHead, toolsTail, encodeFunction)
 }
 
 // toolsHead and toolsTail enclose the tools in a request's body.
-var toolsHead, toolsTail = []byte(`,"tools":[{"functionDeclarations":[`), []byte(`]}]}`)
+const toolsHead, toolsTail = `,"tools":[{"functionDeclarations":[`, `}]}]}`
 
 func encodeFunction(f *assay.Function) any {
 	return &wireFunction{Name: f.Name, Description: f.Description, Parameters: f.Parameters}

@@ -13,14 +13,14 @@ import (
 // These stand for forms of a request, rather than parameters, that some endpoints refuse.
 const (
 	// nullContent is an assistant's message without a text. It is sent with an empty one instead.
-	nullContent paramSet = 1 << (31 - iota)
+	nullContent wire.ParamSet = 1 << (31 - iota)
 	// systemRole is a system message. Its text goes into the first user message instead.
 	systemRole
 )
 
 // forms lists the messages with which endpoints refuse a form.
 var forms = []struct {
-	form    paramSet
+	form    wire.ParamSet
 	message *regexp.Regexp
 }{
 	{systemRole, regexp.MustCompile(`(?i)\b(system|developer)\W*(role|message|prompt|instruction)` +
@@ -37,7 +37,7 @@ var notBoth = regexp.MustCompile(`(?i)\bboth\b|only one|together|simultaneous|mu
 
 // refusedPart returns the part of a request that the endpoint refused, or 0. sent has the parts of
 // that request.
-func refusedPart(err error, sent paramSet) paramSet {
+func refusedPart(err error, sent wire.ParamSet) wire.ParamSet {
 	if err == nil {
 		return 0
 	}
@@ -45,12 +45,12 @@ func refusedPart(err error, sent paramSet) paramSet {
 	if !errors.As(err, &e) {
 		return 0
 	}
-	const two = temperature | topP
+	const two = wire.Temperature | wire.TopP
 	if sent&two == two && notBoth.MatchString(e.Message) &&
 		strings.Contains(e.Message, "temperature") && strings.Contains(e.Message, "top_p") {
-		return topP
+		return wire.TopP
 	}
-	if refused := refusedParam(e) & sent; refused != 0 {
+	if refused := e.Refused(params) & sent; refused != 0 {
 		return refused
 	}
 	for _, f := range forms {
@@ -62,7 +62,7 @@ func refusedPart(err error, sent paramSet) paramSet {
 }
 
 // adapt changes the messages to forms that are not in unsent. It returns the forms that it left.
-func (r *wireRequest) adapt(unsent paramSet) (sent paramSet) {
+func (r *wireRequest) adapt(unsent wire.ParamSet) (sent wire.ParamSet) {
 	if len(r.Messages) > 0 && r.Messages[0].Role == string(assay.System) {
 		if unsent&systemRole != 0 {
 			r.Messages = withoutSystem(r.Messages)
@@ -94,7 +94,7 @@ func withoutSystem(messages []wireMessage) []wireMessage {
 }
 
 // deviations names the differences in form between req and what was sent.
-func deviations(req *assay.Request, sent, unsent paramSet) []string {
+func deviations(req *assay.Request, sent, unsent wire.ParamSet) []string {
 	var names []string
 	if sent&maxCompletionTokens != 0 {
 		names = append(names, "max_completion_tokens for max_tokens")

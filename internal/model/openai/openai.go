@@ -19,7 +19,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"sync/atomic"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/wire"
@@ -48,8 +47,7 @@ type Provider struct {
 	url string
 	// functions caches the JSON of functions.
 	functions wire.FunctionCache
-	// learned is the paramSet that the endpoint has refused so far.
-	learned atomic.Uint32
+	learned   wire.Learned
 }
 
 var _ assay.Provider = (*Provider)(nil)
@@ -84,42 +82,32 @@ func endpoint(c *wire.Config) string {
 
 // Chat requests one turn in one HTTP exchange, with one exception. If the
 // endpoint refuses a parameter by name, or a form that has another one, Chat repeats the request
-// without it and, if that works, remembers the refusal. So this happens once per
-// parameter.
+// without it; see [wire.Learned.Chat].
 func (p *Provider) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
-	var newlyRefused paramSet
-	for {
-		resp, sent, err := p.exchange(ctx, &req, p.unsent(req.Model)|newlyRefused)
-		refused := refusedPart(err, sent)
-		if refused == 0 {
-			if f := assay.AsFault(err); f == nil || f.Kind != assay.BadRequest {
-				p.learned.Or(uint32(newlyRefused))
-			}
-			return *resp, err
-		}
-		newlyRefused |= refused
-	}
+	return p.learned.Chat(func(unsent wire.ParamSet) (*assay.Response, wire.ParamSet, error) {
+		resp, sent, err := p.exchange(ctx, &req, p.dialect(req.Model)|unsent)
+		return resp, refusedPart(err, sent), err
+	})
 }
 
 // Omits returns the names of the sampling parameters that req sets but that are
 // not sent, because the model refuses them.
 func (p *Provider) Omits(req assay.Request) []string {
-	sent := new(wireRequest).setSampling(req.Sampling, p.unsent(req.Model))
+	sent := new(wireRequest).setSampling(req.Sampling, p.dialect(req.Model)|p.learned.Get())
 	return missing(req.Sampling, sent)
 }
 
-// unsent returns the parameters that are not sent in requests for model: those of
-// its dialect and those that the endpoint has refused.
-func (p *Provider) unsent(model string) paramSet {
-	return dialectOf(p.Deployment) | dialectOf(model) | paramSet(p.learned.Load())
+// dialect returns the parameters that model is known to refuse.
+func (p *Provider) dialect(model string) wire.ParamSet {
+	return dialectOf(p.Deployment) | dialectOf(model)
 }
 
 // exchange sends req without the parameters in unsent. It returns the reply,
 // which is never nil, and the parameters that were sent.
 func (p *Provider) exchange(
-	ctx context.Context, req *assay.Request, unsent paramSet,
-) (*assay.Response, paramSet, error) {
-	var sent paramSet
+	ctx context.Context, req *assay.Request, unsent wire.ParamSet,
+) (*assay.Response, wire.ParamSet, error) {
+	var sent wire.ParamSet
 	reply, err := p.Post(ctx, p.url, func() (body *wire.Body, err error) {
 		body, sent, err = p.encode(req, unsent)
 		return body, err

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"slices"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/wire"
@@ -10,10 +9,9 @@ import (
 
 // wireRequest is a request's body without its functions.
 type wireRequest struct {
-	Model               string        `json:"model"`
-	Messages            []wireMessage `json:"messages"`
-	Temperature         *float64      `json:"temperature,omitempty"`
-	TopP                *float64      `json:"top_p,omitempty"`
+	Model    string        `json:"model"`
+	Messages []wireMessage `json:"messages"`
+	wire.Sampling
 	MaxTokens           *int          `json:"max_tokens,omitempty"`
 	MaxCompletionTokens *int          `json:"max_completion_tokens,omitempty"`
 	Seed                *int64        `json:"seed,omitempty"`
@@ -77,7 +75,9 @@ type wireFunction struct {
 
 // encode returns the request's body without the parameters in unsent, and the
 // parameters that it contains.
-func (p *Provider) encode(req *assay.Request, unsent paramSet) (*wire.Body, paramSet, error) {
+func (p *Provider) encode(
+	req *assay.Request, unsent wire.ParamSet,
+) (*wire.Body, wire.ParamSet, error) {
 	doc := wireRequest{
 		Model:    p.Deployment,
 		Messages: make([]wireMessage, len(req.Messages)),
@@ -90,37 +90,17 @@ func (p *Provider) encode(req *assay.Request, unsent paramSet) (*wire.Body, para
 		sent |= doc.Messages[i].restore(p.StateOf(m), unsent)
 	}
 	sent |= doc.adapt(unsent)
-	head, err := wire.Marshal(&doc)
-	if err != nil {
-		return nil, 0, err
-	}
-	head = wire.Extend(head, req.Sampling.Extra)
-	if len(req.Functions) == 0 {
-		return wire.NewBody(head), sent, nil
-	}
-	tools, err := p.functions.Encode(req.Functions, encodeFunction)
-	if err != nil {
-		return nil, 0, err
-	}
-	head = head[:len(head)-1] // without the closing brace
-	pieces := slices.Concat([][]byte{head, toolsHead}, tools, [][]byte{toolsTail})
-	return wire.NewBody(pieces...), sent, nil
+	body, err := p.functions.Body(&doc, req, toolsHead, toolsTail, encodeFunction)
+	return body, sent, err
 }
 
 // toolsHead and toolsTail enclose the tools in a request's body.
-var toolsHead, toolsTail = []byte(`,"tools":[`), []byte(`]}`)
+const toolsHead, toolsTail = `,"tools":[`, `}]}`
 
 // setSampling sets the parameters of s that are not in unsent. The token limit has
 // two names, and the one that is not in unsent is used.
-func (r *wireRequest) setSampling(s assay.Sampling, unsent paramSet) (sent paramSet) {
-	if s.Temperature != nil && unsent&temperature == 0 {
-		r.Temperature = s.Temperature
-		sent |= temperature
-	}
-	if s.TopP != nil && unsent&topP == 0 {
-		r.TopP = s.TopP
-		sent |= topP
-	}
+func (r *wireRequest) setSampling(s assay.Sampling, unsent wire.ParamSet) (sent wire.ParamSet) {
+	sent = r.Sampling.Set(s, unsent)
 	switch {
 	case s.MaxTokens == nil:
 	case unsent&maxTokens == 0:

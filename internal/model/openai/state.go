@@ -60,7 +60,7 @@ func present(raw json.RawMessage) json.RawMessage {
 
 // restore adds the state that this endpoint wants back. It returns the parameter that stands for
 // it, or 0 if there is none. It leaves out the parameters in unsent.
-func (w *wireMessage) restore(data json.RawMessage, unsent paramSet) (sent paramSet) {
+func (w *wireMessage) restore(data json.RawMessage, unsent wire.ParamSet) (sent wire.ParamSet) {
 	var s state
 	if data == nil || json.Unmarshal(data, &s) != nil {
 		return 0

@@ -7,42 +7,34 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-// paramSet is a set of parameters that a request can do without.
-type paramSet uint32
+// include asks for encrypted reasoning. Models that do not reason refuse it.
+const include = wire.OwnParam
 
-const (
-	temperature paramSet = 1 << iota
-	topP
-	// include asks for encrypted reasoning. Models that do not reason refuse it.
-	include
-)
+// params lists the parameters in the order in which messages are searched for them.
+var params = []wire.Param{
+	{Set: wire.Temperature, Name: "temperature"},
+	{Set: wire.TopP, Name: "top_p"},
+	{Set: include, Name: "include"},
+}
 
 // refusedParam returns the parameter that the endpoint refused by name, or 0.
-func refusedParam(err error) paramSet {
+func refusedParam(err error) wire.ParamSet {
 	e := new(wire.APIError)
 	if !errors.As(err, &e) {
 		return 0
 	}
-	switch e.Refuses("temperature", "top_p", "include") {
-	case "temperature":
-		return temperature
-	case "top_p":
-		return topP
-	case "include":
-		return include
-	}
-	return 0
+	return e.Refused(params)
 }
 
 // omitted returns the names of the settings in s that are not sent.
-func omitted(s assay.Sampling, unsent paramSet) []string {
+func omitted(s assay.Sampling, unsent wire.ParamSet) []string {
 	var names []string
 	for _, setting := range []struct {
 		name  string
 		unset bool
 	}{
-		{"temperature", s.Temperature != nil && unsent&temperature != 0},
-		{"top_p", s.TopP != nil && unsent&topP != 0},
+		{"temperature", s.Temperature != nil && unsent&wire.Temperature != 0},
+		{"top_p", s.TopP != nil && unsent&wire.TopP != 0},
 		{"seed", s.Seed != nil},
 		{"thinking", s.Thinking != nil},
 	} {

@@ -2,7 +2,6 @@ package responses
 
 import (
 	"encoding/json"
-	"slices"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/wire"
@@ -10,16 +9,15 @@ import (
 
 // wireRequest is a request's body without its functions.
 type wireRequest struct {
-	Model        string         `json:"model"`
-	Instructions *string        `json:"instructions,omitempty"`
-	Input        []any          `json:"input"`
-	Store        bool           `json:"store"`
-	Include      []string       `json:"include,omitempty"`
-	Temperature  *float64       `json:"temperature,omitempty"`
-	TopP         *float64       `json:"top_p,omitempty"`
-	MaxTokens    *int           `json:"max_output_tokens,omitempty"`
-	Reasoning    *wireReasoning `json:"reasoning,omitempty"`
-	ToolChoice   string         `json:"tool_choice,omitempty"`
+	Model        string   `json:"model"`
+	Instructions *string  `json:"instructions,omitempty"`
+	Input        []any    `json:"input"`
+	Store        bool     `json:"store"`
+	Include      []string `json:"include,omitempty"`
+	wire.Sampling
+	MaxTokens  *int           `json:"max_output_tokens,omitempty"`
+	Reasoning  *wireReasoning `json:"reasoning,omitempty"`
+	ToolChoice string         `json:"tool_choice,omitempty"`
 }
 
 type wireReasoning struct {
@@ -56,7 +54,9 @@ type wireFunction struct {
 
 // encode returns the request's body without the parameters in unsent, and the parameters that it
 // contains.
-func (p *Provider) encode(req *assay.Request, unsent paramSet) (*wire.Body, paramSet, error) {
+func (p *Provider) encode(
+	req *assay.Request, unsent wire.ParamSet,
+) (*wire.Body, wire.ParamSet, error) {
 	doc := wireRequest{Model: p.Deployment, Input: make([]any, 0, len(req.Messages))}
 	messages := req.Messages
 	if len(messages) > 0 && messages[0].Role == assay.System {
@@ -70,25 +70,12 @@ func (p *Provider) encode(req *assay.Request, unsent paramSet) (*wire.Body, para
 	if len(req.Functions) > 0 {
 		doc.ToolChoice = req.Sampling.ToolChoice
 	}
-	head, err := wire.Marshal(&doc)
-	if err != nil {
-		return nil, 0, err
-	}
-	head = wire.Extend(head, req.Sampling.Extra)
-	if len(req.Functions) == 0 {
-		return wire.NewBody(head), sent, nil
-	}
-	tools, err := p.functions.Encode(req.Functions, encodeFunction)
-	if err != nil {
-		return nil, 0, err
-	}
-	head = head[:len(head)-1] // without the closing brace
-	pieces := slices.Concat([][]byte{head, toolsHead}, tools, [][]byte{toolsTail})
-	return wire.NewBody(pieces...), sent, nil
+	body, err := p.functions.Body(&doc, req, toolsHead, toolsTail, encodeFunction)
+	return body, sent, err
 }
 
 // toolsHead and toolsTail enclose the tools in a request's body.
-var toolsHead, toolsTail = []byte(`,"tools":[`), []byte(`]}`)
+const toolsHead, toolsTail = `,"tools":[`, `}]}`
 
 func encodeFunction(f *assay.Function) any {
 	return &wireFunction{
@@ -97,15 +84,8 @@ func encodeFunction(f *assay.Function) any {
 }
 
 // setSampling sets the parameters of s that are not in unsent.
-func (r *wireRequest) setSampling(s assay.Sampling, unsent paramSet) (sent paramSet) {
-	if s.Temperature != nil && unsent&temperature == 0 {
-		r.Temperature = s.Temperature
-		sent |= temperature
-	}
-	if s.TopP != nil && unsent&topP == 0 {
-		r.TopP = s.TopP
-		sent |= topP
-	}
+func (r *wireRequest) setSampling(s assay.Sampling, unsent wire.ParamSet) (sent wire.ParamSet) {
+	sent = r.Sampling.Set(s, unsent)
 	if unsent&include == 0 {
 		r.Include = []string{"reasoning.encrypted_content"}
 		sent |= include

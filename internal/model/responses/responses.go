@@ -13,7 +13,6 @@ package responses
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/wire"
@@ -33,8 +32,7 @@ type Provider struct {
 	*wire.Caller
 	// functions caches the JSON of functions.
 	functions wire.FunctionCache
-	// learned is the paramSet that the endpoint has refused so far.
-	learned atomic.Uint32
+	learned   wire.Learned
 }
 
 var _ assay.Provider = (*Provider)(nil)
@@ -49,34 +47,26 @@ func New(cfg wire.Config) (*Provider, error) {
 }
 
 // Chat requests one turn in one HTTP exchange. If the endpoint refuses a parameter by name that it
-// can do without, Chat repeats the request without it and, if that works, remembers the refusal.
+// can do without, Chat repeats the request without it; see [wire.Learned.Chat].
 func (p *Provider) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
-	unsent := paramSet(p.learned.Load())
-	for {
+	return p.learned.Chat(func(unsent wire.ParamSet) (*assay.Response, wire.ParamSet, error) {
 		resp, sent, err := p.exchange(ctx, &req, unsent)
-		refused := refusedParam(err) & sent
-		if refused == 0 {
-			if f := assay.AsFault(err); f == nil || f.Kind != assay.BadRequest {
-				p.learned.Or(uint32(unsent))
-			}
-			return *resp, err
-		}
-		unsent |= refused
-	}
+		return resp, refusedParam(err) & sent, err
+	})
 }
 
 // Omits returns the names of the settings in req that are not sent, because the protocol does not
 // have them or the endpoint refuses them.
 func (p *Provider) Omits(req assay.Request) []string {
-	return omitted(req.Sampling, paramSet(p.learned.Load()))
+	return omitted(req.Sampling, p.learned.Get())
 }
 
 // exchange sends req without the parameters in unsent. It returns the reply, which is never nil,
 // and the parameters that were sent.
 func (p *Provider) exchange(
-	ctx context.Context, req *assay.Request, unsent paramSet,
-) (*assay.Response, paramSet, error) {
-	var sent paramSet
+	ctx context.Context, req *assay.Request, unsent wire.ParamSet,
+) (*assay.Response, wire.ParamSet, error) {
+	var sent wire.ParamSet
 	reply, err := p.Post(ctx, p.BaseURL+path, func() (body *wire.Body, err error) {
 		body, sent, err = p.encode(req, unsent)
 		return body, err

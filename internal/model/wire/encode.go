@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -97,12 +98,35 @@ type functionText struct{ name, description, parameters string }
 // maxFunctions is the size of a cache. Further functions are encoded each time.
 const maxFunctions = 1024
 
-// Encode returns the JSON of functions, separated by commas. doc returns what is encoded for a
-// function, and a cache needs the same doc in every call. The JSON of a schema only loses white
-// space: keys keep their order, and numbers their spelling. The pieces are shared and must not be
-// modified.
-func (c *FunctionCache) Encode(
-	functions []assay.Function, doc func(*assay.Function) any,
+// Body returns a request's body: the fields of doc, the extra ones, and the functions, if there are
+// any, between head and tail. The tail begins before the closing brace of the last function. entry
+// returns what is encoded for a function, and a cache needs the same entry in every call. The JSON
+// of a schema only loses white space: keys keep their order, and numbers their spelling.
+func (c *FunctionCache) Body(
+	doc any, req *assay.Request, head, tail string, entry func(*assay.Function) any,
+) (*Body, error) {
+	object, err := Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	object = Extend(object, req.Sampling.Extra)
+	if len(req.Functions) == 0 {
+		return NewBody(object), nil
+	}
+	pieces, err := c.encode(req.Functions, entry)
+	if err != nil {
+		return nil, err
+	}
+	last := &pieces[len(pieces)-1]
+	*last = (*last)[:len(*last)-len("},")]
+	object = append(object[:len(object)-len("}")], head...)
+	return NewBody(slices.Concat([][]byte{object}, pieces, [][]byte{[]byte(tail)})...), nil
+}
+
+// encode returns the JSON of functions, each followed by a comma. The pieces are shared and must
+// not be modified.
+func (c *FunctionCache) encode(
+	functions []assay.Function, entry func(*assay.Function) any,
 ) ([][]byte, error) {
 	pieces := make([][]byte, len(functions))
 	for i := range functions {
@@ -110,15 +134,13 @@ func (c *FunctionCache) Encode(
 		if pieces[i] = c.get(f); pieces[i] != nil {
 			continue
 		}
-		text, err := Marshal(doc(f))
+		text, err := Marshal(entry(f))
 		if err != nil {
 			return nil, fmt.Errorf("encode the function %s: %w", f.Name, err)
 		}
 		pieces[i] = append(text, ',')
 		c.put(f, pieces[i])
 	}
-	last := pieces[len(pieces)-1]
-	pieces[len(pieces)-1] = last[:len(last)-len(",")]
 	return pieces, nil
 }
 

@@ -15,10 +15,10 @@ var refusal = regexp.MustCompile(`(?i)unsupported|not support|unrecognized|unkno
 // messages that mention a temperature in another sense from being misread.
 var parameterish = regexp.MustCompile(`(?i)parameter|argument|field|input|value|property|for this model`)
 
-// Refuses returns the one of names that e refuses as a parameter, or "". If the message has
-// several of them, Refuses returns the first in the message, or the first in names if they start
+// refuses returns the one of names that e refuses as a parameter, or "". If the message has
+// several of them, refuses returns the first in the message, or the first in names if they start
 // at the same place.
-func (e *APIError) Refuses(names ...string) string {
+func (e *APIError) refuses(names ...string) string {
 	if e.Param != "" {
 		if slices.Contains(names, e.Param) && refusal.MatchString(e.Code+" "+e.Message) {
 			return e.Param
