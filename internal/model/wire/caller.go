@@ -84,7 +84,7 @@ type Protocol struct {
 type Caller struct {
 	Config
 	protocol Protocol
-	scrub    *scrubber
+	scrub    *Redactor
 	wire     *guard
 	// header is the same in every request and holds the key. It is a pointer so that it prints as
 	// an address, and is never modified.
@@ -105,7 +105,7 @@ func New(p Protocol, cfg Config) (*Caller, error) {
 	}
 	c := &Caller{
 		Config: cfg, protocol: p, header: p.header(cfg),
-		wire: guardOf(cfg.Client, newScrubber(append(slices.Clone(cfg.Secrets), cfg.Key))),
+		wire: guardOf(cfg.Client, NewRedactor(append(slices.Clone(cfg.Secrets), cfg.Key))),
 	}
 	c.scrub = c.wire.scrub
 	return c, nil
@@ -244,5 +244,5 @@ func (c *Caller) request(
 // Clean makes an endpoint's text safe to store. It removes secrets, including spellings that only
 // decoding revealed, and makes the text valid UTF-8.
 func (c *Caller) Clean(s string) string {
-	return strings.ToValidUTF8(c.scrub.text(s), "\uFFFD")
+	return strings.ToValidUTF8(c.scrub.Text(s), "\uFFFD")
 }

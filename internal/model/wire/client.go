@@ -66,7 +66,7 @@ func NewClient(opts ClientOptions) *http.Client {
 		},
 	}
 	transport := &guard{
-		next: base, limit: opts.MaxBody, idle: opts.BodyIdle, scrub: newScrubber(opts.Secrets),
+		next: base, limit: opts.MaxBody, idle: opts.BodyIdle, scrub: NewRedactor(opts.Secrets),
 	}
 	return &http.Client{Transport: transport, CheckRedirect: noRedirect}
 }
@@ -97,7 +97,7 @@ func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastRe
 
 // guardOf returns a guard with the connections of c that also scrubs the secrets
 // of s.
-func guardOf(c *http.Client, s *scrubber) *guard {
+func guardOf(c *http.Client, s *Redactor) *guard {
 	next := c.Transport
 	if next == nil {
 		next = http.DefaultTransport
@@ -117,7 +117,7 @@ type guard struct {
 	next  http.RoundTripper
 	limit int64
 	idle  time.Duration
-	scrub *scrubber
+	scrub *Redactor
 }
 
 // RoundTrip implements [http.RoundTripper]. It returns the same errors as fetch.

@@ -94,7 +94,7 @@ func TestNoDisguiseHidesASecret(t *testing.T) {
 				// What stands around it has no letter that could continue an encoding.
 				before := rapid.StringMatching(`[a-z ,:.]{0,40}[:"(]`).Draw(t, "before text")
 				after := rapid.StringMatching(`[")][a-z ,:.]{0,40}`).Draw(t, "after text")
-				got := newScrubber(keys).text(before + shown + after)
+				got := NewRedactor(keys).Text(before + shown + after)
 				if name == "SplitBase64" {
 					// The last letters may be words of the text around it.
 					if rest := len(got) - len(before+redacted+after); rest >= 0 && rest < 12 {
@@ -123,7 +123,7 @@ func TestHonestTextIsNotRedacted(t *testing.T) {
 	} {
 		keys = append(keys, NewSecret(name))
 	}
-	s := newScrubber(keys)
+	s := NewRedactor(keys)
 	raw := make([]byte, 60)
 	for range 20_000 {
 		for i := range raw {
@@ -131,7 +131,7 @@ func TestHonestTextIsNotRedacted(t *testing.T) {
 		}
 		text := base64.StdEncoding.EncodeToString(raw) + " " + hex.EncodeToString(raw) + " " +
 			randomKey(r)[13:] + ` the key is required; "needed": 00000000, studio=100000000 empty key`
-		if got := s.text(text); got != text {
+		if got := s.Text(text); got != text {
 			t.Fatalf("redacted %q\nas %q", text, got)
 		}
 	}
@@ -144,7 +144,7 @@ func BenchmarkScrub(b *testing.B) {
 		for range n {
 			keys = append(keys, NewSecret(randomKey(r)))
 		}
-		s := newScrubber(keys)
+		s := NewRedactor(keys)
 		body := []byte(strings.Repeat(`{"content":"An ordinary reply of a model, as it comes."}`, 70))
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.SetBytes(int64(len(body)))

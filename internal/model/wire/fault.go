@@ -60,7 +60,7 @@ func (c *Caller) transportFault(ctx context.Context, err error) *assay.Fault {
 		hint = proxyHint
 	}
 	f := &assay.Fault{Kind: assay.Network, Detail: c.Detail(err.Error(), hint)}
-	if text := err.Error(); c.scrub.text(text) == text {
+	if text := err.Error(); c.scrub.Text(text) == text {
 		f.Err = err
 	}
 	var body *bodyError

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -57,9 +58,9 @@ func redactURL(raw string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// scrubber replaces secrets in text by "[redacted]", in all spellings in which a
-// server may echo them, and in disguise. A nil scrubber changes nothing.
-type scrubber struct {
+// A Redactor replaces secrets in text by "[redacted]", in all spellings in which a
+// server may echo them, and in disguise. A nil Redactor changes nothing.
+type Redactor struct {
 	secrets []string
 	// prepare fills in the fields below, before the first text.
 	prepare sync.Once
@@ -72,8 +73,9 @@ type scrubber struct {
 	disguises *disguises
 }
 
-func newScrubber(secrets []Secret) *scrubber {
-	s := &scrubber{}
+// NewRedactor returns a Redactor for secrets. It ignores those of fewer than eight bytes.
+func NewRedactor(secrets []Secret) *Redactor {
+	s := &Redactor{}
 	for _, secret := range secrets {
 		if text := secret.reveal(); len(text) >= shortestSecret {
 			s.secrets = append(s.secrets, text)
@@ -84,7 +86,7 @@ func newScrubber(secrets []Secret) *scrubber {
 	return s
 }
 
-func (s *scrubber) fill() {
+func (s *Redactor) fill() {
 	for _, text := range s.secrets {
 		s.spellings = append(s.spellings, spellings(text)...)
 		if c := core(text); len(c) < leastPart {
@@ -119,24 +121,27 @@ func isPlain[T byte | rune](c T) bool {
 		c == '-' || c == '_' || c == '.'
 }
 
-// spellings returns text itself and as escaped in JSON, Go and URLs.
+// spellings returns text itself, with invalid UTF-8 as encoders replace it, and as escaped in JSON,
+// Go and URLs.
 func spellings(text string) []string {
-	escaped, err := json.Marshal(text)
-	if err != nil {
-		panic("wire: encode a string: " + err.Error())
-	}
-	inJSON := string(escaped[1 : len(escaped)-1])
-	goQuoted := strconv.Quote(text)
-	return []string{
+	all := []string{
 		text,
-		inJSON,
-		strings.ReplaceAll(inJSON, "/", `\/`),
+		string([]rune(text)),
 		escapeASCII(text, "%04x"),
 		escapeASCII(text, "%04X"),
-		goQuoted[1 : len(goQuoted)-1],
 		url.QueryEscape(text),
 		url.PathEscape(text),
 	}
+	inJSON, err := Marshal(text)
+	escaped, errEscaped := json.Marshal(text)
+	if err := errors.Join(err, errEscaped); err != nil {
+		panic("wire: encode a string: " + err.Error())
+	}
+	for _, quoted := range []string{string(inJSON), string(escaped), strconv.Quote(text)} {
+		quoted = quoted[1 : len(quoted)-1]
+		all = append(all, quoted, strings.ReplaceAll(quoted, "/", `\/`))
+	}
+	return all
 }
 
 // escapeASCII escapes all characters except letters, digits and "-_." with \u, as
@@ -153,8 +158,8 @@ func escapeASCII(text, hex string) string {
 	return b.String()
 }
 
-// with returns a scrubber for the secrets of both s and t.
-func (s *scrubber) with(t *scrubber) *scrubber {
+// with returns a Redactor for the secrets of both s and t.
+func (s *Redactor) with(t *Redactor) *Redactor {
 	if s == nil {
 		return t
 	}
@@ -162,7 +167,7 @@ func (s *scrubber) with(t *scrubber) *scrubber {
 	if !slices.ContainsFunc(t.secrets, unknown) {
 		return s
 	}
-	both := &scrubber{secrets: slices.Concat(s.secrets, t.secrets)}
+	both := &Redactor{secrets: slices.Concat(s.secrets, t.secrets)}
 	slices.Sort(both.secrets)
 	both.secrets = slices.Compact(both.secrets)
 	return both
@@ -170,7 +175,7 @@ func (s *scrubber) with(t *scrubber) *scrubber {
 
 // body removes the spellings of secrets from a body. Disguises are left to text, because texts in
 // a body may have further escapes.
-func (s *scrubber) body(b []byte) []byte {
+func (s *Redactor) body(b []byte) []byte {
 	if !mayLeak(s, b) {
 		return b
 	}
@@ -180,8 +185,8 @@ func (s *scrubber) body(b []byte) []byte {
 	return b
 }
 
-// text removes secrets from a text.
-func (s *scrubber) text(t string) string {
+// Text removes secrets from a text.
+func (s *Redactor) Text(t string) string {
 	if !mayLeak(s, t) {
 		return t
 	}
@@ -192,7 +197,7 @@ func (s *scrubber) text(t string) string {
 }
 
 // mayLeak reports whether a text may contain a secret. Nearly all texts contain none.
-func mayLeak[T string | []byte](s *scrubber, text T) bool {
+func mayLeak[T string | []byte](s *Redactor, text T) bool {
 	if s == nil || len(s.secrets) == 0 {
 		return false
 	}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/wire"
 )
 
 const (
@@ -85,7 +86,7 @@ type Log struct {
 	opts    Options
 	root    *os.Root
 	stem    string
-	secrets redactor
+	secrets *wire.Redactor
 	logger  *slog.Logger
 
 	mu      sync.Mutex

@@ -30,7 +30,7 @@ func (l *Log) work() {
 
 func (l *Log) write(e entry) {
 	if l.failure == nil {
-		text := l.secrets.json(e.text)
+		text := redact(l.secrets, e.text)
 		if e.episode == "" {
 			l.fail(l.line(text))
 		} else {
