@@ -87,7 +87,8 @@ func withoutSystem(messages []wireMessage) []wireMessage {
 	first := messages[0]
 	first.Role = string(assay.User)
 	if len(messages) > 1 && messages[1].Role == string(assay.User) {
-		first.Content = new(*first.Content + "\n\n" + *messages[1].Content)
+		system, user := first.Content.(*string), messages[1].Content.(*string)
+		first.Content = new(*system + "\n\n" + *user)
 		messages = messages[1:]
 	}
 	return append([]wireMessage{first}, messages[1:]...)

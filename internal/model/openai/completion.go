@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,7 +51,10 @@ type replyMessage struct {
 	Content string `json:"content"`
 	Refusal string `json:"refusal"`
 	thoughts
-	Calls []wireCall `json:"tool_calls"`
+	// parts is the content as it came if it has parts with thinking, and thinking is their text.
+	parts    json.RawMessage
+	thinking string
+	Calls    []wireCall `json:"tool_calls"`
 	// Call is the older form of a single call.
 	Call *wireFunctionCall `json:"function_call"`
 }
@@ -95,8 +99,10 @@ func oddTokens(usage map[string]json.RawMessage) (t replyTokens) {
 
 func oddMessage(fields map[string]json.RawMessage) replyMessage {
 	m := replyMessage{
-		Content: oddContent(fields["content"]),
 		Refusal: oddText(fields["refusal"]),
+	}
+	if m.Content, m.thinking = oddContent(fields["content"]); m.thinking != "" {
+		m.parts = fields["content"]
 	}
 	m.thoughts = thoughts{
 		fields["reasoning_content"], fields["reasoning"], fields["reasoning_details"],
@@ -116,19 +122,24 @@ func oddFunction(fields map[string]json.RawMessage) *wireFunctionCall {
 	return &wireFunctionCall{oddText(fields["name"]), oddText(fields["arguments"])}
 }
 
-// oddContent returns the content. If a gateway sends parts, it joins their texts.
-func oddContent(raw json.RawMessage) string {
+// oddContent returns the content. If a gateway sends parts, it joins their texts. Mistral has parts
+// with thinking, which has parts of its own.
+func oddContent(raw json.RawMessage) (text, thinking string) {
 	var parts []struct {
-		Text string `json:"text"`
+		Text     string          `json:"text"`
+		Thinking json.RawMessage `json:"thinking"`
 	}
 	if json.Unmarshal(raw, &parts) != nil || parts == nil {
-		return oddText(raw)
+		return oddText(raw), ""
 	}
-	var b strings.Builder
 	for _, part := range parts {
-		b.WriteString(part.Text)
+		text += part.Text
+		if part.Thinking != nil {
+			thought, _ := oddContent(part.Thinking)
+			thinking += thought
+		}
 	}
-	return b.String()
+	return text, thinking
 }
 
 // oddText returns the text of a string, "" for null, and the JSON of any other
@@ -193,7 +204,7 @@ func (p *Provider) decodeMessage(m *replyMessage, turn int) assay.Message {
 	out := assay.Message{
 		Role:      assay.Assistant,
 		Content:   p.Clean(m.Content),
-		Reasoning: p.Clean(m.text()),
+		Reasoning: p.Clean(cmp.Or(m.thinking, m.text())),
 		Calls:     p.decodeCalls(m.Calls, turn),
 		State:     p.newState(m),
 	}

@@ -45,8 +45,8 @@ func (r *wireRequest) setFactors(req *assay.Request) {
 
 type wireMessage struct {
 	Role string `json:"role"`
-	// Content is null in an assistant's message that only has calls.
-	Content *string `json:"content"`
+	// Content is a *string, nil in an assistant's message that only has calls, or Mistral's parts.
+	Content any `json:"content"`
 	thoughts
 	Calls  []wireCall `json:"tool_calls,omitempty"`
 	CallID *string    `json:"tool_call_id,omitempty"`

@@ -22,13 +22,15 @@ type state struct {
 	thoughts
 	// Extra holds the extra_content of each call, or null. Gemini signs calls there.
 	Extra []json.RawMessage `json:"calls,omitempty"`
+	// Parts is a content with thinking, as Mistral's are. It goes back in place of the text.
+	Parts json.RawMessage `json:"content,omitempty"`
 }
 
 // newState returns what has to go back with a message, or nil. Without a call, only
-// reasoning_details go back: no endpoint wants the other fields then, and some refuse them. An
+// reasoning_details and parts go back: no endpoint wants the other fields then, and some refuse them. An
 // empty reasoning_content goes back too.
 func (p *Provider) newState(m *replyMessage) *assay.State {
-	s := state{thoughts: thoughts{Details: present(m.thoughts.Details)}}
+	s := state{thoughts: thoughts{Details: present(m.thoughts.Details)}, Parts: m.parts}
 	if len(m.Calls) > 0 && s.Details == nil {
 		s.Content, s.Plain = present(m.thoughts.Content), present(m.thoughts.Plain)
 	}
@@ -40,7 +42,7 @@ func (p *Provider) newState(m *replyMessage) *assay.State {
 	if !signed {
 		s.Extra = nil
 	}
-	if s.Content == nil && s.Plain == nil && s.Details == nil && !signed {
+	if s.Content == nil && s.Plain == nil && s.Details == nil && s.Parts == nil && !signed {
 		return nil
 	}
 	data, err := wire.Marshal(&s)
@@ -74,6 +76,9 @@ func (w *wireMessage) restore(data json.RawMessage, unsent wire.ParamSet) (sent 
 		return 0
 	}
 	w.thoughts = s.thoughts
+	if s.Parts != nil {
+		w.Content = s.Parts
+	}
 	return reasoning
 }
 

@@ -66,6 +66,49 @@ func TestStateGoesBack(t *testing.T) {
 	}
 }
 
+// TestThinkingPartsGoBack checks that a content with thinking, as Mistral's models have it, goes back
+// as it came, and that only its texts are the answer.
+func TestThinkingPartsGoBack(t *testing.T) {
+	t.Parallel()
+	const thought = `{"type":"thinking","thinking":[{"type":"text","text":"hm "},` +
+		`{"type":"reference","reference_ids":[1.50]},{"type":"text","text":"<so>"}],"closed":true}`
+	const texts = `{"type":"text","text":"I "},{"text":"look","type":"text"}`
+	for _, test := range []struct{ name, parts, content, reasoning string }{
+		{"ThoughtAndText", "[" + thought + "," + texts + "]", "I look", "hm <so>"},
+		{"ThoughtOnly", "[" + thought + "]", "", "hm <so>"},
+		{"TwoThoughts", "[" + thought + "," + texts + "," + thought + "]", "I look", "hm <so>hm <so>"},
+		{"PlainThought", `[{"type":"thinking","thinking":"hm"},` + texts + "]", "I look", "hm"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			for _, calls := range []string{"", "," + oneCall} {
+				if test.content+calls == "" {
+					continue // an empty reply
+				}
+				reply := `{"choices":[{"message":{"content":` + test.parts + calls + `}}]}`
+				rec, p := record(t, reply, wire.Config{})
+				resp, err := p.Chat(t.Context(), hi())
+				if err != nil {
+					t.Fatal(err)
+				}
+				m := resp.Message
+				if m.Reasoning != test.reasoning || m.Content != test.content {
+					t.Errorf("message = %+v, want the content %q", m, test.content)
+				}
+				req := hi()
+				req.Messages = append(req.Messages, m)
+				if _, err := p.Chat(t.Context(), req); err != nil {
+					t.Fatal(err)
+				}
+				want := `{"role":"assistant","content":` + test.parts + calls + "}"
+				if got := string(rec.rawBody); !strings.Contains(got, want) {
+					t.Errorf("sent back %s, want %s", got, want)
+				}
+			}
+		})
+	}
+}
+
 // TestRefusedStateIsLeftOut checks that an endpoint that does not take back what it sent gets the
 // conversation without it.
 func TestRefusedStateIsLeftOut(t *testing.T) {

@@ -141,6 +141,17 @@ type chatDetail struct {
 	Index     int     `json:"index"`
 }
 
+// chatText is a part of a content, and chatThought is one of Mistral's.
+type chatText struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+type chatThought struct {
+	Type     string     `json:"type"`
+	Thinking []chatText `json:"thinking"`
+}
+
 type chatTool struct {
 	Type     string         `json:"type"`
 	Function assay.Function `json:"function"`
@@ -159,16 +170,30 @@ func text(content any) (string, error) {
 		var all strings.Builder
 		for _, p := range c {
 			part, _ := p.(map[string]any)
-			if part["type"] != "text" {
+			switch part["type"] {
+			case "text":
+				text, _ := part["text"].(string)
+				all.WriteString(text)
+			case "thinking": // see thinkingIn
+			default:
 				const format = "content of type %q, where only text is supported"
 				return "", fmt.Errorf(format, part["type"])
 			}
-			text, _ := part["text"].(string)
-			all.WriteString(text)
 		}
 		return all.String(), nil
 	}
 	return "", errors.New("neither text nor a list of parts")
+}
+
+// thinkingIn returns the text of the first part of a content if that is a thinking one, or "".
+func thinkingIn(content any) string {
+	parts, _ := content.([]any)
+	if len(parts) == 0 {
+		return ""
+	}
+	part, _ := parts[0].(map[string]any)
+	thinking, _ := text(part["thinking"])
+	return thinking
 }
 
 // request converts a body to a request.
@@ -248,7 +273,10 @@ func (m *chatMessage) message(i int) (assay.Message, *apiError) {
 
 // thought returns the state of a message, in whichever of the places it is.
 func (m *chatMessage) thought() *assay.State {
+	thinking := thinkingIn(m.Content)
 	switch {
+	case thinking != "":
+		return thoughtIn(thinking).state()
 	case m.Reasoning != nil:
 		return thoughtIn(*m.Reasoning).state()
 	case len(m.Details) == 2 && m.Details[1].Signature.text() == m.Details[0].Text:
@@ -280,7 +308,7 @@ type choice struct {
 
 type replyMessage struct {
 	Role      string       `json:"role"`
-	Content   *string      `json:"content"`
+	Content   any          `json:"content"` // a text, parts, or null
 	Reasoning string       `json:"reasoning_content,omitempty"`
 	Details   []chatDetail `json:"reasoning_details,omitempty"`
 	Refusal   *string      `json:"refusal"`
@@ -343,7 +371,7 @@ func newReplyMessage(m *assay.Message, finish string) (replyMessage, string) {
 		out.ToolCalls = append(out.ToolCalls, call)
 	}
 	if m.Content != "" || len(out.ToolCalls) == 0 {
-		out.Content = &m.Content
+		out.Content = m.Content
 	}
 	return out, finish
 }
@@ -357,6 +385,12 @@ func (m *replyMessage) think(t thought, style string) {
 			{Type: "reasoning.text", Text: t.text(), Format: format},
 			{Type: "reasoning.text", Signature: t, Format: format, Index: 1},
 		}
+	case ThinkingParts:
+		parts := []any{chatThought{"thinking", []chatText{{"text", t.text()}}}}
+		if text, ok := m.Content.(string); ok {
+			parts = append(parts, chatText{"text", text})
+		}
+		m.Content = parts
 	case ThinkingSignature:
 		if len(m.ToolCalls) > 0 {
 			m.ToolCalls[0].Extra = new(chatExtra)

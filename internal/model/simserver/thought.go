@@ -18,13 +18,17 @@ const (
 	ThinkingContent = "reasoning_content"
 	// ThinkingDetails puts thoughts into reasoning_details, as OpenRouter does.
 	ThinkingDetails = "reasoning_details"
+	// ThinkingParts puts thoughts into a part of the content, as Mistral does.
+	ThinkingParts = "content_parts"
 	// ThinkingSignature signs the first call of a reply, as Gemini does.
 	ThinkingSignature = "thought_signature"
 )
 
 // ThinkingStyles lists the values of [Config.Thinking].
 func ThinkingStyles() []string {
-	return []string{ThinkingNone, ThinkingContent, ThinkingDetails, ThinkingSignature}
+	return []string{
+		ThinkingNone, ThinkingContent, ThinkingDetails, ThinkingParts, ThinkingSignature,
+	}
 }
 
 // A thought is the state of a thinking model's reply: an opaque text that is valid only with the
