@@ -11,6 +11,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/task/score"
 )
@@ -62,11 +63,15 @@ trial, it prints the templates of everything that episodes say to models, with t
 
 			explanation, unexplained := t.Explain(ctx, db)
 			if asJSON {
+				attempt, err := export.JSON(t.Attempt)
+				if err != nil {
+					return err
+				}
 				return json.NewEncoder(p.out).Encode(struct {
-					Attempt     assay.Attempt      `json:"attempt"`
+					Attempt     json.RawMessage    `json:"attempt"`
 					Transcript  *assay.Transcript  `json:"transcript"`
 					Explanation *score.Explanation `json:"explanation"`
-				}{t.Attempt, t.Transcript, explanation})
+				}{attempt, t.Transcript, explanation})
 			}
 			opinions, err := t.Opinions(ctx, db)
 			if err != nil {

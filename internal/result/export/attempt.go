@@ -3,6 +3,7 @@ package export
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -12,6 +13,7 @@ import (
 var attempts = table[assay.Attempt]{
 	name:      AttemptTable,
 	columns:   attemptColumns,
+	absences:  []absence[assay.Attempt]{newAbsence(noOutcome(), settles)},
 	required:  attemptRequired,
 	label:     func(a *assay.Attempt) string { return "trial " + string(a.ID) },
 	canonical: canonical,
@@ -20,7 +22,10 @@ var attempts = table[assay.Attempt]{
 }
 
 // attemptColumns are in the order of the JSON fields.
-var attemptColumns = []column[assay.Attempt]{
+var attemptColumns = slices.Concat(trialColumns, outcomeColumns, effortColumns)
+
+// trialColumns are the trial and the circumstances of the attempt.
+var trialColumns = []column[assay.Attempt]{
 	distinct(text("trial", "Identity of the trial: 128 bits of SHA-256 over its content, in hex.",
 		func(a *assay.Attempt) *assay.TrialID { return &a.ID })),
 	text("model", "Model that was requested, by its name in the experiment.",
@@ -100,10 +105,15 @@ var attemptColumns = []column[assay.Attempt]{
 	text("reported",
 		"What the endpoint reported that it used, as name=value; separated by commas.",
 		func(a *assay.Attempt) *string { return &a.Reported }),
+}
+
+// outcomeColumns are the fields of the outcome. They are null if there is none, so that a mean
+// over attempts is a mean over outcomes.
+var outcomeColumns = ofOutcomes(
 	text("level",
-		"How far the episode got: full_success, partial_success or failure; empty for a fault.",
+		"How far the episode got: full_success, partial_success or failure.",
 		func(a *assay.Attempt) *assay.Level { return &a.Level }),
-	text("ended", "How the episode ended; empty for a fault.",
+	text("ended", "How the episode ended.",
 		func(a *assay.Attempt) *assay.Ended { return &a.Ended }),
 	text("error_category",
 		"The single reason why the level is not full success; empty for full success.",
@@ -175,6 +185,17 @@ var attemptColumns = []column[assay.Attempt]{
 		func(a *assay.Attempt) *float64 { return &a.Pilot.FinalScore }), pilot),
 	text("score_version", "Version of the rules that determined level and category.",
 		func(a *assay.Attempt) *string { return &a.ScoreVersion }),
+)
+
+func ofOutcomes(columns ...column[assay.Attempt]) []column[assay.Attempt] {
+	for i, c := range columns {
+		columns[i] = having("null for a fault", settles, c)
+	}
+	return columns
+}
+
+// effortColumns are the fault, and what the attempt took.
+var effortColumns = []column[assay.Attempt]{
 	text("fault", "Kind of a fault, which is not the model's mistake; empty for an outcome.",
 		func(a *assay.Attempt) *assay.FaultKind { return &a.FaultKind }),
 	distinct(text("fault_detail", "Message of the fault.",
@@ -220,9 +241,20 @@ var attemptRequired = []string{
 func givenAdherence(a *assay.Attempt) **float64  { return &a.GivenAdherence }
 func pilot(a *assay.Attempt) **assay.PilotScores { return &a.Pilot }
 
-// canonical returns a with times in UTC and without nil lists and maps.
+func settles(a *assay.Attempt) bool { return a.Settles() }
+
+// noOutcome returns the outcome of a fault.
+func noOutcome() assay.Outcome {
+	return assay.Outcome{RequiredTools: []string{}, ExecutedTools: []string{}}
+}
+
+// canonical returns a with times in UTC, without nil lists and maps, and without an outcome if it
+// is a fault.
 func canonical(a assay.Attempt) assay.Attempt {
 	a.StartedAt, a.FinishedAt = a.StartedAt.UTC().Round(0), a.FinishedAt.UTC().Round(0)
+	if !a.Settles() {
+		a.Outcome = noOutcome()
+	}
 	if a.RequiredTools == nil {
 		a.RequiredTools = []string{}
 	}

@@ -65,11 +65,20 @@ func CallsOf(a *assay.Attempt, t *assay.Transcript) []Call {
 
 // calls is the table of calls.
 var calls = table[Call]{
-	name:      CallTable,
-	columns:   callColumns,
+	name:    CallTable,
+	columns: callColumns,
+	absences: []absence[Call]{
+		newAbsence(struct {
+			Level assay.Level `json:"level"`
+		}{}, ofOutcome),
+		newAbsence(struct {
+			Chance float64 `json:"chance"`
+			Luck   float64 `json:"luck"`
+		}{}, spentLuck),
+	},
 	required:  names(callColumns), // the first version had them all
 	label:     func(c *Call) string { return fmt.Sprintf("trial %s: call %d", c.Trial, c.Number) },
-	canonical: func(c Call) Call { return c },
+	canonical: canonicalCall,
 	plain:     func(c Call) Call { return c },
 	check:     checkCall,
 }
@@ -101,9 +110,9 @@ var callColumns = []column[Call]{
 		func(c *Call) *assay.RunID { return &c.Run }),
 	text("lane", "Lane that served the call's turn: provider, key and deployment.",
 		func(c *Call) *string { return &c.Lane }),
-	text("level",
-		"Level of the attempt: full_success, partial_success or failure; empty for a fault.",
-		func(c *Call) *assay.Level { return &c.Level }),
+	having("null for a fault", ofOutcome,
+		text("level", "Level of the attempt: full_success, partial_success or failure.",
+			func(c *Call) *assay.Level { return &c.Level })),
 	text("fault", "Kind of the attempt's fault; empty for an outcome.",
 		func(c *Call) *assay.FaultKind { return &c.FaultKind }),
 	whole("turn", "Turn in which the model made the call, from 1.",
@@ -122,14 +131,26 @@ var callColumns = []column[Call]{
 	flag("mistake",
 		"Whether the call failed because of the model's own error, in which case it used no luck.",
 		func(c *Call) *bool { return &c.Mistake }),
-	real("chance",
-		"Probability, in [0,1], that the call succeeds by the world's rules; 0 for a mistake.",
-		func(c *Call) *float64 { return &c.Chance }),
-	real("luck",
-		"Uniform draw in [0,1) that decided the call, which works if it is below chance; 0 for a "+
-			"mistake.",
-		func(c *Call) *float64 { return &c.Luck }),
+	having("null for a mistake", spentLuck,
+		real("chance", "Probability, in [0,1], that the call succeeds by the world's rules.",
+			func(c *Call) *float64 { return &c.Chance })),
+	having("null for a mistake", spentLuck,
+		real("luck",
+			"Uniform draw in [0,1) that decided the call, which works if it is below chance.",
+			func(c *Call) *float64 { return &c.Luck })),
 }
+
+// canonicalCall returns c without luck if it is a mistake.
+func canonicalCall(c Call) Call {
+	if c.Mistake {
+		c.Chance, c.Luck = 0, 0
+	}
+	return c
+}
+
+// Calls of faulted attempts have no level, and mistakes no luck.
+func ofOutcome(c *Call) bool { return c.Level != "" }
+func spentLuck(c *Call) bool { return !c.Mistake }
 
 // checkCall refuses calls that would be counted wrongly.
 func checkCall(c *Call) error {

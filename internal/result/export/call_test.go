@@ -176,7 +176,9 @@ func drawCall(t *rapid.T) export.Call {
 		Chance: rapid.Float64Range(0, 1).Draw(t, "chance"),
 		Luck:   rapid.Float64Range(0, .999).Draw(t, "luck"),
 	}
-	c.Mistake = !c.OK && rapid.Bool().Draw(t, "mistake")
+	if c.Mistake = !c.OK && rapid.Bool().Draw(t, "mistake"); c.Mistake {
+		c.Chance, c.Luck = 0, 0
+	}
 	return c
 }
 

@@ -19,6 +19,8 @@ import (
 type table[R any] struct {
 	name    Table
 	columns []column[R]
+	// absences are the columns that some records have no values for.
+	absences []absence[R]
 	// required lists the columns that a file must have.
 	required []string
 	// label identifies a record in errors.
@@ -315,7 +317,7 @@ func list[R any](name, doc string, at func(*R) *[]string) column[R] {
 	c.kind, c.node = "list<string>", parquet.List(words(parquet.String()))
 	c.put = func(c *cells, r *R) error {
 		if len(*at(r)) == 0 {
-			c.null()
+			c.empty()
 		}
 		for i, s := range *at(r) {
 			c.repeated = i > 0
@@ -374,6 +376,11 @@ func (c *cells) add(v parquet.Value) {
 
 func (c *cells) null() {
 	c.values = append(c.values, parquet.NullValue().Level(0, 0, c.index))
+}
+
+// empty adds an empty list.
+func (c *cells) empty() {
+	c.values = append(c.values, parquet.NullValue().Level(0, c.level-1, c.index))
 }
 
 // text adds s as valid UTF-8, like encoding/json, because readers refuse files

@@ -7,28 +7,30 @@
 // manifest.
 //
 // The two text formats have one record per line, in UTF-8, with times in RFC
-// 3339 UTC. Empty values are "", 0, [] or {}.
+// 3339 UTC. Empty values are "", 0, [] or {}. Fields without a value are null:
+// those of the outcome if an attempt is a fault, given_adherence if no plan was
+// shown, and a call's chance and luck if it is a mistake. A mean over attempts
+// is therefore a mean over outcomes. A fault is read back without an outcome,
+// and an outcome with null in one of these fields is an error.
 //
-//   - JSONL: one JSON object per line. given_adherence is null if no plan was
-//     shown, and pilot is left out if it is empty. All other fields are always
-//     present.
+//   - JSONL: one JSON object per line. pilot is left out if it is empty. All
+//     other fields are always present.
 //   - CSV: a header and the columns of [Columns] as in RFC 4180, with lines
 //     that end in LF. The lists required_tools and executed_tools are JSON
 //     arrays, because names may contain any character; sampling and retried are
 //     JSON objects. Each field of pilot has its own column, from pilot_executor
-//     on. These columns and given_adherence are empty if there is no value. In
-//     all other text, backslash, line feed and carriage return are written as
-//     \\, \n and \r, so that a line is always a record.
+//     on. Null is an empty cell, and an empty list is []. In all other text,
+//     backslash, line feed and carriage return are written as \\, \n and \r, so
+//     that a line is always a record.
 //   - Parquet: the columns of CSV with their types, compressed with zstd. Text
 //     is STRING, whole numbers including seed are INT64, other numbers are
 //     DOUBLE and flags are BOOLEAN. Times are TIMESTAMP(NANOS, UTC), which is
 //     the precision of the store. pandas, pyarrow and DuckDB read them
 //     directly, but DuckDB needs a cast to TIMESTAMPTZ before it can subtract
 //     them. required_tools and executed_tools are LIST<STRING>; sampling and
-//     retried have the type JSON, with the same text as in CSV. The only nulls
-//     are the zero time, and given_adherence and the fields of pilot if they
-//     are empty in CSV. The file's metadata has assay.table,
-//     assay.format_version, assay.program and assay.snapshot.
+//     retried have the type JSON, with the same text as in CSV. The zero time is
+//     null, too. The file's metadata has assay.table, assay.format_version,
+//     assay.program and assay.snapshot.
 //
 // Records read back are equal to those written, with a few exceptions. Empty
 // lists and maps become nil. JSONL and Parquet replace bytes that are not

@@ -191,17 +191,17 @@ func TestWriteEmptyValues(t *testing.T) {
 	want := `{"trial":"00112233445566778899aabbccddeeff","model":"m","variant":"","severity":"","difficulty":"",` +
 		`"task_type":"","reliability":0,"task":"","task_digest":"","repeat":0,"seed":0,"world":"","protocol":"","tools":"",` +
 		`"turn_limit":0,"sampling":{},"token_limit":0,"cost_limit":0,"several_calls":"","persistence":0,"burst":0,"loops":"","attempt":1,"experiment":"","run":"","program":"","templates":"","lane":"",` +
-		`"served_model":"","finish":"","truncated":0,"deviations":"","reported":"","level":"","ended":"","error_category":"","turns":0,"tool_calls":0,"required_tools":[],` +
-		`"executed_tools":[],"coverage":0,"order_correct":false,"assisted":0,"adherence":0,"given_adherence":null,` +
-		`"mistakes":0,"failures":0,"recovered":0,"wasted_calls":0,"efficiency":0,"extra_calls":0,"loop":"","loop_turn":0,` +
-		`"best_possible":0,"score_version":"","fault":"network",` +
+		`"served_model":"","finish":"","truncated":0,"deviations":"","reported":"","level":null,"ended":null,"error_category":null,"turns":null,"tool_calls":null,"required_tools":null,` +
+		`"executed_tools":null,"coverage":null,"order_correct":null,"assisted":null,"adherence":null,"given_adherence":null,` +
+		`"mistakes":null,"failures":null,"recovered":null,"wasted_calls":null,"efficiency":null,"extra_calls":null,"loop":null,"loop_turn":null,` +
+		`"best_possible":null,"score_version":null,"fault":"network",` +
 		`"fault_detail":"","parked":false,"requests":0,"retried":{},"input_tokens":0,"output_tokens":0,"cached_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"cost_usd":0,` +
 		`"queued_ms":0,"working_ms":0,"started_at":"2026-01-01T11:00:00Z","finished_at":"0001-01-01T00:00:00Z"}` + "\n"
 	if diff := cmp.Diff(want, write(t, export.JSONL, a)); diff != "" {
 		t.Errorf("JSONL (-want +got):\n%s", diff)
 	}
 	want = strings.Join(export.Columns(), ",") + "\n" +
-		"00112233445566778899aabbccddeeff,m,,,,,0,,,0,0,,,,0,{},0,0,,0,0,,1,,,,,,,,0,,,,,,0,0,[],[],0,false,0,0,,0,0,0,0,0,0,,0,0,,,,,,,,,network,,false,0,{},0,0,0,0,0,0,0,0," +
+		"00112233445566778899aabbccddeeff,m,,,,,0,,,0,0,,,,0,{},0,0,,0,0,,1,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,network,,false,0,{},0,0,0,0,0,0,0,0," +
 		"2026-01-01T11:00:00Z,0001-01-01T00:00:00Z\n"
 	if diff := cmp.Diff(want, write(t, export.CSV, a)); diff != "" {
 		t.Errorf("CSV (-want +got):\n%s", diff)
@@ -359,6 +359,7 @@ func drawAttempt(t *rapid.T) assay.Attempt {
 		}).Draw(t, "ended")
 		return a
 	}
+	a.Outcome = assay.Outcome{}
 	a.FaultKind = rapid.SampledFrom(assay.FaultKinds).Draw(t, "fault")
 	a.FaultDetail, a.Parked = draw("detail"), rapid.Bool().Draw(t, "parked")
 	return a

@@ -69,13 +69,13 @@ func likely(n int) iter.Seq2[assay.Attempt, error] {
 				QueuedMS: rng.Int64N(5000), WorkingMS: 1000 + rng.Int64N(60000), StartedAt: at,
 				FinishedAt: at.Add(time.Duration(rng.Int64N(int64(time.Minute)))),
 			}
-			a.RequiredTools, a.ExecutedTools = required, slices.Clone(required)
-			a.Turns, a.ToolCalls = 1+rng.IntN(10), rng.IntN(12)
 			if i%50 == 0 {
 				a.FaultKind, a.FaultDetail = assay.Timeout, pick("no answer within 60 s: ", 1e9)
 				a.Retried = map[assay.FaultKind]int{assay.Timeout: 3, assay.RateLimited: 1}
 			} else {
 				a.Level, a.Ended = assay.Levels[rng.IntN(3)], assay.Finished
+				a.RequiredTools, a.ExecutedTools = required, slices.Clone(required)
+				a.Turns, a.ToolCalls = 1+rng.IntN(10), rng.IntN(12)
 				a.ErrorCategory = pick("category_", 8)
 				a.Coverage, a.Adherence, a.GivenAdherence = given, given, &given
 				a.Efficiency, a.Best = rng.Float64(), float64(rng.IntN(1000))/1000
@@ -114,9 +114,9 @@ func TestParquetSchema(t *testing.T) {
 	}
 	for _, want := range []string{
 		"trial BYTE_ARRAY STRING 0", "reliability DOUBLE DOUBLE 0", "seed INT64 INT(64,true) 0",
-		"turns INT64 INT(64,true) 0",
-		"sampling BYTE_ARRAY JSON 0", "required_tools.list.element BYTE_ARRAY STRING 1",
-		"order_correct BOOLEAN BOOLEAN 0",
+		"turns INT64 INT(64,true) 1", "repeat INT64 INT(64,true) 0",
+		"sampling BYTE_ARRAY JSON 0", "required_tools.list.element BYTE_ARRAY STRING 2",
+		"order_correct BOOLEAN BOOLEAN 1",
 		"given_adherence DOUBLE DOUBLE 1", "pilot_executor BYTE_ARRAY STRING 1",
 		"pilot_final_score DOUBLE DOUBLE 1",
 		"retried BYTE_ARRAY JSON 0",
@@ -249,7 +249,7 @@ func TestParquetRefuses(t *testing.T) {
 
 func TestParquetTextIsUTF8(t *testing.T) {
 	t.Parallel()
-	a := fault()
+	a := filled(t)
 	a.Model, a.RequiredTools = "a\xff\xfeb", []string{"\xc3"}
 	got, err := collect(export.Read(strings.NewReader(write(t, export.Parquet, a))))
 	if err != nil || got[0].Model != "a\ufffd\ufffdb" || got[0].RequiredTools[0] != "\ufffd" {

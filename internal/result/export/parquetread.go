@@ -259,6 +259,7 @@ func (p *parquetReader[R]) next() (records []R, err error) {
 
 func (p *parquetReader[R]) parse(row parquet.Row) (R, error) {
 	var r, zero R
+	var nulls []*column[R]
 	seen := 0
 	for i, values := range row.Range {
 		if values[0].Column() != i {
@@ -272,6 +273,15 @@ func (p *parquetReader[R]) parse(row parquet.Row) (R, error) {
 		}
 		if err := c.take(&r, values); err != nil {
 			return zero, fmt.Errorf("column %s: %w", c.name, err)
+		}
+		// A null is an empty list or the zero time in the columns of these types.
+		if isNull(values) && c.kind != "timestamp" && c.kind != "list<string>" {
+			nulls = append(nulls, c)
+		}
+	}
+	for _, c := range nulls {
+		if err := c.missing(&r); err != nil {
+			return zero, err
 		}
 	}
 	if seen != len(p.order) {

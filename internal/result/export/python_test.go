@@ -48,6 +48,7 @@ type readings struct {
 	Types    map[string][]string
 	Metadata map[string]string
 	Rows     int
+	Coverage map[string]float64
 	Problems []string
 	PyArrow  map[string]int64
 	Pandas   map[string]int64
@@ -59,6 +60,12 @@ func TestPythonReadsParquet(t *testing.T) {
 	origin := export.Origin{Program: "1.2.3", Snapshot: "5-abc"}
 	attempts := append(slices.Collect(only(likely(3000))), filled(t), fault())
 	calls := slices.Repeat([]export.Call{oneCall(), filledCall(t)}, 700)
+	var covered, outcomes float64
+	for _, a := range attempts {
+		if a.Settles() {
+			covered, outcomes = covered+a.Coverage, outcomes+1
+		}
+	}
 	for table, file := range map[export.Table]struct {
 		write func(io.Writer) (int, error)
 		rows  int
@@ -98,6 +105,14 @@ func TestPythonReadsParquet(t *testing.T) {
 			}
 			if got.Rows != file.rows {
 				t.Errorf("%d rows, want %d", got.Rows, file.rows)
+			}
+			for reader, mean := range got.Coverage {
+				if want := covered / outcomes; math.Abs(mean-want) > 1e-9 {
+					t.Errorf("%s: mean coverage %.4f, want %.4f", reader, mean, want)
+				}
+			}
+			if table == export.AttemptTable && len(got.Coverage) != 2 {
+				t.Errorf("mean coverage by %v, want by pandas and duckdb", got.Coverage)
 			}
 			want := map[string]string{
 				"assay.table": string(table), "assay.format_version": "1",
@@ -150,11 +165,35 @@ func sums[R any](t *testing.T, records []R) map[string]int64 {
 	return total
 }
 
+// addNulls counts the fields of a struct as nulls.
+func addNulls(total map[string]int64, prefix string, typ reflect.Type) {
+	for f := range typ.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Type == reflect.TypeFor[*assay.PilotScores]() {
+			addNulls(total, "pilot_", f.Type.Elem())
+			continue
+		}
+		total[prefix+name+" null"]++
+	}
+}
+
 func addFields(t *testing.T, total map[string]int64, prefix string, v reflect.Value) {
 	t.Helper()
 	for f, field := range v.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch x := field.Interface().(type) {
+		case assay.Outcome:
+			if x.Level == "" {
+				addNulls(total, "", f.Type)
+			} else {
+				addFields(t, total, "", field)
+			}
+		case assay.Level:
+			if name == "level" && x == "" { // a call of a faulted attempt
+				total["level null"]++
+			} else {
+				total[prefix+name] += int64(len(x))
+			}
 		case time.Time:
 			if x.IsZero() {
 				total[prefix+name+" null"]++
@@ -178,11 +217,8 @@ func addFields(t *testing.T, total map[string]int64, prefix string, v reflect.Va
 		case *assay.PilotScores:
 			if x != nil {
 				addFields(t, total, "pilot_", reflect.ValueOf(*x))
-				break
-			}
-			for f := range field.Type().Elem().Fields() {
-				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-				total["pilot_"+name+" null"]++
+			} else {
+				addNulls(total, "pilot_", field.Type().Elem())
 			}
 		case *float64:
 			if x == nil {

@@ -98,6 +98,9 @@ func parseLine[R any](t *table[R], line []byte) (R, error) {
 	if err := hasRequired(line, t.required); err != nil {
 		return zero, err
 	}
+	if err := t.checkNulls(&r, line); err != nil {
+		return zero, err
+	}
 	return t.plain(r), t.check(&r)
 }
 
@@ -183,6 +186,13 @@ func parseRow[R any](t *table[R], order []*column[R], row []string) (R, error) {
 	for i, c := range order {
 		if err := c.set(&r, row[i]); err != nil {
 			return zero, fmt.Errorf("column %s: %w", c.name, err)
+		}
+	}
+	for i, c := range order {
+		if row[i] == "" {
+			if err := c.missing(&r); err != nil {
+				return zero, err
+			}
 		}
 	}
 	return t.plain(r), t.check(&r)

@@ -68,28 +68,30 @@ func TestReadWithoutLaterFields(t *testing.T) {
 
 func TestReadRefuses(t *testing.T) {
 	t.Parallel()
+	outcome := fault()
+	outcome.Level, outcome.FaultKind = assay.Failure, ""
 	jsonl, table := write(t, export.JSONL, fault()), write(t, export.CSV, fault())
+	judged, row := write(t, export.JSONL, outcome), write(t, export.CSV, outcome)
 	for name, tc := range map[string]struct{ text, want string }{
 		"unknown field": {
 			strings.Replace(jsonl, `"lane"`, `"line"`, 1),
 			`line 1: json: unknown field "line"`,
 		},
 		"missing field": {
-			strings.Replace(jsonl, `"coverage":0,`, ``, 1),
+			strings.Replace(jsonl, `"coverage":null,`, ``, 1),
 			"line 1: missing field coverage",
 		},
 		"second line": {jsonl + "{\n", "line 2: "},
 		"two objects": {strings.TrimSpace(jsonl) + jsonl, "more than one JSON value"},
 		"both": {
-			strings.Replace(jsonl, `"level":""`, `"level":"failure"`, 1),
+			strings.Replace(judged, `"fault":""`, `"fault":"network"`, 1),
 			"both set",
 		},
 		"neither": {
 			strings.Replace(jsonl, `"fault":"network"`, `"fault":""`, 1),
 			"neither",
 		},
-		"level unknown": {strings.NewReplacer(`"level":""`, `"level":"ok"`, "network",
-			"").Replace(jsonl), `unknown level "ok"`},
+		"level unknown": {strings.Replace(judged, "failure", "ok", 1), `unknown level "ok"`},
 		"fault unknown": {
 			strings.Replace(jsonl, `"fault":"network"`, `"fault":"oops"`, 1),
 			`unknown fault "oops"`,
@@ -98,7 +100,23 @@ func TestReadRefuses(t *testing.T) {
 			strings.Replace(jsonl, `"attempt":1`, `"attempt":0`, 1),
 			"attempt is 0, want at least 1",
 		},
-		"wrong type": {strings.Replace(jsonl, `"turns":0`, `"turns":"0"`, 1), "turns"},
+		"wrong type": {strings.Replace(judged, `"turns":0`, `"turns":"0"`, 1), "turns"},
+		"null": {
+			strings.Replace(judged, `"coverage":0`, `"coverage":null`, 1),
+			"line 1: column coverage: missing value",
+		},
+		"spaced null": {
+			strings.Replace(judged, `"required_tools":[]`, `"required_tools": null`, 1),
+			"line 1: column required_tools: missing value",
+		},
+		"null of a trial": {
+			strings.Replace(jsonl, `"repeat":0`, `"repeat":null`, 1),
+			"line 1: column repeat: missing value",
+		},
+		"empty cell": {
+			strings.Replace(row, ",[],[],0,", ",[],[],,", 1),
+			"line 2: column coverage: missing value",
+		},
 		"column unknown": {
 			strings.Replace(table, "lane", "line", 1),
 			`line 1: unknown column "line"`,
@@ -110,7 +128,7 @@ func TestReadRefuses(t *testing.T) {
 		},
 		"short row": {table + "x\n", "line 3: wrong number of fields"},
 		"bad cell": {
-			strings.Replace(table, ",false,", ",maybe,", 1),
+			strings.Replace(row, ",false,", ",maybe,", 1),
 			"line 2: column order_correct",
 		},
 		"bad escape": {
@@ -122,13 +140,13 @@ func TestReadRefuses(t *testing.T) {
 			"column cost_usd: NaN",
 		},
 		"share above 1": {
-			strings.Replace(jsonl, `"adherence":0`, `"adherence":2`, 1),
+			strings.Replace(judged, `"adherence":0`, `"adherence":2`, 1),
 			"adherence 2 is outside",
 		},
 		"given above 1": {strings.Replace(jsonl, `"given_adherence":null`, `"given_adherence":2`,
 			1), "given_adherence 2 is outside"},
 		"given no number": {
-			strings.Replace(table, ",0,,0,0,0,0,0,0,,", ",0,NaN,0,0,0,0,0,0,,", 1),
+			strings.Replace(row, ",0,,0,0,0,0,0,0,,", ",0,NaN,0,0,0,0,0,0,,", 1),
 			"column given_adherence: NaN",
 		},
 		"pilot half empty": {strings.Replace(table, ",,,,,,,,,network",

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+
+	"github.com/assay-eval/assay"
 )
 
 // chunk is the number of bytes that are buffered before a write.
@@ -48,21 +50,31 @@ func (l *lineWriter) records() int { return max(0, l.lines-l.header) }
 type jsonlWriter[R any] struct {
 	lineWriter
 	table *table[R]
+	line  bytes.Buffer
 	json  *json.Encoder
 }
 
 func newJSONL[R any](w io.Writer, t *table[R]) *jsonlWriter[R] {
 	l := &jsonlWriter[R]{lineWriter: lineWriter{w: w}, table: t}
-	l.json = json.NewEncoder(&l.buf)
+	l.json = json.NewEncoder(&l.line)
 	l.json.SetEscapeHTML(false)
 	return l
 }
 
 func (l *jsonlWriter[R]) add(r *R) error {
+	l.line.Reset()
 	if err := l.json.Encode(r); err != nil {
 		return fmt.Errorf("%s: %w", l.table.label(r), err)
 	}
+	l.buf.Write(l.table.mark(r, l.line.Bytes()))
 	return l.full()
+}
+
+// JSON returns an attempt as [JSONL] has it.
+func JSON(a assay.Attempt) (json.RawMessage, error) {
+	var line bytes.Buffer
+	_, err := Write(&line, JSONL, func(yield func(assay.Attempt, error) bool) { yield(a, nil) })
+	return bytes.TrimSpace(line.Bytes()), err
 }
 
 type csvWriter[R any] struct {

@@ -103,10 +103,10 @@ func alternatives(c *column[assay.Attempt], text string) ([]string, error) {
 
 // inCSV returns a value as CSV writes it.
 func inCSV(c *column[assay.Attempt], text string) (string, error) {
-	var a assay.Attempt // all nullable fields are null
-	if c.node.Optional() && text == "null" {
-		return c.get(&a)
+	if c.node.Optional() && (text == "null" || text == "") {
+		return c.get(new(assay.Attempt)) // all nullable fields are null
 	}
+	a := assay.Attempt{Outcome: assay.Outcome{Level: assay.Failure}} // has an outcome's fields
 	if err := c.set(&a, text); err != nil {
 		return "", err
 	}

@@ -49,7 +49,10 @@ func TestWhereSelects(t *testing.T) {
 		"model=null":                            false,
 		"pilot_executor!=":                      false,
 		"executed_tools=[]":                     true,
-		"executed_tools=null":                   true,
+		"executed_tools=null":                   false,
+		"coverage=0":                            true,
+		"coverage=null":                         false,
+		"turns=":                                false,
 		"executed_tools!=[]":                    false,
 		"executed_tools=[],[\"x\"]":             true,
 		"retried={}":                            true,
@@ -75,10 +78,10 @@ func TestWhereSelects(t *testing.T) {
 	}
 	for text, hint := range map[string]string{
 		"modl=x": "did you mean model?", "model": "FIELD=VALUE", "": "FIELD=VALUE",
-		"turns=many": "a whole number", "turns=": "a whole number", "reliability=NaN": "0.7",
+		"turns=many": "a whole number", "repeat=": "a whole number", "reliability=NaN": "0.7",
 		"order_correct=yes": "true or false",
-		"executed_tools=":   `[]`, "sampling={\"warmth\":1}": "JSON", "retried={}{}": "JSON",
-		"started_at=today": "2026-", "turns=null": "a whole number",
+		"executed_tools=x":  `[]`, "sampling={\"warmth\":1}": "JSON", "retried={}{}": "JSON",
+		"started_at=today": "2026-", "repeat=null": "a whole number",
 		"given_adherence=none": "or null if there is no value",
 		"pilot_final_score=x":  "or null if there is no value", `model=a\b`: `\\`,
 	} {
@@ -141,7 +144,7 @@ func TestExplain(t *testing.T) {
 		"severity=severe":                 "known are \"\", light",
 		"model!=sim/expert,sim/mute":      "no attempt matches model!=sim/expert,sim/mute",
 		"model=sim/expert severity=light": "no attempt matches all conditions at once",
-		"executed_tools=[\"x\"]":          "known are []",
+		"executed_tools=[\"x\"]":          "known are \"\"",
 	} {
 		w, err := export.ParseWhere(strings.Fields(text))
 		if err != nil {
