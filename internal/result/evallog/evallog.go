@@ -15,7 +15,9 @@
 // Here a sample is a task in a cell, and an epoch is a repeat. Full success,
 // partial success and failure become the scores C, P and I, which Inspect's
 // accuracy counts as 1, 0.5 and 0. The metric full_success is the share of C. A
-// fault becomes a sample with an error and without a score.
+// fault becomes a sample with an error and without a score. The standard error
+// is clustered by task. A sample's input is the prompt, with the plan that the
+// model was shown.
 //
 // Inspect expects every sample in every epoch. If trials have different numbers
 // of repeats, read_eval_log_samples needs all_samples_required=False.

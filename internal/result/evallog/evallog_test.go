@@ -259,6 +259,55 @@ func TestSampleWithoutTranscript(t *testing.T) {
 	}
 }
 
+// TestInputIsThePrompt checks that the input has the plan that the model was shown.
+func TestInputIsThePrompt(t *testing.T) {
+	tr := transcript()
+	tr.Messages[1].Content = "Fetch it, then store it.\n\nPlan: store, fetch"
+	_, data := write(t, meta, evallog.Sample{
+		Attempt:    settled(newTrial(1, 1, "flawed"), 1, assay.Failure),
+		Transcript: tr, Task: task("simple-001"),
+	})
+	a := unzip(t, data)
+	var rows []struct{ Input string }
+	a.read(t, "summaries.json", &rows)
+	if s := a.samples(t)[0]; s.Input != tr.Messages[1].Content || rows[0].Input != s.Input {
+		t.Errorf("input %q, and %q in the summary", s.Input, rows[0].Input)
+	}
+}
+
+// TestListsAreLists checks that lists without elements are not null, and that a fault's measures
+// are.
+func TestListsAreLists(t *testing.T) {
+	idle := settled(newTrial(1, 1, "optimal"), 1, assay.Failure)
+	idle.ExecutedTools = nil
+	bad := fault(newTrial(2, 1, "optimal"), 1, assay.Auth, "no key")
+	_, data := write(t, meta, evallog.Sample{Attempt: idle, Transcript: &assay.Transcript{}},
+		evallog.Sample{Attempt: bad, Transcript: &assay.Transcript{}})
+	a := unzip(t, data)
+	got := make(map[assay.TrialID]map[string]any)
+	for _, name := range a.names {
+		if strings.HasPrefix(name, "samples/") {
+			var s struct {
+				Metadata map[string]any
+				Scores   map[string]struct{ Metadata map[string]any }
+			}
+			a.read(t, name, &s)
+			s.Metadata["score"] = s.Scores["assay"].Metadata["executed_tools"]
+			got[assay.TrialID(s.Metadata["trial"].(string))] = s.Metadata
+		}
+	}
+	for _, name := range []string{"executed_tools", "calls", "loop_records", "score"} {
+		if _, ok := got[idle.ID][name].([]any); !ok {
+			t.Errorf("%s of an outcome is %v", name, got[idle.ID][name])
+		}
+	}
+	for _, name := range []string{"executed_tools", "coverage", "turns", "level"} {
+		if v, ok := got[bad.ID][name]; v != nil || !ok {
+			t.Errorf("%s of a fault is %v, want null", name, v)
+		}
+	}
+}
+
 func TestWriteRefuses(t *testing.T) {
 	trial := newTrial(1, 1, "optimal")
 	good := evallog.Sample{Attempt: settled(trial, 2, assay.Failure)}

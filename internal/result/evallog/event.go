@@ -39,6 +39,7 @@ type toolEvent struct {
 	Function  string          `json:"function"`
 	Arguments json.RawMessage `json:"arguments"`
 	Result    any             `json:"result"`
+	Error     *toolError      `json:"error,omitempty"`
 	Message   string          `json:"message_id"`
 }
 
@@ -82,7 +83,7 @@ func eventsOf(a *assay.Attempt, t *assay.Transcript, messages []message) []any {
 			if c, ok := calls[m.CallID]; ok {
 				now.Event = "tool"
 				events = append(events,
-					toolEvent{now, c.ID, c.Function, c.Arguments, m.Content, m.ID})
+					toolEvent{now, c.ID, c.Function, c.Arguments, m.Content, m.Error, m.ID})
 			}
 		}
 	}

@@ -13,6 +13,9 @@ import (
 // scorer is the name of our verdicts in Inspect.
 const scorer = "assay"
 
+// byTask are the options of a standard error that is clustered by a field of the samples' metadata.
+var byTask = object{"cluster": "task"}
+
 // formatVersion is Inspect's version of the log format.
 const formatVersion = 2
 
@@ -280,7 +283,7 @@ func (l *log) spec() evalSpec {
 			Name: scorer, Options: object{},
 			Metrics: []metricName{
 				{"inspect_ai/accuracy", object{}},
-				{"inspect_ai/stderr", object{}},
+				{"inspect_ai/stderr", byTask},
 			},
 		}},
 	}

@@ -50,6 +50,7 @@ type told struct {
 		Retries []string
 		Roles   []assay.Role
 		Texts   []string
+		Errors  []string
 		Calls   [][]any
 	}
 }
@@ -85,6 +86,7 @@ func TestInspectReadsLogs(t *testing.T) {
 		{"small", meta, small()},
 		{"sampled", filtered, sampled},
 		{"hostile", meta, spoilt},
+		{"clustered", meta, clustered()},
 		{"pending", wild, small()},
 		{"faults", meta, small()[:2]},
 		{"nothing", meta, nil},
@@ -103,6 +105,19 @@ func TestInspectReadsLogs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// clustered returns outcomes that are alike within tasks, with a failed call each.
+func clustered() (in []evallog.Sample) {
+	tr := transcript()
+	tr.Messages[3].Content = `{"success":false,"error":"TIMEOUT: too slow"}`
+	for task := range 6 {
+		for _, variant := range []string{"optimal", "flawed", "cot"} {
+			a := settled(newTrial(task, 1, variant), 1, assay.Levels[task%3])
+			in = append(in, evallog.Sample{Attempt: a, Transcript: tr})
+		}
+	}
+	return in
 }
 
 func readWith(t *testing.T, python string, data []byte) (got told) {
@@ -152,12 +167,21 @@ func checkTold(t *testing.T, got told, data []byte, in []evallog.Sample) {
 			tr = &assay.Transcript{}
 		}
 		calls := 0
+		var errors []string
 		for i, m := range tr.Messages {
+			if m.Role == assay.ToolRole {
+				var answer struct{ Error, Refused string }
+				_ = json.Unmarshal([]byte(m.Content), &answer) // a spoilt answer has no error
+				errors = append(errors, answer.Error+answer.Refused)
+			}
 			calls += len(m.Calls)
 			if i >= len(s.Roles) || s.Roles[i] != m.Role ||
 				m.Reasoning == "" && s.Texts[i] != strings.ToValidUTF8(m.Content, "\uFFFD") {
 				t.Errorf("message %d of trial %s is not %+v", i, s.Trial, m)
 			}
+		}
+		if diff := cmp.Diff(errors, s.Errors, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("errors of trial %s (-want +got):\n%s", s.Trial, diff)
 		}
 		if len(s.Roles) != len(tr.Messages) || len(s.Calls) != calls {
 			t.Errorf("trial %s has %d messages and %d calls, want %d and %d",

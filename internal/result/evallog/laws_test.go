@@ -129,19 +129,32 @@ func checkHeader(t *rapid.T, h logHeader, in []evallog.Sample, samples []logSamp
 		means = append(means, mean(v))
 	}
 	m := mean(means)
-	squares := 0.0
-	for _, v := range means {
-		squares += (v - m) * (v - m)
-	}
-	se := 0.0
-	if n := float64(len(means)); n > 1 {
-		se = math.Sqrt(squares/(n-1)) / math.Sqrt(n)
-	}
+	se := clusteredError(values, m)
 	got := h.Results.Scores[0]
 	if got.Scored != len(values) || math.Abs(got.Metrics["accuracy"].Value-m) > 1e-9 ||
 		math.Abs(got.Metrics["stderr"].Value-se) > 1e-9 {
 		t.Fatalf("scores %+v, want accuracy %v and stderr %v over %d", got, m, se, len(values))
 	}
+}
+
+// clusteredError is the standard error of a mean of items, clustered by the task at the beginning
+// of their names: the products of the deviations of all pairs of items of a task.
+func clusteredError(values map[string][]float64, m float64) float64 {
+	variance, clusters := 0.0, map[string]bool{}
+	for a, v := range values {
+		task, _, _ := strings.Cut(a, ".")
+		clusters[task] = true
+		for b, w := range values {
+			if strings.HasPrefix(b, task+".") {
+				variance += (mean(v) - m) * (mean(w) - m)
+			}
+		}
+	}
+	c, n := float64(len(clusters)), float64(len(values))
+	if c < 2 {
+		return 0
+	}
+	return math.Sqrt(max(0, variance)*c/(c-1)) / n
 }
 
 func mean(v []float64) float64 {

@@ -23,8 +23,34 @@ type message struct {
 	Model    string     `json:"model,omitempty"`
 
 	// For tools.
-	CallID   string `json:"tool_call_id,omitempty"`
-	Function string `json:"function,omitempty"`
+	CallID   string     `json:"tool_call_id,omitempty"`
+	Function string     `json:"function,omitempty"`
+	Error    *toolError `json:"error,omitempty"`
+}
+
+// toolError is Inspect's ToolCallError.
+type toolError struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+// errorOf returns the error in an answer to a call: the failure of a tool,
+// whose text begins with its code, or the refusal of a malformed call.
+func errorOf(answer string) *toolError {
+	var a struct{ Error, Refused string }
+	if json.Unmarshal([]byte(answer), &a) != nil {
+		return nil
+	}
+	code, _, _ := strings.Cut(a.Error, ":")
+	switch {
+	case a.Refused != "":
+		return &toolError{"parsing", a.Refused}
+	case code == "TIMEOUT":
+		return &toolError{"timeout", a.Error}
+	case a.Error != "":
+		return &toolError{"unknown", a.Error}
+	}
+	return nil
 }
 
 // turn is the record of a reply, with the state that came with it.
@@ -90,6 +116,7 @@ func conversation(name string, t *assay.Transcript) ([]message, error) {
 			}
 		case assay.ToolRole:
 			out.CallID, out.Function = m.CallID, functions[m.CallID]
+			out.Error = errorOf(m.Content)
 		default:
 			return nil, fmt.Errorf("message %d: unknown role %q", i+1, m.Role)
 		}

@@ -3,6 +3,7 @@ package evallog_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"regexp"
 	"strings"
@@ -47,6 +48,51 @@ func TestEventsReferToMessages(t *testing.T) {
 	}
 	if len(s.Pool.Messages) != len(s.Messages) {
 		t.Errorf("%d messages in events_data, want %d", len(s.Pool.Messages), len(s.Messages))
+	}
+}
+
+// TestFailedCallsHaveErrors checks that the answer to a failed or refused call has an error, and
+// its event, too.
+func TestFailedCallsHaveErrors(t *testing.T) {
+	type failure struct{ Type, Message string }
+	for name, c := range map[string]struct {
+		answer string
+		want   *failure
+	}{
+		"success": {`{"tool":"fetch","success":true,"output":{"error":"none"}}`, nil},
+		"failure": {
+			`{"tool":"fetch","success":false,"error":"OVERFLOW: too much"}`,
+			&failure{"unknown", "OVERFLOW: too much"},
+		},
+		"timeout": {
+			`{"tool":"fetch","success":false,"error":"TIMEOUT: too slow"}`,
+			&failure{"timeout", "TIMEOUT: too slow"},
+		},
+		"refusal":  {`{"refused":"no JSON"}`, &failure{"parsing", "no JSON"}},
+		"no JSON":  {"error: so it goes", nil},
+		"no texts": {`{"error":["so it goes"]}`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := &assay.Transcript{Messages: []assay.Message{
+				{Role: assay.Assistant, Calls: []assay.ToolCall{{ID: "c", Name: "fetch"}}},
+				{Role: assay.ToolRole, CallID: "c", Content: c.answer},
+			}}
+			a := settled(newTrial(1, 1, "optimal"), 1, assay.Failure)
+			_, data := write(t, meta, evallog.Sample{Attempt: a, Transcript: tr})
+			s := unzip(t, data).samples(t)[0]
+			var message struct{ Error *failure }
+			var events []struct{ Error *failure }
+			if err := errors.Join(json.Unmarshal(s.Messages[1], &message),
+				json.Unmarshal(s.Events, &events)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, message.Error); diff != "" {
+				t.Errorf("error of the message (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.want, events[1].Error); diff != "" {
+				t.Errorf("error of the event (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -1,10 +1,13 @@
 package evallog
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/export"
 )
 
 // evalSample is Inspect's EvalSample.
@@ -58,13 +61,24 @@ type about struct {
 	Turns     int                   `json:"turn_count"`
 }
 
-// metadata is the attempt with its exported field names, and the parts of its
-// transcript that are not messages.
+// metadata is the attempt as [export.JSON] writes it, and the parts of its
+// transcript that are not messages, if there is one.
 type metadata struct {
-	*assay.Attempt
-	Calls []assay.CallRecord `json:"calls,omitempty"`
-	Plan  []string           `json:"plan,omitempty"`
-	Loops []assay.LoopRecord `json:"loop_records,omitempty"`
+	attempt    *assay.Attempt
+	transcript *assay.Transcript
+}
+
+func (m metadata) MarshalJSON() ([]byte, error) {
+	text, err := export.JSON(*m.attempt)
+	if err != nil || m.transcript == nil {
+		return text, err
+	}
+	rest, err := json.Marshal(struct {
+		Calls []assay.CallRecord `json:"calls"`
+		Plan  []string           `json:"plan"` // null if no plan was shown
+		Loops []assay.LoopRecord `json:"loop_records"`
+	}{callsOf(m.transcript), m.transcript.Plan, append([]assay.LoopRecord{}, m.transcript.Loops...)})
+	return slices.Concat(bytes.TrimSuffix(text, []byte("}")), []byte(","), rest[1:]), err
 }
 
 type score struct {
@@ -131,7 +145,7 @@ func newEvalSample(s *Sample, t *trial) (*evalSample, error) {
 		ID: t.item.id, Epoch: t.epoch, Input: input(s), Target: target(s),
 		Messages: messages, Output: latestOutput(a, transcript, messages),
 		Scores:   map[string]score{},
-		Metadata: metadata{a, callsOf(transcript), transcript.Plan, transcript.Loops},
+		Metadata: metadata{a, s.Transcript},
 		Store:    object{}, Events: eventsOf(a, transcript, messages),
 		Pool:        eventsData{messages, []object{}},
 		Attachments: map[string]string{},
@@ -153,17 +167,18 @@ func newEvalSample(s *Sample, t *trial) (*evalSample, error) {
 	return r, nil
 }
 
-// input returns the task's description, or the closest text that is known.
+// input returns the prompt: the task as the model was given it, with its plan.
+// Without a transcript, it returns the closest text that is known.
 func input(s *Sample) string {
-	if s.Task != nil {
-		return s.Task.Description
-	}
 	if s.Transcript != nil {
 		for _, m := range s.Transcript.Messages {
 			if m.Role == assay.User {
 				return m.Content
 			}
 		}
+	}
+	if s.Task != nil {
+		return s.Task.Description
 	}
 	return string(s.Attempt.Task)
 }
@@ -180,7 +195,7 @@ func target(s *Sample) []string {
 // callsOf returns the transcript's calls without their outputs, which are long
 // and also in the messages.
 func callsOf(t *assay.Transcript) []assay.CallRecord {
-	calls := slices.Clone(t.Calls)
+	calls := append([]assay.CallRecord{}, t.Calls...)
 	for i := range calls {
 		calls[i].Output = ""
 	}
@@ -192,10 +207,13 @@ func scoreOf(a *assay.Attempt) score {
 	if a.ErrorCategory != "" {
 		why += "; error category: " + a.ErrorCategory
 	}
+	outcome := a.Outcome
+	outcome.RequiredTools = append([]string{}, outcome.RequiredTools...)
+	outcome.ExecutedTools = append([]string{}, outcome.ExecutedTools...)
 	return score{
 		Value: values[a.Level].letter, Answer: strings.Join(a.ExecutedTools, ", "),
 		Explanation: why,
-		Metadata:    &a.Outcome, History: []object{},
+		Metadata:    &outcome, History: []object{},
 	}
 }
 
@@ -231,7 +249,7 @@ const (
 func (r *evalSample) summary() evalSummary {
 	s := evalSummary{
 		ID: r.ID, Epoch: r.Epoch, Input: clip(r.Input, longestInput), Target: r.Target,
-		Metadata: metadata{Attempt: r.Metadata.Attempt}, Scores: map[string]score{},
+		Metadata: metadata{attempt: r.Metadata.attempt}, Scores: map[string]score{},
 		about:   r.about,
 		Retries: len(r.Retries), Completed: true, Messages: len(r.Messages),
 	}

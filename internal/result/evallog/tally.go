@@ -85,7 +85,7 @@ func (t *tally) item(a *assay.Attempt) (*item, error) {
 	}
 	it := t.items[id]
 	if it == nil {
-		it = &item{id: id, of: t}
+		it = &item{id: id, task: a.Task, of: t}
 		t.items[id] = it
 		t.ids = append(t.ids, id)
 	}
@@ -96,6 +96,7 @@ func (t *tally) item(a *assay.Attempt) (*item, error) {
 // trials are the epochs.
 type item struct {
 	id     string
+	task   assay.TaskID
 	of     *tally
 	epochs []int // epochs in use
 	n      int   // number of outcomes
@@ -185,26 +186,47 @@ func digest(texts ...string) string {
 // metrics returns Inspect's metrics over the n items with a value: the mean,
 // its standard error, and the share of full success.
 func (t *tally) metrics() (n int, all map[string]evalMetric) {
-	var sum, squares, full float64
+	var sum, full float64
 	for it := range t.scoredItems() {
 		n++
 		sum += it.mean()
 		full += float64(it.full) / float64(it.n)
 	}
-	mean, stderr := sum/float64(n), 0.0
-	for it := range t.scoredItems() {
-		squares += (it.mean() - mean) * (it.mean() - mean)
-	}
-	if n > 1 {
-		stderr = math.Sqrt(squares / float64(n-1) / float64(n))
-	}
+	mean := sum / float64(n)
 	all = make(map[string]evalMetric)
-	for name, v := range map[string]float64{
-		"accuracy": mean, "stderr": stderr, "full_success": full / float64(n),
+	for _, m := range []evalMetric{
+		{Name: "accuracy", Value: mean, Params: object{}},
+		{Name: "stderr", Value: t.stderr(mean, n), Params: byTask},
+		{Name: "full_success", Value: full / float64(n), Params: object{}},
 	} {
-		all[name] = evalMetric{Name: name, Value: v, Params: object{}}
+		all[m.Name] = m
 	}
 	return n, all
+}
+
+// stderr returns the standard error of the mean of n items, clustered by task:
+// a task's items in several cells are alike. It is Inspect's formula, which is
+// that of Miller, "Adding Error Bars to Evals" (2024), appendix A,
+// arXiv:2411.00640, with the usual correction for few clusters. It is 0 for a
+// single task.
+func (t *tally) stderr(mean float64, n int) float64 {
+	deviations := make(map[assay.TaskID]float64)
+	var tasks []assay.TaskID // in order, because sums of floats depend on it
+	for it := range t.scoredItems() {
+		if _, ok := deviations[it.task]; !ok {
+			tasks = append(tasks, it.task)
+		}
+		deviations[it.task] += it.mean() - mean
+	}
+	if len(tasks) < 2 {
+		return 0
+	}
+	squares := 0.0
+	for _, task := range tasks {
+		squares += deviations[task] * deviations[task]
+	}
+	clusters := float64(len(tasks))
+	return math.Sqrt(squares*clusters/(clusters-1)) / float64(n)
 }
 
 // scoredItems yields the items that have an outcome, in order.

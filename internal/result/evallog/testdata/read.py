@@ -60,6 +60,24 @@ for s in full.samples:
         for i, e in zip(replies, turns):
             assert e.input == s.messages[:i], (s.id, i)
 
+# A sample's input is the prompt, and lists without elements are lists.
+for s in full.samples:
+    prompts = [m.text for m in s.messages if m.role == "user"]
+    assert not prompts or s.input == prompts[0], s.id
+    if not s.error:
+        for name in ("required_tools", "executed_tools"):
+            assert isinstance(s.metadata[name], list), (s.id, name)
+            assert isinstance(s.scores["assay"].metadata[name], list), (s.id, name)
+    for name in ("calls", "loop_records") if s.messages else ():
+        assert isinstance(s.metadata[name], list), (s.id, name)
+
+# A failed call has the same error in its event and its message.
+for s in full.samples:
+    answers = {m.id: m.error for m in s.messages if m.role == "tool"}
+    for e in s.events:
+        if e.event == "tool":
+            assert e.error == answers[e.message_id], (s.id, e.error)
+
 # The metrics are what Inspect computes from the samples.
 metrics = {}
 if full.results.scores:
@@ -69,6 +87,7 @@ if full.results.scores:
         inspect_log.recompute_metrics(full)
     except LookupError:  # older versions compute only with scorers that they know
         pass
+    assert header.results.scores[0].metrics["stderr"].params == {"cluster": "task"}
     again = full.results.scores[0]
     assert again.scored_samples == header.results.scores[0].scored_samples
     for name, metric in again.metrics.items():
@@ -108,6 +127,7 @@ print(
                     "retries": [e.message for e in s.error_retries or []],
                     "roles": [m.role for m in s.messages],
                     "texts": [m.text for m in s.messages],
+                    "errors": [m.error.message if m.error else "" for m in s.messages if m.role == "tool"],
                     "calls": [
                         [c.function, json.dumps(c.arguments), bool(c.parse_error)]
                         for m in s.messages
