@@ -113,14 +113,17 @@ type Response struct {
 	// Reported holds what the endpoint says it used, by name, such as its reasoning effort.
 	Reported map[string]string
 	// Cost is in dollars, at the prices in the providers file. It is 0 without prices.
-	Cost  float64
-	Waits Waits
+	Cost float64
+	// Estimate is in dollars, too. It stands for the cost of a reply whose usage is not reported;
+	// see [Response.Spent].
+	Estimate float64
+	Waits    Waits
 	// Quotas holds the state of the endpoint's limits, if it reports them.
 	Quotas []QuotaState
 }
 
 // Spent returns the usage of a reply to req. If the endpoint does not report it, Spent estimates a
-// token for every four bytes, so that limits on tokens hold all the same.
+// token for every four bytes, so that limits on tokens and dollars hold all the same.
 func (r *Response) Spent(req *Request) (u Usage, estimated bool) {
 	if r.Usage.Total() > 0 || r.Message.Role == "" {
 		return r.Usage, false

@@ -99,41 +99,60 @@ func TestStrangeGatewayChangesNoOutcome(t *testing.T) {
 	}
 }
 
-// TestTokenLimitsHoldWithoutUsage checks that estimates stand for a usage that is not reported, in
-// the budget of a run and in the limit of an episode, and that the user is told so.
-func TestTokenLimitsHoldWithoutUsage(t *testing.T) {
+// TestLimitsHoldWithoutUsage checks that estimates stand for a usage that is not reported, in the
+// budget of a run and in the limit of an episode, and that the user is told so.
+func TestLimitsHoldWithoutUsage(t *testing.T) {
 	t.Parallel()
+	for _, test := range []struct {
+		name, budget, limit string
+		ended               assay.Ended
+	}{
+		{"Tokens", "{tokens: 20000}", "{tokens: 1000}", assay.TokenLimit},
+		{"Dollars", "{usd: 0.02}", "{usd: 0.001}", assay.CostLimit},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			limitWithoutUsage(t, test.budget, test.limit, test.ended)
+		})
+	}
+}
+
+// limitWithoutUsage runs an experiment with a budget for some 20 trials, and one with a limit for
+// some two turns. The endpoint reports no usage and costs a dollar for a million tokens.
+func limitWithoutUsage(t *testing.T, budget, limit string, ended assay.Ended) {
 	dir := t.TempDir()
 	gateway := httptest.NewServer(&odd{t: t, backend: serve(t).url, silent: true})
 	defer gateway.Close()
+	file(t, dir, "prices.yaml", "sim/listed: {input: 1, output: 1}\n")
 	file(t, dir, "providers.yaml", strings.Replace(
 		providersFile(gateway.URL, "{concurrency: 2}"), "[SIM_KEY]", "none", 1))
 	const text = "models: [sim/listed]\nvariants: [optimal]\ntasks_per_type: 20\n" +
 		"providers: providers.yaml\n"
+	prices := filepath.Join(dir, "prices.yaml")
 
-	budget := file(t, dir, "budget.yaml", text+"budget: {tokens: 20000}\n")
+	experiment := file(t, dir, "budget.yaml", text+"budget: "+budget+"\n")
 	db := filepath.Join(dir, "budget.db")
-	r := call(t, nil, "run", budget, "--store", db, "--display", "plain")
-	if r.code != exitIncomplete || !strings.Contains(r.out+r.err, "limits on tokens count estimates") {
+	r := call(t, nil, "run", experiment, "--store", db, "--prices", prices, "--display", "plain")
+	if r.code != exitIncomplete || !strings.Contains(r.out+r.err, "dollars count estimates") {
 		t.Errorf("exit code %d without a note\n%s%s", r.code, r.out, r.err)
 	}
 	if n := len(attempts(t, db)); n == 0 || n > 20 {
-		t.Errorf("%d attempts within 20,000 tokens, want some", n)
+		t.Errorf("%d attempts within %s, want some", n, budget)
 	}
 
-	limit := file(t, dir, "limit.yaml", text+"limits: {tokens: 1000}\n")
+	experiment = file(t, dir, "limit.yaml", text+"limits: "+limit+"\n")
 	db = filepath.Join(dir, "limit.db")
-	must(t, nil, "run", limit, "--store", db, "--display", "none")
+	must(t, nil, "run", experiment, "--store", db, "--prices", prices, "--display", "none")
 	limited := 0
 	for _, a := range attempts(t, db) {
-		if a.Outcome.Turns > 2 {
-			t.Errorf("an episode with 1,000 tokens has %d turns", a.Outcome.Turns)
+		if a.Outcome.Turns > 2 || a.CostUSD > 0 {
+			t.Errorf("an episode with %s has %d turns for $%v", limit, a.Outcome.Turns, a.CostUSD)
 		}
-		if a.Ended == assay.TokenLimit {
+		if a.Ended == ended {
 			limited++
 		}
 	}
 	if limited == 0 {
-		t.Error("no episode ended by its limit of tokens")
+		t.Error("no episode ended by its limit")
 	}
 }

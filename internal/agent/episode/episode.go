@@ -77,9 +77,10 @@ type episode struct {
 	transcript assay.Transcript
 	attempt    assay.Attempt
 	waits      assay.Waits
-	// tokens is what the episode has used of its limit. It differs from the attempt's usage if the
-	// endpoint does not report that.
+	// tokens and usd are what the episode has used of its limits. They differ from the attempt's
+	// usage and cost if the endpoint does not report usage.
 	tokens int
+	usd    float64
 }
 
 // begin sets up the world and writes the opening messages.
@@ -129,7 +130,7 @@ func (e *episode) spent() assay.Ended {
 	switch {
 	case e.trial.Tokens > 0 && e.tokens >= e.trial.Tokens:
 		return assay.TokenLimit
-	case e.trial.USD > 0 && e.attempt.CostUSD >= e.trial.USD:
+	case e.trial.USD > 0 && e.usd >= e.trial.USD:
 		return assay.CostLimit
 	}
 	return ""
@@ -194,6 +195,7 @@ func stopped(ctx context.Context) *assay.Fault {
 func (e *episode) account(req *assay.Request, resp *assay.Response) {
 	spent, _ := resp.Spent(req)
 	e.tokens += spent.Total()
+	e.usd = assay.RoundUSD(e.usd + resp.Cost + resp.Estimate)
 	e.waits = e.waits.Add(resp.Waits)
 	e.attempt.Add(resp)
 }

@@ -256,6 +256,9 @@ func exchange(
 	resp, err := l.Provider.Chat(bounded, req)
 	resp.Lane = l.Name
 	resp.Cost = l.Price.Of(resp.Usage)
+	if spent, estimated := resp.Spent(&req); estimated {
+		resp.Estimate = l.Price.Of(spent)
+	}
 	fault := assay.AsFault(err)
 	switch {
 	case fault == nil:

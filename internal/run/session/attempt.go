@@ -13,6 +13,7 @@ import (
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/engine"
+	"github.com/assay-eval/assay/internal/run/gate"
 )
 
 // engineConfig connects the engine to the pools, the store and the gate.
@@ -135,18 +136,18 @@ func (g *gated) Chat(ctx context.Context, req assay.Request) (assay.Response, er
 	}
 	resp, err := g.Provider.Chat(ctx, req)
 	spent, estimated := resp.Spent(&req)
-	g.session.gate.Spend(g.cell, spent, resp.Cost)
-	if estimated && g.session.limitsTokens() && !g.session.knows(resp.Lane+" usage") {
+	g.session.gate.Spend(g.cell, spent, resp.Cost+resp.Estimate)
+	if estimated && g.session.limitsSpending() && !g.session.knows(resp.Lane+" usage") {
 		g.session.note(resp.Lane + " does not report how many tokens replies use, so limits on " +
-			"tokens count estimates")
+			"tokens and dollars count estimates")
 	}
 	return resp, err
 }
 
-// limitsTokens reports whether the experiment limits tokens.
-func (s *Session) limitsTokens() bool {
-	b := s.Experiment.Budget
-	return s.Experiment.Limits.Tokens+b.Tokens+b.PerModel.Tokens+b.PerCell.Tokens > 0
+// limitsSpending reports whether the experiment limits tokens or dollars.
+func (s *Session) limitsSpending() bool {
+	l, b := s.Experiment.Limits, s.Experiment.Budget
+	return l.Tokens > 0 || l.USD > 0 || b != (gate.Budgets{})
 }
 
 // skip returns why a trial must not start, or "".
