@@ -168,6 +168,24 @@ func tableOf(sum opinion.Summary) (total, same int) {
 	return total, same
 }
 
+// TestClassifyCostsWhatItIsBilled prices a model with a list and compares the sum with the bill.
+func TestClassifyCostsWhatItIsBilled(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := failures(t, dir)
+	server := serve(t, "--tariff", "input=0.5,output=4")
+	prices := file(t, dir, "prices.yaml", "my-judge: {input: 0.5, output: 4}\n")
+	providers := file(t, dir, "p.yaml", "providers:\n  p:\n    base_url: "+server.url+"/v1\n"+
+		"    keys: [SIM_KEY]\n    models: {my-judge: {deployments: [sim/judge], serves: [sim/judge]}}\n")
+	r := must(t, map[string]string{"SIM_KEY": "k"}, "classify", "--model", "my-judge",
+		"--store", path, "--json", "--limit", "20", "--providers", providers, "--prices", prices)
+	bill := server.stats(t).Bills["sim/judge"]
+	if bill.MicroUSD == 0 {
+		t.Error("the server charged nothing")
+	}
+	agree(t, "classify", asked(t, r).CostUSD, bill.MicroUSD)
+}
+
 func TestClassifyOneExperiment(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -10,19 +10,26 @@ import (
 	"github.com/assay-eval/assay/internal/task/library"
 )
 
-// OnePool opens the lanes of one model, which belongs to no experiment. It also returns the
-// function that closes them. Name appears in errors. An empty providers path is for built-in
-// models.
+// One is a model that belongs to no experiment.
+type One struct {
+	// Name appears in errors.
+	Name, Model string
+	// Providers and Prices are paths. Providers is empty for built-in models. Prices may be empty.
+	Providers, Prices string
+}
+
+// OnePool opens the lanes of one model. It also returns the function that closes them.
 func OnePool(
-	ctx context.Context, name, model, providers string,
-	env func(string) (string, bool), simLatency time.Duration,
+	ctx context.Context, one One, env func(string) (string, bool), simLatency time.Duration,
 ) (*lane.Pool, func() error, error) {
-	e := &plan.Experiment{Name: name, Limits: plan.Limits{Request: plan.DefaultRequest}}
-	if err := e.SetModels([]string{model}); err != nil {
+	e := &plan.Experiment{
+		Name: one.Name, Prices: one.Prices, Limits: plan.Limits{Request: plan.DefaultRequest},
+	}
+	if err := e.SetModels([]string{one.Model}); err != nil {
 		return nil, nil, err
 	}
-	if providers != "" {
-		e.SetProviders(providers)
+	if one.Providers != "" {
+		e.SetProviders(one.Providers)
 	}
 	lib, err := library.Builtin(ctx)
 	if err != nil {
@@ -34,5 +41,5 @@ func OnePool(
 		return nil, nil, errors.Join(err, lib.Close())
 	}
 	pools.Open(lane.Options{Request: time.Duration(e.Limits.Request)})
-	return pools.ByModel[model], func() error { pools.Close(); return lib.Close() }, nil
+	return pools.ByModel[one.Model], func() error { pools.Close(); return lib.Close() }, nil
 }
