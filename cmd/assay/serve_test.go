@@ -3,9 +3,13 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -105,4 +109,46 @@ func providersFile(url, limits string) string {
 		text += "      " + m + ": {limits: " + limits + "}\n"
 	}
 	return text
+}
+
+// TestPrintedProvidersWork runs an experiment with each provider that `assay sim serve` prints, and
+// compares what it cost with the server's bill.
+func TestPrintedProvidersWork(t *testing.T) {
+	t.Parallel()
+	const tariff = "input=1.25, cached=0.125,cache_write=2,output=10"
+	server := serve(t, "--tariff", tariff, "--thinking", "reasoning_content")
+	var printed strings.Builder
+	greet(&process{out: &printed, err: io.Discard}, strings.TrimPrefix(server.url, "http://"), tariff)
+
+	dir := t.TempDir()
+	env := map[string]string{"SIM_KEY": "any"}
+	experiment := file(t, dir, "e.yaml", "models: [sim/listed]\nvariants: [optimal]\n"+
+		"tasks_per_type: 1\nproviders: providers.yaml\n")
+	all := strings.ReplaceAll(printed.String(), "\n  # ", "\n  ")
+	head, all, _ := strings.Cut(all, "\n  rehearsal")
+	var spent float64
+	used := make(map[string]bool)
+	for i, settings := range strings.Split(all, "\n  rehearsal") {
+		text, _, _ := strings.Cut(settings, "\n  The same")
+		file(t, dir, "providers.yaml", head+"\n  rehearsal"+text+"\n")
+		store := filepath.Join(dir, fmt.Sprint(i)+".db")
+		must(t, env, "run", experiment, "--store", store, "--display", "none")
+		for _, a := range attempts(t, store) {
+			spent += a.CostUSD
+			used[a.Lane] = true
+		}
+	}
+	lanes := []string{
+		"rehearsal-anthropic/SIM_KEY/sim-listed-4", "rehearsal-azure/SIM_KEY/sim-listed-2",
+		"rehearsal-gemini/SIM_KEY/sim-listed-5", "rehearsal-responses/SIM_KEY/sim-listed-3",
+		"rehearsal/SIM_KEY/sim/listed",
+	}
+	if got := slices.Sorted(maps.Keys(used)); !slices.Equal(got, lanes) {
+		t.Errorf("attempts on %q, want %q", got, lanes)
+	}
+	bill := server.stats(t).Bills[sim.Listed]
+	if bill.CachedTokens == 0 {
+		t.Errorf("nothing is cached: %+v", bill)
+	}
+	agree(t, "every run", spent, bill.MicroUSD)
 }

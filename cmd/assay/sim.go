@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/assay-eval/assay/internal/model/protocol"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/model/simserver"
 	"github.com/assay-eval/assay/internal/task/library"
@@ -28,6 +31,7 @@ type simFlags struct {
 	headers string
 	waits   string
 	think   string
+	tariff  string
 }
 
 func newSim(p *process) *cobra.Command {
@@ -54,7 +58,7 @@ think. Use it to rehearse an experiment before paying for it.
 
 A model's deployment can be written with dashes and a number: sim-optimal-2 is a second
 deployment of sim/optimal and has its own limits. GET /stats returns counters of the
-requests.
+requests, and with --tariff what each model has cost.
 
 Limits: concurrency, rpm, rpd, tpm, itpm, otpm. They hold in every span of a minute, and rpd
 in every span of a day.
@@ -63,7 +67,8 @@ Faults: ` + wrapped(simserver.FaultKinds()) + `.`,
 		Example: `  assay sim serve
   assay sim serve --limit rpm=600,concurrency=8 --limit sim/optimal:rpm=60
   assay sim serve --limit tpm=200000 --limit-headers none --retry-after silent
-  assay sim serve --latency 800ms --fault hang=1% --fault 500=3% --fault 429=3%`,
+  assay sim serve --latency 800ms --fault hang=1% --fault 500=3% --fault 429=3%
+  assay sim serve --tariff input=1.25,cached=0.125,output=10`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveSim(cmd.Context(), p, f) },
 	}
@@ -82,6 +87,9 @@ Faults: ` + wrapped(simserver.FaultKinds()) + `.`,
 	cmd.Flags().StringVar(&f.think, "thinking", simserver.ThinkingNone,
 		"let the models think and insist on their thoughts; the style is for chat completions: "+
 			strings.Join(simserver.ThinkingStyles(), ", "))
+	cmd.Flags().StringVar(&f.tariff, "tariff", "",
+		"`prices` in dollars per million tokens: input=N,output=N,cached=N,cache_write=N; with "+
+			"cached, the server caches prompts")
 	choice(cmd, "thinking", simserver.ThinkingStyles()...)
 	choice(cmd, "limit-headers", simserver.HeaderStyles()...)
 	choice(cmd, "retry-after", simserver.RetryAfters()...)
@@ -132,6 +140,12 @@ func (f simFlags) config(p *process) (simserver.Config, error) {
 		}
 		cfg.Faults = append(cfg.Faults, x)
 	}
+	if f.tariff != "" {
+		var err error
+		if cfg.Tariff, err = simserver.ParseTariff(f.tariff); err != nil {
+			return cfg, usageError("--tariff: %w", err)
+		}
+	}
 	for _, name := range f.keys {
 		value, ok := p.env(name)
 		if !ok || value == "" {
@@ -168,7 +182,7 @@ func serveSim(ctx context.Context, p *process, f simFlags) error {
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
-	greet(p, listener.Addr().String())
+	greet(p, listener.Addr().String(), f.tariff)
 	select {
 	case err = <-failed:
 	case <-p.signals:
@@ -182,19 +196,61 @@ func serveSim(ctx context.Context, p *process, f simFlags) error {
 	stats := handler.Stats()
 	fmt.Fprintf(p.err, "%d requests, %d over a limit, at most %d at once\n",
 		stats.Requests, stats.OverLimit, stats.MaxInFlight)
+	for _, model := range slices.Sorted(maps.Keys(stats.Bills)) {
+		fmt.Fprintf(p.err, "%s cost $%.6f\n", model, float64(stats.Bills[model].MicroUSD)/1e6)
+	}
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
 	return err
 }
 
-// greet prints a providers file that works.
-func greet(p *process, addr string) {
+// A spokenProtocol is one of the server's, with the part of its base URL after the address and
+// further settings.
+type spokenProtocol struct{ name, path, more string }
+
+// spoken lists the protocols of the server. The first one is the default.
+var spoken = []spokenProtocol{
+	{protocol.OpenAI, "/v1", ""},
+	{protocol.Azure, "", "    api_version: 2024-10-21\n"},
+	{protocol.Responses, "/v1", ""},
+	{protocol.Anthropic, "", ""},
+	{protocol.Gemini, "/v1beta", ""},
+}
+
+// greet prints a providers file that works. It has every protocol, all but the first in comments.
+func greet(p *process, addr, tariff string) {
 	fmt.Fprintf(p.err, "serving simulated models on http://%s; Ctrl-C stops the server\n"+
 		"export SIM_KEY=any, and use this as a providers file:\n\n", addr)
-	fmt.Fprintf(p.out, "providers:\n  rehearsal:\n    base_url: http://%s/v1\n"+
-		"    keys: [SIM_KEY]\n    models:\n", addr)
-	for _, m := range sim.Names {
-		fmt.Fprintf(p.out, "      %s: {}\n", m)
+	price := ""
+	if tariff != "" {
+		price = "price: {" + strings.NewReplacer(" ", "", "=", ": ", ",", ", ").Replace(tariff) + "}"
 	}
+	fmt.Fprintf(p.out, "providers:\n  rehearsal:\n%s", spoken[0].settings(addr, func(string) string {
+		return price
+	}))
+	fmt.Fprint(p.out, "  # The same models over other protocols. Their deployments have limits of "+
+		"their own.\n")
+	for i, r := range spoken[1:] {
+		text := fmt.Sprintf("  rehearsal-%s:\n", r.name) +
+			r.settings(addr, func(model string) string {
+				own := fmt.Sprintf("deployments: [%s-%d], serves: [%s]",
+					strings.ReplaceAll(model, "/", "-"), i+2, model)
+				return strings.TrimSuffix(own+", "+price, ", ")
+			})
+		for line := range strings.Lines(text) {
+			fmt.Fprint(p.out, "  # "+strings.TrimPrefix(line, "  "))
+		}
+	}
+}
+
+// settings returns the settings of a provider, and model returns those of a model.
+func (r spokenProtocol) settings(addr string, model func(name string) string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "    protocol: %s\n    base_url: http://%s%s\n%s    keys: [SIM_KEY]\n    models:\n",
+		r.name, addr, r.path, r.more)
+	for _, m := range sim.Names {
+		fmt.Fprintf(&b, "      %s: {%s}\n", m, model(m))
+	}
+	return b.String()
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"math"
+	"strconv"
 
 	"github.com/assay-eval/assay"
 )
@@ -11,6 +13,30 @@ import (
 // A Tariff is what a server charges, in millionths of a dollar for a million tokens. Without the
 // price of a cache, prompts are not cached.
 type Tariff struct{ Input, Cached, CacheWrite, Output int64 }
+
+// ParseTariff parses a tariff such as "input=1.25,cached=0.125,output=10", in dollars for a million
+// tokens.
+func ParseTariff(s string) (Tariff, error) {
+	var t Tariff
+	names := []string{"input", "cached", "cache_write", "output"}
+	fields := map[string]*int64{
+		"input": &t.Input, "cached": &t.Cached, "cache_write": &t.CacheWrite, "output": &t.Output,
+	}
+	const example = "tariffs look like input=1.25,cached=0.125,output=10"
+	err := eachSetting(s, names, example, func(name, value string) error {
+		const most = 1e6
+		usd, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(usd >= 0 && usd <= most) {
+			return fmt.Errorf("%s is %q, not a number from 0 to 1000000", name, value)
+		}
+		*fields[name] = int64(math.Round(usd * 1e6))
+		return nil
+	})
+	if err != nil {
+		return Tariff{}, fmt.Errorf("tariff %q: %w", s, err)
+	}
+	return t, nil
+}
 
 // A Bill is what the requests for one model cost, computed in whole numbers only.
 type Bill struct {

@@ -1,6 +1,7 @@
 package simserver
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,5 +50,27 @@ func TestPrefixesAreCached(t *testing.T) {
 	want := [][2]int{{0, 1000}, {1000, 0}, {partly, 1000 - partly}, {0, 1000}}
 	if diff := cmp.Diff(want, got); diff != "" || partly < 400 || partly > 800 {
 		t.Errorf("cached and written (-want +got):\n%s", diff)
+	}
+}
+
+func TestParseTariff(t *testing.T) {
+	t.Parallel()
+	got, err := ParseTariff(" input=1.25, cached=0.125,output=10")
+	if want := (Tariff{Input: 1_250_000, Cached: 125_000, Output: 10_000_000}); err != nil ||
+		got != want {
+		t.Errorf("ParseTariff() = %+v, %v, want %+v", got, err, want)
+	}
+	for text, want := range map[string]string{
+		"1.25":             `tariff "1.25": "1.25" has no value`,
+		"imput=1":          "did you mean input?",
+		"input=1,input=2":  "input is set twice",
+		"output=-1":        `output is "-1", not a number from 0 to 1000000`,
+		"output=NaN":       `output is "NaN"`,
+		"output=1e7":       `output is "1e7"`,
+		"cache_write=free": `cache_write is "free"`,
+	} {
+		if _, err := ParseTariff(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseTariff(%q) fails with %v, want %q", text, err, want)
+		}
 	}
 }

@@ -34,6 +34,15 @@ func dialects(cfg *Config) []dialect {
 	return []dialect{chat{cfg.Thinking}, azure{chat{cfg.Thinking}}, responses{}, anthropic{}, gemini{}}
 }
 
+// reportsCacheWrites reports whether replies say how much input was written to a cache.
+func reportsCacheWrites(d dialect) bool {
+	switch d.(type) {
+	case anthropic, responses:
+		return true
+	}
+	return false
+}
+
 // A prompt is a request in neutral form. The State of its messages is their thought.
 type prompt struct {
 	deployment string

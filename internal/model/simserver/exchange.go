@@ -180,6 +180,9 @@ func (x *exchange) answer() {
 		body.Usage = resp.Usage.Add(assay.Usage{OutputTokens: tokens, ReasoningTokens: tokens})
 	}
 	body.Usage = x.server.cached(x.req, body.Usage)
+	if !reportsCacheWrites(x.dialect) {
+		body.Usage.CacheWriteTokens = 0 // so they cost as much as other input
+	}
 	x.server.stats.charge(x.req.Model, x.server.cfg.Tariff, body.Usage)
 	x.used = cost{body.Usage.InputTokens, body.Usage.OutputTokens}
 	x.server.stats.tokens(body.Usage.InputTokens, body.Usage.OutputTokens)

@@ -44,29 +44,44 @@ func ParseLimit(s string) (Limit, error) {
 		"tpm": &l.TPM, "itpm": &l.ITPM, "otpm": &l.OTPM,
 		"concurrency": &l.Concurrency,
 	}
-	for setting := range strings.SplitSeq(settings, ",") {
-		name, value, ok := strings.Cut(setting, "=")
-		name = strings.TrimSpace(name)
-		if !ok {
-			return Limit{}, fmt.Errorf("limit %q: %q has no value\n"+
-				"hint: limits look like rpm=600,tpm=200000,concurrency=5", s, setting)
-		}
-		field, ok := fields[name]
-		if !slices.Contains(limitNames(), name) {
-			return Limit{}, fmt.Errorf("limit %q: %w", s, unknown("name", name, limitNames()))
-		}
-		if !ok {
-			return Limit{}, fmt.Errorf("limit %q: %s is set twice", s, name)
-		}
-		n, err := strconv.Atoi(strings.TrimSpace(value))
+	const example = "limits look like rpm=600,tpm=200000,concurrency=5"
+	err := eachSetting(settings, limitNames(), example, func(name, value string) error {
+		n, err := strconv.Atoi(value)
 		if err != nil || n < 1 {
-			return Limit{}, fmt.Errorf(
-				"limit %q: %s is %q, not a whole number above 0", s, name, value)
+			return fmt.Errorf("%s is %q, not a whole number above 0", name, value)
 		}
-		*field = n
-		delete(fields, name)
+		*fields[name] = n
+		return nil
+	})
+	if err != nil {
+		return Limit{}, fmt.Errorf("limit %q: %w", s, err)
 	}
 	return l, nil
+}
+
+// eachSetting calls set for each setting in a list such as "rpm=600,tpm=200000". A name may occur
+// once.
+func eachSetting(
+	list string, names []string, example string, set func(name, value string) error,
+) error {
+	seen := make(map[string]bool)
+	for setting := range strings.SplitSeq(list, ",") {
+		name, value, ok := strings.Cut(setting, "=")
+		name = strings.TrimSpace(name)
+		switch {
+		case !ok:
+			return fmt.Errorf("%q has no value\nhint: %s", setting, example)
+		case !slices.Contains(names, name):
+			return unknown("name", name, names)
+		case seen[name]:
+			return fmt.Errorf("%s is set twice", name)
+		}
+		seen[name] = true
+		if err := set(name, strings.TrimSpace(value)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l Limit) check() error {
