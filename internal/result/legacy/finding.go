@@ -35,10 +35,12 @@ const (
 	unknownType      = "unknown_task_type"
 	doubledCounts    = "doubled_counts"
 	partlyDoubled    = "partly_doubled_counts"
+	perhapsDoubled   = "perhaps_doubled_counts"
 	totalMismatch    = "total_mismatch"
 	successMismatch  = "success_mismatch"
 	errorsMismatch   = "errors_mismatch"
 	rateMismatch     = "rate_mismatch"
+	coverageBelow    = "coverage_below_full"
 	missingField     = "missing_field"
 	nullField        = "null_field"
 	notANumber       = "not_a_number"
@@ -69,10 +71,18 @@ var meanings = []struct{ kind, text string }{
 	{unknownType, "a task type that the original does not have"},
 	{doubledCounts, "all tests of a leaf counted twice"},
 	{partlyDoubled, "some tests of a leaf counted twice"},
+	{
+		perhapsDoubled,
+		"a leaf whose own fields cannot tell whether tests were counted twice",
+	},
 	{totalMismatch, "total is not success + failed"},
 	{successMismatch, "success is not full + partial success"},
 	{errorsMismatch, "errors do not add up to the tests without full success"},
 	{rateMismatch, "rates that do not follow from the leaf's counts"},
+	{
+		coverageBelow,
+		"a mean coverage below the share of full successes, so some of them lack required tools",
+	},
 	{missingField, "missing fields"},
 	{nullField, "fields that are null"},
 	{notANumber, "fields without a finite number or a valid count"},
@@ -95,6 +105,7 @@ const (
 	notUsable = "kept as stored; not usable"
 	asStored  = "kept as stored"
 	corrected = "corrected next to the stored counts"
+	assumed   = "assumed to be counted twice, next to the stored counts"
 	derived   = "not used; sums are computed from the leaves"
 	apart     = "kept separate; names are never merged"
 	leftOut   = "left out"

@@ -47,7 +47,7 @@ func (r *reader) leaf(p place, n *node) {
 	a.fill(values)
 	full, known := fullOf(values, missing)
 	values["full_success"] = full
-	switch field := lacks(missing); {
+	switch field := lacks(n, missing); {
 	case field != "":
 		a.Reason = field + " is unknown"
 	case !known:
@@ -59,16 +59,24 @@ func (r *reader) leaf(p place, n *node) {
 		a.block(reason)
 	}
 	r.checkRates(p, values, missing)
+	if !slices.Contains(missing, coverageField) {
+		r.checkCoverage(p, &a)
+	}
 	r.leaves = append(r.leaves, leaf{aggregate: len(r.db.Aggregates), counts: countsOf(values)})
 	r.db.Aggregates = append(r.db.Aggregates, a)
 }
 
 // needed are the fields that are required to check counts.
-var needed = []string{"total", "success", "partial", "failed", "total_errors"}
+var needed = []string{"total", "success", "partial", "failed", errorsField}
 
-func lacks(missing []string) string {
+// errorsField counts tests with an error. The original created it at the first
+// one, so a leaf without it has none.
+const errorsField = "total_errors"
+
+// lacks returns a needed field that is unknown, or "".
+func lacks(n *node, missing []string) string {
 	for _, f := range needed {
-		if slices.Contains(missing, f) {
+		if slices.Contains(missing, f) && !(f == errorsField && n.get(f) == nil) {
 			return f
 		}
 	}
@@ -220,6 +228,11 @@ const (
 	// between f + p and twice that, and failed between e - p and twice that.
 	// Some tests were counted twice, but n is correct whichever they were.
 	PartlyDoubled Rule = "partly_doubled"
+	// PerhapsDoubled: success = f = p = 0, and total = failed is above e and at
+	// most 2e. Tests were counted twice, or some failures have no category. The
+	// leaf's fields cannot tell, but elsewhere in such files they were counted
+	// twice, so n = e is used, which may be too small. The rates are 0 anyway.
+	PerhapsDoubled Rule = "perhaps_doubled"
 )
 
 // judge decides which counts of a leaf are usable.
@@ -259,6 +272,13 @@ func (r *reader) judge(p place, a *Aggregate, full int) {
 			"n = full_success + total_errors"
 		r.find(p, partlyDoubled, totals(a.Stored), totals(once), corrected,
 			"some tests are counted twice: full_success + total_errors is %d", once.Total)
+	case rule == PerhapsDoubled:
+		a.Corrected = &once
+		a.Reason = "no test succeeded, so the leaf's fields cannot tell whether tests are counted " +
+			"twice or failures have no category; n = total_errors may be too small"
+		r.find(p, perhapsDoubled, totals(a.Stored), totals(once), assumed,
+			"%d failures have %d errors: tests are counted twice, or failures have no category",
+			c.Failed, c.Errors)
 	default:
 		a.Reason = "the counts contradict each other"
 	}
@@ -279,6 +299,8 @@ func ruleOf(c, once Counts, classified int) Rule {
 		return Unclassified
 	case !evident:
 		return ""
+	case once.Success == 0 && c.Success == 0 && within(c.Failed, once.Failed):
+		return PerhapsDoubled
 	case c.Success == 2*once.Success && c.Failed == 2*once.Failed:
 		return Doubled
 	case within(c.Success, once.Success) && within(c.Failed, once.Failed):
@@ -294,7 +316,7 @@ func (r *reader) contradictions(p place, c Counts, classified int, rule Rule) {
 	if rule == "" {
 		done = notUsable
 	}
-	twice := rule == Doubled || rule == PartlyDoubled
+	twice := rule == Doubled || rule == PartlyDoubled || rule == PerhapsDoubled
 	if want := c.Success + c.Failed; c.Total != want {
 		r.find(p, totalMismatch, fmt.Sprint("total ", c.Total), fmt.Sprint("total ", want), done,
 			"success %d and failed %d add up to %d", c.Success, c.Failed, want)
@@ -313,6 +335,29 @@ func (r *reader) contradictions(p place, c Counts, classified int, rule Rule) {
 		r.find(p, errorsMismatch, fmt.Sprint("total_errors ", c.Errors),
 			fmt.Sprint("total_errors ", classified), done,
 			"the categories add up to %d", classified)
+	}
+}
+
+// coverageField is a leaf's mean coverage.
+const coverageField = "tool_coverage_rate"
+
+// checkCoverage reports a mean coverage below the share of full successes. By
+// the original's paper these have a coverage of 1 each, but its batch runner
+// also called episodes full successes that lack required tools.
+func (r *reader) checkCoverage(p place, a *Aggregate) {
+	c := a.Stored
+	if a.Corrected != nil {
+		c = *a.Corrected
+	}
+	if a.Rule == "" || c.Total == 0 {
+		return
+	}
+	share := float64(c.Full) / float64(c.Total)
+	if got := a.Averages.Coverage; got < share && !near(got, share) {
+		r.find(p, coverageBelow, coverageField+" "+decimals(got), "at least "+decimals(share),
+			"kept as stored; not used",
+			"%d of %d tests are full successes, but the mean coverage is only %.3f, "+
+				"so some of them lack required tools", c.Full, c.Total, got)
 	}
 }
 

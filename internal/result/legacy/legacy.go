@@ -13,7 +13,8 @@
 // marked as not usable.
 //
 // Files that the package writes are derived from attempts. Read has no findings
-// about them unless names or reliabilities differ from the original's.
+// about them unless names or reliabilities differ from the original's, or the
+// batch runner's rule makes full successes of episodes that lack required tools.
 package legacy
 
 import (

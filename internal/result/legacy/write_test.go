@@ -101,6 +101,10 @@ func random(pick func(n int) int, id string, cell assay.Cell) assay.Attempt {
 			QualityScore: float64(pick(101)) / 100, FinalScore: float64(pick(101)) / 100,
 		}
 	}
+	if a.Pilot == nil && a.Level == assay.FullSuccess ||
+		a.Pilot != nil && a.Pilot.Batch == assay.FullSuccess {
+		a.Coverage = 1
+	}
 	if pick(5) == 0 {
 		a.Outcome, a.FaultKind = assay.Outcome{}, assay.FaultKinds[pick(len(assay.FaultKinds))]
 	}
@@ -473,12 +477,12 @@ func TestGroupNamesAreUnique(t *testing.T) {
 			assay.Cell{
 				Model: "m", Variant: "baseline", Difficulty: "easy", TaskType: "a_b",
 				Reliability: .8,
-			}, assay.FullSuccess, ""),
+			}, assay.Failure, assay.CategoryOther),
 		outcome("2",
 			assay.Cell{
 				Model: "m_a", Variant: "baseline", Difficulty: "easy", TaskType: "b",
 				Reliability: .8,
-			}, assay.FullSuccess, ""),
+			}, assay.Failure, assay.CategoryOther),
 	}
 	db := read(t, written(t, attempts))
 	got := make(map[string]bool)

@@ -35,13 +35,16 @@ func otherOf(i legacy.Import) report.Other {
 	}
 	sums := make(map[key]*sum)
 	var order []key
-	unusable := 0
+	unusable, assumed := 0, 0
 	for n := range i.Aggregates {
 		a := &i.Aggregates[n]
 		counts, ok := a.Counts()
 		if !ok {
 			unusable++
 			continue
+		}
+		if a.Rule == legacy.PerhapsDoubled {
+			assumed++
 		}
 		k := key{a.Model, a.Variant, a.Difficulty, a.Reliability}
 		if sums[k] == nil {
@@ -58,6 +61,10 @@ func otherOf(i legacy.Import) report.Other {
 		Note: fmt.Sprintf("Counts are pooled over task types. "+
 			"%d of %d aggregates are not usable and left out; %d contradictions were found in the file (SHA-256 %s…).",
 			unusable, len(i.Aggregates), len(i.Findings), i.SHA256[:12]),
+	}
+	if assumed > 0 {
+		o.Note += fmt.Sprintf(" %d aggregates without a success are assumed to count every test "+
+			"twice, but their own fields cannot tell; n may be up to twice as large.", assumed)
 	}
 	for _, k := range order {
 		s := sums[k]

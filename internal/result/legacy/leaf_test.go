@@ -1,0 +1,94 @@
+package legacy_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/assay-eval/assay/internal/result/legacy"
+)
+
+// TestPerfectLeafHasNoErrors reads leaves without total_errors, which the original created at the
+// first error.
+func TestPerfectLeafHasNoErrors(t *testing.T) {
+	t.Parallel()
+	const counted = `"total": %d, "success": %d, "partial": 0, "failed": %d, "full_success": %d`
+	once := legacy.Counts{Total: 10, Success: 10, Full: 10}
+	for name, tt := range map[string]struct {
+		leaf   string
+		rule   legacy.Rule
+		counts legacy.Counts
+	}{
+		"counted once":  {fmt.Sprintf(counted, 10, 10, 0, 10), legacy.AsStored, once},
+		"counted twice": {fmt.Sprintf(counted, 20, 20, 0, 10), legacy.Doubled, once},
+		"no success":    {fmt.Sprintf(counted, 10, 0, 10, 0), "", legacy.Counts{}},
+		"null": {
+			fmt.Sprintf(counted, 10, 10, 0, 10) + `, "total_errors": null`,
+			"",
+			legacy.Counts{},
+		},
+		"a text": {
+			fmt.Sprintf(counted, 10, 10, 0, 10) + `, "total_errors": "0"`,
+			"",
+			legacy.Counts{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := read(t, file(tt.leaf)).Aggregates[0]
+			counts, usable := a.Counts()
+			if a.Rule != tt.rule || counts != tt.counts || usable != (tt.rule != "") {
+				t.Errorf("rule %q, counts %+v, want %q and %+v: %s",
+					a.Rule, counts, tt.rule, tt.counts, a.Reason)
+			}
+		})
+	}
+}
+
+// TestDoublingThatLeavesCannotTell reads leaves without a success. Twice as many failures as errors
+// can be tests that were counted twice, or failures without a category.
+func TestDoublingThatLeavesCannotTell(t *testing.T) {
+	t.Parallel()
+	const failed = `"total": %[1]d, "success": 0, "partial": 0, "failed": %[1]d, ` +
+		`"full_success_rate": 0, "total_errors": 12, "max_turns_errors": 12`
+	for total, want := range map[int]legacy.Rule{
+		12: legacy.AsStored, 24: legacy.PerhapsDoubled, 17: legacy.PerhapsDoubled, 25: "", 11: "",
+	} {
+		db := read(t, file(fmt.Sprintf(failed, total)))
+		a := db.Aggregates[0]
+		said := slices.Contains(leafFindings(db), "perhaps_doubled_counts") &&
+			strings.Contains(a.Reason, "cannot tell")
+		if a.Rule != want || said != (want == legacy.PerhapsDoubled) {
+			t.Errorf("%d failures: rule %q (%s) with findings %v, want %q",
+				total, a.Rule, a.Reason, leafFindings(db), want)
+		}
+		if c, ok := a.Counts(); ok && (c.Total != 12 || c.Failed != 12 || c.Full != 0) {
+			t.Errorf("%d failures: counts %+v, want 12 failures", total, c)
+		}
+	}
+}
+
+// TestCoverageBelowFullSuccesses checks that a mean coverage below the share of full successes is
+// found, in counts that are corrected, too.
+func TestCoverageBelowFullSuccesses(t *testing.T) {
+	t.Parallel()
+	twice := []string{
+		`"total": 10`, `"total": 20`, `"success": 7`, `"success": 14`, `"failed": 3`, `"failed": 6`,
+	}
+	for coverage, want := range map[string]bool{
+		"0.5": false, "0.4": false, "0.39": true, "0": true, `"x"`: false,
+	} {
+		set := []string{`"tool_coverage_rate": 0.5`, `"tool_coverage_rate": ` + coverage}
+		for _, edits := range [][]string{set, slices.Concat(set, twice)} {
+			db := read(t, file(edit(t, good, edits...)))
+			if got := slices.Contains(leafFindings(db), "coverage_below_full"); got != want {
+				t.Errorf("coverage %s of 4 full successes in 10 tests: found %v, want %v",
+					coverage, got, want)
+			}
+			if a := db.Aggregates[0]; !a.Usable {
+				t.Errorf("coverage %s: the counts are not usable: %s", coverage, a.Reason)
+			}
+		}
+	}
+}
