@@ -120,7 +120,16 @@ const simHelp = `Built-in models, which need no key:
   sim/obedient  follows the plan to the letter, including its arguments
   sim/searcher  searches for tools until its turns run out
   sim/mute      never calls a tool
-Without a plan, optimal, listed and obedient guess the tools from the description.
+  sim/batcher   is sim/optimal with several calls in a reply when that costs nothing
+Without a plan, these guess the tools from the description, except searcher and mute.
+
+Built-in models that try to succeed without doing the task:
+  sim/alphabet  calls all tools in alphabetical order
+  sim/sprayer   searches for general words and calls what is found
+  sim/copier    repeats the whole plan to the letter, again and again
+  sim/inputs    runs the plan's tools on the task's inputs instead of results
+  sim/guesser   guesses the tools from the names of the task's inputs
+  sim/claimer   claims to be done at once
 `
 
 // completeYAML completes the name of an experiment file.

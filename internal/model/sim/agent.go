@@ -22,6 +22,13 @@ var agents = map[string]agent{
 	Searcher: (*Models).searcher,
 	Mute:     (*Models).mute,
 	Judge:    (*Models).judge,
+	Batcher:  (*Models).batcher,
+	Alphabet: (*Models).alphabet,
+	Sprayer:  (*Models).sprayer,
+	Copier:   (*Models).copier,
+	Inputs:   (*Models).onInputs,
+	Guesser:  (*Models).guesser,
+	Claimer:  (*Models).claimer,
 }
 
 // listed runs the steps in order, each until it succeeds.
@@ -35,16 +42,11 @@ func (m *Models) listed(v *view) assay.Message {
 // carryOut runs steps in order, each until it succeeds. A tool that occurs twice has to succeed
 // twice.
 func (m *Models) carryOut(v *view, steps []string) assay.Message {
-	next := 0
-	for _, c := range v.calls {
-		if c.ok && next < len(steps) && steps[next] == c.text {
-			next++
-		}
-	}
-	if next == len(steps) {
+	rest := v.rest(steps)
+	if len(rest) == 0 {
 		return done
 	}
-	return m.execute(v, steps[next])
+	return m.execute(v, rest[0])
 }
 
 // optimal follows the exact best policy for the steps, based on the tools' dependencies and the
@@ -53,6 +55,37 @@ func (m *Models) optimal(v *view) assay.Message {
 	if msg, wait := v.look(); wait {
 		return msg
 	}
+	if tool := m.best(v); tool != "" {
+		return m.execute(v, tool)
+	}
+	return done
+}
+
+// batcher follows the best policy too, and makes several calls in one reply when that costs
+// nothing: when every call that is left has to succeed.
+func (m *Models) batcher(v *view) assay.Message {
+	if msg, wait := v.look(); wait {
+		return msg
+	}
+	tool := m.best(v)
+	if tool == "" {
+		return done
+	}
+	rest := v.rest(v.steps())
+	if v.budget > 0 && len(rest) < v.budget-len(v.calls) {
+		return m.execute(v, tool)
+	}
+	var acts []act
+	earlier := v.succeeded()
+	for _, name := range rest {
+		acts = append(acts, m.act(v, name, earlier))
+		earlier = append(earlier, name)
+	}
+	return v.message(acts...)
+}
+
+// best returns the tool that the exact best policy calls next, or "".
+func (m *Models) best(v *view) string {
 	steps := v.steps()
 	problem := workflow.Problem{World: v.world(), Required: steps, Reliability: v.reliability}
 	worked := 0
@@ -63,7 +96,7 @@ func (m *Models) optimal(v *view) assay.Message {
 		}
 	}
 	if worked == len(steps) && !v.arguments {
-		return done
+		return ""
 	}
 	var history []workflow.Call
 	for _, c := range v.calls {
@@ -71,10 +104,7 @@ func (m *Models) optimal(v *view) assay.Message {
 	}
 	idle := v.turn - len(v.calls) // replies that executed nothing
 	problem.Calls = max(len(history)+1, v.limit-idle)
-	if tool := m.next(problem, history); tool != "" {
-		return m.execute(v, tool)
-	}
-	return done
+	return m.next(problem, history)
 }
 
 // expert works from the description and its knowledge of the tools, and treats a plan only as a
@@ -146,9 +176,13 @@ func (v *view) look() (assay.Message, bool) {
 
 // execute calls a tool with arguments that fit the calls so far.
 func (m *Models) execute(v *view, name string) assay.Message {
+	return v.message(m.act(v, name, v.succeeded()))
+}
+
+// act returns a call of a tool with arguments that fit the tools that succeeded earlier.
+func (m *Models) act(v *view, name string, earlier []string) act {
 	tool, _ := m.catalog.Tool(name)
-	args := workflow.Arguments(tool, v.inputs, v.succeeded())
-	return v.message(act{text: name, arguments: string(args)})
+	return act{text: name, arguments: string(workflow.Arguments(tool, v.inputs, earlier))}
 }
 
 // message writes down actions under the protocol of the conversation.

@@ -32,10 +32,24 @@ const (
 	Searcher = "sim/searcher" // searches forever
 	Mute     = "sim/mute"     // never calls a tool
 	Judge    = "sim/judge"    // only answers `assay classify`
+	Batcher  = "sim/batcher"  // follows the exact best policy with several calls in a reply
+
+	// The agents that try to succeed without doing the task; see [Gaming].
+	Alphabet = "sim/alphabet" // calls all tools in alphabetical order
+	Sprayer  = "sim/sprayer"  // searches for general words and calls what is found
+	Copier   = "sim/copier"   // repeats the whole plan, to the letter
+	Inputs   = "sim/inputs"   // runs the plan's tools on the task's inputs
+	Guesser  = "sim/guesser"  // guesses the tools from the names of the task's inputs
+	Claimer  = "sim/claimer"  // claims to be done at once
 )
 
 // Names lists the built-in models.
-var Names = []string{Listed, Optimal, Expert, Obedient, Searcher, Mute, Judge}
+var Names = slices.Concat(
+	[]string{Listed, Optimal, Expert, Obedient, Searcher, Mute, Judge, Batcher}, Gaming,
+)
+
+// Gaming lists the agents that do not do the task. A sound verdict gives them next to nothing.
+var Gaming = []string{Alphabet, Sprayer, Copier, Inputs, Guesser, Claimer}
 
 // Is reports whether a model is built in.
 func Is(model string) bool { return slices.Contains(Names, model) }

@@ -22,6 +22,7 @@ type view struct {
 	tools                     []listing // tools in the prompt
 	turn                      int       // replies so far
 	limit                     int       // replies allowed
+	budget                    int       // calls allowed, or 0 if there is no limit
 	// asked is the user's last message.
 	asked string
 	// description is the task's text, and inputs are its inputs.
@@ -337,4 +338,32 @@ func (v *view) succeeded() []string {
 		}
 	}
 	return tools
+}
+
+// rest returns the steps that have not succeeded in their order.
+func (v *view) rest(steps []string) []string {
+	for _, c := range v.calls {
+		if len(steps) > 0 && c.ok && c.text == steps[0] {
+			steps = steps[1:]
+		}
+	}
+	return steps
+}
+
+// spent reports whether there is time left for the claim only.
+func (v *view) spent() bool {
+	return v.turn >= v.limit-1 || v.budget > 0 && len(v.calls) >= v.budget
+}
+
+// hopeless reports whether a call of a tool was refused and no call has succeeded since.
+func (v *view) hopeless(tool string) bool {
+	for _, c := range slices.Backward(v.calls) {
+		switch {
+		case c.ok:
+			return false
+		case c.text == tool && c.refused:
+			return true
+		}
+	}
+	return false
 }
