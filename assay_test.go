@@ -94,6 +94,7 @@ func TestTrialIdentityCoversEveryField(t *testing.T) {
 		"protocol":   func(s *assay.Setting) { s.Protocol = "tags" },
 		"tools":      func(s *assay.Setting) { s.Tools = "listed" },
 		"turns":      func(s *assay.Setting) { s.Turns = 11 },
+		"calls":      func(s *assay.Setting) { s.Calls = 11 },
 		"max_tokens": func(s *assay.Setting) { n := 5; s.Sampling.MaxTokens = &n },
 
 		"sampling.seed": func(s *assay.Setting) { s.Sampling.Seed = new(int64(0)) },

@@ -35,7 +35,7 @@ const (
 	Finished      Ended = "finished"       // the model declared the task finished, validly
 	TurnLimit     Ended = "turn_limit"     // all turns were used up
 	FailureStreak Ended = "failure_streak" // the last five calls all failed
-	CallLimit     Ended = "call_limit"     // more than fifteen calls succeeded
+	CallLimit     Ended = "call_limit"     // no calls were left, or more than fifteen succeeded (pilot)
 	Loop          Ended = "loop"           // a loop rule ended the episode
 	TokenLimit    Ended = "token_limit"    // the episode used up its tokens
 	CostLimit     Ended = "cost_limit"     // the episode used up its money
@@ -80,6 +80,14 @@ type Outcome struct {
 	Efficiency float64 `json:"efficiency"`
 	// Extra counts the calls beyond the first in a reply.
 	Extra int `json:"extra_calls"`
+	// Precision is the share of the successful calls that brought the task forward, in [0,1]. It
+	// is 0 without a success.
+	Precision float64 `json:"precision"`
+	// UnwantedEffects counts the successful calls that changed something that the task did not
+	// ask for. Broken is the required tool whose first success had the wrong data or values. It
+	// is empty if there was none. Both are only known in assay-1.
+	UnwantedEffects int    `json:"unwanted_effects"`
+	Broken          string `json:"broken_lineage"`
 	// Loop is the first kind of loop that the episode got into, and LoopTurn the turn in which
 	// it began, counted from 1. Loop is empty if there was no loop.
 	Loop     LoopKind `json:"loop"`
@@ -103,13 +111,15 @@ const (
 	CategoryParameterConfig = "parameter_config" // wrong arguments; never in the pilot world
 	CategorySequenceOrder   = "sequence_order"   // right tools, wrong order
 	CategoryDependency      = "dependency"       // a tool was called before its dependencies
+	CategoryUnwantedEffect  = "unwanted_effect"  // something changed that the task did not ask for
 	CategoryOther           = "other"            // right decisions, bad luck
 )
 
 // ErrorCategories lists the error categories, in the order of tables.
 var ErrorCategories = []string{
 	CategoryToolCallFormat, CategoryTimeout, CategoryMaxTurns, CategoryToolSelection,
-	CategoryParameterConfig, CategorySequenceOrder, CategoryDependency, CategoryOther,
+	CategoryParameterConfig, CategorySequenceOrder, CategoryDependency, CategoryUnwantedEffect,
+	CategoryOther,
 }
 
 // PilotScores are the three verdicts that the 2025 original all called full success, and the
@@ -291,7 +301,7 @@ func (a *Attempt) Check() error {
 	}
 	shares := map[string]float64{
 		"coverage": a.Coverage, "adherence": a.Adherence, "efficiency": a.Efficiency,
-		"best_possible": a.Best,
+		"precision": a.Precision, "best_possible": a.Best,
 	}
 	if a.GivenAdherence != nil {
 		shares["given_adherence"] = *a.GivenAdherence

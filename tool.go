@@ -14,6 +14,9 @@ type Tool struct {
 	Errors []ToolError `json:"errors"`
 	// Dependencies are the names of tools that should have succeeded earlier.
 	Dependencies []string `json:"dependencies"`
+	// Effect says what a successful call changes, such as "sends a message". It is empty if the
+	// tool only reads.
+	Effect string `json:"effect,omitempty"`
 }
 
 // A Parameter is one argument of a [Tool]. Type is a JSON schema type.

@@ -27,10 +27,13 @@ type Cell struct {
 // A Setting holds the other conditions of a trial: the rules of its world, and how the model
 // meets them.
 type Setting struct {
-	World    string   `json:"world"`
-	Protocol string   `json:"protocol"`
-	Tools    string   `json:"tools"`
-	Turns    int      `json:"turn_limit"`
+	World    string `json:"world"`
+	Protocol string `json:"protocol"`
+	Tools    string `json:"tools"`
+	Turns    int    `json:"turn_limit"`
+	// Calls limits the calls of tools in an episode, alone or with others in one reply. 0 means
+	// no limit.
+	Calls    int      `json:"call_limit"`
 	Sampling Sampling `json:"sampling"`
 	// Tokens and USD limit an episode's tokens and dollars. 0 means no limit.
 	Tokens int     `json:"token_limit"`
@@ -136,6 +139,9 @@ func (t Trial) identity() TrialID {
 			panic("assay: sampling: " + err.Error())
 		}
 		b = append(append(append(b, "sampling "...), s...), '\n')
+	}
+	if t.Calls > 0 {
+		b = append(strconv.AppendInt(append(b, "calls "...), int64(t.Calls), 10), '\n')
 	}
 	if t.Tokens > 0 {
 		b = append(strconv.AppendInt(append(b, "tokens "...), int64(t.Tokens), 10), '\n')

@@ -45,6 +45,7 @@ var trialFields = []column{
 	float("persistence", func(a *assay.Attempt) *float64 { return &a.Persistence }),
 	float("burst", func(a *assay.Attempt) *float64 { return &a.Burst }),
 	text("loops", func(a *assay.Attempt) *string { return &a.Loops }),
+	integer("call_limit", func(a *assay.Attempt) *int { return &a.Calls }),
 }
 
 // attemptFields are the columns of the table attempts after those that place the row in its
@@ -100,6 +101,9 @@ var attemptFields = []column{
 	text("finish", func(a *assay.Attempt) *string { return &a.Finish }),
 	text("deviations", func(a *assay.Attempt) *string { return &a.Deviations }),
 	text("reported", func(a *assay.Attempt) *string { return &a.Reported }),
+	float("precision", func(a *assay.Attempt) *float64 { return &a.Precision }),
+	integer("unwanted_effects", func(a *assay.Attempt) *int { return &a.UnwantedEffects }),
+	text("broken_lineage", func(a *assay.Attempt) *string { return &a.Broken }),
 }
 
 // verdictFields are the attempt fields that [DB.Verdicts] reads.

@@ -246,6 +246,8 @@ func TestMigratedSchemaRefusesBadValues(t *testing.T) {
 		"attempts SET reasoning_tokens = -1", "attempts SET truncated = -1",
 		"attempts SET finish = NULL", "attempts SET deviations = NULL",
 		"attempts SET reported = NULL",
+		"attempts SET precision = 1.5", "attempts SET unwanted_effects = -1",
+		"attempts SET broken_lineage = NULL", "trials SET call_limit = -1",
 		"trials SET persistence = 1", "trials SET persistence = -0.5", "trials SET burst = 1",
 		"trials SET burst = -0.5",
 		"trials SET several_calls = NULL", "trials SET loops = NULL",

@@ -111,6 +111,7 @@ func think(a *assay.Attempt) {
 	a.CachedTokens, a.CacheWriteTokens, a.ReasoningTokens = 17000, 2000, 999
 	a.Finish, a.Truncated = "tool_calls, length", 1
 	a.Deviations, a.Reported = "no temperature", "reasoning_effort=medium"
+	a.Precision, a.UnwantedEffects, a.Broken = 0.75, 2, "data_processing_parser"
 }
 
 func pointer[T any](v T) *T { return &v }
@@ -233,7 +234,7 @@ func drawAttempt(t *rapid.T) *assay.Attempt {
 	}
 	set := assay.Setting{
 		World: draw("world"), Protocol: draw("protocol"), Tools: draw("tools"),
-		Turns:  n("turn limit"),
+		Turns: n("turn limit"), Calls: n("call limit"),
 		Tokens: n("token limit"), USD: rapid.Float64Range(0, 1e9).Draw(t, "cost limit"),
 		SeveralCalls: draw("several"), Loops: draw("loops"),
 		Persistence: rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "persistence"),
@@ -291,6 +292,7 @@ func drawOutcome(t *rapid.T, text *rapid.Generator[string]) assay.Outcome {
 		Adherence: unit("adherence"), Mistakes: n("mistakes"), Failures: n("failures"),
 		Recovered: n("recovered"),
 		Wasted:    n("wasted"), Efficiency: unit("efficiency"), Extra: n("extra"), Best: unit("best"),
+		Precision: unit("precision"), UnwantedEffects: n("unwanted"), Broken: text.Draw(t, "broken"),
 		ScoreVersion: text.Draw(t, "score"),
 	}
 	if rapid.Bool().Draw(t, "given") {

@@ -162,7 +162,7 @@ func check(a *assay.Attempt) error {
 func checkOutcome(o *assay.Outcome) error {
 	counts := []int{
 		o.Turns, o.ToolCalls, o.Assisted, o.Mistakes, o.Failures, o.Recovered, o.Wasted, o.Extra,
-		o.LoopTurn,
+		o.LoopTurn, o.UnwantedEffects,
 	}
 	switch {
 	case o.Ended != "" && !slices.Contains(ends, o.Ended):

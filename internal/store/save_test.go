@@ -72,7 +72,7 @@ func TestSaveKeepsEveryField(t *testing.T) {
 		Headers: `{"X-A":"b"}`,
 	}
 	think(settled)
-	settled.Tokens, settled.USD = 50_000, 0.125
+	settled.Calls, settled.Tokens, settled.USD = 10, 50_000, 0.125
 	settled.SeveralCalls, settled.Loops = assay.RefuseSeveral, "repeat=stop"
 	settled.Persistence, settled.Burst = 0.25, 0.5
 	settled.Pilot = pilot()
@@ -174,6 +174,9 @@ var bad = map[string]func(*assay.Attempt){
 	"given adherence -1":   func(a *assay.Attempt) { a.GivenAdherence = pointer(-1.) },
 	"given adherence NaN":  func(a *assay.Attempt) { a.GivenAdherence = pointer(math.NaN()) },
 	"efficiency above 1":   func(a *assay.Attempt) { a.Efficiency = 1.5 },
+	"precision above 1":    func(a *assay.Attempt) { a.Precision = 1.5 },
+	"negative effects":     func(a *assay.Attempt) { a.UnwantedEffects = -1 },
+	"negative call limit":  func(a *assay.Attempt) { a.Calls = -1 },
 	"best no number":       func(a *assay.Attempt) { a.Best = math.NaN() },
 	"unknown loop":         func(a *assay.Attempt) { a.Loop = "spiral" },
 	"loop without turn":    func(a *assay.Attempt) { a.LoopTurn = 0 },

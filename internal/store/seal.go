@@ -95,7 +95,7 @@ func identify(key trialKey, run string, row []any, transcript []byte) sum {
 }
 
 // isSet reports whether a value of a column differs from the column's default.
-func isSet(value any) bool { return value != "" && value != int64(0) }
+func isSet(value any) bool { return value != "" && value != int64(0) && value != 0.0 }
 
 // sealAttempt returns an attempt's seal, which covers its identity and its place in the store.
 func sealAttempt(identity sum, id, number int64) sum {

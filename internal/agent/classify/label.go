@@ -18,6 +18,7 @@ var labels = func() map[string]string {
 		assay.CategoryParameterConfig: "parameter parameter_configuration",
 		assay.CategorySequenceOrder:   "sequence order",
 		assay.CategoryDependency:      "dependencies",
+		assay.CategoryUnwantedEffect:  "effect side_effect unwanted",
 		assay.CategoryOther:           "",
 	} {
 		for _, name := range append(strings.Fields(also), category) {

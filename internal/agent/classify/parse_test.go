@@ -29,7 +29,7 @@ func TestParse(t *testing.T) {
 		{"with surrounding text", "Sure {I think}: " + plain + " Hope {this} helps! {", late},
 		{
 			"after a draft of the format",
-			`{"category": <one of the eight names>, "confidence": 0..1} so: ` + plain, late,
+			`{"category": <one of the nine names>, "confidence": 0..1} so: ` + plain, late,
 		},
 		{"after other objects", `{} {"tool": "x"} {"confidence": 1} [1] ` + plain, late},
 		{"in an object", `{"answer": ` + plain + `}`, late},
@@ -188,7 +188,7 @@ func TestAnswersReadBack(t *testing.T) {
 	})
 }
 
-// FuzzParse checks that no reply causes a panic, that an opinion is one of the eight categories
+// FuzzParse checks that no reply causes a panic, that an opinion is one of the nine categories
 // with a confidence in [0,1], and that it is parsed back unchanged.
 func FuzzParse(f *testing.F) {
 	for _, reply := range []string{

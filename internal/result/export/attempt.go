@@ -59,6 +59,9 @@ var trialColumns = []column[assay.Attempt]{
 		func(a *assay.Attempt) *string { return &a.Tools }),
 	whole("turn_limit", "Maximum number of turns in the episode.",
 		func(a *assay.Attempt) *int { return &a.Setting.Turns }),
+	whole("call_limit",
+		"Maximum number of calls of tools in the episode; 0 means no limit.",
+		func(a *assay.Attempt) *int { return &a.Setting.Calls }),
 	object("sampling",
 		"Sampling parameters of the request, a JSON object without those that were left to the "+
 			"provider.",
@@ -151,6 +154,17 @@ var outcomeColumns = ofOutcomes(
 		func(a *assay.Attempt) *float64 { return &a.Efficiency }),
 	whole("extra_calls", "Calls after the first of a reply.",
 		func(a *assay.Attempt) *int { return &a.Extra }),
+	real("precision",
+		"Share of the successful calls that brought the task forward, in [0,1]; 0 if no call "+
+			"succeeded.",
+		func(a *assay.Attempt) *float64 { return &a.Precision }),
+	whole("unwanted_effects",
+		"Successful calls that changed something that the task did not ask for; always 0 in pilot.",
+		func(a *assay.Attempt) *int { return &a.UnwantedEffects }),
+	text("broken_lineage",
+		"Required tool whose first success had the wrong data or values; empty if there was none, "+
+			"and in pilot.",
+		func(a *assay.Attempt) *string { return &a.Broken }),
 	text("loop", "Kind of the first loop in the episode; empty if there was no loop.",
 		func(a *assay.Attempt) *assay.LoopKind { return &a.Loop }),
 	whole("loop_turn", "Turn in which that loop began, from 1; 0 if there was no loop.",

@@ -1,6 +1,10 @@
 package legacy
 
-import "github.com/assay-eval/assay"
+import (
+	"slices"
+
+	"github.com/assay-eval/assay"
+)
 
 // columns are the 50 columns of the original's CSV, in its order: six for the
 // key, and the fields of a leaf.
@@ -39,9 +43,11 @@ var countFields = []string{
 	"full_success", "partial_success",
 }
 
-// categories are the error categories. The count of a category is in the field
-// with its name and errorSuffix.
-var categories = assay.ErrorCategories
+// categories are the original's error categories. The count of a category is in
+// the field with its name and errorSuffix. Categories that it did not have count
+// as other.
+var categories = slices.DeleteFunc(slices.Clone(assay.ErrorCategories),
+	func(c string) bool { return c == assay.CategoryUnwantedEffect })
 
 const errorSuffix = "_errors"
 

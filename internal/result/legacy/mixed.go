@@ -103,6 +103,7 @@ func (m *mixture) setting(a *assay.Attempt) {
 		{"protocol", a.Protocol},
 		{"tools", a.Tools},
 		{"turn_limit", strconv.Itoa(a.Setting.Turns)},
+		{"call_limit", strconv.Itoa(a.Calls)},
 		{"sampling", string(sampling)},
 		{"token_limit", strconv.Itoa(a.Tokens)},
 		{"cost_limit", real(a.USD)},

@@ -25,6 +25,7 @@ func TestMixed(t *testing.T) {
 		"protocol":      func(a *assay.Attempt) { a.Protocol = "tags" },
 		"tools":         func(a *assay.Attempt) { a.Tools = "all" },
 		"turn_limit":    func(a *assay.Attempt) { a.Setting.Turns = 20 },
+		"call_limit":    func(a *assay.Attempt) { a.Calls = 20 },
 		"sampling":      func(a *assay.Attempt) { a.Sampling.Temperature = &warm },
 		"token_limit":   func(a *assay.Attempt) { a.Tokens = 9 },
 		"cost_limit":    func(a *assay.Attempt) { a.USD = .5 },

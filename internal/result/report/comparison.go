@@ -118,6 +118,9 @@ var matched = [...]struct {
 	{"protocol", func(a *assay.Attempt) string { return a.Protocol }},
 	{"tools", func(a *assay.Attempt) string { return a.Setting.Tools }},
 	{"turn_limit", func(a *assay.Attempt) string { return fmt.Sprint(a.Setting.Turns) }},
+	{"call_limit", func(a *assay.Attempt) string {
+		return limitText(float64(a.Setting.Calls), "calls")
+	}},
 	{"token_limit", func(a *assay.Attempt) string {
 		return limitText(float64(a.Setting.Tokens), "tokens")
 	}},

@@ -1,5 +1,6 @@
 -- All kinds of tokens, why replies ended, what was asked differently from what was
--- wanted, and what endpoints reported that they used.
+-- wanted, what endpoints reported that they used, a limit of calls, and what an outcome
+-- measures of effects and data.
 --
 -- The columns are written into the text of the schema, as in 004_measures.sql. Earlier
 -- attempts have zeros and empty texts in them, and their seals cover them so: the seal of
@@ -8,6 +9,12 @@
 DROP VIEW results;
 
 PRAGMA writable_schema = ON;
+UPDATE sqlite_schema SET sql = replace(sql, '
+	loops       TEXT NOT NULL DEFAULT ''''
+) STRICT', '
+	loops       TEXT NOT NULL DEFAULT '''',
+	call_limit  INTEGER NOT NULL DEFAULT 0 CHECK (call_limit >= 0)
+) STRICT') WHERE type = 'table' AND name = 'trials';
 UPDATE sqlite_schema SET sql = replace(sql, '
 		CHECK (pilot = '''' OR json_valid(pilot)),
 	UNIQUE (trial, number),', '
@@ -19,19 +26,24 @@ UPDATE sqlite_schema SET sql = replace(sql, '
 	finish         TEXT NOT NULL DEFAULT '''',
 	deviations     TEXT NOT NULL DEFAULT '''',
 	reported       TEXT NOT NULL DEFAULT '''',
+	precision      REAL NOT NULL DEFAULT 0
+		CONSTRAINT precision_in_0_1 CHECK (precision BETWEEN 0 AND 1),
+	unwanted_effects INTEGER NOT NULL DEFAULT 0 CHECK (unwanted_effects >= 0),
+	broken_lineage TEXT NOT NULL DEFAULT '''',
 	UNIQUE (trial, number),') WHERE type = 'table' AND name = 'attempts';
 PRAGMA writable_schema = RESET;
 
 CREATE VIEW results AS
 SELECT a.id, a.trial AS trial_key, lower(hex(a.trial)) AS trial,
 	t.model, t.variant, t.severity, t.difficulty, t.task_type, t.reliability, t.task, t.task_digest, t.repeat, t.seed,
-	t.world, t.protocol, t.tools, t.turn_limit, t.sampling, t.token_limit, t.cost_limit,
+	t.world, t.protocol, t.tools, t.turn_limit, t.call_limit, t.sampling, t.token_limit, t.cost_limit,
 	t.several_calls, t.persistence, t.burst, t.loops,
 	a.number AS attempt, r.experiment, r.id AS run, a.program, a.templates, a.lane, a.served_model,
 	a.finish, a.truncated, a.deviations, a.reported,
 	a.level, a.ended, a.error_category, a.turns, a.tool_calls, a.required_tools, a.executed_tools,
 	a.coverage, a.order_correct, a.assisted,
 	a.adherence, a.given_adherence, a.mistakes, a.failures, a.recovered, a.wasted_calls, a.efficiency, a.extra_calls,
+	a.precision, a.unwanted_effects, a.broken_lineage,
 	a.loop, a.loop_turn, a.best_possible, a.pilot,
 	a.score_version, a.fault, a.fault_detail, a.parked,
 	a.requests, a.retried, a.input_tokens, a.output_tokens,
