@@ -243,7 +243,15 @@ func TestUnlike(t *testing.T) {
 	if diff := cmp.Diff(want, a.Unlike()); diff != "" {
 		t.Errorf("differences (-want +got):\n%s", diff)
 	}
-	a.Sampling = assay.Sampling{Effort: "MEDIUM", TopP: new(0.9)}
+	a.Sampling = assay.Sampling{Extra: `{"tier":"priority","top_p":0.8,"z":{}}`}
+	want = []string{"top_p 0.9 instead of 0.8", "tier flex instead of priority"}
+	if diff := cmp.Diff(want, a.Unlike()); diff != "" {
+		t.Errorf("differences (-want +got):\n%s", diff)
+	}
+	a.Sampling = assay.Sampling{
+		Effort: "MEDIUM", TopP: new(0.9), ToolChoice: "auto", Extra: `{"tier":"flex_only"}`,
+	}
+	a.Reported += ", tool_choice=none"
 	if got := a.Unlike(); got != nil {
 		t.Errorf("differences %v, want none", got)
 	}

@@ -1,6 +1,7 @@
 package assay
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -264,6 +265,11 @@ func (a *Attempt) Unlike() (differences []string) {
 		return nil
 	}
 	asked := maps.Collect(a.Sampling.Fields())
+	var extra map[string]any
+	_ = json.Unmarshal([]byte(a.Sampling.Extra), &extra) // it is empty or an object
+	for name, value := range extra {
+		asked[name] = fmt.Sprint(value)
+	}
 	for _, text := range Names(a.Reported) {
 		name, used, _ := strings.Cut(text, "=")
 		if want, ok := asked[name]; ok && !sameSetting(want, used) {
@@ -273,14 +279,16 @@ func (a *Attempt) Unlike() (differences []string) {
 	return differences
 }
 
-// sameSetting compares two spellings of a word or a number.
-func sameSetting(a, b string) bool {
-	x, errX := strconv.ParseFloat(a, 64)
-	y, errY := strconv.ParseFloat(b, 64)
+// sameSetting reports whether an endpoint used what was asked. Both are words or numbers. An
+// endpoint may choose if it is asked for "auto", and Anthropic reports the tier "standard_only" as
+// "standard".
+func sameSetting(asked, used string) bool {
+	x, errX := strconv.ParseFloat(asked, 64)
+	y, errY := strconv.ParseFloat(used, 64)
 	if errX == nil && errY == nil {
 		return math.Abs(x-y) < 1e-6 // endpoints may keep 32 bits
 	}
-	return strings.EqualFold(a, b)
+	return asked == "auto" || strings.EqualFold(strings.TrimSuffix(asked, "_only"), used)
 }
 
 // Settles reports whether the attempt ended in an outcome.

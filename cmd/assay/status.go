@@ -139,6 +139,9 @@ func writeStatus(p *process, s session.Status) {
 	for _, stop := range s.Stopped {
 		p.say("%s (%d outcomes, %d trials skipped)", stop, stop.Outcomes, stop.Skipped)
 	}
+	for _, what := range slices.Sorted(maps.Keys(s.OtherSettings)) {
+		p.say("%s, as the endpoint reported in %s", what, counted(s.OtherSettings[what], "attempt"))
+	}
 	writeParked(p, s.ParkedFor)
 	for _, name := range slices.Sorted(maps.Keys(s.Closed)) {
 		if why := s.Closed[name]; s.ParkedFor[why] == 0 { // else the line above has the reason

@@ -18,6 +18,7 @@ type completion struct {
 	Model   string      `json:"model"`
 	Choices []choice    `json:"choices"`
 	Usage   replyTokens `json:"usage"`
+	Tier    string      `json:"service_tier"`
 }
 
 type replyTokens struct {
@@ -76,7 +77,10 @@ func parseCompletion(body []byte) (*completion, error) {
 // not an object.
 func parseOddCompletion(body []byte) *completion {
 	doc := oddObject(body)
-	c := &completion{Model: oddText(doc["model"]), Usage: oddTokens(oddObject(doc["usage"]))}
+	c := &completion{
+		Model: oddText(doc["model"]), Usage: oddTokens(oddObject(doc["usage"])),
+		Tier: oddText(doc["service_tier"]),
+	}
 	for _, fields := range oddObjects(doc["choices"]) {
 		c.Choices = append(c.Choices, choice{
 			FinishReason: oddText(fields["finish_reason"]),
@@ -194,6 +198,9 @@ func (p *Provider) decode(reply *wire.Reply, c *completion, turn int, resp *assa
 		return f
 	}
 	resp.Message = m
+	if c.Tier != "" {
+		resp.Reported = map[string]string{"service_tier": p.Clean(c.Tier)}
+	}
 	return nil
 }
 

@@ -16,6 +16,8 @@ import (
 // A cell is a planned cell with the results of its trials.
 type cell struct {
 	assay.Cell
+	// sampling is that of the cell's trials, which attempts may come without.
+	sampling assay.Sampling
 	tally
 }
 
@@ -163,7 +165,7 @@ func count(
 		if !ok {
 			c = int32(len(cells))
 			index[trial.Cell] = c
-			cells = append(cells, &cell{Cell: trial.Cell})
+			cells = append(cells, &cell{Cell: trial.Cell, sampling: trial.Sampling})
 		}
 		cells[c].plan(trial.Repeat)
 		of, ok := tasks[trial.Task]
@@ -186,6 +188,7 @@ func count(
 		if settled {
 			p.cell = ^p.cell
 		}
+		a.Sampling = cells[p.cell].sampling
 		cells[p.cell].add(&a, p.task, settled)
 		if a.Settles() && !settled {
 			at := luck{cells[p.cell].Model, p.task, p.repeat}

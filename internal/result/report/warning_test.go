@@ -58,7 +58,11 @@ func fails(n, upTo int) func(int, *assay.Attempt) {
 
 func (s *scene) analyze(t testing.TB, b report.Beside) *report.Analysis {
 	t.Helper()
-	a, err := report.Design{}.Analyze("e", slices.Values(s.trials), all(s.attempts...), b)
+	verdicts := slices.Clone(s.attempts)
+	for i := range verdicts {
+		verdicts[i].Trial = assay.Trial{ID: verdicts[i].ID} // as [store.DB.Verdicts] reads them
+	}
+	a, err := report.Design{}.Analyze("e", slices.Values(s.trials), all(verdicts...), b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,11 +220,14 @@ func TestEachWarningHasItsCause(t *testing.T) {
 			scene: func(s *scene) {
 				s.play("m@high", "optimal", 20, func(i int, a *assay.Attempt) {
 					half(i, a)
-					a.Sampling.Effort, a.Reported = "high", "effort=high, service_tier=flex"
+					a.Reported = "effort=high, service_tier=flex"
 					if i > 12 {
 						a.Reported = "effort=high, effort=medium"
 					}
 				})
+				for i := range s.trials {
+					s.trials[i].Sampling.Effort = "high"
+				}
 			},
 		},
 		"many faults": {

@@ -196,6 +196,7 @@ func (s *Session) event(e engine.Event) {
 		return
 	}
 	s.noteDeviations(a)
+	s.noteOtherSettings(a)
 	if e.Kind == engine.Settled {
 		for _, stop := range s.gate.Outcome(a.Cell, a.Level, a.ErrorCategory) {
 			s.note(stop.String())
@@ -220,6 +221,21 @@ func (s *Session) noteDeviations(a *assay.Attempt) {
 		}
 		s.note("requests for " + a.Model + " differ from what the experiment asks, because the " +
 			"endpoint does not accept it: " + d)
+	}
+}
+
+// noteOtherSettings counts what an endpoint reports to have used instead of what was asked, and
+// tells the user once.
+func (s *Session) noteOtherSettings(a *assay.Attempt) {
+	for _, d := range a.Unlike() {
+		d = a.Model + ": " + d
+		s.mu.Lock()
+		s.otherSettings[d]++
+		first := s.otherSettings[d] == 1
+		s.mu.Unlock()
+		if first {
+			s.note(d + ", according to the endpoint")
+		}
 	}
 }
 

@@ -101,7 +101,9 @@ type Session struct {
 	faults   map[assay.FaultKind]int
 	replied  map[string]time.Time // by model
 	lastDone assay.TrialID
-	noted    map[string]bool // what the user knows about: faults of lanes, deviations of models
+	// otherSettings counts the attempts with a setting that the endpoint did not use as asked.
+	otherSettings map[string]int
+	noted         map[string]bool // what the user knows about: faults of lanes, deviations of models
 }
 
 // New prepares a run. It checks everything that can be checked before the store is touched.
@@ -117,8 +119,9 @@ func New(j *job.Job, o Options) (*Session, error) {
 		gate:   gate.New(j.Experiment.Budget, j.Experiment.Stop),
 		tasks:  library.NewCache(j.Library),
 		faults: make(map[assay.FaultKind]int), noted: make(map[string]bool),
-		replied: make(map[string]time.Time),
-		log:     slog.New(slog.DiscardHandler),
+		otherSettings: make(map[string]int),
+		replied:       make(map[string]time.Time),
+		log:           slog.New(slog.DiscardHandler),
 	}
 	s.meter = live.NewMeter(s.waits)
 	return s, nil

@@ -31,6 +31,8 @@ type Status struct {
 	Unplanned int `json:"unplanned"`
 	// Closed has the models and lanes that the latest run closed, with the reason.
 	Closed map[string]string `json:"closed"`
+	// OtherSettings adds up those of the summaries of all runs.
+	OtherSettings map[string]int `json:"other_settings,omitempty"`
 	// ParkedFor counts parked trials by the reason.
 	ParkedFor map[string]int `json:"-"`
 }
@@ -80,7 +82,7 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 
 	s = Status{
 		Name: e.Name, World: j.Experiment.World, Library: j.Experiment.Library,
-		Runs: len(runs), ParkedFor: make(map[string]int),
+		Runs: len(runs), ParkedFor: make(map[string]int), OtherSettings: make(map[string]int),
 	}
 	if len(runs) > 0 {
 		s.LastRun = runs[len(runs)-1]
@@ -105,7 +107,7 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 	for _, n := range counts {
 		s.Unplanned += n
 	}
-	return s, s.sum()
+	return s, s.sum(runs)
 }
 
 // cover counts a model's planned and done trials, and adds their coverage to the status.
@@ -162,10 +164,16 @@ func (s *Status) countFaults(ctx context.Context, db *store.DB, settled store.Se
 
 // sum counts pending trials and adds the models up. If the latest run had closed all lanes of a
 // model, the model's pending trials count as parked.
-func (s *Status) sum() error {
-	last, err := SummaryOf(s.LastRun)
-	if err != nil {
-		return err
+func (s *Status) sum(runs []store.Run) error {
+	var last Summary
+	var err error
+	for _, r := range runs {
+		if last, err = SummaryOf(r); err != nil {
+			return err
+		}
+		for what, n := range last.OtherSettings {
+			s.OtherSettings[what] += n
+		}
 	}
 	s.Closed = last.Closed
 	for i := range s.Models {

@@ -47,6 +47,9 @@ type Summary struct {
 	// Closed has the models whose lanes are all closed, and the closed lanes of other models, with
 	// the reason. A lane whose key or deployment was refused until the end counts as closed.
 	Closed map[string]string `json:"closed"`
+	// OtherSettings counts the attempts in which an endpoint reported another setting than was
+	// asked, by model and setting.
+	OtherSettings map[string]int `json:"other_settings,omitempty"`
 
 	Lanes []LaneSpeed `json:"lanes"`
 	// Least is the shortest time in seconds in which the requests could have been made.
@@ -148,7 +151,8 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		Settled: ran.Settled, Faulted: ran.Faulted, RequestFaults: s.faults,
 		Requests: s.requests, Tokens: s.tokens, Cost: s.cost, Wall: wall.Seconds(),
 		Stopped: ran.Stopped, NotRun: ran.Skipped, StoppedEarly: s.gate.Stops(), Closed: closed,
-		Lanes: lanes, Least: s.least().Seconds(),
+		OtherSettings: s.otherSettings,
+		Lanes:         lanes, Least: s.least().Seconds(),
 		ForecastWall: s.forecast.Wall, Forecast: s.forecast.Models,
 		Speeds: s.modelSpeeds(wall), Learned: s.learned(false), Example: s.lastDone,
 	}
