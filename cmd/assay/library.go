@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/run/validate"
 	"github.com/assay-eval/assay/internal/task/library"
 )
 
@@ -44,7 +45,7 @@ lists the tasks that it left out.`,
 					"hint: assay library import %s -o library.db", args[0])
 			}
 			opts.Tasks = args[0]
-			opts.Created = time.Now()
+			opts.Created, opts.Solvable = time.Now(), validate.Solvable
 			r, err := library.Import(cmd.Context(), opts)
 			if s := r.String(); s != "" && r.Read > 0 {
 				fmt.Fprint(p.out, s)

@@ -18,7 +18,19 @@ import (
 	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/task/library"
+	"github.com/assay-eval/assay/internal/task/workflow"
+	"github.com/assay-eval/assay/internal/task/world"
 )
+
+// Solvable reports whether some policy can fully solve a task with the required tools in the default
+// setting of experiments.
+func Solvable(catalog *assay.Catalog, required []string) bool {
+	trial := assay.Trial{
+		Cell:    assay.Cell{Reliability: 1},
+		Setting: assay.Setting{World: world.Names[0], Turns: plan.DefaultTurns},
+	}
+	return workflow.Solve(catalog, workflow.ProblemOf(&trial, required)).Success() > 0
+}
 
 // A Proof is the result of playing all tasks of a library in one world.
 type Proof struct {

@@ -1,6 +1,9 @@
 package validate
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -9,6 +12,82 @@ import (
 	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/world"
 )
+
+// TestImportAndProofAgree checks that an import finds the tasks that no policy solves when they are
+// played: here one of eleven steps.
+func TestImportAndProofAgree(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tools := make(map[string]any)
+	var names []string
+	for i := range 11 {
+		name := fmt.Sprintf("tool_%02d", i)
+		names = append(names, name)
+		tools[name] = map[string]any{
+			"description": "Does something.",
+			"returns":     []any{map[string]any{"name": "success", "type": "boolean"}},
+			"errors":      []any{map[string]any{"code": "TIMEOUT"}},
+		}
+	}
+	var tasks []assay.Task
+	for i := range 11 {
+		tasks = append(tasks, assay.Task{
+			ID: assay.TaskID(fmt.Sprint("task-", i)), Description: fmt.Sprint("Do ", i, "."),
+			Required: names[:i+1],
+		})
+	}
+	opts := library.ImportOptions{
+		Tasks: filepath.Join(dir, "tasks.json"), Tools: filepath.Join(dir, "tools.json"),
+		Out: filepath.Join(dir, "lib.db"), Solvable: Solvable,
+	}
+	write(t, opts.Tools, tools)
+	write(t, opts.Tasks, foreign(tasks))
+	report, err := library.Import(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lib, err := library.Open(t.Context(), opts.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lib.Close()
+	proof, err := Library(t.Context(), lib, world.Assay1Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := 0
+	for _, f := range report.Findings {
+		if f.Kind == library.Unsolvable {
+			counted = f.Tasks
+		}
+	}
+	if counted != proof.Unsolvable || counted == 0 || counted == len(tasks) {
+		t.Errorf("%d tasks cannot be solved by the import, %d by the proof: %+v",
+			counted, proof.Unsolvable, report.Findings)
+	}
+}
+
+// foreign returns tasks as a task file has them.
+func foreign(tasks []assay.Task) (all []map[string]any) {
+	for _, t := range tasks {
+		all = append(all, map[string]any{
+			"id": t.ID, "task_type": "simple_task", "description": t.Description,
+			"required_tools": t.Required,
+		})
+	}
+	return all
+}
+
+func write(t *testing.T, path string, content any) {
+	t.Helper()
+	text, err := json.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // TestValidateComparesOracleWithPlanner plays a library in which every task can be solved. The
 // library is not sound if the planner promises more successes than the oracle has.

@@ -36,6 +36,9 @@ type ImportOptions struct {
 	Name string
 	// Created is the library's creation time. Zero is not recorded.
 	Created time.Time
+	// Solvable reports whether some policy can fully solve a task with the required tools in the
+	// default setting of experiments. Import counts the tasks that none can solve. Nil skips that.
+	Solvable func(catalog *assay.Catalog, required []string) bool
 }
 
 // Import converts a JSON library to a library file. It reads the tasks as a stream and excludes
@@ -120,6 +123,7 @@ type importer struct {
 	catalog *assay.Catalog
 	report  Report
 	seen    map[taskKey]bool
+	doubts  *doubts
 	readErr error // ended the tasks early
 }
 
@@ -139,6 +143,7 @@ func newImporter(opts ImportOptions) (*importer, error) {
 		}
 	}
 	im := &importer{opts: opts, catalog: assay.NewCatalog(tools), seen: make(map[taskKey]bool)}
+	im.doubts = newDoubts(im)
 	im.report.Counts, im.report.Findings = []Count{}, []Finding{}
 	im.report.UnusedOfTools = unused
 	return im, nil
@@ -162,6 +167,7 @@ func (im *importer) tasks(ctx context.Context) iter.Seq2[assay.Task, error] {
 				im.report.Excluded++
 				continue
 			}
+			im.doubts.add(&t)
 			im.report.count(t)
 			im.report.leaveOut(e)
 			if !yield(t, nil) {
@@ -206,6 +212,7 @@ func (im *importer) keeps(e entry, t assay.Task) bool {
 	im.checkRequired(t, note)
 	if keep {
 		im.checkOrder(t, note)
+		im.checkDoubts(e, t, note)
 	}
 	return keep
 }
@@ -293,8 +300,21 @@ func (im *importer) checkOrder(t assay.Task, note noter) {
 	}
 }
 
+// checkDoubts records a difficulty that other fields contradict, and a task that no policy solves.
+func (im *importer) checkDoubts(e entry, t assay.Task, note noter) {
+	if e.clash != "" {
+		note(DifficultyClash, func() string { return e.clash })
+	}
+	if !im.doubts.solves(&t) {
+		note(Unsolvable, func() string {
+			return "requires " + strings.Join(t.Required, ", ")
+		})
+	}
+}
+
 // finished returns the sorted report.
 func (im *importer) finished() Report {
+	im.doubts.report(&im.report)
 	r := im.report
 	sortCounts(r.Counts)
 	r.Unused.sort()

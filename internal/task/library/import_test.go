@@ -72,6 +72,12 @@ func TestImportOfTheOriginal630(t *testing.T) {
 	if diff := cmp.Diff(wantGaps, report.Gaps); diff != "" {
 		t.Errorf("gaps (-want +got):\n%s", diff)
 	}
+	repeated := finding(report, library.RepeatedDescription)
+	truths := finding(report, library.SeveralTruths)
+	if repeated.Tasks != 84 || truths.Tasks != 12 || truths.Excludes {
+		t.Errorf("%d tasks share descriptions and %d of them have other truths, want 84 and 12",
+			repeated.Tasks, truths.Tasks)
+	}
 	wantCounts := []library.Count{
 		{Type: "simple_task", Difficulty: "easy", Tasks: 40},
 		{Type: "basic_task", Difficulty: "easy", Tasks: 150},
@@ -146,7 +152,7 @@ const odd = `[
   {"instance_id": "order", "task_type": "api_integration", "description": "x",
    "inputs": [1], "expected_outputs": null,
    "required_tools": ["network_fetcher", "data_processing_validator", "data_processing_parser"]},
-  {"instance_id": "gap", "task_type": "api_integration", "description": "x",
+  {"instance_id": "gap", "task_type": "api_integration", "description": "y",
    "required_tools": ["network_poster"]},
   {"task_type": "simple_task", "description": "x", "required_tools": ["utility_cache"]},
   {"id": "shape", "description": 7},

@@ -14,7 +14,7 @@ import (
 // FindingKind is a kind of problem of a task in an imported file.
 type FindingKind string
 
-// The kinds of findings. Import excludes tasks with any of them except the last.
+// The kinds of findings. Import keeps tasks that have only findings from DependencyOrder on.
 const (
 	Malformed         FindingKind = "malformed"          // not a valid task, or no ID
 	DuplicateID       FindingKind = "duplicate_id"       // same ID and difficulty as another task
@@ -25,16 +25,24 @@ const (
 	UnknownTool       FindingKind = "unknown_tool"       // requires a tool that is not registered
 	DuplicateTool     FindingKind = "duplicate_tool"     // requires a tool twice
 	DependencyOrder   FindingKind = "dependency_order"   // a dependency is not required earlier
+	DifficultyClash   FindingKind = "difficulty_clash"   // fields contradict each other
+
+	RepeatedDescription FindingKind = "repeated_description" // several tasks have it
+	SeveralTruths       FindingKind = "several_truths"       // same description, other tools
+	Unsolvable          FindingKind = "unsolvable"           // no policy can solve it
 )
 
 // findingKinds lists the kinds in the order of a report.
 var findingKinds = []FindingKind{
 	Malformed, DuplicateID, UnknownType, InvalidDifficulty, EmptyDescription,
-	NoRequiredTools, UnknownTool, DuplicateTool, DependencyOrder,
+	NoRequiredTools, UnknownTool, DuplicateTool, DependencyOrder, DifficultyClash,
+	RepeatedDescription, SeveralTruths, Unsolvable,
 }
 
 // Excludes reports whether Import leaves out a task with such a finding.
-func (k FindingKind) Excludes() bool { return k != DependencyOrder }
+func (k FindingKind) Excludes() bool {
+	return slices.Index(findingKinds, k) < slices.Index(findingKinds, DependencyOrder)
+}
 
 var findingTexts = map[FindingKind]string{
 	Malformed:         "not a valid task",
@@ -46,6 +54,11 @@ var findingTexts = map[FindingKind]string{
 	UnknownTool:       "unknown tool required",
 	DuplicateTool:     "tool required twice, so full coverage would be impossible",
 	DependencyOrder:   "dependency not required before the tool that needs it",
+	DifficultyClash:   "fields for the difficulty contradict each other",
+
+	RepeatedDescription: "description of another task, too",
+	SeveralTruths:       "same description as a task that requires other tools",
+	Unsolvable:          "no policy can solve it with the default world and limits",
 }
 
 // A Finding summarizes the tasks of an imported file that have the same problem. A task may belong
@@ -176,6 +189,11 @@ const maxExamples = 3
 
 // add counts a task with a problem. It calls detail only if the task becomes an example.
 func (r *Report) add(kind FindingKind, task string, detail func() string) {
+	r.addTasks(kind, 1, task, detail)
+}
+
+// addTasks counts n tasks with the same problem, of which one may become an example.
+func (r *Report) addTasks(kind FindingKind, n int, task string, detail func() string) {
 	i := 0
 	for i < len(r.Findings) && r.Findings[i].Kind != kind {
 		i++
@@ -184,7 +202,7 @@ func (r *Report) add(kind FindingKind, task string, detail func() string) {
 		r.Findings = append(r.Findings, Finding{Kind: kind, Excludes: kind.Excludes()})
 	}
 	f := &r.Findings[i]
-	f.Tasks++
+	f.Tasks += n
 	if len(f.Examples) < maxExamples {
 		f.Examples = append(f.Examples, Example{Task: task, Detail: detail()})
 	}

@@ -60,8 +60,10 @@ type entry struct {
 	number int   // from 1
 	offset int64 // where the element starts in the file
 	// unused are the fields that an import does not use, and workflow is the plan among them.
+	// clash says how another of them contradicts the difficulty; it is empty if none does.
 	unused   []string
 	workflow json.RawMessage
+	clash    string
 	// malformed is the reason why the element cannot be a task. It is empty for a task.
 	malformed string
 }
@@ -226,7 +228,7 @@ func (f *taskFile) list(visit func(entry) bool) (stopped bool, err error) {
 		e := entry{number: f.read, offset: f.offset() - int64(len(raw))}
 		e.malformed = misshapen(json.Unmarshal(raw, &e.foreignTask))
 		if e.malformed == "" {
-			e.unused, e.workflow = unused(raw)
+			e.examine(raw)
 		}
 		if !visit(e) {
 			return true, nil
@@ -236,13 +238,14 @@ func (f *taskFile) list(visit func(entry) bool) (stopped bool, err error) {
 	return false, err
 }
 
-// unused returns the names of the fields of a task that no import reads.
-func unused(task json.RawMessage) (names []string, workflow json.RawMessage) {
+// examine looks at the fields of a task that no import reads.
+func (e *entry) examine(task json.RawMessage) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(task, &fields) != nil {
-		return nil, nil
+		return
 	}
-	return unknownFields(fields, reflect.TypeFor[foreignTask]()), fields["workflow"]
+	e.unused = unknownFields(fields, reflect.TypeFor[foreignTask]())
+	e.workflow, e.clash = fields["workflow"], contradiction(e.Difficulty, fields)
 }
 
 // unknownFields returns the names of the fields that a type does not have.
