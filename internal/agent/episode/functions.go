@@ -5,6 +5,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
@@ -87,7 +88,7 @@ func schema(worldName string, t assay.Tool) json.RawMessage {
 		switch {
 		case p.Type == "array":
 			prop.Items = &struct{}{}
-		case references && spec.IsReference(p):
+		case references && policy.IsData(p):
 			prop.Properties = map[string]property{
 				spec.RefKey: {Type: "string", Description: render("reference", nil)},
 			}

@@ -181,8 +181,7 @@ func (m *Models) execute(v *view, name string) assay.Message {
 
 // act returns a call of a tool with arguments that fit the tools that succeeded earlier.
 func (m *Models) act(v *view, name string, earlier []string) act {
-	tool, _ := m.catalog.Tool(name)
-	return act{text: name, arguments: string(workflow.Arguments(tool, v.inputs, earlier))}
+	return act{text: name, arguments: string(workflow.Arguments(m.catalog, name, v.inputs, earlier))}
 }
 
 // message writes down actions under the protocol of the conversation.

@@ -173,7 +173,9 @@ func TestChoosingFunctions(t *testing.T) {
 			var args map[string]any
 			wantArgs := map[string]any{"source": "data/input.json"}
 			if want == parser { // it refers to the earlier result
-				wantArgs["options"] = map[string]any{"input": map[string]any{"ref": fetcher}}
+				wantArgs = map[string]any{
+					"data": map[string]any{"ref": fetcher}, "input_format": "json",
+				}
 			}
 			err := json.Unmarshal([]byte(got.Calls[0].Arguments), &args)
 			if err != nil || !cmp.Equal(args, wantArgs) {
@@ -202,7 +204,9 @@ func TestArgumentsFitSchema(t *testing.T) {
 			if given != p.Required {
 				t.Errorf("%s: %s is given: %v, required: %v", tool.Name, p.Name, given, p.Required)
 			}
-			types := map[string]string{"string": "string", "object": "map[string]interface {}"}
+			types := map[string]string{
+				"string": "string", "number": "float64", "object": "map[string]interface {}",
+			}
 			if given && fmt.Sprintf("%T", v) != types[p.Type] {
 				t.Errorf("%s: %s is %v, want a %s", tool.Name, p.Name, v, p.Type)
 			}

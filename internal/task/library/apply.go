@@ -87,12 +87,14 @@ func (d *draft) applyPredict() map[string]any {
 func (d *draft) applySimulate() map[string]any {
 	d.set("measure", d.Measure)
 	d.set("runs", d.runs())
+	d.result = map[string]any{"measure": d.Measure, "runs": d.runs()}
 	return map[string]any{"runs": d.runs()}
 }
 
 func (d *draft) applyOptimize() map[string]any {
 	d.set("objective", "minimize cost")
 	d.set("limits", map[string]any{"hours": d.hours()})
+	d.result = map[string]any{"objective": "minimize cost"}
 	return map[string]any{"objective": "minimize cost"}
 }
 

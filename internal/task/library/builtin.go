@@ -13,7 +13,7 @@ import (
 )
 
 // builtinDigest is the digest of the built-in library at [GeneratorVersion].
-const builtinDigest = "27898d6a05cb938bd6a00ee0041eb126"
+const builtinDigest = "e9b0ce4e5383242ce4f07d32911c005d"
 
 // The name of a built-in library's file consists of this prefix, the digest of the file's bytes
 // when it was verified, and this suffix. The digest shows whether the file is still intact

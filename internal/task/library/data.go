@@ -59,6 +59,7 @@ type toolSpec struct {
 	Category, Operation, Description string
 
 	Parameters   []assay.Parameter
+	Effect       string // see [assay.Tool]
 	Options      string // describes the parameter "options"
 	Returns      []assay.Return
 	Metadata     string // describes the result "metadata"

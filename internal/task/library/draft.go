@@ -144,9 +144,7 @@ func (d *draft) expected() map[string]any {
 		case "errors":
 			want[r.Name] = []string{}
 		case "data":
-			want[r.Name] = map[string]any{"source": d.inputs["source"]}
-		case "transformed_data":
-			want[r.Name] = map[string]any{"format": d.out}
+			want[r.Name] = d.passes(d.tool(last.tool), n)
 		case "result":
 			want[r.Name] = d.result
 		case "metadata":
@@ -156,6 +154,22 @@ func (d *draft) expected() map[string]any {
 		}
 	}
 	return want
+}
+
+// passes returns what is known of the data that a tool passes on.
+func (d *draft) passes(tool assay.Tool, records int) map[string]any {
+	has := func(name string) bool {
+		return slices.ContainsFunc(tool.Parameters, func(p assay.Parameter) bool {
+			return p.Name == name
+		})
+	}
+	switch {
+	case has("output_format"):
+		return map[string]any{"format": d.inputs["output_format"]}
+	case has("data"):
+		return map[string]any{"records": records}
+	}
+	return map[string]any{"source": d.inputs["source"]}
 }
 
 func inWords(field string) string { return strings.ReplaceAll(field, "_", " ") }

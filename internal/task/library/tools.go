@@ -21,6 +21,7 @@ func Tools() []assay.Tool {
 			Returns:      set.returns(s),
 			Errors:       set.errors(s),
 			Dependencies: append([]string{}, s.Dependencies...),
+			Effect:       s.Effect,
 		}
 	}
 	return tools

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +27,8 @@ func pilotFile(t testing.TB, name string) string {
 	return path
 }
 
-// The tools have the original's names, types and order, but their own descriptions.
+// The tools have the original's names, order, errors and dependencies, but their own parameters,
+// results, effects and descriptions.
 func TestToolsMatchTheOriginal(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile(pilotFile(t, "tool_registry.json"))
@@ -90,15 +92,9 @@ func descriptions(t assay.Tool) []string {
 	return all
 }
 
-// mute removes the descriptions of a tool.
+// mute keeps only the parts of a tool that are the original's.
 func mute(t assay.Tool) assay.Tool {
-	t.Description = ""
-	for i := range t.Parameters {
-		t.Parameters[i].Description = ""
-	}
-	for i := range t.Returns {
-		t.Returns[i].Description = ""
-	}
+	t.Description, t.Parameters, t.Returns, t.Effect = "", nil, nil, ""
 	for i := range t.Errors {
 		t.Errors[i].Description = ""
 	}
@@ -125,12 +121,13 @@ func TestToolDescriptionsAreSentencesWithDistinctVerbs(t *testing.T) {
 func TestToolsReturnsFreshCopies(t *testing.T) {
 	t.Parallel()
 	for _, tool := range library.Tools() {
-		mute(tool)
+		clear(tool.Errors)
 		clear(tool.Dependencies)
+		clear(tool.Returns)
 		tool.Parameters[len(tool.Parameters)-1].Default.(map[string]any)["x"] = 1
 	}
 	for _, tool := range library.Tools() {
-		if d := descriptions(tool); d[len(d)-1] == "" {
+		if slices.Contains(descriptions(tool), "") {
 			t.Fatalf("%s: a caller removed the descriptions", tool.Name)
 		}
 		options := tool.Parameters[len(tool.Parameters)-1].Default

@@ -36,10 +36,22 @@ func TestAssay1Level(t *testing.T) {
 		{"a claim is needed", "read parse", "read+ parse+", partial, 1, true},
 		{"a claim before other calls does not count", "read", "read+ ! note+", partial, 1, true},
 		{
-			"others between and after", "read parse", "note+ read+ post- parse+ note+ !", full,
+			"others between", "read parse", "note+ read+ post- parse+ !", full,
 			1, true,
 		},
 		{"dependencies", "shape", "read+ parse+ shape+ !", full, 1, true},
+		{"the latest result is handed over", "read parse", "read+ parse+ read+ !", partial, 1, true},
+		{"an unneeded read before", "read", "note+ read+ !", full, 1, true},
+		{"half of the calls unneeded", "read", "note+ read+", partial, 1, true},
+		{"more than half of the calls unneeded", "read", "note+ post+ read+", failure, 1, true},
+		{"an effect", "read send", "read+ send+ !", full, 1, true},
+		{"an effect, and a read after it", "read send", "read+ send+ read+ !", full, 1, true},
+		{"an effect twice", "read send", "read+ send+ send+ !", partial, 1, true},
+		{"an effect after bad luck", "read send", "read+ send- send+ !", full, 1, true},
+		{"an effect too early", "read send", "send+ read+ send+ !", partial, 1, true},
+		{"another effect", "read", "send+ read+ !", partial, 1, true},
+		{"another effect failed", "read", "send- read+ !", full, 1, true},
+		{"data of nothing", "read trim", "read+ trim+ !", failure, .5, false},
 		{"out of order, and again in order", "read note", "note+ read+ note+ !", full, 1, true},
 		{"out of order", "read note", "note+ read+ !", partial, 1, false},
 		{
@@ -95,18 +107,26 @@ func TestAssay1Category(t *testing.T) {
 		{"as many searches as corrections", "read", ". ~ ~ .", maxTurns},
 		{"as many searches as corrections, and a claim", "read", ". ~ !", selection},
 
-		// 2. Only the claim is missing.
 		{"no claim", "read parse", "read+ parse+", maxTurns},
 		{"no claim, and other calls", "read", "read+ note+ read? note+", maxTurns},
 
-		// 3. The step succeeded too early.
+		// 2. An unwanted effect.
+		{"an effect that was not asked for", "read", "read+ send+ !", assay.CategoryUnwantedEffect},
+		{"the same effect twice", "send", "send+ send+ !", assay.CategoryUnwantedEffect},
+
+		// 3. All but the end. The claim is missing, or it handed over another result.
+		{"another result", "read", "read+ note+ !", selection},
+
+		// 4. The step succeeded too early.
 		{"all worked, in the wrong order", "read note", "note+ read+ !", order},
 		{"and then bad luck", "read note", "note+ read+ note-", order},
 		{"and then mistakes", "read note", "note+ read+ note? note?", order},
 		{"and one is still left out", "read note post", "note+ read+ !", order},
 		{"as a dependency, and then needlessly", "parse read", "read+ read+ parse+ read-", order},
 
-		// 4. Mistakes.
+		// 5. Mistakes, and wrong data or values.
+		{"wrong data", "read trim", "read+ trim+ !", config},
+		{"wrong data before a missing dependency", "read trim parse", "read+ trim+ parse<", config},
 		{"wrong arguments", "read", "read? read?", config},
 		{"wrong arguments and a claim", "read", "read? !", config},
 		{"wrong arguments for a dependency", "parse", "read? read?", config},
@@ -119,7 +139,7 @@ func TestAssay1Category(t *testing.T) {
 		{"a mistake before foreign calls", "read", "read? note+ note+", config},
 		{"a mistake before bad luck", "read", "read? read- read-", other},
 
-		// 5. The latest call of the step was a mistake.
+		// 6. The latest call of the step was a mistake.
 		{
 			"the plan in reverse, and a claim", "read parse shape", "shape< parse< read+ !",
 			dependency,
@@ -147,7 +167,7 @@ func TestAssay1Category(t *testing.T) {
 			"note+ note? read+ !", order,
 		},
 
-		// 6. A foreign tool.
+		// 7. A foreign tool.
 		{"another tool instead", "read", "note+ post+", selection},
 		{"another tool instead, by mistake", "read", "note?", selection},
 		{"another tool instead, by bad luck", "read", "note-", selection},
@@ -155,7 +175,7 @@ func TestAssay1Category(t *testing.T) {
 		{"another tool and a later one", "read parse", "parse< note+", selection},
 		{"another tool, earlier", "read parse", "note+ read- read- read+", other},
 
-		// 8. A later tool.
+		// 9. A later tool.
 		{"a later tool instead", "read note", "note+ note+", order},
 		{"a later tool instead, which builds on the step", "read parse", "parse< parse<", order},
 		{"a later tool, and a claim", "read note", "note+ !", selection},
@@ -163,7 +183,7 @@ func TestAssay1Category(t *testing.T) {
 		{"skipped one in the middle", "read note post", "read+ post+", order},
 		{"a later tool, earlier", "read note post", "post+ read- read- read+", other},
 
-		// 7 and 9. A claim.
+		// 8 and 10. A claim.
 		{"left out", "read parse", "read+ !", selection},
 		{"left out after bad luck with another", "read parse", "read- read- read+ !", selection},
 		{"left out, and the last one again", "read parse", "read+ read+ !", selection},
@@ -176,7 +196,7 @@ func TestAssay1Category(t *testing.T) {
 		{"gave up on a dependency", "parse", "read- !", other},
 		{"not again in its place", "parse read", "read+ parse+ !", order},
 
-		// 10. Cut off.
+		// 11. Cut off.
 		{"bad luck", "read", "read- read- read-", other},
 		{"bad luck until the last turn", "read parse", "read- read- read+", other},
 		{"bad luck in most turns", "read", "~ read- read-", other},
@@ -332,6 +352,7 @@ func TestAssay1Outcome(t *testing.T) {
 		Coverage: .5, Assisted: 1, ScoreVersion: score.Version(world.Assay1Name),
 		Adherence: 2. / 3, GivenAdherence: new(2. / 3),
 		Mistakes: 1, Failures: 2, Recovered: 1, Wasted: 3, Efficiency: .5, Extra: 1,
+		Precision: 2. / 3,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("outcome:\n%s", diff)
@@ -368,8 +389,8 @@ func TestAssay1Laws(t *testing.T) {
 			t.Fatalf("the stored transcript gets a different score:\n%s", cmp.Diff(o, again))
 		}
 		full, done := o.Level == assay.FullSuccess, o.Coverage == 1 && o.OrderCorrect &&
-			o.Ended == assay.Finished
-		if full != (o.ErrorCategory == "") || full != done {
+			o.Ended == assay.Finished && o.UnwantedEffects == 0
+		if full != (o.ErrorCategory == "") || full && !done {
 			t.Fatalf("level %s, category %q, coverage %v, order correct %v, ended %s",
 				o.Level, o.ErrorCategory, o.Coverage, o.OrderCorrect, o.Ended)
 		}
@@ -377,14 +398,17 @@ func TestAssay1Laws(t *testing.T) {
 		if !known || o.ErrorCategory == assay.CategoryTimeout {
 			t.Fatalf("category %q", o.ErrorCategory)
 		}
-		if o.OrderCorrect && o.Coverage != 1 || (o.Level == assay.Failure) != (o.Coverage < .6) ||
+		earned := o.Coverage >= .6 && o.Efficiency >= .5
+		if o.OrderCorrect && o.Coverage != 1 || !full && (o.Level == assay.PartialSuccess) != earned ||
 			o.Pilot != nil {
 			t.Fatalf("level %s, coverage %v, order correct %v", o.Level, o.Coverage, o.OrderCorrect)
 		}
 		is := func(categories ...string) bool {
 			return slices.Contains(categories, o.ErrorCategory)
 		}
-		if is(assay.CategoryParameterConfig, assay.CategoryDependency) && o.Mistakes == 0 ||
+		if is(assay.CategoryUnwantedEffect) != (o.UnwantedEffects > 0) ||
+			is(assay.CategoryDependency) && o.Mistakes == 0 ||
+			is(assay.CategoryParameterConfig) && o.Wasted == 0 ||
 			is(assay.CategoryToolCallFormat) && o.ToolCalls > 0 ||
 			is(assay.CategoryOther) && o.Failures == 0 {
 			t.Fatalf("category %s with %d mistakes, %d failures, %d calls",

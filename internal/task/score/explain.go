@@ -77,6 +77,7 @@ const (
 	OutOfOrder Mark = "required, out of order"
 	Repeated   Mark = "repeated" // not wanted, and it had succeeded before
 	Needless   Mark = "needless" // not wanted, not required, and new
+	Unsound    Mark = "wrong data or values"
 
 	Unlucky  Mark = "failed by chance"
 	Mistaken Mark = "a mistake"
@@ -96,7 +97,7 @@ func (j *Judge) Explain(trial *assay.Trial, task *assay.Task, tr *assay.Transcri
 	e := Explanation{Outcome: j.judge(trial, task, tr, w)}
 	d := world.Of(trial.World)
 	plan := d.Steps(j.catalog, task.Required)
-	places := e.walk(d.Course(j.catalog, task.Required), tr.Calls)
+	places := e.walk(d.Course(j.catalog, task), tr.Calls)
 	e.Plan, places = follow(task.Required, tr.Calls, places)
 	for i := range e.Path {
 		e.Path[i].Step, e.Path[i].Given = places[i], -1
@@ -125,39 +126,46 @@ func (e *Explanation) walk(c *verdict.Course, calls []assay.CallRecord) []int {
 	places, fates := make([]int, len(calls)), verdict.Fates(calls)
 	e.Path = make([]PathStep, len(calls))
 	for i, call := range calls {
+		next := c.Next
+		use := c.Step(&call)
+		isNext := next < len(c.Required) && c.Required[next] == call.Tool
 		places[i] = -1
-		if c.IsNext(call.Tool) {
-			places[i] = c.Next
+		if isNext && use != verdict.Unsound {
+			places[i] = next
 		}
-		use := c.Use(&call)
 		e.Path[i] = PathStep{
-			Turn: call.Turn, Tool: call.Tool, Mark: mark(c, use, fates[i], call.Tool),
+			Turn: call.Turn, Tool: call.Tool, Mark: Unlucky,
 			Code: call.Code, Chance: call.Chance, Luck: call.Luck,
 			Wasted:    use.Wasted(),
 			Recovered: fates[i] == verdict.Overcome,
 			Extra:     verdict.BeyondFirst(calls, i),
 		}
-		if call.OK {
-			c.Succeed(call.Tool)
+		switch {
+		case call.OK:
+			had := slices.ContainsFunc(calls[:i], func(r assay.CallRecord) bool {
+				return r.OK && r.Tool == call.Tool
+			})
+			e.Path[i].Mark = worked(use, isNext, had, slices.Contains(c.Required, call.Tool))
+		case call.Mistake:
+			e.Path[i].Mark = Mistaken
 		}
 	}
 	return places
 }
 
-// mark returns the mark of a call that comes next on the course.
-func mark(c *verdict.Course, use verdict.Use, fate verdict.Fate, tool string) Mark {
+// worked returns the mark of a call that succeeded. isNext means that its tool was the next
+// required one, had that the tool had succeeded before, and required that the task requires it.
+func worked(use verdict.Use, isNext, had, required bool) Mark {
 	switch {
-	case fate == verdict.Mistake:
-		return Mistaken
-	case fate != verdict.Worked:
-		return Unlucky
-	case use == verdict.Useful && c.IsNext(tool):
+	case use == verdict.Unsound:
+		return Unsound
+	case use == verdict.Useful && isNext:
 		return InOrder
 	case use == verdict.Useful:
 		return Dependency
-	case slices.Contains(c.Done, tool):
+	case had:
 		return Repeated
-	case slices.Contains(c.Required, tool):
+	case required:
 		return OutOfOrder
 	}
 	return Needless

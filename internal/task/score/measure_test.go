@@ -320,8 +320,8 @@ func TestWastedCallsShortenNothing(t *testing.T) {
 		if o.Wasted != wasted {
 			t.Fatalf("%v for %v: %d wasted, want %d", words, required, o.Wasted, wasted)
 		}
-		if full := g.left(at) == 0; full != (o.Level == assay.FullSuccess) {
-			t.Fatalf("%v for %v: level %s", words, required, o.Level)
+		if full := g.left(at) == 0; full != o.OrderCorrect {
+			t.Fatalf("%v for %v: order correct %v", words, required, o.OrderCorrect)
 		}
 	})
 }

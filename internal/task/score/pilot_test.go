@@ -13,15 +13,20 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/assay1"
 )
 
-// catalog has the chain read ← parse ← shape ← writer, and the tools note and post, which no other
-// tool needs. post counts as a tool that makes output.
+// catalog has the chain read ← parse ← shape ← writer, and other tools that no tool needs. post
+// counts as a tool that makes output, send changes something, and trim works on the data of read.
 var catalog = assay.NewCatalog([]assay.Tool{
-	{Name: "read"},
+	{Name: "read", Returns: []assay.Return{{Name: "data", Type: "object"}}},
 	{Name: "parse", Dependencies: []string{"read"}},
 	{Name: "shape", Dependencies: []string{"parse"}},
 	{Name: "writer", Dependencies: []string{"shape"}},
 	{Name: "note"},
 	{Name: "post"},
+	{Name: "send", Effect: "sends a message"},
+	{
+		Name: "trim", Dependencies: []string{"read"},
+		Parameters: []assay.Parameter{{Name: "data", Type: "object", Required: true}},
+	},
 })
 
 // transcript returns the transcript of an episode that the model claimed to have finished. Each
@@ -319,6 +324,7 @@ func TestPilotOutcome(t *testing.T) {
 		ExecutedTools: []string{"read", "note", "parse", "read"},
 		Coverage:      2. / 3, Assisted: 1, ScoreVersion: score.Version(world.PilotName),
 		Adherence: .5, Failures: 1, Recovered: 1, Wasted: 2, Efficiency: .6,
+		Precision: .5,
 		Pilot: &assay.PilotScores{
 			Executor: assay.PartialSuccess, Paper: assay.PartialSuccess,
 			Batch:         assay.PartialSuccess,

@@ -17,6 +17,7 @@ const (
 	Useful   Use = iota // wanted, and it succeeded
 	Unlucky             // wanted, and it failed by chance
 	Mistaken            // wanted, and it failed by the model's own mistake
+	Unsound             // wanted, but with the wrong data or values
 	Idle                // not wanted, however it went
 )
 
@@ -30,6 +31,10 @@ type Course struct {
 	// Firsts means that a required tool counts by its first success. Then no plan inserts it
 	// before its place, and if it succeeded too early, it need not succeed again.
 	Firsts bool
+	// Sound judges the data and the values of each call in turn. It reports whether they are
+	// right for any step of the plan, and for the required tool number next. If Sound is nil,
+	// they always are.
+	Sound func(call *assay.CallRecord, next int) (some, place bool)
 
 	Next int      // index of the next required tool
 	Done []string // tools that have succeeded
@@ -39,25 +44,33 @@ type Course struct {
 func (c *Course) Follow(calls []assay.CallRecord) []Use {
 	uses := make([]Use, len(calls))
 	for i := range calls {
-		uses[i] = c.Use(&calls[i])
-		if calls[i].OK {
-			c.Succeed(calls[i].Tool)
-		}
+		uses[i] = c.Step(&calls[i])
 	}
 	return uses
 }
 
-// Use returns the use of a call that comes next.
-func (c *Course) Use(call *assay.CallRecord) Use {
+// Step takes the next call and returns its use.
+func (c *Course) Step(call *assay.CallRecord) Use {
+	next := c.IsNext(call.Tool)
+	wanted := next || c.inserts(call.Tool)
+	sound, place := true, true
+	if c.Sound != nil {
+		sound, place = c.Sound(call, c.Next)
+	}
+	if call.OK && sound {
+		c.succeed(call.Tool, next && place)
+	}
 	switch {
-	case !c.IsNext(call.Tool) && !c.inserts(call.Tool):
+	case !wanted:
 		return Idle
-	case call.OK:
-		return Useful
-	case !call.Mistake:
+	case call.Mistake:
+		return Mistaken
+	case !sound || next && !place:
+		return Unsound
+	case !call.OK:
 		return Unlucky
 	}
-	return Mistaken
+	return Useful
 }
 
 // IsNext reports whether a tool is the next required one.
@@ -98,13 +111,13 @@ func (c *Course) inserts(tool string) bool {
 	return false
 }
 
-// Succeed records a tool's success.
-func (c *Course) Succeed(tool string) {
+// succeed records a tool's success, and whether it is that of the next required tool.
+func (c *Course) succeed(tool string, next bool) {
 	if !slices.Contains(c.Done, tool) {
 		c.Done = append(c.Done, tool)
 	}
 	if !c.Firsts {
-		if c.IsNext(tool) {
+		if next {
 			c.Next++
 		}
 		return

@@ -32,10 +32,17 @@ func Measured(task assay.Task, tr *assay.Transcript, plan []string, uses []Use) 
 	}
 	countFailures(&o, tr.Calls)
 
+	useful := 0
 	for _, u := range uses {
-		if u.Wasted() {
+		switch {
+		case u.Wasted():
 			o.Wasted++
+		case u == Useful:
+			useful++
 		}
+	}
+	if len(o.ExecutedTools) > 0 {
+		o.Precision = float64(useful) / float64(len(o.ExecutedTools))
 	}
 	if o.ToolCalls > 0 {
 		o.Efficiency = float64(o.ToolCalls-o.Wasted) / float64(o.ToolCalls)

@@ -2,45 +2,41 @@ package workflow
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // Arguments returns the arguments of a tool that is called as a step of a plan, after the tools of
 // the earlier steps. They are compact JSON with the required parameters in their order. Values come
-// from the task's inputs if an input has the parameter's name. Data comes from the latest earlier
-// step that the tool depends on, or else from the latest step, or else from the inputs. A tool
-// without a data parameter gets its data as the member "input" of its options.
+// from the task's inputs if an input has the parameter's name. Data comes from the step's feed (see
+// [policy.Feed]), or else from the inputs. A tool that takes no data names the latest of its
+// dependencies as the member "input" of its options.
 //
 // The world assay-1 accepts these arguments unless the inputs contain an empty source.
-func Arguments(tool assay.Tool, inputs json.RawMessage, earlier []string) json.RawMessage {
-	return readInputs(inputs).arguments(tool, earlier)
-}
-
-func isData(p assay.Parameter) bool {
-	return p.Name == "data" && p.Type == "object" && p.Required
+func Arguments(
+	catalog *assay.Catalog, name string, inputs json.RawMessage, earlier []string,
+) json.RawMessage {
+	return readInputs(inputs).arguments(catalog, name, earlier)
 }
 
 func isOptions(p assay.Parameter) bool { return p.Name == "options" && p.Type == "object" }
 
-// origin returns the earlier step whose result a tool works on. It returns "" for the first step.
-func origin(tool assay.Tool, earlier []string) string {
+// dependency returns the latest earlier step that a tool depends on, or "".
+func dependency(tool assay.Tool, earlier []string) string {
 	for _, name := range slices.Backward(earlier) {
 		if slices.Contains(tool.Dependencies, name) {
 			return name
 		}
 	}
-	if len(earlier) == 0 {
-		return ""
-	}
-	return earlier[len(earlier)-1]
+	return ""
 }
 
 // taskInputs holds the members of a task's inputs, without those that are null.
@@ -59,16 +55,23 @@ func readInputs(raw json.RawMessage) taskInputs {
 	return in
 }
 
-func (in taskInputs) arguments(tool assay.Tool, earlier []string) json.RawMessage {
-	from := origin(tool, earlier)
+func (in taskInputs) arguments(
+	catalog *assay.Catalog, name string, earlier []string,
+) json.RawMessage {
+	tool, _ := catalog.Tool(name)
+	from := dependency(tool, earlier)
 	var args arguments
 	for _, p := range tool.Parameters {
 		switch {
-		case isOptions(p) && from != "" && !slices.ContainsFunc(tool.Parameters, isData):
+		case isOptions(p) && from != "" && !policy.TakesData(tool):
 			args = append(args, argument{p.Name, arguments{{"input", reference(from)}}.json()})
+		case policy.IsData(p):
+			data := in.data()
+			if i := policy.Feed(catalog, name, earlier); i != policy.NoFeed {
+				data = earlier[i]
+			}
+			args = append(args, argument{p.Name, reference(data)})
 		case !p.Required:
-		case isData(p):
-			args = append(args, argument{p.Name, reference(cmp.Or(from, in.data()))})
 		default:
 			args = append(args, argument{p.Name, in.value(p)})
 		}
@@ -76,10 +79,13 @@ func (in taskInputs) arguments(tool assay.Tool, earlier []string) json.RawMessag
 	return args.json()
 }
 
-// data returns the name of the inputs that a tool without an earlier step works on.
+// data returns the name of the inputs that a step without a feed works on.
 func (in taskInputs) data() string {
-	if _, ok := in["data"]; ok {
-		return spec.InputsName + ".data"
+	names := slices.Sorted(maps.Keys(in))
+	for _, name := range append([]string{"data", "source"}, names...) {
+		if _, ok := in[name]; ok {
+			return spec.InputsName + "." + name
+		}
 	}
 	return spec.InputsName
 }
@@ -88,24 +94,23 @@ func (in taskInputs) data() string {
 // a sensible default.
 func (in taskInputs) value(p assay.Parameter) json.RawMessage {
 	v := in[p.Name]
+	typ := jsonType(v)
+	fits := typ == p.Type || typ == "number" && p.Type == "integer" && isWhole(v)
+	switch {
+	case fits && typ == "object":
+		return reference(spec.InputsName + "." + p.Name)
+	case fits && string(v) != `""`:
+		return v
+	}
 	switch p.Type {
 	case "object":
-		if jsonType(v) == "object" {
-			return reference(spec.InputsName + "." + p.Name)
-		}
 		return json.RawMessage("{}")
 	case "array":
 		return json.RawMessage("[]")
 	case "boolean":
 		return json.RawMessage("true")
 	case "number", "integer":
-		if jsonType(v) == "number" && (p.Type == "number" || isWhole(v)) {
-			return v
-		}
 		return json.RawMessage("1")
-	}
-	if jsonType(v) == "string" && string(v) != `""` {
-		return v
 	}
 	return quote(defaultText(p.Name))
 }

@@ -47,7 +47,7 @@ func For(catalog *assay.Catalog, worldName string, task *assay.Task, reliability
 	in := readInputs(task.Inputs)
 	for i, name := range tools {
 		tool, _ := catalog.Tool(name)
-		plan.Steps = append(plan.Steps, stepOf(tool, in.arguments(tool, tools[:i])))
+		plan.Steps = append(plan.Steps, stepOf(tool, in.arguments(catalog, name, tools[:i])))
 	}
 	return plan
 }

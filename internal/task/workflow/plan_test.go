@@ -11,6 +11,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/library"
+	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
 )
@@ -85,7 +86,8 @@ func checkPlan(t failer, catalog *assay.Catalog, task *assay.Task) {
 		if err != nil || !rec.OK {
 			t.Errorf("%s: step %d, %s %s: %v %s", task.ID, i+1, s.Tool, s.Arguments, err, rec.Error)
 		}
-		if tool, _ := catalog.Tool(s.Tool); i > 0 && takesInput(tool) && !refersBack(s) {
+		tool, _ := catalog.Tool(s.Tool)
+		if len(tool.Dependencies) > 0 && takesInput(tool) && !policy.TakesData(tool) && !refersBack(s) {
 			t.Errorf("%s: step %d, %s %s does not use an earlier result",
 				task.ID, i+1, s.Tool, s.Arguments)
 		}
@@ -97,7 +99,7 @@ func checkPlan(t failer, catalog *assay.Catalog, task *assay.Task) {
 
 func takesInput(tool assay.Tool) bool {
 	return slices.ContainsFunc(tool.Parameters, func(p assay.Parameter) bool {
-		return p.Type == "object" && (p.Name == "options" || p.Name == "data" && p.Required)
+		return p.Type == "object" && (p.Name == "options" || p.Name == "data")
 	})
 }
 
@@ -187,30 +189,30 @@ func TestArguments(t *testing.T) {
 	}{
 		{"nothing", nil, ``, nil, `{}`},
 		{
-			"optional parameters are left out",
+			"optional parameters but data are left out",
 			[]assay.Parameter{opt("data", "object"), opt("options", "object"), opt("n", "number")},
-			`{"n": 3}`, nil, `{}`,
+			`{"n": 3}`, nil, `{"data":{"ref":"inputs.n"}}`,
 		},
 		{
-			"data of a dependency",
+			"data of the latest step that passes data on",
+			[]assay.Parameter{req("data", "object")},
+			`{"data": 1}`,
+			[]string{"passes", "passes too", "other", "more"},
+			`{"data":{"ref":"passes too"}}`,
+		},
+		{
+			"data of the latest dependency that gives a result",
 			[]assay.Parameter{req("data", "object")},
 			`{}`,
-			[]string{"need", "other"},
+			[]string{"passes", "need", "more", "other"},
 			`{"data":{"ref":"need"}}`,
 		},
 		{
-			"data of the latest dependency",
+			"data of no step",
 			[]assay.Parameter{req("data", "object")},
-			`{}`,
-			[]string{"need", "more", "other"},
-			`{"data":{"ref":"more"}}`,
-		},
-		{
-			"data of the latest step",
-			[]assay.Parameter{req("data", "object")},
-			`{}`,
-			[]string{"some", "other"},
-			`{"data":{"ref":"other"}}`,
+			`{"source": "x", "n": 1}`,
+			[]string{"more", "other"},
+			`{"data":{"ref":"inputs.source"}}`,
 		},
 		{
 			"data of the inputs",
@@ -232,14 +234,21 @@ func TestArguments(t *testing.T) {
 			"data that is a string",
 			[]assay.Parameter{req("data", "string"), opt("options", "object")},
 			`{"data": "x"}`,
-			[]string{"other"},
-			`{"data":"x","options":{"input":{"ref":"other"}}}`,
+			[]string{"passes"},
+			`{"data":"x"}`,
+		},
+		{
+			"options of a tool without data",
+			[]assay.Parameter{req("source", "string"), opt("options", "object")},
+			`{}`,
+			[]string{"need", "more", "other"},
+			`{"source":"data/input.json","options":{"input":{"ref":"more"}}}`,
 		},
 		{
 			"an object",
 			[]assay.Parameter{req("schema", "object"), req("data", "object")},
 			`{"schema": {"a": 1}}`, nil,
-			`{"schema":{"ref":"inputs.schema"},"data":{"ref":"inputs"}}`,
+			`{"schema":{"ref":"inputs.schema"},"data":{"ref":"inputs.schema"}}`,
 		},
 		{
 			"no object",
@@ -271,38 +280,33 @@ func TestArguments(t *testing.T) {
 			`{"a": 1.5, "b": 2.5, "c": 3.0}`, nil, `{"a":1.5,"b":1,"c":3.0,"d":1}`,
 		},
 		{
+			"other defaults",
+			[]assay.Parameter{req("a", "boolean"), req("b", "array")},
+			`{"a": 1}`, nil, `{"a":true,"b":[]}`,
+		},
+		{
 			"others",
 			[]assay.Parameter{req("a", "boolean"), req("b", "array")},
-			`{"a": false, "b": [1]}`, nil, `{"a":true,"b":[]}`,
-		},
-		{
-			"options carry data",
-			[]assay.Parameter{req("source", "string"), opt("options", "object")},
-			`{}`,
-			[]string{"need", "other"},
-			`{"source":"data/input.json","options":{"input":{"ref":"need"}}}`,
-		},
-		{
-			"options of another type",
-			[]assay.Parameter{opt("options", "string")},
-			`{}`,
-			[]string{"other"},
-			`{}`,
-		},
-		{
-			"options without input if there is data",
-			[]assay.Parameter{opt("options", "object"), req("data", "object")},
-			`{}`,
-			[]string{"other"},
-			`{"data":{"ref":"other"}}`,
+			`{"a": false, "b": [1]}`, nil, `{"a":false,"b":[1]}`,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			tool := assay.Tool{
-				Name: "tool", Parameters: tc.params, Dependencies: []string{"more", "need"},
+			returns := func(name string) []assay.Return {
+				return []assay.Return{{Name: name, Type: "object"}, {Name: "metadata", Type: "object"}}
 			}
-			got := string(workflow.Arguments(tool, json.RawMessage(tc.inputs), tc.earlier))
+			catalog := assay.NewCatalog([]assay.Tool{
+				{Name: "passes", Returns: returns("data")},
+				{Name: "passes too", Returns: returns("transformed_data")},
+				{Name: "need", Returns: returns("result")},
+				{Name: "more", Returns: returns("metadata")},
+				{Name: "other", Returns: returns("result")},
+				{
+					Name: "tool", Parameters: tc.params, Returns: returns("data"),
+					Dependencies: []string{"more", "need"},
+				},
+			})
+			got := string(workflow.Arguments(catalog, "tool", json.RawMessage(tc.inputs), tc.earlier))
 			if got != tc.want {
 				t.Errorf("arguments = %s, want %s", got, tc.want)
 			}

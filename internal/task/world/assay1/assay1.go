@@ -16,13 +16,14 @@ const Name = "assay-1"
 // Definition registers the world.
 var Definition = spec.Definition{
 	Name:         Name,
-	ScoreVersion: "assay-1.1",
+	ScoreVersion: "assay-1.2",
 
 	Begin: func(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) spec.World {
 		return New(catalog, trial, task)
 	},
 	Planner: planner,
 	Verdict: Verdict,
+	Course:  newCourse,
 
 	Chance: func(reliability float64) float64 {
 		return Chance(assay.Setting{}, reliability, false, false)

@@ -19,7 +19,7 @@ type ending struct {
 	gaveUp  bool // the last call before the rest was unlucky
 }
 
-// category asks the rules 3 to 8 of [course.category]. It returns "" if none applies.
+// category asks the rules 4 to 9 of [course.category]. It returns "" if none applies.
 func (e *ending) category(w *verdict.Witness) string {
 	early := e.tooEarly()
 	if w.Ask("the missing step succeeded too early, in a call that nothing needed", early >= 0,
@@ -28,10 +28,13 @@ func (e *ending) category(w *verdict.Witness) string {
 	}
 
 	wrong := e.within(lastIndex(e.uses[e.from:], func(u verdict.Use) bool {
-		return u == verdict.Mistaken
+		return u == verdict.Mistaken || u == verdict.Unsound
 	}))
-	if w.Ask("after all progress and bad luck came a mistake in a wanted call", wrong >= 0,
-		func() string { return e.rest(wrong) }) {
+	if w.Ask("after all progress and bad luck came a wanted call that was a mistake, or had the "+
+		"wrong data or values", wrong >= 0, func() string { return e.rest(wrong) }) {
+		if e.uses[wrong] == verdict.Unsound {
+			return assay.CategoryParameterConfig
+		}
 		return e.fault(e.calls, wrong, w)
 	}
 
@@ -82,7 +85,7 @@ func (e *ending) leftOff(w *verdict.Witness) string {
 // wanted, or -1.
 func (e *ending) tooEarly() int {
 	for i, call := range e.calls {
-		if call.Tool == e.step && call.OK && e.uses[i].Wasted() {
+		if call.Tool == e.step && call.OK && e.uses[i] == verdict.Idle {
 			return i
 		}
 	}

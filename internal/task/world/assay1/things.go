@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
@@ -25,12 +26,17 @@ type result struct {
 }
 
 func newThings(inputs json.RawMessage) *things {
-	// A library holds valid JSON. Inputs that are not an object have no members.
+	return &things{inputs: readInputs(inputs), results: make(map[string]result)}
+}
+
+// readInputs returns the members of a task's inputs without those that are null. A library holds
+// valid JSON; inputs that are not an object have no members.
+func readInputs(inputs json.RawMessage) map[string]any {
 	in, err := parseObject(string(inputs))
 	if err != nil {
-		in = nil
+		return nil
 	}
-	return &things{inputs: in, results: make(map[string]result)}
+	return in
 }
 
 // check reports a reference to something that does not exist.
@@ -40,9 +46,13 @@ func (t *things) check(tool assay.Tool, args map[string]any) *mistake {
 		if !ok {
 			continue
 		}
-		if spec.IsReference(p) {
-			if _, isRef := refOf(v); !isRef {
+		if policy.IsData(p) {
+			name, isRef := refOf(v)
+			if !isRef {
 				return invalid(`data has to be a reference such as {"ref": "NAME"}; %s`, t.names())
+			}
+			if name == spec.InputsName && len(t.inputs) > 0 {
+				return invalid("data has to be one of the inputs, not all of them; %s", t.names())
 			}
 		}
 		if s, isText := v.(string); isText && p.Name == "source" && !t.isSource(s) {

@@ -5,24 +5,28 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/verdict"
 )
 
-// Verdict judges an episode. Full success means that the required tools occur in order among the
-// successful calls, and that the model claimed to be done. Partial success means at least 60 % of
-// the required tools. A task that requires no tools cannot succeed. The witness may be nil.
+// Verdict judges an episode. Full success means that the required tools succeeded in order with the
+// right data and values, that the model claimed to be done and handed over the result of the last
+// one, and that nothing changed that the task did not ask for. Partial success means at least 60 %
+// of the required tools, with at least half of the calls spent on them. A task that requires no
+// tools cannot succeed. The witness may be nil.
 func Verdict(
 	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *verdict.Witness,
 ) assay.Outcome {
-	c := &course{verdict.Course{Catalog: catalog, Required: task.Required}}
+	l := newLineage(catalog, &task)
+	c := &course{Course: l.course(task.Required), lineage: l}
 	uses := c.Follow(tr.Calls)
-	o := verdict.Measured(task, tr, policy.Sequence(catalog, task.Required), uses)
-	o.Coverage = verdict.Share(task.Required, o.ExecutedTools)
+	o := verdict.Measured(task, tr, l.plan, uses)
+	o.Coverage = l.coverage()
 	o.OrderCorrect = len(task.Required) > 0 && c.Next == len(task.Required)
-	o.Level = c.level(&o, w)
+	o.UnwantedEffects, o.Broken = l.unwanted, l.broken
+	o.Level = c.level(&o, tr, w)
 	if o.Level != assay.FullSuccess {
 		w.Decide("category")
 		o.ErrorCategory = c.category(tr, uses, w)
@@ -30,24 +34,106 @@ func Verdict(
 	return o
 }
 
+// newCourse implements [spec.Definition].
+func newCourse(catalog *assay.Catalog, task *assay.Task) *verdict.Course {
+	c := newLineage(catalog, task).course(task.Required)
+	return &c
+}
+
+func (l *lineage) course(required []string) verdict.Course {
+	return verdict.Course{Catalog: l.catalog, Required: required, Sound: l.follow}
+}
+
 // A course is the shared one with this world's questions.
-type course struct{ verdict.Course }
+type course struct {
+	verdict.Course
+	lineage *lineage
+}
 
 // level asks for every condition of full success, so that an explanation shows all of them.
-func (c *course) level(o *assay.Outcome, w *verdict.Witness) assay.Level {
+func (c *course) level(o *assay.Outcome, tr *assay.Transcript, w *verdict.Witness) assay.Level {
 	w.Decide("level")
-	succeeded := func() string { return verdict.Covered(o) }
-	all := w.Need("all required tools succeeded", o.Coverage == 1, succeeded)
+	covered := func() string { return c.covered(o) }
+	all := w.Need("all required tools succeeded with the right data and values", o.Coverage == 1,
+		covered)
 	order := w.Need("they did in the required order", o.OrderCorrect, c.inPlace)
 	claimed := w.Need("the model said that it was done", o.Ended == assay.Finished,
 		func() string { return verdict.EndedBy(o.Ended) })
-	switch {
-	case all && order && claimed:
+	delivered := w.Need("the last one changed something, or its result was handed over",
+		c.lineage.delivers(handed(tr)), func() string { return c.delivered(tr) })
+	harmless := w.Need("nothing changed that the task did not ask for", o.UnwantedEffects == 0,
+		func() string { return verdict.Counted(o.UnwantedEffects, "unwanted effect") })
+	if all && order && claimed && delivered && harmless {
 		return assay.FullSuccess
-	case w.Ask("at least 60 % of the required tools succeeded", o.Coverage >= 0.6, succeeded):
+	}
+	most := w.Ask("at least 60 % of the required tools succeeded with the right data and values",
+		o.Coverage >= 0.6, covered)
+	if most && w.Ask("at least half of the calls were not wasted", o.Efficiency >= 0.5,
+		func() string {
+			return fmt.Sprintf("%d of %d", o.ToolCalls-o.Wasted, o.ToolCalls)
+		}) {
 		return assay.PartialSuccess
 	}
 	return assay.Failure
+}
+
+// covered words which required tools lack a sound result.
+func (c *course) covered(o *assay.Outcome) string {
+	if len(c.Required) == 0 {
+		return "the task requires none"
+	}
+	var lacking []string
+	for i, p := range c.lineage.places {
+		switch name := c.Required[i]; {
+		case c.lineage.done.Has(p):
+		case slices.Contains(o.ExecutedTools, name):
+			lacking = append(lacking, name+" had the wrong data or values")
+		default:
+			lacking = append(lacking, name+" never did")
+		}
+	}
+	text := fmt.Sprintf("%d of %d", len(c.Required)-len(lacking), len(c.Required))
+	if len(lacking) > 0 {
+		text += "; " + strings.Join(lacking, ", ")
+	}
+	return text
+}
+
+// handed returns the tool that the model named when it claimed to be done, or "".
+func handed(tr *assay.Transcript) string {
+	for _, m := range slices.Backward(tr.Messages) {
+		if m.Role != assay.Assistant {
+			continue
+		}
+		_, after, _ := strings.Cut(m.Content, doneWord)
+		name := strings.FieldsFunc(after, func(r rune) bool {
+			return r != '_' && r != '-' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+		})
+		if len(name) == 0 {
+			return ""
+		}
+		return name[0]
+	}
+	return ""
+}
+
+// delivered words what the work ended in.
+func (c *course) delivered(tr *assay.Transcript) string {
+	if len(c.Required) == 0 {
+		return "the task requires none"
+	}
+	last := c.Required[len(c.Required)-1]
+	if tool, _ := c.Catalog.Tool(last); tool.Effect != "" {
+		return last + ": " + tool.Effect
+	}
+	name := handed(tr)
+	if _, ok := c.lineage.results[name]; !ok {
+		name = c.lineage.latest
+	}
+	if name == "" {
+		return "there was no result"
+	}
+	return name + " was handed over"
 }
 
 // inPlace words how far the required order was kept.
@@ -67,32 +153,42 @@ func (c *course) inPlace() string {
 //  1. There was no call. The category is tool_call_format if there was no lookup, or if more
 //     turns were corrected than had a lookup. Otherwise it is tool_selection if the model claimed
 //     to be done, and max_turns if it did not.
-//  2. Only the claim to be done is missing: max_turns.
-//  3. The step succeeded too early, in a call that nothing needed: sequence_order. With the same
+//  2. Something changed that the task did not ask for: unwanted_effect.
+//  3. All required tools succeeded in their places. The category is tool_selection if the model
+//     claimed to be done and handed over another result, and max_turns if it did not claim.
+//  4. The step succeeded too early, in a call that nothing needed: sequence_order. With the same
 //     luck it would have succeeded in its place.
-//  4. The rest has mistakes in wanted calls. The last one decides between dependency and
-//     parameter_config.
-//  5. The latest call of the step was a mistake, wherever it occurred, and the last useful or
+//  5. The rest has wanted calls that were mistakes or had the wrong data or values. The last one
+//     decides between dependency and parameter_config.
+//  6. The latest call of the step was a mistake, wherever it occurred, and the last useful or
 //     unlucky call was not unlucky. That mistake decides in the same way. The steps of a plan in
 //     the wrong order are refused, and a model that follows the plan does not come back to them.
-//  6. The rest has a tool that the task has no use for: tool_selection.
-//  7. The model claimed to be done and never called the step, and it did not give up on the
+//  7. The rest has a tool that the task has no use for: tool_selection.
+//  8. The model claimed to be done and never called the step, and it did not give up on the
 //     step's dependencies: tool_selection.
-//  8. The rest has a tool that is required later: sequence_order.
-//  9. The model claimed to be done. If it gave up after bad luck, the category is other. If the
+//  9. The rest has a tool that is required later: sequence_order.
+//  10. The model claimed to be done. If it gave up after bad luck, the category is other. If the
 //     step had succeeded for an earlier tool that depends on it, it is sequence_order. Otherwise
 //     the step was left out: tool_selection.
-//  10. The episode was cut off. The category is other if more replies were lost to bad luck than
+//  11. The episode was cut off. The category is other if more replies were lost to bad luck than
 //     were wasted or idle. If the model lost more replies to mistakes than to anything else of
-//     its own doing, the last mistake decides as in 4. Otherwise it is max_turns.
+//     its own doing, the last mistake decides as in 5. Otherwise it is max_turns.
 //
 // The code of a failure by chance does not matter.
 func (c *course) category(tr *assay.Transcript, uses []verdict.Use, w *verdict.Witness) string {
 	switch {
 	case w.Ask("no call was made", len(tr.Calls) == 0, func() string { return verdict.Made(tr) }):
 		return withoutCall(tr, w)
-	case w.Ask("only the word that it is done is missing", c.Next == len(c.Required), c.inPlace):
-		return assay.CategoryMaxTurns
+	case w.Ask("something changed that the task did not ask for", c.lineage.unwanted > 0,
+		func() string { return verdict.Counted(c.lineage.unwanted, "unwanted effect") }):
+		return assay.CategoryUnwantedEffect
+	case w.Ask("the required tools succeeded in their places", c.Next == len(c.Required),
+		c.inPlace):
+		if w.Ask("the model said that it was done", tr.Ended == assay.Finished,
+			func() string { return verdict.EndedBy(tr.Ended) }) {
+			return assay.CategoryToolSelection
+		}
+		return w.Remains(assay.CategoryMaxTurns)
 	}
 
 	from := len(uses)

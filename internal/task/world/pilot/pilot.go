@@ -6,6 +6,7 @@ package pilot
 
 import (
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/verdict"
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
@@ -25,6 +26,8 @@ var Definition = spec.Definition{
 
 	Chance: func(reliability float64) float64 { return Chance(reliability, nil, nil) },
 	// The original never inserted a dependency.
-	Steps:       func(_ *assay.Catalog, required []string) []string { return required },
-	FirstsCount: true,
+	Steps: func(_ *assay.Catalog, required []string) []string { return required },
+	Course: func(catalog *assay.Catalog, task *assay.Task) *verdict.Course {
+		return newCourse(catalog, task.Required)
+	},
 }

@@ -10,6 +10,10 @@ import (
 	"github.com/assay-eval/assay/internal/task/verdict"
 )
 
+func newCourse(catalog *assay.Catalog, required []string) *verdict.Course {
+	return &verdict.Course{Catalog: catalog, Required: required, Firsts: true}
+}
+
 // Verdict judges an episode by the rules of the original's executor. Full success means that
 // every required tool succeeded, and that their first successes came in the required order.
 // Partial success means at least two of four signs of progress. The outcome also holds the
@@ -17,7 +21,7 @@ import (
 func Verdict(
 	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *verdict.Witness,
 ) assay.Outcome {
-	c := &verdict.Course{Catalog: catalog, Required: task.Required, Firsts: true}
+	c := newCourse(catalog, task.Required)
 	o := verdict.Measured(task, tr, task.Required, c.Follow(tr.Calls))
 	o.Coverage = coverage(task.Required, o.ExecutedTools)
 	order := firsts(task.Required, o.ExecutedTools)

@@ -30,9 +30,8 @@ type Definition struct {
 	Chance func(reliability float64) float64
 	// Steps returns the tools of a task's plan, in order.
 	Steps func(catalog *assay.Catalog, required []string) []string
-	// FirstsCount means that a required tool counts by its first success, even if it came too
-	// early. See [verdict.Course].
-	FirstsCount bool
+	// Course returns a course for following the calls of an episode.
+	Course func(catalog *assay.Catalog, task *assay.Task) *verdict.Course
 
 	// References means that the world checks arguments, and that data is passed by reference.
 	References bool
@@ -50,11 +49,6 @@ type Definition struct {
 type Verdict func(
 	catalog *assay.Catalog, task assay.Task, tr *assay.Transcript, w *verdict.Witness,
 ) assay.Outcome
-
-// Course returns a course for following calls by this world's rules.
-func (d *Definition) Course(catalog *assay.Catalog, required []string) *verdict.Course {
-	return &verdict.Course{Catalog: catalog, Required: required, Firsts: d.FirstsCount}
-}
 
 // A World holds the state of the tools during one episode. It belongs to one goroutine.
 type World interface {
@@ -80,9 +74,6 @@ const InputsName = "inputs"
 
 // RefKey is the member that makes an object a reference.
 const RefKey = "ref"
-
-// IsReference reports whether a parameter only takes a reference, in worlds with references.
-func IsReference(p assay.Parameter) bool { return p.Name == "data" && p.Type == "object" }
 
 // Clip shortens text that a model made up, so that it cannot fill the conversation.
 func Clip(text string) string {

@@ -1,0 +1,213 @@
+package assay1
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/policy"
+	"github.com/assay-eval/assay/internal/task/world/spec"
+)
+
+// A lineage follows where the data of an episode come from. A call is sound for a step of the
+// task's plan if it calls the step's tool with the values that the task determines and with data
+// that descend from a sound result of the step's feed. Without a feed, the data descend from the
+// task's own data.
+type lineage struct {
+	catalog *assay.Catalog
+	inputs  map[string]any
+	plan    []string // the tools of the steps
+	feeds   []int    // see [policy.Feeds]
+	places  []int    // the steps of the required tools
+
+	results map[string]descent // the latest, by tool
+	latest  string             // the tool of the latest result
+	done    policy.Set         // steps with a sound result
+	effects map[string]int     // effects that the task still asks for, by tool
+
+	unwanted int    // effects that it does not ask for
+	broken   string // the first tool of the plan that worked without being sound
+}
+
+// A descent says what a result is made of.
+type descent struct {
+	sound  policy.Set // the steps for which it is sound
+	holds  policy.Set // the steps for which it or a result that it is made of is sound
+	rooted bool       // it is made of the task's data
+}
+
+func newLineage(catalog *assay.Catalog, task *assay.Task) *lineage {
+	plan := policy.Sequence(catalog, task.Required)
+	l := &lineage{
+		catalog: catalog, inputs: readInputs(task.Inputs),
+		plan: plan, feeds: policy.Feeds(catalog, plan),
+		places:  policy.Places(plan, task.Required),
+		results: make(map[string]descent), effects: make(map[string]int),
+	}
+	for _, name := range plan {
+		l.effects[name]++
+	}
+	return l
+}
+
+// follow takes the next call. It reports whether the call is sound for any step, and for the step
+// of the required tool number next.
+func (l *lineage) follow(call *assay.CallRecord, next int) (some, place bool) {
+	tool, _ := l.catalog.Tool(call.Tool)
+	args, err := parseObject(call.Arguments)
+	if err != nil || call.Mistake {
+		return false, false
+	}
+	right := l.right(tool, args)
+	d := l.origin(tool, args)
+	d.sound = 0
+	for p, name := range l.plan {
+		if name == call.Tool && right && l.fed(p, tool, d) {
+			d.sound |= policy.Only(p)
+		}
+	}
+	d.holds |= d.sound
+	if call.OK {
+		l.add(tool, d, right)
+	}
+	return d.sound != 0, next < len(l.places) && d.sound.Has(l.places[next])
+}
+
+// add records a success.
+func (l *lineage) add(tool assay.Tool, d descent, right bool) {
+	l.results[tool.Name], l.latest = d, tool.Name
+	l.done |= d.sound
+	if l.broken == "" && d.sound == 0 && slices.Contains(l.plan, tool.Name) {
+		l.broken = tool.Name
+	}
+	switch {
+	case tool.Effect == "":
+	case right && l.effects[tool.Name] > 0:
+		l.effects[tool.Name]--
+	default:
+		l.unwanted++
+	}
+}
+
+// fed reports whether data are the right ones for a step.
+func (l *lineage) fed(step int, tool assay.Tool, data descent) bool {
+	switch feed := l.feeds[step]; {
+	case feed != policy.NoFeed:
+		return data.holds.Has(feed)
+	case policy.TakesData(tool):
+		return data.rooted || !l.hasRoots()
+	}
+	return true
+}
+
+// origin returns what a call's result would be made of: its data, or if its tool takes none,
+// everything that its arguments refer to and the results of its dependencies.
+func (l *lineage) origin(tool assay.Tool, args map[string]any) descent {
+	names := refs(args["data"])
+	if !policy.TakesData(tool) {
+		names = append(refs(args), tool.Dependencies...)
+	}
+	var made descent
+	if source, ok := args["source"].(string); ok {
+		names = append(names, source)
+		made.rooted = source == l.inputs["source"]
+	}
+	for _, name := range names {
+		d := l.results[name]
+		made.holds |= d.holds
+		made.rooted = made.rooted || d.rooted || isRoot(name)
+	}
+	return made
+}
+
+// hasRoots reports whether the task has data of its own, or names their source.
+func (l *lineage) hasRoots() bool { return l.inputs["data"] != nil || l.inputs["source"] != nil }
+
+func isRoot(name string) bool {
+	name, ok := strings.CutPrefix(name, spec.InputsName+".")
+	return ok && (name == "data" || name == "source")
+}
+
+// right reports whether a call has the values that the task determines: where the inputs have a
+// member with the name and the type of a required parameter, the argument is that value or refers
+// to it. A source may also be a result.
+func (l *lineage) right(tool assay.Tool, args map[string]any) bool {
+	for _, p := range tool.Parameters {
+		want := l.inputs[p.Name]
+		if !p.Required || policy.IsData(p) || !hasType(want, p.Type) || want == nil || want == "" {
+			continue
+		}
+		got := args[p.Name]
+		if name, ok := refOf(got); ok && name == spec.InputsName+"."+p.Name {
+			continue
+		}
+		if name, ok := got.(string); ok && p.Name == "source" {
+			if _, isResult := l.results[name]; isResult {
+				continue
+			}
+		}
+		if !same(got, want) {
+			return false
+		}
+	}
+	return true
+}
+
+// same reports whether two values from [parseObject] are equal. Numbers are compared by value.
+func same(a, b any) bool {
+	switch a := a.(type) {
+	case json.Number:
+		b, ok := b.(json.Number)
+		if !ok {
+			return false
+		}
+		x, errX := a.Float64()
+		y, errY := b.Float64()
+		return a == b || errX == nil && errY == nil && x == y
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, same)
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for k, v := range a {
+			if w, ok := b[k]; !ok || !same(v, w) {
+				return false
+			}
+		}
+		return true
+	}
+	return a == b
+}
+
+// coverage returns the share of the required tools that have a sound result. It is 0 if no tool is
+// required.
+func (l *lineage) coverage() float64 {
+	n := 0
+	for _, p := range l.places {
+		if l.done.Has(p) {
+			n++
+		}
+	}
+	return float64(n) / float64(max(1, len(l.places)))
+}
+
+// delivers reports whether the work ends in what the task asks for: the effect of its last tool, or
+// its result, which is handed over. The result that is handed over is that of the named tool, or
+// the latest one.
+func (l *lineage) delivers(named string) bool {
+	if len(l.places) == 0 {
+		return false
+	}
+	last := l.places[len(l.places)-1]
+	if tool, _ := l.catalog.Tool(l.plan[last]); tool.Effect != "" {
+		return true
+	}
+	if _, ok := l.results[named]; !ok {
+		named = l.latest
+	}
+	return l.results[named].sound.Has(last)
+}
