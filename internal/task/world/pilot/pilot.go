@@ -16,7 +16,7 @@ const Name = "pilot"
 // Definition registers the world.
 var Definition = spec.Definition{
 	Name:         Name,
-	ScoreVersion: "pilot-2",
+	ScoreVersion: "pilot-3",
 
 	Begin: func(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) spec.World {
 		return New(catalog, *trial, task.Required)
