@@ -20,7 +20,7 @@ import (
 // [policy.Feed]), or else from the inputs. A tool that takes no data names the latest of its
 // dependencies as the member "input" of its options.
 //
-// The world assay-1 accepts these arguments unless the inputs contain an empty source.
+// The world assay-1 accepts these arguments.
 func Arguments(
 	catalog *assay.Catalog, name string, inputs json.RawMessage, earlier []string,
 ) json.RawMessage {
@@ -95,7 +95,8 @@ func (in taskInputs) data() string {
 func (in taskInputs) value(p assay.Parameter) json.RawMessage {
 	v := in[p.Name]
 	typ := jsonType(v)
-	fits := typ == p.Type || typ == "number" && p.Type == "integer" && isWhole(v)
+	fits := typ == p.Type || typ == "number" && p.Type == "integer" && isWhole(v) ||
+		typ == "string" && !isChecked(p)
 	switch {
 	case fits && typ == "object":
 		return reference(spec.InputsName + "." + p.Name)

@@ -14,6 +14,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/assay1"
 )
 
 // A corpus is a set of tasks over a catalog. Tasks that differ only in their wording count as one.
@@ -92,8 +93,10 @@ func checkPlan(t failer, catalog *assay.Catalog, task *assay.Task) {
 				task.ID, i+1, s.Tool, s.Arguments)
 		}
 	}
-	if !fullSuccess(world.Assay1Name, task.Required, w) {
-		t.Errorf("%s: the plan is not a full success", task.ID)
+	tr := &assay.Transcript{Calls: w.Calls(), Ended: assay.Finished}
+	if o := assay1.Verdict(catalog, *task, tr, nil); o.Level != assay.FullSuccess ||
+		o.Wasted > 0 || o.Precision != 1 || o.Broken != "" || o.UnwantedEffects > 0 {
+		t.Errorf("%s: the plan is not a full success: %+v", task.ID, o)
 	}
 }
 

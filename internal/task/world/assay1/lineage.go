@@ -131,11 +131,12 @@ func isRoot(name string) bool {
 
 // right reports whether a call has the values that the task determines: where the inputs have a
 // member with the name and the type of a required parameter, the argument is that value or refers
-// to it. A source may also be a result.
+// to it. A source may also be a result. Options are the model's own.
 func (l *lineage) right(tool assay.Tool, args map[string]any) bool {
 	for _, p := range tool.Parameters {
 		want := l.inputs[p.Name]
-		if !p.Required || policy.IsData(p) || !hasType(want, p.Type) || want == nil || want == "" {
+		fits := typeOf(want) == p.Type || p.Type == "integer" && hasType(want, p.Type)
+		if !p.Required || policy.IsData(p) || p.Name == "options" || !fits || want == "" {
 			continue
 		}
 		got := args[p.Name]

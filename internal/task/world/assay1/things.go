@@ -94,7 +94,7 @@ func (t *things) isSource(s string) bool {
 	if _, ok := t.results[s]; ok {
 		return true
 	}
-	if _, stated := t.inputs["source"].(string); !stated {
+	if stated, _ := t.inputs["source"].(string); stated == "" {
 		return true
 	}
 	for _, v := range t.inputs {
