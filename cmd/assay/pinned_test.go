@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -257,7 +258,10 @@ func TestPinnedEpisodes(t *testing.T) {
 // pinnedStore unpacks a store that an early version wrote, and brings it up to date.
 func pinnedStore(t testing.TB) string {
 	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", "pinned", "store.db.zst"))
+	if golden.FlagUpdate() {
+		renewed.Do(func() { renewStore(t) })
+	}
+	f, err := os.Open(pinnedFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,6 +284,32 @@ func pinnedStore(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+var (
+	pinnedFile = filepath.Join("testdata", "pinned", "store.db.zst")
+	renewed    sync.Once
+)
+
+// renewStore runs two of the pinned experiments and keeps their store.
+func renewStore(t testing.TB) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "new.db")
+	for _, name := range []string{"a.yaml", "b.yaml"} {
+		must(t, nil, "run", filepath.Join("testdata", "pinned", name), "--store", path,
+			"--display", "json", "--log-dir", "none")
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(pinnedFile, w.EncodeAll(b, nil), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestPinnedVerdicts judges stored transcripts again. Each gets the outcome that is stored.

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/task/world"
 	"github.com/assay-eval/assay/internal/task/policy"
+	"github.com/assay-eval/assay/internal/task/world"
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
