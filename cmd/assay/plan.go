@@ -94,6 +94,7 @@ func writePlan(p *process, j *job.Job, out job.Estimate) {
 	fmt.Fprintln(p.out)
 	writeGaps(p, out)
 	writeCeilings(p, out.Ceilings)
+	writeUnsolvable(p, out.Unsolvable)
 	if note := j.SimNote(); note != "" {
 		p.say("%s", note)
 		fmt.Fprintln(p.out)
@@ -132,6 +133,15 @@ func writeCeilings(p *process, ceilings []job.Ceiling) {
 	p.say("Best possible: success rate of an agent that knows the right steps and follows the " +
 		"best policy, with one call a reply.")
 	fmt.Fprintln(p.out)
+}
+
+func writeUnsolvable(p *process, u job.Unsolvable) {
+	if u.Tasks > 0 {
+		p.say("No policy can solve %d of %s within the limits, for example %s. They lower every "+
+			"rate alike; `assay library validate` names more of them.",
+			u.Tasks, counted(u.Of, "task"), u.Example)
+		fmt.Fprintln(p.out)
+	}
 }
 
 func writePower(p *process, all []job.Power) {

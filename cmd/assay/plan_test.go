@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"path/filepath"
 	"strings"
@@ -90,6 +91,24 @@ func TestForecastLearnsFromAttempts(t *testing.T) {
 	}
 	if math.Abs(float64(m.Requests)/float64(2*requests)-1) > 0.1 {
 		t.Errorf("%d requests for 100 trials, although 50 trials took %d", m.Requests, requests)
+	}
+}
+
+// TestPlanCountsUnsolvableTasks plans tasks of one and of three steps with limits that leave two
+// calls.
+func TestPlanCountsUnsolvableTasks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const text = "models: [sim/listed]\ntask_types: [simple_task, basic_task]\n" +
+		"tasks_per_type: 4\nreliabilities: [0, 0.5]\n"
+	for limits, want := range map[string]int{"": 0, "limits: {turns: 3}\n": 4} {
+		e := file(t, dir, fmt.Sprintf("e%d.yaml", want), text+limits)
+		u := planOf(t, nil, e, "--store", filepath.Join(dir, "none.db")).Unsolvable
+		said := strings.Contains(must(t, nil, "plan", e, "--store", filepath.Join(dir, "none.db")).out,
+			"No policy can solve 4 of 8 tasks")
+		if u.Tasks != want || u.Of != 8 || said != (want > 0) {
+			t.Errorf("%q: %+v, want %d of 8; told: %v", limits, u, want, said)
+		}
 	}
 }
 

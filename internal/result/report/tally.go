@@ -78,6 +78,7 @@ const (
 	failed
 	ordered  // all required tools succeeded in order
 	assisted // with at least one correction
+	hopeless // although even the best policy cannot succeed
 	judged   // with the further verdicts of the pilot world
 	// The other kinds are the full successes among the judged ones, by definition.
 	executor
@@ -97,6 +98,7 @@ func outcomeOf(o *assay.Outcome) outcomes {
 		done: 1, full: isFull(o.Level), partial: flag(o.Level == assay.PartialSuccess),
 		ordered: flag(o.OrderCorrect), assisted: flag(o.Assisted > 0),
 	}
+	out[hopeless] = flag(measuresBest(o.ScoreVersion) && o.Best == 0)
 	out[failed] = 1 - out[full] - out[partial]
 	if p := o.Pilot; p != nil {
 		out[judged], out[executor] = 1, isFull(p.Executor)

@@ -15,7 +15,7 @@ import (
 type Warning struct {
 	// Kind is one of a fixed set of words: zero, perfect, malformed, size, no_difference,
 	// difference, identity, drift, settings, truncated, deviations, faults, stopped, incomplete,
-	// plans or damaged.
+	// plans, unsolvable or damaged.
 	Kind  string   `json:"kind"`
 	Title string   `json:"title"`
 	Text  string   `json:"text"`
@@ -54,6 +54,9 @@ func warnings(a *Analysis, cells []*cell, b Beside) []Warning {
 			"run. The trials that did run may be easier or harder than the rest.", b.Stopped},
 		{"incomplete", "Not complete", "Rates cover finished trials only. Pending trials could " +
 			"turn out differently. Run the experiment again to finish it.", incomplete(a, b)},
+		{"unsolvable", "Tasks that no policy can solve", "Their steps need more replies or calls " +
+			"than the limits allow, so they lower every rate alike. `assay library validate` " +
+			"names some. Leave them out, or raise the limits.", unsolvable(cells)},
 		{"zero", "0 % full success", "Bad luck alone never gives 0 %. Read transcripts before " +
 			"blaming the model: it may not follow the protocol, a limit may be too tight, or a " +
 			"fault may have been counted as an outcome.", zero},
@@ -154,6 +157,26 @@ func extremes(cells []*cell) (zero, perfect []string) {
 	pools, _ = pool(cells, func(c assay.Cell) assay.Cell { return c })
 	list(pools)
 	return zero, perfect
+}
+
+// unsolvable counts the tasks that no policy can solve on tools that sometimes work.
+func unsolvable(cells []*cell) []string {
+	tasks, hopelessly := make(map[task]bool), make(map[task]bool)
+	for _, c := range cells {
+		if c.Reliability == 0 {
+			continue
+		}
+		for of, o := range c.tasks {
+			tasks[of] = true
+			if o[hopeless] > 0 {
+				hopelessly[of] = true
+			}
+		}
+	}
+	if len(hopelessly) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of %d tasks", len(hopelessly), len(tasks))}
 }
 
 // extremeText describes a cell with a rate of 0 % or 100 %.

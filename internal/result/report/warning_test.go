@@ -108,6 +108,15 @@ func TestEachWarningHasItsCause(t *testing.T) {
 				}
 			},
 		},
+		"tasks beyond every policy": {
+			kind: "unsolvable", where: "10 of 20 tasks",
+			scene: func(s *scene) {
+				s.play("m", "optimal", 20, func(i int, a *assay.Attempt) {
+					half(i, a)
+					a.ScoreVersion, a.Best = "assay-1.2", float64(i%2)
+				})
+			},
+		},
 		"success only": {
 			kind: "perfect", where: "n = 20",
 			scene: func(s *scene) { s.play("m", "optimal", 20, func(int, *assay.Attempt) {}) },

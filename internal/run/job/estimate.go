@@ -23,6 +23,7 @@ type Estimate struct {
 	NotApplicable []report.LeftOut `json:"not_applicable"`
 	Power         []Power          `json:"power"`
 	Ceilings      []Ceiling        `json:"ceilings"`
+	Unsolvable    Unsolvable       `json:"unsolvable"`
 	Forecast
 	Cost float64 `json:"cost_usd"`
 }
@@ -64,6 +65,9 @@ func (j *Job) Estimate(
 		out.NotApplicable = append(out.NotApplicable, report.LeftOut(n))
 	}
 	if out.Ceilings, err = j.Ceilings(ctx); err != nil {
+		return out, err
+	}
+	if out.Unsolvable, err = j.Unsolvable(ctx); err != nil {
 		return out, err
 	}
 	if out.Forecast, err = j.Forecast(ctx, db, pools, pending, simLatency); err != nil {
