@@ -85,19 +85,31 @@ func TestStrangers(t *testing.T) {
 // that loads its model.
 func TestModelThatLoadsIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		e := newEndpoint(second)
-		e.script = func(_ int, at time.Duration) error {
-			if at < 100*second {
-				return fault(assay.Overloaded)
-			}
-			return nil
-		}
-		mustAll(t, ask(t.Context(), poolOf(e, lane.Limits{}), 20))
-		if took := time.Since(e.start); took > 3*minute {
-			t.Errorf("took %v", took)
-		}
-	})
+	for _, kind := range []assay.FaultKind{assay.Overloaded, assay.Server} {
+		t.Run(string(kind), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newEndpoint(second)
+				e.script = func(_ int, at time.Duration) error {
+					if at < 100*second {
+						return fault(kind)
+					}
+					return nil
+				}
+				p := poolOf(e, lane.Limits{})
+				if kind == assay.Overloaded { // other faults use up the tries of a turn
+					mustAll(t, ask(t.Context(), p, 20))
+				}
+				for range 100 {
+					if _, err := p.Chat(t.Context(), assay.Request{Model: "m"}); err == nil {
+						break
+					}
+				}
+				if took := time.Since(e.start); took > 3*minute || p.Closed() != nil {
+					t.Errorf("after %v, the lane is closed with %v", took, p.Closed())
+				}
+			})
+		})
+	}
 }
 
 // TestTransientDenialDoesNotCloseLane checks that a lane survives a single refusal of its key.
