@@ -97,8 +97,8 @@ func newInspect(p *process) *cobra.Command {
 					"library": meta, "tools": lib.Catalog().Names(), "counts": counts,
 				})
 			}
-			fmt.Fprintf(p.out, "library %s  (%d tools, digest %s)\n\n",
-				meta.Name, len(lib.Catalog().All()), meta.Digest)
+			fmt.Fprintf(p.out, "library %s  (%d tools, digest %s)\n%s\n\n",
+				meta.Name, len(lib.Catalog().All()), meta.Digest, sanitize(meta.Source))
 			t := document.NewTextTable("task type", "difficulty", "tasks")
 			for _, c := range counts {
 				t.Row(c.Type, c.Difficulty, fmt.Sprint(c.Tasks))

@@ -92,6 +92,11 @@ func writePlan(p *process, j *job.Job, out job.Estimate) {
 	p.say("experiment %s: %d cells, %d trials planned, %d done, %d pending",
 		out.Experiment, out.Cells, out.Planned, out.Done, out.Pending)
 	fmt.Fprintln(p.out)
+	if j.Experiment.Library != plan.BuiltinLibrary {
+		meta := j.Library.Meta()
+		p.say("Library %s: %s.", sanitize(meta.Name), sanitize(meta.Source))
+		fmt.Fprintln(p.out)
+	}
 	writeGaps(p, out)
 	writeCeilings(p, out.Ceilings)
 	writeUnsolvable(p, out.Unsolvable)

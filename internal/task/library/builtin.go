@@ -116,7 +116,7 @@ func createBuiltin(ctx context.Context, dir string) (string, error) {
 	}
 	defer os.Remove(tmp) // fails after the rename
 	meta := Meta{Name: "builtin", Source: "generator " + GeneratorVersion}
-	if _, err := writeContent(ctx, tmp, meta, Tools(), withoutErrors(Generate())); err != nil {
+	if err := writeContent(ctx, tmp, &meta, Tools(), withoutErrors(Generate())); err != nil {
 		return "", err
 	}
 	l, err := openBuiltin(ctx, tmp)

@@ -41,7 +41,7 @@ var errNoTasks = errors.New("the library has no tasks")
 func Create(
 	ctx context.Context, path string, meta Meta, tools []assay.Tool, tasks iter.Seq[assay.Task],
 ) error {
-	if _, err := create(ctx, path, meta, tools, withoutErrors(tasks)); err != nil {
+	if err := create(ctx, path, &meta, tools, withoutErrors(tasks)); err != nil {
 		return fmt.Errorf("create library %s: %w", path, err)
 	}
 	return nil
@@ -58,28 +58,27 @@ func withoutErrors(tasks iter.Seq[assay.Task]) iter.Seq2[assay.Task, error] {
 	}
 }
 
-// create is like [Create], but reading the tasks may fail. It returns the library's metadata as
-// written.
+// create is like [Create], but reading the tasks may fail. It completes the library's metadata, which
+// are written after the last task.
 func create(
-	ctx context.Context, path string, meta Meta,
+	ctx context.Context, path string, meta *Meta,
 	tools []assay.Tool, tasks iter.Seq2[assay.Task, error],
-) (Meta, error) {
+) error {
 	tmp, err := temporary(path)
 	if err != nil {
-		return Meta{}, err
+		return err
 	}
 	defer os.Remove(tmp) // fails after the rename
-	meta, err = writeContent(ctx, tmp, meta, tools, tasks)
-	if err != nil {
-		return Meta{}, err
+	if err := writeContent(ctx, tmp, meta, tools, tasks); err != nil {
+		return err
 	}
 	if err := syncPath(tmp); err != nil {
-		return Meta{}, err
+		return err
 	}
 	if err := os.Rename(tmp, path); err != nil {
-		return Meta{}, err
+		return err
 	}
-	return meta, syncDir(filepath.Dir(path))
+	return syncDir(filepath.Dir(path))
 }
 
 // temporary creates an empty file next to path that other users may read.
@@ -98,43 +97,43 @@ func temporary(path string) (string, error) {
 // writeContent writes a library to path. It doesn't protect against crashes, because the file still
 // has its temporary name.
 func writeContent(
-	ctx context.Context, path string, meta Meta,
+	ctx context.Context, path string, meta *Meta,
 	tools []assay.Tool, tasks iter.Seq2[assay.Task, error],
-) (_ Meta, err error) {
+) (err error) {
 	dsn, err := writeDSN(path)
 	if err != nil {
-		return Meta{}, err
+		return err
 	}
 	db, err := sql.Open("sqlite", dsn)
 	if err != nil {
-		return Meta{}, err
+		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	db.SetMaxOpenConns(1)
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
-		return Meta{}, err
+		return err
 	}
 	defer tx.Rollback()
 
 	head := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d;",
 		applicationID, formatVersion)
 	if _, err := tx.ExecContext(ctx, head+schema); err != nil {
-		return Meta{}, err
+		return err
 	}
 	if meta.Tools, err = insertTools(ctx, tx, tools); err != nil {
-		return Meta{}, err
+		return err
 	}
 	if meta.Tasks, err = insertTasks(ctx, tx, tasks); err != nil {
-		return Meta{}, err
+		return err
 	}
 	if meta.Digest, err = libraryDigest(ctx, tx); err != nil {
-		return Meta{}, err
+		return err
 	}
-	if err := insertMeta(ctx, tx, meta); err != nil {
-		return Meta{}, err
+	if err := insertMeta(ctx, tx, *meta); err != nil {
+		return err
 	}
-	return meta, tx.Commit()
+	return tx.Commit()
 }
 
 func writeDSN(path string) (string, error) {

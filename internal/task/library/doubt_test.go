@@ -1,6 +1,7 @@
 package library_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +71,26 @@ func TestDoubtfulTasks(t *testing.T) {
 	} {
 		if !strings.Contains(report.String(), text+"\n") {
 			t.Errorf("the report does not contain %q:\n%s", text, report)
+		}
+	}
+}
+
+// TestImportNotesWorkflows checks that a library remembers that its tasks had plans of their own.
+func TestImportNotesWorkflows(t *testing.T) {
+	t.Parallel()
+	const task = `[{"id": "a", "task_type": "simple_task", "description": "Read.",
+	  "required_tools": ["file_operations_reader"]%s}]`
+	for field, want := range map[string]string{
+		"": "import of tasks.json",
+		`, "workflow": ["file_operations_reader"]`: "import of tasks.json; 1 task had a workflow, " +
+			"which is not used: plans are made from required_tools",
+	} {
+		report, lib, err := imported(t, fmt.Sprintf(task, field))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := lib.Meta().Source; got != want || report.Library.Source != want {
+			t.Errorf("source %q, and %q in the report, want %q", got, report.Library.Source, want)
 		}
 	}
 }

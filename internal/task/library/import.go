@@ -69,7 +69,11 @@ func Import(ctx context.Context, opts ImportOptions) (Report, error) {
 		source += " with the tools of " + filepath.Base(opts.Tools)
 	}
 	meta := Meta{Name: opts.Name, Source: source, Created: opts.Created}
-	meta, err = create(ctx, opts.Out, meta, im.catalog.All(), im.tasks(ctx))
+	tasks := func(yield func(assay.Task, error) bool) {
+		im.tasks(ctx)(yield)
+		meta.Source += im.report.workflows()
+	}
+	err = create(ctx, opts.Out, &meta, im.catalog.All(), tasks)
 	report := im.finished()
 	switch {
 	case errors.Is(err, errNoTasks):

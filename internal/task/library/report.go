@@ -264,13 +264,30 @@ func (r Report) writeUnused(b *strings.Builder) {
 		fmt.Fprintf(b, "fields of the file that are not used: %s\n",
 			strings.Join(r.UnusedOfFile, ", "))
 	}
-	for _, f := range r.Unused {
-		if f.Name == "workflow" {
-			fmt.Fprintf(b, "%s with a workflow: plans are made from required_tools instead; "+
-				"the workflows of %d have other tools or another order\n",
-				plural(f.Count, "task"), r.OtherPlans)
-		}
+	if n := r.ownPlans(); n > 0 {
+		fmt.Fprintf(b, "%s with a workflow: plans are made from required_tools instead; "+
+			"the workflows of %d have other tools or another order\n",
+			plural(n, "task"), r.OtherPlans)
 	}
+}
+
+// ownPlans counts the kept tasks that have a workflow.
+func (r Report) ownPlans() int {
+	i := slices.IndexFunc(r.Unused, func(f FieldCount) bool { return f.Name == "workflow" })
+	if i < 0 {
+		return 0
+	}
+	return r.Unused[i].Count
+}
+
+// workflows returns what a library's source has to say about the workflows of its tasks, or "".
+func (r Report) workflows() string {
+	n := r.ownPlans()
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s had a workflow, which is not used: plans are made from required_tools",
+		plural(n, "task"))
 }
 
 // WriteTo writes the text of [Report.String].
