@@ -97,6 +97,35 @@ func effortRow(s report.Spread) []document.Cell {
 		decimal(s.Adherence, "%.2f"), optional(s.Given, formatted("%.2f")))
 }
 
+// dataSection shows what the calls did besides the required steps, in worlds that judge that.
+func (a analysis) dataSection() *document.Section {
+	if !slices.ContainsFunc(a.Spreads, func(s report.Spread) bool { return s.Precision > 0 }) {
+		return nil
+	}
+	columns := append(names("model"),
+		figures("n", "precision", "unwanted effects", "wrong data")...)
+	t := tableOf(append(columns, names("most often at")...), a.Spreads,
+		func(s report.Spread) []document.Cell {
+			at := missing
+			if s.BrokenAt != "" {
+				at = s.BrokenAt
+			}
+			return []document.Cell{
+				text(s.Model), whole(s.Done), decimal(s.Precision, "%.2f"),
+				rateOf(s.Unwanted, s.Done), rateOf(s.Broken, s.Done), text(at),
+			}
+		})
+	return &document.Section{
+		ID: "data", Title: "Precision, effects and data", Table: t,
+		Notes: append([]string{
+			"Precision is the mean share of successful calls that brought the task forward. " +
+				"Unwanted effects and wrong data are shares of outcomes: those in which a call " +
+				"changed something that the task did not ask for, and those in which a required " +
+				"tool first worked with data or values of another step, named with the tool.",
+		}, a.averagedNote()...),
+	}
+}
+
 func (a analysis) tokenSection() *document.Section {
 	if a.Done == 0 {
 		return nil

@@ -44,8 +44,8 @@ func Report(figures *report.Analysis) *document.Document {
 	for _, s := range []*document.Section{
 		a.successSection(), a.mainSection(), a.variantSection(), a.variantDifferences(),
 		a.modelDifferences(), a.curveSection(), a.pivotSection(taskType, "By task type"),
-		a.scaleSection(), a.errorSection(), a.loopSection(), a.effortSection(), a.tokenSection(),
-		a.costSection(), a.repeatSection(), a.pilotSection(), a.laneSection(),
+		a.scaleSection(), a.errorSection(), a.loopSection(), a.effortSection(), a.dataSection(),
+		a.tokenSection(), a.costSection(), a.repeatSection(), a.pilotSection(), a.laneSection(),
 	} {
 		if s != nil {
 			d.Sections = append(d.Sections, *s)

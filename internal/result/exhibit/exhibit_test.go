@@ -201,3 +201,31 @@ func TestWriteErrorsAreReturned(t *testing.T) {
 		t.Errorf("WriteTable() = %v, want the writer's error", err)
 	}
 }
+
+// TestDataSection checks that the measures of effects and data are shown where they exist.
+func TestDataSection(t *testing.T) {
+	t.Parallel()
+	text := func(s report.Spread) string {
+		a := &report.Analysis{
+			Table: &report.Table{Planned: 4, Done: 4}, Spreads: []report.Spread{s},
+		}
+		var all []string
+		for _, section := range exhibit.Report(a).Sections {
+			if section.ID == "data" {
+				for _, c := range section.Table.Rows[0] {
+					all = append(all, c.Text)
+				}
+			}
+		}
+		return strings.Join(all, " | ")
+	}
+	s := report.Spread{Model: "m", Done: 4}
+	if got := text(s); got != "" {
+		t.Errorf("a world without these measures has a section: %s", got)
+	}
+	s.Precision, s.BrokenAt = .75, "parser"
+	s.Unwanted, s.Broken = report.Share{Rate: .25}, report.Share{Rate: .5}
+	if got := text(s); got != "m | 4 | 0.75 | 25.0 % | 50.0 % | parser" {
+		t.Errorf("row %q", got)
+	}
+}

@@ -194,6 +194,13 @@ func writeMeasures(w *bytes.Buffer, a *assay.Attempt) {
 	fmt.Fprintf(w,
 		"  calls: %d mistakes, %d failed by chance (%d overcome), %d wasted; efficiency %.2f\n",
 		a.Mistakes, a.Failures, a.Recovered, a.Wasted, a.Efficiency)
+	if a.Pilot == nil {
+		fmt.Fprintf(w, "  precision of calls %.2f, %d unwanted effects", a.Precision, a.UnwantedEffects)
+		if a.Broken != "" {
+			fmt.Fprintf(w, "; %s worked with the wrong data", a.Broken)
+		}
+		fmt.Fprintln(w)
+	}
 	fmt.Fprintf(w, "  adherence to the task's plan %.2f", a.Adherence)
 	if a.GivenAdherence != nil {
 		fmt.Fprintf(w, ", to the plan it was given %.2f", *a.GivenAdherence)

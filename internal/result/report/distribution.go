@@ -52,6 +52,13 @@ type Spread struct {
 	Adherence      float64  `json:"adherence"`
 	Given          *float64 `json:"given_adherence"`
 	Success        Share    `json:"full_success"`
+	// Precision is the mean share of successful calls that brought the task forward. Unwanted
+	// and Broken are the outcomes with an unwanted effect, and those in which a required tool
+	// worked with the wrong data. BrokenAt is the tool of most of these.
+	Precision float64 `json:"precision"`
+	Unwanted  Share   `json:"unwanted_effects"`
+	Broken    Share   `json:"broken_lineage"`
+	BrokenAt  string  `json:"broken_at"`
 }
 
 // A Repeat describes how much repeats of a task vary.
@@ -108,7 +115,9 @@ func spreads(cells []*cell) []Spread {
 			CachedShare:    ratio(p.usage.CachedTokens, p.usage.InputTokens),
 			ReasoningShare: ratio(p.usage.ReasoningTokens, p.usage.OutputTokens),
 			SecondsPer:     float64(p.working) / 1000 / n, Adherence: p.adherence / n,
-			Success: p.among(done, full),
+			Success:   p.among(done, full),
+			Precision: p.precision / n, BrokenAt: mostFrequent(p.brokenAt),
+			Unwanted: p.among(done, unwanted), Broken: p.among(done, misled),
 		}
 		for i, q := range []float64{.25, .5, .75} {
 			s.TurnQuarts[i] = quantile(p.turnCounts, q, func(n int) float64 { return float64(n) })
@@ -124,6 +133,17 @@ func spreads(cells []*cell) []Spread {
 		out = append(out, s)
 	}
 	return out
+}
+
+// mostFrequent returns the name with the largest count, the first in the alphabet if there are
+// several, or "".
+func mostFrequent(counts map[string]int) (most string) {
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		if counts[name] > counts[most] {
+			most = name
+		}
+	}
+	return most
 }
 
 func ratio(part, whole int) float64 { return float64(part) / float64(max(1, whole)) }

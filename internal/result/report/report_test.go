@@ -305,3 +305,32 @@ func TestRowsKeepPlannedOrder(t *testing.T) {
 		t.Errorf("rows are of %s, want z a", got)
 	}
 }
+
+// TestEffectsAndData checks the measures of calls over a model's outcomes. A fault has none.
+func TestEffectsAndData(t *testing.T) {
+	t.Parallel()
+	cell := of(assay.Optimal, "easy", .8)
+	var trials []assay.Trial
+	var attempts []assay.Attempt
+	for i, o := range []assay.Outcome{
+		{Precision: 1},
+		{Precision: .5, UnwantedEffects: 3, Broken: "filter"},
+		{Precision: .5, Broken: "parser"},
+		{Precision: 0, Broken: "parser"},
+	} {
+		trial := assay.NewTrial(cell, assay.TaskRef{ID: assay.TaskID(fmt.Sprint(i))},
+			assay.Setting{}, 1, 1)
+		a := outcome(trial, assay.Failure, 5)
+		a.Precision, a.UnwantedEffects, a.Broken = o.Precision, o.UnwantedEffects, o.Broken
+		trials, attempts = append(trials, trial), append(attempts, a)
+	}
+	a, err := report.Design{}.Analyze("e", slices.Values(trials), all(attempts...), report.Beside{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := a.Spreads[0]
+	if s.Precision != .5 || s.Unwanted.Count != 1 || s.Broken.Count != 3 || s.BrokenAt != "parser" {
+		t.Errorf("precision %v, unwanted %+v, broken %+v at %s", s.Precision, s.Unwanted, s.Broken,
+			s.BrokenAt)
+	}
+}

@@ -59,6 +59,8 @@ type detail struct {
 	deviations       map[string]int // outcomes by what was asked differently
 	truncated        int            // outcomes with a reply that was cut off for length
 	faultKinds       map[assay.FaultKind]int
+	precision        float64
+	brokenAt         map[string]int // outcomes by the tool that worked with the wrong data
 	adherence, given float64
 	givenN           int
 }
@@ -79,6 +81,8 @@ const (
 	ordered  // all required tools succeeded in order
 	assisted // with at least one correction
 	hopeless // although even the best policy cannot succeed
+	unwanted // with at least one unwanted effect
+	misled   // a required tool worked with the wrong data
 	judged   // with the further verdicts of the pilot world
 	// The other kinds are the full successes among the judged ones, by definition.
 	executor
@@ -97,6 +101,7 @@ func outcomeOf(o *assay.Outcome) outcomes {
 	out := outcomes{
 		done: 1, full: isFull(o.Level), partial: flag(o.Level == assay.PartialSuccess),
 		ordered: flag(o.OrderCorrect), assisted: flag(o.Assisted > 0),
+		unwanted: flag(o.UnwantedEffects > 0), misled: flag(o.Broken != ""),
 	}
 	out[hopeless] = flag(measuresBest(o.ScoreVersion) && o.Best == 0)
 	out[failed] = 1 - out[full] - out[partial]
@@ -288,6 +293,10 @@ func (t *tally) describe(a *assay.Attempt) {
 	t.wasted += a.Wasted
 	t.mistakes += a.Mistakes
 	t.working += int(a.WorkingMS)
+	t.precision += a.Precision
+	if a.Broken != "" {
+		bump(&t.brokenAt, a.Broken, 1)
+	}
 	t.adherence += a.Adherence
 	if a.GivenAdherence != nil {
 		t.given += *a.GivenAdherence
@@ -320,6 +329,8 @@ func (d *detail) merge(o *detail) {
 	d.wasted += o.wasted
 	d.mistakes += o.mistakes
 	d.working += o.working
+	d.precision += o.precision
+	bumpAll(&d.brokenAt, o.brokenAt)
 	d.adherence += o.adherence
 	d.given += o.given
 	d.givenN += o.givenN
