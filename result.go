@@ -93,9 +93,9 @@ type Outcome struct {
 	// it began, counted from 1. Loop is empty if there was no loop.
 	Loop     LoopKind `json:"loop"`
 	LoopTurn int      `json:"loop_turn"`
-	// Best is the probability that the best policy, with one call in each reply, fully
-	// succeeds at this trial's task within its turns. It is the ceiling with which a rate of
-	// full success is compared.
+	// Best is the probability that the best policy fully succeeds at this trial's task within
+	// its limit of calls. No agent does better on average. A trial without that limit has the
+	// best policy with one call in each reply.
 	Best float64 `json:"best_possible"`
 	// Pilot holds the additional verdicts of the 2025 original. It is nil in other worlds.
 	Pilot *PilotScores `json:"pilot,omitempty"`

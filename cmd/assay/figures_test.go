@@ -17,8 +17,8 @@ import (
 // the tails are exact. All comparisons together fail by chance for one seed in a hundred.
 //
 // The test also computes the planner's probability in a second way. The built-in tasks require
-// every tool that they build on. So full success takes one success of each required tool within as
-// many calls as there are turns before the last one.
+// every tool that they build on. So full success takes one success of each required tool within the
+// limit of calls.
 func TestAssay1Figures(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -42,7 +42,7 @@ tasks_per_type: all
 			}
 			groups[name].add(a)
 		}
-		tries, tools := a.Setting.Turns-1, len(a.RequiredTools)
+		tries, tools := a.Calls, len(a.RequiredTools)
 		bestIs(t, a, binomialTail(tries, tools, a.Reliability, a.Reliability))
 	}
 	if want := 2 * 4 * (1 + len(assay.TaskTypes)); len(groups) != want {
@@ -90,7 +90,7 @@ failures: {persistence: 0.4, burst: 0.3}
 		f.add(a)
 		// An agent that repeats a failed call meets both effects after every failure, and neither
 		// after a success.
-		tries, tools := a.Setting.Turns-1, len(a.RequiredTools)
+		tries, tools := a.Calls, len(a.RequiredTools)
 		bestIs(t, a, binomialTail(tries, tools, 0.8, 0.8*(1-0.4)*(1-0.3)))
 		independent += binomialTail(tries, tools, 0.8, 0.8)
 	}

@@ -136,7 +136,7 @@ func writeCeilings(p *process, ceilings []job.Ceiling) {
 	}
 	fmt.Fprintf(p.out, "%s\n\n", t)
 	p.say("Best possible: success rate of an agent that knows the right steps and follows the " +
-		"best policy, with one call a reply.")
+		"best policy. No agent can do better on average.")
 	fmt.Fprintln(p.out)
 }
 

@@ -13,6 +13,7 @@ import (
 // tools that have succeeded by then.
 func (e *episode) carryOut(turn int, actions []action, rec *assay.TurnRecord) []map[string]any {
 	answers := make([]map[string]any, 0, len(actions))
+	spent := e.callsLeft() == 0
 	listed := e.trial.Tools == assay.Listed
 	for i, a := range actions {
 		oneOnly := e.progress.executed > 0 && e.trial.SeveralCalls == assay.RefuseSeveral
@@ -26,6 +27,9 @@ func (e *episode) carryOut(turn int, actions []action, rec *assay.TurnRecord) []
 			answer = e.correct(rec, &correction{"one call", nil})
 		case a.act != call && listed: // under the native protocol there is no such function
 			answer = e.correct(rec, &correction{"no listed function", a.act.String()})
+		case a.act == call && e.isTool(a.text) && e.callsLeft() == 0:
+			e.overdrawn = e.overdrawn || spent
+			answer = e.correct(rec, &correction{"no calls left", e.trial.Calls})
 		case a.act == call:
 			answer = e.execute(turn, a, rec)
 		case a.act == info:
@@ -35,9 +39,26 @@ func (e *episode) carryOut(turn int, actions []action, rec *assay.TurnRecord) []
 			answer = e.found(a.text)
 		}
 		answer["succeeded"] = append([]string{}, e.world.Succeeded()...)
+		if e.trial.Calls > 0 {
+			answer["calls_left"] = e.callsLeft()
+		}
 		answers = append(answers, answer)
 	}
 	return answers
+}
+
+// callsLeft returns the number of calls that the model may still make, or -1 without a limit.
+// Every call that the world has recorded counts.
+func (e *episode) callsLeft() int {
+	if e.trial.Calls == 0 {
+		return -1
+	}
+	return max(0, e.trial.Calls-len(e.world.Calls()))
+}
+
+func (e *episode) isTool(name string) bool {
+	_, ok := e.catalog.Tool(name)
+	return ok
 }
 
 // correct answers a malformed action and records that the model was assisted.
@@ -104,11 +125,15 @@ type toolDetails struct {
 	Returns     []assay.Return    `json:"returns"`
 	Errors      []assay.ToolError `json:"errors"`
 	Needs       []string          `json:"needs"`
+	Effect      string            `json:"effect,omitempty"`
 }
 
 func details(worldName string, t assay.Tool) toolDetails {
 	needs := append([]string{}, t.Dependencies...)
-	return toolDetails{t.Name, t.Description, schema(worldName, t), t.Returns, t.Errors, needs}
+	return toolDetails{
+		t.Name, t.Description, schema(worldName, t), t.Returns, t.Errors, needs,
+		effect(worldName, t),
+	}
 }
 
 // reply appends the answers to the conversation, each with the number of replies left. They are

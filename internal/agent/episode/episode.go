@@ -69,11 +69,13 @@ func (r *Runner) Run(
 // episode is the state of one attempt. It belongs to the goroutine of Run.
 type episode struct {
 	*Runner
-	provider   assay.Provider
-	trial      *assay.Trial
-	task       *assay.Task
-	world      world.World
-	progress   *progress
+	provider assay.Provider
+	trial    *assay.Trial
+	task     *assay.Task
+	world    world.World
+	progress *progress
+	// overdrawn is true if the latest reply called a tool although it began without calls left.
+	overdrawn  bool
 	transcript assay.Transcript
 	attempt    assay.Attempt
 	waits      assay.Waits
@@ -219,6 +221,9 @@ func (e *episode) answer(turn int, reply *assay.Message) assay.Ended {
 	e.progress.end(len(actions), rec)
 	if ended, stop := e.world.Stop(); stop {
 		return ended
+	}
+	if e.overdrawn {
+		return assay.CallLimit
 	}
 	if e.progress.stops() {
 		return assay.Loop

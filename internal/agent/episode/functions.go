@@ -49,17 +49,29 @@ func Functions(worldName, setting string, catalog *assay.Catalog) []assay.Functi
 	var functions []assay.Function
 	for _, t := range catalog.All() {
 		functions = append(functions, assay.Function{
-			Name: t.Name, Description: describe(t), Parameters: schema(worldName, t),
+			Name: t.Name, Description: describe(worldName, t), Parameters: schema(worldName, t),
 		})
 	}
 	return functions
 }
 
-func describe(t assay.Tool) string {
-	if len(t.Dependencies) == 0 {
-		return t.Description
+func describe(worldName string, t assay.Tool) string {
+	text := t.Description
+	if len(t.Dependencies) > 0 {
+		text += " " + render("needs first", t.Dependencies)
 	}
-	return t.Description + " " + render("needs first", t.Dependencies)
+	if changes := effect(worldName, t); changes != "" {
+		text += " " + render("effect", changes)
+	}
+	return text
+}
+
+// effect returns what a tool changes, in worlds that judge that.
+func effect(worldName string, t assay.Tool) string {
+	if !world.Of(worldName).References {
+		return ""
+	}
+	return t.Effect
 }
 
 // A property is a member of an object's JSON schema.

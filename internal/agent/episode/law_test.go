@@ -39,6 +39,7 @@ func episodeLaws(t *rapid.T) {
 	strict := "repeat=2! search=2! ping_pong=2! monologue=2! error=2!"
 	trial.Loops = rapid.SampledFrom([]string{"", "none", strict}).Draw(t, "loops")
 	trial.Setting.Turns = rapid.IntRange(1, 12).Draw(t, "turns")
+	trial.Calls = rapid.IntRange(0, 12).Draw(t, "calls")
 	replies := anyReply()
 	f := &fake{chat: func(context.Context, int) (assay.Response, error) {
 		return assay.Response{Message: replies.Draw(t, "reply")}, nil
@@ -83,6 +84,9 @@ func episodeLaws(t *rapid.T) {
 	}
 	if len(conversation) != len(tr.Messages) {
 		t.Fatalf("%d messages, want %d", len(tr.Messages), len(conversation))
+	}
+	if trial.Calls > 0 && executed > trial.Calls {
+		t.Fatalf("%d calls were executed, limit %d", executed, trial.Calls)
 	}
 	if executed != len(tr.Calls) || executed != a.ToolCalls || assisted != a.Assisted {
 		t.Fatalf("executed %d, recorded %d, counted %d; assisted %d, counted %d",

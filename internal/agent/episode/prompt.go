@@ -101,7 +101,7 @@ func (e *episode) opening(plan *workflow.Plan) []assay.Message {
 	data := struct {
 		Task             *assay.Task
 		Inputs, Expected string
-		Turns            int
+		Turns, Calls     int
 		Discover, Tags   bool
 		Arguments, Think bool
 		One              bool
@@ -109,7 +109,7 @@ func (e *episode) opening(plan *workflow.Plan) []assay.Message {
 		Plan             *workflow.Plan
 	}{
 		Task: e.task, Inputs: pretty(e.task.Inputs), Expected: pretty(e.task.Expected),
-		Turns:     trial.Setting.Turns,
+		Turns: trial.Setting.Turns, Calls: trial.Calls,
 		Discover:  trial.Tools == assay.Discover,
 		Tags:      trial.Protocol == assay.Tags,
 		Arguments: world.Of(trial.World).References,
@@ -133,8 +133,8 @@ func (e *episode) nudge(claimed bool, left int) assay.Message {
 	data := struct {
 		Claimed, Tags bool
 		Succeeded     []string
-		Left          int
-	}{claimed, e.trial.Protocol == assay.Tags, e.world.Succeeded(), left}
+		Calls, Left   int
+	}{claimed, e.trial.Protocol == assay.Tags, e.world.Succeeded(), e.callsLeft(), left}
 	return assay.Message{Role: assay.User, Content: render("nudge.tmpl", data)}
 }
 

@@ -22,7 +22,9 @@ func tellEpisodes(t *testing.T, c column) {
 	runner := episode.NewRunner(catalog, 0)
 	for _, style := range thinkingStyles {
 		s := c.stage(t, simserver.Config{Thinking: style, Provider: models, Models: sim.Names})
-		for _, name := range []string{sim.Expert, sim.Obedient, sim.Mute, sim.Searcher} {
+		for _, name := range []string{
+			sim.Expert, sim.Obedient, sim.Mute, sim.Searcher, sim.Alphabet,
+		} {
 			client := c.open(t, s.url, name)
 			for seed := range uint64(4) {
 				trial := newTrial(name, seed)
@@ -35,6 +37,9 @@ func tellEpisodes(t *testing.T, c column) {
 				if d := cmp.Diff(want, got, withoutThinking, withoutCosts); d != "" {
 					t.Errorf("%s with %s, seed %d: transcript differs from the one without "+
 						"a network (-want +got):\n%s", name, style, seed, d)
+				}
+				if a.ToolCalls > trial.Calls || name == sim.Alphabet && a.ToolCalls < trial.Calls {
+					t.Errorf("%s with %s: %d calls, limit %d", name, style, a.ToolCalls, trial.Calls)
 				}
 				if c.lost(got) {
 					t.Errorf("%s with %s: the transcript has no thoughts", name, style)
@@ -62,7 +67,7 @@ func newTrial(model string, seed uint64) assay.Trial {
 		ID: "test", Seed: seed,
 		Cell: assay.Cell{Model: model, Variant: assay.Optimal, Reliability: .7},
 		Setting: assay.Setting{
-			World: world.Assay1Name, Turns: 10,
+			World: world.Assay1Name, Turns: 15, Calls: 10,
 			Protocol: assay.Protocols[seed%2], Tools: assay.ToolSettings[seed/2%2],
 		},
 	}

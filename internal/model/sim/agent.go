@@ -103,7 +103,11 @@ func (m *Models) best(v *view) string {
 		history = append(history, workflow.Call{Tool: c.text, OK: c.ok, Mistake: c.refused})
 	}
 	idle := v.turn - len(v.calls) // replies that executed nothing
-	problem.Calls = max(len(history)+1, v.limit-idle)
+	problem.Calls = v.limit - idle
+	if v.budget > 0 {
+		problem.Calls = min(problem.Calls, v.budget)
+	}
+	problem.Calls = max(len(history)+1, problem.Calls)
 	return m.next(problem, history)
 }
 

@@ -73,6 +73,7 @@ const longestEpisode = 200
 
 var (
 	limitText       = regexp.MustCompile(`at most (\d+) replies`)
+	budgetText      = regexp.MustCompile(`at most (\d+) calls of tools`)
 	stepText        = regexp.MustCompile(`(?m)^\d+\. ([A-Za-z0-9_.-]+)$`)
 	argumentsText   = regexp.MustCompile(`(?m)^   Arguments: (\{.*\})$`)
 	probabilityText = regexp.MustCompile(`probability of about ([0-9.]+) %`)
@@ -119,6 +120,10 @@ func (v *view) readRules(text string, functions []assay.Function) {
 	if s := limitText.FindStringSubmatch(text); s != nil {
 		n, _ := strconv.Atoi(s[1]) // the largest int if the number is too large
 		v.limit = min(n, longestEpisode)
+	}
+	if s := budgetText.FindStringSubmatch(text); s != nil {
+		n, _ := strconv.Atoi(s[1])
+		v.budget = min(n, longestEpisode)
 	}
 	v.tags = strings.Contains(text, "<tool_call>")
 	v.discover = strings.Contains(text, "<tool_search>")

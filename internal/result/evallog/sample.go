@@ -224,6 +224,10 @@ func limitOf(a *assay.Attempt) *limit {
 	switch a.Ended {
 	case assay.TurnLimit:
 		return &limit{"custom", float64(a.Setting.Turns), a.Ended}
+	case assay.CallLimit:
+		if a.Calls > 0 {
+			return &limit{"custom", float64(a.Calls), a.Ended}
+		}
 	case assay.CostLimit:
 		return &limit{"custom", a.USD, a.Ended}
 	case assay.TokenLimit:

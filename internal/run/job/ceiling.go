@@ -13,8 +13,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/workflow"
 )
 
-// A Ceiling is the mean success that the best policy reaches at a reliability with one call a
-// reply, and the number of calls that it makes on average.
+// A Ceiling is the mean success that the best policy reaches at a reliability, and the number of
+// calls that it makes on average.
 type Ceiling struct {
 	Reliability float64 `json:"reliability"`
 	Best        float64 `json:"best_possible"`

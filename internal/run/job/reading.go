@@ -144,8 +144,12 @@ func (j *Job) settings(e store.Experiment) []report.Fact {
 	if e.Library.Digest != "" && e.Library.Digest != meta.Digest {
 		library += fmt.Sprintf("; the latest run used %s", e.Library.Digest)
 	}
-	limits := fmt.Sprintf("%d turns, %s a request, %s a trial",
-		x.Limits.Turns, time.Duration(x.Limits.Request), time.Duration(x.Limits.Trial))
+	calls := ""
+	if x.Limits.Calls > 0 {
+		calls = fmt.Sprintf("%d calls, ", x.Limits.Calls)
+	}
+	limits := fmt.Sprintf("%s%d turns, %s a request, %s a trial", calls, x.Limits.Turns,
+		time.Duration(x.Limits.Request), time.Duration(x.Limits.Trial))
 	return []report.Fact{
 		{Name: "seed", Value: fmt.Sprint(x.Seed)},
 		{Name: "world", Value: x.World},

@@ -66,7 +66,9 @@ type Experiment struct {
 // Limits bound an episode. Request and Trial count working time only, not the
 // time spent waiting for a rate limit.
 type Limits struct {
-	Turns   int      `yaml:"turns" json:"turns"`
+	Turns int `yaml:"turns" json:"turns"`
+	// Calls is 0 in an experiment that was stored before there was a limit of calls.
+	Calls   int      `yaml:"calls" json:"calls,omitempty"`
 	Request Duration `yaml:"request" json:"request"`
 	Trial   Duration `yaml:"trial" json:"trial"`
 	// Tokens and USD end an episode that has used them up; 0 means no limit.
@@ -77,7 +79,8 @@ type Limits struct {
 // The defaults of an experiment file.
 const (
 	DefaultSeed    = 2025
-	DefaultTurns   = 10
+	DefaultTurns   = 15
+	DefaultCalls   = 10
 	DefaultRequest = Duration(150 * time.Second)
 	DefaultTrial   = Duration(10 * time.Minute)
 	DefaultTasks   = Count(20)
@@ -314,9 +317,7 @@ func (e *Experiment) defaults() {
 	orElse(&e.Protocol, assay.Native)
 	orElse(&e.Tools, assay.Discover)
 	orElse(&e.SeveralCalls, execute)
-	if !e.has("limits.turns") {
-		e.Limits.Turns = DefaultTurns
-	}
+	e.turnDefaults()
 	if e.Limits.Request == 0 {
 		e.Limits.Request = DefaultRequest
 	}
@@ -374,7 +375,7 @@ func (e *Experiment) check() error {
 			return err
 		}
 	}
-	if err := e.checkWhole("limits.turns", e.Limits.Turns, 200); err != nil {
+	if err := e.checkTurns(); err != nil {
 		return err
 	}
 	if err := e.checkFactors(&e.Factors, ""); err != nil {

@@ -224,7 +224,7 @@ func TestLoadErrors(t *testing.T) {
 				"  2 | limits: {request: 150}\n    |                   ^",
 		},
 		{"tasks", "models: [a]\ntasks_per_type: none\n", "2:17: \"none\" is not a number of tasks"},
-		{"turns", "models: [a]\nlimits: {turns: 0}\n", "limits.turns is 0, want 1 to 200"},
+		{"turns", "models: [a]\nlimits: {turns: 0}\n", "limits.turns is 0, want 2 to 200"},
 		{
 			"tokens of an episode", "models: [a]\nlimits: {tokens: 0}\n",
 			"2:18: limits.tokens is 0, want a number above 0\n  2 | limits: {tokens: 0}\n" +
@@ -318,7 +318,9 @@ func TestLoadDefaults(t *testing.T) {
 			Reliabilities: []float64{0.8}, TasksPerType: 20, Repeats: 1,
 		},
 		Protocol: "native", Tools: "discover", SeveralCalls: "execute",
-		Limits: plan.Limits{Turns: 10, Request: plan.DefaultRequest, Trial: plan.DefaultTrial},
+		Limits: plan.Limits{
+			Turns: 15, Calls: 10, Request: plan.DefaultRequest, Trial: plan.DefaultTrial,
+		},
 	}
 	if diff := cmp.Diff(want, e, cmpopts.IgnoreUnexported(plan.Experiment{})); diff != "" {
 		t.Errorf("experiment (-want +got):\n%s", diff)
@@ -337,7 +339,7 @@ failures: {persistence: 0.3, burst: 0.2}
 loops: {repeat: {after: 4}, search: off, error: {then: stop}}
 tasks_per_type: all
 sampling: {temperature: 0}
-limits: {trial: 90s, tokens: 50000, usd: 0.5}
+limits: {turns: 30, calls: 20, trial: 90s, tokens: 50000, usd: 0.5}
 budget:
   {usd: 50, tokens: 20000000, per_model: {usd: 10, tokens: 5000000}, per_cell: {tokens: 200000}}
 stop:

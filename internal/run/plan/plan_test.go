@@ -74,6 +74,8 @@ func TestOnlyLimitsChangeTrialIDs(t *testing.T) {
 		"stop: {hopeless: {}, malformed: {}}\n":              true,
 		"limits: {tokens: 50000}\n":                          false,
 		"limits: {usd: 0.5}\n":                               false,
+		"limits: {calls: 9}\n":                               false,
+		"limits: {turns: 15, calls: 10}\n":                   true,
 	} {
 		if got := first(text); (got.ID == plain.ID) != same {
 			t.Errorf("%q: trial %s, without it %s, want equal: %v", text, got.ID, plain.ID, same)

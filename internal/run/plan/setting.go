@@ -102,6 +102,58 @@ func (e *Experiment) checkLoops() error {
 	return nil
 }
 
+// mostTurns is the largest limit of replies.
+const mostTurns = 200
+
+// spareReplies are the replies that an episode has besides those for its calls: one for the claim
+// and four for lookups and thoughts.
+const spareReplies = DefaultTurns - DefaultCalls
+
+// claimReplies returns the number of replies that the world's claim takes.
+func (e *Experiment) claimReplies() int {
+	if world.Of(e.World).ClaimTakesReply {
+		return 1
+	}
+	return 0
+}
+
+// turnDefaults completes the limits of turns and calls, so that replies never limit the calls.
+func (e *Experiment) turnDefaults() {
+	turns, calls := e.has("limits.turns"), e.has("limits.calls")
+	if !calls {
+		e.Limits.Calls = DefaultCalls
+	}
+	if !turns {
+		e.Limits.Turns = min(mostTurns, max(DefaultTurns, e.Limits.Calls+spareReplies))
+	}
+	if turns && !calls {
+		e.Limits.Calls = min(DefaultCalls, e.Limits.Turns-e.claimReplies())
+	}
+}
+
+func (e *Experiment) checkTurns() error {
+	claim := e.claimReplies()
+	for _, limit := range []struct {
+		field       string
+		n, from, to int
+	}{
+		{"limits.turns", e.Limits.Turns, 1 + claim, mostTurns},
+		{"limits.calls", e.Limits.Calls, 1, mostTurns - claim},
+	} {
+		if limit.n < limit.from || limit.n > limit.to {
+			return e.FieldError(limit.field, fmt.Sprintf("%s is %d, want %d to %d",
+				limit.field, limit.n, limit.from, limit.to), "")
+		}
+	}
+	if least := e.Limits.Calls + claim; e.Limits.Turns < least {
+		return e.FieldError("limits.turns",
+			fmt.Sprintf("limits.turns is %d, too few for %d calls one at a time",
+				e.Limits.Turns, e.Limits.Calls),
+			fmt.Sprintf("write turns: %d or more, or fewer calls", least))
+	}
+	return nil
+}
+
 func (e *Experiment) checkFailures() error {
 	if !world.Of(e.World).FailuresLast && e.has("failures") {
 		return e.source().atKey("$", "failures",
@@ -126,7 +178,7 @@ func (e *Experiment) checkFailures() error {
 func (e *Experiment) Setting(model string) assay.Setting {
 	set := assay.Setting{
 		World: e.World, Protocol: e.Protocol, Tools: e.Tools, Sampling: e.SamplingOf(model),
-		Turns: e.Limits.Turns, Tokens: e.Limits.Tokens, USD: e.Limits.USD,
+		Turns: e.Limits.Turns, Calls: e.Limits.Calls, Tokens: e.Limits.Tokens, USD: e.Limits.USD,
 		Persistence: e.Failures.Persistence, Burst: e.Failures.Burst,
 	}
 	if e.SeveralCalls == assay.RefuseSeveral {

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,11 +9,14 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/run/plan"
 )
 
 func TestSetting(t *testing.T) {
 	t.Parallel()
-	plain := assay.Setting{World: "assay-1", Protocol: "native", Tools: "discover", Turns: 10}
+	plain := assay.Setting{
+		World: "assay-1", Protocol: "native", Tools: "discover", Turns: 15, Calls: 10,
+	}
 	with := func(change func(*assay.Setting)) assay.Setting {
 		s := plain
 		change(&s)
@@ -82,4 +86,49 @@ func TestLoopsAreComplete(t *testing.T) {
 			rt.Fatalf("%s: loops %q, want %q", text, got, spelled)
 		}
 	})
+}
+
+// TestTurnsNeverLimitCalls checks the limits that follow from those in a file, and those that are
+// refused. A world in which the claim takes a reply needs one turn more.
+func TestTurnsNeverLimitCalls(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		text         string
+		turns, calls int
+	}{
+		{"", 15, 10},
+		{"limits: {turns: 10}\n", 10, 9},
+		{"limits: {turns: 40}\n", 40, 10},
+		{"limits: {turns: 2}\n", 2, 1},
+		{"limits: {calls: 4}\n", 15, 4},
+		{"limits: {calls: 20}\n", 25, 20},
+		{"limits: {calls: 199}\n", 200, 199},
+		{"limits: {turns: 11, calls: 10}\n", 11, 10},
+		{"world: pilot\n", 15, 10},
+		{"world: pilot\nlimits: {turns: 10}\n", 10, 10},
+		{"world: pilot\nlimits: {turns: 1}\n", 1, 1},
+		{"world: pilot\nlimits: {turns: 10, calls: 10}\n", 10, 10},
+	} {
+		t.Run(tc.text, func(t *testing.T) {
+			t.Parallel()
+			got := load(t, "models: [a]\n"+tc.text).Setting("a")
+			if got.Turns != tc.turns || got.Calls != tc.calls {
+				t.Errorf("%d turns, %d calls; want %d, %d", got.Turns, got.Calls, tc.turns, tc.calls)
+			}
+		})
+	}
+	for text, want := range map[string]string{
+		"limits: {turns: 1}\n":   "limits.turns is 1, want 2 to 200",
+		"limits: {calls: 0}\n":   "limits.calls is 0, want 1 to 199",
+		"limits: {calls: 200}\n": "limits.calls is 200, want 1 to 199",
+		"limits: {turns: 10, calls: 10}\n": "limits.turns is 10, too few for 10 calls one at a time\n" +
+			"  2 | limits: {turns: 10, calls: 10}\n    |                 ^\n" +
+			"hint: write turns: 11 or more, or fewer calls",
+		"world: pilot\nlimits: {turns: 9, calls: 10}\n": "write turns: 10 or more, or fewer calls",
+	} {
+		_, err := plan.Load(write(t, "e.yaml", "models: [a]\n"+text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want it to contain %q", text, err, want)
+		}
+	}
 }

@@ -188,6 +188,7 @@ func (v *validator) episode(
 		Protocol: assay.Native,
 		Tools:    assay.Discover,
 		Turns:    plan.DefaultTurns,
+		Calls:    plan.DefaultCalls,
 	}
 	ref := assay.TaskRef{ID: task.ID, Digest: v.library.Digest(task)}
 	trial := assay.NewTrial(cell, ref, setting, plan.DefaultSeed, repeatOf(task, round))

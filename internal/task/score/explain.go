@@ -261,9 +261,13 @@ func (e *Explanation) measure(trial *assay.Trial, plan, given []string) {
 			adhered(given, o.ExecutedTools, "the plan that was shown"))
 	}
 	add("efficiency", decimal(o.Efficiency), e.spent())
+	limit := verdict.Counted(trial.Calls, "call")
+	if trial.Calls == 0 {
+		limit = verdict.Counted(trial.Turns, "turn")
+	}
 	add("best possible", fmt.Sprintf("%.3f", o.Best),
-		fmt.Sprintf("the best policy's rate of full success, with reliability %s and %d turns",
-			assay.FormatReliability(trial.Reliability), trial.Turns))
+		fmt.Sprintf("the best policy's rate of full success, with reliability %s and %s",
+			assay.FormatReliability(trial.Reliability), limit))
 }
 
 // order words which steps succeeded in their place.

@@ -39,7 +39,7 @@ func NewBounds(catalog *assay.Catalog) *Bounds {
 }
 
 // Best returns the best policy's probability of full success in a trial of a task with these
-// required tools, by the rules of the trial's world and with one call per reply.
+// required tools, by the rules of the trial's world.
 func (b *Bounds) Best(trial *assay.Trial, required []string) float64 {
 	problem := ProblemOf(trial, required)
 	key := fmt.Sprintf("%#v", problem)
@@ -56,16 +56,21 @@ func (b *Bounds) Best(trial *assay.Trial, required []string) float64 {
 	return p
 }
 
-// ProblemOf returns the problem that a trial poses, with one call per reply. If the world
-// requires a separate reply to claim completion, one reply is reserved for it.
+// ProblemOf returns the problem that a trial poses. Its calls are the trial's budget, so its best
+// policy makes them one at a time: each call can depend on all earlier results, and no policy that
+// knows less at a call does better. A trial without a budget is limited by its replies, with one
+// call in each; if the world requires a separate reply to claim completion, one is reserved for it.
 func ProblemOf(trial *assay.Trial, required []string) Problem {
 	d := world.Of(trial.World)
 	p := Problem{
 		World: d.Name, Required: required, Reliability: trial.Reliability,
-		Calls: trial.Setting.Turns,
+		Calls: trial.Calls,
 	}
-	if d.ClaimTakesReply {
-		p.Calls = max(0, p.Calls-1)
+	if p.Calls == 0 {
+		p.Calls = trial.Setting.Turns
+		if d.ClaimTakesReply {
+			p.Calls = max(0, p.Calls-1)
+		}
 	}
 	if d.FailuresLast {
 		p.Persistence, p.Burst = trial.Persistence, trial.Burst

@@ -354,6 +354,19 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestCallsAreTheBudget checks that a limit of calls decides the ceiling, and replies do not.
+func TestCallsAreTheBudget(t *testing.T) {
+	t.Parallel()
+	for _, name := range world.Names {
+		for _, turns := range []int{8, 15, 200} {
+			trial := &assay.Trial{Setting: assay.Setting{World: name, Turns: turns, Calls: 7}}
+			if got := workflow.ProblemOf(trial, []string{"c"}).Calls; got != 7 {
+				t.Errorf("%s, %d turns: the best policy has %d calls, want 7", name, turns, got)
+			}
+		}
+	}
+}
+
 // TestHopelessProblems checks that a task has no chance if one of its tools can never be called.
 func TestHopelessProblems(t *testing.T) {
 	t.Parallel()
