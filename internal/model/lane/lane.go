@@ -10,13 +10,28 @@
 //
 //  1. A stated limit is never exceeded, as the endpoint counts, and a wait that
 //     the endpoint announces is kept.
-//  2. Within two minutes of the endpoint allowing a rate again, the lane reaches
-//     two thirds of it at least, and nine tenths soon after.
-//  3. If an endpoint's limit is constant, the lane uses nine tenths of it after the
-//     first minute (seldom only eight tenths, until it has climbed), with less than
-//     2 % refusals or one in 75 seconds.
-//  4. A lane with waiting requests is not silent for more than a minute, unless
-//     the endpoint has announced a wait, refuses every probe, or is full.
+//  2. Within two minutes of the endpoint allowing a higher rate, the lane uses nine
+//     tenths of it in a minute that begins in them (seldom only six tenths).
+//  3. If an endpoint's limit is constant, the lane uses nine tenths of it (seldom only
+//     eight) after the first minutes, with less than 2 % refusals or nine in 75 seconds.
+//  4. A lane with waiting requests is not silent for more than a minute, unless the
+//     endpoint has announced a wait or is full.
+//
+// The second law has a price. To see a rise within two minutes, a lane has to exceed the limit
+// once in 75 seconds, and is refused at least once each time. So 2 % are impossible below
+// 1 / (75 × 0.02) = 0.67 requests per second, or in proportion if a wall takes more probes: a
+// window of 10 seconds that announces nothing takes up to five.
+//
+// A rate is controlled like the window of CUBIC (RFC 9438). It has a goal, where it rests for 75
+// seconds before it probes faster and faster:
+//
+//   - A wall above the goal proves that the limit is what the last minute accepted, if that is
+//     more, and begins a trial at 0.9 of the rate that was refused.
+//   - A wall during a trial leads back to the goal before, or to a lower trial.
+//   - Any other wall lowers the rate for a moment, to what was accepted since the last one. It
+//     recovers within seconds. After a minute of walls the goal is lowered to what that minute
+//     accepted. If less was accepted when the goal was lower, the refusals are chance, and the
+//     goal rises again.
 //
 // All decisions depend only on the time that they are given, so [Simulate] can
 // make the same decisions in virtual time.
@@ -81,13 +96,14 @@ type lane struct {
 
 	// width and rate are learned. starting is true until the first refusal that
 	// narrows the width. Until then it doubles with each round of good replies.
-	wide, rate   control
+	wide         control
+	rate         rate
 	starting     bool
 	good         int
 	paced        time.Time // when the latest request should have started by the rate
 	burst        burst
-	cycle        cycle
-	past         past
+	held         int
+	heldFrom     uint64
 	refusedSince time.Time // start of the refusals without a success in between
 	longestWall  time.Duration
 	refusedBurst bool // a burst within a stated limit was refused
@@ -125,7 +141,6 @@ func newLane(now time.Time, c Config) *lane {
 		waited:      make(map[string]time.Duration),
 		history:     newHistory(max(c.Limits.Concurrency, widest)),
 		longestWall: longestWall,
-		cycle:       cycle{began: now},
 	}
 	for i, b := range Buckets {
 		l.stated[i], l.windows[i] = *c.Limits.Of(b), newWindow(i)
@@ -133,10 +148,10 @@ func newLane(now time.Time, c Config) *lane {
 	l.forget(now, concurrency)
 	if n := c.Learned.Concurrency; n > 0 {
 		l.starting = false
-		l.wide.keep(now, float64(n), float64(n))
+		l.wide.keep(now, float64(n))
 	}
 	if n := c.Learned.RPM; n > 0 {
-		l.rate.keep(now, float64(n)/60, float64(n)/60)
+		l.rate.keep(now, float64(n)/60)
 	}
 	for _, s := range c.Spent {
 		l.windows[requestsPerDay].add(s.At, cost{requests: s.Requests})
@@ -148,12 +163,12 @@ func newLane(now time.Time, c Config) *lane {
 func (l *lane) forget(now time.Time, bucket int) {
 	l.readings[bucket] = reading{}
 	if bucket != concurrency {
-		l.rate, l.burst, l.past, l.refusedBurst = control{}, burst{}, past{}, false
+		l.rate, l.burst, l.refusedBurst = rate{}, burst{}, false
 		return
 	}
 	l.starting = l.stated[concurrency] == 0
 	if l.wide = (control{}); l.starting {
-		l.wide.keep(now, firstWidth, firstWidth)
+		l.wide.keep(now, firstWidth)
 	}
 }
 
@@ -228,7 +243,7 @@ func (l *lane) start(now time.Time, c cost) (at time.Time, why reason, full bool
 	wait(l.pausedUntil, pausing)
 	wait(l.evenly(now), learnedRate)
 	if b := l.burst; b.stalled && b.probed {
-		wait(b.probedAt.Add(probing), probe)
+		wait(b.probedAt.Add(b.patience), probe)
 	}
 
 	switch {
@@ -247,7 +262,7 @@ func (l *lane) room(now time.Time, c cost) int {
 		return 0
 	}
 	n := l.width(now) - l.inFlight
-	if l.rate.level > 0 || l.burst.stalled {
+	if l.rate.goal > 0 || l.burst.stalled {
 		n = 1
 	}
 	for b := requestsPerSecond; b <= requestsPerDay; b++ {
@@ -267,6 +282,7 @@ func (l *lane) room(now time.Time, c cost) int {
 type ticket struct {
 	lane       *lane
 	number     uint64
+	entry      int
 	entries    [numBuckets]int // IDs in the windows of stated limits
 	estimate   cost
 	started    time.Time
@@ -283,19 +299,15 @@ func (l *lane) take(now time.Time, c cost) ticket {
 	} else if b.stalled {
 		b.probed, b.probedAt = true, now
 	}
-	if l.cycle.sent == 0 {
-		l.cycle.began = now
-	}
-	l.cycle.sent++
 	l.inFlight++
 	l.typical = c
 	t := ticket{
 		lane: l, number: l.history.sent(), estimate: c, started: now, inFlight: l.inFlight,
-		behindWall: l.pass(now, c),
+		behindWall: l.pass(now, c), entry: l.rate.take(now),
 	}
 	l.total = l.total.plus(c, 1)
 	t.total = l.total
-	gap := time.Duration(float64(time.Second) / l.rate.at(now))
+	gap := gap(l.rate.at(now))
 	t.paced = now.Sub(l.paced) < 2*gap
 	l.paced = onTime(l.paced.Add(gap), now)
 	for b := requestsPerSecond; b <= requestsPerDay; b++ {
@@ -326,7 +338,7 @@ func (l *lane) correct(t ticket, by cost) {
 func (l *lane) cancel(t ticket) {
 	l.freeSlot(t)
 	l.history.mark(t.number, good)
-	l.cycle.sent--
+	l.rate.refuse(t.entry)
 	l.correct(t, cost{}.plus(t.estimate, -1))
 }
 
@@ -389,9 +401,9 @@ func (l *lane) succeeded(now time.Time, t ticket) {
 	l.history.mark(t.number, good)
 	l.faults.succeeded(&l.faultsInDoubt)
 	l.accepted(now, t)
-	if l.good++; l.starting && l.good >= int(l.wide.level) && l.wide.level < widest {
+	if l.good++; l.starting && l.good >= int(l.wide.goal) && l.wide.goal < widest {
 		l.good = 0
-		l.wide.keep(now, 2*l.wide.level, 2*l.wide.level)
+		l.wide.keep(now, 2*l.wide.goal)
 	}
 }
 
@@ -474,7 +486,8 @@ func (l *lane) pause(now time.Time, wait time.Duration, reason, words string) {
 	l.pausedSince = now
 	if until := now.Add(wait); until.After(l.pausedUntil) {
 		longer := until.Sub(later(now, l.pausedUntil))
-		l.wide.since, l.rate.since = l.wide.since.Add(longer), l.rate.since.Add(longer)
+		l.wide.hold(longer)
+		l.rate.hold(longer)
 		l.pausedUntil, l.pauseReason, l.pauseWords = until, reason, words
 	}
 }

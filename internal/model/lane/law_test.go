@@ -1,8 +1,8 @@
 package lane_test
 
 import (
+	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -10,36 +10,161 @@ import (
 	"github.com/assay-eval/assay/internal/model/lane"
 )
 
-// TestLaneIsNeverSilent checks the fourth law for random servers: while requests are waiting, the
-// lane sends one a minute at least, unless the endpoint has announced a wait.
+// kinds makes a limiter of each kind that permits a rate.
+var kinds = map[string]func(perSecond int) limiter{
+	"fixed second":   func(r int) limiter { return &fixed{n: r, span: second} },
+	"fixed 10 s":     func(r int) limiter { return &fixed{n: 10 * r, span: 10 * second} },
+	"fixed minute":   func(r int) limiter { return &fixed{n: 60 * r, span: minute} },
+	"sliding second": func(r int) limiter { return &sliding{n: r, span: second} },
+	"sliding minute": func(r int) limiter { return &sliding{n: 60 * r, span: minute} },
+	"leaky":          func(r int) limiter { return &bucket{n: 60 * r, size: 1 + r, span: minute} },
+	"small bucket":   func(r int) limiter { return &bucket{n: 60 * r, size: 1 + 6*r, span: minute} },
+	"large bucket":   func(r int) limiter { return &bucket{n: 60 * r, size: 1 + 60*r, span: minute} },
+}
+
+// waits are what refusals announce.
+var waits = map[string]func(time.Duration) time.Duration{
+	"none":  nil,
+	"right": func(d time.Duration) time.Duration { return d },
+	"zero":  func(time.Duration) time.Duration { return 0 },
+	"short": func(d time.Duration) time.Duration { return d / 2 },
+}
+
+// eachServer calls check for each kind of limiter and announced wait, at two rates. Nearly all
+// have to use nine tenths, and none less than least.
+func eachServer(
+	t *testing.T, least float64,
+	check func(t *testing.T, of func(int) limiter, r int, s *server) float64,
+) {
+	t.Parallel()
+	all, short := 0, 0
+	for kind, of := range kinds {
+		for wait, announced := range waits {
+			for _, r := range []int{3, 15} {
+				t.Run(fmt.Sprintf("%s, %d a second, wait %s", kind, r, wait), func(t *testing.T) {
+					used := check(t, of, r, &server{wait: announced})
+					if all++; used < 0.9 {
+						short++
+					}
+					if used < least {
+						t.Errorf("used %.3f of what is permitted, want %.2f", used, least)
+					}
+				})
+			}
+		}
+	}
+	if short > all/12 {
+		t.Errorf("%d of %d used less than 0.9 of what is permitted", short, all)
+	}
+}
+
+// TestConstantLimitIsUsed checks the third law.
+func TestConstantLimitIsUsed(t *testing.T) {
+	eachServer(t, 0.8, func(t *testing.T, of func(int) limiter, r int, s *server) float64 {
+		s.limiter = of(r)
+		s.play(lane.Limits{}, 14*minute)
+		used, refused := s.share(float64(r), 4*minute, 14*minute)
+		if most := max(0.02, 9/(75*float64(r))); refused > most {
+			t.Errorf("%.2f %% refused", 100*refused)
+		}
+		if s.early > 0 || s.silence > minute {
+			t.Errorf("%d early, silent for %v", s.early, s.silence)
+		}
+		return used
+	})
+}
+
+// TestHigherLimitIsFound checks the second law, after the highest of all minutes that begin in
+// the two.
+func TestHigherLimitIsFound(t *testing.T) {
+	eachServer(t, 0.6, func(_ *testing.T, of func(int) limiter, r int, s *server) float64 {
+		after := start.Add(6 * minute)
+		s.limiter = &changing{of(r), of(4 * r), after}
+		s.play(lane.Limits{}, 9*minute)
+		most := 0
+		for from := after; from.Before(after.Add(2 * minute)); from = from.Add(second) {
+			most = max(most, between(s.accepted, from, from.Add(minute)))
+		}
+		return float64(most) / float64(60*4*r)
+	})
+}
+
+// TestLowerLimitIsFound checks that a lane adapts to a limit that falls.
+func TestLowerLimitIsFound(t *testing.T) {
+	eachServer(t, 0.8, func(t *testing.T, of func(int) limiter, r int, s *server) float64 {
+		s.limiter = &changing{of(4 * r), of(r), start.Add(6 * minute)}
+		s.play(lane.Limits{}, 15*minute)
+		used, refused := s.share(float64(r), 10*minute, 15*minute)
+		if refused > 0.05 {
+			t.Errorf("%.2f %% refused", 100*refused)
+		}
+		return used
+	})
+}
+
+// TestLaneIsNeverSilent checks the fourth law for random servers.
 func TestLaneIsNeverSilent(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		n := rapid.IntRange(1, 60).Draw(rt, "limit")
-		span := rapid.SampledFrom([]time.Duration{second, 15 * second, minute}).Draw(rt, "span")
-		reset := rapid.SampledFrom([]time.Duration{minute, hour, 24 * hour}).Draw(rt, "reset")
-		kind := rapid.SampledFrom([]limiter{
-			&fixed{n: n, span: span}, &sliding{n: n, span: span},
-			&bucket{n: n, size: max(1, n/10), span: span},
-			liar{reset},
-		}).Draw(rt, "kind")
-		headers := rapid.SampledFrom([]headerStyle{
-			noHeaders, plainHeaders, azureHeaders, anthropicHeaders, mistralHeaders, litellmHeaders,
-		}).Draw(rt, "headers")
-		wait := rapid.SampledFrom([]waitStyle{
-			noWait, waitInSeconds, waitInMs, waitUntilDate, waitZero, waitAsTime,
-		}).Draw(rt, "wait")
-		limits := lane.Limits{RPM: rapid.SampledFrom([]int{0, 0, 1, 60, 3000}).Draw(rt, "rpm")}
-		synctest.Test(t, func(t *testing.T) {
-			time.Sleep(27 * 365 * 24 * hour) // from the year 2000, when Unix times were short
-			s := &stranger{limiter: kind, headers: headers, wait: wait, took: 5 * second}
-			c := lane.Config{Name: "l", Provider: client(t, s), Orders: "m", Limits: limits}
-			p := lane.NewPool("m", []lane.Config{c}, lane.Options{Queue: 1000 * hour})
-			saturate(p, 20, 10*minute)
-			// Headers forbid requests for a minute from the reply, which takes up to 7 s.
-			if s.hear(time.Now()); s.silence > minute+8*second {
-				t.Errorf("silent for %v at %T %d in %v", s.silence, kind, n, span)
-			}
-		})
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 100).Draw(t, "limit")
+		span := rapid.SampledFrom([]time.Duration{second, minute, hour, 24 * hour}).Draw(t, "span")
+		reset := rapid.SampledFrom([]time.Duration{minute, hour, 24 * hour}).Draw(t, "reset")
+		s := &server{
+			limiter: rapid.SampledFrom([]limiter{
+				&fixed{n: n, span: span}, &sliding{n: n, span: span},
+				&bucket{n: n, size: max(1, n/10), span: span}, liar{reset},
+			}).Draw(t, "kind"),
+			headers: rapid.Bool().Draw(t, "headers"),
+			chance:  rapid.SampledFrom([]float64{0, 0, 0.1}).Draw(t, "chance"),
+			wait:    waits[rapid.SampledFrom([]string{"none", "right", "zero", "short"}).Draw(t, "wait")],
+		}
+		rpm := rapid.SampledFrom([]int{0, 0, 1, 60, 3000}).Draw(t, "rpm")
+		s.play(lane.Limits{RPM: rpm}, 10*minute)
+		// Headers forbid requests for a minute from the reply.
+		if s.silence > minute+2*second {
+			t.Errorf("silent for %v", s.silence)
+		}
+		if s.early > 0 {
+			t.Errorf("%d requests before the end of an announced wait", s.early)
+		}
 	})
+}
+
+// TestChanceRefusals checks that refusals by chance leave a lane more than half of what the
+// endpoint permits.
+func TestChanceRefusals(t *testing.T) {
+	t.Parallel()
+	for _, chance := range []float64{0.02, 0.05, 0.1} {
+		for _, rate := range []int{3, 5, 10} {
+			t.Run(fmt.Sprintf("%.0f %% of %d a second", 100*chance, rate), func(t *testing.T) {
+				s := &server{limiter: kinds["leaky"](rate), chance: chance}
+				s.play(lane.Limits{}, 30*minute)
+				if used, _ := s.share(float64(rate), 5*minute, 30*minute); used < 0.5 {
+					t.Errorf("used %.3f of what is permitted", used)
+				}
+			})
+		}
+	}
+}
+
+// TestHigherWidthIsFound checks that a gateway that permits 2 requests in flight, and later 20, is
+// used, with less than 2 % refusals.
+func TestHigherWidthIsFound(t *testing.T) {
+	t.Parallel()
+	s := &server{width: func(now time.Time) int {
+		if now.Before(start.Add(6 * minute)) {
+			return 2
+		}
+		return 20
+	}}
+	s.play(lane.Limits{}, 12*minute)
+	for _, row := range []struct {
+		width    float64
+		from, to time.Duration
+	}{{2, minute, 6 * minute}, {20, 7*minute + 40*second, 12 * minute}} {
+		used, refused := s.share(row.width/replies.Seconds(), row.from, row.to)
+		if used < 0.9 || refused > 0.02 {
+			t.Errorf("width %v: used %.3f, %.2f %% refused", row.width, used, 100*refused)
+		}
+	}
 }

@@ -171,8 +171,8 @@ func (e *limitedEndpoint) permitted(minutes float64) float64 {
 }
 
 // TestLimitsAreLearned checks that limits that are not stated are nearly used up from
-// the third minute on, whatever the refusals say, with less than 2 % of them or one in
-// 75 seconds. Only the edges of windows add a few more.
+// the third minute on, whatever the refusals say, with less than 2 % of them or three in
+// 75 seconds.
 func TestLimitsAreLearned(t *testing.T) {
 	t.Parallel()
 	limits := []limitedEndpoint{
@@ -200,7 +200,7 @@ func TestLimitsAreLearned(t *testing.T) {
 					saturate(p, 150, minutes*time.Minute)
 					accepted, refused := e.counts(minutes * time.Minute)
 					share := float64(accepted) / e.permitted(minutes-2)
-					if share < 0.9 || refused > max(accepted/50, 3*(minutes-2)*60/75/2) {
+					if share < 0.9 || refused > max(accepted/50, 3*(minutes-2)*60/75) {
 						lanes, _ := p.Status()
 						t.Errorf("%.3f of the permitted requests, %d refused; learned %+v",
 							share, refused, lanes[0].Learned)

@@ -17,10 +17,10 @@ func onTime(due, now time.Time) time.Time {
 // evenly returns when the learned rate allows the next request, but a second from
 // now at most, because the rate may grow.
 func (l *lane) evenly(now time.Time) time.Time {
-	if l.rate.level == 0 {
+	if l.rate.goal == 0 {
 		return now
 	}
-	at := l.paced.Add(time.Duration(float64(time.Second) / l.rate.at(now)))
+	at := l.paced.Add(gap(l.rate.at(now)))
 	if soon := now.Add(time.Second); at.After(soon) {
 		return soon
 	}
@@ -60,3 +60,6 @@ func later(a, b time.Time) time.Time {
 	}
 	return a
 }
+
+// gap returns the time between two requests at a rate.
+func gap(rate float64) time.Duration { return time.Duration(float64(time.Second) / rate) }

@@ -10,19 +10,14 @@ import (
 )
 
 const (
-	// The wait after a refusal that announces none doubles from shortestWait to a
-	// minute and then to longestWait.
+	// The first wait after a refusal that announces none is that between two requests,
+	// and the next ones double from shortestWait to longestWait.
 	shortestWait = time.Minute / 64
-	longestWait  = 15 * time.Minute
+	longestWait  = time.Minute
 	// longestColdWait is the longest such wait of a lane that never worked.
 	longestColdWait = 15 * time.Second
-	// A rate falls below mostFall of itself only if it was measured for longThrough
-	// with at least fewest requests. Shorter measurements are of bursts.
-	mostFall    = 0.7
-	longThrough = 8 * time.Second
-	fewest      = 10
-	// After a pause, a probe that is not refused for probing is taken for accepted,
-	// because refusals come at once while replies take seconds.
+	// A probe that is not refused for a few times as long as refusals take, but probing
+	// at most, is taken for accepted, because replies take seconds.
 	probing = time.Second
 	// An announced wait that is longer than shortWait shows that a rate is limited,
 	// too.
@@ -33,7 +28,10 @@ const (
 // burst is a row of refusals with one cause. It lasts until a request that was
 // sent after the lane's reaction is accepted.
 type burst struct {
-	open     bool
+	open  bool
+	since time.Time
+	// patience is how long a probe that is not refused is waited for.
+	patience time.Duration
 	reaction uint64        // the number of the next request when the lane reacted
 	row      int           // waits, which double
 	late     time.Duration // how late the last wait was, on average
@@ -44,7 +42,7 @@ type burst struct {
 	narrowed int     // how often the width was blamed
 	rate     bool    // whether the rate is to blame
 	tried    float64 // the rate of the first refused request
-	named    float64 // requests per second according to the refusal, or 0
+	minute   float64 // requests per second accepted in the minute before
 	// wide is the width before the burst, and accepted how much of it was accepted.
 	wide     control
 	accepted float64
@@ -52,37 +50,20 @@ type burst struct {
 	held int
 }
 
-// cycle counts requests since the rate was last set.
-type cycle struct {
-	began         time.Time
-	sent, refused int
-	// held is the most requests in flight when one was accepted, counted from the
-	// request with the number from.
-	held int
-	from uint64
-}
-
-// past measures what the endpoint accepted in the latest cycles. Older ones count
-// less.
-type past struct{ accepted, took float64 }
-
-// through adds a cycle and returns the accepted requests per second.
-func (p *past) through(took time.Duration, accepted int) float64 {
-	weight := math.Exp2(-took.Seconds() / longThrough.Seconds())
-	p.accepted = weight*p.accepted + float64(accepted)
-	p.took = weight*p.took + took.Seconds()
-	return p.accepted / p.took
-}
-
 // refused reacts to a refusal: once for all requests sent before the reaction, and
 // again for those sent after it. If more requests were in flight when one was
 // accepted, the width is not to blame.
 func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
-	l.cycle.refused++
+	l.rate.refuse(t.entry)
+	tried := l.tried(t)
 	l.announce(now, fault)
 	b := &l.burst
 	if !b.open {
-		*b = burst{open: true, tried: l.tried(t), wide: l.wide, accepted: l.widthAt(now)}
+		*b = burst{
+			open: true, since: now, tried: tried, minute: l.rate.inMinute(now),
+			wide: l.wide, accepted: l.widthAt(now),
+			patience: min(probing, max(soon, 3*now.Sub(t.started))),
+		}
 		l.refusedBurst = true
 	}
 	if b.held--; t.number >= b.reaction {
@@ -106,7 +87,6 @@ func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
 	} else if !b.rate {
 		b.rate, l.wide = true, b.wide
 	}
-	b.named = max(b.named, l.namedRate(fault))
 	switch {
 	case fault.RetryAfter > 0 && b.row == 0:
 		b.stalled, b.row = true, 1
@@ -126,7 +106,10 @@ func (l *lane) announce(now time.Time, fault *assay.Fault) {
 
 // backOff waits before the next probe.
 func (l *lane) backOff(now time.Time, fault *assay.Fault) {
-	wait := min(shortestWait<<min(l.burst.row, 20), longestWait)
+	wait := min(shortestWait<<min(max(0, l.burst.row-1), 20), longestWait)
+	if l.burst.row == 0 {
+		wait = min(wait, gap(l.burst.tried))
+	}
 	if !l.hasWorked() {
 		wait = min(wait, longestColdWait)
 	}
@@ -142,10 +125,10 @@ func (l *lane) blamesWidth(t ticket, fault *assay.Fault) bool {
 		return true
 	case b > concurrency || t.inFlight <= 1:
 		return false
-	case l.wide.grown(l.wide.at(t.started)) && float64(t.inFlight) >= math.Floor(l.wide.level):
+	case l.wide.exceeds(l.wide.at(t.started)) && float64(t.inFlight) >= math.Floor(l.wide.goal):
 		return true
 	}
-	return !t.paced && t.inFlight > l.cycle.held
+	return !t.paced && t.inFlight > l.held
 }
 
 // narrow lowers the width to the number in flight that the endpoint accepted, or
@@ -160,21 +143,11 @@ func (l *lane) narrow(now time.Time, t ticket, fault *assay.Fault) {
 	}
 	l.wide, l.starting = b.wide, false
 	level := b.accepted
-	if l.wide.grown(l.wide.at(t.started)) {
-		level = max(level, l.wide.level)
+	if l.wide.exceeds(l.wide.at(t.started)) {
+		level = max(level, l.wide.goal)
 	}
-	l.wide.keep(now, level, level)
-	l.cycle.held, l.cycle.from = min(l.cycle.held, int(b.accepted)), l.history.next
-}
-
-// namedRate returns the rate in requests per second that a refusal names, or 0.
-func (l *lane) namedRate(fault *assay.Fault) float64 {
-	b := slices.Index(Buckets[:], fault.Bucket)
-	if b < requestsPerSecond || b >= requestsPerDay || fault.Limit <= 0 {
-		return 0
-	}
-	weight := max(1, l.typical.in(b))
-	return float64(fault.Limit) / l.windows[b].of.Seconds() / float64(weight)
+	l.wide.keep(now, level)
+	l.held, l.heldFrom = min(l.held, int(b.accepted)), l.history.next
 }
 
 // tried returns the rate of the latest requests.
@@ -183,35 +156,18 @@ func (l *lane) tried(t ticket) float64 {
 	return min(l.pace(t.started, t.estimate), lastSecond)
 }
 
-// resume ends a burst after a probe was accepted. If the rate was to blame, it
-// becomes the one that the endpoint has accepted since it was last set.
+// resume ends a burst after a probe was accepted.
 func (l *lane) resume(now time.Time) {
-	b, r := l.burst, &l.rate
-	if l.burst = (burst{}); !b.rate {
-		return
+	b := l.burst
+	if l.burst = (burst{}); b.rate {
+		l.rate.hit(now, b.tried, b.minute, now.Sub(b.since), b.late)
 	}
-	took := max(now.Sub(l.cycle.began)-b.late, probing)
-	accepted := l.cycle.sent - l.cycle.refused
-	through := l.past.through(took, accepted)
-	if b.named > 0 && r.level == 0 {
-		through = min(through, b.named)
-	}
-	if b.tried < mostFall*r.level {
-		b.tried = r.level // the lane has not used its rate lately
-	}
-	switch {
-	case r.safe.level > 0, r.grown(b.tried), took >= longThrough && accepted >= fewest:
-		r.refuse(now, b.tried, through)
-	case through < 0.95*b.tried || r.level == 0:
-		r.refuse(now, b.tried, max(through, mostFall*b.tried))
-	}
-	l.cycle = cycle{began: now}
 }
 
 // accepted notes that the endpoint accepted a request.
 func (l *lane) accepted(now time.Time, t ticket) {
-	if t.number >= l.cycle.from {
-		l.cycle.held = max(l.cycle.held, t.inFlight)
+	if t.number >= l.heldFrom {
+		l.held = max(l.held, t.inFlight)
 	}
 	b := &l.burst
 	if b.open && t.number >= b.reaction {

@@ -88,13 +88,13 @@ func (l *lane) learned() (out Limits) {
 		return 0
 	}
 	if !l.starting {
-		out.Concurrency = below(l.wide.level, l.stated[concurrency])
+		out.Concurrency = below(l.wide.goal, l.stated[concurrency])
 	}
 	rpm := l.stated[requests]
 	if rps := 60 * l.stated[requestsPerSecond]; rps > 0 && (rpm == 0 || rps < rpm) {
 		rpm = rps
 	}
-	out.RPM = below(math.Round(60*l.rate.level), rpm)
+	out.RPM = below(math.Round(60*l.rate.goal), rpm)
 	return out
 }
 
