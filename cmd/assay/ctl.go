@@ -154,6 +154,13 @@ func writeState(p *process, s *session.State) {
 		}
 	}
 	fmt.Fprintln(p.out, t)
+	for _, m := range s.Models {
+		for _, l := range m.Lanes {
+			if l.Words != "" {
+				p.item("endpoint: ", fmt.Sprintf("%s waits for %s: %q", l.Lane, l.Waits, l.Words))
+			}
+		}
+	}
 	for _, n := range s.Notes[max(0, len(s.Notes)-5):] {
 		p.item("note: ", n)
 	}

@@ -64,7 +64,9 @@ type LaneState struct {
 	Limits   lane.Limits `json:"limits"`
 	Learned  lane.Limits `json:"learned"`
 	Waits    string      `json:"waits"`
-	Paused   bool        `json:"paused"`
+	// Words are the endpoint's own words about a wait.
+	Words  string `json:"words,omitempty"`
+	Paused bool   `json:"paused"`
 }
 
 // A controlServer takes orders over a local socket.
@@ -260,7 +262,7 @@ func (s *Session) state() State {
 		for _, l := range lanes {
 			m.Lanes = append(m.Lanes, LaneState{
 				Lane: l.Name, InFlight: l.InFlight, Limits: l.Limits, Learned: l.Learned,
-				Waits: l.Waits, Paused: l.Held,
+				Waits: l.Waits, Words: l.Words, Paused: l.Held,
 			})
 		}
 		out.Models = append(out.Models, m)

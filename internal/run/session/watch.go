@@ -100,5 +100,8 @@ func waitText(lanes []lane.Status) string {
 	if !next.Until.IsZero() {
 		text += fmt.Sprintf(", next in %.0fs", max(0, time.Until(next.Until).Seconds()))
 	}
+	if next.Words != "" {
+		text += fmt.Sprintf(" (%.60q)", next.Words)
+	}
 	return text
 }

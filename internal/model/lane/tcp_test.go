@@ -1,0 +1,66 @@
+package lane_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/model/openai"
+	"github.com/assay-eval/assay/internal/model/wire"
+)
+
+// TestLimitersOverTCP checks three limiters over real connections. It asserts only shares of what
+// the server counted, because requests cross announced waits on the way.
+func TestLimitersOverTCP(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name   string
+		server *stranger
+		limits lane.Limits
+		most   float64 // of the requests are refused
+	}{
+		{
+			"token bucket", &stranger{limiter: &bucket{n: 40, size: 10, span: second}},
+			lane.Limits{RPS: 40}, 0.01,
+		},
+		{
+			"fixed window",
+			&stranger{limiter: &fixed{n: 20, span: second}, headers: plainHeaders, wait: waitInMs},
+			lane.Limits{RPS: 20}, 0.01,
+		},
+		{"width", &stranger{width: 4, wait: waitInMs}, lane.Limits{}, 0.15},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			row.server.took = 50 * time.Millisecond
+			server := httptest.NewServer(http.HandlerFunc(row.server.serve))
+			defer server.Close()
+			p, err := openai.New(wire.Config{BaseURL: server.URL, Deployment: "m"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := lane.Config{Name: "l", Provider: p, Orders: "m", Limits: row.limits}
+			saturate(lane.NewPool("m", []lane.Config{c}, lane.Options{}), 12, 4*second)
+			ok, not := len(row.server.accepted), len(row.server.refused)
+			if ok == 0 || float64(not) > row.most*float64(ok+not) {
+				t.Errorf("%d accepted and %d refused, want less than %.0f %%", ok, not, 100*row.most)
+			}
+		})
+	}
+}
+
+// serve answers a request that came over a network.
+func (s *stranger) serve(w http.ResponseWriter, r *http.Request) {
+	resp, err := s.RoundTrip(r)
+	if err != nil {
+		return
+	}
+	for name, values := range resp.Header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(resp.StatusCode)
+	_, _ = io.Copy(w, resp.Body)
+}
