@@ -112,7 +112,8 @@ func TestLaneIsNeverSilent(t *testing.T) {
 		s := &server{
 			limiter: rapid.SampledFrom([]limiter{
 				&fixed{n: n, span: span}, &sliding{n: n, span: span},
-				&bucket{n: n, size: max(1, n/10), span: span}, liar{reset},
+				&bucket{n: n, size: max(1, n/10), span: span},
+				liar{reset},
 			}).Draw(t, "kind"),
 			headers: rapid.Bool().Draw(t, "headers"),
 			chance:  rapid.SampledFrom([]float64{0, 0, 0.1}).Draw(t, "chance"),

@@ -24,12 +24,14 @@ func TestLimitersOverTCP(t *testing.T) {
 	}{
 		{
 			"token bucket", &stranger{limiter: &bucket{n: 40, size: 10, span: second}},
-			lane.Limits{RPS: 40}, 0.01,
+			lane.Limits{RPS: 40},
+			0.01,
 		},
 		{
 			"fixed window",
 			&stranger{limiter: &fixed{n: 20, span: second}, headers: plainHeaders, wait: waitInMs},
-			lane.Limits{RPS: 20}, 0.01,
+			lane.Limits{RPS: 20},
+			0.01,
 		},
 		{"width", &stranger{width: 4, wait: waitInMs}, lane.Limits{}, 0.15},
 	} {
