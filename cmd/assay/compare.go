@@ -45,7 +45,7 @@ by that factor.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, db.Close()) }()
-			c, err := reading.Compare(ctx, db, args[0], args[1], where, job.PlannedTrials)
+			c, err := reading.Compare(ctx, db, args[0], args[1], where, f.cluster, job.PlannedTrials)
 			if errors.Is(err, report.ErrNothingInCommon) {
 				return sanitizedError{err}
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/delivery"
 	"github.com/assay-eval/assay/internal/result/document"
 	"github.com/assay-eval/assay/internal/result/export"
+	"github.com/assay-eval/assay/internal/result/report"
 )
 
 var documentFormats = []string{"text", "md", "html", "json"}
@@ -18,6 +19,7 @@ var documentFormats = []string{"text", "md", "html", "json"}
 // documentFlags are the flags of commands that write a document.
 type documentFlags struct {
 	store, format, output string
+	cluster               string
 	transcripts           int
 	where                 export.Where
 	asJSON                bool
@@ -30,8 +32,12 @@ func (f *documentFlags) flags(cmd *cobra.Command, transcripts string) {
 	cmd.Flags().StringVarP(&f.output, "output", "o", "-",
 		"the `file` to write; - is standard output")
 	cmd.Flags().IntVar(&f.transcripts, "transcripts", 0, "with --format html: "+transcripts)
+	cmd.Flags().StringVar(&f.cluster, "cluster", report.Auto,
+		"what counts as independent: task, or the sequence of tools that tasks share; auto takes "+
+			"the sequence if there are fewer than a tenth as many")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "the same as --format json")
 	choice(cmd, "format", documentFormats...)
+	choice(cmd, "cluster", report.Clusters...)
 }
 
 func (f *documentFlags) check() error {
@@ -41,6 +47,10 @@ func (f *documentFlags) check() error {
 	if !slices.Contains(documentFormats, f.format) {
 		return usageError("--format %q: the formats are %s",
 			f.format, strings.Join(documentFormats, ", "))
+	}
+	if !slices.Contains(report.Clusters, f.cluster) {
+		return usageError("--cluster %q: it is one of %s", f.cluster,
+			strings.Join(report.Clusters, ", "))
 	}
 	if f.transcripts < 0 {
 		return usageError("--transcripts %d: want 0 or more", f.transcripts)

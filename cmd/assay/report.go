@@ -81,6 +81,7 @@ func writeReport(
 		return err
 	}
 	x.Program = version()
+	x.Design.Cluster = f.cluster
 	r, err := x.Analyze(ctx, db)
 	if err != nil {
 		return err

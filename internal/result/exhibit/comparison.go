@@ -57,8 +57,8 @@ func (c comparison) conditionSection() document.Section {
 		ID: "conditions", Title: "By condition", Table: t,
 		Lead: "Significant differences come first, then the largest.",
 		Notes: []string{
-			fmt.Sprintf("%d of %d conditions differ significantly: q is below .05 after "+
-				"Benjamini and Hochberg.", significant(c.Cells), len(c.Cells)),
+			fmt.Sprintf("%d of %d conditions differ significantly: q, which is adjusted for all "+
+				"of them, is below .05 (Benjamini and Hochberg).", significant(c.Cells), len(c.Cells)),
 		},
 	}
 }
@@ -117,8 +117,19 @@ func (c comparison) whereText() string {
 	if n == 0 {
 		count = fmt.Sprintf("None of %d conditions differs significantly on its own.", len(c.Cells))
 	}
+	count += " " + c.unevenText()
 	return fmt.Sprintf("%s The largest difference: %s, where %s %s %s on %s.", count, top.Condition,
 		c.B.Name, scored(top.Difference), c.A.Name, counted(top.Tasks, "task"))
+}
+
+// unevenText describes whether the difference depends on the condition.
+func (c comparison) unevenText() string {
+	chance := named("p", c.Whole.PConditions)
+	if report.Uneven(c.Whole) {
+		return fmt.Sprintf("The difference depends on the condition (%s), so their mean hides "+
+			"something.", chance)
+	}
+	return fmt.Sprintf("Chance explains how much they vary (%s).", chance)
 }
 
 func (c comparison) verdict() string {
@@ -152,9 +163,8 @@ func (c comparison) notes() []string {
 	notes := []string{
 		fmt.Sprintf("Matched by task and condition: %d of the %d settled trials of %s, and %d of "+
 			"the %d of %s.", c.A.Matched, c.A.Trials, c.A.Name, c.B.Matched, c.B.Trials, c.B.Name),
-		methodNote(c.Whole.Method) + " Each task weighs the same. " + testNote,
-		fmt.Sprintf("The bootstrap interval, by resampling tasks, is %+.1f to %+.1f. It is too "+
-			"narrow with few tasks.", 100*c.Bootstrap.Low, 100*c.Bootstrap.High),
+		methodNote(c.Whole.Method) + " " + weightNote,
+		populationNote(c.Population),
 	}
 	if !c.SameLuck {
 		notes = append(notes, "The sides met different luck, trial by trial, because their seeds "+

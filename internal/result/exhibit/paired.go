@@ -1,6 +1,7 @@
 package exhibit
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,7 +28,7 @@ func pairedTable(
 		},
 		figure("p"),
 		document.Column{
-			Head: "q", Hint: "p adjusted for all comparisons in the table (Benjamini–Hochberg)",
+			Head: "q", Hint: "p adjusted for the other tests (Benjamini–Hochberg)",
 		},
 		document.Column{
 			Head: "detectable", Hint: "smallest difference found with 80 % power, in points",
@@ -64,7 +65,7 @@ func (a analysis) variantDifferences() *document.Section {
 	if len(a.Variants) == 0 {
 		return nil
 	}
-	notes := pairedNotes(a.Variants)
+	notes := a.pairedNotes(a.Variants)
 	if alone := a.incomparable(); len(alone) > 0 {
 		notes = append(notes, "Not compared, because no other variant of the model has tasks "+
 			"under the same conditions: "+strings.Join(alone, "; ")+".")
@@ -119,28 +120,55 @@ func (a analysis) modelDifferences() *document.Section {
 		Table: pairedTable(a.Models, names("A", "B"), func(p report.Paired) []string {
 			return []string{p.A, p.B}
 		}),
-		Notes: pairedNotes(a.Models),
+		Notes: a.pairedNotes(a.Models),
 	}
 }
 
-func pairedNotes(all []report.Paired) []string {
+func (a analysis) pairedNotes(all []report.Paired) []string {
 	methods := make(map[string]bool)
+	var uneven []string
 	for _, p := range all {
 		methods[p.Method] = true
+		if p.Uneven() {
+			uneven = append(uneven, fmt.Sprintf("%s and %s (%s)", report.Readable(p.A),
+				report.Readable(p.B), cmp.Or(p.Model, named("p", p.PConditions))))
+		}
 	}
-	return []string{
+	notes := []string{
 		fmt.Sprintf("%d of %d comparisons are significant: q is below .05, which holds the share "+
-			"of false discoveries at 5 %% (Benjamini and Hochberg, 1995).",
-			significant(all), len(all)),
-		methodNote(slices.Sorted(maps.Keys(methods))...) + " Each task weighs the same. A only " +
-			"and B only count tasks on which one side did better.",
-		"A task's rate covers all conditions that both sides have. " + testNote,
+			"of false discoveries at 5 %% (Benjamini and Hochberg, 1995). The %s of this report "+
+			"are one family, and each q is adjusted for all.",
+			significant(all), len(all), counted(a.Tests, "test")),
+		methodNote(slices.Sorted(maps.Keys(methods))...) + " " + weightNote + " A only and B only " +
+			"count tasks on which one side did better.",
+		populationNote(a.Population),
 	}
+	if len(uneven) > 0 {
+		notes = append(notes, "The difference depends on the condition (p is below .05 for the "+
+			"same difference under all), so the mean hides something: "+
+			strings.Join(uneven, "; ")+".")
+	}
+	return notes
 }
 
-// testNote explains why a test and an interval can disagree.
-const testNote = "The test decides what is significant, and the interval shows how large the " +
-	"difference may be. Near the limit they can disagree."
+// weightNote explains how trials are averaged.
+const weightNote = "A task's rate is the mean of its rates under the conditions that both sides " +
+	"have, and each task weighs the same."
+
+// populationNote describes the tasks that intervals and tests are about.
+func populationNote(p report.Population) string {
+	switch {
+	case p.Cluster == report.BySequence:
+		return fmt.Sprintf("Intervals and tests are about tasks at large. The %s here have %s of "+
+			"tools, which count as the independent observations.",
+			counted(p.Tasks, "task"), counted(p.Sequences, "sequence"))
+	case p.Sequences < p.Tasks:
+		return fmt.Sprintf("Intervals and tests are about more tasks like these %d, which have %s "+
+			"of tools. For tasks at large, choose `--cluster sequence`.",
+			p.Tasks, counted(p.Sequences, "sequence"))
+	}
+	return fmt.Sprintf("Intervals and tests are about more tasks like these %d.", p.Tasks)
+}
 
 func significant(all []report.Paired) (n int) {
 	for _, p := range all {
@@ -151,11 +179,7 @@ func significant(all []report.Paired) (n int) {
 	return n
 }
 
-// methodNote names the tests that p comes from.
+// methodNote names the tests that intervals and p come from.
 func methodNote(methods ...string) string {
-	note := "p comes from " + strings.Join(methods, ", or from ") + "."
-	if strings.Contains(note, " and ") {
-		note += " If there are two tests, it is the larger p."
-	}
-	return note
+	return "Intervals and p come from Student's " + strings.Join(methods, ", or from ") + "."
 }

@@ -48,8 +48,10 @@ func (p pivot) derived() []column[report.PivotRow] {
 		{figure("optimal"), some(hasOptimal), optimal},
 		derived("flawed mean", mixed,
 			func(r report.PivotRow) *float64 { return r.FlawedMean }, report.Percent),
-		derived(p.contrastHead(), true,
-			func(r report.PivotRow) *float64 { return r.Difference }, p.contrastText),
+		{
+			figure(p.contrastHead()), some(func(r report.PivotRow) bool { return r.Difference != nil }),
+			p.contrastCell,
+		},
 		derived("sensitivity", true,
 			func(r report.PivotRow) *float64 { return r.Sensitivity }, formatted("%.3f")),
 		{
@@ -90,13 +92,21 @@ func (p pivot) contrastHead() string {
 	return "flawed − optimal"
 }
 
-// contrastText writes a difference in percentage points.
-func (p pivot) contrastText(d float64) string {
-	points := math.Round(1000*d)/10 + 0 // adding 0 turns -0 into 0
-	if p.Contrast == report.FirstMinusLast {
-		return fmt.Sprintf("%.1f", points)
+// contrastCell shows a difference in percentage points above its interval.
+func (p pivot) contrastCell(r report.PivotRow) document.Cell {
+	if r.Difference == nil {
+		return unknown
 	}
-	return fmt.Sprintf("%+.1f", points)
+	format := "%+.1f"
+	if p.Contrast == report.FirstMinusLast {
+		format = "%.1f"
+	}
+	cell := sorted(fmt.Sprintf(format, math.Round(1000**r.Difference)/10+0), *r.Difference)
+	i := r.DifferenceInterval
+	cell.Note = fmt.Sprintf("%+.0f to %+.0f", 100*i.Low+0, 100*i.High+0)
+	cell.Hint = fmt.Sprintf("95 %% interval %+.1f to %+.1f, on %s", 100*i.Low, 100*i.High,
+		counted(r.DifferenceTasks, "task"))
+	return cell
 }
 
 func (p pivot) notes() []string {
@@ -114,12 +124,12 @@ func (p pivot) notes() []string {
 			"variant %s.", report.Readable(name), name))
 	}
 	if some(func(r report.PivotRow) bool { return r.Difference != nil }) {
-		note := "Differences are in percentage points."
-		if p.Contrast == report.FlawedMinusOptimal {
-			note = "Differences are in percentage points, on the tasks that both sides have " +
-				"under the same conditions."
-		}
-		notes = append(notes, note)
+		notes = append(notes, "Differences are in percentage points, on the tasks that both "+
+			"levels have under the same conditions, with the 95 % interval below. Without a common "+
+			"task there is none.")
+	} else if p.Contrast != "" {
+		notes = append(notes, "No model has the same tasks at the levels that would be compared, "+
+			"so no difference is shown.")
 	}
 	if some(func(r report.PivotRow) bool { return r.Sensitivity != nil }) {
 		notes = append(notes, "Sensitivity is the population standard deviation of the variants' "+

@@ -52,7 +52,10 @@ func (t table) successTable(brief, measured bool) *document.Table {
 			return optional(r.Best, report.Percent)
 		}},
 		{figure("% of best"), measured, func(r report.Row) document.Cell {
-			return optional(r.OfBest, report.Percent)
+			if brief {
+				return withoutNote(ofBestCell(r))
+			}
+			return ofBestCell(r)
 		}},
 		{figure("partial"), true, func(r report.Row) document.Cell {
 			partial := rate(r.PartialRate, r.Done, r.PartialInterval)
@@ -74,6 +77,15 @@ func (t table) successTable(brief, measured bool) *document.Table {
 	})
 }
 
+func ofBestCell(r report.Row) document.Cell {
+	cell := optional(r.OfBest, report.Percent)
+	if i := r.OfBestInterval; i != nil {
+		cell.Note = fmt.Sprintf("%.0f–%.0f", 100*i.Low, 100*i.High)
+		cell.Hint = "95 % interval " + intervalText(*i)
+	}
+	return cell
+}
+
 func (t table) has(is func(report.Row) bool) bool { return slices.ContainsFunc(t.Rows, is) }
 
 func intervalCell(r report.Row) document.Cell {
@@ -93,11 +105,13 @@ func (t table) successNotes(measured bool) []string {
 	notes = append(notes, t.coverageNotes()...)
 	if measured {
 		notes = append(notes, "Best: the ideal agent's mean chance of full success. "+
-			"% of best: success rate ÷ the ideal agent's rate.")
+			"% of best: success rate ÷ the ideal agent's rate, with the interval of the rate "+
+			"divided likewise.")
 	}
 	if t.has(func(r report.Row) bool { return r.BestMeasured > 0 && r.BestMeasured < r.Done }) {
 		notes = append(notes,
-			"Both leave out trials that older rules judged, which did not measure it.")
+			"Both leave out trials whose setting has another ceiling, such as a limit on tokens, "+
+				"and those that older rules judged.")
 	}
 	if t.has(func(r report.Row) bool { return report.Simulated(r.Model) }) {
 		notes = append(notes, simulatedNote)
@@ -107,6 +121,9 @@ func (t table) successNotes(measured bool) []string {
 	}
 	notes = append(notes, t.pooledNotes()...)
 	notes = append(notes, leftOutNotes(t.LeftOut)...)
+	if t.Population.Tasks > 0 {
+		notes = append(notes, populationNote(t.Population))
+	}
 	return append(notes, "Intervals are Wilson's, wider where trials repeat within tasks. "+
 		"A fault is never a failure.")
 }

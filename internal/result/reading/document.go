@@ -162,7 +162,8 @@ type Comparison struct {
 
 // Compare compares the attempts that two names stand for; see [selection.Side].
 func Compare(
-	ctx context.Context, db *store.DB, a, b string, where export.Where, plan selection.Planner,
+	ctx context.Context, db *store.DB, a, b string, where export.Where, cluster string,
+	plan selection.Planner,
 ) (*Comparison, error) {
 	first, err := selection.Side(ctx, db, a, plan)
 	if err != nil {
@@ -173,7 +174,7 @@ func Compare(
 		return nil, err
 	}
 
-	v, err := report.Compare(a, b,
+	v, err := report.Compare(a, b, cluster,
 		selection.Filter(first, where.Has), selection.Filter(second, where.Has))
 	if errors.Is(err, report.ErrNothingInCommon) {
 		return nil, nothingInCommon(err, v, where, first, second)

@@ -26,10 +26,13 @@ type Analysis struct {
 	// with the first. Models compares each pair of models.
 	Variants []Paired `json:"variant_comparisons"`
 	Models   []Paired `json:"model_comparisons"`
-	Curves   []Curve  `json:"reliability"`
-	Spreads  []Spread `json:"distributions"`
-	Repeats  []Repeat `json:"repeats"`
-	Lanes    []Lane   `json:"lanes"`
+	// Tests counts the tests of the report, which are one family: those of Variants, of Models, of
+	// the rivals of the best, and of variants with the same prompt. Each Q is adjusted for all.
+	Tests   int      `json:"tests"`
+	Curves  []Curve  `json:"reliability"`
+	Spreads []Spread `json:"distributions"`
+	Repeats []Repeat `json:"repeats"`
+	Lanes   []Lane   `json:"lanes"`
 	// Others holds aggregates of other systems.
 	Others []Other `json:"others"`
 	// Facts lists the settings that reproduce the run.
@@ -121,21 +124,34 @@ func (d Design) Analyze(
 	attempts iter.Seq2[assay.Attempt, error],
 	b Beside,
 ) (*Analysis, error) {
-	cells, lucks, err := count(trials, attempts)
+	from := &population[task]{cluster: d.Cluster}
+	cells, lucks, err := count(trials, attempts, from)
 	if err != nil {
 		return nil, err
 	}
+	population := from.describe()
 	a := &Analysis{
 		Table: d.table(experiment, cells), Cells: []CellRow{}, Pivots: d.pivots(cells),
 		Curves: curves(d.curved(cells)), Spreads: spreads(cells), Repeats: repeats(cells, lucks),
 		Lanes: orEmpty(b.Lanes), Others: orEmpty(b.Others), Facts: orEmpty(b.Facts),
 		Variants: compareVariants(cells), Models: compareModels(cells), Main: []Metrics{},
 	}
+	a.Population = population
 	for _, n := range b.Skipped {
 		a.Skipped += n
 	}
 	a.Rates, a.Covers = modelRates(cells)
 	a.Findings = findings(cells, a.Rates)
+	if variantFactor(cells) == variant {
+		b.Prompts = plainKeys(b.Prompts)
+	}
+	same := sameText(cells, b)
+	family := references(a.Variants, a.Models, same)
+	for i := range a.Findings.Rivals {
+		family = append(family, &a.Findings.Rivals[i].Test)
+	}
+	adjust(family)
+	a.Tests = len(family)
 	if len(a.Curves) > 0 {
 		a.ByReliability = new(Part{Varies: []string{reliability}}.pivot(d.curved(cells), d.LeftOut))
 	}
@@ -145,10 +161,7 @@ func (d Design) Analyze(
 	for _, m := range byModel(cells) {
 		a.Main = append(a.Main, m.metrics(m.key))
 	}
-	if variantFactor(cells) == variant {
-		b.Prompts = plainKeys(b.Prompts)
-	}
-	a.Warnings = warnings(a, cells, b)
+	a.Warnings = warnings(a, cells, b, same)
 	return a, nil
 }
 

@@ -44,9 +44,8 @@ type Comparison struct {
 	Unlike int `json:"unlike_tasks"`
 	// Whole compares all matched trials.
 	Whole stat.Comparison `json:"whole"`
-	// Bootstrap is the interval of the whole difference by resampling tasks, for readers
-	// who expect it. [stat.Bootstrap] explains why tests don't use it.
-	Bootstrap stat.Interval `json:"bootstrap_95"`
+	// Population describes the tasks that intervals and tests are about.
+	Population Population `json:"population"`
 	// Cells compares the sides under each condition: significant differences first, then
 	// by size. Q is adjusted over all of them.
 	Cells []Paired `json:"cells"`
@@ -92,6 +91,7 @@ type settled struct {
 	asked
 	repeat   int
 	seed     uint64
+	required string        // tools
 	levels   *factorLevels // shared by all trials with the same levels
 	level    assay.Level
 	category string
@@ -165,10 +165,13 @@ func samplingText(s assay.Sampling) string {
 
 // Compare compares two sets of attempts. It counts the first outcome of each trial, and no faults.
 //
-// If each side has a single level of a factor and the levels differ, the sides differ in that
+// The cluster is what intervals and tests count as independent, one of [Clusters]. If each side has
+// a single level of a factor and the levels differ, the sides differ in that
 // factor. Trials are matched in all other factors, by task and by repeat. Compare returns the
 // errors of the attempts, and [ErrNothingInCommon].
-func Compare(nameA, nameB string, a, b iter.Seq2[assay.Attempt, error]) (*Comparison, error) {
+func Compare(
+	nameA, nameB, cluster string, a, b iter.Seq2[assay.Attempt, error],
+) (*Comparison, error) {
 	var sides [2][]settled
 	c := &Comparison{Cells: []Paired{}, Flips: []Flip{}, Differ: []Difference{}}
 	for i, s := range []struct {
@@ -187,10 +190,25 @@ func Compare(nameA, nameB string, a, b iter.Seq2[assay.Attempt, error]) (*Compar
 		x, y := c.A.Levels[f.name], c.B.Levels[f.name]
 		drop[i] = drop[i] || len(x) == 1 && slices.Equal(x, y)
 	}
-	if c.pair(sides[0], sides[1], drop); c.Whole.Tasks == 0 {
+	if c.pair(sides[0], sides[1], drop, cluster); c.Whole.Tasks == 0 {
 		return c, ErrNothingInCommon
 	}
 	return c, nil
+}
+
+// populationOf returns the population of the tasks of side a that the other side has too.
+func populationOf(a, b []settled, cluster string) *population[asked] {
+	p := &population[asked]{cluster: cluster}
+	other := make(map[asked]bool)
+	for _, t := range b {
+		other[t.asked] = true
+	}
+	for _, t := range a {
+		if other[t.asked] {
+			p.add(t.asked, t.required)
+		}
+	}
+	return p
 }
 
 func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error) {
@@ -215,7 +233,7 @@ func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error)
 		all = append(all, settled{
 			id: a.ID, asked: asked{assay.TaskID(word(string(a.Task))), word(a.TaskDigest)},
 			repeat: a.Repeat, seed: a.Seed, levels: shared[levels], level: a.Level,
-			category: word(a.ErrorCategory),
+			required: word(strings.Join(a.RequiredTools, " ")), category: word(a.ErrorCategory),
 		})
 	}
 	return all, nil
@@ -315,13 +333,15 @@ func unlike(a, b map[asked][]*settled) (n int) {
 
 // pair matches the sides. Repeats that only one side has still count in the rate of their
 // task, but cannot flip.
-func (c *Comparison) pair(a, b []settled, drop [len(matched)]bool) {
+func (c *Comparison) pair(a, b []settled, drop [len(matched)]bool, cluster string) {
 	left, right := arrange(a, drop), arrange(b, drop)
 	c.SameLuck = sameLuck(a, b)
-	sums := make(map[asked]stat.Pair)
-	for _, condition := range slices.Sorted(maps.Keys(left)) {
+	from := populationOf(a, b, cluster)
+	c.Population = from.describe()
+	whole := make(map[asked]*stat.Matched)
+	for number, condition := range slices.Sorted(maps.Keys(left)) {
 		c.Unlike += unlike(left[condition], right[condition])
-		var pairs []stat.Pair
+		here := sample{bySequence: from.bySequence()}
 		for _, task := range slices.SortedFunc(maps.Keys(left[condition]), asked.compare) {
 			x, y := left[condition][task], right[condition][task]
 			if len(y) == 0 {
@@ -330,22 +350,26 @@ func (c *Comparison) pair(a, b []settled, drop [len(matched)]bool) {
 			c.A.Matched += len(x)
 			c.B.Matched += len(y)
 			p := stat.Pair{A: fulls(x), NA: len(x), B: fulls(y), NB: len(y)}
-			pairs = append(pairs, p)
-			sums[task] = add(sums[task], p)
+			cells := []stat.Cell{{Condition: number, Pair: p}}
+			if whole[task] == nil {
+				whole[task] = &stat.Matched{Sequence: from.of[task]}
+			}
+			whole[task].Cells = append(whole[task].Cells, cells...)
+			here.tasks = append(here.tasks, stat.Matched{Sequence: from.of[task], Cells: cells})
 			c.flips(condition, x, y)
 		}
-		if len(pairs) > 0 {
-			c.Cells = append(c.Cells, Paired{Condition: condition, Comparison: bMinusA(pairs)})
+		if len(here.tasks) > 0 {
+			c.Cells = append(c.Cells, Paired{Condition: condition, Comparison: here.bMinusA()})
 		}
 	}
-	adjust(c.Cells)
+	adjust(references(c.Cells))
 	slices.SortStableFunc(c.Cells, bySize)
 
-	var all []stat.Pair
-	for _, task := range slices.SortedFunc(maps.Keys(sums), asked.compare) {
-		all = append(all, sums[task])
+	all := sample{bySequence: from.bySequence()}
+	for _, task := range slices.SortedFunc(maps.Keys(whole), asked.compare) {
+		all.tasks = append(all.tasks, *whole[task])
 	}
-	c.Whole, c.Bootstrap = bMinusA(all), stat.Bootstrap(exchanged(all))
+	c.Whole = all.bMinusA()
 }
 
 // bySize orders significant differences before others, and large ones before small ones.

@@ -83,11 +83,11 @@ func TestExchangingSidesReversesSigns(t *testing.T) {
 			return s.attempts
 		}
 		a, b := side("a", "baseline"), side("b", "optimal")
-		ab, err := report.Compare("a", "b", all(a...), all(b...))
+		ab, err := report.Compare("a", "b", report.Auto, all(a...), all(b...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		ba, err := report.Compare("b", "a", all(b...), all(a...))
+		ba, err := report.Compare("b", "a", report.Auto, all(b...), all(a...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestExchangingSidesReversesSigns(t *testing.T) {
 		if len(ab.Differ) != 1 || ab.Differ[0].A != "baseline" || ab.Differ[0].B != "optimal" {
 			t.Fatalf("they differ in %v", ab.Differ)
 		}
-		aa, err := report.Compare("a", "a", all(a...), all(a...))
+		aa, err := report.Compare("a", "a", report.Auto, all(a...), all(a...))
 		if err != nil || aa.Whole.Difference != 0 || aa.Shared != len(a) || len(aa.Flips) > 0 {
 			t.Fatalf("a side against itself: %+v, %v", aa, err)
 		}
@@ -123,7 +123,7 @@ func TestExchangingSidesReversesSigns(t *testing.T) {
 	for i := range other.attempts {
 		other.attempts[i].Task = "elsewhere"
 	}
-	_, err := report.Compare("s", "other", all(s.attempts...), all(other.attempts...))
+	_, err := report.Compare("s", "other", report.Auto, all(s.attempts...), all(other.attempts...))
 	if err == nil {
 		t.Error("sides without a common task compare")
 	}
@@ -157,7 +157,7 @@ func checkMatching(t *testing.T) {
 		return all
 	}
 	compare := func(a, b []assay.Attempt) *report.Comparison {
-		v, err := report.Compare("a", "b", all(a...), all(b...))
+		v, err := report.Compare("a", "b", report.Auto, all(a...), all(b...))
 		if err != nil {
 			t.Fatal(err)
 		}

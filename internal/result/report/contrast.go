@@ -22,7 +22,8 @@ func IsFlawed(variant string) bool {
 // model's own cells in the part, and by is the factor of the row's levels.
 func (r *PivotRow) compareVariants(all, mine []*cell, by string) {
 	plain := make(map[string]*float64)
-	var flawed, differences []*float64
+	var flawed []*float64
+	var names []string
 	against := slices.Concat(
 		where(mine, func(c assay.Cell) bool { return IsFlawed(c.Variant) }),
 		where(all, func(c assay.Cell) bool {
@@ -34,7 +35,7 @@ func (r *PivotRow) compareVariants(all, mine []*cell, by string) {
 		case c.Planned == 0:
 		case IsFlawed(c.Level):
 			flawed = append(flawed, c.known())
-			differences = append(differences, pairedDifference(against, assay.Optimal, c.Level, by))
+			names = append(names, c.Level)
 		default:
 			plain[c.Level] = c.known()
 		}
@@ -49,7 +50,7 @@ func (r *PivotRow) compareVariants(all, mine []*cell, by string) {
 	if len(flawed) > 0 {
 		r.FlawedMean = mean(flawed)
 		if r.FlawedMean != nil && plain[assay.Optimal] != nil {
-			r.Difference = mean(differences)
+			r.differ(pairsOf(against, []string{assay.Optimal}, names, by))
 		}
 	} else {
 		flawed = flawedBeside(all, mine)
@@ -65,20 +66,6 @@ func (r *PivotRow) compareVariants(all, mine []*cell, by string) {
 		plain[together] = r.FlawedMean
 	}
 	r.Sensitivity, r.Best = spread(plain)
-}
-
-// pairedDifference averages the difference of the rates at b and a over the tasks that have
-// outcomes at both levels. It returns nil if there is no such task.
-func pairedDifference(cells []*cell, a, b, factor string) *float64 {
-	both := pairs(cells, a, b, factor)
-	if len(both) == 0 {
-		return nil
-	}
-	sum := 0.0
-	for _, p := range both {
-		sum += float64(p.B)/float64(p.NB) - float64(p.A)/float64(p.NA)
-	}
-	return new(sum / float64(len(both)))
 }
 
 // beside pools the model's cells at a level that share the conditions and task types of

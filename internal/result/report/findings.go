@@ -99,18 +99,13 @@ func all[T any](values []T, is func(T) bool) bool {
 func rivals(cells []*cell, ranked []ModelRate) []Rival {
 	cells, _ = fairCells(cells)
 	best := ranked[0]
-	var paired []Paired
-	var with []ModelRate
+	out := []Rival{}
 	for _, r := range ranked[1:min(len(ranked), mostRivals+1)] {
 		a, b := configurationName(r.Model, r.Level), configurationName(best.Model, best.Level)
-		p := Paired{A: a, B: b, Comparison: bMinusA(pairs(cells, a, b, configuration))}
+		p := Paired{A: a, B: b, Comparison: pairs(cells, a, b, configuration).bMinusA()}
 		if p.Tasks > 0 {
-			paired, with = append(paired, p), append(with, r)
+			out = append(out, Rival{r, p})
 		}
-	}
-	out := []Rival{}
-	for i, p := range adjust(paired) {
-		out = append(out, Rival{with[i], p})
 	}
 	return out
 }

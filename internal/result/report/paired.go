@@ -19,13 +19,19 @@ type Paired struct {
 	A         string `json:"a,omitempty"`
 	B         string `json:"b,omitempty"`
 	stat.Comparison
-	// Q is P adjusted for all comparisons in the same list with Benjamini and Hochberg's
-	// procedure. Of the differences with q below .05, one in twenty is a false discovery.
+	// Q is P adjusted for all tests of the report with Benjamini and Hochberg's procedure. Of the
+	// differences with q below .05, one in twenty is a false discovery.
 	Q float64 `json:"q"`
 }
 
 // Significant reports whether the difference is more than chance.
 func (p Paired) Significant() bool { return p.Tasks > 0 && p.Q < level05 }
+
+// Uneven reports whether the difference depends on the condition.
+func (p Paired) Uneven() bool { return Uneven(p.Comparison) }
+
+// Uneven reports whether a difference depends on the condition.
+func Uneven(c stat.Comparison) bool { return c.Conditions > 1 && c.PConditions < level05 }
 
 // level05 is the significance level of every test.
 const level05 = 0.05
@@ -45,7 +51,7 @@ func compareVariants(cells []*cell) []Paired {
 		for i, name := range names {
 			for _, reference := range names[:i] {
 				p := Paired{Model: m, A: reference, B: name}
-				p.Comparison = bMinusA(pairs(mine, reference, name, by))
+				p.Comparison = pairs(mine, reference, name, by).bMinusA()
 				if p.Tasks > 0 {
 					out = append(out, p)
 					break
@@ -53,7 +59,7 @@ func compareVariants(cells []*cell) []Paired {
 			}
 		}
 	}
-	return adjust(out)
+	return out
 }
 
 // mostModels limits the models that are compared with every other model. Models beyond it
@@ -69,81 +75,100 @@ func compareModels(cells []*cell) []Paired {
 			if i+1+k >= mostModels && !sameFamily(a, b) {
 				continue
 			}
-			p := Paired{A: a, B: b, Comparison: bMinusA(pairs(cells, a, b, model))}
+			p := Paired{A: a, B: b, Comparison: pairs(cells, a, b, model).bMinusA()}
 			if p.Tasks > 0 {
 				out = append(out, p)
 			}
 		}
 	}
-	return adjust(out)
+	return out
 }
 
 func modelsOf(cells []*cell) []string { return levels(cells, model) }
 
-// adjust fills in Q over all comparisons of a list.
-func adjust(all []Paired) []Paired {
-	p := make([]float64, len(all))
-	for i := range all {
-		p[i] = all[i].P
+// adjust fills in Q over a family of tests.
+func adjust(family []*Paired) {
+	p := make([]float64, len(family))
+	for i, test := range family {
+		p[i] = test.P
 	}
 	for i, q := range stat.BenjaminiHochberg(p) {
-		all[i].Q = q
+		family[i].Q = q
+	}
+}
+
+// references returns pointers to the elements of lists.
+func references(lists ...[]Paired) (all []*Paired) {
+	for _, list := range lists {
+		for i := range list {
+			all = append(all, &list[i])
+		}
 	}
 	return all
 }
 
-// bMinusA compares both sides of pairs. [stat.Compare] subtracts its second side from its
-// first one, so the sides are exchanged on the way in and back on the way out.
-func bMinusA(pairs []stat.Pair) stat.Comparison {
-	c := stat.Compare(exchanged(pairs))
+// A sample holds the tasks that two sides have in common.
+type sample struct {
+	tasks      []stat.Matched
+	bySequence bool
+}
+
+// bMinusA compares both sides. [stat.Compare] subtracts its second side from its first one, so
+// the sides are exchanged on the way in and back on the way out.
+func (s sample) bMinusA() stat.Comparison {
+	for _, t := range s.tasks {
+		for i, c := range t.Cells {
+			t.Cells[i].Pair = stat.Pair{A: c.B, NA: c.NB, B: c.A, NB: c.NA}
+		}
+	}
+	c := stat.Compare(s.tasks, s.bySequence)
 	c.RateA, c.RateB = c.RateB, c.RateA
 	c.OnlyA, c.OnlyB = c.OnlyB, c.OnlyA
 	return c
 }
 
-func exchanged(pairs []stat.Pair) []stat.Pair {
-	out := make([]stat.Pair, len(pairs))
-	for i, p := range pairs {
-		out[i] = stat.Pair{A: p.B, NA: p.NB, B: p.A, NB: p.NA}
-	}
-	return out
+// pairs pairs the tasks that have outcomes at both levels of a factor. Only cells that are equal in
+// all other factors are paired.
+func pairs(cells []*cell, a, b, factor string) sample {
+	return pairsOf(cells, []string{a}, []string{b}, factor)
 }
 
-// pairs pairs the tasks that have outcomes at both levels of a factor. Only cells that are
-// equal in all other factors are paired.
-func pairs(cells []*cell, a, b, factor string) []stat.Pair {
-	type side = map[assay.Cell]*cell
-	at := map[string]side{a: make(side), b: make(side)}
+// pairsOf pairs each of the levels a with each of the levels b.
+func pairsOf(cells []*cell, a, b []string, factor string) (s sample) {
+	at := make(map[assay.Cell][]*cell)
 	for _, c := range cells {
-		if s, ok := at[level(c.Cell, factor)]; ok {
-			s[without(c.Cell, factor)] = c
+		if slices.Contains(b, level(c.Cell, factor)) {
+			k := without(c.Cell, factor)
+			at[k] = append(at[k], c)
 		}
 	}
-
-	sums := make(map[task]stat.Pair)
-	for condition, x := range at[a] {
-		y := at[b][condition]
-		if y == nil {
+	tasks := make(map[task]*stat.Matched)
+	condition := 0
+	for _, x := range cells {
+		if !slices.Contains(a, level(x.Cell, factor)) {
 			continue
 		}
-		for of, g := range x.tasks {
-			if h, ok := y.tasks[of]; ok {
-				sums[of] = add(sums[of], pairOf(g, h))
+		s.bySequence = x.from.bySequence()
+		for _, y := range at[without(x.Cell, factor)] {
+			for of, g := range x.tasks {
+				h, ok := y.tasks[of]
+				if !ok {
+					continue
+				}
+				if tasks[of] == nil {
+					tasks[of] = &stat.Matched{Sequence: x.from.of[of]}
+				}
+				tasks[of].Cells = append(tasks[of].Cells, stat.Cell{Condition: condition, Pair: pairOf(g, h)})
 			}
+			condition++
 		}
 	}
-
-	out := make([]stat.Pair, 0, len(sums))
-	for _, of := range slices.Sorted(maps.Keys(sums)) {
-		out = append(out, sums[of])
+	for _, of := range slices.Sorted(maps.Keys(tasks)) {
+		s.tasks = append(s.tasks, *tasks[of])
 	}
-	return out
+	return s
 }
 
 func pairOf(a, b outcomes) stat.Pair {
 	return stat.Pair{A: int(a[full]), NA: int(a[done]), B: int(b[full]), NB: int(b[done])}
-}
-
-func add(p, q stat.Pair) stat.Pair {
-	return stat.Pair{A: p.A + q.A, NA: p.NA + q.NA, B: p.B + q.B, NB: p.NB + q.NB}
 }

@@ -49,9 +49,13 @@ type PivotRow struct {
 	// FlawedMean is the unweighted mean over the flawed variants and their severities. If the part
 	// has none, they come from the other parts like Optimal.
 	FlawedMean *float64 `json:"flawed_mean,omitempty"`
-	// Difference is the contrast. For flawed variants it is the mean over the flawed levels of the
-	// differences from optimal, on the tasks that both have.
+	// Difference is the contrast, on the tasks that both levels have under the same conditions;
+	// see [stat.Compare]. For flawed variants, each flawed level of a task is a condition.
 	Difference *float64 `json:"difference,omitempty"`
+	// DifferenceInterval is its 95 % interval, over the DifferenceTasks tasks that both levels
+	// have. Without a common task there is no difference.
+	DifferenceInterval *stat.Interval `json:"difference_95,omitempty"`
+	DifferenceTasks    int            `json:"difference_tasks,omitempty"`
 	// Sensitivity is the population standard deviation of the variants' rates, with FlawedMean as
 	// one of them. It needs baseline, cot and optimal. Best names the variants with the highest
 	// rate.
@@ -118,10 +122,12 @@ func (p Part) pivot(all []*cell, left []LeftOut) Pivot {
 			t := cmp.Or(at[modelLevel{m.key, l}], new(tally))
 			row.Cells = append(row.Cells, newPivotCell(l, t))
 		}
-		row.derive(v.Contrast)
+		mine := ofModel(cells, m.key)
+		row.derive()
+		row.compareLevels(v.Contrast, mine, factor)
 		switch factor {
 		case variant:
-			row.compareVariants(all, ofModel(cells, m.key), by)
+			row.compareVariants(all, mine, by)
 		case taskType, difficulty:
 			v.Metrics = append(v.Metrics, m.metrics(m.key))
 		}
@@ -144,7 +150,7 @@ func contrast(factor string, levels []string) Contrast {
 }
 
 // derive computes the figures that follow from the row's own cells.
-func (r *PivotRow) derive(of Contrast) {
+func (r *PivotRow) derive() {
 	var rates []*float64
 	for _, c := range r.Cells {
 		if c.Planned > 0 {
@@ -152,12 +158,24 @@ func (r *PivotRow) derive(of Contrast) {
 		}
 	}
 	r.Mean = mean(rates)
-	first, last := r.Cells[0].known(), r.Cells[len(r.Cells)-1].known()
+}
+
+// compareLevels fills in the difference of the first and the last level.
+func (r *PivotRow) compareLevels(of Contrast, mine []*cell, factor string) {
+	first, last := r.Cells[0].Level, r.Cells[len(r.Cells)-1].Level
 	switch of {
 	case FirstMinusLast:
-		r.Difference = difference(first, last)
+		r.differ(pairs(mine, last, first, factor))
 	case LastMinusFirst:
-		r.Difference = difference(last, first)
+		r.differ(pairs(mine, first, last, factor))
+	}
+}
+
+// differ fills in the difference of two sides.
+func (r *PivotRow) differ(s sample) {
+	if c := s.bMinusA(); c.Tasks > 0 {
+		r.Difference, r.DifferenceInterval = &c.Difference, &c.Interval
+		r.DifferenceTasks = c.Tasks
 	}
 }
 
@@ -167,13 +185,6 @@ func (c PivotCell) known() *float64 {
 		return nil
 	}
 	return &c.Rate
-}
-
-func difference(a, b *float64) *float64 {
-	if a == nil || b == nil {
-		return nil
-	}
-	return new(*a - *b)
 }
 
 // mean returns nil if there are no rates or if one of them is unknown.

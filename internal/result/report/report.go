@@ -22,6 +22,8 @@ type Design struct {
 	// come after them.
 	Categories []string
 	LeftOut    []LeftOut
+	// Cluster is what intervals and tests count as independent, one of Clusters. Empty is Auto.
+	Cluster string
 }
 
 // LeftOut counts the tasks of a type that a flaw does not apply to. They were not planned with that
@@ -60,12 +62,13 @@ type Row struct {
 	PartialInterval stat.Interval `json:"partial_success_95"`
 	FailureRate     float64       `json:"failure_rate"`
 	FailureInterval stat.Interval `json:"failure_95"`
-	// Best is the mean of [assay.Outcome.Best] over the BestMeasured trials whose rules measure it.
-	// It is nil if there is no such trial. OfBest is the rate of full success of these trials,
-	// divided by Best.
-	Best         *float64 `json:"best_possible"`
-	BestMeasured int      `json:"best_measured"`
-	OfBest       *float64 `json:"of_best"`
+	// Best is the mean of [assay.Outcome.Best] over the BestMeasured trials for whose setting it is
+	// the ceiling. It is nil if there is no such trial. OfBest is the rate of full success of these
+	// trials, divided by Best. Its 95 % interval is that of the rate, divided likewise.
+	Best           *float64       `json:"best_possible"`
+	BestMeasured   int            `json:"best_measured"`
+	OfBest         *float64       `json:"of_best"`
+	OfBestInterval *stat.Interval `json:"of_best_95"`
 	// MeanTurns covers the trials that are done.
 	MeanTurns float64 `json:"mean_turns"`
 	// CostUSD covers all attempts, including faults.
@@ -89,6 +92,8 @@ type Table struct {
 	Averaged []string `json:"averaged_over"`
 	Planned  int      `json:"planned"`
 	Done     int      `json:"done"`
+	// Population describes the tasks that intervals and tests are about.
+	Population Population `json:"population"`
 	// Skipped counts trials that a stop rule gave up. Other trials that are not done are pending.
 	Skipped int `json:"skipped"`
 	// Templates holds the hashes of the prompts of the outcomes, and ScoreVersions the versions of
@@ -148,13 +153,15 @@ func (t *tally) row() Row {
 		FullRate: full.Rate, FullInterval: full.Interval, DesignEffect: full.DesignEffect,
 		PartialRate: partial.Rate, PartialInterval: partial.Interval,
 		FailureRate: failed.Rate, FailureInterval: failed.Interval,
-		MeanTurns: t.meanTurns(), CostUSD: t.costUSD, BestMeasured: t.best.done,
+		MeanTurns: t.meanTurns(), CostUSD: t.costUSD, BestMeasured: int(t.total()[measured]),
 	}
-	if t.best.done > 0 {
-		r.Best = new(t.best.sum / float64(t.best.done))
+	if r.BestMeasured > 0 {
+		r.Best = new(t.best / float64(r.BestMeasured))
 	}
-	if t.best.sum > 0 {
-		r.OfBest = new(float64(t.best.full) / t.best.sum)
+	if t.best > 0 {
+		s := t.among(measured, reached)
+		r.OfBest = new(s.Rate / *r.Best)
+		r.OfBestInterval = &stat.Interval{Low: s.Interval.Low / *r.Best, High: s.Interval.High / *r.Best}
 	}
 	return r
 }

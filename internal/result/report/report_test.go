@@ -106,7 +106,8 @@ func TestRowsCountOutcomesAndFaults(t *testing.T) {
 	faulty.Faults, faulty.CostUSD = 1, 0.25
 	want := &report.Table{
 		Experiment: "e", Planned: 16, Done: 4, Averaged: []string{},
-		Templates: []string{""}, ScoreVersions: []string{""},
+		Population: report.Population{Tasks: 3, Sequences: 3, Cluster: report.ByTask},
+		Templates:  []string{""}, ScoreVersions: []string{""},
 		Rows: []report.Row{mixed, full, faulty, pending},
 	}
 	others := cmpopts.IgnoreFields(report.Table{}, "Parts", "Errors", "Loops", "Pilot", "LeftOut")
@@ -176,7 +177,7 @@ func TestEmptyTableHasNoNull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"experiment":"e","rows":[],"averaged_over":[],"planned":0,"done":0,"skipped":0,` +
+	want := `{"experiment":"e","rows":[],"averaged_over":[],"planned":0,"done":0,"population":{"tasks":0,"sequences":0,"cluster":"task"},"skipped":0,` +
 		`"templates":[],"score_versions":[],"parts":[],"errors":{"categories":[],"rows":[]},"loops":[],"pilot":{"rows":[],"averaged_over":[]},` +
 		`"left_out":[]}`
 	if got := string(b); got != want {

@@ -93,7 +93,7 @@ func TestRulesDecideWhetherBestIsMeasured(t *testing.T) {
 	if err := exhibit.WriteTable(&text, table, document.Terminal{}); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(text.String(), "leave out trials that older rules judged") {
+	if !strings.Contains(text.String(), "those that\nolder rules judged") {
 		t.Errorf("the note on old outcomes is missing:\n%s", text.String())
 	}
 }

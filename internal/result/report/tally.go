@@ -31,7 +31,7 @@ type tally struct {
 	loops                 map[assay.LoopKind]int
 	// missing counts trials without full success by their first required tool that did not succeed.
 	missing map[string]int
-	best    best
+	best    float64 // sum of the ceilings of the measured outcomes
 	// templates and rules count outcomes by the hash of their prompts and by the version of the
 	// rules that judged them.
 	templates, rules map[string]int
@@ -45,6 +45,7 @@ type tally struct {
 type detail struct {
 	// tasks counts the outcomes of each task.
 	tasks map[task]outcomes
+	from  *population[task] // all tasks of the experiment
 	// turnCounts and tokenBins hold the distribution of outcomes.
 	turnCounts, tokenBins map[int]int
 	input, output, calls  int
@@ -83,6 +84,8 @@ const (
 	hopeless // although even the best policy cannot succeed
 	unwanted // with at least one unwanted effect
 	misled   // a required tool worked with the wrong data
+	measured // with the ceiling of their setting
+	reached  // full successes among the measured ones
 	judged   // with the further verdicts of the pilot world
 	// The other kinds are the full successes among the judged ones, by definition.
 	executor
@@ -97,14 +100,18 @@ func (o *outcomes) merge(p outcomes) {
 	}
 }
 
-func outcomeOf(o *assay.Outcome) outcomes {
+func outcomeOf(a *assay.Attempt) outcomes {
+	o := &a.Outcome
 	out := outcomes{
 		done: 1, full: isFull(o.Level), partial: flag(o.Level == assay.PartialSuccess),
 		ordered: flag(o.OrderCorrect), assisted: flag(o.Assisted > 0),
 		unwanted: flag(o.UnwantedEffects > 0), misled: flag(o.Broken != ""),
 	}
-	out[hopeless] = flag(measuresBest(o.ScoreVersion) && o.Best == 0)
+	out[hopeless] = flag(measuresBest(a) && o.Best == 0)
 	out[failed] = 1 - out[full] - out[partial]
+	if measuresBest(a) {
+		out[measured], out[reached] = 1, out[full]
+	}
 	if p := o.Pilot; p != nil {
 		out[judged], out[executor] = 1, isFull(p.Executor)
 		out[paper], out[batch] = isFull(p.Paper), isFull(p.Batch)
@@ -125,19 +132,6 @@ type mistake struct {
 	task     task
 }
 
-// best adds up the best policy's probabilities over the trials whose rules measure them, and counts
-// their full successes.
-type best struct {
-	sum        float64
-	done, full int
-}
-
-func (b *best) merge(o best) {
-	b.sum += o.sum
-	b.done += o.done
-	b.full += o.full
-}
-
 // A luck is one repeat of a task by a model. Its trials share much of their luck in all cells.
 type luck struct {
 	model  string
@@ -155,6 +149,7 @@ func (l luck) compare(o luck) int {
 func count(
 	trials iter.Seq[assay.Trial],
 	attempts iter.Seq2[assay.Attempt, error],
+	from *population[task],
 ) ([]*cell, map[luck]stat.Group, error) {
 	var cells []*cell
 	lucks := make(map[luck]stat.Group)
@@ -172,7 +167,9 @@ func count(
 		if !ok {
 			c = int32(len(cells))
 			index[trial.Cell] = c
-			cells = append(cells, &cell{Cell: trial.Cell, sampling: trial.Sampling})
+			cells = append(cells, &cell{
+				Cell: trial.Cell, sampling: trial.Sampling, tally: tally{detail: detail{from: from}},
+			})
 		}
 		cells[c].plan(trial.Repeat)
 		of, ok := tasks[trial.Task]
@@ -240,7 +237,8 @@ func (t *tally) add(a *assay.Attempt, of task, settled bool) {
 
 // settle counts an outcome.
 func (t *tally) settle(a *assay.Attempt, of task) {
-	one := outcomeOf(&a.Outcome)
+	one := outcomeOf(a)
+	t.from.add(of, strings.Join(a.RequiredTools, " "))
 	if t.tasks == nil {
 		t.tasks = make(map[task]outcomes)
 	}
@@ -260,8 +258,8 @@ func (t *tally) settle(a *assay.Attempt, of task) {
 	if a.Loop != "" {
 		bump(&t.loops, a.Loop, 1)
 	}
-	if measuresBest(a.ScoreVersion) {
-		t.best.merge(best{a.Best, 1, int(one[full])})
+	if one[measured] > 0 {
+		t.best += a.Best
 	}
 	bump(&t.templates, a.Templates, 1)
 	bump(&t.rules, a.ScoreVersion, 1)
@@ -305,6 +303,9 @@ func (t *tally) describe(a *assay.Attempt) {
 }
 
 func (d *detail) merge(o *detail) {
+	if d.from == nil {
+		d.from = o.from
+	}
 	if d.tasks == nil && len(o.tasks) > 0 {
 		d.tasks = make(map[task]outcomes, len(o.tasks))
 	}
@@ -336,12 +337,25 @@ func (d *detail) merge(o *detail) {
 	d.givenN += o.givenN
 }
 
-// groups counts outcomes by task, in the order of tasks.
+// groups counts outcomes by task or by sequence of tools, in the order of tasks.
 func (d *detail) groups(count func(task, outcomes) (some, of int32)) []stat.Group {
 	groups := make([]stat.Group, 0, len(d.tasks))
+	places := make(map[int]int) // of sequences
 	for _, t := range slices.Sorted(maps.Keys(d.tasks)) {
 		some, of := count(t, d.tasks[t])
-		groups = append(groups, stat.Group{Full: int(some), N: int(of)})
+		i := len(groups)
+		if d.from.bySequence() {
+			s := d.from.of[t]
+			if known, ok := places[s]; ok {
+				i = known
+			}
+			places[s] = i
+		}
+		if i == len(groups) {
+			groups = append(groups, stat.Group{})
+		}
+		groups[i].Full += int(some)
+		groups[i].N += int(of)
 	}
 	return groups
 }
@@ -444,9 +458,13 @@ func occurrences(names []string, name string) (n int) {
 	return n
 }
 
-// measuresBest reports whether a version of the rules measures the best policy. The first version
-// of the pilot world does not.
-func measuresBest(version string) bool { return version != "" && version != "pilot-1" }
+// measuresBest reports whether [assay.Outcome.Best] is the ceiling of the attempt's setting. The
+// first version of the pilot world did not measure it. The best policy knows no limits on tokens
+// and dollars, and no loop that stops an episode.
+func measuresBest(a *assay.Attempt) bool {
+	limited := a.Setting.Tokens > 0 || a.Setting.USD > 0 || strings.Contains(a.Loops, "!")
+	return a.ScoreVersion != "" && a.ScoreVersion != "pilot-1" && !limited
+}
 
 func isFull(l assay.Level) int32 { return flag(l == assay.FullSuccess) }
 
@@ -478,7 +496,7 @@ func (t *tally) merge(o *tally) {
 	t.turns += o.turns
 	t.costUSD = assay.RoundUSD(t.costUSD + o.costUSD)
 	t.coverage += o.coverage
-	t.best.merge(o.best)
+	t.best += o.best
 	bumpAll(&t.errors, o.errors)
 	bumpAll(&t.loops, o.loops)
 	bumpAll(&t.missing, o.missing)

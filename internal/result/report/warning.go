@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -33,10 +34,10 @@ const (
 	fewest    = 10  // outcomes of a row, below which 0 % and 100 % are no surprise
 	malformed = 0.8 // share of outcomes without a valid call
 	faulty    = 0.05
-	silent    = 20 // pairs without a single difference
+	silent    = 20 // tasks without a single difference
 )
 
-func warnings(a *Analysis, cells []*cell, b Beside) []Warning {
+func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning {
 	zero, perfect := extremes(cells)
 	out := []Warning{}
 	for _, w := range []Warning{
@@ -75,7 +76,7 @@ func warnings(a *Analysis, cells []*cell, b Beside) []Warning {
 			"world.", silentVariants(a, b)},
 		{"difference", "Variants differ although their prompts do not", "Models got exactly the " +
 			"same text from these variants on the tasks that were checked, so only chance or an " +
-			"error can explain the difference.", loudVariants(cells, b)},
+			"error can explain the difference.", loudVariants(sameText)},
 		{"identity", "A model's name contradicts what answered", "The results may belong to another " +
 			"model than the one that they are filed under. The providers file allows it with " +
 			"`serves` or `alias`. Check which model the deployment is.", misnamed(cells)},
@@ -229,11 +230,15 @@ func sizes(a *Analysis) (where []string) {
 	return where
 }
 
-// silentVariants finds variants with different prompts and exactly the same results. At 0 and
-// 100 % that is expected, and another warning covers it.
+// silentVariants finds variants with different prompts and exactly the same results, if chance
+// alone would make some task differ in 999 of 1,000 such comparisons. At 0 and 100 % equal results
+// are expected, and another warning covers it.
 func silentVariants(a *Analysis, b Beside) (where []string) {
 	for _, p := range a.Variants {
-		same := p.Pairs >= silent && p.OnlyA+p.OnlyB == 0 && p.RateA > 0 && p.RateA < 1
+		// One trial per side of a task agrees with this probability; more trials agree less often.
+		agree := p.RateA*p.RateA + (1-p.RateA)*(1-p.RateA)
+		same := p.Tasks >= silent && p.OnlyA+p.OnlyB == 0 &&
+			math.Pow(agree, float64(p.Clusters)) < .001
 		if same && b.Prompts[p.A] != b.Prompts[p.B] {
 			where = append(where, fmt.Sprintf("%s: %s and %s, %d tasks",
 				p.Model, Readable(p.B), Readable(p.A), p.Tasks))
@@ -242,11 +247,10 @@ func silentVariants(a *Analysis, b Beside) (where []string) {
 	return where
 }
 
-// loudVariants finds variants with the same prompt and significantly different results.
-func loudVariants(cells []*cell, b Beside) (found []string) {
+// sameText compares the variants that have the same prompt.
+func sameText(cells []*cell, b Beside) (all []Paired) {
 	by := variantFactor(cells)
 	names := levels(cells, by)
-	var all []Paired
 	for _, m := range modelsOf(cells) {
 		mine := ofModel(cells, m)
 		for i, x := range names {
@@ -254,14 +258,19 @@ func loudVariants(cells []*cell, b Beside) (found []string) {
 				if b.Prompts[x] == "" || b.Prompts[x] != b.Prompts[y] {
 					continue
 				}
-				p := Paired{Model: m, A: x, B: y, Comparison: bMinusA(pairs(mine, x, y, by))}
+				p := Paired{Model: m, A: x, B: y, Comparison: pairs(mine, x, y, by).bMinusA()}
 				if p.Tasks > 0 {
 					all = append(all, p)
 				}
 			}
 		}
 	}
-	for _, p := range adjust(all) {
+	return all
+}
+
+// loudVariants finds significant differences between variants with the same prompt.
+func loudVariants(sameText []Paired) (found []string) {
+	for _, p := range sameText {
 		if p.Significant() {
 			text := "%s: %s and %s differ by %+.1f points on %d tasks (q %s)"
 			found = append(found, fmt.Sprintf(text,

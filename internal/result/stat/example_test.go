@@ -14,7 +14,7 @@ func ExampleWilson() {
 
 func ExampleCompare() {
 	// Two models tried 20 tasks once each. The first one solved eight more.
-	var pairs []stat.Pair
+	var tasks []stat.Matched
 	for i := range 20 {
 		pair := stat.Pair{NA: 1, NB: 1}
 		if i < 15 {
@@ -23,9 +23,9 @@ func ExampleCompare() {
 		if i < 7 {
 			pair.B = 1
 		}
-		pairs = append(pairs, pair)
+		tasks = append(tasks, stat.Matched{Cells: []stat.Cell{{Pair: pair}}})
 	}
-	c := stat.Compare(pairs)
+	c := stat.Compare(tasks, false)
 	fmt.Printf("%+.0f points, p = %.4f (%s)\n", 100*c.Difference, c.P, c.Method)
-	// Output: +40 points, p = 0.0078 (exact McNemar)
+	// Output: +40 points, p = 0.0045 (t over tasks)
 }

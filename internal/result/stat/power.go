@@ -23,13 +23,12 @@ const power80 = 0.8416212335729143
 // within has no effect.
 //
 // In simulations of Compare at the returned difference (10 to 100 tasks, 1 to
-// 10 repeats), the power is 80 to 90 % with (within, between) of (0, 0) and
-// (0.5, 0) for beta-binomial tasks, and 82 to 89 % with (0.5, 0.5) for tasks of
-// normally distributed difficulty that the sides shift. With eight or nine
-// tasks it is 78 to 92 %. With six or seven it can be as low as 60 %, because
-// nearly all of them have to favour the same side. The power is also too low if
-// sides with much in common differ completely on a few tasks and not at all on
-// the others. Such sides are less alike, and between = 0 describes them better.
+// 10 repeats), the power is 75 to 89 % with (within, between) of (0, 0) and
+// (0.5, 0) for beta-binomial tasks, and with (0.5, 0.5) for tasks of normally
+// distributed difficulty that the sides shift. With eight or nine tasks it is 79
+// to 89 %. The power is too low if sides with much in common differ completely
+// on a few tasks and not at all on the others. Such sides are less alike, and
+// between = 0 describes them better.
 func Detectable(tasks, repeats int, within, between float64) float64 {
 	if tasks <= 0 || repeats <= 0 {
 		return 1
@@ -55,23 +54,21 @@ type design struct {
 	own, between float64
 }
 
-// minTasks is the number of tasks that a test needs to show any difference.
-// With five tasks that all favour one side, the sign flip's p-value is 2/2⁵.
+// minTasks is the number of tasks that a test needs to show a difference that is
+// not nearly complete.
 const minTasks = 6
 
 // detectable returns the smallest difference d that shows in 80 of 100 runs.
 //
-// The sign flip detects a mean difference x over m tasks if √m·x > z·√(s²+x²).
-// Here s² is the variance of the tasks' differences around x; random signs vary
-// by their mean square. This is √m·x > z's with z' = z/√(1-z²/m). If the true
-// difference is d, four runs in five fall short of it by at most 0.84 standard
-// errors: those of x, s/√m, and of s, which is s/√(2m) as for normal
-// differences. So the condition has to hold at that distance below d, with the
-// scatter that belongs to it.
+// Compare detects a mean difference x over m tasks if it exceeds t standard
+// errors, roughly √m·x > z·√(s²+x²) with the scatter s² of the tasks'
+// differences. This is √m·x > z's with z' = z/√(1-z²/m). If the true difference
+// is d, four runs in five fall short of it by at most 0.84 standard errors:
+// those of x, s/√m, and of s, which is s/√(2m) as for normal differences. So the
+// condition has to hold at that distance below d, with the scatter that belongs
+// to it.
 //
-// A correction of one and a half steps accounts for the discrete test: half of
-// the two steps from one sum to the next, and half a step more because the
-// actual level of the exact test is below 5 %.
+// A correction of half a step accounts for the discreteness of differences.
 //
 // With one trial per side and many tasks, the result is the sample size of
 // Connor, "Sample size for testing differences in proportions for the
@@ -85,7 +82,7 @@ func (x design) detectable() float64 {
 	z := Z95 / math.Sqrt(1-Z95*Z95/x.tasks)
 	below := power80 * math.Sqrt((1+z*z/(2*x.tasks))/x.tasks)
 	return smallest(func(d float64) bool {
-		seen := d - 1.5*x.step/x.tasks - below*math.Sqrt(x.scatter(d))
+		seen := d - .5*x.step/x.tasks - below*math.Sqrt(x.scatter(d))
 		return seen > 0 && seen*math.Sqrt(x.tasks) >= z*math.Sqrt(x.scatter(seen))
 	})
 }

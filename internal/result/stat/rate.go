@@ -91,21 +91,6 @@ func Clustered(groups []Group, conf float64) Rate {
 	return r
 }
 
-// even returns the rate of non-empty groups if each task has the same weight,
-// and its 95 % interval. It works like Clustered except for the weights, and
-// gives the same if all numbers of repeats are equal. A task's rate has the
-// variance p(1-p)((1-ρ)/n + ρ).
-func even(groups []Group) (float64, Interval) {
-	m, rho := float64(len(groups)), correlation(groups)
-	var sum, variance float64
-	for _, g := range groups {
-		sum += g.rate()
-		variance += (1-rho)/float64(g.N) + rho
-	}
-	rate := min(1, sum/m) // rounding may exceed 1
-	return rate, wilson(rate, m*m/variance, critical(groups, rho, .95))
-}
-
 // correlation estimates the intra-cluster correlation with the
 // analysis-of-variance estimator (Ridout, Demétrio and Firth, "Estimating
 // intraclass correlation for binary data", Biometrics 55, 1999). It clamps the

@@ -1,0 +1,65 @@
+package report
+
+import "strings"
+
+// What intervals and tests count as independent.
+const (
+	Auto       = "auto" // BySequence if there are fewer than a tenth as many sequences as tasks
+	ByTask     = "task"
+	BySequence = "sequence"
+)
+
+// Clusters lists what can be counted as independent, the default first.
+var Clusters = []string{Auto, ByTask, BySequence}
+
+// A Population counts the tasks with outcomes and their different sequences of required tools.
+// Tasks of one sequence are alike.
+type Population struct {
+	Tasks     int `json:"tasks"`
+	Sequences int `json:"sequences"`
+	// Cluster is ByTask if intervals and tests are about further tasks of these sequences, and
+	// BySequence if they are about tasks of further sequences.
+	Cluster string `json:"cluster"`
+}
+
+// A population numbers sequences of required tools, and knows those of tasks.
+type population[K comparable] struct {
+	numbers map[string]int
+	of      map[K]int
+	cluster string
+}
+
+// add records the sequence of a task that has an outcome. A task without required tools is alike
+// to no other.
+func (p *population[K]) add(task K, required string) {
+	if _, known := p.of[task]; known {
+		return
+	}
+	if p.of == nil {
+		p.numbers, p.of = make(map[string]int), make(map[K]int)
+	}
+	n, known := p.numbers[required]
+	if !known || required == "" {
+		n = len(p.numbers)
+		if required == "" {
+			required = strings.Repeat("\n", n+1) // not the name of any other sequence
+		}
+		p.numbers[required] = n
+	}
+	p.of[task] = n
+}
+
+// describe replaces Auto by what it stands for.
+func (p *population[K]) describe() Population {
+	out := Population{len(p.of), len(p.numbers), p.cluster}
+	if p.cluster != ByTask && p.cluster != BySequence {
+		out.Cluster = ByTask
+		if 10*out.Sequences < out.Tasks {
+			out.Cluster = BySequence
+		}
+	}
+	p.cluster = out.Cluster
+	return out
+}
+
+func (p *population[K]) bySequence() bool { return p != nil && p.cluster == BySequence }

@@ -1,0 +1,176 @@
+package stat_test
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/assay-eval/assay/internal/result/stat"
+)
+
+// An urn describes how two sides try tasks. Chances are logistic in the sum of
+// the mean, the condition, the task, its sequence, the side's own effect on the
+// sequence, and the true difference. All but the mean and the difference are
+// normal with the given standard deviations.
+type urn struct {
+	tasks      int
+	sequences  int // 0 if each task has its own
+	conditions int
+	repeats    func(r *rand.Rand, condition int) (a, b int)
+
+	mean, task, sequence, own, apart float64
+}
+
+// The numbers of trials on two sides. Turned ones differ by condition, as in
+// Simpson's paradox.
+var (
+	single = func(*rand.Rand, int) (a, b int) { return 1, 1 }
+	triple = func(*rand.Rand, int) (a, b int) { return 3, 3 }
+	lost   = func(r *rand.Rand, _ int) (a, b int) { return 1 + r.IntN(4), 1 + r.IntN(4) }
+	turned = func(_ *rand.Rand, condition int) (a, b int) {
+		if condition%2 == 0 {
+			return 4, 1
+		}
+		return 1, 4
+	}
+)
+
+// draw draws tasks. Sequences have unequal numbers of tasks.
+func (u urn) draw(r *rand.Rand) []stat.Matched {
+	sequences := u.sequences
+	if sequences == 0 {
+		sequences = u.tasks
+	}
+	effects := make([][3]float64, sequences)
+	for i := range effects {
+		effects[i] = [3]float64{
+			u.sequence * r.NormFloat64(), u.own * r.NormFloat64(), u.own * r.NormFloat64(),
+		}
+	}
+	tasks := make([]stat.Matched, u.tasks)
+	for i := range tasks {
+		s := i
+		if i >= sequences {
+			s = int(math.Pow(r.Float64(), 2) * float64(sequences))
+		}
+		tasks[i].Sequence = s
+		task := u.mean + u.task*r.NormFloat64() + effects[s][0]
+		for c := range u.conditions {
+			easy, p := u.effect(c), stat.Pair{}
+			p.NA, p.NB = u.repeats(r, c)
+			p.A = successes(r, p.NA, task+easy+effects[s][1]+u.apart/2)
+			p.B = successes(r, p.NB, task+easy+effects[s][2]-u.apart/2)
+			tasks[i].Cells = append(tasks[i].Cells, stat.Cell{Condition: c, Pair: p})
+		}
+	}
+	return tasks
+}
+
+func successes(r *rand.Rand, n int, logit float64) (full int) {
+	for range n {
+		if r.Float64() < 1/(1+math.Exp(-logit)) {
+			full++
+		}
+	}
+	return full
+}
+
+// truth returns the difference in the population of tasks and sequences.
+func (u urn) truth(r *rand.Rand) (difference float64) {
+	chance := func(logit float64) float64 { return 1 / (1 + math.Exp(-logit)) }
+	const draws = 50_000
+	spread := math.Sqrt(u.task*u.task + u.sequence*u.sequence + u.own*u.own)
+	for range draws {
+		x := u.mean + spread*r.NormFloat64()
+		for c := range u.conditions {
+			at := x + u.effect(c)
+			d := chance(at+u.apart/2) - chance(at-u.apart/2)
+			difference += d / float64(draws*u.conditions)
+		}
+	}
+	return difference
+}
+
+// effect returns how much easier a condition is than the mean.
+func (u urn) effect(condition int) float64 {
+	return []float64{1, -1, .5, -1.5}[condition] * float64(min(1, u.conditions-1))
+}
+
+// urns returns designs of independent tasks and of tasks of few sequences.
+func urns() map[string]urn {
+	all := make(map[string]urn)
+	for name, repeats := range map[string]func(*rand.Rand, int) (int, int){
+		"single": single, "triple": triple, "turned": turned, "lost": lost,
+	} {
+		for _, conditions := range []int{1, 4} {
+			u := urn{conditions: conditions, repeats: repeats, mean: .8, task: 1}
+			for _, u.tasks = range []int{20, 50, 100} {
+				all[fmt.Sprintf("%d tasks, %d conditions, %s", u.tasks, conditions, name)] = u
+			}
+			u.tasks, u.task, u.sequence, u.own = 100, .5, 1, .7
+			for _, u.sequences = range []int{7, 13, 25, 50} {
+				all[fmt.Sprintf("%d sequences, %d conditions, %s", u.sequences, conditions, name)] = u
+			}
+		}
+	}
+	return all
+}
+
+// TestLevelAndCoverage checks that P is below 0.05 in 3 to 6 % of comparisons
+// without a difference, that the interval contains the truth in 94 to 97 %, and
+// that PConditions is below 0.05 in at most 6 % if conditions are alike. The
+// bounds of a single design are wider by three standard errors.
+func TestLevelAndCoverage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("about 15 s")
+	}
+	t.Parallel()
+	r := rand.New(rand.NewPCG(13, 37))
+	const draws = 300
+	slack := 3 * math.Sqrt(.05*.95/draws)
+	var calledMean, heldMean float64
+	all := urns()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		u := all[name]
+		called, held, uneven := u.shares(r, draws)
+		u.apart = .8
+		_, also, _ := u.shares(r, draws)
+		t.Logf("%s: called %.3f, held %.3f and %.3f, uneven %.3f", name, called, held, also, uneven)
+		if called > .06+slack || called < .03-slack {
+			t.Errorf("%s: called different in %.3f", name, called)
+		}
+		if worst := min(held, also); worst < .94-slack {
+			t.Errorf("%s: interval holds the truth in %.3f", name, worst)
+		}
+		if uneven > .06+slack {
+			t.Errorf("%s: conditions called different in %.3f", name, uneven)
+		}
+		calledMean += called / float64(len(all))
+		heldMean += also / float64(len(all))
+	}
+	if calledMean < .03 || calledMean > .06 || heldMean < .94 || heldMean > .97 {
+		t.Errorf("on average called different in %.3f, held the truth in %.3f", calledMean, heldMean)
+	}
+}
+
+// shares returns how often sides are called different, their interval contains
+// the truth, and their conditions are called different.
+func (u urn) shares(r *rand.Rand, draws int) (called, held, uneven float64) {
+	truth := u.truth(r)
+	for range draws {
+		c := stat.Compare(u.draw(r), u.sequences > 0)
+		if c.P < .05 {
+			called += 1 / float64(draws)
+		}
+		if c.Interval.Low <= truth && truth <= c.Interval.High {
+			held += 1 / float64(draws)
+		}
+		if c.PConditions < .05 {
+			uneven += 1 / float64(draws)
+		}
+	}
+	return called, held, uneven
+}
