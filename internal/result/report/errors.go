@@ -58,3 +58,23 @@ func loops(cells []*cell) []LoopCount {
 	}
 	return out
 }
+
+// firstMissing returns the first required tool without a successful call of its own, or "". Each
+// call counts for one requirement only.
+func firstMissing(required, executed []string) string {
+	for i, tool := range required {
+		if occurrences(required[:i+1], tool) > occurrences(executed, tool) {
+			return tool
+		}
+	}
+	return ""
+}
+
+func occurrences(names []string, name string) (n int) {
+	for _, s := range names {
+		if s == name {
+			n++
+		}
+	}
+	return n
+}

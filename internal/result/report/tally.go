@@ -107,9 +107,9 @@ func outcomeOf(a *assay.Attempt) outcomes {
 		ordered: flag(o.OrderCorrect), assisted: flag(o.Assisted > 0),
 		unwanted: flag(o.UnwantedEffects > 0), misled: flag(o.Broken != ""),
 	}
-	out[hopeless] = flag(measuresBest(a) && o.Best == 0)
+	out[hopeless] = flag(measuresBest(a.ScoreVersion) && o.Best == 0)
 	out[failed] = 1 - out[full] - out[partial]
-	if measuresBest(a) {
+	if measuresBest(a.ScoreVersion) && !limited(&a.Setting) {
 		out[measured], out[reached] = 1, out[full]
 	}
 	if p := o.Pilot; p != nil {
@@ -438,32 +438,14 @@ func sum(cells []*cell) (total tally) {
 	return total
 }
 
-// firstMissing returns the first required tool without a successful call of its own, or "". Each
-// call counts for one requirement only.
-func firstMissing(required, executed []string) string {
-	for i, tool := range required {
-		if occurrences(required[:i+1], tool) > occurrences(executed, tool) {
-			return tool
-		}
-	}
-	return ""
-}
+// measuresBest reports whether a version of the rules measures the best policy. The first version
+// of the pilot world does not.
+func measuresBest(version string) bool { return version != "" && version != "pilot-1" }
 
-func occurrences(names []string, name string) (n int) {
-	for _, s := range names {
-		if s == name {
-			n++
-		}
-	}
-	return n
-}
-
-// measuresBest reports whether [assay.Outcome.Best] is the ceiling of the attempt's setting. The
-// first version of the pilot world did not measure it. The best policy knows no limits on tokens
-// and dollars, and no loop that stops an episode.
-func measuresBest(a *assay.Attempt) bool {
-	limited := a.Setting.Tokens > 0 || a.Setting.USD > 0 || strings.Contains(a.Loops, "!")
-	return a.ScoreVersion != "" && a.ScoreVersion != "pilot-1" && !limited
+// limited reports whether a setting has limits that the best policy does not know: on tokens, on
+// dollars, or on loops.
+func limited(s *assay.Setting) bool {
+	return s.Tokens > 0 || s.USD > 0 || strings.Contains(s.Loops, "!")
 }
 
 func isFull(l assay.Level) int32 { return flag(l == assay.FullSuccess) }
