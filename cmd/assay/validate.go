@@ -112,14 +112,14 @@ func writeProofs(p *process, meta library.Meta, proofs []validate.Proof) {
 			fmt.Sprintf("%.2f %%", 100*proof.Oracle), fmt.Sprintf("%.2f %%", 100*proof.Planned),
 			fmt.Sprintf("%+.2f σ", proof.Z))
 	}
-	fmt.Fprintf(p.out, "%s\n\nFull success at reliability %v within %d replies.\n",
-		t, validate.Reliability, plan.DefaultTurns)
+	fmt.Fprintf(p.out, "%s\n\nFull success at reliability %v within %d calls.\n",
+		t, validate.Reliability, plan.DefaultCalls)
 	for _, proof := range proofs {
 		for _, f := range []struct {
 			text  string
 			tasks []string
 		}{
-			{"no policy succeeds within the turns at", proof.Examples},
+			{"no policy succeeds within the calls at", proof.Examples},
 			{"the oracle fails, although no tool does, at", proof.Failed},
 			{"doing nothing scores at", proof.Null},
 		} {

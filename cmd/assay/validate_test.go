@@ -184,7 +184,7 @@ func TestValidateFindsUnsoundTasks(t *testing.T) {
 // proofLines returns the lines that validate prints about the examples of a proof.
 func proofLines(world string, pr validate.Proof) (lines []string) {
 	for text, tasks := range map[string][]string{
-		"no policy succeeds within the turns at":      pr.Examples,
+		"no policy succeeds within the calls at":      pr.Examples,
 		"the oracle fails, although no tool does, at": pr.Failed,
 		"doing nothing scores at":                     pr.Null,
 	} {

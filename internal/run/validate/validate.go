@@ -27,7 +27,7 @@ import (
 func Solvable(catalog *assay.Catalog, required []string) bool {
 	trial := assay.Trial{
 		Cell:    assay.Cell{Reliability: 1},
-		Setting: assay.Setting{World: world.Names[0], Turns: plan.DefaultTurns},
+		Setting: assay.Setting{World: world.Names[0], Turns: plan.DefaultTurns, Calls: plan.DefaultCalls},
 	}
 	return workflow.Solve(catalog, workflow.ProblemOf(&trial, required)).Success() > 0
 }
@@ -36,7 +36,7 @@ func Solvable(catalog *assay.Catalog, required []string) bool {
 type Proof struct {
 	World string `json:"world"`
 	Tasks int    `json:"tasks"`
-	// Unsolvable counts the tasks that no policy can fully solve within the turn limit. Examples
+	// Unsolvable counts the tasks that no policy can fully solve within the limit of calls. Examples
 	// names some of them.
 	Unsolvable int      `json:"unsolvable"`
 	Examples   []string `json:"examples,omitempty"`
