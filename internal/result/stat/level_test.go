@@ -174,3 +174,53 @@ func (u urn) shares(r *rand.Rand, draws int) (called, held, uneven float64) {
 	}
 	return called, held, uneven
 }
+
+// TestRatesOfSequencesAreCovered checks the interval of a rate at large if tasks of one sequence
+// are one group, and that it is far too narrow if each task is a group.
+func TestRatesOfSequencesAreCovered(t *testing.T) {
+	if testing.Short() {
+		t.Skip("about 2 s")
+	}
+	t.Parallel()
+	r := rand.New(rand.NewPCG(13, 13))
+	const draws = 1000
+	for _, sequences := range []int{13, 25, 50} {
+		u := urn{
+			tasks: 400, sequences: sequences, conditions: 1, repeats: single, mean: .8, task: .5,
+			sequence: 1,
+		}
+		truth := u.rate(r)
+		var at, large float64
+		for range draws {
+			groups, tasks := make([]stat.Group, sequences), make([]stat.Group, u.tasks)
+			for i, task := range u.draw(r) {
+				p := task.Cells[0]
+				tasks[i] = stat.Group{Full: p.A, N: p.NA}
+				groups[task.Sequence].Full += p.A
+				groups[task.Sequence].N += p.NA
+			}
+			holds := func(i stat.Interval) float64 {
+				if i.Low <= truth && truth <= i.High {
+					return 1. / draws
+				}
+				return 0
+			}
+			large += holds(stat.Clustered(groups, .95).Interval)
+			at += holds(stat.Clustered(tasks, .95).Interval)
+		}
+		t.Logf("%d sequences: by sequence %.3f, by task %.3f", sequences, large, at)
+		if large < .93 || large > .985 || at > .85 {
+			t.Errorf("%d sequences: by sequence %.3f, by task %.3f", sequences, large, at)
+		}
+	}
+}
+
+// rate returns the rate of success in the population.
+func (u urn) rate(r *rand.Rand) (rate float64) {
+	const draws = 100_000
+	for range draws {
+		logit := u.mean + math.Sqrt(u.task*u.task+u.sequence*u.sequence)*r.NormFloat64()
+		rate += 1 / (1 + math.Exp(-logit)) / draws
+	}
+	return rate
+}
