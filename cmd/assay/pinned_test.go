@@ -170,7 +170,7 @@ func (p put) trial(model string, task *assay.Task) assay.Trial {
 // applies reports whether a task can have the variant's flaw.
 func (p put) applies(lib *library.Library, task *assay.Task) bool {
 	flaw, flawed := assay.FlawOf(p.variant)
-	return !flawed || workflow.Applies(lib.Catalog(), p.world, task, flaw)
+	return !flawed || workflow.Applies(lib.Catalog(), p.world, task, flaw, p.severity)
 }
 
 // setting names the parts of a put that the prompts are pinned by.

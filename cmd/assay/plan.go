@@ -14,6 +14,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/plan"
 	"github.com/assay-eval/assay/internal/store"
@@ -118,14 +119,31 @@ func writeGaps(p *process, out job.Estimate) {
 		}
 		fmt.Fprintf(p.out, "%s\n\n", t)
 	}
-	n := 0
-	for _, l := range out.NotApplicable {
-		n += l.Tasks
+	writeLeftOut(p, out.NotApplicable)
+}
+
+// writeLeftOut shows how many tasks each flaw has at each severity, if it does not have all.
+func writeLeftOut(p *process, left []report.LeftOut) {
+	if len(left) == 0 {
+		return
 	}
-	if n > 0 {
-		p.say("Too few steps for a flaw, so left out of its cells: %s.", counted(n, "task"))
-		fmt.Fprintln(p.out)
+	var flaws []string
+	sums := make(map[string]report.LeftOut)
+	for _, l := range left {
+		key := report.PromptKey(l.Variant, l.Severity)
+		if _, ok := sums[key]; !ok {
+			flaws = append(flaws, key)
+		}
+		sums[key] = report.LeftOut{Tasks: sums[key].Tasks + l.Tasks, Of: sums[key].Of + l.Of}
 	}
+	t := p.table("flawed plans left out", "tasks", "of")
+	for _, key := range flaws {
+		t.Row(key, fmt.Sprint(sums[key].Tasks), fmt.Sprint(sums[key].Of))
+	}
+	fmt.Fprintf(p.out, "%s\n\n", t)
+	p.say("A plan is left out of a severity if it has no such flaw, or if it is too short for a " +
+		"flaw that differs from a worse one.")
+	fmt.Fprintln(p.out)
 }
 
 func writeCeilings(p *process, ceilings []job.Ceiling) {

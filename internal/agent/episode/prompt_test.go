@@ -238,10 +238,10 @@ func TestEveryFlawChangesThePrompt(t *testing.T) {
 			trial.World, trial.Variant = w, assay.Optimal
 			optimal := prompt(t, runner, trial, task)
 			for _, flaw := range assay.Flaws {
-				if !workflow.Applies(builtin, w, &task, flaw) {
-					continue
-				}
 				for _, severity := range assay.Severities {
+					if !workflow.Applies(builtin, w, &task, flaw, severity) {
+						continue
+					}
 					trial.Variant, trial.Severity = "flawed_"+string(flaw), severity
 					got := prompt(t, runner, trial, task)
 					compared++

@@ -225,7 +225,8 @@ func TestFlawsDefeatTheObedient(t *testing.T) {
 	rate := func(model, variant string) (full, n int) {
 		for i, task := range tasks {
 			flaw, flawed := assay.FlawOf(variant)
-			if flawed && !workflow.Applies(catalog, world.Assay1Name, &task, flaw) {
+			if flawed &&
+				!workflow.Applies(catalog, world.Assay1Name, &task, flaw, assay.Severe) {
 				continue
 			}
 			for repeat := range uint64(3) {

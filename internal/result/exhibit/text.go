@@ -37,7 +37,8 @@ func shortHash(hash string) string {
 	return hash[:8] + "…"
 }
 
-// leftOutNotes returns a sentence for each variant that was not planned for some tasks.
+// leftOutNotes returns a sentence for each variant and severity that was not planned for some
+// tasks.
 func leftOutNotes(left []report.LeftOut) []string {
 	var variants []string
 	types, total := make(map[string][]string), make(map[string]report.LeftOut)
@@ -45,12 +46,13 @@ func leftOutNotes(left []report.LeftOut) []string {
 		if l.Tasks == 0 {
 			continue
 		}
-		sum, ok := total[l.Variant]
+		name := report.PromptKey(l.Variant, l.Severity)
+		sum, ok := total[name]
 		if !ok {
-			variants = append(variants, l.Variant)
+			variants = append(variants, name)
 		}
-		total[l.Variant] = report.LeftOut{Tasks: sum.Tasks + l.Tasks, Of: sum.Of + l.Of}
-		types[l.Variant] = append(types[l.Variant], l.TaskType)
+		total[name] = report.LeftOut{Tasks: sum.Tasks + l.Tasks, Of: sum.Of + l.Of}
+		types[name] = append(types[name], l.TaskType)
 	}
 
 	var notes []string
@@ -59,8 +61,8 @@ func leftOutNotes(left []report.LeftOut) []string {
 		if total[name].Tasks == 1 {
 			have, are = "has", "is"
 		}
-		notes = append(notes, fmt.Sprintf("%s: %d of %d tasks (%s) %s too few steps for it and %s "+
-			"left out.", name, total[name].Tasks, total[name].Of, strings.Join(types[name], ", "),
+		notes = append(notes, fmt.Sprintf("%s: %d of %d tasks (%s) %s no such plan and %s left out.",
+			name, total[name].Tasks, total[name].Of, strings.Join(types[name], ", "),
 			have, are))
 	}
 	return notes

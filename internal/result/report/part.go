@@ -50,7 +50,7 @@ func (p Part) leftOut(cells []*cell, left []LeftOut) []LeftOut {
 	for _, l := range left {
 		if slices.ContainsFunc(cells, func(c *cell) bool {
 			would := c.Cell
-			would.TaskType = l.TaskType
+			would.Severity, would.TaskType = l.Severity, l.TaskType
 			return c.Variant == l.Variant && p.has(would)
 		}) {
 			out = append(out, l)

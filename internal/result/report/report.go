@@ -26,10 +26,11 @@ type Design struct {
 	Cluster string
 }
 
-// LeftOut counts the tasks of a type that a flaw does not apply to. They were not planned with that
-// variant.
+// LeftOut counts the tasks of a type that a flaw does not apply to at a severity. They were not
+// planned with that variant and severity.
 type LeftOut struct {
 	Variant  string `json:"variant"`
+	Severity string `json:"severity"`
 	TaskType string `json:"task_type"`
 	// Tasks is how many of the Of tasks are left out.
 	Tasks int `json:"left_out"`

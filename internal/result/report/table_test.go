@@ -122,9 +122,9 @@ func TestPartsListTheirLeftOutTasks(t *testing.T) {
 	name := "flawed_missing_step"
 	d := report.Design{
 		LeftOut: []report.LeftOut{
-			{name, "simple_task", 20, 20},
-			{name, "data_pipeline", 1, 20},
-			{"flawed_other", "basic_task", 3, 20},
+			{name, assay.Severe, "simple_task", 20, 20},
+			{name, assay.Severe, "data_pipeline", 1, 20},
+			{"flawed_other", assay.Severe, "basic_task", 3, 20},
 		},
 		Parts: []report.Part{
 			{

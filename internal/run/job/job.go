@@ -86,9 +86,12 @@ func checkFunctions(e *plan.Experiment, catalog *assay.Catalog) error {
 	return nil
 }
 
-// applies returns a function that reports whether the flaw of a variant changes a task's plan.
+// applies returns a function that reports whether the flaw of a variant has a severity for a task's
+// plan.
 func applies(lib *library.Library, world string) plan.Applies {
-	return func(ctx context.Context, ref assay.TaskRef, difficulty, variant string) (bool, error) {
+	return func(
+		ctx context.Context, ref assay.TaskRef, difficulty, variant, severity string,
+	) (bool, error) {
 		flaw, flawed := assay.FlawOf(variant)
 		if !flawed {
 			return true, nil
@@ -97,7 +100,7 @@ func applies(lib *library.Library, world string) plan.Applies {
 		if err != nil {
 			return false, err
 		}
-		return workflow.Applies(lib.Catalog(), world, &task, flaw), nil
+		return workflow.Applies(lib.Catalog(), world, &task, flaw, severity), nil
 	}
 }
 

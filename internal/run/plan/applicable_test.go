@@ -15,14 +15,16 @@ import (
 	"github.com/assay-eval/assay/internal/run/plan"
 )
 
-// sometimes applies a flaw to two tasks in three, except that
+// sometimes applies a flaw to two tasks in three at each severity, except that
 // flawed_missing_step never applies to simple tasks.
-func sometimes(_ context.Context, task assay.TaskRef, _, variant string) (bool, error) {
+func sometimes(
+	_ context.Context, task assay.TaskRef, _, variant, severity string,
+) (bool, error) {
 	if variant == "flawed_missing_step" && strings.HasPrefix(string(task.ID), "simple_task") {
 		return false, nil
 	}
 	h := fnv.New32a()
-	h.Write([]byte(string(task.ID) + variant))
+	h.Write([]byte(string(task.ID) + variant + severity))
 	return h.Sum32()%3 > 0, nil
 }
 
@@ -66,20 +68,25 @@ func TestNotApplicable(t *testing.T) {
 		"models: [a, b]\ntask_types: [basic_task, simple_task]\ndifficulties: [easy, hard]\n"+
 			"variants: [optimal, operational]\nseverities: [light, severe]\ntasks_per_type: 12\n")
 	type question struct {
-		task                assay.TaskID
-		difficulty, variant string
+		task                          assay.TaskID
+		difficulty, variant, severity string
 	}
 	var asked []question
 	p := mustExpand(t, e, refs(30),
-		func(ctx context.Context, task assay.TaskRef, difficulty, variant string) (bool, error) {
-			asked = append(asked, question{task.ID, difficulty, variant})
-			return sometimes(ctx, task, difficulty, variant)
+		func(
+			ctx context.Context, task assay.TaskRef, difficulty, variant, severity string,
+		) (bool, error) {
+			asked = append(asked, question{task.ID, difficulty, variant, severity})
+			return sometimes(ctx, task, difficulty, variant, severity)
 		})
 	tasks := make(map[assay.Cell][]assay.TaskID)
 	for trial := range p.Trials("b") {
 		tasks[trial.Cell] = append(tasks[trial.Cell], trial.Task)
 	}
 	left := make(map[plan.NotApplicable]int)
+	key := func(variant, severity, taskType string) plan.NotApplicable {
+		return plan.NotApplicable{Variant: variant, Severity: severity, TaskType: taskType}
+	}
 	for _, taskType := range e.TaskTypes {
 		for _, variant := range e.Variants[1:] {
 			for _, difficulty := range e.Difficulties {
@@ -90,12 +97,13 @@ func TestNotApplicable(t *testing.T) {
 				if len(paired) != 12 {
 					t.Fatalf("%d tasks of %s", len(paired), taskType)
 				}
-				want := slices.DeleteFunc(slices.Clone(paired), func(id assay.TaskID) bool {
-					ok, _ := sometimes(t.Context(), assay.TaskRef{ID: id}, difficulty, variant)
-					return !ok
-				})
-				left[plan.NotApplicable{Variant: variant, TaskType: taskType}] += 12 - len(want)
 				for _, severity := range e.Severities {
+					want := slices.DeleteFunc(slices.Clone(paired), func(id assay.TaskID) bool {
+						ref := assay.TaskRef{ID: id}
+						ok, _ := sometimes(t.Context(), ref, difficulty, variant, severity)
+						return !ok
+					})
+					left[key(variant, severity, taskType)] += 12 - len(want)
 					cell := assay.Cell{
 						Model: "b", Variant: variant, Severity: severity,
 						Difficulty: difficulty, TaskType: taskType, Reliability: 0.8,
@@ -114,23 +122,26 @@ func TestNotApplicable(t *testing.T) {
 	}
 	var want []plan.NotApplicable
 	for _, variant := range e.Variants[1:] {
-		for _, taskType := range []string{"simple_task", "basic_task"} {
-			n := plan.NotApplicable{Variant: variant, TaskType: taskType}
-			want = append(want,
-				plan.NotApplicable{Variant: variant, TaskType: taskType, Tasks: left[n], Of: 24})
+		for _, severity := range e.Severities {
+			for _, taskType := range []string{"simple_task", "basic_task"} {
+				n := key(variant, severity, taskType)
+				n.Tasks, n.Of = left[n], 24
+				want = append(want, n)
+			}
 		}
 	}
 	if diff := cmp.Diff(want, p.NotApplicable()); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)
 	}
-	if len(asked) != 2*2*12*2 {
-		t.Errorf("asked %d times, want once for each type, difficulty, task and flawed variant",
-			len(asked))
+	if len(asked) != 2*2*12*2*2 {
+		t.Errorf("asked %d times, want once for each type, difficulty, task, flawed variant and "+
+			"severity", len(asked))
 	}
-	for i := 0; i+1 < len(asked); i += 2 {
-		a, b := asked[i], asked[i+1]
-		if a.task != b.task || a.difficulty != b.difficulty || a.variant == b.variant {
-			t.Fatalf("asked of %v and then of %v, want both variants of a task in a row", a, b)
+	for i := 0; i+3 < len(asked); i += 4 {
+		for _, b := range asked[i+1 : i+4] {
+			if a := asked[i]; a.task != b.task || a.difficulty != b.difficulty || a == b {
+				t.Fatalf("asked of %v and then of %v, want all flaws of a task in a row", a, b)
+			}
 		}
 	}
 }
@@ -138,7 +149,7 @@ func TestNotApplicable(t *testing.T) {
 func TestAppliesIsOnlyCalledForFlawedVariants(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
-	never := func(context.Context, assay.TaskRef, string, string) (bool, error) {
+	never := func(context.Context, assay.TaskRef, string, string, string) (bool, error) {
 		return false, broken
 	}
 	p := mustExpand(t, load(t, "models: [a]\n"), refs(20), never)

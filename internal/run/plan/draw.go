@@ -18,18 +18,19 @@ import (
 type draw struct {
 	taskType, difficulty string
 	tasks                []assay.TaskRef
-	// flawed holds one entry per flawed variant, in the order of the first
-	// reserve.
+	// flawed holds one entry per flawed variant and severity, in the order of
+	// the first reserve.
 	flawed []*flawedDraw
 }
 
 // A flawedDraw is a draw without the tasks to which a flawed variant does not
-// apply.
+// apply at a severity.
 type flawedDraw struct {
-	variant string
-	most    int             // tasks of the draw that a cell considers
-	kept    []assay.TaskRef // the tasks among them to which the flaw applies
-	upTo    []int           // upTo[n] of the first n tasks are kept
+	variant, severity string
+
+	most int             // tasks of the draw that a cell considers
+	kept []assay.TaskRef // the tasks among them to which the flaw applies
+	upTo []int           // upTo[n] of the first n tasks are kept
 }
 
 func (e *Experiment) draw(ctx context.Context, refs Refs, taskType, difficulty string) (*draw,
@@ -88,11 +89,11 @@ func (d *draw) count(e *Experiment, i int, want Count) (int, error) {
 	return int(want), nil
 }
 
-// variant returns the entry of a flawed variant, or nil if nothing was reserved
-// for it.
-func (d *draw) variant(variant string) *flawedDraw {
+// find returns the entry of a flawed variant at a severity, or nil if nothing
+// was reserved for it.
+func (d *draw) find(variant, severity string) *flawedDraw {
 	for _, f := range d.flawed {
-		if f.variant == variant {
+		if f.variant == variant && f.severity == severity {
 			return f
 		}
 	}
@@ -100,20 +101,21 @@ func (d *draw) variant(variant string) *flawedDraw {
 }
 
 // reserve notes that a cell of the variant takes n tasks.
-func (d *draw) reserve(variant string, n int) {
+func (d *draw) reserve(variant, severity string, n int) {
 	if !flawed(variant) {
 		return
 	}
-	f := d.variant(variant)
+	f := d.find(variant, severity)
 	if f == nil {
-		f = &flawedDraw{variant: variant}
+		f = &flawedDraw{variant: variant, severity: severity}
 		d.flawed = append(d.flawed, f)
 	}
 	f.most = max(f.most, n)
 }
 
 // findApplicable finds the tasks to which the flawed variants apply. It asks
-// for all variants of a task in a row, so that applies can cache the task.
+// for all variants and severities of a task in a row, so that applies can cache
+// the task.
 func (d *draw) findApplicable(ctx context.Context, applies Applies) error {
 	for i, task := range d.tasks {
 		for _, f := range d.flawed {
@@ -123,7 +125,7 @@ func (d *draw) findApplicable(ctx context.Context, applies Applies) error {
 			ok := true
 			if applies != nil {
 				var err error
-				if ok, err = applies(ctx, task, d.difficulty, f.variant); err != nil {
+				if ok, err = applies(ctx, task, d.difficulty, f.variant, f.severity); err != nil {
 					return err
 				}
 			}
@@ -139,9 +141,10 @@ func (d *draw) findApplicable(ctx context.Context, applies Applies) error {
 	return nil
 }
 
-// take returns the tasks among the first n to which the variant applies.
-func (d *draw) take(variant string, n int) []assay.TaskRef {
-	if f := d.variant(variant); f != nil {
+// take returns the tasks among the first n to which the variant applies at a
+// severity.
+func (d *draw) take(variant, severity string, n int) []assay.TaskRef {
+	if f := d.find(variant, severity); f != nil {
 		return f.kept[:f.upTo[n]]
 	}
 	return d.tasks[:n]

@@ -15,10 +15,10 @@ import (
 // Refs returns a library's tasks of a type and difficulty.
 type Refs func(ctx context.Context, taskType, difficulty string) ([]assay.TaskRef, error)
 
-// Applies reports whether a flawed variant changes a task's plan. If it does
-// not, a trial would measure nothing.
+// Applies reports whether a flawed variant has a severity for a task's plan. If
+// it does not, a trial would measure nothing, or what a worse severity measures.
 type Applies func(
-	ctx context.Context, task assay.TaskRef, difficulty, variant string,
+	ctx context.Context, task assay.TaskRef, difficulty, variant, severity string,
 ) (bool, error)
 
 // A Plan is the list of an experiment's trials. It keeps the tasks of each type
@@ -31,10 +31,11 @@ type Plan struct {
 	limit         int // trials per model
 }
 
-// NotApplicable counts the tasks that a flawed variant leaves out in one task
-// type because the flaw does not change their plans.
+// NotApplicable counts the tasks that a flawed variant leaves out at one
+// severity in one task type because their plans have no such flaw.
 type NotApplicable struct {
 	Variant  string
+	Severity string
 	TaskType string
 	// Tasks is the number left out, and Of the number considered. A task counts
 	// once per difficulty.
@@ -46,9 +47,9 @@ type NotApplicable struct {
 //
 // A cell draws tasks without replacement in an order that depends on the seed,
 // so all models, variants, difficulties and reliabilities get the same tasks. A
-// flawed variant skips the tasks to which its flaw does not apply. Expand calls
-// applies for flawed variants only; a nil applies means that every flaw applies
-// to every task.
+// flawed variant skips the tasks to which its flaw does not apply at a severity.
+// Expand calls applies for flawed variants only; a nil applies means that every
+// flaw applies to every task.
 func (e *Experiment) Expand(ctx context.Context, refs Refs, applies Applies) (*Plan, error) {
 	x := expansion{experiment: e, refs: refs}
 	for i, spec := range e.parts() {
@@ -115,7 +116,9 @@ func (x *expansion) allot(ctx context.Context, part int) error {
 				return err
 			}
 			for _, variant := range f.Variants {
-				d.reserve(variant, n)
+				for _, severity := range f.severities(variant) {
+					d.reserve(variant, severity, n)
+				}
 			}
 			x.allotments = append(x.allotments, allotment{part, d, n})
 		}
@@ -140,11 +143,13 @@ func (x *expansion) notApplicable() []NotApplicable {
 	for _, d := range x.draws {
 		for _, f := range d.flawed {
 			i := slices.IndexFunc(all, func(n NotApplicable) bool {
-				return n.Variant == f.variant && n.TaskType == d.taskType
+				return n.Variant == f.variant && n.Severity == f.severity && n.TaskType == d.taskType
 			})
 			if i < 0 {
 				i = len(all)
-				all = append(all, NotApplicable{Variant: f.variant, TaskType: d.taskType})
+				all = append(all, NotApplicable{
+					Variant: f.variant, Severity: f.severity, TaskType: d.taskType,
+				})
 			}
 			all[i].Tasks += f.most - len(f.kept)
 			all[i].Of += f.most
@@ -155,6 +160,8 @@ func (x *expansion) notApplicable() []NotApplicable {
 		return cmp.Or(
 			cmp.Compare(slices.Index(assay.Variants, a.Variant),
 				slices.Index(assay.Variants, b.Variant)),
+			cmp.Compare(slices.Index(assay.Severities, a.Severity),
+				slices.Index(assay.Severities, b.Severity)),
 			cmp.Compare(slices.Index(assay.TaskTypes, a.TaskType),
 				slices.Index(assay.TaskTypes, b.TaskType)),
 		)
@@ -178,7 +185,7 @@ func (x *expansion) strata(has func(part int) bool) []*stratum {
 				index[cell] = s
 				all = append(all, s)
 			}
-			s.add(a.draw.take(cell.Variant, a.tasks), f.Repeats)
+			s.add(a.draw.take(cell.Variant, cell.Severity, a.tasks), f.Repeats)
 		}
 	}
 	for _, s := range all {

@@ -3,15 +3,15 @@ package workflow
 import (
 	"bytes"
 	"slices"
+
+	"github.com/assay-eval/assay/internal/task/policy"
 )
 
-// anticipate makes steps refer to a result that does not exist yet: the result of a later step, or
-// the step's own if there is no later one.
+// anticipate makes steps refer to a result that needs the step's own: that of a later step whose
+// tool depends on it, or the step's own if there is no such step.
 func (f *flawed) anticipate() []Step {
-	able := f.able()
-	count := min(len(able), f.count(1, 2, max(2, (len(f.steps)+1)/2)))
 	steps := slices.Clone(f.steps)
-	for _, i := range f.dice.shuffle("anticipate", able)[:count] {
+	for _, i := range f.dice.shuffle("anticipate", f.able())[:f.dose] {
 		later := f.notYet(i)
 		to := later[f.dice.pick("result", i, len(later))]
 		from := reference(f.flow(i))
@@ -20,30 +20,31 @@ func (f *flawed) anticipate() []Step {
 	return steps
 }
 
-// able returns the steps that refer to something and could refer to a result that does not exist
-// yet.
+// able returns the steps that refer to something and are the only call of their tool. If another
+// step called it, the reference could come true when the plan is repeated. It returns nothing for a
+// single step.
 func (f *flawed) able() []int {
 	var able []int
 	for i, s := range f.steps {
-		if len(references(s.Arguments)) > 0 && len(f.notYet(i)) > 0 {
+		if len(f.steps) > 1 && len(references(s.Arguments)) > 0 && f.isOnly(i) {
 			able = append(able, i)
 		}
 	}
 	return able
 }
 
-// notYet returns the tools that have no result before step i but get one later. If there are none,
-// it returns the step's own tool, provided that has no earlier result either.
+// notYet returns the tools of later steps that depend on step i. If there are none, it returns the
+// step's own tool.
 func (f *flawed) notYet(i int) []string {
-	names := toolNames(f.steps)
+	own := f.steps[i].Tool
 	var later []string
-	for _, name := range names[i+1:] {
-		if name != names[i] && !slices.Contains(names[:i], name) {
-			later = append(later, name)
+	for _, s := range f.steps[i+1:] {
+		if slices.Contains(policy.Missing(f.catalog, []string{s.Tool}), own) {
+			later = append(later, s.Tool)
 		}
 	}
-	if len(later) == 0 && !slices.Contains(names[:i], names[i]) {
-		return names[i : i+1]
+	if len(later) == 0 {
+		return []string{own}
 	}
 	return later
 }

@@ -3,82 +3,85 @@ package workflow
 import (
 	"fmt"
 	"slices"
+
+	"github.com/assay-eval/assay/internal/task/policy"
 )
 
-// shuffles is the number of random orders among which the worst is chosen.
+// shuffles is the number of random orders among which the most distant one is chosen.
 const shuffles = 8
 
-// disorder changes the order of the steps so that it breaks the required order or a dependency. A
-// light flaw swaps two neighbours, a medium flaw swaps two more, and a severe flaw takes the order
-// farthest from the plan among several.
+// disorder puts the steps into an order in which a step no longer gets the data of its feed. Their
+// arguments are made for the new order. The first dose swaps two neighbours, the second swaps two
+// more, and the third is one of the most distant orders.
 func (f *flawed) disorder() []Step {
-	worse := f.swap(f.steps, "first swap")
-	if f.severity == light {
-		return worse
+	if f.dose > 2 {
+		return f.inOrder(f.severest())
 	}
-	if further := f.swap(worse, "second swap"); further != nil {
-		worse = further
+	order := f.swap(numbers(0, len(f.steps)))
+	if f.dose == 2 {
+		order = f.swap(order)
 	}
-	if f.severity == medium {
-		return worse
-	}
-	for _, order := range f.orders() {
-		if f.breaks(order) && distance(f.steps, order) >= distance(f.steps, worse) {
-			worse = order
-		}
-	}
-	return worse
+	return f.inOrder(order)
 }
 
-// swap exchanges two neighbours so that the result breaks. It picks the swap that leads farthest
-// from the plan, and never one that leads closer. It returns nil if there is no such swap.
-func (f *flawed) swap(steps []Step, purpose string) []Step {
-	var best []Step
-	farthest := distance(f.steps, steps) - 1
-	for _, i := range f.dice.shuffle(purpose, numbers(0, len(steps)-1)) {
-		swapped := slices.Clone(steps)
-		swapped[i], swapped[i+1] = swapped[i+1], swapped[i]
-		if d := distance(f.steps, swapped); d > farthest && f.breaks(swapped) {
-			best, farthest = swapped, d
-		}
+// pairs returns the number of pairs of steps, or 0 if the order of the steps does not matter.
+func (f *flawed) pairs() int {
+	n := len(f.steps)
+	if order := numbers(0, n); f.swap(order) == nil || !f.severed(backwards(order)) {
+		return 0
 	}
-	return best
+	return n * (n - 1) / 2
 }
 
-// orders returns the plan's steps in random orders, and backwards.
-func (f *flawed) orders() [][]Step {
-	var orders [][]Step
+// swap exchanges two neighbours that are still in the plan's order. It prefers a step and its feed,
+// and takes nothing else as the first swap. It returns nil if there is no such pair.
+func (f *flawed) swap(order []int) []int {
+	feeds, first := f.needed(), slices.IsSorted(order)
+	best := -1
+	for _, i := range f.dice.shuffle(fmt.Sprint("swap in ", order), numbers(0, len(order)-1)) {
+		feed, step := order[i], order[i+1]
+		if feeds[step] == feed && f.isOnly(feed) && f.isOnly(step) {
+			best = i
+			break
+		}
+		if !first && feed < step {
+			best = i
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	order = slices.Clone(order)
+	order[best], order[best+1] = order[best+1], order[best]
+	return order
+}
+
+// severest returns the random order that reverses the most pairs, or else the plan backwards.
+func (f *flawed) severest() []int {
+	plan := numbers(0, len(f.steps))
+	worst := backwards(plan)
+	most := min(2, reversed(worst)-1)
 	for k := range shuffles {
-		var order []Step
-		for _, i := range f.dice.shuffle(fmt.Sprint("order ", k), numbers(0, len(f.steps))) {
-			order = append(order, f.steps[i])
-		}
-		orders = append(orders, order)
-	}
-	backwards := slices.Clone(f.steps)
-	slices.Reverse(backwards)
-	return append(orders, backwards)
-}
-
-// breaks reports whether reordered steps no longer run the required tools in order, or call a tool
-// before its dependency more often than the plan does.
-func (f *flawed) breaks(steps []Step) bool {
-	left := f.task.Required
-	for _, s := range steps {
-		if len(left) > 0 && left[0] == s.Tool {
-			left = left[1:]
+		order := f.dice.shuffle(fmt.Sprint("order ", k), plan)
+		if n := reversed(order); n > most && f.severed(order) {
+			worst, most = order, n
 		}
 	}
-	return len(left) > 0 || early(steps) > early(f.steps)
+	return worst
 }
 
-// early counts the dependencies that come only after the step that needs them.
-func early(steps []Step) int {
+func backwards(order []int) []int {
+	order = slices.Clone(order)
+	slices.Reverse(order)
+	return order
+}
+
+// reversed counts the pairs that are in reversed order.
+func reversed(order []int) int {
 	n := 0
-	for i, s := range steps {
-		for _, need := range s.Needs {
-			is := func(s Step) bool { return s.Tool == need }
-			if slices.ContainsFunc(steps[i:], is) && !slices.ContainsFunc(steps[:i], is) {
+	for i, a := range order {
+		for _, b := range order[i+1:] {
+			if a > b {
 				n++
 			}
 		}
@@ -86,21 +89,68 @@ func early(steps []Step) int {
 	return n
 }
 
-// distance returns the minimum number of steps to add, remove or change to turn one list into the
-// other.
-func distance(a, b []Step) int {
-	row := numbers(0, len(b)+1)
-	for i, s := range a {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j, t := range b {
-			cost := diagonal
-			if s.Tool != t.Tool || !slices.Equal(s.Arguments, t.Arguments) {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
+// inOrder returns the steps in another order, with arguments for that order.
+func (f *flawed) inOrder(order []int) []Step {
+	var steps []Step
+	for _, i := range order {
+		steps = append(steps, f.steps[i])
+		f.replace(steps, len(steps)-1, f.steps[i].Tool)
+	}
+	return steps
+}
+
+// needed returns the feed of each step that a required tool works on the result of, directly or
+// through other steps, and of the required tools themselves. See [policy.Feeds].
+func (f *flawed) needed() []int {
+	names := toolNames(f.steps)
+	needed := make([]int, len(names))
+	for i := range needed {
+		needed[i] = policy.NoFeed
+	}
+	feeds := policy.Feeds(f.catalog, names)
+	for _, i := range policy.Places(names, f.task.Required) {
+		for ; i != policy.NoFeed; i = feeds[i] {
+			needed[i] = feeds[i]
 		}
 	}
-	return row[len(b)]
+	return needed
+}
+
+// severed reports whether a step never gets the data of its feed if the steps are called in another
+// order, however often they are repeated.
+func (f *flawed) severed(order []int) bool {
+	steps := f.inOrder(order)
+	for i, feed := range f.needed() {
+		if feed != policy.NoFeed && !f.reaches(steps, f.steps[i].Tool, f.steps[feed].Tool) {
+			return true
+		}
+	}
+	return false
+}
+
+// reaches reports whether a tool's result can be made of another tool's result if both are only
+// called as steps.
+func (f *flawed) reaches(steps []Step, from, to string) bool {
+	todo := []string{from}
+	for i := 0; i < len(todo); i++ {
+		tool, _ := f.catalog.Tool(todo[i])
+		var sources []string
+		if !policy.TakesData(tool) {
+			sources = tool.Dependencies
+		}
+		for _, s := range steps {
+			if s.Tool == tool.Name {
+				sources = append(slices.Clone(sources), references(s.Arguments)...)
+			}
+		}
+		for _, name := range sources {
+			if name == to {
+				return true
+			}
+			if _, known := f.catalog.Tool(name); known && !slices.Contains(todo, name) {
+				todo = append(todo, name)
+			}
+		}
+	}
+	return false
 }

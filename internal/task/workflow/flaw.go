@@ -7,72 +7,88 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// The severities as indexes into [assay.Severities].
-const (
-	light = iota
-	medium
-	severe
-)
-
 // Flawed returns a plan from [For] with a flaw of a given severity. It returns false if the flaw
 // does not apply; see [Applies]. It does not change the given plan. Random choices depend only on
 // the task's ID, the flaw and the seed.
 //
-// The number of steps to add, remove or change to get from one plan to the other never falls from
-// one severity to the next. In assay-1, following the flawed plan to the letter never leads to full
-// success. The exception is [assay.RedundantOperations], which only takes more calls.
+// In assay-1, following the flawed plan to the letter never leads to full success, with or without
+// luck, however often the plan is repeated. [assay.RedundantOperations] is an exception.
 func Flawed(
 	catalog *assay.Catalog, plan Plan, task *assay.Task,
 	flaw assay.Flaw, severity string, seed uint64,
 ) (Plan, bool) {
 	f := flawed{
 		catalog: catalog, task: task, steps: plan.Steps,
-		severity: slices.Index(assay.Severities, severity),
-		dice:     dice(fmt.Sprintf("assay flaw 1\x00%d\x00%s\x00%s", seed, task.ID, flaw)),
+		dice: dice(fmt.Sprintf("assay flaw 1\x00%d\x00%s\x00%s", seed, task.ID, flaw)),
 	}
-	if f.severity < 0 {
-		panic(fmt.Sprintf("workflow: there is no severity named %q", severity))
-	}
-	if !f.can(flaw) {
+	if f.dose = f.doses(flaw).of(severity); f.dose == 0 {
 		return Plan{}, false
 	}
 	plan.Steps = f.apply(flaw)
 	return plan, true
 }
 
-// Applies reports whether the plan for a task in a world can have a flaw. The answer does not
-// depend on severity or seed.
-func Applies(catalog *assay.Catalog, worldName string, task *assay.Task, flaw assay.Flaw) bool {
+// Applies reports whether the plan for a task in a world can have a flaw of a severity. Severities
+// of one plan have different doses: if a flaw has only two doses, they are light and severe, and if
+// it has one, it is severe. The answer does not depend on the seed.
+func Applies(
+	catalog *assay.Catalog, worldName string, task *assay.Task, flaw assay.Flaw, severity string,
+) bool {
 	f := flawed{catalog: catalog, task: task, steps: For(catalog, worldName, task, 1).Steps}
-	return f.can(flaw)
+	return f.doses(flaw).of(severity) > 0
 }
 
 // flawed is a plan that is about to get a flaw.
 type flawed struct {
-	catalog  *assay.Catalog
-	task     *assay.Task
-	steps    []Step // belong to the plan and must not be changed
-	severity int
-	dice     dice
+	catalog *assay.Catalog
+	task    *assay.Task
+	steps   []Step // belong to the plan and must not be changed
+	dose    int
+	dice    dice
 }
 
-// can reports whether the plan has enough steps for a flaw of any severity, and the catalog enough
-// tools to replace them.
-func (f *flawed) can(flaw assay.Flaw) bool {
+// doses are the sizes of a flaw: how many steps it leaves out, adds, replaces or gives other
+// arguments, or how many pairs of steps it reverses. They are 0 if the flaw does not apply.
+type doses struct{ light, medium, severe int }
+
+// of returns the dose of a severity. It returns 0 if a worse severity has no larger dose.
+func (d doses) of(severity string) int {
+	switch {
+	case severity == assay.Severe:
+		return d.severe
+	case severity == assay.Light && d.light < d.severe:
+		return d.light
+	case severity == assay.Medium && d.light < d.medium && d.medium < d.severe:
+		return d.medium
+	case slices.Contains(assay.Severities, severity):
+		return 0
+	}
+	panic(fmt.Sprintf("workflow: there is no severity named %q", severity))
+}
+
+// upTo limits the doses to what a plan has room for.
+func (d doses) upTo(most int) doses {
+	return doses{min(d.light, most), min(d.medium, most), min(d.severe, most)}
+}
+
+func (f *flawed) doses(flaw assay.Flaw) doses {
 	n := len(f.steps)
+	most := doses{1, 2, max(3, n/2+1)}
 	switch flaw {
 	case assay.SequenceDisorder:
-		return f.swap(f.steps, "") != nil
+		return doses{1, 2, 3}.upTo(f.pairs())
 	case assay.ToolMisuse:
-		return n > 0 && f.others() >= n/2+1
-	case assay.ParameterError, assay.RedundantOperations:
-		return n > 0
+		return most.upTo(min(len(f.victims()), f.others()))
+	case assay.ParameterError:
+		return most.upTo(len(f.victims()))
 	case assay.MissingStep:
-		return n > 1
+		return doses{1, 2, max(3, n-2)}.upTo(len(f.dispensable()))
+	case assay.RedundantOperations:
+		return doses{1, (n + 1) / 2, n}
 	case assay.LogicalInconsistency:
-		return n > 1 && len(f.able()) > 0
+		return doses{1, 2, max(3, (n+1)/2)}.upTo(len(f.able()))
 	case assay.SemanticDrift:
-		return n > 1 && f.others() >= n-1
+		return doses{1, (n + 1) / 2, n - 1}.upTo(f.driftable())
 	}
 	panic(fmt.Sprintf("workflow: there is no flaw named %q", flaw))
 }
@@ -96,22 +112,55 @@ func (f *flawed) apply(flaw assay.Flaw) []Step {
 	return f.repeat()
 }
 
-// count returns the number that belongs to the severity.
-func (f *flawed) count(light, medium, severe int) int {
-	return []int{light, medium, severe}[f.severity]
+// isOnly reports whether step i is the only one that calls its tool. No other step can make up for
+// damage to such a step.
+func (f *flawed) isOnly(i int) bool {
+	for j, s := range f.steps {
+		if j != i && s.Tool == f.steps[i].Tool {
+			return false
+		}
+	}
+	return true
 }
 
-// omit leaves out steps between the first and the last: all of them if the flaw is severe. If there
-// are only two steps, it leaves out one of them. References to omitted steps stay as they are.
-func (f *flawed) omit() []Step {
-	n := len(f.steps)
-	between := numbers(1, n-1)
-	if n == 2 {
-		between = numbers(0, 2)
+// victims returns the steps in random order, beginning with the only call of a tool. It returns
+// nothing if there is no such step.
+func (f *flawed) victims() []int {
+	return f.onlyFirst(f.dice.shuffle("victims", numbers(0, len(f.steps))))
+}
+
+// onlyFirst moves the first step that is the only call of its tool to the front. It returns nothing
+// if there is no such step.
+func (f *flawed) onlyFirst(steps []int) []int {
+	at := slices.IndexFunc(steps, f.isOnly)
+	if at < 0 {
+		return nil
 	}
-	order := f.dice.shuffle("omit", between)
-	some := n - 2
-	gone := order[:max(1, f.count(1, min(2, some), some))]
+	i := steps[at]
+	return slices.Insert(slices.Delete(steps, at, at+1), 0, i)
+}
+
+// dispensable returns all steps but one in the order in which they are left out: those between the
+// first and the last, and then one of these two.
+func (f *flawed) dispensable() []int {
+	n := len(f.steps)
+	if n < 2 {
+		return nil
+	}
+	ends := f.dice.shuffle("end", []int{0, n - 1})[:1]
+	if n == 2 {
+		return f.onlyFirst(ends)
+	}
+	between := f.onlyFirst(f.dice.shuffle("omit", numbers(1, n-1)))
+	if between == nil {
+		return nil
+	}
+	return append(between, ends...)
+}
+
+// omit leaves out steps. References to them stay as they are.
+func (f *flawed) omit() []Step {
+	gone := f.dispensable()[:f.dose]
 	var steps []Step
 	for i, s := range f.steps {
 		if !slices.Contains(gone, i) {
@@ -121,10 +170,9 @@ func (f *flawed) omit() []Step {
 	return steps
 }
 
-// repeat doubles steps: one, half of them, or all.
+// repeat doubles steps.
 func (f *flawed) repeat() []Step {
-	n := len(f.steps)
-	twice := f.dice.shuffle("repeat", numbers(0, n))[:f.count(1, (n+1)/2, n)]
+	twice := f.dice.shuffle("repeat", numbers(0, len(f.steps)))[:f.dose]
 	var steps []Step
 	for i, s := range f.steps {
 		steps = append(steps, s)

@@ -3,6 +3,7 @@ package workflow_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -23,33 +24,22 @@ import (
 func TestFlawLaws(t *testing.T) {
 	t.Parallel()
 	corpora(t, func(t *testing.T, c corpus) {
-		checked, applied := 0, 0
+		applied := make(map[string]int) // flawed plans by world, flaw and number of severities
 		for i, task := range c.tasks {
 			if testing.Short() && i%10 != 0 {
 				continue
 			}
 			for _, name := range world.Names {
-				n := len(workflow.For(c.catalog, name, &task, 1).Steps)
 				for _, flaw := range assay.Flaws {
-					applies, graded := checkFlaw(t, c.catalog, name, &task, flaw, uint64(i))
-					// Tools that take no data and depend on nothing refer to nothing.
-					refers := flaw != assay.LogicalInconsistency
-					if n > 3 && !graded && refers {
-						t.Errorf("%s, %s, %s with %d steps: light and severe are equal",
-							task.ID, name, flaw, n)
-					}
-					if want := n > 1 || one[flaw]; applies != want && refers {
-						t.Errorf("%s, %s, %s with %d steps: applies = %v",
-							task.ID, name, flaw, n, applies)
-					}
-					checked += len(assay.Severities)
-					if applies {
-						applied += len(assay.Severities)
-					}
+					n := len(checkFlaw(t, c.catalog, name, &task, flaw, uint64(i)))
+					checkSeverities(t, c.catalog, name, &task, flaw, n)
+					applied[fmt.Sprintf("%s, %s with %d severities", name, flaw, n)]++
 				}
 			}
 		}
-		t.Logf("checked %d flawed plans; %d of the flaws apply", checked, applied)
+		for _, key := range slices.Sorted(maps.Keys(applied)) {
+			t.Logf("%s: %d of %d tasks", key, applied[key], len(c.tasks))
+		}
 	})
 }
 
@@ -58,20 +48,48 @@ var one = map[assay.Flaw]bool{
 	assay.ToolMisuse: true, assay.ParameterError: true, assay.RedundantOperations: true,
 }
 
-// checkFlaw checks a flaw in all severities. It returns whether the flaw applies, and whether
-// severe differs from light.
+// checkSeverities checks that a flaw has as many severities as the plan's length allows.
+func checkSeverities(
+	t *testing.T, catalog *assay.Catalog, worldName string, task *assay.Task, flaw assay.Flaw,
+	got int,
+) {
+	t.Helper()
+	steps := workflow.For(catalog, worldName, task, 1).Steps
+	n, want := len(steps), min(3, len(steps))
+	switch linked := 0; {
+	case n == 1 && !one[flaw]:
+		want = 0
+	case !distinct(stepTools(steps)): // depends on which tools occur twice
+		return
+	case flaw == assay.SequenceDisorder:
+		return
+	case flaw == assay.LogicalInconsistency:
+		for _, s := range steps {
+			if reference.Match(s.Arguments) {
+				linked++
+			}
+		}
+		want = min(3, linked)
+	case flaw == assay.MissingStep, flaw == assay.SemanticDrift:
+		want = min(3, n-1)
+	}
+	if got != want {
+		t.Errorf("%s, %s, %s with %d steps has %d severities, want %d",
+			task.ID, worldName, flaw, n, got, want)
+	}
+}
+
+// checkFlaw checks a flaw in all severities. It returns the flawed plans.
 func checkFlaw(
 	t failer, catalog *assay.Catalog, worldName string, task *assay.Task, flaw assay.Flaw,
 	seed uint64,
-) (applies, graded bool) {
+) (found [][]workflow.Step) {
 	t.Helper()
 	plan := workflow.For(catalog, worldName, task, 1)
 	before := deepCopy(plan)
-	applies = workflow.Applies(catalog, worldName, task, flaw)
-	last := 1
-	var mildest, worst workflow.Plan
-	var milder []workflow.Step
+	last := 0
 	for _, severity := range assay.Severities {
+		applies := workflow.Applies(catalog, worldName, task, flaw, severity)
 		got, ok := workflow.Flawed(catalog, plan, task, flaw, severity, seed)
 		switch {
 		case ok != applies:
@@ -80,37 +98,67 @@ func checkFlaw(
 			t.Errorf("%s, %s %s changes the plan:\n%s",
 				task.ID, severity, flaw, cmp.Diff(before, plan))
 		case !ok:
+			if severity == assay.Severe && len(found) > 0 {
+				t.Errorf("%s, %s applies, but not severely", task.ID, flaw)
+			}
 			continue
 		}
-		if d := edits(plan.Steps, got.Steps); d < last {
+		if d := size(flaw, plan.Steps, got.Steps); d <= last {
 			diff := cmp.Diff(plan.Steps, got.Steps)
-			t.Errorf("%s, %s %s: %d edits, want at least %d\n%s",
+			t.Errorf("%s, %s %s: the dose is %d, want more than %d\n%s",
 				task.ID, severity, flaw, d, last, diff)
 		} else {
 			last = d
 		}
-		if worst = got; severity == assay.Light {
-			mildest = got
+		if len(found) > 0 {
+			checkNested(t, plan.Steps, found[len(found)-1], got.Steps, flaw)
 		}
-		checkNested(t, plan.Steps, milder, got.Steps, flaw)
-		milder = got.Steps
+		found = append(found, got.Steps)
 		checkSteps(t, catalog, task, flaw, got)
 		checkKind(t, plan.Steps, got.Steps, flaw)
-		harmless := []assay.Flaw{
+		ignored := []assay.Flaw{ // where arguments are ignored
 			assay.RedundantOperations, assay.ParameterError, assay.LogicalInconsistency,
 		}
 		if worldName == world.Assay1Name {
-			checkOutcome(t, catalog, task, flaw, plan, got)
-		} else if !slices.Contains(harmless, flaw) && inOrder(task.Required, stepTools(got.Steps)) {
+			checkCopies(t, catalog, task, flaw, plan, got)
+		} else if !slices.Contains(ignored, flaw) && inOrder(task.Required, stepTools(got.Steps)) {
 			t.Errorf("%s, %s %s keeps the required order: %v",
 				task.ID, severity, flaw, stepTools(got.Steps))
 		}
+		again, _ := workflow.Flawed(catalog, deepCopy(plan), task, flaw, severity, seed)
+		if !reflect.DeepEqual(got, again) {
+			t.Errorf("%s, %s is not deterministic:\n%s", task.ID, flaw, cmp.Diff(got, again))
+		}
 	}
-	again, _ := workflow.Flawed(catalog, deepCopy(plan), task, flaw, assay.Severe, seed)
-	if !reflect.DeepEqual(worst, again) {
-		t.Errorf("%s, %s is not deterministic:\n%s", task.ID, flaw, cmp.Diff(worst, again))
+	return found
+}
+
+// size returns the dose of a flaw. Steps that refer to a changed step may have changed too, which
+// does not count.
+func size(flaw assay.Flaw, plan, flawed []workflow.Step) int {
+	n := 0
+	switch flaw {
+	case assay.MissingStep, assay.RedundantOperations:
+		return max(len(plan)-len(flawed), len(flawed)-len(plan))
+	case assay.SequenceDisorder:
+		from, to := stepTools(plan), stepTools(flawed)
+		for i, a := range to {
+			for _, b := range to[i+1:] {
+				if slices.Index(from, b) < slices.Index(from, a) {
+					n++
+				}
+			}
+		}
+		return n
 	}
-	return applies, !reflect.DeepEqual(mildest, worst)
+	for i := range plan {
+		byTool := flaw == assay.ToolMisuse || flaw == assay.SemanticDrift
+		if byTool && plan[i].Tool != flawed[i].Tool ||
+			!byTool && string(plan[i].Arguments) != string(flawed[i].Arguments) {
+			n++
+		}
+	}
+	return n
 }
 
 // checkSteps checks that everything in a step except its arguments comes from the catalog.
@@ -154,7 +202,7 @@ func checkKind(t failer, before, after []workflow.Step, flaw assay.Flaw) {
 		ok = slices.Equal(from, to)
 	case assay.MissingStep:
 		ok = len(after) < len(before) && len(after) > 0 && edits(before, after) == len(before)-len(after)
-		if len(before) > 2 {
+		if len(before) > 2 && len(before)-len(after) <= len(before)-2 {
 			ok = ok && edits(before[:1], after[:1]) == 0 &&
 				edits(before[len(before)-1:], after[len(after)-1:]) == 0
 		}
@@ -222,41 +270,63 @@ func stepTools(steps []workflow.Step) []string {
 	return names
 }
 
-// checkOutcome follows a flawed plan to the letter in assay-1 without bad luck. It calls each step
-// until it succeeds, but only once if it is refused.
-func checkOutcome(
+// checkCopies checks that in assay-1, an agent without bad luck never succeeds by following a flawed
+// plan to the letter, once or up to nine times in a row, although it claims the result of the last
+// required tool. Operations that are only redundant succeed unless they have an effect.
+func checkCopies(
 	t failer, catalog *assay.Catalog, task *assay.Task, flaw assay.Flaw, plan, flawed workflow.Plan,
 ) {
 	t.Helper()
 	w := world.Begin(catalog, perfect(), task)
-	refused, invalid := 0, 0
-	for i, s := range flawed.Steps {
-		rec, err := w.Call(i, s.Tool, string(s.Arguments))
-		if err != nil {
-			t.Errorf("%s, %s: %v", task.ID, flaw, err)
+	if flaw == assay.RedundantOperations {
+		obey(t, w, flawed)
+		sound := world.Begin(catalog, perfect(), task)
+		obey(t, sound, plan)
+		want := isFull(catalog, task, sound) && !repeatsEffect(catalog, flawed.Steps)
+		if full := isFull(catalog, task, w); full != want {
+			t.Errorf("%s, %s: full success = %v, want %v", task.ID, flaw, full, want)
 		}
-		if rec.Mistake {
-			refused++
-		}
-		if rec.Code == assay1.InvalidInput {
-			invalid++
+		return
+	}
+	for copies := range 9 {
+		obey(t, w, flawed)
+		if isFull(catalog, task, w) {
+			t.Errorf("%s, %s: %d copies of the plan are a full success:\n%s",
+				task.ID, flaw, copies+1, cmp.Diff(plan.Steps, flawed.Steps))
+			return
 		}
 	}
-	success := fullSuccess(world.Assay1Name, task.Required, w)
-	switch {
-	case flaw == assay.RedundantOperations:
-		if !success || refused > 0 || len(w.Calls()) <= len(plan.Steps) {
-			t.Errorf("%s, %s: success %v with %d calls, %d refused; want success with more than %d calls, 0 refused",
-				task.ID, flaw, success, len(w.Calls()), refused, len(plan.Steps))
+}
+
+// repeatsEffect reports whether a plan repeats a step that changes something.
+func repeatsEffect(catalog *assay.Catalog, steps []workflow.Step) bool {
+	for i, s := range steps[1:] {
+		tool, _ := catalog.Tool(s.Tool)
+		if tool.Effect != "" && reflect.DeepEqual(s, steps[i]) {
+			return true
 		}
-	case success:
-		t.Errorf("%s: a plan with %s is a full success:\n%s",
-			task.ID, flaw, cmp.Diff(plan.Steps, flawed.Steps))
-	case flaw != assay.ParameterError && flaw != assay.LogicalInconsistency:
-	case invalid < edits(plan.Steps, flawed.Steps):
-		t.Errorf("%s, %s: %d steps refused as invalid, want every changed step\n%s",
-			task.ID, flaw, invalid, cmp.Diff(plan.Steps, flawed.Steps))
 	}
+	return false
+}
+
+func obey(t failer, w world.World, plan workflow.Plan) {
+	t.Helper()
+	for i, s := range plan.Steps {
+		if _, err := w.Call(i, s.Tool, string(s.Arguments)); err != nil {
+			t.Errorf("%s: %v", s.Tool, err)
+		}
+	}
+}
+
+// isFull reports whether the calls so far would be a full success if the agent stopped here and
+// handed over the result of the last required tool.
+func isFull(catalog *assay.Catalog, task *assay.Task, w world.World) bool {
+	claim := "TASK_COMPLETED: " + task.Required[len(task.Required)-1]
+	tr := &assay.Transcript{
+		Calls: w.Calls(), Ended: assay.Finished,
+		Messages: []assay.Message{{Role: assay.Assistant, Content: claim}},
+	}
+	return world.Of(world.Assay1Name).Verdict(catalog, *task, tr, nil).Level == assay.FullSuccess
 }
 
 // edits returns the Levenshtein distance of steps.
@@ -313,7 +383,7 @@ func TestWrongToolsAreSimilar(t *testing.T) {
 	for seed := range uint64(60) {
 		task := &assay.Task{ID: "t", Required: []string{"file_read"}}
 		plan := workflow.For(catalog, world.Assay1Name, task, 1)
-		plan, ok := workflow.Flawed(catalog, plan, task, assay.ToolMisuse, assay.Light, seed)
+		plan, ok := workflow.Flawed(catalog, plan, task, assay.ToolMisuse, assay.Severe, seed)
 		if !ok {
 			t.Fatal("no tool can be misused")
 		}
@@ -337,28 +407,29 @@ func TestMisuseKeepsLaterResults(t *testing.T) {
 	t.Parallel()
 	var tools []assay.Tool
 	for _, tool := range append(slices.Clone(chain().All()), assay.Tool{Name: "f"}) {
-		tool.Parameters = []assay.Parameter{{Name: "options", Type: "object"}}
+		tool.Parameters = []assay.Parameter{{Name: "data", Type: "object", Required: true}}
+		tool.Returns = []assay.Return{{Name: "data", Type: "object"}}
 		tools = append(tools, tool)
 	}
 	catalog := assay.NewCatalog(tools)
 	task := &assay.Task{Required: []string{"b", "a", "e"}} // the plan is a, b, a, e
 	plan := workflow.For(catalog, world.Assay1Name, task, 1)
+	replaced := 0
 	for seed := range uint64(20) {
-		got, _ := workflow.Flawed(catalog, plan, task, assay.ToolMisuse, assay.Light, seed)
-		wrong := got.Steps[0].Tool
-		if wrong == "a" {
-			continue
+		got, _ := workflow.Flawed(catalog, plan, task, assay.ToolMisuse, assay.Medium, seed)
+		if got.Steps[0].Tool != "a" {
+			replaced++
 		}
-		for i, want := range []string{1: wrong} {
-			want := fmt.Sprintf(`{"options":{"input":{"ref":%q}}}`, want)
-			if args := string(got.Steps[i].Arguments); i > 0 && args != want {
-				t.Errorf("with %s instead of the first a, step %d has arguments %s, want %s",
-					wrong, i+1, args, want)
+		for i, s := range got.Steps[1:] {
+			if want := fmt.Sprintf(`{"data":{"ref":%q}}`, got.Steps[i].Tool); string(s.Arguments) != want {
+				t.Errorf("in %v, step %d has arguments %s, want %s",
+					stepTools(got.Steps), i+2, s.Arguments, want)
 			}
 		}
-		return
 	}
-	t.Error("no seed replaces the first step")
+	if replaced == 0 {
+		t.Error("no seed replaces the first step")
+	}
 }
 
 // TestMisfitsAreRefused checks that the world refuses all variants of wrong arguments.

@@ -12,9 +12,8 @@ import (
 
 // misfit gives steps arguments that assay-1 refuses.
 func (f *flawed) misfit() []Step {
-	n := len(f.steps)
 	steps := slices.Clone(f.steps)
-	for _, i := range f.dice.shuffle("misfit", numbers(0, n))[:f.count(1, min(2, n), n/2+1)] {
+	for _, i := range f.victims()[:f.dose] {
 		tool, _ := f.catalog.Tool(steps[i].Tool)
 		wrong := f.misfits(tool, steps[i].Arguments)
 		steps[i].Arguments = wrong[f.dice.pick("arguments", i, len(wrong))]

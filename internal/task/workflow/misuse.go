@@ -13,12 +13,10 @@ const choices = 3
 // misuse makes steps call a similar tool that is not in the plan. References to the right tool's
 // result then refer to the wrong tool's result.
 func (f *flawed) misuse() []Step {
-	n := len(f.steps)
 	kin := newKinship(f.catalog)
 	taken := toolNames(f.steps)
 	steps := slices.Clone(f.steps)
-	count := f.count(1, min(2, max(1, n/2)), n/2+1)
-	for _, i := range f.dice.shuffle("misuse", numbers(0, n))[:count] {
+	for _, i := range f.victims()[:f.dose] {
 		similar := kin.nearest(f.steps[i].Tool, taken)
 		tool := similar[f.dice.pick("tool", i, min(choices, len(similar)))]
 		taken = append(taken, tool)
@@ -46,6 +44,16 @@ func (f *flawed) relink(steps []Step, i int) {
 	}
 }
 
+// driftable returns the number of steps that drift can replace: all but the first if the last step
+// is the only call of its tool and there are enough other tools.
+func (f *flawed) driftable() int {
+	n := len(f.steps)
+	if n < 2 || !f.isOnly(n-1) || f.others() < n-1 {
+		return 0
+	}
+	return n - 1
+}
+
 // drift leads away from the plan: from some step on, each step is the tool most similar to the step
 // before it.
 func (f *flawed) drift() []Step {
@@ -53,7 +61,7 @@ func (f *flawed) drift() []Step {
 	kin := newKinship(f.catalog)
 	taken := toolNames(f.steps)
 	steps := slices.Clone(f.steps)
-	for i := f.count(n-1, n/2, 1); i < n; i++ {
+	for i := n - f.dose; i < n; i++ {
 		tool := kin.nearest(steps[i-1].Tool, taken)[0]
 		taken = append(taken, tool)
 		f.replace(steps, i, tool)

@@ -14,7 +14,7 @@ import (
 
 // Version names the rules by which plans, including flawed ones, are made. It goes into the hash
 // of the prompts, because a plan is the largest part of a prompt.
-const Version = "1"
+const Version = "2"
 
 // A Plan is what a model is shown: steps in order, and what the planner knows about the
 // environment.
