@@ -26,7 +26,7 @@ func TestFlawLaws(t *testing.T) {
 	corpora(t, func(t *testing.T, c corpus) {
 		applied := make(map[string]int) // flawed plans by world, flaw and number of severities
 		for i, task := range c.tasks {
-			if testing.Short() && i%10 != 0 {
+			if c.name == "original" && i%5 != 0 || testing.Short() && i%10 != 0 {
 				continue
 			}
 			for _, name := range world.Names {
@@ -38,7 +38,7 @@ func TestFlawLaws(t *testing.T) {
 			}
 		}
 		for _, key := range slices.Sorted(maps.Keys(applied)) {
-			t.Logf("%s: %d of %d tasks", key, applied[key], len(c.tasks))
+			t.Logf("%s: %d tasks", key, applied[key])
 		}
 	})
 }
@@ -282,17 +282,21 @@ func checkCopies(
 		obey(t, w, flawed)
 		sound := world.Begin(catalog, perfect(), task)
 		obey(t, sound, plan)
-		want := isFull(catalog, task, sound) && !repeatsEffect(catalog, flawed.Steps)
-		if full := isFull(catalog, task, w); full != want {
+		want := judge(catalog, task, sound).Level == assay.FullSuccess &&
+			!repeatsEffect(catalog, flawed.Steps)
+		if full := judge(catalog, task, w).Level == assay.FullSuccess; full != want {
 			t.Errorf("%s, %s: full success = %v, want %v", task.ID, flaw, full, want)
 		}
 		return
 	}
 	for copies := range 9 {
 		obey(t, w, flawed)
-		if isFull(catalog, task, w) {
+		switch o := judge(catalog, task, w); {
+		case o.Level == assay.FullSuccess:
 			t.Errorf("%s, %s: %d copies of the plan are a full success:\n%s",
 				task.ID, flaw, copies+1, cmp.Diff(plan.Steps, flawed.Steps))
+			return
+		case o.UnwantedEffects > 0: // more copies cannot undo them
 			return
 		}
 	}
@@ -318,15 +322,15 @@ func obey(t failer, w world.World, plan workflow.Plan) {
 	}
 }
 
-// isFull reports whether the calls so far would be a full success if the agent stopped here and
-// handed over the result of the last required tool.
-func isFull(catalog *assay.Catalog, task *assay.Task, w world.World) bool {
+// judge returns the outcome if the agent stops here and hands over the result of the last required
+// tool.
+func judge(catalog *assay.Catalog, task *assay.Task, w world.World) assay.Outcome {
 	claim := "TASK_COMPLETED: " + task.Required[len(task.Required)-1]
 	tr := &assay.Transcript{
 		Calls: w.Calls(), Ended: assay.Finished,
 		Messages: []assay.Message{{Role: assay.Assistant, Content: claim}},
 	}
-	return world.Of(world.Assay1Name).Verdict(catalog, *task, tr, nil).Level == assay.FullSuccess
+	return world.Of(world.Assay1Name).Verdict(catalog, *task, tr, nil)
 }
 
 // edits returns the Levenshtein distance of steps.

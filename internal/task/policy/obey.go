@@ -1,0 +1,68 @@
+package policy
+
+// Obey returns the probability of full success of an agent that follows a plan to the letter: it
+// calls the tools in order, and as often as the plan repeats them in a row. If it retries, it calls
+// a tool that has not succeeded by then until it does. A fragile tool must not succeed twice in a
+// row.
+//
+// Each step of the plan has to be needed, so that a step without success means failure.
+func (p *Policy) Obey(plan []string, fragile func(tool string) bool, retries bool) float64 {
+	o := obedience{p, plan, fragile, retries, make(map[obeyed]float64)}
+	return o.value(obeyed{state: p.start()})
+}
+
+type obedience struct {
+	*Policy
+	plan    []string
+	fragile func(tool string) bool
+	retries bool
+	known   map[obeyed]float64
+}
+
+// obeyed is where an obedient agent stands: before a call of plan[step].
+type obeyed struct {
+	state State
+	step  int
+	ok    bool // the call before was of the same tool, and one of its calls in a row succeeded
+}
+
+// value returns the probability of full success.
+func (o *obedience) value(at obeyed) float64 {
+	finished := o.work.Next(at.state) == finished
+	switch {
+	case finished && (at.state.Left == 0 || at.step == len(o.plan)):
+		return 1
+	case at.state.Left == 0, at.step == len(o.plan), !finished && o.rules.Stopped(at.state):
+		return 0
+	}
+	v, ok := o.known[at]
+	if !ok {
+		v = o.call(at)
+		o.known[at] = v
+	}
+	return v
+}
+
+// call returns the value of calling the tool of the step.
+func (o *obedience) call(at obeyed) float64 {
+	name := o.plan[at.step]
+	tool := o.work.Number(name)
+	if tool == None {
+		return 0
+	}
+	last := at.step+1 == len(o.plan) || o.plan[at.step+1] != name
+	chance := o.rules.Chance(at.state, tool)
+	v := 0.0
+	if chance > 0 && !(at.ok && o.fragile(name)) {
+		v += chance * o.value(obeyed{o.after(at.state, tool, true), at.step + 1, !last})
+	}
+	switch failed := (obeyed{o.after(at.state, tool, false), at.step + 1, at.ok && !last}); {
+	case chance == 1:
+	case at.ok || !last:
+		v += (1 - chance) * o.value(failed)
+	case o.retries:
+		failed.step = at.step
+		v += (1 - chance) * o.value(failed)
+	}
+	return v
+}
