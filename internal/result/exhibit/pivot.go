@@ -131,6 +131,15 @@ func (p pivot) notes() []string {
 		notes = append(notes, "No model has the same tasks at the levels that would be compared, "+
 			"so no difference is shown.")
 	}
+	harmless := 0
+	for _, r := range p.Rows {
+		harmless += r.Harmless
+	}
+	if harmless > 0 {
+		notes = append(notes, fmt.Sprintf("Flawed means, and differences from them, leave out %s "+
+			"whose flaw does not hurt an agent that follows the plan to the letter.",
+			counted(harmless, "outcome")))
+	}
 	if some(func(r report.PivotRow) bool { return r.Sensitivity != nil }) {
 		notes = append(notes, "Sensitivity is the population standard deviation of the variants' "+
 			"rates, with the mean of the flawed ones as one rate.")

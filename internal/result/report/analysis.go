@@ -125,7 +125,7 @@ func (d Design) Analyze(
 	b Beside,
 ) (*Analysis, error) {
 	from := &population[task]{cluster: d.Cluster}
-	cells, lucks, err := count(trials, attempts, from)
+	cells, lucks, err := count(trials, attempts, from, d.Hurts)
 	if err != nil {
 		return nil, err
 	}

@@ -24,8 +24,9 @@ func (r *PivotRow) compareVariants(all, mine []*cell, by string) {
 	plain := make(map[string]*float64)
 	var flawed []*float64
 	var names []string
+	hurting := hurtingOnly(mine)
 	against := slices.Concat(
-		where(mine, func(c assay.Cell) bool { return IsFlawed(c.Variant) }),
+		hurting,
 		where(all, func(c assay.Cell) bool {
 			return c.Model == mine[0].Model && c.Variant == assay.Optimal
 		}),
@@ -34,7 +35,12 @@ func (r *PivotRow) compareVariants(all, mine []*cell, by string) {
 		switch {
 		case c.Planned == 0:
 		case IsFlawed(c.Level):
-			flawed = append(flawed, c.known())
+			h := pivotCellAt(hurting, c.Level, by)
+			r.Harmless += c.Done - h.Done
+			if c.Done > 0 && h.Done == 0 {
+				continue
+			}
+			flawed = append(flawed, h.known())
 			names = append(names, c.Level)
 		default:
 			plain[c.Level] = c.known()
@@ -66,6 +72,31 @@ func (r *PivotRow) compareVariants(all, mine []*cell, by string) {
 		plain[together] = r.FlawedMean
 	}
 	r.Sensitivity, r.Best = spread(plain)
+}
+
+// hurtingOnly returns the flawed cells with only those outcomes whose flaw hurts; see [Design].
+func hurtingOnly(cells []*cell) []*cell {
+	var out []*cell
+	for _, c := range where(cells, func(c assay.Cell) bool { return IsFlawed(c.Variant) }) {
+		h := &cell{Cell: c.Cell}
+		h.from = c.from
+		h.tasks = make(map[task]outcomes)
+		for of, o := range c.tasks {
+			if o[hurt] > 0 {
+				h.tasks[of] = outcomes{done: o[hurt], full: o[hurtFull]}
+				h.done += int(o[hurt])
+				h.full += int(o[hurtFull])
+			}
+		}
+		out = append(out, h)
+	}
+	return out
+}
+
+// pivotCellAt pools the cells at a level of a factor.
+func pivotCellAt(cells []*cell, name, factor string) PivotCell {
+	t := sum(where(cells, func(c assay.Cell) bool { return level(c, factor) == name }))
+	return newPivotCell(name, &t)
 }
 
 // beside pools the model's cells at a level that share the conditions and task types of
@@ -104,8 +135,9 @@ func flawedBeside(all, mine []*cell) []*float64 {
 		if !IsFlawed(name) {
 			continue
 		}
-		if t := beside(all, mine, Graded, name); t != nil {
-			c := newPivotCell(name, t)
+		t, h := beside(all, mine, Graded, name), beside(hurtingOnly(all), mine, Graded, name)
+		if t != nil && (t.done == 0 || h.done > 0) {
+			c := newPivotCell(name, h)
 			rates = append(rates, c.known())
 		}
 	}

@@ -3,6 +3,7 @@ package report_test
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -281,5 +282,53 @@ func TestDifferencesUseSharedTasks(t *testing.T) {
 	r := table.Parts[0].Rows[0]
 	if value(r.Difference) != "0.0000" || r.Cells[0].Rate == r.Cells[1].Rate {
 		t.Errorf("the difference is %s between %+v", value(r.Difference), r.Cells)
+	}
+}
+
+// TestFlawedMeanIsOfHarm checks that the flawed mean and its difference from optimal leave out
+// outcomes whose flaw hurts no agent that follows the plan, but that rates do not.
+func TestFlawedMeanIsOfHarm(t *testing.T) {
+	t.Parallel()
+	drift, redundant := "flawed_semantic_drift", "flawed_redundant_operations"
+	var trials []assay.Trial
+	var attempts []assay.Attempt
+	for variant, full := range map[string]int{"optimal": 8, drift: 2, redundant: 9} {
+		for i := range 10 {
+			trial := assay.NewTrial(of(variant, "easy", .8),
+				assay.TaskRef{ID: assay.TaskID(fmt.Sprint(i))}, assay.Setting{}, 1, 1)
+			level := assay.Failure
+			if i < full {
+				level = assay.FullSuccess
+			}
+			trials = append(trials, trial)
+			attempts = append(attempts, outcome(trial, level, 5))
+		}
+	}
+	for _, tc := range []struct {
+		harmful string // the tasks that repeated steps hurt
+		want    string // flawed mean, difference from optimal, harmless outcomes
+	}{
+		{"0123456789", "0.5500 -0.2500 0"},
+		{"01234", "0.6000 -0.4500 5"},
+		{"", "0.2000 -0.6000 10"},
+	} {
+		d := report.Design{
+			Parts: []report.Part{{Varies: []string{"variant"}}},
+			Hurts: func(t *assay.Trial) bool {
+				return t.Variant == drift || strings.Contains(tc.harmful, string(t.Task))
+			},
+		}
+		table, err := d.Build("e", slices.Values(trials), all(attempts...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := table.Parts[0].Rows[0]
+		got := fmt.Sprint(value(r.FlawedMean), " ", value(r.Difference), " ", r.Harmless)
+		if got != tc.want {
+			t.Errorf("harmful %q: %s, want %s", tc.harmful, got, tc.want)
+		}
+		if redundantRate := r.Cells[1].Rate + r.Cells[2].Rate; math.Abs(redundantRate-1.1) > 1e-9 {
+			t.Errorf("the rates of the flawed levels add up to %v, want 1.1", redundantRate)
+		}
 	}
 }

@@ -24,6 +24,9 @@ type Design struct {
 	LeftOut    []LeftOut
 	// Cluster is what intervals and tests count as independent, one of Clusters. Empty is Auto.
 	Cluster string
+	// Hurts reports whether the flaw in a trial's plan hurts agents that follow it. Flawed means
+	// leave out trials with other flaws. If Hurts is nil, all flaws hurt.
+	Hurts func(*assay.Trial) bool
 }
 
 // LeftOut counts the tasks of a type that a flaw does not apply to at a severity. They were not

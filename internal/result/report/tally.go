@@ -80,6 +80,8 @@ const (
 	partial
 	failed
 	ordered  // all required tools succeeded in order
+	hurt     // the plan has a flaw that hurts; see [Design]
+	hurtFull // full success in spite of that
 	assisted // with at least one correction
 	hopeless // although even the best policy cannot succeed
 	unwanted // with at least one unwanted effect
@@ -119,6 +121,13 @@ func outcomeOf(a *assay.Attempt) outcomes {
 	return out
 }
 
+// hurting counts one of the outcomes as one with a plan that hurts.
+func (o outcomes) hurting(isFull int32) outcomes {
+	o[hurt]++
+	o[hurtFull] += isFull
+	return o
+}
+
 func flag(b bool) int32 {
 	if b {
 		return 1
@@ -150,6 +159,7 @@ func count(
 	trials iter.Seq[assay.Trial],
 	attempts iter.Seq2[assay.Attempt, error],
 	from *population[task],
+	hurts func(*assay.Trial) bool,
 ) ([]*cell, map[luck]stat.Group, error) {
 	var cells []*cell
 	lucks := make(map[luck]stat.Group)
@@ -159,6 +169,7 @@ func count(
 		cell   int32 // ^cell after the trial is settled
 		task   task
 		repeat int32
+		hurts  bool
 	}
 	known := make(map[[16]byte]place)
 	tasks := make(map[assay.TaskID]task)
@@ -177,7 +188,10 @@ func count(
 			of = task(len(tasks))
 			tasks[trial.Task] = of
 		}
-		known[key(trial.ID)] = place{c, of, int32(trial.Repeat)}
+		known[key(trial.ID)] = place{
+			c, of, int32(trial.Repeat),
+			IsFlawed(trial.Variant) && (hurts == nil || hurts(&trial)),
+		}
 	}
 	for a, err := range attempts {
 		if err != nil {
@@ -195,6 +209,9 @@ func count(
 		a.Sampling = cells[p.cell].sampling
 		cells[p.cell].add(&a, p.task, settled)
 		if a.Settles() && !settled {
+			if p.hurts {
+				cells[p.cell].tasks[p.task] = cells[p.cell].tasks[p.task].hurting(isFull(a.Level))
+			}
 			at := luck{cells[p.cell].Model, p.task, p.repeat}
 			g := lucks[at]
 			lucks[at] = stat.Group{Full: g.Full + int(isFull(a.Level)), N: g.N + 1}

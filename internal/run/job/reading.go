@@ -18,6 +18,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/workflow"
 )
 
 // PlannedTrials plans a stored experiment again and yields its trials. It is a
@@ -52,7 +53,7 @@ func (j *Job) Reading(
 	}
 	x = &reading.Experiment{
 		Stored:   e,
-		Design:   j.Design(),
+		Design:   j.Design(ctx),
 		Where:    where,
 		Settings: j.settings(e),
 		Trials: func(yield func(assay.Trial) bool) {
@@ -112,8 +113,8 @@ func (j *Job) references(ctx context.Context, db *store.DB) (trials []assay.Tria
 }
 
 // Design returns the facts that a report needs besides the trials.
-func (j *Job) Design() report.Design {
-	d := report.Design{Categories: assay.ErrorCategories}
+func (j *Job) Design(ctx context.Context) report.Design {
+	d := report.Design{Categories: assay.ErrorCategories, Hurts: j.hurts(ctx)}
 	for _, p := range j.Plan.Parts() {
 		d.Parts = append(d.Parts, report.Part{
 			Name: p.Name, Models: p.Models, Varies: p.Varies, Has: p.Has,
@@ -125,6 +126,28 @@ func (j *Job) Design() report.Design {
 	return d
 }
 
+// hurts returns a function that reports whether the flaw in a trial's plan hurts agents that follow
+// it. A task that cannot be read is taken for one that the flaw hurts.
+func (j *Job) hurts(ctx context.Context) func(*assay.Trial) bool {
+	type alike struct { // for all models
+		assay.Cell
+		task assay.TaskID
+		seed uint64
+	}
+	known := make(map[alike]bool)
+	return func(t *assay.Trial) bool {
+		key := alike{t.Cell, t.Task, t.Seed}
+		key.Model = ""
+		hurts, ok := known[key]
+		if !ok {
+			task, err := j.Library.Task(ctx, t.Task, t.Difficulty)
+			hurts = err != nil || workflow.Hurts(j.Library.Catalog(), t, &task)
+			known[key] = hurts
+		}
+		return hurts
+	}
+}
+
 // Tables returns the tables and warnings of the planned trials. Unlike [Job.Reading], it leaves out
 // everything that the store knows besides attempts.
 func (j *Job) Tables(ctx context.Context, db *store.DB) (*report.Analysis, error) {
@@ -132,7 +155,7 @@ func (j *Job) Tables(ctx context.Context, db *store.DB) (*report.Analysis, error
 	if err != nil {
 		return nil, err
 	}
-	return j.Design().Analyze(j.Experiment.Name, j.Trials(),
+	return j.Design(ctx).Analyze(j.Experiment.Name, j.Trials(),
 		db.Verdicts(ctx, store.Filter{}), report.Beside{Prompts: prompts})
 }
 

@@ -32,7 +32,8 @@ type Plan struct {
 }
 
 // NotApplicable counts the tasks that a flawed variant leaves out at one
-// severity in one task type because their plans have no such flaw.
+// severity in one task type because their plans have no such flaw. Tasks is 0 if
+// it leaves out none.
 type NotApplicable struct {
 	Variant  string
 	Severity string
@@ -155,7 +156,6 @@ func (x *expansion) notApplicable() []NotApplicable {
 			all[i].Of += f.most
 		}
 	}
-	all = slices.DeleteFunc(all, func(n NotApplicable) bool { return n.Tasks == 0 })
 	slices.SortStableFunc(all, func(a, b NotApplicable) int {
 		return cmp.Or(
 			cmp.Compare(slices.Index(assay.Variants, a.Variant),
