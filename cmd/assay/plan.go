@@ -122,27 +122,29 @@ func writeGaps(p *process, out job.Estimate) {
 	writeLeftOut(p, out.NotApplicable)
 }
 
-// writeLeftOut shows how many tasks each flaw has at each severity, if it does not have all.
+// writeLeftOut shows how many tasks have each flaw at each severity unless all of them have all.
 func writeLeftOut(p *process, left []report.LeftOut) {
-	if len(left) == 0 {
-		return
-	}
 	var flaws []string
 	sums := make(map[string]report.LeftOut)
+	out := 0
 	for _, l := range left {
 		key := report.PromptKey(l.Variant, l.Severity)
 		if _, ok := sums[key]; !ok {
 			flaws = append(flaws, key)
 		}
 		sums[key] = report.LeftOut{Tasks: sums[key].Tasks + l.Tasks, Of: sums[key].Of + l.Of}
+		out += l.Tasks
 	}
-	t := p.table("flawed plans left out", "tasks", "of")
+	if out == 0 {
+		return
+	}
+	t := p.table("flaw and severity", "tasks with it", "of")
 	for _, key := range flaws {
-		t.Row(key, fmt.Sprint(sums[key].Tasks), fmt.Sprint(sums[key].Of))
+		t.Row(key, fmt.Sprint(sums[key].Of-sums[key].Tasks), fmt.Sprint(sums[key].Of))
 	}
 	fmt.Fprintf(p.out, "%s\n\n", t)
-	p.say("A plan is left out of a severity if it has no such flaw, or if it is too short for a " +
-		"flaw that differs from a worse one.")
+	p.say("The other tasks are left out: their plans have no room for the flaw, or are too short " +
+		"for it to differ from a worse severity.")
 	fmt.Fprintln(p.out)
 }
 

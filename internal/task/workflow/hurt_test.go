@@ -131,16 +131,17 @@ func TestWhatHurts(t *testing.T) {
 		}
 	}
 	for _, flaw := range assay.Flaws {
-		wantSome, wantNone := true, flaw == assay.RedundantOperations
-		got := hurts[world.Assay1Name][flaw]
-		if got[1] > 0 != wantSome || got[0] > 0 != wantNone {
-			t.Errorf("assay-1: %s hurts %d tasks and does not hurt %d", flaw, got[1], got[0])
-		}
-		ignored := flaw == assay.RedundantOperations || flaw == assay.ParameterError ||
-			flaw == assay.LogicalInconsistency
-		got = hurts[world.PilotName][flaw]
-		if got[1] > 0 == ignored || got[0] > 0 != ignored {
-			t.Errorf("pilot: %s hurts %d tasks and does not hurt %d", flaw, got[1], got[0])
+		some := flaw == assay.RedundantOperations
+		for _, name := range world.Names {
+			ignored := name == world.PilotName &&
+				(flaw == assay.ParameterError || flaw == assay.LogicalInconsistency)
+			n := hurts[name][flaw]
+			if got, want := n[1] > 0, some || !ignored; got != want {
+				t.Errorf("%s: %s hurts %d tasks", name, flaw, n[1])
+			}
+			if got, want := n[0] > 0, some || ignored; got != want {
+				t.Errorf("%s: %s does not hurt %d tasks", name, flaw, n[0])
+			}
 		}
 	}
 }
