@@ -38,7 +38,7 @@ func TestReport(t *testing.T) {
 	}
 	for format, marks := range map[string][]string{
 		"text": {
-			"Experiment small", "warning: some figures may be misleading",
+			"Experiment small", ": some figures may be misleading",
 			"What each variant changes", snapshotOf(t, path),
 		},
 		"md":   {"# Experiment small", "| model |", snapshotOf(t, path)},
