@@ -31,6 +31,7 @@ var measurements = []measurement{
 	{"3", "a million trials, done and pending", 150, (*bench).million},
 	{"4", "bytes on disk", 10, (*bench).disk},
 	{"5", "a hundred kills", 100, (*bench).kills},
+	{"6", "how far the wordings determine the tools", 2, (*bench).wordings},
 }
 
 // bench runs measurements at full size or, if quick, small versions of them.

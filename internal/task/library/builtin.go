@@ -13,7 +13,7 @@ import (
 )
 
 // builtinDigest is the digest of the built-in library at [GeneratorVersion].
-const builtinDigest = "e9b0ce4e5383242ce4f07d32911c005d"
+const builtinDigest = "f6ebb76f5a366302fcbb56aa9c7e978f"
 
 // The name of a built-in library's file consists of this prefix, the digest of the file's bytes
 // when it was verified, and this suffix. The digest shows whether the file is still intact

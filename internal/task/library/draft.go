@@ -1,7 +1,9 @@
 package library
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -23,13 +25,11 @@ type draft struct {
 	verbs  []string
 	steps  []step
 	inputs map[string]any
-	// records are the records left by the steps so far. If the task doesn't spell them out,
-	// count is their number.
+	// records are the records left by the steps so far.
 	records []map[string]any
-	count   int
 	// facts and result are the report and the result of the last step. Some steps have no result.
 	facts, result map[string]any
-	// cond selects the records that a filter keeps. It is zero if there are no records.
+	// cond selects the records that a filter keeps.
 	cond condition
 	// marks replaces the marks of wordings; see [draft.fill].
 	marks *strings.Replacer
@@ -55,29 +55,49 @@ func newDraft(catalog *assay.Catalog, s scenario, month int, verbs []string) *dr
 		inputs:   make(map[string]any),
 	}
 
-	var all traits
 	for _, v := range verbs {
 		d.steps = append(d.steps, steps[v])
-		all |= steps[v].traits
 	}
-	switch {
-	case all&inline != 0:
-		d.records = s.records(d.period, 4+roll(3, s.Slug, month, "records"))
-		d.set("data", map[string]any{"records": d.records})
-		d.cond = equals(s.Label, s.Values[0])
-		if slices.Contains(verbs, "aggregate") { // one label would leave only one group
-			d.cond = atLeastMedian(s.Measure, d.records)
-		}
-	case all&counted != 0:
-		d.count = 40 + roll(900, s.Slug, month, "count")
-		d.set("record_count", d.count)
+	d.records = s.records(d.period, 4+roll(3, s.Slug, month, "records"))
+	d.set("data", map[string]any{"records": d.records})
+	d.cond = equals(s.Label, s.Values[0])
+	if slices.Contains(verbs, "aggregate") { // one label would leave only one group
+		d.cond = atLeastMedian(s.Measure, d.records)
 	}
 
+	others := d.surroundings()
 	for _, st := range d.steps {
 		d.result = nil
 		d.facts = st.apply(d)
 	}
+	for name, value := range others {
+		if _, ok := d.inputs[name]; !ok {
+			d.inputs[name] = value
+		}
+	}
 	return d
+}
+
+// surroundings returns the inputs of all steps that a task can have. Every task gets them, because
+// otherwise the names of its inputs would give away its tools. If steps have different values for
+// the same input, dice decide.
+func (d *draft) surroundings() map[string]any {
+	verbs := slices.SortedFunc(maps.Keys(steps), func(a, b string) int {
+		return cmp.Or(cmp.Compare(d.draw(1<<30, "input", a), d.draw(1<<30, "input", b)),
+			cmp.Compare(a, b))
+	})
+	inputs := make(map[string]any)
+	for _, v := range verbs {
+		other := *d
+		other.inputs = make(map[string]any)
+		steps[v].apply(&other)
+		for name, value := range other.inputs {
+			if _, ok := inputs[name]; !ok {
+				inputs[name] = value
+			}
+		}
+	}
+	return inputs
 }
 
 // set sets an input. It panics if another step has set it to a different value.
@@ -129,11 +149,8 @@ func (d *draft) tool(name string) assay.Tool {
 // expected returns the result of the last tool if every call succeeded.
 func (d *draft) expected() map[string]any {
 	last := d.steps[len(d.steps)-1]
-	n := d.count
-	if d.records != nil {
-		n = len(d.records)
-	}
-	if last.traits&counted != 0 {
+	n := len(d.records)
+	if last.counted {
 		d.facts["records"] = n
 	}
 	want := make(map[string]any)

@@ -11,7 +11,7 @@ import (
 
 // GeneratorVersion identifies the tasks of [Generate] and the tools of [Tools]. It changes whenever
 // any of their words change, so that an older cached library is not mistaken for the current one.
-const GeneratorVersion = "3"
+const GeneratorVersion = "4"
 
 // TasksPerType is the number of built-in tasks of each type. MaxTasksPerType is the limit of
 // [GenerateN]: task IDs have three digits so that they sort like numbers, and the calendar of the
@@ -90,12 +90,11 @@ func builtinDraft(catalog *assay.Catalog, ord int, typ string, k int) *draft {
 	return newDraft(catalog, scenarios()[i], month(ord, turn), chain(typ, k))
 }
 
-// chain returns the verbs of the k-th task of a type. Each turn through the scenarios combines them
-// with other chains.
+// chain returns the verbs of the k-th task of a type. There are 42 scenarios, and no list of chains
+// has a length that divides that, so each turn combines scenarios with other chains.
 func chain(typ string, k int) []string {
 	all := chains()[typ]
-	turn := k / len(scenarios())
-	return strings.Fields(all[(k+5*turn)%len(all)])
+	return strings.Fields(all[k%len(all)])
 }
 
 // month returns the month of a turn through the scenarios. Types take turns, each for a quarter of

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -279,7 +280,7 @@ func checkExpected(t *testing.T, catalog *assay.Catalog, task assay.Task) {
 		}
 	}
 
-	rows := kept(in, records(in))
+	rows := kept(task, in, records(in))
 	meta := want["metadata"].(map[string]any)
 	if n, ok := meta["records"]; ok {
 		count, stated := in["record_count"].(float64)
@@ -324,11 +325,11 @@ func records(in map[string]any) []map[string]any {
 	return rows
 }
 
-func kept(in map[string]any, rows []map[string]any) []map[string]any {
-	filter, ok := in["filter"].(map[string]any)
-	if !ok {
+func kept(task assay.Task, in map[string]any, rows []map[string]any) []map[string]any {
+	if !slices.Contains(task.Required, "data_processing_filter") {
 		return rows
 	}
+	filter := in["filter"].(map[string]any)
 	return slices.DeleteFunc(rows, func(r map[string]any) bool {
 		v := r[filter["field"].(string)]
 		if least, ok := filter["at_least"].(float64); ok {
@@ -373,5 +374,37 @@ func TestGenerateStopsWhenTheCallerBreaks(t *testing.T) {
 	}
 	if n != 3 {
 		t.Errorf("got %d tasks, want 3", n)
+	}
+}
+
+// TestInputsHaveTheSameNames checks that the names of inputs say nothing about the tools.
+func TestInputsHaveTheSameNames(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for task := range oncePerWording {
+		got := slices.Sorted(maps.Keys(decode(t, task.Inputs)))
+		if names == nil {
+			names = got
+		}
+		if !slices.Equal(got, names) {
+			t.Fatalf("%s has the inputs %v, other tasks have %v", task.ID, got, names)
+		}
+	}
+}
+
+// TestSimpleChainsAreEquallyFrequent checks that an agent that always makes the same calls is right
+// at fewer than 2 % of the simple tasks.
+func TestSimpleChainsAreEquallyFrequent(t *testing.T) {
+	t.Parallel()
+	times := make(map[string]int)
+	for task := range at("easy") {
+		if task.Type == "simple_task" {
+			times[strings.Join(task.Required, " ")]++
+		}
+	}
+	for chain, n := range times {
+		if 50*n >= library.TasksPerType {
+			t.Errorf("%d of %d simple tasks require %s", n, library.TasksPerType, chain)
+		}
 	}
 }

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/assay-eval/assay"
+)
+
+// TestEveryDifficultyCanBeRead checks that at every difficulty a reader knows more about a task's
+// tools than a blind one, and that no difficulty but very_easy gives them away.
+func TestEveryDifficultyCanBeRead(t *testing.T) {
+	t.Parallel()
+	rows, err := new(bench).wordings(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const figures = 6
+	for i, difficulty := range assay.Difficulties {
+		of := rows[figures*i:]
+		open, blind := of[0].Value, of[1].Value
+		t.Logf("%-10s %.2f bits are open, %.2f for a blind reader", difficulty, open, blind)
+		if open > blind-.5 || of[2].Value < of[3].Value+.15 || of[4].Value < 2*of[5].Value {
+			t.Errorf("%s: a reader has %+v", difficulty, of[:figures])
+		}
+	}
+}
