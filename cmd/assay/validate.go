@@ -29,7 +29,12 @@ task that can be solved within the turn limit. On tools of reliability 0.8, it m
 often as the planner computes, within a 99.9 % bound. The null agent does nothing and must
 score nothing.
 
-The exit code is 1 if any of that does not hold.`,
+In assay-1, it also plays agents that do not do the task: they call everything, guess, copy a
+flawed plan or only claim to be done. Each of them has to stay below 2 % full and 5 % partial
+success in every cell.
+
+The exit code is 1 if any of that does not hold. If only an agent that does not do the task
+succeeds too often in a library of your own, that is a warning.`,
 		Example: `  assay library validate
   assay library validate pilot.db --world pilot`,
 		Args: cobra.MaximumNArgs(1),
@@ -126,6 +131,11 @@ func writeProofs(p *process, meta library.Meta, proofs []validate.Proof) {
 			if len(f.tasks) > 0 {
 				fmt.Fprintf(p.out, "%s: %s %s, …\n",
 					proof.World, f.text, strings.Join(f.tasks, ", "))
+			}
+		}
+		for _, g := range proof.Games {
+			if g.Pays() {
+				fmt.Fprintf(p.out, "%s: not doing the task pays: %s\n", proof.World, &g)
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/run/validate"
 	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/world"
@@ -43,6 +44,14 @@ func TestBuiltinLibraryIsSound(t *testing.T) {
 	want := 630 * len(validate.Difficulties)
 	if pr.Tasks != want || pr.Unsolvable != 0 || !pr.Sound || len(pr.Failed)+len(pr.Null) != 0 {
 		t.Errorf("%+v, want %d tasks", pr, want)
+	}
+	if len(pr.Games) != len(sim.Gaming)-1 { // sim/inputs does tasks of one step in a fair way
+		t.Errorf("games %+v, want one for each agent that does not do the task", pr.Games)
+	}
+	for _, g := range pr.Games {
+		if g.Pays() || g.Tasks < 50 {
+			t.Errorf("not doing the task: %s", &g)
+		}
 	}
 	// Over 5,040 episodes, the rate is within one point of the planner's.
 	near := pr.Oracle > pr.Planned-0.01 && pr.Oracle < pr.Planned+0.01
@@ -89,14 +98,14 @@ func taskOf(id assay.TaskID, required ...string) assay.Task {
 // TestValidateFindsUnsoundTasks validates libraries with one task under test among sound tasks.
 func TestValidateFindsUnsoundTasks(t *testing.T) {
 	t.Parallel()
-	source := assay.Parameter{Name: "source", Type: "string", Required: true}
 	reader := assay.Tool{
 		Name: "reader", Description: "Reads.",
-		Parameters: []assay.Parameter{source},
+		Parameters: []assay.Parameter{ // nothing is both a text and a number
+			{Name: "page", Type: "string", Required: true},
+			{Name: "page", Type: "number", Required: true},
+		},
 	}
-	// The source must equal the input's, but must not be empty.
 	refused := taskOf("refused", "reader")
-	refused.Inputs = []byte(`{"source": ""}`)
 	lost := assay.Tool{
 		Name: "lost", Description: "Needs a missing tool.",
 		Dependencies: []string{"tool_99"},
@@ -162,6 +171,7 @@ func TestValidateFindsUnsoundTasks(t *testing.T) {
 				want := tc.want[pr.World]
 				want.World, want.Tasks = pr.World, len(tasks)
 				want.Oracle, want.Planned, want.Z = pr.Oracle, pr.Planned, pr.Z
+				want.Games = pr.Games
 				if diff := cmp.Diff(want, pr); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}

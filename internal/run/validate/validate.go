@@ -49,7 +49,10 @@ type Proof struct {
 	// which the agent that does nothing scores.
 	Failed []string `json:"failed,omitempty"`
 	Null   []string `json:"null,omitempty"`
-	// Sound is true if the oracle's rate is as planned and Failed and Null are empty.
+	// Games holds the worst cell of each agent that does not do the task.
+	Games []Game `json:"games,omitempty"`
+	// Sound is true if the oracle's rate is as planned and Failed and Null are empty. In the
+	// built-in library, no game pays either.
 	Sound bool `json:"sound"`
 }
 
@@ -78,6 +81,7 @@ type validator struct {
 	// fields are sums over all these episodes.
 	rounds, full      int
 	planned, variance float64
+	games             games
 }
 
 func newValidator(lib *library.Library, worldName string) *validator {
@@ -87,6 +91,7 @@ func newValidator(lib *library.Library, worldName string) *validator {
 		models:  sim.New(lib.Catalog(), sim.Latency{}),
 		rounds:  1 + leastEpisodes/max(1, lib.Meta().Tasks),
 		proof:   Proof{World: worldName},
+		games:   newGames(),
 	}
 }
 
@@ -126,6 +131,10 @@ func (v *validator) conclude() Proof {
 	// If hardly any episode can fail, a difference of one episode is not evidence.
 	within := math.Abs(full-v.planned) <= stat.Z999*math.Sqrt(v.variance)+1
 	p.Sound = within && len(p.Failed) == 0 && len(p.Null) == 0
+	p.Games = v.games.worst()
+	if v.library.Meta().Name == library.BuiltinName {
+		p.Sound = p.Sound && !slices.ContainsFunc(p.Games, func(g Game) bool { return g.Pays() })
+	}
 	return p
 }
 
@@ -137,7 +146,7 @@ func (v *validator) play(ctx context.Context, task *assay.Task) error {
 	best := 0.0
 	for round := range v.rounds {
 		oracle := v.models.Oracle(task.Required, Reliability)
-		a, err := v.episode(ctx, task, "oracle", oracle, Reliability, round)
+		a, err := v.episode(ctx, task, cellOf("oracle", Reliability), oracle, round)
 		if err != nil {
 			return err
 		}
@@ -153,7 +162,8 @@ func (v *validator) play(ctx context.Context, task *assay.Task) error {
 		p.Examples = appendExample(p.Examples, task)
 	}
 
-	reliable, err := v.episode(ctx, task, "oracle", v.models.Oracle(task.Required, 1), 1, 0)
+	oracle := v.models.Oracle(task.Required, 1)
+	reliable, err := v.episode(ctx, task, cellOf("oracle", 1), oracle, 0)
 	if err != nil {
 		return err
 	}
@@ -161,28 +171,28 @@ func (v *validator) play(ctx context.Context, task *assay.Task) error {
 		p.Failed = appendExample(p.Failed, task)
 	}
 
-	null, err := v.episode(ctx, task, sim.Mute, v.models, Reliability, 0)
+	null, err := v.episode(ctx, task, cellOf(sim.Mute, Reliability), v.models, 0)
 	if err != nil {
 		return err
 	}
 	if null.Level != assay.Failure || null.Coverage != 0 {
 		p.Null = appendExample(p.Null, task)
 	}
+	if p.World == world.Assay1Name && best > 0 {
+		return v.playGames(ctx, task)
+	}
 	return nil
 }
 
-// episode plays a task once.
+func cellOf(model string, reliability float64) assay.Cell {
+	return assay.Cell{Model: model, Variant: assay.Baseline, Reliability: reliability}
+}
+
+// episode plays a task once. It completes the cell by the task.
 func (v *validator) episode(
-	ctx context.Context, task *assay.Task, model string, agent assay.Provider,
-	reliability float64, round int,
+	ctx context.Context, task *assay.Task, cell assay.Cell, agent assay.Provider, round int,
 ) (*assay.Attempt, error) {
-	cell := assay.Cell{
-		Model:       model,
-		Variant:     assay.Baseline,
-		Difficulty:  task.Difficulty,
-		TaskType:    task.Type,
-		Reliability: reliability,
-	}
+	cell.Difficulty, cell.TaskType = task.Difficulty, task.Type
 	setting := assay.Setting{
 		World:    v.proof.World,
 		Protocol: assay.Native,
