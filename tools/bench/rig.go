@@ -216,10 +216,13 @@ func (s *simServer) stop() {
 
 // serve starts the server of a scenario.
 func (r *rig) serve(ctx context.Context, s scenario) (*simServer, error) {
-	address := make(chan string, 1) // the server prints it once
+	address := make(chan string, 1)
 	process, err := start(r.command(ctx, r.assay, s.serverArgs()...), func(line []byte) {
 		if _, rest, ok := strings.Cut(string(line), "base_url: "); ok {
-			address <- strings.TrimSuffix(strings.TrimSpace(rest), "/v1")
+			select {
+			case address <- strings.TrimSuffix(strings.TrimSpace(rest), "/v1"):
+			default: // the first is that of Chat Completions
+			}
 		}
 	})
 	if err != nil {
