@@ -177,7 +177,7 @@ func (p put) applies(lib *library.Library, task *assay.Task) bool {
 func (p put) setting() string { return p.world + " " + p.protocol + " " + p.tools }
 
 // TestPinnedPrompts renders easy tasks and every eighth of the others in a rotating selection of
-// ways, and every fortieth task in all ways.
+// ways, and every 120th task in all ways.
 func TestPinnedPrompts(t *testing.T) {
 	t.Parallel()
 	lib := builtinLibrary(t)
@@ -190,7 +190,7 @@ func TestPinnedPrompts(t *testing.T) {
 			continue
 		}
 		for k, way := range ways {
-			if i%40 != 0 && (i+k)%16 != 0 || !way.applies(lib, &task) {
+			if i%120 != 0 && (i+k)%48 != 0 || !way.applies(lib, &task) {
 				continue
 			}
 			trial := way.trial("m", &task)
@@ -233,10 +233,10 @@ func TestPinnedEpisodes(t *testing.T) {
 		d := newDigest()
 		i := 0
 		for task := range library.Generate() {
-			if i++; i%6 != 0 {
+			if i++; i%24 != 0 {
 				continue
 			}
-			way := ways[(i/6*7+m)%len(ways)]
+			way := ways[(i/24*7+m)%len(ways)]
 			if !way.applies(lib, &task) {
 				continue
 			}
