@@ -15,15 +15,15 @@ func TestBudgetEndsARun(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "b.db")
 	experiment := file(t, dir, "b.yaml", "name: b\nmodels: [sim/listed]\nvariants: [optimal]\n"+
-		"tasks_per_type: 20\nbudget: {tokens: 150000}\n")
+		"tasks_per_type: 20\nbudget: {tokens: 300000}\n")
 	done := 0.0
 	for run := 1; run <= 10; run++ {
 		r := call(t, nil, "run", experiment, "--store", path, "--display", "json", "--sim-latency",
 			"1ms")
 		event := lastEvent(t, r.out)
 		// Requests that are in flight when the budget is spent still count.
-		if tokens := event["tokens"].(float64); tokens > 150_000+16*10_000 {
-			t.Errorf("run %d took %v tokens of a budget of 150,000", run, tokens)
+		if tokens := event["tokens"].(float64); tokens > 300_000+16*10_000 {
+			t.Errorf("run %d took %v tokens of a budget of 300,000", run, tokens)
 		}
 		if event["done"].(float64) <= done {
 			t.Fatalf("run %d did nothing: %v", run, event)

@@ -369,7 +369,7 @@ func (m misbehaviour) wasted(s situation) (least, most int64) {
 	case closes:
 		return 2, n + 1
 	case waits:
-		return 5, 5 + n // waits that double, for 20 s
+		return 5, 7 + n // waits that double, for 20 s
 	}
 	return 3 * n, 3 * n
 }

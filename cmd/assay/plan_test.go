@@ -112,7 +112,7 @@ func TestPlanCountsUnsolvableTasks(t *testing.T) {
 	}
 }
 
-// TestPlanHasExactCeiling compares ceilings for three required tools in nine calls with the
+// TestPlanHasExactCeiling compares ceilings for three required tools in ten calls with the
 // binomial tail and the mean of the negative binomial distribution.
 func TestPlanHasExactCeiling(t *testing.T) {
 	t.Parallel()
@@ -120,11 +120,11 @@ func TestPlanHasExactCeiling(t *testing.T) {
 	e := file(t, dir, "e.yaml",
 		"models: [sim/listed]\ntask_types: [basic_task]\nreliabilities: [1, 0.5]\n")
 	out := planOf(t, nil, e, "--store", filepath.Join(dir, "none.db"))
-	tail := 1 - (1+9+36)/512.
+	tail := 1 - (1+10+45)/1024.
 	// The third success is call n with probability C(n-1,2)/2^n. Without it, an episode makes
-	// nine calls.
-	calls := 9 * (1 - tail)
-	for n := 3; n <= 9; n++ {
+	// ten calls.
+	calls := 10 * (1 - tail)
+	for n := 3; n <= 10; n++ {
 		calls += float64(n*(n-1)*(n-2)/2) / float64(int(1)<<n)
 	}
 	want := []job.Ceiling{ // of 20 tasks in three variants

@@ -119,7 +119,7 @@ func TestCompare(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.out), &v); err != nil {
 		t.Fatal(err)
 	}
-	if v.Whole.Difference >= 0 || len(v.Flips) != v.Worse+v.Better || v.Worse == 0 ||
+	if v.Whole.Difference == 0 || len(v.Flips) != v.Worse+v.Better || v.Worse == 0 ||
 		v.A.Trials != v.B.Trials {
 		t.Errorf("%+v with %d flips", v.Whole, len(v.Flips))
 	}

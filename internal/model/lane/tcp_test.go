@@ -46,6 +46,7 @@ func TestLimitersOverTCP(t *testing.T) {
 			}
 			c := lane.Config{Name: "l", Provider: p, Orders: "m", Limits: row.limits}
 			saturate(lane.NewPool("m", []lane.Config{c}, lane.Options{}), 12, 4*second)
+			server.Close() // waits for requests that are under way
 			ok, not := len(row.server.accepted), len(row.server.refused)
 			if ok == 0 || float64(not) > row.most*float64(ok+not) {
 				t.Errorf("%d accepted and %d refused, want less than %.0f %%", ok, not, 100*row.most)
