@@ -27,7 +27,8 @@ test-all: compiler browser python strangers
 	if [ -f $(AIMOCK) ]; then export ASSAY_AIMOCK=$(CURDIR)/$(AIMOCK); fi; \
 	if command -v $${CC:-gcc} >/dev/null 2>&1; then \
 		$(GO) test -run '^TestPinned' ./cmd/assay && \
-		$(GO) test -run '^TestLimitersThatAre|^TestLaneFinds' ./internal/model/lane && \
+		$(GO) test -run '^TestLimitersThatAre' ./internal/model/lane && \
+		$(GO) test -run '^TestLevelAndCoverage|^TestRatesOfSequences' ./internal/result/stat && \
 		export CGO_ENABLED=1 && \
 		$(GO) test -race -vet=off -parallel 4 -timeout 25m ./cmd/assay && \
 		$(GO) test -race -vet=off -p 2 -timeout 25m $$($(GO) list ./... | grep -v cmd/assay); \

@@ -124,7 +124,7 @@ func urns() map[string]urn {
 // that PConditions is below 0.05 in at most 6 % if conditions are alike. The
 // bounds of a single design are wider by three standard errors.
 func TestLevelAndCoverage(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || underRace {
 		t.Skip("about 15 s")
 	}
 	t.Parallel()
@@ -178,7 +178,7 @@ func (u urn) shares(r *rand.Rand, draws int) (called, held, uneven float64) {
 // TestRatesOfSequencesAreCovered checks the interval of a rate at large if tasks of one sequence
 // are one group, and that it is far too narrow if each task is a group.
 func TestRatesOfSequencesAreCovered(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || underRace {
 		t.Skip("about 2 s")
 	}
 	t.Parallel()

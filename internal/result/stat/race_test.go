@@ -1,0 +1,5 @@
+//go:build race
+
+package stat_test
+
+const underRace = true
