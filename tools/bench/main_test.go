@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -149,6 +150,21 @@ func TestQuickLimitsAndKills(t *testing.T) {
 	}
 }
 
+// TestRefusedRunIsReported checks that a run that ends before its first request is not waited for.
+func TestRefusedRunIsReported(t *testing.T) {
+	t.Parallel()
+	assay, err := assayPath()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{assay: assay, dir: t.TempDir()}
+	s := scenario{model: "sim/mute", trials: 5, text: "limits: {turns: 0}", stop: time.Hour}
+	_, err = r.runScenario(t.Context(), s)
+	if !errors.Is(err, errEnded) || !strings.Contains(err.Error(), "turns is 0") {
+		t.Errorf("error %v, want that of the run", err)
+	}
+}
+
 func TestInterruptLeavesNoFilesOrProcesses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -185,7 +201,7 @@ func TestInterruptLeavesNoFilesOrProcesses(t *testing.T) {
 func TestOnlySelectsByPrefix(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ only, want string }{
-		{"", "1 2a 2b 2c 2d 2e 2f 3 4 5"},
+		{"", "1 2a 2b 2c 2d 2e 2f 3 4 5 6"},
 		{"2", "2a 2b 2c 2d 2e 2f"},
 		{"5,2c", "2c 5"},
 	} {

@@ -93,8 +93,6 @@ func (b *bench) speed(ctx context.Context) ([]row, error) {
 	}, nil
 }
 
-const oneTurn = "limits: {turns: 1}"
-
 // shortCalls is measurement 2a.
 func (b *bench) shortCalls(ctx context.Context) ([]row, error) {
 	return b.singleTurns(ctx, b.size(5000, 500), b.size(200, 50), 100*time.Millisecond, 0.85)
@@ -105,13 +103,13 @@ func (b *bench) longCalls(ctx context.Context) ([]row, error) {
 	return b.singleTurns(ctx, b.size(10_000, 1000), b.size(1000, 500), time.Second, 0.95)
 }
 
-// singleTurns measures trials of one turn with a constant latency.
+// singleTurns measures trials of one reply, the claim, with a constant latency.
 func (b *bench) singleTurns(
 	ctx context.Context, trials, slots int, latency time.Duration, target float64,
 ) ([]row, error) {
 	s := scenario{
 		server: []string{"--latency", latency.String(), "--latency-sigma", "0"},
-		model:  sim.Mute, trials: trials, text: oneTurn, limits: concurrency(slots),
+		model:  sim.Claimer, trials: trials, limits: concurrency(slots),
 	}
 	bodies, err := b.record(ctx, s)
 	if err != nil {
@@ -265,8 +263,8 @@ func (b *bench) faults(ctx context.Context) ([]row, error) {
 			"--latency", latency.String(), "--latency-sigma", "0",
 			"--fault", "hang=1%", "--fault", "500=5%", "--fault", "429=5%",
 		},
-		model: sim.Mute, trials: b.size(5000, 500), limits: concurrency(slots),
-		text:  fmt.Sprintf("limits: {turns: 1, request: %v}", timeout),
+		model: sim.Claimer, trials: b.size(5000, 500), limits: concurrency(slots),
+		text:  fmt.Sprintf("limits: {request: %v}", timeout),
 		store: path,
 	})
 	if err != nil {

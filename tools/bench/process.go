@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,6 +22,7 @@ type process struct {
 	cmd     *exec.Cmd
 	stderr  bytes.Buffer  // written by cmd until the process has ended
 	ended   chan struct{} // closed after the process has ended
+	silent  chan struct{} // closed at the end of the standard output
 	peak    atomic.Int64  // kB
 	readers sync.WaitGroup
 	watcher sync.WaitGroup
@@ -39,7 +42,7 @@ func start(cmd *exec.Cmd, line func([]byte)) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: cmd, ended: make(chan struct{})}
+	p := &process{cmd: cmd, ended: make(chan struct{}), silent: make(chan struct{})}
 	cmd.Stderr = &p.stderr
 	p.started = time.Now()
 	if err := cmd.Start(); err != nil {
@@ -47,6 +50,7 @@ func start(cmd *exec.Cmd, line func([]byte)) (*process, error) {
 	}
 	p.watcher.Go(p.watch)
 	p.readers.Go(func() {
+		defer close(p.silent)
 		lines := bufio.NewReader(out)
 		for {
 			text, err := lines.ReadBytes('\n')
@@ -102,6 +106,18 @@ func procNumber(path, word string, n int) int64 {
 		return 0
 	}
 	return v
+}
+
+var errEnded = errors.New("the process ended early")
+
+// whileRunning returns a context that ends with [errEnded] once the process does.
+func (p *process) whileRunning(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	p.readers.Go(func() {
+		<-p.silent
+		cancel(errEnded)
+	})
+	return ctx
 }
 
 // kill kills the process. It does nothing if the process has ended.

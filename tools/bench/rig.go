@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -131,9 +132,12 @@ func (r *rig) runAt(ctx context.Context, s scenario, url string) (m measured, er
 		}
 		return m, err
 	}
-	err = m.follow(ctx, s, url)
+	err = m.follow(process.whileRunning(ctx), s, url)
 	process.kill()
-	m.usage, _ = process.wait() // the error only reports the kill
+	var failed error // or killed
+	if m.usage, failed = process.wait(); errors.Is(err, errEnded) {
+		return m, errors.Join(err, failed)
+	}
 	return m, err
 }
 
@@ -168,7 +172,8 @@ func (r *rig) startRun(ctx context.Context, s scenario, url string, m *measured)
 	return process, nil
 }
 
-// follow waits for the first request and then until the run is to be stopped.
+// follow waits for the first request and then until the run is to be stopped. It
+// returns the cause if the context ends before.
 func (m *measured) follow(ctx context.Context, s scenario, url string) (err error) {
 	for m.stats.FirstRequest.IsZero() {
 		if err := sleep(ctx, 5*time.Millisecond); err != nil {

@@ -61,7 +61,7 @@ func (b *bench) million(ctx context.Context) ([]row, error) {
 	n := b.size(1_000_000, 5000)
 	s := scenario{
 		server: []string{"--latency", "1s"},
-		model:  sim.Mute, trials: n, text: oneTurn, limits: concurrency(8),
+		model:  sim.Claimer, trials: n, limits: concurrency(8),
 		stop: time.Nanosecond,
 	}
 	pending, err := b.runScenario(ctx, s)
