@@ -68,21 +68,16 @@ func serveProgram(t testing.TB, args ...string) string {
 	return servedURL(t, out)
 }
 
-// servedURL reads the output of a starting server up to its last model and returns its address.
-func servedURL(t testing.TB, out io.Reader) (url string) {
+// servedURL reads the output of a starting server up to its address, which it returns.
+func servedURL(t testing.TB, out io.Reader) string {
 	t.Helper()
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if _, rest, ok := strings.Cut(lines.Text(), "base_url: "); ok {
-			url = strings.TrimSuffix(rest, "/v1")
-		}
-		if strings.Contains(lines.Text(), sim.Names[len(sim.Names)-1]) {
-			break
+			return strings.TrimSuffix(rest, "/v1")
 		}
 	}
-	if url == "" {
-		t.Fatal("sim serve printed no address")
-	}
-	return url
+	t.Fatal("sim serve printed no address")
+	return ""
 }
 
 // stats returns the counts of the server.
@@ -129,7 +124,7 @@ func TestPrintedProvidersWork(t *testing.T) {
 	var spent float64
 	used := make(map[string]bool)
 	for i, settings := range strings.Split(all, "\n  rehearsal") {
-		text, _, _ := strings.Cut(settings, "\n  The same")
+		text, _, _ := strings.Cut(settings, "\n  Other protocols")
 		file(t, dir, "providers.yaml", head+"\n  rehearsal"+text+"\n")
 		store := filepath.Join(dir, fmt.Sprint(i)+".db")
 		must(t, env, "run", experiment, "--store", store, "--display", "none")

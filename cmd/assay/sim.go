@@ -226,14 +226,14 @@ func greet(p *process, addr, tariff string) {
 	if tariff != "" {
 		price = "price: {" + strings.NewReplacer(" ", "", "=", ": ", ",", ", ").Replace(tariff) + "}"
 	}
-	fmt.Fprintf(p.out, "providers:\n  rehearsal:\n%s", spoken[0].settings(addr, func(string) string {
-		return price
-	}))
-	fmt.Fprint(p.out, "  # The same models over other protocols. Their deployments have limits of "+
+	models := sim.Names[:len(sim.Names)-len(sim.Gaming)]
+	fmt.Fprintf(p.out, "providers:\n  rehearsal:\n%s",
+		spoken[0].settings(addr, models, func(string) string { return price }))
+	fmt.Fprint(p.out, "  # Other protocols have the same models. Their deployments have limits of "+
 		"their own.\n")
 	for i, r := range spoken[1:] {
 		text := fmt.Sprintf("  rehearsal-%s:\n", r.name) +
-			r.settings(addr, func(model string) string {
+			r.settings(addr, models[:2], func(model string) string {
 				own := fmt.Sprintf("deployments: [%s-%d], serves: [%s]",
 					strings.ReplaceAll(model, "/", "-"), i+2, model)
 				return strings.TrimSuffix(own+", "+price, ", ")
@@ -244,12 +244,14 @@ func greet(p *process, addr, tariff string) {
 	}
 }
 
-// settings returns the settings of a provider, and model returns those of a model.
-func (r spokenProtocol) settings(addr string, model func(name string) string) string {
+// settings returns the settings of a provider with some models, and model returns those of one.
+func (r spokenProtocol) settings(
+	addr string, models []string, model func(name string) string,
+) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "    protocol: %s\n    base_url: http://%s%s\n%s    keys: [SIM_KEY]\n    models:\n",
 		r.name, addr, r.path, r.more)
-	for _, m := range sim.Names {
+	for _, m := range models {
 		fmt.Fprintf(&b, "      %s: {%s}\n", m, model(m))
 	}
 	return b.String()
