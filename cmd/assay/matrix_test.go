@@ -369,7 +369,9 @@ func (m misbehaviour) wasted(s situation) (least, most int64) {
 	case closes:
 		return 2, n + 1
 	case waits:
-		return 5, 7 + n // waits that double, for 20 s
+		// The waits double, which makes 7 requests in 20 s. They begin anew if a machine under load
+		// takes so long for a refusal that the request seems to be accepted.
+		return 5, 20 + n
 	}
 	return 3 * n, 3 * n
 }
