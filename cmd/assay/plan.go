@@ -183,6 +183,11 @@ func writePower(p *process, all []job.Power) {
 		"found with 80 %% power. If paired: the same if both find the same tasks hard. "+
 		"This assumes a correlation of %g between repeats, so new tasks count for more than "+
 		"repeats.", job.RepeatCorrelation)
+	if x := all[0]; x.Cluster == report.BySequence {
+		p.say("The %s of part %s have only %s of tools. Tasks of one sequence are alike, so the "+
+			"sequences are what is compared.", counted(x.Tasks, "task"), x.Part,
+			counted(x.Sequences, "sequence"))
+	}
 	fmt.Fprintln(p.out)
 }
 

@@ -92,11 +92,13 @@ func TestFewSequencesAreClusters(t *testing.T) {
 	for task := range 120 {
 		sequence := task % 6
 		for i, model := range []string{"a", "b"} {
-			s.try(cellOf(model, "easy", .8), fmt.Sprint(task), 1, assay.Setting{World: "assay-1"},
-				sequence < 3+i, fmt.Sprint("tool", sequence))
+			for repeat := range 2 {
+				s.try(cellOf(model, "easy", .8), fmt.Sprint(task), repeat+1,
+					assay.Setting{World: "assay-1"}, sequence < 3+i, fmt.Sprint("tool", sequence))
+			}
 		}
 	}
-	width := make(map[string]float64)
+	width, passes := make(map[string]float64), make(map[string]float64)
 	for _, cluster := range []string{report.Auto, report.ByTask, report.BySequence} {
 		d := report.Design{Cluster: cluster}
 		a, err := d.Analyze("e", slices.Values(s.trials), all(s.attempts...), report.Beside{})
@@ -111,6 +113,12 @@ func TestFewSequencesAreClusters(t *testing.T) {
 			t.Errorf("%s: p = %v, mixed model %+v", cluster, m.P, m.Mixed)
 		}
 		width[cluster] = a.Rows[0].FullInterval.High - a.Rows[0].FullInterval.Low
+		pass := a.Repeats[0].Passes[1].HatInterval
+		passes[cluster] = pass.High - pass.Low
+	}
+	if passes[report.Auto] != passes[report.BySequence] ||
+		passes[report.BySequence] < 2*passes[report.ByTask] {
+		t.Errorf("widths of pass^2 %v", passes)
 	}
 	if width[report.Auto] != width[report.BySequence] ||
 		width[report.BySequence] < 2*width[report.ByTask] {

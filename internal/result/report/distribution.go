@@ -188,16 +188,20 @@ func repeats(cells []*cell, lucks map[luck]stat.Group) []Repeat {
 				tasks[at.task] = t
 			}
 		}
+		from := cells[0].from
 		var all []stat.Task
 		for _, of := range slices.Sorted(maps.Keys(tasks)) {
-			all = append(all, tasks[of])
+			t := tasks[of]
+			t.Sequence = from.of[of]
+			all = append(all, t)
 		}
-		r := Repeat{Model: m, Noise: stat.Noise(all), Passes: []stat.Passes{}}
+		by := from.bySequence()
+		r := Repeat{Model: m, Noise: stat.Noise(all, by), Passes: []stat.Passes{}}
 		for k := 1; k <= most; k *= 2 {
-			r.Passes = append(r.Passes, stat.PassK(all, k))
+			r.Passes = append(r.Passes, stat.PassK(all, k, by))
 		}
 		if last := r.Passes[len(r.Passes)-1].K; last < most {
-			r.Passes = append(r.Passes, stat.PassK(all, most))
+			r.Passes = append(r.Passes, stat.PassK(all, most, by))
 		}
 		out = append(out, r)
 	}

@@ -12,6 +12,14 @@ const (
 // Clusters lists what can be counted as independent, the default first.
 var Clusters = []string{Auto, ByTask, BySequence}
 
+// Cluster returns what Auto stands for.
+func Cluster(tasks, sequences int) string {
+	if 10*sequences < tasks {
+		return BySequence
+	}
+	return ByTask
+}
+
 // A Population counts the tasks with outcomes and their different sequences of required tools.
 // Tasks of one sequence are alike.
 type Population struct {
@@ -53,10 +61,7 @@ func (p *population[K]) add(task K, required string) {
 func (p *population[K]) describe() Population {
 	out := Population{len(p.of), len(p.numbers), p.cluster}
 	if p.cluster != ByTask && p.cluster != BySequence {
-		out.Cluster = ByTask
-		if 10*out.Sequences < out.Tasks {
-			out.Cluster = BySequence
-		}
+		out.Cluster = Cluster(out.Tasks, out.Sequences)
 	}
 	p.cluster = out.Cluster
 	return out

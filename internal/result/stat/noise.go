@@ -32,7 +32,10 @@ type NoiseFloor struct {
 // A run's rate is taken over its trials, so a task has the weight of its number
 // of trials. Trials of a task in different cells may share the luck of their
 // repeat, so Noise uses the variance of the task's sum over its cells from
-// repeat to repeat. Different tasks are independent. The difference between two
+// repeat to repeat. The luck of different tasks is independent, whether or not
+// they need the same sequence of tools, because runs repeat the same tasks. So
+// bySequence only matters for FlipInterval, which is about other tasks, and for a
+// Limit that rests on it. The difference between two
 // runs has twice the sum of the tasks' variances, divided by the square of the
 // number of trials (elementary; the same as the repeatability limit of Bland
 // and Altman, "Measurement error", BMJ 313, 1996). Tasks that were tried once
@@ -56,9 +59,9 @@ type NoiseFloor struct {
 // An SD of 0 means that no repeats differed so far, not that they never will.
 // Limit is then the largest value that the upper end of FlipInterval allows if
 // cells share all luck. Without repeats, FlipInterval is [0,1].
-func Noise(tasks []Task) NoiseFloor {
+func Noise(tasks []Task, bySequence bool) NoiseFloor {
 	f := NoiseFloor{FlipInterval: Interval{0, 1}}
-	var flips []float64
+	var flips []value
 	var trials, squares, repeatedSquares, sum, fourth float64
 	for _, t := range tasks {
 		n := t.size()
@@ -72,7 +75,7 @@ func Noise(tasks []Task) NoiseFloor {
 		if !ok {
 			continue
 		}
-		flips = append(flips, flip)
+		flips = append(flips, value{t.Sequence, flip})
 		f.Unstable += unstable
 		v := n * n * between(t.Repeats)
 		repeatedSquares += n * n
@@ -82,7 +85,7 @@ func Noise(tasks []Task) NoiseFloor {
 	f.Repeated = len(flips)
 	if f.Repeated > 0 {
 		f.Unstable /= float64(f.Repeated)
-		f.Flip, f.FlipInterval = mean(flips)
+		f.Flip, f.FlipInterval = mean(flips, bySequence)
 	}
 	// The variance of the difference of two outcomes is the probability that
 	// they differ, which is at most one half. The variance for two rates of a

@@ -39,7 +39,7 @@ func TestNoiseReference(t *testing.T) {
 		tried([]int{1, 1}), tried([]int{1, 0}), tried([]int{0, 0}),
 		tried([]int{1, 1}),
 		{},
-	})
+	}, false)
 	want := stat.NoiseFloor{
 		Tasks: 4, Repeated: 4, Flip: .25, FlipInterval: stat.Wilson(1, 4, stat.Z95),
 		Unstable: .25, SD: .25, Change: .25 * math.Sqrt(2/math.Pi),
@@ -61,7 +61,7 @@ func TestNoiseCells(t *testing.T) {
 	got := stat.Noise([]stat.Task{
 		tried([]int{1, 0}, []int{1, 0}),
 		tried([]int{1, 0}, []int{0, 1}), tried([]int{1}),
-	})
+	}, false)
 	if got.Tasks != 3 || got.Repeated != 2 || got.Flip != 1 || got.Unstable != 1 {
 		t.Errorf("got %+v", got)
 	}
@@ -77,7 +77,7 @@ func TestNoiseShort(t *testing.T) {
 		Cells:   []stat.Group{{3, 3}, {1, 2}},
 		Repeats: []stat.Group{{2, 2}, {1, 2}, {1, 1}},
 	}
-	got := stat.Noise([]stat.Task{task, task})
+	got := stat.Noise([]stat.Task{task, task}, false)
 	near(t, "SD", got.SD, math.Sqrt(2*2*4*3./32)/4, 1e-12)
 	if got.Repeated != 2 {
 		t.Errorf("got %+v", got)
@@ -89,7 +89,7 @@ func TestNoiseShort(t *testing.T) {
 // plausible share of flips allows.
 func TestNoiseUnknown(t *testing.T) {
 	t.Parallel()
-	got := stat.Noise([]stat.Task{tried([]int{1}), tried([]int{0}), {}})
+	got := stat.Noise([]stat.Task{tried([]int{1}), tried([]int{0}), {}}, false)
 	want := stat.NoiseFloor{Tasks: 2, FlipInterval: stat.Interval{High: 1}, Limit: stat.Z95 / 2}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -98,7 +98,7 @@ func TestNoiseUnknown(t *testing.T) {
 	for i := range same {
 		same[i] = tried([]int{1, 1, 1}, []int{0, 0, 0})
 	}
-	got, flips := stat.Noise(same), stat.Wilson(0, 50, stat.Z95)
+	got, flips := stat.Noise(same, false), stat.Wilson(0, 50, stat.Z95)
 	want = stat.NoiseFloor{
 		Tasks: 50, Repeated: 50, FlipInterval: flips,
 		Limit: stat.Z95 * math.Sqrt(flips.High/50),
@@ -106,7 +106,7 @@ func TestNoiseUnknown(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := stat.Noise(nil); got.Limit != 0 || got.Tasks != 0 {
+	if got := stat.Noise(nil, false); got.Limit != 0 || got.Tasks != 0 {
 		t.Errorf("Noise(nil) = %+v", got)
 	}
 }
@@ -119,12 +119,16 @@ type bench struct {
 }
 
 // newBench draws tasks whose probabilities are a power of a uniform number, and
-// cells that are better or worse for all tasks.
-func newBench(r *rand.Rand, tasks, cells int, shared, power float64) bench {
+// cells that are better or worse for all tasks. The given number of tasks in a
+// row are alike.
+func newBench(r *rand.Rand, tasks, cells int, shared, power float64, alike int) bench {
 	b := bench{make([][]float64, tasks), shared}
+	var p float64
 	for i := range b.chances {
 		b.chances[i] = make([]float64, cells)
-		p := math.Pow(r.Float64(), power)
+		if i%alike == 0 {
+			p = math.Pow(r.Float64(), power)
+		}
 		for j := range cells {
 			b.chances[i][j] = math.Pow(p, 1+.5*float64(j)/float64(cells))
 		}
@@ -189,22 +193,24 @@ func TestNoiseLimit(t *testing.T) {
 		tasks, cells, repeats int
 		power                 float64
 		least                 float64
+		alike                 int // tasks of a sequence
 	}{
-		{50, 1, 3, 1, .03},
-		{50, 8, 2, 1, .03},
-		{50, 8, 5, .3, .03},
-		{100, 4, 3, 3, .03},
-		{20, 8, 3, 1, 0},
-		{10, 8, 2, 1, 0},
-		{10, 8, 10, 1, 0},
-		{10, 16, 3, .2, 0},
+		{50, 1, 3, 1, .03, 1},
+		{50, 8, 2, 1, .03, 1},
+		{50, 8, 5, .3, .03, 1},
+		{100, 4, 3, 3, .03, 1},
+		{100, 1, 3, 1, .03, 8},
+		{20, 8, 3, 1, 0, 1},
+		{10, 8, 2, 1, 0, 1},
+		{10, 8, 10, 1, 0, 1},
+		{10, 16, 3, .2, 0, 1},
 	} {
 		for _, shared := range []float64{0, .5, 1} {
 			const experiments = 2000
 			var variance, change, seen, seenChange, beyond float64
 			for range experiments {
-				b := newBench(r, tc.tasks, tc.cells, shared, tc.power)
-				f := stat.Noise(b.repeated(r, tc.repeats))
+				b := newBench(r, tc.tasks, tc.cells, shared, tc.power, tc.alike)
+				f := stat.Noise(b.repeated(r, tc.repeats), tc.alike > 1)
 				difference := b.rate(r) - b.rate(r)
 				variance += f.SD * f.SD / experiments
 				change += f.Change / experiments
@@ -238,7 +244,7 @@ func TestNoiseLaws(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		tasks := rapid.SliceOf(rapid.Custom(trials)).Draw(t, "tasks")
-		f := stat.Noise(tasks)
+		f := stat.Noise(tasks, false)
 		if f.Flip < 0 || f.Flip > 1 || f.Unstable < 0 || f.Unstable > 1 || f.Change > f.SD ||
 			f.SD > f.Limit || f.Limit > 1 {
 			t.Fatalf("%+v", f)
@@ -264,7 +270,7 @@ func TestNoiseLaws(t *testing.T) {
 			}
 			tasks[i], tasks[0] = tasks[0], task
 		}
-		if m := stat.Noise(tasks); !cmp.Equal(f, m, cmpopts.EquateApprox(1e-9, 1e-9)) {
+		if m := stat.Noise(tasks, false); !cmp.Equal(f, m, cmpopts.EquateApprox(1e-9, 1e-9)) {
 			t.Fatalf("%+v, mirrored %+v", f, m)
 		}
 	})

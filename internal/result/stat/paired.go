@@ -293,22 +293,38 @@ func (x *contrast) estimate() estimate {
 	// One step of unknown size counts as a whole task.
 	e.typical = (x.size + x.step) / (x.length + x.step)
 	e.mean = sum / (m + 1)
-	var trace, squares, all, own float64 // of Satterthwaite's degrees of freedom
-	for _, c := range x.clusters {
-		rest := 1 - c.n/(m+1)
-		off := (c.sum - c.n*e.mean) / rest
+	sizes := make([]int, len(x.clusters))
+	for i, c := range x.clusters {
+		sizes[i] = int(c.n)
+		off := (c.sum - c.n*e.mean) / (1 - c.n/(m+1))
 		variance += off * off
-		rest = 1 - c.n/m
-		v, q := c.n/rest, c.n*c.n/m/(rest*rest)
+	}
+	variance = variance*(g-1)/g + e.typical*e.typical + e.mean*e.mean
+	e.se = math.Sqrt(max(variance, x.least)) / (m + 1)
+	e.df, _ = jackknife(sizes, m)
+	return e
+}
+
+// jackknife returns Satterthwaite's degrees of freedom of the jackknife's
+// variance over clusters of independent tasks, and the factor by which it
+// exceeds the true variance of the mean if the tasks of a cluster agree.
+func jackknife(clusters []int, tasks float64) (df, bias float64) {
+	var trace, squares, all, own, kish float64
+	g := float64(len(clusters))
+	for _, n := range clusters {
+		kish += float64(n) * float64(n) / tasks
+	}
+	for _, n := range clusters {
+		c := float64(n)
+		rest := 1 - c/tasks
+		v, q := c/rest, c*c/tasks/(rest*rest)
 		trace += v
 		squares += v * v
 		all += q
 		own += q * q
+		bias += q * (rest*rest + kish/tasks - c*c/(tasks*tasks))
 	}
-	variance = variance*(g-1)/g + e.typical*e.typical + e.mean*e.mean
-	e.se = math.Sqrt(max(variance, x.least)) / (m + 1)
-	e.df = trace * trace / (squares + all*all - own)
-	return e
+	return trace * trace / (squares + all*all - own), bias * (g - 1) / g / kish
 }
 
 // detectable returns the smallest difference that the test finds in 80 of 100

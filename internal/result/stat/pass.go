@@ -40,15 +40,16 @@ type Passes struct {
 // equal weights. If no cell has k trials, Tasks is 0 and the intervals are
 // [0,1].
 //
-// The intervals treat the tasks as a sample of all possible tasks. They take
-// the cells as given, because the cells of a task resemble each other as much
-// as its trials do.
+// The intervals treat the tasks as a sample of all possible tasks or, with
+// bySequence, the sequences of tools as a sample of all possible sequences. They
+// take the cells as given, because the cells of a task resemble each other as
+// much as its trials do.
 //
 // In simulations (10 and 30 tasks in 12 cells of 8 trials, k of 1 to 8),
 // coverage averaged over rates is 95 to 99 % if a task's chances are similar in
 // its cells. If they are not, tasks hardly differ and coverage is up to 100 %.
-func PassK(tasks []Task, k int) Passes {
-	var at, hat []float64
+func PassK(tasks []Task, k int, bySequence bool) Passes {
+	var at, hat []value
 	for _, t := range tasks {
 		var a, h, cells float64
 		for _, g := range t.Cells {
@@ -59,16 +60,23 @@ func PassK(tasks []Task, k int) Passes {
 			}
 		}
 		if cells > 0 {
-			at, hat = append(at, a/cells), append(hat, h/cells)
+			at = append(at, value{t.Sequence, a / cells})
+			hat = append(hat, value{t.Sequence, h / cells})
 		}
 	}
 	p := Passes{K: k, Tasks: len(at)}
-	p.At, p.AtInterval = mean(at)
-	p.Hat, p.HatInterval = mean(hat)
+	p.At, p.AtInterval = mean(at, bySequence)
+	p.Hat, p.HatInterval = mean(hat, bySequence)
 	return p
 }
 
-// mean returns the mean of one value in [0,1] per task, with its 95 % interval.
+// A value in [0,1] belongs to a task of a sequence of tools.
+type value struct {
+	sequence int
+	value    float64
+}
+
+// mean returns the mean of one value per task, with its 95 % interval.
 //
 // The interval is Wilson's. Its sample size is the number of tasks times
 // p(1-p)/s², at which outcomes of 0 and 1 would vary as much as the mean does.
@@ -77,30 +85,53 @@ func PassK(tasks []Task, k int) Passes {
 // [Clustered] does. Unlike the t interval, it stays within [0,1] and keeps a
 // width if all values are 0 or all are 1.
 //
+// With bySequence, the values of a sequence are added up, and the number of tasks
+// is replaced by Kish's number of equal sequences, m²/Σn² for m tasks in
+// sequences of n.
+//
 // In simulations (20 to 200 tasks of 5 trials, pass^1, ^2 and ^4), coverage
-// averaged over rates is 94 to 97 %, and at least 93 % at single rates.
-func mean(values []float64) (float64, Interval) {
-	m := float64(len(values))
-	if m == 0 {
+// averaged over rates is 94 to 97 %, and at least 93 % at single rates. With 13,
+// 25 and 50 sequences of 200 tasks it is 95 to 96 %.
+func mean(values []value, bySequence bool) (float64, Interval) {
+	tasks := float64(len(values))
+	if tasks == 0 {
 		return 0, Interval{0, 1}
 	}
-	var p, s float64
+	var p, squares, s float64
 	for _, v := range values {
-		p += v / m
+		p += v.value / tasks
 	}
 	p = min(1, max(0, p)) // undo rounding
-	for _, v := range values {
-		s += (v - p) * (v - p) / m
+	for _, c := range clustersOf(values, bySequence) {
+		squares += c.n * c.n
+		s += (c.sum - c.n*p) * (c.sum - c.n*p)
 	}
+	m := tasks * tasks / squares
 	// share is s² as a share of the largest variance of values in [0,1], shrunk
 	// towards 1 with the weight of half a task as in correlation.
 	share, rare := 1., m*min(p, 1-p)
 	if p*(1-p) > 0 {
-		share = (rare*min(1, s/(p*(1-p))) + .5) / (rare + .5)
+		share = (rare*min(1, s/squares/(p*(1-p))) + .5) / (rare + .5)
 	}
 	z := Z95
 	if share < 1 && m > 1 {
 		z = studentQuantile(.975, (m-1)/((1-share)*(1-share)))
 	}
 	return p, wilson(p, m/share, z)
+}
+
+// clustersOf adds up the values of each task or sequence.
+func clustersOf(values []value, bySequence bool) (clusters []cluster) {
+	places := make(map[int]int)
+	for i, v := range values {
+		if bySequence {
+			i = number(places, v.sequence)
+		}
+		if i == len(clusters) {
+			clusters = append(clusters, cluster{})
+		}
+		clusters[i].n++
+		clusters[i].sum += v.value
+	}
+	return clusters
 }

@@ -79,7 +79,7 @@ func TestPassKReference(t *testing.T) {
 		{Cells: []stat.Group{{}, {1, 4}}},
 		{Cells: []stat.Group{{1, 1}, {1, 1}}},
 		{},
-	}, 2)
+	}, 2, false)
 	if got.K != 2 || got.Tasks != 2 {
 		t.Errorf("got %+v", got)
 	}
@@ -93,7 +93,7 @@ func TestPassKLaws(t *testing.T) {
 		task := func(t *rapid.T) stat.Task { return stat.Task{Cells: groups(t)} }
 		tasks := rapid.SliceOf(rapid.Custom(task)).Draw(t, "tasks")
 		k := rapid.IntRange(0, 10).Draw(t, "k")
-		p := stat.PassK(tasks, k)
+		p := stat.PassK(tasks, k, false)
 		want, whole := 0, true // tasks with k trials in a cell; no cell has exactly k
 		for _, task := range tasks {
 			if slices.ContainsFunc(task.Cells,
@@ -120,7 +120,7 @@ func TestPassKLaws(t *testing.T) {
 				t.Fatalf("%+v", p)
 			}
 		}
-		next := stat.PassK(tasks, k+1)
+		next := stat.PassK(tasks, k+1, false)
 		if whole && (next.At < p.At-1e-12 || next.Hat > p.Hat+1e-12) {
 			t.Fatalf("not monotone in k: %+v, then %+v", p, next)
 		}
@@ -128,7 +128,8 @@ func TestPassKLaws(t *testing.T) {
 		for i := range tasks {
 			tasks[i].Cells = append(tasks[i].Cells, tasks[i].Cells...)
 		}
-		if twice := stat.PassK(tasks, k); !cmp.Equal(p, twice, cmpopts.EquateApprox(0, 1e-9)) {
+		twice := stat.PassK(tasks, k, false)
+		if !cmp.Equal(p, twice, cmpopts.EquateApprox(0, 1e-9)) {
 			t.Fatalf("%+v, with each cell doubled %+v", p, twice)
 		}
 	})
@@ -161,7 +162,7 @@ func TestPassKCoverage(t *testing.T) {
 						for i := range asked {
 							asked[i].Cells = []stat.Group{{Full: betaBinomial(r, n, p, rho), N: n}}
 						}
-						return stat.PassK(asked, k).HatInterval
+						return stat.PassK(asked, k, false).HatInterval
 					})
 					mean += share / float64(len(rates))
 					worst = min(worst, share)
@@ -212,7 +213,7 @@ func TestPassKCells(t *testing.T) {
 									stat.Group{Full: betaBinomial(r, n, p, 0), N: n})
 							}
 						}
-						p := stat.PassK(asked, k)
+						p := stat.PassK(asked, k, false)
 						if p.AtInterval.Low <= 1-none && 1-none <= p.AtInterval.High {
 							meanAt += 1. / draws / float64(len(powers))
 						}
@@ -229,6 +230,38 @@ func TestPassKCells(t *testing.T) {
 						"pass@k mean %.3f", tasks, k, alike, mean, worst, meanAt)
 				}
 			}
+		}
+	}
+}
+
+// TestPassKOfSequences checks the intervals if tasks of one sequence of tools
+// have the same chance, and that intervals by task are far too narrow. With 1,000
+// draws the standard error is at most 0.8 points.
+func TestPassKOfSequences(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(5, 13))
+	const k, n, power = 2, 4, .5
+	for _, sequences := range []int{13, 25, 50} {
+		sizes := unequal(r, sequences, 200)
+		tasks := make([]stat.Task, 0, 200)
+		interval := func(bySequence bool) func() stat.Interval {
+			return func() stat.Interval {
+				tasks = tasks[:0]
+				for s, size := range sizes {
+					p := math.Pow(r.Float64(), power)
+					for range size {
+						g := stat.Group{Full: betaBinomial(r, n, p, 0), N: n}
+						tasks = append(tasks, stat.Task{Sequence: s, Cells: []stat.Group{g}})
+					}
+				}
+				return stat.PassK(tasks, k, bySequence).HatInterval
+			}
+		}
+		const truth = 1 / (power*k + 1) // E u^(power·k)
+		large, at := coverage(1000, truth, interval(true)), coverage(1000, truth, interval(false))
+		t.Logf("%d sequences: by sequence %.3f, by task %.3f", sequences, large, at)
+		if large < .93 || large > .98 || at > .85 {
+			t.Errorf("%d sequences: by sequence %.3f, by task %.3f", sequences, large, at)
 		}
 	}
 }

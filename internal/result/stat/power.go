@@ -7,10 +7,14 @@ import "math"
 const power80 = 0.8416212335729143
 
 // Detectable returns the smallest difference that [Compare] will show (P at
-// most 0.05) in 80 of 100 runs with the given numbers of tasks and of repeats
-// per side. It is meant for planning a run. It assumes rates around one half,
-// which give the largest result. It returns 1 if no smaller difference can be
-// detected.
+// most 0.05) in 80 of 100 runs with clusters of the given numbers of tasks and
+// the given number of repeats per side. It is meant for planning a run. It
+// assumes rates around one half, which give the largest result. It returns 1 if
+// no smaller difference can be detected.
+//
+// Each task is a cluster of its own, or all tasks of a sequence of tools are
+// one. Tasks of a cluster are taken to be as alike as repeats of a task, which
+// is cautious.
 //
 // The value of repeats depends on two correlations that are unknown before a
 // run: within, of two repeats of a task on one side, and between, of two trials
@@ -26,49 +30,62 @@ const power80 = 0.8416212335729143
 // 10 repeats), the power is 75 to 89 % with (within, between) of (0, 0) and
 // (0.5, 0) for beta-binomial tasks, and with (0.5, 0.5) for tasks of normally
 // distributed difficulty that the sides shift. With eight or nine tasks it is 79
-// to 89 %. The power is too low if sides with much in common differ completely
+// to 89 %. With 13, 25 and 50 sequences of equal and unequal numbers of tasks it
+// is 79 to 85 %. The power is too low if sides with much in common differ completely
 // on a few tasks and not at all on the others. Such sides are less alike, and
 // between = 0 describes them better.
-func Detectable(tasks, repeats int, within, between float64) float64 {
-	if tasks <= 0 || repeats <= 0 {
+func Detectable(clusters []int, repeats int, within, between float64) float64 {
+	var tasks, squares float64
+	for _, n := range clusters {
+		tasks += float64(n)
+		squares += float64(n) * float64(n)
+	}
+	if tasks == 0 || repeats <= 0 {
 		return 1
 	}
-	r := float64(repeats)
+	effective := tasks * tasks / squares
+	r := float64(repeats) * tasks / effective
 	d := design{
-		tasks: float64(tasks), step: 1 / r, rate: .5,
+		tasks: tasks, clusters: effective, step: 1 / r, rate: .5,
 		own: (1-within)/r + within, between: between,
 	}
+	d.df, d.bias = jackknife(clusters, tasks)
 	return d.detectable()
 }
 
 // A design holds the quantities that decide how small a difference can be
 // shown.
 type design struct {
-	tasks float64
-	step  float64 // unit of a task's difference: 1 with one trial per side
-	rate  float64 // overall rate of both sides
+	// clusters is the number of equal clusters that show as much as these. df and
+	// bias are those of [jackknife].
+	tasks, clusters, df, bias float64
 
-	// own is the variance of a task's rate on one side relative to that of a
+	step float64 // unit of a cluster's difference: 1 with one trial per side
+	rate float64 // overall rate of both sides
+
+	// own is the variance of a cluster's rate on one side relative to that of a
 	// single trial; it is 1 with one trial. between is the correlation of two
-	// trials of a task on different sides.
+	// trials of a cluster on different sides.
 	own, between float64
 }
 
-// minTasks is the number of tasks that a test needs to show a difference that is
-// not nearly complete.
-const minTasks = 6
+// minFreedom is the number of degrees of freedom above which a test can show a
+// difference that is not nearly complete.
+const minFreedom = 4.5
 
 // detectable returns the smallest difference d that shows in 80 of 100 runs.
 //
-// Compare detects a mean difference x over m tasks if it exceeds t standard
-// errors, roughly √m·x > z·√(s²+x²) with the scatter s² of the tasks'
-// differences. This is √m·x > z's with z' = z/√(1-z²/m). If the true difference
-// is d, four runs in five fall short of it by at most 0.84 standard errors:
-// those of x, s/√m, and of s, which is s/√(2m) as for normal differences. So the
-// condition has to hold at that distance below d, with the scatter that belongs
-// to it.
+// Compare detects a mean difference x over m clusters of n tasks in all if it
+// exceeds t standard errors, whose square is about s²/m + (πs²/2 + x²)/n². Here
+// s² is the scatter of the clusters' differences, and the rest is that of the
+// half tasks which Compare adds; a normal variable's mean square divided by its
+// mean size is √(π/2)·s. If the true difference is d, four runs in five fall
+// short of it by at most 0.84 standard errors: those of x, s/√m, and of s, whose
+// relative error is 1/√(2df) as for normal differences. So the condition has to
+// hold at that distance below d, with the scatter that belongs to it.
 //
-// A correction of half a step accounts for the discreteness of differences.
+// A correction of half a step accounts for the discreteness of differences. With
+// unequal clusters, m is Kish's number of equal ones.
 //
 // With one trial per side and many tasks, the result is the sample size of
 // Connor, "Sample size for testing differences in proportions for the
@@ -76,18 +93,19 @@ const minTasks = 6
 // pairs design in the case of all-or-none responses" (Biometrics 24, 1968).
 // With repeats, the variance is Kish's, as in [Clustered].
 func (x design) detectable() float64 {
-	if x.tasks < minTasks {
+	if !(x.df > minFreedom) {
 		return 1
 	}
-	z := Z95 / math.Sqrt(1-Z95*Z95/x.tasks)
-	below := power80 * math.Sqrt((1+z*z/(2*x.tasks))/x.tasks)
+	t, n := studentQuantile(.975, x.df), x.tasks*x.tasks
+	below := power80 * math.Sqrt((1+t*t/(2*x.df))/x.clusters)
+	z := t * math.Sqrt((x.bias/x.clusters+math.Pi/2/n)/(1-t*t/n))
 	return smallest(func(d float64) bool {
-		seen := d - .5*x.step/x.tasks - below*math.Sqrt(x.scatter(d))
-		return seen > 0 && seen*math.Sqrt(x.tasks) >= z*math.Sqrt(x.scatter(seen))
+		seen := d - .5*x.step/x.clusters - below*math.Sqrt(x.scatter(d))
+		return seen > 0 && seen >= z*math.Sqrt(x.scatter(seen))
 	})
 }
 
-// scatter returns the variance of the tasks' differences if the rates of the
+// scatter returns the variance of the clusters' differences if the rates of the
 // two sides differ by d.
 func (x design) scatter(d float64) float64 {
 	// Use rates around the mean rate, or at the border if that is too close.
@@ -100,7 +118,7 @@ func (x design) scatter(d float64) float64 {
 	return max(v, d*x.step-d*d, 0)
 }
 
-// effectVariance returns the variance of the tasks' true differences around d.
+// effectVariance returns the variance of the clusters' true differences around d.
 // Sides that find the same tasks hard do not differ by the same d on all of
 // them, because there is no room for a difference if both sides nearly always
 // or nearly never succeed.

@@ -14,7 +14,7 @@ func TestScatterLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		step := 1 / float64(rapid.IntRange(1, 9).Draw(t, "repeats"))
 		x := design{
-			tasks: 20, step: step,
+			tasks: 20, clusters: 20, df: 19, bias: 1, step: step,
 			rate:    rapid.Float64Range(0, 1).Draw(t, "rate"),
 			own:     rapid.Float64Range(step, 1).Draw(t, "own"),
 			between: rapid.Float64Range(-1, 1).Draw(t, "between"),

@@ -31,9 +31,13 @@ func (g Group) rate() float64 { return float64(g.Full) / float64(g.N) }
 // A Task counts the trials of one task over all its cells, in two ways. Two
 // trials of a task resemble each other in whichever cells they are. In
 // addition, trials of the same repeat in different cells may share their luck.
+//
+// Tasks that need the same sequence of tools have the same Sequence and are
+// alike.
 type Task struct {
-	Cells   []Group // one per cell, with its repeats
-	Repeats []Group // one per repeat, with its trials in all cells
+	Sequence int
+	Cells    []Group // one per cell, with its repeats
+	Repeats  []Group // one per repeat, with its trials in all cells
 }
 
 // observed returns the groups that have trials.

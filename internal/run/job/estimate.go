@@ -6,7 +6,6 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/report"
-	"github.com/assay-eval/assay/internal/result/stat"
 	"github.com/assay-eval/assay/internal/store"
 )
 
@@ -60,14 +59,15 @@ func (j *Job) Estimate(
 	}
 
 	pending := j.countPending(&out, settled)
-	out.Power = j.power()
+	sequences, err := j.sequences(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.Power, out.Unsolvable = j.power(sequences), j.unsolvable(sequences)
 	for _, n := range j.Plan.NotApplicable() {
 		out.NotApplicable = append(out.NotApplicable, report.LeftOut(n))
 	}
 	if out.Ceilings, err = j.Ceilings(ctx); err != nil {
-		return out, err
-	}
-	if out.Unsolvable, err = j.Unsolvable(ctx); err != nil {
 		return out, err
 	}
 	if out.Forecast, err = j.Forecast(ctx, db, pools, pending, simLatency); err != nil {
@@ -124,53 +124,4 @@ func (j *Job) countPending(out *Estimate, settled store.Set) map[string]int {
 	}
 	out.Pending = out.Planned - out.Done
 	return pending
-}
-
-// Power is the smallest difference between two rows of a part's tables that a test at the 5 %
-// level finds with 80 % power. It assumes rates around one half, where that difference is
-// largest. Differences are shares of 1.
-type Power struct {
-	Part string `json:"part"`
-	// Tasks and Repeats describe the smallest row. A row is a model in one variant, severity,
-	// difficulty and reliability.
-	Tasks   int `json:"tasks"`
-	Repeats int `json:"repeats"`
-	// Detectable assumes that the two rows are independent, Paired that both find the
-	// same tasks hard.
-	Detectable float64 `json:"detectable"`
-	Paired     float64 `json:"detectable_paired"`
-}
-
-// RepeatCorrelation is the assumed correlation between two repeats of a task. The true value is
-// unknown before a run.
-const RepeatCorrelation = .5
-
-func (j *Job) power() (all []Power) {
-	factors := j.Experiment.EachFactors()
-	for i, part := range j.Plan.Parts() {
-		rows := make(map[assay.Cell]int)
-		for _, m := range part.Models {
-			for cell, n := range j.Plan.Cells(m) {
-				if part.Has(cell) {
-					cell.TaskType = ""
-					rows[cell] += n
-				}
-			}
-		}
-		repeats := max(1, factors[i].Repeats)
-		fewest := 0
-		for _, n := range rows {
-			if tasks := n / repeats; tasks > 0 && (fewest == 0 || tasks < fewest) {
-				fewest = tasks
-			}
-		}
-		if fewest > 0 {
-			all = append(all, Power{
-				Part: part.Name, Tasks: fewest, Repeats: repeats,
-				Detectable: stat.Detectable(fewest, repeats, RepeatCorrelation, 0),
-				Paired:     stat.Detectable(fewest, repeats, RepeatCorrelation, RepeatCorrelation),
-			})
-		}
-	}
-	return all
 }

@@ -223,6 +223,28 @@ func (p *Plan) Planned(model string) int {
 // Cells yields a model's cells with their planned number of trials.
 func (p *Plan) Cells(model string) iter.Seq2[assay.Cell, int] {
 	return func(yield func(assay.Cell, int) bool) {
+		for s, n := range p.counts(model) {
+			if !yield(s.of(model), n) {
+				return
+			}
+		}
+	}
+}
+
+// Tasks yields a model's cells with their tasks.
+func (p *Plan) Tasks(model string) iter.Seq2[assay.Cell, []assay.TaskRef] {
+	return func(yield func(assay.Cell, []assay.TaskRef) bool) {
+		for s, n := range p.counts(model) {
+			if !yield(s.of(model), s.tasks[:min(n, len(s.tasks))]) {
+				return
+			}
+		}
+	}
+}
+
+// counts yields a model's strata with their number of trials within the limit.
+func (p *Plan) counts(model string) iter.Seq2[*stratum, int] {
+	return func(yield func(*stratum, int) bool) {
 		strata := p.strata[model]
 		rounds, rest := p.rounds(strata)
 		last := interleave(remaining(rounds, slices.Clone(strata)))
@@ -232,7 +254,7 @@ func (p *Plan) Cells(model string) iter.Seq2[assay.Cell, int] {
 			if slices.Contains(last, s) {
 				n++
 			}
-			if n > 0 && !yield(s.of(model), n) {
+			if n > 0 && !yield(s, n) {
 				return
 			}
 		}

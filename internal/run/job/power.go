@@ -1,0 +1,75 @@
+package job
+
+import (
+	"slices"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/stat"
+	"github.com/assay-eval/assay/internal/run/plan"
+)
+
+// Power is the smallest difference between two rows of a part's tables that a test at the 5 %
+// level finds with 80 % power. It assumes rates around one half, where that difference is
+// largest. Differences are shares of 1.
+type Power struct {
+	Part string `json:"part"`
+	// Tasks, Sequences of tools, and Repeats describe the smallest row. A row is a model in one
+	// variant, severity, difficulty and reliability.
+	Tasks     int `json:"tasks"`
+	Sequences int `json:"sequences"`
+	Repeats   int `json:"repeats"`
+	// Cluster is what the report will take for independent: [report.ByTask] or
+	// [report.BySequence].
+	Cluster string `json:"cluster"`
+	// Detectable assumes that the two rows are independent, Paired that both find the
+	// same tasks hard.
+	Detectable float64 `json:"detectable"`
+	Paired     float64 `json:"detectable_paired"`
+}
+
+// RepeatCorrelation is the assumed correlation between two repeats of a task, and between two tasks
+// of one cluster. The true value is unknown before a run.
+const RepeatCorrelation = .5
+
+func (j *Job) power(of sequences) (all []Power) {
+	factors := j.Experiment.EachFactors()
+	cluster := report.Cluster(len(of.tasks), len(of.problems))
+	for i, part := range j.Plan.Parts() {
+		row := j.smallestRow(part)
+		if len(row) == 0 {
+			continue
+		}
+		p := Power{
+			Part: part.Name, Tasks: len(row), Repeats: max(1, factors[i].Repeats), Cluster: cluster,
+		}
+		sizes := of.sizes(row)
+		p.Sequences = len(sizes)
+		if cluster == report.ByTask {
+			sizes = slices.Repeat([]int{1}, p.Tasks)
+		}
+		p.Detectable = stat.Detectable(sizes, p.Repeats, RepeatCorrelation, 0)
+		p.Paired = stat.Detectable(sizes, p.Repeats, RepeatCorrelation, RepeatCorrelation)
+		all = append(all, p)
+	}
+	return all
+}
+
+// smallestRow returns the tasks of the row of a part that has the fewest.
+func (j *Job) smallestRow(part plan.Part) (smallest []assay.TaskRef) {
+	rows := make(map[assay.Cell][]assay.TaskRef)
+	for _, m := range part.Models {
+		for cell, tasks := range j.Plan.Tasks(m) {
+			if part.Has(cell) {
+				cell.TaskType = ""
+				rows[cell] = append(rows[cell], tasks...)
+			}
+		}
+	}
+	for _, row := range rows {
+		if smallest == nil || len(row) < len(smallest) {
+			smallest = row
+		}
+	}
+	return smallest
+}
