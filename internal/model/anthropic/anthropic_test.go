@@ -300,7 +300,7 @@ func TestOddReplies(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			resp, err := (&canned{body: test.body}).provider(t).Chat(t.Context(), hi())
+			resp, err := always(test.body).provider(t).Chat(t.Context(), hi())
 			var kind assay.FaultKind
 			if f := assay.AsFault(err); f != nil {
 				kind = f.Kind

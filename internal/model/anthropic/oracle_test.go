@@ -5,10 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"maps"
-	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +18,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/anthropic"
 	"github.com/assay-eval/assay/internal/model/wire"
+	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
 // sdkRequest converts a request to the SDK's types. Its messages must not need any replacement
@@ -52,6 +49,9 @@ func sdkRequest(req assay.Request) sdk.MessageNewParams {
 		tool := sdk.ToolParam{Name: f.Name}
 		if f.Description != "" {
 			tool.Description = param.NewOpt(f.Description)
+		}
+		if f.Parameters == nil {
+			f.Parameters = json.RawMessage(`{"type":"object"}`) // the field is required
 		}
 		tool.InputSchema = param.Override[sdk.ToolInputSchemaParam](f.Parameters)
 		if i == len(req.Functions)-1 {
@@ -119,38 +119,12 @@ func sdkSampling(params *sdk.MessageNewParams, req assay.Request) {
 }
 
 var (
-	names = rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`)
 	texts = rapid.Map(rapid.OneOf(rapid.String(), rapid.Just("<a href=\"x\">&\u2028")),
 		func(s string) string { return "." + s })
-	objects = rapid.Map(rapid.MapOf(rapid.String(), rapid.Float64()),
-		func(m map[string]float64) string { return string(marshal(m)) })
-	roles    = rapid.SampledFrom([]assay.Role{assay.User, assay.Assistant, assay.ToolRole})
-	messages = rapid.Custom(func(t *rapid.T) assay.Message {
-		m := assay.Message{Role: roles.Draw(t, "role"), Content: texts.Draw(t, "content")}
-		switch m.Role {
-		case assay.ToolRole:
-			m.CallID = names.Draw(t, "call ID")
-		case assay.Assistant:
-			for range rapid.IntRange(0, 3).Draw(t, "calls") {
-				m.Calls = append(m.Calls, assay.ToolCall{
-					ID: names.Draw(t, "ID"), Name: names.Draw(t, "name"),
-					Arguments: objects.Draw(t, "arguments"),
-				})
-			}
-			if len(m.Calls) > 0 && rapid.Bool().Draw(t, "calls only") {
-				m.Content = ""
-			}
-		}
-		return m
-	})
-	functions = rapid.Custom(func(t *rapid.T) assay.Function {
-		return assay.Function{
-			Name:        names.Draw(t, "name"),
-			Description: rapid.OneOf(rapid.Just(""), texts).Draw(t, "description"),
-			Parameters:  json.RawMessage(objects.Draw(t, "parameters")),
-		}
-	})
-	requests = rapid.Custom(func(t *rapid.T) assay.Request {
+	messages = wiretest.Messages(texts, wiretest.Names,
+		assay.User, assay.Assistant, assay.ToolRole)
+	functions = wiretest.Functions(texts)
+	requests  = rapid.Custom(func(t *rapid.T) assay.Request {
 		system := assay.Message{Role: assay.System, Content: texts.Draw(t, "system")}
 		rest := rapid.SliceOfN(messages, 1, 6).Draw(t, "messages")
 		return assay.Request{
@@ -178,24 +152,14 @@ func marshal(v any) []byte {
 	return b
 }
 
-// canned is a transport that always returns the same body and keeps the latest request's.
-type canned struct {
-	body string
-	sent []byte
-}
+// canned is an endpoint that always sends the same reply.
+type canned struct{ wiretest.Canned }
 
-func (c *canned) RoundTrip(r *http.Request) (*http.Response, error) {
-	var err error
-	c.sent, err = io.ReadAll(r.Body)
-	return &http.Response{
-		StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(strings.NewReader(c.body)),
-	}, err
-}
+func always(body string) *canned { return &canned{wiretest.Canned{Body: body}} }
 
 func (c *canned) provider(t rapid.TB) *anthropic.Provider {
 	t.Helper()
-	p, err := anthropic.New(wire.Config{Deployment: "claude-x", Client: &http.Client{Transport: c}})
+	p, err := anthropic.New(wire.Config{Deployment: "claude-x", Client: c.Client()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +169,7 @@ func (c *canned) provider(t rapid.TB) *anthropic.Provider {
 // TestEncodingMatchesSDK checks random requests.
 func TestEncodingMatchesSDK(t *testing.T) {
 	t.Parallel()
-	endpoint := &canned{body: hello}
+	endpoint := always(hello)
 	p := endpoint.provider(t)
 	rapid.Check(t, func(t *rapid.T) {
 		req := requests.Draw(t, "request")
@@ -217,7 +181,7 @@ func TestEncodingMatchesSDK(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got, from any
-		for doc, v := range map[*[]byte]*any{&want: &from, &endpoint.sent: &got} {
+		for doc, v := range map[*[]byte]*any{&want: &from, &endpoint.Sent: &got} {
 			if err := json.Unmarshal(*doc, v); err != nil {
 				t.Fatalf("%s: %v", *doc, err)
 			}
@@ -295,32 +259,32 @@ func sdkReply(t *rapid.T, body []byte) assay.Response {
 	return resp
 }
 
-type generator = *rapid.Generator[any]
-
-func asAny[T any](v T) any { return v }
+// The parts of random replies.
+type fields = map[string]wiretest.Generator
 
 var (
-	anyText = rapid.Map(rapid.String(), asAny)
-	counts  = rapid.Map(rapid.IntRange(0, 1e6), asAny)
+	oneOf, fieldsOf = wiretest.OneOf, wiretest.FieldsOf
+	anyText, counts = wiretest.AnyText, wiretest.Counts
 
 	blocks = rapid.OneOf(
-		fieldsOf("text", map[string]generator{"text": anyText}),
-		fieldsOf("thinking", map[string]generator{"thinking": anyText, "signature": anyText}),
-		fieldsOf("redacted_thinking", map[string]generator{"data": anyText}),
+		fieldsOf("text", fields{"text": anyText}),
+		fieldsOf("thinking", fields{"thinking": anyText, "signature": anyText}),
+		fieldsOf("redacted_thinking", fields{"data": anyText}),
 		rapid.Custom(func(t *rapid.T) any {
 			return map[string]any{
-				"type": "tool_use", "id": names.Draw(t, "ID"), "name": names.Draw(t, "name"),
-				"input": json.RawMessage(objects.Draw(t, "input")),
+				"type": "tool_use", "id": wiretest.Names.Draw(t, "ID"),
+				"name":  wiretest.Names.Draw(t, "name"),
+				"input": json.RawMessage(wiretest.Objects.Draw(t, "input")),
 			}
 		}))
-	replies = fieldsOf("message", map[string]generator{
+	replies = fieldsOf("message", fields{
 		"model":       anyText,
 		"stop_reason": oneOf("end_turn", "max_tokens", "tool_use", "refusal", nil),
-		"content":     rapid.Map(rapid.SliceOfNDistinct(blocks, 0, 4, blockID), asAny),
-		"usage": fieldsOf("", map[string]generator{
+		"content":     rapid.Map(rapid.SliceOfNDistinct(blocks, 0, 4, blockID), wiretest.Any),
+		"usage": fieldsOf("", fields{
 			"input_tokens": counts, "output_tokens": counts, "service_tier": oneOf("standard", nil),
 			"cache_read_input_tokens": counts, "cache_creation_input_tokens": counts,
-			"output_tokens_details": fieldsOf("", map[string]generator{"thinking_tokens": counts}),
+			"output_tokens_details": fieldsOf("", fields{"thinking_tokens": counts}),
 		}),
 	})
 )
@@ -333,30 +297,12 @@ func blockID(b any) any {
 	return fmt.Sprintf("%p", b)
 }
 
-func oneOf(values ...any) generator { return rapid.SampledFrom(values) }
-
-// fieldsOf generates objects of a type with some of the fields.
-func fieldsOf(kind string, fields map[string]generator) generator {
-	return rapid.Custom(func(t *rapid.T) any {
-		doc := map[string]any{}
-		if kind != "" {
-			doc["type"] = kind
-		}
-		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			if rapid.IntRange(0, 9).Draw(t, name) > 0 {
-				doc[name] = fields[name].Draw(t, name)
-			}
-		}
-		return doc
-	})
-}
-
 // TestDecodingMatchesSDK checks random replies. Calls with equal IDs are left to TestOddReplies.
 func TestDecodingMatchesSDK(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		body := marshal(replies.Draw(t, "reply"))
-		got, err := (&canned{body: string(body)}).provider(t).Chat(context.Background(), hi())
+		got, err := always(string(body)).provider(t).Chat(context.Background(), hi())
 		want := sdkReply(t, body)
 		if err != nil {
 			if strings.TrimSpace(want.Message.Content) != "" || len(want.Message.Calls) > 0 {
@@ -371,45 +317,17 @@ func TestDecodingMatchesSDK(t *testing.T) {
 }
 
 // BenchmarkChat and BenchmarkSDK compare the CPU of a request with 30 tools and 18 messages.
-func BenchmarkChat(b *testing.B) {
-	p := (&canned{body: hello}).provider(b)
-	req := long()
-	for b.Loop() {
-		if _, err := p.Chat(b.Context(), req); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
+func BenchmarkChat(b *testing.B) { wiretest.BenchmarkChat(b, always(hello).provider(b)) }
 
 func BenchmarkSDK(b *testing.B) {
 	client := sdk.NewClient(option.WithAPIKey("x"), option.WithMaxRetries(0),
-		option.WithHTTPClient(&http.Client{Transport: &canned{body: hello}}))
-	req := long()
+		option.WithHTTPClient(always(hello).Client()))
+	req := wiretest.Conversation()
 	for b.Loop() {
 		if _, err := client.Messages.New(b.Context(), sdkRequest(req)); err != nil {
 			b.Fatal(err)
 		}
 	}
-}
-
-func long() assay.Request {
-	req := hi()
-	schema := `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`
-	for range 30 {
-		req.Functions = append(req.Functions, assay.Function{
-			Name: "read", Description: strings.Repeat("word ", 30),
-			Parameters: json.RawMessage(schema),
-		})
-	}
-	text := strings.Repeat("result ", 60)
-	for range 8 {
-		req.Messages = append(req.Messages,
-			assay.Message{Role: assay.Assistant, Content: "next", Calls: []assay.ToolCall{
-				{ID: "toolu_1", Name: "read", Arguments: `{"path":"/a"}`},
-			}},
-			assay.Message{Role: assay.ToolRole, CallID: "toolu_1", Content: text})
-	}
-	return req
 }
 
 func FuzzReply(f *testing.F) {
@@ -423,14 +341,11 @@ func FuzzReply(f *testing.F) {
 		"data: {\"type\":\"content_block_start\"}\n\n" +
 		"data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n")
 	f.Fuzz(func(t *testing.T, body string) {
-		endpoint := &canned{body: body}
+		endpoint := always(body)
 		p := endpoint.provider(t)
 		req := hi()
 		resp, err := p.Chat(t.Context(), req)
-		if err != nil {
-			if f := assay.AsFault(err); f != err || len(f.Detail) > 300 {
-				t.Fatalf("Chat() = %v (%T), want a fault", err, err)
-			}
+		if !wiretest.Answered(t, err) {
 			return
 		}
 		for _, c := range resp.Message.Calls {
@@ -440,12 +355,12 @@ func FuzzReply(f *testing.F) {
 		}
 		// Whatever came can be sent back.
 		req.Messages = append(req.Messages, resp.Message)
-		endpoint.body = hello
-		if _, err := p.Chat(t.Context(), req); err != nil || !json.Valid(endpoint.sent) {
-			t.Errorf("sent %s, %v", endpoint.sent, err)
+		endpoint.Body = hello
+		if _, err := p.Chat(t.Context(), req); err != nil || !json.Valid(endpoint.Sent) {
+			t.Errorf("sent %s, %v", endpoint.Sent, err)
 		}
-		if bytes.Contains(endpoint.sent, []byte(`"content":[]`)) {
-			t.Errorf("sent a message without content: %s", endpoint.sent)
+		if bytes.Contains(endpoint.Sent, []byte(`"content":[]`)) {
+			t.Errorf("sent a message without content: %s", endpoint.Sent)
 		}
 	})
 }

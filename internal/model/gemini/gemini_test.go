@@ -1,9 +1,9 @@
 package gemini_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/gemini"
-	"github.com/assay-eval/assay/internal/model/wire"
+	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
 // TestMain keeps the tests away from the machine's proxy.
@@ -26,57 +26,28 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction(ofSDK))
 }
 
-// endpoint answers requests with replies in turn, and the last of them for ever. It keeps the
-// requests.
-type endpoint struct {
-	replies []string
-	header  http.Header
-	uri     string
-	bodies  []map[string]any
+// serve starts an endpoint and returns a provider for it.
+func serve(
+	t testing.TB, deployment string, replies ...string,
+) (*wiretest.Endpoint, *gemini.Provider) {
+	t.Helper()
+	e := &wiretest.Endpoint{Replies: replies, Status: status}
+	p, err := gemini.New(e.Serve(t, "/v1beta", deployment))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, p
 }
 
-func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e.header, e.uri = r.Header.Clone(), r.RequestURI
-	var body map[string]any
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-		panic(err)
-	}
-	e.bodies = append(e.bodies, body)
-	reply := e.replies[0]
-	if len(e.replies) > 1 {
-		e.replies = e.replies[1:]
-	}
+// status returns the status of a reply.
+func status(reply string) int {
 	var failure struct {
 		Error struct {
 			Code int `json:"code"`
 		} `json:"error"`
 	}
 	_ = json.Unmarshal([]byte(reply), &failure)
-	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
-	if failure.Error.Code > 0 {
-		w.WriteHeader(failure.Error.Code)
-	}
-	_, _ = w.Write([]byte(reply))
-}
-
-func (e *endpoint) last() map[string]any { return e.bodies[len(e.bodies)-1] }
-
-// serve starts an endpoint and returns a provider for it.
-func serve(t testing.TB, deployment string, replies ...string) (*endpoint, *gemini.Provider) {
-	t.Helper()
-	e := &endpoint{replies: replies}
-	server := httptest.NewServer(e)
-	t.Cleanup(server.Close)
-	client := wire.NewClient(wire.ClientOptions{})
-	t.Cleanup(client.CloseIdleConnections)
-	p, err := gemini.New(wire.Config{
-		BaseURL: server.URL + "/v1beta", Deployment: deployment, Client: client,
-		Key: wire.NewSecret("sk-canary/0123"), KeyName: "KEY",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e, p
+	return cmp.Or(failure.Error.Code, http.StatusOK)
 }
 
 const hello = `{"candidates":[{"content":{"parts":[{"text":"hello"}],"role":"model"},
@@ -151,10 +122,10 @@ func TestRequestOnTheWire(t *testing.T) {
 	"tools":[{"functionDeclarations":[
 		{"name":"read","description":"reads","parametersJsonSchema":{"type":"object"}},
 		{"name":"stop"}]}]}`
-	if d := gocmp.Diff(object(t, want), e.last()); d != "" {
+	if d := gocmp.Diff(object(t, want), e.Last()); d != "" {
 		t.Errorf("body differs (-want +got):\n%s", d)
 	}
-	if got := e.header.Get("X-Goog-Api-Key"); got != "sk-canary/0123" {
+	if got := e.Header.Get("X-Goog-Api-Key"); got != "sk-canary/0123" {
 		t.Errorf("key = %q", got)
 	}
 }
@@ -168,8 +139,8 @@ func TestAddress(t *testing.T) {
 		"a/b c":           "/v1beta/models/a%2Fb%20c:generateContent",
 	} {
 		e, p := serve(t, deployment, hello)
-		if chat(t, p, hi()); e.uri != want {
-			t.Errorf("%s is requested at %s, want %s", deployment, e.uri, want)
+		if chat(t, p, hi()); e.URI != want {
+			t.Errorf("%s is requested at %s, want %s", deployment, e.URI, want)
 		}
 	}
 }
@@ -185,7 +156,7 @@ func TestThinking(t *testing.T) {
 		req := hi()
 		req.Sampling = s
 		chat(t, p, req)
-		got, _ := e.last()["generationConfig"].(map[string]any)
+		got, _ := e.Last()["generationConfig"].(map[string]any)
 		if d := gocmp.Diff(object(t, want), got); d != "" {
 			t.Errorf("configuration differs (-want +got):\n%s", d)
 		}
@@ -201,7 +172,7 @@ func TestSeedWithoutRoomIsLeftOut(t *testing.T) {
 	if d := gocmp.Diff([]string{"no seed"}, resp.Deviations); d != "" {
 		t.Errorf("deviations differ (-want +got):\n%s", d)
 	}
-	if config := e.last()["generationConfig"]; config != nil {
+	if config := e.Last()["generationConfig"]; config != nil {
 		t.Errorf("sent the configuration %v", config)
 	}
 }
@@ -284,7 +255,7 @@ func TestReplyGoesBackAsItCame(t *testing.T) {
 				req.Messages = append(req.Messages, m)
 			}
 			chat(t, p, req)
-			got := e.last()["contents"].([]any)[1:]
+			got := e.Last()["contents"].([]any)[1:]
 			if d := gocmp.Diff(contents(t, test.want), got); d != "" {
 				t.Errorf("contents differ (-want +got):\n%s", d)
 			}

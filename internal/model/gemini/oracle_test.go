@@ -4,11 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -21,26 +17,17 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/gemini"
 	"github.com/assay-eval/assay/internal/model/wire"
+	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
-// canned is a transport that always returns the same body and keeps the latest request's.
-type canned struct {
-	body string
-	sent []byte
-}
+// canned is an endpoint that always sends the same reply.
+type canned struct{ wiretest.Canned }
 
-func (c *canned) RoundTrip(r *http.Request) (*http.Response, error) {
-	var err error
-	c.sent, err = io.ReadAll(r.Body)
-	return &http.Response{
-		StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(strings.NewReader(c.body)),
-	}, err
-}
+func always(body string) *canned { return &canned{wiretest.Canned{Body: body}} }
 
 func (c *canned) provider(t rapid.TB) *gemini.Provider {
 	t.Helper()
-	p, err := gemini.New(wire.Config{Deployment: "gemini-x", Client: &http.Client{Transport: c}})
+	p, err := gemini.New(wire.Config{Deployment: "gemini-x", Client: c.Client()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +38,7 @@ func (c *canned) sdk(t rapid.TB) *genai.Client {
 	t.Helper()
 	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
 		APIKey: "sk-0123456789", Backend: genai.BackendGeminiAPI,
-		HTTPClient: &http.Client{Transport: c},
+		HTTPClient: c.Client(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -145,24 +132,9 @@ func sdkParts(m assay.Message, callNames map[string]string) (role string, parts 
 }
 
 var (
-	names   = rapid.StringMatching(`[A-Za-z_][A-Za-z0-9_-]{0,62}`)
-	texts   = rapid.Map(rapid.String(), func(s string) string { return "." + s })
-	objects = rapid.Map(
-		rapid.MapOfN(rapid.String(), rapid.Float64(), 1, 3), func(m map[string]float64) string {
-			b, err := json.MarshalIndent(m, " ", "\t")
-			if err != nil {
-				panic(err)
-			}
-			return string(b)
-		})
-	functions = rapid.Custom(func(t *rapid.T) assay.Function {
-		f := assay.Function{Name: names.Draw(t, "name"), Description: texts.Draw(t, "description")}
-		if rapid.Bool().Draw(t, "with parameters") {
-			f.Parameters = json.RawMessage(objects.Draw(t, "parameters"))
-		}
-		return f
-	})
-	requests = rapid.Custom(func(t *rapid.T) assay.Request {
+	texts     = rapid.Map(rapid.String(), func(s string) string { return "." + s })
+	functions = wiretest.Functions(texts)
+	requests  = rapid.Custom(func(t *rapid.T) assay.Request {
 		req := assay.Request{
 			Model:     "small",
 			Messages:  []assay.Message{{Role: assay.System, Content: texts.Draw(t, "system")}},
@@ -191,8 +163,8 @@ func turns(turn int) *rapid.Generator[[]assay.Message] {
 		all := []assay.Message{{Role: assay.User, Content: texts.Draw(t, "user")}, reply}
 		for i := range rapid.IntRange(0, 3).Draw(t, "calls") {
 			c := assay.ToolCall{
-				ID: fmt.Sprintf("id_%d_%d", turn, i), Name: names.Draw(t, "name"),
-				Arguments: objects.Draw(t, "arguments"),
+				ID: fmt.Sprintf("id_%d_%d", turn, i), Name: wiretest.Names.Draw(t, "name"),
+				Arguments: wiretest.Objects.Draw(t, "arguments"),
 			}
 			all[1].Calls = append(all[1].Calls, c)
 			all = append(all, assay.Message{
@@ -208,7 +180,7 @@ func turns(turn int) *rapid.Generator[[]assay.Message] {
 
 func TestEncodingMatchesSDK(t *testing.T) {
 	t.Parallel()
-	endpoint, oracle := &canned{body: hello}, &canned{body: hello}
+	endpoint, oracle := always(hello), always(hello)
 	p, client := endpoint.provider(t), oracle.sdk(t)
 	rapid.Check(t, func(t *rapid.T) {
 		req := requests.Draw(t, "request")
@@ -220,28 +192,20 @@ func TestEncodingMatchesSDK(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := decoded(t, oracle.sent).(map[string]any)
+		want := wiretest.Decoded(t, oracle.Sent).(map[string]any)
 		delete(want["systemInstruction"].(map[string]any), "role") // it means nothing there
 		if config := want["generationConfig"].(map[string]any); len(config) == 0 {
 			delete(want, "generationConfig")
 		}
-		if d := gocmp.Diff(any(want), decoded(t, endpoint.sent)); d != "" {
+		if d := gocmp.Diff(any(want), wiretest.Decoded(t, endpoint.Sent)); d != "" {
 			t.Errorf("body differs from the SDK's (-sdk +got):\n%s", d)
 		}
 	})
 }
 
-func decoded(t *rapid.T, doc []byte) any {
-	var v any
-	if err := json.Unmarshal(doc, &v); err != nil {
-		t.Fatalf("%s: %v", doc, err)
-	}
-	return v
-}
-
 // sdkReply returns the response that the SDK decodes from a reply to [hi].
 func sdkReply(t *rapid.T, body []byte) (resp assay.Response, parts []*genai.Part) {
-	client := (&canned{body: string(body)}).sdk(t)
+	client := always(string(body)).sdk(t)
 	r, err := client.Models.GenerateContent(context.Background(), "gemini-x", genai.Text("hi"), nil)
 	if err != nil {
 		t.Fatalf("the SDK decodes %s: %v", body, err)
@@ -291,50 +255,31 @@ func sdkMessage(parts []*genai.Part, m *assay.Message) {
 	}
 }
 
-type generator = *rapid.Generator[any]
-
-func asAny[T any](v T) any { return v }
-
-func oneOf(values ...any) generator { return rapid.SampledFrom(values) }
-
-// fieldsOf generates objects with some of the fields.
-func fieldsOf(fields map[string]generator) generator {
-	return rapid.Custom(func(t *rapid.T) any {
-		doc := map[string]any{}
-		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			if rapid.IntRange(0, 9).Draw(t, name) > 0 {
-				doc[name] = fields[name].Draw(t, name)
-			}
-		}
-		return doc
-	})
-}
-
-func list(entry generator) generator {
-	return rapid.Map(rapid.SliceOfN(entry, 0, 3), asAny)
-}
+// The parts of random replies.
+type fields = map[string]wiretest.Generator
 
 var (
-	anyText    = rapid.Map(rapid.String(), asAny)
-	counts     = rapid.Map(rapid.IntRange(0, 1e6), asAny)
-	signatures = rapid.Map(rapid.SliceOfN(rapid.Byte(), 1, 9), asAny) // JSON has them in base64
+	oneOf, fieldsOf, list = wiretest.OneOf, wiretest.FieldsOf, wiretest.ListOf
+	anyText, counts       = wiretest.AnyText, wiretest.Counts
+
+	signatures = rapid.Map(rapid.SliceOfN(rapid.Byte(), 1, 9), wiretest.Any) // JSON has them in base64
 	parts      = rapid.OneOf(
-		fieldsOf(map[string]generator{"text": anyText, "thought": oneOf(true, false)}),
-		fieldsOf(map[string]generator{"text": anyText, "thoughtSignature": signatures}),
-		fieldsOf(map[string]generator{
-			"functionCall": fieldsOf(map[string]generator{
-				"id": oneOf("a", "b", ""), "name": rapid.Map(names, asAny),
-				"args": rapid.Map(rapid.MapOf(rapid.String(), rapid.String()), asAny),
+		fieldsOf("", fields{"text": anyText, "thought": oneOf(true, false)}),
+		fieldsOf("", fields{"text": anyText, "thoughtSignature": signatures}),
+		fieldsOf("", fields{
+			"functionCall": fieldsOf("", fields{
+				"id": oneOf("a", "b", ""), "name": rapid.Map(wiretest.Names, wiretest.Any),
+				"args": rapid.Map(rapid.MapOf(rapid.String(), rapid.String()), wiretest.Any),
 			}),
 			"thoughtSignature": signatures,
 		}))
-	replies = fieldsOf(map[string]generator{
+	replies = fieldsOf("", fields{
 		"modelVersion": anyText, "responseId": anyText,
-		"candidates": list(fieldsOf(map[string]generator{
+		"candidates": list(fieldsOf("", fields{
 			"finishReason": oneOf("STOP", "MAX_TOKENS"), "index": oneOf(0),
-			"content": fieldsOf(map[string]generator{"parts": list(parts), "role": oneOf("model")}),
+			"content": fieldsOf("", fields{"parts": list(parts), "role": oneOf("model")}),
 		})),
-		"usageMetadata": fieldsOf(map[string]generator{
+		"usageMetadata": fieldsOf("", fields{
 			"promptTokenCount": counts, "toolUsePromptTokenCount": counts,
 			"cachedContentTokenCount": counts, "candidatesTokenCount": counts,
 			"thoughtsTokenCount": counts, "totalTokenCount": counts,
@@ -360,7 +305,7 @@ func TestDecodingMatchesSDK(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		endpoint := &canned{body: string(body)}
+		endpoint := always(string(body))
 		p := endpoint.provider(t)
 		req := hi()
 		got, err := p.Chat(context.Background(), req)
@@ -398,16 +343,11 @@ func FuzzReply(f *testing.F) {
 	f.Add(`{"candidates":[{"content":{"parts":[7,{"functionCall":{"args":"x","id":1}},{}]}}]}`)
 	f.Add(`{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"x"}]}}`)
 	f.Fuzz(func(t *testing.T, body string) {
-		endpoint := &canned{body: body}
+		endpoint := always(body)
 		p := endpoint.provider(t)
 		req := hi()
 		resp, err := p.Chat(t.Context(), req)
-		var fault *assay.Fault
-		switch {
-		case err == nil:
-		case !errors.As(err, &fault) || err != error(fault) || len(fault.Detail) > 300:
-			t.Fatalf("Chat() = %v (%T), want a fault", err, err)
-		default:
+		if !wiretest.Answered(t, err) {
 			return
 		}
 		// Whatever came can be sent back.
@@ -418,50 +358,20 @@ func FuzzReply(f *testing.F) {
 			}
 			req.Messages = append(req.Messages, assay.Message{Role: assay.ToolRole, CallID: c.ID})
 		}
-		endpoint.body = hello
-		if _, err := p.Chat(t.Context(), req); err != nil || !json.Valid(endpoint.sent) ||
-			bytes.Contains(endpoint.sent, []byte(`"call_1_`)) {
-			t.Errorf("sent %s, %v", endpoint.sent, err)
+		endpoint.Body = hello
+		if _, err := p.Chat(t.Context(), req); err != nil || !json.Valid(endpoint.Sent) ||
+			bytes.Contains(endpoint.Sent, []byte(`"call_1_`)) {
+			t.Errorf("sent %s, %v", endpoint.Sent, err)
 		}
 	})
 }
 
-func conversation() assay.Request {
-	schema := `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`
-	req := hi()
-	req.Messages = append([]assay.Message{{Role: assay.System, Content: "do"}}, req.Messages...)
-	for i := range 30 {
-		req.Functions = append(req.Functions, assay.Function{
-			Name: fmt.Sprintf("tool_%d", i), Description: strings.Repeat("word ", 30),
-			Parameters: json.RawMessage(schema),
-		})
-	}
-	for i := range 9 {
-		id := fmt.Sprintf("id_%d", i)
-		req.Messages = append(req.Messages,
-			assay.Message{Role: assay.Assistant, Calls: []assay.ToolCall{
-				{ID: id, Name: "tool_1", Arguments: `{"path":"x"}`},
-			}},
-			assay.Message{Role: assay.ToolRole, CallID: id, Content: strings.Repeat("word ", 20)})
-	}
-	return req
-}
-
-func BenchmarkChat(b *testing.B) {
-	p := (&canned{body: hello}).provider(b)
-	req := conversation()
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := p.Chat(b.Context(), req); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
+func BenchmarkChat(b *testing.B) { wiretest.BenchmarkChat(b, always(hello).provider(b)) }
 
 // BenchmarkSDK is what [BenchmarkChat] would cost with the SDK, without limits and secrets.
 func BenchmarkSDK(b *testing.B) {
-	client := (&canned{body: hello}).sdk(b)
-	req := conversation()
+	client := always(hello).sdk(b)
+	req := wiretest.Conversation()
 	b.ReportAllocs()
 	for b.Loop() {
 		contents, config := sdkRequest(req)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/wire"
+	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
 // sdkRequest converts a request to the SDK's types. Its messages must not need any
@@ -89,33 +90,9 @@ var (
 		}
 		return string(b)
 	})
-	roles    = rapid.SampledFrom([]assay.Role{assay.System, assay.User, assay.Assistant, assay.ToolRole})
-	messages = rapid.Custom(func(t *rapid.T) assay.Message {
-		m := assay.Message{Role: roles.Draw(t, "role"), Content: texts.Draw(t, "content")}
-		switch m.Role {
-		case assay.ToolRole:
-			m.CallID = texts.Draw(t, "call ID")
-		case assay.Assistant:
-			for range rapid.IntRange(0, 3).Draw(t, "calls") {
-				m.Calls = append(m.Calls, assay.ToolCall{
-					ID:        texts.Draw(t, "ID"),
-					Name:      names.Draw(t, "name"),
-					Arguments: objects.Draw(t, "arguments"),
-				})
-			}
-			if m.Content == "" && len(m.Calls) == 0 {
-				m.Content = "x" // see TestRequestOnTheWire for an empty reply
-			}
-		}
-		return m
-	})
-	functions = rapid.Custom(func(t *rapid.T) assay.Function {
-		f := assay.Function{Name: names.Draw(t, "name"), Description: texts.Draw(t, "description")}
-		if rapid.Bool().Draw(t, "with parameters") {
-			f.Parameters = json.RawMessage(objects.Draw(t, "parameters"))
-		}
-		return f
-	})
+	messages = wiretest.Messages(texts, texts,
+		assay.System, assay.User, assay.Assistant, assay.ToolRole)
+	functions = wiretest.Functions(texts)
 )
 
 // TestEncodingMatchesSDK checks random requests.
@@ -165,21 +142,10 @@ func TestEncodingMatchesSDK(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(decoded(t, want), decoded(t, sent)); d != "" {
+		if d := cmp.Diff(wiretest.Decoded(t, want), wiretest.Decoded(t, sent)); d != "" {
 			t.Errorf("body differs from the SDK's (-sdk +got):\n%s", d)
 		}
 	})
-}
-
-// decoded returns a decoded document. Numbers keep their spelling.
-func decoded(t *rapid.T, doc []byte) any {
-	dec := json.NewDecoder(bytes.NewReader(doc))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil || dec.More() {
-		t.Fatalf("%s: %v", doc, err)
-	}
-	return v
 }
 
 // TestChangedFunctionIsSent checks that a function that was modified in place is not taken

@@ -1,15 +1,10 @@
 package responses_test
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +21,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/responses"
 	"github.com/assay-eval/assay/internal/model/wire"
+	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
 // sdkRequest converts a request to the SDK's types. Its messages must not need any replacement
@@ -87,45 +83,11 @@ func sdkItems(m assay.Message) sdk.ResponseInputParam {
 }
 
 var (
-	names   = rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`)
-	texts   = rapid.OneOf(rapid.String(), rapid.Just("<a href=\"x\">&\u2028"))
-	numbers = rapid.MapOf(rapid.String(), rapid.Float64())
-	objects = rapid.Map(numbers, func(m map[string]float64) string {
-		b, err := json.MarshalIndent(m, " ", "\t")
-		if err != nil {
-			panic(err)
-		}
-		return string(b)
-	})
-	roles = rapid.SampledFrom([]assay.Role{
-		assay.System, assay.User, assay.Assistant, assay.ToolRole,
-	})
-	messages = rapid.Custom(func(t *rapid.T) assay.Message {
-		m := assay.Message{Role: roles.Draw(t, "role"), Content: texts.Draw(t, "content")}
-		switch m.Role {
-		case assay.ToolRole:
-			m.CallID = texts.Draw(t, "call ID")
-		case assay.Assistant:
-			for range rapid.IntRange(0, 3).Draw(t, "calls") {
-				m.Calls = append(m.Calls, assay.ToolCall{
-					ID: texts.Draw(t, "ID"), Name: names.Draw(t, "name"),
-					Arguments: objects.Draw(t, "arguments"),
-				})
-			}
-			if m.Content == "" && len(m.Calls) == 0 {
-				m.Content = "x" // see TestRequestOnTheWire for an empty reply
-			}
-		}
-		return m
-	})
-	functions = rapid.Custom(func(t *rapid.T) assay.Function {
-		f := assay.Function{Name: names.Draw(t, "name"), Description: texts.Draw(t, "description")}
-		if rapid.Bool().Draw(t, "with parameters") {
-			f.Parameters = json.RawMessage(objects.Draw(t, "parameters"))
-		}
-		return f
-	})
-	requests = rapid.Custom(func(t *rapid.T) assay.Request {
+	texts    = rapid.OneOf(rapid.String(), rapid.Just("<a href=\"x\">&\u2028"))
+	messages = wiretest.Messages(texts, texts,
+		assay.System, assay.User, assay.Assistant, assay.ToolRole)
+	functions = wiretest.Functions(texts)
+	requests  = rapid.Custom(func(t *rapid.T) assay.Request {
 		return assay.Request{
 			Model:     "small",
 			Messages:  rapid.SliceOf(messages).Draw(t, "messages"),
@@ -141,24 +103,14 @@ var (
 	})
 )
 
-// canned is a transport that always returns the same body and keeps the latest request's.
-type canned struct {
-	body string
-	sent []byte
-}
+// canned is an endpoint that always sends the same reply.
+type canned struct{ wiretest.Canned }
 
-func (c *canned) RoundTrip(r *http.Request) (*http.Response, error) {
-	var err error
-	c.sent, err = io.ReadAll(r.Body)
-	return &http.Response{
-		StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(strings.NewReader(c.body)),
-	}, err
-}
+func always(body string) *canned { return &canned{wiretest.Canned{Body: body}} }
 
 func (c *canned) provider(t rapid.TB) *responses.Provider {
 	t.Helper()
-	p, err := responses.New(wire.Config{Deployment: "gpt-x", Client: &http.Client{Transport: c}})
+	p, err := responses.New(wire.Config{Deployment: "gpt-x", Client: c.Client()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +119,7 @@ func (c *canned) provider(t rapid.TB) *responses.Provider {
 
 func TestEncodingMatchesSDK(t *testing.T) {
 	t.Parallel()
-	endpoint := &canned{body: hello}
+	endpoint := always(hello)
 	p := endpoint.provider(t)
 	rapid.Check(t, func(t *rapid.T) {
 		req := requests.Draw(t, "request")
@@ -178,21 +130,10 @@ func TestEncodingMatchesSDK(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := gocmp.Diff(decoded(t, want), decoded(t, endpoint.sent)); d != "" {
+		if d := gocmp.Diff(wiretest.Decoded(t, want), wiretest.Decoded(t, endpoint.Sent)); d != "" {
 			t.Errorf("body differs from the SDK's (-sdk +got):\n%s", d)
 		}
 	})
-}
-
-// decoded returns a decoded document. Numbers keep their spelling.
-func decoded(t *rapid.T, doc []byte) any {
-	dec := json.NewDecoder(bytes.NewReader(doc))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil || dec.More() {
-		t.Fatalf("%s: %v", doc, err)
-	}
-	return v
 }
 
 // sdkReply returns the response that the SDK decodes from a reply to [hi].
@@ -274,73 +215,50 @@ func sdkMessage(r *sdk.Response, m *assay.Message) {
 	}
 }
 
-type generator = *rapid.Generator[any]
-
-func asAny[T any](v T) any { return v }
+// The parts of random replies.
+type fields = map[string]wiretest.Generator
 
 var (
-	anyText = rapid.Map(rapid.String(), asAny)
-	counts  = rapid.Map(rapid.IntRange(0, 1e6), asAny)
+	oneOf, fieldsOf, list = wiretest.OneOf, wiretest.FieldsOf, wiretest.ListOf
+	anyText, counts       = wiretest.AnyText, wiretest.Counts
 
 	outputs = rapid.OneOf(
-		fieldsOf("message", map[string]generator{
+		fieldsOf("message", fields{
 			"id": anyText, "role": oneOf("assistant"), "phase": oneOf("commentary", "", nil),
 			"content": rapid.OneOf(
-				list(fieldsOf("output_text", map[string]generator{"text": anyText})),
-				list(fieldsOf("refusal", map[string]generator{"refusal": anyText}))),
+				list(fieldsOf("output_text", fields{"text": anyText})),
+				list(fieldsOf("refusal", fields{"refusal": anyText}))),
 		}),
-		fieldsOf("function_call", map[string]generator{
-			"call_id": oneOf("a", "b", ""), "name": rapid.Map(names, asAny),
-			"arguments": rapid.Map(objects, asAny), "status": oneOf("completed"),
+		fieldsOf("function_call", fields{
+			"call_id": oneOf("a", "b", ""), "name": rapid.Map(wiretest.Names, wiretest.Any),
+			"arguments": rapid.Map(wiretest.Objects, wiretest.Any), "status": oneOf("completed"),
 		}),
-		fieldsOf("reasoning", map[string]generator{
+		fieldsOf("reasoning", fields{
 			"summary":           textsOf("summary_text"),
 			"content":           textsOf("reasoning_text"),
 			"encrypted_content": rapid.OneOf(anyText, rapid.Just[any](nil)),
 		}),
-		fieldsOf("web_search_call", map[string]generator{"id": anyText}))
-	replies = fieldsOf("response", map[string]generator{
+		fieldsOf("web_search_call", fields{"id": anyText}))
+	replies = fieldsOf("response", fields{
 		"model": anyText, "status": oneOf("completed", "incomplete", nil), "error": oneOf(nil),
-		"incomplete_details": fieldsOf("", map[string]generator{
+		"incomplete_details": fieldsOf("", fields{
 			"reason": oneOf("max_output_tokens"),
 		}),
-		"reasoning":    fieldsOf("", map[string]generator{"effort": oneOf("low", nil)}),
+		"reasoning":    fieldsOf("", fields{"effort": oneOf("low", nil)}),
 		"service_tier": oneOf("flex", nil),
 		"output":       list(outputs),
-		"usage": fieldsOf("", map[string]generator{
+		"usage": fieldsOf("", fields{
 			"input_tokens": counts, "output_tokens": counts,
-			"input_tokens_details": fieldsOf("", map[string]generator{
+			"input_tokens_details": fieldsOf("", fields{
 				"cached_tokens": counts, "cache_write_tokens": counts,
 			}),
-			"output_tokens_details": fieldsOf("", map[string]generator{"reasoning_tokens": counts}),
+			"output_tokens_details": fieldsOf("", fields{"reasoning_tokens": counts}),
 		}),
 	})
 )
 
-func textsOf(kind string) generator {
-	return list(fieldsOf(kind, map[string]generator{"text": anyText}))
-}
-
-func oneOf(values ...any) generator { return rapid.SampledFrom(values) }
-
-// fieldsOf generates objects of a type with some of the fields.
-func fieldsOf(kind string, fields map[string]generator) generator {
-	return rapid.Custom(func(t *rapid.T) any {
-		doc := map[string]any{}
-		if kind != "" {
-			doc["type"] = kind
-		}
-		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			if rapid.IntRange(0, 9).Draw(t, name) > 0 {
-				doc[name] = fields[name].Draw(t, name)
-			}
-		}
-		return doc
-	})
-}
-
-func list(entry generator) generator {
-	return rapid.Map(rapid.SliceOfN(entry, 0, 3), asAny)
+func textsOf(kind string) wiretest.Generator {
+	return list(fieldsOf(kind, fields{"text": anyText}))
 }
 
 func TestDecodingMatchesSDK(t *testing.T) {
@@ -350,7 +268,7 @@ func TestDecodingMatchesSDK(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := (&canned{body: string(body)}).provider(t).Chat(context.Background(), hi())
+		got, err := always(string(body)).provider(t).Chat(context.Background(), hi())
 		want := sdkReply(t, body)
 		empty := strings.TrimSpace(want.Message.Content) == "" && len(want.Message.Calls) == 0
 		if err != nil && (empty || want.Finish == "incomplete") {
@@ -373,16 +291,11 @@ func FuzzReply(f *testing.F) {
 	f.Add(`{"output":[{"type":"message","content":"x"},{"type":"function_call","arguments":[]},7]}`)
 	f.Add(`{"output":{"0":1},"usage":{"input_tokens":1e999}}`)
 	f.Fuzz(func(t *testing.T, body string) {
-		endpoint := &canned{body: body}
+		endpoint := always(body)
 		p := endpoint.provider(t)
 		req := hi()
 		resp, err := p.Chat(t.Context(), req)
-		var fault *assay.Fault
-		switch {
-		case err == nil:
-		case !errors.As(err, &fault) || err != error(fault) || len(fault.Detail) > 300:
-			t.Fatalf("Chat() = %v (%T), want a fault", err, err)
-		default:
+		if !wiretest.Answered(t, err) {
 			return
 		}
 		for _, c := range resp.Message.Calls {
@@ -392,51 +305,21 @@ func FuzzReply(f *testing.F) {
 		}
 		// Whatever came can be sent back.
 		req.Messages = append(req.Messages, resp.Message)
-		endpoint.body = hello
-		if _, err := p.Chat(t.Context(), req); err != nil || !json.Valid(endpoint.sent) {
-			t.Errorf("sent %s, %v", endpoint.sent, err)
+		endpoint.Body = hello
+		if _, err := p.Chat(t.Context(), req); err != nil || !json.Valid(endpoint.Sent) {
+			t.Errorf("sent %s, %v", endpoint.Sent, err)
 		}
 	})
 }
 
-func conversation() assay.Request {
-	schema := `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`
-	req := hi()
-	for i := range 30 {
-		req.Functions = append(req.Functions, assay.Function{
-			Name: fmt.Sprintf("tool_%d", i), Description: strings.Repeat("word ", 30),
-			Parameters: json.RawMessage(schema),
-		})
-	}
-	for i := range 9 {
-		id := fmt.Sprintf("call_%d", i)
-		req.Messages = append(req.Messages,
-			assay.Message{Role: assay.Assistant, Calls: []assay.ToolCall{
-				{ID: id, Name: "tool_1", Arguments: `{"path":"x"}`},
-			}},
-			assay.Message{Role: assay.ToolRole, CallID: id, Content: strings.Repeat("word ", 20)})
-	}
-	return req
-}
-
-func BenchmarkChat(b *testing.B) {
-	endpoint := &canned{body: hello}
-	p := endpoint.provider(b)
-	req := conversation()
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := p.Chat(b.Context(), req); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
+func BenchmarkChat(b *testing.B) { wiretest.BenchmarkChat(b, always(hello).provider(b)) }
 
 // BenchmarkSDK is what [BenchmarkChat] would cost with the SDK, without limits and secrets.
 func BenchmarkSDK(b *testing.B) {
 	client := openai.NewClient(
-		option.WithHTTPClient(&http.Client{Transport: &canned{body: hello}}),
+		option.WithHTTPClient(always(hello).Client()),
 		option.WithAPIKey("sk-0123456789"), option.WithMaxRetries(0))
-	req := conversation()
+	req := wiretest.Conversation()
 	b.ReportAllocs()
 	for b.Loop() {
 		r, err := client.Responses.New(b.Context(), sdkRequest(req))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -14,7 +13,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/responses"
-	"github.com/assay-eval/assay/internal/model/wire"
+	"github.com/assay-eval/assay/internal/model/wire/wiretest"
 )
 
 // TestMain keeps the tests away from the machine's proxy.
@@ -25,53 +24,25 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// endpoint answers requests with replies in turn, and the last of them for ever. It keeps the
-// requests.
-type endpoint struct {
-	replies []string
-	header  http.Header
-	uri     string
-	bodies  []map[string]any
-}
-
-func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e.header, e.uri = r.Header.Clone(), r.RequestURI
-	var body map[string]any
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-		panic(err)
-	}
-	e.bodies = append(e.bodies, body)
-	reply := e.replies[0]
-	if len(e.replies) > 1 {
-		e.replies = e.replies[1:]
-	}
-	status := http.StatusOK
-	if strings.HasPrefix(reply, `{"error":{`) {
-		status = http.StatusBadRequest
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write([]byte(reply))
-}
-
-func (e *endpoint) last() map[string]any { return e.bodies[len(e.bodies)-1] }
-
 // serve starts an endpoint and returns a provider for it.
-func serve(t testing.TB, replies ...string) (*endpoint, *responses.Provider) {
+func serve(
+	t testing.TB, replies ...string,
+) (*wiretest.Endpoint, *responses.Provider) {
 	t.Helper()
-	e := &endpoint{replies: replies}
-	server := httptest.NewServer(e)
-	t.Cleanup(server.Close)
-	client := wire.NewClient(wire.ClientOptions{})
-	t.Cleanup(client.CloseIdleConnections)
-	p, err := responses.New(wire.Config{
-		BaseURL: server.URL + "/v1", Deployment: "gpt-x", Client: client,
-		Key: wire.NewSecret("sk-canary/0123"), KeyName: "KEY",
-	})
+	e := &wiretest.Endpoint{Replies: replies, Status: status}
+	p, err := responses.New(e.Serve(t, "/v1", "gpt-x"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e, p
+}
+
+// status returns the status of a reply.
+func status(reply string) int {
+	if strings.HasPrefix(reply, `{"error":{`) {
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
 }
 
 const hello = `{"id":"resp_1","object":"response","status":"completed","error":null,
@@ -135,11 +106,11 @@ func TestRequestOnTheWire(t *testing.T) {
 	{"type":"function","name":"read","description":"reads","parameters":{"type":"object"},
 		"strict":false},
 	{"type":"function","name":"stop","parameters":null,"strict":false}]}`
-	if d := cmp.Diff(object(t, want), e.last()); d != "" {
+	if d := cmp.Diff(object(t, want), e.Last()); d != "" {
 		t.Errorf("body differs (-want +got):\n%s", d)
 	}
-	if e.uri != "/v1/responses" || e.header.Get("Authorization") != "Bearer sk-canary/0123" {
-		t.Errorf("sent to %s with %v", e.uri, e.header)
+	if e.URI != "/v1/responses" || e.Header.Get("Authorization") != "Bearer sk-canary/0123" {
+		t.Errorf("sent to %s with %v", e.URI, e.Header)
 	}
 }
 
@@ -177,7 +148,7 @@ func next(t *testing.T, reply string, adapt func(*assay.Message)) []any {
 		req.Messages = append(req.Messages, m)
 	}
 	chat(t, p, req)
-	input := e.last()["input"].([]any)
+	input := e.Last()["input"].([]any)
 	return input[1 : len(input)-len(resp.Message.Calls)]
 }
 
@@ -363,11 +334,11 @@ func TestRefusedParametersAreLeftOut(t *testing.T) {
 			t.Errorf("deviations differ (-want +got):\n%s", d)
 		}
 	}
-	if len(e.bodies) != 4 {
-		t.Errorf("%d requests, want 4", len(e.bodies))
+	if len(e.Bodies) != 4 {
+		t.Errorf("%d requests, want 4", len(e.Bodies))
 	}
 	for _, name := range []string{"temperature", "include"} {
-		if v, ok := e.last()[name]; ok {
+		if v, ok := e.Last()[name]; ok {
 			t.Errorf("%s = %v is still sent", name, v)
 		}
 	}
@@ -384,8 +355,8 @@ func TestRefusedEffortIsAFault(t *testing.T) {
 	req := hi()
 	req.Sampling.Effort = "high"
 	_, err := p.Chat(context.Background(), req)
-	if f := assay.AsFault(err); f == nil || f.Kind != assay.BadRequest || len(e.bodies) != 1 {
-		t.Errorf("Chat() = %v after %d requests", err, len(e.bodies))
+	if f := assay.AsFault(err); f == nil || f.Kind != assay.BadRequest || len(e.Bodies) != 1 {
+		t.Errorf("Chat() = %v after %d requests", err, len(e.Bodies))
 	}
 }
 
