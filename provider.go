@@ -59,6 +59,9 @@ type Sampling struct {
 	Extra string `json:"extra,omitempty" yaml:"-"`
 	// Headers is a JSON object of further headers of the request. It never holds a secret.
 	Headers string `json:"headers,omitempty" yaml:"-"`
+	// Revision is the user's name for a version of the model or its prompts, such as a commit. It
+	// is part of the identity and never sent.
+	Revision string `json:"revision,omitempty" yaml:"-"`
 }
 
 // Fields yields the settings that are set, by their names in files.
@@ -79,6 +82,7 @@ func (s Sampling) Fields() iter.Seq2[string, string] {
 			{"tool_choice", s.ToolChoice},
 			{"extra", s.Extra},
 			{"headers", s.Headers},
+			{"revision", s.Revision},
 		} {
 			if f[1] != "" && !yield(f[0], f[1]) {
 				return

@@ -13,6 +13,7 @@ import (
 type chosen struct {
 	suite     string
 	models    []string
+	revision  string
 	providers string
 	prices    string
 	limit     int
@@ -26,6 +27,8 @@ func (c *chosen) flags(cmd *cobra.Command) {
 		"a built-in suite instead of a file: "+strings.Join(plan.Suites, ", "))
 	f.StringArrayVar(&c.models, "model", nil,
 		"a `model` to run instead of those in the file; may be given several times")
+	f.StringVar(&c.revision, "revision", "",
+		"your `name` for this version of the models, such as a commit; results are filed under it")
 	f.StringVar(&c.providers, "providers", "",
 		"the providers `file` to use instead of the experiment's")
 	f.StringVar(&c.prices, "prices", "",
@@ -76,6 +79,11 @@ func (c *chosen) experiment(args []string) (*plan.Experiment, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if c.revision != "" {
+		if err := e.SetRevision(c.revision); err != nil {
+			return nil, err
+		}
 	}
 	if c.providers != "" {
 		e.SetProviders(c.providers)

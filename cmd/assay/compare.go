@@ -28,6 +28,7 @@ each side has a single level of a factor, and the two levels differ, the sides a
 by that factor.`,
 		Example: `  assay compare sim/expert sim/obedient
   assay compare optimal flawed_missing_step --where model=sim/obedient
+  assay compare my-model@v1 my-model@v2
   assay compare before after --format html --transcripts 20 --output compare.html
   assay compare run:01a1fe7e run:01a2003b --json | jq '.flips'`,
 		Args: cobra.ExactArgs(2),
@@ -46,7 +47,7 @@ by that factor.`,
 			}
 			defer func() { err = errors.Join(err, db.Close()) }()
 			c, err := reading.Compare(ctx, db, args[0], args[1], where, f.cluster, job.PlannedTrials)
-			if errors.Is(err, report.ErrNothingInCommon) {
+			if errors.Is(err, report.ErrNothingInCommon) || errors.Is(err, reading.ErrOneSide) {
 				return sanitizedError{err}
 			}
 			if err != nil {

@@ -160,6 +160,9 @@ type Comparison struct {
 	db *store.DB
 }
 
+// ErrOneSide means that both sides of a comparison are the same trials.
+var ErrOneSide = errors.New("both sides are the same")
+
 // Compare compares the attempts that two names stand for; see [selection.Side].
 func Compare(
 	ctx context.Context, db *store.DB, a, b string, where export.Where, cluster string,
@@ -181,6 +184,11 @@ func Compare(
 	}
 	if err != nil {
 		return nil, err
+	}
+	if v.Shared == v.A.Trials && v.Shared == v.B.Trials {
+		return nil, fmt.Errorf("%w: the %d trials of %s\nhint: `assay status` lists models, "+
+			"experiments and runs; run --revision NAME files results under another name",
+			ErrOneSide, v.Shared, a)
 	}
 	v.Unread = db.Skipped()
 	return &Comparison{v, db}, nil

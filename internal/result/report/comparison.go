@@ -153,6 +153,7 @@ func failuresText(s *assay.Setting) string {
 }
 
 func samplingText(s assay.Sampling) string {
+	s.Revision = "" // part of the model's name
 	if s == (assay.Sampling{}) {
 		return "the provider's"
 	}

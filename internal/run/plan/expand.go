@@ -54,7 +54,7 @@ type NotApplicable struct {
 func (e *Experiment) Expand(ctx context.Context, refs Refs, applies Applies) (*Plan, error) {
 	x := expansion{experiment: e, refs: refs}
 	for i, spec := range e.parts() {
-		x.parts = append(x.parts, newPart(spec, e.Models))
+		x.parts = append(x.parts, e.newPart(spec))
 		if len(e.Models) > 0 && len(x.parts[i].Models) == 0 {
 			continue // it has no cells, so the library does not need its tasks
 		}

@@ -253,7 +253,7 @@ func (e *Experiment) modelMistake(models []string) (i int, message, hint string)
 			"write models: [sim/listed] to try it without a key; built-in models start with sim/"
 	}
 	for i, m := range models {
-		included := func(p PartSpec) bool { return p.takes(m) }
+		included := func(p PartSpec) bool { return e.takes(p, m) }
 		switch {
 		case strings.TrimSpace(m) != m || m == "":
 			return i, fmt.Sprintf("%q is not a valid model name", m), ""
@@ -454,7 +454,7 @@ func (e *Experiment) checkSpending() error {
 // ModelError returns an error that points at a model in the file.
 func (e *Experiment) ModelError(model, message, hint string) error {
 	field := "models"
-	if i := slices.Index(e.listed, model); i >= 0 {
+	if i := slices.Index(e.listed, e.unrevised(model)); i >= 0 {
 		field = fmt.Sprintf("models[%d]", i)
 	}
 	return e.FieldError(field, message, hint)

@@ -23,6 +23,7 @@ type Generation struct {
 type ModelSpec struct {
 	Name       string `yaml:"name"`
 	Label      string `yaml:"label"`
+	Revision   string `yaml:"revision"`
 	Generation `yaml:",inline"`
 }
 
@@ -91,19 +92,64 @@ func (e *Experiment) setSpecs() error {
 	return nil
 }
 
+// SetRevision gives a revision to all models that have none.
+func (e *Experiment) SetRevision(revision string) error {
+	if !labelText.MatchString(revision) {
+		return &Error{
+			File:    "experiment " + e.Name,
+			Message: fmt.Sprintf("%q is not a valid revision", revision),
+			Hint: "use up to 60 letters, digits, dots, dashes, and the signs + and =; " +
+				"revision: beside a model in the file may be any text",
+		}
+	}
+	e.modelsChosen = true
+	levels := make(map[string]Level)
+	for i, model := range e.Models {
+		level := Level{Model: e.Base(model), Sampling: e.SamplingOf(model)}
+		_, own := e.Levels[model]
+		if level.Sampling.Revision == "" {
+			level.Sampling.Revision = revision
+			e.Models[i] = model + "@" + revision
+			if own {
+				e.Models[i] = model + "+" + revision
+			}
+		}
+		levels[e.Models[i]] = level
+	}
+	e.Levels = levels
+	return nil
+}
+
+// takes reports whether a part has a model, whatever the model's revision is.
+func (e *Experiment) takes(p PartSpec, model string) bool {
+	return p.takes(model) || p.takes(e.unrevised(model))
+}
+
+// unrevised returns the name of a model without its revision.
+func (e *Experiment) unrevised(model string) string {
+	revision := e.Levels[model].Sampling.Revision
+	if name, ok := strings.CutSuffix(model, revision); ok && revision != "" {
+		return name[:len(name)-1]
+	}
+	return model
+}
+
 // addLevel adds the level of a model, if it has settings of its own, and returns its name.
 func (e *Experiment) addLevel(spec ModelSpec, at string) (string, error) {
 	if model, effort := SplitLevel(spec.Name); effort != "" && spec.Effort == "" {
 		spec.Name, spec.Effort = model, effort
 	}
-	label := cmp.Or(spec.Label, spec.Generation.label())
-	own := spec.Generation.over(assay.Sampling{}) != assay.Sampling{}
+	label := cmp.Or(spec.Label, spec.label())
+	own := spec.Generation.over(assay.Sampling{}) != assay.Sampling{} || spec.Revision != ""
 	switch {
+	case spec.Revision != strings.TrimSpace(spec.Revision) || len(spec.Revision) > longestRevision:
+		return "", e.FieldError(at+".revision", fmt.Sprintf(
+			"the revision has white space around it or more than %d bytes", longestRevision), "")
 	case !own && spec.Label == "":
 		return spec.Name, nil
 	case !own:
 		return "", e.FieldError(at+".label", "a label needs settings that it names",
-			"for example effort: high, or remove the label")
+			"for example effort: high or revision: v2, or remove the label")
 	case spec.Name == "":
 		return "", e.FieldError(at, "this model has no name", "add name: with the model's name")
 	case spec.Label == "" && !labelText.MatchString(label):
@@ -121,20 +167,28 @@ func (e *Experiment) addLevel(spec ModelSpec, at string) (string, error) {
 	if e.Levels == nil {
 		e.Levels = make(map[string]Level)
 	}
-	e.Levels[name] = Level{Model: spec.Name, Sampling: spec.over(e.Sampling)}
+	sampling := spec.over(e.Sampling)
+	sampling.Revision = spec.Revision
+	e.Levels[name] = Level{Model: spec.Name, Sampling: sampling}
 	return name, nil
 }
 
+// longestRevision is enough for a sentence.
+const longestRevision = 200
+
 var labelText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+=-]{0,59}$`)
 
-// label names the settings, or returns "" if they have no short name.
-func (g *Generation) label() string {
-	if len(g.Extra) > 0 || len(g.Headers) > 0 {
+// label names the settings and the revision, or returns "" if they have no short name.
+func (m *ModelSpec) label() string {
+	if len(m.Extra) > 0 || len(m.Headers) > 0 {
 		return ""
 	}
 	var words []string
-	for name, value := range g.Fields() {
+	for name, value := range m.Fields() {
 		words = append(words, strings.TrimPrefix(name+"="+value, "effort="))
+	}
+	if m.Revision != "" {
+		words = append(words, m.Revision)
 	}
 	return strings.Join(words, "+")
 }

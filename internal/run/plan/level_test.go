@@ -153,3 +153,57 @@ func TestWrongLevels(t *testing.T) {
 		}
 	}
 }
+
+// TestRevisionsAreOtherTrials checks that a revision is part of the identity of trials, however it
+// is given, and that parts take a model whatever its revision is.
+func TestRevisionsAreOtherTrials(t *testing.T) {
+	t.Parallel()
+	const text = "models: [m, m@low]\nparts: [{name: a, models: [m]}, {name: b}]\n"
+	ids := make(map[assay.TrialID]bool)
+	for _, revision := range []string{"", "v1", "v2"} {
+		e := load(t, text)
+		want := []string{"m", "m@low"}
+		if revision != "" {
+			if err := e.SetRevision(revision); err != nil {
+				t.Fatal(err)
+			}
+			want = []string{"m@" + revision, "m@low+" + revision}
+		}
+		if diff := cmp.Diff(want, e.Models); diff != "" {
+			t.Fatalf("models (-want +got):\n%s", diff)
+		}
+		p := expand(t, e, 25)
+		for i, model := range e.Models {
+			s := e.Setting(model).Sampling
+			if e.Base(model) != "m" || s.Revision != revision || (s.Effort == "low") != (i == 1) {
+				t.Errorf("%s is %s with %+v", model, e.Base(model), s)
+			}
+			for trial := range p.Trials(model) {
+				if ids[trial.ID] || trial.CheckID() != nil {
+					t.Fatalf("trial %+v", trial)
+				}
+				ids[trial.ID] = true
+			}
+		}
+		if a := p.Parts()[0]; len(a.Models) != 1 || a.Models[0] != e.Models[0] {
+			t.Errorf("part a has %q", a.Models)
+		}
+	}
+}
+
+func TestRevisionInFile(t *testing.T) {
+	t.Parallel()
+	e := load(t, "models:\n  - {name: m, revision: v1}\n"+
+		"  - {name: m, effort: high, revision: 3f2a9c}\n"+
+		"  - {name: m, label: after, revision: \"prompt 2: be brief\"}\n")
+	want := []string{"m@v1", "m@high+3f2a9c", "m@after"}
+	if diff := cmp.Diff(want, e.Models); diff != "" {
+		t.Errorf("models (-want +got):\n%s", diff)
+	}
+	if err := e.SetRevision("v9"); err != nil || !slices.Equal(e.Models, want) {
+		t.Errorf("a revision of the command line makes %q, %v", e.Models, err)
+	}
+	if got := e.Setting("m@after").Sampling.Revision; got != "prompt 2: be brief" {
+		t.Errorf("the revision is %q", got)
+	}
+}

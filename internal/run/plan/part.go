@@ -20,10 +20,10 @@ type Part struct {
 	factors Factors
 }
 
-func newPart(spec PartSpec, models []string) Part {
+func (e *Experiment) newPart(spec PartSpec) Part {
 	p := Part{Name: spec.Name, factors: spec.Factors}
-	for _, m := range models {
-		if spec.takes(m) {
+	for _, m := range e.Models {
+		if e.takes(spec, m) {
 			p.Models = append(p.Models, m)
 		}
 	}
