@@ -1,14 +1,18 @@
 package main
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/assay-eval/assay/internal/run/job"
+	"github.com/assay-eval/assay/internal/run/session"
 )
 
 // TestLearnedLimitsAreRemembered checks that a server without stated limits refuses a few
 // requests of the first run but no request of the second, because the second run starts with
-// the limits that the first one learned and printed.
+// the limits that the first one learned and printed. The status shows them with their evidence.
 func TestLearnedLimitsAreRemembered(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -22,6 +26,26 @@ func TestLearnedLimitsAreRemembered(t *testing.T) {
 	want := "learned: rehearsal/SIM_KEY/sim/optimal allows 3 requests at once"
 	if !strings.Contains(first.out, want) {
 		t.Errorf("the output lacks %q:\n%s", want, first.out)
+	}
+	status := must(t, nil, "status", "l", "--store", path).out
+	for _, want := range []string{
+		"learned: rehearsal/SIM_KEY/sim/optimal allows 3 requests at once, after ",
+		` (the endpoint: "Rate limit reached`, " Runs start with it until ",
+	} {
+		if !strings.Contains(status, want) {
+			t.Errorf("the status lacks %q:\n%s", want, status)
+		}
+	}
+	var statuses []session.Status
+	inJSON := must(t, nil, "status", "l", "--json", "--store", path).out
+	if err := json.Unmarshal([]byte(inJSON), &statuses); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range statuses[0].Learned {
+		if l.Accepted == 0 || l.Refused == 0 || l.Words == "" ||
+			l.Expires.Sub(l.At) != job.LearnedFor {
+			t.Errorf("learned without evidence: %+v", l)
+		}
 	}
 	refused := server.stats(t).OverLimit
 	if refused == 0 {

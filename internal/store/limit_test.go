@@ -28,16 +28,21 @@ func TestLearnedReturnsLatestValue(t *testing.T) {
 		t.Errorf("a new store returns limits %v", got)
 	}
 	// The order of storing counts, because the clocks of hosts differ.
+	refused := store.Evidence{Accepted: 40, Refused: 3, Words: "slow down"}
 	first := []store.LaneLimit{
-		{"west", assay.Tokens, 90_000, epoch.Add(time.Hour)},
-		{"east", assay.Tokens, 60_000, epoch},
-		{"east", assay.Requests, 60, epoch},
-		{"east", assay.Tokens, 50_000, epoch},
+		learnedLimit("west", assay.Tokens, 90_000, epoch.Add(time.Hour)),
+		learnedLimit("east", assay.Tokens, 60_000, epoch),
+		learnedLimit("east", assay.Requests, 60, epoch),
+		{
+			Run: "r1", Lane: "east", Bucket: assay.Tokens, Value: 50_000, At: epoch,
+			Evidence: refused,
+		},
 	}
 	second := []store.LaneLimit{
-		{"west", assay.Tokens, 80_000, epoch.Add(time.Minute)},
-		{"east", assay.Requests, 0, epoch.Add(time.Minute)},
+		learnedLimit("west", assay.Tokens, 80_000, epoch.Add(time.Minute)),
+		learnedLimit("east", assay.Requests, 0, epoch.Add(time.Minute)),
 	}
+	second[0].Run = "r2"
 	for run, limits := range map[assay.RunID][]store.LaneLimit{"r1": nil, "r2": {}} {
 		if err := db.Learn(t.Context(), run, limits); err != nil {
 			t.Errorf("Learn() without limits = %v", err)
@@ -61,6 +66,10 @@ func TestLearnedReturnsLatestValue(t *testing.T) {
 	}
 }
 
+func learnedLimit(lane string, b assay.Bucket, value int, at time.Time) store.LaneLimit {
+	return store.LaneLimit{Run: "r1", Lane: lane, Bucket: b, Value: value, At: at}
+}
+
 func TestLearnRefusesInvalidLimits(t *testing.T) {
 	t.Parallel()
 	db, _ := create(t, store.Options{})
@@ -70,13 +79,10 @@ func TestLearnRefusesInvalidLimits(t *testing.T) {
 		bad  store.LaneLimit
 		want error
 	}{
-		"negative":  {"r1", store.LaneLimit{"l", assay.Tokens, -1, epoch}, store.ErrInvalid},
-		"no lane":   {"r1", store.LaneLimit{"", assay.Tokens, 1, epoch}, store.ErrInvalid},
-		"no bucket": {"r1", store.LaneLimit{"l", "", 1, epoch}, store.ErrInvalid},
-		"year 10000": {"r1", store.LaneLimit{
-			"l", assay.Tokens, 1,
-			year10000,
-		}, store.ErrInvalid},
+		"negative":    {"r1", learnedLimit("l", assay.Tokens, -1, epoch), store.ErrInvalid},
+		"no lane":     {"r1", learnedLimit("", assay.Tokens, 1, epoch), store.ErrInvalid},
+		"no bucket":   {"r1", learnedLimit("l", "", 1, epoch), store.ErrInvalid},
+		"year 10000":  {"r1", learnedLimit("l", assay.Tokens, 1, year10000), store.ErrInvalid},
 		"unknown run": {"r9", good, store.ErrUnknownRun},
 	} {
 		if err := db.Learn(t.Context(), tc.run, []store.LaneLimit{

@@ -121,7 +121,7 @@ func (b *rebuilder) copyRest() error {
 		return ok
 	}
 	for _, t := range []datedTable{
-		{"lane_limits", "run, lane, bucket, value, learned_at", "learned_at", "", ofRun},
+		{"lane_limits", limitColumns, "learned_at", "", ofRun},
 		{"controls", "run, at, command", "at", "", ofRun},
 		{"imports", importColumns, "imported_at", "import", nil},
 	} {

@@ -31,6 +31,9 @@ type Status struct {
 	Limits, Learned Limits
 }
 
+// Refused reports whether the endpoint was too busy for the request.
+func (x Exchange) Refused() bool { return isRefusal(assay.Response{Usage: x.Usage}, x.Fault) }
+
 // Waiting describes the requests waiting for a lane.
 type Waiting struct {
 	Requests int

@@ -323,11 +323,11 @@ func (p *Pools) Apart(models []string) (apart []string) {
 // Close closes idle connections.
 func (p *Pools) Close() { p.client.CloseIdleConnections() }
 
-// learnedFor is how long a learned limit is worth starting with.
-const learnedFor = time.Hour
+// LearnedFor is how long a learned limit is worth starting with.
+const LearnedFor = time.Hour
 
-// Recall adds the limits that runs have learned lately to the configurations. If a lane has a
-// limit per day, it also adds the requests of the last 24 hours.
+// Recall adds the limits that runs have learned lately to the configurations, unless others are
+// stated. If a lane has a limit per day, it also adds the requests of the last 24 hours.
 func (p *Pools) Recall(ctx context.Context, db *store.DB) error {
 	learned, err := db.Learned(ctx)
 	if err != nil {
@@ -338,8 +338,8 @@ func (p *Pools) Recall(ctx context.Context, db *store.DB) error {
 		for i := range configs {
 			c := &configs[i]
 			for _, l := range learned {
-				if n := c.Learned.Of(l.Bucket); l.Lane == c.Name && n != nil && time.Since(l.At) < learnedFor {
-					*n = l.Value
+				if l.Lane == c.Name && time.Since(l.At) < LearnedFor && !isStated(c.Limits, l.Bucket) {
+					*c.Learned.Of(l.Bucket) = l.Value
 				}
 			}
 			if c.Limits.RPD == 0 {
@@ -356,6 +356,12 @@ func (p *Pools) Recall(ctx context.Context, db *store.DB) error {
 		}
 	}
 	return nil
+}
+
+// isStated reports whether limits leave nothing to learn about a bucket.
+func isStated(limits lane.Limits, b assay.Bucket) bool {
+	n := limits.Of(b)
+	return n == nil || *n > 0 || b == assay.Requests && limits.RPS > 0
 }
 
 // Serves returns the model names that responses may bear, for each model.

@@ -260,6 +260,7 @@ func (s *Session) observe(x lane.Exchange) {
 	s.meter.Request(x.Model, kind, x.Usage)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.weigh(x)
 	s.requests++
 	s.cost = assay.RoundUSD(s.cost + x.Cost)
 	s.tokens += x.Usage.Total()

@@ -42,30 +42,61 @@ func (s *Session) learned(all bool) []store.LaneLimit {
 	return limits
 }
 
+// A laneBucket is what a learned limit is about.
+type laneBucket struct {
+	lane   string
+	bucket assay.Bucket
+}
+
 // storeLearned stores the learned limits that have changed, including those that no longer hold.
+// Each has the requests since it was stored last as evidence.
 func (s *Session) storeLearned(ctx context.Context) error {
-	type key struct {
-		lane   string
-		bucket assay.Bucket
-	}
 	stored, err := s.db.Learned(ctx)
 	if err != nil {
 		return err
 	}
-	known := make(map[key]int)
+	known := make(map[laneBucket]int)
 	for _, l := range stored {
-		known[key{l.Lane, l.Bucket}] = l.Value
+		known[laneBucket{l.Lane, l.Bucket}] = l.Value
 	}
 	var changed []store.LaneLimit
 	for _, l := range s.learned(true) {
-		if known[key{l.Lane, l.Bucket}] != l.Value {
-			changed = append(changed, l)
+		key := laneBucket{l.Lane, l.Bucket}
+		if known[key] == l.Value {
+			continue
 		}
+		if seen := s.evidence(l.Lane); l.Value > 0 {
+			l.Evidence = seen
+			l.Accepted -= s.stored[key].Accepted
+			l.Refused -= s.stored[key].Refused
+			s.stored[key] = seen
+		}
+		changed = append(changed, l)
 	}
 	if len(changed) == 0 {
 		return nil
 	}
 	return s.db.Learn(ctx, s.id, changed)
+}
+
+// evidence returns what the run has seen of a lane.
+func (s *Session) evidence(lane string) store.Evidence {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen[lane]
+}
+
+// weigh counts a request as evidence of its lane's limits. The caller holds s.mu.
+func (s *Session) weigh(x lane.Exchange) {
+	e := s.seen[x.Lane]
+	switch {
+	case x.Fault == nil:
+		e.Accepted++
+	case x.Refused():
+		e.Refused++
+		e.Words = x.Fault.Detail
+	}
+	s.seen[x.Lane] = e
 }
 
 // LimitText describes a limit in words, such as "3 requests at once".

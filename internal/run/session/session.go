@@ -92,6 +92,8 @@ type Session struct {
 	ended    chan struct{}
 	forecast job.Forecast
 	latest   atomic.Int64 // end of the latest request, in nanoseconds since 1970
+	// stored is the evidence up to the latest storing of each learned limit.
+	stored map[laneBucket]store.Evidence
 
 	mu       sync.Mutex // guards the fields below
 	requests int
@@ -103,7 +105,8 @@ type Session struct {
 	lastDone assay.TrialID
 	// otherSettings counts the attempts with a setting that the endpoint did not use as asked.
 	otherSettings map[string]int
-	noted         map[string]bool // what the user knows about: faults of lanes, deviations of models
+	seen          map[string]store.Evidence // by lane
+	noted         map[string]bool           // what the user knows about: faults of lanes, deviations of models
 }
 
 // New prepares a run. It checks everything that can be checked before the store is touched.
@@ -121,7 +124,8 @@ func New(j *job.Job, o Options) (*Session, error) {
 		faults: make(map[assay.FaultKind]int), noted: make(map[string]bool),
 		otherSettings: make(map[string]int),
 		replied:       make(map[string]time.Time),
-		log:           slog.New(slog.DiscardHandler),
+		seen:          make(map[string]store.Evidence), stored: make(map[laneBucket]store.Evidence),
+		log: slog.New(slog.DiscardHandler),
 	}
 	s.meter = live.NewMeter(s.waits)
 	return s, nil

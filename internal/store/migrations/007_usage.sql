@@ -1,6 +1,6 @@
 -- All kinds of tokens, why replies ended, what was asked differently from what was
--- wanted, what endpoints reported that they used, a limit of calls, and what an outcome
--- measures of effects and data.
+-- wanted, what endpoints reported that they used, a limit of calls, what an outcome
+-- measures of effects and data, and the evidence of learned limits.
 --
 -- The columns are written into the text of the schema, as in 004_measures.sql. Earlier
 -- attempts have zeros and empty texts in them, and their seals cover them so: the seal of
@@ -32,6 +32,11 @@ UPDATE sqlite_schema SET sql = replace(sql, '
 	broken_lineage TEXT NOT NULL DEFAULT '''',
 	UNIQUE (trial, number),') WHERE type = 'table' AND name = 'attempts';
 PRAGMA writable_schema = RESET;
+
+-- The requests that a run saw before it learned a limit, and the words of the latest refusal.
+ALTER TABLE lane_limits ADD COLUMN accepted INTEGER NOT NULL DEFAULT 0 CHECK (accepted >= 0);
+ALTER TABLE lane_limits ADD COLUMN refused INTEGER NOT NULL DEFAULT 0 CHECK (refused >= 0);
+ALTER TABLE lane_limits ADD COLUMN words TEXT NOT NULL DEFAULT '';
 
 CREATE VIEW results AS
 SELECT a.id, a.trial AS trial_key, lower(hex(a.trial)) AS trial,
