@@ -45,6 +45,15 @@ type flawed struct {
 	steps   []Step // belong to the plan and must not be changed
 	dose    int
 	dice    dice
+	in      taskInputs // parsed on demand; see inputs
+}
+
+// inputs returns the task's inputs.
+func (f *flawed) inputs() taskInputs {
+	if f.in == nil {
+		f.in = readInputs(f.task.Inputs)
+	}
+	return f.in
 }
 
 // doses are the sizes of a flaw: how many steps it leaves out, adds, replaces or gives other

@@ -28,7 +28,8 @@ func newKinship(catalog *assay.Catalog) kinship {
 	return k
 }
 
-// nearest returns the tools that are not taken, most similar to the named one first.
+// nearest returns the tools that are not taken, most similar to the named one first. No tool is
+// similar to one that the catalog does not have.
 func (k kinship) nearest(name string, taken []string) []string {
 	to := slices.IndexFunc(k.tools, func(t assay.Tool) bool { return t.Name == name })
 	type candidate struct {
@@ -38,11 +39,7 @@ func (k kinship) nearest(name string, taken []string) []string {
 	var candidates []candidate
 	for i, t := range k.tools {
 		if !slices.Contains(taken, t.Name) {
-			likeness := shared(k.words[to], k.words[i])
-			if t.Category == k.tools[to].Category {
-				likeness += sameCategory
-			}
-			candidates = append(candidates, candidate{t.Name, likeness})
+			candidates = append(candidates, candidate{t.Name, k.likeness(to, i)})
 		}
 	}
 	mostAlike := func(a, b candidate) int { return cmp.Compare(b.likeness, a.likeness) }
@@ -52,6 +49,18 @@ func (k kinship) nearest(name string, taken []string) []string {
 		names[i] = c.name
 	}
 	return names
+}
+
+// likeness returns how similar tool i is to another one, or to an unknown one if to is negative.
+func (k kinship) likeness(to, i int) float64 {
+	if to < 0 {
+		return 0
+	}
+	likeness := shared(k.words[to], k.words[i])
+	if k.tools[to].Category == k.tools[i].Category {
+		likeness += sameCategory
+	}
+	return likeness
 }
 
 // words returns the distinct words of a tool's name and description in sorted order. It drops short

@@ -92,7 +92,7 @@ func misnomer(tool assay.Tool, name string) string {
 
 // nothing misspells a reference's name so that it is neither a tool nor an input.
 func (f *flawed) nothing(ref string) string {
-	in := readInputs(f.task.Inputs)
+	in := f.inputs()
 	return misspelt(ref, func(name string) bool {
 		_, known := f.catalog.Tool(name)
 		if input, ok := strings.CutPrefix(name, spec.InputsName+"."); ok && !known {

@@ -28,8 +28,7 @@ func (f *flawed) misuse() []Step {
 
 // replace puts another tool in the place of step i, with arguments of its own.
 func (f *flawed) replace(steps []Step, i int, name string) {
-	tool, _ := f.catalog.Tool(name)
-	steps[i] = stepOf(tool, Arguments(f.catalog, name, f.task.Inputs, toolNames(steps[:i])))
+	steps[i] = stepOf(f.catalog, name, f.inputs(), toolNames(steps[:i]))
 }
 
 // relink redirects references to the original tool of step i to the tool that is there now.

@@ -46,15 +46,17 @@ func For(catalog *assay.Catalog, worldName string, task *assay.Task, reliability
 	tools := d.Steps(catalog, task.Required)
 	in := readInputs(task.Inputs)
 	for i, name := range tools {
-		tool, _ := catalog.Tool(name)
-		plan.Steps = append(plan.Steps, stepOf(tool, in.arguments(catalog, name, tools[:i])))
+		plan.Steps = append(plan.Steps, stepOf(catalog, name, in, tools[:i]))
 	}
 	return plan
 }
 
-func stepOf(tool assay.Tool, args json.RawMessage) Step {
+// stepOf returns the call of a tool after the tools of the earlier steps. A tool that the catalog
+// does not have, but another tool depends on, is a step without a purpose.
+func stepOf(catalog *assay.Catalog, name string, in taskInputs, earlier []string) Step {
+	tool, _ := catalog.Tool(name)
 	return Step{
-		Tool: tool.Name, Purpose: tool.Description, Arguments: args,
+		Tool: name, Purpose: tool.Description, Arguments: in.arguments(catalog, name, earlier),
 		Needs: tool.Dependencies, Gives: gives(tool),
 	}
 }
