@@ -94,8 +94,7 @@ func writePlan(p *process, j *job.Job, out job.Estimate) {
 		out.Experiment, out.Cells, out.Planned, out.Done, out.Pending)
 	fmt.Fprintln(p.out)
 	if j.Experiment.Library != plan.BuiltinLibrary {
-		meta := j.Library.Meta()
-		p.say("Library %s: %s.", sanitize(meta.Name), sanitize(meta.Source))
+		p.say("Library %s: %s.", sanitize(out.Library.Name), sanitize(out.Library.Source))
 		fmt.Fprintln(p.out)
 	}
 	writeGaps(p, out)

@@ -7,6 +7,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/library"
 )
 
 // An Estimate is the result of `assay plan`: the size, power, cost and time of an experiment.
@@ -16,6 +17,8 @@ type Estimate struct {
 	Planned    int    `json:"planned"`
 	Done       int    `json:"done"`
 	Pending    int    `json:"pending"`
+	// Library describes where the tasks came from, and what was left out of them.
+	Library library.Meta `json:"library"`
 	// Gaps count the pending trials of each part and model.
 	Gaps []Gap `json:"gaps"`
 	// NotApplicable counts the tasks that are left out of flawed cells.
@@ -42,7 +45,9 @@ type Gap struct {
 func (j *Job) Estimate(
 	ctx context.Context, db *store.DB, env Env, simLatency time.Duration,
 ) (Estimate, error) {
-	out := Estimate{Experiment: j.Experiment.Name, Planned: j.Planned()}
+	out := Estimate{
+		Experiment: j.Experiment.Name, Planned: j.Planned(), Library: j.Library.Meta(),
+	}
 	pools, err := j.Pools(keyless(env), simLatency)
 	if err != nil {
 		return out, err
