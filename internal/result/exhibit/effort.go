@@ -14,31 +14,54 @@ func (a analysis) errorSection() *document.Section {
 	if !slices.ContainsFunc(e.Rows, func(r report.ErrorRow) bool { return r.Total > 0 }) {
 		return nil
 	}
-	t := &document.Table{Columns: append(names("model"), figures("n")...)}
-	for _, c := range e.Categories {
-		t.Columns = append(t.Columns, document.Column{Head: report.Readable(c)})
+	columns := []column[report.ErrorRow]{
+		{label("model"), true, modelAndMainError},
+		{figure("n"), true, func(r report.ErrorRow) document.Cell { return whole(r.Total) }},
 	}
-	t.Columns = append(t.Columns, names("main mode")...)
-	for _, r := range e.Rows {
-		row := []document.Cell{text(r.Model), whole(r.Total)}
-		most, main := 0, missing
-		for _, c := range r.Cells {
-			cell := rate(c.Rate, r.Total, c.Interval)
-			cell.Hint = fmt.Sprintf("%d of %d; %s", c.Count, r.Total, cell.Hint)
-			row = append(row, cell)
-			if c.Count > most {
-				most, main = c.Count, report.Readable(c.Category)
-			}
+	var absent []string
+	for i, category := range e.Categories {
+		occurs := func(r report.ErrorRow) bool { return r.Cells[i].Count > 0 }
+		wanted := slices.ContainsFunc(e.Rows, occurs)
+		if !wanted {
+			absent = append(absent, category)
 		}
-		t.Rows = append(t.Rows, append(row, text(main)))
+		columns = append(columns, column[report.ErrorRow]{
+			figure(report.Readable(category)), wanted,
+			func(r report.ErrorRow) document.Cell { return errorCell(r.Cells[i], r.Total) },
+		})
+	}
+	notes := []string{
+		"Cells are shares of the n outcomes that are not full successes. Each outcome has one " +
+			"category. The most frequent one is below the model's name.",
+	}
+	if len(absent) > 0 {
+		notes = append(notes, "Categories without outcomes: "+report.ReadableList(absent)+".")
 	}
 	return &document.Section{
-		ID: "errors", Title: "Why trials failed", Chart: errorChart(e), Table: t,
-		Notes: append([]string{
-			"Cells are shares of the n outcomes that are not full successes. Each outcome has " +
-				"one category.",
-		}, a.averagedNote()...),
+		ID: "errors", Title: "Why trials failed", Chart: errorChart(e),
+		Table: tableBy(e.Rows, columns), Notes: append(notes, a.averagedNote()...),
 	}
+}
+
+func errorCell(c report.ErrorCell, n int) document.Cell {
+	cell := rate(c.Rate, n, c.Interval)
+	cell.Hint = fmt.Sprintf("%d of %d; %s", c.Count, n, cell.Hint)
+	return cell
+}
+
+// modelAndMainError shows a model above its most frequent category.
+func modelAndMainError(r report.ErrorRow) document.Cell {
+	main := report.ErrorCell{}
+	for _, c := range r.Cells {
+		if c.Count > main.Count {
+			main = c
+		}
+	}
+	cell := text(r.Model)
+	if main.Count > 0 {
+		cell.Note = report.Readable(main.Category)
+	}
+	return cell
 }
 
 func (a analysis) loopSection() *document.Section {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/document"
@@ -227,5 +228,47 @@ func TestDataSection(t *testing.T) {
 	s.Unwanted, s.Broken = report.Share{Rate: .25}, report.Share{Rate: .5}
 	if got := text(s); got != "m | 4 | 0.75 | 25.0 % | 50.0 % | parser" {
 		t.Errorf("row %q", got)
+	}
+}
+
+// TestErrorTableFits checks that all categories of errors fit 120 columns of a terminal, that half
+// of them fit 80, and that those without outcomes are named below the table.
+func TestErrorTableFits(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ width, occurring int }{{120, 9}, {100, 6}, {80, 5}} {
+		row := report.ErrorRow{Model: "qwen2.5-7b-instruct", Done: 150}
+		for i, category := range assay.ErrorCategories {
+			c := report.ErrorCell{Category: category}
+			if i < tc.occurring {
+				c.Count, c.Rate = i+1, 1
+				c.Interval = stat.Interval{Low: .72, High: 1}
+				row.Total += c.Count
+			}
+			row.Cells = append(row.Cells, c)
+		}
+		var b strings.Builder
+		figures := &report.Table{Planned: 150, Done: 150, Errors: report.Errors{
+			Categories: assay.ErrorCategories, Rows: []report.ErrorRow{row},
+		}}
+		err := exhibit.WriteTable(&b, figures, document.Terminal{Width: tc.width})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, table, _ := strings.Cut(b.String(), "Why trials failed")
+		if n := strings.Count(table, "qwen2.5"); n != 1 {
+			t.Errorf("%d columns: the table has %d blocks:\n%s", tc.width, n, table)
+		}
+		for line := range strings.Lines(table) {
+			if n := utf8.RuneCountInString(line) - 1; n > tc.width {
+				t.Errorf("%d columns: a line has %d: %s", tc.width, n, line)
+			}
+		}
+		main := strings.ReplaceAll(assay.ErrorCategories[tc.occurring-1], "_", " ")
+		if !strings.Contains(table, "\n"+main) {
+			t.Errorf("%d columns: the main category %q is missing:\n%s", tc.width, main, table)
+		}
+		if absent := strings.Contains(table, "without outcomes"); absent != (tc.occurring < 9) {
+			t.Errorf("%d columns: categories without outcomes are named: %v", tc.width, absent)
+		}
 	}
 }
