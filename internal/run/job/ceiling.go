@@ -2,14 +2,10 @@ package job
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
-	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/workflow"
 )
 
@@ -26,9 +22,9 @@ type Ceiling struct {
 // ceilingSample is roughly the largest number of trials that a ceiling is computed from.
 const ceilingSample = 5000
 
-// Ceilings returns the ceiling at each reliability, the highest reliability first. It looks at
+// ceilings returns the ceiling at each reliability, the highest reliability first. It looks at
 // the model with the most trials, because ceilings do not depend on the model.
-func (j *Job) Ceilings(ctx context.Context) ([]Ceiling, error) {
+func (j *Job) ceilings(of sequences) []Ceiling {
 	model := slices.MaxFunc(j.Experiment.Models, func(a, b string) int {
 		return cmp.Compare(j.Plan.Planned(a), j.Plan.Planned(b))
 	})
@@ -36,25 +32,23 @@ func (j *Job) Ceilings(ctx context.Context) ([]Ceiling, error) {
 	random := rand.New(rand.NewPCG(1, 1)) // the same sample each time
 	sampled := func(int) bool { return random.IntN(planned) < ceilingSample }
 
-	tasks := library.NewCache(j.Library)
-	type value struct{ best, calls float64 }
-	known := make(map[string]value)
+	type problem struct {
+		sequence    string
+		reliability float64
+	}
+	solved := make(map[problem]*workflow.Policy)
 	sums := make(map[float64]Ceiling)
 	for trial := range j.Plan.Some(model, sampled) {
-		task, err := tasks.Task(ctx, &trial)
-		if err != nil {
-			return nil, err
-		}
-		key := fmt.Sprint(trial.Reliability, strings.Join(task.Required, " "))
-		v, ok := known[key]
-		if !ok {
-			p := workflow.Solve(j.Library.Catalog(), workflow.ProblemOf(&trial, task.Required))
-			v = value{p.Success(), p.Expected()}
-			known[key] = v
+		at := problem{of.tasks[trial.Task], trial.Reliability}
+		best := solved[at]
+		if best == nil {
+			p := workflow.ProblemOf(&trial, of.problems[at.sequence].Required)
+			best = workflow.Solve(j.Library.Catalog(), p)
+			solved[at] = best
 		}
 		c := sums[trial.Reliability]
 		c.Reliability = trial.Reliability
-		c.Best, c.Calls, c.Trials = c.Best+v.best, c.Calls+v.calls, c.Trials+1
+		c.Best, c.Calls, c.Trials = c.Best+best.Success(), c.Calls+best.Expected(), c.Trials+1
 		sums[trial.Reliability] = c
 	}
 
@@ -64,5 +58,5 @@ func (j *Job) Ceilings(ctx context.Context) ([]Ceiling, error) {
 		c.Best, c.Calls = c.Best/float64(c.Trials), c.Calls/float64(c.Trials)
 		all = append(all, c)
 	}
-	return all, nil
+	return all
 }

@@ -69,11 +69,9 @@ func (j *Job) Estimate(
 		return out, err
 	}
 	out.Power, out.Unsolvable = j.power(sequences), j.unsolvable(sequences)
+	out.Ceilings = j.ceilings(sequences)
 	for _, n := range j.Plan.NotApplicable() {
 		out.NotApplicable = append(out.NotApplicable, report.LeftOut(n))
-	}
-	if out.Ceilings, err = j.Ceilings(ctx); err != nil {
-		return out, err
 	}
 	if out.Forecast, err = j.Forecast(ctx, db, pools, pending, simLatency); err != nil {
 		return out, err
