@@ -97,6 +97,23 @@ func TestControlChangesRun(t *testing.T) {
 	must(t, nil, "run", experiment, "--store", path, "--display", "none", "--sim-latency", "0")
 }
 
+// TestCtlStatusQuotesTheEndpoint checks what is printed about a lane that waits because its endpoint
+// asks for it, and about one that does not wait.
+func TestCtlStatusQuotesTheEndpoint(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	writeState(&process{out: &out}, &session.State{Models: []session.ModelState{{
+		Model: "m", Lanes: []session.LaneState{
+			{Lane: "gw/A/m", Waits: "rate_limited", Words: "come back in a minute"},
+			{Lane: "gw/B/m"},
+		},
+	}}})
+	const want = "endpoint: gw/A/m waits for rate_limited: \"come back in a minute\"\n"
+	if got := out.String(); !strings.HasSuffix(got, "\n"+want) {
+		t.Errorf("the status does not end with %q:\n%s", want, got)
+	}
+}
+
 func checkControls(t *testing.T, path string) {
 	t.Helper()
 	db, err := store.OpenReadOnly(t.Context(), path)

@@ -45,14 +45,21 @@ func TestFaultedTrialIsRetriedWhileOthersRun(t *testing.T) {
 // the conversations of trials in hangs get none.
 type rig struct {
 	hangs map[string]bool
-	dead  assay.Provider // serves a second lane, if set
-	pool  *lane.Pool
-	saved []assay.Attempt
+	// down, if set, is how the endpoint fails after it has replied often enough.
+	down    func(ctx context.Context) error
+	replies int
+	asked   atomic.Int32
+	dead    assay.Provider // serves a second lane, if set
+	pool    *lane.Pool
+	saved   []assay.Attempt
 	// latest is when a request succeeded last, in nanoseconds since 1970.
 	latest atomic.Int64
 }
 
 func (r *rig) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+	if r.down != nil && int(r.asked.Add(1)) > r.replies {
+		return assay.Response{}, r.down(ctx)
+	}
 	wait := 2 * time.Second
 	if r.hangs[req.Messages[0].Content] {
 		wait = 24 * time.Hour
@@ -206,4 +213,47 @@ func TestHungLaneDoesNotCostItsTrials(t *testing.T) {
 			t.Errorf("summary %+v; the run took %v, and its replies %v", sum, whole, replies)
 		}
 	})
+}
+
+// TestDeadEndpointEndsTheRun checks how long a run waits for an endpoint that is down from the
+// beginning, or dies while trials are pending, and that the reason names what happened.
+func TestDeadEndpointEndsTheRun(t *testing.T) {
+	t.Parallel()
+	fails := func(kind assay.FaultKind, detail string) func(context.Context) error {
+		return func(context.Context) error { return &assay.Fault{Kind: kind, Detail: detail} }
+	}
+	refuses := fails(assay.Network, "connection refused")
+	breaks := fails(assay.Server, "500 internal error")
+	hangs := func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	for _, tc := range []struct {
+		name    string
+		down    func(context.Context) error
+		replies int
+		longest time.Duration
+		reason  string
+	}{
+		{"never there", refuses, 0, 40 * time.Second, "connection refused"},
+		{"always broken", breaks, 0, 6 * time.Minute, "500 internal error"},
+		{"always silent", hangs, 0, 14 * time.Minute, "no reply within 150 s"},
+		{"gone", refuses, 60, 6 * time.Minute, "connection refused"},
+		{"breaks", breaks, 60, 6 * time.Minute, "500 internal error"},
+		{"falls silent", hangs, 60, 26 * time.Minute, "no reply within 150 s"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := &rig{down: tc.down, replies: tc.replies}
+				whole, _, sum := r.run(t, 100)
+				if whole > tc.longest {
+					t.Errorf("the run took %v, want at most %v", whole, tc.longest)
+				}
+				if err := sum.Closed["m"]; err == nil || !strings.Contains(err.Error(), tc.reason) {
+					t.Errorf("the model was closed because of %v, want %q", err, tc.reason)
+				}
+			})
+		})
+	}
 }

@@ -30,7 +30,7 @@ func TestPowerKnowsSequences(t *testing.T) {
 					s := i % sequences
 					task := assay.Task{
 						ID: assay.TaskID(fmt.Sprint("t", i)), Type: "basic_task",
-						Difficulty: "easy",
+						Difficulty:  "easy",
 						Description: fmt.Sprint("Do ", i),
 						Required:    []string{tools[s%30].Name, tools[(s+1+s/30)%30].Name},
 					}

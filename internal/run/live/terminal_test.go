@@ -65,6 +65,18 @@ func TestDrawManyModels(t *testing.T) {
 	golden.Assert(t, b.String(), "crowd.txt")
 }
 
+// TestDrawQuotesTheEndpoint checks that the live view has all that a model waits for.
+func TestDrawQuotesTheEndpoint(t *testing.T) {
+	t.Parallel()
+	const waits = `rate_limited of gw/K/m, next in 50s ("come back in a minute")`
+	s := live.Snapshot{Models: []live.ModelState{{Name: "m", Planned: 1, Waits: waits}}}
+	for _, width := range []int{0, 160} {
+		if view := plain(live.Draw(s, width, 24)); !strings.Contains(view, waits) {
+			t.Errorf("at width %d, the view lacks %s:\n%s", width, waits, view)
+		}
+	}
+}
+
 // TestDrawFitsTerminal checks that no line is wider than the terminal, in
 // columns rather than characters, and that the frame is not higher, whatever
 // the snapshot contains.

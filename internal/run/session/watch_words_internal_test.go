@@ -1,11 +1,62 @@
 package session
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/job"
+	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/plan"
 )
+
+// busy is an endpoint that refuses every request and asks for a minute of patience.
+type busy struct{}
+
+func (busy) Chat(context.Context, assay.Request) (assay.Response, error) {
+	return assay.Response{}, &assay.Fault{
+		Kind: assay.RateLimited, RetryAfter: time.Minute, Detail: "come back in a minute",
+	}
+}
+
+// TestViewsQuoteTheEndpoint checks that the state of a run and its live and plain views have the
+// words of an endpoint that a lane waits for.
+func TestViewsQuoteTheEndpoint(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pool := lane.NewPool("m", []lane.Config{{Name: "gw/K/m", Provider: busy{}, Orders: "m"}},
+			lane.Options{})
+		s := &Session{
+			Job:   &job.Job{Experiment: &plan.Experiment{Models: []string{"m"}}},
+			pools: &job.Pools{ByModel: map[string]*lane.Pool{"m": pool}},
+		}
+		s.meter = live.NewMeter(s.waits)
+		s.meter.Model("m", 1, 0)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _, _ = pool.Chat(ctx, assay.Request{}) }()
+		time.Sleep(10 * time.Second)
+		state, snapshot := s.state(), s.meter.Snapshot()
+		cancel()
+		synctest.Wait()
+
+		const words = "come back in a minute"
+		if got := state.Models[0].Lanes[0].Words; got != words {
+			t.Errorf("the state has the words %q", got)
+		}
+		if got := snapshot.Models[0].Waits; !strings.Contains(got, words) {
+			t.Errorf("the live view has the wait %q", got)
+		}
+		var plain strings.Builder
+		(&live.Plain{W: &plain}).Show(snapshot)
+		if !strings.Contains(plain.String(), words) {
+			t.Errorf("the plain view lacks %q: %s", words, plain.String())
+		}
+	})
+}
 
 // TestWaitTextQuotesTheEndpoint checks that the live view has the endpoint's words about a wait.
 func TestWaitTextQuotesTheEndpoint(t *testing.T) {
