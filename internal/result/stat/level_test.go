@@ -119,15 +119,21 @@ func urns() map[string]urn {
 	return all
 }
 
+// simulates skips a test under -short and the race detector, which finds nothing in formulas.
+func simulates(t *testing.T, what string) {
+	t.Helper()
+	if testing.Short() || underRace {
+		t.Skipf("-short or the race detector: simulates %s", what)
+	}
+	t.Parallel()
+}
+
 // TestLevelAndCoverage checks that P is below 0.05 in 3 to 6 % of comparisons
 // without a difference, that the interval contains the truth in 94 to 97 %, and
 // that PConditions is below 0.05 in at most 6 % if conditions are alike. The
 // bounds of a single design are wider by three standard errors.
 func TestLevelAndCoverage(t *testing.T) {
-	if testing.Short() || underRace {
-		t.Skip("about 15 s")
-	}
-	t.Parallel()
+	simulates(t, "19,200 comparisons")
 	r := rand.New(rand.NewPCG(13, 37))
 	const draws = 300
 	slack := 3 * math.Sqrt(.05*.95/draws)
@@ -178,10 +184,7 @@ func (u urn) shares(r *rand.Rand, draws int) (called, held, uneven float64) {
 // TestRatesOfSequencesAreCovered checks the interval of a rate at large if tasks of one sequence
 // are one group, and that it is far too narrow if each task is a group.
 func TestRatesOfSequencesAreCovered(t *testing.T) {
-	if testing.Short() || underRace {
-		t.Skip("about 2 s")
-	}
-	t.Parallel()
+	simulates(t, "6,000 intervals")
 	r := rand.New(rand.NewPCG(13, 13))
 	const draws = 1000
 	for _, sequences := range []int{13, 25, 50} {
@@ -223,4 +226,51 @@ func (u urn) rate(r *rand.Rand) (rate float64) {
 		rate += 1 / (1 + math.Exp(-logit)) / draws
 	}
 	return rate
+}
+
+// TestRareFailuresShowLittle computes exactly how often equal sides are called
+// different if they try 20 tasks once. At the worst rate it is 5.0 %. At a rate of
+// 95 % it is 0.2 %, because 9.5 % of the tasks differ, seldom more than three. To
+// reach 3 % there, three tasks in favour of one side would have to be enough, and
+// this would call 13 % different at another rate.
+func TestRareFailuresShowLittle(t *testing.T) {
+	t.Parallel()
+	const tasks = 20
+	p := make(map[[2]int]float64)
+	for a := range tasks + 1 {
+		for b := range tasks + 1 - a {
+			p[[2]int{a, b}] = compare(fourfold(tasks-a-b, a, b, 0)).P
+		}
+	}
+	called := func(at, differ float64) (share float64) {
+		for ab, p := range p {
+			if p <= at {
+				n := ab[0] + ab[1]
+				share += binomial(tasks, n, differ) * binomial(n, ab[0], .5)
+			}
+		}
+		return share
+	}
+	worst := func(at float64) (most float64) {
+		for differ := .01; differ < 1; differ += .01 {
+			most = max(most, called(at, differ))
+		}
+		return most
+	}
+	four, three := p[[2]int{4, 0}]+1e-9, p[[2]int{3, 0}]+1e-9
+	for _, c := range []struct {
+		name           string
+		got, low, high float64
+	}{
+		{"at 95 %", called(.05, .095), 0, .003},
+		{"at worst", worst(.05), .045, .0525},
+		{"at worst, with four to none", worst(four), .06, 1},
+		{"at 95 %, with three to none", called(three, .095), .03, .06},
+		{"at worst, with three to none", worst(three), .12, 1},
+	} {
+		t.Logf("%s: %.4f", c.name, c.got)
+		if c.got < c.low || c.got > c.high {
+			t.Errorf("%s: %.4f of equal sides are called different", c.name, c.got)
+		}
+	}
 }

@@ -11,11 +11,32 @@ import "math"
 // neither the task nor the sequence in it, so the model of the differences is a
 // one-way classification: a mean, an effect of the sequence, and a rest.
 //
-// The variances are those of the analysis of variance, with negative ones set
-// to 0. The mean is weighted by the variances of the sequences' means (Searle,
-// Casella and McCulloch, Variance Components, 1992, sections 3.6 and 7.2). The
-// interval is Student's with one degree of freedom less than there are
-// sequences. Shares are treated as normal, so the fit is poor near 0 and 1.
+// The variances are those of the largest restricted likelihood (Patterson and
+// Thompson, "Recovery of inter-block information when block sizes are unequal",
+// Biometrika 58, 1971), and the mean is weighted by the variances of the
+// sequences' means (Searle, Casella and McCulloch, Variance Components, 1992,
+// sections 6.6 and 7.2). The interval is Student's with one degree of freedom
+// less than there are sequences.
+//
+// The model is linear because the question is how far two rates are apart. A
+// logistic model answers another one: its coefficient is the ratio of odds within
+// a task and a sequence, which grows with the variances of both even if the
+// difference of rates is the same (Gail, Wieand and Piantadosi, "Biased estimates
+// of treatment effect in randomized experiments with nonlinear regressions",
+// Biometrika 71, 1984; Mood, "Logistic regression: why we cannot do what we think
+// we can do", European Sociological Review 26, 2010). A side that is given to each
+// task has the same expected difference in a linear model, whatever the
+// distribution of shares (Gomila, "Logistic or linear?", Journal of Experimental
+// Psychology: General 150, 2021). Shares are treated as normal, so the interval is
+// poor near 0 and 1.
+//
+// On three stores with unequal repeats (60 to 150 tasks, 13 to 25 sequences, one
+// and four conditions), the mixed model of statsmodels 0.15.0 for the differences
+// agrees within 1e-6 on the difference and both variances, and within .3 % on the
+// standard error, which allows for the uncertainty of the variances there. Its
+// model of the shares with all effects agrees within 1e-5 on two stores. On the
+// third the variance of tasks is 0, and the difference is .0434 instead of .0425
+// with a standard error of .044 instead of .043.
 type Mixed struct {
 	Difference float64  `json:"difference"`
 	SE         float64  `json:"se"`
@@ -28,31 +49,67 @@ type Mixed struct {
 
 func mixed(tasks []Matched) *Mixed {
 	x := contrastOf(tasks, true)
-	m, g := float64(x.counts.Tasks), float64(len(x.clusters))
-	var sum, squares, between float64
-	for _, c := range x.clusters {
-		sum += c.sum
-		squares += c.n * c.n
-		between += c.sum * c.sum / c.n
+	var f *Mixed
+	deviance := func(share float64) float64 {
+		var d float64
+		f, d = x.fit(share)
+		return d
 	}
-	f := &Mixed{WithinSequences: max(0, x.size-between) / (m - g)}
-	between = (between - sum*sum/m) / (g - 1)
-	f.BetweenSequences = max(0, (between-f.WithinSequences)/((m-squares/m)/(g-1)))
-	var weights float64
-	for _, c := range x.clusters {
-		variance := f.BetweenSequences + f.WithinSequences/c.n
-		w := 1.
-		if variance > 0 {
-			w = 1 / variance
-		}
-		weights += w
-		f.Difference += w * c.sum / c.n
-	}
-	f.Difference /= weights
-	if f.BetweenSequences+f.WithinSequences > 0 {
-		f.SE = 1 / math.Sqrt(weights)
-	}
-	half := f.SE * studentQuantile(.975, g-1)
+	deviance(lowest(deviance))
+	half := f.SE * studentQuantile(.975, float64(len(x.clusters)-1))
 	f.Interval = Interval{f.Difference - half, f.Difference + half}
 	return f
+}
+
+// fit fits the model with share/(1-share) as the ratio of the standard deviations
+// between and within sequences. It also returns -2 times the logarithm of the
+// restricted likelihood, up to a constant.
+func (x *contrast) fit(share float64) (f *Mixed, deviance float64) {
+	ratio := share * share / ((1 - share) * (1 - share))
+	m := float64(x.counts.Tasks)
+	f = &Mixed{}
+	var weights float64
+	within := x.size // sum of squares
+	for _, c := range x.clusters {
+		w := c.n / (1 + ratio*c.n)
+		weights += w
+		f.Difference += w * c.sum / c.n
+		within -= c.sum * c.sum / c.n
+		deviance += math.Log1p(ratio * c.n)
+	}
+	f.Difference /= weights
+	within = max(1e-9, within) // else the likelihood of sequences that agree has no limit
+	for _, c := range x.clusters {
+		off := c.sum/c.n - f.Difference
+		within += c.n / (1 + ratio*c.n) * off * off
+	}
+	f.WithinSequences = within / (m - 1)
+	f.BetweenSequences = ratio * f.WithinSequences
+	f.SE = math.Sqrt(f.WithinSequences / weights)
+	return f, deviance + math.Log(weights) + (m-1)*math.Log(f.WithinSequences)
+}
+
+// lowest returns the argument in [0,1) at which a function is lowest, by a grid
+// and then by golden sections around the grid's best.
+func lowest(of func(float64) float64) float64 {
+	const cells, golden = 16, .6180339887498949
+	best, at := math.Inf(1), 0
+	for i := range cells {
+		if v := of(float64(i) / cells); v < best {
+			best, at = v, i
+		}
+	}
+	low, high := max(0, float64(at-1)/cells), float64(at+1)/cells
+	for range 40 {
+		a, b := high-golden*(high-low), low+golden*(high-low)
+		if of(a) < of(b) {
+			high = b
+		} else {
+			low = a
+		}
+	}
+	if middle := (low + high) / 2; of(middle) < of(0) {
+		return middle
+	}
+	return 0
 }

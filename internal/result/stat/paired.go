@@ -117,8 +117,10 @@ type Comparison struct {
 // tasks; one or four conditions; equal and unequal numbers of trials; rates
 // around two thirds), P is below 0.05 in 2.7 to 5.8 % of comparisons without a
 // difference, and the interval contains the truth in 93.9 to 97.3 %. With 20
-// tasks at a rate of 95 % and one trial per side, only 0.5 % of equal sides have
-// such a P. With repeats, coverage can fall to 88 % if 20 tasks agree but for a
+// tasks and one trial per side, 5.0 % of equal sides have such a P at the worst
+// rate, and 0.2 % at a rate of 95 %, where seldom more than three tasks differ;
+// no test calls more of those different without calling too many different at
+// other rates. With repeats, coverage can fall to 88 % if 20 tasks agree but for a
 // few that differ completely.
 //
 // Exact tests are not used, because they find too little in few tasks: with 20
