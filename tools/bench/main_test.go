@@ -201,7 +201,7 @@ func TestInterruptLeavesNoFilesOrProcesses(t *testing.T) {
 func TestOnlySelectsByPrefix(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ only, want string }{
-		{"", "1 2a 2b 2c 2d 2e 2f 3 4 5 6"},
+		{"", "1 2a 2b 2c 2d 2e 2f 3 4 5 6 7a 7b 7c"},
 		{"2", "2a 2b 2c 2d 2e 2f"},
 		{"5,2c", "2c 5"},
 	} {

@@ -32,6 +32,9 @@ var measurements = []measurement{
 	{"4", "bytes on disk", 10, (*bench).disk},
 	{"5", "a hundred kills", 100, (*bench).kills},
 	{"6", "how far the wordings determine the tools", 2, (*bench).wordings},
+	{"7a", "comparisons of equal models", 300, (*bench).comparisons},
+	{"7b", "intervals of rates", 60, (*bench).intervals},
+	{"7c", "alarms about equal results", 3, (*bench).alarms},
 }
 
 // bench runs measurements at full size or, if quick, small versions of them.

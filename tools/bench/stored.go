@@ -111,7 +111,7 @@ func (b *bench) fill(ctx context.Context, s scenario, n int) (err error) {
 		return err
 	}
 
-	return save(ctx, s.store, func(yield func(assay.Attempt, error) bool) {
+	return save(ctx, s.store, noExperiment, func(yield func(assay.Attempt, error) bool) {
 		left := n
 		for t := range p.Trials(s.model) {
 			if left--; left < 0 || !yield(settledAttempt(t), nil) {
@@ -138,15 +138,20 @@ func settledAttempt(t assay.Trial) assay.Attempt {
 	}
 }
 
-// save stores attempts without transcripts, as a run of its own.
-func save(ctx context.Context, path string, attempts iter.Seq2[assay.Attempt, error]) (err error) {
+// noExperiment cannot be planned again.
+var noExperiment = store.Experiment{Name: "bench", Spec: []byte("{}")}
+
+// save stores attempts without transcripts, as a run of an experiment.
+func save(
+	ctx context.Context, path string, experiment store.Experiment,
+	attempts iter.Seq2[assay.Attempt, error],
+) (err error) {
 	db, err := store.Open(ctx, path, store.Options{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	const id = assay.RunID("bench")
-	experiment := store.Experiment{Name: "bench", Spec: []byte("{}")}
 	run := store.Run{ID: id, StartedAt: time.Now().UTC()}
 	if err := db.BeginRun(ctx, experiment, run); err != nil {
 		return err
@@ -173,7 +178,7 @@ func save(ctx context.Context, path string, attempts iter.Seq2[assay.Attempt, er
 		if ctx.Err() != nil {
 			break
 		}
-		a.Run, a.Experiment = id, "bench"
+		a.Run, a.Experiment = id, experiment.Name
 		queue <- a
 	}
 	close(queue)
@@ -222,7 +227,7 @@ func copyRows(ctx context.Context, to, from string) (jsonBytes float64, err erro
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	err = save(ctx, to, func(yield func(assay.Attempt, error) bool) {
+	err = save(ctx, to, noExperiment, func(yield func(assay.Attempt, error) bool) {
 		for a, err := range db.Attempts(ctx, store.Filter{}) {
 			if err == nil {
 				var size int
