@@ -237,10 +237,7 @@ func TestExportOfLongNames(t *testing.T) {
 	t.Parallel()
 	path := quickRun(t, oneModel)
 	a := attempts(t, path)[0]
-	db, err := store.Open(t.Context(), path, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := writable(t, path)
 	a.Model = strings.Repeat("m", 400)
 	a.Trial = assay.NewTrial(a.Cell, assay.TaskRef{ID: a.Task, Digest: a.TaskDigest}, a.Setting,
 		2025, 1)

@@ -25,6 +25,15 @@ func quickRun(t testing.TB, text string) string {
 	return path
 }
 
+func writable(t testing.TB, path string) *store.DB {
+	t.Helper()
+	db, err := store.Open(t.Context(), path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
 // exported returns the attempts of an export to standard output.
 func exported(t testing.TB, path string, args ...string) []assay.Attempt {
 	t.Helper()
@@ -218,10 +227,7 @@ func TestExportWithoutPlan(t *testing.T) {
 	if got, want := logsIn(t, logs), []string{"e success 10 of 10"}; !slices.Equal(got, want) {
 		t.Errorf("logs %q, want %q", got, want)
 	}
-	db, err := store.Open(t.Context(), path, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := writable(t, path)
 	e := store.Experiment{Name: "e", Spec: []byte(`{"library": "gone.db"}`)}
 	if err := errors.Join(db.BeginRun(t.Context(), e, store.Run{ID: "later"}),
 		db.Close()); err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/report"
-	"github.com/assay-eval/assay/internal/store"
 )
 
 // TestEqualModelsSeldomDiffer compares 25 pairs of equal models whose repeats are unequal by
@@ -18,10 +17,7 @@ func TestEqualModelsSeldomDiffer(t *testing.T) {
 	t.Parallel()
 	path := quickRun(t, oneModel)
 	a := attempts(t, path)[0]
-	db, err := store.Open(t.Context(), path, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := writable(t, path)
 	r := rand.New(rand.NewPCG(13, 2))
 	const pairs = 25
 	var saves sync.WaitGroup

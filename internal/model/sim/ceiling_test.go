@@ -266,7 +266,7 @@ func upperTail(chances []float64, k int) float64 {
 func TestOptimalIsOnItsCeiling(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("plays 20,400 episodes")
+		t.Skip("-short: plays 20,400 episodes")
 	}
 	models := sim.New(catalog, sim.Latency{})
 	var tasks []assay.Task

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"iter"
 	"reflect"
 	"strings"
 	"testing"
@@ -16,30 +15,10 @@ import (
 	"github.com/assay-eval/assay/internal/result/export"
 )
 
-func callSequence(calls ...export.Call) iter.Seq2[export.Call, error] {
-	return func(yield func(export.Call, error) bool) {
-		for _, c := range calls {
-			if !yield(c, nil) {
-				return
-			}
-		}
-	}
-}
-
-func collectCalls(seq iter.Seq2[export.Call, error]) (all []export.Call, err error) {
-	for c, err := range seq {
-		if err != nil {
-			return all, err
-		}
-		all = append(all, c)
-	}
-	return all, nil
-}
-
 func writeCalls(t testing.TB, format export.Format, calls ...export.Call) string {
 	t.Helper()
 	var b bytes.Buffer
-	n, err := export.WriteCalls(&b, format, callSequence(calls...))
+	n, err := export.WriteCalls(&b, format, sequence(calls...))
 	if err != nil || n != len(calls) {
 		t.Fatalf("WriteCalls(%s) = %d, %v, want %d, nil", format, n, err, len(calls))
 	}
@@ -121,12 +100,12 @@ func TestCallsRoundTrip(t *testing.T) {
 	want := []export.Call{filledCall(t), oneCall()}
 	for _, format := range export.Formats {
 		file := writeCalls(t, format, want...)
-		got, err := collectCalls(export.ReadCalls(strings.NewReader(file)))
+		got, err := collect(export.ReadCalls(strings.NewReader(file)))
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", format, err, diff)
 		}
 		empty := strings.NewReader(writeCalls(t, format))
-		if got, err := collectCalls(export.ReadCalls(empty)); len(got) != 0 || err != nil {
+		if got, err := collect(export.ReadCalls(empty)); len(got) != 0 || err != nil {
 			t.Errorf("%s: ReadCalls of an empty file = %v, %v", format, got, err)
 		}
 	}
@@ -139,11 +118,11 @@ func TestCallsRoundTripProperty(t *testing.T) {
 			600/rapid.SampledFrom([]int{1, 100}).Draw(t, "fraction")).Draw(t, "calls")
 		format := rapid.SampledFrom(export.Formats).Draw(t, "format")
 		var b bytes.Buffer
-		n, err := export.WriteCalls(&b, format, callSequence(want...))
+		n, err := export.WriteCalls(&b, format, sequence(want...))
 		if n != len(want) || err != nil {
 			t.Fatalf("WriteCalls() = %d, %v, want %d, nil", n, err, len(want))
 		}
-		got, err := collectCalls(export.ReadCalls(&b))
+		got, err := collect(export.ReadCalls(&b))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +197,7 @@ func TestReadCallsRefuses(t *testing.T) {
 		},
 		"attempts JSON": {write(t, export.JSONL, fault()), "unknown field"},
 	} {
-		_, err := collectCalls(export.ReadCalls(strings.NewReader(tc.text)))
+		_, err := collect(export.ReadCalls(strings.NewReader(tc.text)))
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: ReadCalls() error = %v, want it to contain %q", name, err, tc.want)
 		}
@@ -226,7 +205,7 @@ func TestReadCallsRefuses(t *testing.T) {
 	bad := oneCall()
 	bad.Chance /= bad.Luck // NaN
 	for _, format := range export.Formats {
-		n, err := export.WriteCalls(io.Discard, format, callSequence(bad))
+		n, err := export.WriteCalls(io.Discard, format, sequence(bad))
 		if n != 0 ||
 			err == nil || !strings.Contains(err.Error(), "trial "+string(bad.Trial)+": call 1: ") {
 			t.Errorf("%s: WriteCalls(NaN) = %d, %v", format, n, err)

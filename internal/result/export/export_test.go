@@ -29,22 +29,22 @@ var contract = strings.Fields(`trial attempt experiment run model variant severi
 // texts are the formats whose files are valid up to any line.
 var texts = []export.Format{export.JSONL, export.CSV}
 
-func sequence(attempts ...assay.Attempt) iter.Seq2[assay.Attempt, error] {
-	return func(yield func(assay.Attempt, error) bool) {
-		for _, a := range attempts {
-			if !yield(a, nil) {
+func sequence[T any](rows ...T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, r := range rows {
+			if !yield(r, nil) {
 				return
 			}
 		}
 	}
 }
 
-func collect(seq iter.Seq2[assay.Attempt, error]) (all []assay.Attempt, err error) {
-	for a, err := range seq {
+func collect[T any](seq iter.Seq2[T, error]) (all []T, err error) {
+	for r, err := range seq {
 		if err != nil {
 			return all, err
 		}
-		all = append(all, a)
+		all = append(all, r)
 	}
 	return all, nil
 }

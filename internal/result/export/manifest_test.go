@@ -44,7 +44,7 @@ func exported(t *testing.T) (dir string, m export.Manifest) {
 			})
 		create(t, dir, &m, "calls."+string(format), format, export.CallTable,
 			func(w io.Writer) (int, error) {
-				return origin.WriteCalls(w, format, callSequence(oneCall(), filledCall(t)))
+				return origin.WriteCalls(w, format, sequence(oneCall(), filledCall(t)))
 			})
 	}
 	return dir, m

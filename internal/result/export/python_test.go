@@ -83,7 +83,7 @@ func TestPythonReadsParquet(t *testing.T) {
 			func(w io.Writer) (int,
 				error,
 			) {
-				return origin.WriteCalls(w, export.Parquet, callSequence(calls...))
+				return origin.WriteCalls(w, export.Parquet, sequence(calls...))
 			},
 			len(calls), sums(t, calls),
 		},

@@ -198,7 +198,7 @@ func TestParseFormat(t *testing.T) {
 		}
 	}
 	for _, f := range append(export.Foreign, "xml") {
-		if _, err := export.Write(io.Discard, f, sequence()); err == nil {
+		if _, err := export.Write(io.Discard, f, sequence[assay.Attempt]()); err == nil {
 			t.Errorf("Write(%s) = nil error", f)
 		}
 	}

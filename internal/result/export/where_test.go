@@ -157,7 +157,7 @@ func TestExplain(t *testing.T) {
 		if slices.ContainsFunc(all, func(a assay.Attempt) bool { return w.Has(&a) }) {
 			t.Errorf("%q selects an attempt", text)
 		}
-		if got, err := w.Explain(sequence()); got != "" || err != nil {
+		if got, err := w.Explain(sequence[assay.Attempt]()); got != "" || err != nil {
 			t.Errorf("%q without attempts: %q, %v", text, got, err)
 		}
 	}
