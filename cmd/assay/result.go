@@ -68,7 +68,8 @@ func (r *runResult) print(ctx context.Context) error {
 func (r *runResult) printDone() {
 	s := r.sum
 	if s.Settled == 0 && s.Done == s.Planned {
-		r.say("All %d trials of %s were done already, so nothing was run.", s.Planned, s.Experiment)
+		r.say("All %d trials of %s were done already, so nothing was run. "+
+			"--again repeats them.", s.Planned, s.Experiment)
 		return
 	}
 	r.say("%d of %d trials done, %d in this run, in %s with %d requests.",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
@@ -22,6 +23,7 @@ import (
 type runFlags struct {
 	chosen
 	store       string
+	again       bool
 	display     string
 	quiet       bool
 	simLatency  time.Duration
@@ -71,6 +73,7 @@ parked trials, 130 interrupted.`,
   assay run experiment.yaml
   assay run experiment.yaml --store results.db --display json
   assay run experiment.yaml --limit 50
+  assay run experiment.yaml --again
   assay run --suite all --model my-model --providers providers.yaml
 
   # experiment.yaml
@@ -106,6 +109,8 @@ parked trials, 130 interrupted.`,
 	f.flags(cmd)
 	simLatencyFlag(cmd, &f.simLatency)
 	flags := cmd.Flags()
+	flags.BoolVar(&f.again, "again", false,
+		"repeat everything once more, when all trials are done")
 	flags.StringVar(&f.display, "display", "auto",
 		"how to show progress: "+strings.Join(displays, ", "))
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print errors and the last line only")
@@ -134,6 +139,9 @@ func (f *runFlags) check() error {
 		return usageError("unknown level %q\nhint: --log-level is debug, info, warn or error",
 			f.logLevel)
 	}
+	if f.again && f.limit > 0 {
+		return usageError("--again repeats everything, which --limit excludes")
+	}
 	for _, p := range f.debugTrials {
 		if p != allTrials && (p == "" || strings.Trim(p, "0123456789abcdef") != "") {
 			return usageError("--debug-trials %q: trial IDs consist of hex digits\n"+
@@ -160,8 +168,23 @@ func (f *runFlags) log() session.LogOptions {
 }
 
 // runExperiment runs the pending trials, prints the results and chooses the exit code.
+// open plans the experiment.
+func (f *runFlags) open(
+	ctx context.Context, p *process, e *plan.Experiment,
+) (j *job.Job, err error) {
+	if _, missing := os.Stat(f.store); !f.again || errors.Is(missing, fs.ErrNotExist) {
+		return job.Open(ctx, e, f.limit)
+	}
+	db, err := p.openForOne(ctx, f.store)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return job.Again(ctx, db, e)
+}
+
 func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFlags) (err error) {
-	j, err := job.Open(ctx, e, f.limit)
+	j, err := f.open(ctx, p, e)
 	if err != nil {
 		return err
 	}

@@ -51,6 +51,46 @@ func Open(ctx context.Context, e *plan.Experiment, limit int) (*Job, error) {
 	return &Job{Experiment: e, Library: lib, Plan: p}, nil
 }
 
+// Again opens an experiment with a further repeat of everything. If trials of the repeats that the
+// store knows are pending, there is no further one before they are done.
+func Again(ctx context.Context, db *store.DB, e *plan.Experiment) (*Job, error) {
+	stored, err := db.Experiments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range stored {
+		if s.Name != e.Name {
+			continue
+		}
+		if err := e.RepeatLike(s.Spec); err != nil {
+			return nil, err
+		}
+	}
+	settled, err := db.Settled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	j, err := Open(ctx, e, 0)
+	if err != nil || j.pending(settled) {
+		return j, err
+	}
+	if err := j.Close(); err != nil {
+		return nil, err
+	}
+	e.Again++
+	return Open(ctx, e, 0)
+}
+
+// pending reports whether a trial has no outcome.
+func (j *Job) pending(settled store.Set) bool {
+	for t := range j.Trials() {
+		if !settled.Has(t.ID) {
+			return true
+		}
+	}
+	return false
+}
+
 // Reopen plans an experiment again from the text that a store holds.
 func Reopen(ctx context.Context, e store.Experiment) (*Job, error) {
 	if e.Lost() {

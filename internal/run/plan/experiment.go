@@ -55,6 +55,8 @@ type Experiment struct {
 	Providers    string                      `yaml:"providers" json:"providers,omitempty"`
 	// Prices is the path of a price list that replaces the one in the providers file.
 	Prices string `yaml:"-" json:"-"`
+	// Again is the number of further repeats of everything that the command line asked for.
+	Again int `yaml:"-" json:"again,omitempty"`
 
 	doc          *document
 	modelsChosen bool // by SetModels

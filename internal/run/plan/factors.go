@@ -313,10 +313,14 @@ func (e *Experiment) EachFactors() []Factors {
 }
 
 // parts returns the parts of the experiment. If the file lists none, the whole
-// experiment is one part with the experiment's name.
+// experiment is one part with the experiment's name. The repeats include further ones.
 func (e *Experiment) parts() []PartSpec {
+	parts := []PartSpec{{Name: e.Name, Factors: e.Factors}}
 	if len(e.Parts) > 0 {
-		return e.Parts
+		parts = slices.Clone(e.Parts)
 	}
-	return []PartSpec{{Name: e.Name, Factors: e.Factors}}
+	for i := range parts {
+		parts[i].Repeats += e.Again
+	}
+	return parts
 }

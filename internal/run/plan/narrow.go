@@ -81,19 +81,19 @@ func (e *Experiment) noLevel(flag, name string, levels []string) error {
 	}
 }
 
-// Join returns the experiment with the models of its earlier plan. People who choose models on the
-// command line run one after the other and expect to see all of them together. It returns e itself
-// if the file lists the models, or if the plans differ in anything else.
+// Join returns the experiment with the further repeats of its earlier plan and, if its models were
+// chosen on the command line, with the models of that plan: people who run one after the other
+// expect to see all of them together. It returns e itself if the plans differ in anything else.
 func (e *Experiment) Join(earlier json.RawMessage) (*Experiment, error) {
-	var old Experiment
-	if !e.modelsChosen || json.Unmarshal(earlier, &old) != nil {
-		return e, nil
-	}
-	now, err := json.Marshal(e)
-	if err != nil || !sameDesign(now, earlier) {
+	old, err := e.sameDesign(earlier)
+	if err != nil || old == nil {
 		return e, err
 	}
 	joined := *e
+	joined.Again = max(e.Again, old.Again)
+	if !e.modelsChosen {
+		return &joined, nil
+	}
 	joined.Models = old.Models
 	if len(old.Levels) > 0 {
 		joined.Levels = maps.Clone(old.Levels)
@@ -107,18 +107,42 @@ func (e *Experiment) Join(earlier json.RawMessage) (*Experiment, error) {
 	return &joined, nil
 }
 
-// sameDesign reports whether two experiments differ at most in their models, with the levels of
-// these, and in the providers file.
-func sameDesign(a, b json.RawMessage) bool {
-	var x, y map[string]json.RawMessage
-	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
-		return false
+// RepeatLike sets the further repeats to those of an earlier plan, or to none if that plan is
+// another one.
+func (e *Experiment) RepeatLike(earlier json.RawMessage) error {
+	e.Again = 0
+	old, err := e.sameDesign(earlier)
+	if old != nil {
+		e.Again = old.Again
 	}
-	for _, field := range []string{"models", "levels", "providers"} {
+	return err
+}
+
+// sameDesign returns an earlier plan, or nil unless it is the same except for further repeats, the
+// providers file and, if they were chosen on the command line, the models with their levels.
+func (e *Experiment) sameDesign(earlier json.RawMessage) (*Experiment, error) {
+	now, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	var old Experiment
+	var x, y map[string]json.RawMessage
+	if json.Unmarshal(earlier, &old) != nil || json.Unmarshal(earlier, &x) != nil ||
+		json.Unmarshal(now, &y) != nil {
+		return nil, nil
+	}
+	free := []string{"again", "providers"}
+	if e.modelsChosen {
+		free = append(free, "models", "levels")
+	}
+	for _, field := range free {
 		delete(x, field)
 		delete(y, field)
 	}
-	return maps.EqualFunc(x, y, func(v, w json.RawMessage) bool { return bytes.Equal(v, w) })
+	if !maps.EqualFunc(x, y, func(v, w json.RawMessage) bool { return bytes.Equal(v, w) }) {
+		return nil, nil
+	}
+	return &old, nil
 }
 
 // WithOptimal returns the experiment with the optimal plan in place of flawed ones. Needed is
