@@ -13,6 +13,7 @@ import math
 import re
 import sqlite3
 import sys
+import unicodedata
 from fractions import Fraction
 
 
@@ -356,13 +357,22 @@ class Episode:
 MARK = "TASK_COMPLETED"
 
 
+def own_word(text, at):
+    """Whether the mark at a place of a text is a word of its own."""
+    around = text[:at].rstrip("_")[-1:] + text[at + len(MARK):].lstrip("_")[:1]
+    return not any(unicodedata.category(c)[0] == "L" or unicodedata.category(c) == "Nd"
+                   for c in around)
+
+
 def claim(messages):
     """The text of the last reply if it claims to be done."""
     last = [m for m in messages if m["role"] == "assistant"][-1]
     text = last.get("content", "").strip().strip(" \t\r\n.!*_#`")
     if last.get("tool_calls"):
         return None
-    return text if text.startswith(MARK) or text.endswith(MARK) else None
+    starts = text.startswith(MARK) and own_word(text, 0)
+    ends = text.endswith(MARK) and own_word(text, len(text) - len(MARK))
+    return text if starts or ends else None
 
 
 def executed(messages, trial, tools):
@@ -409,9 +419,11 @@ class Verdict:
         self.ordered = episode.place == len(episode.plan.own)
 
     def handed_over(self):
-        word = re.search(MARK + r"[^\w.-]*([\w.-]+)", self.claimed)
-        if word and word[1] in self.e.results:
-            return self.e.results[word[1]]
+        text = self.claimed
+        at = next(m.end() for m in re.finditer(MARK, text) if own_word(text, m.start()))
+        word = re.search(r"[\w.-]+", text[at:])
+        if word and word[0] in self.e.results:
+            return self.e.results[word[0]]
         return self.good[-1] if self.good else None
 
     def delivers(self):

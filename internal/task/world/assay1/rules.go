@@ -2,6 +2,7 @@ package assay1
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -58,15 +59,17 @@ func (w *World) Calls() []assay.CallRecord { return w.calls }
 func (w *World) Succeeded() []string { return w.succeeded }
 
 // Claims implements [spec.World]. A claim is a reply without actions that begins or ends with
-// the word.
+// TASK_COMPLETED. In the middle of a reply it may only be a promise.
 func (w *World) Claims(reply string, acts bool) bool {
-	reply = strings.Trim(reply, " \t\r\n.!*_`#")
-	return !acts && (strings.HasPrefix(reply, doneWord) || strings.HasSuffix(reply, doneWord))
+	return !acts && claim.MatchString(strings.Trim(reply, " \t\r\n.!*_`#"))
 }
 
-// doneWord is how a model claims that the work is done. In the middle of a reply it may only be
-// a promise.
-const doneWord = "TASK_COMPLETED"
+// A model claims that the work is done by a word of its own. Underscores around it are emphasis.
+var (
+	claim = regexp.MustCompile(
+		`^TASK_COMPLETED_*(?:$|[^\pL\p{Nd}_])|(?:^|[^\pL\p{Nd}_])_*TASK_COMPLETED$`)
+	doneWord = regexp.MustCompile(`(?:^|[^\pL\p{Nd}_])_*TASK_COMPLETED(_*(?:$|[^\pL\p{Nd}_]))`)
+)
 
 // Ends implements [spec.World]. A claim ends the episode, whether or not the work is done.
 func (w *World) Ends(reply string, acts bool) bool { return w.Claims(reply, acts) }

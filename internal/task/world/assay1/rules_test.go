@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -332,6 +333,14 @@ func TestClaimEndsEpisode(t *testing.T) {
 		{"I will reply TASK_COMPLETED when the work is complete.", false, false},
 		{"Is that \"TASK_COMPLETED\"?", false, false},
 		{"TASK_COMPLETED", true, false},
+		{"All done. __TASK_COMPLETED__", false, true},
+		{"TASK_COMPLETED_: parser", false, true},
+		{"XTASK_COMPLETED", false, false},
+		{"NOT_TASK_COMPLETED", false, false},
+		{"TASK_COMPLETEDNESS is far off.", false, false},
+		{"TASK_COMPLETED_LATER", false, false},
+		{"éTASK_COMPLETED", false, false},
+		{"TASK_COMPLETED2", false, false},
 		{"The task is completed.", false, false},
 		{"task_completed", false, false},
 		{"", false, false},
@@ -342,6 +351,35 @@ func TestClaimEndsEpisode(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzClaim checks claims against the definition in words: the first or the last run of letters,
+// digits and underscores is the word, and nothing but underscores stands between it and the edge
+// of the reply.
+func FuzzClaim(f *testing.F) {
+	for _, s := range []string{
+		"TASK_COMPLETED", "XTASK_COMPLETED", "so TASK_COMPLETED", "TASK_COMPLETED_", "a_TASK_COMPLETED",
+		"TASK_COMPLETED: x", "(TASK_COMPLETED)", "\xffTASK_COMPLETED", "TASK_COMPLETED\u0301",
+	} {
+		f.Add(s)
+	}
+	const word = "TASK_COMPLETED"
+	w := begin(1, 1, assay.Setting{})
+	f.Fuzz(func(t *testing.T, reply string) {
+		text := strings.Trim(reply, " \t\r\n.!*_`#")
+		words := strings.FieldsFunc(text, func(r rune) bool {
+			return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+		})
+		want := len(words) > 0 &&
+			(strings.HasPrefix(text, word) && strings.Trim(words[0], "_") == word ||
+				strings.HasSuffix(text, word) && strings.Trim(words[len(words)-1], "_") == word)
+		if got := w.Claims(reply, false); got != want {
+			t.Errorf("Claims(%q) = %v, want %v", reply, got, want)
+		}
+		if w.Claims(reply, true) {
+			t.Errorf("%q is a claim beside actions", reply)
+		}
+	})
 }
 
 func TestCallsNeverEndEpisode(t *testing.T) {

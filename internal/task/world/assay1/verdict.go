@@ -105,8 +105,11 @@ func handed(tr *assay.Transcript) string {
 		if m.Role != assay.Assistant {
 			continue
 		}
-		_, after, _ := strings.Cut(m.Content, doneWord)
-		name := strings.FieldsFunc(after, func(r rune) bool {
+		at := doneWord.FindStringSubmatchIndex(m.Content)
+		if at == nil {
+			return ""
+		}
+		name := strings.FieldsFunc(m.Content[at[2]:], func(r rune) bool {
 			return r != '_' && r != '-' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 		})
 		if len(name) == 0 {
