@@ -30,7 +30,7 @@ func suiteCount(name, model string) int {
 		return 0
 	}
 	return map[string]int{
-		"models": 100, "scale": 200, "flawed": 646, "reliability": 400, "prompts": 300,
+		"models": 100, "scale": 200, "flawed": 664, "reliability": 400, "prompts": 300,
 	}[name]
 }
 
@@ -56,8 +56,8 @@ providers:
 	suiteGaps(t, 0, []string{"sim/expert", "sim/obedient", other}, three)
 
 	out := runSuite(t, "all", three)
-	if !strings.Contains(out, "\n4138 of 4138 trials done, 4138 in this run") {
-		t.Errorf("the run did not report 4,138 trials:\n%s", out)
+	if !strings.Contains(out, "\n4192 of 4192 trials done, 4192 in this run") {
+		t.Errorf("the run did not report 4,192 trials:\n%s", out)
 	}
 	for title, lead := range map[string]string{
 		"Part models":               "Full success by task type.",
@@ -74,7 +74,7 @@ providers:
 	}
 	suiteGaps(t, 1, []string{"sim/expert", "sim/obedient", other}, three)
 	all := attempts(t, db)
-	storedOnce(t, all, map[string]int{"sim/expert": 1446, "sim/obedient": 1446, other: 1246})
+	storedOnce(t, all, map[string]int{"sim/expert": 1464, "sim/obedient": 1464, other: 1264})
 	checkFlaws(t, all)
 	checkCategories(t, all)
 

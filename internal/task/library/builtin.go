@@ -13,7 +13,7 @@ import (
 )
 
 // builtinDigest is the digest of the built-in library at [GeneratorVersion].
-const builtinDigest = "f6ebb76f5a366302fcbb56aa9c7e978f"
+const builtinDigest = "de69af91d3b3bbc40b4cda5d20b30eb3"
 
 // The name of a built-in library's file consists of this prefix, the digest of the file's bytes
 // when it was verified, and this suffix. The digest shows whether the file is still intact

@@ -30,6 +30,6 @@ func Example() {
 	}
 	// Output:
 	// 126 tasks, starting with simple-001
-	// easy: Read the file inbox/orders/2024-01.xml from disk.
-	// very_hard: What would please the sales desk most is to start from the customer orders of January 2024 exactly as they came in.
+	// easy: Look through the file inbox/orders/2024-01.xml for open and list where it occurs.
+	// very_hard: What would please the sales desk most is to put a finger on each place where the customer orders of January 2024 speak of open.
 }

@@ -11,7 +11,7 @@ import (
 
 // GeneratorVersion identifies the tasks of [Generate] and the tools of [Tools]. It changes whenever
 // any of their words change, so that an older cached library is not mistaken for the current one.
-const GeneratorVersion = "4"
+const GeneratorVersion = "5"
 
 // TasksPerType is the number of built-in tasks of each type. MaxTasksPerType is the limit of
 // [GenerateN]: task IDs have three digits so that they sort like numbers, and the calendar of the

@@ -392,19 +392,50 @@ func TestInputsHaveTheSameNames(t *testing.T) {
 	}
 }
 
-// TestSimpleChainsAreEquallyFrequent checks that an agent that always makes the same calls is right
-// at fewer than 2 % of the simple tasks.
-func TestSimpleChainsAreEquallyFrequent(t *testing.T) {
+// TestNoChainPays checks that an agent that always makes the same calls is right at fewer than 2 %
+// of the tasks of a type. Calls that only read cost such an agent nothing, so no chain of a type
+// may become another one when they are left out.
+func TestNoChainPays(t *testing.T) {
 	t.Parallel()
+	catalog := assay.NewCatalog(library.Tools())
+	chains := make(map[string]map[string][]string)
 	times := make(map[string]int)
 	for task := range at("easy") {
-		if task.Type == "simple_task" {
-			times[strings.Join(task.Required, " ")]++
+		name := task.Type + ": " + strings.Join(task.Required, " ")
+		if chains[task.Type] == nil {
+			chains[task.Type] = make(map[string][]string)
+		}
+		chains[task.Type][name] = task.Required
+		times[name]++
+	}
+	for _, all := range chains {
+		for name, chain := range all {
+			if 50*times[name] >= library.TasksPerType {
+				t.Errorf("%d of %d tasks require %s", times[name], library.TasksPerType, name)
+			}
+			for other, longer := range all {
+				if other != name && isWithin(chain, longer) && onlyReads(catalog, longer, chain) {
+					t.Errorf("%s does all that is required by %s", other, name)
+				}
+			}
 		}
 	}
-	for chain, n := range times {
-		if 50*n >= library.TasksPerType {
-			t.Errorf("%d of %d simple tasks require %s", n, library.TasksPerType, chain)
+}
+
+// isWithin reports whether a list is what remains of another one if some members are left out.
+func isWithin(list, longer []string) bool {
+	for _, name := range longer {
+		if len(list) > 0 && list[0] == name {
+			list = list[1:]
 		}
 	}
+	return len(list) == 0
+}
+
+// onlyReads reports whether the tools, except some, have no effect.
+func onlyReads(catalog *assay.Catalog, tools, except []string) bool {
+	return !slices.ContainsFunc(tools, func(name string) bool {
+		tool, _ := catalog.Tool(name)
+		return tool.Effect != "" && !slices.Contains(except, name)
+	})
 }
