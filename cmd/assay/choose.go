@@ -138,6 +138,7 @@ Built-in models that try to succeed without doing the task:
   sim/inputs    runs the plan's tools on the task's inputs instead of results
   sim/guesser   guesses the tools from the names of the task's inputs
   sim/claimer   claims to be done at once
+  sim/starter   reads, parses and claims to be done
 `
 
 // completeYAML completes the name of an experiment file.

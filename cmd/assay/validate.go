@@ -31,7 +31,8 @@ score nothing.
 
 In assay-1, it also plays agents that do not do the task: they call everything, guess, copy a
 flawed plan or only claim to be done. Each of them has to stay below 2 % full and 5 % partial
-success in every cell.
+success in every cell: with each tool setting, at reliability 1, 0.9, 0.8 and 0.6, and with each
+flaw and severity. --json shows the worst cells, and why some successes are fair.
 
 The exit code is 1 if any of that does not hold. If only an agent that does not do the task
 succeeds too often in a library of your own, that is a warning.`,

@@ -29,6 +29,7 @@ var agents = map[string]agent{
 	Inputs:   (*Models).onInputs,
 	Guesser:  (*Models).guesser,
 	Claimer:  (*Models).claimer,
+	Starter:  (*Models).starter,
 }
 
 // listed runs the steps in order, each until it succeeds.

@@ -73,12 +73,12 @@ func (m *Models) sweep(v *view, tools []string) assay.Message {
 			continue
 		}
 		acts = append(acts, m.act(v, name, succeeded))
+		if v.budget > 0 { // one at a time, because answers help and replies cost nothing
+			break
+		}
 	}
-	switch {
-	case len(acts) == 0:
+	if len(acts) == 0 {
 		return done
-	case v.budget > 0: // one at a time, because answers help and replies cost nothing
-		return v.message(acts[0])
 	}
 	return v.message(acts...)
 }
@@ -173,6 +173,34 @@ func named(tool assay.Tool) []string {
 		}
 	}
 	return names
+}
+
+// starter begins as many tasks do: it calls the first tool that has no effect, and the one without
+// an effect that most others need. In the built-in library it reads and parses.
+func (m *Models) starter(v *view) assay.Message {
+	var start []string
+	most := 0
+	for _, t := range m.catalog.All() {
+		if t.Effect != "" {
+			continue
+		}
+		needed := 0
+		for _, other := range m.catalog.All() {
+			if slices.Contains(other.Dependencies, t.Name) {
+				needed++
+			}
+		}
+		switch {
+		case len(start) == 0:
+			start = []string{t.Name}
+		case needed > most:
+			start, most = []string{start[0], t.Name}, needed
+		}
+	}
+	if v.spent() {
+		return done
+	}
+	return m.carryOut(v, policy.Sequence(m.catalog, start))
 }
 
 // claimer claims to be done at once.

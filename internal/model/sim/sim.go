@@ -41,6 +41,7 @@ const (
 	Inputs   = "sim/inputs"   // runs the plan's tools on the task's inputs
 	Guesser  = "sim/guesser"  // guesses the tools from the names of the task's inputs
 	Claimer  = "sim/claimer"  // claims to be done at once
+	Starter  = "sim/starter"  // reads, parses and claims to be done
 )
 
 // Names lists the built-in models.
@@ -49,7 +50,7 @@ var Names = slices.Concat(
 )
 
 // Gaming lists the agents that do not do the task. A sound verdict gives them next to nothing.
-var Gaming = []string{Alphabet, Sprayer, Copier, Inputs, Guesser, Claimer}
+var Gaming = []string{Alphabet, Sprayer, Copier, Inputs, Guesser, Claimer, Starter}
 
 // Is reports whether a model is built in.
 func Is(model string) bool { return slices.Contains(Names, model) }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -13,15 +14,21 @@ import (
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
-// A Game is what an agent that does not do the task achieves in one cell, on tools that never fail.
+// A Game is what an agent that does not do the task achieves in one cell.
 type Game struct {
-	Agent      string `json:"agent"`
-	Variant    string `json:"variant"`
-	Type       string `json:"task_type"`
-	Difficulty string `json:"difficulty"`
-	Tasks      int    `json:"tasks"`
-	Full       int    `json:"full"`
-	Partial    int    `json:"partial"`
+	Agent       string  `json:"agent"`
+	Tools       string  `json:"tools"`
+	Reliability float64 `json:"reliability"`
+	Variant     string  `json:"variant"`
+	Severity    string  `json:"severity,omitempty"`
+	Type        string  `json:"task_type"`
+	Difficulty  string  `json:"difficulty"`
+	Tasks       int     `json:"tasks"`
+	Full        int     `json:"full"`
+	Partial     int     `json:"partial"`
+	// Fair is the reason why the agent may have partial success, or "". With sim/inputs it may
+	// have any.
+	Fair string `json:"fair,omitempty"`
 }
 
 // The shares of full and partial success that an agent has to stay below.
@@ -33,19 +40,76 @@ const (
 // leastTasks is the number of tasks below which a cell says nothing about an agent.
 const leastTasks = 20
 
-// Pays reports whether the agent succeeds too often.
-func (g *Game) Pays() bool { return g.Tasks >= leastTasks && g.gain() >= 1 }
+// chance is the risk that luck alone makes an agent look as if it succeeded too often in a cell.
+const chance = 0.001
+
+// Pays reports whether the agent succeeds too often. If tools can fail, the rates have to exceed the
+// limits beyond chance: the exact 99.9 % lower bounds of Clopper and Pearson (Biometrika 26, 1934)
+// are above them.
+func (g *Game) Pays() bool {
+	full, partial := g.held()
+	switch {
+	case g.Agent == sim.Copier && full > 0: // it cannot happen, however lucky the agent is
+		return true
+	case g.Reliability == 1:
+		return g.Tasks >= leastTasks && g.gain() >= 1
+	}
+	return atLeast(full, g.Tasks, MostFull) < chance ||
+		atLeast(partial, g.Tasks, MostPartial) < chance
+}
+
+// held returns the successes that are held to the limits.
+func (g *Game) held() (full, partial int) {
+	switch {
+	case g.Agent == sim.Inputs:
+		return 0, 0
+	case g.Fair != "":
+		return g.Full, 0
+	}
+	return g.Full, g.Partial
+}
+
+// fair returns the reason why some successes of a game are shown without being held to the limits,
+// or "".
+func (g *Game) fair() string {
+	switch {
+	case g.Agent == sim.Inputs:
+		return "it knows the plan, and a first step works on the inputs"
+	case g.Agent == sim.Starter:
+		return "its calls are part of many tasks"
+	case g.Agent == sim.Copier && g.Severity != assay.Severe:
+		return "a plan with a small flaw does most of the task"
+	}
+	return ""
+}
+
+// atLeast returns the chance of at least k successes in n tries of chance p.
+func atLeast(k, n int, p float64) float64 {
+	sum, term := 0.0, math.Pow(1-p, float64(n))
+	for i := range k {
+		sum += term
+		term *= float64(n-i) / float64(i+1) * p / (1 - p)
+	}
+	return 1 - sum
+}
 
 // gain compares the agent's rates with the most that is accepted.
 func (g *Game) gain() float64 {
-	n := float64(g.Tasks)
-	return max(float64(g.Full)/MostFull, float64(g.Partial)/MostPartial) / n
+	full, partial := g.held()
+	return max(float64(full)/MostFull, float64(partial)/MostPartial) / float64(g.Tasks)
 }
 
 func (g *Game) String() string {
-	return fmt.Sprintf("%s with %d full and %d partial successes at %d tasks (%s, %s, %s)",
-		g.Agent, g.Full, g.Partial, g.Tasks, g.Type, g.Difficulty, g.Variant)
+	return fmt.Sprintf("%s with %d full and %d partial successes at %d tasks "+
+		"(%s, %s, reliability %v, tools %s)", g.Agent, g.Full, g.Partial, g.Tasks, g.Type,
+		g.Difficulty, g.Reliability, strings.TrimSpace(g.Tools+" "+g.Variant+" "+g.Severity))
 }
+
+// reliabilities are those at which the agents play. Luck decides at all but the first, so every
+// third task is enough there.
+var reliabilities = []float64{1, 0.9, 0.8, 0.6}
+
+const every = 3
 
 // games collects what such agents achieve in the world assay-1. In pilot they succeed, by its
 // rules.
@@ -58,33 +122,55 @@ func newGames() games {
 	return games{cells: make(map[Game]*Game), played: make(map[string]assay.Level)}
 }
 
-// variants returns the variants in which an agent plays. The copier is tried on plans with a flaw,
-// because a good plan is worth copying. A plan that only repeats steps is good, too.
-func variants(agent string) []string {
-	if agent != sim.Copier {
-		return []string{assay.Baseline}
+// A shape is a plan that an agent is given.
+type shape struct{ variant, severity string }
+
+// shapes returns the plans that an agent is given. The copier is tried on those with a flaw, because
+// a good plan is worth copying. A plan that only repeats steps is good, too.
+func shapes(agent string) []shape {
+	switch agent {
+	case sim.Copier:
+	case sim.Inputs: // has to be told the steps
+		return []shape{{assay.Optimal, ""}}
+	default:
+		return []shape{{assay.Baseline, ""}}
 	}
-	return slices.DeleteFunc(slices.Clone(assay.Variants), func(v string) bool {
+	var all []shape
+	for _, v := range assay.Variants {
 		flaw, flawed := assay.FlawOf(v)
-		return !flawed || flaw == assay.RedundantOperations
-	})
+		for _, severity := range assay.Severities {
+			if flawed && flaw != assay.RedundantOperations {
+				all = append(all, shape{v, severity})
+			}
+		}
+	}
+	return all
 }
 
 // playGames lets every agent that does not do the task play it. Such an agent does not read the
-// description, so different wordings of a task share an episode.
+// description, so different wordings of a task share an episode. All but the sprayer know the tools
+// without a list, so both tool settings share one, too.
 func (v *validator) playGames(ctx context.Context, task *assay.Task) error {
 	for _, agent := range sim.Gaming {
-		if agent == sim.Inputs { // a fair way to do a task of one step
-			continue
-		}
-		for _, variant := range variants(agent) {
-			flaw, flawed := assay.FlawOf(variant)
+		for _, s := range shapes(agent) {
+			flaw, flawed := assay.FlawOf(s.variant)
 			if flawed && !workflow.Applies(v.library.Catalog(), world.Assay1Name, task, flaw,
-				assay.Severe) {
+				s.severity) {
 				continue
 			}
-			if err := v.playGame(ctx, task, agent, variant); err != nil {
-				return err
+			for i, reliability := range reliabilities {
+				if i > 0 && v.proof.Tasks%every != i-1 {
+					continue
+				}
+				for _, tools := range []string{assay.Discover, assay.Listed} {
+					cell := assay.Cell{
+						Model: agent, Variant: s.variant, Severity: s.severity,
+						Reliability: reliability,
+					}
+					if err := v.playGame(ctx, task, cell, tools); err != nil {
+						return err
+					}
+				}
 			}
 		}
 	}
@@ -92,23 +178,26 @@ func (v *validator) playGames(ctx context.Context, task *assay.Task) error {
 }
 
 func (v *validator) playGame(
-	ctx context.Context, task *assay.Task, agent, variant string,
+	ctx context.Context, task *assay.Task, cell assay.Cell, tools string,
 ) error {
-	key := fmt.Sprintf("%s %s %s %q %s", agent, variant, task.ID, task.Required, task.Inputs)
+	key := fmt.Sprintf("%+v %s %q %s", cell, task.ID, task.Required, task.Inputs)
+	if cell.Model == sim.Sprayer {
+		key += tools
+	}
 	level, ok := v.games.played[key]
 	if !ok {
-		cell := assay.Cell{Model: agent, Variant: variant, Reliability: 1}
-		if _, flawed := assay.FlawOf(variant); flawed {
-			cell.Severity = assay.Severe
-		}
-		a, err := v.episode(ctx, task, cell, v.models, 0)
+		a, err := v.episode(ctx, task, cell, tools, v.models, 0)
 		if err != nil {
 			return err
 		}
 		level = a.Level
 		v.games.played[key] = level
 	}
-	g := Game{Agent: agent, Variant: variant, Type: task.Type, Difficulty: task.Difficulty}
+	g := Game{
+		Agent: cell.Model, Tools: tools, Reliability: cell.Reliability, Variant: cell.Variant,
+		Severity: cell.Severity, Type: task.Type, Difficulty: task.Difficulty,
+	}
+	g.Fair = g.fair()
 	sum := v.games.cells[g]
 	if sum == nil {
 		sum = &g
@@ -124,22 +213,37 @@ func (v *validator) playGame(
 	return nil
 }
 
-// worst returns the cell in which each agent achieves most, in the order of [sim.Gaming].
+// worst returns the cell in which each agent achieves most, for each tool setting and reliability.
 func (s *games) worst() []Game {
 	var worst []Game
 	for _, agent := range sim.Gaming {
-		var cells []Game
-		for g, sum := range s.cells {
-			if g.Agent == agent {
-				cells = append(cells, *sum)
+		for _, tools := range []string{assay.Discover, assay.Listed} {
+			for _, reliability := range reliabilities {
+				var cells []Game
+				for g, sum := range s.cells {
+					if g.Agent == agent && g.Tools == tools && g.Reliability == reliability {
+						cells = append(cells, *sum)
+					}
+				}
+				if len(cells) > 0 {
+					worst = append(worst, slices.MaxFunc(cells, better))
+				}
 			}
-		}
-		if len(cells) > 0 {
-			worst = append(worst, slices.MaxFunc(cells, func(a, b Game) int {
-				return cmp.Or(cmp.Compare(a.gain(), b.gain()),
-					strings.Compare(b.String(), a.String()))
-			}))
 		}
 	}
 	return worst
+}
+
+// better compares what agents achieve. Successes beyond the limits come first.
+func better(a, b Game) int {
+	rank := func(g Game) (pays, share float64) {
+		if g.Pays() {
+			pays = 1
+		}
+		return pays, float64(g.Full+g.Partial) / float64(g.Tasks)
+	}
+	aPays, aShare := rank(a)
+	bPays, bShare := rank(b)
+	return cmp.Or(cmp.Compare(aPays, bPays), cmp.Compare(a.gain(), b.gain()),
+		cmp.Compare(aShare, bShare), strings.Compare(b.String(), a.String()))
 }

@@ -49,7 +49,8 @@ type Proof struct {
 	// which the agent that does nothing scores.
 	Failed []string `json:"failed,omitempty"`
 	Null   []string `json:"null,omitempty"`
-	// Games holds the worst cell of each agent that does not do the task.
+	// Games holds the worst cell of each agent that does not do the task, for each tool setting and
+	// reliability.
 	Games []Game `json:"games,omitempty"`
 	// Sound is true if the oracle's rate is as planned and Failed and Null are empty. In the
 	// built-in library, no game pays either.
@@ -146,7 +147,7 @@ func (v *validator) play(ctx context.Context, task *assay.Task) error {
 	best := 0.0
 	for round := range v.rounds {
 		oracle := v.models.Oracle(task.Required, Reliability)
-		a, err := v.episode(ctx, task, cellOf("oracle", Reliability), oracle, round)
+		a, err := v.episode(ctx, task, cellOf("oracle", Reliability), assay.Discover, oracle, round)
 		if err != nil {
 			return err
 		}
@@ -163,7 +164,7 @@ func (v *validator) play(ctx context.Context, task *assay.Task) error {
 	}
 
 	oracle := v.models.Oracle(task.Required, 1)
-	reliable, err := v.episode(ctx, task, cellOf("oracle", 1), oracle, 0)
+	reliable, err := v.episode(ctx, task, cellOf("oracle", 1), assay.Discover, oracle, 0)
 	if err != nil {
 		return err
 	}
@@ -171,7 +172,7 @@ func (v *validator) play(ctx context.Context, task *assay.Task) error {
 		p.Failed = appendExample(p.Failed, task)
 	}
 
-	null, err := v.episode(ctx, task, cellOf(sim.Mute, Reliability), v.models, 0)
+	null, err := v.episode(ctx, task, cellOf(sim.Mute, Reliability), assay.Discover, v.models, 0)
 	if err != nil {
 		return err
 	}
@@ -190,13 +191,14 @@ func cellOf(model string, reliability float64) assay.Cell {
 
 // episode plays a task once. It completes the cell by the task.
 func (v *validator) episode(
-	ctx context.Context, task *assay.Task, cell assay.Cell, agent assay.Provider, round int,
+	ctx context.Context, task *assay.Task, cell assay.Cell, tools string, agent assay.Provider,
+	round int,
 ) (*assay.Attempt, error) {
 	cell.Difficulty, cell.TaskType = task.Difficulty, task.Type
 	setting := assay.Setting{
 		World:    v.proof.World,
 		Protocol: assay.Native,
-		Tools:    assay.Discover,
+		Tools:    tools,
 		Turns:    plan.DefaultTurns,
 		Calls:    plan.DefaultCalls,
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/world"
 )
@@ -86,6 +87,40 @@ func write(t *testing.T, path string, content any) {
 	}
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestGamesThatPay checks the limits of agents that do not do the task. With luck, three of 42 may
+// be 2 % by the exact bound: P(X ≥ 3) is .05, and P(X ≥ 6) is .0002.
+func TestGamesThatPay(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name string
+		game Game
+		want bool
+	}{
+		{"2 of 126", Game{Reliability: 1, Tasks: 126, Full: 2}, false},
+		{"3 of 126", Game{Reliability: 1, Tasks: 126, Full: 3}, true},
+		{"3 of 19", Game{Reliability: 1, Tasks: 19, Full: 3}, false},
+		{"partial", Game{Reliability: 1, Tasks: 126, Partial: 7}, true},
+		{"three by luck", Game{Reliability: .6, Tasks: 42, Full: 3}, false},
+		{"more than luck", Game{Reliability: .6, Tasks: 42, Full: 6}, true},
+		{"partial by luck", Game{Reliability: .6, Tasks: 42, Partial: 7}, false},
+		{"partial beyond luck", Game{Reliability: .6, Tasks: 42, Partial: 10}, true},
+		{"copier", Game{Agent: sim.Copier, Fair: "x", Reliability: .6, Tasks: 42, Full: 1}, true},
+		{"copier of most", Game{Agent: sim.Copier, Fair: "x", Reliability: 1, Tasks: 42, Partial: 42}, false},
+		{"starter", Game{Agent: sim.Starter, Fair: "x", Reliability: 1, Tasks: 126, Full: 3}, true},
+		{"starter of parts", Game{Agent: sim.Starter, Fair: "x", Reliability: 1, Tasks: 42, Partial: 42}, false},
+		{"inputs", Game{Agent: sim.Inputs, Fair: "x", Reliability: 1, Tasks: 126, Full: 126}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if got := tc.game.Pays(); got != tc.want {
+				t.Errorf("Pays() = %v, want %v: at least as many by chance %.4f, %.4f", got, tc.want,
+					atLeast(tc.game.Full, tc.game.Tasks, MostFull),
+					atLeast(tc.game.Partial, tc.game.Tasks, MostPartial))
+			}
+		})
 	}
 }
 
