@@ -171,7 +171,7 @@ class Episode:
         self.unwanted = 0
 
     def play(self, turn, name, arguments):
-        call = Call(turn, self.tools[name], parse(arguments))
+        call = Call(turn, self.tools[name], arguments_of(arguments))
         self.calls.append(call)
         self.lineage(call)
         if self.invalid(call):
@@ -364,32 +364,82 @@ def own_word(text, at):
                    for c in around)
 
 
-def claim(messages):
+def claim(messages, trial):
     """The text of the last reply if it claims to be done."""
     last = [m for m in messages if m["role"] == "assistant"][-1]
     text = last.get("content", "").strip().strip(" \t\r\n.!*_#`")
-    if last.get("tool_calls"):
+    if any(True for _ in actions(last, trial)):
         return None
     starts = text.startswith(MARK) and own_word(text, 0)
     ends = text.endswith(MARK) and own_word(text, len(text) - len(MARK))
     return text if starts or ends else None
 
 
+def arguments_of(text):
+    """Arguments as an object, or None if they are none."""
+    if not text.strip():
+        return {}
+    try:
+        v = parse(text)
+    except ValueError:
+        return None
+    return {} if v is None else v if isinstance(v, dict) else None
+
+
+TAG = re.compile("<(/?)(tool_search|tool_info|tool_call)>")
+
+
+def actions(message, trial):
+    """The actions of a reply: kind, name and arguments, or None if one is malformed."""
+    if trial["protocol"] == "tags":
+        yield from tag_actions(message.get("content", ""))
+        return
+    for call in message.get("tool_calls") or []:
+        given = arguments_of(call["arguments"])
+        if given is None:
+            yield None
+        elif trial["tools"] == "listed":
+            yield "tool_call", call["name"], given
+        else:
+            name, inner = given.get("tool"), given.get("arguments")
+            inner = {} if inner is None else inner
+            formed = has_type(name, "string") and isinstance(inner, dict)
+            yield (call["name"], name.strip(), inner) if formed else None
+
+
+def tag_actions(text):
+    tags, i = list(TAG.finditer(text)), 0
+    while i < len(tags):
+        tag, end = tags[i], tags[i + 1] if i + 1 < len(tags) else None
+        if tag[1] or end is None or not end[1] or end[2] != tag[2]:
+            yield None
+            i += 1
+            continue
+        name = text[tag.end():end.start()].strip()
+        rest = ""
+        if tag[2] == "tool_call" and (m := re.search(r"[ \t\r\n{]", name)):
+            name, rest = name[:m.start()], name[m.start():]
+        given = arguments_of(rest)
+        yield (tag[2], name, given) if given is not None else None
+        i += 2
+
+
 def executed(messages, trial, tools):
-    """The calls of a conversation with native function calls, and why it ended by calls."""
+    """The calls of a conversation, and why it ended by calls."""
     calls, limit, ended, turn = [], trial.get("call_limit") or math.inf, "", 0
     for message in messages:
         if message["role"] != "assistant":
             continue
-        turn, left = turn + 1, limit - len(calls)
-        for action in (message.get("tool_calls") or [])[:64]:
-            asked = parse(action["arguments"])
-            if action["name"] != "tool_call" or asked["tool"] not in tools:
+        turn, left, before = turn + 1, limit - len(calls), len(calls)
+        for action in list(actions(message, trial))[:64]:
+            if not action or action[0] != "tool_call" or action[1] not in tools:
+                continue
+            if trial["several_calls"] == "refuse" and len(calls) > before:
                 continue
             if left == 0:
                 ended = "call_limit"
             if len(calls) < limit:
-                calls.append((turn, asked["tool"], asked.get("arguments")))
+                calls.append((turn, action[1], action[2]))
     return calls, ended
 
 
@@ -410,7 +460,7 @@ class Verdict:
     def __init__(self, episode, transcript):
         self.e, self.calls = episode, episode.calls
         self.turns = transcript["turns"]
-        self.claimed = claim(transcript["messages"])
+        self.claimed = claim(transcript["messages"], episode.trial)
         self.done = self.claimed is not None
         self.good = [c for c in self.calls if c.ok]
         self.covered = [any(s in c.steps for c in self.good) for s in episode.plan.own]
@@ -546,12 +596,13 @@ def replay(shown, tools, tasks, seed):
         yield "seed", first >> 11, trial["seed"]
     episode = Episode(trial, task, tools)
     for number, recorded in enumerate(transcript.get("calls") or [], 1):
-        call = episode.play(recorded["turn"], recorded["tool"], recorded["arguments"])
+        written = recorded.get("arguments", "")
+        call = episode.play(recorded["turn"], recorded["tool"], written)
         named = [] if not isinstance(call.arguments, dict) else references(call.arguments) + [
             v for k, v in call.arguments.items() if k == "source" and isinstance(v, str)]
         call.early_dependency = call.code == "DEPENDENCY_ERROR" or call.code == "INVALID_INPUT" \
             and any(n in call.tool.needs and n not in episode.results for n in named)
-        where = f"call {number} ({call.tool.name} {recorded['arguments']}): "
+        where = f"call {number} ({call.tool.name} {written}): "
         yield where + "ok", call.ok, recorded["ok"]
         yield where + "code", call.code, recorded.get("code", "")
         yield where + "mistake", call.mistake, recorded.get("mistake", False)
