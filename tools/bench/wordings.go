@@ -18,6 +18,8 @@ import (
 // tries for a step is the rank of the step's tool among the tools that the task does not require,
 // and log2 of the rank is what the text leaves open. A blind reader is given the text of another
 // task of the same type and difficulty.
+//
+// It ends with what flaws do to the chances.
 func (b *bench) wordings(context.Context) ([]row, error) {
 	reader := newReader(library.Tools())
 	var rows []row
@@ -40,7 +42,7 @@ func (b *bench) wordings(context.Context) ([]row, error) {
 				float64(blind.solved)/float64(len(tasks))),
 		)
 	}
-	return rows, nil
+	return append(rows, flaws()...), nil
 }
 
 // tasksAt returns the built-in tasks at a difficulty, type by type.
