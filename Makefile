@@ -32,7 +32,7 @@ test-all: compiler browser python strangers
 	if command -v $${CC:-gcc} >/dev/null 2>&1; then \
 		$(GO) test -run '^TestPinned' ./cmd/assay && \
 		$(GO) test -run '^TestLimitersThatAre' ./internal/model/lane && \
-		$(GO) test -run '^TestLevelAndCoverage|^TestRatesOfSequences' ./internal/result/stat && \
+		$(GO) test ./internal/result/stat && \
 		export CGO_ENABLED=1 && \
 		$(GO) test $(RACE) -parallel 4 -timeout 25m ./cmd/assay && \
 		$(GO) test $(RACE) -p 2 -timeout 25m $$($(GO) list ./... | grep -v cmd/assay); \

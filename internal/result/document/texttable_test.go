@@ -102,15 +102,16 @@ func TestWideTablesContinueBelow(t *testing.T) {
 			table.Row(row...)
 			cells = append(cells, row...)
 		}
-		blocks := strings.Split(table.String(), "\n\n")
+		text := table.String()
+		blocks := strings.Split(text, "\n\n")
 		for i, c := range cells {
 			c, _, _ = strings.Cut(c, "\n")
 			want := 1
 			if i%columns < left {
 				want = len(blocks)
 			}
-			if got := strings.Count(table.String(), c[:strings.Index(c, "x")+1]); got != want {
-				t.Fatalf("%s is there %d times, want %d:\n%s", c, got, want, table)
+			if got := strings.Count(text, c[:strings.Index(c, "x")+1]); got != want {
+				t.Fatalf("%s is there %d times, want %d:\n%s", c, got, want, text)
 			}
 		}
 		for _, b := range blocks {

@@ -368,22 +368,21 @@ func TestWriteReportsItsWriter(t *testing.T) {
 	}
 }
 
-// TestWriteKeepsNoTranscripts writes 50 MB of transcripts.
+// TestWriteKeepsNoTranscripts writes 16 MB of transcripts.
 func TestWriteKeepsNoTranscripts(t *testing.T) {
-	const trials, size, most = 500, 100 << 10, 16 << 20
-	text := strings.Repeat("what was said ", size/14)
+	const trials, size, most = 160, 100 << 10, 8 << 20
 	var before, now runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	in := func(yield func(evallog.Sample, error) bool) {
 		for i := range trials {
 			tr := transcript()
-			tr.Messages[1].Content = text
+			tr.Messages[1].Content = strings.Repeat("what was said ", size/14)
 			if !yield(evallog.Sample{Attempt: settled(newTrial(i, 1, "optimal"), 1,
 				assay.FullSuccess), Transcript: tr}, nil) {
 				return
 			}
-			if i%100 == 99 {
+			if i%40 == 39 {
 				runtime.GC()
 				runtime.ReadMemStats(&now)
 				if grown := int64(now.HeapAlloc) - int64(before.HeapAlloc); grown > most {

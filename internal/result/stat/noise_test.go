@@ -187,7 +187,7 @@ func (b bench) rate(r *rand.Rand) float64 {
 // 0.5 points at 5 %, and the bounds are the claims plus one standard error. SD²
 // is unbiased, and 2,000 squares of normal numbers have an error of 3.2 %.
 func TestNoiseLimit(t *testing.T) {
-	t.Parallel()
+	simulates(t, "54,000 noise floors")
 	r := rand.New(rand.NewPCG(2, 9))
 	for _, tc := range []struct {
 		tasks, cells, repeats int

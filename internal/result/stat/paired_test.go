@@ -276,7 +276,7 @@ func (l sides) draw(r *rand.Rand, pairs []stat.Pair, repeats int, a, b float64) 
 // case is 1.3 near its lowest. The bounds are the claims plus two standard
 // errors.
 func TestCompareCoverage(t *testing.T) {
-	t.Parallel()
+	simulates(t, "68,000 intervals")
 	r := rand.New(rand.NewPCG(3, 8))
 	for _, tasks := range []int{20, 50, 200} {
 		for _, repeats := range []int{1, 3, 8} {

@@ -140,7 +140,7 @@ func TestPassKLaws(t *testing.T) {
 // standard error is 0.5 points; that of a single rate is 1.1. The bounds allow
 // for two standard errors.
 func TestPassKCoverage(t *testing.T) {
-	t.Parallel()
+	simulates(t, "45,600 intervals")
 	r := rand.New(rand.NewPCG(5, 3))
 	for _, tasks := range []int{20, 50, 200} {
 		for _, k := range []int{1, 2, 4} {
@@ -184,7 +184,7 @@ func TestPassKCoverage(t *testing.T) {
 // tasks cannot show, and coverage is up to 100 %. With 4 x 500 draws the
 // standard error is 0.5 points, and 1.1 at a single rate.
 func TestPassKCells(t *testing.T) {
-	t.Parallel()
+	simulates(t, "36,000 intervals")
 	r := rand.New(rand.NewPCG(5, 8))
 	const cells, n, draws = 12, 8, 500
 	for _, tasks := range []int{10, 30} {
@@ -238,7 +238,7 @@ func TestPassKCells(t *testing.T) {
 // have the same chance, and that intervals by task are far too narrow. With 1,000
 // draws the standard error is at most 0.8 points.
 func TestPassKOfSequences(t *testing.T) {
-	t.Parallel()
+	simulates(t, "6,000 intervals")
 	r := rand.New(rand.NewPCG(5, 13))
 	const k, n, power = 2, 4, .5
 	for _, sequences := range []int{13, 25, 50} {

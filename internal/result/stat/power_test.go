@@ -79,10 +79,10 @@ func share(draws int, draw func() bool) float64 {
 // 1,500 draws the standard error is at most one point, and the bounds are the
 // claims plus two standard errors.
 func TestDetectablePower(t *testing.T) {
-	t.Parallel()
+	simulates(t, "40,500 comparisons")
 	r := rand.New(rand.NewPCG(6, 6))
-	for _, tasks := range []int{10, 15, 25, 50, 100} {
-		for _, repeats := range []int{1, 2, 5, 10} {
+	for _, tasks := range []int{10, 25, 100} {
+		for _, repeats := range []int{1, 2, 10} {
 			for _, c := range [][2]float64{{0, 0}, {.5, 0}, {.5, .5}} {
 				x := design{tasks, repeats, c[0], c[1]}
 				d := detectable(tasks, repeats, x.within, x.between)
@@ -130,7 +130,7 @@ func part(r *rand.Rand, full, trials, n int) (taken, fullLeft, trialsLeft int) {
 // standard error is 1.4 points, and the bounds are two of them wider. Planned by
 // task, the difference would be up to a third of that.
 func TestDetectableOfSequences(t *testing.T) {
-	t.Parallel()
+	simulates(t, "6,400 comparisons")
 	r := rand.New(rand.NewPCG(6, 13))
 	for _, sizes := range [][]int{
 		slices.Repeat([]int{8}, 13), unequal(r, 13, 104), unequal(r, 25, 200), unequal(r, 50, 400),
@@ -162,7 +162,7 @@ func unequal(r *rand.Rand, sequences, tasks int) []int {
 // TestDetectableBorders checks numbers of tasks that cannot show any
 // difference, and the claims about the smallest numbers that can.
 func TestDetectableBorders(t *testing.T) {
-	t.Parallel()
+	simulates(t, "24,000 comparisons")
 	r := rand.New(rand.NewPCG(6, 9))
 	for tasks := range 6 {
 		if d := detectable(tasks, 10, 0, 0); d != 1 {
@@ -213,13 +213,13 @@ func TestDetectableMany(t *testing.T) {
 
 // TestCompareDetectable checks the claims in the comment of Compare about
 // Detectable: about 80 of 100 runs show a difference of that size, whether the
-// sides of the earlier data differ or not. With 500 draws the standard error is
-// 1.8 points, and the bounds are the claims plus two standard errors. Around
+// sides of the earlier data differ or not. With 300 draws the standard error is
+// 2.3 points, and the bounds are the claims plus two standard errors. Around
 // one half it is what Detectable predicts.
 func TestCompareDetectable(t *testing.T) {
-	t.Parallel()
+	simulates(t, "43,200 comparisons")
 	r := rand.New(rand.NewPCG(6, 12))
-	const draws = 500
+	const draws = 300
 	for _, tasks := range []int{10, 25, 100} {
 		for _, repeats := range []int{1, 10} {
 			for _, c := range [][2]float64{{0, 0}, {.5, 0}, {.5, .5}} {
@@ -240,7 +240,7 @@ func TestCompareDetectable(t *testing.T) {
 							x, rate, truth, mean, got)
 						least := map[int]float64{10: .5, 25: .7, 100: .78}[tasks]
 						unlike := mean > 1.1*before || rate == .5 && mean < .85*before
-						if got < least-.035 || got > .94+.035 || tasks >= 25 && unlike {
+						if got < least-.046 || got > .94+.046 || tasks >= 25 && unlike {
 							t.Errorf("%+v around %v, %.3f apart: %.3f detectable, "+
 								"%.3f predicted, power %.3f", x, rate, truth, mean, before, got)
 						}

@@ -130,7 +130,7 @@ func coverage(draws int, truth float64, draw func() stat.Interval) float64 {
 // single rate is 1.1 points near its lowest. The bounds are the claims plus two
 // standard errors.
 func TestClusteredCoverage(t *testing.T) {
-	t.Parallel()
+	simulates(t, "92,800 intervals")
 	r := rand.New(rand.NewPCG(7, 11))
 	for _, tasks := range []int{20, 50, 200} {
 		for _, repeats := range []int{1, 2, 5, 8} {
