@@ -22,6 +22,9 @@
 // 1 / (75 × 0.02) = 0.67 requests per second, or in proportion if a wall takes more probes: a
 // window of 10 seconds that announces nothing takes up to five.
 //
+// The fourth law has a price, too. While a limit per day is used up and no wait is announced, the
+// lane sends a probe each minute, and all of them are refused. Fewer would break the law.
+//
 // A rate is controlled like the window of CUBIC (RFC 9438). It has a goal, where it rests for 75
 // seconds before it probes faster and faster:
 //
@@ -30,8 +33,12 @@
 //   - A wall during a trial leads back to the goal before, or to a lower trial.
 //   - Any other wall lowers the rate for a moment, to what was accepted since the last one. It
 //     recovers within seconds. After a minute of walls the goal is lowered to what that minute
-//     accepted. If less was accepted when the goal was lower, the refusals are chance, and the
-//     goal rises again.
+//     accepted.
+//
+// Refusals by chance are no walls. Like BBR, a lane measures them at rates below one that was just
+// accepted, where no limit refuses requests. As long as the refusals are no more than this share
+// explains, the lane does not react to them, except that it keeps announced waits, and that it
+// lowers the rate for a moment every 15 seconds to measure the share again.
 //
 // All decisions depend only on the time that they are given, so [Simulate] can
 // make the same decisions in virtual time.
@@ -290,6 +297,7 @@ type ticket struct {
 	total      cost
 	behindWall bool // the latest headers forbade the request
 	paced      bool // the request had to wait for the learned rate
+	calm       bool // the rate was lower than one that was accepted
 	later      int  // 1 if the request continues a conversation, 0 if it begins one
 }
 
@@ -303,8 +311,9 @@ func (l *lane) take(now time.Time, c cost) ticket {
 	l.typical = c
 	t := ticket{
 		lane: l, number: l.history.sent(), estimate: c, started: now, inFlight: l.inFlight,
-		behindWall: l.pass(now, c), entry: l.rate.take(now),
+		behindWall: l.pass(now, c),
 	}
+	t.entry, t.calm = l.rate.take(now, l.burst.open)
 	l.total = l.total.plus(c, 1)
 	t.total = l.total
 	gap := gap(l.rate.at(now))
@@ -338,7 +347,7 @@ func (l *lane) correct(t ticket, by cost) {
 func (l *lane) cancel(t ticket) {
 	l.freeSlot(t)
 	l.history.mark(t.number, good)
-	l.rate.refuse(t.entry)
+	l.rate.refuse(t.entry, false)
 	l.correct(t, cost{}.plus(t.estimate, -1))
 }
 

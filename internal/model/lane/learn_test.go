@@ -310,3 +310,25 @@ func TestRefusedFromTheStart(t *testing.T) {
 		})
 	}
 }
+
+// TestHigherWidthIsFound checks that a gateway that permits 2 requests in flight, and later 20, is
+// used, with less than 2 % refusals.
+func TestHigherWidthIsFound(t *testing.T) {
+	t.Parallel()
+	s := &server{width: func(now time.Time) int {
+		if now.Before(start.Add(6 * minute)) {
+			return 2
+		}
+		return 20
+	}}
+	s.play(lane.Limits{}, 12*minute)
+	for _, row := range []struct {
+		width    float64
+		from, to time.Duration
+	}{{2, minute, 6 * minute}, {20, 7*minute + 40*second, 12 * minute}} {
+		used, refused := s.share(row.width/replies.Seconds(), row.from, row.to)
+		if used < 0.9 || refused > 0.02 {
+			t.Errorf("width %v: used %.3f, %.2f %% refused", row.width, used, 100*refused)
+		}
+	}
+}

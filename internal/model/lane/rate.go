@@ -1,6 +1,9 @@
 package lane
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // longWait is a wait that shows that the limit of some window was used up.
 const longWait = 4 * time.Second
@@ -10,103 +13,110 @@ type rate struct {
 	control
 	// safe is the goal to go back to if the present one, which is on trial, is refused.
 	safe   float64
-	latest window // accepted requests of the last minute
+	latest window // requests of the last minute; those that were accepted count as input
 	began  time.Time
-	wall   counts // since the latest wall
-	climb  counts // since the rate began to exceed its goal
-	falls  counts // since the first wall below the goal
-	// chance is true if lowering the goal did not help, as the test of the goal before showed.
-	chance bool
-	before trial
+	wall   time.Time // the latest wall
+	passed int       // requests accepted since then
+	falls  time.Time // the first wall below the goal
+	// accepted is the rate that was accepted before the latest fall. A request is calm if the rate
+	// is lower, because it is refused only by chance.
+	accepted          float64
+	calm, calmRefused int
 }
 
-// counts counts requests from some time on.
-type counts struct {
-	from          time.Time
-	sent, refused int
-}
+const (
+	// mostCalm is the number of calm requests at which older ones count half.
+	mostCalm = 1500
+	// remeasure is how long the rate stays up before chance is measured again.
+	remeasure = 15 * time.Second
+)
 
-func (c *counts) accepted() int { return c.sent - c.refused }
-
-// rate returns how many requests per second were accepted until some time.
-func (c *counts) rate(until time.Time) float64 {
-	return float64(c.accepted()) / max(until.Sub(c.from), time.Millisecond).Seconds()
-}
-
-// trial is what was accepted, in requests per second, at some goal.
-type trial struct{ goal, accepted float64 }
-
-// follows reports whether what was accepted followed the goal.
-func (t trial) follows(u trial) bool {
-	more := u.accepted / t.accepted
-	return t.goal > 0 && (more > 1.05 && u.goal > t.goal || more < 0.95 && u.goal < t.goal)
-}
-
-// take counts a request and returns its entry.
-func (r *rate) take(now time.Time) int {
+// take counts a request and returns its entry, and whether it is calm.
+func (r *rate) take(now time.Time, probe bool) (entry int, calm bool) {
 	if r.began.IsZero() {
-		r.began, r.latest.span = now, time.Minute
+		r.began, r.wall, r.latest.span = now, now, time.Minute
 	}
-	if r.goal > 0 && r.climb.from.IsZero() && now.After(r.rested) {
-		r.climb = counts{from: now}
+	if r.chance() > 0 && now.Sub(r.fell) > remeasure && now.Before(r.rested) {
+		r.accepted = r.inMinute(now)
+		r.floor, r.fell = 0.8*r.accepted, now
 	}
-	if r.wall.sent == 0 {
-		r.wall.from = now
+	if calm = !probe && r.at(now) < 0.95*r.accepted; calm {
+		r.calm++
 	}
-	for _, c := range []*counts{&r.wall, &r.climb, &r.falls} {
-		c.sent++
+	if r.calm > mostCalm {
+		r.calm, r.calmRefused = r.calm/2, r.calmRefused/2
 	}
-	return r.latest.add(now, cost{requests: 1})
+	r.passed++
+	return r.latest.add(now, cost{requests: 1, input: 1}), calm
 }
 
 // refuse notes that a request was not accepted.
-func (r *rate) refuse(entry int) {
-	for _, c := range []*counts{&r.wall, &r.climb, &r.falls} {
-		c.refused++
+func (r *rate) refuse(entry int, calm bool) {
+	r.passed--
+	r.latest.correct(entry, cost{input: -1})
+	if calm {
+		r.calmRefused++
 	}
-	r.latest.correct(entry, cost{requests: -1})
+}
+
+// chance returns the share of requests that are refused by chance. It is 0 until three were,
+// because one or two may be accidents.
+func (r *rate) chance() float64 {
+	return float64(max(0, r.calmRefused-2)) / float64(max(1, r.calm))
+}
+
+// explained reports whether chance explains the refusals since the latest wall, or since the rate
+// began to exceed its goal: they are at most two standard deviations more than expected.
+func (r *rate) explained(now time.Time) bool {
+	from := r.wall
+	if now.After(r.rested) {
+		from = later(from, r.rested)
+	}
+	c := r.latest.from(from)
+	expected := r.chance() * float64(c.requests)
+	return expected > 0 && float64(c.requests-c.input) <= expected+2*math.Sqrt(expected)+1
 }
 
 // inMinute returns how many requests per second were accepted in the last minute.
 func (r *rate) inMinute(now time.Time) float64 {
 	r.latest.drop(now)
 	took := min(time.Minute, max(now.Sub(r.began), time.Second))
-	return float64(r.latest.sum.requests) / took.Seconds()
+	return float64(r.latest.sum.input) / took.Seconds()
 }
 
 // hit reacts to a wall: a burst of refusals that began at the rate tried and lasted for wait. Its
 // end was noticed late. The minute before accepted some requests per second.
 func (r *rate) hit(now time.Time, tried, minute float64, wait, late time.Duration) {
-	since, above, fast := r.wall.rate(now.Add(-late)), r.exceeds(tried), wait <= longWait
+	end := now.Add(-late)
+	since := float64(r.passed) / max(end.Sub(r.wall), time.Millisecond).Seconds()
+	above, fast := r.exceeds(tried), wait <= longWait
 	through := min(0.98*since, 0.97*tried)
 	switch {
-	case r.goal == 0 && r.wall.accepted() < 2: // it never worked
+	case r.goal == 0 && r.passed < 2: // it never worked
 	case r.goal == 0:
 		r.settle(now, 0.98*since)
 	case above && fast:
 		r.try(now, r.proven(minute), 0.9*tried)
 		r.floor = max(r.safe, min(r.goal, 0.7*tried))
 	case above:
-		if tried > 2*r.goal && !r.climb.from.IsZero() {
-			minute = max(minute, r.climb.rate(now.Add(-late)))
-		}
-		r.settle(now, r.proven(minute))
-	case r.safe > 0 && since > 1.03*r.safe && tried > 1.1*r.safe:
+		climb := float64(r.latest.from(r.rested).input)
+		climb /= max(time.Second, end.Sub(r.rested)).Seconds()
+		r.settle(now, r.proven(max(minute, climb)))
+	case r.safe > 0 && (fast || since > 1.03*r.safe) && tried > 1.26*r.safe:
 		r.try(now, r.safe, 0.9*tried)
 	case r.safe > 0:
 		r.settle(now, r.safe)
 	case !fast:
 		r.settle(now, min(r.goal, max(0.98*minute, through)))
-	case r.chance && 4*r.falls.refused <= r.falls.accepted():
-		r.fall(now, tried, minute)
 	default:
-		r.fall(now, max(through, 0.7*tried), minute)
+		r.fall(now, max(0.85*since, 0.7*tried), minute)
 	}
-	r.wall = counts{from: now}
+	r.wall, r.passed, r.accepted = now, 0, since
 }
 
 // proven returns the goal that a wall above it shows, given what a minute accepted.
 func (r *rate) proven(minute float64) float64 {
+	minute /= 1 - min(0.5, r.chance())
 	if minute < 0.93*r.goal {
 		return 0.98 * minute
 	}
@@ -115,11 +125,8 @@ func (r *rate) proven(minute float64) float64 {
 
 // settle sets a new goal.
 func (r *rate) settle(now time.Time, goal float64) {
-	if r.falls.from.IsZero() {
-		r.chance, r.before = false, trial{}
-	}
 	r.keep(now, max(goal, slowest))
-	r.safe, r.falls, r.climb = 0, counts{}, counts{}
+	r.safe, r.falls = 0, time.Time{}
 }
 
 // try sets a goal that is above a safe one, to which the next wall leads back.
@@ -128,21 +135,13 @@ func (r *rate) try(now time.Time, safe, goal float64) {
 	r.safe = max(safe, slowest)
 }
 
-// fall lowers the rate for a moment. After a minute of walls the goal is lowered, too, unless
-// less was accepted when it was lower. Then the refusals are chance.
+// fall lowers the rate for a moment. After a minute of walls the goal is lowered, too.
 func (r *rate) fall(now time.Time, to, minute float64) {
 	r.floor, r.fell = max(to, slowest), now
-	if r.falls.from.IsZero() {
-		r.falls = counts{from: now}
+	if r.falls.IsZero() {
+		r.falls = now
 	}
-	if now.Sub(r.falls.from) < time.Minute {
-		return
+	if now.Sub(r.falls) >= time.Minute {
+		r.settle(now, 0.98*minute)
 	}
-	before, this := r.before, trial{r.goal, minute}
-	goal := 0.98 * minute
-	if before.follows(this) {
-		r.chance, goal = true, 1.1*max(before.goal, this.goal)
-	}
-	r.settle(now, goal)
-	r.before = this
 }

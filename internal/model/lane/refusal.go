@@ -54,10 +54,14 @@ type burst struct {
 // again for those sent after it. If more requests were in flight when one was
 // accepted, the width is not to blame.
 func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
-	l.rate.refuse(t.entry)
+	l.rate.refuse(t.entry, t.calm)
 	tried := l.tried(t)
 	l.announce(now, fault)
 	b := &l.burst
+	if !b.open && l.rate.explained(now) {
+		l.loseHope(now, fault)
+		return
+	}
 	if !b.open {
 		*b = burst{
 			open: true, since: now, tried: tried, minute: l.rate.inMinute(now),

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,5 +132,75 @@ func TestStatedLimitIsNeverExceeded(t *testing.T) {
 					len(s.refused)+len(s.accepted))
 			}
 		})
+	})
+}
+
+// hungry is an endpoint that counts the tokens of each request when it arrives.
+type hungry struct {
+	took    time.Duration
+	mu      sync.Mutex
+	arrived []time.Time
+	counted [][3]int // all tokens, input and output
+}
+
+func (h *hungry) Chat(_ context.Context, req assay.Request) (assay.Response, error) {
+	input, output := len(req.Messages[0].Content)/4, 256 // as a lane estimates them first
+	h.mu.Lock()
+	h.arrived = append(h.arrived, time.Now())
+	h.counted = append(h.counted, [3]int{input + output, input, output})
+	h.mu.Unlock()
+	time.Sleep(h.took)
+	return assay.Response{
+		ServedModel: "m", Usage: assay.Usage{InputTokens: input, OutputTokens: output},
+	}, nil
+}
+
+// most returns the most tokens of a kind that arrived within a minute.
+func (h *hungry) most(kind int) (most int) {
+	first, sum := 0, 0
+	for i, at := range h.arrived {
+		sum += h.counted[i][kind]
+		for ; at.Sub(h.arrived[first]) >= minute; first++ {
+			sum -= h.counted[first][kind]
+		}
+		most = max(most, sum)
+	}
+	return most
+}
+
+// TestStatedTokensAreNeverExceeded checks the first law for limits in tokens and requests of random
+// sizes, some of which take nearly a minute's tokens, and that the lane is not silent for longer
+// than they need.
+func TestStatedTokensAreNeverExceeded(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		limit := rapid.IntRange(1000, 100_000).Draw(rt, "limit")
+		largest := rapid.IntRange(1, limit-256).Draw(rt, "largest")
+		kind := rapid.IntRange(0, 2).Draw(rt, "kind")
+		limits := [3]lane.Limits{{TPM: limit}, {ITPM: limit}, {OTPM: limit}}[kind]
+		limits.Burst = rapid.IntRange(0, 50).Draw(rt, "burst")
+		sizes := rapid.SliceOfN(rapid.IntRange(1, largest), 1, 60).Draw(rt, "sizes")
+		h := &hungry{took: time.Duration(rapid.IntRange(1, 9000).Draw(rt, "ms")) * time.Millisecond}
+		synctest.Test(t, func(t *testing.T) {
+			p := poolOf(h, limits)
+			var wg sync.WaitGroup
+			for _, n := range sizes {
+				req := assay.Request{Messages: []assay.Message{{Content: strings.Repeat("x", 4*n)}}}
+				wg.Go(func() {
+					if _, err := p.Chat(t.Context(), req); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+		})
+		if got := h.most(kind); got > limit {
+			rt.Errorf("%d tokens in a minute, limit %d", got, limit)
+		}
+		for i := 1; i < len(h.arrived); i++ {
+			if gap := h.arrived[i].Sub(h.arrived[i-1]); gap > minute+second {
+				rt.Errorf("silent for %v", gap)
+			}
+		}
 	})
 }

@@ -106,6 +106,14 @@ func (w *window) free(now time.Time, b, weight, limit int) time.Time {
 	return at
 }
 
+// from returns the costs that were added from some time on.
+func (w *window) from(t time.Time) (sum cost) {
+	for i := len(w.entries) - 1; i >= w.head && !w.entries[i].at.Before(t); i-- {
+		sum = sum.plus(w.entries[i].cost, 1)
+	}
+	return sum
+}
+
 func (w *window) drop(now time.Time) {
 	for w.head < len(w.entries) && !w.entries[w.head].at.Add(w.span).After(now) {
 		w.sum = w.sum.plus(w.entries[w.head].cost, -1)
