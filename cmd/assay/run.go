@@ -184,8 +184,11 @@ func (f *runFlags) open(
 }
 
 func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFlags) (err error) {
-	j, err := f.open(ctx, p, e)
-	if err != nil {
+	var j *job.Job
+	if err = untilInterrupted(ctx, p, func(ctx context.Context) error {
+		j, err = f.open(ctx, p, e)
+		return err
+	}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
