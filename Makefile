@@ -33,6 +33,8 @@ test-all: compiler browser python strangers
 		$(GO) test -run '^TestPinned' ./cmd/assay && \
 		$(GO) test -run '^TestLimitersThatAre' ./internal/model/lane && \
 		$(GO) test ./internal/result/stat && \
+		$(GO) test -run '^TestFlawLaws$$|^TestEveryFlaw|^TestPromptsWithoutPlan' \
+			./internal/task/workflow ./internal/agent/episode && \
 		export CGO_ENABLED=1 && \
 		$(GO) test $(RACE) -parallel 4 -timeout 25m ./cmd/assay && \
 		$(GO) test $(RACE) -p 2 -timeout 25m $$($(GO) list ./... | grep -v cmd/assay); \
