@@ -168,7 +168,7 @@ func runWithCanary(t *testing.T, dir, db, name, url string) {
 	t.Helper()
 	file(t, dir, name+"-providers.yaml", providersFile(url, "{concurrency: 4}"))
 	experiment := file(t, dir, name+".yaml", "name: "+name+
-		"\nmodels: [sim/listed]\ntasks_per_type: 2\nproviders: "+name+"-providers.yaml\n")
+		"\nmodels: [sim/listed]\ntasks_per_type: 1\nproviders: "+name+"-providers.yaml\n")
 	for _, display := range []string{"plain", "json"} {
 		r := call(t, map[string]string{"SIM_KEY": canary}, "run", experiment, "--store", db,
 			"--display", display, "--log-level", "debug", "--debug-trials", "all")

@@ -27,11 +27,13 @@ func TestRescoreConfirmsVerdictsOfRuns(t *testing.T) {
 	path := filepath.Join(dir, "all.db")
 	const each = 5 * 3 * 5 // models, variants, types
 	n := 0
-	for _, world := range []string{"assay-1", "pilot"} {
-		for _, protocol := range []string{"native", "tags"} {
-			for _, tools := range []string{"discover", "listed"} {
-				name := world + "-" + protocol + "-" + tools
-				experiment := file(t, dir, name+".yaml", fmt.Sprintf(`
+	for _, set := range [][3]string{ // each pair of worlds, protocols and tools occurs
+		{"assay-1", "native", "discover"},
+		{"assay-1", "tags", "listed"},
+		{"pilot", "native", "listed"},
+		{"pilot", "tags", "discover"},
+	} {
+		experiment := file(t, dir, strings.Join(set[:], "-")+".yaml", fmt.Sprintf(`
 models: [sim/optimal, sim/expert, sim/obedient, sim/searcher, sim/mute]
 variants: [baseline, optimal, flawed_tool_misuse]
 reliabilities: [0.7]
@@ -39,12 +41,9 @@ tasks_per_type: 1
 world: %s
 protocol: %s
 tools: %s
-`, world, protocol, tools))
-				mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0",
-					"--display", "none")
-				n += each
-			}
-		}
+`, set[0], set[1], set[2]))
+		mustProgram(t, "run", experiment, "--store", path, "--sim-latency", "0", "--display", "none")
+		n += each
 	}
 	before := snapshotOf(t, path)
 	r := must(t, nil, "rescore", "--store", path)
