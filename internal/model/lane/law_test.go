@@ -83,7 +83,7 @@ func TestLimitersThatAreConstant(t *testing.T) {
 // TestLimitersThatAreRaised checks the second law, after the highest of all minutes that begin in
 // the two.
 func TestLimitersThatAreRaised(t *testing.T) {
-	eachServer(t, 0.6, func(_ *testing.T, of func(int) limiter, r int, s *server) float64 {
+	eachServer(t, 0.75, func(_ *testing.T, of func(int) limiter, r int, s *server) float64 {
 		after := start.Add(6 * minute)
 		s.limiter = &changing{of(r), of(4 * r), after}
 		s.play(lane.Limits{}, 9*minute)
@@ -97,7 +97,7 @@ func TestLimitersThatAreRaised(t *testing.T) {
 
 // TestLimitersThatAreLowered checks that a lane adapts to a limit that falls.
 func TestLimitersThatAreLowered(t *testing.T) {
-	eachServer(t, 0.8, func(t *testing.T, of func(int) limiter, r int, s *server) float64 {
+	eachServer(t, 0.85, func(t *testing.T, of func(int) limiter, r int, s *server) float64 {
 		s.limiter = &changing{of(4 * r), of(r), start.Add(6 * minute)}
 		s.play(lane.Limits{}, 15*minute)
 		used, refused := s.share(float64(r), 10*minute, 15*minute)
