@@ -48,3 +48,17 @@ func TestLimitersThatAreLearned(t *testing.T) {
 		})
 	}
 }
+
+// TestLimitersThatAreOfAnHour checks a lane at 5,000 requests an hour, which an earlier version took
+// for a limit of a day.
+func TestLimitersThatAreOfAnHour(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &stranger{limiter: &fixed{n: 5000, span: hour}, headers: plainHeaders}
+		row := limiterRow{rate: 5000. / 3600, window: hour}
+		used, refused := play(t, s, lane.Limits{}, row)
+		if used < .90 || refused > .025 {
+			t.Errorf("used %.3f of what is permitted, %.2f %% refused", used, 100*refused)
+		}
+	})
+}

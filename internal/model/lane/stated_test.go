@@ -126,7 +126,7 @@ func TestStatedLimitIsNeverExceeded(t *testing.T) {
 				Name: "l", Orders: "m", Limits: limits,
 				Provider: clientOf(t, network{s, time.Duration(late * float64(span))}),
 			}}, lane.Options{Queue: 1000 * hour})
-			saturate(p, min(2*n, 50), 3*span+10*second)
+			saturate(p, min(2*n, 50), 2*span+3*second)
 			if len(s.refused) > 0 {
 				t.Errorf("%d of %d requests exceed the limit", len(s.refused),
 					len(s.refused)+len(s.accepted))

@@ -52,9 +52,6 @@ func TestStrangers(t *testing.T) {
 		{limiterRow{"60 in 15 s", func() *stranger {
 			return &stranger{limiter: &fixed{n: 60, span: 15 * second}, headers: plainHeaders}
 		}, lane.Limits{}, 4, minute}, .90},
-		{limiterRow{"5,000 an hour", func() *stranger {
-			return &stranger{limiter: &fixed{n: 5000, span: hour}, headers: plainHeaders}
-		}, lane.Limits{}, 5000. / 3600, hour}, .90},
 		{limiterRow{"one a second", func() *stranger {
 			return &stranger{limiter: &sliding{n: 1, span: second}, wait: waitInSeconds}
 		}, lane.Limits{RPM: 60}, 1, minute}, .95},
