@@ -386,13 +386,12 @@ func TestDamagedStoreIsRead(t *testing.T) {
 		t.Errorf("status does not mention unreadable attempts\n%s", r.out)
 	}
 	var v report.Comparison
-	if err := json.Unmarshal([]byte(must(t, nil, "compare", "--store", path, "--json", a.Experiment,
-		a.Experiment).out), &v); err != nil {
+	if err := json.Unmarshal([]byte(must(t, nil, "compare", "--store", path, "--json",
+		"sim/expert", "sim/obedient").out), &v); err != nil {
 		t.Fatal(err)
 	}
-	if v.A.Trials != n || v.Unread != len(all)-n {
-		t.Errorf("compare: %d trials and %d unread, want %d and %d", v.A.Trials, v.Unread, n,
-			len(all)-n)
+	if got := v.A.Trials + v.B.Trials; got != n || v.Unread != len(all)-n {
+		t.Errorf("compare: %d trials and %d unread, want %d and %d", got, v.Unread, n, len(all)-n)
 	}
 	whole := path + ".whole"
 	r = call(t, nil, "recover", "--store", path, whole)
