@@ -22,6 +22,9 @@ test:
 # times as long when each of its memory accesses is watched. Locks inside it are still seen.
 RACE := -race -vet=off -gcflags=modernc.org/...=-race=false
 
+# The tests of internal/task/library/wording_test.go.
+TEXTS := ^Test(Descriptions|Plain|OnlyPlain|Clauses|Search|VeryEasy|InputsAre|GenerateNExtends)
+
 # Everything, as CI runs it. cmd/assay goes alone, because some of its tests need an answer within
 # seconds. `make lint` has vetted the tests before.
 .PHONY: test-all
@@ -35,6 +38,8 @@ test-all: compiler browser python strangers
 		$(GO) test ./internal/result/stat && \
 		$(GO) test -run '^TestFlawLaws$$|^TestEveryFlaw|^TestPromptsWithoutPlan' \
 			./internal/task/workflow ./internal/agent/episode && \
+		$(GO) test -run '^TestSkillIs|^TestOptimalIs' ./internal/model/sim && \
+		$(GO) test -run '$(TEXTS)' ./internal/task/library && \
 		export CGO_ENABLED=1 && \
 		$(GO) test $(RACE) -parallel 4 -timeout 25m ./cmd/assay && \
 		$(GO) test $(RACE) -p 2 -timeout 25m $$($(GO) list ./... | grep -v cmd/assay); \

@@ -7,10 +7,6 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/model/sim"
-	"github.com/assay-eval/assay/internal/task/library"
-	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
@@ -259,48 +255,4 @@ func upperTail(chances []float64, k int) float64 {
 		sum += d
 	}
 	return sum
-}
-
-// TestOptimalIsOnItsCeiling plays sim/optimal and sim/batcher in real episodes at every budget. Each
-// rate has to lie in the central 99 % of its exact distribution, if the ceilings are right.
-func TestOptimalIsOnItsCeiling(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("-short: plays 20,400 episodes")
-	}
-	models := sim.New(catalog, sim.Latency{})
-	var tasks []assay.Task
-	for task := range library.Generate() {
-		if task.Difficulty == "easy" && len(policy.Missing(catalog, task.Required)) == 0 {
-			tasks = append(tasks, task)
-		}
-	}
-	for _, w := range world.Names {
-		for _, model := range []string{sim.Optimal, sim.Batcher} {
-			for calls := 4; calls <= 20; calls++ {
-				t.Run(fmt.Sprintf("%s %s %d", w, model, calls), func(t *testing.T) {
-					t.Parallel()
-					runner := episode.NewRunner(catalog, 0)
-					const n = 300
-					won, ceilings := 0, make([]float64, n)
-					for i := range n {
-						task := tasks[(i*31+calls)%len(tasks)]
-						trial := trial(model, assay.Listed, assay.Optimal, .6, uint64(i*100+calls))
-						trial.World, trial.Calls = w, calls
-						trial.Turns = calls + 1
-						a, _ := runner.Run(t.Context(), models, &trial, &task)
-						ceilings[i] = a.Best
-						if a.Level == assay.FullSuccess {
-							won++
-						}
-					}
-					above, below := upperTail(ceilings, won), 1-upperTail(ceilings, won+1)
-					if above < .005 || below < .005 {
-						t.Errorf("%d of %d: the chance of as many or more is %.4f, as few or fewer %.4f",
-							won, n, above, below)
-					}
-				})
-			}
-		}
-	}
 }

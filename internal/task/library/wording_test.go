@@ -1,3 +1,8 @@
+//go:build !race
+
+// The tests of this file read many texts in one goroutine each. `make test-all` runs them without the
+// race detector.
+
 package library_test
 
 import (
@@ -13,15 +18,6 @@ import (
 	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/world"
 )
-
-// oncePerWording yields the built-in tasks outside the mixtures.
-func oncePerWording(yield func(assay.Task) bool) {
-	for _, task := range generated() {
-		if task.Wording == "" && !yield(task) {
-			return
-		}
-	}
-}
 
 // Descriptions are distinct sentences of reasonable length. They contain no tool names, unreplaced
 // marks or placeholders.
@@ -331,5 +327,48 @@ func TestInputsAreWhatTheTextsSay(t *testing.T) {
 					task.ID, task.Difficulty, w, task.Description, in)
 			}
 		}
+	}
+}
+
+// A larger library starts with the tasks of a smaller one, and descriptions stay distinct.
+func TestGenerateNExtendsTheBuiltinTasks(t *testing.T) {
+	t.Parallel()
+	builtin := make(map[string]assay.Task)
+	for _, task := range generated() {
+		if task.Wording == "" {
+			builtin[string(task.ID)+task.Difficulty] = task
+		}
+	}
+	for _, n := range []int{1, 43, library.MaxTasksPerType} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			tasks, err := library.GenerateN(n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total, same := 0, 0
+			texts := make(map[string]assay.TaskID)
+			for task := range tasks {
+				total++
+				if n > library.TasksPerType && task.Wording != "" {
+					continue
+				}
+				key := task.Difficulty + "\n" + task.Description
+				if other, dup := texts[key]; dup {
+					t.Errorf("%s and %s have the same description at %s", other, task.ID, key)
+				}
+				texts[key] = task.ID
+				if want, ok := builtin[string(task.ID)+task.Difficulty]; ok {
+					same++
+					if task.Digest() != want.Digest() {
+						t.Errorf("%s at %s is not the built-in task", task.ID, task.Difficulty)
+					}
+				}
+			}
+			if want := 25 * min(n, library.TasksPerType); total != 40*n || same != want {
+				t.Errorf("got %d tasks, %d of them built-in, want %d and %d",
+					total, same, 40*n, want)
+			}
+		})
 	}
 }
