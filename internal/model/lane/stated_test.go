@@ -87,7 +87,7 @@ func TestStatedLimitsHoldAtServer(t *testing.T) {
 						})
 					}
 				}
-				const minutes = 4
+				const minutes = 2
 				saturate(lane.NewPool("sim/m", lanes, lane.Options{}), 400, minutes*time.Minute)
 				stats := server.Stats()
 				if want := int64(15 * rpm * minutes * 94 / 100); stats.OverLimit != 0 ||
