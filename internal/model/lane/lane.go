@@ -61,10 +61,10 @@ const (
 	// firstPause doubles with each pause in a row, up to longestPause.
 	firstPause   = 5 * time.Second
 	longestPause = 5 * time.Minute
-	// A lane closes for the run after closeAfter pauses in a row, which is an
-	// outage of ten minutes. A lane that never worked closes after
-	// closeAfterNever pauses, or half a minute, because its address or name is
-	// probably wrong.
+	// A lane closes for the run after closeAfter pauses in a row, which is five
+	// minutes if its endpoint fails at once, or after an outage if probes take
+	// long. A lane that never worked closes after closeAfterNever pauses, or half
+	// a minute, because its address or name is probably wrong.
 	closeAfter      = 6
 	closeAfterNever = 3
 	// A key or a deployment that the endpoint refuses is probed after pauses. Its
@@ -129,7 +129,9 @@ type lane struct {
 	faults        share
 	faultsInDoubt int
 	pausesInRow   int
-	failingSince  time.Time
+	// failingSince is when the first request of those that failed without a reply in between was
+	// sent, or when the latest reply came before that.
+	failingSince, repliedAt time.Time
 	// First and later requests of conversations are told apart by index, because an
 	// endpoint may refuse all of the latter.
 	worked   [2]bool
@@ -406,7 +408,7 @@ func (l *lane) release(now time.Time, t ticket, resp assay.Response, fault *assa
 func (l *lane) succeeded(now time.Time, t ticket) {
 	l.worked[t.later], l.mistakes[t.later] = true, 0
 	l.pausesInRow, l.denial = 0, nil
-	l.refusedSince, l.failingSince = time.Time{}, time.Time{}
+	l.refusedSince, l.failingSince, l.repliedAt = time.Time{}, time.Time{}, now
 	l.history.mark(t.number, good)
 	l.faults.succeeded(&l.faultsInDoubt)
 	l.accepted(now, t)
@@ -452,26 +454,38 @@ func (l *lane) faulted(now time.Time, t ticket, fault *assay.Fault) {
 	needed := improbableRow(l.faults.mean, breakAfter, breakAfterMost)
 	l.faultsInDoubt++
 	if l.failingSince.IsZero() {
-		l.failingSince = now
+		l.failingSince = later(t.started, l.repliedAt)
 	}
 	switch {
-	case l.pausesInRow > 0 && l.sentBeforePause(t):
 	case l.pausesInRow == 0 && l.history.row(t.number, broken, needed) < needed:
-	case l.givesUp(now, fault):
+	case l.outlasted(now):
+		l.close(fault)
+	case l.pausesInRow > 0 && l.sentBeforePause(t):
+	case l.givesUp(fault):
 		l.close(fault)
 	default:
 		l.breakOff(now, fault)
 	}
 }
 
-// givesUp reports whether a lane that fails has been probed for long enough. A
+// outlasted reports whether a lane has failed for so long that it is given up, however few
+// requests that were.
+func (l *lane) outlasted(now time.Time) bool {
+	failing := now.Sub(l.failingSince)
+	if l.hasWorked() {
+		return l.pausesInRow > 0 && failing >= outage
+	}
+	return failing >= l.firstReply()
+}
+
+// givesUp reports whether a lane that fails has been probed often enough. A
 // server that has never replied may still be starting.
-func (l *lane) givesUp(now time.Time, fault *assay.Fault) bool {
+func (l *lane) givesUp(fault *assay.Fault) bool {
 	switch {
 	case l.hasWorked():
 		return l.pausesInRow >= closeAfter
 	case l.FirstReply > 0 || fault.Kind == assay.Server:
-		return now.Sub(l.failingSince) > l.firstReply()
+		return false
 	}
 	return l.pausesInRow >= closeAfterNever
 }
