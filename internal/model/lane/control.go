@@ -22,8 +22,8 @@ const (
 	growth = 8 * time.Second
 	// mostGrowth is the largest growth, as a power of two.
 	mostGrowth = 16
-	// slowest is the lowest rate, in requests per second. It is one per minute, so that no lane is
-	// silent for longer.
+	// slowest is the lowest rate, in requests per second. It is two per minute, so that no lane is
+	// silent for longer than one.
 	slowest = 1.0 / 30
 )
 

@@ -7,7 +7,9 @@ package lane_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -77,6 +79,27 @@ func TestLimitersThatAreConstant(t *testing.T) {
 			t.Errorf("%d early, silent for %v", s.early, s.silence)
 		}
 		return used
+	})
+}
+
+// TestLimitersThatAreDrawn checks the third law for servers drawn at random, with a bound that all
+// of them keep: of 400, five used less than nine tenths, and none less than 0.82.
+func TestLimitersThatAreDrawn(t *testing.T) {
+	t.Parallel()
+	names := slices.Sorted(maps.Keys(kinds))
+	rapid.Check(t, func(t *rapid.T) {
+		kind := rapid.SampledFrom(names).Draw(t, "kind")
+		r := int(math.Round(math.Exp2(rapid.Float64Range(0, 5).Draw(t, "log2 of the rate"))))
+		wait := rapid.SampledFrom([]string{"none", "right", "zero", "short"}).Draw(t, "wait")
+		s := &server{limiter: kinds[kind](r), wait: waits[wait]}
+		s.play(lane.Limits{}, 14*minute)
+		used, refused := s.share(float64(r), 4*minute, 14*minute)
+		if most := max(0.02, 10/(75*float64(r))); used < 0.7 || refused > most {
+			t.Errorf("used %.3f of what is permitted, %.2f %% refused", used, 100*refused)
+		}
+		if s.early > 0 || s.silence > minute {
+			t.Errorf("%d early, silent for %v", s.early, s.silence)
+		}
 	})
 }
 
