@@ -272,3 +272,33 @@ func TestErrorTableFits(t *testing.T) {
 		}
 	}
 }
+
+// TestTablesOfSeveritiesTellWhichTasks checks that a table of severities explains that its columns
+// are of different tasks, and that other tables do not.
+func TestTablesOfSeveritiesTellWhichTasks(t *testing.T) {
+	t.Parallel()
+	const want = "The prompts of all severities differ at every task"
+	for name, c := range map[string]struct {
+		levels []string
+		told   bool
+	}{
+		"one severity":    {[]string{"optimal", "flawed_tool_misuse"}, false},
+		"two severities":  {[]string{"flawed_tool_misuse, light", "flawed_tool_misuse, severe"}, true},
+		"a single column": {[]string{"flawed_tool_misuse, light"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			row := report.PivotRow{Model: "m", Cells: make([]report.PivotCell, len(c.levels))}
+			d := exhibit.Report(&report.Analysis{Table: &report.Table{}, Pivots: []report.Pivot{
+				{Factor: "variant", Levels: c.levels, Rows: []report.PivotRow{row}},
+			}})
+			var text strings.Builder
+			if err := d.WriteText(&text, document.Terminal{Width: 500}); err != nil {
+				t.Fatal(err)
+			}
+			if told := strings.Contains(text.String(), want); told != c.told {
+				t.Errorf("the report explains it: %v, want %v\n%s", told, c.told, &text)
+			}
+		})
+	}
+}

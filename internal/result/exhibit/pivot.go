@@ -123,6 +123,11 @@ func (p pivot) notes() []string {
 		notes = append(notes, fmt.Sprintf("Column heads name the flaw of the plan: %s is the "+
 			"variant %s.", report.Readable(name), name))
 	}
+	graded := func(level string) bool { return strings.Contains(level, ", ") }
+	if len(p.Levels) > 1 && (p.Factor == severity || slices.ContainsFunc(p.Levels, graded)) {
+		notes = append(notes, "The prompts of all severities differ at every task: one without such "+
+			"plans has no trial. So rates of severities are of different tasks.")
+	}
 	if some(func(r report.PivotRow) bool { return r.Difference != nil }) {
 		notes = append(notes, "Differences are in percentage points, on the tasks that both "+
 			"levels have under the same conditions, with the 95 % interval below. Without a common "+
