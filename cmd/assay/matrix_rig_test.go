@@ -31,7 +31,7 @@ type situation struct {
 	broken  bool                    // each model has a lane at a broken endpoint
 	well    bool                    // each model has a lane at a good endpoint
 	wellURL string                  // address of the good endpoint; the rig's if empty
-	request time.Duration           // request limit; 2 s if 0
+	request time.Duration           // request limit; 5 s if 0
 	trials  int                     // trials of each model; matrixTrials if 0
 	width   func(misbehaviour) int  // concurrency of the lanes; the number of trials if nil
 	skip    func(misbehaviour) bool // rows that do not take part
@@ -160,9 +160,9 @@ variants: [optimal]
 reliabilities: [0.8]
 task_types: [basic_task]
 tasks_per_type: %d
-limits: {request: %s, trial: 20s}
+limits: {request: %s, trial: 40s}
 providers: %s-providers.yaml
-`, strings.Join(models, ", "), s.count(), cmp.Or(s.request, 2*time.Second), s.name))
+`, strings.Join(models, ", "), s.count(), cmp.Or(s.request, 5*time.Second), s.name))
 	db := filepath.Join(r.dir, s.name+".db")
 	env := map[string]string{"KEY": "k"}
 	return call(t, env, "run", experiment, "--store", db, "--display", "json"), db
