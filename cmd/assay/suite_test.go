@@ -13,6 +13,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/classify"
+	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/plan"
 )
@@ -91,6 +92,44 @@ providers:
 	}
 	if !bytes.Equal(before, exportedBytes(t, db)) {
 		t.Error("suites without pending trials changed the store")
+	}
+}
+
+// TestGamesDoNotPayInSuites plays a suite with agents that do not do the task.
+func TestGamesDoNotPayInSuites(t *testing.T) {
+	t.Parallel()
+	db := filepath.Join(t.TempDir(), "games.db")
+	args := []string{"--store", db}
+	for _, agent := range []string{sim.Alphabet, sim.Sprayer, sim.Copier, sim.Claimer, sim.Guesser} {
+		args = append(args, "--model", agent)
+	}
+	runSuite(t, "flawed", args)
+	played, full, partial := make(map[string]int), make(map[string]int), make(map[string]int)
+	for _, a := range attempts(t, db) {
+		played[a.Model]++
+		switch {
+		case a.Level == assay.PartialSuccess:
+			partial[a.Model]++
+		case a.Level == assay.FullSuccess:
+			full[a.Model]++
+			flaw, _ := assay.FlawOf(a.Variant)
+			if a.Model == sim.Copier && flaw != assay.RedundantOperations {
+				t.Errorf("%s fully succeeds with %s at task %s", a.Model, a.Variant, a.Task)
+			}
+		}
+	}
+	for agent, n := range played {
+		most := 0.02
+		if agent == sim.Copier {
+			most = 1 // redundant operations do not keep it from succeeding
+		}
+		f, p := float64(full[agent])/float64(n), float64(partial[agent])/float64(n)
+		if n != suiteCount("flawed", agent) || f >= most || p >= 0.05 {
+			t.Errorf("%s: %.3f full and %.3f partial of %d", agent, f, p, n)
+		}
+	}
+	if len(played) != 5 {
+		t.Errorf("%d agents played", len(played))
 	}
 }
 
