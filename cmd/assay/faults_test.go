@@ -176,6 +176,9 @@ func runWithCanary(t *testing.T, dir, db, name, url string) {
 			t.Errorf("exit code %d after a refused key, want %d\n%s%s",
 				r.code, exitIncomplete, r.out, r.err)
 		}
+		if name == "refused" && strings.Contains(r.out, "It took") {
+			t.Errorf("a run without an outcome is called fast or slow:\n%s", r.out)
+		}
 		noCanary(t, name+" run", r.out+r.err)
 	}
 }

@@ -99,7 +99,7 @@ func (r *runResult) printWarnings(all []report.Warning) {
 // and names each model's bottleneck.
 func (r *runResult) printSpeed() {
 	s := r.sum
-	if s.Run == "" {
+	if s.Settled == 0 { // nothing was fast or slow
 		return
 	}
 	ratio := func(seconds float64) string {
