@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -51,7 +52,9 @@ type rig struct {
 	asked   atomic.Int32
 	dead    assay.Provider // serves a second lane, if set
 	pool    *lane.Pool
-	saved   []assay.Attempt
+
+	mu    sync.Mutex // guards saved, because attempts are saved side by side
+	saved []assay.Attempt
 	// latest is when a request succeeded last, in nanoseconds since 1970.
 	latest atomic.Int64
 }
@@ -130,6 +133,8 @@ func (r *rig) run(t *testing.T, n int) (whole, replies time.Duration, sum engine
 		}},
 		Wake: wake, Attempt: r.attempt, Patience: lane.DefaultRequest,
 		Save: func(_ context.Context, a *assay.Attempt, _ *assay.Transcript) error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
 			if !a.Settles() {
 				r.saved = append(r.saved, *a)
 			}
