@@ -134,6 +134,7 @@ var (
 			Sampling: assay.Sampling{
 				Temperature: rapid.Ptr(rapid.Float64(), true).Draw(t, "temperature"),
 				TopP:        rapid.Ptr(rapid.Float64(), true).Draw(t, "top_p"),
+				Revision:    rapid.SampledFrom([]string{"", "v1"}).Draw(t, "revision"), // never sent
 				MaxTokens:   rapid.Ptr(rapid.IntRange(1, 1e6), true).Draw(t, "max_tokens"),
 				Effort:      rapid.SampledFrom([]string{"", "low", "xhigh"}).Draw(t, "effort"),
 				Thinking:    rapid.Ptr(rapid.SampledFrom([]int{0, 2048}), true).Draw(t, "thinking"),

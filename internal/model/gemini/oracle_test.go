@@ -142,6 +142,7 @@ var (
 			Sampling: assay.Sampling{
 				Temperature: rapid.SampledFrom([]*float64{nil, new(0.5)}).Draw(t, "temperature"),
 				TopP:        rapid.SampledFrom([]*float64{nil, new(0.5)}).Draw(t, "top_p"),
+				Revision:    rapid.SampledFrom([]string{"", "v1"}).Draw(t, "revision"), // never sent
 				MaxTokens:   rapid.Ptr(rapid.IntRange(1, 1<<30), true).Draw(t, "max_tokens"),
 				Seed:        rapid.Ptr(rapid.Int64Range(-1<<31, 1<<31-1), true).Draw(t, "seed"),
 				Effort:      rapid.SampledFrom([]string{"", "low", "HIGH"}).Draw(t, "effort"),

@@ -132,6 +132,7 @@ func TestEncodingMatchesSDK(t *testing.T) {
 			Sampling: assay.Sampling{
 				Temperature: rapid.Ptr(rapid.Float64(), true).Draw(t, "temperature"),
 				TopP:        rapid.Ptr(rapid.Float64(), true).Draw(t, "top_p"),
+				Revision:    rapid.SampledFrom([]string{"", "v1"}).Draw(t, "revision"), // never sent
 				MaxTokens:   rapid.Ptr(rapid.Int(), true).Draw(t, "max_tokens"),
 			},
 		}

@@ -95,6 +95,7 @@ var (
 			Sampling: assay.Sampling{
 				Temperature: rapid.Ptr(rapid.Float64(), true).Draw(t, "temperature"),
 				TopP:        rapid.Ptr(rapid.Float64(), true).Draw(t, "top_p"),
+				Revision:    rapid.SampledFrom([]string{"", "v1"}).Draw(t, "revision"), // never sent
 				MaxTokens:   rapid.Ptr(rapid.Int(), true).Draw(t, "max_tokens"),
 				Effort:      rapid.SampledFrom([]string{"", "low", "high"}).Draw(t, "effort"),
 				ToolChoice:  rapid.SampledFrom([]string{"", "auto", "none"}).Draw(t, "tool_choice"),
