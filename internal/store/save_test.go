@@ -69,7 +69,7 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	settled.Sampling = assay.Sampling{
 		Temperature: &temperature, TopP: &topP, MaxTokens: &tokens, Seed: pointer(int64(-7)),
 		Effort: "high", Thinking: &tokens, ToolChoice: "required", Extra: `{"top_k":40}`,
-		Headers: `{"X-A":"b"}`,
+		Headers: `{"X-A":"b"}`, Revision: "v1",
 	}
 	think(settled)
 	settled.Calls, settled.Tokens, settled.USD = 10, 50_000, 0.125
