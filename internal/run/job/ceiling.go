@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/workflow"
 )
 
@@ -39,7 +40,8 @@ func (j *Job) ceilings(of sequences) []Ceiling {
 	solved := make(map[problem]*workflow.Policy)
 	sums := make(map[float64]Ceiling)
 	for trial := range j.Plan.Some(model, sampled) {
-		at := problem{of.tasks[trial.Task], trial.Reliability}
+		ref := assay.TaskRef{ID: trial.Task, Digest: trial.TaskDigest}
+		at := problem{of.tasks[ref], trial.Reliability}
 		best := solved[at]
 		if best == nil {
 			p := workflow.ProblemOf(&trial, of.problems[at.sequence].Required)

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/assay-eval/assay"
@@ -14,8 +15,9 @@ import (
 // largest. Differences are shares of 1.
 type Power struct {
 	Part string `json:"part"`
-	// Tasks, Sequences of tools, and Repeats describe the smallest row. A row is a model in one
-	// variant, severity, difficulty and reliability.
+	// Tasks, Sequences of tools, and Repeats describe the smallest row: the one with the fewest
+	// tasks, and if there are several, with the fewest sequences. A row is a model in one variant,
+	// severity, difficulty and reliability.
 	Tasks     int `json:"tasks"`
 	Sequences int `json:"sequences"`
 	Repeats   int `json:"repeats"`
@@ -36,15 +38,14 @@ func (j *Job) power(of sequences) (all []Power) {
 	factors := j.Experiment.EachFactors()
 	cluster := report.Cluster(len(of.tasks), len(of.problems))
 	for i, part := range j.Plan.Parts() {
-		row := j.smallestRow(part)
-		if len(row) == 0 {
+		tasks, sizes := j.smallestRow(part, of)
+		if tasks == 0 {
 			continue
 		}
 		p := Power{
-			Part: part.Name, Tasks: len(row), Repeats: max(1, factors[i].Repeats), Cluster: cluster,
+			Part: part.Name, Tasks: tasks, Sequences: len(sizes),
+			Repeats: max(1, factors[i].Repeats), Cluster: cluster,
 		}
-		sizes := of.sizes(row)
-		p.Sequences = len(sizes)
 		if cluster == report.ByTask {
 			sizes = slices.Repeat([]int{1}, p.Tasks)
 		}
@@ -55,8 +56,9 @@ func (j *Job) power(of sequences) (all []Power) {
 	return all
 }
 
-// smallestRow returns the tasks of the row of a part that has the fewest.
-func (j *Job) smallestRow(part plan.Part) (smallest []assay.TaskRef) {
+// smallestRow returns the number of tasks in the smallest row of a part, and in each of its
+// sequences.
+func (j *Job) smallestRow(part plan.Part, of sequences) (tasks int, sizes []int) {
 	rows := make(map[assay.Cell][]assay.TaskRef)
 	for _, m := range part.Models {
 		for cell, tasks := range j.Plan.Tasks(m) {
@@ -67,9 +69,11 @@ func (j *Job) smallestRow(part plan.Part) (smallest []assay.TaskRef) {
 		}
 	}
 	for _, row := range rows {
-		if smallest == nil || len(row) < len(smallest) {
-			smallest = row
+		its := of.sizes(row)
+		if tasks == 0 || cmp.Or(cmp.Compare(len(row), tasks), cmp.Compare(len(its), len(sizes)),
+			slices.Compare(sizes, its)) < 0 {
+			tasks, sizes = len(row), its
 		}
 	}
-	return smallest
+	return tasks, sizes
 }

@@ -1,10 +1,9 @@
 package job
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/workflow"
 )
 
@@ -22,11 +21,15 @@ func (j *Job) unsolvable(of sequences) (u Unsolvable) {
 	for key, problem := range of.problems {
 		hopeless[key] = workflow.Solve(j.Library.Catalog(), problem).Success() == 0
 	}
-	for _, id := range slices.Sorted(maps.Keys(of.tasks)) {
-		if u.Of++; hopeless[of.tasks[id]] {
-			u.Tasks++
-			u.Example = cmp.Or(u.Example, string(id))
+	var examples []assay.TaskID
+	for ref, key := range of.tasks {
+		if hopeless[key] {
+			examples = append(examples, ref.ID)
 		}
+	}
+	u = Unsolvable{Tasks: len(examples), Of: len(of.tasks)}
+	if len(examples) > 0 {
+		u.Example = string(slices.Min(examples))
 	}
 	return u
 }
