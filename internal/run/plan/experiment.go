@@ -18,11 +18,13 @@ import (
 	"strings"
 	"time"
 
+
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/run/gate"
 	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
 
 // An Experiment is an experiment file: factors, their levels and the settings
@@ -58,7 +60,7 @@ type Experiment struct {
 	// Again is the number of further repeats of everything that the command line asked for.
 	Again int `yaml:"-" json:"again,omitempty"`
 
-	doc          *document
+	doc          *yamldoc.Document
 	modelsChosen bool // by SetModels
 	only         Narrowing
 	// listed are the models of the file, in its order.
@@ -171,7 +173,7 @@ func Load(path string, models ...string) (*Experiment, error) {
 	return load(doc, models...)
 }
 
-func load(doc *document, models ...string) (*Experiment, error) {
+func load(doc *yamldoc.Document, models ...string) (*Experiment, error) {
 	e, err := read(doc)
 	if err != nil {
 		return nil, err
@@ -196,9 +198,9 @@ func load(doc *document, models ...string) (*Experiment, error) {
 }
 
 // read reads an experiment file, which may leave out its models.
-func read(doc *document) (*Experiment, error) {
+func read(doc *yamldoc.Document) (*Experiment, error) {
 	e := &Experiment{doc: doc}
-	if err := doc.decode(e); err != nil {
+	if err := doc.Decode(e); err != nil {
 		return nil, e.locate(err)
 	}
 	e.defaults()
@@ -206,10 +208,10 @@ func read(doc *document) (*Experiment, error) {
 		return nil, err
 	}
 	if e.Library != BuiltinLibrary && e.Library != "" {
-		e.Library = relative(doc.dir, e.Library)
+		e.Library = relative(doc.Dir, e.Library)
 	}
 	if e.Providers != "" {
-		e.Providers = relative(doc.dir, e.Providers)
+		e.Providers = relative(doc.Dir, e.Providers)
 	}
 	return e, nil
 }
@@ -309,7 +311,7 @@ func relative(dir, path string) string {
 
 func (e *Experiment) defaults() {
 	if e.Name == "" {
-		e.Name = strings.TrimSuffix(filepath.Base(e.doc.name), filepath.Ext(e.doc.name))
+		e.Name = strings.TrimSuffix(filepath.Base(e.doc.Name), filepath.Ext(e.doc.Name))
 	}
 	if !e.has("seed") {
 		e.Seed = DefaultSeed
@@ -351,7 +353,7 @@ func (e *Experiment) has(field string) bool {
 
 // node returns the value of a field, or nil if the file does not have the
 // field.
-func (e *Experiment) node(field string) ast.Node { return e.source().node("$." + field) }
+func (e *Experiment) node(field string) ast.Node { return e.source().Node("$." + field) }
 
 var nameText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
@@ -464,14 +466,14 @@ func (e *Experiment) ModelError(model, message, hint string) error {
 
 // FieldError returns an error that points at a field.
 func (e *Experiment) FieldError(field, message, hint string) error {
-	return e.source().at("$."+field, message, hint)
+	return e.source().At("$."+field, message, hint)
 }
 
 // source returns the document that errors point into. It is empty if the
 // experiment was read from the store.
-func (e *Experiment) source() *document {
+func (e *Experiment) source() *yamldoc.Document {
 	if e.doc == nil {
-		return &document{name: "experiment " + e.Name, file: new(ast.File)}
+		return yamldoc.Absent("experiment " + e.Name)
 	}
 	return e.doc
 }

@@ -48,7 +48,7 @@ func (e *Experiment) checkHeaders(at string, headers map[string]string) error {
 		default:
 			continue
 		}
-		return e.source().atKey("$."+at+".headers", name, message, hint)
+		return e.source().AtKey("$."+at+".headers", name, message, hint)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (p *Providers) checkHeaders(
 		default:
 			continue
 		}
-		return p.doc.atKey(at, name, message, hint)
+		return p.doc.AtKey(at, name, message, hint)
 	}
 	return nil
 }

@@ -33,12 +33,12 @@ func (p *Providers) checkIdentities() error {
 				other, taken := filed[d]
 				filed[d] = model
 				if taken && other != model {
-					return p.doc.atKey(place, model, fmt.Sprintf(
+					return p.doc.AtKey(place, model, fmt.Sprintf(
 						"models %s and %s are the same deployment, %s", other, model, name),
 						sameHint(e, model, other))
 				}
 				if why := assay.Contradiction(model, name); why != "" && len(s.Serves) == 0 {
-					return p.doc.atKey(place, model, fmt.Sprintf(
+					return p.doc.AtKey(place, model, fmt.Sprintf(
 						"model %s contradicts its deployment %s: %s", model, name, why),
 						"correct one of them; if the deployment has a misleading name, write "+
 							"serves: [NAME] with the model's name in its responses")
@@ -64,21 +64,21 @@ func (p *Providers) checkAlias(e Endpoint, model, place string) error {
 	field := place + "." + quote(model)
 	switch {
 	case !ok:
-		return p.doc.at(field+".alias", fmt.Sprintf("this provider does not serve model %s", alias),
+		return p.doc.At(field+".alias", fmt.Sprintf("this provider does not serve model %s", alias),
 			assay.NameHint(alias, slices.Collect(maps.Keys(e.Models))))
 	case of.Alias != "":
-		return p.doc.at(field+".alias", alias+" is an alias too", "write alias: "+of.Alias)
+		return p.doc.At(field+".alias", alias+" is an alias too", "write alias: "+of.Alias)
 	}
 	for _, other := range p.Providers {
 		if s, listed := other.Models[model]; listed && s.Alias != alias {
-			return p.doc.at(field+".alias", fmt.Sprintf("another provider lists model %s "+
+			return p.doc.At(field+".alias", fmt.Sprintf("another provider lists model %s "+
 				"without this alias", model), "use another name")
 		}
 	}
-	if fields, ok := p.doc.node(field).(ast.MapNode); ok {
+	if fields, ok := p.doc.Node(field).(ast.MapNode); ok {
 		for f := fields.MapRange(); f.Next(); {
 			if name := f.Key().GetToken().Value; name != "alias" {
-				return p.doc.at(field+"."+name, fmt.Sprintf("%s has no effect beside alias", name),
+				return p.doc.At(field+"."+name, fmt.Sprintf("%s has no effect beside alias", name),
 					fmt.Sprintf("remove it, because %s shares everything with %s", model, alias))
 			}
 		}

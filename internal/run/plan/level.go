@@ -274,7 +274,7 @@ func (e *Experiment) checkExtra(at string, extra map[string]any) error {
 		if instead != "" {
 			hint = fmt.Sprintf("write %s: beside extra", instead)
 		}
-		return e.source().atKey("$."+at+".extra", name,
+		return e.source().AtKey("$."+at+".extra", name,
 			fmt.Sprintf("extra cannot set %s, which assay sets itself", name), hint)
 	}
 	if _, err := json.Marshal(extra); err != nil {

@@ -6,15 +6,17 @@ import (
 	"maps"
 	"slices"
 
+
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
 
 // Prices is a price list: what models cost, by their names in providers files or by the names of
 // deployments.
 type Prices struct {
 	models map[string]lane.Price
-	doc    *document
+	doc    *yamldoc.Document
 }
 
 // LoadPrices reads a price list.
@@ -28,7 +30,7 @@ func LoadPrices(path string) (*Prices, error) {
 		return nil, err
 	}
 	p := &Prices{doc: doc}
-	if err := doc.decode(&p.models); err != nil {
+	if err := doc.Decode(&p.models); err != nil {
 		return nil, err
 	}
 	for _, model := range slices.Sorted(maps.Keys(p.models)) {
@@ -36,8 +38,8 @@ func LoadPrices(path string) (*Prices, error) {
 			return nil, err
 		}
 		for _, field := range []string{"input", "output"} {
-			if doc.node("$."+quote(model)+"."+field) == nil {
-				return nil, doc.atKey("$", model, fmt.Sprintf("the price of %s has no %s", model, field),
+			if doc.Node("$."+quote(model)+"."+field) == nil {
+				return nil, doc.AtKey("$", model, fmt.Sprintf("the price of %s has no %s", model, field),
 					"write "+field+": 0 if it costs nothing")
 			}
 		}
@@ -46,7 +48,7 @@ func LoadPrices(path string) (*Prices, error) {
 }
 
 // checkPrice checks a price at a place in a file.
-func checkPrice(doc *document, place string, p lane.Price) error {
+func checkPrice(doc *yamldoc.Document, place string, p lane.Price) error {
 	for _, n := range []struct {
 		field string
 		value float64
@@ -57,7 +59,7 @@ func checkPrice(doc *document, place string, p lane.Price) error {
 		{"cache_write", *cmp.Or(p.CacheWrite, new(float64))},
 	} {
 		if !(n.value >= 0 && n.value <= 1e6) {
-			return doc.at(place+"."+n.field,
+			return doc.At(place+"."+n.field,
 				fmt.Sprintf("price.%s is %v, want 0 to 1000000", n.field, n.value),
 				"prices are in dollars per million tokens; remove it if you do not know it")
 		}
@@ -74,7 +76,7 @@ func (p *Prices) Of(l Lane) (lane.Price, error) {
 	}
 	hint := assay.NameHint(l.Model, slices.Collect(maps.Keys(p.models)))
 	return lane.Price{}, &Error{
-		File: p.doc.name, Message: "there is no price for model " + l.Model,
+		File: p.doc.Name, Message: "there is no price for model " + l.Model,
 		Hint: cmp.Or(hint, fmt.Sprintf("write %s: {input: 0, output: 0} if it costs nothing", l.Model)),
 	}
 }

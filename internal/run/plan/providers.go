@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strings"
 
+
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/model/protocol"
+	"github.com/assay-eval/assay/internal/task/yamldoc"
 )
 
 // Providers is a providers file. It describes where models are served, with
@@ -21,7 +23,7 @@ type Providers struct {
 	// Prices is the path of a price list for models without a price here, or "".
 	Prices string `yaml:"prices"`
 
-	doc *document
+	doc *yamldoc.Document
 }
 
 // NoKey stands for the key of a server that does not need one.
@@ -81,14 +83,14 @@ func LoadProviders(path string, getenv func(string) (string, bool)) (*Providers,
 		return nil, err
 	}
 	p := &Providers{doc: doc}
-	if err := doc.decode(p); err != nil {
+	if err := doc.Decode(p); err != nil {
 		return nil, err
 	}
 	if p.Prices != "" {
-		p.Prices = relative(doc.dir, p.Prices)
+		p.Prices = relative(doc.Dir, p.Prices)
 	}
 	if len(p.Providers) == 0 {
-		return nil, doc.at("$.providers", "no providers are listed",
+		return nil, doc.At("$.providers", "no providers are listed",
 			"`assay run --help` has an example")
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Providers)) {
@@ -106,7 +108,7 @@ func LoadProviders(path string, getenv func(string) (string, bool)) (*Providers,
 
 func (p *Providers) check(name string, e *Endpoint, getenv func(string) (string, bool)) error {
 	at := func(field, message, hint string) error {
-		return p.doc.at("$.providers."+quote(name)+field, message, hint)
+		return p.doc.At("$.providers."+quote(name)+field, message, hint)
 	}
 	e.Protocol = cmp.Or(e.Protocol, protocol.OpenAI)
 	kind, ok := protocol.Find(e.Protocol)
@@ -162,7 +164,7 @@ func (p *Providers) check(name string, e *Endpoint, getenv func(string) (string,
 
 func (p *Providers) checkModels(name string, e *Endpoint) error {
 	if len(e.Models) == 0 {
-		return p.doc.at("$.providers."+quote(name)+".models",
+		return p.doc.At("$.providers."+quote(name)+".models",
 			fmt.Sprintf("provider %s lists no models", name), "write models: {NAME: {}}")
 	}
 	for _, model := range slices.Sorted(maps.Keys(e.Models)) {
@@ -170,12 +172,12 @@ func (p *Providers) checkModels(name string, e *Endpoint) error {
 		place := "$.providers." + quote(name) + ".models." + quote(model)
 		for _, b := range lane.Buckets {
 			if *s.Limits.Of(b) < 0 {
-				return p.doc.at(place+".limits."+string(b), fmt.Sprintf("limits.%s is negative", b),
+				return p.doc.At(place+".limits."+string(b), fmt.Sprintf("limits.%s is negative", b),
 					"remove it if you do not know the limit; the lane finds it out")
 			}
 		}
 		if s.FirstReply < 0 {
-			return p.doc.at(place+".first_reply", "first_reply is negative",
+			return p.doc.At(place+".first_reply", "first_reply is negative",
 				"remove it; a lane waits five minutes for the first reply")
 		}
 		if err := checkPrice(p.doc, place+".price", s.Price); err != nil {
@@ -247,5 +249,5 @@ func (p *Providers) Models() []string {
 // KeyError returns an error that points at a key in the file.
 func (p *Providers) KeyError(l Lane, message, hint string) error {
 	i := slices.Index(l.Endpoint.Keys, l.KeyName)
-	return p.doc.at(fmt.Sprintf("$.providers.%s.keys[%d]", quote(l.Provider), i), message, hint)
+	return p.doc.At(fmt.Sprintf("$.providers.%s.keys[%d]", quote(l.Provider), i), message, hint)
 }

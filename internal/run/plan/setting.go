@@ -82,7 +82,7 @@ func (e *Experiment) checkLoops() error {
 	}
 	for _, kind := range slices.Sorted(maps.Keys(e.Loops)) {
 		if !slices.Contains(assay.LoopKinds, kind) {
-			return e.source().atKey("$.loops", string(kind),
+			return e.source().AtKey("$.loops", string(kind),
 				fmt.Sprintf("unknown kind of loop %q", kind),
 				assay.NameHint(string(kind), kinds))
 		}
@@ -156,7 +156,7 @@ func (e *Experiment) checkTurns() error {
 
 func (e *Experiment) checkFailures() error {
 	if !world.Of(e.World).FailuresLast && e.has("failures") {
-		return e.source().atKey("$", "failures",
+		return e.source().AtKey("$", "failures",
 			"failures cannot persist or cluster in the world "+e.World,
 			"remove this field, or write world: "+world.Names[0])
 	}
