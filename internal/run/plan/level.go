@@ -102,22 +102,36 @@ func (e *Experiment) SetRevision(revision string) error {
 				"revision: beside a model in the file may be any text",
 		}
 	}
-	e.modelsChosen = true
+	var models []string
 	levels := make(map[string]Level)
-	for i, model := range e.Models {
-		level := Level{Model: e.Base(model), Sampling: e.SamplingOf(model)}
+	for _, model := range e.Models {
+		name, level := model, Level{Model: e.Base(model), Sampling: e.SamplingOf(model)}
 		_, own := e.Levels[model]
-		if level.Sampling.Revision == "" {
-			level.Sampling.Revision = revision
-			e.Models[i] = model + "@" + revision
-			if own {
-				e.Models[i] = model + "+" + revision
-			}
+		switch {
+		case level.Sampling.Revision != "":
+		case own:
+			name += "+" + revision
+		default:
+			name += "@" + revision
 		}
-		levels[e.Models[i]] = level
+		level.Sampling.Revision = cmp.Or(level.Sampling.Revision, revision)
+		if _, taken := levels[name]; taken {
+			return e.twoModels(name, revision)
+		}
+		levels[name] = level
+		models = append(models, name)
 	}
-	e.Levels = levels
+	e.Models, e.Levels, e.modelsChosen = models, levels, true
 	return nil
+}
+
+// twoModels returns the error for a revision that gives two models one name.
+func (e *Experiment) twoModels(name, revision string) error {
+	return &Error{
+		File:    "experiment " + e.Name,
+		Message: fmt.Sprintf("with revision %s, two models are named %s", revision, name),
+		Hint:    "use another revision, or leave out one of the models with --model",
+	}
 }
 
 // takes reports whether a part has a model, whatever the model's revision is.

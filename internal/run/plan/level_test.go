@@ -191,6 +191,32 @@ func TestRevisionsAreOtherTrials(t *testing.T) {
 	}
 }
 
+// TestRevisionsKeepModelsApart checks that a revision does not give a model the name of another one,
+// and that the experiment is as before if it would.
+func TestRevisionsKeepModelsApart(t *testing.T) {
+	t.Parallel()
+	for text, name := range map[string]string{
+		"[m, {name: m, revision: v1}]":                         "m@v1",
+		"[{name: m, revision: v1}, m]":                         "m@v1",
+		"[m, {name: m, label: v1, effort: low, revision: v0}]": "m@v1",
+		"[m@low, {name: m, effort: low, revision: v1}]":        "m@low+v1",
+	} {
+		e := load(t, "models: "+text+"\n")
+		before := slices.Clone(e.Models)
+		err := e.SetRevision("v1")
+		if want := "with revision v1, two models are named " + name + "\nhint: "; err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%s: models %q, error %v, want %q", text, e.Models, err, want)
+		}
+		if !slices.Equal(e.Models, before) {
+			t.Errorf("%s: models %q after an error, want %q", text, e.Models, before)
+		}
+		if err := e.SetRevision("v2"); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func TestRevisionInFile(t *testing.T) {
 	t.Parallel()
 	e := load(t, "models:\n  - {name: m, revision: v1}\n"+
