@@ -167,7 +167,6 @@ func (f *runFlags) log() session.LogOptions {
 	return o
 }
 
-// runExperiment runs the pending trials, prints the results and chooses the exit code.
 // open plans the experiment.
 func (f *runFlags) open(
 	ctx context.Context, p *process, e *plan.Experiment,
@@ -183,6 +182,7 @@ func (f *runFlags) open(
 	return job.Again(ctx, db, e)
 }
 
+// runExperiment runs the pending trials, prints the results and chooses the exit code.
 func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFlags) (err error) {
 	var j *job.Job
 	if err = untilInterrupted(ctx, p, func(ctx context.Context) error {
