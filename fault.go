@@ -24,6 +24,7 @@ const (
 	ContentFilter FaultKind = "content_filter"
 	Malformed     FaultKind = "malformed"
 	Identity      FaultKind = "identity"
+	ToolServer    FaultKind = "tool_server"
 	Harness       FaultKind = "harness"
 	Interrupted   FaultKind = "interrupted"
 )
@@ -95,6 +96,11 @@ var FaultTable = []FaultRule{
 		Identity, "a model other than the one ordered answered", false, false,
 		"the attempt ends; a lane is closed after five in a row, or after fifty if it " +
 			"has ever worked",
+	},
+	{
+		ToolServer, "a server of the user's tools died, hung, sent too much, changed its tools, or " +
+			"broke its protocol", false, false,
+		"the attempt ends",
 	},
 	{
 		Harness, "a bug in Assay", false, false,

@@ -1,0 +1,223 @@
+// Package child runs programs of the user, such as servers of tools: each in a process group and a
+// scratch directory of its own, with an environment that names what it may see.
+//
+// It owns the life of a program, and bounds what is kept of its output. It does not know what the
+// program does, and it is no sandbox: a program runs with the rights of the user.
+package child
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Scratch is the text in an argument that stands for the path of the scratch directory.
+const Scratch = "{scratch}"
+
+const (
+	// grace is how long a program may take to end after its standard input was closed, and again
+	// after SIGTERM.
+	grace = 500 * time.Millisecond
+	// stderrKept is how much of the end of the standard error is kept, in bytes.
+	stderrKept = 4 << 10
+)
+
+// passed are the variables that every program gets. They hold no secrets, and programs hardly work
+// without them.
+var passed = []string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "SystemRoot", "PATHEXT"}
+
+// A Command is a program with its arguments and its environment.
+type Command struct {
+	// Args are the program and its arguments. [Scratch] is replaced in them.
+	Args []string
+	// Pass names further variables of Assay's own environment that the program gets.
+	Pass []string
+	// Set are more variables, as NAME=value.
+	Set []string
+}
+
+// A Process is a running program. It must be closed. Its standard error is kept; the other streams
+// belong to the caller.
+type Process struct {
+	Stdin  io.WriteCloser
+	Stdout io.ReadCloser
+	// Dir is the scratch directory. The program starts in it, and Close removes it.
+	Dir string
+
+	cmd    *exec.Cmd
+	stderr tail
+	ended  chan struct{}
+	once   sync.Once
+}
+
+// Check returns an error if the program cannot be found.
+func (c Command) Check() error {
+	if len(c.Args) == 0 {
+		return errors.New("the command is empty; name a program")
+	}
+	if _, err := exec.LookPath(c.Args[0]); err != nil {
+		return fmt.Errorf("%w; install it or write its full path", err)
+	}
+	return nil
+}
+
+// Start starts a program.
+func Start(c Command) (*Process, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "assay-")
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{Dir: dir, ended: make(chan struct{})}
+	if err := p.start(c); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return p, nil
+}
+
+func (p *Process) start(c Command) error {
+	args := make([]string, len(c.Args))
+	for i, a := range c.Args {
+		args[i] = strings.ReplaceAll(a, Scratch, p.Dir)
+	}
+	p.cmd = exec.Command(args[0], args[1:]...)
+	p.cmd.Dir, p.cmd.Env = p.Dir, c.environment(p.Dir)
+	group(p.cmd)
+	stdin, err := p.cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	// Pipes of our own let Wait return although another process holds them open.
+	out, outWrite, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	errRead, errWrite, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, out.Close(), outWrite.Close())
+	}
+	p.cmd.Stdout, p.cmd.Stderr = outWrite, errWrite
+	p.Stdin, p.Stdout = stdin, out
+	err = p.cmd.Start()
+	err = errors.Join(err, outWrite.Close(), errWrite.Close())
+	if err != nil {
+		return errors.Join(err, out.Close(), errRead.Close())
+	}
+	go p.follow(errRead)
+	return nil
+}
+
+// follow keeps the end of the standard error until the program ends. Then it kills what the program
+// has left behind in its process group.
+func (p *Process) follow(stderr *os.File) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(&p.stderr, stderr)
+	}()
+	_ = p.cmd.Wait() // State and ExitCode report how it ended
+	p.signal(kill)
+	select {
+	case <-done:
+	case <-time.After(grace): // a program that left the group holds the pipe open
+	}
+	_ = stderr.Close()
+	<-done
+	close(p.ended)
+}
+
+// environment returns the variables of the program.
+func (c Command) environment(dir string) []string {
+	env := []string{"TMPDIR=" + dir}
+	for _, name := range append(passed[:len(passed):len(passed)], c.Pass...) {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	return append(env, c.Set...)
+}
+
+// Ended is closed when the program has ended.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// State describes how the program ended, such as "exit status 1" and the last line that it wrote to
+// its standard error. It returns "" while the program runs.
+func (p *Process) State() string {
+	select {
+	case <-p.ended:
+	default:
+		return ""
+	}
+	state := p.cmd.ProcessState.String()
+	if last := p.stderr.lastLine(); last != "" {
+		state += ": " + last
+	}
+	return state
+}
+
+// ExitCode returns the exit code of a program that has ended, or -1 if a signal ended it.
+func (p *Process) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
+
+// Stderr returns the end of the standard error so far.
+func (p *Process) Stderr() string { return p.stderr.String() }
+
+// Close ends the program and everything that it started, and removes the scratch directory. It
+// closes the standard input first, so that a program can end by itself.
+func (p *Process) Close() error {
+	p.once.Do(func() {
+		_ = p.Stdin.Close()
+		if !p.endsWithin(grace) {
+			p.signal(terminate)
+		}
+		if !p.endsWithin(grace) {
+			p.signal(kill)
+		}
+		<-p.ended
+		_ = p.Stdout.Close()
+	})
+	return os.RemoveAll(p.Dir)
+}
+
+func (p *Process) endsWithin(d time.Duration) bool {
+	select {
+	case <-p.ended:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
+// tail is a writer that keeps the end of what is written to it.
+type tail struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.b = append(t.b, p...)
+	if extra := len(t.b) - stderrKept; extra > 0 {
+		t.b = append(t.b[:0], t.b[extra:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.ToValidUTF8(string(t.b), "�")
+}
+
+func (t *tail) lastLine() string {
+	lines := bytes.Split(bytes.TrimSpace([]byte(t.String())), []byte("\n"))
+	return string(bytes.TrimSpace(lines[len(lines)-1]))
+}

@@ -1,0 +1,236 @@
+// Package mcp is the client of the MCP servers whose tools a library uses.
+//
+// It owns the life of a server, which is a process or a session for one attempt alone, and tells
+// the tools' own errors from faults of the server. A server that dies, hangs, floods, changes its
+// tools or breaks the protocol is a fault, never an answer. The package does not know about luck,
+// trials or verdicts.
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/child"
+)
+
+// A Config names a server: a command that speaks MCP over its standard streams, or the URL of a
+// server that speaks Streamable HTTP.
+type Config struct {
+	// Command is the program and its arguments. In them, {scratch} stands for the directory that
+	// each attempt gets for itself.
+	Command []string `json:"command,omitempty" yaml:"command"`
+	URL     string   `json:"url,omitempty" yaml:"url"`
+	// Env names the environment variables that the command gets beside PATH, HOME and the like.
+	Env []string `json:"env,omitempty" yaml:"env"`
+	// Key names the environment variable with the key of a URL, which is sent as a bearer token.
+	Key string `json:"key,omitempty" yaml:"key"`
+	// Timeout limits each call and the start. 0 stands for [DefaultTimeout].
+	Timeout time.Duration `json:"timeout,omitempty" yaml:"timeout"`
+}
+
+// DefaultTimeout is how long a server may take to start or to answer a call.
+const DefaultTimeout = 30 * time.Second
+
+const (
+	// mostMessage and mostOutput limit what a server may send, in bytes: a message, and everything
+	// in an attempt.
+	mostMessage = 4 << 20
+	mostOutput  = 32 << 20
+	// mostTools limits the tools of a server.
+	mostTools = 1000
+)
+
+// A Server is a running server, or a session with one. It belongs to one attempt and must be
+// closed. It is safe for concurrent use.
+type Server struct {
+	config  Config
+	name    string
+	process *child.Process // nil for a URL
+	output  *meter
+	session *sdk.ClientSession
+	tools   map[string]*tool
+}
+
+// Check returns an error if the server cannot be started by this configuration.
+func (c Config) Check() error {
+	switch {
+	case len(c.Command) == 0 && c.URL == "":
+		return errors.New("the MCP server has neither a command nor a URL; give one of them")
+	case len(c.Command) > 0 && c.URL != "":
+		return errors.New("the MCP server has both a command and a URL; remove one of them")
+	case c.URL != "" && c.Key != "" && os.Getenv(c.Key) == "":
+		return fmt.Errorf("the environment variable %s is not set; it holds the key of %s", c.Key, c.URL)
+	case c.URL != "":
+		return nil
+	}
+	return child.Command{Args: c.Command}.Check()
+}
+
+// Open starts a server and asks it for its tools. If it fails, the error is a fault.
+func Open(ctx context.Context, c Config) (*Server, error) {
+	if err := c.Check(); err != nil {
+		return nil, &assay.Fault{Kind: assay.ToolServer, Detail: err.Error(), Err: err}
+	}
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	s := &Server{config: c, name: cmp.Or(c.URL, strings.Join(c.Command, " ")), output: new(meter)}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, errSilent)
+	defer cancel()
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(s.fault(ctx, "start", err), s.Close())
+	}
+	return s, nil
+}
+
+func (s *Server) open(ctx context.Context) error {
+	transport, err := s.transport()
+	if err != nil {
+		return err
+	}
+	client := sdk.NewClient(&sdk.Implementation{Name: "assay", Version: "1"}, &sdk.ClientOptions{
+		Capabilities: &sdk.ClientCapabilities{},
+	})
+	if s.session, err = client.Connect(ctx, transport, nil); err != nil {
+		return err
+	}
+	return s.list(ctx)
+}
+
+func (s *Server) transport() (sdk.Transport, error) {
+	if s.config.URL != "" {
+		return &sdk.StreamableClientTransport{
+			Endpoint:   s.config.URL,
+			HTTPClient: s.output.client(os.Getenv(s.config.Key)),
+			MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: mostMessage,
+		}, nil
+	}
+	p, err := child.Start(child.Command{Args: s.config.Command, Pass: s.config.Env})
+	if err != nil {
+		return nil, err
+	}
+	s.process = p
+	return &sdk.IOTransport{
+		Reader: s.output.reader(p.Stdout, true), Writer: p.Stdin,
+		MaxLineLength: mostMessage + 1<<20, // the meter notices first, and can name the reason
+	}, nil
+}
+
+// Close ends the server or the session. It leaves no process and no file behind.
+func (s *Server) Close() error {
+	if s.session != nil {
+		_ = s.session.Close() // a server that is gone cannot say goodbye
+	}
+	if s.process != nil {
+		return s.process.Close()
+	}
+	return nil
+}
+
+// Dir is the scratch directory of a server that is a process. It is empty for a URL.
+func (s *Server) Dir() string {
+	if s.process == nil {
+		return ""
+	}
+	return s.process.Dir
+}
+
+// errSilent is the cause of a context that ended because the server took too long.
+var errSilent = errors.New("the server did not answer in time")
+
+// An Error is the answer of a tool that failed, for the one who called it.
+type Error struct {
+	// Code is a JSON-RPC code, or 0 if the tool itself reported the error.
+	Code int64
+	Text string
+}
+
+func (e *Error) Error() string { return e.Text }
+
+// Call calls a tool. It returns the tool's result as JSON, or an [*Error] if the tool answered that
+// it failed. Any other error is a fault of the server.
+func (s *Server) Call(ctx context.Context, name string, arguments json.RawMessage) (
+	json.RawMessage, error,
+) {
+	t, ok := s.tools[name]
+	if !ok {
+		return nil, fmt.Errorf("mcp: %s has no tool %q", s.name, name)
+	}
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.config.Timeout, errSilent)
+	defer cancel()
+	result, err := s.session.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: arguments})
+	var answer *jsonrpc.Error
+	switch {
+	case errors.As(err, &answer) && ctx.Err() == nil && !s.ended():
+		return nil, &Error{answer.Code, answer.Message}
+	case err != nil:
+		return nil, s.fault(ctx, "call "+name, err)
+	case result.IsError:
+		return nil, &Error{Text: textOf(result)}
+	}
+	output, err := t.output(result)
+	if err != nil {
+		return nil, s.fault(ctx, "call "+name, err)
+	}
+	return output, nil
+}
+
+func (s *Server) ended() bool { return s.process != nil && s.process.State() != "" }
+
+// fault names the way in which a server failed. If ctx ended for another reason, that counts.
+func (s *Server) fault(ctx context.Context, doing string, err error) error {
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errSilent) {
+		return assay.AsFault(ctx.Err())
+	}
+	detail := err.Error()
+	if s.process != nil {
+		select { // the end of a process may become known later than that of its output
+		case <-s.process.Ended():
+		case <-time.After(s.lateEnd(ctx)):
+		}
+	}
+	switch {
+	case s.output.flooded():
+		detail = fmt.Sprintf("it sent more than %d MB", mostOutput>>20)
+	case s.output.breach() != "":
+		detail = s.output.breach()
+	case s.ended():
+		detail = "it ended: " + s.process.State()
+	case ctx.Err() != nil:
+		detail = "it did not answer within " + s.config.Timeout.String()
+	}
+	return &assay.Fault{
+		Kind: assay.ToolServer, Detail: fmt.Sprintf("MCP server %s: %s: %s", s.name, doing, detail),
+		Err: err,
+	}
+}
+
+// lateEnd is how long to wait for the end of a process that may have ended.
+func (s *Server) lateEnd(ctx context.Context) time.Duration {
+	if ctx.Err() != nil {
+		return 0
+	}
+	return 100 * time.Millisecond
+}
+
+// Names returns the names of the tools, sorted.
+func (s *Server) Names() []string {
+	var names []string
+	for name := range s.tools {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,305 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/mcp"
+)
+
+// TestMain lets the test binary be a server, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "serve" {
+		serve(os.Args[2])
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// serve is a server over the standard streams. Its mode is the way in which it misbehaves.
+func serve(mode string) {
+	switch mode {
+	case "nonsense":
+		fmt.Println("Welcome to the server!")
+	case "dead":
+		fmt.Fprintln(os.Stderr, "cannot open the database")
+		os.Exit(3)
+	case "mute":
+		time.Sleep(time.Hour)
+	case "empty":
+		_ = sdk.NewServer(&sdk.Implementation{Name: "empty"}, nil).
+			Run(context.Background(), &sdk.StdioTransport{})
+		return
+	}
+	if err := newServer().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+type (
+	nothing struct{}
+	text    struct {
+		Text string `json:"text"`
+	}
+	count struct {
+		N int `json:"n"`
+	}
+)
+
+// newServer returns a server with a counter and with tools that misbehave when they are called.
+func newServer() *sdk.Server {
+	s := sdk.NewServer(&sdk.Implementation{Name: "test"}, nil)
+	var mu sync.Mutex
+	n := 0
+	sdk.AddTool(s, &sdk.Tool{Name: "count", Description: "Counts its calls."},
+		func(context.Context, *sdk.CallToolRequest, nothing) (*sdk.CallToolResult, count, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			n++
+			return nil, count{n}, nil
+		})
+	plain := func(name string, act func(in string) (string, error)) {
+		sdk.AddTool(s, &sdk.Tool{Name: name, Description: "Test tool."},
+			func(_ context.Context, _ *sdk.CallToolRequest, in text) (*sdk.CallToolResult, any, error) {
+				out, err := act(in.Text)
+				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: out}}}, nil, err
+			})
+	}
+	plain("echo", func(in string) (string, error) { return in, nil })
+	plain("fail", func(in string) (string, error) { return "", errors.New("no such order: " + in) })
+	plain("die", func(string) (string, error) {
+		fmt.Fprintln(os.Stderr, "panic: everything is lost")
+		os.Exit(2)
+		return "", nil
+	})
+	plain("hang", func(string) (string, error) { time.Sleep(time.Hour); return "", nil })
+	plain("flood", func(string) (string, error) {
+		line := strings.Repeat("x", 1<<20)
+		for range 100 {
+			fmt.Printf(`{"jsonrpc":"2.0","method":"notifications/message","params":`+
+				`{"level":"info","data":"%s"}}`+"\n", line)
+		}
+		return "", nil
+	})
+	plain("long", func(string) (string, error) { return strings.Repeat("x", 5<<20), nil })
+	plain("babble", func(string) (string, error) { fmt.Println("DEBUG: called"); return "", nil })
+	plain("breed", func(file string) (string, error) {
+		cmd := exec.Command("sleep", "3600")
+		if err := cmd.Start(); err != nil {
+			return "", err
+		}
+		return fmt.Sprint(cmd.Process.Pid), nil
+	})
+	plain("dir", func(string) (string, error) { return os.Getwd() })
+	plain("env", func(string) (string, error) { return strings.Join(os.Environ(), "\n"), nil })
+	s.AddTool(&sdk.Tool{
+		Name: "lie", InputSchema: json.RawMessage(`{"type":"object"}`),
+		OutputSchema: json.RawMessage(
+			`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`),
+	}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return &sdk.CallToolResult{StructuredContent: map[string]any{"n": "one"}}, nil
+	})
+	return s
+}
+
+func config(mode string) mcp.Config {
+	return mcp.Config{Command: []string{os.Args[0], "serve", mode}}
+}
+
+func open(t *testing.T, c mcp.Config) *mcp.Server {
+	t.Helper()
+	s, err := mcp.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// overHTTP serves the same tools over Streamable HTTP to those who know the key.
+func overHTTP(t *testing.T) mcp.Config {
+	t.Helper()
+	h := sdk.NewStreamableHTTPHandler(
+		func(*http.Request) *sdk.Server { return newServer() }, nil)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer hunter2" {
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv("TEST_MCP_KEY", "hunter2")
+	return mcp.Config{URL: server.URL, Key: "TEST_MCP_KEY"}
+}
+
+func call(t *testing.T, s *mcp.Server, name, in string) (string, error) {
+	t.Helper()
+	args, err := json.Marshal(text{in})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name == "count" || name == "lie" {
+		args = nil
+	}
+	out, err := s.Call(t.Context(), name, args)
+	return string(out), err
+}
+
+// TestCall checks answers and errors of tools over both transports, and that each session has a
+// state of its own.
+func TestCall(t *testing.T) {
+	configs := map[string]mcp.Config{"command": config(""), "url": overHTTP(t)}
+	for name, c := range configs {
+		t.Run(name, func(t *testing.T) {
+			for range 2 {
+				s := open(t, c)
+				for _, want := range []string{`{"n":1}`, `{"n":2}`} {
+					if got, err := call(t, s, "count", ""); got != want || err != nil {
+						t.Errorf("count = %s, %v; want %s", got, err, want)
+					}
+				}
+				if got, err := call(t, s, "echo", `a "b"`); got != `"a \"b\""` || err != nil {
+					t.Errorf("echo = %s, %v", got, err)
+				}
+				if got, err := call(t, s, "echo", `{"a": 1}`); got != `{"a": 1}` || err != nil {
+					t.Errorf("echo = %s, %v", got, err)
+				}
+				var answer *mcp.Error
+				_, err := call(t, s, "fail", "7")
+				if !errors.As(err, &answer) || answer.Text != "no such order: 7" {
+					t.Errorf("fail = %v", err)
+				}
+				if _, err := s.Call(t.Context(), "echo", json.RawMessage(`{"text": 7}`)); !errors.As(err, &answer) {
+					t.Errorf("with a wrong type, echo = %v", err)
+				}
+			}
+		})
+	}
+}
+
+// TestFaults checks that a server that misbehaves is a fault that names what happened.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"die":    "call die: it ended: exit status 2: panic: everything is lost",
+		"hang":   "call hang: it did not answer within 2s",
+		"flood":  "call flood: it sent more than 32 MB",
+		"long":   "call long: it sent a message of more than 4 MB",
+		"babble": "call babble: it wrote a line to its standard output that is not a message: \"DEBUG: called\"",
+		"lie":    "call lie: the result is not what the server promised: - at '/n': got string, want integer",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := config("")
+			if name == "hang" {
+				c.Timeout = 2 * time.Second
+			}
+			s := open(t, c)
+			_, err := call(t, s, name, "")
+			checkFault(t, err, want)
+		})
+	}
+	for mode, want := range map[string]string{
+		"nonsense": "start: it wrote a line to its standard output that is not a message: \"Welcome",
+		"dead":     "start: it ended: exit status 3: cannot open the database",
+		"mute":     "start: it did not answer within 2s",
+		"empty":    "start: it has no tools",
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			c := config(mode)
+			c.Timeout = 2 * time.Second
+			_, err := mcp.Open(t.Context(), c)
+			checkFault(t, err, want)
+		})
+	}
+}
+
+func checkFault(t *testing.T, err error, want string) {
+	t.Helper()
+	var f *assay.Fault
+	if !errors.As(err, &f) || f.Kind != assay.ToolServer || !strings.Contains(f.Detail, want) {
+		t.Errorf("error = %v, want a fault with %q", err, want)
+	}
+}
+
+// TestCancelledCall checks that the end of a run is not taken for a fault of the server.
+func TestCancelledCall(t *testing.T) {
+	t.Parallel()
+	s := open(t, config(""))
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	_, err := s.Call(ctx, "hang", json.RawMessage(`{"text": ""}`))
+	if f := assay.AsFault(err); f.Kind != assay.Interrupted {
+		t.Errorf("error = %v", err)
+	}
+}
+
+// TestNothingIsLeft checks that a server's own processes and its directory end with it.
+func TestNothingIsLeft(t *testing.T) {
+	t.Parallel()
+	s, err := mcp.Open(t.Context(), config(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := call(t, s, "breed", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid = strings.Trim(pid, `"`)
+	if _, err := os.Stat(filepath.Join("/proc", pid)); err != nil {
+		t.Skip("there is no /proc to look for processes in")
+	}
+	dir, err := call(t, s, "dir", "")
+	if err != nil || strings.Trim(dir, `"`) != s.Dir() {
+		t.Errorf("dir = %s, %v; want %s", dir, err, s.Dir())
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for runs(pid) { // until the test's own time is over
+		time.Sleep(10 * time.Millisecond)
+	}
+	if _, err := os.Stat(s.Dir()); !os.IsNotExist(err) {
+		t.Errorf("the scratch directory is left: %v", err)
+	}
+}
+
+// runs reports whether a process exists that has not ended.
+func runs(pid string) bool {
+	b, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	return err == nil && !strings.Contains(string(b), ") Z ")
+}
+
+// TestEnvironment checks that a server sees the variables that it is given, and no other secret.
+func TestEnvironment(t *testing.T) {
+	t.Setenv("TEST_GIVEN", "given")
+	t.Setenv("TEST_CANARY", "canary-7f3a")
+	c := config("")
+	c.Env = []string{"TEST_GIVEN"}
+	got, err := call(t, open(t, c), "env", "")
+	if err != nil || !strings.Contains(got, "TEST_GIVEN=given") || strings.Contains(got, "canary") {
+		t.Errorf("env = %s, %v", got, err)
+	}
+}

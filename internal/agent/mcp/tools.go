@@ -1,0 +1,201 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// A Tool is a tool as its server describes it.
+type Tool struct {
+	Name        string
+	Description string
+	// Schema is the JSON Schema of the arguments, and Result that of a structured result. Result is
+	// nil if the server promises none.
+	Schema, Result json.RawMessage
+}
+
+// tool is a tool of a running server.
+type tool struct {
+	Tool
+	result *jsonschema.Schema // nil without a promise
+}
+
+// list asks the server for its tools.
+func (s *Server) list(ctx context.Context) error {
+	s.tools = make(map[string]*tool)
+	for t, err := range s.session.Tools(ctx, nil) {
+		if err != nil {
+			return err
+		}
+		if s.tools[t.Name] != nil {
+			return fmt.Errorf("it has two tools named %q", t.Name)
+		}
+		if len(s.tools) == mostTools {
+			return fmt.Errorf("it has more than %d tools", mostTools)
+		}
+		if s.tools[t.Name], err = newTool(t); err != nil {
+			return fmt.Errorf("its tool %q is not valid: %w", t.Name, err)
+		}
+	}
+	if len(s.tools) == 0 {
+		return errors.New("it has no tools")
+	}
+	return nil
+}
+
+func newTool(t *sdk.Tool) (*tool, error) {
+	// A decoded schema is encoded with sorted keys, so equal schemas have equal texts.
+	schema, err := json.Marshal(t.InputSchema)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := compile(schema); err != nil {
+		return nil, fmt.Errorf("input schema: %w", err)
+	}
+	out := &tool{Tool: Tool{Name: t.Name, Description: t.Description, Schema: schema}}
+	if t.OutputSchema == nil {
+		return out, nil
+	}
+	if out.Result, err = json.Marshal(t.OutputSchema); err != nil {
+		return nil, err
+	}
+	if out.result, err = compile(out.Result); err != nil {
+		return nil, fmt.Errorf("output schema: %w", err)
+	}
+	return out, nil
+}
+
+// compile reads a JSON Schema. It refuses one that refers to other documents, because a server could
+// make it read any file.
+func compile(schema json.RawMessage) (*jsonschema.Schema, error) {
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(schema)))
+	if err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(noLoader{})
+	if err := c.AddResource("schema.json", doc); err != nil {
+		return nil, err
+	}
+	return c.Compile("schema.json")
+}
+
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("it refers to %s; only references within the schema are followed", url)
+}
+
+// Tools returns the tools, sorted by name.
+func (s *Server) Tools() []Tool {
+	var tools []Tool
+	for _, name := range s.Names() {
+		tools = append(tools, s.tools[name].Tool)
+	}
+	return tools
+}
+
+// output returns a result as JSON: the structured result if there is one, the text if it is the only
+// content, and otherwise a list of contents. It fails if the result is not what the server promised.
+func (t *tool) output(r *sdk.CallToolResult) (json.RawMessage, error) {
+	if r.StructuredContent != nil {
+		b, err := json.Marshal(r.StructuredContent)
+		if err != nil {
+			return nil, err
+		}
+		return b, t.check(b)
+	}
+	if t.result != nil {
+		return nil, errors.New("the result lacks the structured content that the server promised")
+	}
+	if len(r.Content) == 1 {
+		if text, ok := r.Content[0].(*sdk.TextContent); ok {
+			return asJSON(text.Text)
+		}
+	}
+	return json.Marshal(contents(r.Content))
+}
+
+// check returns an error if a structured result does not match its schema.
+func (t *tool) check(result json.RawMessage) error {
+	if t.result == nil {
+		return nil
+	}
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(string(result)))
+	if err == nil {
+		err = t.result.Validate(v)
+	}
+	if err != nil {
+		// The first line names the schema's place, which is ours.
+		_, why, _ := strings.Cut(err.Error(), "\n")
+		return fmt.Errorf("the result is not what the server promised: %s", strings.TrimSpace(why))
+	}
+	return nil
+}
+
+// asJSON returns a text that is a JSON object or array as it is, and any other text as a string.
+func asJSON(text string) (json.RawMessage, error) {
+	if s := strings.TrimSpace(text); strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[") {
+		if json.Valid([]byte(s)) {
+			return json.RawMessage(s), nil
+		}
+	}
+	return json.Marshal(text)
+}
+
+// content is one part of a result. Pictures and sounds are named, because a conversation about
+// tools is text.
+type content struct {
+	Type string `json:"type"`
+	Text string `json:"text,omitempty"`
+	MIME string `json:"mime_type,omitempty"`
+	URI  string `json:"uri,omitempty"`
+	// Bytes is the size of data that is left out.
+	Bytes int `json:"bytes,omitempty"`
+}
+
+func contents(list []sdk.Content) []content {
+	parts := make([]content, 0, len(list))
+	for _, c := range list {
+		switch c := c.(type) {
+		case *sdk.TextContent:
+			parts = append(parts, content{Type: "text", Text: c.Text})
+		case *sdk.ImageContent:
+			parts = append(parts, content{Type: "image", MIME: c.MIMEType, Bytes: len(c.Data)})
+		case *sdk.AudioContent:
+			parts = append(parts, content{Type: "audio", MIME: c.MIMEType, Bytes: len(c.Data)})
+		case *sdk.ResourceLink:
+			parts = append(parts, content{Type: "link", URI: c.URI, MIME: c.MIMEType})
+		case *sdk.EmbeddedResource:
+			parts = append(parts, embedded(c.Resource))
+		}
+	}
+	return parts
+}
+
+func embedded(r *sdk.ResourceContents) content {
+	if r == nil {
+		return content{Type: "resource"}
+	}
+	return content{Type: "resource", URI: r.URI, MIME: r.MIMEType, Text: r.Text, Bytes: len(r.Blob)}
+}
+
+// textOf returns the texts of a result, one a line.
+func textOf(r *sdk.CallToolResult) string {
+	var lines []string
+	for _, c := range r.Content {
+		if text, ok := c.(*sdk.TextContent); ok {
+			lines = append(lines, text.Text)
+		}
+	}
+	if len(lines) == 0 {
+		return "the tool failed without a reason"
+	}
+	return strings.Join(lines, "\n")
+}
