@@ -31,6 +31,7 @@ TEXTS := ^Test(Descriptions|Plain|OnlyPlain|Clauses|Search|VeryEasy|InputsAre|Ge
 test-all: compiler browser python strangers
 	@if [ -x $(PYTHON)/bin/python ]; then export ASSAY_PYTHON=$(CURDIR)/$(PYTHON)/bin/python; fi; \
 	if [ -x $(LITELLM)/bin/litellm ]; then export ASSAY_LITELLM=$(CURDIR)/$(LITELLM)/bin/litellm; fi; \
+	if [ -f $(MCP)/done ]; then export ASSAY_MCP_SERVERS=$(CURDIR)/$(MCP); fi; \
 	if [ -f $(AIMOCK) ]; then export ASSAY_AIMOCK=$(CURDIR)/$(AIMOCK); fi; \
 	if command -v $${CC:-gcc} >/dev/null 2>&1; then \
 		$(GO) test -run '^TestPinned' ./cmd/assay && \
@@ -74,10 +75,17 @@ python:
 		$(PYTHON)/bin/python -m pip install -q $(READERS) && touch $(PYTHON)/done; } || \
 		{ rm -rf $(PYTHON); echo "make: no Python with $(READERS), so they don't read our files"; }
 
-# Servers that others wrote: a proxy that translates between protocols, and one that mocks many
-# providers.
+# Servers that others wrote: a proxy that translates between protocols, one that mocks many
+# providers, and servers of tools.
 LITELLM := .cache/litellm
 AIMOCK := .cache/aimock/node_modules/@copilotkit/aimock/dist/cli.js
+MCP := .cache/mcp
+MCP_PYTHON := 'mcp<2' mcp-server-sqlite==2025.4.25 mcp-server-git==2026.10.10 \
+	mcp-server-time==2026.10.10
+MCP_NODE := @modelcontextprotocol/server-everything@2026.8.31 \
+	@modelcontextprotocol/server-filesystem@2026.8.31 \
+	@modelcontextprotocol/server-memory@2026.8.31 \
+	@modelcontextprotocol/server-sequential-thinking@2026.8.31
 .PHONY: strangers
 strangers: python
 	@[ -f $(LITELLM)/done ] || { python3 -m venv $(LITELLM) && \
@@ -89,6 +97,10 @@ strangers: python
 		apt-get update -qq && apt-get install -y -qq npm >/dev/null; }; \
 		npm install --silent --no-audit --no-fund --no-save --prefix .cache/aimock \
 		@copilotkit/aimock@1.43.0; } || echo "make: no aimock, so no run uses its dialects"
+	@[ -f $(MCP)/done ] || { python3 -m venv $(MCP)/python && \
+		$(MCP)/python/bin/python -m pip install -q $(MCP_PYTHON) && \
+		npm install --silent --no-audit --no-fund --no-save --prefix $(MCP) $(MCP_NODE) && \
+		touch $(MCP)/done; } || { rm -rf $(MCP); echo "make: no MCP servers, so none is called"; }
 
 lint:
 	@out=$$($(TOOLS) gofumpt -l .); [ -z "$$out" ] || { echo "not formatted (make format):"; echo "$$out"; exit 1; }

@@ -10,14 +10,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
-// Scratch is the text in an argument that stands for the path of the scratch directory.
+// Scratch stands for the path of the scratch directory in arguments and variables.
 const Scratch = "{scratch}"
 
 const (
@@ -38,8 +40,8 @@ type Command struct {
 	Args []string
 	// Pass names further variables of Assay's own environment that the program gets.
 	Pass []string
-	// Set are more variables, as NAME=value.
-	Set []string
+	// Set are more variables. [Scratch] is replaced in their values.
+	Set map[string]string
 }
 
 // A Process is a running program. It must be closed. Its standard error is kept; the other streams
@@ -142,7 +144,10 @@ func (c Command) environment(dir string) []string {
 			env = append(env, name+"="+v)
 		}
 	}
-	return append(env, c.Set...)
+	for _, name := range slices.Sorted(maps.Keys(c.Set)) {
+		env = append(env, name+"="+strings.ReplaceAll(c.Set[name], Scratch, dir))
+	}
+	return env
 }
 
 // Ended is closed when the program has ended.

@@ -27,12 +27,15 @@ import (
 // A Config names a server: a command that speaks MCP over its standard streams, or the URL of a
 // server that speaks Streamable HTTP.
 type Config struct {
-	// Command is the program and its arguments. In them, {scratch} stands for the directory that
-	// each attempt gets for itself.
+	// Command is the program and its arguments. In them and in Set, {scratch} stands for the
+	// directory that each attempt gets for itself.
 	Command []string `json:"command,omitempty" yaml:"command"`
 	URL     string   `json:"url,omitempty" yaml:"url"`
 	// Env names the environment variables that the command gets beside PATH, HOME and the like.
 	Env []string `json:"env,omitempty" yaml:"env"`
+	// Set gives the command more variables. A server that keeps its state in a file of its own choice
+	// shares it between attempts, unless a variable moves the file to {scratch}.
+	Set map[string]string `json:"set,omitempty" yaml:"set"`
 	// Key names the environment variable with the key of a URL, which is sent as a bearer token.
 	Key string `json:"key,omitempty" yaml:"key"`
 	// Timeout limits each call and the start. 0 stands for [DefaultTimeout].
@@ -114,7 +117,9 @@ func (s *Server) transport() (sdk.Transport, error) {
 			MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: mostMessage,
 		}, nil
 	}
-	p, err := child.Start(child.Command{Args: s.config.Command, Pass: s.config.Env})
+	p, err := child.Start(child.Command{
+		Args: s.config.Command, Pass: s.config.Env, Set: s.config.Set,
+	})
 	if err != nil {
 		return nil, err
 	}

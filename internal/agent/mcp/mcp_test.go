@@ -190,7 +190,8 @@ func TestCall(t *testing.T) {
 				if !errors.As(err, &answer) || answer.Text != "no such order: 7" {
 					t.Errorf("fail = %v", err)
 				}
-				if _, err := s.Call(t.Context(), "echo", json.RawMessage(`{"text": 7}`)); !errors.As(err, &answer) {
+				_, err = s.Call(t.Context(), "echo", json.RawMessage(`{"text": 7}`))
+				if !errors.As(err, &answer) {
 					t.Errorf("with a wrong type, echo = %v", err)
 				}
 			}
@@ -202,12 +203,14 @@ func TestCall(t *testing.T) {
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"die":    "call die: it ended: exit status 2: panic: everything is lost",
-		"hang":   "call hang: it did not answer within 2s",
-		"flood":  "call flood: it sent more than 32 MB",
-		"long":   "call long: it sent a message of more than 4 MB",
-		"babble": "call babble: it wrote a line to its standard output that is not a message: \"DEBUG: called\"",
-		"lie":    "call lie: the result is not what the server promised: - at '/n': got string, want integer",
+		"die":   "call die: it ended: exit status 2: panic: everything is lost",
+		"hang":  "call hang: it did not answer within 2s",
+		"flood": "call flood: it sent more than 32 MB",
+		"long":  "call long: it sent a message of more than 4 MB",
+		"babble": "call babble: it wrote a line to its standard output that is not " +
+			`a message: "DEBUG: called"`,
+		"lie": "call lie: the result is not what the server promised: - at '/n': got string, " +
+			"want integer",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -71,8 +71,8 @@ func newTool(t *sdk.Tool) (*tool, error) {
 	return out, nil
 }
 
-// compile reads a JSON Schema. It refuses one that refers to other documents, because a server could
-// make it read any file.
+// compile reads a JSON Schema. It refuses references to other documents, because a server could use
+// them to read any file.
 func compile(schema json.RawMessage) (*jsonschema.Schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(schema)))
 	if err != nil {
@@ -101,8 +101,9 @@ func (s *Server) Tools() []Tool {
 	return tools
 }
 
-// output returns a result as JSON: the structured result if there is one, the text if it is the only
-// content, and otherwise a list of contents. It fails if the result is not what the server promised.
+// output returns a result as JSON: the structured result if there is one, the text if it is the
+// only content, and otherwise a list of contents. It fails if a structured result is missing or
+// wrong.
 func (t *tool) output(r *sdk.CallToolResult) (json.RawMessage, error) {
 	if r.StructuredContent != nil {
 		b, err := json.Marshal(r.StructuredContent)
