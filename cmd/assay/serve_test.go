@@ -119,6 +119,12 @@ func TestPrintedProvidersWork(t *testing.T) {
 	env := map[string]string{"SIM_KEY": "any"}
 	experiment := file(t, dir, "e.yaml", "models: [sim/listed]\nvariants: [optimal]\n"+
 		"tasks_per_type: 1\nproviders: providers.yaml\n")
+	for _, model := range sim.Names {
+		listed := strings.Contains(printed.String(), "\n      "+model+": ")
+		if listed == slices.Contains(sim.Gaming, model) {
+			t.Errorf("%s is printed: %v", model, listed)
+		}
+	}
 	all := strings.ReplaceAll(printed.String(), "\n  # ", "\n  ")
 	head, all, _ := strings.Cut(all, "\n  rehearsal")
 	var spent float64

@@ -226,14 +226,13 @@ func greet(p *process, addr, tariff string) {
 	if tariff != "" {
 		price = "price: {" + strings.NewReplacer(" ", "", "=", ": ", ",", ", ").Replace(tariff) + "}"
 	}
-	models := sim.Names[:len(sim.Names)-len(sim.Gaming)]
 	fmt.Fprintf(p.out, "providers:\n  rehearsal:\n%s",
-		spoken[0].settings(addr, models, func(string) string { return price }))
+		spoken[0].settings(addr, sim.Reference, func(string) string { return price }))
 	fmt.Fprint(p.out, "  # Other protocols have the same models. Their deployments have limits of "+
 		"their own.\n")
 	for i, r := range spoken[1:] {
 		text := fmt.Sprintf("  rehearsal-%s:\n", r.name) +
-			r.settings(addr, models[:2], func(model string) string {
+			r.settings(addr, sim.Reference[:2], func(model string) string {
 				own := fmt.Sprintf("deployments: [%s-%d], serves: [%s]",
 					strings.ReplaceAll(model, "/", "-"), i+2, model)
 				return strings.TrimSuffix(own+", "+price, ", ")

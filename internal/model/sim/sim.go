@@ -45,9 +45,10 @@ const (
 )
 
 // Names lists the built-in models.
-var Names = slices.Concat(
-	[]string{Listed, Optimal, Expert, Obedient, Searcher, Mute, Judge, Batcher}, Gaming,
-)
+var Names = slices.Concat(Reference, Gaming)
+
+// Reference lists the models of known skill, with which users rehearse experiments.
+var Reference = []string{Listed, Optimal, Expert, Obedient, Searcher, Mute, Judge, Batcher}
 
 // Gaming lists the agents that do not do the task. A sound verdict gives them next to nothing.
 var Gaming = []string{Alphabet, Sprayer, Copier, Inputs, Guesser, Claimer, Starter}
