@@ -58,7 +58,7 @@ func TestSkillIsAsComputed(t *testing.T) {
 func TestOptimalIsOnItsCeiling(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("-short: plays 20,400 episodes")
+		t.Skip("-short: thousands of episodes")
 	}
 	models := sim.New(catalog, sim.Latency{})
 	var tasks []assay.Task
