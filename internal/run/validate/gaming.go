@@ -105,11 +105,15 @@ func (g *Game) String() string {
 		g.Difficulty, g.Reliability, strings.TrimSpace(g.Tools+" "+g.Variant+" "+g.Severity))
 }
 
-// reliabilities are those at which the agents play. Luck decides at all but the first, so every
-// third task is enough there.
+// reliabilities are those at which the agents play, the highest first.
 var reliabilities = []float64{1, 0.9, 0.8, 0.6}
 
-const every = 3
+// reliabilitiesOf returns the reliabilities of the nth task: the first, and the others in turn. A
+// share of the tasks is enough for each of the others, because luck decides there.
+func reliabilitiesOf(n int) []float64 {
+	others := reliabilities[1:]
+	return []float64{reliabilities[0], others[n%len(others)]}
+}
 
 // games collects what such agents achieve in the world assay-1. In pilot they succeed, by its
 // rules.
@@ -158,10 +162,7 @@ func (v *validator) playGames(ctx context.Context, task *assay.Task) error {
 				s.severity) {
 				continue
 			}
-			for i, reliability := range reliabilities {
-				if i > 0 && v.proof.Tasks%every != i-1 {
-					continue
-				}
+			for _, reliability := range reliabilitiesOf(v.proof.Tasks) {
 				for _, tools := range []string{assay.Discover, assay.Listed} {
 					cell := assay.Cell{
 						Model: agent, Variant: s.variant, Severity: s.severity,

@@ -3,6 +3,7 @@ package validate
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,6 +88,22 @@ func write(t *testing.T, path string, content any) {
 	}
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestReliabilitiesTakeTurns checks that each of twelve tasks is played with sure tools, and that the
+// other reliabilities have equally many of them.
+func TestReliabilitiesTakeTurns(t *testing.T) {
+	t.Parallel()
+	got := make(map[float64]int)
+	for n := range 12 {
+		for _, r := range reliabilitiesOf(n) {
+			got[r]++
+		}
+	}
+	want := map[float64]int{1: 12, 0.9: 4, 0.8: 4, 0.6: 4}
+	if !maps.Equal(got, want) {
+		t.Errorf("tasks by reliability: %v, want %v", got, want)
 	}
 }
 
