@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -182,10 +183,16 @@ func writePower(p *process, all []job.Power) {
 		"found with 80 %% power. If paired: the same if both find the same tasks hard. "+
 		"This assumes a correlation of %g between repeats, so new tasks count for more than "+
 		"repeats.", job.RepeatCorrelation)
-	if x := all[0]; x.Cluster == report.BySequence {
-		p.say("The %s of part %s have only %s of tools. Tasks of one sequence are alike, so the "+
-			"sequences are what is compared.", counted(x.Tasks, "task"), x.Part,
-			counted(x.Sequences, "sequence"))
+	var few []string
+	for _, x := range all {
+		if x.Cluster == report.BySequence {
+			few = append(few, fmt.Sprintf("part %s has %s in %s",
+				x.Part, counted(x.Sequences, "sequence"), counted(x.Tasks, "task")))
+		}
+	}
+	if len(few) > 0 {
+		p.say("Tasks of one sequence of tools are alike, so the sequences are what is compared: %s.",
+			strings.Join(few, ", "))
 	}
 	fmt.Fprintln(p.out)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/run/job"
 )
 
@@ -108,6 +109,31 @@ func TestPlanCountsUnsolvableTasks(t *testing.T) {
 			"No policy can solve 4 of 8 tasks")
 		if u.Tasks != want || u.Of != 8 || said != (want > 0) {
 			t.Errorf("%q: %+v, want %d of 8; told: %v", limits, u, want, said)
+		}
+	}
+}
+
+// TestPlanNamesPartsWithFewSequences checks that every part that is clustered by sequence is named,
+// and no other.
+func TestPlanNamesPartsWithFewSequences(t *testing.T) {
+	t.Parallel()
+	power := func(part, cluster string, sequences int) job.Power {
+		return job.Power{Part: part, Tasks: 120, Sequences: sequences, Repeats: 1, Cluster: cluster}
+	}
+	for want, all := range map[string][]job.Power{
+		"": {power("a", report.ByTask, 20), power("b", report.ByTask, 1)},
+		"compared: part b has 1 sequence in 120 tasks.": {
+			power("a", report.ByTask, 20), power("b", report.BySequence, 1),
+		},
+		"compared: part a has 6 sequences in 120 tasks, part b has 1 sequence in 120 tasks.": {
+			power("a", report.BySequence, 6), power("b", report.BySequence, 1),
+		},
+	} {
+		var out strings.Builder
+		writePower(&process{out: &out}, all)
+		_, got, _ := strings.Cut(out.String(), "are what is ")
+		if got = strings.TrimSpace(got); got != want {
+			t.Errorf("%q, want %q in\n%s", got, want, &out)
 		}
 	}
 }
