@@ -75,6 +75,12 @@ type Outcome struct {
 	Mistakes  int `json:"mistakes"`
 	Failures  int `json:"failures"`
 	Recovered int `json:"recovered"`
+	// FaultsScheduled counts the faults of tools in the way of the task's plan: those that the
+	// trial's luck has in store for an agent that follows the plan and repeats a step until it
+	// has happened. FaultsMet counts those among them that the agent's calls met. Both are only
+	// known in assay-1.
+	FaultsScheduled int `json:"faults_scheduled"`
+	FaultsMet       int `json:"faults_met"`
 	// Wasted counts the calls that the best policy would not have made with the same luck.
 	// Efficiency is the share of the other calls, in [0,1]. It is 0 without any call.
 	Wasted     int     `json:"wasted_calls"`
@@ -372,17 +378,40 @@ type CallRecord struct {
 	Turn      int    `json:"turn"`
 	Tool      string `json:"tool"`
 	Arguments string `json:"arguments,omitempty"`
-	OK        bool   `json:"ok"`
+	// OK is true if the answer was a success. See [CallRecord.Happened].
+	OK bool `json:"ok"`
 	// Code and Error are set if OK is false.
 	Code  string `json:"code,omitempty"`
 	Error string `json:"error,omitempty"`
 	// Mistake is true if the call failed because the model made an error. Such a call spends
 	// no luck, so Chance and Luck are 0.
 	Mistake bool `json:"mistake,omitempty"`
-	// Output is the JSON that the tool returned.
+	// Output is the JSON that the model was shown as the tool's result.
 	Output string `json:"output,omitempty"`
-	// Chance is the probability of success by the rules of the world. Luck is the uniform
-	// draw in [0,1) that decided the call: OK = Luck < Chance.
+	// Chance is the probability, by the rules of the world, that the call meets no fault. Luck is
+	// the uniform draw in [0,1) that decided the call: it meets a fault if Luck >= Chance.
 	Chance float64 `json:"chance"`
 	Luck   float64 `json:"luck"`
+	// Fault is the kind of fault that the call met. It is empty in trials without a mix of faults,
+	// where each failure by chance is [FaultBefore]; see [CallRecord.Met].
+	Fault ToolFault `json:"fault,omitempty"`
+	// Seconds is how long a slow call is said to have taken.
+	Seconds int `json:"seconds,omitempty"`
+}
+
+// Met returns the kind of fault that the call met, or "" if it met none.
+func (r *CallRecord) Met() ToolFault {
+	if r.Fault == "" && !r.OK && !r.Mistake {
+		return FaultBefore
+	}
+	return r.Fault
+}
+
+// Happened reports whether the call happened, no matter what its answer was. OK is what the answer
+// claimed.
+func (r *CallRecord) Happened() bool {
+	if fault := r.Met(); fault != "" {
+		return fault.Happens()
+	}
+	return r.OK
 }

@@ -45,6 +45,9 @@ type Setting struct {
 	// has the formula. 0 turns them off.
 	Persistence float64 `json:"persistence"`
 	Burst       float64 `json:"burst"`
+	// Faults is the mix of the faults of tools, as spelled by [FaultMix.String]. If it is empty,
+	// all are [FaultBefore].
+	Faults string `json:"fault_mix"`
 	// Loops are the loop rules, as spelled by [LoopRules.String]. If it is empty, the world's
 	// own rules apply.
 	Loops string `json:"loops"`
@@ -150,7 +153,7 @@ func (t Trial) identity() TrialID {
 		b = append(strconv.AppendFloat(append(b, "usd "...), t.USD, 'f', -1, 64), '\n')
 	}
 	for _, f := range []struct{ name, value string }{
-		{"several", t.SeveralCalls}, {"loops", t.Loops},
+		{"several", t.SeveralCalls}, {"loops", t.Loops}, {"faults", t.Faults},
 	} {
 		if f.value != "" {
 			b = append(strconv.AppendQuote(append(append(b, f.name...), ' '), f.value), '\n')

@@ -46,6 +46,7 @@ var trialFields = []column{
 	float("burst", func(a *assay.Attempt) *float64 { return &a.Burst }),
 	text("loops", func(a *assay.Attempt) *string { return &a.Loops }),
 	integer("call_limit", func(a *assay.Attempt) *int { return &a.Calls }),
+	text("fault_mix", func(a *assay.Attempt) *string { return &a.Faults }),
 }
 
 // attemptFields are the columns of the table attempts after those that place the row in its
@@ -104,6 +105,8 @@ var attemptFields = []column{
 	float("precision", func(a *assay.Attempt) *float64 { return &a.Precision }),
 	integer("unwanted_effects", func(a *assay.Attempt) *int { return &a.UnwantedEffects }),
 	text("broken_lineage", func(a *assay.Attempt) *string { return &a.Broken }),
+	integer("faults_scheduled", func(a *assay.Attempt) *int { return &a.FaultsScheduled }),
+	integer("faults_met", func(a *assay.Attempt) *int { return &a.FaultsMet }),
 }
 
 // verdictFields are the attempt fields that [DB.Verdicts] reads.

@@ -67,7 +67,7 @@ var corruptions = []corruption{
 	{"a trial is invented", "complete", `INSERT INTO trials SELECT zeroblob(16), model, variant,
 		severity, difficulty, task_type, reliability, task, task_digest, repeat, seed, world,
 		protocol, tools, turn_limit, sampling, token_limit, cost_limit, several_calls, persistence,
-		burst, loops, call_limit FROM trials LIMIT 1`, nil},
+		burst, loops, call_limit, fault_mix FROM trials LIMIT 1`, nil},
 
 	// Transcripts.
 	{"a transcript is dropped", "transcript", "DELETE FROM transcripts WHERE attempt = 30", nil},
@@ -109,8 +109,8 @@ var corruptions = []corruption{
 	{"a bit of a text is flipped on disk", "seal", "", replace(
 		"azure-east/AZURE_KEY/DeepSeek-V3-0324-2", "azure-east/AZURE_KEY/DeepSeek-V3-0324-3")},
 	{"the file is cut off", "file", "", func(b []byte) []byte { return b[:len(b)-4096] }},
-	{"the file is cut in half", "file", "", func(b []byte) []byte {
-		return b[:len(b)/2/4096*4096]
+	{"a quarter of the file is lost", "file", "", func(b []byte) []byte {
+		return b[:len(b)*3/4/4096*4096] // the schema takes up the first half of this small file
 	}},
 	{"a page is overwritten", "file", "", clearLastAttempts},
 }

@@ -248,6 +248,8 @@ func TestMigratedSchemaRefusesBadValues(t *testing.T) {
 		"attempts SET reported = NULL",
 		"attempts SET precision = 1.5", "attempts SET unwanted_effects = -1",
 		"attempts SET broken_lineage = NULL", "trials SET call_limit = -1",
+		"trials SET fault_mix = NULL", "attempts SET faults_scheduled = -1",
+		"attempts SET faults_met = -1",
 		"trials SET persistence = 1", "trials SET persistence = -0.5", "trials SET burst = 1",
 		"trials SET burst = -0.5",
 		"trials SET several_calls = NULL", "trials SET loops = NULL",

@@ -112,6 +112,7 @@ func think(a *assay.Attempt) {
 	a.Finish, a.Truncated = "tool_calls, length", 1
 	a.Deviations, a.Reported = "no temperature", "reasoning_effort=medium"
 	a.Precision, a.UnwantedEffects, a.Broken = 0.75, 2, "data_processing_parser"
+	a.FaultsScheduled, a.FaultsMet = 3, 2
 }
 
 func pointer[T any](v T) *T { return &v }
@@ -236,7 +237,7 @@ func drawAttempt(t *rapid.T) *assay.Attempt {
 		World: draw("world"), Protocol: draw("protocol"), Tools: draw("tools"),
 		Turns: n("turn limit"), Calls: n("call limit"),
 		Tokens: n("token limit"), USD: rapid.Float64Range(0, 1e9).Draw(t, "cost limit"),
-		SeveralCalls: draw("several"), Loops: draw("loops"),
+		SeveralCalls: draw("several"), Loops: draw("loops"), Faults: draw("faults"),
 		Persistence: rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "persistence"),
 		Burst:       rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "burst"),
 	}
@@ -290,8 +291,8 @@ func drawOutcome(t *rapid.T, text *rapid.Generator[string]) assay.Outcome {
 		Coverage: unit("coverage"), OrderCorrect: rapid.Bool().Draw(t, "order"),
 		Assisted:  n("assisted"),
 		Adherence: unit("adherence"), Mistakes: n("mistakes"), Failures: n("failures"),
-		Recovered: n("recovered"),
-		Wasted:    n("wasted"), Efficiency: unit("efficiency"), Extra: n("extra"), Best: unit("best"),
+		Recovered: n("recovered"), FaultsScheduled: n("scheduled"), FaultsMet: n("met"),
+		Wasted: n("wasted"), Efficiency: unit("efficiency"), Extra: n("extra"), Best: unit("best"),
 		Precision: unit("precision"), UnwantedEffects: n("unwanted"), Broken: text.Draw(t, "broken"),
 		ScoreVersion: text.Draw(t, "score"),
 	}

@@ -74,6 +74,7 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	think(settled)
 	settled.Calls, settled.Tokens, settled.USD = 10, 50_000, 0.125
 	settled.SeveralCalls, settled.Loops = assay.RefuseSeveral, "repeat=stop"
+	settled.Faults = "after=1"
 	settled.Persistence, settled.Burst = 0.25, 0.5
 	settled.Pilot = pilot()
 	save(t, db, settled, faulted)
@@ -176,6 +177,8 @@ var bad = map[string]func(*assay.Attempt){
 	"efficiency above 1":   func(a *assay.Attempt) { a.Efficiency = 1.5 },
 	"precision above 1":    func(a *assay.Attempt) { a.Precision = 1.5 },
 	"negative effects":     func(a *assay.Attempt) { a.UnwantedEffects = -1 },
+	"negative schedule":    func(a *assay.Attempt) { a.FaultsScheduled = -1 },
+	"negative faults met":  func(a *assay.Attempt) { a.FaultsMet = -1 },
 	"negative call limit":  func(a *assay.Attempt) { a.Calls = -1 },
 	"best no number":       func(a *assay.Attempt) { a.Best = math.NaN() },
 	"unknown loop":         func(a *assay.Attempt) { a.Loop = "spiral" },

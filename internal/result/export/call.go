@@ -3,6 +3,7 @@ package export
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/assay-eval/assay"
 )
@@ -39,6 +40,8 @@ type Call struct {
 	Mistake   bool    `json:"mistake"`
 	Chance    float64 `json:"chance"`
 	Luck      float64 `json:"luck"`
+	// Met is the kind of fault of the tool that the call met, or empty.
+	Met assay.ToolFault `json:"tool_fault"`
 }
 
 // CallsOf returns the calls of an attempt in order.
@@ -57,7 +60,7 @@ func CallsOf(a *assay.Attempt, t *assay.Transcript) []Call {
 			Level: a.Level, FaultKind: a.FaultKind,
 			Turn: c.Turn, Number: i + 1, Tool: c.Tool, Arguments: c.Arguments, OK: c.OK,
 			Code: c.Code, Error: c.Error,
-			Mistake: c.Mistake, Chance: c.Chance, Luck: c.Luck,
+			Mistake: c.Mistake, Chance: c.Chance, Luck: c.Luck, Met: c.Met(),
 		}
 	}
 	return all
@@ -76,7 +79,9 @@ var calls = table[Call]{
 			Luck   float64 `json:"luck"`
 		}{}, spentLuck),
 	},
-	required:  names(callColumns), // the first version had them all
+	required: slices.DeleteFunc(names(callColumns), func(name string) bool {
+		return name == "tool_fault" // the first version had all others
+	}),
 	label:     func(c *Call) string { return fmt.Sprintf("trial %s: call %d", c.Trial, c.Number) },
 	canonical: canonicalCall,
 	plain:     func(c Call) Call { return c },
@@ -138,6 +143,10 @@ var callColumns = []column[Call]{
 		real("luck",
 			"Uniform draw in [0,1) that decided the call, which works if it is below chance.",
 			func(c *Call) *float64 { return &c.Luck })),
+	text("tool_fault",
+		"Kind of the fault of the tool that the call met: before, after, slow, wrong_shape or "+
+			"stale; empty if it met none.",
+		func(c *Call) *assay.ToolFault { return &c.Met }),
 }
 
 // canonicalCall returns c without luck if it is a mistake.

@@ -70,6 +70,7 @@ func TestCallsOfTranscript(t *testing.T) {
 	// The turn of the third call has no record.
 	want[2].Turn, want[2].Number, want[2].Lane, want[2].Tool = 3, 3, a.Lane, "write"
 	want[2].Code, want[2].Error, want[2].Chance, want[2].Luck = "TIMEOUT", "late", .25, .75
+	want[2].Met = assay.FaultBefore
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("CallsOf (-want +got):\n%s", diff)
 	}
@@ -81,7 +82,8 @@ func TestCallsOfTranscript(t *testing.T) {
 func TestCallJSONNames(t *testing.T) {
 	t.Parallel()
 	const want = "trial attempt model variant severity difficulty task_type reliability task " +
-		"experiment run lane level fault turn call tool arguments ok code error mistake chance luck"
+		"experiment run lane level fault turn call tool arguments ok code error mistake chance luck " +
+		"tool_fault"
 	if got := strings.Join(keysInOrder(t, writeCalls(t, export.JSONL, oneCall())),
 		" "); got != want {
 		t.Errorf("JSON fields = %s\nwant %s", got, want)

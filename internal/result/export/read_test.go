@@ -146,7 +146,7 @@ func TestReadRefuses(t *testing.T) {
 		"given above 1": {strings.Replace(jsonl, `"given_adherence":null`, `"given_adherence":2`,
 			1), "given_adherence 2 is outside"},
 		"given no number": {
-			strings.Replace(row, ",0,,0,0,0,0,0,0,0,0,,", ",0,NaN,0,0,0,0,0,0,0,0,,", 1),
+			strings.Replace(row, ",0,,0,0,0,0,0,0,0,0,0,0,,", ",0,NaN,0,0,0,0,0,0,0,0,0,0,,", 1),
 			"column given_adherence: NaN",
 		},
 		"pilot half empty": {strings.Replace(table, ",,,,,,,,,network",

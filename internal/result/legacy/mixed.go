@@ -110,6 +110,7 @@ func (m *mixture) setting(a *assay.Attempt) {
 		{"several_calls", a.SeveralCalls},
 		{"persistence", real(a.Persistence)},
 		{"burst", real(a.Burst)},
+		{"fault_mix", a.Faults},
 		{"loops", a.Loops},
 		{"score_version", a.ScoreVersion},
 	} {

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/assay-eval/assay"
 )
 
 // Luck holds all the chance in one call. It depends only on the trial's seed, the tool and how
@@ -25,6 +27,12 @@ func Draw(seed uint64, tool string, k int) Luck {
 		l.picks[i] = binary.BigEndian.Uint64(sum[8*(i+1):])
 	}
 	return l
+}
+
+// Fault returns the kind of fault that the call meets unless its luck spares it. It uses the third
+// spare word.
+func (l Luck) Fault(mix assay.FaultMix) assay.ToolFault {
+	return mix.Kind(float64(l.picks[2]>>11) / (1 << 53))
 }
 
 // Pick returns a number in [0,n) from the i-th spare word. Its bias is n/2^64.

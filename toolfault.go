@@ -1,0 +1,112 @@
+package assay
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A ToolFault is what bad luck does to a call of a tool. It is part of the task and never a [Fault].
+type ToolFault string
+
+// The kinds of faults of tools.
+const (
+	FaultBefore     ToolFault = "before"      // the call does not happen; the answer is an error
+	FaultAfter      ToolFault = "after"       // the call happens; its answer is lost
+	FaultSlow       ToolFault = "slow"        // the call happens; its answer is late
+	FaultWrongShape ToolFault = "wrong_shape" // the call happens; a part of its answer is missing
+	FaultStale      ToolFault = "stale"       // the call does not happen; an old answer is repeated
+)
+
+// ToolFaults lists the kinds, in the order of tables.
+var ToolFaults = []ToolFault{FaultBefore, FaultAfter, FaultSlow, FaultWrongShape, FaultStale}
+
+// Happens reports whether a call that meets the fault happens nevertheless.
+func (f ToolFault) Happens() bool {
+	return f == FaultAfter || f == FaultSlow || f == FaultWrongShape
+}
+
+// A FaultMix holds the shares of the kinds among the faults of tools. They add up to 1. An empty mix
+// means that all faults are [FaultBefore].
+type FaultMix map[ToolFault]float64
+
+// String spells the mix as a [Setting] holds it, such as "after=0.25,before=0.75": kinds with a share,
+// in the order of their names. An empty mix and one that has only [FaultBefore] are "".
+func (m FaultMix) String() string {
+	var words []string
+	for _, kind := range m.kinds() {
+		words = append(words, string(kind)+"="+strconv.FormatFloat(m[kind], 'f', -1, 64))
+	}
+	if len(words) == 1 && m[FaultBefore] > 0 {
+		return ""
+	}
+	return strings.Join(words, ",")
+}
+
+// kinds returns the kinds with a share, in the order of their names.
+func (m FaultMix) kinds() []ToolFault {
+	kinds := slices.Sorted(maps.Keys(m))
+	return slices.DeleteFunc(kinds, func(kind ToolFault) bool { return m[kind] == 0 })
+}
+
+// Kind returns the kind at a place in [0,1), if the kinds with their shares lie side by side in the
+// order of their names. The last one also gets what rounding leaves.
+func (m FaultMix) Kind(place float64) ToolFault {
+	kind, sum := FaultBefore, 0.0
+	for _, kind = range m.kinds() {
+		if sum += m[kind]; place < sum {
+			break
+		}
+	}
+	return kind
+}
+
+// Happens returns the share of the faults at which the call happens nevertheless.
+func (m FaultMix) Happens() float64 {
+	sum := 0.0
+	for _, kind := range m.kinds() {
+		if kind.Happens() {
+			sum += m[kind]
+		}
+	}
+	return min(1, sum)
+}
+
+// Check returns an error if a kind is unknown, a share is outside [0,1], or the shares of a mix that
+// is not empty don't add up to 1.
+func (m FaultMix) Check() error {
+	sum := 0.0
+	for _, kind := range slices.Sorted(maps.Keys(m)) {
+		if !slices.Contains(ToolFaults, kind) {
+			return fmt.Errorf("unknown kind of fault %q", kind)
+		}
+		if share := m[kind]; !(share >= 0 && share <= 1) { // also true for NaN
+			return fmt.Errorf("the share of %s is %v, outside [0,1]", kind, share)
+		}
+		sum += m[kind]
+	}
+	if len(m) > 0 && math.Abs(sum-1) > 1e-9 {
+		return fmt.Errorf("the shares of the kinds add up to %g instead of 1", sum)
+	}
+	return nil
+}
+
+// ParseFaultMix reads the spelling of [FaultMix.String].
+func ParseFaultMix(text string) (FaultMix, error) {
+	if text == "" {
+		return nil, nil
+	}
+	mix := make(FaultMix)
+	for word := range strings.SplitSeq(text, ",") {
+		kind, number, _ := strings.Cut(word, "=")
+		share, err := strconv.ParseFloat(number, 64)
+		if err != nil {
+			return nil, fmt.Errorf("share %q of faults: %w", word, err)
+		}
+		mix[ToolFault(kind)] = share
+	}
+	return mix, mix.Check()
+}
