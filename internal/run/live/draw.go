@@ -14,33 +14,56 @@ var (
 	warn = lipgloss.NewStyle().Foreground(lipgloss.Yellow)
 )
 
-// shownNotes is the number of notes, latest ones, shown below the table.
-const shownNotes = 5
+// shownNotes is the number of notes, latest ones, shown below the table, and shownWaits the largest
+// number of lines with waits below them.
+const shownNotes, shownWaits = 5, 6
 
 // draw renders a snapshot for a terminal of the given size; 0 means unknown. No
 // line is wider than the terminal, and the lines, including the empty one after
-// the last newline, fit its height, unless it is only a few lines tall. During a run, the
-// number of lines never falls from one snapshot to the next, because bubbletea
-// would leave a part of the earlier frame on the screen.
+// the last newline, fit its height, unless it is only a few lines tall.
 func draw(s Snapshot, width, height int) string {
 	if len(s.Models) == 0 {
 		return ""
 	}
 	lines := []string{head(s)}
 	notes := s.Notes[max(0, len(s.Notes)-shownNotes):]
-	models, hidden := s.Models, 0
-	if room := height - len(notes) - 3; height > 0 && len(models) > room {
-		models = urgent(models, max(1, room-1))
-		hidden = len(s.Models) - len(models)
+	table := rows(s.Models, width)
+	waits := cutWaits(s.Models, table[1:], width)
+	if room := height - len(notes) - 3; height > 0 {
+		waits = waits[:max(0, min(len(waits), max(2, room-len(s.Models)), room-2))]
+		table = shortened(table, s.Models, width, room-len(waits))
 	}
-	lines = append(lines, strings.Split(rows(models, width), "\n")...)
-	if hidden > 0 {
-		lines = append(lines, dim.Render(fmt.Sprintf("and %d more models", hidden)))
-	}
+	lines = append(lines, table...)
 	for _, note := range notes {
 		lines = append(lines, warn.Render("note: ")+note)
 	}
-	return fit(lines, width) + "\n"
+	lines = append(lines, waits...)
+	for i, l := range lines {
+		lines[i] = cut(l, width)
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// shortened leaves out models if a table has more of them than there is room for.
+func shortened(table []string, models []ModelState, width, room int) []string {
+	if len(models) <= room {
+		return table
+	}
+	shown := urgent(models, max(1, room-1))
+	more := fmt.Sprintf("and %d more models", len(models)-len(shown))
+	return append(rows(shown, width), dim.Render(more))
+}
+
+// cutWaits returns lines with the waits that do not fit into the rows of their models, because they
+// may end in the endpoint's own words.
+func cutWaits(models []ModelState, rows []string, width int) (lines []string) {
+	for i, m := range models {
+		if !strings.Contains(cut(rows[i], width), m.Waits) {
+			text := lipgloss.Wrap(warn.Render("waiting: ")+m.Name+" "+m.Waits, width, "")
+			lines = append(lines, strings.Split(text, "\n")...)
+		}
+	}
+	return lines[:min(len(lines), shownWaits)]
 }
 
 func head(s Snapshot) string {
@@ -80,7 +103,7 @@ func urgent(models []ModelState, n int) []ModelState {
 
 // rows renders a table with a header and one line per model. The least
 // important columns are on the right, where they may be cut off.
-func rows(models []ModelState, width int) string {
+func rows(models []ModelState, width int) []string {
 	const faultColumn = 6
 	barWidth := 16
 	if width > 0 && width < 100 {
@@ -107,18 +130,15 @@ func rows(models []ModelState, width int) string {
 		t.Row(m.Name, bar(m, barWidth), fmt.Sprintf("%d/%d", m.Done, m.Planned),
 			fmt.Sprint(m.InFlight), count(m.TokensPerMinute), left(m), troubles(m), waiting(m))
 	}
-	return t.String()
+	return strings.Split(t.String(), "\n")
 }
 
-// fit joins the lines and cuts each at the width of the terminal.
-func fit(lines []string, width int) string {
-	if width > 0 {
-		cut := lipgloss.NewStyle().MaxWidth(width)
-		for i, l := range lines {
-			lines[i] = cut.Render(l)
-		}
+// cut cuts a line at the width of the terminal.
+func cut(line string, width int) string {
+	if width == 0 {
+		return line
 	}
-	return strings.Join(lines, "\n")
+	return lipgloss.NewStyle().MaxWidth(width).Render(line)
 }
 
 func bar(m ModelState, width int) string {

@@ -73,10 +73,13 @@ func withSize(_ tea.Model, msg tea.Msg) tea.Msg {
 	return msg
 }
 
-// screen is the bubbletea model. It holds the last snapshot and the size.
+// screen is the bubbletea model. It holds the last snapshot and the size. A frame has at least as
+// many lines as the earlier ones, because bubbletea would leave a part of them on the screen.
 type screen struct {
 	snapshot      Snapshot
 	width, height int
+	frame         string
+	lines         int // of the longest frame
 }
 
 func (s screen) Init() tea.Cmd { return nil }
@@ -88,11 +91,15 @@ func (s screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		s.width, s.height = m.Width, m.Height
 	}
+	s.frame = draw(s.snapshot, s.width, s.height)
+	lines := strings.Count(s.frame, "\n")
+	s.lines = max(lines, min(s.lines, s.height-1))
+	s.frame += strings.Repeat("\n", s.lines-lines)
 	return s, nil
 }
 
 func (s screen) View() tea.View {
-	v := tea.NewView(draw(s.snapshot, s.width, s.height))
+	v := tea.NewView(s.frame)
 	v.DisableBracketedPasteMode = true // no input is read
 	return v
 }

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/run/live"
 	"gotest.tools/v3/golden"
 )
@@ -65,16 +66,40 @@ func TestDrawManyModels(t *testing.T) {
 	golden.Assert(t, b.String(), "crowd.txt")
 }
 
-// TestDrawQuotesTheEndpoint checks that the live view has all that a model waits for.
+// paused returns a snapshot of models that an endpoint has told to wait.
+func paused(n int) live.Snapshot {
+	s := crowd(n)
+	for i := range s.Models {
+		s.Models[i].Faults = map[assay.FaultKind]int{assay.RateLimited: 12, assay.Timeout: 3}
+		s.Models[i].Waits = fmt.Sprintf(`rate_limited of gateway/KEY_%d/m, next in 50s `+
+			`("you have used the tokens of this minute, come back later")`, i)
+	}
+	return s
+}
+
+// TestDrawQuotesTheEndpoint checks that the live view has all that a model waits for, and once.
 func TestDrawQuotesTheEndpoint(t *testing.T) {
 	t.Parallel()
-	const waits = `rate_limited of gw/K/m, next in 50s ("come back in a minute")`
-	s := live.Snapshot{Models: []live.ModelState{{Name: "m", Planned: 1, Waits: waits}}}
-	for _, width := range []int{0, 160} {
-		if view := plain(live.Draw(s, width, 24)); !strings.Contains(view, waits) {
-			t.Errorf("at width %d, the view lacks %s:\n%s", width, waits, view)
+	s := paused(1)
+	want := strings.ReplaceAll(s.Models[0].Waits, " ", "")
+	for _, width := range []int{0, 60, 80, 120, 160, 170, 180, 200} {
+		view := plain(live.Draw(s, width, 24))
+		words := strings.Join(strings.Fields(view), "")
+		if strings.Count(words, want) != 1 {
+			t.Errorf("at width %d, the view does not have %s once:\n%s", width, want, view)
 		}
 	}
+}
+
+// TestDrawPaused draws models that wait on terminals without room for all that they wait for.
+func TestDrawPaused(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	for _, size := range [][2]int{{200, 24}, {120, 24}, {80, 24}, {80, 14}, {80, 8}} {
+		fmt.Fprintf(&b, "== %d × %d\n%s", size[0], size[1],
+			plain(live.Draw(paused(5), size[0], size[1])))
+	}
+	golden.Assert(t, b.String(), "paused.txt")
 }
 
 // TestDrawFitsTerminal checks that no line is wider than the terminal, in
@@ -88,7 +113,7 @@ func TestDrawFitsTerminal(t *testing.T) {
 		s := crowd(rapid.IntRange(0, 40).Draw(t, "models"))
 		for i := range s.Models {
 			s.Models[i].Name = name.Draw(t, "name")
-			s.Models[i].Waits = name.Draw(t, "waits")
+			s.Models[i].Waits = strings.Repeat(name.Draw(t, "waits")+" ", i)
 		}
 		s.Notes = rapid.SliceOfN(name, 0, 8).Draw(t, "notes")
 		s.Stopping = rapid.Bool().Draw(t, "stopping")
@@ -181,6 +206,24 @@ func TestTerminalShowsLastSnapshot(t *testing.T) {
 		if diff := cmp.Diff(frameLines(crowd(1)), s.lines()); diff != "" {
 			t.Errorf("screen (-want +got):\n%s", diff)
 		}
+	})
+}
+
+// TestTerminalClearsWaits checks that a frame replaces a longer one, whose lines stay empty.
+func TestTerminalClearsWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScreen()
+		term := live.NewTerminal(s)
+		for _, frame := range []live.Snapshot{crowd(2), paused(2), crowd(2), paused(3), crowd(1)} {
+			term.Show(frame)
+			time.Sleep(250 * time.Millisecond)
+			synctest.Wait()
+			if diff := cmp.Diff(frameLines(frame), s.lines()); diff != "" {
+				t.Errorf("screen (-want +got):\n%s", diff)
+			}
+		}
+		term.Close(crowd(1))
 	})
 }
 

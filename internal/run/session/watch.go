@@ -101,7 +101,7 @@ func waitText(lanes []lane.Status) string {
 		text += fmt.Sprintf(", next in %.0fs", max(0, time.Until(next.Until).Seconds()))
 	}
 	if next.Words != "" {
-		text += fmt.Sprintf(" (%.60q)", next.Words)
+		text += fmt.Sprintf(" (%.200q)", next.Words)
 	}
 	return text
 }

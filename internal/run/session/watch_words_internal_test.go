@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -58,11 +59,14 @@ func TestViewsQuoteTheEndpoint(t *testing.T) {
 	})
 }
 
-// TestWaitTextQuotesTheEndpoint checks that the live view has the endpoint's words about a wait.
+// TestWaitTextQuotesTheEndpoint checks that the live view has the endpoint's words about a wait,
+// also the end of a long sentence.
 func TestWaitTextQuotesTheEndpoint(t *testing.T) {
 	t.Parallel()
-	text := waitText([]lane.Status{{Name: "l", Waits: "rate_limited", Words: "slow\x1b down"}})
-	if !strings.HasSuffix(text, `("slow\x1b down")`) {
-		t.Errorf("waitText() = %q", text)
+	for _, words := range []string{"slow\x1b down", strings.Repeat("this minute is full, ", 9)} {
+		text := waitText([]lane.Status{{Name: "l", Waits: "rate_limited", Words: words}})
+		if !strings.HasSuffix(text, fmt.Sprintf("(%q)", words)) {
+			t.Errorf("waitText() = %q", text)
+		}
 	}
 }
