@@ -105,6 +105,8 @@ type Outcome struct {
 	Best float64 `json:"best_possible"`
 	// Pilot holds the additional verdicts of the 2025 original. It is nil in other worlds.
 	Pilot *PilotScores `json:"pilot,omitempty"`
+	// Undecided is the reason why a check could not judge the episode. Such an outcome has no level.
+	Undecided string `json:"-"`
 	// ScoreVersion names the rules by which the episode was judged.
 	ScoreVersion string `json:"score_version"`
 }
@@ -342,6 +344,8 @@ type Transcript struct {
 	Loops []LoopRecord `json:"loops,omitempty"`
 	// Ended is empty if a fault ended the episode.
 	Ended Ended `json:"ended"`
+	// State is what the tools left behind, in worlds that judge that.
+	State json.RawMessage `json:"state,omitempty"`
 }
 
 // A TurnRecord holds the cost of one reply.

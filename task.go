@@ -34,6 +34,56 @@ type Task struct {
 	Inputs      json.RawMessage `json:"inputs,omitempty"`
 	Expected    json.RawMessage `json:"expected_outputs,omitempty"`
 	Required    []string        `json:"required_tools"`
+
+	// The following fields belong to tasks of the world own-1, whose tools somebody wrote for them.
+
+	// State is the JSON object that the tools begin with, and Tools are those that the task may
+	// use. If Tools is empty, it may use all tools of its library.
+	State json.RawMessage `json:"state,omitempty"`
+	Tools []string        `json:"tools,omitempty"`
+	// System replaces the first sentence of the system prompt, and EndWord the word with which a
+	// model claims to be done.
+	System  string `json:"system,omitempty"`
+	EndWord string `json:"end_word,omitempty"`
+	Judge   *Judge `json:"judge,omitempty"`
+	// Reference is a plan that solves the task. Variants are flawed ones by name.
+	Reference *Reference           `json:"plan,omitempty"`
+	Variants  map[string]Reference `json:"variants,omitempty"`
+}
+
+// A Judge holds the conditions of full success in the world own-1. Conditions that are empty hold.
+type Judge struct {
+	// Calls have to succeed, in this order unless AnyOrder is set.
+	Calls    []Expected `json:"calls,omitempty"`
+	AnyOrder bool       `json:"any_order,omitempty"`
+	// Allowed calls may have an effect although they are not required. Forbidden calls must not
+	// succeed.
+	Allowed   []Expected `json:"allowed,omitempty"`
+	Forbidden []Expected `json:"forbidden,omitempty"`
+	// State is a part of the state in the end.
+	State json.RawMessage `json:"state,omitempty"`
+	// Answer and NotAnswer are texts that the final answer has and does not have, whatever their
+	// case.
+	Answer    []string `json:"answer,omitempty"`
+	NotAnswer []string `json:"not_answer,omitempty"`
+	// Check names a function that judges the rest.
+	Check string `json:"check,omitempty"`
+}
+
+// An Expected is a call that a [Judge] looks for. A call fits if it is of the tool and has all
+// the arguments, or if it fits one of the alternatives.
+type Expected struct {
+	Tool         string          `json:"tool,omitempty"`
+	Arguments    json.RawMessage `json:"arguments,omitempty"`
+	Alternatives []Expected      `json:"any_of,omitempty"`
+}
+
+// A Reference is a plan that somebody wrote: calls in order, the final answer, and text that comes
+// before the calls.
+type Reference struct {
+	Text   string     `json:"text,omitempty"`
+	Calls  []Expected `json:"calls,omitempty"`
+	Answer string     `json:"answer,omitempty"`
 }
 
 // A TaskRef identifies a task by its name and a digest of its content. Planning needs no more

@@ -1,6 +1,10 @@
 package assay
 
-import "slices"
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+)
 
 // A Tool is one simulated API of a task library.
 type Tool struct {
@@ -17,6 +21,10 @@ type Tool struct {
 	// Effect says what a successful call changes, such as "sends a message". It is empty if the
 	// tool only reads.
 	Effect string `json:"effect,omitempty"`
+	// Schema is the JSON schema of the arguments, if somebody wrote one. It replaces Parameters.
+	Schema json.RawMessage `json:"schema,omitempty"`
+	// Reliability is multiplied by the trial's. 0 means 1.
+	Reliability float64 `json:"reliability,omitempty"`
 }
 
 // A Parameter is one argument of a [Tool]. Type is a JSON schema type.
@@ -47,7 +55,14 @@ type ToolError struct {
 type Catalog struct {
 	tools  []Tool
 	byName map[string]int
+	script Script
+
+	once    sync.Once
+	derived any
 }
+
+// A Script is the source of tools and checks that somebody wrote. Name is its file's.
+type Script struct{ Name, Source string }
 
 // NewCatalog returns a catalog of the tools, in the given order. If two tools have the same
 // name, lookups find the first.
@@ -59,6 +74,22 @@ func NewCatalog(tools []Tool) *Catalog {
 		}
 	}
 	return c
+}
+
+// WithScript returns a catalog of the same tools, which a script carries out.
+func (c *Catalog) WithScript(s Script) *Catalog {
+	with := NewCatalog(c.tools)
+	with.script = s
+	return with
+}
+
+// Script returns the source of the tools. It is empty unless somebody wrote them.
+func (c *Catalog) Script() Script { return c.script }
+
+// Derived returns what the first caller derived from the catalog.
+func (c *Catalog) Derived(derive func(*Catalog) any) any {
+	c.once.Do(func() { c.derived = derive(c) })
+	return c.derived
 }
 
 // Tool returns the tool with that name.

@@ -24,7 +24,7 @@ func newLibrary(p *process) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newGenerate(p), interruptible(p, newImport(p)), interruptible(p, newInspect(p)),
-		newValidate(p))
+		newValidate(p), newLibraryCall(p))
 	return cmd
 }
 

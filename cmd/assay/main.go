@@ -204,7 +204,7 @@ each result immediately. Running an experiment again runs only its pending trial
 	})
 	root.AddCommand(
 		newRun(p), newSuites(p), newCtl(p), newRescore(p), newClassify(p), newLibrary(p),
-		newSchema(p), newSim(p),
+		newInit(p), newSchema(p), newSim(p),
 	)
 	for _, cmd := range []*cobra.Command{
 		newPlan(p), newStatus(p), newShow(p), newExport(p), newReport(p), newCompare(p),

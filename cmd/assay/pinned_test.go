@@ -140,7 +140,7 @@ type put struct{ world, variant, severity, protocol, tools string }
 
 // puts returns all ways to put a task.
 func puts() (all []put) {
-	for _, w := range world.Names {
+	for _, w := range world.Simulated {
 		for _, variant := range assay.Variants {
 			severities := []string{""}
 			if _, flawed := assay.FlawOf(variant); flawed {

@@ -56,6 +56,9 @@ succeeds too often in a library of your own, that is a warning.`,
 			if err != nil {
 				return err
 			}
+			if !cmd.Flags().Changed("world") && lib.Own() {
+				worlds = []string{world.OwnName}
+			}
 			defer func() { err = errors.Join(err, lib.Close()) }()
 			var proofs []validate.Proof
 			err = untilInterrupted(cmd.Context(), p, func(ctx context.Context) error {
@@ -86,7 +89,7 @@ succeeds too often in a library of your own, that is a warning.`,
 			return err
 		},
 	}
-	cmd.Flags().StringSliceVar(&worlds, "world", world.Names, "the `worlds` to play in")
+	cmd.Flags().StringSliceVar(&worlds, "world", world.Simulated, "the `worlds` to play in")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	choice(cmd, "world", world.Names...)
 	return cmd

@@ -28,7 +28,7 @@ func under(protocol, setting string, wishes ...wish) assay.Message {
 // that the next reply may still claim.
 func TestBudgetHoldsForBatches(t *testing.T) {
 	t.Parallel()
-	for _, w := range world.Names {
+	for _, w := range world.Simulated {
 		for _, setting := range assay.ToolSettings {
 			for _, protocol := range assay.Protocols {
 				t.Run(strings.Join([]string{w, setting, protocol}, " "), func(t *testing.T) {

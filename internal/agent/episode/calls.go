@@ -3,9 +3,12 @@ package episode
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/world/own"
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
@@ -29,7 +32,10 @@ func (e *episode) carryOut(turn int, actions []action, rec *assay.TurnRecord) []
 			answer = e.correct(rec, &correction{"no listed function", a.act.String()})
 		case a.act == call && e.isTool(a.text) && e.callsLeft() == 0:
 			e.overdrawn = e.overdrawn || spent
-			answer = e.correct(rec, &correction{"no calls left", e.trial.Calls})
+			answer = e.correct(rec, &correction{"no calls left", struct {
+				Calls   int
+				EndWord string
+			}{e.trial.Calls, own.EndWordOf(e.task)}})
 		case a.act == call:
 			answer = e.execute(turn, a, rec)
 		case a.act == info:
@@ -58,7 +64,12 @@ func (e *episode) callsLeft() int {
 
 func (e *episode) isTool(name string) bool {
 	_, ok := e.catalog.Tool(name)
-	return ok
+	return ok && e.mayUse(name)
+}
+
+// mayUse reports whether the task may use a tool of its library.
+func (e *episode) mayUse(name string) bool {
+	return len(e.task.Tools) == 0 || slices.Contains(e.task.Tools, name)
 }
 
 // correct answers a malformed action and records that the model was assisted.
@@ -71,6 +82,10 @@ func (e *episode) correct(rec *assay.TurnRecord, c *correction) map[string]any {
 
 func (e *episode) execute(turn int, a action, rec *assay.TurnRecord) map[string]any {
 	r, err := e.world.Call(turn, a.text, a.arguments)
+	if fault := (*assay.Fault)(nil); errors.As(err, &fault) {
+		e.broken = fault
+		return map[string]any{"tool": a.text, "success": false, "error": fault.Error()}
+	}
 	if err != nil {
 		return e.correct(rec, e.noTool(a.text))
 	}
@@ -95,7 +110,7 @@ func (e *episode) noTool(name string) *correction {
 // describe answers a request to read about a tool.
 func (e *episode) describe(name string, rec *assay.TurnRecord) map[string]any {
 	tool, ok := e.catalog.Tool(name)
-	if !ok {
+	if !ok || !e.mayUse(name) {
 		return e.correct(rec, e.noTool(name))
 	}
 	rec.Lookups++
@@ -105,7 +120,9 @@ func (e *episode) describe(name string, rec *assay.TurnRecord) map[string]any {
 
 // found answers a search.
 func (e *episode) found(query string) map[string]any {
-	tools := e.search.Tools(query)
+	tools := slices.DeleteFunc(e.search.Tools(query), func(t assay.Tool) bool {
+		return !e.mayUse(t.Name)
+	})
 	if len(tools) == 0 {
 		return map[string]any{"tools": []any{}, "note": render("no match", nil)}
 	}

@@ -8,11 +8,13 @@ package episode
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/own"
 )
 
 // MaxCallsPerReply is the number of calls in one reply that are carried out. Further calls are
@@ -61,6 +63,9 @@ func (r *Runner) Run(
 	if err == nil {
 		err = e.turns(ctx)
 		e.transcript.Calls, e.transcript.Loops = e.world.Calls(), e.progress.loops
+		if w, ok := e.world.(own.Stateful); ok {
+			e.transcript.State = w.State()
+		}
 	}
 	e.conclude(err)
 	return &e.attempt, &e.transcript
@@ -75,7 +80,9 @@ type episode struct {
 	world    world.World
 	progress *progress
 	// overdrawn is true if the latest reply called a tool although it began without calls left.
-	overdrawn  bool
+	overdrawn bool
+	// broken is the fault of a tool that cannot carry out calls.
+	broken     *assay.Fault
 	transcript assay.Transcript
 	attempt    assay.Attempt
 	waits      assay.Waits
@@ -117,7 +124,11 @@ func (e *episode) turns(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if ended := e.answer(turn, reply); ended != "" {
+		ended := e.answer(turn, reply)
+		if e.broken != nil {
+			return e.broken
+		}
+		if ended != "" {
 			e.transcript.Ended = ended
 			return nil
 		}
@@ -165,9 +176,19 @@ func (e *episode) request(left time.Duration) assay.Request {
 		Lane: e.attempt.Lane, Budget: max(0, left),
 	}
 	if e.trial.Protocol != assay.Tags {
-		req.Functions = e.functions[toolbox{e.trial.World, e.trial.Tools}]
+		req.Functions = e.permitted(e.functions[toolbox{e.trial.World, e.trial.Tools}])
 	}
 	return req
+}
+
+// permitted returns the functions without tools that the task may not use.
+func (e *episode) permitted(functions []assay.Function) []assay.Function {
+	if len(e.task.Tools) == 0 || e.trial.Tools != assay.Listed {
+		return functions
+	}
+	return slices.DeleteFunc(slices.Clone(functions), func(f assay.Function) bool {
+		return !e.mayUse(f.Name)
+	})
 }
 
 // hear appends a reply to the transcript and returns it.
@@ -238,6 +259,9 @@ func (e *episode) conclude(err error) {
 	a.Requests, a.Retried = e.waits.Requests, e.waits.Retried
 	a.QueuedMS, a.WorkingMS = e.waits.Queued.Milliseconds(), e.waits.Working.Milliseconds()
 	o := e.judge.Outcome(e.trial, e.task, &e.transcript)
+	if err == nil && o.Undecided != "" {
+		err = &assay.Fault{Kind: assay.ToolServer, Detail: o.Undecided, Hopeless: true}
+	}
 	if f := assay.AsFault(err); f != nil {
 		a.FaultKind, a.FaultDetail, a.Parked = f.Kind, f.Error(), f.Hopeless
 		if f.Lane != "" {

@@ -68,7 +68,7 @@ func describe(worldName string, t assay.Tool) string {
 
 // effect returns what a tool changes, in worlds that judge that.
 func effect(worldName string, t assay.Tool) string {
-	if !world.Of(worldName).References {
+	if d := world.Of(worldName); !d.References && !d.OwnTools {
 		return ""
 	}
 	return t.Effect
@@ -85,9 +85,13 @@ type property struct {
 	Required   []string            `json:"required,omitempty"`
 }
 
-// schema returns the JSON schema of a tool's arguments. In a world with references, data is a
+// schema returns the JSON schema of a tool's arguments, as somebody wrote it or made from the
+// parameters. In a world with references, data is a
 // reference.
 func schema(worldName string, t assay.Tool) json.RawMessage {
+	if len(t.Schema) > 0 {
+		return t.Schema
+	}
 	s := struct {
 		Type       string              `json:"type"`
 		Properties map[string]property `json:"properties"`

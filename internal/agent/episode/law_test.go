@@ -33,7 +33,7 @@ func episodeLaws(t *rapid.T) {
 		rapid.Float64Range(0, 1).Draw(t, "reliability"),
 		rapid.Uint64().Draw(t, "seed"),
 	)
-	trial.World = rapid.SampledFrom(world.Names).Draw(t, "world")
+	trial.World = rapid.SampledFrom(world.Simulated).Draw(t, "world")
 	trial.Variant = rapid.SampledFrom(assay.Variants).Draw(t, "variant")
 	trial.Severity = rapid.SampledFrom(assay.Severities).Draw(t, "severity")
 	strict := "repeat=2! search=2! ping_pong=2! monologue=2! error=2!"

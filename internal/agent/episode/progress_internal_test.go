@@ -146,7 +146,7 @@ func TestLoopLaws(t *testing.T) {
 
 func TestDefaultLoopRules(t *testing.T) {
 	t.Parallel()
-	for _, w := range world.Names {
+	for _, w := range world.Simulated {
 		rules, err := rulesOf(&assay.Trial{Setting: assay.Setting{World: w}})
 		stops := rules[assay.SearchLoop].Stop
 		if err != nil || stops != (w == world.Assay1Name) || len(rules) != len(assay.LoopKinds) {

@@ -8,12 +8,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"text/template"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/own"
 )
 
 //go:embed templates/*.tmpl
@@ -69,6 +71,12 @@ func hashTemplates() string {
 func GivenPlan(
 	catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
 ) (*workflow.Plan, error) {
+	if slices.Contains(assay.PlainVariants, trial.Variant) && trial.Variant != assay.Optimal {
+		return nil, nil
+	}
+	if d := world.Of(trial.World); d.OwnTools {
+		return ownPlan(catalog, trial, task)
+	}
 	flaw, flawed := assay.FlawOf(trial.Variant)
 	if trial.Variant != assay.Optimal && !flawed {
 		return nil, nil
@@ -81,6 +89,18 @@ func GivenPlan(
 		}
 	}
 	return &plan, nil
+}
+
+// ownPlan returns the plan of a variant of a task with tools that users wrote: the task's reference
+// plan, one with a flaw, or one that they wrote for the variant.
+func ownPlan(
+	catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
+) (*workflow.Plan, error) {
+	plan, ok := workflow.Own(catalog, trial, task)
+	if !ok {
+		return nil, fmt.Errorf("task %s has no variant %s", task.ID, trial.Variant)
+	}
+	return plan, nil
 }
 
 // Opening returns the messages with which an episode begins. It fails like [GivenPlan].
@@ -104,7 +124,8 @@ func (e *episode) opening(plan *workflow.Plan) []assay.Message {
 		Turns, Calls     int
 		Discover, Tags   bool
 		Arguments, Think bool
-		One              bool
+		One, OwnTools    bool
+		EndWord          string
 		Tools            []toolDetails
 		Plan             *workflow.Plan
 	}{
@@ -116,14 +137,22 @@ func (e *episode) opening(plan *workflow.Plan) []assay.Message {
 		Think:     trial.Variant == assay.CoT,
 		One:       trial.SeveralCalls == assay.RefuseSeveral,
 		Plan:      plan,
+		OwnTools:  world.Of(trial.World).OwnTools,
+		EndWord:   own.EndWordOf(e.task),
 	}
 	if data.Tags && !data.Discover {
 		for _, t := range e.catalog.All() {
-			data.Tools = append(data.Tools, details(trial.World, t))
+			if e.mayUse(t.Name) {
+				data.Tools = append(data.Tools, details(trial.World, t))
+			}
 		}
 	}
+	system := "system.tmpl"
+	if data.OwnTools {
+		system = "own.tmpl"
+	}
 	return []assay.Message{
-		{Role: assay.System, Content: render("system.tmpl", data)},
+		{Role: assay.System, Content: render(system, data)},
 		{Role: assay.User, Content: render("task.tmpl", data)},
 	}
 }
@@ -134,7 +163,11 @@ func (e *episode) nudge(claimed bool, left int) assay.Message {
 		Claimed, Tags bool
 		Succeeded     []string
 		Calls, Left   int
-	}{claimed, e.trial.Protocol == assay.Tags, e.world.Succeeded(), e.callsLeft(), left}
+		EndWord       string
+	}{
+		claimed, e.trial.Protocol == assay.Tags, e.world.Succeeded(), e.callsLeft(), left,
+		own.EndWordOf(e.task),
+	}
 	return assay.Message{Role: assay.User, Content: render("nudge.tmpl", data)}
 }
 

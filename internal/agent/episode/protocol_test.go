@@ -63,7 +63,7 @@ func TestProtocolsAgree(t *testing.T) {
 		setting := rapid.SampledFrom([]string{assay.Discover, assay.Listed}).Draw(t, "setting")
 		reliability := rapid.SampledFrom([]float64{.5, .9, 1}).Draw(t, "reliability")
 		base := trial(setting, reliability, rapid.Uint64().Draw(t, "seed"))
-		base.World = rapid.SampledFrom(world.Names).Draw(t, "world")
+		base.World = rapid.SampledFrom(world.Simulated).Draw(t, "world")
 		base.SeveralCalls = rapid.SampledFrom([]string{"", assay.RefuseSeveral}).Draw(t, "several")
 		kinds := []string{"tool_call", "tool_call", "tool_call", "tool_search", "tool_info"}
 		type reply struct {

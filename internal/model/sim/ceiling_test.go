@@ -157,7 +157,7 @@ func TestNoPolicyBeatsTheCeiling(t *testing.T) {
 		n = 1000
 	}
 	const familyWise = 1e-6
-	for _, w := range world.Names {
+	for _, w := range world.Simulated {
 		for name, play := range policies {
 			t.Run(w+" "+name, func(t *testing.T) {
 				t.Parallel()
@@ -177,7 +177,7 @@ func TestNoPolicyBeatsTheCeiling(t *testing.T) {
 					mean += c / float64(n)
 				}
 				t.Logf("%.3f of at most %.3f, p = %.2g", float64(won)/float64(n), mean, p)
-				if p < familyWise/float64(len(policies)*len(world.Names)) {
+				if p < familyWise/float64(len(policies)*len(world.Simulated)) {
 					t.Errorf("%d of %d full successes are too many for a mean ceiling of %.4f: p = %.2g",
 						won, n, mean, p)
 				}

@@ -91,8 +91,7 @@ func New(catalog *assay.Catalog, latency Latency) *Models {
 
 // Chat implements [assay.Provider].
 func (m *Models) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
-	decide, ok := agents[req.Model]
-	if !ok {
+	if _, ok := agents[req.Model]; !ok {
 		detail := fmt.Sprintf("there is no built-in model named %q", req.Model)
 		return assay.Response{}, &assay.Fault{Kind: assay.NotFound, Detail: detail}
 	}
@@ -100,7 +99,7 @@ func (m *Models) Chat(ctx context.Context, req assay.Request) (assay.Response, e
 	if err := m.wait(ctx, req); err != nil {
 		return assay.Response{}, err
 	}
-	reply := decide(m, newView(req))
+	reply := m.decide(req.Model, newView(req))
 	return assay.Response{
 		Message:     reply,
 		ServedModel: req.Model,

@@ -67,7 +67,7 @@ func TestOptimalIsOnItsCeiling(t *testing.T) {
 			tasks = append(tasks, task)
 		}
 	}
-	for _, w := range world.Names {
+	for _, w := range world.Simulated {
 		for _, model := range []string{sim.Optimal, sim.Batcher} {
 			for calls := 4; calls <= 20; calls++ {
 				t.Run(fmt.Sprintf("%s %s %d", w, model, calls), func(t *testing.T) {

@@ -35,6 +35,9 @@ type view struct {
 	// calls are the executed calls. corrected counts the calls that were answered by a correction.
 	calls     []call
 	corrected int
+	// endWord ends an episode with tools that users wrote. It is empty in other worlds. answer is
+	// that of the plan, and output is what the latest call that worked returned.
+	endWord, answer, output string
 	// found holds the tools that each search so far has found, best first.
 	found [][]string
 }
@@ -128,6 +131,9 @@ func (v *view) readRules(text string, functions []assay.Function) {
 	v.tags = strings.Contains(text, "<tool_call>")
 	v.discover = strings.Contains(text, "<tool_search>")
 	v.arguments = strings.Contains(text, `{"ref": "`)
+	if s := endWordText.FindStringSubmatch(text); s != nil {
+		v.endWord = s[1]
+	}
 	for _, f := range functions {
 		v.discover = v.discover || f.Name == "tool_call"
 		v.tools = append(v.tools, list(f.Name, f.Description))
@@ -175,6 +181,9 @@ func (v *view) readTask(text string) {
 		}
 		v.plan = append(v.plan, s)
 	}
+	if s := answerText.FindStringSubmatch(plan); s != nil {
+		v.answer = s[1]
+	}
 	if s := probabilityText.FindStringSubmatch(plan); s != nil {
 		if p, err := strconv.ParseFloat(s[1], 64); err == nil {
 			v.reliability = p / 100
@@ -218,6 +227,7 @@ func (v *view) readResult(a act, content string) {
 		Tool    json.RawMessage `json:"tool"`
 		Success *bool           `json:"success"`
 		Error   string          `json:"error"`
+		Output  json.RawMessage `json:"output"`
 		Refused string          `json:"refused"`
 		Tools   []struct {
 			Name string `json:"name"`
@@ -233,7 +243,11 @@ func (v *view) readResult(a act, content string) {
 		var tool string
 		if json.Unmarshal(r.Tool, &tool) == nil {
 			code, _, _ := strings.Cut(r.Error, ":")
-			refused := v.arguments && (code == assay1.InvalidInput || code == assay1.DependencyFail)
+			refused := (v.arguments || v.endWord != "") &&
+				(code == assay1.InvalidInput || code == assay1.DependencyFail)
+			if *r.Success {
+				v.output = string(r.Output)
+			}
 			v.calls = append(v.calls,
 				call{act{text: tool, arguments: a.arguments}, *r.Success, refused})
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/workflow"
+	"github.com/assay-eval/assay/internal/task/world"
 )
 
 // A Job is an experiment with its open library and its planned trials.
@@ -38,7 +39,7 @@ func Open(ctx context.Context, e *plan.Experiment, limit int) (*Job, error) {
 		return nil, err
 	}
 
-	p, err := e.Expand(ctx, lib.Refs, applies(lib, e.World))
+	p, err := expand(ctx, e, lib)
 	if err == nil {
 		if limit > 0 {
 			p = p.Limit(limit)
@@ -49,6 +50,31 @@ func Open(ctx context.Context, e *plan.Experiment, limit int) (*Job, error) {
 		return nil, errors.Join(err, lib.Close())
 	}
 	return &Job{Experiment: e, Library: lib, Plan: p}, nil
+}
+
+// expand plans the trials of an experiment over a library.
+func expand(ctx context.Context, e *plan.Experiment, lib *library.Library) (*plan.Plan, error) {
+	own := world.Of(e.World).OwnTools
+	if own != lib.Own() {
+		message, hint := "the world "+e.World+" needs tasks with tools that somebody wrote",
+			"write library: tasks.yaml; `assay init` writes an example"
+		if lib.Own() {
+			message = fmt.Sprintf("the tasks of %s have tools of their own, which the world %s "+
+				"does not carry out", e.Library, e.World)
+			hint = "write world: " + world.OwnName
+		}
+		return nil, e.FieldError("world", message, hint)
+	}
+	if own {
+		types, variants, err := lib.Levels(ctx)
+		if err == nil {
+			err = e.SetLibrary(types, variants)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return e.Expand(ctx, lib.Refs, applies(lib, e.World))
 }
 
 // Again opens an experiment with a further repeat of everything. If trials of the repeats that the
@@ -128,19 +154,23 @@ func checkFunctions(e *plan.Experiment, catalog *assay.Catalog) error {
 
 // applies returns a function that reports whether the flaw of a variant has a severity for a task's
 // plan.
-func applies(lib *library.Library, world string) plan.Applies {
+func applies(lib *library.Library, worldName string) plan.Applies {
+	ownTools := world.Of(worldName).OwnTools
 	return func(
 		ctx context.Context, ref assay.TaskRef, difficulty, variant, severity string,
 	) (bool, error) {
 		flaw, flawed := assay.FlawOf(variant)
-		if !flawed {
+		if !flawed && !ownTools {
 			return true, nil
 		}
 		task, err := lib.Task(ctx, ref.ID, difficulty)
 		if err != nil {
 			return false, err
 		}
-		return workflow.Applies(lib.Catalog(), world, &task, flaw, severity), nil
+		if ownTools {
+			return workflow.OwnApplies(lib.Catalog(), worldName, &task, variant, severity), nil
+		}
+		return workflow.Applies(lib.Catalog(), worldName, &task, flaw, severity), nil
 	}
 }
 

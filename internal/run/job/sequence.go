@@ -33,10 +33,14 @@ func (j *Job) sequences(ctx context.Context) (s sequences, err error) {
 				if err != nil {
 					return s, err
 				}
-				key := strings.Join(task.Required, " ")
+				planned, known := workflow.Planned(trial.World, &task)
+				if !known {
+					planned = nil
+				}
+				key := strings.Join(planned, " ")
 				s.tasks[ref] = key
 				trial.Reliability = 1
-				s.problems[key] = workflow.ProblemOf(&trial, task.Required)
+				s.problems[key] = workflow.ProblemOf(&trial, planned)
 			}
 		}
 	}

@@ -100,11 +100,8 @@ func (d *draw) find(variant, severity string) *flawedDraw {
 	return nil
 }
 
-// reserve notes that a cell of the variant takes n tasks.
+// reserve notes that a cell of a conditional variant takes n tasks.
 func (d *draw) reserve(variant, severity string, n int) {
-	if !flawed(variant) {
-		return
-	}
 	f := d.find(variant, severity)
 	if f == nil {
 		f = &flawedDraw{variant: variant, severity: severity}

@@ -118,7 +118,9 @@ func (x *expansion) allot(ctx context.Context, part int) error {
 			}
 			for _, variant := range f.Variants {
 				for _, severity := range f.severities(variant) {
-					d.reserve(variant, severity, n)
+					if x.experiment.conditional(variant) {
+						d.reserve(variant, severity, n)
+					}
 				}
 			}
 			x.allotments = append(x.allotments, allotment{part, d, n})
@@ -164,6 +166,8 @@ func (x *expansion) notApplicable() []NotApplicable {
 				slices.Index(assay.Severities, b.Severity)),
 			cmp.Compare(slices.Index(assay.TaskTypes, a.TaskType),
 				slices.Index(assay.TaskTypes, b.TaskType)),
+			cmp.Compare(a.Variant, b.Variant),
+			cmp.Compare(a.TaskType, b.TaskType),
 		)
 	})
 	return all

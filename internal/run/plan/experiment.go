@@ -18,7 +18,6 @@ import (
 	"strings"
 	"time"
 
-
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/assay-eval/assay"
@@ -63,6 +62,8 @@ type Experiment struct {
 	doc          *yamldoc.Document
 	modelsChosen bool // by SetModels
 	only         Narrowing
+	// types are the types of the library's tasks, if they are not the built-in ones.
+	types []string
 	// listed are the models of the file, in its order.
 	listed []string
 }
@@ -316,10 +317,10 @@ func (e *Experiment) defaults() {
 	if !e.has("seed") {
 		e.Seed = DefaultSeed
 	}
-	orElse(&e.World, world.Names[0])
+	orElse(&e.World, e.usualWorld())
 	orElse(&e.Library, BuiltinLibrary)
 	orElse(&e.Protocol, assay.Native)
-	orElse(&e.Tools, assay.Discover)
+	orElse(&e.Tools, e.usualTools())
 	orElse(&e.SeveralCalls, execute)
 	e.turnDefaults()
 	if e.Limits.Request == 0 {
@@ -332,7 +333,7 @@ func (e *Experiment) defaults() {
 	e.stopDefaults()
 	e.fill(&e.Factors, "", Factors{
 		Variants: Names{"plain"}, Difficulties: Names{"easy"}, TaskTypes: Names{All},
-		Reliabilities: []float64{0.8}, TasksPerType: DefaultTasks, Repeats: 1,
+		Reliabilities: []float64{0.8}, TasksPerType: e.usualTasks(), Repeats: 1,
 	})
 	for i := range e.Parts {
 		e.fill(&e.Parts[i].Factors, fmt.Sprintf("parts[%d].", i), e.Factors)

@@ -136,7 +136,9 @@ func (e *Experiment) fill(f *Factors, at string, otherwise Factors) {
 		if len(*names) == 0 && n.field != "severities" {
 			*names = *n.of(&otherwise)
 		}
-		*names = members(*names, n.groups)
+		if n.field != "task_types" || !e.ownTools() { // only the library knows all of them
+			*names = members(*names, n.groups)
+		}
 	}
 	if len(f.Severities) == 0 && slices.ContainsFunc(f.Variants, flawed) {
 		f.Severities = otherwise.Severities
@@ -174,6 +176,12 @@ func members(names Names, groups map[string][]string) Names {
 
 func (e *Experiment) checkFactors(f *Factors, at string) error {
 	for _, n := range namedFactors {
+		if e.ownTools() && (n.field == "task_types" || n.field == "variants") {
+			if err := e.checkOwnNames(at+n.field, n.what, *n.of(f)); err != nil {
+				return err
+			}
+			continue
+		}
 		known := slices.Concat(n.levels, slices.Sorted(maps.Keys(n.groups)))
 		if err := e.checkNames(at+n.field, n.what, *n.of(f), known); err != nil {
 			return err
@@ -321,6 +329,9 @@ func (e *Experiment) parts() []PartSpec {
 	}
 	for i := range parts {
 		parts[i].Repeats += e.Again
+		if e.types != nil {
+			parts[i].TaskTypes = members(parts[i].TaskTypes, all(e.types))
+		}
 	}
 	return parts
 }

@@ -120,7 +120,10 @@ func (f schemaFile) keyword(s schema, keyword string, v any) string {
 		if matches(s["if"]) {
 			return f.violation(sub(s, "then"), v)
 		}
-	case "then":
+		if otherwise, ok := s["else"]; ok {
+			return f.violation(otherwise.(map[string]any), v)
+		}
+	case "then", "else":
 	case "pattern":
 		return fail(isText && !regexp.MustCompile(s[keyword].(string)).MatchString(text))
 	case "minLength":

@@ -51,6 +51,9 @@ func (e *Experiment) Narrow(by Narrowing) error {
 			named := slices.DeleteFunc(members(Names{name}, groups), func(level string) bool {
 				return !slices.Contains(levels, level)
 			})
+			if len(named) == 0 && slices.Contains(levels, All) { // only the library knows them
+				named = Names{name}
+			}
 			if len(named) == 0 {
 				return e.noLevel(f.flag, name, levels)
 			}

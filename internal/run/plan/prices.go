@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/task/yamldoc"

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/assay-eval/assay"
 )
 
 // builtinDigest is the digest of the built-in library at [GeneratorVersion].
@@ -116,7 +118,7 @@ func createBuiltin(ctx context.Context, dir string) (string, error) {
 	}
 	defer os.Remove(tmp) // fails after the rename
 	meta := Meta{Name: "builtin", Source: "generator " + GeneratorVersion}
-	if err := writeContent(ctx, tmp, &meta, Tools(), withoutErrors(Generate())); err != nil {
+	if err := writeContent(ctx, tmp, &meta, assay.NewCatalog(Tools()), withoutErrors(Generate())); err != nil {
 		return "", err
 	}
 	l, err := openBuiltin(ctx, tmp)

@@ -11,10 +11,13 @@ import (
 // BuiltinName names the built-in library in experiment files and stores.
 const BuiltinName = "builtin"
 
-// OpenNamed opens a library file, or the built-in library if that is the name.
+// OpenNamed opens a library file, a YAML file of tasks, or the built-in library if that is the name.
 func OpenNamed(ctx context.Context, name string) (*Library, error) {
-	if name == BuiltinName {
+	switch {
+	case name == BuiltinName:
 		return Builtin(ctx)
+	case IsTaskFile(name):
+		return openTasks(ctx, name)
 	}
 	return Open(ctx, name)
 }

@@ -41,7 +41,7 @@ var errNoTasks = errors.New("the library has no tasks")
 func Create(
 	ctx context.Context, path string, meta Meta, tools []assay.Tool, tasks iter.Seq[assay.Task],
 ) error {
-	if err := create(ctx, path, &meta, tools, withoutErrors(tasks)); err != nil {
+	if err := create(ctx, path, &meta, assay.NewCatalog(tools), withoutErrors(tasks)); err != nil {
 		return fmt.Errorf("create library %s: %w", path, err)
 	}
 	return nil
@@ -62,14 +62,14 @@ func withoutErrors(tasks iter.Seq[assay.Task]) iter.Seq2[assay.Task, error] {
 // are written after the last task.
 func create(
 	ctx context.Context, path string, meta *Meta,
-	tools []assay.Tool, tasks iter.Seq2[assay.Task, error],
+	catalog *assay.Catalog, tasks iter.Seq2[assay.Task, error],
 ) error {
 	tmp, err := temporary(path)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp) // fails after the rename
-	if err := writeContent(ctx, tmp, meta, tools, tasks); err != nil {
+	if err := writeContent(ctx, tmp, meta, catalog, tasks); err != nil {
 		return err
 	}
 	if err := syncPath(tmp); err != nil {
@@ -98,7 +98,7 @@ func temporary(path string) (string, error) {
 // has its temporary name.
 func writeContent(
 	ctx context.Context, path string, meta *Meta,
-	tools []assay.Tool, tasks iter.Seq2[assay.Task, error],
+	catalog *assay.Catalog, tasks iter.Seq2[assay.Task, error],
 ) (err error) {
 	dsn, err := writeDSN(path)
 	if err != nil {
@@ -121,7 +121,10 @@ func writeContent(
 	if _, err := tx.ExecContext(ctx, head+schema); err != nil {
 		return err
 	}
-	if meta.Tools, err = insertTools(ctx, tx, tools); err != nil {
+	if meta.Tools, err = insertTools(ctx, tx, catalog.All()); err != nil {
+		return err
+	}
+	if err := insertScript(ctx, tx, catalog.Script()); err != nil {
 		return err
 	}
 	if meta.Tasks, err = insertTasks(ctx, tx, tasks); err != nil {
@@ -165,6 +168,16 @@ func insertTools(ctx context.Context, tx *sql.Tx, tools []assay.Tool) (int, erro
 		}
 	}
 	return len(tools), nil
+}
+
+// insertScript adds the table of scripts if there is one, so that the bytes of other libraries stay.
+func insertScript(ctx context.Context, tx *sql.Tx, s assay.Script) error {
+	if s.Source == "" {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, `CREATE TABLE scripts (name TEXT NOT NULL, source TEXT NOT NULL);
+		INSERT INTO scripts VALUES (?, ?)`, s.Name, s.Source)
+	return err
 }
 
 func insertTasks(

@@ -73,7 +73,7 @@ func Import(ctx context.Context, opts ImportOptions) (Report, error) {
 		im.tasks(ctx)(yield)
 		meta.Source += im.report.workflows()
 	}
-	err = create(ctx, opts.Out, &meta, im.catalog.All(), tasks)
+	err = create(ctx, opts.Out, &meta, im.catalog, tasks)
 	report := im.finished()
 	switch {
 	case errors.Is(err, errNoTasks):

@@ -36,6 +36,8 @@ type Library struct {
 	tools string
 	// private is true for a temporary file that Close removes.
 	private bool
+	// origin is the file that a temporary one was made of.
+	origin string
 }
 
 // Meta describes a library.
@@ -139,13 +141,35 @@ func (l *Library) load(ctx context.Context) error {
 	if len(tools) != m.Tools {
 		return fmt.Errorf("tools: found %d of %d", len(tools), m.Tools)
 	}
+	script, err := readLibraryScript(ctx, l.db)
+	if err != nil {
+		return fmt.Errorf("script: %w", err)
+	}
 	l.catalog = assay.NewCatalog(tools)
-	if l.tools, err = toolsDigest(tools); err != nil {
+	if script.Source != "" {
+		l.catalog = l.catalog.WithScript(script)
+	}
+	if l.tools, err = toolsDigest(l.catalog); err != nil {
 		return fmt.Errorf("tools: %w", err)
 	}
 	l.task, err = l.db.PrepareContext(ctx,
 		`SELECT digest, body FROM tasks WHERE id = ? AND difficulty = ?`)
 	return err
+}
+
+// readLibraryScript returns the script of a library's tools, if it has one.
+func readLibraryScript(ctx context.Context, q querier) (s assay.Script, err error) {
+	var there bool
+	err = each(ctx, q, func(scan func(...any) error) error {
+		there = true
+		return nil
+	}, `SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'scripts'`)
+	if err != nil || !there {
+		return s, err
+	}
+	err = each(ctx, q, func(scan func(...any) error) error { return scan(&s.Name, &s.Source) },
+		`SELECT name, source FROM scripts`)
+	return s, err
 }
 
 func (l *Library) readTools(ctx context.Context) ([]assay.Tool, error) {
@@ -181,7 +205,7 @@ func (l *Library) Catalog() *assay.Catalog { return l.catalog }
 func (l *Library) Meta() Meta { return l.meta }
 
 // Path returns the path of the library file.
-func (l *Library) Path() string { return l.path }
+func (l *Library) Path() string { return cmp.Or(l.origin, l.path) }
 
 // Task reads one task at one difficulty. If the library doesn't have it, the error wraps
 // [ErrTaskNotFound]. Task returns other errors if the file cannot be read or the task has changed
@@ -271,11 +295,14 @@ func (l *Library) withTools(digest string) string {
 var builtinTools = sync.OnceValues(func() (string, error) { return hashTools(Tools()) })
 
 // toolsDigest returns a digest of tools, or "" for the built-in tools.
-func toolsDigest(tools []assay.Tool) (string, error) {
-	digest, err := hashTools(tools)
+func toolsDigest(catalog *assay.Catalog) (string, error) {
+	digest, err := hashTools(catalog.All())
 	builtin, builtinErr := builtinTools()
 	if err = errors.Join(err, builtinErr); err != nil || digest == builtin {
 		return "", err
+	}
+	if s := catalog.Script(); s.Source != "" {
+		digest = digestOf([]byte("assay tools and script 1\x00" + digest + "\x00" + s.Source))
 	}
 	return digest, nil
 }
@@ -397,6 +424,13 @@ func libraryDigest(ctx context.Context, q querier) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	script, err := readLibraryScript(ctx, q)
+	if err != nil {
+		return "", err
+	}
+	if script.Source != "" {
+		fmt.Fprintf(h, "script %q %q\n", script.Name, script.Source)
+	}
 	err = each(ctx, q, write("task %q %q %q %s\n"),
 		`SELECT id, difficulty, type, digest FROM tasks ORDER BY id, difficulty`)
 	if err != nil {
@@ -421,6 +455,7 @@ func sortCounts(counts []Count) {
 	slices.SortFunc(counts, func(a, b Count) int {
 		return cmp.Or(
 			slices.Index(assay.TaskTypes, a.Type)-slices.Index(assay.TaskTypes, b.Type),
+			strings.Compare(a.Type, b.Type),
 			slices.Index(difficulties, a.Difficulty)-slices.Index(difficulties, b.Difficulty),
 		)
 	})

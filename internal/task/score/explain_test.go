@@ -104,7 +104,7 @@ func TestExplanationText(t *testing.T) {
 // anyEpisode draws a trial in one of the worlds, a task and a transcript.
 func anyEpisode(t *rapid.T) (*assay.Trial, assay.Task, assay.Transcript) {
 	task := anyTask().Draw(t, "task")
-	trial := trialIn(rapid.SampledFrom(world.Names).Draw(t, "world"))
+	trial := trialIn(rapid.SampledFrom(world.Simulated).Draw(t, "world"))
 	if trial.World == world.PilotName {
 		return trial, task, anyTranscript(task).Draw(t, "transcript")
 	}
@@ -410,7 +410,7 @@ func TestExplanationJSON(t *testing.T) {
 func TestExplainUnknownTools(t *testing.T) {
 	t.Parallel()
 	judge := score.New(assay.NewCatalog(nil))
-	for _, name := range world.Names {
+	for _, name := range world.Simulated {
 		for _, required := range [][]string{{"gone"}, {}} {
 			task := task("simple_task", required...)
 			e := judge.Explain(trialIn(name), &task, transcript("gone- other+"))

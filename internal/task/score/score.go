@@ -55,6 +55,10 @@ func (j *Judge) judge(
 	d := world.Of(trial.World)
 	o := d.Verdict(j.catalog, *task, tr, w)
 	o.ScoreVersion = d.ScoreVersion
-	o.Best = j.bounds.Best(trial, task.Required)
+	if planned, known := workflow.Planned(trial.World, task); known {
+		o.Best = j.bounds.Best(trial, planned)
+	} else {
+		o.Best = 1
+	}
 	return o
 }

@@ -67,7 +67,7 @@ func TestJudgeIsConcurrent(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			trial := trialIn(world.Names[i%2])
+			trial := trialIn(world.Simulated[i%2])
 			if o := judge.Outcome(trial, &task, tr); o.Level != assay.FullSuccess {
 				t.Errorf("%s: level %s", trial.World, o.Level)
 			}
@@ -89,7 +89,7 @@ func TestRightCalls(t *testing.T) {
 	t.Parallel()
 	judge := score.New(catalog)
 	levels := map[string]map[assay.Level]int{}
-	for _, name := range world.Names {
+	for _, name := range world.Simulated {
 		levels[name] = map[assay.Level]int{}
 		for seed := range uint64(200) {
 			trial, task := trialIn(name), task("basic_task", "read", "parse", "shape")
@@ -160,7 +160,7 @@ func BenchmarkOutcome(b *testing.B) {
 	tr := transcript("read+ shape< parse- parse- parse+ shape- shape+ note+ writer- writer-")
 	tr.Plan = []string{"read", "parse", "shape", "writer"}
 	judge := score.New(catalog)
-	for _, name := range world.Names {
+	for _, name := range world.Simulated {
 		b.Run(name, func(b *testing.B) {
 			trial := trialIn(name)
 			for b.Loop() {

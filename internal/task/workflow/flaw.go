@@ -34,7 +34,10 @@ func Flawed(
 func Applies(
 	catalog *assay.Catalog, worldName string, task *assay.Task, flaw assay.Flaw, severity string,
 ) bool {
-	f := flawed{catalog: catalog, task: task, steps: For(catalog, worldName, task, 1).Steps}
+	f := flawed{
+		catalog: catalog, task: task, steps: For(catalog, worldName, task, 1).Steps,
+		written: ownTools(worldName),
+	}
 	return f.doses(flaw).of(severity) > 0
 }
 
@@ -45,6 +48,7 @@ type flawed struct {
 	steps   []Step // belong to the plan and must not be changed
 	dose    int
 	dice    dice
+	written bool       // by a user, so the tools need not follow the rules of other flaws
 	in      taskInputs // parsed on demand; see inputs
 }
 
@@ -82,6 +86,12 @@ func (d doses) upTo(most int) doses {
 
 func (f *flawed) doses(flaw assay.Flaw) doses {
 	n := len(f.steps)
+	if f.written && flaw != assay.MissingStep && flaw != assay.RedundantOperations {
+		return doses{}
+	}
+	if n == 0 {
+		return doses{}
+	}
 	most := doses{1, 2, max(3, n/2+1)}
 	switch flaw {
 	case assay.SequenceDisorder:

@@ -29,7 +29,7 @@ func TestFlawLaws(t *testing.T) {
 			if c.name == "original" && i%5 != 0 || (testing.Short() || underRace) && i%10 != 0 {
 				continue
 			}
-			for _, name := range world.Names {
+			for _, name := range world.Simulated {
 				for _, flaw := range assay.Flaws {
 					n := len(checkFlaw(t, c.catalog, name, &task, flaw, uint64(i)))
 					checkSeverities(t, c.catalog, name, &task, flaw, n)
@@ -492,7 +492,7 @@ func anyFlaw(t *rapid.T) {
 	catalog, task := anyTask(t)
 	flaw := rapid.SampledFrom(assay.Flaws).Draw(t, "flaw")
 	seed := rapid.Uint64().Draw(t, "seed")
-	for _, name := range world.Names {
+	for _, name := range world.Simulated {
 		checkFlaw(t, catalog, name, task, flaw, seed)
 	}
 }

@@ -109,7 +109,7 @@ func TestWhatHurts(t *testing.T) {
 		if i++; i%97 > 0 {
 			continue
 		}
-		for _, name := range world.Names {
+		for _, name := range world.Simulated {
 			if hurts[name] == nil {
 				hurts[name] = make(map[assay.Flaw][2]int)
 			}
@@ -132,7 +132,7 @@ func TestWhatHurts(t *testing.T) {
 	}
 	for _, flaw := range assay.Flaws {
 		some := flaw == assay.RedundantOperations
-		for _, name := range world.Names {
+		for _, name := range world.Simulated {
 			ignored := name == world.PilotName &&
 				(flaw == assay.ParameterError || flaw == assay.LogicalInconsistency)
 			n := hurts[name][flaw]

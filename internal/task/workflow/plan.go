@@ -23,6 +23,9 @@ type Plan struct {
 	// Reliability is the chance of a call if its dependencies are there and nothing failed
 	// lately.
 	Reliability float64
+	// Text comes before the steps, and Answer is what to answer after them. Only plans that users
+	// wrote have them.
+	Text, Answer string
 }
 
 // A Step is one call of a plan. Everything but the arguments comes from the catalog, so a step does
@@ -42,6 +45,9 @@ type Step struct {
 // For returns the plan for a task in a world.
 func For(catalog *assay.Catalog, worldName string, task *assay.Task, reliability float64) Plan {
 	d := world.Of(worldName)
+	if d.OwnTools {
+		return written(catalog, task.Reference, d.Chance(reliability))
+	}
 	plan := Plan{Reliability: d.Chance(reliability)}
 	tools := d.Steps(catalog, task.Required)
 	in := readInputs(task.Inputs)

@@ -231,7 +231,7 @@ func inOrder(names, steps []string) bool {
 func anyProblem(t *rapid.T, catalog *assay.Catalog) workflow.Problem {
 	chance := rapid.OneOf(rapid.Float64Range(0, 1), rapid.SampledFrom([]float64{0, .5, 1}))
 	p := workflow.Problem{
-		World:       rapid.SampledFrom(world.Names).Draw(t, "world"),
+		World:       rapid.SampledFrom(world.Simulated).Draw(t, "world"),
 		Required:    anyRequired(t, catalog, 6),
 		Reliability: chance.Draw(t, "reliability"),
 		Calls:       rapid.IntRange(0, 8).Draw(t, "calls"),
@@ -328,7 +328,7 @@ func TestBounds(t *testing.T) {
 			Persistence: .3, Burst: .2,
 		},
 	}
-	for _, name := range world.Names {
+	for _, name := range world.Simulated {
 		set.World = name
 		trial := &assay.Trial{Cell: assay.Cell{Reliability: .8}, Setting: set}
 		if diff := cmp.Diff(want[name], workflow.ProblemOf(trial, required)); diff != "" {
@@ -357,7 +357,7 @@ func TestBounds(t *testing.T) {
 // TestCallsAreTheBudget checks that a limit of calls decides the ceiling, and replies do not.
 func TestCallsAreTheBudget(t *testing.T) {
 	t.Parallel()
-	for _, name := range world.Names {
+	for _, name := range world.Simulated {
 		for _, turns := range []int{8, 15, 200} {
 			trial := &assay.Trial{Setting: assay.Setting{World: name, Turns: turns, Calls: 7}}
 			if got := workflow.ProblemOf(trial, []string{"c"}).Calls; got != 7 {

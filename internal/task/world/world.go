@@ -9,6 +9,7 @@ package world
 import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/world/assay1"
+	"github.com/assay-eval/assay/internal/task/world/own"
 	"github.com/assay-eval/assay/internal/task/world/pilot"
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
@@ -23,18 +24,26 @@ type (
 const (
 	Assay1Name = assay1.Name
 	PilotName  = pilot.Name
+	OwnName    = own.Name
 )
 
 // All lists the worlds, the default first.
-var All = []*Definition{&assay1.Definition, &pilot.Definition}
+var All = []*Definition{&assay1.Definition, &pilot.Definition, &own.Definition}
 
 // Names lists the names of the worlds, the default first.
 var Names = names()
 
-func names() []string {
-	var names []string
+func names() []string { return having(func(*Definition) bool { return true }) }
+
+// Simulated lists the names of the worlds that make up what tools return, the default first. They
+// can play any library but those whose tools users wrote.
+var Simulated = having(func(d *Definition) bool { return !d.OwnTools })
+
+func having(keep func(*Definition) bool) (names []string) {
 	for _, d := range All {
-		names = append(names, d.Name)
+		if keep(d) {
+			names = append(names, d.Name)
+		}
 	}
 	return names
 }

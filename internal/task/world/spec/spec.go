@@ -33,6 +33,8 @@ type Definition struct {
 	// Course returns a course for following the calls of an episode.
 	Course func(catalog *assay.Catalog, task *assay.Task) *verdict.Course
 
+	// OwnTools means that users write the tools, their schemas and the judges of tasks.
+	OwnTools bool
 	// References means that the world checks arguments, and that data is passed by reference.
 	References bool
 	// FailuresLast means that failures can be made to last and to cluster.

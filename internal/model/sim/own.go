@@ -1,0 +1,64 @@
+package sim
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+)
+
+// endWordText finds the word that ends an episode with tools that users wrote. Other episodes do
+// not have this sentence.
+var endWordText = regexp.MustCompile(`reply with your answer .* and end it with the word (\S+)\. That`)
+
+// answerText finds the answer of a plan.
+var answerText = regexp.MustCompile(`(?s)\n\nThen answer: (.*?)\n\nA call whose needs`)
+
+// ownAgents are the agents that understand tools that users wrote.
+var ownAgents = []string{Listed, Optimal, Expert, Obedient, Batcher}
+
+// patience is the number of times that a call is tried again although it fails.
+const patience = 4
+
+// carryOutOwn makes the calls of the plan, each until it works or is refused, and gives the plan's
+// answer. Without a plan it calls the tools that the description seems to ask for, with the task's
+// inputs, and answers with what the last one returned.
+func (m *Models) carryOutOwn(v *view) assay.Message {
+	if msg, wait := v.look(); wait {
+		return msg
+	}
+	steps := v.plan
+	if steps == nil {
+		for _, name := range v.steps() {
+			steps = append(steps, step{name, m.act(v, name, v.succeeded()).arguments})
+		}
+	}
+	next, tries := v.corrected, 0
+	for _, c := range v.calls {
+		if tries++; c.ok || c.refused || tries == patience {
+			next, tries = next+1, 0
+		}
+	}
+	if next < len(steps) && !v.spent() {
+		return v.message(act{text: steps[next].tool, arguments: steps[next].arguments})
+	}
+	answer := v.answer
+	if answer == "" {
+		answer = strings.TrimSpace("All steps are done. " + v.output)
+	}
+	return assay.Message{Role: assay.Assistant, Content: answer + "\n" + v.endWord}
+}
+
+// decide lets an agent decide. If users wrote the tools, claims have the task's own end word.
+func (m *Models) decide(model string, v *view) assay.Message {
+	if v.endWord == "" {
+		return agents[model](m, v)
+	}
+	if slices.Contains(ownAgents, model) {
+		return m.carryOutOwn(v)
+	}
+	reply := agents[model](m, v)
+	reply.Content = strings.ReplaceAll(reply.Content, "TASK_COMPLETED", v.endWord)
+	return reply
+}

@@ -1,0 +1,78 @@
+package plan
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/library"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+// ownTools reports whether users wrote the experiment's tools, task types and variants.
+func (e *Experiment) ownTools() bool {
+	d := world.Find(e.World)
+	return d != nil && d.OwnTools
+}
+
+// usualWorld returns the default world: YAML files of tasks have one of their own.
+func (e *Experiment) usualWorld() string {
+	if library.IsTaskFile(e.Library) {
+		return world.OwnName
+	}
+	return world.Names[0]
+}
+
+// usualTools returns the default tool setting. Users write few tools, so all are listed.
+func (e *Experiment) usualTools() string {
+	if e.ownTools() {
+		return assay.Listed
+	}
+	return assay.Discover
+}
+
+func (e *Experiment) usualTasks() Count {
+	if e.ownTools() {
+		return AllTasks
+	}
+	return DefaultTasks
+}
+
+var ownName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,59}$`)
+
+// checkOwnNames checks the names of types or variants that only the library knows.
+func (e *Experiment) checkOwnNames(field, what string, names []string) error {
+	for _, name := range names {
+		if !ownName.MatchString(name) {
+			return e.FieldError(e.place(field, name), fmt.Sprintf("%q is not a valid %s", name, what),
+				"use up to 60 letters, digits, dashes and underscores")
+		}
+	}
+	return nil
+}
+
+// SetLibrary tells an experiment which types and variants the tasks of its library have. An
+// experiment with tasks that users wrote needs that before it is expanded.
+func (e *Experiment) SetLibrary(types, variants []string) error {
+	e.types = types
+	for i, f := range e.EachFactors() {
+		at := ""
+		if len(e.Parts) > 0 {
+			at = fmt.Sprintf("parts[%d].", i)
+		}
+		known := slices.Concat(assay.Variants, variants)
+		if err := e.checkNames(at+"variants", "variant", f.Variants, known); err != nil {
+			return err
+		}
+		if err := e.checkNames(at+"task_types", "task type", f.TaskTypes, types); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// conditional reports whether a variant does not apply to every task.
+func (e *Experiment) conditional(variant string) bool {
+	return flawed(variant) || e.ownTools() && variant != assay.Baseline && variant != assay.CoT
+}

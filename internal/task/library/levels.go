@@ -1,0 +1,50 @@
+package library
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/assay-eval/assay"
+)
+
+// Own reports whether users wrote the tools of the library, together with a script.
+func (l *Library) Own() bool { return l.catalog.Script().Source != "" }
+
+// Levels returns the types of the library's tasks, and the variants that users wrote for them.
+func (l *Library) Levels(ctx context.Context) (types, variants []string, err error) {
+	known := make(map[string]bool)
+	err = each(ctx, l.db, func(scan func(...any) error) error {
+		var typ string
+		var body []byte
+		if err := scan(&typ, &body); err != nil {
+			return err
+		}
+		if !slices.Contains(types, typ) {
+			types = append(types, typ)
+		}
+		var t struct{ Variants map[string]assay.Reference }
+		if err := json.Unmarshal(body, &t); err != nil {
+			return err
+		}
+		for name := range t.Variants {
+			known[name] = true
+		}
+		return nil
+	}, `SELECT type, body FROM tasks ORDER BY type, id`)
+	return types, slices.Sorted(maps.Keys(known)), err
+}
+
+// Any returns a task at any difficulty, or the first task if the ID is empty.
+func (l *Library) Any(ctx context.Context, id assay.TaskID) (assay.Task, error) {
+	difficulty := ""
+	err := each(ctx, l.db, func(scan func(...any) error) error {
+		return scan(&id, &difficulty)
+	}, `SELECT id, difficulty FROM tasks WHERE id = ? OR ? = '' ORDER BY rowid LIMIT 1`,
+		string(id), string(id))
+	if err != nil {
+		return assay.Task{}, err
+	}
+	return l.Task(ctx, id, difficulty)
+}

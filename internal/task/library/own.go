@@ -1,0 +1,358 @@
+package library
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/yamldoc"
+)
+
+// IsTaskFile reports whether a library's name is that of a YAML file of tasks.
+func IsTaskFile(name string) bool {
+	ext := strings.ToLower(filepath.Ext(name))
+	return ext == ".yaml" || ext == ".yml"
+}
+
+// openTasks compiles a YAML file of tasks to a private library file and opens it.
+func openTasks(ctx context.Context, path string) (*Library, error) {
+	o, err := readOwn(path)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "assay-tasks-*")
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "tasks.db")
+	meta := o.meta()
+	err = writeContent(ctx, file, &meta, o.catalog, withoutErrors(slices.Values(o.tasks)))
+	if err == nil {
+		var l *Library
+		if l, err = Open(ctx, file); err == nil {
+			l.private, l.origin = true, path
+			return l, nil
+		}
+	}
+	return nil, errors.Join(err, os.RemoveAll(dir))
+}
+
+// An ownLibrary is what a file of tasks and its file of tools hold.
+type ownLibrary struct {
+	name, source string
+	catalog      *assay.Catalog
+	tasks        []assay.Task
+}
+
+func (o *ownLibrary) meta() Meta { return Meta{Name: o.name, Source: o.source} }
+
+// A taskDocument is a YAML file of tasks.
+type taskDocument struct {
+	Name    string         `yaml:"name"`
+	Tools   string         `yaml:"tools"`
+	System  string         `yaml:"system"`
+	EndWord string         `yaml:"end_word"`
+	State   map[string]any `yaml:"state"`
+	Tasks   []taskEntry    `yaml:"tasks"`
+}
+
+// A taskEntry is one task of a YAML file. What it leaves out is as in the file around it.
+type taskEntry struct {
+	ID         string                  `yaml:"id"`
+	Type       string                  `yaml:"type"`
+	Difficulty string                  `yaml:"difficulty"`
+	Prompt     string                  `yaml:"prompt"`
+	Inputs     map[string]any          `yaml:"inputs"`
+	State      map[string]any          `yaml:"state"`
+	Tools      []string                `yaml:"tools"`
+	System     string                  `yaml:"system"`
+	EndWord    string                  `yaml:"end_word"`
+	Judge      *judgeEntry             `yaml:"judge"`
+	Plan       []callEntry             `yaml:"plan"`
+	Answer     string                  `yaml:"answer"`
+	Variants   map[string]variantEntry `yaml:"variants"`
+}
+
+// A judgeEntry says what full success is.
+type judgeEntry struct {
+	Calls     []callEntry    `yaml:"calls"`
+	Order     string         `yaml:"order"`
+	Allowed   []callEntry    `yaml:"allowed"`
+	Forbidden []callEntry    `yaml:"forbidden"`
+	State     map[string]any `yaml:"state"`
+	Answer    []string       `yaml:"answer"`
+	NotAnswer []string       `yaml:"not_answer"`
+	Check     string         `yaml:"check"`
+}
+
+// A callEntry is a call, or one of several.
+type callEntry struct {
+	Tool      string         `yaml:"tool"`
+	Arguments map[string]any `yaml:"arguments"`
+	AnyOf     []callEntry    `yaml:"any_of"`
+}
+
+// A variantEntry is a flawed instruction that a user wrote.
+type variantEntry struct {
+	Instruction string      `yaml:"instruction"`
+	Plan        []callEntry `yaml:"plan"`
+	Answer      string      `yaml:"answer"`
+}
+
+// The orders of required calls.
+const (
+	listedOrder = "listed"
+	anyOrder    = "any"
+)
+
+var tasksHelp = yamldoc.Help{
+	Missing: "check the path; `assay init` writes an example",
+	Empty:   "`assay init` writes an example",
+}
+
+// readOwn reads a file of tasks, its file of tools and their script.
+func readOwn(path string) (*ownLibrary, error) {
+	doc, err := yamldoc.Read(path, tasksHelp)
+	if err != nil {
+		return nil, err
+	}
+	var file taskDocument
+	if err := doc.Decode(&file); err != nil {
+		return nil, err
+	}
+	if file.Tools == "" {
+		return nil, doc.At("$", "the file names no tools", "write tools: tools.yaml")
+	}
+	tools, err := readOwnTools(beside(doc, file.Tools))
+	if err != nil {
+		return nil, err
+	}
+	o := &ownLibrary{
+		name:    cmp.Or(file.Name, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))),
+		source:  "tasks of " + filepath.Base(path) + " with the tools of " + filepath.Base(file.Tools),
+		catalog: tools.catalog,
+	}
+	r := taskReader{doc: doc, file: &file, tools: tools, seen: make(map[taskKey]bool)}
+	for i := range file.Tasks {
+		task, err := r.task(i)
+		if err != nil {
+			return nil, err
+		}
+		o.tasks = append(o.tasks, task)
+	}
+	if len(o.tasks) == 0 {
+		return nil, doc.At("$", "the file has no tasks", "add a list of them: tasks:")
+	}
+	return o, nil
+}
+
+// beside returns a path that is written in a document.
+func beside(doc *yamldoc.Document, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(doc.Dir, path)
+}
+
+// A taskReader turns the entries of a file into tasks.
+type taskReader struct {
+	doc   *yamldoc.Document
+	file  *taskDocument
+	tools *ownTools
+	seen  map[taskKey]bool
+}
+
+// at returns an error that points into the i-th task.
+func (r *taskReader) at(i int, field, message, hint string) error {
+	return r.doc.At(fmt.Sprintf("$.tasks[%d]%s", i, field), message, hint)
+}
+
+func (r *taskReader) task(i int) (assay.Task, error) {
+	e := &r.file.Tasks[i]
+	t := assay.Task{
+		ID: assay.TaskID(e.ID), Type: cmp.Or(e.Type, "task"),
+		Difficulty: cmp.Or(e.Difficulty, "easy"), Description: strings.TrimSpace(e.Prompt),
+		Tools:   e.Tools,
+		System:  strings.TrimSpace(cmp.Or(e.System, r.file.System)),
+		EndWord: cmp.Or(e.EndWord, r.file.EndWord),
+	}
+	if err := r.check(i, &t); err != nil {
+		return t, err
+	}
+	t.Inputs = jsonOf(e.Inputs)
+	t.State = jsonOf(merge(r.file.State, e.State))
+	var err error
+	if t.Judge, err = r.judge(i, e.Judge); err != nil {
+		return t, err
+	}
+	for k := range t.Judge.Calls {
+		t.Required = append(t.Required, toolOf(&t.Judge.Calls[k]))
+	}
+	if e.Plan != nil || e.Answer != "" {
+		ref, err := r.reference(i, ".plan", variantEntry{Plan: e.Plan, Answer: e.Answer})
+		if err != nil {
+			return t, err
+		}
+		t.Reference = &ref
+	}
+	for name, v := range e.Variants {
+		if t.Variants == nil {
+			t.Variants = make(map[string]assay.Reference)
+		}
+		if t.Variants[name], err = r.variant(i, name, v); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+// check checks the fields of a task that stand for themselves.
+func (r *taskReader) check(i int, t *assay.Task) error {
+	key := taskKey{t.ID, t.Difficulty}
+	switch {
+	case t.ID == "":
+		return r.at(i, "", "this task has no id", "add id: with a name of its own")
+	case r.seen[key]:
+		return r.at(i, ".id", fmt.Sprintf("another task is named %s", t.ID), "rename one of them")
+	case t.Description == "":
+		return r.at(i, "", fmt.Sprintf("task %s has no prompt", t.ID),
+			"add prompt: with what a model is asked to do")
+	case !slices.Contains(difficulties, t.Difficulty):
+		return r.at(i, ".difficulty", fmt.Sprintf("unknown difficulty %q", t.Difficulty),
+			assay.NameHint(t.Difficulty, difficulties))
+	case !typeText.MatchString(t.Type):
+		return r.at(i, ".type", fmt.Sprintf("%q is not a valid type", t.Type),
+			"use up to 60 letters, digits, dashes and underscores")
+	}
+	r.seen[key] = true
+	for k, name := range t.Tools {
+		if err := r.known(fmt.Sprintf("$.tasks[%d].tools[%d]", i, k), name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// known returns an error at a path unless a tool exists.
+func (r *taskReader) known(path, name string) error {
+	if _, ok := r.tools.catalog.Tool(name); ok {
+		return nil
+	}
+	return r.doc.At(path, fmt.Sprintf("unknown tool %q", name),
+		assay.NameHint(name, r.tools.catalog.Names()))
+}
+
+func (r *taskReader) judge(i int, e *judgeEntry) (*assay.Judge, error) {
+	at := fmt.Sprintf("$.tasks[%d].judge", i)
+	if e == nil {
+		return nil, r.at(i, "", fmt.Sprintf("task %s has no judge", r.file.Tasks[i].ID),
+			"add judge: with calls, state, answer or check")
+	}
+	j := &assay.Judge{
+		AnyOrder: e.Order == anyOrder, State: jsonOf(e.State), Answer: e.Answer,
+		NotAnswer: e.NotAnswer, Check: e.Check,
+	}
+	if len(e.Calls) == 0 && len(e.State) == 0 && len(e.Answer) == 0 && e.Check == "" {
+		return nil, r.doc.At(at, "a judge without conditions is satisfied by everybody",
+			"add calls, state, answer or check")
+	}
+	if e.Order != "" && e.Order != listedOrder && e.Order != anyOrder {
+		return nil, r.doc.At(at+".order", fmt.Sprintf("unknown order %q", e.Order),
+			assay.NameHint(e.Order, []string{listedOrder, anyOrder}))
+	}
+	if e.Check != "" && !r.tools.kit.Has(e.Check) {
+		return nil, r.doc.At(at+".check", fmt.Sprintf("the script has no function %s", e.Check),
+			assay.NameHint(e.Check, r.tools.kit.Functions()))
+	}
+	for _, list := range []struct {
+		field string
+		from  []callEntry
+		to    *[]assay.Expected
+	}{
+		{".calls", e.Calls, &j.Calls},
+		{".allowed", e.Allowed, &j.Allowed},
+		{".forbidden", e.Forbidden, &j.Forbidden},
+	} {
+		var err error
+		if *list.to, err = r.calls(at+list.field, list.from); err != nil {
+			return nil, err
+		}
+	}
+	return j, nil
+}
+
+func (r *taskReader) calls(path string, entries []callEntry) ([]assay.Expected, error) {
+	var calls []assay.Expected
+	for k := range entries {
+		call, err := r.call(fmt.Sprintf("%s[%d]", path, k), &entries[k])
+		if err != nil {
+			return nil, err
+		}
+		calls = append(calls, call)
+	}
+	return calls, nil
+}
+
+func (r *taskReader) call(path string, e *callEntry) (assay.Expected, error) {
+	if (e.Tool == "") == (len(e.AnyOf) == 0) {
+		return assay.Expected{}, r.doc.At(path, "a call has either a tool or any_of",
+			"for example {tool: get_order, arguments: {order_id: 7}}")
+	}
+	if e.Tool != "" {
+		if err := r.known(path+".tool", e.Tool); err != nil {
+			return assay.Expected{}, err
+		}
+	}
+	alternatives, err := r.calls(path+".any_of", e.AnyOf)
+	return assay.Expected{
+		Tool: e.Tool, Arguments: jsonOf(e.Arguments), Alternatives: alternatives,
+	}, err
+}
+
+// reference reads a plan, whose calls are definite and fit the tools' schemas.
+func (r *taskReader) reference(i int, field string, e variantEntry) (assay.Reference, error) {
+	path := fmt.Sprintf("$.tasks[%d]%s", i, field)
+	ref := assay.Reference{Text: strings.TrimSpace(e.Instruction), Answer: strings.TrimSpace(e.Answer)}
+	for k := range e.Plan {
+		at := fmt.Sprintf("%s[%d]", path, k)
+		if len(e.Plan[k].AnyOf) > 0 {
+			return ref, r.doc.At(at, "a plan has definite calls, without any_of", "choose one of them")
+		}
+		call, err := r.call(at, &e.Plan[k])
+		if err != nil {
+			return ref, err
+		}
+		ref.Calls = append(ref.Calls, call)
+	}
+	return ref, nil
+}
+
+func (r *taskReader) variant(i int, name string, e variantEntry) (assay.Reference, error) {
+	field := ".variants." + name
+	switch {
+	case slices.Contains(assay.Variants, name) || strings.HasPrefix(name, "flawed_"):
+		return assay.Reference{}, r.at(i, field, name+" is the name of a built-in variant",
+			"give your own variant another name")
+	case !typeText.MatchString(name):
+		return assay.Reference{}, r.at(i, field, fmt.Sprintf("%q is not a valid name", name),
+			"use up to 60 letters, digits, dashes and underscores")
+	case e.Instruction == "" && len(e.Plan) == 0:
+		return assay.Reference{}, r.at(i, field, "this variant shows nothing",
+			"add instruction: or plan:")
+	}
+	return r.reference(i, field+".plan", e)
+}
+
+// toolOf returns the tool that a required call stands for.
+func toolOf(e *assay.Expected) string {
+	if e.Tool == "" && len(e.Alternatives) > 0 {
+		return toolOf(&e.Alternatives[0])
+	}
+	return e.Tool
+}

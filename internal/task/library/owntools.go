@@ -1,0 +1,252 @@
+package library
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/toolkit"
+	"github.com/assay-eval/assay/internal/task/yamldoc"
+)
+
+var typeText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,59}$`)
+
+// A toolDocument is a YAML file of tools.
+type toolDocument struct {
+	File  string      `yaml:"file"`
+	Tools []toolEntry `yaml:"tools"`
+}
+
+// A toolEntry is one tool of a YAML file.
+type toolEntry struct {
+	Name        string       `yaml:"name"`
+	Description string       `yaml:"description"`
+	Parameters  any          `yaml:"parameters"`
+	Effect      string       `yaml:"effect"`
+	Errors      []errorEntry `yaml:"errors"`
+	Reliability float64      `yaml:"reliability"`
+}
+
+// An errorEntry is an error with which a tool fails by chance.
+type errorEntry struct {
+	Code        string `yaml:"code"`
+	Description string `yaml:"description"`
+}
+
+// ownTools are the tools of a YAML file with what carries them out.
+type ownTools struct {
+	catalog *assay.Catalog
+	kit     *toolkit.Kit
+}
+
+var toolsHelp = yamldoc.Help{
+	Missing: "check the path; `assay init` writes an example",
+	Empty:   "`assay init` writes an example",
+}
+
+func readOwnTools(path string) (*ownTools, error) {
+	doc, err := yamldoc.Read(path, toolsHelp)
+	if err != nil {
+		return nil, err
+	}
+	var file toolDocument
+	if err := doc.Decode(&file); err != nil {
+		return nil, err
+	}
+	if file.File == "" {
+		return nil, doc.At("$", "the file names no script", "write file: tools.star")
+	}
+	script, err := readScript(doc, file.File)
+	if err != nil {
+		return nil, err
+	}
+	program, err := toolkit.Compile(script)
+	if err != nil {
+		return nil, fmt.Errorf("the tools cannot be used: %w", err)
+	}
+	var tools []assay.Tool
+	for i := range file.Tools {
+		t, err := ownTool(doc, i, &file.Tools[i], program)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(tools, func(o assay.Tool) bool { return o.Name == t.Name }) {
+			return nil, doc.At(fmt.Sprintf("$.tools[%d].name", i),
+				fmt.Sprintf("another tool is named %s", t.Name), "rename one of them")
+		}
+		tools = append(tools, t)
+	}
+	if len(tools) == 0 {
+		return nil, doc.At("$", "the file has no tools", "add a list of them: tools:")
+	}
+	o := &ownTools{catalog: assay.NewCatalog(tools).WithScript(script)}
+	o.kit, err = toolkit.Of(o.catalog)
+	return o, err
+}
+
+// maxScript is the size limit of scripts, which are written by hand.
+const maxScript = 1 << 20
+
+func readScript(doc *yamldoc.Document, name string) (assay.Script, error) {
+	path := beside(doc, name)
+	info, err := os.Stat(path)
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxScript) {
+		err = fmt.Errorf("not a regular file of at most %d bytes", maxScript)
+	}
+	var source []byte
+	if err == nil {
+		source, err = os.ReadFile(path)
+	}
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return assay.Script{}, doc.At("$.file", "there is no file "+path, "check the path")
+	case err != nil:
+		return assay.Script{}, doc.At("$.file", err.Error(), "")
+	}
+	return assay.Script{Name: filepath.Base(name), Source: string(source)}, nil
+}
+
+func ownTool(
+	doc *yamldoc.Document, i int, e *toolEntry, program *toolkit.Program,
+) (assay.Tool, error) {
+	at := func(field, message, hint string) error {
+		return doc.At(fmt.Sprintf("$.tools[%d]%s", i, field), message, hint)
+	}
+	t := assay.Tool{
+		Name: e.Name, Description: e.Description, Effect: e.Effect, Reliability: e.Reliability,
+		Parameters: []assay.Parameter{}, Returns: []assay.Return{}, Errors: []assay.ToolError{},
+		Dependencies: []string{},
+	}
+	switch {
+	case t.Name == "":
+		return t, at("", "this tool has no name", "add name: with that of its function")
+	case !program.Has(t.Name):
+		return t, at(".name", fmt.Sprintf("the script has no function %s", t.Name),
+			assay.NameHint(t.Name, program.Functions()))
+	case len(program.Parameters(t.Name)) == 0:
+		return t, at(".name", fmt.Sprintf("the function %s has no parameter for the state", t.Name),
+			fmt.Sprintf("write def %s(state): …", t.Name))
+	case t.Description == "":
+		return t, at("", fmt.Sprintf("tool %s has no description", t.Name),
+			"add description: models choose tools by it")
+	case t.Reliability < 0 || t.Reliability > 1:
+		return t, at(".reliability", fmt.Sprintf("reliability %v is not between 0 and 1",
+			t.Reliability), "it is multiplied by that of the experiment")
+	}
+	for k, f := range e.Errors {
+		if f.Code == "" {
+			return t, at(fmt.Sprintf(".errors[%d]", k), "this error has no code",
+				"for example {code: TIMEOUT, description: The service did not answer}")
+		}
+		t.Errors = append(t.Errors, assay.ToolError(f))
+	}
+	var err error
+	if t.Schema, err = schemaOf(e.Parameters, program.Parameters(t.Name)[1:]); err != nil {
+		return t, at(".parameters", err.Error(), "")
+	}
+	if _, err := toolkit.CompileSchema(t.Schema); err != nil {
+		return t, at(".parameters", err.Error(), "")
+	}
+	if t.Parameters, err = parametersOf(t.Schema); err != nil {
+		return t, at(".parameters", err.Error(), "")
+	}
+	return t, nil
+}
+
+// schemaOf returns the JSON schema of a tool's arguments. Parameters are a schema of an object, or
+// the schemas of its members by name, or nothing: then the function's own parameters count.
+func schemaOf(parameters any, function []toolkit.Parameter) (json.RawMessage, error) {
+	object, ok := parameters.(map[string]any)
+	if parameters != nil && !ok {
+		return nil, errors.New("parameters are a mapping: a JSON schema, or one for each name")
+	}
+	if object["type"] == "object" {
+		return jsonOf(object), nil
+	}
+	schema := map[string]any{"type": "object", "additionalProperties": false}
+	properties, required := make(map[string]any), []string{}
+	if parameters == nil {
+		for _, p := range function {
+			properties[p.Name] = map[string]any{}
+		}
+	}
+	for name, property := range object {
+		properties[name] = property
+		if !slices.ContainsFunc(function, func(p toolkit.Parameter) bool { return p.Name == name }) {
+			return nil, fmt.Errorf("the function has no parameter %s", name)
+		}
+	}
+	for _, p := range function {
+		if _, listed := properties[p.Name]; p.Required {
+			if !listed {
+				return nil, fmt.Errorf("the function needs %s, which is not listed", p.Name)
+			}
+			required = append(required, p.Name)
+		}
+	}
+	schema["properties"], schema["required"] = properties, required
+	return jsonOf(schema), nil
+}
+
+// parametersOf returns the members of a schema, for people and for searches.
+func parametersOf(schema json.RawMessage) ([]assay.Parameter, error) {
+	var s struct {
+		Properties map[string]struct {
+			Type        any    `json:"type"`
+			Description string `json:"description"`
+		} `json:"properties"`
+		Required []string `json:"required"`
+	}
+	if err := json.Unmarshal(schema, &s); err != nil {
+		return nil, errors.New("the properties of the schema are not a mapping of schemas")
+	}
+	parameters := []assay.Parameter{}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		p := s.Properties[name]
+		typ, _ := p.Type.(string)
+		parameters = append(parameters, assay.Parameter{
+			Name: name, Type: typ, Description: p.Description,
+			Required: slices.Contains(s.Required, name),
+		})
+	}
+	return parameters, nil
+}
+
+// jsonOf returns the value of a YAML document as JSON, or nil for nothing.
+func jsonOf(v map[string]any) json.RawMessage {
+	if v == nil {
+		return nil
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("library: value of a file as JSON: " + err.Error())
+	}
+	return text
+}
+
+// merge returns a mapping with the members of two. Mappings in both are merged, and otherwise the
+// second one wins.
+func merge(a, b map[string]any) map[string]any {
+	if a == nil && b == nil {
+		return nil
+	}
+	all := maps.Clone(a)
+	if all == nil {
+		all = make(map[string]any)
+	}
+	for name, v := range b {
+		x, both := all[name].(map[string]any)
+		y, mapping := v.(map[string]any)
+		if both && mapping {
+			v = merge(x, y)
+		}
+		all[name] = v
+	}
+	return all
+}

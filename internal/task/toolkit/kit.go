@@ -1,0 +1,282 @@
+package toolkit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.starlark.net/starlark"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"github.com/assay-eval/assay"
+)
+
+// A Kit carries out the tools of a catalog. It is immutable and safe for concurrent use.
+type Kit struct {
+	program *Program
+	schemas map[string]*jsonschema.Schema
+}
+
+// Of returns the kit of a catalog. All callers share one.
+func Of(catalog *assay.Catalog) (*Kit, error) {
+	type made struct {
+		kit *Kit
+		err error
+	}
+	m := catalog.Derived(func(c *assay.Catalog) any {
+		kit, err := New(c)
+		return made{kit, err}
+	}).(made)
+	return m.kit, m.err
+}
+
+// New compiles the script and the schemas of a catalog.
+func New(catalog *assay.Catalog) (*Kit, error) {
+	k := &Kit{schemas: make(map[string]*jsonschema.Schema)}
+	if s := catalog.Script(); s.Source != "" {
+		var err error
+		if k.program, err = Compile(s); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range catalog.All() {
+		if len(t.Schema) == 0 {
+			continue
+		}
+		schema, err := CompileSchema(t.Schema)
+		if err != nil {
+			return nil, fmt.Errorf("tool %s: %w", t.Name, err)
+		}
+		k.schemas[t.Name] = schema
+	}
+	return k, nil
+}
+
+// CompileSchema reads a JSON schema, which must not refer to other files.
+func CompileSchema(text json.RawMessage) (*jsonschema.Schema, error) {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("the schema is not JSON: %w", err)
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(jsonschema.SchemeURLLoader{})
+	const url = "tool:schema"
+	if err := c.AddResource(url, doc); err != nil {
+		return nil, fmt.Errorf("not a JSON schema: %w", err)
+	}
+	schema, err := c.Compile(url)
+	if err != nil {
+		return nil, fmt.Errorf("not a JSON schema: %w", err)
+	}
+	return schema, nil
+}
+
+// ReadArguments checks the arguments that a model wrote. It returns them without members that are
+// null and not allowed to be, or an error that the model can act on.
+func (k *Kit) ReadArguments(tool, text string) (json.RawMessage, error) {
+	if strings.TrimSpace(text) == "" {
+		text = "{}"
+	}
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err != nil {
+		return nil, errors.New("the arguments have to be one JSON object")
+	}
+	args, ok := v.(map[string]any)
+	if v == nil {
+		args, ok = map[string]any{}, true
+	}
+	if !ok {
+		return nil, errors.New("the arguments have to be one JSON object")
+	}
+	if schema := k.schemas[tool]; schema != nil {
+		if err := validate(schema, args); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(args)
+}
+
+// validate checks arguments. Models often write null for an optional argument that they leave out,
+// so a second look goes without these.
+func validate(schema *jsonschema.Schema, args map[string]any) error {
+	first := schema.Validate(args)
+	if first == nil {
+		return nil
+	}
+	dropped := false
+	for name, v := range args {
+		if v == nil && !slices.Contains(schema.Required, name) {
+			delete(args, name)
+			dropped = true
+		}
+	}
+	if dropped && schema.Validate(args) == nil {
+		return nil
+	}
+	return errors.New(mistakes(first))
+}
+
+// mistakes words the leaves of a validation error.
+func mistakes(err error) string {
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		return err.Error()
+	}
+	printer := message.NewPrinter(language.English)
+	var texts []string
+	var walk func(e *jsonschema.ValidationError)
+	walk = func(e *jsonschema.ValidationError) {
+		for _, cause := range e.Causes {
+			walk(cause)
+		}
+		if len(e.Causes) > 0 {
+			return
+		}
+		text := e.ErrorKind.LocalizedString(printer)
+		if at := strings.Join(e.InstanceLocation, "."); at != "" {
+			text = at + ": " + text
+		}
+		if !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	walk(invalid)
+	slices.Sort(texts)
+	const most = 5
+	return strings.Join(texts[:min(most, len(texts))], "; ")
+}
+
+// A Session is the state of the tools during one attempt. It belongs to one goroutine.
+type Session struct {
+	kit   *Kit
+	state json.RawMessage
+}
+
+// Begin returns a session with a copy of a state of its own.
+func (k *Kit) Begin(state json.RawMessage) *Session {
+	if len(state) == 0 {
+		state = json.RawMessage("{}")
+	}
+	return &Session{k, state}
+}
+
+// Call carries out a tool. The error is the tool's answer, a *[ToolError], or a fault: the script
+// is wrong.
+func (s *Session) Call(
+	_ context.Context, tool string, arguments json.RawMessage,
+) (json.RawMessage, error) {
+	output, after, err := s.kit.program.Call(tool, s.state, arguments)
+	if refusal := (*ToolError)(nil); errors.As(err, &refusal) {
+		return nil, refusal
+	}
+	if err != nil {
+		return nil, &assay.Fault{
+			Kind: assay.ToolServer, Detail: "tool " + tool + " broke: " + err.Error(), Err: err,
+			Hopeless: true,
+		}
+	}
+	s.state = after
+	return output, nil
+}
+
+// State returns the state after the calls so far.
+func (s *Session) State() json.RawMessage { return s.state }
+
+// Has reports whether the script has a function.
+func (k *Kit) Has(function string) bool { return k.program != nil && k.program.Has(function) }
+
+// Judge calls a check, a function check(state, calls, answer) that returns True, False, a level, or
+// a level and reasons.
+func (k *Kit) Judge(
+	check string, state json.RawMessage, calls []assay.CallRecord, answer string,
+) (assay.Level, []string, error) {
+	if k.program == nil {
+		return "", nil, fmt.Errorf("there is no script with the check %s", check)
+	}
+	at, list, err := k.program.values(state, record(calls))
+	if err != nil {
+		return "", nil, err
+	}
+	at.Freeze()
+	list.Freeze()
+	result, err := k.program.call(check, starlark.Tuple{at, list, starlark.String(answer)}, nil)
+	if err != nil {
+		return "", nil, fmt.Errorf("check %s: %w", check, err)
+	}
+	level, reasons, ok := levelOf(result)
+	if !ok {
+		return "", nil, k.program.misfit(check, fmt.Errorf("a check returns True, False, a level "+
+			"(full_success, partial_success or failure), or a level and a list of reasons, not %s",
+			result))
+	}
+	return level, reasons, nil
+}
+
+// record returns calls as a check sees them.
+func record(calls []assay.CallRecord) json.RawMessage {
+	list := []map[string]any{}
+	raw := func(text string) any {
+		if !json.Valid([]byte(text)) {
+			return nil
+		}
+		return json.RawMessage(text)
+	}
+	for _, c := range calls {
+		list = append(list, map[string]any{
+			"tool": c.Tool, "arguments": raw(c.Arguments), "ok": c.OK, "output": raw(c.Output),
+			"code": c.Code, "error": c.Error,
+		})
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		panic("toolkit: calls as JSON: " + err.Error())
+	}
+	return text
+}
+
+func levelOf(v starlark.Value) (level assay.Level, reasons []string, ok bool) {
+	switch v := v.(type) {
+	case starlark.Bool:
+		if v {
+			return assay.FullSuccess, nil, true
+		}
+		return assay.Failure, nil, true
+	case starlark.String:
+		return assay.Level(v), nil, slices.Contains(assay.Levels, assay.Level(v))
+	case starlark.Tuple:
+		if len(v) != 2 {
+			return "", nil, false
+		}
+		level, _, ok = levelOf(v[0])
+		list, isList := v[1].(starlark.Iterable)
+		if text, isText := v[1].(starlark.String); isText {
+			return level, []string{string(text)}, ok
+		}
+		if !isList {
+			return "", nil, false
+		}
+		for item := range starlark.Elements(list) {
+			text, isText := starlark.AsString(item)
+			if !isText {
+				text = item.String()
+			}
+			reasons = append(reasons, text)
+		}
+		return level, reasons, ok
+	}
+	return "", nil, false
+}
+
+// Functions returns the names of the script's functions, sorted.
+func (k *Kit) Functions() []string {
+	if k.program == nil {
+		return nil
+	}
+	return k.program.Functions()
+}

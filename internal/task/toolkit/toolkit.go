@@ -1,0 +1,209 @@
+// Package toolkit carries out tools and checks that users write in Starlark, a small dialect of
+// Python. A script has no clock, no network, no files and no chance, so the same calls always have
+// the same results. Its steps and the sizes of its values are limited.
+//
+// The package knows nothing about luck, faults or verdicts.
+package toolkit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+
+	"github.com/assay-eval/assay"
+)
+
+// The limits of one call.
+const (
+	MaxSteps = 2_000_000 // about a tenth of a second
+	MaxSize  = 1 << 20   // bytes of a state, of a result and of any text in between
+)
+
+// A Program is a script that has been checked. It is immutable and safe for concurrent use.
+type Program struct {
+	name    string
+	globals starlark.StringDict
+}
+
+// A ToolError is the answer of a tool that refuses a call. A script raises it by fail(code, text).
+type ToolError struct{ Code, Text string }
+
+func (e *ToolError) Error() string {
+	if e.Text == "" {
+		return e.Code
+	}
+	return e.Code + ": " + e.Text
+}
+
+// A ScriptError is a mistake in a script: the reason, and the lines that led to it.
+type ScriptError struct{ Message, Trace string }
+
+func (e *ScriptError) Error() string {
+	if e.Trace == "" {
+		return e.Message
+	}
+	return e.Message + "\n" + e.Trace
+}
+
+var dialect = &syntax.FileOptions{Set: true}
+
+// Compile checks a script and runs its top level.
+func Compile(script assay.Script) (*Program, error) {
+	predeclared := builtins()
+	file, err := dialect.Parse(script.Name, script.Source, 0)
+	if err != nil {
+		return nil, scriptError(err)
+	}
+	guard(file)
+	program, err := starlark.FileProgram(file, predeclared.Has)
+	if err != nil {
+		return nil, scriptError(err)
+	}
+	globals, err := program.Init(newThread(script.Name), predeclared)
+	if err != nil {
+		return nil, scriptError(err)
+	}
+	globals.Freeze()
+	return &Program{name: script.Name, globals: globals}, nil
+}
+
+func newThread(name string) *starlark.Thread {
+	thread := &starlark.Thread{
+		Name:  name,
+		Print: func(*starlark.Thread, string) {},
+		Load: func(*starlark.Thread, string) (starlark.StringDict, error) {
+			return nil, errors.New("a script cannot load other files; write everything into one")
+		},
+	}
+	thread.SetMaxExecutionSteps(MaxSteps)
+	return thread
+}
+
+// scriptError words an error of the interpreter. Its trace has the user's own lines only.
+func scriptError(err error) error {
+	var refusal *ToolError
+	if errors.As(err, &refusal) {
+		return refusal
+	}
+	var eval *starlark.EvalError
+	if !errors.As(err, &eval) {
+		return &ScriptError{Message: err.Error()}
+	}
+	var lines []string
+	for _, frame := range eval.CallStack {
+		if frame.Pos.Filename() != "<builtin>" {
+			lines = append(lines, fmt.Sprintf("  %s: in %s", frame.Pos, frame.Name))
+		}
+	}
+	message := eval.Msg
+	if strings.Contains(message, "too many steps") {
+		message = fmt.Sprintf("the call takes more than %d steps", MaxSteps)
+	}
+	return &ScriptError{Message: message, Trace: strings.Join(lines, "\n")}
+}
+
+// Has reports whether the script defines a function.
+func (p *Program) Has(name string) bool {
+	if p == nil {
+		return false
+	}
+	_, ok := p.globals[name].(*starlark.Function)
+	return ok
+}
+
+// Functions returns the names of the script's functions, sorted.
+func (p *Program) Functions() []string {
+	var names []string
+	for _, name := range p.globals.Keys() {
+		if p.Has(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// A Parameter is one of a function's. The first one of a tool is the state.
+type Parameter struct {
+	Name     string
+	Required bool
+}
+
+// Parameters returns the parameters of a function.
+func (p *Program) Parameters(function string) (parameters []Parameter) {
+	f, ok := p.globals[function].(*starlark.Function)
+	if !ok {
+		return nil
+	}
+	for i := range f.NumParams() {
+		name, _ := f.Param(i)
+		parameters = append(parameters, Parameter{name, f.ParamDefault(i) == nil})
+	}
+	return parameters
+}
+
+// Call carries out a tool on a state and returns its output and the state afterwards. A call that
+// fails changes nothing. The error is a *[ToolError] if the tool refuses the call, and otherwise a
+// *[ScriptError].
+func (p *Program) Call(
+	tool string, state, arguments json.RawMessage,
+) (output, after json.RawMessage, err error) {
+	at, args, err := p.values(state, arguments)
+	if err != nil {
+		return nil, nil, err
+	}
+	named, ok := args.(*starlark.Dict)
+	if !ok {
+		return nil, nil, &ScriptError{Message: "the arguments are not an object"}
+	}
+	var kwargs []starlark.Tuple
+	for _, item := range named.Items() {
+		kwargs = append(kwargs, item)
+	}
+	result, err := p.call(tool, starlark.Tuple{at}, kwargs)
+	if err != nil {
+		return nil, nil, err
+	}
+	if output, err = encode(result); err == nil {
+		after, err = encode(at)
+	}
+	if err != nil {
+		return nil, nil, p.misfit(tool, err)
+	}
+	return output, after, nil
+}
+
+func (p *Program) values(raw ...json.RawMessage) (a, b starlark.Value, err error) {
+	if a, err = decode(raw[0]); err == nil {
+		b, err = decode(raw[1])
+	}
+	if err != nil {
+		return nil, nil, &ScriptError{Message: err.Error()}
+	}
+	return a, b, nil
+}
+
+func (p *Program) call(
+	function string, args starlark.Tuple, kwargs []starlark.Tuple,
+) (starlark.Value, error) {
+	switch {
+	case p == nil:
+		return nil, &ScriptError{Message: "no script carries out " + function}
+	case !p.Has(function):
+		return nil, &ScriptError{Message: fmt.Sprintf("%s has no function %s", p.name, function)}
+	}
+	result, err := starlark.Call(newThread(p.name), p.globals[function], args, kwargs)
+	if err != nil {
+		return nil, scriptError(err)
+	}
+	return result, nil
+}
+
+// misfit words an error about what a function returned.
+func (p *Program) misfit(function string, err error) error {
+	f := p.globals[function].(*starlark.Function)
+	return &ScriptError{err.Error(), fmt.Sprintf("  %s: in %s", f.Position(), function)}
+}

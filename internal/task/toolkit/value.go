@@ -1,0 +1,198 @@
+package toolkit
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strings"
+
+	"go.starlark.net/starlark"
+)
+
+// maxDepth is the number of levels to which values may be nested.
+const maxDepth = 100
+
+// decode returns a JSON value as a Starlark value. Members of objects are in alphabetical order, so
+// a script sees the same order whoever wrote the text. No text at all is an empty object.
+func decode(text json.RawMessage) (starlark.Value, error) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return starlark.NewDict(0), nil
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, fmt.Errorf("not JSON: %w", err)
+	}
+	return toStarlark(v, 0)
+}
+
+func toStarlark(v any, depth int) (starlark.Value, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("values are nested more than %d levels deep", maxDepth)
+	}
+	switch v := v.(type) {
+	case nil:
+		return starlark.None, nil
+	case bool:
+		return starlark.Bool(v), nil
+	case string:
+		return starlark.String(v), nil
+	case json.Number:
+		return number(v)
+	case []any:
+		list := make([]starlark.Value, len(v))
+		for i := range v {
+			var err error
+			if list[i], err = toStarlark(v[i], depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return starlark.NewList(list), nil
+	case map[string]any:
+		return dict(v, depth)
+	}
+	return nil, fmt.Errorf("unexpected value %v", v)
+}
+
+func dict(v map[string]any, depth int) (starlark.Value, error) {
+	d := starlark.NewDict(len(v))
+	keys := make([]string, 0, len(v))
+	for k := range v {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		value, err := toStarlark(v[k], depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if err := d.SetKey(starlark.String(k), value); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// number returns a whole number as an int, however it is written, if it is exact.
+func number(n json.Number) (starlark.Value, error) {
+	if i, ok := new(big.Int).SetString(n.String(), 10); ok {
+		return starlark.MakeBigInt(i), nil
+	}
+	f, err := n.Float64()
+	if err != nil {
+		return nil, fmt.Errorf("the number %s is too large", n)
+	}
+	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		return starlark.MakeInt64(int64(f)), nil
+	}
+	return starlark.Float(f), nil
+}
+
+// encode returns a Starlark value as compact JSON with sorted keys.
+func encode(v starlark.Value) (json.RawMessage, error) {
+	e := encoder{}
+	if err := e.value(v, 0); err != nil {
+		return nil, err
+	}
+	return json.RawMessage(e.text.String()), nil
+}
+
+type encoder struct{ text strings.Builder }
+
+func (e *encoder) value(v starlark.Value, depth int) error {
+	switch {
+	case depth > maxDepth:
+		return fmt.Errorf("values are nested more than %d levels deep, or contain themselves", maxDepth)
+	case e.text.Len() > MaxSize:
+		return fmt.Errorf("the value has more than %d bytes as JSON", MaxSize)
+	}
+	switch v := v.(type) {
+	case starlark.NoneType:
+		e.text.WriteString("null")
+	case starlark.Bool:
+		fmt.Fprint(&e.text, bool(v))
+	case starlark.Int:
+		e.text.WriteString(v.String())
+	case starlark.Float:
+		return e.float(float64(v))
+	case starlark.String:
+		return e.string(string(v))
+	case *starlark.Dict:
+		return e.object(v, depth)
+	case starlark.Iterable:
+		return e.list(v, depth)
+	default:
+		return fmt.Errorf("a value of type %s cannot be written as JSON; "+
+			"use None, numbers, strings, lists and dicts", v.Type())
+	}
+	return nil
+}
+
+func (e *encoder) float(f float64) error {
+	b, err := json.Marshal(f)
+	if err != nil {
+		return fmt.Errorf("the number %v cannot be written as JSON", f)
+	}
+	e.text.Write(b)
+	return nil
+}
+
+func (e *encoder) string(s string) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		return err
+	}
+	e.text.Write(bytes.TrimRight(b.Bytes(), "\n"))
+	return nil
+}
+
+func (e *encoder) list(v starlark.Iterable, depth int) error {
+	e.text.WriteByte('[')
+	items := v.Iterate()
+	defer items.Done()
+	var item starlark.Value
+	for i := 0; items.Next(&item); i++ {
+		if i > 0 {
+			e.text.WriteByte(',')
+		}
+		if err := e.value(item, depth+1); err != nil {
+			return err
+		}
+	}
+	e.text.WriteByte(']')
+	return nil
+}
+
+func (e *encoder) object(v *starlark.Dict, depth int) error {
+	items := v.Items()
+	for _, item := range items {
+		if _, ok := item[0].(starlark.String); !ok {
+			return fmt.Errorf("the key %s is of type %s; JSON has only strings as keys, so write "+
+				"str(…)", item[0], item[0].Type())
+		}
+	}
+	slices.SortFunc(items, func(a, b starlark.Tuple) int {
+		return strings.Compare(string(a[0].(starlark.String)), string(b[0].(starlark.String)))
+	})
+	e.text.WriteByte('{')
+	for i, item := range items {
+		if i > 0 {
+			e.text.WriteByte(',')
+		}
+		if err := e.string(string(item[0].(starlark.String))); err != nil {
+			return err
+		}
+		e.text.WriteByte(':')
+		if err := e.value(item[1], depth+1); err != nil {
+			return err
+		}
+	}
+	e.text.WriteByte('}')
+	return nil
+}

@@ -1,0 +1,77 @@
+package workflow
+
+import (
+	"encoding/json"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/world"
+)
+
+func ownTools(worldName string) bool { return world.Of(worldName).OwnTools }
+
+// written returns a plan that a user wrote. Without one it has no steps.
+func written(catalog *assay.Catalog, ref *assay.Reference, reliability float64) Plan {
+	plan := Plan{Reliability: reliability}
+	if ref == nil {
+		return plan
+	}
+	plan.Text, plan.Answer = ref.Text, ref.Answer
+	for _, call := range ref.Calls {
+		tool, _ := catalog.Tool(call.Tool)
+		step := Step{Tool: call.Tool, Purpose: tool.Description, Arguments: call.Arguments}
+		if len(step.Arguments) == 0 {
+			step.Arguments = json.RawMessage("{}")
+		}
+		plan.Steps = append(plan.Steps, step)
+	}
+	return plan
+}
+
+// Own returns the plan that a variant shows for a task with tools that users wrote. It returns
+// false if the variant does not apply to the task.
+func Own(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) (*Plan, bool) {
+	if v, ok := task.Variants[trial.Variant]; ok {
+		return new(written(catalog, &v, trial.Reliability)), true
+	}
+	if task.Reference == nil {
+		return nil, false
+	}
+	plan := For(catalog, trial.World, task, trial.Reliability)
+	flaw, flawed := assay.FlawOf(trial.Variant)
+	switch {
+	case trial.Variant == assay.Optimal:
+		return &plan, true
+	case !flawed || !Applies(catalog, trial.World, task, flaw, trial.Severity):
+		return nil, false
+	}
+	plan, ok := Flawed(catalog, plan, task, flaw, trial.Severity, trial.Seed)
+	return &plan, ok
+}
+
+// OwnApplies reports whether a variant applies to a task with tools that users wrote. Flaws need a
+// reference plan, and only those that leave out or repeat steps apply: the others change arguments
+// by rules that such tools need not follow.
+func OwnApplies(
+	catalog *assay.Catalog, worldName string, task *assay.Task, variant, severity string,
+) bool {
+	trial := assay.Trial{Cell: assay.Cell{Variant: variant, Severity: severity, Reliability: 1}}
+	trial.World = worldName
+	_, ok := Own(catalog, &trial, task)
+	return ok
+}
+
+// Planned returns the tools whose calls solve a task: those of its reference plan, or those that it
+// requires. It returns false if nobody knows a plan.
+func Planned(worldName string, task *assay.Task) ([]string, bool) {
+	if !ownTools(worldName) {
+		return task.Required, true
+	}
+	if task.Reference == nil {
+		return nil, false
+	}
+	var tools []string
+	for _, call := range task.Reference.Calls {
+		tools = append(tools, call.Tool)
+	}
+	return tools, true
+}

@@ -1,0 +1,91 @@
+package own
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/assay-eval/assay"
+)
+
+// fits reports whether a call is one that a judge expects.
+func fits(want *assay.Expected, call *assay.CallRecord) bool {
+	for i := range want.Alternatives {
+		if fits(&want.Alternatives[i], call) {
+			return true
+		}
+	}
+	if want.Tool == "" || want.Tool != call.Tool {
+		return false
+	}
+	text := call.Arguments
+	if strings.TrimSpace(text) == "" {
+		text = "{}"
+	}
+	return len(want.Arguments) == 0 || contains(json.RawMessage(text), want.Arguments)
+}
+
+// contains reports whether a JSON value has a part. An object has each member of the part; every
+// other value is equal to it. Numbers are equal if their values are.
+func contains(value, part json.RawMessage) bool {
+	v, okV := parse(value)
+	p, okP := parse(part)
+	return okV && okP && has(v, p)
+}
+
+func parse(text json.RawMessage) (v any, ok bool) {
+	return v, json.Unmarshal(text, &v) == nil
+}
+
+func has(v, part any) bool {
+	switch part := part.(type) {
+	case map[string]any:
+		object, ok := v.(map[string]any)
+		if !ok {
+			return false
+		}
+		for name, p := range part {
+			member, there := object[name]
+			if !there && p != nil || !has(member, p) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		list, ok := v.([]any)
+		if !ok || len(list) != len(part) {
+			return false
+		}
+		for i := range part {
+			if !has(list[i], part[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	switch v.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return v == part
+}
+
+// toolOf returns the tool that an expected call stands for: its own, or that of its first
+// alternative.
+func toolOf(want *assay.Expected) string {
+	if want.Tool == "" && len(want.Alternatives) > 0 {
+		return toolOf(&want.Alternatives[0])
+	}
+	return want.Tool
+}
+
+// Required returns the tools of the calls that a judge requires, in order.
+func Required(j *assay.Judge) []string {
+	var tools []string
+	if j == nil {
+		return nil
+	}
+	for i := range j.Calls {
+		tools = append(tools, toolOf(&j.Calls[i]))
+	}
+	return tools
+}

@@ -1,0 +1,182 @@
+package own
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/toolkit"
+	"github.com/assay-eval/assay/internal/task/world/spec"
+)
+
+// InvalidInput is the error code of arguments that do not fit a tool's schema.
+const InvalidInput = "INVALID_INPUT"
+
+// A Backend carries out the tools of one attempt. If the error of a call is an [assay.Fault], the
+// attempt ends with it. Any other error is the tool's answer.
+type Backend interface {
+	Call(ctx context.Context, tool string, arguments json.RawMessage) (json.RawMessage, error)
+}
+
+// A Stateful backend knows its state, which the verdict judges in the end.
+type Stateful interface{ State() json.RawMessage }
+
+// World is the world during one episode. It belongs to one goroutine.
+type World struct {
+	ctx     context.Context
+	kit     *toolkit.Kit
+	backend Backend
+	catalog *assay.Catalog
+	trial   *assay.Trial
+	task    *assay.Task
+
+	calls     []assay.CallRecord
+	spent     map[string]int // calls that spent luck so far, by tool
+	succeeded []string       // tools, in the order of their first success
+	broken    error          // why no call can be carried out
+}
+
+// New returns the world at the start of a trial whose tools a backend carries out. The context is
+// that of the attempt.
+func New(
+	ctx context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
+	backend Backend,
+) *World {
+	w := &World{
+		ctx: ctx, backend: backend, catalog: catalog, trial: trial, task: task,
+		spent: make(map[string]int),
+	}
+	w.kit, w.broken = toolkit.Of(catalog)
+	return w
+}
+
+// begin returns the world of tools that are a script.
+func begin(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) *World {
+	w := New(context.Background(), catalog, trial, task, nil)
+	if w.broken == nil {
+		w.backend = w.kit.Begin(task.State)
+	}
+	return w
+}
+
+// Calls implements [spec.World].
+func (w *World) Calls() []assay.CallRecord { return w.calls }
+
+// Succeeded implements [spec.World].
+func (w *World) Succeeded() []string { return w.succeeded }
+
+// Claims implements [spec.World]. A claim is a reply without actions that begins or ends with the
+// task's end word.
+func (w *World) Claims(reply string, acts bool) bool {
+	_, claims := cutEndWord(reply, EndWordOf(w.task))
+	return !acts && claims
+}
+
+// Ends implements [spec.World]. A claim ends the episode, whether or not the work is done.
+func (w *World) Ends(reply string, acts bool) bool { return w.Claims(reply, acts) }
+
+// Stop implements [spec.World]. No call ends an episode.
+func (w *World) Stop() (assay.Ended, bool) { return "", false }
+
+// State returns the state after the calls so far. It is nil if the backend does not know it.
+func (w *World) State() json.RawMessage {
+	if s, ok := w.backend.(Stateful); ok {
+		return s.State()
+	}
+	return nil
+}
+
+// cutEndWord returns a reply without the end word, and whether it begins or ends with it. The word
+// stands alone: no letter or digit is next to it.
+func cutEndWord(reply, word string) (rest string, found bool) {
+	text := strings.Trim(reply, " \t\r\n.!*_`#")
+	if rest, ok := strings.CutSuffix(text, word); ok {
+		last, _ := utf8.DecodeLastRuneInString(rest)
+		if rest == "" || !wordRune(last) {
+			return strings.TrimRight(rest, " \t\r\n*_`#"), true
+		}
+	}
+	if rest, ok := strings.CutPrefix(text, word); ok {
+		first, _ := utf8.DecodeRuneInString(rest)
+		if !wordRune(first) {
+			return strings.TrimLeft(rest, " \t\r\n*_`#:"), true
+		}
+	}
+	return reply, false
+}
+
+func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// Call implements [spec.World].
+func (w *World) Call(turn int, name, arguments string) (assay.CallRecord, error) {
+	tool, ok := w.catalog.Tool(name)
+	if !ok || len(w.task.Tools) > 0 && !slices.Contains(w.task.Tools, name) {
+		return assay.CallRecord{}, fmt.Errorf("there is no tool named %q", name)
+	}
+	if w.broken != nil {
+		return assay.CallRecord{}, &assay.Fault{
+			Kind: assay.ToolServer, Detail: w.broken.Error(), Err: w.broken, Hopeless: true,
+		}
+	}
+	rec := assay.CallRecord{Turn: turn, Tool: name, Arguments: arguments}
+	args, err := w.kit.ReadArguments(name, arguments)
+	if err != nil {
+		rec.Mistake, rec.Code, rec.Error = true, InvalidInput, InvalidInput+": "+err.Error()
+	} else if err := w.chance(tool, args, &rec); err != nil {
+		return assay.CallRecord{}, err
+	}
+	w.calls = append(w.calls, rec)
+	return rec, nil
+}
+
+// chance lets luck decide a call whose arguments fit. It returns an error if the backend broke.
+func (w *World) chance(tool assay.Tool, args json.RawMessage, rec *assay.CallRecord) error {
+	luck := spec.Draw(w.trial.Seed, tool.Name, w.spent[tool.Name])
+	w.spent[tool.Name]++
+	rec.Luck, rec.Chance = luck.Success, reliabilityOf(tool, w.trial.Reliability)
+	if rec.OK = rec.Luck < rec.Chance; !rec.OK {
+		e := environmentError(tool, luck)
+		rec.Code, rec.Error = e.Code, spec.FailureText(tool, e, luck)
+		return nil
+	}
+	output, err := w.backend.Call(w.ctx, tool.Name, args)
+	if fault := (*assay.Fault)(nil); errors.As(err, &fault) {
+		return fault
+	}
+	if err != nil { // the tool refuses the call, whatever the luck
+		*rec = assay.CallRecord{
+			Turn: rec.Turn, Tool: rec.Tool, Arguments: rec.Arguments, Mistake: true,
+			Code: codeOf(err), Error: err.Error(),
+		}
+		return nil
+	}
+	rec.Output = string(output)
+	if !slices.Contains(w.succeeded, tool.Name) {
+		w.succeeded = append(w.succeeded, tool.Name)
+	}
+	return nil
+}
+
+// codeOf returns the code of a tool's own error.
+func codeOf(err error) string {
+	if refusal := (*toolkit.ToolError)(nil); errors.As(err, &refusal) {
+		return refusal.Code
+	}
+	return "TOOL_ERROR"
+}
+
+// environmentError returns the error of a failure by chance: one that the tool declares, or one
+// that any tool can have.
+func environmentError(tool assay.Tool, luck spec.Luck) assay.ToolError {
+	errs := tool.Errors
+	if len(errs) == 0 {
+		errs = []assay.ToolError{spec.FallbackErrors[0], spec.FallbackErrors[2]}
+	}
+	return errs[luck.Pick(0, len(errs))]
+}
