@@ -31,12 +31,13 @@ func newLibrary(p *process) *cobra.Command {
 func newImport(p *process) *cobra.Command {
 	opts := library.ImportOptions{}
 	cmd := &cobra.Command{
-		Use:   "import TASKS.json",
-		Short: "Convert a JSON task library to a library file",
-		Long: `Import reads a JSON task library, checks it, and writes the tasks that can run to a
+		Use:   "import TASKS",
+		Short: "Convert a JSON or YAML task library to a library file",
+		Long: `Import reads a JSON task library or a YAML file of tasks, checks it, and writes the tasks that can run to a
 library file. It reports every kind of problem with a count and an example, and
 lists the tasks that it left out.`,
 		Example: `  assay library import tasks.json --tools registry.json -o pilot.db
+  assay library import tasks.yaml -o mine.db
   assay library inspect pilot.db`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -72,7 +73,7 @@ lists the tasks that it left out.`,
 func newInspect(p *process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "inspect [LIBRARY.db]",
+		Use:   "inspect [LIBRARY]",
 		Short: "Show what a library holds",
 		Example: `  assay library inspect
   assay library inspect pilot.db`,

@@ -21,7 +21,7 @@ func newValidate(p *process) *cobra.Command {
 	var worlds []string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "validate [LIBRARY.db]",
+		Use:   "validate [LIBRARY]",
 		Short: "Prove that tasks can be solved, and that doing nothing does not solve them",
 		Long: `Validate plays every task of a library with two agents. The oracle knows the required
 tools and follows the best policy. On tools that never fail, it must fully succeed at every
@@ -34,6 +34,12 @@ flawed plan or only claim to be done. Each of them has to stay below 2 % full an
 success in every cell: with each tool setting, at reliability 1, 0.9, 0.8 and 0.6, and with each
 flaw and severity. --json shows the worst cells, and why some successes are fair.
 
+In own-1, whose tools you wrote, it plays each task with its plan, with an agent that does
+nothing, with agents that call every tool with made-up values or those of the prompt, and
+with random calls. It names each task that its own plan does not solve (unsolvable), that is
+solved by doing nothing, that the other agents solve (not discriminating), that is judged
+differently twice, or at which a tool breaks.
+
 The exit code is 1 if any of that does not hold. If only an agent that does not do the task
 succeeds too often in a library of your own, that is a warning.`,
 		Example: `  assay library validate
@@ -42,7 +48,7 @@ succeeds too often in a library of your own, that is a warning.`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string,
 			cobra.ShellCompDirective,
 		) {
-			return []string{"db"}, cobra.ShellCompDirectiveFilterFileExt
+			return []string{"db", "yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			name := library.BuiltinName
@@ -136,6 +142,9 @@ func writeProofs(p *process, meta library.Meta, proofs []validate.Proof) {
 				fmt.Fprintf(p.out, "%s: %s %s, …\n",
 					proof.World, f.text, strings.Join(f.tasks, ", "))
 			}
+		}
+		for _, f := range proof.Findings {
+			fmt.Fprintf(p.out, "%s: %s\n", proof.World, sanitize(f.String()))
 		}
 		for _, g := range proof.Games {
 			if g.Pays() {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/world/own"
 )
 
 // endWordText finds the word that ends an episode with tools that users wrote. Other episodes do
@@ -17,9 +18,6 @@ var answerText = regexp.MustCompile(`(?s)\n\nThen answer: (.*?)\n\nA call whose 
 
 // ownAgents are the agents that understand tools that users wrote.
 var ownAgents = []string{Listed, Optimal, Expert, Obedient, Batcher}
-
-// patience is the number of times that a call is tried again although it fails.
-const patience = 4
 
 // carryOutOwn makes the calls of the plan, each until it works or is refused, and gives the plan's
 // answer. Without a plan it calls the tools that the description seems to ask for, with the task's
@@ -34,10 +32,10 @@ func (m *Models) carryOutOwn(v *view) assay.Message {
 			steps = append(steps, step{name, m.act(v, name, v.succeeded()).arguments})
 		}
 	}
-	next, tries := v.corrected, 0
+	next := v.corrected
 	for _, c := range v.calls {
-		if tries++; c.ok || c.refused || tries == patience {
-			next, tries = next+1, 0
+		if c.ok || !m.mayPass(c) {
+			next++
 		}
 	}
 	if next < len(steps) && !v.spent() {
@@ -48,6 +46,15 @@ func (m *Models) carryOutOwn(v *view) assay.Message {
 		answer = strings.TrimSpace("All steps are done. " + v.output)
 	}
 	return assay.Message{Role: assay.Assistant, Content: answer + "\n" + v.endWord}
+}
+
+// mayPass reports whether a call that failed may work the next time: its error is one with which the
+// tool can fail by chance.
+func (m *Models) mayPass(c call) bool {
+	tool, _ := m.catalog.Tool(c.text)
+	return slices.ContainsFunc(own.ChanceErrors(tool), func(e assay.ToolError) bool {
+		return e.Code == c.code
+	})
 }
 
 // decide lets an agent decide. If users wrote the tools, claims have the task's own end word.

@@ -66,6 +66,7 @@ type call struct {
 	ok bool
 	// refused means that the same call would fail again.
 	refused bool
+	code    string // of an error
 }
 
 // assumedReliability is what an agent assumes if there is no plan.
@@ -249,7 +250,7 @@ func (v *view) readResult(a act, content string) {
 				v.output = string(r.Output)
 			}
 			v.calls = append(v.calls,
-				call{act{text: tool, arguments: a.arguments}, *r.Success, refused})
+				call{act{text: tool, arguments: a.arguments}, *r.Success, refused, code})
 		}
 	}
 	if a.search {

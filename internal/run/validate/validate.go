@@ -52,6 +52,10 @@ type Proof struct {
 	// Games holds the worst cell of each agent that does not do the task, for each tool setting and
 	// reliability.
 	Games []Game `json:"games,omitempty"`
+	// Findings are the doubts about tasks whose tools users wrote, and WithoutPlan counts those
+	// among them that have no reference plan.
+	Findings    []Finding `json:"findings,omitempty"`
+	WithoutPlan int       `json:"without_plan,omitempty"`
 	// Sound is true if the oracle's rate is as planned and Failed and Null are empty. In the
 	// built-in library, no game pays either.
 	Sound bool `json:"sound"`
@@ -74,6 +78,7 @@ func Library(ctx context.Context, lib *library.Library, worldName string) (Proof
 
 // A validator plays tasks in one world.
 type validator struct {
+	own     bool // users wrote the tools
 	library *library.Library
 	runner  *episode.Runner
 	models  *sim.Models
@@ -81,6 +86,7 @@ type validator struct {
 	// rounds is the number of times that the oracle plays each task on tools that fail. The other
 	// fields are sums over all these episodes.
 	rounds, full      int
+	played            int // by plans that users wrote
 	planned, variance float64
 	games             games
 }
@@ -93,6 +99,7 @@ func newValidator(lib *library.Library, worldName string) *validator {
 		rounds:  1 + leastEpisodes/max(1, lib.Meta().Tasks),
 		proof:   Proof{World: worldName},
 		games:   newGames(),
+		own:     world.Of(worldName).OwnTools,
 	}
 }
 
@@ -111,6 +118,13 @@ func (v *validator) playAll(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			if v.own {
+				v.playOwn(ctx, &task)
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
+				continue
+			}
 			if err := v.play(ctx, &task); err != nil {
 				return err
 			}
@@ -123,7 +137,11 @@ func (v *validator) playAll(ctx context.Context) error {
 func (v *validator) conclude() Proof {
 	p := v.proof
 	full := float64(v.full)
-	if n := float64(p.Tasks * v.rounds); n > 0 {
+	n := float64(p.Tasks * v.rounds)
+	if v.own {
+		n = float64(v.played)
+	}
+	if n > 0 {
 		p.Oracle, p.Planned = full/n, v.planned/n
 	}
 	if v.variance > 0 {
@@ -132,6 +150,10 @@ func (v *validator) conclude() Proof {
 	// If hardly any episode can fail, a difference of one episode is not evidence.
 	within := math.Abs(full-v.planned) <= stat.Z999*math.Sqrt(v.variance)+1
 	p.Sound = within && len(p.Failed) == 0 && len(p.Null) == 0
+	if v.own {
+		v.concludeOwn(&p)
+		return p
+	}
 	p.Games = v.games.worst()
 	if v.library.Meta().Name == library.BuiltinName {
 		p.Sound = p.Sound && !slices.ContainsFunc(p.Games, func(g Game) bool { return g.Pays() })

@@ -21,7 +21,7 @@ var ErrNothingKept = errors.New("no usable tasks")
 
 // ImportOptions are the inputs and the output of [Import].
 type ImportOptions struct {
-	// Tasks is the JSON file with the tasks.
+	// Tasks is the JSON or YAML file with the tasks.
 	Tasks string
 	// Tools is the JSON tool registry; empty for the built-in tools.
 	Tools string
@@ -58,6 +58,9 @@ func Import(ctx context.Context, opts ImportOptions) (Report, error) {
 	}
 	if err := opts.check(); err != nil {
 		return Report{}, err
+	}
+	if IsTaskFile(opts.Tasks) {
+		return importOwn(ctx, opts)
 	}
 	im, err := newImporter(opts)
 	if err != nil {

@@ -356,3 +356,27 @@ func toolOf(e *assay.Expected) string {
 	}
 	return e.Tool
 }
+
+// importOwn writes a YAML file of tasks, with its tools and their script, to a library file. It
+// keeps all tasks, because a mistake in one of them is an error.
+func importOwn(ctx context.Context, opts ImportOptions) (Report, error) {
+	if opts.Tools != "" {
+		return Report{}, errors.New("a YAML file of tasks names its tools itself\n" +
+			"hint: leave out --tools")
+	}
+	o, err := readOwn(opts.Tasks)
+	if err != nil {
+		return Report{}, err
+	}
+	r := Report{Counts: []Count{}, Findings: []Finding{}, Read: len(o.tasks), Out: opts.Out}
+	for _, t := range o.tasks {
+		r.count(t)
+	}
+	sortCounts(r.Counts)
+	r.Library = Meta{Name: opts.Name, Source: o.source, Created: opts.Created}
+	err = create(ctx, opts.Out, &r.Library, o.catalog, withoutErrors(slices.Values(o.tasks)))
+	if err != nil {
+		return Report{}, fmt.Errorf("write library %s: %w", opts.Out, err)
+	}
+	return r, nil
+}

@@ -350,19 +350,29 @@ func yamlName(f reflect.StructField) string {
 
 // fieldNames lists the names of all fields of a type, including nested ones.
 func fieldNames(t reflect.Type) []string {
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Map:
-		return fieldNames(t.Elem())
-	case reflect.Struct:
-	default:
-		return nil
-	}
 	var names []string
-	for _, f := range reflect.VisibleFields(t) {
-		if n := yamlName(f); n != "" && n != "-" {
-			names = append(names, n)
-			names = append(names, fieldNames(f.Type)...)
+	seen := make(map[reflect.Type]bool)
+	var visit func(t reflect.Type)
+	visit = func(t reflect.Type) {
+		switch t.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			visit(t.Elem())
+			return
+		case reflect.Struct:
+		default:
+			return
+		}
+		if seen[t] { // a type may contain itself
+			return
+		}
+		seen[t] = true
+		for _, f := range reflect.VisibleFields(t) {
+			if n := yamlName(f); n != "" && n != "-" {
+				names = append(names, n)
+				visit(f.Type)
+			}
 		}
 	}
+	visit(t)
 	return names
 }

@@ -171,12 +171,16 @@ func codeOf(err error) string {
 	return "TOOL_ERROR"
 }
 
-// environmentError returns the error of a failure by chance: one that the tool declares, or one
+// ChanceErrors returns the errors with which a tool fails by chance: those that it declares, or two
 // that any tool can have.
-func environmentError(tool assay.Tool, luck spec.Luck) assay.ToolError {
-	errs := tool.Errors
-	if len(errs) == 0 {
-		errs = []assay.ToolError{spec.FallbackErrors[0], spec.FallbackErrors[2]}
+func ChanceErrors(tool assay.Tool) []assay.ToolError {
+	if len(tool.Errors) > 0 {
+		return tool.Errors
 	}
+	return []assay.ToolError{spec.FallbackErrors[0], spec.FallbackErrors[2]}
+}
+
+func environmentError(tool assay.Tool, luck spec.Luck) assay.ToolError {
+	errs := ChanceErrors(tool)
 	return errs[luck.Pick(0, len(errs))]
 }
