@@ -130,8 +130,8 @@ type lane struct {
 	faults        share
 	faultsInDoubt int
 	pausesInRow   int
-	// failingSince is when the first request of those that failed without a reply in between was
-	// sent, or when the latest reply came before that.
+	// failingSince is when the endpoint began to fail: when the first request that failed since
+	// the latest reply was sent, or when that reply arrived if it arrived later.
 	failingSince, repliedAt time.Time
 	// First and later requests of conversations are told apart by index, because an
 	// endpoint may refuse all of the latter.

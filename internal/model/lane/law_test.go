@@ -68,7 +68,7 @@ func eachServer(
 
 // TestLimitersThatAreConstant checks the third law.
 func TestLimitersThatAreConstant(t *testing.T) {
-	eachServer(t, 0.8, func(t *testing.T, of func(int) limiter, r int, s *server) float64 {
+	eachServer(t, 0.82, func(t *testing.T, of func(int) limiter, r int, s *server) float64 {
 		s.limiter = of(r)
 		s.play(lane.Limits{}, 14*minute)
 		used, refused := s.share(float64(r), 4*minute, 14*minute)
@@ -94,7 +94,7 @@ func TestLimitersThatAreDrawn(t *testing.T) {
 		s := &server{limiter: kinds[kind](r), wait: waits[wait]}
 		s.play(lane.Limits{}, 14*minute)
 		used, refused := s.share(float64(r), 4*minute, 14*minute)
-		if most := max(0.02, 10/(75*float64(r))); used < 0.7 || refused > most {
+		if most := max(0.02, 10/(75*float64(r))); used < 0.8 || refused > most {
 			t.Errorf("used %.3f of what is permitted, %.2f %% refused", used, 100*refused)
 		}
 		if s.early > 0 || s.silence > minute {
@@ -106,7 +106,7 @@ func TestLimitersThatAreDrawn(t *testing.T) {
 // TestLimitersThatAreRaised checks the second law, after the highest of all minutes that begin in
 // the two.
 func TestLimitersThatAreRaised(t *testing.T) {
-	eachServer(t, 0.75, func(_ *testing.T, of func(int) limiter, r int, s *server) float64 {
+	eachServer(t, 0.8, func(_ *testing.T, of func(int) limiter, r int, s *server) float64 {
 		after := start.Add(6 * minute)
 		s.limiter = &changing{of(r), of(4 * r), after}
 		s.play(lane.Limits{}, 9*minute)

@@ -170,10 +170,10 @@ func (e *limitedEndpoint) permitted(minutes float64) float64 {
 	return n
 }
 
-// TestLimitsAreLearned checks that limits that are not stated are nearly used up from
-// the third minute on, whatever the refusals say, with less than 2 % of them or three in
-// 75 seconds. The order in which simultaneous requests are refused is chance: in one of
-// ten plays a row uses less than nine tenths, of 30 requests at once two thirds.
+// TestLimitsAreLearned checks that a lane uses nearly all of a limit that is not stated from the
+// third minute on, whatever the refusals announce, with less than 2 % refusals or three in 75
+// seconds. A row may use less than nine tenths, because the order in which simultaneous requests
+// are refused is chance.
 func TestLimitsAreLearned(t *testing.T) {
 	t.Parallel()
 	limits := []limitedEndpoint{

@@ -122,17 +122,20 @@ func (l *lane) backOff(now time.Time, fault *assay.Fault) {
 	l.pause(now, wait, string(fault.Kind), fault.Detail)
 }
 
-// blamesWidth reports whether a refusal may come from too many requests in flight.
+// blamesWidth reports whether a refusal may come from too many requests in flight. While more than
+// the learned number are tried, it may, unless many more were accepted. A few more sometimes are,
+// because the endpoint's count falls before a reply arrives.
 func (l *lane) blamesWidth(t ticket, fault *assay.Fault) bool {
 	switch b := slices.Index(Buckets[:], fault.Bucket); {
 	case b == concurrency:
 		return true
 	case b > concurrency || t.inFlight <= 1:
 		return false
-	case l.wide.exceeds(l.wide.at(t.started)) && float64(t.inFlight) >= math.Floor(l.wide.goal):
-		return true
 	}
-	return !t.paced && t.inFlight > l.held
+	if goal := l.wide.goal; l.wide.exceeds(l.wide.at(t.started)) && float64(l.held) < 1.5*goal {
+		return float64(t.inFlight) >= math.Floor(goal)
+	}
+	return t.inFlight > l.held && !t.paced
 }
 
 // narrow lowers the width to the number in flight that the endpoint accepted, or
