@@ -127,7 +127,7 @@ type lane struct {
 	history history
 	// faults is the share of requests that failed by chance, as a later success
 	// showed. The failures in doubt have not been followed by a success yet.
-	faults        share
+	faults        mean
 	faultsInDoubt int
 	pausesInRow   int
 	// failingSince is when the endpoint began to fail: when the first request that failed since
@@ -149,7 +149,6 @@ func newLane(now time.Time, c Config) *lane {
 		born:        now,
 		since:       make(map[uint64]time.Time),
 		waited:      make(map[string]time.Duration),
-		history:     newHistory(max(c.Limits.Concurrency, widest)),
 		longestWall: longestWall,
 	}
 	for i, b := range Buckets {
@@ -411,7 +410,10 @@ func (l *lane) succeeded(now time.Time, t ticket) {
 	l.pausesInRow, l.denial = 0, nil
 	l.refusedSince, l.failingSince, l.repliedAt = time.Time{}, time.Time{}, now
 	l.history.mark(t.number, good)
-	l.faults.succeeded(&l.faultsInDoubt)
+	for ; l.faultsInDoubt > 0; l.faultsInDoubt-- {
+		l.faults.add(1)
+	}
+	l.faults.add(0)
 	l.accepted(now, t)
 	if l.good++; l.starting && l.good >= int(l.wide.goal) && l.wide.goal < widest {
 		l.good = 0
@@ -452,13 +454,13 @@ func (l *lane) denied(now time.Time, t ticket, fault *assay.Fault) {
 
 func (l *lane) faulted(now time.Time, t ticket, fault *assay.Fault) {
 	l.history.mark(t.number, broken)
-	needed := improbableRow(l.faults.mean, breakAfter, breakAfterMost)
+	needed := improbableRow(l.faults.of, breakAfter, breakAfterMost)
 	l.faultsInDoubt++
 	if l.failingSince.IsZero() {
 		l.failingSince = later(t.started, l.repliedAt)
 	}
 	switch {
-	case l.pausesInRow == 0 && l.history.row(t.number, broken, needed) < needed:
+	case l.pausesInRow == 0 && l.history.row(t.number, needed) < needed:
 	case l.outlasted(now):
 		l.close(fault)
 	case l.pausesInRow > 0 && l.sentBeforePause(t):
