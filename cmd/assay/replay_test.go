@@ -42,6 +42,13 @@ difficulties: [very_hard]
 reliabilities: [0.6]
 failures: {persistence: 0.5, burst: 0.2}
 tasks_per_type: 1
+`, `
+name: kinds
+models: [sim/expert, sim/optimal, sim/obedient, sim/batcher]
+variants: [baseline, optimal]
+reliabilities: [0.6]
+failures: {kinds: {after: 0.3, before: 0.1, slow: 0.1, stale: 0.3, wrong_shape: 0.2}}
+tasks_per_type: 4
 `}
 
 // python returns a Python that can replay trials.
@@ -126,7 +133,7 @@ func TestReplayOfChance(t *testing.T) {
 	python := python(t)
 	dir := t.TempDir()
 	catalog := assay.NewCatalog(library.Tools())
-	tasks := randomTasks(catalog, 120)
+	tasks := randomTasks(catalog, 200)
 	path := filepath.Join(dir, "tasks.db")
 	if err := library.Create(t.Context(), path, library.Meta{Name: "random"}, library.Tools(),
 		slices.Values(tasks)); err != nil {
@@ -141,6 +148,7 @@ func TestReplayOfChance(t *testing.T) {
 		{"all rules", "", ""},
 		{"feed of another tool", "earlier.passes and earlier.name != tool.name", "earlier.passes"},
 		{"no sound success", "and name not in self.sound", "and name not in self.results"},
+		{"a call that happens", "useful = call.wanted_sound and call.happened", "useful = call.wanted_sound and call.ok"},
 		{"not unlucky", "self.done and not of_step and not unlucky", "self.done and not of_step"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -160,6 +168,12 @@ func TestReplayOfChance(t *testing.T) {
 			t.Log(last)
 		})
 	}
+}
+
+// mixes are of faults of tools: none, every kind alone, and all of them.
+var mixes = []string{
+	"", "after=1", "slow=1", "stale=1", "wrong_shape=1",
+	"after=0.2,before=0.3,slow=0.1,stale=0.3,wrong_shape=0.1",
 }
 
 // randomTasks returns tasks with the inputs of built-in ones, whose required tools are random. Plans
@@ -199,6 +213,7 @@ func wandered(t *testing.T, catalog *assay.Catalog, tasks []assay.Task) string {
 					Turns: plan.DefaultTurns, Calls: plan.DefaultCalls,
 					Persistence: .2 * float64(i%3), Burst: .1 * float64(i%5),
 				}
+				set.Faults = mixes[i/2%len(mixes)]
 				if i%7 == 0 {
 					set.SeveralCalls = assay.RefuseSeveral
 				}

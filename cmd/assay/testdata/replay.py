@@ -117,7 +117,8 @@ class Call:
         self.turn, self.tool, self.arguments = turn, tool, arguments
         self.code, self.mistake, self.ok = "", False, False
         self.chance = self.luck = 0
-        self.output = None
+        self.fault, self.seconds, self.happened = "", 0, False
+        self.output = self.answer = None
         self.items, self.checksum = None, ""
         self.right = self.data = self.wanted = self.early_dependency = False
         self.steps, self.ancestors = set(), set()
@@ -165,6 +166,8 @@ class Episode:
         self.latest = {}   # a tool's latest call that used luck
         self.before = None  # any tool's latest call that used luck
         self.spent = {}
+        self.answers = {}  # a tool's latest answer that was a success
+        self.mix = mix_of(trial)
         self.place = 0     # how many required tools have succeeded in their places
         self.sound = set()  # tools with a sound success
         self.right = {}
@@ -219,19 +222,38 @@ class Episode:
         first, *spare = words("assay luck 1", trial["seed"], tool.name, k)
         call.luck = (first >> 11) / 2**53
         last = self.latest.get(tool.name)
-        again = last is not None and not last.ok
+        again = last is not None and bool(last.fault)
         base = trial["reliability"]
-        burst = 1 - trial["burst"] if self.before and not self.before.ok else 1
+        burst = 1 - trial["burst"] if self.before and self.before.fault else 1
         call.chance = base * (1 - trial["persistence"] if again else 1) * burst
-        call.ok = call.luck < call.chance
+        if call.luck >= call.chance:
+            call.fault = kind_of(self.mix, spare)
+            if call.fault == "stale" and tool.name not in self.answers:
+                call.fault = "before"
         self.latest[tool.name] = self.before = call
-        if call.ok:
+        call.happened = call.fault not in ("before", "stale")
+        if call.happened:
             self.answer(call)
-        elif again and call.luck < base * burst:
-            call.code = last.code
-        else:
-            codes = tool.codes or ["OPERATION_FAILED"]
-            call.code = codes[spare[0] % len(codes)]
+            call.answer = call.output
+        if call.fault == "after":
+            call.code, call.answer = "TIMEOUT", None
+        elif call.fault == "slow":
+            call.seconds = 10 + spare[1] % 51
+        elif call.fault == "wrong_shape":
+            names = sorted(call.output)
+            lost = names[spare[1] % len(names)] if names else None
+            call.answer = {k: v for k, v in call.output.items() if k != lost} if names else None
+        elif call.fault == "stale":
+            call.answer = self.answers[tool.name]
+        elif call.fault == "before":
+            if again and last.fault == "before" and call.luck < base * burst:
+                call.code = last.code
+            else:
+                codes = tool.codes or ["OPERATION_FAILED"]
+                call.code = codes[spare[0] % len(codes)]
+        call.ok = call.fault not in ("before", "after")
+        if call.ok:
+            self.answers[tool.name] = call.answer
 
     def referred(self, call):
         """The references of a call in order, with the result that its source names."""
@@ -339,9 +361,9 @@ class Episode:
         call.wanted_sound = call.wanted and sound
         if call.mistake:
             return
-        call.useful = call.wanted_sound and call.ok
-        call.unlucky = call.wanted_sound and not call.ok
-        if not call.ok:
+        call.useful = call.wanted_sound and call.happened
+        call.unlucky = call.wanted_sound and not call.happened
+        if not call.happened:
             return
         if call.tool.effect:
             done = self.right.get(name, 0)
@@ -352,6 +374,41 @@ class Episode:
         if call.steps:
             self.sound.add(name)
         self.results[name] = call
+
+
+def mix_of(trial):
+    """The kinds of faults with their shares, in the order of their names."""
+    pairs = (word.split("=") for word in trial["fault_mix"].split(",") if word)
+    return sorted((kind, float(share)) for kind, share in pairs) or [("before", 1.0)]
+
+
+def kind_of(mix, spare):
+    place, end = (spare[2] >> 11) / 2**53, 0.0
+    for kind, share in mix:
+        end += share
+        if place < end:
+            return kind
+    return mix[-1][0]
+
+
+def schedule(trial, steps, calls):
+    """The faults in the way of a plan: tools and numbers of their calls."""
+    faults, spent, failed, burst = set(), {}, set(), False
+    steps = list(steps)
+    while calls > 0 and steps:
+        calls, name = calls - 1, steps[0]
+        k = spent[name] = spent.get(name, -1) + 1
+        first, *spare = words("assay luck 1", trial["seed"], name, k)
+        chance = trial["reliability"]
+        chance *= 1 - trial["persistence"] if name in failed else 1
+        chance *= 1 - trial["burst"] if burst else 1
+        burst = (first >> 11) / 2**53 >= chance
+        (failed.add if burst else failed.discard)(name)
+        if burst:
+            faults.add((name, k))
+        if not burst or kind_of(mix_of(trial), spare) not in ("before", "stale"):
+            steps.pop(0)
+    return faults
 
 
 MARK = "TASK_COMPLETED"
@@ -462,7 +519,7 @@ class Verdict:
         self.turns = transcript["turns"]
         self.claimed = claim(transcript["messages"], episode.trial)
         self.done = self.claimed is not None
-        self.good = [c for c in self.calls if c.ok]
+        self.good = [c for c in self.calls if c.happened]
         self.covered = [any(s in c.steps for c in self.good) for s in episode.plan.own]
         self.wasted = sum(not (c.useful or c.unlucky) for c in self.calls)
         self.efficiency = (len(self.calls) - self.wasted) / len(self.calls) if self.calls else 0
@@ -508,7 +565,7 @@ class Verdict:
         rest = calls[progress[-1] + 1:] if progress else calls
         unlucky = bool(progress) and calls[progress[-1]].unlucky
         of_step = [c for c in calls if c.tool.name == step]
-        if any(c.ok and not c.wanted for c in of_step):
+        if any(c.happened and not c.wanted for c in of_step):
             return "sequence_order"
         if wrong := [c for c in rest if c.wanted and (c.mistake or not c.wanted_sound)]:
             return self.blame(wrong[-1])
@@ -523,7 +580,7 @@ class Verdict:
         if self.done:
             if unlucky:
                 return "other"
-            return "sequence_order" if any(c.ok for c in of_step) else "tool_selection"
+            return "sequence_order" if any(c.happened for c in of_step) else "tool_selection"
         return self.cut_off()
 
     def cut_off(self):
@@ -557,12 +614,24 @@ class Verdict:
         """The optimum, without persistence and burst."""
         n, calls = len(self.e.plan.steps), self.e.trial["call_limit"]
         p = self.e.trial["reliability"]
+        p += (1 - p) * sum(share for kind, share in self.e.mix
+                           if kind in ("after", "slow", "wrong_shape"))
         return math.fsum(math.comb(calls, k) * p**k * (1 - p)**(calls - k)
                          for k in range(n, calls + 1))
 
+    def met(self, scheduled):
+        numbers, n = {}, 0
+        for c in self.calls:
+            if not c.mistake:
+                k = numbers[c.tool.name] = numbers.get(c.tool.name, -1) + 1
+                n += bool(c.fault) and (c.tool.name, k) in scheduled
+        return n
+
     def measures(self, given):
         ran = [c.tool.name for c in self.good]
-        chance = [(i, c) for i, c in enumerate(self.calls) if not c.ok and not c.mistake]
+        limit = self.e.trial["call_limit"]
+        scheduled = schedule(self.e.trial, self.e.plan.steps, limit)
+        chance = [(i, c) for i, c in enumerate(self.calls) if not c.happened and not c.mistake]
         return {
             "level": self.level(),
             "error_category": self.category(),
@@ -576,8 +645,10 @@ class Verdict:
             "given_adherence": adherence(given, ran) if given else None,
             "mistakes": sum(c.mistake for c in self.calls),
             "failures": len(chance),
-            "recovered": sum(any(d.ok and d.tool is c.tool for d in self.calls[i:])
+            "recovered": sum(any(d.happened and d.tool is c.tool for d in self.calls[i:])
                              for i, c in chance),
+            "faults_scheduled": len(scheduled),
+            "faults_met": self.met(scheduled),
             "wasted_calls": self.wasted,
             "efficiency": self.efficiency,
             "extra_calls": len(self.calls) - len({c.turn for c in self.calls}),
@@ -609,7 +680,10 @@ def replay(shown, tools, tasks, seed):
         yield where + "chance", call.chance, recorded.get("chance")
         yield where + "luck", call.luck, recorded.get("luck")
         output = recorded.get("output")
-        yield where + "output", call.output, json.loads(output) if output else None
+        yield where + "output", call.answer, json.loads(output) if output else None
+        if trial["fault_mix"]:
+            yield where + "fault", call.fault, recorded.get("fault", "")
+            yield where + "seconds", call.seconds, recorded.get("seconds", 0)
     made = [(c.turn, c.tool.name, c.arguments) for c in episode.calls]
     calls, ended = executed(transcript["messages"], trial, tools)
     yield "calls", calls, made

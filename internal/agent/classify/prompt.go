@@ -91,7 +91,7 @@ func count(calls []assay.CallRecord) (mistakes, failures int) {
 		switch {
 		case c.Mistake:
 			mistakes++
-		case !c.OK:
+		case !c.Happened():
 			failures++
 		}
 	}

@@ -96,6 +96,9 @@ func (e *episode) execute(turn int, a action, rec *assay.TurnRecord) map[string]
 	} else {
 		answer["error"] = r.Error
 	}
+	if r.Seconds > 0 {
+		answer["seconds"] = r.Seconds
+	}
 	return answer
 }
 

@@ -9,8 +9,8 @@ import (
 // progress detects loops. It is informed of everything in the order in which it happens, and
 // belongs to one episode.
 //
-// A failure by chance does not count, because trying again is the right thing to do. Such calls are
-// skipped, and so are lookups between calls.
+// An error by chance and a stale answer don't count, because trying again is the right thing to do.
+// Such calls are skipped, and so are lookups between calls.
 type progress struct {
 	rules assay.LoopRules
 	turn  int
@@ -96,7 +96,7 @@ func (p *progress) called(c *assay.CallRecord) {
 	switch {
 	case c.Mistake:
 		p.failed(c.Tool + " " + c.Error)
-	case c.OK:
+	case c.OK && c.Fault != assay.FaultStale:
 		p.errors = nil
 	default:
 		return

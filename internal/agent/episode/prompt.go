@@ -124,7 +124,8 @@ func (e *episode) opening(plan *workflow.Plan) []assay.Message {
 		Turns, Calls     int
 		Discover, Tags   bool
 		Arguments, Think bool
-		One, OwnTools    bool
+		One, Faults      bool
+		OwnTools         bool
 		EndWord          string
 		Tools            []toolDetails
 		Plan             *workflow.Plan
@@ -136,6 +137,7 @@ func (e *episode) opening(plan *workflow.Plan) []assay.Message {
 		Arguments: world.Of(trial.World).References,
 		Think:     trial.Variant == assay.CoT,
 		One:       trial.SeveralCalls == assay.RefuseSeveral,
+		Faults:    trial.Faults != "",
 		Plan:      plan,
 		OwnTools:  world.Of(trial.World).OwnTools,
 		EndWord:   own.EndWordOf(e.task),

@@ -101,7 +101,7 @@ func (m *Models) best(v *view) string {
 	}
 	var history []workflow.Call
 	for _, c := range v.calls {
-		history = append(history, workflow.Call{Tool: c.text, OK: c.ok, Mistake: c.refused})
+		history = append(history, workflow.Call{Tool: c.text, OK: c.happened, Mistake: c.refused})
 	}
 	idle := v.turn - len(v.calls) // replies that executed nothing
 	problem.Calls = v.limit - idle
@@ -125,6 +125,7 @@ func (m *Models) expert(v *view) assay.Message {
 
 // obedient carries out the given plan to the letter, including its arguments. It retries a step
 // that failed by chance and skips a step that cannot succeed, because it does not repair anything.
+// It believes every answer.
 func (m *Models) obedient(v *view) assay.Message {
 	if msg, wait := v.look(); wait {
 		return msg

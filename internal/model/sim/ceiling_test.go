@@ -40,7 +40,7 @@ func (g *game) call(tool string) {
 func (g *game) succeeded() []string {
 	var tools []string
 	for _, c := range g.world.Calls() {
-		if c.OK {
+		if c.Happened() {
 			tools = slices.DeleteFunc(tools, func(t string) bool { return t == c.Tool })
 			tools = append(tools, c.Tool)
 		}
@@ -52,7 +52,7 @@ func (g *game) succeeded() []string {
 func (g *game) left() []string {
 	steps := g.plan
 	for _, c := range g.world.Calls() {
-		if len(steps) > 0 && c.OK && c.Tool == steps[0] {
+		if len(steps) > 0 && c.Happened() && c.Tool == steps[0] {
 			steps = steps[1:]
 		}
 	}
@@ -110,7 +110,7 @@ var policies = map[string]func(*game){
 		for g.calls > 0 && len(g.left()) > 0 {
 			tool := g.any()
 			calls := g.world.Calls()
-			if n := len(calls); n > 0 && !calls[n-1].OK && g.dice.IntN(10) > 0 {
+			if n := len(calls); n > 0 && !calls[n-1].Happened() && g.dice.IntN(10) > 0 {
 				tool = calls[n-1].Tool
 			} else if g.dice.IntN(10) > 0 {
 				for slices.Contains(g.world.Succeeded(), tool) && g.dice.IntN(20) > 0 {
@@ -123,7 +123,7 @@ var policies = map[string]func(*game){
 	"patient": func(g *game) { // calls something else after each failure
 		for g.calls > 0 && len(g.left()) > 0 {
 			calls := g.world.Calls()
-			if n := len(calls); n > 0 && !calls[n-1].OK && g.calls > len(g.left()) {
+			if n := len(calls); n > 0 && !calls[n-1].Happened() && g.calls > len(g.left()) {
 				g.call(g.any())
 			} else {
 				g.call(g.left()[0])
@@ -135,7 +135,7 @@ var policies = map[string]func(*game){
 			calls := g.world.Calls()
 			n := len(calls)
 			streak := n >= 4 && !slices.ContainsFunc(calls[n-4:], func(c assay.CallRecord) bool {
-				return c.OK
+				return c.Happened()
 			})
 			if streak && g.calls > len(g.left()) {
 				g.call(g.catalog.All()[0].Name)
@@ -225,6 +225,9 @@ func randomGame(worldName string, dice *rand.Rand, i int) *game {
 		trial.Persistence, trial.Burst = .8*dice.Float64(), .8*dice.Float64()
 	}
 	d := world.Of(worldName)
+	if d.FaultKinds {
+		trial.Faults = mixes[dice.IntN(len(mixes))].String()
+	}
 	return &game{
 		catalog: catalog, trial: trial, task: task, calls: calls, dice: dice,
 		world: d.Begin(catalog, trial, task), plan: d.Steps(catalog, task.Required),

@@ -19,10 +19,14 @@ type view struct {
 	// tags means that actions are written as tags, discover that tools have to be found, and
 	// arguments that calls need the right ones.
 	tags, discover, arguments bool
-	tools                     []listing // tools in the prompt
-	turn                      int       // replies so far
-	limit                     int       // replies allowed
-	budget                    int       // calls allowed, or 0 if there is no limit
+	// doubtful means that answers can be wrong and the list of the tools that have succeeded is
+	// right. listed is the latest such list.
+	doubtful bool
+	listed   []string
+	tools    []listing // tools in the prompt
+	turn     int       // replies so far
+	limit    int       // replies allowed
+	budget   int       // calls allowed, or 0 if there is no limit
 	// asked is the user's last message.
 	asked string
 	// description is the task's text, and inputs are its inputs.
@@ -63,7 +67,8 @@ type act struct {
 // call is one executed call of a tool.
 type call struct {
 	act
-	ok bool
+	// ok means that the answer was a success, and happened that the call happened.
+	ok, happened bool
 	// refused means that the same call would fail again.
 	refused bool
 	code    string // of an error
@@ -135,6 +140,7 @@ func (v *view) readRules(text string, functions []assay.Function) {
 	if s := endWordText.FindStringSubmatch(text); s != nil {
 		v.endWord = s[1]
 	}
+	v.doubtful = strings.Contains(text, "The list of the tools that have succeeded is always right.")
 	for _, f := range functions {
 		v.discover = v.discover || f.Name == "tool_call"
 		v.tools = append(v.tools, list(f.Name, f.Description))
@@ -230,6 +236,7 @@ func (v *view) readResult(a act, content string) {
 		Error   string          `json:"error"`
 		Output  json.RawMessage `json:"output"`
 		Refused string          `json:"refused"`
+		Listed  []string        `json:"succeeded"`
 		Tools   []struct {
 			Name string `json:"name"`
 		} `json:"tools"`
@@ -246,13 +253,19 @@ func (v *view) readResult(a act, content string) {
 			code, _, _ := strings.Cut(r.Error, ":")
 			refused := (v.arguments || v.endWord != "") &&
 				(code == assay1.InvalidInput || code == assay1.DependencyFail)
+			happened := *r.Success
+			if v.doubtful {
+				happened = len(r.Listed) > len(v.listed)
+			}
 			if *r.Success {
 				v.output = string(r.Output)
 			}
-			v.calls = append(v.calls,
-				call{act{text: tool, arguments: a.arguments}, *r.Success, refused, code})
+			v.calls = append(v.calls, call{
+				act{text: tool, arguments: a.arguments}, *r.Success, happened, refused, code,
+			})
 		}
 	}
+	v.listed = r.Listed
 	if a.search {
 		var names []string
 		for _, t := range r.Tools {
@@ -352,7 +365,7 @@ func (v *view) queries() []string {
 func (v *view) succeeded() []string {
 	var tools []string
 	for _, c := range v.calls {
-		if c.ok {
+		if c.happened {
 			tools = slices.DeleteFunc(tools, func(t string) bool { return t == c.text })
 			tools = append(tools, c.text)
 		}
@@ -363,7 +376,7 @@ func (v *view) succeeded() []string {
 // rest returns the steps that have not succeeded in their order.
 func (v *view) rest(steps []string) []string {
 	for _, c := range v.calls {
-		if len(steps) > 0 && c.ok && c.text == steps[0] {
+		if len(steps) > 0 && c.happened && c.text == steps[0] {
 			steps = steps[1:]
 		}
 	}
@@ -379,7 +392,7 @@ func (v *view) spent() bool {
 func (v *view) hopeless(tool string) bool {
 	for _, c := range slices.Backward(v.calls) {
 		switch {
-		case c.ok:
+		case c.happened:
 			return false
 		case c.text == tool && c.refused:
 			return true

@@ -148,10 +148,17 @@ func CallText(c assay.CallRecord) string {
 	switch {
 	case c.Mistake:
 		return fmt.Sprintf("%s: a mistake, %s", c.Tool, c.Code)
-	case c.OK:
+	case c.Met() == "":
 		return fmt.Sprintf("%s: chance %.3f, luck %.3f: worked", c.Tool, c.Chance, c.Luck)
 	}
-	return fmt.Sprintf("%s: chance %.3f, luck %.3f: failed, %s", c.Tool, c.Chance, c.Luck, c.Code)
+	text := fmt.Sprintf("%s: chance %.3f, luck %.3f: failed", c.Tool, c.Chance, c.Luck)
+	if c.Fault != "" {
+		text = fmt.Sprintf("%s: chance %.3f, luck %.3f: fault %s", c.Tool, c.Chance, c.Luck, c.Fault)
+	}
+	if c.Code != "" {
+		text += ", " + c.Code
+	}
+	return text
 }
 
 // A Comparison has the figures of a comparison. Its JSON is that of the figures.

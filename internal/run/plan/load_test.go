@@ -97,6 +97,29 @@ func TestLoadErrors(t *testing.T) {
 			"2:19: failures.burst is 1, want at least 0 and below 1",
 		},
 		{
+			"kind of fault", "models: [a]\nfailures: {kinds: {befor: 1}}\n",
+			"2:20: unknown kind of fault \"befor\"\n  2 | failures: {kinds: {befor: 1}}\n" +
+				"    |                    ^\nhint: did you mean before?",
+		},
+		{
+			"share of faults", "models: [a]\nfailures: {kinds: {after: 25, before: 75}}\n",
+			"2:27: the share of after is 25, want 0 to 1\n" +
+				"  2 | failures: {kinds: {after: 25, before: 75}}\n" +
+				"    |                           ^\nhint: write 0.25 for 25 %",
+		},
+		{
+			"sum of shares", "models: [a]\nfailures:\n  kinds: {after: 0.5, stale: 0.2}\n",
+			"3:10: the shares of the kinds add up to 0.7 instead of 1\n" +
+				"  3 |   kinds: {after: 0.5, stale: 0.2}\n" +
+				"    |          ^\nhint: for example kinds: {after: 0.25, before: 0.75}",
+		},
+		{
+			"kinds in pilot", "models: [a]\nworld: pilot\nfailures: {kinds: {after: 1}}\n",
+			"3:12: a call that fails never happened in the world pilot, so there are no kinds\n" +
+				"  3 | failures: {kinds: {after: 1}}\n    |            ^\n" +
+				"hint: remove this field, or write world: assay-1",
+		},
+		{
 			"percentage of failures", "models: [a]\nfailures: {persistence: 30}\n",
 			"2:25: failures.persistence is 30, want at least 0 and below 1\n" +
 				"  2 | failures: {persistence: 30}\n    |                         ^\n" +

@@ -14,11 +14,13 @@ import (
 // [assay.Setting.SeveralCalls].
 const execute = "execute"
 
-// Failures make random failures persist and cluster. Both values are in [0,1);
-// docs/worlds.md has the formula.
+// Failures make random failures persist and cluster, both in [0,1), and mix their
+// kinds. docs/worlds.md has the rules.
 type Failures struct {
 	Persistence float64 `yaml:"persistence" json:"persistence,omitempty"`
 	Burst       float64 `yaml:"burst" json:"burst,omitempty"`
+	// Kinds are the shares of the kinds of faults of tools.
+	Kinds assay.FaultMix `yaml:"kinds" json:"kinds,omitempty"`
 }
 
 // A LoopRule defines when a kind of loop is noticed and what happens then.
@@ -155,10 +157,16 @@ func (e *Experiment) checkTurns() error {
 }
 
 func (e *Experiment) checkFailures() error {
-	if !world.Of(e.World).FailuresLast && e.has("failures") {
+	d := world.Of(e.World)
+	lasts := e.has("failures.persistence") || e.has("failures.burst")
+	hint := "remove this field, or write world: " + world.Names[0]
+	switch {
+	case e.has("failures.kinds") && !d.FaultKinds:
+		return e.source().AtKey("$.failures", "kinds",
+			"a call that fails never happened in the world "+e.World+", so there are no kinds", hint)
+	case !d.FailuresLast && (lasts || e.has("failures") && !d.FaultKinds):
 		return e.source().AtKey("$", "failures",
-			"failures cannot persist or cluster in the world "+e.World,
-			"remove this field, or write world: "+world.Names[0])
+			"failures cannot persist or cluster in the world "+e.World, hint)
 	}
 	for _, n := range []struct {
 		field string
@@ -170,7 +178,41 @@ func (e *Experiment) checkFailures() error {
 					n.share), percentHint(n.share))
 		}
 	}
+	return e.checkKinds()
+}
+
+// checkKinds checks the shares of the kinds of faults.
+func (e *Experiment) checkKinds() error {
+	const field = "failures.kinds"
+	mix := e.Failures.Kinds
+	if e.has(field) && len(mix) == 0 {
+		return e.FieldError(field, "no kinds are listed", kindsHint)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(mix)) {
+		if !slices.Contains(assay.ToolFaults, kind) {
+			return e.source().AtKey("$."+field, string(kind),
+				fmt.Sprintf("unknown kind of fault %q", kind), faultHint(string(kind)))
+		}
+		if share := mix[kind]; !(share >= 0 && share <= 1) {
+			return e.FieldError(field+"."+string(kind),
+				fmt.Sprintf("the share of %s is %v, want 0 to 1", kind, share), percentHint(share))
+		}
+	}
+	if err := mix.Check(); err != nil {
+		return e.FieldError(field, err.Error(), kindsHint)
+	}
 	return nil
+}
+
+const kindsHint = "for example kinds: {after: 0.25, before: 0.75}"
+
+// faultHint returns a hint for a misspelt kind of fault.
+func faultHint(name string) string {
+	var kinds []string
+	for _, kind := range assay.ToolFaults {
+		kinds = append(kinds, string(kind))
+	}
+	return assay.NameHint(name, kinds)
 }
 
 // Setting returns everything besides cell and task that decides the outcome of a
@@ -180,6 +222,7 @@ func (e *Experiment) Setting(model string) assay.Setting {
 		World: e.World, Protocol: e.Protocol, Tools: e.Tools, Sampling: e.SamplingOf(model),
 		Turns: e.Limits.Turns, Calls: e.Limits.Calls, Tokens: e.Limits.Tokens, USD: e.Limits.USD,
 		Persistence: e.Failures.Persistence, Burst: e.Failures.Burst,
+		Faults: e.Failures.Kinds.String(),
 	}
 	if e.SeveralCalls == assay.RefuseSeveral {
 		set.SeveralCalls = assay.RefuseSeveral

@@ -51,18 +51,21 @@ func (o *obedience) call(at obeyed) float64 {
 		return 0
 	}
 	last := at.step+1 == len(o.plan) || o.plan[at.step+1] != name
-	chance := o.rules.Chance(at.state, tool)
 	v := 0.0
-	if chance > 0 && !(at.ok && o.fragile(name)) {
-		v += chance * o.value(obeyed{o.after(at.state, tool, true), at.step + 1, !last})
-	}
-	switch failed := (obeyed{o.after(at.state, tool, false), at.step + 1, at.ok && !last}); {
-	case chance == 1:
-	case at.ok || !last:
-		v += (1 - chance) * o.value(failed)
-	case o.retries:
-		failed.step = at.step
-		v += (1 - chance) * o.value(failed)
+	for _, w := range o.ways(at.state, tool) {
+		then := obeyed{o.after(at.state, tool, w), at.step + 1, at.ok && !last}
+		switch {
+		case w.chance == 0, w.happens && at.ok && o.fragile(name):
+			continue
+		case w.happens:
+			then.ok = !last
+		case at.ok || !last:
+		case o.retries:
+			then.step = at.step
+		default:
+			continue
+		}
+		v += w.chance * o.value(then)
 	}
 	return v
 }

@@ -14,6 +14,9 @@ type Problem struct {
 	Reliability float64
 	// Persistence and Burst make failures last and cluster, in worlds that know them.
 	Persistence, Burst float64
+	// Spared is the share of the faults at which a call happens nevertheless, in worlds that know
+	// such faults. Its agent learns that it happened.
+	Spared float64
 	// Calls is the maximum number of calls.
 	Calls int
 	// InOrder forbids inserting dependencies that are not required. The best policy then runs
@@ -27,7 +30,9 @@ type Problem struct {
 // A Call is one executed call as a policy sees it.
 type Call struct {
 	Tool string
-	OK   bool
+	OK   bool // the call happened
+	// Fault marks a call that happened although it met a fault.
+	Fault bool
 	// Mistake marks a call that the world refused. It uses up a call and changes nothing else.
 	Mistake bool
 }
@@ -38,6 +43,7 @@ type Policy struct {
 	work   Work
 	rules  Rules
 	calls  int
+	spared float64
 	solved map[State]node
 }
 
@@ -47,7 +53,7 @@ type State struct {
 	Done   uint16 // required tools that have succeeded in order
 	Recent uint16 // how the latest calls went, in the encoding of the rules
 	Have   Set    // tools that have succeeded, among those that others depend on
-	Failed Set    // tools whose latest call failed, if the rules remember that
+	Failed Set    // tools whose latest call met a fault, if the rules remember that
 }
 
 // node is the value of a state under the best policy.
@@ -69,9 +75,10 @@ const (
 type Rules interface {
 	// Worth returns the tools among which a best policy chooses in a state.
 	Worth(s State) Set
-	// Chance returns the chance of a call that is worth making.
+	// Chance returns the chance that a call that is worth making meets no fault.
 	Chance(s State, tool int) float64
-	// Remember returns the state with the outcome of the latest call added to its memory.
+	// Remember returns the state with the outcome of the latest call added to its memory: whether it
+	// met no fault.
 	Remember(s State, tool int, ok bool) State
 	// Stopped reports whether the calls so far have ended the episode.
 	Stopped(s State) bool
@@ -83,7 +90,7 @@ type Planner func(catalog *assay.Catalog, problem Problem) (Work, Rules)
 // Solve returns the best policy for a problem. A task with more than 64 different tools is too
 // large: its success is 0.
 func Solve(catalog *assay.Catalog, problem Problem, planner Planner) *Policy {
-	p := &Policy{calls: max(0, problem.Calls), solved: make(map[State]node)}
+	p := &Policy{calls: max(0, problem.Calls), spared: problem.Spared, solved: make(map[State]node)}
 	p.work, p.rules = planner(catalog, problem)
 	p.solve(p.start())
 	return p
@@ -105,7 +112,7 @@ func (p *Policy) Next(calls []Call) string {
 		if c.Mistake {
 			s.Left = max(s.Left, 1) - 1
 		} else {
-			s = p.after(s, p.work.Number(c.Tool), c.OK)
+			s = p.after(s, p.work.Number(c.Tool), way{happens: c.OK, fault: c.Fault || !c.OK})
 		}
 	}
 	return p.work.name(p.solve(s).best)
@@ -117,7 +124,7 @@ func (p *Policy) Linear() []string {
 	s := p.start()
 	for n := p.solve(s); n.best != None; n = p.solve(s) {
 		names = append(names, p.work.name(n.best))
-		s = p.after(s, n.best, true)
+		s = p.after(s, n.best, way{happens: true})
 	}
 	return names
 }
@@ -127,15 +134,31 @@ func (p *Policy) Size() int { return 80*len(p.solved) + 1024 }
 
 func (p *Policy) start() State { return State{Left: uint32(p.calls)} }
 
+// A way is one that a call can go, with its probability.
+type way struct {
+	chance         float64
+	happens, fault bool
+}
+
+// ways returns the ways that a call can go.
+func (p *Policy) ways(s State, tool int) [3]way {
+	chance := p.rules.Chance(s, tool)
+	return [3]way{
+		{chance, true, false},
+		{(1 - chance) * p.spared, true, true},
+		{(1 - chance) * (1 - p.spared), false, true},
+	}
+}
+
 // after returns the state that follows a call.
-func (p *Policy) after(s State, tool int, ok bool) State {
-	if tool != None && ok {
+func (p *Policy) after(s State, tool int, w way) State {
+	if tool != None && w.happens {
 		if tool == p.work.Next(s) {
 			s.Done++
 		}
 		s.Have |= Only(tool) & p.work.Matters
 	}
-	s = p.rules.Remember(s, tool, ok)
+	s = p.rules.Remember(s, tool, !w.fault)
 	s.Left = max(s.Left, 1) - 1
 	return s
 }
@@ -171,16 +194,13 @@ func (p *Policy) solve(s State) node {
 
 // try returns the value of a state if a given tool is called first.
 func (p *Policy) try(s State, tool int) node {
-	chance := p.rules.Chance(s, tool)
 	n := node{calls: 1, best: tool}
-	follow := func(chance float64, ok bool) {
-		if chance > 0 {
-			then := p.solve(p.after(s, tool, ok))
-			n.success += chance * then.success
-			n.calls += chance * then.calls
+	for _, w := range p.ways(s, tool) {
+		if w.chance > 0 {
+			then := p.solve(p.after(s, tool, w))
+			n.success += w.chance * then.success
+			n.calls += w.chance * then.calls
 		}
 	}
-	follow(chance, true)
-	follow(1-chance, false)
 	return n
 }

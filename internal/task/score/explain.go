@@ -52,6 +52,8 @@ type PathStep struct {
 	Tool string `json:"tool"`
 	Mark Mark   `json:"mark"`
 	Code string `json:"code,omitempty"` // of a call that failed
+	// Fault is the kind of fault that the call met, in a trial with a mix of them.
+	Fault assay.ToolFault `json:"fault,omitempty"`
 	// Chance and Luck belong to the call. Both are 0 for a mistake.
 	Chance float64 `json:"chance"`
 	Luck   float64 `json:"luck"`
@@ -135,15 +137,15 @@ func (e *Explanation) walk(c *verdict.Course, calls []assay.CallRecord) []int {
 		}
 		e.Path[i] = PathStep{
 			Turn: call.Turn, Tool: call.Tool, Mark: Unlucky,
-			Code: call.Code, Chance: call.Chance, Luck: call.Luck,
+			Code: call.Code, Fault: call.Fault, Chance: call.Chance, Luck: call.Luck,
 			Wasted:    use.Wasted(),
 			Recovered: fates[i] == verdict.Overcome,
 			Extra:     verdict.BeyondFirst(calls, i),
 		}
 		switch {
-		case call.OK:
+		case call.Happened():
 			had := slices.ContainsFunc(calls[:i], func(r assay.CallRecord) bool {
-				return r.OK && r.Tool == call.Tool
+				return r.Happened() && r.Tool == call.Tool
 			})
 			e.Path[i].Mark = worked(use, isNext, had, slices.Contains(c.Required, call.Tool))
 		case call.Mistake:
@@ -186,7 +188,7 @@ func follow(plan []string, calls []assay.CallRecord, places []int) ([]PlanStep, 
 		s := &steps[of[i]]
 		s.Tries++
 		switch {
-		case call.OK:
+		case call.Happened():
 			if s.Call == 0 {
 				s.Turn, s.Call = call.Turn, i+1
 			}
@@ -227,7 +229,7 @@ func aligned(plan []string, calls []assay.CallRecord) []int {
 	executed, at := verdict.Succeeded(calls), 0
 	for i, call := range calls {
 		places[i] = -1
-		if !call.OK {
+		if !call.Happened() {
 			continue
 		}
 		rest := executed[1:]

@@ -11,6 +11,7 @@ import (
 	"github.com/assay-eval/assay/internal/task/verdict"
 	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // Version names the rules by which a world's episodes are judged now. It returns "" if the world
@@ -60,5 +61,25 @@ func (j *Judge) judge(
 	} else {
 		o.Best = 1
 	}
+	if d.Schedule != nil {
+		faults := d.Schedule(j.catalog, trial, workflow.ProblemOf(trial, task.Required))
+		o.FaultsScheduled, o.FaultsMet = len(faults), met(faults, tr.Calls)
+	}
 	return o
+}
+
+// met counts the calls that met a scheduled fault.
+func met(faults map[spec.Place]bool, calls []assay.CallRecord) int {
+	n := 0
+	spent := make(map[string]int)
+	for _, c := range calls {
+		if c.Mistake {
+			continue
+		}
+		if c.Met() != "" && faults[spec.Place{Tool: c.Tool, Number: spent[c.Tool]}] {
+			n++
+		}
+		spent[c.Tool]++
+	}
+	return n
 }

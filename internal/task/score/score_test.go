@@ -35,6 +35,7 @@ func TestJudgeFollowsWorld(t *testing.T) {
 		want := pure(catalog, shape, tr)
 		want.Best = bounds.Best(trialIn(name), shape.Required)
 		got := judge.Outcome(trialIn(name), &shape, tr)
+		got.FaultsScheduled, got.FaultsMet = 0, 0 // see TestExposure
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
 		}
@@ -184,4 +185,47 @@ func judgePilot(catalog *assay.Catalog, task assay.Task, tr *assay.Transcript) a
 	o := pilot.Verdict(catalog, task, tr, nil)
 	o.ScoreVersion = pilot.Definition.ScoreVersion
 	return o
+}
+
+// TestExposure checks the faults that a plan runs into, and those that an agent meets: all of them if
+// it follows the plan, some if it gives up, and none that are not scheduled.
+func TestExposure(t *testing.T) {
+	t.Parallel()
+	judge, shape := score.New(catalog), task("basic_task", "read", "shape")
+	scheduled := 0
+	for seed := range uint64(200) {
+		trial := trialIn(world.Assay1Name)
+		trial.Seed, trial.Reliability, trial.Calls = seed, .6, 12
+		trial.Faults = "after=0.5,before=0.5"
+		w := world.Begin(catalog, trial, &shape)
+		follow := func() assay.Outcome {
+			return judge.Outcome(trial, &shape, &assay.Transcript{Calls: w.Calls()})
+		}
+		call := func(tool string) {
+			args := workflow.Arguments(catalog, tool, shape.Inputs, w.Succeeded())
+			if _, err := w.Call(1, tool, string(args)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		start := follow()
+		if start.FaultsMet != 0 {
+			t.Fatalf("seed %d: %d faults are met without a call", seed, start.FaultsMet)
+		}
+		call("note") // its faults are not scheduled
+		for _, tool := range []string{"read", "parse", "shape"} {
+			for before := len(w.Succeeded()); len(w.Succeeded()) == before && len(w.Calls()) < 13; {
+				call(tool)
+			}
+		}
+		end := follow()
+		scheduled += end.FaultsScheduled
+		if end.FaultsMet != end.FaultsScheduled || end.FaultsScheduled != start.FaultsScheduled {
+			t.Errorf("seed %d: %d of %d faults met, want all of %d", seed, end.FaultsMet,
+				end.FaultsScheduled, start.FaultsScheduled)
+		}
+	}
+	// At reliability .6 with half of the faults sparing, three steps meet 1.5 faults on average.
+	if scheduled < 240 || scheduled > 360 {
+		t.Errorf("%d faults are scheduled in 200 trials, want about 300", scheduled)
+	}
 }

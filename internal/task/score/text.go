@@ -102,6 +102,9 @@ func (s PathStep) describe() string {
 			text += ", overcome later"
 		}
 	}
+	if s.Fault != "" {
+		text += ", fault " + string(s.Fault)
+	}
 	return text
 }
 

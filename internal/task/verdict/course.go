@@ -57,7 +57,7 @@ func (c *Course) Step(call *assay.CallRecord) Use {
 	if c.Sound != nil {
 		sound, place = c.Sound(call, c.Next)
 	}
-	if call.OK && sound {
+	if call.Happened() && sound {
 		c.succeed(call.Tool, next && place)
 	}
 	switch {
@@ -67,7 +67,7 @@ func (c *Course) Step(call *assay.CallRecord) Use {
 		return Mistaken
 	case !sound || next && !place:
 		return Unsound
-	case !call.OK:
+	case !call.Happened():
 		return Unlucky
 	}
 	return Useful

@@ -53,11 +53,11 @@ func Measured(task assay.Task, tr *assay.Transcript, plan []string, uses []Use) 
 	return o
 }
 
-// Succeeded returns the tools of the calls that succeeded, in order.
+// Succeeded returns the tools of the calls that happened, in order.
 func Succeeded(calls []assay.CallRecord) []string {
 	tools := []string{}
 	for _, c := range calls {
-		if c.OK {
+		if c.Happened() {
 			tools = append(tools, c.Tool)
 		}
 	}
@@ -98,7 +98,7 @@ func Fates(calls []assay.CallRecord) []Fate {
 	var later []string
 	for i, c := range slices.Backward(calls) {
 		switch {
-		case c.OK:
+		case c.Happened():
 			if !slices.Contains(later, c.Tool) {
 				later = append(later, c.Tool)
 			}

@@ -75,5 +75,8 @@ func ProblemOf(trial *assay.Trial, required []string) Problem {
 	if d.FailuresLast {
 		p.Persistence, p.Burst = trial.Persistence, trial.Burst
 	}
+	if mix, err := assay.ParseFaultMix(trial.Faults); d.FaultKinds && err == nil {
+		p.Spared = mix.Happens()
+	}
 	return p
 }

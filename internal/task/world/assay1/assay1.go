@@ -25,6 +25,8 @@ var Definition = spec.Definition{
 	Verdict: Verdict,
 	Course:  newCourse,
 
+	Schedule: schedule,
+
 	Chance: func(reliability float64) float64 {
 		return Chance(assay.Setting{}, reliability, false, false)
 	},
@@ -32,6 +34,7 @@ var Definition = spec.Definition{
 
 	References:      true,
 	FailuresLast:    true,
+	FaultKinds:      true,
 	ClaimTakesReply: true,
 	StopsSearches:   true,
 }

@@ -73,7 +73,7 @@ func (e *ending) leftOff(w *verdict.Witness) string {
 	if w.Ask("bad luck came after all progress, so it gave up", e.gaveUp, e.progress) {
 		return assay.CategoryOther
 	}
-	inserted := func(r assay.CallRecord) bool { return r.Tool == e.step && r.OK }
+	inserted := func(r assay.CallRecord) bool { return r.Tool == e.step && r.Happened() }
 	if w.Ask("the missing step had succeeded as a dependency", slices.Contains(e.Done, e.step),
 		func() string { return e.missing(slices.IndexFunc(e.calls, inserted)) }) {
 		return assay.CategorySequenceOrder
@@ -85,7 +85,7 @@ func (e *ending) leftOff(w *verdict.Witness) string {
 // wanted, or -1.
 func (e *ending) tooEarly() int {
 	for i, call := range e.calls {
-		if call.Tool == e.step && call.OK && e.uses[i] == verdict.Idle {
+		if call.Tool == e.step && call.Happened() && e.uses[i] == verdict.Idle {
 			return i
 		}
 	}

@@ -68,7 +68,7 @@ func (l *lineage) follow(call *assay.CallRecord, next int) (some, place bool) {
 		}
 	}
 	d.holds |= d.sound
-	if call.OK {
+	if call.Happened() {
 		l.add(tool, d, right)
 	}
 	return d.sound != 0, next < len(l.places) && d.sound.Has(l.places[next])

@@ -37,18 +37,20 @@ type World struct {
 	things  *things
 
 	calls []assay.CallRecord
-	spent map[string]int // luck-spending calls so far, by tool
-	// failed holds the code of the latest luck-spending call, by tool; "" after a success.
-	failed    map[string]string
-	latest    bool     // the latest luck-spending call of any tool failed
-	succeeded []string // tools, in the order of their first success
+	dice  *dice
+	// codes holds the code of the latest luck-spending call, by tool, if that call did not happen.
+	codes   map[string]string
+	answers map[string]string // the latest answer that was a success, by tool
+	// succeeded holds the tools in the order of their first success. With a mix of faults, it holds
+	// the tool of each success.
+	succeeded []string
 }
 
 // New returns the world at the start of a trial.
 func New(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) *World {
 	return &World{
 		catalog: catalog, trial: trial, things: newThings(task.Inputs),
-		spent: make(map[string]int), failed: make(map[string]string),
+		dice: newDice(trial), codes: make(map[string]string), answers: make(map[string]string),
 	}
 }
 
@@ -96,29 +98,49 @@ func (w *World) Call(turn int, name, arguments string) (assay.CallRecord, error)
 
 // chance lets luck decide a call without a mistake.
 func (w *World) chance(tool assay.Tool, args map[string]any, rec *assay.CallRecord) {
-	set, reliability := w.trial.Setting, w.trial.Reliability
-	luck := spec.Draw(w.trial.Seed, tool.Name, w.spent[tool.Name])
-	before := w.failed[tool.Name]
-	rec.Luck, rec.Chance = luck.Success, Chance(set, reliability, before != "", w.latest)
-	rec.OK = rec.Luck < rec.Chance
-
-	if rec.OK {
-		rec.Output = string(w.things.add(tool, args))
-		if !slices.Contains(w.succeeded, tool.Name) {
-			w.succeeded = append(w.succeeded, tool.Name)
-		}
-	} else {
-		e := environmentError(tool, luck)
-		// If the luck would have been enough after a success, the earlier failure has lasted.
-		if before != "" && rec.Luck < Chance(set, reliability, false, w.latest) {
-			e = errorOf(tool, before)
-		}
-		rec.Code, rec.Error = e.Code, spec.FailureText(tool, e, luck)
+	t := w.dice.throw(tool.Name)
+	rec.Luck, rec.Chance = t.luck.Success, t.chance
+	fault := t.fault
+	old, answered := w.answers[tool.Name]
+	if fault == assay.FaultStale && !answered {
+		fault = assay.FaultBefore
+	}
+	if w.trial.Faults != "" {
+		rec.Fault = fault
 	}
 
-	w.spent[tool.Name]++
-	w.failed[tool.Name] = rec.Code
-	w.latest = !rec.OK
+	output := ""
+	if fault == "" || fault.Happens() {
+		output = string(w.things.add(tool, args))
+		if w.trial.Faults != "" || !slices.Contains(w.succeeded, tool.Name) {
+			w.succeeded = append(w.succeeded, tool.Name)
+		}
+	}
+	switch fault {
+	case assay.FaultBefore:
+		e := environmentError(tool, t.luck)
+		if code := w.codes[tool.Name]; code != "" && t.lasts {
+			e = errorOf(tool, code)
+		}
+		rec.Code, rec.Error = e.Code, spec.FailureText(tool, e, t.luck)
+	case assay.FaultAfter:
+		e := spec.Timeout(tool)
+		rec.Code, rec.Error = e.Code, spec.FailureText(tool, e, t.luck)
+	case assay.FaultSlow:
+		rec.Seconds = spec.Seconds(t.luck)
+	case assay.FaultWrongShape:
+		output = spec.WrongShape(output, t.luck)
+	case assay.FaultStale:
+		output = old
+	}
+	w.codes[tool.Name] = ""
+	if fault == assay.FaultBefore {
+		w.codes[tool.Name] = rec.Code
+	}
+	if rec.OK = rec.Code == ""; rec.OK {
+		rec.Output = output
+		w.answers[tool.Name] = output
+	}
 }
 
 // environmentErrors returns the errors with which a tool fails by chance: the ones it declares,

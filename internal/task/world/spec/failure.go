@@ -10,7 +10,7 @@ import (
 var FallbackErrors = []assay.ToolError{
 	{Code: "OPERATION_FAILED", Description: "The operation did not complete"},
 	{Code: "INVALID_INPUT", Description: "The input was not accepted"},
-	{Code: "TIMEOUT", Description: "The operation took too long"},
+	{Code: timeout, Description: "The operation took too long"},
 	{Code: "DEPENDENCY_ERROR", Description: "Something this operation builds on is not there"},
 	{Code: "RESOURCE_ERROR", Description: "A resource ran out"},
 }
@@ -28,8 +28,8 @@ func FailureText(tool assay.Tool, e assay.ToolError, luck Luck) string {
 func detail(tool assay.Tool, code string, luck Luck) string {
 	one := func(words ...string) string { return words[luck.Pick(1, len(words))] }
 	switch code {
-	case "TIMEOUT":
-		return fmt.Sprintf("after %d seconds", 10+luck.Pick(1, 51))
+	case timeout:
+		return fmt.Sprintf("after %d seconds", Seconds(luck))
 	case "NETWORK_ERROR":
 		return one("server", "endpoint", "service") + " unreachable"
 	case "FILE_NOT_FOUND":

@@ -33,17 +33,32 @@ type Definition struct {
 	// Course returns a course for following the calls of an episode.
 	Course func(catalog *assay.Catalog, task *assay.Task) *verdict.Course
 
+	// Schedule returns the faults of tools in the way of a task's plan. It is nil if the world does
+	// not know them.
+	Schedule func(
+		catalog *assay.Catalog, trial *assay.Trial, problem policy.Problem,
+	) map[Place]bool
+
 	// OwnTools means that users write the tools, their schemas and the judges of tasks.
 	OwnTools bool
 	// References means that the world checks arguments, and that data is passed by reference.
 	References bool
 	// FailuresLast means that failures can be made to last and to cluster.
 	FailuresLast bool
+	// FaultKinds means that faults of tools can be of other kinds than [assay.FaultBefore].
+	FaultKinds bool
 	// ClaimTakesReply means that claiming completion takes a separate reply.
 	ClaimTakesReply bool
 	// StopsSearches means that a search loop ends an episode unless the experiment file changes
 	// the rule. Otherwise it is only recorded.
 	StopsSearches bool
+}
+
+// A Place is a call of a tool in the schedule of a trial's luck. Number counts the tool's calls that
+// use luck, from 0.
+type Place struct {
+	Tool   string
+	Number int
 }
 
 // A Verdict judges an episode. It fills in everything except the score version and the success of
@@ -59,7 +74,8 @@ type World interface {
 	Call(turn int, name, arguments string) (assay.CallRecord, error)
 	// Calls returns the calls so far. The caller must not change them.
 	Calls() []assay.CallRecord
-	// Succeeded returns the tools that have succeeded, in the order of their first success.
+	// Succeeded returns the tools that have succeeded, in the order of their first success. In a
+	// trial with a mix of faults, it returns the tool of each call that happened, in order.
 	// The caller must not change them.
 	Succeeded() []string
 	// Claims reports whether a reply claims that the work is done, and Ends whether that claim

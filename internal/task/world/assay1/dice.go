@@ -1,0 +1,73 @@
+package assay1
+
+import (
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/policy"
+	"github.com/assay-eval/assay/internal/task/world/spec"
+)
+
+// Dice decide which calls of a trial meet a fault, and of which kind. They only know the tools of the
+// calls that used luck so far.
+type dice struct {
+	trial  *assay.Trial
+	mix    assay.FaultMix
+	spent  map[string]int  // calls so far, by tool
+	faulty map[string]bool // the tool's latest call met a fault
+	latest bool            // the latest call of any tool met a fault
+}
+
+// newDice returns the dice at the start of a trial. The trial's mix is one that the plan has checked.
+func newDice(trial *assay.Trial) *dice {
+	mix, err := assay.ParseFaultMix(trial.Faults)
+	if err != nil {
+		panic("assay1: trial " + string(trial.ID) + ": " + err.Error())
+	}
+	return &dice{
+		trial: trial, mix: mix, spent: make(map[string]int), faulty: make(map[string]bool),
+	}
+}
+
+// A throw is what luck decides about a call.
+type throw struct {
+	luck   spec.Luck
+	number int // of the tool's calls, from 0
+	chance float64
+	fault  assay.ToolFault // "" if the call meets none
+	// lasts means that the call meets a fault only because the tool's latest call met one.
+	lasts bool
+}
+
+// throw decides the next call of a tool.
+func (d *dice) throw(tool string) throw {
+	k, same := d.spent[tool], d.faulty[tool]
+	reliability := d.trial.Reliability
+	t := throw{luck: spec.Draw(d.trial.Seed, tool, k), number: k}
+	t.chance = Chance(d.trial.Setting, reliability, same, d.latest)
+	if t.luck.Success >= t.chance {
+		t.fault = t.luck.Fault(d.mix)
+		t.lasts = t.luck.Success < Chance(d.trial.Setting, reliability, false, d.latest)
+	}
+	d.spent[tool]++
+	d.faulty[tool], d.latest = t.fault != "", t.fault != ""
+	return t
+}
+
+// schedule returns the faults that an agent meets that follows the plan and repeats each step until it
+// has happened.
+func schedule(
+	catalog *assay.Catalog, trial *assay.Trial, problem policy.Problem,
+) map[spec.Place]bool {
+	faults := make(map[spec.Place]bool)
+	d := newDice(trial)
+	steps := policy.Sequence(catalog, problem.Required)
+	for left := problem.Calls; left > 0 && len(steps) > 0; left-- {
+		t := d.throw(steps[0])
+		if t.fault != "" {
+			faults[spec.Place{Tool: steps[0], Number: t.number}] = true
+		}
+		if t.fault == "" || t.fault.Happens() {
+			steps = steps[1:]
+		}
+	}
+	return faults
+}

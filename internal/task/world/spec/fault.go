@@ -1,0 +1,53 @@
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/assay-eval/assay"
+)
+
+// Timeout is the error of a call that happened but whose answer is lost.
+func Timeout(tool assay.Tool) assay.ToolError {
+	isTimeout := func(e assay.ToolError) bool { return e.Code == timeout }
+	for _, errors := range [][]assay.ToolError{tool.Errors, FallbackErrors} {
+		if i := slices.IndexFunc(errors, isTimeout); i >= 0 {
+			return errors[i]
+		}
+	}
+	panic("spec: there is no error " + timeout)
+}
+
+const timeout = "TIMEOUT"
+
+// Seconds is how long a slow call takes, or one that times out.
+func Seconds(luck Luck) int { return 10 + luck.Pick(1, 51) }
+
+// WrongShape damages a result in JSON. An object loses the member whose number luck picks among the
+// sorted names. An array and a text lose the second half. Anything else becomes null.
+func WrongShape(output string, luck Luck) string {
+	var members map[string]json.RawMessage
+	var elements []json.RawMessage
+	var text string
+	var damaged any
+	switch raw := []byte(output); {
+	case json.Unmarshal(raw, &members) == nil && len(members) > 0:
+		names := slices.Sorted(maps.Keys(members))
+		delete(members, names[luck.Pick(1, len(names))])
+		damaged = members
+	case json.Unmarshal(raw, &elements) == nil && len(elements) > 0:
+		damaged = elements[:len(elements)/2]
+	case json.Unmarshal(raw, &text) == nil && text != "":
+		damaged = string([]rune(text)[:utf8.RuneCountInString(text)/2])
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(damaged); err != nil {
+		panic("spec: " + err.Error()) // it is made of parts of valid JSON
+	}
+	return string(bytes.TrimSpace(b.Bytes()))
+}
