@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/model/gateway"
 	"github.com/assay-eval/assay/internal/model/simserver"
 )
 
@@ -59,7 +60,7 @@ func TestDollarsAddUpToBills(t *testing.T) {
 		b := billers[name]
 		server, err := simserver.New(simserver.Config{
 			Provider: sim.New(lib.Catalog(), sim.Latency{}), Models: []string{sim.Listed},
-			Thinking: simserver.ThinkingContent, Tariff: b.Tariff, Seed: 3,
+			Thinking: gateway.ThinkingContent, Tariff: b.Tariff, Seed: 3,
 			Faults: []simserver.Fault{{Kind: "empty", Share: 0.1}, {Kind: "500", Share: 0.05}},
 		})
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/assay-eval/assay/internal/model/gateway"
 	"github.com/assay-eval/assay/internal/model/protocol"
 	"github.com/assay-eval/assay/internal/model/sim"
 	"github.com/assay-eval/assay/internal/model/simserver"
@@ -84,13 +85,13 @@ Faults: ` + wrapped(simserver.FaultKinds()) + `.`,
 		"how responses report the limits: "+strings.Join(simserver.HeaderStyles(), ", "))
 	cmd.Flags().StringVar(&f.waits, "retry-after", simserver.RetryAfterBoth,
 		"how a refusal reports the wait: "+strings.Join(simserver.RetryAfters(), ", "))
-	cmd.Flags().StringVar(&f.think, "thinking", simserver.ThinkingNone,
+	cmd.Flags().StringVar(&f.think, "thinking", gateway.ThinkingNone,
 		"let the models think and insist on their thoughts; the style is for chat completions: "+
-			strings.Join(simserver.ThinkingStyles(), ", "))
+			strings.Join(gateway.ThinkingStyles(), ", "))
 	cmd.Flags().StringVar(&f.tariff, "tariff", "",
 		"`prices` in dollars per million tokens: input=N,output=N,cached=N,cache_write=N; with "+
 			"cached, the server caches prompts")
-	choice(cmd, "thinking", simserver.ThinkingStyles()...)
+	choice(cmd, "thinking", gateway.ThinkingStyles()...)
 	choice(cmd, "limit-headers", simserver.HeaderStyles()...)
 	choice(cmd, "retry-after", simserver.RetryAfters()...)
 	cmd.Flags().StringArrayVar(&f.faults, "fault", nil,

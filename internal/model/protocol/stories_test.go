@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/gateway"
 	"github.com/assay-eval/assay/internal/model/simserver"
 )
 
@@ -61,8 +62,8 @@ func tellTexts(t *testing.T, c column) {
 }
 
 // thinkingStyles are the ways in which a simulated model thinks.
-var thinkingStyles = slices.DeleteFunc(simserver.ThinkingStyles(), func(style string) bool {
-	return style == simserver.ThinkingNone
+var thinkingStyles = slices.DeleteFunc(gateway.ThinkingStyles(), func(style string) bool {
+	return style == gateway.ThinkingNone
 })
 
 // tellThinking plays three turns with a model that insists on its thoughts.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/gateway"
 )
 
 // largestBody is the maximum size of a request's body in bytes.
@@ -20,17 +21,17 @@ const largestBody = 8 << 20
 const defaultMaxTokens = 256
 
 // closing returns the answer after Close.
-func closing() apiError {
-	return apiError{
-		status:  http.StatusServiceUnavailable,
-		message: "The server is closing.", kind: "server_error", code: "closing",
+func closing() gateway.Refusal {
+	return gateway.Refusal{
+		Status:  http.StatusServiceUnavailable,
+		Message: "The server is closing.", Kind: "server_error", Code: "closing",
 	}
 }
 
 // exchange is a request and its response.
 type exchange struct {
 	server  *Server
-	dialect dialect
+	dialect gateway.Dialect
 	w       http.ResponseWriter
 	r       *http.Request
 	key     string
@@ -60,7 +61,7 @@ func (s *Server) serve(x *exchange) {
 		return
 	default:
 	}
-	for _, step := range []func() *apiError{x.authorize, x.read, x.admit} {
+	for _, step := range []func() *gateway.Refusal{x.authorize, x.read, x.admit} {
 		if e := step(); e != nil {
 			x.sendError(*e)
 			return
@@ -69,10 +70,10 @@ func (s *Server) serve(x *exchange) {
 	x.answer()
 }
 
-func (x *exchange) authorize() *apiError { return x.server.authorize(x.key) }
+func (x *exchange) authorize() *gateway.Refusal { return x.server.authorize(x.key) }
 
 // read reads and parses the body.
-func (x *exchange) read() *apiError {
+func (x *exchange) read() *gateway.Refusal {
 	var raw bytes.Buffer
 	raw.Grow(int(min(max(x.r.ContentLength, 0), largestBody)) + bytes.MinRead)
 	if _, err := raw.ReadFrom(http.MaxBytesReader(x.w, x.r.Body, largestBody)); err != nil {
@@ -80,9 +81,9 @@ func (x *exchange) read() *apiError {
 	}
 	x.hash = hash(raw.Bytes())
 
-	p, e := x.dialect.decode(raw.Bytes())
-	x.deployment = cmp.Or(x.deployment, p.deployment)
-	if e != nil {
+	p, e := x.dialect.Decode(raw.Bytes())
+	x.deployment = cmp.Or(x.deployment, p.Deployment)
+	if e = cmp.Or(e, p.Beyond); e != nil {
 		return e
 	}
 	model, ok := x.server.model(x.deployment)
@@ -95,40 +96,41 @@ func (x *exchange) read() *apiError {
 }
 
 // noModel returns the refusal of a deployment that does not exist.
-func (s *Server) noModel(deployment string) *apiError {
+func (s *Server) noModel(deployment string) *gateway.Refusal {
 	message := "The model `" + deployment + "` does not exist."
 	if hint := assay.NameHint(deployment, s.cfg.Models); hint != "" {
 		message += " Hint: " + hint
 	}
-	return &apiError{
-		http.StatusNotFound, message, "invalid_request_error", "model", "model_not_found",
+	return &gateway.Refusal{
+		Status: http.StatusNotFound, Message: message, Kind: "invalid_request_error",
+		Param: "model", Code: "model_not_found",
 	}
 }
 
 // check checks the conversation.
-func (x *exchange) check() *apiError {
-	if e := checkDialogue(x.req.Messages); e != nil {
+func (x *exchange) check() *gateway.Refusal {
+	if e := gateway.CheckDialogue(x.req.Messages); e != nil {
 		return e
 	}
 	if !x.server.thinks() {
 		return nil
 	}
-	return checkThoughts(x.req.Messages, x.dialect)
+	return gateway.CheckThoughts(x.req.Messages, x.dialect)
 }
 
-func unreadable(err error) *apiError {
-	e := badRequest("", "We could not read the body of your request.")
+func unreadable(err error) *gateway.Refusal {
+	e := gateway.BadRequest("", "We could not read the body of your request.")
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
-		e = badRequest("", "The body of your request is larger than %d bytes.", tooLarge.Limit)
-		e.status = http.StatusRequestEntityTooLarge
+		e = gateway.BadRequest("", "The body of your request is larger than %d bytes.", tooLarge.Limit)
+		e.Status = http.StatusRequestEntityTooLarge
 	}
 	return e
 }
 
 // admit checks the limits. The request counts with an estimated cost until the
 // cost of its reply is known.
-func (x *exchange) admit() *apiError {
+func (x *exchange) admit() *gateway.Refusal {
 	x.lane = x.server.lane(x.key, x.deployment, x.req.Model)
 	reply := defaultMaxTokens
 	if n := x.req.Sampling.MaxTokens; n != nil {
@@ -142,18 +144,18 @@ func (x *exchange) admit() *apiError {
 	x.server.stats.overLimit()
 	x.retryAfter(denied.wait)
 	if x.server.cfg.RetryAfter == RetryAfterSilent {
-		return &apiError{
-			status:  http.StatusTooManyRequests,
-			message: "Rate limit reached", kind: "rate_limit_error", code: "rate_limit_exceeded",
+		return &gateway.Refusal{
+			Status:  http.StatusTooManyRequests,
+			Message: "Rate limit reached", Kind: "rate_limit_error", Code: "rate_limit_exceeded",
 		}
 	}
-	return &apiError{
-		status: http.StatusTooManyRequests,
-		message: fmt.Sprintf("Rate limit reached for %s on %s: "+
+	return &gateway.Refusal{
+		Status: http.StatusTooManyRequests,
+		Message: fmt.Sprintf("Rate limit reached for %s on %s: "+
 			"Limit %d, Used %d, Requested %d. Please try again in %dms.",
 			x.deployment, denied.name, denied.limit, denied.used, denied.requested,
 			milliseconds(denied.wait)),
-		kind: denied.unit, code: "rate_limit_exceeded",
+		Kind: denied.unit, Code: "rate_limit_exceeded",
 	}
 }
 
@@ -170,26 +172,26 @@ func (x *exchange) answer() {
 	if !ok {
 		return
 	}
-	body := reply{
-		id: x.hash, created: time.Now().Unix(), model: x.req.Model,
-		nothing: fault == "empty", Response: resp,
+	body := gateway.Reply{
+		ID: x.hash, Created: time.Now().Unix(), Model: x.req.Model,
+		Nothing: fault == "empty", Response: resp,
 	}
 	if x.server.thinks() {
-		body.thought = think(x.hash, resp.Message.Calls)
-		tokens := len(body.thought.text()) / 4
+		body.Thought = gateway.Think(x.hash, resp.Message.Calls)
+		tokens := len(body.Thought.Text()) / 4
 		body.Usage = resp.Usage.Add(assay.Usage{OutputTokens: tokens, ReasoningTokens: tokens})
 	}
 	body.Usage = x.server.cached(x.req, body.Usage)
-	if !reportsCacheWrites(x.dialect) {
+	if !gateway.ReportsCacheWrites(x.dialect) {
 		body.Usage.CacheWriteTokens = 0 // so they cost as much as other input
 	}
 	x.server.stats.charge(x.req.Model, x.server.cfg.Tariff, body.Usage)
 	x.used = cost{body.Usage.InputTokens, body.Usage.OutputTokens}
 	x.server.stats.tokens(body.Usage.InputTokens, body.Usage.OutputTokens)
 	if fault == "wrong-model" {
-		body.model = x.server.otherModel(body.model)
+		body.Model = x.server.otherModel(body.Model)
 	}
-	if encoded := encode(x.dialect.encode(body)); !x.spoil(fault, encoded) {
+	if encoded := encode(x.dialect.Encode(body)); !x.spoil(fault, encoded) {
 		x.send(http.StatusOK, encoded)
 	}
 }
@@ -238,30 +240,30 @@ func (s *Server) otherModel(model string) string {
 
 // sendFault sends a fault of the provider with the corresponding status.
 func (x *exchange) sendFault(f *assay.Fault) {
-	e := apiError{
-		status:  http.StatusInternalServerError,
-		message: f.Detail, kind: "server_error", code: string(f.Kind),
+	e := gateway.Refusal{
+		Status:  http.StatusInternalServerError,
+		Message: f.Detail, Kind: "server_error", Code: string(f.Kind),
 	}
 	switch f.Kind {
 	case assay.RateLimited:
-		e.status = http.StatusTooManyRequests
+		e.Status = http.StatusTooManyRequests
 		x.retryAfter(max(f.RetryAfter, time.Second))
 	case assay.Overloaded:
-		e.status = http.StatusServiceUnavailable
+		e.Status = http.StatusServiceUnavailable
 	case assay.Auth:
-		e.status = http.StatusUnauthorized
+		e.Status = http.StatusUnauthorized
 	case assay.Quota:
-		e.status, e.code = http.StatusTooManyRequests, "insufficient_quota"
+		e.Status, e.Code = http.StatusTooManyRequests, "insufficient_quota"
 	case assay.NotFound:
-		e.status = http.StatusNotFound
+		e.Status = http.StatusNotFound
 	case assay.BadRequest, assay.ContentFilter:
-		e.status = http.StatusBadRequest
+		e.Status = http.StatusBadRequest
 	}
 	x.sendError(e)
 }
 
-func (x *exchange) sendError(e apiError) {
-	status, body := x.dialect.refuse(e)
+func (x *exchange) sendError(e gateway.Refusal) {
+	status, body := x.dialect.Refuse(e)
 	x.send(status, encode(body))
 }
 

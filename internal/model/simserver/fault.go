@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/assay-eval/assay/internal/model/gateway"
 )
 
 // Fault is a way in which the server misbehaves, and how often.
@@ -130,16 +132,16 @@ func (x *exchange) fail(kind string) bool {
 	}
 	switch kind {
 	case "quota":
-		x.sendError(apiError{
-			status:  http.StatusTooManyRequests,
-			message: "You exceeded your current quota. This failure is simulated.",
-			kind:    "insufficient_quota", code: "insufficient_quota",
+		x.sendError(gateway.Refusal{
+			Status:  http.StatusTooManyRequests,
+			Message: "You exceeded your current quota. This failure is simulated.",
+			Kind:    "insufficient_quota", Code: "insufficient_quota",
 		})
 	case "content-filter":
-		x.sendError(apiError{
-			status:  http.StatusBadRequest,
-			message: "The prompt was filtered. This failure is simulated.",
-			kind:    "invalid_request_error", param: "prompt", code: "content_filter",
+		x.sendError(gateway.Refusal{
+			Status:  http.StatusBadRequest,
+			Message: "The prompt was filtered. This failure is simulated.",
+			Kind:    "invalid_request_error", Param: "prompt", Code: "content_filter",
 		})
 	case "redirect":
 		x.w.Header().Set("Location", "http://127.0.0.1:1/")
@@ -162,34 +164,34 @@ func (x *exchange) fail(kind string) bool {
 // page is a page that a gateway may send.
 const page = "<!doctype html><title>Sign in</title><p>This failure is simulated.</p>\n"
 
-func injected(status int) apiError {
-	e := apiError{
-		status: status, message: "This failure is simulated.",
-		kind: "server_error", code: "simulated",
+func injected(status int) gateway.Refusal {
+	e := gateway.Refusal{
+		Status: status, Message: "This failure is simulated.",
+		Kind: "server_error", Code: "simulated",
 	}
 	switch status {
 	case http.StatusBadRequest:
-		e.kind, e.code = "invalid_request_error", ""
+		e.Kind, e.Code = "invalid_request_error", ""
 	case http.StatusUnauthorized:
-		e.kind, e.code = "invalid_request_error", "invalid_api_key"
+		e.Kind, e.Code = "invalid_request_error", "invalid_api_key"
 	case http.StatusForbidden:
-		e.kind, e.code = "permission_error", "permission_denied"
+		e.Kind, e.Code = "permission_error", "permission_denied"
 	case http.StatusNotFound:
-		e.kind, e.code = "invalid_request_error", "model_not_found"
+		e.Kind, e.Code = "invalid_request_error", "model_not_found"
 	case http.StatusRequestTimeout:
-		e.kind, e.code = "timeout_error", "request_timeout"
+		e.Kind, e.Code = "timeout_error", "request_timeout"
 	case http.StatusConflict:
-		e.kind, e.code = "conflict_error", "conflict"
+		e.Kind, e.Code = "conflict_error", "conflict"
 	case http.StatusRequestEntityTooLarge:
-		e.kind, e.code = "invalid_request_error", "request_too_large"
+		e.Kind, e.Code = "invalid_request_error", "request_too_large"
 	case http.StatusUnprocessableEntity:
-		e.kind, e.code = "invalid_request_error", "unprocessable_entity"
+		e.Kind, e.Code = "invalid_request_error", "unprocessable_entity"
 	case http.StatusTooManyRequests:
-		e.kind, e.code = "requests", "rate_limit_exceeded"
+		e.Kind, e.Code = "requests", "rate_limit_exceeded"
 	case http.StatusBadGateway:
-		e.code = "bad_gateway"
+		e.Code = "bad_gateway"
 	case http.StatusGatewayTimeout:
-		e.code = "gateway_timeout"
+		e.Code = "gateway_timeout"
 	}
 	return e
 }

@@ -3,9 +3,8 @@
 // it. Like a hosted endpoint, it has keys, deployments, rate limits, latency,
 // faults, and models that think.
 //
-// It owns the server's side of the wire formats, each of which is a dialect in a
-// file of its own; the limits; and the injected faults. It does not own the models,
-// because a provider writes the replies. It does not open a socket. Use the [Server]
+// It owns the limits and the injected faults. It does not own the wire formats, which
+// are those of package gateway, nor the models, because a provider writes the replies. It does not open a socket. Use the [Server]
 // as the handler of an [http.Server].
 package simserver
 
@@ -21,6 +20,7 @@ import (
 	"sync"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/gateway"
 )
 
 // Config configures a [Server].
@@ -42,8 +42,8 @@ type Config struct {
 	// RetryAfter is how a refused client is asked to wait, one of [RetryAfters]. The
 	// default is [RetryAfterBoth].
 	RetryAfter string
-	// Thinking is how the models think, one of [ThinkingStyles]. The default is
-	// [ThinkingNone]. A request is refused if a reply with calls comes back without
+	// Thinking is how the models think, one of [gateway.ThinkingStyles]. The default is
+	// [gateway.ThinkingNone]. A request is refused if a reply with calls comes back without
 	// its thought.
 	Thinking string
 	// Tariff is what the server charges. The default is nothing.
@@ -156,15 +156,15 @@ func (s *Server) setStyles() error {
 	if !slices.Contains(RetryAfters(), s.cfg.RetryAfter) {
 		return unknown("retry-after style", s.cfg.RetryAfter, RetryAfters())
 	}
-	s.cfg.Thinking = cmp.Or(s.cfg.Thinking, ThinkingNone)
-	if !slices.Contains(ThinkingStyles(), s.cfg.Thinking) {
-		return unknown("thinking style", s.cfg.Thinking, ThinkingStyles())
+	s.cfg.Thinking = cmp.Or(s.cfg.Thinking, gateway.ThinkingNone)
+	if !slices.Contains(gateway.ThinkingStyles(), s.cfg.Thinking) {
+		return unknown("thinking style", s.cfg.Thinking, gateway.ThinkingStyles())
 	}
 	return nil
 }
 
 // thinks reports whether the models think.
-func (s *Server) thinks() bool { return s.cfg.Thinking != ThinkingNone }
+func (s *Server) thinks() bool { return s.cfg.Thinking != gateway.ThinkingNone }
 
 // unknown returns an error for a name that is not one of known.
 func unknown(noun, name string, known []string) error {
@@ -176,13 +176,13 @@ func unknown(noun, name string, known []string) error {
 }
 
 func (s *Server) routes() {
-	for _, d := range dialects(&s.cfg) {
-		for _, pattern := range d.routes() {
+	for _, d := range gateway.Dialects(s.cfg.Thinking) {
+		for _, pattern := range d.Routes() {
 			s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 				s.serve(&exchange{
 					server: s, dialect: d, w: w, r: r,
-					key:        d.key(r.Header),
-					deployment: strings.TrimSuffix(r.PathValue("deployment"), geminiMethod),
+					key:        d.Key(r.Header),
+					deployment: gateway.Deployment(r),
 				})
 			})
 		}
@@ -195,10 +195,10 @@ func (s *Server) routes() {
 		writeJSON(w, http.StatusOK, s.Stats())
 	})
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, apiError{
-			status:  http.StatusNotFound,
-			message: "Unknown request URL: " + r.Method + " " + r.URL.Path,
-			kind:    "invalid_request_error", code: "unknown_url",
+		writeError(w, gateway.Refusal{
+			Status:  http.StatusNotFound,
+			Message: "Unknown request URL: " + r.Method + " " + r.URL.Path,
+			Kind:    "invalid_request_error", Code: "unknown_url",
 		})
 	})
 }
@@ -263,20 +263,20 @@ func (s *Server) lane(key, deployment, model string) *lane {
 }
 
 // authorize returns nil if the key is accepted.
-func (s *Server) authorize(key string) *apiError {
+func (s *Server) authorize(key string) *gateway.Refusal {
 	switch {
 	case key == "":
-		return &apiError{
-			status:  http.StatusUnauthorized,
-			message: "You didn't provide an API key.",
-			kind:    "invalid_request_error", code: "missing_api_key",
+		return &gateway.Refusal{
+			Status:  http.StatusUnauthorized,
+			Message: "You didn't provide an API key.",
+			Kind:    "invalid_request_error", Code: "missing_api_key",
 		}
 	case !s.accepts(key):
 		// Real endpoints echo the key, so clients have to cope with that.
-		return &apiError{
-			status:  http.StatusUnauthorized,
-			message: "Incorrect API key provided: " + key + ".",
-			kind:    "invalid_request_error", code: "invalid_api_key",
+		return &gateway.Refusal{
+			Status:  http.StatusUnauthorized,
+			Message: "Incorrect API key provided: " + key + ".",
+			Kind:    "invalid_request_error", Code: "invalid_api_key",
 		}
 	}
 	return nil
@@ -288,7 +288,7 @@ func (s *Server) accepts(key string) bool {
 }
 
 func (s *Server) listModels(w http.ResponseWriter, r *http.Request) {
-	if e := s.authorize(bearer(r.Header)); e != nil {
+	if e := s.authorize(gateway.Bearer(r.Header)); e != nil {
 		writeError(w, *e)
 		return
 	}

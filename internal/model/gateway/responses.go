@@ -1,4 +1,4 @@
-package simserver
+package gateway
 
 import (
 	"encoding/json"
@@ -12,26 +12,26 @@ import (
 // responses is OpenAI's Responses API without storage.
 type responses struct{}
 
-func (responses) routes() []string {
+func (responses) Routes() []string {
 	return []string{"POST /v1/responses", "POST /openai/v1/responses"}
 }
 
-func (responses) key(h http.Header) string {
+func (responses) Key(h http.Header) string {
 	if key := h.Get("Api-Key"); key != "" { // Azure
 		return key
 	}
-	return bearer(h)
+	return Bearer(h)
 }
 
-func (responses) refuse(e apiError) (status int, body any) { return chat{}.refuse(e) }
+func (responses) Refuse(e Refusal) (status int, body any) { return chat{}.Refuse(e) }
 
-func (responses) forgotten(i int, changed bool) *apiError {
+func (responses) Forgotten(i int, changed bool) *Refusal {
 	if changed {
-		e := badRequest("", "The encrypted content for input[%d] could not be verified.", i)
-		e.code = "invalid_encrypted_content"
+		e := BadRequest("", "The encrypted content for input[%d] could not be verified.", i)
+		e.Code = "invalid_encrypted_content"
 		return e
 	}
-	return badRequest("input", "Item 'input[%d]' of type 'function_call' was provided without its "+
+	return BadRequest("input", "Item 'input[%d]' of type 'function_call' was provided without its "+
 		"required 'reasoning' item.", i)
 }
 
@@ -39,13 +39,14 @@ func (responses) forgotten(i int, changed bool) *apiError {
 type responsesRequest struct {
 	Model        string            `json:"model"`
 	Instructions *string           `json:"instructions"`
-	Input        []responsesItem   `json:"input"`
+	Input        responsesInput    `json:"input"`
+	Previous     string            `json:"previous_response_id"`
 	Tools        []responsesTool   `json:"tools"`
 	Temperature  *float64          `json:"temperature"`
 	TopP         *float64          `json:"top_p"`
 	MaxTokens    *int              `json:"max_output_tokens"`
 	Reasoning    responsesThinking `json:"reasoning"`
-	ToolChoice   string            `json:"tool_choice"`
+	ToolChoice   any               `json:"tool_choice"` // see choiceOf
 	Store        *bool             `json:"store"`
 	Include      []string          `json:"include"`
 	Stream       bool              `json:"stream"`
@@ -60,6 +61,18 @@ type responsesTool struct {
 
 type responsesThinking struct {
 	Effort string `json:"effort,omitempty"`
+}
+
+// responsesInput is a list of items. A text stands for one message of the user.
+type responsesInput []responsesItem
+
+func (in *responsesInput) UnmarshalJSON(b []byte) error {
+	var text string
+	if json.Unmarshal(b, &text) == nil {
+		*in = responsesInput{{Role: "user", Content: text}}
+		return nil
+	}
+	return json.Unmarshal(b, (*[]responsesItem)(in))
 }
 
 // responsesItem is an item of the input or the output.
@@ -80,7 +93,7 @@ type responsesItem struct {
 
 	// Reasoning.
 	Summary   []responsesText `json:"summary,omitempty"`
-	Encrypted *thought        `json:"encrypted_content,omitempty"`
+	Encrypted *Thought        `json:"encrypted_content,omitempty"`
 }
 
 type responsesText struct {
@@ -89,15 +102,16 @@ type responsesText struct {
 	Refusal *string `json:"refusal,omitempty"`
 }
 
-func (responses) decode(body []byte) (prompt, *apiError) {
+func (responses) Decode(body []byte) (Prompt, *Refusal) {
 	var doc responsesRequest
 	if e := parse(body, &doc); e != nil {
-		return prompt{}, e
+		return Prompt{}, e
 	}
-	p := prompt{doc.Model, assay.Request{Sampling: assay.Sampling{
+	p := Prompt{Deployment: doc.Model, Stream: doc.Stream, Beyond: doc.beyond()}
+	p.Sampling = assay.Sampling{
 		Temperature: doc.Temperature, TopP: doc.TopP, MaxTokens: doc.MaxTokens,
-		Effort: doc.Reasoning.Effort, ToolChoice: doc.ToolChoice,
-	}}}
+		Effort: doc.Reasoning.Effort, ToolChoice: choiceOf(doc.ToolChoice),
+	}
 	if e := doc.check(); e != nil {
 		return p, e
 	}
@@ -106,29 +120,47 @@ func (responses) decode(body []byte) (prompt, *apiError) {
 		p.Messages = append(p.Messages, system)
 	}
 	for _, t := range doc.Tools {
+		if t.Type != "function" {
+			continue
+		}
 		p.Functions = append(p.Functions, t.Function)
 	}
-	var e *apiError
+	var e *Refusal
 	p.Messages, e = responsesMessages(p.Messages, doc.Input)
 	return p, e
 }
 
-func (b *responsesRequest) check() *apiError {
-	switch {
-	case b.Stream:
-		return badRequest("stream", "This server does not stream.")
-	case b.Store == nil || *b.Store:
-		return badRequest("store", "This server does not store responses. Set 'store' to false.")
-	case !slices.Contains(b.Include, "reasoning.encrypted_content"):
-		return badRequest("include", "Without 'reasoning.encrypted_content' in 'include', "+
-			"reasoning would be lost, because this server does not store it.")
-	case b.MaxTokens != nil && *b.MaxTokens < 1:
-		return badRequest("max_output_tokens",
+func (b *responsesRequest) check() *Refusal {
+	if b.Previous != "" {
+		return BadRequest("previous_response_id", "This server does not store responses. Send the "+
+			"whole conversation as 'input'.")
+	}
+	if b.MaxTokens != nil && *b.MaxTokens < 1 {
+		return BadRequest("max_output_tokens",
 			"Invalid 'max_output_tokens': integer below minimum value.")
 	}
 	for i, t := range b.Tools {
-		if t.Type != "function" || t.Name == "" {
-			return badRequest("tools", "Missing required parameter: 'tools[%d].name'.", i)
+		if t.Type == "function" && t.Name == "" {
+			return BadRequest("tools", "Missing required parameter: 'tools[%d].name'.", i)
+		}
+	}
+	return nil
+}
+
+// beyond returns the refusal of a request that wants a stream, storage, or tools of the endpoint.
+func (b *responsesRequest) beyond() *Refusal {
+	switch {
+	case b.Stream:
+		return beyond(b.Stream)
+	case b.Store == nil || *b.Store:
+		return BadRequest("store", "This server does not store responses. Set 'store' to false.")
+	case !slices.Contains(b.Include, "reasoning.encrypted_content"):
+		return BadRequest("include", "Without 'reasoning.encrypted_content' in 'include', "+
+			"reasoning would be lost, because this server does not store it.")
+	}
+	for i, t := range b.Tools {
+		if t.Type != "function" {
+			return BadRequest("tools", "Missing required parameter: 'tools[%d].name'.", i)
 		}
 	}
 	return nil
@@ -137,7 +169,7 @@ func (b *responsesRequest) check() *apiError {
 // responsesMessages appends the messages of items. The items of a reply follow each other.
 func responsesMessages(
 	messages []assay.Message, items []responsesItem,
-) ([]assay.Message, *apiError) {
+) ([]assay.Message, *Refusal) {
 	for i := range items {
 		it := &items[i]
 		inReply := i > 0 && items[i-1].isReply()
@@ -147,7 +179,7 @@ func responsesMessages(
 		if it.isReply() {
 			last := i+1 == len(items) || !items[i+1].isReply()
 			if it.Type == "reasoning" && last {
-				return nil, badRequest("input", "Item '%s' of type 'reasoning' was provided "+
+				return nil, BadRequest("input", "Item '%s' of type 'reasoning' was provided "+
 					"without its required following item.", it.ID)
 			}
 			if e := it.addTo(&messages[len(messages)-1], i); e != nil {
@@ -170,7 +202,7 @@ func (it *responsesItem) isReply() bool {
 }
 
 // message returns item i, which is not part of a reply.
-func (it *responsesItem) message(i int) (assay.Message, *apiError) {
+func (it *responsesItem) message(i int) (assay.Message, *Refusal) {
 	if it.Type == "function_call_output" && it.Output != nil {
 		return assay.Message{Role: assay.ToolRole, CallID: it.CallID, Content: *it.Output}, nil
 	}
@@ -181,26 +213,26 @@ func (it *responsesItem) message(i int) (assay.Message, *apiError) {
 		m.Role = assay.System
 	case "system", "user":
 	default:
-		return m, badRequest("input", "Invalid value: '%s' for 'input[%d].role'.", it.Role, i)
+		return m, BadRequest("input", "Invalid value: '%s' for 'input[%d].role'.", it.Role, i)
 	}
 	return m, e
 }
 
 // addTo adds item i to the reply that it is part of.
-func (it *responsesItem) addTo(m *assay.Message, i int) *apiError {
+func (it *responsesItem) addTo(m *assay.Message, i int) *Refusal {
 	switch it.Type {
 	case "function_call":
 		if it.Arguments == nil {
-			return badRequest("input", "Missing required parameter: 'input[%d].arguments'.", i)
+			return BadRequest("input", "Missing required parameter: 'input[%d].arguments'.", i)
 		}
 		call := assay.ToolCall{ID: it.CallID, Name: it.Name, Arguments: *it.Arguments}
 		m.Calls = append(m.Calls, call)
 	case "reasoning":
 		if len(m.Calls) > 0 {
-			return badRequest("input", "Item '%s' of type 'reasoning' comes after the calls that "+
+			return BadRequest("input", "Item '%s' of type 'reasoning' comes after the calls that "+
 				"it belongs to.", it.ID)
 		}
-		m.State = it.thought().state()
+		m.State = it.Thought().state()
 	default:
 		content, e := it.text(i)
 		m.Content += content
@@ -210,22 +242,22 @@ func (it *responsesItem) addTo(m *assay.Message, i int) *apiError {
 }
 
 // thought returns the thought of a reasoning item.
-func (it *responsesItem) thought() thought {
-	if it.Encrypted == nil || len(it.Summary) != 1 || it.Summary[0].Text != it.Encrypted.text() {
+func (it *responsesItem) Thought() Thought {
+	if it.Encrypted == nil || len(it.Summary) != 1 || it.Summary[0].Text != it.Encrypted.Text() {
 		return "changed"
 	}
 	return *it.Encrypted
 }
 
 // text returns the content of a message.
-func (it *responsesItem) text(i int) (string, *apiError) {
+func (it *responsesItem) text(i int) (string, *Refusal) {
 	if text, ok := it.Content.(string); ok {
 		return text, nil
 	}
 	raw, _ := json.Marshal(it.Content)
 	var parts []responsesText
 	if json.Unmarshal(raw, &parts) != nil || parts == nil {
-		return "", badRequest("input", "Invalid type for 'input[%d].content'.", i)
+		return "", BadRequest("input", "Invalid type for 'input[%d].content'.", i)
 	}
 	var all string
 	for _, part := range parts {
@@ -268,11 +300,11 @@ type responsesUsage struct {
 	TotalTokens int `json:"total_tokens"`
 }
 
-func (responses) encode(r reply) any {
-	id := strconv.FormatUint(r.id, 16)
+func (responses) Encode(r Reply) any {
+	id := strconv.FormatUint(r.ID, 16)
 	out := responsesReply{
-		ID: "resp_" + id, Object: "response", CreatedAt: r.created, Status: "completed",
-		Model: r.model, Output: []responsesItem{},
+		ID: "resp_" + id, Object: "response", CreatedAt: r.Created, Status: "completed",
+		Model: r.Model, Output: []responsesItem{},
 		Usage: responsesUsage{
 			InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens,
 			TotalTokens: r.Usage.Total(),
@@ -287,19 +319,19 @@ func (responses) encode(r reply) any {
 	case "content_filter":
 		out.Status, out.Incomplete = "incomplete", &responsesReason{"content_filter"}
 	}
-	if !r.nothing {
+	if !r.Nothing {
 		out.Output = responsesOutput(r, id)
 	}
 	return out
 }
 
 // responsesOutput returns the items of a reply.
-func responsesOutput(r reply, id string) []responsesItem {
+func responsesOutput(r Reply, id string) []responsesItem {
 	items := []responsesItem{}
-	if r.thought != "" {
+	if r.Thought != "" {
 		items = append(items, responsesItem{
-			ID: "rs_" + id, Type: "reasoning", Encrypted: &r.thought,
-			Summary: []responsesText{{Type: "summary_text", Text: r.thought.text()}},
+			ID: "rs_" + id, Type: "reasoning", Encrypted: &r.Thought,
+			Summary: []responsesText{{Type: "summary_text", Text: r.Thought.Text()}},
 		})
 	}
 	part := responsesText{Type: "output_text", Text: r.Message.Content}

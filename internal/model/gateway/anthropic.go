@@ -1,4 +1,4 @@
-package simserver
+package gateway
 
 import (
 	"encoding/json"
@@ -12,9 +12,9 @@ import (
 // anthropic is Anthropic's Messages API.
 type anthropic struct{}
 
-func (anthropic) routes() []string { return []string{"POST /v1/messages"} }
+func (anthropic) Routes() []string { return []string{"POST /v1/messages"} }
 
-func (anthropic) key(h http.Header) string { return h.Get("X-Api-Key") }
+func (anthropic) Key(h http.Header) string { return h.Get("X-Api-Key") }
 
 // anthropicRequest is the body of a request.
 type anthropicRequest struct {
@@ -51,7 +51,7 @@ type anthropicBlock struct {
 	Type      string          `json:"type"`
 	Text      *string         `json:"text,omitempty"`
 	Thinking  *string         `json:"thinking,omitempty"`
-	Signature thought         `json:"signature,omitempty"`
+	Signature Thought         `json:"signature,omitempty"`
 	ID        string          `json:"id,omitempty"`
 	Name      string          `json:"name,omitempty"`
 	Input     json.RawMessage `json:"input,omitempty"`
@@ -59,23 +59,25 @@ type anthropicBlock struct {
 	Content   any             `json:"content,omitempty"` // see text
 }
 
-func (anthropic) decode(body []byte) (prompt, *apiError) {
+func (anthropic) Decode(body []byte) (Prompt, *Refusal) {
 	var doc anthropicRequest
 	if e := parse(body, &doc); e != nil {
-		return prompt{}, e
+		return Prompt{}, e
 	}
 	req, e := doc.request()
-	return prompt{doc.Model, req}, e
+	return Prompt{
+		Deployment: doc.Model, Stream: doc.Stream, Beyond: beyond(doc.Stream), Request: req,
+	}, e
 }
 
-func (b *anthropicRequest) request() (assay.Request, *apiError) {
+func (b *anthropicRequest) request() (assay.Request, *Refusal) {
 	req := assay.Request{Sampling: b.sampling()}
 	if e := b.check(); e != nil {
 		return req, e
 	}
 	system, err := text(b.System)
 	if err != nil {
-		return req, badRequest("", "system: %v", err)
+		return req, BadRequest("", "system: %v", err)
 	}
 	if system != "" {
 		req.Messages = append(req.Messages, assay.Message{Role: assay.System, Content: system})
@@ -100,47 +102,45 @@ func (b *anthropicRequest) sampling() assay.Sampling {
 		Temperature: b.Temperature, TopP: b.TopP, MaxTokens: b.MaxTokens, Effort: b.Output.Effort,
 		Thinking: b.Thinking.tokens(), ToolChoice: b.ToolChoice.Type,
 	}
-	if s.ToolChoice == "any" {
+	if s.ToolChoice == "any" || s.ToolChoice == "tool" {
 		s.ToolChoice = "required"
 	}
 	return s
 }
 
 // check checks rules that the real endpoint has.
-func (b *anthropicRequest) check() *apiError {
+func (b *anthropicRequest) check() *Refusal {
 	thinks := b.Thinking.Type == "enabled" || b.Thinking.Type == "adaptive"
 	switch {
-	case b.Stream:
-		return badRequest("", "stream: This server does not stream.")
 	case b.MaxTokens == nil:
-		return badRequest("", "max_tokens: Field required")
+		return BadRequest("", "max_tokens: Field required")
 	case *b.MaxTokens < 1:
-		return badRequest("", "max_tokens: Input should be greater than or equal to 1")
+		return BadRequest("", "max_tokens: Input should be greater than or equal to 1")
 	case len(b.Messages) == 0:
-		return badRequest("", "messages: at least one message is required")
+		return BadRequest("", "messages: at least one message is required")
 	case b.Thinking.Type == "enabled" && b.Thinking.Budget < 1024:
-		return badRequest("",
+		return BadRequest("",
 			"thinking.enabled.budget_tokens: Input should be greater than or equal to 1024")
 	case b.Thinking.Type == "enabled" && b.Thinking.Budget >= *b.MaxTokens:
-		return badRequest("", "`max_tokens` must be greater than `thinking.budget_tokens`.")
+		return BadRequest("", "`max_tokens` must be greater than `thinking.budget_tokens`.")
 	case thinks && b.Temperature != nil && *b.Temperature != 1:
-		return badRequest("", "`temperature` may only be set to 1 when thinking is enabled.")
+		return BadRequest("", "`temperature` may only be set to 1 when thinking is enabled.")
 	case thinks && (b.ToolChoice.Type == "any" || b.ToolChoice.Type == "tool"):
-		return badRequest("", "Thinking may not be enabled when tool_choice forces tool use.")
+		return BadRequest("", "Thinking may not be enabled when tool_choice forces tool use.")
 	case b.Temperature != nil && b.TopP != nil:
-		return badRequest("", "`temperature` and `top_p` cannot both be specified for this model. "+
+		return BadRequest("", "`temperature` and `top_p` cannot both be specified for this model. "+
 			"Please use only one.")
 	}
 	for i, t := range b.Tools {
 		if t.Name == "" || len(t.Schema) == 0 {
-			return badRequest("", "tools.%d.custom: Field required", i)
+			return BadRequest("", "tools.%d.custom: Field required", i)
 		}
 	}
 	return nil
 }
 
 // messages returns the messages that a message consists of: the answers to calls first.
-func (m *anthropicMessage) messages(i int) ([]assay.Message, *apiError) {
+func (m *anthropicMessage) messages(i int) ([]assay.Message, *Refusal) {
 	blocks, e := m.blocks(i)
 	if e != nil {
 		return nil, e
@@ -152,28 +152,28 @@ func (m *anthropicMessage) messages(i int) ([]assay.Message, *apiError) {
 		own, e := assistantMessage(i, blocks)
 		return []assay.Message{own}, e
 	}
-	return nil, badRequest("", "messages: Unexpected role %q.", m.Role)
+	return nil, BadRequest("", "messages: Unexpected role %q.", m.Role)
 }
 
-func (m *anthropicMessage) blocks(i int) ([]anthropicBlock, *apiError) {
+func (m *anthropicMessage) blocks(i int) ([]anthropicBlock, *Refusal) {
 	var s string
 	if json.Unmarshal(m.Content, &s) == nil {
 		return []anthropicBlock{{Type: "text", Text: &s}}, nil
 	}
 	var blocks []anthropicBlock
 	if err := json.Unmarshal(m.Content, &blocks); err != nil {
-		return nil, badRequest("", "messages.%d.content: Input should be a valid list", i)
+		return nil, BadRequest("", "messages.%d.content: Input should be a valid list", i)
 	}
 	for j, b := range blocks {
 		if b.Type == "text" && (b.Text == nil || strings.TrimSpace(*b.Text) == "") {
-			return nil, badRequest("",
+			return nil, BadRequest("",
 				"messages.%d.content.%d: text content blocks must be non-empty", i, j)
 		}
 	}
 	return blocks, nil
 }
 
-func userMessages(i int, blocks []anthropicBlock) ([]assay.Message, *apiError) {
+func userMessages(i int, blocks []anthropicBlock) ([]assay.Message, *Refusal) {
 	var all []assay.Message
 	for j, b := range blocks {
 		switch b.Type {
@@ -181,23 +181,23 @@ func userMessages(i int, blocks []anthropicBlock) ([]assay.Message, *apiError) {
 			all = append(all, assay.Message{Role: assay.User, Content: *b.Text})
 		case "tool_result":
 			if n := len(all); n > 0 && all[n-1].Role == assay.User {
-				return nil, badRequest("", "messages.%d: `tool_result` blocks come first", i)
+				return nil, BadRequest("", "messages.%d: `tool_result` blocks come first", i)
 			}
 			content, err := text(b.Content)
 			if err != nil {
-				return nil, badRequest("", "messages.%d.content.%d: %v", i, j, err)
+				return nil, BadRequest("", "messages.%d.content.%d: %v", i, j, err)
 			}
 			m := assay.Message{Role: assay.ToolRole, CallID: b.CallID, Content: content}
 			all = append(all, m)
 		default:
-			return nil, badRequest("", "messages.%d.content.%d.type: unexpected %q", i, j, b.Type)
+			return nil, BadRequest("", "messages.%d.content.%d.type: unexpected %q", i, j, b.Type)
 		}
 	}
 	return all, nil
 }
 
 // assistantMessage returns a model's own message. Its thought has to come first.
-func assistantMessage(i int, blocks []anthropicBlock) (assay.Message, *apiError) {
+func assistantMessage(i int, blocks []anthropicBlock) (assay.Message, *Refusal) {
 	m := assay.Message{Role: assay.Assistant}
 	for j, b := range blocks {
 		switch b.Type {
@@ -206,29 +206,29 @@ func assistantMessage(i int, blocks []anthropicBlock) (assay.Message, *apiError)
 		case "tool_use":
 			var input map[string]any
 			if json.Unmarshal(b.Input, &input) != nil || input == nil {
-				return m, badRequest("", "messages.%d.content.%d.tool_use.input: "+
+				return m, BadRequest("", "messages.%d.content.%d.tool_use.input: "+
 					"Input should be a valid dictionary", i, j)
 			}
 			call := assay.ToolCall{ID: b.ID, Name: b.Name, Arguments: string(b.Input)}
 			m.Calls = append(m.Calls, call)
 		case "thinking":
 			t := b.Signature
-			if j > 0 || b.Thinking == nil || *b.Thinking != t.text() {
+			if j > 0 || b.Thinking == nil || *b.Thinking != t.Text() {
 				t = "changed"
 			}
 			m.State = t.state()
 		default:
-			return m, badRequest("", "messages.%d.content.%d.type: unexpected %q", i, j, b.Type)
+			return m, BadRequest("", "messages.%d.content.%d.type: unexpected %q", i, j, b.Type)
 		}
 	}
 	return m, nil
 }
 
-func (anthropic) forgotten(i int, changed bool) *apiError {
+func (anthropic) Forgotten(i int, changed bool) *Refusal {
 	if changed {
-		return badRequest("", "messages.%d.content.0: Invalid `signature` in `thinking` block", i)
+		return BadRequest("", "messages.%d.content.0: Invalid `signature` in `thinking` block", i)
 	}
-	return badRequest("", "messages.%d.content.0.type: Expected `thinking` or "+
+	return BadRequest("", "messages.%d.content.0.type: Expected `thinking` or "+
 		"`redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final "+
 		"`assistant` message must start with a thinking block (preceeding the lastmost set of "+
 		"`tool_use` and `tool_result` blocks).", i)
@@ -257,18 +257,18 @@ type anthropicUsage struct {
 	ServiceTier string `json:"service_tier"`
 }
 
-func (anthropic) encode(r reply) any {
+func (anthropic) Encode(r Reply) any {
 	u := r.Usage
 	body := anthropicReply{
-		ID: "msg_" + strconv.FormatUint(r.id, 16), Type: "message", Role: "assistant",
-		Model: r.model, StopReason: anthropicStop(&r.Response),
+		ID: "msg_" + strconv.FormatUint(r.ID, 16), Type: "message", Role: "assistant",
+		Model: r.Model, StopReason: anthropicStop(&r.Response),
 		Usage: anthropicUsage{
 			Input: u.InputTokens - u.CachedTokens - u.CacheWriteTokens, CacheRead: u.CachedTokens,
 			CacheWrite: u.CacheWriteTokens, Output: u.OutputTokens, ServiceTier: "standard",
 		},
 	}
 	body.Usage.Details.Thinking = u.ReasoningTokens
-	if !r.nothing {
+	if !r.Nothing {
 		body.Content = anthropicContent(&r)
 	}
 	return body
@@ -286,12 +286,12 @@ func anthropicStop(r *assay.Response) string {
 	return "end_turn"
 }
 
-func anthropicContent(r *reply) []anthropicBlock {
+func anthropicContent(r *Reply) []anthropicBlock {
 	content := []anthropicBlock{}
 	switch {
-	case r.thought != "":
+	case r.Thought != "":
 		content = append(content, anthropicBlock{
-			Type: "thinking", Thinking: new(r.thought.text()), Signature: r.thought,
+			Type: "thinking", Thinking: new(r.Thought.Text()), Signature: r.Thought,
 		})
 	case r.Message.Reasoning != "":
 		content = append(content, anthropicBlock{Type: "thinking", Thinking: &r.Message.Reasoning})
@@ -313,24 +313,24 @@ func anthropicContent(r *reply) []anthropicBlock {
 
 // refuse translates an error. The endpoint has its own ways to refuse a key without credit and a
 // prompt with filtered content.
-func (anthropic) refuse(e apiError) (int, any) {
-	switch e.code {
+func (anthropic) Refuse(e Refusal) (int, any) {
+	switch e.Code {
 	case "insufficient_quota":
-		e.status = http.StatusBadRequest
-		e.message = "Your credit balance is too low to access the Anthropic API. Please go to " +
+		e.Status = http.StatusBadRequest
+		e.Message = "Your credit balance is too low to access the Anthropic API. Please go to " +
 			"Plans & Billing to upgrade or purchase credits."
 	case "content_filter":
-		e.status, e.message = http.StatusBadRequest, "Output blocked by content filtering policy"
+		e.Status, e.Message = http.StatusBadRequest, "Output blocked by content filtering policy"
 	}
 	type inner struct {
 		Type    string `json:"type"`
 		Message string `json:"message"`
 	}
-	return e.status, struct {
+	return e.Status, struct {
 		Type      string `json:"type"`
 		Error     inner  `json:"error"`
 		RequestID string `json:"request_id"`
-	}{"error", inner{anthropicError(e.status), strings.ToValidUTF8(e.message, "?")}, "req_0"}
+	}{"error", inner{anthropicError(e.Status), strings.ToValidUTF8(e.Message, "?")}, "req_0"}
 }
 
 func anthropicError(status int) string {

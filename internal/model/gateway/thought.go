@@ -1,4 +1,4 @@
-package simserver
+package gateway
 
 import (
 	"encoding/json"
@@ -33,47 +33,47 @@ func ThinkingStyles() []string {
 
 // A thought is the state of a thinking model's reply: an opaque text that is valid only with the
 // calls of that reply.
-type thought string
+type Thought string
 
 // think returns the thought of a reply to the request with that hash.
-func think(hash uint64, calls []assay.ToolCall) thought {
+func Think(hash uint64, calls []assay.ToolCall) Thought {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%x", hash)
 	for _, c := range calls {
 		fmt.Fprintf(h, " %q", c.ID)
 	}
-	return thought(fmt.Sprintf("%016x%016x", hash, h.Sum64()))
+	return Thought(fmt.Sprintf("%016x%016x", hash, h.Sum64()))
 }
 
 // fits reports whether a thought came with these calls.
-func (t thought) fits(calls []assay.ToolCall) bool {
+func (t Thought) fits(calls []assay.ToolCall) bool {
 	var hash uint64
 	_, err := fmt.Sscanf(string(t[:min(16, len(t))]), "%016x", &hash)
-	return err == nil && think(hash, calls) == t
+	return err == nil && Think(hash, calls) == t
 }
 
 const thinking = "I look at what is there and decide on the next step. "
 
 // text returns what people may read of a thought, which contains all of it.
-func (t thought) text() string { return thinking + string(t) }
+func (t Thought) Text() string { return thinking + string(t) }
 
 // thoughtIn returns the thought in a text, or one that fits nothing.
-func thoughtIn(text string) thought { return thought(strings.TrimPrefix(text, thinking)) }
+func thoughtIn(text string) Thought { return Thought(strings.TrimPrefix(text, thinking)) }
 
 // state returns a thought as the state of a message.
-func (t thought) state() *assay.State { return &assay.State{Data: encode(t)} }
+func (t Thought) state() *assay.State { return &assay.State{Data: encode(t)} }
 
 // thoughtOf returns the thought of a message, or "".
-func thoughtOf(m *assay.Message) (t thought) {
+func thoughtOf(m *assay.Message) (t Thought) {
 	if m.State != nil {
 		_ = json.Unmarshal(m.State.Data, &t)
 	}
 	return t
 }
 
-// checkThoughts refuses a conversation in which a reply with calls has lost its thought or has
+// CheckThoughts refuses a conversation in which a reply with calls has lost its thought or has
 // another one. It removes the thoughts, which are not the provider's.
-func checkThoughts(messages []assay.Message, d dialect) *apiError {
+func CheckThoughts(messages []assay.Message, d Dialect) *Refusal {
 	for i := range messages {
 		m := &messages[i]
 		t := thoughtOf(m)
@@ -82,7 +82,7 @@ func checkThoughts(messages []assay.Message, d dialect) *apiError {
 			continue
 		}
 		if m.Role == assay.Assistant {
-			return d.forgotten(i, t != "")
+			return d.Forgotten(i, t != "")
 		}
 	}
 	return nil

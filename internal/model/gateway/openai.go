@@ -1,4 +1,4 @@
-package simserver
+package gateway
 
 import (
 	"errors"
@@ -13,22 +13,25 @@ import (
 // chat is OpenAI's chat completions. Its thoughts are where the style says.
 type chat struct{ thinking string }
 
-func (chat) routes() []string { return []string{"POST /v1/chat/completions"} }
+func (chat) Routes() []string { return []string{"POST /v1/chat/completions"} }
 
-func (chat) key(h http.Header) string { return bearer(h) }
+func (chat) Key(h http.Header) string { return Bearer(h) }
 
-func (c chat) decode(body []byte) (prompt, *apiError) {
+func (c chat) Decode(body []byte) (Prompt, *Refusal) {
 	var doc chatRequest
 	if e := parse(body, &doc); e != nil {
-		return prompt{}, e
+		return Prompt{}, e
 	}
 	req, e := doc.request()
-	return prompt{doc.Model, req}, e
+	return Prompt{
+		Deployment: doc.Model, Stream: doc.Stream, Counted: doc.StreamOptions.Usage,
+		Beyond: beyond(doc.Stream), Request: req,
+	}, e
 }
 
-func (c chat) encode(r reply) any { return newCompletion(r, c.thinking) }
+func (c chat) Encode(r Reply) any { return newCompletion(r, c.thinking) }
 
-func (chat) refuse(e apiError) (status int, body any) {
+func (chat) Refuse(e Refusal) (status int, body any) {
 	type inner struct {
 		Message string  `json:"message"`
 		Type    string  `json:"type"`
@@ -41,36 +44,36 @@ func (chat) refuse(e apiError) (status int, body any) {
 		}
 		return &s
 	}
-	return e.status, map[string]inner{"error": {
-		Message: strings.ToValidUTF8(e.message, "?"), Type: e.kind,
-		Param: orNull(e.param), Code: orNull(e.code),
+	return e.Status, map[string]inner{"error": {
+		Message: strings.ToValidUTF8(e.Message, "?"), Type: e.Kind,
+		Param: orNull(e.Param), Code: orNull(e.Code),
 	}}
 }
 
 // forgotten uses the words of the endpoints that have the style.
-func (c chat) forgotten(i int, changed bool) *apiError {
+func (c chat) Forgotten(i int, changed bool) *Refusal {
 	switch {
 	case c.thinking == ThinkingSignature && changed:
-		return badRequest("", "Corrupted thought signature.")
+		return BadRequest("", "Corrupted thought signature.")
 	case c.thinking == ThinkingSignature:
-		return badRequest("", "Function call is missing a thought_signature in functionCall "+
+		return BadRequest("", "Function call is missing a thought_signature in functionCall "+
 			"parts. This is required for tools to work correctly, and missing thought_signature "+
 			"may lead to degraded model performance.")
 	case c.thinking == ThinkingDetails:
-		return badRequest("", "messages.%d.content.0: Invalid `signature` in `thinking` block", i)
+		return BadRequest("", "messages.%d.content.0: Invalid `signature` in `thinking` block", i)
 	}
-	return badRequest("",
+	return BadRequest("",
 		"The `reasoning_content` in the thinking mode must be passed back to the API.")
 }
 
 // azure is the same with the deployment in the path and a header of its own for keys.
 type azure struct{ chat }
 
-func (azure) routes() []string {
+func (azure) Routes() []string {
 	return []string{"POST /openai/deployments/{deployment}/chat/completions"}
 }
 
-func (azure) key(h http.Header) string { return h.Get("Api-Key") }
+func (azure) Key(h http.Header) string { return h.Get("Api-Key") }
 
 // chatRequest is the body of a request.
 type chatRequest struct {
@@ -84,9 +87,12 @@ type chatRequest struct {
 	Seed                *int64        `json:"seed"`
 	Effort              string        `json:"reasoning_effort"`
 	Thinking            chatThinking  `json:"thinking"`
-	ToolChoice          string        `json:"tool_choice"`
+	ToolChoice          any           `json:"tool_choice"` // see choiceOf
 	Stream              bool          `json:"stream"`
-	N                   *int          `json:"n"`
+	StreamOptions       struct {
+		Usage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	N *int `json:"n"`
 }
 
 // chatThinking is DeepSeek's and Anthropic's.
@@ -128,7 +134,7 @@ type chatCall struct {
 // chatExtra is what Gemini adds to a call.
 type chatExtra struct {
 	Google struct {
-		Signature thought `json:"thought_signature"`
+		Signature Thought `json:"thought_signature"`
 	} `json:"google"`
 }
 
@@ -136,7 +142,7 @@ type chatExtra struct {
 type chatDetail struct {
 	Type      string  `json:"type"`
 	Text      string  `json:"text,omitempty"`
-	Signature thought `json:"signature,omitempty"`
+	Signature Thought `json:"signature,omitempty"`
 	Format    string  `json:"format"`
 	Index     int     `json:"index"`
 }
@@ -197,11 +203,11 @@ func thinkingIn(content any) string {
 }
 
 // request converts a body to a request.
-func (b *chatRequest) request() (assay.Request, *apiError) {
+func (b *chatRequest) request() (assay.Request, *Refusal) {
 	req := assay.Request{
 		Sampling: assay.Sampling{
 			Temperature: b.Temperature, TopP: b.TopP, MaxTokens: b.limit(), Seed: b.Seed,
-			Effort: b.Effort, Thinking: b.Thinking.tokens(), ToolChoice: b.ToolChoice,
+			Effort: b.Effort, Thinking: b.Thinking.tokens(), ToolChoice: choiceOf(b.ToolChoice),
 		},
 	}
 	if e := b.check(); e != nil {
@@ -228,40 +234,54 @@ func (b *chatRequest) limit() *int {
 	return b.MaxTokens
 }
 
-func (b *chatRequest) check() *apiError {
+// choiceOf returns a choice of tools. A choice of one function is spelled as an object.
+func choiceOf(choice any) string {
+	if word, ok := choice.(string); ok || choice == nil {
+		return word
+	}
+	return "required"
+}
+
+// beyond returns the refusal of a stream by a server that has none.
+func beyond(stream bool) *Refusal {
+	if stream {
+		return BadRequest("stream", "This server does not stream.")
+	}
+	return nil
+}
+
+func (b *chatRequest) check() *Refusal {
 	switch {
-	case b.Stream:
-		return badRequest("stream", "This server does not stream.")
 	case b.N != nil && *b.N != 1:
-		return badRequest("n", "This server gives one choice.")
+		return BadRequest("n", "This server gives one choice.")
 	case len(b.Messages) == 0:
-		return badRequest("messages", "Invalid 'messages': empty array.")
+		return BadRequest("messages", "Invalid 'messages': empty array.")
 	}
 	if n := b.limit(); n != nil && *n < 1 {
-		return badRequest("max_tokens", "Invalid 'max_tokens': %d is below 1.", *n)
+		return BadRequest("max_tokens", "Invalid 'max_tokens': %d is below 1.", *n)
 	}
 	for i, t := range b.Tools {
 		if t.Type != "function" || t.Function.Name == "" {
-			return badRequest("tools", "Invalid 'tools[%d]': not a function with a name.", i)
+			return BadRequest("tools", "Invalid 'tools[%d]': not a function with a name.", i)
 		}
 	}
 	return nil
 }
 
-func (m *chatMessage) message(i int) (assay.Message, *apiError) {
+func (m *chatMessage) message(i int) (assay.Message, *Refusal) {
 	content, err := text(m.Content)
 	if err != nil {
-		return assay.Message{}, badRequest("messages",
+		return assay.Message{}, BadRequest("messages",
 			"Invalid 'messages[%d].content': %v.", i, err)
 	}
-	out := assay.Message{Content: content, CallID: m.ToolCallID, State: m.thought()}
+	out := assay.Message{Content: content, CallID: m.ToolCallID, State: m.Thought()}
 	switch m.Role {
 	case "system", "developer":
 		out.Role = assay.System
 	case "user", "assistant", "tool":
 		out.Role = assay.Role(m.Role)
 	default:
-		return out, badRequest("messages",
+		return out, BadRequest("messages",
 			"Invalid value: '%s' for 'messages[%d].role'.", m.Role, i)
 	}
 	for _, c := range m.ToolCalls {
@@ -272,17 +292,17 @@ func (m *chatMessage) message(i int) (assay.Message, *apiError) {
 }
 
 // thought returns the state of a message, in whichever of the places it is.
-func (m *chatMessage) thought() *assay.State {
+func (m *chatMessage) Thought() *assay.State {
 	thinking := thinkingIn(m.Content)
 	switch {
 	case thinking != "":
 		return thoughtIn(thinking).state()
 	case m.Reasoning != nil:
 		return thoughtIn(*m.Reasoning).state()
-	case len(m.Details) == 2 && m.Details[1].Signature.text() == m.Details[0].Text:
+	case len(m.Details) == 2 && m.Details[1].Signature.Text() == m.Details[0].Text:
 		return m.Details[1].Signature.state()
 	case len(m.Details) > 0:
-		return thought("changed").state()
+		return Thought("changed").state()
 	case len(m.ToolCalls) > 0 && m.ToolCalls[0].Extra != nil:
 		return m.ToolCalls[0].Extra.Google.Signature.state()
 	}
@@ -328,12 +348,12 @@ type completionUsage struct {
 }
 
 // newCompletion encodes a reply.
-func newCompletion(r reply, thinking string) completion {
+func newCompletion(r Reply, thinking string) completion {
 	c := completion{
-		ID:      "chatcmpl-" + strconv.FormatUint(r.id, 16),
+		ID:      "chatcmpl-" + strconv.FormatUint(r.ID, 16),
 		Object:  "chat.completion",
-		Created: r.created,
-		Model:   r.model,
+		Created: r.Created,
+		Model:   r.Model,
 		Choices: []choice{},
 		Usage: completionUsage{
 			PromptTokens:     r.Usage.InputTokens,
@@ -343,10 +363,10 @@ func newCompletion(r reply, thinking string) completion {
 	}
 	c.Usage.PromptDetails.Cached = r.Usage.CachedTokens
 	c.Usage.CompletionDetails.Reasoning = r.Usage.ReasoningTokens
-	if !r.nothing {
+	if !r.Nothing {
 		m, finish := newReplyMessage(&r.Message, r.Finish)
-		if r.thought != "" {
-			m.think(r.thought, thinking)
+		if r.Thought != "" {
+			m.think(r.Thought, thinking)
 		}
 		c.Choices = append(c.Choices, choice{Message: m, FinishReason: finish})
 	}
@@ -377,16 +397,16 @@ func newReplyMessage(m *assay.Message, finish string) (replyMessage, string) {
 }
 
 // think adds a thought to a message.
-func (m *replyMessage) think(t thought, style string) {
+func (m *replyMessage) think(t Thought, style string) {
 	switch style {
 	case ThinkingDetails:
 		const format = "anthropic-claude-v1"
 		m.Details = []chatDetail{
-			{Type: "reasoning.text", Text: t.text(), Format: format},
+			{Type: "reasoning.text", Text: t.Text(), Format: format},
 			{Type: "reasoning.text", Signature: t, Format: format, Index: 1},
 		}
 	case ThinkingParts:
-		parts := []any{chatThought{"thinking", []chatText{{"text", t.text()}}}}
+		parts := []any{chatThought{"thinking", []chatText{{"text", t.Text()}}}}
 		if text, ok := m.Content.(string); ok {
 			parts = append(parts, chatText{"text", text})
 		}
@@ -397,6 +417,6 @@ func (m *replyMessage) think(t thought, style string) {
 			m.ToolCalls[0].Extra.Google.Signature = t
 		}
 	default:
-		m.Reasoning = t.text()
+		m.Reasoning = t.Text()
 	}
 }

@@ -1,4 +1,4 @@
-package simserver
+package gateway
 
 import (
 	"encoding/json"
@@ -12,12 +12,9 @@ import (
 // gemini is Gemini's generateContent.
 type gemini struct{}
 
-// geminiMethod ends the path of a request. A pattern cannot contain it.
-const geminiMethod = ":generateContent"
+func (gemini) Routes() []string { return []string{"POST /v1beta/models/{deployment}"} }
 
-func (gemini) routes() []string { return []string{"POST /v1beta/models/{deployment}"} }
-
-func (gemini) key(h http.Header) string { return h.Get("X-Goog-Api-Key") }
+func (gemini) Key(h http.Header) string { return h.Get("X-Goog-Api-Key") }
 
 // geminiStatuses names the HTTP statuses. Others are UNKNOWN.
 var geminiStatuses = map[int]string{
@@ -31,26 +28,26 @@ var geminiStatuses = map[int]string{
 	http.StatusGatewayTimeout:      "DEADLINE_EXCEEDED",
 }
 
-func (gemini) refuse(e apiError) (status int, body any) {
-	if e.code == "content_filter" {
+func (gemini) Refuse(e Refusal) (status int, body any) {
+	if e.Code == "content_filter" {
 		var out geminiReply
 		out.Feedback = &geminiFeedback{BlockReason: "PROHIBITED_CONTENT"}
 		return http.StatusOK, out
 	}
-	name, ok := geminiStatuses[e.status]
+	name, ok := geminiStatuses[e.Status]
 	if !ok {
 		name = "UNKNOWN"
 	}
-	return e.status, map[string]any{"error": map[string]any{
-		"code": e.status, "message": strings.ToValidUTF8(e.message, "?"), "status": name,
+	return e.Status, map[string]any{"error": map[string]any{
+		"code": e.Status, "message": strings.ToValidUTF8(e.Message, "?"), "status": name,
 	}}
 }
 
-func (gemini) forgotten(i int, changed bool) *apiError {
+func (gemini) Forgotten(i int, changed bool) *Refusal {
 	if changed {
-		return badRequest("", "Corrupted thought signature.")
+		return BadRequest("", "Corrupted thought signature.")
 	}
-	return badRequest("", "Function call is missing a thought_signature in functionCall parts. "+
+	return BadRequest("", "Function call is missing a thought_signature in functionCall parts. "+
 		"This is required for tools to work correctly, and missing thought_signature may lead to "+
 		"degraded model performance. Additional data, position %d.", i)
 }
@@ -91,7 +88,7 @@ type geminiContent struct {
 type geminiPart struct {
 	Text      *string       `json:"text,omitempty"`
 	Thought   bool          `json:"thought,omitempty"`
-	Signature thought       `json:"thoughtSignature,omitempty"`
+	Signature Thought       `json:"thoughtSignature,omitempty"`
 	Call      *geminiCall   `json:"functionCall,omitempty"`
 	Answer    *geminiAnswer `json:"functionResponse,omitempty"`
 }
@@ -113,19 +110,19 @@ type geminiAnswer struct {
 // geminiChoices translates modes of calling functions.
 var geminiChoices = map[string]string{"AUTO": "auto", "ANY": "required", "NONE": "none"}
 
-func (gemini) decode(body []byte) (prompt, *apiError) {
+func (gemini) Decode(body []byte) (Prompt, *Refusal) {
 	var doc geminiRequest
 	if e := parse(body, &doc); e != nil {
-		return prompt{}, e
+		return Prompt{}, e
 	}
 	c := doc.Config
-	p := prompt{Request: assay.Request{Sampling: assay.Sampling{
+	p := Prompt{Request: assay.Request{Sampling: assay.Sampling{
 		Temperature: c.Temperature, TopP: c.TopP, MaxTokens: c.MaxTokens, Seed: c.Seed,
 		Effort: strings.ToLower(c.Thinking.Level), Thinking: c.Thinking.Budget,
 		ToolChoice: geminiChoices[doc.ToolConfig.Calling.Mode],
 	}}}
 	if len(doc.Contents) == 0 {
-		return p, badRequest("", "* GenerateContentRequest.contents: contents is not specified")
+		return p, BadRequest("", "* GenerateContentRequest.contents: contents is not specified")
 	}
 	if doc.System != nil {
 		text := geminiText(doc.System.Parts)
@@ -140,10 +137,10 @@ func (gemini) decode(body []byte) (prompt, *apiError) {
 	}
 	for i := range doc.Contents {
 		if i > 0 && doc.Contents[i].Role == doc.Contents[i-1].Role {
-			return p, badRequest("",
+			return p, BadRequest("",
 				"Please ensure that multiturn requests alternate between user and model.")
 		}
-		var e *apiError
+		var e *Refusal
 		if p.Messages, e = doc.Contents[i].addTo(p.Messages, i); e != nil {
 			return p, e
 		}
@@ -152,9 +149,9 @@ func (gemini) decode(body []byte) (prompt, *apiError) {
 }
 
 // addTo appends the messages of content i.
-func (c *geminiContent) addTo(messages []assay.Message, i int) ([]assay.Message, *apiError) {
+func (c *geminiContent) addTo(messages []assay.Message, i int) ([]assay.Message, *Refusal) {
 	if len(c.Parts) == 0 {
-		return nil, badRequest("",
+		return nil, BadRequest("",
 			"* GenerateContentRequest.contents[%d].parts: contents.parts must not be empty.", i)
 	}
 	switch c.Role {
@@ -162,7 +159,7 @@ func (c *geminiContent) addTo(messages []assay.Message, i int) ([]assay.Message,
 		return append(messages, c.reply()), nil
 	case "user":
 	default:
-		return nil, badRequest("", "Please use a valid role: user, model.")
+		return nil, BadRequest("", "Please use a valid role: user, model.")
 	}
 	for _, part := range c.Parts {
 		m := assay.Message{Role: assay.User}
@@ -174,7 +171,7 @@ func (c *geminiContent) addTo(messages []assay.Message, i int) ([]assay.Message,
 		case part.Text != nil:
 			m.Content = *part.Text
 		default:
-			return nil, badRequest("", "* GenerateContentRequest.contents[%d].parts: required "+
+			return nil, BadRequest("", "* GenerateContentRequest.contents[%d].parts: required "+
 				"oneof field 'data' must have one initialized field", i)
 		}
 		messages = append(messages, m)
@@ -242,16 +239,16 @@ var geminiFinish = map[string]string{
 	"": "STOP", "refusal": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY",
 }
 
-func (gemini) encode(r reply) any {
+func (gemini) Encode(r Reply) any {
 	out := geminiReply{
-		ModelVersion: r.model, ResponseID: strconv.FormatUint(r.id, 16),
+		ModelVersion: r.Model, ResponseID: strconv.FormatUint(r.ID, 16),
 		Usage: geminiUsage{
 			Prompt: r.Usage.InputTokens, Cached: r.Usage.CachedTokens,
 			Candidates: r.Usage.OutputTokens - r.Usage.ReasoningTokens,
 			Thoughts:   r.Usage.ReasoningTokens, Total: r.Usage.Total(),
 		},
 	}
-	if !r.nothing {
+	if !r.Nothing {
 		out.Candidates = []geminiCandidate{{
 			Content: geminiContent{"model", geminiParts(r)}, FinishReason: geminiFinish[r.Finish],
 		}}
@@ -260,10 +257,10 @@ func (gemini) encode(r reply) any {
 }
 
 // geminiParts returns the parts of a reply.
-func geminiParts(r reply) []geminiPart {
+func geminiParts(r Reply) []geminiPart {
 	var parts []geminiPart
-	if r.thought != "" {
-		parts = append(parts, geminiPart{Text: new(r.thought.text()), Thought: true})
+	if r.Thought != "" {
+		parts = append(parts, geminiPart{Text: new(r.Thought.Text()), Thought: true})
 	}
 	if r.Message.Content != "" || len(r.Message.Calls) == 0 {
 		parts = append(parts, geminiPart{Text: &r.Message.Content})
@@ -274,7 +271,7 @@ func geminiParts(r reply) []geminiPart {
 			part.Call.Args = json.RawMessage(c.Arguments)
 		}
 		if i == 0 {
-			part.Signature = r.thought
+			part.Signature = r.Thought
 		}
 		parts = append(parts, part)
 	}
