@@ -40,6 +40,8 @@ const (
 	Loop          Ended = "loop"           // a loop rule ended the episode
 	TokenLimit    Ended = "token_limit"    // the episode used up its tokens
 	CostLimit     Ended = "cost_limit"     // the episode used up its money
+	AgentError    Ended = "agent_error"    // the agent crashed or reported failure
+	AgentTimeout  Ended = "agent_timeout"  // the agent used up its own time
 )
 
 // An Outcome is what the model earned in an episode.
@@ -114,13 +116,14 @@ type Outcome struct {
 // The error categories, one for each outcome that is not full success.
 const (
 	CategoryToolCallFormat  = "tool_call_format" // no valid call was ever made
-	CategoryTimeout         = "timeout"          // a time limit; unused, because it is a fault here
+	CategoryTimeout         = "timeout"          // an agent used up its own time
 	CategoryMaxTurns        = "max_turns"        // the turns were used up
 	CategoryToolSelection   = "tool_selection"   // other tools were called instead of required ones
 	CategoryParameterConfig = "parameter_config" // wrong arguments; never in the pilot world
 	CategorySequenceOrder   = "sequence_order"   // right tools, wrong order
 	CategoryDependency      = "dependency"       // a tool was called before its dependencies
 	CategoryUnwantedEffect  = "unwanted_effect"  // something changed that the task did not ask for
+	CategoryAgentFailure    = "agent_failure"    // an agent crashed or reported failure
 	CategoryOther           = "other"            // right decisions, bad luck
 )
 
@@ -128,7 +131,7 @@ const (
 var ErrorCategories = []string{
 	CategoryToolCallFormat, CategoryTimeout, CategoryMaxTurns, CategoryToolSelection,
 	CategoryParameterConfig, CategorySequenceOrder, CategoryDependency, CategoryUnwantedEffect,
-	CategoryOther,
+	CategoryAgentFailure, CategoryOther,
 }
 
 // PilotScores are the three verdicts that the 2025 original all called full success, and the
@@ -193,6 +196,9 @@ type Attempt struct {
 	FaultDetail string    `json:"fault_detail"`
 	// Parked is true if the run gave up the trial after this fault.
 	Parked bool `json:"parked"`
+	// Unmetered is true if a foreign agent made no request through the gateway, so its tokens and
+	// its model are unknown.
+	Unmetered bool `json:"unmetered"`
 
 	Requests     int               `json:"requests"`
 	Retried      map[FaultKind]int `json:"retried"`
@@ -346,6 +352,17 @@ type Transcript struct {
 	Ended Ended `json:"ended"`
 	// State is what the tools left behind, in worlds that judge that.
 	State json.RawMessage `json:"state,omitempty"`
+	// Agent is what a foreign agent left behind. It is nil in other episodes.
+	Agent *AgentRecord `json:"agent,omitempty"`
+}
+
+// An AgentRecord is what a foreign agent left behind.
+type AgentRecord struct {
+	// Exit says how it ended, such as "exit status 1". It is empty for success.
+	Exit string `json:"exit,omitempty"`
+	// Output and Errors are the ends of what it wrote to standard output and standard error.
+	Output string `json:"output,omitempty"`
+	Errors string `json:"errors,omitempty"`
 }
 
 // A TurnRecord holds the cost of one reply.

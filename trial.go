@@ -51,6 +51,10 @@ type Setting struct {
 	// Loops are the loop rules, as spelled by [LoopRules.String]. If it is empty, the world's
 	// own rules apply.
 	Loops string `json:"loops"`
+	// AgentModel is the model that serves a foreign agent. It is empty unless the cell's model is
+	// one. AgentTimeout is the time that the agent may take itself, as in "10m0s".
+	AgentModel   string `json:"agent_model"`
+	AgentTimeout string `json:"agent_timeout"`
 }
 
 // RefuseSeveral is a value of [Setting.SeveralCalls]: all calls but the first are refused.
@@ -153,7 +157,11 @@ func (t Trial) identity() TrialID {
 		b = append(strconv.AppendFloat(append(b, "usd "...), t.USD, 'f', -1, 64), '\n')
 	}
 	for _, f := range []struct{ name, value string }{
-		{"several", t.SeveralCalls}, {"loops", t.Loops}, {"faults", t.Faults},
+		{"several", t.SeveralCalls},
+		{"loops", t.Loops},
+		{"faults", t.Faults},
+		{"served by", t.AgentModel},
+		{"agent timeout", t.AgentTimeout},
 	} {
 		if f.value != "" {
 			b = append(strconv.AppendQuote(append(append(b, f.name...), ' '), f.value), '\n')

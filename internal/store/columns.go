@@ -47,6 +47,8 @@ var trialFields = []column{
 	text("loops", func(a *assay.Attempt) *string { return &a.Loops }),
 	integer("call_limit", func(a *assay.Attempt) *int { return &a.Calls }),
 	text("fault_mix", func(a *assay.Attempt) *string { return &a.Faults }),
+	text("agent_model", func(a *assay.Attempt) *string { return &a.AgentModel }),
+	text("agent_timeout", func(a *assay.Attempt) *string { return &a.AgentTimeout }),
 }
 
 // attemptFields are the columns of the table attempts after those that place the row in its
@@ -107,6 +109,7 @@ var attemptFields = []column{
 	text("broken_lineage", func(a *assay.Attempt) *string { return &a.Broken }),
 	integer("faults_scheduled", func(a *assay.Attempt) *int { return &a.FaultsScheduled }),
 	integer("faults_met", func(a *assay.Attempt) *int { return &a.FaultsMet }),
+	flag("unmetered", func(a *assay.Attempt) *bool { return &a.Unmetered }),
 }
 
 // verdictFields are the attempt fields that [DB.Verdicts] reads.

@@ -238,6 +238,7 @@ func drawAttempt(t *rapid.T) *assay.Attempt {
 		Turns: n("turn limit"), Calls: n("call limit"),
 		Tokens: n("token limit"), USD: rapid.Float64Range(0, 1e9).Draw(t, "cost limit"),
 		SeveralCalls: draw("several"), Loops: draw("loops"), Faults: draw("faults"),
+		AgentModel: draw("agent model"), AgentTimeout: draw("agent timeout"),
 		Persistence: rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "persistence"),
 		Burst:       rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "burst"),
 	}
@@ -270,6 +271,7 @@ func drawAttempt(t *rapid.T) *assay.Attempt {
 	a.Level, a.Ended = "", ""
 	a.FaultKind = rapid.SampledFrom(assay.FaultKinds).Draw(t, "fault")
 	a.FaultDetail, a.Parked = draw("detail"), rapid.Bool().Draw(t, "parked")
+	a.Unmetered = rapid.Bool().Draw(t, "unmetered")
 	return a
 }
 

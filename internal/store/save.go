@@ -190,7 +190,7 @@ func checkOutcome(o *assay.Outcome) error {
 // ends are the ways in which an outcome can end.
 var ends = []assay.Ended{
 	assay.Finished, assay.TurnLimit, assay.FailureStreak, assay.CallLimit, assay.Loop,
-	assay.TokenLimit, assay.CostLimit,
+	assay.TokenLimit, assay.CostLimit, assay.AgentError, assay.AgentTimeout,
 }
 
 func formatTime(t time.Time) (string, error) {

@@ -7,6 +7,7 @@ package child
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -42,6 +43,10 @@ type Command struct {
 	Pass []string
 	// Set are more variables. [Scratch] is replaced in their values.
 	Set map[string]string
+	// Plain are variables as the environment has them, NAME=value. Nothing is replaced in them.
+	Plain []string
+	// Dir is where the program starts. If it is empty, that is the scratch directory.
+	Dir string
 }
 
 // A Process is a running program. It must be closed. Its standard error is kept; the other streams
@@ -49,7 +54,7 @@ type Command struct {
 type Process struct {
 	Stdin  io.WriteCloser
 	Stdout io.ReadCloser
-	// Dir is the scratch directory. The program starts in it, and Close removes it.
+	// Dir is the scratch directory. Close removes it.
 	Dir string
 
 	cmd    *exec.Cmd
@@ -91,7 +96,7 @@ func (p *Process) start(c Command) error {
 		args[i] = strings.ReplaceAll(a, Scratch, p.Dir)
 	}
 	p.cmd = exec.Command(args[0], args[1:]...)
-	p.cmd.Dir, p.cmd.Env = p.Dir, c.environment(p.Dir)
+	p.cmd.Dir, p.cmd.Env = cmp.Or(c.Dir, p.Dir), c.environment(p.Dir)
 	group(p.cmd)
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
@@ -147,7 +152,7 @@ func (c Command) environment(dir string) []string {
 	for _, name := range slices.Sorted(maps.Keys(c.Set)) {
 		env = append(env, name+"="+strings.ReplaceAll(c.Set[name], Scratch, dir))
 	}
-	return env
+	return append(env, c.Plain...)
 }
 
 // Ended is closed when the program has ended.
@@ -173,6 +178,9 @@ func (p *Process) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
 
 // Stderr returns the end of the standard error so far.
 func (p *Process) Stderr() string { return p.stderr.String() }
+
+// Kill ends the program and everything in its process group at once.
+func (p *Process) Kill() { p.signal(kill) }
 
 // Close ends the program and everything that it started, and removes the scratch directory. It
 // closes the standard input first, so that a program can end by itself.

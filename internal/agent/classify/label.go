@@ -19,6 +19,7 @@ var labels = func() map[string]string {
 		assay.CategorySequenceOrder:   "sequence order",
 		assay.CategoryDependency:      "dependencies",
 		assay.CategoryUnwantedEffect:  "effect side_effect unwanted",
+		assay.CategoryAgentFailure:    "agent_crash",
 		assay.CategoryOther:           "",
 	} {
 		for _, name := range append(strings.Fields(also), category) {

@@ -62,13 +62,18 @@ func (r *Runner) Run(
 	err := e.begin()
 	if err == nil {
 		err = e.turns(ctx)
-		e.transcript.Calls, e.transcript.Loops = e.world.Calls(), e.progress.loops
-		if w, ok := e.world.(own.Stateful); ok {
-			e.transcript.State = w.State()
-		}
+		e.collect()
 	}
 	e.conclude(err)
 	return &e.attempt, &e.transcript
+}
+
+// collect completes the transcript with what the world and the rules have recorded.
+func (e *episode) collect() {
+	e.transcript.Calls, e.transcript.Loops = e.world.Calls(), e.progress.loops
+	if w, ok := e.world.(own.Stateful); ok {
+		e.transcript.State = w.State()
+	}
 }
 
 // episode is the state of one attempt. It belongs to the goroutine of Run.
@@ -152,12 +157,11 @@ func (e *episode) spent() assay.Ended {
 // ask gets one reply and appends it. It fails if ctx has ended.
 func (e *episode) ask(ctx context.Context) (*assay.Message, error) {
 	if ctx.Err() != nil {
-		return nil, stopped(ctx)
+		return nil, Stopped(ctx)
 	}
 	left := e.budget - e.waits.Working
 	if e.budget > 0 && left <= 0 {
-		detail := "the trial's working time of " + e.budget.String() + " is used up"
-		return nil, &assay.Fault{Kind: assay.Timeout, Detail: detail}
+		return nil, e.outOfTime()
 	}
 	req := e.request(left)
 	resp, err := e.provider.Chat(ctx, req)
@@ -166,6 +170,11 @@ func (e *episode) ask(ctx context.Context) (*assay.Message, error) {
 		return nil, err
 	}
 	return e.hear(&resp), nil
+}
+
+func (e *episode) outOfTime() *assay.Fault {
+	detail := "the trial's working time of " + e.budget.String() + " is used up"
+	return &assay.Fault{Kind: assay.Timeout, Detail: detail}
 }
 
 // request returns the request for the next turn, within the working time left. Under the protocol
@@ -206,9 +215,9 @@ func (e *episode) hear(resp *assay.Response) *assay.Message {
 	return &reply
 }
 
-// stopped returns the fault of an episode whose context has ended. The context's error determines
+// Stopped returns the fault of an episode whose context has ended. The context's error determines
 // the kind, and its cause the detail.
-func stopped(ctx context.Context) *assay.Fault {
+func Stopped(ctx context.Context) *assay.Fault {
 	f := assay.AsFault(ctx.Err())
 	f.Err = context.Cause(ctx)
 	f.Detail = f.Err.Error()

@@ -41,6 +41,11 @@ func Deployment(r *http.Request) string {
 	return name
 }
 
+// Streams reports whether the path of a request asks for a stream.
+func Streams(r *http.Request) bool {
+	return strings.HasSuffix(r.PathValue("deployment"), ":streamGenerateContent")
+}
+
 // Dialects lists the protocols. The style says where chat completions carry thoughts; see
 // [ThinkingStyles].
 func Dialects(thinking string) []Dialect {

@@ -94,13 +94,21 @@ func newView(req assay.Request) *view {
 	v := &view{limit: 10, reliability: assumedReliability}
 	var acts []act // without an answer so far
 	ids := make(map[string]act)
+	for _, f := range req.Functions {
+		v.discover = v.discover || f.Name == "tool_call"
+		v.tools = append(v.tools, list(f.Name, f.Description))
+	}
 	for i, m := range req.Messages {
 		switch m.Role {
 		case assay.System:
-			v.readRules(m.Content, req.Functions)
+			v.readRules(m.Content)
 		case assay.User:
 			v.asked = m.Content
 			if i <= 1 {
+				rules, _, agent := strings.Cut(m.Content, "\n\n## Task\n")
+				if agent { // a foreign agent has one prompt for both
+					v.readRules(rules)
+				}
 				v.readTask(m.Content)
 			}
 			for j, r := range resultText.FindAllStringSubmatch(m.Content, -1) {
@@ -125,7 +133,7 @@ func newView(req assay.Request) *view {
 }
 
 // readRules parses the system message.
-func (v *view) readRules(text string, functions []assay.Function) {
+func (v *view) readRules(text string) {
 	if s := limitText.FindStringSubmatch(text); s != nil {
 		n, _ := strconv.Atoi(s[1]) // the largest int if the number is too large
 		v.limit = min(n, longestEpisode)
@@ -135,16 +143,12 @@ func (v *view) readRules(text string, functions []assay.Function) {
 		v.budget = min(n, longestEpisode)
 	}
 	v.tags = strings.Contains(text, "<tool_call>")
-	v.discover = strings.Contains(text, "<tool_search>")
+	v.discover = v.discover || strings.Contains(text, "<tool_search>")
 	v.arguments = strings.Contains(text, `{"ref": "`)
 	if s := endWordText.FindStringSubmatch(text); s != nil {
 		v.endWord = s[1]
 	}
 	v.doubtful = strings.Contains(text, "The list of the tools that have succeeded is always right.")
-	for _, f := range functions {
-		v.discover = v.discover || f.Name == "tool_call"
-		v.tools = append(v.tools, list(f.Name, f.Description))
-	}
 	_, tools, _ := strings.Cut(text, "\n## Tools\n")
 	for line := range strings.Lines(tools) {
 		var t struct{ Name, Description string }

@@ -47,7 +47,9 @@ var countFields = []string{
 // the field with its name and errorSuffix. Categories that it did not have count
 // as other.
 var categories = slices.DeleteFunc(slices.Clone(assay.ErrorCategories),
-	func(c string) bool { return c == assay.CategoryUnwantedEffect })
+	func(c string) bool {
+		return c == assay.CategoryUnwantedEffect || c == assay.CategoryAgentFailure
+	})
 
 const errorSuffix = "_errors"
 

@@ -34,6 +34,10 @@ type Job struct {
 // Open opens the library of an experiment and plans its trials. A positive limit keeps only the
 // first trials of each model.
 func Open(ctx context.Context, e *plan.Experiment, limit int) (*Job, error) {
+	e.FindAgents()
+	if err := e.CheckAgents(); err != nil {
+		return nil, err
+	}
 	lib, err := library.OpenNamed(ctx, e.Library)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -37,6 +38,8 @@ type Pools struct {
 	owners map[string]string
 	// clients are the providers of lanes, by the lane's name.
 	clients map[string]levels
+	// Agents has those of the models that are foreign agents.
+	Agents map[string]Agent
 	// Notes mention settings that an endpoint does not accept.
 	Notes []string
 	// Secrets are the values of all keys, so that logs can leave them out.
@@ -63,12 +66,17 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 	if err := j.checkPrices(lanes); err != nil {
 		return nil, err
 	}
+	agents, err := j.agents(providers)
+	if err != nil {
+		return nil, err
+	}
 	keys, err := readKeys(providers, lanes, env)
 	if err != nil {
 		return nil, err
 	}
 
 	p := &Pools{
+		Agents:  agents,
 		Configs: make(map[string][]lane.Config), ByModel: make(map[string]*lane.Pool),
 		owners: make(map[string]string), clients: make(map[string]levels),
 	}
@@ -83,9 +91,9 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 		p.Secrets = append(p.Secrets, strings.TrimSpace(value))
 	}
 
-	agents := sim.New(j.Library.Catalog(), sim.Latency{Median: simLatency, Sigma: simSigma})
+	simulated := sim.New(j.Library.Catalog(), sim.Latency{Median: simLatency, Sigma: simSigma})
 	for _, model := range j.Experiment.Models {
-		base := j.Experiment.Base(model)
+		base := j.Experiment.Served(model)
 		configs, err := j.remote(p, model, lanes[model], keys, env)
 		if err != nil {
 			return nil, err
@@ -97,7 +105,7 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 		if len(configs) == 0 {
 			p.owners[model] = model
 			configs = []lane.Config{{
-				Name: "builtin", Provider: levels{model: {base, agents}}, Orders: base,
+				Name: "builtin", Provider: levels{model: {base, simulated}}, Orders: base,
 				Limits: lane.Limits{Concurrency: BuiltinConcurrency},
 			}}
 		}
@@ -116,9 +124,10 @@ func (j *Job) lanes(providers *plan.Providers) (map[string][]plan.Lane, error) {
 	known := append([]string{}, sim.Names...)
 	if providers != nil {
 		known = append(known, providers.Models()...)
+		known = slices.AppendSeq(known, maps.Keys(providers.Agents))
 	}
 	for _, model := range j.Experiment.Models {
-		base := j.Experiment.Base(model)
+		base := j.Experiment.Served(model)
 		if providers != nil {
 			byModel[model] = providers.Lanes(base)
 		}
@@ -278,7 +287,7 @@ func (j *Job) remote(
 		if p.clients[l.Name()] == nil {
 			p.clients[l.Name()] = make(levels)
 		}
-		p.clients[l.Name()][model] = level{j.Experiment.Base(model), client}
+		p.clients[l.Name()][model] = level{j.Experiment.Served(model), client}
 		configs = append(configs, lane.Config{
 			Name: l.Name(), Provider: p.clients[l.Name()], Limits: l.Serve.Limits,
 			Price: l.Serve.Price, CachedFree: kind.CachedFree, Orders: l.Deployment, Serves: l.Serve.Serves,

@@ -36,6 +36,8 @@ type Experiment struct {
 	Models  []string `yaml:"-" json:"models"`
 	// Levels has those of the models that have settings of their own.
 	Levels map[string]Level `yaml:"-" json:"levels,omitempty"`
+	// Agents has those of the models that are foreign agents; see [Experiment.FindAgents].
+	Agents map[string]AgentUse `yaml:"-" json:"agents,omitempty"`
 	// Specs and Generation are the models and the sampling as the file spells them. They are
 	// empty once the file has been read.
 	Specs []ModelSpec `yaml:"models" json:"-"`

@@ -102,6 +102,10 @@ func (e *Experiment) Join(earlier json.RawMessage) (*Experiment, error) {
 		joined.Levels = maps.Clone(old.Levels)
 		maps.Copy(joined.Levels, e.Levels)
 	}
+	if len(old.Agents) > 0 {
+		joined.Agents = maps.Clone(old.Agents)
+		maps.Copy(joined.Agents, e.Agents)
+	}
 	for _, m := range e.Models {
 		if !slices.Contains(joined.Models, m) {
 			joined.Models = append(slices.Clip(joined.Models), m)
@@ -136,7 +140,7 @@ func (e *Experiment) sameDesign(earlier json.RawMessage) (*Experiment, error) {
 	}
 	free := []string{"again", "providers"}
 	if e.modelsChosen {
-		free = append(free, "models", "levels")
+		free = append(free, "models", "levels", "agents")
 	}
 	for _, field := range free {
 		delete(x, field)

@@ -19,6 +19,8 @@ import (
 // which keys and within which limits.
 type Providers struct {
 	Providers map[string]Endpoint `yaml:"providers"`
+	// Agents are foreign agents, by the name under which their results are filed.
+	Agents map[string]AgentSpec `yaml:"agents"`
 	// Prices is the path of a price list for models without a price here, or "".
 	Prices string `yaml:"prices"`
 
@@ -88,7 +90,7 @@ func LoadProviders(path string, getenv func(string) (string, bool)) (*Providers,
 	if p.Prices != "" {
 		p.Prices = relative(doc.Dir, p.Prices)
 	}
-	if len(p.Providers) == 0 {
+	if len(p.Providers) == 0 && len(p.Agents) == 0 {
 		return nil, doc.At("$.providers", "no providers are listed",
 			"`assay run --help` has an example")
 	}
@@ -99,7 +101,7 @@ func LoadProviders(path string, getenv func(string) (string, bool)) (*Providers,
 		}
 		p.Providers[name] = e
 	}
-	if err := p.checkIdentities(); err != nil {
+	if err := cmp.Or(p.checkIdentities(), p.checkAgents()); err != nil {
 		return nil, err
 	}
 	return p, nil

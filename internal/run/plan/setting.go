@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/episode"
@@ -223,6 +224,9 @@ func (e *Experiment) Setting(model string) assay.Setting {
 		Turns: e.Limits.Turns, Calls: e.Limits.Calls, Tokens: e.Limits.Tokens, USD: e.Limits.USD,
 		Persistence: e.Failures.Persistence, Burst: e.Failures.Burst,
 		Faults: e.Failures.Kinds.String(),
+	}
+	if a, ok := e.Agents[e.Base(model)]; ok {
+		set.AgentModel, set.AgentTimeout = a.Model, time.Duration(a.Timeout).String()
 	}
 	if e.SeveralCalls == assay.RefuseSeveral {
 		set.SeveralCalls = assay.RefuseSeveral

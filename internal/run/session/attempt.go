@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -10,18 +11,45 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/bridge"
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/engine"
 	"github.com/assay-eval/assay/internal/run/gate"
 )
 
+// A runner carries out attempts: with bare models, or with a foreign agent.
+type runner interface {
+	Run(
+		ctx context.Context, provider assay.Provider, trial *assay.Trial, task *assay.Task,
+	) (*assay.Attempt, *assay.Transcript)
+}
+
+// runners returns the runner of each model, and what closes them.
+func (s *Session) runners() (byModel map[string]runner, end func() error, err error) {
+	episodes := episode.NewRunner(s.Library.Catalog(), time.Duration(s.Experiment.Limits.Trial))
+	byModel, end = make(map[string]runner), func() error { return nil }
+	for _, m := range s.Experiment.Models {
+		byModel[m] = episodes
+	}
+	if len(s.pools.Agents) == 0 {
+		return byModel, end, nil
+	}
+	b, err := bridge.Open()
+	if err != nil {
+		return nil, nil, fmt.Errorf("open a port for agents: %w", err)
+	}
+	for m, a := range s.pools.Agents {
+		byModel[m] = b.Runner(episodes, a.Agent)
+	}
+	return byModel, b.Close, nil
+}
+
 // engineConfig connects the engine to the pools, the store and the gate.
-func (s *Session) engineConfig() engine.Config {
-	runner := episode.NewRunner(s.Library.Catalog(), time.Duration(s.Experiment.Limits.Trial))
+func (s *Session) engineConfig(runners map[string]runner) engine.Config {
 	cfg := engine.Config{
 		Attempt: func(ctx context.Context, trial *assay.Trial) (*assay.Attempt, *assay.Transcript) {
-			a, tr := s.attempt(ctx, runner, trial)
+			a, tr := s.attempt(ctx, runners[trial.Model], trial)
 			a.Experiment, a.Run, a.Program = s.Experiment.Name, s.id, s.options.Program
 			return a, tr
 		},
@@ -48,10 +76,18 @@ func (s *Session) engineConfig() engine.Config {
 			Admit: pool.Admit, Closed: pool.Closed, Exhausted: exhausted,
 			Latest:  func() time.Time { return s.repliedAt(name) },
 			Hopeful: pool.Hopeful,
-			Most:    func() int { return 2*pool.Width() + 64 },
+			Most:    s.most(name, pool),
 		})
 	}
 	return cfg
+}
+
+// most returns how many attempts of a model may be in flight.
+func (s *Session) most(model string, pool *lane.Pool) func() int {
+	if a, ok := s.pools.Agents[model]; ok {
+		return func() int { return a.Most }
+	}
+	return func() int { return 2*pool.Width() + 64 }
 }
 
 func (s *Session) pending(model string) iter.Seq[assay.Trial] {
@@ -99,7 +135,7 @@ func (s *Session) findDone() map[string]places {
 }
 
 func (s *Session) attempt(
-	ctx context.Context, runner *episode.Runner, trial *assay.Trial,
+	ctx context.Context, runner runner, trial *assay.Trial,
 ) (*assay.Attempt, *assay.Transcript) {
 	task, err := s.tasks.Task(ctx, trial)
 	if err != nil {

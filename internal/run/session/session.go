@@ -270,11 +270,19 @@ func (s *Session) work(ctx context.Context) (engine.Summary, error) {
 	helpers.Go(func() { s.watch(helpCtx) })
 	helpers.Go(func() { s.keepLearned(helpCtx) })
 
+	runners, closeRunners, err := s.runners()
+	if err != nil {
+		close(s.ended)
+		endHelp()
+		helpers.Wait()
+		return engine.Summary{}, err
+	}
 	control, err := s.serveControl()
 	if err != nil { // not a reason to give up the run
 		s.note("assay ctl cannot reach this run: " + err.Error())
 	}
-	summary, err := engine.Run(ctx, stop, s.engineConfig())
+	summary, err := engine.Run(ctx, stop, s.engineConfig(runners))
+	err = errors.Join(err, closeRunners())
 	close(s.ended)
 	control.close()
 	endHelp()

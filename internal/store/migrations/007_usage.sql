@@ -1,7 +1,7 @@
 -- All kinds of tokens, why replies ended, what was asked differently from what was
 -- wanted, what endpoints reported that they used, a limit of calls, the mix of the faults
--- of tools, what an outcome measures of effects, data and faults, and the evidence of
--- learned limits.
+-- of tools, what an outcome measures of effects, data and faults, foreign agents, and the
+-- evidence of learned limits.
 --
 -- The columns are written into the text of the schema, as in 004_measures.sql. Earlier
 -- attempts have zeros and empty texts in them, and their seals cover them so: the seal of
@@ -15,7 +15,9 @@ UPDATE sqlite_schema SET sql = replace(sql, '
 ) STRICT', '
 	loops       TEXT NOT NULL DEFAULT '''',
 	call_limit  INTEGER NOT NULL DEFAULT 0 CHECK (call_limit >= 0),
-	fault_mix   TEXT NOT NULL DEFAULT ''''
+	fault_mix   TEXT NOT NULL DEFAULT '''',
+	agent_model TEXT NOT NULL DEFAULT '''',
+	agent_timeout TEXT NOT NULL DEFAULT ''''
 ) STRICT') WHERE type = 'table' AND name = 'trials';
 UPDATE sqlite_schema SET sql = replace(sql, '
 		CHECK (pilot = '''' OR json_valid(pilot)),
@@ -34,7 +36,10 @@ UPDATE sqlite_schema SET sql = replace(sql, '
 	broken_lineage TEXT NOT NULL DEFAULT '''',
 	faults_scheduled INTEGER NOT NULL DEFAULT 0 CHECK (faults_scheduled >= 0),
 	faults_met     INTEGER NOT NULL DEFAULT 0 CHECK (faults_met >= 0),
+	unmetered INTEGER NOT NULL DEFAULT 0 CHECK (unmetered IN (0, 1)),
 	UNIQUE (trial, number),') WHERE type = 'table' AND name = 'attempts';
+UPDATE sqlite_schema SET sql = replace(sql, '''interrupted'')),', '''interrupted'', ''tool_server'')),')
+WHERE type = 'table' AND name = 'attempts';
 PRAGMA writable_schema = RESET;
 
 -- The requests that a run saw before it learned a limit, and the words of the latest refusal.
@@ -46,7 +51,7 @@ CREATE VIEW results AS
 SELECT a.id, a.trial AS trial_key, lower(hex(a.trial)) AS trial,
 	t.model, t.variant, t.severity, t.difficulty, t.task_type, t.reliability, t.task, t.task_digest, t.repeat, t.seed,
 	t.world, t.protocol, t.tools, t.turn_limit, t.call_limit, t.sampling, t.token_limit, t.cost_limit,
-	t.several_calls, t.persistence, t.burst, t.fault_mix, t.loops,
+	t.several_calls, t.persistence, t.burst, t.fault_mix, t.loops, t.agent_model, t.agent_timeout,
 	a.number AS attempt, r.experiment, r.id AS run, a.program, a.templates, a.lane, a.served_model,
 	a.finish, a.truncated, a.deviations, a.reported,
 	a.level, a.ended, a.error_category, a.turns, a.tool_calls, a.required_tools, a.executed_tools,
@@ -54,7 +59,7 @@ SELECT a.id, a.trial AS trial_key, lower(hex(a.trial)) AS trial,
 	a.adherence, a.given_adherence, a.mistakes, a.failures, a.recovered, a.wasted_calls, a.efficiency, a.extra_calls,
 	a.precision, a.unwanted_effects, a.broken_lineage, a.faults_scheduled, a.faults_met,
 	a.loop, a.loop_turn, a.best_possible, a.pilot,
-	a.score_version, a.fault, a.fault_detail, a.parked,
+	a.score_version, a.fault, a.fault_detail, a.parked, a.unmetered,
 	a.requests, a.retried, a.input_tokens, a.output_tokens,
 	a.cached_tokens, a.cache_write_tokens, a.reasoning_tokens, a.cost_usd, a.queued_ms, a.working_ms,
 	a.started_at, a.finished_at

@@ -442,7 +442,7 @@ func TestAssay1Laws(t *testing.T) {
 		string(assay.FullSuccess), string(assay.PartialSuccess), string(assay.Failure),
 	}
 	for _, c := range append(verdicts, assay.ErrorCategories...) {
-		if seen[c] == 0 && c != assay.CategoryTimeout {
+		if seen[c] == 0 && !ofAgents[c] {
 			t.Errorf("no transcript gave %s, so the test is too weak", c)
 		}
 	}

@@ -50,11 +50,20 @@ func (j *Judge) Outcome(trial *assay.Trial, task *assay.Task, tr *assay.Transcri
 	return j.judge(trial, task, tr, nil)
 }
 
+// agentCategories are the categories of agents that failed, whatever the calls were.
+var agentCategories = map[assay.Ended]string{
+	assay.AgentError: assay.CategoryAgentFailure, assay.AgentTimeout: assay.CategoryTimeout,
+}
+
 func (j *Judge) judge(
 	trial *assay.Trial, task *assay.Task, tr *assay.Transcript, w *verdict.Witness,
 ) assay.Outcome {
 	d := world.Of(trial.World)
 	o := d.Verdict(j.catalog, *task, tr, w)
+	if category := agentCategories[tr.Ended]; category != "" && o.Level != assay.FullSuccess {
+		w.Ask("the agent itself failed", true, func() string { return verdict.EndedBy(tr.Ended) })
+		o.ErrorCategory = category
+	}
 	o.ScoreVersion = d.ScoreVersion
 	if planned, known := workflow.Planned(trial.World, task); known {
 		o.Best = j.bounds.Best(trial, planned)

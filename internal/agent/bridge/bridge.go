@@ -1,0 +1,210 @@
+// Package bridge carries out attempts of foreign agents: programs and services that Assay has not
+// written. For each attempt it opens a tool server, which speaks MCP, and a gateway to the agent's
+// model, which speaks the protocols of package gateway. Both are on loopback and accept the token
+// of that attempt alone.
+//
+// It owns the life of the agent and the two servers. The rules of an attempt, its limits and its
+// records belong to [episode.Stage]. It is no sandbox: agents run with the rights of the user.
+package bridge
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/model/gateway"
+)
+
+// A Bridge serves the tools and the models of all attempts in flight on one address. It must be
+// closed.
+type Bridge struct {
+	server *http.Server
+	base   string
+	ended  chan struct{}
+
+	mu       sync.Mutex
+	attempts map[string]*attempt // by ID
+}
+
+// Open opens a bridge on a free port of the loopback interface.
+func Open() (*Bridge, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	b := &Bridge{
+		base: "http://" + listener.Addr().String(), ended: make(chan struct{}),
+		attempts: make(map[string]*attempt),
+	}
+	b.server = &http.Server{Handler: b.handler(), ReadHeaderTimeout: time.Minute}
+	go func() {
+		defer close(b.ended)
+		_ = b.server.Serve(listener) // Close ends it
+	}()
+	return b, nil
+}
+
+// Close closes the bridge and all connections.
+func (b *Bridge) Close() error {
+	err := b.server.Close()
+	<-b.ended
+	return err
+}
+
+func (b *Bridge) handler() http.Handler {
+	mux := http.NewServeMux()
+	tools := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
+		return b.find(r).tools
+	}, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, MaxRequestBodyBytes: mostBody})
+	mux.HandleFunc("/{attempt}/mcp", func(w http.ResponseWriter, r *http.Request) {
+		if b.find(r).admits(gateway.Bearer(r.Header)) {
+			tools.ServeHTTP(w, r)
+			return
+		}
+		http.Error(w, refused, http.StatusUnauthorized)
+	})
+	b.serveModels(mux)
+	return mux
+}
+
+// refused answers a request without the token of its attempt.
+const refused = "the token is not that of this attempt, or the attempt is over"
+
+// find returns the attempt of a request, or nil.
+func (b *Bridge) find(r *http.Request) *attempt {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.attempts[r.PathValue("attempt")]
+}
+
+// An attempt is what the servers know about one. It is never nil while it admits requests.
+type attempt struct {
+	id, token string
+	stage     *episode.Stage
+	tools     *mcp.Server
+	provider  assay.Provider
+	ctx       context.Context // ends with the attempt
+	clock     *clock
+	model     string
+}
+
+// admits reports whether a token is that of the attempt.
+func (a *attempt) admits(token string) bool {
+	return a != nil && subtle.ConstantTimeCompare([]byte(token), []byte(a.token)) == 1
+}
+
+// open makes an attempt known to the servers.
+func (b *Bridge) open(a *attempt) {
+	a.id, a.token = rand.Text()[:10], "assay-"+rand.Text()
+	a.tools = toolServer(a.stage)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.attempts[a.id] = a
+}
+
+func (b *Bridge) forget(a *attempt) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.attempts, a.id)
+}
+
+// An Agent is a foreign agent as the user describes it: a program, or a service at a URL.
+type Agent struct {
+	Name string
+	// Command is the program and its arguments, and Dir the directory in which it starts. If Dir
+	// is empty, it starts in its scratch directory.
+	Command []string
+	Dir     string
+	URL     string
+	// Pass names further environment variables that the program gets, and Set sets more of them.
+	Pass []string
+	Set  map[string]string
+	// Files are files of the scratch directory, by path.
+	Files map[string]string
+	// Model is the name of the model that serves the agent.
+	Model string
+	// Timeout is the time that the agent may take itself, without waiting for its model.
+	Timeout time.Duration
+}
+
+// A Runner carries out attempts of one agent. It is safe for concurrent use.
+type Runner struct {
+	bridge   *Bridge
+	episodes *episode.Runner
+	agent    Agent
+}
+
+// Runner returns a runner of the agent.
+func (b *Bridge) Runner(episodes *episode.Runner, agent Agent) *Runner {
+	return &Runner{b, episodes, agent}
+}
+
+var (
+	errOver    = errors.New("the attempt is over")
+	errTimeout = errors.New("the agent used up its time")
+)
+
+// Run carries out one attempt. It is like [episode.Runner.Run], but the agent takes the turns.
+func (r *Runner) Run(
+	ctx context.Context, provider assay.Provider, trial *assay.Trial, task *assay.Task,
+) (*assay.Attempt, *assay.Transcript) {
+	stage, err := r.episodes.Stage(trial, task)
+	if err != nil {
+		return stage.Conclude("", "", nil, err)
+	}
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(errOver)
+	a := &attempt{
+		stage: stage, provider: provider, ctx: inner, model: r.agent.Model,
+		clock: newClock(r.agent.Timeout, func() { cancel(errTimeout) }),
+	}
+	defer a.clock.stop()
+	r.bridge.open(a)
+	defer r.bridge.forget(a)
+	defer context.AfterFunc(inner, a.clock.stop)()
+	go func() {
+		select {
+		case <-stage.Over():
+			cancel(errOver)
+		case <-inner.Done():
+		}
+	}()
+
+	end := r.drive(inner, a)
+	switch {
+	case ctx.Err() != nil:
+		end.err = episode.Stopped(ctx)
+	case context.Cause(inner) == errTimeout:
+		end.ended = assay.AgentTimeout
+	}
+	return stage.Conclude(end.ended, end.answer, &end.record, end.err)
+}
+
+// An end is how an agent ended.
+type end struct {
+	ended  assay.Ended
+	answer string
+	record assay.AgentRecord
+	err    error
+}
+
+// drive lets the agent work until it ends or ctx does.
+func (r *Runner) drive(ctx context.Context, a *attempt) end {
+	if r.agent.URL != "" {
+		return r.post(ctx, a)
+	}
+	return r.command(ctx, a)
+}
+
+// mcpURL and modelURL are the addresses of the attempt's servers.
+func (r *Runner) mcpURL(a *attempt) string   { return r.bridge.base + "/" + a.id + "/mcp" }
+func (r *Runner) modelURL(a *attempt) string { return r.bridge.base + "/" + a.id }

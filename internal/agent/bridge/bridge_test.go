@@ -1,0 +1,381 @@
+package bridge_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/bridge"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/task/library"
+)
+
+// A stand is a bridge with the built-in library and simulated models behind it.
+type stand struct {
+	*bridge.Bridge
+	episodes *episode.Runner
+	models   assay.Provider
+	tasks    []assay.Task
+	program  string
+}
+
+func open(t *testing.T) *stand {
+	t.Helper()
+	lib, err := library.Builtin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := bridge.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		_ = lib.Close()
+	})
+	s := &stand{
+		Bridge: b, episodes: episode.NewRunner(lib.Catalog(), 0), program: program,
+		models: sim.New(lib.Catalog(), sim.Latency{}),
+	}
+	refs, err := lib.Refs(t.Context(), "simple_task", "easy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range refs[:4] {
+		task, err := lib.Task(t.Context(), ref.ID, "easy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.tasks = append(s.tasks, task)
+	}
+	return s
+}
+
+// trial returns the n-th trial, of a simulated model behind an agent.
+func (s *stand) trial(n int, tools string) (*assay.Trial, *assay.Task) {
+	task := &s.tasks[n%len(s.tasks)]
+	cell := assay.Cell{Model: "sim/listed", Variant: assay.Optimal, Reliability: .8}
+	trial := assay.NewTrial(cell, assay.TaskRef{ID: task.ID}, assay.Setting{
+		World: "assay-1", Protocol: assay.Native, Tools: tools, Turns: 15, Calls: 10,
+	}, 7, n)
+	return &trial, task
+}
+
+// runner returns a runner of the test's agent.
+func (s *stand) runner(mode string, timeout time.Duration) *bridge.Runner {
+	return s.Runner(s.episodes, bridge.Agent{
+		Name: "agent", Command: []string{s.program, asAgent, mode}, Model: "m", Timeout: timeout,
+	})
+}
+
+func TestAgentEarnsWhatTheBareModelEarns(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	runner := s.runner("work", time.Minute)
+	for _, tools := range assay.ToolSettings {
+		for n := range 4 {
+			trial, task := s.trial(n, tools)
+			want, wantScript := s.episodes.Run(t.Context(), s.models, trial, task)
+			got, script := runner.Run(t.Context(), s.models, trial, task)
+			if diff := cmp.Diff(wantScript.Calls, script.Calls); diff != "" {
+				t.Errorf("%s: calls (-bare +agent):\n%s", tools, diff)
+			}
+			if diff := cmp.Diff(want.Outcome, got.Outcome); diff != "" {
+				t.Errorf("%s: outcome (-bare +agent):\n%s", tools, diff)
+			}
+			if got.InputTokens == 0 || got.Unmetered || got.FaultKind != "" {
+				t.Errorf("%s: %d tokens, unmetered %v, fault %q", tools, got.InputTokens,
+					got.Unmetered, got.FaultDetail)
+			}
+		}
+	}
+}
+
+func TestEndsOfAgents(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, tc := range []struct {
+		mode      string
+		timeout   time.Duration
+		ended     assay.Ended
+		category  string
+		exit      string
+		unmetered bool
+	}{
+		{"work, then crash", time.Minute, assay.AgentError, assay.CategoryAgentFailure, "exit status 3", false},
+		{"exit", time.Minute, assay.AgentError, assay.CategoryAgentFailure, "exit status 1", true},
+		{"hang", 300 * time.Millisecond, assay.AgentTimeout, assay.CategoryTimeout, "signal: killed", true},
+		{"talk forever", 300 * time.Millisecond, assay.AgentTimeout, assay.CategoryTimeout, "signal: killed", true},
+		{"chat forever", time.Minute, assay.TurnLimit, "", "signal: killed", false},
+		{"call forever", time.Minute, assay.CallLimit, "", "signal: killed", true},
+		{"leave a child", time.Minute, assay.Finished, "", "", false},
+	} {
+		t.Run(tc.mode, func(t *testing.T) {
+			t.Parallel()
+			trial, task := s.trial(0, assay.Discover)
+			a, script := s.runner(tc.mode, tc.timeout).Run(t.Context(), s.models, trial, task)
+			if a.FaultKind != "" || a.Ended != tc.ended || a.Level == "" {
+				t.Fatalf("ended %q, level %q, fault %q; want %q", a.Ended, a.Level, a.FaultDetail, tc.ended)
+			}
+			if tc.category != "" && a.ErrorCategory != tc.category {
+				t.Errorf("category %s, want %s", a.ErrorCategory, tc.category)
+			}
+			if !strings.HasPrefix(script.Agent.Exit, tc.exit) || (tc.exit == "") != (script.Agent.Exit == "") {
+				t.Errorf("exit %q, want %q", script.Agent.Exit, tc.exit)
+			}
+			if a.Unmetered != tc.unmetered {
+				t.Errorf("unmetered %v, want %v", a.Unmetered, tc.unmetered)
+			}
+			if n := len(script.Agent.Output); n > 300<<10 {
+				t.Errorf("%d bytes of output are stored", n)
+			}
+		})
+	}
+}
+
+func TestLastOutputOfAnAgentIsStored(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	trial, task := s.trial(1, assay.Discover)
+	_, script := s.runner("work, then crash", time.Minute).Run(t.Context(), s.models, trial, task)
+	if script.Agent.Output != "almost done" || !strings.Contains(script.Agent.Errors, "red") {
+		t.Errorf("%+v, want its last words", script.Agent)
+	}
+}
+
+func TestUnknownToolIsCorrected(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	trial, task := s.trial(0, assay.Listed)
+	a, script := s.runner("no such tool", time.Minute).Run(t.Context(), s.models, trial, task)
+	if a.ToolCalls != 0 || !strings.Contains(script.Agent.Output, `no tool is named`) {
+		t.Errorf("%d calls, output %q", a.ToolCalls, script.Agent.Output)
+	}
+}
+
+// A failing provider fails with one kind of fault after some replies.
+type failing struct {
+	assay.Provider
+	after int32
+	fault *assay.Fault
+	asked atomic.Int32
+}
+
+func (f *failing) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+	if f.asked.Add(1) > f.after {
+		return assay.Response{}, f.fault
+	}
+	return f.Provider.Chat(ctx, req)
+}
+
+func TestFaultOfTheModelIsNeverAVerdict(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, kind := range assay.FaultKinds {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			p := &failing{Provider: s.models, after: 2, fault: &assay.Fault{Kind: kind, Detail: "planted"}}
+			trial, task := s.trial(2, assay.Discover)
+			a, _ := s.runner("work", time.Minute).Run(t.Context(), p, trial, task)
+			if a.FaultKind != kind || a.Level != "" || a.Ended != "" {
+				t.Errorf("fault %q, level %q, want %s", a.FaultKind, a.Level, kind)
+			}
+		})
+	}
+}
+
+func TestTokenOpensItsOwnAttemptOnly(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	var mu sync.Mutex
+	var env [2]map[string]string
+	ready := make(chan struct{}, 2)
+	hold := make(chan struct{})
+	service := func(i int) *bridge.Runner {
+		return s.Runner(s.episodes, bridge.Agent{
+			Name: "agent", Model: "m", Timeout: time.Minute,
+			URL: serve(t, func(w http.ResponseWriter, r *http.Request) {
+				var body map[string]string
+				_ = json.NewDecoder(r.Body).Decode(&body)
+				mu.Lock()
+				env[i] = body
+				mu.Unlock()
+				ready <- struct{}{}
+				<-hold
+				fmt.Fprint(w, `{"text": "TASK_COMPLETED"}`)
+			}),
+		})
+	}
+	var wg sync.WaitGroup
+	for i := range env {
+		wg.Go(func() {
+			trial, task := s.trial(i, assay.Discover)
+			a, _ := service(i).Run(t.Context(), s.models, trial, task)
+			if a.Ended != assay.Finished || !a.Unmetered {
+				t.Errorf("ended %q (%s), unmetered %v", a.Ended, a.FaultDetail, a.Unmetered)
+			}
+		})
+	}
+	<-ready
+	<-ready
+	list := `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	status := func(url, token, body string) int {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode
+	}
+	chat := `{"model":"m","messages":[{"role":"user","content":"hi"}]}`
+	for i, own := range env {
+		other := env[1-i]
+		if got := status(own["mcp_url"], own["token"], list); got != http.StatusOK {
+			t.Errorf("its own token: %d", got)
+		}
+		for _, token := range []string{other["token"], "", "x"} {
+			if got := status(own["mcp_url"], token, list); got != http.StatusUnauthorized {
+				t.Errorf("tools with token %q: %d", token, got)
+			}
+			if got := status(own["model_url"]+"/v1/chat/completions", token, chat); got != http.StatusUnauthorized {
+				t.Errorf("model with token %q: %d", token, got)
+			}
+		}
+	}
+	close(hold)
+	wg.Wait()
+	if got := status(env[0]["mcp_url"], env[0]["token"], list); got != http.StatusUnauthorized {
+		t.Errorf("after the attempt: %d", got)
+	}
+}
+
+func TestAgentSeesOnlyNamedVariables(t *testing.T) {
+	const canary = "sk-canary-8f3a"
+	t.Setenv("OPENAI_API_KEY", canary)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", canary)
+	t.Setenv("MY_CONFIG", "named")
+	s := open(t)
+	trial, task := s.trial(0, assay.Discover)
+	_, script := s.Runner(s.episodes, bridge.Agent{
+		Name: "agent", Command: []string{s.program, asAgent, "environment"}, Model: "m",
+		Timeout: time.Minute, Pass: []string{"MY_CONFIG"},
+	}).Run(t.Context(), s.models, trial, task)
+	out := script.Agent.Output
+	if strings.Contains(out, canary) || !strings.Contains(out, "MY_CONFIG=named") {
+		t.Errorf("the agent's environment:\n%s", out)
+	}
+	for _, name := range []string{
+		"ASSAY_PROMPT", "ASSAY_MCP_URL", "ASSAY_TOKEN", "ASSAY_MODEL", "OPENAI_BASE_URL",
+		"OPENAI_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "HOME", "PATH", "TMPDIR",
+	} {
+		if !strings.Contains(out, name+"=") {
+			t.Errorf("%s is not set", name)
+		}
+	}
+}
+
+func TestStoppedRunKillsItsAgents(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(200*time.Millisecond, cancel)
+	trial, task := s.trial(0, assay.Discover)
+	a, _ := s.runner("hang", time.Hour).Run(ctx, s.models, trial, task)
+	if a.FaultKind != assay.Interrupted {
+		t.Errorf("fault %q, level %q, want interrupted", a.FaultKind, a.Level)
+	}
+}
+
+// TestManyAgentsAtOnce runs honest agents and failing ones over a provider with every kind of fault.
+func TestManyAgentsAtOnce(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	s := open(t)
+	attempts := 1000
+	if testing.Short() {
+		attempts = 60
+	}
+	modes := []string{"work", "work, then crash", "leave a child", "work", "exit"}
+	places := make(chan struct{}, 50)
+	var wg sync.WaitGroup
+	var faults, outcomes atomic.Int32
+	for n := range attempts {
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			kind := assay.FaultKinds[n%len(assay.FaultKinds)]
+			p := &failing{Provider: s.models, after: int32(n % 9), fault: &assay.Fault{Kind: kind}}
+			trial, task := s.trial(n, assay.ToolSettings[n%2])
+			a, _ := s.runner(modes[n%len(modes)], time.Minute).Run(t.Context(), p, trial, task)
+			failed := p.asked.Load() > p.after
+			if err := a.Check(); err != nil || failed != (a.FaultKind == kind) {
+				t.Errorf("%s: level %q, fault %q %s, want fault %v (%s)", modes[n%len(modes)], a.Level,
+					a.FaultKind, a.FaultDetail, failed, kind)
+			}
+			if failed {
+				faults.Add(1)
+			} else {
+				outcomes.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if faults.Load() == 0 || outcomes.Load() == 0 {
+		t.Errorf("%d faults and %d outcomes; the test is too weak", faults.Load(), outcomes.Load())
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if left := processesIn(tmp); len(left) > 0 {
+		t.Errorf("processes left behind: %v", left)
+	}
+}
+
+// processesIn returns the processes whose environment names a directory, on Linux.
+func processesIn(dir string) (found []string) {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err == nil && strings.Contains(string(b), "TMPDIR="+dir+"/") {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// serve returns the address of a service.
+func serve(t *testing.T, handler http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server.URL
+}

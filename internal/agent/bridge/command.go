@@ -1,0 +1,123 @@
+package bridge
+
+import (
+	"context"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/child"
+)
+
+const (
+	// mostOutput is how much of an agent's output is kept, in bytes: the end of it.
+	mostOutput = 256 << 10
+	// mostPrompt is the longest prompt that goes into a variable. Linux refuses longer ones.
+	mostPrompt = 100 << 10
+)
+
+// command runs the agent's program. Its standard output is the answer.
+func (r *Runner) command(ctx context.Context, a *attempt) end {
+	p, err := child.Start(r.childOf(a))
+	if err != nil {
+		return end{err: &assay.Fault{Kind: assay.Harness, Detail: "start the agent: " + err.Error()}}
+	}
+	if err := r.writeFiles(p.Dir, a); err != nil {
+		_ = p.Close()
+		return end{err: &assay.Fault{Kind: assay.Harness, Detail: err.Error()}}
+	}
+	go func() {
+		_, _ = io.WriteString(p.Stdin, a.stage.Prompt()) // an agent need not read it
+		_ = p.Stdin.Close()
+	}()
+	output := make(chan string, 1)
+	go func() { output <- lastOf(p.Stdout) }()
+	select {
+	case <-p.Ended():
+	case <-ctx.Done():
+		p.Kill()
+		<-p.Ended()
+	}
+	e := end{ended: assay.Finished}
+	select {
+	case e.answer = <-output:
+		err = p.Close()
+	case <-time.After(time.Second): // another process holds its output open
+		err = p.Close()
+		e.answer = <-output
+	}
+	if err != nil {
+		e.err = &assay.Fault{Kind: assay.Harness, Detail: "remove the scratch directory: " + err.Error()}
+	}
+	e.record = assay.AgentRecord{Output: e.answer, Errors: p.Stderr()}
+	if p.ExitCode() != 0 {
+		e.ended, e.answer, e.record.Exit = assay.AgentError, "", p.State()
+	}
+	return e
+}
+
+// childOf returns the program as it is started for an attempt.
+func (r *Runner) childOf(a *attempt) child.Command {
+	place := r.placeholders(a)
+	c := child.Command{Dir: r.agent.Dir, Pass: r.agent.Pass, Set: maps.Clone(r.agent.Set)}
+	for _, arg := range r.agent.Command {
+		c.Args = append(c.Args, place.Replace(arg))
+	}
+	for name, value := range c.Set {
+		c.Set[name] = place.Replace(value)
+	}
+	url := r.modelURL(a)
+	c.Plain = []string{
+		"ASSAY_MCP_URL=" + r.mcpURL(a), "ASSAY_TOKEN=" + a.token, "ASSAY_MODEL=" + r.agent.Model,
+		"OPENAI_BASE_URL=" + url + "/v1", "OPENAI_API_KEY=" + a.token,
+		"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=" + a.token,
+		"GOOGLE_GEMINI_BASE_URL=" + url, "GEMINI_API_KEY=" + a.token,
+	}
+	if prompt := a.stage.Prompt(); len(prompt) <= mostPrompt {
+		c.Plain = append(c.Plain, "ASSAY_PROMPT="+prompt)
+	}
+	return c
+}
+
+// placeholders replaces names in braces in arguments, variables and files.
+func (r *Runner) placeholders(a *attempt) *strings.Replacer {
+	url := r.modelURL(a)
+	return strings.NewReplacer("{mcp_url}", r.mcpURL(a), "{token}", a.token, "{model}", r.agent.Model,
+		"{model_url}", url, "{prompt}", a.stage.Prompt())
+}
+
+// writeFiles writes the agent's files into its scratch directory.
+func (r *Runner) writeFiles(dir string, a *attempt) error {
+	place := r.placeholders(a)
+	for name, text := range r.agent.Files {
+		path := filepath.Join(dir, filepath.Clean("/"+name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		text = strings.ReplaceAll(place.Replace(text), child.Scratch, dir)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastOf reads all of r and returns its end.
+func lastOf(r io.Reader) string {
+	var kept []byte
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(buf)
+		if kept = append(kept, buf[:n]...); len(kept) > 2*mostOutput {
+			kept = append(kept[:0], kept[len(kept)-mostOutput:]...)
+		}
+		if err != nil {
+			kept = kept[max(0, len(kept)-mostOutput):]
+			return strings.ToValidUTF8(strings.TrimSpace(string(kept)), "�")
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/gateway"
+)
+
+const (
+	// mostBody is the largest body of a request, in bytes.
+	mostBody = 32 << 20
+	// patience is how long a client waits for the first byte of a reply, and for the next. Many
+	// clients give up if no byte comes for a minute.
+	patience = 10 * time.Second
+)
+
+// serveModels adds the routes of the gateway.
+func (b *Bridge) serveModels(mux *http.ServeMux) {
+	for _, d := range gateway.Dialects(gateway.ThinkingNone) {
+		for _, pattern := range d.Routes() {
+			method, path, _ := strings.Cut(pattern, " ")
+			mux.HandleFunc(method+" /{attempt}"+path, func(w http.ResponseWriter, r *http.Request) {
+				b.serveModel(w, r, d)
+			})
+		}
+	}
+}
+
+func (b *Bridge) serveModel(w http.ResponseWriter, r *http.Request, d gateway.Dialect) {
+	a := b.find(r)
+	if !a.admits(cmp.Or(d.Key(r.Header), gateway.Bearer(r.Header))) {
+		refuse(w, d, gateway.Refusal{
+			Status: http.StatusUnauthorized, Message: refused,
+			Kind: "invalid_request_error", Code: "invalid_api_key",
+		})
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
+	if err != nil {
+		refuse(w, d, *gateway.BadRequest("", "We could not read the body of your request."))
+		return
+	}
+	p, wrong := d.Decode(body)
+	if wrong = cmp.Or(wrong, gateway.CheckDialogue(p.Messages)); wrong != nil {
+		refuse(w, d, *wrong)
+		return
+	}
+	p.Stream = p.Stream || gateway.Streams(r)
+	a.answer(w, r, d, &p)
+}
+
+// answer asks the model and sends its reply.
+func (a *attempt) answer(w http.ResponseWriter, r *http.Request, d gateway.Dialect, p *gateway.Prompt) {
+	defer a.clock.pause()()
+	ctx, cancel := context.WithCancel(a.ctx)
+	defer cancel()
+	defer context.AfterFunc(r.Context(), cancel)() // the agent gave up
+
+	waiting := keepAlive(w, p.Stream)
+	resp, err := a.stage.Chat(ctx, a.provider, p.Request)
+	begun := waiting.stop()
+	if err != nil {
+		// The attempt is over, so it hardly matters how the agent learns it.
+		if !begun {
+			refuse(w, d, gateway.Refusal{
+				Status: http.StatusServiceUnavailable, Message: errOver.Error(),
+				Kind: "server_error", Code: "attempt_over",
+			})
+		}
+		return
+	}
+	reply := gateway.Reply{
+		ID: uint64(time.Now().UnixNano()), Created: time.Now().Unix(),
+		Model: cmp.Or(p.Deployment, a.model), Response: resp,
+	}
+	reply.Finish = finish(resp.Finish)
+	if p.Stream {
+		w.Header().Set("Content-Type", eventStream)
+		_, _ = w.Write(gateway.AppendEvents(nil, d.Events(p, reply)))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(d.Encode(reply)) // a failed write means that the agent has left
+}
+
+// finish translates the reason why a reply ended to the words of package gateway.
+func finish(reason string) string {
+	switch {
+	case assay.Truncated(reason):
+		return "length"
+	case reason == "refusal":
+		return reason
+	}
+	return ""
+}
+
+func refuse(w http.ResponseWriter, d gateway.Dialect, e gateway.Refusal) {
+	status, body := d.Refuse(e)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // a failed write means that the agent has left
+}
+
+const eventStream = "text/event-stream"
+
+// A keeper sends white space while an agent waits, so that it does not give up a request that only
+// waits for a limit of the endpoint.
+type keeper struct {
+	end, ended chan struct{}
+	begun      bool
+	once       sync.Once
+}
+
+func keepAlive(w http.ResponseWriter, stream bool) *keeper {
+	k := &keeper{end: make(chan struct{}), ended: make(chan struct{})}
+	blank, contentType := " ", "application/json"
+	if stream {
+		blank, contentType = ": waiting\n\n", eventStream
+	}
+	go func() {
+		defer close(k.ended)
+		ticker := time.NewTicker(patience)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-k.end:
+				return
+			case <-ticker.C:
+			}
+			if !k.begun {
+				w.Header().Set("Content-Type", contentType)
+				k.begun = true
+			}
+			_, _ = io.WriteString(w, blank)
+			_ = http.NewResponseController(w).Flush()
+		}
+	}()
+	return k
+}
+
+// stop ends the keeper and reports whether it has sent anything.
+func (k *keeper) stop() bool {
+	k.once.Do(func() { close(k.end) })
+	<-k.ended
+	return k.begun
+}

@@ -1,0 +1,288 @@
+package episode
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+// A Stage is an attempt whose turns are taken by a foreign agent. It has the tools, the limits and
+// the records of an episode, but the agent decides when to ask its model and when to call a tool.
+// It is safe for concurrent use.
+type Stage struct {
+	over chan struct{}
+
+	mu sync.Mutex // guards the fields below
+	e  *episode
+	// ended or fault is set once the attempt is over by its limits or by a fault.
+	ended assay.Ended
+	fault error
+	// asking counts the requests in flight, and abandoned is true if the agent gave up waiting for
+	// the latest one.
+	asking    int
+	abandoned bool
+	// told is the turn of the latest call without calls left, from 1, or 0.
+	told int
+	// actions counts those of the latest turn, and before is the record of those before the first.
+	actions int
+	before  assay.TurnRecord
+	// seen holds the messages in the transcript, and states what endpoints want back, by the calls
+	// that it came with.
+	seen   map[uint64]bool
+	states map[string]*assay.State
+}
+
+// ErrOver answers requests after the end of an attempt.
+var ErrOver = &assay.Fault{Kind: assay.Interrupted, Detail: "the attempt is over"}
+
+var messageSeed = maphash.MakeSeed()
+
+// Stage begins an attempt. It fails like [GivenPlan].
+func (r *Runner) Stage(trial *assay.Trial, task *assay.Task) (*Stage, error) {
+	e := &episode{Runner: r, trial: trial, task: task}
+	e.attempt = assay.Attempt{Trial: *trial, Templates: TemplatesHash, StartedAt: time.Now().UTC()}
+	s := &Stage{
+		e: e, over: make(chan struct{}),
+		seen: make(map[uint64]bool), states: make(map[string]*assay.State),
+	}
+	if err := e.begin(); err != nil {
+		return s, err
+	}
+	prompt := ""
+	for _, m := range e.transcript.Messages {
+		prompt += m.Content + "\n\n"
+	}
+	e.transcript.Messages = nil
+	s.show(assay.Message{Role: assay.User, Content: prompt[:len(prompt)-2]})
+	return s, nil
+}
+
+// Prompt returns the rules and the task as one text.
+func (s *Stage) Prompt() string { return s.e.transcript.Messages[0].Content }
+
+// Functions returns the tools.
+func (s *Stage) Functions() []assay.Function {
+	return s.e.permitted(s.e.functions[toolbox{s.e.trial.World, s.e.trial.Tools}])
+}
+
+// Over is closed when a limit or a fault has ended the attempt.
+func (s *Stage) Over() <-chan struct{} { return s.over }
+
+// Call executes a tool and returns its answer as JSON. failed is true if it did not succeed.
+func (s *Stage) Call(name, arguments string) (answer string, failed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isOver() {
+		return string(encode(map[string]any{"refused": ErrOver.Detail})), true
+	}
+	e, turn, rec := s.e, s.turn(), &s.before
+	if turn > 0 {
+		rec = &e.transcript.Turns[turn-1]
+	} else {
+		e.progress.begin(0) // without turns, each call is one of its own
+	}
+	e.overdrawn = false
+	a := nativeAction(e.trial.Tools, assay.ToolCall{Name: name, Arguments: arguments})
+	fields := e.carryOut(turn, []action{a}, rec)[0]
+	fields["replies_left"] = e.trial.Setting.Turns - turn
+	s.actions++
+	s.afterCall(turn)
+	return string(encode(fields)), fields["refused"] != nil || fields["success"] == false
+}
+
+// afterCall ends the attempt if the call did.
+func (s *Stage) afterCall(turn int) {
+	if s.e.broken != nil {
+		s.fail(s.e.broken)
+	}
+	if ended, stop := s.e.world.Stop(); stop {
+		s.end(ended)
+	}
+	if !s.e.overdrawn {
+		return
+	}
+	// A reply may have been written before the agent read that no calls are left.
+	if s.told > 0 && (turn == 0 || s.told < turn+1) {
+		s.end(assay.CallLimit)
+	}
+	s.told = turn + 1
+}
+
+// turn returns the number of replies so far.
+func (s *Stage) turn() int { return len(s.e.transcript.Turns) }
+
+// Chat sends a request of the agent to its model. The trial's own settings replace those of the
+// agent. A fault of the model ends the attempt, unless the agent itself has given up the request,
+// which ends ctx.
+func (s *Stage) Chat(
+	ctx context.Context, provider assay.Provider, req assay.Request,
+) (assay.Response, error) {
+	left, err := s.ask(&req)
+	if err != nil {
+		return assay.Response{}, err
+	}
+	req.Budget = left
+	resp, err := provider.Chat(ctx, req)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asking--
+	if s.isOver() {
+		return resp, ErrOver
+	}
+	s.e.account(&req, &resp)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		s.abandoned = true
+		return resp, err
+	case err != nil:
+		s.fail(err)
+		return resp, err
+	}
+	s.abandoned = false
+	for i := range req.Messages {
+		s.show(req.Messages[i])
+	}
+	s.hear(&resp)
+	return resp, nil
+}
+
+// ask checks the limits, completes a request and returns the working time that is left for it.
+func (s *Stage) ask(req *assay.Request) (time.Duration, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isOver() {
+		return 0, ErrOver
+	}
+	e := s.e
+	s.endTurn()
+	switch spent, left := e.spent(), e.budget-e.waits.Working; {
+	case s.isOver():
+	case spent != "":
+		s.end(spent)
+	case s.turn()+s.asking >= e.trial.Setting.Turns:
+		s.end(assay.TurnLimit)
+	case e.budget > 0 && left <= 0:
+		s.fail(e.outOfTime())
+	default:
+		s.asking++
+		req.Model, req.Lane = e.trial.Model, e.attempt.Lane
+		req.Sampling = over(e.trial.Sampling, req.Sampling)
+		s.restore(req.Messages)
+		return max(0, left), nil
+	}
+	return 0, ErrOver
+}
+
+// over returns the settings of a trial, and those of the agent where the trial has none.
+func over(trial, agent assay.Sampling) assay.Sampling {
+	trial.Temperature = cmp.Or(trial.Temperature, agent.Temperature)
+	trial.TopP = cmp.Or(trial.TopP, agent.TopP)
+	trial.MaxTokens = cmp.Or(trial.MaxTokens, agent.MaxTokens)
+	trial.Seed = cmp.Or(trial.Seed, agent.Seed)
+	trial.Effort = cmp.Or(trial.Effort, agent.Effort)
+	trial.Thinking = cmp.Or(trial.Thinking, agent.Thinking)
+	trial.ToolChoice = cmp.Or(trial.ToolChoice, agent.ToolChoice)
+	return trial
+}
+
+// restore gives replies back what their endpoint wants to see again. Agents keep only the calls.
+func (s *Stage) restore(messages []assay.Message) {
+	for i := range messages {
+		m := &messages[i]
+		m.State = nil
+		if len(m.Calls) > 0 {
+			m.State = s.states[m.Calls[0].ID]
+		}
+	}
+}
+
+// hear records a reply.
+func (s *Stage) hear(resp *assay.Response) {
+	reply := s.e.hear(resp)
+	s.seen[hashOf(reply)] = true
+	if reply.State != nil && len(reply.Calls) > 0 {
+		s.states[reply.Calls[0].ID] = reply.State
+	}
+	s.e.progress.begin(s.turn())
+}
+
+// endTurn looks for loops in the latest turn.
+func (s *Stage) endTurn() {
+	if n := s.turn(); n > 0 && s.asking == 0 {
+		s.e.progress.end(s.actions, &s.e.transcript.Turns[n-1])
+		s.actions = 0
+		if s.e.progress.stops() {
+			s.end(assay.Loop)
+		}
+	}
+}
+
+// show adds a message to the transcript unless it is in it. Agents send the whole conversation with
+// every request, and may shorten it.
+func (s *Stage) show(m assay.Message) {
+	if h := hashOf(&m); !s.seen[h] {
+		s.seen[h] = true
+		m.State = nil
+		s.e.say(m)
+	}
+}
+
+func hashOf(m *assay.Message) uint64 {
+	return maphash.String(messageSeed, fmt.Sprint(m.Role, "\x00", m.Content, "\x00", m.Calls, m.CallID))
+}
+
+func (s *Stage) isOver() bool { return s.ended != "" || s.fault != nil }
+
+func (s *Stage) end(ended assay.Ended) {
+	if !s.isOver() {
+		s.ended = ended
+		close(s.over)
+	}
+}
+
+func (s *Stage) fail(err error) {
+	if !s.isOver() {
+		s.fault = err
+		close(s.over)
+	}
+}
+
+// Conclude ends the attempt in an outcome or a fault. A fault or a limit that has ended it before
+// counts more than how the agent ended, because the agent was stopped for it. The agent's answer is
+// the last message.
+func (s *Stage) Conclude(
+	ended assay.Ended, answer string, record *assay.AgentRecord, err error,
+) (*assay.Attempt, *assay.Transcript) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.e
+	if e.world != nil {
+		s.endTurn()
+		e.collect()
+	}
+	switch {
+	case s.fault != nil:
+		err = s.fault
+	case s.ended != "":
+		ended, err = s.ended, nil
+	case err == nil && s.abandoned && ended != assay.Finished:
+		err = &assay.Fault{
+			Kind: assay.Timeout, Detail: "the agent gave up waiting for a reply of its model",
+		}
+	}
+	if answer != "" {
+		e.say(assay.Message{Role: assay.Assistant, Content: answer})
+	}
+	e.transcript.Agent, e.attempt.Unmetered = record, s.turn() == 0 && s.fault == nil
+	if err == nil {
+		e.transcript.Ended = ended
+	}
+	s.fail(cmp.Or(err, error(ErrOver))) // refuse what comes later
+	e.conclude(err)
+	return &e.attempt, &e.transcript
+}

@@ -1,0 +1,162 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/bridge"
+	"github.com/assay-eval/assay/internal/agent/child"
+	"github.com/assay-eval/assay/internal/model/sim"
+)
+
+// An AgentSpec describes a foreign agent in a providers file: a program or a service.
+type AgentSpec struct {
+	Command []string `yaml:"command"`
+	URL     string   `yaml:"url"`
+	// Model is the model of the same file, or the built-in model, that serves the agent.
+	Model string `yaml:"model"`
+	// Timeout is the time that the agent may take itself, without waiting for its model.
+	Timeout Duration `yaml:"timeout"`
+	// Env names the environment variables that the program gets besides PATH, HOME and the like.
+	Env Names `yaml:"env"`
+	// Concurrency is the largest number of attempts at a time.
+	Concurrency int `yaml:"concurrency"`
+}
+
+// The defaults of an agent.
+const (
+	DefaultAgentTimeout     = Duration(10 * time.Minute)
+	DefaultAgentConcurrency = 8
+	mostAgents              = 1000 // at a time
+)
+
+// Agent returns the agent that the file describes.
+func (p *Providers) Agent(name string) bridge.Agent {
+	s := p.Agents[name]
+	a := bridge.Agent{
+		Name: name, Command: slices.Clone(s.Command), Dir: p.doc.Dir, URL: s.URL, Pass: s.Env,
+		Model: s.Model, Timeout: time.Duration(s.timeout()),
+	}
+	if dir, err := filepath.Abs(a.Dir); err == nil {
+		a.Dir = dir
+	}
+	if len(a.Command) > 0 && strings.ContainsRune(a.Command[0], filepath.Separator) {
+		a.Command[0] = relative(a.Dir, a.Command[0])
+	}
+	return a
+}
+
+func (s AgentSpec) timeout() Duration { return cmp.Or(s.Timeout, DefaultAgentTimeout) }
+
+// Most returns the largest number of attempts of the agent at a time.
+func (s AgentSpec) Most() int { return cmp.Or(s.Concurrency, DefaultAgentConcurrency) }
+
+// checkAgents checks the agents of the file. Programs are only looked for when they are to run.
+func (p *Providers) checkAgents() error {
+	models := append(p.Models(), sim.Names...)
+	for _, name := range slices.Sorted(maps.Keys(p.Agents)) {
+		s, place := p.Agents[name], "$.agents."+quote(name)
+		switch {
+		case slices.Contains(p.Models(), name):
+			return p.doc.AtKey("$.agents", name, fmt.Sprintf("%s is a model and an agent", name),
+				"results are filed under the name, so give one of them another name")
+		case (len(s.Command) > 0) == (s.URL != ""):
+			return p.doc.At(place, fmt.Sprintf("agent %s needs a command or a url", name),
+				"for example command: [python, agent.py]")
+		case s.Model == "":
+			return p.doc.At(place, fmt.Sprintf("agent %s needs a model", name),
+				"write model: with a model of this file, which the agent reaches through Assay")
+		case !slices.Contains(models, s.Model):
+			return p.doc.At(place+".model", fmt.Sprintf("no provider of this file serves model %s",
+				s.Model), assay.NameHint(s.Model, models))
+		case s.URL != "" && !strings.HasPrefix(s.URL, "http://") && !strings.HasPrefix(s.URL, "https://"):
+			return p.doc.At(place+".url", "the address does not start with http:// or https://", "")
+		case s.Concurrency < 0 || s.Concurrency > mostAgents:
+			return p.doc.At(place+".concurrency",
+				fmt.Sprintf("concurrency is %d, want 1 to %d", s.Concurrency, mostAgents), "")
+		}
+		for i, v := range s.Env {
+			if !variableText.MatchString(v) {
+				return p.doc.At(fmt.Sprintf("%s.env[%d]", place, i),
+					"this is not the name of an environment variable",
+					"write the variable's name; its value comes from Assay's own environment")
+			}
+		}
+	}
+	return nil
+}
+
+// CheckProgram returns an error if the program of an agent cannot be found.
+func (p *Providers) CheckProgram(name string) error {
+	a := p.Agent(name)
+	if a.URL != "" {
+		return nil
+	}
+	if err := (child.Command{Args: a.Command}).Check(); err != nil {
+		return p.doc.At("$.agents."+quote(name)+".command",
+			fmt.Sprintf("agent %s cannot start: %v", name, err),
+			"a path with a slash is relative to this file")
+	}
+	return nil
+}
+
+// An AgentUse is what a trial's identity has of an agent.
+type AgentUse struct {
+	Model   string   `json:"model"`
+	Timeout Duration `json:"timeout"`
+}
+
+// FindAgents looks up which models of the experiment are agents in its providers file. Mistakes in
+// that file are reported when it is read as a whole. An experiment from a store knows its agents.
+func (e *Experiment) FindAgents() {
+	if e.doc == nil || e.Providers == "" {
+		return
+	}
+	source, err := os.ReadFile(e.Providers)
+	if err != nil {
+		return
+	}
+	var file struct {
+		Agents map[string]AgentSpec `yaml:"agents"`
+	}
+	if yaml.Unmarshal(source, &file) != nil {
+		return
+	}
+	e.Agents = nil
+	for _, m := range e.Models {
+		if spec, ok := file.Agents[e.Base(m)]; ok {
+			if e.Agents == nil {
+				e.Agents = make(map[string]AgentUse)
+			}
+			e.Agents[e.Base(m)] = AgentUse{spec.Model, spec.timeout()}
+		}
+	}
+}
+
+// Served returns the name in the providers file of the model that serves a model's requests: its
+// own, or that behind an agent.
+func (e *Experiment) Served(model string) string {
+	base := e.Base(model)
+	if a, ok := e.Agents[base]; ok {
+		return a.Model
+	}
+	return base
+}
+
+// CheckAgents returns an error if the experiment asks agents for what they cannot do.
+func (e *Experiment) CheckAgents() error {
+	if len(e.Agents) > 0 && e.Protocol == assay.Tags {
+		return e.FieldError("protocol", "agents call tools over MCP, and not with tags in their texts",
+			"write protocol: native")
+	}
+	return nil
+}
