@@ -149,6 +149,36 @@ func (a analysis) dataSection() *document.Section {
 	}
 }
 
+// exposureSection shows how many of the scheduled faults of tools the models met.
+func (a analysis) exposureSection() *document.Section {
+	if len(a.Exposures) == 0 {
+		return nil
+	}
+	heads := figures("n", "scheduled", "met", "share met", "with faults", "success", "without",
+		"success")
+	t := tableOf(append(names("model"), heads...), a.Exposures,
+		func(e report.Exposure) []document.Cell {
+			share := unknown
+			if e.Scheduled > 0 {
+				share = points(float64(e.Met) / float64(e.Scheduled))
+			}
+			return []document.Cell{
+				text(e.Model), whole(e.Done), whole(e.Scheduled), whole(e.Met), share,
+				whole(e.Exposed), rateOf(e.Despite, e.Exposed),
+				whole(e.Done - e.Exposed), rateOf(e.Without, e.Done-e.Exposed),
+			}
+		})
+	return &document.Section{
+		ID: "exposure", Title: "Faults of tools", Table: t,
+		Notes: append([]string{
+			"Scheduled are the faults that the luck of the trials has in the way of their plans, " +
+				"which is the same for every model. Met are those that the model's calls came " +
+				"to. Success is the share of full successes among the outcomes with at least " +
+				"one such fault, and among those without. A model that stops early meets fewer.",
+		}, a.averagedNote()...),
+	}
+}
+
 func (a analysis) tokenSection() *document.Section {
 	if a.Done == 0 {
 		return nil

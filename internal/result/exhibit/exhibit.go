@@ -45,6 +45,7 @@ func Report(figures *report.Analysis) *document.Document {
 		a.successSection(), a.mainSection(), a.variantSection(), a.variantDifferences(),
 		a.modelDifferences(), a.curveSection(), a.pivotSection(taskType, "By task type"),
 		a.scaleSection(), a.errorSection(), a.loopSection(), a.effortSection(), a.dataSection(),
+		a.exposureSection(),
 		a.tokenSection(), a.costSection(), a.repeatSection(), a.pilotSection(), a.laneSection(),
 	} {
 		if s != nil {

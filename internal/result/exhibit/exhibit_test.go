@@ -231,6 +231,33 @@ func TestDataSection(t *testing.T) {
 	}
 }
 
+// TestExposureSection checks the row of a model that met faults of tools, and that the section is
+// only there if any were scheduled.
+func TestExposureSection(t *testing.T) {
+	t.Parallel()
+	text := func(all ...report.Exposure) (texts []string) {
+		a := &report.Analysis{Table: &report.Table{Planned: 4, Done: 4}, Exposures: all}
+		for _, section := range exhibit.Report(a).Sections {
+			if section.ID == "exposure" {
+				for _, c := range section.Table.Rows[0] {
+					texts = append(texts, c.Text)
+				}
+			}
+		}
+		return texts
+	}
+	if got := text(); got != nil {
+		t.Errorf("there is a section: %q", got)
+	}
+	got := strings.Join(text(report.Exposure{
+		Model: "m", Done: 4, Scheduled: 8, Met: 6, Exposed: 3,
+		Despite: report.Share{Rate: .5}, Without: report.Share{Rate: 1},
+	}), " | ")
+	if want := "m | 4 | 8 | 6 | 75.0 % | 3 | 50.0 % | 1 | 100.0 %"; got != want {
+		t.Errorf("row %q, want %q", got, want)
+	}
+}
+
 // TestErrorTableFits checks that all categories of errors fit 120 columns of a terminal, that half
 // of them fit 80, and that those without outcomes are named below the table.
 func TestErrorTableFits(t *testing.T) {

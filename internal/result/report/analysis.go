@@ -31,8 +31,10 @@ type Analysis struct {
 	Tests   int      `json:"tests"`
 	Curves  []Curve  `json:"reliability"`
 	Spreads []Spread `json:"distributions"`
-	Repeats []Repeat `json:"repeats"`
-	Lanes   []Lane   `json:"lanes"`
+	// Exposures is empty if no fault of a tool was scheduled.
+	Exposures []Exposure `json:"exposures"`
+	Repeats   []Repeat   `json:"repeats"`
+	Lanes     []Lane     `json:"lanes"`
 	// Others holds aggregates of other systems.
 	Others []Other `json:"others"`
 	// Facts lists the settings that reproduce the run.
@@ -132,7 +134,8 @@ func (d Design) Analyze(
 	population := from.describe()
 	a := &Analysis{
 		Table: d.table(experiment, cells), Cells: []CellRow{}, Pivots: d.pivots(cells),
-		Curves: curves(d.curved(cells)), Spreads: spreads(cells), Repeats: repeats(cells, lucks),
+		Curves: curves(d.curved(cells)), Spreads: spreads(cells),
+		Exposures: exposures(cells), Repeats: repeats(cells, lucks),
 		Lanes: orEmpty(b.Lanes), Others: orEmpty(b.Others), Facts: orEmpty(b.Facts),
 		Variants: compareVariants(cells), Models: compareModels(cells), Main: []Metrics{},
 	}

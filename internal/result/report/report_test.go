@@ -335,3 +335,41 @@ func TestEffectsAndData(t *testing.T) {
 			s.BrokenAt)
 	}
 }
+
+// TestExposure checks that success is told apart by whether a fault of a tool was met.
+func TestExposure(t *testing.T) {
+	t.Parallel()
+	cell := of(assay.Optimal, "easy", .8)
+	analyze := func(outcomes ...assay.Outcome) []report.Exposure {
+		var trials []assay.Trial
+		var attempts []assay.Attempt
+		for i, o := range outcomes {
+			trial := assay.NewTrial(cell, assay.TaskRef{ID: assay.TaskID(fmt.Sprint(i))},
+				assay.Setting{}, 1, 1)
+			a := outcome(trial, o.Level, 5)
+			a.FaultsScheduled, a.FaultsMet = o.FaultsScheduled, o.FaultsMet
+			trials, attempts = append(trials, trial), append(attempts, a)
+		}
+		a, err := report.Design{}.Analyze("e", slices.Values(trials), all(attempts...),
+			report.Beside{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Exposures
+	}
+	if got := analyze(assay.Outcome{Level: assay.FullSuccess}); len(got) != 0 {
+		t.Errorf("without a scheduled fault there is %+v", got)
+	}
+	got := analyze(
+		assay.Outcome{Level: assay.FullSuccess, FaultsScheduled: 2, FaultsMet: 2},
+		assay.Outcome{Level: assay.Failure, FaultsScheduled: 3, FaultsMet: 1},
+		assay.Outcome{Level: assay.Failure, FaultsScheduled: 1, FaultsMet: 1},
+		assay.Outcome{Level: assay.Failure, FaultsScheduled: 4},
+		assay.Outcome{Level: assay.FullSuccess},
+	)[0]
+	if got.Scheduled != 10 || got.Met != 4 || got.Exposed != 3 || got.Done != 5 ||
+		got.Despite.Count != 1 || got.Despite.Rate != 1./3 || got.Without.Count != 1 ||
+		got.Without.Rate != .5 || got.Without.Interval.High >= 1 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -54,6 +54,7 @@ type detail struct {
 	// unlike counts outcomes by how the settings that were used differ from those asked.
 	unlike           map[string]int
 	wasted, mistakes int
+	scheduled, met   int            // faults of tools
 	working          int            // milliseconds
 	served           map[string]int // outcomes by the model that answered
 	deployments      map[string]int // outcomes by the deployment of their lane
@@ -86,6 +87,8 @@ const (
 	hopeless // although even the best policy cannot succeed
 	unwanted // with at least one unwanted effect
 	misled   // a required tool worked with the wrong data
+	exposed  // with at least one scheduled fault of a tool that was met
+	despite  // full success in spite of that
 	measured // with the ceiling of their setting
 	reached  // full successes among the measured ones
 	judged   // with the further verdicts of the pilot world
@@ -109,6 +112,8 @@ func outcomeOf(a *assay.Attempt) outcomes {
 		ordered: flag(o.OrderCorrect), assisted: flag(o.Assisted > 0),
 		unwanted: flag(o.UnwantedEffects > 0), misled: flag(o.Broken != ""),
 	}
+	out[exposed] = flag(o.FaultsMet > 0)
+	out[despite] = out[exposed] * out[full]
 	out[hopeless] = flag(measuresBest(a.ScoreVersion) && o.Best == 0)
 	out[failed] = 1 - out[full] - out[partial]
 	if measuresBest(a.ScoreVersion) && !limited(&a.Setting) {
@@ -307,6 +312,8 @@ func (t *tally) describe(a *assay.Attempt) {
 	t.calls += a.ToolCalls
 	t.wasted += a.Wasted
 	t.mistakes += a.Mistakes
+	t.scheduled += a.FaultsScheduled
+	t.met += a.FaultsMet
 	t.working += int(a.WorkingMS)
 	t.precision += a.Precision
 	if a.Broken != "" {
@@ -346,6 +353,8 @@ func (d *detail) merge(o *detail) {
 	d.requests += o.requests
 	d.wasted += o.wasted
 	d.mistakes += o.mistakes
+	d.scheduled += o.scheduled
+	d.met += o.met
 	d.working += o.working
 	d.precision += o.precision
 	bumpAll(&d.brokenAt, o.brokenAt)
