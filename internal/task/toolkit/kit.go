@@ -212,8 +212,8 @@ func (k *Kit) Judge(
 	level, reasons, ok := levelOf(result)
 	if !ok {
 		return "", nil, k.program.misfit(check, fmt.Errorf("a check returns True, False, a level "+
-			"(full_success, partial_success or failure), or a level and a list of reasons, not %s",
-			result))
+			"(full_success, partial_success or failure), or a level and a list of reasons, not a %s",
+			result.Type()))
 	}
 	return level, reasons, nil
 }

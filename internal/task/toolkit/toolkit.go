@@ -58,7 +58,9 @@ func Compile(script assay.Script) (*Program, error) {
 	if err != nil {
 		return nil, scriptError(err)
 	}
-	guard(file)
+	if err := guard(file); err != nil {
+		return nil, scriptError(err)
+	}
 	program, err := starlark.FileProgram(file, predeclared.Has)
 	if err != nil {
 		return nil, scriptError(err)
@@ -101,7 +103,7 @@ func scriptError(err error) error {
 	}
 	message := eval.Msg
 	if strings.Contains(message, "too many steps") {
-		message = fmt.Sprintf("the call takes more than %d steps", MaxSteps)
+		message = fmt.Sprintf("the call takes more than %d steps, or too much memory", MaxSteps)
 	}
 	return &ScriptError{Message: message, Trace: strings.Join(lines, "\n")}
 }

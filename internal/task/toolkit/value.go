@@ -15,6 +15,9 @@ import (
 // maxDepth is the number of levels to which values may be nested.
 const maxDepth = 100
 
+// maxJSONBits is the size of the largest whole number that every reader of JSON can hold.
+const maxJSONBits = 1023
+
 // decode returns a JSON value as a Starlark value. Members of objects are in alphabetical order, so
 // a script sees the same order whoever wrote the text. No text at all is an empty object.
 func decode(text json.RawMessage) (starlark.Value, error) {
@@ -79,6 +82,10 @@ func dict(v map[string]any, depth int) (starlark.Value, error) {
 
 // number returns a whole number as an int, however it is written, if it is exact.
 func number(n json.Number) (starlark.Value, error) {
+	const most = 400 // digits; float64 ends before
+	if len(n) > most {
+		return nil, fmt.Errorf("a number has more than %d characters", most)
+	}
 	if i, ok := new(big.Int).SetString(n.String(), 10); ok {
 		return starlark.MakeBigInt(i), nil
 	}
@@ -116,6 +123,9 @@ func (e *encoder) value(v starlark.Value, depth int) error {
 	case starlark.Bool:
 		fmt.Fprint(&e.text, bool(v))
 	case starlark.Int:
+		if v.BigInt().BitLen() > maxJSONBits {
+			return fmt.Errorf("a whole number has more than %d bits", maxJSONBits)
+		}
 		e.text.WriteString(v.String())
 	case starlark.Float:
 		return e.float(float64(v))
