@@ -25,6 +25,9 @@ type Tool struct {
 	Schema json.RawMessage `json:"schema,omitempty"`
 	// Reliability is multiplied by the trial's. 0 means 1.
 	Reliability float64 `json:"reliability,omitempty"`
+	// Faults is the tool's own mix of faults, as spelled by [FaultMix.String]. It replaces the
+	// trial's.
+	Faults string `json:"faults,omitempty"`
 }
 
 // A Parameter is one argument of a [Tool]. Type is a JSON schema type.

@@ -31,6 +31,8 @@ type toolEntry struct {
 	Effect      string       `yaml:"effect"`
 	Errors      []errorEntry `yaml:"errors"`
 	Reliability float64      `yaml:"reliability"`
+	// Faults are the shares of the kinds of the tool's faults.
+	Faults assay.FaultMix `yaml:"faults"`
 }
 
 // An errorEntry is an error with which a tool fails by chance.
@@ -138,6 +140,12 @@ func ownTool(
 	case t.Reliability < 0 || t.Reliability > 1:
 		return t, at(".reliability", fmt.Sprintf("reliability %v is not between 0 and 1",
 			t.Reliability), "it is multiplied by that of the experiment")
+	}
+	if err := e.Faults.Check(); err != nil {
+		return t, at(".faults", err.Error(), "for example faults: {after: 0.25, before: 0.75}")
+	}
+	if t.Faults = e.Faults.String(); t.Faults == "" && len(e.Faults) > 0 {
+		t.Faults = "before=1" // whatever the mix of the trial is
 	}
 	for k, f := range e.Errors {
 		if f.Code == "" {

@@ -140,13 +140,19 @@ type way struct {
 	happens, fault bool
 }
 
+// Rules are sparing if tools differ in the share of faults at which a call happens nevertheless.
+type sparing interface{ Spared(tool int) float64 }
+
 // ways returns the ways that a call can go.
 func (p *Policy) ways(s State, tool int) [3]way {
-	chance := p.rules.Chance(s, tool)
+	chance, spared := p.rules.Chance(s, tool), p.spared
+	if r, ok := p.rules.(sparing); ok {
+		spared = r.Spared(tool)
+	}
 	return [3]way{
 		{chance, true, false},
-		{(1 - chance) * p.spared, true, true},
-		{(1 - chance) * (1 - p.spared), false, true},
+		{(1 - chance) * spared, true, true},
+		{(1 - chance) * (1 - spared), false, true},
 	}
 }
 

@@ -71,7 +71,8 @@ func (j *Judge) judge(
 		o.Best = 1
 	}
 	if d.Schedule != nil {
-		faults := d.Schedule(j.catalog, trial, workflow.ProblemOf(trial, task.Required))
+		planned, _ := workflow.Planned(trial.World, task)
+		faults := d.Schedule(j.catalog, trial, workflow.ProblemOf(trial, planned))
 		o.FaultsScheduled, o.FaultsMet = len(faults), met(faults, tr.Calls)
 	}
 	return o

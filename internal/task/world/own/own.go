@@ -30,7 +30,10 @@ var Definition = spec.Definition{
 	Chance: func(reliability float64) float64 { return reliability },
 	Steps:  func(_ *assay.Catalog, required []string) []string { return required },
 
+	Schedule: schedule,
+
 	OwnTools:        true,
+	FaultKinds:      true,
 	ClaimTakesReply: true,
 	StopsSearches:   true,
 }

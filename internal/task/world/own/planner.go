@@ -10,6 +10,7 @@ import (
 type rules struct {
 	work    policy.Work
 	chances []float64
+	spared  []float64 // shares of faults at which a call happens
 }
 
 func planner(catalog *assay.Catalog, problem policy.Problem) (policy.Work, policy.Rules) {
@@ -18,6 +19,11 @@ func planner(catalog *assay.Catalog, problem policy.Problem) (policy.Work, polic
 	for _, part := range w.Tools {
 		tool, _ := catalog.Tool(part.Name)
 		r.chances = append(r.chances, reliabilityOf(tool, problem.Reliability))
+		spared := problem.Spared
+		if mix, err := assay.ParseFaultMix(tool.Faults); err == nil && len(mix) > 0 {
+			spared = mix.Happens()
+		}
+		r.spared = append(r.spared, spared)
 	}
 	return w, r
 }
@@ -32,6 +38,9 @@ func (r *rules) Worth(s policy.State) policy.Set {
 
 // Chance implements [policy.Rules].
 func (r *rules) Chance(_ policy.State, tool int) float64 { return r.chances[tool] }
+
+// Spared returns the share of a tool's faults at which a call happens nevertheless.
+func (r *rules) Spared(tool int) float64 { return r.spared[tool] }
 
 // Remember implements [policy.Rules].
 func (r *rules) Remember(s policy.State, _ int, _ bool) policy.State { return s }

@@ -37,9 +37,10 @@ type World struct {
 	task    *assay.Task
 
 	calls     []assay.CallRecord
-	spent     map[string]int // calls that spent luck so far, by tool
-	succeeded []string       // tools, in the order of their first success
-	broken    error          // why no call can be carried out
+	spent     map[string]int    // calls that spent luck so far, by tool
+	succeeded []string          // tools, in the order of their first success
+	answers   map[string]string // the latest success of each tool
+	broken    error             // why no call can be carried out
 }
 
 // New returns the world at the start of a trial whose tools a backend carries out. The context is
@@ -50,7 +51,7 @@ func New(
 ) *World {
 	w := &World{
 		ctx: ctx, backend: backend, catalog: catalog, trial: trial, task: task,
-		spent: make(map[string]int),
+		spent: make(map[string]int), answers: make(map[string]string),
 	}
 	w.kit, w.broken = toolkit.Of(catalog)
 	return w
@@ -135,32 +136,58 @@ func (w *World) Call(turn int, name, arguments string) (assay.CallRecord, error)
 	return rec, nil
 }
 
-// chance lets luck decide a call whose arguments fit. It returns an error if the backend broke.
+// chance lets luck decide a call whose arguments fit. It returns an error if the backend broke. A
+// call that the tool refuses is a mistake and spends no luck.
 func (w *World) chance(tool assay.Tool, args json.RawMessage, rec *assay.CallRecord) error {
-	luck := spec.Draw(w.trial.Seed, tool.Name, w.spent[tool.Name])
-	w.spent[tool.Name]++
-	rec.Luck, rec.Chance = luck.Success, reliabilityOf(tool, w.trial.Reliability)
-	if rec.OK = rec.Luck < rec.Chance; !rec.OK {
-		e := environmentError(tool, luck)
-		rec.Code, rec.Error = e.Code, spec.FailureText(tool, e, luck)
-		return nil
+	t := throw(w.trial, tool, w.spent[tool.Name])
+	old, answered := w.answers[tool.Name]
+	if t.fault == assay.FaultStale && !answered {
+		t.fault = assay.FaultBefore
 	}
-	output, err := w.backend.Call(w.ctx, tool.Name, args)
-	if fault := (*assay.Fault)(nil); errors.As(err, &fault) {
-		return fault
-	}
-	if err != nil { // the tool refuses the call, whatever the luck
-		*rec = assay.CallRecord{
-			Turn: rec.Turn, Tool: rec.Tool, Arguments: rec.Arguments, Mistake: true,
-			Code: codeOf(err), Error: err.Error(),
+	output := ""
+	if t.fault == "" || t.fault.Happens() {
+		result, err := w.backend.Call(w.ctx, tool.Name, args)
+		if fault := (*assay.Fault)(nil); errors.As(err, &fault) {
+			return fault
 		}
-		return nil
+		if err != nil {
+			rec.Mistake, rec.Code, rec.Error = true, codeOf(err), err.Error()
+			return nil
+		}
+		output = string(result)
 	}
-	rec.Output = string(output)
+	w.spent[tool.Name]++
+	rec.Luck, rec.Chance = t.luck.Success, t.chance
+	if t.named {
+		rec.Fault = t.fault
+	}
+	w.answer(tool, t, output, old, rec)
+	return nil
+}
+
+// answer completes the record of a call by what the model is told.
+func (w *World) answer(tool assay.Tool, t thrown, output, old string, rec *assay.CallRecord) {
+	switch t.fault {
+	case assay.FaultBefore:
+		e := environmentError(tool, t.luck)
+		rec.Code, rec.Error = e.Code, spec.FailureText(tool, e, t.luck)
+	case assay.FaultAfter:
+		e := spec.Timeout(tool)
+		rec.Code, rec.Error = e.Code, spec.FailureText(tool, e, t.luck)
+	case assay.FaultSlow:
+		rec.Seconds = spec.Seconds(t.luck)
+	case assay.FaultWrongShape:
+		output = spec.WrongShape(output, t.luck)
+	case assay.FaultStale:
+		output = old
+	}
+	if rec.OK = rec.Code == ""; !rec.OK {
+		return
+	}
+	rec.Output, w.answers[tool.Name] = output, output
 	if !slices.Contains(w.succeeded, tool.Name) {
 		w.succeeded = append(w.succeeded, tool.Name)
 	}
-	return nil
 }
 
 // codeOf returns the code of a tool's own error.
@@ -177,7 +204,7 @@ func ChanceErrors(tool assay.Tool) []assay.ToolError {
 	if len(tool.Errors) > 0 {
 		return tool.Errors
 	}
-	return []assay.ToolError{spec.FallbackErrors[0], spec.FallbackErrors[2]}
+	return []assay.ToolError{spec.FallbackErrors[0], spec.Timeout(tool)}
 }
 
 func environmentError(tool assay.Tool, luck spec.Luck) assay.ToolError {

@@ -21,9 +21,9 @@ type course struct {
 	met  []bool // required calls that succeeded
 	next int    // index of the next required call, if the order matters
 
+	late      []bool // required calls that happened before their place
 	unwanted  int
 	forbidden []string
-	undone    *assay.CallRecord // the latest wanted call that was a mistake
 }
 
 func follow(catalog *assay.Catalog, task *assay.Task) *course {
@@ -34,34 +34,36 @@ func follow(catalog *assay.Catalog, task *assay.Task) *course {
 	if task.Reference != nil {
 		c.planned = task.Reference.Calls
 	}
-	c.met = make([]bool, len(c.judge.Calls))
+	c.met, c.late = make([]bool, len(c.judge.Calls)), make([]bool, len(c.judge.Calls))
 	return c
 }
 
 // step takes the next call and returns its use.
 func (c *course) step(call *assay.CallRecord) verdict.Use {
 	for i := range c.judge.Forbidden {
-		if call.OK && fits(&c.judge.Forbidden[i], call) {
+		if call.Happened() && fits(&c.judge.Forbidden[i], call) {
 			c.forbidden = append(c.forbidden, call.Tool)
 		}
 	}
 	at := c.required(call)
-	if at >= 0 && call.OK {
+	if at >= 0 && call.Happened() {
 		c.met[at] = true
 		for c.next < len(c.met) && c.met[c.next] {
 			c.next++
 		}
 		return verdict.Useful
 	}
+	for i := range c.judge.Calls {
+		c.late[i] = c.late[i] || !c.met[i] && call.Happened() && fits(&c.judge.Calls[i], call)
+	}
 	switch {
 	case call.Mistake && c.wants(call.Tool):
-		c.undone = call
 		return verdict.Mistaken
 	case call.Mistake:
 		return verdict.Idle
-	case !call.OK && (at >= 0 || c.plans(call)):
+	case !call.Happened() && (at >= 0 || c.plans(call)):
 		return verdict.Unlucky
-	case !call.OK:
+	case !call.Happened():
 		return verdict.Idle
 	case c.plans(call):
 		return verdict.Useful
@@ -301,7 +303,7 @@ func (c *course) category(o *assay.Outcome, tr *assay.Transcript, w *verdict.Wit
 	case missing >= 0 && w.Ask("a required call had other arguments", c.misdone(missing, tr.Calls),
 		c.missing):
 		return assay.CategoryParameterConfig
-	case missing >= 0 && w.Ask("it succeeded before its place", c.early(missing, tr.Calls),
+	case missing >= 0 && w.Ask("it succeeded before its place", c.late[missing],
 		c.missing):
 		return assay.CategorySequenceOrder
 	case w.Ask("the episode was cut off", !claimed,
@@ -315,13 +317,6 @@ func (c *course) category(o *assay.Outcome, tr *assay.Transcript, w *verdict.Wit
 func (c *course) misdone(i int, calls []assay.CallRecord) bool {
 	want := &c.judge.Calls[i]
 	return slices.ContainsFunc(calls, func(r assay.CallRecord) bool {
-		return r.Tool == toolOf(want) && (r.Mistake || r.OK && !c.listed(&r))
-	})
-}
-
-// early reports whether a required call succeeded, but not in its place.
-func (c *course) early(i int, calls []assay.CallRecord) bool {
-	return slices.ContainsFunc(calls, func(r assay.CallRecord) bool {
-		return r.OK && fits(&c.judge.Calls[i], &r)
+		return r.Tool == toolOf(want) && (r.Mistake || r.Happened() && !c.listed(&r))
 	})
 }

@@ -1,0 +1,57 @@
+package own
+
+import (
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/policy"
+	"github.com/assay-eval/assay/internal/task/world/spec"
+)
+
+// thrown is what luck decides about a call.
+type thrown struct {
+	luck   spec.Luck
+	chance float64
+	fault  assay.ToolFault // "" if the call meets none
+	named  bool            // the trial or the tool has a mix of faults
+}
+
+// throw decides the k-th call of a tool, counted from 0.
+func throw(trial *assay.Trial, tool assay.Tool, k int) thrown {
+	t := thrown{luck: spec.Draw(trial.Seed, tool.Name, k)}
+	t.chance = reliabilityOf(tool, trial.Reliability)
+	text := trial.Faults
+	if tool.Faults != "" {
+		text = tool.Faults
+	}
+	mix, err := assay.ParseFaultMix(text)
+	if err != nil { // libraries and plans are checked when they are read
+		panic("own: trial " + string(trial.ID) + ": " + err.Error())
+	}
+	t.named = text != ""
+	if t.luck.Success >= t.chance {
+		t.fault = t.luck.Fault(mix)
+	}
+	return t
+}
+
+// schedule returns the faults that an agent meets that follows the plan and repeats each step until
+// it has happened.
+func schedule(
+	catalog *assay.Catalog, trial *assay.Trial, problem policy.Problem,
+) map[spec.Place]bool {
+	faults := make(map[spec.Place]bool)
+	spent := make(map[string]int)
+	steps := problem.Required
+	for left := problem.Calls; left > 0 && len(steps) > 0; left-- {
+		tool, _ := catalog.Tool(steps[0])
+		k := spent[tool.Name]
+		spent[tool.Name]++
+		t := throw(trial, tool, k)
+		if t.fault != "" {
+			faults[spec.Place{Tool: tool.Name, Number: k}] = true
+		}
+		if t.fault == "" || t.fault.Happens() {
+			steps = steps[1:]
+		}
+	}
+	return faults
+}

@@ -1,0 +1,261 @@
+package own_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/policy"
+	"github.com/assay-eval/assay/internal/task/world/own"
+)
+
+var catalog = assay.NewCatalog([]assay.Tool{
+	{Name: "get", Schema: json.RawMessage(
+		`{"type":"object","properties":{"id":{"type":"integer"}},"required":["id"]}`)},
+	{Name: "pay", Effect: "pays", Schema: json.RawMessage(
+		`{"type":"object","properties":{"amount":{"type":"number"}}}`)},
+	{Name: "flaky", Reliability: .5, Faults: "before=1"},
+}).WithScript(assay.Script{Name: "t.star", Source: `
+def get(state, id):
+    if id == 404:
+        fail("NOT_FOUND", "there is none")
+    if id == 500:
+        return 1 // 0
+    state["got"] = state.get("got", 0) + 1
+    return {"a": state["got"], "b": 2}
+
+def pay(state, amount = 1):
+    state["paid"] = state.get("paid", 0) + amount
+    return {"paid": state["paid"]}
+
+def flaky(state):
+    return True
+
+def half(state, calls, answer):
+    return "partial_success", "only half"
+`})
+
+func begin(reliability float64, faults string) *own.World {
+	trial := &assay.Trial{Cell: assay.Cell{Reliability: reliability}, Seed: 1}
+	trial.World, trial.Faults = own.Name, faults
+	return own.Definition.Begin(catalog, trial, &assay.Task{State: json.RawMessage(`{"n":1}`)}).(*own.World)
+}
+
+func call(t *testing.T, w *own.World, tool, arguments string) assay.CallRecord {
+	t.Helper()
+	rec, err := w.Call(1, tool, arguments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+// TestKindsOfFaults checks what each kind means: whether the call happened, and what the model is
+// told.
+func TestKindsOfFaults(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[assay.ToolFault]struct {
+		ok, happened bool
+		state        string
+	}{
+		assay.FaultBefore:     {false, false, `{"n":1}`},
+		assay.FaultAfter:      {false, true, `{"got":1,"n":1}`},
+		assay.FaultSlow:       {true, true, `{"got":1,"n":1}`},
+		assay.FaultWrongShape: {true, true, `{"got":1,"n":1}`},
+		assay.FaultStale:      {false, false, `{"n":1}`}, // there is no old answer
+	} {
+		w := begin(0, string(kind)+"=1")
+		rec := call(t, w, "get", `{"id": 1}`)
+		if rec.OK != want.ok || rec.Happened() != want.happened || string(w.State()) != want.state {
+			t.Errorf("%s: ok %v, happened %v, state %s", kind, rec.OK, rec.Happened(), w.State())
+		}
+		switch kind {
+		case assay.FaultAfter:
+			if rec.Code != "TIMEOUT" || len(w.Succeeded()) > 0 {
+				t.Errorf("after: code %s, succeeded %v", rec.Code, w.Succeeded())
+			}
+		case assay.FaultSlow:
+			if rec.Seconds == 0 || rec.Output != `{"a":1,"b":2}` {
+				t.Errorf("slow: %+v", rec)
+			}
+		case assay.FaultWrongShape:
+			if rec.Output == `{"a":1,"b":2}` {
+				t.Error("wrong_shape: nothing is missing")
+			}
+		}
+	}
+}
+
+// TestRefusalsSpendNoLuck checks that a call that the tool or its schema refuses is a mistake, that
+// it changes nothing, and that the faults of later calls stay.
+func TestRefusalsSpendNoLuck(t *testing.T) {
+	t.Parallel()
+	plain, refused := begin(.5, "after=1"), begin(.5, "after=1")
+	for i := range 20 {
+		for _, arguments := range []string{`{"id": 404}`, `{"id": "x"}`, `{}`, `[]`, `{`} {
+			before := string(refused.State())
+			rec := call(t, refused, "get", arguments)
+			if !rec.Mistake || rec.OK || rec.Chance != 0 || rec.Luck != 0 || rec.Fault != "" ||
+				string(refused.State()) != before {
+				t.Fatalf("%s: %+v", arguments, rec)
+			}
+		}
+		a, b := call(t, plain, "get", `{"id": 1}`), call(t, refused, "get", `{"id": 1}`)
+		if a.Luck != b.Luck || a.Fault != b.Fault || a.OK != b.OK {
+			t.Fatalf("call %d: %+v and %+v", i, a, b)
+		}
+	}
+}
+
+// TestMistakesAreExplained checks that a model can act on the messages.
+func TestMistakesAreExplained(t *testing.T) {
+	t.Parallel()
+	for arguments, want := range map[string]string{
+		`{"id": "7"}`: "INVALID_INPUT: id: got string, want integer",
+		`{}`:          "INVALID_INPUT: missing property 'id'",
+		`7`:           "INVALID_INPUT: the arguments have to be one JSON object",
+		`{"id": 404}`: "NOT_FOUND: there is none",
+	} {
+		if rec := call(t, begin(1, ""), "get", arguments); rec.Error != want {
+			t.Errorf("%s: %q, want %q", arguments, rec.Error, want)
+		}
+	}
+}
+
+// TestBrokenToolIsAFault checks that a mistake of the script is never a verdict.
+func TestBrokenToolIsAFault(t *testing.T) {
+	t.Parallel()
+	w := begin(1, "")
+	_, err := w.Call(1, "get", `{"id": 500}`)
+	var fault *assay.Fault
+	if !errors.As(err, &fault) || fault.Kind != assay.ToolServer ||
+		!strings.Contains(fault.Detail, "t.star:6:18: in get") || len(w.Calls()) != 0 {
+		t.Errorf("%v, %d calls", err, len(w.Calls()))
+	}
+}
+
+// A backend answers every call with the same error.
+type backend struct{ err error }
+
+func (b backend) Call(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	return nil, b.err
+}
+
+// TestBackendsErrors checks which errors of a backend are faults and which are answers.
+func TestBackendsErrors(t *testing.T) {
+	t.Parallel()
+	trial := &assay.Trial{Cell: assay.Cell{Reliability: 1}}
+	for _, err := range []error{errors.New("not allowed"), &assay.Fault{Kind: assay.ToolServer}} {
+		w := own.New(t.Context(), catalog, trial, &assay.Task{}, backend{err})
+		rec, got := w.Call(1, "pay", "")
+		var fault *assay.Fault
+		if isFault := errors.As(err, &fault); isFault != (got != nil) || !isFault && !rec.Mistake {
+			t.Errorf("%v: %+v, %v", err, rec, got)
+		}
+	}
+}
+
+// transcript returns the calls of a world and a final answer.
+func transcript(w *own.World, answer string) *assay.Transcript {
+	return &assay.Transcript{
+		Calls: w.Calls(), State: w.State(), Ended: assay.Finished,
+		Messages: []assay.Message{{Role: assay.Assistant, Content: answer + "\nTASK_COMPLETED"}},
+	}
+}
+
+// TestVerdict judges the same calls by different judges.
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	w := begin(1, "")
+	call(t, w, "get", `{"id": 1}`)
+	call(t, w, "pay", `{"amount": 5}`)
+	one := func(tool, arguments string) assay.Expected {
+		return assay.Expected{Tool: tool, Arguments: json.RawMessage(arguments)}
+	}
+	get, pay := one("get", `{"id":1}`), one("pay", `{"amount":5.0}`)
+	const full, partial, failure = assay.FullSuccess, assay.PartialSuccess, assay.Failure
+	for name, tc := range map[string]struct {
+		judge    assay.Judge
+		want     assay.Level
+		category string
+	}{
+		"in order":     {assay.Judge{Calls: []assay.Expected{get, pay}}, full, ""},
+		"out of order": {assay.Judge{Calls: []assay.Expected{pay, get}}, failure, "sequence_order"},
+		"any order": {
+			assay.Judge{Calls: []assay.Expected{pay, get}, AnyOrder: true}, full, "",
+		},
+		"alternatives": {assay.Judge{Calls: []assay.Expected{
+			{Alternatives: []assay.Expected{one("get", `{"id":2}`), get}}, pay,
+		}}, full, ""},
+		"unwanted effect": {
+			assay.Judge{Calls: []assay.Expected{get}}, failure, "unwanted_effect",
+		},
+		"other amount": {
+			assay.Judge{Calls: []assay.Expected{get, one("pay", `{"amount":6}`)}},
+			failure,
+			"unwanted_effect",
+		},
+		"allowed effect": {
+			assay.Judge{Calls: []assay.Expected{get}, Allowed: []assay.Expected{{Tool: "pay"}}},
+			full, "",
+		},
+		"forbidden": {assay.Judge{
+			Calls: []assay.Expected{get, pay}, Forbidden: []assay.Expected{one("get", "")},
+		}, failure, "unwanted_effect"},
+		"twice":       {assay.Judge{Calls: []assay.Expected{get, pay, pay}}, partial, "tool_selection"},
+		"final state": {assay.Judge{Calls: []assay.Expected{pay}, State: json.RawMessage(`{"paid":5}`)}, full, ""},
+		"wrong state": {
+			assay.Judge{Calls: []assay.Expected{pay}, State: json.RawMessage(`{"paid":6}`)},
+			partial,
+			"tool_selection",
+		},
+		"answer": {assay.Judge{Calls: []assay.Expected{pay}, Answer: []string{"FIVE"}}, full, ""},
+		"wrong answer": {
+			assay.Judge{Calls: []assay.Expected{pay}, NotAnswer: []string{"five"}},
+			partial,
+			"tool_selection",
+		},
+		"check": {assay.Judge{Calls: []assay.Expected{pay}, Check: "half"}, partial, "tool_selection"},
+	} {
+		task := assay.Task{Judge: &tc.judge, Required: own.Required(&tc.judge)}
+		o := own.Verdict(catalog, task, transcript(w, "It was five."), nil)
+		if o.Level != tc.want || o.ErrorCategory != tc.category {
+			t.Errorf("%s: %s %q, want %s %q", name, o.Level, o.ErrorCategory, tc.want, tc.category)
+		}
+	}
+}
+
+// TestLostAnswerAndRepeatPaysTwice checks that a payment whose answer was lost counts, so repeating
+// it is an unwanted effect.
+func TestLostAnswerAndRepeatPaysTwice(t *testing.T) {
+	t.Parallel()
+	judge := assay.Judge{Calls: []assay.Expected{{Tool: "pay", Arguments: json.RawMessage(`{"amount":5}`)}}}
+	task := assay.Task{Judge: &judge, Required: own.Required(&judge)}
+	w := begin(0, "after=1")
+	call(t, w, "pay", `{"amount": 5}`)
+	if o := own.Verdict(catalog, task, transcript(w, ""), nil); o.Level != assay.FullSuccess {
+		t.Errorf("paid once: %s", o.Level)
+	}
+	call(t, w, "pay", `{"amount": 5}`)
+	if o := own.Verdict(catalog, task, transcript(w, ""), nil); o.UnwantedEffects != 1 {
+		t.Errorf("paid twice: %d unwanted effects", o.UnwantedEffects)
+	}
+}
+
+// TestCeiling compares the planner with the closed form: two calls of chance c within three tries.
+func TestCeiling(t *testing.T) {
+	t.Parallel()
+	for tool, c := range map[string]float64{"get": .8, "flaky": .4} {
+		problem := policy.Problem{
+			World: own.Name, Required: []string{tool, tool}, Reliability: .8, Calls: 3,
+		}
+		got := policy.Solve(catalog, problem, own.Definition.Planner).Success()
+		if want := c*c + 2*c*c*(1-c); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", tool, got, want)
+		}
+	}
+}
