@@ -226,7 +226,12 @@ func randomGame(worldName string, dice *rand.Rand, i int) *game {
 	}
 	d := world.Of(worldName)
 	if d.FaultKinds {
-		trial.Faults = mixes[dice.IntN(len(mixes))].String()
+		mix := mixes[dice.IntN(len(mixes))]
+		if trial.Faults = mix.String(); mix.Happens() > 0 && dice.IntN(2) == 0 {
+			trial.Burst = 0 // plans refuse both
+		} else if mix.Happens() > 0 {
+			trial.Persistence = 0
+		}
 	}
 	return &game{
 		catalog: catalog, trial: trial, task: task, calls: calls, dice: dice,

@@ -199,6 +199,9 @@ func writeMeasures(w *bytes.Buffer, a *assay.Attempt) {
 		if a.Broken != "" {
 			fmt.Fprintf(w, "; %s worked with the wrong data", a.Broken)
 		}
+		if a.FaultsScheduled > 0 {
+			fmt.Fprintf(w, "; %d of %d scheduled faults met", a.FaultsMet, a.FaultsScheduled)
+		}
 		fmt.Fprintln(w)
 	}
 	fmt.Fprintf(w, "  adherence to the task's plan %.2f", a.Adherence)

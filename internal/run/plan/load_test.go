@@ -114,6 +114,13 @@ func TestLoadErrors(t *testing.T) {
 				"    |          ^\nhint: for example kinds: {after: 0.25, before: 0.75}",
 		},
 		{
+			"kinds that last and cluster",
+			"models: [a]\nfailures:\n  {burst: 0.1, persistence: 0.1, kinds: {after: 1}}\n",
+			"3:41: after, slow and wrong_shape cannot be combined with both persistence and burst, " +
+				"because the best possible rate would not be exact\n" +
+				"  3 |   {burst: 0.1, persistence: 0.1, kinds: {after: 1}}\n    | ",
+		},
+		{
 			"kinds in pilot", "models: [a]\nworld: pilot\nfailures: {kinds: {after: 1}}\n",
 			"3:12: a call that fails never happened in the world pilot, so there are no kinds\n" +
 				"  3 | failures: {kinds: {after: 1}}\n    |            ^\n" +

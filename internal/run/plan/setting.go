@@ -202,6 +202,11 @@ func (e *Experiment) checkKinds() error {
 	if err := mix.Check(); err != nil {
 		return e.FieldError(field, err.Error(), kindsHint)
 	}
+	if mix.Happens() > 0 && e.Failures.Persistence > 0 && e.Failures.Burst > 0 {
+		return e.FieldError(field, "after, slow and wrong_shape cannot be combined with both "+
+			"persistence and burst, because the best possible rate would not be exact",
+			"remove persistence or burst")
+	}
 	return nil
 }
 

@@ -24,9 +24,6 @@ type rules struct {
 	// chances are indexed by whether the latest call of the same tool failed, and whether the
 	// latest call of any tool did.
 	chances [2][2]float64
-	// anyOrder means that a policy chooses among all tools that are left, because a tool can be
-	// called again after it happened and met a fault.
-	anyOrder bool
 }
 
 func planner(catalog *assay.Catalog, problem policy.Problem) (policy.Work, policy.Rules) {
@@ -46,7 +43,6 @@ func planner(catalog *assay.Catalog, problem policy.Problem) (policy.Work, polic
 			r.chances[same][latest] = Chance(set, problem.Reliability, same > 0, latest > 0)
 		}
 	}
-	r.anyOrder = problem.Persistence > 0 && problem.Burst > 0 && problem.Spared > 0
 	return r.work, r
 }
 
@@ -65,11 +61,7 @@ func (r *rules) below(tools policy.Set) policy.Set {
 // Worth returns the next required tool, or the first dependency that it waits for. Lower numbers
 // belong to earlier calls in the task's sequence.
 func (r *rules) Worth(s policy.State) policy.Set {
-	next := r.work.Next(s)
-	if r.anyOrder {
-		return r.left(s, next)
-	}
-	if next != policy.None && r.callable(s, next) {
+	if next := r.work.Next(s); next != policy.None && r.callable(s, next) {
 		return policy.Only(next)
 	}
 	for tool := range (r.rest[s.Done] &^ s.Have).All {
@@ -78,17 +70,6 @@ func (r *rules) Worth(s policy.State) policy.Set {
 		}
 	}
 	return 0
-}
-
-// left returns the tools that can be called and bring the task forward.
-func (r *rules) left(s policy.State, next int) policy.Set {
-	left := r.rest[s.Done]&^s.Have | policy.Only(next)
-	for tool := range left.All {
-		if !r.callable(s, tool) {
-			left &^= policy.Only(tool)
-		}
-	}
-	return left
 }
 
 // callable reports whether all dependencies of a tool have succeeded.
