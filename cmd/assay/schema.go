@@ -5,23 +5,27 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/task/library"
 )
 
 func newSchema(p *process) *cobra.Command {
 	schemas := map[string]func() []byte{
 		"experiment": plan.ExperimentSchema,
 		"providers":  plan.ProvidersSchema,
+		"tasks":      library.TasksSchema,
+		"tools":      library.ToolsSchema,
 	}
-	names := []string{"experiment", "providers"}
+	names := []string{"experiment", "providers", "tasks", "tools"}
 	return &cobra.Command{
-		Use:   "schema experiment|providers",
-		Short: "Print the JSON schema of experiment or providers files",
+		Use:   "schema experiment|providers|tasks|tools",
+		Short: "Print the JSON schema of a kind of file",
 		Long: `Schema prints a JSON schema. Editors use it to complete and check the file. Many
 editors find it through a comment on the first line:
 
   # yaml-language-server: $schema=experiment.schema.json`,
 		Example: `  assay schema experiment > experiment.schema.json
-  assay schema providers > providers.schema.json`,
+  assay schema providers > providers.schema.json
+  assay schema tasks > tasks.schema.json`,
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: names,
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -33,6 +33,19 @@ type toolEntry struct {
 	Reliability float64      `yaml:"reliability"`
 	// Faults are the shares of the kinds of the tool's faults.
 	Faults assay.FaultMix `yaml:"faults"`
+	// A tool may be written as OpenAI has it: in Chat Completions within function, in Responses
+	// beside a type. Strict has no effect.
+	Type     string         `yaml:"type"`
+	Function *functionEntry `yaml:"function"`
+	Strict   bool           `yaml:"strict"`
+}
+
+// A functionEntry is a tool as OpenAI's Chat Completions have it.
+type functionEntry struct {
+	Name        string `yaml:"name"`
+	Description string `yaml:"description"`
+	Parameters  any    `yaml:"parameters"`
+	Strict      bool   `yaml:"strict"`
 }
 
 // An errorEntry is an error with which a tool fails by chance.
@@ -119,6 +132,16 @@ func ownTool(
 ) (assay.Tool, error) {
 	at := func(field, message, hint string) error {
 		return doc.At(fmt.Sprintf("$.tools[%d]%s", i, field), message, hint)
+	}
+	switch f := e.Function; {
+	case e.Type != "" && e.Type != "function":
+		return assay.Tool{}, at(".type", fmt.Sprintf("unknown type of tool %q", e.Type),
+			"remove it, or write function")
+	case f != nil && (e.Name != "" || e.Description != "" || e.Parameters != nil):
+		return assay.Tool{}, at(".function", "this tool has a name, a description or parameters twice",
+			"remove those beside function")
+	case f != nil:
+		e.Name, e.Description, e.Parameters = f.Name, f.Description, f.Parameters
 	}
 	t := assay.Tool{
 		Name: e.Name, Description: e.Description, Effect: e.Effect, Reliability: e.Reliability,

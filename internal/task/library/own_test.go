@@ -1,0 +1,201 @@
+package library_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/assay-eval/assay/internal/task/library"
+)
+
+var example = filepath.Join("..", "..", "..", "cmd", "assay", "example")
+
+const (
+	ownScript = `
+def get(state, id, filter = None):
+    return state
+
+def ok(state, calls, answer):
+    return True
+`
+	ownTools = `
+file: t.star
+tools:
+  - {name: get, description: Gets it., parameters: {id: {type: integer}, filter: {type: object}}}
+`
+	ownTasks = `
+tools: tools.yaml
+tasks:
+  - id: a
+    prompt: Get it.
+    judge: {calls: [{tool: get, arguments: {id: 1}}]}
+`
+)
+
+func writeOwn(t testing.TB, tasks, tools, script string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"tasks.yaml": tasks, "tools.yaml": tools, "t.star": script,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "tasks.yaml")
+}
+
+// TestOwnMistakes plants a mistake in each of the files and checks where it is found.
+func TestOwnMistakes(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ in, old, new, want string }{
+		"unknown field":      {"tasks", "prompt:", "promt:", `tasks.yaml:5:5: unknown field "promt"`},
+		"unknown tool":       {"tasks", "tool: get", "tool: gte", `tasks.yaml:6:28: unknown tool "gte"`},
+		"no judge":           {"tasks", "judge: {calls: [{tool: get, arguments: {id: 1}}]}", "type: x", "task a has no judge"},
+		"empty judge":        {"tasks", "{calls: [{tool: get, arguments: {id: 1}}]}", "{order: any}", "satisfied by everybody"},
+		"unknown order":      {"tasks", "judge: {", "judge: {order: none, ", `unknown order "none"`},
+		"unknown check":      {"tasks", "judge: {", "judge: {check: okay, ", "no function okay"},
+		"two tasks":          {"tasks", "tasks:", "tasks:\n  - {id: a, prompt: x, judge: {answer: [x]}}", "another task is named a"},
+		"built-in variant":   {"tasks", "    prompt", "    variants: {optimal: {instruction: x}}\n    prompt", "name of a built-in variant"},
+		"flawed variant":     {"tasks", "    prompt", "    variants: {flawed_x: {instruction: x}}\n    prompt", "name of a built-in variant"},
+		"any_of in a plan":   {"tasks", "    prompt", "    plan: [{any_of: [{tool: get}]}]\n    prompt", "definite calls"},
+		"no file of tools":   {"tasks", "tools.yaml", "tool.yaml", "tool.yaml: file not found"},
+		"anchors":            {"tasks", "id: a", "id: &x a", "anchors and aliases are not supported"},
+		"no function":        {"tools", "name: get", "name: got", `no function got`},
+		"no description":     {"tools", "description: Gets it., ", "", "tool get has no description"},
+		"bad schema":         {"tools", "type: integer", "type: whole", "not a JSON schema"},
+		"unlisted parameter": {"tools", "id: {type: integer}, ", "", "the function needs id, which is not listed"},
+		"unknown parameter":  {"tools", "filter:", "filtr:", "the function has no parameter filtr"},
+		"faults":             {"tools", "name: get,", "name: get, faults: {after: .5},", "add up to 0.5 instead of 1"},
+		"kind of fault":      {"tools", "name: get,", "name: get, faults: {afterr: 1},", `unknown kind of fault "afterr"`},
+		"reliability":        {"tools", "name: get,", "name: get, reliability: 90,", "reliability 90 is not between 0 and 1"},
+		"remote schema":      {"tools", "type: integer", "$ref: 'http://127.0.0.1:1/x'", "not a JSON schema"},
+		"no script":          {"tools", "t.star", "u.star", "there is no file"},
+		"syntax":             {"script", "def get(", "def get((", "t.star:2:10"},
+		"no state":           {"script", "def get(state, id, filter = None):\n    return state", "def get():\n    return 1", "no parameter for the state"},
+	} {
+		files := map[string]string{"tasks": ownTasks, "tools": ownTools, "script": ownScript}
+		if !strings.Contains(files[tc.in], tc.old) {
+			t.Fatalf("%s: %q is not in the file", name, tc.old)
+		}
+		files[tc.in] = strings.Replace(files[tc.in], tc.old, tc.new, 1)
+		path := writeOwn(t, files["tasks"], files["tools"], files["script"])
+		lib, err := library.OpenNamed(t.Context(), path)
+		if err == nil {
+			lib.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+// TestOwnDigests checks that an edited script, tool or judge makes other tasks, and nothing else.
+func TestOwnDigests(t *testing.T) {
+	t.Parallel()
+	digest := func(tasks, tools, script string) string {
+		lib, err := library.OpenNamed(t.Context(), writeOwn(t, tasks, tools, script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lib.Close()
+		if err := lib.Verify(t.Context()); err != nil {
+			t.Error(err)
+		}
+		refs, err := lib.Refs(t.Context(), "task", "easy")
+		if err != nil || len(refs) != 1 {
+			t.Fatalf("%d tasks, %v", len(refs), err)
+		}
+		return refs[0].Digest
+	}
+	first := digest(ownTasks, ownTools, ownScript)
+	if again := digest(ownTasks+"# a comment\n", ownTools, ownScript); again != first {
+		t.Error("a comment in the tasks makes another task")
+	}
+	for name, other := range map[string]string{
+		"script": digest(ownTasks, ownTools, ownScript+"\n"),
+		"tools":  digest(ownTasks, strings.Replace(ownTools, "Gets", "Fetches", 1), ownScript),
+		"judge":  digest(strings.Replace(ownTasks, "id: 1", "id: 2", 1), ownTools, ownScript),
+	} {
+		if other == first {
+			t.Errorf("another %s makes the same task", name)
+		}
+	}
+}
+
+// TestOpenAITools checks that tools are taken as OpenAI has them.
+func TestOpenAITools(t *testing.T) {
+	t.Parallel()
+	const schema = `{type: object, required: [id], properties: {id: {type: integer, enum: [1, 2]}, ` +
+		`filter: {type: object, properties: {tags: {type: array, items: {type: string}}}}}}`
+	for name, tool := range map[string]string{
+		"chat":      `{"type": "function", "function": {"name": "get", "description": "Gets.", "strict": true, "parameters": ` + schema + `}}`,
+		"responses": `{type: function, name: get, description: Gets., parameters: ` + schema + `}`,
+	} {
+		path := writeOwn(t, ownTasks, "file: t.star\ntools: ["+tool+"]\n", ownScript)
+		lib, err := library.OpenNamed(t.Context(), path)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		defer lib.Close()
+		got, _ := lib.Catalog().Tool("get")
+		const want = `{"properties":{"filter":{"properties":{"tags":{"items":{"type":"string"},"type":"array"}},` +
+			`"type":"object"},"id":{"enum":[1,2],"type":"integer"}},"required":["id"],"type":"object"}`
+		if string(got.Schema) != want {
+			t.Errorf("%s: schema %s, want %s", name, got.Schema, want)
+		}
+	}
+}
+
+// TestOwnSchemas checks that the schemas describe the example, and refuse a field that is unknown.
+func TestOwnSchemas(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string][]byte{
+		"tasks.yaml": library.TasksSchema(), "tools.yaml": library.ToolsSchema(),
+	} {
+		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := jsonschema.NewCompiler()
+		if err := c.AddResource("x:"+name, doc); err != nil {
+			t.Fatal(err)
+		}
+		schema := c.MustCompile("x:" + name)
+		file, err := os.ReadFile(filepath.Join(example, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for more, valid := range map[string]bool{"": true, "\nunknown: 1\n": false} {
+			json, err := yaml.YAMLToJSON([]byte(string(file) + more))
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := jsonschema.UnmarshalJSON(strings.NewReader(string(json)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := schema.Validate(v); (err == nil) != valid {
+				t.Errorf("%s%s: %v", name, more, err)
+			}
+		}
+	}
+}
+
+// FuzzOwnFiles checks that no file makes the reader panic.
+func FuzzOwnFiles(f *testing.F) {
+	f.Add(ownTasks, ownTools)
+	f.Add("tools: tools.yaml\ntasks: [{id: a, prompt: b, judge: {state: {1: 2}}}]", ownTools)
+	f.Add(ownTasks, "file: t.star\ntools: [{name: get, description: x, parameters: {type: object, properties: []}}]")
+	f.Fuzz(func(t *testing.T, tasks, tools string) {
+		lib, err := library.OpenNamed(t.Context(), writeOwn(t, tasks, tools, ownScript))
+		if err == nil {
+			lib.Close()
+		}
+	})
+}

@@ -1,0 +1,15 @@
+package library
+
+import _ "embed"
+
+//go:embed tasks.schema.json
+var tasksSchema string
+
+//go:embed tools.schema.json
+var toolsSchema string
+
+// TasksSchema returns the JSON schema (draft 2020-12) of YAML files of tasks, for editors.
+func TasksSchema() []byte { return []byte(tasksSchema) }
+
+// ToolsSchema returns the JSON schema (draft 2020-12) of YAML files of tools, for editors.
+func ToolsSchema() []byte { return []byte(toolsSchema) }
