@@ -63,6 +63,7 @@ var protocols = []string{
 var plain = []string{
 	".", "internal/task/bm25", "internal/task/policy", "internal/task/verdict", "internal/task/world",
 	"internal/task/world/spec", "internal/task/world/assay1", "internal/task/world/pilot",
+	"internal/task/world/own",
 	"internal/task/workflow", "internal/task/score",
 	"internal/agent/episode", "internal/run/engine", "internal/model/lane", "internal/result/stat",
 }

@@ -98,7 +98,7 @@ var FaultTable = []FaultRule{
 			"has ever worked",
 	},
 	{
-		ToolServer, "a server of the user's tools died, hung, sent too much, changed its tools, or " +
+		ToolServer, "a server or script of the user's tools broke, died, hung, sent too much, changed its tools, or " +
 			"broke its protocol", false, false,
 		"the attempt ends",
 	},

@@ -245,3 +245,28 @@ func TestHelpHasExamples(t *testing.T) {
 	}
 	look(newRoot(&process{}))
 }
+
+// TestOwnToolsPage follows docs/own-tools.md in a new directory: it writes the files and runs the
+// commands.
+func TestOwnToolsPage(t *testing.T) {
+	t.Parallel()
+	page := readDocument(t, "docs/own-tools.md")
+	r := reader{dir: t.TempDir()}
+	for _, language := range []string{"python", "yaml"} {
+		for _, text := range blocks(page, language) {
+			name, _, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
+			file(t, r.dir, name, text)
+		}
+	}
+	var all []string
+	for _, line := range commands(page) {
+		all = append(all, r.run(t, strings.ReplaceAll(line, "'", ""))) // no shell reads them
+	}
+	for i, want := range []string{
+		`"euros": 40`, `"left": 55`, "own-1  sound", "best possible", "trials done", "hasty",
+	} {
+		if !strings.Contains(all[i], want) {
+			t.Errorf("command %d does not print %q:\n%s", i+1, want, all[i])
+		}
+	}
+}
