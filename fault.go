@@ -98,8 +98,8 @@ var FaultTable = []FaultRule{
 			"has ever worked",
 	},
 	{
-		ToolServer, "a server or script of the user's tools broke, died, hung, sent too much, changed its tools, or " +
-			"broke its protocol", false, false,
+		ToolServer, "a server or script of the user's tools broke, died, hung, sent too much, " +
+			"changed its tools, or broke its protocol", false, false,
 		"the attempt ends",
 	},
 	{
