@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"time"
 )
 
 // A Tool is one simulated API of a task library.
@@ -59,6 +60,7 @@ type Catalog struct {
 	tools  []Tool
 	byName map[string]int
 	script Script
+	server *MCPServer
 
 	once    sync.Once
 	derived any
@@ -66,6 +68,26 @@ type Catalog struct {
 
 // A Script is the source of tools and checks that somebody wrote. Name is its file's.
 type Script struct{ Name, Source string }
+
+// An MCPServer names a server of tools: a command that speaks MCP over its standard streams, or the
+// URL of a server that speaks Streamable HTTP. Each attempt gets a process or a session of its own.
+type MCPServer struct {
+	// Command is the program and its arguments. In them and in Set, {scratch} stands for the
+	// directory that each attempt gets for itself, and {dir} for Dir.
+	Command []string `json:"command,omitempty" yaml:"command"`
+	URL     string   `json:"url,omitempty" yaml:"url"`
+	// Env names the environment variables that the command gets beside PATH, HOME and the like.
+	Env []string `json:"env,omitempty" yaml:"env"`
+	// Set gives the command more variables. A server that keeps its state in a file of its own choice
+	// shares it between attempts, unless a variable moves the file to {scratch}.
+	Set map[string]string `json:"set,omitempty" yaml:"set"`
+	// Key names the environment variable with the key of a URL, which is sent as a bearer token.
+	Key string `json:"key,omitempty" yaml:"key"`
+	// Timeout limits the start and each call. 0 stands for the default.
+	Timeout time.Duration `json:"timeout,omitempty" yaml:"timeout"`
+	// Dir is the folder of the file that names the server.
+	Dir string `json:"dir,omitempty" yaml:"-"`
+}
 
 // NewCatalog returns a catalog of the tools, in the given order. If two tools have the same
 // name, lookups find the first.
@@ -79,12 +101,19 @@ func NewCatalog(tools []Tool) *Catalog {
 	return c
 }
 
-// WithScript returns a catalog of the same tools, which a script carries out.
-func (c *Catalog) WithScript(s Script) *Catalog {
+// With returns a catalog of the same tools. A server carries them out, or a script if the server is
+// nil.
+func (c *Catalog) With(script Script, server *MCPServer) *Catalog {
 	with := NewCatalog(c.tools)
-	with.script = s
+	with.script, with.server = script, server
 	return with
 }
+
+// Server returns the server that carries out the tools, or nil.
+func (c *Catalog) Server() *MCPServer { return c.server }
+
+// Own reports whether users wrote the tools: as a script, or behind a server.
+func (c *Catalog) Own() bool { return c.script.Source != "" || c.server != nil }
 
 // Script returns the source of the tools. It is empty unless somebody wrote them.
 func (c *Catalog) Script() Script { return c.script }

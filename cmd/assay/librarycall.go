@@ -12,6 +12,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/library"
 	"github.com/assay-eval/assay/internal/task/toolkit"
+	"github.com/assay-eval/assay/internal/task/world/own"
 )
 
 func newLibraryCall(p *process) *cobra.Command {
@@ -36,7 +37,7 @@ get. The tool always works: no fault is planted.`,
 			}
 			defer func() { err = errors.Join(err, lib.Close()) }()
 			if !lib.Own() {
-				return fmt.Errorf("the tools of %s have no script\n"+
+				return fmt.Errorf("the tools of %s are not your own\n"+
 					"hint: `assay init` writes an example with tools of your own", name)
 			}
 			t, err := lib.Any(cmd.Context(), assay.TaskID(task))
@@ -59,7 +60,7 @@ get. The tool always works: no fault is planted.`,
 func callTool(
 	cmd *cobra.Command, p *process, catalog *assay.Catalog, task *assay.Task, tool, text string,
 	showState bool,
-) error {
+) (err error) {
 	if _, ok := catalog.Tool(tool); !ok {
 		return fmt.Errorf("unknown tool %q\nhint: %s", tool,
 			assay.NameHint(tool, catalog.Names()))
@@ -72,15 +73,23 @@ func callTool(
 	if err != nil {
 		return fmt.Errorf("the arguments do not fit %s: %w", tool, err)
 	}
-	session := kit.Begin(task.State)
-	output, err := session.Call(cmd.Context(), tool, arguments)
+	backend, err := own.Start(catalog, task)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, backend.Close()) }()
+	output, err := backend.Call(cmd.Context(), tool, arguments)
 	if err != nil {
 		return err
 	}
 	if err := printJSON(p, output); err != nil || !showState {
 		return err
 	}
-	return printJSON(p, session.State())
+	state, err := backend.State(cmd.Context())
+	if err != nil || state == nil {
+		return err
+	}
+	return printJSON(p, state)
 }
 
 func printJSON(p *process, text json.RawMessage) error {

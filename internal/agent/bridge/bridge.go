@@ -157,7 +157,7 @@ var (
 func (r *Runner) Run(
 	ctx context.Context, provider assay.Provider, trial *assay.Trial, task *assay.Task,
 ) (*assay.Attempt, *assay.Transcript) {
-	stage, err := r.episodes.Stage(trial, task)
+	stage, err := r.episodes.Stage(ctx, trial, task)
 	if err != nil {
 		return stage.Conclude("", "", nil, err)
 	}

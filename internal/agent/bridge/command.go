@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/agent/child"
+	"github.com/assay-eval/assay/internal/task/child"
 )
 
 const (

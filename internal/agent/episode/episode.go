@@ -7,6 +7,7 @@
 package episode
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -14,7 +15,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/score"
 	"github.com/assay-eval/assay/internal/task/world"
-	"github.com/assay-eval/assay/internal/task/world/own"
+	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
 // MaxCallsPerReply is the number of calls in one reply that are carried out. Further calls are
@@ -59,21 +60,24 @@ func (r *Runner) Run(
 ) (*assay.Attempt, *assay.Transcript) {
 	e := &episode{Runner: r, provider: provider, trial: trial, task: task}
 	e.attempt = assay.Attempt{Trial: *trial, Templates: TemplatesHash, StartedAt: time.Now().UTC()}
-	err := e.begin()
+	err := e.begin(ctx)
 	if err == nil {
-		err = e.turns(ctx)
-		e.collect()
+		err = e.collect(e.turns(ctx))
 	}
 	e.conclude(err)
 	return &e.attempt, &e.transcript
 }
 
-// collect completes the transcript with what the world and the rules have recorded.
-func (e *episode) collect() {
+// collect ends the world, and completes the transcript with what it and the rules have recorded. It
+// returns the fault that ended the episode, or that of the world's end.
+func (e *episode) collect(fault error) error {
 	e.transcript.Calls, e.transcript.Loops = e.world.Calls(), e.progress.loops
-	if w, ok := e.world.(own.Stateful); ok {
-		e.transcript.State = w.State()
+	if w, ok := e.world.(spec.Ender); ok {
+		var err error
+		e.transcript.State, err = w.End()
+		fault = cmp.Or(fault, err)
 	}
+	return fault
 }
 
 // episode is the state of one attempt. It belongs to the goroutine of Run.
@@ -98,7 +102,7 @@ type episode struct {
 }
 
 // begin sets up the world and writes the opening messages.
-func (e *episode) begin() error {
+func (e *episode) begin(ctx context.Context) error {
 	rules, err := rulesOf(e.trial)
 	if err != nil {
 		return err
@@ -107,7 +111,7 @@ func (e *episode) begin() error {
 	if err != nil {
 		return err
 	}
-	e.world, e.progress = world.Begin(e.catalog, e.trial, e.task), newProgress(rules)
+	e.world, e.progress = world.Begin(ctx, e.catalog, e.trial, e.task), newProgress(rules)
 	if plan != nil {
 		for _, s := range plan.Steps {
 			e.transcript.Plan = append(e.transcript.Plan, s.Tool)

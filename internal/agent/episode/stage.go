@@ -42,15 +42,17 @@ var ErrOver = &assay.Fault{Kind: assay.Interrupted, Detail: "the attempt is over
 
 var messageSeed = maphash.MakeSeed()
 
-// Stage begins an attempt. It fails like [GivenPlan].
-func (r *Runner) Stage(trial *assay.Trial, task *assay.Task) (*Stage, error) {
+// Stage begins an attempt. It fails like [GivenPlan]. The context is that of the attempt.
+func (r *Runner) Stage(
+	ctx context.Context, trial *assay.Trial, task *assay.Task,
+) (*Stage, error) {
 	e := &episode{Runner: r, trial: trial, task: task}
 	e.attempt = assay.Attempt{Trial: *trial, Templates: TemplatesHash, StartedAt: time.Now().UTC()}
 	s := &Stage{
 		e: e, over: make(chan struct{}),
 		seen: make(map[uint64]bool), states: make(map[string]*assay.State),
 	}
-	if err := e.begin(); err != nil {
+	if err := e.begin(ctx); err != nil {
 		return s, err
 	}
 	prompt := ""
@@ -263,7 +265,7 @@ func (s *Stage) Conclude(
 	e := s.e
 	if e.world != nil {
 		s.endTurn()
-		e.collect()
+		s.fault = e.collect(s.fault)
 	}
 	switch {
 	case s.fault != nil:

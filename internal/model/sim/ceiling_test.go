@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -235,7 +236,7 @@ func randomGame(worldName string, dice *rand.Rand, i int) *game {
 	}
 	return &game{
 		catalog: catalog, trial: trial, task: task, calls: calls, dice: dice,
-		world: d.Begin(catalog, trial, task), plan: d.Steps(catalog, task.Required),
+		world: d.Begin(context.Background(), catalog, trial, task), plan: d.Steps(catalog, task.Required),
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/bridge"
-	"github.com/assay-eval/assay/internal/agent/child"
 	"github.com/assay-eval/assay/internal/model/sim"
+	"github.com/assay-eval/assay/internal/task/child"
 )
 
 // An AgentSpec describes a foreign agent in a providers file: a program or a service.

@@ -124,7 +124,7 @@ func writeContent(
 	if meta.Tools, err = insertTools(ctx, tx, catalog.All()); err != nil {
 		return err
 	}
-	if err := insertScript(ctx, tx, catalog.Script()); err != nil {
+	if err := insertCarriers(ctx, tx, catalog); err != nil {
 		return err
 	}
 	if meta.Tasks, err = insertTasks(ctx, tx, tasks); err != nil {
@@ -170,13 +170,22 @@ func insertTools(ctx context.Context, tx *sql.Tx, tools []assay.Tool) (int, erro
 	return len(tools), nil
 }
 
-// insertScript adds the table of scripts if there is one, so that the bytes of other libraries stay.
-func insertScript(ctx context.Context, tx *sql.Tx, s assay.Script) error {
-	if s.Source == "" {
+// insertCarriers adds a table of what carries out a library's own tools. Other libraries do without
+// it, so that their bytes stay.
+func insertCarriers(ctx context.Context, tx *sql.Tx, c *assay.Catalog) error {
+	if !c.Own() {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, `CREATE TABLE scripts (name TEXT NOT NULL, source TEXT NOT NULL);
-		INSERT INTO scripts VALUES (?, ?)`, s.Name, s.Source)
+	var server []byte
+	if c.Server() != nil {
+		var err error
+		if server, err = json.Marshal(c.Server()); err != nil {
+			return err
+		}
+	}
+	_, err := tx.ExecContext(ctx, `CREATE TABLE carriers (
+		name TEXT NOT NULL, source TEXT NOT NULL, server TEXT NOT NULL);
+		INSERT INTO carriers VALUES (?, ?, ?)`, c.Script().Name, c.Script().Source, string(server))
 	return err
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// Own reports whether users wrote the tools of the library, together with a script.
-func (l *Library) Own() bool { return l.catalog.Script().Source != "" }
+// Own reports whether users wrote the tools of the library: as a script, or behind a server.
+func (l *Library) Own() bool { return l.catalog.Own() }
 
 // Levels returns the types of the library's tasks, and the variants that users wrote for them.
 func (l *Library) Levels(ctx context.Context) (types, variants []string, err error) {

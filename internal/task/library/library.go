@@ -141,14 +141,11 @@ func (l *Library) load(ctx context.Context) error {
 	if len(tools) != m.Tools {
 		return fmt.Errorf("tools: found %d of %d", len(tools), m.Tools)
 	}
-	script, err := readLibraryScript(ctx, l.db)
+	script, server, err := readCarriers(ctx, l.db)
 	if err != nil {
-		return fmt.Errorf("script: %w", err)
+		return fmt.Errorf("tools: %w", err)
 	}
-	l.catalog = assay.NewCatalog(tools)
-	if script.Source != "" {
-		l.catalog = l.catalog.WithScript(script)
-	}
+	l.catalog = assay.NewCatalog(tools).With(script, server)
 	if l.tools, err = toolsDigest(l.catalog); err != nil {
 		return fmt.Errorf("tools: %w", err)
 	}
@@ -157,19 +154,27 @@ func (l *Library) load(ctx context.Context) error {
 	return err
 }
 
-// readLibraryScript returns the script of a library's tools, if it has one.
-func readLibraryScript(ctx context.Context, q querier) (s assay.Script, err error) {
+// readCarriers returns what carries out a library's own tools: a script, a server or both. They are
+// empty and nil for other libraries.
+func readCarriers(ctx context.Context, q querier) (
+	script assay.Script, server *assay.MCPServer, err error,
+) {
 	var there bool
 	err = each(ctx, q, func(scan func(...any) error) error {
 		there = true
 		return nil
-	}, `SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'scripts'`)
+	}, `SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'carriers'`)
 	if err != nil || !there {
-		return s, err
+		return script, nil, err
 	}
-	err = each(ctx, q, func(scan func(...any) error) error { return scan(&s.Name, &s.Source) },
-		`SELECT name, source FROM scripts`)
-	return s, err
+	var text string
+	err = each(ctx, q, func(scan func(...any) error) error {
+		return scan(&script.Name, &script.Source, &text)
+	}, `SELECT name, source, server FROM carriers`)
+	if err == nil && text != "" {
+		err = json.Unmarshal([]byte(text), &server)
+	}
+	return script, server, err
 }
 
 func (l *Library) readTools(ctx context.Context) ([]assay.Tool, error) {
@@ -304,7 +309,20 @@ func toolsDigest(catalog *assay.Catalog) (string, error) {
 	if s := catalog.Script(); s.Source != "" {
 		digest = digestOf([]byte("assay tools and script 1\x00" + digest + "\x00" + s.Source))
 	}
+	if s := catalog.Server(); s != nil {
+		digest = digestOf([]byte("assay tools and server 1\x00" + digest + "\x00" + identityOf(s)))
+	}
 	return digest, nil
+}
+
+// identityOf returns what makes a server another one. The place of its file and its time limit do
+// not.
+func identityOf(s *assay.MCPServer) string {
+	b, err := json.Marshal(assay.MCPServer{Command: s.Command, URL: s.URL, Set: s.Set})
+	if err != nil {
+		panic("library: server: " + err.Error())
+	}
+	return string(b)
 }
 
 func hashTools(tools []assay.Tool) (string, error) {
@@ -424,12 +442,15 @@ func libraryDigest(ctx context.Context, q querier) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	script, err := readLibraryScript(ctx, q)
+	script, server, err := readCarriers(ctx, q)
 	if err != nil {
 		return "", err
 	}
 	if script.Source != "" {
 		fmt.Fprintf(h, "script %q %q\n", script.Name, script.Source)
+	}
+	if server != nil {
+		fmt.Fprintf(h, "server %q\n", identityOf(server))
 	}
 	err = each(ctx, q, write("task %q %q %q %s\n"),
 		`SELECT id, difficulty, type, digest FROM tasks ORDER BY id, difficulty`)

@@ -22,7 +22,7 @@ func IsTaskFile(name string) bool {
 
 // openTasks compiles a YAML file of tasks to a private library file and opens it.
 func openTasks(ctx context.Context, path string) (*Library, error) {
-	o, err := readOwn(path)
+	o, err := readOwn(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +70,8 @@ type taskEntry struct {
 	Prompt     string                  `yaml:"prompt"`
 	Inputs     map[string]any          `yaml:"inputs"`
 	State      map[string]any          `yaml:"state"`
+	Setup      []callEntry             `yaml:"setup"`
+	Observe    map[string]callEntry    `yaml:"observe"`
 	Tools      []string                `yaml:"tools"`
 	System     string                  `yaml:"system"`
 	EndWord    string                  `yaml:"end_word"`
@@ -116,8 +118,8 @@ var tasksHelp = yamldoc.Help{
 	Empty:   "`assay init` writes an example",
 }
 
-// readOwn reads a file of tasks, its file of tools and their script.
-func readOwn(path string) (*ownLibrary, error) {
+// readOwn reads a file of tasks, its file of tools, and what carries them out.
+func readOwn(ctx context.Context, path string) (*ownLibrary, error) {
 	doc, err := yamldoc.Read(path, tasksHelp)
 	if err != nil {
 		return nil, err
@@ -129,7 +131,7 @@ func readOwn(path string) (*ownLibrary, error) {
 	if file.Tools == "" {
 		return nil, doc.At("$", "the file names no tools", "write tools: tools.yaml")
 	}
-	tools, err := readOwnTools(beside(doc, file.Tools))
+	tools, err := readOwnTools(ctx, beside(doc, file.Tools))
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +189,10 @@ func (r *taskReader) task(i int) (assay.Task, error) {
 	}
 	t.Inputs = jsonOf(e.Inputs)
 	t.State = jsonOf(merge(r.file.State, e.State))
-	var err error
+	err := r.around(i, e, &t)
+	if err != nil {
+		return t, err
+	}
 	if t.Judge, err = r.judge(i, e.Judge); err != nil {
 		return t, err
 	}
@@ -210,6 +215,32 @@ func (r *taskReader) task(i int) (assay.Task, error) {
 		}
 	}
 	return t, nil
+}
+
+// around reads the calls of a server's tools before and after an attempt.
+func (r *taskReader) around(i int, e *taskEntry, t *assay.Task) (err error) {
+	server := r.tools.catalog.Server() != nil
+	switch {
+	case server && t.State != nil:
+		return r.at(i, "", fmt.Sprintf("task %s has a state, but the state is the server's", t.ID),
+			"write setup: with calls that bring the server into that state")
+	case !server && len(e.Setup)+len(e.Observe) > 0:
+		return r.at(i, "", fmt.Sprintf("task %s has calls before or after the attempt, but its tools "+
+			"are no server's", t.ID), "write state: instead of setup: and observe:")
+	}
+	path := fmt.Sprintf("$.tasks[%d]", i)
+	if t.Setup, err = r.calls(path+".setup", e.Setup); err != nil {
+		return err
+	}
+	for name, entry := range e.Observe {
+		if t.Observe == nil {
+			t.Observe = make(map[string]assay.Expected)
+		}
+		if t.Observe[name], err = r.call(path+".observe."+name, &entry); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // check checks the fields of a task that stand for themselves.
@@ -364,7 +395,7 @@ func importOwn(ctx context.Context, opts ImportOptions) (Report, error) {
 		return Report{}, errors.New("a YAML file of tasks names its tools itself\n" +
 			"hint: leave out --tools")
 	}
-	o, err := readOwn(opts.Tasks)
+	o, err := readOwn(ctx, opts.Tasks)
 	if err != nil {
 		return Report{}, err
 	}

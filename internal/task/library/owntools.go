@@ -1,6 +1,7 @@
 package library
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,8 +20,9 @@ var typeText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,59}$`)
 
 // A toolDocument is a YAML file of tools.
 type toolDocument struct {
-	File  string      `yaml:"file"`
-	Tools []toolEntry `yaml:"tools"`
+	File  string           `yaml:"file"`
+	MCP   *assay.MCPServer `yaml:"mcp"`
+	Tools []toolEntry      `yaml:"tools"`
 }
 
 // A toolEntry is one tool of a YAML file.
@@ -65,7 +67,7 @@ var toolsHelp = yamldoc.Help{
 	Empty:   "`assay init` writes an example",
 }
 
-func readOwnTools(path string) (*ownTools, error) {
+func readOwnTools(ctx context.Context, path string) (*ownTools, error) {
 	doc, err := yamldoc.Read(path, toolsHelp)
 	if err != nil {
 		return nil, err
@@ -74,20 +76,31 @@ func readOwnTools(path string) (*ownTools, error) {
 	if err := doc.Decode(&file); err != nil {
 		return nil, err
 	}
-	if file.File == "" {
-		return nil, doc.At("$", "the file names no script", "write file: tools.star")
+	if file.File == "" && file.MCP == nil {
+		return nil, doc.At("$", "the file names neither a script nor a server",
+			"write file: tools.star, or mcp: with a command")
 	}
-	script, err := readScript(doc, file.File)
-	if err != nil {
-		return nil, err
+	var script assay.Script
+	var program *toolkit.Program
+	if file.File != "" {
+		if script, err = readScript(doc, file.File); err != nil {
+			return nil, err
+		}
+		if program, err = toolkit.Compile(script); err != nil {
+			return nil, fmt.Errorf("the tools cannot be used: %w", err)
+		}
 	}
-	program, err := toolkit.Compile(script)
-	if err != nil {
-		return nil, fmt.Errorf("the tools cannot be used: %w", err)
+	read := func(i int) (assay.Tool, error) { return ownTool(doc, i, &file.Tools[i], program) }
+	if file.MCP != nil {
+		served, err := describeServer(ctx, doc, &file)
+		if err != nil {
+			return nil, err
+		}
+		read = func(i int) (assay.Tool, error) { return servedTool(doc, i, &file.Tools[i], served) }
 	}
 	var tools []assay.Tool
 	for i := range file.Tools {
-		t, err := ownTool(doc, i, &file.Tools[i], program)
+		t, err := read(i)
 		if err != nil {
 			return nil, err
 		}
@@ -100,7 +113,7 @@ func readOwnTools(path string) (*ownTools, error) {
 	if len(tools) == 0 {
 		return nil, doc.At("$", "the file has no tools", "add a list of them: tools:")
 	}
-	o := &ownTools{catalog: assay.NewCatalog(tools).WithScript(script)}
+	o := &ownTools{catalog: assay.NewCatalog(tools).With(script, file.MCP)}
 	o.kit, err = toolkit.Of(o.catalog)
 	return o, err
 }
@@ -144,7 +157,7 @@ func ownTool(
 		e.Name, e.Description, e.Parameters = f.Name, f.Description, f.Parameters
 	}
 	t := assay.Tool{
-		Name: e.Name, Description: e.Description, Effect: e.Effect, Reliability: e.Reliability,
+		Name: e.Name, Description: e.Description, Effect: e.Effect,
 		Parameters: []assay.Parameter{}, Returns: []assay.Return{}, Errors: []assay.ToolError{},
 		Dependencies: []string{},
 	}
@@ -160,22 +173,9 @@ func ownTool(
 	case t.Description == "":
 		return t, at("", fmt.Sprintf("tool %s has no description", t.Name),
 			"add description: models choose tools by it")
-	case t.Reliability < 0 || t.Reliability > 1:
-		return t, at(".reliability", fmt.Sprintf("reliability %v is not between 0 and 1",
-			t.Reliability), "it is multiplied by that of the experiment")
 	}
-	if err := e.Faults.Check(); err != nil {
-		return t, at(".faults", err.Error(), "for example faults: {after: 0.25, before: 0.75}")
-	}
-	if t.Faults = e.Faults.String(); t.Faults == "" && len(e.Faults) > 0 {
-		t.Faults = "before=1" // whatever the mix of the trial is
-	}
-	for k, f := range e.Errors {
-		if f.Code == "" {
-			return t, at(fmt.Sprintf(".errors[%d]", k), "this error has no code",
-				"for example {code: TIMEOUT, description: The service did not answer}")
-		}
-		t.Errors = append(t.Errors, assay.ToolError(f))
+	if err := chances(at, e, &t); err != nil {
+		return t, err
 	}
 	var err error
 	if t.Schema, err = schemaOf(e.Parameters, program.Parameters(t.Name)[1:]); err != nil {
@@ -188,6 +188,28 @@ func ownTool(
 		return t, at(".parameters", err.Error(), "")
 	}
 	return t, nil
+}
+
+// chances reads how a tool fails by chance.
+func chances(at func(field, message, hint string) error, e *toolEntry, t *assay.Tool) error {
+	if t.Reliability = e.Reliability; t.Reliability < 0 || t.Reliability > 1 {
+		return at(".reliability", fmt.Sprintf("reliability %v is not between 0 and 1", t.Reliability),
+			"it is multiplied by that of the experiment")
+	}
+	if err := e.Faults.Check(); err != nil {
+		return at(".faults", err.Error(), "for example faults: {after: 0.25, before: 0.75}")
+	}
+	if t.Faults = e.Faults.String(); t.Faults == "" && len(e.Faults) > 0 {
+		t.Faults = "before=1" // whatever the mix of the trial is
+	}
+	for k, f := range e.Errors {
+		if f.Code == "" {
+			return at(fmt.Sprintf(".errors[%d]", k), "this error has no code",
+				"for example {code: TIMEOUT, description: The service did not answer}")
+		}
+		t.Errors = append(t.Errors, assay.ToolError(f))
+	}
+	return nil
 }
 
 // schemaOf returns the JSON schema of a tool's arguments. Parameters are a schema of an object, or

@@ -315,7 +315,7 @@ func TestReversePlan(t *testing.T) {
 			for _, ended := range []assay.Ended{assay.Finished, assay.TurnLimit} {
 				trial, task := trialIn(world.Assay1Name), task("basic_task", chain[:n]...)
 				trial.Seed = seed
-				w, tr := world.Begin(catalog, trial, &task), &assay.Transcript{Ended: ended}
+				w, tr := world.Begin(t.Context(), catalog, trial, &task), &assay.Transcript{Ended: ended}
 				for turn, tool := range slices.Backward(chain[:n]) {
 					if _, err := w.Call(n-turn, tool, ""); err != nil {
 						t.Fatal(err)

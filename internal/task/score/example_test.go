@@ -1,6 +1,7 @@
 package score_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/assay-eval/assay"
@@ -20,7 +21,7 @@ func ExampleJudge_Outcome() {
 	}
 	task := &assay.Task{ID: "copy", Required: []string{"read", "write"}}
 
-	episode := world.Begin(catalog, trial, task)
+	episode := world.Begin(context.Background(), catalog, trial, task)
 	for turn, tool := range []string{"write", "read"} {
 		if _, err := episode.Call(turn+1, tool, "{}"); err != nil {
 			fmt.Println(err)

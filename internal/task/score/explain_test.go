@@ -26,7 +26,7 @@ func acted(
 	t *testing.T, trial *assay.Trial, task *assay.Task, turns, plan string,
 ) *assay.Transcript {
 	t.Helper()
-	w := world.Begin(catalog, trial, task)
+	w := world.Begin(t.Context(), catalog, trial, task)
 	tr := &assay.Transcript{Ended: assay.TurnLimit, Plan: strings.Fields(plan)}
 	for i, word := range strings.Fields(turns) {
 		m := assay.Message{Role: assay.Assistant, Content: "Next."}

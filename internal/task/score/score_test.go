@@ -1,6 +1,7 @@
 package score_test
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strings"
@@ -131,7 +132,7 @@ func TestBestIsReached(t *testing.T) {
 
 // play calls the required tools in order, one per turn and each until it succeeds.
 func play(trial *assay.Trial, task *assay.Task) *assay.Transcript {
-	w, tr := world.Begin(catalog, trial, task), &assay.Transcript{Ended: assay.TurnLimit}
+	w, tr := world.Begin(context.Background(), catalog, trial, task), &assay.Transcript{Ended: assay.TurnLimit}
 	next := 0
 	for turn := 1; turn <= trial.Turns; turn++ {
 		tr.Turns = append(tr.Turns, assay.TurnRecord{})
@@ -197,7 +198,7 @@ func TestExposure(t *testing.T) {
 		trial := trialIn(world.Assay1Name)
 		trial.Seed, trial.Reliability, trial.Calls = seed, .6, 12
 		trial.Faults = "after=0.5,before=0.5"
-		w := world.Begin(catalog, trial, &shape)
+		w := world.Begin(context.Background(), catalog, trial, &shape)
 		follow := func() assay.Outcome {
 			return judge.Outcome(trial, &shape, &assay.Transcript{Calls: w.Calls()})
 		}

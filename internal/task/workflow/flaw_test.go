@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -277,10 +278,10 @@ func checkCopies(
 	t failer, catalog *assay.Catalog, task *assay.Task, flaw assay.Flaw, plan, flawed workflow.Plan,
 ) {
 	t.Helper()
-	w := world.Begin(catalog, perfect(), task)
+	w := world.Begin(context.Background(), catalog, perfect(), task)
 	if flaw == assay.RedundantOperations {
 		obey(t, w, flawed)
-		sound := world.Begin(catalog, perfect(), task)
+		sound := world.Begin(context.Background(), catalog, perfect(), task)
 		obey(t, sound, plan)
 		want := judge(catalog, task, sound).Level == assay.FullSuccess &&
 			!repeatsEffect(catalog, flawed.Steps)
@@ -466,7 +467,7 @@ func TestMisfitsAreRefused(t *testing.T) {
 		if !ok {
 			t.Fatal("no argument can be wrong")
 		}
-		w := world.Begin(catalog, perfect(), task)
+		w := world.Begin(context.Background(), catalog, perfect(), task)
 		for i, s := range got.Steps {
 			rec, err := w.Call(i, s.Tool, string(s.Arguments))
 			if err != nil {

@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -81,7 +82,7 @@ type failer interface {
 
 func checkPlan(t failer, catalog *assay.Catalog, task *assay.Task) {
 	t.Helper()
-	w := world.Begin(catalog, perfect(), task)
+	w := world.Begin(context.Background(), catalog, perfect(), task)
 	for i, s := range workflow.For(catalog, world.Assay1Name, task, 1).Steps {
 		rec, err := w.Call(i, s.Tool, string(s.Arguments))
 		if err != nil || !rec.OK {

@@ -158,7 +158,7 @@ func TestPolicyEarnsItsValue(t *testing.T) {
 		won, calls := 0.0, 0.0
 		for seed := range uint64(n) {
 			trial.Seed = seed
-			w := world.Begin(catalog, &trial, &task)
+			w := world.Begin(t.Context(), catalog, &trial, &task)
 			follow(t, policy, w)
 			calls += float64(len(w.Calls())) / n
 			if fullSuccess(set.World, task.Required, w) {

@@ -7,6 +7,8 @@
 package world
 
 import (
+	"context"
+
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/world/assay1"
 	"github.com/assay-eval/assay/internal/task/world/own"
@@ -67,7 +69,9 @@ func Of(name string) *Definition {
 	panic("world: there is no world named " + name)
 }
 
-// Begin returns a trial's world at its start.
-func Begin(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) World {
-	return Of(trial.World).Begin(catalog, trial, task)
+// Begin returns a trial's world at its start; see [Definition].
+func Begin(
+	ctx context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
+) World {
+	return Of(trial.World).Begin(ctx, catalog, trial, task)
 }

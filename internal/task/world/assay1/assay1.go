@@ -5,6 +5,8 @@
 package assay1
 
 import (
+	"context"
+
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/world/spec"
@@ -18,7 +20,9 @@ var Definition = spec.Definition{
 	Name:         Name,
 	ScoreVersion: "assay-1.2",
 
-	Begin: func(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) spec.World {
+	Begin: func(
+		_ context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
+	) spec.World {
 		return New(catalog, trial, task)
 	},
 	Planner: planner,

@@ -5,6 +5,8 @@
 package own
 
 import (
+	"context"
+
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/verdict"
 	"github.com/assay-eval/assay/internal/task/world/spec"
@@ -18,8 +20,10 @@ var Definition = spec.Definition{
 	Name:         Name,
 	ScoreVersion: "own-1.1",
 
-	Begin: func(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) spec.World {
-		return begin(catalog, trial, task)
+	Begin: func(
+		ctx context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
+	) spec.World {
+		return begin(ctx, catalog, trial, task)
 	},
 	Planner: planner,
 	Verdict: Verdict,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"unicode"
@@ -22,10 +23,30 @@ const InvalidInput = "INVALID_INPUT"
 // attempt ends with it. Any other error is the tool's answer.
 type Backend interface {
 	Call(ctx context.Context, tool string, arguments json.RawMessage) (json.RawMessage, error)
+	// State returns the state of the tools, which the verdict judges, or nil if it is unknown.
+	State(ctx context.Context) (json.RawMessage, error)
+	io.Closer
 }
 
-// A Stateful backend knows its state, which the verdict judges in the end.
-type Stateful interface{ State() json.RawMessage }
+// Start returns the backend of an attempt: the library's script or its server. It must be closed.
+func Start(catalog *assay.Catalog, task *assay.Task) (Backend, error) {
+	kit, err := toolkit.Of(catalog)
+	if err != nil {
+		return nil, &assay.Fault{
+			Kind: assay.ToolServer, Detail: err.Error(), Err: err, Hopeless: true,
+		}
+	}
+	if catalog.Server() != nil {
+		return &served{catalog: catalog, task: task}, nil
+	}
+	return script{kit.Begin(task.State)}, nil
+}
+
+// script is a backend in memory.
+type script struct{ *toolkit.Session }
+
+func (s script) State(context.Context) (json.RawMessage, error) { return s.Session.State(), nil }
+func (script) Close() error                                     { return nil }
 
 // World is the world during one episode. It belongs to one goroutine.
 type World struct {
@@ -43,25 +64,16 @@ type World struct {
 	broken    error             // why no call can be carried out
 }
 
-// New returns the world at the start of a trial whose tools a backend carries out. The context is
-// that of the attempt.
-func New(
+// begin returns the world at the start of a trial.
+func begin(
 	ctx context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
-	backend Backend,
 ) *World {
 	w := &World{
-		ctx: ctx, backend: backend, catalog: catalog, trial: trial, task: task,
+		ctx: ctx, catalog: catalog, trial: trial, task: task,
 		spent: make(map[string]int), answers: make(map[string]string),
 	}
-	w.kit, w.broken = toolkit.Of(catalog)
-	return w
-}
-
-// begin returns the world of tools that are a script.
-func begin(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) *World {
-	w := New(context.Background(), catalog, trial, task, nil)
-	if w.broken == nil {
-		w.backend = w.kit.Begin(task.State)
+	if w.backend, w.broken = Start(catalog, task); w.broken == nil {
+		w.kit, w.broken = toolkit.Of(catalog)
 	}
 	return w
 }
@@ -85,12 +97,13 @@ func (w *World) Ends(reply string, acts bool) bool { return w.Claims(reply, acts
 // Stop implements [spec.World]. No call ends an episode.
 func (w *World) Stop() (assay.Ended, bool) { return "", false }
 
-// State returns the state after the calls so far. It is nil if the backend does not know it.
-func (w *World) State() json.RawMessage {
-	if s, ok := w.backend.(Stateful); ok {
-		return s.State()
+// End implements [spec.Ender].
+func (w *World) End() (json.RawMessage, error) {
+	if w.broken != nil {
+		return nil, w.broken
 	}
-	return nil
+	state, err := w.backend.State(w.ctx)
+	return state, errors.Join(err, w.backend.Close())
 }
 
 // cutEndWord returns a reply without the end word, and whether it begins or ends with it. The word
@@ -121,9 +134,7 @@ func (w *World) Call(turn int, name, arguments string) (assay.CallRecord, error)
 		return assay.CallRecord{}, fmt.Errorf("there is no tool named %q", name)
 	}
 	if w.broken != nil {
-		return assay.CallRecord{}, &assay.Fault{
-			Kind: assay.ToolServer, Detail: w.broken.Error(), Err: w.broken, Hopeless: true,
-		}
+		return assay.CallRecord{}, w.broken
 	}
 	rec := assay.CallRecord{Turn: turn, Tool: name, Arguments: arguments}
 	args, err := w.kit.ReadArguments(name, arguments)

@@ -5,6 +5,8 @@
 package pilot
 
 import (
+	"context"
+
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/verdict"
 	"github.com/assay-eval/assay/internal/task/world/spec"
@@ -18,7 +20,9 @@ var Definition = spec.Definition{
 	Name:         Name,
 	ScoreVersion: "pilot-3",
 
-	Begin: func(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) spec.World {
+	Begin: func(
+		_ context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
+	) spec.World {
 		return New(catalog, *trial, task.Required)
 	},
 	Planner: planner,

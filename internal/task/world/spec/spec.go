@@ -5,6 +5,8 @@
 package spec
 
 import (
+	"context"
+	"encoding/json"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -19,8 +21,11 @@ type Definition struct {
 	// different outcome.
 	ScoreVersion string
 
-	// Begin returns the world at the start of a trial.
-	Begin func(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) World
+	// Begin returns the world at the start of a trial. A world that is an [Ender] has to be ended.
+	// The context is that of the attempt.
+	Begin func(
+		ctx context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
+	) World
 	// Planner describes the world's chances to the solver of best policies.
 	Planner policy.Planner
 	// Verdict judges an episode.
@@ -84,6 +89,13 @@ type World interface {
 	Ends(reply string, acts bool) bool
 	// Stop reports whether the calls so far end the episode, and how.
 	Stop() (assay.Ended, bool)
+}
+
+// An Ender is a world whose tools have a state, which the verdict judges.
+type Ender interface {
+	// End ends the world and returns the state of its tools, or nil if that is unknown. The error is a
+	// fault.
+	End() (json.RawMessage, error)
 }
 
 // InputsName refers to all inputs of a task. Followed by a dot and a name, it refers to one of

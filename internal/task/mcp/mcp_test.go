@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/agent/mcp"
+	"github.com/assay-eval/assay/internal/task/mcp"
 )
 
 // TestMain lets the test binary be a server, too.
@@ -118,11 +118,11 @@ func newServer() *sdk.Server {
 	return s
 }
 
-func config(mode string) mcp.Config {
-	return mcp.Config{Command: []string{os.Args[0], "serve", mode}}
+func config(mode string) *assay.MCPServer {
+	return &assay.MCPServer{Command: []string{os.Args[0], "serve", mode}}
 }
 
-func open(t *testing.T, c mcp.Config) *mcp.Server {
+func open(t *testing.T, c *assay.MCPServer) *mcp.Server {
 	t.Helper()
 	s, err := mcp.Open(t.Context(), c)
 	if err != nil {
@@ -137,7 +137,7 @@ func open(t *testing.T, c mcp.Config) *mcp.Server {
 }
 
 // overHTTP serves the same tools over Streamable HTTP to those who know the key.
-func overHTTP(t *testing.T) mcp.Config {
+func overHTTP(t *testing.T) *assay.MCPServer {
 	t.Helper()
 	h := sdk.NewStreamableHTTPHandler(
 		func(*http.Request) *sdk.Server { return newServer() }, nil)
@@ -150,7 +150,7 @@ func overHTTP(t *testing.T) mcp.Config {
 	}))
 	t.Cleanup(server.Close)
 	t.Setenv("TEST_MCP_KEY", "hunter2")
-	return mcp.Config{URL: server.URL, Key: "TEST_MCP_KEY"}
+	return &assay.MCPServer{URL: server.URL, Key: "TEST_MCP_KEY"}
 }
 
 func call(t *testing.T, s *mcp.Server, name, in string) (string, error) {
@@ -169,7 +169,7 @@ func call(t *testing.T, s *mcp.Server, name, in string) (string, error) {
 // TestCall checks answers and errors of tools over both transports, and that each session has a
 // state of its own.
 func TestCall(t *testing.T) {
-	configs := map[string]mcp.Config{"command": config(""), "url": overHTTP(t)}
+	configs := map[string]*assay.MCPServer{"command": config(""), "url": overHTTP(t)}
 	for name, c := range configs {
 		t.Run(name, func(t *testing.T) {
 			for range 2 {

@@ -21,26 +21,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/agent/child"
+	"github.com/assay-eval/assay/internal/task/child"
 )
-
-// A Config names a server: a command that speaks MCP over its standard streams, or the URL of a
-// server that speaks Streamable HTTP.
-type Config struct {
-	// Command is the program and its arguments. In them and in Set, {scratch} stands for the
-	// directory that each attempt gets for itself.
-	Command []string `json:"command,omitempty" yaml:"command"`
-	URL     string   `json:"url,omitempty" yaml:"url"`
-	// Env names the environment variables that the command gets beside PATH, HOME and the like.
-	Env []string `json:"env,omitempty" yaml:"env"`
-	// Set gives the command more variables. A server that keeps its state in a file of its own choice
-	// shares it between attempts, unless a variable moves the file to {scratch}.
-	Set map[string]string `json:"set,omitempty" yaml:"set"`
-	// Key names the environment variable with the key of a URL, which is sent as a bearer token.
-	Key string `json:"key,omitempty" yaml:"key"`
-	// Timeout limits each call and the start. 0 stands for [DefaultTimeout].
-	Timeout time.Duration `json:"timeout,omitempty" yaml:"timeout"`
-}
 
 // DefaultTimeout is how long a server may take to start or to answer a call.
 const DefaultTimeout = 30 * time.Second
@@ -57,7 +39,7 @@ const (
 // A Server is a running server, or a session with one. It belongs to one attempt and must be
 // closed. It is safe for concurrent use.
 type Server struct {
-	config  Config
+	config  assay.MCPServer
 	name    string
 	process *child.Process // nil for a URL
 	output  *meter
@@ -65,8 +47,8 @@ type Server struct {
 	tools   map[string]*tool
 }
 
-// Check returns an error if the server cannot be started by this configuration.
-func (c Config) Check() error {
+// Check returns an error if a server cannot be started by this configuration.
+func Check(c *assay.MCPServer) error {
 	switch {
 	case len(c.Command) == 0 && c.URL == "":
 		return errors.New("the MCP server has neither a command nor a URL; give one of them")
@@ -81,8 +63,9 @@ func (c Config) Check() error {
 }
 
 // Open starts a server and asks it for its tools. If it fails, the error is a fault.
-func Open(ctx context.Context, c Config) (*Server, error) {
-	if err := c.Check(); err != nil {
+func Open(ctx context.Context, config *assay.MCPServer) (*Server, error) {
+	c := inFolder(config)
+	if err := Check(&c); err != nil {
 		return nil, &assay.Fault{Kind: assay.ToolServer, Detail: err.Error(), Err: err}
 	}
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
@@ -93,6 +76,20 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 		return nil, errors.Join(s.fault(ctx, "start", err), s.Close())
 	}
 	return s, nil
+}
+
+// inFolder returns a configuration without references to its folder.
+func inFolder(config *assay.MCPServer) assay.MCPServer {
+	c := *config
+	place := strings.NewReplacer("{dir}", c.Dir)
+	c.Command, c.Set = nil, make(map[string]string)
+	for _, arg := range config.Command {
+		c.Command = append(c.Command, place.Replace(arg))
+	}
+	for name, value := range config.Set {
+		c.Set[name] = place.Replace(value)
+	}
+	return c
 }
 
 func (s *Server) open(ctx context.Context) error {

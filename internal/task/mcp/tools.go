@@ -9,21 +9,15 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
-)
 
-// A Tool is a tool as its server describes it.
-type Tool struct {
-	Name        string
-	Description string
-	// Schema is the JSON Schema of the arguments, and Result that of a structured result. Result is
-	// nil if the server promises none.
-	Schema, Result json.RawMessage
-}
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/task/toolkit"
+)
 
 // tool is a tool of a running server.
 type tool struct {
-	Tool
-	result *jsonschema.Schema // nil without a promise
+	assay.Tool
+	result *jsonschema.Schema // of structured results; nil without a promise
 }
 
 // list asks the server for its tools.
@@ -55,46 +49,26 @@ func newTool(t *sdk.Tool) (*tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := compile(schema); err != nil {
-		return nil, fmt.Errorf("input schema: %w", err)
+	if _, err := toolkit.CompileSchema(schema); err != nil {
+		return nil, err
 	}
-	out := &tool{Tool: Tool{Name: t.Name, Description: t.Description, Schema: schema}}
+	out := &tool{Tool: assay.Tool{
+		Name: t.Name, Description: t.Description, Schema: schema, Parameters: []assay.Parameter{},
+		Returns: []assay.Return{}, Errors: []assay.ToolError{}, Dependencies: []string{},
+	}}
 	if t.OutputSchema == nil {
 		return out, nil
 	}
-	if out.Result, err = json.Marshal(t.OutputSchema); err != nil {
-		return nil, err
+	result, err := json.Marshal(t.OutputSchema)
+	if err == nil {
+		out.result, err = toolkit.CompileSchema(result)
 	}
-	if out.result, err = compile(out.Result); err != nil {
-		return nil, fmt.Errorf("output schema: %w", err)
-	}
-	return out, nil
-}
-
-// compile reads a JSON Schema. It refuses references to other documents, because a server could use
-// them to read any file.
-func compile(schema json.RawMessage) (*jsonschema.Schema, error) {
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(schema)))
-	if err != nil {
-		return nil, err
-	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(noLoader{})
-	if err := c.AddResource("schema.json", doc); err != nil {
-		return nil, err
-	}
-	return c.Compile("schema.json")
-}
-
-type noLoader struct{}
-
-func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("it refers to %s; only references within the schema are followed", url)
+	return out, err
 }
 
 // Tools returns the tools, sorted by name.
-func (s *Server) Tools() []Tool {
-	var tools []Tool
+func (s *Server) Tools() []assay.Tool {
+	var tools []assay.Tool
 	for _, name := range s.Names() {
 		tools = append(tools, s.tools[name].Tool)
 	}
@@ -199,4 +173,14 @@ func textOf(r *sdk.CallToolResult) string {
 		return "the tool failed without a reason"
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Describe starts a server once and returns its tools, sorted by name.
+func Describe(ctx context.Context, config *assay.MCPServer) ([]assay.Tool, error) {
+	s, err := Open(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	tools := s.Tools()
+	return tools, s.Close()
 }

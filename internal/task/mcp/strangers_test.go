@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assay-eval/assay/internal/agent/mcp"
+	"github.com/assay-eval/assay"
 )
 
 // strangers are servers from the registries, each with a call and a part of its result. NPM and PY
@@ -67,7 +67,7 @@ func TestServersOfOthers(t *testing.T) {
 	for name, x := range strangers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := mcp.Config{Command: slices.Clone(x.command), Set: x.set}
+			c := &assay.MCPServer{Command: slices.Clone(x.command), Set: x.set}
 			c.Command[0] = strings.NewReplacer(
 				"NPM", filepath.Join(home, "node_modules", ".bin"),
 				"PY", filepath.Join(home, "python", "bin"),
