@@ -80,7 +80,7 @@ func writeRescored(p *process, sum rescore.Summary, dry bool) {
 		verb = "would be stored"
 	}
 	fmt.Fprintf(p.out, "%d outcomes judged again by the rules %s; %d differ and %s\n",
-		sum.Outcomes, strings.Join(score.Versions(), " and "), sum.Changed, verb)
+		sum.Outcomes, strings.Join(score.Versions(), ", "), sum.Changed, verb)
 	for _, change := range slices.Sorted(maps.Keys(sum.Levels)) {
 		fmt.Fprintf(p.out, "  %6d  %s\n", sum.Levels[change], change)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/assay-eval/assay/internal/result/rescore"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/score"
-	"github.com/assay-eval/assay/internal/task/world"
 )
 
 // TestRescoreConfirmsVerdictsOfRuns runs both worlds with both protocols, and with tools listed and
@@ -48,7 +47,7 @@ tools: %s
 	before := snapshotOf(t, path)
 	r := must(t, nil, "rescore", "--store", path)
 	want := fmt.Sprintf("%d outcomes judged again by the rules %s; 0 differ and were stored\n", n,
-		bothRules)
+		allRules)
 	if r.out != want {
 		t.Errorf("rescore prints %q, want %q", r.out, want)
 	}
@@ -57,7 +56,7 @@ tools: %s
 	}
 }
 
-var bothRules = score.Version(world.Assay1Name) + " and " + score.Version(world.PilotName)
+var allRules = strings.Join(score.Versions(), ", ")
 
 // TestRescoreCorrectsWrongVerdicts stores wrong verdicts for more outcomes than fit into one batch.
 // Rescore stores the right ones again. The attempts never change.
@@ -88,7 +87,7 @@ tasks_per_type: 32
 	text := must(t, nil, "rescore", "--store", path, "--dry-run").out
 	for _, line := range []string{
 		fmt.Sprintf("%d outcomes judged again by the rules %s; %d differ and would be stored\n",
-			want.Outcomes, bothRules, want.Changed),
+			want.Outcomes, allRules, want.Changed),
 		fmt.Sprintf("  %6d  failure → full_success\n", want.Levels["failure → full_success"]),
 		fmt.Sprintf("  %6d  another error category\n", want.Categories),
 	} {

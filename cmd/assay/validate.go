@@ -102,7 +102,7 @@ succeeds too often in a library of your own, that is a warning.`,
 }
 
 func checkWorlds(worlds []string) error {
-	known := strings.Join(world.Names, " and ")
+	known := strings.Join(world.Names, ", ")
 	for _, w := range worlds {
 		if !slices.Contains(world.Names, w) {
 			return usageError("unknown world %q\nhint: there are %s", w, known)

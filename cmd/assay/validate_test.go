@@ -225,12 +225,12 @@ func TestValidateRefusesUnknownNames(t *testing.T) {
 		{
 			[]string{"--world", "assay-2"},
 			exitUsage,
-			"unknown world \"assay-2\"\nhint: there are assay-1 and pilot",
+			"unknown world \"assay-2\"\nhint: there are assay-1, pilot, own-1",
 		},
 		{
 			[]string{"--world", ""},
 			exitUsage,
-			"--world names no world\nhint: there are assay-1 and pilot",
+			"--world names no world\nhint: there are assay-1, pilot, own-1",
 		},
 		{[]string{filepath.Join(t.TempDir(), "none.db")}, exitError, "no such file\nhint: "},
 	} {

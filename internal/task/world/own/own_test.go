@@ -19,7 +19,7 @@ var catalog = assay.NewCatalog([]assay.Tool{
 	{Name: "pay", Effect: "pays", Schema: json.RawMessage(
 		`{"type":"object","properties":{"amount":{"type":"number"}}}`)},
 	{Name: "flaky", Reliability: .5, Faults: "before=1"},
-}).WithScript(assay.Script{Name: "t.star", Source: `
+}).With(assay.Script{Name: "t.star", Source: `
 def get(state, id):
     if id == 404:
         fail("NOT_FOUND", "there is none")
@@ -37,12 +37,21 @@ def flaky(state):
 
 def half(state, calls, answer):
     return "partial_success", "only half"
-`})
+`}, nil)
 
 func begin(reliability float64, faults string) *own.World {
 	trial := &assay.Trial{Cell: assay.Cell{Reliability: reliability}, Seed: 1}
 	trial.World, trial.Faults = own.Name, faults
-	return own.Definition.Begin(catalog, trial, &assay.Task{State: json.RawMessage(`{"n":1}`)}).(*own.World)
+	return own.Definition.Begin(context.Background(), catalog, trial,
+		&assay.Task{State: json.RawMessage(`{"n":1}`)}).(*own.World)
+}
+
+func stateOf(w *own.World) string {
+	state, err := w.State()
+	if err != nil {
+		return err.Error()
+	}
+	return string(state)
 }
 
 func call(t *testing.T, w *own.World, tool, arguments string) assay.CallRecord {
@@ -70,8 +79,8 @@ func TestKindsOfFaults(t *testing.T) {
 	} {
 		w := begin(0, string(kind)+"=1")
 		rec := call(t, w, "get", `{"id": 1}`)
-		if rec.OK != want.ok || rec.Happened() != want.happened || string(w.State()) != want.state {
-			t.Errorf("%s: ok %v, happened %v, state %s", kind, rec.OK, rec.Happened(), w.State())
+		if rec.OK != want.ok || rec.Happened() != want.happened || stateOf(w) != want.state {
+			t.Errorf("%s: ok %v, happened %v, state %s", kind, rec.OK, rec.Happened(), stateOf(w))
 		}
 		switch kind {
 		case assay.FaultAfter:
@@ -97,10 +106,10 @@ func TestRefusalsSpendNoLuck(t *testing.T) {
 	plain, refused := begin(.5, "after=1"), begin(.5, "after=1")
 	for i := range 20 {
 		for _, arguments := range []string{`{"id": 404}`, `{"id": "x"}`, `{}`, `[]`, `{`} {
-			before := string(refused.State())
+			before := stateOf(refused)
 			rec := call(t, refused, "get", arguments)
 			if !rec.Mistake || rec.OK || rec.Chance != 0 || rec.Luck != 0 || rec.Fault != "" ||
-				string(refused.State()) != before {
+				stateOf(refused) != before {
 				t.Fatalf("%s: %+v", arguments, rec)
 			}
 		}
@@ -145,6 +154,9 @@ func (b backend) Call(context.Context, string, json.RawMessage) (json.RawMessage
 	return nil, b.err
 }
 
+func (backend) State(context.Context) (json.RawMessage, error) { return nil, nil }
+func (backend) Close() error                                   { return nil }
+
 // TestBackendsErrors checks which errors of a backend are faults and which are answers.
 func TestBackendsErrors(t *testing.T) {
 	t.Parallel()
@@ -162,7 +174,7 @@ func TestBackendsErrors(t *testing.T) {
 // transcript returns the calls of a world and a final answer.
 func transcript(w *own.World, answer string) *assay.Transcript {
 	return &assay.Transcript{
-		Calls: w.Calls(), State: w.State(), Ended: assay.Finished,
+		Calls: w.Calls(), State: json.RawMessage(stateOf(w)), Ended: assay.Finished,
 		Messages: []assay.Message{{Role: assay.Assistant, Content: answer + "\nTASK_COMPLETED"}},
 	}
 }

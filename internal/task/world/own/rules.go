@@ -64,17 +64,27 @@ type World struct {
 	broken    error             // why no call can be carried out
 }
 
-// begin returns the world at the start of a trial.
+// New returns the world at the start of a trial whose tools a backend carries out. The context is
+// that of the attempt.
+func New(
+	ctx context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
+	backend Backend,
+) *World {
+	w := &World{
+		ctx: ctx, backend: backend, catalog: catalog, trial: trial, task: task,
+		spent: make(map[string]int), answers: make(map[string]string),
+	}
+	w.kit, w.broken = toolkit.Of(catalog)
+	return w
+}
+
+// begin returns the world of a catalog with its own backend.
 func begin(
 	ctx context.Context, catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
 ) *World {
-	w := &World{
-		ctx: ctx, catalog: catalog, trial: trial, task: task,
-		spent: make(map[string]int), answers: make(map[string]string),
-	}
-	if w.backend, w.broken = Start(catalog, task); w.broken == nil {
-		w.kit, w.broken = toolkit.Of(catalog)
-	}
+	backend, err := Start(catalog, task)
+	w := New(ctx, catalog, trial, task, backend)
+	w.broken = err
 	return w
 }
 
@@ -97,13 +107,21 @@ func (w *World) Ends(reply string, acts bool) bool { return w.Claims(reply, acts
 // Stop implements [spec.World]. No call ends an episode.
 func (w *World) Stop() (assay.Ended, bool) { return "", false }
 
-// End implements [spec.Ender].
-func (w *World) End() (json.RawMessage, error) {
+// State returns the state of the tools after the calls so far, or nil if it is unknown.
+func (w *World) State() (json.RawMessage, error) {
 	if w.broken != nil {
 		return nil, w.broken
 	}
-	state, err := w.backend.State(w.ctx)
-	return state, errors.Join(err, w.backend.Close())
+	return w.backend.State(w.ctx)
+}
+
+// End implements [spec.Ender].
+func (w *World) End() (json.RawMessage, error) {
+	state, err := w.State()
+	if w.backend != nil {
+		err = errors.Join(err, w.backend.Close())
+	}
+	return state, err
 }
 
 // cutEndWord returns a reply without the end word, and whether it begins or ends with it. The word
