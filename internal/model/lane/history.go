@@ -2,54 +2,45 @@ package lane
 
 import "math"
 
-// history remembers the results of a lane's latest requests in the order in
-// which they were sent. Only that order distinguishes bad luck from trouble.
-// Refusals arrive at once and replies take seconds, so in order of arrival every
-// burst would begin with a row of failures.
+// history remembers which of a lane's latest requests failed with a fault, in the order in
+// which they were sent. Only that order distinguishes bad luck from trouble. Refusals arrive at
+// once and replies take seconds, so in order of arrival every burst would begin with a row of
+// failures.
 type history struct {
-	states [4096]state // request n is at n % len(states)
-	next   uint64      // number of the next request
+	broken [4096]bool // request n is at n % len(broken)
+	next   uint64     // number of the next request
 }
-
-type state uint8
-
-const (
-	pending state = iota
-	good
-	broken // failed with a fault
-)
 
 // sent records a new request and returns its number.
 func (h *history) sent() uint64 {
 	n := h.next
 	h.next++
-	*h.state(n) = pending
+	h.broken[n%uint64(len(h.broken))] = false
 	return n
 }
 
-func (h *history) mark(n uint64, s state) {
+// fail notes that a request failed.
+func (h *history) fail(n uint64) {
 	if h.remembers(n) {
-		*h.state(n) = s
+		h.broken[n%uint64(len(h.broken))] = true
 	}
 }
-
-func (h *history) state(n uint64) *state { return &h.states[n%uint64(len(h.states))] }
 
 func (h *history) remembers(n uint64) bool {
-	return n < h.next && h.next-n <= uint64(len(h.states))
+	return n < h.next && h.next-n <= uint64(len(h.broken))
 }
 
-// row returns how many consecutive requests around request n are in the same state as it. It
-// counts up to limit.
+// row returns how many consecutive requests failed around request n, which failed too. It counts
+// up to limit.
 func (h *history) row(n uint64, limit int) int {
 	row := 1
-	same := func(i uint64) bool {
-		return row < limit && h.remembers(i) && *h.state(i) == *h.state(n)
+	failed := func(i uint64) bool {
+		return row < limit && h.remembers(i) && h.broken[i%uint64(len(h.broken))]
 	}
-	for i := n + 1; same(i); i++ {
+	for i := n + 1; failed(i); i++ {
 		row++
 	}
-	for i := n - 1; same(i); i-- {
+	for i := n - 1; failed(i); i-- {
 		row++
 	}
 	return row

@@ -13,7 +13,7 @@
 //  2. Within two minutes of the endpoint allowing a higher rate, the lane uses nine
 //     tenths of it in a minute that begins in them (seldom only three quarters).
 //  3. If an endpoint's limit is constant, the lane uses nine tenths of it (seldom only
-//     two thirds) after the first minutes, with less than 2 % refusals or nine in 75
+//     four fifths) after the first minutes, with less than 2 % refusals or nine in 75
 //     seconds.
 //  4. A lane with waiting requests is not silent for more than a minute, unless the
 //     endpoint has announced a wait or is full.
@@ -348,7 +348,6 @@ func (l *lane) correct(t ticket, by cost) {
 // cancel undoes take if no request was sent.
 func (l *lane) cancel(t ticket) {
 	l.freeSlot(t)
-	l.history.mark(t.number, good)
 	l.rate.refuse(t.entry, false)
 	l.correct(t, cost{}.plus(t.estimate, -1))
 }
@@ -393,15 +392,11 @@ func (l *lane) release(now time.Time, t ticket, resp assay.Response, fault *assa
 	case fault.Kind.ClosesLane():
 		l.denied(now, t, fault)
 	case refused:
-		l.history.mark(t.number, good) // faults in a row may have refusals in between
 		l.refused(now, t, fault)
 	case fault.Kind.Retryable():
 		l.faulted(now, t, fault)
-	default:
-		l.history.mark(t.number, good) // the lane itself worked
-		if fault.Kind == assay.BadRequest || fault.Kind == assay.Identity {
-			l.countMistake(t, fault)
-		}
+	case fault.Kind == assay.BadRequest || fault.Kind == assay.Identity:
+		l.countMistake(t, fault)
 	}
 }
 
@@ -409,7 +404,6 @@ func (l *lane) succeeded(now time.Time, t ticket) {
 	l.worked[t.later], l.mistakes[t.later] = true, 0
 	l.pausesInRow, l.denial = 0, nil
 	l.refusedSince, l.failingSince, l.repliedAt = time.Time{}, time.Time{}, now
-	l.history.mark(t.number, good)
 	for ; l.faultsInDoubt > 0; l.faultsInDoubt-- {
 		l.faults.add(1)
 	}
@@ -441,7 +435,6 @@ func (l *lane) sentBeforePause(t ticket) bool {
 // denied reacts to a refusal of the key or the deployment. It may be a slip of a
 // gateway, so the lane is probed before it closes.
 func (l *lane) denied(now time.Time, t ticket, fault *assay.Fault) {
-	l.history.mark(t.number, good)
 	l.denial = fault
 	switch {
 	case l.pausesInRow > 0 && l.sentBeforePause(t):
@@ -453,7 +446,7 @@ func (l *lane) denied(now time.Time, t ticket, fault *assay.Fault) {
 }
 
 func (l *lane) faulted(now time.Time, t ticket, fault *assay.Fault) {
-	l.history.mark(t.number, broken)
+	l.history.fail(t.number)
 	needed := improbableRow(l.faults.of, breakAfter, breakAfterMost)
 	l.faultsInDoubt++
 	if l.failingSince.IsZero() {

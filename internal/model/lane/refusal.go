@@ -55,11 +55,14 @@ type burst struct {
 // accepted, the width is not to blame.
 func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
 	l.rate.refuse(t.entry, t.calm)
-	tried := l.tried(t)
-	l.announce(now, fault)
+	lastSecond := float64(1 + l.windows[requestsPerSecond].sum.requests)
+	tried := min(l.pace(t.started, t.estimate), lastSecond)
+	if fault.RetryAfter > 0 { // an announced wait is always kept
+		l.pause(now, fault.RetryAfter, string(fault.Kind), fault.Detail)
+	}
+	l.loseHope(now, fault)
 	b := &l.burst
 	if !b.open && l.rate.explained(now) {
-		l.loseHope(now, fault)
 		return
 	}
 	if !b.open {
@@ -98,14 +101,6 @@ func (l *lane) refused(now time.Time, t ticket, fault *assay.Fault) {
 		b.stalled = true
 		l.backOff(now, fault)
 	}
-	l.loseHope(now, fault)
-}
-
-// announce keeps a wait that the endpoint asks for.
-func (l *lane) announce(now time.Time, fault *assay.Fault) {
-	if fault.RetryAfter > 0 {
-		l.pause(now, fault.RetryAfter, string(fault.Kind), fault.Detail)
-	}
 }
 
 // backOff waits before the next probe.
@@ -142,12 +137,11 @@ func (l *lane) blamesWidth(t ticket, fault *assay.Fault) bool {
 // to the number that it names.
 func (l *lane) narrow(now time.Time, t ticket, fault *assay.Fault) {
 	b := &l.burst
-	tried := b.accepted
+	accepted := max(1, b.held)
 	if fault.Bucket == assay.Concurrency && fault.Limit > 0 {
-		b.accepted = min(tried, float64(fault.Limit))
-	} else {
-		b.accepted = min(tried, float64(max(1, b.held)))
+		accepted = fault.Limit
 	}
+	b.accepted = min(b.accepted, float64(accepted))
 	l.wide, l.starting = b.wide, false
 	level := b.accepted
 	if l.wide.exceeds(l.wide.at(t.started)) {
@@ -155,12 +149,6 @@ func (l *lane) narrow(now time.Time, t ticket, fault *assay.Fault) {
 	}
 	l.wide.keep(now, level)
 	l.held, l.heldFrom = min(l.held, int(b.accepted)), l.history.next
-}
-
-// tried returns the rate of the latest requests.
-func (l *lane) tried(t ticket) float64 {
-	lastSecond := float64(1 + l.windows[requestsPerSecond].sum.requests)
-	return min(l.pace(t.started, t.estimate), lastSecond)
 }
 
 // resume ends a burst after a probe was accepted.
