@@ -13,7 +13,7 @@
 //  2. Within two minutes of the endpoint allowing a higher rate, the lane uses nine
 //     tenths of it in a minute that begins in them (seldom only three quarters).
 //  3. If an endpoint's limit is constant, the lane uses nine tenths of it (seldom only
-//     four fifths) after the first minutes, with less than 2 % refusals or nine in 75
+//     two thirds) after the first minutes, with less than 2 % refusals or nine in 75
 //     seconds.
 //  4. A lane with waiting requests is not silent for more than a minute, unless the
 //     endpoint has announced a wait or is full.

@@ -118,7 +118,7 @@ func (l *lane) backOff(now time.Time, fault *assay.Fault) {
 }
 
 // blamesWidth reports whether a refusal may come from too many requests in flight. While more than
-// the learned number are tried, it may, unless many more were accepted. A few more sometimes are,
+// the learned number are tried, it may, unless twice as many were accepted. A few more often are,
 // because the endpoint's count falls before a reply arrives.
 func (l *lane) blamesWidth(t ticket, fault *assay.Fault) bool {
 	switch b := slices.Index(Buckets[:], fault.Bucket); {
@@ -127,7 +127,7 @@ func (l *lane) blamesWidth(t ticket, fault *assay.Fault) bool {
 	case b > concurrency || t.inFlight <= 1:
 		return false
 	}
-	if goal := l.wide.goal; l.wide.exceeds(l.wide.at(t.started)) && float64(l.held) < 1.5*goal {
+	if goal := l.wide.goal; l.wide.exceeds(l.wide.at(t.started)) && float64(l.held) <= 2*goal {
 		return float64(t.inFlight) >= math.Floor(goal)
 	}
 	return t.inFlight > l.held && !t.paced
