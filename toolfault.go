@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// A ToolFault is what bad luck does to a call of a tool. It is part of the task and never a [Fault].
+// A ToolFault is what bad luck does to a call of a tool. It is part of the task, and never a
+// [Fault].
 type ToolFault string
 
 // The kinds of faults of tools.
@@ -29,12 +30,12 @@ func (f ToolFault) Happens() bool {
 	return f == FaultAfter || f == FaultSlow || f == FaultWrongShape
 }
 
-// A FaultMix holds the shares of the kinds among the faults of tools. They add up to 1. An empty mix
-// means that all faults are [FaultBefore].
+// A FaultMix holds the shares of the kinds among the faults of tools. They add up to 1. An empty
+// mix means that all faults are [FaultBefore].
 type FaultMix map[ToolFault]float64
 
-// String spells the mix as a [Setting] holds it, such as "after=0.25,before=0.75": kinds with a share,
-// in the order of their names. An empty mix and one that has only [FaultBefore] are "".
+// String spells the mix as a [Setting] holds it, such as "after=0.25,before=0.75": kinds with a
+// share, in the order of their names. An empty mix and one that has only [FaultBefore] are "".
 func (m FaultMix) String() string {
 	var words []string
 	for _, kind := range m.kinds() {
@@ -75,8 +76,8 @@ func (m FaultMix) Happens() float64 {
 	return min(1, sum)
 }
 
-// Check returns an error if a kind is unknown, a share is outside [0,1], or the shares of a mix that
-// is not empty don't add up to 1.
+// Check returns an error if a kind is unknown, a share is outside [0,1], or the shares of a mix
+// that is not empty don't add up to 1.
 func (m FaultMix) Check() error {
 	sum := 0.0
 	for _, kind := range slices.Sorted(maps.Keys(m)) {

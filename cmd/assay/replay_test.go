@@ -148,7 +148,10 @@ func TestReplayOfChance(t *testing.T) {
 		{"all rules", "", ""},
 		{"feed of another tool", "earlier.passes and earlier.name != tool.name", "earlier.passes"},
 		{"no sound success", "and name not in self.sound", "and name not in self.results"},
-		{"a call that happens", "useful = call.wanted_sound and call.happened", "useful = call.wanted_sound and call.ok"},
+		{
+			"a call that happens", "useful = call.wanted_sound and call.happened",
+			"useful = call.wanted_sound and call.ok",
+		},
 		{"not unlucky", "self.done and not of_step and not unlucky", "self.done and not of_step"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

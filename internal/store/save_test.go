@@ -97,8 +97,12 @@ func zeroes(a, b reflect.Value) (names []string) {
 		return nil
 	}
 	for i := range a.NumField() {
+		field := a.Type().Field(i)
+		if field.Tag.Get("json") == "-" {
+			continue // it is never stored
+		}
 		if a.Field(i).IsZero() && b.Field(i).IsZero() {
-			names = append(names, a.Type().Field(i).Name)
+			names = append(names, field.Name)
 		}
 		names = append(names, zeroes(a.Field(i), b.Field(i))...)
 	}

@@ -258,8 +258,9 @@ func TestExposureSection(t *testing.T) {
 	}
 }
 
-// TestErrorTableFits checks that all categories of errors fit 120 columns of a terminal, that half
-// of them fit 80, and that those without outcomes are named below the table.
+// TestErrorTableFits checks that all categories of errors but timeout, which no outcome has, fit 120
+// columns of a terminal, that half of them fit 80, and that those without outcomes are named below
+// the table.
 func TestErrorTableFits(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ width, occurring int }{{120, 9}, {100, 6}, {80, 5}} {
@@ -294,8 +295,8 @@ func TestErrorTableFits(t *testing.T) {
 		if !strings.Contains(table, "\n"+main) {
 			t.Errorf("%d columns: the main category %q is missing:\n%s", tc.width, main, table)
 		}
-		if absent := strings.Contains(table, "without outcomes"); absent != (tc.occurring < 9) {
-			t.Errorf("%d columns: categories without outcomes are named: %v", tc.width, absent)
+		if !strings.Contains(table, "without outcomes") {
+			t.Errorf("%d columns: categories without outcomes are not named", tc.width)
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/spec"
 )
 
-// Dice decide which calls of a trial meet a fault, and of which kind. They only know the tools of the
-// calls that used luck so far.
+// Dice decide which calls of a trial meet a fault, and of which kind. They only know the tools of
+// the calls that used luck so far.
 type dice struct {
 	trial  *assay.Trial
 	mix    assay.FaultMix
@@ -16,7 +16,7 @@ type dice struct {
 	latest bool            // the latest call of any tool met a fault
 }
 
-// newDice returns the dice at the start of a trial. The trial's mix is one that the plan has checked.
+// newDice returns the dice at the start of a trial. The plan has checked the trial's mix.
 func newDice(trial *assay.Trial) *dice {
 	mix, err := assay.ParseFaultMix(trial.Faults)
 	if err != nil {
@@ -52,8 +52,8 @@ func (d *dice) throw(tool string) throw {
 	return t
 }
 
-// schedule returns the faults that an agent meets that follows the plan and repeats each step until it
-// has happened.
+// schedule returns the faults that an agent meets that follows the plan and repeats each step until
+// it has happened.
 func schedule(
 	catalog *assay.Catalog, trial *assay.Trial, problem policy.Problem,
 ) map[spec.Place]bool {

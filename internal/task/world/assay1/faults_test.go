@@ -15,7 +15,7 @@ func always(kind assay.ToolFault) assay.Setting {
 	return assay.Setting{Faults: string(kind) + "=1"}
 }
 
-// seedWith returns a seed with which the first calls of a tool meet a fault, or none, in this order.
+// seedWith returns a seed with which the first calls of a tool meet a fault or none, in this order.
 func seedWith(t *testing.T, tool string, faults ...bool) uint64 {
 	t.Helper()
 	for seed := range uint64(10000) {
@@ -61,7 +61,7 @@ func TestKindsOfFaults(t *testing.T) {
 				times = 2
 			}
 			if got := w.Succeeded(); len(got) != times {
-				t.Errorf("the tool succeeded %d times according to %q, want %d", len(got), got, times)
+				t.Errorf("%q succeeded %d times, want %d", got, len(got), times)
 			}
 			var result map[string]any
 			switch err := json.Unmarshal([]byte(rec.Output), &result); {
@@ -75,15 +75,16 @@ func TestKindsOfFaults(t *testing.T) {
 				t.Errorf("the stale answer is %s, want %s", rec.Output, first.Output)
 			case kind == assay.FaultWrongShape && len(result) != 2:
 				t.Errorf("the damaged answer is %s, want two of three fields", rec.Output)
-			case kind == assay.FaultSlow && (len(result) != 3 || rec.Seconds < 10 || rec.Seconds > 60):
+			case kind == assay.FaultSlow &&
+				(len(result) != 3 || rec.Seconds < 10 || rec.Seconds > 60):
 				t.Errorf("the slow answer is %s after %d seconds", rec.Output, rec.Seconds)
 			}
 		})
 	}
 }
 
-// TestFirstAnswerIsNeverStale checks that a call without an earlier answer does not happen and fails
-// with a code of its tool.
+// TestFirstAnswerIsNeverStale checks that a call without an earlier answer does not happen and
+// fails with a code of its tool.
 func TestFirstAnswerIsNeverStale(t *testing.T) {
 	t.Parallel()
 	w := begin(1, 0, always(assay.FaultStale))
@@ -130,11 +131,13 @@ func TestMixesHaveTheSameLuck(t *testing.T) {
 	}
 }
 
-// TestCarelessAgentPaysTwice judges an agent that sends again because the answer was lost, and one that
-// finds out that it was sent.
+// TestCarelessAgentPaysTwice judges an agent that sends again because the answer was lost, and one
+// that finds out that it was sent.
 func TestCarelessAgentPaysTwice(t *testing.T) {
 	t.Parallel()
-	task := assay.Task{Required: []string{"read", "check", "send"}, Inputs: json.RawMessage(kitchenInputs)}
+	task := assay.Task{
+		Required: []string{"read", "check", "send"}, Inputs: json.RawMessage(kitchenInputs),
+	}
 	for calls, want := range map[int]assay.Level{1: assay.FullSuccess, 2: assay.PartialSuccess} {
 		trial := &assay.Trial{Setting: always(assay.FaultAfter)}
 		catalog := effective()

@@ -10,8 +10,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/assay1"
 )
 
-// anyTool lets a policy call every tool whose dependencies have succeeded, also if the call does not
-// bring the task forward.
+// anyTool lets a policy call every tool whose dependencies have succeeded, also if the call does
+// not bring the task forward.
 type anyTool struct {
 	policy.Rules
 	work policy.Work
@@ -28,7 +28,7 @@ func (r anyTool) Worth(s policy.State) (worth policy.Set) {
 
 // TestNoOtherCallIsBetter compares the planner with one that tries every call in every state. They
 // agree with every share of faults at which calls happen. Plans refuse such faults if failures both
-// last and cluster: a needless call could end a cluster before a tool is called whose failures last.
+// last and cluster: a needless call could end a cluster before a call of a tool whose failures last.
 func TestNoOtherCallIsBetter(t *testing.T) {
 	t.Parallel()
 	dice := rand.New(rand.NewPCG(5, 6))

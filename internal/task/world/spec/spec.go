@@ -59,8 +59,8 @@ type Definition struct {
 	StopsSearches bool
 }
 
-// A Place is a call of a tool in the schedule of a trial's luck. Number counts the tool's calls that
-// use luck, from 0.
+// A Place is a call of a tool in the schedule of a trial's luck. Number counts the tool's calls
+// that use luck, from 0.
 type Place struct {
 	Tool   string
 	Number int
