@@ -39,10 +39,11 @@ type Experiment struct {
 	// Unplanned counts the experiment's attempts whose trials it no longer plans, by model and
 	// variant.
 	Unplanned map[string]int
-	// Prompts, Stopped and Skipped are those of [report.Beside].
-	Prompts map[string]string
-	Stopped []string
-	Skipped map[string]int
+	// Prompts, Stopped, Careless and Skipped are those of [report.Beside].
+	Prompts  map[string]string
+	Stopped  []string
+	Careless []string
+	Skipped  map[string]int
 	// Program is the version of the program that makes the report.
 	Program string
 }
@@ -71,6 +72,7 @@ func (x *Experiment) Analyze(ctx context.Context, db *store.DB) (*Report, error)
 
 	b := report.Beside{
 		Unread: db.Skipped, Prompts: x.Prompts, Stopped: x.Stopped, Skipped: x.Skipped,
+		Careless: x.Careless,
 	}
 	if b.Lanes, err = lanes(runs); err != nil {
 		return nil, err

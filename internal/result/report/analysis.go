@@ -107,6 +107,8 @@ type Beside struct {
 	Unplanned []string
 	// Stopped describes the cells or models that were given up early, with the reasons.
 	Stopped []string
+	// Careless names tasks that agents solve without reading them, with the reasons.
+	Careless []string
 	// Skipped counts the trials that were given up, by model. They are not pending.
 	Skipped map[string]int
 	// Prompts has a digest of the first prompts of each variant and severity over the same sample

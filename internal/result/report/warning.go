@@ -16,7 +16,7 @@ import (
 type Warning struct {
 	// Kind is one of a fixed set of words: zero, perfect, malformed, size, no_difference,
 	// difference, identity, drift, settings, truncated, deviations, faults, stopped, incomplete,
-	// plans, unsolvable or damaged.
+	// plans, unsolvable, not_discriminating or damaged.
 	Kind  string   `json:"kind"`
 	Title string   `json:"title"`
 	Text  string   `json:"text"`
@@ -58,6 +58,9 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 		{"unsolvable", "Tasks that no policy can solve", "Their steps need more replies or calls " +
 			"than the limits allow, so they lower every rate alike. `assay library validate` " +
 			"names some. Leave them out, or raise the limits.", unsolvable(cells)},
+		{"not_discriminating", "Not discriminating", "Agents that do not read these tasks solve " +
+			"them, so success at them shows nothing. `assay library validate` names the agents. " +
+			"Judge these tasks more strictly, or leave them out.", b.Careless},
 		{"zero", "0 % full success", "Bad luck alone never gives 0 %. Read transcripts before " +
 			"blaming the model: it may not follow the protocol, a limit may be too tight, or a " +
 			"fault may have been counted as an outcome.", zero},

@@ -17,6 +17,7 @@ import (
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/run/validate"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/workflow"
 )
@@ -81,6 +82,9 @@ func (j *Job) Reading(
 		x.Stopped = append(x.Stopped, fmt.Sprintf("%s; %d trials skipped", s, s.Skipped))
 	}
 	if x.Unplanned, err = j.Unplanned(ctx, db, e); err != nil {
+		return nil, err
+	}
+	if x.Careless, err = validate.Careless(ctx, j.Library); err != nil {
 		return nil, err
 	}
 	x.Prompts, err = j.prompts(ctx)

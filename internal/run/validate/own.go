@@ -65,7 +65,9 @@ func (v *validator) playOwn(ctx context.Context, task *assay.Task) {
 		return v.ownEpisode(ctx, task, cell, agent, round, doubt)
 	}
 
-	v.playPlan(task, play, doubt)
+	if !v.quick {
+		v.playPlan(task, play, doubt)
+	}
 	nothing := ownCell(sim.Claimer, assay.Baseline, 1)
 	if a, _ := play(v.models, nothing, 0); a.Level != assay.Failure && a.FaultKind == "" {
 		doubt(SolvedByNothing, string(a.Level))

@@ -68,6 +68,9 @@ const point = 0.01
 // it to the letter: for one of those in [Obeyed] by a point or more, and not more likely for the
 // other one.
 func Hurts(catalog *assay.Catalog, trial *assay.Trial, task *assay.Task) bool {
+	if ownTools(trial.World) { // only the flaw's author knows what its calls do
+		return true
+	}
 	shown, right := Obey(catalog, trial, task)
 	once, retrying := shown.Once-right.Once, shown.Retrying-right.Retrying
 	return min(once, retrying) <= -point && max(once, retrying) < point
