@@ -149,6 +149,11 @@ func writeLeftOut(p *process, left []report.LeftOut) {
 }
 
 func writeCeilings(p *process, ceilings []job.Ceiling) {
+	if len(ceilings) == 0 {
+		p.say("There is no best possible rate, because the tasks have no plans.")
+		fmt.Fprintln(p.out)
+		return
+	}
 	t := p.table("reliability", "", "best possible", "expected calls")
 	for _, c := range ceilings {
 		t.Row(assay.FormatReliability(c.Reliability), "",

@@ -41,6 +41,9 @@ func (j *Job) ceilings(of sequences) []Ceiling {
 	sums := make(map[float64]Ceiling)
 	for trial := range j.Plan.Some(model, sampled) {
 		ref := assay.TaskRef{ID: trial.Task, Digest: trial.TaskDigest}
+		if of.open[ref] { // nobody knows a plan
+			continue
+		}
 		at := problem{of.tasks[ref], trial.Reliability}
 		best := solved[at]
 		if best == nil {
