@@ -52,7 +52,8 @@ get. The tool always works: no fault is planted.`,
 		},
 	}
 	cmd.Flags().StringVar(&name, "library", "", "the `file` of tasks")
-	cmd.Flags().StringVar(&task, "task", "", "the task whose state to use; the default is the first")
+	cmd.Flags().StringVar(&task, "task", "",
+		"the task whose state to use; the default is the first")
 	cmd.Flags().BoolVar(&showState, "state", false, "print the state after the call, too")
 	return cmd
 }

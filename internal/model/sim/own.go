@@ -11,7 +11,8 @@ import (
 
 // endWordText finds the word that ends an episode with tools that users wrote. Other episodes do
 // not have this sentence.
-var endWordText = regexp.MustCompile(`reply with your answer .* and end it with the word (\S+)\. That`)
+var endWordText = regexp.MustCompile(
+	`reply with your answer .* and end it with the word (\S+)\. That`)
 
 // answerText finds the answer of a plan.
 var answerText = regexp.MustCompile(`(?s)\n\nThen answer: (.*?)\n\nA call whose needs`)
@@ -48,8 +49,8 @@ func (m *Models) carryOutOwn(v *view) assay.Message {
 	return assay.Message{Role: assay.Assistant, Content: answer + "\n" + v.endWord}
 }
 
-// mayPass reports whether a call that failed may work the next time: its error is one with which the
-// tool can fail by chance.
+// mayPass reports whether a call that failed may work the next time: its error is one with which
+// the tool can fail by chance.
 func (m *Models) mayPass(c call) bool {
 	tool, _ := m.catalog.Tool(c.text)
 	return slices.ContainsFunc(own.ChanceErrors(tool), func(e assay.ToolError) bool {

@@ -163,7 +163,8 @@ func (m maker) told(typ string) (any, bool) {
 	for _, v := range m.values {
 		number, isNumber := v.(float64)
 		_, isText := v.(string)
-		if typ == "number" && isNumber || typ == "integer" && isNumber && number == float64(int64(number)) ||
+		whole := isNumber && number == float64(int64(number))
+		if typ == "number" && isNumber || typ == "integer" && whole ||
 			typ == "string" && isText || typ == "" {
 			fitting = append(fitting, v)
 		}

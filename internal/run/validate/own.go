@@ -77,14 +77,16 @@ func (v *validator) playOwn(ctx context.Context, task *assay.Task) {
 		{"inputs", "every tool with the values of the prompt"},
 	} {
 		agent := newBrute(task, b.name == "inputs")
-		if a, _ := play(agent, ownCell("brute", assay.Baseline, 1), 0); a.Level == assay.FullSuccess {
+		a, _ := play(agent, ownCell("brute", assay.Baseline, 1), 0)
+		if a.Level == assay.FullSuccess {
 			doubt(NotDiscriminating, "an agent solves it that calls "+b.calls)
 		}
 	}
 	wins := 0
 	for game := range randomGames {
 		agent := newRandom(task, uint64(game))
-		if a, _ := play(agent, ownCell("random", assay.Baseline, 1), game); a.Level == assay.FullSuccess {
+		a, _ := play(agent, ownCell("random", assay.Baseline, 1), game)
+		if a.Level == assay.FullSuccess {
 			wins++
 		}
 	}

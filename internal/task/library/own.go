@@ -349,7 +349,9 @@ func (r *taskReader) call(path string, e *callEntry) (assay.Expected, error) {
 // reference reads a plan, whose calls are definite and fit the tools' schemas.
 func (r *taskReader) reference(i int, field string, e variantEntry) (assay.Reference, error) {
 	path := fmt.Sprintf("$.tasks[%d]%s", i, field)
-	ref := assay.Reference{Text: strings.TrimSpace(e.Instruction), Answer: strings.TrimSpace(e.Answer)}
+	ref := assay.Reference{
+		Text: strings.TrimSpace(e.Instruction), Answer: strings.TrimSpace(e.Answer),
+	}
 	for k := range e.Plan {
 		at := fmt.Sprintf("%s[%d]", path, k)
 		if len(e.Plan[k].AnyOf) > 0 {

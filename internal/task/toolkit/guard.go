@@ -90,8 +90,8 @@ func (r *rewriter) stmt(s syntax.Stmt) {
 		return
 	}
 	if hasCall(a.LHS) && r.err == nil {
-		r.err = fmt.Errorf("%s: the left side of %s has a call; assign its result to a variable first",
-			a.OpPos, a.Op)
+		r.err = fmt.Errorf("%s: the left side of %s has a call; assign its result to a "+
+			"variable first", a.OpPos, a.Op)
 	}
 	a.RHS = callOf(growthName+op.String(), a.OpPos, a.RHS, a.LHS)
 }
@@ -182,7 +182,8 @@ func fail(
 	_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
 ) (starlark.Value, error) {
 	var e ToolError
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "code", &e.Code, "text?", &e.Text); err != nil {
+	err := starlark.UnpackArgs(b.Name(), args, kwargs, "code", &e.Code, "text?", &e.Text)
+	if err != nil {
 		return nil, err
 	}
 	return nil, &e

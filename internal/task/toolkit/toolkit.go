@@ -161,11 +161,7 @@ func (p *Program) Call(
 	if !ok {
 		return nil, nil, &ScriptError{Message: "the arguments are not an object"}
 	}
-	var kwargs []starlark.Tuple
-	for _, item := range named.Items() {
-		kwargs = append(kwargs, item)
-	}
-	result, err := p.call(tool, starlark.Tuple{at}, kwargs)
+	result, err := p.call(tool, starlark.Tuple{at}, named.Items())
 	if err != nil {
 		return nil, nil, err
 	}

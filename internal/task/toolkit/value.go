@@ -113,7 +113,8 @@ type encoder struct{ text strings.Builder }
 func (e *encoder) value(v starlark.Value, depth int) error {
 	switch {
 	case depth > maxDepth:
-		return fmt.Errorf("values are nested more than %d levels deep, or contain themselves", maxDepth)
+		return fmt.Errorf("values are nested more than %d levels deep, or contain themselves",
+			maxDepth)
 	case e.text.Len() > MaxSize:
 		return fmt.Errorf("the value has more than %d bytes as JSON", MaxSize)
 	}
