@@ -3,6 +3,7 @@ package main
 import (
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -71,6 +72,24 @@ func TestReadme(t *testing.T) {
 	}
 	if ran < 30 {
 		t.Errorf("found %d commands in the README, want at least 30", ran)
+	}
+}
+
+// TestAgentsPage runs the first agent of docs/agents.md as it is written there.
+func TestAgentsPage(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not installed")
+	}
+	page := readDocument(t, "docs/agents.md")
+	r := reader{dir: t.TempDir()}
+	file(t, r.dir, "agent.py", blocks(page, "python")[0])
+	file(t, r.dir, "providers.yaml", blocks(page, "yaml")[0])
+	file(t, r.dir, "agents.yaml", blocks(page, "yaml")[1])
+	for _, line := range commands(page) {
+		if out := r.run(t, line+" --sim-latency 0"); !strings.Contains(out, "12 of 12 trials done") {
+			t.Errorf("%s:\n%s", line, out)
+		}
 	}
 }
 

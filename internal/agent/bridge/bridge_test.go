@@ -214,8 +214,7 @@ func TestTokenOpensItsOwnAttemptOnly(t *testing.T) {
 		return s.Runner(s.episodes, bridge.Agent{
 			Name: "agent", Model: "m", Timeout: time.Minute,
 			URL: serve(t, func(w http.ResponseWriter, r *http.Request) {
-				var body map[string]string
-				_ = json.NewDecoder(r.Body).Decode(&body)
+				body := bodyOf(r)
 				mu.Lock()
 				env[i] = body
 				mu.Unlock()
@@ -378,4 +377,10 @@ func serve(t *testing.T, handler http.HandlerFunc) string {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// bodyOf returns the body of a request to an agent.
+func bodyOf(r *http.Request) (body map[string]string) {
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	return body
 }

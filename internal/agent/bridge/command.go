@@ -4,8 +4,6 @@ import (
 	"context"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -25,10 +23,6 @@ func (r *Runner) command(ctx context.Context, a *attempt) end {
 	p, err := child.Start(r.childOf(a))
 	if err != nil {
 		return end{err: &assay.Fault{Kind: assay.Harness, Detail: "start the agent: " + err.Error()}}
-	}
-	if err := r.writeFiles(p.Dir, a); err != nil {
-		_ = p.Close()
-		return end{err: &assay.Fault{Kind: assay.Harness, Detail: err.Error()}}
 	}
 	go func() {
 		_, _ = io.WriteString(p.Stdin, a.stage.Prompt()) // an agent need not read it
@@ -70,6 +64,10 @@ func (r *Runner) childOf(a *attempt) child.Command {
 	for name, value := range c.Set {
 		c.Set[name] = place.Replace(value)
 	}
+	c.Files = maps.Clone(r.agent.Files)
+	for path, text := range c.Files {
+		c.Files[path] = place.Replace(text)
+	}
 	url := r.modelURL(a)
 	c.Plain = []string{
 		"ASSAY_MCP_URL=" + r.mcpURL(a), "ASSAY_TOKEN=" + a.token, "ASSAY_MODEL=" + r.agent.Model,
@@ -88,22 +86,6 @@ func (r *Runner) placeholders(a *attempt) *strings.Replacer {
 	url := r.modelURL(a)
 	return strings.NewReplacer("{mcp_url}", r.mcpURL(a), "{token}", a.token, "{model}", r.agent.Model,
 		"{model_url}", url, "{prompt}", a.stage.Prompt())
-}
-
-// writeFiles writes the agent's files into its scratch directory.
-func (r *Runner) writeFiles(dir string, a *attempt) error {
-	place := r.placeholders(a)
-	for name, text := range r.agent.Files {
-		path := filepath.Join(dir, filepath.Clean("/"+name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return err
-		}
-		text = strings.ReplaceAll(place.Replace(text), child.Scratch, dir)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // lastOf reads all of r and returns its end.

@@ -12,7 +12,7 @@ import (
 // gemini is Gemini's generateContent.
 type gemini struct{}
 
-func (gemini) Routes() []string { return []string{"POST /v1beta/models/{deployment}"} }
+func (gemini) Routes() []string { return []string{"POST /v1beta/models/{deployment...}"} }
 
 func (gemini) Key(h http.Header) string { return h.Get("X-Goog-Api-Key") }
 
@@ -100,11 +100,18 @@ type geminiCall struct {
 }
 
 type geminiAnswer struct {
-	ID       string `json:"id"`
-	Name     string `json:"name"`
-	Response struct {
-		Output *string `json:"output"`
-	} `json:"response"`
+	ID       string          `json:"id"`
+	Name     string          `json:"name"`
+	Response json.RawMessage `json:"response"`
+}
+
+// text returns the output or, if there is none, the whole response.
+func (a *geminiAnswer) text() string {
+	var response struct{ Output *string }
+	if json.Unmarshal(a.Response, &response) == nil && response.Output != nil {
+		return *response.Output
+	}
+	return string(a.Response)
 }
 
 // geminiChoices translates modes of calling functions.
@@ -164,9 +171,9 @@ func (c *geminiContent) addTo(messages []assay.Message, i int) ([]assay.Message,
 	for _, part := range c.Parts {
 		m := assay.Message{Role: assay.User}
 		switch {
-		case part.Answer != nil && part.Answer.Response.Output != nil:
+		case part.Answer != nil && len(part.Answer.Response) > 0:
 			m = assay.Message{
-				Role: assay.ToolRole, CallID: part.Answer.ID, Content: *part.Answer.Response.Output,
+				Role: assay.ToolRole, CallID: part.Answer.ID, Content: part.Answer.text(),
 			}
 		case part.Text != nil:
 			m.Content = *part.Text

@@ -89,7 +89,7 @@ type responsesItem struct {
 	CallID    string  `json:"call_id,omitempty"`
 	Name      string  `json:"name,omitempty"`
 	Arguments *string `json:"arguments,omitempty"`
-	Output    *string `json:"output,omitempty"`
+	Output    any     `json:"output,omitempty"` // a text or a list of parts
 
 	// Reasoning.
 	Summary   []responsesText `json:"summary,omitempty"`
@@ -204,9 +204,10 @@ func (it *responsesItem) isReply() bool {
 // message returns item i, which is not part of a reply.
 func (it *responsesItem) message(i int) (assay.Message, *Refusal) {
 	if it.Type == "function_call_output" && it.Output != nil {
-		return assay.Message{Role: assay.ToolRole, CallID: it.CallID, Content: *it.Output}, nil
+		content, e := responsesContent(it.Output, i)
+		return assay.Message{Role: assay.ToolRole, CallID: it.CallID, Content: content}, e
 	}
-	content, e := it.text(i)
+	content, e := responsesContent(it.Content, i)
 	m := assay.Message{Role: assay.Role(it.Role), Content: content}
 	switch it.Role {
 	case "developer":
@@ -234,7 +235,7 @@ func (it *responsesItem) addTo(m *assay.Message, i int) *Refusal {
 		}
 		m.State = it.Thought().state()
 	default:
-		content, e := it.text(i)
+		content, e := responsesContent(it.Content, i)
 		m.Content += content
 		return e
 	}
@@ -249,12 +250,12 @@ func (it *responsesItem) Thought() Thought {
 	return *it.Encrypted
 }
 
-// text returns the content of a message.
-func (it *responsesItem) text(i int) (string, *Refusal) {
-	if text, ok := it.Content.(string); ok {
+// responsesContent returns the text of a content of item i.
+func responsesContent(content any, i int) (string, *Refusal) {
+	if text, ok := content.(string); ok {
 		return text, nil
 	}
-	raw, _ := json.Marshal(it.Content)
+	raw, _ := json.Marshal(content)
 	var parts []responsesText
 	if json.Unmarshal(raw, &parts) != nil || parts == nil {
 		return "", BadRequest("input", "Invalid type for 'input[%d].content'.", i)

@@ -209,13 +209,13 @@ func (v *view) message(acts ...act) assay.Message {
 		name, args := a.text, a.arguments
 		switch {
 		case a.search:
-			name, args = "tool_search", encode(map[string]any{"query": a.text})
+			name, args = v.prefix+"tool_search", encode(map[string]any{"query": a.text})
 		case v.discover:
 			inner := json.RawMessage(a.arguments)
 			if a.arguments == "" {
 				inner = json.RawMessage("{}")
 			}
-			name, args = "tool_call", encode(map[string]any{"tool": a.text, "arguments": inner})
+			name, args = v.prefix+"tool_call", encode(map[string]any{"tool": a.text, "arguments": inner})
 		}
 		id := fmt.Sprintf("call_%d_%d", v.turn+1, i)
 		msg.Calls = append(msg.Calls, assay.ToolCall{ID: id, Name: name, Arguments: args})

@@ -24,9 +24,11 @@ type view struct {
 	doubtful bool
 	listed   []string
 	tools    []listing // tools in the prompt
-	turn     int       // replies so far
-	limit    int       // replies allowed
-	budget   int       // calls allowed, or 0 if there is no limit
+	// prefix is what a foreign agent writes before the names of functions.
+	prefix string
+	turn   int // replies so far
+	limit  int // replies allowed
+	budget int // calls allowed, or 0 if there is no limit
 	// asked is the user's last message.
 	asked string
 	// description is the task's text, and inputs are its inputs.
@@ -95,7 +97,9 @@ func newView(req assay.Request) *view {
 	var acts []act // without an answer so far
 	ids := make(map[string]act)
 	for _, f := range req.Functions {
-		v.discover = v.discover || f.Name == "tool_call"
+		if prefix, ok := strings.CutSuffix(f.Name, "tool_call"); ok {
+			v.discover, v.prefix = true, prefix
+		}
 		v.tools = append(v.tools, list(f.Name, f.Description))
 	}
 	for i, m := range req.Messages {
@@ -104,11 +108,12 @@ func newView(req assay.Request) *view {
 			v.readRules(m.Content)
 		case assay.User:
 			v.asked = m.Content
-			if i <= 1 {
-				rules, _, agent := strings.Cut(m.Content, "\n\n## Task\n")
-				if agent { // a foreign agent has one prompt for both
-					v.readRules(rules)
-				}
+			// A foreign agent may say something before its task, and has the rules in front of it.
+			rules, _, agent := strings.Cut(m.Content, "\n\n## Task\n")
+			if agent && v.description == "" {
+				v.readRules(rules)
+				v.readTask(m.Content)
+			} else if i <= 1 && !agent {
 				v.readTask(m.Content)
 			}
 			for j, r := range resultText.FindAllStringSubmatch(m.Content, -1) {
@@ -214,7 +219,7 @@ func (v *view) readCall(c assay.ToolCall) act {
 	if json.Unmarshal([]byte(c.Arguments), &args) != nil {
 		return act{}
 	}
-	if c.Name == "tool_search" {
+	if c.Name == v.prefix+"tool_search" {
 		return act{search: true, text: args.Query}
 	}
 	return act{text: args.Tool, arguments: string(args.Arguments)}
@@ -233,6 +238,20 @@ func readTags(text string) []act {
 	return acts
 }
 
+// unwrapped returns the text of a result. Foreign agents pass it on as they got it over MCP.
+func unwrapped(content string) string {
+	type part struct{ Type, Text string }
+	var one part
+	if json.Unmarshal([]byte(content), &one) == nil && one.Type == "text" {
+		return one.Text
+	}
+	var parts []part
+	if json.Unmarshal([]byte(content), &parts) == nil && len(parts) == 1 {
+		return parts[0].Text
+	}
+	return content
+}
+
 func (v *view) readResult(a act, content string) {
 	var r struct {
 		Tool    json.RawMessage `json:"tool"`
@@ -245,7 +264,7 @@ func (v *view) readResult(a act, content string) {
 			Name string `json:"name"`
 		} `json:"tools"`
 	}
-	if err := json.Unmarshal([]byte(content), &r); err != nil {
+	if err := json.Unmarshal([]byte(unwrapped(content)), &r); err != nil {
 		return
 	}
 	if r.Refused != "" && !a.search {

@@ -55,6 +55,7 @@ func (t *Trial) write(w *bytes.Buffer, opinions []store.Classification) {
 	writeReplies(w, &t.Attempt)
 	if t.Transcript != nil {
 		writeTranscript(w, t.Transcript)
+		writeAgent(w, t.Transcript.Agent)
 	} else {
 		fmt.Fprintf(w, "  %s\n", t.NoTranscript)
 	}

@@ -18,10 +18,12 @@ import (
 	"github.com/assay-eval/assay/internal/task/child"
 )
 
-// An AgentSpec describes a foreign agent in a providers file: a program or a service.
+// An AgentSpec describes a foreign agent in a providers file: a program, a service or a preset.
 type AgentSpec struct {
 	Command []string `yaml:"command"`
 	URL     string   `yaml:"url"`
+	// Preset names a known agent; see [bridge.Presets].
+	Preset string `yaml:"preset"`
 	// Model is the model of the same file, or the built-in model, that serves the agent.
 	Model string `yaml:"model"`
 	// Timeout is the time that the agent may take itself, without waiting for its model.
@@ -52,6 +54,9 @@ func (p *Providers) Agent(name string) bridge.Agent {
 	if len(a.Command) > 0 && strings.ContainsRune(a.Command[0], filepath.Separator) {
 		a.Command[0] = relative(a.Dir, a.Command[0])
 	}
+	if s.Preset != "" {
+		return a.WithPreset(s.Preset)
+	}
 	return a
 }
 
@@ -59,6 +64,16 @@ func (s AgentSpec) timeout() Duration { return cmp.Or(s.Timeout, DefaultAgentTim
 
 // Most returns the largest number of attempts of the agent at a time.
 func (s AgentSpec) Most() int { return cmp.Or(s.Concurrency, DefaultAgentConcurrency) }
+
+// ways counts the ways to start the agent that the file gives.
+func (s AgentSpec) ways() (n int) {
+	for _, set := range []bool{len(s.Command) > 0, s.URL != "", s.Preset != ""} {
+		if set {
+			n++
+		}
+	}
+	return n
+}
 
 // checkAgents checks the agents of the file. Programs are only looked for when they are to run.
 func (p *Providers) checkAgents() error {
@@ -69,9 +84,12 @@ func (p *Providers) checkAgents() error {
 		case slices.Contains(p.Models(), name):
 			return p.doc.AtKey("$.agents", name, fmt.Sprintf("%s is a model and an agent", name),
 				"results are filed under the name, so give one of them another name")
-		case (len(s.Command) > 0) == (s.URL != ""):
-			return p.doc.At(place, fmt.Sprintf("agent %s needs a command or a url", name),
+		case s.ways() != 1:
+			return p.doc.At(place, fmt.Sprintf("agent %s needs one of command, url and preset", name),
 				"for example command: [python, agent.py]")
+		case s.Preset != "" && !slices.Contains(bridge.Presets(), s.Preset):
+			return p.doc.At(place+".preset", fmt.Sprintf("unknown preset %q", s.Preset),
+				assay.NameHint(s.Preset, bridge.Presets()))
 		case s.Model == "":
 			return p.doc.At(place, fmt.Sprintf("agent %s needs a model", name),
 				"write model: with a model of this file, which the agent reaches through Assay")
@@ -102,8 +120,7 @@ func (p *Providers) CheckProgram(name string) error {
 		return nil
 	}
 	if err := (child.Command{Args: a.Command}).Check(); err != nil {
-		return p.doc.At("$.agents."+quote(name)+".command",
-			fmt.Sprintf("agent %s cannot start: %v", name, err),
+		return p.doc.AtKey("$.agents", name, fmt.Sprintf("agent %s cannot start: %v", name, err),
 			"a path with a slash is relative to this file")
 	}
 	return nil

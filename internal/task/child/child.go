@@ -14,6 +14,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -45,6 +46,8 @@ type Command struct {
 	Set map[string]string
 	// Plain are variables as the environment has them, NAME=value. Nothing is replaced in them.
 	Plain []string
+	// Files are files of the scratch directory, by path. [Scratch] is replaced in them.
+	Files map[string]string
 	// Dir is where the program starts. If it is empty, that is the scratch directory.
 	Dir string
 }
@@ -95,6 +98,9 @@ func (p *Process) start(c Command) error {
 	for i, a := range c.Args {
 		args[i] = strings.ReplaceAll(a, Scratch, p.Dir)
 	}
+	if err := c.writeFiles(p.Dir); err != nil {
+		return err
+	}
 	p.cmd = exec.Command(args[0], args[1:]...)
 	p.cmd.Dir, p.cmd.Env = cmp.Or(c.Dir, p.Dir), c.environment(p.Dir)
 	group(p.cmd)
@@ -139,6 +145,20 @@ func (p *Process) follow(stderr *os.File) {
 	_ = stderr.Close()
 	<-done
 	close(p.ended)
+}
+
+func (c Command) writeFiles(dir string) error {
+	for name, text := range c.Files {
+		path := filepath.Join(dir, filepath.Clean("/"+name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		text = strings.ReplaceAll(text, Scratch, dir)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // environment returns the variables of the program.

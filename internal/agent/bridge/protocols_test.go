@@ -1,0 +1,226 @@
+package bridge_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	anthropic "github.com/anthropics/anthropic-sdk-go"
+	anthropicoption "github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
+	"google.golang.org/genai"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/bridge"
+)
+
+// A said is what a client read from a reply.
+type said struct {
+	text, tool, arguments string
+	tokens                int64
+}
+
+// speaker replies with a call to the first request and with a text to the second.
+type speaker struct{ n int }
+
+func (s *speaker) Chat(_ context.Context, req assay.Request) (assay.Response, error) {
+	s.n++
+	r := assay.Response{Usage: assay.Usage{InputTokens: 20, OutputTokens: 3}}
+	if s.n == 1 {
+		r.Message.Content = "Let me look."
+		r.Message.Calls = []assay.ToolCall{{ID: "call_1", Name: "find", Arguments: `{"query":"ü"}`}}
+	} else {
+		r.Message.Content = "TASK_COMPLETED"
+	}
+	r.Message.Role = assay.Assistant
+	return r, nil
+}
+
+// clients ask for one reply each, with the official clients of each protocol.
+var clients = map[string]func(ctx context.Context, url, token string) (said, error){
+	"chat": func(ctx context.Context, url, token string) (s said, err error) {
+		client := openai.NewClient(option.WithBaseURL(url+"/v1"), option.WithAPIKey(token))
+		r, err := client.Chat.Completions.New(ctx, chatParams)
+		if err == nil {
+			s = fromChat(r)
+		}
+		return s, err
+	},
+	"chat stream": func(ctx context.Context, url, token string) (said, error) {
+		client := openai.NewClient(option.WithBaseURL(url+"/v1"), option.WithAPIKey(token))
+		params := chatParams
+		params.StreamOptions.IncludeUsage = openai.Bool(true)
+		stream := client.Chat.Completions.NewStreaming(ctx, params)
+		var all openai.ChatCompletionAccumulator
+		for stream.Next() {
+			all.AddChunk(stream.Current())
+		}
+		if stream.Err() != nil {
+			return said{}, stream.Err()
+		}
+		return fromChat(&all.ChatCompletion), nil
+	},
+	"responses": func(ctx context.Context, url, token string) (s said, err error) {
+		client := openai.NewClient(option.WithBaseURL(url+"/v1"), option.WithAPIKey(token))
+		r, err := client.Responses.New(ctx, responsesParams)
+		if err == nil {
+			s = fromResponse(r)
+		}
+		return s, err
+	},
+	"responses stream": func(ctx context.Context, url, token string) (s said, err error) {
+		client := openai.NewClient(option.WithBaseURL(url+"/v1"), option.WithAPIKey(token))
+		stream := client.Responses.NewStreaming(ctx, responsesParams)
+		deltas := ""
+		for stream.Next() {
+			switch e := stream.Current().AsAny().(type) {
+			case responses.ResponseTextDeltaEvent:
+				deltas += e.Delta
+			case responses.ResponseCompletedEvent:
+				s = fromResponse(&e.Response)
+			}
+		}
+		s.text = deltas
+		return s, stream.Err()
+	},
+	"messages": func(ctx context.Context, url, token string) (s said, err error) {
+		client := anthropic.NewClient(anthropicoption.WithBaseURL(url), anthropicoption.WithAPIKey(token))
+		r, err := client.Messages.New(ctx, messageParams)
+		if err == nil {
+			s = fromMessage(r)
+		}
+		return s, err
+	},
+	"messages stream": func(ctx context.Context, url, token string) (said, error) {
+		client := anthropic.NewClient(anthropicoption.WithBaseURL(url), anthropicoption.WithAPIKey(token))
+		stream := client.Messages.NewStreaming(ctx, messageParams)
+		var all anthropic.Message
+		for stream.Next() {
+			if err := all.Accumulate(stream.Current()); err != nil {
+				return said{}, err
+			}
+		}
+		return fromMessage(&all), stream.Err()
+	},
+	"gemini": func(ctx context.Context, url, token string) (s said, err error) {
+		client, err := geminiClient(ctx, url, token)
+		if err != nil {
+			return s, err
+		}
+		r, err := client.Models.GenerateContent(ctx, "m", genai.Text("hi"), nil)
+		if err == nil {
+			s = fromGemini(r)
+		}
+		return s, err
+	},
+	"gemini stream": func(ctx context.Context, url, token string) (s said, err error) {
+		client, err := geminiClient(ctx, url, token)
+		if err != nil {
+			return s, err
+		}
+		for r, err := range client.Models.GenerateContentStream(ctx, "m", genai.Text("hi"), nil) {
+			if err != nil {
+				return s, err
+			}
+			s = fromGemini(r)
+		}
+		return s, nil
+	},
+}
+
+var (
+	chatParams = openai.ChatCompletionNewParams{
+		Model: "m", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("hi")},
+	}
+	responsesParams = responses.ResponseNewParams{
+		Model: "m", Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("hi")},
+	}
+	messageParams = anthropic.MessageNewParams{
+		Model: "m", MaxTokens: 99,
+		Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("hi"))},
+	}
+)
+
+func geminiClient(ctx context.Context, url, token string) (*genai.Client, error) {
+	return genai.NewClient(ctx, &genai.ClientConfig{
+		APIKey: token, Backend: genai.BackendGeminiAPI, HTTPOptions: genai.HTTPOptions{BaseURL: url},
+	})
+}
+
+func fromChat(r *openai.ChatCompletion) said {
+	m := r.Choices[0].Message
+	s := said{text: m.Content, tokens: r.Usage.TotalTokens}
+	for _, c := range m.ToolCalls {
+		s.tool, s.arguments = c.Function.Name, c.Function.Arguments
+	}
+	return s
+}
+
+func fromResponse(r *responses.Response) said {
+	s := said{text: r.OutputText(), tokens: r.Usage.TotalTokens}
+	for _, item := range r.Output {
+		if item.Type == "function_call" {
+			s.tool, s.arguments = item.Name, item.AsFunctionCall().Arguments
+		}
+	}
+	return s
+}
+
+func fromMessage(m *anthropic.Message) said {
+	s := said{tokens: m.Usage.InputTokens + m.Usage.OutputTokens}
+	for _, b := range m.Content {
+		s.text += b.Text
+		if b.Type == "tool_use" {
+			s.tool, s.arguments = b.Name, string(b.Input)
+		}
+	}
+	return s
+}
+
+func fromGemini(r *genai.GenerateContentResponse) said {
+	s := said{tokens: int64(r.UsageMetadata.TotalTokenCount)}
+	for _, p := range r.Candidates[0].Content.Parts {
+		s.text += p.Text
+		if p.FunctionCall != nil {
+			s.tool = p.FunctionCall.Name
+			if p.FunctionCall.Args["query"] == "ü" {
+				s.arguments = `{"query":"ü"}`
+			}
+		}
+	}
+	return s
+}
+
+// The official clients read the gateway's replies, whole and as streams.
+func TestOfficialClientsReadReplies(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for name, ask := range clients {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			service := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				body := bodyOf(r)
+				for _, want := range []said{
+					{"Let me look.", "find", `{"query":"ü"}`, 23}, {text: "TASK_COMPLETED", tokens: 23},
+				} {
+					got, err := ask(r.Context(), body["model_url"], body["token"])
+					if err != nil || got != want {
+						t.Errorf("%+v, %v; want %+v", got, err, want)
+					}
+				}
+				_, _ = w.Write([]byte(`{"text": "TASK_COMPLETED"}`))
+			})
+			trial, task := s.trial(0, assay.Discover)
+			a, _ := s.Runner(s.episodes, bridge.Agent{
+				Name: "agent", URL: service, Model: "m", Timeout: time.Minute,
+			}).Run(t.Context(), new(speaker), trial, task)
+			if a.Ended != assay.Finished || a.InputTokens != 40 || a.Outcome.Turns != 2 {
+				t.Errorf("ended %q %s, %d tokens, %d turns", a.Ended, a.FaultDetail, a.InputTokens,
+					a.Outcome.Turns)
+			}
+		})
+	}
+}
