@@ -7,7 +7,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/assay-eval/assay/internal/agent/child"
+	"github.com/assay-eval/assay/internal/task/child"
 )
 
 //go:embed presets.yaml
