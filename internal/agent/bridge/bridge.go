@@ -64,7 +64,9 @@ func (b *Bridge) handler() http.Handler {
 	mux := http.NewServeMux()
 	tools := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
 		return b.find(r).tools
-	}, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, MaxRequestBodyBytes: mostBody})
+	}, &mcp.StreamableHTTPOptions{
+		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: mostBody,
+	})
 	mux.HandleFunc("/{attempt}/mcp", func(w http.ResponseWriter, r *http.Request) {
 		if b.find(r).admits(gateway.Bearer(r.Header)) {
 			tools.ServeHTTP(w, r)

@@ -22,7 +22,7 @@ const (
 func (r *Runner) command(ctx context.Context, a *attempt) end {
 	p, err := child.Start(r.childOf(a))
 	if err != nil {
-		return end{err: &assay.Fault{Kind: assay.Harness, Detail: "start the agent: " + err.Error()}}
+		return broken("start the agent", err)
 	}
 	go func() {
 		_, _ = io.WriteString(p.Stdin, a.stage.Prompt()) // an agent need not read it
@@ -45,13 +45,20 @@ func (r *Runner) command(ctx context.Context, a *attempt) end {
 		e.answer = <-output
 	}
 	if err != nil {
-		e.err = &assay.Fault{Kind: assay.Harness, Detail: "remove the scratch directory: " + err.Error()}
+		e.err = broken("remove the scratch directory", err).err
 	}
 	e.record = assay.AgentRecord{Output: e.answer, Errors: p.Stderr()}
 	if p.ExitCode() != 0 {
 		e.ended, e.answer, e.record.Exit = assay.AgentError, "", p.State()
 	}
 	return e
+}
+
+// broken is the end of an attempt that this machine could not carry out.
+func broken(doing string, err error) end {
+	return end{err: &assay.Fault{
+		Kind: assay.Harness, Detail: doing + ": " + err.Error(), Err: err,
+	}}
 }
 
 // childOf returns the program as it is started for an attempt.
@@ -84,8 +91,8 @@ func (r *Runner) childOf(a *attempt) child.Command {
 // placeholders replaces names in braces in arguments, variables and files.
 func (r *Runner) placeholders(a *attempt) *strings.Replacer {
 	url := r.modelURL(a)
-	return strings.NewReplacer("{mcp_url}", r.mcpURL(a), "{token}", a.token, "{model}", r.agent.Model,
-		"{model_url}", url, "{prompt}", a.stage.Prompt())
+	return strings.NewReplacer("{mcp_url}", r.mcpURL(a), "{token}", a.token,
+		"{model}", r.agent.Model, "{model_url}", url, "{prompt}", a.stage.Prompt())
 }
 
 // lastOf reads all of r and returns its end.

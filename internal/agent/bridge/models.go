@@ -58,7 +58,9 @@ func (b *Bridge) serveModel(w http.ResponseWriter, r *http.Request, d gateway.Di
 }
 
 // answer asks the model and sends its reply.
-func (a *attempt) answer(w http.ResponseWriter, r *http.Request, d gateway.Dialect, p *gateway.Prompt) {
+func (a *attempt) answer(
+	w http.ResponseWriter, r *http.Request, d gateway.Dialect, p *gateway.Prompt,
+) {
 	defer a.clock.pause()()
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()

@@ -46,7 +46,8 @@ func (r *Runner) post(ctx context.Context, a *attempt) end {
 		e.record.Exit = "the reply broke off: " + err.Error()
 	case resp.StatusCode != http.StatusOK:
 	case json.Unmarshal(b, &reply) != nil || reply.Text == nil:
-		e.record.Exit = fmt.Sprintf("the reply is not {\"text\": …} of at most %d bytes", mostOutput)
+		e.record.Exit = fmt.Sprintf(`the reply is not {"text": …} of at most %d bytes`,
+			mostOutput)
 	default:
 		e.ended, e.answer, e.record.Exit = assay.Finished, *reply.Text, ""
 	}
@@ -57,7 +58,9 @@ func (r *Runner) post(ctx context.Context, a *attempt) end {
 func unreached(err error) end {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
-		return end{err: &assay.Fault{Kind: assay.Network, Detail: "reach the agent: " + err.Error(), Err: err}}
+		return end{err: &assay.Fault{
+			Kind: assay.Network, Detail: "reach the agent: " + err.Error(), Err: err,
+		}}
 	}
 	return end{ended: assay.AgentError, record: assay.AgentRecord{Exit: err.Error()}}
 }

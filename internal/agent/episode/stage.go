@@ -235,7 +235,8 @@ func (s *Stage) show(m assay.Message) {
 }
 
 func hashOf(m *assay.Message) uint64 {
-	return maphash.String(messageSeed, fmt.Sprint(m.Role, "\x00", m.Content, "\x00", m.Calls, m.CallID))
+	text := fmt.Sprint(m.Role, "\x00", m.Content, "\x00", m.Calls, m.CallID)
+	return maphash.String(messageSeed, text)
 }
 
 func (s *Stage) isOver() bool { return s.ended != "" || s.fault != nil }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -75,6 +76,8 @@ func (s AgentSpec) ways() (n int) {
 	return n
 }
 
+var webAddress = regexp.MustCompile(`^https?://`)
+
 // checkAgents checks the agents of the file. Programs are only looked for when they are to run.
 func (p *Providers) checkAgents() error {
 	models := append(p.Models(), sim.Names...)
@@ -85,7 +88,8 @@ func (p *Providers) checkAgents() error {
 			return p.doc.AtKey("$.agents", name, fmt.Sprintf("%s is a model and an agent", name),
 				"results are filed under the name, so give one of them another name")
 		case s.ways() != 1:
-			return p.doc.At(place, fmt.Sprintf("agent %s needs one of command, url and preset", name),
+			return p.doc.At(place,
+				fmt.Sprintf("agent %s needs one of command, url and preset", name),
 				"for example command: [python, agent.py]")
 		case s.Preset != "" && !slices.Contains(bridge.Presets(), s.Preset):
 			return p.doc.At(place+".preset", fmt.Sprintf("unknown preset %q", s.Preset),
@@ -96,7 +100,7 @@ func (p *Providers) checkAgents() error {
 		case !slices.Contains(models, s.Model):
 			return p.doc.At(place+".model", fmt.Sprintf("no provider of this file serves model %s",
 				s.Model), assay.NameHint(s.Model, models))
-		case s.URL != "" && !strings.HasPrefix(s.URL, "http://") && !strings.HasPrefix(s.URL, "https://"):
+		case s.URL != "" && !webAddress.MatchString(s.URL):
 			return p.doc.At(place+".url", "the address does not start with http:// or https://", "")
 		case s.Concurrency < 0 || s.Concurrency > mostAgents:
 			return p.doc.At(place+".concurrency",
@@ -172,7 +176,8 @@ func (e *Experiment) Served(model string) string {
 // CheckAgents returns an error if the experiment asks agents for what they cannot do.
 func (e *Experiment) CheckAgents() error {
 	if len(e.Agents) > 0 && e.Protocol == assay.Tags {
-		return e.FieldError("protocol", "agents call tools over MCP, and not with tags in their texts",
+		return e.FieldError("protocol",
+			"agents call tools over MCP, and not with tags in their texts",
 			"write protocol: native")
 	}
 	return nil
