@@ -31,6 +31,7 @@ TEXTS := ^Test(Descriptions|Plain|OnlyPlain|Clauses|Search|VeryEasy|InputsAre|Ge
 test-all: compiler browser python strangers
 	@if [ -x $(PYTHON)/bin/python ]; then export ASSAY_PYTHON=$(CURDIR)/$(PYTHON)/bin/python; fi; \
 	if [ -x $(LITELLM)/bin/litellm ]; then export ASSAY_LITELLM=$(CURDIR)/$(LITELLM)/bin/litellm; fi; \
+	export ASSAY_AGENTS=$(CURDIR)/$(AGENTS); \
 	if [ -f $(MCP)/done ]; then export ASSAY_MCP_SERVERS=$(CURDIR)/$(MCP); fi; \
 	if [ -f $(AIMOCK) ]; then export ASSAY_AIMOCK=$(CURDIR)/$(AIMOCK); fi; \
 	if command -v $${CC:-gcc} >/dev/null 2>&1; then \
@@ -86,6 +87,7 @@ MCP_NODE := @modelcontextprotocol/server-everything@2026.8.31 \
 	@modelcontextprotocol/server-filesystem@2026.8.31 \
 	@modelcontextprotocol/server-memory@2026.8.31 \
 	@modelcontextprotocol/server-sequential-thinking@2026.8.31
+AGENTS := .cache/agents
 .PHONY: strangers
 strangers: python
 	@[ -f $(LITELLM)/done ] || { python3 -m venv $(LITELLM) && \
@@ -101,6 +103,14 @@ strangers: python
 		$(MCP)/python/bin/python -m pip install -q $(MCP_PYTHON) && \
 		npm install --silent --no-audit --no-fund --no-save --prefix $(MCP) $(MCP_NODE) && \
 		touch $(MCP)/done; } || { rm -rf $(MCP); echo "make: no MCP servers, so none is called"; }
+	@examples/agents/install.sh $(AGENTS) openai-agents langgraph npm || \
+		echo "make: some agents are missing, so they play no trial"
+
+# All agents that the page about agents names. They take minutes to install.
+.PHONY: agents
+agents: python
+	examples/agents/install.sh $(AGENTS)
+	ASSAY_AGENTS=$(CURDIR)/$(AGENTS) $(GO) test -run TestAgentsOfOthers -v ./cmd/assay
 
 lint:
 	@out=$$($(TOOLS) gofumpt -l .); [ -z "$$out" ] || { echo "not formatted (make format):"; echo "$$out"; exit 1; }

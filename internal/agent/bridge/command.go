@@ -77,7 +77,7 @@ func (r *Runner) childOf(a *attempt) child.Command {
 	}
 	url := r.modelURL(a)
 	c.Plain = []string{
-		"ASSAY_MCP_URL=" + r.mcpURL(a), "ASSAY_TOKEN=" + a.token, "ASSAY_MODEL=" + r.agent.Model,
+		"ASSAY_MCP_URL=" + r.mcpURL(a), "ASSAY_TOKEN=" + a.token, "ASSAY_MODEL=" + r.modelName(),
 		"OPENAI_BASE_URL=" + url + "/v1", "OPENAI_API_KEY=" + a.token,
 		"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=" + a.token,
 		"GOOGLE_GEMINI_BASE_URL=" + url, "GEMINI_API_KEY=" + a.token,
@@ -88,11 +88,17 @@ func (r *Runner) childOf(a *attempt) child.Command {
 	return c
 }
 
+// modelName returns the name of the model for the agent, which may use any other. Frameworks take a
+// slash or a colon for the end of a provider's name.
+func (r *Runner) modelName() string {
+	return strings.NewReplacer("/", "-", ":", "-").Replace(r.agent.Model)
+}
+
 // placeholders replaces names in braces in arguments, variables and files.
 func (r *Runner) placeholders(a *attempt) *strings.Replacer {
 	url := r.modelURL(a)
 	return strings.NewReplacer("{mcp_url}", r.mcpURL(a), "{token}", a.token,
-		"{model}", r.agent.Model, "{model_url}", url, "{prompt}", a.stage.Prompt())
+		"{model}", r.modelName(), "{model_url}", url, "{prompt}", a.stage.Prompt())
 }
 
 // lastOf reads all of r and returns its end.

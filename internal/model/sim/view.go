@@ -238,16 +238,23 @@ func readTags(text string) []act {
 	return acts
 }
 
-// unwrapped returns the text of a result. Foreign agents pass it on as they got it over MCP.
+// unwrapped returns the answer of a tool without what agents put around it: a list of contents, or
+// an object with one.
 func unwrapped(content string) string {
-	type part struct{ Type, Text string }
-	var one part
-	if json.Unmarshal([]byte(content), &one) == nil && one.Type == "text" {
-		return one.Text
+	var part struct {
+		Content json.RawMessage `json:"content"`
+		Text    string          `json:"text"`
 	}
-	var parts []part
-	if json.Unmarshal([]byte(content), &parts) == nil && len(parts) == 1 {
-		return parts[0].Text
+	var parts []json.RawMessage
+	switch {
+	case json.Unmarshal([]byte(content), &parts) == nil && len(parts) > 0:
+		return unwrapped(string(parts[0]))
+	case json.Unmarshal([]byte(content), &part) != nil:
+		return content
+	case part.Text != "":
+		return unwrapped(part.Text)
+	case part.Content != nil:
+		return unwrapped(string(part.Content))
 	}
 	return content
 }

@@ -1,4 +1,5 @@
-"""An agent of smolagents. Needs: pip install 'smolagents[mcp,openai]'"""
+"""smolagents as an agent of Assay: pip install 'smolagents[openai,mcp]'."""
+
 import os
 import sys
 
@@ -15,5 +16,5 @@ model = OpenAIServerModel(
     api_key=os.environ["OPENAI_API_KEY"],
 )
 with MCPClient(server, structured_output=False) as tools:
-    agent = ToolCallingAgent(tools=tools, model=model, verbosity_level=0)
+    agent = ToolCallingAgent(tools, model, max_steps=40, verbosity_level=0)
     print(agent.run(sys.stdin.read()))

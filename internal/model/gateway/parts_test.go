@@ -1,0 +1,45 @@
+package gateway_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/assay-eval/assay/internal/model/gateway"
+)
+
+// TestAnswersAreTextsOrParts checks that the answer of a tool may be a text or a list of parts, as
+// the frameworks of agents send it.
+func TestAnswersAreTextsOrParts(t *testing.T) {
+	t.Parallel()
+	bodies := map[string]string{
+		"chat": `{"model":"m","messages":[{"role":"user","content":"go"},
+			{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function",
+				"function":{"name":"f","arguments":"{}"}}]},
+			{"role":"tool","tool_call_id":"c1","content":ANSWER}]}`,
+		"responses": `{"model":"m","input":[{"role":"user","content":"go"},
+			{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"},
+			{"type":"function_call_output","call_id":"c1","output":ANSWER}]}`,
+		"messages": `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"go"},
+			{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"f","input":{}}]},
+			{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":ANSWER}]}]}`,
+	}
+	part := map[string]string{"chat": "text", "responses": "input_text", "messages": "text"}
+	dialects := gateway.Dialects("")
+	for name, dialect := range map[string]gateway.Dialect{
+		"chat": dialects[0], "responses": dialects[2], "messages": dialects[3],
+	} {
+		for _, answer := range []string{
+			`"it is done"`, `[{"type":"` + part[name] + `","text":"it is done"}]`,
+		} {
+			p, refusal := dialect.Decode([]byte(strings.Replace(bodies[name], "ANSWER", answer, 1)))
+			if refusal != nil {
+				t.Errorf("%s: %s is refused: %+v", name, answer, refusal)
+				continue
+			}
+			last := p.Messages[len(p.Messages)-1]
+			if last.Content != "it is done" || last.CallID != "c1" {
+				t.Errorf("%s: %s is read as %+v", name, answer, last)
+			}
+		}
+	}
+}

