@@ -17,6 +17,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 )
 
 // An Error is a mistake in a file that the user wrote. It gives the position,
@@ -183,7 +184,8 @@ func (d *Document) Decode(into any) (err error) {
 }
 
 // wrap converts an error of the YAML library into an Error. For an unknown
-// field it suggests the most similar known one.
+// field it suggests the most similar known one. The library reports any of several
+// unknown fields, so the first one is shown, and the others are named.
 func (d *Document) wrap(err error, into any) error {
 	var ye yaml.Error
 	if !errors.As(err, &ye) || ye.GetToken() == nil {
@@ -193,11 +195,55 @@ func (d *Document) wrap(err error, into any) error {
 	e := d.Here(tok.Position.Line, tok.Position.Column, plainMessage(ye.GetMessage()), "")
 	var unknown *yaml.UnknownFieldError
 	if errors.As(err, &unknown) && into != nil {
+		all := unknownBeside(d.file.Docs[0].Body, reflect.TypeOf(into).Elem(), tok)
+		if len(all) > 0 {
+			tok = all[0]
+		}
 		known := fieldNames(reflect.TypeOf(into))
-		e.Message = fmt.Sprintf("unknown field %q", tok.Value)
-		e.Hint = assay.NameHint(tok.Value, known)
+		e = d.Here(tok.Position.Line, tok.Position.Column, fmt.Sprintf("unknown field %q", tok.Value),
+			assay.NameHint(tok.Value, known))
+		for _, other := range all[min(1, len(all)):] {
+			e.Hint += fmt.Sprintf("\nline %d has an unknown field, too: %q; %s", other.Position.Line,
+				other.Value, assay.NameHint(other.Value, known))
+		}
 	}
 	return e
+}
+
+// unknownBeside returns the keys that a type does not have, in the mapping with a
+// key. It is nil if the mapping is not found, because types may read themselves.
+func unknownBeside(node ast.Node, t reflect.Type, key *token.Token) (unknown []*token.Token) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	var fields []*ast.MappingValueNode
+	switch n := node.(type) {
+	case *ast.SequenceNode:
+		for _, v := range n.Values {
+			if t.Kind() == reflect.Slice && unknown == nil {
+				unknown = unknownBeside(v, t.Elem(), key)
+			}
+		}
+		return unknown
+	case *ast.MappingNode:
+		fields = n.Values
+	case *ast.MappingValueNode:
+		fields = []*ast.MappingValueNode{n}
+	}
+	found := false
+	for _, f := range fields {
+		found = found || f.Key.GetToken() == key || *f.Key.GetToken().Position == *key.Position
+	}
+	for _, f := range fields {
+		ft, known := fieldType(t, f.Key.GetToken().Value)
+		switch {
+		case found && !known:
+			unknown = append(unknown, f.Key.GetToken())
+		case !found && known && unknown == nil:
+			unknown = unknownBeside(f.Value, ft, key)
+		}
+	}
+	return unknown
 }
 
 // plainMessage rewords a message of the YAML library without Go type names.
