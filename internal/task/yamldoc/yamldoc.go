@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -195,9 +196,12 @@ func (d *Document) wrap(err error, into any) error {
 	e := d.Here(tok.Position.Line, tok.Position.Column, plainMessage(ye.GetMessage()), "")
 	var unknown *yaml.UnknownFieldError
 	if errors.As(err, &unknown) && into != nil {
-		all := unknownBeside(d.file.Docs[0].Body, reflect.TypeOf(into).Elem(), tok)
-		if len(all) > 0 {
+		all := unknownKeys(d.file.Docs[0].Body, reflect.TypeOf(into).Elem())
+		isIt := func(k *token.Token) bool { return *k.Position == *tok.Position }
+		if slices.ContainsFunc(all, isIt) {
 			tok = all[0]
+		} else { // a type that reads itself has it
+			all = nil
 		}
 		known := fieldNames(reflect.TypeOf(into))
 		e = d.Here(tok.Position.Line, tok.Position.Column, fmt.Sprintf("unknown field %q", tok.Value),
@@ -210,37 +214,32 @@ func (d *Document) wrap(err error, into any) error {
 	return e
 }
 
-// unknownBeside returns the keys that a type does not have, in the mapping with a
-// key. It is nil if the mapping is not found, because types may read themselves.
-func unknownBeside(node ast.Node, t reflect.Type, key *token.Token) (unknown []*token.Token) {
+// unknownKeys returns the keys of mappings that their types do not have, in order. It
+// does not look into types that read themselves.
+func unknownKeys(node ast.Node, t reflect.Type) (unknown []*token.Token) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	var fields []*ast.MappingValueNode
+	if _, ok := reflect.PointerTo(t).MethodByName("UnmarshalYAML"); ok {
+		return nil
+	}
 	switch n := node.(type) {
 	case *ast.SequenceNode:
 		for _, v := range n.Values {
-			if t.Kind() == reflect.Slice && unknown == nil {
-				unknown = unknownBeside(v, t.Elem(), key)
+			if t.Kind() == reflect.Slice {
+				unknown = append(unknown, unknownKeys(v, t.Elem())...)
 			}
 		}
-		return unknown
 	case *ast.MappingNode:
-		fields = n.Values
+		for _, v := range n.Values {
+			unknown = append(unknown, unknownKeys(v, t)...)
+		}
 	case *ast.MappingValueNode:
-		fields = []*ast.MappingValueNode{n}
-	}
-	found := false
-	for _, f := range fields {
-		found = found || f.Key.GetToken() == key || *f.Key.GetToken().Position == *key.Position
-	}
-	for _, f := range fields {
-		ft, known := fieldType(t, f.Key.GetToken().Value)
-		switch {
-		case found && !known:
-			unknown = append(unknown, f.Key.GetToken())
-		case !found && known && unknown == nil:
-			unknown = unknownBeside(f.Value, ft, key)
+		switch ft, known := fieldType(t, n.Key.GetToken().Value); {
+		case known:
+			return unknownKeys(n.Value, ft)
+		case t.Kind() == reflect.Struct:
+			return []*token.Token{n.Key.GetToken()}
 		}
 	}
 	return unknown
