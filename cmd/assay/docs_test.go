@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
 	"github.com/assay-eval/assay"
@@ -75,7 +76,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// TestAgentsPage runs the first agent of docs/agents.md as it is written there.
+// TestAgentsPage runs the first agent of docs/agents.md as it is written there. The others are files
+// that [TestAgentsOfOthers] runs.
 func TestAgentsPage(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -83,7 +85,13 @@ func TestAgentsPage(t *testing.T) {
 	}
 	page := readDocument(t, "docs/agents.md")
 	r := reader{dir: t.TempDir()}
-	file(t, r.dir, "agent.py", blocks(page, "python")[0])
+	programs := blocks(page, "python")
+	file(t, r.dir, "agent.py", programs[0])
+	for i, name := range []string{"langgraph_agent.py", "openai_agents.py"} {
+		if diff := cmp.Diff(readDocument(t, "examples/agents/"+name), programs[i+1]); diff != "" {
+			t.Errorf("%s differs from the page (-file +page):\n%s", name, diff)
+		}
+	}
 	file(t, r.dir, "providers.yaml", blocks(page, "yaml")[0])
 	file(t, r.dir, "agents.yaml", blocks(page, "yaml")[1])
 	for _, line := range commands(page) {
