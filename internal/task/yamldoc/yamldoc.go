@@ -205,13 +205,21 @@ func (d *Document) wrap(err error, into any) error {
 		}
 		known := fieldNames(reflect.TypeOf(into))
 		e = d.Here(tok.Position.Line, tok.Position.Column, fmt.Sprintf("unknown field %q", tok.Value),
-			assay.NameHint(tok.Value, known))
+			fieldHint(tok.Value, known))
 		for _, other := range all[min(1, len(all)):] {
 			e.Hint += fmt.Sprintf("\nline %d has an unknown field, too: %q; %s", other.Position.Line,
-				other.Value, assay.NameHint(other.Value, known))
+				other.Value, fieldHint(other.Value, known))
 		}
 	}
 	return e
+}
+
+// fieldHint suggests the field that may be meant by an unknown one.
+func fieldHint(name string, known []string) string {
+	if slices.Contains(known, name) {
+		return "it is a field of another mapping of this file; move it there"
+	}
+	return assay.NameHint(name, known)
 }
 
 // unknownKeys returns the keys of mappings that their types do not have, in order. It

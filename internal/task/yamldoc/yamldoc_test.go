@@ -28,6 +28,8 @@ func TestUnknownFieldsAreAllNamed(t *testing.T) {
 			`line 3 has an unknown field, too: "sede"; did you mean seed?`,
 		"name: x\nparts:\n  - variants: [a]\n  - {variats: [b], parts: [{vriants: [c]}]}\n": "f.yaml:4:6: " +
 			"unknown field \"variats\"",
+		"parts: [{seed: 1}]\n": "f.yaml:1:10: unknown field \"seed\"\n  1 | parts: [{seed: 1}]\n" +
+			"    |          ^\nhint: it is a field of another mapping of this file; move it there",
 		"name: x\nparts: [{parts: [{vriants: [c]}]}]\n": "f.yaml:2:19: unknown field \"vriants\"",
 	} {
 		for range 20 { // the library reports any of them
