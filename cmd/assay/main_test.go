@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	}
 	// All tests share a cache of the built-in library that is not the user's.
 	os.Setenv("XDG_CACHE_HOME", scratch)
-	testscript.Main(cleaning{m}, map[string]func(){"assay": main})
+	testscript.Main(cleaning{m}, map[string]func(){"assay": main, "toolserver": toolServer})
 }
 
 // cleaning removes scratch after the tests.

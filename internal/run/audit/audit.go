@@ -247,5 +247,8 @@ func (i *inspector) levelsOf(run assay.RunID) *levels {
 		l.types = append(l.types, f.TaskTypes...)
 		l.reliabilities = append(l.reliabilities, f.Reliabilities...)
 	}
+	if slices.Contains(l.types, plan.All) {
+		l.types = nil // the types are those of the library, which users named
+	}
 	return l
 }

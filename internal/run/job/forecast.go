@@ -41,6 +41,7 @@ const (
 	assumedLatency = 3 * time.Second
 	assumedReply   = 150 // output tokens
 	rehearsed      = 40  // trials
+	servedTrials   = 3   // trials if each of them starts a server
 	hostedSigma    = 0.5 // spread of the latency of hosted models
 )
 
@@ -142,13 +143,16 @@ func (j *Job) rehearse(ctx context.Context, model string) (lane.Work, error) {
 	runner := episode.NewRunner(j.Library.Catalog(), 0)
 
 	random := rand.New(rand.NewPCG(1, 1)) // the same sample each time
-	chosen := make(map[int]bool, rehearsed)
-	for range rehearsed {
+	chosen, trials := make(map[int]bool), rehearsed
+	if j.Library.Catalog().Server() != nil {
+		trials = servedTrials
+	}
+	for range trials {
 		chosen[random.IntN(max(1, j.Plan.Planned(model)))] = true
 	}
 
 	var sum assay.Attempt
-	trials := 0
+	trials = 0
 	for trial := range j.Plan.Some(model, func(place int) bool { return chosen[place] }) {
 		task, err := j.Library.Task(ctx, trial.Task, trial.Difficulty)
 		if err != nil {

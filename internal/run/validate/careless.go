@@ -11,9 +11,10 @@ import (
 const mostCareless = 200
 
 // Careless returns the tasks of a library whose tools users wrote that agents solve without reading
-// them, with the reasons. It plays the first tasks only, if there are many.
+// them, with the reasons. It plays the first tasks only, if there are many, and none if each attempt
+// would start a server.
 func Careless(ctx context.Context, lib *library.Library) ([]string, error) {
-	if !lib.Own() {
+	if !lib.Own() || lib.Catalog().Server() != nil {
 		return nil, nil
 	}
 	v := newValidator(lib, world.OwnName)

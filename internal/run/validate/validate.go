@@ -93,7 +93,7 @@ type validator struct {
 }
 
 func newValidator(lib *library.Library, worldName string) *validator {
-	return &validator{
+	v := &validator{
 		library: lib,
 		runner:  episode.NewRunner(lib.Catalog(), 0),
 		models:  sim.New(lib.Catalog(), sim.Latency{}),
@@ -102,6 +102,10 @@ func newValidator(lib *library.Library, worldName string) *validator {
 		games:   newGames(),
 		own:     world.Of(worldName).OwnTools,
 	}
+	if v.served() {
+		v.rounds = 1 + servedEpisodes/max(1, lib.Meta().Tasks)
+	}
+	return v
 }
 
 func (v *validator) playAll(ctx context.Context) error {

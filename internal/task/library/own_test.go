@@ -187,6 +187,35 @@ func TestOwnSchemas(t *testing.T) {
 	}
 }
 
+// TestServerSchemas checks that the schemas describe files about a server.
+func TestServerSchemas(t *testing.T) {
+	t.Parallel()
+	c := jsonschema.NewCompiler()
+	for text, file := range map[string]string{
+		string(library.ToolsSchema()): `{"mcp": {"command": ["a", "{scratch}"], "env": ["A"],
+			"set": {"B": "{dir}"}, "timeout": "5s"}, "tools": [{"name": "add", "effect": "adds"}]}`,
+		string(library.TasksSchema()): `{"tools": "tools.yaml", "tasks": [{"id": "a", "prompt": "b",
+			"setup": [{"tool": "add", "arguments": {"n": 1}}], "observe": {"sum": {"tool": "total"}},
+			"judge": {"state": {"sum": 1}}}]}`,
+	} {
+		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := "x:" + doc.(map[string]any)["title"].(string)
+		if err := c.AddResource(name, doc); err != nil {
+			t.Fatal(err)
+		}
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.MustCompile(name).Validate(v); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // FuzzOwnFiles checks that no file makes the reader panic.
 func FuzzOwnFiles(f *testing.F) {
 	f.Add(ownTasks, ownTools)

@@ -48,7 +48,9 @@ type Server struct {
 }
 
 // Check returns an error if a server cannot be started by this configuration.
-func Check(c *assay.MCPServer) error {
+func Check(config *assay.MCPServer) error { return check(inFolder(config)) }
+
+func check(c assay.MCPServer) error {
 	switch {
 	case len(c.Command) == 0 && c.URL == "":
 		return errors.New("the MCP server has neither a command nor a URL; give one of them")
@@ -64,8 +66,11 @@ func Check(c *assay.MCPServer) error {
 
 // Open starts a server and asks it for its tools. If it fails, the error is a fault.
 func Open(ctx context.Context, config *assay.MCPServer) (*Server, error) {
+	if ctx.Err() != nil {
+		return nil, assay.AsFault(ctx.Err())
+	}
 	c := inFolder(config)
-	if err := Check(&c); err != nil {
+	if err := check(c); err != nil {
 		return nil, &assay.Fault{Kind: assay.ToolServer, Detail: err.Error(), Err: err}
 	}
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)

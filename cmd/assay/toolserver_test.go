@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+type (
+	addition struct {
+		N int `json:"n"`
+	}
+	multiple struct {
+		N     int `json:"n"`
+		Times int `json:"times"`
+	}
+	sum struct {
+		Sum int `json:"sum"`
+	}
+)
+
+// toolServer is the program `toolserver MODE`, an MCP server that adds up numbers. Its mode is the
+// way in which it misbehaves when it adds. It notes each start in the file $STARTS.
+func toolServer() {
+	mode := os.Args[1]
+	if path := os.Getenv("STARTS"); path != "" {
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err == nil {
+			fmt.Fprintln(f, "start")
+			f.Close()
+		}
+	}
+	if mode == "crash" {
+		fmt.Fprintln(os.Stderr, "cannot open the books")
+		os.Exit(3)
+	}
+	total := 0
+	add := func(n int) (*sdk.CallToolResult, sum, error) {
+		misbehave(mode)
+		if n < 0 {
+			return nil, sum{}, errors.New("a number is negative")
+		}
+		total += n
+		return nil, sum{total}, nil
+	}
+	s := sdk.NewServer(&sdk.Implementation{Name: "sums"}, nil)
+	tool := &sdk.Tool{Name: "add", Description: "Adds a number."}
+	if mode == "changed" {
+		sdk.AddTool(s, tool, func(
+			_ context.Context, _ *sdk.CallToolRequest, in multiple,
+		) (*sdk.CallToolResult, sum, error) {
+			return add(in.N * in.Times)
+		})
+	} else {
+		sdk.AddTool(s, tool, func(
+			_ context.Context, _ *sdk.CallToolRequest, in addition,
+		) (*sdk.CallToolResult, sum, error) {
+			return add(in.N)
+		})
+	}
+	sdk.AddTool(s, &sdk.Tool{Name: "total", Description: "Returns the sum so far."}, func(
+		context.Context, *sdk.CallToolRequest, struct{},
+	) (*sdk.CallToolResult, sum, error) {
+		return nil, sum{total}, nil
+	})
+	if err := s.Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+		os.Exit(1)
+	}
+}
+
+func misbehave(mode string) {
+	switch mode {
+	case "die":
+		fmt.Fprintln(os.Stderr, "the books are on fire")
+		os.Exit(2)
+	case "hang":
+		time.Sleep(time.Hour)
+	case "flood":
+		for range 64 {
+			fmt.Printf(`{"jsonrpc":"2.0","method":"notifications/message","params":`+
+				`{"level":"info","data":"%s"}}`+"\n", strings.Repeat("x", 1<<20))
+		}
+	case "babble":
+		fmt.Println("DEBUG: added")
+	}
+}
