@@ -107,7 +107,7 @@ func (a *attempt) admits(token string) bool {
 // open makes an attempt known to the servers.
 func (b *Bridge) open(a *attempt) {
 	a.id, a.token = rand.Text()[:10], "assay-"+rand.Text()
-	a.tools = toolServer(a.stage)
+	a.tools = toolServer(a)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.attempts[a.id] = a
@@ -134,7 +134,8 @@ type Agent struct {
 	Files map[string]string
 	// Model is the name of the model that serves the agent.
 	Model string
-	// Timeout is the time that the agent may take itself, without waiting for its model.
+	// Timeout is the time that the agent may take itself, without waiting for its model or a
+	// slow tool.
 	Timeout time.Duration
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -108,6 +109,55 @@ func TestAgentEarnsWhatTheBareModelEarns(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Every kind of fault reaches the agent, with what it needs to find out what happened.
+func TestMixOfFaultsReachesTheAgent(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	runner := s.runner("work", time.Minute)
+	met := make(map[assay.ToolFault]int)
+	for n := range 12 {
+		trial, task := s.trial(n, assay.Listed)
+		setting := trial.Setting
+		setting.Faults = "after=0.2,before=0.2,slow=0.2,stale=0.2,wrong_shape=0.2"
+		cell := trial.Cell
+		cell.Reliability = .4
+		mixed := assay.NewTrial(cell, assay.TaskRef{ID: task.ID}, setting, 7, n)
+		want, wantScript := s.episodes.Run(t.Context(), s.models, &mixed, task)
+		got, script := runner.Run(t.Context(), s.models, &mixed, task)
+		if diff := cmp.Diff(wantScript.Calls, script.Calls); diff != "" {
+			t.Errorf("calls (-bare +agent):\n%s", diff)
+		}
+		if diff := cmp.Diff(want.Outcome, got.Outcome); diff != "" {
+			t.Errorf("outcome (-bare +agent):\n%s", diff)
+		}
+		answers := slices.DeleteFunc(slices.Clone(script.Messages), func(m assay.Message) bool {
+			return m.Role != assay.ToolRole
+		})
+		for i, c := range script.Calls {
+			met[c.Fault]++
+			if c.Fault == assay.FaultAfter && (i >= len(answers) ||
+				!slices.Contains(succeededIn(t, answers[i]), c.Tool)) {
+				t.Errorf("call %d happened, but its answer does not list %s", i, c.Tool)
+			}
+		}
+	}
+	for _, kind := range assay.ToolFaults {
+		// A stale answer needs an earlier success, after which this agent does not call again.
+		if met[kind] == 0 && kind != assay.FaultStale {
+			t.Errorf("no call met %s; the test is too weak: %v", kind, met)
+		}
+	}
+}
+
+func succeededIn(t *testing.T, m assay.Message) []string {
+	t.Helper()
+	var answer struct{ Succeeded []string }
+	if err := json.Unmarshal([]byte(m.Content), &answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer.Succeeded
 }
 
 func TestEndsOfAgents(t *testing.T) {

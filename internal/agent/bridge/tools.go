@@ -3,31 +3,33 @@ package bridge
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/assay-eval/assay/internal/agent/episode"
 )
 
+// hurry is how many times faster than stated a slow call is. So it takes 0.3 to 2 s.
+const hurry = 30
+
 // toolServer returns the MCP server of an attempt.
-func toolServer(stage *episode.Stage) *mcp.Server {
+func toolServer(a *attempt) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "assay", Version: "1"}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	known := make(map[string]bool)
-	for _, f := range stage.Functions() {
+	for _, f := range a.stage.Functions() {
 		known[f.Name] = true
 		s.AddTool(&mcp.Tool{
 			Name: f.Name, Description: f.Description, InputSchema: objectSchema(f.Parameters),
-		}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return callTool(stage, req.Params), nil
+		}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return a.callTool(ctx, req.Params), nil
 		})
 	}
 	// A name that is not a tool's gets the answer that a model would get, and is recorded.
 	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			if p, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok && !known[p.Name] {
-				return callTool(stage, p), nil
+				return a.callTool(ctx, p), nil
 			}
 			return next(ctx, method, req)
 		}
@@ -46,9 +48,25 @@ func objectSchema(schema json.RawMessage) map[string]any {
 	return fields
 }
 
-func callTool(stage *episode.Stage, p *mcp.CallToolParamsRaw) *mcp.CallToolResult {
-	answer, failed := stage.Call(p.Name, string(p.Arguments))
+func (a *attempt) callTool(ctx context.Context, p *mcp.CallToolParamsRaw) *mcp.CallToolResult {
+	answer, failed, slow := a.stage.Call(p.Name, string(p.Arguments))
+	if slow > 0 {
+		a.linger(ctx, slow/hurry)
+	}
 	return &mcp.CallToolResult{
 		Content: []mcp.Content{&mcp.TextContent{Text: answer}}, IsError: failed,
+	}
+}
+
+// linger holds back the answer of a slow call unless the request or the attempt ends before. The
+// time is not the agent's own.
+func (a *attempt) linger(ctx context.Context, d time.Duration) {
+	defer a.clock.pause()()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-a.ctx.Done():
 	}
 }

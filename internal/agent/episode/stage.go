@@ -75,12 +75,13 @@ func (s *Stage) Functions() []assay.Function {
 // Over is closed when a limit or a fault has ended the attempt.
 func (s *Stage) Over() <-chan struct{} { return s.over }
 
-// Call executes a tool and returns its answer as JSON. failed is true if it did not succeed.
-func (s *Stage) Call(name, arguments string) (answer string, failed bool) {
+// Call executes a tool and returns its answer as JSON. failed is true if it did not succeed, and
+// slow is the time that a slow call claims to have taken. Call does not wait for it.
+func (s *Stage) Call(name, arguments string) (answer string, failed bool, slow time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.isOver() {
-		return string(encode(map[string]any{"refused": ErrOver.Detail})), true
+		return string(encode(map[string]any{"refused": ErrOver.Detail})), true, 0
 	}
 	e, turn, rec := s.e, s.turn(), &s.before
 	if turn > 0 {
@@ -94,7 +95,9 @@ func (s *Stage) Call(name, arguments string) (answer string, failed bool) {
 	fields["replies_left"] = e.trial.Setting.Turns - turn
 	s.actions++
 	s.afterCall(turn)
-	return string(encode(fields)), fields["refused"] != nil || fields["success"] == false
+	seconds, _ := fields["seconds"].(int)
+	failed = fields["refused"] != nil || fields["success"] == false
+	return string(encode(fields)), failed, time.Duration(seconds) * time.Second
 }
 
 // afterCall ends the attempt if the call did.
