@@ -265,3 +265,16 @@ func upperTail(chances []float64, k int) float64 {
 	}
 	return sum
 }
+
+// mixes hold each kind of fault of tools alone, and all of them.
+var mixes = []assay.FaultMix{
+	{assay.FaultBefore: 1},
+	{assay.FaultAfter: 1},
+	{assay.FaultSlow: 1},
+	{assay.FaultWrongShape: 1},
+	{assay.FaultStale: 1},
+	{
+		assay.FaultBefore: .2, assay.FaultAfter: .2, assay.FaultSlow: .2, assay.FaultWrongShape: .2,
+		assay.FaultStale: .2,
+	},
+}

@@ -53,19 +53,6 @@ func TestSkillIsAsComputed(t *testing.T) {
 	}
 }
 
-// mixes hold each kind of fault of tools alone, and all of them.
-var mixes = []assay.FaultMix{
-	{assay.FaultBefore: 1},
-	{assay.FaultAfter: 1},
-	{assay.FaultSlow: 1},
-	{assay.FaultWrongShape: 1},
-	{assay.FaultStale: 1},
-	{
-		assay.FaultBefore: .2, assay.FaultAfter: .2, assay.FaultSlow: .2, assay.FaultWrongShape: .2,
-		assay.FaultStale: .2,
-	},
-}
-
 // TestOptimalIsOnItsCeiling plays sim/optimal and sim/batcher in real episodes at every budget. Each
 // rate has to lie in the central 99.8 % of its exact distribution, if the ceilings are right.
 func TestOptimalIsOnItsCeiling(t *testing.T) {
