@@ -48,7 +48,10 @@ func objectSchema(schema json.RawMessage) map[string]any {
 	return fields
 }
 
+// callTool carries out a call. The time that it takes is not the agent's own, because the tools'
+// server may be slow.
 func (a *attempt) callTool(ctx context.Context, p *mcp.CallToolParamsRaw) *mcp.CallToolResult {
+	defer a.clock.pause()()
 	answer, failed, slow := a.stage.Call(p.Name, string(p.Arguments))
 	if slow > 0 {
 		a.linger(ctx, slow/hurry)
@@ -58,10 +61,8 @@ func (a *attempt) callTool(ctx context.Context, p *mcp.CallToolParamsRaw) *mcp.C
 	}
 }
 
-// linger holds back the answer of a slow call unless the request or the attempt ends before. The
-// time is not the agent's own.
+// linger holds back the answer of a slow call unless the request or the attempt ends before.
 func (a *attempt) linger(ctx context.Context, d time.Duration) {
-	defer a.clock.pause()()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
