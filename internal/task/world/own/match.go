@@ -1,7 +1,10 @@
 package own
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
+	"strconv"
 	"strings"
 
 	"github.com/assay-eval/assay"
@@ -25,7 +28,8 @@ func fits(want *assay.Expected, call *assay.CallRecord) bool {
 }
 
 // contains reports whether a JSON value has a part. An object has each member of the part; every
-// other value is equal to it. Numbers are equal if their values are.
+// other value is equal to it. Numbers are equal if their values are: integers of any size, and other
+// numbers as far as a float64 tells them apart.
 func contains(value, part json.RawMessage) bool {
 	v, okV := parse(value)
 	p, okP := parse(part)
@@ -33,7 +37,13 @@ func contains(value, part json.RawMessage) bool {
 }
 
 func parse(text json.RawMessage) (v any, ok bool) {
-	return v, json.Unmarshal(text, &v) == nil
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if d.Decode(&v) != nil {
+		return nil, false
+	}
+	_, err := d.Token()
+	return v, err == io.EOF
 }
 
 func has(v, part any) bool {
@@ -62,11 +72,24 @@ func has(v, part any) bool {
 		}
 		return true
 	}
-	switch v.(type) {
+	switch v := v.(type) {
 	case map[string]any, []any:
 		return false
+	case json.Number:
+		n, ok := part.(json.Number)
+		return ok && sameNumber(string(v), string(n))
 	}
 	return v == part
+}
+
+// sameNumber compares two numbers. Identifiers may be integers that no float64 can hold.
+func sameNumber(a, b string) bool {
+	if a == b || !strings.ContainsAny(a+b, ".eE") {
+		return a == b || strings.Trim(a+b, "-0") == ""
+	}
+	x, errX := strconv.ParseFloat(a, 64)
+	y, errY := strconv.ParseFloat(b, 64)
+	return errX == nil && errY == nil && x == y
 }
 
 // toolOf returns the tool that an expected call stands for: its own, or that of its first
