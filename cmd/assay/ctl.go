@@ -14,6 +14,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
 )
 
@@ -155,6 +156,9 @@ func writeState(p *process, s *session.State) {
 	}
 	fmt.Fprintln(p.out, t)
 	for _, m := range s.Models {
+		if agents := live.AgentText(m.Agents); agents != "" {
+			p.item("agents: ", m.Model+" "+agents)
+		}
 		for _, l := range m.Lanes {
 			if l.Words != "" {
 				p.item("endpoint: ", fmt.Sprintf("%s waits for %s: %q", l.Lane, l.Waits, l.Words))

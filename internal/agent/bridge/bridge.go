@@ -68,7 +68,8 @@ func (b *Bridge) handler() http.Handler {
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: mostBody,
 	})
 	mux.HandleFunc("/{attempt}/mcp", func(w http.ResponseWriter, r *http.Request) {
-		if b.find(r).admits(gateway.Bearer(r.Header)) {
+		if a := b.find(r); a.admits(gateway.Bearer(r.Header)) {
+			a.begun.Store(true)
 			tools.ServeHTTP(w, r)
 			return
 		}
@@ -96,7 +97,9 @@ type attempt struct {
 	provider  assay.Provider
 	ctx       context.Context // ends with the attempt
 	clock     *clock
+	listed    string // the agent as the experiment lists it
 	model     string
+	activity
 }
 
 // admits reports whether a token is that of the attempt.
@@ -167,7 +170,8 @@ func (r *Runner) Run(
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(errOver)
 	a := &attempt{
-		stage: stage, provider: provider, ctx: inner, model: r.agent.Model,
+		stage: stage, provider: provider, ctx: inner,
+		listed: trial.Model, model: r.agent.Model,
 		clock: newClock(r.agent.Timeout, func() { cancel(errTimeout) }),
 	}
 	defer a.clock.stop()

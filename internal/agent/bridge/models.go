@@ -43,6 +43,7 @@ func (b *Bridge) serveModel(w http.ResponseWriter, r *http.Request, d gateway.Di
 		})
 		return
 	}
+	a.begun.Store(true)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
 	if err != nil {
 		refuse(w, d, *gateway.BadRequest("", "We could not read the body of your request."))
@@ -62,6 +63,7 @@ func (a *attempt) answer(
 	w http.ResponseWriter, r *http.Request, d gateway.Dialect, p *gateway.Prompt,
 ) {
 	defer a.clock.pause()()
+	defer count(&a.asking)()
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
 	defer context.AfterFunc(r.Context(), cancel)() // the agent gave up

@@ -52,6 +52,7 @@ func objectSchema(schema json.RawMessage) map[string]any {
 // server may be slow.
 func (a *attempt) callTool(ctx context.Context, p *mcp.CallToolParamsRaw) *mcp.CallToolResult {
 	defer a.clock.pause()()
+	defer count(&a.calling)()
 	answer, failed, slow := a.stage.Call(p.Name, string(p.Arguments))
 	if slow > 0 {
 		a.linger(ctx, slow/hurry)

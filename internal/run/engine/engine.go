@@ -34,7 +34,8 @@ type Model struct {
 	// returned context, and done is called when it has ended.
 	Admit func(ctx context.Context) (inside context.Context, done func(), ok bool)
 	// Most returns the maximum number of episodes in flight, even if Admit
-	// would allow more. Episodes take memory even while they wait for a disk.
+	// would allow more. Episodes take memory even while they wait for a disk. It may be 0 only while
+	// an episode of another model is in flight.
 	Most func() int
 	// Closed returns the reason if no trial of the model can run any more, and
 	// nil otherwise.
@@ -276,7 +277,7 @@ func (l *loop) fill(q *queue) (waits bool) {
 			l.close(q, err)
 			return false
 		}
-		if len(q.flying) >= max(1, q.Most()) {
+		if len(q.flying) >= q.Most() {
 			return true
 		}
 		ctx, done, ok := q.Admit(l.ctx)

@@ -14,9 +14,9 @@ var (
 	warn = lipgloss.NewStyle().Foreground(lipgloss.Yellow)
 )
 
-// shownNotes is the number of notes, latest ones, shown below the table, and shownWaits the largest
-// number of lines with waits below them.
-const shownNotes, shownWaits = 5, 6
+// shownNotes is the number of notes, latest ones, shown below the table. Below them are at most
+// shownWaits lines with waits and shownAgents lines with the states of agents.
+const shownNotes, shownWaits, shownAgents = 5, 6, 6
 
 // draw renders a snapshot for a terminal of the given size; 0 means unknown. No
 // line is wider than the terminal, and the lines, including the empty one after
@@ -28,7 +28,7 @@ func draw(s Snapshot, width, height int) string {
 	lines := []string{head(s)}
 	notes := s.Notes[max(0, len(s.Notes)-shownNotes):]
 	table := rows(s.Models, width)
-	waits := cutWaits(s.Models, table[1:], width)
+	waits := append(cutWaits(s.Models, table[1:], width), agentLines(s.Models)...)
 	if room := height - len(notes) - 3; height > 0 {
 		waits = waits[:max(0, min(len(waits), max(2, room-len(s.Models)), room-2))]
 		table = shortened(table, s.Models, width, room-len(waits))
@@ -64,6 +64,16 @@ func cutWaits(models []ModelState, rows []string, width int) (lines []string) {
 		}
 	}
 	return lines[:min(len(lines), shownWaits)]
+}
+
+// agentLines returns a line for each model with agents at work.
+func agentLines(models []ModelState) (lines []string) {
+	for _, m := range models {
+		if text := AgentText(m.Agents); text != "" {
+			lines = append(lines, dim.Render("agents: ")+m.Name+" "+text)
+		}
+	}
+	return lines[:min(len(lines), shownAgents)]
 }
 
 func head(s Snapshot) string {

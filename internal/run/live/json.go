@@ -24,19 +24,21 @@ type progress struct {
 }
 
 type modelProgress struct {
-	Model           string                  `json:"model"`
-	Planned         int                     `json:"planned"`
-	Done            int                     `json:"done"`
-	Pending         int                     `json:"pending"`
-	Parked          int                     `json:"parked"`
-	Skipped         int                     `json:"skipped"`
-	InFlight        int                     `json:"in_flight"`
-	Requests        int                     `json:"requests"`
-	Faults          map[assay.FaultKind]int `json:"faults"`
-	TokensPerMinute float64                 `json:"tokens_per_minute"`
-	Waits           string                  `json:"waits"`
-	Closed          string                  `json:"closed"`
-	Left            float64                 `json:"left_s"`
+	Model    string `json:"model"`
+	Planned  int    `json:"planned"`
+	Done     int    `json:"done"`
+	Pending  int    `json:"pending"`
+	Parked   int    `json:"parked"`
+	Skipped  int    `json:"skipped"`
+	InFlight int    `json:"in_flight"`
+	// Agents is missing for a bare model.
+	Agents          map[assay.AgentState]int `json:"agents,omitzero"`
+	Requests        int                      `json:"requests"`
+	Faults          map[assay.FaultKind]int  `json:"faults"`
+	TokensPerMinute float64                  `json:"tokens_per_minute"`
+	Waits           string                   `json:"waits"`
+	Closed          string                   `json:"closed"`
+	Left            float64                  `json:"left_s"`
 }
 
 // Show implements [View].
@@ -53,7 +55,7 @@ func (j *JSON) Show(s Snapshot) {
 		p.Models = append(p.Models, modelProgress{
 			Model: m.Name, Planned: m.Planned, Done: m.Done, Pending: m.Pending(),
 			Parked: m.Parked, Skipped: m.Skipped, InFlight: m.InFlight,
-			Requests: m.Requests, Faults: m.Faults, TokensPerMinute: m.TokensPerMinute,
+			Agents: m.Agents, Requests: m.Requests, Faults: m.Faults, TokensPerMinute: m.TokensPerMinute,
 			Waits: m.Waits, Closed: m.Closed, Left: m.Left.Seconds(),
 		})
 	}

@@ -22,6 +22,9 @@ import (
 type Meter struct {
 	start time.Time
 	waits func(model string) string
+	// Agents, if set, counts the agents of a model by what they are doing. It returns nil for a
+	// bare model.
+	Agents func(model string) map[assay.AgentState]int
 
 	mu       sync.Mutex // guards the fields below
 	models   []*gauge   // in the order of announcement
@@ -151,6 +154,9 @@ func (m *Meter) Snapshot() Snapshot {
 	s := m.read()
 	for i := range s.Models { // without the mutex, because waits may take another one
 		s.Models[i].Waits = m.waits(s.Models[i].Name)
+		if m.Agents != nil {
+			s.Models[i].Agents = m.Agents(s.Models[i].Name)
+		}
 	}
 	return s
 }

@@ -28,6 +28,9 @@ func line(s Snapshot) string {
 	t := s.Total()
 	line := fmt.Sprintf("%s  %d/%d done, %d in flight, %s tokens/min",
 		clock(s.Elapsed), t.Done, t.Planned, t.InFlight, count(t.TokensPerMinute))
+	if a := AgentText(t.Agents); a != "" {
+		line += ", agents: " + a
+	}
 	if f := faults(t.Faults); f != "" {
 		line += ", faults: " + f
 	}

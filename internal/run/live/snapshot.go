@@ -28,6 +28,8 @@ type ModelState struct {
 	// Skipped counts the trials that a stop rule gave up.
 	Skipped  int
 	InFlight int // episodes
+	// Agents counts the episodes by what their agents are doing. It is nil for a bare model.
+	Agents map[assay.AgentState]int
 	// Requests counts requests, and Faults the failed ones by kind.
 	Requests int
 	Faults   map[assay.FaultKind]int
@@ -51,7 +53,10 @@ func (m ModelState) Pending() int { return m.Planned - m.Done - m.Parked - m.Ski
 // Total returns the sum over all models. Its Left is that of the slowest model,
 // or 0 if the Left of a working model is unknown. Waits and Closed are empty.
 func (s Snapshot) Total() ModelState {
-	total := ModelState{Name: "all", Faults: make(map[assay.FaultKind]int)}
+	total := ModelState{
+		Name: "all", Faults: make(map[assay.FaultKind]int),
+		Agents: make(map[assay.AgentState]int),
+	}
 	known := true
 	for _, m := range s.Models {
 		total.Planned += m.Planned
@@ -64,6 +69,9 @@ func (s Snapshot) Total() ModelState {
 		total.Left = max(total.Left, m.Left)
 		for k, n := range m.Faults {
 			total.Faults[k] += n
+		}
+		for state, n := range m.Agents {
+			total.Agents[state] += n
 		}
 		known = known && (m.Left > 0 || m.Pending() == 0 || m.Closed != "")
 	}

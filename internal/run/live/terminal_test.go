@@ -91,6 +91,29 @@ func TestDrawQuotesTheEndpoint(t *testing.T) {
 	}
 }
 
+// TestViewsShowAgents checks that the terminal and the lines of a log show what agents are doing.
+func TestViewsShowAgents(t *testing.T) {
+	t.Parallel()
+	s := crowd(2)
+	s.Models[1].Agents = map[assay.AgentState]int{
+		assay.AgentCalling: 1, assay.AgentStarting: 2, assay.AgentAsking: 0,
+	}
+	const want = "2 starting, 1 calling"
+	if view := plain(live.Draw(s, 80, 24)); !strings.Contains(view, "agents: model-01 "+want+"\n") {
+		t.Errorf("the terminal shows\n%s", view)
+	}
+	var line strings.Builder
+	(&live.Plain{W: &line}).Show(s)
+	if !strings.Contains(line.String(), ", agents: "+want+",") {
+		t.Errorf("the line is %s", line.String())
+	}
+	var object strings.Builder
+	(&live.JSON{W: &object}).Show(s)
+	if n := strings.Count(object.String(), `"agents":{`); n != 1 {
+		t.Errorf("%d models of the object have agents, want 1: %s", n, object.String())
+	}
+}
+
 // TestDrawPaused draws models that wait on terminals without room for all that they wait for.
 func TestDrawPaused(t *testing.T) {
 	t.Parallel()
@@ -114,6 +137,9 @@ func TestDrawFitsTerminal(t *testing.T) {
 		for i := range s.Models {
 			s.Models[i].Name = name.Draw(t, "name")
 			s.Models[i].Waits = strings.Repeat(name.Draw(t, "waits")+" ", i)
+			if rapid.Bool().Draw(t, "agent") {
+				s.Models[i].Agents = map[assay.AgentState]int{assay.AgentAsking: i}
+			}
 		}
 		s.Notes = rapid.SliceOfN(name, 0, 8).Draw(t, "notes")
 		s.Stopping = rapid.Bool().Draw(t, "stopping")

@@ -82,6 +82,17 @@ func faults(by map[assay.FaultKind]int) string {
 	return strings.Join(parts, ", ")
 }
 
+// AgentText lists how many agents are in each state, such as "2 thinking, 1 calling".
+func AgentText(states map[assay.AgentState]int) string {
+	var parts []string
+	for _, s := range assay.AgentStates {
+		if n := states[s]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
 // clock formats a duration like 8s, 2m05s or 3h04m.
 func clock(d time.Duration) string {
 	s := int(d.Round(time.Second).Seconds())

@@ -35,14 +35,21 @@ func (s *Session) runners() (byModel map[string]runner, end func() error, err er
 	if len(s.pools.Agents) == 0 {
 		return byModel, end, nil
 	}
-	b, err := bridge.Open()
-	if err != nil {
+	if s.bridge, err = bridge.Open(); err != nil {
 		return nil, nil, fmt.Errorf("open a port for agents: %w", err)
 	}
 	for m, a := range s.pools.Agents {
-		byModel[m] = b.Runner(episodes, a.Agent)
+		byModel[m] = s.bridge.Runner(episodes, a.Agent)
 	}
-	return byModel, b.Close, nil
+	return byModel, s.bridge.Close, nil
+}
+
+// agentStates counts the agents of a model by what they are doing. It returns nil for a bare model.
+func (s *Session) agentStates(model string) map[assay.AgentState]int {
+	if _, ok := s.pools.Agents[model]; !ok || s.bridge == nil {
+		return nil
+	}
+	return s.bridge.States(model)
 }
 
 // engineConfig connects the engine to the pools, the store and the gate.
@@ -61,6 +68,7 @@ func (s *Session) engineConfig(runners map[string]runner) engine.Config {
 		Patience: time.Duration(s.Experiment.Limits.Request),
 	}
 	busy := make(map[*lane.Pool]int) // models of a pool that have trials to start
+	s.crews = crewsOf(s.pools.Agents)
 	for _, name := range s.Experiment.Models {
 		busy[s.pools.ByModel[name]]++
 	}
@@ -70,24 +78,25 @@ func (s *Session) engineConfig(runners map[string]runner) engine.Config {
 			if busy[pool]--; busy[pool] == 0 {
 				pool.Exhausted()
 			}
+			s.crews.exhausted(name)
 		}
 		cfg.Models = append(cfg.Models, engine.Model{
 			Name: name, Pending: s.pending(name),
 			Admit: pool.Admit, Closed: pool.Closed, Exhausted: exhausted,
 			Latest:  func() time.Time { return s.repliedAt(name) },
 			Hopeful: pool.Hopeful,
-			Most:    s.most(name, pool),
+			Most:    func() int { return s.most(name, pool) },
 		})
 	}
 	return cfg
 }
 
 // most returns how many attempts of a model may be in flight.
-func (s *Session) most(model string, pool *lane.Pool) func() int {
-	if a, ok := s.pools.Agents[model]; ok {
-		return func() int { return a.Most }
+func (s *Session) most(model string, pool *lane.Pool) int {
+	if c, ok := s.crews[model]; ok {
+		return c.most(model)
 	}
-	return func() int { return 2*pool.Width() + 64 }
+	return 2*pool.Width() + 64
 }
 
 func (s *Session) pending(model string) iter.Seq[assay.Trial] {
@@ -211,6 +220,7 @@ func (s *Session) save(ctx context.Context, a *assay.Attempt, t *assay.Transcrip
 
 // event updates the meter, the log, the gate and the totals.
 func (s *Session) event(e engine.Event) {
+	s.crews.count(e)
 	switch e.Kind {
 	case engine.Started:
 		s.meter.Started(e.Model)

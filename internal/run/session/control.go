@@ -52,9 +52,11 @@ type State struct {
 
 // A ModelState describes a model of a run.
 type ModelState struct {
-	Model   string      `json:"model"`
-	Waiting int         `json:"waiting"`
-	Lanes   []LaneState `json:"lanes"`
+	Model   string `json:"model"`
+	Waiting int    `json:"waiting"`
+	// Agents counts the agents by what they are doing. It is missing for a bare model.
+	Agents map[assay.AgentState]int `json:"agents,omitzero"`
+	Lanes  []LaneState              `json:"lanes"`
 }
 
 // A LaneState describes a lane of a run.
@@ -258,7 +260,10 @@ func (s *Session) state() State {
 	}
 	for _, model := range s.Experiment.Models {
 		lanes, waiting := s.pools.ByModel[model].Status()
-		m := ModelState{Model: model, Waiting: waiting.Requests, Lanes: []LaneState{}}
+		m := ModelState{
+			Model: model, Waiting: waiting.Requests,
+			Agents: s.agentStates(model), Lanes: []LaneState{},
+		}
 		for _, l := range lanes {
 			m.Lanes = append(m.Lanes, LaneState{
 				Lane: l.Name, InFlight: l.InFlight, Limits: l.Limits, Learned: l.Learned,

@@ -21,6 +21,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/bridge"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/engine"
 	"github.com/assay-eval/assay/internal/run/gate"
@@ -80,6 +81,8 @@ type Session struct {
 	settled store.Set
 	done    map[string]places // by model
 	pools   *job.Pools
+	bridge  *bridge.Bridge // nil without agents or trials
+	crews   crews          // for the engine's goroutine
 	tasks   *library.Cache
 	meter   *live.Meter
 	gate    *gate.Gate
@@ -128,6 +131,7 @@ func New(j *job.Job, o Options) (*Session, error) {
 		log: slog.New(slog.DiscardHandler),
 	}
 	s.meter = live.NewMeter(s.waits)
+	s.meter.Agents = s.agentStates
 	return s, nil
 }
 
@@ -259,6 +263,11 @@ func (s *Session) announce(pending int) {
 
 // work runs the engine until all trials are done or a signal stops the run.
 func (s *Session) work(ctx context.Context) (engine.Summary, error) {
+	runners, closeRunners, err := s.runners()
+	if err != nil {
+		close(s.ended)
+		return engine.Summary{}, err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := make(chan struct{})
@@ -270,13 +279,6 @@ func (s *Session) work(ctx context.Context) (engine.Summary, error) {
 	helpers.Go(func() { s.watch(helpCtx) })
 	helpers.Go(func() { s.keepLearned(helpCtx) })
 
-	runners, closeRunners, err := s.runners()
-	if err != nil {
-		close(s.ended)
-		endHelp()
-		helpers.Wait()
-		return engine.Summary{}, err
-	}
 	control, err := s.serveControl()
 	if err != nil { // not a reason to give up the run
 		s.note("assay ctl cannot reach this run: " + err.Error())

@@ -1,0 +1,48 @@
+package bridge
+
+import (
+	"sync/atomic"
+
+	"github.com/assay-eval/assay"
+)
+
+// An activity is what an agent is doing.
+type activity struct {
+	begun           atomic.Bool // it has sent a request
+	asking, calling atomic.Int32
+}
+
+// count counts a request until the function that it returns is called.
+func count(n *atomic.Int32) (end func()) {
+	n.Add(1)
+	return func() { n.Add(-1) }
+}
+
+// state returns what the agent of the attempt is doing. If it does several things at once, it
+// waits for its model rather than for a tool.
+func (a *attempt) state() assay.AgentState {
+	switch {
+	case a.ctx.Err() != nil:
+		return assay.AgentEnding
+	case a.asking.Load() > 0:
+		return assay.AgentAsking
+	case a.calling.Load() > 0:
+		return assay.AgentCalling
+	case a.begun.Load():
+		return assay.AgentThinking
+	}
+	return assay.AgentStarting
+}
+
+// States counts the attempts in flight of a listed model by what their agents are doing.
+func (b *Bridge) States(model string) map[assay.AgentState]int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	states := make(map[assay.AgentState]int)
+	for _, a := range b.attempts {
+		if a.listed == model {
+			states[a.state()]++
+		}
+	}
+	return states
+}
