@@ -35,13 +35,18 @@ const power80 = 0.8416212335729143
 // on a few tasks and not at all on the others. Such sides are less alike, and
 // between = 0 describes them better.
 func Detectable(clusters []int, repeats int, within, between float64) float64 {
+	if len(clusters) == 0 || repeats <= 0 {
+		return 1
+	}
+	return designOf(clusters, repeats, within, between).detectable()
+}
+
+// designOf returns the design of clusters of the given numbers of tasks.
+func designOf(clusters []int, repeats int, within, between float64) design {
 	var tasks, squares float64
 	for _, n := range clusters {
 		tasks += float64(n)
 		squares += float64(n) * float64(n)
-	}
-	if tasks == 0 || repeats <= 0 {
-		return 1
 	}
 	effective := tasks * tasks / squares
 	r := float64(repeats) * tasks / effective
@@ -50,7 +55,7 @@ func Detectable(clusters []int, repeats int, within, between float64) float64 {
 		own: (1-within)/r + within, between: between,
 	}
 	d.df, d.bias = jackknife(clusters, tasks)
-	return d.detectable()
+	return d
 }
 
 // A design holds the quantities that decide how small a difference can be
@@ -96,14 +101,25 @@ func (x design) detectable() float64 {
 	if !(x.df > minFreedom) {
 		return 1
 	}
-	t, n := studentQuantile(.975, x.df), x.tasks*x.tasks
-	below := power80 * math.Sqrt((1+t*t/(2*x.df))/x.clusters)
-	z := t * math.Sqrt((x.bias/x.clusters+math.Pi/2/n)/(1-t*t/n))
+	t, z := x.critical(.025)
+	below := power80 * x.spread(t)
 	return smallest(func(d float64) bool {
 		seen := d - .5*x.step/x.clusters - below*math.Sqrt(x.scatter(d))
 		return seen > 0 && seen >= z*math.Sqrt(x.scatter(seen))
 	})
 }
+
+// critical returns the critical value of Student's t at a one-sided level, and the size that the
+// mean difference must have, in standard deviations of a cluster's difference.
+func (x design) critical(level float64) (t, z float64) {
+	t = studentQuantile(1-level, x.df)
+	n := x.tasks * x.tasks
+	return t, t * math.Sqrt((x.bias/x.clusters+math.Pi/2/n)/(1-t*t/n))
+}
+
+// spread returns the standard deviation of the mean difference less its critical value, in standard
+// deviations of a cluster's difference.
+func (x design) spread(t float64) float64 { return math.Sqrt((1 + t*t/(2*x.df)) / x.clusters) }
 
 // scatter returns the variance of the clusters' differences if the rates of the
 // two sides differ by d.

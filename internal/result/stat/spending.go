@@ -1,0 +1,97 @@
+package stat
+
+import "math"
+
+// Spend returns the levels of a one-sided test at several looks at growing data, so that all looks
+// together reject at most the given share of true null hypotheses. Fractions are the shares of the
+// planned data at each look; they increase and end at 1 or before. A test that rejects if its
+// p-value is at most the level of its look keeps the promise, also if later looks never happen.
+//
+// Each look may spend what the error spending function of Lan and DeMets in the form of O'Brien and
+// Fleming allows by then, 2(1-Φ(z/√t)) with the quantile z of 1-level/2 ("Discrete sequential
+// boundaries for clinical trials", Biometrika 70, 1983). The levels follow by numerical integration
+// of the statistic's path (Armitage, McPherson and Rowe, "Repeated significance tests on
+// accumulating data", JRSS A 132, 1969), which is a Brownian motion of independent increments. A
+// p-value of Student's t is used like that of a normal one (Jennison and Turnbull, Group Sequential
+// Methods, 2000, section 11.4).
+func Spend(level float64, fractions []float64) []float64 {
+	z := normalQuantile(1 - level/2)
+	levels := make([]float64, len(fractions))
+	var path density
+	spent, before := 0., 0.
+	for i, t := range fractions {
+		allowed := 2 * normalCDF(-z/math.Sqrt(min(1, t)))
+		step := path.step(t - before)
+		bound := step.bound(allowed - spent)
+		path = step.below(bound, t)
+		levels[i] = normalCDF(-bound / math.Sqrt(t))
+		spent, before = allowed, t
+	}
+	return levels
+}
+
+// A density is that of a Brownian motion that has not crossed a bound, at equal distances from low.
+// The empty one is a motion that is still at 0.
+type density struct {
+	low, width float64
+	values     []float64
+}
+
+// spans is the even number of intervals of a density.
+const spans = 600
+
+// A step is the motion after some more time.
+type step struct {
+	density
+	deviation float64
+}
+
+func (d density) step(time float64) step { return step{d, math.Sqrt(time)} }
+
+// integrate returns the integral of f over the density, by Simpson's rule.
+func (d density) integrate(f func(x float64) float64) (sum float64) {
+	if d.values == nil {
+		return f(0)
+	}
+	for i, v := range d.values {
+		weight := 2 + 2*float64(i%2)
+		if i == 0 || i == spans {
+			weight = 1
+		}
+		sum += weight * v * f(d.low+float64(i)*d.width)
+	}
+	return sum * d.width / 3
+}
+
+// beyond returns the probability that the motion ends above a bound.
+func (s step) beyond(bound float64) float64 {
+	return s.integrate(func(x float64) float64 { return normalCDF((x - bound) / s.deviation) })
+}
+
+// bound returns the bound that the motion exceeds with a probability.
+func (s step) bound(probability float64) float64 {
+	low, high := -10., 10.
+	for range 60 {
+		if mid := (low + high) / 2; s.beyond(mid) > probability {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return high
+}
+
+// below returns the density of the motion at a time if it is below a bound.
+func (s step) below(bound, time float64) density {
+	low := -8 * math.Sqrt(time)
+	d := density{low, (bound - low) / spans, make([]float64, spans+1)}
+	norm := s.deviation * math.Sqrt(2*math.Pi)
+	for i := range d.values {
+		y := low + float64(i)*d.width
+		d.values[i] = s.integrate(func(x float64) float64 {
+			u := (y - x) / s.deviation
+			return math.Exp(-u*u/2) / norm
+		})
+	}
+	return d
+}
