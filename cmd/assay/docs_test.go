@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
@@ -98,6 +99,46 @@ func TestAgentsPage(t *testing.T) {
 		if out := r.run(t, line+" --sim-latency 0"); !strings.Contains(out, "12 of 12 trials done") {
 			t.Errorf("%s:\n%s", line, out)
 		}
+	}
+}
+
+// TestGatePage runs the commands of docs/gate.md, and those of its workflow that call assay.
+func TestGatePage(t *testing.T) {
+	t.Parallel()
+	page := readDocument(t, "docs/gate.md")
+	r := reader{dir: t.TempDir()}
+	file(t, r.dir, "nightly.yaml", blocks(page, "yaml")[0])
+	for _, line := range commands(page) {
+		if out := r.run(t, line); line == commands(page)[2] && !strings.Contains(out, "PASS") {
+			t.Errorf("%s:\n%s", line, out)
+		}
+	}
+	r.run(t, "assay export --store main.db --format parquet --output baseline.parquet")
+	if err := os.Remove(filepath.Join(r.dir, "next.db")); err != nil {
+		t.Fatal(err)
+	}
+
+	var workflow struct {
+		Jobs map[string]struct{ Steps []struct{ Run string } }
+	}
+	if err := yaml.Unmarshal([]byte(blocks(page, "yaml")[1]), &workflow); err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, step := range workflow.Jobs["gate"].Steps {
+		line, ok := strings.CutPrefix(step.Run, "./assay ")
+		if !ok {
+			continue
+		}
+		line, _, _ = strings.Cut(line, " >> ")
+		line = strings.NewReplacer("${{ github.sha }}", "4be1a2f", "5pt", "15pt").Replace(line)
+		out := r.run(t, "assay "+line)
+		if ran++; ran == 2 && !strings.Contains(out, "**PASS**") {
+			t.Errorf("%s:\n%s", line, out)
+		}
+	}
+	if junit, err := os.ReadFile(filepath.Join(r.dir, "gate.xml")); err != nil || ran != 2 {
+		t.Errorf("ran %d steps of the workflow: %v\n%s", ran, err, junit)
 	}
 }
 

@@ -31,11 +31,13 @@ import (
 
 // The exit codes.
 const (
-	exitOK          = 0
-	exitError       = 1
-	exitUsage       = 2
-	exitIncomplete  = 3   // finished with pending or parked trials
-	exitInterrupted = 130 // stopped by a signal
+	exitOK           = 0
+	exitError        = 1
+	exitUsage        = 2
+	exitIncomplete   = 3   // finished with pending or parked trials
+	exitFail         = 4   // the candidate of a gate is worse
+	exitInconclusive = 5   // a gate has no verdict
+	exitInterrupted  = 130 // stopped by a signal
 )
 
 // A process connects the commands to the operating system.
@@ -208,6 +210,7 @@ each result immediately. Running an experiment again runs only its pending trial
 	)
 	for _, cmd := range []*cobra.Command{
 		newPlan(p), newStatus(p), newShow(p), newExport(p), newReport(p), newCompare(p),
+		newGate(p),
 		newImports(p), newVerify(p), newRecover(p), newBackup(p), newMerge(p), newDelete(p),
 	} {
 		root.AddCommand(interruptible(p, cmd))

@@ -193,12 +193,16 @@ func Compare(
 		return nil, err
 	}
 	if v.Shared == v.A.Trials && v.Shared == v.B.Trials {
-		return nil, fmt.Errorf("%w: the %d trials of %s\nhint: `assay status` lists models, "+
-			"experiments and runs; run --revision NAME files results under another name",
-			ErrOneSide, v.Shared, a)
+		return nil, oneSide(v)
 	}
 	v.Unread = db.Skipped()
 	return &Comparison{v, db}, nil
+}
+
+func oneSide(c *report.Comparison) error {
+	return fmt.Errorf("%w: the %d trials of %s\nhint: `assay status` lists models, "+
+		"experiments and runs; run --revision NAME files results under another name",
+		ErrOneSide, c.Shared, c.A.Name)
 }
 
 // nothingInCommon adds the reason to the error that two sides have nothing to compare.

@@ -24,7 +24,16 @@ type Side struct {
 	Trials  int                 `json:"trials"`
 	Matched int                 `json:"matched"`
 	Levels  map[string][]string `json:"levels"`
+	// Prompts and Judges are the versions of the templates of prompts, and of the rules of
+	// verdicts.
+	Prompts []string `json:"prompts"`
+	Judges  []string `json:"judges"`
+	// USD is what the settled trials cost together.
+	USD float64 `json:"usd"`
 }
+
+// each returns what a trial cost on average.
+func (s Side) each() float64 { return s.USD / float64(max(1, s.Trials)) }
 
 // A Comparison shows the changes from A to B on the tasks and under the conditions that
 // both sides have. Differences, their intervals and effect sizes are B minus A, and odds are
@@ -57,6 +66,8 @@ type Comparison struct {
 	// Unread counts attempts of the store that could not be read and may belong to either
 	// side.
 	Unread int `json:"unread"`
+
+	all sample // the candidate, B, is the first side of each pair
 }
 
 // A Difference is a factor with its level on either side.
@@ -95,6 +106,9 @@ type settled struct {
 	levels   *factorLevels // shared by all trials with the same levels
 	level    assay.Level
 	category string
+	prompts  string
+	judge    string
+	usd      float64
 }
 
 // An asked task is identified by its name and its content.
@@ -236,6 +250,7 @@ func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error)
 			id: a.ID, asked: asked{assay.TaskID(word(string(a.Task))), word(a.TaskDigest)},
 			repeat: a.Repeat, seed: a.Seed, levels: shared[levels], level: a.Level,
 			required: word(strings.Join(a.RequiredTools, " ")), category: word(a.ErrorCategory),
+			prompts: word(a.Templates), judge: word(a.ScoreVersion), usd: a.CostUSD,
 		})
 	}
 	return all, nil
@@ -244,13 +259,22 @@ func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error)
 func sideOf(name string, all []settled) Side {
 	s := Side{Name: name, Trials: len(all), Levels: make(map[string][]string)}
 	for i, f := range matched {
-		seen := make(map[string]bool)
-		for _, t := range all {
-			seen[t.levels[i]] = true
-		}
-		s.Levels[f.name] = slices.Sorted(maps.Keys(seen))
+		s.Levels[f.name] = distinct(all, func(t *settled) string { return t.levels[i] })
 	}
+	for _, t := range all {
+		s.USD += t.usd
+	}
+	s.Prompts = distinct(all, func(t *settled) string { return t.prompts })
+	s.Judges = distinct(all, func(t *settled) string { return t.judge })
 	return s
+}
+
+func distinct(all []settled, of func(*settled) string) []string {
+	seen := make(map[string]bool)
+	for i := range all {
+		seen[of(&all[i])] = true
+	}
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // differences finds the factors in which the sides differ as a whole.
@@ -367,11 +391,11 @@ func (c *Comparison) pair(a, b []settled, drop [len(matched)]bool, cluster strin
 	adjust(references(c.Cells))
 	slices.SortStableFunc(c.Cells, bySize)
 
-	all := sample{bySequence: from.bySequence()}
+	c.all.bySequence = from.bySequence()
 	for _, task := range slices.SortedFunc(maps.Keys(whole), asked.compare) {
-		all.tasks = append(all.tasks, *whole[task])
+		c.all.tasks = append(c.all.tasks, *whole[task])
 	}
-	c.Whole = all.bMinusA()
+	c.Whole = c.all.bMinusA()
 }
 
 // bySize orders significant differences before others, and large ones before small ones.

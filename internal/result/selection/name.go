@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -130,9 +131,49 @@ func names(ctx context.Context, db *store.DB) (map[string][]string, error) {
 func Side(
 	ctx context.Context, db *store.DB, name string, plan Planner,
 ) (iter.Seq2[assay.Attempt, error], error) {
-	known, err := names(ctx, db)
+	kind, name, err := resolve(ctx, db, name)
 	if err != nil {
 		return nil, err
+	}
+	return side(ctx, db, kind, name, plan)
+}
+
+// Planned yields the trials that the experiments of a store plan for an experiment, model or
+// variant. Two experiments may plan the same trial. A run plans none.
+func Planned(
+	ctx context.Context, db *store.DB, name string, plan Planner,
+) iter.Seq2[assay.Trial, error] {
+	return func(yield func(assay.Trial, error) bool) {
+		kind, name, err := resolve(ctx, db, name)
+		all, errAll := db.Experiments(ctx)
+		if err = cmp.Or(err, errAll); err != nil {
+			yield(assay.Trial{}, err)
+			return
+		}
+		for _, e := range all {
+			if kind == "run" || kind == "experiment" && e.Name != name {
+				continue
+			}
+			for t, err := range plan(ctx, e) {
+				switch {
+				case err != nil:
+				case kind == "model" && t.Model != name, kind == "variant" && t.Variant != name:
+					continue
+				}
+				if !yield(t, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// resolve returns the kind of what a name means, and the name without it. A run may be named by the
+// beginning of its ID.
+func resolve(ctx context.Context, db *store.DB, name string) (kind, full string, err error) {
+	known, err := names(ctx, db)
+	if err != nil {
+		return "", "", err
 	}
 	kind, rest, explicit := strings.Cut(name, ":")
 	if !explicit || !slices.Contains(kinds, kind) {
@@ -152,17 +193,17 @@ func Side(
 	}
 	switch len(matches) {
 	case 1:
-		return side(ctx, db, matches[0][0], matches[0][1], plan)
+		return matches[0][0], matches[0][1], nil
 	case 0:
 		message := fmt.Sprintf("the store has no experiment, run, model or variant %q", name)
-		return nil, notFound(message, rest, slices.Concat(slices.Collect(maps.Values(known))...))
+		return "", "", notFound(message, rest, slices.Concat(slices.Collect(maps.Values(known))...))
 	}
 
 	ambiguous := &AmbiguousError{Name: name}
 	for _, m := range matches {
 		ambiguous.Candidates = append(ambiguous.Candidates, m[0]+":"+m[1])
 	}
-	return nil, ambiguous
+	return "", "", ambiguous
 }
 
 func side(

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/delivery"
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/exhibit"
+	"github.com/assay-eval/assay/internal/result/export"
+	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/selection"
+	"github.com/assay-eval/assay/internal/run/job"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// gateFlags are those of gate, besides those of documents.
+type gateFlags struct {
+	documentFlags
+	baseline, side string
+	margin         string
+	allow          []string
+	junit          string
+	plan           bool
+}
+
+func newGate(p *process) *cobra.Command {
+	var f gateFlags
+	var conditions []string
+	cmd := &cobra.Command{
+		Use:   "gate CANDIDATE --baseline STORE|FILE|NAME",
+		Short: "Decide whether a candidate is as good as a baseline, for CI",
+		Long: `Gate tests whether a candidate is worse than a baseline by less than a margin, on the
+same tasks under the same conditions. The verdict is one of
+
+  pass           exit code 0: a loss of the margin is ruled out, with 95 % confidence
+  fail           exit code 4: there is a loss; of equal candidates at most 1 in 100 fails
+  inconclusive   exit code 5: neither; --plan says how many trials decide it
+
+CANDIDATE is an experiment, run, model or variant of the store, as for compare. The baseline
+is another store, a file that export wrote, or a name in the same store. In another store,
+it is what CANDIDATE names there, or else its only experiment; --side names another one.
+
+Sides with different prompts, judges, worlds or texts of tasks are refused unless --allow
+names what may differ. While more than 5 % of the candidate's trials are pending, there is
+no verdict.`,
+		Example: `  assay gate nightly --baseline main.db --margin 5pt
+  assay gate my-model@v2 --baseline my-model@v1
+  assay gate nightly --baseline main.parquet --junit gate.xml --format md >> summary.md
+  assay gate nightly --baseline main.db --plan --margin 3pt`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if err := f.check(); err != nil {
+				return err
+			}
+			if f.where, err = parseWhere(conditions); err != nil {
+				return err
+			}
+			return p.gate(cmd.Context(), args[0], f)
+		},
+	}
+	f.flags(cmd, "")
+	_ = cmd.Flags().MarkHidden("transcripts")
+	whereFlag(cmd, &conditions)
+	flags := cmd.Flags()
+	flags.StringVar(&f.baseline, "baseline", "",
+		"a store, an exported `file`, or a name in the same store (required)")
+	flags.StringVar(&f.side, "side", "", "the `name` of the baseline in its store")
+	flags.StringVar(&f.margin, "margin", "5pt", "the tolerated `loss`, in percentage points")
+	flags.StringSliceVar(&f.allow, "allow", nil,
+		"what may differ: "+strings.Join(report.Unlikenesses, ", "))
+	flags.StringVar(&f.junit, "junit", "", "also write the verdict to a JUnit `file`")
+	flags.BoolVar(&f.plan, "plan", false,
+		"only show how many trials and dollars a verdict takes")
+	_ = cmd.RegisterFlagCompletionFunc("allow",
+		cobra.FixedCompletions(report.Unlikenesses, cobra.ShellCompDirectiveNoFileComp))
+	cmd.ValidArgsFunction = namesIn(&f.store, selection.Names)
+	return cmd
+}
+
+func (f *gateFlags) check() error {
+	if err := f.documentFlags.check(); err != nil {
+		return err
+	}
+	if f.baseline == "" {
+		return usageError("--baseline is missing: name a store, an exported file, or an experiment, " +
+			"run, model or variant of the same store")
+	}
+	for _, name := range f.allow {
+		if !slices.Contains(report.Unlikenesses, name) {
+			return usageError("--allow %q: it is one of %s", name,
+				strings.Join(report.Unlikenesses, ", "))
+		}
+	}
+	return nil
+}
+
+// points parses a margin such as 5pt and returns a share of 1.
+func points(text string) (float64, error) {
+	number, ok := strings.CutSuffix(strings.TrimSpace(text), "pt")
+	value, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if !ok || err != nil || !(value > 0 && value < 100) {
+		return 0, usageError("--margin %q: give percentage points between 0 and 100, as in 5pt", text)
+	}
+	return value / 100, nil
+}
+
+func (p *process) gate(ctx context.Context, candidate string, f gateFlags) (err error) {
+	margin, err := points(f.margin)
+	if err != nil {
+		return err
+	}
+	base, err := p.openBaseline(ctx, candidate, f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, base.Close()) }()
+	g, err := p.measure(ctx, candidate, base, margin, f)
+	if !f.plan {
+		if err != nil {
+			return err
+		}
+		return p.deliverVerdict(g, f)
+	}
+	var plan *report.GatePlan
+	if err == nil {
+		plan = g.Plan()
+	} else {
+		plan, err = report.PlanGate(base.name, f.cluster, margin,
+			selection.Filter(base.attempts, f.where.Has))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", base.name, err)
+	}
+	return f.write(p, plan, func() (*document.Document, error) {
+		return exhibit.GatePlan(plan), nil
+	})
+}
+
+// measure compares the candidate with the baseline.
+func (p *process) measure(
+	ctx context.Context, candidate string, base *baseline, margin float64, f gateFlags,
+) (g *report.Gate, err error) {
+	db, err := p.openToRead(ctx, f.store)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	g, err = reading.GateRequest{
+		Candidate: candidate, Baseline: base.name, BaselineFrom: base.attempts,
+		Where: f.where, Cluster: f.cluster, Margin: margin, Allow: f.allow,
+	}.Gate(ctx, db, job.PlannedTrials)
+	if errors.Is(err, report.ErrNothingInCommon) || errors.Is(err, reading.ErrOneSide) {
+		return nil, sanitizedError{err}
+	}
+	return g, err
+}
+
+// deliverVerdict writes the verdict, and returns it as an exit code.
+func (p *process) deliverVerdict(g *report.Gate, f gateFlags) error {
+	err := f.write(p, g, func() (*document.Document, error) { return exhibit.Gate(g), nil })
+	if err == nil && f.junit != "" {
+		err = delivery.Write(p.out, f.junit, func(w io.Writer) error {
+			return exhibit.WriteJUnit(w, g)
+		})
+	}
+	switch {
+	case err != nil:
+		return err
+	case g.Verdict == report.Fail:
+		return &codedError{code: exitFail}
+	case g.Verdict == report.Inconclusive:
+		return &codedError{code: exitInconclusive}
+	}
+	return nil
+}
+
+// A baseline is the other side of a gate.
+type baseline struct {
+	name     string
+	attempts iter.Seq2[assay.Attempt, error]
+	db       *store.DB // nil if it is an exported file
+}
+
+func (b *baseline) Close() error {
+	if b.db == nil {
+		return nil
+	}
+	return b.db.Close()
+}
+
+// openBaseline finds the baseline: in a store, in an exported file, or in the candidate's store.
+func (p *process) openBaseline(
+	ctx context.Context, candidate string, f gateFlags,
+) (*baseline, error) {
+	begin, err := beginningOf(f.baseline)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		b, err := p.sideOf(ctx, f.store, f.baseline, f.baseline)
+		if err != nil {
+			err = fmt.Errorf("--baseline: there is no file %s, and %w", f.baseline, err)
+		}
+		return b, err
+	case err != nil:
+		return nil, err
+	case string(begin) != "SQLite format 3\x00":
+		return &baseline{name: f.baseline, attempts: attemptsIn(f.baseline)}, nil
+	case f.side != "":
+		return p.sideOf(ctx, f.baseline, f.side, f.side+" in "+f.baseline)
+	}
+	return p.likeIn(ctx, f.baseline, candidate)
+}
+
+func beginningOf(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	begin := make([]byte, 16)
+	n, err := io.ReadFull(file, begin)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		err = nil
+	}
+	return begin[:n], err
+}
+
+// attemptsIn reads an exported file each time.
+func attemptsIn(path string) iter.Seq2[assay.Attempt, error] {
+	return func(yield func(assay.Attempt, error) bool) {
+		file, err := os.Open(path)
+		if err != nil {
+			yield(assay.Attempt{}, err)
+			return
+		}
+		defer file.Close()
+		for a, err := range export.Read(file) {
+			if err != nil {
+				err = fmt.Errorf("%s: %w\nhint: `assay export --output FILE` writes such a file",
+					path, err)
+			}
+			if !yield(a, err) {
+				return
+			}
+		}
+	}
+}
+
+// sideOf returns what a name stands for in a store.
+func (p *process) sideOf(ctx context.Context, path, name, shown string) (*baseline, error) {
+	db, err := p.openToRead(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	attempts, err := selection.Side(ctx, db, name, job.PlannedTrials)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &baseline{shown, attempts, db}, nil
+}
+
+// likeIn returns what the candidate's name stands for in another store. If that store does not know
+// it and has a single experiment, it is that one.
+func (p *process) likeIn(ctx context.Context, path, candidate string) (*baseline, error) {
+	b, err := p.sideOf(ctx, path, candidate, path)
+	if err == nil || errors.As(err, new(*selection.AmbiguousError)) {
+		return b, err
+	}
+	db, errOpen := p.openForOne(ctx, path)
+	if errOpen != nil {
+		return nil, errOpen
+	}
+	all, errAll := db.Experiments(ctx)
+	switch errAll = errors.Join(errAll, db.Close()); {
+	case errAll != nil:
+		return nil, errAll
+	case len(all) == 1:
+		return p.sideOf(ctx, path, "experiment:"+all[0].Name, path)
+	}
+	return nil, fmt.Errorf("%s: %w\nhint: --side names the baseline in that store", path, err)
+}

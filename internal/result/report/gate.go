@@ -1,0 +1,93 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay/internal/result/stat"
+)
+
+// A Verdict is the answer of a gate.
+type Verdict string
+
+// The verdicts.
+const (
+	Pass         Verdict = "pass"         // the candidate is shown to be worse by less than the margin
+	Fail         Verdict = "fail"         // the candidate is shown to be worse
+	Inconclusive Verdict = "inconclusive" // neither is shown
+)
+
+// A Gate decides whether a candidate, side B, may replace a baseline, side A. Differences are B
+// minus A, in shares of 1.
+type Gate struct {
+	Verdict Verdict `json:"verdict"`
+	// Reason is why there is no verdict although the test has one. It is empty otherwise.
+	Reason string              `json:"reason,omitempty"`
+	Test   stat.Noninferiority `json:"test"`
+	// Planned and Pending count the candidate's trials. They are 0 if it is not an experiment.
+	Planned int `json:"planned"`
+	Pending int `json:"pending"`
+	*Comparison
+}
+
+// MostPending is the largest share of pending trials at which a gate has a verdict. What is pending
+// may be what takes longest, so it is not a sample.
+const MostPending = .05
+
+// Gate tests the candidate of a comparison against a margin. The candidate is side B.
+func (c *Comparison) Gate(margin float64, planned, pending int) *Gate {
+	g := &Gate{Verdict: Inconclusive, Comparison: c, Planned: planned, Pending: pending}
+	g.Test = stat.Noninferior(c.all.tasks, c.all.bySequence, margin)
+	switch {
+	case float64(pending) > MostPending*float64(planned):
+		g.Reason = fmt.Sprintf("%d of the %d planned trials of %s have no outcome yet",
+			pending, planned, c.B.Name)
+	case g.Test.Passes(stat.PassLevel):
+		g.Verdict = Pass
+	case g.Test.Fails(stat.FailLevel):
+		g.Verdict = Fail
+	}
+	return g
+}
+
+// What a gate refuses to compare unless it is asked to.
+const (
+	Prompts = "prompts" // templates of prompts
+	Judges  = "judges"  // rules of verdicts
+	Worlds  = "worlds"
+	Tasks   = "tasks" // texts of tasks with the same name
+)
+
+// Unlikenesses lists what a gate can be asked to allow.
+var Unlikenesses = []string{Prompts, Judges, Worlds, Tasks}
+
+// ErrUnlike means that two sides differ in something that makes a verdict meaningless.
+var ErrUnlike = errors.New("the sides cannot be compared as they are")
+
+// CheckAlike returns an [ErrUnlike] if the sides have different prompts, judges, worlds or tasks
+// that are not allowed to differ.
+func (c *Comparison) CheckAlike(allowed []string) error {
+	var wrong, names []string
+	check := func(name, text string, differ bool) {
+		if differ && !slices.Contains(allowed, name) {
+			wrong, names = append(wrong, text), append(names, name)
+		}
+	}
+	differ := func(name, what string, a, b []string) {
+		check(name, fmt.Sprintf("different %s: %s has %s, and %s has %s", what,
+			c.A.Name, strings.Join(a, ", "), c.B.Name, strings.Join(b, ", ")), !slices.Equal(a, b))
+	}
+	differ(Prompts, "templates of prompts", c.A.Prompts, c.B.Prompts)
+	differ(Judges, "rules of verdicts", c.A.Judges, c.B.Judges)
+	differ(Worlds, "worlds", c.A.Levels["world"], c.B.Levels["world"])
+	check(Tasks, fmt.Sprintf("%d tasks with the same name and different texts", c.Unlike),
+		c.Unlike > 0)
+	if len(wrong) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s\nhint: run both sides with one version of Assay and one library, or "+
+		"add --allow %s and read the verdict with that in mind",
+		ErrUnlike, strings.Join(wrong, "; "), strings.Join(names, ","))
+}

@@ -1,0 +1,244 @@
+package report
+
+import (
+	"errors"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/stat"
+)
+
+// A GatePlan shows how large a run has to be for the verdict of a gate. It takes the rate and the
+// correlation of repeats from a baseline. If the candidate has trials, it takes from them how much
+// the tasks' differences vary. Otherwise the candidate is taken to find the same tasks hard.
+type GatePlan struct {
+	Baseline string  `json:"baseline"`
+	Margin   float64 `json:"margin"`
+	// Trials counts those of the baseline that the plan comes from.
+	Trials int     `json:"trials"`
+	Rate   float64 `json:"rate"`
+	Within float64 `json:"within"`
+	// Apart is the standard deviation of the tasks' true differences, beyond chance.
+	Apart float64 `json:"apart"`
+	// Sizes are runs of growing size. The first has as many trials as the baseline, and the last
+	// is the smallest that finds a loss of the margin in 80 of 100 cases, if there is one.
+	Sizes []GateSize `json:"sizes"`
+	// Enough is whether the last size does. Otherwise it has too few tasks for this margin.
+	Enough bool `json:"enough"`
+	// TasksNeeded is how many tasks with the baseline's repeats find such a loss, if Enough is
+	// false. It is 0 if the baseline's rate is below the margin, because such a loss is impossible.
+	TasksNeeded int `json:"tasks_needed,omitempty"`
+}
+
+// A GateSize is a size of a run, on each side.
+type GateSize struct {
+	Tasks   int `json:"tasks"`
+	Repeats int `json:"repeats"`
+	Trials  int `json:"trials"`
+	// USD is the expected cost of the candidate's trials.
+	USD float64 `json:"usd"`
+	// Power and Passing are those of [Gate] at the margin. Found is the smallest loss that 80 of
+	// 100 runs find; 1 if there is none.
+	Power   float64 `json:"power"`
+	Passing float64 `json:"passing"`
+	Found   float64 `json:"found"`
+}
+
+// gatePower is the share of runs that have to find a loss of the margin.
+const gatePower = .8
+
+// mostRepeats limits the repeats that a plan tries.
+const mostRepeats = 200
+
+// ErrNoTrials means that a side has no settled trial.
+var ErrNoTrials = errors.New("there is no settled trial")
+
+// PlanGate plans a gate against a baseline before the candidate has trials. The cluster is one of
+// [Clusters].
+func PlanGate(
+	name, cluster string, margin float64, attempts iter.Seq2[assay.Attempt, error],
+) (*GatePlan, error) {
+	all, err := gather(attempts)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(all) == 0:
+		return nil, ErrNoTrials
+	}
+	s := itself(all, cluster)
+	return s.planGate(name, margin, sideOf(name, all).each()), nil
+}
+
+// itself pairs a side with itself.
+func itself(all []settled, cluster string) (s sample) {
+	from := populationOf(all, all, cluster)
+	s.bySequence = from.bySequence()
+	tasks := make(map[asked]*stat.Matched)
+	for _, trials := range arrange(all, [len(matched)]bool{}) {
+		for task, x := range trials {
+			if tasks[task] == nil {
+				tasks[task] = &stat.Matched{Sequence: from.of[task]}
+			}
+			p := stat.Pair{A: fulls(x), NA: len(x), B: fulls(x), NB: len(x)}
+			tasks[task].Cells = append(tasks[task].Cells, stat.Cell{Pair: p})
+		}
+	}
+	for _, task := range slices.SortedFunc(maps.Keys(tasks), asked.compare) {
+		s.tasks = append(s.tasks, *tasks[task])
+	}
+	return s
+}
+
+// Plan plans the next gate of the same candidate and baseline.
+func (g *Gate) Plan() *GatePlan { return g.all.planGate(g.A.Name, g.Test.Margin, g.B.each()) }
+
+// planGate plans a gate. A trial of the candidate costs some dollars.
+func (s sample) planGate(name string, margin, usd float64) *GatePlan {
+	size, trials := s.size()
+	p := &GatePlan{
+		Baseline: name, Margin: margin, Trials: trials,
+		Rate: size.Rate, Within: size.Within, Apart: math.Sqrt(size.Apart),
+	}
+	each := float64(trials) / float64(len(s.tasks)*size.Repeats) // trials of a repeat of a task
+	measure := func(repeats int) GateSize {
+		size := size
+		size.Repeats = repeats
+		trials := int(math.Round(each * float64(len(s.tasks)*repeats)))
+		return GateSize{
+			Tasks: len(s.tasks), Repeats: repeats, Trials: trials, USD: usd * float64(trials),
+			Power: size.Fails(margin), Passing: size.Passes(margin), Found: smallestLoss(size),
+		}
+	}
+	for repeats := size.Repeats; ; repeats *= 2 {
+		at := measure(repeats)
+		if p.Enough = at.Power >= gatePower; p.Enough && len(p.Sizes) > 0 {
+			p.Sizes = append(p.Sizes, smallestSize(repeats/2, repeats, measure))
+			break
+		}
+		p.Sizes = append(p.Sizes, at)
+		if p.Enough || repeats > mostRepeats || margin > size.Rate {
+			break
+		}
+	}
+	if !p.Enough && margin <= size.Rate {
+		p.TasksNeeded = tasksNeeded(size, margin)
+	}
+	return p
+}
+
+// size describes the data. The rate and the correlation of repeats are those of the baseline, which
+// is the second side of each pair. It also returns the number of the baseline's trials.
+func (s sample) size() (size stat.Size, trials int) {
+	clusters := make(map[int]int)
+	var b successes
+	var pairs int
+	differences := make([]float64, len(s.tasks))
+	for i, t := range s.tasks {
+		cluster := i
+		if s.bySequence {
+			cluster = t.Sequence
+		}
+		clusters[cluster]++
+		for _, c := range t.Cells {
+			pairs += min(c.NA, c.NB)
+			trials += c.NB
+			b.add(c.B, c.NB)
+			apart := float64(c.A)/float64(c.NA) - float64(c.B)/float64(c.NB)
+			differences[i] += apart / float64(len(t.Cells))
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(clusters)) {
+		size.Clusters = append(size.Clusters, clusters[k])
+	}
+	size.Repeats = max(1, int(math.Round(float64(pairs)/float64(max(1, len(s.tasks))))))
+	size.Rate, size.Within = b.rate(), b.within()
+	chance := 2 * (1 - size.Within) * size.Rate * (1 - size.Rate) / float64(size.Repeats)
+	size.Apart = max(0, variance(differences)-chance)
+	return size, trials
+}
+
+func variance(x []float64) float64 {
+	var sum, squares float64
+	n := float64(len(x))
+	for _, v := range x {
+		sum += v
+	}
+	for _, v := range x {
+		squares += (v - sum/n) * (v - sum/n)
+	}
+	return squares / max(1, n-1)
+}
+
+// successes adds up the successes of tasks.
+type successes struct {
+	cells, repeated    int
+	rates, differences float64
+}
+
+// add adds k successes of n trials at a task under one condition.
+func (b *successes) add(k, n int) {
+	b.cells++
+	b.rates += float64(k) / float64(n)
+	if n > 1 {
+		b.repeated++
+		b.differences += float64(k) * float64(n-k) / (float64(n) * float64(n-1))
+	}
+}
+
+func (b *successes) rate() float64 { return b.rates / float64(max(1, b.cells)) }
+
+// unknownWithin is the correlation of two repeats of a task if there are no repeats.
+const unknownWithin = .5
+
+// within returns the correlation of two repeats of a task: the share of the variance of outcomes
+// that is not within tasks. Two repeats of a task with the rate p differ with probability 2p(1-p).
+func (b *successes) within() float64 {
+	all := b.rate() * (1 - b.rate())
+	if b.repeated == 0 || all == 0 {
+		return unknownWithin
+	}
+	return min(1, max(0, 1-b.differences/float64(b.repeated)/all))
+}
+
+// smallestSize returns the smallest size above low and at most high with enough power.
+func smallestSize(low, high int, measure func(int) GateSize) GateSize {
+	for high-low > 1 {
+		if mid := (low + high) / 2; measure(mid).Power >= gatePower {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	return measure(high)
+}
+
+// smallestLoss returns the smallest loss that 80 of 100 runs find, or 1.
+func smallestLoss(size stat.Size) float64 {
+	low, high := 0., size.Rate
+	if size.Fails(high) < gatePower {
+		return 1
+	}
+	for range 40 {
+		if mid := (low + high) / 2; size.Fails(mid) >= gatePower {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	return high
+}
+
+// tasksNeeded returns about how many tasks of their own find a loss of the margin.
+func tasksNeeded(size stat.Size, margin float64) int {
+	const most = 1 << 20
+	for tasks := max(1, len(size.Clusters)); tasks < most; tasks += tasks/20 + 1 {
+		size.Clusters = slices.Repeat([]int{1}, tasks)
+		if size.Fails(margin) >= gatePower {
+			return tasks
+		}
+	}
+	return most
+}
