@@ -132,7 +132,7 @@ fuzz:
 # The soak's long form, for the night: half an hour under all faults at random.
 .PHONY: soak
 soak:
-	ASSAY_SOAK=30m $(GO) test -v -run '^TestSoak$$' -timeout 60m ./cmd/assay
+	ASSAY_SOAK=30m $(GO) test -v -run '^TestSoak$$|^TestAgentsBehind' -timeout 60m ./cmd/assay
 
 # Benchmarks of single packages: see docs/measured.md. `go run ./tools/bench`
 # measures the whole program.

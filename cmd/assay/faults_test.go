@@ -150,6 +150,11 @@ func TestKeyAppearsNowhere(t *testing.T) {
 	} {
 		noCanary(t, args[0], must(t, nil, append(args, "--store", db)...).out)
 	}
+	noFileHasCanary(t, dir)
+}
+
+func noFileHasCanary(t *testing.T, dir string) {
+	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/bridge/agenttest"
 	"github.com/assay-eval/assay/internal/result/export"
 	"github.com/assay-eval/assay/internal/task/library"
 )
@@ -44,7 +45,9 @@ func TestMain(m *testing.M) {
 	}
 	// All tests share a cache of the built-in library that is not the user's.
 	os.Setenv("XDG_CACHE_HOME", scratch)
-	testscript.Main(cleaning{m}, map[string]func(){"assay": main, "toolserver": toolServer})
+	testscript.Main(cleaning{m}, map[string]func(){
+		"assay": main, "toolserver": toolServer, "agent": func() { agenttest.Act(os.Args[1]) },
+	})
 }
 
 // cleaning removes scratch after the tests.

@@ -52,9 +52,9 @@ type matrixRig struct {
 
 func (r *matrixRig) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.mux.ServeHTTP(w, req) }
 
-// newMatrixRig returns a rig. The number of requests at which each endpoint misbehaves comes from
-// until. If until is nil, endpoints misbehave forever.
-func newMatrixRig(t *testing.T, until func(misbehaviour) int) *matrixRig {
+// newMatrixRig returns a rig. Fails reports whether the n-th request to an endpoint meets the fault.
+// If it is nil, all of them do.
+func newMatrixRig(t *testing.T, fails func(m misbehaviour, n int64) bool) *matrixRig {
 	t.Helper()
 	lib := builtinLibrary(t)
 	provider := sim.New(lib.Catalog(), sim.Latency{})
@@ -86,7 +86,7 @@ func newMatrixRig(t *testing.T, until func(misbehaviour) int) *matrixRig {
 		asked := new(atomic.Int64)
 		r.asked[m.name] = asked
 		endpoint := func(w http.ResponseWriter, req *http.Request) {
-			if n := asked.Add(1); until != nil && n > int64(until(m)) {
+			if n := asked.Add(1); fails != nil && !fails(m, n) {
 				r.well.ServeHTTP(w, req)
 				return
 			}

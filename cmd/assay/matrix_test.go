@@ -181,7 +181,7 @@ func calmOutcomes(t *testing.T) map[assay.TrialID]outcome {
 
 // faultsPass checks rows in which only the first requests meet the fault.
 func faultsPass(t *testing.T, calm map[assay.TrialID]outcome) {
-	rig := newMatrixRig(t, misbehaviour.times)
+	rig := newMatrixRig(t, func(m misbehaviour, n int64) bool { return n <= int64(m.times()) })
 	s := situation{
 		name: "passes", broken: true, width: misbehaviour.width, skip: misbehaviour.isAddress,
 	}

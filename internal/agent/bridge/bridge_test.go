@@ -369,7 +369,7 @@ func TestManyAgentsAtOnce(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	s := open(t)
-	attempts := 1000
+	attempts := 250
 	if testing.Short() {
 		attempts = 60
 	}

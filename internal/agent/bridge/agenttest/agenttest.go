@@ -1,0 +1,191 @@
+// Package agenttest is a foreign agent for tests. It talks to its servers as any agent does, and
+// needs nothing but the variables that agents get.
+package agenttest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Act is an agent with an honest way to work and several ways to fail.
+func Act(mode string) {
+	switch mode {
+	case "work":
+		fmt.Println(work())
+	case "work, then crash":
+		work()
+		fmt.Println("almost done")
+		fmt.Fprintln(os.Stderr, "panic: \x1b[31mred\x1b[0m")
+		os.Exit(3)
+	case "watch": // work or crash, as the prompt has it
+		watch(os.Args[2])
+	case "exit":
+		os.Exit(1)
+	case "hang":
+		time.Sleep(time.Hour)
+	case "chat forever":
+		for {
+			_, _ = post(model(), map[string]any{"model": "m", "messages": []any{
+				map[string]any{"role": "user", "content": "Are we there yet?"},
+			}})
+		}
+	case "call forever":
+		for {
+			_, _ = mcp("tools/call", "name", "tool_call", "arguments", map[string]any{
+				"tool": "file_operations_reader", "arguments": map[string]any{},
+			})
+		}
+	case "talk forever":
+		for {
+			fmt.Print(strings.Repeat("blah ", 10000))
+		}
+	case "leave a child":
+		cmd := exec.Command("sleep", "3600")
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		_ = cmd.Start()
+		fmt.Println(work())
+	case "environment":
+		fmt.Println(strings.Join(os.Environ(), "\n"))
+	case "no such tool":
+		answer, _ := mcp("tools/call", "name", "teleport", "arguments", map[string]any{})
+		fmt.Println(answer)
+	}
+}
+
+func model() string { return os.Getenv("OPENAI_BASE_URL") + "/chat/completions" }
+
+// seen gets all that the agent sees.
+var seen io.Writer = io.Discard
+
+// watch writes all that the agent sees to a file in dir. It uses the token of another attempt
+// there, and writes how that ended.
+func watch(dir string) {
+	f, err := os.CreateTemp(dir, "seen")
+	if err != nil {
+		panic(err)
+	}
+	seen = f
+	fmt.Fprintln(f, strings.Join(os.Environ(), "\n"))
+	token := os.Getenv("ASSAY_TOKEN")
+	others, _ := filepath.Glob(filepath.Join(dir, "token*"))
+	mine := filepath.Join(dir, "token-"+token[len(token)-10:])
+	if err := os.WriteFile(mine, []byte(token), 0o600); err != nil {
+		panic(err)
+	}
+	answer, prompt := workOn()
+	if len(others) > 0 {
+		other, _ := os.ReadFile(others[len(others)-1])
+		os.Setenv("ASSAY_TOKEN", string(other))
+		_, err := mcp("tools/list")
+		_, model := post(model(), map[string]any{"model": "m"})
+		fmt.Fprintf(f, "\nTOKEN OF ANOTHER: %v; %v\n", err, model)
+	}
+	if crc32.ChecksumIEEE([]byte(prompt))%4 == 0 {
+		os.Exit(3)
+	}
+	fmt.Println(answer)
+}
+
+func work() string {
+	answer, _ := workOn()
+	return answer
+}
+
+// workOn asks the model and calls tools until the model has nothing left to call.
+func workOn() (answer, prompt string) {
+	all, _ := io.ReadAll(os.Stdin)
+	prompt = string(all)
+	list, err := mcp("tools/list")
+	if err != nil {
+		return err.Error(), prompt
+	}
+	var tools []any
+	for _, t := range list["tools"].([]any) {
+		t := t.(map[string]any)
+		tools = append(tools, map[string]any{"type": "function", "function": map[string]any{
+			"name": t["name"], "description": t["description"], "parameters": t["inputSchema"],
+		}})
+	}
+	messages := []any{map[string]any{"role": "user", "content": prompt}}
+	for {
+		reply, err := post(model(), map[string]any{"model": "m", "messages": messages, "tools": tools})
+		if err != nil {
+			fmt.Fprintln(seen, err)
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		m := reply["choices"].([]any)[0].(map[string]any)["message"].(map[string]any)
+		messages = append(messages, m)
+		calls, _ := m["tool_calls"].([]any)
+		if len(calls) == 0 {
+			text, _ := m["content"].(string)
+			return text, prompt
+		}
+		for _, c := range calls {
+			f := c.(map[string]any)["function"].(map[string]any)
+			result, err := mcp("tools/call", "name", f["name"],
+				"arguments", json.RawMessage(f["arguments"].(string)))
+			if err != nil {
+				fmt.Println(err)
+				os.Exit(1)
+			}
+			text := result["content"].([]any)[0].(map[string]any)["text"]
+			messages = append(messages, map[string]any{
+				"role": "tool", "tool_call_id": c.(map[string]any)["id"], "content": text,
+			})
+		}
+	}
+}
+
+func mcp(method string, params ...any) (map[string]any, error) {
+	p := make(map[string]any)
+	for i := 0; i < len(params); i += 2 {
+		p[params[i].(string)] = params[i+1]
+	}
+	reply, err := post(os.Getenv("ASSAY_MCP_URL"), map[string]any{
+		"jsonrpc": "2.0", "id": 1, "method": method, "params": p,
+	})
+	if err != nil {
+		return nil, err
+	}
+	result, ok := reply["result"].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("no result: %v", reply)
+	}
+	return result, nil
+}
+
+func post(url string, body any) (map[string]any, error) {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+os.Getenv("ASSAY_TOKEN"))
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	reply := make(map[string]any)
+	fmt.Fprintln(seen, resp.Header)
+	err = json.NewDecoder(io.TeeReader(resp.Body, seen)).Decode(&reply)
+	if resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %v", resp.Status, reply)
+	}
+	return reply, err
+}
