@@ -133,11 +133,11 @@ func TestGatePage(t *testing.T) {
 		line, _, _ = strings.Cut(line, " >> ")
 		line = strings.NewReplacer("${{ github.sha }}", "4be1a2f", "5pt", "15pt").Replace(line)
 		out := r.run(t, "assay "+line)
-		if ran++; ran == 2 && !strings.Contains(out, "**PASS**") {
+		if ran++; !strings.Contains(out, "**PASS**") {
 			t.Errorf("%s:\n%s", line, out)
 		}
 	}
-	if junit, err := os.ReadFile(filepath.Join(r.dir, "gate.xml")); err != nil || ran != 2 {
+	if junit, err := os.ReadFile(filepath.Join(r.dir, "gate.xml")); err != nil || ran != 1 {
 		t.Errorf("ran %d steps of the workflow: %v\n%s", ran, err, junit)
 	}
 }

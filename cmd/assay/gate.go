@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,13 +34,14 @@ type gateFlags struct {
 	allow          []string
 	junit          string
 	plan           bool
+	run            runFlags // of a candidate that is a file
 }
 
 func newGate(p *process) *cobra.Command {
 	var f gateFlags
 	var conditions []string
 	cmd := &cobra.Command{
-		Use:   "gate CANDIDATE --baseline STORE|FILE|NAME",
+		Use:   "gate CANDIDATE|FILE --baseline STORE|FILE|NAME",
 		Short: "Decide whether a candidate is as good as a baseline, for CI",
 		Long: `Gate tests whether a candidate is worse than a baseline by less than a margin, on the
 same tasks under the same conditions. The verdict is one of
@@ -52,12 +54,17 @@ CANDIDATE is an experiment, run, model or variant of the store, as for compare. 
 is another store, a file that export wrote, or a name in the same store. In another store,
 it is what CANDIDATE names there, or else its only experiment; --side names another one.
 
+If the candidate is an experiment file, its pending trials run first, in four parts, until
+the verdict is certain. The early looks ask for more certainty, so that all looks together
+keep the promises above.
+
 Sides with different prompts, judges, worlds or texts of tasks are refused unless --allow
 names what may differ. While more than 5 % of the candidate's trials are pending, there is
 no verdict.`,
 		Example: `  assay gate nightly --baseline main.db --margin 5pt
   assay gate my-model@v2 --baseline my-model@v1
   assay gate nightly --baseline main.parquet --junit gate.xml --format md >> summary.md
+  assay gate nightly.yaml --revision 4be1a2f --store next.db --baseline main.db
   assay gate nightly --baseline main.db --plan --margin 3pt`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -81,12 +88,22 @@ no verdict.`,
 	flags.StringSliceVar(&f.allow, "allow", nil,
 		"what may differ: "+strings.Join(report.Unlikenesses, ", "))
 	flags.StringVar(&f.junit, "junit", "", "also write the verdict to a JUnit `file`")
+	flags.StringVar(&f.run.revision, "revision", "",
+		"with a file: your `name` for this version of the models, as in run")
+	flags.StringVar(&f.run.providers, "providers", "",
+		"with a file: the providers `file` to use instead of the experiment's")
+	simLatencyFlag(cmd, &f.run.simLatency)
 	flags.BoolVar(&f.plan, "plan", false,
 		"only show how many trials and dollars a verdict takes")
 	_ = cmd.RegisterFlagCompletionFunc("allow",
 		cobra.FixedCompletions(report.Unlikenesses, cobra.ShellCompDirectiveNoFileComp))
 	cmd.ValidArgsFunction = namesIn(&f.store, selection.Names)
 	return cmd
+}
+
+// isFile reports whether a candidate is an experiment file.
+func isFile(candidate string) bool {
+	return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(candidate))
 }
 
 func (f *gateFlags) check() error {
@@ -126,7 +143,14 @@ func (p *process) gate(ctx context.Context, candidate string, f gateFlags) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, base.Close()) }()
-	g, err := p.measure(ctx, candidate, base, margin, f)
+	m := measurement{
+		candidate: candidate, base: base, margin: margin, flags: f,
+		look: report.Looks(1)[0], planner: job.PlannedTrials,
+	}
+	if isFile(candidate) && !f.plan {
+		return p.runGate(ctx, m)
+	}
+	g, err := p.measure(ctx, m)
 	if !f.plan {
 		if err != nil {
 			return err
@@ -148,23 +172,118 @@ func (p *process) gate(ctx context.Context, candidate string, f gateFlags) (err 
 	})
 }
 
+// A measurement is one look at a candidate.
+type measurement struct {
+	candidate string
+	base      *baseline
+	margin    float64
+	flags     gateFlags
+	look      report.Look
+	planner   selection.Planner
+}
+
 // measure compares the candidate with the baseline.
-func (p *process) measure(
-	ctx context.Context, candidate string, base *baseline, margin float64, f gateFlags,
-) (g *report.Gate, err error) {
-	db, err := p.openToRead(ctx, f.store)
+func (p *process) measure(ctx context.Context, m measurement) (g *report.Gate, err error) {
+	db, err := p.openToRead(ctx, m.flags.store)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	g, err = reading.GateRequest{
-		Candidate: candidate, Baseline: base.name, BaselineFrom: base.attempts,
-		Where: f.where, Cluster: f.cluster, Margin: margin, Allow: f.allow,
-	}.Gate(ctx, db, job.PlannedTrials)
+		Candidate: m.candidate, Baseline: m.base.name, BaselineFrom: m.base.attempts,
+		Where: m.flags.where, Cluster: m.flags.cluster, Margin: m.margin, Look: m.look,
+		Allow: m.flags.allow,
+	}.Gate(ctx, db, m.planner)
 	if errors.Is(err, report.ErrNothingInCommon) || errors.Is(err, reading.ErrOneSide) {
 		return nil, sanitizedError{err}
 	}
 	return g, err
+}
+
+// looks is how often a gate that runs its candidate looks at the results.
+const looks = 4
+
+// runGate runs the candidate part by part, until the verdict is certain. A part has the first trials
+// of each model, balanced over the cells, so what a look sees does not depend on which trials end
+// first.
+func (p *process) runGate(ctx context.Context, m measurement) error {
+	f := &m.flags
+	f.run.store, f.run.display, f.run.logLevel = f.store, "auto", "info"
+	path := m.candidate
+	most, name, err := f.trialsPerModel(ctx, path)
+	if err != nil {
+		return err
+	}
+	m.candidate = "experiment:" + name
+	for _, m.look = range report.Looks(looks) {
+		f.run.limit = (most*m.look.Number + looks - 1) / looks
+		e, err := f.run.experiment([]string{path})
+		if err != nil {
+			return err
+		}
+		quiet := *p
+		quiet.out = io.Discard
+		err = runExperiment(ctx, &quiet, e, f.run)
+		if coded := (*codedError)(nil); errors.As(err, &coded) && coded.code == exitIncomplete {
+			err = nil // the verdict counts what is pending
+		}
+		if err != nil {
+			return err
+		}
+		m.planner = plannedUpTo(f.run, path)
+		g, err := p.measure(ctx, m)
+		if err != nil {
+			return err
+		}
+		if m.look.Number == looks || g.Verdict != report.Inconclusive {
+			return p.deliverVerdict(g, *f)
+		}
+		fmt.Fprintf(p.err, "assay: look %d of %d: no verdict after %d trials\n",
+			m.look.Number, looks, g.B.Trials)
+	}
+	return nil
+}
+
+// trialsPerModel returns the most trials that a model has in an experiment file, and the name of
+// the experiment.
+func (f *gateFlags) trialsPerModel(ctx context.Context, path string) (int, string, error) {
+	e, err := f.run.experiment([]string{path})
+	if err != nil {
+		return 0, "", err
+	}
+	j, err := job.Open(ctx, e, 0)
+	if err != nil {
+		return 0, "", err
+	}
+	most, trials := 0, make(map[string]int)
+	for t := range j.Trials() {
+		trials[t.Model]++
+		most = max(most, trials[t.Model])
+	}
+	return most, e.Name, j.Close()
+}
+
+// plannedUpTo returns a planner of the trials that an experiment file has within its limit.
+func plannedUpTo(f runFlags, path string) selection.Planner {
+	return func(ctx context.Context, _ store.Experiment) iter.Seq2[assay.Trial, error] {
+		return func(yield func(assay.Trial, error) bool) {
+			e, err := f.experiment([]string{path})
+			var j *job.Job
+			if err == nil {
+				j, err = job.Open(ctx, e, f.limit)
+			}
+			if err != nil {
+				yield(assay.Trial{}, err)
+				return
+			}
+			defer j.Close() // it was only read
+			for t := range j.Trials() {
+				if !yield(t, nil) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // deliverVerdict writes the verdict, and returns it as an exit code.

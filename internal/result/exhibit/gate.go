@@ -40,14 +40,22 @@ func gateText(g *report.Gate) string {
 		return fmt.Sprintf("%s. %s so far; no verdict before at least %.0f %% are done.",
 			sentenceCase(g.Reason), measured, 100*(1-report.MostPending))
 	case g.Verdict == report.Pass:
-		return fmt.Sprintf("%s: %s. A loss of %.1f points is ruled out (%s).",
-			measured, worst, 100*t.Margin, named("p", t.PPass))
+		return fmt.Sprintf("%s: %s. A loss of %.1f points is ruled out (%s%s).",
+			measured, worst, 100*t.Margin, named("p", t.PPass), lookText(g.Look, g.Look.Pass))
 	case g.Verdict == report.Fail:
-		return fmt.Sprintf("%s: at best %+.1f points, with 99.5 %% confidence (%s).",
-			measured, 100*t.Upper, named("p", t.PFail))
+		return fmt.Sprintf("%s: at best %+.1f points, with 99.5 %% confidence (%s%s).",
+			measured, 100*t.Upper, named("p", t.PFail), lookText(g.Look, g.Look.Fail))
 	}
 	return fmt.Sprintf("%s: %s. Neither a loss of %.1f points is ruled out (%s), nor is any loss "+
 		"shown (%s).", measured, worst, 100*t.Margin, named("p", t.PPass), named("p", t.PFail))
+}
+
+// lookText adds the level that an early look asks for.
+func lookText(l report.Look, level float64) string {
+	if l.Number == l.Of {
+		return ""
+	}
+	return fmt.Sprintf(", where look %d of %d asks for %.2g", l.Number, l.Of, level)
 }
 
 // gateNext is what to do after a verdict other than a pass.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/result/export"
@@ -23,6 +24,7 @@ type GateRequest struct {
 	Cluster      string
 	// Margin is a share of 1.
 	Margin float64
+	Look   report.Look
 	// Allow lists what may differ, of [report.Unlikenesses].
 	Allow []string
 }
@@ -37,7 +39,8 @@ func (r GateRequest) Gate(
 		return nil, err
 	}
 	has := r.Where.Has
-	c, err := report.Compare(r.Baseline, r.Candidate, r.Cluster,
+	name := strings.TrimPrefix(r.Candidate, "experiment:")
+	c, err := report.Compare(r.Baseline, name, r.Cluster,
 		selection.Filter(r.BaselineFrom, has), selection.Filter(candidate, has))
 	if errors.Is(err, report.ErrNothingInCommon) {
 		return nil, nothingInCommon(err, c, r.Where, r.BaselineFrom, candidate)
@@ -70,5 +73,5 @@ func (r GateRequest) Gate(
 			settled++
 		}
 	}
-	return c.Gate(r.Margin, len(planned), len(planned)-settled), nil
+	return c.Gate(r.Margin, r.Look, len(planned), len(planned)-settled), nil
 }

@@ -19,6 +19,30 @@ const (
 	Inconclusive Verdict = "inconclusive" // neither is shown
 )
 
+// A Look is one of several at the data of a gate while they grow. Pass and Fail are the levels of the
+// tests at this look; see [stat.Spend].
+type Look struct {
+	Number int     `json:"number"` // from 1
+	Of     int     `json:"of"`
+	Pass   float64 `json:"pass_level"`
+	Fail   float64 `json:"fail_level"`
+}
+
+// Looks returns n looks at data that grow in equal steps.
+func Looks(n int) []Look {
+	fractions := make([]float64, n)
+	for i := range fractions {
+		fractions[i] = float64(i+1) / float64(n)
+	}
+	pass := stat.Spend(stat.PassLevel, fractions)
+	fail := stat.Spend(stat.FailLevel, fractions)
+	looks := make([]Look, n)
+	for i := range looks {
+		looks[i] = Look{Number: i + 1, Of: n, Pass: pass[i], Fail: fail[i]}
+	}
+	return looks
+}
+
 // A Gate decides whether a candidate, side B, may replace a baseline, side A. Differences are B
 // minus A, in shares of 1.
 type Gate struct {
@@ -26,6 +50,7 @@ type Gate struct {
 	// Reason is why there is no verdict although the test has one. It is empty otherwise.
 	Reason string              `json:"reason,omitempty"`
 	Test   stat.Noninferiority `json:"test"`
+	Look   Look                `json:"look"`
 	// Planned and Pending count the candidate's trials. They are 0 if it is not an experiment.
 	Planned int `json:"planned"`
 	Pending int `json:"pending"`
@@ -37,16 +62,18 @@ type Gate struct {
 const MostPending = .05
 
 // Gate tests the candidate of a comparison against a margin. The candidate is side B.
-func (c *Comparison) Gate(margin float64, planned, pending int) *Gate {
-	g := &Gate{Verdict: Inconclusive, Comparison: c, Planned: planned, Pending: pending}
+func (c *Comparison) Gate(margin float64, look Look, planned, pending int) *Gate {
+	g := &Gate{
+		Verdict: Inconclusive, Comparison: c, Look: look, Planned: planned, Pending: pending,
+	}
 	g.Test = stat.Noninferior(c.all.tasks, c.all.bySequence, margin)
 	switch {
 	case float64(pending) > MostPending*float64(planned):
 		g.Reason = fmt.Sprintf("%d of the %d planned trials of %s have no outcome yet",
 			pending, planned, c.B.Name)
-	case g.Test.Passes(stat.PassLevel):
+	case g.Test.Passes(look.Pass):
 		g.Verdict = Pass
-	case g.Test.Fails(stat.FailLevel):
+	case g.Test.Fails(look.Fail):
 		g.Verdict = Fail
 	}
 	return g

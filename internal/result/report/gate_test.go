@@ -92,7 +92,7 @@ func gateOf(t *testing.T, was, now version, planned, pending int) *report.Gate {
 	if err := c.CheckAlike(nil); err != nil {
 		t.Fatal(err)
 	}
-	return c.Gate(.05, planned, pending)
+	return c.Gate(.05, report.Looks(1)[0], planned, pending)
 }
 
 // Sides with different prompts, judges, worlds or texts of tasks are refused by name.
