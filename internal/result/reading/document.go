@@ -140,7 +140,7 @@ func messageText(m assay.Message) string {
 	for _, c := range m.Calls {
 		lines = append(lines, fmt.Sprintf("→ %s %s", c.Name, c.Arguments))
 	}
-	return strings.Join(lines, "\n")
+	return visible(strings.Join(lines, "\n"))
 }
 
 // CallText explains whether a call worked, and the reason.

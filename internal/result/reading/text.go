@@ -13,14 +13,15 @@ import (
 )
 
 // Text describes the trial for a terminal: its transcript, its verdict with the opinions of
-// models on it, and the explanation of its score, or the reason why there is none.
+// models on it, and the explanation of its score, or the reason why there is none. It has nothing
+// that a terminal would obey.
 func (t *Trial) Text(
 	opinions []store.Classification, e *score.Explanation, unexplained error,
 ) []byte {
 	w := new(bytes.Buffer)
 	t.write(w, opinions)
 	t.writeExplanation(w, e, unexplained)
-	return w.Bytes()
+	return []byte(visible(w.String()))
 }
 
 func (t *Trial) writeExplanation(w *bytes.Buffer, e *score.Explanation, unexplained error) {
