@@ -68,7 +68,7 @@ func (s *Session) engineConfig(runners map[string]runner) engine.Config {
 		Patience: time.Duration(s.Experiment.Limits.Request),
 	}
 	busy := make(map[*lane.Pool]int) // models of a pool that have trials to start
-	s.crews = crewsOf(s.pools.Agents)
+	s.crews = crewsOf(s.pools.Agents, &memory{read: freeMemory, note: s.note})
 	for _, name := range s.Experiment.Models {
 		busy[s.pools.ByModel[name]]++
 	}
