@@ -85,6 +85,8 @@ type MCPServer struct {
 	Key string `json:"key,omitempty" yaml:"key"`
 	// Timeout limits the start and each call. 0 stands for the default.
 	Timeout time.Duration `json:"timeout,omitempty" yaml:"timeout"`
+	// Concurrency is the largest number of attempts at a time. 0 stands for the default.
+	Concurrency int `json:"concurrency,omitempty" yaml:"concurrency"`
 	// Dir is the folder of the file that names the server.
 	Dir string `json:"dir,omitempty" yaml:"-"`
 }

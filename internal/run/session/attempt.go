@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -68,7 +69,8 @@ func (s *Session) engineConfig(runners map[string]runner) engine.Config {
 		Patience: time.Duration(s.Experiment.Limits.Request),
 	}
 	busy := make(map[*lane.Pool]int) // models of a pool that have trials to start
-	s.crews = crewsOf(s.pools.Agents, &memory{read: freeMemory, note: s.note})
+	s.crews = crewsOf(s.Experiment.Models, s.pools.Agents, s.Library.Catalog().Server(),
+		&memory{read: freeMemory, note: s.note})
 	for _, name := range s.Experiment.Models {
 		busy[s.pools.ByModel[name]]++
 	}
@@ -93,10 +95,11 @@ func (s *Session) engineConfig(runners map[string]runner) engine.Config {
 
 // most returns how many attempts of a model may be in flight.
 func (s *Session) most(model string, pool *lane.Pool) int {
-	if c, ok := s.crews[model]; ok {
-		return c.most(model)
+	n := 2*pool.Width() + 64
+	if _, ok := s.pools.Agents[model]; ok {
+		n = math.MaxInt // its concurrency counts
 	}
-	return 2*pool.Width() + 64
+	return s.crews.most(model, n)
 }
 
 func (s *Session) pending(model string) iter.Seq[assay.Trial] {

@@ -1,43 +1,71 @@
 package session
 
 import (
+	"cmp"
+
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/run/engine"
 	"github.com/assay-eval/assay/internal/run/job"
+	"github.com/assay-eval/assay/internal/task/mcp"
 )
 
-// A crew is one agent with all levels and revisions under which the experiment lists it. Together
-// they keep the agent's concurrency. Only the engine's goroutine accesses it.
+// A crew is a number of listed models that share a limit of attempts in flight: one agent with all
+// its levels and revisions, or all models whose tools are those of a server. Only the engine's
+// goroutine accesses it.
 type crew struct {
 	limit  int
-	memory *memory         // nil for a service
+	memory *memory         // nil if attempts start no program
 	flying map[string]int  // attempts in flight, by listed name
 	busy   map[string]bool // listed names with trials to start
 }
 
-// crews has the crew of each listed name.
-type crews map[string]*crew
+// crews has the crews of each listed name.
+type crews map[string][]*crew
 
-func crewsOf(agents map[string]job.Agent, m *memory) crews {
+// crewsOf returns the crews of agents, and that of a server of tools unless it is nil.
+func crewsOf(
+	models []string, agents map[string]job.Agent, server *assay.MCPServer, m *memory,
+) crews {
 	byAgent, all := make(map[string]*crew), make(crews)
 	for listed, a := range agents {
-		c := byAgent[a.Name]
-		if c == nil {
-			c = &crew{
-				limit: a.Most, flying: make(map[string]int), busy: make(map[string]bool),
-			}
-			if a.URL == "" {
-				c.memory = m
-			}
-			byAgent[a.Name] = c
+		if byAgent[a.Name] == nil {
+			byAgent[a.Name] = newCrew(a.Most, a.URL, m)
 		}
-		c.busy[listed] = true
-		all[listed] = c
+		all.join(listed, byAgent[a.Name])
+	}
+	if server != nil {
+		c := newCrew(cmp.Or(server.Concurrency, mcp.DefaultConcurrency), server.URL, m)
+		for _, listed := range models {
+			all.join(listed, c)
+		}
 	}
 	return all
 }
 
-// most returns how many attempts of a listed name may be in flight: its share of what the agent may
-// have, but no more than the others leave. While memory is short, none is added to those in flight.
+// newCrew returns a crew of programs, or of services if they have a URL.
+func newCrew(limit int, url string, m *memory) *crew {
+	c := &crew{limit: limit, flying: make(map[string]int), busy: make(map[string]bool)}
+	if url == "" {
+		c.memory = m
+	}
+	return c
+}
+
+func (all crews) join(listed string, c *crew) {
+	c.busy[listed] = true
+	all[listed] = append(all[listed], c)
+}
+
+// most returns how many attempts of a listed name its crews allow in flight, but at most n.
+func (all crews) most(listed string, n int) int {
+	for _, c := range all[listed] {
+		n = min(n, c.most(listed))
+	}
+	return n
+}
+
+// most returns how many attempts of a listed name may be in flight: its share of the limit, but no
+// more than the others leave. While memory is short, none is added to those in flight.
 func (c *crew) most(listed string) int {
 	others := 0
 	for name, n := range c.flying {
@@ -45,7 +73,8 @@ func (c *crew) most(listed string) int {
 			others += n
 		}
 	}
-	share := (c.limit + len(c.busy) - 1) / max(1, len(c.busy))
+	sharing := max(1, len(c.busy)) // a trial may start again when no other is left
+	share := (c.limit + sharing - 1) / sharing
 	most, mine := max(0, min(share, c.limit-others)), c.flying[listed]
 	if most > mine && mine+others > 0 && c.memory != nil && c.memory.isShort() {
 		return mine
@@ -55,24 +84,22 @@ func (c *crew) most(listed string) int {
 
 // exhausted gives the share of a listed name without trials to start to the others.
 func (all crews) exhausted(listed string) {
-	if c := all[listed]; c != nil {
+	for _, c := range all[listed] {
 		delete(c.busy, listed)
 	}
 }
 
 // count counts the attempts in flight.
 func (all crews) count(e engine.Event) {
-	c := all[e.Model]
-	if c == nil {
-		return
-	}
-	switch e.Kind {
-	case engine.Started:
-		c.flying[e.Model]++
-		if c.memory != nil {
-			c.memory.begin()
+	for _, c := range all[e.Model] {
+		switch e.Kind {
+		case engine.Started:
+			c.flying[e.Model]++
+			if c.memory != nil {
+				c.memory.begin()
+			}
+		case engine.Settled, engine.Faulted, engine.Dropped, engine.Parked:
+			c.flying[e.Model]--
 		}
-	case engine.Settled, engine.Faulted, engine.Dropped, engine.Parked:
-		c.flying[e.Model]--
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The memory that the programs of agents have to leave free, and what one that has just begun is
+// The memory that the programs of attempts have to leave free, and what one that has just begun is
 // assumed to need before it can be measured.
 const (
 	reservedShare = 10 // a tenth
@@ -36,7 +36,7 @@ func (m *memory) isShort() bool {
 		return false
 	}
 	if m.note != nil {
-		m.note(fmt.Sprintf("fewer agents run at once than their concurrency allows, because only "+
+		m.note(fmt.Sprintf("fewer attempts run at once than concurrency allows, because only "+
 			"%d MB of memory are free", free>>20))
 		m.note = nil
 	}

@@ -21,12 +21,12 @@ func TestMemoryBoundsAgents(t *testing.T) {
 			read: func() (int, int) { return free, 4096 * mb },
 			note: func(string) { notes++ },
 		}
-		all := crewsOf(map[string]job.Agent{
+		all := crewsOf(nil, map[string]job.Agent{
 			"program": {Agent: bridge.Agent{Name: "program"}, Most: 50},
 			"service": {Agent: bridge.Agent{Name: "service", URL: "http://x"}, Most: 50},
-		}, m)
+		}, nil, m)
 		fill := func(model string) (n int) {
-			for n < 100 && all[model].most(model) > all[model].flying[model] {
+			for n < 100 && all.most(model, 100) > all[model][0].flying[model] {
 				all.count(engine.Event{Kind: engine.Started, Model: model})
 				n++
 			}

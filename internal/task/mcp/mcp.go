@@ -27,6 +27,10 @@ import (
 // DefaultTimeout is how long a server may take to start or to answer a call.
 const DefaultTimeout = 30 * time.Second
 
+// DefaultConcurrency is the largest number of attempts at a time whose tools a server carries out.
+// Each has a process of its own, which may well take 100 MB.
+const DefaultConcurrency = 16
+
 const (
 	// mostMessage and mostOutput limit what a server may send, in bytes: a message, and everything
 	// in an attempt.
@@ -56,6 +60,8 @@ func check(c assay.MCPServer) error {
 		return errors.New("the MCP server has neither a command nor a URL; give one of them")
 	case len(c.Command) > 0 && c.URL != "":
 		return errors.New("the MCP server has both a command and a URL; remove one of them")
+	case c.Concurrency < 0:
+		return fmt.Errorf("concurrency is %d; it is the number of attempts at a time", c.Concurrency)
 	case c.URL != "" && c.Key != "" && os.Getenv(c.Key) == "":
 		return fmt.Errorf("the environment variable %s is not set; it holds the key of %s", c.Key, c.URL)
 	case c.URL != "":
