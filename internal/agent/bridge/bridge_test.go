@@ -352,6 +352,25 @@ func TestAgentSeesOnlyNamedVariables(t *testing.T) {
 	}
 }
 
+func TestPlaceholdersInCommands(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	trial, task := s.trial(0, assay.Discover)
+	_, script := s.Runner(s.episodes, bridge.Agent{
+		Name: "agent", Model: "gpt/5", Timeout: time.Minute, Command: []string{
+			"sh", "-c", `for x in "$@"; do echo "$x"; done; echo "$ASSAY_MCP_URL" "$TMPDIR" "$ASSAY_TOKEN"`,
+			"-", "{mcp_url} {scratch} {token}", "{model}", "{prompt}",
+		},
+	}).Run(t.Context(), s.models, trial, task)
+	lines := strings.Split(script.Agent.Output, "\n")
+	if first, last := lines[0], lines[len(lines)-1]; first != last || strings.Contains(first, "{") {
+		t.Errorf("arguments %q, variables %q", first, last)
+	}
+	if lines[1] != "gpt-5" || !strings.Contains(script.Agent.Output, task.Description) {
+		t.Errorf("the model and the prompt are missing: %q", lines)
+	}
+}
+
 func TestStoppedRunKillsItsAgents(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -28,6 +28,7 @@ type anthropicRequest struct {
 	Thinking    chatThinking       `json:"thinking"`
 	Output      struct {
 		Effort string `json:"effort"`
+		Format format `json:"format"`
 	} `json:"output_config"`
 	ToolChoice struct {
 		Type string `json:"type"`
@@ -136,7 +137,7 @@ func (b *anthropicRequest) check() *Refusal {
 			return BadRequest("", "tools.%d.custom: Field required", i)
 		}
 	}
-	return nil
+	return b.Output.Format.check("output_config.format")
 }
 
 // messages returns the messages that a message consists of: the answers to calls first.
@@ -151,6 +152,14 @@ func (m *anthropicMessage) messages(i int) ([]assay.Message, *Refusal) {
 	case "assistant":
 		own, e := assistantMessage(i, blocks)
 		return []assay.Message{own}, e
+	case "system": // Claude Code sends reminders between other messages
+		all, e := userMessages(i, blocks)
+		for k := range all {
+			if all[k].Role == assay.User {
+				all[k].Role = assay.System
+			}
+		}
+		return all, e
 	}
 	return nil, BadRequest("", "messages: Unexpected role %q.", m.Role)
 }

@@ -100,6 +100,21 @@ func BadRequest(param, format string, args ...any) *Refusal {
 	}
 }
 
+// A format is the form that a request wants for replies.
+type format struct {
+	Type string `json:"type"`
+}
+
+// check refuses a form other than text, because it would be lost on the way to the model.
+func (f format) check(param string) *Refusal {
+	switch f.Type {
+	case "", "text", "text/plain":
+		return nil
+	}
+	return BadRequest(param, "This server does not pass on '%s' of type %q. Leave it out, and ask "+
+		"for the form in words.", param, f.Type)
+}
+
 // parse decodes the JSON body of a request.
 func parse(body []byte, doc any) *Refusal {
 	if err := json.Unmarshal(body, doc); err != nil {

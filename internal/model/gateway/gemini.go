@@ -73,6 +73,7 @@ type geminiRequest struct {
 		TopP        *float64 `json:"topP"`
 		MaxTokens   *int     `json:"maxOutputTokens"`
 		Seed        *int64   `json:"seed"`
+		Format      string   `json:"responseMimeType"`
 		Thinking    struct {
 			Level  string `json:"thinkingLevel"`
 			Budget *int   `json:"thinkingBudget"`
@@ -128,6 +129,9 @@ func (gemini) Decode(body []byte) (Prompt, *Refusal) {
 		Effort: strings.ToLower(c.Thinking.Level), Thinking: c.Thinking.Budget,
 		ToolChoice: geminiChoices[doc.ToolConfig.Calling.Mode],
 	}}}
+	if e := (format{c.Format}).check("responseMimeType"); e != nil {
+		return p, e
+	}
 	if len(doc.Contents) == 0 {
 		return p, BadRequest("", "* GenerateContentRequest.contents: contents is not specified")
 	}

@@ -92,7 +92,8 @@ type chatRequest struct {
 	StreamOptions       struct {
 		Usage bool `json:"include_usage"`
 	} `json:"stream_options"`
-	N *int `json:"n"`
+	N      *int   `json:"n"`
+	Format format `json:"response_format"`
 }
 
 // chatThinking is DeepSeek's and Anthropic's.
@@ -265,7 +266,7 @@ func (b *chatRequest) check() *Refusal {
 			return BadRequest("tools", "Invalid 'tools[%d]': not a function with a name.", i)
 		}
 	}
-	return nil
+	return b.Format.check("response_format")
 }
 
 func (m *chatMessage) message(i int) (assay.Message, *Refusal) {

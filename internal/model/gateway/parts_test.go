@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/gateway"
 )
 
@@ -41,5 +44,24 @@ func TestAnswersAreTextsOrParts(t *testing.T) {
 				t.Errorf("%s: %s is read as %+v", name, answer, last)
 			}
 		}
+	}
+}
+
+// TestSystemBetweenMessages checks that Messages may have the rules of a system between others.
+func TestSystemBetweenMessages(t *testing.T) {
+	t.Parallel()
+	p, refusal := gateway.Dialects("")[3].Decode([]byte(`{"model":"m","max_tokens":9,
+		"system":"Be kind.","messages":[{"role":"user","content":"go"},
+			{"role":"system","content":[{"type":"text","text":"Be brief."}]}]}`))
+	if refusal != nil {
+		t.Fatalf("refused: %s", refusal.Message)
+	}
+	want := []assay.Message{
+		{Role: assay.System, Content: "Be kind."},
+		{Role: assay.User, Content: "go"},
+		{Role: assay.System, Content: "Be brief."},
+	}
+	if diff := cmp.Diff(want, p.Messages); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 }

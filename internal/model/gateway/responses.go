@@ -50,6 +50,9 @@ type responsesRequest struct {
 	Store        *bool             `json:"store"`
 	Include      []string          `json:"include"`
 	Stream       bool              `json:"stream"`
+	Text         struct {
+		Format format `json:"format"`
+	} `json:"text"`
 }
 
 // responsesTool is a function without an object around it.
@@ -144,7 +147,7 @@ func (b *responsesRequest) check() *Refusal {
 			return BadRequest("tools", "Missing required parameter: 'tools[%d].name'.", i)
 		}
 	}
-	return nil
+	return b.Text.Format.check("text.format")
 }
 
 // beyond returns the refusal of a request that wants a stream, storage, or tools of the endpoint.
