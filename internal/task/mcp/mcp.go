@@ -47,6 +47,7 @@ type Server struct {
 	name    string
 	process *child.Process // nil for a URL
 	output  *meter
+	secret  *strings.Replacer // removes the key, which a server may echo
 	session *sdk.ClientSession
 	tools   map[string]*tool
 }
@@ -80,7 +81,10 @@ func Open(ctx context.Context, config *assay.MCPServer) (*Server, error) {
 		return nil, &assay.Fault{Kind: assay.ToolServer, Detail: err.Error(), Err: err}
 	}
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
-	s := &Server{config: c, name: cmp.Or(c.URL, strings.Join(c.Command, " ")), output: new(meter)}
+	s := &Server{
+		config: c, name: cmp.Or(c.URL, strings.Join(c.Command, " ")), output: new(meter),
+		secret: redactor(os.Getenv(c.Key)),
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, errSilent)
 	defer cancel()
 	if err := s.open(ctx); err != nil {
@@ -101,6 +105,19 @@ func inFolder(config *assay.MCPServer) assay.MCPServer {
 		c.Set[name] = place.Replace(value)
 	}
 	return c
+}
+
+// shortestKey is the length of a key from which it is removed from what a server sends. A shorter
+// one protects nothing and would appear in honest results by chance.
+const shortestKey = 8
+
+// redactor replaces a key, also as JSON has it.
+func redactor(key string) *strings.Replacer {
+	if len(key) < shortestKey {
+		return strings.NewReplacer()
+	}
+	quoted, _ := json.Marshal(key) // a string can always be encoded
+	return strings.NewReplacer(key, "[redacted]", string(quoted[1:len(quoted)-1]), "[redacted]")
 }
 
 func (s *Server) open(ctx context.Context) error {
@@ -187,17 +204,17 @@ func (s *Server) Call(ctx context.Context, name string, arguments json.RawMessag
 	var answer *jsonrpc.Error
 	switch {
 	case errors.As(err, &answer) && ctx.Err() == nil && !s.ended():
-		return nil, &Error{answer.Code, answer.Message}
+		return nil, &Error{answer.Code, s.secret.Replace(answer.Message)}
 	case err != nil:
 		return nil, s.fault(ctx, "call "+name, err)
 	case result.IsError:
-		return nil, &Error{Text: textOf(result)}
+		return nil, &Error{Text: s.secret.Replace(textOf(result))}
 	}
 	output, err := t.output(result)
 	if err != nil {
 		return nil, s.fault(ctx, "call "+name, err)
 	}
-	return output, nil
+	return json.RawMessage(s.secret.Replace(string(output))), nil
 }
 
 func (s *Server) ended() bool { return s.process != nil && s.process.State() != "" }
@@ -225,8 +242,8 @@ func (s *Server) fault(ctx context.Context, doing string, err error) error {
 		detail = "it did not answer within " + s.config.Timeout.String()
 	}
 	return &assay.Fault{
-		Kind: assay.ToolServer, Detail: fmt.Sprintf("MCP server %s: %s: %s", s.name, doing, detail),
-		Err: err,
+		Kind: assay.ToolServer, Err: err,
+		Detail: s.secret.Replace(fmt.Sprintf("MCP server %s: %s: %s", s.name, doing, detail)),
 	}
 }
 

@@ -247,6 +247,33 @@ func checkFault(t *testing.T, err error, want string) {
 	}
 }
 
+// TestOpenAfterTheEnd checks that an attempt of a run that has ended starts no server.
+func TestOpenAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	marker := filepath.Join(t.TempDir(), "started")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := mcp.Open(ctx, &assay.MCPServer{Command: []string{"touch", marker}})
+	if f := assay.AsFault(err); f.Kind != assay.Interrupted {
+		t.Errorf("error = %v", err)
+	}
+	if _, err := os.Stat(marker); !os.IsNotExist(err) {
+		t.Errorf("the server was started: %v", err)
+	}
+}
+
+// TestInterruptedOpen checks that a run that ends while a server starts leaves no process, and is not
+// taken for a fault of the server.
+func TestInterruptedOpen(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	_, err := mcp.Open(ctx, config("mute")) // goleak notices a process that is still followed
+	if f := assay.AsFault(err); f.Kind != assay.Interrupted {
+		t.Errorf("error = %v", err)
+	}
+}
+
 // TestCancelledCall checks that the end of a run is not taken for a fault of the server.
 func TestCancelledCall(t *testing.T) {
 	t.Parallel()

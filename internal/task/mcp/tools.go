@@ -33,7 +33,7 @@ func (s *Server) list(ctx context.Context) error {
 		if len(s.tools) == mostTools {
 			return fmt.Errorf("it has more than %d tools", mostTools)
 		}
-		if s.tools[t.Name], err = newTool(t); err != nil {
+		if s.tools[t.Name], err = s.newTool(t); err != nil {
 			return fmt.Errorf("its tool %q is not valid: %w", t.Name, err)
 		}
 	}
@@ -43,18 +43,20 @@ func (s *Server) list(ctx context.Context) error {
 	return nil
 }
 
-func newTool(t *sdk.Tool) (*tool, error) {
+func (s *Server) newTool(t *sdk.Tool) (*tool, error) {
 	// A decoded schema is encoded with sorted keys, so equal schemas have equal texts.
-	schema, err := json.Marshal(t.InputSchema)
+	text, err := json.Marshal(t.InputSchema)
 	if err != nil {
 		return nil, err
 	}
+	schema := json.RawMessage(s.secret.Replace(string(text)))
 	if _, err := toolkit.CompileSchema(schema); err != nil {
 		return nil, err
 	}
 	out := &tool{Tool: assay.Tool{
-		Name: t.Name, Description: t.Description, Schema: schema, Parameters: []assay.Parameter{},
-		Returns: []assay.Return{}, Errors: []assay.ToolError{}, Dependencies: []string{},
+		Name: t.Name, Description: s.secret.Replace(t.Description), Schema: schema,
+		Parameters: []assay.Parameter{},
+		Returns:    []assay.Return{}, Errors: []assay.ToolError{}, Dependencies: []string{},
 	}}
 	if t.OutputSchema == nil {
 		return out, nil
