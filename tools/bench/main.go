@@ -26,7 +26,7 @@ const help = `Usage: bench [flags]
 
 Bench measures assay from outside. It starts the simulated server and runs
 against it as child processes, and a bare HTTP client that sends the same
-requests. All measurements take about 30 minutes; leave the machine alone.
+requests. All measurements take about 45 minutes; leave the machine alone.
 
 %s
 A missed target is a result, not an error, so the exit code is still 0.
@@ -71,9 +71,12 @@ func main() {
 // run carries out one command line and returns the exit code.
 func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	var err error
-	if len(args) > 0 && args[0] == bareClientVerb {
+	switch {
+	case len(args) > 0 && args[0] == bareClientVerb:
 		err = runBareClient(ctx, args[1:], out)
-	} else {
+	case len(args) > 0 && args[0] == agentVerb:
+		err = runAgent(ctx, out)
+	default:
 		err = runBench(ctx, args, out, errs)
 	}
 	switch {

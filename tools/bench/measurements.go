@@ -35,6 +35,8 @@ var measurements = []measurement{
 	{"7a", "comparisons of equal models", 300, (*bench).comparisons},
 	{"7b", "intervals of rates", 60, (*bench).intervals},
 	{"7c", "alarms about equal results", 3, (*bench).alarms},
+	{"8", "foreign agents beside the built-in episode", 60, (*bench).bridge},
+	{"9", "servers of tools under all kinds of fault", 600, (*bench).toolServers},
 }
 
 // bench runs measurements at full size or, if quick, small versions of them.

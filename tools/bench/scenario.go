@@ -12,6 +12,8 @@ type scenario struct {
 	// server holds flags of `assay sim serve`.
 	server []string
 	model  string
+	// agent has the fields of a foreign agent that makes the trials with the model, or "".
+	agent string
 	// trials is the number of trials: a multiple of 500, or a multiple of 5 below
 	// 500.
 	trials int
@@ -57,7 +59,18 @@ tasks_per_type: %d
 repeats: %d
 providers: %q
 %s
-`, s.model, tasks, repeats, providers, s.text)
+`, s.actor(), tasks, repeats, providers, s.text)
+}
+
+// agentName is the name of a scenario's agent.
+const agentName = "scripted"
+
+// actor returns the name of who makes the trials.
+func (s scenario) actor() string {
+	if s.agent != "" {
+		return agentName
+	}
+	return s.model
 }
 
 // providers returns the text of the providers file for a server.
@@ -83,6 +96,9 @@ func (s scenario) providers(url string) string {
 	}
 	if len(s.lanes) == 0 {
 		entry("lane", "limits: {"+s.limits+"}")
+	}
+	if s.agent != "" {
+		fmt.Fprintf(&b, "agents:\n  %s: {%s, model: %s}\n", agentName, s.agent, s.model)
 	}
 	return b.String()
 }
