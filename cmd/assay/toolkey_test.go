@@ -60,8 +60,8 @@ func echoingServer(t *testing.T, key string) (url string) {
 	return web.URL
 }
 
-// TestKeyOfServerAppearsNowhere searches everything that a run with a server of tools leaves for the
-// server's key.
+// TestKeyOfServerAppearsNowhere searches everything that a run with a server of tools leaves for
+// the server's key.
 func TestKeyOfServerAppearsNowhere(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -31,7 +31,7 @@ func TestCrewsOfServers(t *testing.T) {
 	check := func(when string, bot, bare int) {
 		t.Helper()
 		if a, b := all.most("bot", math.MaxInt), all.most("bare", 100); a != bot || b != bare {
-			t.Errorf("%s: %d and %d attempts may be in flight, want %d and %d", when, a, b, bot, bare)
+			t.Errorf("%s: room for %d and %d attempts, want %d and %d", when, a, b, bot, bare)
 		}
 	}
 	check("at first", 3, 4)

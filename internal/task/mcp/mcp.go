@@ -62,7 +62,7 @@ func check(c assay.MCPServer) error {
 	case len(c.Command) > 0 && c.URL != "":
 		return errors.New("the MCP server has both a command and a URL; remove one of them")
 	case c.Concurrency < 0:
-		return fmt.Errorf("concurrency is %d; it is the number of attempts at a time", c.Concurrency)
+		return fmt.Errorf("concurrency is %d, want 1 or more attempts", c.Concurrency)
 	case c.URL != "" && c.Key != "" && os.Getenv(c.Key) == "":
 		return fmt.Errorf("the environment variable %s is not set; it holds the key of %s", c.Key, c.URL)
 	case c.URL != "":

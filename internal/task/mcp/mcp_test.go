@@ -262,8 +262,8 @@ func TestOpenAfterTheEnd(t *testing.T) {
 	}
 }
 
-// TestInterruptedOpen checks that a run that ends while a server starts leaves no process, and is not
-// taken for a fault of the server.
+// TestInterruptedOpen checks that a run that ends while a server starts leaves no process, and is
+// not taken for a fault of the server.
 func TestInterruptedOpen(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
