@@ -151,6 +151,8 @@ type Fault struct {
 	// Hopeless is true if another attempt in the same run would probably end the same way, after
 	// a long time.
 	Hopeless bool
+	// TooLong is true if the request was longer than the model's context.
+	TooLong bool
 	// Bucket is the limit that a rate_limited fault names, and Limit its size. They are empty
 	// and 0 if the endpoint does not state them.
 	Bucket Bucket

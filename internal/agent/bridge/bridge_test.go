@@ -253,6 +253,35 @@ func TestFaultOfTheModelIsNeverAVerdict(t *testing.T) {
 	}
 }
 
+// A conversation that has outgrown the model's context is the agent's doing. One that is too long
+// from the beginning is not.
+func TestAgentLearnsThatItsRequestIsTooLong(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	tooLong := &assay.Fault{Kind: assay.BadRequest, TooLong: true, Detail: "maximum context length"}
+	trial, task := s.trial(2, assay.Discover)
+	p := &failing{Provider: s.models, after: 2, fault: tooLong}
+	a, script := s.runner("work", time.Minute).Run(t.Context(), p, trial, task)
+	if a.Ended != assay.AgentError || a.FaultKind != "" {
+		t.Errorf("ended %q, fault %q, want a failure of the agent", a.Ended, a.FaultKind)
+	}
+	for _, want := range []string{"400", "context_length_exceeded", "maximum context length"} {
+		if !strings.Contains(script.Agent.Output, want) {
+			t.Errorf("the agent did not learn %q: %s", want, script.Agent.Output)
+		}
+	}
+	p = &failing{Provider: s.models, fault: tooLong}
+	a, _ = s.runner("work", time.Minute).Run(t.Context(), p, trial, task)
+	if a.FaultKind != assay.BadRequest {
+		t.Errorf("the first request: ended %q, fault %q", a.Ended, a.FaultKind)
+	}
+	p = &failing{Provider: s.models, after: 2, fault: tooLong}
+	a, _ = s.runner("chat forever", time.Minute).Run(t.Context(), p, trial, task)
+	if a.Ended != assay.TurnLimit || p.asked.Load() != 15 {
+		t.Errorf("ended %q after %d requests, want the limit of turns", a.Ended, p.asked.Load())
+	}
+}
+
 func TestTokenOpensItsOwnAttemptOnly(t *testing.T) {
 	t.Parallel()
 	s := open(t)

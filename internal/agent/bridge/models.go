@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/model/gateway"
 )
 
@@ -72,12 +73,8 @@ func (a *attempt) answer(
 	resp, err := a.stage.Chat(ctx, a.provider, p.Request)
 	begun := waiting.stop()
 	if err != nil {
-		// The attempt is over, so it hardly matters how the agent learns it.
 		if !begun {
-			refuse(w, d, gateway.Refusal{
-				Status: http.StatusServiceUnavailable, Message: errOver.Error(),
-				Kind: "server_error", Code: "attempt_over",
-			})
+			refuse(w, d, refusalOf(err))
 		}
 		return
 	}
@@ -93,6 +90,20 @@ func (a *attempt) answer(
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(d.Encode(reply)) // a failed write means that the agent has left
+}
+
+// refusalOf returns what an agent learns about a request without a reply. If the conversation was
+// too long, it may go on with a shorter one. Otherwise the attempt is over.
+func refusalOf(err error) gateway.Refusal {
+	if episode.TooLong(err) {
+		e := gateway.BadRequest("messages", "%s", assay.AsFault(err).Detail)
+		e.Code = "context_length_exceeded"
+		return *e
+	}
+	return gateway.Refusal{
+		Status: http.StatusServiceUnavailable, Message: errOver.Error(),
+		Kind: "server_error", Code: "attempt_over",
+	}
 }
 
 // finish translates the reason why a reply ended to the words of package gateway.

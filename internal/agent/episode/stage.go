@@ -26,6 +26,8 @@ type Stage struct {
 	// the latest one.
 	asking    int
 	abandoned bool
+	// tooLong counts the requests that were longer than the model's context.
+	tooLong int
 	// told is the turn of the latest call without calls left, from 1, or 0.
 	told int
 	// actions counts those of the latest turn, and before is the record of those before the first.
@@ -123,7 +125,7 @@ func (s *Stage) turn() int { return len(s.e.transcript.Turns) }
 
 // Chat sends a request of the agent to its model. The trial's own settings replace those of the
 // agent. A fault of the model ends the attempt, unless the agent itself has given up the request,
-// which ends ctx.
+// which ends ctx, or has let the conversation outgrow the model's context.
 func (s *Stage) Chat(
 	ctx context.Context, provider assay.Provider, req assay.Request,
 ) (assay.Response, error) {
@@ -143,6 +145,9 @@ func (s *Stage) Chat(
 	switch {
 	case err != nil && ctx.Err() != nil:
 		s.abandoned = true
+		return resp, err
+	case s.turn() > 0 && TooLong(err): // the agent has let the conversation grow
+		s.tooLong++
 		return resp, err
 	case err != nil:
 		s.fail(err)
@@ -169,7 +174,7 @@ func (s *Stage) ask(req *assay.Request) (time.Duration, error) {
 	case s.isOver():
 	case spent != "":
 		s.end(spent)
-	case s.turn()+s.asking >= e.trial.Setting.Turns:
+	case s.turn()+s.asking+s.tooLong >= e.trial.Setting.Turns:
 		s.end(assay.TurnLimit)
 	case e.budget > 0 && left <= 0:
 		s.fail(e.outOfTime())
@@ -181,6 +186,12 @@ func (s *Stage) ask(req *assay.Request) (time.Duration, error) {
 		return max(0, left), nil
 	}
 	return 0, ErrOver
+}
+
+// TooLong reports whether a request was longer than its model's context.
+func TooLong(err error) bool {
+	f := assay.AsFault(err)
+	return f != nil && f.TooLong
 }
 
 // over returns the settings of a trial, and those of the agent where the trial has none.

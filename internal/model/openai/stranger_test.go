@@ -268,6 +268,32 @@ func TestRequestLargerThanTheLimit(t *testing.T) {
 	}
 }
 
+// TestRequestLongerThanTheContext checks that endpoints' refusals of a long conversation are told
+// from other bad requests.
+func TestRequestLongerThanTheContext(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		message, code string
+		want          bool
+	}{
+		{"Your input exceeds the context window of this model.", "context_length_exceeded", true},
+		{"This model's maximum context length is 8192 tokens.", "BadRequestError", true},
+		{"prompt is too long: 210211 tokens > 200000 maximum", "invalid_request_error", true},
+		{"The input token count (40000) exceeds the maximum number of tokens allowed (32768).", "", true},
+		{"the request exceeds the available context size", "exceed_context_size_error", true},
+		{"Invalid schema for function 'f'", "invalid_function_parameters", false},
+		{"The request is invalid.", "", false},
+	} {
+		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			writeJSON(w, 400, openaiError(tc.message, "invalid_request_error", "", tc.code))
+		})
+		_, f := chatFault(t, t.Context(), serve(t, h, wire.Config{}))
+		if f.Kind != assay.BadRequest || f.TooLong != tc.want {
+			t.Errorf("%s: fault %v, too long %v, want %v", tc.message, f.Kind, f.TooLong, tc.want)
+		}
+	}
+}
+
 // TestStreamThatBreaksOff checks that a stream without an end is not a reply.
 func TestStreamThatBreaksOff(t *testing.T) {
 	t.Parallel()

@@ -156,7 +156,7 @@ func (c *Caller) errorFault(status int, r *Reply, e *APIError) *assay.Fault {
 		for _, text := range []*string{&e.Message, &e.Kind, &e.Param, &e.Code, &e.generated} {
 			*text = c.Clean(*text)
 		}
-		f.Err = e
+		f.Err, f.TooLong = e, tooLong(e)
 	}
 	switch f.Kind {
 	case assay.RateLimited:
@@ -316,6 +316,13 @@ func tooLarge(status int, e *APIError) bool {
 	size, limit := sizePhrase.FindStringSubmatch(text), limitNamed(text)
 	return status == http.StatusRequestEntityTooLarge ||
 		size != nil && limit > 0 && amount(size[1]) > limit
+}
+
+// tooLong reports whether a request is longer than the model's context, in the words of OpenAI and
+// vLLM, Anthropic, Gemini, and llama.cpp.
+func tooLong(e *APIError) bool {
+	return e.is("context_length_exceeded", "exceed_context_size_error") ||
+		containsFold(e.Message, "maximum context length", "prompt is too long", "input token count")
 }
 
 // isQuota reports whether an error means that credit is used up, rather than that
