@@ -85,6 +85,7 @@ func TestTrialIdentityCoversEveryField(t *testing.T) {
 		"difficulty":  func(c *assay.Cell) { c.Difficulty = "hard" },
 		"type":        func(c *assay.Cell) { c.TaskType = "simple_task" },
 		"reliability": func(c *assay.Cell) { c.Reliability = 0.9 },
+		"faults":      func(c *assay.Cell) { c.Faults = "after=1" },
 	} {
 		changed := cell
 		change(&changed)
@@ -95,7 +96,6 @@ func TestTrialIdentityCoversEveryField(t *testing.T) {
 		"tools":      func(s *assay.Setting) { s.Tools = "listed" },
 		"turns":      func(s *assay.Setting) { s.Turns = 11 },
 		"calls":      func(s *assay.Setting) { s.Calls = 11 },
-		"faults":     func(s *assay.Setting) { s.Faults = "after=1" },
 		"max_tokens": func(s *assay.Setting) { n := 5; s.Sampling.MaxTokens = &n },
 
 		"sampling.seed": func(s *assay.Setting) { s.Sampling.Seed = new(int64(0)) },

@@ -34,7 +34,7 @@ func (f ToolFault) Happens() bool {
 // mix means that all faults are [FaultBefore].
 type FaultMix map[ToolFault]float64
 
-// String spells the mix as a [Setting] holds it, such as "after=0.25,before=0.75": kinds with a
+// String spells the mix as a [Cell] holds it, such as "after=0.25,before=0.75": kinds with a
 // share, in the order of their names. An empty mix and one that has only [FaultBefore] are "".
 func (m FaultMix) String() string {
 	var words []string

@@ -22,6 +22,9 @@ type Cell struct {
 	TaskType   string `json:"task_type"`
 	// Reliability is the probability in [0,1] that a well-formed call works.
 	Reliability float64 `json:"reliability"`
+	// Faults is the mix of the faults of tools, as spelled by [FaultMix.String]. If it is empty,
+	// all are [FaultBefore].
+	Faults string `json:"fault_mix"`
 }
 
 // A Setting holds the other conditions of a trial: the rules of its world, and how the model
@@ -45,9 +48,6 @@ type Setting struct {
 	// has the formula. 0 turns them off.
 	Persistence float64 `json:"persistence"`
 	Burst       float64 `json:"burst"`
-	// Faults is the mix of the faults of tools, as spelled by [FaultMix.String]. If it is empty,
-	// all are [FaultBefore].
-	Faults string `json:"fault_mix"`
 	// Loops are the loop rules, as spelled by [LoopRules.String]. If it is empty, the world's
 	// own rules apply.
 	Loops string `json:"loops"`
@@ -70,8 +70,8 @@ type Trial struct {
 	TaskDigest string `json:"task_digest"`
 	Repeat     int    `json:"repeat"`
 	// Seed decides all luck in the trial. It is below 2^53, so that every JSON reader
-	// represents it exactly. It does not depend on the model, the variant or the reliability,
-	// so that these are compared with the same luck.
+	// represents it exactly. It does not depend on the model, the variant, the reliability or
+	// the mix of faults, so that these are compared with the same luck.
 	Seed uint64 `json:"seed"`
 	Setting
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -154,9 +155,16 @@ func writeCeilings(p *process, ceilings []job.Ceiling) {
 		fmt.Fprintln(p.out)
 		return
 	}
+	mixes := slices.ContainsFunc(ceilings, func(c job.Ceiling) bool {
+		return c.Faults != ceilings[0].Faults
+	})
 	t := p.table("reliability", "", "best possible", "expected calls")
 	for _, c := range ceilings {
-		t.Row(assay.FormatReliability(c.Reliability), "",
+		mix := ""
+		if mixes {
+			mix = report.MixName(c.Faults)
+		}
+		t.Row(assay.FormatReliability(c.Reliability), mix,
 			fmt.Sprintf("%.1f %%", 100*c.Best), fmt.Sprintf("%.1f", c.Calls))
 	}
 	fmt.Fprintf(p.out, "%s\n\n", t)

@@ -216,7 +216,7 @@ func wandered(t *testing.T, catalog *assay.Catalog, tasks []assay.Task) string {
 					Turns: plan.DefaultTurns, Calls: plan.DefaultCalls,
 					Persistence: .2 * float64(i%3), Burst: .1 * float64(i%5),
 				}
-				set.Faults = mixes[i/2%len(mixes)]
+				cell.Faults = mixes[i/2%len(mixes)]
 				if i%7 == 0 {
 					set.SeveralCalls = assay.RefuseSeveral
 				}

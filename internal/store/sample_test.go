@@ -231,13 +231,13 @@ func drawAttempt(t *rapid.T) *assay.Attempt {
 	cell := assay.Cell{
 		Model: "m" + draw("model"), Variant: draw("variant"),
 		Severity: draw("severity"), Difficulty: draw("difficulty"), TaskType: draw("type"),
-		Reliability: unit("reliability"),
+		Reliability: unit("reliability"), Faults: draw("faults"),
 	}
 	set := assay.Setting{
 		World: draw("world"), Protocol: draw("protocol"), Tools: draw("tools"),
 		Turns: n("turn limit"), Calls: n("call limit"),
 		Tokens: n("token limit"), USD: rapid.Float64Range(0, 1e9).Draw(t, "cost limit"),
-		SeveralCalls: draw("several"), Loops: draw("loops"), Faults: draw("faults"),
+		SeveralCalls: draw("several"), Loops: draw("loops"),
 		AgentModel: draw("agent model"), AgentTimeout: draw("agent timeout"),
 		Persistence: rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "persistence"),
 		Burst:       rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "burst"),

@@ -116,16 +116,17 @@ func (v *verifier) settledByIndex() (map[assay.Cell]int, error) {
 	if err != nil || !indexed {
 		return nil, v.db.wrap(err)
 	}
-	query = `SELECT model, variant, severity, difficulty, task_type, reliability, count(*)
+	query = `SELECT model, variant, severity, difficulty, task_type, reliability,
+		fault_mix, count(*)
 		FROM trials WHERE id IN
 			(SELECT trial FROM attempts INDEXED BY attempts_settled WHERE level <> '' AND id <= ?)
-		GROUP BY 1, 2, 3, 4, 5, 6`
+		GROUP BY 1, 2, 3, 4, 5, 6, 7`
 	settled := make(map[assay.Cell]int)
 	err = each(v.ctx, v.db.reader, query, []any{v.last}, func(rows *sql.Rows) (bool, error) {
 		var c assay.Cell
 		var n int
 		err := rows.Scan(&c.Model, &c.Variant, &c.Severity, &c.Difficulty, &c.TaskType,
-			&c.Reliability, &n)
+			&c.Reliability, &c.Faults, &n)
 		settled[c] = n
 		return true, err
 	})
@@ -135,6 +136,6 @@ func (v *verifier) settledByIndex() (map[assay.Cell]int, error) {
 func cellName(c assay.Cell) string {
 	reliability := assay.FormatReliability(c.Reliability)
 	return strings.Join([]string{
-		"cell", c.Model, c.Variant, c.Severity, c.Difficulty, c.TaskType, reliability,
+		"cell", c.Model, c.Variant, c.Severity, c.Difficulty, c.TaskType, reliability, c.Faults,
 	}, " ")
 }

@@ -119,11 +119,10 @@ func TestMixOfFaultsReachesTheAgent(t *testing.T) {
 	met := make(map[assay.ToolFault]int)
 	for n := range 12 {
 		trial, task := s.trial(n, assay.Listed)
-		setting := trial.Setting
-		setting.Faults = "after=0.2,before=0.2,slow=0.2,stale=0.2,wrong_shape=0.2"
 		cell := trial.Cell
 		cell.Reliability = .4
-		mixed := assay.NewTrial(cell, assay.TaskRef{ID: task.ID}, setting, 7, n)
+		cell.Faults = "after=0.2,before=0.2,slow=0.2,stale=0.2,wrong_shape=0.2"
+		mixed := assay.NewTrial(cell, assay.TaskRef{ID: task.ID}, trial.Setting, 7, n)
 		want, wantScript := s.episodes.Run(t.Context(), s.models, &mixed, task)
 		got, script := runner.Run(t.Context(), s.models, &mixed, task)
 		if diff := cmp.Diff(wantScript.Calls, script.Calls); diff != "" {

@@ -30,9 +30,9 @@ func TestStaleAnswerReachesTheAgent(t *testing.T) {
 	trial, task := s.trial(0, assay.Listed)
 	own := *task
 	own.Inputs = []byte(`{"source": "a.csv"}`)
-	cell, setting := trial.Cell, trial.Setting
-	cell.Reliability, setting.Faults = .5, "stale=1"
-	stale := assay.NewTrial(cell, assay.TaskRef{ID: task.ID}, setting, 7, 3)
+	cell := trial.Cell
+	cell.Reliability, cell.Faults = .5, "stale=1"
+	stale := assay.NewTrial(cell, assay.TaskRef{ID: task.ID}, trial.Setting, 7, 3)
 	runner := s.Runner(s.episodes, bridge.Agent{
 		Name: "bot", Model: "m", Timeout: time.Minute, URL: url,
 	})

@@ -33,12 +33,10 @@ func TestStatesOfAgents(t *testing.T) {
 	p := &held{s.models, make(chan struct{}), make(chan struct{})}
 	trial, task := s.trial(0, assay.Listed)
 	cell := trial.Cell
-	cell.Reliability = .01
-	setting := trial.Setting
-	setting.Faults = "slow=1"
+	cell.Reliability, cell.Faults = .01, "slow=1"
 	own := *task
 	own.Inputs = []byte(`{"source": "a.csv"}`)
-	slow := assay.NewTrial(cell, assay.TaskRef{ID: task.ID}, setting, 7, 0)
+	slow := assay.NewTrial(cell, assay.TaskRef{ID: task.ID}, trial.Setting, 7, 0)
 	check := func(want assay.AgentState) {
 		if diff := cmp.Diff(map[assay.AgentState]int{want: 1}, s.States(cell.Model)); diff != "" {
 			t.Errorf("states (-want +got):\n%s", diff)

@@ -32,10 +32,9 @@ func TestSlowCallWaitsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	task.Inputs = json.RawMessage(`{"source": "a.csv"}`)
-	cell := assay.Cell{Model: "agent", Variant: assay.Optimal, Reliability: .01}
+	cell := assay.Cell{Model: "agent", Variant: assay.Optimal, Reliability: .01, Faults: "slow=1"}
 	trial := assay.NewTrial(cell, assay.TaskRef{ID: task.ID}, assay.Setting{
 		World: "assay-1", Protocol: assay.Native, Tools: assay.Listed, Turns: 15,
-		Faults: "slow=1",
 	}, 7, 0)
 	runner := episode.NewRunner(lib.Catalog(), 0)
 	slow := &mcp.CallToolParamsRaw{Name: "file_operations_reader", Arguments: []byte(

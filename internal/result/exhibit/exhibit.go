@@ -21,6 +21,7 @@ const (
 	difficulty  = "difficulty"
 	severity    = "severity"
 	reliability = "reliability"
+	faultMix    = "fault_mix"
 )
 
 type (
@@ -43,7 +44,8 @@ func Report(figures *report.Analysis) *document.Document {
 	}
 	for _, s := range []*document.Section{
 		a.successSection(), a.mainSection(), a.variantSection(), a.variantDifferences(),
-		a.modelDifferences(), a.curveSection(), a.pivotSection(taskType, "By task type"),
+		a.modelDifferences(), a.curveSection(), a.pivotSection(faultMix, "By mix of faults"),
+		a.pivotSection(taskType, "By task type"),
 		a.scaleSection(), a.errorSection(), a.loopSection(), a.effortSection(), a.dataSection(),
 		a.exposureSection(),
 		a.tokenSection(), a.costSection(), a.repeatSection(), a.pilotSection(), a.laneSection(),

@@ -31,6 +31,7 @@ func (t table) successTable(brief, measured bool) *document.Table {
 	variantOf := t.variantText()
 	difficulties := differ(t.Rows, func(r report.Row) string { return r.Difficulty })
 	faults := t.has(func(r report.Row) bool { return r.Faults > 0 })
+	mixes := differ(t.Rows, func(r report.Row) string { return r.FaultMix })
 	tools := document.Column{Head: "tools", Names: true, Hint: "their reliability"}
 	return tableBy(t.Rows, []column[report.Row]{
 		{label("model"), true, func(r report.Row) document.Cell { return text(r.Model) }},
@@ -40,6 +41,9 @@ func (t table) successTable(brief, measured bool) *document.Table {
 		}},
 		{tools, true, func(r report.Row) document.Cell {
 			return sorted(assay.FormatReliability(r.Reliability), r.Reliability)
+		}},
+		{label("faults of tools"), mixes, func(r report.Row) document.Cell {
+			return text(report.MixName(r.FaultMix))
 		}},
 		{figure("done"), true, func(r report.Row) document.Cell {
 			return sorted(fmt.Sprintf("%d/%d", r.Done, r.Planned), float64(r.Done))
@@ -217,6 +221,7 @@ func (a analysis) averagedNote() []string {
 		{reliability, differ(a.Rows, func(r report.Row) string {
 			return assay.FormatReliability(r.Reliability)
 		})},
+		{faultMix, differ(a.Rows, func(r report.Row) string { return r.FaultMix })},
 	} {
 		if f.varies && !slices.Contains(averaged, f.name) {
 			averaged = append(averaged, f.name)

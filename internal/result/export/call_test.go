@@ -195,7 +195,7 @@ func TestReadCallsRefuses(t *testing.T) {
 			`"mistake":true`).Replace(line), "ok and mistake are both true"},
 		"attempts": {
 			write(t, export.CSV, fault()),
-			`read calls: line 1: unknown column "task_digest"`,
+			`read calls: line 1: unknown column "fault_mix"`,
 		},
 		"attempts JSON": {write(t, export.JSONL, fault()), "unknown field"},
 	} {

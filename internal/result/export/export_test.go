@@ -192,8 +192,8 @@ func TestWriteEmptyValues(t *testing.T) {
 	a := fault()
 	a.StartedAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.FixedZone("", 3600))
 	want := `{"trial":"00112233445566778899aabbccddeeff","model":"m","variant":"","severity":"","difficulty":"",` +
-		`"task_type":"","reliability":0,"task":"","task_digest":"","repeat":0,"seed":0,"world":"","protocol":"","tools":"",` +
-		`"turn_limit":0,"call_limit":0,"sampling":{},"token_limit":0,"cost_limit":0,"several_calls":"","persistence":0,"burst":0,"fault_mix":"","loops":"","agent_model":"","agent_timeout":"","attempt":1,"experiment":"","run":"","program":"","templates":"","lane":"",` +
+		`"task_type":"","reliability":0,"fault_mix":"","task":"","task_digest":"","repeat":0,"seed":0,"world":"","protocol":"","tools":"",` +
+		`"turn_limit":0,"call_limit":0,"sampling":{},"token_limit":0,"cost_limit":0,"several_calls":"","persistence":0,"burst":0,"loops":"","agent_model":"","agent_timeout":"","attempt":1,"experiment":"","run":"","program":"","templates":"","lane":"",` +
 		`"served_model":"","finish":"","truncated":0,"deviations":"","reported":"","level":null,"ended":null,"error_category":null,"turns":null,"tool_calls":null,"required_tools":null,` +
 		`"executed_tools":null,"coverage":null,"order_correct":null,"assisted":null,"adherence":null,"given_adherence":null,` +
 		`"mistakes":null,"failures":null,"recovered":null,"faults_scheduled":null,"faults_met":null,"wasted_calls":null,"efficiency":null,"extra_calls":null,"precision":null,"unwanted_effects":null,"broken_lineage":null,"loop":null,"loop_turn":null,` +
@@ -204,7 +204,7 @@ func TestWriteEmptyValues(t *testing.T) {
 		t.Errorf("JSONL (-want +got):\n%s", diff)
 	}
 	want = strings.Join(export.Columns(), ",") + "\n" +
-		"00112233445566778899aabbccddeeff,m,,,,,0,,,0,0,,,,0,0,{},0,0,,0,0,,,,,1,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,network,,false,false,0,{},0,0,0,0,0,0,0,0," +
+		"00112233445566778899aabbccddeeff,m,,,,,0,,,,0,0,,,,0,0,{},0,0,,0,0,,,,1,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,network,,false,false,0,{},0,0,0,0,0,0,0,0," +
 		"2026-01-01T11:00:00Z,0001-01-01T00:00:00Z\n"
 	if diff := cmp.Diff(want, write(t, export.CSV, a)); diff != "" {
 		t.Errorf("CSV (-want +got):\n%s", diff)
@@ -299,7 +299,7 @@ func drawAttempt(t *rapid.T) assay.Attempt {
 			Cell: assay.Cell{
 				Model: draw("model"), Variant: draw("variant"),
 				Severity: draw("severity"), Difficulty: draw("difficulty"), TaskType: draw("type"),
-				Reliability: unit.Draw(t, "reliability"),
+				Reliability: unit.Draw(t, "reliability"), Faults: draw("faults"),
 			},
 			Task: assay.TaskID(draw("task")), TaskDigest: draw("digest"), Repeat: n("repeat"),
 			Seed: rapid.Uint64Range(0, 1<<53-1).Draw(t, "seed"),
@@ -308,7 +308,7 @@ func drawAttempt(t *rapid.T) assay.Attempt {
 				Tools: draw("tools"), Turns: n("turn limit"), Calls: n("call limit"), Tokens: n("token limit"),
 				USD:          rapid.Float64Range(0, 1e6).Draw(t, "cost limit"),
 				SeveralCalls: draw("several"), Persistence: unit.Draw(t, "persistence"),
-				Burst: unit.Draw(t, "burst"), Loops: draw("loops"), Faults: draw("faults"),
+				Burst: unit.Draw(t, "burst"), Loops: draw("loops"),
 			},
 		},
 		Number: 1 + n("number"), Experiment: draw("experiment"), Run: assay.RunID(draw("run")),

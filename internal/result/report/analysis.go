@@ -217,7 +217,7 @@ func (d Design) pivots(cells []*cell) []Pivot {
 	if len(d.Parts) > 1 {
 		return out
 	}
-	for _, f := range []string{taskType, difficulty, variant, reliability} {
+	for _, f := range []string{taskType, difficulty, variant, reliability, faultMix} {
 		if len(levels(cells, f)) > 1 {
 			out = append(out, Part{Varies: []string{f}}.pivot(cells, d.LeftOut))
 		}

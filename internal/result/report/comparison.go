@@ -141,7 +141,7 @@ var matched = [...]struct {
 	{"cost_limit", func(a *assay.Attempt) string { return limitText(a.Setting.USD, "dollars") }},
 	{"several_calls", func(a *assay.Attempt) string { return a.SeveralCalls }},
 	{"failures", func(a *assay.Attempt) string { return failuresText(&a.Setting) }},
-	{"faults of tools", func(a *assay.Attempt) string { return a.Faults }},
+	{"faults of tools", func(a *assay.Attempt) string { return MixName(a.Faults) }},
 	{"loops", func(a *assay.Attempt) string { return a.Loops }},
 	{"sampling", func(a *assay.Attempt) string { return samplingText(a.Sampling) }},
 	{Graded, func(a *assay.Attempt) string { return PromptKey(a.Variant, a.Severity) }},

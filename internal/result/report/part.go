@@ -14,7 +14,7 @@ type Part struct {
 	// with cells.
 	Models []string
 	// Varies names the factors that vary in the part, by the fields of an export: variant,
-	// severity, difficulty, reliability or task_type.
+	// severity, difficulty, reliability, fault_mix or task_type.
 	Varies []string
 	// Has reports whether a cell of these models belongs to the part. If it is nil, all of them do.
 	Has func(assay.Cell) bool
@@ -26,7 +26,7 @@ func (p Part) has(c assay.Cell) bool {
 
 // factor returns the factor of the part's columns: the first of these that varies.
 func (p Part) factor() string {
-	for _, f := range []string{variant, severity, difficulty, reliability} {
+	for _, f := range []string{variant, severity, difficulty, reliability, faultMix} {
 		if slices.Contains(p.Varies, f) {
 			return f
 		}
@@ -78,7 +78,7 @@ func where(cells []*cell, is func(assay.Cell) bool) []*cell {
 func levels(cells []*cell, factor string) []string {
 	known := map[string][]string{
 		variant: assay.PlainVariants, taskType: assay.TaskTypes, difficulty: assay.Difficulties,
-		severity: append([]string{""}, assay.Severities...),
+		severity: append([]string{""}, assay.Severities...), faultMix: {MixName("")},
 	}[factor]
 	if factor == Graded {
 		for _, name := range levels(cells, variant) {

@@ -145,7 +145,7 @@ func contrast(factor string, levels []string) Contrast {
 		return FlawedMinusOptimal
 	case factor == reliability && len(levels) > 1:
 		return FirstMinusLast
-	case (factor == difficulty || factor == severity) && len(levels) > 1:
+	case slices.Contains([]string{difficulty, severity, faultMix}, factor) && len(levels) > 1:
 		return LastMinusFirst
 	}
 	return ""

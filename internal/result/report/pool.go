@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/assay-eval/assay"
@@ -76,6 +77,7 @@ const (
 	difficulty  = "difficulty"
 	severity    = "severity"
 	reliability = "reliability"
+	faultMix    = "fault_mix"
 	model       = "model"
 	repeat      = "repeat" // of a trial, not of a cell
 )
@@ -86,7 +88,7 @@ const (
 	configuration = "model, variant and severity"
 )
 
-var factors = []string{variant, taskType, difficulty, severity, reliability}
+var factors = []string{variant, taskType, difficulty, severity, reliability, faultMix}
 
 // fields are the factors that are texts.
 var fields = map[string]func(*assay.Cell) *string{
@@ -95,6 +97,7 @@ var fields = map[string]func(*assay.Cell) *string{
 	taskType:   func(c *assay.Cell) *string { return &c.TaskType },
 	difficulty: func(c *assay.Cell) *string { return &c.Difficulty },
 	severity:   func(c *assay.Cell) *string { return &c.Severity },
+	faultMix:   func(c *assay.Cell) *string { return &c.Faults },
 }
 
 // level returns the level of a factor in a cell.
@@ -102,6 +105,8 @@ func level(c assay.Cell, factor string) string {
 	switch factor {
 	case reliability:
 		return assay.FormatReliability(c.Reliability)
+	case faultMix:
+		return MixName(c.Faults)
 	case configuration:
 		return configurationName(c.Model, level(c, Graded))
 	case Graded:
@@ -124,6 +129,9 @@ func without(c assay.Cell, factor string) assay.Cell {
 	}
 	return c
 }
+
+// MixName names a mix of the faults of tools.
+func MixName(faults string) string { return cmp.Or(faults, string(assay.FaultBefore)+"=1") }
 
 // configurationName names a model together with a variant.
 func configurationName(model, variant string) string { return model + ", " + variant }

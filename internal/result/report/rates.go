@@ -19,9 +19,12 @@ type ModelRate struct {
 type condition struct {
 	difficulty  string
 	reliability float64
+	faults      string
 }
 
-func conditionOf(c assay.Cell) condition { return condition{c.Difficulty, c.Reliability} }
+func conditionOf(c assay.Cell) condition {
+	return condition{c.Difficulty, c.Reliability, c.Faults}
+}
 
 // fairCells returns the cells in which variants can be compared at a glance. If variants
 // were tried under different conditions, these are the cells of the condition with the most

@@ -40,7 +40,8 @@ type LeftOut struct {
 	Of    int `json:"of"`
 }
 
-// A Row counts the trials of one model, variant, severity, difficulty and reliability.
+// A Row counts the trials of one model, variant, severity, difficulty, reliability and mix of
+// faults.
 type Row struct {
 	Model   string `json:"model"`
 	Variant string `json:"variant"`
@@ -48,6 +49,8 @@ type Row struct {
 	Severity    string  `json:"severity"`
 	Difficulty  string  `json:"difficulty"`
 	Reliability float64 `json:"reliability"`
+	// FaultMix is that of [assay.Cell].
+	FaultMix string `json:"fault_mix,omitempty"`
 	// Planned and Done count trials. Coverage is Done / Planned.
 	Planned int `json:"planned"`
 	Done    int `json:"done"`
@@ -143,7 +146,7 @@ func rows(cells []*cell) (rows []Row, averaged []string) {
 func (t *tally) rowOf(c assay.Cell) Row {
 	r := t.row()
 	r.Model, r.Variant, r.Severity = c.Model, c.Variant, c.Severity
-	r.Difficulty, r.Reliability = c.Difficulty, c.Reliability
+	r.Difficulty, r.Reliability, r.FaultMix = c.Difficulty, c.Reliability, c.Faults
 	return r
 }
 

@@ -105,9 +105,9 @@ type inspector struct {
 
 // levels are the factor levels that an experiment plans. A nil list is not known.
 type levels struct {
-	models, variants, severities, types []string
-	reliabilities                       []float64
-	serves                              map[string][]string
+	models, variants, severities, types, faults []string
+	reliabilities                               []float64
+	serves                                      map[string][]string
 }
 
 // A finding records a problem with an attempt.
@@ -152,6 +152,7 @@ func (l *levels) checkCell(a *assay.Attempt, found finding) {
 		{"variant", a.Variant, l.variants},
 		{"severity", a.Severity, l.severities},
 		{"task type", a.TaskType, l.types},
+		{"mix of faults", a.Faults, l.faults},
 	} {
 		if f.known != nil && !slices.Contains(f.known, f.value) {
 			found("known", do, "the experiment of its run does not have %s %q", f.name, f.value)
@@ -240,7 +241,7 @@ func (i *inspector) levelsOf(run assay.RunID) *levels {
 		return l
 	}
 	l.models = spec.Models
-	l.severities = []string{""}
+	l.severities, l.faults = []string{""}, spec.Failures.Kinds.Texts()
 	for _, f := range spec.EachFactors() {
 		l.variants = append(l.variants, f.Variants...)
 		l.severities = append(l.severities, f.Severities...)

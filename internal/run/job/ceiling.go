@@ -10,10 +10,11 @@ import (
 	"github.com/assay-eval/assay/internal/task/workflow"
 )
 
-// A Ceiling is the mean success that the best policy reaches at a reliability, and the number of
-// calls that it makes on average.
+// A Ceiling is the mean success that the best policy reaches at a reliability with a mix of faults,
+// and the number of calls that it makes on average.
 type Ceiling struct {
 	Reliability float64 `json:"reliability"`
+	Faults      string  `json:"fault_mix,omitempty"`
 	Best        float64 `json:"best_possible"`
 	Calls       float64 `json:"expected_calls"`
 	// Trials is the number of trials in the mean.
@@ -23,7 +24,7 @@ type Ceiling struct {
 // ceilingSample is roughly the largest number of trials that a ceiling is computed from.
 const ceilingSample = 5000
 
-// ceilings returns the ceiling at each reliability, the highest reliability first. It looks at
+// ceilings returns the ceiling at each reliability and mix, the highest reliability first. It looks at
 // the model with the most trials, because ceilings do not depend on the model.
 func (j *Job) ceilings(of sequences) []Ceiling {
 	model := slices.MaxFunc(j.Experiment.Models, func(a, b string) int {
@@ -33,35 +34,40 @@ func (j *Job) ceilings(of sequences) []Ceiling {
 	random := rand.New(rand.NewPCG(1, 1)) // the same sample each time
 	sampled := func(int) bool { return random.IntN(planned) < ceilingSample }
 
-	type problem struct {
-		sequence    string
+	type chances struct {
 		reliability float64
+		faults      string
+	}
+	type problem struct {
+		sequence string
+		chances
 	}
 	solved := make(map[problem]*workflow.Policy)
-	sums := make(map[float64]Ceiling)
+	sums := make(map[chances]Ceiling)
 	for trial := range j.Plan.Some(model, sampled) {
 		ref := assay.TaskRef{ID: trial.Task, Digest: trial.TaskDigest}
 		if of.open[ref] { // nobody knows a plan
 			continue
 		}
-		at := problem{of.tasks[ref], trial.Reliability}
+		at := problem{of.tasks[ref], chances{trial.Reliability, trial.Faults}}
 		best := solved[at]
 		if best == nil {
 			p := workflow.ProblemOf(&trial, of.problems[at.sequence].Required)
 			best = workflow.Solve(j.Library.Catalog(), p)
 			solved[at] = best
 		}
-		c := sums[trial.Reliability]
-		c.Reliability = trial.Reliability
+		c := sums[at.chances]
+		c.Reliability, c.Faults = trial.Reliability, trial.Faults
 		c.Best, c.Calls, c.Trials = c.Best+best.Success(), c.Calls+best.Expected(), c.Trials+1
-		sums[trial.Reliability] = c
+		sums[at.chances] = c
 	}
 
-	var all []Ceiling
-	for _, r := range slices.Backward(slices.Sorted(maps.Keys(sums))) {
-		c := sums[r]
+	all := slices.SortedFunc(maps.Values(sums), func(a, b Ceiling) int {
+		return cmp.Or(cmp.Compare(b.Reliability, a.Reliability), cmp.Compare(a.Faults, b.Faults))
+	})
+	for i := range all {
+		c := &all[i]
 		c.Best, c.Calls = c.Best/float64(c.Trials), c.Calls/float64(c.Trials)
-		all = append(all, c)
 	}
 	return all
 }

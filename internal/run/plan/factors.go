@@ -22,6 +22,8 @@ type Factors struct {
 	Reliabilities []float64 `yaml:"reliabilities" json:"reliabilities"`
 	TasksPerType  Count     `yaml:"tasks_per_type" json:"tasks_per_type"`
 	Repeats       int       `yaml:"repeats" json:"repeats"`
+	// FaultMixes are those of the experiment's failures, as cells have them.
+	FaultMixes []string `yaml:"-" json:"-"`
 }
 
 // A PartSpec describes a part of an experiment in a file. Factors that it
@@ -62,12 +64,14 @@ func (f Factors) cells(taskType, difficulty string) iter.Seq[assay.Cell] {
 		for _, variant := range f.Variants {
 			for _, severity := range f.severities(variant) {
 				for _, reliability := range f.Reliabilities {
-					cell := assay.Cell{
-						Variant: variant, Severity: severity, Difficulty: difficulty,
-						TaskType: taskType, Reliability: reliability,
-					}
-					if !yield(cell) {
-						return
+					for _, faults := range f.FaultMixes {
+						cell := assay.Cell{
+							Variant: variant, Severity: severity, Difficulty: difficulty,
+							TaskType: taskType, Reliability: reliability, Faults: faults,
+						}
+						if !yield(cell) {
+							return
+						}
 					}
 				}
 			}
@@ -329,6 +333,7 @@ func (e *Experiment) parts() []PartSpec {
 	}
 	for i := range parts {
 		parts[i].Repeats += e.Again
+		parts[i].FaultMixes = e.Failures.Kinds.Texts()
 		if e.types != nil {
 			parts[i].TaskTypes = members(parts[i].TaskTypes, all(e.types))
 		}

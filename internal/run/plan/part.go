@@ -14,7 +14,7 @@ type Part struct {
 	Models []string
 	// Varies lists the factors with more than one level under their export
 	// names, in the order variant, severity, difficulty, reliability,
-	// task_type.
+	// fault_mix, task_type.
 	Varies []string
 
 	factors Factors
@@ -35,6 +35,7 @@ func (e *Experiment) newPart(spec PartSpec) Part {
 		{"severity", len(spec.Severities)},
 		{"difficulty", len(spec.Difficulties)},
 		{"reliability", len(spec.Reliabilities)},
+		{"fault_mix", len(spec.FaultMixes)},
 		{"task_type", len(spec.TaskTypes)},
 	} {
 		if f.levels > 1 {
@@ -52,5 +53,6 @@ func (p Part) Has(c assay.Cell) bool {
 		slices.Contains(f.severities(c.Variant), c.Severity) &&
 		slices.Contains(f.Difficulties, c.Difficulty) &&
 		slices.Contains(f.TaskTypes, c.TaskType) &&
-		slices.Contains(f.Reliabilities, c.Reliability)
+		slices.Contains(f.Reliabilities, c.Reliability) &&
+		slices.Contains(f.FaultMixes, c.Faults)
 }

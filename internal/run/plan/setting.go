@@ -21,7 +21,8 @@ type Failures struct {
 	Persistence float64 `yaml:"persistence" json:"persistence,omitempty"`
 	Burst       float64 `yaml:"burst" json:"burst,omitempty"`
 	// Kinds are the shares of the kinds of faults of tools.
-	Kinds assay.FaultMix `yaml:"kinds" json:"kinds,omitempty"`
+	// A list of several makes the mix a factor.
+	Kinds FaultMixes `yaml:"kinds" json:"kinds,omitempty"`
 }
 
 // A LoopRule defines when a kind of loop is noticed and what happens then.
@@ -182,45 +183,6 @@ func (e *Experiment) checkFailures() error {
 	return e.checkKinds()
 }
 
-// checkKinds checks the shares of the kinds of faults.
-func (e *Experiment) checkKinds() error {
-	const field = "failures.kinds"
-	mix := e.Failures.Kinds
-	if e.has(field) && len(mix) == 0 {
-		return e.FieldError(field, "no kinds are listed", kindsHint)
-	}
-	for _, kind := range slices.Sorted(maps.Keys(mix)) {
-		if !slices.Contains(assay.ToolFaults, kind) {
-			return e.source().AtKey("$."+field, string(kind),
-				fmt.Sprintf("unknown kind of fault %q", kind), faultHint(string(kind)))
-		}
-		if share := mix[kind]; !(share >= 0 && share <= 1) {
-			return e.FieldError(field+"."+string(kind),
-				fmt.Sprintf("the share of %s is %v, want 0 to 1", kind, share), percentHint(share))
-		}
-	}
-	if err := mix.Check(); err != nil {
-		return e.FieldError(field, err.Error(), kindsHint)
-	}
-	if mix.Happens() > 0 && e.Failures.Persistence > 0 && e.Failures.Burst > 0 {
-		return e.FieldError(field, "after, slow and wrong_shape cannot be combined with both "+
-			"persistence and burst, because the best possible rate would not be exact",
-			"remove persistence or burst")
-	}
-	return nil
-}
-
-const kindsHint = "for example kinds: {after: 0.25, before: 0.75}"
-
-// faultHint returns a hint for a misspelt kind of fault.
-func faultHint(name string) string {
-	var kinds []string
-	for _, kind := range assay.ToolFaults {
-		kinds = append(kinds, string(kind))
-	}
-	return assay.NameHint(name, kinds)
-}
-
 // Setting returns everything besides cell and task that decides the outcome of a
 // model's trial.
 func (e *Experiment) Setting(model string) assay.Setting {
@@ -228,7 +190,6 @@ func (e *Experiment) Setting(model string) assay.Setting {
 		World: e.World, Protocol: e.Protocol, Tools: e.Tools, Sampling: e.SamplingOf(model),
 		Turns: e.Limits.Turns, Calls: e.Limits.Calls, Tokens: e.Limits.Tokens, USD: e.Limits.USD,
 		Persistence: e.Failures.Persistence, Burst: e.Failures.Burst,
-		Faults: e.Failures.Kinds.String(),
 	}
 	if a, ok := e.Agents[e.Base(model)]; ok {
 		set.AgentModel, set.AgentTimeout = a.Model, time.Duration(a.Timeout).String()

@@ -34,10 +34,6 @@ func TestSetting(t *testing.T) {
 			s.SeveralCalls = assay.RefuseSeveral
 		}),
 		"protocol: tags\n": with(func(s *assay.Setting) { s.Protocol = assay.Tags }),
-		"failures: {kinds: {stale: 0.25, before: 0.5, after: 0.25}}\n": with(func(s *assay.Setting) {
-			s.Faults = "after=0.25,before=0.5,stale=0.25"
-		}),
-		"failures: {kinds: {before: 1}}\n": plain,
 		"failures: {persistence: 0.3, burst: 0.2}\n": with(func(s *assay.Setting) {
 			s.Persistence, s.Burst = 0.3, 0.2
 		}),

@@ -77,6 +77,7 @@ func longestFirst(a, b *stratum) int {
 	return cmp.Or(
 		cmp.Compare(workRank(a.cell.TaskType), workRank(b.cell.TaskType)),
 		cmp.Compare(a.cell.Reliability, b.cell.Reliability),
+		cmp.Compare(a.cell.Faults, b.cell.Faults),
 	)
 }
 

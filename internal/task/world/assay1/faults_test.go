@@ -10,10 +10,8 @@ import (
 	"github.com/assay-eval/assay/internal/task/world/assay1"
 )
 
-// always are settings whose faults are all of one kind.
-func always(kind assay.ToolFault) assay.Setting {
-	return assay.Setting{Faults: string(kind) + "=1"}
-}
+// always is a mix of a single kind of fault.
+func always(kind assay.ToolFault) string { return string(kind) + "=1" }
 
 // seedWith returns a seed with which the first calls of a tool meet a fault or none, in this order.
 func seedWith(t *testing.T, tool string, faults ...bool) uint64 {
@@ -46,7 +44,7 @@ func TestKindsOfFaults(t *testing.T) {
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			w := begin(seed, .5, always(kind))
+			w := beginMixed(seed, .5, always(kind))
 			first := mustCall(t, w, "read", readArgs)
 			if !first.OK || first.Fault != "" || first.Output != whole.Output {
 				t.Fatalf("the first call: %+v", first)
@@ -87,7 +85,7 @@ func TestKindsOfFaults(t *testing.T) {
 // fails with a code of its tool.
 func TestFirstAnswerIsNeverStale(t *testing.T) {
 	t.Parallel()
-	w := begin(1, 0, always(assay.FaultStale))
+	w := beginMixed(1, 0, always(assay.FaultStale))
 	rec := mustCall(t, w, "read", readArgs)
 	if rec.OK || rec.Fault != assay.FaultBefore || rec.Code == "" || len(w.Succeeded()) > 0 {
 		t.Errorf("%+v", rec)
@@ -97,7 +95,7 @@ func TestFirstAnswerIsNeverStale(t *testing.T) {
 // TestLostAnswerLeavesItsResult checks that later calls can work on a result whose answer was lost.
 func TestLostAnswerLeavesItsResult(t *testing.T) {
 	t.Parallel()
-	w := begin(1, 0, always(assay.FaultAfter))
+	w := beginMixed(1, 0, always(assay.FaultAfter))
 	mustCall(t, w, "read", readArgs)
 	rec := mustCall(t, w, "check", `{"schema":{"ref":"inputs.schema"},"data":{"ref":"read"}}`)
 	if rec.Mistake || !rec.Happened() {
@@ -114,8 +112,7 @@ func TestMixesHaveTheSameLuck(t *testing.T) {
 	for seed := range uint64(300) {
 		lasting := assay.Setting{Persistence: .5, Burst: .2}
 		plain := begin(seed, .6, lasting)
-		lasting.Faults = mix
-		mixed := begin(seed, .6, lasting)
+		mixed := beginIn(assay.Cell{Reliability: .6, Faults: mix}, seed, lasting)
 		for range 6 {
 			a, b := mustCall(t, plain, "read", readArgs), mustCall(t, mixed, "read", readArgs)
 			if a.Luck != b.Luck || a.Chance != b.Chance || (a.Met() == "") != (b.Met() == "") {
@@ -139,7 +136,7 @@ func TestCarelessAgentPaysTwice(t *testing.T) {
 		Required: []string{"read", "check", "send"}, Inputs: json.RawMessage(kitchenInputs),
 	}
 	for calls, want := range map[int]assay.Level{1: assay.FullSuccess, 2: assay.PartialSuccess} {
-		trial := &assay.Trial{Setting: always(assay.FaultAfter)}
+		trial := &assay.Trial{Cell: assay.Cell{Faults: always(assay.FaultAfter)}}
 		catalog := effective()
 		w := assay1.New(catalog, trial, &task)
 		mustCall(t, w, "read", readArgs)

@@ -77,8 +77,17 @@ func kitchen() *assay.Catalog {
 const kitchenInputs = `{"source":"inbox/a.csv","schema":{"type":"object"},"data":{"records":[{"x":1},{"x":2},{"x":3}]}}`
 
 func begin(seed uint64, reliability float64, set assay.Setting) *assay1.World {
+	return beginIn(assay.Cell{Reliability: reliability}, seed, set)
+}
+
+// beginMixed is begin with a mix of faults.
+func beginMixed(seed uint64, reliability float64, faults string) *assay1.World {
+	return beginIn(assay.Cell{Reliability: reliability, Faults: faults}, seed, assay.Setting{})
+}
+
+func beginIn(cell assay.Cell, seed uint64, set assay.Setting) *assay1.World {
 	set.World = assay1.Name
-	trial := &assay.Trial{Cell: assay.Cell{Reliability: reliability}, Seed: seed, Setting: set}
+	trial := &assay.Trial{Cell: cell, Seed: seed, Setting: set}
 	return assay1.New(kitchen(), trial, &assay.Task{Inputs: json.RawMessage(kitchenInputs)})
 }
 
