@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -39,6 +40,7 @@ func toolServer() {
 		fmt.Fprintln(os.Stderr, "cannot open the books")
 		os.Exit(3)
 	}
+	s := sdk.NewServer(&sdk.Implementation{Name: "sums"}, nil)
 	total := 0
 	add := func(n int) (*sdk.CallToolResult, sum, error) {
 		misbehave(mode)
@@ -48,15 +50,22 @@ func toolServer() {
 		total += n
 		return nil, sum{total}, nil
 	}
-	s := sdk.NewServer(&sdk.Implementation{Name: "sums"}, nil)
 	tool := &sdk.Tool{Name: "add", Description: "Adds a number."}
-	if mode == "changed" {
+	switch mode {
+	case "lie":
+		tool.InputSchema = map[string]any{"type": "object"}
+		tool.OutputSchema = json.RawMessage(
+			`{"type": "object", "properties": {"sum": {"type": "integer"}}}`)
+		s.AddTool(tool, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			return &sdk.CallToolResult{StructuredContent: map[string]any{"sum": "a lot"}}, nil
+		})
+	case "changed":
 		sdk.AddTool(s, tool, func(
 			_ context.Context, _ *sdk.CallToolRequest, in multiple,
 		) (*sdk.CallToolResult, sum, error) {
 			return add(in.N * in.Times)
 		})
-	} else {
+	default:
 		sdk.AddTool(s, tool, func(
 			_ context.Context, _ *sdk.CallToolRequest, in addition,
 		) (*sdk.CallToolResult, sum, error) {
