@@ -11,9 +11,9 @@
 //  1. A stated limit is never exceeded, as the endpoint counts, and a wait that
 //     the endpoint announces is kept.
 //  2. Within two minutes of the endpoint allowing a higher rate, the lane uses nine
-//     tenths of it in a minute that begins in them (seldom only three quarters).
-//  3. If an endpoint's limit is constant, the lane uses nine tenths of it (seldom only
-//     two thirds) after the first minutes, with less than 2 % refusals or nine in 75
+//     tenths of it in a minute that begins in them (seldom only two thirds).
+//  3. If an endpoint's limit is constant, the lane uses nine tenths of it after the
+//     first minutes (seldom a little less), with less than 2 % refusals or nine in 75
 //     seconds.
 //  4. A lane with waiting requests is not silent for more than a minute, unless the
 //     endpoint has announced a wait or is full.
@@ -31,7 +31,8 @@
 //
 //   - A wall above the goal proves that the limit is what the last minute accepted, if that is
 //     more, and begins a trial at 0.9 of the rate that was refused.
-//   - A wall during a trial leads back to the goal before, or to a lower trial.
+//   - A wall during a trial leads to a lower trial, last at the rate that was accepted, or back to
+//     the goal before.
 //   - Any other wall lowers the rate for a moment, to what was accepted since the last one. It
 //     recovers within seconds. After a minute of walls the goal is lowered to what that minute
 //     accepted.
@@ -39,7 +40,9 @@
 // Refusals by chance are no walls. Like BBR, a lane measures them at rates below one that was just
 // accepted, where no limit refuses requests. As long as the refusals are no more than this share
 // explains, the lane does not react to them, except that it keeps announced waits, and that it
-// lowers the rate for a moment every 15 seconds to measure the share again.
+// lowers the rate for a moment every 15 seconds to measure the share again. It measures slowly,
+// because an empty token bucket refuses requests like chance does, except at lower rates. So one
+// refusal in ten that announces a wait of a second may cost a lane half of what is possible.
 //
 // All decisions depend only on the time that they are given, so [Simulate] can
 // make the same decisions in virtual time.
@@ -104,13 +107,15 @@ type lane struct {
 
 	// width and rate are learned. starting is true until the first refusal that
 	// narrows the width. Until then it doubles with each round of good replies.
-	wide         control
-	rate         rate
-	starting     bool
-	good         int
-	paced        time.Time // when the latest request should have started by the rate
-	burst        burst
-	held         int
+	wide     control
+	rate     rate
+	starting bool
+	good     int
+	paced    time.Time // when the latest request should have started by the rate
+	burst    burst
+	// held is how many requests in flight the endpoint has accepted since request heldFrom. It rises
+	// at the second request that shows more, and proof counts these.
+	held, proof  int
 	heldFrom     uint64
 	refusedSince time.Time // start of the refusals without a success in between
 	longestWall  time.Duration

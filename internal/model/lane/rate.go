@@ -106,12 +106,14 @@ func (r *rate) hit(now time.Time, tried, minute float64, wait, late time.Duratio
 		r.settle(now, r.proven(max(minute, climb)), 0)
 	case r.safe > 0 && (fast || since > 1.03*r.safe) && tried > 1.26*r.safe:
 		r.settle(now, 0.9*tried, r.safe)
+	case r.safe > 0 && fast && since > 1.05*r.safe && since < tried:
+		r.settle(now, 0.98*since, r.safe)
 	case r.safe > 0:
 		r.settle(now, r.safe, 0)
 	case !fast:
 		r.settle(now, min(r.goal, 0.98*minute), 0)
 	default: // It falls for a moment. After a minute of walls the goal is lowered, too.
-		r.floor, r.fell = max(0.85*since, 0.7*tried, slowest), now
+		r.floor, r.fell = max(0.85*since, 0.65*tried, slowest), now
 		if r.falls.IsZero() {
 			r.falls = now
 		}

@@ -2,7 +2,6 @@ package lane
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -117,9 +116,8 @@ func (l *lane) backOff(now time.Time, fault *assay.Fault) {
 	l.pause(now, wait, string(fault.Kind), fault.Detail)
 }
 
-// blamesWidth reports whether a refusal may come from too many requests in flight. While more than
-// the learned number are tried, it may, unless twice as many were accepted. A few more often are,
-// because the endpoint's count falls before a reply arrives.
+// blamesWidth reports whether a refusal may come from too many requests in flight. It may if they
+// are more than were accepted before, unless the rate is at its limit and the width is not tried.
 func (l *lane) blamesWidth(t ticket, fault *assay.Fault) bool {
 	switch b := slices.Index(Buckets[:], fault.Bucket); {
 	case b == concurrency:
@@ -127,14 +125,11 @@ func (l *lane) blamesWidth(t ticket, fault *assay.Fault) bool {
 	case b > concurrency || t.inFlight <= 1:
 		return false
 	}
-	if goal := l.wide.goal; l.wide.exceeds(l.wide.at(t.started)) && float64(l.held) <= 2*goal {
-		return float64(t.inFlight) >= math.Floor(goal)
-	}
-	return t.inFlight > l.held && !t.paced
+	return t.inFlight > l.held && (!t.paced || l.wide.exceeds(l.wide.at(t.started)))
 }
 
 // narrow lowers the width to the number in flight that the endpoint accepted, or
-// to the number that it names.
+// to the number that it names. A width that was tried falls back to what was proven.
 func (l *lane) narrow(now time.Time, t ticket, fault *assay.Fault) {
 	b := &l.burst
 	accepted := max(1, b.held)
@@ -145,7 +140,7 @@ func (l *lane) narrow(now time.Time, t ticket, fault *assay.Fault) {
 	l.wide, l.starting = b.wide, false
 	level := b.accepted
 	if l.wide.exceeds(l.wide.at(t.started)) {
-		level = max(level, l.wide.goal)
+		level = max(level, l.wide.goal, float64(l.held))
 	}
 	l.wide.keep(now, level)
 	l.held, l.heldFrom = min(l.held, int(b.accepted)), l.history.next
@@ -161,8 +156,10 @@ func (l *lane) resume(now time.Time) {
 
 // accepted notes that the endpoint accepted a request.
 func (l *lane) accepted(now time.Time, t ticket) {
-	if t.number >= l.heldFrom {
-		l.held = max(l.held, t.inFlight)
+	if t.number >= l.heldFrom && t.inFlight > l.held {
+		if l.proof++; l.proof >= 2 {
+			l.held, l.proof = t.inFlight, 0
+		}
 	}
 	b := &l.burst
 	if b.open && t.number >= b.reaction {
