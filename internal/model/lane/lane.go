@@ -113,8 +113,8 @@ type lane struct {
 	good     int
 	paced    time.Time // when the latest request should have started by the rate
 	burst    burst
-	// held is how many requests in flight the endpoint has accepted since request heldFrom. It rises
-	// at the second request that shows more, and proof counts these.
+	// held is the number in flight that was accepted since request heldFrom. It rises at
+	// the second request that shows more, and proof counts these.
 	held, proof  int
 	heldFrom     uint64
 	refusedSince time.Time // start of the refusals without a success in between
