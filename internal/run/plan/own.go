@@ -16,9 +16,9 @@ func (e *Experiment) ownTools() bool {
 	return d != nil && d.OwnTools
 }
 
-// usualWorld returns the default world: YAML files of tasks have one of their own.
+// usualWorld returns the default world. Tools that users wrote have one of their own.
 func (e *Experiment) usualWorld() string {
-	if library.IsTaskFile(e.Library) {
+	if library.IsTaskFile(e.Library) || library.HasOwnTools(e.Library) {
 		return world.OwnName
 	}
 	return world.Names[0]

@@ -20,6 +20,19 @@ func IsTaskFile(name string) bool {
 	return ext == ".yaml" || ext == ".yml"
 }
 
+// HasOwnTools reports whether a library file has tools that users wrote.
+func HasOwnTools(path string) bool {
+	if path == "" || path == BuiltinName {
+		return false
+	}
+	l, err := Open(context.Background(), path)
+	if err != nil {
+		return false // whoever opens the library reports why
+	}
+	defer l.Close()
+	return l.Own()
+}
+
 // openTasks compiles a YAML file of tasks to a private library file and opens it.
 func openTasks(ctx context.Context, path string) (*Library, error) {
 	o, err := readOwn(ctx, path)
