@@ -156,17 +156,25 @@ func (a analysis) exposureSection() *document.Section {
 	}
 	heads := figures("n", "scheduled", "met", "share met", "with faults", "success", "without",
 		"success")
-	t := tableOf(append(names("model"), heads...), a.Exposures,
+	mixes := differ(a.Exposures, func(e report.Exposure) string { return e.FaultMix })
+	labels := names("model")
+	if mixes {
+		labels = names("model", "faults of tools")
+	}
+	t := tableOf(append(labels, heads...), a.Exposures,
 		func(e report.Exposure) []document.Cell {
 			share := unknown
 			if e.Scheduled > 0 {
 				share = points(float64(e.Met) / float64(e.Scheduled))
 			}
-			return []document.Cell{
-				text(e.Model), whole(e.Done), whole(e.Scheduled), whole(e.Met), share,
-				whole(e.Exposed), rateOf(e.Despite, e.Exposed),
-				whole(e.Done - e.Exposed), rateOf(e.Without, e.Done-e.Exposed),
+			cells := []document.Cell{text(e.Model)}
+			if mixes {
+				cells = append(cells, text(e.FaultMix))
 			}
+			return append(cells,
+				whole(e.Done), whole(e.Scheduled), whole(e.Met), share,
+				whole(e.Exposed), rateOf(e.Despite, e.Exposed),
+				whole(e.Done-e.Exposed), rateOf(e.Without, e.Done-e.Exposed))
 		})
 	return &document.Section{
 		ID: "exposure", Title: "Faults of tools", Table: t,

@@ -6,7 +6,9 @@ import "slices"
 // faults that it did not meet.
 type Exposure struct {
 	Model string `json:"model"`
-	Done  int    `json:"done"`
+	// FaultMix is empty if the experiment has a single mix.
+	FaultMix string `json:"fault_mix,omitempty"`
+	Done     int    `json:"done"`
 	// Scheduled counts the faults in the way of the plans of the outcomes, and Met those among them
 	// that the model met; see [assay.Outcome.FaultsScheduled].
 	Scheduled int `json:"faults_scheduled"`
@@ -18,12 +20,19 @@ type Exposure struct {
 	Without Share `json:"full_success_unexposed"`
 }
 
-// exposures covers all models if a fault was scheduled for any of them.
+// exposures covers all models, with each mix if there are several, if a fault was scheduled for any
+// of them.
 func exposures(cells []*cell) []Exposure {
 	all := []Exposure{}
-	for _, p := range byModel(cells) {
+	several := len(levels(cells, faultMix)) > 1
+	pools, _ := byModelAnd(cells, faultMix)
+	for _, p := range pools {
+		mix := ""
+		if several {
+			mix = p.key.level
+		}
 		all = append(all, Exposure{
-			Model: p.key, Done: p.done, Scheduled: p.scheduled, Met: p.met,
+			Model: p.key.model, FaultMix: mix, Done: p.done, Scheduled: p.scheduled, Met: p.met,
 			Exposed: int(p.total()[exposed]), Despite: p.among(exposed, despite),
 			Without: p.share(func(_ task, o outcomes) (some, of int32) {
 				return o[full] - o[despite], o[done] - o[exposed]

@@ -262,7 +262,7 @@ func parametersOf(schema json.RawMessage) ([]assay.Parameter, error) {
 	parameters := []assay.Parameter{}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		p := s.Properties[name]
-		typ, _ := p.Type.(string)
+		typ, _ := p.Type.(string) // others, such as a list of types, are left to the schema
 		parameters = append(parameters, assay.Parameter{
 			Name: name, Type: typ, Description: p.Description,
 			Required: slices.Contains(s.Required, name),

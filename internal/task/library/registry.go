@@ -28,8 +28,9 @@ type foreignTool struct {
 	} `json:"metadata"`
 }
 
-// readRegistry reads a tool registry: a JSON object whose keys are the tools' names. It sorts the
-// tools by execution order; tools without one follow by name. The error lists all problems at once.
+// readRegistry reads a tool registry: a JSON object whose keys are the tools' names, or a list of
+// tools as OpenAI has it. It sorts the tools of an object by execution order; tools without one
+// follow by name. The error lists all problems at once.
 //
 // Unused counts the fields of tools that are not read.
 func readRegistry(path string) (_ []assay.Tool, unused fieldCounts, _ error) {
@@ -42,6 +43,9 @@ func readRegistry(path string) (_ []assay.Tool, unused fieldCounts, _ error) {
 		return nil, nil, err
 	}
 	b = b[mark:]
+	if isToolList(b) {
+		return readToolList(path, mark, b)
+	}
 	var registry map[string]foreignTool
 	var fields map[string]map[string]json.RawMessage
 	if err := json.Unmarshal(b, &registry); err != nil {
@@ -50,8 +54,7 @@ func readRegistry(path string) (_ []assay.Tool, unused fieldCounts, _ error) {
 	problems := repeatedKeys(b)
 	tools := registryTools(registry)
 	if problems = append(problems, checkTools(tools)...); len(problems) > 0 {
-		return nil, nil, fmt.Errorf("the tool registry %s is not valid:\n  %s",
-			path, strings.Join(problems, "\n  "))
+		return nil, nil, notValid(path, problems)
 	}
 	if err := json.Unmarshal(b, &fields); err != nil {
 		return nil, nil, registryError(path, mark, err)
@@ -63,6 +66,38 @@ func readRegistry(path string) (_ []assay.Tool, unused fieldCounts, _ error) {
 	return tools, unused, nil
 }
 
+func readToolList(path string, mark int64, b []byte) (_ []assay.Tool, unused fieldCounts, _ error) {
+	var list []listedTool
+	var fields []map[string]json.RawMessage
+	if err := json.Unmarshal(b, &list); err != nil {
+		return nil, nil, registryError(path, mark, err)
+	}
+	if err := json.Unmarshal(b, &fields); err != nil {
+		return nil, nil, registryError(path, mark, err)
+	}
+	for i, tool := range fields {
+		if f := list[i].Function; f != nil {
+			var inner map[string]json.RawMessage
+			if err := json.Unmarshal(tool["function"], &inner); err != nil {
+				return nil, nil, registryError(path, mark, err)
+			}
+			unused.add(unknownFields(inner, reflect.TypeFor[listedTool]()))
+		}
+		unused.add(unknownFields(tool, reflect.TypeFor[listedTool]()))
+	}
+	unused.sort()
+	tools, problems := listedTools(list)
+	if len(problems) > 0 {
+		return nil, nil, notValid(path, problems)
+	}
+	return tools, unused, nil
+}
+
+func notValid(path string, problems []string) error {
+	return fmt.Errorf("the tool registry %s is not valid:\n  %s",
+		path, strings.Join(problems, "\n  "))
+}
+
 func registryError(path string, mark int64, err error) error {
 	var syntax *json.SyntaxError
 	var typ *json.UnmarshalTypeError
@@ -70,8 +105,8 @@ func registryError(path string, mark int64, err error) error {
 	case errors.As(err, &syntax):
 		return errorAt(path, mark+max(syntax.Offset-1, 0), err)
 	case errors.As(err, &typ) && typ.Field == "":
-		return errorAt(path, mark,
-			errors.New("a tool registry must be a JSON object with the tools' names as keys"))
+		return errorAt(path, mark, errors.New("a tool registry must be a JSON object with the tools' "+
+			"names as keys, or a list of tools"))
 	case errors.As(err, &typ):
 		typ.Field = strings.TrimPrefix(typ.Field, "Tool.") // the struct embedded in foreignTool
 		return errorAt(path, mark+max(typ.Offset-1, 0), errors.New(misshapen(typ)))

@@ -99,9 +99,20 @@ func TestRegistryErrorsExplainTheProblem(t *testing.T) {
 		{"no tools", `{}`, "there are no tools; define at least one"},
 		{"null", `null`, "there are no tools; define at least one"},
 		{
-			"a list", `[{"name": "x_a"}]`,
+			"neither an object nor a list", `"x_a"`,
 			"registry.json:1:1: a tool registry must be a JSON object",
 		},
+		{"list without tools", `[]`, "there are no tools; define at least one"},
+		{"list without names", `[{"type": "function"}]`, "tool 1 of the list has no name"},
+		{
+			"list with a tool twice", `[{"name": "x_a"}, {"function": {"name": "x_a"}}]`,
+			"tool x_a: defined more than once",
+		},
+		{
+			"list with a broken schema", `[{"name": "x_a", "parameters": {"type": "objekt"}}]`,
+			"tool x_a: ",
+		},
+		{"list with a wrong type", `[{"name": 7}]`, "registry.json:1:11: "},
 		{
 			"wrong type", "{\"x_a\": {\n\"errors\": 5}}",
 			"registry.json:2:11: errors must be a list, not a number",
