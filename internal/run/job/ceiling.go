@@ -24,8 +24,8 @@ type Ceiling struct {
 // ceilingSample is roughly the largest number of trials that a ceiling is computed from.
 const ceilingSample = 5000
 
-// ceilings returns the ceiling at each reliability and mix, the highest reliability first. It looks at
-// the model with the most trials, because ceilings do not depend on the model.
+// ceilings returns the ceiling at each reliability and mix, the highest reliability first. It looks
+// at the model with the most trials, because ceilings do not depend on the model.
 func (j *Job) ceilings(of sequences) []Ceiling {
 	model := slices.MaxFunc(j.Experiment.Models, func(a, b string) int {
 		return cmp.Compare(j.Plan.Planned(a), j.Plan.Planned(b))

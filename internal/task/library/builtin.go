@@ -118,7 +118,8 @@ func createBuiltin(ctx context.Context, dir string) (string, error) {
 	}
 	defer os.Remove(tmp) // fails after the rename
 	meta := Meta{Name: "builtin", Source: "generator " + GeneratorVersion}
-	if err := writeContent(ctx, tmp, &meta, assay.NewCatalog(Tools()), withoutErrors(Generate())); err != nil {
+	catalog := assay.NewCatalog(Tools())
+	if err := writeContent(ctx, tmp, &meta, catalog, withoutErrors(Generate())); err != nil {
 		return "", err
 	}
 	l, err := openBuiltin(ctx, tmp)

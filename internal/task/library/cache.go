@@ -11,7 +11,8 @@ import (
 // BuiltinName names the built-in library in experiment files and stores.
 const BuiltinName = "builtin"
 
-// OpenNamed opens a library file, a YAML file of tasks, or the built-in library if that is the name.
+// OpenNamed opens a library file, a YAML file of tasks, or the built-in library if that is the
+// name.
 func OpenNamed(ctx context.Context, name string) (*Library, error) {
 	switch {
 	case name == BuiltinName:

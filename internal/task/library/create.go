@@ -58,8 +58,8 @@ func withoutErrors(tasks iter.Seq[assay.Task]) iter.Seq2[assay.Task, error] {
 	}
 }
 
-// create is like [Create], but reading the tasks may fail. It completes the library's metadata, which
-// are written after the last task.
+// create is like [Create], but reading the tasks may fail. It completes the library's metadata,
+// which are written after the last task.
 func create(
 	ctx context.Context, path string, meta *Meta,
 	catalog *assay.Catalog, tasks iter.Seq2[assay.Task, error],
