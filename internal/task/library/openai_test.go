@@ -30,7 +30,8 @@ func TestToolListOfOpenAI(t *testing.T) {
 			Schema: json.RawMessage(schema),
 			Parameters: []assay.Parameter{
 				{Name: "city", Type: "string", Required: true},
-				{Name: "days", Type: "array"}, {Name: "unit"},
+				{Name: "days", Type: "array"},
+				{Name: "unit"},
 			},
 			Returns: []assay.Return{}, Errors: []assay.ToolError{}, Dependencies: []string{},
 		}}
