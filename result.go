@@ -103,7 +103,7 @@ type Outcome struct {
 	LoopTurn int      `json:"loop_turn"`
 	// Best is the probability that the best policy fully succeeds at this trial's task within
 	// its limit of calls. No agent does better on average. A trial without that limit has the
-	// best policy with one call in each reply.
+	// best policy with one call in each reply. It is 1 if nobody knows a plan for the task.
 	Best float64 `json:"best_possible"`
 	// Pilot holds the additional verdicts of the 2025 original. It is nil in other worlds.
 	Pilot *PilotScores `json:"pilot,omitempty"`

@@ -182,7 +182,7 @@ var outcomeColumns = ofOutcomes(
 	whole("loop_turn", "Turn in which that loop began, from 1; 0 if there was no loop.",
 		func(a *assay.Attempt) *int { return &a.LoopTurn }),
 	real("best_possible",
-		"Probability, in [0,1], that the best policy fully succeeds at the trial.",
+		"Probability, in [0,1], that the best policy fully succeeds; 1 if the task has no plan.",
 		func(a *assay.Attempt) *float64 { return &a.Best }),
 	optional(text("pilot_executor",
 		"Level by the 2025 original's coverage and order; null in worlds other than pilot.",

@@ -129,7 +129,7 @@ func (d Design) Analyze(
 	b Beside,
 ) (*Analysis, error) {
 	from := &population[task]{cluster: d.Cluster}
-	cells, lucks, err := count(trials, attempts, from, d.Hurts)
+	cells, lucks, err := count(trials, attempts, from, d)
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,9 @@ type Design struct {
 	// Hurts reports whether the flaw in a trial's plan hurts agents that follow it. Flawed means
 	// leave out trials with other flaws. If Hurts is nil, all flaws hurt.
 	Hurts func(*assay.Trial) bool
+	// Open reports whether nobody knows a plan for a trial's task, so that there is no best possible
+	// rate. If it is nil, all tasks have plans.
+	Open func(*assay.Trial) bool
 }
 
 // LeftOut counts the tasks of a type that a flaw does not apply to at a severity. They were not

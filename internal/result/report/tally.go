@@ -164,7 +164,7 @@ func count(
 	trials iter.Seq[assay.Trial],
 	attempts iter.Seq2[assay.Attempt, error],
 	from *population[task],
-	hurts func(*assay.Trial) bool,
+	d Design,
 ) ([]*cell, map[luck]stat.Group, error) {
 	var cells []*cell
 	lucks := make(map[luck]stat.Group)
@@ -175,6 +175,7 @@ func count(
 		task   task
 		repeat int32
 		hurts  bool
+		open   bool
 	}
 	known := make(map[[16]byte]place)
 	tasks := make(map[assay.TaskID]task)
@@ -195,7 +196,8 @@ func count(
 		}
 		known[key(trial.ID)] = place{
 			c, of, int32(trial.Repeat),
-			IsFlawed(trial.Variant) && (hurts == nil || hurts(&trial)),
+			IsFlawed(trial.Variant) && (d.Hurts == nil || d.Hurts(&trial)),
+			d.Open != nil && d.Open(&trial),
 		}
 	}
 	for a, err := range attempts {
@@ -212,7 +214,7 @@ func count(
 			p.cell = ^p.cell
 		}
 		a.Sampling = cells[p.cell].sampling
-		cells[p.cell].add(&a, p.task, settled)
+		cells[p.cell].add(&a, p.task, settled, p.open)
 		if a.Settles() && !settled {
 			if p.hurts {
 				cells[p.cell].tasks[p.task] = cells[p.cell].tasks[p.task].hurting(isFull(a.Level))
@@ -243,8 +245,9 @@ func (t *tally) plan(repeat int) {
 	t.planned++
 }
 
-// add counts an attempt. settled is true if an earlier attempt settled the trial.
-func (t *tally) add(a *assay.Attempt, of task, settled bool) {
+// add counts an attempt. settled is true if an earlier attempt settled the trial, and open if nobody
+// knows a plan for its task.
+func (t *tally) add(a *assay.Attempt, of task, settled, open bool) {
 	t.costUSD = assay.RoundUSD(t.costUSD + a.CostUSD)
 	t.requests += a.Requests
 	t.usage = t.usage.Add(a.Usage())
@@ -253,13 +256,16 @@ func (t *tally) add(a *assay.Attempt, of task, settled bool) {
 		t.faults++
 		bump(&t.faultKinds, a.FaultKind, 1)
 	case !settled:
-		t.settle(a, of)
+		t.settle(a, of, open)
 	}
 }
 
 // settle counts an outcome.
-func (t *tally) settle(a *assay.Attempt, of task) {
+func (t *tally) settle(a *assay.Attempt, of task, open bool) {
 	one := outcomeOf(a)
+	if open {
+		one[measured], one[reached], one[hopeless] = 0, 0, 0
+	}
 	t.from.add(of, strings.Join(a.RequiredTools, " "))
 	if t.tasks == nil {
 		t.tasks = make(map[task]outcomes)

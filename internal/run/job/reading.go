@@ -20,6 +20,7 @@ import (
 	"github.com/assay-eval/assay/internal/run/validate"
 	"github.com/assay-eval/assay/internal/store"
 	"github.com/assay-eval/assay/internal/task/workflow"
+	"github.com/assay-eval/assay/internal/task/world"
 )
 
 // PlannedTrials plans a stored experiment again and yields its trials. It is a
@@ -118,7 +119,7 @@ func (j *Job) references(ctx context.Context, db *store.DB) (trials []assay.Tria
 
 // Design returns the facts that a report needs besides the trials.
 func (j *Job) Design(ctx context.Context) report.Design {
-	d := report.Design{Categories: assay.ErrorCategories, Hurts: j.hurts(ctx)}
+	d := report.Design{Categories: assay.ErrorCategories, Hurts: j.hurts(ctx), Open: j.open(ctx)}
 	for _, p := range j.Plan.Parts() {
 		d.Parts = append(d.Parts, report.Part{
 			Name: p.Name, Models: p.Models, Varies: p.Varies, Has: p.Has,
@@ -149,6 +150,26 @@ func (j *Job) hurts(ctx context.Context) func(*assay.Trial) bool {
 			known[key] = hurts
 		}
 		return hurts
+	}
+}
+
+// open returns a function that reports whether nobody knows a plan for a trial's task. It returns nil
+// if all tasks have plans.
+func (j *Job) open(ctx context.Context) func(*assay.Trial) bool {
+	if !world.Of(j.Experiment.World).OwnTools {
+		return nil
+	}
+	known := make(map[assay.TaskRef]bool)
+	return func(t *assay.Trial) bool {
+		ref := assay.TaskRef{ID: t.Task, Digest: t.TaskDigest}
+		open, ok := known[ref]
+		if !ok {
+			task, err := j.Library.Task(ctx, t.Task, t.Difficulty)
+			_, planned := workflow.Planned(t.World, &task)
+			open = err == nil && !planned
+			known[ref] = open
+		}
+		return open
 	}
 }
 

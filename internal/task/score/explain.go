@@ -9,6 +9,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/verdict"
+	"github.com/assay-eval/assay/internal/task/workflow"
 	"github.com/assay-eval/assay/internal/task/world"
 )
 
@@ -110,7 +111,7 @@ func (j *Judge) Explain(trial *assay.Trial, task *assay.Task, tr *assay.Transcri
 			e.Path[i].Given = places[i]
 		}
 	}
-	e.measure(trial, plan, tr.Plan)
+	e.measure(trial, task, plan, tr.Plan)
 	w.Decide("verdict")
 	w.Ask("the level is "+string(e.Outcome.Level), true, func() string {
 		if e.Outcome.ErrorCategory == "" {
@@ -245,7 +246,9 @@ func aligned(plan []string, calls []assay.CallRecord) []int {
 
 // measure lists the figures of the outcome with their reasons. plan is the task's own, and given
 // the one that the model was shown.
-func (e *Explanation) measure(trial *assay.Trial, plan, given []string) {
+func (e *Explanation) measure(
+	trial *assay.Trial, task *assay.Task, plan, given []string,
+) {
 	o := &e.Outcome
 	add := func(name, value, because string) {
 		e.Measures = append(e.Measures, Measure{name, value, because})
@@ -266,6 +269,10 @@ func (e *Explanation) measure(trial *assay.Trial, plan, given []string) {
 	limit := verdict.Counted(trial.Calls, "call")
 	if trial.Calls == 0 {
 		limit = verdict.Counted(trial.Turns, "turn")
+	}
+	if _, known := workflow.Planned(trial.World, task); !known {
+		add("best possible", "unknown", "the task has no plan")
+		return
 	}
 	add("best possible", fmt.Sprintf("%.3f", o.Best),
 		fmt.Sprintf("the best policy's rate of full success, with reliability %s and %s",
