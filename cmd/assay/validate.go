@@ -69,7 +69,9 @@ succeeds too often in a library of your own, that is a warning.`,
 			var proofs []validate.Proof
 			err = untilInterrupted(cmd.Context(), p, func(ctx context.Context) error {
 				for _, w := range worlds {
-					proof, err := validate.Library(ctx, lib, w)
+					show := p.progress("tasks played in " + w)
+					proof, err := validate.Library(ctx, lib, w, show.at)
+					show.end()
 					if err != nil {
 						return err
 					}

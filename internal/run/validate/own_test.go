@@ -127,10 +127,21 @@ func TestEvilBotScoresNothing(t *testing.T) {
 	}
 }
 
+func silent(int, int) {}
+
 // TestOwnExampleIsSound checks that the tasks of `assay init` discriminate.
 func TestOwnExampleIsSound(t *testing.T) {
 	t.Parallel()
-	proof, err := Library(t.Context(), supportDesk(t, "", ""), world.OwnName)
+	var shown []int
+	proof, err := Library(t.Context(), supportDesk(t, "", ""), world.OwnName, func(done, of int) {
+		shown = append(shown, done)
+		if of != 12 {
+			t.Errorf("%d of %d tasks", done, of)
+		}
+	})
+	if len(shown) != 12 || shown[11] != 11 {
+		t.Errorf("progress %v", shown)
+	}
 	if err != nil || !proof.Sound || len(proof.Findings) > 0 || proof.Tasks != 12 {
 		t.Errorf("%v %+v", err, proof)
 	}
@@ -162,7 +173,7 @@ func TestOwnFindings(t *testing.T) {
     judge: {calls: [{tool: refund_order, arguments: {order_id: 7, amount: 20}}]}
 `
 	const script = "\ndef crashes(state, calls, answer):\n    return 1 // 0\n"
-	proof, err := Library(t.Context(), supportDesk(t, tasks, script), world.OwnName)
+	proof, err := Library(t.Context(), supportDesk(t, tasks, script), world.OwnName, silent)
 	if err != nil || proof.Sound {
 		t.Fatalf("sound %v, %v", proof.Sound, err)
 	}

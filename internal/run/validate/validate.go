@@ -67,9 +67,13 @@ const Reliability = 0.8
 // leastEpisodes is the minimum number of episodes that the oracle plays.
 const leastEpisodes = 1000
 
-// Library plays all tasks of a library in a world.
-func Library(ctx context.Context, lib *library.Library, worldName string) (Proof, error) {
+// Library plays all tasks of a library in a world. It calls show with the number of tasks that were
+// played, and of all of them.
+func Library(
+	ctx context.Context, lib *library.Library, worldName string, show func(done, of int),
+) (Proof, error) {
 	v := newValidator(lib, worldName)
+	v.show = show
 	if err := v.playAll(ctx); err != nil {
 		return Proof{}, err
 	}
@@ -90,6 +94,7 @@ type validator struct {
 	played            int // by plans that users wrote
 	planned, variance float64
 	games             games
+	show              func(done, of int)
 }
 
 func newValidator(lib *library.Library, worldName string) *validator {
@@ -100,6 +105,7 @@ func newValidator(lib *library.Library, worldName string) *validator {
 		rounds:  1 + leastEpisodes/max(1, lib.Meta().Tasks),
 		proof:   Proof{World: worldName},
 		games:   newGames(),
+		show:    func(int, int) {},
 		own:     world.Of(worldName).OwnTools,
 	}
 	if v.served() {
@@ -109,6 +115,7 @@ func newValidator(lib *library.Library, worldName string) *validator {
 }
 
 func (v *validator) playAll(ctx context.Context) error {
+	done := 0
 	counts, err := v.library.Counts(ctx)
 	if err != nil {
 		return err
@@ -126,6 +133,8 @@ func (v *validator) playAll(ctx context.Context) error {
 			if v.enough() {
 				return nil
 			}
+			v.show(done, v.library.Meta().Tasks)
+			done++
 			if v.own {
 				v.playOwn(ctx, &task)
 				if ctx.Err() != nil {

@@ -53,7 +53,7 @@ func TestImportAndProofAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lib.Close()
-	proof, err := Library(t.Context(), lib, world.Assay1Name)
+	proof, err := Library(t.Context(), lib, world.Assay1Name, silent)
 	if err != nil {
 		t.Fatal(err)
 	}
