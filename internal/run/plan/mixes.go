@@ -15,12 +15,11 @@ type FaultMixes []assay.FaultMix
 
 // UnmarshalYAML reads a map or a list of maps.
 func (m *FaultMixes) UnmarshalYAML(unmarshal func(any) error) error {
-	var one assay.FaultMix
-	if unmarshal(&one) == nil {
-		*m = FaultMixes{one}
-		return nil
+	if unmarshal(new([]any)) == nil {
+		return unmarshal((*[]assay.FaultMix)(m))
 	}
-	return unmarshal((*[]assay.FaultMix)(m))
+	*m = make(FaultMixes, 1)
+	return unmarshal(&(*m)[0])
 }
 
 // MarshalJSON writes a single mix as an object, and several as a list.
