@@ -44,8 +44,9 @@ func listedTools(list []listedTool) (tools []assay.Tool, problems []string) {
 		t := assay.Tool{
 			Name: name, Description: e.Description, Schema: compact(e.Parameters),
 			Returns: []assay.Return{}, Errors: []assay.ToolError{}, Dependencies: []string{},
-			Category: beforeLast(name), Operation: name[min(len(name), len(beforeLast(name))+1):],
+			Category: beforeLast(name),
 		}
+		t.Operation = operationOf(name, t.Category)
 		if _, err := toolkit.CompileSchema(t.Schema); err != nil {
 			problems = append(problems, fmt.Sprintf("tool %s: %v", name, err))
 			continue

@@ -152,12 +152,14 @@ func registryTools(registry map[string]foreignTool) []assay.Tool {
 		t := f.Tool
 		t.Name = name
 		t.Category = cmp.Or(t.Category, f.Metadata.Category, beforeLast(name))
-		t.Operation = cmp.Or(t.Operation, f.Metadata.Operation,
-			strings.TrimPrefix(name, t.Category+"_"))
+		t.Operation = cmp.Or(t.Operation, f.Metadata.Operation, operationOf(name, t.Category))
 		tools[i] = t
 	}
 	return tools
 }
+
+// operationOf returns the part of a name after its category.
+func operationOf(name, category string) string { return strings.TrimPrefix(name, category+"_") }
 
 // beforeLast returns the part of name before the last underscore.
 func beforeLast(name string) string {
