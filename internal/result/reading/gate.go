@@ -64,14 +64,12 @@ func (r GateRequest) Gate(
 			planned[t.ID] = true
 		}
 	}
-	settled := 0
+	all := len(planned)
 	for a, err := range selection.Filter(candidate, has) {
 		if err != nil {
 			return nil, err
 		}
-		if planned[a.ID] {
-			settled++
-		}
+		delete(planned, a.ID) // a trial of merged stores may have several outcomes
 	}
-	return c.Gate(r.Margin, r.Look, len(planned), len(planned)-settled), nil
+	return c.Gate(r.Margin, r.Look, all, len(planned)), nil
 }
