@@ -25,13 +25,16 @@ type documentFlags struct {
 	asJSON                bool
 }
 
-// flags adds the flags to a command. Transcripts completes the help of --transcripts.
+// flags adds the flags to a command. Transcripts completes the help of --transcripts, which the
+// command does not have if it is empty.
 func (f *documentFlags) flags(cmd *cobra.Command, transcripts string) {
 	storeFlag(cmd, &f.store)
 	cmd.Flags().StringVar(&f.format, "format", "text", strings.Join(documentFormats, ", "))
 	cmd.Flags().StringVarP(&f.output, "output", "o", "-",
 		"the `file` to write; - is standard output")
-	cmd.Flags().IntVar(&f.transcripts, "transcripts", 0, "with --format html: "+transcripts)
+	if transcripts != "" {
+		cmd.Flags().IntVar(&f.transcripts, "transcripts", 0, "with --format html: "+transcripts)
+	}
 	cmd.Flags().StringVar(&f.cluster, "cluster", report.Auto,
 		"what counts as independent: task, or the sequence of tools that tasks share; auto takes "+
 			"the sequence if there are fewer than a tenth as many")

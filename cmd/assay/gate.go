@@ -74,11 +74,15 @@ no verdict.`,
 			if f.where, err = parseWhere(conditions); err != nil {
 				return err
 			}
-			return p.gate(cmd.Context(), args[0], f)
+			if isFile(args[0]) && !f.plan {
+				return p.gate(cmd.Context(), args[0], f) // runs handle signals themselves
+			}
+			return untilInterrupted(cmd.Context(), p, func(ctx context.Context) error {
+				return p.gate(ctx, args[0], f)
+			})
 		},
 	}
 	f.flags(cmd, "")
-	_ = cmd.Flags().MarkHidden("transcripts")
 	whereFlag(cmd, &conditions)
 	flags := cmd.Flags()
 	flags.StringVar(&f.baseline, "baseline", "",
@@ -138,6 +142,14 @@ func (p *process) gate(ctx context.Context, candidate string, f gateFlags) (err 
 	if err != nil {
 		return err
 	}
+	path := candidate
+	if isFile(path) {
+		e, err := f.run.experiment([]string{path})
+		if err != nil {
+			return err
+		}
+		candidate = "experiment:" + e.Name
+	}
 	base, err := p.openBaseline(ctx, candidate, f)
 	if err != nil {
 		return err
@@ -147,27 +159,36 @@ func (p *process) gate(ctx context.Context, candidate string, f gateFlags) (err 
 		candidate: candidate, base: base, margin: margin, flags: f,
 		look: report.Looks(1)[0], planner: job.PlannedTrials,
 	}
-	if isFile(candidate) && !f.plan {
-		return p.runGate(ctx, m)
+	switch {
+	case f.plan:
+		return p.planGate(ctx, m)
+	case isFile(path):
+		return p.runGate(ctx, m, path)
 	}
 	g, err := p.measure(ctx, m)
-	if !f.plan {
-		if err != nil {
-			return err
-		}
-		return p.deliverVerdict(g, f)
+	if err != nil {
+		return err
 	}
+	return p.deliverVerdict(g, f)
+}
+
+// planGate shows how large a run has to be. Without a candidate that can be measured, the baseline
+// has to do.
+func (p *process) planGate(ctx context.Context, m measurement) error {
 	var plan *report.GatePlan
+	g, err := p.measure(ctx, m)
 	if err == nil {
 		plan = g.Plan()
 	} else {
-		plan, err = report.PlanGate(base.name, f.cluster, margin,
-			selection.Filter(base.attempts, f.where.Has))
+		why, _, _ := strings.Cut(err.Error(), "\n")
+		fmt.Fprintf(p.err, "assay: planned from the baseline alone: %s\n", why)
+		plan, err = report.PlanGate(m.base.name, m.flags.cluster, m.margin,
+			selection.Filter(m.base.attempts, m.flags.where.Has))
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", base.name, err)
+		return fmt.Errorf("%s: %w", m.base.name, err)
 	}
-	return f.write(p, plan, func() (*document.Document, error) {
+	return m.flags.write(p, plan, func() (*document.Document, error) {
 		return exhibit.GatePlan(plan), nil
 	})
 }
@@ -206,15 +227,17 @@ const looks = 4
 // runGate runs the candidate part by part, until the verdict is certain. A part has the first trials
 // of each model, balanced over the cells, so what a look sees does not depend on which trials end
 // first.
-func (p *process) runGate(ctx context.Context, m measurement) error {
+func (p *process) runGate(ctx context.Context, m measurement, path string) (err error) {
 	f := &m.flags
 	f.run.store, f.run.display, f.run.logLevel = f.store, "auto", "info"
-	path := m.candidate
-	most, name, err := f.trialsPerModel(ctx, path)
+	var most int
+	err = untilInterrupted(ctx, p, func(ctx context.Context) error {
+		most, err = f.trialsPerModel(ctx, path)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	m.candidate = "experiment:" + name
 	for _, m.look = range report.Looks(looks) {
 		f.run.limit = (most*m.look.Number + looks - 1) / looks
 		e, err := f.run.experiment([]string{path})
@@ -224,14 +247,21 @@ func (p *process) runGate(ctx context.Context, m measurement) error {
 		quiet := *p
 		quiet.out = io.Discard
 		err = runExperiment(ctx, &quiet, e, f.run)
-		if coded := (*codedError)(nil); errors.As(err, &coded) && coded.code == exitIncomplete {
-			err = nil // the verdict counts what is pending
-		}
-		if err != nil {
+		switch coded := (*codedError)(nil); {
+		case errors.As(err, &coded) && coded.code == exitIncomplete:
+			// The verdict counts what is pending.
+		case errors.As(err, &coded) && coded.code == exitInterrupted:
+			return &codedError{exitInterrupted, errors.New("interrupted before the verdict\n" +
+				"hint: run the same command again; stored results are not computed twice")}
+		case err != nil:
 			return err
 		}
 		m.planner = plannedUpTo(f.run, path)
-		g, err := p.measure(ctx, m)
+		var g *report.Gate
+		err = untilInterrupted(ctx, p, func(ctx context.Context) error {
+			g, err = p.measure(ctx, m)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -244,23 +274,22 @@ func (p *process) runGate(ctx context.Context, m measurement) error {
 	return nil
 }
 
-// trialsPerModel returns the most trials that a model has in an experiment file, and the name of
-// the experiment.
-func (f *gateFlags) trialsPerModel(ctx context.Context, path string) (int, string, error) {
+// trialsPerModel returns the most trials that a model has in an experiment file.
+func (f *gateFlags) trialsPerModel(ctx context.Context, path string) (int, error) {
 	e, err := f.run.experiment([]string{path})
 	if err != nil {
-		return 0, "", err
+		return 0, err
 	}
 	j, err := job.Open(ctx, e, 0)
 	if err != nil {
-		return 0, "", err
+		return 0, err
 	}
 	most, trials := 0, make(map[string]int)
 	for t := range j.Trials() {
 		trials[t.Model]++
 		most = max(most, trials[t.Model])
 	}
-	return most, e.Name, j.Close()
+	return most, j.Close()
 }
 
 // plannedUpTo returns a planner of the trials that an experiment file has within its limit.
@@ -366,8 +395,7 @@ func attemptsIn(path string) iter.Seq2[assay.Attempt, error] {
 		defer file.Close()
 		for a, err := range export.Read(file) {
 			if err != nil {
-				err = fmt.Errorf("%s: %w\nhint: `assay export --output FILE` writes such a file",
-					path, err)
+				err = fmt.Errorf("%s: %w", path, err)
 			}
 			if !yield(a, err) {
 				return
