@@ -39,56 +39,66 @@ func (w *watcher) Show(ctx context.Context, meter *live.Meter) {
 	}
 }
 
+// play writes files to a directory and runs the experiment e.yaml among them, with at most some
+// trials of each model, into the store s.db.
+func play(
+	t *testing.T, dir string, limit int, d session.Display, files map[string]string,
+) *session.Summary {
+	t.Helper()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e, err := plan.Load(filepath.Join(dir, "e.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := job.Open(t.Context(), e, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	path := filepath.Join(dir, "s.db")
+	db, err := store.Open(t.Context(), path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s, err := session.New(j, session.Options{
+		Store: path, Program: "test", Display: d, Env: os.LookupEnv,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := s.Run(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
+
 // All revisions of an agent together keep its concurrency and share it. The view and the state show
 // what they are doing.
 func TestRevisionsOfAnAgentShareItsConcurrency(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	ctx, dir := t.Context(), t.TempDir()
-	write := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	write("providers.yaml", `agents:
+	dir := t.TempDir()
+	display := &watcher{store: filepath.Join(dir, "s.db")}
+	sum := play(t, dir, 4, display, map[string]string{"providers.yaml": `agents:
   bot:
     command: [sh, -c, 'echo + >>log; sleep 0.1; echo - >>log']
     model: sim/listed
     concurrency: 3
-`)
-	e, err := plan.Load(write("e.yaml", `
+`, "e.yaml": `
 models: [{name: bot, revision: v1}, {name: bot, revision: v2}, bot]
 providers: providers.yaml
 task_types: [simple_task]
 difficulties: [easy]
 variants: [baseline]
 tasks_per_type: 4
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	j, err := job.Open(ctx, e, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer j.Close()
-	path := filepath.Join(dir, "s.db")
-	db, err := store.Open(ctx, path, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	display := &watcher{store: path}
-	s, err := session.New(j, session.Options{
-		Store: path, Program: "test", Display: display, Env: os.LookupEnv,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum, err := s.Run(ctx, db)
-	if err != nil || sum.Done != 12 {
-		t.Fatalf("%+v, %v", sum, err)
+`})
+	if sum.Done != 12 {
+		t.Fatalf("%+v", sum)
 	}
 	log, err := os.ReadFile(filepath.Join(dir, "log"))
 	if err != nil {

@@ -4,18 +4,11 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/assay-eval/assay/internal/run/job"
-	"github.com/assay-eval/assay/internal/run/plan"
-	"github.com/assay-eval/assay/internal/run/session"
-	"github.com/assay-eval/assay/internal/store"
 )
 
 // All models together use a server of tools no more often at once than its concurrency, although
@@ -37,42 +30,15 @@ func TestServersKeepTheirConcurrency(t *testing.T) {
 		func(*http.Request) *mcp.Server { return tools }, nil))
 	defer web.Close()
 
-	ctx, dir := t.Context(), t.TempDir()
-	for name, text := range map[string]string{
+	sum := play(t, t.TempDir(), 0, &recorder{}, map[string]string{
 		"tools.yaml": "mcp: {url: \"" + web.URL + "\", concurrency: 3}\n",
 		"tasks.yaml": "tools: tools.yaml\ntasks: [{id: a, prompt: Add., " +
 			"judge: {calls: [{tool: add}]}, plan: [{tool: add}]}]\n",
 		"e.yaml": "library: tasks.yaml\nmodels: [sim/optimal, sim/listed]\n" +
 			"variants: [optimal]\nrepeats: 4\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	e, err := plan.Load(filepath.Join(dir, "e.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	j, err := job.Open(ctx, e, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer j.Close()
-	path := filepath.Join(dir, "s.db")
-	db, err := store.Open(ctx, path, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	s, err := session.New(j, session.Options{
-		Store: path, Program: "test", Display: &recorder{}, Env: os.LookupEnv,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum, err := s.Run(ctx, db)
-	if err != nil || sum.Done != 8 {
-		t.Fatalf("%+v, %v", sum, err)
+	if sum.Done != 8 {
+		t.Fatalf("%+v", sum)
 	}
 	if n := most.Load(); n < 2 || n > 3 {
 		t.Errorf("%d attempts at once at most, want 3", n)
