@@ -13,6 +13,8 @@ type rate struct {
 	control
 	// safe is the goal to go back to if the present one, which is on trial, is refused.
 	safe         float64
+	search       time.Time
+	found        int
 	began        time.Time
 	sent, passed window    // requests of the last minute, and those that were accepted
 	wall         time.Time // the latest wall
@@ -48,6 +50,7 @@ func (r *rate) take(now time.Time, probe bool) (entry int, calm bool) {
 		r.calm, r.calmRefused = r.calm/2, r.calmRefused/2
 	}
 	r.since++
+	r.found++
 	r.sent.add(now, cost{requests: 1})
 	return r.passed.add(now, cost{requests: 1}), calm
 }
@@ -55,6 +58,7 @@ func (r *rate) take(now time.Time, probe bool) (entry int, calm bool) {
 // refuse notes that a request was not accepted.
 func (r *rate) refuse(entry int, calm bool) {
 	r.since--
+	r.found--
 	r.passed.correct(entry, cost{requests: -1})
 	if calm {
 		r.calmRefused++
@@ -91,9 +95,16 @@ func (r *rate) inMinute(now time.Time) float64 {
 // end was noticed late. The minute before accepted some requests per second.
 func (r *rate) hit(now time.Time, tried, minute float64, wait, late time.Duration) {
 	end := now.Add(-late)
-	since := float64(r.since) / max(end.Sub(r.wall), time.Millisecond).Seconds()
+	since := float64(max(0, r.since)) / max(end.Sub(r.wall), time.Millisecond).Seconds()
 	above, fast := r.exceeds(tried), wait <= longWait
+	grown := r.proven(max(since, r.inMinute(now)))
 	switch {
+	case above && r.chance() == 0 && grown > 1.3*r.goal:
+		r.settle(now, 0.9*tried, grown)
+		r.floor = min(r.goal, max(grown, math.Sqrt(since*tried)))
+		r.search, r.found = end, 0
+	case !above && !r.search.IsZero():
+		r.seek(now, end, tried, since, wait-late)
 	case r.goal == 0 && r.since < 2: // it never worked
 	case r.goal == 0:
 		r.settle(now, 0.98*since, 0)
@@ -122,6 +133,27 @@ func (r *rate) hit(now time.Time, tried, minute float64, wait, late time.Duratio
 		}
 	}
 	r.wall, r.since, r.before = now, 0, since
+	if !r.search.IsZero() {
+		r.before = 0 // bursts are accepted in a search, so no lower rate is calm
+	}
+}
+
+// seek reacts to a wall in a search for a much higher rate. The rate falls for a moment, so that
+// the time behind walls would be used, but not below what the search accepts. The search ends
+// after a minute with what it accepted, or with what was proven before it, if that is more.
+func (r *rate) seek(now, end time.Time, tried, since float64, wait time.Duration) {
+	took := end.Sub(r.search)
+	found := float64(max(0, r.found)) / max(took, time.Second).Seconds()
+	if took >= time.Minute {
+		r.settle(now, max(r.safe, 0.98*found/(1-min(0.5, r.chance()))), 0)
+		return
+	}
+	if took > 20*time.Second { // longer than the burst of most windows
+		r.goal = min(r.goal, max(r.safe, 1.5*max(since, found, r.inMinute(now))))
+	}
+	open := 1 - wait.Seconds()/max(end.Sub(r.wall), time.Millisecond).Seconds()
+	r.floor = min(r.goal, max(0.95*open*tried, 0.7*tried, 0.9*found, slowest))
+	r.fell = now
 }
 
 // proven returns the goal that a wall above it shows, given what a minute accepted: it is that, if
@@ -133,5 +165,5 @@ func (r *rate) proven(minute float64) float64 {
 // settle sets a new goal. If it is above a safe one, the next wall leads back to that.
 func (r *rate) settle(now time.Time, goal, safe float64) {
 	r.keep(now, max(goal, safe, slowest))
-	r.safe, r.falls = safe, time.Time{}
+	r.safe, r.falls, r.search = safe, time.Time{}, time.Time{}
 }
