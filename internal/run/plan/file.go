@@ -11,7 +11,17 @@ var help = yamldoc.Help{
 }
 
 // readDocument reads an experiment, providers or prices file.
-func readDocument(path string) (*yamldoc.Document, error) { return yamldoc.Read(path, help) }
+// Keys do not belong into any of them.
+func readDocument(path string) (*yamldoc.Document, error) {
+	doc, err := yamldoc.Read(path, help)
+	if err != nil {
+		return nil, err
+	}
+	if err := doc.Key(); err != nil {
+		return nil, err
+	}
+	return doc, nil
+}
 
 // parseDocument parses a file that is part of the program.
 func parseDocument(name string, source []byte) (*yamldoc.Document, error) {

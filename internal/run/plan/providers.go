@@ -130,6 +130,11 @@ func (p *Providers) check(name string, e *Endpoint, getenv func(string) (string,
 		return at(".base_url", "the address does not start with http:// or https://",
 			"for example base_url: https://api.example.com/v1")
 	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return bare(at(".base_url", "the address has a part that may hold a secret: a user, a query or "+
+			"a fragment", "write the part before it; a key belongs into a variable that keys: names, or "+
+			"into headers as ${NAME}"))
+	}
 	if kind.Versioned && e.APIVersion == "" {
 		return at("", fmt.Sprintf("provider %s needs an api_version", name),
 			"for example api_version: 2025-04-01-preview")
@@ -143,11 +148,11 @@ func (p *Providers) check(name string, e *Endpoint, getenv func(string) (string,
 		if k == NoKey && len(e.Keys) == 1 {
 			break
 		}
-		if !variableText.MatchString(k) {
-			return at(fmt.Sprintf(".keys[%d]", i),
+		if !variableText.MatchString(k) || yamldoc.IsKey(k) {
+			return bare(at(fmt.Sprintf(".keys[%d]", i),
 				"this is not the name of an environment variable",
 				"do not write keys into files: export the key as a variable and write the "+
-					"variable's name")
+					"variable's name"))
 		}
 	}
 	place := "$.providers." + quote(name)
@@ -161,6 +166,14 @@ func (p *Providers) check(name string, e *Endpoint, getenv func(string) (string,
 		}
 	}
 	return p.checkModels(name, e)
+}
+
+// bare leaves out the line that an error points at, because the line has a secret.
+func bare(err error) error {
+	if e, ok := err.(*Error); ok {
+		return e.Bare()
+	}
+	return err
 }
 
 func (p *Providers) checkModels(name string, e *Endpoint) error {

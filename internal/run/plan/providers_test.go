@@ -110,7 +110,7 @@ func TestProvidersErrors(t *testing.T) {
 		{
 			"key in a header", "keys: [AZ]", "keys: [AZ]\n    headers: {X-Api-Key: abc}",
 			"12:15: the header X-Api-Key has its value in the file\n" +
-				"  12 |     headers: {X-Api-Key: abc}\n" +
+				"  12 |     headers: {X-Api-Key: ***}\n" +
 				"     |               ^\n" +
 				"hint: do not write keys into files: export it as a variable and write ${NAME}",
 		},

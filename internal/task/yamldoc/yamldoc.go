@@ -190,7 +190,7 @@ func (d *Document) Decode(into any) (err error) {
 func (d *Document) wrap(err error, into any) error {
 	var ye yaml.Error
 	if !errors.As(err, &ye) || ye.GetToken() == nil {
-		return &Error{File: d.Name, Message: err.Error()}
+		return &Error{File: d.Name, Message: hideLine(err.Error())}
 	}
 	tok := ye.GetToken()
 	e := d.Here(tok.Position.Line, tok.Position.Column, plainMessage(ye.GetMessage()), "")
@@ -338,12 +338,13 @@ func (d *Document) AtKey(path, key, message, hint string) *Error {
 	return d.At(path, message, hint)
 }
 
-// Here returns an error at a line and a column, both counted from 1.
+// Here returns an error at a line and a column, both counted from 1. It shows no key that is written
+// into the file.
 func (d *Document) Here(line, column int, message, hint string) *Error {
 	lines := strings.Split(string(d.source), "\n")
-	e := &Error{File: d.Name, Line: line, Column: column, Message: message, Hint: hint}
+	e := &Error{File: d.Name, Line: line, Column: column, Message: hide(message), Hint: hide(hint)}
 	if line >= 1 && line <= len(lines) {
-		e.Excerpt = strings.TrimSuffix(lines[line-1], "\r")
+		e.Excerpt = hideLine(strings.TrimSuffix(lines[line-1], "\r"))
 	}
 	return e
 }
