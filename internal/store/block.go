@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"math"
 	"runtime"
 	"sync"
 )
@@ -14,12 +13,12 @@ type block[T any] struct {
 	err         error // why SQLite did not return the attempts after the last row
 }
 
-// inBlocks reads the attempts up to the row ID last in several goroutines, in blocks of a number
-// of IDs. It passes the blocks to take in the order of the rows, until take returns false or an
+// inBlocks reads the attempts from one row ID to another in several goroutines, in blocks of a
+// number of IDs. It passes the blocks to take in the order of the rows, until take returns false or an
 // error. Because IDs may have gaps of any size, a block begins at an existing row. read has to
 // return when its context ends. Readers are a few blocks ahead of take at most.
 func inBlocks[T any](
-	ctx context.Context, db *DB, last, rows int64,
+	ctx context.Context, db *DB, from, last, rows int64,
 	read func(ctx context.Context, first, last int64) ([]T, error),
 	take func(block[T]) (bool, error),
 ) error {
@@ -44,7 +43,7 @@ func inBlocks[T any](
 	all.Go(func() {
 		defer close(todo)
 		defer close(due)
-		for from := int64(math.MinInt64); ; {
+		for {
 			first, found := db.seek(ctx, from)
 			if !found || first > last || first < from {
 				return

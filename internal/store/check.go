@@ -169,7 +169,7 @@ func (v *verifier) checkContent(
 	c *checked, s *sealedAttempt, t *assay.Transcript, complain func(check, what, do string),
 ) {
 	var a assay.Attempt
-	switch _, err := loadResult(s.result, &a, s.texts); {
+	switch _, err := loadResult(resultFields, s.result, &a, s.texts); {
 	case errors.Is(err, errDangling):
 		complain("reference", "its trial or its run is missing", doRestore)
 		return

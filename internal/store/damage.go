@@ -79,7 +79,7 @@ func (db *DB) countGone(ctx context.Context, boundary int64) (gone int, err erro
 		}
 		return true, nil
 	}
-	err = eachRow(ctx, db, last, page, db.readIDs, count, func() error { return nil })
+	err = eachRow(ctx, db, math.MinInt64, last, page, db.readIDs, count, func() error { return nil })
 	return gone - (db.Skipped() - before), err
 }
 

@@ -35,6 +35,10 @@ func acquire(path string) (*lock, error) {
 	name := path + ".lock"
 	fl := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o644))
 	ok, err := fl.TryLock()
+	for tries := 0; !ok && err == nil && tries < 3; tries++ {
+		time.Sleep(10 * time.Millisecond) // [DB.Worker] holds the lock for a moment
+		ok, err = fl.TryLock()
+	}
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		return nil, hinted(fmt.Errorf("store %s: %w: %w", path, ErrReadOnly, err),
 			"check the permissions of the directory, or use --store another.db")
@@ -58,11 +62,36 @@ func acquire(path string) (*lock, error) {
 	return lk, nil
 }
 
+// holderOf reads who holds, or held, the lock. It returns zero if that is unknown.
+func holderOf(path string) (h holder) {
+	if b, err := os.ReadFile(path + ".lock"); err != nil || json.Unmarshal(b, &h) != nil {
+		return holder{}
+	}
+	return h
+}
+
+// Worker returns the run that is working on the store, or "". A run that was killed has left its
+// name in the lock's file, but not the lock.
+func (db *DB) Worker() (assay.RunID, error) {
+	h := holderOf(db.path)
+	if h.Run == "" {
+		return "", nil
+	}
+	fl := flock.New(db.path+".lock", flock.SetFlag(os.O_RDONLY))
+	free, err := fl.TryRLock()
+	if err != nil {
+		return "", fmt.Errorf("look at the lock of the store: %w", err)
+	}
+	if free {
+		return "", fl.Close()
+	}
+	return h.Run, fl.Close()
+}
+
 func inUse(path string) error {
 	name := filepath.Base(path)
 	err := fmt.Errorf("%s is %w", name, ErrInUse)
-	var h holder
-	if b, e := os.ReadFile(path + ".lock"); e == nil && json.Unmarshal(b, &h) == nil && h.PID != 0 {
+	if h := holderOf(path); h.PID != 0 {
 		run := ""
 		if h.Run != "" {
 			run = fmt.Sprintf("run %s, ", h.Run)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/assay-eval/assay"
@@ -54,7 +55,7 @@ func (db *DB) streamVerdicts(
 		return db.readVerdicts(ctx, query, slices.Concat(args, []any{first, last}))
 	}
 	visit := func(a assay.Attempt) (bool, error) { return yield(a, nil), nil }
-	return eachRow(ctx, db, at.attempts, page, read, visit, end)
+	return eachRow(ctx, db, math.MinInt64, at.attempts, page, read, visit, end)
 }
 
 func (db *DB) readVerdicts(
@@ -112,7 +113,7 @@ func (db *DB) streamOutcomes(ctx context.Context, yield func(Outcome, error) boo
 		return db.readOutcomes(ctx, query, first, last, now.scores)
 	}
 	visit := func(o Outcome) (bool, error) { return yield(o, nil), nil }
-	return eachRow(ctx, db, now.attempts, 10*page, read, visit, end)
+	return eachRow(ctx, db, math.MinInt64, now.attempts, 10*page, read, visit, end)
 }
 
 // readOutcomes scans raw bytes, because it is called for every row of a store.

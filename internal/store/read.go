@@ -114,7 +114,7 @@ func (db *DB) walk(
 		}
 		return err
 	}
-	return eachRow(ctx, db, at.attempts, rows, read, each, end)
+	return eachRow(ctx, db, math.MinInt64, at.attempts, rows, read, each, end)
 }
 
 // latestScore returns the column with the latest score of an attempt, and its arguments.
@@ -135,16 +135,16 @@ func (f Filter) since(old, at state) (term string, args []any) {
 		[]any{old.attempts, old.scores, at.scores}
 }
 
-// eachRow reads the attempts up to a row ID in blocks and visits them until visit returns
-// false or an error. If read returns rows with an error, the rows are visited first. After the
+// eachRow reads the attempts from one row ID to another in blocks and visits them until visit
+// returns false or an error. If read returns rows with an error, the rows are visited first. After the
 // last row, eachRow returns the result of end.
 func eachRow[T any](
-	ctx context.Context, db *DB, last, rows int64,
+	ctx context.Context, db *DB, from, last, rows int64,
 	read func(ctx context.Context, first, last int64) ([]T, error),
 	visit func(T) (bool, error), end func() error,
 ) error {
 	complete := true
-	err := inBlocks(ctx, db, last, rows, read, func(b block[T]) (bool, error) {
+	err := inBlocks(ctx, db, from, last, rows, read, func(b block[T]) (bool, error) {
 		for _, r := range b.rows {
 			if more, err := visit(r); err != nil || !more {
 				complete = false
@@ -167,7 +167,7 @@ func (db *DB) readRows(ctx context.Context, query string, args []any) (all []row
 	in := newInterned()
 	err = eachRaw(ctx, db.reader, query, args, func(values []any) (bool, error) {
 		r := row{}
-		id, err := loadResult(values[2:], &r.attempt, in)
+		id, err := loadResult(resultFields, values[2:], &r.attempt, in)
 		if score, ok := values[0].(string); ok && err == nil {
 			r.attempt.Outcome, err = parseOutcome([]byte(score))
 		}
@@ -182,9 +182,9 @@ func (db *DB) readRows(ctx context.Context, query string, args []any) (all []row
 	return all, db.wrap(err)
 }
 
-// loadResult sets a from a row of resultColumns and returns the row ID. It names the trial
+// loadResult sets a from a row of resultColumns, or of other fields, and returns the row ID. It names the trial
 // and the number of the attempt even if it returns an error.
-func loadResult(values []any, a *assay.Attempt, in *interned) (id int64, err error) {
+func loadResult(fields []column, values []any, a *assay.Attempt, in *interned) (id int64, err error) {
 	id, _ = values[0].(int64)
 	a.ID = trialIDOf(values[1])
 	number, _ := values[2].(int64)
@@ -196,7 +196,7 @@ func loadResult(values []any, a *assay.Attempt, in *interned) (id int64, err err
 		return id, errDangling
 	}
 	a.Experiment, a.Run = in.text(experiment), assay.RunID(in.text(run))
-	return id, loadRow(resultFields, a, values[6:], in)
+	return id, loadRow(fields, a, values[6:], in)
 }
 
 // where returns the filter as a condition on the tables in resultTables, up to the end of a

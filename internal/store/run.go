@@ -309,6 +309,12 @@ func (db *DB) Models(ctx context.Context) ([]string, error) {
 	return all, db.wrap(err)
 }
 
+// Used reports whether an attempt was made on a lane.
+func (db *DB) Used(ctx context.Context, lane string) (used bool, err error) {
+	const query = "SELECT EXISTS (SELECT 1 FROM attempts WHERE lane = ?)"
+	return used, db.wrap(db.reader.QueryRowContext(ctx, query, lane).Scan(&used))
+}
+
 // Variants returns the variants that have attempts, sorted.
 func (db *DB) Variants(ctx context.Context) ([]string, error) {
 	query := "SELECT DISTINCT variant FROM trials ORDER BY variant"

@@ -39,6 +39,26 @@ func (db *DB) Settled(ctx context.Context) (Set, error) {
 	return db.keys(ctx, query)
 }
 
+// Succeeded returns the trials whose latest verdict is full success, in any experiment.
+func (db *DB) Succeeded(ctx context.Context) (Set, error) {
+	var set Set
+	for o, err := range db.Outcomes(ctx) {
+		if err != nil {
+			return Set{}, err
+		}
+		if o.Level != assay.FullSuccess {
+			continue
+		}
+		key, err := parseTrialID(o.Trial)
+		if err != nil {
+			return Set{}, err
+		}
+		set.keys = append(set.keys, key)
+	}
+	slices.SortFunc(set.keys, func(a, b trialKey) int { return bytes.Compare(a[:], b[:]) })
+	return set, nil
+}
+
 // keys returns the trials in a query with a single column as a set.
 func (db *DB) keys(ctx context.Context, query string, args ...any) (Set, error) {
 	keys, err := values[trialKey](ctx, db.reader, query, args...)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -227,7 +228,7 @@ func (v *verifier) attempts() error {
 		v.progress(int(b.last), int(v.last))
 		return true, nil
 	}
-	err := inBlocks(v.ctx, v.db, v.last, page/10, v.read, take)
+	err := inBlocks(v.ctx, v.db, math.MinInt64, v.last, page/10, v.read, take)
 	if err == nil {
 		v.gap(v.last + 1)
 	}
