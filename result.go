@@ -354,7 +354,12 @@ type Transcript struct {
 	State json.RawMessage `json:"state,omitempty"`
 	// Agent is what a foreign agent left behind. It is nil in other episodes.
 	Agent *AgentRecord `json:"agent,omitempty"`
+	// Spans holds the time that each of Calls took. It is not stored.
+	Spans []Span `json:"-"`
 }
+
+// A Span is a length of time.
+type Span struct{ Began, Ended time.Time }
 
 // An AgentRecord is what a foreign agent left behind.
 type AgentRecord struct {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/world/own"
@@ -81,6 +82,7 @@ func (e *episode) correct(rec *assay.TurnRecord, c *correction) map[string]any {
 }
 
 func (e *episode) execute(turn int, a action, rec *assay.TurnRecord) map[string]any {
+	began := time.Now()
 	r, err := e.world.Call(turn, a.text, a.arguments)
 	if fault := (*assay.Fault)(nil); errors.As(err, &fault) {
 		e.broken = fault
@@ -89,6 +91,7 @@ func (e *episode) execute(turn int, a action, rec *assay.TurnRecord) map[string]
 	if err != nil {
 		return e.correct(rec, e.noTool(a.text))
 	}
+	e.transcript.Spans = append(e.transcript.Spans, assay.Span{Began: began, Ended: time.Now()})
 	e.progress.called(&r)
 	answer := map[string]any{"tool": r.Tool, "success": r.OK}
 	if r.OK {

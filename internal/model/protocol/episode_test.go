@@ -49,7 +49,7 @@ func tellEpisodes(t *testing.T, c column) {
 	}
 }
 
-var withoutCosts = cmpopts.IgnoreFields(assay.Transcript{}, "Turns")
+var withoutCosts = cmpopts.IgnoreFields(assay.Transcript{}, "Turns", "Spans")
 
 // lost reports whether a reply with calls has no state.
 func (c column) lost(tr *assay.Transcript) bool {
