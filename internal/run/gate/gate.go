@@ -69,6 +69,9 @@ func New(budgets Budgets, rules StopRules) *Gate {
 	}
 }
 
+// Budgets returns what the run may spend.
+func (g *Gate) Budgets() Budgets { return g.budgets }
+
 // accountsLocked returns the accounts of the run, of the cell's model and of the cell.
 func (g *Gate) accountsLocked(c assay.Cell) [3]*account {
 	model, cell := g.models[c.Model], g.cells[c]
