@@ -118,7 +118,12 @@ func (f *gateFlags) check() error {
 		return usageError("--baseline is missing: name a store, an exported file, or an experiment, " +
 			"run, model or variant of the same store")
 	}
-	for _, name := range f.allow {
+	return checkAllowed(f.allow)
+}
+
+// checkAllowed returns a usage error if --allow has an unknown value.
+func checkAllowed(allow []string) error {
+	for _, name := range allow {
 		if !slices.Contains(report.Unlikenesses, name) {
 			return usageError("--allow %q: it is one of %s", name,
 				strings.Join(report.Unlikenesses, ", "))

@@ -123,3 +123,45 @@ func (s Size) design() (x design, ok bool) {
 	x = designOf(s.Clusters, s.Repeats, s.Within, s.Within)
 	return x, x.tasks > 0 && s.Repeats > 0 && s.Rate > 0 && x.df > minFreedom
 }
+
+// An Equivalence says whether two sides differ by less than a margin. Differences are A minus B, in
+// shares of 1.
+type Equivalence struct {
+	Margin float64 `json:"margin"`
+	// Lower and Upper are the bounds of the 90 % interval, which lies within the margin if the
+	// sides are equivalent.
+	Lower float64 `json:"lower_90"`
+	Upper float64 `json:"upper_90"`
+	// P is the p-value for sides that differ by just the margin.
+	P float64 `json:"p"`
+}
+
+// Holds reports whether the sides are shown to differ by less than the margin. At most 5 % of sides
+// that differ by the margin pass.
+func (e Equivalence) Holds() bool { return e.P <= PassLevel }
+
+// Equivalent tests whether two sides differ by less than a margin, over the tasks that both tried.
+// It makes the test of [Noninferior] in both directions, and its p-value is the larger of the two
+// (Schuirmann, "A comparison of the two one-sided tests procedure and the power approach for
+// assessing the equivalence of average bioavailability", Journal of Pharmacokinetics and
+// Biopharmaceutics 15, 1987).
+func Equivalent(tasks []Matched, bySequence bool, margin float64) Equivalence {
+	down := Noninferior(tasks, bySequence, margin)
+	up := Noninferior(exchanged(tasks), bySequence, margin)
+	return Equivalence{
+		Margin: margin, Lower: down.Lower, Upper: -up.Lower, P: max(down.PPass, up.PPass),
+	}
+}
+
+// exchanged returns the tasks with side B in place of side A.
+func exchanged(tasks []Matched) []Matched {
+	out := make([]Matched, len(tasks))
+	for i, t := range tasks {
+		out[i] = Matched{Sequence: t.Sequence}
+		for _, c := range t.Cells {
+			c.Pair = Pair{A: c.B, NA: c.NB, B: c.A, NB: c.NA}
+			out[i].Cells = append(out[i].Cells, c)
+		}
+	}
+	return out
+}

@@ -1,0 +1,71 @@
+package reading
+
+import (
+	"context"
+	"errors"
+
+	"github.com/assay-eval/assay/internal/result/export"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/result/selection"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// A VendorRequest asks how far the hosts of one model differ.
+type VendorRequest struct {
+	// Names are the models of the store that stand for the hosts, the reference first.
+	Names   []string
+	Where   export.Where
+	Cluster string
+	// Margin is a share of 1.
+	Margin float64
+	// Allow lists what may differ, of [report.Unlikenesses].
+	Allow []string
+}
+
+// Vendors answers the request. It returns the errors of [report.Compare] and
+// [report.Comparison.CheckAlike].
+func (r VendorRequest) Vendors(
+	ctx context.Context, db *store.DB, plan selection.Planner,
+) (*report.Vendors, error) {
+	v := report.NewVendors(r.Names, r.Margin)
+	var err error
+	if v.Snapshot, err = db.Snapshot(ctx); err != nil && !errors.Is(err, store.ErrDamaged) {
+		return nil, err
+	}
+	reference, err := selection.Side(ctx, db, "model:"+r.Names[0], plan)
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range r.Names {
+		for s, err := range db.Transcripts(ctx, store.Filter{Model: name}) {
+			switch {
+			case err != nil && !errors.Is(err, store.ErrDamaged):
+				return nil, err
+			case r.Where.Has(&s.Attempt):
+				v.Add(i, &s.Attempt, s.Transcript)
+			}
+		}
+		if i == 0 {
+			continue
+		}
+		vendor, err := selection.Side(ctx, db, "model:"+name, plan)
+		if err != nil {
+			return nil, err
+		}
+		c, err := report.Compare(r.Names[0], name, r.Cluster,
+			selection.Filter(reference, r.Where.Has), selection.Filter(vendor, r.Where.Has))
+		if errors.Is(err, report.ErrNothingInCommon) {
+			return nil, nothingInCommon(err, c, r.Where, reference, vendor)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := c.CheckAlike(r.Allow); err != nil {
+			return nil, err
+		}
+		v.Compare(i, c)
+	}
+	v.Judge()
+	v.Unread = db.Skipped()
+	return v, nil
+}

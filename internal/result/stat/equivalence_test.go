@@ -1,0 +1,77 @@
+package stat_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/assay-eval/assay/internal/result/stat"
+)
+
+// TestEquivalent checks that of sides that differ by just the margin, in either direction, about
+// 5 % are called equivalent, and nearly all equal ones if there are many tasks. With 2,000 draws,
+// three standard errors are 1.5 points.
+func TestEquivalent(t *testing.T) {
+	t.Parallel()
+	const draws, margin = 2000, .1
+	for name, c := range map[string]struct {
+		drop      float64
+		exchange  bool
+		low, high float64
+	}{
+		"equal":                    {0, false, .95, 1},
+		"worse by the margin":      {margin, false, .035, .065},
+		"better by the margin":     {margin, true, .035, .065},
+		"worse by twice as much":   {2 * margin, false, 0, .001},
+		"better by half as much":   {margin / 2, true, .3, .9},
+		"worse by half the margin": {margin / 2, false, .3, .9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := gate{tasks: 150, repeats: 3, rate: .7, within: .4, drop: c.drop}
+			r := rand.New(rand.NewPCG(3, 4))
+			held := 0
+			for range draws {
+				tasks := g.draw(r)
+				if c.exchange {
+					for _, m := range tasks {
+						p := &m.Cells[0].Pair
+						p.A, p.B = p.B, p.A
+					}
+				}
+				if stat.Equivalent(tasks, false, margin).Holds() {
+					held++
+				}
+			}
+			t.Logf("%.4f", float64(held)/draws)
+			if share := float64(held) / draws; share < c.low || share > c.high {
+				t.Errorf("%.4f are called equivalent, want %g to %g", share, c.low, c.high)
+			}
+		})
+	}
+}
+
+// The test is the same from either side, and holds if and only if the interval is within the
+// margin.
+func TestEquivalenceLaws(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		margin := rapid.Float64Range(.001, .5).Draw(t, "margin")
+		var tasks, exchanged []stat.Matched
+		for i, p := range pairs(t) {
+			tasks = append(tasks, stat.Matched{Sequence: i / 2, Cells: []stat.Cell{{Pair: p}}})
+			p.A, p.B, p.NA, p.NB = p.B, p.A, p.NB, p.NA
+			cells := []stat.Cell{{Pair: p}}
+			exchanged = append(exchanged, stat.Matched{Sequence: i / 2, Cells: cells})
+		}
+		e, f := stat.Equivalent(tasks, true, margin), stat.Equivalent(exchanged, true, margin)
+		if e.P != f.P || e.Lower != -f.Upper || e.Upper != -f.Lower {
+			t.Errorf("%+v from one side, %+v from the other", e, f)
+		}
+		within := e.Lower >= -margin && e.Upper <= margin
+		if e.Holds() != within && min(e.Lower+margin, margin-e.Upper) > 1e-9 {
+			t.Errorf("holds %v, interval within the margin %v: %+v", e.Holds(), within, e)
+		}
+	})
+}
