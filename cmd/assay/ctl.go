@@ -165,6 +165,9 @@ func writeState(p *process, s *session.State) {
 			}
 		}
 	}
+	for _, a := range s.Attention {
+		p.item("attention: ", a.String())
+	}
 	for _, n := range s.Notes[max(0, len(s.Notes)-5):] {
 		p.item("note: ", n)
 	}

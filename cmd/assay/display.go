@@ -14,12 +14,18 @@ import (
 type display struct {
 	process *process
 	mode    string
+	begun   func() // called when the run has begun; may be nil
+	store   string
+	keys    *keyboard // nil if keys are not read
 }
 
 var _ session.Display = (*display)(nil)
 
 // Start implements [session.Display].
 func (d *display) Start(s session.Start) {
+	if d.begun != nil && s.Pending > 0 {
+		defer d.begun()
+	}
 	switch {
 	case d.mode == "json":
 		d.object(s)
@@ -35,7 +41,13 @@ func (d *display) Start(s session.Start) {
 
 // Show implements [session.Display].
 func (d *display) Show(ctx context.Context, meter *live.Meter) {
-	live.Run(ctx, meter, d.view(), d.interval)
+	view := d.view()
+	if t, ok := view.(*live.Terminal); ok && d.keys != nil {
+		t.Footer(shortHelp)
+		go d.keys.listen(ctx, d.store, t, meter)
+		defer d.keys.restore()
+	}
+	live.Run(ctx, meter, view, d.interval)
 }
 
 // Stopping implements [session.Display].

@@ -93,8 +93,16 @@ func TestSecondRunOnOneStore(t *testing.T) {
 
 	failsWith(t, call(t, nil, "run", "--store", db), "in use by another run")
 	r := must(t, nil, "status", "--store", db)
-	if !strings.Contains(r.out, "it is still running or was killed") {
+	if !strings.Contains(r.out, "and is working.\n") || !strings.Contains(r.out, "working: ") {
 		t.Errorf("status during a run:\n%s", r.out)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	r = must(t, nil, "status", "--store", db)
+	if !strings.Contains(r.out, "and was killed before it ended") {
+		t.Errorf("status after the end of its process:\n%s", r.out)
 	}
 }
 

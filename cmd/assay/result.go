@@ -134,6 +134,9 @@ func (r *runResult) printSpeed() {
 // speedText describes how busy a model's lanes were, and its bottleneck.
 func speedText(m session.ModelSpeed) string {
 	text := fmt.Sprintf("%s: %.0f %% of its lanes' time used", m.Model, 100*m.Used)
+	if m.Lost >= 0.01 {
+		text += fmt.Sprintf(", %.0f %% of it without a reply", 100*m.Lost)
+	}
 	if m.Bottleneck != "" {
 		text += "; bottleneck: " + m.Bottleneck
 	}

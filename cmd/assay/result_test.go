@@ -27,6 +27,14 @@ func TestSpeedNamesBottleneck(t *testing.T) {
 			"m: 95 % of its lanes' time used; bottleneck: concurrency limit of builtin",
 		},
 		{
+			"hung",
+			session.ModelSpeed{
+				Model: "m", Used: 1, Lost: 0.97, Bottleneck: "requests without a reply",
+			},
+			"m: 100 % of its lanes' time used, 97 % of it without a reply; " +
+				"bottleneck: requests without a reply",
+		},
+		{
 			"waited",
 			session.ModelSpeed{
 				Model: "m", Used: 0.5, Bottleneck: "rpm limit of gw/K1/m", Waited: 80 * time.Second,

@@ -21,11 +21,12 @@ import (
 
 func newStatus(p *process) *cobra.Command {
 	var path string
-	var asJSON, coverage bool
+	var asJSON, coverage, watch bool
 	cmd := &cobra.Command{
 		Use:   "status [EXPERIMENT]",
 		Short: "Show how many trials are done, pending and parked",
 		Example: `  assay status
+  assay status --watch
   assay status --coverage
   assay status quickstart --json`,
 		Args: cobra.MaximumNArgs(1),
@@ -43,7 +44,13 @@ func newStatus(p *process) *cobra.Command {
 				p.say("%s has no experiment yet.", path)
 				return nil
 			}
-			return showStatus(cmd.Context(), p, db, chosen, asJSON, coverage)
+			if watch {
+				if err := watchRun(cmd.Context(), p, db, path); err != nil {
+					return err
+				}
+				return endOfWatch(cmd.Context(), p, db, chosen)
+			}
+			return showStatus(cmd.Context(), p, db, path, chosen, asJSON, coverage)
 		},
 	}
 	storeFlag(cmd, &path)
@@ -51,13 +58,17 @@ func newStatus(p *process) *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
 	cmd.Flags().BoolVar(&coverage, "coverage", false,
 		"show which cells of which models are done, over all experiments")
-	return cmd
+	cmd.Flags().BoolVar(&watch, "watch", false,
+		"follow the run until it ends; exit code 3 if trials are left")
+	cmd.MarkFlagsMutuallyExclusive("watch", "json")
+	cmd.MarkFlagsMutuallyExclusive("watch", "coverage")
+	return interruptible(p, cmd)
 }
 
 // showStatus prints the status of experiments. One that cannot be planned again, for example
 // because its library is gone, makes the command fail but does not hide the others.
 func showStatus(
-	ctx context.Context, p *process, db *store.DB, chosen []store.Experiment,
+	ctx context.Context, p *process, db *store.DB, path string, chosen []store.Experiment,
 	asJSON, coverage bool,
 ) error {
 	all, failed := []session.Status{}, []error{}
@@ -66,6 +77,9 @@ func showStatus(
 		if err != nil {
 			failed = append(failed, fmt.Errorf("cannot plan experiment %s again: %w", e.Name, err))
 			continue
+		}
+		if s.Working {
+			s.Live = liveState(ctx, path, s.LastRun.ID)
 		}
 		all = append(all, s)
 	}
@@ -131,6 +145,7 @@ func writeStatus(p *process, s session.Status) {
 		fmt.Fprintf(p.out, "coverage: done of planned\n\n%s\n\n", matrix)
 	}
 	p.say("%s", lastRun(s))
+	writeLive(p, s.Live)
 	if s.Unplanned > 0 {
 		p.say("%s at trials that the latest plan of this name does not have are not shown, "+
 			"because the file or its models changed or because stores were merged.",
@@ -203,9 +218,12 @@ func coverageMatrix(all []session.Coverage, on document.Terminal) string {
 
 func lastRun(s session.Status) string {
 	r := s.LastRun
-	state := "has not ended: it is still running or was killed"
-	if !r.FinishedAt.IsZero() {
+	state := "was killed before it ended; `assay run` goes on with it"
+	switch {
+	case !r.FinishedAt.IsZero():
 		state = "ended after " + r.FinishedAt.Sub(r.StartedAt).Round(time.Second).String()
+	case s.Working:
+		state = "is working"
 	}
 	runs := "1 run. It began"
 	if s.Runs > 1 {

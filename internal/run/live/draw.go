@@ -2,21 +2,27 @@ package live
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"charm.land/lipgloss/v2"
 	"charm.land/lipgloss/v2/table"
 )
 
 var (
-	dim  = lipgloss.NewStyle().Faint(true)
-	bold = lipgloss.NewStyle().Bold(true)
-	warn = lipgloss.NewStyle().Foreground(lipgloss.Yellow)
+	dim   = lipgloss.NewStyle().Faint(true)
+	bold  = lipgloss.NewStyle().Bold(true)
+	warn  = lipgloss.NewStyle().Foreground(lipgloss.Yellow)
+	alert = lipgloss.NewStyle().Foreground(lipgloss.Red)
 )
 
 // shownNotes is the number of notes, latest ones, shown below the table. Below them are at most
 // shownWaits lines with waits and shownAgents lines with the states of agents.
 const shownNotes, shownWaits, shownAgents = 5, 6, 6
+
+// shownAttention is how many lines about the user's attention take the place of notes.
+const shownAttention = 3
 
 // draw renders a snapshot for a terminal of the given size; 0 means unknown. No
 // line is wider than the terminal, and the lines, including the empty one after
@@ -26,17 +32,23 @@ func draw(s Snapshot, width, height int) string {
 		return ""
 	}
 	lines := []string{head(s)}
-	notes := s.Notes[max(0, len(s.Notes)-shownNotes):]
-	table := rows(s.Models, width)
+	alarms := attentionLines(s.Attention)
+	said := func(note string) bool {
+		return slices.ContainsFunc(s.Attention, func(a Attention) bool { return a.Text == note })
+	}
+	unsaid := slices.DeleteFunc(slices.Clone(s.Notes), said)
+	notes := alarms
+	for _, note := range unsaid[max(0, len(unsaid)-shownNotes+len(alarms)):] {
+		notes = append(notes, warn.Render("note: ")+note)
+	}
+	table := rows(s, s.Models, width)
 	waits := append(cutWaits(s.Models, table[1:], width), agentLines(s.Models)...)
 	if room := height - len(notes) - 3; height > 0 {
 		waits = waits[:max(0, min(len(waits), max(2, room-len(s.Models)), room-2))]
-		table = shortened(table, s.Models, width, room-len(waits))
+		table = shortened(s, table, width, room-len(waits))
 	}
 	lines = append(lines, table...)
-	for _, note := range notes {
-		lines = append(lines, warn.Render("note: ")+note)
-	}
+	lines = append(lines, notes...)
 	lines = append(lines, waits...)
 	for i, l := range lines {
 		lines[i] = cut(l, width)
@@ -45,13 +57,14 @@ func draw(s Snapshot, width, height int) string {
 }
 
 // shortened leaves out models if a table has more of them than there is room for.
-func shortened(table []string, models []ModelState, width, room int) []string {
+func shortened(s Snapshot, table []string, width, room int) []string {
+	models := s.Models
 	if len(models) <= room {
 		return table
 	}
 	shown := urgent(models, max(1, room-1))
 	more := fmt.Sprintf("and %d more models", len(models)-len(shown))
-	return append(rows(shown, width), dim.Render(more))
+	return append(rows(s, shown, width), dim.Render(more))
 }
 
 // cutWaits returns lines with the waits that do not fit into the rows of their models, because they
@@ -76,10 +89,28 @@ func agentLines(models []ModelState) (lines []string) {
 	return lines[:min(len(lines), shownAgents)]
 }
 
+// attentionLines returns lines about the most urgent things.
+func attentionLines(all []Attention) (lines []string) {
+	for i, a := range all {
+		if i == shownAttention-1 && len(all) > shownAttention {
+			more := fmt.Sprintf("and %d more: assay ctl status", len(all)-i)
+			return append(lines, alert.Render("attention: ")+more)
+		}
+		lines = append(lines, alert.Render("attention: ")+a.String())
+	}
+	return lines
+}
+
 func head(s Snapshot) string {
 	total := s.Total()
 	text := bold.Render(fmt.Sprintf("%d of %d trials done", total.Done, total.Planned))
 	text += dim.Render("  " + clock(s.Elapsed))
+	if total.Success.High > 0 {
+		text += "  success " + successText(total)
+	}
+	if end := endText(s); end != "" {
+		text += "  " + end
+	}
 	if s.Stopping {
 		text += warn.Render("  stopping: Ctrl-C again aborts episodes in flight")
 	}
@@ -113,8 +144,8 @@ func urgent(models []ModelState, n int) []ModelState {
 
 // rows renders a table with a header and one line per model. The least
 // important columns are on the right, where they may be cut off.
-func rows(models []ModelState, width int) []string {
-	const faultColumn = 6
+func rows(s Snapshot, models []ModelState, width int) []string {
+	const faultColumn = 7
 	barWidth := 16
 	if width > 0 && width < 100 {
 		barWidth = 8
@@ -122,7 +153,8 @@ func rows(models []ModelState, width int) []string {
 	t := table.New().Border(lipgloss.HiddenBorder()).
 		BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).
 		BorderColumn(false).BorderHeader(false).
-		Headers("model", "", "done", "in flight", "tokens/min", "left", "faults", "waiting for").
+		Headers("model", "", "done", "success", "in flight", "tokens/min", "left", "faults",
+			"waiting for").
 		StyleFunc(func(row, col int) lipgloss.Style {
 			style := lipgloss.NewStyle().PaddingRight(2)
 			switch {
@@ -131,14 +163,15 @@ func rows(models []ModelState, width int) []string {
 			case col == faultColumn:
 				style = style.Foreground(lipgloss.Yellow)
 			}
-			if col >= 2 && col <= 5 {
+			if col >= 2 && col <= 6 {
 				style = style.Align(lipgloss.Right)
 			}
 			return style
 		})
 	for _, m := range models {
 		t.Row(m.Name, bar(m, barWidth), fmt.Sprintf("%d/%d", m.Done, m.Planned),
-			fmt.Sprint(m.InFlight), count(m.TokensPerMinute), left(m), troubles(m), waiting(m))
+			success(m), fmt.Sprint(m.InFlight), count(m.TokensPerMinute), left(m, s.PausedSince),
+			troubles(m), waiting(m))
 	}
 	return strings.Split(t.String(), "\n")
 }
@@ -159,16 +192,48 @@ func bar(m ModelState, width int) string {
 	return strings.Repeat("█", full) + strings.Repeat("░", width-full)
 }
 
-func left(m ModelState) string {
+func left(m ModelState, paused time.Time) string {
 	switch {
 	case m.Pending() == 0:
 		return "–"
 	case m.Closed != "":
 		return "closed"
-	case m.Left > 0:
-		return clock(m.Left)
+	case !paused.IsZero():
+		return "paused"
+	case m.Left.ByPlan:
+		return "~" + clock(m.Left.Expected)
+	case m.Left.Expected > 0:
+		return clock(m.Left.Expected)
 	}
 	return "?"
+}
+
+func success(m ModelState) string {
+	if m.Done == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f %%", 100*float64(m.Full)/float64(m.Done))
+}
+
+// successText describes the rate of full success, such as "41 % (36–46 %)".
+func successText(m ModelState) string {
+	return fmt.Sprintf("%s (%.0f–%.0f %%)", success(m), 100*m.Success.Low, 100*m.Success.High)
+}
+
+// endText describes when the run ends, such as "65m00s left (58m00s–1h20m)". It is empty if that
+// is unknown.
+func endText(s Snapshot) string {
+	total := s.Total()
+	switch l := total.Left; {
+	case !s.PausedSince.IsZero():
+		return "paused since " + s.PausedSince.Local().Format("15:04")
+	case total.Pending() == 0 || l.Expected == 0:
+		return ""
+	case l.ByPlan:
+		return "about " + clock(l.Expected) + " left by the plan"
+	default:
+		return fmt.Sprintf("%s left (%s–%s)", clock(l.Expected), clock(l.Low), clock(l.High))
+	}
 }
 
 func waiting(m ModelState) string {
@@ -178,6 +243,13 @@ func waiting(m ModelState) string {
 	return m.Waits
 }
 
+// shownLoss is the share of lost time that views mention.
+const shownLoss = 0.05
+
+func lostText(m ModelState) string {
+	return fmt.Sprintf("%.0f %% of the lanes' time without a reply", 100*m.Lost)
+}
+
 func troubles(m ModelState) string {
 	words := []string{faults(m.Faults)}
 	if m.Parked > 0 {
@@ -185,6 +257,9 @@ func troubles(m ModelState) string {
 	}
 	if m.Skipped > 0 {
 		words = append(words, fmt.Sprintf("%d skipped", m.Skipped))
+	}
+	if m.Lost >= shownLoss {
+		words = append(words, lostText(m))
 	}
 	return strings.TrimPrefix(strings.Join(words, ", "), ", ")
 }

@@ -8,11 +8,11 @@ import (
 
 func Example() {
 	meter := live.NewMeter(nil)
-	meter.Model("my-model", 3, 0)
+	meter.Model("my-model", 3, 0, 0)
 	for range 2 {
 		meter.Started("my-model")
 	}
-	meter.Settled("my-model")
+	meter.Settled("my-model", false)
 
 	view := &live.Plain{W: os.Stdout}
 	view.Close(meter.Snapshot())

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/assay-eval/assay"
 )
@@ -17,10 +18,13 @@ type JSON struct {
 }
 
 type progress struct {
-	Event    string          `json:"event"`
-	Elapsed  float64         `json:"elapsed_s"`
-	Stopping bool            `json:"stopping"`
-	Models   []modelProgress `json:"models"`
+	Event    string  `json:"event"`
+	Elapsed  float64 `json:"elapsed_s"`
+	Stopping bool    `json:"stopping"`
+	// PausedSince is missing unless the user paused all lanes.
+	PausedSince time.Time       `json:"paused_since,omitzero"`
+	Attention   []Attention     `json:"attention"`
+	Models      []modelProgress `json:"models"`
 }
 
 type modelProgress struct {
@@ -36,9 +40,18 @@ type modelProgress struct {
 	Requests        int                      `json:"requests"`
 	Faults          map[assay.FaultKind]int  `json:"faults"`
 	TokensPerMinute float64                  `json:"tokens_per_minute"`
+	Lost            float64                  `json:"lost"`
 	Waits           string                   `json:"waits"`
 	Closed          string                   `json:"closed"`
-	Left            float64                  `json:"left_s"`
+	// Left is 0 if it is unknown. LeftLow and LeftHigh are its 90 % interval, or 0 if it is the
+	// plan's forecast.
+	Left     float64 `json:"left_s"`
+	LeftLow  float64 `json:"left_low_s"`
+	LeftHigh float64 `json:"left_high_s"`
+	// Full counts full successes. SuccessLow and SuccessHigh are the 95 % interval of their rate.
+	Full        int     `json:"full_success"`
+	SuccessLow  float64 `json:"success_low"`
+	SuccessHigh float64 `json:"success_high"`
 }
 
 // Show implements [View].
@@ -48,15 +61,20 @@ func (j *JSON) Show(s Snapshot) {
 	}
 	j.noted = len(s.Notes)
 	p := progress{
-		Event: "progress", Elapsed: s.Elapsed.Seconds(), Stopping: s.Stopping,
-		Models: []modelProgress{},
+		Event: "progress", Elapsed: s.Elapsed.Seconds(),
+		Stopping: s.Stopping, PausedSince: s.PausedSince,
+		Attention: append([]Attention{}, s.Attention...),
+		Models:    []modelProgress{},
 	}
 	for _, m := range s.Models {
 		p.Models = append(p.Models, modelProgress{
 			Model: m.Name, Planned: m.Planned, Done: m.Done, Pending: m.Pending(),
 			Parked: m.Parked, Skipped: m.Skipped, InFlight: m.InFlight,
-			Agents: m.Agents, Requests: m.Requests, Faults: m.Faults, TokensPerMinute: m.TokensPerMinute,
-			Waits: m.Waits, Closed: m.Closed, Left: m.Left.Seconds(),
+			Agents: m.Agents, Requests: m.Requests, Faults: m.Faults,
+			TokensPerMinute: m.TokensPerMinute, Lost: m.Lost, Waits: m.Waits, Closed: m.Closed,
+			Left:    m.Left.Expected.Seconds(),
+			LeftLow: m.Left.Low.Seconds(), LeftHigh: m.Left.High.Seconds(),
+			Full: m.Full, SuccessLow: m.Success.Low, SuccessHigh: m.Success.High,
 		})
 	}
 	j.write(p)

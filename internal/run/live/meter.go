@@ -25,6 +25,9 @@ type Meter struct {
 	// Agents, if set, counts the agents of a model by what they are doing. It returns nil for a
 	// bare model.
 	Agents func(model string) map[assay.AgentState]int
+	// Complete, if set, adds to a snapshot what the meter cannot count: PausedSince, Success, Left
+	// and Attention.
+	Complete func(*Snapshot)
 
 	mu       sync.Mutex // guards the fields below
 	models   []*gauge   // in the order of announcement
@@ -37,7 +40,6 @@ type Meter struct {
 type gauge struct {
 	state  ModelState
 	tokens rate
-	ends   rate // outcomes
 }
 
 // NewMeter returns a meter for a run that starts now. Waits describes what a
@@ -49,12 +51,15 @@ func NewMeter(waits func(model string) string) *Meter {
 	return &Meter{start: time.Now(), waits: waits, byName: make(map[string]*gauge)}
 }
 
-// Model announces a model with the numbers of planned and finished trials.
-func (m *Meter) Model(name string, planned, done int) {
+// Model announces a model with the number of its planned trials, of those that are done, and of
+// those that are full successes.
+func (m *Meter) Model(name string, planned, done, full int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	faults := make(map[assay.FaultKind]int)
-	g := &gauge{state: ModelState{Name: name, Planned: planned, Done: done, Faults: faults}}
+	g := &gauge{state: ModelState{
+		Name: name, Planned: planned, Done: done, Full: full, Faults: faults,
+	}}
 	m.models = append(m.models, g)
 	m.byName[name] = g
 }
@@ -62,12 +67,14 @@ func (m *Meter) Model(name string, planned, done int) {
 // Started counts the start of an episode.
 func (m *Meter) Started(model string) { m.with(model, func(g *gauge) { g.state.InFlight++ }) }
 
-// Settled counts the end of a started episode with an outcome.
-func (m *Meter) Settled(model string) {
+// Settled counts the end of a started episode with an outcome, which may be full success.
+func (m *Meter) Settled(model string, full bool) {
 	m.with(model, func(g *gauge) {
 		g.state.InFlight--
 		g.state.Done++
-		g.ends.add(time.Since(m.start), 1)
+		if full {
+			g.state.Full++
+		}
 	})
 }
 
@@ -117,7 +124,7 @@ const maxNotes = 50
 // Note adds a note unless it is already there. Its text may come from an
 // endpoint, so Note makes it one line without control characters.
 func (m *Meter) Note(text string) {
-	text = oneLine(text)
+	text = OneLine(text)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -129,7 +136,8 @@ func (m *Meter) Note(text string) {
 	}
 }
 
-func oneLine(text string) string {
+// OneLine returns a text as one line without control characters.
+func OneLine(text string) string {
 	separator := func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }
 	return strings.Join(strings.FieldsFunc(text, separator), " ")
 }
@@ -158,6 +166,9 @@ func (m *Meter) Snapshot() Snapshot {
 			s.Models[i].Agents = m.Agents(s.Models[i].Name)
 		}
 	}
+	if m.Complete != nil {
+		m.Complete(&s)
+	}
 	return s
 }
 
@@ -170,9 +181,6 @@ func (m *Meter) read() Snapshot {
 		state := g.state
 		state.Faults = maps.Clone(g.state.Faults)
 		state.TokensPerMinute = g.tokens.perMinute(elapsed)
-		if pace := g.ends.perMinute(elapsed); pace > 0 && state.Closed == "" && !m.stopping {
-			state.Left = time.Duration(float64(state.Pending()) / pace * float64(time.Minute))
-		}
 		s.Models = append(s.Models, state)
 	}
 	return s

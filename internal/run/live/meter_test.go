@@ -1,6 +1,7 @@
 package live_test
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"strings"
@@ -19,7 +20,7 @@ func TestRatesCoverTheLastMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := live.NewMeter(nil)
-		m.Model("a", 1000, 0)
+		m.Model("a", 1000, 0, 0)
 		want := func(tokens float64) {
 			t.Helper()
 			if got := m.Snapshot().Models[0].TokensPerMinute; got != tokens {
@@ -55,7 +56,7 @@ func TestRateOfSteadyUse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := live.NewMeter(nil)
-		m.Model("a", 1000, 0)
+		m.Model("a", 1000, 0, 0)
 		for range 3000 {
 			time.Sleep(100 * time.Millisecond)
 			m.Request("a", "", assay.Usage{OutputTokens: 10})
@@ -70,57 +71,10 @@ func TestRateOfSteadyUse(t *testing.T) {
 	})
 }
 
-func TestLeftFollowsThePace(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		m := live.NewMeter(nil)
-		m.Model("a", 100, 50)
-		m.Model("b", 10, 10)
-		left := func() time.Duration { return m.Snapshot().Models[0].Left.Round(time.Millisecond) }
-		m.Started("a")
-		time.Sleep(10 * time.Second)
-		if got := left(); got != 0 {
-			t.Errorf("no episode has ended: left %v, want unknown", got)
-		}
-		m.Settled("a")
-		if got, want := left(), 490*time.Second; got != want {
-			t.Errorf("49 pending at 6 per minute: left %v, want %v", got, want)
-		}
-		m.Started("a")
-		m.Faulted("a", true)
-		if got, want := left(), 480*time.Second; got != want {
-			t.Errorf("48 pending at 6 per minute: left %v, want %v", got, want)
-		}
-		total := m.Snapshot().Total().Left
-		if got, want := total.Round(time.Millisecond), 480*time.Second; got != want {
-			t.Errorf("total left %v, want %v", got, want)
-		}
-		m.Closed("a", "no key")
-		if got := left(); got != 0 {
-			t.Errorf("closed: left %v, want unknown", got)
-		}
-	})
-}
-
-func TestLeftIsUnknownWhenStopping(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		m := live.NewMeter(nil)
-		m.Model("a", 100, 0)
-		m.Started("a")
-		time.Sleep(10 * time.Second)
-		m.Settled("a")
-		m.Stopping()
-		if s := m.Snapshot(); !s.Stopping || s.Models[0].Left != 0 {
-			t.Errorf("stopping %v, left %v, want true and unknown", s.Stopping, s.Models[0].Left)
-		}
-	})
-}
-
 func TestTotalLeftIsTheSlowest(t *testing.T) {
 	t.Parallel()
-	fast := live.ModelState{Planned: 10, Done: 5, Left: time.Minute}
-	slow := live.ModelState{Planned: 10, Done: 5, Left: time.Hour}
+	fast := live.ModelState{Planned: 10, Done: 5, Left: live.Left{Expected: time.Minute}}
+	slow := live.ModelState{Planned: 10, Done: 5, Left: live.Left{Expected: time.Hour}}
 	unknown := live.ModelState{Planned: 10, Done: 5}
 	done := live.ModelState{Planned: 10, Done: 8, Parked: 2}
 	closed := live.ModelState{Planned: 10, Closed: "no key"}
@@ -135,7 +89,7 @@ func TestTotalLeftIsTheSlowest(t *testing.T) {
 		{"none working", []live.ModelState{done, closed}, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := (live.Snapshot{Models: tc.models}).Total().Left; got != tc.want {
+			if got := (live.Snapshot{Models: tc.models}).Total().Left.Expected; got != tc.want {
 				t.Errorf("Total().Left = %v, want %v", got, tc.want)
 			}
 		})
@@ -156,16 +110,16 @@ func TestMeterCountsEvents(t *testing.T) {
 			}
 			s.Planned = rapid.IntRange(0, 20).Draw(t, "planned")
 			s.Done = rapid.IntRange(0, s.Planned).Draw(t, "done")
-			m.Model(s.Name, s.Planned, s.Done)
+			m.Model(s.Name, s.Planned, s.Done, 0)
 			want = append(want, s)
 		}
 		m.Started("unknown")
-		m.Settled("unknown")
+		m.Settled("unknown", false)
 		for range rapid.IntRange(0, 100).Draw(t, "events") {
 			step(t, m, &want[rapid.IntRange(0, len(want)-1).Draw(t, "model")])
 			got := m.Snapshot()
 			for i := range got.Models {
-				got.Models[i].TokensPerMinute, got.Models[i].Left = 0, 0 // covered by other tests
+				got.Models[i].TokensPerMinute = 0 // covered by other tests
 			}
 			if diff := cmp.Diff(want, got.Models); diff != "" {
 				t.Fatalf("models (-want +got):\n%s", diff)
@@ -183,7 +137,7 @@ func step(t *rapid.T, m *live.Meter, s *live.ModelState) {
 		m.Started(s.Name)
 		s.InFlight++
 	case event == 1 && running:
-		m.Settled(s.Name)
+		m.Settled(s.Name, false)
 		s.InFlight--
 		s.Done++
 	case event == 2 && running:
@@ -233,7 +187,7 @@ func checkTotal(t *rapid.T, s live.Snapshot) {
 func TestSnapshotIsACopy(t *testing.T) {
 	t.Parallel()
 	m := live.NewMeter(nil)
-	m.Model("a", 2, 0)
+	m.Model("a", 2, 0, 0)
 	m.Note("first")
 	m.Request("a", assay.Timeout, assay.Usage{})
 	s := m.Snapshot()
@@ -286,8 +240,44 @@ func TestWaitsMayReadTheMeter(t *testing.T) {
 		m.Note("asked for " + model)
 		return "rpm"
 	})
-	m.Model("a", 1, 0)
+	m.Model("a", 1, 0, 0)
 	if s := m.Snapshot(); s.Models[0].Waits != "rpm" {
 		t.Errorf("waits %q, want rpm", s.Models[0].Waits)
+	}
+}
+
+// TestPauseHasNoFinish checks that no view announces an end while the user has paused all lanes.
+func TestPauseHasNoFinish(t *testing.T) {
+	t.Parallel()
+	since := time.Date(2026, 1, 2, 14, 2, 0, 0, time.Local)
+	s := live.Snapshot{PausedSince: since, Models: []live.ModelState{{
+		Name: "a", Planned: 10, Done: 5, Left: live.Left{Expected: time.Hour},
+	}}}
+	var b bytes.Buffer
+	(&live.Plain{W: &b}).Show(s)
+	views := map[string]string{"live": plain(live.Draw(s, 0, 0)), "plain": b.String()}
+	for name, text := range views {
+		if !strings.Contains(text, "paused since 14:02") || strings.Contains(text, "1h") ||
+			strings.Contains(text, "60m") {
+			t.Errorf("%s view of a pause:\n%s", name, text)
+		}
+	}
+}
+
+// TestPlainNamesAttentionOnce checks that plain lines mention what needs attention when it appears,
+// and again if it comes back, but not with each line.
+func TestPlainNamesAttentionOnce(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	view := &live.Plain{W: &b}
+	stall := func(text string) live.Snapshot {
+		return live.Snapshot{Attention: []live.Attention{{Cause: "stalled", Text: text, Trials: 3}}}
+	}
+	for _, s := range []live.Snapshot{stall("for 1m"), stall("for 2m"), {}, stall("for 1m")} {
+		view.Show(s)
+	}
+	if n := strings.Count(b.String(), "attention: for 1m (trials: 3)\n"); n != 2 ||
+		strings.Contains(b.String(), "for 2m") {
+		t.Errorf("plain lines:\n%s", b.String())
 	}
 }

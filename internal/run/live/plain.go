@@ -3,6 +3,7 @@ package live
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -10,6 +11,8 @@ import (
 type Plain struct {
 	W     io.Writer
 	noted int // number of notes written
+	// alarmed has the attention of the latest snapshot, by cause and remedy.
+	alarmed map[[2]string]bool
 }
 
 // Show implements [View].
@@ -18,7 +21,21 @@ func (p *Plain) Show(s Snapshot) {
 		fmt.Fprintln(p.W, "note: "+note)
 	}
 	p.noted = len(s.Notes)
+	p.alarm(s)
 	fmt.Fprintln(p.W, line(s))
+}
+
+// alarm writes the attention that the latest snapshot did not have, unless a note says the same.
+// Its words may have changed.
+func (p *Plain) alarm(s Snapshot) {
+	known := p.alarmed
+	p.alarmed = make(map[[2]string]bool)
+	for _, a := range s.Attention {
+		key := [2]string{a.Cause, a.Mend}
+		if p.alarmed[key] = true; !known[key] && !slices.Contains(s.Notes, a.Text) {
+			fmt.Fprintln(p.W, "attention: "+a.String())
+		}
+	}
 }
 
 // Close implements [View].
@@ -28,11 +45,19 @@ func line(s Snapshot) string {
 	t := s.Total()
 	line := fmt.Sprintf("%s  %d/%d done, %d in flight, %s tokens/min",
 		clock(s.Elapsed), t.Done, t.Planned, t.InFlight, count(t.TokensPerMinute))
+	if t.Success.High > 0 {
+		line += ", success " + successText(t)
+	}
 	if a := AgentText(t.Agents); a != "" {
 		line += ", agents: " + a
 	}
 	if f := faults(t.Faults); f != "" {
 		line += ", faults: " + f
+	}
+	for _, m := range s.Models {
+		if m.Lost >= shownLoss {
+			line += ", " + m.Name + ": " + lostText(m)
+		}
 	}
 	if t.Parked > 0 {
 		line += fmt.Sprintf(", %d parked", t.Parked)
@@ -43,8 +68,8 @@ func line(s Snapshot) string {
 	if w := waits(s); w != "" {
 		line += ", waiting: " + w
 	}
-	if t.Left > 0 && t.Pending() > 0 {
-		line += ", about " + clock(t.Left) + " left"
+	if end := endText(s); end != "" {
+		line += ", " + end
 	}
 	return line
 }

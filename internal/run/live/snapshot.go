@@ -1,6 +1,7 @@
 package live
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -12,17 +13,66 @@ type Snapshot struct {
 	Models  []ModelState
 	// Stopping is true if the run starts no new trials.
 	Stopping bool
+	// PausedSince is when the user paused all lanes, or zero.
+	PausedSince time.Time
+	// Success is the interval of the rate of full success over all models. It is zero if no trial
+	// is done.
+	Success Interval
 	// Notes are messages for the user, one line each, oldest first. A later
 	// snapshot has the same notes and perhaps more.
 	Notes []string
+	// Attention lists what keeps trials from ending well, most trials first.
+	Attention []Attention
+}
+
+// An Attention is something that keeps trials from ending well.
+type Attention struct {
+	Cause string `json:"cause"` // one word, such as closed or parked
+	Text  string `json:"text"`
+	// Trials counts the trials at stake. It is 0 if they only take longer.
+	Trials int `json:"trials"`
+	// Mend is what the user can do about it. It may be empty.
+	Mend string `json:"mend,omitempty"`
+}
+
+// An Interval is a 95 % interval of a rate.
+type Interval struct{ Low, High float64 }
+
+// Left is the expected time until work is done, and its 90 % interval. If it is from the forecast
+// before the run, ByPlan is true and there is no interval.
+type Left struct {
+	Expected, Low, High time.Duration
+	ByPlan              bool
+}
+
+// slower returns the longer of two times.
+func (l Left) slower(other Left) Left {
+	longest := l
+	if other.Expected > l.Expected {
+		longest = other
+	}
+	longest.Low, longest.High = max(l.Low, other.Low), max(l.High, other.High)
+	return longest
+}
+
+// String returns the attention as a line.
+func (a Attention) String() string {
+	text := a.Text
+	if a.Trials > 0 {
+		text += fmt.Sprintf(" (trials: %d)", a.Trials)
+	}
+	if a.Mend != "" {
+		text += " → " + a.Mend
+	}
+	return text
 }
 
 // A ModelState is one model's part of a [Snapshot].
 type ModelState struct {
 	Name string
 	// Planned counts the model's trials in the experiment, and Done those that
-	// have an outcome from this run or an earlier one.
-	Planned, Done int
+	// have an outcome from this run or an earlier one. Full counts the full successes among Done.
+	Planned, Done, Full int
 	// Parked counts the trials that this run gave up because of faults.
 	Parked int
 	// Skipped counts the trials that a stop rule gave up.
@@ -33,14 +83,18 @@ type ModelState struct {
 	// Requests counts requests, and Faults the failed ones by kind.
 	Requests int
 	Faults   map[assay.FaultKind]int
+	// Lost is the share of the lanes' time, from 0 to 1, that went to requests without a reply.
+	Lost float64
 	// TokensPerMinute is the rate over the last minute or since the start.
 	TokensPerMinute float64
 	// Waits describes what the model's requests are waiting for; it may be
 	// empty.
 	Waits string
-	// Left is the time until the model is done at the pace of the last minute.
-	// It is 0 if that is unknown or the model will not finish.
-	Left time.Duration
+	// Success is the interval of Full / Done.
+	Success Interval
+	// Left is the time until the model is done. Its Expected is 0 if that is unknown or the model
+	// will not finish.
+	Left Left
 	// Closed is the reason why the model cannot serve more requests in this run. It is empty
 	// if it can.
 	Closed string
@@ -54,29 +108,30 @@ func (m ModelState) Pending() int { return m.Planned - m.Done - m.Parked - m.Ski
 // or 0 if the Left of a working model is unknown. Waits and Closed are empty.
 func (s Snapshot) Total() ModelState {
 	total := ModelState{
-		Name: "all", Faults: make(map[assay.FaultKind]int),
+		Name: "all", Success: s.Success, Faults: make(map[assay.FaultKind]int),
 		Agents: make(map[assay.AgentState]int),
 	}
 	known := true
 	for _, m := range s.Models {
 		total.Planned += m.Planned
 		total.Done += m.Done
+		total.Full += m.Full
 		total.Parked += m.Parked
 		total.Skipped += m.Skipped
 		total.InFlight += m.InFlight
 		total.Requests += m.Requests
 		total.TokensPerMinute += m.TokensPerMinute
-		total.Left = max(total.Left, m.Left)
+		total.Left = total.Left.slower(m.Left)
 		for k, n := range m.Faults {
 			total.Faults[k] += n
 		}
 		for state, n := range m.Agents {
 			total.Agents[state] += n
 		}
-		known = known && (m.Left > 0 || m.Pending() == 0 || m.Closed != "")
+		known = known && (m.Left.Expected > 0 || m.Pending() == 0 || m.Closed != "")
 	}
 	if !known {
-		total.Left = 0
+		total.Left = Left{}
 	}
 	return total
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // Terminal redraws a table in place. It reads no input, so Ctrl-C stays a
-// signal. The last table stays on the screen.
+// signal; whoever reads keys explains them in the footer. The last table stays
+// on the screen, without a footer.
 type Terminal struct {
 	program *tea.Program
 	done    chan struct{} // closed when the program has ended
@@ -40,8 +41,12 @@ func NewTerminal(w io.Writer) *Terminal {
 // Show implements [View].
 func (t *Terminal) Show(s Snapshot) { t.program.Send(s) }
 
+// Footer shows a line below the table, or none.
+func (t *Terminal) Footer(text string) { t.program.Send(footer(text)) }
+
 // Close implements [View].
 func (t *Terminal) Close(last Snapshot) {
+	t.program.Send(footer(""))
 	t.program.Send(last)
 	t.program.Quit()
 	<-t.done
@@ -78,9 +83,12 @@ func withSize(_ tea.Model, msg tea.Msg) tea.Msg {
 type screen struct {
 	snapshot      Snapshot
 	width, height int
+	footer        footer
 	frame         string
 	lines         int // of the longest frame
 }
+
+type footer string
 
 func (s screen) Init() tea.Cmd { return nil }
 
@@ -90,12 +98,22 @@ func (s screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		s.snapshot = m
 	case tea.WindowSizeMsg:
 		s.width, s.height = m.Width, m.Height
+	case footer:
+		s.footer = m
 	}
-	s.frame = draw(s.snapshot, s.width, s.height)
+	s.frame = s.draw()
 	lines := strings.Count(s.frame, "\n")
 	s.lines = max(lines, min(s.lines, s.height-1))
 	s.frame += strings.Repeat("\n", s.lines-lines)
 	return s, nil
+}
+
+func (s screen) draw() string {
+	if s.footer == "" {
+		return draw(s.snapshot, s.width, s.height)
+	}
+	last := cut(dim.Render(string(s.footer)), s.width)
+	return draw(s.snapshot, s.width, s.height-1) + last + "\n"
 }
 
 func (s screen) View() tea.View {

@@ -38,7 +38,7 @@ func crowd(n int) live.Snapshot {
 	for i := range n {
 		m := live.ModelState{Name: fmt.Sprintf("model-%02d", i), Planned: 10, Done: 10}
 		if i%3 > 0 {
-			m.Done, m.InFlight, m.Left = i%10, 1, time.Minute
+			m.Done, m.InFlight, m.Left.Expected = i%10, 1, time.Minute
 		}
 		s.Models = append(s.Models, m)
 	}

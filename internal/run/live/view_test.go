@@ -29,8 +29,14 @@ func story() []live.Snapshot {
 	return []live.Snapshot{
 		{},
 		{Models: []live.ModelState{
-			{Name: "model-a", Planned: 450, Done: 20, InFlight: 5, Faults: none},
-			{Name: "model-b", Planned: 450, Faults: none},
+			{
+				Name: "model-a", Planned: 450, Done: 20, InFlight: 5, Faults: none,
+				Left: live.Left{Expected: 65 * time.Minute, ByPlan: true},
+			},
+			{
+				Name: "model-b", Planned: 450, Faults: none,
+				Left: live.Left{Expected: time.Minute, ByPlan: true},
+			},
 		}},
 		{
 			Elapsed: 65 * time.Second,
@@ -38,15 +44,26 @@ func story() []live.Snapshot {
 				{
 					Name: "model-a", Planned: 450, Done: 120, InFlight: 5, Requests: 700,
 					Faults:          faults,
-					TokensPerMinute: 34_567, Left: 185 * time.Second,
+					TokensPerMinute: 34_567,
+					Full:            80, Success: live.Interval{Low: .578, High: .745}, Lost: .08,
+					Left: live.Left{
+						Expected: 185 * time.Second, Low: 150 * time.Second, High: 4 * time.Minute,
+					},
 					Waits: "rpm of gateway/KEY_0/m, next in 4s",
 				},
 				{
 					Name: "model-b", Planned: 450, Done: 449, InFlight: 1, Requests: 2100,
-					Faults: none, TokensPerMinute: 1_200_000, Left: time.Second,
+					Faults: none, TokensPerMinute: 1_200_000, Full: 449,
+					Success: live.Interval{Low: .992, High: 1},
+					Left:    live.Left{Expected: time.Second, High: 3 * time.Second},
 				},
 			},
-			Notes: notes[:1],
+			Success: live.Interval{Low: .901, High: .943},
+			Notes:   notes[:1],
+			Attention: []live.Attention{
+				{Cause: "closed", Text: "model-c closed: auth", Trials: 300, Mend: "mend the key"},
+				{Cause: "setting", Text: "model-a: temperature is 1 instead of 0"},
+			},
 		},
 		{
 			Elapsed: 3*time.Hour + 5*time.Minute,
@@ -89,11 +106,12 @@ func TestJSON(t *testing.T) {
 
 	names := map[string][]string{
 		"note":     {"event", "text"},
-		"progress": {"elapsed_s", "event", "models", "stopping"},
+		"progress": {"attention", "elapsed_s", "event", "models", "stopping"},
 	}
 	modelNames := []string{
-		"closed", "done", "faults", "in_flight", "left_s", "model", "parked", "pending", "planned",
-		"requests", "skipped", "tokens_per_minute", "waits",
+		"closed", "done", "faults", "full_success", "in_flight", "left_high_s", "left_low_s",
+		"left_s", "lost", "model", "parked", "pending", "planned", "requests", "skipped",
+		"success_high", "success_low", "tokens_per_minute", "waits",
 	}
 	notes := 0
 	for line := range strings.Lines(b.String()) {
@@ -134,11 +152,11 @@ func TestRunShowsAtIntervalsAndCloses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := live.NewMeter(nil)
-		m.Model("a", 1, 0)
+		m.Model("a", 1, 0, 0)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(9500*time.Millisecond, func() {
 			m.Started("a")
-			m.Settled("a")
+			m.Settled("a", false)
 			cancel()
 		})
 		r := &recorder{}

@@ -17,6 +17,7 @@ import (
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/engine"
 	"github.com/assay-eval/assay/internal/run/gate"
+	"github.com/assay-eval/assay/internal/store"
 )
 
 // A runner carries out attempts: with bare models, or with a foreign agent.
@@ -111,6 +112,7 @@ func (s *Session) pending(model string) iter.Seq[assay.Trial] {
 type places struct {
 	bits []uint64
 	n    int
+	full int // how many of them are full successes
 }
 
 func (p places) has(place int) bool {
@@ -119,7 +121,7 @@ func (p places) has(place int) bool {
 
 // findDone looks up every planned trial in the set of settled ones. Models are searched in
 // parallel because a million trial IDs take a second to compute.
-func (s *Session) findDone() map[string]places {
+func (s *Session) findDone(succeeded store.Set) map[string]places {
 	done := make(map[string]places)
 	if s.settled.Len() == 0 {
 		return done
@@ -134,6 +136,9 @@ func (s *Session) findDone() map[string]places {
 				if s.settled.Has(t.ID) {
 					p.bits[place/64] |= 1 << (place % 64)
 					p.n++
+					if succeeded.Has(t.ID) {
+						p.full++
+					}
 				}
 				place++
 			}
@@ -155,7 +160,9 @@ func (s *Session) attempt(
 	}
 	s.gate.Begin(trial.Cell)
 	defer s.gate.End(trial.Cell)
-	return runner.Run(ctx, &gated{s.pools.ByModel[trial.Model], s, trial.Cell}, trial, task)
+	s.flights.begin(trial)
+	defer s.flights.does(trial.ID, Saving)
+	return runner.Run(ctx, &gated{s.pools.ByModel[trial.Model], s, trial}, trial, task)
 }
 
 // noTask returns the attempt at a trial whose task cannot be read.
@@ -175,16 +182,20 @@ func noTask(ctx context.Context, trial *assay.Trial, err error) *assay.Attempt {
 type gated struct {
 	assay.Provider
 	session *Session
-	cell    assay.Cell
+	trial   *assay.Trial
 }
 
 func (g *gated) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
-	if f := g.session.gate.Allow(g.cell); f != nil {
+	if f := g.session.gate.Allow(g.trial.Cell); f != nil {
 		return assay.Response{}, f
 	}
+	g.session.flights.does(g.trial.ID, Asking)
+	began := time.Now()
 	resp, err := g.Provider.Chat(ctx, req)
+	g.session.flights.does(g.trial.ID, Acting)
+	g.session.chat(g.trial.ID, began, resp, err)
 	spent, estimated := resp.Spent(&req)
-	g.session.gate.Spend(g.cell, spent, resp.Cost+resp.Estimate)
+	g.session.gate.Spend(g.trial.Cell, spent, resp.Cost+resp.Estimate)
 	if estimated && g.session.limitsSpending() && !g.session.knows(resp.Lane+" usage") {
 		g.session.note(resp.Lane + " does not report how many tokens replies use, so limits on " +
 			"tokens and dollars count estimates")
@@ -211,9 +222,11 @@ func (s *Session) skip(t *assay.Trial) string {
 
 // save stores an attempt and then writes its episode next to the log if it is selected.
 func (s *Session) save(ctx context.Context, a *assay.Attempt, t *assay.Transcript) error {
+	began := time.Now()
 	err := s.db.Save(ctx, a, t)
 	switch {
 	case err == nil:
+		s.saved(a, t, began)
 		s.runlog.Episode(a.ID, a.Number, t, a)
 	case !errors.Is(err, context.Canceled):
 		s.log.Error("attempt not saved", "trial", a.ID, "error", err.Error())
@@ -228,7 +241,7 @@ func (s *Session) event(e engine.Event) {
 	case engine.Started:
 		s.meter.Started(e.Model)
 	case engine.Settled:
-		s.meter.Settled(e.Model)
+		s.meter.Settled(e.Model, e.Attempt.Level == assay.FullSuccess)
 	case engine.Faulted, engine.Dropped:
 		s.meter.Faulted(e.Model, false)
 	case engine.Parked:
@@ -239,11 +252,16 @@ func (s *Session) event(e engine.Event) {
 		s.meter.Closed(e.Model, e.Err.Error())
 	}
 	s.logEvent(e)
+	s.countTrouble(e)
 
+	if e.Kind == engine.Dropped {
+		s.flights.end(e.Trial.ID)
+	}
 	a := e.Attempt
 	if a == nil {
 		return
 	}
+	s.flights.end(a.ID)
 	s.noteDeviations(a)
 	s.noteOtherSettings(a)
 	if e.Kind == engine.Settled {
@@ -255,7 +273,12 @@ func (s *Session) event(e engine.Event) {
 	defer s.mu.Unlock()
 	if e.Kind == engine.Settled {
 		s.lastDone = a.ID
-		s.longest = max(s.longest, time.Duration(a.WorkingMS)*time.Millisecond)
+		if p := s.paces[s.pools.ByModel[a.Model]]; p != nil {
+			p.Ended(a.Outcome.Turns, a.FinishedAt.Sub(a.StartedAt))
+		}
+		if a.Requests <= a.Outcome.Turns { // otherwise a part of the time was lost
+			s.longest = max(s.longest, time.Duration(a.WorkingMS)*time.Millisecond)
+		}
 	}
 }
 
@@ -305,16 +328,27 @@ func (s *Session) observe(x lane.Exchange) {
 		s.noteFault(x.Lane, x.Fault)
 	}
 	s.logExchange(x)
+	s.observed(func(o Observer) { o.Request(x) })
 	s.latest.Store(time.Now().UnixNano())
 	s.meter.Request(x.Model, kind, x.Usage)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.weigh(x)
+	spent := s.spent[x.Lane]
+	if x.Fault == nil {
+		spent.replied += x.Took
+	} else {
+		spent.lost += x.Took
+	}
+	s.spent[x.Lane] = spent
 	s.requests++
 	s.cost = assay.RoundUSD(s.cost + x.Cost)
 	s.tokens += x.Usage.Total()
 	if x.Fault == nil {
 		s.replied[x.Model] = time.Now()
+		if p := s.paces[s.pools.ByModel[x.Model]]; p != nil {
+			p.Replied(time.Since(s.started))
+		}
 	}
 	if kind != "" {
 		s.faults[kind]++

@@ -21,12 +21,14 @@ import (
 
 // An Order asks a run to change or to describe itself. [Send] sends it.
 type Order struct {
-	// Do is status, pause, resume, set, cancel or requeue.
+	// Do is status, flights, strips, pause, resume, set, cancel or requeue.
 	Do string `json:"do"`
 	// Names are models, lanes or trials. Without names, the order is for all of them.
 	Names []string `json:"names,omitempty"`
 	// Limits belong to set.
 	Limits map[assay.Bucket]int `json:"limits,omitempty"`
+	// Preview asks for the effect of the order instead of carrying it out.
+	Preview bool `json:"preview,omitempty"`
 }
 
 // A Reply is the answer of a run to an Order.
@@ -36,39 +38,11 @@ type Reply struct {
 	Error string `json:"error,omitempty"`
 	// Run is the answer to status.
 	Run *State `json:"run,omitempty"`
-}
-
-// A State describes a run that is working.
-type State struct {
-	Run        assay.RunID  `json:"run"`
-	Experiment string       `json:"experiment"`
-	Models     []ModelState `json:"models"`
-	Elapsed    float64      `json:"elapsed_s"`
-	Done       int          `json:"done"`
-	Planned    int          `json:"planned"`
-	InFlight   int          `json:"in_flight"`
-	Notes      []string     `json:"notes"`
-}
-
-// A ModelState describes a model of a run.
-type ModelState struct {
-	Model   string `json:"model"`
-	Waiting int    `json:"waiting"`
-	// Agents counts the agents by what they are doing. It is missing for a bare model.
-	Agents map[assay.AgentState]int `json:"agents,omitzero"`
-	Lanes  []LaneState              `json:"lanes"`
-}
-
-// A LaneState describes a lane of a run.
-type LaneState struct {
-	Lane     string      `json:"lane"`
-	InFlight int         `json:"in_flight"`
-	Limits   lane.Limits `json:"limits"`
-	Learned  lane.Limits `json:"learned"`
-	Waits    string      `json:"waits"`
-	// Words are the endpoint's own words about a wait.
-	Words  string `json:"words,omitempty"`
-	Paused bool   `json:"paused"`
+	// Effect is the answer to an order that was only to be previewed.
+	Effect *Effect `json:"effect,omitempty"`
+	// Flights and Strips are the answers to flights and strips.
+	Flights []Flight    `json:"flights,omitempty"`
+	Strips  []LaneStrip `json:"strips,omitempty"`
 }
 
 // A controlServer takes orders over a local socket.
@@ -125,9 +99,18 @@ func (s *Session) handle(w http.ResponseWriter, r *http.Request) {
 
 // obey carries out an order. An order that changes anything is logged in the store first.
 func (s *Session) obey(ctx context.Context, o Order) (Reply, error) {
-	if o.Do == "status" {
+	if o.Preview {
+		effect, err := s.effect(ctx, o)
+		return Reply{Effect: effect}, err
+	}
+	switch o.Do {
+	case "status":
 		state := s.state()
 		return Reply{Run: &state}, nil
+	case "flights":
+		return Reply{Flights: s.flights.oldest()}, nil
+	case "strips":
+		return Reply{Strips: s.strips.read()}, nil
 	}
 	do, ok := map[string]func(context.Context, Order) (string, error){
 		"pause": s.pause, "resume": s.pause, "set": s.set,
@@ -150,9 +133,9 @@ func (s *Session) obey(ctx context.Context, o Order) (Reply, error) {
 	return Reply{Text: text}, err
 }
 
-// matchLane reports whether an order is for a lane. An order matches if it names the lane, a prefix
+// Matches reports whether an order is for a lane. An order matches if it names the lane, a prefix
 // of its name, or its model, or if it has no names.
-func matchLane(o Order, model, lane string) bool {
+func Matches(o Order, model, lane string) bool {
 	if len(o.Names) == 0 {
 		return true
 	}
@@ -168,6 +151,8 @@ func (s *Session) pause(_ context.Context, o Order) (string, error) {
 	names := s.change(o, func(p *lane.Pool, matches func(string) bool) []string {
 		return p.Hold(o.Do == "pause", matches)
 	})
+	s.noteHeld(time.Now())
+	s.changePace()
 	return laneText(o.Do+"d", names, o) // paused or resumed
 }
 
@@ -179,7 +164,7 @@ func (s *Session) change(
 		p := s.pools.ByModel[owner]
 		names = append(names, change(p, func(l string) bool {
 			return slices.ContainsFunc(s.Experiment.Models, func(model string) bool {
-				return s.pools.ByModel[model] == p && matchLane(o, model, l)
+				return s.pools.ByModel[model] == p && Matches(o, model, l)
 			})
 		})...)
 	}
@@ -190,6 +175,7 @@ func (s *Session) set(_ context.Context, o Order) (string, error) {
 	names := s.change(o, func(p *lane.Pool, matches func(string) bool) []string {
 		return p.SetLimits(o.Limits, matches)
 	})
+	s.changePace()
 	var words []string
 	for _, b := range lane.Buckets {
 		if n, ok := o.Limits[b]; ok && n > 0 {
@@ -248,29 +234,4 @@ func matchTrial(o Order, t *assay.Trial) bool {
 		}
 	}
 	return false
-}
-
-func (s *Session) state() State {
-	snapshot := s.meter.Snapshot()
-	total := snapshot.Total()
-	out := State{
-		Run: s.id, Experiment: s.Experiment.Name, Elapsed: snapshot.Elapsed.Seconds(),
-		Done: total.Done, Planned: total.Planned, InFlight: total.InFlight,
-		Notes: snapshot.Notes, Models: []ModelState{},
-	}
-	for _, model := range s.Experiment.Models {
-		lanes, waiting := s.pools.ByModel[model].Status()
-		m := ModelState{
-			Model: model, Waiting: waiting.Requests,
-			Agents: s.agentStates(model), Lanes: []LaneState{},
-		}
-		for _, l := range lanes {
-			m.Lanes = append(m.Lanes, LaneState{
-				Lane: l.Name, InFlight: l.InFlight, Limits: l.Limits, Learned: l.Learned,
-				Waits: l.Waits, Words: l.Words, Paused: l.Held,
-			})
-		}
-		out.Models = append(out.Models, m)
-	}
-	return out
 }

@@ -118,7 +118,8 @@ func learn(t *testing.T, db *store.DB) *Session {
 	return &Session{
 		Job: &job.Job{Experiment: &plan.Experiment{Models: []string{"m"}}},
 		id:  "r", db: db, meter: live.NewMeter(nil), log: slog.New(slog.DiscardHandler),
-		seen: make(map[string]store.Evidence), stored: make(map[laneBucket]store.Evidence),
+		spent: make(map[string]spending),
+		seen:  make(map[string]store.Evidence), stored: make(map[laneBucket]store.Evidence),
 		faults: make(map[assay.FaultKind]int), noted: make(map[string]bool),
 		replied: make(map[string]time.Time),
 	}

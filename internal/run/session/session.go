@@ -45,6 +45,8 @@ type Options struct {
 	Signals <-chan os.Signal
 	Display Display
 	Log     LogOptions
+	// Observers follow the run.
+	Observers []Observer
 }
 
 // A Display shows a run to its user.
@@ -94,6 +96,8 @@ type Session struct {
 	commands chan engine.Command
 	ended    chan struct{}
 	forecast job.Forecast
+	flights  flights
+	strips   strips
 	latest   atomic.Int64 // end of the latest request, in nanoseconds since 1970
 	// stored is the evidence up to the latest storing of each learned limit.
 	stored map[laneBucket]store.Evidence
@@ -109,7 +113,14 @@ type Session struct {
 	// otherSettings counts the attempts with a setting that the endpoint did not use as asked.
 	otherSettings map[string]int
 	seen          map[string]store.Evidence // by lane
-	noted         map[string]bool           // what the user knows about: faults of lanes, deviations of models
+	parked        map[assay.TrialID]parking
+	parkedFor     map[parking]parkedGroup
+	ownErrors     int // attempts that ended with a fault of ours
+	paces         map[*lane.Pool]*job.Pace
+	spent         map[string]spending // by lane
+	heldSince     time.Time           // when the user paused all lanes, or zero
+	// noted has what the user knows about: faults of lanes, deviations of models.
+	noted map[string]bool
 }
 
 // New prepares a run. It checks everything that can be checked before the store is touched.
@@ -125,13 +136,14 @@ func New(j *job.Job, o Options) (*Session, error) {
 		gate:   gate.New(j.Experiment.Budget, j.Experiment.Stop),
 		tasks:  library.NewCache(j.Library),
 		faults: make(map[assay.FaultKind]int), noted: make(map[string]bool),
-		otherSettings: make(map[string]int),
-		replied:       make(map[string]time.Time),
-		seen:          make(map[string]store.Evidence), stored: make(map[laneBucket]store.Evidence),
+		otherSettings: make(map[string]int), parked: make(map[assay.TrialID]parking),
+		parkedFor: make(map[parking]parkedGroup), spent: make(map[string]spending),
+		replied: make(map[string]time.Time),
+		seen:    make(map[string]store.Evidence), stored: make(map[laneBucket]store.Evidence),
 		log: slog.New(slog.DiscardHandler),
 	}
 	s.meter = live.NewMeter(s.waits)
-	s.meter.Agents = s.agentStates
+	s.meter.Agents, s.meter.Complete = s.agentStates, s.complete
 	return s, nil
 }
 
@@ -153,8 +165,14 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	if err := s.recallOutcomes(ctx); err != nil {
 		return nil, err
 	}
+	var succeeded store.Set
+	if s.settled.Len() > 0 {
+		if succeeded, err = db.Succeeded(ctx); err != nil {
+			return nil, err
+		}
+	}
 
-	pending, total := s.countPending()
+	pending, total := s.countPending(succeeded)
 	if total == 0 {
 		if err := s.record(ctx); err != nil {
 			return nil, err
@@ -166,6 +184,7 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.setPaces()
 	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -179,11 +198,11 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 }
 
 // countPending returns the number of pending trials of each model and of all models.
-func (s *Session) countPending() (pending map[string]int, total int) {
+func (s *Session) countPending(succeeded store.Set) (pending map[string]int, total int) {
 	pending = make(map[string]int)
-	s.done = s.findDone()
+	s.done = s.findDone(succeeded)
 	for _, m := range s.Experiment.Models {
-		s.meter.Model(m, s.Plan.Planned(m), s.done[m].n)
+		s.meter.Model(m, s.Plan.Planned(m), s.done[m].n, s.done[m].full)
 		pending[m] = s.Plan.Planned(m) - s.done[m].n
 		total += pending[m]
 	}
@@ -254,11 +273,13 @@ func (s *Session) begin(ctx context.Context) error {
 }
 
 func (s *Session) announce(pending int) {
-	s.options.Display.Start(Start{
+	start := Start{
 		Event: "start", Experiment: s.Experiment.Name, Run: s.id, Program: s.options.Program,
 		Store: s.options.Store, Planned: s.Planned(), Done: s.Planned() - pending,
 		Pending: pending, Models: s.Experiment.Models,
-	})
+	}
+	s.options.Display.Start(start)
+	s.observed(func(o Observer) { o.Begin(start, s.live()) })
 }
 
 // work runs the engine until all trials are done or a signal stops the run.
@@ -278,6 +299,7 @@ func (s *Session) work(ctx context.Context) (engine.Summary, error) {
 	helpers.Go(func() { s.listen(helpCtx, stop, cancel) })
 	helpers.Go(func() { s.watch(helpCtx) })
 	helpers.Go(func() { s.keepLearned(helpCtx) })
+	helpers.Go(func() { s.keepStrips(helpCtx) })
 
 	control, err := s.serveControl()
 	if err != nil { // not a reason to give up the run

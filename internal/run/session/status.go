@@ -27,7 +27,11 @@ type Status struct {
 	Models   []ModelStatus `json:"models"`
 	Coverage []Coverage    `json:"coverage"`
 	LastRun  store.Run     `json:"last_run"`
-	Runs     int           `json:"runs"`
+	// Working is true if the latest run holds the store's lock. A run that was killed does not.
+	Working bool `json:"working"`
+	// Live is the answer of a run that is working. StatusOf does not ask for it.
+	Live *State `json:"live,omitempty"`
+	Runs int    `json:"runs"`
 	// Unplanned counts the attempts of earlier plans of this name at trials that the latest plan
 	// does not have.
 	Unplanned int `json:"unplanned"`
@@ -96,6 +100,11 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 	}
 	if len(runs) > 0 {
 		s.LastRun = runs[len(runs)-1]
+		worker, err := db.Worker()
+		if err != nil {
+			return s, err
+		}
+		s.Working = worker == s.LastRun.ID
 	}
 	skipped, stops, err := j.StoppedEarly(ctx, db)
 	if err != nil {

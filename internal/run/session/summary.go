@@ -67,10 +67,12 @@ type Summary struct {
 
 // A LaneSpeed reports how busy a lane was.
 type LaneSpeed struct {
-	Model     string             `json:"model"`
-	Lane      string             `json:"lane"`
-	Occupancy float64            `json:"occupancy"`
-	Used      float64            `json:"used_s"`
+	Model     string  `json:"model"`
+	Lane      string  `json:"lane"`
+	Occupancy float64 `json:"occupancy"`
+	Used      float64 `json:"used_s"`
+	// Lost is the time in which requests were in flight that got no reply, such as by a timeout.
+	Lost      float64            `json:"lost_s"`
 	Available float64            `json:"available_s"`
 	Waited    map[string]float64 `json:"waited_s"`
 	Requests  int                `json:"requests"`
@@ -83,7 +85,8 @@ type LaneSpeed struct {
 type ModelSpeed struct {
 	Model      string
 	Used       float64
-	Bottleneck string // "" if no limit was reached
+	Lost       float64 // share of the time with a request in flight that produced no reply
+	Bottleneck string  // "" if no limit was reached
 	Waited     time.Duration
 }
 
@@ -101,6 +104,28 @@ func SummaryOf(r store.Run) (s Summary, err error) {
 	return s, nil
 }
 
+// A storedSummary is too long for the done event.
+type storedSummary struct {
+	*Summary
+	runStrips
+}
+
+type runStrips struct {
+	Strips []LaneStrip `json:"strips,omitempty"`
+}
+
+// StripsOf returns what each lane did during a run that has ended.
+func StripsOf(r store.Run) ([]LaneStrip, error) {
+	var s runStrips
+	if len(r.Summary) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(r.Summary, &s); err != nil {
+		return nil, fmt.Errorf("summary of run %s: %w", r.ID, err)
+	}
+	return s.Strips, nil
+}
+
 // finish ends the run in the store and in the log, and returns its summary.
 func (s *Session) finish(ctx context.Context, ran engine.Summary, err error) (*Summary, error) {
 	sum := s.summarize(ran)
@@ -110,13 +135,14 @@ func (s *Session) finish(ctx context.Context, ran engine.Summary, err error) (*S
 	if err != nil {
 		sum.Error = err.Error()
 	}
+	s.observed(func(o Observer) { o.End(sum) })
 	s.closeLog(sum)
 	return sum, err
 }
 
 // end stores that the run has ended.
 func (s *Session) end(ctx context.Context, sum *Summary) error {
-	b, err := json.Marshal(sum)
+	b, err := json.Marshal(storedSummary{sum, runStrips{s.strips.read()}})
 	if err != nil {
 		return fmt.Errorf("encode summary: %w", err)
 	}
@@ -190,6 +216,7 @@ func (s *Session) laneSpeeds() []LaneSpeed {
 				Model:  model, Lane: l.Name, Occupancy: l.Occupancy(),
 				Used: l.Used.Seconds(), Available: l.Available.Seconds(), Waited: waited,
 				Requests: l.Requests, Limits: l.Limits, Learned: states[i].Learned,
+				Lost: s.lost(l.Name).Seconds(),
 			})
 		}
 	}
@@ -200,27 +227,54 @@ func (s *Session) laneSpeeds() []LaneSpeed {
 func (s *Session) modelSpeeds(wall time.Duration) (all []ModelSpeed) {
 	for _, model := range s.pools.Apart(s.Experiment.Models) {
 		ledgers := s.pools.ByModel[model].Ledgers()
-		var used, available time.Duration
+		var used, available, worked, lost time.Duration
 		for _, l := range ledgers {
 			used += l.Used
 			available += l.Available
+			worked += l.Worked
+			lost += s.lost(l.Name)
 		}
 		if available == 0 {
 			continue
 		}
 		m := ModelSpeed{Model: model, Used: used.Seconds() / available.Seconds()}
 		m.Bottleneck, m.Waited = job.Bottleneck(ledgers, wall)
+		if m.Lost = share(lost, worked); m.Lost > 0.5 {
+			m.Bottleneck, m.Waited = "requests without a reply", 0
+		}
 		all = append(all, m)
 	}
 	return all
 }
 
-// least returns the shortest time in which this run's requests could have been made: by the
-// limits of the slowest model's lanes, or by the longest episode.
+// least returns the shortest time in which this run's replies could have come: by the limits of
+// the slowest model's lanes, or by the longest episode. Requests without a reply could have taken
+// no time.
 func (s *Session) least() time.Duration {
 	least := s.longest
 	for _, p := range s.pools.ByModel {
-		least = max(least, lane.Least(p.Ledgers()))
+		ledgers := p.Ledgers()
+		for i := range ledgers {
+			ledgers[i].Worked = max(0, ledgers[i].Worked-s.lost(ledgers[i].Name))
+		}
+		least = max(least, lane.Least(ledgers))
 	}
 	return least
+}
+
+// lost returns the time that a lane spent on requests that got no reply.
+func (s *Session) lost(lane string) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.spent[lane].lost
+}
+
+// A spending is the time that a lane spent on requests with and without a reply.
+type spending struct{ replied, lost time.Duration }
+
+func share(part, of time.Duration) float64 {
+	if of <= 0 {
+		return 0
+	}
+	return min(1, part.Seconds()/of.Seconds())
 }

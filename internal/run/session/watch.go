@@ -19,11 +19,7 @@ const stallAfter = time.Minute
 func (s *Session) watch(ctx context.Context) {
 	next := stallAfter
 	every(ctx, time.Second, func() {
-		last := s.started
-		if at := s.latest.Load(); at > 0 {
-			last = time.Unix(0, at)
-		}
-		switch idle := time.Since(last); {
+		switch idle := s.idle(time.Now()); {
 		case idle < stallAfter:
 			next = stallAfter
 		case idle >= next:
@@ -31,6 +27,14 @@ func (s *Session) watch(ctx context.Context) {
 			s.note(s.stall(time.Now(), idle))
 		}
 	})
+}
+
+// idle returns the time since the latest request ended.
+func (s *Session) idle(now time.Time) time.Duration {
+	if at := s.latest.Load(); at > 0 {
+		return now.Sub(time.Unix(0, at))
+	}
+	return now.Sub(s.started)
 }
 
 func every(ctx context.Context, d time.Duration, do func()) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/gate"
 	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/plan"
@@ -35,8 +36,8 @@ func TestViewsQuoteTheEndpoint(t *testing.T) {
 			Job:   &job.Job{Experiment: &plan.Experiment{Models: []string{"m"}}},
 			pools: &job.Pools{ByModel: map[string]*lane.Pool{"m": pool}},
 		}
-		s.meter = live.NewMeter(s.waits)
-		s.meter.Model("m", 1, 0)
+		s.meter, s.gate = live.NewMeter(s.waits), gate.New(gate.Budgets{}, gate.StopRules{})
+		s.meter.Model("m", 1, 0, 0)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _, _ = pool.Chat(ctx, assay.Request{}) }()
 		time.Sleep(10 * time.Second)

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// liveState asks a run that is working for its state. It returns nil if the run does not answer,
+// for example because it works on another machine.
+func liveState(ctx context.Context, path string, run assay.RunID) *session.State {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	r, err := session.Send(ctx, path, session.Order{Do: "status"})
+	if err != nil || r.Run == nil || r.Run.Run != run {
+		return nil
+	}
+	return r.Run
+}
+
+// writeLive prints the figures of a run that is working, as its own view shows them.
+func writeLive(p *process, s *session.State) {
+	if s == nil {
+		return
+	}
+	var b strings.Builder
+	view := live.Plain{W: &b}
+	snapshot := s.Snapshot()
+	snapshot.Notes = nil
+	view.Show(snapshot)
+	for line := range strings.Lines(b.String()) {
+		p.item("working: ", strings.TrimSpace(line))
+	}
+}
+
+// watchRun shows the run that works on a store until it ends. On a terminal it redraws the run's
+// view, and elsewhere it prints a line when a count has changed.
+func watchRun(ctx context.Context, p *process, db *store.DB, path string) error {
+	var view live.View = &live.Plain{W: p.out}
+	redraws := p.terminal.Width > 0
+	if redraws {
+		view = live.NewTerminal(p.out)
+	}
+	var last live.Snapshot
+	var shown progressKey
+	defer func() {
+		if redraws {
+			view.Close(last)
+		}
+	}()
+	for {
+		r, err := session.Send(ctx, path, session.Order{Do: "status"})
+		switch {
+		case errors.Is(err, session.ErrNoRun):
+			// It is about to begin or to end if it holds the store's lock.
+			if worker, err := db.Worker(); err != nil || worker == "" {
+				return err
+			}
+		case err != nil:
+			return err
+		default:
+			last = r.Run.Snapshot()
+			if now := keyOf(last); redraws || now != shown {
+				shown = now
+				view.Show(last)
+			}
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// A progressKey is what a line of progress is printed for when it changes.
+type progressKey struct {
+	done, parked, skipped, alarms int
+	stopping, paused              bool
+}
+
+func keyOf(s live.Snapshot) progressKey {
+	t := s.Total()
+	return progressKey{
+		t.Done, t.Parked, t.Skipped, len(s.Attention), s.Stopping, !s.PausedSince.IsZero(),
+	}
+}
+
+// endOfWatch prints the status after a run and returns its exit code.
+func endOfWatch(ctx context.Context, p *process, db *store.DB, chosen []store.Experiment) error {
+	code := 0
+	for _, e := range chosen {
+		s, err := session.StatusOf(ctx, db, e)
+		if err != nil {
+			return err
+		}
+		writeStatus(p, s)
+		if s.Pending+s.Parked > 0 {
+			code = exitIncomplete
+		}
+	}
+	if code == 0 {
+		return nil
+	}
+	return &codedError{code: code}
+}

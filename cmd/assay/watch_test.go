@@ -1,0 +1,48 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestWatchFollowsRun checks that `assay status --watch` prints lines while a run works, ends with
+// it, and has exit code 3 only if trials are left.
+func TestWatchFollowsRun(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, limit string
+		code        int
+	}{
+		{"to its end", "", 0},
+		{"of some trials", "budget: {tokens: 20000}\n", exitIncomplete},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path := filepath.Join(dir, "s.db")
+			experiment := file(t, dir, "w.yaml", "name: w\nmodels: [sim/optimal]\n"+
+				"variants: [optimal]\ntasks_per_type: 4\n"+tc.limit)
+			ended := make(chan result, 1)
+			go func() {
+				ended <- call(t, nil, "run", experiment, "--store", path, "--display", "none",
+					"--sim-latency", "300ms")
+			}()
+			defer func() { <-ended }()
+			waitFor(t, func() bool {
+				return call(t, nil, "ctl", "status", "--store", path).code == 0
+			})
+			r := call(t, nil, "status", "--watch", "--store", path)
+			if r.code != tc.code {
+				t.Errorf("exit code %d, want %d: %s", r.code, tc.code, r.err)
+			}
+			if !strings.Contains(r.out, " in flight, ") || !strings.Contains(r.out, "and ended after") {
+				t.Errorf("watch printed:\n%s", r.out)
+			}
+			again := call(t, nil, "status", "--watch", "--store", path)
+			if again.code != tc.code || strings.Contains(again.out, " in flight, ") {
+				t.Errorf("after the run: exit code %d and\n%s", again.code, again.out)
+			}
+		})
+	}
+}

@@ -1,0 +1,274 @@
+package session
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/engine"
+	"github.com/assay-eval/assay/internal/run/live"
+)
+
+// An Attention is something that keeps trials from ending well, and what mends it.
+type Attention struct {
+	live.Attention
+	// Order mends it. It is nil if an order cannot.
+	Order *Order `json:"order,omitempty"`
+}
+
+// Causes of an Attention.
+const (
+	CauseClosed  = "closed"  // a model or a lane cannot serve any more
+	CauseParked  = "parked"  // trials were given up after faults
+	CausePaused  = "paused"  // by the user
+	CauseBudget  = "budget"  // it is spent, or will be
+	CauseDisk    = "disk"    // it is nearly full
+	CauseStalled = "stalled" // no request has ended for a minute
+	CauseHarness = "harness" // our own errors
+	CauseStopped = "stopped" // a stop rule was met
+	CauseSetting = "setting" // an endpoint did not use a setting as asked
+)
+
+// attention lists everything that needs the user's attention, most trials at stake first. All
+// views show this list.
+func (s *Session) attention(snapshot live.Snapshot) (all []Attention) {
+	all = []Attention{}
+	add := func(a ...Attention) { all = append(all, a...) }
+	add(s.closedOrPaused(snapshot)...)
+	add(s.parkedByReason()...)
+	add(s.budgetAlarm(snapshot)...)
+	add(s.diskAlarm(snapshot)...)
+	add(s.stallAlarm(snapshot)...)
+	add(s.otherAlarms()...)
+	slices.SortStableFunc(all, func(a, b Attention) int { return b.Trials - a.Trials })
+	for i := range all {
+		all[i].Text = live.OneLine(all[i].Text)
+	}
+	return all
+}
+
+func alarm(cause string, trials int, mend, format string, args ...any) Attention {
+	return Attention{Attention: live.Attention{
+		Cause: cause, Trials: trials, Text: fmt.Sprintf(format, args...), Mend: mend,
+	}}
+}
+
+// orderText returns the command line of an order.
+func orderText(o Order) string {
+	return strings.TrimSpace("assay ctl " + o.Do + " " + strings.Join(o.Names, " "))
+}
+
+// with adds the order that mends it.
+func (a Attention) with(o Order) Attention {
+	a.Order, a.Mend = &o, orderText(o)
+	return a
+}
+
+// closedOrPaused lists closed, refused and paused lanes. The trials of a model are at stake if none
+// of its lanes can work.
+func (s *Session) closedOrPaused(snapshot live.Snapshot) (all []Attention) {
+	paused := make(map[string]int) // the trials at stake, by lane
+	listed := make(map[string]bool)
+	for _, m := range snapshot.Models {
+		if m.Pending() == 0 {
+			continue
+		}
+		lanes, _ := s.pools.ByModel[m.Name].Status()
+		if m.Closed != "" {
+			all = append(all, alarm(CauseClosed, m.Pending(), runAgain,
+				"%s is closed: %s", m.Name, m.Closed))
+			continue
+		}
+		works := func(l lane.Status) bool { return l.Closed == nil && l.Denial == nil && !l.Held }
+		stake := m.Pending()
+		if slices.ContainsFunc(lanes, works) {
+			stake = 0
+		}
+		for _, l := range lanes {
+			switch f := cmp.Or(l.Closed, l.Denial); {
+			case f != nil && !listed[l.Name]:
+				listed[l.Name] = true
+				all = append(all, alarm(CauseClosed, stake, lostLane(l),
+					"lane closed: %s", f.Error()))
+			case f == nil && l.Held:
+				paused[l.Name] += stake
+			}
+		}
+	}
+	return append(all, pausedLanes(paused)...)
+}
+
+// runAgain is what to do about a closed lane, because keys are read at the start of a run.
+const runAgain = "mend the key or the deployment, stop this run and start it again"
+
+func lostLane(l lane.Status) string {
+	if l.Closed == nil {
+		return "mend the key or the deployment; the lane is tried again"
+	}
+	return runAgain
+}
+
+func pausedLanes(trials map[string]int) (all []Attention) {
+	if len(trials) == 0 {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(trials))
+	sum := 0
+	for _, n := range trials {
+		sum += n
+	}
+	text := strings.Join(names, ", ")
+	if len(names) > 3 {
+		text = fmt.Sprintf("%d lanes", len(names))
+	}
+	a := alarm(CausePaused, sum, "", "paused by the user: %s", text)
+	return []Attention{a.with(Order{Do: "resume", Names: names})}
+}
+
+// A parking is why the run gave up on a trial.
+type parking struct {
+	model string
+	kind  assay.FaultKind
+}
+
+// A parkedGroup counts the trials that are parked for the same reason, and has the words of the
+// latest fault.
+type parkedGroup struct {
+	trials int
+	detail string
+}
+
+// countTrouble counts parked trials and our own errors.
+func (s *Session) countTrouble(e engine.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := e.Attempt
+	switch e.Kind {
+	case engine.Parked:
+		why := parking{a.Model, a.FaultKind}
+		s.parked[a.ID] = why
+		s.parkedFor[why] = parkedGroup{s.parkedFor[why].trials + 1, a.FaultDetail}
+	case engine.Requeued:
+		if why, ok := s.parked[e.Trial.ID]; ok {
+			delete(s.parked, e.Trial.ID)
+			s.parkedFor[why] = parkedGroup{s.parkedFor[why].trials - 1, s.parkedFor[why].detail}
+		}
+	}
+	if a != nil && a.FaultKind == assay.Harness {
+		s.ownErrors++
+	}
+}
+
+// parkedByReason has an entry for each model and kind of fault.
+func (s *Session) parkedByReason() (all []Attention) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	byName := func(a, b parking) int {
+		return cmp.Or(strings.Compare(a.model, b.model), cmp.Compare(a.kind, b.kind))
+	}
+	for _, why := range slices.SortedFunc(maps.Keys(s.parkedFor), byName) {
+		if g := s.parkedFor[why]; g.trials > 0 {
+			all = append(all, alarm(CauseParked, g.trials, "",
+				"parked trials of %s after faults of kind %s: %.200s",
+				why.model, why.kind, g.detail,
+			).with(Order{Do: "requeue", Names: []string{why.model}}))
+		}
+	}
+	return all
+}
+
+// budgetAlarm tells how many trials the budget of the run has no room for, if their mean cost
+// stays.
+func (s *Session) budgetAlarm(snapshot live.Snapshot) []Attention {
+	b := s.gate.Budgets().Budget
+	s.mu.Lock()
+	tokens, usd := float64(s.tokens), s.cost
+	s.mu.Unlock()
+	total := snapshot.Total()
+	ran := total.Done - s.doneBefore()
+	if ran <= 0 || total.Pending() == 0 {
+		return nil
+	}
+	room := float64(total.Pending())
+	var limit string
+	for _, c := range []struct {
+		spent, of float64
+		text      string
+	}{
+		{usd, b.USD, fmt.Sprintf("$%.2f of $%g", usd, b.USD)},
+		{tokens, float64(b.Tokens), fmt.Sprintf("%.0f of %d tokens", tokens, b.Tokens)},
+	} {
+		if c.of == 0 || c.spent == 0 {
+			continue
+		}
+		if n := max(0, (c.of-c.spent)/(c.spent/float64(ran))); n < room {
+			room, limit = n, c.text
+		}
+	}
+	if limit == "" {
+		return nil
+	}
+	return []Attention{alarm(CauseBudget, total.Pending()-int(room),
+		"raise the budget in the experiment file and run it again",
+		"the budget does not last: %s are spent after %d trials", limit, ran)}
+}
+
+func (s *Session) doneBefore() (n int) {
+	for _, p := range s.done {
+		n += p.n
+	}
+	return n
+}
+
+// scarceDisk is how many bytes a disk should have left.
+const scarceDisk = 512 << 20
+
+func (s *Session) diskAlarm(snapshot live.Snapshot) []Attention {
+	dir := filepath.Dir(s.options.Store)
+	free, ok := freeDisk(dir)
+	if !ok || free >= scarceDisk {
+		return nil
+	}
+	return []Attention{alarm(CauseDisk, snapshot.Total().Pending(), "free space on that disk",
+		"only %d MB are free on the disk of %s", free>>20, s.options.Store)}
+}
+
+// stallAlarm explains why no request has ended for a while.
+func (s *Session) stallAlarm(snapshot live.Snapshot) []Attention {
+	s.mu.Lock()
+	held := !s.heldSince.IsZero()
+	s.mu.Unlock()
+	total := snapshot.Total()
+	idle := s.idle(time.Now())
+	if held || idle < stallAfter || total.Pending() == 0 {
+		return nil
+	}
+	return []Attention{alarm(CauseStalled, total.Pending(),
+		"wait, or pause the lane that hangs", "%s", s.stall(time.Now(), idle))}
+}
+
+// otherAlarms lists our own errors, stop rules and settings that were not used as asked.
+func (s *Session) otherAlarms() (all []Attention) {
+	for _, stop := range s.gate.Stops() {
+		if stop.Skipped > 0 {
+			all = append(all, alarm(CauseStopped, stop.Skipped, "", "%s", stop))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ownErrors > 0 {
+		all = append(all, alarm(CauseHarness, s.ownErrors, "report it with the log of the run",
+			"attempts ended with an error of Assay: %d", s.ownErrors))
+	}
+	for _, what := range slices.Sorted(maps.Keys(s.otherSettings)) {
+		all = append(all, alarm(CauseSetting, s.otherSettings[what], "",
+			"%s, according to the endpoint", what))
+	}
+	return all
+}

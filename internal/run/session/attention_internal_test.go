@@ -1,0 +1,217 @@
+package session
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/engine"
+	"github.com/assay-eval/assay/internal/run/gate"
+	"github.com/assay-eval/assay/internal/run/job"
+	"github.com/assay-eval/assay/internal/run/live"
+	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// refusing is a provider that refuses every key.
+type refusing struct{}
+
+func (refusing) Chat(context.Context, assay.Request) (assay.Response, error) {
+	return assay.Response{}, &assay.Fault{Kind: assay.Auth, Detail: "HTTP 401: no such key"}
+}
+
+// troubled returns a session with two models, m and n, which have 100 pending trials each.
+func troubled(t *testing.T, m, n assay.Provider, b gate.Budgets, r gate.StopRules) *Session {
+	t.Helper()
+	s := &Session{
+		Job:           &job.Job{Experiment: &plan.Experiment{Models: []string{"m", "n"}}},
+		options:       Options{Store: filepath.Join(t.TempDir(), "s.db")},
+		gate:          gate.New(b, r),
+		started:       time.Now(),
+		log:           slog.New(slog.DiscardHandler),
+		otherSettings: make(map[string]int), noted: make(map[string]bool),
+		seen: make(map[string]store.Evidence), spent: make(map[string]spending),
+		parked: make(map[assay.TrialID]parking), parkedFor: make(map[parking]parkedGroup),
+		faults: make(map[assay.FaultKind]int), replied: make(map[string]time.Time),
+	}
+	s.pools = &job.Pools{ByModel: make(map[string]*lane.Pool)}
+	s.meter = live.NewMeter(nil)
+	s.meter.Complete = s.complete
+	for model, p := range map[string]assay.Provider{"m": m, "n": n} {
+		s.pools.ByModel[model] = lane.NewPool(model, []lane.Config{{
+			Name: "gw/K/" + model, Provider: p, Orders: model, Limits: lane.Limits{Concurrency: 2},
+		}}, lane.Options{Request: time.Hour})
+	}
+	s.meter.Model("m", 100, 0, 0)
+	s.meter.Model("n", 100, 0, 0)
+	return s
+}
+
+// fault counts an attempt at a trial that ended with a fault.
+func (s *Session) fault(kind engine.EventKind, f assay.FaultKind, id assay.TrialID, model string) {
+	words := "the words of " + string(f)
+	a := &assay.Attempt{Trial: assay.Trial{ID: id}, FaultKind: f, FaultDetail: words}
+	a.Model = model
+	s.meter.Started(model)
+	s.meter.Faulted(model, kind == engine.Parked)
+	s.countTrouble(engine.Event{Kind: kind, Model: model, Attempt: a})
+}
+
+// TestAttentionNamesEachCause checks that each kind of trouble is listed with the number of trials
+// at stake and the order that mends it, that the most expensive one comes first, and that a live
+// view has the same list.
+func TestAttentionNamesEachCause(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name    string
+		budgets gate.Budgets
+		rules   gate.StopRules
+		trouble func(t *testing.T, s *Session)
+		want    []live.Attention
+	}{
+		{"nothing", gate.Budgets{}, gate.StopRules{}, func(*testing.T, *Session) {}, nil},
+		{
+			"refused key",
+			gate.Budgets{},
+			gate.StopRules{},
+			func(t *testing.T, s *Session) {
+				_, _ = s.pools.ByModel["m"].Chat(t.Context(), assay.Request{})
+				s.latest.Store(time.Now().UnixNano())
+			},
+			[]live.Attention{{
+				Cause: CauseClosed, Trials: 100,
+				Text: "lane closed: gw/K/m: auth: HTTP 401: no such key", Mend: runAgain,
+			}},
+		},
+		{
+			"parked and requeued",
+			gate.Budgets{},
+			gate.StopRules{},
+			func(_ *testing.T, s *Session) {
+				s.fault(engine.Parked, assay.Server, "a", "m")
+				s.fault(engine.Parked, assay.Server, "b", "m")
+				s.fault(engine.Parked, assay.Server, "c", "m")
+				s.fault(engine.Parked, assay.Timeout, "d", "n")
+				trial := assay.Trial{ID: "a"}
+				s.countTrouble(engine.Event{Kind: engine.Requeued, Model: "m", Trial: &trial})
+			},
+			[]live.Attention{
+				{
+					Cause: CauseParked, Trials: 2, Mend: "assay ctl requeue m",
+					Text: "parked trials of m after faults of kind server: the words of server",
+				},
+				{
+					Cause: CauseParked, Trials: 1, Mend: "assay ctl requeue n",
+					Text: "parked trials of n after faults of kind timeout: the words of timeout",
+				},
+			},
+		},
+		{
+			"paused",
+			gate.Budgets{},
+			gate.StopRules{},
+			func(t *testing.T, s *Session) {
+				o := Order{Do: "pause", Names: []string{"m"}}
+				if _, err := s.pause(t.Context(), o); err != nil {
+					t.Error(err)
+				}
+			},
+			[]live.Attention{{
+				Cause: CausePaused, Trials: 100, Mend: "assay ctl resume gw/K/m",
+				Text: "paused by the user: gw/K/m",
+			}},
+		},
+		{
+			"budget",
+			gate.Budgets{Budget: gate.Budget{USD: 10}},
+			gate.StopRules{},
+			func(_ *testing.T, s *Session) {
+				for range 20 {
+					s.meter.Started("m")
+					s.meter.Settled("m", true)
+				}
+				s.cost = 4 // leaves room for 30 of 180
+			},
+			[]live.Attention{{
+				Cause: CauseBudget, Trials: 150,
+				Text: "the budget does not last: $4.00 of $10 are spent after 20 trials",
+				Mend: "raise the budget in the experiment file and run it again",
+			}},
+		},
+		{
+			"stall",
+			gate.Budgets{},
+			gate.StopRules{},
+			func(_ *testing.T, _ *Session) { time.Sleep(61 * time.Second) },
+			[]live.Attention{{
+				Cause: CauseStalled, Trials: 200, Mend: "wait, or pause the lane that hangs",
+				Text: "no request has finished for 1m1s: results are being saved or tasks read, " +
+					"because no request is in flight or waiting",
+			}},
+		},
+		{
+			"own error",
+			gate.Budgets{},
+			gate.StopRules{},
+			func(_ *testing.T, s *Session) { s.fault(engine.Faulted, assay.Harness, "a", "m") },
+			[]live.Attention{{
+				Cause: CauseHarness, Trials: 1, Text: "attempts ended with an error of Assay: 1",
+				Mend: "report it with the log of the run",
+			}},
+		},
+		{
+			"stop rule and setting",
+			gate.Budgets{},
+			gate.StopRules{Malformed: &gate.StopRule{After: 5, Above: 0.5, Per: gate.PerModel}},
+			func(_ *testing.T, s *Session) {
+				cell := assay.Cell{Model: "m", Variant: "cot"}
+				for range 5 {
+					s.gate.Outcome(cell, assay.Failure, assay.CategoryToolCallFormat)
+				}
+				for range 7 {
+					s.gate.Skip(cell)
+				}
+				s.otherSettings["n: temperature is 1 instead of 0"] = 2
+			},
+			[]live.Attention{
+				{
+					Cause: CauseStopped, Trials: 7,
+					Text: "m stopped early: 5 of 5 outcomes are tool_call_format, more than 50 %",
+				},
+				{
+					Cause: CauseSetting, Trials: 2,
+					Text: "n: temperature is 1 instead of 0, according to the endpoint",
+				},
+			},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := troubled(t, refusing{}, silent{}, tc.budgets, tc.rules)
+				tc.trouble(t, s)
+				var got []live.Attention
+				for _, a := range s.state().Attention {
+					got = append(got, a.Attention)
+					if a.Order != nil && orderText(*a.Order) != a.Mend {
+						t.Errorf("order %v, but the words %q", *a.Order, a.Mend)
+					}
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("attention (-want +got):\n%s", diff)
+				}
+				if live := s.meter.Snapshot().Attention; !slices.Equal(live, got) {
+					t.Errorf("the live view has %v, want %v", live, got)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,171 @@
+package session
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/assay-eval/assay/internal/model/lane"
+)
+
+// A LaneStrip shows what a lane did during the whole run, in equal steps of time.
+type LaneStrip struct {
+	Model string `json:"model"`
+	Lane  string `json:"lane"`
+	// Step is the length of a step in seconds.
+	Step int `json:"step_s"`
+	// States has what the lane did for most of each step: full, busy, idle, paused, closed, or the
+	// reason for which requests waited.
+	States []string `json:"states"`
+	// Used has the share of the lane's slots that were in use.
+	Used []float64 `json:"used"`
+}
+
+// States of a lane that are no reason to wait.
+const (
+	LaneFull   = "full"
+	LaneBusy   = "busy"
+	LaneIdle   = "idle"
+	LanePaused = "paused"
+	LaneClosed = "closed"
+)
+
+// mostSteps bounds a strip. When it is full, pairs of steps are joined.
+const mostSteps = 240
+
+// strips records the strips of all lanes, one second after another. Only the goroutine of record
+// changes them; mu guards them against readers.
+type strips struct {
+	mu    sync.Mutex
+	step  int // seconds
+	lanes []*strip
+}
+
+type strip struct {
+	model, lane string
+	last        lane.Ledger
+	steps       []step
+}
+
+// A step has the seconds in each state, and the slot-time of the lane.
+type step struct {
+	seconds         map[string]int
+	used, available time.Duration
+}
+
+// keepStrips records what each lane does, every second until ctx ends.
+func (s *Session) keepStrips(ctx context.Context) { every(ctx, time.Second, s.recordStrips) }
+
+func (s *Session) recordStrips() {
+	s.strips.mu.Lock()
+	defer s.strips.mu.Unlock()
+	if s.strips.step == 0 {
+		s.strips.step = 1
+	}
+	i, full := 0, false
+	for _, model := range s.pools.Apart(s.Experiment.Models) {
+		pool := s.pools.ByModel[model]
+		states, _ := pool.Status()
+		for k, l := range pool.Ledgers() {
+			if i == len(s.strips.lanes) {
+				s.strips.lanes = append(s.strips.lanes, &strip{model: model, lane: l.Name})
+			}
+			x := s.strips.lanes[i]
+			x.add(states[k], l, s.strips.step)
+			full = full || len(x.steps) > mostSteps
+			i++
+		}
+	}
+	if full {
+		s.strips.join()
+	}
+}
+
+// add records one second.
+func (x *strip) add(now lane.Status, l lane.Ledger, of int) {
+	used, available := l.Used-x.last.Used, l.Available-x.last.Available
+	state := laneState(now, used, available)
+	x.last = l
+	if n := len(x.steps); n == 0 || x.steps[n-1].length() >= of {
+		x.steps = append(x.steps, step{seconds: make(map[string]int)})
+	}
+	last := &x.steps[len(x.steps)-1]
+	last.seconds[state]++
+	last.used += used
+	last.available += available
+}
+
+// laneState names what a lane did in a second. Available is 0 while no trial waits to start.
+func laneState(now lane.Status, used, available time.Duration) string {
+	switch {
+	case now.Closed != nil:
+		return LaneClosed
+	case now.Held:
+		return LanePaused
+	case available > 0 && float64(used) >= .95*float64(available):
+		return LaneFull
+	case available > 0 && now.Waits != "":
+		return now.Waits
+	case now.InFlight > 0:
+		return LaneBusy
+	}
+	return LaneIdle
+}
+
+func (s step) length() (n int) {
+	for _, k := range s.seconds {
+		n += k
+	}
+	return n
+}
+
+// state returns what a lane did for most of the step.
+func (s step) state() (state string) {
+	for _, name := range slices.Sorted(maps.Keys(s.seconds)) {
+		if s.seconds[name] > s.seconds[state] {
+			state = name
+		}
+	}
+	return state
+}
+
+// join doubles the length of all steps.
+func (all *strips) join() {
+	all.step *= 2
+	for _, x := range all.lanes {
+		for i := 0; i < len(x.steps); i += 2 {
+			joined := x.steps[i]
+			if i+1 < len(x.steps) {
+				next := x.steps[i+1]
+				for state, n := range next.seconds {
+					joined.seconds[state] += n
+				}
+				joined.used += next.used
+				joined.available += next.available
+			}
+			x.steps[i/2] = joined
+		}
+		x.steps = x.steps[:(len(x.steps)+1)/2]
+	}
+}
+
+// read returns the strips so far.
+func (all *strips) read() []LaneStrip {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	out := []LaneStrip{}
+	for _, x := range all.lanes {
+		s := LaneStrip{Model: x.model, Lane: x.lane, Step: all.step}
+		for _, p := range x.steps {
+			share := 0.
+			if p.available > 0 {
+				share = min(1, float64(p.used)/float64(p.available))
+			}
+			s.States, s.Used = append(s.States, p.state()), append(s.Used, share)
+		}
+		out = append(out, s)
+	}
+	return out
+}

@@ -1,0 +1,95 @@
+package session
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/gate"
+	"github.com/assay-eval/assay/internal/run/job"
+)
+
+// TestLeftIsThePlansUntilRepliesCome checks where the announced end of a run comes from: the plan,
+// marked as such, then the pace of the slowest pool with an interval, and no end during a pause.
+func TestLeftIsThePlansUntilRepliesCome(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := troubled(t, silent{}, silent{}, gate.Budgets{}, gate.StopRules{})
+		s.forecast = job.Forecast{Models: []job.ModelForecast{
+			{Model: "m", Trials: 100, Requests: 200, Wall: 3000},
+			{Model: "n", Trials: 100, Requests: 200, Wall: 60},
+		}}
+		s.setPaces()
+		left := func() *Left { return s.state().Left }
+		time.Sleep(14 * time.Second)
+		if diff := cmp.Diff(&Left{Seconds: 2986, Basis: "plan"}, left()); diff != "" {
+			t.Errorf("after 14 s (-want +got):\n%s", diff)
+		}
+
+		// In fact, m gives a reply a second, and n one every five seconds. A trial needs two.
+		reply := func(model string, ends bool) {
+			s.observe(lane.Exchange{Model: model, Lane: "gw/K/" + model})
+			if ends {
+				s.meter.Started(model)
+				s.meter.Settled(model, true)
+				s.paces[s.pools.ByModel[model]].Ended(2, 2*time.Second)
+			}
+		}
+		for i := range 120 {
+			reply("m", i%2 == 1)
+			if i%5 == 0 {
+				reply("n", i%10 == 5)
+			}
+			time.Sleep(time.Second)
+		}
+		const truth = 88 * 2 * 5
+		if l := left(); l == nil || l.Basis != "pace" || l.Low > truth || l.High < truth ||
+			l.Seconds < truth/2 || l.Seconds > 2*truth {
+			t.Errorf("after two minutes: %+v, want about %d s", l, truth)
+		}
+
+		hold := func(hold bool, model string) {
+			s.pools.ByModel[model].Hold(hold, func(string) bool { return true })
+			s.noteHeld(time.Now())
+		}
+		hold(true, "m")
+		hold(true, "n")
+		if got := s.state(); got.Left != nil || !got.PausedSince.Equal(time.Now()) {
+			t.Errorf("paused: left %v, since %v", got.Left, got.PausedSince)
+		}
+		hold(false, "m")
+		if got := s.state().PausedSince; !got.IsZero() {
+			t.Errorf("one model works, but all are paused since %v", got)
+		}
+	})
+}
+
+// TestStateHasTheRateOfSuccess checks the counts of a model and of all models.
+func TestStateHasTheRateOfSuccess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := troubled(t, silent{}, silent{}, gate.Budgets{}, gate.StopRules{})
+		for i := range 40 {
+			s.meter.Started("m")
+			s.meter.Settled("m", i < 10)
+		}
+		s.observe(lane.Exchange{Model: "m", Usage: assay.Usage{InputTokens: 7}, Cost: 0.5})
+		state := s.state()
+		if state.Models[1].Success != nil {
+			t.Errorf("n has the rate %v without any outcome", state.Models[1].Success)
+		}
+		for name, c := range map[string]Counts{"m": state.Models[0].Counts, "all": state.Counts} {
+			if c.Done != 40 || c.Full != 10 || c.Success == nil || c.Success.Rate != 0.25 ||
+				c.Success.Interval.Low > 0.15 || c.Success.Interval.High < 0.40 {
+				t.Errorf("%s: %+v, success %+v", name, c, c.Success)
+			}
+		}
+		if state.Tokens != 7 || state.Cost != 0.5 {
+			t.Errorf("%d tokens, $%v", state.Tokens, state.Cost)
+		}
+	})
+}

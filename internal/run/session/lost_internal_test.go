@@ -1,0 +1,57 @@
+package session
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/gate"
+)
+
+// hanging is a provider that replies after a second to two of five requests, and never to others.
+type hanging struct{ requests *atomic.Int32 }
+
+func (h hanging) Chat(ctx context.Context, _ assay.Request) (assay.Response, error) {
+	if h.requests.Add(1)%5 >= 2 {
+		<-ctx.Done()
+		return assay.Response{}, ctx.Err()
+	}
+	time.Sleep(time.Second)
+	return assay.Response{ServedModel: "m"}, nil
+}
+
+// TestHungTimeIsNoSpeed checks that the slots of a lane whose requests hang are full, but that
+// most of the time counts as lost, that the fastest possible time leaves it out, and that the
+// bottleneck is not the lane's width.
+func TestHungTimeIsNoSpeed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := troubled(t, silent{}, silent{}, gate.Budgets{}, gate.StopRules{})
+		pool := lane.NewPool("m", []lane.Config{{
+			Name: "gw/K/m", Provider: hanging{new(atomic.Int32)}, Orders: "m",
+			Limits: lane.Limits{Concurrency: 2},
+		}}, lane.Options{Request: 10 * time.Second, Observe: s.observe})
+		s.pools.ByModel["m"] = pool
+		var users sync.WaitGroup
+		for range 4 {
+			users.Go(func() {
+				for range 20 {
+					_, _ = pool.Chat(t.Context(), assay.Request{})
+				}
+			})
+		}
+		users.Wait()
+		wall := time.Since(s.started)
+		if lost := s.state().Models[0].Lost; lost < 0.8 {
+			t.Errorf("%.2f of the time is lost, want nearly all", lost)
+		}
+		if least := s.least(); least < 10*time.Second || least > wall/3 {
+			t.Errorf("fastest possible in %v, but the lane replied for 40 s of %v", least, wall)
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package session
+
+import (
+	"slices"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/live"
+)
+
+// An Observer follows a run, for other programs. The run's goroutines call it, so all its methods
+// but End return at once.
+type Observer interface {
+	// Begin is called before the first request.
+	Begin(Start, Live)
+	// Request is called after each request.
+	Request(lane.Exchange)
+	// Attempt is called when an attempt is on disk. The observer must not change it.
+	Attempt(Episode)
+	// End is called when the run has ended and its summary is on disk.
+	End(*Summary)
+}
+
+// Live lets an observer read a run, and show notes to its user.
+type Live struct {
+	State   func() State
+	Reading func() Reading
+	Note    func(text string)
+}
+
+// A Reading has the counts of a run that works.
+type Reading struct {
+	live.Snapshot
+	Lanes []LaneReading
+}
+
+// A LaneReading has the state of a lane and what it did so far. A lane that several models share
+// has one reading, with the first of them.
+type LaneReading struct {
+	Model  string
+	Status lane.Status
+	Ledger lane.Ledger
+}
+
+// An Episode is an attempt that has ended.
+type Episode struct {
+	Attempt    *assay.Attempt
+	Transcript *assay.Transcript
+	Chats      []Chat
+	// Saving is when the store was given the attempt.
+	Saving assay.Span
+}
+
+// A Chat is a turn: a reply or a fault, in the time from its first request to its last.
+type Chat struct {
+	assay.Span
+	Response assay.Response
+	Err      error
+}
+
+// observed calls f with each observer.
+func (s *Session) observed(f func(Observer)) {
+	for _, o := range s.options.Observers {
+		f(o)
+	}
+}
+
+// chat remembers a turn of an episode in flight, if an observer is interested.
+func (s *Session) chat(id assay.TrialID, began time.Time, resp assay.Response, err error) {
+	if len(s.options.Observers) > 0 {
+		s.flights.chat(id, Chat{assay.Span{Began: began, Ended: time.Now()}, resp, err})
+	}
+}
+
+// saved shows an attempt to the observers.
+func (s *Session) saved(a *assay.Attempt, t *assay.Transcript, began time.Time) {
+	s.observed(func(o Observer) {
+		o.Attempt(Episode{
+			Attempt: a, Transcript: t, Chats: s.flights.chats(a.ID),
+			Saving: assay.Span{Began: began, Ended: time.Now()},
+		})
+	})
+}
+
+func (f *flights) chat(id assay.TrialID, c Chat) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if x := f.all[id]; x != nil {
+		x.chats = append(x.chats, c)
+	}
+}
+
+func (f *flights) chats(id assay.TrialID) []Chat {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if x := f.all[id]; x != nil {
+		return slices.Clone(x.chats)
+	}
+	return nil
+}
+
+func (s *Session) live() Live { return Live{State: s.state, Reading: s.reading, Note: s.note} }
+
+func (s *Session) reading() Reading {
+	r := Reading{Snapshot: s.meter.Snapshot()}
+	for _, model := range s.pools.Apart(s.Experiment.Models) {
+		states, _ := s.pools.ByModel[model].Status()
+		for i, l := range s.pools.ByModel[model].Ledgers() {
+			r.Lanes = append(r.Lanes, LaneReading{model, states[i], l})
+		}
+	}
+	return r
+}
