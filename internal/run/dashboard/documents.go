@@ -1,0 +1,102 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/assay-eval/assay/internal/result/document"
+	"github.com/assay-eval/assay/internal/result/export"
+	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/result/report"
+	"github.com/assay-eval/assay/internal/run/job"
+)
+
+// report shows the report in a frame, so that its own policy applies.
+func (s *Server) report(w http.ResponseWriter, r *http.Request) {
+	models := s.index.levels()["model"]
+	s.show(w, r, http.StatusOK, "report.html", s.frame("/report", "Report", models))
+}
+
+// reportDocument writes the report as it is now. It is the file of `assay report --format html`.
+func (s *Server) reportDocument(w http.ResponseWriter, r *http.Request) {
+	d, err := s.makeReport(r.Context())
+	if err != nil {
+		s.fail(w, r, http.StatusInternalServerError, err)
+		return
+	}
+	s.sendDocument(w, r, d, s.name+"-report.html")
+}
+
+func (s *Server) makeReport(ctx context.Context) (*document.Document, error) {
+	x, err := s.job.Reading(ctx, s.db, s.stored, export.Where{})
+	if err != nil {
+		return nil, err
+	}
+	x.Program = s.options.Program
+	x.Design.Cluster = report.Auto
+	figures, err := x.Analyze(ctx, s.db)
+	if err != nil {
+		return nil, err
+	}
+	return figures.Document(ctx, reportTranscripts)
+}
+
+// reportTranscripts is the number of failed episodes of each model in the report.
+const reportTranscripts = 3
+
+// compare shows the comparison of two sides in a frame.
+func (s *Server) compare(w http.ResponseWriter, r *http.Request) {
+	v := r.URL.Query()
+	s.show(w, r, http.StatusOK, "compare.html", s.frame("/report", "Comparison", compareBody{
+		A: v.Get("a"), B: v.Get("b"), Names: s.index.levels()["model"],
+	}))
+}
+
+type compareBody struct {
+	A, B  string
+	Names []string
+}
+
+func (s *Server) compareDocument(w http.ResponseWriter, r *http.Request) {
+	v := r.URL.Query()
+	c, err := reading.Compare(r.Context(), s.db, v.Get("a"), v.Get("b"), export.Where{},
+		report.Auto, job.PlannedTrials)
+	if err != nil {
+		s.fail(w, r, http.StatusBadRequest, err)
+		return
+	}
+	d, err := c.Document(r.Context(), reportTranscripts)
+	if err != nil {
+		s.fail(w, r, http.StatusInternalServerError, err)
+		return
+	}
+	s.sendDocument(w, r, d, "comparison.html")
+}
+
+// sendDocument writes a document that needs no network, to show or to save. It has a policy of its
+// own, which allows its scripts by their hashes.
+func (s *Server) sendDocument(
+	w http.ResponseWriter, r *http.Request, d *document.Document, name string,
+) {
+	var b bytes.Buffer
+	if err := d.WriteHTML(&b); err != nil {
+		s.fail(w, r, http.StatusInternalServerError, err)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "frame-ancestors 'self'")
+	if r.URL.Query().Has("save") {
+		name = strings.Map(func(c rune) rune {
+			if strings.ContainsRune(`"\/`, c) || c < ' ' {
+				return '-'
+			}
+			return c
+		}, name)
+		h.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", name))
+	}
+	_, _ = b.WriteTo(w) // the viewer may be gone
+}

@@ -1,0 +1,130 @@
+package dashboard
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/result/report"
+)
+
+// A matrix keeps the rates of the report while a run adds results. Reading them again takes a
+// hundredth of the time between two readings at most, so it does not slow the run down.
+type matrix struct {
+	mu   sync.Mutex
+	grid *grid
+}
+
+// A grid has the rates of full success by condition and variant.
+type grid struct {
+	// At is when the figures were read, and Done the number of their trials.
+	At       time.Time
+	Done     int
+	Planned  int
+	Variants []string
+	Rows     []gridRow
+	// Averaged names the factors that cells average over.
+	Averaged []string
+	Trouble  string
+}
+
+// A gridRow is a model under one condition.
+type gridRow struct {
+	Model, Difficulty, Reliability, Mix string
+	Cells                               []gridCell
+}
+
+// A gridCell has the figures of the report for one variant, or none if it is not planned.
+type gridCell struct {
+	*report.Row
+	// Link leads to its trials.
+	Link string
+}
+
+// Partial reports whether trials are missing.
+func (c gridCell) Partial() bool { return c.Done < c.Planned }
+
+// Noisy reports whether the interval is wider than 20 points, so that most differences between
+// cells are noise.
+func (c gridCell) Noisy() bool { return c.FullInterval.High-c.FullInterval.Low > .2 }
+
+func (x *matrix) read() *grid {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.grid
+}
+
+// keep reads the rates again when there are new results.
+func (x *matrix) keep(ctx context.Context, s *Server) {
+	const share = 100
+	seen := -1
+	for pause := time.Duration(0); sleep(ctx, max(pause, time.Second)); {
+		done := s.index.done()
+		if done == seen || !s.index.isLoaded() {
+			continue
+		}
+		begin := time.Now()
+		g := s.readGrid(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		x.mu.Lock()
+		x.grid = g
+		x.mu.Unlock()
+		seen = done
+		pause = min(share*time.Since(begin), 5*time.Minute)
+	}
+}
+
+func (x *index) done() int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.counts.Done
+}
+
+// A condition is a row of the grid.
+type condition struct {
+	model, difficulty, mix string
+	reliability            float64
+}
+
+func (s *Server) readGrid(ctx context.Context) *grid {
+	g := &grid{At: time.Now()}
+	a, err := s.job.Tables(ctx, s.db)
+	if err != nil {
+		g.Trouble = err.Error()
+		return g
+	}
+	g.Done, g.Planned, g.Averaged = a.Done, a.Planned, a.Averaged
+	at := make(map[condition]int)
+	for i := range a.Rows {
+		r := &a.Rows[i]
+		variant := report.PromptKey(r.Variant, r.Severity)
+		if !slices.Contains(g.Variants, variant) {
+			g.Variants = append(g.Variants, variant)
+		}
+		c := condition{r.Model, r.Difficulty, r.FaultMix, r.Reliability}
+		if _, ok := at[c]; !ok {
+			at[c] = len(g.Rows)
+			reliability := assay.FormatReliability(r.Reliability)
+			g.Rows = append(g.Rows, gridRow{
+				Model: r.Model, Difficulty: r.Difficulty, Mix: r.FaultMix, Reliability: reliability,
+			})
+		}
+	}
+	for i := range g.Rows {
+		g.Rows[i].Cells = make([]gridCell, len(g.Variants))
+	}
+	for i := range a.Rows {
+		r := &a.Rows[i]
+		row := &g.Rows[at[condition{r.Model, r.Difficulty, r.FaultMix, r.Reliability}]]
+		column := slices.Index(g.Variants, report.PromptKey(r.Variant, r.Severity))
+		row.Cells[column] = gridCell{r, filter{
+			Model: r.Model, Variant: r.Variant, Severity: r.Severity, Difficulty: r.Difficulty,
+			Reliability: row.Reliability, Mix: r.FaultMix,
+		}.URL()}
+	}
+	return g
+}

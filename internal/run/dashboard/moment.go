@@ -1,0 +1,233 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/session"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+// A moment is the state of an experiment at one time. All live pages of one time show the same
+// moment, so their numbers agree.
+type moment struct {
+	At         time.Time
+	Experiment string
+	// Loaded is false while attempts are read for the first time. Total is the number of attempts.
+	Loaded bool
+	Total  int
+	counts
+	// Planned and Parked count trials. A parked one was given up by the latest run.
+	Planned, Parked int
+	// Run is nil if no run works on the experiment.
+	Run     *session.State
+	Flights []session.Flight
+	Strips  []session.LaneStrip
+	// Last is the latest run, with its ID "" if there is none. Runs counts all of them.
+	Last store.Run
+	Runs int
+	// Ended is the summary of Last if it has ended.
+	Ended  session.Summary
+	Lanes  []laneLine
+	Faults []faultLine
+	Series series
+	// Trouble is why the moment may not be up to date, or "".
+	Trouble string
+}
+
+// A laneLine describes one lane.
+type laneLine struct {
+	Model, Lane string
+	State       *session.LaneState // nil if no run is working
+	Waiting     int                // requests of its models
+	Strip       session.LaneStrip
+	Lost        float64 // share of the strip that was not used
+	Closed      string
+	laneCount
+	P50, P95 float64
+}
+
+// Name names the lane, with its model if the name of the lane lacks it.
+func (l laneLine) Name() string { return strings.TrimSpace(l.Model + " " + l.Lane) }
+
+// OrderName is the name of the lane in an order.
+func (l laneLine) OrderName() string { return cmp.Or(l.Model, l.Lane) }
+
+// Used returns the share of the lane's slots that were in use while there was something to do.
+func (l laneLine) Used() float64 { return 1 - l.Lost }
+
+// Cached returns the share of the input tokens that the endpoint had cached.
+func (l laneLine) Cached() float64 {
+	return float64(l.CachedTokens) / float64(max(1, l.InputTokens))
+}
+
+// A faultLine describes the faults of one kind on one lane.
+type faultLine struct {
+	Kind assay.FaultKind
+	Lane string
+	faultCount
+	Handling, Meaning string
+	Bars              []int // faults by time
+}
+
+// KindName returns the kind as text.
+func (l faultLine) KindName() string { return string(l.Kind) }
+
+// look returns the present moment.
+func (s *Server) look(ctx context.Context) *moment {
+	m := &moment{At: time.Now(), Experiment: s.name, Planned: s.planned}
+	note := func(err error) {
+		if err != nil && m.Trouble == "" && ctx.Err() == nil {
+			m.Trouble = err.Error()
+		}
+	}
+	if s.index.isLoaded() {
+		note(s.index.follow(ctx, s.db))
+	}
+	runs, err := s.db.Runs(ctx, s.name)
+	note(err)
+	if m.Runs = len(runs); m.Runs > 0 {
+		m.Last = runs[m.Runs-1]
+		m.Ended, err = session.SummaryOf(m.Last)
+		note(err)
+	}
+	note(s.ask(ctx, m))
+	if m.Run == nil && m.Runs > 0 {
+		m.Strips, err = session.StripsOf(m.Last)
+		note(err)
+	}
+	s.index.describe(m)
+	return m
+}
+
+// ask asks the run that works on the store, if there is one and it works on this experiment.
+func (s *Server) ask(ctx context.Context, m *moment) error {
+	status, err := session.Send(ctx, s.store, session.Order{Do: "status"})
+	if errors.Is(err, session.ErrNoRun) {
+		return nil
+	}
+	if err != nil || status.Run == nil || status.Run.Experiment != s.name {
+		return err
+	}
+	flights, err := session.Send(ctx, s.store, session.Order{Do: "flights"})
+	if err != nil {
+		return err
+	}
+	strips, err := session.Send(ctx, s.store, session.Order{Do: "strips"})
+	m.Run, m.Flights, m.Strips = status.Run, flights.Flights, strips.Strips
+	return err
+}
+
+func (x *index) isLoaded() bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.loaded
+}
+
+// describe adds what the index knows to a moment.
+func (x *index) describe(m *moment) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	m.counts, m.Loaded = x.counts, x.loaded
+	m.Total, m.Trouble = x.total, cmp.Or(m.Trouble, x.trouble)
+	for _, run := range x.parked {
+		if run == m.Last.ID {
+			m.Parked++
+		}
+	}
+	m.Lanes = x.laneLines(m)
+	m.Faults = x.faultLines()
+	m.Series = x.series(m)
+}
+
+// laneLines returns the lanes, those that lost most of their capacity first.
+func (x *index) laneLines(m *moment) (all []laneLine) {
+	at := make(map[laneKey]int)
+	line := func(k laneKey) *laneLine {
+		if _, ok := at[k]; !ok {
+			at[k] = len(all)
+			l := laneLine{Model: k.model, Lane: k.lane}
+			if c := x.lanes[k]; c != nil {
+				l.laneCount, l.P50, l.P95 = *c, c.quantile(.5), c.quantile(.95)
+			}
+			all = append(all, l)
+		}
+		return &all[at[k]]
+	}
+	for _, s := range m.Strips {
+		l := line(keyOfLane(s.Model, s.Lane))
+		l.Strip, l.Lost = s, lost(s)
+	}
+	if m.Run != nil {
+		for _, model := range m.Run.Models {
+			for _, state := range model.Lanes {
+				l := line(keyOfLane(model.Model, state.Lane))
+				l.State, l.Waiting = &state, l.Waiting+model.Waiting
+				if why, closed := strings.CutPrefix(state.Waits, "closed: "); closed {
+					l.Closed = why
+				}
+			}
+		}
+	}
+	for _, s := range m.Ended.Lanes {
+		line(keyOfLane(s.Model, s.Lane)).Closed = s.Closed
+	}
+	for k := range x.lanes {
+		if k.lane != "" {
+			line(k)
+		}
+	}
+	slices.SortFunc(all, func(a, b laneLine) int {
+		return cmp.Or(cmp.Compare(b.Lost, a.Lost), cmp.Compare(a.Lane, b.Lane),
+			cmp.Compare(a.Model, b.Model))
+	})
+	return all
+}
+
+// lost returns the share of a lane's time that was neither used nor idle for lack of trials.
+func lost(s session.LaneStrip) float64 {
+	sum, n := 0., 0
+	for i, used := range s.Used {
+		if s.States[i] != session.LaneIdle {
+			sum, n = sum+1-used, n+1
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return sum / float64(n)
+}
+
+// faultBars is the number of bars that show when faults happened.
+const faultBars = 48
+
+func (x *index) faultLines() (all []faultLine) {
+	begin, end := x.counts.First.UnixMilli(), x.counts.Last.UnixMilli()
+	for k, c := range x.faults {
+		l := faultLine{Kind: k.kind, Lane: k.lane, faultCount: *c, Bars: make([]int, faultBars)}
+		for _, at := range c.Times {
+			i := 0
+			if end > begin {
+				i = int((at - begin) * (faultBars - 1) / (end - begin))
+			}
+			l.Bars[min(max(i, 0), faultBars-1)]++
+		}
+		l.Times = nil
+		for _, rule := range assay.FaultTable {
+			if rule.Kind == k.kind {
+				l.Meaning, l.Handling = rule.When, rule.Then
+			}
+		}
+		all = append(all, l)
+	}
+	slices.SortFunc(all, func(a, b faultLine) int {
+		return cmp.Or(cmp.Compare(b.Ended, a.Ended), cmp.Compare(b.Retried, a.Retried),
+			cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Lane, b.Lane))
+	})
+	return all
+}

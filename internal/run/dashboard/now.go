@@ -1,0 +1,157 @@
+package dashboard
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/session"
+)
+
+// Sentence answers the first question of an operator: will the run end well, and does it need
+// somebody?
+func (m *moment) Sentence() string {
+	parts := []string{fmt.Sprintf("%s of %s done", count(m.Done), count(m.Planned))}
+	if !m.Loaded {
+		return fmt.Sprintf("reading %s of %s attempts", count(m.Attempts), count(m.Total))
+	}
+	switch {
+	case m.Run != nil:
+		parts = append(parts, m.finish())
+	case m.Done >= m.Planned:
+		parts = append(parts, "complete")
+	case m.Runs == 0:
+		parts = append(parts, "no run has begun")
+	case m.Last.FinishedAt.IsZero():
+		parts = append(parts, "no run is working: the latest one was killed")
+	default:
+		parts = append(parts, "no run is working")
+	}
+	switch {
+	case m.Run != nil && m.Run.Budget.USD > 0:
+		parts = append(parts, fmt.Sprintf("$%.2f of $%.2f", m.Run.Cost, m.Run.Budget.USD))
+	case m.USD > 0:
+		parts = append(parts, fmt.Sprintf("$%.2f spent", m.USD))
+	}
+	switch n := len(m.Attention()); n {
+	case 0:
+		parts = append(parts, "nothing needs you")
+	case 1:
+		parts = append(parts, "one thing needs you")
+	default:
+		parts = append(parts, fmt.Sprintf("%d things need you", n))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// A need is something that somebody has to look at.
+type need struct {
+	session.Attention
+	// Link leads to the trials, or is empty.
+	Link string
+}
+
+// OrderURL returns the address of the order that mends it.
+func (n need) OrderURL() string {
+	pairs := []string{"do", n.Order.Do}
+	for _, name := range n.Order.Names {
+		pairs = append(pairs, "name", name)
+	}
+	return orderURL(pairs...)
+}
+
+// Rate returns the rate of full success so far.
+func (m *moment) Rate() string { return rate(m.Full, m.counts.Done) }
+
+// Failed counts the outcomes that were not full success.
+func (m *moment) Failed() int { return m.counts.Done - m.Full }
+
+// Pending counts the trials that have no outcome and were not parked.
+func (m *moment) Pending() int { return max(0, m.Planned-m.counts.Done-m.Parked) }
+
+// FaultsOfProviders counts the attempts that ended in a fault that is not an error of Assay.
+func (m *moment) FaultsOfProviders() int { return m.counts.Faults - m.OwnErrors() }
+
+// OwnErrors counts the attempts that ended in an error of Assay.
+func (m *moment) OwnErrors() (n int) {
+	for _, l := range m.Faults {
+		if l.Kind == assay.Harness {
+			n += l.Ended
+		}
+	}
+	return n
+}
+
+// OldestFlights returns the episodes that have been in flight for longest.
+func (m *moment) OldestFlights() []session.Flight { return m.Flights[:min(12, len(m.Flights))] }
+
+// Attention lists what needs somebody, the most trials at stake first: what the run itself reports,
+// or what the latest run left behind.
+func (m *moment) Attention() (all []need) {
+	add := func(link, cause string, trials int, text string) {
+		a := session.Attention{}
+		a.Cause, a.Trials, a.Text = cause, trials, text
+		all = append(all, need{a, link})
+	}
+	if m.Trouble != "" {
+		add("", "page", 0, "this page may be behind: "+m.Trouble)
+	}
+	links := map[string]string{
+		session.CauseParked:  filter{State: stateParked, Run: string(m.Last.ID)}.URL(),
+		session.CauseHarness: filter{Fault: string(assay.Harness)}.URL(),
+	}
+	if m.Run != nil {
+		for _, a := range m.Run.Attention {
+			all = append(all, need{a, links[a.Cause]})
+		}
+		return all
+	}
+	for _, l := range m.Lanes {
+		if l.Closed != "" {
+			add("", session.CauseClosed, 0, l.Name()+" was closed: "+firstLine(l.Closed))
+		}
+	}
+	if m.Parked > 0 {
+		add(links[session.CauseParked], session.CauseParked, m.Parked,
+			"parked: the run gave up on them because of faults; the next run tries them again")
+	}
+	if n := m.OwnErrors(); n > 0 {
+		add(links[session.CauseHarness], session.CauseHarness, n,
+			"attempts ended in errors of Assay itself, which are worth a report")
+	}
+	return all
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// finish says when the run will end, with the interval that the run announces.
+func (m *moment) finish() string {
+	elapsed := time.Duration(m.Run.Elapsed * float64(time.Second))
+	switch left := m.Run.Left; {
+	case !m.Run.PausedSince.IsZero():
+		return "paused since " + clock(m.Run.PausedSince)
+	case m.Run.Pending == 0:
+		return "ending"
+	case m.Run.Stopping:
+		return "stopping"
+	case left == nil:
+		return "running for " + took(elapsed)
+	case left.High > left.Low:
+		return fmt.Sprintf("finishes about %s (%s to %s)", clock(m.in(left.Seconds)),
+			clock(m.in(left.Low)), clock(m.in(left.High)))
+	default:
+		return "finishes about " + clock(m.in(left.Seconds))
+	}
+}
+
+// in returns the time after some seconds.
+func (m *moment) in(seconds float64) time.Time {
+	return m.At.Add(time.Duration(seconds * float64(time.Second)))
+}
+
+// LastResult returns when the latest attempt ended.
+func (m *moment) LastResult() time.Time { return m.counts.Last }

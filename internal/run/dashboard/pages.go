@@ -1,0 +1,282 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+//go:embed page
+var files embed.FS
+
+var pages = template.Must(template.New("").Funcs(functions).ParseFS(files, "page/*.html"))
+
+// A tab is a page that the navigation lists.
+type tab struct{ Path, Title string }
+
+var tabs = []tab{
+	{"/", "Now"},
+	{"/lanes", "Lanes"},
+	{"/matrix", "Matrix"},
+	{"/trials", "Trials"},
+	{"/faults", "Faults"},
+	{"/report", "Report"},
+}
+
+// live has the pages whose content is sent again at each moment, by the name of their template.
+var live = map[string]string{
+	"now": "/", "lanes": "/lanes", "matrix": "/matrix", "flights": "/trials", "faults": "/faults",
+}
+
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	for name, path := range live {
+		if path == "/" {
+			path = "/{$}"
+		}
+		if name != "flights" {
+			mux.HandleFunc("GET "+path, s.livePage(name))
+		}
+	}
+	mux.HandleFunc("GET /trials", s.trials)
+	mux.HandleFunc("GET /trial/{id}", s.trial)
+	mux.HandleFunc("GET /report", s.report)
+	mux.HandleFunc("GET /report/document", s.reportDocument)
+	mux.HandleFunc("GET /compare", s.compare)
+	mux.HandleFunc("GET /compare/document", s.compareDocument)
+	mux.HandleFunc("GET /events", s.events)
+	mux.HandleFunc("GET /order", s.preview)
+	mux.HandleFunc("POST /order", s.order)
+	for _, name := range []string{"style.css", "script.js"} {
+		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
+			http.ServeFileFS(w, r, files, "page/"+name)
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, http.StatusNotFound, fmt.Errorf("there is no page %s", r.URL.Path))
+	})
+	return mux
+}
+
+// A frame is what every page shows.
+type frame struct {
+	Experiment, Title, Path string
+	Tabs                    []tab
+	// Live is the name of the content that is sent again, or "".
+	Live    string
+	Control bool
+	Program string
+	Body    any
+}
+
+func (s *Server) frame(path, title string, body any) frame {
+	return frame{
+		Experiment: s.name, Title: title, Path: path, Tabs: tabs,
+		Control: s.options.Control, Program: s.options.Program, Body: body,
+	}
+}
+
+// show writes a page. The whole page is made first, so that an error does not end in half of one.
+func (s *Server) show(w http.ResponseWriter, r *http.Request, status int, name string, f frame) {
+	var b bytes.Buffer
+	if err := pages.ExecuteTemplate(&b, name, f); err != nil {
+		http.Error(w, "assay: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = b.WriteTo(w) // the viewer may be gone
+}
+
+// fail shows an error with the way back.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, status int, err error) {
+	if r.Context().Err() != nil {
+		return
+	}
+	s.show(w, r, status, "error.html", s.frame("", "Not found", err.Error()))
+}
+
+func (s *Server) livePage(name string) http.HandlerFunc {
+	title := ""
+	for _, t := range tabs {
+		if t.Path == live[name] {
+			title = t.Title
+		}
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		p, err := s.now(r.Context())
+		if err != nil {
+			return
+		}
+		content, err := p.content(name)
+		if err != nil {
+			s.fail(w, r, http.StatusInternalServerError, err)
+			return
+		}
+		f := s.frame(live[name], title, template.HTML(content))
+		f.Live = name
+		s.show(w, r, http.StatusOK, "live.html", f)
+	}
+}
+
+// A picture has the contents of the live pages at a moment. Each is made once, for all viewers.
+type picture struct {
+	*moment
+	server *Server
+	mu     sync.Mutex
+	made   map[string][]byte
+}
+
+// A scene is what the template of a live page sees.
+type scene struct {
+	*moment
+	Control bool
+	Matrix  *grid
+}
+
+func (p *picture) content(name string) ([]byte, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b, ok := p.made[name]; ok {
+		return b, nil
+	}
+	var b bytes.Buffer
+	sc := scene{p.moment, p.server.options.Control && p.Run != nil, p.server.matrix.read()}
+	if err := pages.ExecuteTemplate(&b, name, sc); err != nil {
+		return nil, err
+	}
+	if p.made == nil {
+		p.made = make(map[string][]byte)
+	}
+	p.made[name] = b.Bytes()
+	return b.Bytes(), nil
+}
+
+const (
+	mostViewers = 1000
+	// viewerPatience is how long a viewer may take to read a moment.
+	viewerPatience = 10 * time.Second
+	// keepAlive is the longest time without a word to a viewer.
+	keepAlive = 15 * time.Second
+)
+
+// events sends the content of a live page whenever it changes. A slow viewer misses moments.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	name := r.URL.Query().Get("page")
+	if _, ok := live[name]; !ok {
+		refuse(w, http.StatusNotFound, "there is no such live page")
+		return
+	}
+	defer s.viewers.Add(-1)
+	if s.viewers.Add(1) > mostViewers {
+		refuse(w, http.StatusServiceUnavailable, "too many viewers; reload the page later")
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	control := http.NewResponseController(w)
+	var sent []byte
+	said := time.Now()
+	for {
+		next := s.next()
+		content, err := s.contentNow(name)
+		if err != nil {
+			return
+		}
+		if news := !bytes.Equal(content, sent); news || time.Since(said) >= keepAlive {
+			_ = control.SetWriteDeadline(time.Now().Add(viewerPatience))
+			if writeEvent(w, content, news) != nil || control.Flush() != nil {
+				return
+			}
+			sent, said = content, time.Now()
+		}
+		if !wait(r.Context(), next) {
+			return
+		}
+	}
+}
+
+// contentNow returns the content of a live page, or nil before the first moment.
+func (s *Server) contentNow(name string) ([]byte, error) {
+	p := s.latest.Load()
+	if p == nil {
+		return nil, nil
+	}
+	return p.content(name)
+}
+
+// wait waits until next is closed. It returns false if the viewer has gone.
+func wait(ctx context.Context, next <-chan struct{}) bool {
+	select {
+	case <-next:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// writeEvent writes a message of server-sent events, or a comment if there are no news.
+func writeEvent(w http.ResponseWriter, content []byte, news bool) error {
+	if !news {
+		_, err := w.Write([]byte(": \n\n"))
+		return err
+	}
+	var b bytes.Buffer
+	for line := range bytes.Lines(content) {
+		b.WriteString("data: ")
+		b.Write(bytes.TrimRight(line, "\r\n"))
+		b.WriteByte('\n')
+	}
+	b.WriteByte('\n')
+	_, err := b.WriteTo(w)
+	return err
+}
+
+// trials shows the chosen trials.
+func (s *Server) trials(w http.ResponseWriter, r *http.Request) {
+	p, err := s.now(r.Context())
+	if err != nil {
+		return
+	}
+	flights, err := p.content("flights")
+	if err != nil {
+		s.fail(w, r, http.StatusInternalServerError, err)
+		return
+	}
+	f := parseFilter(r.URL.Query())
+	v := s.frame("/trials", "Trials", trialsBody{
+		Filter: f, Found: s.index.find(f), Levels: s.index.levels(), Moment: p.moment,
+		Flights: template.HTML(flights),
+	})
+	v.Live = "flights"
+	s.show(w, r, http.StatusOK, "trials.html", v)
+}
+
+type trialsBody struct {
+	Filter  filter
+	Found   found
+	Levels  map[string][]string
+	Moment  *moment
+	Flights template.HTML
+}
+
+// States lists what an attempt can have ended as.
+func (trialsBody) States() []string {
+	var all []string
+	for _, l := range assay.Levels {
+		all = append(all, string(l))
+	}
+	return append(all, stateFailed, stateFault, stateParked)
+}
+
+// Latest and Older return the addresses of the neighbouring pages of the list.
+func (b trialsBody) Latest() string { return b.Filter.older(0).URL() }
+
+// Older returns the address of the next older attempts.
+func (b trialsBody) Older() string { return b.Filter.older(b.Found.Older).URL() }

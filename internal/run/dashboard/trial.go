@@ -1,0 +1,95 @@
+package dashboard
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/assay-eval/assay/internal/result/reading"
+	"github.com/assay-eval/assay/internal/store"
+	"github.com/assay-eval/assay/internal/task/score"
+)
+
+// A trialBody is the content of the page of a trial.
+type trialBody struct {
+	Trial   *told
+	Against *told // the trial beside it, or nil
+	// Others are trials that can be shown beside it.
+	Others []listedRow
+	// Rows pairs the turns of both.
+	Rows []turnPair
+}
+
+// A told is a trial with everything that explains it.
+type told struct {
+	*reading.Trial
+	Turns []reading.Turn
+	// Explanation is nil for a fault, and Unexplained is the reason if there should be one.
+	Explanation *score.Explanation
+	Unexplained string
+	Opinions    []store.Classification
+}
+
+// A turnPair has the turns of the same number. Either may be nil.
+type turnPair struct{ A, B *reading.Turn }
+
+// trial shows an attempt at a trial, perhaps with another trial beside it.
+func (s *Server) trial(w http.ResponseWriter, r *http.Request) {
+	number, _ := strconv.Atoi(r.URL.Query().Get("attempt")) // else the one that counts
+	t, err := s.tell(r, r.PathValue("id"), number)
+	if err != nil {
+		s.fail(w, r, statusOf(err), err)
+		return
+	}
+	body := trialBody{Trial: t, Others: s.index.beside(t.ID)}
+	if id := r.URL.Query().Get("beside"); id != "" {
+		if body.Against, err = s.tell(r, id, 0); err != nil {
+			s.fail(w, r, statusOf(err), err)
+			return
+		}
+	}
+	body.Rows = pairTurns(t, body.Against)
+	s.show(w, r, http.StatusOK, "trial.html", s.frame("", "Trial "+string(t.ID[:8]), body))
+}
+
+// statusOf returns the HTTP status for an error of a lookup.
+func statusOf(err error) int {
+	var several *store.AmbiguousError
+	unknown := errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrPrefix)
+	if unknown || errors.As(err, &several) {
+		return http.StatusNotFound
+	}
+	return http.StatusInternalServerError
+}
+
+func (s *Server) tell(r *http.Request, id string, number int) (*told, error) {
+	t, err := reading.FindTrial(r.Context(), s.db, id, number)
+	if err != nil {
+		return nil, err
+	}
+	out := &told{Trial: t, Turns: t.Turns()}
+	if out.Opinions, err = t.Opinions(r.Context(), s.db); err != nil {
+		return nil, err
+	}
+	if out.Explanation, err = t.Explain(r.Context(), s.db); err != nil {
+		out.Unexplained = err.Error() // the library may be gone
+	}
+	return out, nil
+}
+
+// pairTurns aligns two conversations by turn.
+func pairTurns(a, b *told) (pairs []turnPair) {
+	turn := func(t *told, i int) *reading.Turn {
+		if t == nil || i >= len(t.Turns) {
+			return nil
+		}
+		return &t.Turns[i]
+	}
+	for i := 0; ; i++ {
+		p := turnPair{turn(a, i), turn(b, i)}
+		if p.A == nil && p.B == nil {
+			return pairs
+		}
+		pairs = append(pairs, p)
+	}
+}
