@@ -34,8 +34,9 @@ test-all: compiler browser python strangers
 	export ASSAY_AGENTS=$(CURDIR)/$(AGENTS); \
 	if [ -f $(MCP)/done ]; then export ASSAY_MCP_SERVERS=$(CURDIR)/$(MCP); fi; \
 	if [ -f $(AIMOCK) ]; then export ASSAY_AIMOCK=$(CURDIR)/$(AIMOCK); fi; \
+	if [ -f $(AXE) ]; then export ASSAY_AXE=$(CURDIR)/$(AXE); fi; \
 	if command -v $${CC:-gcc} >/dev/null 2>&1; then \
-		$(GO) test -run '^TestPinned' ./cmd/assay && \
+		$(GO) test -run '^TestPinned|^TestBrowse' ./cmd/assay && \
 		$(GO) test -run '^TestLimitersThatAre' ./internal/model/lane && \
 		$(GO) test ./internal/result/stat && \
 		$(GO) test -run '^TestFlawLaws$$|^TestEveryFlaw|^TestPromptsWithoutPlan' \
@@ -76,10 +77,11 @@ python:
 		$(PYTHON)/bin/python -m pip install -q $(READERS) && touch $(PYTHON)/done; } || \
 		{ rm -rf $(PYTHON); echo "make: no Python with $(READERS), so they don't read our files"; }
 
-# Servers that others wrote: a proxy that translates between protocols, one that mocks many
-# providers, and servers of tools.
+# Programs that others wrote: a proxy that translates between protocols, one that mocks many
+# providers, servers of tools, and a collector of metrics.
 LITELLM := .cache/litellm
 AIMOCK := .cache/aimock/node_modules/@copilotkit/aimock/dist/cli.js
+AXE := .cache/axe/node_modules/axe-core/axe.min.js
 MCP := .cache/mcp
 MCP_PYTHON := 'mcp<2' mcp-server-sqlite==2025.4.25 mcp-server-git==2026.10.10 \
 	mcp-server-time==2026.10.10
@@ -99,10 +101,16 @@ strangers: python
 		apt-get update -qq && apt-get install -y -qq npm >/dev/null; }; \
 		npm install --silent --no-audit --no-fund --no-save --prefix .cache/aimock \
 		@copilotkit/aimock@1.43.0; } || echo "make: no aimock, so no run uses its dialects"
+	@[ -f $(AXE) ] || npm install --silent --no-audit --no-fund --no-save --prefix .cache/axe \
+		axe-core@4.14.1 || echo "make: no axe-core, so no page is tried for accessibility"
 	@[ -f $(MCP)/done ] || { python3 -m venv $(MCP)/python && \
 		$(MCP)/python/bin/python -m pip install -q $(MCP_PYTHON) && \
 		npm install --silent --no-audit --no-fund --no-save --prefix $(MCP) $(MCP_NODE) && \
 		touch $(MCP)/done; } || { rm -rf $(MCP); echo "make: no MCP servers, so none is called"; }
+	@command -v prometheus >/dev/null 2>&1 || { \
+		command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ] && \
+		apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus >/dev/null; } || \
+		echo "make: no Prometheus, so it scrapes no run"
 	@examples/agents/install.sh $(AGENTS) openai-agents langgraph npm || \
 		echo "make: some agents are missing, so they play no trial"
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -102,6 +103,21 @@ func TestAgentsPage(t *testing.T) {
 	}
 }
 
+// TestVendorsPage runs the commands of docs/vendors.md, whose hosts are equivalent.
+func TestVendorsPage(t *testing.T) {
+	t.Parallel()
+	page := readDocument(t, "docs/vendors.md")
+	r := reader{dir: t.TempDir()}
+	file(t, r.dir, "hosts.yaml", blocks(page, "yaml")[0])
+	out := r.run(t, commands(page)[0]+" --sim-latency 0")
+	if !strings.Contains(out, "EQUIVALENT  sim/obedient scored") {
+		t.Errorf("%s:\n%s", commands(page)[0], out)
+	}
+	r.run(t, commands(page)[1])
+	providers := file(t, r.dir, "providers.yaml", blocks(page, "yaml")[1])
+	must(t, nil, "plan", "--model", "k2-moonshot", "--model", "k2-fireworks", "--providers", providers)
+}
+
 // TestGatePage runs the commands of docs/gate.md, and those of its workflow that call assay.
 func TestGatePage(t *testing.T) {
 	t.Parallel()
@@ -166,11 +182,52 @@ type reader struct {
 	stop  func() // ends the run that `assay ctl` controls; nil if there is none
 }
 
+// view opens the pages that a line serves, and ends the server as a user does. It returns the first
+// page.
+func (r *reader) view(t *testing.T, args []string) string {
+	t.Helper()
+	cmd := program(t, args...)
+	cmd.Dir = r.dir
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("assay %s printed no address: %v", strings.Join(args, " "), err)
+	}
+	page := newVisitor(t, strings.TrimSpace(address)).loaded().get("/")
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("assay %s: %v", strings.Join(args, " "), err)
+	}
+	return page
+}
+
+// TestViewPage runs the commands of docs/view.md.
+func TestViewPage(t *testing.T) {
+	t.Parallel()
+	r := reader{dir: t.TempDir()}
+	for _, line := range commands(readDocument(t, "docs/view.md")) {
+		out := r.run(t, line)
+		if strings.HasPrefix(line, "assay view") && !strings.Contains(out, "complete") {
+			t.Errorf("%s:\n%s", line, out)
+		}
+	}
+}
+
 // run runs a line of the README and returns its output.
 func (r *reader) run(t *testing.T, line string) string {
 	t.Helper()
 	args := strings.Fields(line)[1:]
 	switch {
+	case args[0] == "view":
+		return r.view(t, args)
 	case args[0] == "show" && args[1] != "--prompt":
 		args[1] = r.trial // the trial in the text is in another store
 	case args[0] == "run":

@@ -34,9 +34,9 @@ const (
 	exitOK           = 0
 	exitError        = 1
 	exitUsage        = 2
-	exitIncomplete   = 3   // finished with pending or parked trials
-	exitFail         = 4   // the candidate of a gate is worse
-	exitInconclusive = 5   // a gate has no verdict
+	exitIncomplete   = 3   // finished with pending or parked trials, or a lane needs a change
+	exitFail         = 4   // the candidate of a gate is worse, or a vendor is different
+	exitInconclusive = 5   // a gate or a certificate has no verdict
 	exitInterrupted  = 130 // stopped by a signal
 )
 
@@ -185,6 +185,7 @@ instructions are flawed and their tools fail. It runs thousands of multi-turn tr
 over every provider, key and deployment at once, within their rate limits, and saves
 each result immediately. Running an experiment again runs only its pending trials.`,
 		Example: `  assay run                         run the built-in quickstart without a key
+  assay check experiment.yaml       try every key and deployment before money is spent
   assay plan experiment.yaml        estimate requests, cost, time and bottleneck
   assay run experiment.yaml         run your own experiment
   assay run --suite flawed --model sim/expert
@@ -206,11 +207,11 @@ each result immediately. Running an experiment again runs only its pending trial
 	})
 	root.AddCommand(
 		newRun(p), newSuites(p), newCtl(p), newRescore(p), newClassify(p), newLibrary(p),
-		newInit(p), newSchema(p), newSim(p), newGate(p),
+		newInit(p), newSchema(p), newSim(p), newGate(p), newVendors(p),
 	)
 	for _, cmd := range []*cobra.Command{
-		newPlan(p), newStatus(p), newShow(p), newExport(p), newReport(p), newCompare(p),
-		newImports(p), newVerify(p), newRecover(p), newBackup(p), newMerge(p), newDelete(p),
+		newPlan(p), newCheck(p), newStatus(p), newShow(p), newExport(p), newReport(p), newCompare(p),
+		newView(p), newImports(p), newVerify(p), newRecover(p), newBackup(p), newMerge(p), newDelete(p),
 	} {
 		root.AddCommand(interruptible(p, cmd))
 	}

@@ -30,6 +30,10 @@ type runFlags struct {
 	logDir      string // "" for the default
 	logLevel    string
 	debugTrials []string
+	telemetry   telemetryFlags
+	// tryFirst is the command that checks the lanes. It is empty if a run does not offer it.
+	tryFirst string
+	pages    viewFlags
 	// quickstart is true if no experiment was named.
 	quickstart bool
 }
@@ -63,6 +67,9 @@ continues where the last run ended, however it ended. The first Ctrl-C starts
 nothing new and lets episodes in flight finish; the second aborts them. Neither
 loses a result.
 
+A run sends traces to the collector of OpenTelemetry that OTEL_EXPORTER_OTLP_ENDPOINT
+names.
+
 Each run writes a log to STORE.logs, with one JSON object per line. Logs older than
 30 days are removed, and the oldest ones once all logs together exceed a gigabyte.
 
@@ -73,6 +80,7 @@ parked trials, 130 interrupted.`,
   assay run experiment.yaml
   assay run experiment.yaml --store results.db --display json
   assay run experiment.yaml --limit 50
+  assay run experiment.yaml --view
   assay run experiment.yaml --again
   assay run --suite all --model my-model --providers providers.yaml
 
@@ -101,6 +109,7 @@ parked trials, 130 interrupted.`,
 			if err != nil {
 				return err
 			}
+			f.tryFirst = checkCommand(args, &f.chosen)
 			f.quickstart = len(args) == 0 && f.suite == ""
 			return runExperiment(cmd.Context(), p, e, f)
 		},
@@ -120,6 +129,8 @@ parked trials, 130 interrupted.`,
 		"the lowest level that is logged: debug, info, warn or error")
 	flags.StringSliceVar(&f.debugTrials, "debug-trials", nil,
 		"write the episodes of trials whose IDs begin with `PREFIX` next to the log; 'all' for all trials")
+	f.telemetry.flags(cmd)
+	f.pages.flags(cmd)
 	choice(cmd, "display", displays...)
 	choice(cmd, "log-level", "debug", "info", "warn", "error")
 	return cmd
@@ -131,6 +142,9 @@ func (f *runFlags) check() error {
 		known := "known are " + strings.Join(displays, ", ")
 		return usageError("unknown display %q\nhint: %s",
 			f.display, cmp.Or(assay.NameHint(f.display, displays), known))
+	}
+	if f.pages.control && !f.pages.on {
+		return usageError("--control belongs to --view\nhint: `assay ctl` controls a run as well")
 	}
 	if f.quiet && f.display != "auto" {
 		return usageError("--quiet and --display exclude each other")
@@ -192,10 +206,26 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 		return err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
-	d := &display{process: p, mode: f.displayMode(p)}
+	d := &display{process: p, mode: f.displayMode(p), store: f.store}
+	if d.mode == "live" {
+		d.keys = openKeyboard(p.in)
+		defer d.keys.restore()
+	}
+	followers, err := f.telemetry.open(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, followers.close(d)) }()
+	if f.pages.on {
+		v, err := f.openView(ctx, d, e.Name)
+		if err != nil {
+			return err
+		}
+		defer v.close()
+	}
 	s, err := session.New(j, session.Options{
 		Store: f.store, Program: version(), Host: hostName(), Env: p.env, SimLatency: f.simLatency,
-		Signals: p.signals, Display: d, Log: f.log(),
+		Signals: p.signals, Display: d, Log: f.log(), Observers: followers.observers(),
 	})
 	if err != nil {
 		return err
@@ -205,6 +235,11 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	if d.mode == "live" && f.tryFirst != "" {
+		if err := p.offerCheck(ctx, j, db, f.tryFirst); err != nil {
+			return err
+		}
+	}
 
 	sum, err := s.Run(ctx, db)
 	if sum == nil {

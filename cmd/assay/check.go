@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/check"
+	"github.com/assay-eval/assay/internal/run/job"
+	"github.com/assay-eval/assay/internal/run/plan"
+	"github.com/assay-eval/assay/internal/store"
+)
+
+type checkFlags struct {
+	chosen
+	timeout    time.Duration
+	simLatency time.Duration
+	asJSON     bool
+}
+
+func newCheck(p *process) *cobra.Command {
+	var f checkFlags
+	cmd := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Try every deployment and key before a run spends money",
+		Long: `Check sends the first two turns of a trial on every lane: each combination of a
+deployment, a key and a model. It shows whether the key is accepted, which model answers,
+whether calls of tools are parsed, whether the endpoint accepts the state of its own
+replies (such as signed thinking), and what it reports about usage, caches and limits.
+Below the table is what to change, in the words of the providers file.
+
+FILE is an experiment file. Without it, --providers names the providers file, and --model
+some of its models; the default is all of them. Nothing is stored.
+
+Lanes are checked at the same time, within their limits. A reply has at most 4,096 tokens
+besides a stated budget of thinking.
+
+Exit codes: 0 every lane is fine, 1 error, 2 wrong usage or file, 3 something to change.`,
+		Example: `  assay check experiment.yaml
+  assay check --providers providers.yaml
+  assay check --providers providers.yaml --model my-model --json`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeYAML,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.timeout <= 0 {
+				return usageError("--timeout is %v, want more than 0", f.timeout)
+			}
+			if len(args) == 0 && f.providers == "" {
+				return usageError("nothing to check\n" +
+					"hint: `assay check experiment.yaml`, or --providers FILE")
+			}
+			return p.check(cmd.Context(), args, f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.models, "model", nil,
+		"a `model` to check instead of those in the file; may be given several times")
+	flags.StringVar(&f.providers, "providers", "",
+		"the providers `file` to use instead of the experiment's")
+	flags.DurationVar(&f.timeout, "timeout", check.DefaultTimeout,
+		"how long a lane may take; a server that loads its model takes longer")
+	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	simLatencyFlag(cmd, &f.simLatency)
+	_ = cmd.MarkFlagFilename("providers", "yaml", "yml")
+	return cmd
+}
+
+// check tries the lanes, prints what it found and chooses the exit code.
+func (p *process) check(ctx context.Context, args []string, f checkFlags) (err error) {
+	if len(args) == 0 && len(f.models) == 0 {
+		providers, err := plan.LoadProviders(f.providers, p.env)
+		if err != nil {
+			return err
+		}
+		f.models = providers.Models()
+	}
+	e, err := f.experiment(args)
+	if err != nil {
+		return err
+	}
+	j, err := job.Open(ctx, e, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	pools, err := j.Pools(p.env, f.simLatency)
+	if err != nil {
+		return err
+	}
+	defer pools.Close()
+	if p.errTerminal && !f.asJSON {
+		fmt.Fprintf(p.err, "checking, for at most %v\n", f.timeout)
+	}
+	results, err := check.Run(ctx, j, pools, check.Options{Timeout: f.timeout})
+	if err != nil {
+		return err
+	}
+	if f.asJSON {
+		err = json.NewEncoder(p.out).Encode(map[string]any{"lanes": results})
+	} else {
+		writeCheck(p, results)
+	}
+	for _, r := range results {
+		if len(r.Changes) > 0 && err == nil {
+			err = &codedError{code: exitIncomplete}
+		}
+	}
+	return err
+}
+
+// writeCheck prints a table of lanes, and below it what to change and what to know.
+func writeCheck(p *process, results []check.Result) {
+	t := p.table("model", "lane", "reply", "model served", "calls", "state", "tokens", "cached",
+		"limits told")
+	requests, tokens, usd := 0, 0, 0.0
+	for _, r := range results {
+		reply := fmt.Sprintf("%.1f s", r.Took)
+		if r.Fault != nil {
+			reply = string(r.Fault.Kind)
+		}
+		t.Row(sanitize(r.Model), sanitize(r.Lane), reply, sanitize(orDash(r.Served)),
+			orDash(string(r.Calls)), orDash(string(r.State)), count(r.Usage.Total()),
+			count(r.Usage.CachedTokens), toldText(r.Limits))
+		requests, tokens, usd = requests+r.Turns, tokens+r.Usage.Total(), usd+r.CostUSD
+	}
+	fmt.Fprintf(p.out, "%s\n\n", t)
+	total := fmt.Sprintf("%s, %s, %s", counted(len(results), "lane"), replies(requests),
+		counted(tokens, "token"))
+	if usd > 0 {
+		total += fmt.Sprintf(", $%.4f", usd)
+	}
+	p.say("%s.", total)
+	listed(p, "To change", results, func(r check.Result) []string { return r.Changes })
+	listed(p, "To know", results, func(r check.Result) []string { return r.Notes })
+}
+
+func replies(n int) string {
+	if n == 1 {
+		return "1 reply"
+	}
+	return fmt.Sprintf("%d replies", n)
+}
+
+// listed prints what the results have to say on a subject. Lanes with the same words share them.
+func listed(
+	p *process, head string, results []check.Result, words func(check.Result) []string,
+) {
+	var order []string
+	lanes := make(map[string][]string)
+	for _, r := range results {
+		text := words(r)
+		if f := r.Fault; f != nil && f.Kind != assay.Identity && head == "To change" {
+			text = append(text, "the fault: "+r.Fault.Detail)
+		}
+		for _, w := range text {
+			if lanes[w] == nil {
+				order = append(order, w)
+			}
+			lanes[w] = append(lanes[w], r.Lane)
+		}
+	}
+	if len(order) == 0 {
+		return
+	}
+	fmt.Fprintf(p.out, "\n%s:\n", head)
+	for _, w := range order {
+		p.item("  ", sanitize(together(lanes[w], len(results))+": "+w))
+	}
+}
+
+// together names some of all lanes.
+func together(lanes []string, all int) string {
+	const most = 3
+	switch n := len(lanes); {
+	case n == all && n > 1:
+		return "all lanes"
+	case n > most:
+		return fmt.Sprintf("%s and %d more", strings.Join(lanes[:most-1], ", "), n-most+1)
+	}
+	return strings.Join(lanes, ", ")
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "–"
+	}
+	return text
+}
+
+func count(n int) string {
+	if n == 0 {
+		return "–"
+	}
+	return fmt.Sprint(n)
+}
+
+// toldText lists the limits that headers reported.
+func toldText(l lane.Limits) string {
+	var parts []string
+	for _, b := range lane.Buckets {
+		if n := *l.Of(b); n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", b, n))
+		}
+	}
+	return orDash(strings.Join(parts, ", "))
+}
+
+// checkCommand returns the command that checks the lanes of a run.
+func checkCommand(args []string, c *chosen) string {
+	words := append([]string{"assay", "check"}, args...)
+	for _, m := range c.models {
+		words = append(words, "--model", m)
+	}
+	if c.providers != "" {
+		words = append(words, "--providers", c.providers)
+	}
+	return strings.Join(words, " ")
+}
+
+// offerCheck mentions the check if the store has no attempt on some lane of a provider, unless the
+// run is part of continuous integration.
+func (p *process) offerCheck(
+	ctx context.Context, j *job.Job, db *store.DB, command string,
+) error {
+	if ci, _ := p.env("CI"); ci != "" || j.Experiment.Providers == "" {
+		return nil
+	}
+	pools, err := j.Pools(p.env, 0)
+	if err != nil {
+		return err
+	}
+	defer pools.Close()
+	fresh := make(map[string]bool)
+	for _, configs := range pools.Configs {
+		for _, c := range configs {
+			used, err := db.Used(ctx, c.Name)
+			if err != nil {
+				return err
+			}
+			if !used && c.Origin != "" { // a built-in model has none
+				fresh[c.Name] = true
+			}
+		}
+	}
+	if len(fresh) > 0 {
+		fmt.Fprintf(p.err, "first use of %s; `%s` tries them with two requests each\n",
+			counted(len(fresh), "lane"), command)
+	}
+	return nil
+}

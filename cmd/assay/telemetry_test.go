@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/assay-eval/assay/internal/run/telemetry"
+)
+
+// TestRunIsFollowed runs the program with metrics, a webhook and a collector of traces. It scrapes
+// the metrics while the run works, and looks for the secret of the others in everything that the
+// run leaves behind.
+func TestRunIsFollowed(t *testing.T) {
+	t.Parallel()
+	const secret = "canary-7f9c2ba4e88f827d"
+	var mu sync.Mutex
+	var messages []telemetry.Message
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var m telemetry.Message
+		if err := json.NewDecoder(r.Body).Decode(&m); err != nil || r.URL.Path != "/"+secret {
+			t.Errorf("%s %s: %v", r.Method, r.URL, err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		messages = append(messages, m)
+	}))
+	defer hook.Close()
+	var traces bytes.Buffer
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if _, err := traces.ReadFrom(r.Body); err != nil || r.Header.Get("Authorization") != secret {
+			t.Errorf("%s %s: %v", r.Method, r.URL, err)
+		}
+	}))
+	defer collector.Close()
+	dir := t.TempDir()
+	experiment := file(t, dir, "f.yaml", "name: followed\nmodels: [sim/optimal]\n"+
+		"variants: [optimal]\ntasks_per_type: 10\n")
+	cmd := program(t, "run", experiment, "--store", filepath.Join(dir, "f.db"), "--log-level", "debug",
+		"--debug-trials", "all", "--sim-latency", "200ms", "--metrics", ":0", "--notify", "HOOK")
+	cmd.Env = append(cmd.Environ(), "HOOK="+hook.URL+"/"+secret,
+		"OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL,
+		"OTEL_EXPORTER_OTLP_HEADERS=authorization="+secret)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	errors := bufio.NewReader(stderr)
+	line, err := errors.ReadString('\n')
+	url, ok := strings.CutPrefix(strings.TrimSpace(line), "metrics: ")
+	if err != nil || !ok {
+		t.Fatalf("first line %q, error %v", line, err)
+	}
+	var text string
+	waitFor(t, func() bool {
+		resp, err := http.Get(url)
+		if err != nil {
+			t.Fatalf("the run ended before its metrics were complete: %v\n%s", err, text)
+		}
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(resp.Body)
+		text = string(b)
+		return strings.Contains(text, `assay_attempts_total{model="sim/optimal",result="full_success"}`)
+	})
+	for _, want := range []string{
+		`assay_run_info{experiment="followed"`, `assay_trials{model="sim/optimal",state="pending"} `,
+		`assay_lane_width{lane="builtin",model="sim/optimal"} `, "assay_store_save_seconds_count ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %s in\n%s", want, text)
+		}
+	}
+	rest, err := io.ReadAll(errors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, rest)
+	}
+	if len(messages) != 1 || messages[0].Event != "end" || messages[0].Done != 50 {
+		t.Errorf("messages %+v", messages)
+	}
+	// Each trial has an outcome, and one span holds it.
+	if n := strings.Count(traces.String(), "gen_ai.evaluation.result"); n != 50 {
+		t.Errorf("the collector has %d outcomes, want 50", n)
+	}
+	noSecret(t, dir, secret, out.String()+line+string(rest))
+}
+
+// noSecret looks for a secret in the files of a directory and in what a program has printed.
+func noSecret(t *testing.T, dir, secret, printed string) {
+	t.Helper()
+	if strings.Contains(printed, secret) {
+		t.Errorf("the secret is printed:\n%s", printed)
+	}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if bytes.Contains(b, []byte(secret)) {
+			t.Errorf("the secret is in %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTelemetryFlags checks errors of flags, which do not show the address of a webhook.
+func TestTelemetryFlags(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ flag, value, want string }{
+		{"--metrics", "9464", "is not an address"},
+		{"--notify", "SECRET_NAME", "that environment variable is not set"},
+		{"--notify", "hooks.example.com/SECRET", "not an http or https URL"},
+	} {
+		r := call(t, nil, "run", "--store", filepath.Join(t.TempDir(), "x.db"), tc.flag, tc.value)
+		if r.code != exitUsage || !strings.Contains(r.err, tc.want) ||
+			strings.Contains(r.err, "SECRET") {
+			t.Errorf("%s %s: exit code %d, %s", tc.flag, tc.value, r.code, r.err)
+		}
+	}
+}
+
+// TestUnreachableCollector runs with a collector that does not exist. The results are complete, and
+// the last lines name what was lost.
+func TestUnreachableCollector(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	experiment := file(t, dir, "u.yaml", "name: u\nmodels: [sim/optimal]\n"+
+		"variants: [optimal]\ntasks_per_type: 2\n")
+	for _, tc := range []struct{ env, want string }{
+		{"OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", "connection refused"},
+		{"OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "there are no traces"},
+	} {
+		cmd := program(t, "run", experiment, "--store", filepath.Join(t.TempDir(), "u.db"),
+			"--sim-latency", "1ms")
+		cmd.Env = append(cmd.Environ(), "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1", tc.env)
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), tc.want) {
+			t.Errorf("%s: %v\n%s", tc.env, err, out)
+		}
+	}
+}
