@@ -76,6 +76,8 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 		err = runBareClient(ctx, args[1:], out)
 	case len(args) > 0 && args[0] == agentVerb:
 		err = runAgent(ctx, out)
+	case len(args) > 0 && args[0] == plainVerb:
+		err = runPlainServer(ctx, args[1:], out)
 	default:
 		err = runBench(ctx, args, out, errs)
 	}
@@ -139,7 +141,7 @@ func measurementList() string {
 }
 
 // choose returns the measurements whose IDs start with one of the prefixes in
-// a comma-separated list, so that 2 selects 2a to 2f. An empty list selects all.
+// a comma-separated list, so that 2 selects 2a to 2h. An empty list selects all.
 func choose(only string) ([]measurement, error) {
 	if only == "" {
 		return measurements, nil

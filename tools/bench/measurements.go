@@ -29,6 +29,7 @@ var measurements = []measurement{
 	{"2e", "six lanes with limits to learn, twice", 500, (*bench).learnedLimits},
 	{"2f", "5,000 calls of 100 ms, with hangs and refusals", 15, (*bench).faults},
 	{"2g", "a hundred viewers of a run's pages", 300, (*bench).viewers},
+	{"2h", "attempts of one turn beside a bare client", 150, (*bench).oneTurn},
 	{"3", "a million trials, done and pending", 150, (*bench).million},
 	{"4", "bytes on disk", 10, (*bench).disk},
 	{"5", "a hundred kills", 100, (*bench).kills},

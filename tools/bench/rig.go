@@ -222,7 +222,11 @@ func (s *simServer) stop() {
 // serve starts the server of a scenario.
 func (r *rig) serve(ctx context.Context, s scenario) (*simServer, error) {
 	address := make(chan string, 1)
-	process, err := start(r.command(ctx, r.assay, s.serverArgs()...), func(line []byte) {
+	command := r.command(ctx, r.assay, s.serverArgs()...)
+	if s.plain > 0 {
+		command = r.command(ctx, r.self, plainVerb, "--latency", s.plain.String())
+	}
+	process, err := start(command, func(line []byte) {
 		if _, rest, ok := strings.Cut(string(line), "base_url: "); ok {
 			select {
 			case address <- strings.TrimSuffix(strings.TrimSpace(rest), "/v1"):

@@ -11,7 +11,9 @@ import (
 type scenario struct {
 	// server holds flags of `assay sim serve`.
 	server []string
-	model  string
+	// plain is the latency of a plain server that takes the place of the simulated one, or 0.
+	plain time.Duration
+	model string
 	// agent has the fields of a foreign agent that makes the trials with the model, or "".
 	agent string
 	// trials is the number of trials: a multiple of 500, or a multiple of 5 below
