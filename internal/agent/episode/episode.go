@@ -29,6 +29,7 @@ type Runner struct {
 	search    *world.Search
 	judge     *score.Judge
 	functions map[toolbox][]assay.Function
+	openings  *openings
 	budget    time.Duration
 }
 
@@ -43,6 +44,7 @@ func NewRunner(catalog *assay.Catalog, budget time.Duration) *Runner {
 		search:    world.NewSearch(catalog),
 		judge:     score.New(catalog),
 		functions: make(map[toolbox][]assay.Function),
+		openings:  newOpenings(),
 		budget:    budget,
 	}
 	for _, w := range world.Names {
@@ -107,17 +109,12 @@ func (e *episode) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plan, err := GivenPlan(e.catalog, e.trial, e.task)
+	o, err := e.opening(e.trial, e.task)
 	if err != nil {
 		return err
 	}
 	e.world, e.progress = world.Begin(ctx, e.catalog, e.trial, e.task), newProgress(rules)
-	if plan != nil {
-		for _, s := range plan.Steps {
-			e.transcript.Plan = append(e.transcript.Plan, s.Tool)
-		}
-	}
-	e.transcript.Messages = e.opening(plan)
+	e.transcript.Plan, e.transcript.Messages = o.plan, o.messages
 	return nil
 }
 

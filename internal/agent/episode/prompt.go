@@ -107,16 +107,15 @@ func ownPlan(
 func Opening(
 	catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
 ) ([]assay.Message, error) {
-	plan, err := GivenPlan(catalog, trial, task)
+	o, err := newOpening(catalog, trial, task)
 	if err != nil {
 		return nil, err
 	}
-	e := &episode{Runner: &Runner{catalog: catalog}, trial: trial, task: task}
-	return e.opening(plan), nil
+	return o.messages, nil
 }
 
-// opening returns the messages with which an episode begins.
-func (e *episode) opening(plan *workflow.Plan) []assay.Message {
+// introduce returns the messages with which an episode begins.
+func (e *episode) introduce(plan *workflow.Plan) []assay.Message {
 	trial := e.trial
 	data := struct {
 		Task             *assay.Task

@@ -3,7 +3,8 @@ package library
 import (
 	"context"
 	"fmt"
-	"sync"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/assay-eval/assay"
 )
@@ -28,11 +29,7 @@ func OpenNamed(ctx context.Context, name string) (*Library, error) {
 // large the library is. It is safe for concurrent use.
 type Cache struct {
 	library *Library
-
-	mu    sync.Mutex
-	tasks map[string]*assay.Task // by digest; shared by episodes, so never changed
-	order []string               // the digests; the next one to evict is at next
-	next  int
+	tasks   *lru.Cache[string, *assay.Task] // by digest; shared by episodes, so never changed
 }
 
 // cachedTasks is the size of a cache. A task has a few kilobytes.
@@ -40,19 +37,19 @@ const cachedTasks = 512
 
 // NewCache returns an empty cache of a library's tasks.
 func NewCache(l *Library) *Cache {
-	return &Cache{library: l, tasks: make(map[string]*assay.Task, cachedTasks)}
+	tasks, err := lru.New[string, *assay.Task](cachedTasks)
+	if err != nil {
+		panic("library: " + err.Error()) // the size is positive
+	}
+	return &Cache{l, tasks}
 }
 
 // Task returns the task of a trial. It returns an error if the task in the library has changed
 // since the trial was planned.
 func (c *Cache) Task(ctx context.Context, trial *assay.Trial) (*assay.Task, error) {
-	c.mu.Lock()
-	known := c.tasks[trial.TaskDigest]
-	c.mu.Unlock()
-	if known != nil {
+	if known, ok := c.tasks.Get(trial.TaskDigest); ok {
 		return known, nil
 	}
-
 	task, err := c.library.Task(ctx, trial.Task, trial.Difficulty)
 	if err != nil {
 		return nil, err
@@ -60,22 +57,8 @@ func (c *Cache) Task(ctx context.Context, trial *assay.Trial) (*assay.Task, erro
 	if c.library.Digest(&task) != trial.TaskDigest {
 		return nil, fmt.Errorf("task %s of the library is not the one that was planned", trial.Task)
 	}
-	c.keep(trial.TaskDigest, &task)
+	if earlier, ok, _ := c.tasks.PeekOrAdd(trial.TaskDigest, &task); ok {
+		return earlier, nil
+	}
 	return &task, nil
-}
-
-func (c *Cache) keep(digest string, task *assay.Task) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.tasks[digest] != nil {
-		return
-	}
-	c.tasks[digest] = task
-	if len(c.order) < cachedTasks {
-		c.order = append(c.order, digest)
-		return
-	}
-	delete(c.tasks, c.order[c.next])
-	c.order[c.next] = digest
-	c.next = (c.next + 1) % cachedTasks
 }

@@ -39,8 +39,8 @@ func TestCacheReturnsPlannedTasks(t *testing.T) {
 			}
 		}
 	}
-	if len(cache.tasks) != cachedTasks || len(cache.order) != cachedTasks {
-		t.Errorf("the cache has %d tasks, want %d", len(cache.tasks), cachedTasks)
+	if cache.tasks.Len() != cachedTasks {
+		t.Errorf("the cache has %d tasks, want %d", cache.tasks.Len(), cachedTasks)
 	}
 
 	changed := trials[0]

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/policy"
 	"github.com/assay-eval/assay/internal/task/world/spec"
@@ -30,13 +32,35 @@ func newThings(inputs json.RawMessage) *things {
 }
 
 // readInputs returns the members of a task's inputs without those that are null. A library holds
-// valid JSON; inputs that are not an object have no members.
+// valid JSON; inputs that are not an object have no members. Episodes share the members and never
+// change them.
 func readInputs(inputs json.RawMessage) map[string]any {
-	in, err := parseObject(string(inputs))
+	text := string(inputs)
+	if in, ok := knownInputs.Get(text); ok {
+		return in
+	}
+	in, err := parseObject(text)
 	if err != nil {
 		return nil
 	}
+	if len(text) <= largestInputs {
+		knownInputs.Add(text, in)
+	}
 	return in
+}
+
+// knownInputs has the latest inputs by their text. An episode reads its inputs several times, and
+// repeats, variants and models share tasks. Larger ones than largestInputs bytes are not kept.
+var knownInputs = newKnownInputs()
+
+const largestInputs = 16 << 10
+
+func newKnownInputs() *lru.Cache[string, map[string]any] {
+	known, err := lru.New[string, map[string]any](512)
+	if err != nil {
+		panic("assay1: " + err.Error()) // the size is positive
+	}
+	return known
 }
 
 // check reports a reference to something that does not exist.

@@ -1,0 +1,89 @@
+package episode
+
+import (
+	"slices"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/assay-eval/assay"
+)
+
+// An opening is how an episode begins: the tools of the plan that the model is shown, and the
+// messages. Episodes share both and never change them.
+type opening struct {
+	plan     []string
+	messages []assay.Message
+}
+
+// openings keeps the latest openings, because an experiment's cells advance together, so each of
+// them is needed again for repeats and other models. It is safe for concurrent use.
+type openings struct {
+	known *lru.Cache[openingKey, *opening]
+}
+
+// An openingKey has everything that [GivenPlan] and the templates depend on. Tasks are compared by
+// their address, because nobody changes them.
+type openingKey struct {
+	task                            *assay.Task
+	variant, severity               string
+	seed                            uint64 // of a flaw, or 0
+	reliability                     float64
+	faults                          bool
+	world, protocol, tools, several string
+	turns, calls                    int
+}
+
+// The most openings that are kept, and the size in bytes of the largest.
+const mostOpenings, largestOpening = 1024, 64 << 10
+
+func newOpenings() *openings {
+	known, err := lru.New[openingKey, *opening](mostOpenings)
+	if err != nil {
+		panic("episode: " + err.Error()) // the size is positive
+	}
+	return &openings{known}
+}
+
+func keyOf(trial *assay.Trial, task *assay.Task) openingKey {
+	k := openingKey{
+		task: task, variant: trial.Variant, severity: trial.Severity, seed: trial.Seed,
+		reliability: trial.Reliability, faults: trial.Faults != "",
+		world: trial.World, protocol: trial.Protocol, tools: trial.Tools,
+		several: trial.SeveralCalls, turns: trial.Setting.Turns, calls: trial.Calls,
+	}
+	if slices.Contains(assay.PlainVariants, trial.Variant) {
+		k.seed = 0
+	}
+	return k
+}
+
+// opening returns the opening of a trial. It fails like [GivenPlan].
+func (r *Runner) opening(trial *assay.Trial, task *assay.Task) (*opening, error) {
+	key := keyOf(trial, task)
+	if o, ok := r.openings.known.Get(key); ok {
+		return o, nil
+	}
+	o, err := newOpening(r.catalog, trial, task)
+	if err == nil && len(o.messages[0].Content)+len(o.messages[1].Content) <= largestOpening {
+		r.openings.known.Add(key, o)
+	}
+	return o, err
+}
+
+func newOpening(
+	catalog *assay.Catalog, trial *assay.Trial, task *assay.Task,
+) (*opening, error) {
+	plan, err := GivenPlan(catalog, trial, task)
+	if err != nil {
+		return nil, err
+	}
+	e := &episode{Runner: &Runner{catalog: catalog}, trial: trial, task: task}
+	o := &opening{messages: e.introduce(plan)}
+	if plan != nil {
+		for _, s := range plan.Steps {
+			o.plan = append(o.plan, s.Tool)
+		}
+	}
+	o.plan, o.messages = slices.Clip(o.plan), slices.Clip(o.messages)
+	return o, nil
+}
