@@ -21,7 +21,8 @@ const (
 
 // An op is one write, which happens entirely or not at all.
 type op struct {
-	// apply runs in the writer's goroutine, inside a savepoint.
+	// apply runs in the writer's goroutine. It may run twice, because a transaction is repeated if
+	// an op in it was refused halfway.
 	apply func(*writer) error
 	bytes int
 	// done receives the result. It is buffered so that the writer never waits.
@@ -43,6 +44,8 @@ type writer struct {
 	runs map[assay.RunID]runKey
 	// last is the highest row ID that an attempt ever had.
 	last int64
+	// executed counts the statements that may write.
+	executed int
 	// gone has the highest ID of a deleted row for each kind of row. IDs are not reused,
 	// because the record of the deletion would excuse the loss of the second row too.
 	gone map[string]int64
@@ -101,7 +104,25 @@ func (w *writer) commit(batch []*op) {
 	}
 }
 
+// transact applies the batch and commits it. It returns the error of each refused op.
 func (w *writer) transact(batch []*op) (refused []error, err error) {
+	refused, err = w.try(batch, false)
+	if errors.Is(err, errHalf) {
+		refused, err = w.try(batch, true)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return refused, w.checkFiles()
+}
+
+// errHalf reports that an op was refused after it had written something.
+var errHalf = errors.New("half an op was written")
+
+// try is one transaction. Savepoints undo a refused op alone, but they are two statements for each
+// op, and a refusal nearly always comes before the first row. So the first try has none.
+func (w *writer) try(batch []*op, savepoints bool) (refused []error, err error) {
+	last := w.last
 	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
 		return nil, err
 	}
@@ -110,35 +131,44 @@ func (w *writer) transact(batch []*op) (refused []error, err error) {
 			// If SQLite has rolled back on its own, this fails and does no harm.
 			_ = w.exec("ROLLBACK")
 			clear(w.runs)
+			w.last = last
 		}
 	}()
 	refused = make([]error, len(batch))
 	for i, o := range batch {
-		if refused[i], err = w.apply(o); err != nil {
+		if refused[i], err = w.apply(o, savepoints); err != nil {
 			return nil, err
 		}
 	}
-	if err := w.exec("COMMIT"); err != nil {
-		return nil, err
-	}
-	return refused, w.checkFiles()
+	return refused, w.exec("COMMIT")
 }
 
-// apply applies o in a savepoint. The first error concerns only o, the second the whole batch.
-func (w *writer) apply(o *op) (refused, err error) {
-	if err := w.exec("SAVEPOINT op"); err != nil {
-		return nil, err
+// apply applies o. The first error concerns only o, the second the whole transaction.
+func (w *writer) apply(o *op, savepoint bool) (refused, err error) {
+	if savepoint {
+		if err := w.exec("SAVEPOINT op"); err != nil {
+			return nil, err
+		}
 	}
+	before := w.executed
 	if err := o.apply(w); err != nil {
 		var ok bool
 		if refused, ok = refusal(err); !ok {
 			return nil, err
 		}
-		if err := w.exec("ROLLBACK TO op"); err != nil {
-			return nil, err
+		switch {
+		case savepoint:
+			if err := w.exec("ROLLBACK TO op"); err != nil {
+				return nil, err
+			}
+		case w.executed > before:
+			return nil, errHalf
 		}
 	}
-	return refused, w.exec("RELEASE op")
+	if savepoint {
+		err = w.exec("RELEASE op")
+	}
+	return refused, err
 }
 
 // exec executes a statement. Times among its arguments are stored as text.
@@ -152,6 +182,7 @@ func (w *writer) exec(query string, args ...any) error {
 			args[i] = text
 		}
 	}
+	w.executed++
 	s, err := w.statement(query)
 	if err == nil {
 		_, err = s.ExecContext(w.ctx, args...)
