@@ -14,6 +14,7 @@ import (
 	"iter"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -153,6 +154,7 @@ func Run(ctx context.Context, stop <-chan struct{}, cfg Config) (Summary, error)
 	l := &loop{
 		cfg: cfg, ctx: ctx, cancel: cancel, stop: stop,
 		ended:   make(chan ended),
+		next:    make(chan func()),
 		summary: Summary{Closed: make(map[string]error), Skipped: make(map[string]int)},
 	}
 	for _, m := range cfg.Models {
@@ -164,6 +166,8 @@ func Run(ctx context.Context, stop <-chan struct{}, cfg Config) (Summary, error)
 		})
 	}
 	l.run()
+	close(l.next)
+	l.hands.Wait()
 	return l.summary, l.err
 }
 
@@ -175,6 +179,8 @@ type loop struct {
 	cancel  context.CancelCauseFunc
 	stop    <-chan struct{}
 	ended   chan ended
+	next    chan func()    // attempts for idle hands
+	hands   sync.WaitGroup // the goroutines of attempts
 	queues  []*queue
 	cancels []func(*assay.Trial) bool // matches of cancel commands
 	summary Summary
@@ -296,13 +302,27 @@ func (l *loop) start(ctx context.Context, q *queue, done func()) {
 	q.flying[trial.ID] = flight{trial, cancel}
 	l.event(Event{Kind: Started, Model: q.Name, Trial: trial})
 	last := q.attempts[trial.ID]+1 >= MaxAttempts
-	go func() {
+	l.hand(func() {
 		defer cancel(nil)
 		e := ended{queue: q, trial: trial}
 		l.attempt(ctx, &e, last)
 		done()
 		l.ended <- e
-	}()
+	})
+}
+
+// hand gives an attempt to a goroutine that has finished one, or to a new one. A new goroutine
+// would grow its stack again.
+func (l *loop) hand(attempt func()) {
+	select {
+	case l.next <- attempt:
+	default:
+		l.hands.Go(func() {
+			for do := attempt; do != nil; do = <-l.next {
+				do()
+			}
+		})
+	}
 }
 
 // advance picks the next trial that should run. It returns false if there is
