@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -54,7 +55,7 @@ func (p *plain) serveStats(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(p.stats)
 }
 
-// runPlainServer serves until the process is killed. It prints its address like `assay sim serve`.
+// runPlainServer serves until ctx ends or the process is killed. It prints its address like `assay sim serve`.
 func runPlainServer(ctx context.Context, args []string, out io.Writer) error {
 	p := &plain{}
 	flags := flag.NewFlagSet(plainVerb, flag.ContinueOnError)
@@ -71,7 +72,12 @@ func runPlainServer(ctx context.Context, args []string, out io.Writer) error {
 	mux.Handle("POST /v1/chat/completions", p)
 	mux.HandleFunc("GET /stats", p.serveStats)
 	fmt.Fprintf(out, "base_url: http://%s/v1\n", listener.Addr())
-	return (&http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}).Serve(listener)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return context.Cause(ctx)
 }
 
 // A load is a number of one-turn attempts.
