@@ -119,7 +119,8 @@ var verdictFields = slices.DeleteFunc(slices.Clone(attemptFields), func(c column
 
 // Only the writer knows the first four columns of an attempt.
 var (
-	insertTrial   = insertSQL("trials", "id, "+columnList("", trialFields))
+	insertTrial = insertSQL("trials", "id, "+columnList("", trialFields)) +
+		" ON CONFLICT (id) DO NOTHING"
 	insertAttempt = insertSQL("attempts",
 		"id, number, run, trial, "+columnList("", attemptFields))
 )

@@ -206,11 +206,14 @@ func (b *rebuilder) fill(r *copyRow, f *foundAttempt, a *sealedAttempt) error {
 func (b *rebuilder) insertAttempts(w *writer, rows []copyRow) error {
 	for i := range rows {
 		r := &rows[i]
+		if r.number == 1 {
+			if err := w.exec(insertTrial, append([]any{r.key[:]}, r.trial...)...); err != nil {
+				return err
+			}
+			b.sum.Trials++
+		}
 		if err := w.insertRows(&r.record); err != nil {
 			return err
-		}
-		if r.number == 1 {
-			b.sum.Trials++
 		}
 		b.sum.Attempts++
 		b.counts[r.seq]++

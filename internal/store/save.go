@@ -85,26 +85,28 @@ func (w *writer) insert(r *record) (int, error) {
 			ErrInvalid, r.run, run.experiment, r.experiment)
 	}
 
-	var number int
-	var settled bool
-	if err := w.get(historySQL, []any{r.key[:]}, &number, &settled); err != nil {
+	// A trial that is new has no earlier attempts.
+	added, err := w.change(insertTrial, append([]any{r.key[:]}, r.trial...)...)
+	if err != nil {
 		return 0, err
 	}
-	if settled && r.settles {
-		return 0, ErrSettled
+	var number int
+	if added == 0 {
+		var settled bool
+		if err := w.get(historySQL, []any{r.key[:]}, &number, &settled); err != nil {
+			return 0, err
+		}
+		if settled && r.settles {
+			return 0, ErrSettled
+		}
 	}
 
 	r.number, r.id, r.seq = number+1, w.last+1, run.seq
 	return r.number, w.insertRows(r)
 }
 
-// insertRows adds the rows of r at the place that it has.
+// insertRows adds the rows of r, whose trial is stored, at the place that it has.
 func (w *writer) insertRows(r *record) error {
-	if r.number == 1 {
-		if err := w.exec(insertTrial, append([]any{r.key[:]}, r.trial...)...); err != nil {
-			return err
-		}
-	}
 	place := []any{r.id, r.number, r.seq, r.key[:]}
 	if err := w.exec(insertAttempt, append(place, r.attempt...)...); err != nil {
 		return err

@@ -44,7 +44,7 @@ type writer struct {
 	runs map[assay.RunID]runKey
 	// last is the highest row ID that an attempt ever had.
 	last int64
-	// executed counts the statements that may write.
+	// executed counts the statements that may have written.
 	executed int
 	// gone has the highest ID of a deleted row for each kind of row. IDs are not reused,
 	// because the record of the deletion would excuse the loss of the second row too.
@@ -173,21 +173,40 @@ func (w *writer) apply(o *op, savepoint bool) (refused, err error) {
 
 // exec executes a statement. Times among its arguments are stored as text.
 func (w *writer) exec(query string, args ...any) error {
+	_, err := w.execute(query, args)
+	return err
+}
+
+// change is exec for a statement that may find nothing to do. It returns the number of rows that
+// were changed.
+func (w *writer) change(query string, args ...any) (rows int64, err error) {
+	before := w.executed
+	result, err := w.execute(query, args)
+	if err != nil {
+		return 0, err
+	}
+	if rows, err = result.RowsAffected(); rows == 0 {
+		w.executed = before
+	}
+	return rows, err
+}
+
+func (w *writer) execute(query string, args []any) (sql.Result, error) {
 	for i, arg := range args {
 		if t, ok := arg.(time.Time); ok {
 			text, err := formatTime(t)
 			if err != nil {
-				return fmt.Errorf("%w: %w", ErrInvalid, err)
+				return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 			}
 			args[i] = text
 		}
 	}
 	w.executed++
 	s, err := w.statement(query)
-	if err == nil {
-		_, err = s.ExecContext(w.ctx, args...)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return s.ExecContext(w.ctx, args...)
 }
 
 // get scans the only row of a query.

@@ -3,6 +3,8 @@ package openai
 import (
 	"encoding/json"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/wire"
 )
@@ -10,7 +12,7 @@ import (
 // wireRequest is a request's body without its functions.
 type wireRequest struct {
 	Model    string        `json:"model"`
-	Messages []wireMessage `json:"messages"`
+	Messages []wireMessage `json:"-"` // see encodeMessages
 	wire.Sampling
 	MaxTokens           *int          `json:"max_tokens,omitempty"`
 	MaxCompletionTokens *int          `json:"max_completion_tokens,omitempty"`
@@ -90,8 +92,64 @@ func (p *Provider) encode(
 		sent |= doc.Messages[i].restore(p.StateOf(m), unsent)
 	}
 	sent |= doc.adapt(unsent)
-	body, err := p.functions.Body(&doc, req, toolsHead, toolsTail, encodeFunction)
+	messages, err := encodeMessages(doc.Messages)
+	if err != nil {
+		return nil, sent, err
+	}
+	body, err := p.functions.Body(&doc, req, toolsHead, toolsTail, encodeFunction, messages...)
 	return body, sent, err
+}
+
+// encodeMessages returns the field with the messages in pieces.
+func encodeMessages(messages []wireMessage) ([][]byte, error) {
+	field := [][]byte{[]byte(`,"messages":[`)}
+	for i := range messages {
+		if i > 0 {
+			field = append(field, []byte(","))
+		}
+		piece, err := encodedText(&messages[i])
+		if err != nil {
+			return nil, err
+		}
+		field = append(field, piece)
+	}
+	return append(field, []byte("]")), nil
+}
+
+// A longText is a message that only has a text. Every request of an episode begins with its long
+// texts, and repeats and other models begin with the same.
+type longText struct{ role, content string }
+
+// longTexts has the JSON of the latest ones. It is shared by all lanes.
+var longTexts = newLongTexts()
+
+// The sizes in bytes of the texts that are kept.
+const shortestText, longestText = 512, 64 << 10
+
+func newLongTexts() *lru.Cache[longText, []byte] {
+	known, err := lru.New[longText, []byte](1024)
+	if err != nil {
+		panic("openai: " + err.Error()) // the size is positive
+	}
+	return known
+}
+
+// encodedText returns a message's JSON. It may be shared, so it must not be modified.
+func encodedText(m *wireMessage) ([]byte, error) {
+	text, ok := m.Content.(*string)
+	if !ok || m.Role == string(assay.Assistant) || m.CallID != nil ||
+		len(*text) < shortestText || len(*text) > longestText {
+		return wire.Marshal(m)
+	}
+	key := longText{m.Role, *text}
+	if known, ok := longTexts.Get(key); ok {
+		return known, nil
+	}
+	piece, err := wire.Marshal(m)
+	if err == nil {
+		longTexts.Add(key, piece)
+	}
+	return piece, err
 }
 
 // toolsHead and toolsTail enclose the tools in a request's body.

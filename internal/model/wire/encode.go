@@ -98,20 +98,24 @@ type functionText struct{ name, description, parameters string }
 // maxFunctions is the size of a cache. Further functions are encoded each time.
 const maxFunctions = 1024
 
-// Body returns a request's body: the fields of doc, the extra ones, and the functions, if there are
-// any, between head and tail. The tail begins before the closing brace of the last function. entry
-// returns what is encoded for a function, and a cache needs the same entry in every call. The JSON
-// of a schema only loses white space: keys keep their order, and numbers their spelling.
+// Body returns a request's body: the fields of doc, the extra ones, further fields in pieces, each
+// of which begins with a comma, and the functions, if there are any, between head and tail. The
+// tail begins before the closing brace of the last function. entry returns what is encoded for a
+// function, and a cache needs the same entry in every call. The JSON of a schema only loses white
+// space: keys keep their order, and numbers their spelling. No piece is modified.
 func (c *FunctionCache) Body(
 	doc any, req *assay.Request, head, tail string, entry func(*assay.Function) any,
+	further ...[]byte,
 ) (*Body, error) {
 	object, err := Marshal(doc)
 	if err != nil {
 		return nil, err
 	}
 	object = Extend(object, req.Sampling.Extra)
+	object = object[:len(object)-len("}")]
+	before := append([][]byte{object}, further...)
 	if len(req.Functions) == 0 {
-		return NewBody(object), nil
+		return NewBody(append(before, []byte("}"))...), nil
 	}
 	pieces, err := c.encode(req.Functions, entry)
 	if err != nil {
@@ -119,8 +123,8 @@ func (c *FunctionCache) Body(
 	}
 	last := &pieces[len(pieces)-1]
 	*last = (*last)[:len(*last)-len("},")]
-	object = append(object[:len(object)-len("}")], head...)
-	return NewBody(slices.Concat([][]byte{object}, pieces, [][]byte{[]byte(tail)})...), nil
+	before = append(before, []byte(head))
+	return NewBody(slices.Concat(before, pieces, [][]byte{[]byte(tail)})...), nil
 }
 
 // encode returns the JSON of functions, each followed by a comma. The pieces are shared and must

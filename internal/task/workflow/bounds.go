@@ -1,7 +1,7 @@
 package workflow
 
 import (
-	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/assay-eval/assay"
@@ -27,7 +27,22 @@ type Bounds struct {
 	catalog *assay.Catalog
 
 	mu    sync.Mutex
-	known map[string]float64 // by problem; at most maxKnown
+	known map[problemKey]float64 // at most maxKnown
+}
+
+// A problemKey is a problem that can be compared.
+type problemKey struct {
+	world, required                         string
+	reliability, persistence, burst, spared float64
+	calls                                   int
+	inOrder, noEarlyStop                    bool
+}
+
+func keyOf(p *Problem) problemKey {
+	return problemKey{
+		p.World, strings.Join(p.Required, "\x00"), p.Reliability, p.Persistence, p.Burst, p.Spared,
+		p.Calls, p.InOrder, p.NoEarlyStop,
+	}
 }
 
 // maxKnown limits the memory to a few megabytes.
@@ -35,14 +50,14 @@ const maxKnown = 1 << 15
 
 // NewBounds returns the bounds for tasks over a catalog.
 func NewBounds(catalog *assay.Catalog) *Bounds {
-	return &Bounds{catalog: catalog, known: make(map[string]float64)}
+	return &Bounds{catalog: catalog, known: make(map[problemKey]float64)}
 }
 
 // Best returns the best policy's probability of full success in a trial of a task with these
 // required tools, by the rules of the trial's world.
 func (b *Bounds) Best(trial *assay.Trial, required []string) float64 {
 	problem := ProblemOf(trial, required)
-	key := fmt.Sprintf("%#v", problem)
+	key := keyOf(&problem)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p, ok := b.known[key]
