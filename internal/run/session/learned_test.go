@@ -19,7 +19,8 @@ import (
 	"github.com/assay-eval/assay/internal/store"
 )
 
-// narrow is an endpoint that refuses more than some requests at once.
+// narrow is an endpoint that refuses more than some requests at once, and says so. Otherwise it
+// would depend on the order of simultaneous requests whether a lane learns a width or a rate.
 type narrow struct{ most, inFlight, accepted, refused atomic.Int32 }
 
 const narrowWords = "not so many at a time, please"
@@ -35,7 +36,9 @@ func (n *narrow) Chat(context.Context, assay.Request) (assay.Response, error) {
 	defer n.inFlight.Add(-1)
 	if n.inFlight.Add(1) > n.most.Load() {
 		n.refused.Add(1)
-		return assay.Response{}, &assay.Fault{Kind: assay.RateLimited, Detail: narrowWords}
+		return assay.Response{}, &assay.Fault{
+			Kind: assay.RateLimited, Bucket: assay.Concurrency, Detail: narrowWords,
+		}
 	}
 	time.Sleep(time.Second)
 	n.accepted.Add(1)
