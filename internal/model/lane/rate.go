@@ -95,11 +95,19 @@ func (r *rate) inMinute(now time.Time) float64 {
 // end was noticed late. The minute before accepted some requests per second.
 func (r *rate) hit(now time.Time, tried, minute float64, wait, late time.Duration) {
 	end := now.Add(-late)
+	if r.goal == 0 && now.Add(-wait).Sub(r.wall) > time.Minute {
+		r.goal = minute // nothing was refused in it
+	}
 	since := float64(max(0, r.since)) / max(end.Sub(r.wall), time.Millisecond).Seconds()
 	above, fast := r.exceeds(tried), wait <= longWait
 	grown := r.proven(max(since, r.inMinute(now)))
+	if above && !fast { // a window was used up, so what the climb accepted is no burst
+		from := r.rested.Add(-wait) // the clock stood still at the wall
+		took := min(time.Minute, max(time.Second, end.Sub(from)))
+		minute = max(minute, float64(r.passed.from(from).requests)/took.Seconds())
+	}
 	switch {
-	case above && r.chance() == 0 && grown > 1.3*r.goal:
+	case above && r.chance() < 0.01 && grown > 1.3*r.goal:
 		r.settle(now, 0.9*tried, grown)
 		r.floor = min(r.goal, max(grown, math.Sqrt(since*tried)))
 		r.search, r.found = end, 0
@@ -112,9 +120,7 @@ func (r *rate) hit(now time.Time, tried, minute float64, wait, late time.Duratio
 		r.settle(now, 0.9*tried, r.proven(minute))
 		r.floor = max(r.safe, min(r.goal, 0.7*tried))
 	case above:
-		climb := float64(r.passed.from(r.rested).requests)
-		climb /= max(time.Second, end.Sub(r.rested)).Seconds()
-		r.settle(now, r.proven(max(minute, climb)), 0)
+		r.settle(now, r.proven(minute), 0)
 	case r.safe > 0 && (fast || since > 1.03*r.safe) && tried > 1.26*r.safe:
 		r.settle(now, 0.9*tried, r.safe)
 	case r.safe > 0 && fast && since > 1.05*r.safe && since < tried:
@@ -140,12 +146,14 @@ func (r *rate) hit(now time.Time, tried, minute float64, wait, late time.Duratio
 
 // seek reacts to a wall in a search for a much higher rate. The rate falls for a moment, so that
 // the time behind walls would be used, but not below what the search accepts. The search ends
-// after a minute with what it accepted, or with what was proven before it, if that is more.
+// after a minute with what it accepted, or with what was proven before it, if that is more. A trial
+// of a tenth more follows, because the search fell below the limit at times.
 func (r *rate) seek(now, end time.Time, tried, since float64, wait time.Duration) {
 	took := end.Sub(r.search)
 	found := float64(max(0, r.found)) / max(took, time.Second).Seconds()
 	if took >= time.Minute {
-		r.settle(now, max(r.safe, 0.98*found/(1-min(0.5, r.chance()))), 0)
+		found = max(r.safe, 0.98*found)
+		r.settle(now, 1.1*found, found)
 		return
 	}
 	if took > 20*time.Second { // longer than the burst of most windows
@@ -155,6 +163,9 @@ func (r *rate) seek(now, end time.Time, tried, since float64, wait time.Duration
 	r.floor = min(r.goal, max(0.95*open*tried, 0.7*tried, 0.9*found, slowest))
 	r.fell = now
 }
+
+// onTrial reports whether the rate at some time is higher than one that was proven.
+func (r *rate) onTrial(at time.Time) bool { return r.safe > 0 || r.exceeds(r.at(at)) }
 
 // proven returns the goal that a wall above it shows, given what a minute accepted: it is that, if
 // that is more.

@@ -1,7 +1,6 @@
 package lane
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -22,6 +21,8 @@ const (
 	// too.
 	shortWait = 2 * time.Second
 	soon      = probing / 20
+	// retrial is the rest of a width that was raised by a refusal.
+	retrial = 3 * time.Second
 )
 
 // burst is a row of refusals with one cause. It lasts until a request that was
@@ -118,6 +119,7 @@ func (l *lane) backOff(now time.Time, fault *assay.Fault) {
 
 // blamesWidth reports whether a refusal may come from too many requests in flight. It may if they
 // are more than were accepted before, unless the rate is at its limit and the width is not tried.
+// If a width is tried again that was blamed a moment ago, a rate on trial is to blame.
 func (l *lane) blamesWidth(t ticket, fault *assay.Fault) bool {
 	switch b := slices.Index(Buckets[:], fault.Bucket); {
 	case b == concurrency:
@@ -125,11 +127,15 @@ func (l *lane) blamesWidth(t ticket, fault *assay.Fault) bool {
 	case b > concurrency || t.inFlight <= 1:
 		return false
 	}
+	if l.wide.rested.Sub(l.wide.fell) < rest && l.rate.onTrial(t.started) {
+		return false
+	}
 	return t.inFlight > l.held && (!t.paced || l.wide.exceeds(l.wide.at(t.started)))
 }
 
 // narrow lowers the width to the number in flight that the endpoint accepted, or
-// to the number that it names. A width that was tried falls back to what was proven.
+// to the number that it names. A width that was tried falls back to what was proven. If that is
+// more than before, it is soon tried again, because the rate may have been to blame.
 func (l *lane) narrow(now time.Time, t ticket, fault *assay.Fault) {
 	b := &l.burst
 	accepted := max(1, b.held)
@@ -143,6 +149,9 @@ func (l *lane) narrow(now time.Time, t ticket, fault *assay.Fault) {
 		level = max(level, l.wide.goal, float64(l.held))
 	}
 	l.wide.keep(now, level)
+	if level > b.wide.goal {
+		l.wide.rested = now.Add(retrial)
+	}
 	l.held, l.heldFrom = min(l.held, int(b.accepted)), l.history.next
 }
 
@@ -150,6 +159,9 @@ func (l *lane) narrow(now time.Time, t ticket, fault *assay.Fault) {
 func (l *lane) resume(now time.Time) {
 	b := l.burst
 	if l.burst = (burst{}); b.rate {
+		if l.rate.goal == 0 { // a rate may explain what the width was blamed for
+			l.wide.rested = earliest(l.wide.rested, now)
+		}
 		l.rate.hit(now, b.tried, b.minute, now.Sub(b.since), b.late)
 	}
 }
@@ -164,27 +176,5 @@ func (l *lane) accepted(now time.Time, t ticket) {
 	b := &l.burst
 	if b.open && t.number >= b.reaction {
 		l.resume(now)
-	}
-}
-
-// loseHope closes a lane that is refused for too long, unless the endpoint announces
-// a longer wait.
-func (l *lane) loseHope(now time.Time, fault *assay.Fault) {
-	if l.refusedSince.IsZero() {
-		l.refusedSince = now
-	}
-	longest := patience
-	switch {
-	case !l.hasWorked():
-		longest = l.firstReply()
-	case fault.Kind == assay.Overloaded:
-		longest = outage
-	}
-	if fault.RetryAfter <= longest && now.Sub(l.refusedSince) > longest {
-		l.close(&assay.Fault{
-			Kind: fault.Kind, Lane: l.Name, Status: fault.Status,
-			Detail: fmt.Sprintf("the endpoint has refused everything for %v: %s",
-				now.Sub(l.refusedSince).Round(time.Second), fault.Detail),
-		})
 	}
 }
