@@ -150,7 +150,7 @@ func writeState(p *process, s *session.State) {
 	t := p.table("model", "lane", "in flight", "limits", "waits for")
 	for _, m := range s.Models {
 		for _, l := range m.Lanes {
-			t.Row(m.Model, l.Lane, fmt.Sprint(l.InFlight), limitsText(l.Limits, l.Learned),
+			t.Row(m.Model, l.Lane, fmt.Sprint(l.InFlight), l.LimitsText(),
 				cmp.Or(l.Waits, "–"))
 		}
 	}
@@ -171,21 +171,4 @@ func writeState(p *process, s *session.State) {
 	for _, n := range s.Notes[max(0, len(s.Notes)-5):] {
 		p.item("note: ", n)
 	}
-}
-
-// limitsText lists the limits in force and marks the learned ones.
-func limitsText(limits, learned lane.Limits) string {
-	var words []string
-	for _, b := range lane.Buckets {
-		n := *limits.Of(b)
-		if n == 0 {
-			continue
-		}
-		w := fmt.Sprintf("%s %d", b, n)
-		if *learned.Of(b) > 0 {
-			w += " (learned)"
-		}
-		words = append(words, w)
-	}
-	return strings.Join(words, ", ")
 }

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/result/reading"
 	"github.com/assay-eval/assay/internal/result/report"
 	"github.com/assay-eval/assay/internal/result/stat"
@@ -29,7 +28,6 @@ var functions = template.FuncMap{
 	"seconds":     func(s float64) string { return took(time.Duration(s * float64(time.Second))) },
 	"usd":         func(x float64) string { return fmt.Sprintf("$%.2f", x) },
 	"rate":        rate,
-	"limits":      limits,
 	"short":       func(id assay.TrialID) string { return string(id[:min(8, len(id))]) },
 	"unix":        func(ms int64) string { return clock(time.UnixMilli(ms)) },
 	"callText":    reading.CallText,
@@ -111,21 +109,6 @@ func rate(full, done int) string {
 	i := stat.Wilson(full, done, stat.Z95)
 	return fmt.Sprintf("%s (%s to %s)", report.Percent(float64(full)/float64(done)),
 		report.Percent(i.Low), report.Percent(i.High))
-}
-
-// limits lists the limits in force. What was learned is below what was stated.
-func limits(limits, learned lane.Limits) string {
-	var words []string
-	for _, b := range lane.Buckets {
-		n, taught := *limits.Of(b), *learned.Of(b)
-		switch {
-		case taught > 0:
-			words = append(words, fmt.Sprintf("%s %s (learned)", b, count(taught)))
-		case n > 0:
-			words = append(words, fmt.Sprintf("%s %s", b, count(n)))
-		}
-	}
-	return strings.Join(words, ", ")
 }
 
 // trialsURL returns the address of the chosen trials, given names and values in turn.

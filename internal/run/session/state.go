@@ -1,6 +1,8 @@
 package session
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -96,6 +98,21 @@ type LaneState struct {
 	// Words are the endpoint's own words about a wait.
 	Words  string `json:"words,omitempty"`
 	Paused bool   `json:"paused"`
+}
+
+// LimitsText lists the limits in force and marks the learned ones, which are below what was stated.
+func (l *LaneState) LimitsText() string {
+	var words []string
+	for _, b := range lane.Buckets {
+		n, learned := *l.Limits.Of(b), *l.Learned.Of(b)
+		switch {
+		case learned > 0:
+			words = append(words, fmt.Sprintf("%s %d (learned)", b, learned))
+		case n > 0:
+			words = append(words, fmt.Sprintf("%s %d", b, n))
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 func (s *Session) state() State {
