@@ -94,7 +94,9 @@ func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, err
 	defer p.rescue(&rescue, false)
 	busy := 0 // requests that were refused
 	bytes := size(req)
+	tell := progressOf(ctx)
 	for {
+		tell(false)
 		asked := time.Now()
 		w := &waiter{bytes: max(bytes, 1), lane: req.Lane, avoid: avoid, origin: origin(req)}
 		t, err := p.acquire(ctx, w, p.options.Queue-waits.Queued)
@@ -102,6 +104,7 @@ func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, err
 		if err != nil {
 			return assay.Response{Usage: paid.Usage, Cost: paid.Cost, Waits: waits}, err
 		}
+		tell(true)
 		resp, fault := p.send(ctx, t, bytes, req, &waits)
 		resp.Usage, resp.Waits = paid.Usage.Add(resp.Usage), waits
 		resp.Cost = assay.RoundUSD(paid.Cost + resp.Cost)

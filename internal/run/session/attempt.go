@@ -189,9 +189,14 @@ func (g *gated) Chat(ctx context.Context, req assay.Request) (assay.Response, er
 	if f := g.session.gate.Allow(g.trial.Cell); f != nil {
 		return assay.Response{}, f
 	}
-	g.session.flights.does(g.trial.ID, Asking)
 	began := time.Now()
-	resp, err := g.Provider.Chat(ctx, req)
+	resp, err := g.Provider.Chat(lane.OnProgress(ctx, func(sent bool) {
+		doing := Queued
+		if sent {
+			doing = Asking
+		}
+		g.session.flights.does(g.trial.ID, doing)
+	}), req)
 	g.session.flights.does(g.trial.ID, Acting)
 	g.session.chat(g.trial.ID, began, resp, err)
 	spent, estimated := resp.Spent(&req)

@@ -31,7 +31,9 @@ type Doing string
 const (
 	// Starting is an episode that has not asked its model yet.
 	Starting Doing = "starting"
-	// Asking is an episode that waits for a lane of its model, or for a reply.
+	// Queued is an episode that waits for a lane of its model.
+	Queued Doing = "queued"
+	// Asking is an episode that waits for a reply.
 	Asking Doing = "asking"
 	// Acting is an episode that calls tools. An agent also thinks meanwhile.
 	Acting Doing = "acting"

@@ -1,0 +1,20 @@
+package lane
+
+import "context"
+
+type progressKey struct{}
+
+// OnProgress returns a context for [Pool.Chat], which calls tell with false when a request begins
+// to wait for a lane and with true when it is sent. A request that is tried again does both again.
+// tell must not block.
+func OnProgress(ctx context.Context, tell func(sent bool)) context.Context {
+	return context.WithValue(ctx, progressKey{}, tell)
+}
+
+// progressOf returns the function of [OnProgress], or one that does nothing.
+func progressOf(ctx context.Context) func(sent bool) {
+	if tell, ok := ctx.Value(progressKey{}).(func(bool)); ok {
+		return tell
+	}
+	return func(bool) {}
+}
