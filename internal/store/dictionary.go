@@ -118,7 +118,7 @@ func (db *DB) compress(ctx context.Context, text []byte) ([]byte, error) {
 			return nil, fmt.Errorf("dictionary: %w", err)
 		}
 	}
-	return db.enc.Load().EncodeAll(text, nil), nil
+	return db.enc.Load().EncodeAll(text, make([]byte, 0, len(text)/4)), nil
 }
 
 // decompress returns the JSON of a stored transcript. If it needs an unknown dictionary, a later

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/assay-eval/assay"
@@ -14,10 +15,10 @@ func (db *DB) ProfileOf(ctx context.Context, latest int) ([]Profile, error) {
 // Compress compresses a transcript as [DB.Save] does, and returns the sizes of its JSON and of
 // the compressed body.
 func (db *DB) Compress(ctx context.Context, t *assay.Transcript) (text, body int, err error) {
-	b, err := transcriptJSON(t)
-	if err != nil {
+	var b bytes.Buffer
+	if err := writeJSON(&b, t); err != nil {
 		return 0, 0, err
 	}
-	c, err := db.compress(ctx, b)
-	return len(b), len(c), err
+	c, err := db.compress(ctx, b.Bytes())
+	return b.Len(), len(c), err
 }

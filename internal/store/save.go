@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -35,7 +36,7 @@ type record struct {
 	attempt    []any  // the values of attemptFields
 	identity   sum    // of the attempt
 	digest     []byte // of its transcript
-	transcript []byte // as JSON from encode; Save compresses it
+	transcript []byte // as JSON from encode, in its buffer; Save compresses it
 
 	number  int   // of the attempt
 	id, seq int64 // the row IDs of the attempt and its run
@@ -53,8 +54,10 @@ type record struct {
 // If a finished attempt has to be kept, pass a ctx that outlives the signal to stop. Save keeps
 // neither a nor t.
 func (db *DB) Save(ctx context.Context, a *assay.Attempt, t *assay.Transcript) error {
-	what := fmt.Sprintf("save attempt at trial %s", a.ID)
-	r, err := encode(a, t)
+	what := "save attempt at trial " + string(a.ID)
+	text := texts.Get().(*bytes.Buffer)
+	defer texts.Put(text)
+	r, err := encode(a, t, text)
 	if err != nil {
 		return fmt.Errorf("%s: %w: %w", what, ErrInvalid, err)
 	}
@@ -122,9 +125,12 @@ func (w *writer) insertRows(r *record) error {
 	return err
 }
 
+// texts has buffers for the JSON of transcripts, which is only needed until it is compressed.
+var texts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
 // encode does the part of a save that needs no database, in the caller's goroutine. It does
-// not compress the transcript.
-func encode(a *assay.Attempt, t *assay.Transcript) (*record, error) {
+// not compress the transcript, whose JSON it writes to text.
+func encode(a *assay.Attempt, t *assay.Transcript, text *bytes.Buffer) (*record, error) {
 	r := &record{run: a.Run, experiment: a.Experiment, settles: a.Settles()}
 	var err error
 	if r.key, err = parseTrialID(a.ID); err != nil {
@@ -140,9 +146,10 @@ func encode(a *assay.Attempt, t *assay.Transcript) (*record, error) {
 		return nil, err
 	}
 	if t != nil {
-		if r.transcript, err = transcriptJSON(t); err != nil {
+		if err := writeJSON(text, t); err != nil {
 			return nil, err
 		}
+		r.transcript = text.Bytes()
 	}
 	r.digest = digest(r.transcript)
 	r.identity = identify(r.key, string(a.Run), r.attempt, r.digest)
@@ -200,14 +207,15 @@ func formatTime(t time.Time) (string, error) {
 	return string(b), err
 }
 
-func transcriptJSON(t *assay.Transcript) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+// writeJSON replaces the content of a buffer with a transcript's JSON.
+func writeJSON(to *bytes.Buffer, t *assay.Transcript) error {
+	to.Reset()
+	e := json.NewEncoder(to)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(t); err != nil {
-		return nil, fmt.Errorf("transcript: %w", err)
+		return fmt.Errorf("transcript: %w", err)
 	}
-	return b.Bytes(), nil
+	return nil
 }
 
 // A trialKey is a trial's ID as it is stored.
