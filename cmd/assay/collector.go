@@ -23,7 +23,7 @@ func relaxCollector() {
 // afterCollection sets the target of the heap's growth after each collection, in percent of what is
 // left then. It begins with the target that is set now.
 func afterCollection(percent int) {
-	type sentinel struct{ self *sentinel } // with a pointer, so that it has a block of its own
+	type sentinel struct{ _ *int } // with a pointer, so that it has a block of its own
 	runtime.AddCleanup(&sentinel{}, func(percent int) {
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 		metrics.Read(live)
