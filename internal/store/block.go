@@ -14,8 +14,8 @@ type block[T any] struct {
 }
 
 // inBlocks reads the attempts from one row ID to another in several goroutines, in blocks of a
-// number of IDs. It passes the blocks to take in the order of the rows, until take returns false or an
-// error. Because IDs may have gaps of any size, a block begins at an existing row. read has to
+// number of IDs. It passes the blocks to take in the order of the rows, until take returns false or
+// an error. Because IDs may have gaps of any size, a block begins at an existing row. read has to
 // return when its context ends. Readers are a few blocks ahead of take at most.
 func inBlocks[T any](
 	ctx context.Context, db *DB, from, last, rows int64,

@@ -136,8 +136,8 @@ func (f Filter) since(old, at state) (term string, args []any) {
 }
 
 // eachRow reads the attempts from one row ID to another in blocks and visits them until visit
-// returns false or an error. If read returns rows with an error, the rows are visited first. After the
-// last row, eachRow returns the result of end.
+// returns false or an error. If read returns rows with an error, the rows are visited first. After
+// the last row, eachRow returns the result of end.
 func eachRow[T any](
 	ctx context.Context, db *DB, from, last, rows int64,
 	read func(ctx context.Context, first, last int64) ([]T, error),
@@ -182,9 +182,11 @@ func (db *DB) readRows(ctx context.Context, query string, args []any) (all []row
 	return all, db.wrap(err)
 }
 
-// loadResult sets a from a row of resultColumns, or of other fields, and returns the row ID. It names the trial
-// and the number of the attempt even if it returns an error.
-func loadResult(fields []column, values []any, a *assay.Attempt, in *interned) (id int64, err error) {
+// loadResult sets a from a row of resultColumns, or of other fields, and returns the row ID. It
+// names the trial and the number of the attempt even if it returns an error.
+func loadResult(
+	fields []column, values []any, a *assay.Attempt, in *interned,
+) (id int64, err error) {
 	id, _ = values[0].(int64)
 	a.ID = trialIDOf(values[1])
 	number, _ := values[2].(int64)

@@ -55,7 +55,8 @@ func (p *plain) serveStats(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(p.stats)
 }
 
-// runPlainServer serves until ctx ends or the process is killed. It prints its address like `assay sim serve`.
+// runPlainServer serves until ctx ends or the process is killed. It prints its address like
+// `assay sim serve`.
 func runPlainServer(ctx context.Context, args []string, out io.Writer) error {
 	p := &plain{}
 	flags := flag.NewFlagSet(plainVerb, flag.ContinueOnError)

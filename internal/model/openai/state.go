@@ -27,8 +27,8 @@ type state struct {
 }
 
 // newState returns what has to go back with a message, or nil. Without a call, only
-// reasoning_details and parts go back: no endpoint wants the other fields then, and some refuse them. An
-// empty reasoning_content goes back too.
+// reasoning_details and parts go back: no endpoint wants the other fields then, and some refuse
+// them. An empty reasoning_content goes back too.
 func (p *Provider) newState(m *replyMessage) *assay.State {
 	s := state{thoughts: thoughts{Details: present(m.thoughts.Details)}, Parts: m.parts}
 	if len(m.Calls) > 0 && s.Details == nil {

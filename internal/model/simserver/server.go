@@ -4,8 +4,8 @@
 // faults, and models that think.
 //
 // It owns the limits and the injected faults. It does not own the wire formats, which
-// are those of package gateway, nor the models, because a provider writes the replies. It does not open a socket. Use the [Server]
-// as the handler of an [http.Server].
+// are those of package gateway, nor the models, because a provider writes the replies.
+// It does not open a socket. Use the [Server] as the handler of an [http.Server].
 package simserver
 
 import (

@@ -3,8 +3,8 @@
 // faulted, parks those that keep failing, and stops cleanly.
 //
 // It does not know the store, the providers or the plan; its [Config] gives it
-// functions instead. Config.Attempt carries out one attempt, wherever that is. An attempt counts only after its Save has
-// returned.
+// functions instead. Config.Attempt carries out one attempt, wherever that is. An
+// attempt counts only after its Save has returned.
 package engine
 
 import (
