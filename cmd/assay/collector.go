@@ -7,16 +7,17 @@ import (
 	"runtime/metrics"
 )
 
-// roomyHeap is the size in bytes up to which the heap may grow before it is collected. By default,
-// a heap is collected when it has doubled, which for one of 20 MB is many times a second and takes
-// a tenth of a run's CPU time.
-const roomyHeap = 192 << 20
+// By default, a heap is collected when it has doubled, which takes a tenth of the CPU time of a run
+// with a thousand episodes in flight. A heap with more than lean bytes, which a small run does not
+// reach, may grow fourfold instead, but not beyond roomy bytes for that. A small one grows by
+// thrifty percent, because it shares the machine with other programs.
+const lean, roomy, thrifty = 24 << 20, 192 << 20, 70
 
-// relaxCollector lets a small heap grow to roomyHeap, unless the user has set GOGC. A heap of more
-// than half of that is collected as by default.
+// relaxCollector collects a heap of medium size less often, unless the user has set GOGC.
 func relaxCollector() {
 	if os.Getenv("GOGC") == "" {
-		afterCollection(100)
+		debug.SetGCPercent(thrifty)
+		afterCollection(thrifty)
 	}
 }
 
@@ -27,9 +28,9 @@ func afterCollection(percent int) {
 	runtime.AddCleanup(&sentinel{}, func(percent int) {
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 		metrics.Read(live)
-		now := 100
-		if n := live[0].Value.Uint64(); n > 0 {
-			now = growth(n)
+		now := thrifty
+		if live[0].Value.Kind() == metrics.KindUint64 {
+			now = growth(live[0].Value.Uint64())
 		}
 		if now != percent { // setting it stops the world
 			debug.SetGCPercent(now)
@@ -38,7 +39,10 @@ func afterCollection(percent int) {
 	}, percent)
 }
 
-// growth returns the growth in percent for a heap with live bytes, in steps of 50.
+// growth returns the growth in percent, for a heap with live bytes. It is a multiple of 50 above lean.
 func growth(live uint64) int {
-	return max(100, min(800, int(100*roomyHeap/live)-100)/50*50)
+	if live < lean {
+		return thrifty
+	}
+	return max(100, min(300, int(100*roomy/live)-100)/50*50)
 }

@@ -34,7 +34,7 @@ type openingKey struct {
 }
 
 // The most openings that are kept, and the size in bytes of the largest.
-const mostOpenings, largestOpening = 1024, 64 << 10
+const mostOpenings, largestOpening = 512, 64 << 10
 
 func newOpenings() *openings {
 	known, err := lru.New[openingKey, *opening](mostOpenings)

@@ -127,7 +127,7 @@ var longTexts = newLongTexts()
 const shortestText, longestText = 512, 64 << 10
 
 func newLongTexts() *lru.Cache[longText, []byte] {
-	known, err := lru.New[longText, []byte](1024)
+	known, err := lru.New[longText, []byte](512)
 	if err != nil {
 		panic("openai: " + err.Error()) // the size is positive
 	}
