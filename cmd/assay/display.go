@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/assay-eval/assay/internal/run/live"
@@ -17,6 +18,7 @@ type display struct {
 	begun   func() // called when the run has begun; may be nil
 	store   string
 	keys    *keyboard // nil if keys are not read
+	mu      sync.Mutex
 }
 
 var _ session.Display = (*display)(nil)
@@ -65,7 +67,14 @@ func (d *display) NoLog(reason string) {
 }
 
 func (d *display) warn(format string, args ...any) {
-	fmt.Fprintf(d.process.err, format+"\n", args...)
+	fmt.Fprintf(d, format+"\n", args...)
+}
+
+// Write writes to the standard error for several goroutines.
+func (d *display) Write(b []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.process.err.Write(b)
 }
 
 func (d *display) object(fields any) {
@@ -85,7 +94,7 @@ func (d *display) view() live.View {
 	case "none":
 		return live.None{}
 	}
-	return &live.Plain{W: d.process.err}
+	return &live.Plain{W: d}
 }
 
 // interval returns the time to the next snapshot. A long run prints plain lines less often, to
