@@ -212,7 +212,7 @@ each result immediately. Running an experiment again runs only its pending trial
 	)
 	for _, cmd := range []*cobra.Command{
 		newPlan(p), newCheck(p), newStatus(p), newShow(p), newExport(p), newReport(p), newCompare(p),
-		newView(p), newImports(p), newVerify(p), newRecover(p), newBackup(p), newMerge(p), newDelete(p),
+		newView(p), newWorker(p), newImports(p), newVerify(p), newRecover(p), newBackup(p), newMerge(p), newDelete(p),
 	} {
 		root.AddCommand(interruptible(p, cmd))
 	}

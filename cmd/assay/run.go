@@ -34,6 +34,7 @@ type runFlags struct {
 	// tryFirst is the command that checks the lanes. It is empty if a run does not offer it.
 	tryFirst string
 	pages    viewFlags
+	serve    serveFlags
 	// quickstart is true if no experiment was named.
 	quickstart bool
 }
@@ -81,6 +82,7 @@ parked trials, 130 interrupted.`,
   assay run experiment.yaml --store results.db --display json
   assay run experiment.yaml --limit 50
   assay run experiment.yaml --view
+  assay run experiment.yaml --serve :4222
   assay run experiment.yaml --again
   assay run --suite all --model my-model --providers providers.yaml
 
@@ -131,6 +133,7 @@ parked trials, 130 interrupted.`,
 		"write the episodes of trials whose IDs begin with `PREFIX` next to the log; 'all' for all trials")
 	f.telemetry.flags(cmd)
 	f.pages.flags(cmd)
+	f.serve.flags(cmd)
 	choice(cmd, "display", displays...)
 	choice(cmd, "log-level", "debug", "info", "warn", "error")
 	return cmd
@@ -145,6 +148,9 @@ func (f *runFlags) check() error {
 	}
 	if f.pages.control && !f.pages.on {
 		return usageError("--control belongs to --view\nhint: `assay ctl` controls a run as well")
+	}
+	if err := f.serve.check(); err != nil {
+		return err
 	}
 	if f.quiet && f.display != "auto" {
 		return usageError("--quiet and --display exclude each other")
@@ -226,6 +232,7 @@ func runExperiment(ctx context.Context, p *process, e *plan.Experiment, f runFla
 	s, err := session.New(j, session.Options{
 		Store: f.store, Program: version(), Host: hostName(), Env: p.env, SimLatency: f.simLatency,
 		Signals: p.signals, Display: d, Log: f.log(), Observers: followers.observers(),
+		Workers: f.workers(p, d), Lease: f.serve.lease,
 	})
 	if err != nil {
 		return err

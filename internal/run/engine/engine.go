@@ -35,8 +35,8 @@ type Model struct {
 	// returned context, and done is called when it has ended.
 	Admit func(ctx context.Context) (inside context.Context, done func(), ok bool)
 	// Most returns the maximum number of episodes in flight, even if Admit
-	// would allow more. Episodes take memory even while they wait for a disk. It may be 0 only while
-	// an episode of another model is in flight.
+	// would allow more. Episodes take memory even while they wait for a disk. While it is 0, the
+	// model waits for Wake or for the end of an episode.
 	Most func() int
 	// Closed returns the reason if no trial of the model can run any more, and
 	// nil otherwise.

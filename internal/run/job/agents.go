@@ -10,20 +10,21 @@ type Agent struct {
 	bridge.Agent
 	// Most is the largest number of attempts at a time.
 	Most int
+	// Missing says that its program is not on this machine. It is nil if it is.
+	Missing error
 }
 
 // agents returns the agents among the experiment's models.
-func (j *Job) agents(providers *plan.Providers) (map[string]Agent, error) {
+func (j *Job) agents(providers *plan.Providers) map[string]Agent {
 	agents := make(map[string]Agent)
 	for _, model := range j.Experiment.Models {
 		name := j.Experiment.Base(model)
 		if _, ok := j.Experiment.Agents[name]; !ok || providers == nil {
 			continue
 		}
-		if err := providers.CheckProgram(name); err != nil {
-			return nil, err
+		agents[model] = Agent{
+			providers.Agent(name), providers.Agents[name].Most(), providers.CheckProgram(name),
 		}
-		agents[model] = Agent{providers.Agent(name), providers.Agents[name].Most()}
 	}
-	return agents, nil
+	return agents
 }

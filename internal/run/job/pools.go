@@ -66,17 +66,13 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 	if err := j.checkPrices(lanes); err != nil {
 		return nil, err
 	}
-	agents, err := j.agents(providers)
-	if err != nil {
-		return nil, err
-	}
 	keys, err := readKeys(providers, lanes, env)
 	if err != nil {
 		return nil, err
 	}
 
 	p := &Pools{
-		Agents:  agents,
+		Agents:  j.agents(providers),
 		Configs: make(map[string][]lane.Config), ByModel: make(map[string]*lane.Pool),
 		owners: make(map[string]string), clients: make(map[string]levels),
 	}

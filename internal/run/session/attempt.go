@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -12,47 +11,12 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
-	"github.com/assay-eval/assay/internal/agent/bridge"
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/engine"
 	"github.com/assay-eval/assay/internal/run/gate"
 	"github.com/assay-eval/assay/internal/store"
 )
-
-// A runner carries out attempts: with bare models, or with a foreign agent.
-type runner interface {
-	Run(
-		ctx context.Context, provider assay.Provider, trial *assay.Trial, task *assay.Task,
-	) (*assay.Attempt, *assay.Transcript)
-}
-
-// runners returns the runner of each model, and what closes them.
-func (s *Session) runners() (byModel map[string]runner, end func() error, err error) {
-	episodes := episode.NewRunner(s.Library.Catalog(), time.Duration(s.Experiment.Limits.Trial))
-	byModel, end = make(map[string]runner), func() error { return nil }
-	for _, m := range s.Experiment.Models {
-		byModel[m] = episodes
-	}
-	if len(s.pools.Agents) == 0 {
-		return byModel, end, nil
-	}
-	if s.bridge, err = bridge.Open(); err != nil {
-		return nil, nil, fmt.Errorf("open a port for agents: %w", err)
-	}
-	for m, a := range s.pools.Agents {
-		byModel[m] = s.bridge.Runner(episodes, a.Agent)
-	}
-	return byModel, s.bridge.Close, nil
-}
-
-// agentStates counts the agents of a model by what they are doing. It returns nil for a bare model.
-func (s *Session) agentStates(model string) map[assay.AgentState]int {
-	if _, ok := s.pools.Agents[model]; !ok || s.bridge == nil {
-		return nil
-	}
-	return s.bridge.States(model)
-}
 
 // engineConfig connects the engine to the pools, the store and the gate.
 func (s *Session) engineConfig(runners map[string]runner) engine.Config {
@@ -70,8 +34,7 @@ func (s *Session) engineConfig(runners map[string]runner) engine.Config {
 		Patience: time.Duration(s.Experiment.Limits.Request),
 	}
 	busy := make(map[*lane.Pool]int) // models of a pool that have trials to start
-	s.crews = crewsOf(s.Experiment.Models, s.pools.Agents, s.Library.Catalog().Server(),
-		&memory{read: freeMemory, note: s.note})
+	s.crews = s.newCrews()
 	for _, name := range s.Experiment.Models {
 		busy[s.pools.ByModel[name]]++
 	}
@@ -87,7 +50,7 @@ func (s *Session) engineConfig(runners map[string]runner) engine.Config {
 			Name: name, Pending: s.pending(name),
 			Admit: pool.Admit, Closed: pool.Closed, Exhausted: exhausted,
 			Latest:  func() time.Time { return s.repliedAt(name) },
-			Hopeful: pool.Hopeful,
+			Hopeful: func() bool { return pool.Hopeful() || s.desk != nil && s.desk.Waits() },
 			Most:    func() int { return s.most(name, pool) },
 		})
 	}
@@ -229,6 +192,9 @@ func (s *Session) skip(t *assay.Trial) string {
 func (s *Session) save(ctx context.Context, a *assay.Attempt, t *assay.Transcript) error {
 	began := time.Now()
 	err := s.db.Save(ctx, a, t)
+	if s.desk != nil {
+		s.desk.Conclude(a.ID)
+	}
 	switch {
 	case err == nil:
 		s.saved(a, t, began)
@@ -261,6 +227,9 @@ func (s *Session) event(e engine.Event) {
 
 	if e.Kind == engine.Dropped {
 		s.flights.end(e.Trial.ID)
+		if s.desk != nil {
+			s.desk.Conclude(e.Trial.ID)
+		}
 	}
 	a := e.Attempt
 	if a == nil {

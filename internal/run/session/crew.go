@@ -13,7 +13,7 @@ import (
 // its levels and revisions, or all models whose tools are those of a server. Only the engine's
 // goroutine accesses it.
 type crew struct {
-	limit  int
+	limit  func() int
 	memory *memory         // nil if attempts start no program
 	flying map[string]int  // attempts in flight, by listed name
 	busy   map[string]bool // listed names with trials to start
@@ -29,12 +29,12 @@ func crewsOf(
 	byAgent, all := make(map[string]*crew), make(crews)
 	for listed, a := range agents {
 		if byAgent[a.Name] == nil {
-			byAgent[a.Name] = newCrew(a.Most, a.URL, m)
+			byAgent[a.Name] = newCrew(fixed(a.Most), a.URL, m)
 		}
 		all.join(listed, byAgent[a.Name])
 	}
 	if server != nil {
-		c := newCrew(cmp.Or(server.Concurrency, mcp.DefaultConcurrency), server.URL, m)
+		c := newCrew(fixed(cmp.Or(server.Concurrency, mcp.DefaultConcurrency)), server.URL, m)
 		for _, listed := range models {
 			all.join(listed, c)
 		}
@@ -43,13 +43,15 @@ func crewsOf(
 }
 
 // newCrew returns a crew of programs, or of services if they have a URL.
-func newCrew(limit int, url string, m *memory) *crew {
+func newCrew(limit func() int, url string, m *memory) *crew {
 	c := &crew{limit: limit, flying: make(map[string]int), busy: make(map[string]bool)}
 	if url == "" {
 		c.memory = m
 	}
 	return c
 }
+
+func fixed(n int) func() int { return func() int { return n } }
 
 func (all crews) join(listed string, c *crew) {
 	c.busy[listed] = true
@@ -74,8 +76,9 @@ func (c *crew) most(listed string) int {
 		}
 	}
 	sharing := max(1, len(c.busy)) // a trial may start again when no other is left
-	share := (c.limit + sharing - 1) / sharing
-	most, mine := max(0, min(share, c.limit-others)), c.flying[listed]
+	limit := c.limit()
+	share := (limit + sharing - 1) / sharing
+	most, mine := max(0, min(share, limit-others)), c.flying[listed]
 	if most > mine && mine+others > 0 && c.memory != nil && c.memory.isShort() {
 		return mine
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/assay-eval/assay/internal/agent/bridge"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/run/engine"
+	"github.com/assay-eval/assay/internal/run/fleet"
 	"github.com/assay-eval/assay/internal/run/gate"
 	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/live"
@@ -47,6 +48,11 @@ type Options struct {
 	Log     LogOptions
 	// Observers follow the run.
 	Observers []Observer
+	// Workers, if set, opens the place where workers ask for attempts. Otherwise attempts are carried
+	// out in this process.
+	Workers func() (fleet.Hub, error)
+	// Lease is how long a worker may be silent before others get its attempts.
+	Lease time.Duration
 }
 
 // A Display shows a run to its user.
@@ -83,7 +89,8 @@ type Session struct {
 	settled store.Set
 	done    map[string]places // by model
 	pools   *job.Pools
-	bridge  *bridge.Bridge // nil without agents or trials
+	bridge  *bridge.Bridge // nil without agents or trials, or with workers
+	desk    *fleet.Desk    // nil without workers
 	crews   crews          // for the engine's goroutine
 	tasks   *library.Cache
 	meter   *live.Meter
@@ -128,6 +135,11 @@ func New(j *job.Job, o Options) (*Session, error) {
 	pools, err := j.Pools(o.Env, o.SimLatency)
 	if err != nil {
 		return nil, err
+	}
+	for _, model := range j.Experiment.Models {
+		if a := pools.Agents[model]; a.Missing != nil && o.Workers == nil {
+			return nil, a.Missing
+		}
 	}
 	s := &Session{
 		Job: j, options: o, started: time.Now(), pools: pools,

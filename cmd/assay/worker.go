@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assay-eval/assay/internal/run/fleet"
+)
+
+// tokenVariable names the environment variable with what workers need to get in.
+const tokenVariable = "ASSAY_WORKER_TOKEN"
+
+type workerFlags struct {
+	url         string
+	tokenFile   string
+	credentials string
+	ca          string
+	name        string
+	slots       int
+	once        bool
+	dir         string
+}
+
+func newWorker(p *process) *cobra.Command {
+	var f workerFlags
+	cmd := &cobra.Command{
+		Use:   "worker --connect URL",
+		Short: "Carry out attempts for a run on another machine",
+		Long: `Worker takes attempts from a run that was started with --serve, carries them out
+here, and sends the results back. Agents, their tools and their files are on this
+machine. Keys, limits and results stay with the run: every request to a model goes
+through it, so a worker needs no key of a provider.
+
+The token is in the environment variable ` + tokenVariable + `, or in the file that
+--token-file names. Agents get the variables that the providers file passes on from
+the worker's own environment.
+
+A worker that is lost loses nothing: after 30 s without a word of it, others get its
+attempts. It waits for the next run when one ends, unless --once is set. The first
+Ctrl-C lets attempts in flight finish; the second gives them back.`,
+		Example: `  assay run experiment.yaml --serve :4222
+  assay worker --connect nats://127.0.0.1:4222 --token-file assay.db.token
+  assay worker --connect tls://coordinator.example.com:4222 --ca ca.pem --slots 100`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.work(cmd.Context(), p) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.url, "connect", "", "the `URL` of the run, or of its NATS server")
+	flags.StringVar(&f.tokenFile, "token-file", "", "a `file` with the token")
+	flags.StringVar(&f.credentials, "nats-creds", "",
+		"a `file` of NATS credentials, for a server of one's own")
+	flags.StringVar(&f.ca, "ca", "", "a `file` with certificates to trust, for tls://")
+	flags.StringVar(&f.name, "name", hostName(), "the worker's `name` in results and lists")
+	flags.IntVar(&f.slots, "slots", 8*runtime.NumCPU(), "attempts at a time")
+	flags.BoolVar(&f.once, "once", false, "go when the run ends")
+	flags.StringVar(&f.dir, "dir", "",
+		"the `directory` of agents, if it is not where the providers file says")
+	_ = cmd.MarkFlagRequired("connect")
+	_ = cmd.MarkFlagFilename("token-file")
+	_ = cmd.MarkFlagFilename("ca", "pem", "crt")
+	_ = cmd.MarkFlagDirname("dir")
+	return cmd
+}
+
+// work works until the worker is no longer needed.
+func (f *workerFlags) work(ctx context.Context, p *process) error {
+	if f.slots < 1 {
+		return usageError("--slots %d: a worker needs at least one", f.slots)
+	}
+	token, err := workerToken(p, f.tokenFile)
+	if err != nil {
+		return err
+	}
+	say := func(text string) {
+		fmt.Fprintf(p.err, "%s %s: %s\n", time.Now().Format(time.TimeOnly), f.name, text)
+	}
+	link, err := fleet.Dial(fleet.Access{
+		URL: f.url, Token: token, Credentials: f.credentials, CA: f.ca,
+		Lost: func(err error) { say("lost the connection: " + err.Error()) },
+		Back: func() { say("connected again") },
+	})
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w\nhint: %s", f.url, err, connectHint(err, token))
+	}
+	defer link.Close()
+	drain := make(chan struct{})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-p.signals:
+			say("finishes its attempts, and goes; Ctrl-C again gives them back")
+			close(drain)
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-p.signals:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return fleet.NewWorker(link, fleet.WorkerOptions{
+		Name: f.name, Program: version(), Slots: f.slots, Drain: drain, Once: f.once, Say: say,
+		Dir: f.dir,
+	}).Run(ctx)
+}
+
+// connectHint says what to do about a connection that failed.
+func connectHint(err error, token string) string {
+	text := strings.ToLower(err.Error())
+	switch {
+	case strings.Contains(text, "authorization") && token == "":
+		return tokenVariable + " has the token, or --token-file names the file that the run wrote"
+	case strings.Contains(text, "authorization"):
+		return "the token is not that of the run"
+	case strings.Contains(text, "certificate"):
+		return "--ca names a file with the certificate of the run"
+	}
+	return "`assay run --serve` says how to connect"
+}
+
+// workerToken returns the token of a file, or else that of the environment.
+func workerToken(p *process, file string) (string, error) {
+	if file == "" {
+		token, _ := p.env(tokenVariable)
+		return token, nil
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("%w\nhint: the run writes it when it starts", err)
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
+// serveFlags are the flags of a run that lets workers carry out its attempts.
+type serveFlags struct {
+	addr, nats, credentials, ca, cert, key string
+	lease                                  time.Duration
+}
+
+func (f *serveFlags) flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.addr, "serve", "",
+		"let workers carry out the attempts, which connect to `ADDRESS`, such as :4222 (only this "+
+			"machine can reach it); see `assay worker`")
+	flags.StringVar(&f.nats, "nats", "", "like --serve, with the NATS server at `URL`")
+	flags.StringVar(&f.credentials, "nats-creds", "", "a `file` of credentials for --nats")
+	flags.StringVar(&f.ca, "nats-ca", "", "a `file` with certificates to trust for --nats")
+	flags.StringVar(&f.cert, "tls-cert", "", "the `file` with the certificate of --serve")
+	flags.StringVar(&f.key, "tls-key", "", "the `file` with the key of --tls-cert")
+	flags.DurationVar(&f.lease, "lease", fleet.DefaultLease,
+		"how long a worker may be silent before others get its attempts")
+	for _, name := range []string{"nats-creds", "nats-ca", "tls-cert", "tls-key"} {
+		_ = cmd.MarkFlagFilename(name)
+	}
+}
+
+// on reports whether workers carry out the attempts.
+func (f *serveFlags) on() bool { return f.addr != "" || f.nats != "" }
+
+func (f *serveFlags) check() error {
+	switch {
+	case f.addr != "" && f.nats != "":
+		return usageError("--serve and --nats exclude each other")
+	case (f.cert == "") != (f.key == ""):
+		return usageError("--tls-cert and --tls-key belong together")
+	case f.cert != "" && f.addr == "":
+		return usageError("--tls-cert belongs to --serve")
+	case f.lease < time.Second:
+		return usageError("--lease %v: workers are heard once a second\nhint: 10s is short, 30s is "+
+			"the default", f.lease)
+	}
+	return nil
+}
+
+// open opens the place where workers ask for attempts, and says how they find it.
+func (f *serveFlags) open(p *process, d *display, store string) (*fleet.Exchange, error) {
+	token, _ := p.env(tokenVariable)
+	if f.nats != "" {
+		x, err := fleet.Connect(fleet.Access{
+			URL: f.nats, Token: token, Credentials: f.credentials, CA: f.ca,
+			Lost: func(err error) { d.warn("assay: lost the NATS server: %v", err) },
+			Back: func() { d.warn("assay: the NATS server is back") },
+		})
+		if err != nil {
+			return nil, fmt.Errorf("--nats %s: %w", f.nats, err)
+		}
+		d.warn("workers: %s worker --connect %s", p.name, f.nats)
+		return x, nil
+	}
+	addr, err := f.address()
+	if err != nil {
+		return nil, err
+	}
+	var cert *tls.Certificate
+	scheme := "nats"
+	if f.cert != "" {
+		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+		if err != nil {
+			return nil, usageError("--tls-cert: %w", err)
+		}
+		cert, scheme = &pair, "tls"
+	}
+	how := ""
+	if token == "" {
+		file := store + ".token"
+		if token, err = writeToken(file); err != nil {
+			return nil, err
+		}
+		how = " --token-file " + file
+	}
+	x, err := fleet.Listen(addr, token, cert)
+	if err != nil {
+		return nil, fmt.Errorf("--serve %s: %w", f.addr, err)
+	}
+	d.warn("workers: %s worker --connect %s://%s%s", p.name, scheme, x.Addr(), how)
+	return x, nil
+}
+
+// writeToken makes a token and writes it to a file that only this user can read.
+func writeToken(file string) (string, error) {
+	token := rand.Text()
+	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	return token, os.WriteFile(file, []byte(token+"\n"), 0o600)
+}
+
+// address returns where to listen. Other machines can reach it only over TLS.
+func (f *serveFlags) address() (string, error) {
+	host, port, err := net.SplitHostPort(f.addr)
+	if err != nil {
+		return "", usageError("--serve %q: %w\nhint: write :4222, or 0.0.0.0:4222 with --tls-cert",
+			f.addr, err)
+	}
+	if host == "" {
+		return net.JoinHostPort("127.0.0.1", port), nil
+	}
+	ip, err := netip.ParseAddr(host)
+	if host == "localhost" || err == nil && ip.IsLoopback() || f.cert != "" {
+		return f.addr, nil
+	}
+	return "", usageError("--serve %s: other machines could read the token and everything that models "+
+		"write\nhint: give --tls-cert and --tls-key, or listen on :%s and forward the port with ssh -L",
+		f.addr, port)
+}
+
+// workers returns what opens the place where workers ask for attempts, or nil without the flags.
+func (f *runFlags) workers(p *process, d *display) func() (fleet.Hub, error) {
+	if !f.serve.on() {
+		return nil
+	}
+	return func() (fleet.Hub, error) { return f.serve.open(p, d, f.store) }
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+// A coordinator is a run that lets workers carry out its attempts.
+type coordinator struct {
+	*says
+	url  string
+	args []string // of a worker
+	done chan error
+}
+
+var connectLine = regexp.MustCompile(`workers: assay worker --connect (\S+)(.*)\n`)
+
+// coordinate starts a run that serves workers, and waits until they can connect.
+func coordinate(t *testing.T, args ...string) *coordinator {
+	t.Helper()
+	cmd := program(t, append([]string{"run"}, args...)...)
+	c := &coordinator{says: newSays("workers: assay worker"), done: make(chan error, 1)}
+	cmd.Stderr = c.says
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { c.done <- cmd.Wait() }()
+	select {
+	case <-c.heard:
+	case err := <-c.done:
+		t.Fatalf("the run serves no workers: %v\n%s", err, c)
+	}
+	m := connectLine.FindStringSubmatch(c.String())
+	c.url = m[1]
+	c.args = append([]string{"worker", "--connect", c.url, "--once"}, strings.Fields(m[2])...)
+	return c
+}
+
+// wait waits for the end of the run.
+func (c *coordinator) wait(t *testing.T) {
+	t.Helper()
+	if err := <-c.done; err != nil {
+		t.Fatalf("the run failed: %v\n%s", err, c)
+	}
+}
+
+// worker starts a worker of the run, and waits until it has been accepted.
+func (c *coordinator) worker(t *testing.T, args ...string) (w *exec.Cmd, says *says) {
+	t.Helper()
+	w, says = program(t, append(c.args, args...)...), newSays("works on")
+	w.Stderr = says
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.Process.Kill() })
+	select {
+	case <-says.heard:
+	case <-time.After(time.Minute):
+		t.Fatalf("the worker does not work:\n%s", says)
+	}
+	return w, says
+}
+
+// says keeps what a program prints, and closes heard when it has printed a text.
+type says struct {
+	mu    sync.Mutex
+	text  strings.Builder
+	until string
+	heard chan struct{}
+}
+
+func newSays(until string) *says { return &says{until: until, heard: make(chan struct{})} }
+
+func (s *says) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := strings.Contains(s.text.String(), s.until)
+	s.text.Write(p)
+	if !before && strings.Contains(s.text.String(), s.until) {
+		close(s.heard)
+	}
+	return len(p), nil
+}
+
+func (s *says) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+const workersExperiment = `
+name: workers
+models: [sim/optimal, sim/claimer, bot]
+variants: [baseline, optimal]
+task_types: [simple_task, basic_task]
+tasks_per_type: 5
+providers: providers.yaml
+`
+
+// workersProviders has an agent that searches its tools and answers, and says which worker it is
+// on.
+const workersProviders = `
+agents:
+  bot: {command: [sh, -c, 'cat > /dev/null; sleep .1; echo done'], model: sim/listed}
+`
+
+// TestThreeWorkersAreOneProcess runs an experiment in one process and on three workers. The exports
+// are equal but for times and runs.
+func TestThreeWorkersAreOneProcess(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	experiment := file(t, dir, "workers.yaml", workersExperiment)
+	file(t, dir, "providers.yaml", workersProviders)
+	alone, fleet := filepath.Join(dir, "alone.db"), filepath.Join(dir, "fleet.db")
+	mustProgram(t, "run", experiment, "--store", alone, "--sim-latency", "5ms", "--quiet")
+
+	c := coordinate(t, experiment, "--store", fleet, "--sim-latency", "5ms", "--serve", ":0")
+	var workers []*exec.Cmd
+	var outputs []*says
+	for _, name := range []string{"one", "two", "three"} {
+		w, out := c.worker(t, "--name", name, "--slots", "4")
+		workers, outputs = append(workers, w), append(outputs, out)
+	}
+	c.wait(t)
+	for i, w := range workers {
+		if err := w.Wait(); err != nil {
+			t.Errorf("worker %d: %v\n%s", i+1, err, outputs[i])
+		}
+		if !strings.Contains(outputs[i].String(), "attempts of workers") {
+			t.Errorf("worker %d does not say what it did:\n%s", i+1, outputs[i])
+		}
+	}
+	want, got := timeless(t, alone), timeless(t, fleet)
+	if len(want) != 60 || len(got) != len(want) {
+		t.Fatalf("%d attempts in one process and %d on workers, want 60", len(want), len(got))
+	}
+	for id, a := range want {
+		if got[id] != a {
+			t.Errorf("trial %s\n alone: %s\nworker: %s", id, a, got[id])
+		}
+	}
+}
+
+// timeless returns the attempts of a store by trial, without times, runs and workers.
+func timeless(t *testing.T, store string) map[assay.TrialID]string {
+	t.Helper()
+	all := make(map[assay.TrialID]string)
+	for _, a := range attempts(t, store) {
+		a.Run, a.StartedAt, a.FinishedAt, a.QueuedMS, a.WorkingMS = "", time.Time{}, time.Time{}, 0, 0
+		b, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[a.ID] = string(b)
+	}
+	return all
+}
+
+// TestKilledWorker kills a worker in the middle of its attempts. Others carry them out, and nothing
+// is lost or counted twice.
+func TestKilledWorker(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	experiment := file(t, dir, "workers.yaml", workersExperiment)
+	file(t, dir, "providers.yaml", workersProviders)
+	db := filepath.Join(dir, "fleet.db")
+	c := coordinate(t, experiment, "--store", db, "--sim-latency", "200ms", "--serve", ":0",
+		"--lease", "2s")
+	killed, _ := c.worker(t, "--name", "killed", "--slots", "10")
+	time.Sleep(300 * time.Millisecond) // it has orders now
+	if err := killed.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	c.worker(t, "--name", "other", "--slots", "10")
+	c.wait(t)
+	if !strings.Contains(c.String(), "nothing was heard from worker killed") {
+		t.Errorf("the run does not tell of the lost worker:\n%s", c)
+	}
+	all := attempts(t, db)
+	if len(all) != 60 {
+		t.Errorf("%d attempts, want 60", len(all))
+	}
+	for _, a := range all {
+		if !a.Settles() || a.Number != 1 {
+			t.Errorf("trial %s: attempt %d has fault %q", a.ID, a.Number, a.FaultDetail)
+		}
+	}
+}
+
+// TestWorkersAreRefused lets strangers try to work: without the token, with a wrong one, and from an
+// address that is not served.
+func TestWorkersAreRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	experiment := file(t, dir, "workers.yaml", workersExperiment)
+	file(t, dir, "providers.yaml", workersProviders)
+	c := coordinate(t, experiment, "--store", filepath.Join(dir, "x.db"), "--serve", ":0")
+	for name, env := range map[string]map[string]string{
+		"no token":    nil,
+		"wrong token": {tokenVariable: "guess"},
+	} {
+		r := call(t, env, "worker", "--connect", c.url)
+		if r.code != 1 || !strings.Contains(r.err, "Authorization Violation") ||
+			!strings.Contains(r.err, "hint: ") {
+			t.Errorf("%s: exit code %d\n%s", name, r.code, r.err)
+		}
+	}
+	r := call(t, nil, "run", experiment, "--store", filepath.Join(dir, "y.db"),
+		"--serve", "0.0.0.0:0")
+	if r.code != 2 || !strings.Contains(r.err, "--tls-cert") {
+		t.Errorf("an open port without TLS: exit code %d\n%s", r.code, r.err)
+	}
+}

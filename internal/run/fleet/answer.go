@@ -1,0 +1,247 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+// answer answers a call. A message that cannot be read gets no answer, so its worker will say that
+// nobody answers.
+func (d *Desk) answer(ctx context.Context, call string, body []byte) []byte {
+	var reply any
+	var err error
+	switch call {
+	case callHello:
+		reply, err = answer(body, d.hello)
+	case callBeat:
+		reply, err = answer(body, d.beat)
+	case callBye:
+		reply, err = answer(body, d.bye)
+	case callBegin:
+		reply, err = answer(body, d.begin)
+	case callChat:
+		reply, err = answer(body, func(c *chat) chatReply { return d.chat(ctx, c) })
+	case callResult:
+		reply, err = answer(body, func(r *result) receipt { return d.result(ctx, r) })
+	default:
+		err = fmt.Errorf("unknown call %q", call)
+	}
+	var b []byte
+	if err == nil {
+		b, err = encode(reply)
+	}
+	if err != nil {
+		d.options.Note("a worker sent what cannot be answered: " + err.Error())
+		return nil
+	}
+	return b
+}
+
+func answer[In, Out any](body []byte, do func(*In) Out) (Out, error) {
+	var in In
+	if err := decode(body, &in); err != nil {
+		var none Out
+		return none, err
+	}
+	return do(&in), nil
+}
+
+func (d *Desk) hello(h *hello) welcome {
+	if h.Program != d.options.Program {
+		return welcome{Refused: fmt.Sprintf("this worker is assay %s, and the run is carried out by "+
+			"assay %s\nhint: install the same version on both machines", h.Program, d.options.Program)}
+	}
+	if h.Slots < 1 || h.Worker == "" {
+		return welcome{Refused: "a worker needs a name and at least one slot"}
+	}
+	d.mu.Lock()
+	m, again := d.workers[h.Worker]
+	if !again {
+		m = &member{hello: *h, since: time.Now()}
+		m.Name = d.nameFor(h.Name)
+		d.workers[h.Worker] = m
+	}
+	m.seen = time.Now()
+	w := welcome{Lease: d.options.Lease, Job: d.options.Job}
+	d.mu.Unlock()
+	if !again {
+		d.options.Note(fmt.Sprintf("worker %s has come, for %d attempts at once", m.Name, m.Slots))
+		d.options.Changed()
+	}
+	return w
+}
+
+// nameFor returns a name that no other worker has.
+func (d *Desk) nameFor(name string) string {
+	taken := func(name string) bool {
+		for _, m := range d.workers {
+			if m.Name == name {
+				return true
+			}
+		}
+		return false
+	}
+	unique := name
+	for n := 2; taken(unique); n++ {
+		unique = name + "-" + strconv.Itoa(n)
+	}
+	return unique
+}
+
+func (d *Desk) beat(b *beat) beatReply {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := d.workers[b.Worker]
+	if m == nil || b.Run != d.options.Job.Run {
+		return beatReply{Unknown: true}
+	}
+	now := time.Now()
+	if m.gone || b.Leaving && !m.leaving {
+		if m.gone {
+			go d.options.Note(fmt.Sprintf("worker %s is back", m.Name))
+		}
+		m.gone, m.leaving = false, b.Leaving
+		go d.options.Changed()
+	}
+	m.seen, m.agents = now, b.Agents
+	r := beatReply{Ended: d.ended, Drain: m.draining}
+	for _, h := range b.Orders {
+		switch o := d.of(h); {
+		case o == nil || o.fault != nil:
+			r.Over = append(r.Over, h)
+		case !o.over():
+			o.worker, o.seen = b.Worker, now
+		}
+	}
+	if d.ended {
+		m.told = true
+		d.farewell()
+	}
+	return r
+}
+
+// of returns an order if this is its latest token, and nil otherwise. It needs the lock.
+func (d *Desk) of(h held) *order {
+	if o := d.orders[h.Order]; o != nil && h.Token == o.token {
+		return o
+	}
+	return nil
+}
+
+// bye lets a worker go. What it has not finished is offered again soon.
+func (d *Desk) bye(b *beat) beatReply {
+	d.mu.Lock()
+	m := d.workers[b.Worker]
+	left := 0
+	if m != nil {
+		delete(d.workers, b.Worker)
+		for _, o := range d.orders {
+			if o.worker == b.Worker && !o.over() {
+				o.worker, o.seen, o.offered = "", time.Time{}, time.Time{}
+				left++
+			}
+		}
+	}
+	d.mu.Unlock()
+	if m == nil {
+		return beatReply{}
+	}
+	text := fmt.Sprintf("worker %s has gone", m.Name)
+	if left > 0 {
+		text += fmt.Sprintf("; its %d attempts go to others", left)
+	}
+	d.options.Note(text)
+	d.options.Changed()
+	return beatReply{}
+}
+
+func (d *Desk) begin(b *begin) beginning {
+	now := time.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	o, m := d.orders[b.Order], d.workers[b.Worker]
+	if o == nil || m == nil || o.over() {
+		return beginning{Over: true}
+	}
+	if o.try != b.Try || o.worker == "" {
+		if o.worker != "" && now.Sub(o.seen) < d.options.Lease {
+			return beginning{Over: true} // somebody works on it
+		}
+		if o.token >= mostBegun {
+			o.fail(&assay.Fault{Kind: assay.Harness, Hopeless: true, Detail: fmt.Sprintf(
+				"%d workers were lost while they carried this attempt out", o.token)})
+			return beginning{Over: true}
+		}
+		o.hand(b.Worker, b.Try, now)
+	}
+	return beginning{Token: o.token, Trial: *o.trial, Task: *o.task}
+}
+
+func (d *Desk) chat(ctx context.Context, c *chat) chatReply {
+	d.mu.Lock()
+	o := d.of(c.held)
+	if o == nil || o.over() {
+		d.mu.Unlock()
+		return chatReply{Over: true}
+	}
+	o.seen = time.Now()
+	a := o.ask(c)
+	d.mu.Unlock()
+	if a == nil {
+		return chatReply{Wait: true} // nobody waits for it
+	}
+	select {
+	case <-a.done:
+		return chatReply{Response: a.response, Fault: faultOf(a.err)}
+	case <-time.After(longPoll):
+	case <-ctx.Done():
+	}
+	return chatReply{Wait: true}
+}
+
+func (d *Desk) result(ctx context.Context, r *result) receipt {
+	d.mu.Lock()
+	o := d.of(r.held)
+	if o == nil || o.fault != nil {
+		d.mu.Unlock()
+		return receipt{Over: true}
+	}
+	if !o.over() {
+		d.accept(o, r)
+	}
+	d.mu.Unlock()
+	select {
+	case <-o.concluded:
+		return receipt{Over: true}
+	case <-time.After(longPoll):
+	case <-ctx.Done():
+	}
+	return receipt{Wait: true}
+}
+
+// accept ends an attempt with its result. Times are those of this machine's clock, because that of a
+// worker may be wrong.
+func (d *Desk) accept(o *order, r *result) {
+	a, now := &r.Attempt, time.Now().UTC()
+	if err := a.Check(); err != nil {
+		o.fail(&assay.Fault{Kind: assay.Harness, Detail: "a worker sent a record that cannot be: " +
+			err.Error()})
+		return
+	}
+	shift := now.Sub(a.FinishedAt)
+	a.StartedAt, a.FinishedAt = a.StartedAt.Add(shift), now
+	for i := range r.Spans {
+		r.Spans[i].Began = r.Spans[i].Began.Add(shift)
+		r.Spans[i].Ended = r.Spans[i].Ended.Add(shift)
+	}
+	r.Transcript.Spans = r.Spans
+	a.Trial = *o.trial
+	if m := d.workers[o.worker]; m != nil {
+		m.done++
+	}
+	o.finish(r)
+}

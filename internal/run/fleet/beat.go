@@ -1,0 +1,68 @@
+package fleet
+
+import (
+	"context"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+// beats tells the desk every second what this worker is doing, and does what it says.
+func (s *shift) beats(ctx context.Context) {
+	ticker := time.NewTicker(beatEvery)
+	defer ticker.Stop()
+	heard := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		var r beatReply
+		err := s.call(ctx, beatLimit, callBeat, s.state(), &r)
+		switch {
+		case err == nil:
+			heard = time.Now()
+			s.obey(&r)
+		case ctx.Err() == nil && time.Since(heard) > aloneFor*s.lease:
+			s.end(errAlone)
+			s.leaves()
+		}
+	}
+}
+
+// state returns what this worker is doing.
+func (s *shift) state() *beat {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := &beat{Worker: s.id, Run: s.job.Run, Leaving: s.left}
+	for model := range s.agents {
+		if b.Agents == nil {
+			b.Agents = make(map[string]map[assay.AgentState]int)
+		}
+		b.Agents[model] = s.bridge.States(model)
+	}
+	for h := range s.running {
+		b.Orders = append(b.Orders, h)
+	}
+	return b
+}
+
+// obey does what the desk says.
+func (s *shift) obey(r *beatReply) {
+	s.mu.Lock()
+	for _, h := range r.Over {
+		if a := s.running[h]; a != nil {
+			a.cancel(errOver)
+		}
+	}
+	s.ended = s.ended || r.Ended
+	s.mu.Unlock()
+	switch {
+	case r.Unknown:
+		s.end(errAlone)
+		s.leaves()
+	case r.Ended || r.Drain:
+		s.leaves()
+	}
+}

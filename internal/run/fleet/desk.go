@@ -1,0 +1,363 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/episode"
+)
+
+const (
+	// DefaultLease is how long a worker may be silent before others get its orders.
+	DefaultLease = 30 * time.Second
+	// longPoll is how long a call waits for something that takes its time, before the worker asks
+	// again.
+	longPoll = 10 * time.Second
+	// mostBegun is how often an order is begun before the attempt ends in a fault, because it seems
+	// to be the attempt that brings its workers down.
+	mostBegun = 8
+)
+
+// DeskOptions say how a desk works.
+type DeskOptions struct {
+	Job     Job
+	Program string        // the version that workers must have, too
+	Lease   time.Duration // 0 for DefaultLease
+	// Changed is called when the number of slots has changed, and Note with what people should know.
+	// Both may be called from any goroutine and must not block.
+	Changed func()
+	Note    func(text string)
+}
+
+// A Desk gives the attempts of a run to workers. It is safe for concurrent use.
+type Desk struct {
+	hub     Hub
+	options DeskOptions
+	stop    func() // serving
+	quit    chan struct{}
+	ticking sync.WaitGroup
+
+	mu      sync.Mutex
+	orders  map[string]*order
+	byTrial map[assay.TrialID]*order
+	workers map[string]*member
+	ended   bool
+	allTold chan struct{} // closed when every worker knows of the end
+	ticked  time.Time
+}
+
+// A member is a worker as the desk knows it.
+type member struct {
+	hello
+	seen     time.Time
+	since    time.Time
+	draining bool
+	leaving  bool // it said so
+	gone     bool // nothing was heard of it for a lease
+	told     bool // that the run has ended
+	done     int
+	agents   map[string]map[assay.AgentState]int // by listed model
+}
+
+// takes reports whether the worker takes orders.
+func (m *member) takes() bool { return !m.draining && !m.leaving && !m.gone }
+
+// NewDesk opens a desk. It must be closed.
+func NewDesk(hub Hub, o DeskOptions) (*Desk, error) {
+	o.Lease = cmp.Or(o.Lease, DefaultLease)
+	if o.Changed == nil {
+		o.Changed = func() {}
+	}
+	if o.Note == nil {
+		o.Note = func(string) {}
+	}
+	d := &Desk{
+		hub: hub, options: o, quit: make(chan struct{}),
+		orders: make(map[string]*order), byTrial: make(map[assay.TrialID]*order),
+		workers: make(map[string]*member), allTold: make(chan struct{}),
+		ticked: time.Now(),
+	}
+	var err error
+	if d.stop, err = hub.Serve(d.answer); err != nil {
+		return nil, err
+	}
+	d.ticking.Go(d.tick)
+	return d, nil
+}
+
+// Close tells the workers that the run has ended, as far as they ask within a moment.
+func (d *Desk) Close() {
+	d.mu.Lock()
+	d.ended = true
+	d.farewell()
+	d.mu.Unlock()
+	select {
+	case <-d.allTold:
+	case <-time.After(2 * beatEvery):
+	}
+	close(d.quit)
+	d.ticking.Wait()
+	d.stop()
+}
+
+// farewell closes allTold if every worker knows that the run has ended. It needs the lock.
+func (d *Desk) farewell() {
+	for _, m := range d.workers {
+		if !m.told && !m.gone {
+			return
+		}
+	}
+	select {
+	case <-d.allTold:
+	default:
+		close(d.allTold)
+	}
+}
+
+// Run offers an attempt to the workers and waits for its end. The requests of the attempt go to the
+// provider. It is like [episode.Runner.Run]. The worker keeps the attempt until [Desk.Conclude].
+func (d *Desk) Run(
+	ctx context.Context, provider assay.Provider, trial *assay.Trial, task *assay.Task,
+) (*assay.Attempt, *assay.Transcript) {
+	began := time.Now()
+	o := d.open(ctx, provider, trial, task)
+	defer o.end()
+	d.offer(o)
+	select {
+	case <-o.finished:
+	case <-ctx.Done():
+		d.mu.Lock()
+		o.fail(episode.Stopped(ctx))
+		d.mu.Unlock()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if o.fault != nil {
+		return lost(trial, began, o.fault), &assay.Transcript{}
+	}
+	return &o.result.Attempt, &o.result.Transcript
+}
+
+// lost returns the record of an attempt that ended without the word of a worker.
+func lost(trial *assay.Trial, began time.Time, f *assay.Fault) *assay.Attempt {
+	return &assay.Attempt{
+		Trial: *trial, Templates: episode.TemplatesHash,
+		FaultKind: f.Kind, FaultDetail: f.Error(), Parked: f.Hopeless,
+		StartedAt: began.UTC(), FinishedAt: time.Now().UTC(),
+	}
+}
+
+func (d *Desk) open(
+	ctx context.Context, provider assay.Provider, trial *assay.Trial, task *assay.Task,
+) *order {
+	o := &order{
+		id: rand.Text(), trial: trial, task: task, provider: provider,
+		finished: make(chan struct{}), concluded: make(chan struct{}),
+	}
+	o.ctx, o.cancel = context.WithCancel(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if before := d.byTrial[trial.ID]; before != nil {
+		d.conclude(before)
+	}
+	d.orders[o.id], d.byTrial[trial.ID] = o, o
+	return o
+}
+
+// offer puts an order into the queue. If that fails, tick tries again.
+func (d *Desk) offer(o *order) {
+	ctx, cancel := context.WithTimeout(o.ctx, d.options.Lease)
+	defer cancel()
+	err := d.hub.Offer(ctx, o.id)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	o.offered, o.offering = time.Now(), false
+	if err != nil {
+		o.offered = time.Time{}
+	}
+}
+
+// Conclude lets go of the attempt at a trial: it is on disk, or will never be.
+func (d *Desk) Conclude(id assay.TrialID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if o := d.byTrial[id]; o != nil {
+		d.conclude(o)
+	}
+}
+
+// conclude needs the lock.
+func (d *Desk) conclude(o *order) {
+	if d.byTrial[o.trial.ID] == o {
+		delete(d.byTrial, o.trial.ID)
+	}
+	delete(d.orders, o.id)
+	close(o.concluded)
+}
+
+// tick offers orders again that nobody works on, and forgets workers that are gone.
+func (d *Desk) tick() {
+	ticker := time.NewTicker(d.options.Lease / 8)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-d.quit:
+			return
+		case <-ticker.C:
+		}
+		again, changed := d.overdue(time.Now())
+		for _, o := range again {
+			d.ticking.Go(func() { d.offer(o) })
+		}
+		if changed {
+			d.options.Changed()
+		}
+	}
+}
+
+// overdue returns the orders to offer again, and forgets workers that have been silent for a lease.
+func (d *Desk) overdue(now time.Time) (again []*order, changed bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	lease := d.options.Lease
+	if asleep := now.Sub(d.ticked) - lease/8; asleep > lease/8 {
+		// This process stood still and heard nobody.
+		for _, m := range d.workers {
+			m.seen = m.seen.Add(asleep)
+		}
+		for _, o := range d.orders {
+			o.seen = o.seen.Add(asleep)
+		}
+	}
+	d.ticked = now
+	left := make(map[string]int) // orders of silent workers
+	for _, o := range d.orders {
+		if o.over() || now.Sub(o.seen) < lease {
+			continue
+		}
+		if o.worker != "" {
+			left[o.worker]++
+			o.worker = ""
+		}
+		if !o.offering && now.Sub(o.offered) >= lease {
+			o.offering = true
+			again = append(again, o)
+		}
+	}
+	for id, m := range d.workers {
+		if now.Sub(m.seen) < lease || m.gone {
+			continue
+		}
+		m.gone, changed = true, true
+		go d.options.Note(fmt.Sprintf("nothing was heard from worker %s for %.0f s; its %d attempts "+
+			"go to others", m.Name, lease.Seconds(), left[id]))
+	}
+	return again, changed
+}
+
+// Slots returns how many attempts the workers can carry out at once.
+func (d *Desk) Slots() (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, m := range d.workers {
+		if m.takes() {
+			n += m.Slots
+		}
+	}
+	return n
+}
+
+// Waits reports whether an order waits for a worker, so that a silent model says nothing about it.
+func (d *Desk) Waits() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, o := range d.orders {
+		if !o.over() && o.worker == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Drain lets a worker finish what it has, and go. It reports whether there is such a worker.
+func (d *Desk) Drain(name string) bool {
+	d.mu.Lock()
+	found := false
+	for _, m := range d.workers {
+		if m.Name == name {
+			m.draining, found = true, true
+		}
+	}
+	d.mu.Unlock()
+	if found {
+		d.options.Changed()
+	}
+	return found
+}
+
+// A WorkerState is what a worker is doing.
+type WorkerState struct {
+	Name  string `json:"worker"`
+	Slots int    `json:"slots"`
+	// Trials are those in flight, in order.
+	Trials []assay.TrialID `json:"trials"`
+	// Done counts attempts that have ended.
+	Done     int  `json:"done"`
+	Draining bool `json:"draining,omitempty"`
+	// Lost is true if nothing was heard from it for a lease.
+	Lost  bool      `json:"lost,omitempty"`
+	Since time.Time `json:"since"`
+	Seen  time.Time `json:"seen"`
+}
+
+// Workers returns the workers, by name.
+func (d *Desk) Workers() []WorkerState {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := make([]WorkerState, 0, len(d.workers))
+	place := make(map[string]int)
+	for id, m := range d.workers {
+		place[id] = len(all)
+		all = append(all, WorkerState{
+			Name: m.Name, Slots: m.Slots, Trials: []assay.TrialID{}, Done: m.done,
+			Draining: m.draining || m.leaving, Lost: m.gone, Since: m.since, Seen: m.seen,
+		})
+	}
+	for _, o := range d.orders {
+		if i, ok := place[o.worker]; ok && !o.over() {
+			all[i].Trials = append(all[i].Trials, o.trial.ID)
+		}
+	}
+	for i := range all {
+		slices.Sort(all[i].Trials)
+	}
+	slices.SortFunc(all, func(a, b WorkerState) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// States counts the attempts of a listed model in flight by what their agents are doing.
+func (d *Desk) States(model string) map[assay.AgentState]int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	states := make(map[assay.AgentState]int)
+	starting := 0
+	for _, o := range d.orders {
+		if o.trial.Model == model && !o.over() {
+			starting++
+		}
+	}
+	for _, m := range d.workers {
+		for state, n := range m.agents[model] {
+			states[state] += n
+			starting -= n
+		}
+	}
+	states[assay.AgentStarting] += max(0, starting)
+	return states
+}

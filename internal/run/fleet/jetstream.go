@@ -1,0 +1,218 @@
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Access says how to reach a NATS server.
+type Access struct {
+	// URL is nats://HOST:PORT, or tls://HOST:PORT. Its path, if any, keeps runs apart that share a
+	// server.
+	URL string
+	// Token is that of the server. It may be empty if Credentials has the path of a file of
+	// credentials, or if the server lets everybody in.
+	Token       string
+	Credentials string
+	// CA is the path of a file with certificates to trust, beside those of the system.
+	CA string
+	// Lost and Back, if set, are called when the connection is lost and when it is back.
+	Lost func(err error)
+	Back func()
+}
+
+// A wire is a connection to a NATS server, with the names that both sides use.
+type wire struct {
+	conn   *nats.Conn
+	js     jetstream.JetStream
+	prefix string
+}
+
+const (
+	consumerName = "workers"
+	// ackWait is how long an order that was delivered may stay without a word of its worker before
+	// it is delivered again.
+	ackWait = 5 * time.Second
+	// patience is how long one wait for an order takes.
+	patience = 5 * time.Second
+	// bigHeader names the object that holds a message which is too big for the server.
+	bigHeader = "Assay-Object"
+	// headroom is what a message may have beside its body, in bytes.
+	headroom = 1 << 10
+)
+
+// dial connects to a server. It fails if the server cannot be reached or does not let us in.
+func dial(a Access, more ...nats.Option) (*wire, error) {
+	u, err := url.Parse(a.URL)
+	if err != nil {
+		return nil, fmt.Errorf("the address of a NATS server: %w", err)
+	}
+	prefix := strings.Join(append([]string{"assay"}, strings.FieldsFunc(u.Path, func(r rune) bool {
+		return strings.ContainsRune("/.*> \t", r)
+	})...), ".")
+	u.Path = ""
+	options := []nats.Option{
+		nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.Token(a.Token),
+		nats.PingInterval(10 * time.Second), nats.IgnoreAuthErrorAbort(),
+		nats.ReconnectBufSize(-1), // a call fails at once while the server is away
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if a.Lost != nil && err != nil {
+				a.Lost(err)
+			}
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) {
+			if a.Back != nil {
+				a.Back()
+			}
+		}),
+	}
+	if a.Credentials != "" {
+		options = append(options, nats.UserCredentials(a.Credentials))
+	}
+	if a.CA != "" {
+		options = append(options, nats.RootCAs(a.CA))
+	}
+	conn, err := nats.Connect(u.String(), append(options, more...)...)
+	if err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(conn)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return &wire{conn, js, prefix}, nil
+}
+
+func (w *wire) subject(parts ...string) string {
+	return w.prefix + "." + strings.Join(parts, ".")
+}
+
+// stream is the name of the queue, and bucket that of the store for big messages.
+func (w *wire) stream() string { return strings.ReplaceAll(w.prefix, ".", "-") + "-orders" }
+func (w *wire) bucket() string { return strings.ReplaceAll(w.prefix, ".", "-") + "-big" }
+
+// pack returns a message, whose body goes into the store for big messages if it is one.
+func (w *wire) pack(ctx context.Context, subject string, body []byte) (*nats.Msg, error) {
+	m := nats.NewMsg(subject)
+	m.Data = body
+	if int64(len(body)) <= w.conn.MaxPayload()-headroom {
+		return m, nil
+	}
+	big, err := w.js.ObjectStore(ctx, w.bucket())
+	if err != nil {
+		return nil, fmt.Errorf("open the store for big messages: %w", err)
+	}
+	name := rand.Text()
+	if _, err := big.PutBytes(ctx, name, body); err != nil {
+		return nil, fmt.Errorf("store a big message: %w", err)
+	}
+	m.Data = nil
+	m.Header.Set(bigHeader, name)
+	return m, nil
+}
+
+// unpack returns the body of a message.
+func (w *wire) unpack(ctx context.Context, m *nats.Msg) ([]byte, error) {
+	name := m.Header.Get(bigHeader)
+	if name == "" {
+		return m.Data, nil
+	}
+	big, err := w.js.ObjectStore(ctx, w.bucket())
+	if err != nil {
+		return nil, fmt.Errorf("open the store for big messages: %w", err)
+	}
+	b, err := big.GetBytes(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("read a big message: %w", err)
+	}
+	_ = big.Delete(ctx, name) // otherwise it expires
+	return b, nil
+}
+
+// A Remote is the link of a worker to a NATS server.
+type Remote struct {
+	wire
+	queue jetstream.Consumer
+}
+
+// Dial connects a worker to a run's server. The link must be closed.
+func Dial(a Access) (*Remote, error) {
+	w, err := dial(a, nats.Name("assay worker"))
+	if err != nil {
+		return nil, err
+	}
+	return &Remote{wire: *w}, nil
+}
+
+// Close closes the connection.
+func (r *Remote) Close() { r.conn.Close() }
+
+// Call makes a call.
+func (r *Remote) Call(ctx context.Context, call string, body []byte) ([]byte, error) {
+	m, err := r.pack(ctx, r.subject("call", call), body)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := r.conn.RequestMsgWithContext(ctx, m)
+	if errors.Is(err, nats.ErrNoResponders) {
+		err = errors.New("no run asks for workers there")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.unpack(ctx, reply)
+}
+
+// Take takes up to n orders.
+func (r *Remote) Take(ctx context.Context, n int) ([]Ticket, error) {
+	if r.queue == nil {
+		c, err := r.js.Consumer(ctx, r.stream(), consumerName)
+		if err != nil {
+			return nil, err
+		}
+		r.queue = c
+	}
+	tickets, err := fetched(r.queue.FetchNoWait(n))
+	if len(tickets) == 0 && err == nil {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		tickets, err = fetched(r.queue.Fetch(1, jetstream.FetchContext(ctx)))
+		if ctx.Err() != nil {
+			err = nil
+		}
+	}
+	if err != nil {
+		r.queue = nil // it may be another one when the server is back
+	}
+	return tickets, err
+}
+
+// fetched collects the orders of a batch.
+func fetched(batch jetstream.MessageBatch, err error) (tickets []Ticket, _ error) {
+	if err != nil {
+		return nil, err
+	}
+	for m := range batch.Messages() {
+		tickets = append(tickets, ticket{m})
+	}
+	err = batch.Error()
+	if errors.Is(err, nats.ErrTimeout) || errors.Is(err, jetstream.ErrNoMessages) {
+		err = nil
+	}
+	return tickets, err
+}
+
+type ticket struct{ jetstream.Msg }
+
+func (t ticket) Order() string { return string(t.Data()) }
+func (t ticket) Done() error   { return t.Ack() }

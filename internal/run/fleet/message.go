@@ -1,0 +1,213 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/bridge"
+)
+
+// The calls of workers.
+const (
+	callHello  = "hello"  // a worker introduces itself
+	callBeat   = "beat"   // it lives, and works on these orders
+	callBye    = "bye"    // it goes
+	callBegin  = "begin"  // it has got an order from the queue
+	callChat   = "chat"   // a request of an attempt to its model
+	callResult = "result" // an attempt has ended
+)
+
+// Calls lists the names of all calls.
+var Calls = []string{callHello, callBeat, callBye, callBegin, callChat, callResult}
+
+// A Job is what workers need to know about a run.
+type Job struct {
+	Experiment string
+	// Run identifies the run. Workers begin anew when another one answers.
+	Run assay.RunID
+	// Budget is the working time of an attempt; see episode.NewRunner.
+	Budget time.Duration
+	Tools  []assay.Tool
+	Script assay.Script
+	Server *assay.MCPServer
+	// Agents has the foreign agents by listed model. Other models are bare.
+	Agents map[string]bridge.Agent
+}
+
+// catalog returns the tools.
+func (j *Job) catalog() *assay.Catalog {
+	return assay.NewCatalog(j.Tools).With(j.Script, j.Server)
+}
+
+type hello struct {
+	Worker  string // unique
+	Name    string // as its user calls it
+	Program string
+	Slots   int
+}
+
+type welcome struct {
+	// Refused says why the worker cannot work for this run.
+	Refused string `json:",omitempty"`
+	Lease   time.Duration
+	Job     Job
+}
+
+// A held is an order as its worker names it.
+type held struct {
+	Order string
+	Token int
+}
+
+type beat struct {
+	Worker string
+	Run    assay.RunID
+	// Leaving is true if the worker takes no more orders.
+	Leaving bool
+	Orders  []held
+	// Agents counts agents by listed model and by what they are doing.
+	Agents map[string]map[assay.AgentState]int `json:",omitempty"`
+}
+
+type beatReply struct {
+	// Unknown is true if the desk does not know the worker, which has to say hello.
+	Unknown bool `json:",omitempty"`
+	// Ended is true if the run is over.
+	Ended bool `json:",omitempty"`
+	// Drain is true if the worker should finish what it has, and go.
+	Drain bool `json:",omitempty"`
+	// Over has those of the worker's orders that it should drop.
+	Over []held `json:",omitempty"`
+}
+
+type begin struct {
+	Worker, Order string
+	// Try is another one for each delivery of an order, and the same if the call is repeated.
+	Try string
+}
+
+type beginning struct {
+	// Over is true if there is nothing to do for this worker.
+	Over  bool `json:",omitempty"`
+	Token int
+	Trial assay.Trial
+	Task  assay.Task
+}
+
+type chat struct {
+	held
+	// N numbers the requests of an attempt from 1. The replies to those below Seen have arrived.
+	N, Seen int
+	Request assay.Request
+	// GivenUp is true if nobody waits for the reply any more.
+	GivenUp bool `json:",omitempty"`
+}
+
+type chatReply struct {
+	// Over is true if the order is over for this worker, and Wait if the reply is still to come.
+	Over     bool `json:",omitempty"`
+	Wait     bool `json:",omitempty"`
+	Response assay.Response
+	Fault    *fault `json:",omitempty"`
+}
+
+// A fault is an [assay.Fault] without the error behind it.
+type fault struct {
+	Kind              assay.FaultKind
+	Lane              string `json:",omitempty"`
+	Status            int    `json:",omitempty"`
+	RetryAfter        time.Duration
+	Hopeless, TooLong bool         `json:",omitempty"`
+	Bucket            assay.Bucket `json:",omitempty"`
+	Limit             int          `json:",omitempty"`
+	Detail            string
+}
+
+func faultOf(err error) *fault {
+	f := assay.AsFault(err)
+	if f == nil {
+		return nil
+	}
+	return &fault{
+		Kind: f.Kind, Lane: f.Lane, Status: f.Status, RetryAfter: f.RetryAfter,
+		Hopeless: f.Hopeless, TooLong: f.TooLong, Bucket: f.Bucket, Limit: f.Limit, Detail: f.Detail,
+	}
+}
+
+func (f *fault) err() error {
+	if f == nil {
+		return nil
+	}
+	return &assay.Fault{
+		Kind: f.Kind, Lane: f.Lane, Status: f.Status, RetryAfter: f.RetryAfter,
+		Hopeless: f.Hopeless, TooLong: f.TooLong, Bucket: f.Bucket, Limit: f.Limit, Detail: f.Detail,
+	}
+}
+
+type result struct {
+	held
+	Attempt    assay.Attempt
+	Transcript assay.Transcript
+	Spans      []assay.Span // of the transcript, whose JSON leaves them out
+}
+
+type receipt struct {
+	// Over is true if the worker can forget the attempt: it is on disk, or nobody wants it. Wait is
+	// true if it is still being saved.
+	Over, Wait bool `json:",omitempty"`
+}
+
+// A message begins with a letter that says how the rest is written: as JSON, or compressed JSON.
+const (
+	plainJSON      = 'j'
+	compressedJSON = 'z'
+	compressFrom   = 2 << 10 // bytes
+	// mostMessage limits what a compressed message may grow to, in bytes.
+	mostMessage = 1 << 30
+)
+
+var (
+	compressor, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+	decompressor, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(mostMessage),
+		zstd.WithDecoderConcurrency(0), zstd.WithDecoderLowmem(true))
+)
+
+// encode writes a message. It fails if the message has raw JSON that is none.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte(plainJSON)
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	if b.Len() < compressFrom {
+		return b.Bytes(), nil
+	}
+	return compressor.EncodeAll(b.Bytes()[1:], []byte{compressedJSON}), nil
+}
+
+func decode(b []byte, v any) error {
+	if len(b) == 0 {
+		return errors.New("an empty message")
+	}
+	kind, b := b[0], b[1:]
+	switch kind {
+	case plainJSON:
+	case compressedJSON:
+		var err error
+		if b, err = decompressor.DecodeAll(b, nil); err != nil {
+			return fmt.Errorf("decompress: %w", err)
+		}
+	default:
+		return fmt.Errorf("a message of unknown kind %q", kind)
+	}
+	return json.Unmarshal(b, v)
+}

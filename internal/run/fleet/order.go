@@ -1,0 +1,111 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+// An order is an attempt that some worker carries out. Its fields from token on are guarded by the
+// desk's lock.
+type order struct {
+	id       string
+	trial    *assay.Trial
+	task     *assay.Task
+	provider assay.Provider
+	ctx      context.Context // of the attempt
+	cancel   func()
+	asking   sync.WaitGroup // requests in flight
+
+	// token is the latest one given out, from 1, and try the delivery that got it.
+	token  int
+	try    string
+	worker string    // ID of the one that works on it, or ""
+	seen   time.Time // when it was last heard of
+	// offered is when the order was put into the queue; offering is true while that goes on.
+	offered  time.Time
+	offering bool
+
+	asked map[int]*asked // the requests of the worker, by number
+	gone  int            // the replies to those below have arrived
+
+	result    *result
+	fault     *assay.Fault
+	finished  chan struct{} // closed with result or fault
+	concluded chan struct{} // closed when the worker may forget it
+}
+
+// An asked is a request of an attempt to its model. Its reply is set when done is closed.
+type asked struct {
+	done     chan struct{}
+	cancel   context.CancelFunc
+	response assay.Response
+	err      error
+}
+
+// over reports whether the attempt has ended.
+func (o *order) over() bool { return o.result != nil || o.fault != nil }
+
+func (o *order) finish(r *result) {
+	o.result = r
+	close(o.finished)
+}
+
+func (o *order) fail(f *assay.Fault) {
+	if !o.over() {
+		o.fault = f
+		close(o.finished)
+	}
+}
+
+// end ends all requests of the attempt.
+func (o *order) end() {
+	o.cancel()
+	o.asking.Wait()
+}
+
+// hand gives the order to a delivery, and ends the requests of the one before.
+func (o *order) hand(worker, try string, now time.Time) {
+	for _, a := range o.asked {
+		a.cancel()
+	}
+	o.token++
+	o.worker, o.try, o.seen = worker, try, now
+	o.gone, o.asked = 0, make(map[int]*asked)
+}
+
+// ask sends a request to the model, unless it was sent before. It returns nil if the reply has
+// arrived already.
+func (o *order) ask(c *chat) *asked {
+	for n, a := range o.asked {
+		if n < c.Seen {
+			delete(o.asked, n)
+			a.cancel()
+		}
+	}
+	o.gone = max(o.gone, c.Seen)
+	if a := o.asked[c.N]; a != nil || c.N < o.gone || c.GivenUp {
+		if a != nil && c.GivenUp {
+			a.cancel()
+		}
+		return a
+	}
+	a := &asked{done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(o.ctx)
+	a.cancel = cancel
+	o.asked[c.N] = a
+	o.asking.Go(func() {
+		defer close(a.done)
+		defer func() {
+			if v := recover(); v != nil {
+				a.err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+			}
+		}()
+		a.response, a.err = o.provider.Chat(ctx, c.Request)
+	})
+	return a
+}

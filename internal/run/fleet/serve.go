@@ -1,0 +1,268 @@
+package fleet
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// payload is the largest message of the server in this process, in bytes: what NATS advises not
+	// to exceed.
+	payload = 8 << 20
+	// setUp is the time to prepare a server.
+	setUp = 10 * time.Second
+	// bigFor is how long a big message is kept if nobody fetches it.
+	bigFor = 10 * time.Minute
+)
+
+// An Exchange is the run's end of a NATS server. It must be closed.
+type Exchange struct {
+	wire
+	server *server.Server // nil if somebody else runs it
+	dir    string
+}
+
+// Listen starts a NATS server in this process. It listens on an address, for clients with the token
+// and, if there is a certificate, over TLS alone.
+func Listen(addr, token string, cert *tls.Certificate) (*Exchange, error) {
+	host, portText, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.Atoi(portText)
+	if err != nil {
+		return nil, fmt.Errorf("port %q is not a number", portText)
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	dir, err := os.MkdirTemp("", "assay-nats-*")
+	if err != nil {
+		return nil, err
+	}
+	o := &server.Options{
+		ServerName: "assay", Host: host, Port: port, NoLog: true, NoSigs: true,
+		Authorization: token, JetStream: true, StoreDir: dir, MaxPayload: payload,
+		JetStreamMaxMemory: 4 << 30, JetStreamMaxStore: 1 << 30,
+	}
+	if cert != nil {
+		o.TLS, o.TLSTimeout = true, 5
+		o.TLSConfig = &tls.Config{
+			Certificates: []tls.Certificate{*cert}, MinVersion: tls.VersionTLS12,
+		}
+	}
+	x := &Exchange{dir: dir}
+	if x.server, err = start(o); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	w, err := dial(Access{URL: "nats://in-process", Token: token}, nats.InProcessServer(x.server))
+	if err == nil {
+		x.wire = *w
+		err = x.prepare()
+	}
+	if err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	return x, nil
+}
+
+// start starts a server and waits until it listens.
+func start(o *server.Options) (*server.Server, error) {
+	s, err := server.NewServer(o)
+	if err != nil {
+		return nil, err
+	}
+	log := new(lastError)
+	s.SetLogger(log, false, false)
+	s.Start()
+	if !s.ReadyForConnections(setUp) {
+		s.Shutdown()
+		if err := log.get(); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("the server at %s:%d did not start", o.Host, o.Port)
+	}
+	return s, nil
+}
+
+// Connect uses a NATS server that somebody else runs. It needs JetStream.
+func Connect(a Access) (*Exchange, error) {
+	w, err := dial(a, nats.Name("assay run"))
+	if err != nil {
+		return nil, err
+	}
+	x := &Exchange{wire: *w}
+	ctx, cancel := context.WithTimeout(context.Background(), setUp)
+	defer cancel()
+	_, err = x.conn.RequestWithContext(ctx, x.subject("call", callBeat), nil)
+	if !errors.Is(err, nats.ErrNoResponders) {
+		x.conn.Close()
+		if err == nil || errors.Is(err, context.DeadlineExceeded) {
+			err = errors.New("another run asks for workers there\nhint: give each its own path, " +
+				"such as nats://HOST:4222/NAME, and the same one to its workers")
+		}
+		return nil, err
+	}
+	if err := x.prepare(); err != nil {
+		x.conn.Close()
+		return nil, err
+	}
+	return x, nil
+}
+
+// Addr returns the address of the server in this process.
+func (x *Exchange) Addr() string { return x.server.Addr().String() }
+
+// prepare makes the queue and the store for big messages anew. What they held was of another run.
+func (x *Exchange) prepare() error {
+	ctx, cancel := context.WithTimeout(context.Background(), setUp)
+	defer cancel()
+	if err := x.clear(ctx); err != nil {
+		return err
+	}
+	stream, err := x.js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: x.stream(), Subjects: []string{x.subject("order", "*")},
+		Retention: jetstream.WorkQueuePolicy, Storage: jetstream.MemoryStorage,
+		MaxMsgsPerSubject: 1, // an order that is offered again
+	})
+	if err != nil {
+		return fmt.Errorf("make the queue: %w", err)
+	}
+	_, err = stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+		Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait,
+		MaxAckPending: -1,
+	})
+	if err != nil {
+		return fmt.Errorf("make the queue: %w", err)
+	}
+	_, err = x.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
+		Bucket: x.bucket(), Storage: jetstream.MemoryStorage, TTL: bigFor,
+	})
+	if err != nil {
+		return fmt.Errorf("make the store for big messages: %w", err)
+	}
+	return nil
+}
+
+func (x *Exchange) clear(ctx context.Context) error {
+	err := x.js.DeleteStream(ctx, x.stream())
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("reach JetStream: %w\nhint: the server needs jetstream in its settings", err)
+	}
+	err = x.js.DeleteObjectStore(ctx, x.bucket())
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) &&
+		!errors.Is(err, jetstream.ErrBucketNotFound) {
+		return err
+	}
+	return nil
+}
+
+// Close ends the server, or leaves that of somebody else as it was.
+func (x *Exchange) Close() error {
+	var err error
+	if x.server == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), setUp)
+		defer cancel()
+		if x.conn.IsConnected() {
+			err = x.clear(ctx)
+		}
+	}
+	if x.conn != nil {
+		x.conn.Close()
+	}
+	if x.server != nil {
+		x.server.Shutdown()
+		x.server.WaitForShutdown()
+		err = os.RemoveAll(x.dir)
+	}
+	return err
+}
+
+// Offer puts an order into the queue. It makes a queue anew that the server has lost.
+func (x *Exchange) Offer(ctx context.Context, order string) error {
+	_, err := x.js.Publish(ctx, x.subject("order", order), []byte(order))
+	if errors.Is(err, jetstream.ErrNoStreamResponse) {
+		if err = x.prepare(); err == nil {
+			_, err = x.js.Publish(ctx, x.subject("order", order), []byte(order))
+		}
+	}
+	return err
+}
+
+// Serve answers calls.
+func (x *Exchange) Serve(
+	answer func(ctx context.Context, call string, body []byte) []byte,
+) (stop func(), err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var answers sync.WaitGroup
+	var subs []*nats.Subscription
+	for _, call := range Calls {
+		sub, err := x.conn.Subscribe(x.subject("call", call), func(m *nats.Msg) {
+			answers.Go(func() { x.reply(ctx, m, func(b []byte) []byte { return answer(ctx, call, b) }) })
+		})
+		if err != nil {
+			cancel()
+			return nil, err
+		}
+		subs = append(subs, sub)
+	}
+	return func() {
+		for _, s := range subs {
+			_ = s.Unsubscribe()
+		}
+		cancel()
+		answers.Wait()
+	}, x.conn.Flush()
+}
+
+// reply answers one message. Without an answer, the worker will ask again.
+func (x *Exchange) reply(ctx context.Context, m *nats.Msg, answer func(body []byte) []byte) {
+	body, err := x.unpack(ctx, m)
+	if err != nil {
+		return
+	}
+	b := answer(body)
+	if b == nil {
+		return
+	}
+	if out, err := x.pack(ctx, m.Reply, b); err == nil {
+		_ = x.conn.PublishMsg(out)
+	}
+}
+
+// lastError keeps the last thing that a server complained about.
+type lastError struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (l *lastError) get() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+func (l *lastError) Errorf(format string, v ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err = fmt.Errorf(format, v...)
+}
+
+// The rest of the server's log is not for people.
+
+func (l *lastError) Fatalf(format string, v ...any) { l.Errorf(format, v...) }
+func (l *lastError) Noticef(string, ...any)         {}
+func (l *lastError) Warnf(string, ...any)           {}
+func (l *lastError) Debugf(string, ...any)          {}
+func (l *lastError) Tracef(string, ...any)          {}

@@ -1,0 +1,394 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/bridge"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/task/child"
+)
+
+const (
+	beatEvery = time.Second
+	// callLimit is the time for one answer. The desk answers within longPoll.
+	callLimit = longPoll + 5*time.Second
+	// beatLimit is the time for the answer to a beat.
+	beatLimit = 3 * time.Second
+	// aloneFor is how many leases a worker goes on with attempts while nobody answers it.
+	aloneFor = 10
+)
+
+// WorkerOptions say how a worker works.
+type WorkerOptions struct {
+	Name    string
+	Program string
+	// Slots is the largest number of attempts at a time.
+	Slots int
+	// Drain, when closed, lets the worker finish what it has and then go.
+	Drain <-chan struct{}
+	// Once makes the worker go when the run has ended, instead of waiting for the next one.
+	Once bool
+	// Say tells people what happens.
+	Say func(text string)
+	// Dir replaces the directories in which agents start, unless it is empty.
+	Dir string
+}
+
+// A Worker carries out the attempts of runs.
+type Worker struct {
+	link    Link
+	options WorkerOptions
+	id      string
+}
+
+// NewWorker returns a worker.
+func NewWorker(link Link, o WorkerOptions) *Worker {
+	return &Worker{link, o, rand.Text()}
+}
+
+// RefusedError is the answer of a run that this worker cannot work for.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string { return e.Reason }
+
+// Why a worker ends the attempts of a shift.
+var (
+	errOver  = errors.New("the attempt is over")
+	errAlone = errors.New("the run has been out of reach for too long")
+)
+
+// Run works for one run after the other, until the worker is drained. When ctx ends, it gives its
+// attempts back. It fails if a run refuses it.
+func (w *Worker) Run(ctx context.Context) error {
+	for {
+		welcome, err := w.hello(ctx)
+		if err != nil {
+			if w.leaving() || ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		more, err := w.shift(ctx, welcome)
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+func (w *Worker) leaving() bool {
+	select {
+	case <-w.options.Drain:
+		return true
+	default:
+		return false
+	}
+}
+
+// hello introduces the worker to a run. It waits until there is one.
+func (w *Worker) hello(ctx context.Context) (*welcome, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-w.options.Drain:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	said := false
+	for {
+		var r welcome
+		err := w.call(ctx, callLimit, callHello, &hello{
+			Worker: w.id, Name: w.options.Name, Program: w.options.Program, Slots: w.options.Slots,
+		}, &r)
+		switch {
+		case err == nil && r.Refused != "":
+			return nil, &RefusedError{r.Refused}
+		case err == nil:
+			return &r, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		}
+		if !said {
+			w.options.Say("waiting for a run: " + err.Error())
+			said = true
+		}
+		sleep(ctx, beatEvery)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// call makes a call once.
+func (w *Worker) call(
+	ctx context.Context, limit time.Duration, call string, in, out any,
+) error {
+	b, err := encode(in)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if b, err = w.link.Call(ctx, call, b); err != nil {
+		return err
+	}
+	return decode(b, out)
+}
+
+// insist makes a call until it is answered or ctx ends.
+func (w *Worker) insist(ctx context.Context, call string, in, out any) error {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		err := w.call(ctx, callLimit, call, in, out)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		sleep(ctx, pause)
+	}
+}
+
+// A runner carries out attempts on this machine.
+type runner interface {
+	Run(
+		ctx context.Context, provider assay.Provider, trial *assay.Trial, task *assay.Task,
+	) (*assay.Attempt, *assay.Transcript)
+}
+
+// A shift is the work for one run.
+type shift struct {
+	*Worker
+	job     *Job
+	lease   time.Duration
+	bare    *episode.Runner
+	agents  map[string]runner
+	bridge  *bridge.Bridge  // nil without agents
+	ctx     context.Context // ends with the shift
+	end     context.CancelCauseFunc
+	free    chan struct{} // a value for each free slot
+	leave   chan struct{} // closed when no more orders are taken
+	pending sync.WaitGroup
+
+	mu      sync.Mutex
+	running map[held]*attempt
+	left    bool // leave is closed
+	ended   bool // the run is over
+	done    int
+}
+
+// An attempt is one that this worker carries out.
+type attempt struct {
+	cancel context.CancelCauseFunc
+	trial  *assay.Trial
+}
+
+// shift works for a run until it ends or the worker goes. It returns true if the worker should wait
+// for another run.
+func (w *Worker) shift(ctx context.Context, hi *welcome) (again bool, err error) {
+	s := &shift{
+		Worker: w, job: &hi.Job, lease: hi.Lease, agents: make(map[string]runner),
+		free: make(chan struct{}, w.options.Slots), leave: make(chan struct{}),
+		running: make(map[held]*attempt),
+	}
+	for range w.options.Slots {
+		s.free <- struct{}{}
+	}
+	s.ctx, s.end = context.WithCancelCause(ctx)
+	defer s.end(nil)
+	closeAgents, err := s.open()
+	if err != nil {
+		s.bye(ctx)
+		return false, err
+	}
+	w.options.Say(fmt.Sprintf("works on %s, up to %d attempts at once", s.job.Experiment,
+		w.options.Slots))
+	var beats sync.WaitGroup
+	beating, stopBeats := context.WithCancel(context.WithoutCancel(ctx))
+	beats.Go(func() { s.beats(beating) })
+	s.takeOrders()
+	s.pending.Wait()
+	stopBeats()
+	beats.Wait()
+	err = closeAgents()
+
+	s.mu.Lock()
+	again = s.ended && !w.options.Once || context.Cause(s.ctx) == errAlone
+	ended, done := s.ended, s.done
+	s.mu.Unlock()
+	if !ended && context.Cause(s.ctx) != errAlone {
+		s.bye(context.WithoutCancel(ctx))
+	}
+	w.options.Say(fmt.Sprintf("has carried out %d attempts of %s", done, s.job.Experiment))
+	return again && !w.leaving() && ctx.Err() == nil, err
+}
+
+// bye tells the desk that the worker goes. If the message is lost, the desk notices by itself.
+func (s *shift) bye(ctx context.Context) {
+	_ = s.call(ctx, beatLimit, callBye, &beat{Worker: s.id, Run: s.job.Run}, new(beatReply))
+}
+
+// open makes the runners of the job.
+func (s *shift) open() (end func() error, err error) {
+	s.bare = episode.NewRunner(s.job.catalog(), s.job.Budget)
+	if len(s.job.Agents) == 0 {
+		return func() error { return nil }, nil
+	}
+	if s.bridge, err = bridge.Open(); err != nil {
+		return nil, fmt.Errorf("open a port for agents: %w", err)
+	}
+	for model, a := range s.job.Agents {
+		if a, err = s.local(a); err != nil {
+			return nil, errors.Join(err, s.bridge.Close())
+		}
+		s.agents[model] = s.bridge.Runner(s.bare, a)
+	}
+	return s.bridge.Close, nil
+}
+
+// local returns an agent as it starts on this machine. It fails if its program is not here.
+func (s *shift) local(a bridge.Agent) (bridge.Agent, error) {
+	if a.URL != "" {
+		return a, nil
+	}
+	if there, here := a.Dir, s.options.Dir; here != "" {
+		a.Dir, a.Command = here, slices.Clone(a.Command)
+		if rest, inside := strings.CutPrefix(a.Command[0], there+"/"); inside {
+			a.Command[0] = filepath.Join(here, rest)
+		}
+	}
+	err := (child.Command{Args: a.Command}).Check()
+	if err == nil {
+		_, err = os.Stat(cmp.Or(a.Dir, "."))
+	}
+	if err != nil {
+		return a, &RefusedError{fmt.Sprintf("agent %s cannot start on this machine: %v\n"+
+			"hint: install it here; --dir names the directory of agents if it is another one",
+			a.Name, err)}
+	}
+	return a, nil
+}
+
+// takeOrders starts attempts as slots get free, until the worker leaves or the shift ends.
+func (s *shift) takeOrders() {
+	taking, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.options.Drain:
+			s.leaves()
+		case <-s.leave:
+		case <-taking.Done():
+		}
+	}()
+	go func() {
+		select {
+		case <-s.leave:
+			cancel()
+		case <-taking.Done():
+		}
+	}()
+	for {
+		n := s.slots(taking)
+		if n == 0 {
+			return
+		}
+		tickets, err := s.link.Take(taking, n)
+		for range n - len(tickets) {
+			s.free <- struct{}{}
+		}
+		for _, t := range tickets {
+			s.pending.Go(func() { s.carryOut(t) })
+		}
+		if err != nil {
+			sleep(taking, beatEvery)
+		}
+	}
+}
+
+// slots waits for a free slot and takes all there are. It returns 0 if ctx ends.
+func (s *shift) slots(ctx context.Context) (n int) {
+	select {
+	case <-s.free:
+		n = 1
+	case <-ctx.Done():
+		return 0
+	}
+	for {
+		select {
+		case <-s.free:
+			n++
+		default:
+			return n
+		}
+	}
+}
+
+// leaves makes the worker take no more orders.
+func (s *shift) leaves() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.left {
+		s.left = true
+		close(s.leave)
+	}
+}
+
+// carryOut carries out an order, and gives its slot back when the attempt has ended.
+func (s *shift) carryOut(t Ticket) {
+	slot := sync.OnceFunc(func() { s.free <- struct{}{} })
+	defer slot()
+	var b beginning
+	err := s.insist(s.ctx, callBegin,
+		&begin{Worker: s.id, Order: t.Order(), Try: rand.Text()}, &b)
+	if err != nil {
+		return // it is delivered again
+	}
+	_ = t.Done() // otherwise it is delivered again, and nobody minds
+	if b.Over {
+		return
+	}
+	h := held{t.Order(), b.Token}
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	defer cancel(nil)
+	s.mu.Lock()
+	s.running[h] = &attempt{cancel, &b.Trial}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.running, h)
+	}()
+	run := cmp.Or[runner](s.agents[b.Trial.Model], s.bare)
+	a, transcript := run.Run(ctx, &provider{shift: s, held: h, over: cancel}, &b.Trial, &b.Task)
+	slot()
+	if ctx.Err() == nil {
+		s.hand(ctx, &result{h, *a, *transcript, transcript.Spans})
+	}
+}
+
+// hand gives a result to the desk until it may be forgotten.
+func (s *shift) hand(ctx context.Context, r *result) {
+	for ctx.Err() == nil {
+		var receipt receipt
+		if s.insist(ctx, callResult, r, &receipt) == nil && receipt.Over {
+			s.mu.Lock()
+			s.done++
+			s.mu.Unlock()
+			return
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/bridge"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/run/fleet"
+	"github.com/assay-eval/assay/internal/run/job"
+)
+
+// A runner carries out attempts: with bare models, or with a foreign agent.
+type runner interface {
+	Run(
+		ctx context.Context, provider assay.Provider, trial *assay.Trial, task *assay.Task,
+	) (*assay.Attempt, *assay.Transcript)
+}
+
+// runners returns the runner of each model, and what closes them.
+func (s *Session) runners() (byModel map[string]runner, end func() error, err error) {
+	episodes := episode.NewRunner(s.Library.Catalog(), time.Duration(s.Experiment.Limits.Trial))
+	byModel, end = make(map[string]runner), func() error { return nil }
+	if s.options.Workers != nil {
+		return s.hire()
+	}
+	for _, m := range s.Experiment.Models {
+		byModel[m] = episodes
+	}
+	if len(s.pools.Agents) == 0 {
+		return byModel, end, nil
+	}
+	if s.bridge, err = bridge.Open(); err != nil {
+		return nil, nil, fmt.Errorf("open a port for agents: %w", err)
+	}
+	for m, a := range s.pools.Agents {
+		byModel[m] = s.bridge.Runner(episodes, a.Agent)
+	}
+	return byModel, s.bridge.Close, nil
+}
+
+// hire opens a desk, and lets workers carry out the attempts of all models.
+func (s *Session) hire() (byModel map[string]runner, end func() error, err error) {
+	catalog := s.Library.Catalog()
+	work := fleet.Job{
+		Experiment: s.Experiment.Name, Run: s.id, Budget: time.Duration(s.Experiment.Limits.Trial),
+		Tools: catalog.All(), Script: catalog.Script(), Server: catalog.Server(),
+		Agents: make(map[string]bridge.Agent),
+	}
+	for m, a := range s.pools.Agents {
+		work.Agents[m] = a.Agent
+	}
+	hub, err := s.options.Workers()
+	if err != nil {
+		return nil, nil, err
+	}
+	s.desk, err = fleet.NewDesk(hub, fleet.DeskOptions{
+		Job: work, Program: s.options.Program, Lease: s.options.Lease, Changed: s.wakeUp, Note: s.note,
+	})
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("wait for workers: %w", err), hub.Close())
+	}
+	byModel = make(map[string]runner)
+	for _, m := range s.Experiment.Models {
+		byModel[m] = s.desk
+	}
+	return byModel, func() error {
+		s.desk.Close()
+		return hub.Close()
+	}, nil
+}
+
+// agentStates counts the agents of a model by what they are doing. It returns nil for a bare model.
+func (s *Session) agentStates(model string) map[assay.AgentState]int {
+	if _, ok := s.pools.Agents[model]; !ok {
+		return nil
+	}
+	switch {
+	case s.desk != nil:
+		return s.desk.States(model)
+	case s.bridge != nil:
+		return s.bridge.States(model)
+	}
+	return nil
+}
+
+// newCrews returns the crews of this run. Programs on the machines of workers are bounded by their
+// slots, and services by their own limits wherever the attempts are carried out.
+func (s *Session) newCrews() crews {
+	agents, server := s.pools.Agents, s.Library.Catalog().Server()
+	if s.desk == nil {
+		return crewsOf(s.Experiment.Models, agents, server, &memory{read: freeMemory, note: s.note})
+	}
+	services := make(map[string]job.Agent)
+	for listed, a := range agents {
+		if a.URL != "" {
+			services[listed] = a
+		}
+	}
+	if server != nil && server.URL == "" {
+		server = nil
+	}
+	all := crewsOf(s.Experiment.Models, services, server, nil)
+	slots := newCrew(s.desk.Slots, "", nil)
+	for _, listed := range s.Experiment.Models {
+		all.join(listed, slots)
+	}
+	return all
+}
