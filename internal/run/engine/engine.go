@@ -225,6 +225,7 @@ type ended struct {
 	queue   *queue
 	trial   *assay.Trial
 	attempt *assay.Attempt
+	done    func() // gives the place back
 	err     error
 }
 
@@ -304,9 +305,8 @@ func (l *loop) start(ctx context.Context, q *queue, done func()) {
 	last := q.attempts[trial.ID]+1 >= MaxAttempts
 	l.hand(func() {
 		defer cancel(nil)
-		e := ended{queue: q, trial: trial}
+		e := ended{queue: q, trial: trial, done: done}
 		l.attempt(ctx, &e, last)
-		done()
 		l.ended <- e
 	})
 }
@@ -466,6 +466,7 @@ func (l *loop) attempt(ctx context.Context, e *ended, last bool) {
 }
 
 func (l *loop) settle(e ended) {
+	e.done()
 	q := e.queue
 	cause := context.Cause(l.ctx)
 	delete(q.flying, e.trial.ID)

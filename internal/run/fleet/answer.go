@@ -176,6 +176,9 @@ func (d *Desk) begin(b *begin) beginning {
 				"%d workers were lost while they carried this attempt out", o.token)})
 			return beginning{Over: true}
 		}
+		if o.token > 0 {
+			d.begunAgain.Add(1)
+		}
 		o.hand(b.Worker, b.Try, now)
 	}
 	return beginning{Token: o.token, Trial: *o.trial, Task: *o.task}

@@ -1,7 +1,9 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -45,6 +47,7 @@ func (s *shift) state() *beat {
 	for h := range s.running {
 		b.Orders = append(b.Orders, h)
 	}
+	slices.SortFunc(b.Orders, func(x, y held) int { return cmp.Compare(x.Order, y.Order) })
 	return b
 }
 

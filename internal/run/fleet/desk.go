@@ -3,10 +3,10 @@ package fleet
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -42,6 +42,9 @@ type Desk struct {
 	stop    func() // serving
 	quit    chan struct{}
 	ticking sync.WaitGroup
+	began   time.Time
+	// begunAgain counts the orders that another worker had to begin again.
+	begunAgain atomic.Int64
 
 	mu      sync.Mutex
 	orders  map[string]*order
@@ -81,7 +84,7 @@ func NewDesk(hub Hub, o DeskOptions) (*Desk, error) {
 		hub: hub, options: o, quit: make(chan struct{}),
 		orders: make(map[string]*order), byTrial: make(map[assay.TrialID]*order),
 		workers: make(map[string]*member), allTold: make(chan struct{}),
-		ticked: time.Now(),
+		ticked: time.Now(), began: time.Now(),
 	}
 	var err error
 	if d.stop, err = hub.Serve(d.answer); err != nil {
@@ -157,7 +160,7 @@ func (d *Desk) open(
 	ctx context.Context, provider assay.Provider, trial *assay.Trial, task *assay.Task,
 ) *order {
 	o := &order{
-		id: rand.Text(), trial: trial, task: task, provider: provider,
+		id: d.orderID(trial), trial: trial, task: task, provider: provider,
 		finished: make(chan struct{}), concluded: make(chan struct{}),
 	}
 	o.ctx, o.cancel = context.WithCancel(ctx)
@@ -168,6 +171,11 @@ func (d *Desk) open(
 	}
 	d.orders[o.id], d.byTrial[trial.ID] = o, o
 	return o
+}
+
+// orderID returns another ID for each order. A trial has one attempt at a time.
+func (d *Desk) orderID(t *assay.Trial) string {
+	return fmt.Sprintf("%s-%s-%d", d.options.Job.Run, t.ID, time.Since(d.began).Nanoseconds())
 }
 
 // offer puts an order into the queue. If that fails, tick tries again.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -31,6 +32,8 @@ const (
 
 // WorkerOptions say how a worker works.
 type WorkerOptions struct {
+	// ID is another one for each worker. It is random if it is empty.
+	ID      string
 	Name    string
 	Program string
 	// Slots is the largest number of attempts at a time.
@@ -50,11 +53,13 @@ type Worker struct {
 	link    Link
 	options WorkerOptions
 	id      string
+	begun   atomic.Int64              // orders so far
+	runner  func(model string) runner // replaces the runners of a job in tests
 }
 
 // NewWorker returns a worker.
 func NewWorker(link Link, o WorkerOptions) *Worker {
-	return &Worker{link, o, rand.Text()}
+	return &Worker{link: link, options: o, id: cmp.Or(o.ID, rand.Text())}
 }
 
 // RefusedError is the answer of a run that this worker cannot work for.
@@ -311,7 +316,8 @@ func (s *shift) takeOrders() {
 			s.free <- struct{}{}
 		}
 		for _, t := range tickets {
-			s.pending.Go(func() { s.carryOut(t) })
+			try := fmt.Sprint(s.id, "-", s.begun.Add(1))
+			s.pending.Go(func() { s.carryOut(t, try) })
 		}
 		if err != nil {
 			sleep(taking, beatEvery)
@@ -348,12 +354,12 @@ func (s *shift) leaves() {
 }
 
 // carryOut carries out an order, and gives its slot back when the attempt has ended.
-func (s *shift) carryOut(t Ticket) {
+func (s *shift) carryOut(t Ticket, try string) {
 	slot := sync.OnceFunc(func() { s.free <- struct{}{} })
 	defer slot()
 	var b beginning
 	err := s.insist(s.ctx, callBegin,
-		&begin{Worker: s.id, Order: t.Order(), Try: rand.Text()}, &b)
+		&begin{Worker: s.id, Order: t.Order(), Try: try}, &b)
 	if err != nil {
 		return // it is delivered again
 	}
@@ -372,12 +378,22 @@ func (s *shift) carryOut(t Ticket) {
 		defer s.mu.Unlock()
 		delete(s.running, h)
 	}()
-	run := cmp.Or[runner](s.agents[b.Trial.Model], s.bare)
+	run := s.runnerOf(b.Trial.Model)
 	a, transcript := run.Run(ctx, &provider{shift: s, held: h, over: cancel}, &b.Trial, &b.Task)
 	slot()
 	if ctx.Err() == nil {
 		s.hand(ctx, &result{h, *a, *transcript, transcript.Spans})
 	}
+}
+
+func (s *shift) runnerOf(model string) runner {
+	switch agent, ok := s.agents[model]; {
+	case s.runner != nil:
+		return s.runner(model)
+	case ok:
+		return agent
+	}
+	return s.bare
 }
 
 // hand gives a result to the desk until it may be forgotten.
