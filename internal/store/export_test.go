@@ -16,9 +16,14 @@ func (db *DB) ProfileOf(ctx context.Context, latest int) ([]Profile, error) {
 // the compressed body.
 func (db *DB) Compress(ctx context.Context, t *assay.Transcript) (text, body int, err error) {
 	var b bytes.Buffer
-	if err := writeJSON(&b, t); err != nil {
+	s, err := db.openings.script(t, &b)
+	if err != nil {
 		return 0, 0, err
 	}
-	c, err := db.compress(ctx, b.Bytes())
-	return b.Len(), len(c), err
+	whole, err := s.text()
+	if err != nil {
+		return 0, 0, err
+	}
+	c, err := db.compress(ctx, s)
+	return len(whole), len(c), err
 }

@@ -36,7 +36,7 @@ type record struct {
 	attempt    []any  // the values of attemptFields
 	identity   sum    // of the attempt
 	digest     []byte // of its transcript
-	transcript []byte // as JSON from encode, in its buffer; Save compresses it
+	transcript []byte // compressed; nil if there is none
 
 	number  int   // of the attempt
 	id, seq int64 // the row IDs of the attempt and its run
@@ -57,12 +57,19 @@ func (db *DB) Save(ctx context.Context, a *assay.Attempt, t *assay.Transcript) e
 	what := "save attempt at trial " + string(a.ID)
 	text := texts.Get().(*bytes.Buffer)
 	defer texts.Put(text)
-	r, err := encode(a, t, text)
+	var s script
+	var err error
+	if t != nil {
+		if s, err = db.openings.script(t, text); err != nil {
+			return fmt.Errorf("%s: %w: %w", what, ErrInvalid, err)
+		}
+	}
+	r, err := encode(a, s)
 	if err != nil {
 		return fmt.Errorf("%s: %w: %w", what, ErrInvalid, err)
 	}
-	if r.transcript != nil {
-		if r.transcript, err = db.compress(ctx, r.transcript); err != nil {
+	if t != nil {
+		if r.transcript, err = db.compress(ctx, s); err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
 	}
@@ -129,8 +136,8 @@ func (w *writer) insertRows(r *record) error {
 var texts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // encode does the part of a save that needs no database, in the caller's goroutine. It does
-// not compress the transcript, whose JSON it writes to text.
-func encode(a *assay.Attempt, t *assay.Transcript, text *bytes.Buffer) (*record, error) {
+// not compress the transcript, which is the zero script if there is none.
+func encode(a *assay.Attempt, s script) (*record, error) {
 	r := &record{run: a.Run, experiment: a.Experiment, settles: a.Settles()}
 	var err error
 	if r.key, err = parseTrialID(a.ID); err != nil {
@@ -145,13 +152,9 @@ func encode(a *assay.Attempt, t *assay.Transcript, text *bytes.Buffer) (*record,
 	if r.attempt, err = rowOf(attemptFields, a); err != nil {
 		return nil, err
 	}
-	if t != nil {
-		if err := writeJSON(text, t); err != nil {
-			return nil, err
-		}
-		r.transcript = text.Bytes()
+	if r.digest, err = s.digest(); err != nil {
+		return nil, err
 	}
-	r.digest = digest(r.transcript)
 	r.identity = identify(r.key, string(a.Run), r.attempt, r.digest)
 	return r, nil
 }

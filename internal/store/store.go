@@ -50,6 +50,8 @@ type DB struct {
 	enc atomic.Pointer[zstd.Encoder]
 	// sample is nil once enc is final, and in a store opened for reading.
 	sample atomic.Pointer[sample]
+	// openings is shared by all saves.
+	openings *openings
 
 	// w, lock and queue are nil in a store opened for reading.
 	w    *writer
@@ -129,7 +131,7 @@ func newDB(path, dsn string) (*DB, error) {
 	// The number of open connections is not limited, because a loop over attempts may look up
 	// transcripts, and with a limit such loops could wait for each other.
 	reader.SetMaxIdleConns(1)
-	db := &DB{path: path, reader: reader}
+	db := &DB{path: path, reader: reader, openings: newOpenings()}
 	db.dec.Store(newDecoder())
 	db.enc.Store(dictionary{}.encoder())
 	return db, nil
