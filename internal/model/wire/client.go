@@ -66,7 +66,7 @@ func NewClient(opts ClientOptions) *http.Client {
 		},
 	}
 	transport := &guard{
-		next: base, limit: opts.MaxBody, idle: opts.BodyIdle, scrub: NewRedactor(opts.Secrets),
+		next: newDirect(base), limit: opts.MaxBody, idle: opts.BodyIdle, scrub: NewRedactor(opts.Secrets),
 	}
 	return &http.Client{Transport: transport, CheckRedirect: noRedirect}
 }

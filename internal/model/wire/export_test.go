@@ -7,5 +7,5 @@ import (
 
 // UseProxy makes a client of [NewClient] use a proxy.
 func UseProxy(c *http.Client, proxy *url.URL) {
-	c.Transport.(*guard).next.(*http.Transport).Proxy = http.ProxyURL(proxy)
+	c.Transport.(*guard).next.(*direct).next.Proxy = http.ProxyURL(proxy)
 }
