@@ -59,7 +59,7 @@ func schedule(
 ) map[spec.Place]bool {
 	faults := make(map[spec.Place]bool)
 	d := newDice(trial)
-	steps := policy.Sequence(catalog, problem.Required)
+	steps := planOf(catalog, problem.Required).steps
 	for left := problem.Calls; left > 0 && len(steps) > 0; left-- {
 		t := d.throw(steps[0])
 		if t.fault != "" {

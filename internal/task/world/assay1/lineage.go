@@ -17,9 +17,7 @@ import (
 type lineage struct {
 	catalog *assay.Catalog
 	inputs  map[string]any
-	plan    []string // the tools of the steps
-	feeds   []int    // see [policy.Feeds]
-	places  []int    // the steps of the required tools
+	*plan
 
 	results map[string]descent // the latest, by tool
 	latest  string             // the tool of the latest result
@@ -38,17 +36,45 @@ type descent struct {
 }
 
 func newLineage(catalog *assay.Catalog, task *assay.Task) *lineage {
-	plan := policy.Sequence(catalog, task.Required)
 	l := &lineage{
-		catalog: catalog, inputs: readInputs(task.Inputs),
-		plan: plan, feeds: policy.Feeds(catalog, plan),
-		places:  policy.Places(plan, task.Required),
+		catalog: catalog, inputs: readInputs(task.Inputs), plan: planOf(catalog, task.Required),
 		results: make(map[string]descent), effects: make(map[string]int),
 	}
-	for _, name := range plan {
+	for _, name := range l.steps {
 		l.effects[name]++
 	}
 	return l
+}
+
+// A plan is what follows from a task's required tools alone. Episodes share it and never change it.
+type plan struct {
+	steps  []string // the tools of the steps
+	feeds  []int    // see [policy.Feeds]
+	places []int    // the steps of the required tools
+}
+
+// A planKey is the place of required tools in memory, because nobody changes those of a task.
+type planKey struct {
+	catalog *assay.Catalog
+	first   *string
+	n       int
+}
+
+// knownPlans has the latest plans. Every episode of a task is judged by the same one.
+var knownPlans = newKnown[planKey, *plan]()
+
+func planOf(catalog *assay.Catalog, required []string) *plan {
+	if len(required) == 0 {
+		return &plan{}
+	}
+	key := planKey{catalog, &required[0], len(required)}
+	if p, ok := knownPlans.Get(key); ok {
+		return p
+	}
+	p := &plan{steps: policy.Sequence(catalog, required)}
+	p.feeds, p.places = policy.Feeds(catalog, p.steps), policy.Places(p.steps, required)
+	knownPlans.Add(key, p)
+	return p
 }
 
 // follow takes the next call. It reports whether the call is sound for any step, and for the step
@@ -62,7 +88,7 @@ func (l *lineage) follow(call *assay.CallRecord, next int) (some, place bool) {
 	right := l.right(tool, args)
 	d := l.origin(tool, args)
 	d.sound = 0
-	for p, name := range l.plan {
+	for p, name := range l.steps {
 		if name == call.Tool && right && l.fed(p, tool, d) {
 			d.sound |= policy.Only(p)
 		}
@@ -78,7 +104,7 @@ func (l *lineage) follow(call *assay.CallRecord, next int) (some, place bool) {
 func (l *lineage) add(tool assay.Tool, d descent, right bool) {
 	l.results[tool.Name], l.latest = d, tool.Name
 	l.done |= d.sound
-	if l.broken == "" && d.sound == 0 && slices.Contains(l.plan, tool.Name) {
+	if l.broken == "" && d.sound == 0 && slices.Contains(l.steps, tool.Name) {
 		l.broken = tool.Name
 	}
 	switch {
@@ -204,7 +230,7 @@ func (l *lineage) delivers(named string) bool {
 		return false
 	}
 	last := l.places[len(l.places)-1]
-	if tool, _ := l.catalog.Tool(l.plan[last]); tool.Effect != "" {
+	if tool, _ := l.catalog.Tool(l.steps[last]); tool.Effect != "" {
 		return true
 	}
 	if _, ok := l.results[named]; !ok {

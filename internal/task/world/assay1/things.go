@@ -35,28 +35,38 @@ func newThings(inputs json.RawMessage) *things {
 // valid JSON; inputs that are not an object have no members. Episodes share the members and never
 // change them.
 func readInputs(inputs json.RawMessage) map[string]any {
-	text := string(inputs)
-	if in, ok := knownInputs.Get(text); ok {
+	if len(inputs) == 0 {
+		return nil
+	}
+	key := inputsKey{&inputs[0], len(inputs)}
+	if in, ok := knownInputs.Get(key); ok {
 		return in
 	}
-	in, err := parseObject(text)
+	in, err := parseObject(string(inputs))
 	if err != nil {
 		return nil
 	}
-	if len(text) <= largestInputs {
-		knownInputs.Add(text, in)
+	if len(inputs) <= largestInputs {
+		knownInputs.Add(key, in)
 	}
 	return in
 }
 
-// knownInputs has the latest inputs by their text. An episode reads its inputs several times, and
-// repeats, variants and models share tasks. Larger ones than largestInputs bytes are not kept.
-var knownInputs = newKnownInputs()
+// knownInputs has the latest inputs. An episode reads its inputs several times, and repeats,
+// variants and models share tasks. Larger ones than largestInputs bytes are not kept.
+var knownInputs = newKnown[inputsKey, map[string]any]()
+
+// An inputsKey is the place of inputs in memory, because nobody changes those of a task.
+type inputsKey struct {
+	first *byte
+	n     int
+}
 
 const largestInputs = 16 << 10
 
-func newKnownInputs() *lru.Cache[string, map[string]any] {
-	known, err := lru.New[string, map[string]any](512)
+// newKnown returns a map for what is known about the latest tasks.
+func newKnown[K comparable, V any]() *lru.Cache[K, V] {
+	known, err := lru.New[K, V](512)
 	if err != nil {
 		panic("assay1: " + err.Error()) // the size is positive
 	}

@@ -22,7 +22,7 @@ func Verdict(
 	l := newLineage(catalog, &task)
 	c := &course{Course: l.course(task.Required), lineage: l}
 	uses := c.Follow(tr.Calls)
-	o := verdict.Measured(task, tr, l.plan, uses)
+	o := verdict.Measured(task, tr, l.steps, uses)
 	o.Coverage = l.coverage()
 	o.OrderCorrect = len(task.Required) > 0 && c.Next == len(task.Required)
 	o.UnwantedEffects, o.Broken = l.unwanted, l.broken

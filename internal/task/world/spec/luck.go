@@ -3,7 +3,7 @@ package spec
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
+	"strconv"
 
 	"github.com/assay-eval/assay"
 )
@@ -20,7 +20,10 @@ type Luck struct {
 // Draw returns the luck of the k-th call of a tool, counted from 0, in the trial with a seed. It
 // is the first 32 bytes of the SHA-256 of a fixed text, read as four big-endian words.
 func Draw(seed uint64, tool string, k int) Luck {
-	sum := sha256.Sum256(fmt.Appendf(nil, "assay luck 1\x00%d\x00%s\x00%d", seed, tool, k))
+	text := append(make([]byte, 0, 128), "assay luck 1\x00"...)
+	text = append(strconv.AppendUint(text, seed, 10), 0)
+	text = append(append(text, tool...), 0)
+	sum := sha256.Sum256(strconv.AppendInt(text, int64(k), 10))
 	var l Luck
 	l.Success = float64(binary.BigEndian.Uint64(sum[:8])>>11) / (1 << 53)
 	for i := range l.picks {
