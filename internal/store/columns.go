@@ -38,7 +38,9 @@ var trialFields = []column{
 	text("protocol", func(a *assay.Attempt) *string { return &a.Protocol }),
 	text("tools", func(a *assay.Attempt) *string { return &a.Tools }),
 	integer("turn_limit", func(a *assay.Attempt) *int { return &a.Setting.Turns }),
-	object("sampling", "{}", func(a *assay.Attempt) (any, bool) { return &a.Sampling, true }),
+	object("sampling", "{}", func(a *assay.Attempt) (any, bool) {
+		return &a.Sampling, a.Sampling != assay.Sampling{}
+	}),
 	integer("token_limit", func(a *assay.Attempt) *int { return &a.Tokens }),
 	float("cost_limit", func(a *assay.Attempt) *float64 { return &a.USD }),
 	text("several_calls", func(a *assay.Attempt) *string { return &a.SeveralCalls }),

@@ -19,6 +19,9 @@ import (
 const (
 	writeCache = "cache_size(-4000)"
 	readCache  = "cache_size(-24000)"
+	// The log is folded into the main file whenever it has 4000 pages, or 16 MB. New trials are
+	// spread over the whole index, so the same pages are in the log again and again.
+	writeLog = "wal_autocheckpoint(4000)"
 )
 
 func dsn(path, mode string, pragmas ...string) string {
@@ -278,7 +281,7 @@ func frozenName(path string, cause error) (string, error) {
 
 // openWriter opens the connection that writes, and brings the schema up to date.
 func openWriter(ctx context.Context, path string, opts Options) (*writer, error) {
-	pool, err := sql.Open("sqlite", dsn(path, "mode=rwc", writeCache, "synchronous(FULL)"))
+	pool, err := sql.Open("sqlite", dsn(path, "mode=rwc", writeCache, writeLog, "synchronous(FULL)"))
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", path, err)
 	}

@@ -207,7 +207,7 @@ func (b *rebuilder) insertAttempts(w *writer, rows []copyRow) error {
 	for i := range rows {
 		r := &rows[i]
 		if r.number == 1 {
-			if err := w.exec(insertTrial, append([]any{r.key[:]}, r.trial...)...); err != nil {
+			if err := w.exec(insertTrial, w.join([]any{r.key[:]}, r.trial)...); err != nil {
 				return err
 			}
 			b.sum.Trials++

@@ -96,7 +96,7 @@ func (w *writer) insert(r *record) (int, error) {
 	}
 
 	// A trial that is new has no earlier attempts.
-	added, err := w.change(insertTrial, append([]any{r.key[:]}, r.trial...)...)
+	added, err := w.change(insertTrial, w.join([]any{r.key[:]}, r.trial)...)
 	if err != nil {
 		return 0, err
 	}
@@ -115,10 +115,16 @@ func (w *writer) insert(r *record) (int, error) {
 	return r.number, w.insertRows(r)
 }
 
+// join returns the values of a row in two parts. They are good until the next call.
+func (w *writer) join(place, rest []any) []any {
+	w.row = append(append(w.row[:0], place...), rest...)
+	return w.row
+}
+
 // insertRows adds the rows of r, whose trial is stored, at the place that it has.
 func (w *writer) insertRows(r *record) error {
 	place := []any{r.id, r.number, r.seq, r.key[:]}
-	if err := w.exec(insertAttempt, append(place, r.attempt...)...); err != nil {
+	if err := w.exec(insertAttempt, w.join(place, r.attempt)...); err != nil {
 		return err
 	}
 	seal := sealAttempt(r.identity, r.id, int64(r.number))

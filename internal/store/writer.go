@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
@@ -38,8 +40,12 @@ type writer struct {
 	// ctx carries the values of the opener's context and never ends, because a transaction is
 	// committed or rolled back even if its caller has left.
 	ctx context.Context
-	// prepared are the statements that were used so far, by their text.
-	prepared map[string]*sql.Stmt
+	// queries and commands are the statements that were used so far, by their text.
+	queries  map[string]*sql.Stmt
+	commands map[string]driver.StmtExecContext
+	// values are the arguments of the command that is being executed.
+	values []driver.NamedValue
+	row    []any // see join
 
 	runs map[assay.RunID]runKey
 	// last is the highest row ID that an attempt ever had.
@@ -57,8 +63,8 @@ type writer struct {
 
 func newWriter(ctx context.Context, conn *sql.Conn) *writer {
 	return &writer{
-		conn: conn, ctx: ctx,
-		prepared: make(map[string]*sql.Stmt), runs: make(map[assay.RunID]runKey),
+		conn: conn, ctx: ctx, queries: make(map[string]*sql.Stmt),
+		commands: make(map[string]driver.StmtExecContext), runs: make(map[assay.RunID]runKey),
 	}
 }
 
@@ -191,39 +197,80 @@ func (w *writer) change(query string, args ...any) (rows int64, err error) {
 	return rows, err
 }
 
-func (w *writer) execute(query string, args []any) (sql.Result, error) {
+// execute passes a command to the driver itself, because package database/sql takes as long for the
+// arguments of an attempt as SQLite for some of its rows.
+func (w *writer) execute(query string, args []any) (result driver.Result, err error) {
+	w.values = w.values[:0]
 	for i, arg := range args {
-		if t, ok := arg.(time.Time); ok {
-			text, err := formatTime(t)
-			if err != nil {
-				return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
-			}
-			args[i] = text
+		value, err := valueOf(arg)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
+		w.values = append(w.values, driver.NamedValue{Ordinal: i + 1, Value: value})
 	}
+	defer func() { clear(w.values) }()
 	w.executed++
-	s, err := w.statement(query)
+	s, err := w.command(query)
 	if err != nil {
 		return nil, err
 	}
-	return s.ExecContext(w.ctx, args...)
+	err = w.raw(func(any) error {
+		result, err = s.ExecContext(w.ctx, w.values)
+		return err
+	})
+	return result, err
+}
+
+// valueOf returns an argument as the driver wants it. Times are text.
+func valueOf(arg any) (driver.Value, error) {
+	switch v := arg.(type) {
+	case string, int64, float64, []byte, nil:
+		return v, nil
+	case time.Time:
+		return formatTime(v)
+	}
+	return driver.DefaultParameterConverter.ConvertValue(arg)
+}
+
+// raw calls do with the driver's connection.
+func (w *writer) raw(do func(conn any) error) (err error) {
+	failed := w.conn.Raw(func(conn any) error {
+		err = do(conn)
+		return nil
+	})
+	return cmp.Or(err, failed)
+}
+
+func (w *writer) command(query string) (s driver.StmtExecContext, err error) {
+	if s = w.commands[query]; s != nil {
+		return s, nil
+	}
+	err = w.raw(func(conn any) error {
+		prepared, err := conn.(driver.ConnPrepareContext).PrepareContext(w.ctx, query)
+		if err == nil {
+			s = prepared.(driver.StmtExecContext)
+			w.commands[query] = s
+		}
+		return err
+	})
+	return s, err
 }
 
 // get scans the only row of a query.
 func (w *writer) get(query string, args []any, to ...any) error {
-	s, err := w.statement(query)
+	s, err := w.query(query)
 	if err != nil {
 		return err
 	}
 	return s.QueryRowContext(w.ctx, args...).Scan(to...)
 }
 
-func (w *writer) statement(query string) (s *sql.Stmt, err error) {
-	if s = w.prepared[query]; s != nil {
+func (w *writer) query(query string) (s *sql.Stmt, err error) {
+	if s = w.queries[query]; s != nil {
 		return s, nil
 	}
 	if s, err = w.conn.PrepareContext(w.ctx, query); err == nil {
-		w.prepared[query] = s
+		w.queries[query] = s
 	}
 	return s, err
 }
@@ -295,8 +342,11 @@ func (w *writer) close() error {
 
 // finalize closes the prepared statements. While one is open, so are SQLite's files.
 func (w *writer) finalize() (err error) {
-	for _, s := range w.prepared {
+	for _, s := range w.queries {
 		err = errors.Join(err, s.Close())
+	}
+	for _, s := range w.commands {
+		err = errors.Join(err, w.raw(func(any) error { return s.(driver.Stmt).Close() }))
 	}
 	return err
 }
