@@ -319,8 +319,8 @@ func (c *directConn) dropReader() {
 	}
 }
 
-// directBody is the body of a response. Its connection is idle once it has been read to its end, and
-// closed if it never is.
+// directBody is the body of a response. Once it has been read to its end, its connection is idle. If
+// it never is, the connection is closed.
 type directBody struct {
 	io.ReadCloser
 	conn *directConn // nil after the end
@@ -390,9 +390,9 @@ func (p *idleConns) take(address string) *directConn {
 }
 
 func (p *idleConns) put(c *directConn) {
-	c.used, c.since = true, time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	c.used, c.since = true, time.Now()
 	if len(p.byAddress[c.address]) >= p.most {
 		_ = c.Close()
 		return
