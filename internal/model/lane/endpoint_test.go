@@ -20,8 +20,9 @@ type endpoint struct {
 	served string
 	script func(n int, at time.Duration) error // n counts from 1
 	quotas func(n int) []assay.QuotaState
+	takes  func() time.Duration // replaces took
 
-	mu          sync.Mutex // also held while script runs
+	mu          sync.Mutex // also held while script and takes run
 	start       time.Time
 	arrivals    []time.Duration
 	inFlight    int
@@ -39,6 +40,10 @@ func (e *endpoint) Chat(ctx context.Context, _ assay.Request) (assay.Response, e
 	n := len(e.arrivals)
 	e.inFlight++
 	e.maxInFlight = max(e.maxInFlight, e.inFlight)
+	took := e.took
+	if e.takes != nil {
+		took = e.takes()
+	}
 	e.mu.Unlock()
 	defer func() {
 		e.mu.Lock()
@@ -46,7 +51,7 @@ func (e *endpoint) Chat(ctx context.Context, _ assay.Request) (assay.Response, e
 		e.mu.Unlock()
 	}()
 	select {
-	case <-time.After(e.took):
+	case <-time.After(took):
 	case <-ctx.Done():
 		return assay.Response{}, ctx.Err()
 	}

@@ -26,7 +26,7 @@ func Play(c Config, from time.Time, took time.Duration, answer func(time.Time) A
 			if err == nil {
 				a, id := answer(now), &conversation{}
 				answers[id] = a
-				heap.Push(&flying, event{now.Add(a.Took), t, id})
+				heap.Push(&flying, event{now.Add(a.Took), t, id, nil})
 			}
 		}})
 	}

@@ -60,6 +60,12 @@
 // because an empty token bucket refuses requests like chance does, except at lower rates. So one
 // refusal in ten that announces a wait of a second may cost a lane half of what is possible.
 //
+// At the end of a run, when no more trials are waiting to start, a request that has been out for
+// far longer than those of its model usually are gets a second one: see hedge.go. It starts only on
+// a lane that permits it and has room that no other turn needs, and is ended if another turn needs
+// its place. So with 1 % requests that hang, 1,000 trials and 50 in flight, a run takes at most 1.15
+// of the least time. Requests that the pool ends teach a lane nothing.
+//
 // All decisions depend only on the time that they are given, so [Simulate] can
 // make the same decisions in virtual time.
 //
@@ -286,6 +292,7 @@ type ticket struct {
 	behindWall bool // the latest headers forbade the request
 	paced      bool // the request had to wait for the learned rate
 	calm       bool // the rate was lower than one that was accepted
+	second     bool // another request for the turn is in flight
 	later      int  // 1 if the request continues a conversation, 0 if it begins one
 }
 

@@ -106,6 +106,12 @@ func (p Price) Of(u assay.Usage) float64 {
 // IsZero reports whether there is no price.
 func (p Price) IsZero() bool { return p == Price{} }
 
+// Free reports whether all prices are 0, which is also true if there is no price.
+func (p Price) Free() bool {
+	zero := func(x *float64) bool { return x == nil || *x == 0 }
+	return p.Input == 0 && p.Output == 0 && zero(p.Cached) && zero(p.CacheWrite)
+}
+
 // Config describes one lane.
 type Config struct {
 	// Name is provider/key/deployment. It is shown to users.
@@ -129,6 +135,9 @@ type Config struct {
 	// other names that the endpoint may return for the same model.
 	Orders string
 	Serves []string
+	// Hedge is true if a second request may be sent to this lane for a turn whose first one takes
+	// far longer than usual, while no trials are waiting to start.
+	Hedge bool
 	// Origin is that of the states in the endpoint's replies; see [assay.State].
 	Origin string
 }

@@ -1,7 +1,6 @@
 package lane
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +14,8 @@ import (
 )
 
 // MaxRequests is the largest number of requests per turn, including the first. It
-// does not count requests that were refused because the endpoint was busy.
+// does not count requests that were refused because the endpoint was busy, or that
+// raced another one.
 const MaxRequests = 5
 
 // maxHangs is how many requests of a turn may reach the request limit. A task that
@@ -54,6 +54,10 @@ type Exchange struct {
 	Took        time.Duration
 	// Closed is true if this request closed the lane.
 	Closed bool
+	// Second is true if the request was sent because another one for the same turn was late. Ended
+	// is true if the pool ended the request, because another one was answered first or needed its
+	// place. It then has a fault of kind interrupted, which is nobody's.
+	Second, Ended bool
 }
 
 // Pool is the provider of one model. It sends each request to the lane that can
@@ -61,6 +65,7 @@ type Exchange struct {
 type Pool struct {
 	model   string
 	options Options
+	hedges  bool // a lane may get second requests
 
 	mu    sync.Mutex
 	q     *queue // guarded by mu
@@ -79,7 +84,10 @@ func NewPool(model string, lanes []Config, options Options) *Pool {
 	if options.Queue <= 0 {
 		options.Queue = DefaultQueue
 	}
-	return &Pool{model: model, options: options, q: newQueue(time.Now(), model, lanes)}
+	return &Pool{
+		model: model, options: options, q: newQueue(time.Now(), model, lanes),
+		hedges: slices.ContainsFunc(lanes, func(c Config) bool { return c.Hedge }),
+	}
 }
 
 // Chat implements [assay.Provider]. It waits for a lane, sends the request, and
@@ -92,22 +100,30 @@ func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, err
 	var paid assay.Response // by requests that failed although they used tokens
 	hangs, rescue, avoid := 0, false, ""
 	defer p.rescue(&rescue, false)
-	busy := 0 // requests that were refused
+	tries := 0 // requests that were not refused, without second ones
 	bytes := size(req)
 	tell := progressOf(ctx)
 	for {
 		tell(false)
 		asked := time.Now()
-		w := &waiter{bytes: max(bytes, 1), lane: req.Lane, avoid: avoid, origin: origin(req)}
-		t, err := p.acquire(ctx, w, p.options.Queue-waits.Queued)
+		r := &race{pool: p, ctx: ctx, req: &req, size: bytes}
+		r.waiter = waiter{bytes: max(bytes, 1), lane: req.Lane, avoid: avoid, origin: origin(req)}
+		if p.hedges {
+			r.model, r.second, r.yield = req.Model, r.launch, r.yieldSeconds
+			r.waiter.flight = &r.flight
+		}
+		t, err := p.acquire(r, p.options.Queue-waits.Queued)
 		waits.Queued += time.Since(asked)
 		if err != nil {
-			return assay.Response{Usage: paid.Usage, Cost: paid.Cost, Waits: waits}, err
+			return assay.Response{
+				Usage: paid.Usage, Cost: paid.Cost, Estimate: paid.Estimate, Waits: waits,
+			}, err
 		}
 		tell(true)
-		resp, fault := p.send(ctx, t, bytes, req, &waits)
+		resp, fault := p.send(t, r, &waits)
 		resp.Usage, resp.Waits = paid.Usage.Add(resp.Usage), waits
 		resp.Cost = assay.RoundUSD(paid.Cost + resp.Cost)
+		resp.Estimate = assay.RoundUSD(paid.Estimate + resp.Estimate)
 		paid = resp
 		if fault == nil {
 			return resp, nil
@@ -121,10 +137,10 @@ func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, err
 			}
 		}
 		refused := isRefusal(resp, fault)
-		if refused {
-			busy++
+		if !refused {
+			tries++
 		}
-		if !p.canRetry(ctx, req, fault, waits, busy) {
+		if !p.canRetry(ctx, req, fault, waits.Working, tries) {
 			return resp, fault
 		}
 		if waits.Retried == nil {
@@ -200,105 +216,16 @@ func origin(req assay.Request) string {
 }
 
 func (p *Pool) canRetry(
-	ctx context.Context, req assay.Request, fault *assay.Fault, waits assay.Waits, busy int,
+	ctx context.Context, req assay.Request, fault *assay.Fault, worked time.Duration, tries int,
 ) bool {
-	overBudget := req.Budget > 0 && waits.Working >= req.Budget
+	overBudget := req.Budget > 0 && worked >= req.Budget
 	switch {
-	case ctx.Err() != nil, waits.Requests-busy >= MaxRequests, overBudget:
+	case ctx.Err() != nil, tries >= MaxRequests, overBudget:
 		return false
 	case fault.Kind.ClosesLane():
 		return p.Closed() == nil
 	}
 	return fault.Kind.Retryable()
-}
-
-// send makes one exchange on a lane and releases its slot.
-func (p *Pool) send(
-	ctx context.Context, t ticket, bytes int, req assay.Request, waits *assay.Waits,
-) (assay.Response, *assay.Fault) {
-	limit, why := p.options.Request, ""
-	if left := req.Budget - waits.Working; req.Budget > 0 && left < limit {
-		limit, why = left, ", the rest of the trial's working time"
-	}
-	resp, fault := exchange(ctx, t.lane, req, limit, why)
-	now := time.Now()
-	if isRefusal(resp, fault) {
-		waits.Queued += now.Sub(t.started)
-	} else {
-		waits.Working += now.Sub(t.started)
-	}
-	waits.Requests++
-	counted, closed := resp, false
-	counted.Usage = t.lane.counted(resp.Usage)
-	p.change(func(now time.Time) {
-		before := t.lane.closed
-		p.q.release(now, t, bytes, counted, fault)
-		closed = t.lane.closed != before
-	})
-	if p.options.Observe != nil {
-		p.options.Observe(Exchange{
-			Model: cmp.Or(req.Model, p.model), Lane: t.lane.Name, Fault: fault,
-			Usage: resp.Usage, Cost: resp.Cost, Took: now.Sub(t.started), Closed: closed,
-		})
-	}
-	return resp, fault
-}
-
-// exchange sends one request with a time limit and checks which model answered.
-// It runs without the pool's mutex, so it only reads fields of the lane that
-// never change.
-func exchange(
-	ctx context.Context, l *lane, req assay.Request, limit time.Duration, why string,
-) (assay.Response, *assay.Fault) {
-	expired := &assay.Fault{
-		Kind: assay.Timeout, Lane: l.Name, Err: errHung,
-		Detail: "no reply within " + seconds(limit) + why,
-	}
-	bounded, cancel := context.WithTimeoutCause(ctx, limit, expired)
-	defer cancel()
-	resp, err := l.Provider.Chat(bounded, req)
-	resp.Lane = l.Name
-	resp.Cost = l.Price.Of(resp.Usage)
-	if spent, estimated := resp.Spent(&req); estimated {
-		resp.Estimate = l.Price.Of(spent)
-	}
-	fault := assay.AsFault(err)
-	switch {
-	case fault == nil:
-		var ok bool
-		if resp.Identity, ok = l.recognizes(resp.ServedModel); !ok {
-			return resp, l.wrongModel(resp.ServedModel)
-		}
-		return resp, nil
-	case ctx.Err() != nil:
-		return resp, &assay.Fault{
-			Kind: assay.Interrupted, Lane: l.Name, Detail: "the run was stopped",
-			Err: context.Cause(ctx),
-		}
-	case context.Cause(bounded) == error(expired):
-		return resp, expired
-	}
-	named := *fault
-	named.Lane = l.Name
-	return resp, &named
-}
-
-func seconds(d time.Duration) string {
-	if d < time.Second {
-		return d.Round(time.Millisecond).String()
-	}
-	return fmt.Sprintf("%.0f s", d.Seconds())
-}
-
-func (l *lane) wrongModel(served string) *assay.Fault {
-	detail := fmt.Sprintf("model %q answered, but %q was requested; hint: if this is the model "+
-		"you want, add %[1]q to serves in the providers file", served, l.Orders)
-	if served == "" {
-		detail = fmt.Sprintf("the response names no model, but %q was requested; hint: if the "+
-			`endpoint never names its model, write serves: [""] in the providers file, `+
-			"where \"\" means a response without a name", l.Orders)
-	}
-	return &assay.Fault{Kind: assay.Identity, Lane: l.Name, Detail: detail}
 }
 
 // backOff waits between two requests of a turn.
@@ -361,15 +288,49 @@ func (p *Pool) wakeLocked(d time.Duration) {
 
 // admission is the place that Admit reserved for a conversation.
 type admission struct {
-	pool *Pool
-	once sync.Once
+	pool        *Pool
+	freed, done bool
+	asking      int // requests in flight or waiting
 }
 
 type admissionKey struct{}
 
 // free returns the place when the conversation sends its first request or ends.
-// Only the first call has an effect.
-func (a *admission) free() { a.once.Do(func() { a.pool.q.reserved-- }) }
+// Only the first call has an effect. The pool is locked.
+func (a *admission) free() {
+	if !a.freed {
+		a.freed = true
+		a.pool.q.reserved--
+	}
+}
+
+// ask notes that the conversation waits for a request, and rest that it no longer does. The pool
+// is locked.
+func (a *admission) ask() {
+	if a.asking++; a.asking == 1 && !a.done {
+		a.pool.q.asking++
+	}
+}
+
+func (a *admission) rest() {
+	if a.asking--; a.asking == 0 && !a.done {
+		a.pool.q.asking--
+	}
+}
+
+// end notes that the conversation has ended. Only the first call has an effect. The pool is
+// locked.
+func (a *admission) end() {
+	a.free()
+	if a.done {
+		return
+	}
+	a.done = true
+	a.pool.q.talking--
+	if a.asking > 0 {
+		a.pool.q.asking--
+	}
+}
 
 // Admit reserves a place for a new conversation if its first request could start
 // now and no request is waiting. The conversation must call Chat with the
@@ -387,24 +348,32 @@ func (p *Pool) Admit(ctx context.Context) (inside context.Context, done func(), 
 		return ctx, nil, false
 	}
 	p.q.reserved++
+	p.q.talking++
 	a := &admission{pool: p}
-	done = func() { p.change(func(time.Time) { a.free() }) }
+	done = func() { p.change(func(time.Time) { a.end() }) }
 	return context.WithValue(ctx, admissionKey{}, a), done, true
 }
 
 // acquire waits for a slot, but not longer than limit.
-func (p *Pool) acquire(ctx context.Context, w *waiter, limit time.Duration) (ticket, error) {
+func (p *Pool) acquire(r *race, limit time.Duration) (ticket, error) {
 	type answer struct {
 		ticket ticket
 		err    error
 	}
 	granted := make(chan answer, 1)
-	w.answer = func(t ticket, err error) { granted <- answer{t, err} }
-	p.change(func(now time.Time) {
-		if a, ok := ctx.Value(admissionKey{}).(*admission); ok && a.pool == p {
-			a.free()
+	r.answer = func(t ticket, err error) {
+		if err != nil {
+			r.rest()
 		}
-		p.q.enqueue(now, w)
+		granted <- answer{t, err}
+	}
+	p.change(func(now time.Time) {
+		if a, ok := r.ctx.Value(admissionKey{}).(*admission); ok && a.pool == p {
+			a.free()
+			a.ask()
+			r.admission = a
+		}
+		p.q.enqueue(now, &r.waiter)
 	})
 	select {
 	case a := <-granted: // the usual case, without a timer
@@ -419,10 +388,10 @@ func (p *Pool) acquire(ctx context.Context, w *waiter, limit time.Duration) (tic
 		select {
 		case a := <-granted:
 			return a.ticket, a.err
-		case <-ctx.Done():
+		case <-r.ctx.Done():
 			err = &assay.Fault{
 				Kind: assay.Interrupted, Detail: "stopped while waiting for a lane",
-				Err: context.Cause(ctx),
+				Err: context.Cause(r.ctx),
 			}
 		case <-timer.C:
 			// A pause by the user or the endpoint may take any time, and a slot may
@@ -439,11 +408,13 @@ func (p *Pool) acquire(ctx context.Context, w *waiter, limit time.Duration) (tic
 	}
 
 	p.change(func(time.Time) {
-		w.gone = true
+		r.gone = true
+		r.rest()
 		select {
 		case a := <-granted:
 			if a.err == nil {
 				a.ticket.lane.cancel(a.ticket)
+				p.q.forget(&r.flight)
 			}
 		default:
 		}

@@ -27,6 +27,7 @@ type queue struct {
 
 	estimator
 	ledger
+	hedger
 }
 
 // waiter is one request in the queue.
@@ -46,6 +47,16 @@ type waiter struct {
 	answer func(ticket, error)
 	// gone is true if the request no longer waits. It is removed later.
 	gone bool
+	// flight is the turn of the request if it may get a second request, or nil.
+	flight *flight
+}
+
+// later returns 1 if the request continues a conversation, and 0 if it begins one.
+func (w *waiter) later() int {
+	if w.lane == "" {
+		return 0
+	}
+	return 1
 }
 
 func newQueue(now time.Time, model string, lanes []Config) *queue {
@@ -97,8 +108,8 @@ func (q *queue) depth() int {
 
 // dispatch grants slots to waiting requests, in order, as long as a lane can
 // start the first one now. A request that is bound to other lanes does not hold up
-// those behind it. It returns the latest time to call it again, or zero if only a
-// release can change anything.
+// those behind it. Places that are left may hedge late requests. It returns the latest
+// time to call it again, or zero if only a release can change anything.
 func (q *queue) dispatch(now time.Time) (next time.Time) {
 	q.book(now)
 	for _, w := range q.waiting[q.head:] {
@@ -117,8 +128,9 @@ func (q *queue) dispatch(now time.Time) (next time.Time) {
 		switch {
 		case best != nil && !at.After(now):
 			t := best.take(now, w.cost)
-			if w.lane != "" {
-				t.later = 1
+			t.later = w.later()
+			if w.flight != nil {
+				q.depart(now, w.flight, t)
 			}
 			w.leave(t, nil)
 			continue
@@ -127,13 +139,15 @@ func (q *queue) dispatch(now time.Time) (next time.Time) {
 			continue
 		case best != nil:
 			next = earliest(next, at)
+		default:
+			q.giveWay()
 		}
 		if !bound {
 			break
 		}
 	}
 	q.peek() // removes what has gone
-	return next
+	return earliest(next, q.hedge(now))
 }
 
 // leave answers a request and takes it out of the queue.
@@ -268,7 +282,9 @@ func (q *queue) room(now time.Time) (bool, time.Time) {
 			soonest = earliest(soonest, at)
 		}
 	}
-	q.turnedAway = places <= q.reserved
+	if q.turnedAway = places <= q.reserved; q.turnedAway && soonest.IsZero() {
+		q.giveWay()
+	}
 	return !q.turnedAway, soonest
 }
 
@@ -282,6 +298,14 @@ func (q *queue) release(
 	if fault == nil {
 		q.estimator.learn(bytes, resp.Usage)
 	}
+}
+
+// abandon frees the slot of a request that the pool has ended. Its usage is unknown, and
+// nothing is learned from it.
+func (q *queue) abandon(now time.Time, t ticket) {
+	q.book(now)
+	t.lane.freeSlot(t)
+	t.lane.served.requests++
 }
 
 // closed returns the faults that closed the lanes, or nil if at least one lane is

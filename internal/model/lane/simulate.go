@@ -55,6 +55,7 @@ func Simulate(lanes []Config, work Work) Simulation {
 	for i := range lanes {
 		lanes[i].Limits = lanes[i].Limits.with(lanes[i].Learned)
 		lanes[i].Learned = Limits{}
+		s.hedges = s.hedges || lanes[i].Hedge
 	}
 	s.queue = newQueue(s.now, "", lanes)
 	s.run()
@@ -68,6 +69,7 @@ type simulator struct {
 	now     time.Time
 	pending int
 	active  int // conversations in progress
+	hedges  bool
 	events  events
 	total   Simulation
 
@@ -83,9 +85,13 @@ type event struct {
 	at           time.Time
 	ticket       ticket
 	conversation *conversation
+	flight       *flight // nil if the turn is never hedged
 }
 
-type conversation struct{ turn, turns int }
+type conversation struct {
+	turn, turns int
+	tickets     []ticket // of the turn's requests, if it may be hedged
+}
 
 type events []event
 
@@ -133,6 +139,9 @@ func (s *simulator) run() {
 // next advances the time to the next reply or to wake, whichever is earlier. It
 // returns false if neither exists.
 func (s *simulator) next(wake time.Time) bool {
+	for len(s.events) > 0 && s.events[0].overtaken() {
+		heap.Pop(&s.events)
+	}
 	if len(s.events) == 0 || !wake.IsZero() && wake.Before(s.events[0].at) {
 		if wake.IsZero() || !wake.After(s.now) {
 			return false
@@ -151,6 +160,7 @@ func (s *simulator) next(wake time.Time) bool {
 	}
 	counted := assay.Response{Usage: e.ticket.lane.counted(usage)}
 	s.queue.release(s.now, e.ticket, 0, counted, nil)
+	s.land(e)
 	s.total.Requests++
 	s.total.InputTokens += usage.InputTokens
 	s.total.OutputTokens += usage.OutputTokens
@@ -165,15 +175,41 @@ func (s *simulator) next(wake time.Time) bool {
 
 func (s *simulator) ask(c *conversation) {
 	input := s.work.Prompt + s.work.Growth*float64(c.turn)
-	s.queue.enqueue(s.now, &waiter{
-		cost: cost{1, int(input), int(s.work.Reply)},
-		answer: func(t ticket, err error) {
-			if err == nil {
-				heap.Push(&s.events, event{s.now.Add(s.latency()), t, c})
-			}
-		},
-	})
+	f := &flight{waiter: waiter{cost: cost{1, int(input), int(s.work.Reply)}}}
+	send := func(t ticket) {
+		c.tickets = append(c.tickets, t)
+		heap.Push(&s.events, event{s.now.Add(s.latency()), t, c, f})
+	}
+	f.answer = func(t ticket, err error) {
+		if err == nil {
+			send(t)
+		}
+	}
+	f.second = send
+	f.yield = func() {} // the next turn finds the place of the one before
+	c.tickets = c.tickets[:0]
+	if s.hedges {
+		f.waiter.flight = f
+	}
+	s.queue.enqueue(s.now, &f.waiter)
 }
+
+// land ends the other requests of a turn, to which a reply has arrived.
+func (s *simulator) land(e event) {
+	if e.flight.peers == nil {
+		return
+	}
+	s.queue.land(e.flight, s.now.Sub(e.ticket.started), true)
+	for _, t := range e.conversation.tickets {
+		if t.number != e.ticket.number || t.lane != e.ticket.lane {
+			s.queue.abandon(s.now, t)
+			s.total.Requests++
+		}
+	}
+}
+
+// overtaken reports whether the turn of a reply was answered before.
+func (e event) overtaken() bool { return e.flight != nil && e.flight.decided }
 
 // turns draws an integer whose mean is work.Turns.
 func (s *simulator) turns() int {

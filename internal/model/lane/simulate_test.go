@@ -84,14 +84,17 @@ func TestSimulationMatchesPool(t *testing.T) {
 		n := rapid.IntRange(1, 30).Draw(rt, "conversations")
 		turns := rapid.IntRange(1, 4).Draw(rt, "turns")
 		took := time.Duration(rapid.IntRange(1, 4000).Draw(rt, "ms")) * time.Millisecond
-		simulated := lane.Simulate([]lane.Config{{Name: "l", Limits: limits}}, lane.Work{
+		hedge := rapid.Bool().Draw(rt, "hedge")
+		config := lane.Config{Name: "l", Limits: limits, Hedge: hedge}
+		simulated := lane.Simulate([]lane.Config{config}, lane.Work{
 			Conversations: n, Turns: float64(turns), Prompt: 1, Reply: 1, Latency: took,
 		})
 		synctest.Test(t, func(t *testing.T) {
 			wake := make(chan struct{}, 1)
 			e := newEndpoint(took)
 			options := lane.Options{Wake: func() { wake <- struct{}{} }}
-			p := lane.NewPool("m", []lane.Config{e.lane("l", limits)}, options)
+			config.Provider, config.Orders = e, "m"
+			p := lane.NewPool("m", []lane.Config{config}, options)
 			converse(t, p, n, turns, wake)
 
 			// Events at the same moment may happen in a different order.
@@ -109,6 +112,26 @@ func TestSimulationMatchesPool(t *testing.T) {
 	})
 }
 
+// TestSimulationHedges checks that a simulation has second requests, that these shorten a run whose
+// replies take very different times, and that a simulation is always the same.
+func TestSimulationHedges(t *testing.T) {
+	t.Parallel()
+	work := lane.Work{Conversations: 500, Turns: 1, Prompt: 1, Reply: 1, Latency: second, Sigma: 1}
+	run := func(hedge bool) lane.Simulation {
+		limits := lane.Limits{Concurrency: 50}
+		return lane.Simulate([]lane.Config{{Name: "l", Limits: limits, Hedge: hedge}}, work)
+	}
+	without, with := run(false), run(true)
+	if without.Requests != 500 || with.Requests <= 500 || with.Requests > 525 ||
+		with.Wall >= without.Wall || with.Ledgers[0].Requests != with.Requests {
+		t.Errorf("%d requests in %v, and %d in %v with second ones",
+			without.Requests, without.Wall, with.Requests, with.Wall)
+	}
+	if again := run(true); again.Wall != with.Wall || again.Requests != with.Requests {
+		t.Errorf("%+v, then %+v", with, again)
+	}
+}
+
 // converse starts conversations like the engine: each one as soon as it can start.
 func converse(t *testing.T, p *lane.Pool, n, turns int, wake <-chan struct{}) {
 	var wg sync.WaitGroup
@@ -124,6 +147,7 @@ func converse(t *testing.T, p *lane.Pool, n, turns int, wake <-chan struct{}) {
 		})
 		synctest.Wait() // until it has sent its request
 	}
+	p.Exhausted()
 	wg.Wait()
 }
 

@@ -1,6 +1,10 @@
 package lane
 
-import "time"
+import (
+	"time"
+
+	"github.com/assay-eval/assay"
+)
 
 // newWindow returns the window that counts a bucket. It is a little longer than
 // the limit's period because the server counts a request when it arrives, and some
@@ -41,6 +45,11 @@ func (c cost) plus(d cost, sign int) cost {
 		input:    c.input + sign*d.input,
 		output:   c.output + sign*d.output,
 	}
+}
+
+// usage returns the tokens of a cost.
+func (c cost) usage() assay.Usage {
+	return assay.Usage{InputTokens: c.input, OutputTokens: c.output}
 }
 
 // window remembers the costs of the last span, so that no span of that length,

@@ -1,0 +1,276 @@
+package lane
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+// The causes of requests that the pool ends itself.
+var (
+	errOvertaken = errors.New("another request for the turn was answered first")
+	errYielded   = errors.New("another turn needed the place of this second request")
+)
+
+// A race is a turn that is being sent: one request, and perhaps second ones. The first reply wins,
+// and the other requests are ended. A fault counts only if no other request is in flight.
+type race struct {
+	flight
+	pool      *Pool
+	ctx       context.Context
+	req       *assay.Request
+	size      int        // of the conversation, in bytes
+	admission *admission // of a conversation that waits for the race, or nil
+	// ends is when the trial's working time is used up, or zero.
+	ends    time.Time
+	running sync.WaitGroup // second requests
+
+	mu      sync.Mutex // guards the fields below
+	over    bool
+	end     context.CancelCauseFunc   // ends the first request
+	endings []context.CancelCauseFunc // end second requests
+	results []result                  // of second requests
+	panic   any                       // of a second request
+}
+
+// A result is that of one request. It is first if its reply came first.
+type result struct {
+	resp  assay.Response
+	fault *assay.Fault
+	first bool
+}
+
+// send sends a request that has a slot and returns the first reply, or the fault of the request if
+// there is none. When it returns, all requests of the turn have ended.
+func (p *Pool) send(t ticket, r *race, waits *assay.Waits) (assay.Response, *assay.Fault) {
+	limit, why := p.options.Request, ""
+	if r.req.Budget > 0 {
+		left := r.req.Budget - waits.Working
+		r.ends = t.started.Add(left)
+		if left < limit {
+			limit, why = left, workingTime
+		}
+	}
+	won := p.exchange(r.ctx, t, r, limit, why)
+	won.resp.Waits = assay.Waits{Requests: 1}
+	if r.running.Wait(); len(r.results) > 0 || r.panic != nil {
+		won = r.decide(won)
+	}
+	if isRefusal(won.resp, won.fault) {
+		won.resp.Waits.Queued = time.Since(t.started)
+	} else {
+		won.resp.Waits.Working = time.Since(t.started)
+	}
+	*waits = waits.Add(won.resp.Waits)
+	return won.resp, won.fault
+}
+
+const workingTime = ", the rest of the trial's working time"
+
+// decide returns the result of a race with second requests that are all over. It adds what the
+// others cost.
+func (r *race) decide(original result) result {
+	if r.panic != nil {
+		panic(r.panic)
+	}
+	all := append([]result{original}, r.results...)
+	won := 0
+	for i := range all {
+		if all[i].first {
+			won = i
+		}
+	}
+	sum := all[won]
+	sum.resp.Waits = assay.Waits{Requests: len(all)}
+	for i, x := range all {
+		if i == won {
+			continue
+		}
+		sum.resp.Usage = sum.resp.Usage.Add(x.resp.Usage)
+		sum.resp.Cost = assay.RoundUSD(sum.resp.Cost + x.resp.Cost)
+		sum.resp.Estimate = assay.RoundUSD(sum.resp.Estimate + x.resp.Estimate)
+		if x.fault != nil && x.fault.Kind != assay.Interrupted {
+			sum.resp.Waits = sum.resp.Waits.Add(assay.Waits{
+				Retried: map[assay.FaultKind]int{x.fault.Kind: 1},
+			})
+		}
+	}
+	return sum
+}
+
+// launch sends a second request in a goroutine. The pool is locked.
+func (r *race) launch(t ticket) {
+	ctx, end := context.WithCancelCause(r.ctx)
+	r.mu.Lock()
+	r.endings = append(r.endings, end)
+	r.mu.Unlock()
+	r.running.Go(func() {
+		defer end(nil)
+		defer func() {
+			if v := recover(); v != nil {
+				r.mu.Lock()
+				r.panic = fmt.Sprintf("%v\n%s", v, debug.Stack())
+				r.mu.Unlock()
+				r.stop(errOvertaken)
+			}
+		}()
+		limit, why := r.pool.options.Request, ""
+		if left := time.Until(r.ends); !r.ends.IsZero() && left < limit {
+			limit, why = left, workingTime
+		}
+		x := r.pool.exchange(ctx, t, r, limit, why)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.results = append(r.results, x)
+	})
+}
+
+// yieldSeconds ends second requests. The pool is locked.
+func (r *race) yieldSeconds() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, end := range r.endings {
+		end(errYielded)
+	}
+}
+
+// stop ends all requests.
+func (r *race) stop(cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over = true; r.end != nil {
+		r.end(cause)
+	}
+	for _, end := range r.endings {
+		end(cause)
+	}
+}
+
+// rest notes that the race's conversation waits for no request. The pool is locked.
+func (r *race) rest() {
+	if a := r.admission; a != nil {
+		r.admission = nil
+		a.rest()
+	}
+}
+
+// begin remembers how the first request can be ended.
+func (r *race) begin(end context.CancelCauseFunc) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.end = end; r.over {
+		end(errOvertaken)
+	}
+}
+
+// exchange makes one exchange of a race, releases its slot and reports it. If it brings the first
+// reply, it ends the other requests.
+func (p *Pool) exchange(
+	ctx context.Context, t ticket, r *race, limit time.Duration, why string,
+) (x result) {
+	x.resp, x.fault = t.lane.exchange(ctx, t, r, limit, why)
+	took := time.Since(t.started)
+	ended := x.fault != nil && (x.fault.Err == errOvertaken || x.fault.Err == errYielded)
+	counted, closed := x.resp, false
+	counted.Usage = t.lane.counted(x.resp.Usage)
+	p.change(func(now time.Time) {
+		before := t.lane.closed
+		if ended && x.resp.Usage.Total() == 0 {
+			p.q.abandon(now, t)
+		} else {
+			p.q.release(now, t, r.size, counted, x.fault)
+		}
+		closed = t.lane.closed != before
+		if r.peers != nil {
+			x.first = p.q.land(&r.flight, took, x.fault == nil)
+		}
+		if r.decided || r.out == 0 {
+			r.rest()
+		}
+	})
+	if x.first && r.extra > 0 {
+		r.stop(errOvertaken)
+	}
+	if p.options.Observe != nil {
+		p.options.Observe(Exchange{
+			Model: cmp.Or(r.req.Model, p.model), Lane: t.lane.Name, Fault: x.fault,
+			Usage: x.resp.Usage, Cost: x.resp.Cost, Took: took, Closed: closed,
+			Second: t.second, Ended: ended,
+		})
+	}
+	return x
+}
+
+// exchange sends one request with a time limit and checks which model answered.
+// It runs without the pool's mutex, so it only reads fields of the lane that
+// never change.
+func (l *lane) exchange(
+	ctx context.Context, t ticket, r *race, limit time.Duration, why string,
+) (assay.Response, *assay.Fault) {
+	expired := &assay.Fault{
+		Kind: assay.Timeout, Lane: l.Name, Err: errHung,
+		Detail: "no reply within " + seconds(limit) + why,
+	}
+	bounded, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	defer time.AfterFunc(limit, func() { end(expired) }).Stop()
+	if !t.second {
+		r.begin(end)
+	}
+	resp, err := l.Provider.Chat(bounded, *r.req)
+	resp.Lane = l.Name
+	resp.Cost = l.Price.Of(resp.Usage)
+	if spent, estimated := resp.Spent(r.req); estimated {
+		resp.Estimate = l.Price.Of(spent)
+	}
+	fault, cause := assay.AsFault(err), context.Cause(bounded)
+	switch {
+	case fault == nil:
+		var ok bool
+		if resp.Identity, ok = l.recognizes(resp.ServedModel); !ok {
+			return resp, l.wrongModel(resp.ServedModel)
+		}
+		return resp, nil
+	case cause == errOvertaken, cause == errYielded:
+		if resp.Usage.Total() == 0 {
+			resp.Estimate = l.Price.Of(t.estimate.usage())
+		}
+		return resp, &assay.Fault{
+			Kind: assay.Interrupted, Lane: l.Name, Detail: cause.Error(), Err: cause,
+		}
+	case ctx.Err() != nil:
+		return resp, &assay.Fault{
+			Kind: assay.Interrupted, Lane: l.Name, Detail: "the run was stopped",
+			Err: context.Cause(ctx),
+		}
+	case cause == error(expired):
+		return resp, expired
+	}
+	named := *fault
+	named.Lane = l.Name
+	return resp, &named
+}
+
+func seconds(d time.Duration) string {
+	if d < time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	return fmt.Sprintf("%.0f s", d.Seconds())
+}
+
+func (l *lane) wrongModel(served string) *assay.Fault {
+	detail := fmt.Sprintf("model %q answered, but %q was requested; hint: if this is the model "+
+		"you want, add %[1]q to serves in the providers file", served, l.Orders)
+	if served == "" {
+		detail = fmt.Sprintf("the response names no model, but %q was requested; hint: if the "+
+			`endpoint never names its model, write serves: [""] in the providers file, `+
+			"where \"\" means a response without a name", l.Orders)
+	}
+	return &assay.Fault{Kind: assay.Identity, Lane: l.Name, Detail: detail}
+}
