@@ -132,6 +132,7 @@ func (j *Job) lanes(providers *plan.Providers) (map[string][]plan.Lane, error) {
 				if l.Serve.Price, err = prices.Of(*l); err != nil {
 					return nil, err
 				}
+				l.Serve.Free = l.Serve.Price.Free()
 			}
 		}
 		if len(byModel[model]) > 0 || sim.Is(base) {
@@ -289,6 +290,7 @@ func (j *Job) remote(
 			Price: l.Serve.Price, CachedFree: kind.CachedFree, Orders: l.Deployment, Serves: l.Serve.Serves,
 			Origin:     client.Origin(),
 			FirstReply: time.Duration(l.Serve.FirstReply),
+			Hedge:      l.Hedges(),
 		})
 	}
 	return configs, nil

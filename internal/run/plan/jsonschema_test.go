@@ -205,6 +205,8 @@ func isOfType(v any, name string) bool {
 		return name == "null"
 	case string:
 		return name == "string"
+	case bool:
+		return name == "boolean"
 	case float64:
 		return name == "number" || name == "integer" && v == float64(int64(v))
 	case []any:

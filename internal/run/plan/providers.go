@@ -59,6 +59,11 @@ type Serve struct {
 	// busy or loads the model.
 	FirstReply Duration   `yaml:"first_reply"`
 	Price      lane.Price `yaml:"price"`
+	// Hedge says whether a late request may be sent a second time; see [Lane.Hedges]. It is nil if
+	// the file does not.
+	Hedge *bool `yaml:"hedge"`
+	// Free is true if a price of zero is stated.
+	Free bool `yaml:"-"`
 }
 
 // A Lane is one combination of endpoint, key and deployment that serves a
@@ -197,6 +202,8 @@ func (p *Providers) checkModels(name string, e *Endpoint) error {
 		if err := checkPrice(p.doc, place+".price", s.Price); err != nil {
 			return err
 		}
+		s.Free = s.statesNoCost(p.doc, place)
+		e.Models[model] = s
 	}
 	return nil
 }

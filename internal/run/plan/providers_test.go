@@ -54,6 +54,42 @@ func TestProvidersLanes(t *testing.T) {
 	}
 }
 
+// TestHedges checks which lanes may get late requests a second time: those that cost nothing, and
+// those of which the file says so.
+func TestHedges(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		keys, model string
+		want        bool
+	}{
+		{"none", "{}", true},
+		{"none", "{limits: {rpm: 60, concurrency: 4}}", true},
+		{"none", "{hedge: false}", false},
+		{"none", "{price: {input: 1, output: 1}}", false},
+		{"none", "{price: {input: 0, output: 0.1}, hedge: true}", true},
+		{"none", "{limits: {rpd: 1000}}", false},
+		{"none", "{limits: {rpd: 1000}, hedge: true}", true},
+		{"[KEY]", "{}", false},
+		{"[KEY]", "{hedge: true}", true},
+		{"[KEY]", "{price: {input: 0, output: 0}}", true},
+		{"[KEY]", "{price: {input: 0, output: 0, cached: 0}}", true},
+		{"[KEY]", "{price: {input: 0}}", false},
+		{"[KEY]", "{price: {input: 0, output: 0, cached: 0.1}}", false},
+		{"[KEY]", "{price: {input: 0, output: 0}, limits: {rpd: 9}}", false},
+		{"[KEY]", "{price: {input: 0, output: 0}, hedge: false}", false},
+	} {
+		p, err := plan.LoadProviders(write(t, "p.yaml", "providers:\n  p:\n"+
+			"    base_url: http://127.0.0.1:8000/v1\n    keys: "+tc.keys+
+			"\n    models: {m: "+tc.model+"}\n"), env(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Lanes("m")[0].Hedges(); got != tc.want {
+			t.Errorf("keys %s, %s: hedges %v", tc.keys, tc.model, got)
+		}
+	}
+}
+
 func TestServerWithoutKeys(t *testing.T) {
 	t.Parallel()
 	p, err := plan.LoadProviders(write(t, "p.yaml", "providers:\n  local:\n"+
@@ -120,6 +156,10 @@ func TestProvidersErrors(t *testing.T) {
 		},
 		{"negative price", "output: 1.10", "output: -1", "price.output is -1, want 0 to 1000000"},
 		{"negative cached", "output: 1.10", "output: 1, cached: -1", "price.cached is -1"},
+		{
+			"hedge", "serves: [M-0324]", "hedge: sometimes",
+			"15:16: wrong type: found text, want true or false",
+		},
 		{"price", "output: 1.10", "output: 1, cachd: 1", "hint: did you mean cached?"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -115,6 +115,8 @@ func sample(typ reflect.Type) any {
 		return []any{sample(typ.Elem())}
 	case reflect.Float64:
 		return 0.5
+	case reflect.Bool:
+		return true
 	default:
 		return 1.0
 	}
