@@ -74,6 +74,10 @@ func (r *runResult) printDone() {
 	}
 	r.say("%d of %d trials done, %d in this run, in %s with %d requests.",
 		s.Done, s.Planned, s.Settled, duration(s.Wall), s.Requests)
+	if n := s.SecondRequests; n > 0 {
+		r.say("%s sent because replies were late; %d got a reply.",
+			countedVerb(n, "second request", "was", "were"), s.SecondReplies)
+	}
 }
 
 // printWarnings lists the titles of warnings. Pending trials are mentioned later anyway.

@@ -297,7 +297,7 @@ func (s *Session) knows(what string) bool {
 // observe counts a request that has ended.
 func (s *Session) observe(x lane.Exchange) {
 	kind := assay.FaultKind("")
-	if x.Fault != nil {
+	if x.Fault != nil && !x.Ended {
 		kind = x.Fault.Kind
 		s.noteFault(x.Lane, x.Fault)
 	}
@@ -326,6 +326,12 @@ func (s *Session) observe(x lane.Exchange) {
 	}
 	if kind != "" {
 		s.faults[kind]++
+	}
+	if x.Second {
+		s.seconds.sent++
+		if x.Fault == nil {
+			s.seconds.answered++
+		}
 	}
 }
 

@@ -115,7 +115,8 @@ type Session struct {
 	cost     float64
 	longest  time.Duration // working time of an episode
 	faults   map[assay.FaultKind]int
-	replied  map[string]time.Time // by model
+	seconds  struct{ sent, answered int } // second requests for late ones
+	replied  map[string]time.Time         // by model
 	lastDone assay.TrialID
 	// otherSettings counts the attempts with a setting that the endpoint did not use as asked.
 	otherSettings map[string]int

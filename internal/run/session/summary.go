@@ -35,9 +35,14 @@ type Summary struct {
 	Faulted       int                     `json:"faults"`
 	RequestFaults map[assay.FaultKind]int `json:"request_faults"`
 	Requests      int                     `json:"requests"`
-	Tokens        int                     `json:"tokens"`
-	Cost          float64                 `json:"cost_usd"`
-	Wall          float64                 `json:"wall_s"`
+	// SecondRequests counts the requests that were sent because another one for the same turn was
+	// late, and SecondReplies those of them that were answered.
+	SecondRequests int `json:"second_requests"`
+	SecondReplies  int `json:"second_replies"`
+
+	Tokens int     `json:"tokens"`
+	Cost   float64 `json:"cost_usd"`
+	Wall   float64 `json:"wall_s"`
 
 	// Stopped is true if a signal stopped the run before its trials were done.
 	Stopped bool `json:"stopped"`
@@ -175,6 +180,7 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		Planned: total.Planned, Done: total.Done, Pending: total.Pending(),
 		Parked: total.Parked, Skipped: total.Skipped,
 		Settled: ran.Settled, Faulted: ran.Faulted, RequestFaults: s.faults,
+		SecondRequests: s.seconds.sent, SecondReplies: s.seconds.answered,
 		Requests: s.requests, Tokens: s.tokens, Cost: s.cost, Wall: wall.Seconds(),
 		Stopped: ran.Stopped, NotRun: ran.Skipped, StoppedEarly: s.gate.Stops(), Closed: closed,
 		OtherSettings: s.otherSettings,
