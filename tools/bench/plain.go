@@ -30,8 +30,9 @@ const plainReply = `{"id":"1","object":"chat.completion","created":1,"model":"cl
 type plain struct {
 	latency time.Duration
 
-	mu    sync.Mutex
-	stats simserver.Stats // guarded by mu
+	mu    sync.Mutex // guards the fields below
+	stats simserver.Stats
+	hangs *hangs
 }
 
 func (p *plain) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -39,8 +40,13 @@ func (p *plain) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if p.stats.Requests++; p.stats.Requests == 1 {
 		p.stats.FirstRequest = time.Now()
 	}
+	hang := p.hangs.next()
 	p.mu.Unlock()
 	_, _ = io.Copy(io.Discard, req.Body)
+	if hang {
+		<-req.Context().Done() // the client left
+		return
+	}
 	time.Sleep(p.latency)
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, plainReply)
@@ -59,11 +65,16 @@ func (p *plain) serveStats(w http.ResponseWriter, _ *http.Request) {
 // `assay sim serve`.
 func runPlainServer(ctx context.Context, args []string, out io.Writer) error {
 	p := &plain{}
+	var share float64
+	var seed uint64
 	flags := flag.NewFlagSet(plainVerb, flag.ContinueOnError)
 	flags.DurationVar(&p.latency, "latency", 0, "time to each reply")
+	flags.Float64Var(&share, "hang", 0, "share of requests that are never answered")
+	flags.Uint64Var(&seed, "seed", 1, "decides which requests these are")
 	if err := flags.Parse(args); err != nil {
 		return errUsage
 	}
+	p.hangs = newHangs(share, seed)
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -39,6 +39,7 @@ type unit string
 const (
 	count     unit = ""
 	share     unit = "share"
+	times     unit = "×"
 	seconds   unit = "s"
 	perSecond unit = "/s"
 	micros    unit = "µs"

@@ -224,7 +224,8 @@ func (r *rig) serve(ctx context.Context, s scenario) (*simServer, error) {
 	address := make(chan string, 1)
 	command := r.command(ctx, r.assay, s.serverArgs()...)
 	if s.plain > 0 {
-		command = r.command(ctx, r.self, plainVerb, "--latency", s.plain.String())
+		command = r.command(ctx, r.self, plainVerb, "--latency", s.plain.String(),
+			"--hang", fmt.Sprint(s.hang), "--seed", fmt.Sprint(s.seed))
 	}
 	process, err := start(command, func(line []byte) {
 		if _, rest, ok := strings.Cut(string(line), "base_url: "); ok {

@@ -13,6 +13,11 @@ type scenario struct {
 	server []string
 	// plain is the latency of a plain server that takes the place of the simulated one, or 0.
 	plain time.Duration
+	// hang is the share of requests that the plain server never answers, and seed decides which.
+	hang float64
+	seed uint64
+	// serve has further fields of the model in the providers file.
+	serve string
 	model string
 	// agent has the fields of a foreign agent that makes the trials with the model, or "".
 	agent string
@@ -97,7 +102,7 @@ func (s scenario) providers(url string) string {
 			"deployments: [%s], serves: [%s], limits: {%s}", l.deployment, s.model, limits))
 	}
 	if len(s.lanes) == 0 {
-		entry("lane", "limits: {"+s.limits+"}")
+		entry("lane", strings.TrimPrefix(s.serve+", limits: {"+s.limits+"}", ", "))
 	}
 	if s.agent != "" {
 		fmt.Fprintf(&b, "agents:\n  %s: {%s, model: %s}\n", agentName, s.agent, s.model)
@@ -114,8 +119,9 @@ type display struct {
 }
 
 type doneEvent struct {
-	Planned, Done int
-	Lanes         []struct{ Occupancy float64 }
+	Planned, Done  int
+	SecondRequests int `json:"second_requests"`
+	Lanes          []struct{ Occupancy float64 }
 }
 
 // read parses one line of output.

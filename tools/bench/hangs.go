@@ -1,0 +1,86 @@
+package main
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/assay-eval/assay/internal/model/sim"
+)
+
+// hangs decides which requests of a server are never answered. Equal shares and seeds decide
+// equally.
+type hangs struct {
+	share  float64
+	random *rand.Rand
+}
+
+func newHangs(share float64, seed uint64) *hangs {
+	return &hangs{share, rand.New(rand.NewPCG(seed, 1))}
+}
+
+// next decides about the next request.
+func (h *hangs) next() bool { return h.random.Float64() < h.share }
+
+// leastTime returns the least time in which some trials of one request can be carried out if nobody
+// knows which requests will hang. While trials wait, such a request holds its slot for the limit.
+// Then its trial is sent again at once. At the end of the run, requests that hang cost no time.
+func leastTime(trials, slots int, latency, limit time.Duration, h *hangs) (least time.Duration) {
+	free := make(slotTimes, slots)
+	for done := 0; done < trials; {
+		took := latency
+		if h.next() {
+			took = limit
+		} else {
+			done++
+			least = max(least, free[0]+latency)
+		}
+		free[0] += took
+		heap.Fix(&free, 0)
+	}
+	return least
+}
+
+// stragglers is measurement 2i: a run whose last requests hang, with and without second requests,
+// and the same without hangs.
+func (b *bench) stragglers(ctx context.Context) ([]row, error) {
+	const (
+		latency, limit = 250 * time.Millisecond, 2 * time.Second
+		hanging, slots = 0.01, 50
+	)
+	trials, rounds := b.size(1000, 500), b.size(5, 1)
+	var hedged, unhedged, calm []float64 // ÷ the least time
+	undone, seconds := 0, 0
+	for seed := range uint64(rounds) {
+		for _, v := range []struct {
+			hang   float64
+			hedge  bool
+			ratios *[]float64
+		}{{hanging, true, &hedged}, {hanging, false, &unhedged}, {0, true, &calm}} {
+			least := leastTime(trials, slots, latency, limit, newHangs(v.hang, seed))
+			m, err := b.runScenario(ctx, scenario{
+				plain: latency, hang: v.hang, seed: seed,
+				model: sim.Claimer, trials: trials, limits: concurrency(slots),
+				serve: fmt.Sprintf("hedge: %v", v.hedge),
+				text:  fmt.Sprintf("limits: {request: %v}", limit),
+			})
+			if err != nil {
+				return nil, err
+			}
+			*v.ratios = append(*v.ratios, quotient(m.wall.Seconds(), least.Seconds()))
+			seconds += m.done.SecondRequests
+			undone += m.undone()
+		}
+	}
+	return []row{
+		newRow("wall time ÷ least", times, median(hedged...)).below(1.15).because(
+			"whole processes; median of %d rounds, at most %.2f; %d second requests; %.2f without hangs",
+			rounds, slices.Max(hedged), seconds, median(calm...)),
+		newRow("wall time ÷ least, hedge: false", times, median(unhedged...)).because(
+			"at most %.2f", slices.Max(unhedged)),
+		countRow("trials not done", undone).zero(),
+	}, nil
+}
