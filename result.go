@@ -199,6 +199,8 @@ type Attempt struct {
 	// Unmetered is true if a foreign agent made no request through the gateway, so its tokens and
 	// its model are unknown.
 	Unmetered bool `json:"unmetered"`
+	// Worker names the worker that carried the attempt out. It is empty if the run did.
+	Worker string `json:"worker"`
 
 	Requests     int               `json:"requests"`
 	Retried      map[FaultKind]int `json:"retried"`

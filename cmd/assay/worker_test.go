@@ -155,7 +155,11 @@ func timeless(t *testing.T, store string) map[assay.TrialID]string {
 	t.Helper()
 	all := make(map[assay.TrialID]string)
 	for _, a := range attempts(t, store) {
-		a.Run, a.StartedAt, a.FinishedAt, a.QueuedMS, a.WorkingMS = "", time.Time{}, time.Time{}, 0, 0
+		if byWorker := a.Worker != ""; byWorker != strings.HasSuffix(store, "fleet.db") {
+			t.Errorf("trial %s was carried out by worker %q", a.ID, a.Worker)
+		}
+		a.Run, a.Worker, a.QueuedMS, a.WorkingMS = "", "", 0, 0
+		a.StartedAt, a.FinishedAt = time.Time{}, time.Time{}
 		b, err := json.Marshal(a)
 		if err != nil {
 			t.Fatal(err)

@@ -112,6 +112,9 @@ var attemptFields = []column{
 	integer("faults_scheduled", func(a *assay.Attempt) *int { return &a.FaultsScheduled }),
 	integer("faults_met", func(a *assay.Attempt) *int { return &a.FaultsMet }),
 	flag("unmetered", func(a *assay.Attempt) *bool { return &a.Unmetered }),
+
+	// Since format 8.
+	text("worker", func(a *assay.Attempt) *string { return &a.Worker }),
 }
 
 // verdictFields are the attempt fields that [DB.Verdicts] reads.

@@ -261,6 +261,7 @@ func drawAttempt(t *rapid.T) *assay.Attempt {
 		QueuedMS: int64(n("queued")), WorkingMS: int64(n("working")), StartedAt: at("started"),
 		FinishedAt: at("finished"),
 	}
+	a.Worker = draw("worker")
 	if retried := rapid.MapOfN(rapid.SampledFrom(assay.FaultKinds), rapid.IntRange(0, 99), 0,
 		3).Draw(t, "retried"); len(retried) > 0 {
 		a.Retried = retried

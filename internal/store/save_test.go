@@ -77,6 +77,7 @@ func TestSaveKeepsEveryField(t *testing.T) {
 	settled.Faults = "after=1"
 	settled.Persistence, settled.Burst = 0.25, 0.5
 	settled.AgentModel, settled.AgentTimeout, settled.Unmetered = "m", "10m0s", true
+	settled.Worker = "w"
 	settled.Pilot = pilot()
 	save(t, db, settled, faulted)
 	if unset := zeroes(reflect.ValueOf(*settled), reflect.ValueOf(*faulted)); len(unset) > 0 {

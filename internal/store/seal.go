@@ -72,14 +72,18 @@ func digest(transcript []byte) []byte {
 	return d[:len(sum{})]
 }
 
-// firstFields is how many of attemptFields the first format of an attempt's seal covers.
-const firstFields = 39
+// firstFields and secondFields are how many of attemptFields the first two formats of an attempt's
+// seal cover.
+const firstFields, secondFields = 39, 52
 
 // identify returns a sum that identifies an attempt in any store. It covers its trial, its run,
 // the values of attemptFields and the digest of its transcript. Fields that were added later are
 // covered if any of them is set, so an attempt of an earlier format keeps its sum.
 func identify(key trialKey, run string, row []any, transcript []byte) sum {
-	name := "assay attempt 2"
+	name := "assay attempt 3"
+	if !slices.ContainsFunc(row[secondFields:], isSet) {
+		name, row = "assay attempt 2", row[:secondFields]
+	}
 	if !slices.ContainsFunc(row[firstFields:], isSet) {
 		name, row = "assay attempt 1", row[:firstFields]
 	}

@@ -230,6 +230,8 @@ var effortColumns = []column[assay.Attempt]{
 		func(a *assay.Attempt) *bool { return &a.Parked }),
 	flag("unmetered", "Whether a foreign agent made no request through the gateway.",
 		func(a *assay.Attempt) *bool { return &a.Unmetered }),
+	text("worker", "Name of the worker that carried the attempt out; empty if the run itself did.",
+		func(a *assay.Attempt) *string { return &a.Worker }),
 	whole("requests", "HTTP requests of the attempt, including retries.",
 		func(a *assay.Attempt) *int { return &a.Requests }),
 	object("retried", "Requests that were repeated, a JSON object of counts by kind of fault.",

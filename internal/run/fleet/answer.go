@@ -245,6 +245,7 @@ func (d *Desk) accept(o *order, r *result) {
 	a.Trial = *o.trial
 	if m := d.workers[o.worker]; m != nil {
 		m.done++
+		a.Worker = m.Name
 	}
 	o.finish(r)
 }
