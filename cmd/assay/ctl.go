@@ -14,6 +14,7 @@ import (
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
+	"github.com/assay-eval/assay/internal/run/fleet"
 	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/session"
 )
@@ -32,7 +33,8 @@ Every change is logged in the store.`,
   assay ctl resume
   assay ctl set gateway/GATEWAY_KEY_1/qwen2.5-7b rpm=300 concurrency=4
   assay ctl cancel 3f2a9c
-  assay ctl requeue`,
+  assay ctl requeue
+  assay ctl drain gpu-3`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -50,9 +52,10 @@ Every change is logged in the store.`,
 		{"resume", "[NAME...]", "Resume paused lanes", "gateway/GATEWAY_KEY_1"},
 		{"cancel", "NAME...", "Take trials out of this run; they stay pending", "3f2a9c"},
 		{"requeue", "[NAME...]", "Run parked and cancelled trials again", "my-model"},
+		{"drain", "WORKER...", "Let workers finish what they have, and go", "gpu-3"},
 	} {
 		args := cobra.ArbitraryArgs
-		if v.do == "cancel" {
+		if v.do == "cancel" || v.do == "drain" {
 			args = cobra.MinimumNArgs(1)
 		}
 		cmd.AddCommand(&cobra.Command{
@@ -142,6 +145,16 @@ func sendOrder(ctx context.Context, storePath string, o session.Order) (session.
 	return r, err
 }
 
+func workerText(w fleet.WorkerState) string {
+	switch {
+	case w.Lost:
+		return "lost"
+	case w.Draining:
+		return "leaving"
+	}
+	return "works"
+}
+
 func writeState(p *process, s *session.State) {
 	elapsed := time.Duration(s.Elapsed * float64(time.Second)).Round(time.Second)
 	p.say("run %s of experiment %s: %d of %d trials done, %d episodes in flight, running for %s",
@@ -164,6 +177,14 @@ func writeState(p *process, s *session.State) {
 				p.item("endpoint: ", fmt.Sprintf("%s waits for %s: %q", l.Lane, l.Waits, l.Words))
 			}
 		}
+	}
+	if len(s.Workers) > 0 {
+		t := p.table("worker", "in flight", "slots", "done", "heard", "state")
+		for _, w := range s.Workers {
+			t.Row(w.Name, fmt.Sprint(len(w.Trials)), fmt.Sprint(w.Slots), fmt.Sprint(w.Done),
+				time.Since(w.Seen).Round(time.Second).String()+" ago", workerText(w))
+		}
+		fmt.Fprintln(p.out, t)
 	}
 	for _, a := range s.Attention {
 		p.item("attention: ", a.String())

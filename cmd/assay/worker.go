@@ -85,36 +85,54 @@ func (f *workerFlags) work(ctx context.Context, p *process) error {
 	say := func(text string) {
 		fmt.Fprintf(p.err, "%s %s: %s\n", time.Now().Format(time.TimeOnly), f.name, text)
 	}
-	link, err := fleet.Dial(fleet.Access{
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	drain := make(chan struct{})
+	go f.leave(ctx, p, cancel, drain, say)
+	link, err := fleet.Dial(until(ctx, drain), fleet.Access{
 		URL: f.url, Token: token, Credentials: f.credentials, CA: f.ca,
 		Lost: func(err error) { say("lost the connection: " + err.Error()) },
 		Back: func() { say("connected again") },
-	})
+	}, func(err error) { say("waiting for " + f.url + ": " + err.Error()) })
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w\nhint: %s", f.url, err, connectHint(err, token))
 	}
 	defer link.Close()
-	drain := make(chan struct{})
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		select {
-		case <-p.signals:
-			say("finishes its attempts, and goes; Ctrl-C again gives them back")
-			close(drain)
-		case <-ctx.Done():
-			return
-		}
-		select {
-		case <-p.signals:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	return fleet.NewWorker(link, fleet.WorkerOptions{
 		Name: f.name, Program: version(), Slots: f.slots, Drain: drain, Once: f.once, Say: say,
 		Dir: f.dir,
 	}).Run(ctx)
+}
+
+// until returns a context that ends with ctx or when a channel is closed.
+func until(ctx context.Context, closed <-chan struct{}) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		select {
+		case <-closed:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx
+}
+
+// leave closes drain at the first signal, and ends the worker at the second.
+func (f *workerFlags) leave(
+	ctx context.Context, p *process, end func(), drain chan<- struct{}, say func(text string),
+) {
+	select {
+	case <-p.signals:
+		say("finishes its attempts, and goes; Ctrl-C again gives them back")
+		close(drain)
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-p.signals:
+		end()
+	case <-ctx.Done():
+	}
 }
 
 // connectHint says what to do about a connection that failed.

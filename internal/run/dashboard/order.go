@@ -16,7 +16,7 @@ import (
 )
 
 // orders lists what a viewer may ask of a run.
-var orders = []string{"pause", "resume", "set", "requeue", "cancel"}
+var orders = []string{"pause", "resume", "set", "requeue", "cancel", "drain"}
 
 // An orderBody is the content of the page that describes an order before it is carried out.
 type orderBody struct {
@@ -47,6 +47,9 @@ func parseOrder(v url.Values) (o session.Order, err error) {
 		if name != "" {
 			o.Names = append(o.Names, name)
 		}
+	}
+	if o.Do == "drain" && len(o.Names) == 0 {
+		return o, errors.New("drain needs the name of a worker")
 	}
 	if o.Do == "cancel" && len(o.Names) == 0 {
 		return o, errors.New("cancel needs the name of a trial or a model")
@@ -139,7 +142,7 @@ func (m *moment) matched(o session.Order) (lanes []session.LaneState, models []s
 
 // effectOn asks the run what an order would do to its lanes. It returns nil if that is unknown.
 func (s *Server) effectOn(ctx context.Context, p *picture, o session.Order) *session.Effect {
-	if p.Run == nil || o.Do == "requeue" || o.Do == "cancel" {
+	if p.Run == nil || o.Do == "requeue" || o.Do == "cancel" || o.Do == "drain" {
 		return nil
 	}
 	o.Preview = true
@@ -199,6 +202,9 @@ func (m *moment) effect(o session.Order, on *session.Effect) string {
 	case "requeue":
 		return fmt.Sprintf("Parked and cancelled trials run again in this run: %d are parked.",
 			m.Parked)
+	case "drain":
+		return strings.Join(o.Names, ", ") + " takes no more attempts, finishes those it has, and " +
+			"ends. Others carry out the rest." + left
 	}
 	return "The trials stop now, stay pending, and do not start again in this run."
 }

@@ -145,13 +145,26 @@ type Remote struct {
 	queue jetstream.Consumer
 }
 
-// Dial connects a worker to a run's server. The link must be closed.
-func Dial(a Access) (*Remote, error) {
-	w, err := dial(a, nats.Name("assay worker"))
-	if err != nil {
-		return nil, err
+// Dial connects a worker to a run's server. It waits until there is one, and calls waits before it
+// does. It fails if the server does not let the worker in, or if ctx ends. The link must be closed.
+func Dial(ctx context.Context, a Access, waits func(err error)) (*Remote, error) {
+	waiting := false
+	for {
+		w, err := dial(a, nats.Name("assay worker"))
+		if err == nil {
+			return &Remote{wire: *w}, nil
+		}
+		if !errors.Is(err, nats.ErrNoServers) {
+			return nil, err
+		}
+		if !waiting {
+			waits(err)
+		}
+		waiting = true
+		if sleep(ctx, beatEvery); ctx.Err() != nil {
+			return nil, err
+		}
 	}
-	return &Remote{wire: *w}, nil
 }
 
 // Close closes the connection.

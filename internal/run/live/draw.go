@@ -43,6 +43,9 @@ func draw(s Snapshot, width, height int) string {
 	}
 	table := rows(s, s.Models, width)
 	waits := append(cutWaits(s.Models, table[1:], width), agentLines(s.Models)...)
+	if w := WorkersText(s.Workers); w != "" {
+		waits = append(waits, dim.Render("workers: ")+w)
+	}
 	if room := height - len(notes) - 3; height > 0 {
 		waits = waits[:max(0, min(len(waits), max(2, room-len(s.Models)), room-2))]
 		table = shortened(s, table, width, room-len(waits))

@@ -25,6 +25,8 @@ type progress struct {
 	PausedSince time.Time       `json:"paused_since,omitzero"`
 	Attention   []Attention     `json:"attention"`
 	Models      []modelProgress `json:"models"`
+	// Workers is missing if the run itself carries out the attempts.
+	Workers []Worker `json:"workers,omitempty"`
 }
 
 type modelProgress struct {
@@ -64,7 +66,7 @@ func (j *JSON) Show(s Snapshot) {
 		Event: "progress", Elapsed: s.Elapsed.Seconds(),
 		Stopping: s.Stopping, PausedSince: s.PausedSince,
 		Attention: append([]Attention{}, s.Attention...),
-		Models:    []modelProgress{},
+		Models:    []modelProgress{}, Workers: s.Workers,
 	}
 	for _, m := range s.Models {
 		p.Models = append(p.Models, modelProgress{

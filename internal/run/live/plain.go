@@ -51,6 +51,9 @@ func line(s Snapshot) string {
 	if a := AgentText(t.Agents); a != "" {
 		line += ", agents: " + a
 	}
+	if w := WorkersText(s.Workers); w != "" {
+		line += ", workers: " + w
+	}
 	if f := faults(t.Faults); f != "" {
 		line += ", faults: " + f
 	}

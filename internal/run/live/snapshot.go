@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -23,6 +24,35 @@ type Snapshot struct {
 	Notes []string
 	// Attention lists what keeps trials from ending well, most trials first.
 	Attention []Attention
+	// Workers carry out the attempts. There are none if the run itself does.
+	Workers []Worker
+}
+
+// A Worker is a process that carries out attempts of a run.
+type Worker struct {
+	Name     string `json:"worker"`
+	Slots    int    `json:"slots"`
+	InFlight int    `json:"in_flight"`
+	Done     int    `json:"done"`
+	// Leaving is true if it takes no more attempts, and Lost if nothing was heard from it for a
+	// while.
+	Leaving bool `json:"leaving,omitempty"`
+	Lost    bool `json:"lost,omitempty"`
+}
+
+// WorkersText lists workers with their attempts in flight and their slots. It is empty without any.
+func WorkersText(workers []Worker) string {
+	words := make([]string, len(workers))
+	for i, w := range workers {
+		words[i] = fmt.Sprintf("%s %d of %d", w.Name, w.InFlight, w.Slots)
+		switch {
+		case w.Lost:
+			words[i] += " (lost)"
+		case w.Leaving:
+			words[i] += " (leaving)"
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 // An Attention is something that keeps trials from ending well.

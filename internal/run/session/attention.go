@@ -33,6 +33,7 @@ const (
 	CauseHarness = "harness" // our own errors
 	CauseStopped = "stopped" // a stop rule was met
 	CauseSetting = "setting" // an endpoint did not use a setting as asked
+	CauseWorkers = "workers" // no worker takes attempts
 )
 
 // attention lists everything that needs the user's attention, most trials at stake first. All
@@ -45,6 +46,7 @@ func (s *Session) attention(snapshot live.Snapshot) (all []Attention) {
 	add(s.budgetAlarm(snapshot)...)
 	add(s.diskAlarm(snapshot)...)
 	add(s.stallAlarm(snapshot)...)
+	add(s.workerAlarm(snapshot)...)
 	add(s.otherAlarms()...)
 	slices.SortStableFunc(all, func(a, b Attention) int { return b.Trials - a.Trials })
 	for i := range all {
@@ -112,6 +114,16 @@ func lostLane(l lane.Status) string {
 		return "mend the key or the deployment; the lane is tried again"
 	}
 	return runAgain
+}
+
+// workerAlarm says that nobody takes attempts.
+func (s *Session) workerAlarm(snapshot live.Snapshot) []Attention {
+	pending := snapshot.Total().Pending()
+	if s.desk == nil || s.desk.Slots() > 0 || pending == 0 || snapshot.Stopping {
+		return nil
+	}
+	return []Attention{alarm(CauseWorkers, pending, "start assay worker as the run says",
+		"no worker takes attempts")}
 }
 
 func pausedLanes(trials map[string]int) (all []Attention) {

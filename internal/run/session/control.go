@@ -21,9 +21,9 @@ import (
 
 // An Order asks a run to change or to describe itself. [Send] sends it.
 type Order struct {
-	// Do is status, flights, strips, pause, resume, set, cancel or requeue.
+	// Do is status, flights, strips, pause, resume, set, cancel, requeue or drain.
 	Do string `json:"do"`
-	// Names are models, lanes or trials. Without names, the order is for all of them.
+	// Names are models, lanes, trials or workers. Without names, the order is for all of them.
 	Names []string `json:"names,omitempty"`
 	// Limits belong to set.
 	Limits map[assay.Bucket]int `json:"limits,omitempty"`
@@ -114,7 +114,7 @@ func (s *Session) obey(ctx context.Context, o Order) (Reply, error) {
 	}
 	do, ok := map[string]func(context.Context, Order) (string, error){
 		"pause": s.pause, "resume": s.pause, "set": s.set,
-		"cancel": s.command, "requeue": s.command,
+		"cancel": s.command, "requeue": s.command, "drain": s.drain,
 	}[o.Do]
 	if !ok {
 		return Reply{}, fmt.Errorf("unknown order %q", o.Do)

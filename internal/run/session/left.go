@@ -42,6 +42,7 @@ func (s *Session) complete(snapshot *live.Snapshot) {
 		m.Success, m.Lost = interval(*m), s.lostShare(m.Name)
 	}
 	snapshot.Success = interval(snapshot.Total())
+	snapshot.Workers = liveWorkers(s.workers())
 	s.mu.Lock()
 	snapshot.PausedSince = s.heldSince
 	s.mu.Unlock()

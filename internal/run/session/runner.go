@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -11,6 +13,7 @@ import (
 	"github.com/assay-eval/assay/internal/agent/episode"
 	"github.com/assay-eval/assay/internal/run/fleet"
 	"github.com/assay-eval/assay/internal/run/job"
+	"github.com/assay-eval/assay/internal/run/live"
 )
 
 // A runner carries out attempts: with bare models, or with a foreign agent.
@@ -85,6 +88,42 @@ func (s *Session) agentStates(model string) map[assay.AgentState]int {
 		return s.bridge.States(model)
 	}
 	return nil
+}
+
+// workers returns the workers of the run. It has none if it carries out the attempts itself.
+func (s *Session) workers() []fleet.WorkerState {
+	if s.desk == nil {
+		return nil
+	}
+	return s.desk.Workers()
+}
+
+func liveWorkers(workers []fleet.WorkerState) (all []live.Worker) {
+	for _, w := range workers {
+		all = append(all, live.Worker{
+			Name: w.Name, Slots: w.Slots, InFlight: len(w.Trials), Done: w.Done,
+			Leaving: w.Draining, Lost: w.Lost,
+		})
+	}
+	return all
+}
+
+// drain lets workers finish what they have, and go.
+func (s *Session) drain(_ context.Context, o Order) (string, error) {
+	if s.desk == nil {
+		return "", errors.New("this run has no workers\nhint: `assay run --serve` lets workers carry " +
+			"out its attempts")
+	}
+	known := s.desk.Workers()
+	for _, name := range o.Names {
+		if !slices.ContainsFunc(known, func(w fleet.WorkerState) bool { return w.Name == name }) {
+			return "", fmt.Errorf("no worker is called %s\nhint: `assay ctl status` lists them", name)
+		}
+	}
+	for _, name := range o.Names {
+		s.desk.Drain(name)
+	}
+	return strings.Join(o.Names, ", ") + " finishes its attempts, and goes", nil
 }
 
 // newCrews returns the crews of this run. Programs on the machines of workers are bounded by their

@@ -8,6 +8,7 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/model/lane"
 	"github.com/assay-eval/assay/internal/result/stat"
+	"github.com/assay-eval/assay/internal/run/fleet"
 	"github.com/assay-eval/assay/internal/run/gate"
 	"github.com/assay-eval/assay/internal/run/live"
 )
@@ -18,8 +19,10 @@ type State struct {
 	Experiment string      `json:"experiment"`
 	// Counts are those of all models.
 	Counts
-	Models  []ModelState `json:"models"`
-	Elapsed float64      `json:"elapsed_s"`
+	Models []ModelState `json:"models"`
+	// Workers is missing if the run itself carries out the attempts.
+	Workers []fleet.WorkerState `json:"workers,omitempty"`
+	Elapsed float64             `json:"elapsed_s"`
 	// Left is missing if it is unknown, because the run is paused or a model makes no progress.
 	Left *Left `json:"left,omitempty"`
 	// Forecast is how long the run was to take when it began, in seconds. 0 means unknown.
@@ -123,7 +126,7 @@ func (s *Session) state() State {
 		Counts: countsOf(total), Left: leftOf(total.Left), Budget: s.gate.Budgets(),
 		Forecast: s.forecast.Wall,
 		Stopping: snapshot.Stopping, Attention: s.attention(snapshot),
-		Notes: snapshot.Notes, Models: []ModelState{},
+		Notes: snapshot.Notes, Models: []ModelState{}, Workers: s.workers(),
 	}
 	for _, of := range snapshot.Models {
 		lanes, waiting := s.pools.ByModel[of.Name].Status()
@@ -151,7 +154,7 @@ func (s *Session) state() State {
 func (s State) Snapshot() live.Snapshot {
 	out := live.Snapshot{
 		Elapsed: seconds(s.Elapsed), Stopping: s.Stopping, PausedSince: s.PausedSince,
-		Success: s.Success.interval(), Notes: s.Notes,
+		Success: s.Success.interval(), Notes: s.Notes, Workers: liveWorkers(s.Workers),
 	}
 	for _, a := range s.Attention {
 		out.Attention = append(out.Attention, a.Attention)
