@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/session"
 )
 
 // A coordinator is a run that lets workers carry out its attempts.
@@ -19,6 +21,7 @@ type coordinator struct {
 	*says
 	url  string
 	args []string // of a worker
+	env  []string // of a worker, beside that of the test
 	done chan error
 }
 
@@ -27,9 +30,15 @@ var connectLine = regexp.MustCompile(`workers: assay worker --connect (\S+)(.*)\
 // coordinate starts a run that serves workers, and waits until they can connect.
 func coordinate(t *testing.T, args ...string) *coordinator {
 	t.Helper()
+	return coordinateIn(t, nil, args...)
+}
+
+// coordinateIn starts such a run with further environment variables.
+func coordinateIn(t *testing.T, env []string, args ...string) *coordinator {
+	t.Helper()
 	cmd := program(t, append([]string{"run"}, args...)...)
 	c := &coordinator{says: newSays("workers: assay worker"), done: make(chan error, 1)}
-	cmd.Stderr = c.says
+	cmd.Stderr, cmd.Env = c.says, append(os.Environ(), env...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +66,7 @@ func (c *coordinator) wait(t *testing.T) {
 func (c *coordinator) worker(t *testing.T, args ...string) (w *exec.Cmd, says *says) {
 	t.Helper()
 	w, says = program(t, append(c.args, args...)...), newSays("works on")
-	w.Stderr = says
+	w.Stderr, w.Env = says, append(os.Environ(), c.env...)
 	if err := w.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -222,5 +231,46 @@ func TestWorkersAreRefused(t *testing.T) {
 		"--serve", "0.0.0.0:0")
 	if r.code != 2 || !strings.Contains(r.err, "--tls-cert") {
 		t.Errorf("an open port without TLS: exit code %d\n%s", r.code, r.err)
+	}
+}
+
+// TestDrainedWorker lets one of two workers go while a run works.
+func TestDrainedWorker(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	experiment := file(t, dir, "workers.yaml", workersExperiment)
+	file(t, dir, "providers.yaml", workersProviders)
+	db := filepath.Join(dir, "drain.db")
+	c := coordinate(t, experiment, "--store", db, "--sim-latency", "300ms", "--serve", ":0")
+	drained, says := c.worker(t, "--name", "drained", "--slots", "3")
+	c.worker(t, "--name", "stays", "--slots", "3")
+	var state session.State
+	waitFor(t, func() bool {
+		state = session.State{}
+		r := must(t, nil, "ctl", "status", "--json", "--store", db)
+		return json.Unmarshal([]byte(r.out), &state) == nil && len(state.Workers) == 2 &&
+			len(state.Workers[0].Trials) == 3 && len(state.Workers[1].Trials) == 3
+	})
+	if text := must(t, nil, "ctl", "status", "--store", db).out; !strings.Contains(text, "drained") {
+		t.Errorf("ctl status does not list the worker:\n%s", text)
+	}
+	r := call(t, nil, "ctl", "drain", "nobody", "--store", db)
+	if r.code != 1 || !strings.Contains(r.err, "no worker is called nobody") {
+		t.Errorf("draining nobody: exit code %d\n%s", r.code, r.err)
+	}
+	must(t, nil, "ctl", "drain", "drained", "--store", db)
+	if err := drained.Wait(); err != nil {
+		t.Errorf("the drained worker: %v\n%s", err, says)
+	}
+	c.wait(t)
+	by := make(map[string]int)
+	for _, a := range attempts(t, db) {
+		by[a.Worker]++
+		if !a.Settles() || a.Number != 1 {
+			t.Errorf("trial %s: attempt %d has fault %q", a.ID, a.Number, a.FaultDetail)
+		}
+	}
+	if by["drained"] == 0 || by["stays"] <= by["drained"] || by["drained"]+by["stays"] != 60 {
+		t.Errorf("attempts by worker: %v", by)
 	}
 }

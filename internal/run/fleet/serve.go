@@ -103,22 +103,27 @@ func Connect(a Access) (*Exchange, error) {
 		return nil, err
 	}
 	x := &Exchange{wire: *w}
-	ctx, cancel := context.WithTimeout(context.Background(), setUp)
-	defer cancel()
-	_, err = x.conn.RequestWithContext(ctx, x.subject("call", callBeat), nil)
-	if !errors.Is(err, nats.ErrNoResponders) {
-		x.conn.Close()
-		if err == nil || errors.Is(err, context.DeadlineExceeded) {
-			err = errors.New("another run asks for workers there\nhint: give each its own path, " +
-				"such as nats://HOST:4222/NAME, and the same one to its workers")
-		}
-		return nil, err
+	if x.isTaken() {
+		err = errors.New("another run asks for workers there\nhint: give each its own path, " +
+			"such as nats://HOST:4222/NAME, and the same one to its workers")
+	} else {
+		err = x.prepare()
 	}
-	if err := x.prepare(); err != nil {
+	if err != nil {
 		x.conn.Close()
 		return nil, err
 	}
 	return x, nil
+}
+
+// isTaken reports whether a run answers. Others may listen, but they say nothing.
+func (x *Exchange) isTaken() bool {
+	b, err := encode(&beat{})
+	if err != nil {
+		return false
+	}
+	_, err = x.conn.Request(x.subject("call", callBeat), b, 2*time.Second)
+	return err == nil
 }
 
 // Addr returns the address of the server in this process.
