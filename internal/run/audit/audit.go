@@ -164,10 +164,10 @@ func (l *levels) checkCell(a *assay.Attempt, found finding) {
 	}
 }
 
-// checkServed checks that the requested model answered.
+// checkServed checks that the requested model answered. An agent need not ask its model.
 func (l *levels) checkServed(a *assay.Attempt, found finding) {
 	names, ok := l.serves[a.Model]
-	if !ok {
+	if !ok || a.Unmetered {
 		return
 	}
 	foreign := func(served string) bool {

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+// TestChaos lets a run, three workers and a NATS server work for ten minutes while processes are
+// killed at random and stopped for longer than a lease, and a proxy cuts and delays connections. Then
+// the faults stop, and the run ends by itself: each trial has the outcome that it has in one
+// undisturbed process, once. ASSAY_SOAK is the length in Go's notation, or 1 for ten minutes.
+func TestChaos(t *testing.T) {
+	length := 10 * time.Minute
+	switch text := os.Getenv("ASSAY_SOAK"); text {
+	case "":
+		t.Skip("ASSAY_SOAK is not set")
+	case "1":
+	default:
+		var err error
+		if length, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const perSecond = 12
+	dir := t.TempDir()
+	experiment := file(t, dir, "chaos.yaml", fmt.Sprintf(`
+name: chaos
+models: [sim/optimal, sim/claimer, bot]
+variants: [baseline, optimal]
+task_types: [simple_task, basic_task]
+tasks_per_type: 10
+repeats: %d
+providers: providers.yaml
+`, max(1, int(length.Seconds()*perSecond)/120)))
+	file(t, dir, "providers.yaml", workersProviders)
+	alone, db := filepath.Join(dir, "alone.db"), filepath.Join(dir, "fleet.db")
+	mustProgram(t, "run", experiment, "--store", alone, "--sim-latency", "0", "--quiet")
+
+	const token = "token-of-chaos"
+	x := &chaos{t: t, until: time.Now().Add(length), env: append(os.Environ(), tokenVariable+"="+token)}
+	url := natsServer(t, token)
+	proxy := x.proxy(strings.TrimPrefix(url, "nats://"))
+	var workers sync.WaitGroup
+	for i := range 3 {
+		workers.Go(func() {
+			x.again("worker", true, "worker", "--connect", "nats://"+proxy, "--name",
+				fmt.Sprint("w", i), "--slots", "12", "--once")
+		})
+	}
+	x.again("run", false, "run", experiment, "--store", db, "--nats", url, "--lease", "3s",
+		"--sim-latency", "50ms", "--quiet")
+	workers.Wait()
+	t.Logf("%d kills of runs, %d of workers, %d stops, %d cuts and %d delays of connections",
+		x.count("run killed"), x.count("worker killed"), x.count("worker stopped"), x.count("cut"),
+		x.count("delayed"))
+	mustProgram(t, "verify", "--store", db)
+	want, got := outcomesOnce(t, alone), outcomesOnce(t, db)
+	if len(got) != len(want) {
+		t.Errorf("%d trials have an outcome, want %d", len(got), len(want))
+	}
+	for id, outcome := range want {
+		if got[id] != outcome {
+			t.Errorf("trial %s: %s, want %s", id, got[id], outcome)
+		}
+	}
+}
+
+// outcomesOnce returns the outcome of each trial, and fails the test if one has two.
+func outcomesOnce(t *testing.T, store string) map[assay.TrialID]string {
+	t.Helper()
+	all := make(map[assay.TrialID]string)
+	for _, a := range attempts(t, store) {
+		if !a.Settles() {
+			continue
+		}
+		if all[a.ID] != "" {
+			t.Errorf("trial %s has two outcomes", a.ID)
+		}
+		all[a.ID] = fmt.Sprint(a.Level, a.Ended, a.ErrorCategory, a.ExecutedTools, a.Turns)
+	}
+	return all
+}
+
+// A chaos disturbs processes and connections for a while.
+type chaos struct {
+	t     *testing.T
+	until time.Time
+	env   []string
+
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+func (x *chaos) calm() bool { return time.Now().After(x.until) }
+
+func (x *chaos) note(what string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.counts == nil {
+		x.counts = make(map[string]int)
+	}
+	x.counts[what]++
+}
+
+func (x *chaos) count(what string) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.counts[what]
+}
+
+// again starts a program until it ends by itself with success, and disturbs it meanwhile.
+func (x *chaos) again(name string, stops bool, args ...string) {
+	for {
+		cmd := program(x.t, args...)
+		cmd.Env = x.env
+		var says strings.Builder
+		cmd.Stderr = &says
+		if err := cmd.Start(); err != nil {
+			x.t.Error(err)
+			return
+		}
+		ended := make(chan struct{})
+		var disturb sync.WaitGroup
+		disturb.Go(func() { x.disturb(name, stops, cmd, ended) })
+		err := cmd.Wait()
+		close(ended)
+		disturb.Wait()
+		switch {
+		case err == nil:
+			return
+		case x.calm() && cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL:
+			x.t.Errorf("%s fails without a disturbance: %v\n%s", name, err, says.String())
+			return
+		}
+		time.Sleep(time.Duration(rand.IntN(1000)) * time.Millisecond)
+	}
+}
+
+// disturb kills a process after a while, or stops it for longer than a lease.
+func (x *chaos) disturb(name string, stops bool, cmd *exec.Cmd, ended <-chan struct{}) {
+	for {
+		select {
+		case <-ended:
+			return
+		case <-time.After(time.Duration(2000+rand.IntN(15000)) * time.Millisecond):
+		}
+		if x.calm() {
+			return
+		}
+		if !stops || rand.IntN(2) == 0 {
+			x.note(name + " killed")
+			_ = cmd.Process.Kill()
+			return
+		}
+		x.note(name + " stopped")
+		_ = cmd.Process.Signal(syscall.SIGSTOP)
+		select {
+		case <-ended:
+		case <-time.After(time.Duration(1000+rand.IntN(7000)) * time.Millisecond):
+		}
+		_ = cmd.Process.Signal(syscall.SIGCONT)
+	}
+}
+
+// proxy forwards connections to a server, cuts them at random and holds up what they carry.
+func (x *chaos) proxy(server string) (addr string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", server)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			go x.forward(in, out)
+			go x.forward(out, in)
+		}
+	}()
+	return l.Addr().String()
+}
+
+func (x *chaos) forward(from, to net.Conn) {
+	defer from.Close()
+	defer to.Close()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			switch dice := rand.IntN(3000); {
+			case x.calm():
+			case dice == 0:
+				x.note("cut")
+				return // what was read is lost
+			case dice < 4:
+				x.note("delayed")
+				time.Sleep(time.Duration(rand.IntN(5000)) * time.Millisecond)
+			}
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
