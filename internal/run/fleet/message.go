@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -173,10 +174,15 @@ const (
 )
 
 var (
-	compressor, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
-	decompressor, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(mostMessage),
-		zstd.WithDecoderConcurrency(0), zstd.WithDecoderLowmem(true))
+	compressor = sync.OnceValue(func() *zstd.Encoder {
+		w, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
+			zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+		return w
+	})
+	decompressor = sync.OnceValue(func() *zstd.Decoder {
+		r, _ := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(mostMessage), zstd.WithDecoderLowmem(true))
+		return r
+	})
 )
 
 // encode writes a message. It fails if the message has raw JSON that is none.
@@ -191,7 +197,7 @@ func encode(v any) ([]byte, error) {
 	if b.Len() < compressFrom {
 		return b.Bytes(), nil
 	}
-	return compressor.EncodeAll(b.Bytes()[1:], []byte{compressedJSON}), nil
+	return compressor().EncodeAll(b.Bytes()[1:], []byte{compressedJSON}), nil
 }
 
 func decode(b []byte, v any) error {
@@ -203,7 +209,7 @@ func decode(b []byte, v any) error {
 	case plainJSON:
 	case compressedJSON:
 		var err error
-		if b, err = decompressor.DecodeAll(b, nil); err != nil {
+		if b, err = decompressor().DecodeAll(b, nil); err != nil {
 			return fmt.Errorf("decompress: %w", err)
 		}
 	default:
