@@ -103,6 +103,26 @@ func TestAgentsPage(t *testing.T) {
 	}
 }
 
+// TestWorkersPage runs the two commands of docs/workers.md, which the README has as well.
+func TestWorkersPage(t *testing.T) {
+	t.Parallel()
+	page := commands(readDocument(t, "docs/workers.md"))
+	if len(page) != 2 || !strings.Contains(readDocument(t, "README.md"), strings.Join(page, "\n")) {
+		t.Fatalf("the README does not have the commands %q", page)
+	}
+	dir := t.TempDir()
+	serve := strings.Fields(strings.Replace(page[0], ":4222", "127.0.0.1:0", 1))
+	run := coordinateAt(t, dir, nil, serve[2:]...)
+	work := strings.Fields(page[1])
+	work[3] = run.url
+	worker := program(t, append(work[1:], "--once")...)
+	worker.Dir = dir
+	if out, err := worker.CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", page[1], err, out)
+	}
+	run.wait(t)
+}
+
 // TestVendorsPage runs the commands of docs/vendors.md, whose hosts are equivalent.
 func TestVendorsPage(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ func TestChaos(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const perSecond = 12
+	const perSecond = 16
 	dir := t.TempDir()
 	experiment := file(t, dir, "chaos.yaml", fmt.Sprintf(`
 name: chaos
@@ -48,7 +48,10 @@ providers: providers.yaml
 	mustProgram(t, "run", experiment, "--store", alone, "--sim-latency", "0", "--quiet")
 
 	const token = "token-of-chaos"
-	x := &chaos{t: t, until: time.Now().Add(length), env: append(os.Environ(), tokenVariable+"="+token)}
+	x := &chaos{
+		t: t, until: time.Now().Add(length), env: append(os.Environ(), tokenVariable+"="+token),
+		over: make(chan struct{}),
+	}
 	url := natsServer(t, token)
 	proxy := x.proxy(strings.TrimPrefix(url, "nats://"))
 	var workers sync.WaitGroup
@@ -60,6 +63,7 @@ providers: providers.yaml
 	}
 	x.again("run", false, "run", experiment, "--store", db, "--nats", url, "--lease", "3s",
 		"--sim-latency", "50ms", "--quiet")
+	close(x.over) // a worker may have missed the end, or have started after it
 	workers.Wait()
 	t.Logf("%d kills of runs, %d of workers, %d stops, %d cuts and %d delays of connections",
 		x.count("run killed"), x.count("worker killed"), x.count("worker stopped"), x.count("cut"),
@@ -97,6 +101,7 @@ type chaos struct {
 	t     *testing.T
 	until time.Time
 	env   []string
+	over  chan struct{} // closed when the run has ended
 
 	mu     sync.Mutex
 	counts map[string]int
@@ -133,6 +138,13 @@ func (x *chaos) again(name string, stops bool, args ...string) {
 		ended := make(chan struct{})
 		var disturb sync.WaitGroup
 		disturb.Go(func() { x.disturb(name, stops, cmd, ended) })
+		disturb.Go(func() {
+			select {
+			case <-x.over:
+				_ = cmd.Process.Signal(syscall.SIGTERM)
+			case <-ended:
+			}
+		})
 		err := cmd.Wait()
 		close(ended)
 		disturb.Wait()

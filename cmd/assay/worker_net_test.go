@@ -135,7 +135,7 @@ func TestWorkersOnOwnNATS(t *testing.T) {
 	var runs []*coordinator
 	env := []string{tokenVariable + "=" + token, "SIM_KEY=" + canary}
 	for _, path := range []string{"/one", "/two"} {
-		c := coordinateIn(t, env, experiment, "--store", filepath.Join(dir, path[1:]+".db"),
+		c := coordinateAt(t, "", env, experiment, "--store", filepath.Join(dir, path[1:]+".db"),
 			"--nats", url+path)
 		runs = append(runs, c)
 	}

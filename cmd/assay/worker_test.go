@@ -30,15 +30,15 @@ var connectLine = regexp.MustCompile(`workers: assay worker --connect (\S+)(.*)\
 // coordinate starts a run that serves workers, and waits until they can connect.
 func coordinate(t *testing.T, args ...string) *coordinator {
 	t.Helper()
-	return coordinateIn(t, nil, args...)
+	return coordinateAt(t, "", nil, args...)
 }
 
-// coordinateIn starts such a run with further environment variables.
-func coordinateIn(t *testing.T, env []string, args ...string) *coordinator {
+// coordinateAt starts such a run in a directory, with further environment variables.
+func coordinateAt(t *testing.T, dir string, env []string, args ...string) *coordinator {
 	t.Helper()
 	cmd := program(t, append([]string{"run"}, args...)...)
 	c := &coordinator{says: newSays("workers: assay worker"), done: make(chan error, 1)}
-	cmd.Stderr, cmd.Env = c.says, append(os.Environ(), env...)
+	cmd.Dir, cmd.Stderr, cmd.Env = dir, c.says, append(os.Environ(), env...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -90,27 +90,25 @@ func (h *simHub) Serve(
 }
 
 func (h *simHub) Offer(ctx context.Context, order string) error {
-	for i, after := range h.world.fate("offer " + order) {
-		if i > 0 {
-			break // the queue has an order once
-		}
-		select {
-		case <-time.After(after):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if !h.world.isCalm() && h.world.dice("order "+order).IntN(30) == 0 {
-			h.world.happened("order lost")
-			return nil
-		}
-		h.orders[order] = &simOrder{}
-		close(h.changed)
-		h.changed = make(chan struct{})
+	copies := h.world.fate("offer " + order)
+	if len(copies) == 0 {
+		return errors.New("lost")
+	}
+	select {
+	case <-time.After(copies[0]): // the queue has an order once
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.world.isCalm() && h.world.dice("order "+order).IntN(30) == 0 {
+		h.world.happened("order lost")
 		return nil
 	}
-	return errors.New("lost")
+	h.orders[order] = &simOrder{}
+	close(h.changed)
+	h.changed = make(chan struct{})
+	return nil
 }
 
 // take delivers up to n orders.

@@ -76,14 +76,22 @@ var (
 // Run works for one run after the other, until the worker is drained. When ctx ends, it gives its
 // attempts back. It fails if a run refuses it.
 func (w *Worker) Run(ctx context.Context) error {
+	var lease time.Duration // of the latest run
 	for {
-		welcome, err := w.hello(ctx)
+		waiting, cancel := context.WithCancel(ctx)
+		if w.options.Once && lease > 0 { // the run may have ended unheard
+			waiting, cancel = context.WithTimeout(ctx, aloneFor*lease)
+		}
+		welcome, err := w.hello(waiting)
+		gone := waiting.Err() != nil
+		cancel()
 		if err != nil {
-			if w.leaving() || ctx.Err() != nil {
+			if w.leaving() || gone {
 				return nil
 			}
 			return err
 		}
+		lease = welcome.Lease
 		more, err := w.shift(ctx, welcome)
 		if err != nil || !more {
 			return err
