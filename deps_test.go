@@ -39,6 +39,8 @@ var wings = []struct {
 // apart lists packages that stay apart although their wings would let them meet.
 var apart = []struct{ pkg, from, because string }{
 	{"internal/run/engine", "internal", "it takes functions, so tests and workers can drive it"},
+	{"internal/run/fleet", "internal/model", "requests go through the lanes of the run"},
+	{"internal/run/fleet", "internal/store", "the run stores attempts, wherever they are carried out"},
 	{"internal/run/live", "internal", "a view can lag or die without the run noticing"},
 	{"internal/run/session", "internal/result/document", "it prints nothing"},
 	{"internal/result/stat", "internal", "formulas know numbers only"},

@@ -120,8 +120,8 @@ var natsBinary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// TestWorkersOnOwnNATS uses a NATS server that is not ours, with two runs at once that have paths of
-// their own. A provider's key is in no message.
+// TestWorkersOnOwnNATS uses a NATS server that is not ours, with two runs at once that have paths
+// of their own. A provider's key is in no message.
 func TestWorkersOnOwnNATS(t *testing.T) {
 	t.Parallel()
 	const token, canary = "token-of-the-server", "canary-8d1f0e7c"

@@ -115,8 +115,7 @@ tasks_per_type: 5
 providers: providers.yaml
 `
 
-// workersProviders has an agent that searches its tools and answers, and says which worker it is
-// on.
+// workersProviders has an agent that asks no model.
 const workersProviders = `
 agents:
   bot: {command: [sh, -c, 'cat > /dev/null; sleep .1; echo done'], model: sim/listed}
@@ -210,8 +209,8 @@ func TestKilledWorker(t *testing.T) {
 	}
 }
 
-// TestWorkersAreRefused lets strangers try to work: without the token, with a wrong one, and from an
-// address that is not served.
+// TestWorkersAreRefused lets strangers try to work, without the token and with a wrong one. Other
+// machines cannot reach a run without TLS at all.
 func TestWorkersAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -204,7 +204,7 @@ func TestWriteEmptyValues(t *testing.T) {
 		t.Errorf("JSONL (-want +got):\n%s", diff)
 	}
 	want = strings.Join(export.Columns(), ",") + "\n" +
-		"00112233445566778899aabbccddeeff,m,,,,,0,,,,0,0,,,,0,0,{},0,0,,0,0,,,,1,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,network,,false,false,0,{},0,0,0,0,0,0,0,0," +
+		"00112233445566778899aabbccddeeff,m,,,,,0,,,,0,0,,,,0,0,{},0,0,,0,0,,,,1,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,network,,false,false,,0,{},0,0,0,0,0,0,0,0," +
 		"2026-01-01T11:00:00Z,0001-01-01T00:00:00Z\n"
 	if diff := cmp.Diff(want, write(t, export.CSV, a)); diff != "" {
 		t.Errorf("CSV (-want +got):\n%s", diff)

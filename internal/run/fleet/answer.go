@@ -226,8 +226,8 @@ func (d *Desk) result(ctx context.Context, r *result) receipt {
 	return receipt{Wait: true}
 }
 
-// accept ends an attempt with its result. Times are those of this machine's clock, because that of a
-// worker may be wrong.
+// accept ends an attempt with its result. Times are those of this machine's clock, because that of
+// a worker may be wrong.
 func (d *Desk) accept(o *order, r *result) {
 	a, now := &r.Attempt, time.Now().UTC()
 	if err := a.Check(); err != nil {

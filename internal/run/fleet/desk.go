@@ -43,7 +43,7 @@ type Desk struct {
 	quit    chan struct{}
 	ticking sync.WaitGroup
 	began   time.Time
-	// begunAgain counts the orders that another worker had to begin again.
+	// begunAgain counts how often a worker began an order that another one had lost.
 	begunAgain atomic.Int64
 
 	mu      sync.Mutex
@@ -96,6 +96,9 @@ func NewDesk(hub Hub, o DeskOptions) (*Desk, error) {
 
 // Close tells the workers that the run has ended, as far as they ask within a moment.
 func (d *Desk) Close() {
+	if n := d.begunAgain.Load(); n > 0 {
+		d.options.Note(fmt.Sprintf("workers were lost: %d attempts were begun again by others", n))
+	}
 	d.mu.Lock()
 	d.ended = true
 	d.farewell()

@@ -21,5 +21,5 @@
 // desk says so, which it does once the attempt is on disk.
 //
 // This package does not know flags, lanes or the store. [Hub] and [Link] are the two ends of the
-// network; package documentation of [Listen] and [Dial] has the one that is used.
+// network: [Exchange] and [Remote] over NATS, and a simulated one in tests.
 package fleet

@@ -29,8 +29,9 @@ const (
 // An Exchange is the run's end of a NATS server. It must be closed.
 type Exchange struct {
 	wire
-	server *server.Server // nil if somebody else runs it
-	dir    string
+	server  *server.Server // nil if somebody else runs it
+	dir     string
+	mending sync.Mutex // of a queue that the server has lost
 }
 
 // Listen starts a NATS server in this process. It listens on an address, for clients with the token
@@ -196,12 +197,22 @@ func (x *Exchange) Close() error {
 
 // Offer puts an order into the queue. It makes a queue anew that the server has lost.
 func (x *Exchange) Offer(ctx context.Context, order string) error {
-	_, err := x.js.Publish(ctx, x.subject("order", order), []byte(order))
-	if errors.Is(err, jetstream.ErrNoStreamResponse) {
+	err := x.publish(ctx, order)
+	if !errors.Is(err, jetstream.ErrNoStreamResponse) {
+		return err
+	}
+	x.mending.Lock()
+	defer x.mending.Unlock()
+	if err = x.publish(ctx, order); errors.Is(err, jetstream.ErrNoStreamResponse) {
 		if err = x.prepare(); err == nil {
-			_, err = x.js.Publish(ctx, x.subject("order", order), []byte(order))
+			err = x.publish(ctx, order)
 		}
 	}
+	return err
+}
+
+func (x *Exchange) publish(ctx context.Context, order string) error {
+	_, err := x.js.Publish(ctx, x.subject("order", order), []byte(order))
 	return err
 }
 

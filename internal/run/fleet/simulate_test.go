@@ -25,18 +25,18 @@ import (
 // killed or stand still, the network parts, the queue forgets, disks are full and clocks are wrong.
 // Then the faults stop.
 //
-// Checked after every event: no trial is settled twice, every verdict is the one that its trial must
-// get, no lane has more requests than its limit, no request is sent twice, no two attempts at a trial
-// ask at once, no worker has more attempts than slots, and times are those of the run's clock. In the
-// end, every trial is settled soon.
+// Checked after every event: no trial is settled twice, every verdict is the one that its trial
+// must get, no lane has more requests than its limit, no request is sent twice, no two attempts at a
+// trial ask at once, no worker has more attempts than slots, and times are those of the run's clock.
+// In the end, every trial is settled soon.
 //
-// A seed decides what happens to messages, machines and disks. What goroutines do at the same moment
-// has the order that the scheduler gives it.
+// A seed decides what happens to messages, machines and disks. What goroutines do at the same
+// moment has the order that the scheduler gives it.
 //
 // ASSAY_FLEET_SEEDS sets the number of seeds, each with a hundred trials.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
-	seeds := 60
+	seeds := 30
 	if text := os.Getenv("ASSAY_FLEET_SEEDS"); text != "" {
 		var err error
 		if seeds, err = strconv.Atoi(text); err != nil {
@@ -142,8 +142,8 @@ func simulate(t *testing.T, seed uint64, trials int) *world {
 	return w
 }
 
-// dice returns random numbers that depend on the seed, on the time, and on what they are for. They do
-// not depend on the order in which goroutines run.
+// dice returns random numbers that depend on the seed, on the time, and on what they are for. They
+// do not depend on the order in which goroutines run.
 func (w *world) dice(what string) *rand.Rand {
 	h := fnv.New64a()
 	what = fmt.Sprint(time.Since(w.start), " ", what)
@@ -306,7 +306,7 @@ func (w *world) save(run context.Context, a *assay.Attempt, began time.Time) err
 	case a.StartedAt.Before(began.Add(-time.Second)) || a.FinishedAt.After(time.Now()):
 		w.t.Errorf("trial %s: from %v to %v in a run since %v", a.ID, a.StartedAt, a.FinishedAt, began)
 	case !a.Settles():
-		w.counts["fault"]++
+		w.happened("fault")
 	case w.settled[a.ID]:
 		w.t.Errorf("trial %s is settled twice", a.ID)
 	case a.Level != verdictOf(&a.Trial) || a.Requests != turnsOf(&a.Trial):
@@ -314,7 +314,7 @@ func (w *world) save(run context.Context, a *assay.Attempt, began time.Time) err
 			verdictOf(&a.Trial), turnsOf(&a.Trial))
 	default:
 		w.settled[a.ID] = true
-		w.counts["settled"]++
+		w.happened("settled")
 	}
 	return nil
 }

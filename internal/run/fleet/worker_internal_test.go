@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +15,7 @@ import (
 // A direct network carries messages without a fault, until it is cut.
 type direct struct {
 	answer func(ctx context.Context, call string, body []byte) []byte
-	cut    bool
+	cut    atomic.Bool
 }
 
 func (d *direct) Offer(context.Context, string) error { return nil }
@@ -28,7 +29,7 @@ func (d *direct) Serve(
 }
 
 func (d *direct) Call(ctx context.Context, call string, body []byte) ([]byte, error) {
-	if d.cut {
+	if d.cut.Load() {
 		return nil, errors.New("cut off")
 	}
 	return d.answer(ctx, call, body), nil
@@ -61,8 +62,8 @@ func TestOtherVersionIsRefused(t *testing.T) {
 	})
 }
 
-// TestOnceWorkerGoesWithoutAWord cuts a worker off that is to go with its run. It cannot hear the end
-// of the run, and goes all the same.
+// TestOnceWorkerGoesWithoutAWord cuts a worker off that is to go with its run. It cannot hear the
+// end of the run, and goes all the same.
 func TestOnceWorkerGoesWithoutAWord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -75,7 +76,7 @@ func TestOnceWorkerGoesWithoutAWord(t *testing.T) {
 			if desk.Slots() != 3 {
 				t.Errorf("the desk counts on %d slots, want 3", desk.Slots())
 			}
-			net.cut = true
+			net.cut.Store(true)
 		})
 		began := time.Now()
 		err = NewWorker(net, WorkerOptions{
