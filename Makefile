@@ -36,7 +36,7 @@ test-all: compiler browser python strangers
 	if [ -f $(AIMOCK) ]; then export ASSAY_AIMOCK=$(CURDIR)/$(AIMOCK); fi; \
 	if [ -f $(AXE) ]; then export ASSAY_AXE=$(CURDIR)/$(AXE); fi; \
 	if command -v $${CC:-gcc} >/dev/null 2>&1; then \
-		$(GO) test -run '^TestPinned|^TestBrowse|^TestGames' ./cmd/assay && \
+		$(GO) test -run '^TestPinned|^TestBrowse|^TestGames|^TestSuites$$|^TestReadme$$' ./cmd/assay && \
 		$(GO) test -run '^TestLimitersThatAre' ./internal/model/lane && \
 		$(GO) test ./internal/result/stat && \
 		$(GO) test -run '^TestFlawLaws$$|^TestEveryFlaw|^TestPromptsWithoutPlan' \
@@ -44,7 +44,7 @@ test-all: compiler browser python strangers
 		$(GO) test -run '^TestSkillIs|^TestOptimalIs' ./internal/model/sim && \
 		$(GO) test -run '$(TEXTS)' ./internal/task/library && \
 		export CGO_ENABLED=1 && \
-		$(GO) test $(RACE) -parallel 4 -timeout 25m -skip '^TestGames' ./cmd/assay && \
+		$(GO) test $(RACE) -parallel 4 -timeout 25m -skip '^TestGames|^TestSuites$$|^TestReadme$$' ./cmd/assay && \
 		$(GO) test $(RACE) -p 2 -timeout 25m $$($(GO) list ./... | grep -v cmd/assay); \
 	else \
 		echo "make: no C compiler, so the tests run without the race detector"; \
