@@ -149,7 +149,7 @@ func workerText(w fleet.WorkerState) string {
 	switch {
 	case w.Lost:
 		return "lost"
-	case w.Draining:
+	case w.Leaving:
 		return "leaving"
 	}
 	return "works"

@@ -9,8 +9,7 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// answer answers a call. A message that cannot be read gets no answer, so its worker will say that
-// nobody answers.
+// answer answers a call, and be it by the reason why it cannot.
 func (d *Desk) answer(ctx context.Context, call string, body []byte) []byte {
 	var reply any
 	var err error
@@ -35,8 +34,8 @@ func (d *Desk) answer(ctx context.Context, call string, body []byte) []byte {
 		b, err = encode(reply)
 	}
 	if err != nil {
-		d.options.Note("a worker sent what cannot be answered: " + err.Error())
-		return nil
+		d.options.Note(fmt.Sprintf("the call %q of a worker cannot be answered: %v", call, err))
+		return refusal(err)
 	}
 	return b
 }
@@ -75,11 +74,16 @@ func (d *Desk) hello(h *hello) welcome {
 	return w
 }
 
-// nameFor returns a name that no other worker has.
+// nameFor returns a name that no other worker has. A worker that was lost makes room: the new one
+// is the same, started again. It needs the lock.
 func (d *Desk) nameFor(name string) string {
 	taken := func(name string) bool {
-		for _, m := range d.workers {
-			if m.Name == name {
+		for id, m := range d.workers {
+			switch {
+			case m.Name != name:
+			case m.gone:
+				delete(d.workers, id)
+			default:
 				return true
 			}
 		}
@@ -114,7 +118,7 @@ func (d *Desk) beat(b *beat) beatReply {
 		case o == nil || o.fault != nil:
 			r.Over = append(r.Over, h)
 		case !o.over():
-			o.worker, o.seen = b.Worker, now
+			o.seen = now
 		}
 	}
 	if d.ended {
@@ -141,7 +145,7 @@ func (d *Desk) bye(b *beat) beatReply {
 		delete(d.workers, b.Worker)
 		for _, o := range d.orders {
 			if o.worker == b.Worker && !o.over() {
-				o.worker, o.seen, o.offered = "", time.Time{}, time.Time{}
+				o.seen, o.offered = time.Time{}, time.Time{}
 				left++
 			}
 		}
@@ -167,8 +171,8 @@ func (d *Desk) begin(b *begin) beginning {
 	if o == nil || m == nil || o.over() {
 		return beginning{Over: true}
 	}
-	if o.try != b.Try || o.worker == "" {
-		if o.worker != "" && now.Sub(o.seen) < d.options.Lease {
+	if o.try != b.Try {
+		if o.inHand(now, d.options.Lease) {
 			return beginning{Over: true} // somebody works on it
 		}
 		if o.token >= mostBegun {
@@ -179,8 +183,9 @@ func (d *Desk) begin(b *begin) beginning {
 		if o.token > 0 {
 			d.begunAgain.Add(1)
 		}
-		o.hand(b.Worker, b.Try, now)
+		o.hand(m, b.Try, now)
 	}
+	o.seen = now
 	return beginning{Token: o.token, Trial: *o.trial, Task: *o.task}
 }
 
@@ -242,10 +247,9 @@ func (d *Desk) accept(o *order, r *result) {
 		r.Spans[i].Ended = r.Spans[i].Ended.Add(shift)
 	}
 	r.Transcript.Spans = r.Spans
-	a.Trial = *o.trial
+	a.Trial, a.Worker = *o.trial, o.name
 	if m := d.workers[o.worker]; m != nil {
 		m.done++
-		a.Worker = m.Name
 	}
 	o.finish(r)
 }

@@ -55,8 +55,8 @@ func (s *shift) state() *beat {
 func (s *shift) obey(r *beatReply) {
 	s.mu.Lock()
 	for _, h := range r.Over {
-		if a := s.running[h]; a != nil {
-			a.cancel(errOver)
+		if cancel := s.running[h]; cancel != nil {
+			cancel(errOver)
 		}
 	}
 	s.ended = s.ended || r.Ended

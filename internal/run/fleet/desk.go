@@ -22,6 +22,9 @@ const (
 	// mostBegun is how often an order is begun before the attempt ends in a fault, because it seems
 	// to be the attempt that brings its workers down.
 	mostBegun = 8
+	// aloneFor is how many leases a worker goes on with attempts while nobody answers it. After that,
+	// the desk forgets it, too.
+	aloneFor = 10
 )
 
 // DeskOptions say how a desk works.
@@ -249,25 +252,25 @@ func (d *Desk) overdue(now time.Time) (again []*order, changed bool) {
 	d.ticked = now
 	left := make(map[string]int) // orders of silent workers
 	for _, o := range d.orders {
-		if o.over() || now.Sub(o.seen) < lease {
+		if o.over() || o.inHand(now, lease) {
 			continue
 		}
-		if o.worker != "" {
-			left[o.worker]++
-			o.worker = ""
-		}
+		left[o.worker]++
 		if !o.offering && now.Sub(o.offered) >= lease {
 			o.offering = true
 			again = append(again, o)
 		}
 	}
 	for id, m := range d.workers {
-		if now.Sub(m.seen) < lease || m.gone {
-			continue
+		switch silent := now.Sub(m.seen); {
+		case silent >= aloneFor*lease:
+			delete(d.workers, id)
+			changed = true
+		case silent >= lease && !m.gone:
+			m.gone, changed = true, true
+			go d.options.Note(fmt.Sprintf("nothing was heard from worker %s for %.0f s; its %d "+
+				"attempts go to others", m.Name, lease.Seconds(), left[id]))
 		}
-		m.gone, changed = true, true
-		go d.options.Note(fmt.Sprintf("nothing was heard from worker %s for %.0f s; its %d attempts "+
-			"go to others", m.Name, lease.Seconds(), left[id]))
 	}
 	return again, changed
 }
@@ -288,28 +291,23 @@ func (d *Desk) Slots() (n int) {
 func (d *Desk) Waits() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	now := time.Now()
 	for _, o := range d.orders {
-		if !o.over() && o.worker == "" {
+		if !o.over() && !o.inHand(now, d.options.Lease) {
 			return true
 		}
 	}
 	return false
 }
 
-// Drain lets a worker finish what it has, and go. It reports whether there is such a worker.
-func (d *Desk) Drain(name string) bool {
+// Drain lets a worker finish what it has, and go.
+func (d *Desk) Drain(name string) {
 	d.mu.Lock()
-	found := false
 	for _, m := range d.workers {
-		if m.Name == name {
-			m.draining, found = true, true
-		}
+		m.draining = m.draining || m.Name == name
 	}
 	d.mu.Unlock()
-	if found {
-		d.options.Changed()
-	}
-	return found
+	d.options.Changed()
 }
 
 // A WorkerState is what a worker is doing.
@@ -319,8 +317,9 @@ type WorkerState struct {
 	// Trials are those in flight, in order.
 	Trials []assay.TrialID `json:"trials"`
 	// Done counts attempts that have ended.
-	Done     int  `json:"done"`
-	Draining bool `json:"draining,omitempty"`
+	Done int `json:"done"`
+	// Leaving is true if it takes no more attempts.
+	Leaving bool `json:"leaving,omitempty"`
 	// Lost is true if nothing was heard from it for a lease.
 	Lost  bool      `json:"lost,omitempty"`
 	Since time.Time `json:"since"`
@@ -337,11 +336,12 @@ func (d *Desk) Workers() []WorkerState {
 		place[id] = len(all)
 		all = append(all, WorkerState{
 			Name: m.Name, Slots: m.Slots, Trials: []assay.TrialID{}, Done: m.done,
-			Draining: m.draining || m.leaving, Lost: m.gone, Since: m.since, Seen: m.seen,
+			Leaving: m.draining || m.leaving, Lost: m.gone, Since: m.since, Seen: m.seen,
 		})
 	}
+	now := time.Now()
 	for _, o := range d.orders {
-		if i, ok := place[o.worker]; ok && !o.over() {
+		if i, ok := place[o.worker]; ok && !o.over() && o.inHand(now, d.options.Lease) {
 			all[i].Trials = append(all[i].Trials, o.trial.ID)
 		}
 	}

@@ -29,8 +29,8 @@ type Access struct {
 	Back func()
 }
 
-// A wire is a connection to a NATS server, with the names that both sides use.
-type wire struct {
+// A connection to a NATS server has the names that both sides use.
+type connection struct {
 	conn   *nats.Conn
 	js     jetstream.JetStream
 	prefix string
@@ -50,7 +50,7 @@ const (
 )
 
 // dial connects to a server. It fails if the server cannot be reached or does not let us in.
-func dial(a Access, more ...nats.Option) (*wire, error) {
+func dial(a Access, more ...nats.Option) (*connection, error) {
 	u, err := url.Parse(a.URL)
 	if err != nil {
 		return nil, fmt.Errorf("the address of a NATS server: %w", err)
@@ -90,25 +90,25 @@ func dial(a Access, more ...nats.Option) (*wire, error) {
 		conn.Close()
 		return nil, err
 	}
-	return &wire{conn, js, prefix}, nil
+	return &connection{conn, js, prefix}, nil
 }
 
-func (w *wire) subject(parts ...string) string {
-	return w.prefix + "." + strings.Join(parts, ".")
+func (c *connection) subject(parts ...string) string {
+	return c.prefix + "." + strings.Join(parts, ".")
 }
 
 // stream is the name of the queue, and bucket that of the store for big messages.
-func (w *wire) stream() string { return strings.ReplaceAll(w.prefix, ".", "-") + "-orders" }
-func (w *wire) bucket() string { return strings.ReplaceAll(w.prefix, ".", "-") + "-big" }
+func (c *connection) stream() string { return strings.ReplaceAll(c.prefix, ".", "-") + "-orders" }
+func (c *connection) bucket() string { return strings.ReplaceAll(c.prefix, ".", "-") + "-big" }
 
 // pack returns a message, whose body goes into the store for big messages if it is one.
-func (w *wire) pack(ctx context.Context, subject string, body []byte) (*nats.Msg, error) {
+func (c *connection) pack(ctx context.Context, subject string, body []byte) (*nats.Msg, error) {
 	m := nats.NewMsg(subject)
 	m.Data = body
-	if int64(len(body)) <= w.conn.MaxPayload()-headroom {
+	if int64(len(body)) <= c.conn.MaxPayload()-headroom {
 		return m, nil
 	}
-	big, err := w.js.ObjectStore(ctx, w.bucket())
+	big, err := c.js.ObjectStore(ctx, c.bucket())
 	if err != nil {
 		return nil, fmt.Errorf("open the store for big messages: %w", err)
 	}
@@ -122,12 +122,12 @@ func (w *wire) pack(ctx context.Context, subject string, body []byte) (*nats.Msg
 }
 
 // unpack returns the body of a message.
-func (w *wire) unpack(ctx context.Context, m *nats.Msg) ([]byte, error) {
+func (c *connection) unpack(ctx context.Context, m *nats.Msg) ([]byte, error) {
 	name := m.Header.Get(bigHeader)
 	if name == "" {
 		return m.Data, nil
 	}
-	big, err := w.js.ObjectStore(ctx, w.bucket())
+	big, err := c.js.ObjectStore(ctx, c.bucket())
 	if err != nil {
 		return nil, fmt.Errorf("open the store for big messages: %w", err)
 	}
@@ -141,7 +141,7 @@ func (w *wire) unpack(ctx context.Context, m *nats.Msg) ([]byte, error) {
 
 // A Remote is the link of a worker to a NATS server.
 type Remote struct {
-	wire
+	connection
 	queue jetstream.Consumer
 }
 
@@ -152,7 +152,7 @@ func Dial(ctx context.Context, a Access, waits func(err error)) (*Remote, error)
 	for {
 		w, err := dial(a, nats.Name("assay worker"))
 		if err == nil {
-			return &Remote{wire: *w}, nil
+			return &Remote{connection: *w}, nil
 		}
 		if !errors.Is(err, nats.ErrNoServers) {
 			return nil, err

@@ -24,8 +24,7 @@ const (
 	callResult = "result" // an attempt has ended
 )
 
-// Calls lists the names of all calls.
-var Calls = []string{callHello, callBeat, callBye, callBegin, callChat, callResult}
+var calls = []string{callHello, callBeat, callBye, callBegin, callChat, callResult}
 
 // A Job is what workers need to know about a run.
 type Job struct {
@@ -164,10 +163,12 @@ type receipt struct {
 	Over, Wait bool `json:",omitempty"`
 }
 
-// A message begins with a letter that says how the rest is written: as JSON, or compressed JSON.
+// A message begins with a letter that says how the rest is written: as JSON, as compressed JSON, or
+// as a text that says why a call cannot be answered.
 const (
 	plainJSON      = 'j'
 	compressedJSON = 'z'
+	whyNot         = 'e'
 	compressFrom   = 2 << 10 // bytes
 	// mostMessage limits what a compressed message may grow to, in bytes.
 	mostMessage = 1 << 30
@@ -200,6 +201,10 @@ func encode(v any) ([]byte, error) {
 	return compressor().EncodeAll(b.Bytes()[1:], []byte{compressedJSON}), nil
 }
 
+// refusal writes the answer to a call that cannot be answered, however often it is repeated.
+func refusal(err error) []byte { return append([]byte{whyNot}, err.Error()...) }
+
+// decode reads a message. It fails with the text of a refusal.
 func decode(b []byte, v any) error {
 	if len(b) == 0 {
 		return errors.New("an empty message")
@@ -207,6 +212,8 @@ func decode(b []byte, v any) error {
 	kind, b := b[0], b[1:]
 	switch kind {
 	case plainJSON:
+	case whyNot:
+		return errors.New(string(b))
 	case compressedJSON:
 		var err error
 		if b, err = decompressor().DecodeAll(b, nil); err != nil {

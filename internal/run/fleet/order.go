@@ -21,11 +21,12 @@ type order struct {
 	cancel   func()
 	asking   sync.WaitGroup // requests in flight
 
-	// token is the latest one given out, from 1, and try the delivery that got it.
-	token  int
-	try    string
-	worker string    // ID of the one that works on it, or ""
-	seen   time.Time // when it was last heard of
+	// token is the latest one given out, from 1, and try the delivery that got it, by a worker with
+	// this ID and name.
+	token        int
+	try          string
+	worker, name string
+	seen         time.Time // when the worker was last heard to work on it
 	// offered is when the order was put into the queue; offering is true while that goes on.
 	offered  time.Time
 	offering bool
@@ -50,6 +51,11 @@ type asked struct {
 // over reports whether the attempt has ended.
 func (o *order) over() bool { return o.result != nil || o.fault != nil }
 
+// inHand reports whether a worker has been heard to work on the order within a lease.
+func (o *order) inHand(now time.Time, lease time.Duration) bool {
+	return o.token > 0 && now.Sub(o.seen) < lease
+}
+
 func (o *order) finish(r *result) {
 	o.result = r
 	close(o.finished)
@@ -69,12 +75,12 @@ func (o *order) end() {
 }
 
 // hand gives the order to a delivery, and ends the requests of the one before.
-func (o *order) hand(worker, try string, now time.Time) {
+func (o *order) hand(m *member, try string, now time.Time) {
 	for _, a := range o.asked {
 		a.cancel()
 	}
 	o.token++
-	o.worker, o.try, o.seen = worker, try, now
+	o.worker, o.name, o.try, o.seen = m.Worker, m.Name, try, now
 	o.gone, o.asked = 0, make(map[int]*asked)
 }
 

@@ -28,15 +28,16 @@ const (
 
 // An Exchange is the run's end of a NATS server. It must be closed.
 type Exchange struct {
-	wire
+	connection
 	server  *server.Server // nil if somebody else runs it
 	dir     string
 	mending sync.Mutex // of a queue that the server has lost
 }
 
 // Listen starts a NATS server in this process. It listens on an address, for clients with the token
-// and, if there is a certificate, over TLS alone.
-func Listen(addr, token string, cert *tls.Certificate) (*Exchange, error) {
+// and, if there is a certificate, over TLS alone. The server owns the directory, which it empties at
+// the start and removes in the end.
+func Listen(addr, token string, cert *tls.Certificate, dir string) (*Exchange, error) {
 	host, portText, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
@@ -48,8 +49,7 @@ func Listen(addr, token string, cert *tls.Certificate) (*Exchange, error) {
 	if port == 0 {
 		port = server.RANDOM_PORT
 	}
-	dir, err := os.MkdirTemp("", "assay-nats-*")
-	if err != nil {
+	if err := os.RemoveAll(dir); err != nil { // of a run that was killed
 		return nil, err
 	}
 	o := &server.Options{
@@ -69,7 +69,7 @@ func Listen(addr, token string, cert *tls.Certificate) (*Exchange, error) {
 	}
 	w, err := dial(Access{URL: "nats://in-process", Token: token}, nats.InProcessServer(x.server))
 	if err == nil {
-		x.wire = *w
+		x.connection = *w
 		err = x.prepare()
 	}
 	if err != nil {
@@ -103,7 +103,7 @@ func Connect(a Access) (*Exchange, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Exchange{wire: *w}
+	x := &Exchange{connection: *w}
 	if x.isTaken() {
 		err = errors.New("another run asks for workers there\nhint: give each its own path, " +
 			"such as nats://HOST:4222/NAME, and the same one to its workers")
@@ -223,7 +223,7 @@ func (x *Exchange) Serve(
 	ctx, cancel := context.WithCancel(context.Background())
 	var answers sync.WaitGroup
 	var subs []*nats.Subscription
-	for _, call := range Calls {
+	for _, call := range calls {
 		sub, err := x.conn.Subscribe(x.subject("call", call), func(m *nats.Msg) {
 			answers.Go(func() { x.reply(ctx, m, func(b []byte) []byte { return answer(ctx, call, b) }) })
 		})

@@ -26,8 +26,6 @@ const (
 	callLimit = longPoll + 5*time.Second
 	// beatLimit is the time for the answer to a beat.
 	beatLimit = 3 * time.Second
-	// aloneFor is how many leases a worker goes on with attempts while nobody answers it.
-	aloneFor = 10
 )
 
 // WorkerOptions say how a worker works.
@@ -66,6 +64,17 @@ func NewWorker(link Link, o WorkerOptions) *Worker {
 type RefusedError struct{ Reason string }
 
 func (e *RefusedError) Error() string { return e.Reason }
+
+// A callError says that a call has failed and will fail again.
+type callError struct{ error }
+
+func (e callError) Unwrap() error { return e.error }
+
+// isHopeless reports whether a call would fail again.
+func isHopeless(err error) bool {
+	var hopeless callError
+	return errors.As(err, &hopeless)
+}
 
 // Why a worker ends the attempts of a shift.
 var (
@@ -108,7 +117,8 @@ func (w *Worker) leaving() bool {
 	}
 }
 
-// hello introduces the worker to a run. It waits until there is one.
+// hello introduces the worker to a run. It waits until there is one. It fails if ctx ends, or if the
+// run cannot be understood.
 func (w *Worker) hello(ctx context.Context) (*welcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -132,6 +142,9 @@ func (w *Worker) hello(ctx context.Context) (*welcome, error) {
 			return &r, nil
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
+		case isHopeless(err):
+			return nil, fmt.Errorf("a run answers what cannot be read: %w\n"+
+				"hint: the same version of Assay belongs on both machines", err)
 		}
 		if !said {
 			w.options.Say("waiting for a run: " + err.Error())
@@ -148,28 +161,36 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// call makes a call once.
+// call makes a call once. Its error is a [callError] if the message cannot be written or answered.
 func (w *Worker) call(
 	ctx context.Context, limit time.Duration, call string, in, out any,
 ) error {
 	b, err := encode(in)
 	if err != nil {
-		return err
+		return callError{err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if b, err = w.link.Call(ctx, call, b); err != nil {
 		return err
 	}
-	return decode(b, out)
+	if err = decode(b, out); err != nil {
+		return callError{err}
+	}
+	return nil
 }
 
-// insist makes a call until it is answered or ctx ends.
-func (w *Worker) insist(ctx context.Context, call string, in, out any) error {
+// insist makes a call until it is answered or ctx ends. If nobody answers it for as long as a worker
+// waits for its run, it may be what the network cannot carry: the error is a [callError] then, too.
+func (s *shift) insist(ctx context.Context, call string, in, out any) error {
+	began := time.Now()
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		err := w.call(ctx, callLimit, call, in, out)
-		if err == nil || ctx.Err() != nil {
+		err := s.call(ctx, callLimit, call, in, out)
+		switch {
+		case err == nil || ctx.Err() != nil || isHopeless(err):
 			return err
+		case time.Since(began) > aloneFor*s.lease:
+			return callError{fmt.Errorf("no answer in %v: %w", aloneFor*s.lease, err)}
 		}
 		sleep(ctx, pause)
 	}
@@ -197,16 +218,10 @@ type shift struct {
 	pending sync.WaitGroup
 
 	mu      sync.Mutex
-	running map[held]*attempt
+	running map[held]context.CancelCauseFunc
 	left    bool // leave is closed
 	ended   bool // the run is over
 	done    int
-}
-
-// An attempt is one that this worker carries out.
-type attempt struct {
-	cancel context.CancelCauseFunc
-	trial  *assay.Trial
 }
 
 // shift works for a run until it ends or the worker goes. It returns true if the worker should wait
@@ -215,7 +230,7 @@ func (w *Worker) shift(ctx context.Context, hi *welcome) (again bool, err error)
 	s := &shift{
 		Worker: w, job: &hi.Job, lease: hi.Lease, agents: make(map[string]runner),
 		free: make(chan struct{}, w.options.Slots), leave: make(chan struct{}),
-		running: make(map[held]*attempt),
+		running: make(map[held]context.CancelCauseFunc),
 	}
 	for range w.options.Slots {
 		s.free <- struct{}{}
@@ -368,18 +383,21 @@ func (s *shift) carryOut(t Ticket, try string) {
 	var b beginning
 	err := s.insist(s.ctx, callBegin,
 		&begin{Worker: s.id, Order: t.Order(), Try: try}, &b)
-	if err != nil {
+	if err != nil && !isHopeless(err) {
 		return // it is delivered again
 	}
 	_ = t.Done() // otherwise it is delivered again, and nobody minds
-	if b.Over {
+	if err != nil {
+		s.options.Say("cannot begin an attempt: " + err.Error()) // the desk offers it again
+	}
+	if err != nil || b.Over {
 		return
 	}
 	h := held{t.Order(), b.Token}
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
 	s.mu.Lock()
-	s.running[h] = &attempt{cancel, &b.Trial}
+	s.running[h] = cancel
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
@@ -404,11 +422,23 @@ func (s *shift) runnerOf(model string) runner {
 	return s.bare
 }
 
-// hand gives a result to the desk until it may be forgotten.
+// hand gives a result to the desk until it may be forgotten. In place of one that cannot be sent, it
+// gives the reason.
 func (s *shift) hand(ctx context.Context, r *result) {
+	replaced := false
 	for ctx.Err() == nil {
 		var receipt receipt
-		if s.insist(ctx, callResult, r, &receipt) == nil && receipt.Over {
+		err := s.insist(ctx, callResult, r, &receipt)
+		switch {
+		case isHopeless(err) && replaced:
+			s.options.Say("cannot send a result: " + err.Error()) // the desk offers the order again
+			return
+		case isHopeless(err):
+			a := lost(&r.Attempt.Trial, r.Attempt.StartedAt, &assay.Fault{
+				Kind: assay.Harness, Detail: "the result cannot be sent: " + err.Error(),
+			})
+			r, replaced = &result{held: r.held, Attempt: *a}, true
+		case err == nil && receipt.Over:
 			s.mu.Lock()
 			s.done++
 			s.mu.Unlock()

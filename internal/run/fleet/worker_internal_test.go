@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,10 +17,17 @@ import (
 type direct struct {
 	answer func(ctx context.Context, call string, body []byte) []byte
 	cut    atomic.Bool
+	orders chan string // none are delivered without it
 }
 
-func (d *direct) Offer(context.Context, string) error { return nil }
-func (d *direct) Close() error                        { return nil }
+func (d *direct) Offer(_ context.Context, order string) error {
+	if d.orders != nil {
+		d.orders <- order
+	}
+	return nil
+}
+
+func (d *direct) Close() error { return nil }
 
 func (d *direct) Serve(
 	answer func(ctx context.Context, call string, body []byte) []byte,
@@ -36,9 +44,18 @@ func (d *direct) Call(ctx context.Context, call string, body []byte) ([]byte, er
 }
 
 func (d *direct) Take(ctx context.Context, _ int) ([]Ticket, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
+	select {
+	case id := <-d.orders:
+		return []Ticket{doneTicket(id)}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
+
+type doneTicket string
+
+func (t doneTicket) Order() string { return string(t) }
+func (t doneTicket) Done() error   { return nil }
 
 // TestOtherVersionIsRefused checks that a worker of another version goes, and says why.
 func TestOtherVersionIsRefused(t *testing.T) {
@@ -132,6 +149,128 @@ func TestHeldOrderIsNotBegunTwice(t *testing.T) {
 		}
 		cancel()
 		synctest.Wait()
+		desk.Conclude("t")
+		desk.Close()
+	})
+}
+
+// A funcRunner carries out attempts with a function, and a funcProvider answers with one.
+type (
+	funcRunner   func(assay.Provider, *assay.Attempt) *assay.Transcript
+	funcProvider func(assay.Request) assay.Response
+)
+
+func (f funcRunner) Run(
+	_ context.Context, p assay.Provider, trial *assay.Trial, _ *assay.Task,
+) (*assay.Attempt, *assay.Transcript) {
+	a := &assay.Attempt{Trial: *trial, FinishedAt: time.Now()}
+	a.Level = assay.FullSuccess
+	return a, f(p, a)
+}
+
+func (f funcProvider) Chat(_ context.Context, r assay.Request) (assay.Response, error) {
+	return f(r), nil
+}
+
+// TestWhatCannotBeSentIsAFault lets an attempt and a reply have raw JSON that is none. A message that
+// cannot be written will not get better by repeating it: the attempt ends in a fault that says why.
+func TestWhatCannotBeSentIsAFault(t *testing.T) {
+	t.Parallel()
+	broken := []byte("{")
+	for name, test := range map[string]struct {
+		run   funcRunner
+		reply assay.Response
+	}{
+		"result": {run: func(assay.Provider, *assay.Attempt) *assay.Transcript {
+			return &assay.Transcript{State: broken}
+		}},
+		"reply": {
+			run: func(p assay.Provider, a *assay.Attempt) *assay.Transcript {
+				_, err := p.Chat(context.Background(), assay.Request{})
+				if f := assay.AsFault(err); f != nil {
+					a.Level, a.FaultKind, a.FaultDetail = "", f.Kind, f.Error()
+				}
+				return &assay.Transcript{}
+			},
+			reply: assay.Response{Message: assay.Message{State: &assay.State{Data: broken}}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				net := &direct{orders: make(chan string, 10)}
+				desk, err := NewDesk(net, DeskOptions{Lease: 10 * time.Second, Job: Job{Run: "r"}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				w := NewWorker(net, WorkerOptions{Name: "w", Slots: 1, Once: true, Say: func(string) {}})
+				w.runner = func(string) runner { return test.run }
+				working := make(chan error, 1)
+				go func() { working <- w.Run(t.Context()) }()
+				a, _ := desk.Run(t.Context(), funcProvider(func(assay.Request) assay.Response {
+					return test.reply
+				}), &assay.Trial{ID: "t"}, &assay.Task{})
+				if a.FaultKind != assay.Harness || !strings.Contains(a.FaultDetail, "JSON") {
+					t.Errorf("the attempt has fault %q: %s", a.FaultKind, a.FaultDetail)
+				}
+				desk.Conclude("t")
+				desk.Close()
+				if err := <-working; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestLostWorkerMakesRoom checks what becomes of a worker that was lost: its result still counts as
+// its own while nobody else has begun the order, a new worker may have its name, and it is forgotten
+// after a while.
+func TestLostWorkerMakesRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		net := &direct{orders: make(chan string, 10)}
+		desk, err := NewDesk(net, DeskOptions{Lease: 10 * time.Second, Job: Job{Run: "r"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := func() string {
+			var all []string
+			for _, w := range desk.Workers() {
+				all = append(all, fmt.Sprintf("%s lost=%t done=%d", w.Name, w.Lost, w.Done))
+			}
+			return strings.Join(all, ", ")
+		}
+		desk.hello(&hello{Worker: "first", Name: "w", Slots: 1})
+		ended := make(chan *assay.Attempt, 1)
+		go func() {
+			a, _ := desk.Run(t.Context(), nil, &assay.Trial{ID: "t"}, &assay.Task{})
+			ended <- a
+		}()
+		id := <-net.orders
+		b := desk.begin(&begin{Worker: "first", Order: id, Try: "1"})
+		time.Sleep(15 * time.Second)
+		if got := names(); got != "w lost=true done=0" || !desk.Waits() {
+			t.Errorf("workers after a lease of silence: %s; an order waits: %t", got, desk.Waits())
+		}
+		a, _ := funcRunner(func(assay.Provider, *assay.Attempt) *assay.Transcript {
+			return nil
+		}).Run(t.Context(), nil, &b.Trial, nil)
+		go desk.result(t.Context(), &result{held: held{id, b.Token}, Attempt: *a})
+		if a := <-ended; a.Worker != "w" || !a.Settles() {
+			t.Errorf("the attempt is of worker %q, with fault %q", a.Worker, a.FaultKind)
+		}
+		if got := names(); got != "w lost=true done=1" {
+			t.Errorf("workers after the result: %s", got)
+		}
+		desk.hello(&hello{Worker: "second", Name: "w", Slots: 1})
+		desk.hello(&hello{Worker: "third", Name: "w", Slots: 1})
+		if got := names(); got != "w lost=false done=0, w-2 lost=false done=0" {
+			t.Errorf("workers after two more have come: %s", got)
+		}
+		time.Sleep(2 * aloneFor * 10 * time.Second)
+		if got := names(); got != "" {
+			t.Errorf("workers long after the last word: %s", got)
+		}
 		desk.Conclude("t")
 		desk.Close()
 	})

@@ -102,7 +102,7 @@ func liveWorkers(workers []fleet.WorkerState) (all []live.Worker) {
 	for _, w := range workers {
 		all = append(all, live.Worker{
 			Name: w.Name, Slots: w.Slots, InFlight: len(w.Trials), Done: w.Done,
-			Leaving: w.Draining, Lost: w.Lost,
+			Leaving: w.Leaving, Lost: w.Lost,
 		})
 	}
 	return all
