@@ -89,11 +89,15 @@ func (f *workerFlags) work(ctx context.Context, p *process) error {
 	defer cancel()
 	drain := make(chan struct{})
 	go f.leave(ctx, p, cancel, drain, say)
-	link, err := fleet.Dial(until(ctx, drain), fleet.Access{
+	wanted := until(ctx, drain)
+	link, err := fleet.Dial(wanted, fleet.Access{
 		URL: f.url, Token: token, Credentials: f.credentials, CA: f.ca,
 		Lost: func(err error) { say("lost the connection: " + err.Error()) },
 		Back: func() { say("connected again") },
 	}, func(err error) { say("waiting for " + f.url + ": " + err.Error()) })
+	if wanted.Err() != nil && err != nil {
+		return nil // it went before there was a run
+	}
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w\nhint: %s", f.url, err, connectHint(err, token))
 	}
@@ -234,12 +238,12 @@ func (f *serveFlags) open(p *process, d *display, store string) (*fleet.Exchange
 	how := ""
 	if token == "" {
 		file := store + ".token"
-		if token, err = writeToken(file); err != nil {
+		if token, err = privateToken(file); err != nil {
 			return nil, err
 		}
 		how = " --token-file " + file
 	}
-	x, err := fleet.Listen(addr, token, cert)
+	x, err := fleet.Listen(addr, token, cert, store+".nats")
 	if err != nil {
 		return nil, fmt.Errorf("--serve %s: %w", f.addr, err)
 	}
@@ -247,8 +251,15 @@ func (f *serveFlags) open(p *process, d *display, store string) (*fleet.Exchange
 	return x, nil
 }
 
-// writeToken makes a token and writes it to a file that only this user can read.
-func writeToken(file string) (string, error) {
+// privateToken returns the token of a file that only this user can read. It is the same when the run
+// is started again, because workers wait for it. Another file is replaced.
+func privateToken(file string) (string, error) {
+	if info, err := os.Lstat(file); err == nil && info.Mode() == 0o600 {
+		b, err := os.ReadFile(file)
+		if token := strings.TrimSpace(string(b)); err != nil || len(token) >= len(rand.Text()) {
+			return token, err
+		}
+	}
 	token := rand.Text()
 	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", err

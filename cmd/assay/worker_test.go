@@ -19,6 +19,7 @@ import (
 // A coordinator is a run that lets workers carry out its attempts.
 type coordinator struct {
 	*says
+	cmd  *exec.Cmd
 	url  string
 	args []string // of a worker
 	env  []string // of a worker, beside that of the test
@@ -37,7 +38,7 @@ func coordinate(t *testing.T, args ...string) *coordinator {
 func coordinateAt(t *testing.T, dir string, env []string, args ...string) *coordinator {
 	t.Helper()
 	cmd := program(t, append([]string{"run"}, args...)...)
-	c := &coordinator{says: newSays("workers: assay worker"), done: make(chan error, 1)}
+	c := &coordinator{says: newSays("workers: assay worker"), cmd: cmd, done: make(chan error, 1)}
 	cmd.Dir, cmd.Stderr, cmd.Env = dir, c.says, append(os.Environ(), env...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -206,6 +207,57 @@ func TestKilledWorker(t *testing.T) {
 		if !a.Settles() || a.Number != 1 {
 			t.Errorf("trial %s: attempt %d has fault %q", a.ID, a.Number, a.FaultDetail)
 		}
+	}
+}
+
+// TestKilledRunGoesOn kills a run with workers, and starts it again with the same command. Its worker
+// waits, gets in with the same token, and carries out the rest.
+func TestKilledRunGoesOn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	experiment := file(t, dir, "workers.yaml", workersExperiment)
+	file(t, dir, "providers.yaml", workersProviders)
+	db := filepath.Join(dir, "killed.db")
+	c := coordinate(t, experiment, "--store", db, "--sim-latency", "300ms", "--serve", ":0")
+	w, says := c.worker(t, "--slots", "4")
+	waitFor(t, func() bool { return len(attempts(t, db)) > 3 })
+	if err := c.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-c.done
+	_, port, _ := strings.Cut(c.url, "127.0.0.1")
+	again := coordinate(t, experiment, "--store", db, "--sim-latency", "0", "--serve", port)
+	again.wait(t)
+	if err := w.Wait(); err != nil {
+		t.Errorf("the worker: %v\n%s", err, says)
+	}
+	if all := attempts(t, db); len(all) != 60 {
+		t.Errorf("%d attempts, want 60", len(all))
+	}
+	for _, suffix := range []string{".nats", ".token"} {
+		switch info, err := os.Stat(db + suffix); {
+		case suffix == ".nats" && err == nil:
+			t.Error("the run leaves a directory of its server behind")
+		case suffix == ".token" && (err != nil || info.Mode() != 0o600):
+			t.Errorf("the token's file: %v, %v", info, err)
+		}
+	}
+}
+
+// TestWorkerGoesBeforeItsRun interrupts a worker whose run has not begun.
+func TestWorkerGoesBeforeItsRun(t *testing.T) {
+	t.Parallel()
+	w, says := program(t, "worker", "--connect", "nats://127.0.0.1:1"), newSays("waiting for")
+	w.Stderr = says
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-says.heard
+	if err := w.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Wait(); err != nil {
+		t.Errorf("the worker: %v\n%s", err, says)
 	}
 }
 
