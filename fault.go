@@ -103,7 +103,7 @@ var FaultTable = []FaultRule{
 		"the attempt ends",
 	},
 	{
-		Harness, "a bug in Assay", false, false,
+		Harness, "a bug in Assay, or an attempt with which eight workers were lost", false, false,
 		"the attempt ends; a panic or a failed write ends the run",
 	},
 	{
