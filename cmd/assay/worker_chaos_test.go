@@ -16,8 +16,9 @@ import (
 	"github.com/assay-eval/assay"
 )
 
-// TestChaos lets a run, three workers and a NATS server work for ten minutes while processes are
-// killed at random and stopped for longer than a lease, and a proxy cuts and delays connections.
+// TestChaos lets a run, three workers and a NATS server work for ten minutes while all of them are
+// killed at random, workers and the server are stopped for longer than a lease, and a proxy cuts and
+// delays connections.
 // Then the faults stop, and the run ends by itself: each trial has the outcome that it has in one
 // undisturbed process, once. ASSAY_SOAK is the length in Go's notation, or 1 for ten minutes.
 func TestChaos(t *testing.T) {
@@ -52,22 +53,34 @@ providers: providers.yaml
 		t: t, until: time.Now().Add(length), env: append(os.Environ(), tokenVariable+"="+token),
 		over: make(chan struct{}),
 	}
-	url := natsServer(t, token)
-	proxy := x.proxy(strings.TrimPrefix(url, "nats://"))
-	var workers sync.WaitGroup
+	server, addr := natsCommand(t, token)
+	proxy := x.proxy(addr)
+	var others sync.WaitGroup
+	others.Go(func() {
+		// In the end it is there, so that the run has no reason to fail.
+		x.again("server", true, x.until.Add(-10*time.Second), server)
+	})
+	listens(t, addr)
 	for i := range 3 {
-		workers.Go(func() {
-			x.again("worker", true, "worker", "--connect", "nats://"+proxy, "--name",
-				fmt.Sprint("w", i), "--slots", "12", "--once")
+		others.Go(func() {
+			x.again("worker", true, x.until, func() *exec.Cmd {
+				return program(t, "worker", "--connect", "nats://"+proxy, "--name", fmt.Sprint("w", i),
+					"--slots", "12", "--once")
+			})
 		})
 	}
-	x.again("run", false, "run", experiment, "--store", db, "--nats", url, "--lease", "3s",
-		"--sim-latency", "50ms", "--quiet")
+	x.again("run", false, x.until, func() *exec.Cmd {
+		return program(t, "run", experiment, "--store", db, "--nats", "nats://"+addr, "--lease", "3s",
+			"--sim-latency", "50ms", "--quiet")
+	})
 	close(x.over) // a worker may have missed the end, or have started after it
-	workers.Wait()
-	t.Logf("%d kills of runs, %d of workers, %d stops, %d cuts and %d delays of connections",
-		x.count("run killed"), x.count("worker killed"), x.count("worker stopped"), x.count("cut"),
-		x.count("delayed"))
+	others.Wait()
+	t.Logf("what happened: %v", x.counts)
+	for _, what := range []string{"run", "worker", "server"} {
+		if length >= 10*time.Minute && x.counts[what+" killed"] == 0 {
+			t.Errorf("no %s was killed", what)
+		}
+	}
 	mustProgram(t, "verify", "--store", db)
 	want, got := outcomesOnce(t, alone), outcomesOnce(t, db)
 	if len(got) != len(want) {
@@ -118,16 +131,10 @@ func (x *chaos) note(what string) {
 	x.counts[what]++
 }
 
-func (x *chaos) count(what string) int {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.counts[what]
-}
-
-// again starts a program until it ends by itself with success, and disturbs it meanwhile.
-func (x *chaos) again(name string, stops bool, args ...string) {
+// again starts a program until it ends by itself with success, and disturbs it until a time.
+func (x *chaos) again(name string, stops bool, until time.Time, start func() *exec.Cmd) {
 	for {
-		cmd := program(x.t, args...)
+		cmd := start()
 		cmd.Env = x.env
 		var says strings.Builder
 		cmd.Stderr = &says
@@ -137,7 +144,7 @@ func (x *chaos) again(name string, stops bool, args ...string) {
 		}
 		ended := make(chan struct{})
 		var disturb sync.WaitGroup
-		disturb.Go(func() { x.disturb(name, stops, cmd, ended) })
+		disturb.Go(func() { x.disturb(name, stops, until, cmd, ended) })
 		disturb.Go(func() {
 			select {
 			case <-x.over:
@@ -160,14 +167,16 @@ func (x *chaos) again(name string, stops bool, args ...string) {
 }
 
 // disturb kills a process after a while, or stops it for longer than a lease.
-func (x *chaos) disturb(name string, stops bool, cmd *exec.Cmd, ended <-chan struct{}) {
+func (x *chaos) disturb(
+	name string, stops bool, until time.Time, cmd *exec.Cmd, ended <-chan struct{},
+) {
 	for {
 		select {
 		case <-ended:
 			return
 		case <-time.After(time.Duration(2000+rand.IntN(15000)) * time.Millisecond):
 		}
-		if x.calm() {
+		if time.Now().After(until) {
 			return
 		}
 		if !stops || rand.IntN(2) == 0 {

@@ -81,6 +81,19 @@ func certificate(t *testing.T, dir string) (cert, key string) {
 // token, and returns its URL.
 func natsServer(t *testing.T, token string) string {
 	t.Helper()
+	start, addr := natsCommand(t, token)
+	cmd := start()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	listens(t, addr)
+	return "nats://" + addr
+}
+
+// natsCommand returns what starts such a server, and its address.
+func natsCommand(t *testing.T, token string) (start func() *exec.Cmd, addr string) {
+	t.Helper()
 	path, err := natsBinary()
 	if err != nil {
 		t.Fatal(err)
@@ -89,24 +102,27 @@ func natsServer(t *testing.T, token string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := l.Addr().(*net.TCPAddr)
+	addr = l.Addr().String()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), path, "-a", "127.0.0.1", "-p", fmt.Sprint(addr.Port), "-js",
-		"-sd", t.TempDir(), "--auth", token)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	_, port, _ := strings.Cut(addr, ":")
+	dir := t.TempDir()
+	return func() *exec.Cmd {
+		return exec.Command(path, "-a", "127.0.0.1", "-p", port, "-js", "-sd", dir, "--auth", token)
+	}, addr
+}
+
+// listens waits until a server accepts connections.
+func listens(t *testing.T, addr string) {
+	t.Helper()
 	waitFor(t, func() bool {
-		c, err := net.Dial("tcp", addr.String())
+		c, err := net.Dial("tcp", addr)
 		if err != nil {
 			return false
 		}
 		return c.Close() == nil
 	})
-	return "nats://" + addr.String()
 }
 
 var natsBinary = sync.OnceValues(func() (string, error) {
