@@ -65,7 +65,7 @@ Ctrl-C lets attempts in flight finish; the second gives them back.`,
 	flags.IntVar(&f.slots, "slots", 8*runtime.NumCPU(), "attempts at a time")
 	flags.BoolVar(&f.once, "once", false, "go when the run ends")
 	flags.StringVar(&f.dir, "dir", "",
-		"the `directory` of agents, if it is not where the providers file says")
+		"the `directory` of agents and tools, if it is another one than on the run's machine")
 	_ = cmd.MarkFlagRequired("connect")
 	_ = cmd.MarkFlagFilename("token-file")
 	_ = cmd.MarkFlagFilename("ca", "pem", "crt")

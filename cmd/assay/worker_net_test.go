@@ -222,3 +222,81 @@ func eavesdrop(t *testing.T, url, token string) (heard func() (messages int, tex
 		return n, all.String()
 	}
 }
+
+// TestWorkersStartServersOfTools lets a worker carry out attempts with an MCP server that it starts
+// itself, and with one at a URL whose key it has. The outcomes are those of one process. A worker
+// without the program or the key is refused.
+func TestWorkersStartServersOfTools(t *testing.T) {
+	t.Parallel()
+	const here = "{dir}/toolserver" // on the machine of the run, and in another folder of the worker
+	for kind, x := range map[string]struct{ config, task, want, env string }{
+		"command": {
+			config: `command: ["` + here + `", ok], env: [NUMBERS]`, env: "NUMBERS=real",
+			task: "{id: a, prompt: Add 42., judge: {calls: [{tool: add, arguments: {n: 42}}]}, " +
+				"plan: [{tool: add, arguments: {n: 42}}]}",
+			want: "NUMBERS is not set",
+		},
+		"url": {
+			config: `url: "` + echoingServer(t, canary) + `", key: TOOLS_KEY`, env: "TOOLS_KEY=" + canary,
+			task: "{id: a, prompt: Who are you?, judge: {calls: [{tool: whoami}]}, " +
+				"plan: [{tool: whoami}]}",
+			want: "TOOLS_KEY is not set",
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			dir, other := t.TempDir(), t.TempDir()
+			toolServerIn(t, dir)
+			file(t, dir, "tools.yaml", "mcp: {"+x.config+"}\n")
+			file(t, dir, "tasks.yaml", "tools: tools.yaml\ntasks: ["+x.task+"]\n")
+			experiment := file(t, dir, "e.yaml", "library: tasks.yaml\nmodels: [sim/optimal, sim/listed]\n"+
+				"variants: [optimal]\nrepeats: 5\nreliabilities: [0.7]\n")
+			alone, fleet := filepath.Join(dir, "alone.db"), filepath.Join(dir, "fleet.db")
+			cmd := program(t, "run", experiment, "--store", alone, "--sim-latency", "0")
+			cmd.Env = append(os.Environ(), x.env)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			c := coordinateAt(t, dir, []string{x.env}, experiment, "--store", fleet, "--sim-latency", "0",
+				"--serve", ":0")
+			stranger := call(t, nil, c.args...)
+			if stranger.code != 1 || !strings.Contains(stranger.err, x.want) {
+				t.Errorf("a worker without the variable: exit code %d\n%s", stranger.code, stranger.err)
+			}
+			c.env = []string{x.env}
+			if kind == "command" {
+				cmd := program(t, append(c.args, "--dir", other)...)
+				cmd.Env = append(os.Environ(), x.env)
+				out, err := cmd.CombinedOutput()
+				if err == nil || !strings.Contains(string(out), filepath.Join(other, "toolserver")) {
+					t.Errorf("a worker without the program: %v\n%s", err, out)
+				}
+				toolServerIn(t, other)
+			}
+			c.worker(t, "--dir", other)
+			c.wait(t)
+			noCanary(t, "what the run says", c.String())
+			want, got := timeless(t, alone), timeless(t, fleet)
+			for id, a := range want {
+				if got[id] != a {
+					t.Errorf("trial %s\n alone: %s\nworker: %s", id, a, got[id])
+				}
+			}
+			if len(want) != 10 || len(got) != len(want) {
+				t.Errorf("%d attempts in one process and %d on a worker, want 10", len(want), len(got))
+			}
+		})
+	}
+}
+
+// toolServerIn makes the program toolserver in a directory.
+func toolServerIn(t *testing.T, dir string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err == nil {
+		err = os.Symlink(self, filepath.Join(dir, "toolserver"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -36,13 +36,11 @@ type Job struct {
 	Tools  []assay.Tool
 	Script assay.Script
 	Server *assay.MCPServer
+	// Variables names the environment variables that agents and servers get from the machine on
+	// which they start, and that are set where the run is.
+	Variables []string
 	// Agents has the foreign agents by listed model. Other models are bare.
 	Agents map[string]bridge.Agent
-}
-
-// catalog returns the tools.
-func (j *Job) catalog() *assay.Catalog {
-	return assay.NewCatalog(j.Tools).With(j.Script, j.Server)
 }
 
 type hello struct {

@@ -6,10 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +13,6 @@ import (
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/bridge"
 	"github.com/assay-eval/assay/internal/agent/episode"
-	"github.com/assay-eval/assay/internal/task/child"
 )
 
 const (
@@ -42,7 +37,7 @@ type WorkerOptions struct {
 	Once bool
 	// Say tells people what happens.
 	Say func(text string)
-	// Dir replaces the directories in which agents start, unless it is empty.
+	// Dir replaces the directories of agents and of servers of tools, unless it is empty.
 	Dir string
 }
 
@@ -267,47 +262,6 @@ func (w *Worker) shift(ctx context.Context, hi *welcome) (again bool, err error)
 // bye tells the desk that the worker goes. If the message is lost, the desk notices by itself.
 func (s *shift) bye(ctx context.Context) {
 	_ = s.call(ctx, beatLimit, callBye, &beat{Worker: s.id, Run: s.job.Run}, new(beatReply))
-}
-
-// open makes the runners of the job.
-func (s *shift) open() (end func() error, err error) {
-	s.bare = episode.NewRunner(s.job.catalog(), s.job.Budget)
-	if len(s.job.Agents) == 0 {
-		return func() error { return nil }, nil
-	}
-	if s.bridge, err = bridge.Open(); err != nil {
-		return nil, fmt.Errorf("open a port for agents: %w", err)
-	}
-	for model, a := range s.job.Agents {
-		if a, err = s.local(a); err != nil {
-			return nil, errors.Join(err, s.bridge.Close())
-		}
-		s.agents[model] = s.bridge.Runner(s.bare, a)
-	}
-	return s.bridge.Close, nil
-}
-
-// local returns an agent as it starts on this machine. It fails if its program is not here.
-func (s *shift) local(a bridge.Agent) (bridge.Agent, error) {
-	if a.URL != "" {
-		return a, nil
-	}
-	if there, here := a.Dir, s.options.Dir; here != "" {
-		a.Dir, a.Command = here, slices.Clone(a.Command)
-		if rest, inside := strings.CutPrefix(a.Command[0], there+"/"); inside {
-			a.Command[0] = filepath.Join(here, rest)
-		}
-	}
-	err := (child.Command{Args: a.Command}).Check()
-	if err == nil {
-		_, err = os.Stat(cmp.Or(a.Dir, "."))
-	}
-	if err != nil {
-		return a, &RefusedError{fmt.Sprintf("agent %s cannot start on this machine: %v\n"+
-			"hint: install it here; --dir names the directory of agents if it is another one",
-			a.Name, err)}
-	}
-	return a, nil
 }
 
 // takeOrders starts attempts as slots get free, until the worker leaves or the shift ends.

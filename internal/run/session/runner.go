@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -53,8 +54,18 @@ func (s *Session) hire() (byModel map[string]runner, end func() error, err error
 		Tools: catalog.All(), Script: catalog.Script(), Server: catalog.Server(),
 		Agents: make(map[string]bridge.Agent),
 	}
+	var passed []string
 	for m, a := range s.pools.Agents {
 		work.Agents[m] = a.Agent
+		passed = append(passed, a.Pass...)
+	}
+	if work.Server != nil {
+		passed = append(passed, work.Server.Env...)
+	}
+	for _, name := range passed {
+		if os.Getenv(name) != "" && !slices.Contains(work.Variables, name) {
+			work.Variables = append(work.Variables, name)
+		}
 	}
 	hub, err := s.options.Workers()
 	if err != nil {

@@ -1,0 +1,83 @@
+package fleet
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/agent/bridge"
+	"github.com/assay-eval/assay/internal/agent/episode"
+	"github.com/assay-eval/assay/internal/task/child"
+	"github.com/assay-eval/assay/internal/task/mcp"
+)
+
+// open makes the runners of the job. It fails if something that they need is not on this machine.
+func (s *shift) open() (end func() error, err error) {
+	for _, name := range s.job.Variables {
+		if os.Getenv(name) == "" {
+			return nil, &RefusedError{fmt.Sprintf("the environment variable %[1]s is not set on this "+
+				"machine\nhint: agents or tools of the run get it; export %[1]s=...", name)}
+		}
+	}
+	server, err := s.server()
+	if err != nil {
+		return nil, err
+	}
+	s.bare = episode.NewRunner(assay.NewCatalog(s.job.Tools).With(s.job.Script, server), s.job.Budget)
+	if len(s.job.Agents) == 0 {
+		return func() error { return nil }, nil
+	}
+	if s.bridge, err = bridge.Open(); err != nil {
+		return nil, fmt.Errorf("open a port for agents: %w", err)
+	}
+	for model, a := range s.job.Agents {
+		if a, err = s.local(a); err != nil {
+			return nil, errors.Join(err, s.bridge.Close())
+		}
+		s.agents[model] = s.bridge.Runner(s.bare, a)
+	}
+	return s.bridge.Close, nil
+}
+
+// server returns the server of tools as it starts on this machine, or nil if the run has none. It
+// fails if its program or its key is not here.
+func (s *shift) server() (*assay.MCPServer, error) {
+	if s.job.Server == nil {
+		return nil, nil
+	}
+	here := *s.job.Server
+	here.Dir = cmp.Or(s.options.Dir, here.Dir)
+	if err := mcp.Check(&here); err != nil {
+		return nil, &RefusedError{fmt.Sprintf("the server of tools cannot start on this machine: %v\n"+
+			"hint: install it here; --dir names the directory of its files if it is another one", err)}
+	}
+	return &here, nil
+}
+
+// local returns an agent as it starts on this machine. It fails if its program is not here.
+func (s *shift) local(a bridge.Agent) (bridge.Agent, error) {
+	if a.URL != "" {
+		return a, nil
+	}
+	if there, here := a.Dir, s.options.Dir; here != "" {
+		a.Dir, a.Command = here, slices.Clone(a.Command)
+		if rest, inside := strings.CutPrefix(a.Command[0], there+"/"); inside {
+			a.Command[0] = filepath.Join(here, rest)
+		}
+	}
+	err := (child.Command{Args: a.Command}).Check()
+	if err == nil {
+		_, err = os.Stat(cmp.Or(a.Dir, "."))
+	}
+	if err != nil {
+		return a, &RefusedError{fmt.Sprintf("agent %s cannot start on this machine: %v\n"+
+			"hint: install it here; --dir names the directory of agents if it is another one",
+			a.Name, err)}
+	}
+	return a, nil
+}
