@@ -66,7 +66,6 @@ Ctrl-C lets attempts in flight finish; the second gives them back.`,
 	flags.BoolVar(&f.once, "once", false, "go when the run ends")
 	flags.StringVar(&f.dir, "dir", "",
 		"the `directory` of agents and tools, if it is another one than on the run's machine")
-	_ = cmd.MarkFlagRequired("connect")
 	_ = cmd.MarkFlagFilename("token-file")
 	_ = cmd.MarkFlagFilename("ca", "pem", "crt")
 	_ = cmd.MarkFlagDirname("dir")
@@ -75,8 +74,19 @@ Ctrl-C lets attempts in flight finish; the second gives them back.`,
 
 // work works until the worker is no longer needed.
 func (f *workerFlags) work(ctx context.Context, p *process) error {
+	if f.url == "" {
+		return usageError("--connect is missing\nhint: `assay run --serve` prints the command of a worker")
+	}
 	if f.slots < 1 {
 		return usageError("--slots %d: a worker needs at least one", f.slots)
+	}
+	if f.dir != "" {
+		if err := readable(f.dir); err != nil {
+			return err
+		}
+	}
+	if err := checkNATS("--connect", f.url, f.credentials, f.ca); err != nil {
+		return err
 	}
 	token, err := workerToken(p, f.tokenFile)
 	if err != nil {
@@ -149,8 +159,38 @@ func connectHint(err error, token string) string {
 		return "the token is not that of the run"
 	case strings.Contains(text, "certificate"):
 		return "--ca names a file with the certificate of the run"
+	case strings.Contains(text, "no such host"):
+		return "no machine has this name"
+	case strings.Contains(text, "timeout"):
+		return "it may not be a run or a NATS server that listens there"
 	}
 	return "`assay run --serve` says how to connect"
+}
+
+// checkNATS checks the address of a NATS server, and that the files for it are there.
+func checkNATS(flag, address string, files ...string) error {
+	if scheme, _, ok := strings.Cut(address, "://"); ok && scheme != "nats" && scheme != "tls" {
+		return usageError("%s %s: the scheme is %s\nhint: write nats://HOST:PORT or tls://HOST:PORT",
+			flag, address, scheme)
+	}
+	for _, path := range files {
+		if path == "" {
+			continue
+		}
+		if err := readable(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readable checks that a file or a directory can be read.
+func readable(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return usageError("%w", err)
+	}
+	return f.Close()
 }
 
 // workerToken returns the token of a file, or else that of the environment.
@@ -203,8 +243,28 @@ func (f *serveFlags) check() error {
 	case f.lease < time.Second:
 		return usageError("--lease %v: workers are heard once a second\nhint: 10s is short, 30s is "+
 			"the default", f.lease)
+	case f.nats != "":
+		return checkNATS("--nats", f.nats, f.credentials, f.ca)
+	case f.addr != "":
+		if _, err := f.address(); err != nil {
+			return err
+		}
+		_, err := f.certificate()
+		return err
 	}
 	return nil
+}
+
+// certificate returns that of --serve, or nil if there is none.
+func (f *serveFlags) certificate() (*tls.Certificate, error) {
+	if f.cert == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+	if err != nil {
+		return nil, usageError("--tls-cert: %w", err)
+	}
+	return &pair, nil
 }
 
 // open opens the place where workers ask for attempts, and says how they find it.
@@ -217,7 +277,7 @@ func (f *serveFlags) open(p *process, d *display, store string) (*fleet.Exchange
 			Back: func() { d.warn("assay: the NATS server is back") },
 		})
 		if err != nil {
-			return nil, fmt.Errorf("--nats %s: %w", f.nats, err)
+			return nil, fmt.Errorf("--nats %s: %w%s", f.nats, err, natsHint(err, token))
 		}
 		d.warn("workers: %s worker --connect %s", p.name, f.nats)
 		return x, nil
@@ -226,14 +286,13 @@ func (f *serveFlags) open(p *process, d *display, store string) (*fleet.Exchange
 	if err != nil {
 		return nil, err
 	}
-	var cert *tls.Certificate
+	cert, err := f.certificate()
+	if err != nil {
+		return nil, err
+	}
 	scheme := "nats"
-	if f.cert != "" {
-		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
-		if err != nil {
-			return nil, usageError("--tls-cert: %w", err)
-		}
-		cert, scheme = &pair, "tls"
+	if cert != nil {
+		scheme = "tls"
 	}
 	how := ""
 	if token == "" {
@@ -245,10 +304,28 @@ func (f *serveFlags) open(p *process, d *display, store string) (*fleet.Exchange
 	}
 	x, err := fleet.Listen(addr, token, cert, store+".nats")
 	if err != nil {
-		return nil, fmt.Errorf("--serve %s: %w", f.addr, err)
+		return nil, fmt.Errorf("--serve %s: %w\nhint: :0 takes any port that is free", f.addr, err)
 	}
-	d.warn("workers: %s worker --connect %s://%s%s", p.name, scheme, x.Addr(), how)
+	host, port, _ := net.SplitHostPort(x.Addr())
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
+		host = hostName()
+	}
+	d.warn("workers: %s worker --connect %s://%s%s", p.name, scheme, net.JoinHostPort(host, port), how)
 	return x, nil
+}
+
+// natsHint says what to do about a server of NATS that cannot be used, after a line break.
+func natsHint(err error, token string) string {
+	text := strings.ToLower(err.Error())
+	switch {
+	case strings.Contains(text, "hint:"):
+		return ""
+	case strings.Contains(text, "no servers"):
+		return "\nhint: nobody listens there; `nats-server -js` starts a server, and --serve has one inside"
+	case strings.Contains(text, "authorization"):
+		return "\nhint: " + tokenVariable + " has the token of the server, or --nats-creds names a file"
+	}
+	return "\nhint: " + connectHint(err, token)
 }
 
 // privateToken returns the token of a file that only this user can read. It is the same when the run

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strconv"
 	"sync"
 	"time"
 
@@ -38,22 +37,15 @@ type Exchange struct {
 // and, if there is a certificate, over TLS alone. The server owns the directory, which it empties at
 // the start and removes in the end.
 func Listen(addr, token string, cert *tls.Certificate, dir string) (*Exchange, error) {
-	host, portText, err := net.SplitHostPort(addr)
+	free, err := freeAddr(addr)
 	if err != nil {
 		return nil, err
-	}
-	port, err := strconv.Atoi(portText)
-	if err != nil {
-		return nil, fmt.Errorf("port %q is not a number", portText)
-	}
-	if port == 0 {
-		port = server.RANDOM_PORT
 	}
 	if err := os.RemoveAll(dir); err != nil { // of a run that was killed
 		return nil, err
 	}
 	o := &server.Options{
-		ServerName: "assay", Host: host, Port: port, NoLog: true, NoSigs: true,
+		ServerName: "assay", Host: free.IP.String(), Port: free.Port, NoLog: true, NoSigs: true,
 		Authorization: token, JetStream: true, StoreDir: dir, MaxPayload: payload,
 		JetStreamMaxMemory: 4 << 30, JetStreamMaxStore: 1 << 30,
 	}
@@ -76,6 +68,15 @@ func Listen(addr, token string, cert *tls.Certificate, dir string) (*Exchange, e
 		return nil, errors.Join(err, x.Close())
 	}
 	return x, nil
+}
+
+// freeAddr returns an address at which a server can listen. NATS would try for ten seconds.
+func freeAddr(addr string) (*net.TCPAddr, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return l.Addr().(*net.TCPAddr), l.Close()
 }
 
 // start starts a server and waits until it listens.

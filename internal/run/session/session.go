@@ -198,15 +198,22 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 		return nil, err
 	}
 	s.setPaces()
-	if err := s.begin(ctx); err != nil {
+	if err := s.identify(); err != nil {
 		return nil, err
+	}
+	runners, closeRunners, err := s.runners()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return nil, errors.Join(err, closeRunners())
 	}
 	s.openLog()
 	for _, note := range s.pools.Notes {
 		s.note(note)
 	}
 	s.announce(total)
-	summary, err := s.work(ctx)
+	summary, err := s.work(ctx, runners, closeRunners)
 	return s.finish(ctx, summary, err)
 }
 
@@ -240,7 +247,20 @@ func (s *Session) record(ctx context.Context) error {
 	if err != nil || bytes.Equal(known, spec) {
 		return err
 	}
+	if err := s.identify(); err != nil {
+		return err
+	}
 	return s.begin(ctx)
+}
+
+// identify gives the run its ID.
+func (s *Session) identify() error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return fmt.Errorf("make a run ID: %w", err)
+	}
+	s.id = assay.RunID(id.String())
+	return nil
 }
 
 // spec returns the text of the experiment to store, and the text that the store has.
@@ -266,11 +286,6 @@ func (s *Session) spec(ctx context.Context) (spec, known json.RawMessage, err er
 
 // begin stores that the run has begun.
 func (s *Session) begin(ctx context.Context) error {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return fmt.Errorf("make a run ID: %w", err)
-	}
-	s.id = assay.RunID(id.String())
 	spec, _, err := s.spec(ctx)
 	if err != nil {
 		return err
@@ -295,13 +310,10 @@ func (s *Session) announce(pending int) {
 	s.observed(func(o Observer) { o.Begin(start, s.live()) })
 }
 
-// work runs the engine until all trials are done or a signal stops the run.
-func (s *Session) work(ctx context.Context) (engine.Summary, error) {
-	runners, closeRunners, err := s.runners()
-	if err != nil {
-		close(s.ended)
-		return engine.Summary{}, err
-	}
+// work runs the engine until all trials are done or a signal stops the run, and closes the runners.
+func (s *Session) work(
+	ctx context.Context, runners map[string]runner, closeRunners func() error,
+) (engine.Summary, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := make(chan struct{})
