@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -248,4 +249,36 @@ func BenchmarkProfile(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkInsert measures the writer's own part of a save, in transactions of 256 attempts.
+func BenchmarkInsert(b *testing.B) {
+	db, _ := create(b, store.Options{})
+	body := []byte(strings.Repeat("x", 600))
+	const batch = 256
+	var spent time.Duration
+	for i := 0; i < b.N; i += batch {
+		var attempts []*assay.Attempt
+		for k := range min(batch, b.N-i) {
+			attempts = append(attempts, outcome(i+k))
+		}
+		insert, err := db.Inserter(b.Context(), attempts, body)
+		if err != nil {
+			b.Fatal(err)
+		}
+		before := cpuTime(b)
+		if err := insert(); err != nil {
+			b.Fatal(err)
+		}
+		spent += cpuTime(b) - before
+	}
+	b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N), "cpu-ns/op")
+}
+
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

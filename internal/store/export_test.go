@@ -27,3 +27,27 @@ func (db *DB) Compress(ctx context.Context, t *assay.Transcript) (text, body int
 	c, err := db.compress(ctx, s)
 	return len(whole), len(c), err
 }
+
+// Inserter returns a function that adds attempts in one transaction, as [DB.Save] does after it has
+// encoded them. Each has the body in place of a compressed transcript.
+func (db *DB) Inserter(
+	ctx context.Context, attempts []*assay.Attempt, body []byte,
+) (insert func() error, err error) {
+	records := make([]*record, len(attempts))
+	for i, a := range attempts {
+		if records[i], err = encode(a, script{rest: body}); err != nil {
+			return nil, err
+		}
+		records[i].transcript = body
+	}
+	return func() error {
+		return db.do(ctx, 0, func(w *writer) error {
+			for _, r := range records {
+				if _, err := w.insert(r); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}, nil
+}
