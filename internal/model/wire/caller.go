@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/assay-eval/assay"
 )
@@ -89,6 +90,7 @@ type Caller struct {
 	// header is the same in every request and holds the key. It is a pointer so that it prints as
 	// an address, and is never modified.
 	header *http.Header
+	latest atomic.Pointer[parsedURL] // see parse
 }
 
 // New returns a caller. It does no I/O. The error says what is wrong with cfg.
@@ -231,14 +233,36 @@ func (c *Caller) request(
 	if err != nil {
 		return nil, err
 	}
-	post, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
+	target, err := c.parse(url)
 	if err != nil {
 		return nil, err
 	}
-	post.Header = *c.header
-	post.ContentLength = body.size()
-	post.GetBody = func() (io.ReadCloser, error) { return encode() }
-	return post, nil
+	post := &http.Request{
+		Method: http.MethodPost, URL: target, Host: target.Host,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: *c.header, Body: body, ContentLength: body.size(),
+		GetBody: func() (io.ReadCloser, error) { return encode() },
+	}
+	return post.WithContext(ctx), nil
+}
+
+// A parsedURL is an address and what it was parsed to, which is never modified.
+type parsedURL struct {
+	text string
+	url  *url.URL
+}
+
+// parse parses a URL. It keeps the latest, because most protocols have one.
+func (c *Caller) parse(text string) (*url.URL, error) {
+	if known := c.latest.Load(); known != nil && known.text == text {
+		return known.url, nil
+	}
+	post, err := http.NewRequest(http.MethodPost, text, nil) // with the checks of net/http
+	if err != nil {
+		return nil, err
+	}
+	c.latest.Store(&parsedURL{text, post.URL})
+	return post.URL, nil
 }
 
 // Clean makes an endpoint's text safe to store. It removes secrets, including spellings that only

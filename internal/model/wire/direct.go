@@ -151,12 +151,20 @@ func writeRequest(to *bytes.Buffer, req *http.Request) error {
 	}
 	to.WriteString("\r\n")
 	to.Grow(int(req.ContentLength) + bytes.MinRead)
-	n, err := to.ReadFrom(io.LimitReader(req.Body, req.ContentLength+1))
+	n, err := readBody(to, req)
 	if err == nil && n != req.ContentLength {
 		err = fmt.Errorf("the request's length is %d, but its body has another one",
 			req.ContentLength)
 	}
 	return err
+}
+
+// readBody appends the body of a request, or one byte more than its length if it is longer.
+func readBody(to *bytes.Buffer, req *http.Request) (int64, error) {
+	if b, ok := req.Body.(*Body); ok && b.size() == req.ContentLength {
+		return b.WriteTo(to)
+	}
+	return to.ReadFrom(io.LimitReader(req.Body, req.ContentLength+1))
 }
 
 // send writes a message to an idle connection or to a new one, which is closed when the request's
@@ -266,6 +274,9 @@ func (c *directConn) receive(req *http.Request, timeout time.Duration) (*http.Re
 
 // head reads the head of a response, after those of provisional ones.
 func (c *directConn) head(req *http.Request) (*http.Response, error) {
+	if resp, ok := readPlain(c.reader, req); ok {
+		return resp, nil
+	}
 	for range 5 {
 		resp, err := http.ReadResponse(c.reader, req)
 		if err != nil {

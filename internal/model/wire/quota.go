@@ -62,6 +62,9 @@ func anthropicHeaders(b assay.Bucket, name string) limitHeaders {
 
 // quotaStates returns the state of each bucket that the headers report.
 func quotaStates(h http.Header) []assay.QuotaState {
+	if !reportsLimits(h) {
+		return nil
+	}
 	var states []assay.QuotaState
 	for _, names := range knownHeaders {
 		s := names.state(h)
@@ -70,6 +73,16 @@ func quotaStates(h http.Header) []assay.QuotaState {
 		}
 	}
 	return states
+}
+
+// reportsLimits reports whether any header may belong to one of knownHeaders.
+func reportsLimits(h http.Header) bool {
+	for name := range h {
+		if strings.HasPrefix(name, "X-Ratelimit-") || strings.HasPrefix(name, "Anthropic-Ratelimit-") {
+			return true
+		}
+	}
+	return false
 }
 
 func (names limitHeaders) state(h http.Header) assay.QuotaState {
