@@ -264,8 +264,11 @@ func TestPagesOfARunThatWorks(t *testing.T) {
 	if _, status := form(own, "do=resume&name=nobody"); status != http.StatusConflict {
 		t.Errorf("an order for a lane that does not exist: status %d", status)
 	}
-	form(own, "do=set&name=sim/listed&concurrency=5")
-	form(own, "do=resume")
+	for _, order := range []string{"do=set&name=sim/listed&concurrency=5", "do=resume"} {
+		if page, status := form(own, order); status != http.StatusOK {
+			t.Errorf("%s: status %d: %s", order, status, page)
+		}
+	}
 	if n := controls(t, path); n < 3 {
 		t.Errorf("the store has %d orders", n)
 	}
