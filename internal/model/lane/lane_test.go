@@ -162,6 +162,51 @@ func TestAdmitReservesAPlace(t *testing.T) {
 	})
 }
 
+// TestAgentsWithoutRequestsNeedNoPlace checks that conversations which end without a request, as those
+// of some agents do, are soon admitted beside the width of the lane, but none while a request waits.
+func TestAgentsWithoutRequestsNeedNoPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := newEndpoint(time.Second)
+		p := lane.NewPool("m", []lane.Config{e.lane("l", lane.Limits{Concurrency: 2})}, lane.Options{})
+		rounds := func() (n int, contexts []context.Context, end func()) {
+			var ends []func()
+			for len(ends) < 50 {
+				ctx, done, ok := p.Admit(t.Context())
+				if !ok {
+					break
+				}
+				ends, contexts = append(ends, done), append(contexts, ctx)
+			}
+			return len(ends), contexts, func() {
+				for _, done := range ends {
+					done()
+				}
+			}
+		}
+		var sizes []int
+		for range 9 {
+			n, _, end := rounds()
+			sizes = append(sizes, n)
+			end()
+		}
+		if sizes[0] != 2 || sizes[8] != 50 {
+			t.Errorf("admitted at a time: %v, want first 2 and in the end 50", sizes)
+		}
+		n, contexts, end := rounds()
+		var wg sync.WaitGroup
+		for _, ctx := range contexts[:3] {
+			wg.Go(func() { _, _ = p.Chat(ctx, assay.Request{}) })
+		}
+		synctest.Wait()
+		if _, _, ok := p.Admit(t.Context()); ok || n != 50 {
+			t.Errorf("%d admitted, and another one while a request waits: %v", n, ok)
+		}
+		wg.Wait()
+		end()
+	})
+}
+
 // TestHoldAndSetLimits checks that a user can pause a lane and change its limits
 // during a run.
 func TestHoldAndSetLimits(t *testing.T) {

@@ -295,12 +295,13 @@ type admission struct {
 
 type admissionKey struct{}
 
-// free returns the place when the conversation sends its first request or ends.
-// Only the first call has an effect. The pool is locked.
-func (a *admission) free() {
+// free returns the place when the conversation sends its first request, or ends without one. Only
+// the first call has an effect. The pool is locked.
+func (a *admission) free(asks float64) {
 	if !a.freed {
 		a.freed = true
 		a.pool.q.reserved--
+		a.pool.q.asks.add(asks)
 	}
 }
 
@@ -321,7 +322,7 @@ func (a *admission) rest() {
 // end notes that the conversation has ended. Only the first call has an effect. The pool is
 // locked.
 func (a *admission) end() {
-	a.free()
+	a.free(0)
 	if a.done {
 		return
 	}
@@ -369,7 +370,7 @@ func (p *Pool) acquire(r *race, limit time.Duration) (ticket, error) {
 	}
 	p.change(func(now time.Time) {
 		if a, ok := r.ctx.Value(admissionKey{}).(*admission); ok && a.pool == p {
-			a.free()
+			a.free(1)
 			a.ask()
 			r.admission = a
 		}

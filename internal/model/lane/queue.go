@@ -60,7 +60,7 @@ func (w *waiter) later() int {
 }
 
 func newQueue(now time.Time, model string, lanes []Config) *queue {
-	q := &queue{model: model}
+	q := &queue{model: model, estimator: estimator{asks: mean{1, firstAsks}}}
 	q.ledger.demand = true
 	for _, c := range lanes {
 		q.lanes = append(q.lanes, newLane(now, c))
@@ -282,7 +282,8 @@ func (q *queue) room(now time.Time) (bool, time.Time) {
 			soonest = earliest(soonest, at)
 		}
 	}
-	if q.turnedAway = places <= q.reserved; q.turnedAway && soonest.IsZero() {
+	taken := float64(q.reserved) * q.asks.of
+	if q.turnedAway = float64(places) <= taken; q.turnedAway && soonest.IsZero() {
 		q.giveWay()
 	}
 	return !q.turnedAway, soonest
@@ -340,11 +341,14 @@ func (q *queue) width(now time.Time) int {
 	return n
 }
 
-// estimator estimates the cost of a request from the usage of earlier ones.
+// estimator estimates the cost of a request from the usage of earlier ones, and how many requests to
+// expect.
 type estimator struct {
 	perByte mean // prompt tokens per byte of the conversation
 	reply   mean // tokens
 	prompt  mean // tokens
+	// asks is the share of conversations that send a request at all. Some agents never do.
+	asks mean
 }
 
 // mean is a running mean over about the last hundred values.
@@ -371,6 +375,8 @@ const (
 	firstPerByte = 0.25
 	firstReply   = 256
 	firstPrompt  = 1000
+	// firstAsks is how many conversations the assumption counts for that all send requests.
+	firstAsks = 2
 )
 
 // estimate estimates the cost of a request from the size of its conversation.
