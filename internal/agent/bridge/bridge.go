@@ -63,7 +63,7 @@ func (b *Bridge) Close() error {
 func (b *Bridge) handler() http.Handler {
 	mux := http.NewServeMux()
 	tools := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
-		return b.find(r).tools
+		return b.find(r).tools()
 	}, &mcp.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: mostBody,
 	})
@@ -93,7 +93,7 @@ func (b *Bridge) find(r *http.Request) *attempt {
 type attempt struct {
 	id, token string
 	stage     *episode.Stage
-	tools     *mcp.Server
+	tools     func() *mcp.Server // made when the agent first asks for it
 	provider  assay.Provider
 	ctx       context.Context // ends with the attempt
 	clock     *clock
@@ -110,7 +110,7 @@ func (a *attempt) admits(token string) bool {
 // open makes an attempt known to the servers.
 func (b *Bridge) open(a *attempt) {
 	a.id, a.token = rand.Text()[:10], "assay-"+rand.Text()
-	a.tools = toolServer(a)
+	a.tools = sync.OnceValue(func() *mcp.Server { return toolServer(a) })
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.attempts[a.id] = a
