@@ -53,11 +53,10 @@ type plan struct {
 	places []int    // the steps of the required tools
 }
 
-// A planKey is the place of required tools in memory, because nobody changes those of a task.
+// A planKey has the required tools of a task, joined by zero bytes.
 type planKey struct {
-	catalog *assay.Catalog
-	first   *string
-	n       int
+	catalog  *assay.Catalog
+	required string
 }
 
 // knownPlans has the latest plans. Every episode of a task is judged by the same one.
@@ -67,7 +66,7 @@ func planOf(catalog *assay.Catalog, required []string) *plan {
 	if len(required) == 0 {
 		return &plan{}
 	}
-	key := planKey{catalog, &required[0], len(required)}
+	key := planKey{catalog, strings.Join(required, "\x00")}
 	if p, ok := knownPlans.Get(key); ok {
 		return p
 	}

@@ -38,29 +38,23 @@ func readInputs(inputs json.RawMessage) map[string]any {
 	if len(inputs) == 0 {
 		return nil
 	}
-	key := inputsKey{&inputs[0], len(inputs)}
-	if in, ok := knownInputs.Get(key); ok {
+	text := string(inputs)
+	if in, ok := knownInputs.Get(text); ok {
 		return in
 	}
-	in, err := parseObject(string(inputs))
+	in, err := parseObject(text)
 	if err != nil {
 		return nil
 	}
-	if len(inputs) <= largestInputs {
-		knownInputs.Add(key, in)
+	if len(text) <= largestInputs {
+		knownInputs.Add(text, in)
 	}
 	return in
 }
 
-// knownInputs has the latest inputs. An episode reads its inputs several times, and repeats,
+// knownInputs has the latest inputs, by their text. An episode reads its inputs several times, and repeats,
 // variants and models share tasks. Larger ones than largestInputs bytes are not kept.
-var knownInputs = newKnown[inputsKey, map[string]any]()
-
-// An inputsKey is the place of inputs in memory, because nobody changes those of a task.
-type inputsKey struct {
-	first *byte
-	n     int
-}
+var knownInputs = newKnown[string, map[string]any]()
 
 const largestInputs = 16 << 10
 
