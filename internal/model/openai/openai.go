@@ -17,6 +17,7 @@ package openai
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/url"
 
@@ -45,6 +46,8 @@ var azure = wire.Protocol{
 type Provider struct {
 	*wire.Caller
 	url string
+	// bare is the JSON of a request that only names its model.
+	bare json.RawMessage
 	// functions caches the JSON of functions.
 	functions wire.FunctionCache
 	learned   wire.Learned
@@ -69,7 +72,11 @@ func New(cfg wire.Config) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Provider{Caller: caller, url: endpoint(&caller.Config)}, nil
+	bare, err := wire.Marshal(&wireRequest{Model: cfg.Deployment})
+	if err != nil {
+		return nil, err
+	}
+	return &Provider{Caller: caller, url: endpoint(&caller.Config), bare: bare}, nil
 }
 
 func endpoint(c *wire.Config) string {

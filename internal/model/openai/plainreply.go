@@ -13,8 +13,8 @@ import (
 func parsePlain(body []byte) (*completion, bool) {
 	p := &plainReader{rest: body}
 	c := new(completion)
-	ok := p.object(func(key string) bool {
-		switch key {
+	ok := p.object(func(key []byte) bool {
+		switch string(key) {
 		case "model":
 			return p.text(&c.Model)
 		case "choices":
@@ -24,14 +24,14 @@ func parsePlain(body []byte) (*completion, bool) {
 		case "service_tier":
 			return p.text(&c.Tier)
 		}
-		return p.skip(key)
+		return p.skip()
 	})
 	return c, ok && len(p.rest) == 0
 }
 
 func (p *plainReader) choice(c *choice) bool {
-	return p.object(func(key string) bool {
-		switch key {
+	return p.object(func(key []byte) bool {
+		switch string(key) {
 		case "finish_reason":
 			return p.text(&c.FinishReason)
 		case "message":
@@ -39,13 +39,13 @@ func (p *plainReader) choice(c *choice) bool {
 		case "error":
 			return p.raw(&c.Error)
 		}
-		return p.skip(key)
+		return p.skip()
 	})
 }
 
 func (p *plainReader) message(m *replyMessage) bool {
-	return p.object(func(key string) bool {
-		switch key {
+	return p.object(func(key []byte) bool {
+		switch string(key) {
 		case "content":
 			return p.text(&m.Content)
 		case "refusal":
@@ -61,13 +61,13 @@ func (p *plainReader) message(m *replyMessage) bool {
 		case "function_call":
 			return p.null()
 		}
-		return p.skip(key)
+		return p.skip()
 	})
 }
 
 func (p *plainReader) call(c *wireCall) bool {
-	return p.object(func(key string) bool {
-		switch key {
+	return p.object(func(key []byte) bool {
+		switch string(key) {
 		case "id":
 			return p.text(&c.ID)
 		case "type":
@@ -77,25 +77,25 @@ func (p *plainReader) call(c *wireCall) bool {
 		case "extra_content":
 			return p.raw(&c.Extra)
 		}
-		return p.skip(key)
+		return p.skip()
 	})
 }
 
 func (p *plainReader) function(f *wireFunctionCall) bool {
-	return p.object(func(key string) bool {
-		switch key {
+	return p.object(func(key []byte) bool {
+		switch string(key) {
 		case "name":
 			return p.text(&f.Name)
 		case "arguments":
 			return p.text(&f.Arguments)
 		}
-		return p.skip(key)
+		return p.skip()
 	})
 }
 
 func (p *plainReader) usage(u *replyTokens) bool {
-	return p.object(func(key string) bool {
-		switch key {
+	return p.object(func(key []byte) bool {
+		switch string(key) {
 		case "prompt_tokens":
 			return p.count(&u.Input)
 		case "completion_tokens":
@@ -107,17 +107,17 @@ func (p *plainReader) usage(u *replyTokens) bool {
 		case "completion_tokens_details":
 			return p.null() || p.part("reasoning_tokens", &u.OutputDetails.Reasoning)
 		}
-		return p.skip(key)
+		return p.skip()
 	})
 }
 
 // part reads one count of an object.
 func (p *plainReader) part(name string, n *int64) bool {
-	return p.object(func(key string) bool {
-		if key == name {
+	return p.object(func(key []byte) bool {
+		if string(key) == name {
 			return p.count(n)
 		}
-		return p.skip(key)
+		return p.skip()
 	})
 }
 
@@ -144,11 +144,11 @@ func (p *plainReader) take(c byte) bool {
 
 // object reads an object. field reads the value of each key, and no key may repeat. Keys with
 // capitals are out of the ordinary, because encoding/json ignores case.
-func (p *plainReader) object(field func(key string) bool) bool {
+func (p *plainReader) object(field func(key []byte) bool) bool {
 	if !p.take('{') {
 		return false
 	}
-	var seen [24]string
+	var seen [24][]byte
 	for n := 0; ; n++ {
 		if n == 0 && p.take('}') {
 			return p.after()
@@ -158,11 +158,11 @@ func (p *plainReader) object(field func(key string) bool) bool {
 			return false
 		}
 		for _, other := range seen[:n] {
-			if other == string(key) {
+			if bytes.Equal(other, key) {
 				return false
 			}
 		}
-		seen[n] = string(key)
+		seen[n] = key
 		if !field(seen[n]) {
 			return false
 		}
@@ -288,10 +288,15 @@ func (p *plainReader) raw(to *json.RawMessage) bool {
 }
 
 // skip reads the value of a key that means nothing here.
-func (p *plainReader) skip(string) bool {
+func (p *plainReader) skip() bool {
 	if p.null() {
 		return true
 	}
+	before := p.rest
+	if _, ok := p.quoted(); ok {
+		return p.after()
+	}
+	p.rest = before
 	value, ok := p.value()
 	return ok && json.Valid(value)
 }

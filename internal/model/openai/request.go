@@ -45,6 +45,12 @@ func (r *wireRequest) setFactors(req *assay.Request) {
 	}
 }
 
+// isBare reports whether the request names its model and has no settings, as most do.
+func (r *wireRequest) isBare() bool {
+	return r.Sampling == wire.Sampling{} && r.MaxTokens == nil && r.MaxCompletionTokens == nil &&
+		r.Seed == nil && r.Effort == "" && r.Thinking == nil && r.ToolChoice == ""
+}
+
 type wireMessage struct {
 	Role string `json:"role"`
 	// Content is a *string, nil in an assistant's message that only has calls, or Mistral's parts.
@@ -96,7 +102,11 @@ func (p *Provider) encode(
 	if err != nil {
 		return nil, sent, err
 	}
-	body, err := p.functions.Body(&doc, req, toolsHead, toolsTail, encodeFunction, messages...)
+	var fields any = &doc
+	if doc.isBare() {
+		fields = p.bare
+	}
+	body, err := p.functions.Body(fields, req, toolsHead, toolsTail, encodeFunction, messages...)
 	return body, sent, err
 }
 

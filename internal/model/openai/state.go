@@ -86,9 +86,12 @@ func (w *wireMessage) restore(data json.RawMessage, unsent wire.ParamSet) (sent 
 func (t *thoughts) text() string {
 	for _, raw := range []json.RawMessage{t.Content, t.Plain} {
 		var s string
-		if json.Unmarshal(raw, &s) == nil && s != "" {
+		if len(raw) > 0 && json.Unmarshal(raw, &s) == nil && s != "" {
 			return s
 		}
+	}
+	if len(t.Details) == 0 {
+		return ""
 	}
 	var details []struct {
 		Text    string `json:"text"`

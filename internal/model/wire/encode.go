@@ -98,7 +98,7 @@ type functionText struct{ name, description, parameters string }
 // maxFunctions is the size of a cache. Further functions are encoded each time.
 const maxFunctions = 1024
 
-// Body returns a request's body: the fields of doc, the extra ones, further fields in pieces, each
+// Body returns a request's body: the fields of doc, which may be a [json.RawMessage], the extra ones, further fields in pieces, each
 // of which begins with a comma, and the functions, if there are any, between head and tail. The
 // tail begins before the closing brace of the last function. entry returns what is encoded for a
 // function, and a cache needs the same entry in every call. The JSON of a schema only loses white
@@ -107,7 +107,7 @@ func (c *FunctionCache) Body(
 	doc any, req *assay.Request, head, tail string, entry func(*assay.Function) any,
 	further ...[]byte,
 ) (*Body, error) {
-	object, err := Marshal(doc)
+	object, err := fieldsOf(doc)
 	if err != nil {
 		return nil, err
 	}
@@ -125,6 +125,13 @@ func (c *FunctionCache) Body(
 	*last = (*last)[:len(*last)-len("},")]
 	before = append(before, []byte(head))
 	return NewBody(slices.Concat(before, pieces, [][]byte{[]byte(tail)})...), nil
+}
+
+func fieldsOf(doc any) ([]byte, error) {
+	if text, ok := doc.(json.RawMessage); ok {
+		return slices.Clone(text), nil
+	}
+	return Marshal(doc)
 }
 
 // encode returns the JSON of functions, each followed by a comma. The pieces are shared and must

@@ -85,6 +85,9 @@ func (s *Session) closeLog(sum *Summary) {
 // logExchange logs a request.
 func (s *Session) logExchange(x lane.Exchange) {
 	if x.Fault == nil {
+		if !s.log.Enabled(context.Background(), slog.LevelDebug) {
+			return
+		}
 		s.log.Debug("request", "model", x.Model, "lane", x.Lane,
 			"input_tokens", x.Usage.InputTokens, "output_tokens", x.Usage.OutputTokens)
 		return
@@ -110,6 +113,9 @@ func (s *Session) logEvent(e engine.Event) {
 	}
 	a := e.Attempt
 	if a == nil {
+		return
+	}
+	if e.Kind == engine.Settled && !s.log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
 	attrs := []any{
