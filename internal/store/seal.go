@@ -11,47 +11,61 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A sum is half a SHA-256. 128 bits are enough to find every accident.
 type sum [16]byte
 
-// A sealer encodes values as SQLite stores them, each with its type and length.
+// A sealer encodes values as SQLite stores them, each with its type and length. sum ends its use.
 type sealer struct{ text []byte }
 
+// idleSealers are kept, because each save needs two.
+var idleSealers = sync.Pool{New: func() any { return &sealer{make([]byte, 0, 1024)} }}
+
 func newSealer(of string) *sealer {
-	s := &sealer{make([]byte, 0, 1024)}
-	s.add(of)
+	s := idleSealers.Get().(*sealer)
+	s.text = s.text[:0]
+	s.addText(of)
 	return s
+}
+
+func (s *sealer) put(kind byte, n uint64) {
+	s.text = binary.BigEndian.AppendUint64(append(s.text, kind), n)
+}
+
+func (s *sealer) addText(text string) {
+	s.put('t', uint64(len(text)))
+	s.text = append(s.text, text...)
+}
+
+func (s *sealer) addBytes(b []byte) {
+	s.put('b', uint64(len(b)))
+	s.text = append(s.text, b...)
 }
 
 // add takes the types that SQLite returns, and arguments that it stores as these types.
 func (s *sealer) add(values ...any) {
-	put := func(kind byte, n uint64) {
-		s.text = binary.BigEndian.AppendUint64(append(s.text, kind), n)
-	}
 	for _, v := range values {
 		switch v := v.(type) {
 		case nil:
-			put('n', 0)
+			s.put('n', 0)
 		case int:
-			put('i', uint64(v))
+			s.put('i', uint64(v))
 		case int64:
-			put('i', uint64(v))
+			s.put('i', uint64(v))
 		case float64:
-			put('f', math.Float64bits(v+0)) // adding 0 turns -0 into 0, as it is on disk
+			s.put('f', math.Float64bits(v+0)) // adding 0 turns -0 into 0, as it is on disk
 		case *float64:
 			if v == nil {
-				put('n', 0)
+				s.put('n', 0)
 			} else {
-				put('f', math.Float64bits(*v+0))
+				s.put('f', math.Float64bits(*v+0))
 			}
 		case string:
-			put('t', uint64(len(v)))
-			s.text = append(s.text, v...)
+			s.addText(v)
 		case []byte:
-			put('b', uint64(len(v)))
-			s.text = append(s.text, v...)
+			s.addBytes(v)
 		default:
 			panic(fmt.Sprintf("store: seal of a %T", v))
 		}
@@ -60,6 +74,9 @@ func (s *sealer) add(values ...any) {
 
 func (s *sealer) sum() sum {
 	h := sha256.Sum256(s.text)
+	if cap(s.text) <= 64<<10 {
+		idleSealers.Put(s)
+	}
 	return sum(h[:len(sum{})])
 }
 
@@ -88,12 +105,13 @@ func identify(key trialKey, run string, row []any, transcript []byte) sum {
 		name, row = "assay attempt 1", row[:firstFields]
 	}
 	s := newSealer(name)
-	s.add(key[:], run)
+	s.addBytes(key[:])
+	s.addText(run)
 	s.add(row...)
 	if transcript == nil {
 		s.add(nil)
 	} else {
-		s.add(transcript)
+		s.addBytes(transcript)
 	}
 	return s.sum()
 }
@@ -104,7 +122,9 @@ func isSet(value any) bool { return value != "" && value != int64(0) && value !=
 // sealAttempt returns an attempt's seal, which covers its identity and its place in the store.
 func sealAttempt(identity sum, id, number int64) sum {
 	s := newSealer("assay place 1")
-	s.add(identity[:], id, number)
+	s.addBytes(identity[:])
+	s.put('i', uint64(id))
+	s.put('i', uint64(number))
 	return s.sum()
 }
 
