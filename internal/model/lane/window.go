@@ -61,27 +61,33 @@ type window struct {
 	// day has few entries. If it is 0, costs are not merged. An entry leaves the
 	// window together with its latest part.
 	grain   time.Duration
-	entries []entry // entries[head:] are in the window, oldest first
+	born    time.Time // when the first cost was added
+	entries []entry   // entries[head:] are in the window, oldest first
 	head    int
 	first   int // the ID of entries[head]
 	sum     cost
 }
 
+// An entry has no pointers, because a window of a minute may have half a million of them.
 type entry struct {
-	began, at time.Time // times of the first and the latest part
+	began, at time.Duration // of the first and the latest part, since the window was born
 	cost      cost
 }
 
 // add adds a cost at the given time and returns the ID of its entry.
 func (w *window) add(now time.Time, c cost) int {
+	if w.born.IsZero() {
+		w.born = now
+	}
 	w.drop(now)
 	w.sum = w.sum.plus(c, 1)
-	if n := len(w.entries) - 1; n >= w.head && now.Sub(w.entries[n].began) < w.grain {
-		w.entries[n].at = now
+	at := now.Sub(w.born)
+	if n := len(w.entries) - 1; n >= w.head && at-w.entries[n].began < w.grain {
+		w.entries[n].at = at
 		w.entries[n].cost = w.entries[n].cost.plus(c, 1)
 		return w.first + n - w.head
 	}
-	w.entries = append(w.entries, entry{now, now, c})
+	w.entries = append(w.entries, entry{at, at, c})
 	return w.first + len(w.entries) - 1 - w.head
 }
 
@@ -109,7 +115,7 @@ func (w *window) free(now time.Time, b, weight, limit int) time.Time {
 		}
 		if n := e.cost.in(b); n > 0 {
 			excess -= n
-			at = e.at.Add(w.span)
+			at = w.born.Add(e.at + w.span)
 		}
 	}
 	return at
@@ -117,14 +123,16 @@ func (w *window) free(now time.Time, b, weight, limit int) time.Time {
 
 // from returns the costs that were added from some time on.
 func (w *window) from(t time.Time) (sum cost) {
-	for i := len(w.entries) - 1; i >= w.head && !w.entries[i].at.Before(t); i-- {
+	since := t.Sub(w.born)
+	for i := len(w.entries) - 1; i >= w.head && w.entries[i].at >= since; i-- {
 		sum = sum.plus(w.entries[i].cost, 1)
 	}
 	return sum
 }
 
 func (w *window) drop(now time.Time) {
-	for w.head < len(w.entries) && !w.entries[w.head].at.Add(w.span).After(now) {
+	left := now.Sub(w.born) - w.span
+	for w.head < len(w.entries) && w.entries[w.head].at <= left {
 		w.sum = w.sum.plus(w.entries[w.head].cost, -1)
 		w.head++
 		w.first++
