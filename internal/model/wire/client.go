@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -136,13 +137,16 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 // fetch returns a response and the content of its body, which is closed. The error
 // is a *bodyError if reading the body failed.
 func (g *guard) fetch(req *http.Request) (*http.Response, []byte, error) {
+	if d, ok := g.next.(*direct); ok && d.takes(req) {
+		return g.fetchDirect(d, req)
+	}
 	ctx, cancel := context.WithCancelCause(req.Context())
 	defer cancel(nil)
 	resp, err := g.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		return nil, nil, err
 	}
-	body, err := g.read(resp, cancel)
+	body, err := g.read(resp, func() { cancel(idleError(g.idle)) })
 	// A complete reply is still good if closing it fails.
 	_ = resp.Body.Close()
 	if err != nil {
@@ -155,16 +159,44 @@ func (g *guard) fetch(req *http.Request) (*http.Response, []byte, error) {
 	return resp, g.scrub.body(body), nil
 }
 
-// read returns the whole body. If no byte comes for too long, it cancels the
-// request, which closes its connection.
-func (g *guard) read(resp *http.Response, cancel context.CancelCauseFunc) ([]byte, error) {
-	watch := time.AfterFunc(g.idle, func() { cancel(idleError(g.idle)) })
-	defer watch.Stop()
+// fetchDirect is fetch without a context of its own. A body that has arrived with the head is not
+// watched.
+func (g *guard) fetchDirect(d *direct, req *http.Request) (*http.Response, []byte, error) {
+	resp, err := d.carryOut(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	var stalled atomic.Bool
+	var stop func()
+	if b := resp.Body.(*directBody); !b.arrived(resp.ContentLength) {
+		stop = func() {
+			stalled.Store(true)
+			b.abort()
+		}
+	}
+	body, err := g.read(resp, stop)
+	_ = resp.Body.Close()
+	if err != nil {
+		if stalled.Load() {
+			err = idleError(g.idle)
+		}
+		return nil, nil, &bodyError{status: resp.StatusCode, err: err}
+	}
+	return resp, g.scrub.body(body), nil
+}
+
+// read returns the whole body. If no byte comes for too long, it calls stop, which ends the
+// request. If stop is nil, all bytes are here.
+func (g *guard) read(resp *http.Response, stop func()) ([]byte, error) {
+	if stop != nil {
+		watch := time.AfterFunc(g.idle, stop)
+		defer watch.Stop()
+		resp.Body = watchedBody{resp.Body, watch, g.idle}
+	}
 	var body bytes.Buffer
 	// Leave MinRead bytes at the end, or ReadFrom grows the buffer once more. The
 	// initial size is bounded because the content length may be wrong.
 	body.Grow(int(min(max(resp.ContentLength, 0), 64<<10)) + bytes.MinRead)
-	resp.Body = watchedBody{resp.Body, watch, g.idle}
 	content, err := decoded(resp)
 	if err != nil {
 		return nil, err

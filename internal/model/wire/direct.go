@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -50,6 +51,11 @@ func (d *direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !d.takes(req) {
 		return d.next.RoundTrip(req)
 	}
+	return d.carryOut(req)
+}
+
+// carryOut carries out a request that direct takes. The body of the response is a *directBody.
+func (d *direct) carryOut(req *http.Request) (*http.Response, error) {
 	resp, err := d.exchange(req)
 	if cause := context.Cause(req.Context()); err != nil && cause != nil {
 		return nil, cause
@@ -265,10 +271,13 @@ func (c *directConn) receive(req *http.Request, timeout time.Duration) (*http.Re
 	}
 	_ = c.SetReadDeadline(time.Time{})
 	c.left = math.MaxInt64
-	resp.Body = &directBody{ReadCloser: resp.Body, conn: c, last: resp.Close || c.broken != nil}
-	if resp.Body.(*directBody).ReadCloser == http.NoBody {
-		resp.Body.(*directBody).end()
+	body := &directBody{
+		ReadCloser: resp.Body, conn: c, last: resp.Close || c.broken != nil, socket: c.Conn,
 	}
+	if resp.Body == http.NoBody {
+		body.end()
+	}
+	resp.Body = body
 	return resp, nil
 }
 
@@ -334,8 +343,11 @@ func (c *directConn) dropReader() {
 // it never is, the connection is closed.
 type directBody struct {
 	io.ReadCloser
-	conn *directConn // nil after the end
-	last bool        // the connection must not be used again
+	conn   *directConn // nil after the end
+	last   bool        // the connection must not be used again
+	socket net.Conn    // of conn
+	// over is set by whoever comes first: the end of the body, or abort.
+	over atomic.Bool
 }
 
 func (b *directBody) Read(p []byte) (int, error) {
@@ -347,6 +359,18 @@ func (b *directBody) Read(p []byte) (int, error) {
 		b.end()
 	}
 	return n, err
+}
+
+// arrived reports whether a body of n bytes needs nothing more from its connection.
+func (b *directBody) arrived(n int64) bool {
+	return b.conn == nil || n >= 0 && int64(b.conn.reader.Buffered()) >= n
+}
+
+// abort makes reading fail, unless the body has ended. It may be called by another goroutine.
+func (b *directBody) abort() {
+	if b.over.CompareAndSwap(false, true) {
+		_ = b.socket.Close()
+	}
 }
 
 func (b *directBody) Close() error {
@@ -361,7 +385,7 @@ func (b *directBody) Close() error {
 func (b *directBody) end() {
 	c := b.conn
 	b.conn = nil
-	if b.last || c.reader.Buffered() > 0 || !c.release() {
+	if b.last || c.reader.Buffered() > 0 || !c.release() || !b.over.CompareAndSwap(false, true) {
 		c.close()
 		return
 	}
