@@ -184,7 +184,7 @@ func writeState(p *process, s *session.State) {
 			t.Row(w.Name, fmt.Sprint(len(w.Trials)), fmt.Sprint(w.Slots), fmt.Sprint(w.Done),
 				time.Since(w.Seen).Round(time.Second).String()+" ago", workerText(w))
 		}
-		fmt.Fprintln(p.out, t)
+		fmt.Fprint(p.out, "\n", t, "\n")
 	}
 	for _, a := range s.Attention {
 		p.item("attention: ", a.String())

@@ -209,10 +209,11 @@ each result immediately. Running an experiment again runs only its pending trial
 	root.AddCommand(
 		newRun(p), newSuites(p), newCtl(p), newRescore(p), newClassify(p), newLibrary(p),
 		newInit(p), newSchema(p), newSim(p), newGate(p), newVendors(p),
+		newWorker(p),
 	)
 	for _, cmd := range []*cobra.Command{
 		newPlan(p), newCheck(p), newStatus(p), newShow(p), newExport(p), newReport(p), newCompare(p),
-		newView(p), newWorker(p), newImports(p), newVerify(p), newRecover(p), newBackup(p), newMerge(p), newDelete(p),
+		newView(p), newImports(p), newVerify(p), newRecover(p), newBackup(p), newMerge(p), newDelete(p),
 	} {
 		root.AddCommand(interruptible(p, cmd))
 	}

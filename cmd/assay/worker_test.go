@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/run/fleet"
 	"github.com/assay-eval/assay/internal/run/session"
 )
 
@@ -129,10 +131,10 @@ func TestThreeWorkersAreOneProcess(t *testing.T) {
 	dir := t.TempDir()
 	experiment := file(t, dir, "workers.yaml", workersExperiment)
 	file(t, dir, "providers.yaml", workersProviders)
-	alone, fleet := filepath.Join(dir, "alone.db"), filepath.Join(dir, "fleet.db")
+	alone, served := filepath.Join(dir, "alone.db"), filepath.Join(dir, "fleet.db")
 	mustProgram(t, "run", experiment, "--store", alone, "--sim-latency", "5ms", "--quiet")
 
-	c := coordinate(t, experiment, "--store", fleet, "--sim-latency", "5ms", "--serve", ":0")
+	c := coordinate(t, experiment, "--store", served, "--sim-latency", "5ms", "--serve", ":0")
 	var workers []*exec.Cmd
 	var outputs []*says
 	for _, name := range []string{"one", "two", "three"} {
@@ -148,8 +150,8 @@ func TestThreeWorkersAreOneProcess(t *testing.T) {
 			t.Errorf("worker %d does not say what it did:\n%s", i+1, outputs[i])
 		}
 	}
-	mustProgram(t, "verify", "--store", fleet) // also attempts of an agent that asks no model
-	want, got := timeless(t, alone), timeless(t, fleet)
+	mustProgram(t, "verify", "--store", served) // also attempts of an agent that asks no model
+	want, got := timeless(t, alone), timeless(t, served)
 	if len(want) != 60 || len(got) != len(want) {
 		t.Fatalf("%d attempts in one process and %d on workers, want 60", len(want), len(got))
 	}
@@ -207,6 +209,54 @@ func TestKilledWorker(t *testing.T) {
 		if !a.Settles() || a.Number != 1 {
 			t.Errorf("trial %s: attempt %d has fault %q", a.ID, a.Number, a.FaultDetail)
 		}
+	}
+}
+
+// TestInterruptedWorkers interrupts workers with attempts in flight. After the first signal they finish
+// these, and after the second they give them back.
+func TestInterruptedWorkers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	experiment := file(t, dir, "workers.yaml", workersExperiment)
+	file(t, dir, "providers.yaml", workersProviders)
+	db := filepath.Join(dir, "interrupted.db")
+	c := coordinate(t, experiment, "--store", db, "--sim-latency", "300ms", "--serve", ":0")
+	interrupt := func(name string, times int) {
+		w, says := c.worker(t, "--name", name, "--slots", "2")
+		waitFor(t, func() bool {
+			var state session.State
+			r := must(t, nil, "ctl", "status", "--json", "--store", db)
+			return json.Unmarshal([]byte(r.out), &state) == nil &&
+				slices.ContainsFunc(state.Workers, func(w fleet.WorkerState) bool {
+					return w.Name == name && len(w.Trials) == 2
+				})
+		})
+		for range times {
+			if err := w.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, func() bool { return strings.Contains(says.String(), "finishes its attempts") })
+		}
+		if err := w.Wait(); err != nil {
+			t.Errorf("worker %s: %v\n%s", name, err, says)
+		}
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		interrupt(name, 1)
+	}
+	interrupt("twice", 2)
+	c.worker(t, "--name", "last", "--slots", "20")
+	c.wait(t)
+	for _, name := range []string{"a", "b", "c"} {
+		if !strings.Contains(c.String(), "worker "+name+" has gone\n") {
+			t.Errorf("worker %s did not finish its attempts", name)
+		}
+	}
+	if !strings.Contains(c.String(), "worker twice has gone; its 2 attempts go to others") {
+		t.Error("the second signal did not give the attempts back")
+	}
+	if t.Failed() {
+		t.Log(c)
 	}
 }
 
