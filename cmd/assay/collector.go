@@ -11,7 +11,7 @@ import (
 // with a thousand episodes in flight. A heap with more than lean bytes, which a small run does not
 // reach, may grow fourfold instead, but not beyond roomy bytes for that. A small one grows by
 // thrifty percent, because it shares the machine with other programs.
-const lean, roomy, thrifty = 24 << 20, 192 << 20, 70
+const lean, roomy, thrifty = 16 << 20, 192 << 20, 70
 
 // relaxCollector collects a heap of medium size less often, unless the user has set GOGC.
 func relaxCollector() {

@@ -70,14 +70,52 @@ func newWriter(ctx context.Context, conn *sql.Conn) *writer {
 }
 
 func (w *writer) serve(queue <-chan *op) {
+	var p patience
 	for first := range queue {
-		w.commit(gather(first, queue))
+		batch := gather([]*op{first}, queue)
+		if n := len(batch); p.waits(n) {
+			time.Sleep(lull)
+			batch = gather(batch, queue)
+			p.learn(n, len(batch))
+		}
+		w.commit(batch)
 	}
 }
 
-// gather returns first and the other writes that are waiting now.
-func gather(first *op, queue <-chan *op) []*op {
-	batch, bytes := []*op{first}, first.bytes
+// lull is how long a batch waits for more writes, if that is worth while. A commit takes about as
+// long.
+const lull = 5 * time.Millisecond
+
+// A patience decides whether a batch waits for more writes. It does as long as that at least doubles
+// batches, because a commit flushes the disk and writes pages of indexes, however few writes it has.
+// A single write never begins to wait.
+type patience struct {
+	waiting bool
+	rests   int // commits until it tries again
+}
+
+// waits reports whether a batch of n writes waits.
+func (p *patience) waits(n int) bool {
+	if p.rests > 0 {
+		p.rests--
+		return false
+	}
+	return p.waiting || n > 1
+}
+
+// learn is told how much a batch of n writes has grown.
+func (p *patience) learn(n, grown int) {
+	if p.waiting = grown >= 2*n; !p.waiting {
+		p.rests = 32
+	}
+}
+
+// gather adds the writes that are waiting now to a batch.
+func gather(batch []*op, queue <-chan *op) []*op {
+	bytes := 0
+	for _, o := range batch {
+		bytes += o.bytes
+	}
 	for len(batch) < batchOps && bytes < batchBytes {
 		select {
 		case o, ok := <-queue:

@@ -33,3 +33,31 @@ func TestWriterIsDurable(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPatience checks that writes wait for others only while that is worth while.
+func TestPatience(t *testing.T) {
+	t.Parallel()
+	var p patience
+	wait := func(n int, want bool) {
+		t.Helper()
+		if got := p.waits(n); got != want {
+			t.Errorf("waits(%d) = %v, want %v", n, got, want)
+		}
+	}
+	for range 100 {
+		wait(1, false) // they come one by one
+	}
+	wait(2, true)
+	p.learn(2, 4)
+	for range 100 {
+		wait(1, true)
+		p.learn(1, 2)
+	}
+	wait(3, true)
+	p.learn(3, 5) // others come, but not twice as many
+	for range 32 {
+		wait(64, false)
+	}
+	wait(1, false)
+	wait(64, true)
+}
