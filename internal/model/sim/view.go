@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/task/bm25"
 	"github.com/assay-eval/assay/internal/task/world"
@@ -259,19 +261,43 @@ func unwrapped(content string) string {
 	return content
 }
 
-func (v *view) readResult(a act, content string) {
-	var r struct {
-		Tool    json.RawMessage `json:"tool"`
-		Success *bool           `json:"success"`
-		Error   string          `json:"error"`
-		Output  json.RawMessage `json:"output"`
-		Refused string          `json:"refused"`
-		Listed  []string        `json:"succeeded"`
-		Tools   []struct {
-			Name string `json:"name"`
-		} `json:"tools"`
+// An answer is what a tool or a search has answered. Views share it and never change it.
+type answer struct {
+	Tool    json.RawMessage `json:"tool"`
+	Success *bool           `json:"success"`
+	Error   string          `json:"error"`
+	Output  json.RawMessage `json:"output"`
+	Refused string          `json:"refused"`
+	Listed  []string        `json:"succeeded"`
+	Tools   []struct {
+		Name string `json:"name"`
+	} `json:"tools"`
+}
+
+// knownAnswers has the latest answers of up to largestKnown bytes, by their text. Each request has all
+// answers of its conversation.
+var knownAnswers, _ = lru.New[string, *answer](1024) // the size is positive
+
+const largestKnown = 8 << 10
+
+// parseAnswer reads an answer. It returns nil if it is not in the form of Assay's own tools.
+func parseAnswer(content string) *answer {
+	if r, ok := knownAnswers.Get(content); ok {
+		return r
 	}
-	if err := json.Unmarshal([]byte(unwrapped(content)), &r); err != nil {
+	r := new(answer)
+	if json.Unmarshal([]byte(unwrapped(content)), r) != nil {
+		r = nil
+	}
+	if len(content) <= largestKnown {
+		knownAnswers.Add(content, r)
+	}
+	return r
+}
+
+func (v *view) readResult(a act, content string) {
+	r := parseAnswer(content)
+	if r == nil {
 		return
 	}
 	if r.Refused != "" && !a.search {
