@@ -5,8 +5,8 @@
 // are only ever added, and that a trial is settled at most once. Later verdicts are added next to
 // the outcome, by [DB.Rescore] if new rules give them and by [DB.Classify] if a model does.
 // Saves from many goroutines go through one writer, which commits everything that is queued in one
-// transaction. They share the cost of a disk flush. A save waits five milliseconds for others as long
-// as that doubles batches, and otherwise not at all.
+// transaction. They share the cost of a disk flush. A save waits five milliseconds for others as
+// long as that doubles batches, and otherwise not at all.
 //
 // Every row has a seal, which [DB.Verify] checks. Readers can skip damaged rows, and a [Rebuild]
 // (for `assay recover` and `assay merge`) copies the intact ones to a new store, as far as SQLite can

@@ -40,12 +40,18 @@ var plainHeads = []struct {
 	plain      bool
 }{
 	{"Ordinary", "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\ncontent-length:  2 \r\n\r\n{}", true},
-	{"Repeated", "HTTP/1.1 429 No\r\nX-A: 1\r\nX-A: 2\r\nx-b:\r\nContent-Length: 2\r\n\r\n{}", true},
+	{
+		"Repeated",
+		"HTTP/1.1 429 No\r\nX-A: 1\r\nX-A: 2\r\nx-b:\r\nContent-Length: 2\r\n\r\n{}", true,
+	},
 	{"NoReason", "HTTP/1.1 500 \r\nContent-Length: 0\r\n\r\n", true},
 	{"Spaces", "HTTP/1.1 200  OK \r\nContent-Length: 1\r\n\r\n{}", true},
 	{"TooShort", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", true},
 	{"Chunked", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", false},
-	{"Both", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", false},
+	{
+		"Both", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			"0\r\n\r\n", false,
+	},
 	{"TwoLengths", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}", false},
 	{"Signed", "HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\n{}", false},
 	{"Closes", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}", false},
@@ -127,7 +133,7 @@ func TestDirectDecodes(t *testing.T) {
 	for _, chunks := range []bool{false, true} {
 		t.Run(fmt.Sprint("Chunks=", chunks), func(t *testing.T) {
 			t.Parallel()
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answer := func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("Accept-Encoding") != "gzip" {
 					http.Error(w, "no encoding was asked for", http.StatusNotAcceptable)
 					return
@@ -137,7 +143,8 @@ func TestDirectDecodes(t *testing.T) {
 					w.(http.Flusher).Flush()
 				}
 				_, _ = w.Write(packed.Bytes())
-			}))
+			}
+			server := httptest.NewServer(http.HandlerFunc(answer))
 			t.Cleanup(server.Close)
 			client := NewClient(ClientOptions{})
 			t.Cleanup(client.CloseIdleConnections)

@@ -78,7 +78,8 @@ func quotaStates(h http.Header) []assay.QuotaState {
 // reportsLimits reports whether any header may belong to one of knownHeaders.
 func reportsLimits(h http.Header) bool {
 	for name := range h {
-		if strings.HasPrefix(name, "X-Ratelimit-") || strings.HasPrefix(name, "Anthropic-Ratelimit-") {
+		if strings.HasPrefix(name, "X-Ratelimit-") ||
+			strings.HasPrefix(name, "Anthropic-Ratelimit-") {
 			return true
 		}
 	}
