@@ -60,14 +60,20 @@ func NewRunner(catalog *assay.Catalog, budget time.Duration) *Runner {
 func (r *Runner) Run(
 	ctx context.Context, provider assay.Provider, trial *assay.Trial, task *assay.Task,
 ) (*assay.Attempt, *assay.Transcript) {
-	e := &episode{Runner: r, provider: provider, trial: trial, task: task}
-	e.attempt = assay.Attempt{Trial: *trial, Templates: TemplatesHash, StartedAt: time.Now().UTC()}
+	e := r.newEpisode(trial, task)
+	e.provider = provider
 	err := e.begin(ctx)
 	if err == nil {
 		err = e.collect(e.turns(ctx))
 	}
 	e.conclude(err)
 	return &e.attempt, &e.transcript
+}
+
+func (r *Runner) newEpisode(trial *assay.Trial, task *assay.Task) *episode {
+	e := &episode{Runner: r, trial: trial, task: task}
+	e.attempt = assay.Attempt{Trial: *trial, Templates: TemplatesHash, StartedAt: time.Now().UTC()}
+	return e
 }
 
 // collect ends the world, and completes the transcript with what it and the rules have recorded. It
@@ -165,12 +171,12 @@ func (e *episode) ask(ctx context.Context) (*assay.Message, error) {
 		return nil, e.outOfTime()
 	}
 	req := e.request(left)
-	resp, err := e.provider.Chat(ctx, req)
-	e.account(&req, &resp)
+	resp, err := assay.Ask(ctx, e.provider, req)
+	e.account(req, resp)
 	if err != nil {
 		return nil, err
 	}
-	return e.hear(&resp), nil
+	return e.hear(resp), nil
 }
 
 func (e *episode) outOfTime() *assay.Fault {
@@ -180,8 +186,8 @@ func (e *episode) outOfTime() *assay.Fault {
 
 // request returns the request for the next turn, within the working time left. Under the protocol
 // tags a model gets no functions.
-func (e *episode) request(left time.Duration) assay.Request {
-	req := assay.Request{
+func (e *episode) request(left time.Duration) *assay.Request {
+	req := &assay.Request{
 		Model: e.trial.Model, Messages: e.transcript.Messages, Sampling: e.trial.Sampling,
 		Lane: e.attempt.Lane, Budget: max(0, left),
 	}

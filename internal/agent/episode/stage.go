@@ -48,8 +48,7 @@ var messageSeed = maphash.MakeSeed()
 func (r *Runner) Stage(
 	ctx context.Context, trial *assay.Trial, task *assay.Task,
 ) (*Stage, error) {
-	e := &episode{Runner: r, trial: trial, task: task}
-	e.attempt = assay.Attempt{Trial: *trial, Templates: TemplatesHash, StartedAt: time.Now().UTC()}
+	e := r.newEpisode(trial, task)
 	s := &Stage{
 		e: e, over: make(chan struct{}),
 		seen: make(map[uint64]bool), states: make(map[string]*assay.State),

@@ -34,7 +34,7 @@ type Provider struct {
 	functions wire.FunctionCache
 }
 
-var _ assay.Provider = (*Provider)(nil)
+var _ assay.Asker = (*Provider)(nil)
 
 // New returns a provider. It does no I/O.
 func New(cfg wire.Config) (*Provider, error) {
@@ -57,18 +57,28 @@ func endpoint(c *wire.Config) string {
 	return c.BaseURL + path + ":generateContent"
 }
 
-// Chat requests one turn in one HTTP exchange.
+// Chat implements [assay.Provider].
 func (p *Provider) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
-	var resp assay.Response
-	reply, err := p.Post(ctx, p.url, func() (*wire.Body, error) { return p.encode(&req) })
+	resp, err := p.Ask(ctx, &req)
+	return *resp, err
+}
+
+// Ask requests one turn in one HTTP exchange.
+func (p *Provider) Ask(ctx context.Context, req *assay.Request) (*assay.Response, error) {
+	reply, err := p.Post(ctx, p.url, func() (*wire.Body, error) { return p.encode(req) })
 	if err != nil {
+		return new(assay.Response), err
+	}
+	return p.respond(reply, req)
+}
+
+// respond returns the response to req. It is called when nothing waits any more.
+func (p *Provider) respond(reply *wire.Reply, req *assay.Request) (*assay.Response, error) {
+	resp := &assay.Response{Quotas: reply.Quotas}
+	if err := p.read(reply, len(req.Messages), resp); err != nil {
 		return resp, err
 	}
-	resp.Quotas = reply.Quotas
-	if err := p.read(reply, len(req.Messages), &resp); err != nil {
-		return resp, err
-	}
-	resp.Deviations = p.Deviations(&req, p.Omits(req))
+	resp.Deviations = p.Deviations(req, p.Omits(*req))
 	return resp, nil
 }
 

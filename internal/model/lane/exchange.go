@@ -27,6 +27,7 @@ type race struct {
 	req       *assay.Request
 	size      int        // of the conversation, in bytes
 	admission *admission // of a conversation that waits for the race, or nil
+	original  ticket     // of the first request
 	// ends is when the trial's working time is used up, or zero.
 	ends    time.Time
 	running sync.WaitGroup // second requests
@@ -39,33 +40,40 @@ type race struct {
 	panic   any                       // of a second request
 }
 
-// A result is that of one request. It is first if its reply came first.
+// A result is that of one request. It is first if its reply came first. Nobody else has the
+// response.
 type result struct {
-	resp  assay.Response
+	resp  *assay.Response
 	fault *assay.Fault
 	first bool
 }
 
 // send sends a request that has a slot and returns the first reply, or the fault of the request if
 // there is none. When it returns, all requests of the turn have ended.
-func (p *Pool) send(t ticket, r *race, waits *assay.Waits) (assay.Response, *assay.Fault) {
+func (p *Pool) send(r *race, waits *assay.Waits) (*assay.Response, *assay.Fault) {
 	limit, why := p.options.Request, ""
 	if r.req.Budget > 0 {
 		left := r.req.Budget - waits.Working
-		r.ends = t.started.Add(left)
+		r.ends = r.original.started.Add(left)
 		if left < limit {
 			limit, why = left, workingTime
 		}
 	}
-	won := p.exchange(r.ctx, t, r, limit, why)
+	won := p.exchange(r.ctx, &r.original, r, limit, why)
+	r.running.Wait()
+	return r.finish(won, waits)
+}
+
+// finish returns the result of a race whose requests have all ended, and adds its time to waits.
+func (r *race) finish(won result, waits *assay.Waits) (*assay.Response, *assay.Fault) {
 	won.resp.Waits = assay.Waits{Requests: 1}
-	if r.running.Wait(); len(r.results) > 0 || r.panic != nil {
+	if len(r.results) > 0 || r.panic != nil {
 		won = r.decide(won)
 	}
-	if isRefusal(won.resp, won.fault) {
-		won.resp.Waits.Queued = time.Since(t.started)
+	if isRefusal(won.resp.Usage, won.fault) {
+		won.resp.Waits.Queued = time.Since(r.original.started)
 	} else {
-		won.resp.Waits.Working = time.Since(t.started)
+		won.resp.Waits.Working = time.Since(r.original.started)
 	}
 	*waits = waits.Add(won.resp.Waits)
 	return won.resp, won.fault
@@ -124,7 +132,7 @@ func (r *race) launch(t ticket) {
 		if left := time.Until(r.ends); !r.ends.IsZero() && left < limit {
 			limit, why = left, workingTime
 		}
-		x := r.pool.exchange(ctx, t, r, limit, why)
+		x := r.pool.exchange(ctx, &t, r, limit, why)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.results = append(r.results, x)
@@ -172,19 +180,25 @@ func (r *race) begin(end context.CancelCauseFunc) {
 // exchange makes one exchange of a race, releases its slot and reports it. If it brings the first
 // reply, it ends the other requests.
 func (p *Pool) exchange(
-	ctx context.Context, t ticket, r *race, limit time.Duration, why string,
-) (x result) {
-	x.resp, x.fault = t.lane.exchange(ctx, t, r, limit, why)
+	ctx context.Context, t *ticket, r *race, limit time.Duration, why string,
+) result {
+	resp, fault := t.lane.exchange(ctx, t, r, limit, why)
+	return p.landed(t, r, resp, fault)
+}
+
+// landed releases the slot of a request of a race and reports it.
+func (p *Pool) landed(t *ticket, r *race, resp *assay.Response, fault *assay.Fault) result {
+	x := result{resp: resp, fault: fault}
 	took := time.Since(t.started)
 	ended := x.fault != nil && (x.fault.Err == errOvertaken || x.fault.Err == errYielded)
-	counted, closed := x.resp, false
-	counted.Usage = t.lane.counted(x.resp.Usage)
+	closed := false
 	p.change(func(now time.Time) {
 		before := t.lane.closed
 		if ended && x.resp.Usage.Total() == 0 {
-			p.q.abandon(now, t)
+			p.q.abandon(now, *t)
 		} else {
-			p.q.release(now, t, r.size, counted, x.fault)
+			counted := t.lane.counted(x.resp.Usage)
+			p.q.release(now, *t, r.size, counted, x.resp.Quotas, x.fault)
 		}
 		closed = t.lane.closed != before
 		if r.peers != nil {
@@ -211,22 +225,34 @@ func (p *Pool) exchange(
 // It runs without the pool's mutex, so it only reads fields of the lane that
 // never change.
 func (l *lane) exchange(
-	ctx context.Context, t ticket, r *race, limit time.Duration, why string,
-) (assay.Response, *assay.Fault) {
-	expired := &assay.Fault{
-		Kind: assay.Timeout, Lane: l.Name, Err: errHung,
-		Detail: "no reply within " + seconds(limit) + why,
-	}
+	ctx context.Context, t *ticket, r *race, limit time.Duration, why string,
+) (*assay.Response, *assay.Fault) {
 	bounded, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	defer time.AfterFunc(limit, func() { end(expired) }).Stop()
+	defer time.AfterFunc(limit, func() { end(l.hung(limit, why)) }).Stop()
 	if !t.second {
 		r.begin(end)
 	}
-	resp, err := l.Provider.Chat(bounded, *r.req)
+	resp, err := assay.Ask(bounded, l.Provider, r.req)
+	return resp, l.judge(ctx, bounded, t, r.req, resp, err)
+}
+
+// hung returns the fault of a request that has reached its limit.
+func (l *lane) hung(limit time.Duration, why string) *assay.Fault {
+	return &assay.Fault{
+		Kind: assay.Timeout, Lane: l.Name, Err: errHung,
+		Detail: "no reply within " + seconds(limit) + why,
+	}
+}
+
+// judge completes the response to a request, and returns its fault. The request had the context
+// bounded, within that of its turn.
+func (l *lane) judge(
+	ctx, bounded context.Context, t *ticket, req *assay.Request, resp *assay.Response, err error,
+) *assay.Fault {
 	resp.Lane = l.Name
 	resp.Cost = l.Price.Of(resp.Usage)
-	if spent, estimated := resp.Spent(r.req); estimated {
+	if spent, estimated := resp.Spent(req); estimated {
 		resp.Estimate = l.Price.Of(spent)
 	}
 	fault, cause := assay.AsFault(err), context.Cause(bounded)
@@ -234,27 +260,28 @@ func (l *lane) exchange(
 	case fault == nil:
 		var ok bool
 		if resp.Identity, ok = l.recognizes(resp.ServedModel); !ok {
-			return resp, l.wrongModel(resp.ServedModel)
+			return l.wrongModel(resp.ServedModel)
 		}
-		return resp, nil
+		return nil
 	case cause == errOvertaken, cause == errYielded:
 		if resp.Usage.Total() == 0 {
 			resp.Estimate = l.Price.Of(t.estimate.usage())
 		}
-		return resp, &assay.Fault{
+		return &assay.Fault{
 			Kind: assay.Interrupted, Lane: l.Name, Detail: cause.Error(), Err: cause,
 		}
 	case ctx.Err() != nil:
-		return resp, &assay.Fault{
+		return &assay.Fault{
 			Kind: assay.Interrupted, Lane: l.Name, Detail: "the run was stopped",
 			Err: context.Cause(ctx),
 		}
-	case cause == error(expired):
-		return resp, expired
+	}
+	if expired, ok := cause.(*assay.Fault); ok && expired.Err == errHung {
+		return expired
 	}
 	named := *fault
 	named.Lane = l.Name
-	return resp, &named
+	return &named
 }
 
 func seconds(d time.Duration) string {

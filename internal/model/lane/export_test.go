@@ -43,7 +43,7 @@ func Play(c Config, from time.Time, took time.Duration, answer func(time.Time) A
 		now = e.at
 		a := answers[e.conversation]
 		delete(answers, e.conversation)
-		q.release(now, e.ticket, 0, a.Resp, a.Fault)
+		q.release(now, e.ticket, 0, a.Resp.Usage, a.Resp.Quotas, a.Fault)
 		ask()
 	}
 }

@@ -360,15 +360,18 @@ func (l *lane) settle(t ticket, real cost) {
 
 // isRefusal reports whether an endpoint was too busy for a request, so that it did
 // not begin to answer.
-func isRefusal(resp assay.Response, f *assay.Fault) bool {
-	return f != nil && resp.Usage.Total() == 0 &&
+func isRefusal(usage assay.Usage, f *assay.Fault) bool {
+	return f != nil && usage.Total() == 0 &&
 		(f.Kind == assay.RateLimited || f.Kind == assay.Overloaded)
 }
 
-// release frees a request's slot and learns from its result.
-func (l *lane) release(now time.Time, t ticket, resp assay.Response, fault *assay.Fault) {
+// release frees a request's slot and learns from its result: the usage that counts, and the limits
+// that the endpoint reported.
+func (l *lane) release(
+	now time.Time, t ticket, usage assay.Usage, quotas []assay.QuotaState, fault *assay.Fault,
+) {
 	l.freeSlot(t)
-	usage, refused := resp.Usage, isRefusal(resp, fault)
+	refused := isRefusal(usage, fault)
 	switch {
 	case usage.Total() > 0:
 		l.settle(t, cost{1, usage.InputTokens, usage.OutputTokens})
@@ -380,7 +383,7 @@ func (l *lane) release(now time.Time, t ticket, resp assay.Response, fault *assa
 	default:
 		l.served.requests++ // the usage is unknown, so the estimate stays
 	}
-	l.read(now, t, resp.Quotas)
+	l.read(now, t, quotas)
 
 	switch {
 	case fault == nil:

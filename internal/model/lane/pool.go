@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -74,7 +73,7 @@ type Pool struct {
 	rescues atomic.Int32
 }
 
-var _ assay.Provider = (*Pool)(nil)
+var _ assay.Asker = (*Pool)(nil)
 
 // NewPool returns the pool of a model's lanes.
 func NewPool(model string, lanes []Config, options Options) *Pool {
@@ -90,68 +89,30 @@ func NewPool(model string, lanes []Config, options Options) *Pool {
 	}
 }
 
-// Chat implements [assay.Provider]. It waits for a lane, sends the request, and
+// Chat implements [assay.Provider].
+func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+	resp, err := p.Ask(ctx, &req)
+	return *resp, err
+}
+
+// Ask implements [assay.Asker]. It waits for a lane, sends the request, and
 // retries it after a temporary fault, up to [MaxRequests] requests in all and
 // within the request's budget. It backs off exponentially with full jitter, and
 // holds no slot meanwhile. A request that is refused because the endpoint is busy
 // waits for its turn on a lane again, as often as necessary.
-func (p *Pool) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
-	var waits assay.Waits
-	var paid assay.Response // by requests that failed although they used tokens
-	hangs, rescue, avoid := 0, false, ""
-	defer p.rescue(&rescue, false)
-	tries := 0 // requests that were not refused, without second ones
-	bytes := size(req)
-	tell := progressOf(ctx)
+func (p *Pool) Ask(ctx context.Context, req *assay.Request) (*assay.Response, error) {
+	t := &turn{
+		pool: p, ctx: ctx, req: req, bytes: size(req), home: req.Lane, origin: origin(req),
+		tell: progressOf(ctx),
+	}
+	defer t.end()
 	for {
-		tell(false)
-		asked := time.Now()
-		r := &race{pool: p, ctx: ctx, req: &req, size: bytes}
-		r.waiter = waiter{bytes: max(bytes, 1), lane: req.Lane, avoid: avoid, origin: origin(req)}
-		if p.hedges {
-			r.model, r.second, r.yield = req.Model, r.launch, r.yieldSeconds
-			r.waiter.flight = &r.flight
-		}
-		t, err := p.acquire(r, p.options.Queue-waits.Queued)
-		waits.Queued += time.Since(asked)
+		r, err := t.acquire()
 		if err != nil {
-			return assay.Response{
-				Usage: paid.Usage, Cost: paid.Cost, Estimate: paid.Estimate, Waits: waits,
-			}, err
+			return t.unsent(), err
 		}
-		tell(true)
-		resp, fault := p.send(t, r, &waits)
-		resp.Usage, resp.Waits = paid.Usage.Add(resp.Usage), waits
-		resp.Cost = assay.RoundUSD(paid.Cost + resp.Cost)
-		resp.Estimate = assay.RoundUSD(paid.Estimate + resp.Estimate)
-		paid = resp
-		if fault == nil {
-			return resp, nil
-		}
-		if errors.Is(fault, errHung) {
-			req.Lane, avoid = "", t.lane.Name
-			p.rescue(&rescue, hangs == 0 && p.lanes() > 1)
-			if hangs++; hangs == maxHangs {
-				fault.Detail, fault.Hopeless = fault.Detail+", three times", true
-				return resp, fault
-			}
-		}
-		refused := isRefusal(resp, fault)
-		if !refused {
-			tries++
-		}
-		if !p.canRetry(ctx, req, fault, waits.Working, tries) {
-			return resp, fault
-		}
-		if waits.Retried == nil {
-			waits.Retried = make(map[assay.FaultKind]int)
-		}
-		waits.Retried[fault.Kind]++
-		if fault.Kind.ClosesLane() || refused {
-			continue // on any lane, when it may
-		}
-		if err := backOff(ctx, &waits); err != nil {
-			resp.Waits = waits
+		resp, fault := p.send(r, &t.waits)
+		if again, err := t.arrived(r, resp, fault); !again {
 			return resp, err
 		}
 	}
@@ -184,68 +145,6 @@ func (p *Pool) lanes() (n int) {
 		}
 	}
 	return n
-}
-
-// size returns the number of bytes of a request's conversation and functions.
-func size(req assay.Request) int {
-	n := 0
-	for i := range req.Messages {
-		m := &req.Messages[i]
-		n += len(m.Content)
-		if m.State != nil {
-			n += len(m.State.Data)
-		}
-		for _, c := range m.Calls {
-			n += len(c.Name) + len(c.Arguments)
-		}
-	}
-	for i := range req.Functions {
-		n += len(req.Functions[i].Description) + len(req.Functions[i].Parameters)
-	}
-	return n
-}
-
-// origin returns the origin of the latest state in a conversation, or "".
-func origin(req assay.Request) string {
-	for _, m := range slices.Backward(req.Messages) {
-		if m.State != nil {
-			return m.State.Origin
-		}
-	}
-	return ""
-}
-
-func (p *Pool) canRetry(
-	ctx context.Context, req assay.Request, fault *assay.Fault, worked time.Duration, tries int,
-) bool {
-	overBudget := req.Budget > 0 && worked >= req.Budget
-	switch {
-	case ctx.Err() != nil, tries >= MaxRequests, overBudget:
-		return false
-	case fault.Kind.ClosesLane():
-		return p.Closed() == nil
-	}
-	return fault.Kind.Retryable()
-}
-
-// backOff waits between two requests of a turn.
-func backOff(ctx context.Context, waits *assay.Waits) error {
-	// The first wait is short because most faults are single ones. A lane that is
-	// really down pauses by itself, and its turns then wait for it.
-	const base, longest = 100 * time.Millisecond, 20 * time.Second
-	d := rand.N(min(longest, base<<waits.Requests))
-	start := time.Now()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	defer func() { waits.Queued += time.Since(start) }()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return &assay.Fault{
-			Kind: assay.Interrupted, Detail: "stopped while backing off", Err: context.Cause(ctx),
-		}
-	}
 }
 
 // change changes the queue's state with f and then starts requests that can start.

@@ -292,12 +292,13 @@ func (q *queue) room(now time.Time) (bool, time.Time) {
 // release frees the slot of a request whose conversation has the given size. The
 // caller has to call dispatch afterwards.
 func (q *queue) release(
-	now time.Time, t ticket, bytes int, resp assay.Response, fault *assay.Fault,
+	now time.Time, t ticket, bytes int, usage assay.Usage, quotas []assay.QuotaState,
+	fault *assay.Fault,
 ) {
 	q.book(now)
-	t.lane.release(now, t, resp, fault)
+	t.lane.release(now, t, usage, quotas, fault)
 	if fault == nil {
-		q.estimator.learn(bytes, resp.Usage)
+		q.estimator.learn(bytes, usage)
 	}
 }
 

@@ -158,8 +158,7 @@ func (s *simulator) next(wake time.Time) bool {
 		InputTokens: int(prompt), OutputTokens: int(s.work.Reply),
 		CachedTokens: int(prompt * s.work.Cached), CacheWriteTokens: int(prompt * s.work.CacheWrite),
 	}
-	counted := assay.Response{Usage: e.ticket.lane.counted(usage)}
-	s.queue.release(s.now, e.ticket, 0, counted, nil)
+	s.queue.release(s.now, e.ticket, 0, e.ticket.lane.counted(usage), nil, nil)
 	s.land(e)
 	s.total.Requests++
 	s.total.InputTokens += usage.InputTokens

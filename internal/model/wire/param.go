@@ -66,7 +66,7 @@ func (l *Learned) Get() ParamSet { return ParamSet(l.set.Load()) }
 // works, remembers the refusal. So this happens once per parameter.
 func (l *Learned) Chat(
 	exchange func(unsent ParamSet) (*assay.Response, ParamSet, error),
-) (assay.Response, error) {
+) (*assay.Response, error) {
 	var newly ParamSet
 	for {
 		resp, refused, err := exchange(l.Get() | newly)
@@ -74,7 +74,7 @@ func (l *Learned) Chat(
 			if f := assay.AsFault(err); f == nil || f.Kind != assay.BadRequest {
 				l.set.Or(uint32(newly))
 			}
-			return *resp, err
+			return resp, err
 		}
 		newly |= refused
 	}

@@ -22,10 +22,26 @@ type level struct {
 // refuse for one level what it accepts for another.
 type levels map[string]level
 
+// Chat implements [assay.Provider].
 func (l levels) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
+	resp, err := l.Ask(ctx, &req)
+	return *resp, err
+}
+
+// Ask implements [assay.Asker].
+func (l levels) Ask(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	to := l[req.Model]
-	req.Model = to.model
-	return to.Provider.Chat(ctx, req)
+	if to.model != req.Model {
+		req = renamed(req, to.model)
+	}
+	return assay.Ask(ctx, to.Provider, req)
+}
+
+// renamed returns a copy of a request for another model.
+func renamed(req *assay.Request, model string) *assay.Request {
+	own := *req
+	own.Model = model
+	return &own
 }
 
 // header returns the headers of a model's requests on a lane.

@@ -148,27 +148,44 @@ type gated struct {
 	trial   *assay.Trial
 }
 
+// Chat implements [assay.Provider].
 func (g *gated) Chat(ctx context.Context, req assay.Request) (assay.Response, error) {
-	if f := g.session.gate.Allow(g.trial.Cell); f != nil {
-		return assay.Response{}, f
+	resp, err := g.Ask(ctx, &req)
+	return *resp, err
+}
+
+// Ask implements [assay.Asker].
+func (g *gated) Ask(ctx context.Context, req *assay.Request) (*assay.Response, error) {
+	if f := g.allow(); f != nil {
+		return new(assay.Response), f
 	}
 	began := time.Now()
-	resp, err := g.Provider.Chat(lane.OnProgress(ctx, func(sent bool) {
-		doing := Queued
-		if sent {
-			doing = Asking
-		}
-		g.session.flights.does(g.trial.ID, doing)
-	}), req)
+	resp, err := assay.Ask(lane.OnProgress(ctx, g.progress), g.Provider, req)
+	g.replied(req, resp, began, err)
+	return resp, err
+}
+
+func (g *gated) allow() *assay.Fault { return g.session.gate.Allow(g.trial.Cell) }
+
+// progress shows whether a request was sent or is waiting.
+func (g *gated) progress(sent bool) {
+	doing := Queued
+	if sent {
+		doing = Asking
+	}
+	g.session.flights.does(g.trial.ID, doing)
+}
+
+// replied reports a turn that has ended.
+func (g *gated) replied(req *assay.Request, resp *assay.Response, began time.Time, err error) {
 	g.session.flights.does(g.trial.ID, Acting)
 	g.session.chat(g.trial.ID, began, resp, err)
-	spent, estimated := resp.Spent(&req)
+	spent, estimated := resp.Spent(req)
 	g.session.gate.Spend(g.trial.Cell, spent, resp.Cost+resp.Estimate)
 	if estimated && g.session.limitsSpending() && !g.session.knows(resp.Lane+" usage") {
 		g.session.note(resp.Lane + " does not report how many tokens replies use, so limits on " +
 			"tokens and dollars count estimates")
 	}
-	return resp, err
 }
 
 // limitsSpending reports whether the experiment limits tokens or dollars.

@@ -1,0 +1,165 @@
+package lane
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/assay-eval/assay"
+)
+
+// A turn is what [Pool.Ask] knows while it gets a reply. It is not on the stack, and the functions
+// that wait for a reply have small frames, because a hundred thousand of them may wait at once.
+type turn struct {
+	pool   *Pool
+	ctx    context.Context
+	req    *assay.Request // never changed
+	tell   func(sent bool)
+	bytes  int
+	origin string
+	// home is the lane to prefer, and avoid that on which the turn has hung.
+	home, avoid string
+
+	waits assay.Waits
+	paid  bill
+	hangs int
+	tries int  // requests that were not refused, without second ones
+	saved bool // counts in pool.rescues
+}
+
+// A bill is what requests that failed have used and cost.
+type bill struct {
+	usage          assay.Usage
+	cost, estimate float64
+}
+
+func (t *turn) end() { t.pool.rescue(&t.saved, false) }
+
+// acquire waits for a lane. It returns a race that has not begun.
+func (t *turn) acquire() (*race, error) {
+	p := t.pool
+	t.tell(false)
+	asked := time.Now()
+	r := &race{pool: p, ctx: t.ctx, req: t.req, size: t.bytes}
+	r.waiter = waiter{bytes: max(t.bytes, 1), lane: t.home, avoid: t.avoid, origin: t.origin}
+	if p.hedges {
+		r.model, r.second, r.yield = t.req.Model, r.launch, r.yieldSeconds
+		r.waiter.flight = &r.flight
+	}
+	var err error
+	r.original, err = p.acquire(r, p.options.Queue-t.waits.Queued)
+	t.waits.Queued += time.Since(asked)
+	if err == nil {
+		t.tell(true)
+	}
+	return r, err
+}
+
+// unsent returns the response of a turn that got no lane.
+func (t *turn) unsent() *assay.Response {
+	return &assay.Response{
+		Usage: t.paid.usage, Cost: t.paid.cost, Estimate: t.paid.estimate, Waits: t.waits,
+	}
+}
+
+// arrived completes the response of a race. It returns the turn's error, unless the request is to
+// be sent again, for which it has then waited.
+func (t *turn) arrived(r *race, resp *assay.Response, fault *assay.Fault) (again bool, err error) {
+	resp.Usage, resp.Waits = t.paid.usage.Add(resp.Usage), t.waits
+	resp.Cost = assay.RoundUSD(t.paid.cost + resp.Cost)
+	resp.Estimate = assay.RoundUSD(t.paid.estimate + resp.Estimate)
+	t.paid = bill{resp.Usage, resp.Cost, resp.Estimate}
+	if fault == nil {
+		return false, nil
+	}
+	if errors.Is(fault, errHung) {
+		t.home, t.avoid = "", r.original.lane.Name
+		t.pool.rescue(&t.saved, t.hangs == 0 && t.pool.lanes() > 1)
+		if t.hangs++; t.hangs == maxHangs {
+			fault.Detail, fault.Hopeless = fault.Detail+", three times", true
+			return false, fault
+		}
+	}
+	refused := isRefusal(resp.Usage, fault)
+	if !refused {
+		t.tries++
+	}
+	if !t.canRetry(fault) {
+		return false, fault
+	}
+	if t.waits.Retried == nil {
+		t.waits.Retried = make(map[assay.FaultKind]int)
+	}
+	t.waits.Retried[fault.Kind]++
+	if fault.Kind.ClosesLane() || refused {
+		return true, nil // on any lane, when it may
+	}
+	if err := backOff(t.ctx, &t.waits); err != nil {
+		resp.Waits = t.waits
+		return false, err
+	}
+	return true, nil
+}
+
+// size returns the number of bytes of a request's conversation and functions.
+func size(req *assay.Request) int {
+	n := 0
+	for i := range req.Messages {
+		m := &req.Messages[i]
+		n += len(m.Content)
+		if m.State != nil {
+			n += len(m.State.Data)
+		}
+		for _, c := range m.Calls {
+			n += len(c.Name) + len(c.Arguments)
+		}
+	}
+	for i := range req.Functions {
+		n += len(req.Functions[i].Description) + len(req.Functions[i].Parameters)
+	}
+	return n
+}
+
+// origin returns the origin of the latest state in a conversation, or "".
+func origin(req *assay.Request) string {
+	for _, m := range slices.Backward(req.Messages) {
+		if m.State != nil {
+			return m.State.Origin
+		}
+	}
+	return ""
+}
+
+// canRetry reports whether a turn may be tried again after a fault.
+func (t *turn) canRetry(fault *assay.Fault) bool {
+	overBudget := t.req.Budget > 0 && t.waits.Working >= t.req.Budget
+	switch {
+	case t.ctx.Err() != nil, t.tries >= MaxRequests, overBudget:
+		return false
+	case fault.Kind.ClosesLane():
+		return t.pool.Closed() == nil
+	}
+	return fault.Kind.Retryable()
+}
+
+// backOff waits between two requests of a turn.
+func backOff(ctx context.Context, waits *assay.Waits) error {
+	// The first wait is short because most faults are single ones. A lane that is
+	// really down pauses by itself, and its turns then wait for it.
+	const base, longest = 100 * time.Millisecond, 20 * time.Second
+	d := rand.N(min(longest, base<<waits.Requests))
+	start := time.Now()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	defer func() { waits.Queued += time.Since(start) }()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return &assay.Fault{
+			Kind: assay.Interrupted, Detail: "stopped while backing off", Err: context.Cause(ctx),
+		}
+	}
+}
