@@ -10,8 +10,9 @@ import (
 // By default, a heap is collected when it has doubled, which takes a tenth of the CPU time of a run
 // with a thousand episodes in flight. A heap with more than lean bytes, which a small run does not
 // reach, may grow fourfold instead, but not beyond roomy bytes for that. A small one grows by
-// thrifty percent, because it shares the machine with other programs.
-const lean, roomy, thrifty = 16 << 20, 192 << 20, 70
+// thrifty percent, because it shares the machine with other programs. So does one with more than
+// vast bytes, that of 50,000 episodes or more in flight: otherwise it would need as much again.
+const lean, roomy, vast, thrifty = 16 << 20, 192 << 20, 512 << 20, 70
 
 // relaxCollector collects a heap of medium size less often, unless the user has set GOGC.
 func relaxCollector() {
@@ -39,9 +40,10 @@ func afterCollection(percent int) {
 	}, percent)
 }
 
-// growth returns the growth in percent, for a heap with live bytes. It is a multiple of 50 above lean.
+// growth returns the growth in percent, for a heap with live bytes. It is a multiple of 50 between
+// lean and vast.
 func growth(live uint64) int {
-	if live < lean {
+	if live < lean || live > vast {
 		return thrifty
 	}
 	return max(100, min(300, int(100*roomy/live)-100)/50*50)

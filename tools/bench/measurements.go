@@ -31,6 +31,7 @@ var measurements = []measurement{
 	{"2g", "a hundred viewers of a run's pages", 300, (*bench).viewers},
 	{"2h", "attempts of one turn beside a bare client", 150, (*bench).oneTurn},
 	{"2i", "1,000 calls of 250 ms, 50 at once, of which 1 % hang", 100, (*bench).stragglers},
+	{"2j", "100,000 episodes in flight over HTTP/2, and 10,000 over HTTP", 320, (*bench).inFlight},
 	{"3", "a million trials, done and pending", 150, (*bench).million},
 	{"4", "bytes on disk", 10, (*bench).disk},
 	{"5", "a hundred kills", 100, (*bench).kills},

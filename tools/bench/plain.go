@@ -40,8 +40,11 @@ func (p *plain) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if p.stats.Requests++; p.stats.Requests == 1 {
 		p.stats.FirstRequest = time.Now()
 	}
+	p.stats.InFlight++
+	p.stats.MaxInFlight = max(p.stats.MaxInFlight, p.stats.InFlight)
 	hang := p.hangs.next()
 	p.mu.Unlock()
+	defer p.left()
 	_, _ = io.Copy(io.Discard, req.Body)
 	if hang {
 		<-req.Context().Done() // the client left
@@ -53,6 +56,12 @@ func (p *plain) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	p.mu.Lock()
 	p.stats.LastResponse = time.Now()
 	p.mu.Unlock()
+}
+
+func (p *plain) left() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stats.InFlight--
 }
 
 func (p *plain) serveStats(w http.ResponseWriter, _ *http.Request) {
@@ -71,6 +80,8 @@ func runPlainServer(ctx context.Context, args []string, out io.Writer) error {
 	flags.DurationVar(&p.latency, "latency", 0, "time to each reply")
 	flags.Float64Var(&share, "hang", 0, "share of requests that are never answered")
 	flags.Uint64Var(&seed, "seed", 1, "decides which requests these are")
+	certificate := flags.String("tls", "", "serve https and HTTP/2, and write the certificate to "+
+		"this `file`")
 	if err := flags.Parse(args); err != nil {
 		return errUsage
 	}
@@ -83,10 +94,18 @@ func runPlainServer(ctx context.Context, args []string, out io.Writer) error {
 	mux := http.NewServeMux()
 	mux.Handle("POST /v1/chat/completions", p)
 	mux.HandleFunc("GET /stats", p.serveStats)
-	fmt.Fprintf(out, "base_url: http://%s/v1\n", listener.Addr())
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	serve, scheme := server.Serve, "http"
+	if *certificate != "" {
+		if server.TLSConfig, err = ownTLS(*certificate); err != nil {
+			return err
+		}
+		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
+		scheme = "https"
+	}
+	fmt.Fprintf(out, "base_url: %s://%s/v1\n", scheme, listener.Addr())
+	if err := serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return context.Cause(ctx)

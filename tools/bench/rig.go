@@ -128,7 +128,7 @@ func (r *rig) runAt(ctx context.Context, s scenario, url string) (m measured, er
 	}
 	if s.stop == 0 {
 		if m.usage, err = process.wait(); err == nil {
-			m.stats, err = statsOf(ctx, url)
+			m.stats, err = s.statsOf(ctx, url)
 		}
 		return m, err
 	}
@@ -164,7 +164,11 @@ func (r *rig) startRun(ctx context.Context, s scenario, url string, m *measured)
 		s.store = r.path("results.db")
 	}
 	args := []string{"run", experiment, "--store", s.store, "--display", "json"}
-	process, err := start(r.command(ctx, r.assay, args...), m.read)
+	command := r.command(ctx, r.assay, args...)
+	if s.certificate != "" {
+		command.Env = append(command.Env, certificateVariable+"="+s.certificate)
+	}
+	process, err := start(command, m.read)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +183,7 @@ func (m *measured) follow(ctx context.Context, s scenario, url string) (err erro
 		if err := sleep(ctx, 5*time.Millisecond); err != nil {
 			return err
 		}
-		if m.stats, err = statsOf(ctx, url); err != nil {
+		if m.stats, err = s.statsOf(ctx, url); err != nil {
 			return err
 		}
 	}
@@ -188,14 +192,14 @@ func (m *measured) follow(ctx context.Context, s scenario, url string) (err erro
 		if err := sleep(ctx, time.Until(first.Add(s.from))); err != nil {
 			return err
 		}
-		if m.before, err = statsOf(ctx, url); err != nil {
+		if m.before, err = s.statsOf(ctx, url); err != nil {
 			return err
 		}
 	}
 	if err := sleep(ctx, time.Until(first.Add(s.stop))); err != nil {
 		return err
 	}
-	m.stats, err = statsOf(ctx, url)
+	m.stats, err = s.statsOf(ctx, url)
 	return err
 }
 
@@ -225,7 +229,7 @@ func (r *rig) serve(ctx context.Context, s scenario) (*simServer, error) {
 	command := r.command(ctx, r.assay, s.serverArgs()...)
 	if s.plain > 0 {
 		command = r.command(ctx, r.self, plainVerb, "--latency", s.plain.String(),
-			"--hang", fmt.Sprint(s.hang), "--seed", fmt.Sprint(s.seed))
+			"--hang", fmt.Sprint(s.hang), "--seed", fmt.Sprint(s.seed), "--tls", s.certificate)
 	}
 	process, err := start(command, func(line []byte) {
 		if _, rest, ok := strings.Cut(string(line), "base_url: "); ok {
@@ -251,17 +255,25 @@ func (r *rig) serve(ctx context.Context, s scenario) (*simServer, error) {
 	return nil, err
 }
 
-func statsOf(ctx context.Context, url string) (s simserver.Stats, err error) {
+// statsOf returns the statistics of a scenario's server.
+func (s scenario) statsOf(ctx context.Context, url string) (stats simserver.Stats, err error) {
+	client := http.DefaultClient
+	if s.certificate != "" {
+		if client, err = trusting(s.certificate); err != nil {
+			return stats, err
+		}
+		defer client.CloseIdleConnections()
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/stats", nil)
 	if err != nil {
-		return s, err
+		return stats, err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
-		return s, err
+		return stats, err
 	}
 	defer resp.Body.Close()
-	return s, json.NewDecoder(resp.Body).Decode(&s)
+	return stats, json.NewDecoder(resp.Body).Decode(&stats)
 }
 
 // record runs some trials of a scenario and returns the path of a file with the
@@ -316,6 +328,6 @@ func (r *rig) runBareClient(
 		return m, fmt.Errorf("the bare client sent %d of %d requests, and %d failed",
 			result.Requests, n, result.Failed)
 	}
-	m.stats, err = statsOf(ctx, server.url)
+	m.stats, err = s.statsOf(ctx, server.url)
 	return m, err
 }

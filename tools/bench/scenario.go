@@ -16,6 +16,8 @@ type scenario struct {
 	// hang is the share of requests that the plain server never answers, and seed decides which.
 	hang float64
 	seed uint64
+	// certificate is the file with the certificate of a plain server that speaks HTTP/2, or "".
+	certificate string
 	// serve has further fields of the model in the providers file.
 	serve string
 	model string
