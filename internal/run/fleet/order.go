@@ -44,7 +44,7 @@ type order struct {
 type asked struct {
 	done     chan struct{}
 	cancel   context.CancelFunc
-	response assay.Response
+	response *assay.Response
 	err      error
 }
 
@@ -100,7 +100,7 @@ func (o *order) ask(c *chat) *asked {
 		}
 		return a
 	}
-	a := &asked{done: make(chan struct{})}
+	a := &asked{done: make(chan struct{}), response: new(assay.Response)}
 	ctx, cancel := context.WithCancel(o.ctx)
 	a.cancel = cancel
 	o.asked[c.N] = a
@@ -111,7 +111,7 @@ func (o *order) ask(c *chat) *asked {
 				a.err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 			}
 		}()
-		a.response, a.err = o.provider.Chat(ctx, c.Request)
+		a.response, a.err = assay.Ask(ctx, o.provider, &c.Request)
 	})
 	return a
 }
