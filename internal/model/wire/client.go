@@ -67,7 +67,8 @@ func NewClient(opts ClientOptions) *http.Client {
 		},
 	}
 	transport := &guard{
-		next: newDirect(base), limit: opts.MaxBody, idle: opts.BodyIdle, scrub: NewRedactor(opts.Secrets),
+		next: newDirect(base), doors: new(doors),
+		limit: opts.MaxBody, idle: opts.BodyIdle, scrub: NewRedactor(opts.Secrets),
 	}
 	return &http.Client{Transport: transport, CheckRedirect: noRedirect}
 }
@@ -108,7 +109,7 @@ func guardOf(c *http.Client, s *Redactor) *guard {
 		both.scrub = inner.scrub.with(s)
 		return &both
 	}
-	return &guard{next: next, limit: defaultMaxBody, idle: defaultBodyIdle, scrub: s}
+	return &guard{next: next, doors: new(doors), limit: defaultMaxBody, idle: defaultBodyIdle, scrub: s}
 }
 
 // guard reads a response body completely and closes it. It fails if the request's
@@ -116,6 +117,7 @@ func guardOf(c *http.Client, s *Redactor) *guard {
 // than limit. It passes the body on without secrets.
 type guard struct {
 	next  http.RoundTripper
+	doors *doors
 	limit int64
 	idle  time.Duration
 	scrub *Redactor
@@ -142,6 +144,14 @@ func (g *guard) fetch(req *http.Request) (*http.Response, []byte, error) {
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
 	defer cancel(nil)
+	if req.URL.Scheme == "https" {
+		inside, leave, err := g.doors.of(req.URL.Host).pass(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer leave()
+		ctx = inside
+	}
 	resp, err := g.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		return nil, nil, err
