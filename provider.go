@@ -27,7 +27,8 @@ type Provider interface {
 type Asker interface {
 	Provider
 	// Ask is Chat by reference. Until it returns, nobody changes req, because second requests and
-	// repetitions for the turn read it, too. The response, which is never nil, belongs to the caller.
+	// repetitions for the turn read it, too. The response, which is never nil, belongs to the
+	// caller.
 	Ask(ctx context.Context, req *Request) (*Response, error)
 }
 

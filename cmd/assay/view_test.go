@@ -196,7 +196,8 @@ func sameFigures(a, b string) bool {
 	return when.ReplaceAllString(a, "") == when.ReplaceAllString(b, "")
 }
 
-// A run can be watched from the beginning or from another terminal, and changed only with --control.
+// A run can be watched from the beginning or from another terminal, and changed only with
+// --control.
 func TestPagesOfARunThatWorks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

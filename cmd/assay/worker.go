@@ -328,8 +328,8 @@ func natsHint(err error, token string) string {
 	return "\nhint: " + connectHint(err, token)
 }
 
-// privateToken returns the token of a file that only this user can read. It is the same when the run
-// is started again, because workers wait for it. Another file is replaced.
+// privateToken returns the token of a file that only this user can read. It is the same when the
+// run is started again, because workers wait for it. Another file is replaced.
 func privateToken(file string) (string, error) {
 	if info, err := os.Lstat(file); err == nil && info.Mode() == 0o600 {
 		b, err := os.ReadFile(file)

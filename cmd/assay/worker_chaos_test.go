@@ -17,10 +17,10 @@ import (
 )
 
 // TestChaos lets a run, three workers and a NATS server work for ten minutes while all of them are
-// killed at random, workers and the server are stopped for longer than a lease, and a proxy cuts and
-// delays connections.
-// Then the faults stop, and the run ends by itself: each trial has the outcome that it has in one
-// undisturbed process, once. ASSAY_SOAK is the length in Go's notation, or 1 for ten minutes.
+// killed at random, workers and the server are stopped for longer than a lease, and a proxy cuts
+// and delays connections. Then the faults stop, and the run ends by itself: each trial has the
+// outcome that it has in one undisturbed process, once. ASSAY_SOAK is the length in Go's notation,
+// or 1 for ten minutes.
 func TestChaos(t *testing.T) {
 	length := 10 * time.Minute
 	switch text := os.Getenv("ASSAY_SOAK"); text {

@@ -212,8 +212,8 @@ func TestKilledWorker(t *testing.T) {
 	}
 }
 
-// TestInterruptedWorkers interrupts workers with attempts in flight. After the first signal they finish
-// these, and after the second they give them back.
+// TestInterruptedWorkers interrupts workers with attempts in flight. After the first signal they
+// finish these, and after the second they give them back.
 func TestInterruptedWorkers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -260,8 +260,8 @@ func TestInterruptedWorkers(t *testing.T) {
 	}
 }
 
-// TestKilledRunGoesOn kills a run with workers, and starts it again with the same command. Its worker
-// waits, gets in with the same token, and carries out the rest.
+// TestKilledRunGoesOn kills a run with workers, and starts it again with the same command. Its
+// worker waits, gets in with the same token, and carries out the rest.
 func TestKilledRunGoesOn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

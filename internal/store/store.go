@@ -3,19 +3,19 @@
 //
 // The package guarantees that a saved attempt is on disk before [DB.Save] returns, that attempts
 // are only ever added, and that a trial is settled at most once. Later verdicts are added next to
-// the outcome, by [DB.Rescore] if new rules give them and by [DB.Classify] if a model does.
-// Saves from many goroutines go through one writer, which commits everything that is queued in one
+// the outcome, by [DB.Rescore] if new rules give them and by [DB.Classify] if a model does. Saves
+// from many goroutines go through one writer, which commits everything that is queued in one
 // transaction. They share the cost of a disk flush. A save waits five milliseconds for others as
 // long as that doubles batches, and otherwise not at all.
 //
 // Every row has a seal, which [DB.Verify] checks. Readers can skip damaged rows, and a [Rebuild]
-// (for `assay recover` and `assay merge`) copies the intact ones to a new store, as far as SQLite can
-// read the file. If it cannot read a page, restore a backup: see [DB.Backup].
+// (for `assay recover` and `assay merge`) copies the intact ones to a new store, as far as SQLite
+// can read the file. If it cannot read a page, restore a backup: see [DB.Backup].
 //
 // The package refuses a file that it cannot read, and never repairs, renames or deletes one. It
 // checks attempts only against its schema, and stores no aggregates. Scoring, and counting by
-// factors, belong to the readers of [DB.Attempts] and [DB.Outcomes]. Only requests, tokens,
-// money and time are summed here: see [DB.Spent] and [DB.Profile].
+// factors, belong to the readers of [DB.Attempts] and [DB.Outcomes]. Only requests, tokens, money
+// and time are summed here: see [DB.Spent] and [DB.Profile].
 package store
 
 import (

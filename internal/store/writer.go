@@ -87,8 +87,8 @@ func (w *writer) serve(queue <-chan *op) {
 const lull = 5 * time.Millisecond
 
 // A patience decides whether a batch waits for more writes. It does as long as that at least
-// doubles batches, because a commit flushes the disk and writes pages of indexes, however few writes
-// it has. A single write never begins to wait.
+// doubles batches, because a commit flushes the disk and writes pages of indexes, however few
+// writes it has. A single write never begins to wait.
 type patience struct {
 	waiting bool
 	rests   int // commits until it tries again

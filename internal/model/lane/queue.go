@@ -342,8 +342,8 @@ func (q *queue) width(now time.Time) int {
 	return n
 }
 
-// estimator estimates the cost of a request from the usage of earlier ones, and how many requests to
-// expect.
+// estimator estimates the cost of a request from the usage of earlier ones, and how many requests
+// to expect.
 type estimator struct {
 	perByte mean // prompt tokens per byte of the conversation
 	reply   mean // tokens

@@ -274,8 +274,8 @@ type answer struct {
 	} `json:"tools"`
 }
 
-// knownAnswers has the latest answers of up to largestKnown bytes, by their text. Each request has all
-// answers of its conversation.
+// knownAnswers has the latest answers of up to largestKnown bytes, by their text. Each request has
+// all answers of its conversation.
 var knownAnswers, _ = lru.New[string, *answer](1024) // the size is positive
 
 const largestKnown = 8 << 10

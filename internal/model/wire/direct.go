@@ -339,8 +339,8 @@ func (c *directConn) dropReader() {
 	}
 }
 
-// directBody is the body of a response. Once it has been read to its end, its connection is idle. If
-// it never is, the connection is closed.
+// directBody is the body of a response. Once it has been read to its end, its connection is idle.
+// If it never is, the connection is closed.
 type directBody struct {
 	io.ReadCloser
 	conn   *directConn // nil after the end

@@ -12,22 +12,22 @@ import (
 const (
 	// atDoor is how many requests to a host may look for a connection at a time.
 	atDoor = 8
-	// doorLimit is how long a request waits at a door. Then it goes in, because the host may be dead,
-	// or the door held by requests whose connections will never be opened.
+	// doorLimit is how long a request waits at a door. Then it goes in, because the host may be
+	// dead, or the door held by requests whose connections will never be opened.
 	doorLimit = 10 * time.Second
 )
 
-// doors let only some requests to a host at a time look for a connection. net/http opens one for each
-// request that finds none, although one HTTP/2 connection carries a hundred or more: requests that
-// start together would each pay for a handshake, and leave connections that nobody needs. It is safe
-// for concurrent use.
+// doors let only some requests to a host at a time look for a connection. net/http opens one for
+// each request that finds none, although one HTTP/2 connection carries a hundred or more: requests
+// that start together would each pay for a handshake, and leave connections that nobody needs. It
+// is safe for concurrent use.
 type doors struct {
 	mu     sync.Mutex
 	byHost map[string]*door
 }
 
-// A door is that of a host with TLS. It stands open once the host turns out not to speak HTTP/2, where
-// each request needs a connection of its own.
+// A door is that of a host with TLS. It stands open once the host turns out not to speak HTTP/2,
+// where each request needs a connection of its own.
 type door struct {
 	places chan struct{} // holds a value for each request at the door
 	open   chan struct{} // closed if the door stands open
@@ -47,8 +47,8 @@ func (d *doors) of(host string) *door {
 }
 
 // pass waits at the door. The context that it returns lets the next request in when this one has a
-// connection and opens none: that which it began to open may be of use to the next. leave does so in
-// any case.
+// connection and opens none: that which it began to open may be of use to the next. leave does so
+// in any case.
 func (d *door) pass(ctx context.Context) (inside context.Context, leave func(), err error) {
 	if place, err := d.wait(ctx); !place {
 		return ctx, func() {}, err
@@ -82,8 +82,8 @@ func (d *door) pass(ctx context.Context) (inside context.Context, leave func(), 
 	}), leave, nil
 }
 
-// wait waits for a place, and reports whether the request got one. Without one it may go in, too, if
-// there is no error.
+// wait waits for a place, and reports whether the request got one. Without one it may go in, too,
+// if there is no error.
 func (d *door) wait(ctx context.Context) (place bool, err error) {
 	select {
 	case <-d.open:

@@ -12,9 +12,9 @@ import (
 	"github.com/assay-eval/assay/internal/model/wire"
 )
 
-// TestRequestsShareConnections lets a thousand requests start together. All of them are in flight at
-// once. Over HTTP/2 they share connections, each for 100, instead of opening one each; over HTTP/1.1
-// each has its own.
+// TestRequestsShareConnections lets a thousand requests start together. All of them are in flight
+// at once. Over HTTP/2 they share connections, each for 100, instead of opening one each; over
+// HTTP/1.1 each has its own.
 func TestRequestsShareConnections(t *testing.T) {
 	t.Parallel()
 	const requests, streams = 1000, 100

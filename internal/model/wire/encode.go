@@ -99,10 +99,11 @@ type functionText struct{ name, description, parameters string }
 const maxFunctions = 1024
 
 // Body returns a request's body: the fields of doc, which may be a [json.RawMessage], the extra
-// ones, further fields in pieces, each of which begins with a comma, and the functions, if there are
-// any, between head and tail. The tail begins before the closing brace of the last function. entry returns what is encoded for a
-// function, and a cache needs the same entry in every call. The JSON of a schema only loses white
-// space: keys keep their order, and numbers their spelling. No piece is modified.
+// ones, further fields in pieces, each of which begins with a comma, and the functions, if there
+// are any, between head and tail. The tail begins before the closing brace of the last function.
+// entry returns what is encoded for a function, and a cache needs the same entry in every call. The
+// JSON of a schema only loses white space: keys keep their order, and numbers their spelling. No
+// piece is modified.
 func (c *FunctionCache) Body(
 	doc any, req *assay.Request, head, tail string, entry func(*assay.Function) any,
 	further ...[]byte,

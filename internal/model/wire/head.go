@@ -12,9 +12,9 @@ import (
 // headEnd ends the head of a response.
 const headEnd = "\r\n\r\n"
 
-// readPlain reads the head of a response of the ordinary form, whose body has a length, in less time
-// than net/http takes. It returns false, and has read nothing, if anything is out of the ordinary
-// or if the head is not in the buffer of r yet. Otherwise the response is that of
+// readPlain reads the head of a response of the ordinary form, whose body has a length, in less
+// time than net/http takes. It returns false, and has read nothing, if anything is out of the
+// ordinary or if the head is not in the buffer of r yet. Otherwise the response is that of
 // [http.ReadResponse].
 func readPlain(r *bufio.Reader, req *http.Request) (*http.Response, bool) {
 	if _, err := r.Peek(1); err != nil {

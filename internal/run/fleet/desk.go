@@ -22,8 +22,8 @@ const (
 	// mostBegun is how often an order is begun before the attempt ends in a fault, because it seems
 	// to be the attempt that brings its workers down.
 	mostBegun = 8
-	// aloneFor is how many leases a worker goes on with attempts while nobody answers it. After that,
-	// the desk forgets it, too.
+	// aloneFor is how many leases a worker goes on with attempts while nobody answers it. After
+	// that, the desk forgets it, too.
 	aloneFor = 10
 )
 
@@ -32,8 +32,8 @@ type DeskOptions struct {
 	Job     Job
 	Program string        // the version that workers must have, too
 	Lease   time.Duration // 0 for DefaultLease
-	// Changed is called when the number of slots has changed, and Note with what people should know.
-	// Both may be called from any goroutine and must not block.
+	// Changed is called when the number of slots has changed, and Note with what people should
+	// know. Both may be called from any goroutine and must not block.
 	Changed func()
 	Note    func(text string)
 }

@@ -34,8 +34,8 @@ type Exchange struct {
 }
 
 // Listen starts a NATS server in this process. It listens on an address, for clients with the token
-// and, if there is a certificate, over TLS alone. The server owns the directory, which it empties at
-// the start and removes in the end.
+// and, if there is a certificate, over TLS alone. The server owns the directory, which it empties
+// at the start and removes in the end.
 func Listen(addr, token string, cert *tls.Certificate, dir string) (*Exchange, error) {
 	free, err := freeAddr(addr)
 	if err != nil {

@@ -112,8 +112,8 @@ func (w *Worker) leaving() bool {
 	}
 }
 
-// hello introduces the worker to a run. It waits until there is one. It fails if ctx ends, or if the
-// run cannot be understood.
+// hello introduces the worker to a run. It waits until there is one. It fails if ctx ends, or if
+// the run cannot be understood.
 func (w *Worker) hello(ctx context.Context) (*welcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -175,8 +175,9 @@ func (w *Worker) call(
 	return nil
 }
 
-// insist makes a call until it is answered or ctx ends. If nobody answers it for as long as a worker
-// waits for its run, it may be what the network cannot carry: the error is a [callError] then, too.
+// insist makes a call until it is answered or ctx ends. If nobody answers it for as long as a
+// worker waits for its run, it may be what the network cannot carry: the error is a [callError]
+// then, too.
 func (s *shift) insist(ctx context.Context, call string, in, out any) error {
 	began := time.Now()
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
@@ -376,8 +377,8 @@ func (s *shift) runnerOf(model string) runner {
 	return s.bare
 }
 
-// hand gives a result to the desk until it may be forgotten. In place of one that cannot be sent, it
-// gives the reason.
+// hand gives a result to the desk until it may be forgotten. In place of one that cannot be sent,
+// it gives the reason.
 func (s *shift) hand(ctx context.Context, r *result) {
 	replaced := false
 	for ctx.Err() == nil {

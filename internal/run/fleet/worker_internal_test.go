@@ -172,8 +172,9 @@ func (f funcProvider) Chat(_ context.Context, r assay.Request) (assay.Response, 
 	return f(r), nil
 }
 
-// TestWhatCannotBeSentIsAFault lets an attempt and a reply have raw JSON that is none. A message that
-// cannot be written will not get better by repeating it: the attempt ends in a fault that says why.
+// TestWhatCannotBeSentIsAFault lets an attempt and a reply have raw JSON that is none. A message
+// that cannot be written will not get better by repeating it: the attempt ends in a fault that says
+// why.
 func TestWhatCannotBeSentIsAFault(t *testing.T) {
 	t.Parallel()
 	broken := []byte("{")
@@ -223,8 +224,8 @@ func TestWhatCannotBeSentIsAFault(t *testing.T) {
 }
 
 // TestLostWorkerMakesRoom checks what becomes of a worker that was lost: its result still counts as
-// its own while nobody else has begun the order, a new worker may have its name, and it is forgotten
-// after a while.
+// its own while nobody else has begun the order, a new worker may have its name, and it is
+// forgotten after a while.
 func TestLostWorkerMakesRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

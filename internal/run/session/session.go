@@ -1,6 +1,6 @@
 // Package session carries out one run of a job. It records the run in the store, lets the engine
-// work through pending trials, explains stalls, stores learned limits, writes the log, takes
-// the orders of `assay ctl` over a socket, and ends with a [Summary]. Other processes ask it for its
+// work through pending trials, explains stalls, stores learned limits, writes the log, takes the
+// orders of `assay ctl` over a socket, and ends with a [Summary]. Other processes ask it for its
 // [State].
 //
 // It does not print and does not know flags. A [Display] shows the run to its user.
@@ -48,8 +48,8 @@ type Options struct {
 	Log     LogOptions
 	// Observers follow the run.
 	Observers []Observer
-	// Workers, if set, opens the place where workers ask for attempts. Otherwise attempts are carried
-	// out in this process.
+	// Workers, if set, opens the place where workers ask for attempts. Otherwise attempts are
+	// carried out in this process.
 	Workers func() (fleet.Hub, error)
 	// Lease is how long a worker may be silent before others get its attempts.
 	Lease time.Duration

@@ -52,8 +52,8 @@ func readInputs(inputs json.RawMessage) map[string]any {
 	return in
 }
 
-// knownInputs has the latest inputs, by their text. An episode reads its inputs several times, and repeats,
-// variants and models share tasks. Larger ones than largestInputs bytes are not kept.
+// knownInputs has the latest inputs, by their text. An episode reads its inputs several times, and
+// repeats, variants and models share tasks. Larger ones than largestInputs bytes are not kept.
 var knownInputs = newKnown[string, map[string]any]()
 
 const largestInputs = 16 << 10
