@@ -21,11 +21,13 @@ import (
 // A coordinator is a run that lets workers carry out its attempts.
 type coordinator struct {
 	*says
-	cmd  *exec.Cmd
-	url  string
-	args []string // of a worker
-	env  []string // of a worker, beside that of the test
-	done chan error
+	cmd *exec.Cmd
+	url string
+	// Path of the run's store, if the arguments name one.
+	store string
+	args  []string // of a worker
+	env   []string // of a worker, beside that of the test
+	done  chan error
 }
 
 var connectLine = regexp.MustCompile(`workers: assay worker --connect (\S+)(.*)\n`)
@@ -41,10 +43,14 @@ func coordinateAt(t *testing.T, dir string, env []string, args ...string) *coord
 	t.Helper()
 	cmd := program(t, append([]string{"run"}, args...)...)
 	c := &coordinator{says: newSays("workers: assay worker"), cmd: cmd, done: make(chan error, 1)}
+	if i := slices.Index(args, "--store"); i >= 0 {
+		c.store = args[i+1]
+	}
 	cmd.Dir, cmd.Stderr, cmd.Env = dir, c.says, append(os.Environ(), env...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	go func() { c.done <- cmd.Wait() }()
 	select {
 	case <-c.heard:
@@ -212,51 +218,62 @@ func TestKilledWorker(t *testing.T) {
 	}
 }
 
-// TestInterruptedWorkers interrupts workers with attempts in flight. After the first signal they
-// finish these, and after the second they give them back.
+// TestInterruptedWorkers interrupts workers with attempts in flight, which they finish.
 func TestInterruptedWorkers(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	experiment := file(t, dir, "workers.yaml", workersExperiment)
-	file(t, dir, "providers.yaml", workersProviders)
-	db := filepath.Join(dir, "interrupted.db")
-	c := coordinate(t, experiment, "--store", db, "--sim-latency", "300ms", "--serve", ":0")
-	interrupt := func(name string, times int) {
-		w, says := c.worker(t, "--name", name, "--slots", "2")
-		waitFor(t, func() bool {
-			var state session.State
-			r := must(t, nil, "ctl", "status", "--json", "--store", db)
-			return json.Unmarshal([]byte(r.out), &state) == nil &&
-				slices.ContainsFunc(state.Workers, func(w fleet.WorkerState) bool {
-					return w.Name == name && len(w.Trials) == 2
-				})
-		})
-		for range times {
-			if err := w.Process.Signal(os.Interrupt); err != nil {
-				t.Fatal(err)
-			}
-			waitFor(t, func() bool { return strings.Contains(says.String(), "finishes its attempts") })
-		}
-		if err := w.Wait(); err != nil {
-			t.Errorf("worker %s: %v\n%s", name, err, says)
-		}
-	}
+	c := coordinateSlow(t, "300ms")
 	for _, name := range []string{"a", "b", "c"} {
-		interrupt(name, 1)
+		c.interrupt(t, name, 1)
 	}
-	interrupt("twice", 2)
 	c.worker(t, "--name", "last", "--slots", "20")
 	c.wait(t)
 	for _, name := range []string{"a", "b", "c"} {
 		if !strings.Contains(c.String(), "worker "+name+" has gone\n") {
-			t.Errorf("worker %s did not finish its attempts", name)
+			t.Errorf("worker %s did not finish its attempts:\n%s", name, c)
 		}
 	}
-	if !strings.Contains(c.String(), "worker twice has gone; its 2 attempts go to others") {
-		t.Error("the second signal did not give the attempts back")
+}
+
+// TestWorkerGivesAttemptsBack interrupts a worker twice, whose attempts would take hours.
+func TestWorkerGivesAttemptsBack(t *testing.T) {
+	t.Parallel()
+	c := coordinateSlow(t, "1h")
+	c.interrupt(t, "twice", 2)
+	waitFor(t, func() bool {
+		return strings.Contains(c.String(), "worker twice has gone; its 2 attempts go to others")
+	})
+}
+
+// coordinateSlow starts a run whose model takes some time for each reply.
+func coordinateSlow(t *testing.T, latency string) *coordinator {
+	dir := t.TempDir()
+	experiment := file(t, dir, "workers.yaml", workersExperiment)
+	file(t, dir, "providers.yaml", workersProviders)
+	return coordinate(t, experiment, "--store", filepath.Join(dir, "slow.db"), "--serve", ":0",
+		"--sim-latency", latency)
+}
+
+// interrupt starts a worker with two slots, interrupts it several times as soon as both are taken,
+// and waits for its end.
+func (c *coordinator) interrupt(t *testing.T, name string, times int) {
+	t.Helper()
+	w, says := c.worker(t, "--name", name, "--slots", "2")
+	waitFor(t, func() bool {
+		var state session.State
+		r := must(t, nil, "ctl", "status", "--json", "--store", c.store)
+		return json.Unmarshal([]byte(r.out), &state) == nil &&
+			slices.ContainsFunc(state.Workers, func(w fleet.WorkerState) bool {
+				return w.Name == name && len(w.Trials) == 2
+			})
+	})
+	for range times {
+		if err := w.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, func() bool { return strings.Contains(says.String(), "finishes its attempts") })
 	}
-	if t.Failed() {
-		t.Log(c)
+	if err := w.Wait(); err != nil {
+		t.Errorf("worker %s: %v\n%s", name, err, says)
 	}
 }
 
