@@ -25,6 +25,11 @@ RACE := -race -vet=off -gcflags=modernc.org/...=-race=false
 # The tests of internal/task/library/wording_test.go.
 TEXTS := ^Test(Descriptions|Plain|OnlyPlain|Clauses|Search|VeryEasy|InputsAre|GenerateNExtends)
 
+# Tests of cmd/assay without the race detector: long games, whose parts are watched elsewhere, and
+# stories of many short commands, each of which would start five times as slowly.
+STORIES := bad-.*|help|output|library|stores|revisions|rehearsal|suites|gate
+ALONE   := ^TestGames|^TestSuites$$|^TestReadme$$|^TestScripts$$/^($(STORIES))$$
+
 # Everything, as CI runs it. cmd/assay goes alone, because some of its tests need an answer within
 # seconds. `make lint` has vetted the tests before.
 .PHONY: test-all
@@ -36,7 +41,7 @@ test-all: compiler browser python strangers
 	if [ -f $(AIMOCK) ]; then export ASSAY_AIMOCK=$(CURDIR)/$(AIMOCK); fi; \
 	if [ -f $(AXE) ]; then export ASSAY_AXE=$(CURDIR)/$(AXE); fi; \
 	if command -v $${CC:-gcc} >/dev/null 2>&1; then \
-		$(GO) test -run '^TestPinned|^TestBrowse|^TestGames|^TestSuites$$|^TestReadme$$' ./cmd/assay && \
+		$(GO) test -run '^TestPinned|^TestBrowse|$(ALONE)' ./cmd/assay && \
 		$(GO) test -run '^TestLimitersThatAre' ./internal/model/lane && \
 		$(GO) test ./internal/result/stat && \
 		$(GO) test -run '^TestFlawLaws$$|^TestEveryFlaw|^TestPromptsWithoutPlan' \
@@ -44,7 +49,7 @@ test-all: compiler browser python strangers
 		$(GO) test -run '^TestSkillIs|^TestOptimalIs' ./internal/model/sim && \
 		$(GO) test -run '$(TEXTS)' ./internal/task/library && \
 		export CGO_ENABLED=1 && \
-		$(GO) test $(RACE) -parallel 4 -timeout 25m -skip '^TestGames|^TestSuites$$|^TestReadme$$' ./cmd/assay && \
+		$(GO) test $(RACE) -parallel 4 -timeout 25m -skip '$(ALONE)' ./cmd/assay && \
 		$(GO) test $(RACE) -p 2 -timeout 25m $$($(GO) list ./... | grep -v cmd/assay); \
 	else \
 		echo "make: no C compiler, so the tests run without the race detector"; \
