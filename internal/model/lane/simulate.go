@@ -37,8 +37,12 @@ type Simulation struct {
 
 // maxSimulated is the number of requests that are simulated one by one. Results
 // for more requests are extrapolated, because windows and widths have settled by
-// then.
-const maxSimulated = 200_000
+// then. A lane that only limits what is in flight settles after some rounds.
+const (
+	maxSimulated    = 200_000
+	settledRounds   = 8
+	settledRequests = 2000 // at least, for the spread of latencies
+)
 
 // Simulate carries out work on a model's lanes in virtual time, with the same code
 // that runs in real time. It assumes that endpoints have exactly the stated and
@@ -50,16 +54,29 @@ func Simulate(lanes []Config, work Work) Simulation {
 		random: rand.New(rand.NewPCG(1, 2)),
 	}
 	s.work.Turns = max(1, work.Turns)
-	s.pending = min(s.pending, int(maxSimulated/s.work.Turns))
-	conversations := s.pending
 	for i := range lanes {
 		lanes[i].Limits = lanes[i].Limits.with(lanes[i].Learned)
 		lanes[i].Learned = Limits{}
 		s.hedges = s.hedges || lanes[i].Hedge
 	}
+	s.pending = min(s.pending, enough(lanes, s.work.Turns))
+	conversations := s.pending
 	s.queue = newQueue(s.now, "", lanes)
 	s.run()
 	return s.result(conversations)
+}
+
+// enough returns the number of conversations after which the pace of lanes has settled.
+func enough(lanes []Config, turns float64) int {
+	width := 0
+	for i := range lanes {
+		limits := lanes[i].Limits
+		width += limits.Concurrency
+		if (limits != Limits{Concurrency: max(1, limits.Concurrency)}) {
+			return int(maxSimulated / turns)
+		}
+	}
+	return min(max(settledRounds*width, settledRequests), int(maxSimulated/turns))
 }
 
 type simulator struct {

@@ -29,11 +29,16 @@ func TestSimulateExactly(t *testing.T) {
 		{"rpm", lane.Limits{Concurrency: 10, RPM: 3, Burst: 3}, 6, 1, window + time.Second, "rpm"},
 		// A turn has 150 tokens.
 		{"tpm", lane.Limits{Concurrency: 10, TPM: 450, Burst: 9}, 7, 1, 2*window + time.Second, "tpm"},
-		// The last two are extrapolated from the first 200,000 requests.
+		// The last three are extrapolated.
 		{
 			"million by concurrency",
 			lane.Limits{Concurrency: 100},
 			1_000_000, 2, 20_000 * time.Second, "",
+		},
+		{
+			"million by great concurrency",
+			lane.Limits{Concurrency: 10_000},
+			1_000_000, 1, 100 * time.Second, "",
 		},
 		{
 			"million by rpm",
