@@ -37,11 +37,12 @@ type Simulation struct {
 
 // maxSimulated is the number of requests that are simulated one by one. Results
 // for more requests are extrapolated, because windows and widths have settled by
-// then. A lane that only limits what is in flight settles after some rounds.
+// then. Where only the width is limited, there is nothing to settle, and each slot
+// needs two conversations to show that the second one waits for it.
 const (
-	maxSimulated    = 200_000
-	settledRounds   = 8
-	settledRequests = 2000 // at least, for the spread of latencies
+	maxSimulated  = 200_000
+	leastOfASlot  = 2    // conversations
+	leastOfSpread = 2000 // requests, because their latencies differ
 )
 
 // Simulate carries out work on a model's lanes in virtual time, with the same code
@@ -59,24 +60,27 @@ func Simulate(lanes []Config, work Work) Simulation {
 		lanes[i].Learned = Limits{}
 		s.hedges = s.hedges || lanes[i].Hedge
 	}
-	s.pending = min(s.pending, enough(lanes, s.work.Turns))
+	s.pending = min(s.pending, int(maxSimulated/s.work.Turns))
+	if s.width = onlyWidth(lanes); s.width > 0 {
+		s.pending = min(s.pending, max(leastOfASlot*s.width, int(leastOfSpread/s.work.Turns)))
+	}
 	conversations := s.pending
 	s.queue = newQueue(s.now, "", lanes)
 	s.run()
 	return s.result(conversations)
 }
 
-// enough returns the number of conversations after which the pace of lanes has settled.
-func enough(lanes []Config, turns float64) int {
-	width := 0
+// onlyWidth returns how many requests may be in flight together, or 0 if lanes have
+// other limits or none.
+func onlyWidth(lanes []Config) (width int) {
 	for i := range lanes {
-		limits := lanes[i].Limits
-		width += limits.Concurrency
-		if (limits != Limits{Concurrency: max(1, limits.Concurrency)}) {
-			return int(maxSimulated / turns)
+		n := lanes[i].Limits.Concurrency
+		if (n == 0 || lanes[i].Limits != Limits{Concurrency: n}) {
+			return 0
 		}
+		width += n
 	}
-	return min(max(settledRounds*width, settledRequests), int(maxSimulated/turns))
+	return width
 }
 
 type simulator struct {
@@ -87,6 +91,7 @@ type simulator struct {
 	pending int
 	active  int // conversations in progress
 	hedges  bool
+	width   int // if nothing else is limited
 	events  events
 	total   Simulation
 
@@ -260,7 +265,14 @@ func (s *simulator) result(conversations int) Simulation {
 	out.OutputTokens = int(float64(out.OutputTokens) * scale)
 	out.Cost *= scale
 	simulated := out.Wall
-	if s.halfPending > 0 {
+	switch {
+	case s.width > 0:
+		var worked time.Duration
+		for i := range out.Ledgers {
+			worked += out.Ledgers[i].Worked
+		}
+		out.Wall += time.Duration(float64(worked) * (scale - 1) / float64(s.width))
+	case s.halfPending > 0:
 		steady := float64(s.full.Sub(s.half))
 		out.Wall += time.Duration(steady * float64(rest) / float64(s.halfPending))
 	}

@@ -117,6 +117,34 @@ func TestSimulationMatchesPool(t *testing.T) {
 	})
 }
 
+// TestSimulationOfWidthIsExtrapolated checks that a simulation that ends early because only the width
+// is limited comes to the same result as one of all requests.
+func TestSimulationOfWidthIsExtrapolated(t *testing.T) {
+	t.Parallel()
+	for _, turns := range []float64{1, 7.5} {
+		for _, hedge := range []bool{false, true} {
+			run := func(rpm int) lane.Simulation {
+				limits := lane.Limits{Concurrency: 100, RPM: rpm}
+				return lane.Simulate([]lane.Config{{Name: "l", Limits: limits, Hedge: hedge}}, lane.Work{
+					Conversations: 12_345, Turns: turns, Prompt: 100, Growth: 10, Reply: 50,
+					Latency: time.Second, Sigma: 0.5,
+				})
+			}
+			early, whole := run(0), run(1e9)
+			for what, pair := range map[string][2]float64{
+				"seconds":  {early.Wall.Seconds(), whole.Wall.Seconds()},
+				"requests": {float64(early.Requests), float64(whole.Requests)},
+				"tokens":   {float64(early.InputTokens), float64(whole.InputTokens)},
+			} {
+				if off := math.Abs(pair[0]/pair[1] - 1); off > 0.02 {
+					t.Errorf("%v turns, second requests %v: %v %s instead of %v",
+						turns, hedge, pair[0], what, pair[1])
+				}
+			}
+		}
+	}
+}
+
 // TestSimulationHedges checks that a simulation has second requests, that these shorten a run whose
 // replies take very different times, and that a simulation is always the same.
 func TestSimulationHedges(t *testing.T) {
