@@ -127,11 +127,14 @@ type plainReader struct{ rest []byte }
 
 // next returns the next byte after white space without taking it, or 0 at the end.
 func (p *plainReader) next() byte {
-	p.rest = bytes.TrimLeft(p.rest, " \t\r\n")
-	if len(p.rest) == 0 {
-		return 0
+	for i, c := range p.rest {
+		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			p.rest = p.rest[i:]
+			return c
+		}
 	}
-	return p.rest[0]
+	p.rest = nil
+	return 0
 }
 
 func (p *plainReader) take(c byte) bool {

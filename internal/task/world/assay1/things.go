@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"strings"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -38,23 +39,33 @@ func readInputs(inputs json.RawMessage) map[string]any {
 	if len(inputs) == 0 {
 		return nil
 	}
-	text := string(inputs)
-	if in, ok := knownInputs.Get(text); ok {
-		return in
+	hash := maphash.Bytes(inputsSeed, inputs)
+	if known, ok := knownInputs.Get(hash); ok && known.text == string(inputs) {
+		return known.members
 	}
+	text := string(inputs)
 	in, err := parseObject(text)
 	if err != nil {
 		return nil
 	}
 	if len(text) <= largestInputs {
-		knownInputs.Add(text, in)
+		knownInputs.Add(hash, parsedInputs{text, in})
 	}
 	return in
 }
 
-// knownInputs has the latest inputs, by their text. An episode reads its inputs several times, and
-// repeats, variants and models share tasks. Larger ones than largestInputs bytes are not kept.
-var knownInputs = newKnown[string, map[string]any]()
+type parsedInputs struct {
+	text    string
+	members map[string]any
+}
+
+// knownInputs has the latest inputs, by the hash of their text, which is not copied to find them.
+// An episode reads its inputs several times, and repeats, variants and models share tasks. Larger
+// ones than largestInputs bytes are not kept.
+var (
+	knownInputs = newKnown[uint64, parsedInputs]()
+	inputsSeed  = maphash.MakeSeed()
+)
 
 const largestInputs = 16 << 10
 
