@@ -12,8 +12,8 @@ import (
 const (
 	// atDoor is how many requests to a host may look for a connection at a time.
 	atDoor = 8
-	// doorLimit is how long a request waits at a door. Then it goes in, because the host may be
-	// dead, or the door held by requests whose connections will never be opened.
+	// doorLimit is how long a request waits at a door that nobody leaves. Then it goes in, because
+	// the host may be dead, or the door held by requests whose connections will never be opened.
 	doorLimit = 10 * time.Second
 )
 
@@ -32,6 +32,8 @@ type door struct {
 	places chan struct{} // holds a value for each request at the door
 	open   chan struct{} // closed if the door stands open
 	once   sync.Once
+	made   time.Time
+	left   atomic.Int64 // when a request left the door last, in nanoseconds since it was made
 }
 
 func (d *doors) of(host string) *door {
@@ -41,7 +43,9 @@ func (d *doors) of(host string) *door {
 		d.byHost = make(map[string]*door)
 	}
 	if d.byHost[host] == nil {
-		d.byHost[host] = &door{places: make(chan struct{}, atDoor), open: make(chan struct{})}
+		d.byHost[host] = &door{
+			places: make(chan struct{}, atDoor), open: make(chan struct{}), made: time.Now(),
+		}
 	}
 	return d.byHost[host]
 }
@@ -53,7 +57,10 @@ func (d *door) pass(ctx context.Context) (inside context.Context, leave func(), 
 	if place, err := d.wait(ctx); !place {
 		return ctx, func() {}, err
 	}
-	leave = sync.OnceFunc(func() { <-d.places })
+	leave = sync.OnceFunc(func() {
+		d.left.Store(int64(time.Since(d.made)))
+		<-d.places
+	})
 	var got, opening, opened atomic.Bool
 	over := func() {
 		if opened.Store(true); got.Load() {
@@ -94,13 +101,20 @@ func (d *door) wait(ctx context.Context) (place bool, err error) {
 	}
 	limit := time.NewTimer(doorLimit)
 	defer limit.Stop()
-	select {
-	case d.places <- struct{}{}:
-		return true, nil
-	case <-d.open:
-	case <-limit.C:
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
+	for {
+		select {
+		case d.places <- struct{}{}:
+			return true, nil
+		case <-d.open:
+			return false, nil
+		case <-limit.C:
+			still := time.Since(d.made) - time.Duration(d.left.Load())
+			if still >= doorLimit {
+				return false, nil
+			}
+			limit.Reset(doorLimit - still)
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
 	}
-	return false, nil
 }
