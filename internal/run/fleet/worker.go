@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/agent/bridge"
@@ -206,8 +209,9 @@ type shift struct {
 	lease   time.Duration
 	bare    *episode.Runner
 	agents  map[string]runner
-	bridge  *bridge.Bridge  // nil without agents
-	ctx     context.Context // ends with the shift
+	tasks   *lru.Cache[string, *assay.Task] // by digest
+	bridge  *bridge.Bridge                  // nil without agents
+	ctx     context.Context                 // ends with the shift
 	end     context.CancelCauseFunc
 	free    chan struct{} // a value for each free slot
 	leave   chan struct{} // closed when no more orders are taken
@@ -228,6 +232,11 @@ func (w *Worker) shift(ctx context.Context, hi *welcome) (again bool, err error)
 		free: make(chan struct{}, w.options.Slots), leave: make(chan struct{}),
 		running: make(map[held]context.CancelCauseFunc),
 	}
+	tasks, err := lru.New[string, *assay.Task](knownTasks)
+	if err != nil {
+		return false, err
+	}
+	s.tasks = tasks
 	for range w.options.Slots {
 		s.free <- struct{}{}
 	}
@@ -335,13 +344,17 @@ func (s *shift) leaves() {
 func (s *shift) carryOut(t Ticket, try string) {
 	slot := sync.OnceFunc(func() { s.free <- struct{}{} })
 	defer slot()
-	var b beginning
+	var b begun
 	err := s.insist(s.ctx, callBegin,
 		&begin{Worker: s.id, Order: t.Order(), Try: try}, &b)
 	if err != nil && !isHopeless(err) {
 		return // it is delivered again
 	}
 	_ = t.Done() // otherwise it is delivered again, and nobody minds
+	var task *assay.Task
+	if err == nil && !b.Over {
+		task, err = s.task(&b)
+	}
 	if err != nil {
 		s.options.Say("cannot begin an attempt: " + err.Error()) // the desk offers it again
 	}
@@ -360,11 +373,35 @@ func (s *shift) carryOut(t Ticket, try string) {
 		delete(s.running, h)
 	}()
 	run := s.runnerOf(b.Trial.Model)
-	a, transcript := run.Run(ctx, &provider{shift: s, held: h, over: cancel}, &b.Trial, &b.Task)
+	a, transcript := run.Run(ctx, &provider{shift: s, held: h, over: cancel}, &b.Trial, task)
 	slot()
 	if ctx.Err() == nil {
 		s.hand(ctx, &result{h, *a, *transcript, transcript.Spans})
 	}
+}
+
+// A begun is a [beginning] as a worker reads it. Attempts share tasks, and a task is parsed once.
+type begun struct {
+	beginning
+	Task json.RawMessage
+}
+
+// knownTasks is how many tasks a worker keeps. A task has a few kilobytes.
+const knownTasks = 512
+
+// task returns the task of an attempt. Nobody changes it.
+func (s *shift) task(b *begun) (*assay.Task, error) {
+	if known, ok := s.tasks.Get(b.Trial.TaskDigest); ok {
+		return known, nil
+	}
+	task := new(assay.Task)
+	if err := json.Unmarshal(b.Task, task); err != nil {
+		return nil, fmt.Errorf("read the task: %w", err)
+	}
+	if b.Trial.TaskDigest != "" {
+		s.tasks.Add(b.Trial.TaskDigest, task)
+	}
+	return task, nil
 }
 
 func (s *shift) runnerOf(model string) runner {
