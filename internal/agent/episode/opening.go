@@ -2,6 +2,7 @@ package episode
 
 import (
 	"slices"
+	"sync"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
@@ -16,9 +17,10 @@ type opening struct {
 }
 
 // openings keeps the latest openings, because an experiment's cells advance together, so each of
-// them is needed again for repeats and other models. It is safe for concurrent use.
+// them is needed again for repeats and other models, often at the same moment. It is safe for
+// concurrent use.
 type openings struct {
-	known *lru.Cache[openingKey, *opening]
+	known *lru.Cache[openingKey, func() (*opening, error)] // which render it once
 }
 
 // An openingKey has everything that [GivenPlan] and the templates depend on. Tasks are compared by
@@ -37,7 +39,7 @@ type openingKey struct {
 const mostOpenings, largestOpening = 512, 64 << 10
 
 func newOpenings() *openings {
-	known, err := lru.New[openingKey, *opening](mostOpenings)
+	known, err := lru.New[openingKey, func() (*opening, error)](mostOpenings)
 	if err != nil {
 		panic("episode: " + err.Error()) // the size is positive
 	}
@@ -60,12 +62,18 @@ func keyOf(trial *assay.Trial, task *assay.Task) openingKey {
 // opening returns the opening of a trial. It fails like [GivenPlan].
 func (r *Runner) opening(trial *assay.Trial, task *assay.Task) (*opening, error) {
 	key := keyOf(trial, task)
-	if o, ok := r.openings.known.Get(key); ok {
-		return o, nil
+	render, known := r.openings.known.Get(key)
+	if !known {
+		render = sync.OnceValues(func() (*opening, error) {
+			return newOpening(r.catalog, trial, task)
+		})
+		if earlier, ok, _ := r.openings.known.PeekOrAdd(key, render); ok {
+			render = earlier
+		}
 	}
-	o, err := newOpening(r.catalog, trial, task)
-	if err == nil && len(o.messages[0].Content)+len(o.messages[1].Content) <= largestOpening {
-		r.openings.known.Add(key, o)
+	o, err := render()
+	if err != nil || len(o.messages[0].Content)+len(o.messages[1].Content) > largestOpening {
+		r.openings.known.Remove(key)
 	}
 	return o, err
 }

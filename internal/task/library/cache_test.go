@@ -1,6 +1,7 @@
 package library
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/assay-eval/assay"
@@ -41,6 +42,19 @@ func TestCacheReturnsPlannedTasks(t *testing.T) {
 	}
 	if cache.tasks.Len() != cachedTasks {
 		t.Errorf("the cache has %d tasks, want %d", cache.tasks.Len(), cachedTasks)
+	}
+
+	// The next one is in no cache, and all who ask for it at once get the same.
+	var all sync.WaitGroup
+	var got [100]*assay.Task
+	for i := range got {
+		all.Go(func() { got[i], _ = cache.Task(t.Context(), &trials[0]) })
+	}
+	all.Wait()
+	for _, task := range got {
+		if task == nil || task != got[0] {
+			t.Fatal("a task was read several times")
+		}
 	}
 
 	changed := trials[0]

@@ -218,28 +218,34 @@ func (l *Library) Path() string { return cmp.Or(l.origin, l.path) }
 func (l *Library) Task(
 	ctx context.Context, id assay.TaskID, difficulty string,
 ) (assay.Task, error) {
-	var digest string
+	t, _, err := l.read(ctx, id, difficulty)
+	return t, err
+}
+
+// read reads a task and its digest without the tools.
+func (l *Library) read(
+	ctx context.Context, id assay.TaskID, difficulty string,
+) (t assay.Task, digest string, err error) {
 	var body []byte
-	err := l.task.QueryRowContext(ctx, string(id), difficulty).Scan(&digest, &body)
+	err = l.task.QueryRowContext(ctx, string(id), difficulty).Scan(&digest, &body)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return assay.Task{}, l.notFound(ctx, id, difficulty)
+		return assay.Task{}, "", l.notFound(ctx, id, difficulty)
 	case err != nil:
-		return assay.Task{}, fmt.Errorf("read task %q from library %s: %w", id, l.meta.Name, err)
+		return assay.Task{}, "", fmt.Errorf("read task %q from library %s: %w", id, l.meta.Name, err)
 	}
 	if digestOf(body) != digest {
-		return assay.Task{}, l.damaged(fmt.Errorf("task %q does not match its digest", id))
+		return assay.Task{}, "", l.damaged(fmt.Errorf("task %q does not match its digest", id))
 	}
-	var t assay.Task
 	if err := json.Unmarshal(body, &t); err != nil {
-		return assay.Task{}, l.damaged(fmt.Errorf("task %q: %w", id, err))
+		return assay.Task{}, "", l.damaged(fmt.Errorf("task %q: %w", id, err))
 	}
 	if t.ID != id || t.Difficulty != difficulty { // the index is wrong
 		err := fmt.Errorf("found task %q at difficulty %q instead of %q at %q",
 			t.ID, t.Difficulty, id, difficulty)
-		return assay.Task{}, l.damaged(err)
+		return assay.Task{}, "", l.damaged(err)
 	}
-	return t, nil
+	return t, digest, nil
 }
 
 func (l *Library) notFound(ctx context.Context, id assay.TaskID, difficulty string) error {
