@@ -141,7 +141,7 @@ func measurementList() string {
 }
 
 // choose returns the measurements whose IDs start with one of the prefixes in
-// a comma-separated list, so that 2 selects 2a to 2h. An empty list selects all.
+// a comma-separated list, so that 2 selects 2a to 2k. An empty list selects all.
 func choose(only string) ([]measurement, error) {
 	if only == "" {
 		return measurements, nil

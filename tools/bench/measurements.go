@@ -32,6 +32,7 @@ var measurements = []measurement{
 	{"2h", "attempts of one turn beside a bare client", 150, (*bench).oneTurn},
 	{"2i", "1,000 calls of 250 ms, 50 at once, of which 1 % hang", 100, (*bench).stragglers},
 	{"2j", "100,000 episodes in flight over HTTP/2, and 10,000 over HTTP", 320, (*bench).inFlight},
+	{"2k", "5,000 agents that sleep, on three workers", 360, (*bench).sleepers},
 	{"3", "a million trials, done and pending", 150, (*bench).million},
 	{"4", "bytes on disk", 10, (*bench).disk},
 	{"5", "a hundred kills", 100, (*bench).kills},
