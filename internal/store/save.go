@@ -55,23 +55,9 @@ type record struct {
 // neither a nor t.
 func (db *DB) Save(ctx context.Context, a *assay.Attempt, t *assay.Transcript) error {
 	what := "save attempt at trial " + string(a.ID)
-	text := texts.Get().(*bytes.Buffer)
-	defer texts.Put(text)
-	var s script
-	var err error
-	if t != nil {
-		if s, err = db.openings.script(t, text); err != nil {
-			return fmt.Errorf("%s: %w: %w", what, ErrInvalid, err)
-		}
-	}
-	r, err := encode(a, s)
+	r, err := db.encode(ctx, a, t)
 	if err != nil {
-		return fmt.Errorf("%s: %w: %w", what, ErrInvalid, err)
-	}
-	if t != nil {
-		if r.transcript, err = db.compress(ctx, s); err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	var number int
 	err = db.write(ctx, what, len(r.transcript)+1024, func(w *writer) (err error) {
@@ -82,6 +68,28 @@ func (db *DB) Save(ctx context.Context, a *assay.Attempt, t *assay.Transcript) e
 		a.Number = number
 	}
 	return err
+}
+
+// encode returns the rows of an attempt, with its transcript unless that is nil.
+func (db *DB) encode(ctx context.Context, a *assay.Attempt, t *assay.Transcript) (*record, error) {
+	defer db.turnstile.pass()()
+	text := texts.Get().(*bytes.Buffer)
+	defer texts.Put(text)
+	var s script
+	var err error
+	if t != nil {
+		if s, err = db.openings.script(t, text); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+	}
+	r, err := encode(a, s)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if t != nil {
+		r.transcript, err = db.compress(ctx, s)
+	}
+	return r, err
 }
 
 // insert adds the rows of r and returns the attempt's number.

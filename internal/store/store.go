@@ -59,7 +59,8 @@ type DB struct {
 	lock *lock
 	// queue feeds the writer. It is unbuffered, so a write that is not in a batch yet is still
 	// held by its goroutine. Close closes it after the last of these has left.
-	queue chan *op
+	queue     chan *op
+	turnstile turnstile
 
 	mu     sync.Mutex
 	closed bool           // guarded by mu
@@ -132,7 +133,7 @@ func newDB(path, dsn string) (*DB, error) {
 	// The number of open connections is not limited, because a loop over attempts may look up
 	// transcripts, and with a limit such loops could wait for each other.
 	reader.SetMaxIdleConns(1)
-	db := &DB{path: path, reader: reader, openings: newOpenings()}
+	db := &DB{path: path, reader: reader, openings: newOpenings(), turnstile: newTurnstile()}
 	db.dec.Store(newDecoder())
 	db.enc.Store(dictionary{}.encoder())
 	return db, nil
