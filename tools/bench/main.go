@@ -26,7 +26,7 @@ const help = `Usage: bench [flags]
 
 Bench measures assay from outside. It starts the simulated server and runs
 against it as child processes, and a bare HTTP client that sends the same
-requests. All measurements take about 45 minutes; leave the machine alone.
+requests. All measurements take about an hour; leave the machine alone.
 
 %s
 A missed target is a result, not an error, so the exit code is still 0.
