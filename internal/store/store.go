@@ -23,6 +23,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -133,7 +134,10 @@ func newDB(path, dsn string) (*DB, error) {
 	// The number of open connections is not limited, because a loop over attempts may look up
 	// transcripts, and with a limit such loops could wait for each other.
 	reader.SetMaxIdleConns(1)
-	db := &DB{path: path, reader: reader, openings: newOpenings(), turnstile: newTurnstile()}
+	db := &DB{
+		path: path, reader: reader, openings: newOpenings(),
+		turnstile: newTurnstile(max(1, runtime.GOMAXPROCS(0)/2)),
+	}
 	db.dec.Store(newDecoder())
 	db.enc.Store(dictionary{}.encoder())
 	return db, nil

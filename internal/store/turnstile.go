@@ -9,15 +9,16 @@ import (
 // they take memory while they wait.
 const mostAtTurnstile = 256
 
-// A turnstile lets attempts be encoded one at a time, each after whatever else can run then. When
+// A turnstile lets some attempts at a time be encoded, each after whatever else can run then. When
 // hundreds of replies arrive together, the replies and the attempts that begin in their places come
 // first, which keeps lanes full.
 type turnstile struct {
-	inside  chan struct{} // has room for one
+	inside  chan struct{}
 	waiting atomic.Int32
 }
 
-func newTurnstile() turnstile { return turnstile{inside: make(chan struct{}, 1)} }
+// newTurnstile returns a turnstile for n attempts at a time.
+func newTurnstile(n int) turnstile { return turnstile{inside: make(chan struct{}, n)} }
 
 // pass waits for its turn. leave lets the next one in.
 func (t *turnstile) pass() (leave func()) {

@@ -14,7 +14,7 @@ func TestTurnstile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const more = 44
-		turnstile := newTurnstile()
+		turnstile := newTurnstile(1)
 		first := turnstile.pass()
 		var passed atomic.Int32
 		var all sync.WaitGroup
