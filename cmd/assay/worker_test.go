@@ -187,33 +187,57 @@ func timeless(t *testing.T, store string) map[assay.TrialID]string {
 	return all
 }
 
-// TestKilledWorker kills a worker in the middle of its attempts. Others carry them out, and nothing
-// is lost or counted twice.
+// TestKilledWorker kills a worker with a hundred attempts in flight. Others carry them out, and
+// nothing is lost or counted twice.
 func TestKilledWorker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	experiment := file(t, dir, "workers.yaml", workersExperiment)
-	file(t, dir, "providers.yaml", workersProviders)
+	hold := file(t, dir, "hold", "")
+	experiment := file(t, dir, "killed.yaml", `
+name: killed
+models: [bot]
+variants: [baseline, optimal]
+task_types: [simple_task, basic_task]
+tasks_per_type: 30
+providers: providers.yaml
+`)
+	file(t, dir, "providers.yaml", `
+providers:
+  never-asked:
+    base_url: http://127.0.0.1:1/v1
+    keys: none
+    models:
+      m: {limits: {concurrency: 100}}
+agents:
+  bot:
+    model: m
+    command: [sh, -c, 'cat > /dev/null; if [ -e "$0" ]; then exec sleep 3600; fi; echo done', `+
+		hold+`]
+`)
 	db := filepath.Join(dir, "fleet.db")
-	c := coordinate(t, experiment, "--store", db, "--sim-latency", "200ms", "--serve", ":0",
-		"--lease", "2s")
-	killed, _ := c.worker(t, "--name", "killed", "--slots", "10")
-	time.Sleep(300 * time.Millisecond) // it has orders now
+	c := coordinate(t, experiment, "--store", db, "--serve", ":0", "--lease", "2s")
+	killed, _ := c.worker(t, "--name", "killed", "--slots", "100")
+	c.waitForTrials(t, "killed", 100)
+	if err := os.Remove(hold); err != nil {
+		t.Fatal(err)
+	}
 	if err := killed.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	c.worker(t, "--name", "other", "--slots", "10")
+	c.worker(t, "--name", "other", "--slots", "100")
 	c.wait(t)
-	if !strings.Contains(c.String(), "nothing was heard from worker killed") {
+	const lost = "nothing was heard from worker killed for 2 s; its 100 attempts go to others"
+	if !strings.Contains(c.String(), lost) {
 		t.Errorf("the run does not tell of the lost worker:\n%s", c)
 	}
 	all := attempts(t, db)
-	if len(all) != 60 {
-		t.Errorf("%d attempts, want 60", len(all))
+	if len(all) != 120 {
+		t.Errorf("%d attempts, want 120", len(all))
 	}
 	for _, a := range all {
-		if !a.Settles() || a.Number != 1 {
-			t.Errorf("trial %s: attempt %d has fault %q", a.ID, a.Number, a.FaultDetail)
+		if !a.Settles() || a.Number != 1 || a.Worker != "other" {
+			t.Errorf("trial %s: attempt %d of worker %s has fault %q", a.ID, a.Number, a.Worker,
+				a.FaultDetail)
 		}
 	}
 }
@@ -253,19 +277,25 @@ func coordinateSlow(t *testing.T, latency string) *coordinator {
 		"--sim-latency", latency)
 }
 
-// interrupt starts a worker with two slots, interrupts it several times as soon as both are taken,
-// and waits for its end.
-func (c *coordinator) interrupt(t *testing.T, name string, times int) {
+// waitForTrials waits until a worker has n trials in flight.
+func (c *coordinator) waitForTrials(t *testing.T, worker string, n int) {
 	t.Helper()
-	w, says := c.worker(t, "--name", name, "--slots", "2")
 	waitFor(t, func() bool {
 		var state session.State
 		r := must(t, nil, "ctl", "status", "--json", "--store", c.store)
 		return json.Unmarshal([]byte(r.out), &state) == nil &&
 			slices.ContainsFunc(state.Workers, func(w fleet.WorkerState) bool {
-				return w.Name == name && len(w.Trials) == 2
+				return w.Name == worker && len(w.Trials) == n
 			})
 	})
+}
+
+// interrupt starts a worker with two slots, interrupts it several times as soon as both are taken,
+// and waits for its end.
+func (c *coordinator) interrupt(t *testing.T, name string, times int) {
+	t.Helper()
+	w, says := c.worker(t, "--name", name, "--slots", "2")
+	c.waitForTrials(t, name, 2)
 	for range times {
 		if err := w.Process.Signal(os.Interrupt); err != nil {
 			t.Fatal(err)

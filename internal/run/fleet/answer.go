@@ -172,7 +172,7 @@ func (d *Desk) begin(b *begin) beginning {
 		return beginning{Over: true}
 	}
 	if o.try != b.Try {
-		if o.inHand(now, d.options.Lease) {
+		if o.inHand(now, d.silence) {
 			return beginning{Over: true} // somebody works on it
 		}
 		if o.token >= mostBegun {

@@ -14,8 +14,11 @@ import (
 )
 
 const (
-	// DefaultLease is how long a worker may be silent before others get its orders.
+	// DefaultLease is the time after the last word of a worker within which its orders are offered
+	// to others.
 	DefaultLease = 30 * time.Second
+	// ticksOfLease is how often in a lease the desk looks for workers that are silent.
+	ticksOfLease = 32
 	// longPoll is how long a call waits for something that takes its time, before the worker asks
 	// again.
 	longPoll = 10 * time.Second
@@ -42,6 +45,10 @@ type DeskOptions struct {
 type Desk struct {
 	hub     Hub
 	options DeskOptions
+	// A worker is lost when it has been silent for so long that the next tick would come after the
+	// end of its lease.
+	tick, silence time.Duration
+
 	stop    func() // serving
 	quit    chan struct{}
 	ticking sync.WaitGroup
@@ -87,13 +94,14 @@ func NewDesk(hub Hub, o DeskOptions) (*Desk, error) {
 		hub: hub, options: o, quit: make(chan struct{}),
 		orders: make(map[string]*order), byTrial: make(map[assay.TrialID]*order),
 		workers: make(map[string]*member), allTold: make(chan struct{}),
-		ticked: time.Now(), began: time.Now(),
+		ticked: time.Now(), began: time.Now(), tick: o.Lease / ticksOfLease,
 	}
+	d.silence = o.Lease - d.tick
 	var err error
 	if d.stop, err = hub.Serve(d.answer); err != nil {
 		return nil, err
 	}
-	d.ticking.Go(d.tick)
+	d.ticking.Go(d.watch)
 	return d, nil
 }
 
@@ -184,7 +192,7 @@ func (d *Desk) orderID(t *assay.Trial) string {
 	return fmt.Sprintf("%s-%s-%d", d.options.Job.Run, t.ID, time.Since(d.began).Nanoseconds())
 }
 
-// offer puts an order into the queue. If that fails, tick tries again.
+// offer puts an order into the queue. If that fails, watch tries again.
 func (d *Desk) offer(o *order) {
 	ctx, cancel := context.WithTimeout(o.ctx, d.options.Lease)
 	defer cancel()
@@ -215,9 +223,9 @@ func (d *Desk) conclude(o *order) {
 	close(o.concluded)
 }
 
-// tick offers orders again that nobody works on, and forgets workers that are gone.
-func (d *Desk) tick() {
-	ticker := time.NewTicker(d.options.Lease / 8)
+// watch offers orders again that nobody works on, and forgets workers that are gone.
+func (d *Desk) watch() {
+	ticker := time.NewTicker(d.tick)
 	defer ticker.Stop()
 	for {
 		select {
@@ -235,12 +243,11 @@ func (d *Desk) tick() {
 	}
 }
 
-// overdue returns the orders to offer again, and forgets workers that have been silent for a lease.
+// overdue returns the orders to offer again, and forgets workers that are silent.
 func (d *Desk) overdue(now time.Time) (again []*order, changed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	lease := d.options.Lease
-	if asleep := now.Sub(d.ticked) - lease/8; asleep > lease/8 {
+	if asleep := now.Sub(d.ticked) - d.tick; asleep > d.options.Lease/8 {
 		// This process stood still and heard nobody.
 		for _, m := range d.workers {
 			m.seen = m.seen.Add(asleep)
@@ -250,26 +257,26 @@ func (d *Desk) overdue(now time.Time) (again []*order, changed bool) {
 		}
 	}
 	d.ticked = now
-	left := make(map[string]int) // orders of silent workers
+	left := make(map[string]int) // orders by worker
 	for _, o := range d.orders {
-		if o.over() || o.inHand(now, lease) {
+		if o.over() {
 			continue
 		}
 		left[o.worker]++
-		if !o.offering && now.Sub(o.offered) >= lease {
+		if !o.inHand(now, d.silence) && !o.offering && now.Sub(o.offered) >= d.silence {
 			o.offering = true
 			again = append(again, o)
 		}
 	}
 	for id, m := range d.workers {
 		switch silent := now.Sub(m.seen); {
-		case silent >= aloneFor*lease:
+		case silent >= aloneFor*d.options.Lease:
 			delete(d.workers, id)
 			changed = true
-		case silent >= lease && !m.gone:
+		case silent >= d.silence && !m.gone:
 			m.gone, changed = true, true
 			go d.options.Note(fmt.Sprintf("nothing was heard from worker %s for %.0f s; its %d "+
-				"attempts go to others", m.Name, lease.Seconds(), left[id]))
+				"attempts go to others", m.Name, silent.Seconds(), left[id]))
 		}
 	}
 	return again, changed
@@ -293,7 +300,7 @@ func (d *Desk) Waits() bool {
 	defer d.mu.Unlock()
 	now := time.Now()
 	for _, o := range d.orders {
-		if !o.over() && !o.inHand(now, d.options.Lease) {
+		if !o.over() && !o.inHand(now, d.silence) {
 			return true
 		}
 	}
@@ -341,7 +348,7 @@ func (d *Desk) Workers() []WorkerState {
 	}
 	now := time.Now()
 	for _, o := range d.orders {
-		if i, ok := place[o.worker]; ok && !o.over() && o.inHand(now, d.options.Lease) {
+		if i, ok := place[o.worker]; ok && !o.over() && o.inHand(now, d.silence) {
 			all[i].Trials = append(all[i].Trials, o.trial.ID)
 		}
 	}

@@ -7,7 +7,7 @@
 //
 // The desk alone knows who holds an order. Each time a worker begins one, the desk gives out a
 // higher token, and only messages with the latest token count. A worker tells the desk every second
-// what it is working on. If it is silent for the length of a lease, the desk offers its orders
+// what it is working on. Within a lease of the last word of a worker, the desk offers its orders
 // again. It may come back and go on as long as nobody else has begun them.
 //
 // The queue (JetStream) only has to bring an order to some worker sooner or later. It may deliver

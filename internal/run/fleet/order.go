@@ -51,9 +51,9 @@ type asked struct {
 // over reports whether the attempt has ended.
 func (o *order) over() bool { return o.result != nil || o.fault != nil }
 
-// inHand reports whether a worker has been heard to work on the order within a lease.
-func (o *order) inHand(now time.Time, lease time.Duration) bool {
-	return o.token > 0 && now.Sub(o.seen) < lease
+// inHand reports whether a worker works on the order, of which nobody may be silent for long.
+func (o *order) inHand(now time.Time, silence time.Duration) bool {
+	return o.token > 0 && now.Sub(o.seen) < silence
 }
 
 func (o *order) finish(r *result) {

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -150,6 +153,70 @@ func TestHeldOrderIsNotBegunTwice(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		desk.Conclude("t")
+		desk.Close()
+	})
+}
+
+// TestLostOrdersAreOfferedWithinALease lets workers with a hundred orders each fall silent at
+// random moments. Each order is offered again within a lease of the last word of its worker, and
+// not much sooner.
+func TestLostOrdersAreOfferedWithinALease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const lease, workers, each = 10 * time.Second, 100, 100
+		random := rand.New(rand.NewPCG(1, 2))
+		net := &direct{orders: make(chan string, 10*workers*each)}
+		desk, err := NewDesk(net, DeskOptions{Lease: lease, Job: Job{Run: "r"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var trials []assay.TrialID
+		for i := range workers * each {
+			trials = append(trials, assay.TrialID(strconv.Itoa(i)))
+			go desk.Run(ctx, nil, &assay.Trial{ID: trials[i]}, &assay.Task{})
+		}
+		heard := make(map[string]time.Time, workers*each) // the last word by order
+		var mu sync.Mutex
+		var lives sync.WaitGroup
+		for i := range workers {
+			name, beats := strconv.Itoa(i), 1+random.IntN(30)
+			desk.hello(&hello{Worker: name, Name: name, Slots: each})
+			var orders []held
+			for range each {
+				id := <-net.orders
+				orders = append(orders, held{id, desk.begin(&begin{name, id, "try"}).Token})
+			}
+			pause := time.Duration(random.Int64N(int64(time.Second)))
+			lives.Go(func() {
+				for range beats {
+					time.Sleep(pause)
+					desk.beat(&beat{Worker: name, Run: "r", Orders: orders})
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				for _, h := range orders {
+					heard[h.Order] = time.Now()
+				}
+			})
+		}
+		offered := make(map[string]bool, workers*each)
+		for len(offered) < workers*each {
+			id := <-net.orders
+			mu.Lock()
+			silent := time.Since(heard[id])
+			mu.Unlock()
+			if !offered[id] && (silent > lease || silent < lease*9/10) {
+				t.Errorf("order %s is offered again %v after the last word", id, silent)
+			}
+			offered[id] = true
+		}
+		lives.Wait()
+		cancel()
+		synctest.Wait()
+		for _, id := range trials {
+			desk.Conclude(id)
+		}
 		desk.Close()
 	})
 }
