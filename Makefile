@@ -18,17 +18,21 @@ test:
 	@echo "make test leaves out the race detector, the soak, the long statistical tests, the browser,"
 	@echo "and programs that others wrote (Python's readers, proxies); make test-all runs everything."
 
-# The race detector watches everything but SQLite, which is C code translated to Go: it takes five
-# times as long when each of its memory accesses is watched. Locks inside it are still seen.
-RACE := -race -vet=off -gcflags=modernc.org/...=-race=false
+# The race detector does not watch SQLite, which is C code translated to Go, nor regular
+# expressions: they take five times as long when each of their memory accesses is watched. Locks
+# inside them are still seen.
+RACE := -race -vet=off -gcflags=modernc.org/...=-race=false -gcflags=regexp/...=-race=false
 
 # The tests of internal/task/library/wording_test.go.
 TEXTS := ^Test(Descriptions|Plain|OnlyPlain|Clauses|Search|VeryEasy|InputsAre|GenerateNExtends)
 
-# Tests of cmd/assay without the race detector: long games, whose parts are watched elsewhere, and
-# stories of many short commands, each of which would start five times as slowly.
-STORIES := bad-.*|help|output|library|stores|revisions|rehearsal|suites|gate
-ALONE   := ^TestGames|^TestSuites$$|^TestReadme$$|^TestScripts$$/^($(STORIES))$$
+# Tests of cmd/assay without the race detector: long games and long computations, whose parts are
+# watched elsewhere, and stories of many short commands.
+STORIES := bad-.*|help|output|library|stores|revisions|rehearsal|suites|gate|one-at-a-time|quickstart
+ALONE   := ^TestGames|^TestBuiltinLibraryIsSound$$|^TestSuites$$|^TestReadme$$|^TestScripts$$/^($(STORIES))$$
+
+# Tests that read thousands of Parquet files or rows in one goroutine.
+PARQUET := ^TestDamagedParquet$$|^TestParquetOfManyRows$$|^TestParquetMemory$$
 
 # Everything, as CI runs it. cmd/assay goes alone, because some of its tests need an answer within
 # seconds. `make lint` has vetted the tests before.
@@ -44,13 +48,14 @@ test-all: compiler browser python strangers
 		$(GO) test -run '^TestPinned|^TestBrowse|$(ALONE)' ./cmd/assay && \
 		$(GO) test -run '^TestLimitersThatAre' ./internal/model/lane && \
 		$(GO) test ./internal/result/stat && \
+		$(GO) test -run '$(PARQUET)' ./internal/result/export && \
 		$(GO) test -run '^TestFlawLaws$$|^TestEveryFlaw|^TestPromptsWithoutPlan' \
 			./internal/task/workflow ./internal/agent/episode && \
 		$(GO) test -run '^TestSkillIs|^TestOptimalIs' ./internal/model/sim && \
 		$(GO) test -run '$(TEXTS)' ./internal/task/library && \
 		export CGO_ENABLED=1 && \
 		$(GO) test $(RACE) -parallel 4 -timeout 25m -skip '$(ALONE)' ./cmd/assay && \
-		$(GO) test $(RACE) -p 2 -timeout 25m $$($(GO) list ./... | grep -v cmd/assay); \
+		$(GO) test $(RACE) -p 2 -timeout 25m -skip '$(PARQUET)' $$($(GO) list ./... | grep -v cmd/assay); \
 	else \
 		echo "make: no C compiler, so the tests run without the race detector"; \
 		$(GO) test -p 1 -parallel 4 -timeout 25m ./...; \

@@ -38,24 +38,25 @@ var scratch string
 // environment is the original environment of the tests.
 var environment = os.Environ()
 
+// TestMain runs the tests, or one of the programs that stories run.
 func TestMain(m *testing.M) {
-	var err error
-	if scratch, err = os.MkdirTemp("", "assay-test"); err != nil {
-		panic(err)
-	}
-	// All tests share a cache of the built-in library that is not the user's.
-	os.Setenv("XDG_CACHE_HOME", scratch)
-	testscript.Main(cleaning{m}, map[string]func(){
+	testscript.Main(tests{m}, map[string]func(){
 		"assay": main, "toolserver": toolServer, "agent": func() { agenttest.Act(os.Args[1]) },
 	})
 }
 
-// cleaning removes scratch after the tests.
-type cleaning struct{ *testing.M }
+// tests run with a scratch directory.
+type tests struct{ *testing.M }
 
-func (c cleaning) Run() int {
+func (t tests) Run() int {
+	var err error
+	if scratch, err = os.MkdirTemp("", "assay-test"); err != nil {
+		panic(err)
+	}
 	defer os.RemoveAll(scratch)
-	return c.M.Run()
+	// All tests share a cache of the built-in library that is not the user's.
+	os.Setenv("XDG_CACHE_HOME", scratch)
+	return t.M.Run()
 }
 
 // program returns a command that runs the built program.
