@@ -1,0 +1,101 @@
+package limit
+
+import "time"
+
+// dare is a request that exceeds the rules that are obeyed, to find out whether they hold.
+type dare struct {
+	out    bool
+	number uint64
+	sent   time.Duration
+	since  int // requests accepted since the latest one
+	failed int // dares refused since rules are obeyed
+	row    int // dares accepted in a row
+}
+
+const (
+	// The first dare follows dareFirst requests. The number doubles each time, up to dareEvery. If the
+	// limit has moved lately, it is dareOften, and at least oftenEvery apart.
+	dareFirst, dareEvery, dareOften = 10, 60, 10
+	oftenEvery                      = 5 * time.Second
+	// If the obeyed rules disagree, so that one request would find out which is right, it is sent a
+	// second after the latest dare at the earliest.
+	soonestDare = time.Second
+	// Rules are surely right after this many refused dares.
+	surely = 2
+)
+
+func (d *dare) is(n uint64) bool { return d.out && d.number == n }
+
+func (d *dare) send(t time.Duration, n uint64) { d.out, d.number, d.sent, d.since = true, n, t, 0 }
+
+// cancel forgets a dare that has no result.
+func (d *dare) cancel(n uint64) {
+	if d.is(n) {
+		d.out = false
+	}
+}
+
+// nextDare returns when a request may exceed the obeyed rules, which permit one at time hard.
+func (l *Limiter) nextDare(now time.Duration, a Amount, hard time.Duration) time.Duration {
+	d := &l.dare
+	if d.out {
+		return never
+	}
+	every, span := min(dareEvery, dareFirst<<min(d.failed, 8)), time.Duration(0)
+	for _, o := range l.obeyed {
+		span = max(span, min(o.span, time.Minute))
+	}
+	if now < l.restless {
+		every = dareOften
+	}
+	at := l.nextTry(now, span)
+	if d.since >= every {
+		at = min(at, d.sent+span)
+	}
+	if d.row > 0 {
+		at = now
+	}
+	if soft := l.soonest(now, a); !l.joint && soft < hard-disagreement(hard-now) {
+		at = min(at, max(soft, d.sent+soonestDare))
+	}
+	// A moment after the latest request, the level of the dare is certain.
+	return max(at, now, l.log.lastLive()+2*tolerance)
+}
+
+// disagreement is by how much rules that make a request wait may differ without a dare.
+func disagreement(wait time.Duration) time.Duration { return max(wait/8, 100*time.Millisecond) }
+
+// nextTry returns when a request may try whether a limit that moves has been raised.
+func (l *Limiter) nextTry(now, span time.Duration) time.Duration {
+	d := &l.dare
+	switch {
+	case now >= l.restless || d.out || d.since < 3 && d.row == 0:
+		return never
+	case d.row > 0:
+		return now
+	}
+	return max(now, d.sent+max(span, oftenEvery))
+}
+
+// dared learns from a dare.
+func (l *Limiter) dared(t time.Duration, r *request) {
+	d := &l.dare
+	d.out = false
+	if d.row++; r.fate == refused {
+		if d.failed++; d.failed == surely && len(l.obeyed) > 0 {
+			l.pace = pace{}
+		}
+		d.row = 0
+		r.burst = -1 - int(r.number) // a burst of its own
+	}
+	if len(l.obeyed) == 0 && l.pace.rate > 0 {
+		if float64(d.row) > 4+0.1*l.pace.rate*(t-l.pace.began).Seconds() {
+			l.raised(t, r)
+		}
+		return
+	}
+	obeyed := len(l.obeyed) > 0
+	if l.weigh(); obeyed && len(l.obeyed) == 0 && r.fate == accepted {
+		l.raised(t, r)
+	}
+}

@@ -1,0 +1,145 @@
+package limit
+
+import (
+	"slices"
+	"time"
+)
+
+// restlessFor is how long limits that have moved are tried more often.
+const restlessFor = 2 * time.Minute
+
+// judge decides what is obeyed after a wall. If no rule is confirmed after two walls, the lane is
+// paced.
+func (l *Limiter) judge(t time.Duration, w wall) {
+	strong := w.gate == Waiting
+	l.weigh()
+	switch {
+	case len(l.obeyed) > 0:
+	case l.pace.rate > 0:
+		if by := l.pace.wall(t, strong); by < 0.6 || by > 1.6 {
+			l.restless = t + restlessFor
+		}
+	case strong && l.walls >= 2:
+		since := max(l.firstWall, t-time.Minute)
+		l.pace.start(t, since, l.log.live(since))
+	case strong && l.walls == 1:
+		l.firstWall = w.began
+	}
+	if strong && len(l.obeyed) == 0 && l.walls >= 4 && !slices.ContainsFunc(l.rules, (*rule).possible) {
+		l.era, l.walls = w.first, 2 // nothing explains what was before
+	}
+}
+
+// broken counts refusals of requests that the obeyed rules permit.
+type broken struct {
+	times, since int           // since is the number of requests sent when the rules were confirmed
+	until        time.Duration // until then, no rule is believed
+}
+
+// breaks notes that a request was refused. If one in ten of those that the rules permit is refused,
+// the rules are wrong in a way that more evidence will not show, so the lane is paced for a while.
+func (l *Limiter) breaks(t time.Duration, r *request) {
+	b := &l.broken
+	if !r.permitted || len(l.obeyed) == 0 {
+		return
+	}
+	if b.times++; b.times >= 4 && 10*b.times > l.sent-b.since {
+		l.era, l.obeyed = r.number, nil
+		b.until = t + time.Minute
+	}
+}
+
+// weigh obeys the rules that are confirmed. It reports whether they explain all refusals.
+func (l *Limiter) weigh() (explained bool) {
+	if l.log.latest().sent < l.broken.until {
+		return false
+	}
+	confirmed := l.confirm(l.rules, nil)
+	if len(confirmed) == 0 && l.dare.failed >= surely {
+		confirmed = l.together()
+	}
+	l.joint = slices.ContainsFunc(confirmed, func(r *rule) bool {
+		return len(r.refusals) != len(confirmed[0].refusals)
+	})
+	explained = l.log.explained(l.era, refusalsOf(confirmed))
+	if len(l.obeyed) == 0 {
+		l.dare.failed = 0
+		l.broken.times, l.broken.since = 0, l.sent
+	}
+	l.obeyed = l.obeyed[:0]
+	for _, r := range confirmed {
+		o := r.obey(&l.log)
+		if r.measure == InFlight && l.named > 0 {
+			o.limit = min(o.limit, l.named)
+		}
+		l.obeyed = append(l.obeyed, o)
+	}
+	if explained {
+		l.suspect = 0
+	}
+	return explained
+}
+
+// confirm returns the rules that are confirmed, given refusals that other rules explain.
+func (l *Limiter) confirm(rules []*rule, explained map[uint64]bool) (confirmed []*rule) {
+	for _, r := range rules {
+		if r.weigh(&l.log, l.era, explained, false); r.confirmed() {
+			confirmed = append(confirmed, r)
+		}
+	}
+	return confirmed
+}
+
+// together finds rules that explain the refusals only together, because an endpoint may have several
+// limits: the rules that are obeyed and that no accepted request has refuted, and others that
+// explain the rest.
+func (l *Limiter) together() (rules []*rule) {
+	for _, o := range l.obeyed {
+		o.rule.weigh(&l.log, l.era, nil, true)
+		if o.rule.possible() {
+			rules = append(rules, o.rule)
+		}
+	}
+	if len(rules) == 0 {
+		return nil
+	}
+	others := slices.DeleteFunc(slices.Clone(l.rules), func(r *rule) bool {
+		return slices.Contains(rules, r)
+	})
+	return append(rules, l.confirm(others, refusalsOf(rules))...)
+}
+
+// refusalsOf returns the refused requests that some rules explain.
+func refusalsOf(rules []*rule) map[uint64]bool {
+	known := make(map[uint64]bool)
+	for _, r := range rules {
+		for _, f := range r.refusals {
+			known[f.number] = true
+		}
+	}
+	return known
+}
+
+// lowered notes that requests which the obeyed rules permit are refused again: the limit is lower
+// now. Requests before the first of these refusals are no longer evidence.
+func (l *Limiter) lowered(w *wall) {
+	l.era, l.suspect = l.suspect, 0
+	l.walls, l.firstWall = 1, w.began
+	l.moved(l.log.latest().sent)
+}
+
+// raised notes that a dare was accepted which no rule permits: the limit is higher now.
+func (l *Limiter) raised(t time.Duration, r *request) {
+	l.era = r.number
+	l.walls, l.pace, l.dare.row = 0, pace{}, 0
+	l.ramp = ramp{on: true, began: t}
+	l.moved(t)
+}
+
+// moved forgets the obeyed rules. If they were right, the limit is tried more often for a while.
+func (l *Limiter) moved(t time.Duration) {
+	l.named, l.obeyed = 0, nil
+	if l.dare.failed > 0 {
+		l.restless = t + restlessFor
+	}
+}

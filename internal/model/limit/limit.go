@@ -1,0 +1,302 @@
+// Package limit finds out which limits an endpoint has, from what it accepts and refuses.
+//
+// A refusal is evidence about which rule exists. It is not an order to slow down. The rules that an
+// endpoint may have are a table, [kinds]: requests or tokens in a span of time, sliding or fixed,
+// and requests in flight. A rule gives each request a level, for example the number of requests that
+// were accepted in the minute before. It explains the refusals if every level that was accepted is
+// below every level that was refused. If so, it is possible, otherwise it is refuted. It is
+// confirmed if requests of two bursts were refused, and is then obeyed exactly.
+//
+// A [Limiter] belongs to one lane and is in one of five states:
+//
+//	        refused (doubt)       refused as well (wait)
+//	Open ───────────────▶ Doubting ───────────▶ Waiting ◀──╮ probe refused
+//	 ▲                        │                   │   ╰────╯
+//	 │ next one not refused   │                   │ probe not refused (pass)
+//	 │                        ▼                   ▼
+//	 ╰────────────────── judge: which rules are confirmed?
+//	                          │ some          │ none, after two bursts
+//	                          ▼               ▼
+//	                       Obeying          Pacing
+//
+// Obeying and Pacing turn to Doubting as Open does, and a judgement ends each of them.
+//
+//   - Doubting sends one request to find out whether a refusal was chance. The request counts as
+//     accepted if it is not refused within three times the time that refusals take. So a refusal by
+//     chance costs a lane a few hundredths of a second.
+//   - Waiting sends one probe at a time: after waits that double, when a possible rule would allow
+//     it, and when an announced wait ends.
+//   - Obeying exceeds a rule with one request now and then (a dare), because the rule may be wrong
+//     and the limit may have been raised.
+//   - Pacing sends requests evenly, at the rate that was accepted between refusals, and tries more
+//     from time to time. It is for limits that no rule explains: token buckets, limits that move,
+//     and limits that others use as well.
+//
+// The package owns the evidence and the rules. It knows nothing about queues, lanes or dollars, and
+// it reads no clock: each method is given the time.
+package limit
+
+import "time"
+
+// Amount is how much of each kind of limit a request uses.
+type Amount struct{ Requests, Input, Output int }
+
+func (a Amount) minus(b Amount) Amount {
+	return Amount{a.Requests - b.Requests, a.Input - b.Input, a.Output - b.Output}
+}
+
+// State is what a limiter is doing.
+type State int
+
+// The states of a limiter; see the package comment.
+const (
+	Open State = iota
+	Doubting
+	Waiting
+	Obeying
+	Pacing
+)
+
+func (s State) String() string {
+	return [...]string{"open", "doubting", "waiting", "obeying", "pacing"}[s]
+}
+
+// tolerance is how much earlier or later requests may arrive than they were sent.
+const tolerance = 30 * time.Millisecond
+
+// Limiter decides when a lane may send its next request. It is not safe for concurrent use.
+//
+// Inside, times are durations since the limiter was born.
+type Limiter struct {
+	born     time.Time
+	width    int // requests that may be in flight
+	most     int // the largest width
+	inFlight int
+	crowded  bool // too many requests were in flight, and none has ended since
+	named    int  // requests in flight that a refusal named as the limit, or 0
+
+	log   log
+	rules []*rule
+	// era is the first request that counts as evidence. Earlier ones were sent before a limit changed.
+	era    uint64
+	obeyed []*obeyed
+	joint  bool // the obeyed rules are several limits, not several explanations of one
+	broken broken
+	dare   dare
+	pace   pace
+	// restless is the time until which limits are tried more often, because they have moved.
+	restless time.Duration
+
+	wall      wall
+	walls     int           // walls of this era whose first probe was refused
+	firstWall time.Duration // when the first of them began
+	passed    uint64        // the request that ended the latest wall
+	suspect   uint64        // the first refusal that the obeyed rules do not explain, or 0
+	ramp      ramp
+	patience  time.Duration // how long a request may be refused; see the package comment
+
+	sent, refused int           // requests in all
+	hard          int           // walls in all whose first probe was refused
+	waits         time.Duration // the sum of all announced waits
+}
+
+// New returns the limiter of a lane that begins with first requests in flight. Each accepted one
+// permits another one, up to most.
+func New(now time.Time, first, most int) *Limiter {
+	return &Limiter{
+		born: now, most: most, width: min(first, most), patience: leastPatience, rules: newRules(now),
+	}
+}
+
+// Reset forgets what was learned. The requests in flight stay.
+func (l *Limiter) Reset(now time.Time, first, most int) {
+	flying, next := l.inFlight, l.log.next()
+	*l = *New(now, first, most)
+	l.inFlight, l.log.first = flying, next
+}
+
+const never = time.Duration(1<<63 - 1)
+
+// Next returns when the next request may be sent. It returns false if a reply has to come first.
+func (l *Limiter) Next(now time.Time, a Amount) (at time.Time, ok bool) {
+	t, ok := l.next(now.Sub(l.born), a)
+	return l.born.Add(t), ok
+}
+
+func (l *Limiter) next(now time.Duration, a Amount) (time.Duration, bool) {
+	if l.inFlight >= l.width || l.crowded && l.inFlight > 0 {
+		return 0, false
+	}
+	at := l.probing(now)
+	if at > now || l.wall.gate != Open {
+		return at, true
+	}
+
+	switch l.State() {
+	case Obeying:
+		if at = l.permitted(now, a); at > now {
+			l.ramp.waits = l.ramp.waits || at > now+longBlock && at < never
+			at = min(at, l.nextDare(now, a, at))
+			return at, at < never
+		}
+	case Pacing:
+		return min(l.pace.next(now), l.nextTry(now, 0)), true
+	}
+	return l.ramped(now), true
+}
+
+// Send notes that a request is sent and returns its number.
+func (l *Limiter) Send(now time.Time, a Amount) uint64 {
+	t, state := now.Sub(l.born), l.State()
+	r := request{sent: t, amount: a}
+	r.permitted = len(l.obeyed) > 0 && l.permitted(t, a) <= t
+	daring := state == Obeying && !r.permitted || state == Pacing && l.pace.next(t) > t
+	l.sent++
+	l.inFlight++
+	sent := l.log.add(r)
+	for _, o := range l.obeyed {
+		o.add(sent)
+	}
+	switch {
+	case daring:
+		l.dare.send(t, sent.number)
+	case l.ramp.waits:
+		l.ramp = ramp{on: true, began: t}
+	case len(l.obeyed) == 0:
+		l.pace.send(t)
+	}
+	return sent.number
+}
+
+// Accept notes that the endpoint accepted a request, and what it used.
+func (l *Limiter) Accept(now time.Time, n uint64, used Amount) {
+	t := now.Sub(l.born)
+	l.land()
+	l.width = min(l.most, l.width+1)
+	r := l.log.at(n)
+	if r == nil {
+		return
+	}
+	l.correct(r, Amount{0, used.Input - r.amount.Input, used.Output - r.amount.Output})
+	r.fate, r.ended = accepted, t
+	l.dare.since++
+	if l.wall.gate != Open && n > l.wall.last {
+		l.pass(t, r)
+	}
+	if l.dare.is(n) {
+		l.dared(t, r)
+	}
+}
+
+// Drop notes that a request ended without showing whether the endpoint accepted it.
+func (l *Limiter) Drop(now time.Time, n uint64) {
+	l.land()
+	if r := l.log.at(n); r != nil {
+		r.fate, r.ended = dropped, now.Sub(l.born)
+		l.dare.cancel(n)
+	}
+}
+
+// Cancel notes that a request was not sent after all.
+func (l *Limiter) Cancel(n uint64) {
+	l.sent--
+	l.land()
+	if r := l.log.at(n); r != nil {
+		l.correct(r, Amount{}.minus(r.amount))
+		r.fate, r.ended = dropped, r.sent
+		l.dare.cancel(n)
+	}
+}
+
+// Refusal is what an endpoint said about a request that it refused.
+type Refusal struct {
+	Wait time.Duration // 0 if none was announced
+	// Measure is what the refusal names as limited, or Unnamed.
+	Measure Measure
+	// Limit is the number of requests in flight that the refusal names, or 0.
+	Limit int
+}
+
+// Refuse notes that the endpoint refused a request.
+func (l *Limiter) Refuse(now time.Time, n uint64, why Refusal) {
+	t := now.Sub(l.born)
+	l.land()
+	l.refused++
+	l.waits += why.Wait
+	r := l.log.at(n)
+	if r == nil {
+		return
+	}
+	r.fate, r.ended, r.measure = refused, t, why.Measure
+	for _, o := range l.obeyed {
+		o.correct(r, Amount{}.minus(r.amount))
+	}
+	if len(l.obeyed) == 0 {
+		l.pace.refuse(r.sent)
+	}
+	l.patience = min(mostPatience, max(leastPatience, patienceFactor*(t-r.sent)))
+
+	switch {
+	case l.dare.is(n):
+		l.dared(t, r)
+	case why.Measure == InFlight && l.inFlight > 0:
+		l.crowd(r, why.Limit)
+	case l.wall.gate == Open && (n < l.passed || l.log.acceptedAfter(n)):
+		// It belongs to a wall that has ended, or was refused by chance.
+	case l.wall.gate == Open:
+		l.breaks(t, r)
+		l.doubt(t, r, why)
+	case n < l.wall.mark:
+		l.wall.last = max(l.wall.last, n)
+	default:
+		l.wait(t, r, why)
+	}
+}
+
+// land notes that a request in flight ended.
+func (l *Limiter) land() { l.inFlight, l.crowded = l.inFlight-1, false }
+
+// correct changes what a request has used.
+func (l *Limiter) correct(r *request, by Amount) {
+	r.amount.Requests += by.Requests
+	r.amount.Input += by.Input
+	r.amount.Output += by.Output
+	for _, o := range l.obeyed {
+		o.correct(r, by)
+	}
+}
+
+// State returns what the limiter is doing.
+func (l *Limiter) State() State {
+	switch {
+	case l.wall.gate != Open:
+		return l.wall.gate
+	case len(l.obeyed) > 0:
+		return Obeying
+	case l.pace.rate > 0:
+		return Pacing
+	}
+	return Open
+}
+
+// Doubts reports whether requests wait because others were refused a moment ago.
+func (l *Limiter) Doubts() bool { return l.wall.gate != Open }
+
+// Width returns how many requests may be in flight.
+func (l *Limiter) Width() int {
+	n := l.width
+	for _, o := range l.obeyed {
+		if o.measure == InFlight {
+			n = min(n, o.limit)
+		}
+	}
+	return n
+}
+
+// Room returns how many requests can be sent now at least, if one can.
+func (l *Limiter) Room() int {
+	if l.State() == Open && !l.ramp.on {
+		return l.width - l.inFlight
+	}
+	return 1
+}

@@ -1,0 +1,119 @@
+package limit
+
+import (
+	"slices"
+	"time"
+)
+
+// obeyed is a confirmed rule with what has been used of its limit.
+type obeyed struct {
+	kind
+	rule   *rule
+	limit  int
+	lo, hi time.Duration
+	used   []use // of the latest span, in the order of sending
+	sum    int
+}
+
+// use is what one request uses of a limit.
+type use struct {
+	number uint64
+	sent   time.Duration
+	amount int
+}
+
+// obey returns a rule with what the requests so far have used.
+func (r *rule) obey(g *log) *obeyed {
+	o := &obeyed{kind: r.kind, rule: r, limit: r.limit(), lo: r.lo, hi: r.hi}
+	for i := range g.requests {
+		if g.requests[i].fate != refused {
+			o.add(&g.requests[i])
+		}
+	}
+	return o
+}
+
+func (o *obeyed) add(r *request) {
+	if o.span > 0 {
+		o.used = append(o.used, use{r.number, r.sent, o.measure.of(r.amount)})
+		o.sum += o.measure.of(r.amount)
+	}
+}
+
+// correct changes what a request has used.
+func (o *obeyed) correct(r *request, by Amount) {
+	i, ok := slices.BinarySearchFunc(o.used, r.number, func(u use, n uint64) int {
+		return int(int64(u.number - n))
+	})
+	if ok {
+		o.used[i].amount += o.measure.of(by)
+		o.sum += o.measure.of(by)
+	}
+}
+
+// drop forgets what was used before a time.
+func (o *obeyed) drop(before time.Duration) {
+	n := 0
+	for ; n < len(o.used) && o.used[n].sent <= before; n++ {
+		o.sum -= o.used[n].amount
+	}
+	o.used = o.used[n:]
+}
+
+// next returns when the rule permits a request.
+func (o *obeyed) next(now time.Duration, a Amount, inFlight int) time.Duration {
+	excess := func() int { return o.sum + o.measure.of(a) - o.limit }
+	switch {
+	case o.span == 0 && inFlight >= o.limit:
+		return never
+	case o.span == 0:
+		return now
+	case o.shape != sliding:
+		end, keep := o.ends(now)
+		o.drop(keep - 1)
+		if excess() > 0 && o.sum > 0 {
+			return end
+		}
+		return now
+	}
+	o.drop(now - o.span - tolerance)
+	at, over := now, excess()
+	for _, u := range o.used {
+		if over <= 0 {
+			break
+		}
+		over -= u.amount
+		at = u.sent + o.span + tolerance + 1
+	}
+	return at
+}
+
+// ends returns when the span of a rule that does not slide ends for sure, and from when on requests
+// may count in it.
+func (o *obeyed) ends(now time.Duration) (end, keep time.Duration) {
+	r := rule{kind: o.kind, lo: o.lo, hi: o.hi}
+	begin, unsure := r.begin(now)
+	late := begin + (o.hi - o.lo) + 2*tolerance + 1
+	if unsure {
+		return late, begin - o.span
+	}
+	return late + o.span, begin
+}
+
+// permitted returns when all obeyed rules permit a request.
+func (l *Limiter) permitted(now time.Duration, a Amount) time.Duration {
+	at := now
+	for _, o := range l.obeyed {
+		at = max(at, o.next(now, a, l.inFlight))
+	}
+	return at
+}
+
+// soonest returns when the first of the obeyed rules permits a request.
+func (l *Limiter) soonest(now time.Duration, a Amount) time.Duration {
+	at := never
+	for _, o := range l.obeyed {
+		at = min(at, o.next(now, a, l.inFlight))
+	}
+	return at
+}

@@ -1,0 +1,184 @@
+package limit
+
+import "time"
+
+// wall is a row of refusals. It ends when a request that was sent after them is not refused.
+type wall struct {
+	gate  State         // Open if there is no wall, Doubting or Waiting
+	began time.Duration // when the first refused request was sent
+	first uint64        // the first refused request
+	last  uint64        // the latest refused request
+	// Requests from number mark on were sent after the first refusal had arrived: they are probes.
+	mark    uint64
+	until   time.Duration // when the next probe is due
+	refused time.Duration // when the latest refused probe was sent
+	end     time.Duration // when the endpoint announced to accept requests, or 0
+}
+
+const (
+	// A request that is not refused for patienceFactor times as long as refusals take counts as
+	// accepted.
+	patienceFactor              = 3
+	leastPatience, mostPatience = 50 * time.Millisecond, 5 * time.Second
+	// Waits between probes are half as long as the wall has lasted, from firstGap to longestGap. In
+	// the first minute, steadyGap is the longest.
+	firstGap   = 250 * time.Millisecond
+	steadyGap  = 20 * time.Second
+	longestGap = time.Hour
+	// Rules that silence a lane for longBlock may be wrong about when it opens again.
+	longBlock = time.Second
+)
+
+// doubt begins a wall.
+func (l *Limiter) doubt(t time.Duration, r *request, why Refusal) {
+	l.wall = wall{
+		gate: Doubting, began: r.sent, first: r.number, last: r.number, mark: l.log.next(),
+		until: t + l.pace.gap(t), end: why.until(t),
+	}
+}
+
+// wait notes that a probe was refused. If the rules explain that, they are obeyed, and the wall has
+// ended.
+func (l *Limiter) wait(t time.Duration, r *request, why Refusal) {
+	w := &l.wall
+	if w.gate == Doubting {
+		w.gate = Waiting
+		l.walls++
+		l.hard++
+		obeyed := len(l.obeyed) > 0
+		explained := l.weigh()
+		if obeyed && !explained && l.suspect > 0 { // for the second time
+			l.lowered(w)
+			explained = l.weigh()
+		} else if obeyed && !explained {
+			l.suspect = w.first
+		}
+		if explained {
+			l.open(r)
+			return
+		}
+	}
+	w.last, w.refused = max(w.last, r.number), r.sent
+	w.end = max(w.end, why.until(t))
+	w.until = l.nextProbe(t)
+}
+
+// pass ends a wall, because request r, which was sent after its refusals, was not refused.
+func (l *Limiter) pass(t time.Duration, r *request) {
+	w := l.wall
+	l.open(r)
+	if w.gate == Waiting || w.last > w.first {
+		l.ramp = ramp{on: true, began: t}
+	}
+	if w.gate == Waiting {
+		for _, u := range l.rules {
+			u.place(w.refused, r.sent)
+		}
+	}
+	l.judge(t, w)
+}
+
+// open ends a wall as of request r.
+func (l *Limiter) open(r *request) {
+	l.passed, l.wall = r.number, wall{}
+	l.log.burst++
+}
+
+// crowd notes that too many requests were in flight. A reply ends that, and not the clock.
+func (l *Limiter) crowd(r *request, limit int) {
+	l.crowded = true
+	if limit > 0 {
+		l.named = limit
+	}
+	if l.weigh(); len(l.obeyed) == 0 { // the limit is lower than it was
+		l.era = r.number
+		l.weigh()
+	}
+}
+
+// probing returns until when requests wait because of a wall. It ends the wall if the latest request
+// has not been refused for long enough.
+func (l *Limiter) probing(now time.Duration) time.Duration {
+	w := &l.wall
+	if w.gate == Open {
+		return now
+	}
+	if r := l.log.latest(); r != nil && r.number > w.last && r.fate == pending {
+		if at := r.sent + l.patience; at > now {
+			return at
+		}
+		l.pass(now, r)
+		return now
+	}
+	return w.until
+}
+
+// nextProbe returns when the next probe of a wall is due.
+func (l *Limiter) nextProbe(t time.Duration) time.Duration {
+	elapsed := t - l.wall.began
+	gap := max(firstGap, elapsed/2)
+	if l.pace.rate > 0 {
+		gap = max(min(firstGap, l.pace.gap(t)), elapsed/2)
+	}
+	if elapsed < time.Minute {
+		gap = min(gap, steadyGap)
+	}
+	next := t + min(gap, longestGap)
+	for _, at := range l.openings() {
+		if at > t+max(firstGap/2, elapsed/64) {
+			next = min(next, at)
+		}
+	}
+	return next
+}
+
+// openings returns when each of the rules would end the wall, and when it was announced to end.
+func (l *Limiter) openings() []time.Duration {
+	w := &l.wall
+	at := []time.Duration{w.end + tolerance}
+	for _, r := range l.rules {
+		switch {
+		case r.shape == clock:
+			begin, _ := r.begin(w.began)
+			at = append(at, begin+r.span+3*tolerance)
+		case r.span > 0 && r.shape == sliding:
+			if first := l.log.firstLive(w.began - r.span); first >= 0 {
+				at = append(at, first+r.span+2*tolerance)
+			}
+		}
+	}
+	return at
+}
+
+// until returns until when a refusal that arrives at some time asks to wait, or 0.
+func (r Refusal) until(t time.Duration) time.Duration {
+	if r.Wait <= 0 {
+		return 0
+	}
+	return t + r.Wait
+}
+
+// ramp bounds how many requests a lane sends at once after it was opened again.
+type ramp struct {
+	on    bool
+	began time.Duration
+	waits bool // it begins when rules that have silenced the lane for longBlock permit a request
+}
+
+// ramped returns when the ramp permits a request. The number of requests that may still be refused
+// doubles each time that refusals would have arrived.
+func (l *Limiter) ramped(now time.Duration) time.Duration {
+	if !l.ramp.on {
+		return now
+	}
+	most := 1 << min(30, (now-l.ramp.began)/l.patience)
+	if most >= l.width {
+		l.ramp.on = false
+		return now
+	}
+	fresh, oldest := l.log.fresh(now - l.patience)
+	if fresh < most {
+		return now
+	}
+	return oldest + l.patience
+}
