@@ -130,8 +130,10 @@ func (r *runResult) printSpeed() {
 			r.say("%s stopped because all of its lanes are closed: %s", name, s.Closed[name])
 		}
 	}
-	for _, l := range s.Learned {
-		r.say("learned: %s allows %s", l.Lane, session.LimitText(l.Bucket, l.Value))
+	for _, l := range s.Lanes {
+		if l.Found != "" {
+			r.say("%s: %s", l.Lane, l.Found)
+		}
 	}
 }
 

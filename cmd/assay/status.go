@@ -157,9 +157,6 @@ func writeStatus(p *process, s session.Status) {
 	for _, what := range slices.Sorted(maps.Keys(s.OtherSettings)) {
 		p.say("%s, as the endpoint reported in %s", what, counted(s.OtherSettings[what], "attempt"))
 	}
-	for _, l := range s.Learned {
-		p.item("learned: ", learnedText(l))
-	}
 	writeParked(p, s.ParkedFor)
 	for _, name := range slices.Sorted(maps.Keys(s.Closed)) {
 		if why := s.Closed[name]; s.ParkedFor[why] == 0 { // else the line above has the reason
@@ -230,18 +227,6 @@ func lastRun(s session.Status) string {
 		runs = fmt.Sprintf("%d runs. The latest began", s.Runs)
 	}
 	return fmt.Sprintf("%s at %s and %s.", runs, r.StartedAt.Format(time.RFC3339), state)
-}
-
-// learnedText describes a learned limit with its evidence and its end.
-func learnedText(l session.Learned) string {
-	words := ""
-	if l.Words != "" {
-		words = fmt.Sprintf(" (the endpoint: %.200q)", l.Words)
-	}
-	return fmt.Sprintf("%s allows %s, after %d accepted and %d refused requests until %s%s. "+
-		"Runs start with it until %s unless another limit is stated.",
-		l.Lane, session.LimitText(l.Bucket, l.Value), l.Accepted, l.Refused,
-		l.At.Format(time.RFC3339), words, l.Expires.Format(time.RFC3339))
 }
 
 // writeParked lists the reasons why trials are parked, the most frequent first.

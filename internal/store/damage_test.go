@@ -94,7 +94,7 @@ func TestDamageElsewhereCostsNoAttempts(t *testing.T) {
 		"DROP VIEW results", "DROP TABLE transcripts", "DROP TABLE unsealed",
 		"DROP TABLE deletions",
 		"DROP TABLE scores", "DROP TABLE classifications", "DROP TABLE dictionaries",
-		"DROP TABLE run_counts", "DROP TABLE lane_limits", "DROP TABLE controls",
+		"DROP TABLE run_counts", "DROP TABLE controls",
 		"DROP TABLE imports", "DROP INDEX attempts_settled", "DROP INDEX runs_experiment",
 		"zero unsealed", "zero sqlite_autoindex_unsealed_1", "zero deletions", "zero transcripts",
 		"zero scores", "zero scores_attempt", "zero classifications", "zero dictionaries",

@@ -294,7 +294,6 @@ func (w *writer) deleteRows(ctx context.Context, c Choice, deletion int64) error
 	if c.wholeExperiment() {
 		const ofRun = "run IN (SELECT seq FROM runs WHERE experiment = ?1)"
 		tables = append(tables,
-			table{"lane_limits", "id", "", ofRun},
 			table{"controls", "id", "", ofRun},
 			table{"run_counts", "run", "", ofRun},
 			table{"runs", "seq", "run", "experiment = ?1"})

@@ -57,7 +57,9 @@ func columns(t *testing.T, format int) map[string]string {
 		if err := rows.Scan(&table, &columns); err != nil {
 			t.Fatal(err)
 		}
-		all[table] = columns
+		if table != "lane_limits" { // stores have no such table any more
+			all[table] = columns
+		}
 	}
 	return all
 }

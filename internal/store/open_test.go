@@ -319,10 +319,6 @@ func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 	err := errors.Join(
 		db.Rescore(t.Context(), []store.Rescored{rescored(settled, better(0))}),
 		db.Classify(t.Context(), opinion(settled)),
-		db.Learn(t.Context(), "r1", []store.LaneLimit{{
-			Lane: "l", Bucket: assay.Tokens, Value: 1,
-			At: epoch,
-		}}),
 		db.Log(t.Context(), store.Control{Run: "r1", At: epoch, Command: json.RawMessage("{}")}),
 		db.Close())
 	if err != nil {
@@ -352,8 +348,6 @@ func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 		"DELETE FROM transcripts",
 		"UPDATE runs SET summary = '{}' WHERE id = 'r1'",
 		"DELETE FROM runs",
-		"UPDATE lane_limits SET value = 2",
-		"DELETE FROM lane_limits",
 		"UPDATE controls SET command = '[]'",
 		"DELETE FROM controls",
 		"UPDATE dictionaries SET body = x''",
@@ -372,7 +366,6 @@ func keepsTheRecord(t *testing.T, db *store.DB, path string) {
 		classification + "9999, model, prompt, category, confidence" + reason,
 		classification + "attempt, model, prompt, category, confidence" + reason,
 		classification + "attempt, 'm', prompt, category, 2" + reason,
-		"INSERT INTO lane_limits (run, lane, bucket, value, learned_at) VALUES (99, 'l', 'rpm', 1, '')",
 		"INSERT INTO controls (run, at, command) VALUES (99, '', '{}')",
 		attempt + "trial, 93, run" + ofOutcome,
 		attempt + "trial, 1, run" + ofFault,

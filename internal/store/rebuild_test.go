@@ -47,10 +47,6 @@ func everything(t testing.TB, path string) (lines []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	learned, err := db.Learned(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	imports, err := db.Imports(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +56,6 @@ func everything(t testing.TB, path string) (lines []string) {
 		t.Fatal(err)
 	}
 	add(runs)
-	add(learned)
 	add(imports)
 	add(snapshot)
 	return lines

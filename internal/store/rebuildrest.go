@@ -121,7 +121,6 @@ func (b *rebuilder) copyRest() error {
 		return ok
 	}
 	for _, t := range []datedTable{
-		{"lane_limits", limitColumns, "learned_at", "", ofRun},
 		{"controls", "run, at, command", "at", "", ofRun},
 		{"imports", importColumns, "imported_at", "import", nil},
 	} {

@@ -371,8 +371,6 @@ func TestReadOnlyStoreRefusesWrites(t *testing.T) {
 		"Save":     db.Save(t.Context(), outcome(1), transcript(1)),
 		"BeginRun": db.BeginRun(t.Context(), experiment("e"), store.Run{ID: "r2"}),
 		"EndRun":   db.EndRun(t.Context(), "r1", nil),
-		"Learn": db.Learn(t.Context(), "r1",
-			[]store.LaneLimit{{Lane: "l", Bucket: assay.Tokens}}),
 		"Rescore": db.Rescore(t.Context(),
 			[]store.Rescored{{Trial: outcome(1).ID, Number: 1, Outcome: outcome(1).Outcome}}),
 		"Classify": db.Classify(t.Context(), store.Classification{Trial: outcome(1).ID, Number: 1}),

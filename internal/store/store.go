@@ -1,5 +1,5 @@
-// Package store keeps trials, their attempts and transcripts, later verdicts on them, the limits
-// that runs learned about their lanes, and the commands they received, in one SQLite file.
+// Package store keeps trials, their attempts and transcripts, later verdicts on them, and the
+// commands that runs received, in one SQLite file.
 //
 // The package guarantees that a saved attempt is on disk before [DB.Save] returns, that attempts
 // are only ever added, and that a trial is settled at most once. Later verdicts are added next to

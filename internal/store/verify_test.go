@@ -61,10 +61,6 @@ func wholeWith(t testing.TB, change func(*assay.Attempt)) string {
 			t.Fatal(err)
 		}
 	}
-	if err := db.Learn(t.Context(), "r1",
-		[]store.LaneLimit{{Lane: "l", Bucket: assay.Requests, Value: 60, At: epoch}}); err != nil {
-		t.Fatal(err)
-	}
 	if err := db.Import(t.Context(),
 		store.Import{
 			Kind: "v3", Name: "old.json", SHA256: strings.Repeat("ab", 32), At: epoch,

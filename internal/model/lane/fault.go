@@ -15,37 +15,41 @@ const (
 	// firstPause doubles with each pause in a row, up to longestPause.
 	firstPause   = 5 * time.Second
 	longestPause = 5 * time.Minute
-	// A lane closes for the run after closeAfter pauses in a row, which is five
-	// minutes if its endpoint fails at once, or after an outage if probes take
-	// long. A lane that never worked closes after closeAfterNever pauses, or half
-	// a minute, because its address or name is probably wrong.
-	closeAfter      = 6
+	// A lane that never worked closes after closeAfterNever pauses, or half a minute, because its
+	// address or name is probably wrong.
 	closeAfterNever = 3
-	// A key or a deployment that the endpoint refuses is probed after pauses. Its
-	// lane closes after deniedAfter of them, or the first if it never worked.
-	deniedAfter = 3
+	// A key or a deployment that the endpoint refuses is probed after deniedAfter requests in a row.
+	// If the lane never worked, it closes when the first probe is refused.
+	deniedAfter = 2
 	// A bad request or an answer from another model suggests a mistake in the
 	// configuration. A lane that never worked closes after mistakenAfter of
-	// them in a row, and one that worked after mistakenAfterWorking, so that
-	// the run does not pay for more useless requests.
+	// them in a row. One that worked pauses after mistakenAfterWorking, so that
+	// the run does not pay for more useless requests, and closes after an outage.
 	mistakenAfter        = 5
 	mistakenAfterWorking = 50
-	// A lane that is refused without an announced wait closes after patience, which
-	// is longer than any limit's period, after outage if its endpoint is overloaded,
-	// and after DefaultFirstReply if it never worked.
+	// A lane that is refused without an announced wait closes after patience, which is longer than
+	// any limit's period, and after outage if its endpoint is overloaded. A lane that worked once
+	// and then fails closes after outage, too.
 	patience = 25 * time.Hour
 	outage   = 10 * time.Minute
 )
 
 // DefaultFirstReply is how long a lane waits for an endpoint that is busy or loads
 // its model, if it has never replied.
-const DefaultFirstReply = 5 * time.Minute
+const DefaultFirstReply = 10 * time.Minute
 
-func (l *lane) countMistake(t ticket, fault *assay.Fault) {
+func (l *lane) countMistake(now time.Time, t ticket, fault *assay.Fault) {
+	if l.mistakes[t.later] == 0 {
+		l.mistakenSince[t.later] = now
+	}
 	l.mistakes[t.later]++
 	n := l.mistakes[t.later]
-	if !l.worked[t.later] && n >= mistakenAfter || n >= mistakenAfterWorking {
+	outlasts := now.Sub(l.mistakenSince[t.later]) >= outage
+	switch {
+	case !l.worked[t.later] && n >= mistakenAfter, n >= mistakenAfterWorking && outlasts:
 		l.close(fault)
+	case n >= mistakenAfterWorking && !l.sentBeforePause(t):
+		l.breakOff(now, fault)
 	}
 }
 
@@ -55,26 +59,34 @@ func (l *lane) sentBeforePause(t ticket) bool {
 	return !l.pausedSince.IsZero() && !t.started.After(l.pausedSince)
 }
 
-// denied reacts to a refusal of the key or the deployment. It may be a slip of a
-// gateway, so the lane is probed before it closes.
+// denied reacts to a refusal of the key or the deployment. A single one may be a slip of a gateway,
+// and several one of a deployment that is not ready, so the lane is probed before it closes.
 func (l *lane) denied(now time.Time, t ticket, fault *assay.Fault) {
 	l.denial = fault
+	l.failed(t)
+	patient := l.hasWorked() || starting(fault)
 	switch {
+	case l.pausesInRow == 0 && l.history.row(t.number, deniedAfter) < deniedAfter:
 	case l.pausesInRow > 0 && l.sentBeforePause(t):
-	case l.pausesInRow >= deniedAfter, !l.hasWorked() && l.pausesInRow > 0:
+	case l.pausesInRow > 0 && (!patient || now.Sub(l.failingSince) >= outage):
 		l.close(fault)
 	default:
 		l.breakOff(now, fault)
 	}
 }
 
-func (l *lane) faulted(now time.Time, t ticket, fault *assay.Fault) {
+// failed notes that a request failed.
+func (l *lane) failed(t ticket) {
 	l.history.fail(t.number)
-	needed := improbableRow(l.faults.of, breakAfter, breakAfterMost)
-	l.faultsInDoubt++
 	if l.failingSince.IsZero() {
 		l.failingSince = later(t.started, l.repliedAt)
 	}
+}
+
+func (l *lane) faulted(now time.Time, t ticket, fault *assay.Fault) {
+	l.failed(t)
+	needed := improbableRow(l.faults.of, breakAfter, breakAfterMost)
+	l.faultsInDoubt++
 	switch {
 	case l.pausesInRow == 0 && l.history.row(t.number, needed) < needed:
 	case l.outlasted(now):
@@ -97,16 +109,10 @@ func (l *lane) outlasted(now time.Time) bool {
 	return failing >= l.firstReply()
 }
 
-// givesUp reports whether a lane that fails has been probed often enough. A
-// server that has never replied may still be starting.
+// givesUp reports whether a lane that never worked has been probed often enough. Its server may
+// still be starting.
 func (l *lane) givesUp(fault *assay.Fault) bool {
-	switch {
-	case l.hasWorked():
-		return l.pausesInRow >= closeAfter
-	case l.FirstReply > 0 || fault.Kind == assay.Server:
-		return false
-	}
-	return l.pausesInRow >= closeAfterNever
+	return !l.hasWorked() && l.FirstReply == 0 && !starting(fault) && l.pausesInRow >= closeAfterNever
 }
 
 // firstReply returns how long a lane that never worked is waited for.
@@ -127,9 +133,6 @@ func (l *lane) breakOff(now time.Time, fault *assay.Fault) {
 func (l *lane) pause(now time.Time, wait time.Duration, reason, words string) {
 	l.pausedSince = now
 	if until := now.Add(wait); until.After(l.pausedUntil) {
-		longer := until.Sub(later(now, l.pausedUntil))
-		l.wide.hold(longer)
-		l.rate.hold(longer)
 		l.pausedUntil, l.pauseReason, l.pauseWords = until, reason, words
 	}
 }

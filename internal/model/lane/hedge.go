@@ -200,7 +200,7 @@ func (q *queue) spare(now time.Time) (bool, time.Time) {
 
 // mayHedge reports whether second requests may be sent to a lane. A lane in trouble gets none.
 func (l *lane) mayHedge() bool {
-	return l.Hedge && l.closed == nil && l.pausesInRow == 0 && !l.burst.open
+	return l.Hedge && l.closed == nil && l.pausesInRow == 0 && !l.limiter.Doubts()
 }
 
 // spareLane returns the lane that can start a second request for a turn now, or nil if there is
@@ -214,7 +214,7 @@ func (q *queue) spareLane(now time.Time, f *flight) (best *lane) {
 		if !l.mayHedge() || bound && l.Origin != f.origin || l.room(now, f.cost) == 0 {
 			continue
 		}
-		if best == nil || best == f.on || l != f.on && l.preferred(now, best) {
+		if best == nil || best == f.on || l != f.on && l.preferred(best) {
 			best = l
 		}
 	}

@@ -6,59 +6,9 @@
 // served in order of arrival. A request holds a slot of its lane only while it
 // is in flight, never during a backoff.
 //
-// Four laws hold, whatever the endpoint's limiter is:
-//
-//  1. A stated limit is never exceeded, as the endpoint counts, and a wait that
-//     the endpoint announces is kept.
-//  2. Within two minutes of the endpoint allowing a higher rate, the lane uses nine
-//     tenths of it in a minute that begins in them (seldom a little less).
-//  3. If an endpoint's limit is constant, the lane uses nine tenths of it after the
-//     first minutes (seldom a little less), with less than 2 % refusals or nine in 75
-//     seconds.
-//  4. A lane with waiting requests is not silent for more than a minute, unless the
-//     endpoint has announced a wait or is full.
-//
-// The tests draw servers from a class: fixed windows of 1, 10 and 60 seconds, sliding windows of 1
-// and 60, token buckets for 1, 6 and 60 seconds, 1 to 32 requests a second, and refusals that
-// announce no wait, the right one, zero, or half of it. Of 3,000 lanes whose limit rose fourfold at
-// a random time, one used less than 0.9 of it in the best minute: 0.79, at a few requests a second,
-// where counts are small.
-//
-// Other windows are not in the class. Of 300 lanes at fixed and sliding ones of 5 to 30 seconds, 17
-// used less than 0.9 after a rise, the lowest 0.67, and 14 with a constant limit, the lowest 0.86.
-// Two had more refusals than the third law allows.
-//
-// The second law has a price. To see a rise within two minutes, a lane has to exceed the limit
-// once in 75 seconds, and is refused at least once each time. So 2 % are impossible below
-// 1 / (75 × 0.02) = 0.67 requests per second, or in proportion if a wall takes more probes: a
-// window of 10 seconds that announces nothing takes up to five.
-//
-// The fourth law has a price, too. While a limit per day is used up and no wait is announced, the
-// lane sends a probe each minute, and all of them are refused. Fewer would break the law.
-//
-// A rate is controlled like the window of CUBIC (RFC 9438). It has a goal, where it rests for 75
-// seconds before it probes faster and faster:
-//
-//   - A wall above the goal proves that the limit is what the last minute accepted, if that is
-//     more, and begins a trial at 0.9 of the rate that was refused.
-//   - A wall above the goal that proves 1.3 of it begins a search, because bursts hide how much
-//     higher the limit is. The lane keeps being refused for a minute and then keeps what that
-//     minute accepted, and tries a tenth more. Refusals in a search are not taken for chance.
-//   - A wall during a trial leads to a lower trial, last at the rate that was accepted, or back to
-//     the goal before.
-//   - Any other wall lowers the rate for a moment, to what was accepted since the last one. It
-//     recovers within seconds. After a minute of walls the goal is lowered to what that minute
-//     accepted.
-//
-// A few requests a second are refused like too many in flight. If a refusal raised the width, it
-// is tried again after seconds, and then a rate that is on trial is to blame.
-//
-// Refusals by chance are no walls. Like BBR, a lane measures them at rates below one that was just
-// accepted, where no limit refuses requests. As long as the refusals are no more than this share
-// explains, the lane does not react to them, except that it keeps announced waits, and that it
-// lowers the rate for a moment every 15 seconds to measure the share again. It measures slowly,
-// because an empty token bucket refuses requests like chance does, except at lower rates. So one
-// refusal in ten that announces a wait of a second may cost a lane half of what is possible.
+// A stated limit is never exceeded, as the endpoint counts. Limits that are not stated are found out
+// by a [limit.Limiter], which takes a refusal as evidence about which rule exists. A wait that an
+// endpoint announces is kept by the request that was refused, and not by the others.
 //
 // At the end of a run, when no more trials are waiting to start, a request that has been out for
 // far longer than those of its model usually are gets a second one: see hedge.go. It starts only on
@@ -77,6 +27,7 @@ import (
 	"time"
 
 	"github.com/assay-eval/assay"
+	"github.com/assay-eval/assay/internal/model/limit"
 )
 
 // lane is the state of one lane. It is guarded by its pool's mutex.
@@ -93,18 +44,8 @@ type lane struct {
 	total    cost // of all requests so far
 	typical  cost // of the latest request
 
-	// width and rate are learned. starting is true until the first refusal that
-	// narrows the width. Until then it doubles with each round of good replies.
-	wide     control
-	rate     rate
-	starting bool
-	good     int
-	paced    time.Time // when the latest request should have started by the rate
-	burst    burst
-	// held is the number in flight that was accepted since request heldFrom. It rises at
-	// the second request that shows more, and proof counts these.
-	held, proof  int
-	heldFrom     uint64
+	limiter      *limit.Limiter
+	words        string    // of the latest refusal
 	refusedSince time.Time // start of the refusals without a success in between
 	longestWall  time.Duration
 	refusedBurst bool // a burst within a stated limit was refused
@@ -128,8 +69,9 @@ type lane struct {
 	failingSince, repliedAt time.Time
 	// First and later requests of conversations are told apart by index, because an
 	// endpoint may refuse all of the latter.
-	worked   [2]bool
-	mistakes [2]int // bad requests and answers from other models in a row
+	worked        [2]bool
+	mistakes      [2]int // bad requests and answers from other models in a row, since mistakenSince
+	mistakenSince [2]time.Time
 
 	recognized atomic.Pointer[recognition] // the only field that changes without the mutex
 
@@ -149,50 +91,34 @@ func newLane(now time.Time, c Config) *lane {
 	for i, b := range Buckets {
 		l.stated[i], l.windows[i] = *c.Limits.Of(b), newWindow(i)
 	}
-	l.forget(now, concurrency)
-	if n := c.Learned.Concurrency; n > 0 {
-		l.starting = false
-		l.wide.keep(now, float64(n))
-	}
-	if n := c.Learned.RPM; n > 0 {
-		l.rate.keep(now, float64(n)/60)
-	}
+	first, most := c.Limits.widths()
+	l.limiter = limit.New(now, first, most)
 	for _, s := range c.Spent {
 		l.windows[requestsPerDay].add(s.At, cost{requests: s.Requests})
 	}
 	return l
 }
 
-// forget makes a lane forget what it learned about a bucket.
-func (l *lane) forget(now time.Time, bucket int) {
-	l.readings[bucket] = reading{}
-	if bucket != concurrency {
-		l.rate, l.burst, l.refusedBurst = rate{}, burst{}, false
-		return
-	}
-	l.starting = l.stated[concurrency] == 0
-	if l.wide = (control{}); l.starting {
-		l.wide.keep(now, firstWidth)
-	}
-}
-
-// widthAt returns how many requests may be in flight.
-func (l *lane) widthAt(now time.Time) float64 {
-	most := widest
-	if n := l.stated[concurrency]; n > 0 {
-		most = n
-	}
-	return min(float64(most), l.wide.at(now))
-}
-
 // width returns how many requests may be in flight. After a pause for faults it
 // is 1, so that a single request probes the endpoint.
-func (l *lane) width(now time.Time) int {
+func (l *lane) width() int {
 	if l.pausesInRow > 0 {
 		return 1
 	}
-	return max(1, int(l.widthAt(now)))
+	return l.widest()
 }
+
+// widest returns how many requests may be in flight if the endpoint is well.
+func (l *lane) widest() int {
+	n := l.limiter.Width()
+	if stated := l.stated[concurrency]; stated > 0 {
+		n = min(n, stated)
+	}
+	return max(1, n)
+}
+
+// LearnedLimit is why a request waits if its lane has found out a limit.
+const LearnedLimit = "learned limit"
 
 // reason is why a request has to wait: an index into [Buckets] or one of the
 // constants below.
@@ -202,8 +128,8 @@ const (
 	nothing reason = -1
 	pausing reason = numBuckets + iota
 	userPause
-	learnedRate
-	probe
+	learnedLimit
+	refusal
 )
 
 func (l *lane) name(r reason) string {
@@ -214,10 +140,10 @@ func (l *lane) name(r reason) string {
 		return l.pauseReason
 	case userPause:
 		return "your pause"
-	case learnedRate:
-		return "learned rate"
-	case probe:
-		return "probe"
+	case learnedLimit:
+		return LearnedLimit
+	case refusal:
+		return "refusal"
 	}
 	return string(Buckets[r])
 }
@@ -245,15 +171,18 @@ func (l *lane) start(now time.Time, c cost) (at time.Time, why reason, full bool
 		}
 	}
 	wait(l.pausedUntil, pausing)
-	wait(l.evenly(now), learnedRate)
-	if b := l.burst; b.stalled && b.probed {
-		wait(b.probedAt.Add(b.patience), probe)
+	learned, ok := l.limiter.Next(now, c.amount())
+	if why := learnedLimit; ok {
+		if l.limiter.Doubts() {
+			why = refusal
+		}
+		wait(learned, why)
 	}
 
 	switch {
 	case l.paused:
 		return at, userPause, true
-	case l.inFlight >= l.width(now):
+	case !ok, l.pausesInRow > 0 && l.inFlight > 0:
 		return at, concurrency, true
 	}
 	return at, why, false
@@ -265,10 +194,7 @@ func (l *lane) room(now time.Time, c cost) int {
 	if full || at.After(now) {
 		return 0
 	}
-	n := l.width(now) - l.inFlight
-	if l.rate.goal > 0 || l.burst.stalled {
-		n = 1
-	}
+	n := max(1, min(l.width()-l.inFlight, l.limiter.Room())) // one may exceed what was learned
 	for b := requestsPerSecond; b <= requestsPerDay; b++ {
 		limit, weight := l.stated[b], c.in(b)
 		if limit <= 0 || weight <= 0 {
@@ -285,38 +211,26 @@ func (l *lane) room(now time.Time, c cost) int {
 // ticket is a slot of a lane, held by one request.
 type ticket struct {
 	lane       *lane
-	number     uint64
-	entry      int
+	number     uint64          // also of the limiter
 	entries    [numBuckets]int // IDs in the windows of stated limits
 	estimate   cost
 	started    time.Time
-	inFlight   int // including this request
 	total      cost
 	behindWall bool // the latest headers forbade the request
-	paced      bool // the request had to wait for the learned rate
-	calm       bool // the rate was lower than one that was accepted
 	second     bool // another request for the turn is in flight
 	later      int  // 1 if the request continues a conversation, 0 if it begins one
 }
 
 func (l *lane) take(now time.Time, c cost) ticket {
-	if b := &l.burst; b.stalled && b.probed {
-		l.resume(now)
-	} else if b.stalled {
-		b.probed, b.probedAt = true, now
-	}
 	l.inFlight++
 	l.typical = c
 	t := ticket{
-		lane: l, number: l.history.sent(), estimate: c, started: now, inFlight: l.inFlight,
+		lane: l, number: l.history.sent(), estimate: c, started: now,
 		behindWall: l.pass(now, c),
 	}
-	t.entry, t.calm = l.rate.take(now, l.burst.open)
+	l.limiter.Send(now, c.amount())
 	l.total = l.total.plus(c, 1)
 	t.total = l.total
-	gap := gap(l.rate.at(now))
-	t.paced = now.Sub(l.paced) < 2*gap
-	l.paced = onTime(l.paced.Add(gap), now)
 	for b := requestsPerSecond; b <= requestsPerDay; b++ {
 		if t.entries[b] = -1; l.stated[b] > 0 || b == requestsPerSecond {
 			t.entries[b] = l.windows[b].add(now, c)
@@ -344,7 +258,7 @@ func (l *lane) correct(t ticket, by cost) {
 // cancel undoes take if no request was sent.
 func (l *lane) cancel(t ticket) {
 	l.freeSlot(t)
-	l.rate.refuse(t.entry, false)
+	l.limiter.Cancel(t.number)
 	l.correct(t, cost{}.plus(t.estimate, -1))
 }
 
@@ -386,6 +300,15 @@ func (l *lane) release(
 	l.read(now, t, quotas)
 
 	switch {
+	case refused: // below
+	case fault == nil || usage.Total() > 0:
+		l.limiter.Accept(now, t.number, limit.Amount{
+			Requests: 1, Input: usage.InputTokens, Output: usage.OutputTokens,
+		})
+	default:
+		l.limiter.Drop(now, t.number)
+	}
+	switch {
 	case fault == nil:
 		l.succeeded(now, t)
 	case fault.Kind.ClosesLane():
@@ -395,7 +318,7 @@ func (l *lane) release(
 	case fault.Kind.Retryable():
 		l.faulted(now, t, fault)
 	case fault.Kind == assay.BadRequest || fault.Kind == assay.Identity:
-		l.countMistake(t, fault)
+		l.countMistake(now, t, fault)
 	}
 }
 
@@ -407,11 +330,6 @@ func (l *lane) succeeded(now time.Time, t ticket) {
 		l.faults.add(1)
 	}
 	l.faults.add(0)
-	l.accepted(now, t)
-	if l.good++; l.starting && l.good >= int(l.wide.goal) && l.wide.goal < widest {
-		l.good = 0
-		l.wide.keep(now, 2*l.wide.goal)
-	}
 }
 
 // hasWorked reports whether the endpoint has ever replied.

@@ -75,7 +75,7 @@ func (q *queue) book(now time.Time) {
 		l.used += time.Duration(l.inFlight) * span
 		slots := l.inFlight // if the lane is paused by the user
 		if !l.paused {
-			slots = max(slots, int(l.widthAt(now)))
+			slots = max(slots, l.widest())
 		}
 		l.available += time.Duration(slots) * span
 	}
@@ -149,18 +149,18 @@ func (q *queue) ledgers() []Ledger {
 			Name: l.Name, Used: l.used, Available: l.available, Worked: l.inUse,
 			Waited: maps.Clone(l.waited), Requests: l.served.requests,
 			InputTokens: l.served.input, OutputTokens: l.served.output,
-			Limits: l.limits(q.booked),
+			Limits: l.limits(),
 		})
 	}
 	return all
 }
 
 // limits returns the stated limits and the current width.
-func (l *lane) limits(now time.Time) Limits {
+func (l *lane) limits() Limits {
 	var out Limits
 	for i, b := range Buckets {
 		*out.Of(b) = l.stated[i]
 	}
-	out.Concurrency = max(1, int(l.widthAt(now)))
+	out.Concurrency = l.widest()
 	return out
 }

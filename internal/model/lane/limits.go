@@ -54,22 +54,20 @@ func (l *Limits) Of(b assay.Bucket) *int {
 	return nil
 }
 
-// with returns the limits, with others for those that are not stated.
-func (l Limits) with(others Limits) Limits {
-	for _, b := range Buckets {
-		if n := l.Of(b); *n == 0 {
-			*n = *others.Of(b)
-		}
-	}
-	return l
-}
-
-// A lane without a stated concurrency starts with firstWidth requests in flight
-// and doubles that number until it is refused or reaches widest.
+// A lane without a stated concurrency starts with firstWidth requests in flight. Each accepted one
+// permits another one, up to widest.
 const (
 	firstWidth = 8
 	widest     = 128
 )
+
+// widths returns how many requests may be in flight at first and at most.
+func (l Limits) widths() (first, most int) {
+	if l.Concurrency > 0 {
+		return l.Concurrency, l.Concurrency
+	}
+	return firstWidth, widest
+}
 
 // Widest returns the largest number of requests that may be in flight.
 func (l Limits) Widest() int {
@@ -118,9 +116,6 @@ type Config struct {
 	Name     string
 	Provider assay.Provider
 	Limits   Limits
-	// Learned are the width and the rate that an earlier run learned. The lane
-	// starts with them, and tries more like after a refusal of its own.
-	Learned Limits
 	// FirstReply is how long the lane waits for an endpoint that has never replied
 	// because it is busy or loads its model; 0 means [DefaultFirstReply].
 	FirstReply time.Duration

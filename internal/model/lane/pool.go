@@ -341,7 +341,7 @@ func (p *Pool) Exhausted() { p.change(func(time.Time) { p.q.demand = false }) }
 func (p *Pool) Width() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.q.width(time.Now())
+	return p.q.width()
 }
 
 // Closed returns the faults that closed the pool's lanes, or nil if at least one

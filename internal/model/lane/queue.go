@@ -47,6 +47,8 @@ type waiter struct {
 	answer func(ticket, error)
 	// gone is true if the request no longer waits. It is removed later.
 	gone bool
+	// holds are the waits that lanes have announced to earlier requests of the turn.
+	holds []hold
 	// flight is the turn of the request if it may get a second request, or nil.
 	flight *flight
 }
@@ -107,8 +109,8 @@ func (q *queue) depth() int {
 }
 
 // dispatch grants slots to waiting requests, in order, as long as a lane can
-// start the first one now. A request that is bound to other lanes does not hold up
-// those behind it. Places that are left may hedge late requests. It returns the latest
+// start the first one now. A request that is bound to other lanes, or keeps an announced wait,
+// does not hold up those behind it. Places that are left may hedge late requests. It returns the latest
 // time to call it again, or zero if only a release can change anything.
 func (q *queue) dispatch(now time.Time) (next time.Time) {
 	q.book(now)
@@ -142,7 +144,7 @@ func (q *queue) dispatch(now time.Time) (next time.Time) {
 		default:
 			q.giveWay()
 		}
-		if !bound {
+		if !bound && !w.held(now) {
 			break
 		}
 	}
@@ -166,11 +168,11 @@ func earliest(a, b time.Time) time.Time {
 
 // bound reports whether only some of the open lanes can continue a conversation,
 // because the others do not understand the state of its replies. If all that do are
-// closed, any lane has to do.
+// closed or denied, any lane has to do.
 func (q *queue) bound(w *waiter) bool {
 	own, others := false, false
 	for _, l := range q.lanes {
-		if l.closed == nil {
+		if l.closed == nil && l.denial == nil {
 			own = own || l.Origin == w.origin
 			others = others || l.Origin != w.origin
 		}
@@ -179,9 +181,9 @@ func (q *queue) bound(w *waiter) bool {
 }
 
 // blocked reports whether a request that any lane may start is waiting.
-func (q *queue) blocked() bool {
+func (q *queue) blocked(now time.Time) bool {
 	for _, w := range q.waiting[q.head:] {
-		if !w.gone && !q.bound(w) {
+		if !w.gone && !q.bound(w) && !w.held(now) {
 			return true
 		}
 	}
@@ -208,7 +210,7 @@ func (q *queue) paused() bool {
 // refused reports whether all open lanes wait after a refusal.
 func (q *queue) refused(now time.Time) bool {
 	for _, l := range q.lanes {
-		if l.closed == nil && !l.burst.open && !l.pausedUntil.After(now) {
+		if l.closed == nil && !l.limiter.Doubts() && !l.pausedUntil.After(now) {
 			return false
 		}
 	}
@@ -233,10 +235,11 @@ func (q *queue) soonest(now time.Time, w *waiter, bound bool) (best *lane, at ti
 		if full {
 			continue
 		}
-		if l.Name == w.lane && !t.After(now) {
+		t = later(t, w.heldUntil(l))
+		if l.Name == w.lane && l.denial == nil && !t.After(now) {
 			return l, t
 		}
-		better := best != nil && l.Name != w.avoid && (best.Name == w.avoid || l.preferred(now, best))
+		better := best != nil && l.Name != w.avoid && (best.Name == w.avoid || l.preferred(best))
 		if best == nil || t.Before(at) || t.Equal(at) && better {
 			best, at = l, t
 		}
@@ -245,24 +248,24 @@ func (q *queue) soonest(now time.Time, w *waiter, bound bool) (best *lane, at ti
 }
 
 // preferred reports whether l is preferred to other if both can start a request
-// at the same time. A lane with recent mistakes is not preferred, because it is
-// always free. Otherwise the lane with the smaller share of its width in use is.
-func (l *lane) preferred(now time.Time, other *lane) bool {
+// at the same time. A lane with recent mistakes or denials is not preferred, because
+// it is always free. Otherwise the lane with the smaller share of its width in use is.
+func (l *lane) preferred(other *lane) bool {
 	if bad := l.mistaken(); bad != other.mistaken() {
 		return !bad
 	}
-	return l.inFlight*other.width(now) < other.inFlight*l.width(now)
+	return l.inFlight*other.width() < other.inFlight*l.width()
 }
 
-// mistaken reports whether the latest first or later request was a mistake.
-func (l *lane) mistaken() bool { return l.mistakes[0]+l.mistakes[1] > 0 }
+// mistaken reports whether the latest first or later request was a mistake or denied.
+func (l *lane) mistaken() bool { return l.mistakes[0]+l.mistakes[1] > 0 || l.denial != nil }
 
 // room reports whether one more conversation could start now, with no request
 // waiting before it. If not, it returns the latest time to ask again, or zero if
 // only a release can change anything.
 func (q *queue) room(now time.Time) (bool, time.Time) {
 	q.turnedAway = true
-	if q.blocked() {
+	if q.blocked(now) {
 		return false, time.Time{}
 	}
 	c := q.typical()
@@ -307,6 +310,7 @@ func (q *queue) release(
 func (q *queue) abandon(now time.Time, t ticket) {
 	q.book(now)
 	t.lane.freeSlot(t)
+	t.lane.limiter.Drop(now, t.number)
 	t.lane.served.requests++
 }
 
@@ -332,11 +336,11 @@ func (q *queue) closed() error {
 }
 
 // width returns how many requests the open lanes together may have in flight.
-func (q *queue) width(now time.Time) int {
+func (q *queue) width() int {
 	n := 0
 	for _, l := range q.lanes {
 		if l.closed == nil {
-			n += max(1, int(l.widthAt(now)))
+			n += l.widest()
 		}
 	}
 	return n

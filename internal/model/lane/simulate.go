@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -46,18 +45,15 @@ const (
 )
 
 // Simulate carries out work on a model's lanes in virtual time, with the same code
-// that runs in real time. It assumes that endpoints have exactly the stated and
-// learned limits and never fail.
+// that runs in real time. It assumes that endpoints have exactly the stated limits
+// and never fail.
 func Simulate(lanes []Config, work Work) Simulation {
-	lanes = slices.Clone(lanes)
 	s := simulator{
 		now: time.Unix(0, 0), work: work, pending: work.Conversations,
 		random: rand.New(rand.NewPCG(1, 2)),
 	}
 	s.work.Turns = max(1, work.Turns)
 	for i := range lanes {
-		lanes[i].Limits = lanes[i].Limits.with(lanes[i].Learned)
-		lanes[i].Learned = Limits{}
 		s.hedges = s.hedges || lanes[i].Hedge
 	}
 	s.pending = min(s.pending, int(maxSimulated/s.work.Turns))
@@ -131,7 +127,7 @@ func (s *simulator) run() {
 	first := s.pending
 	for s.pending > 0 || s.active > 0 {
 		wake := s.queue.dispatch(s.now)
-		for s.pending > 0 && s.active < 2*s.queue.width(s.now)+64 {
+		for s.pending > 0 && s.active < 2*s.queue.width()+64 {
 			room, at := s.queue.room(s.now)
 			if !room {
 				if wake.IsZero() {

@@ -1,7 +1,6 @@
 package lane
 
 import (
-	"math"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -26,9 +25,11 @@ type Status struct {
 	Held   bool // paused by the user
 	// Words are the endpoint's own words about a pause.
 	Words string
-	// Limits are the current limits, 0 if there is none. Learned are the width and
-	// the rate that refusals have taught.
+	// Limits are the stated limits, 0 if there is none, and the current width. Learned are the
+	// limits that refusals have taught, and Found tells them with their evidence; see
+	// [limit.Limiter.Words].
 	Limits, Learned Limits
+	Found           string
 }
 
 // Refused reports whether the endpoint was too busy for the request.
@@ -47,7 +48,11 @@ func (p *Pool) Status() ([]Status, Waiting) {
 	now := time.Now()
 	var lanes []Status
 	for _, l := range p.q.lanes {
-		lanes = append(lanes, l.status(now, p.q.typical()))
+		s := l.status(now, p.q.typical())
+		if until := p.q.heldAt(l, now); s.Waits == "" && !until.IsZero() {
+			s.Waits, s.Until, s.Words = "the wait that the endpoint announced", until, l.words
+		}
+		lanes = append(lanes, s)
 	}
 	w := Waiting{Requests: p.q.depth()}
 	if first := p.q.peek(); first != nil {
@@ -58,8 +63,9 @@ func (p *Pool) Status() ([]Status, Waiting) {
 
 func (l *lane) status(now time.Time, typical cost) Status {
 	s := Status{
-		Name: l.Name, InFlight: l.inFlight, Width: max(1, int(l.widthAt(now))),
-		Closed: l.closed, Denial: l.denial, Held: l.paused, Limits: l.limits(now), Learned: l.learned(),
+		Name: l.Name, InFlight: l.inFlight, Width: l.widest(),
+		Closed: l.closed, Denial: l.denial, Held: l.paused, Limits: l.limits(), Learned: l.learned(),
+		Found: l.limiter.Words(),
 	}
 	for _, t := range l.since {
 		if s.Oldest.IsZero() || t.Before(s.Oldest) {
@@ -75,30 +81,13 @@ func (l *lane) status(now time.Time, typical cost) Status {
 	case at.After(now):
 		s.Waits, s.Until = l.name(why), at
 	}
-	if why == pausing {
+	switch why {
+	case pausing:
 		s.Words = l.pauseWords
+	case refusal:
+		s.Words = l.words
 	}
 	return s
-}
-
-// learned returns the width and the rate that refusals have taught, if they are
-// below what the user stated.
-func (l *lane) learned() (out Limits) {
-	below := func(level float64, stated int) int {
-		if n := int(level); stated == 0 || n < stated {
-			return n
-		}
-		return 0
-	}
-	if !l.starting {
-		out.Concurrency = below(l.wide.goal, l.stated[concurrency])
-	}
-	rpm := l.stated[requests]
-	if rps := 60 * l.stated[requestsPerSecond]; rps > 0 && (rpm == 0 || rps < rpm) {
-		rpm = rps
-	}
-	out.RPM = below(math.Round(60*l.rate.goal), rpm)
-	return out
 }
 
 // Hold pauses the lanes for which match returns true until it is called again
@@ -137,6 +126,7 @@ func (p *Pool) SetLimits(set map[assay.Bucket]int, match func(lane string) bool)
 
 // state sets a limit as if it had been stated from the beginning.
 func (l *lane) state(now time.Time, bucket, limit int) {
-	l.stated[bucket], l.next[bucket] = limit, time.Time{}
-	l.forget(now, bucket)
+	l.stated[bucket], l.next[bucket], l.readings[bucket] = limit, time.Time{}, reading{}
+	first, most := Limits{Concurrency: l.stated[concurrency]}.widths()
+	l.limiter.Reset(now, first, most)
 }

@@ -21,6 +21,7 @@ type turn struct {
 	origin string
 	// home is the lane to prefer, and avoid that on which the turn has hung.
 	home, avoid string
+	holds       []hold
 
 	waits assay.Waits
 	paid  bill
@@ -43,7 +44,7 @@ func (t *turn) acquire() (*race, error) {
 	t.tell(false)
 	asked := time.Now()
 	r := &race{pool: p, ctx: t.ctx, req: t.req, size: t.bytes}
-	r.waiter = waiter{bytes: max(t.bytes, 1), lane: t.home, avoid: t.avoid, origin: t.origin}
+	r.waiter = waiter{bytes: max(t.bytes, 1), lane: t.home, avoid: t.avoid, origin: t.origin, holds: t.holds}
 	if p.hedges {
 		r.model, r.second, r.yield = t.req.Model, r.launch, r.yieldSeconds
 		r.waiter.flight = &r.flight
@@ -83,7 +84,9 @@ func (t *turn) arrived(r *race, resp *assay.Response, fault *assay.Fault) (again
 		}
 	}
 	refused := isRefusal(resp.Usage, fault)
-	if !refused {
+	if refused {
+		t.hold(r.original.lane.Name, fault)
+	} else {
 		t.tries++
 	}
 	if !t.canRetry(fault) {

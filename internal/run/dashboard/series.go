@@ -190,7 +190,7 @@ func stateClass(state string) string {
 		return session.LaneFull
 	case session.LaneBusy, session.LaneIdle, session.LanePaused, session.LaneClosed:
 		return state
-	case "learned rate":
+	case lane.LearnedLimit:
 		return "limit"
 	}
 	if slices.Contains(lane.Buckets[:], assay.Bucket(state)) {

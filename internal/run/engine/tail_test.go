@@ -241,10 +241,10 @@ func TestDeadEndpointEndsTheRun(t *testing.T) {
 		reason  string
 	}{
 		{"never there", refuses, 0, 40 * time.Second, "connection refused"},
-		{"always broken", breaks, 0, 6 * time.Minute, "500 internal error"},
-		{"always silent", hangs, 0, 6 * time.Minute, "no reply within 150 s"},
-		{"gone", refuses, 60, 6 * time.Minute, "connection refused"},
-		{"breaks", breaks, 60, 6 * time.Minute, "500 internal error"},
+		{"always broken", breaks, 0, 11 * time.Minute, "500 internal error"},
+		{"always silent", hangs, 0, 11 * time.Minute, "no reply within 150 s"},
+		{"gone", refuses, 60, 11 * time.Minute, "connection refused"},
+		{"breaks", breaks, 60, 11 * time.Minute, "500 internal error"},
 		{"falls silent", hangs, 60, 14 * time.Minute, "no reply within 150 s"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -330,29 +330,17 @@ func (p *Pools) Apart(models []string) (apart []string) {
 // Close closes idle connections.
 func (p *Pools) Close() { p.client.CloseIdleConnections() }
 
-// LearnedFor is how long a learned limit is worth starting with.
-const LearnedFor = time.Hour
-
-// Recall adds the limits that runs have learned lately to the configurations, unless others are
-// stated. If a lane has a limit per day, it also adds the requests of the last 24 hours.
+// Recall adds the requests of the last 24 hours to the configurations of lanes with a limit per day.
 func (p *Pools) Recall(ctx context.Context, db *store.DB) error {
-	learned, err := db.Learned(ctx)
-	if err != nil {
-		return err
-	}
 	var spent map[string][]store.Spent
 	for _, configs := range p.Configs {
 		for i := range configs {
 			c := &configs[i]
-			for _, l := range learned {
-				if l.Lane == c.Name && time.Since(l.At) < LearnedFor && !isStated(c.Limits, l.Bucket) {
-					*c.Learned.Of(l.Bucket) = l.Value
-				}
-			}
 			if c.Limits.RPD == 0 {
 				continue
 			}
 			if spent == nil {
+				var err error
 				if spent, err = db.Spent(ctx, time.Now().Add(-24*time.Hour)); err != nil {
 					return err
 				}
@@ -363,12 +351,6 @@ func (p *Pools) Recall(ctx context.Context, db *store.DB) error {
 		}
 	}
 	return nil
-}
-
-// isStated reports whether limits leave nothing to learn about a bucket.
-func isStated(limits lane.Limits, b assay.Bucket) bool {
-	n := limits.Of(b)
-	return n == nil || *n > 0 || b == assay.Requests && limits.RPS > 0
 }
 
 // Serves returns the model names that responses may bear, for each model.

@@ -324,7 +324,6 @@ func (s *Session) observe(x lane.Exchange) {
 	s.meter.Request(x.Model, kind, x.Usage)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.weigh(x)
 	spent := s.spent[x.Lane]
 	if x.Fault == nil {
 		spent.replied += x.Took

@@ -18,7 +18,6 @@ import (
 	"github.com/assay-eval/assay/internal/run/job"
 	"github.com/assay-eval/assay/internal/run/live"
 	"github.com/assay-eval/assay/internal/run/plan"
-	"github.com/assay-eval/assay/internal/store"
 )
 
 // refusing is a provider that refuses every key.
@@ -38,7 +37,7 @@ func troubled(t *testing.T, m, n assay.Provider, b gate.Budgets, r gate.StopRule
 		started:       time.Now(),
 		log:           slog.New(slog.DiscardHandler),
 		otherSettings: make(map[string]int), noted: make(map[string]bool),
-		seen: make(map[string]store.Evidence), spent: make(map[string]spending),
+		spent:  make(map[string]spending),
 		parked: make(map[assay.TrialID]parking), parkedFor: make(map[parking]parkedGroup),
 		faults: make(map[assay.FaultKind]int), replied: make(map[string]time.Time),
 	}

@@ -179,7 +179,7 @@ func (s *Session) set(_ context.Context, o Order) (string, error) {
 	var words []string
 	for _, b := range lane.Buckets {
 		if n, ok := o.Limits[b]; ok && n > 0 {
-			words = append(words, LimitText(b, n))
+			words = append(words, limitText(b, n))
 		} else if ok {
 			words = append(words, "no "+string(b)+" limit")
 		}
@@ -234,4 +234,19 @@ func matchTrial(o Order, t *assay.Trial) bool {
 		}
 	}
 	return false
+}
+
+// limitText describes a limit in words, such as "3 requests at once".
+func limitText(b assay.Bucket, n int) string {
+	unit := map[assay.Bucket]string{
+		assay.Concurrency:       "requests at once",
+		assay.RequestsPerSecond: "requests a second",
+		assay.Requests:          "requests a minute",
+		assay.RequestsPerDay:    "requests a day",
+		assay.Tokens:            "tokens a minute",
+		assay.InputTokens:       "input tokens a minute",
+		assay.OutputTokens:      "output tokens a minute",
+		assay.Burst:             "requests in a burst",
+	}[b]
+	return fmt.Sprintf("%d %s", n, unit)
 }

@@ -1,5 +1,5 @@
 // Package session carries out one run of a job. It records the run in the store, lets the engine
-// work through pending trials, explains stalls, stores learned limits, writes the log, takes the
+// work through pending trials, explains stalls, writes the log, takes the
 // orders of `assay ctl` over a socket, and ends with a [Summary]. Other processes ask it for its
 // [State].
 //
@@ -106,8 +106,6 @@ type Session struct {
 	flights  flights
 	strips   strips
 	latest   atomic.Int64 // end of the latest request, in nanoseconds since 1970
-	// stored is the evidence up to the latest storing of each learned limit.
-	stored map[laneBucket]store.Evidence
 
 	mu       sync.Mutex // guards the fields below
 	requests int
@@ -120,7 +118,6 @@ type Session struct {
 	lastDone assay.TrialID
 	// otherSettings counts the attempts with a setting that the endpoint did not use as asked.
 	otherSettings map[string]int
-	seen          map[string]store.Evidence // by lane
 	parked        map[assay.TrialID]parking
 	parkedFor     map[parking]parkedGroup
 	ownErrors     int // attempts that ended with a fault of ours
@@ -152,8 +149,7 @@ func New(j *job.Job, o Options) (*Session, error) {
 		otherSettings: make(map[string]int), parked: make(map[assay.TrialID]parking),
 		parkedFor: make(map[parking]parkedGroup), spent: make(map[string]spending),
 		replied: make(map[string]time.Time),
-		seen:    make(map[string]store.Evidence), stored: make(map[laneBucket]store.Evidence),
-		log: slog.New(slog.DiscardHandler),
+		log:     slog.New(slog.DiscardHandler),
 	}
 	s.meter = live.NewMeter(s.waits)
 	s.meter.Agents, s.meter.Complete = s.agentStates, s.complete
@@ -323,7 +319,6 @@ func (s *Session) work(
 	helpers.Go(func() { s.options.Display.Show(helpCtx, s.meter) })
 	helpers.Go(func() { s.listen(helpCtx, stop, cancel) })
 	helpers.Go(func() { s.watch(helpCtx) })
-	helpers.Go(func() { s.keepLearned(helpCtx) })
 	helpers.Go(func() { s.keepStrips(helpCtx) })
 
 	control, err := s.serveControl()
@@ -336,7 +331,7 @@ func (s *Session) work(
 	control.close()
 	endHelp()
 	helpers.Wait()
-	return summary, errors.Join(err, s.storeLearned(context.WithoutCancel(ctx)))
+	return summary, err
 }
 
 // listen stops the run softly at the first signal and at once at the second.

@@ -96,24 +96,24 @@ type LaneState struct {
 	Lane     string      `json:"lane"`
 	InFlight int         `json:"in_flight"`
 	Limits   lane.Limits `json:"limits"`
-	Learned  lane.Limits `json:"learned"`
-	Waits    string      `json:"waits"`
+	// Found says which limits the run found out; see [limit.Limiter.Words].
+	Found string `json:"found,omitempty"`
+	Waits string `json:"waits"`
 	// Words are the endpoint's own words about a wait.
 	Words  string `json:"words,omitempty"`
 	Paused bool   `json:"paused"`
 }
 
-// LimitsText lists the limits in force and marks the learned ones, which are below what was stated.
+// LimitsText lists the limits that are stated, and what the run found out.
 func (l *LaneState) LimitsText() string {
 	var words []string
 	for _, b := range lane.Buckets {
-		n, learned := *l.Limits.Of(b), *l.Learned.Of(b)
-		switch {
-		case learned > 0:
-			words = append(words, fmt.Sprintf("%s %d (learned)", b, learned))
-		case n > 0:
+		if n := *l.Limits.Of(b); n > 0 {
 			words = append(words, fmt.Sprintf("%s %d", b, n))
 		}
+	}
+	if l.Found != "" {
+		words = append(words, "found: "+l.Found)
 	}
 	return strings.Join(words, ", ")
 }
@@ -138,7 +138,7 @@ func (s *Session) state() State {
 		}
 		for _, l := range lanes {
 			m.Lanes = append(m.Lanes, LaneState{
-				Lane: l.Name, InFlight: l.InFlight, Limits: l.Limits, Learned: l.Learned,
+				Lane: l.Name, InFlight: l.InFlight, Limits: l.Limits, Found: l.Found,
 				Waits: l.Waits, Words: l.Words, Paused: l.Held,
 			})
 		}

@@ -7,20 +7,19 @@ import (
 	"github.com/assay-eval/assay/internal/run/session"
 )
 
-func TestLimitsTextShowsWhatWasLearned(t *testing.T) {
+func TestLimitsTextShowsWhatWasFound(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		limits, learned lane.Limits
-		want            string
+		limits      lane.Limits
+		found, want string
 	}{
-		{lane.Limits{}, lane.Limits{}, ""},
-		{lane.Limits{Concurrency: 8, RPM: 300}, lane.Limits{}, "concurrency 8, rpm 300"},
-		{lane.Limits{RPM: 300}, lane.Limits{RPM: 120}, "rpm 120 (learned)"},
-		{lane.Limits{}, lane.Limits{TPM: 9000}, "tpm 9000 (learned)"},
+		{lane.Limits{}, "", ""},
+		{lane.Limits{Concurrency: 8, RPM: 300}, "", "concurrency 8, rpm 300"},
+		{lane.Limits{RPM: 300}, "at most 7 in flight", "rpm 300, found: at most 7 in flight"},
 	} {
-		l := session.LaneState{Limits: test.limits, Learned: test.learned}
+		l := session.LaneState{Limits: test.limits, Found: test.found}
 		if got := l.LimitsText(); got != test.want {
-			t.Errorf("limits %+v, learned %+v: %q, want %q", test.limits, test.learned, got, test.want)
+			t.Errorf("limits %+v, found %q: %q, want %q", test.limits, test.found, got, test.want)
 		}
 	}
 }

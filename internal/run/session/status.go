@@ -3,8 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"slices"
-	"time"
 
 	"github.com/assay-eval/assay"
 	"github.com/assay-eval/assay/internal/run/gate"
@@ -39,16 +37,8 @@ type Status struct {
 	Closed map[string]string `json:"closed"`
 	// OtherSettings adds up those of the summaries of all runs.
 	OtherSettings map[string]int `json:"other_settings,omitempty"`
-	// Learned has the limits that the lanes of the experiment have learned lately.
-	Learned []Learned `json:"learned"`
 	// ParkedFor counts parked trials by the reason.
 	ParkedFor map[string]int `json:"-"`
-}
-
-// Learned is a limit that the next run starts with, unless another one is stated.
-type Learned struct {
-	store.LaneLimit
-	Expires time.Time `json:"expires_at"`
 }
 
 // A ModelStatus is the status of one model.
@@ -126,34 +116,7 @@ func StatusOf(ctx context.Context, db *store.DB, e store.Experiment) (s Status, 
 	for _, n := range counts {
 		s.Unplanned += n
 	}
-	return s, errors.Join(s.sum(runs), s.findLearned(ctx, db, runs))
-}
-
-// findLearned finds the learned limits that have not expired, of the lanes of some runs.
-func (s *Status) findLearned(ctx context.Context, db *store.DB, runs []store.Run) error {
-	all, err := db.Learned(ctx)
-	if err != nil {
-		return err
-	}
-	lanes := make(map[string]bool)
-	for _, r := range runs {
-		sum, err := SummaryOf(r)
-		if err != nil {
-			return err
-		}
-		for _, l := range sum.Lanes {
-			lanes[l.Lane] = true
-		}
-	}
-	s.Learned = []Learned{}
-	for _, l := range all {
-		ofRun := slices.ContainsFunc(runs, func(r store.Run) bool { return r.ID == l.Run })
-		expires := l.At.Add(job.LearnedFor)
-		if (ofRun || lanes[l.Lane]) && time.Now().Before(expires) {
-			s.Learned = append(s.Learned, Learned{l, expires})
-		}
-	}
-	return nil
+	return s, s.sum(runs)
 }
 
 // cover counts a model's planned and done trials, and adds their coverage to the status.

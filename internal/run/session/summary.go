@@ -63,11 +63,10 @@ type Summary struct {
 	Forecast     []job.ModelForecast `json:"forecast"`
 	Error        string              `json:"error,omitempty"`
 
-	// Speeds, Learned and Example are for the text at the end of a run only. Example is a trial
-	// that is done, or "".
-	Speeds  []ModelSpeed      `json:"-"`
-	Learned []store.LaneLimit `json:"-"`
-	Example assay.TrialID     `json:"-"`
+	// Speeds and Example are for the text at the end of a run only. Example is a trial that is done,
+	// or "".
+	Speeds  []ModelSpeed  `json:"-"`
+	Example assay.TrialID `json:"-"`
 }
 
 // A LaneSpeed reports how busy a lane was.
@@ -82,8 +81,9 @@ type LaneSpeed struct {
 	Waited    map[string]float64 `json:"waited_s"`
 	Requests  int                `json:"requests"`
 	Limits    lane.Limits        `json:"limits"`
-	Learned   lane.Limits        `json:"learned"`
-	Closed    string             `json:"closed,omitempty"` // the reason
+	// Found says which limits the run found out; see [limit.Limiter.Words].
+	Found  string `json:"found,omitempty"`
+	Closed string `json:"closed,omitempty"` // the reason
 }
 
 // A ModelSpeed reports how busy all lanes of a model were, from 0 to 1, and their bottleneck.
@@ -186,7 +186,7 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		OtherSettings: s.otherSettings,
 		Lanes:         lanes, Least: s.least().Seconds(),
 		ForecastWall: s.forecast.Wall, Forecast: s.forecast.Models,
-		Speeds: s.modelSpeeds(wall), Learned: s.learned(false), Example: s.lastDone,
+		Speeds: s.modelSpeeds(wall), Example: s.lastDone,
 	}
 	if sum.Example == "" && s.settled.Len() > 0 {
 		sum.Example = s.earlierExample()
@@ -221,7 +221,7 @@ func (s *Session) laneSpeeds() []LaneSpeed {
 				Closed: closed,
 				Model:  model, Lane: l.Name, Occupancy: l.Occupancy(),
 				Used: l.Used.Seconds(), Available: l.Available.Seconds(), Waited: waited,
-				Requests: l.Requests, Limits: l.Limits, Learned: states[i].Learned,
+				Requests: l.Requests, Limits: l.Limits, Found: states[i].Found,
 				Lost: s.lost(l.Name).Seconds(),
 			})
 		}
