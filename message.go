@@ -72,6 +72,12 @@ type Usage struct {
 	CacheWriteTokens int `json:"cache_write_tokens,omitempty"`
 	// ReasoningTokens is the part of the output that was thinking.
 	ReasoningTokens int `json:"reasoning_tokens,omitempty"`
+	// UncertainTokens is the difference between an endpoint's total and its parts that no known
+	// way of counting explains. The other counts are the dearest reading of what was reported.
+	UncertainTokens int `json:"uncertain_tokens,omitempty"`
+	// UnpricedTokens counts the tokens of replies with an unknown cost: the lane has no price, or
+	// the endpoint reports no usage. In the latter case, they are an estimate.
+	UnpricedTokens int `json:"unpriced_tokens,omitempty"`
 }
 
 // Add returns the sum of both.
@@ -82,6 +88,8 @@ func (u Usage) Add(v Usage) Usage {
 		CachedTokens:     u.CachedTokens + v.CachedTokens,
 		CacheWriteTokens: u.CacheWriteTokens + v.CacheWriteTokens,
 		ReasoningTokens:  u.ReasoningTokens + v.ReasoningTokens,
+		UncertainTokens:  u.UncertainTokens + v.UncertainTokens,
+		UnpricedTokens:   u.UnpricedTokens + v.UnpricedTokens,
 	}
 }
 

@@ -207,14 +207,17 @@ type Attempt struct {
 	InputTokens  int               `json:"input_tokens"`
 	OutputTokens int               `json:"output_tokens"`
 	// The first two are parts of InputTokens, the third is a part of OutputTokens.
-	CachedTokens     int       `json:"cached_tokens"`
-	CacheWriteTokens int       `json:"cache_write_tokens"`
-	ReasoningTokens  int       `json:"reasoning_tokens"`
-	CostUSD          float64   `json:"cost_usd"`
-	QueuedMS         int64     `json:"queued_ms"`
-	WorkingMS        int64     `json:"working_ms"`
-	StartedAt        time.Time `json:"started_at"`
-	FinishedAt       time.Time `json:"finished_at"`
+	CachedTokens     int `json:"cached_tokens"`
+	CacheWriteTokens int `json:"cache_write_tokens"`
+	ReasoningTokens  int `json:"reasoning_tokens"`
+	// See [Usage] for both. If UnpricedTokens is not 0, CostUSD does not have all costs.
+	UncertainTokens int       `json:"uncertain_tokens"`
+	UnpricedTokens  int       `json:"unpriced_tokens"`
+	CostUSD         float64   `json:"cost_usd"`
+	QueuedMS        int64     `json:"queued_ms"`
+	WorkingMS       int64     `json:"working_ms"`
+	StartedAt       time.Time `json:"started_at"`
+	FinishedAt      time.Time `json:"finished_at"`
 }
 
 // Add records a response: its model and lane, its tokens and cost, and how it ended.
@@ -236,6 +239,7 @@ func (a *Attempt) Add(r *Response) {
 	u := a.Usage().Add(r.Usage)
 	a.InputTokens, a.OutputTokens, a.ReasoningTokens = u.InputTokens, u.OutputTokens, u.ReasoningTokens
 	a.CachedTokens, a.CacheWriteTokens = u.CachedTokens, u.CacheWriteTokens
+	a.UncertainTokens, a.UnpricedTokens = u.UncertainTokens, u.UnpricedTokens
 	a.CostUSD = RoundUSD(a.CostUSD + r.Cost)
 }
 
@@ -245,6 +249,7 @@ func (a *Attempt) Usage() Usage {
 		InputTokens: a.InputTokens, OutputTokens: a.OutputTokens,
 		CachedTokens: a.CachedTokens, CacheWriteTokens: a.CacheWriteTokens,
 		ReasoningTokens: a.ReasoningTokens,
+		UncertainTokens: a.UncertainTokens, UnpricedTokens: a.UnpricedTokens,
 	}
 }
 

@@ -225,13 +225,13 @@ func sdkReply(t *rapid.T, body []byte) assay.Response {
 	input := u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens
 	resp := assay.Response{
 		ServedModel: string(r.Model), Finish: string(r.StopReason),
-		Usage: assay.Usage{
-			InputTokens:      int(input),
-			OutputTokens:     int(u.OutputTokens),
-			CachedTokens:     int(u.CacheReadInputTokens),
-			CacheWriteTokens: int(u.CacheCreationInputTokens),
-			ReasoningTokens:  int(min(u.OutputTokensDetails.ThinkingTokens, u.OutputTokens)),
-		},
+		Usage: wire.Tokens{
+			Input:      int(input),
+			Output:     int(u.OutputTokens),
+			Cached:     int(u.CacheReadInputTokens),
+			CacheWrite: int(u.CacheCreationInputTokens),
+			Reasoning:  int(u.OutputTokensDetails.ThinkingTokens),
+		}.Usage(),
 		Message: assay.Message{Role: assay.Assistant},
 	}
 	if u.ServiceTier != "" {

@@ -32,13 +32,13 @@ type usage struct {
 
 func (u *usage) total() assay.Usage {
 	read, written := max(u.CacheRead, 0), max(u.CacheWrite, 0)
-	return assay.Usage{
-		InputTokens:      wire.Count(max(u.Input, 0) + read + written),
-		OutputTokens:     wire.Count(u.Output),
-		CachedTokens:     wire.Count(read),
-		CacheWriteTokens: wire.Count(written),
-		ReasoningTokens:  min(wire.Count(u.OutputDetails.Thinking), wire.Count(u.Output)),
-	}
+	return wire.Tokens{
+		Input:      wire.Count(max(u.Input, 0) + read + written),
+		Output:     wire.Count(u.Output),
+		Cached:     wire.Count(read),
+		CacheWrite: wire.Count(written),
+		Reasoning:  wire.Count(u.OutputDetails.Thinking),
+	}.Usage()
 }
 
 // replyBlock is a content block of a reply.

@@ -213,12 +213,13 @@ func sdkReply(t *rapid.T, body []byte) (resp assay.Response, parts []*genai.Part
 	}
 	resp.ServedModel = r.ModelVersion
 	if u := r.UsageMetadata; u != nil {
-		in := int(u.PromptTokenCount + u.ToolUsePromptTokenCount)
-		resp.Usage = assay.Usage{
-			InputTokens: in, CachedTokens: min(int(u.CachedContentTokenCount), in),
-			OutputTokens:    int(u.CandidatesTokenCount + u.ThoughtsTokenCount),
-			ReasoningTokens: int(u.ThoughtsTokenCount),
-		}
+		resp.Usage = wire.Tokens{
+			Input:     int(u.PromptTokenCount + u.ToolUsePromptTokenCount),
+			Cached:    int(u.CachedContentTokenCount),
+			Output:    int(u.CandidatesTokenCount + u.ThoughtsTokenCount),
+			Reasoning: int(u.ThoughtsTokenCount), Details: true,
+			Total: int(u.TotalTokenCount),
+		}.Usage()
 	}
 	resp.Message.Role = assay.Assistant
 	if len(r.Candidates) == 0 {

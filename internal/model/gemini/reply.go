@@ -35,15 +35,16 @@ type usage struct {
 	Cached     float64 `json:"cachedContentTokenCount"`
 	Candidates float64 `json:"candidatesTokenCount"` // without thoughts
 	Thoughts   float64 `json:"thoughtsTokenCount"`
+	Total      float64 `json:"totalTokenCount"`
 }
 
-// total returns the tokens as counts. A part is never larger than the whole.
 func (u *usage) total() assay.Usage {
-	in, out := wire.Count(u.Prompt+u.ToolPrompt), wire.Count(u.Candidates+u.Thoughts)
-	return assay.Usage{
-		InputTokens: in, CachedTokens: min(wire.Count(u.Cached), in),
-		OutputTokens: out, ReasoningTokens: min(wire.Count(u.Thoughts), out),
-	}
+	return wire.Tokens{
+		Input: wire.Count(max(u.Prompt, 0) + max(u.ToolPrompt, 0)), Cached: wire.Count(u.Cached),
+		Output:    wire.Count(max(u.Candidates, 0) + max(u.Thoughts, 0)),
+		Reasoning: wire.Count(u.Thoughts), Details: true,
+		Total: wire.Count(u.Total),
+	}.Usage()
 }
 
 // part is a part of any kind.

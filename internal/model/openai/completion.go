@@ -21,25 +21,39 @@ type completion struct {
 	Tier    string      `json:"service_tier"`
 }
 
+// replyTokens has the counts by the names that endpoints have for them.
 type replyTokens struct {
-	Input        int64 `json:"prompt_tokens"`
-	Output       int64 `json:"completion_tokens"`
+	Input  int64 `json:"prompt_tokens"`
+	Output int64 `json:"completion_tokens"`
+	Total  int64 `json:"total_tokens"`
+
 	InputDetails struct {
-		Cached int64 `json:"cached_tokens"`
+		Cached     int64 `json:"cached_tokens"`
+		CacheWrite int64 `json:"cache_write_tokens"` // OpenRouter
 	} `json:"prompt_tokens_details"`
-	// CacheHit is DeepSeek's name for the cached tokens.
-	CacheHit      int64 `json:"prompt_cache_hit_tokens"`
+	Cached     int64 `json:"cached_tokens"`               // Moonshot
+	CacheWrite int64 `json:"cache_creation_input_tokens"` // LiteLLM
+	// DeepSeek splits the prompt in two.
+	CacheHit  int64 `json:"prompt_cache_hit_tokens"`
+	CacheMiss int64 `json:"prompt_cache_miss_tokens"`
+
 	OutputDetails struct {
-		Reasoning int64 `json:"reasoning_tokens"`
+		Reasoning *int64 `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
 }
 
-// usage returns the tokens as counts. A part is never larger than the whole.
 func (t *replyTokens) usage() assay.Usage {
-	u := assay.Usage{InputTokens: count(t.Input), OutputTokens: count(t.Output)}
-	u.CachedTokens = min(max(count(t.InputDetails.Cached), count(t.CacheHit)), u.InputTokens)
-	u.ReasoningTokens = min(count(t.OutputDetails.Reasoning), u.OutputTokens)
-	return u
+	tokens := wire.Tokens{
+		Input:      max(count(t.Input), count(t.CacheHit)+count(t.CacheMiss)),
+		Output:     count(t.Output),
+		Total:      count(t.Total),
+		Cached:     max(count(t.InputDetails.Cached), count(t.Cached), count(t.CacheHit)),
+		CacheWrite: max(count(t.InputDetails.CacheWrite), count(t.CacheWrite)),
+	}
+	if n := t.OutputDetails.Reasoning; n != nil {
+		tokens.Reasoning, tokens.Details = count(*n), true
+	}
+	return tokens.Usage()
 }
 
 type choice struct {
@@ -97,10 +111,18 @@ func parseOddCompletion(body []byte) *completion {
 func oddTokens(usage map[string]json.RawMessage) (t replyTokens) {
 	t.Input = oddCount(usage["prompt_tokens"])
 	t.Output = oddCount(usage["completion_tokens"])
-	t.InputDetails.Cached = oddCount(oddObject(usage["prompt_tokens_details"])["cached_tokens"])
+	t.Total = oddCount(usage["total_tokens"])
+	in := oddObject(usage["prompt_tokens_details"])
+	t.InputDetails.Cached = oddCount(in["cached_tokens"])
+	t.InputDetails.CacheWrite = oddCount(in["cache_write_tokens"])
+	t.Cached = oddCount(usage["cached_tokens"])
+	t.CacheWrite = oddCount(usage["cache_creation_input_tokens"])
 	t.CacheHit = oddCount(usage["prompt_cache_hit_tokens"])
-	t.OutputDetails.Reasoning = oddCount(
-		oddObject(usage["completion_tokens_details"])["reasoning_tokens"])
+	t.CacheMiss = oddCount(usage["prompt_cache_miss_tokens"])
+	out := oddObject(usage["completion_tokens_details"])
+	if raw := out["reasoning_tokens"]; raw != nil && string(raw) != "null" {
+		t.OutputDetails.Reasoning = new(oddCount(raw))
+	}
 	return t
 }
 

@@ -30,14 +30,15 @@ func sdkReply(t rapid.TB, body string) (assay.Response, error) {
 		t.Fatalf("the SDK decodes %s: %v", body, err)
 	}
 	in, out := c.Usage.PromptTokensDetails, c.Usage.CompletionTokensDetails
-	usage := assay.Usage{
-		InputTokens:     sdkCount(c.Usage.PromptTokens, c.Usage.JSON.PromptTokens),
-		OutputTokens:    sdkCount(c.Usage.CompletionTokens, c.Usage.JSON.CompletionTokens),
-		CachedTokens:    sdkCount(in.CachedTokens, in.JSON.CachedTokens),
-		ReasoningTokens: sdkCount(out.ReasoningTokens, out.JSON.ReasoningTokens),
-	}
-	usage.CachedTokens = min(usage.CachedTokens, usage.InputTokens)
-	usage.ReasoningTokens = min(usage.ReasoningTokens, usage.OutputTokens)
+	thought := out.JSON.ReasoningTokens.Raw()
+	usage := wire.Tokens{
+		Input:     sdkCount(c.Usage.PromptTokens, c.Usage.JSON.PromptTokens),
+		Output:    sdkCount(c.Usage.CompletionTokens, c.Usage.JSON.CompletionTokens),
+		Total:     sdkCount(c.Usage.TotalTokens, c.Usage.JSON.TotalTokens),
+		Cached:    sdkCount(in.CachedTokens, in.JSON.CachedTokens),
+		Reasoning: sdkCount(out.ReasoningTokens, out.JSON.ReasoningTokens),
+		Details:   thought != "" && thought != "null",
+	}.Usage()
 	resp := assay.Response{ServedModel: sdkText(c.Model, c.JSON.Model), Usage: usage}
 	malformed := func(detail string) error {
 		return &assay.Fault{Kind: assay.Malformed, Status: 200, Detail: detail}
@@ -200,6 +201,7 @@ var (
 		"usage": object(map[string]generator{
 			"prompt_tokens":     rapid.Map(rapid.IntRange(-1, 1e12), asAny),
 			"completion_tokens": rapid.Map(rapid.IntRange(-1, 100), asAny),
+			"total_tokens":      rapid.Map(rapid.IntRange(-1, 200), asAny),
 			"prompt_tokens_details": object(map[string]generator{
 				"cached_tokens": rapid.Map(rapid.IntRange(-1, 1e3), asAny),
 			}),

@@ -100,24 +100,44 @@ func (p *plainReader) usage(u *replyTokens) bool {
 			return p.count(&u.Input)
 		case "completion_tokens":
 			return p.count(&u.Output)
+		case "total_tokens":
+			return p.count(&u.Total)
+		case "cached_tokens":
+			return p.count(&u.Cached)
+		case "cache_creation_input_tokens":
+			return p.count(&u.CacheWrite)
 		case "prompt_cache_hit_tokens":
 			return p.count(&u.CacheHit)
+		case "prompt_cache_miss_tokens":
+			return p.count(&u.CacheMiss)
 		case "prompt_tokens_details":
-			return p.null() || p.part("cached_tokens", &u.InputDetails.Cached)
+			return p.null() || p.inputDetails(u)
 		case "completion_tokens_details":
-			return p.null() || p.part("reasoning_tokens", &u.OutputDetails.Reasoning)
+			return p.null() || p.outputDetails(u)
 		}
 		return p.skip()
 	})
 }
 
-// part reads one count of an object.
-func (p *plainReader) part(name string, n *int64) bool {
+func (p *plainReader) inputDetails(u *replyTokens) bool {
 	return p.object(func(key []byte) bool {
-		if string(key) == name {
-			return p.count(n)
+		switch string(key) {
+		case "cached_tokens":
+			return p.count(&u.InputDetails.Cached)
+		case "cache_write_tokens":
+			return p.count(&u.InputDetails.CacheWrite)
 		}
 		return p.skip()
+	})
+}
+
+func (p *plainReader) outputDetails(u *replyTokens) bool {
+	return p.object(func(key []byte) bool {
+		if string(key) != "reasoning_tokens" || p.next() == 'n' {
+			return p.skip()
+		}
+		u.OutputDetails.Reasoning = new(int64)
+		return p.count(u.OutputDetails.Reasoning)
 	})
 }
 

@@ -15,7 +15,10 @@ const ordinary = `{"id":"1","object":"chat.completion","created":1,"model":"m",
 	"tool_calls":[{"id":"c","type":"function","extra_content":{"a": [1, 2]},
 	"function":{"name":"f","arguments":"{\"x\":1}"}}]}}],
 	"usage":{"prompt_tokens":1000,"completion_tokens":10,"total_tokens":1010,
-	"prompt_tokens_details":{"cached_tokens":5},"completion_tokens_details":{"reasoning_tokens":3}},
+	"cached_tokens":5,"cache_creation_input_tokens":1,
+	"prompt_cache_hit_tokens":5,"prompt_cache_miss_tokens":995,
+	"prompt_tokens_details":{"cached_tokens":5,"cache_write_tokens":1},
+	"completion_tokens_details":{"reasoning_tokens":3}},
 	"service_tier":"default","system_fingerprint":"x"}`
 
 // agrees checks that what parsePlain reads is what encoding/json reads.
@@ -44,7 +47,10 @@ func TestPlainReplyIsReadLikeJSON(t *testing.T) {
 		`{}`, ` { } `, `{"choices":[]}`, `{"choices":null,"usage":null,"model":null}`,
 		`{"choices":[null]}`, `{"choices":[{}]}`, `{"choices":[{"message":null,"error":null}]}`,
 		`{"choices":[{"message":{"tool_calls":[],"content":""}}]}`,
-		`{"usage":{"prompt_tokens":0}}`, `{"x":{"y":[1,{"z":"}]"}]},"model":"m"}`,
+		`{"usage":{"prompt_tokens":0}}`, `{"usage":{"completion_tokens_details":null}}`,
+		`{"usage":{"completion_tokens_details":{"reasoning_tokens":null}}}`,
+		`{"usage":{"completion_tokens_details":{"reasoning_tokens":0,"audio_tokens":0}}}`,
+		`{"x":{"y":[1,{"z":"}]"}]},"model":"m"}`,
 	} {
 		if !agrees(t, body) {
 			t.Errorf("%s is out of the ordinary", body)

@@ -31,6 +31,12 @@ func assemble(events [][]byte) ([]byte, error) {
 			choice["message"] = delta
 		}
 		done = done || choice["finish_reason"] != nil
+		if doc["usage"] == nil && choice["usage"] != nil { // Moonshot
+			doc["usage"] = choice["usage"]
+		}
+	}
+	if groq, ok := doc["x_groq"].(map[string]any); ok && doc["usage"] == nil {
+		doc["usage"] = groq["usage"]
 	}
 	if !done && doc["error"] == nil {
 		return nil, errors.New("the stream of events ended before the reply did")

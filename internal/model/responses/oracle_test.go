@@ -146,12 +146,12 @@ func sdkReply(t *rapid.T, body []byte) assay.Response {
 	u := r.Usage
 	resp := assay.Response{
 		ServedModel: r.Model, Finish: cmp.Or(r.IncompleteDetails.Reason, string(r.Status)),
-		Usage: assay.Usage{
-			InputTokens: int(u.InputTokens), OutputTokens: int(u.OutputTokens),
-			CachedTokens:     int(min(u.InputTokensDetails.CachedTokens, u.InputTokens)),
-			CacheWriteTokens: int(min(u.InputTokensDetails.CacheWriteTokens, u.InputTokens)),
-			ReasoningTokens:  int(min(u.OutputTokensDetails.ReasoningTokens, u.OutputTokens)),
-		},
+		Usage: wire.Tokens{
+			Input: int(u.InputTokens), Output: int(u.OutputTokens), Total: int(u.TotalTokens),
+			Cached:     int(u.InputTokensDetails.CachedTokens),
+			CacheWrite: int(u.InputTokensDetails.CacheWriteTokens),
+			Reasoning:  int(u.OutputTokensDetails.ReasoningTokens), Details: true,
+		}.Usage(),
 		Reported: map[string]string{},
 		Message:  assay.Message{Role: assay.Assistant},
 	}
@@ -249,7 +249,7 @@ var (
 		"service_tier": oneOf("flex", nil),
 		"output":       list(outputs),
 		"usage": fieldsOf("", fields{
-			"input_tokens": counts, "output_tokens": counts,
+			"input_tokens": counts, "output_tokens": counts, "total_tokens": counts,
 			"input_tokens_details": fieldsOf("", fields{
 				"cached_tokens": counts, "cache_write_tokens": counts,
 			}),

@@ -37,17 +37,16 @@ type usage struct {
 	OutputDetails struct {
 		Reasoning float64 `json:"reasoning_tokens"`
 	} `json:"output_tokens_details"`
+	Total float64 `json:"total_tokens"`
 }
 
-// total returns the tokens as counts. A part is never larger than the whole.
 func (u *usage) total() assay.Usage {
-	in, out := wire.Count(u.Input), wire.Count(u.Output)
-	return assay.Usage{
-		InputTokens: in, OutputTokens: out,
-		CachedTokens:     min(wire.Count(u.InputDetails.Cached), in),
-		CacheWriteTokens: min(wire.Count(u.InputDetails.CacheWrite), in),
-		ReasoningTokens:  min(wire.Count(u.OutputDetails.Reasoning), out),
-	}
+	return wire.Tokens{
+		Input: wire.Count(u.Input), Output: wire.Count(u.Output), Total: wire.Count(u.Total),
+		Cached:     wire.Count(u.InputDetails.Cached),
+		CacheWrite: wire.Count(u.InputDetails.CacheWrite),
+		Reasoning:  wire.Count(u.OutputDetails.Reasoning), Details: true,
+	}.Usage()
 }
 
 // The types of output items that a client understands.
