@@ -1,8 +1,26 @@
 package assay
 
-import "math"
+import (
+	"fmt"
+	"math"
+	"strings"
+)
 
 // RoundUSD rounds dollars to a billionth. Costs are rounded after each addition, so that they are
 // whole billionths, whose sums are exact in any order: a float holds them up to four million
 // dollars. Without rounding, the errors of many small costs add up.
 func RoundUSD(x float64) float64 { return math.Round(x*1e9) / 1e9 }
+
+// CostText spells dollars with some digits, such as "$1.20". If unpriced names models with replies
+// of unknown cost, the dollars are those of the others: "at least $1.20; the cost of m is
+// unknown", or "cost unknown" if there are none.
+func CostText(usd float64, digits int, unpriced ...string) string {
+	text := fmt.Sprintf("$%.*f", digits, usd)
+	switch {
+	case len(unpriced) == 0:
+		return text
+	case usd == 0:
+		return "cost unknown"
+	}
+	return "at least " + text + "; the cost of " + strings.Join(unpriced, ", ") + " is unknown"
+}

@@ -43,3 +43,21 @@ func TestManyCostsDoNotDrift(t *testing.T) {
 		t.Errorf("three million times $0.0000001 is $%v", sum)
 	}
 }
+
+func TestCostTextNamesWhatIsUnknown(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		usd      float64
+		unpriced []string
+		want     string
+	}{
+		{1.2, nil, "$1.20"},
+		{0, nil, "$0.00"},
+		{0, []string{"m"}, "cost unknown"},
+		{1.2, []string{"m", "n"}, "at least $1.20; the cost of m, n is unknown"},
+	} {
+		if got := assay.CostText(tc.usd, 2, tc.unpriced...); got != tc.want {
+			t.Errorf("CostText(%v, %v) = %q, want %q", tc.usd, tc.unpriced, got, tc.want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,6 +121,7 @@ func writeCheck(p *process, results []check.Result) {
 	t := p.table("model", "lane", "reply", "model served", "calls", "state", "tokens", "cached",
 		"limits told")
 	requests, tokens, usd := 0, 0, 0.0
+	var unpriced []string
 	for _, r := range results {
 		reply := fmt.Sprintf("%.1f s", r.Took)
 		if r.Fault != nil {
@@ -129,12 +131,15 @@ func writeCheck(p *process, results []check.Result) {
 			orDash(string(r.Calls)), orDash(string(r.State)), count(r.Usage.Total()),
 			count(r.Usage.CachedTokens), toldText(r.Limits))
 		requests, tokens, usd = requests+r.Turns, tokens+r.Usage.Total(), usd+r.CostUSD
+		if r.Usage.UnpricedTokens > 0 && !slices.Contains(unpriced, r.Model) {
+			unpriced = append(unpriced, r.Model)
+		}
 	}
 	fmt.Fprintf(p.out, "%s\n\n", t)
 	total := fmt.Sprintf("%s, %s, %s", counted(len(results), "lane"), replies(requests),
 		counted(tokens, "token"))
-	if usd > 0 {
-		total += fmt.Sprintf(", $%.4f", usd)
+	if usd > 0 || len(unpriced) > 0 {
+		total += ", " + sanitize(assay.CostText(usd, 4, unpriced...))
 	}
 	p.say("%s.", total)
 	listed(p, "To change", results, func(r check.Result) []string { return r.Changes })

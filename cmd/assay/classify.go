@@ -157,8 +157,11 @@ func writeClassified(p *process, s *opinion.Summary) {
 	fmt.Fprintf(w, "%s gave %d opinions (%d before), %d replies could not be read, "+
 		"%d requests faulted; %d tokens", s.Model, s.Answered, s.Before, s.Unreadable, s.Faulted,
 		s.Tokens)
-	if s.CostUSD > 0 {
-		fmt.Fprintf(w, ", $%.4f", s.CostUSD)
+	switch {
+	case s.Unpriced:
+		fmt.Fprint(w, ", ", assay.CostText(s.CostUSD, 4, s.Model))
+	case s.CostUSD > 0:
+		fmt.Fprint(w, ", ", assay.CostText(s.CostUSD, 4))
 	}
 	fmt.Fprintln(w)
 	if s.Opinions == 0 {

@@ -213,10 +213,17 @@ func writePower(p *process, all []job.Power) {
 func writeForecast(p *process, e *plan.Experiment, out job.Estimate) {
 	t := p.table("model", "", "trials", "requests", "input\ntokens", "output\ntokens",
 		"cost", "time", "bottleneck", "based on")
+	var unpriced []string
 	for _, m := range out.Models {
 		cost := "–"
 		if m.Cost > 0 {
 			cost = fmt.Sprintf("$%.2f", m.Cost)
+		}
+		if m.Unpriced {
+			unpriced = append(unpriced, m.Model)
+			if cost = "≥ " + cost; m.Cost == 0 {
+				cost = "unknown"
+			}
 		}
 		t.Row(m.Model, "", fmt.Sprint(m.Trials), fmt.Sprint(m.Requests),
 			fmt.Sprint(m.InputTokens), fmt.Sprint(m.OutputTokens),
@@ -225,8 +232,8 @@ func writeForecast(p *process, e *plan.Experiment, out job.Estimate) {
 	fmt.Fprintf(p.out, "%s\n\n", t)
 
 	total := "Models run side by side: about " + duration(out.Wall) + " in all"
-	if out.Cost > 0 {
-		total += fmt.Sprintf(", $%.2f", out.Cost)
+	if out.Cost > 0 || len(unpriced) > 0 {
+		total += ", " + assay.CostText(out.Cost, 2, unpriced...)
 	}
 	p.say("%s.", total)
 	if b := e.Budget; b.USD > 0 && out.Cost > b.USD {

@@ -109,7 +109,7 @@ func seed(t testing.TB, path string, n int) {
 			'["file_operations_reader","data_processing_parser","file_operations_writer"]',
 			1.0, 1, 0, 'assay-1', '', '', 0, 4, '{}', 10000, 500, 0.001, 100, 9000,
 			'2026-03-04T05:06:07.123456789Z', '2026-03-04T05:06:17.123456789Z',
-			0.7512345, 0.5612345, 1, 2, 1, 3, 0.6612345, 0, 'repeat', 4, 0.8712345, '', 0, 0, 0, 0, '', '', '', 0.7512345, 0, '', 0, 0, 0, ''
+			0.7512345, 0.5612345, 1, 2, 1, 3, 0.6612345, 0, 'repeat', 4, 0.8712345, '', 0, 0, 0, 0, '', '', '', 0.7512345, 0, '', 0, 0, 0, '', 0, 0
 			FROM trials WHERE id NOT IN (SELECT trial FROM attempts) ORDER BY rowid;
 		COMMIT`, n))
 }

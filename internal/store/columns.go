@@ -115,6 +115,10 @@ var attemptFields = []column{
 
 	// Since format 8.
 	text("worker", func(a *assay.Attempt) *string { return &a.Worker }),
+
+	// Since format 10.
+	integer("uncertain_tokens", func(a *assay.Attempt) *int { return &a.UncertainTokens }),
+	integer("unpriced_tokens", func(a *assay.Attempt) *int { return &a.UnpricedTokens }),
 }
 
 // verdictFields are the attempt fields that [DB.Verdicts] reads.

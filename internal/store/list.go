@@ -22,7 +22,7 @@ var (
 		"reliability", "task", "task_digest", "repeat", "fault_mix")
 	listedAttempt = columnsOf(attemptFields, "lane", "level", "ended", "error_category", "turns",
 		"tool_calls", "fault", "parked", "requests", "retried",
-		"input_tokens", "cached_tokens", "output_tokens", "cost_usd", "queued_ms", "working_ms",
+		"input_tokens", "cached_tokens", "output_tokens", "unpriced_tokens", "cost_usd", "queued_ms", "working_ms",
 		"finished_at")
 	listedFields  = slices.Concat(listedTrial, listedAttempt)
 	listedColumns = "a.id, a.trial, a.number, t.id IS NOT NULL, r.experiment, r.id, " +

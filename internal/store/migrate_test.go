@@ -246,6 +246,7 @@ func TestMigratedSchemaRefusesBadValues(t *testing.T) {
 		"attempts SET pilot = '{'",
 		"attempts SET cached_tokens = -1", "attempts SET cache_write_tokens = -1",
 		"attempts SET reasoning_tokens = -1", "attempts SET truncated = -1",
+		"attempts SET uncertain_tokens = -1", "attempts SET unpriced_tokens = -1",
 		"attempts SET finish = NULL", "attempts SET deviations = NULL",
 		"attempts SET reported = NULL",
 		"attempts SET precision = 1.5", "attempts SET unwanted_effects = -1",

@@ -262,6 +262,7 @@ func drawAttempt(t *rapid.T) *assay.Attempt {
 		FinishedAt: at("finished"),
 	}
 	a.Worker = draw("worker")
+	a.UncertainTokens, a.UnpricedTokens = n("uncertain"), n("unpriced")
 	if retried := rapid.MapOfN(rapid.SampledFrom(assay.FaultKinds), rapid.IntRange(0, 99), 0,
 		3).Draw(t, "retried"); len(retried) > 0 {
 		a.Retried = retried

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -89,22 +90,20 @@ func digest(transcript []byte) []byte {
 	return d[:len(sum{})]
 }
 
-// firstFields and secondFields are how many of attemptFields the first two formats of an attempt's
-// seal cover.
-const firstFields, secondFields = 39, 52
+// sealedFields are how many of attemptFields the earlier formats of an attempt's seal cover. The
+// latest format covers all.
+var sealedFields = [...]int{39, 52, 53}
 
 // identify returns a sum that identifies an attempt in any store. It covers its trial, its run,
 // the values of attemptFields and the digest of its transcript. Fields that were added later are
 // covered if any of them is set, so an attempt of an earlier format keeps its sum.
 func identify(key trialKey, run string, row []any, transcript []byte) sum {
-	name := "assay attempt 3"
-	if !slices.ContainsFunc(row[secondFields:], isSet) {
-		name, row = "assay attempt 2", row[:secondFields]
+	format := len(sealedFields) + 1
+	for format > 1 && !slices.ContainsFunc(row[sealedFields[format-2]:], isSet) {
+		format--
+		row = row[:sealedFields[format-1]]
 	}
-	if !slices.ContainsFunc(row[firstFields:], isSet) {
-		name, row = "assay attempt 1", row[:firstFields]
-	}
-	s := newSealer(name)
+	s := newSealer("assay attempt " + strconv.Itoa(format))
 	s.addBytes(key[:])
 	s.addText(run)
 	s.add(row...)

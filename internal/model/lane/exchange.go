@@ -252,7 +252,9 @@ func (l *lane) judge(
 ) *assay.Fault {
 	resp.Lane = l.Name
 	resp.Cost = l.Price.Of(resp.Usage)
-	if spent, estimated := resp.Spent(req); estimated {
+	spent, estimated := resp.Spent(req)
+	resp.Usage.UnpricedTokens = l.Price.unpriced(spent, estimated)
+	if estimated {
 		resp.Estimate = l.Price.Of(spent)
 	}
 	fault, cause := assay.AsFault(err), context.Cause(bounded)

@@ -85,6 +85,8 @@ type Price struct {
 	// it. If one is nil, the price of other input applies.
 	Cached     *float64 `yaml:"cached" json:"cached,omitempty"`
 	CacheWrite *float64 `yaml:"cache_write" json:"cache_write,omitempty"`
+	// Stated is true if the user states the price, even if it is 0.
+	Stated bool `yaml:"-" json:"-"`
 }
 
 // Of returns the price of some usage in dollars, as [assay.RoundUSD] rounds it.
@@ -101,13 +103,22 @@ func (p Price) Of(u assay.Usage) float64 {
 	return assay.RoundUSD(sum / 1e6)
 }
 
-// IsZero reports whether there is no price.
-func (p Price) IsZero() bool { return p == Price{} }
+// Unknown reports whether there is no price.
+func (p Price) Unknown() bool { return p == Price{} }
 
-// Free reports whether all prices are 0, which is also true if there is no price.
+// Free reports whether the price is stated as 0.
 func (p Price) Free() bool {
 	zero := func(x *float64) bool { return x == nil || *x == 0 }
-	return p.Input == 0 && p.Output == 0 && zero(p.Cached) && zero(p.CacheWrite)
+	return p.Stated && p.Input == 0 && p.Output == 0 && zero(p.Cached) && zero(p.CacheWrite)
+}
+
+// unpriced returns how many tokens of a usage have an unknown cost. The usage is estimated if the
+// endpoint reports none.
+func (p Price) unpriced(u assay.Usage, estimated bool) int {
+	if p.Unknown() || estimated && !p.Free() {
+		return u.Total()
+	}
+	return 0
 }
 
 // Config describes one lane.

@@ -98,13 +98,15 @@ type limit struct {
 // modelUsage is Inspect's ModelUsage, whose input excludes tokens read from and written to a
 // cache.
 type modelUsage struct {
-	Input      int     `json:"input_tokens"`
-	Output     int     `json:"output_tokens"`
-	Total      int     `json:"total_tokens"`
-	CacheWrite int     `json:"input_tokens_cache_write,omitempty"`
-	CacheRead  int     `json:"input_tokens_cache_read,omitempty"`
-	Reasoning  int     `json:"reasoning_tokens,omitempty"`
-	USD        float64 `json:"total_cost,omitempty"`
+	Input      int `json:"input_tokens"`
+	Output     int `json:"output_tokens"`
+	Total      int `json:"total_tokens"`
+	CacheWrite int `json:"input_tokens_cache_write,omitempty"`
+	CacheRead  int `json:"input_tokens_cache_read,omitempty"`
+	Reasoning  int `json:"reasoning_tokens,omitempty"`
+	// USD is missing if some of the cost is unknown.
+	USD      float64 `json:"total_cost,omitempty"`
+	unpriced bool
 }
 
 func (u *modelUsage) add(v modelUsage) {
@@ -115,14 +117,20 @@ func (u *modelUsage) add(v modelUsage) {
 	u.CacheRead += v.CacheRead
 	u.Reasoning += v.Reasoning
 	u.USD = assay.RoundUSD(u.USD + v.USD)
+	if u.unpriced = u.unpriced || v.unpriced; u.unpriced {
+		u.USD = 0
+	}
 }
 
 func newUsage(u assay.Usage, usd float64) modelUsage {
+	if u.UnpricedTokens > 0 {
+		usd = 0
+	}
 	return modelUsage{
 		Input:  max(0, u.InputTokens-u.CachedTokens-u.CacheWriteTokens),
 		Output: u.OutputTokens, Total: u.Total(),
 		CacheWrite: u.CacheWriteTokens, CacheRead: u.CachedTokens,
-		Reasoning: u.ReasoningTokens, USD: usd,
+		Reasoning: u.ReasoningTokens, USD: usd, unpriced: u.UnpricedTokens > 0,
 	}
 }
 

@@ -202,6 +202,17 @@ func tokens(v float64) document.Cell {
 	return document.Cell{Text: t, Value: &v}
 }
 
+// dollars shows a cost. 0 means that nothing of it is known.
+func dollars(usd float64, unpriced int, format string) document.Cell {
+	switch {
+	case usd == 0:
+		return unknown
+	case unpriced > 0:
+		format = "≥ " + format
+	}
+	return decimal(usd, format)
+}
+
 func (a analysis) costSection() *document.Section {
 	if !slices.ContainsFunc(a.Spreads, func(s report.Spread) bool { return s.CostUSD > 0 }) {
 		return nil
@@ -209,15 +220,16 @@ func (a analysis) costSection() *document.Section {
 	heads := figures("full success", "dollars", "per trial", "per full success", "cached input",
 		"thinking")
 	row := func(s report.Spread) []document.Cell {
-		total, perTrial := unknown, unknown
-		if s.CostUSD > 0 { // the model has a price
-			total = decimal(s.CostUSD, "%.2f")
-			perTrial = decimal(s.CostUSD/float64(max(1, s.Done)), "%.5f")
+		perFull := 0.0
+		if s.CostPerFull != nil {
+			perFull = *s.CostPerFull
 		}
 		return []document.Cell{
-			text(s.Model), rateOf(s.Success, s.Done), total, perTrial,
-			optional(s.CostPerFull, formatted("%.5f")), points(s.CachedShare),
-			points(s.ReasoningShare),
+			text(s.Model), rateOf(s.Success, s.Done),
+			dollars(s.CostUSD, s.Unpriced, "%.2f"),
+			dollars(s.CostUSD/float64(max(1, s.Done)), s.Unpriced, "%.5f"),
+			dollars(perFull, s.Unpriced, "%.5f"),
+			points(s.CachedShare), points(s.ReasoningShare),
 		}
 	}
 	t := tableOf(append(names("model"), heads...), a.Spreads, row)
@@ -225,7 +237,7 @@ func (a analysis) costSection() *document.Section {
 		ID: "cost", Title: "What success costs", Chart: a.costChart(), Table: t,
 		Notes: append([]string{
 			"Dollars cover all attempts, including those that ended in faults, at the prices in " +
-				"the providers file. Cached input is the share of all input that was read from a " +
+				"the providers file. ≥ means that some of the cost is unknown. Cached input is the share of all input that was read from a " +
 				"cache, and thinking the share of all output, as far as endpoints report them.",
 		}, a.averagedNote()...),
 	}

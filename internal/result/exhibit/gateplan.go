@@ -23,7 +23,8 @@ func GatePlan(p *report.GatePlan) *document.Document {
 			smallest = decimal(100*s.Found, "%.1f")
 		}
 		return []document.Cell{
-			whole(s.Tasks), whole(s.Repeats), whole(s.Trials), decimal(s.USD, "%.2f"),
+			whole(s.Tasks), whole(s.Repeats), whole(s.Trials),
+			dollars(s.USD, p.Unpriced, "%.2f"),
 			decimal(100*s.Power, "%.0f"), decimal(100*s.Passing, "%.0f"), smallest,
 		}
 	})
@@ -61,7 +62,11 @@ func gatePlanText(p *report.GatePlan) string {
 	text := fmt.Sprintf("%s on each side, %d of each task, find a loss of %.1f points in %.0f of "+
 		"100 cases.", counted(last.Trials, "trial"), last.Repeats, 100*p.Margin, 100*last.Power)
 	if last.USD > 0 {
-		text += fmt.Sprintf(" The candidate's cost about $%.2f.", last.USD)
+		about := "about"
+		if p.Unpriced > 0 {
+			about = "at least"
+		}
+		text += fmt.Sprintf(" The candidate's cost %s $%.2f.", about, last.USD)
 	}
 	if len(p.Sizes) == 1 {
 		text += " The baseline has that many."

@@ -165,7 +165,7 @@ func costOf(v *report.Vendors) document.Section {
 				per(c.Usage.InputTokens, c.Settled), per(c.Usage.OutputTokens, c.Settled),
 				per(c.Usage.ReasoningTokens, c.Settled), per(c.Usage.CachedTokens, c.Settled),
 				decimal(c.Median, "%.2f s"), decimal(c.P95, "%.2f s"),
-				decimal(c.USD/float64(max(1, c.Settled)), "%.5f"),
+				dollars(c.USD/float64(max(1, c.Settled)), c.Usage.UnpricedTokens, "%.5f"),
 				text(strings.Join(c.Served, ", ")),
 			}
 		}, "Tokens and dollars are per trial. Replies are timed without queues.")

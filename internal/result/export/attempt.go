@@ -11,9 +11,14 @@ import (
 
 // attempts is the table of attempts.
 var attempts = table[assay.Attempt]{
-	name:      AttemptTable,
-	columns:   attemptColumns,
-	absences:  []absence[assay.Attempt]{newAbsence(noOutcome(), settles)},
+	name:    AttemptTable,
+	columns: attemptColumns,
+	absences: []absence[assay.Attempt]{
+		newAbsence(noOutcome(), settles),
+		newAbsence(struct {
+			CostUSD float64 `json:"cost_usd"`
+		}{}, hasCost),
+	},
 	required:  attemptRequired,
 	label:     func(a *assay.Attempt) string { return "trial " + string(a.ID) },
 	canonical: canonical,
@@ -246,8 +251,15 @@ var effortColumns = []column[assay.Attempt]{
 		func(a *assay.Attempt) *int { return &a.CacheWriteTokens }),
 	whole("reasoning_tokens", "Tokens of the output that were thinking.",
 		func(a *assay.Attempt) *int { return &a.ReasoningTokens }),
-	real("cost_usd", "Cost in dollars at the prices in the providers file; 0 without prices.",
-		func(a *assay.Attempt) *float64 { return &a.CostUSD }),
+	whole("uncertain_tokens", "Tokens by which the totals that the provider reported differ from "+
+		"their parts for an unknown reason; a part of the output if the totals are larger.",
+		func(a *assay.Attempt) *int { return &a.UncertainTokens }),
+	whole("unpriced_tokens", "Tokens of replies with an unknown cost, which cost_usd leaves out: "+
+		"there is no price, or the provider reports no usage.",
+		func(a *assay.Attempt) *int { return &a.UnpricedTokens }),
+	having("null if nothing of it is known", hasCost,
+		real("cost_usd", "Cost in dollars at the prices in the providers file.",
+			func(a *assay.Attempt) *float64 { return &a.CostUSD })),
 	whole("queued_ms", "Milliseconds that the attempt waited for lanes.",
 		func(a *assay.Attempt) *int64 { return &a.QueuedMS }),
 	whole("working_ms", "Milliseconds that the attempt worked.",
@@ -272,6 +284,9 @@ func givenAdherence(a *assay.Attempt) **float64  { return &a.GivenAdherence }
 func pilot(a *assay.Attempt) **assay.PilotScores { return &a.Pilot }
 
 func settles(a *assay.Attempt) bool { return a.Settles() }
+func hasCost(a *assay.Attempt) bool {
+	return a.CostUSD != 0 || a.UnpricedTokens == 0 && !a.Unmetered
+}
 
 // noOutcome returns the outcome of a fault.
 func noOutcome() assay.Outcome {

@@ -136,7 +136,7 @@ func TestReadRefuses(t *testing.T) {
 			"column fault_detail",
 		},
 		"not a number": {
-			strings.Replace(table, ",{},0,0,0,0,0,0,0,0,", ",{},0,0,0,0,0,NaN,0,0,", 1),
+			strings.Replace(table, ",{},0,0,0,0,0,0,0,0,0,0,", ",{},0,0,0,0,0,0,0,NaN,0,0,", 1),
 			"column cost_usd: NaN",
 		},
 		"share above 1": {

@@ -91,6 +91,7 @@ func tokens(u assay.Usage) string {
 		{u.CachedTokens, "cached"},
 		{u.CacheWriteTokens, "written to the cache"},
 		{u.ReasoningTokens, "of thinking"},
+		{u.UncertainTokens, "uncertain"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))

@@ -30,6 +30,8 @@ type Side struct {
 	Judges  []string `json:"judges"`
 	// USD is what the settled trials cost together.
 	USD float64 `json:"usd"`
+	// Unpriced counts the tokens with an unknown cost, which USD leaves out.
+	Unpriced int `json:"unpriced_tokens,omitempty"`
 }
 
 // each returns what a trial cost on average.
@@ -109,6 +111,7 @@ type settled struct {
 	prompts  string
 	judge    string
 	usd      float64
+	unpriced int
 }
 
 // An asked task is identified by its name and its content.
@@ -251,6 +254,7 @@ func gather(attempts iter.Seq2[assay.Attempt, error]) (all []settled, err error)
 			repeat: a.Repeat, seed: a.Seed, levels: shared[levels], level: a.Level,
 			required: word(strings.Join(a.RequiredTools, " ")), category: word(a.ErrorCategory),
 			prompts: word(a.Templates), judge: word(a.ScoreVersion), usd: a.CostUSD,
+			unpriced: a.UnpricedTokens,
 		})
 	}
 	return all, nil
@@ -262,7 +266,8 @@ func sideOf(name string, all []settled) Side {
 		s.Levels[f.name] = distinct(all, func(t *settled) string { return t.levels[i] })
 	}
 	for _, t := range all {
-		s.USD += t.usd
+		s.USD = assay.RoundUSD(s.USD + t.usd)
+		s.Unpriced += t.unpriced
 	}
 	s.Prompts = distinct(all, func(t *settled) string { return t.prompts })
 	s.Judges = distinct(all, func(t *settled) string { return t.judge })

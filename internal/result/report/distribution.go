@@ -36,9 +36,11 @@ type Spread struct {
 	TokenQuarts [3]float64  `json:"token_quartiles"`
 	Token95     float64     `json:"tokens_95"`
 	// Tokens counts outcomes by their number of tokens, fewest first.
-	Tokens      []TokenCount `json:"-"`
-	CostUSD     float64      `json:"cost_usd"` // of all attempts
-	CostPerFull *float64     `json:"cost_per_full_success"`
+	Tokens  []TokenCount `json:"-"`
+	CostUSD float64      `json:"cost_usd"` // of all attempts
+	// Unpriced counts the tokens with an unknown cost, which CostUSD leaves out.
+	Unpriced    int      `json:"unpriced_tokens"`
+	CostPerFull *float64 `json:"cost_per_full_success"`
 	// CachedShare is the share of all input that was read from a cache, and ReasoningShare the
 	// share of all output that was thinking.
 	CachedShare    float64  `json:"cached_share"`
@@ -107,7 +109,7 @@ func spreads(cells []*cell) []Spread {
 		n := float64(max(1, p.done))
 		calls := float64(max(1, p.calls))
 		s := Spread{
-			Model: p.key, Done: p.done, CostUSD: p.costUSD,
+			Model: p.key, Done: p.done, CostUSD: p.costUSD, Unpriced: p.usage.UnpricedTokens,
 			Turns: maps.Collect(maps.All(p.turnCounts)), Tokens: tokenCounts(p.tokenBins),
 			TokensPer: float64(p.input+p.output) / n, CallsPer: float64(p.calls) / n,
 			WastedShare: float64(p.wasted) / calls, MistakeShare: float64(p.mistakes) / calls,

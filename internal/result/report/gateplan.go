@@ -28,6 +28,8 @@ type GatePlan struct {
 	Sizes []GateSize `json:"sizes"`
 	// Enough is whether the last size does. Otherwise it has too few tasks for this margin.
 	Enough bool `json:"enough"`
+	// Unpriced counts the tokens with an unknown cost, which the dollars leave out.
+	Unpriced int `json:"unpriced_tokens,omitempty"`
 	// TasksNeeded is how many tasks with the baseline's repeats find such a loss, if Enough is
 	// false. It is 0 if the baseline's rate is below the margin, because such a loss is impossible.
 	TasksNeeded int `json:"tasks_needed,omitempty"`
@@ -69,7 +71,7 @@ func PlanGate(
 		return nil, ErrNoTrials
 	}
 	s := itself(all, cluster)
-	return s.planGate(name, margin, sideOf(name, all).each()), nil
+	return s.planGate(name, margin, sideOf(name, all)), nil
 }
 
 // itself pairs a side with itself.
@@ -93,14 +95,15 @@ func itself(all []settled, cluster string) (s sample) {
 }
 
 // Plan plans the next gate of the same candidate and baseline.
-func (g *Gate) Plan() *GatePlan { return g.all.planGate(g.A.Name, g.Test.Margin, g.B.each()) }
+func (g *Gate) Plan() *GatePlan { return g.all.planGate(g.A.Name, g.Test.Margin, g.B) }
 
-// planGate plans a gate. A trial of the candidate costs some dollars.
-func (s sample) planGate(name string, margin, usd float64) *GatePlan {
+// planGate plans a gate. A trial of the candidate costs as much as those of a side.
+func (s sample) planGate(name string, margin float64, costs Side) *GatePlan {
 	size, trials := s.size()
 	p := &GatePlan{
 		Baseline: name, Margin: margin, Trials: trials,
-		Rate: size.Rate, Within: size.Within, Apart: math.Sqrt(size.Apart),
+		Unpriced: costs.Unpriced,
+		Rate:     size.Rate, Within: size.Within, Apart: math.Sqrt(size.Apart),
 	}
 	each := float64(trials) / float64(len(s.tasks)*size.Repeats) // trials of a repeat of a task
 	measure := func(repeats int) GateSize {
@@ -108,7 +111,8 @@ func (s sample) planGate(name string, margin, usd float64) *GatePlan {
 		size.Repeats = repeats
 		trials := int(math.Round(each * float64(len(s.tasks)*repeats)))
 		return GateSize{
-			Tasks: len(s.tasks), Repeats: repeats, Trials: trials, USD: usd * float64(trials),
+			Tasks: len(s.tasks), Repeats: repeats, Trials: trials,
+			USD:   costs.each() * float64(trials),
 			Power: size.Fails(margin), Passing: size.Passes(margin), Found: smallestLoss(size),
 		}
 	}

@@ -27,6 +27,8 @@ type tally struct {
 	full, partial, failed int
 	turns                 int
 	costUSD, coverage     float64
+	uncertain             int             // attempts with uncertain tokens
+	uncertainUSD          float64         // the most that these tokens cost
 	errors                map[mistake]int // reasons of trials without full success
 	loops                 map[assay.LoopKind]int
 	// missing counts trials without full success by their first required tool that did not succeed.
@@ -251,6 +253,11 @@ func (t *tally) add(a *assay.Attempt, of task, settled, open bool) {
 	t.costUSD = assay.RoundUSD(t.costUSD + a.CostUSD)
 	t.requests += a.Requests
 	t.usage = t.usage.Add(a.Usage())
+	if a.UncertainTokens > 0 {
+		t.uncertain++
+		share := float64(a.UncertainTokens) / float64(max(1, a.OutputTokens))
+		t.uncertainUSD += a.CostUSD * min(1, share)
+	}
 	switch {
 	case !a.Settles():
 		t.faults++
@@ -509,6 +516,8 @@ func (t *tally) merge(o *tally) {
 	t.failed += o.failed
 	t.turns += o.turns
 	t.costUSD = assay.RoundUSD(t.costUSD + o.costUSD)
+	t.uncertain += o.uncertain
+	t.uncertainUSD += o.uncertainUSD
 	t.coverage += o.coverage
 	t.best += o.best
 	bumpAll(&t.errors, o.errors)

@@ -15,7 +15,7 @@ import (
 // as findings.
 type Warning struct {
 	// Kind is one of a fixed set of words: zero, perfect, malformed, size, no_difference,
-	// difference, identity, drift, settings, truncated, deviations, faults, stopped, incomplete,
+	// difference, identity, drift, settings, truncated, deviations, usage, price, faults, stopped, incomplete,
 	// plans, unsolvable, not_discriminating or damaged.
 	Kind  string   `json:"kind"`
 	Title string   `json:"title"`
@@ -97,6 +97,18 @@ func warnings(a *Analysis, cells []*cell, b Beside, sameText []Paired) []Warning
 			"everything that the experiment asks for, so a comparison with models that got it all " +
 			"may be unfair.", deviating(cells)},
 		{
+			"usage", "Counts of tokens do not add up", "The endpoint's totals differ from their " +
+				"parts in a way that Assay does not know. The dearest reading is counted, so " +
+				"tokens and dollars may be too high, but not too low. Compare them with the bill.",
+			uncertain(cells),
+		},
+		{
+			"price", "Some costs are unknown", "There is no price, or the endpoint does not report " +
+				"how many tokens replies use. Dollars leave these replies out. Prices in the " +
+				"providers file or a price list apply to later attempts.",
+			unpriced(cells),
+		},
+		{
 			"faults", "Faults above 5 %", "Many attempts failed for reasons that are not the " +
 				"model's fault. They are not counted, but the remaining outcomes may be the " +
 				"easier ones.",
@@ -115,6 +127,38 @@ func unread(b Beside) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("%d attempts cannot be read", b.Unread())}
+}
+
+// uncertain returns the models with uncertain tokens. At most, these cost as much as if all dollars
+// of their attempts were for output.
+func uncertain(cells []*cell) (where []string) {
+	for _, m := range byModel(cells) {
+		if m.uncertain == 0 {
+			continue
+		}
+		text := fmt.Sprintf("%s: %d of %d attempts, %d tokens", m.key, m.uncertain, m.done+m.faults,
+			m.usage.UncertainTokens)
+		if m.costUSD > 0 {
+			text += fmt.Sprintf(", at most $%.4f too much", m.uncertainUSD)
+		}
+		where = append(where, text)
+	}
+	return where
+}
+
+// unpriced returns the models with unknown costs, unless all costs are unknown.
+func unpriced(cells []*cell) (where []string) {
+	known := false
+	for _, m := range byModel(cells) {
+		known = known || m.costUSD > 0
+		if m.usage.UnpricedTokens > 0 {
+			where = append(where, fmt.Sprintf("%s: %d tokens", m.key, m.usage.UnpricedTokens))
+		}
+	}
+	if !known {
+		return nil
+	}
+	return where
 }
 
 func incomplete(a *Analysis, b Beside) []string {

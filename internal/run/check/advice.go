@@ -150,7 +150,7 @@ func (r *Result) adviseCalls() {
 
 func (r *Result) adviseUsage() {
 	l, price := r.lane.Limits, r.lane.Price
-	if price.IsZero() && l.TPM+l.ITPM+l.OTPM == 0 {
+	if (price.Unknown() || price.Free()) && l.TPM+l.ITPM+l.OTPM == 0 {
 		r.note("the endpoint does not report how many tokens replies use")
 		return
 	}

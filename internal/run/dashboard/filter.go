@@ -102,8 +102,13 @@ func (r listedRow) Working() int64 { return r.working }
 // Finished returns the end of the attempt in milliseconds since 1970.
 func (r listedRow) Finished() int64 { return r.finished }
 
-// Spent returns the cost in dollars.
-func (r listedRow) Spent() float64 { return r.cost }
+// Spent returns the cost.
+func (r listedRow) Spent() string {
+	if r.cost < 0 {
+		return dollars(-r.cost-1, 1)
+	}
+	return dollars(r.cost, 0)
+}
 
 // IsParked reports whether the run gave up on the trial after this attempt.
 func (r listedRow) IsParked() bool { return r.parked }

@@ -43,9 +43,9 @@ type trialKey [16]byte
 // A row is an attempt.
 type row struct {
 	trial    trialKey
-	finished int64 // milliseconds since 1970
-	working  int64 // milliseconds
-	cost     float64
+	finished int64   // milliseconds since 1970
+	working  int64   // milliseconds
+	cost     float64 // in dollars; -1-cost if it leaves out what is unknown
 	cell     uint32
 	task     uint32 // texts: task, lane, run, and why it ended as it did
 	lane     uint32
@@ -65,8 +65,10 @@ type row struct {
 type counts struct {
 	Attempts, Done, Full, Partial, Faults int
 	Tokens                                int
-	USD                                   float64
-	First, Last                           time.Time
+	// Unpriced counts the tokens with an unknown cost, which USD leaves out.
+	Unpriced    int
+	USD         float64
+	First, Last time.Time
 }
 
 // A faultKey is a kind of fault on a lane.
@@ -104,6 +106,7 @@ func keyOfLane(model, lane string) laneKey {
 type laneCount struct {
 	Attempts, Requests, Refused int
 	InputTokens, CachedTokens   int
+	Unpriced                    int
 	USD                         float64
 	// turns has the seconds per turn of the latest outcomes, as a ring.
 	turns [512]float32
@@ -117,6 +120,7 @@ func (c *laneCount) add(a *assay.Attempt) {
 	c.InputTokens += a.InputTokens
 	c.CachedTokens += a.CachedTokens
 	c.USD += a.CostUSD
+	c.Unpriced += a.UnpricedTokens
 	if a.Settles() && a.Outcome.Turns > 0 {
 		c.turns[c.n%len(c.turns)] = float32(a.WorkingMS) / 1000 / float32(a.Outcome.Turns)
 		c.n++
@@ -224,9 +228,13 @@ func (x *index) add(l *store.Listed) {
 		x.cellAt[l.Cell] = cell
 	}
 	text := x.texts.number
+	cost := l.CostUSD
+	if l.UnpricedTokens > 0 {
+		cost = -cost - 1
+	}
 	x.counts.Attempts++
 	x.rows = append(x.rows, row{
-		trial: key, finished: l.FinishedAt.UnixMilli(), working: l.WorkingMS, cost: l.CostUSD,
+		trial: key, finished: l.FinishedAt.UnixMilli(), working: l.WorkingMS, cost: cost,
 		cell: cell, task: text(string(l.Task)), lane: text(l.Lane), run: text(string(l.Run)),
 		ended: text(string(l.Ended)), category: text(l.ErrorCategory),
 		level: text(string(l.Level)), fault: text(string(l.FaultKind)),
@@ -246,6 +254,7 @@ func (x *index) count(key trialKey, a *assay.Attempt) {
 	c := &x.counts
 	c.Tokens += a.InputTokens + a.OutputTokens
 	c.USD += a.CostUSD
+	c.Unpriced += a.UnpricedTokens
 	if c.First.IsZero() || a.FinishedAt.Before(c.First) {
 		c.First = a.FinishedAt
 	}

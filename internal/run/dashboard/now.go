@@ -30,9 +30,10 @@ func (m *moment) Sentence() string {
 	}
 	switch {
 	case m.Run != nil && m.Run.Budget.USD > 0:
-		parts = append(parts, fmt.Sprintf("$%.2f of $%.2f", m.Run.Cost, m.Run.Budget.USD))
+		parts = append(parts, fmt.Sprintf("%s of $%.2f",
+			dollars(m.Run.Cost, len(m.Run.Unpriced)), m.Run.Budget.USD))
 	case m.USD > 0:
-		parts = append(parts, fmt.Sprintf("$%.2f spent", m.USD))
+		parts = append(parts, dollars(m.USD, m.Unpriced)+" spent")
 	}
 	switch n := len(m.Attention()); n {
 	case 0:

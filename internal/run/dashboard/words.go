@@ -26,7 +26,7 @@ var functions = template.FuncMap{
 	"age":         func(now, then time.Time) string { return took(now.Sub(then)) },
 	"millis":      func(ms int64) string { return took(time.Duration(ms) * time.Millisecond) },
 	"seconds":     func(s float64) string { return took(time.Duration(s * float64(time.Second))) },
-	"usd":         func(x float64) string { return fmt.Sprintf("$%.2f", x) },
+	"usd":         dollars,
 	"rate":        rate,
 	"short":       func(id assay.TrialID) string { return string(id[:min(8, len(id))]) },
 	"unix":        func(ms int64) string { return clock(time.UnixMilli(ms)) },
@@ -132,4 +132,16 @@ func bar(n int, all []int) float64 {
 		most = max(most, k)
 	}
 	return 24 * float64(n) / float64(most)
+}
+
+// dollars spells a cost. Unpriced is how many tokens or models it leaves out.
+func dollars(usd float64, unpriced int) string {
+	text := fmt.Sprintf("$%.2f", usd)
+	switch {
+	case unpriced == 0:
+		return text
+	case usd == 0:
+		return "unknown"
+	}
+	return "at least " + text
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/assay-eval/assay"
@@ -29,7 +30,9 @@ type ModelForecast struct {
 	InputTokens  int     `json:"input_tokens"`
 	OutputTokens int     `json:"output_tokens"`
 	Cost         float64 `json:"cost_usd"`
-	Wall         float64 `json:"wall_s"`
+	// Unpriced is true if a lane of the model has no price. Cost leaves its requests out.
+	Unpriced bool    `json:"unpriced,omitempty"`
+	Wall     float64 `json:"wall_s"`
 	// Bound is the bottleneck, and Basis the source of the estimate.
 	Bound string `json:"bound_by"`
 	Basis string `json:"basis"`
@@ -77,13 +80,16 @@ func (j *Job) Forecast(
 		f.Models = append(f.Models, ModelForecast{
 			Model: model, Trials: pending[model], Requests: s.Requests,
 			InputTokens: s.InputTokens, OutputTokens: s.OutputTokens,
-			Cost: s.Cost, Wall: s.Wall.Seconds(), Bound: bound, Basis: basis,
+			Cost: s.Cost, Unpriced: slices.ContainsFunc(pools.Configs[model], hasNoPrice),
+			Wall: s.Wall.Seconds(), Bound: bound, Basis: basis,
 		})
 		walls[pools.owners[model]] += s.Wall.Seconds()
 		f.Wall = max(f.Wall, walls[pools.owners[model]])
 	}
 	return f, nil
 }
+
+func hasNoPrice(c lane.Config) bool { return c.Price.Unknown() }
 
 // work estimates one trial of a model from earlier attempts at the same variants, or from a
 // rehearsal if there are no attempts.

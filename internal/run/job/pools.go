@@ -103,6 +103,7 @@ func (j *Job) Pools(env Env, simLatency time.Duration) (*Pools, error) {
 			configs = []lane.Config{{
 				Name: "builtin", Provider: levels{model: {base, simulated}}, Orders: base,
 				Limits: lane.Limits{Concurrency: BuiltinConcurrency},
+				Price:  lane.Price{Stated: true}, // it costs nothing
 			}}
 		}
 		p.Configs[model] = configs
@@ -128,11 +129,10 @@ func (j *Job) lanes(providers *plan.Providers) (map[string][]plan.Lane, error) {
 			byModel[model] = providers.Lanes(base)
 		}
 		for i := range byModel[model] {
-			if l := &byModel[model][i]; prices != nil && l.Serve.Price.IsZero() {
+			if l := &byModel[model][i]; prices != nil && l.Serve.Price.Unknown() {
 				if l.Serve.Price, err = prices.Of(*l); err != nil {
 					return nil, err
 				}
-				l.Serve.Free = l.Serve.Price.Free()
 			}
 		}
 		if len(byModel[model]) > 0 || sim.Is(base) {
@@ -183,7 +183,7 @@ func (j *Job) checkPrices(lanes map[string][]plan.Lane) error {
 		"in dollars per million tokens, name a price list with --prices, or limit tokens instead"
 	for _, model := range e.Models {
 		for _, l := range lanes[model] {
-			if l.Serve.Price.IsZero() {
+			if l.Serve.Price.Unknown() {
 				message := fmt.Sprintf(
 					"%s limits dollars, but model %s has no price at provider %s",
 					field, model, l.Provider)

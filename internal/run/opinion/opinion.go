@@ -28,6 +28,8 @@ type Summary struct {
 	Faulted    int     `json:"faulted"`
 	Tokens     int     `json:"tokens"`
 	CostUSD    float64 `json:"cost_usd"`
+	// Unpriced is true if CostUSD leaves out replies of unknown cost.
+	Unpriced bool `json:"unpriced,omitempty"`
 	// Categories and Counts are a table of the rules' categories (rows) against the model's
 	// (columns), over all opinions of this model and prompt.
 	Categories []string `json:"categories"`
@@ -77,6 +79,7 @@ func Ask(
 	s := a.sum
 	s.Answered, s.Unreadable, s.Faulted = done.Answered, done.Unreadable, done.Faulted
 	s.Tokens, s.CostUSD = done.Usage.Total(), done.Cost
+	s.Unpriced = done.Usage.UnpricedTokens > 0
 	return s, errors.Join(err, a.compare(context.WithoutCancel(ctx)))
 }
 

@@ -33,21 +33,25 @@ func LoadPrices(path string) (*Prices, error) {
 		return nil, err
 	}
 	for _, model := range slices.Sorted(maps.Keys(p.models)) {
-		if err := checkPrice(doc, "$."+quote(model), p.models[model]); err != nil {
+		price := p.models[model]
+		if err := checkPrice(doc, "$", model, model, &price); err != nil {
 			return nil, err
 		}
-		for _, field := range []string{"input", "output"} {
-			if doc.Node("$."+quote(model)+"."+field) == nil {
-				return nil, doc.AtKey("$", model, fmt.Sprintf("the price of %s has no %s", model, field),
-					"write "+field+": 0 if it costs nothing")
-			}
-		}
+		p.models[model] = price
 	}
 	return p, nil
 }
 
-// checkPrice checks a price at a place in a file.
-func checkPrice(doc *yamldoc.Document, place string, p lane.Price) error {
+// checkPrice checks the price of a model, which a file states under a key at a place.
+func checkPrice(doc *yamldoc.Document, parent, key, model string, p *lane.Price) error {
+	place := parent + "." + quote(key)
+	for _, field := range []string{"input", "output"} {
+		if doc.Node(place+"."+field) == nil {
+			return doc.AtKey(parent, key, fmt.Sprintf("the price of %s has no %s", model, field),
+				"write "+field+": 0 if it costs nothing")
+		}
+	}
+	p.Stated = true
 	for _, n := range []struct {
 		field string
 		value float64

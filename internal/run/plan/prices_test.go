@@ -30,11 +30,11 @@ func TestPrices(t *testing.T) {
 		model, deployment string
 		want              lane.Price
 	}{
-		{"gpt-5", "org/local", lane.Price{Input: 1.25, Cached: new(0.125), Output: 10}},
+		{"gpt-5", "org/local", lane.Price{Input: 1.25, Cached: new(0.125), Output: 10, Stated: true}},
 		{"mine", "claude-4.5", lane.Price{
-			Input: 3, Cached: new(0.3), CacheWrite: new(3.75), Output: 15,
+			Input: 3, Cached: new(0.3), CacheWrite: new(3.75), Output: 15, Stated: true,
 		}},
-		{"org/local", "x", lane.Price{}},
+		{"org/local", "x", lane.Price{Stated: true}},
 	} {
 		got, err := p.Of(plan.Lane{Model: tc.model, Deployment: tc.deployment})
 		if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {

@@ -62,8 +62,6 @@ type Serve struct {
 	// Hedge says whether a late request may be sent a second time; see [Lane.Hedges]. It is nil if
 	// the file does not.
 	Hedge *bool `yaml:"hedge"`
-	// Free is true if a price of zero is stated.
-	Free bool `yaml:"-"`
 }
 
 // A Lane is one combination of endpoint, key and deployment that serves a
@@ -199,10 +197,11 @@ func (p *Providers) checkModels(name string, e *Endpoint) error {
 			return p.doc.At(place+".first_reply", "first_reply is negative",
 				"remove it; a lane waits five minutes for the first reply")
 		}
-		if err := checkPrice(p.doc, place+".price", s.Price); err != nil {
-			return err
+		if p.doc.Node(place+".price") != nil {
+			if err := checkPrice(p.doc, place, "price", model, &s.Price); err != nil {
+				return err
+			}
 		}
-		s.Free = s.statesNoCost(p.doc, place)
 		e.Models[model] = s
 	}
 	return nil

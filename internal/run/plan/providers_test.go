@@ -73,7 +73,6 @@ func TestHedges(t *testing.T) {
 		{"[KEY]", "{hedge: true}", true},
 		{"[KEY]", "{price: {input: 0, output: 0}}", true},
 		{"[KEY]", "{price: {input: 0, output: 0, cached: 0}}", true},
-		{"[KEY]", "{price: {input: 0}}", false},
 		{"[KEY]", "{price: {input: 0, output: 0, cached: 0.1}}", false},
 		{"[KEY]", "{price: {input: 0, output: 0}, limits: {rpd: 9}}", false},
 		{"[KEY]", "{price: {input: 0, output: 0}, hedge: false}", false},
@@ -155,6 +154,7 @@ func TestProvidersErrors(t *testing.T) {
 			"15:19: the header Host cannot be set, because requests need it",
 		},
 		{"negative price", "output: 1.10", "output: -1", "price.output is -1, want 0 to 1000000"},
+		{"half a price", ", output: 1.10", "", "16:9: the price of m has no output"},
 		{"negative cached", "output: 1.10", "output: 1, cached: -1", "price.cached is -1"},
 		{
 			"hedge", "serves: [M-0324]", "hedge: sometimes",

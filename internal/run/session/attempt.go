@@ -334,6 +334,9 @@ func (s *Session) observe(x lane.Exchange) {
 	s.requests++
 	s.cost = assay.RoundUSD(s.cost + x.Cost)
 	s.tokens += x.Usage.Total()
+	if i, known := slices.BinarySearch(s.unpriced, x.Model); !known && x.Usage.UnpricedTokens > 0 {
+		s.unpriced = slices.Insert(s.unpriced, i, x.Model)
+	}
 	if x.Fault == nil {
 		s.replied[x.Model] = time.Now()
 		if p := s.paces[s.pools.ByModel[x.Model]]; p != nil {

@@ -53,7 +53,7 @@ func TestHangAtTheEndIsHedged(t *testing.T) {
 		}
 		requests += a.Requests
 		if a.Outcome.Turns != 1 || len(a.Retried) > 0 || a.Usage() != (assay.Usage{
-			InputTokens: 9, OutputTokens: 2,
+			InputTokens: 9, OutputTokens: 2, UnpricedTokens: 11,
 		}) {
 			t.Errorf("attempt %+v", a)
 		}

@@ -72,6 +72,9 @@ func (s *Session) closeLog(sum *Summary) {
 		"faults", sum.Faulted, "requests", sum.Requests, "tokens", sum.Tokens,
 		"cost_usd", sum.Cost, "wall_s", sum.Wall,
 	}
+	if len(sum.Unpriced) > 0 {
+		attrs = append(attrs, "unpriced", sum.Unpriced)
+	}
 	if sum.Error != "" {
 		s.log.Error("run ends with an error", append(attrs, "error", sum.Error)...)
 	} else {

@@ -111,6 +111,7 @@ type Session struct {
 	requests int
 	tokens   int
 	cost     float64
+	unpriced []string      // sorted models with replies of unknown cost
 	longest  time.Duration // working time of an episode
 	faults   map[assay.FaultKind]int
 	seconds  struct{ sent, answered int } // second requests for late ones

@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,9 +29,11 @@ type State struct {
 	// Forecast is how long the run was to take when it began, in seconds. 0 means unknown.
 	Forecast float64 `json:"forecast_s"`
 	// Tokens and Cost are those of this run, which Budget limits.
-	Tokens int          `json:"tokens"`
-	Cost   float64      `json:"cost_usd"`
-	Budget gate.Budgets `json:"budget,omitzero"`
+	Tokens int     `json:"tokens"`
+	Cost   float64 `json:"cost_usd"`
+	// Unpriced names the models with replies of unknown cost, which Cost leaves out.
+	Unpriced []string     `json:"unpriced,omitempty"`
+	Budget   gate.Budgets `json:"budget,omitzero"`
 	// Stopping is true if the run starts no new trials.
 	Stopping bool `json:"stopping"`
 	// PausedSince is when the user paused all lanes. It is missing if a lane is not paused.
@@ -147,6 +150,7 @@ func (s *Session) state() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out.Tokens, out.Cost, out.PausedSince = s.tokens, s.cost, snapshot.PausedSince
+	out.Unpriced = slices.Clone(s.unpriced)
 	return out
 }
 

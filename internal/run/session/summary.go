@@ -42,7 +42,9 @@ type Summary struct {
 
 	Tokens int     `json:"tokens"`
 	Cost   float64 `json:"cost_usd"`
-	Wall   float64 `json:"wall_s"`
+	// Unpriced names the models with replies of unknown cost, which Cost leaves out.
+	Unpriced []string `json:"unpriced,omitempty"`
+	Wall     float64  `json:"wall_s"`
 
 	// Stopped is true if a signal stopped the run before its trials were done.
 	Stopped bool `json:"stopped"`
@@ -181,7 +183,8 @@ func (s *Session) summarize(ran engine.Summary) *Summary {
 		Parked: total.Parked, Skipped: total.Skipped,
 		Settled: ran.Settled, Faulted: ran.Faulted, RequestFaults: s.faults,
 		SecondRequests: s.seconds.sent, SecondReplies: s.seconds.answered,
-		Requests: s.requests, Tokens: s.tokens, Cost: s.cost, Wall: wall.Seconds(),
+		Requests: s.requests, Tokens: s.tokens, Cost: s.cost, Unpriced: s.unpriced,
+		Wall:    wall.Seconds(),
 		Stopped: ran.Stopped, NotRun: ran.Skipped, StoppedEarly: s.gate.Stops(), Closed: closed,
 		OtherSettings: s.otherSettings,
 		Lanes:         lanes, Least: s.least().Seconds(),

@@ -32,6 +32,7 @@ type Metrics struct {
 
 	attempts, attemptFaults         *prometheus.CounterVec
 	requests, faults, tokens, costs *prometheus.CounterVec
+	unpriced                        *prometheus.CounterVec
 	took                            *prometheus.HistogramVec
 	saving                          prometheus.Histogram
 }
@@ -81,6 +82,8 @@ func newMetrics() *Metrics {
 			"model", "lane", "kind"),
 		costs: counter("assay_cost_dollars_total",
 			"Cost at the prices of the providers file.", "model", "lane"),
+		unpriced: counter("assay_unpriced_tokens_total",
+			"Tokens of replies with an unknown cost, which the cost leaves out.", "model", "lane"),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "assay_request_duration_seconds", Help: "Time from sending a request to its end.",
 			Buckets: prometheus.ExponentialBuckets(.1, 2, 13),
@@ -92,7 +95,7 @@ func newMetrics() *Metrics {
 		}),
 	}
 	m.registry.MustRegister(m.attempts, m.attemptFaults, m.requests, m.faults, m.tokens, m.costs,
-		m.took, m.saving, collectors.NewGoCollector(),
+		m.unpriced, m.took, m.saving, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -133,7 +136,11 @@ func (m *Metrics) Request(x lane.Exchange) {
 	} {
 		m.tokens.WithLabelValues(x.Model, x.Lane, kind).Add(float64(max(0, n)))
 	}
-	m.costs.WithLabelValues(x.Model, x.Lane).Add(max(0, x.Cost))
+	if u.UnpricedTokens == 0 {
+		m.costs.WithLabelValues(x.Model, x.Lane).Add(max(0, x.Cost))
+	} else {
+		m.unpriced.WithLabelValues(x.Model, x.Lane).Add(float64(u.UnpricedTokens))
+	}
 }
 
 // Attempt implements [session.Observer].

@@ -36,19 +36,21 @@ const (
 // A Message is what a webhook receives. Text is for people, and the field that Slack, Mattermost and
 // others show.
 type Message struct {
-	Event      string           `json:"event"` // "attention" or "end"
-	Text       string           `json:"text"`
-	Experiment string           `json:"experiment"`
-	Run        assay.RunID      `json:"run"`
-	At         time.Time        `json:"at"`
-	Planned    int              `json:"planned"`
-	Done       int              `json:"done"`
-	Pending    int              `json:"pending"`
-	Parked     int              `json:"parked"`
-	Cost       float64          `json:"cost_usd"`
-	Attention  []live.Attention `json:"attention"`
-	Stopped    bool             `json:"stopped"` // by a signal
-	Error      string           `json:"error,omitempty"`
+	Event      string      `json:"event"` // "attention" or "end"
+	Text       string      `json:"text"`
+	Experiment string      `json:"experiment"`
+	Run        assay.RunID `json:"run"`
+	At         time.Time   `json:"at"`
+	Planned    int         `json:"planned"`
+	Done       int         `json:"done"`
+	Pending    int         `json:"pending"`
+	Parked     int         `json:"parked"`
+	Cost       float64     `json:"cost_usd"`
+	// Unpriced names the models with replies of unknown cost, which Cost leaves out.
+	Unpriced  []string         `json:"unpriced,omitempty"`
+	Attention []live.Attention `json:"attention"`
+	Stopped   bool             `json:"stopped"` // by a signal
+	Error     string           `json:"error,omitempty"`
 }
 
 // A Notifier posts a message to a webhook when a run ends or needs somebody.
@@ -189,7 +191,8 @@ func (n *Notifier) attention(s session.State) Message {
 func (n *Notifier) last(sum *session.Summary) Message {
 	m := n.message("end", n.live.State())
 	m.Planned, m.Done, m.Pending, m.Parked = sum.Planned, sum.Done, sum.Pending, sum.Parked
-	m.Cost, m.Stopped, m.Error = sum.Cost, sum.Stopped, sum.Error
+	m.Cost, m.Unpriced = sum.Cost, sum.Unpriced
+	m.Stopped, m.Error = sum.Stopped, sum.Error
 	took := time.Duration(sum.Wall * float64(time.Second)).Round(time.Second)
 	m.Text = fmt.Sprintf("%s: the run has ended after %s: %d of %d trials done",
 		m.Experiment, took, m.Done, m.Planned)
@@ -201,8 +204,8 @@ func (n *Notifier) last(sum *session.Summary) Message {
 			m.Text += fmt.Sprintf(", %d %s", c.n, c.name)
 		}
 	}
-	if m.Cost > 0 {
-		m.Text += fmt.Sprintf(", $%.2f", m.Cost)
+	if m.Cost > 0 || len(m.Unpriced) > 0 {
+		m.Text += ", " + assay.CostText(m.Cost, 2, m.Unpriced...)
 	}
 	if m.Stopped {
 		m.Text += "; it was stopped"
@@ -217,6 +220,7 @@ func (n *Notifier) message(event string, s session.State) Message {
 	m := Message{
 		Event: event, Experiment: n.start.Experiment, Run: n.start.Run, At: time.Now().UTC(),
 		Planned: s.Planned, Done: s.Done, Pending: s.Pending, Parked: s.Parked, Cost: s.Cost,
+		Unpriced:  s.Unpriced,
 		Attention: []live.Attention{},
 	}
 	for _, a := range s.Attention {

@@ -21,12 +21,11 @@ func (t *Traces) trial(ctx context.Context, e session.Episode) {
 	a := e.Attempt
 	link := trace.Link{SpanContext: t.run.SpanContext()}
 	ctx, span := t.tracer.Start(ctx, "trial", trace.WithNewRoot(), trace.WithLinks(link),
-		trace.WithTimestamp(a.StartedAt), trace.WithAttributes(
+		trace.WithTimestamp(a.StartedAt), trace.WithAttributes(append(cost(a.CostUSD, a.Usage()),
 			experimentName.String(a.Experiment), runID.String(string(a.Run)),
 			trialID.String(string(a.ID)), attemptNumber.Int(a.Number), taskID.String(string(a.Task)),
 			variantName.String(a.Variant), severityName.String(a.Severity),
-			reliability.Float64(a.Reliability), requestModel.String(a.Model),
-			costUSD.Float64(a.CostUSD)))
+			reliability.Float64(a.Reliability), requestModel.String(a.Model))...))
 	t.agent(ctx, e)
 	fail(span, string(a.FaultKind))
 	span.End(trace.WithTimestamp(e.Saving.Ended))
@@ -85,7 +84,8 @@ func (t *Traces) chat(ctx context.Context, e session.Episode, c session.Chat, re
 			operationName.String(chatOperation), providerName.String(providerOf(r.Lane)),
 			requestModel.String(a.Model), conversationID.String(conversation(a)),
 			laneName.String(r.Lane), requestCount.Int(r.Waits.Requests),
-			queuedSeconds.Float64(r.Waits.Queued.Seconds()), costUSD.Float64(r.Cost))...))
+			queuedSeconds.Float64(r.Waits.Queued.Seconds()))...))
+	span.SetAttributes(cost(r.Cost, r.Usage)...)
 	if r.ServedModel != "" {
 		span.SetAttributes(responseModel.String(r.ServedModel))
 	}
@@ -136,6 +136,14 @@ func usage(u assay.Usage) []attribute.KeyValue {
 		cachedTokens.Int(u.CachedTokens), writtenTokens.Int(u.CacheWriteTokens),
 		reasoningTokens.Int(u.ReasoningTokens),
 	}
+}
+
+// cost returns no attribute if nothing of the cost is known.
+func cost(usd float64, u assay.Usage) []attribute.KeyValue {
+	if usd == 0 && u.UnpricedTokens > 0 {
+		return nil
+	}
+	return []attribute.KeyValue{costUSD.Float64(usd)}
 }
 
 // conversation names an attempt.
