@@ -143,7 +143,8 @@ type Response struct {
 	Deviations []string
 	// Reported holds what the endpoint says it used, by name, such as its reasoning effort.
 	Reported map[string]string
-	// Cost is in dollars, at the prices in the providers file. It is 0 without prices.
+	// Cost is in dollars, at the prices in the providers file. Usage.UnpricedTokens is not 0 if
+	// it is unknown.
 	Cost float64
 	// Estimate is in dollars, too. It stands for the cost of a reply whose usage is not reported;
 	// see [Response.Spent].
