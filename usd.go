@@ -11,10 +11,13 @@ import (
 // dollars. Without rounding, the errors of many small costs add up.
 func RoundUSD(x float64) float64 { return math.Round(x*1e9) / 1e9 }
 
-// CostText spells dollars with some digits, such as "$1.20". If unpriced names models with replies
-// of unknown cost, the dollars are those of the others: "at least $1.20; the cost of m is
-// unknown", or "cost unknown" if there are none.
+// CostText spells dollars with some digits, such as "$1.20", and less than a cent with four. If
+// unpriced names models with replies of unknown cost, the dollars are those of the others: "at
+// least $1.20; the cost of m is unknown", or "cost unknown" if there are none.
 func CostText(usd float64, digits int, unpriced ...string) string {
+	if usd > 0 && usd < 0.01 {
+		digits = max(digits, 4)
+	}
 	text := fmt.Sprintf("$%.*f", digits, usd)
 	switch {
 	case len(unpriced) == 0:

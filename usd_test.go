@@ -53,6 +53,7 @@ func TestCostTextNamesWhatIsUnknown(t *testing.T) {
 	}{
 		{1.2, nil, "$1.20"},
 		{0, nil, "$0.00"},
+		{0.0041, nil, "$0.0041"},
 		{0, []string{"m"}, "cost unknown"},
 		{1.2, []string{"m", "n"}, "at least $1.20; the cost of m, n is unknown"},
 	} {

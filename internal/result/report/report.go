@@ -83,6 +83,8 @@ type Row struct {
 	MeanTurns float64 `json:"mean_turns"`
 	// CostUSD covers all attempts, including faults.
 	CostUSD float64 `json:"cost_usd"`
+	// Unpriced counts the tokens with an unknown cost, which CostUSD leaves out.
+	Unpriced int `json:"unpriced_tokens"`
 }
 
 // A Share is a count with its rate. The 95 % interval accounts for repeats within tasks; see
@@ -163,7 +165,8 @@ func (t *tally) row() Row {
 		FullRate: full.Rate, FullInterval: full.Interval, DesignEffect: full.DesignEffect,
 		PartialRate: partial.Rate, PartialInterval: partial.Interval,
 		FailureRate: failed.Rate, FailureInterval: failed.Interval,
-		MeanTurns: t.meanTurns(), CostUSD: t.costUSD, BestMeasured: int(t.total()[measured]),
+		MeanTurns: t.meanTurns(), CostUSD: t.costUSD, Unpriced: t.usage.UnpricedTokens,
+		BestMeasured: int(t.total()[measured]),
 	}
 	if r.BestMeasured > 0 {
 		r.Best = new(t.best / float64(r.BestMeasured))

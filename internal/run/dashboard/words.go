@@ -136,7 +136,7 @@ func bar(n int, all []int) float64 {
 
 // dollars spells a cost. Unpriced is how many tokens or models it leaves out.
 func dollars(usd float64, unpriced int) string {
-	text := fmt.Sprintf("$%.2f", usd)
+	text := assay.CostText(usd, 2)
 	switch {
 	case unpriced == 0:
 		return text
