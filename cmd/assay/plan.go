@@ -217,7 +217,7 @@ func writeForecast(p *process, e *plan.Experiment, out job.Estimate) {
 	for _, m := range out.Models {
 		cost := "–"
 		if m.Cost > 0 {
-			cost = fmt.Sprintf("$%.2f", m.Cost)
+			cost = assay.CostText(m.Cost, 2)
 		}
 		if m.Unpriced {
 			unpriced = append(unpriced, m.Model)
