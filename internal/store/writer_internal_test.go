@@ -19,7 +19,7 @@ func TestWriterIsDurable(t *testing.T) {
 		"busy_timeout":   "10000",
 		"cache_size":     "-4000",
 		"application_id": "1098080633",
-		"user_version":   "10",
+		"user_version":   "11",
 		// Migrations run without it.
 		"writable_schema": "0",
 	} {
