@@ -157,6 +157,31 @@ func rows() []row {
 	}
 }
 
+// heldOut are limiters that the law was not tuned for. They have no thresholds.
+func heldOut() []row {
+	return []row{
+		{name: "25 per fixed 7 s from second 3", server: fix(fixed{n: 25, span: 7, phase: 3})},
+		{name: "300 per 2 minutes", server: slide(300, 2*minute), seconds: 400},
+		{name: "40 per minute, 60 s announced", server: slide(40, minute), say: always(60)},
+		{name: "3 in flight and 40 per minute", server: join(fly(3), slide(40, minute)), latency: 2},
+		{
+			name:   "8 per second and 300 per minute, and 2 % by chance",
+			server: risky(join(slide(8, 1), slide(300, minute))),
+			fair:   join(slide(8, 1), slide(300, minute)),
+		},
+		{
+			name:   "bucket of 30, one in 2 s, announced in seconds",
+			server: tank(bucket{rate: 0.5, size: 30}), say: seconds,
+		},
+		{
+			name:   "queue of 3, 1.5 per second, 1 s announced",
+			server: func() server { return &leaky{rate: 1.5, queue: 3} }, say: always(1),
+		},
+		{name: "120 → 60 → 360 per minute, every 90 s", server: move(90, 2, 1, 6), seconds: 540},
+		{name: "10 in flight, used by two keys", server: fly(10), latency: 1, clients: 2},
+	}
+}
+
 // score is what a law made of a row. Use is the share of what is possible, and late the share of
 // requests that were refused in the last third of the game, without two.
 type score struct {
@@ -249,6 +274,20 @@ func TestLimiters(t *testing.T) {
 		}
 		if most := 2*64 + 15 + s.sent/30; s.refused > most || s.late > 1.0/30 {
 			t.Errorf("%s: %d of %d refused, want %d; %.3f in the last third", r.name, s.refused, s.sent, most, s.late)
+		}
+	}
+}
+
+// TestHeldOutLimiters plays limiters that the law was not tuned for, and checks only that none of
+// them stops a lane. With -v, it prints the second table of docs/limits.md.
+func TestHeldOutLimiters(t *testing.T) {
+	for _, r := range heldOut() {
+		s, worst := r.scores(newLimiter)
+		c, _ := r.scores(newCubic)
+		t.Logf("| %s | %.2f | %.2f | %d of %d | %.2f | %d of %d |",
+			r.name, s.use, worst, s.refused, s.sent, c.use, c.refused, c.sent)
+		if worst < 0.3 {
+			t.Errorf("%s: use %.2f at least", r.name, worst)
 		}
 	}
 }

@@ -180,6 +180,9 @@ func (c *checker) check(ctx context.Context, r *Result, trial assay.Trial, task 
 	}
 	r.learn(p, fault)
 	r.advise(c.Experiment.Protocol, fault, attempt)
+	if lanes, _ := p.pool.Status(); lanes[0].Found != "" {
+		r.Notes = append(r.Notes, lanes[0].Found)
+	}
 }
 
 // mayPass reports whether a fault may have passed when the same request is sent again a little
