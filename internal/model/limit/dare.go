@@ -59,7 +59,7 @@ func (l *Limiter) nextDare(now time.Duration, a Amount, hard time.Duration) time
 		at = min(at, max(soft, d.sent+soonestDare))
 	}
 	// A moment after the latest request, the level of the dare is certain.
-	return max(at, now, l.log.lastLive()+2*tolerance)
+	return max(at, now, l.log.lastLive()+2*l.log.slack)
 }
 
 // disagreement is by how much rules that make a request wait may differ without a dare.

@@ -28,6 +28,7 @@ type game struct {
 	say    func(wait float64) float64
 	amount func(r *rand.Rand) limit.Amount // nil for one request
 	start  float64                         // seconds after a full minute
+	slow   bool                            // requests take longer to arrive, and to be refused
 	seed   uint64
 }
 
@@ -83,8 +84,9 @@ func (h *byTime[T]) Pop() any {
 var epoch = time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const (
-	// lag is the longest time that a request needs to the server, in seconds.
-	lag = 0.01
+	// lag is the longest time that a request needs to the server, in seconds, and slowLag that of a
+	// slow one.
+	lag, slowLag = 0.01, 0.4
 	// refusing is the mean time to a refusal.
 	refusing = 0.02
 )
@@ -130,6 +132,10 @@ func (g game) play(clients ...client) (out result) {
 // send sends all requests that a client may send now. It returns when it may send the next one.
 func (g game) send(p *player, t float64, queue *byTime[event], random *rand.Rand) (wake float64) {
 	wake = math.Inf(1)
+	lag := lag
+	if g.slow {
+		lag = slowLag
+	}
 	for p.flying < g.width {
 		again := len(p.held) > 0 && p.held[0].due <= t
 		var j job

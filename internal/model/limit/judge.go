@@ -20,8 +20,7 @@ func (l *Limiter) judge(t time.Duration, w wall) {
 			l.restless = t + restlessFor
 		}
 	case strong && l.walls >= 2:
-		since := max(l.firstWall, t-time.Minute)
-		l.pace.start(t, since, l.log.live(since))
+		l.pace.start(t, l.firstWall, l.log.live(l.firstWall))
 	case strong && l.walls == 1:
 		l.firstWall = w.began
 	}

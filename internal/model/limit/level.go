@@ -36,14 +36,14 @@ func (r *rule) flights(g *log, yield func(q *request, low, high float64)) {
 	low, high, c, d := 0, 0, 0, 0
 	for i := range all {
 		q := &all[i]
-		for ; c < len(all) && all[c].sent <= q.sent-tolerance; c++ {
+		for ; c < len(all) && all[c].sent <= q.sent-g.slack; c++ {
 			low += r.counted(&all[c])
 		}
-		for ; d < len(all) && all[d].sent <= q.sent+tolerance; d++ {
+		for ; d < len(all) && all[d].sent <= q.sent+g.slack; d++ {
 			high += r.counted(&all[d])
 		}
-		most := high - ended(q.sent-tolerance) + 1 - r.counted(q)
-		yield(q, float64(max(1, low-ended(q.sent+tolerance)+1)), float64(most))
+		most := high - ended(q.sent-g.slack) + 1 - r.counted(q)
+		yield(q, float64(max(1, low-ended(q.sent+g.slack)+1)), float64(most))
 	}
 }
 
@@ -54,16 +54,16 @@ func (r *rule) slide(g *log, yield func(q *request, low, high float64)) {
 	low, high, a, b, c, d := 0, 0, 0, 0, 0, 0
 	for i := range all {
 		q := &all[i]
-		for ; c < len(all) && all[c].sent <= q.sent-tolerance; c++ {
+		for ; c < len(all) && all[c].sent <= q.sent-g.slack; c++ {
 			low += r.counted(&all[c])
 		}
-		for ; a < c && all[a].sent <= q.sent-r.span+tolerance; a++ {
+		for ; a < c && all[a].sent <= q.sent-r.span+g.slack; a++ {
 			low -= r.counted(&all[a])
 		}
-		for ; d < len(all) && all[d].sent <= q.sent+tolerance; d++ {
+		for ; d < len(all) && all[d].sent <= q.sent+g.slack; d++ {
 			high += r.counted(&all[d])
 		}
-		for ; b < d && all[b].sent <= q.sent-r.span-tolerance; b++ {
+		for ; b < d && all[b].sent <= q.sent-r.span-g.slack; b++ {
 			high -= r.counted(&all[b])
 		}
 		w := r.measure.of(q.amount)
@@ -89,12 +89,12 @@ func (r *rule) tile(g *log, yield func(q *request, low, high float64)) {
 		if begin != from {
 			from, low, high, c, d = begin, 0, 0, i, i
 		}
-		for ; c < len(all) && all[c].sent <= q.sent-tolerance; c++ {
+		for ; c < len(all) && all[c].sent <= q.sent-g.slack; c++ {
 			if _, unsure := r.begin(all[c].sent); !unsure {
 				low += r.counted(&all[c])
 			}
 		}
-		for ; d < len(all) && all[d].sent <= q.sent+tolerance; d++ {
+		for ; d < len(all) && all[d].sent <= q.sent+g.slack; d++ {
 			high += r.counted(&all[d])
 		}
 		w := r.measure.of(q.amount)

@@ -61,8 +61,12 @@ func (s State) String() string {
 	return [...]string{"open", "doubting", "waiting", "obeying", "pacing"}[s]
 }
 
-// tolerance is how much earlier or later requests may arrive than they were sent.
-const tolerance = 30 * time.Millisecond
+const (
+	// tolerance is how much later requests may arrive than they were sent, if it is not known. It is
+	// known from how long refusals take, but at most mostSlack, so that evidence is left.
+	tolerance = 30 * time.Millisecond
+	mostSlack = 500 * time.Millisecond
+)
 
 // Limiter decides when a lane may send its next request. It is not safe for concurrent use.
 //
@@ -105,6 +109,7 @@ type Limiter struct {
 func New(now time.Time, first, most int) *Limiter {
 	return &Limiter{
 		born: now, most: most, width: min(first, most), patience: leastPatience, rules: newRules(now),
+		log: log{slack: tolerance},
 	}
 }
 
@@ -235,6 +240,7 @@ func (l *Limiter) Refuse(now time.Time, n uint64, why Refusal) {
 		l.pace.refuse(r.sent)
 	}
 	l.patience = min(mostPatience, max(leastPatience, patienceFactor*(t-r.sent)))
+	l.log.slack = min(mostSlack, max(tolerance, l.log.slack*9/10, t-r.sent))
 
 	switch {
 	case l.dare.is(n):

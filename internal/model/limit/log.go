@@ -31,6 +31,7 @@ type log struct {
 	requests []request
 	first    uint64 // the number of requests[0]
 	burst    int
+	slack    time.Duration // by which requests may arrive later than they were sent
 }
 
 // mostRequests are remembered one by one.

@@ -10,6 +10,7 @@ type obeyed struct {
 	kind
 	rule   *rule
 	limit  int
+	slack  time.Duration // by which spans may end later
 	lo, hi time.Duration
 	used   []use // of the latest span, in the order of sending
 	sum    int
@@ -25,6 +26,7 @@ type use struct {
 // obey returns a rule with what the requests so far have used.
 func (r *rule) obey(g *log) *obeyed {
 	o := &obeyed{kind: r.kind, rule: r, limit: r.limit(), lo: r.lo, hi: r.hi}
+	o.slack = max(tolerance, min(g.slack, o.span/20))
 	for i := range g.requests {
 		if g.requests[i].fate != refused {
 			o.add(&g.requests[i])
@@ -76,14 +78,14 @@ func (o *obeyed) next(now time.Duration, a Amount, inFlight int) time.Duration {
 		}
 		return now
 	}
-	o.drop(now - o.span - tolerance)
+	o.drop(now - o.span - o.slack)
 	at, over := now, excess()
 	for _, u := range o.used {
 		if over <= 0 {
 			break
 		}
 		over -= u.amount
-		at = u.sent + o.span + tolerance + 1
+		at = u.sent + o.span + o.slack + 1
 	}
 	return at
 }
@@ -93,7 +95,7 @@ func (o *obeyed) next(now time.Duration, a Amount, inFlight int) time.Duration {
 func (o *obeyed) ends(now time.Duration) (end, keep time.Duration) {
 	r := rule{kind: o.kind, lo: o.lo, hi: o.hi}
 	begin, unsure := r.begin(now)
-	late := begin + (o.hi - o.lo) + 2*tolerance + 1
+	late := begin + (o.hi - o.lo) + 2*o.slack + 1
 	if unsure {
 		return late, begin - o.span
 	}

@@ -20,6 +20,7 @@ type row struct {
 	seconds float64
 	amount  func(*rand.Rand) limit.Amount
 	clients int
+	slow    bool // see game
 	// least is the least use of what is possible: 0.85 if it is zero.
 	least float64
 	moves bool // the limit moves, punishes or is shared, so that refusals go on
@@ -101,6 +102,11 @@ func rows() []row {
 		},
 		{name: "600 per minute from the first request", server: fix(anchored)},
 		{name: "600 per minute from the first request, announced", server: fix(anchored), say: right},
+		{name: "120 per minute, slow to arrive", server: slide(120, minute), slow: true},
+		// Requests arrive 0.4 s apart that were sent at once, so not all of a second can be used, and they
+		// are in flight for longer than the server counts.
+		{name: "5 per second, slow to arrive", server: slide(5, 1), slow: true, least: 0.65, moves: true},
+		{name: "7 in flight, slow to arrive", server: fly(7), latency: 1, slow: true, least: 0.8},
 		{name: "20 per minute", server: slide(20, minute)},
 		{name: "12 per minute", server: slide(12, minute)},
 		{name: "500 per hour", server: slide(500, hour), seconds: 3*hour - 60},
@@ -138,7 +144,7 @@ func rows() []row {
 		},
 		{
 			name:   "120 per minute, and 2 % by chance",
-			server: risky(slide(120, minute)), fair: slide(120, minute), moves: true,
+			server: risky(slide(120, minute)), fair: slide(120, minute), least: 0.75, moves: true,
 		},
 		{name: "7 in flight, and 2 % by chance", server: risky(fly(7)), fair: fly(7), latency: 1, moves: true},
 		{name: "60 → 600 → 60 per minute, every 30 s", server: move(30, 1, 10), least: 0.7, moves: true},
@@ -193,7 +199,7 @@ type score struct {
 func (r row) play(law func(game) client, start float64, seed uint64) (s score) {
 	g := game{
 		latency: cmp.Or(r.latency, 0.2), seconds: cmp.Or(r.seconds, 200), width: 64,
-		say: r.say, amount: r.amount, start: start, seed: seed,
+		say: r.say, amount: r.amount, start: start, seed: seed, slow: r.slow,
 	}
 	mean := limit.Amount{Requests: 1, Input: 1000, Output: 200} // of chat
 	if g.server = r.server(); r.fair != nil {
