@@ -49,7 +49,7 @@ var apart = []struct{ pkg, from, because string }{
 	{"internal/result/export", "internal/store", "it reads attempts from any source"},
 	{"internal/result/delivery", "internal/result", "it writes files whatever they contain"},
 	{"internal/result/document", "internal", "it knows sections and tables, not their subject"},
-	{"internal/model/lane", "internal", "limits are the same whoever answers"},
+	{"internal/model/limit", "internal", "limits are the same whoever answers"},
 	{"internal/model/wire", "internal", "it serves every protocol"},
 	{"internal/task/library", "internal/task/world", "tasks are the same in every world"},
 }
@@ -70,7 +70,8 @@ var plain = []string{
 	"internal/task/world/spec", "internal/task/world/assay1", "internal/task/world/pilot",
 	"internal/task/world/own",
 	"internal/task/workflow", "internal/task/score",
-	"internal/agent/episode", "internal/run/engine", "internal/model/lane", "internal/result/stat",
+	"internal/agent/episode", "internal/run/engine", "internal/model/lane", "internal/model/limit",
+	"internal/result/stat",
 }
 
 func TestImportsPointDown(t *testing.T) {

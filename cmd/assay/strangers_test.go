@@ -321,6 +321,77 @@ general_settings: {master_key: sk-canary-proxy-0123}
 	}
 }
 
+// TestLiteLLMLimits runs trials through LiteLLM's proxy with a key that may have 6 requests in flight,
+// although its refusals ask to wait a minute. With ASSAY_SOAK, it also runs them with 100 requests a
+// minute for a key and for a model, twice on the same store.
+func TestLiteLLMLimits(t *testing.T) {
+	t.Parallel()
+	program := stranger(t, "ASSAY_LITELLM")
+	upstream := serveProgram(t, "--latency", "200ms")
+	dir := t.TempDir()
+	file(t, dir, "keys.py", `from litellm.proxy._types import UserAPIKeyAuth
+
+LIMITS = {
+    "sk-canary-parallel": {"max_parallel_requests": 6},
+    "sk-canary-rpm": {"rpm_limit": 100},
+    "sk-canary-model": {"metadata": {"model_rpm_limit": {"sim/optimal": 100}}},
+}
+
+
+async def auth(request, api_key):
+    return UserAPIKeyAuth(api_key=api_key, **LIMITS[api_key])
+`)
+	config := file(t, dir, "litellm.yaml", fmt.Sprintf(`model_list:
+  - model_name: sim/optimal
+    litellm_params: {model: openai/sim/optimal, api_base: %s/v1, api_key: any}
+general_settings: {custom_auth: keys.auth, master_key: sk-canary-0123456789abcdef0123456789abcdef}
+`, upstream))
+	port := freePort(t)
+	url := fmt.Sprintf("http://127.0.0.1:%d", port)
+	cmd := exec.CommandContext(t.Context(), program, "--config", config, "--host", "127.0.0.1",
+		"--port", fmt.Sprint(port))
+	cmd.Env = append(environment, "LITELLM_LOCAL_MODEL_COST_MAP=True")
+	startStranger(t, url+"/health/liveliness", cmd)
+	file(t, dir, "providers.yaml", fmt.Sprintf(`providers:
+  proxy: {protocol: openai, base_url: %s/v1, keys: [PROXY_KEY], models: {sim/optimal: {}}}
+`, url))
+
+	soak := os.Getenv("ASSAY_SOAK") != ""
+	for _, c := range []struct {
+		key, found string
+		runs       int
+	}{
+		{"parallel", "at most 6 in flight", 2}, {"rpm", "", 2}, {"model", "", 2},
+	} {
+		if c.key != "parallel" && !soak {
+			continue
+		}
+		t.Run(c.key, func(t *testing.T) {
+			t.Parallel()
+			db := filepath.Join(dir, c.key+".db")
+			for n := 1; n <= c.runs; n++ {
+				const trials = 20
+				plan := file(t, dir, c.key+".yaml", fmt.Sprintf(strangerExperiment, "sim/optimal",
+					trials, fmt.Sprintf("providers: providers.yaml\nrepeats: %d", n)))
+				out := must(t, map[string]string{"PROXY_KEY": "sk-canary-" + c.key},
+					"run", plan, "--store", db, "--display", "none").out
+				t.Log(out)
+				if !strings.Contains(out, c.found) {
+					t.Errorf("run %d lacks %q:\n%s", n, c.found, out)
+				}
+				for _, a := range attempts(t, db) {
+					if a.Level == "" {
+						t.Errorf("trial %s has the fault %s", a.ID, a.FaultKind)
+					}
+				}
+				if got := len(levels(t, db)); got != n*trials {
+					t.Errorf("%d trials, want %d", got, n*trials)
+				}
+			}
+		})
+	}
+}
+
 // levels returns the level of each trial.
 func levels(t *testing.T, path string) map[assay.TrialID]assay.Level {
 	t.Helper()

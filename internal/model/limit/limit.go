@@ -97,6 +97,7 @@ type Limiter struct {
 	passed    uint64        // the request that ended the latest wall
 	suspect   uint64        // the first refusal that the obeyed rules do not explain, or 0
 	ramp      ramp
+	slowest   time.Duration // how long refusals have taken lately
 	patience  time.Duration // how long a request may be refused; see the package comment
 
 	sent, refused int           // requests in all
@@ -239,8 +240,9 @@ func (l *Limiter) Refuse(now time.Time, n uint64, why Refusal) {
 	if len(l.obeyed) == 0 {
 		l.pace.refuse(r.sent)
 	}
-	l.patience = min(mostPatience, max(leastPatience, patienceFactor*(t-r.sent)))
-	l.log.slack = min(mostSlack, max(tolerance, l.log.slack*9/10, t-r.sent))
+	l.slowest = max(l.slowest*9/10, t-r.sent)
+	l.patience = min(mostPatience, max(leastPatience, patienceFactor*l.slowest))
+	l.log.slack = min(mostSlack, max(tolerance, l.slowest))
 
 	switch {
 	case l.dare.is(n):

@@ -56,8 +56,10 @@ func spanWords(d time.Duration) string {
 }
 
 func (m Measure) String() string {
-	return [...]string{"", "requests in flight", "requests", "tokens", "input tokens", "output tokens",
-		"requests"}[m]
+	return [...]string{
+		"", "requests in flight", "requests", "tokens", "input tokens", "output tokens",
+		"requests",
+	}[m]
 }
 
 // Words says what is known about the endpoint's limits: the rules with their evidence, how many
