@@ -8,8 +8,8 @@ import (
 )
 
 // cubic sends requests at a rate that follows CUBIC (RFC 9438): a refusal lowers it to 0.7, at most
-// once for all requests that were sent at the old rate, and it grows by a cubic function of the time
-// since. Before the first refusal it doubles each second.
+// once for all requests that were sent at the old rate, and it grows by a cubic function of the
+// time since. Before the first refusal it doubles each second.
 type cubic struct {
 	started, due time.Time
 	fell         time.Time

@@ -24,8 +24,9 @@ func (l *Limiter) judge(t time.Duration, w wall) {
 	case strong && l.walls == 1:
 		l.firstWall = w.began
 	}
-	if strong && len(l.obeyed) == 0 && l.walls >= 4 && !slices.ContainsFunc(l.rules, (*rule).possible) {
-		l.era, l.walls = w.first, 2 // nothing explains what was before
+	explicable := slices.ContainsFunc(l.rules, (*rule).possible)
+	if strong && len(l.obeyed) == 0 && l.walls >= 4 && !explicable {
+		l.era, l.walls = w.first, 2
 	}
 }
 
@@ -89,8 +90,8 @@ func (l *Limiter) confirm(rules []*rule, explained map[uint64]bool) (confirmed [
 	return confirmed
 }
 
-// together finds rules that explain the refusals only together, because an endpoint may have several
-// limits: the rules that are obeyed and that no accepted request has refuted, and others that
+// together finds rules that explain the refusals only together, because an endpoint may have
+// several limits: the rules that are obeyed and that no accepted request has refuted, and others that
 // explain the rest.
 func (l *Limiter) together() (rules []*rule) {
 	for _, o := range l.obeyed {

@@ -2,9 +2,9 @@
 //
 // A refusal is evidence about which rule exists. It is not an order to slow down. The rules that an
 // endpoint may have are a table, [kinds]: requests or tokens in a span of time, sliding or fixed,
-// and requests in flight. A rule gives each request a level, for example the number of requests that
-// were accepted in the minute before. It explains the refusals if every level that was accepted is
-// below every level that was refused. If so, it is possible, otherwise it is refuted. It is
+// and requests in flight. A rule gives each request a level, for example the number of requests
+// that were accepted in the minute before. It explains the refusals if every level that was accepted
+// is below every level that was refused. If so, it is possible, otherwise it is refuted. It is
 // confirmed if requests of two bursts were refused, and is then obeyed exactly.
 //
 // A [Limiter] belongs to one lane and is in one of five states:
@@ -24,8 +24,8 @@
 //   - Doubting sends one request to find out whether a refusal was chance. The request counts as
 //     accepted if it is not refused within three times the time that refusals take. So a refusal by
 //     chance costs a lane a few hundredths of a second.
-//   - Waiting sends one probe at a time: after waits that double, when a possible rule would allow
-//     it, and when an announced wait ends.
+//   - Waiting sends one probe at a time: after half the time that the wall has lasted, when one of
+//     the rules would allow it, and when an announced wait ends.
 //   - Obeying exceeds a rule with one request now and then (a dare), because the rule may be wrong
 //     and the limit may have been raised.
 //   - Pacing sends requests evenly, at the rate that was accepted between refusals, and tries more

@@ -55,7 +55,8 @@ func (p *pace) refuse(t time.Duration) {
 	}
 }
 
-// wall adjusts the rate after a wall. It returns by which factor, if the rate before was known well.
+// wall adjusts the rate after a wall. It returns by which factor, or 1 if the rate before was not
+// known well.
 func (p *pace) wall(t time.Duration, strong bool) float64 {
 	share := float64(p.refused) / float64(max(1, p.sent))
 	fell := p.sent >= 20 && share > p.chance()+tooMany

@@ -43,8 +43,8 @@ const (
 
 const day = 24 * time.Hour
 
-// kinds has all kinds of rules that an endpoint may have. To add one, add a row. There is a rule for
-// each measure, span and shape.
+// kinds has all kinds of rules that an endpoint may have. To add one, add a row. There is a rule
+// for each measure, span and shape.
 var kinds = []struct {
 	measures []Measure
 	spans    []time.Duration // 0 for requests in flight
@@ -56,7 +56,10 @@ var kinds = []struct {
 		5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, time.Hour,
 	}, []shape{sliding, clock, tiled}},
 	{[]Measure{RequestsPerDay}, []time.Duration{day}, []shape{sliding, clock, tiled}},
-	{[]Measure{Tokens, InputTokens, OutputTokens}, []time.Duration{time.Minute}, []shape{sliding, clock}},
+	{
+		[]Measure{Tokens, InputTokens, OutputTokens}, []time.Duration{time.Minute},
+		[]shape{sliding, clock},
+	},
 }
 
 // kind is what a rule counts, in which spans.
@@ -104,8 +107,8 @@ func newRules(born time.Time) (rules []*rule) {
 }
 
 // weigh sums up the evidence of the requests from number era on, except for refusals that other
-// rules explain. If others may explain some of the rest as well, then only refusals of requests that
-// were not permitted count, at levels that were never accepted.
+// rules explain. If others may explain some of the rest as well, then only refusals of requests
+// that were not permitted count, at levels that were never accepted.
 func (r *rule) weigh(g *log, era uint64, explained map[uint64]bool, partly bool) {
 	r.most, r.least, r.refusals = -1, math.Inf(1), r.refusals[:0]
 	r.levels(g, func(q *request, low, high float64) {

@@ -96,8 +96,8 @@ func (l *Limiter) crowd(r *request, limit int) {
 	}
 }
 
-// probing returns until when requests wait because of a wall. It ends the wall if the latest request
-// has not been refused for long enough.
+// probing returns until when requests wait because of a wall. It ends the wall if the latest
+// request has not been refused for long enough.
 func (l *Limiter) probing(now time.Duration) time.Duration {
 	w := &l.wall
 	if w.gate == Open {

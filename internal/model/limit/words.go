@@ -106,7 +106,8 @@ func (l *Limiter) obeyedWords() string {
 		if most > o.rule.least {
 			levels += fmt.Sprintf("–%.0f", most)
 		}
-		words = append(words, fmt.Sprintf("%v (refused %d times at %s)", o.public(), len(refusals), levels))
+		words = append(words,
+			fmt.Sprintf("%v (refused %d times at %s)", o.public(), len(refusals), levels))
 	}
 	return strings.Join(words, " and ")
 }
