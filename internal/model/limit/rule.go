@@ -57,7 +57,8 @@ var kinds = []struct {
 	}, []shape{sliding, clock, tiled}},
 	{[]Measure{RequestsPerDay}, []time.Duration{day}, []shape{sliding, clock, tiled}},
 	{
-		[]Measure{Tokens, InputTokens, OutputTokens}, []time.Duration{time.Minute},
+		[]Measure{Tokens, InputTokens, OutputTokens},
+		[]time.Duration{time.Minute},
 		[]shape{sliding, clock},
 	},
 }
