@@ -47,6 +47,7 @@ test-all: compiler browser python strangers
 	if command -v $${CC:-gcc} >/dev/null 2>&1; then \
 		$(GO) test -run '^TestPinned|^TestBrowse|$(ALONE)' ./cmd/assay && \
 		$(GO) test -run '^TestLimitersThatAre' ./internal/model/lane && \
+		$(GO) test ./internal/model/limit && \
 		$(GO) test ./internal/result/stat && \
 		$(GO) test -run '$(PARQUET)' ./internal/result/export && \
 		$(GO) test -run '^TestFlawLaws$$|^TestEveryFlaw|^TestPromptsWithoutPlan' \

@@ -1,3 +1,7 @@
+//go:build !race
+
+// The games take minutes under the race detector, and nothing here runs in a second goroutine.
+
 package limit_test
 
 import (
