@@ -39,7 +39,7 @@ limits: {request: 2s, trial: 1m}
 		"--sim-latency", "0", "--display", "none")
 
 	server := rehearsal{serveProgram(t, "--fault", "hang=1%", "--fault", "500=3%",
-		"--fault", "429=1%", "--fault", "wrong-model=1%", "--retry-after", "none")}
+		"--fault", "429=1%", "--fault", "wrong-model=1%")}
 	file(t, dir, "providers.yaml", providersFile(server.url, "{concurrency: 32}"))
 	experiment := file(t, dir, "stormy.yaml", text+"providers: providers.yaml\n")
 	stormy := filepath.Join(dir, "stormy.db")

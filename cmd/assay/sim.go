@@ -64,7 +64,8 @@ requests, and with --tariff what each model has cost.
 Limits: concurrency, rpm, rpd, tpm, itpm, otpm. They hold in every span of a minute, and rpd
 in every span of a day.
 
-Faults: ` + wrapped(simserver.FaultKinds()) + `.`,
+Faults: ` + wrapped(simserver.FaultKinds()) + `.
+Without --fault there are none. A 429 announces a wait of one second, as --retry-after says.`,
 		Example: `  assay sim serve
   assay sim serve --limit rpm=600,concurrency=8 --limit sim/optimal:rpm=60
   assay sim serve --limit tpm=200000 --limit-headers none --retry-after silent
